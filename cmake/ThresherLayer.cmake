@@ -1,0 +1,45 @@
+# thresher_layer(NAME SOURCES ... [DEPENDS layer ...] [LINK library ...])
+#
+# One static library thresher_NAME (alias thresher::NAME) from the files of src/NAME. DEPENDS names the layers below it
+# that its public headers need or its sources call; LINK names third-party libraries. The direction of dependence is
+# the order of add_subdirectory in the top CMakeLists.txt: a layer can only depend on one that was added before it.
+add_library(thresher_options INTERFACE)
+target_compile_features(thresher_options INTERFACE cxx_std_20)
+target_compile_options(thresher_options INTERFACE
+  $<BUILD_INTERFACE:-Wall -Wextra -Wpedantic -Wshadow -Wnon-virtual-dtor -Werror>)
+install(TARGETS thresher_options EXPORT thresher-targets)
+
+function(thresher_layer name)
+  cmake_parse_arguments(ARG "" "" "SOURCES;DEPENDS;LINK" ${ARGN})
+  add_library(thresher_${name} STATIC ${ARG_SOURCES})
+  add_library(thresher::${name} ALIAS thresher_${name})
+  set_target_properties(thresher_${name} PROPERTIES EXPORT_NAME ${name})
+  target_include_directories(thresher_${name}
+    PUBLIC $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include> $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>
+    PUBLIC $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/src>)
+  target_link_libraries(thresher_${name} PUBLIC thresher_options)
+  foreach(dependency IN LISTS ARG_DEPENDS)
+    if(NOT TARGET thresher_${dependency})
+      message(FATAL_ERROR "Layer ${name} depends on ${dependency}, which is not below it")
+    endif()
+    target_link_libraries(thresher_${name} PUBLIC thresher_${dependency})
+  endforeach()
+  target_link_libraries(thresher_${name} PRIVATE ${ARG_LINK})
+endfunction()
+
+# thresher_test(NAME SOURCES ... [DEPENDS layer ...] [LINK library ...] [LABELS label ...])
+#
+# One GoogleTest executable test_NAME; every TEST becomes a ctest test with the given labels.
+function(thresher_test name)
+  cmake_parse_arguments(ARG "" "" "SOURCES;DEPENDS;LINK;LABELS" ${ARGN})
+  add_executable(test_${name} ${ARG_SOURCES})
+  list(TRANSFORM ARG_DEPENDS PREPEND thresher::)
+  target_link_libraries(test_${name} PRIVATE ${ARG_DEPENDS} ${ARG_LINK} GTest::gtest_main)
+  target_compile_definitions(test_${name} PRIVATE THRESHER_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
+  target_include_directories(test_${name} PRIVATE ${PROJECT_SOURCE_DIR}/tests)
+  set(labels "cpu")
+  if(ARG_LABELS)
+    set(labels "${ARG_LABELS}")
+  endif()
+  gtest_discover_tests(test_${name} DISCOVERY_TIMEOUT 60 PROPERTIES LABELS "${labels}" TIMEOUT 300)
+endfunction()

@@ -1,0 +1,35 @@
+#pragma once
+/// Devices that can run an operation.
+#include <string>
+#include <vector>
+
+#include "thresher/tensor.hpp"
+
+namespace thresher {
+
+/// A CPU or one GPU. Cheap to copy.
+class Device {
+ public:
+  /// The first usable GPU if there is one, else this CPU.
+  static Device best();
+  static Device cpu();
+  /// Throws Error(device) with what is missing when GPU `ordinal` cannot be used.
+  static Device cuda(int ordinal = 0);
+
+  [[nodiscard]] DeviceId id() const noexcept { return id_; }
+  [[nodiscard]] DeviceKind kind() const noexcept { return id_.kind; }
+  /// The model name as the system reports it.
+  [[nodiscard]] const std::string& name() const noexcept { return name_; }
+
+ private:
+  Device(DeviceId id, std::string name) : id_(id), name_(std::move(name)) {}
+  DeviceId id_;
+  std::string name_;
+};
+
+/// The stream that `run` enqueues on: a CUstream on a GPU, ignored on the CPU, where `run` is synchronous.
+struct Stream {
+  void* handle = nullptr;
+};
+
+}  // namespace thresher

@@ -1,0 +1,108 @@
+#pragma once
+/// The gated-MLP dual GEMM: C = activation(A·B1ᵀ) ∘ (A·B2ᵀ), plan once and run many times.
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "thresher/device.hpp"
+#include "thresher/tensor.hpp"
+
+namespace thresher {
+
+/// What is applied to gate g and up u, in float32 (float64 in the reference).
+enum class ActivationKind : std::uint8_t {
+  silu,            ///< g·σ(g) · u
+  gelu_tanh,       ///< ½g(1 + tanh(√(2/π)(g + 0.044715 g³))) · u
+  swiglu_clamped,  ///< g' = min(g, limit), u' = clamp(u, ±limit): g'·σ(alpha·g')·(u' + up_offset)
+};
+
+struct Activation {
+  ActivationKind kind = ActivationKind::silu;
+  float alpha = 1.702F;      ///< swiglu_clamped only
+  float limit = 7.0F;        ///< swiglu_clamped only, > 0
+  float up_offset = 1.0F;    ///< swiglu_clamped only
+  bool operator==(const Activation&) const = default;
+};
+
+[[nodiscard]] std::string_view name(ActivationKind kind) noexcept;
+
+/// How NVFP4 operands enter the matrix unit of a GPU that has no FP4 unit.
+enum class Numerics : std::uint8_t {
+  exact,  ///< every product value×scale exactly; only the order of float32 additions differs from the definition
+  fast,   ///< value×scale rounded once to e4m3; opt-in
+};
+
+[[nodiscard]] std::string_view name(Numerics numerics) noexcept;
+
+/// C[m,n] from A[m,k], B1[n,k] (the GATE, to which the activation is applied) and B2[n,k] (UP).
+struct DualGemmProblem {
+  std::int64_t m = 0;
+  std::int64_t n = 0;
+  std::int64_t k = 0;
+  Format a = Format::fp16;    ///< fp16, bf16 or nvfp4
+  Format b = Format::fp16;    ///< fp16, bf16 or nvfp4; of both B1 and B2
+  Format out = Format::fp16;  ///< fp16, bf16 or fp32
+  Activation activation{};
+  bool operator==(const DualGemmProblem&) const = default;
+};
+
+struct PackOptions {
+  Numerics numerics = Numerics::exact;
+};
+
+/// Weights arranged once for a device; cheap to copy, shared by every plan made from them.
+/// On the CPU packing is the identity: the object refers to the caller's B1 and B2, which must outlive it.
+class PackedWeights {
+ public:
+  class Storage;
+  explicit PackedWeights(std::shared_ptr<const Storage> storage) : storage_(std::move(storage)) {}
+  [[nodiscard]] const Storage& storage() const noexcept { return *storage_; }
+
+ private:
+  std::shared_ptr<const Storage> storage_;
+};
+
+struct PlanOptions {
+  /// Empty: the planner chooses. Else one of `dual_gemm_strategies(device)`.
+  std::string strategy;
+  /// CPU: threads to use, 0 for all.
+  int threads = 0;
+};
+
+/// A planned dual GEMM, bound to its weights. `run` may be called from several threads.
+class DualGemm {
+ public:
+  class Backend;
+  explicit DualGemm(std::shared_ptr<const Backend> backend) : backend_(std::move(backend)) {}
+
+  /// Writes C. `a` is [m,k] in the problem's format, `c` [m,n]; row strides may exceed the row length. `workspace`
+  /// has at least `workspace_bytes()` on the plan's device (null when that is 0) and is not shared by concurrent runs.
+  /// Asynchronous on a GPU: no allocation, no synchronisation, graph-capturable. Synchronous on the CPU.
+  /// Throws Error(invalid_argument) before anything is written.
+  void run(Stream stream, const Tensor& a, const Tensor& c, void* workspace = nullptr) const;
+
+  [[nodiscard]] std::size_t workspace_bytes() const;
+  [[nodiscard]] const std::string& strategy() const;
+  [[nodiscard]] const DualGemmProblem& problem() const;
+
+ private:
+  std::shared_ptr<const Backend> backend_;
+};
+
+/// Arranges B1 (gate) and B2 (up), both [n,k] of one format, for `device`.
+PackedWeights pack(const Device& device, const Tensor& b1_gate, const Tensor& b2_up, const PackOptions& options = {});
+
+/// Chooses a strategy; may compile and allocate. Throws Error with a sentence that names argument, value and limit.
+DualGemm plan(const Device& device, const DualGemmProblem& problem, const PackedWeights& weights,
+              const PlanOptions& options = {});
+/// The same from raw weights, which must outlive the plan.
+DualGemm plan(const Device& device, const DualGemmProblem& problem, const Tensor& b1_gate, const Tensor& b2_up,
+              const PlanOptions& options = {});
+
+/// Names of the strategies `device` offers, the default first.
+std::vector<std::string> dual_gemm_strategies(const Device& device);
+
+}  // namespace thresher

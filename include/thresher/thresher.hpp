@@ -1,0 +1,7 @@
+#pragma once
+/// Everything the library offers to C++.
+#include "thresher/device.hpp"
+#include "thresher/dual_gemm.hpp"
+#include "thresher/error.hpp"
+#include "thresher/tensor.hpp"
+#include "thresher/version.hpp"

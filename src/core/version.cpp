@@ -1,0 +1,7 @@
+#include "thresher/version.hpp"
+
+namespace thresher {
+
+const char* version() noexcept { return THRESHER_VERSION; }
+
+}  // namespace thresher
