@@ -1,0 +1,23 @@
+#pragma once
+/// Where an NVFP4 tensor keeps its scales.
+#include <cstddef>
+#include <cstdint>
+
+#include "thresher/tensor.hpp"
+
+namespace thresher::formats {
+
+/// Elements along K that share one scale.
+inline constexpr std::int64_t scale_block = 16;
+
+/// Byte offset of the scale of `row` and of block `column` (of `columns` = K/16) in `layout`.
+constexpr std::size_t scale_offset(std::int64_t row, std::int64_t column, std::int64_t columns,
+                                   ScaleLayout layout) noexcept {
+  if (layout == ScaleLayout::row_major) {
+    return static_cast<std::size_t>(row * columns + column);
+  }
+  const std::int64_t tile = row / 128 * ((columns + 3) / 4) + column / 4;
+  return static_cast<std::size_t>(tile * 512 + row % 32 * 16 + row % 128 / 32 * 4 + column % 4);
+}
+
+}  // namespace thresher::formats

@@ -1,0 +1,57 @@
+#pragma once
+/// The three activations, in float64 and in float32.
+#include <algorithm>
+#include <cmath>
+
+#include "thresher/dual_gemm.hpp"
+
+namespace thresher::reference {
+
+template <typename Real>
+Real sigmoid(Real x) {
+  return Real(1) / (Real(1) + std::exp(-x));
+}
+
+/// g·σ(g): NaN at -Inf, where σ is 0.
+template <typename Real>
+Real silu(Real gate) {
+  return gate * sigmoid(gate);
+}
+
+template <typename Real>
+Real gelu_tanh(Real gate) {
+  const Real sqrt_2_over_pi = Real(0.79788456080286535588L);
+  const Real inner = sqrt_2_over_pi * (gate + Real(0.044715L) * gate * gate * gate);
+  return Real(0.5) * gate * (Real(1) + std::tanh(inner));
+}
+
+/// A NaN gate or up stays NaN: std::min and std::clamp return their first argument when nothing compares true.
+template <typename Real>
+Real swiglu_clamped(Real gate, Real up, const Activation& activation) {
+  const Real limit = Real(activation.limit);
+  const Real clamped_gate = std::min(gate, limit);
+  const Real clamped_up = std::clamp(up, -limit, limit);
+  return clamped_gate * sigmoid(Real(activation.alpha) * clamped_gate) * (clamped_up + Real(activation.up_offset));
+}
+
+template <typename Real>
+Real activate(Real gate, Real up, const Activation& activation) {
+  switch (activation.kind) {
+    case ActivationKind::silu: return silu(gate) * up;
+    case ActivationKind::gelu_tanh: return gelu_tanh(gate) * up;
+    case ActivationKind::swiglu_clamped: return swiglu_clamped(gate, up, activation);
+  }
+  return Real(0);
+}
+
+/// The definition of one output element from its gate and up: float32 decides where NaN and Inf go, because every
+/// backend's intermediates are float32, and float64 gives every finite value.
+inline double output_element(double gate, double up, const Activation& activation) {
+  const float in_float32 = activate(static_cast<float>(gate), static_cast<float>(up), activation);
+  if (!std::isfinite(in_float32)) {
+    return static_cast<double>(in_float32);
+  }
+  return activate(gate, up, activation);
+}
+
+}  // namespace thresher::reference
