@@ -1,0 +1,23 @@
+#pragma once
+/// The subcommands of `thresher`. Each registers itself on the app; its callback does the work when it is chosen.
+///
+/// Exit status: 0 ok (a rejected pitch is a result), 1 a gate failed, 2 bad usage or input. A subcommand throws
+/// thresher::Error for bad input, which main prints as one sentence; it sets `exit_status` only to report 1.
+namespace CLI {
+class App;
+}
+
+namespace thresher::cli {
+
+inline constexpr int gate_failed = 1;
+inline constexpr int bad_input = 2;
+
+struct Context {
+  int exit_status = 0;
+};
+
+void add_doctor(CLI::App& app, Context& context);
+void add_run(CLI::App& app, Context& context);
+void add_quantize(CLI::App& app, Context& context);
+
+}  // namespace thresher::cli

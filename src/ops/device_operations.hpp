@@ -1,0 +1,38 @@
+#pragma once
+/// The operations as one kind of device offers them. Arguments arrive validated (ops/validate.hpp).
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "ops/backend.hpp"
+
+namespace thresher::ops {
+
+class DeviceOperations {
+ public:
+  virtual ~DeviceOperations() = default;
+
+  /// Strategy names, the default first.
+  [[nodiscard]] virtual std::vector<std::string> dual_gemm_strategies() const = 0;
+  [[nodiscard]] virtual std::shared_ptr<const PackedWeights::Storage> pack(const Device& device,
+                                                                           const Tensor& b1_gate, const Tensor& b2_up,
+                                                                           const PackOptions& options) const = 0;
+  [[nodiscard]] virtual std::shared_ptr<const DualGemm::Backend> plan_packed(const Device& device,
+                                                                             const DualGemmProblem& problem,
+                                                                             const PackedWeights& weights,
+                                                                             const PlanOptions& options) const = 0;
+  [[nodiscard]] virtual std::shared_ptr<const DualGemm::Backend> plan_raw(const Device& device,
+                                                                          const DualGemmProblem& problem,
+                                                                          const Tensor& b1_gate, const Tensor& b2_up,
+                                                                          const PlanOptions& options) const = 0;
+};
+
+/// Throws Error(unsupported) where this build has no operations for the kind.
+const DeviceOperations& operations_for(DeviceKind kind);
+
+const DeviceOperations& cpu_operations();
+
+/// Throws Error(invalid_argument) naming the strategies there are when `strategy` is neither empty nor one of them.
+void require_strategy(const DeviceOperations& operations, const std::string& strategy);
+
+}  // namespace thresher::ops

@@ -1,0 +1,70 @@
+#include "thresher/dual_gemm.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+
+#include "ops/backend.hpp"
+#include "ops/device_operations.hpp"
+#include "ops/validate.hpp"
+#include "thresher/error.hpp"
+
+namespace thresher {
+namespace ops {
+
+void require_strategy(const DeviceOperations& operations, const std::string& strategy) {
+  const std::vector<std::string> known = operations.dual_gemm_strategies();
+  if (!strategy.empty() && std::find(known.begin(), known.end(), strategy) == known.end()) {
+    throw Error(ErrorCode::invalid_argument, fmt::format("there is no dual-GEMM strategy '{}' on this device, expected one of {}",
+                                                         strategy, fmt::join(known, ", ")));
+  }
+}
+
+}  // namespace ops
+
+void DualGemm::run(Stream stream, const Tensor& a, const Tensor& c, void* workspace) const {
+  ops::validate_run(problem(), a, c, workspace, workspace_bytes(), backend_->data_alignment(), backend_->device());
+  if (problem().m == 0 || problem().n == 0) {
+    return;
+  }
+  backend_->run(stream, a, c, workspace);
+}
+
+std::size_t DualGemm::workspace_bytes() const { return backend_->workspace_bytes(); }
+const std::string& DualGemm::strategy() const { return backend_->strategy(); }
+const DualGemmProblem& DualGemm::problem() const { return backend_->problem(); }
+
+PackedWeights pack(const Device& device, const Tensor& b1_gate, const Tensor& b2_up, const PackOptions& options) {
+  ops::validate_pair(b1_gate, b2_up, device.id());
+  return PackedWeights(ops::operations_for(device.kind()).pack(device, b1_gate, b2_up, options));
+}
+
+DualGemm plan(const Device& device, const DualGemmProblem& problem, const PackedWeights& weights,
+              const PlanOptions& options) {
+  ops::validate(problem);
+  const PackedWeights::Storage& storage = weights.storage();
+  if (storage.device().id() != device.id()) {
+    throw Error(ErrorCode::invalid_argument, fmt::format("the weights were packed for {}, not for {}: pack them again",
+                                                         storage.device().name(), device.name()));
+  }
+  ops::validate_weights(problem, storage.b1_gate(), storage.b2_up(), device.id());
+  const ops::DeviceOperations& operations = ops::operations_for(device.kind());
+  ops::require_strategy(operations, options.strategy);
+  return DualGemm(operations.plan_packed(device, problem, weights, options));
+}
+
+DualGemm plan(const Device& device, const DualGemmProblem& problem, const Tensor& b1_gate, const Tensor& b2_up,
+              const PlanOptions& options) {
+  ops::validate(problem);
+  ops::validate_weights(problem, b1_gate, b2_up, device.id());
+  const ops::DeviceOperations& operations = ops::operations_for(device.kind());
+  ops::require_strategy(operations, options.strategy);
+  return DualGemm(operations.plan_raw(device, problem, b1_gate, b2_up, options));
+}
+
+std::vector<std::string> dual_gemm_strategies(const Device& device) {
+  return ops::operations_for(device.kind()).dual_gemm_strategies();
+}
+
+}  // namespace thresher
