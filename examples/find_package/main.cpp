@@ -21,8 +21,8 @@ int main() {
     const DualGemm gemm = plan(device, problem, pack(device, b1, b2));
     std::vector<std::byte> workspace(gemm.workspace_bytes() + 256);
     void* start = workspace.data() + (256 - reinterpret_cast<std::uintptr_t>(workspace.data()) % 256);
-    gemm.run({}, Tensor::contiguous(a.data(), Format::bf16, {2, 32}), Tensor::contiguous(c.data(), Format::fp32, {2, 16}),
-             start);
+    gemm.run({}, Tensor::contiguous(a.data(), Format::bf16, {2, 32}),
+             Tensor::contiguous(c.data(), Format::fp32, {2, 16}), start);
     std::printf("%s on %s: c[0] = %g\n", gemm.strategy().c_str(), device.name().c_str(), c[0]);
   } catch (const Error& error) {
     std::fprintf(stderr, "%s\n", error.what());

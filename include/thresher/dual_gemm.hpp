@@ -21,9 +21,9 @@ enum class ActivationKind : std::uint8_t {
 
 struct Activation {
   ActivationKind kind = ActivationKind::silu;
-  float alpha = 1.702F;      ///< swiglu_clamped only
-  float limit = 7.0F;        ///< swiglu_clamped only, > 0
-  float up_offset = 1.0F;    ///< swiglu_clamped only
+  float alpha = 1.702F;    ///< swiglu_clamped only
+  float limit = 7.0F;      ///< swiglu_clamped only, > 0
+  float up_offset = 1.0F;  ///< swiglu_clamped only
   bool operator==(const Activation&) const = default;
 };
 

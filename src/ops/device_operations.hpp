@@ -14,8 +14,8 @@ class DeviceOperations {
 
   /// Strategy names, the default first.
   [[nodiscard]] virtual std::vector<std::string> dual_gemm_strategies() const = 0;
-  [[nodiscard]] virtual std::shared_ptr<const PackedWeights::Storage> pack(const Device& device,
-                                                                           const Tensor& b1_gate, const Tensor& b2_up,
+  [[nodiscard]] virtual std::shared_ptr<const PackedWeights::Storage> pack(const Device& device, const Tensor& b1_gate,
+                                                                           const Tensor& b2_up,
                                                                            const PackOptions& options) const = 0;
   [[nodiscard]] virtual std::shared_ptr<const DualGemm::Backend> plan_packed(const Device& device,
                                                                              const DualGemmProblem& problem,

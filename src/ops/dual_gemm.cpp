@@ -16,8 +16,9 @@ namespace ops {
 void require_strategy(const DeviceOperations& operations, const std::string& strategy) {
   const std::vector<std::string> known = operations.dual_gemm_strategies();
   if (!strategy.empty() && std::find(known.begin(), known.end(), strategy) == known.end()) {
-    throw Error(ErrorCode::invalid_argument, fmt::format("there is no dual-GEMM strategy '{}' on this device, expected one of {}",
-                                                         strategy, fmt::join(known, ", ")));
+    throw Error(ErrorCode::invalid_argument,
+                fmt::format("there is no dual-GEMM strategy '{}' on this device, expected one of {}", strategy,
+                            fmt::join(known, ", ")));
   }
 }
 

@@ -78,7 +78,8 @@ void validate(const DualGemmProblem& problem) {
   if (!is_output(problem.out)) {
     refuse("problem.out is {}, expected fp16, bf16 or fp32", name(problem.out));
   }
-  for (const auto& [argument, extent] : {std::pair{"m", problem.m}, std::pair{"n", problem.n}, std::pair{"k", problem.k}}) {
+  for (const auto& [argument, extent] :
+       {std::pair{"m", problem.m}, std::pair{"n", problem.n}, std::pair{"k", problem.k}}) {
     if (extent < 0 || extent >= max_extent) {
       refuse("problem.{} is {}, expected 0 to {}", argument, extent, max_extent - 1);
     }
@@ -121,8 +122,8 @@ void validate_run(const DualGemmProblem& problem, const Tensor& a, const Tensor&
   validate_matrix("c", c, problem.out, problem.m, problem.n, device);
   for (const auto& [argument, tensor] : {std::pair{"a", &a}, std::pair{"c", &c}}) {
     if (!aligned(tensor->data, alignment)) {
-      refuse("{} starts at {}, expected an address that is a multiple of {} bytes", argument,
-             fmt::ptr(tensor->data), alignment);
+      refuse("{} starts at {}, expected an address that is a multiple of {} bytes", argument, fmt::ptr(tensor->data),
+             alignment);
     }
   }
   if (workspace_bytes > 0 && workspace == nullptr) {

@@ -40,7 +40,8 @@ class ScratchFolder {
 
 /// `arguments` is shell text. The binary is THRESHER_BINARY.
 inline Outcome run_thresher(const std::filesystem::path& folder, const std::string& arguments) {
-  const std::string command = "cd '" + folder.string() + "' && '" THRESHER_BINARY "' " + arguments + " >stdout.txt 2>stderr.txt";
+  const std::string command =
+      "cd '" + folder.string() + "' && '" THRESHER_BINARY "' " + arguments + " >stdout.txt 2>stderr.txt";
   const int raw = std::system(command.c_str());
   return {WIFEXITED(raw) ? WEXITSTATUS(raw) : -1, slurp(folder / "stdout.txt"), slurp(folder / "stderr.txt")};
 }
