@@ -2,6 +2,8 @@
 /// Where an NVFP4 tensor keeps its scales.
 #include <cstddef>
 #include <cstdint>
+#include <span>
+#include <vector>
 
 #include "thresher/tensor.hpp"
 
@@ -19,5 +21,11 @@ constexpr std::size_t scale_offset(std::int64_t row, std::int64_t column, std::i
   const std::int64_t tile = row / 128 * ((columns + 3) / 4) + column / 4;
   return static_cast<std::size_t>(tile * 512 + row % 32 * 16 + row % 128 / 32 * 4 + column % 4);
 }
+
+/// The scales of an NVFP4 tensor [rows, k] in another layout, padding zero. Throws Error(invalid_argument) when
+/// `scales` does not have scale_bytes(rows, k, from) bytes or when padding in a blocked source is not zero, which shows
+/// that it is not in that layout.
+[[nodiscard]] std::vector<std::uint8_t> convert_scales(std::span<const std::uint8_t> scales, std::int64_t rows,
+                                                       std::int64_t k, ScaleLayout from, ScaleLayout to);
 
 }  // namespace thresher::formats

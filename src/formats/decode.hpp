@@ -1,0 +1,15 @@
+#pragma once
+/// Whole rows of any CPU matrix as floating-point numbers.
+#include <cstdint>
+#include <span>
+
+#include "thresher/tensor.hpp"
+
+namespace thresher::formats {
+
+/// Row `row` of a matrix that check_matrix accepts, element for element what `element` gives: for NVFP4 value × scale,
+/// WITHOUT the global scale. Exact, except that an int32 beyond 2^24 rounds in float. `out` has one place a column.
+void decode_row(const Tensor& matrix, std::int64_t row, std::span<float> out) noexcept;
+void decode_row(const Tensor& matrix, std::int64_t row, std::span<double> out) noexcept;
+
+}  // namespace thresher::formats

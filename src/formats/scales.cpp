@@ -1,0 +1,48 @@
+#include "formats/scales.hpp"
+
+#include <fmt/format.h>
+
+#include "thresher/error.hpp"
+
+namespace thresher::formats {
+namespace {
+
+void check_padding(std::span<const std::uint8_t> blocked, std::int64_t rows, std::int64_t columns) {
+  const std::int64_t padded_rows = (rows + 127) / 128 * 128;
+  const std::int64_t padded_columns = (columns + 3) / 4 * 4;
+  for (std::int64_t row = 0; row < padded_rows; ++row) {
+    for (std::int64_t column = row < rows ? columns : 0; column < padded_columns; ++column) {
+      const std::uint8_t code = blocked[scale_offset(row, column, columns, ScaleLayout::blocked)];
+      if (code != 0) {
+        throw Error(ErrorCode::invalid_argument,
+                    fmt::format("scales have {:#04x} in the padding at row {}, block {} of the blocked layout of [{}, "
+                                "{}], which must be zero; are they row-major?",
+                                code, row, column, rows, columns));
+      }
+    }
+  }
+}
+
+}  // namespace
+
+std::vector<std::uint8_t> convert_scales(std::span<const std::uint8_t> scales, std::int64_t rows, std::int64_t k,
+                                         ScaleLayout from, ScaleLayout to) {
+  if (scales.size() != scale_bytes(rows, k, from)) {
+    throw Error(ErrorCode::invalid_argument,
+                fmt::format("scales have {} bytes, but an NVFP4 tensor [{}, {}] has {} in this layout", scales.size(),
+                            rows, k, scale_bytes(rows, k, from)));
+  }
+  const std::int64_t columns = k / scale_block;
+  if (from == ScaleLayout::blocked) {
+    check_padding(scales, rows, columns);
+  }
+  std::vector<std::uint8_t> converted(scale_bytes(rows, k, to), 0);
+  for (std::int64_t row = 0; row < rows; ++row) {
+    for (std::int64_t column = 0; column < columns; ++column) {
+      converted[scale_offset(row, column, columns, to)] = scales[scale_offset(row, column, columns, from)];
+    }
+  }
+  return converted;
+}
+
+}  // namespace thresher::formats
