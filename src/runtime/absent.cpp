@@ -1,0 +1,72 @@
+// What stands in for the GPU when Thresher is built without CUDA's headers: every call says so.
+#include <string>
+
+#include "runtime/driver.hpp"
+#include "runtime/kernel.hpp"
+#include "runtime/memory.hpp"
+#include "runtime/stream.hpp"
+#include "runtime/tensor_map.hpp"
+#include "thresher/error.hpp"
+
+namespace thresher::runtime {
+
+struct LoadedModule {};
+
+namespace {
+
+constexpr const char* reason =
+    "this build of Thresher has no GPU support, because CUDA's headers were missing: build it again with CUDA_HOME set "
+    "to a CUDA toolkit, or use the CPU";
+
+[[noreturn]] void refuse() { throw Error(ErrorCode::unsupported, reason); }
+
+}  // namespace
+
+const DriverStatus& driver_status() noexcept {
+  static const DriverStatus* status = new DriverStatus{false, "", 0, 0, reason};
+  return *status;
+}
+
+std::string DeviceProperties::arch() const { refuse(); }
+const DeviceProperties& device_properties(int) { refuse(); }
+MemoryInfo memory_info(int) { refuse(); }
+ContextGuard::ContextGuard(int) { refuse(); }
+ContextGuard::~ContextGuard() = default;
+void synchronize_device(int) { refuse(); }
+DeviceId pointer_device(const void*) { return {}; }
+void require_on_gpu(const void*, int, const char*) { refuse(); }
+
+DeviceBuffer::DeviceBuffer(int, std::size_t, const char*) { refuse(); }
+DeviceBuffer::~DeviceBuffer() = default;
+void copy_async(void*, const void*, std::size_t, Stream, int) { refuse(); }
+void copy(void*, const void*, std::size_t, int) { refuse(); }
+void fill_async(void*, std::uint8_t, std::size_t, Stream, int) { refuse(); }
+
+void synchronize(Stream, int) { refuse(); }
+OwnedStream::OwnedStream(int) { refuse(); }
+OwnedStream::~OwnedStream() = default;
+Event::Event(int) { refuse(); }
+Event::~Event() = default;
+void Event::record(Stream) const { refuse(); }
+void Event::synchronize() const { refuse(); }
+void Event::block(Stream) const { refuse(); }
+double Event::elapsed_us_since(const Event&) const { refuse(); }
+Graph Graph::capture(int, const std::function<void(Stream)>&) { refuse(); }
+Graph::~Graph() = default;
+void Graph::launch(Stream) const { refuse(); }
+
+Module::Module(int, std::span<const std::byte>) { refuse(); }
+Kernel Module::kernel(const std::string&) const { refuse(); }
+void Kernel::allow_dynamic_shared(std::size_t) const { refuse(); }
+void Kernel::allow_large_clusters() const { refuse(); }
+void Kernel::launch(const LaunchConfig&, std::span<void*>) const { refuse(); }
+int Kernel::blocks_per_multiprocessor(int, std::size_t) const { refuse(); }
+int Kernel::resident_clusters(const LaunchConfig&) const { refuse(); }
+int Kernel::registers() const { refuse(); }
+std::size_t Kernel::static_shared_bytes() const { refuse(); }
+std::size_t Kernel::local_bytes() const { refuse(); }
+int Kernel::ordinal() const noexcept { return 0; }
+
+TensorMap encode_tiled(const TiledView&) { refuse(); }
+
+}  // namespace thresher::runtime

@@ -1,0 +1,236 @@
+#include "runtime/nvrtc.hpp"
+
+#include <algorithm>
+#include <array>
+
+#include "runtime/driver.hpp"
+#include "runtime/shared_library.hpp"
+#include "thresher/error.hpp"
+
+namespace thresher::runtime {
+namespace {
+
+// NVRTC's interface, which has not changed since CUDA 11.1; declared here so that its header is not needed.
+using NvrtcProgram = struct OpaqueNvrtcProgram*;
+using NvrtcResult = int;
+constexpr NvrtcResult nvrtc_success = 0;
+
+struct NvrtcApi {
+  const char* (*error_string)(NvrtcResult) = nullptr;
+  NvrtcResult (*version)(int*, int*) = nullptr;
+  NvrtcResult (*supported_count)(int*) = nullptr;
+  NvrtcResult (*supported)(int*) = nullptr;
+  NvrtcResult (*create)(NvrtcProgram*, const char*, const char*, int, const char* const*, const char* const*) = nullptr;
+  NvrtcResult (*destroy)(NvrtcProgram*) = nullptr;
+  NvrtcResult (*compile)(NvrtcProgram, int, const char* const*) = nullptr;
+  NvrtcResult (*cubin_size)(NvrtcProgram, std::size_t*) = nullptr;
+  NvrtcResult (*cubin)(NvrtcProgram, char*) = nullptr;
+  NvrtcResult (*log_size)(NvrtcProgram, std::size_t*) = nullptr;
+  NvrtcResult (*log)(NvrtcProgram, char*) = nullptr;
+  NvrtcResult (*add_name)(NvrtcProgram, const char*) = nullptr;
+  NvrtcResult (*lowered_name)(NvrtcProgram, const char*, const char**) = nullptr;
+};
+
+struct Nvrtc {
+  NvrtcStatus status;
+  NvrtcApi api;
+};
+
+constexpr int oldest_nvrtc = 12000;  // the first that knows sm_90a
+
+Nvrtc load() {
+  Nvrtc nvrtc;
+  const std::string_view remedy =
+      "install NVIDIA's NVRTC 12 or newer (a CUDA toolkit, or pip install nvidia-cuda-nvrtc), or point "
+      "THRESHER_LIBRARY_PATH to its folder";
+  const SharedLibrary library =
+      SharedLibrary::open({"NVRTC", {"libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so"}, remedy});
+  nvrtc.status.library_path = library.path();
+  nvrtc.status.problem = library.problem();
+  if (!library.loaded()) {
+    return nvrtc;
+  }
+  const auto find = [&](auto& member, const char* symbol) {
+    member = reinterpret_cast<std::remove_reference_t<decltype(member)>>(library.symbol(symbol));
+    if (member == nullptr) {
+      nvrtc.status.problem = "NVRTC (" + library.path() + ") has no function " + symbol + ": " + std::string(remedy);
+    }
+  };
+  find(nvrtc.api.error_string, "nvrtcGetErrorString");
+  find(nvrtc.api.version, "nvrtcVersion");
+  find(nvrtc.api.supported_count, "nvrtcGetNumSupportedArchs");
+  find(nvrtc.api.supported, "nvrtcGetSupportedArchs");
+  find(nvrtc.api.create, "nvrtcCreateProgram");
+  find(nvrtc.api.destroy, "nvrtcDestroyProgram");
+  find(nvrtc.api.compile, "nvrtcCompileProgram");
+  find(nvrtc.api.cubin_size, "nvrtcGetCUBINSize");
+  find(nvrtc.api.cubin, "nvrtcGetCUBIN");
+  find(nvrtc.api.log_size, "nvrtcGetProgramLogSize");
+  find(nvrtc.api.log, "nvrtcGetProgramLog");
+  find(nvrtc.api.add_name, "nvrtcAddNameExpression");
+  find(nvrtc.api.lowered_name, "nvrtcGetLoweredName");
+  if (!nvrtc.status.problem.empty()) {
+    return nvrtc;
+  }
+  int major = 0;
+  int minor = 0;
+  nvrtc.api.version(&major, &minor);
+  nvrtc.status.version = major * 1000 + minor * 10;
+  if (nvrtc.status.version < oldest_nvrtc) {
+    nvrtc.status.problem = "NVRTC " + version_text(nvrtc.status.version) + " (" + library.path() +
+                           ") is too old, Thresher needs 12.0: " + std::string(remedy);
+  }
+  return nvrtc;
+}
+
+const Nvrtc& loaded_nvrtc() {
+  static const Nvrtc* nvrtc = new Nvrtc(load());  // never destroyed: used by threads that outlive main
+  return *nvrtc;
+}
+
+const NvrtcApi& api() {
+  const Nvrtc& nvrtc = loaded_nvrtc();
+  if (!nvrtc.status.problem.empty()) {
+    throw Error(ErrorCode::unsupported, nvrtc.status.problem);
+  }
+  return nvrtc.api;
+}
+
+/// One NVRTC program object.
+class Session {
+ public:
+  explicit Session(const Program& program) : title_(program.title) {
+    std::vector<std::string> names;
+    std::vector<std::string> texts;
+    for (const EmbeddedFile& header : program.headers) {
+      names.emplace_back(header.name);
+      texts.emplace_back(header.text);
+    }
+    std::vector<const char*> name_pointers;
+    std::vector<const char*> text_pointers;
+    for (std::size_t i = 0; i < names.size(); ++i) {
+      name_pointers.push_back(names[i].c_str());
+      text_pointers.push_back(texts[i].c_str());
+    }
+    require(api().create(&program_, program.text.c_str(), (program.title + ".cu").c_str(),
+                         static_cast<int>(names.size()), text_pointers.data(), name_pointers.data()));
+    for (const std::string& kernel : program.kernels) {
+      require(api().add_name(program_, kernel.c_str()));
+    }
+  }
+  Session(const Session&) = delete;
+  Session& operator=(const Session&) = delete;
+  ~Session() { api().destroy(&program_); }
+
+  NvrtcResult compile(std::span<const std::string> options) {
+    std::vector<const char*> pointers;
+    for (const std::string& option : options) {
+      pointers.push_back(option.c_str());
+    }
+    return api().compile(program_, static_cast<int>(pointers.size()), pointers.data());
+  }
+
+  [[nodiscard]] std::string log() const {
+    std::size_t bytes = 0;
+    require(api().log_size(program_, &bytes));
+    std::string text(bytes, '\0');
+    require(api().log(program_, text.data()));
+    text.resize(text.find_last_not_of(std::string_view("\0\n", 2)) + 1);
+    return text;
+  }
+
+  [[nodiscard]] std::vector<std::byte> image() const {
+    std::size_t bytes = 0;
+    require(api().cubin_size(program_, &bytes));
+    std::vector<std::byte> cubin(bytes);
+    require(api().cubin(program_, reinterpret_cast<char*>(cubin.data())));
+    return cubin;
+  }
+
+  [[nodiscard]] std::string lowered_name(const std::string& expression) const {
+    const char* lowered = nullptr;
+    require(api().lowered_name(program_, expression.c_str(), &lowered));
+    return lowered;
+  }
+
+ private:
+  void require(NvrtcResult result) const {
+    if (result != nvrtc_success) {
+      throw Error(ErrorCode::compile, "NVRTC could not take " + title_ + " (" + api().error_string(result) + ")");
+    }
+  }
+  std::string title_;
+  NvrtcProgram program_ = nullptr;
+};
+
+/// NVRTC lists architectures as numbers: 90 covers sm_90 and sm_90a.
+void require_arch(const std::string& arch) {
+  int count = 0;
+  api().supported_count(&count);
+  std::vector<int> known(static_cast<std::size_t>(count));
+  api().supported(known.data());
+  const bool is_known = std::any_of(known.begin(), known.end(), [&](int number) {
+    const std::string base = "sm_" + std::to_string(number);
+    return arch.starts_with(base) && arch.size() <= base.size() + 1 &&
+           (arch.size() == base.size() || arch.back() == 'a' || arch.back() == 'f');
+  });
+  if (!is_known) {
+    throw Error(ErrorCode::unsupported, nvrtc_toolchain() + " (" + nvrtc_status().library_path +
+                                            ") does not know the architecture " + arch + ": use a newer NVRTC");
+  }
+}
+
+ResourceReport report_of(std::span<const NamedReport> reports, const std::string& lowered_name) {
+  const auto found = std::find_if(reports.begin(), reports.end(),
+                                  [&](const NamedReport& report) { return report.lowered_name == lowered_name; });
+  if (found == reports.end()) {
+    throw Error(ErrorCode::internal, "the compiler's log has no resource report of " + lowered_name);
+  }
+  return found->resources;
+}
+
+}  // namespace
+
+const NvrtcStatus& nvrtc_status() noexcept { return loaded_nvrtc().status; }
+
+std::span<const std::string_view> standard_options() noexcept {
+  static constexpr std::array<std::string_view, 3> options{"--std=c++20", "--ptxas-options=-v",
+                                                           "--device-as-default-execution-space"};
+  return options;
+}
+
+std::string nvrtc_toolchain() {
+  api();
+  return "NVRTC " + version_text(nvrtc_status().version);
+}
+
+Cubin compile(const Program& program) {
+  require_arch(program.arch);
+  std::vector<std::string> options(standard_options().begin(), standard_options().end());
+  options.push_back("--gpu-architecture=" + program.arch);
+  options.insert(options.end(), program.options.begin(), program.options.end());
+
+  Session session(program);
+  const NvrtcResult result = session.compile(options);
+  Cubin cubin;
+  cubin.log = session.log();
+  if (result != nvrtc_success) {
+    throw Error(ErrorCode::compile, program.title + " did not compile for " + program.arch + " with " +
+                                        nvrtc_toolchain() + ":\n" + cubin.log);
+  }
+  if (const std::string_view line = performance_failure(cubin.log); !line.empty()) {
+    throw Error(ErrorCode::compile, program.title + " compiled badly for " + program.arch + ": " + std::string(line));
+  }
+  cubin.image = session.image();
+  cubin.arch = program.arch;
+  cubin.toolchain = nvrtc_toolchain();
+  const std::vector<NamedReport> reports = parse_resource_log(cubin.log);
+  for (const std::string& expression : program.kernels) {
+    CompiledKernel kernel{expression, session.lowered_name(expression), {}};
+    kernel.resources = report_of(reports, kernel.lowered_name);
+    cubin.kernels.push_back(std::move(kernel));
+  }
+  return cubin;
+}
+
+}  // namespace thresher::runtime

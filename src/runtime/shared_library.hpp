@@ -1,0 +1,41 @@
+#pragma once
+/// Libraries that are loaded when they are first needed, so that one binary runs with and without them.
+#include <filesystem>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace thresher::runtime {
+
+/// How a library is called and what to tell a user who lacks it.
+struct LibraryName {
+  std::string_view title;                    ///< "NVRTC"
+  std::vector<std::string_view> file_names;  ///< newest first, e.g. "libnvrtc.so.13"
+  std::string_view remedy;                   ///< what to do when it is missing, an imperative clause
+};
+
+/// An opened library, or the reason why there is none. Never unloaded: its functions live as long as the process.
+class SharedLibrary {
+ public:
+  /// Looks in THRESHER_LIBRARY_PATH, then where the loader looks, then in `search_directories()`. Does not throw.
+  static SharedLibrary open(const LibraryName& name);
+
+  [[nodiscard]] bool loaded() const noexcept { return handle_ != nullptr; }
+  /// The file it came from; empty when not loaded.
+  [[nodiscard]] const std::string& path() const noexcept { return path_; }
+  /// One sentence: what is missing, where it was looked for and what to do; empty when loaded.
+  [[nodiscard]] const std::string& problem() const noexcept { return problem_; }
+  /// Null when the library has no such symbol.
+  [[nodiscard]] void* symbol(const char* symbol_name) const noexcept;
+
+ private:
+  void* handle_ = nullptr;
+  std::string path_;
+  std::string problem_;
+};
+
+/// Folders outside the loader's path where CUDA libraries are commonly installed, those that exist: CUDA_HOME,
+/// CUDA_PATH, /usr/local/cuda*, and the NVIDIA wheels in the Python environments that can be seen from here.
+std::vector<std::filesystem::path> search_directories();
+
+}  // namespace thresher::runtime

@@ -1,0 +1,80 @@
+#include "runtime/shared_library.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "runtime/driver.hpp"
+#include "runtime/temporary_directory.hpp"
+#include "thresher/error.hpp"
+
+namespace thresher::runtime {
+namespace {
+
+namespace fs = std::filesystem;
+
+TEST(SharedLibrary, AMissingOneSaysWhatToDo) {
+  const SharedLibrary library =
+      SharedLibrary::open({"the Nothing library", {"libthresher_no_such.so.1"}, "install nothing"});
+  EXPECT_FALSE(library.loaded());
+  EXPECT_EQ(library.path(), "");
+  EXPECT_EQ(library.symbol("anything"), nullptr);
+  EXPECT_TRUE(library.problem().starts_with("the Nothing library could not be loaded")) << library.problem();
+  EXPECT_TRUE(library.problem().ends_with(": install nothing")) << library.problem();
+}
+
+TEST(SharedLibrary, OneThatTheLoaderKnowsIsFound) {
+  const SharedLibrary library = SharedLibrary::open({"the C library", {"libnot_this_one.so", "libc.so.6"}, ""});
+  ASSERT_TRUE(library.loaded()) << library.problem();
+  EXPECT_TRUE(library.path().ends_with("libc.so.6")) << library.path();
+  EXPECT_NE(library.symbol("strlen"), nullptr);
+  EXPECT_EQ(library.symbol("thresher_no_such_function"), nullptr);
+}
+
+TEST(SharedLibrary, TheNamedFolderComesFirst) {
+  const TemporaryDirectory directory;
+  const SharedLibrary known = SharedLibrary::open({"the C++ library", {"libstdc++.so.6"}, ""});
+  ASSERT_TRUE(known.loaded());
+  fs::copy_file(known.path(), directory.path() / "libthresher_copy.so.6");
+  setenv("THRESHER_LIBRARY_PATH", ("/does/not/exist:" + directory.path().string()).c_str(), 1);
+  const SharedLibrary copy = SharedLibrary::open({"a copy", {"libthresher_copy.so.6"}, ""});
+  unsetenv("THRESHER_LIBRARY_PATH");
+  ASSERT_TRUE(copy.loaded()) << copy.problem();
+  EXPECT_EQ(fs::path(copy.path()).parent_path(), directory.path());
+}
+
+TEST(SearchDirectories, FindTheWheelsOfAVirtualEnvironment) {
+  const TemporaryDirectory directory;
+  const fs::path wheel = directory.path() / "lib" / "python3.11" / "site-packages" / "nvidia" / "cuda_nvrtc" / "lib";
+  fs::create_directories(wheel);
+  setenv("VIRTUAL_ENV", directory.path().c_str(), 1);
+  const std::vector<fs::path> directories = search_directories();
+  unsetenv("VIRTUAL_ENV");
+  EXPECT_NE(std::find(directories.begin(), directories.end(), wheel), directories.end());
+}
+
+TEST(DriverStatus, NamesTheProblemOrThereIsAGpu) {
+  const DriverStatus& status = driver_status();
+  if (status.problem.empty()) {
+    EXPECT_GT(status.devices, 0);
+    EXPECT_FALSE(status.library_path.empty());
+    EXPECT_GE(status.version, 12000);
+    return;
+  }
+  EXPECT_NE(status.problem.find(": "), std::string::npos) << "no remedy in: " << status.problem;
+  try {
+    device_properties(0);
+    FAIL() << "a GPU was opened although: " << status.problem;
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::device);
+    EXPECT_EQ(error.what(), status.problem);
+  }
+}
+
+TEST(VersionText, IsMajorAndMinor) {
+  EXPECT_EQ(version_text(13000), "13.0");
+  EXPECT_EQ(version_text(12080), "12.8");
+}
+
+}  // namespace
+}  // namespace thresher::runtime
