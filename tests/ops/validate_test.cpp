@@ -1,0 +1,121 @@
+#include "ops/validate.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <vector>
+
+#include "thresher/error.hpp"
+
+namespace thresher::ops {
+namespace {
+
+const DualGemmProblem problem{.m = 2, .n = 4, .k = 16, .a = Format::fp16, .b = Format::nvfp4, .out = Format::fp16};
+
+/// The sentence of the Error that `call` throws, or nothing.
+template <class Call>
+std::string refusal(Call&& call) {
+  try {
+    call();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::invalid_argument);
+    return error.what();
+  }
+  return {};
+}
+
+/// Valid arguments for `problem`, to be spoiled one at a time.
+struct Arguments {
+  alignas(16) std::uint16_t a_data[2 * 16] = {};
+  std::uint8_t b_data[4 * 8] = {};
+  std::uint8_t scales[4] = {};
+  alignas(16) std::uint16_t c_data[2 * 4] = {};
+  Tensor a = Tensor::contiguous(a_data, Format::fp16, {2, 16});
+  Tensor b1 = Tensor::nvfp4(b_data, scales, 4, 16);
+  Tensor b2 = b1;
+  Tensor c = Tensor::contiguous(c_data, Format::fp16, {2, 4});
+
+  Arguments() = default;
+  Arguments(const Arguments&) = delete;  // the views point into the object
+  Arguments& operator=(const Arguments&) = delete;
+
+  [[nodiscard]] std::string weights() const {
+    return refusal([&] { validate_weights(problem, b1, b2, DeviceId{}); });
+  }
+  [[nodiscard]] std::string run(const void* workspace = nullptr, std::size_t bytes = 0) const {
+    return refusal([&] { validate_run(problem, a, c, workspace, bytes, 16, DeviceId{}); });
+  }
+};
+
+TEST(ValidateProblem, AcceptsEveryMixOfOperands) {
+  for (const Format a : {Format::fp16, Format::bf16, Format::nvfp4}) {
+    for (const Format b : {Format::fp16, Format::bf16, Format::nvfp4}) {
+      for (const Format out : {Format::fp16, Format::bf16, Format::fp32}) {
+        const DualGemmProblem mix{.m = 0, .n = 1, .k = 32, .a = a, .b = b, .out = out};
+        EXPECT_EQ(refusal([&] { validate(mix); }), "");
+      }
+    }
+  }
+}
+
+TEST(ValidateProblem, NamesWhatIsWrong) {
+  DualGemmProblem wrong = problem;
+  wrong.k = 24;
+  EXPECT_EQ(refusal([&] { validate(wrong); }), "problem.k is 24, expected a multiple of 16 for nvfp4 operands");
+  wrong = problem;
+  wrong.m = -1;
+  EXPECT_EQ(refusal([&] { validate(wrong); }), "problem.m is -1, expected 0 to 2147483647");
+  wrong = problem;
+  wrong.out = Format::nvfp4;
+  EXPECT_EQ(refusal([&] { validate(wrong); }), "problem.out is nvfp4, expected fp16, bf16 or fp32");
+  wrong = problem;
+  wrong.k = 0;
+  EXPECT_EQ(refusal([&] { validate(wrong); }), "problem.k is 0, expected at least 1");
+  wrong = problem;
+  wrong.activation = {.kind = ActivationKind::swiglu_clamped, .limit = -7.0F};
+  EXPECT_EQ(refusal([&] { validate(wrong); }), "activation.limit is -7, expected a number above 0");
+}
+
+/// The refusal after `spoil` has changed one thing.
+template <class Spoil>
+std::string weights_refusal(Spoil&& spoil) {
+  Arguments arguments;
+  spoil(arguments);
+  return arguments.weights();
+}
+
+template <class Spoil>
+std::string run_refusal(Spoil&& spoil) {
+  Arguments arguments;
+  spoil(arguments);
+  return arguments.run();
+}
+
+TEST(ValidateWeights, NamesTheRoleOfTheOperand) {
+  EXPECT_EQ(weights_refusal([](Arguments&) {}), "");
+  EXPECT_EQ(weights_refusal([](Arguments& x) { x.b2.shape[0] = 3; }), "b2 (up) is [3, 16], expected [4, 16]");
+  EXPECT_EQ(weights_refusal([](Arguments& x) { x.b1.scales = nullptr; }),
+            "b1 (gate) is nvfp4 but has no scales: set Tensor::scales");
+  EXPECT_EQ(weights_refusal([](Arguments& x) { x.b1.format = Format::bf16; }),
+            "b1 (gate) is bf16, but the problem says nvfp4");
+  EXPECT_EQ(weights_refusal([](Arguments& x) { x.b1.device = {DeviceKind::cuda, 1}; }),
+            "b1 (gate) is in the memory of GPU 1, expected the CPU: copy it there first");
+}
+
+TEST(ValidateRun, ChecksStridesAlignmentAndWorkspace) {
+  EXPECT_EQ(run_refusal([](Arguments&) {}), "");
+  EXPECT_EQ(run_refusal([](Arguments& x) { x.a.strides[1] = 2; }),
+            "a has stride 2 along its last dimension, expected 1 (contiguous)");
+  EXPECT_EQ(run_refusal([](Arguments& x) { x.c.strides[0] = 3; }),
+            "c has row stride 3, which is less than its row length 4");
+  EXPECT_NE(run_refusal([](Arguments& x) {
+              x.a.data = x.a_data + 1;
+            }).find("expected an address that is a multiple of 16 bytes"),
+            std::string::npos);
+  EXPECT_EQ(run_refusal([](Arguments& x) { x.c.data = nullptr; }), "c has a null data pointer");
+  const Arguments arguments;
+  EXPECT_EQ(arguments.run(nullptr, 512), "workspace is null, expected 512 bytes (workspace_bytes())");
+}
+
+}  // namespace
+}  // namespace thresher::ops
