@@ -1,0 +1,16 @@
+function(must)
+  execute_process(COMMAND ${ARGN} RESULT_VARIABLE status OUTPUT_VARIABLE output ERROR_VARIABLE output)
+  if(NOT status EQUAL 0)
+    message(FATAL_ERROR "${ARGN}\n${output}")
+  endif()
+  message("${output}")
+endfunction()
+
+set(work ${BUILD}/tests/install/work)
+file(REMOVE_RECURSE ${work})
+must(${CMAKE_COMMAND} --install ${BUILD} --prefix ${work}/prefix)
+must(${CMAKE_COMMAND} -G Ninja -S ${SOURCE}/examples/find_package -B ${work}/build
+  -DCMAKE_PREFIX_PATH=${work}/prefix -DCMAKE_CXX_COMPILER=${COMPILER} "-DCMAKE_CXX_FLAGS=${FLAGS}")
+must(${CMAKE_COMMAND} --build ${work}/build)
+must(${work}/build/gated_mlp)
+must(${work}/prefix/bin/thresher --version)
