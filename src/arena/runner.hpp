@@ -1,0 +1,32 @@
+#pragma once
+/// A contestant bound to a problem and its input sets: the thing that is timed.
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+#include "thresher/device.hpp"
+
+namespace thresher::arena {
+
+class Runner {
+ public:
+  Runner() : id_(next_id()) {}
+  Runner(const Runner&) = delete;
+  Runner& operator=(const Runner&) = delete;
+  virtual ~Runner() = default;
+
+  /// Computes the outputs of input set `set`. Asynchronous and capturable on a GPU, complete on return on the CPU.
+  virtual void run(Stream stream, std::size_t set) = 0;
+
+  /// Unique in this process, never reused: a clock may keep what it captured under this key.
+  [[nodiscard]] std::uint64_t id() const noexcept { return id_; }
+
+ private:
+  static std::uint64_t next_id() {
+    static std::atomic<std::uint64_t> last{0};
+    return ++last;
+  }
+  std::uint64_t id_;
+};
+
+}  // namespace thresher::arena

@@ -1,0 +1,47 @@
+#pragma once
+/// Medians, bootstrap intervals and what may be said from them.
+#include <cstdint>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "arena/random.hpp"
+
+namespace thresher::arena {
+
+/// A value with its 95 % interval; low ≤ value ≤ high.
+struct Estimate {
+  double value = 0;
+  double low = 0;
+  double high = 0;
+};
+
+/// What a measured speed-up says about a contestant.
+enum class Comparison : std::uint8_t { faster, slower, same, too_noisy };
+
+/// "faster", "slower", "same", "too noisy to say".
+[[nodiscard]] std::string_view name(Comparison comparison) noexcept;
+
+/// Fewer rounds than this say nothing: the interval of a median of five already reaches from the least to the greatest.
+inline constexpr int min_rounds = 6;
+/// Two contestants are called the same when neither the speed-up nor the noise leaves 1 by more than this factor.
+inline constexpr double same_factor = 1.02;
+
+/// Median; the mean of the middle two for an even count. `values` is not empty.
+[[nodiscard]] double median(std::span<const double> values);
+
+/// Median with a percentile-bootstrap 95 % interval. `values` is not empty.
+[[nodiscard]] Estimate median_estimate(std::span<const double> values, Random& random);
+
+/// Geometric mean over problems of the median of each problem's ratios, with a 95 % interval from resampling the rounds
+/// of every problem. No list is empty, every ratio is > 0.
+[[nodiscard]] Estimate geometric_mean(std::span<const std::vector<double>> ratios_by_problem, Random& random);
+
+/// How far (a factor ≥ 1) the baseline's ratio to itself leaves 1: its interval, or 1 if that is tighter than can be
+/// told.
+[[nodiscard]] double noise_factor(const Estimate& baseline_against_itself) noexcept;
+
+/// `speedup` > 1 means that the contestant needs less time. A winner's interval must clear 1 by more than the noise.
+[[nodiscard]] Comparison compare(const Estimate& speedup, const Estimate& baseline_against_itself, int rounds) noexcept;
+
+}  // namespace thresher::arena
