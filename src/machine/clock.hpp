@@ -1,0 +1,20 @@
+#pragma once
+/// Time inside a kernel, for profiles. Never steers what a kernel computes.
+#include "machine/types.hpp"
+
+namespace thresher::machine::clock {
+
+/// Cycles of this multiprocessor.
+TH_DEVICE u64 cycles();
+/// Nanoseconds of the whole GPU; ticks coarsely.
+TH_DEVICE u64 nanoseconds();
+/// Which multiprocessor.
+TH_DEVICE u32 multiprocessor();
+
+}  // namespace thresher::machine::clock
+
+#if TH_GPU
+#include "machine/ptx/clock.hpp"
+#else
+#include "machine/emulator/clock.hpp"
+#endif

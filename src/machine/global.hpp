@@ -1,0 +1,52 @@
+#pragma once
+/// Typed views of global memory: the only way a kernel reaches it without TMA.
+#include "machine/types.hpp"
+
+namespace thresher::machine {
+
+/// How long a line should live in L2, for loads that are read once or often.
+enum class CacheHint : u8 { none, evict_first, evict_last };
+
+/// A typed address in global memory. One 64-bit word in both bodies, so a parameter struct has one layout.
+/// Out-of-bounds and misaligned accesses are findings in the emulator; it knows the buffers given to the launch.
+template <typename T>
+struct Global {
+  u64 address = 0;
+
+  /// The element `elements` further on. Forming an address is never an access.
+  TH_DEVICE Global offset(i64 elements) const;
+  /// The same address seen as another type.
+  template <typename U>
+  TH_DEVICE Global<U> as() const {
+    return {address};
+  }
+  TH_DEVICE bool is_null() const { return address == 0; }
+
+  /// Plain weak accesses. T is a scalar or a Vector of 2, 4, 8 or 16 bytes, aligned to its size.
+  TH_DEVICE T load(i64 index = 0, Site site = here()) const;
+  TH_DEVICE void store(i64 index, const T& value, Site site = here()) const;
+  /// Through the read-only path: nothing may write these bytes during the launch.
+  TH_DEVICE T load_read_only(i64 index = 0, CacheHint hint = CacheHint::none, Site site = here()) const;
+  /// Written once and not read again soon: does not displace what L2 holds.
+  TH_DEVICE void store_streaming(i64 index, const T& value, Site site = here()) const;
+
+  /// GPU-scope acquire load and release store; T is u32 or u64.
+  TH_DEVICE T load_acquire(i64 index = 0, Site site = here()) const;
+  TH_DEVICE void store_release(i64 index, T value, Site site = here()) const;
+  /// Relaxed, GPU scope, returns the previous value. T is u32, u64 or float.
+  TH_DEVICE T atomic_add(i64 index, T value, Site site = here()) const;
+  /// Acquire-release, GPU scope, returns the previous value. T is u32 or u64.
+  TH_DEVICE T atomic_add_acq_rel(i64 index, T value, Site site = here()) const;
+  TH_DEVICE T atomic_exchange(i64 index, T value, Site site = here()) const;
+  TH_DEVICE T atomic_compare_exchange(i64 index, T expected, T desired, Site site = here()) const;
+  /// Adds without returning (`red`); T is u32, u64, float.
+  TH_DEVICE void reduce_add(i64 index, T value, Site site = here()) const;
+};
+
+}  // namespace thresher::machine
+
+#if TH_GPU
+#include "machine/ptx/global.hpp"
+#else
+#include "machine/emulator/global.hpp"
+#endif

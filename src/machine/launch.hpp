@@ -1,0 +1,34 @@
+#pragma once
+/// Where a thread stands in the launch, its block's shared memory, and programmatic dependent launch.
+#include "machine/shared.hpp"
+
+namespace thresher::machine::launch {
+
+struct Index {
+  u32 x, y, z;
+};
+
+/// Blocks are one-dimensional in threads.
+TH_DEVICE u32 thread_index();
+TH_DEVICE u32 thread_count();
+TH_DEVICE Index block_index();
+TH_DEVICE Index block_count();
+
+/// The block's dynamic shared memory; its first byte is 1024-byte aligned (a 128-byte swizzle atom) in every block.
+TH_DEVICE Shared<u8> shared_memory();
+/// How many bytes the launch gave it.
+TH_DEVICE u32 shared_memory_bytes();
+
+/// Programmatic dependent launch. Blocks until all earlier grids in the stream that this one depends on have completed
+/// and their writes are visible; returns at once in an ordinary launch. Nothing they wrote may be touched before.
+TH_DEVICE void wait_for_earlier_grids(Site site = here());
+/// Lets the next grid start when every block has called it or ended. Says nothing about this grid's writes.
+TH_DEVICE void release_dependents(Site site = here());
+
+}  // namespace thresher::machine::launch
+
+#if TH_GPU
+#include "machine/ptx/launch.hpp"
+#else
+#include "machine/emulator/launch.hpp"
+#endif

@@ -1,0 +1,20 @@
+#pragma once
+/// Register hand-over between warpgroups. The pool is the launch's registers × threads: the sum over warpgroups after
+/// all changes must fit, or the increasing ones wait for ever.
+#include "machine/types.hpp"
+
+namespace thresher::machine::registers {
+
+/// By all threads of a warpgroup; `count` a multiple of 8, 24…256. increase blocks until the pool has enough.
+template <int count>
+TH_DEVICE void increase(Site site = here());
+template <int count>
+TH_DEVICE void decrease(Site site = here());
+
+}  // namespace thresher::machine::registers
+
+#if TH_GPU
+#include "machine/ptx/registers.hpp"
+#else
+#include "machine/emulator/registers.hpp"
+#endif
