@@ -1,6 +1,7 @@
 // What stands in for the GPU when Thresher is built without CUDA's headers: every call says so.
 #include <string>
 
+#include "runtime/cublaslt.hpp"
 #include "runtime/driver.hpp"
 #include "runtime/kernel.hpp"
 #include "runtime/memory.hpp"
@@ -54,6 +55,7 @@ double Event::elapsed_us_since(const Event&) const { refuse(); }
 Graph Graph::capture(int, const std::function<void(Stream)>&) { refuse(); }
 Graph::~Graph() = default;
 void Graph::launch(Stream) const { refuse(); }
+void load_kernels(int, const std::function<void(Stream)>&) { refuse(); }
 
 Module::Module(int, std::span<const std::byte>) { refuse(); }
 Kernel Module::kernel(const std::string&) const { refuse(); }
@@ -68,5 +70,17 @@ std::size_t Kernel::local_bytes() const { refuse(); }
 int Kernel::ordinal() const noexcept { return 0; }
 
 TensorMap encode_tiled(const TiledView&) { refuse(); }
+
+const CublasLtStatus& cublaslt_status() noexcept {
+  static const CublasLtStatus* status = new CublasLtStatus{"", 0, reason};
+  return *status;
+}
+struct Matmul::Plan {};
+Matmul::Matmul(int, const MatmulShape&) { refuse(); }
+Matmul::Matmul(Matmul&&) noexcept = default;
+Matmul& Matmul::operator=(Matmul&&) noexcept = default;
+Matmul::~Matmul() = default;
+std::size_t Matmul::workspace_bytes() const noexcept { return 0; }
+void Matmul::run(Stream, const void*, std::int64_t, const void*, void*, void*) const { refuse(); }
 
 }  // namespace thresher::runtime

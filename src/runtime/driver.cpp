@@ -108,6 +108,8 @@ DeviceProperties read_properties(int ordinal) {
   check(driver().device_name(name.data(), static_cast<int>(name.size()), device), "read a GPU's name");
   check(driver().device_total_memory(&properties.memory_bytes, device), "read a GPU's memory size");
   properties.name = name.data();
+  check(driver().device_pci(name.data(), static_cast<int>(name.size()), device), "read a GPU's PCI address");
+  properties.pci_address = name.data();
   const auto number = [&](CUdevice_attribute which) { return static_cast<int>(attribute(device, which)); };
   properties.capability_major = number(CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR);
   properties.capability_minor = number(CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR);

@@ -26,6 +26,7 @@ std::string version_text(int cuda_version);
 
 struct DeviceProperties {
   std::string name;
+  std::string pci_address;  ///< "0000:1B:00.0"
   int capability_major = 0;
   int capability_minor = 0;
   int multiprocessors = 0;

@@ -15,6 +15,7 @@ namespace thresher::runtime {
   X(device_count, cuDeviceGetCount, "cuDeviceGetCount")                                                        \
   X(device_get, cuDeviceGet, "cuDeviceGet")                                                                    \
   X(device_name, cuDeviceGetName, "cuDeviceGetName")                                                           \
+  X(device_pci, cuDeviceGetPCIBusId, "cuDeviceGetPCIBusId")                                                    \
   X(device_attribute, cuDeviceGetAttribute, "cuDeviceGetAttribute")                                            \
   X(device_total_memory, cuDeviceTotalMem, "cuDeviceTotalMem_v2")                                              \
   X(primary_retain, cuDevicePrimaryCtxRetain, "cuDevicePrimaryCtxRetain")                                      \

@@ -12,7 +12,24 @@ CUevent event_handle(void* handle) { return static_cast<CUevent>(handle); }
 /// A captured, not yet instantiated graph.
 struct Captured {
   CUgraph graph = nullptr;
-  ~Captured() {
+
+  Captured(CUstream stream, CUstreamCaptureMode mode, const std::function<void(Stream)>& enqueue) {
+    check(driver().stream_begin_capture(stream, mode), "begin a graph capture");
+    try {
+      enqueue(Stream{stream});
+    } catch (...) {
+      driver().stream_end_capture(stream, &graph);
+      destroy();
+      throw;
+    }
+    check(driver().stream_end_capture(stream, &graph), "end a graph capture");
+  }
+  Captured(const Captured&) = delete;
+  Captured& operator=(const Captured&) = delete;
+  ~Captured() { destroy(); }
+
+ private:
+  void destroy() const {
     if (graph != nullptr) {
       driver().graph_destroy(graph);
     }
@@ -82,15 +99,7 @@ Graph Graph::capture(int ordinal, const std::function<void(Stream)>& enqueue) {
   const ContextGuard guard(ordinal);
   const OwnedStream stream(ordinal);
   const CUstream handle = stream_handle(stream.get().handle);
-  check(driver().stream_begin_capture(handle, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL), "begin a graph capture");
-  Captured captured;
-  try {
-    enqueue(stream.get());
-  } catch (...) {
-    driver().stream_end_capture(handle, &captured.graph);
-    throw;
-  }
-  check(driver().stream_end_capture(handle, &captured.graph), "end a graph capture");
+  const Captured captured(handle, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL, enqueue);
   std::size_t nodes = 0;
   check(driver().graph_nodes(captured.graph, nullptr, &nodes), "count the nodes of a graph");
   if (nodes == 0) {
@@ -114,6 +123,12 @@ Graph::~Graph() {
 void Graph::launch(Stream stream) const {
   const ContextGuard guard(ordinal_);
   check(driver().graph_launch(static_cast<CUgraphExec>(executable_), stream_handle(stream.handle)), "launch a graph");
+}
+
+void load_kernels(int ordinal, const std::function<void(Stream)>& enqueue) {
+  const ContextGuard guard(ordinal);
+  const OwnedStream stream(ordinal);
+  const Captured captured(stream_handle(stream.get().handle), CU_STREAM_CAPTURE_MODE_RELAXED, enqueue);
 }
 
 }  // namespace thresher::runtime

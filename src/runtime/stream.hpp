@@ -71,4 +71,8 @@ class Graph {
   int ordinal_ = 0;
 };
 
+/// Loads the kernels that `enqueue` launches without running them: a driver that loads lazily would otherwise do so in
+/// the first call, which may be in the middle of a caller's graph capture. Pointers given to them are not touched.
+void load_kernels(int ordinal, const std::function<void(Stream)>& enqueue);
+
 }  // namespace thresher::runtime

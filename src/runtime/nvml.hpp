@@ -1,0 +1,35 @@
+#pragma once
+/// What NVML tells of a GPU's state: clocks, power, temperature and what holds the clock back.
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace thresher::runtime {
+
+struct NvmlStatus {
+  std::string library_path;
+  std::string driver_version;  ///< "580.65.06"
+  std::string problem;         ///< empty when usable
+};
+
+/// Loads NVML on the first call. Never throws.
+const NvmlStatus& nvml_status() noexcept;
+
+/// One moment of one GPU; empty where NVML is missing or does not tell.
+struct GpuState {
+  std::optional<double> multiprocessor_clock_mhz;
+  std::optional<double> memory_clock_mhz;
+  std::optional<double> power_w;
+  std::optional<double> power_limit_w;
+  std::optional<double> temperature_c;
+  /// "power cap", "thermal slowdown", …; empty when nothing holds the clock back. Idleness is not a reason.
+  std::vector<std::string> throttle_reasons;
+};
+
+/// The state of CUDA's GPU `ordinal`, found by its PCI address. Never throws.
+GpuState gpu_state(int ordinal) noexcept;
+
+/// The words for NVML's bit mask of reasons.
+std::vector<std::string> throttle_words(unsigned long long reasons);
+
+}  // namespace thresher::runtime
