@@ -1,0 +1,99 @@
+#pragma once
+/// Scaled dot-product attention, forward: O = softmax(Q·Kᵀ·scale + mask)·V for each batch and head; plan once, run
+/// many.
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "thresher/device.hpp"
+#include "thresher/tensor.hpp"
+
+namespace thresher {
+
+/// The shapes and options of one attention. Query head h reads key/value head h / (heads / kv_heads).
+///
+/// Query i of a sequence sees key j iff i + keys − queries − window_left ≤ j ≤ i + keys − queries + window_right, where
+/// −1 is unbounded; `causal` bounds the right side by 0 as well (aligned bottom-right). A query that sees no key gives
+/// O = 0 and LSE = −Inf; one whose visible logits are all −Inf gives NaN. logit = scale·q·k, or
+/// softcap·tanh(scale·q·k/softcap).
+struct AttentionProblem {
+  std::int64_t batch = 1;        ///< sequences
+  std::int64_t heads = 1;        ///< query heads, a multiple of kv_heads
+  std::int64_t kv_heads = 1;     ///< at least 1
+  std::int64_t queries = 0;      ///< Sq, or with variable_length the total number of queries of all sequences
+  std::int64_t keys = 0;         ///< Sk, or with variable_length the total number of keys
+  std::int64_t head_dim = 64;    ///< 64 or 128
+  Format format = Format::fp16;  ///< fp16 or bf16; of q, k, v and o
+  bool causal = false;
+  std::optional<float> scale{};     ///< 1/√head_dim when empty; any finite number, 0 and negative ones included
+  std::int64_t window_left = -1;  ///< keys to the left that are visible, −1 for all
+  std::int64_t window_right = -1;
+  float softcap = 0.0F;  ///< 0 for none, else > 0
+  /// Sequences of different lengths packed one after another: q is [T,H,D], k and v are [Tk,Hk,D], and sequence b has
+  /// the queries cu_seqlens_q[b] … cu_seqlens_q[b+1]−1 and the keys cu_seqlens_k[b] … cu_seqlens_k[b+1]−1.
+  bool variable_length = false;
+  bool operator==(const AttentionProblem&) const = default;
+};
+
+/// `problem.scale`, or 1/√head_dim.
+[[nodiscard]] float effective_scale(const AttentionProblem& problem) noexcept;
+
+/// The tensors of one run, all on the plan's device. Fixed length: q and o have the shape [B,H,Sq,D], k and v
+/// [B,Hk,Sk,D]; the memory order [B,S,H,D] is expressed by the strides, without a copy. The last dimension is
+/// contiguous and the other strides are multiples of 8 elements (16 bytes) and not negative.
+struct AttentionTensors {
+  Tensor q;
+  Tensor k;
+  Tensor v;
+  Tensor o;
+  /// Optional (data null: not wanted): float32 [B,H,Sq], or [H,T] with variable length; the last dimension contiguous.
+  /// The natural logarithm of the sum of exponentials of the row's visible logits.
+  Tensor lse{};
+  /// Variable length only: int32 [B+1] on the plan's device, not decreasing, from 0 to the number of rows of q (k).
+  Tensor cu_seqlens_q{};
+  Tensor cu_seqlens_k{};
+};
+
+struct AttentionOptions {
+  /// Empty: chosen for the problem. Else one of `attention_strategies(device)`.
+  std::string strategy;
+  /// CPU: threads to use, 0 for all.
+  int threads = 0;
+  /// GPU: launch so that this call may start while the one before it in the stream is ending.
+  bool dependent_launch = false;
+};
+
+/// A planned attention. `run` may be called from several threads.
+class Attention {
+ public:
+  class Backend;
+  explicit Attention(std::shared_ptr<const Backend> backend) : backend_(std::move(backend)) {}
+
+  /// Writes o, and lse where wanted. Asynchronous on a GPU: no allocation, no synchronisation, graph-capturable; there
+  /// the contents of cu_seqlens are not looked at (see validate_cu_seqlens), but nothing outside the tensors is
+  /// touched. Synchronous on the CPU. Throws Error(invalid_argument) before anything is written.
+  void run(Stream stream, const AttentionTensors& tensors, void* workspace = nullptr) const;
+
+  [[nodiscard]] std::size_t workspace_bytes() const;
+  [[nodiscard]] const std::string& strategy() const;
+  [[nodiscard]] const AttentionProblem& problem() const;
+
+ private:
+  std::shared_ptr<const Backend> backend_;
+};
+
+/// Chooses a strategy; may compile and allocate. Throws Error with a sentence that names argument, value and limit.
+Attention plan(const Device& device, const AttentionProblem& problem, const AttentionOptions& options = {});
+
+/// Names of the strategies `device` offers, the default first.
+std::vector<std::string> attention_strategies(const Device& device);
+
+/// Throws Error(invalid_argument) unless the offsets start at 0, never decrease and end at `rows`. `argument` is named.
+void validate_cu_seqlens(std::string_view argument, std::span<const std::int32_t> offsets, std::int64_t rows);
+
+}  // namespace thresher

@@ -1,0 +1,89 @@
+#pragma once
+/// Where the rows of an attention's tensors lie, for fixed and for variable length alike. Pure arithmetic, for every
+/// host implementation.
+#include <algorithm>
+#include <cstdint>
+
+#include "thresher/attention.hpp"
+
+namespace thresher::reference {
+
+/// Element offset of row 0 of one head of one sequence, and the distance between its rows.
+struct HeadView {
+  std::int64_t offset = 0;
+  std::int64_t row_stride = 0;
+};
+
+/// One sequence of the batch: its rows within the packed tensors (variable length), else 0 and the problem's lengths.
+struct Sequence {
+  std::int64_t first_query = 0;
+  std::int64_t queries = 0;
+  std::int64_t first_key = 0;
+  std::int64_t keys = 0;
+};
+
+/// A half-open range of keys.
+struct KeyRange {
+  std::int64_t begin = 0;
+  std::int64_t end = 0;
+  [[nodiscard]] bool empty() const noexcept { return begin >= end; }
+};
+
+inline Sequence sequence(const AttentionProblem& problem, const AttentionTensors& tensors, std::int64_t index) {
+  if (!problem.variable_length) {
+    return {.first_query = 0, .queries = problem.queries, .first_key = 0, .keys = problem.keys};
+  }
+  const auto* q = static_cast<const std::int32_t*>(tensors.cu_seqlens_q.data) + index;
+  const auto* k = static_cast<const std::int32_t*>(tensors.cu_seqlens_k.data) + index;
+  return {.first_query = q[0], .queries = q[1] - q[0], .first_key = k[0], .keys = k[1] - k[0]};
+}
+
+/// `first_row` is the sequence's first row in a packed tensor [T,H,D]; a tensor of rank 4 is [B,H,S,D].
+inline HeadView head_view(const Tensor& tensor, std::int64_t batch, std::int64_t head, std::int64_t first_row) {
+  if (tensor.rank == 4) {
+    return {batch * tensor.strides[0] + head * tensor.strides[1], tensor.strides[2]};
+  }
+  return {first_row * tensor.strides[0] + head * tensor.strides[1], tensor.strides[0]};
+}
+
+/// Offset of the LSE of query 0: [B,H,Sq], or [H,T] with variable length.
+inline std::int64_t lse_offset(const Tensor& lse, std::int64_t batch, std::int64_t head, std::int64_t first_query) {
+  if (lse.rank == 3) {
+    return batch * lse.strides[0] + head * lse.strides[1];
+  }
+  return head * lse.strides[0] + first_query;
+}
+
+/// The keys that `query` of a sequence sees: always one contiguous range.
+inline KeyRange visible_keys(const AttentionProblem& problem, const Sequence& sequence, std::int64_t query) {
+  const std::int64_t diagonal = query + sequence.keys - sequence.queries;
+  KeyRange range{0, sequence.keys};
+  if (problem.window_left >= 0) {
+    range.begin = std::max<std::int64_t>(range.begin, diagonal - problem.window_left);
+  }
+  if (problem.window_right >= 0) {
+    range.end = std::min(range.end, diagonal + problem.window_right + 1);
+  }
+  if (problem.causal) {
+    range.end = std::min(range.end, diagonal + 1);
+  }
+  return range;
+}
+
+/// Where a dense result keeps a query: o [B,H,Sq,D] or [T,H,D] in rows of D, lse [B,H,Sq] or [H,T].
+struct DensePosition {
+  std::int64_t o;
+  std::int64_t lse;
+};
+
+inline DensePosition dense_position(const AttentionProblem& problem, const Sequence& sequence, std::int64_t batch,
+                                    std::int64_t head, std::int64_t query) {
+  if (problem.variable_length) {
+    const std::int64_t row = sequence.first_query + query;
+    return {row * problem.heads + head, head * problem.queries + row};
+  }
+  const std::int64_t row = (batch * problem.heads + head) * problem.queries + query;
+  return {row, row};
+}
+
+}  // namespace thresher::reference

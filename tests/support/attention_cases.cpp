@@ -1,0 +1,181 @@
+// The edge cases of attention. Each must hold on every implementation: the CPU, the emulator, a GPU.
+#include <fmt/format.h>
+
+#include <cmath>
+#include <limits>
+#include <memory>
+
+#include "support/attention_case.hpp"
+
+namespace thresher::test {
+namespace {
+
+using Cases = std::vector<NamedCase>;
+using Change = std::function<void(AttentionCase&)>;
+
+constexpr float infinity = std::numeric_limits<float>::infinity();
+constexpr float not_a_number = std::numeric_limits<float>::quiet_NaN();
+
+void add(Cases& cases, std::string name, const AttentionProblem& problem, const Change& change = {},
+         Order order = Order::heads_first) {
+  cases.push_back({std::move(name), [=] {
+                     auto made = std::make_unique<AttentionCase>(problem, order);
+                     if (change) {
+                       change(*made);
+                     }
+                     return made;
+                   }});
+}
+
+AttentionProblem shape(std::int64_t queries, std::int64_t keys, bool causal = false, std::int64_t head_dim = 64,
+                       Format format = Format::fp16) {
+  return {.batch = 1,
+          .heads = 2,
+          .kv_heads = 1,
+          .queries = queries,
+          .keys = keys,
+          .head_dim = head_dim,
+          .format = format,
+          .causal = causal};
+}
+
+void add_shapes(Cases& cases, bool small_only) {
+  const std::pair<std::int64_t, std::int64_t> pairs[] = {
+      {1, 1},       {1, 339}, {113, 203}, {799, 3}, {113, 113}, {1023, 1023}, {1025, 1025},
+      {1024, 1023}, {128, 0}, {0, 128},   {0, 0},   {64, 64},   {128, 256},   {300, 129}};
+  for (const auto& [queries, keys] : pairs) {
+    if (small_only && queries * keys > 113 * 203) {
+      continue;
+    }
+    for (const bool causal : {false, true}) {
+      for (const std::int64_t head_dim : {64, 128}) {
+        const Format format = head_dim == 64 ? Format::fp16 : Format::bf16;
+        add(cases, fmt::format("q{}_k{}_d{}{}", queries, keys, head_dim, causal ? "_causal" : ""),
+            shape(queries, keys, causal, head_dim, format));
+      }
+    }
+  }
+}
+
+void add_logits(Cases& cases) {
+  add(cases, "every_logit_minus_200000", shape(70, 150), [](AttentionCase& c) {
+    for (auto& value : c.q) value = c.narrow(-56.0F);
+    for (auto& value : c.k) value = c.narrow(56.0F);
+    c.problem.scale = 1.0F;  // -56·56·64 = -200704
+  });
+  for (const Format format : {Format::fp16, Format::bf16}) {
+    add(cases, fmt::format("logits_up_to_10000_{}", name(format)), shape(70, 150, true, 64, format),
+        [](AttentionCase& c) { AttentionCase::multiply(c.q, c.problem.format, 2000.0F); });
+  }
+  for (const float scale : {0.0F, -0.125F, -1.0F, 1.0F}) {
+    add(cases, fmt::format("scale_{}", scale), shape(70, 150, true),
+        [=](AttentionCase& c) { c.problem.scale = scale; });
+  }
+  AttentionProblem capped = shape(70, 150, true);
+  capped.softcap = 2.0F;
+  add(cases, "softcap", capped);
+  capped.scale = -1.0F;
+  capped.softcap = 30.0F;
+  add(cases, "softcap_negative_scale", capped);
+  add(cases, "the_masked_keys_have_the_largest_logits", shape(130, 140, true), [](AttentionCase& c) {
+    // Key 139 is seen by query 129 alone, key 135 by the last five.
+    for (const std::int64_t row : {135, 139}) {
+      c.set(c.tensors.k, 0, row, -1, 60.0F);
+    }
+    for (auto& value : c.q) value = c.narrow(std::abs(formats::fp16_to_float(value)));
+  });
+}
+
+void add_non_finite(Cases& cases) {
+  for (const std::int64_t head_dim : {64, 128}) {
+    const std::string tail = fmt::format("_d{}", head_dim);
+    for (const float value : {not_a_number, infinity, -infinity}) {
+      // With 130 queries and 140 keys query i sees keys 0 … i + 10: key 100 reaches queries 90 … 129 only.
+      add(cases, fmt::format("{}_in_a_visible_key{}", value, tail), shape(130, 140, true, head_dim),
+          [=](AttentionCase& c) { c.set(c.tensors.k, 0, 100, 5, value); });
+      add(cases, fmt::format("{}_in_a_visible_value{}", value, tail), shape(130, 140, true, head_dim),
+          [=](AttentionCase& c) {
+            c.set(c.tensors.v, 0, 100, 5, value);
+            c.problem.scale = 0.01F;  // weights that float32 and 16 bits can all represent
+          });
+    }
+    AttentionProblem window = shape(130, 140, false, head_dim);
+    window.window_left = 7;
+    window.window_right = 9;
+    add(cases, fmt::format("nan_outside_the_window{}", tail), window, [](AttentionCase& c) {
+      c.set(c.tensors.k, 0, 60, -1, not_a_number);
+      c.set(c.tensors.v, 0, 61, -1, not_a_number);
+    });
+    add(cases, fmt::format("only_minus_infinite_logits{}", tail), shape(20, 30, true, head_dim), [](AttentionCase& c) {
+      for (auto& value : c.q) value = c.narrow(1.0F);
+      for (std::int64_t row = 0; row < 15; ++row) {
+        c.set(c.tensors.k, 0, row, 3, -infinity);  // queries 0 … 4 see nothing else
+      }
+    });
+  }
+}
+
+void add_options(Cases& cases) {
+  for (const bool causal : {false, true}) {
+    for (const auto& [left, right] :
+         {std::pair{0, 0}, std::pair{5, 3}, std::pair{-1, 2}, std::pair{40, -1}, std::pair{100, 0}, std::pair{0, -1}}) {
+      AttentionProblem problem = shape(150, 190, causal);
+      problem.window_left = left;
+      problem.window_right = right;
+      add(cases, fmt::format("window_{}_{}{}", left, right, causal ? "_causal" : ""), problem);
+    }
+  }
+  AttentionProblem narrow_window = shape(200, 60);
+  narrow_window.window_left = 10;
+  narrow_window.window_right = 20;
+  add(cases, "window_with_rows_that_see_no_key", narrow_window);
+  AttentionProblem group = shape(33, 65, true);
+  group.batch = 2;
+  group.heads = 14;
+  group.kv_heads = 2;
+  add(cases, "seven_query_heads_a_key_head", group);
+  for (const std::int64_t head_dim : {64, 128}) {
+    AttentionProblem strided = shape(70, 150, true, head_dim, Format::bf16);
+    strided.batch = 2;
+    strided.heads = 4;
+    strided.kv_heads = 2;
+    add(cases, fmt::format("rows_first_d{}", head_dim), strided, {}, Order::rows_first);
+  }
+}
+
+void add_variable_length(Cases& cases) {
+  const std::vector<std::int32_t> q{0, 0, 113, 113, 114, 250, 250};
+  const std::vector<std::int32_t> k{0, 17, 220, 260, 260, 389, 389};  // a sequence without queries, one without keys
+  for (const bool causal : {false, true}) {
+    for (const std::int64_t head_dim : {64, 128}) {
+      AttentionProblem problem = shape(250, 389, causal, head_dim);
+      problem.batch = 6;
+      problem.variable_length = true;
+      const std::string tail = fmt::format("_d{}{}", head_dim, causal ? "_causal" : "");
+      cases.push_back({fmt::format("variable_length{}", tail),
+                       [=] { return std::make_unique<AttentionCase>(problem, Order::heads_first, q, k); }});
+      cases.push_back({fmt::format("variable_length_nan_in_a_neighbour{}", tail), [=] {
+                         auto made = std::make_unique<AttentionCase>(problem, Order::heads_first, q, k);
+                         for (std::int64_t row = 220; row < 260; ++row) {  // keys of the sequence without queries
+                           made->set(made->tensors.k, 0, row, -1, not_a_number);
+                           made->set(made->tensors.v, 0, row, -1, not_a_number);
+                         }
+                         return made;
+                       }});
+    }
+  }
+}
+
+}  // namespace
+
+std::vector<NamedCase> attention_edge_cases(bool small_only) {
+  Cases cases;
+  add_shapes(cases, small_only);
+  add_logits(cases);
+  add_non_finite(cases);
+  add_options(cases);
+  add_variable_length(cases);
+  return cases;
+}
+
+}  // namespace thresher::test
