@@ -11,7 +11,7 @@ namespace thresher::runtime {
 namespace {
 
 constexpr int oldest_driver = 12000;  // the first with tensor maps and cuLaunchKernelEx
-constexpr int oldest_capability = 70;
+constexpr int oldest_capability = 80;
 constexpr int most_devices = 64;
 
 struct Driver {
@@ -127,7 +127,7 @@ DeviceProperties read_properties(int ordinal) {
     throw Error(ErrorCode::device, "GPU " + std::to_string(ordinal) + " (" + properties.name +
                                        ") has compute capability " + std::to_string(properties.capability_major) + "." +
                                        std::to_string(properties.capability_minor) +
-                                       ", Thresher needs 7.0 or newer: plan on another GPU or on the CPU");
+                                       ", Thresher needs 8.0 or newer: plan on another GPU or on the CPU");
   }
   return properties;
 }

@@ -44,7 +44,7 @@ struct DeviceProperties {
   [[nodiscard]] std::string arch() const;
 };
 
-/// Throws Error(device) when GPU `ordinal` does not exist or is too old for Thresher (compute capability under 7.0).
+/// Throws Error(device) when GPU `ordinal` does not exist or is too old for Thresher (compute capability under 8.0).
 const DeviceProperties& device_properties(int ordinal);
 
 struct MemoryInfo {
