@@ -51,6 +51,9 @@ template <typename Element>
 TH_DEVICE u32 add(u32 a, u32 b);
 template <typename Element>
 TH_DEVICE u32 fma(u32 a, u32 b, u32 c);
+/// The low (0) or high (1) half of a word in both halves; free as an operand of the functions above.
+template <int half>
+TH_DEVICE u32 broadcast(u32 word);
 }  // namespace packed
 
 namespace bits {

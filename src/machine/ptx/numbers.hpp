@@ -134,6 +134,20 @@ TH_DEVICE u32 fma<BFloat16>(u32 a, u32 b, u32 c) {
   return y;
 }
 
+// Through 16-bit registers, so that the assembler folds it into its user's operand (.H0_H0, .H1_H1).
+template <>
+TH_DEVICE u32 broadcast<0>(u32 word) {
+  u32 y;
+  asm("{ .reg .b16 low, high; mov.b32 {low, high}, %1; mov.b32 %0, {low, low}; }" : "=r"(y) : "r"(word));
+  return y;
+}
+template <>
+TH_DEVICE u32 broadcast<1>(u32 word) {
+  u32 y;
+  asm("{ .reg .b16 low, high; mov.b32 {low, high}, %1; mov.b32 %0, {high, high}; }" : "=r"(y) : "r"(word));
+  return y;
+}
+
 }  // namespace packed
 
 namespace bits {
