@@ -1,0 +1,127 @@
+#include "reference/products.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <span>
+#include <vector>
+
+#include "formats/decode.hpp"
+#include "formats/elements.hpp"
+#include "reference/panel_product.hpp"
+#include "reference/parallel.hpp"
+
+namespace thresher::reference {
+namespace {
+
+/// Elements of K that one panel of each operand keeps in the first-level cache.
+constexpr std::int64_t k_block = 128;
+/// Rows of A decoded at a time, which bounds the memory.
+constexpr std::int64_t rows_at_once = 85 * panel_rows;
+
+constexpr std::int64_t round_up(std::int64_t value, std::int64_t step) { return (value + step - 1) / step * step; }
+
+/// Some rows of a matrix, decoded, as panels [panel][k][width], padded with rows of zeros.
+template <typename Real>
+class Panels {
+ public:
+  Panels(const Tensor& matrix, std::span<const std::int64_t> rows, std::int64_t width)
+      : k_(matrix.shape[1]), width_(width) {
+    values_.resize(static_cast<std::size_t>(round_up(std::ssize(rows), width) * k_), Real(0));
+    std::vector<Real> decoded(static_cast<std::size_t>(k_));
+    for (std::int64_t i = 0; i < std::ssize(rows); ++i) {
+      formats::decode_row(matrix, rows[static_cast<std::size_t>(i)], decoded);
+      Real* lane = values_.data() + i / width * k_ * width + i % width;
+      for (std::int64_t k = 0; k < k_; ++k) {
+        lane[k * width] = decoded[static_cast<std::size_t>(k)];
+      }
+    }
+  }
+
+  [[nodiscard]] const Real* at(std::int64_t panel, std::int64_t k) const {
+    return values_.data() + (panel * k_ + k) * width_;
+  }
+
+ private:
+  std::int64_t k_;
+  std::int64_t width_;
+  std::vector<Real> values_;
+};
+
+/// Keeps the sign, the exponent and float32's 23 bits of fraction.
+void truncate_to_float32(double* sums, std::int64_t count) {
+  constexpr std::uint64_t kept = ~((std::uint64_t{1} << (52 - 23)) - 1);
+  for (std::int64_t i = 0; i < count; ++i) {
+    sums[i] = std::bit_cast<double>(std::bit_cast<std::uint64_t>(sums[i]) & kept);
+  }
+}
+
+void add_truncating(const double* a, const double* b, std::int64_t k, double* sums) {
+  constexpr std::int64_t at_once = 16;
+  for (std::int64_t start = 0; start < k; start += at_once) {
+    add_panel_product(a + start * panel_rows, b + start * panel_columns, std::min(at_once, k - start), sums);
+    truncate_to_float32(sums, panel_rows * panel_columns);
+  }
+}
+
+template <typename Real>
+using AddProduct = void (*)(const Real* a, const Real* b, std::int64_t k, Real* sums);
+
+/// Row-major [panels of A, panel_rows, panel_columns]: all of A times one panel of B.
+template <typename Real>
+std::vector<Real> multiply(const Panels<Real>& a, std::int64_t a_panels, const Panels<Real>& b, std::int64_t k,
+                           AddProduct<Real> add) {
+  std::vector<Real> sums(static_cast<std::size_t>(a_panels * panel_rows * panel_columns), Real(0));
+  for (std::int64_t start = 0; start < k; start += k_block) {
+    const std::int64_t depth = std::min(k_block, k - start);
+    for (std::int64_t panel = 0; panel < a_panels; ++panel) {
+      add(a.at(panel, start), b.at(0, start), depth, sums.data() + panel * panel_rows * panel_columns);
+    }
+  }
+  return sums;
+}
+
+/// `Scalar` is the precision in which the global scales multiply.
+template <typename Scalar, typename Real>
+void products_with(const DualGemmProblem& problem, const Tensor& a, const Tensor& b1_gate, const Tensor& b2_up,
+                   const Region& region, int threads, const OutputSink& sink, AddProduct<Real> add) {
+  const auto scaled = [&a](Real sum, const Tensor& b) {
+    return static_cast<Scalar>(sum) * static_cast<Scalar>(formats::global_scale(a)) *
+           static_cast<Scalar>(formats::global_scale(b));
+  };
+  const std::span<const std::int64_t> columns = region.columns;
+  const std::int64_t column_panels = round_up(std::ssize(columns), panel_columns) / panel_columns;
+  for (std::size_t first_row = 0; first_row < region.rows.size(); first_row += rows_at_once) {
+    const std::size_t row_count = std::min(region.rows.size() - first_row, std::size_t{rows_at_once});
+    const Panels<Real> a_panels(a, std::span(region.rows).subspan(first_row, row_count), panel_rows);
+    const std::int64_t row_panels = round_up(static_cast<std::int64_t>(row_count), panel_rows) / panel_rows;
+    parallel_for(column_panels, threads, [&](std::int64_t panel) {
+      const auto first_column = static_cast<std::size_t>(panel * panel_columns);
+      const std::size_t column_count = std::min(columns.size() - first_column, std::size_t{panel_columns});
+      const auto own = columns.subspan(first_column, column_count);
+      const auto gates = multiply(a_panels, row_panels, Panels<Real>(b1_gate, own, panel_columns), problem.k, add);
+      const auto ups = multiply(a_panels, row_panels, Panels<Real>(b2_up, own, panel_columns), problem.k, add);
+      for (std::size_t row = 0; row < row_count; ++row) {
+        for (std::size_t column = 0; column < column_count; ++column) {
+          const std::size_t at = row * panel_columns + column;
+          sink(first_row + row, first_column + column, scaled(gates[at], b1_gate), scaled(ups[at], b2_up));
+        }
+      }
+    });
+  }
+}
+
+}  // namespace
+
+void products(const DualGemmProblem& problem, const Tensor& a, const Tensor& b1_gate, const Tensor& b2_up,
+              const Region& region, Accumulation accumulation, int threads, const OutputSink& sink) {
+  switch (accumulation) {
+    case Accumulation::float64:
+      return products_with<double, double>(problem, a, b1_gate, b2_up, region, threads, sink, add_panel_product);
+    case Accumulation::float32:
+      return products_with<float, float>(problem, a, b1_gate, b2_up, region, threads, sink, add_panel_product);
+    case Accumulation::float32_truncated:
+      return products_with<float, double>(problem, a, b1_gate, b2_up, region, threads, sink, add_truncating);
+  }
+}
+
+}  // namespace thresher::reference

@@ -1,0 +1,28 @@
+#pragma once
+/// The two products of a dual GEMM over a region, blocked and threaded.
+#include <cstdint>
+#include <functional>
+
+#include "reference/region.hpp"
+#include "thresher/dual_gemm.hpp"
+
+namespace thresher::reference {
+
+/// How a sum over K is carried; K always ascends from a sum of 0.
+enum class Accumulation : std::uint8_t {
+  float64,
+  float32,  ///< one product at a time, rounded to nearest: an ordinary processor
+  /// 16 products at a time added exactly, the new sum cut off to float32's 24 bits: the matrix unit of a GPU
+  float32_truncated,
+};
+
+/// Takes gate and up of the output at region.rows[row], region.columns[column]; called once for each, from several
+/// threads at once.
+using OutputSink = std::function<void(std::size_t row, std::size_t column, double gate, double up)>;
+
+/// Global scales multiply the finished sums, in the precision of the sums. With float64 this is bit for bit the
+/// definition: products of two elements are exact there, so fusing multiply and add changes nothing.
+void products(const DualGemmProblem& problem, const Tensor& a, const Tensor& b1_gate, const Tensor& b2_up,
+              const Region& region, Accumulation accumulation, int threads, const OutputSink& sink);
+
+}  // namespace thresher::reference

@@ -1,0 +1,31 @@
+#pragma once
+/// Which outputs of a problem are computed or judged.
+#include <cstdint>
+#include <vector>
+
+#include "thresher/dual_gemm.hpp"
+
+namespace thresher::reference {
+
+/// Side of the square tiles of the output in which errors are looked at.
+inline constexpr std::int64_t tile_side = 64;
+
+/// Every chosen row crossed with every chosen column, both ascending without repetition. Results over a region are
+/// row-major, [rows.size(), columns.size()].
+struct Region {
+  std::vector<std::int64_t> rows;
+  std::vector<std::int64_t> columns;
+
+  [[nodiscard]] std::int64_t elements() const noexcept {
+    return static_cast<std::int64_t>(rows.size()) * static_cast<std::int64_t>(columns.size());
+  }
+};
+
+/// All of C.
+[[nodiscard]] Region whole(const DualGemmProblem& problem);
+
+/// At most `per_tile` rows and columns, random by `seed`, of every tile, the first and the last of C among them: no
+/// tile goes unseen, at (per_tile/tile_side)² of the cost.
+[[nodiscard]] Region sample_every_tile(const DualGemmProblem& problem, std::int64_t per_tile, std::uint64_t seed);
+
+}  // namespace thresher::reference
