@@ -1,0 +1,26 @@
+#pragma once
+/// What a launch of the 16-bit dual GEMM is given: one grid-constant parameter.
+#include "machine/global.hpp"
+#include "machine/tensor_map.hpp"
+
+namespace thresher::kernels::dual_gemm {
+
+struct Params {
+  machine::TensorMap tokens;  ///< A[m, k], boxes of panel_k × block_tokens (at most 256 rows)
+  machine::TensorMap gate;    ///< B1[n, k], boxes of panel_k × piece_rows
+  machine::TensorMap up;      ///< B2[n, k], likewise
+  machine::TensorMap output;  ///< C[m, n], boxes of one staging panel; epilogue `tma` only
+  machine::Global<machine::u8> c;
+  machine::u64 c_row_stride = 0;  ///< elements
+  machine::u32 m = 0;
+  machine::u32 n = 0;
+  machine::u32 k = 0;
+  machine::u32 c_wide = 0;       ///< 1 when C allows 16-byte stores
+  machine::u32 token_tiles = 0;  ///< a multiple of the multicast group
+  machine::u32 output_tiles = 0;
+  float alpha = 0;  ///< swiglu_clamped
+  float limit = 0;
+  float up_offset = 0;
+};
+
+}  // namespace thresher::kernels::dual_gemm

@@ -1,0 +1,35 @@
+#pragma once
+/// The accumulators of one math warpgroup: `count` tiles of 64 rows.
+#include "machine/wgmma.hpp"
+
+namespace thresher::pipeline {
+
+using namespace machine;
+
+template <int tile_columns, int tile_count>
+struct AccumulatorTiles {
+  static constexpr int columns = tile_columns;
+  static constexpr int count = tile_count;
+  static constexpr int elements = Accumulators<columns>::elements;
+
+  Accumulators<columns> tile[count];
+
+  TH_DEVICE void clear() {
+    TH_UNROLL
+    for (int t = 0; t < count; ++t) {
+      TH_UNROLL
+      for (int i = 0; i < elements; ++i) {
+        tile[t].set(i, 0.0F);
+      }
+    }
+  }
+
+  TH_DEVICE void settle() {
+    TH_UNROLL
+    for (int t = 0; t < count; ++t) {
+      wgmma::settle(tile[t]);
+    }
+  }
+};
+
+}  // namespace thresher::pipeline

@@ -1,0 +1,50 @@
+#pragma once
+/// What the skeleton must know of a kernel at compile time, and the shared memory and threads that follow from it.
+#include "machine/types.hpp"
+
+namespace thresher::pipeline {
+
+using namespace machine;
+
+/// Which math warpgroups read a slot of the ring.
+enum class Consumption : u8 {
+  together,  ///< all of them, each for its own rows of the tile
+  by_turns,  ///< one: warpgroup i takes tiles i, i + n, … of the block
+};
+
+/// One compile-time value: a template parameter of everything in this layer.
+struct Shape {
+  int stages = 0;         ///< slots of the ring
+  int slot_bytes = 0;     ///< a multiple of 1024
+  int staging_bytes = 0;  ///< shared memory of each math warpgroup for its outputs, a multiple of 1024
+  int math_warpgroups = 0;
+  int multicast_blocks = 1;  ///< blocks of a cluster that fill each other's slots
+  int split_blocks = 1;      ///< blocks of a cluster that share one tile by dividing its k range: 1 or 2
+  int passes = 1;            ///< how often a tile's k range is walked
+  Consumption consumption = Consumption::together;
+  int loader_registers = 0;  ///< 0: no hand-over of registers, and the loader is one warp instead of a warpgroup
+  int math_registers = 0;
+  bool persistent = false;  ///< a block takes several tiles
+
+  bool operator==(const Shape&) const = default;
+};
+
+TH_DEVICE constexpr int cluster_blocks(const Shape& shape) { return shape.multicast_blocks * shape.split_blocks; }
+
+TH_DEVICE constexpr int math_threads(const Shape& shape) { return shape.math_warpgroups * 128; }
+
+/// Math warpgroups first, because a warpgroup starts at a multiple of 4 warps; the loader after them.
+TH_DEVICE constexpr int threads(const Shape& shape) {
+  return math_threads(shape) + (shape.loader_registers > 0 ? 128 : 32);
+}
+
+/// Offsets into the block's dynamic shared memory. The merge buffer of a split reuses the slots.
+TH_DEVICE constexpr int staging_offset(const Shape& shape) { return shape.stages * shape.slot_bytes; }
+TH_DEVICE constexpr int barrier_offset(const Shape& shape) {
+  return staging_offset(shape) + shape.math_warpgroups * shape.staging_bytes;
+}
+/// full and empty of each slot, then the two of the split's merge.
+TH_DEVICE constexpr int barrier_count(const Shape& shape) { return 2 * shape.stages + 2; }
+TH_DEVICE constexpr int shared_bytes(const Shape& shape) { return barrier_offset(shape) + 8 * barrier_count(shape); }
+
+}  // namespace thresher::pipeline

@@ -1,0 +1,210 @@
+#pragma once
+/// The body of every warp-specialised kernel: one loader warp fills the ring, math warpgroups empty it, tile after
+/// tile.
+///
+/// An Operation has
+///   static constexpr Shape shape;
+///   struct Tile;                                       where in the problem
+///   u32 tiles() const;                                 how many for each group of neighbouring blocks
+///   Tile tile(u32 group, u32 member) const;
+///   u32 k_steps() const;                               slots that one pass over k takes
+///   void load<pass>(const LoadSlot&, const Tile&, u32 k_step, u32 member) const;   one thread; expects slot_load_bytes
+///   using Sums = AccumulatorTiles<…>; static constexpr int merge_pieces;
+///   void math<pass>(Sums&, Shared<u8> slot, u32 warpgroup) const;   issues the multiplies of one slot
+///   void finish(Sums&, const Tile&, u32 warpgroup, u32 half, Shared<u8> staging) const;
+///   void drain() const;                                before a math thread ends
+/// and says nothing about barriers.
+#include "machine/cluster.hpp"
+#include "machine/debug.hpp"
+#include "machine/fence.hpp"
+#include "machine/launch.hpp"
+#include "machine/named_barrier.hpp"
+#include "machine/registers.hpp"
+#include "machine/wgmma.hpp"
+#include "pipeline/merge.hpp"
+#include "pipeline/ring.hpp"
+
+namespace thresher::pipeline {
+
+template <class Operation>
+class Skeleton {
+ public:
+  static constexpr Shape shape = Operation::shape;
+  using Sums = typename Operation::Sums;
+
+  TH_DEVICE explicit Skeleton(const Operation& operation)
+      : operation_(operation),
+        memory_(launch::shared_memory()),
+        ring_{memory_, barriers(), barriers().offset(shape.stages)},
+        rank_(cluster_blocks(shape) > 1 ? cluster::rank() : 0),
+        member_(rank_ % shape.multicast_blocks),
+        half_(rank_ / shape.multicast_blocks),
+        group_(launch::block_index().x / cluster_blocks(shape)),
+        groups_(launch::block_count().x / cluster_blocks(shape)) {}
+
+  TH_DEVICE void run() const {
+    const u32 warpgroup = warp::group_index();
+    init();
+    launch::wait_for_earlier_grids();
+    launch::release_dependents();
+    if (warpgroup == shape.math_warpgroups) {
+      if constexpr (shape.loader_registers > 0) {
+        registers::decrease<shape.loader_registers>();
+      }
+      if (warp::index() == 4 * shape.math_warpgroups) {
+        debug::role("load");
+        load();
+      }
+    } else {
+      if constexpr (shape.math_registers > 0) {
+        registers::increase<shape.math_registers>();
+      }
+      debug::role("math", warpgroup);
+      math(warpgroup);
+    }
+    if constexpr (cluster_blocks(shape) > 1) {
+      // No block ends while another may still write into it or arrive on its barriers.
+      cluster::arrive_relaxed();
+      cluster::wait();
+    }
+  }
+
+ private:
+  TH_DEVICE Barrier barriers() const { return {memory_.offset_bytes(barrier_offset(shape)).address}; }
+
+  using TileMerge = Merge<shape, Sums, Operation::merge_pieces>;
+  TH_DEVICE TileMerge merge() const {
+    return {memory_, barriers().offset(2 * shape.stages), half_, rank_ ^ shape.multicast_blocks};
+  }
+
+  TH_DEVICE void init() const {
+    if (launch::thread_index() == 0) {
+      ring_.init();
+      if constexpr (shape.split_blocks > 1) {
+        merge().init();
+      }
+      fence::barrier_init();
+    }
+    if constexpr (cluster_blocks(shape) > 1) {
+      warp::sync();
+      cluster::arrive_relaxed();
+      cluster::wait();
+    } else {
+      block::sync();
+    }
+  }
+
+  /// This block's part of the k steps.
+  TH_DEVICE u32 first_step() const { return half_ * operation_.k_steps() / shape.split_blocks; }
+  TH_DEVICE u32 end_step() const { return (half_ + 1) * operation_.k_steps() / shape.split_blocks; }
+
+  TH_DEVICE void load() const {
+    RingWriter<shape> writer(ring_);
+    for (u32 index = group_; index < operation_.tiles(); index += groups_) {
+      const auto tile = operation_.tile(index, member_);
+      load_pass<0>(writer, tile);
+      if constexpr (shape.passes > 1) {
+        load_pass<1>(writer, tile);
+      }
+      if constexpr (!shape.persistent) {
+        break;
+      }
+    }
+  }
+
+  template <int pass, class Tile>
+  TH_DEVICE void load_pass(RingWriter<shape>& writer, const Tile& tile) const {
+    const u32 end = end_step();
+    TH_NO_UNROLL
+    for (u32 step = first_step(); step < end; ++step) {
+      const LoadSlot slot = writer.acquire();
+      if (warp::elect()) {
+        slot.full.arrive_expect_bytes(Operation::slot_load_bytes);
+        operation_.template load<pass>(slot, tile, step, member_);
+      }
+      warp::sync();
+      writer.advance();
+    }
+  }
+
+  TH_DEVICE void math(u32 warpgroup) const {
+    RingReader<shape> reader(ring_, half_ * shape.multicast_blocks);
+    const u32 steps = (end_step() - first_step()) * shape.passes;
+    u32 turn = 0;
+    for (u32 index = group_; index < operation_.tiles(); index += groups_) {
+      bool mine = true;
+      if constexpr (shape.consumption == Consumption::by_turns) {
+        mine = turn == warpgroup;
+        turn = turn + 1 == shape.math_warpgroups ? 0 : turn + 1;
+      }
+      if (mine) {
+        compute_tile(reader, operation_.tile(index, member_), warpgroup);
+      } else {
+        reader.skip(steps);
+      }
+      if constexpr (!shape.persistent) {
+        break;
+      }
+    }
+    operation_.drain();
+  }
+
+  template <class Tile>
+  TH_DEVICE void compute_tile(RingReader<shape>& reader, const Tile& tile, u32 warpgroup) const {
+    Sums sums;
+    sums.clear();
+    sums.settle();
+    accumulate<0>(reader, sums, warpgroup);
+    if constexpr (shape.passes > 1) {
+      accumulate<1>(reader, sums, warpgroup);
+    }
+    sums.settle();
+    if constexpr (shape.split_blocks > 1) {
+      merge().run(sums);
+    }
+    operation_.finish(sums, tile, warpgroup, half_,
+                      memory_.offset_bytes(staging_offset(shape) + warpgroup * shape.staging_bytes));
+  }
+
+  /// One group of wgmma stays in flight, so that a slot is released one step late.
+  template <int pass>
+  TH_DEVICE void accumulate(RingReader<shape>& reader, Sums& sums, u32 warpgroup) const {
+    const u32 steps = end_step() - first_step();
+    if (steps == 0) {
+      return;
+    }
+    issue<pass>(reader, sums, warpgroup);
+    TH_NO_UNROLL
+    for (u32 step = 1; step < steps; ++step) {
+      issue<pass>(reader, sums, warpgroup);
+      wgmma::wait<1>();
+      reader.release();
+    }
+    wgmma::wait<0>();
+    reader.release();
+  }
+
+  template <int pass>
+  TH_DEVICE void issue(RingReader<shape>& reader, Sums& sums, u32 warpgroup) const {
+    const Shared<u8> slot = reader.acquire();
+    wgmma::fence();
+    operation_.template math<pass>(sums, slot, warpgroup);
+    wgmma::commit();
+  }
+
+  const Operation& operation_;
+  Shared<u8> memory_;
+  Ring<shape> ring_;
+  u32 rank_;
+  u32 member_;  ///< among the blocks that fill each other's slots
+  u32 half_;    ///< which part of the k range
+  u32 group_;   ///< this block's cluster, which shares a tile or neighbouring tiles
+  u32 groups_;
+};
+
+template <class Operation>
+TH_DEVICE void run(const Operation& operation) {
+  Skeleton<Operation>(operation).run();
+}
+
+}  // namespace thresher::pipeline
