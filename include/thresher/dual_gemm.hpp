@@ -60,6 +60,7 @@ class PackedWeights {
   class Storage;
   explicit PackedWeights(std::shared_ptr<const Storage> storage) : storage_(std::move(storage)) {}
   [[nodiscard]] const Storage& storage() const noexcept { return *storage_; }
+  [[nodiscard]] const std::shared_ptr<const Storage>& shared() const noexcept { return storage_; }
 
  private:
   std::shared_ptr<const Storage> storage_;

@@ -3,6 +3,7 @@
 #include <fstream>
 
 #include "ops/device_operations.hpp"
+#include "runtime/driver.hpp"
 #include "thresher/error.hpp"
 
 namespace thresher {
@@ -23,19 +24,25 @@ std::string cpu_name() {
 
 Device Device::cpu() { return {DeviceId{DeviceKind::cpu, 0}, cpu_name()}; }
 
-Device Device::cuda(int) {
-  throw Error(ErrorCode::unsupported, "this build of Thresher has no GPU support: use --device cpu or Device::cpu()");
+Device Device::cuda(int ordinal) {
+  return {DeviceId{DeviceKind::cuda, ordinal}, runtime::device_properties(ordinal).name};
 }
 
-Device Device::best() { return cpu(); }
+Device Device::best() {
+  for (int ordinal = 0; ordinal < runtime::driver_status().devices; ++ordinal) {
+    try {
+      return cuda(ordinal);
+    } catch (const Error&) {  // too old: the next one may do
+      continue;
+    }
+  }
+  return cpu();
+}
 
 namespace ops {
 
 const DeviceOperations& operations_for(DeviceKind kind) {
-  if (kind == DeviceKind::cpu) {
-    return cpu_operations();
-  }
-  throw Error(ErrorCode::unsupported, "this build of Thresher has no GPU support: plan on Device::cpu()");
+  return kind == DeviceKind::cpu ? cpu_operations() : cuda_operations();
 }
 
 }  // namespace ops

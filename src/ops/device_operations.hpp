@@ -27,10 +27,10 @@ class DeviceOperations {
                                                                           const PlanOptions& options) const = 0;
 };
 
-/// Throws Error(unsupported) where this build has no operations for the kind.
 const DeviceOperations& operations_for(DeviceKind kind);
 
 const DeviceOperations& cpu_operations();
+const DeviceOperations& cuda_operations();
 
 /// Throws Error(invalid_argument) naming the strategies there are when `strategy` is neither empty nor one of them.
 void require_strategy(const DeviceOperations& operations, const std::string& strategy);

@@ -1,0 +1,83 @@
+#include "ops/cuda_programs.hpp"
+
+#include <algorithm>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+
+#include "ops/built_in_cubins.hpp"
+#include "runtime/cubin_cache.hpp"
+#include "runtime/driver.hpp"
+#include "thresher/error.hpp"
+
+namespace thresher::ops {
+namespace {
+
+const runtime::CubinCache& disk_cache() {
+  static const runtime::CubinCache cache(runtime::CubinCache::default_directory());
+  return cache;
+}
+
+LoadedProgram load_compiled(int ordinal, const runtime::Program& input) {
+  bool was_cached = false;
+  runtime::Cubin cubin = runtime::compile_cached(input, disk_cache(), &was_cached);
+  runtime::Module module(ordinal, cubin.image);
+  return {std::move(cubin), was_cached ? CodeOrigin::disk_cache : CodeOrigin::compiled, std::move(module)};
+}
+
+/// Nothing when the library holds no code for this program, or the driver is older than that code and NVRTC can compile
+/// code that fits it.
+std::optional<LoadedProgram> load_built_in(int ordinal, const runtime::Program& input) {
+  std::optional<runtime::Cubin> cubin = find_built_in(input);
+  if (!cubin) {
+    return std::nullopt;
+  }
+  try {
+    runtime::Module module(ordinal, cubin->image);
+    return LoadedProgram{std::move(*cubin), CodeOrigin::built_in, std::move(module)};
+  } catch (const Error&) {
+    if (!runtime::nvrtc_status().problem.empty()) {
+      throw;
+    }
+    return std::nullopt;
+  }
+}
+
+}  // namespace
+
+runtime::Kernel LoadedProgram::kernel(const std::string& expression) const {
+  const auto found =
+      std::find_if(cubin.kernels.begin(), cubin.kernels.end(),
+                   [&](const runtime::CompiledKernel& kernel) { return kernel.expression == expression; });
+  if (found == cubin.kernels.end()) {
+    throw Error(ErrorCode::internal, "a device program was compiled without its kernel " + expression);
+  }
+  return module.kernel(found->lowered_name);
+}
+
+const LoadedProgram& load_program(int ordinal, const kernels::DeviceProgram& program) {
+  static std::mutex mutex;
+  // Never destroyed: modules must not be unloaded after the driver has shut down.
+  static auto& loaded = *new std::map<std::pair<int, std::string>, std::unique_ptr<const LoadedProgram>>;
+  const runtime::Program input = compiler_input(program, runtime::device_properties(ordinal).arch());
+  const std::lock_guard lock(mutex);
+  std::unique_ptr<const LoadedProgram>& slot = loaded[{ordinal, built_in_key(input)}];
+  if (slot == nullptr) {
+    std::optional<LoadedProgram> built_in = load_built_in(ordinal, input);
+    slot = std::make_unique<const LoadedProgram>(built_in ? std::move(*built_in) : load_compiled(ordinal, input));
+  }
+  return *slot;
+}
+
+CodeOrigin warm_program(const kernels::DeviceProgram& program, const std::string& arch) {
+  const runtime::Program input = compiler_input(program, arch);
+  if (find_built_in(input)) {
+    return CodeOrigin::built_in;
+  }
+  bool was_cached = false;
+  runtime::compile_cached(input, disk_cache(), &was_cached);
+  return was_cached ? CodeOrigin::disk_cache : CodeOrigin::compiled;
+}
+
+}  // namespace thresher::ops

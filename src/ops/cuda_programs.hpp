@@ -1,0 +1,38 @@
+#pragma once
+/// Device programs compiled, loaded and kept: a program is compiled once for an architecture and loaded once for a GPU.
+#include <string>
+#include <vector>
+
+#include "kernels/device_program.hpp"
+#include "runtime/kernel.hpp"
+#include "runtime/nvrtc.hpp"
+
+namespace thresher::ops {
+
+/// Where a program's machine code came from.
+enum class CodeOrigin : std::uint8_t { built_in, disk_cache, compiled };
+
+struct LoadedProgram {
+  runtime::Cubin cubin;  ///< with the compiler's resource report of every kernel
+  CodeOrigin origin = CodeOrigin::compiled;
+  runtime::Module module;
+
+  /// Throws Error(internal) when the program has no such kernel.
+  [[nodiscard]] runtime::Kernel kernel(const std::string& expression) const;
+};
+
+/// The program on GPU `ordinal`, from the cubins built into the library, else the disk cache, else NVRTC. Kept for the
+/// life of the process. Throws Error(unsupported) when it has to be compiled and NVRTC is missing.
+const LoadedProgram& load_program(int ordinal, const kernels::DeviceProgram& program);
+
+/// The program as NVRTC takes it.
+runtime::Program compiler_input(const kernels::DeviceProgram& program, const std::string& arch);
+
+/// Compiles the program into the disk cache unless the library or the cache has it. Needs no GPU.
+CodeOrigin warm_program(const kernels::DeviceProgram& program, const std::string& arch);
+
+/// Every program that the library compiles by itself at default settings: what is built in and what `thresher warm`
+/// warms.
+std::vector<kernels::DeviceProgram> default_programs();
+
+}  // namespace thresher::ops

@@ -1,0 +1,58 @@
+#include "ops/cuda_weights.hpp"
+
+#include "runtime/driver.hpp"
+
+namespace thresher::ops {
+namespace {
+
+runtime::DeviceBuffer copy_of(const void* source, std::size_t bytes, int ordinal) {
+  runtime::DeviceBuffer buffer(ordinal, bytes, "a copy of the weights");
+  runtime::copy_async(buffer.data(), source, bytes, Stream{}, ordinal);
+  return buffer;
+}
+
+}  // namespace
+
+std::size_t extent_bytes(const Tensor& matrix) {
+  if (matrix.shape[0] == 0) {
+    return 0;
+  }
+  const std::int64_t elements = (matrix.shape[0] - 1) * matrix.strides[0] + matrix.shape[1];
+  return static_cast<std::size_t>(elements * bits(matrix.format) / 8);
+}
+
+void require_matrix_on_gpu(const Tensor& matrix, int ordinal, const std::string& argument) {
+  if (extent_bytes(matrix) == 0) {
+    return;
+  }
+  runtime::require_on_gpu(matrix.data, ordinal, argument.c_str());
+  if (matrix.format == Format::nvfp4) {
+    runtime::require_on_gpu(matrix.scales, ordinal, (argument + ".scales").c_str());
+    if (matrix.global_scale != nullptr) {
+      runtime::require_on_gpu(matrix.global_scale, ordinal, (argument + ".global_scale").c_str());
+    }
+  }
+}
+
+DeviceMatrix::DeviceMatrix(const Tensor& source) : tensor_(source) {
+  const int ordinal = source.device.ordinal;
+  values_ = copy_of(source.data, extent_bytes(source), ordinal);
+  tensor_.data = values_.data();
+  if (source.format == Format::nvfp4) {
+    scales_ = copy_of(source.scales, scale_bytes(source.shape[0], source.shape[1], source.scale_layout), ordinal);
+    tensor_.scales = static_cast<const std::uint8_t*>(scales_.data());
+    if (source.global_scale != nullptr) {
+      global_scale_ = copy_of(source.global_scale, sizeof(float), ordinal);
+      tensor_.global_scale = static_cast<const float*>(global_scale_.data());
+    }
+  }
+  runtime::synchronize_device(ordinal);
+}
+
+CudaWeights::CudaWeights(const Device& device, const Tensor& b1_gate, const Tensor& b2_up, Numerics numerics)
+    : CudaWeights(device, DeviceMatrix(b1_gate), DeviceMatrix(b2_up), numerics) {}
+
+CudaWeights::CudaWeights(const Device& device, DeviceMatrix gate, DeviceMatrix up, Numerics numerics)
+    : Storage(device, gate.tensor(), up.tensor(), numerics), gate_(std::move(gate)), up_(std::move(up)) {}
+
+}  // namespace thresher::ops

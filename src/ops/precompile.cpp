@@ -1,0 +1,61 @@
+// Run by the build: compiles default_programs() for the given architectures and writes a C++ source that defines
+// built_in_cubins(). Without NVRTC the list is empty, and the library compiles at run time.
+//
+// usage: precompile OUTPUT.cpp ARCH...
+#include <cstdio>
+#include <fstream>
+#include <string>
+
+#include "ops/built_in_cubins.hpp"
+#include "ops/cuda_programs.hpp"
+#include "runtime/cubin_cache.hpp"
+#include "thresher/error.hpp"
+
+namespace {
+
+using namespace thresher;
+
+/// A string literal; every byte as three octal digits, so that no digit that follows is taken in.
+std::string literal(std::string_view bytes) {
+  constexpr std::size_t bytes_a_line = 512;
+  std::string text;
+  for (std::size_t i = 0; i < bytes.size(); ++i) {
+    const auto byte = static_cast<unsigned char>(bytes[i]);
+    text += i % bytes_a_line == 0 ? (i == 0 ? "\"" : "\"\n\"") : "";
+    text += '\\';
+    text += static_cast<char>('0' + (byte >> 6));
+    text += static_cast<char>('0' + ((byte >> 3) & 7));
+    text += static_cast<char>('0' + (byte & 7));
+  }
+  return text + "\"";
+}
+
+std::string entry_source(const runtime::Program& program) {
+  const std::string key = ops::built_in_key(program);
+  const std::string entry = runtime::serialise(key, runtime::compile(program));
+  return "    {\"" + key + "\", std::string_view(" + literal(entry) + ", " + std::to_string(entry.size()) + ")},\n";
+}
+
+}  // namespace
+
+int main(int argc, char** argv) try {
+  std::string entries;
+  if (const std::string& problem = runtime::nvrtc_status().problem; !problem.empty()) {
+    std::fprintf(stderr, "No machine code is built in, kernels will be compiled at run time: %s\n", problem.c_str());
+  } else {
+    for (int i = 2; i < argc; ++i) {
+      for (const kernels::DeviceProgram& program : ops::default_programs()) {
+        entries += entry_source(ops::compiler_input(program, argv[i]));
+      }
+    }
+  }
+  std::ofstream output(argv[1]);
+  output << "#include <vector>\n\n#include \"ops/built_in_cubins.hpp\"\n\nnamespace thresher::ops {\n\n"
+            "std::span<const BuiltInCubin> built_in_cubins() {\n  static const std::vector<BuiltInCubin> cubins{\n"
+         << entries << "  };\n  return cubins;\n}\n\n}  // namespace thresher::ops\n";
+  output.close();
+  return output.fail() ? 1 : 0;
+} catch (const Error& error) {
+  std::fprintf(stderr, "%s\n", error.what());
+  return 1;
+}
