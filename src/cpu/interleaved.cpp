@@ -1,0 +1,211 @@
+#include "cpu/interleaved.hpp"
+
+#include <algorithm>
+#include <atomic>
+#include <cstring>
+#include <mutex>
+
+#include "cpu/finish.hpp"
+#include "cpu/panel.hpp"
+#include "cpu/parallel.hpp"
+#include "cpu/workspace.hpp"
+#include "formats/elements.hpp"
+
+namespace thresher::cpu {
+namespace {
+
+constexpr std::int64_t divide_up(std::int64_t count, std::int64_t by) noexcept { return (count + by - 1) / by; }
+constexpr std::int64_t round_up(std::int64_t count, std::int64_t to) noexcept { return divide_up(count, to) * to; }
+
+// A chunk of A, a chunk of one block of weights and that block's two products stay in a core's cache of some 2 MiB.
+constexpr std::int64_t most_rows = 512;
+constexpr std::int64_t most_depth = 512;
+constexpr std::int64_t most_products = 64 * 1024;  // of one of the two, row_chunk × block_columns
+
+std::size_t size(std::int64_t count) noexcept { return static_cast<std::size_t>(count); }
+
+}  // namespace
+
+Blocking Blocking::choose(const DualGemmProblem& problem, int threads) noexcept {
+  Blocking cut{};
+  cut.row_chunks = std::max<std::int64_t>(1, divide_up(problem.m, most_rows));
+  cut.row_chunk = std::max<std::int64_t>(16, round_up(divide_up(problem.m, cut.row_chunks), 16));
+  cut.depth_chunks = std::max<std::int64_t>(1, divide_up(problem.k, most_depth));
+  cut.depth_chunk = round_up(divide_up(problem.k, cut.depth_chunks), 32);
+  cut.depth_chunks = divide_up(problem.k, cut.depth_chunk);
+  const std::int64_t most_columns = std::min<std::int64_t>(256, most_products / cut.row_chunk);
+  cut.blocks = round_up(divide_up(problem.n, most_columns), threads);
+  cut.block_columns = round_up(divide_up(problem.n, cut.blocks), 16);
+  cut.blocks = divide_up(problem.n, cut.block_columns);
+  return cut;
+}
+
+/// One call of run: the operands, and what its threads find out about them.
+struct InterleavedDualGemm::Run {
+  const Tensor& a;
+  const Tensor& b1_gate;
+  const Tensor& b2_up;
+  const Tensor& c;
+  void* workspace;
+  Finish finish;
+  std::mutex range_mutex{};
+  ValueRange a_range{};
+  std::atomic<bool> exact{true};
+};
+
+InterleavedDualGemm::InterleavedDualGemm(const DualGemmProblem& problem, ProductType type, int threads)
+    : problem_(problem),
+      type_(type),
+      threads_(threads),
+      blocking_(Blocking::choose(problem, threads)),
+      product_({.type = type,
+                .rows = blocking_.block_columns,
+                .columns = blocking_.row_chunk,
+                .depth = blocking_.depth_chunk},
+               Product::Panel::fastest, 1),
+      a_planes_(type == ProductType::bf16 ? bf16_planes(problem.a) : 1),
+      b_planes_(type == ProductType::bf16 ? bf16_planes(problem.b) : 1),
+      pack_rows_(product_.panel_layout().block_columns > 0 ? product_.panel_layout().block_columns : 16),
+      weight_slots_(blocking_.row_chunks > 1 ? 2 * blocking_.depth_chunks : 1),
+      panel_bytes_(round_up_bytes(product_.panel_bytes())),
+      slot_plane_bytes_(round_up_bytes(size(blocking_.block_columns * blocking_.depth_chunk) * element_bytes(type))) {
+  slot_bytes_ = size(b_planes_) * slot_plane_bytes_;
+  lay_out_workspace();
+}
+
+void InterleavedDualGemm::lay_out_workspace() noexcept {
+  const std::size_t rows_to_pack = size(a_planes_ * pack_rows_ * blocking_.depth_chunk) * element_bytes(type_);
+  const std::size_t products = size(blocking_.block_columns * blocking_.row_chunk) * sizeof(float);
+  WorkspaceLayout layout;
+  parts_.planes = layout.add(std::max(size(weight_slots_) * slot_bytes_, rows_to_pack));
+  parts_.gate = layout.add(products);
+  parts_.up = layout.add(products);
+  parts_.product_scratch = layout.add(product_.scratch_bytes());
+  parts_.finish_scratch = layout.add(size(transposed_scratch_floats(blocking_.block_columns)) * sizeof(float));
+  parts_.bytes = layout.bytes();
+}
+
+std::size_t InterleavedDualGemm::panel_offset(std::int64_t plane, std::int64_t row_chunk,
+                                              std::int64_t depth_chunk) const noexcept {
+  return size((plane * blocking_.row_chunks + row_chunk) * blocking_.depth_chunks + depth_chunk) * panel_bytes_;
+}
+
+std::size_t InterleavedDualGemm::thread_offset(int thread) const noexcept {
+  return panel_offset(a_planes_, 0, 0) + static_cast<std::size_t>(thread) * parts_.bytes;
+}
+
+std::size_t InterleavedDualGemm::workspace_bytes() const noexcept { return thread_offset(threads_); }
+
+Slice InterleavedDualGemm::slice(std::int64_t first_row, std::int64_t rows, std::int64_t depth_chunk) const noexcept {
+  const std::int64_t first_k = depth_chunk * blocking_.depth_chunk;
+  return {.first_row = first_row,
+          .rows = rows,
+          .first_k = first_k,
+          .depth = std::min(blocking_.depth_chunk, problem_.k - first_k),
+          .padded_depth = blocking_.depth_chunk};
+}
+
+ValueRange InterleavedDualGemm::convert(const Tensor& operand, const Slice& slice, std::byte* planes,
+                                        std::size_t plane_bytes) const {
+  if (type_ == ProductType::float32) {
+    to_float32(operand, slice, reinterpret_cast<float*>(planes));
+    return {};
+  }
+  return to_bf16(operand, slice, reinterpret_cast<std::uint16_t*>(planes),
+                 reinterpret_cast<std::uint16_t*>(planes + plane_bytes));
+}
+
+/// Arranges `pack_rows_` rows of one chunk of A.
+void InterleavedDualGemm::pack(Run& run, std::int64_t task, int thread) const {
+  const std::int64_t row_groups = divide_up(blocking_.row_chunk, pack_rows_);
+  const std::int64_t group = task % row_groups;
+  const std::int64_t depth_chunk = task / row_groups % blocking_.depth_chunks;
+  const std::int64_t row_chunk = task / row_groups / blocking_.depth_chunks;
+
+  const std::size_t group_bytes = size(pack_rows_ * blocking_.depth_chunk) * element_bytes(type_);
+  auto* rows = part<std::byte>(run.workspace, thread_offset(thread) + parts_.planes);
+  const std::int64_t first_row = row_chunk * blocking_.row_chunk + group * pack_rows_;
+  const ValueRange range = convert(run.a, slice(first_row, pack_rows_, depth_chunk), rows, group_bytes);
+  for (std::int64_t plane = 0; plane < a_planes_; ++plane) {
+    auto* panel =
+        part<std::byte>(run.workspace, panel_offset(plane, row_chunk, depth_chunk)) + size(group) * group_bytes;
+    const std::byte* plane_rows = rows + size(plane) * group_bytes;
+    if (product_.panel_layout().block_columns > 0) {
+      const auto units = static_cast<std::int64_t>(group_bytes / sizeof(std::uint32_t)) / pack_rows_;
+      pack_panel_block(reinterpret_cast<const std::uint32_t*>(plane_rows), units, pack_rows_,
+                       reinterpret_cast<std::uint32_t*>(panel));
+    } else {
+      std::memcpy(panel, plane_rows, group_bytes);
+    }
+  }
+  const std::lock_guard lock(run.range_mutex);
+  run.a_range.include(range);
+}
+
+/// Adds to `out` (or, at the first depth, begins it with) weights · Aᵀ over one chunk of depth. The low planes come
+/// first, so that their small sums are rounded finely. False: the products would not be exact.
+bool InterleavedDualGemm::multiply_chunk(Run& run, const Tensor& weights, std::byte* planes, bool planes_ready,
+                                         std::int64_t block, std::int64_t row_chunk, std::int64_t depth_chunk,
+                                         float* out, void* scratch) const {
+  if (!planes_ready) {
+    const Slice rows = slice(block * blocking_.block_columns, blocking_.block_columns, depth_chunk);
+    const ValueRange range = convert(weights, rows, planes, slot_plane_bytes_);
+    if (type_ == ProductType::bf16 && !exact_in_bf16(problem_.a, run.a_range, problem_.b, range)) {
+      return false;
+    }
+  }
+  bool accumulate = depth_chunk > 0;
+  for (std::int64_t b_plane = b_planes_ - 1; b_plane >= 0; --b_plane) {
+    for (std::int64_t a_plane = a_planes_ - 1; a_plane >= 0; --a_plane) {
+      const auto* panel = part<std::byte>(run.workspace, panel_offset(a_plane, row_chunk, depth_chunk));
+      product_.run(planes + size(b_plane) * slot_plane_bytes_, panel, out, accumulate, scratch);
+      accumulate = true;
+    }
+  }
+  return true;
+}
+
+void InterleavedDualGemm::compute_block(Run& run, std::int64_t block, int thread) const {
+  const std::size_t base = thread_offset(thread);
+  auto* slots = part<std::byte>(run.workspace, base + parts_.planes);
+  auto* gate = part<float>(run.workspace, base + parts_.gate);
+  auto* up = part<float>(run.workspace, base + parts_.up);
+  auto* scratch = part<void*>(run.workspace, base + parts_.product_scratch);
+  const auto slot = [&](std::int64_t index) { return slots + size(index % weight_slots_) * slot_bytes_; };
+
+  for (std::int64_t row_chunk = 0; row_chunk < blocking_.row_chunks && run.exact; ++row_chunk) {
+    const bool ready = row_chunk > 0;
+    for (std::int64_t depth = 0; depth < blocking_.depth_chunks; ++depth) {
+      if (!multiply_chunk(run, run.b1_gate, slot(2 * depth), ready, block, row_chunk, depth, gate, scratch) ||
+          !multiply_chunk(run, run.b2_up, slot(2 * depth + 1), ready, block, row_chunk, depth, up, scratch)) {
+        run.exact = false;
+        return;
+      }
+    }
+    const std::int64_t first_row = row_chunk * blocking_.row_chunk;
+    const std::int64_t first_column = block * blocking_.block_columns;
+    finish_transposed(run.finish, gate, up, blocking_.row_chunk, std::min(blocking_.row_chunk, problem_.m - first_row),
+                      std::min(blocking_.block_columns, problem_.n - first_column), run.c, first_row, first_column,
+                      part<float>(run.workspace, base + parts_.finish_scratch));
+  }
+}
+
+bool InterleavedDualGemm::run(const Tensor& a, const Tensor& b1_gate, const Tensor& b2_up, const Tensor& c,
+                              void* workspace) const {
+  const double a_scale = formats::global_scale(a);
+  Run run{.a = a,
+          .b1_gate = b1_gate,
+          .b2_up = b2_up,
+          .c = c,
+          .workspace = workspace,
+          .finish = {.activation = problem_.activation,
+                     .gate_scale = a_scale * formats::global_scale(b1_gate),
+                     .up_scale = a_scale * formats::global_scale(b2_up)}};
+  const std::int64_t pack_tasks =
+      divide_up(blocking_.row_chunk, pack_rows_) * blocking_.depth_chunks * blocking_.row_chunks;
+  parallel_for(threads_, pack_tasks, [&](std::int64_t task, int thread) { pack(run, task, thread); });
+  parallel_for(threads_, blocking_.blocks, [&](std::int64_t block, int thread) { compute_block(run, block, thread); });
+  return run.exact;
+}
+
+}  // namespace thresher::cpu

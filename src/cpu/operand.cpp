@@ -1,0 +1,153 @@
+#include "cpu/operand.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+
+#include "cpu/rows.hpp"
+#include "formats/scales.hpp"
+
+namespace thresher::cpu {
+namespace {
+
+using formats::scale_block;
+
+/// log2 of the last place of the smallest non-zero value.
+int smallest_place(Format format, const ValueRange& range) noexcept {
+  switch (format) {
+    case Format::nvfp4: return -10;  // 0.5 × 2^-9
+    case Format::fp16: return -24;
+    default: return range.smallest_exponent - 127 - 7;
+  }
+}
+
+constexpr int smallest_normal_exponent = -126;
+
+bool infinity_meets_a_low_plane(Format split, const ValueRange& other_range) noexcept {
+  return bf16_planes(split) > 1 && other_range.infinite;
+}
+
+const std::uint16_t* row_of_16_bit(const Tensor& operand, std::int64_t row, std::int64_t k) noexcept {
+  return static_cast<const std::uint16_t*>(operand.data) + row * operand.strides[0] + k;
+}
+
+/// Calls convert(packed, scales, count, offset from slice.first_k) over one NVFP4 row; scales are contiguous.
+template <typename Convert>
+void for_each_scaled_piece(const Tensor& operand, const Slice& slice, std::int64_t row, const Convert& convert) {
+  const auto* packed = static_cast<const std::uint8_t*>(operand.data) + (row * operand.strides[0] + slice.first_k) / 2;
+  const std::int64_t columns = operand.shape[1] / scale_block;
+  const std::int64_t first_scale = slice.first_k / scale_block;
+  if (operand.scale_layout == ScaleLayout::row_major) {
+    convert(packed, operand.scales + row * columns + first_scale, slice.depth, 0);
+    return;
+  }
+  std::array<std::uint8_t, 64> scales;
+  constexpr auto piece_depth = static_cast<std::int64_t>(scales.size()) * scale_block;
+  for (std::int64_t k = 0; k < slice.depth; k += piece_depth) {
+    const std::int64_t count = std::min(piece_depth, slice.depth - k);
+    for (std::int64_t i = 0; i < count / scale_block; ++i) {
+      const std::int64_t column = first_scale + k / scale_block + i;
+      scales[static_cast<std::size_t>(i)] =
+          operand.scales[formats::scale_offset(row, column, columns, ScaleLayout::blocked)];
+    }
+    convert(packed + k / 2, scales.data(), count, k);
+  }
+}
+
+ValueRange combine(const RangeLanes& lanes) noexcept {
+  ValueRange range;
+  for (const std::uint16_t magnitude_minus_1 : lanes.smallest) {
+    range.smallest_exponent =
+        std::min(range.smallest_exponent, magnitude_minus_1 == 0xFFFF ? 255 : (magnitude_minus_1 + 1) >> 7);
+  }
+  range.infinite =
+      std::any_of(lanes.infinite.begin(), lanes.infinite.end(), [](std::uint16_t met) { return met != 0; });
+  return range;
+}
+
+/// Rows of the slice that exist in the operand.
+std::int64_t present_rows(const Tensor& operand, const Slice& slice) noexcept {
+  return std::clamp<std::int64_t>(operand.shape[0] - slice.first_row, 0, slice.rows);
+}
+
+template <typename Element>
+void zero_padding(const Slice& slice, std::int64_t present, Element* out) noexcept {
+  if (slice.depth < slice.padded_depth) {
+    for (std::int64_t row = 0; row < present; ++row) {
+      std::fill_n(out + row * slice.padded_depth + slice.depth, slice.padded_depth - slice.depth, Element{});
+    }
+  }
+  std::fill_n(out + present * slice.padded_depth, (slice.rows - present) * slice.padded_depth, Element{});
+}
+
+}  // namespace
+
+void ValueRange::include(const ValueRange& other) noexcept {
+  smallest_exponent = std::min(smallest_exponent, other.smallest_exponent);
+  infinite = infinite || other.infinite;
+}
+
+int bf16_planes(Format format) noexcept { return format == Format::fp16 ? 2 : 1; }
+
+ValueRange to_bf16(const Tensor& operand, const Slice& slice, std::uint16_t* high, std::uint16_t* low) {
+  RangeLanes lanes;
+  const std::int64_t present = present_rows(operand, slice);
+  for (std::int64_t i = 0; i < present; ++i) {
+    const std::int64_t row = slice.first_row + i;
+    std::uint16_t* out = high + i * slice.padded_depth;
+    if (operand.format == Format::nvfp4) {
+      for_each_scaled_piece(operand, slice, row,
+                            [out](const std::uint8_t* packed, const std::uint8_t* scales, std::int64_t count,
+                                  std::int64_t offset) { nvfp4_row_to_bf16(packed, scales, count, out + offset); });
+    } else if (operand.format == Format::fp16) {
+      fp16_row_to_bf16(row_of_16_bit(operand, row, slice.first_k), slice.depth, out, low + i * slice.padded_depth,
+                       lanes);
+    } else {
+      bf16_row_to_bf16(row_of_16_bit(operand, row, slice.first_k), slice.depth, out, lanes);
+    }
+  }
+  zero_padding(slice, present, high);
+  if (operand.format == Format::fp16) {
+    zero_padding(slice, present, low);
+  }
+  return combine(lanes);
+}
+
+void to_float32(const Tensor& operand, const Slice& slice, float* out) {
+  const std::int64_t present = present_rows(operand, slice);
+  for (std::int64_t i = 0; i < present; ++i) {
+    const std::int64_t row = slice.first_row + i;
+    float* out_row = out + i * slice.padded_depth;
+    if (operand.format == Format::nvfp4) {
+      for_each_scaled_piece(
+          operand, slice, row,
+          [out_row](const std::uint8_t* packed, const std::uint8_t* scales, std::int64_t count, std::int64_t offset) {
+            nvfp4_row_to_float32(packed, scales, count, out_row + offset);
+          });
+    } else if (operand.format == Format::fp16) {
+      fp16_row_to_float32(row_of_16_bit(operand, row, slice.first_k), slice.depth, out_row);
+    } else {
+      bf16_row_to_float32(row_of_16_bit(operand, row, slice.first_k), slice.depth, out_row);
+    }
+  }
+  zero_padding(slice, present, out);
+}
+
+bool may_be_inexact_in_bf16(Format a, Format b) noexcept {
+  if (a == Format::bf16 || b == Format::bf16) {
+    return true;
+  }
+  return a == Format::fp16 && b == Format::fp16;
+}
+
+bool exact_in_bf16(Format a, const ValueRange& a_range, Format b, const ValueRange& b_range) noexcept {
+  if (a_range.smallest_exponent == 0 || b_range.smallest_exponent == 0) {
+    return false;
+  }
+  if (infinity_meets_a_low_plane(a, b_range) || infinity_meets_a_low_plane(b, a_range)) {
+    return false;
+  }
+  return smallest_place(a, a_range) + smallest_place(b, b_range) >= smallest_normal_exponent;
+}
+
+}  // namespace thresher::cpu

@@ -1,0 +1,53 @@
+#pragma once
+/// Operands as oneDNN can multiply them: blocks of any format turned into bf16 planes or float32.
+///
+/// In bf16 an operand is a sum of planes that represents it exactly: one plane for bf16 and NVFP4 (value × scale has at
+/// most 6 significant bits), a high and a low one for fp16 (11 significant bits). Global scales stay out: they multiply
+/// the finished product.
+#include <cstdint>
+
+#include "thresher/tensor.hpp"
+
+namespace thresher::cpu {
+
+/// A rectangle of an operand [rows, K]. The block that is written has `rows` rows of `padded_depth` elements each:
+/// zeros from `depth` on, and in rows that lie beyond the operand's end.
+struct Slice {
+  std::int64_t first_row;
+  std::int64_t rows;
+  std::int64_t first_k;
+  std::int64_t depth;  ///< a multiple of 16 for NVFP4
+  std::int64_t padded_depth;
+};
+
+/// What decides whether products of bf16 planes are exact; see exact_in_bf16.
+struct ValueRange {
+  /// Biased exponent of the smallest non-zero magnitude met, as in bf16: 0 is a subnormal, 255 nothing or only Inf,
+  /// NaN.
+  int smallest_exponent = 255;
+  bool infinite = false;
+
+  void include(const ValueRange& other) noexcept;
+};
+
+/// bf16 planes of `format`: 1, or 2 for fp16.
+[[nodiscard]] int bf16_planes(Format format) noexcept;
+
+/// Writes the planes of a slice, each dense; `low` is used for fp16 only. The range is what was met for fp16 (Inf only)
+/// and bf16, and stays empty for NVFP4.
+ValueRange to_bf16(const Tensor& operand, const Slice& slice, std::uint16_t* high, std::uint16_t* low);
+
+/// Writes the slice as dense float32.
+void to_float32(const Tensor& operand, const Slice& slice, float* out);
+
+/// Whether there are values of these formats for which exact_in_bf16 is false.
+[[nodiscard]] bool may_be_inexact_in_bf16(Format a, Format b) noexcept;
+
+/// Whether bf16 matrix instructions, which take subnormals for zero and flush subnormal results, give what float32
+/// arithmetic gives on operands with these ranges. True unless
+/// - an accumulation could touch a subnormal: every value is a multiple of its last place, so every partial sum is zero
+///   or at least the product of the two smallest last places, which must be a normal number; or
+/// - the other operand of an fp16 one has an Inf, which would meet a zero in the low plane and make a NaN.
+[[nodiscard]] bool exact_in_bf16(Format a, const ValueRange& a_range, Format b, const ValueRange& b_range) noexcept;
+
+}  // namespace thresher::cpu

@@ -1,0 +1,91 @@
+#include "cpu/parallel.hpp"
+
+#include <omp.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cfenv>
+#include <exception>
+
+namespace thresher::cpu {
+namespace {
+
+/// ThreadSanitizer does not see the synchronisation inside the OpenMP runtime; these say where it is.
+#if defined(__SANITIZE_THREAD__)
+extern "C" void __tsan_acquire(void* address);
+extern "C" void __tsan_release(void* address);
+void acquire(void* address) { __tsan_acquire(address); }
+void release(void* address) { __tsan_release(address); }
+#else
+void acquire(void*) {}
+void release(void*) {}
+#endif
+
+class DefaultFloatingPoint {
+ public:
+  DefaultFloatingPoint() {
+    std::fegetenv(&previous_);
+    std::fesetenv(FE_DFL_ENV);
+  }
+  DefaultFloatingPoint(const DefaultFloatingPoint&) = delete;
+  DefaultFloatingPoint& operator=(const DefaultFloatingPoint&) = delete;
+  ~DefaultFloatingPoint() { std::fesetenv(&previous_); }
+
+ private:
+  std::fenv_t previous_{};
+};
+
+/// One parallel_for: lives on the caller's stack, outlives the team's work on it.
+struct Loop {
+  std::int64_t count;
+  detail::Body body;
+  const void* context;
+  std::atomic<std::int64_t> next{0};
+  std::atomic<bool> failed{false};
+  std::exception_ptr failure{};
+
+  void work(int thread) {
+    acquire(this);
+    try {
+      const DefaultFloatingPoint environment;
+      for (std::int64_t index = next++; index < count; index = next++) {
+        body(context, index, thread);
+      }
+    } catch (...) {
+      next = count;
+      if (!failed.exchange(true)) {
+        failure = std::current_exception();
+      }
+    }
+    release(this);
+  }
+};
+
+void run_team(Loop* loop, int threads) {
+#pragma omp parallel num_threads(threads) default(none) firstprivate(loop)
+  loop->work(omp_get_thread_num());
+}
+
+}  // namespace
+
+int resolve_threads(int requested) { return requested > 0 ? requested : std::max(1, omp_get_max_threads()); }
+
+void detail::parallel_for(int threads, std::int64_t count, Body body, const void* context) {
+  Loop loop{.count = count, .body = body, .context = context};
+  const int team = static_cast<int>(std::min<std::int64_t>(threads, count));
+  if (team > 1) {
+    release(&loop);
+    run_team(&loop, team);
+    acquire(&loop);
+  } else {
+    loop.work(0);
+  }
+  if (loop.failed) {
+    std::rethrow_exception(loop.failure);
+  }
+}
+
+OneDnnThreads::OneDnnThreads(int threads) : previous_(omp_get_max_threads()) { omp_set_num_threads(threads); }
+OneDnnThreads::~OneDnnThreads() { omp_set_num_threads(previous_); }
+
+}  // namespace thresher::cpu
