@@ -1,0 +1,79 @@
+#pragma once
+/// Owned operands and output of one dual GEMM, random and reproducible.
+#include <cstdint>
+#include <functional>
+#include <random>
+#include <vector>
+
+#include "formats/nvfp4.hpp"
+#include "thresher/dual_gemm.hpp"
+#include "thresher/tensor.hpp"
+
+namespace thresher::test {
+
+/// How operands are laid out: elements between a row's end and the next row, and the scales.
+struct Layout {
+  std::int64_t row_gap = 0;
+  std::int64_t out_row_gap = 0;
+  ScaleLayout scales = ScaleLayout::row_major;
+  bool global_scales = true;
+};
+
+/// An owned matrix. Gaps between rows hold a pattern that must survive.
+class Matrix {
+ public:
+  using Values = std::function<float(std::int64_t row, std::int64_t column)>;
+  using Codes = std::function<std::uint8_t(std::int64_t row, std::int64_t column)>;
+
+  /// fp16, bf16 or fp32, each value rounded once.
+  static Matrix of_values(Format format, std::int64_t rows, std::int64_t columns, std::int64_t row_gap,
+                          const Values& value);
+  /// From e2m1 codes and e4m3 scale codes (column: of the block of 16).
+  static Matrix nvfp4(std::int64_t rows, std::int64_t columns, const Layout& layout, const Codes& code,
+                      const Codes& scale, float global_scale);
+
+  /// Valid until this object is moved or destroyed.
+  [[nodiscard]] Tensor view();
+  /// Replaces one element of a 16-bit matrix.
+  void set_pattern(std::int64_t row, std::int64_t column, std::uint16_t pattern);
+  void set_value(std::int64_t row, std::int64_t column, float value);
+  /// Replaces the scale of `row` and of its block `block`.
+  void set_scale(std::int64_t row, std::int64_t block, std::uint8_t code);
+  /// Takes over the elements of a matrix of the same shape and layout; views stay valid.
+  void assign(const Matrix& other);
+  [[nodiscard]] double value(std::int64_t row, std::int64_t column);
+  [[nodiscard]] const std::vector<std::uint8_t>& bytes() const { return bytes_; }
+  /// Overwrites everything, gaps included, with a NaN pattern.
+  void poison();
+  /// Whether the gaps between rows are as they were made or poisoned.
+  [[nodiscard]] bool gaps_intact() const;
+
+ private:
+  Matrix(Format format, std::int64_t rows, std::int64_t columns, std::int64_t row_gap);
+
+  Format format_;
+  std::int64_t rows_;
+  std::int64_t columns_;
+  std::int64_t row_stride_;
+  std::vector<std::uint8_t> bytes_;
+  std::vector<std::uint8_t> scales_;
+  ScaleLayout scale_layout_ = ScaleLayout::row_major;
+  float global_scale_ = 1.0F;
+  bool has_global_scale_ = false;
+};
+
+struct DualGemmCase {
+  DualGemmProblem problem;
+  Matrix a;
+  Matrix b1_gate;
+  Matrix b2_up;
+  Matrix c;  ///< poisoned
+
+  /// Gate and up have a standard deviation near 4 (with NVFP4 without global scales: more). NVFP4 has every e2m1 code
+  /// and, with global scales, every finite scale code.
+  static DualGemmCase random(const DualGemmProblem& problem, const Layout& layout = {}, unsigned seed = 1);
+  /// Small integers, so that every sum is exact in float32; gates are so large that σ is 1 in float64 too.
+  static DualGemmCase integers(const DualGemmProblem& problem, const Layout& layout = {}, unsigned seed = 1);
+};
+
+}  // namespace thresher::test
