@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <memory>
 
 #include "runtime/driver.hpp"
 #include "runtime/shared_library.hpp"
@@ -204,29 +205,53 @@ std::string nvrtc_toolchain() {
   return "NVRTC " + version_text(nvrtc_status().version);
 }
 
+namespace {
+
+/// One run of the compiler; whether it succeeded is the caller's to judge.
+struct Attempt {
+  Attempt(const Program& program, std::span<const std::string> options)
+      : session(program), succeeded(session.compile(options) == nvrtc_success), log(session.log()) {}
+
+  /// NVRTC keeps a cache of its own, and what comes from there has no ptxas log.
+  [[nodiscard]] bool has_report() const { return log.find("Compiling entry function") != std::string::npos; }
+
+  Session session;
+  bool succeeded;
+  std::string log;
+};
+
+void require_good(const Program& program, const Attempt& attempt) {
+  if (!attempt.succeeded) {
+    throw Error(ErrorCode::compile, program.title + " did not compile for " + program.arch + " with " +
+                                        nvrtc_toolchain() + ":\n" + attempt.log);
+  }
+  if (const std::string_view line = performance_failure(attempt.log); !line.empty()) {
+    throw Error(ErrorCode::compile, program.title + " compiled badly for " + program.arch + ": " + std::string(line));
+  }
+}
+
+}  // namespace
+
 Cubin compile(const Program& program) {
   require_arch(program.arch);
   std::vector<std::string> options(standard_options().begin(), standard_options().end());
   options.push_back("--gpu-architecture=" + program.arch);
   options.insert(options.end(), program.options.begin(), program.options.end());
 
-  Session session(program);
-  const NvrtcResult result = session.compile(options);
+  auto attempt = std::make_unique<Attempt>(program, options);
+  if (attempt->succeeded && !attempt->has_report()) {
+    options.emplace_back("--no-cache");
+    attempt = std::make_unique<Attempt>(program, options);
+  }
+  require_good(program, *attempt);
   Cubin cubin;
-  cubin.log = session.log();
-  if (result != nvrtc_success) {
-    throw Error(ErrorCode::compile, program.title + " did not compile for " + program.arch + " with " +
-                                        nvrtc_toolchain() + ":\n" + cubin.log);
-  }
-  if (const std::string_view line = performance_failure(cubin.log); !line.empty()) {
-    throw Error(ErrorCode::compile, program.title + " compiled badly for " + program.arch + ": " + std::string(line));
-  }
-  cubin.image = session.image();
+  cubin.log = attempt->log;
+  cubin.image = attempt->session.image();
   cubin.arch = program.arch;
   cubin.toolchain = nvrtc_toolchain();
   const std::vector<NamedReport> reports = parse_resource_log(cubin.log);
   for (const std::string& expression : program.kernels) {
-    CompiledKernel kernel{expression, session.lowered_name(expression), {}};
+    CompiledKernel kernel{expression, attempt->session.lowered_name(expression), {}};
     kernel.resources = report_of(reports, kernel.lowered_name);
     cubin.kernels.push_back(std::move(kernel));
   }

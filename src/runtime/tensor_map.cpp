@@ -3,6 +3,7 @@
 #include <bit>
 #include <string>
 
+#include "runtime/driver.hpp"
 #include "runtime/driver_api.hpp"
 #include "thresher/error.hpp"
 
@@ -61,6 +62,11 @@ TensorMap encode_tiled(const TiledView& view) {
                                                  std::to_string(view.box.size()) +
                                                  ", expected 1 to 5 extents, one stride fewer and as many box sides");
   }
+  const DeviceId device = pointer_device(view.data);
+  if (device.kind != DeviceKind::cuda) {
+    throw Error(ErrorCode::invalid_argument, "a tensor map is wanted for host memory, expected memory of a GPU");
+  }
+  const ContextGuard guard(device.ordinal);
   const std::array<cuuint32_t, most_dimensions> element_strides{1, 1, 1, 1, 1};
   CUtensorMap encoded{};
   const CUresult result = driver().tensor_map_encode_tiled(

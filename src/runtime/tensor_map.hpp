@@ -18,7 +18,7 @@ enum class TensorPromotion : std::uint8_t { none, bytes64, bytes128, bytes256 };
 /// A tiled view: dimension 0 is the contiguous one. `byte_strides[i]` is the distance between two neighbours along
 /// dimension i + 1, a multiple of 16 bytes; `box` is the tile a copy moves. Out-of-bounds elements read as zero.
 struct TiledView {
-  const void* data = nullptr;  ///< aligned to 16 bytes
+  const void* data = nullptr;  ///< GPU memory, aligned to 16 bytes
   TensorElement element = TensorElement::uint8;
   std::span<const std::uint64_t> extents;
   std::span<const std::uint64_t> byte_strides;

@@ -63,6 +63,13 @@ TEST(Nvrtc, KeepsTheResourceReportOfEveryKernel) {
   EXPECT_EQ(cubin.kernels[0].resources.spill_store_bytes, 0);
 }
 
+TEST(Nvrtc, KeepsItWhenTheSameProgramIsCompiledAgain) {
+  SKIP_WITHOUT_NVRTC();
+  const Cubin first = compile(scale_program());
+  const Cubin second = compile(scale_program());
+  EXPECT_EQ(first.kernels, second.kernels);
+}
+
 TEST(Nvrtc, CompilesForBlackwellToo) {
   SKIP_WITHOUT_NVRTC();
   Program program = scale_program();
