@@ -1,0 +1,37 @@
+#pragma once
+/// Fitting the prediction to measurements, and saying how wrong it is.
+#include <span>
+#include <vector>
+
+#include "planner/predict.hpp"
+
+namespace thresher::planner {
+
+struct CalibrationSample {
+  DualGemmProblem problem;
+  DualGemmConfig config;   ///< feasible on the device
+  double measured_us = 0;  ///< > 0
+  Clocks clocks = Clocks::burst;
+};
+
+/// How far predictions are from measurements: |predicted / measured − 1|.
+struct PredictionError {
+  double median = 0;
+  double worst = 0;
+  std::size_t samples = 0;
+};
+
+[[nodiscard]] PredictionError prediction_error(std::span<const CalibrationSample> samples, const DeviceSpec& device,
+                                               const Calibration& calibration);
+
+/// The parameters near `start` whose predictions are nearest to the samples (squared logarithms of the ratios, with a
+/// small price for leaving `start`, so that a parameter no sample tells anything about stays where it was).
+/// Deterministic. Throws Error(invalid_argument) when there are fewer than 4 samples or one was not measured.
+[[nodiscard]] Calibration fit(std::span<const CalibrationSample> samples, const DeviceSpec& device,
+                              const Calibration& start = {});
+
+/// TOML, one line a parameter. `read_calibration` throws Error(invalid_argument) naming an unknown or impossible line.
+[[nodiscard]] std::string write_calibration(const Calibration& calibration, std::string_view device);
+[[nodiscard]] Calibration read_calibration(std::string_view text);
+
+}  // namespace thresher::planner

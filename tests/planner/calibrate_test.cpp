@@ -1,0 +1,79 @@
+#include "planner/calibrate.hpp"
+
+#include <gtest/gtest.h>
+
+#include "planner/measured.hpp"
+#include "thresher/error.hpp"
+
+namespace thresher::planner {
+namespace {
+
+std::vector<CalibrationSample> measured() {
+  std::vector<CalibrationSample> samples;
+  const auto add = [&](const auto& table, Format b) {
+    for (const testing::Measured& row : table) {
+      samples.push_back(
+          {.problem = {.m = row.m, .n = row.n, .k = row.k, .a = Format::fp16, .b = b, .out = Format::fp16},
+           .config = parse_config(row.config),
+           .measured_us = row.us,
+           .clocks = row.us > 200 ? Clocks::sustained : Clocks::burst});
+    }
+  };
+  add(testing::nvfp4_weights, Format::nvfp4);
+  add(testing::library_bf16, Format::bf16);
+  return samples;
+}
+
+TEST(Calibrate, TheDefaultsAreNearTheEarlyKernelsTheyWereFittedTo) {
+  const PredictionError error = prediction_error(measured(), device_spec("H200"), {});
+  EXPECT_EQ(error.samples, 26U);
+  EXPECT_LT(error.median, 0.10);
+  EXPECT_LT(error.worst, 0.20);
+}
+
+TEST(Calibrate, AFitPredictsRowsItHasNotSeen) {
+  std::vector<CalibrationSample> seen, unseen;
+  for (const CalibrationSample& sample : measured()) {
+    (seen.size() <= unseen.size() ? seen : unseen).push_back(sample);
+  }
+  const DeviceSpec& h200 = device_spec("H200");
+  const Calibration fitted = fit(seen, h200);
+  EXPECT_LT(prediction_error(unseen, h200, fitted).median, 0.15);
+}
+
+TEST(Calibrate, FindsTheParametersThatMadeTheSamples) {
+  const DeviceSpec& h200 = device_spec("H200");
+  Calibration truth;
+  truth.matrix_efficiency = 0.7;
+  truth.fill_us = 2.5;
+  truth.exact_instructions = 160;
+  std::vector<CalibrationSample> samples = measured();
+  for (CalibrationSample& sample : samples) {
+    sample.measured_us = predict(sample.problem, sample.config, h200, truth, sample.clocks).us();
+  }
+  const PredictionError before = prediction_error(samples, h200, {});
+  const PredictionError after = prediction_error(samples, h200, fit(samples, h200));
+  EXPECT_GT(before.median, 0.15);
+  EXPECT_LT(after.median, 0.03);
+}
+
+TEST(Calibrate, RefusesTooLittleOrImpossibleEvidence) {
+  std::vector<CalibrationSample> samples = measured();
+  EXPECT_THROW((void)fit(std::span(samples).first(3), device_spec("H200")), Error);
+  samples[2].measured_us = 0;
+  EXPECT_THROW((void)fit(samples, device_spec("H200")), Error);
+}
+
+TEST(Calibrate, WritesWhatItReads) {
+  Calibration calibration;
+  calibration.fill_us = 1.0 / 3;
+  calibration.exact_instructions = 77;
+  EXPECT_EQ(read_calibration(write_calibration(calibration, "H200")), calibration);
+  EXPECT_EQ(read_calibration("# nothing changed\n\n"), Calibration{});
+  EXPECT_THROW((void)read_calibration("fill_us = fast\n"), Error);
+  EXPECT_THROW((void)read_calibration("fill_us = 900\n"), Error);
+  EXPECT_THROW((void)read_calibration("warp_speed = 9\n"), Error);
+}
+
+}  // namespace
+}  // namespace thresher::planner
