@@ -3,6 +3,8 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <string>
+#include <vector>
 
 #include "thresher/device.hpp"
 
@@ -17,6 +19,10 @@ class Runner {
 
   /// Computes the outputs of input set `set`. Asynchronous and capturable on a GPU, complete on return on the CPU.
   virtual void run(Stream stream, std::size_t set) = 0;
+
+  /// Sentences about writes outside the buffers that the runner itself holds (its workspace); empty when there are
+  /// none.
+  [[nodiscard]] virtual std::vector<std::string> guard_damage() const { return {}; }
 
   /// Unique in this process, never reused: a clock may keep what it captured under this key.
   [[nodiscard]] std::uint64_t id() const noexcept { return id_; }

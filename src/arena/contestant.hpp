@@ -1,0 +1,53 @@
+#pragma once
+/// Who competes: an operation with a strategy and knobs on a device, or a foreign kernel.
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "arena/device_set.hpp"
+#include "arena/memory.hpp"
+#include "arena/problem.hpp"
+#include "arena/runner.hpp"
+
+namespace thresher::arena {
+
+/// A contestant as a pitch or the command line names it.
+struct ContestantSpec {
+  std::string operation;
+  std::string strategy;
+  std::map<std::string, std::string> knobs{};
+  auto operator<=>(const ContestantSpec&) const = default;
+};
+
+/// "dual_gemm/interleaved", "dual_gemm/interleaved[threads=1]".
+[[nodiscard]] std::string label(const ContestantSpec& spec);
+
+/// One gate's question answered by the contestant itself.
+struct Answer {
+  bool yes = true;
+  std::string sentence;         ///< names the number and the limit
+  std::string evidence = "{}";  ///< JSON object
+};
+
+class Contestant {
+ public:
+  explicit Contestant(ContestantSpec spec) : spec_(std::move(spec)) {}
+  virtual ~Contestant() = default;
+
+  [[nodiscard]] const ContestantSpec& spec() const noexcept { return spec_; }
+  [[nodiscard]] std::string name() const { return label(spec_); }
+
+  /// Whether the problem can be run on this machine at all; costs nothing.
+  [[nodiscard]] virtual Answer feasible(const Problem& problem, Memory& memory) const = 0;
+  /// Compiles what is compiled late, keeping the compiler's report.
+  [[nodiscard]] virtual Answer compile(const Problem& problem) const = 0;
+  /// Ready to run over `sets`, which outlive the runner. Throws Error. Weights are packed here, outside what is timed.
+  [[nodiscard]] virtual std::unique_ptr<Runner> prepare(const Problem& problem, Memory& memory,
+                                                        const std::vector<DeviceSet>& sets) const = 0;
+
+ private:
+  ContestantSpec spec_;
+};
+
+}  // namespace thresher::arena

@@ -1,0 +1,37 @@
+#pragma once
+/// Inputs and outputs of one call as the host holds them.
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "thresher/tensor.hpp"
+
+namespace thresher::arena {
+
+/// An owned, contiguous tensor; NVFP4 with its scales.
+struct HostTensor {
+  std::string name;  ///< "a", "b1", "c", …
+  Format format = Format::fp16;
+  std::vector<std::int64_t> shape;
+  std::vector<std::uint8_t> values;
+  std::vector<std::uint8_t> scales;  ///< NVFP4 only, in `scale_layout`
+  ScaleLayout scale_layout = ScaleLayout::row_major;
+  std::optional<float> global_scale{};
+
+  [[nodiscard]] std::int64_t rows() const { return shape.front(); }
+  [[nodiscard]] std::int64_t elements() const;
+  [[nodiscard]] std::size_t bytes() const { return values.size() + scales.size() + (global_scale ? sizeof(float) : 0); }
+  /// Refers to this object. Whoever holds it const does not write through the view.
+  [[nodiscard]] Tensor view() const;
+};
+
+/// Room for a tensor, its bytes 0.
+[[nodiscard]] HostTensor make_host_tensor(std::string name, Format format, std::vector<std::int64_t> shape,
+                                          ScaleLayout layout = ScaleLayout::row_major);
+
+/// The same tensor with its rows (first dimension) turned by `shift`: new data at the cost of a copy, drawn from the
+/// same distribution. NVFP4 scales turn with their rows.
+[[nodiscard]] HostTensor rotate_rows(const HostTensor& tensor, std::int64_t shift);
+
+}  // namespace thresher::arena

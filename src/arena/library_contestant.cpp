@@ -1,0 +1,129 @@
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <charconv>
+
+#include "arena/operation.hpp"
+#include "arena/registry.hpp"
+#include "arena/toolchain.hpp"
+#include "thresher/dual_gemm.hpp"
+#include "thresher/error.hpp"
+
+namespace thresher::arena {
+
+namespace {
+
+/// A plan for each input set, and one watched workspace that they share, since they run one after another.
+class DualGemmRunner final : public Runner {
+ public:
+  DualGemmRunner(const Device& device, const DualGemmProblem& problem, const PlanOptions& options, Memory& memory,
+                 const std::vector<DeviceSet>& sets)
+      : sets_(sets) {
+    for (const DeviceSet& set : sets) {
+      const PackedWeights weights = pack(device, set.tensor("b1"), set.tensor("b2"));
+      plans_.push_back(plan(device, problem, weights, options));
+    }
+    std::size_t bytes = 0;
+    for (const DualGemm& gemm : plans_) {
+      bytes = std::max(bytes, gemm.workspace_bytes());
+    }
+    if (bytes > 0) {
+      workspace_ = std::make_unique<GuardedBuffer>(memory, bytes);
+    }
+  }
+
+  void run(Stream stream, std::size_t set) override {
+    plans_[set].run(stream, sets_[set].tensor("a"), sets_[set].tensor("c"), workspace_ ? workspace_->data() : nullptr);
+  }
+
+  [[nodiscard]] std::vector<std::string> guard_damage() const override {
+    const auto damage = workspace_ ? workspace_->damage() : std::nullopt;
+    return damage ? std::vector{describe(*damage, "its workspace")} : std::vector<std::string>{};
+  }
+
+ private:
+  const std::vector<DeviceSet>& sets_;
+  std::vector<DualGemm> plans_;
+  std::unique_ptr<GuardedBuffer> workspace_;
+};
+
+class LibraryContestant final : public Contestant {
+ public:
+  LibraryContestant(ContestantSpec spec, Device device, PlanOptions options)
+      : Contestant(std::move(spec)), device_(std::move(device)), options_(std::move(options)) {}
+
+  [[nodiscard]] Answer feasible(const Problem& problem, Memory& memory) const override {
+    // Two input sets for the correctness gate, and as much again as float32 weights for a strategy that expands them.
+    const Cost cost = find_operation(problem.operation).cost(problem);
+    const DualGemmProblem& gemm = problem.dual_gemm;
+    const double needed = 2 * cost.compulsory_bytes + 8.0 * static_cast<double>(gemm.n) * static_cast<double>(gemm.k);
+    const auto available = static_cast<double>(memory.available_bytes());
+    constexpr double mib = 1 << 20;
+    return {needed <= available,
+            fmt::format("{} needs about {:.0f} MiB of memory, {:.0f} MiB are available", label(problem), needed / mib,
+                        available / mib),
+            fmt::format(R"({{"needed_bytes":{:.0f},"available_bytes":{:.0f}}})", needed, available)};
+  }
+
+  [[nodiscard]] Answer compile(const Problem&) const override {
+    return {true, fmt::format("compiled with Thresher itself by {}", compiler()), "{}"};
+  }
+
+  [[nodiscard]] std::unique_ptr<Runner> prepare(const Problem& problem, Memory& memory,
+                                                const std::vector<DeviceSet>& sets) const override {
+    return std::make_unique<DualGemmRunner>(device_, problem.dual_gemm, options_, memory, sets);
+  }
+
+ private:
+  Device device_;
+  PlanOptions options_;
+};
+
+int parse_threads(const std::string& text) {
+  int threads = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), threads);
+  if (error != std::errc() || end != text.data() + text.size() || threads < 1) {
+    throw Error(ErrorCode::invalid_argument,
+                fmt::format("knob threads is {}, but must be a whole number from 1 up", text));
+  }
+  return threads;
+}
+
+class LibraryRegistry final : public Registry {
+ public:
+  explicit LibraryRegistry(const Device& device) : device_(device) {}
+
+  [[nodiscard]] std::vector<std::string> strategies(const std::string& operation) const override {
+    return operation == "dual_gemm" ? dual_gemm_strategies(device_) : std::vector<std::string>{};
+  }
+
+  [[nodiscard]] std::unique_ptr<Contestant> create(const ContestantSpec& spec) const override {
+    const std::vector<std::string> known = strategies(spec.operation);
+    if (std::find(known.begin(), known.end(), spec.strategy) == known.end()) {
+      throw Error(ErrorCode::invalid_argument,
+                  fmt::format("contestant {}: there is no such strategy on {}, expected one of {}", label(spec),
+                              device_.name(), fmt::join(known, ", ")));
+    }
+    PlanOptions options;
+    options.strategy = spec.strategy;
+    for (const auto& [knob, value] : spec.knobs) {
+      if (knob != "threads" || device_.kind() != DeviceKind::cpu) {
+        throw Error(ErrorCode::invalid_argument,
+                    fmt::format("contestant {}: there is no knob {} on {}{}", label(spec), knob, device_.name(),
+                                device_.kind() == DeviceKind::cpu ? ", expected threads" : ""));
+      }
+      options.threads = parse_threads(value);
+    }
+    return std::make_unique<LibraryContestant>(spec, device_, options);
+  }
+
+ private:
+  Device device_;
+};
+
+}  // namespace
+
+std::unique_ptr<Registry> library_registry(const Device& device) { return std::make_unique<LibraryRegistry>(device); }
+
+}  // namespace thresher::arena

@@ -1,0 +1,47 @@
+#include "arena/rig.hpp"
+
+#include <optional>
+
+#include "arena/cpu_ceilings.hpp"
+#include "arena/machine_info.hpp"
+#include "arena/wall_clock.hpp"
+#include "thresher/error.hpp"
+
+namespace thresher::arena {
+namespace {
+
+class CpuRig final : public Rig {
+ public:
+  [[nodiscard]] std::string name() const override { return "cpu"; }
+  [[nodiscard]] Device device() const override { return Device::cpu(); }
+  [[nodiscard]] Memory& memory() override { return memory_; }
+  [[nodiscard]] Clock& clock() override { return clock_; }
+  [[nodiscard]] Stream stream() override { return {}; }
+  void wait() override {}
+  [[nodiscard]] std::size_t last_level_cache_bytes() const override { return machine_info().last_level_cache_bytes; }
+  [[nodiscard]] const Ceilings& ceilings() override {
+    if (!ceilings_) {
+      ceilings_ = measure_cpu_ceilings();
+    }
+    return *ceilings_;
+  }
+  [[nodiscard]] std::string machine_json() const override { return arena::machine_json(); }
+
+ private:
+  HostMemory memory_;
+  WallClock clock_;
+  std::optional<Ceilings> ceilings_;
+};
+
+}  // namespace
+
+std::unique_ptr<Rig> cpu_rig() { return std::make_unique<CpuRig>(); }
+
+std::unique_ptr<Rig> make_rig(const std::string& device) {
+  if (device == "cpu" || device == "best") {
+    return cpu_rig();
+  }
+  throw Error(ErrorCode::unsupported, "--device " + device + ": tournaments run on cpu only so far");
+}
+
+}  // namespace thresher::arena

@@ -1,0 +1,55 @@
+// The operations on this CPU.
+#include "cpu/dual_gemm.hpp"
+#include "ops/device_operations.hpp"
+
+namespace thresher::ops {
+namespace {
+
+class CpuDualGemm final : public DualGemm::Backend {
+ public:
+  CpuDualGemm(const DualGemmProblem& problem, DeviceId device, const std::string& strategy,
+              std::unique_ptr<const cpu::DualGemmKernel> kernel)
+      : Backend(problem, device, strategy), kernel_(std::move(kernel)) {}
+  void run(Stream, const Tensor& a, const Tensor& c, void* workspace) const override { kernel_->run(a, c, workspace); }
+  [[nodiscard]] std::size_t workspace_bytes() const override { return kernel_->workspace_bytes(); }
+  /// Elements lie where their type may lie.
+  [[nodiscard]] std::size_t data_alignment() const override { return problem().out == Format::fp32 ? 4 : 2; }
+
+ private:
+  std::unique_ptr<const cpu::DualGemmKernel> kernel_;
+};
+
+class CpuOperations final : public DeviceOperations {
+ public:
+  [[nodiscard]] std::vector<std::string> dual_gemm_strategies() const override { return cpu::dual_gemm_strategies(); }
+
+  [[nodiscard]] std::shared_ptr<const PackedWeights::Storage> pack(const Device& device, const Tensor& b1_gate,
+                                                                   const Tensor& b2_up,
+                                                                   const PackOptions& options) const override {
+    return std::make_shared<const PackedWeights::Storage>(device, b1_gate, b2_up, options.numerics);
+  }
+
+  [[nodiscard]] std::shared_ptr<const DualGemm::Backend> plan_packed(const Device& device,
+                                                                     const DualGemmProblem& problem,
+                                                                     const PackedWeights& weights,
+                                                                     const PlanOptions& options) const override {
+    return plan_raw(device, problem, weights.storage().b1_gate(), weights.storage().b2_up(), options);
+  }
+
+  [[nodiscard]] std::shared_ptr<const DualGemm::Backend> plan_raw(const Device& device, const DualGemmProblem& problem,
+                                                                  const Tensor& b1_gate, const Tensor& b2_up,
+                                                                  const PlanOptions& options) const override {
+    const std::string strategy = options.strategy.empty() ? cpu::dual_gemm_strategies().front() : options.strategy;
+    return std::make_shared<CpuDualGemm>(problem, device.id(), strategy,
+                                         cpu::plan_dual_gemm(strategy, problem, b1_gate, b2_up, options.threads));
+  }
+};
+
+}  // namespace
+
+const DeviceOperations& cpu_operations() {
+  static const CpuOperations operations;
+  return operations;
+}
+
+}  // namespace thresher::ops
