@@ -17,7 +17,5 @@ struct Context {
 };
 
 void add_doctor(CLI::App& app, Context& context);
-void add_run(CLI::App& app, Context& context);
-void add_quantize(CLI::App& app, Context& context);
 
 }  // namespace thresher::cli

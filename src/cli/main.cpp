@@ -17,8 +17,6 @@ int main(int argc, char** argv) {
 
   cli::Context context;
   cli::add_doctor(app, context);
-  cli::add_run(app, context);
-  cli::add_quantize(app, context);
 
   try {
     app.parse(argc, argv);
