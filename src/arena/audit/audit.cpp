@@ -1,0 +1,242 @@
+#include "arena/audit/audit.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <nlohmann/json.hpp>
+
+namespace thresher::arena {
+namespace {
+
+constexpr int instruction_bytes = 16;
+constexpr std::array<std::string_view, 14> matrix_opcodes{"HMMA",    "IMMA",    "DMMA",    "QMMA",     "BMMA",
+                                                          "HGMMA",   "QGMMA",   "IGMMA",   "BGMMA",    "UTCHMMA",
+                                                          "UTCQMMA", "UTCOMMA", "UTCIMMA", "UTCMXQMMA"};
+/// Matrix instructions that read their operands from shared memory themselves.
+constexpr std::array<std::string_view, 9> shared_matrix_opcodes{"HGMMA",   "QGMMA",   "IGMMA",   "BGMMA",    "UTCHMMA",
+                                                                "UTCQMMA", "UTCOMMA", "UTCIMMA", "UTCMXQMMA"};
+constexpr std::array<std::string_view, 7> shared_opcodes{"LDS", "STS", "LDSM", "STSM", "ATOMS", "LDGSTS", "REDS"};
+constexpr std::array<std::string_view, 2> tma_load_opcodes{"UTMALDG", "UBLKCP"};
+constexpr std::array<std::string_view, 4> tma_store_opcodes{"UTMASTG", "UTMAREDG", "UBLKRED", "UBLKST"};
+constexpr std::array<std::string_view, 8> global_opcodes{"LDG", "STG", "LD", "ST", "ATOMG", "ATOM", "RED", "LDGSTS"};
+constexpr std::array<std::string_view, 5> barrier_opcodes{"BAR", "SYNCS", "UCGABAR_ARV", "UCGABAR_WAIT", "ARRIVES"};
+constexpr std::array<std::string_view, 8> branch_opcodes{"BRA", "BRX", "BRXU", "JMP", "JMX", "CALL", "RET", "JMXU"};
+
+template <class Opcodes>
+int count_all(const SassFunction& function, const Opcodes& opcodes) {
+  int total = 0;
+  for (const std::string_view opcode : opcodes) {
+    total += function.count(opcode);
+  }
+  return total;
+}
+
+template <class Opcodes>
+int count_wide(const SassFunction& function, const Opcodes& opcodes) {
+  int total = 0;
+  for (const std::string_view opcode : opcodes) {
+    total += function.count(opcode, "128");
+  }
+  return total;
+}
+
+void read_code(AuditReport& report, const SassFunction& function) {
+  report.disassembled = true;
+  report.arch = function.arch;
+  report.local_accesses = function.count("LDL") + function.count("STL");
+  report.shared_accesses = count_all(function, shared_opcodes) + count_all(function, shared_matrix_opcodes) +
+                           count_all(function, tma_load_opcodes) + count_all(function, tma_store_opcodes);
+  report.tma_loads = count_all(function, tma_load_opcodes);
+  report.tma_stores = count_all(function, tma_store_opcodes);
+  report.global_accesses = count_all(function, global_opcodes);
+  report.wide_global_accesses = count_wide(function, global_opcodes);
+  report.barriers = count_all(function, barrier_opcodes);
+  report.branches = count_all(function, branch_opcodes);
+  report.code_bytes = std::int64_t{function.instructions} * instruction_bytes;
+  for (const auto& [mnemonic, times] : function.by_mnemonic) {
+    const std::string_view opcode = std::string_view(mnemonic).substr(0, mnemonic.find('.'));
+    if (std::find(matrix_opcodes.begin(), matrix_opcodes.end(), opcode) != matrix_opcodes.end()) {
+      report.matrix_instructions[mnemonic] = times;
+    }
+  }
+}
+
+class Judgement {
+ public:
+  explicit Judgement(AuditVerdict& verdict) : verdict_(verdict) {}
+
+  void expect(bool ok, std::string good, std::string bad) {
+    verdict_.findings.push_back({ok, ok ? std::move(good) : std::move(bad)});
+  }
+
+ private:
+  AuditVerdict& verdict_;
+};
+
+void judge_resources(Judgement& judgement, const AuditReport& report, const AuditExpectations& expected) {
+  const int spills = report.spill_store_bytes + report.spill_load_bytes;
+  judgement.expect(spills <= expected.max_spill_bytes, "no registers are spilled",
+                   fmt::format("registers are spilled: {} bytes stored and {} loaded, {} allowed",
+                               report.spill_store_bytes, report.spill_load_bytes, expected.max_spill_bytes));
+  const int arrays = report.stack_bytes;
+  judgement.expect(arrays <= expected.max_local_bytes, "nothing lies in local memory",
+                   fmt::format("{} bytes a thread lie in local memory (as much as an array of {} floats), {} allowed",
+                               arrays, arrays / 4, expected.max_local_bytes));
+  if (expected.max_registers) {
+    judgement.expect(
+        report.registers <= *expected.max_registers, fmt::format("{} registers a thread", report.registers),
+        fmt::format("{} registers a thread, over the expected {}", report.registers, *expected.max_registers));
+  }
+}
+
+void judge_matrix(Judgement& judgement, const AuditReport& report, const AuditExpectations& expected) {
+  if (expected.matrix_kind.empty()) {
+    return;
+  }
+  const int count = report.matrix_count(expected.matrix_kind);
+  const int least = std::max(1, expected.min_matrix_instructions);
+  std::string others;
+  for (const auto& [mnemonic, times] : report.matrix_instructions) {
+    others += fmt::format("{}{} × {}", others.empty() ? "" : ", ", times, mnemonic);
+  }
+  judgement.expect(count >= least, fmt::format("matrix instructions: {}", others),
+                   fmt::format("{} matrix instructions of the kind {}, the tile implies at least {}; the code has {}",
+                               count, expected.matrix_kind, least, others.empty() ? "none" : others));
+}
+
+void judge_shared(Judgement& judgement, const AuditReport& report, const AuditExpectations& expected) {
+  if (!expected.uses_shared_memory) {
+    return;
+  }
+  if (report.declared_shared_bytes > 0) {
+    judgement.expect(report.shared_accesses > 0,
+                     fmt::format("the {} bytes of shared memory are used", report.declared_shared_bytes),
+                     fmt::format("{} bytes of shared memory are declared, and the machine code never uses them",
+                                 report.declared_shared_bytes));
+  } else {
+    judgement.expect(report.shared_accesses > 0, "shared memory is used", "the machine code uses no shared memory");
+  }
+}
+
+void judge_code(Judgement& judgement, const AuditReport& report, const AuditExpectations& expected) {
+  judge_matrix(judgement, report, expected);
+  judge_shared(judgement, report, expected);
+  judgement.expect(report.local_accesses == 0 || expected.max_local_bytes > 0, "no instruction touches local memory",
+                   fmt::format("{} instructions load from or store to local memory", report.local_accesses));
+  if (expected.min_tma_loads > 0) {
+    judgement.expect(report.tma_loads >= expected.min_tma_loads, fmt::format("{} bulk loads", report.tma_loads),
+                     fmt::format("{} bulk loads, at least {} expected", report.tma_loads, expected.min_tma_loads));
+  }
+  if (expected.min_tma_stores > 0) {
+    judgement.expect(report.tma_stores >= expected.min_tma_stores, fmt::format("{} bulk stores", report.tma_stores),
+                     fmt::format("{} bulk stores, at least {} expected", report.tma_stores, expected.min_tma_stores));
+  }
+  if (expected.min_wide_share) {
+    judgement.expect(report.wide_share() >= *expected.min_wide_share,
+                     fmt::format("{:.0f} % of the global accesses are 16 bytes wide", 100 * report.wide_share()),
+                     fmt::format("{} of {} global accesses are 16 bytes wide ({:.0f} %), at least {:.0f} % expected",
+                                 report.wide_global_accesses, report.global_accesses, 100 * report.wide_share(),
+                                 100 * *expected.min_wide_share));
+  }
+  if (expected.max_branches) {
+    judgement.expect(report.branches <= *expected.max_branches, fmt::format("{} branches", report.branches),
+                     fmt::format("{} branches, over the expected {}", report.branches, *expected.max_branches));
+  }
+  if (expected.max_code_bytes) {
+    judgement.expect(
+        report.code_bytes <= *expected.max_code_bytes, fmt::format("{} bytes of code", report.code_bytes),
+        fmt::format("{} bytes of code, over the expected {}", report.code_bytes, *expected.max_code_bytes));
+  }
+}
+
+}  // namespace
+
+int AuditReport::matrix_count() const { return matrix_count(""); }
+
+int AuditReport::matrix_count(std::string_view kind) const {
+  int total = 0;
+  for (const auto& [mnemonic, times] : matrix_instructions) {
+    total += mnemonic.starts_with(kind) ? times : 0;
+  }
+  return total;
+}
+
+double AuditReport::wide_share() const {
+  return global_accesses == 0 ? 1.0 : static_cast<double>(wide_global_accesses) / global_accesses;
+}
+
+AuditReport audit(std::string_view kernel, const runtime::ResourceReport* resources, const SassFunction* function,
+                  int dynamic_shared_bytes) {
+  AuditReport report;
+  report.kernel = std::string(kernel);
+  report.declared_shared_bytes = dynamic_shared_bytes;
+  if (function) {
+    read_code(report, *function);
+    report.registers = function->highest_register + 1;
+  }
+  if (resources) {
+    report.registers = resources->registers;
+    report.stack_bytes = resources->stack_bytes;
+    report.spill_store_bytes = resources->spill_store_bytes;
+    report.spill_load_bytes = resources->spill_load_bytes;
+    report.declared_shared_bytes += resources->static_shared_bytes;
+  }
+  return report;
+}
+
+AuditVerdict judge_audit(const AuditReport& report, const AuditExpectations& expected, std::string_view why_no_code) {
+  AuditVerdict verdict;
+  Judgement judgement(verdict);
+  judge_resources(judgement, report, expected);
+  if (report.disassembled) {
+    judge_code(judgement, report, expected);
+  } else {
+    verdict.not_judged = std::string(why_no_code);
+  }
+  return verdict;
+}
+
+bool AuditVerdict::failed() const {
+  return std::any_of(findings.begin(), findings.end(), [](const AuditFinding& finding) { return !finding.ok; });
+}
+
+GateResult AuditVerdict::gate(const AuditReport& report) const {
+  GateResult result{.gate = "audited", .outcome = Outcome::passed, .sentence = {}, .evidence = to_json(report)};
+  result.outcome = failed() ? Outcome::failed : not_judged.empty() ? Outcome::passed : Outcome::not_judged;
+  for (const AuditFinding& finding : findings) {
+    if (finding.ok != failed()) {
+      result.sentence += (result.sentence.empty() ? "" : "; ") + finding.sentence;
+    }
+  }
+  if (result.outcome == Outcome::not_judged) {
+    result.sentence = fmt::format("the machine code was not looked at: {}", not_judged);
+  }
+  return result;
+}
+
+std::string to_json(const AuditReport& report) {
+  nlohmann::json json{{"kernel", report.kernel},
+                      {"arch", report.arch},
+                      {"registers", report.registers},
+                      {"stack_bytes", report.stack_bytes},
+                      {"spill_store_bytes", report.spill_store_bytes},
+                      {"spill_load_bytes", report.spill_load_bytes},
+                      {"declared_shared_bytes", report.declared_shared_bytes},
+                      {"disassembled", report.disassembled}};
+  if (report.disassembled) {
+    json.update({{"matrix_instructions", report.matrix_instructions},
+                 {"local_accesses", report.local_accesses},
+                 {"shared_accesses", report.shared_accesses},
+                 {"tma_loads", report.tma_loads},
+                 {"tma_stores", report.tma_stores},
+                 {"global_accesses", report.global_accesses},
+                 {"wide_global_accesses", report.wide_global_accesses},
+                 {"barriers", report.barriers},
+                 {"branches", report.branches},
+                 {"code_bytes", report.code_bytes}});
+  }
+  return json.dump();
+}
+
+}  // namespace thresher::arena

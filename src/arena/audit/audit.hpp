@@ -1,0 +1,88 @@
+#pragma once
+/// Gate "audited": what a kernel's machine code is made of, against what was expected of it.
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "arena/audit/sass.hpp"
+#include "arena/gate.hpp"
+#include "runtime/nvrtc.hpp"
+
+namespace thresher::arena {
+
+/// Everything that is known of one kernel without running it.
+struct AuditReport {
+  std::string kernel;
+  std::string arch;
+
+  // From the compiler's report or the cubin.
+  int registers = 0;  ///< a thread
+  int stack_bytes = 0;
+  int spill_store_bytes = 0;
+  int spill_load_bytes = 0;
+  int declared_shared_bytes = 0;  ///< static and dynamic, a block
+
+  // From the machine code; meaningless when `disassembled` is false.
+  bool disassembled = false;
+  std::map<std::string, int> matrix_instructions;  ///< "HGMMA.64x256x16.F32.BF16" → how often it stands in the code
+  int local_accesses = 0;                          ///< LDL and STL
+  int shared_accesses = 0;       ///< of data: by threads, copies or matrix unit; barriers do not count
+  int tma_loads = 0;             ///< tensor and bulk copies into shared memory
+  int tma_stores = 0;            ///< and out of it, reductions included
+  int global_accesses = 0;       ///< loads and stores by threads, generic addresses included
+  int wide_global_accesses = 0;  ///< 16 bytes a thread
+  int barriers = 0;              ///< block and named barriers, mbarrier operations, cluster barriers
+  int branches = 0;
+  std::int64_t code_bytes = 0;
+
+  [[nodiscard]] int matrix_count() const;
+  /// Of matrix instructions whose mnemonic begins with `kind`.
+  [[nodiscard]] int matrix_count(std::string_view kind) const;
+  /// Share of the 16-byte accesses; 1 when threads access no global memory themselves.
+  [[nodiscard]] double wide_share() const;
+};
+
+/// What is expected. An empty optional expects nothing.
+struct AuditExpectations {
+  std::string matrix_kind;          ///< "HGMMA", "QGMMA", "UTCOMMA": present; empty expects none in particular
+  int min_matrix_instructions = 0;  ///< of that kind, what one stage of the tile implies
+  bool uses_shared_memory = true;   ///< what is declared is used, and something is
+  std::optional<int> max_registers;
+  std::optional<int> max_branches;
+  std::optional<std::int64_t> max_code_bytes;
+  std::optional<double> min_wide_share;
+  int min_tma_loads = 0;
+  int min_tma_stores = 0;
+  int max_local_bytes = 0;  ///< stack, a thread
+  int max_spill_bytes = 0;  ///< stores and loads together
+};
+
+struct AuditFinding {
+  bool ok = true;
+  std::string sentence;
+};
+
+struct [[nodiscard]] AuditVerdict {
+  std::vector<AuditFinding> findings;  ///< one for every expectation that could be looked at
+  std::string not_judged;              ///< why the machine code was not looked at; empty when it was
+
+  [[nodiscard]] bool failed() const;
+  /// Failed, passed, or not judged where nothing failed but the machine code was not seen.
+  [[nodiscard]] GateResult gate(const AuditReport& report) const;
+};
+
+/// `function` null: no disassembler here. `dynamic_shared_bytes` is what the launch asks for.
+[[nodiscard]] AuditReport audit(std::string_view kernel, const runtime::ResourceReport* resources,
+                                const SassFunction* function, int dynamic_shared_bytes);
+
+/// `why_no_code` is said when the report has no machine code.
+AuditVerdict judge_audit(const AuditReport& report, const AuditExpectations& expected,
+                         std::string_view why_no_code = "no disassembler was found");
+
+/// As the evidence of the gate: a JSON object.
+[[nodiscard]] std::string to_json(const AuditReport& report);
+
+}  // namespace thresher::arena

@@ -1,0 +1,37 @@
+#pragma once
+/// NVIDIA's disassemblers, where they are.
+#include <cstddef>
+#include <filesystem>
+#include <functional>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "arena/audit/sass.hpp"
+
+namespace thresher::arena {
+
+struct Disassembler {
+  std::filesystem::path nvdisasm;   ///< empty when not found
+  std::filesystem::path cuobjdump;  ///< empty when not found
+  [[nodiscard]] bool found() const noexcept { return !nvdisasm.empty() || !cuobjdump.empty(); }
+};
+
+/// Looks on PATH, then in bin of $CUDA_HOME, $CUDA_PATH, /usr/local/cuda and /opt/cuda. `environment` gives a
+/// variable's value or null (the process's own by default).
+[[nodiscard]] Disassembler find_disassembler(const std::function<const char*(const char*)>& environment = {});
+
+/// Where to get one, in one sentence.
+[[nodiscard]] std::string how_to_get_a_disassembler();
+
+struct Disassembly {
+  std::vector<SassFunction> functions;
+  std::vector<SassResources> resources;  ///< empty when only nvdisasm was found
+};
+
+/// Throws Error(io) with the tool's own words when it fails, Error(unsupported) when there is none.
+[[nodiscard]] Disassembly disassemble(const Disassembler& tools, const std::filesystem::path& cubin);
+[[nodiscard]] Disassembly disassemble(const Disassembler& tools, std::span<const std::byte> cubin);
+
+}  // namespace thresher::arena

@@ -1,0 +1,28 @@
+#pragma once
+/// What the audit expects of each strategy, and what a pitch may expect instead.
+#include <string>
+#include <string_view>
+
+#include "arena/audit/audit.hpp"
+#include "planner/attention_config.hpp"
+#include "planner/dual_gemm_config.hpp"
+
+namespace thresher::arena {
+
+/// The products of one stage, by one consumer warpgroup (one block on Blackwell), must stand in the code at least once;
+/// no spills, no local memory, shared memory used, stages filled by bulk copies.
+[[nodiscard]] AuditExpectations expected_of(const DualGemmProblem& problem, const planner::DualGemmConfig& config,
+                                            const planner::DeviceSpec& device);
+[[nodiscard]] AuditExpectations expected_of(const AttentionProblem& problem, const planner::AttentionConfig& config,
+                                            const planner::DeviceSpec& device);
+
+/// Of a kernel of which nothing is known: no spills, no local memory, declared shared memory used.
+[[nodiscard]] AuditExpectations expected_of_any_kernel();
+
+/// Changes one expectation by name, as a pitch's [audit] table or the command line writes it: "matrix" (a kind of
+/// instruction), "min_matrix_instructions", "shared_memory" (true or false), "max_registers", "max_branches",
+/// "max_code_bytes", "min_wide_share", "min_tma_loads", "min_tma_stores", "max_local_bytes", "max_spill_bytes".
+/// Throws Error(invalid_argument) naming the key or the value.
+void set_expectation(AuditExpectations& expectations, std::string_view key, std::string_view value);
+
+}  // namespace thresher::arena
