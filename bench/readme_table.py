@@ -1,0 +1,82 @@
+#!/usr/bin/env python3
+"""Writes the table of measurements between README's markers from the JSON of bench/peers/compare.py.
+
+  readme_table.py measurements/NAME.json [--readme README.md] [--check]
+
+--check writes nothing and exits with 1 when the table in README is not the one the JSON gives.
+"""
+import argparse
+import json
+import sys
+
+BEGIN = "<!-- measurements: begin -->"
+END = "<!-- measurements: end -->"
+
+# Column title, and which rows of the JSON it takes the fastest correct one of.
+COLUMNS = [
+    ("best 16-bit peer", lambda row: row["kind"] == "peer" and row["precision"] == "16-bit"),
+    ("best FP8 peer", lambda row: row["kind"] == "peer" and row["precision"] == "fp8"),
+    ("PyTorch two-pass, NVFP4", lambda row: row["kind"] == "peer" and row["precision"] == "nvfp4"),
+    ("Thresher BF16", lambda row: row["kind"] == "thresher" and row["precision"] == "16-bit"),
+    ("Thresher NVFP4, exact", lambda row: row["kind"] == "thresher" and row["precision"] == "nvfp4"),
+    ("Thresher NVFP4, fast", lambda row: row["kind"] == "thresher" and row["precision"] == "nvfp4 fast"),
+]
+
+
+def cell(rows, wanted):
+    """The fastest in bursts, and its time under sustained load."""
+    candidates = [row for row in rows if wanted(row) and row["correct"]]
+    if not candidates:
+        return "", ""
+    best = min(candidates, key=lambda row: row["burst"]["median_us"])
+    times = f"{best['burst']['median_us']:.1f} / {best['sustained']['median_us']:.1f}"
+    return times, best["name"].split()[1] if best["kind"] == "thresher" else ""
+
+
+def table(result):
+    shapes = list(dict.fromkeys(row["shape"] for row in result["rows"]))
+    used = [column for column in COLUMNS if any(column[1](row) for row in result["rows"])]
+    lines = ["| M×N×K | " + " | ".join(title for title, _ in used) + " |", "|---" * (len(used) + 1) + "|"]
+    for shape in shapes:
+        rows = [row for row in result["rows"] if row["shape"] == shape]
+        cells = []
+        for _, wanted in used:
+            times, strategy = cell(rows, wanted)
+            cells.append(f"{times} ({strategy})" if strategy else times)
+        lines.append(f"| {shape.replace('x', '×')} | " + " | ".join(cells) + " |")
+    machine, toolchain = result["machine"], result["toolchain"]
+    lines += ["", f"Microseconds a call, burst / sustained, medians on one {machine['gpu']} (driver {machine['driver']}, "
+              f"PyTorch {toolchain['torch']}, Triton {toolchain['triton']}) on {result['date']} at commit "
+              f"{result['thresher']['commit'][:10]}; cold weights, contestants interleaved, all outputs checked against "
+              "float64."]
+    return "\n".join(lines)
+
+
+def replaced(readme, text):
+    if readme.count(BEGIN) != 1 or readme.count(END) != 1:
+        raise SystemExit(f"README needs the lines {BEGIN} and {END} once each")
+    head, rest = readme.split(BEGIN)
+    return f"{head}{BEGIN}\n{text}\n{END}{rest.split(END)[1]}"
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("json")
+    parser.add_argument("--readme", default="README.md")
+    parser.add_argument("--check", action="store_true")
+    args = parser.parse_args()
+    with open(args.json) as file:
+        result = json.load(file)
+    with open(args.readme) as file:
+        readme = file.read()
+    wanted = replaced(readme, table(result))
+    if args.check:
+        if wanted != readme:
+            sys.exit(f"the table in {args.readme} is not the one of {args.json}: run bench/readme_table.py {args.json}")
+        return
+    with open(args.readme, "w") as file:
+        file.write(wanted)
+
+
+if __name__ == "__main__":
+    main()
