@@ -14,14 +14,14 @@ struct alignas(64) TensorMap {
 /// address bits [4, 4+n) are XORed with bits [7, 7+n), n = 0, 1, 2, 3. Tiles start at multiples of 128·2^n bytes.
 enum class Swizzle : u8 { none, b32, b64, b128 };
 
-enum class ElementType : u8 { u8, u16, u32, fp16, bf16, fp32 };
+enum class ElementType : u8 { uint8, uint16, uint32, fp16, bf16, fp32 };
 
 /// Dimension 0 is the contiguous one. Legal: rank 1…5; base 16-byte aligned; strides multiples of 16 below 2^40; box
 /// extents 1…256, box[0]·element bytes a multiple of 16 and at most the swizzle's span. Out-of-bounds elements read as
 /// zero and are not written.
 struct TensorMapDescription {
   u64 address = 0;
-  ElementType element = ElementType::u8;
+  ElementType element = ElementType::uint8;
   Swizzle swizzle = Swizzle::none;
   u32 rank = 0;
   u64 extent[5] = {};        ///< elements
@@ -30,7 +30,7 @@ struct TensorMapDescription {
 };
 
 TH_DEVICE constexpr u32 element_bytes(ElementType type) {
-  return type == ElementType::u8 ? 1 : type == ElementType::u32 || type == ElementType::fp32 ? 4 : 2;
+  return type == ElementType::uint8 ? 1 : type == ElementType::uint32 || type == ElementType::fp32 ? 4 : 2;
 }
 
 TH_DEVICE constexpr u32 swizzle_span_bytes(Swizzle swizzle) { return 16U << static_cast<u32>(swizzle); }

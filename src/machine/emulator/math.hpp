@@ -6,10 +6,10 @@
 
 namespace thresher::machine::math {
 
-TH_DEVICE float exp(float x) { return std::exp(x); }
-TH_DEVICE double exp(double x) { return std::exp(x); }
-TH_DEVICE float tanh(float x) { return std::tanh(x); }
-TH_DEVICE double tanh(double x) { return std::tanh(x); }
-TH_DEVICE bool is_finite(float x) { return std::isfinite(x); }
+inline float exp(float x) { return std::exp(x); }
+inline double exp(double x) { return std::exp(x); }
+inline float tanh(float x) { return std::tanh(x); }
+inline double tanh(double x) { return std::tanh(x); }
+inline bool is_finite(float x) { return std::isfinite(x); }
 
 }  // namespace thresher::machine::math

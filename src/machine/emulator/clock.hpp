@@ -1,0 +1,12 @@
+#pragma once
+/// Time in the emulator: how many steps the launch has made.
+#include "machine/clock.hpp"
+#include "machine/emulator/engine/calls.hpp"
+
+namespace thresher::machine::clock {
+
+inline u64 cycles() { return emulator::calls::clock_cycles(); }
+inline u64 nanoseconds() { return emulator::calls::clock_cycles(); }
+inline u32 multiprocessor() { return 0; }
+
+}  // namespace thresher::machine::clock

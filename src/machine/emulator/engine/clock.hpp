@@ -1,0 +1,64 @@
+#pragma once
+/// Vector clocks: what an agent knows to have happened.
+///
+/// A lane is an agent whose actions are ordered one after the other: a thread, the phases of one mbarrier (all
+/// asynchronous bytes of one phase become known together), the wgmma groups of a warpgroup, the copy groups of a
+/// thread. An action has a lane and that lane's clock; it happened before whatever an agent does next iff the agent's
+/// clock for the lane has reached the action's.
+#include <cstdint>
+#include <vector>
+
+namespace thresher::emulator {
+
+using Lane = std::uint16_t;
+
+class VectorClock {
+ public:
+  [[nodiscard]] std::uint32_t at(Lane lane) const { return lane < ticks_.size() ? ticks_[lane] : 0; }
+  [[nodiscard]] bool empty() const { return ticks_.empty(); }
+  void clear() { ticks_.clear(); }
+
+  /// Raises one lane; true when that was news.
+  bool raise(Lane lane, std::uint32_t tick) {
+    if (lane >= ticks_.size()) {
+      ticks_.resize(lane + std::size_t{1}, 0);
+    }
+    if (ticks_[lane] >= tick) {
+      return false;
+    }
+    ticks_[lane] = tick;
+    return true;
+  }
+  /// Lane by lane the later of both.
+  void join(const VectorClock& other);
+  /// Lane by lane the earlier of both.
+  void meet(const VectorClock& other);
+
+ private:
+  std::vector<std::uint32_t> ticks_;
+};
+
+/// What an agent knows, and which ordinary writes among it were followed by a proxy fence in the writing thread.
+struct Knowledge {
+  VectorClock seen;
+  VectorClock fenced_shared;
+  VectorClock fenced_global;
+
+  void join(const Knowledge& other) {
+    seen.join(other.seen);
+    fenced_shared.join(other.fenced_shared);
+    fenced_global.join(other.fenced_global);
+  }
+  void meet(const Knowledge& other) {
+    seen.meet(other.seen);
+    fenced_shared.meet(other.fenced_shared);
+    fenced_global.meet(other.fenced_global);
+  }
+  void clear() {
+    seen.clear();
+    fenced_shared.clear();
+    fenced_global.clear();
+  }
+};
+
+}  // namespace thresher::emulator

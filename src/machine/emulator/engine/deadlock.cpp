@@ -1,0 +1,74 @@
+// Who waits for what, when nobody can go on.
+#include <map>
+#include <tuple>
+
+#include "machine/emulator/engine/engine.hpp"
+
+namespace thresher::emulator {
+namespace {
+
+/// Whether the lanes that a thread waits for have ended or wait in another meeting, so that they will never come; lanes
+/// that wait for a barrier are kept from coming by something else.
+bool left_by_the_rest(const Thread& thread) {
+  const auto& meeting = *static_cast<const WarpMeeting*>(thread.wait.object);
+  for (const Thread* other : thread.warp->lanes) {
+    if (other == nullptr || (meeting.arrived >> (other->in_block % 32) & 1U) != 0) {
+      continue;
+    }
+    if (other->state == Thread::State::done || other->wait.what == Wait::What::warp ||
+        other->wait.what == Wait::What::block_barrier || other->wait.what == Wait::What::cluster_barrier) {
+      return true;
+    }
+  }
+  return false;
+}
+
+/// All have arrived and no copy is under way, but the bytes announced are not those delivered.
+bool lacks_only_bytes(const Wait& wait) {
+  const auto& barrier = *static_cast<const Mbarrier*>(wait.object);
+  return barrier.pending == 0 && barrier.bytes != 0 && barrier.phase % 2 == wait.number;
+}
+
+}  // namespace
+
+void Engine::report_deadlock() {
+  using Key = std::tuple<Wait::What, const void*, std::uint64_t, std::uint32_t>;
+  std::map<Key, std::vector<const Thread*>> groups;
+  std::size_t waiting = 0;
+  bool warp_split = false;
+  bool bytes_wrong = false;
+  bool registers = false;
+  for (const auto& thread : threads) {
+    if (thread->state == Thread::State::done) {
+      continue;
+    }
+    ++waiting;
+    const Wait& wait = thread->wait;
+    warp_split = warp_split || (wait.what == Wait::What::warp && left_by_the_rest(*thread));
+    bytes_wrong = bytes_wrong || (wait.what == Wait::What::barrier && lacks_only_bytes(wait));
+    registers = registers || wait.what == Wait::What::registers;
+    groups[{wait.what, wait.object, wait.number, wait.site}].push_back(thread.get());
+  }
+  std::vector<std::string> details;
+  for (const auto& [key, members] : groups) {
+    details.push_back(threads_words(members) + " " + words(members.front()->wait));
+  }
+  const std::size_t ended = threads.size() - waiting;
+  if (ended != 0) {
+    details.push_back(std::to_string(ended) + " threads have ended");
+  }
+  for (const auto& block : blocks) {
+    for (const auto& group : block->groups) {
+      warp_split = describe_partial_product(group, details) || warp_split;
+    }
+  }
+  const FindingKind kind = registers     ? FindingKind::register_budget
+                           : bytes_wrong ? FindingKind::byte_count
+                           : warp_split  ? FindingKind::divergent
+                                         : FindingKind::deadlock;
+  fatal(kind,
+        std::to_string(waiting) + " of " + std::to_string(threads.size()) + " threads wait and nothing is under way",
+        std::move(details));
+}
+
+}  // namespace thresher::emulator

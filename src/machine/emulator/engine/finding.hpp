@@ -1,0 +1,48 @@
+#pragma once
+/// What the emulator reports: one defect of a kernel, with everything needed to see it.
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace thresher::emulator {
+
+enum class FindingKind : std::uint8_t {
+  deadlock,             ///< nobody can go on
+  byte_count,           ///< a barrier's expected bytes differ from those delivered
+  arrival_count,        ///< a barrier got more arrivals in a phase than it was initialised for, or a wrong thread count
+  barrier_misuse,       ///< used before init, its bytes overwritten, waited for a phase that ran away
+  refilled_while_read,  ///< written while TMA or wgmma may still read it
+  read_before_full,     ///< read before the asynchronous copy into it is known to be complete
+  accumulator_in_flight,  ///< accumulators or fragments touched before the wait that retires their wgmma
+  missing_wgmma_fence,    ///< registers written since the last wgmma::fence are used by a multiply
+  missing_proxy_fence,    ///< ordinary stores read or overwritten by TMA or wgmma without fence::async_* in the writer
+  race,                   ///< two ordinary accesses, one of them a write, without order
+  out_of_bounds,
+  misaligned,
+  uninitialised,       ///< shared memory, output memory or accumulators read before anything was written
+  divergent,           ///< threads that must act together do not
+  register_budget,     ///< more registers than the multiprocessor or the block's pool has
+  left_cluster_early,  ///< another block's shared memory used outside that block's life
+  unfinished_work,     ///< a block ended with copies or multiplies nobody waited for
+  earlier_grid,        ///< memory of an earlier grid touched before launch::wait_for_earlier_grids
+  bad_argument,        ///< a call the hardware forbids: count, size, coordinate, descriptor
+  bad_launch,          ///< a launch the driver would refuse
+  failed_expectation,  ///< debug::expect
+  kernel_exception,    ///< the kernel threw
+};
+
+/// "deadlock", "stage refilled while it is read", …
+[[nodiscard]] std::string_view name(FindingKind kind) noexcept;
+
+struct Finding {
+  FindingKind kind{};
+  std::string sentence;              ///< what happened, who did it, in which source line
+  std::vector<std::string> details;  ///< the other access, the barrier's state, who waits for what
+  std::uint64_t seed = 0;            ///< Schedule::from_seed(seed) shows it again
+};
+
+/// Several lines: kind, sentence, details, seed.
+[[nodiscard]] std::string to_string(const Finding& finding);
+
+}  // namespace thresher::emulator

@@ -1,0 +1,224 @@
+// Where threads meet: block and named barriers, the cluster's barrier, warps; and the register pool.
+#include <algorithm>
+#include <bit>
+
+#include "machine/emulator/engine/calls.hpp"
+#include "machine/emulator/engine/engine.hpp"
+
+namespace thresher::emulator {
+
+void Engine::finish_cluster_phase_if_complete() {
+  if (running == 0 || cluster_arrived < running) {
+    return;
+  }
+  ++cluster_phase;
+  cluster_arrived = 0;
+  Knowledge complete;
+  std::swap(complete, cluster_arriving);
+  for (auto& thread : threads) {
+    if (thread->state == Thread::State::blocked && thread->wait.what == Wait::What::cluster_barrier) {
+      learn(*thread, complete);
+      wake(*thread);
+    }
+  }
+  cluster_completed = std::move(complete);
+  cluster_executed = std::make_shared<const VectorClock>(cluster_executing);
+}
+
+void Engine::wake_register_waiters(Block& block) {
+  std::vector<Thread*> waiters;
+  waiters.swap(block.register_waiters);
+  for (Thread* waiter : waiters) {
+    wake(*waiter);
+  }
+}
+
+namespace calls {
+
+void block_sync(std::uint32_t id, std::uint32_t threads, bool waits, Site where) {
+  Engine& engine = Engine::current();
+  Thread& thread = Engine::self();
+  const std::uint32_t site = engine.site(where);
+  engine.pause(thread);
+  const std::string call = id == 0 ? "block::sync" : "named barrier " + std::to_string(id);
+  const std::uint32_t expected = id == 0 ? engine.shape.block : threads;
+  if (id > 15 || (id != 0 && (threads == 0 || threads % 32 != 0 || threads > (engine.shape.block + 31) / 32 * 32))) {
+    engine.fatal(FindingKind::bad_argument,
+                 call + engine.at(site) + " with " + std::to_string(threads) +
+                     " threads: ids are 1 to 15, threads a multiple of 32 and not more than the block has");
+  }
+  BlockBarrier& barrier = thread.block->named[id];
+  if (barrier.arrived.empty()) {
+    barrier.threads = expected;
+    barrier.site = site;
+  } else if (barrier.threads != expected) {
+    engine.fatal(FindingKind::arrival_count,
+                 call + engine.at(site) + " by " + engine.words(thread) + " counts " + std::to_string(expected) +
+                     " threads, but the round that is under way counts " + std::to_string(barrier.threads),
+                 {"the round was begun by " + engine.words(*barrier.arrived.front()) + engine.at(barrier.site)});
+  }
+  if (std::find(barrier.arrived.begin(), barrier.arrived.end(), &thread) != barrier.arrived.end()) {
+    engine.fatal(FindingKind::arrival_count, engine.words(thread) + " comes to " + call + engine.at(site) +
+                                                 " twice in one round: " + std::to_string(barrier.arrived.size()) +
+                                                 " of " + std::to_string(barrier.threads) + " had arrived");
+  }
+  barrier.arrived.push_back(&thread);
+  Engine::release(thread, barrier.arriving);
+  if (barrier.arrived.size() < barrier.threads) {
+    if (waits) {
+      barrier.waiters.push_back(&thread);
+      engine.block(thread, {Wait::What::block_barrier, site, id, &barrier});
+    }
+    return;
+  }
+  Knowledge complete;
+  std::swap(complete, barrier.arriving);
+  std::vector<Thread*> waiters;
+  waiters.swap(barrier.waiters);
+  barrier.arrived.clear();
+  for (Thread* waiter : waiters) {
+    Engine::learn(*waiter, complete);
+    engine.wake(*waiter);
+  }
+  if (waits) {
+    Engine::learn(thread, complete);
+  }
+  engine.progress();
+}
+
+void cluster_arrive(bool releases, Site where) {
+  Engine& engine = Engine::current();
+  Thread& thread = Engine::self();
+  const std::uint32_t site = engine.site(where);
+  engine.pause(thread);
+  if (thread.cluster_arrivals != thread.cluster_waits) {
+    engine.fatal(FindingKind::barrier_misuse, "cluster::arrive" + engine.at(site) + " by " + engine.words(thread) +
+                                                  " twice without a cluster::wait");
+  }
+  ++thread.cluster_arrivals;
+  ++engine.cluster_arrived;
+  engine.cluster_executing.raise(thread.lane(), thread.clock());
+  if (releases) {
+    Engine::release(thread, engine.cluster_arriving);
+  }
+  engine.finish_cluster_phase_if_complete();
+  engine.progress();
+}
+
+void cluster_wait(Site where) {
+  Engine& engine = Engine::current();
+  Thread& thread = Engine::self();
+  const std::uint32_t site = engine.site(where);
+  engine.pause(thread);
+  if (thread.cluster_arrivals == thread.cluster_waits) {
+    engine.fatal(FindingKind::barrier_misuse,
+                 "cluster::wait" + engine.at(site) + " by " + engine.words(thread) + " without a cluster::arrive");
+  }
+  if (engine.cluster_phase < thread.cluster_arrivals) {
+    engine.block(thread, {Wait::What::cluster_barrier, site, 0, nullptr});
+  } else {
+    Engine::learn(thread, engine.cluster_completed);
+  }
+  thread.cluster_waits = thread.cluster_arrivals;
+  thread.executed = engine.cluster_executed;
+}
+
+std::uint32_t cluster_map(std::uint32_t address, std::uint32_t rank) {
+  Engine& engine = Engine::current();
+  if (rank >= engine.blocks.size()) {
+    engine.fatal(FindingKind::bad_argument, "cluster::map to block " + std::to_string(rank) + " of a cluster of " +
+                                                std::to_string(engine.blocks.size()) + " by " +
+                                                engine.words(Engine::self()));
+  }
+  return (address & 0xFFFFFFU) | rank << 24;
+}
+
+const std::uint64_t* warp_exchange(const char* call, std::uint64_t word, std::uint32_t mask, bool orders, Site where) {
+  Engine& engine = Engine::current();
+  Thread& thread = Engine::self();
+  const std::uint32_t site = engine.site(where);
+  engine.pause(thread);
+  Warp& warp = *thread.warp;
+  const std::uint32_t lane = thread.in_block % 32;
+  mask &= warp.present;
+  if ((mask >> lane & 1U) == 0) {
+    engine.fatal(FindingKind::divergent, std::string(call) + engine.at(site) + " by " + engine.words(thread) +
+                                             ", which its own mask leaves out");
+  }
+  WarpMeeting& meeting = warp.meetings[mask];
+  if (meeting.arrived == 0) {
+    meeting.call = call;
+    meeting.site = site;
+  } else if (meeting.call != call || meeting.site != site) {
+    engine.fatal(FindingKind::divergent, engine.words(thread) + " is in " + call + engine.at(site) +
+                                             " while others of its warp are in " + meeting.call +
+                                             engine.at(meeting.site));
+  }
+  meeting.given[lane] = word;
+  meeting.arrived |= 1U << lane;
+  if (orders) {
+    Engine::release(thread, meeting.arriving);
+  }
+  if (meeting.arrived != mask) {
+    engine.block(thread, {Wait::What::warp, site, 0, &meeting});
+    return meeting.taken.data();
+  }
+  meeting.taken = meeting.given;
+  meeting.given = {};
+  meeting.arrived = 0;
+  Knowledge complete;
+  std::swap(complete, meeting.arriving);
+  for (std::uint32_t other = 0; other < 32; ++other) {
+    if ((mask >> other & 1U) == 0) {
+      continue;
+    }
+    if (orders) {
+      Engine::learn(*warp.lanes[other], complete);
+    }
+    if (other != lane) {
+      engine.wake(*warp.lanes[other]);
+    }
+  }
+  return meeting.taken.data();
+}
+
+void check_matrix_rows(const std::uint64_t* rows, std::uint32_t count, Site where) {
+  Engine& engine = Engine::current();
+  const std::uint32_t site = engine.site(where);
+  for (std::uint32_t row = 0; row < count; ++row) {
+    engine.shared_bytes(static_cast<std::uint32_t>(rows[row]), 16, 16, "a row of a matrix access", site);
+  }
+}
+
+void registers_change(std::uint32_t count, bool increase, Site where) {
+  Engine& engine = Engine::current();
+  Thread& thread = Engine::self();
+  const std::uint32_t site = engine.site(where);
+  const char* call = increase ? "registers::increase" : "registers::decrease";
+  const std::uint64_t* asked = warp_exchange(call, count, 0xFFFFFFFFU, false, where);
+  if (asked[thread.in_block % 32] != asked[thread.warp->lanes[0]->in_block % 32]) {
+    engine.fatal(FindingKind::divergent, std::string(call) + engine.at(site) + " with different counts in one warp");
+  }
+  if (engine.shape.registers_at_launch == 0) {
+    return;
+  }
+  if (increase ? count < thread.registers : count > thread.registers) {
+    engine.fatal(FindingKind::register_budget, std::string(call) + engine.at(site) + " by " + engine.words(thread) +
+                                                   " to " + std::to_string(count) + ", but it has " +
+                                                   std::to_string(thread.registers));
+  }
+  Block& block = *thread.block;
+  const std::int64_t change = static_cast<std::int64_t>(count) - thread.registers;
+  while (block.free_registers < change) {
+    block.register_waiters.push_back(&thread);
+    engine.block(thread, {Wait::What::registers, site, count, &block});
+  }
+  block.free_registers -= change;
+  thread.registers = count;
+  if (change < 0) {
+    engine.wake_register_waiters(block);
+  }
+}
+
+}  // namespace calls
+}  // namespace thresher::emulator

@@ -1,0 +1,372 @@
+// Ordinary accesses to shared and global memory.
+#include <algorithm>
+#include <cstring>
+
+#include "machine/emulator/engine/calls.hpp"
+#include "machine/emulator/engine/engine.hpp"
+
+namespace thresher::emulator {
+
+Block& Engine::block_of(std::uint32_t address) {
+  const std::uint32_t rank = address >> 24;
+  return *blocks[rank < blocks.size() ? rank : 0];
+}
+
+std::uint8_t* Engine::shared_bytes(std::uint32_t address, std::uint64_t bytes, std::uint32_t alignment,
+                                   const char* call, std::uint32_t site_number) {
+  Block& block = block_of(address);
+  const std::uint32_t offset = address & 0xFFFFFFU;
+  if (address >> 24 >= blocks.size() || offset + bytes > block.bytes.size()) {
+    const Thread* thread = running_thread();
+    fatal(FindingKind::out_of_bounds,
+          std::string(call) + at(site_number) + (thread != nullptr ? " by " + words(*thread) : "") +
+              " touches shared bytes " + std::to_string(offset) + "-" + std::to_string(offset + bytes - 1) +
+              ", but the block has " + std::to_string(block.bytes.size()));
+    return nullptr;
+  }
+  if (offset % alignment != 0) {
+    const Thread* thread = running_thread();
+    fatal(FindingKind::misaligned, std::string(call) + at(site_number) +
+                                       (thread != nullptr ? " by " + words(*thread) : "") + " of " +
+                                       shared_words(block, offset, bytes) + " needs an address that is a multiple of " +
+                                       std::to_string(alignment));
+    return nullptr;
+  }
+  return block.bytes.data() + offset;
+}
+
+void Engine::check_shared(Block& block, std::uint64_t offset, std::uint64_t bytes, const Observer& observer) {
+  checked_block_ = &block;
+  block.shadow.access(offset, bytes, observer, *this);
+  checked_block_ = nullptr;
+}
+
+GlobalBuffer* Engine::global_buffer(std::uint64_t address, std::uint64_t bytes, std::uint32_t alignment,
+                                    const char* call, std::uint32_t site_number) {
+  const auto holds = [&](const GlobalBuffer& entry) {
+    return address >= entry.buffer->address && address + bytes <= entry.buffer->address + entry.buffer->bytes;
+  };
+  if (last_buffer_ >= buffers_.size() || !holds(buffers_[last_buffer_])) {
+    const auto next = std::upper_bound(
+        buffers_.begin(), buffers_.end(), address,
+        [](std::uint64_t wanted, const GlobalBuffer& entry) { return wanted < entry.buffer->address; });
+    const GlobalBuffer* nearest = next == buffers_.begin() ? nullptr : &*(next - 1);
+    if (nearest == nullptr || !holds(*nearest)) {
+      const Thread* thread = running_thread();
+      std::string where = "an address in no buffer of the launch";
+      if (nearest != nullptr && address < nearest->buffer->address + nearest->buffer->bytes + (1U << 20)) {
+        where = global_words(*nearest, address - nearest->buffer->address, bytes);
+      }
+      fatal(FindingKind::out_of_bounds, std::string(call) + at(site_number) +
+                                            (thread != nullptr ? " by " + words(*thread) : "") + " touches " + where);
+      return nullptr;
+    }
+    last_buffer_ = static_cast<std::size_t>(nearest - buffers_.data());
+  }
+  GlobalBuffer& found = buffers_[last_buffer_];
+  if (address % alignment != 0) {
+    const Thread* thread = running_thread();
+    fatal(FindingKind::misaligned, std::string(call) + at(site_number) +
+                                       (thread != nullptr ? " by " + words(*thread) : "") + " of " +
+                                       global_words(found, address - found.buffer->address, bytes) +
+                                       " needs an address that is a multiple of " + std::to_string(alignment));
+    return nullptr;
+  }
+  return &found;
+}
+
+void Engine::check_global(GlobalBuffer& buffer, std::uint64_t address, std::uint64_t bytes, const Observer& observer) {
+  const std::uint64_t offset = address - buffer.buffer->address;
+  const Use use = buffer.buffer->use;
+  if (use == Use::earlier_input && shape.after_earlier_grid && observer.seen->at(earlier_grid_lane) == 0 &&
+      first_time(FindingKind::earlier_grid, observer.self.site, 0)) {
+    report(FindingKind::earlier_grid, global_words(buffer, offset, bytes) + ", which an earlier grid writes, " +
+                                          words(observer.self) +
+                                          ": launch::wait_for_earlier_grids did not come before");
+  }
+  if (!buffer.shadow) {
+    if (is_write(observer.self.kind) && first_time(FindingKind::out_of_bounds, observer.self.site, 1)) {
+      report(FindingKind::out_of_bounds,
+             "input " + global_words(buffer, offset, bytes) + " was " + words(observer.self));
+    }
+    return;
+  }
+  checked_buffer_ = &buffer;
+  buffer.shadow->access(offset, bytes, observer, *this);
+  checked_buffer_ = nullptr;
+}
+
+/// Names what a conflict of two accesses means.
+void Engine::conflict(const Conflict& found) {
+  const Access& earlier = found.earlier;
+  const Access& later = found.later;
+  FindingKind kind = FindingKind::race;
+  std::string verdict;
+  if (found.kind == ConflictKind::uninitialised) {
+    kind = FindingKind::uninitialised;
+    verdict = "nothing was written there before";
+  } else if (found.kind == ConflictKind::barrier_bytes) {
+    kind = FindingKind::barrier_misuse;
+    verdict = "these bytes are a live barrier";
+  } else if (found.kind == ConflictKind::not_fenced) {
+    kind = FindingKind::missing_proxy_fence;
+    verdict = "the writing thread did not execute fence::async_* between its store and the barrier";
+  } else if (!is_write(later.kind) && (is_async(earlier.kind) || earlier.kind == AccessKind::copy_write)) {
+    kind = FindingKind::read_before_full;
+    verdict = "nothing that came before says that the copy is complete";
+  } else if (is_write(later.kind) && earlier.kind == AccessKind::async_read) {
+    kind = FindingKind::refilled_while_read;
+    verdict = "nothing that came before says that the reading is complete";
+  } else if (is_async(later.kind) && is_write(later.kind) && !is_write(earlier.kind)) {
+    kind = FindingKind::refilled_while_read;
+    verdict = "the reading is not ordered before the copy";
+  } else if (earlier.kind == AccessKind::read_only || later.kind == AccessKind::read_only) {
+    verdict = "bytes read through the read-only path may not be written during the launch";
+  } else {
+    verdict = "nothing orders the two";
+  }
+  if (!first_time(kind, later.site, (std::uint64_t{earlier.site} << 8) | static_cast<std::uint64_t>(earlier.kind))) {
+    return;
+  }
+  const std::string where = checked_block_ != nullptr ? shared_words(*checked_block_, found.offset, found.bytes)
+                                                      : global_words(*checked_buffer_, found.offset, found.bytes);
+  std::vector<std::string> details;
+  if (earlier.kind != AccessKind::none) {
+    details.push_back("before: " + words(earlier));
+  }
+  details.push_back(verdict);
+  report(kind, where + " " + words(later), std::move(details));
+}
+
+namespace calls {
+namespace {
+
+constexpr std::uint32_t accesses_before_yield = 20000;
+constexpr std::uint32_t yields_before_stuck = 20000;
+
+/// A thread that spins on plain loads must not keep the others from running, nor itself for ever.
+void count_access(Engine& engine, Thread& thread) {
+  if (++thread.plain_accesses > accesses_before_yield) {
+    thread.plain_accesses = 0;
+    if (++thread.yields < yields_before_stuck) {
+      engine.progress();
+    }
+    engine.poll(thread, {Wait::What::memory, 0, 0, nullptr});
+  }
+}
+
+Observer observe(const Engine& engine, const Thread& thread, AccessKind kind, std::uint32_t site) {
+  return {engine.access(thread, kind, site), &thread.knowledge.seen, nullptr};
+}
+
+void check_space(Engine& engine, Thread& thread, std::uint32_t address, Space space, const char* call,
+                 std::uint32_t site) {
+  if (address >> 24 == thread.block->rank) {
+    return;
+  }
+  if (space == Space::own) {
+    engine.fatal(FindingKind::out_of_bounds,
+                 std::string(call) + engine.at(site) + " by " + engine.words(thread) +
+                     " uses a handle to another block's shared memory; map it with cluster::map");
+  }
+  engine.require_started(thread, engine.block_of(address), call, site);
+}
+
+template <typename T>
+T read_as(const std::uint8_t* from) {
+  T value;
+  std::memcpy(&value, from, sizeof value);
+  return value;
+}
+
+template <typename T>
+void add(std::uint8_t* at, void* value) {
+  const T previous = read_as<T>(at);
+  const T sum = static_cast<T>(previous + read_as<T>(static_cast<std::uint8_t*>(value)));
+  std::memcpy(at, &sum, sizeof sum);
+  std::memcpy(value, &previous, sizeof previous);
+}
+
+void apply(Atomic what, std::uint8_t* at, void* value, const void* expected, std::uint32_t bytes) {
+  switch (what) {
+    case Atomic::add_u32: add<std::uint32_t>(at, value); break;
+    case Atomic::add_u64: add<std::uint64_t>(at, value); break;
+    case Atomic::add_f32: add<float>(at, value); break;
+    case Atomic::exchange:
+    case Atomic::compare_exchange: {
+      std::uint8_t previous[8];
+      std::memcpy(previous, at, bytes);
+      if (what == Atomic::exchange || std::memcmp(previous, expected, bytes) == 0) {
+        std::memcpy(at, value, bytes);
+      }
+      std::memcpy(value, previous, bytes);
+      break;
+    }
+  }
+}
+
+void acquire(Engine& engine, Thread& thread, std::uint64_t address) {
+  const auto found = engine.releases.find(address);
+  if (found == engine.releases.end()) {
+    return;
+  }
+  for (const GlobalRelease& release : found->second) {
+    if (release.cluster == engine.cluster_serial) {
+      Knowledge knowledge;
+      knowledge.seen = release.seen;
+      Engine::learn(thread, knowledge);
+    } else {
+      engine.acquire_release(thread, release);
+    }
+  }
+}
+
+void release(Engine& engine, Thread& thread, std::uint64_t address) {
+  auto& known = engine.releases[address];
+  for (GlobalRelease& earlier : known) {
+    if (earlier.cluster == engine.cluster_serial) {
+      earlier.seen.join(thread.knowledge.seen);
+      Engine::tick(thread);
+      return;
+    }
+  }
+  known.push_back({engine.cluster_serial, thread.knowledge.seen});
+  Engine::tick(thread);
+}
+
+}  // namespace
+
+void shared_read(std::uint32_t address, void* value, std::uint32_t bytes, Space space, Site where) {
+  Engine& engine = Engine::current();
+  Thread& thread = Engine::self();
+  const std::uint32_t site = engine.site(where);
+  count_access(engine, thread);
+  check_space(engine, thread, address, space, "load", site);
+  const std::uint8_t* from = engine.shared_bytes(address, bytes, bytes, "load", site);
+  Block& block = engine.block_of(address);
+  const Observer observer = observe(engine, thread, AccessKind::read, site);
+  engine.check_shared(block, address & 0xFFFFFFU, bytes, observer);
+  if (&block != thread.block) {
+    engine.note_remote(block, observer.self);
+  }
+  std::memcpy(value, from, bytes);
+}
+
+void shared_write(std::uint32_t address, const void* value, std::uint32_t bytes, Space space, Site where) {
+  Engine& engine = Engine::current();
+  Thread& thread = Engine::self();
+  const std::uint32_t site = engine.site(where);
+  count_access(engine, thread);
+  check_space(engine, thread, address, space, "store", site);
+  std::uint8_t* to = engine.shared_bytes(address, bytes, bytes, "store", site);
+  Block& block = engine.block_of(address);
+  const Observer observer = observe(engine, thread, AccessKind::write, site);
+  engine.check_shared(block, address & 0xFFFFFFU, bytes, observer);
+  if (&block != thread.block) {
+    engine.note_remote(block, observer.self);
+  }
+  std::memcpy(to, value, bytes);
+}
+
+void shared_atomic(std::uint32_t address, void* value, std::uint32_t bytes, Atomic what, Site where) {
+  Engine& engine = Engine::current();
+  Thread& thread = Engine::self();
+  const std::uint32_t site = engine.site(where);
+  engine.pause(thread);
+  check_space(engine, thread, address, Space::own, "atomic", site);
+  std::uint8_t* at = engine.shared_bytes(address, bytes, bytes, "atomic", site);
+  engine.check_shared(*thread.block, address & 0xFFFFFFU, bytes, observe(engine, thread, AccessKind::atomic, site));
+  apply(what, at, value, nullptr, bytes);
+  engine.progress();
+}
+
+void global_read(std::uint64_t address, void* value, std::uint32_t bytes, GlobalRead how, Site where) {
+  Engine& engine = Engine::current();
+  Thread& thread = Engine::self();
+  const std::uint32_t site = engine.site(where);
+  if (how == GlobalRead::acquire) {
+    engine.poll(thread, {Wait::What::memory, site, 0, nullptr});
+  } else {
+    count_access(engine, thread);
+  }
+  const AccessKind kind = how == GlobalRead::acquire     ? AccessKind::atomic_read
+                          : how == GlobalRead::read_only ? AccessKind::read_only
+                                                         : AccessKind::read;
+  GlobalBuffer* buffer = engine.global_buffer(address, bytes, bytes, "load", site);
+  engine.check_global(*buffer, address, bytes, observe(engine, thread, kind, site));
+  std::memcpy(value, reinterpret_cast<const void*>(address), bytes);
+  if (how == GlobalRead::acquire) {
+    acquire(engine, thread, address);
+    std::uint64_t word = 0;
+    std::memcpy(&word, value, bytes);
+    if (address != thread.polled_address || word != thread.polled_word) {
+      engine.progress();  // not the same question with the same answer
+    }
+    thread.polled_address = address;
+    thread.polled_word = word;
+  }
+}
+
+void global_write(std::uint64_t address, const void* value, std::uint32_t bytes, GlobalWrite how, Site where) {
+  Engine& engine = Engine::current();
+  Thread& thread = Engine::self();
+  const std::uint32_t site = engine.site(where);
+  count_access(engine, thread);
+  const bool releases = how == GlobalWrite::release;
+  GlobalBuffer* buffer = engine.global_buffer(address, bytes, bytes, "store", site);
+  engine.check_global(*buffer, address, bytes,
+                      observe(engine, thread, releases ? AccessKind::atomic : AccessKind::write, site));
+  if (buffer->shadow) {
+    std::memcpy(reinterpret_cast<void*>(address), value, bytes);
+  }
+  if (releases) {
+    release(engine, thread, address);
+    engine.progress();
+    engine.pause(thread);
+  }
+}
+
+void global_atomic(std::uint64_t address, void* value, const void* expected, std::uint32_t bytes, Atomic what,
+                   bool acquire_release, Site where) {
+  Engine& engine = Engine::current();
+  Thread& thread = Engine::self();
+  const std::uint32_t site = engine.site(where);
+  engine.pause(thread);
+  GlobalBuffer* buffer = engine.global_buffer(address, bytes, bytes, "atomic", site);
+  engine.check_global(*buffer, address, bytes, observe(engine, thread, AccessKind::atomic, site));
+  if (!buffer->shadow) {
+    return;
+  }
+  apply(what, reinterpret_cast<std::uint8_t*>(address), value, expected, bytes);
+  if (acquire_release) {
+    acquire(engine, thread, address);
+    release(engine, thread, address);
+  }
+  engine.progress();
+}
+
+void fence_async(bool global, Site where) {
+  Engine& engine = Engine::current();
+  Thread& thread = Engine::self();
+  static_cast<void>(engine.site(where));
+  engine.fence_async(thread, thread.knowledge.fenced_shared);
+  if (global) {
+    engine.fence_async(thread, thread.knowledge.fenced_global);
+  }
+  ++thread.news;
+  Engine::tick(thread);
+}
+
+}  // namespace calls
+
+/// A thread's fence covers its own stores, and what cp.async wrote for anyone as far as this thread knows it complete.
+void Engine::fence_async(Thread& thread, VectorClock& fenced) const {
+  fenced.raise(thread.lane(), thread.clock());
+  for (std::size_t lane = threads.size(); lane < lanes_.size(); ++lane) {
+    if (lanes_[lane].what == LaneOwner::What::copies) {
+      fenced.raise(static_cast<Lane>(lane), thread.knowledge.seen.at(static_cast<Lane>(lane)));
+    }
+  }
+}
+
+}  // namespace thresher::emulator

@@ -1,0 +1,57 @@
+#pragma once
+/// The order in which a launch's threads run and its asynchronous work completes: a pure function of one number.
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "machine/emulator/engine/random.hpp"
+
+namespace thresher::emulator {
+
+enum class Order : std::uint8_t {
+  earliest,  ///< lowest thread first; copies and products complete as they are issued
+  latest,    ///< highest thread first; they complete only when no thread can go on, the newest first
+  random,
+};
+
+struct Schedule {
+  Order threads = Order::earliest;
+  Order completions = Order::earliest;
+  std::uint64_t seed = 0;
+
+  /// Seeds 0…3 are the four corners earliest/latest × earliest/latest; the others are random, in a style (who is
+  /// favoured, how often a thread is interrupted, how fast copies are) that the seed chooses too.
+  static Schedule from_seed(std::uint64_t seed);
+};
+
+[[nodiscard]] std::string to_string(const Schedule& schedule);
+
+/// Which of the runnable threads goes next.
+class ThreadQueue {
+ public:
+  /// `group` threads (a warp) share a priority where priorities are drawn.
+  void reset(const Schedule& schedule, Random& random, std::uint32_t threads, std::uint32_t group);
+
+  void insert(std::uint32_t thread) { set(position_[thread], true); }
+  [[nodiscard]] bool empty() const { return count_ == 0; }
+  /// Removes and returns the next thread; not empty.
+  std::uint32_t take(Random& random);
+  /// Whether a thread that could go on should let others run here.
+  [[nodiscard]] bool interrupts(Random& random) const { return random.once_in(interrupt_once_in_); }
+
+ private:
+  void set(std::uint32_t position, bool runnable);
+  [[nodiscard]] std::uint32_t first_from(std::uint32_t position) const;
+  void demote(Random& random);
+
+  bool uniform_ = false;
+  std::uint32_t group_ = 1;
+  std::uint32_t interrupt_once_in_ = 0;
+  std::uint32_t demote_once_in_ = 0;
+  std::uint32_t count_ = 0;
+  std::vector<std::uint32_t> position_;  // of each thread
+  std::vector<std::uint32_t> thread_;    // at each position
+  std::vector<std::uint64_t> runnable_;  // bit per position
+};
+
+}  // namespace thresher::emulator

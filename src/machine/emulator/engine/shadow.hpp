@@ -1,0 +1,124 @@
+#pragma once
+/// Who last wrote and who has read each byte of a memory, and whether what comes next is ordered behind them.
+///
+/// State is kept for 16 bytes at once as long as accesses cover whole aligned 16-byte chunks (copies and matrix
+/// operands do), and for 4 or 1 bytes where finer accesses came; an ordered write of the whole chunk joins it again.
+/// Nothing is ever forgotten that a later access could conflict with.
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "machine/emulator/engine/clock.hpp"
+
+namespace thresher::emulator {
+
+enum class AccessKind : std::uint8_t {
+  none,
+  read,          ///< by a thread
+  write,         ///< by a thread
+  atomic,        ///< by a thread; atomics do not conflict with each other
+  atomic_read,   ///< by a thread; conflicts with plain writes only
+  read_only,     ///< by a thread through the read-only path: conflicts with every write of the launch, ordered or not
+  copy_write,    ///< by cp.async: asynchronous, but not in the asynchronous proxy
+  async_read,    ///< by the copy engine or a matrix product
+  async_write,   ///< by the copy engine
+  async_atomic,  ///< by the copy engine, adding
+};
+
+constexpr bool is_async(AccessKind kind) { return kind >= AccessKind::async_read; }
+constexpr bool is_atomic(AccessKind kind) {
+  return kind == AccessKind::atomic || kind == AccessKind::atomic_read || kind == AccessKind::async_atomic;
+}
+constexpr bool is_write(AccessKind kind) {
+  return kind == AccessKind::write || kind == AccessKind::async_write || kind == AccessKind::atomic ||
+         kind == AccessKind::async_atomic || kind == AccessKind::copy_write;
+}
+
+/// Who did something, when (the lane's clock), and in which line of the kernel.
+struct Access {
+  std::uint32_t clock = 0;
+  std::uint32_t site = 0;
+  std::uint32_t cluster = 0;  ///< serial number in the launch: clocks of different clusters have nothing in common
+  Lane lane = 0;
+  AccessKind kind = AccessKind::none;
+};
+
+enum class ConflictKind : std::uint8_t { unordered, not_fenced, uninitialised, barrier_bytes };
+
+struct Conflict {
+  ConflictKind kind;
+  Access earlier;  ///< none for uninitialised and barrier_bytes
+  Access later;
+  std::uint64_t offset;  ///< in the memory
+  std::uint32_t bytes;
+};
+
+/// Takes what a Shadow finds, and answers about accesses of clusters that ended before.
+class ConflictSink {
+ public:
+  virtual void conflict(const Conflict& found) = 0;
+  [[nodiscard]] virtual bool ordered_across_clusters(const Access& earlier, const VectorClock& seen) const = 0;
+
+ protected:
+  ~ConflictSink() = default;
+};
+
+/// An access about to be made, and what its agent knows.
+struct Observer {
+  Access self;
+  const VectorClock* seen;
+  const VectorClock* fenced;  ///< for asynchronous accesses; unused otherwise
+  bool checks_initialised = true;
+};
+
+class Shadow {
+ public:
+  explicit Shadow(std::uint64_t bytes = 0, bool initialised = false) { reset(bytes, initialised); }
+
+  /// Forgets everything; the memory then holds `bytes` bytes.
+  void reset(std::uint64_t bytes, bool initialised);
+  /// Checks and records one access. Offsets are in range.
+  void access(std::uint64_t offset, std::uint64_t bytes, const Observer& observer, ConflictSink& sink);
+  /// Marks 8 aligned bytes as a live barrier, which only barrier operations may touch, or as ordinary bytes again.
+  void set_barrier(std::uint64_t offset, bool live);
+
+ private:
+  static constexpr std::uint32_t granule_bytes = 16;
+  static constexpr std::uint32_t page_granules = 64;
+
+  struct Cell {
+    Access write;
+    Access read;
+    std::uint32_t more_reads = 0;  // index into read_lists_, 0: none
+  };
+  struct Granule {
+    Cell whole;                 // when unit == 16
+    std::uint32_t pieces = 0;   // index into pieces_, when unit < 16
+    std::uint16_t written = 0;  // bit per byte
+    std::uint8_t unit = granule_bytes;
+    std::uint8_t barriers = 0;  // bit per 8 bytes
+  };
+  using Page = std::array<Granule, page_granules>;
+  using Pieces = std::array<Cell, granule_bytes>;
+
+  Granule& granule(std::uint64_t index);
+  void access_granule(Granule& granule, std::uint64_t base, std::uint32_t first, std::uint32_t end,
+                      const Observer& observer, ConflictSink& sink);
+  void split(Granule& granule, std::uint8_t unit);
+  void join(Granule& granule);
+  void read(Cell& cell, const Observer& observer, std::uint64_t offset, std::uint32_t bytes, ConflictSink& sink);
+  void write(Cell& cell, const Observer& observer, std::uint64_t offset, std::uint32_t bytes, ConflictSink& sink);
+  void add_reader(Cell& cell, const Observer& observer, const ConflictSink& sink);
+  void drop_readers(Cell& cell);
+
+  bool initialised_ = false;
+  std::vector<std::unique_ptr<Page>> pages_;
+  std::vector<std::unique_ptr<Page>> spare_pages_;
+  std::vector<std::unique_ptr<Pieces>> pieces_;
+  std::vector<std::uint32_t> free_pieces_;
+  std::vector<std::vector<Access>> read_lists_;
+  std::vector<std::uint32_t> free_read_lists_;
+};
+
+}  // namespace thresher::emulator

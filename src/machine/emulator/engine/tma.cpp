@@ -1,0 +1,490 @@
+// The copy engine: tensor boxes and bulk copies.
+#include <cstring>
+#include <utility>
+#include <vector>
+
+#include "formats/numbers.hpp"
+#include "machine/emulator/engine/calls.hpp"
+#include "machine/emulator/engine/engine.hpp"
+#include "machine/emulator/engine/tensor_map.hpp"
+
+namespace thresher::emulator {
+namespace {
+
+using machine::ElementType;
+using machine::Swizzle;
+using machine::TensorMap;
+using machine::TensorMapDescription;
+
+/// A copy into one block's shared memory that completes its bytes on a barrier there.
+class Delivery : public AsyncWork {
+ public:
+  Delivery(Engine& engine, Block& block, std::uint32_t offset, Mbarrier& barrier, std::uint32_t bytes)
+      : engine_(engine), block_(block), offset_(offset), barrier_(barrier), bytes_(bytes) {}
+  void complete() override {
+    write(block_.bytes.data(), offset_);
+    engine_.statistics.copied_bytes += bytes_;
+    engine_.complete_bytes(barrier_, bytes_);
+  }
+
+ protected:
+  virtual void write(std::uint8_t* shared, std::uint32_t offset) = 0;
+  std::uint32_t bytes() const { return bytes_; }
+
+ private:
+  Engine& engine_;
+  Block& block_;
+  std::uint32_t offset_;
+  Mbarrier& barrier_;
+  std::uint32_t bytes_;
+};
+
+class BoxDelivery final : public Delivery {
+ public:
+  BoxDelivery(Engine& engine, Block& block, std::uint32_t offset, Mbarrier& barrier, const Box& box, Swizzle swizzle)
+      : Delivery(engine, block, offset, barrier, box.bytes()), box_(box), swizzle_(swizzle) {}
+
+ private:
+  void write(std::uint8_t* shared, std::uint32_t offset) override {
+    std::vector<std::uint8_t> line(box_.row_bytes());
+    for (std::uint32_t index = 0; index < box_.rows(); ++index) {
+      const BoxRow row = box_.row(index);
+      std::memset(line.data(), 0, line.size());
+      if (row.bytes != 0) {
+        std::memcpy(line.data() + row.first, reinterpret_cast<const void*>(row.address), row.bytes);
+      }
+      for (std::uint32_t chunk = 0; chunk < line.size(); chunk += 16) {
+        std::memcpy(shared + swizzled(offset + row.shared + chunk, swizzle_), line.data() + chunk, 16);
+      }
+    }
+  }
+  Box box_;
+  Swizzle swizzle_;
+};
+
+class BulkDelivery final : public Delivery {
+ public:
+  BulkDelivery(Engine& engine, Block& block, std::uint32_t offset, Mbarrier& barrier, const std::uint8_t* source,
+               std::uint32_t bytes)
+      : Delivery(engine, block, offset, barrier, bytes), source_(source) {}
+
+ private:
+  void write(std::uint8_t* shared, std::uint32_t offset) override { std::memmove(shared + offset, source_, bytes()); }
+  const std::uint8_t* source_;
+};
+
+class WordDelivery final : public Delivery {
+ public:
+  WordDelivery(Engine& engine, Block& block, std::uint32_t offset, Mbarrier& barrier, const void* value,
+               std::uint32_t bytes)
+      : Delivery(engine, block, offset, barrier, bytes) {
+    std::memcpy(value_, value, bytes);
+  }
+
+ private:
+  void write(std::uint8_t* shared, std::uint32_t offset) override { std::memcpy(shared + offset, value_, bytes()); }
+  std::uint8_t value_[16] = {};
+};
+
+/// The agent that a copy completing on `barrier` is: all copies of one phase.
+Access delivery_access(const Engine& engine, const Mbarrier& barrier, AccessKind kind, std::uint32_t site) {
+  return {barrier.phase + 1, site, engine.cluster_serial, barrier.lane, kind};
+}
+
+/// Checks that `bytes` may be delivered to `offset` of `block` on its barrier, and records the write.
+void announce(Engine& engine, Thread& thread, Block& block, Mbarrier& barrier, std::uint32_t offset,
+              std::uint32_t bytes, AccessKind kind, const char* call, std::uint32_t site) {
+  engine.check_published(thread, barrier, kind == AccessKind::async_write || &block != thread.block, call, site);
+  const Access self = delivery_access(engine, barrier, kind, site);
+  barrier.in_flight_bytes += bytes;
+  barrier.in_flight_site = site;
+  engine.check_shared(block, offset, bytes, {self, &thread.knowledge.seen, &thread.knowledge.fenced_shared});
+  if (&block != thread.block) {
+    engine.require_started(thread, block, call, site);
+    engine.note_remote(block, self);
+  }
+}
+
+TensorMapDescription described(Engine& engine, const void* map, int rank, const char* call, std::uint32_t site) {
+  TensorMapDescription description;
+  if (!decode_tensor_map(*static_cast<const TensorMap*>(map), description)) {
+    engine.fatal(FindingKind::bad_argument, std::string(call) + engine.at(site) + " with a tensor map nobody encoded");
+  }
+  if (description.rank != static_cast<std::uint32_t>(rank)) {
+    engine.fatal(FindingKind::bad_argument, std::string(call) + engine.at(site) + " with " + std::to_string(rank) +
+                                                " coordinates for a tensor map of rank " +
+                                                std::to_string(description.rank));
+  }
+  return description;
+}
+
+std::uint32_t tile_alignment(Swizzle swizzle) { return 128U << static_cast<std::uint32_t>(swizzle); }
+
+/// Every in-bounds row lies in a buffer of the launch and may be accessed so.
+void check_rows(Engine& engine, const Box& box, const Observer& observer, const char* call, std::uint32_t site) {
+  for (std::uint32_t index = 0; index < box.rows(); ++index) {
+    const BoxRow row = box.row(index);
+    if (row.bytes != 0) {
+      GlobalBuffer* buffer = engine.global_buffer(row.address, row.bytes, 1, call, site);
+      engine.check_global(*buffer, row.address, row.bytes, observer);
+    }
+  }
+}
+
+std::vector<Block*> targets(Engine& engine, std::uint16_t mask, const char* call, std::uint32_t site) {
+  if (mask == 0) {
+    engine.fatal(FindingKind::bad_argument, std::string(call) + engine.at(site) + " to no block at all");
+  }
+  std::vector<Block*> found;
+  for (std::uint32_t rank = 0; rank < 16; ++rank) {
+    if ((mask >> rank & 1U) == 0) {
+      continue;
+    }
+    if (rank >= engine.blocks.size()) {
+      engine.fatal(FindingKind::bad_argument, std::string(call) + engine.at(site) + " to block " +
+                                                  std::to_string(rank) + " of a cluster of " +
+                                                  std::to_string(engine.blocks.size()));
+    }
+    found.push_back(engine.blocks[rank].get());
+  }
+  return found;
+}
+
+std::uint32_t in_block(const Block& block, std::uint32_t address) { return (address & 0xFFFFFFU) | block.rank << 24; }
+
+TmaStores& stores_of(Engine& engine, Thread& thread) {
+  if (!thread.stores) {
+    thread.stores = std::make_unique<TmaStores>();
+    thread.stores->read_lane = engine.new_lane({LaneOwner::What::stores_read, &thread});
+    thread.stores->written_lane = engine.new_lane({LaneOwner::What::stores_written, &thread});
+  }
+  return *thread.stores;
+}
+
+/// The two halves of a store: bytes leave shared memory, later they arrive.
+struct StoreData {
+  std::vector<std::pair<std::uint64_t, std::uint32_t>> rows;  // address and bytes
+  std::vector<std::uint8_t> bytes;
+};
+
+class StoreRead final : public AsyncWork {
+ public:
+  StoreRead(Engine& engine, Thread& thread, std::vector<std::pair<std::uint32_t, std::uint32_t>> pieces,
+            std::shared_ptr<StoreData> data)
+      : engine_(engine), thread_(thread), pieces_(std::move(pieces)), data_(std::move(data)) {}
+  void complete() override {
+    for (const auto& [offset, bytes] : pieces_) {
+      const std::uint8_t* from = thread_.block->bytes.data() + offset;
+      data_->bytes.insert(data_->bytes.end(), from, from + bytes);
+    }
+    ++thread_.stores->groups.done;
+    if (thread_.wait.what == Wait::What::stores_read) {
+      engine_.wake(thread_);
+    }
+  }
+
+ private:
+  Engine& engine_;
+  Thread& thread_;
+  std::vector<std::pair<std::uint32_t, std::uint32_t>> pieces_;  // shared offset and bytes
+  std::shared_ptr<StoreData> data_;
+};
+
+template <typename Word, typename Add>
+void add_each(std::uint8_t* to, const std::uint8_t* from, std::uint32_t bytes, Add add) {
+  for (std::uint32_t at = 0; at < bytes; at += sizeof(Word)) {
+    Word a;
+    Word b;
+    std::memcpy(&a, to + at, sizeof a);
+    std::memcpy(&b, from + at, sizeof b);
+    const Word sum = add(a, b);
+    std::memcpy(to + at, &sum, sizeof sum);
+  }
+}
+
+void add_row(ElementType type, std::uint8_t* to, const std::uint8_t* from, std::uint32_t bytes) {
+  using formats::bf16_to_float;
+  using formats::fp16_to_float;
+  switch (type) {
+    case ElementType::fp32: add_each<float>(to, from, bytes, [](float a, float b) { return a + b; }); break;
+    case ElementType::uint32:
+      add_each<std::uint32_t>(to, from, bytes, [](std::uint32_t a, std::uint32_t b) { return a + b; });
+      break;
+    case ElementType::fp16:
+      add_each<std::uint16_t>(to, from, bytes, [](std::uint16_t a, std::uint16_t b) {
+        return formats::float_to_fp16(fp16_to_float(a) + fp16_to_float(b));
+      });
+      break;
+    case ElementType::bf16:
+      add_each<std::uint16_t>(to, from, bytes, [](std::uint16_t a, std::uint16_t b) {
+        return formats::float_to_bf16(bf16_to_float(a) + bf16_to_float(b));
+      });
+      break;
+    case ElementType::uint8:
+    case ElementType::uint16: break;  // refused at the call
+  }
+}
+
+class StoreWrite final : public AsyncWork {
+ public:
+  StoreWrite(Engine& engine, Thread& thread, std::shared_ptr<StoreData> data, bool add, ElementType type)
+      : engine_(engine), thread_(thread), data_(std::move(data)), add_(add), type_(type) {}
+  void complete() override {
+    const std::uint8_t* from = data_->bytes.data();
+    for (const auto& [address, bytes] : data_->rows) {
+      auto* to = reinterpret_cast<std::uint8_t*>(address);
+      if (add_) {
+        add_row(type_, to, from, bytes);
+      } else {
+        std::memcpy(to, from, bytes);
+      }
+      from += bytes;
+    }
+    engine_.statistics.copied_bytes += data_->bytes.size();
+    ++thread_.stores->written;
+    if (thread_.wait.what == Wait::What::stores_written) {
+      engine_.wake(thread_);
+    }
+  }
+
+ private:
+  Engine& engine_;
+  Thread& thread_;
+  std::shared_ptr<StoreData> data_;
+  bool add_;
+  ElementType type_;
+};
+
+void submit_store(Engine& engine, Thread& thread, std::vector<std::pair<std::uint32_t, std::uint32_t>> pieces,
+                  std::shared_ptr<StoreData> data, bool add, ElementType type) {
+  TmaStores& stores = *thread.stores;
+  ++stores.groups.issued;
+  engine.async.submit(std::make_unique<StoreRead>(engine, thread, std::move(pieces), data), &stores.queue);
+  engine.async.submit(std::make_unique<StoreWrite>(engine, thread, std::move(data), add, type), &stores.queue);
+}
+
+void load_box(const std::vector<Block*>& blocks, const char* call, std::uint32_t destination, const void* map,
+              std::uint32_t barrier_address, const std::int32_t* at, int rank, std::uint32_t site) {
+  Engine& engine = Engine::current();
+  Thread& thread = Engine::self();
+  const TensorMapDescription description = described(engine, map, rank, call, site);
+  const Box box(description, at);
+  for (Block* block : blocks) {
+    engine.shared_bytes(in_block(*block, destination), box.bytes(), tile_alignment(description.swizzle), call, site);
+    Mbarrier& barrier = engine.barrier_at(in_block(*block, barrier_address), call, site);
+    const Observer reader{delivery_access(engine, barrier, AccessKind::async_read, site), &thread.knowledge.seen,
+                          &thread.knowledge.fenced_global};
+    check_rows(engine, box, reader, call, site);
+    announce(engine, thread, *block, barrier, destination & 0xFFFFFFU, box.bytes(), AccessKind::async_write, call,
+             site);
+    engine.async.submit(
+        std::make_unique<BoxDelivery>(engine, *block, destination & 0xFFFFFFU, barrier, box, description.swizzle));
+  }
+}
+
+void load_bytes(const std::vector<Block*>& blocks, const char* call, std::uint32_t destination, std::uint64_t source,
+                std::uint32_t bytes, std::uint32_t barrier_address, std::uint32_t site) {
+  Engine& engine = Engine::current();
+  Thread& thread = Engine::self();
+  if (bytes == 0 || bytes % 16 != 0) {
+    engine.fatal(FindingKind::bad_argument,
+                 std::string(call) + engine.at(site) + " of " + std::to_string(bytes) + " bytes, not a multiple of 16");
+  }
+  for (Block* block : blocks) {
+    engine.shared_bytes(in_block(*block, destination), bytes, 16, call, site);
+    Mbarrier& barrier = engine.barrier_at(in_block(*block, barrier_address), call, site);
+    GlobalBuffer* buffer = engine.global_buffer(source, bytes, 16, call, site);
+    engine.check_global(*buffer, source, bytes,
+                        {delivery_access(engine, barrier, AccessKind::async_read, site), &thread.knowledge.seen,
+                         &thread.knowledge.fenced_global});
+    announce(engine, thread, *block, barrier, destination & 0xFFFFFFU, bytes, AccessKind::async_write, call, site);
+    engine.async.submit(std::make_unique<BulkDelivery>(engine, *block, destination & 0xFFFFFFU, barrier,
+                                                       reinterpret_cast<const std::uint8_t*>(source), bytes));
+  }
+}
+
+}  // namespace
+
+namespace calls {
+
+void tma_load(std::uint32_t destination, const void* map, std::uint32_t barrier, const std::int32_t* at, int rank,
+              Site where) {
+  Engine& engine = Engine::current();
+  engine.pause(Engine::self());
+  load_box({Engine::self().block}, "tma::load", destination, map, barrier, at, rank, engine.site(where));
+}
+
+void tma_load_multicast(std::uint32_t destination, const void* map, std::uint32_t barrier, const std::int32_t* at,
+                        int rank, std::uint16_t mask, Site where) {
+  Engine& engine = Engine::current();
+  engine.pause(Engine::self());
+  const std::uint32_t site = engine.site(where);
+  const char* call = "tma::load_multicast";
+  load_box(targets(engine, mask, call, site), call, destination, map, barrier, at, rank, site);
+}
+
+void bulk_load(std::uint32_t destination, std::uint64_t source, std::uint32_t bytes, std::uint32_t barrier,
+               Site where) {
+  Engine& engine = Engine::current();
+  engine.pause(Engine::self());
+  load_bytes({Engine::self().block}, "tma::load_bulk", destination, source, bytes, barrier, engine.site(where));
+}
+
+void bulk_load_multicast(std::uint32_t destination, std::uint64_t source, std::uint32_t bytes, std::uint32_t barrier,
+                         std::uint16_t mask, Site where) {
+  Engine& engine = Engine::current();
+  engine.pause(Engine::self());
+  const std::uint32_t site = engine.site(where);
+  const char* call = "tma::load_bulk_multicast";
+  load_bytes(targets(engine, mask, call, site), call, destination, source, bytes, barrier, site);
+}
+
+void bulk_to_block(std::uint32_t destination, std::uint32_t source, std::uint32_t bytes, std::uint32_t barrier_address,
+                   Site where) {
+  Engine& engine = Engine::current();
+  Thread& thread = Engine::self();
+  const std::uint32_t site = engine.site(where);
+  engine.pause(thread);
+  const char* call = "tma::copy_to_block";
+  if (bytes == 0 || bytes % 16 != 0) {
+    engine.fatal(FindingKind::bad_argument,
+                 std::string(call) + engine.at(site) + " of " + std::to_string(bytes) + " bytes, not a multiple of 16");
+  }
+  if (destination >> 24 != barrier_address >> 24) {
+    engine.fatal(FindingKind::bad_argument, std::string(call) + engine.at(site) +
+                                                " completes on a barrier of another block than the destination's");
+  }
+  engine.shared_bytes(destination, bytes, 16, call, site);
+  const std::uint8_t* from = engine.shared_bytes(source, bytes, 16, call, site);
+  Block& block = engine.block_of(destination);
+  Mbarrier& barrier = engine.barrier_at(barrier_address, call, site);
+  engine.check_shared(*thread.block, source & 0xFFFFFFU, bytes,
+                      {delivery_access(engine, barrier, AccessKind::async_read, site), &thread.knowledge.seen,
+                       &thread.knowledge.fenced_shared});
+  announce(engine, thread, block, barrier, destination & 0xFFFFFFU, bytes, AccessKind::async_write, call, site);
+  engine.async.submit(std::make_unique<BulkDelivery>(engine, block, destination & 0xFFFFFFU, barrier, from, bytes));
+}
+
+void store_async(std::uint32_t address, const void* value, std::uint32_t bytes, std::uint32_t barrier_address,
+                 Site where) {
+  Engine& engine = Engine::current();
+  Thread& thread = Engine::self();
+  const std::uint32_t site = engine.site(where);
+  engine.pause(thread);
+  const char* call = "cluster::store_async";
+  if (address >> 24 != barrier_address >> 24) {
+    engine.fatal(FindingKind::bad_argument, std::string(call) + engine.at(site) +
+                                                " completes on a barrier of another block than the destination's");
+  }
+  engine.shared_bytes(address, bytes, bytes, call, site);
+  Block& block = engine.block_of(address);
+  Mbarrier& barrier = engine.barrier_at(barrier_address, call, site);
+  announce(engine, thread, block, barrier, address & 0xFFFFFFU, bytes, AccessKind::copy_write, call, site);
+  engine.async.submit(std::make_unique<WordDelivery>(engine, block, address & 0xFFFFFFU, barrier, value, bytes));
+}
+
+void tma_store(const void* map, std::uint32_t source, const std::int32_t* at, int rank, bool add, Site where) {
+  Engine& engine = Engine::current();
+  Thread& thread = Engine::self();
+  const std::uint32_t site = engine.site(where);
+  engine.pause(thread);
+  const char* call = add ? "tma::store_add" : "tma::store";
+  const TensorMapDescription description = described(engine, map, rank, call, site);
+  if (add && (description.element == ElementType::uint8 || description.element == ElementType::uint16)) {
+    engine.fatal(FindingKind::bad_argument, std::string(call) + engine.at(site) + " of 8- or 16-bit integers");
+  }
+  const Box box(description, at);
+  engine.shared_bytes(source, box.bytes(), tile_alignment(description.swizzle), call, site);
+  TmaStores& stores = stores_of(engine, thread);
+  const std::uint32_t clock = stores.groups.open_clock();
+  const Observer reader{{clock, site, engine.cluster_serial, stores.read_lane, AccessKind::async_read},
+                        &thread.knowledge.seen,
+                        &thread.knowledge.fenced_shared};
+  const Observer writer{{clock, site, engine.cluster_serial, stores.written_lane,
+                         add ? AccessKind::async_atomic : AccessKind::async_write},
+                        &thread.knowledge.seen,
+                        &thread.knowledge.fenced_global};
+  auto data = std::make_shared<StoreData>();
+  std::vector<std::pair<std::uint32_t, std::uint32_t>> pieces;
+  for (std::uint32_t index = 0; index < box.rows(); ++index) {
+    const BoxRow row = box.row(index);
+    if (row.bytes == 0) {
+      continue;
+    }
+    GlobalBuffer* buffer = engine.global_buffer(row.address, row.bytes, 1, call, site);
+    engine.check_global(*buffer, row.address, row.bytes, writer);
+    if (!buffer->shadow) {
+      return;
+    }
+    data->rows.emplace_back(row.address, row.bytes);
+    for (std::uint32_t done = 0; done < row.bytes;) {
+      const std::uint32_t byte = row.first + done;
+      const std::uint32_t bytes = std::min(row.bytes - done, 16 - byte % 16);
+      const std::uint32_t offset = swizzled((source & 0xFFFFFFU) + row.shared + byte, description.swizzle);
+      engine.check_shared(*thread.block, offset, bytes, reader);
+      pieces.emplace_back(offset, bytes);
+      done += bytes;
+    }
+  }
+  submit_store(engine, thread, std::move(pieces), std::move(data), add, description.element);
+}
+
+void bulk_store(std::uint64_t destination, std::uint32_t source, std::uint32_t bytes, Site where) {
+  Engine& engine = Engine::current();
+  Thread& thread = Engine::self();
+  const std::uint32_t site = engine.site(where);
+  engine.pause(thread);
+  const char* call = "tma::store_bulk";
+  if (bytes == 0 || bytes % 16 != 0) {
+    engine.fatal(FindingKind::bad_argument,
+                 std::string(call) + engine.at(site) + " of " + std::to_string(bytes) + " bytes, not a multiple of 16");
+  }
+  engine.shared_bytes(source, bytes, 16, call, site);
+  GlobalBuffer* buffer = engine.global_buffer(destination, bytes, 16, call, site);
+  TmaStores& stores = stores_of(engine, thread);
+  const std::uint32_t clock = stores.groups.open_clock();
+  engine.check_shared(*thread.block, source & 0xFFFFFFU, bytes,
+                      {{clock, site, engine.cluster_serial, stores.read_lane, AccessKind::async_read},
+                       &thread.knowledge.seen,
+                       &thread.knowledge.fenced_shared});
+  engine.check_global(*buffer, destination, bytes,
+                      {{clock, site, engine.cluster_serial, stores.written_lane, AccessKind::async_write},
+                       &thread.knowledge.seen,
+                       &thread.knowledge.fenced_global});
+  if (!buffer->shadow) {
+    return;
+  }
+  auto data = std::make_shared<StoreData>();
+  data->rows.emplace_back(destination, bytes);
+  submit_store(engine, thread, {{source & 0xFFFFFFU, bytes}}, std::move(data), false, ElementType::uint8);
+}
+
+void tma_commit(Site where) {
+  Engine& engine = Engine::current();
+  Thread& thread = Engine::self();
+  static_cast<void>(engine.site(where));
+  TmaStores& stores = stores_of(engine, thread);
+  stores.groups.ends.push_back(stores.groups.issued);
+}
+
+void tma_wait(std::uint32_t pending, bool written, Site where) {
+  Engine& engine = Engine::current();
+  Thread& thread = Engine::self();
+  const std::uint32_t site = engine.site(where);
+  engine.pause(thread);
+  TmaStores& stores = stores_of(engine, thread);
+  const std::uint32_t closed = stores.groups.closed();
+  const std::uint32_t target = closed > pending ? closed - pending : 0;
+  const std::uint32_t needed = stores.groups.needed(target);
+  while ((written ? stores.written : stores.groups.done) < needed) {
+    engine.block(thread, {written ? Wait::What::stores_written : Wait::What::stores_read, site, target, nullptr});
+  }
+  stores.waited = std::max(stores.waited, target);
+  Engine::learn(thread, stores.read_lane, target);
+  if (written) {
+    Engine::learn(thread, stores.written_lane, target);
+  }
+}
+
+}  // namespace calls
+}  // namespace thresher::emulator
