@@ -93,7 +93,9 @@ class DirectOutput {
   static TH_DEVICE void exchange(u32& low, u32& high, u32 bit, u32 lane) {
     const bool upper = (lane & bit) != 0;
     const u32 received = warp::shuffle_xor(upper ? low : high, bit);
-    (upper ? low : high) = received;
+    const u32 kept = upper ? high : low;
+    low = upper ? received : kept;
+    high = upper ? kept : received;
   }
 
   template <class Pair>

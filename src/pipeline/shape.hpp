@@ -25,6 +25,7 @@ struct Shape {
   int loader_registers = 0;  ///< 0: no hand-over of registers, and the loader is one warp instead of a warpgroup
   int math_registers = 0;
   bool persistent = false;  ///< a block takes several tiles
+  bool profiled = false;    ///< the roles leave timestamps
 
   bool operator==(const Shape&) const = default;
 };
@@ -43,8 +44,8 @@ TH_DEVICE constexpr int staging_offset(const Shape& shape) { return shape.stages
 TH_DEVICE constexpr int barrier_offset(const Shape& shape) {
   return staging_offset(shape) + shape.math_warpgroups * shape.staging_bytes;
 }
-/// full and empty of each slot, then the two of the split's merge.
-TH_DEVICE constexpr int barrier_count(const Shape& shape) { return 2 * shape.stages + 2; }
+/// full and empty of each slot, the two of the split's merge, and each math warpgroup's turn.
+TH_DEVICE constexpr int barrier_count(const Shape& shape) { return 2 * shape.stages + 2 + shape.math_warpgroups; }
 TH_DEVICE constexpr int shared_bytes(const Shape& shape) { return barrier_offset(shape) + 8 * barrier_count(shape); }
 
 }  // namespace thresher::pipeline

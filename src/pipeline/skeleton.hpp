@@ -13,6 +13,7 @@
 ///   void math<pass>(Sums&, Shared<u8> slot, u32 warpgroup) const;   issues the multiplies of one slot
 ///   void finish(Sums&, const Tile&, u32 warpgroup, u32 half, Shared<u8> staging) const;
 ///   void drain() const;                                before a math thread ends
+///   Global<u64> profile() const;                       where timestamps go, when shape.profiled
 /// and says nothing about barriers.
 #include "machine/cluster.hpp"
 #include "machine/debug.hpp"
@@ -23,6 +24,8 @@
 #include "machine/wgmma.hpp"
 #include "pipeline/merge.hpp"
 #include "pipeline/ring.hpp"
+#include "pipeline/timeline.hpp"
+#include "pipeline/turns.hpp"
 
 namespace thresher::pipeline {
 
@@ -44,6 +47,9 @@ class Skeleton {
 
   TH_DEVICE void run() const {
     const u32 warpgroup = warp::group_index();
+    if (launch::thread_index() % 128 == 0) {
+      mark(warpgroup, Moment::started);
+    }
     init();
     launch::wait_for_earlier_grids();
     launch::release_dependents();
@@ -70,6 +76,15 @@ class Skeleton {
   }
 
  private:
+  TH_DEVICE void mark(u32 role, Moment moment) const {
+    if constexpr (shape.profiled) {
+      if (role == shape.math_warpgroups || launch::thread_index() % 128 == 0) {
+        Timeline<shape>(operation_.profile()).mark(role, moment);
+      }
+    }
+  }
+
+  TH_DEVICE Barrier turn_barriers() const { return barriers().offset(2 * shape.stages + 2); }
   TH_DEVICE Barrier barriers() const { return {memory_.offset_bytes(barrier_offset(shape)).address}; }
 
   using TileMerge = Merge<shape, Sums, Operation::merge_pieces>;
@@ -82,6 +97,9 @@ class Skeleton {
       ring_.init();
       if constexpr (shape.split_blocks > 1) {
         merge().init();
+      }
+      if constexpr (shape.consumption == Consumption::by_turns) {
+        Turns<shape>::init(turn_barriers());
       }
       fence::barrier_init();
     }
@@ -100,6 +118,10 @@ class Skeleton {
 
   TH_DEVICE void load() const {
     RingWriter<shape> writer(ring_);
+    const bool marks = warp::lane() == 0;
+    if (marks) {
+      mark(shape.math_warpgroups, Moment::ready);
+    }
     for (u32 index = group_; index < operation_.tiles(); index += groups_) {
       const auto tile = operation_.tile(index, member_);
       load_pass<0>(writer, tile);
@@ -109,6 +131,9 @@ class Skeleton {
       if constexpr (!shape.persistent) {
         break;
       }
+    }
+    if (marks) {
+      mark(shape.math_warpgroups, Moment::finished);
     }
   }
 
@@ -129,8 +154,10 @@ class Skeleton {
 
   TH_DEVICE void math(u32 warpgroup) const {
     RingReader<shape> reader(ring_, half_ * shape.multicast_blocks);
+    Turns<shape> turns(turn_barriers(), warpgroup);
     const u32 steps = (end_step() - first_step()) * shape.passes;
     u32 turn = 0;
+    mark(warpgroup, Moment::ready);
     for (u32 index = group_; index < operation_.tiles(); index += groups_) {
       bool mine = true;
       if constexpr (shape.consumption == Consumption::by_turns) {
@@ -138,7 +165,7 @@ class Skeleton {
         turn = turn + 1 == shape.math_warpgroups ? 0 : turn + 1;
       }
       if (mine) {
-        compute_tile(reader, operation_.tile(index, member_), warpgroup);
+        compute_tile(reader, turns, operation_.tile(index, member_), warpgroup);
       } else {
         reader.skip(steps);
       }
@@ -150,38 +177,53 @@ class Skeleton {
   }
 
   template <class Tile>
-  TH_DEVICE void compute_tile(RingReader<shape>& reader, const Tile& tile, u32 warpgroup) const {
+  TH_DEVICE void compute_tile(RingReader<shape>& reader, Turns<shape>& turns, const Tile& tile, u32 warpgroup) const {
     Sums sums;
     sums.clear();
     sums.settle();
-    accumulate<0>(reader, sums, warpgroup);
-    if constexpr (shape.passes > 1) {
-      accumulate<1>(reader, sums, warpgroup);
+    if constexpr (shape.consumption == Consumption::by_turns) {
+      turns.wait();
     }
+    accumulate(reader, turns, sums, warpgroup);
     sums.settle();
+    mark(warpgroup, Moment::drained);
     if constexpr (shape.split_blocks > 1) {
       merge().run(sums);
     }
+    mark(warpgroup, Moment::merged);
     operation_.finish(sums, tile, warpgroup, half_,
                       memory_.offset_bytes(staging_offset(shape) + warpgroup * shape.staging_bytes));
+    mark(warpgroup, Moment::finished);
   }
 
   /// One group of wgmma stays in flight, so that a slot is released one step late.
-  template <int pass>
-  TH_DEVICE void accumulate(RingReader<shape>& reader, Sums& sums, u32 warpgroup) const {
+  TH_DEVICE void accumulate(RingReader<shape>& reader, const Turns<shape>& turns, Sums& sums, u32 warpgroup) const {
     const u32 steps = end_step() - first_step();
-    if (steps == 0) {
-      return;
+    if (steps != 0) {
+      issue<0>(reader, sums, warpgroup);
+      mark(warpgroup, Moment::first_slot);
+      issue_rest<0>(reader, sums, warpgroup, 1, steps);
+      if constexpr (shape.passes > 1) {
+        issue_rest<1>(reader, sums, warpgroup, 0, steps);
+      }
     }
-    issue<pass>(reader, sums, warpgroup);
+    if constexpr (shape.consumption == Consumption::by_turns) {
+      turns.pass_on();
+    }
+    wgmma::wait<0>();
+    if (steps != 0) {
+      reader.release();
+    }
+  }
+
+  template <int pass>
+  TH_DEVICE void issue_rest(RingReader<shape>& reader, Sums& sums, u32 warpgroup, u32 first, u32 steps) const {
     TH_NO_UNROLL
-    for (u32 step = 1; step < steps; ++step) {
+    for (u32 step = first; step < steps; ++step) {
       issue<pass>(reader, sums, warpgroup);
       wgmma::wait<1>();
       reader.release();
     }
-    wgmma::wait<0>();
-    reader.release();
   }
 
   template <int pass>

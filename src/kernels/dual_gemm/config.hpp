@@ -46,6 +46,7 @@ struct Config {
   bool persistent = false;
   int loader_registers = 0;  ///< with math_registers: the register hand-over; 0 for none
   int math_registers = 0;
+  bool profiled = false;  ///< leaves timestamps of its roles in Params::profile
 
   bool operator==(const Config&) const = default;
 };
@@ -89,6 +90,7 @@ TH_DEVICE constexpr pipeline::Shape shape_of(const Config& c) {
       .loader_registers = c.loader_registers,
       .math_registers = c.math_registers,
       .persistent = c.persistent,
+      .profiled = c.profiled,
   };
 }
 

@@ -11,7 +11,8 @@ struct Params {
   machine::TensorMap up;      ///< B2[n, k], likewise
   machine::TensorMap output;  ///< C[m, n], boxes of one staging panel; epilogue `tma` only
   machine::Global<machine::u8> c;
-  machine::u64 c_row_stride = 0;  ///< elements
+  machine::Global<machine::u64> profile;  ///< pipeline/timeline.hpp
+  machine::u64 c_row_stride = 0;          ///< elements
   machine::u32 m = 0;
   machine::u32 n = 0;
   machine::u32 k = 0;

@@ -38,8 +38,8 @@ TH_DEVICE void Barrier::wait(Phase phase, Site) const {
       ".reg .pred done;\n"
       "again:\n"
       "mbarrier.try_wait.parity.shared::cta.b64 done, [%0], %1;\n"
-      "@done bra.uni finished;\n"
-      "bra.uni again;\n"
+      "@done bra finished;\n"
+      "bra again;\n"
       "finished:\n"
       "}\n" ::"r"(address),
       "r"(phase.parity)
@@ -52,8 +52,8 @@ TH_DEVICE void Barrier::wait_cluster(Phase phase, Site) const {
       ".reg .pred done;\n"
       "again:\n"
       "mbarrier.try_wait.parity.acquire.cluster.shared::cta.b64 done, [%0], %1;\n"
-      "@done bra.uni finished;\n"
-      "bra.uni again;\n"
+      "@done bra finished;\n"
+      "bra again;\n"
       "finished:\n"
       "}\n" ::"r"(address),
       "r"(phase.parity)

@@ -1,26 +1,11 @@
 #pragma once
 /// Global memory on the GPU.
 #include "machine/global.hpp"
+#include "machine/ptx/words.hpp"
 
 namespace thresher::machine {
 
 namespace ptx {
-
-/// Asm operands of a value of 2, 4, 8 or 16 bytes, as words.
-template <int bytes>
-struct Words;
-template <>
-struct Words<4> {
-  u32 x;
-};
-template <>
-struct Words<8> {
-  u32 x, y;
-};
-template <>
-struct Words<16> {
-  u32 x, y, z, w;
-};
 
 template <typename T>
 TH_DEVICE T* pointer(u64 address) {
@@ -30,25 +15,31 @@ TH_DEVICE T* pointer(u64 address) {
 template <typename T>
 TH_DEVICE T load_read_only(u64 address, CacheHint hint) {
   static_assert(sizeof(T) == 4 || sizeof(T) == 8 || sizeof(T) == 16);
-  Words<sizeof(T)> words;
   if constexpr (sizeof(T) == 4) {
-    asm volatile("ld.global.nc.b32 %0, [%1];" : "=r"(words.x) : "l"(address));
+    u32 word;
+    asm volatile("ld.global.nc.b32 %0, [%1];" : "=r"(word) : "l"(address));
+    return __builtin_bit_cast(T, word);
   } else if constexpr (sizeof(T) == 8) {
+    Pair words;
     asm volatile("ld.global.nc.v2.b32 {%0, %1}, [%2];" : "=r"(words.x), "=r"(words.y) : "l"(address));
-  } else if (hint == CacheHint::evict_first) {
-    asm volatile("ld.global.nc.L1::no_allocate.L2::evict_first.v4.b32 {%0, %1, %2, %3}, [%4];"
-                 : "=r"(words.x), "=r"(words.y), "=r"(words.z), "=r"(words.w)
-                 : "l"(address));
-  } else if (hint == CacheHint::evict_last) {
-    asm volatile("ld.global.nc.L2::evict_last.v4.b32 {%0, %1, %2, %3}, [%4];"
-                 : "=r"(words.x), "=r"(words.y), "=r"(words.z), "=r"(words.w)
-                 : "l"(address));
+    return __builtin_bit_cast(T, words);
   } else {
-    asm volatile("ld.global.nc.v4.b32 {%0, %1, %2, %3}, [%4];"
-                 : "=r"(words.x), "=r"(words.y), "=r"(words.z), "=r"(words.w)
-                 : "l"(address));
+    Quad words;
+    if (hint == CacheHint::evict_first) {
+      asm volatile("ld.global.nc.L1::no_allocate.L2::evict_first.v4.b32 {%0, %1, %2, %3}, [%4];"
+                   : "=r"(words.x), "=r"(words.y), "=r"(words.z), "=r"(words.w)
+                   : "l"(address));
+    } else if (hint == CacheHint::evict_last) {
+      asm volatile("ld.global.nc.L2::evict_last.v4.b32 {%0, %1, %2, %3}, [%4];"
+                   : "=r"(words.x), "=r"(words.y), "=r"(words.z), "=r"(words.w)
+                   : "l"(address));
+    } else {
+      asm volatile("ld.global.nc.v4.b32 {%0, %1, %2, %3}, [%4];"
+                   : "=r"(words.x), "=r"(words.y), "=r"(words.z), "=r"(words.w)
+                   : "l"(address));
+    }
+    return __builtin_bit_cast(T, words);
   }
-  return __builtin_bit_cast(T, words);
 }
 
 }  // namespace ptx
@@ -60,12 +51,14 @@ TH_DEVICE Global<T> Global<T>::offset(i64 elements) const {
 
 template <typename T>
 TH_DEVICE T Global<T>::load(i64 index, Site) const {
-  return ptx::pointer<const T>(address)[index];
+  T value;
+  TH_LOAD("global", "l", T, offset(index).address, value)
+  return value;
 }
 
 template <typename T>
 TH_DEVICE void Global<T>::store(i64 index, const T& value, Site) const {
-  ptx::pointer<T>(address)[index] = value;
+  TH_STORE("global", "l", T, offset(index).address, value)
 }
 
 template <typename T>
@@ -75,18 +68,7 @@ TH_DEVICE T Global<T>::load_read_only(i64 index, CacheHint hint, Site) const {
 
 template <typename T>
 TH_DEVICE void Global<T>::store_streaming(i64 index, const T& value, Site) const {
-  static_assert(sizeof(T) == 4 || sizeof(T) == 8 || sizeof(T) == 16);
-  const u64 at = offset(index).address;
-  const auto words = __builtin_bit_cast(ptx::Words<sizeof(T)>, value);
-  if constexpr (sizeof(T) == 4) {
-    asm volatile("st.global.cs.b32 [%0], %1;" ::"l"(at), "r"(words.x) : "memory");
-  } else if constexpr (sizeof(T) == 8) {
-    asm volatile("st.global.cs.v2.b32 [%0], {%1, %2};" ::"l"(at), "r"(words.x), "r"(words.y) : "memory");
-  } else {
-    asm volatile("st.global.cs.v4.b32 [%0], {%1, %2, %3, %4};" ::"l"(at), "r"(words.x), "r"(words.y), "r"(words.z),
-                 "r"(words.w)
-                 : "memory");
-  }
+  TH_STORE("global.cs", "l", T, offset(index).address, value)
 }
 
 template <typename T>

@@ -1,0 +1,47 @@
+#pragma once
+/// Taking turns at the ring, when each slot has one reading warpgroup.
+///
+/// turn[w]: 1 arrival by each warp of the warpgroup before w, when that one has acquired the last slot of its tile. A
+/// phase tells only odd from even: a warpgroup that looked at the ring a whole tile early would take an old round for
+/// its own.
+#include "machine/barrier.hpp"
+#include "machine/debug.hpp"
+#include "machine/warp.hpp"
+#include "pipeline/shape.hpp"
+
+namespace thresher::pipeline {
+
+template <Shape shape>
+class Turns {
+ public:
+  /// The first warpgroup's first wait is for the phase before the first: it passes.
+  TH_DEVICE Turns(Barrier turns, u32 warpgroup)
+      : own_(turns.offset(warpgroup)),
+        next_(turns.offset(warpgroup + 1 == shape.math_warpgroups ? 0 : warpgroup + 1)),
+        phase_{warpgroup == 0 ? 1U : 0U} {}
+
+  /// By one thread, before anyone waits.
+  static TH_DEVICE void init(Barrier turns) {
+    for (u32 w = 0; w < shape.math_warpgroups; ++w) {
+      turns.offset(w).init(4);
+      debug::name_barrier(turns.offset(w), "turn", w);
+    }
+  }
+
+  TH_DEVICE void wait() {
+    own_.wait(phase_);
+    phase_.flip();
+  }
+  TH_DEVICE void pass_on() const {
+    if (warp::lane() == 0) {
+      next_.arrive();
+    }
+  }
+
+ private:
+  Barrier own_;
+  Barrier next_;
+  Phase phase_;
+};
+
+}  // namespace thresher::pipeline
