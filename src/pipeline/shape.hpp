@@ -25,6 +25,8 @@ struct Shape {
   int loader_registers = 0;  ///< 0: no hand-over of registers, and the loader is one warp instead of a warpgroup
   int math_registers = 0;
   bool persistent = false;  ///< a block takes several tiles
+  int ramp = 0;             ///< slots that are filled before the first has arrived; 0: all of them
+  int stagger = 0;          ///< slots that each math warpgroup starts behind the one before
   bool profiled = false;    ///< the roles leave timestamps
 
   bool operator==(const Shape&) const = default;

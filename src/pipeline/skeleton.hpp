@@ -12,6 +12,7 @@
 ///   using Sums = AccumulatorTiles<…>; static constexpr int merge_pieces;
 ///   void math<pass>(Sums&, Shared<u8> slot, u32 warpgroup) const;   issues the multiplies of one slot
 ///   void finish(Sums&, const Tile&, u32 warpgroup, u32 half, Shared<u8> staging) const;
+///   void prefetch() const;                             one thread, first of all: brings tensor maps near
 ///   void drain() const;                                before a math thread ends
 ///   Global<u64> profile() const;                       where timestamps go, when shape.profiled
 /// and says nothing about barriers.
@@ -50,22 +51,28 @@ class Skeleton {
     if (launch::thread_index() % 128 == 0) {
       mark(warpgroup, Moment::started);
     }
-    init();
-    launch::wait_for_earlier_grids();
-    launch::release_dependents();
     if (warpgroup == shape.math_warpgroups) {
+      const bool loader = warp::index() == 4 * shape.math_warpgroups;
+      if (loader) {
+        debug::role("load");
+        init();
+      }
+      publish();
       if constexpr (shape.loader_registers > 0) {
         registers::decrease<shape.loader_registers>();
       }
-      if (warp::index() == 4 * shape.math_warpgroups) {
-        debug::role("load");
+      if (loader) {
+        launch::wait_for_earlier_grids();
         load();
       }
+      meet_cluster();
     } else {
+      debug::role("math", warpgroup);
+      await();
       if constexpr (shape.math_registers > 0) {
         registers::increase<shape.math_registers>();
       }
-      debug::role("math", warpgroup);
+      launch::wait_for_earlier_grids();
       math(warpgroup);
     }
     if constexpr (cluster_blocks(shape) > 1) {
@@ -92,8 +99,10 @@ class Skeleton {
     return {memory_, barriers().offset(2 * shape.stages), half_, rank_ ^ shape.multicast_blocks};
   }
 
+  /// Barriers are made by the loader warp, which needs them first.
   TH_DEVICE void init() const {
-    if (launch::thread_index() == 0) {
+    if (warp::lane() == 0) {
+      operation_.prefetch();
       ring_.init();
       if constexpr (shape.split_blocks > 1) {
         merge().init();
@@ -103,12 +112,40 @@ class Skeleton {
       }
       fence::barrier_init();
     }
+    warp::sync();
+  }
+
+  static constexpr u32 made_barrier = 15;
+
+  /// The loader's warps: the barriers are made. Only copies into another block's slots must wait for that block's
+  /// barriers.
+  TH_DEVICE void publish() const {
     if constexpr (cluster_blocks(shape) > 1) {
-      warp::sync();
       cluster::arrive_relaxed();
+    }
+    if constexpr (shape.multicast_blocks > 1) {
       cluster::wait();
     } else {
-      block::sync();
+      named_barrier::arrive(made_barrier, threads(shape));
+    }
+  }
+
+  /// The math warpgroups: wait until they are.
+  TH_DEVICE void await() const {
+    if constexpr (cluster_blocks(shape) > 1) {
+      cluster::arrive_relaxed();
+    }
+    if constexpr (shape.multicast_blocks > 1) {
+      cluster::wait();
+    } else {
+      named_barrier::sync(made_barrier, threads(shape));
+    }
+  }
+
+  /// Behind the loads: the other blocks of the cluster have made their barriers too.
+  TH_DEVICE void meet_cluster() const {
+    if constexpr (cluster_blocks(shape) > 1 && shape.multicast_blocks == 1) {
+      cluster::wait();
     }
   }
 
@@ -139,10 +176,16 @@ class Skeleton {
 
   template <int pass, class Tile>
   TH_DEVICE void load_pass(RingWriter<shape>& writer, const Tile& tile) const {
+    const u32 first = first_step();
     const u32 end = end_step();
     TH_NO_UNROLL
-    for (u32 step = first_step(); step < end; ++step) {
+    for (u32 step = first; step < end; ++step) {
       const LoadSlot slot = writer.acquire();
+      if constexpr (shape.ramp > 0 && pass == 0) {
+        if (step - first == shape.ramp) {
+          ring_.full.wait(Phase{0});
+        }
+      }
       if (warp::elect()) {
         slot.full.arrive_expect_bytes(Operation::slot_load_bytes);
         operation_.template load<pass>(slot, tile, step, member_);
@@ -158,6 +201,12 @@ class Skeleton {
     const u32 steps = (end_step() - first_step()) * shape.passes;
     u32 turn = 0;
     mark(warpgroup, Moment::ready);
+    if constexpr (shape.stagger > 0) {
+      const u32 behind = warpgroup * shape.stagger;
+      if (behind < steps) {
+        ring_.full.offset(behind).wait(Phase{0});
+      }
+    }
     for (u32 index = group_; index < operation_.tiles(); index += groups_) {
       bool mine = true;
       if constexpr (shape.consumption == Consumption::by_turns) {
@@ -187,7 +236,9 @@ class Skeleton {
     accumulate(reader, turns, sums, warpgroup);
     sums.settle();
     mark(warpgroup, Moment::drained);
+    launch::release_dependents();
     if constexpr (shape.split_blocks > 1) {
+      meet_cluster();
       merge().run(sums);
     }
     mark(warpgroup, Moment::merged);

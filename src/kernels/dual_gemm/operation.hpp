@@ -57,6 +57,12 @@ class Operation {
     return {static_cast<i32>(index.row * block_tokens(config)), static_cast<i32>(index.column * config.block_outputs)};
   }
 
+  TH_DEVICE void prefetch() const {
+    tma::prefetch(params_.tokens);
+    tma::prefetch(params_.gate);
+    tma::prefetch(params_.up);
+  }
+
   TH_DEVICE Global<u64> profile() const { return params_.profile; }
 
   TH_DEVICE u32 k_steps() const { return (params_.k + config.block_k - 1) / config.block_k; }
