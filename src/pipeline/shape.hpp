@@ -25,8 +25,6 @@ struct Shape {
   int loader_registers = 0;  ///< 0: no hand-over of registers, and the loader is one warp instead of a warpgroup
   int math_registers = 0;
   bool persistent = false;  ///< a block takes several tiles
-  int ramp = 0;             ///< slots that are filled before the first has arrived; 0: all of them
-  int stagger = 0;          ///< slots that each math warpgroup starts behind the one before
   bool profiled = false;    ///< the roles leave timestamps
 
   bool operator==(const Shape&) const = default;
@@ -41,10 +39,14 @@ TH_DEVICE constexpr int threads(const Shape& shape) {
   return math_threads(shape) + (shape.loader_registers > 0 ? 128 : 32);
 }
 
-/// Offsets into the block's dynamic shared memory. The merge buffer of a split reuses the slots.
-TH_DEVICE constexpr int staging_offset(const Shape& shape) { return shape.stages * shape.slot_bytes; }
+/// Offsets into the block's dynamic shared memory. A block of one tile has no use for its slots when the tile is summed
+/// up: the partial sums of a split and the staging lie in them. A persistent block's loader refills them: staging lies
+/// behind.
+TH_DEVICE constexpr int slots_bytes(const Shape& shape) { return shape.stages * shape.slot_bytes; }
+TH_DEVICE constexpr int staging_offset(const Shape& shape) { return shape.persistent ? slots_bytes(shape) : 0; }
 TH_DEVICE constexpr int barrier_offset(const Shape& shape) {
-  return staging_offset(shape) + shape.math_warpgroups * shape.staging_bytes;
+  const int staging_end = staging_offset(shape) + shape.math_warpgroups * shape.staging_bytes;
+  return staging_end > slots_bytes(shape) ? staging_end : slots_bytes(shape);
 }
 /// full and empty of each slot, the two of the split's merge, and each math warpgroup's turn.
 TH_DEVICE constexpr int barrier_count(const Shape& shape) { return 2 * shape.stages + 2 + shape.math_warpgroups; }

@@ -115,6 +115,7 @@ class Skeleton {
     warp::sync();
   }
 
+  static constexpr u32 drained_barrier = 14;
   static constexpr u32 made_barrier = 15;
 
   /// The loader's warps: the barriers are made. Only copies into another block's slots must wait for that block's
@@ -181,12 +182,10 @@ class Skeleton {
     TH_NO_UNROLL
     for (u32 step = first; step < end; ++step) {
       const LoadSlot slot = writer.acquire();
-      if constexpr (shape.ramp > 0 && pass == 0) {
-        if (step - first == shape.ramp) {
-          ring_.full.wait(Phase{0});
-        }
-      }
       if (warp::elect()) {
+        if (step == first) {
+          mark(shape.math_warpgroups, Moment::first_slot);
+        }
         slot.full.arrive_expect_bytes(Operation::slot_load_bytes);
         operation_.template load<pass>(slot, tile, step, member_);
       }
@@ -201,12 +200,6 @@ class Skeleton {
     const u32 steps = (end_step() - first_step()) * shape.passes;
     u32 turn = 0;
     mark(warpgroup, Moment::ready);
-    if constexpr (shape.stagger > 0) {
-      const u32 behind = warpgroup * shape.stagger;
-      if (behind < steps) {
-        ring_.full.offset(behind).wait(Phase{0});
-      }
-    }
     for (u32 index = group_; index < operation_.tiles(); index += groups_) {
       bool mine = true;
       if constexpr (shape.consumption == Consumption::by_turns) {
@@ -242,6 +235,10 @@ class Skeleton {
       merge().run(sums);
     }
     mark(warpgroup, Moment::merged);
+    if constexpr (shape.staging_bytes > 0 && !shape.persistent) {
+      // Another warpgroup may still be reading the slots that this one's staging lies in.
+      named_barrier::sync(drained_barrier, math_threads(shape));
+    }
     operation_.finish(sums, tile, warpgroup, half_,
                       memory_.offset_bytes(staging_offset(shape) + warpgroup * shape.staging_bytes));
     mark(warpgroup, Moment::finished);

@@ -46,8 +46,6 @@ struct Config {
   bool persistent = false;
   int loader_registers = 0;  ///< with math_registers: the register hand-over; 0 for none
   int math_registers = 0;
-  int ramp = 0;           ///< slots filled before the first has arrived; 0: all
-  int stagger = 0;        ///< slots that the second math warpgroup starts behind the first
   bool profiled = false;  ///< leaves timestamps of its roles in Params::profile
 
   bool operator==(const Config&) const = default;
@@ -92,8 +90,6 @@ TH_DEVICE constexpr pipeline::Shape shape_of(const Config& c) {
       .loader_registers = c.loader_registers,
       .math_registers = c.math_registers,
       .persistent = c.persistent,
-      .ramp = c.ramp,
-      .stagger = c.stagger,
       .profiled = c.profiled,
   };
 }
