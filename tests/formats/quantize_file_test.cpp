@@ -1,0 +1,147 @@
+#include "formats/quantize_file.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <limits>
+#include <string>
+#include <vector>
+
+#include "formats/numbers.hpp"
+#include "formats/nvfp4.hpp"
+#include "formats/operands.hpp"
+#include "formats/safetensors.hpp"
+#include "formats/scratch_folder.hpp"
+#include "thresher/error.hpp"
+
+namespace thresher::formats {
+namespace {
+
+class QuantizeFile : public testing::Test {
+ protected:
+  const ScratchFolder folder;
+  const std::filesystem::path in = folder / "in.safetensors";
+  const std::filesystem::path out = folder / "out.safetensors";
+  std::vector<float> wide = std::vector<float>(2 * 32, 0.75F);
+  std::vector<std::uint16_t> half = std::vector<std::uint16_t>(3 * 16, float_to_fp16(-3.0F));
+  std::vector<float> bias = {1.0F, 2.0F, 3.0F};
+
+  QuantizeFile() { wide[40] = -5.0F; }
+
+  /// layer.weight F32, b1 F16, bias F32 of one dimension, odd F16 with a K of 3.
+  void write_input() const {
+    write_safetensors(in,
+                      std::vector<TensorToWrite>{
+                          {"layer.weight", Dtype::f32, {2, 32}, std::as_bytes(std::span(wide))},
+                          {"b1", Dtype::f16, {3, 16}, std::as_bytes(std::span(half))},
+                          {"bias", Dtype::f32, {3}, std::as_bytes(std::span(bias))},
+                          {"odd", Dtype::f32, {1, 3}, std::as_bytes(std::span(bias))},
+                      },
+                      {{"format", "pt"}});
+  }
+
+  [[nodiscard]] std::string refusal(const std::vector<std::string>& names) const {
+    try {
+      (void)quantize_file(in, out, names);
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), ErrorCode::invalid_argument);
+      EXPECT_NE(std::string(error.what()).find(in.string()), std::string::npos) << error.what();
+      EXPECT_EQ(folder.entries(), 1) << "something was written";
+      return error.what();
+    }
+    return "";
+  }
+};
+
+TEST_F(QuantizeFile, EveryMatrixThatCanBecomesNvfp4AndTheRestIsCopied) {
+  write_input();
+  const std::vector<QuantizedTensor> report = quantize_file(in, out, {});
+  ASSERT_EQ(report.size(), 2U);
+
+  const SafetensorsFile file(out);
+  EXPECT_EQ(file.header().metadata, (Metadata{{"format", "pt"}}));
+  EXPECT_EQ(file.header().tensors.size(), 8U);
+  ASSERT_NE(file.find("bias"), nullptr);
+  EXPECT_EQ(file.read(*file.find("bias")).size(), 12U);
+  EXPECT_EQ(std::memcmp(file.read(*file.find("odd")).data(), bias.data(), 12), 0);
+  EXPECT_EQ(file.find("b1"), nullptr);
+  EXPECT_EQ(file.find("layer.weight")->dtype, Dtype::u8);
+  EXPECT_EQ(file.find("layer.weight")->shape, (std::vector<std::int64_t>{2, 16}));
+  EXPECT_EQ(file.find("layer.weight_scale")->dtype, Dtype::f8_e4m3);
+  EXPECT_EQ(file.find("layer.weight_scale")->shape, (std::vector<std::int64_t>{2, 2}));
+  EXPECT_EQ(file.find("layer.weight_scale_2")->dtype, Dtype::f32);
+  EXPECT_TRUE(file.find("layer.weight_scale_2")->shape.empty());
+
+  Nvfp4Matrix expected = quantize_nvfp4(Tensor::contiguous(wide.data(), Format::fp32, {2, 32}), "w");
+  EXPECT_EQ(dequantize_to_double(load_operand(file, "layer").view(), "layer"),
+            dequantize_to_double(expected.view(), "w"));
+  expected = quantize_nvfp4(Tensor::contiguous(half.data(), Format::fp16, {3, 16}), "b1");
+  EXPECT_EQ(dequantize_to_double(load_operand(file, "b1").view(), "b1"), dequantize_to_double(expected.view(), "b1"));
+}
+
+TEST_F(QuantizeFile, TheReportSaysWhatBecameOfEachTensor) {
+  write_input();
+  const std::vector<QuantizedTensor> report = quantize_file(in, out, std::vector<std::string>{"b1"});
+  ASSERT_EQ(report.size(), 1U);
+  EXPECT_EQ(report[0].name, "b1");
+  EXPECT_EQ(report[0].new_name, "b1.weight");
+  EXPECT_EQ(report[0].rows, 3);
+  EXPECT_EQ(report[0].k, 16);
+  EXPECT_EQ(report[0].bytes_before, 96U);
+  EXPECT_EQ(report[0].bytes_after, 24U + 3U + 4U);
+  const SafetensorsFile file(out);
+  EXPECT_EQ(file.find("layer.weight")->dtype, Dtype::f32);
+  EXPECT_EQ(std::memcmp(file.read(*file.find("layer.weight")).data(), wide.data(), 2 * 32 * 4), 0);
+}
+
+TEST_F(QuantizeFile, AMatrixWithoutRowsStaysOne) {
+  write_safetensors(in, std::vector<TensorToWrite>{{"a", Dtype::f16, {0, 16}, {}}});
+  EXPECT_EQ(quantize_file(in, out, {}).size(), 1U);
+  EXPECT_EQ(load_operand(SafetensorsFile(out), "a").rows(), 0);
+}
+
+TEST_F(QuantizeFile, LargeTensorsAreCopiedWhole) {
+  std::vector<std::byte> large((std::size_t{9} << 20) + 5);
+  for (std::size_t i = 0; i < large.size(); ++i) {
+    large[i] = static_cast<std::byte>(i * 7 + i / 4096);
+  }
+  write_safetensors(in, std::vector<TensorToWrite>{
+                            {"b1", Dtype::f16, {3, 16}, std::as_bytes(std::span(half))},
+                            {"large", Dtype::u8, {static_cast<std::int64_t>(large.size())}, large},
+                        });
+  (void)quantize_file(in, out, {});
+  const SafetensorsFile file(out);
+  EXPECT_TRUE(file.read(*file.find("large")) == large);
+}
+
+TEST_F(QuantizeFile, AFileCanReplaceItself) {
+  write_input();
+  (void)quantize_file(in, in, {});
+  EXPECT_EQ(load_operand(SafetensorsFile(in), "layer").format(), Format::nvfp4);
+  EXPECT_EQ(folder.entries(), 1);
+}
+
+TEST_F(QuantizeFile, WhatCannotBeQuantisedIsNamedAndNothingIsWritten) {
+  write_input();
+  EXPECT_NE(refusal({"b9"}).find("no tensor 'b9' to quantise"), std::string::npos);
+  EXPECT_NE(refusal({"bias"}).find("tensor 'bias' of"), std::string::npos);
+  EXPECT_NE(refusal({"odd"}).find("is F32 [1, 3], but only"), std::string::npos);
+
+  wide[32 + 5] = std::numeric_limits<float>::quiet_NaN();
+  write_input();
+  const std::string sentence = refusal({});
+  EXPECT_NE(sentence.find("tensor 'layer.weight' of"), std::string::npos) << sentence;
+  EXPECT_NE(sentence.find("nan at [1, 5]"), std::string::npos) << sentence;
+
+  write_safetensors(in, std::vector<TensorToWrite>{{"bias", Dtype::f32, {3}, std::as_bytes(std::span(bias))}});
+  EXPECT_NE(refusal({}).find("nothing to quantise"), std::string::npos);
+
+  write_safetensors(in, std::vector<TensorToWrite>{
+                            {"b1", Dtype::f16, {3, 16}, std::as_bytes(std::span(half))},
+                            {"b1.weight_scale", Dtype::f32, {3}, std::as_bytes(std::span(bias))},
+                        });
+  EXPECT_NE(refusal({}).find("already has a tensor 'b1.weight_scale'"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace thresher::formats
