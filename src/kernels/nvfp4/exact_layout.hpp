@@ -28,11 +28,17 @@ using machine::u8;
 
 inline constexpr u32 block_outputs = 32;
 inline constexpr u32 block_k = 64;
+inline constexpr u32 k_block_multiple = 4;
 inline constexpr u32 steps = 4;  ///< k-steps of 16 in a block
 inline constexpr u32 threads = 128;
 inline constexpr u32 block_value_bytes = threads * steps * 4;
 inline constexpr u32 block_scale_bytes = 32 * steps * 2;
 inline constexpr u32 block_bytes = block_value_bytes + block_scale_bytes;
+
+TH_DEVICE constexpr u32 k_blocks(u32 k) {
+  return (k + block_k * k_block_multiple - 1) / (block_k * k_block_multiple) * k_block_multiple;
+}
+TH_DEVICE constexpr u32 output_groups(u32 n) { return (n + block_outputs - 1) / block_outputs; }
 
 /// Bits of pair p in a half.
 TH_DEVICE constexpr u32 sign_bit(u32 pair) { return pair == 0 ? 15 : pair == 1 ? 12 : pair == 2 ? 14 : 13; }

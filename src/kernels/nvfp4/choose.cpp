@@ -1,0 +1,90 @@
+#include "kernels/nvfp4/choose.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+namespace thresher::kernels::nvfp4 {
+namespace {
+
+// Measured on an H200 (docs/kernels/nvfp4.md).
+constexpr double matrix_operations_a_clock = 4096;  // 16-bit, a multiprocessor
+constexpr double clock_mhz = 1650;
+constexpr double memory_bytes_a_us = 4.0e6;
+constexpr double launch_us = 3.0;
+constexpr double merge_us = 0.6;
+/// Clocks that one warpgroup's block takes to dequantise and issue, when enough warps share the schedulers.
+constexpr double issue_clocks_a_block = 95;
+
+/// Small numbers of tokens: two thread blocks a multiprocessor hide each other's waits.
+Config decode(int tokens) {
+  const int stages = tokens <= 16 ? 4 : tokens == 32 ? 3 : 2;
+  return {.math_warpgroups = 2,
+          .block_tokens = tokens,
+          .blocks_per_slot = 4,
+          .stages = stages,
+          .blocks_resident = 2,
+          .overlap = Overlap::none};
+}
+
+Config prefill(int warpgroups, int tokens, int split) {
+  Config config{.math_warpgroups = warpgroups, .block_tokens = tokens, .blocks_per_slot = 2, .split_k = split};
+  config.stages = tokens == 256 ? 3 : warpgroups == 3 ? 4 : 5;
+  config.math_registers = tokens == 256 ? 240 : warpgroups == 3 ? 160 : 216;
+  config.loader_registers = tokens == 256 || warpgroups == 3 ? 24 : 40;
+  return config;
+}
+
+std::vector<Config> candidates(std::int64_t m) {
+  for (const int tokens : {8, 16, 32, 64}) {
+    if (m <= tokens) {
+      return {decode(tokens)};
+    }
+  }
+  std::vector<Config> all;
+  for (const int split : {1, 2}) {
+    all.push_back(prefill(2, 128, split));
+    all.push_back(prefill(3, 128, split));
+    if (m > 128) {
+      all.push_back(prefill(2, 256, split));
+    }
+  }
+  return all;
+}
+
+std::int64_t ceiling(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
+
+Choice predict(const Config& config, std::int64_t m, std::int64_t n, std::int64_t k, int multiprocessors) {
+  const std::int64_t tiles = ceiling(m, config.block_tokens) * ceiling(n, block_outputs(config));
+  const std::int64_t blocks = tiles * config.split_k;
+  const std::int64_t waves = ceiling(blocks, std::int64_t{multiprocessors} * config.blocks_resident);
+  const auto k_steps = static_cast<double>(k_blocks(static_cast<u32>(k))) / config.split_k;
+  const double matrix_clocks =
+      config.math_warpgroups * 64.0 * config.block_tokens * block_k * 2 / matrix_operations_a_clock;
+  // 128 tokens leave the matrix unit idle between a warpgroup's blocks more often than 256.
+  const double efficiency = config.block_tokens == 256 ? 0.95 : config.math_warpgroups == 3 ? 0.93 : 0.90;
+  const double block_clocks = std::max(matrix_clocks / efficiency, issue_clocks_a_block * config.math_warpgroups / 4);
+  const double compute_us = static_cast<double>(waves) * config.blocks_resident * k_steps * block_clocks / clock_mhz;
+  const double memory_us = static_cast<double>(n) * static_cast<double>(k) * 2 * 4.5 / 8 / memory_bytes_a_us;
+  const double us = launch_us + std::max(compute_us, memory_us) + (config.split_k > 1 ? merge_us : 0);
+  return {
+      config, us,
+      fmt::format("{} thread blocks of {} outputs x {} tokens in {} wave{}{}, bound by {}", blocks,
+                  block_outputs(config), config.block_tokens, waves, waves == 1 ? "" : "s",
+                  config.split_k > 1 ? ", K split in two" : "", compute_us > memory_us ? "the matrix unit" : "memory")};
+}
+
+}  // namespace
+
+std::vector<Choice> rank(std::int64_t m, std::int64_t n, std::int64_t k, int multiprocessors) {
+  std::vector<Choice> choices;
+  for (const Config& config : candidates(m)) {
+    choices.push_back(predict(config, m, n, k, multiprocessors));
+  }
+  std::stable_sort(choices.begin(), choices.end(),
+                   [](const Choice& x, const Choice& y) { return x.predicted_us < y.predicted_us; });
+  return choices;
+}
+
+}  // namespace thresher::kernels::nvfp4

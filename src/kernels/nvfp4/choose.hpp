@@ -1,0 +1,21 @@
+#pragma once
+/// Which configuration of the packed NVFP4 dual GEMM suits a problem: a pure function of shape and device.
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "kernels/nvfp4/config.hpp"
+
+namespace thresher::kernels::nvfp4 {
+
+struct Choice {
+  Config config;
+  double predicted_us = 0;
+  std::string why;
+};
+
+/// The candidates for `m` tokens, best first. `multiprocessors` and the clock are the device's. The operand, output and
+/// activation of each are the defaults; the caller sets them.
+std::vector<Choice> rank(std::int64_t m, std::int64_t n, std::int64_t k, int multiprocessors);
+
+}  // namespace thresher::kernels::nvfp4

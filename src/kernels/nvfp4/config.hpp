@@ -1,0 +1,65 @@
+#pragma once
+/// The knobs of the dual GEMM with packed NVFP4 weights, and what follows from them.
+///
+/// Weights are the M side of wgmma, dequantised into registers; tokens are the N side, in shared memory. A math
+/// warpgroup owns 32 outputs (32 gate and 32 up rows), a tile is 32·math_warpgroups outputs × block_tokens.
+#include "kernels/dual_gemm/config.hpp"
+#include "kernels/nvfp4/exact_layout.hpp"
+#include "pipeline/register_operand.hpp"
+#include "pipeline/shape.hpp"
+#include "pipeline/transposed_output.hpp"
+
+namespace thresher::kernels::nvfp4 {
+
+using dual_gemm::ActivationCode;
+using dual_gemm::Number;
+using pipeline::Overlap;
+
+struct Config {
+  Number operand = Number::fp16;  ///< tokens, and what weights are dequantised to
+  Number output = Number::fp16;
+  ActivationCode activation = ActivationCode::silu;
+  int math_warpgroups = 2;
+  int block_tokens = 128;   ///< 8, 16, 32, 64, 128 or 256
+  int blocks_per_slot = 2;  ///< blocks of 64 along K in a slot of the ring
+  int stages = 4;
+  int split_k = 1;          ///< 2: pairs of blocks halve the k range
+  int blocks_resident = 1;  ///< thread blocks meant to share a multiprocessor
+  Overlap overlap = Overlap::step;
+  int loader_registers = 0;  ///< with math_registers: the register hand-over; 0 for none
+  int math_registers = 0;
+
+  bool operator==(const Config&) const = default;
+};
+
+TH_DEVICE constexpr int block_outputs(const Config& c) {
+  return c.math_warpgroups * static_cast<int>(pipeline::warpgroup_outputs);
+}
+TH_DEVICE constexpr int token_block_bytes(const Config& c) { return c.block_tokens * static_cast<int>(block_k) * 2; }
+TH_DEVICE constexpr int token_bytes(const Config& c) { return c.blocks_per_slot * token_block_bytes(c); }
+/// One warpgroup's weights of a slot: contiguous in memory too, since blocks lie K first.
+TH_DEVICE constexpr int warpgroup_weight_bytes(const Config& c) {
+  return c.blocks_per_slot * static_cast<int>(block_bytes);
+}
+TH_DEVICE constexpr int slot_load_bytes(const Config& c) {
+  return token_bytes(c) + c.math_warpgroups * warpgroup_weight_bytes(c);
+}
+TH_DEVICE constexpr int finished_tokens(const Config& c) { return c.block_tokens / c.split_k; }
+TH_DEVICE constexpr int staging_bytes(const Config& c) {
+  return c.output == Number::fp32
+             ? 0
+             : finished_tokens(c) * static_cast<int>(pipeline::TransposedOutput<machine::Half, 8>::pitch_bytes);
+}
+
+TH_DEVICE constexpr pipeline::Shape shape_of(const Config& c) {
+  return {
+      .stages = c.stages,
+      .slot_bytes = (slot_load_bytes(c) + 1023) / 1024 * 1024,
+      .math_warpgroups = c.math_warpgroups,
+      .split_blocks = c.split_k,
+      .loader_registers = c.loader_registers,
+      .math_registers = c.math_registers,
+  };
+}
+
+}  // namespace thresher::kernels::nvfp4

@@ -1,0 +1,150 @@
+#pragma once
+/// The dual GEMM with packed NVFP4 weights as the skeleton runs it.
+#include "kernels/dual_gemm/activation.hpp"
+#include "kernels/nvfp4/config.hpp"
+#include "kernels/nvfp4/dequantize.hpp"
+#include "kernels/nvfp4/params.hpp"
+#include "machine/tma.hpp"
+#include "pipeline/accumulator_tiles.hpp"
+#include "pipeline/output.hpp"
+#include "pipeline/ring.hpp"
+
+namespace thresher::kernels::nvfp4 {
+
+using namespace machine;
+
+template <Number number>
+struct NumberType;
+template <>
+struct NumberType<Number::fp16> {
+  using type = Half;
+};
+template <>
+struct NumberType<Number::bf16> {
+  using type = BFloat16;
+};
+template <>
+struct NumberType<Number::fp32> {
+  using type = float;
+};
+
+template <Config config>
+class Operation {
+ public:
+  static constexpr pipeline::Shape shape = shape_of(config);
+  static constexpr int merge_pieces = 1;
+  static constexpr int blocks_per_slot = config.blocks_per_slot;
+  static_assert(k_block_multiple % blocks_per_slot == 0);
+  static constexpr int steps_per_block = steps;
+  static constexpr Overlap overlap = config.overlap;
+  static constexpr u32 slot_load_bytes = nvfp4::slot_load_bytes(config);
+  /// Outputs are staged in the slots, beyond what a merge receives.
+  static constexpr u32 staging_bytes = nvfp4::staging_bytes(config);
+  using Sums = pipeline::AccumulatorTiles<config.block_tokens, 1>;
+  using Element = typename NumberType<config.operand>::type;
+  using Result = typename NumberType<config.output>::type;
+
+  struct Tile {
+    u32 token = 0;
+    u32 output_group = 0;
+  };
+
+  /// What a thread holds of one block: a word for each k-step, and the 8 scales of its outputs.
+  struct Packed {
+    Vector<u32, 4> words;
+    Vector<u32, 2> scales;
+  };
+
+  TH_DEVICE explicit Operation(const Params& params) : params_(params) {}
+
+  TH_DEVICE u32 tiles() const { return params_.token_tiles * params_.output_tiles; }
+  TH_DEVICE Tile tile(u32 index, u32) const {
+    const u32 token_tile = index / params_.output_tiles;
+    return {token_tile * config.block_tokens, (index - token_tile * params_.output_tiles) * config.math_warpgroups};
+  }
+  TH_DEVICE u32 k_steps() const { return params_.k_blocks / blocks_per_slot; }
+
+  TH_DEVICE void prefetch() const { tma::prefetch(params_.tokens); }
+
+  /// Nothing that an earlier grid may write: weights. Groups beyond the last repeat it and are not stored.
+  TH_DEVICE void load_constant(const pipeline::LoadSlot& slot, const Tile& tile, u32 k_step) const {
+    const u64 group_stride = static_cast<u64>(params_.k_blocks) * block_bytes;
+    const u64 along_k = static_cast<u64>(k_step) * warpgroup_weight_bytes(config);
+    TH_UNROLL
+    for (u32 w = 0; w < config.math_warpgroups; ++w) {
+      const u32 wanted = tile.output_group + w;
+      const u32 group = wanted < params_.output_groups ? wanted : params_.output_groups - 1;
+      tma::load_bulk(slot.base.offset_bytes(token_bytes(config) + w * warpgroup_weight_bytes(config)),
+                     params_.weights.offset(static_cast<i64>(group * group_stride + along_k)),
+                     warpgroup_weight_bytes(config), slot.full);
+    }
+  }
+
+  TH_DEVICE void load_fresh(const pipeline::LoadSlot& slot, const Tile& tile, u32 k_step) const {
+    tma::load(slot.base, params_.tokens, slot.full,
+              At{0, static_cast<i32>(tile.token), static_cast<i32>(k_step * blocks_per_slot)});
+  }
+
+  TH_DEVICE Packed fetch(Shared<u8> slot, int block, u32 warpgroup) const {
+    const u32 thread = launch::thread_index() % 128;
+    const Shared<u8> weights =
+        slot.offset_bytes(token_bytes(config) + warpgroup * warpgroup_weight_bytes(config) + block * block_bytes);
+    return {weights.template as<Vector<u32, 4>>().load(thread),
+            weights.offset_bytes(block_value_bytes).template as<Vector<u32, 2>>().load(thread / 4)};
+  }
+
+  TH_DEVICE wgmma::Fragment expand(const Packed& packed, int step) const {
+    return dequantize<Element>(packed.words.at[step], scales<Element>(packed.scales, step));
+  }
+
+  TH_DEVICE wgmma::Descriptor<Swizzle::b128> other(Shared<u8> slot, int block) const {
+    return wgmma::descriptor<Swizzle::b128>(slot.offset_bytes(block * token_block_bytes(config)), 0, 8 * row_bytes);
+  }
+  static TH_DEVICE wgmma::Descriptor<Swizzle::b128> step(wgmma::Descriptor<Swizzle::b128> block, int k_step) {
+    return block.advance(k_step * 32);
+  }
+
+  TH_DEVICE void finish(Sums& sums, const Tile& tile, u32 warpgroup, u32 half, Shared<u8> staging) const {
+    constexpr int tokens = finished_tokens(config);
+    const float token_scale = params_.result_scale * scale(params_.token_scale);
+    const float gate_scale = token_scale * scale(params_.gate_scale);
+    const float up_scale = token_scale * scale(params_.up_scale);
+    const auto value = [&](int group) { return outputs(sums, group, gate_scale, up_scale); };
+    const pipeline::OutputMatrix<Result> matrix{params_.c.template as<Result>(), params_.c_row_stride, params_.m,
+                                                params_.n, params_.c_wide};
+    const pipeline::OutputOrigin origin{tile.token + half * tokens, (tile.output_group + warpgroup) * block_outputs_};
+    if constexpr (config.output == Number::fp32) {
+      pipeline::TransposedFloatOutput<tokens>::write(matrix, origin, value);
+    } else {
+      pipeline::TransposedOutput<Result, tokens>::write(matrix, origin, staging, 1 + warpgroup, value);
+    }
+  }
+
+  TH_DEVICE void drain() const {}
+
+ private:
+  static constexpr u32 row_bytes = block_k * 2;
+  static constexpr u32 block_outputs_ = pipeline::warpgroup_outputs;
+
+  static TH_DEVICE float scale(Global<float> value) { return value.is_null() ? 1.0F : value.load(); }
+
+  /// One output for two neighbouring tokens: gate is row r of the tile, up row r + 8.
+  TH_DEVICE auto outputs(const Sums& sums, int group, float gate_scale, float up_scale) const {
+    float result[2];
+    TH_UNROLL
+    for (int e = 0; e < 2; ++e) {
+      const float gate = sums.tile[0].get(group * 4 + e) * gate_scale;
+      const float up = sums.tile[0].get(group * 4 + 2 + e) * up_scale;
+      result[e] = dual_gemm::activate<config.activation>(gate, up, params_);
+    }
+    if constexpr (config.output == Number::fp32) {
+      return Vector<float, 2>{{result[0], result[1]}};
+    } else {
+      return convert::pack<Result>(result[0], result[1]);
+    }
+  }
+
+  const Params& params_;
+};
+
+}  // namespace thresher::kernels::nvfp4

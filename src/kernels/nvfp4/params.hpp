@@ -1,0 +1,32 @@
+#pragma once
+/// What a launch of the packed NVFP4 dual GEMM is given: one grid-constant parameter.
+#include "machine/global.hpp"
+#include "machine/tensor_map.hpp"
+
+namespace thresher::kernels::nvfp4 {
+
+struct Params {
+  /// Tokens in 16 bits, their k padded with zeros to a multiple of 64, as [k/64][m][64]: dimensions 64, m, k/64; boxes
+  /// of 64 × block_tokens × blocks_per_slot.
+  machine::TensorMap tokens;
+  machine::Global<machine::u8> weights;  ///< kernels/nvfp4/exact_layout.hpp
+  machine::Global<machine::u8> c;
+  machine::u64 c_row_stride = 0;  ///< elements
+  /// Each multiplies its product; null means 1.
+  machine::Global<float> token_scale;
+  machine::Global<float> gate_scale;
+  machine::Global<float> up_scale;
+  machine::u32 m = 0;
+  machine::u32 n = 0;
+  machine::u32 k_blocks = 0;       ///< nvfp4::k_blocks(k)
+  machine::u32 output_groups = 0;  ///< ⌈n/32⌉
+  machine::u32 c_wide = 0;         ///< 1 when C allows 16-byte stores of whole groups of 8 outputs
+  machine::u32 token_tiles = 0;
+  machine::u32 output_tiles = 0;
+  float result_scale = 0;  ///< undoes the powers of two of the operands
+  float alpha = 0;         ///< swiglu_clamped
+  float limit = 0;
+  float up_offset = 0;
+};
+
+}  // namespace thresher::kernels::nvfp4

@@ -1,0 +1,48 @@
+#include "kernels/nvfp4/program.hpp"
+
+#include <fmt/format.h>
+
+namespace thresher::kernels::nvfp4 {
+namespace {
+
+constexpr const char* room = "thresher::kernels::nvfp4::";
+
+/// The configuration as device code: every field, in the order of declaration.
+std::string spell(const Config& c) {
+  const auto number = [](Number value) {
+    return fmt::format("static_cast<{0}Number>({1})", room, static_cast<int>(value));
+  };
+  return fmt::format(
+      "{0}Config{{{1}, {2}, static_cast<{0}ActivationCode>({3}), {4}, {5}, {6}, {7}, {8}, {9}, "
+      "static_cast<{0}Overlap>({10}), {11}, {12}}}",
+      room, number(c.operand), number(c.output), static_cast<int>(c.activation), c.math_warpgroups, c.block_tokens,
+      c.blocks_per_slot, c.stages, c.split_k, c.blocks_resident, static_cast<int>(c.overlap), c.loader_registers,
+      c.math_registers);
+}
+
+}  // namespace
+
+DeviceProgram preparation_program() {
+  return {.title = "nvfp4 preparation",
+          .text = "#include \"kernels/nvfp4/pack.hpp\"\n",
+          .kernels = {pack_kernel_name(), widen_tokens_kernel_name(), pad_tokens_kernel_name()},
+          .options = {}};
+}
+
+std::string pack_kernel_name() { return std::string(room) + "pack_kernel"; }
+std::string widen_tokens_kernel_name() { return std::string(room) + "widen_tokens_kernel"; }
+std::string pad_tokens_kernel_name() { return std::string(room) + "pad_tokens_kernel"; }
+
+std::string kernel_name(const Config& config) { return fmt::format("{}kernel<{}>", room, spell(config)); }
+
+DeviceProgram program(const Config& config) {
+  return {.title = "nvfp4 dual GEMM",
+          .text = "#include \"kernels/nvfp4/kernel.hpp\"\n",
+          .kernels = {kernel_name(config)},
+          .options = {}};
+}
+
+int shared_bytes(const Config& config) { return pipeline::shared_bytes(shape_of(config)); }
+int threads(const Config& config) { return pipeline::threads(shape_of(config)); }
+
+}  // namespace thresher::kernels::nvfp4

@@ -1,0 +1,25 @@
+#pragma once
+/// The device code of the packed NVFP4 dual GEMM, and the names of its kernels.
+#include <string>
+#include <vector>
+
+#include "kernels/device_program.hpp"
+#include "kernels/nvfp4/config.hpp"
+
+namespace thresher::kernels::nvfp4 {
+
+/// Packing, and tokens to 16 bits.
+DeviceProgram preparation_program();
+std::string pack_kernel_name();
+std::string widen_tokens_kernel_name();
+std::string pad_tokens_kernel_name();
+
+/// One configuration.
+DeviceProgram program(const Config& config);
+std::string kernel_name(const Config& config);
+
+/// Bytes of dynamic shared memory that a launch of `config` needs.
+int shared_bytes(const Config& config);
+int threads(const Config& config);
+
+}  // namespace thresher::kernels::nvfp4

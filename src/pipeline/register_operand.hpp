@@ -1,0 +1,153 @@
+#pragma once
+/// The math loop of an operation whose A operand is made in registers, block by block, from packed words in the slot:
+/// while the matrix unit works on one block, the warps make the fragments of the next.
+///
+/// The operation has
+///   static constexpr Shape shape;  static constexpr int blocks_per_slot, steps_per_block;
+///   static constexpr Overlap overlap;  using Element;
+///   using Packed;                                              the words of one block that a thread holds
+///   Packed fetch(Shared<u8> slot, int block, u32 warpgroup) const;
+///   wgmma::Fragment expand(const Packed&, int step) const;
+///   auto other(Shared<u8> slot, int block) const;              the descriptor of the block's B operand
+/// A slot is released when the wgmma that read it have retired; its packed words were read before those were issued.
+#include "machine/wgmma.hpp"
+#include "pipeline/ring.hpp"
+
+namespace thresher::pipeline {
+
+/// When the next block's fragments are made.
+enum class Overlap : u8 {
+  step,   ///< after each multiply, while up to three are in flight: most even, for large tiles
+  block,  ///< while a whole block is in flight
+  none,   ///< after the block has retired; other warpgroups fill the gap, with half the fragment registers
+};
+
+template <class Operation>
+class RegisterOperand {
+ public:
+  static constexpr Shape shape = Operation::shape;
+  static constexpr int blocks = Operation::blocks_per_slot;
+  static constexpr int steps = Operation::steps_per_block;
+  static constexpr Overlap overlap = Operation::overlap;
+  static constexpr int buffers = overlap == Overlap::none ? 1 : 2;
+  static_assert(overlap == Overlap::none || blocks % 2 == 0, "the two buffers alternate within a slot");
+  using Element = typename Operation::Element;
+  using Packed = typename Operation::Packed;
+
+  TH_DEVICE RegisterOperand(const Operation& operation, RingReader<shape>& reader, u32 warpgroup)
+      : operation_(operation), reader_(reader), warpgroup_(warpgroup) {}
+
+  /// Adds the products of the next `slots` slots, at least one. All of them have retired and are released afterwards.
+  template <class Sums>
+  TH_DEVICE void accumulate(Sums& sums, u32 slots) {
+    auto& tile = sums.tile[0];
+    slot_ = reader_.acquire();
+    packed_ = operation_.fetch(slot_, 0, warpgroup_);
+    if constexpr (overlap != Overlap::none) {
+      expand(fragment_[0]);
+    }
+    TH_NO_UNROLL
+    for (u32 i = 0; i < slots; ++i) {
+      const bool last_slot = i + 1 == slots;
+      TH_UNROLL
+      for (int b = 0; b < blocks; ++b) {
+        block(tile, b, last_slot, i == 0);
+      }
+    }
+    wgmma::wait<0>();
+    if constexpr (overlap != Overlap::none) {
+      reader_.release();
+    }
+    wgmma::settle(tile);
+  }
+
+ private:
+  template <class Tile>
+  TH_DEVICE void block(Tile& tile, int b, bool last_slot, bool first_slot) {
+    const auto other = operation_.other(slot_, b);
+    auto& now = fragment_[b % buffers];
+    auto& next = fragment_[(b + 1) % buffers];
+    const bool more = b + 1 < blocks || !last_slot;
+    if constexpr (overlap == Overlap::none) {
+      expand(now);
+    }
+    if (b + 1 < blocks) {
+      packed_ = operation_.fetch(slot_, b + 1, warpgroup_);
+    } else if (!last_slot) {
+      slot_ = reader_.acquire();
+      packed_ = operation_.fetch(slot_, 0, warpgroup_);
+    }
+    if constexpr (overlap == Overlap::step) {
+      multiply_by_steps(tile, now, next, other, more);
+      if (b == 0 && !first_slot) {
+        reader_.release();  // at most this block is in flight
+      }
+    } else {
+      multiply(tile, now, other);
+      if constexpr (overlap == Overlap::block) {
+        wgmma::wait<1>();
+        if (b == 0 && !first_slot) {
+          reader_.release();
+        }
+        if (more) {
+          expand(next);
+        }
+      } else {
+        wgmma::wait<0>();
+        if (b + 1 == blocks) {
+          reader_.release();
+        }
+      }
+    }
+  }
+
+  TH_DEVICE void expand(wgmma::Fragment (&fragment)[steps]) const {
+    TH_UNROLL
+    for (int k = 0; k < steps; ++k) {
+      fragment[k] = operation_.expand(packed_, k);
+    }
+  }
+
+  template <class Tile, class Descriptor>
+  TH_DEVICE void multiply(Tile& tile, wgmma::Fragment (&fragment)[steps], Descriptor other) const {
+    wgmma::settle(tile);
+    TH_UNROLL
+    for (int k = 0; k < steps; ++k) {
+      wgmma::settle(fragment[k]);
+    }
+    wgmma::fence();
+    TH_UNROLL
+    for (int k = 0; k < steps; ++k) {
+      wgmma::multiply<Element>(tile, fragment[k], Operation::step(other, k), true);
+    }
+    wgmma::commit();
+  }
+
+  /// At most steps − 1 groups stay in flight, so the fragment of step k in the other buffer is free when it is
+  /// rewritten.
+  template <class Tile, class Descriptor>
+  TH_DEVICE void multiply_by_steps(Tile& tile, wgmma::Fragment (&now)[steps], wgmma::Fragment (&next)[steps],
+                                   Descriptor other, bool more) const {
+    TH_UNROLL
+    for (int k = 0; k < steps; ++k) {
+      wgmma::settle(tile);
+      wgmma::settle(now[k]);
+      wgmma::fence();
+      wgmma::multiply<Element>(tile, now[k], Operation::step(other, k), true);
+      wgmma::commit();
+      wgmma::wait<steps - 1>();
+      if (more) {
+        next[k] = operation_.expand(packed_, k);
+      }
+    }
+  }
+
+  const Operation& operation_;
+  RingReader<shape>& reader_;
+  u32 warpgroup_;
+  Shared<u8> slot_{};
+  Packed packed_{};
+  wgmma::Fragment fragment_[buffers][steps];
+};
+
+}  // namespace thresher::pipeline

@@ -1,0 +1,109 @@
+#pragma once
+/// Results of a warpgroup whose tile has outputs along its rows and tokens along its columns, to a row-major matrix
+/// [tokens, outputs].
+///
+/// Two rows of the tile make one output (gate in row r, up in row r + 8), so a warp's 16 rows are 8 outputs and a
+/// warpgroup's 64 are 32. `value(group)` is the packed pair of one output for the tokens 8·group + 2(lane%4) and + 1.
+#include "machine/global.hpp"
+#include "machine/launch.hpp"
+#include "machine/matrix.hpp"
+#include "machine/named_barrier.hpp"
+#include "machine/warp.hpp"
+#include "pipeline/output.hpp"
+
+namespace thresher::pipeline {
+
+inline constexpr u32 warpgroup_outputs = 32;
+
+/// 16-bit elements, through staging memory: stmatrix transposes, then each thread stores 16 contiguous bytes.
+template <typename T, int tokens>
+class TransposedOutput {
+ public:
+  /// Rows of staging are 16 bytes longer than 32 outputs, so that eight of them touch different banks.
+  static constexpr u32 pitch_bytes = warpgroup_outputs * 2 + 16;
+  static constexpr u32 bytes = tokens * pitch_bytes;
+
+  /// `staging` belongs to this warpgroup alone, as does `barrier_id`.
+  template <class Value>
+  static TH_DEVICE void write(const OutputMatrix<T>& matrix, OutputOrigin origin, Shared<u8> staging, u32 barrier_id,
+                              const Value& value) {
+    const u32 thread = launch::thread_index() % 128;
+    stage(staging, thread, value);
+    named_barrier::sync(barrier_id, 128);
+    store(matrix, origin, staging, thread);
+  }
+
+ private:
+  static constexpr int groups = tokens / 8;
+  static constexpr int at_once = groups % 4 == 0 ? 4 : groups % 2 == 0 ? 2 : 1;
+  static constexpr u32 chunk_outputs = 8;
+  static constexpr u32 chunks = warpgroup_outputs / chunk_outputs;
+
+  template <class Value>
+  static TH_DEVICE void stage(Shared<u8> staging, u32 thread, const Value& value) {
+    const u32 lane = thread % 32;
+    TH_UNROLL
+    for (int group = 0; group < groups; group += at_once) {
+      matrix::Tiles<at_once> tiles;
+      TH_UNROLL
+      for (int g = 0; g < at_once; ++g) {
+        tiles.word[g] = value(group + g);
+      }
+      const u32 token = group * 8 + lane % (8 * at_once);
+      matrix::store_transposed(staging.offset_bytes(token * pitch_bytes + thread / 32 * 16), tiles);
+    }
+  }
+
+  static TH_DEVICE void store(const OutputMatrix<T>& matrix, OutputOrigin origin, Shared<u8> staging, u32 thread) {
+    constexpr u32 rows_at_once = 128 / chunks;
+    TH_UNROLL
+    for (u32 first = 0; first < tokens; first += rows_at_once) {
+      const u32 token = first + thread / chunks;
+      const u32 output = origin.column + thread % chunks * chunk_outputs;
+      if (token < tokens && origin.row + token < matrix.rows && output < matrix.columns) {
+        const auto words = staging.offset_bytes(token * pitch_bytes + thread % chunks * 16).template as<Words>().load();
+        store_chunk(matrix, origin.row + token, output, words);
+      }
+    }
+  }
+
+  using Words = Vector<u32, 4>;
+
+  static TH_DEVICE void store_chunk(const OutputMatrix<T>& matrix, u32 row, u32 column, const Words& words) {
+    const Global<T> at = matrix.data.offset(static_cast<i64>(row * matrix.row_stride + column));
+    if (matrix.wide != 0) {
+      at.template as<Words>().store(0, words);
+      return;
+    }
+    TH_UNROLL
+    for (u32 i = 0; i < chunk_outputs; ++i) {
+      if (column + i < matrix.columns) {
+        at.store(i, T{static_cast<u16>(words.at[i / 2] >> (i % 2 * 16))});
+      }
+    }
+  }
+};
+
+/// float32, straight from registers: eight threads store 32 contiguous bytes.
+template <int tokens>
+struct TransposedFloatOutput {
+  template <class Value>
+  static TH_DEVICE void write(const OutputMatrix<float>& matrix, OutputOrigin origin, const Value& value) {
+    const u32 thread = launch::thread_index() % 128;
+    const u32 lane = thread % 32;
+    const u32 column = origin.column + thread / 32 * 8 + lane / 4;
+    TH_UNROLL
+    for (int group = 0; group < tokens / 8; ++group) {
+      const Vector<float, 2> pair = value(group);
+      TH_UNROLL
+      for (u32 e = 0; e < 2; ++e) {
+        const u32 row = origin.row + group * 8 + lane % 4 * 2 + e;
+        if (row < matrix.rows && column < matrix.columns) {
+          matrix.data.offset(static_cast<i64>(row * matrix.row_stride + column)).store(0, pair.at[e]);
+        }
+      }
+    }
+  }
+};
+
+}  // namespace thresher::pipeline
