@@ -15,13 +15,6 @@
 
 namespace thresher::pipeline {
 
-/// When the next block's fragments are made.
-enum class Overlap : u8 {
-  step,   ///< after each multiply, while up to three are in flight: most even, for large tiles
-  block,  ///< while a whole block is in flight
-  none,   ///< after the block has retired; other warpgroups fill the gap, with half the fragment registers
-};
-
 template <class Operation>
 class RegisterOperand {
  public:

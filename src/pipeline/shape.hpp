@@ -12,6 +12,13 @@ enum class Consumption : u8 {
   by_turns,  ///< one: warpgroup i takes tiles i, i + n, … of the block
 };
 
+/// For an A operand that is made in registers: when the next block's fragments are.
+enum class Overlap : u8 {
+  step,   ///< after each multiply, while up to three are in flight: most even, for large tiles
+  block,  ///< while a whole block is in flight
+  none,   ///< after the block has retired; other warpgroups fill the gap, with half the fragment registers
+};
+
 /// One compile-time value: a template parameter of everything in this layer.
 struct Shape {
   int stages = 0;         ///< slots of the ring
@@ -24,8 +31,9 @@ struct Shape {
   Consumption consumption = Consumption::together;
   int loader_registers = 0;  ///< 0: no hand-over of registers, and the loader is one warp instead of a warpgroup
   int math_registers = 0;
-  bool persistent = false;  ///< a block takes several tiles
-  bool profiled = false;    ///< the roles leave timestamps
+  bool persistent = false;     ///< a block takes several tiles
+  bool release_early = false;  ///< the next grid may start when this one has, not when its sums are done
+  bool profiled = false;       ///< the roles leave timestamps
 
   bool operator==(const Shape&) const = default;
 };

@@ -11,11 +11,13 @@
 ///   void load<pass>(const LoadSlot&, const Tile&, u32 k_step, u32 member) const;   one thread; expects slot_load_bytes
 ///   using Sums = AccumulatorTiles<…>; static constexpr int merge_pieces;
 ///   void math<pass>(Sums&, Shared<u8> slot, u32 warpgroup) const;   issues the multiplies of one slot
+///     or what RegisterOperand needs, when A is made in registers
 ///   void finish(Sums&, const Tile&, u32 warpgroup, u32 half, Shared<u8> staging) const;
 ///   void prefetch() const;                             one thread, first of all: brings tensor maps near
 ///   void drain() const;                                before a math thread ends
 ///   Global<u64> profile() const;                       where timestamps go, when shape.profiled
-/// and says nothing about barriers.
+/// and says nothing about barriers. In place of load it may have load_constant and load_fresh: the first brings what no
+/// earlier grid writes, so that a dependent launch fills its slots with it while that grid still runs.
 #include "machine/cluster.hpp"
 #include "machine/debug.hpp"
 #include "machine/fence.hpp"
@@ -24,6 +26,7 @@
 #include "machine/registers.hpp"
 #include "machine/wgmma.hpp"
 #include "pipeline/merge.hpp"
+#include "pipeline/register_operand.hpp"
 #include "pipeline/ring.hpp"
 #include "pipeline/timeline.hpp"
 #include "pipeline/turns.hpp"
@@ -35,6 +38,8 @@ class Skeleton {
  public:
   static constexpr Shape shape = Operation::shape;
   using Sums = typename Operation::Sums;
+  static constexpr bool makes_operand = requires { typename Operation::Packed; };
+  static constexpr bool loads_constants = requires { &Operation::load_constant; };
 
   TH_DEVICE explicit Skeleton(const Operation& operation)
       : operation_(operation),
@@ -48,6 +53,9 @@ class Skeleton {
 
   TH_DEVICE void run() const {
     const u32 warpgroup = warp::group_index();
+    if constexpr (shape.release_early) {
+      launch::release_dependents();
+    }
     if (launch::thread_index() % 128 == 0) {
       mark(warpgroup, Moment::started);
     }
@@ -62,7 +70,9 @@ class Skeleton {
         registers::decrease<shape.loader_registers>();
       }
       if (loader) {
-        launch::wait_for_earlier_grids();
+        if constexpr (!loads_constants) {
+          launch::wait_for_earlier_grids();
+        }
         load();
       }
       meet_cluster();
@@ -162,7 +172,11 @@ class Skeleton {
     }
     for (u32 index = group_; index < operation_.tiles(); index += groups_) {
       const auto tile = operation_.tile(index, member_);
-      load_pass<0>(writer, tile);
+      if constexpr (loads_constants) {
+        load_constants_first(writer, tile);
+      } else {
+        load_pass<0>(writer, tile);
+      }
       if constexpr (shape.passes > 1) {
         load_pass<1>(writer, tile);
       }
@@ -191,6 +205,47 @@ class Skeleton {
       }
       warp::sync();
       writer.advance();
+    }
+  }
+
+  /// Fills the ring with constants, waits for earlier grids, adds the rest; then slot by slot. A block has one tile.
+  template <class Tile>
+  TH_DEVICE void load_constants_first(RingWriter<shape>& writer, const Tile& tile) const {
+    static_assert(!shape.persistent && shape.passes == 1);
+    const u32 first = first_step();
+    const u32 end = end_step();
+    const u32 ring_end = end - first < static_cast<u32>(shape.stages) ? end : first + shape.stages;
+    RingWriter<shape> ahead = writer;
+    const auto constants = [&](RingWriter<shape>& at, u32 step) {
+      const LoadSlot slot = at.acquire();
+      if (warp::elect()) {
+        slot.full.arrive_expect_bytes(Operation::slot_load_bytes);
+        operation_.load_constant(slot, tile, step);
+      }
+      warp::sync();
+    };
+    const auto fresh = [&](u32 step) {
+      const LoadSlot slot = writer.acquire();
+      if (warp::elect()) {
+        operation_.load_fresh(slot, tile, step);
+      }
+      warp::sync();
+      writer.advance();
+    };
+    TH_NO_UNROLL
+    for (u32 step = first; step < ring_end; ++step) {
+      constants(ahead, step);
+      ahead.advance();
+    }
+    launch::wait_for_earlier_grids();
+    TH_NO_UNROLL
+    for (u32 step = first; step < ring_end; ++step) {
+      fresh(step);
+    }
+    TH_NO_UNROLL
+    for (u32 step = ring_end; step < end; ++step) {
+      constants(writer, step);
+      fresh(step);
     }
   }
 
@@ -226,10 +281,19 @@ class Skeleton {
     if constexpr (shape.consumption == Consumption::by_turns) {
       turns.wait();
     }
-    accumulate(reader, turns, sums, warpgroup);
+    if constexpr (makes_operand) {
+      const u32 steps = end_step() - first_step();
+      if (steps != 0) {
+        RegisterOperand<Operation>(operation_, reader, warpgroup).accumulate(sums, steps);
+      }
+    } else {
+      accumulate(reader, turns, sums, warpgroup);
+    }
     sums.settle();
     mark(warpgroup, Moment::drained);
-    launch::release_dependents();
+    if constexpr (!shape.release_early) {
+      launch::release_dependents();
+    }
     if constexpr (shape.split_blocks > 1) {
       meet_cluster();
       merge().run(sums);

@@ -2,27 +2,21 @@
 /// Results of a warpgroup whose tile has outputs along its rows and tokens along its columns, to a row-major matrix
 /// [tokens, outputs].
 ///
-/// Two rows of the tile make one output (gate in row r, up in row r + 8), so a warp's 16 rows are 8 outputs and a
-/// warpgroup's 64 are 32. `value(group)` is the packed pair of one output for the tokens 8·group + 2(lane%4) and + 1.
+/// `value(group)` is the packed pair of one output for the tokens 8·group + 2(lane%4) and + 1.
 #include "machine/global.hpp"
 #include "machine/launch.hpp"
 #include "machine/matrix.hpp"
 #include "machine/named_barrier.hpp"
 #include "machine/warp.hpp"
 #include "pipeline/output.hpp"
+#include "pipeline/transposed_layout.hpp"
 
 namespace thresher::pipeline {
-
-inline constexpr u32 warpgroup_outputs = 32;
 
 /// 16-bit elements, through staging memory: stmatrix transposes, then each thread stores 16 contiguous bytes.
 template <typename T, int tokens>
 class TransposedOutput {
  public:
-  /// Rows of staging are 16 bytes longer than 32 outputs, so that eight of them touch different banks.
-  static constexpr u32 pitch_bytes = warpgroup_outputs * 2 + 16;
-  static constexpr u32 bytes = tokens * pitch_bytes;
-
   /// `staging` belongs to this warpgroup alone, as does `barrier_id`.
   template <class Value>
   static TH_DEVICE void write(const OutputMatrix<T>& matrix, OutputOrigin origin, Shared<u8> staging, u32 barrier_id,
@@ -34,6 +28,7 @@ class TransposedOutput {
   }
 
  private:
+  static constexpr u32 pitch_bytes = transposed_pitch_bytes;
   static constexpr int groups = tokens / 8;
   static constexpr int at_once = groups % 4 == 0 ? 4 : groups % 2 == 0 ? 2 : 1;
   static constexpr u32 chunk_outputs = 8;

@@ -1,7 +1,6 @@
 #pragma once
 /// activation(gate)·up in float32.
 #include "kernels/dual_gemm/config.hpp"
-#include "kernels/dual_gemm/params.hpp"
 #include "machine/numbers.hpp"
 
 namespace thresher::kernels::dual_gemm {
@@ -22,7 +21,8 @@ TH_DEVICE float gelu_tanh(float x) {
   return x * math::reciprocal_approx(1.0F + math::exp2_approx(-two_log2_e * y));
 }
 
-template <ActivationCode activation>
+/// `params` has alpha, limit and up_offset.
+template <ActivationCode activation, class Params>
 TH_DEVICE float activate(float gate, float up, const Params& params) {
   if constexpr (activation == ActivationCode::silu) {
     return swish(gate, 1.0F) * up;

@@ -56,7 +56,7 @@ std::vector<Config> candidates(std::int64_t m) {
 std::int64_t ceiling(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
 
 Choice predict(const Config& config, std::int64_t m, std::int64_t n, std::int64_t k, int multiprocessors) {
-  const std::int64_t tiles = ceiling(m, config.block_tokens) * ceiling(n, block_outputs(config));
+  const std::int64_t tiles = ceiling(m, config.block_tokens) * ceiling(n, tile_outputs(config));
   const std::int64_t blocks = tiles * config.split_k;
   const std::int64_t waves = ceiling(blocks, std::int64_t{multiprocessors} * config.blocks_resident);
   const auto k_steps = static_cast<double>(k_blocks(static_cast<u32>(k))) / config.split_k;
@@ -71,7 +71,7 @@ Choice predict(const Config& config, std::int64_t m, std::int64_t n, std::int64_
   return {
       config, us,
       fmt::format("{} thread blocks of {} outputs x {} tokens in {} wave{}{}, bound by {}", blocks,
-                  block_outputs(config), config.block_tokens, waves, waves == 1 ? "" : "s",
+                  tile_outputs(config), config.block_tokens, waves, waves == 1 ? "" : "s",
                   config.split_k > 1 ? ", K split in two" : "", compute_us > memory_us ? "the matrix unit" : "memory")};
 }
 

@@ -5,9 +5,8 @@
 /// warpgroup owns 32 outputs (32 gate and 32 up rows), a tile is 32·math_warpgroups outputs × block_tokens.
 #include "kernels/dual_gemm/config.hpp"
 #include "kernels/nvfp4/exact_layout.hpp"
-#include "pipeline/register_operand.hpp"
 #include "pipeline/shape.hpp"
-#include "pipeline/transposed_output.hpp"
+#include "pipeline/transposed_layout.hpp"
 
 namespace thresher::kernels::nvfp4 {
 
@@ -32,7 +31,7 @@ struct Config {
   bool operator==(const Config&) const = default;
 };
 
-TH_DEVICE constexpr int block_outputs(const Config& c) {
+TH_DEVICE constexpr int tile_outputs(const Config& c) {
   return c.math_warpgroups * static_cast<int>(pipeline::warpgroup_outputs);
 }
 TH_DEVICE constexpr int token_block_bytes(const Config& c) { return c.block_tokens * static_cast<int>(block_k) * 2; }
@@ -45,20 +44,22 @@ TH_DEVICE constexpr int slot_load_bytes(const Config& c) {
   return token_bytes(c) + c.math_warpgroups * warpgroup_weight_bytes(c);
 }
 TH_DEVICE constexpr int finished_tokens(const Config& c) { return c.block_tokens / c.split_k; }
+/// Whole kibibytes, as Shape wants them.
 TH_DEVICE constexpr int staging_bytes(const Config& c) {
-  return c.output == Number::fp32
-             ? 0
-             : finished_tokens(c) * static_cast<int>(pipeline::TransposedOutput<machine::Half, 8>::pitch_bytes);
+  constexpr int pitch_bytes = static_cast<int>(pipeline::transposed_pitch_bytes);
+  return c.output == Number::fp32 ? 0 : (finished_tokens(c) * pitch_bytes + 1023) / 1024 * 1024;
 }
 
 TH_DEVICE constexpr pipeline::Shape shape_of(const Config& c) {
   return {
       .stages = c.stages,
       .slot_bytes = (slot_load_bytes(c) + 1023) / 1024 * 1024,
+      .staging_bytes = staging_bytes(c),
       .math_warpgroups = c.math_warpgroups,
       .split_blocks = c.split_k,
       .loader_registers = c.loader_registers,
       .math_registers = c.math_registers,
+      .release_early = true,
   };
 }
 

@@ -8,6 +8,7 @@
 #include "pipeline/accumulator_tiles.hpp"
 #include "pipeline/output.hpp"
 #include "pipeline/ring.hpp"
+#include "pipeline/transposed_output.hpp"
 
 namespace thresher::kernels::nvfp4 {
 
@@ -38,8 +39,6 @@ class Operation {
   static constexpr int steps_per_block = steps;
   static constexpr Overlap overlap = config.overlap;
   static constexpr u32 slot_load_bytes = nvfp4::slot_load_bytes(config);
-  /// Outputs are staged in the slots, beyond what a merge receives.
-  static constexpr u32 staging_bytes = nvfp4::staging_bytes(config);
   using Sums = pipeline::AccumulatorTiles<config.block_tokens, 1>;
   using Element = typename NumberType<config.operand>::type;
   using Result = typename NumberType<config.output>::type;

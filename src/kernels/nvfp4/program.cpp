@@ -43,6 +43,6 @@ DeviceProgram program(const Config& config) {
 }
 
 int shared_bytes(const Config& config) { return pipeline::shared_bytes(shape_of(config)); }
-int threads(const Config& config) { return pipeline::threads(shape_of(config)); }
+int launch_threads(const Config& config) { return pipeline::threads(shape_of(config)); }
 
 }  // namespace thresher::kernels::nvfp4

@@ -20,6 +20,6 @@ std::string kernel_name(const Config& config);
 
 /// Bytes of dynamic shared memory that a launch of `config` needs.
 int shared_bytes(const Config& config);
-int threads(const Config& config);
+int launch_threads(const Config& config);
 
 }  // namespace thresher::kernels::nvfp4
