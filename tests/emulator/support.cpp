@@ -10,7 +10,7 @@
 namespace thresher::emulator::test {
 
 std::vector<Finding> findings_of(const Subject& subject, std::uint64_t seed) {
-  Options options;
+  Options options = subject.options;
   options.schedule = Schedule::from_seed(seed);
   return launch(subject.shape, options, subject.memory, subject.kernel).findings;
 }

@@ -19,6 +19,7 @@ struct Subject {
   std::function<void()> kernel;
   /// Whether the outputs are right; run after every clean launch. Empty: nothing to check.
   std::function<bool()> correct;
+  Options options = {};
 };
 
 /// What one schedule finds.

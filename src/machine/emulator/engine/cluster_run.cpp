@@ -126,6 +126,9 @@ void Engine::start_cluster(std::uint32_t x, std::uint32_t y, std::uint32_t z) {
       } catch (const std::exception& error) {
         report(FindingKind::kernel_exception, words(*started) + " threw: " + error.what());
         stopping_ = true;
+      } catch (...) {
+        report(FindingKind::kernel_exception, words(*started) + " threw something that is no std::exception");
+        stopping_ = true;
       }
     });
     queue_.insert(started->index);

@@ -93,7 +93,7 @@ void Engine::run_cluster() {
 void Engine::step() {
   if (async.eager(random) || (queue_.empty() && !async.empty())) {
     ++statistics.completions;
-    ++progress_;
+    progress();
     async.complete_one(random);
     return;
   }
@@ -144,13 +144,12 @@ void Engine::wake(Thread& thread) {
   if (thread.state == Thread::State::blocked || thread.state == Thread::State::polling) {
     thread.state = Thread::State::runnable;
     queue_.insert(thread.index);
-    ++progress_;
+    progress();
   }
 }
 
 void Engine::pause(Thread& thread) {
   thread.plain_accesses = 0;
-  thread.yields = 0;
   if (queue_.interrupts(random)) {
     queue_.insert(thread.index);
     thread.fiber.suspend();
@@ -170,6 +169,16 @@ void Engine::poll(Thread& thread, Wait wait) {
   thread.wait = {};
 }
 
+void Engine::spin(Thread& thread, std::uint32_t accesses) {
+  spun_accesses_ += accesses;
+  if (spun_accesses_ > options.patience_accesses) {
+    fatal(FindingKind::deadlock, words(thread) + " spins: " + std::to_string(spun_accesses_) +
+                                     " plain accesses by all threads since anyone synchronised or ended");
+  }
+  ++progress_;
+  poll(thread, {Wait::What::memory, 0, 0, nullptr});
+}
+
 /// Every thread that has not ended is resumed once and unwinds.
 void Engine::stop_threads() {
   for (auto& thread : threads) {
@@ -184,7 +193,7 @@ void Engine::stop_threads() {
 
 void Engine::thread_ended(Thread& thread) {
   thread.state = Thread::State::done;
-  ++progress_;
+  progress();
   --running;
   finish_cluster_phase_if_complete();
   if (--thread.block->running == 0 && !stopping_) {

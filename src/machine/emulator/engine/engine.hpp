@@ -264,7 +264,12 @@ class Engine final : public ConflictSink {
   void pause(Thread& thread);
   /// A failed attempt that the thread will repeat: others go first; a deadlock when nobody makes progress any more.
   void poll(Thread& thread, Wait wait);
-  void progress() { ++progress_; }
+  void progress() {
+    ++progress_;
+    spun_accesses_ = 0;
+  }
+  /// After so many plain accesses in a row: others go first; too many by all threads together are a deadlock.
+  void spin(Thread& thread, std::uint32_t accesses);
 
   // Findings.
   void report(FindingKind kind, std::string sentence, std::vector<std::string> details = {});
@@ -366,6 +371,7 @@ class Engine final : public ConflictSink {
   std::uint64_t progress_ = 0;
   std::uint64_t progress_at_poll_ = 0;
   std::uint32_t idle_poll_rounds_ = 0;
+  std::uint64_t spun_accesses_ = 0;  // plain accesses since anyone synchronised
   bool stopping_ = false;
 };
 

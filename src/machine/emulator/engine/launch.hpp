@@ -17,7 +17,9 @@ namespace thresher::emulator {
 
 struct Options {
   Schedule schedule;
-  std::uint32_t max_findings = 8;         ///< the launch ends when it has so many
+  std::uint32_t max_findings = 8;  ///< the launch ends when it has so many
+  /// So many plain accesses by all threads without anyone synchronising or ending are taken for a spin without end.
+  std::uint64_t patience_accesses = 400'000'000;
   std::uint32_t stack_bytes = 96 * 1024;  ///< for each thread
 };
 

@@ -141,17 +141,12 @@ void Engine::conflict(const Conflict& found) {
 namespace calls {
 namespace {
 
-constexpr std::uint32_t accesses_before_yield = 20000;
-constexpr std::uint32_t yields_before_stuck = 20000;
-
 /// A thread that spins on plain loads must not keep the others from running, nor itself for ever.
 void count_access(Engine& engine, Thread& thread) {
+  constexpr std::uint32_t accesses_before_yield = 20000;
   if (++thread.plain_accesses > accesses_before_yield) {
     thread.plain_accesses = 0;
-    if (++thread.yields < yields_before_stuck) {
-      engine.progress();
-    }
-    engine.poll(thread, {Wait::What::memory, 0, 0, nullptr});
+    engine.spin(thread, accesses_before_yield);
   }
 }
 

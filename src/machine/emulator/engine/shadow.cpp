@@ -79,7 +79,7 @@ void Shadow::access_granule(Granule& granule, std::uint64_t base, std::uint32_t 
   const auto mask = static_cast<std::uint16_t>(((1U << bytes) - 1U) << first);
   const AccessKind kind = observer.self.kind;
   const bool writes = is_write(kind);
-  const bool reads = kind != AccessKind::write && kind != AccessKind::async_write;
+  const bool reads = !writes || is_atomic(kind);
   if (reads && observer.checks_initialised && (granule.written & mask) != mask) {
     sink.conflict({ConflictKind::uninitialised, {}, observer.self, base + first, bytes});
     granule.written |= mask;  // once is enough
@@ -100,8 +100,8 @@ void Shadow::access_granule(Granule& granule, std::uint64_t base, std::uint32_t 
     const std::uint32_t unit = granule.unit;
     Pieces& pieces = *pieces_[granule.pieces];
     for (std::uint32_t at = first; at < end; at += unit) {
-      writes ? write(pieces[at / unit], observer, base + at, unit, sink)
-             : read(pieces[at / unit], observer, base + at, unit, sink);
+      writes ? write(pieces[at / unit], observer, base + first, bytes, sink)
+             : read(pieces[at / unit], observer, base + first, bytes, sink);
     }
     if (whole && writes) {
       join(granule);
