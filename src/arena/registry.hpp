@@ -12,7 +12,7 @@ namespace thresher::arena {
 class Registry {
  public:
   virtual ~Registry() = default;
-  /// Strategies of an operation, the default baseline first; empty when the device has none.
+  /// Strategies of an operation, the baseline that all are measured against first; empty when the device has none.
   [[nodiscard]] virtual std::vector<std::string> strategies(const std::string& operation) const = 0;
   /// Throws Error(invalid_argument) that names what there is for an unknown strategy, knob or value.
   [[nodiscard]] virtual std::unique_ptr<Contestant> create(const ContestantSpec& spec) const = 0;

@@ -22,18 +22,21 @@ std::string Rotation::why_not_cold() const {
     return fmt::format("the size of the last-level cache is unknown; rotated over {:.0f} MiB",
                        mebibytes(rotated_bytes()));
   }
-  return fmt::format(
-      "rotated over {:.0f} MiB, not over 3 times the last-level cache of {:.0f} MiB: {:.0f} MiB of memory were to be "
-      "had",
-      mebibytes(rotated_bytes()), mebibytes(last_level_cache_bytes), mebibytes(memory_limit_bytes));
+  const std::string why = num_sets == max_sets
+                              ? fmt::format("{} input sets are the most that are made", max_sets)
+                              : fmt::format("{:.0f} MiB of memory were to be had", mebibytes(memory_limit_bytes));
+  return fmt::format("rotated over {:.0f} MiB, not over 3 times the last-level cache of {:.0f} MiB: {}",
+                     mebibytes(rotated_bytes()), mebibytes(last_level_cache_bytes), why);
 }
 
-Rotation plan_rotation(std::size_t set_bytes, std::size_t last_level_cache_bytes, std::size_t memory_limit_bytes) {
+Rotation plan_rotation(std::size_t set_bytes, std::size_t footprint_bytes, std::size_t last_level_cache_bytes,
+                       std::size_t memory_limit_bytes) {
   Rotation rotation{1, std::max<std::size_t>(set_bytes, 1), last_level_cache_bytes, memory_limit_bytes};
   const std::size_t cache_bytes = last_level_cache_bytes > 0 ? last_level_cache_bytes : assumed_cache_bytes;
   const std::size_t wanted = 3 * cache_bytes / rotation.set_bytes + 2;
-  const std::size_t affordable = std::max<std::size_t>(memory_limit_bytes / rotation.set_bytes, 1);
-  rotation.num_sets = std::min(wanted, affordable);
+  const std::size_t affordable =
+      std::max<std::size_t>(memory_limit_bytes / std::max<std::size_t>(footprint_bytes, 1), 1);
+  rotation.num_sets = std::min({wanted, affordable, max_sets});
   return rotation;
 }
 

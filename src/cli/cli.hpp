@@ -17,5 +17,8 @@ struct Context {
 };
 
 void add_doctor(CLI::App& app, Context& context);
+void add_ledger(CLI::App& app, Context& context);
+void add_report(CLI::App& app, Context& context);
+void add_tournament(CLI::App& app, Context& context);
 
 }  // namespace thresher::cli

@@ -17,6 +17,9 @@ int main(int argc, char** argv) {
 
   cli::Context context;
   cli::add_doctor(app, context);
+  cli::add_tournament(app, context);
+  cli::add_ledger(app, context);
+  cli::add_report(app, context);
 
   try {
     app.parse(argc, argv);

@@ -24,7 +24,7 @@ class FakeRig final : public Rig {
   FakeClock& fake_clock() { return clock_; }
   Stream stream() override { return {}; }
   void wait() override {}
-  std::size_t last_level_cache_bytes() const override { return 1 << 20; }
+  std::size_t last_level_cache_bytes() const override { return 1 << 13; }
   const Ceilings& ceilings() override { return ceilings_; }
   std::string machine_json() const override { return R"({"cpu":"a fake machine"})"; }
 
@@ -75,7 +75,10 @@ class PlantedRunner final : public Runner {
       : problem_(problem), sets_(sets), kernel_(std::move(kernel)), clock_(clock), us_(us) {}
   void run(Stream, std::size_t set) override {
     const DeviceSet& data = sets_[set];
-    kernel_({problem_.dual_gemm, data.tensor("a"), data.tensor("b1"), data.tensor("b2"), data.tensor("c"), calls_++});
+    if (clock_ == nullptr || calls_ < 3) {  // timing looks at no outputs
+      kernel_({problem_.dual_gemm, data.tensor("a"), data.tensor("b1"), data.tensor("b2"), data.tensor("c"), calls_});
+    }
+    ++calls_;
     if (clock_ != nullptr) {
       clock_->spend(us_);
     }

@@ -1,0 +1,132 @@
+// The gates that this version can judge, and placeholders that say why it cannot judge the others.
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+
+#include "arena/correctness.hpp"
+#include "arena/match.hpp"
+#include "arena/timed_gate.hpp"
+#include "arena/verdict.hpp"
+
+namespace thresher::arena {
+namespace {
+
+class FeasibleGate final : public Gate {
+ public:
+  [[nodiscard]] std::string name() const override { return "feasible"; }
+  [[nodiscard]] GateResult judge(Match& match) const override {
+    return ask_each(match, name(),
+                    [&](const Problem& problem) { return match.contestant.feasible(problem, match.rig.memory()); });
+  }
+
+  /// The first refusal, or the answer to the last problem.
+  static GateResult ask_each(const Match& match, const std::string& gate,
+                             const std::function<Answer(const Problem&)>& ask) {
+    GateResult result{gate, Outcome::passed, "", "{}"};
+    for (const Problem& problem : match.suite.problems) {
+      const Answer answer = ask(problem);
+      result.sentence = answer.sentence;
+      result.evidence = answer.evidence;
+      if (!answer.yes) {
+        result.outcome = Outcome::failed;
+        return result;
+      }
+    }
+    return result;
+  }
+};
+
+class CompilesGate final : public Gate {
+ public:
+  [[nodiscard]] std::string name() const override { return "compiles"; }
+  [[nodiscard]] GateResult judge(Match& match) const override {
+    return FeasibleGate::ask_each(match, name(),
+                                  [&](const Problem& problem) { return match.contestant.compile(problem); });
+  }
+};
+
+/// A gate that this version of Thresher does not know how to judge.
+class MissingGate final : public Gate {
+ public:
+  MissingGate(std::string name, std::string why) : name_(std::move(name)), why_(std::move(why)) {}
+  [[nodiscard]] std::string name() const override { return name_; }
+  [[nodiscard]] GateResult judge(Match&) const override { return {name_, Outcome::not_judged, why_, "{}"}; }
+
+ private:
+  std::string name_;
+  std::string why_;
+};
+
+class CorrectGate final : public Gate {
+ public:
+  [[nodiscard]] std::string name() const override { return "correct"; }
+  [[nodiscard]] GateResult judge(Match& match) const override {
+    bool is_running = false;
+    const auto each = [&](std::size_t number, std::size_t total) {
+      if (is_running) {
+        match.progress.end();
+      }
+      is_running = true;
+      match.progress.begin(name(), fmt::format("{} on {}, trial {} of {}", match.contestant.name(), match.suite.name,
+                                               number + 1, total));
+    };
+    GateResult result = judge_correctness(match.suite, match.contestant, match.rig, match.seed, each);
+    match.progress.end();
+    return result;
+  }
+};
+
+class VerdictGate final : public Gate {
+ public:
+  [[nodiscard]] std::string name() const override { return "verdict"; }
+  [[nodiscard]] GateResult judge(Match& match) const override {
+    if (match.is_baseline()) {
+      match.verdict = "baseline";
+      return {name(), Outcome::skipped, "the others are measured against it", "{}"};
+    }
+    if (!match.suite.timed) {
+      match.verdict = "not timed";
+      return {name(), Outcome::skipped, fmt::format("correct; the suite {} is not timed", match.suite.name), "{}"};
+    }
+    const std::vector<ModeSpeedup> modes = deciding_speedups(match);
+    if (match.gates.back().outcome != Outcome::passed || modes.empty()) {
+      match.verdict = "not judged";
+      return {name(), Outcome::not_judged, "without times: " + match.gates.back().sentence, "{}"};
+    }
+    const Verdict verdict = reach_verdict(modes, match.gates, match.pitch, match.baseline.name());
+    match.verdict = verdict.word;
+    return {name(), outcome_of(verdict.word), verdict.sentence, evidence(modes)};
+  }
+
+ private:
+  static Outcome outcome_of(const std::string& word) {
+    return word == "accepted" ? Outcome::passed : word == "rejected" ? Outcome::failed : Outcome::not_judged;
+  }
+
+  static std::string evidence(const std::vector<ModeSpeedup>& modes) {
+    nlohmann::json json = nlohmann::json::object();
+    for (const ModeSpeedup& mode : modes) {
+      json[mode.mode] = {
+          {"geomean_speedup", mode.geomean.value}, {"low", mode.geomean.low}, {"high", mode.geomean.high},
+          {"noise", noise_factor(mode.self)},      {"rounds", mode.rounds},   {"each", mode.each}};
+    }
+    return json.dump();
+  }
+};
+
+}  // namespace
+
+std::vector<std::unique_ptr<Gate>> standard_gates() {
+  std::vector<std::unique_ptr<Gate>> gates;
+  gates.push_back(std::make_unique<FeasibleGate>());
+  gates.push_back(std::make_unique<CompilesGate>());
+  gates.push_back(std::make_unique<MissingGate>("audited", "this version reads no machine code yet"));
+  gates.push_back(std::make_unique<MissingGate>("race-free", "this version runs no contestant in the emulator yet"));
+  gates.push_back(std::make_unique<CorrectGate>());
+  gates.push_back(std::make_unique<MissingGate>("honest", "this version has no checks against cheating yet"));
+  gates.push_back(make_timed_gate());
+  gates.push_back(std::make_unique<VerdictGate>());
+  return gates;
+}
+
+}  // namespace thresher::arena

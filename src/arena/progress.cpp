@@ -1,0 +1,110 @@
+#include "arena/progress.hpp"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+
+namespace thresher::arena {
+namespace {
+
+constexpr int bar_width = 24;
+constexpr double redraw_s = 0.1;
+constexpr double line_s = 5;  // between plain lines
+
+double steady_now_s() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+}  // namespace
+
+Progress::Progress(std::FILE* out, bool is_terminal, std::function<double()> now_s)
+    : out_(out), is_terminal_(is_terminal), now_s_(std::move(now_s)), start_s_(now_s_()) {}
+
+Progress Progress::on_standard_error() { return {stderr, ::isatty(STDERR_FILENO) == 1, steady_now_s}; }
+Progress Progress::silent() { return {nullptr, false, steady_now_s}; }
+
+void Progress::expect(const std::string& kind, std::size_t count, double seconds_each) {
+  kinds_[kind].left += count;
+  kinds_[kind].guess_s = seconds_each;
+}
+
+void Progress::leave(const std::string& kind, std::size_t count) { kinds_[kind].left = count; }
+
+std::size_t Progress::left(const std::string& kind) const {
+  const auto known = kinds_.find(kind);
+  return known == kinds_.end() ? 0 : known->second.left;
+}
+
+void Progress::begin(const std::string& kind, const std::string& what) {
+  kind_ = kind;
+  piece_start_s_ = now_s_();
+  draw(kind + " " + what, kinds_[kind].done == 0);
+}
+
+void Progress::end() {
+  Kind& known = kinds_[kind_];
+  known.left -= std::min<std::size_t>(known.left, 1);
+  ++known.done;
+  known.done_s += now_s_() - piece_start_s_;
+  kind_.clear();
+}
+
+double Progress::seconds_left() const {
+  double left_s = 0;
+  for (const auto& [name, kind] : kinds_) {
+    left_s += static_cast<double>(kind.left) * kind.each_s();
+  }
+  if (!kind_.empty()) {
+    left_s -= std::min(now_s_() - piece_start_s_, kinds_.at(kind_).each_s());
+  }
+  return std::max(left_s, 0.0);
+}
+
+double Progress::share_done() const {
+  const double used_s = now_s_() - start_s_;
+  const double total_s = used_s + seconds_left();
+  return total_s > 0 ? used_s / total_s : 0;
+}
+
+void Progress::draw(const std::string& what, bool is_new) {
+  const double since_s = now_s_() - drawn_s_;
+  if (out_ == nullptr || (!is_new && since_s < (is_terminal_ ? redraw_s : line_s))) {
+    return;
+  }
+  drawn_s_ = now_s_();
+  const double share = share_done();
+  if (is_terminal_) {
+    const int filled = static_cast<int>(std::lround(share * bar_width));
+    fmt::print(out_, "\r\x1b[K[{:=<{}}{: <{}}] {:3.0f} %  {} left  {:.60}", "", filled, "", bar_width - filled,
+               100 * share, duration_text(seconds_left()), what);
+    bar_stands_ = true;
+  } else {
+    fmt::print(out_, "{:3.0f} %  {} left  {}\n", 100 * share, duration_text(seconds_left()), what);
+  }
+  std::fflush(out_);
+}
+
+void Progress::wipe() {
+  if (bar_stands_) {
+    fmt::print(out_, "\r\x1b[K");
+    bar_stands_ = false;
+  }
+}
+
+void Progress::say(const std::string& line) {
+  if (out_ != nullptr) {
+    wipe();
+    fmt::print(out_, "{}\n", line);
+    std::fflush(out_);
+  }
+}
+
+std::string duration_text(double seconds) {
+  const auto whole = std::lround(std::ceil(seconds));
+  return whole < 60 ? fmt::format("{} s", whole) : fmt::format("{} min {} s", whole / 60, whole % 60);
+}
+
+}  // namespace thresher::arena

@@ -1,0 +1,57 @@
+#pragma once
+/// Progress for people: a bar with the time left on a terminal, plain lines when piped.
+#include <cstdio>
+#include <functional>
+#include <map>
+#include <string>
+
+namespace thresher::arena {
+
+class Progress {
+ public:
+  /// `now_s` is for tests. A null `out` says nothing.
+  Progress(std::FILE* out, bool is_terminal, std::function<double()> now_s);
+  /// Standard error, with a bar if that is a terminal.
+  static Progress on_standard_error();
+  static Progress silent();
+
+  /// `count` more pieces of work of one kind are to come, each taking about so long until some have been seen.
+  void expect(const std::string& kind, std::size_t count, double seconds_each);
+  /// Only `count` pieces of this kind are left after all.
+  void leave(const std::string& kind, std::size_t count);
+  [[nodiscard]] std::size_t left(const std::string& kind) const;
+  void begin(const std::string& kind, const std::string& what);
+  void end();
+  /// A line that stays.
+  void say(const std::string& line);
+
+  [[nodiscard]] double seconds_left() const;
+  /// Share of the expected time that is done, 0 to 1.
+  [[nodiscard]] double share_done() const;
+
+ private:
+  struct Kind {
+    std::size_t left = 0;
+    std::size_t done = 0;
+    double done_s = 0;
+    double guess_s = 0;
+    [[nodiscard]] double each_s() const { return done > 0 ? done_s / static_cast<double>(done) : guess_s; }
+  };
+  void draw(const std::string& what, bool is_new);
+  void wipe();
+
+  std::FILE* out_;
+  bool is_terminal_;
+  std::function<double()> now_s_;
+  std::map<std::string, Kind> kinds_;
+  std::string kind_;  ///< under way; empty between pieces
+  double start_s_ = 0;
+  double piece_start_s_ = 0;
+  double drawn_s_ = -1e9;
+  bool bar_stands_ = false;
+};
+
+/// "45 s", "3 min 20 s".
+[[nodiscard]] std::string duration_text(double seconds);
+
+}  // namespace thresher::arena

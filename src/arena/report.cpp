@@ -1,0 +1,77 @@
+#include "arena/report.hpp"
+
+#include <fmt/format.h>
+
+#include <fstream>
+
+#include "arena/text_file.hpp"
+#include "embedded/report_files.hpp"
+#include "thresher/error.hpp"
+
+namespace thresher::arena {
+namespace {
+
+std::string_view part(std::string_view name) {
+  for (const EmbeddedFile& file : embedded::report_files()) {
+    if (file.name.ends_with(name)) {
+      return file.text;
+    }
+  }
+  throw Error(ErrorCode::internal, fmt::format("the report's {} was not built in", name));
+}
+
+/// Text that may stand inside a script element: nothing in it can end the element.
+std::string script_safe(std::string_view text) {
+  std::string safe;
+  for (const char character : text) {
+    if (character == '<') {
+      safe += "\\u003c";
+    } else {
+      safe += character;
+    }
+  }
+  return safe;
+}
+
+}  // namespace
+
+void check_writable(const std::filesystem::path& path, const std::string& what) {
+  const std::filesystem::path probe = path.string() + ".probe";
+  write_text(probe, "", what);
+  std::error_code ignored;
+  std::filesystem::remove(probe, ignored);
+}
+
+void prepare_report_folder(const std::filesystem::path& folder) {
+  std::error_code error;
+  std::filesystem::create_directories(folder, error);
+  if (error || !std::filesystem::is_directory(folder)) {
+    throw Error(ErrorCode::io, fmt::format("the report folder {} cannot be made: {}", folder.string(),
+                                           error ? error.message() : "there is a file of that name"));
+  }
+  check_writable(folder / "report.html", "the report");
+}
+
+std::string report_html(const RunRecord& run) {
+  std::string page(part("template.html"));
+  const auto fill = [&](std::string_view place, std::string_view text) {
+    const std::size_t at = page.find(place);
+    if (at == std::string::npos) {
+      throw Error(ErrorCode::internal, fmt::format("the report's template has no place {}", place));
+    }
+    page.replace(at, place.size(), text);
+  };
+  fill("/*style*/", part("report.css"));
+  fill("/*data*/", script_safe(to_json(run)));
+  fill("/*charts*/", part("chart.min.js"));
+  fill("/*script*/", part("report.js"));
+  return page;
+}
+
+std::filesystem::path write_report(const RunRecord& run, const std::filesystem::path& folder) {
+  write_text(folder / "report.json", to_json(run, 1) + "\n", "the report");
+  write_text(folder / "report.html", report_html(run), "the report");
+  return folder / "report.html";
+}
+
+}  // namespace thresher::arena

@@ -1,0 +1,141 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <nlohmann/json.hpp>
+
+#include "arena/tournament.hpp"
+
+namespace thresher::arena {
+namespace {
+
+constexpr const char* headline_mode = "cold burst";
+
+std::string time_text(double us) {
+  return us >= 1e6   ? fmt::format("{:.2f} s", us / 1e6)
+         : us >= 1e3 ? fmt::format("{:.1f} ms", us / 1e3)
+                     : fmt::format("{:.1f} us", us);
+}
+
+/// The interval of the geometric mean in the headline mode, from the verdict's evidence; 1 for a baseline.
+struct Score {
+  double value = 0;  ///< 0 when there is none
+  std::string text;
+};
+
+Score score_of(const Entry& entry) {
+  if (entry.verdict == "baseline") {
+    return {1, "1"};
+  }
+  for (const GateResult& gate : entry.gates) {
+    if (gate.gate != "verdict") {
+      continue;
+    }
+    const auto evidence = nlohmann::json::parse(gate.evidence);
+    if (evidence.contains(headline_mode)) {
+      const auto& mode = evidence[headline_mode];
+      return {mode["geomean_speedup"], fmt::format("{:.3f}x [{:.3f}, {:.3f}]", mode["geomean_speedup"].get<double>(),
+                                                   mode["low"].get<double>(), mode["high"].get<double>())};
+    }
+  }
+  return {0, "-"};
+}
+
+using Row = std::vector<std::string>;
+
+std::size_t width_of(const std::string& text) {
+  return static_cast<std::size_t>(
+      std::count_if(text.begin(), text.end(), [](char byte) { return (byte & 0xC0) != 0x80; }));
+}
+
+std::string table(const std::vector<Row>& rows) {
+  std::vector<std::size_t> widths(rows.front().size());
+  for (const Row& row : rows) {
+    for (std::size_t column = 0; column < row.size(); ++column) {
+      widths[column] = std::max(widths[column], width_of(row[column]));
+    }
+  }
+  std::string text;
+  for (const Row& row : rows) {
+    std::string line = " ";
+    for (std::size_t column = 0; column < row.size(); ++column) {
+      line += fmt::format(" {}{: <{}}", row[column], "", widths[column] - width_of(row[column]) + 1);
+    }
+    line.erase(line.find_last_not_of(' ') + 1);
+    text += line;
+    text += '\n';
+  }
+  return text;
+}
+
+std::string shape_of(const std::string& problem) { return problem.substr(0, problem.find(' ')); }
+
+/// Shapes alone where they tell the problems apart, as they do in suites of one format.
+std::vector<std::pair<std::string, std::string>> problem_columns(const std::vector<const Entry*>& entries) {
+  std::vector<std::pair<std::string, std::string>> columns;  // problem → heading
+  for (const Entry* entry : entries) {
+    for (const Measurement& measurement : entry->measurements) {
+      const auto is_same = [&](const auto& column) { return column.first == measurement.problem; };
+      if (measurement.mode == headline_mode && std::none_of(columns.begin(), columns.end(), is_same)) {
+        const std::string shape = shape_of(measurement.problem);
+        const auto has_shape = [&](const auto& column) { return column.second == shape; };
+        const bool is_told_apart = std::none_of(columns.begin(), columns.end(), has_shape);
+        columns.emplace_back(measurement.problem, is_told_apart ? shape : measurement.problem);
+      }
+    }
+  }
+  return columns;
+}
+
+std::string suite_standings(const std::string& suite, std::vector<const Entry*> entries) {
+  std::stable_sort(entries.begin(), entries.end(), [](const Entry* left, const Entry* right) {
+    return score_of(*left).value > score_of(*right).value;
+  });
+  const auto columns = problem_columns(entries);
+  std::vector<Row> rows{{"contestant", "verdict", columns.empty() ? "" : std::string(headline_mode)}};
+  for (const auto& [problem, heading] : columns) {
+    rows.front().push_back(heading);
+  }
+  for (const Entry* entry : entries) {
+    Row row{entry->contestant, entry->verdict, columns.empty() ? "" : score_of(*entry).text};
+    for (const auto& [problem, heading] : columns) {
+      std::string cell = "-";
+      for (const Measurement& measurement : entry->measurements) {
+        if (measurement.problem == problem && measurement.mode == headline_mode && measurement.rounds > 0) {
+          cell = time_text(measurement.contestant_us.value);
+        }
+      }
+      row.push_back(cell);
+    }
+    rows.push_back(row);
+  }
+  std::string text = fmt::format("{}\n{}", suite, table(rows));
+  for (const Entry* entry : entries) {
+    if (entry->verdict != "baseline") {
+      text += fmt::format("  {}: {}: {}\n", entry->contestant, entry->verdict, entry->sentence);
+    }
+  }
+  return text;
+}
+
+}  // namespace
+
+std::string standings(const RunRecord& run) {
+  std::vector<std::string> suites;
+  std::map<std::string, std::vector<const Entry*>> by_suite;
+  for (const Entry& entry : run.entries) {
+    if (!by_suite.contains(entry.suite)) {
+      suites.push_back(entry.suite);
+    }
+    by_suite[entry.suite].push_back(&entry);
+  }
+  std::string text;
+  for (const std::string& suite : suites) {
+    text += text.empty() ? "" : "\n";
+    text += suite_standings(suite, by_suite[suite]);
+  }
+  return text;
+}
+
+}  // namespace thresher::arena

@@ -1,0 +1,187 @@
+#include "arena/tournament.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <random>
+
+#include "arena/random.hpp"
+#include "arena/toolchain.hpp"
+#include "thresher/error.hpp"
+
+namespace thresher::arena {
+namespace {
+
+/// Who meets whom.
+struct Pairing {
+  const Suite* suite;
+  std::unique_ptr<Contestant> contestant;
+  std::unique_ptr<Contestant> baseline;  ///< null when the contestant is the baseline
+  const Pitch* pitch;
+};
+
+void add_field(const Suite& suite, const Registry& registry, std::vector<Pairing>& pairings) {
+  const std::string operation = suite.problems.front().operation;
+  const std::vector<std::string> strategies = registry.strategies(operation);
+  if (strategies.empty()) {
+    throw Error(ErrorCode::unsupported,
+                fmt::format("suite {}: this device has no strategies for {}", suite.name, operation));
+  }
+  for (const std::string& strategy : strategies) {
+    const bool is_baseline = strategy == strategies.front();
+    pairings.push_back({&suite, registry.create({operation, strategy}),
+                        is_baseline ? nullptr : registry.create({operation, strategies.front()}), nullptr});
+  }
+}
+
+/// Every pitch on the suites of its operation, after the baselines that they name.
+void add_pitches(const Suite& suite, const std::vector<Pitch>& pitches, const Registry& registry,
+                 std::vector<Pairing>& pairings) {
+  const std::string operation = suite.problems.front().operation;
+  std::vector<ContestantSpec> baselines;
+  for (const Pitch& pitch : pitches) {
+    if (pitch.contestant.operation == operation &&
+        std::find(baselines.begin(), baselines.end(), pitch.baseline) == baselines.end()) {
+      baselines.push_back(pitch.baseline);
+      pairings.push_back({&suite, registry.create(pitch.baseline), nullptr, nullptr});
+    }
+  }
+  for (const Pitch& pitch : pitches) {
+    if (pitch.contestant.operation == operation) {
+      pairings.push_back({&suite, registry.create(pitch.contestant), registry.create(pitch.baseline), &pitch});
+    }
+  }
+  if (baselines.empty()) {
+    throw Error(ErrorCode::invalid_argument,
+                fmt::format("suite {} is about {}, and no pitch is", suite.name, operation));
+  }
+}
+
+std::vector<Pairing> make_pairings(const TournamentOptions& options, const Registry& registry) {
+  std::vector<Pairing> pairings;
+  for (const Suite& suite : options.suites) {
+    if (options.pitches.empty()) {
+      add_field(suite, registry, pairings);
+    } else {
+      add_pitches(suite, options.pitches, registry, pairings);
+    }
+  }
+  return pairings;
+}
+
+std::string arguments_json(const TournamentOptions& options) {
+  nlohmann::json suites = nlohmann::json::array();
+  for (const Suite& suite : options.suites) {
+    suites.push_back({{"name", suite.name}, {"title", suite.title}, {"timed", suite.timed}, {"text", suite.text}});
+  }
+  nlohmann::json pitches = nlohmann::json::array();
+  for (const Pitch& pitch : options.pitches) {
+    pitches.push_back({{"file", pitch.file}, {"text", pitch.text}});
+  }
+  return nlohmann::json{{"suites", suites}, {"pitches", pitches}, {"seconds", options.seconds}}.dump();
+}
+
+RunRecord describe_run(const TournamentOptions& options, const Rig& rig) {
+  RunRecord run;
+  run.context = {source_hash(), toolchain_json(), rig.machine_json()};
+  run.device = rig.name();
+  run.arguments = arguments_json(options);
+  run.key = fmt::format("{:016x}", derive_seed(0, run.arguments + run.device + run.context.source_hash));
+  run.started = utc_now();
+  run.seed = options.seed ? *options.seed : std::random_device()();
+  return run;
+}
+
+RunRecord begin_or_resume(const TournamentOptions& options, const Rig& rig, Ledger& ledger, Progress& progress) {
+  RunRecord run = describe_run(options, rig);
+  if (!options.resume) {
+    run.id = ledger.begin(run);
+    progress.say(fmt::format("run {} of ledger {}, seed {}", run.id, ledger.path().string(), run.seed));
+    return run;
+  }
+  std::optional<RunRecord> unfinished = ledger.resume(run.key);
+  if (!unfinished) {
+    throw Error(ErrorCode::invalid_argument,
+                fmt::format("--resume: ledger {} holds no unfinished tournament of these suites, pitches, device and "
+                            "sources that is not still running: start it without --resume",
+                            ledger.path().string()));
+  }
+  if (options.seed && *options.seed != unfinished->seed) {
+    throw Error(ErrorCode::invalid_argument,
+                fmt::format("--resume: the unfinished run {} has seed {}, not {}: leave --seed out", unfinished->id,
+                            unfinished->seed, *options.seed));
+  }
+  progress.say(fmt::format("going on with run {} of ledger {}, seed {}, after {} of its contestants", unfinished->id,
+                           ledger.path().string(), unfinished->seed, unfinished->entries.size()));
+  return std::move(*unfinished);
+}
+
+std::size_t trials(const Suite& suite) { return suite.problems.size() * suite.distributions.size(); }
+std::size_t timings(const Suite& suite) { return suite.timed ? suite.problems.size() : 0; }
+
+bool is_done(const RunRecord& run, std::size_t ordinal) {
+  return std::any_of(run.entries.begin(), run.entries.end(),
+                     [&](const Entry& entry) { return entry.ordinal == static_cast<std::int64_t>(ordinal); });
+}
+
+}  // namespace
+
+bool TournamentResult::any_gate_failed() const {
+  return std::any_of(run.entries.begin(), run.entries.end(), [](const Entry& entry) {
+    return std::any_of(entry.gates.begin(), entry.gates.end(), [](const GateResult& gate) {
+      return gate.outcome == Outcome::failed && gate.gate != "verdict";
+    });
+  });
+}
+
+TournamentResult hold_tournament(const TournamentOptions& options, Rig& rig, const Registry& registry, Ledger& ledger,
+                                 Progress& progress) {
+  const std::vector<Pairing> pairings = make_pairings(options, registry);
+  TournamentResult result;
+  result.run = begin_or_resume(options, rig, ledger, progress);
+  RunRecord& run = result.run;
+  for (std::size_t ordinal = 0; ordinal < pairings.size(); ++ordinal) {
+    if (!is_done(run, ordinal)) {
+      progress.expect("correct", trials(*pairings[ordinal].suite), 1);
+      progress.expect("timed", timings(*pairings[ordinal].suite), options.seconds);
+    }
+  }
+  const auto gates = standard_gates();
+  for (std::size_t ordinal = 0; ordinal < pairings.size(); ++ordinal) {
+    if (is_done(run, ordinal)) {
+      continue;
+    }
+    const Pairing& pairing = pairings[ordinal];
+    const std::size_t trials_after = progress.left("correct") - trials(*pairing.suite);
+    const std::size_t timings_after = progress.left("timed") - timings(*pairing.suite);
+    Match match{*pairing.suite,
+                *pairing.contestant,
+                pairing.baseline ? *pairing.baseline : *pairing.contestant,
+                pairing.pitch,
+                rig,
+                run.seed,
+                TimingOptions{.budget_s = options.seconds},
+                progress};
+    Entry entry = hold_match(match, gates, run.context);
+    entry.ordinal = static_cast<std::int64_t>(ordinal);
+    progress.leave("correct", trials_after);
+    progress.leave("timed", timings_after);
+    progress.say(fmt::format("{} on {}: {}", entry.contestant, entry.suite, entry.verdict));
+    try {
+      ledger.append(run.id, entry);
+    } catch (const Error& error) {
+      result.ledger_problem = error.what();
+    }
+    run.entries.push_back(std::move(entry));
+  }
+  if (result.ledger_problem.empty()) {
+    ledger.finish(run.id);
+    run.ended = utc_now();
+  }
+  std::sort(run.entries.begin(), run.entries.end(),
+            [](const Entry& left, const Entry& right) { return left.ordinal < right.ordinal; });
+  return result;
+}
+
+}  // namespace thresher::arena

@@ -1,0 +1,41 @@
+#pragma once
+/// A tournament: contestants on suites, one after another, each into the ledger as soon as it is through.
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "arena/ledger.hpp"
+#include "arena/match.hpp"
+#include "arena/pitch.hpp"
+#include "arena/registry.hpp"
+#include "arena/rig.hpp"
+#include "arena/suite.hpp"
+
+namespace thresher::arena {
+
+struct TournamentOptions {
+  std::vector<Suite> suites;          ///< not empty
+  std::vector<Pitch> pitches;         ///< empty: every strategy of the device competes
+  std::optional<std::uint64_t> seed;  ///< empty: a random one
+  double seconds = 8;                 ///< for timing one contestant on one problem
+  bool resume = false;                ///< go on with the unfinished tournament that is otherwise the same
+};
+
+struct TournamentResult {
+  RunRecord run;
+  /// Why some of it is not in the ledger; empty when all is. The results stand nevertheless.
+  std::string ledger_problem;
+
+  /// A rejected pitch is a result; a gate that failed before is a failure.
+  [[nodiscard]] bool any_gate_failed() const;
+};
+
+/// Throws Error for contestants that do not exist and for a ledger that cannot be begun, before anything is run.
+[[nodiscard]] TournamentResult hold_tournament(const TournamentOptions& options, Rig& rig, const Registry& registry,
+                                               Ledger& ledger, Progress& progress);
+
+/// The standings of every suite as text.
+[[nodiscard]] std::string standings(const RunRecord& run);
+
+}  // namespace thresher::arena

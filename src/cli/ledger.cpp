@@ -1,0 +1,99 @@
+#include "arena/ledger.hpp"
+
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "arena/text_file.hpp"
+#include "arena/tournament.hpp"
+#include "cli/cli.hpp"
+
+namespace thresher::cli {
+namespace {
+
+struct Arguments {
+  std::string ledger = arena::default_ledger().string();
+  std::optional<std::int64_t> run;
+  std::string json;
+};
+
+std::string suites_of(const arena::RunRecord& run) {
+  std::string names;
+  for (const auto& suite : nlohmann::json::parse(run.arguments)["suites"]) {
+    names += names.empty() ? "" : ", ";
+    names += suite["name"].get<std::string>();
+  }
+  return names;
+}
+
+void list(const Arguments& arguments) {
+  const arena::Ledger ledger(arguments.ledger, arena::Ledger::Access::read);
+  fmt::print("{:>5}  {:20}  {:10}  {:16}  {:6}  {}\n", "run", "started", "state", "sources", "device", "suites");
+  for (const arena::RunRecord& run : ledger.runs()) {
+    fmt::print("{:>5}  {:20}  {:10}  {:16}  {:6}  {}\n", run.id, run.started,
+               run.ended.empty() ? "unfinished" : "finished", run.context.source_hash, run.device, suites_of(run));
+  }
+}
+
+std::int64_t wanted_run(const Arguments& arguments, const arena::Ledger& ledger) {
+  const auto runs = ledger.runs();
+  return arguments.run ? *arguments.run : runs.empty() ? 0 : runs.back().id;
+}
+
+void show(const Arguments& arguments) {
+  const arena::Ledger ledger(arguments.ledger, arena::Ledger::Access::read);
+  const arena::RunRecord run = ledger.load(wanted_run(arguments, ledger));
+  fmt::print("run {}, started {}, {}, seed {}, sources {}, device {}\n\n{}", run.id, run.started,
+             run.ended.empty() ? "unfinished" : "ended " + run.ended, run.seed, run.context.source_hash, run.device,
+             arena::standings(run));
+  for (const arena::Entry& entry : run.entries) {
+    fmt::print("\n{} on {}\n", entry.contestant, entry.suite);
+    for (const arena::GateResult& gate : entry.gates) {
+      fmt::print("  {:10} {:10}  {}\n", gate.gate, arena::name(gate.outcome), gate.sentence);
+    }
+  }
+}
+
+/// One run, or all of them as a list.
+void write_json(const Arguments& arguments) {
+  const arena::Ledger ledger(arguments.ledger, arena::Ledger::Access::read);
+  std::string text;
+  if (arguments.run) {
+    text = arena::to_json(ledger.load(*arguments.run), 1);
+  } else {
+    for (const arena::RunRecord& run : ledger.runs()) {
+      text += text.empty() ? "[" : ",\n";
+      text += arena::to_json(ledger.load(run.id), 1);
+    }
+    text += text.empty() ? "[]" : "]";
+  }
+  if (arguments.json.empty()) {
+    fmt::print("{}\n", text);
+  } else {
+    arena::write_text(arguments.json, text + "\n", "the JSON file");
+  }
+}
+
+}  // namespace
+
+void add_ledger(CLI::App& app, Context&) {
+  auto arguments = std::make_shared<Arguments>();
+  CLI::App* command = app.add_subcommand("ledger", "Look at what has been measured");
+  command->require_subcommand(1);
+  const auto add = [&](const char* name, const char* help, void (*body)(const Arguments&)) {
+    CLI::App* sub = command->add_subcommand(name, help);
+    sub->add_option("--ledger", arguments->ledger, "The ledger's file")->capture_default_str();
+    sub->callback([arguments, body] { body(*arguments); });
+    return sub;
+  };
+  add("list", "All runs", list);
+  add("show", "The standings and gates of one run", show)
+      ->add_option("RUN", arguments->run, "Its number; the last if not given");
+  CLI::App* exporting = add("export", "Everything as JSON", write_json);
+  exporting->add_option("RUN", arguments->run, "One run; all of them if not given");
+  exporting->add_option("--json", arguments->json, "File to write; standard output if not given");
+}
+
+}  // namespace thresher::cli

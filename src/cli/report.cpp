@@ -1,0 +1,39 @@
+#include "arena/report.hpp"
+
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <memory>
+
+#include "arena/ledger.hpp"
+#include "cli/cli.hpp"
+
+namespace thresher::cli {
+namespace {
+
+struct Arguments {
+  std::string ledger = arena::default_ledger().string();
+  std::optional<std::int64_t> run;
+  std::string folder = "report";
+};
+
+void report(const Arguments& arguments) {
+  const arena::Ledger ledger(arguments.ledger, arena::Ledger::Access::read);
+  const auto runs = ledger.runs();
+  const arena::RunRecord run = ledger.load(arguments.run ? *arguments.run : runs.empty() ? 0 : runs.back().id);
+  arena::prepare_report_folder(arguments.folder);
+  fmt::print("report: {}\n", arena::write_report(run, arguments.folder).string());
+}
+
+}  // namespace
+
+void add_report(CLI::App& app, Context&) {
+  auto arguments = std::make_shared<Arguments>();
+  CLI::App* command = app.add_subcommand("report", "Write the report of a run in the ledger");
+  command->add_option("RUN", arguments->run, "Its number; the last if not given");
+  command->add_option("--report", arguments->folder, "Folder for report.html and report.json")->capture_default_str();
+  command->add_option("--ledger", arguments->ledger, "The ledger's file")->capture_default_str();
+  command->callback([arguments] { report(*arguments); });
+}
+
+}  // namespace thresher::cli

@@ -1,0 +1,94 @@
+#include "arena/tournament.hpp"
+
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <memory>
+
+#include "arena/report.hpp"
+#include "arena/text_file.hpp"
+#include "cli/cli.hpp"
+#include "thresher/error.hpp"
+
+namespace thresher::cli {
+namespace {
+
+struct Arguments {
+  std::vector<std::string> suites;
+  std::vector<std::string> pitches;
+  std::string device = "best";
+  std::string report;
+  std::string json;
+  std::string ledger = arena::default_ledger().string();
+  std::optional<std::uint64_t> seed;
+  double seconds = 8;
+  bool resume = false;
+};
+
+/// Outputs that cannot be written are found out before hours are spent, not after.
+void check_outputs(const Arguments& arguments) {
+  if (!arguments.report.empty()) {
+    arena::prepare_report_folder(arguments.report);
+  }
+  if (!arguments.json.empty()) {
+    arena::check_writable(arguments.json, "the JSON file");
+  }
+}
+
+arena::TournamentOptions read_options(const Arguments& arguments) {
+  arena::TournamentOptions options;
+  for (const std::string& suite : arguments.suites) {
+    options.suites.push_back(arena::load_suite(suite));
+  }
+  for (const std::string& pitch : arguments.pitches) {
+    options.pitches.push_back(arena::load_pitch(pitch));
+  }
+  options.seed = arguments.seed;
+  options.seconds = arguments.seconds;
+  options.resume = arguments.resume;
+  return options;
+}
+
+void tournament(const Arguments& arguments, Context& context) {
+  const arena::TournamentOptions options = read_options(arguments);
+  const auto rig = arena::make_rig(arguments.device);
+  const auto registry = arena::library_registry(rig->device());
+  check_outputs(arguments);
+  arena::Ledger ledger(arguments.ledger, arena::Ledger::Access::write);
+  arena::Progress progress = arena::Progress::on_standard_error();
+  const arena::TournamentResult result = arena::hold_tournament(options, *rig, *registry, ledger, progress);
+  fmt::print("{}", arena::standings(result.run));
+  if (!arguments.json.empty()) {
+    arena::write_text(arguments.json, arena::to_json(result.run, 1) + "\n", "the JSON file");
+  }
+  if (!arguments.report.empty()) {
+    fmt::print("\nreport: {}\n", arena::write_report(result.run, arguments.report).string());
+  }
+  if (!result.ledger_problem.empty()) {
+    throw Error(ErrorCode::io, result.ledger_problem);
+  }
+  context.exit_status = result.any_gate_failed() ? gate_failed : 0;
+}
+
+}  // namespace
+
+void add_tournament(CLI::App& app, Context& context) {
+  auto arguments = std::make_shared<Arguments>();
+  CLI::App* command = app.add_subcommand("tournament", "Let contestants compete on suites of problems");
+  command->add_option("SUITE", arguments->suites, "Built-in suites (origin, edges, decode, prefill) or TOML files")
+      ->required();
+  command->add_option("--pitch", arguments->pitches,
+                      "TOML files with contestants, baselines and claims; only these compete");
+  command->add_option("--device", arguments->device, "best or cpu")->capture_default_str();
+  command->add_option("--report", arguments->report, "Folder for report.html and report.json");
+  command->add_option("--json", arguments->json, "File for everything that was found, as JSON");
+  command->add_option("--ledger", arguments->ledger, "File that keeps every result")->capture_default_str();
+  command->add_option("--seed", arguments->seed, "Seed of inputs and order; random if not given");
+  command->add_option("--seconds", arguments->seconds, "Time for timing one contestant on one problem")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
+  command->add_flag("--resume", arguments->resume, "Go on with the same tournament where it was interrupted");
+  command->callback([arguments, &context] { tournament(*arguments, context); });
+}
+
+}  // namespace thresher::cli

@@ -1,0 +1,236 @@
+#include "arena/tournament.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <map>
+#include <nlohmann/json.hpp>
+
+#include "arena/expect_error.hpp"
+#include "arena/planted.hpp"
+#include "thresher/error.hpp"
+
+namespace thresher::arena {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// Contestants of the fake machine, by strategy.
+class FakeRegistry final : public Registry {
+ public:
+  explicit FakeRegistry(FakeClock& clock) : clock_(clock) {}
+  void add(const std::string& strategy, double us, Kernel kernel = honest_kernel) {
+    order_.push_back(strategy);
+    kernels_[strategy] = {us, std::move(kernel)};
+  }
+  std::vector<std::string> strategies(const std::string&) const override { return order_; }
+  std::unique_ptr<Contestant> create(const ContestantSpec& spec) const override {
+    const auto found = kernels_.find(spec.strategy);
+    if (found == kernels_.end()) {
+      throw Error(ErrorCode::invalid_argument, "there is no " + spec.strategy);
+    }
+    return std::make_unique<PlantedContestant>(spec.strategy, found->second.second, &clock_, found->second.first);
+  }
+
+ private:
+  FakeClock& clock_;
+  std::vector<std::string> order_;
+  std::map<std::string, std::pair<double, Kernel>> kernels_;
+};
+
+constexpr const char* suite_text = R"(title = "Small"
+operation = "dual_gemm"
+distributions = ["contest", "integers"]
+[defaults]
+a = "nvfp4"
+b = "nvfp4"
+out = "fp16"
+[[problem]]
+m = [7, 8]
+n = 24
+k = 32
+)";
+
+class TournamentTest : public ::testing::Test {
+ protected:
+  TournamentTest() {
+    std::string pattern = (fs::temp_directory_path() / "thresher-tournament-XXXXXX").string();
+    folder_ = ::mkdtemp(pattern.data());
+    options_.suites = {parse_suite(suite_text, "small", "small.toml")};
+    options_.seed = 5;
+    options_.seconds = 0.4;
+    registry_.add("plain", 1000);
+    registry_.add("fast", 800);
+    registry_.add("slow", 1300);
+  }
+  ~TournamentTest() override { fs::remove_all(folder_); }
+
+  TournamentResult hold() {
+    Ledger ledger(folder_ / "ledger.sqlite", Ledger::Access::write);
+    Progress progress = Progress::silent();
+    return hold_tournament(options_, rig_, registry_, ledger, progress);
+  }
+
+  static const Entry& entry(const RunRecord& run, const std::string& strategy) {
+    for (const Entry& candidate : run.entries) {
+      if (candidate.contestant == "dual_gemm/" + strategy) {
+        return candidate;
+      }
+    }
+    throw std::runtime_error("no entry of " + strategy);
+  }
+
+  fs::path folder_;
+  FakeRig rig_{{.noise = 0.005}};
+  FakeRegistry registry_{rig_.fake_clock()};
+  TournamentOptions options_;
+};
+
+TEST_F(TournamentTest, RanksContestantsAndRecordsThem) {
+  const TournamentResult result = hold();
+  ASSERT_EQ(result.run.entries.size(), 3U);
+  EXPECT_EQ(entry(result.run, "plain").verdict, "baseline");
+  EXPECT_EQ(entry(result.run, "fast").verdict, "accepted");
+  EXPECT_EQ(entry(result.run, "slow").verdict, "rejected");
+  EXPECT_FALSE(result.any_gate_failed()) << "a rejection is a result";
+  EXPECT_NEAR(entry(result.run, "fast").measurements[0].speedup.value, 1.25, 0.02);
+  EXPECT_EQ(entry(result.run, "fast").measurements.size(), 2 * all_modes.size());
+
+  const RunRecord kept = Ledger(folder_ / "ledger.sqlite", Ledger::Access::read).load(result.run.id);
+  EXPECT_EQ(nlohmann::json::parse(to_json(kept))["entries"], nlohmann::json::parse(to_json(result.run))["entries"]);
+  EXPECT_FALSE(kept.ended.empty());
+
+  const std::string text = standings(result.run);
+  EXPECT_LT(text.find("dual_gemm/fast"), text.find("dual_gemm/plain"));
+  EXPECT_LT(text.find("dual_gemm/plain"), text.find("dual_gemm/slow"));
+}
+
+TEST_F(TournamentTest, EveryGateIsThereInOrderAndTheUnjudgedSayWhy) {
+  const TournamentResult result = hold();
+  const Entry& fast = entry(result.run, "fast");
+  std::vector<std::string> names;
+  for (const GateResult& gate : fast.gates) {
+    names.push_back(gate.gate);
+    EXPECT_FALSE(gate.sentence.empty()) << gate.gate;
+    EXPECT_TRUE(nlohmann::json::parse(gate.evidence).is_object()) << gate.gate;
+    if (gate.gate == "audited" || gate.gate == "race-free" || gate.gate == "honest") {
+      EXPECT_EQ(gate.outcome, Outcome::not_judged) << gate.gate;
+    } else {
+      EXPECT_EQ(gate.outcome, Outcome::passed) << gate.gate;
+    }
+  }
+  EXPECT_EQ(names, gate_names());
+}
+
+TEST_F(TournamentTest, AWrongKernelStopsAtItsGateAndTheOthersGoOn) {
+  registry_.add("wrong", 10, [](const KernelCall& call) {
+    KernelCall swapped = call;
+    std::swap(swapped.b1, swapped.b2);
+    honest_kernel(swapped);
+  });
+  const TournamentResult result = hold();
+  const Entry& wrong = entry(result.run, "wrong");
+  EXPECT_EQ(wrong.verdict, "failed at correct");
+  EXPECT_NE(wrong.sentence.find("gate and up swapped"), std::string::npos) << wrong.sentence;
+  EXPECT_TRUE(wrong.measurements.empty()) << "a wrong kernel is not timed";
+  EXPECT_EQ(wrong.gates.back().outcome, Outcome::skipped);
+  EXPECT_TRUE(result.any_gate_failed());
+  EXPECT_EQ(entry(result.run, "fast").verdict, "accepted");
+}
+
+TEST_F(TournamentTest, AClockThatLiesGivesNoVerdict) {
+  FakeRig liar({.noise = 0.01, .lie = [](double us) { return us * 3; }});
+  FakeRegistry registry(liar.fake_clock());
+  registry.add("plain", 1000);
+  registry.add("fast", 800);
+  Ledger ledger(folder_ / "ledger.sqlite", Ledger::Access::write);
+  Progress progress = Progress::silent();
+  const TournamentResult result = hold_tournament(options_, liar, registry, ledger, progress);
+  const Entry& fast = entry(result.run, "fast");
+  EXPECT_EQ(fast.verdict, "not judged");
+  EXPECT_NE(fast.sentence.find("the clock cannot be trusted"), std::string::npos) << fast.sentence;
+  EXPECT_TRUE(fast.measurements.empty());
+}
+
+TEST_F(TournamentTest, PitchesMeetTheBaselineTheyName) {
+  options_.pitches = {parse_pitch(R"(title = "Slow is enough"
+[contestant]
+operation = "dual_gemm"
+strategy = "fast"
+[baseline]
+strategy = "slow"
+[claim]
+speedup = [1.5, 1.7]
+confidence = 0.9
+reason = "arithmetic"
+[accept]
+geomean_speedup = 1.5
+)",
+                                  "p.toml")};
+  const TournamentResult result = hold();
+  ASSERT_EQ(result.run.entries.size(), 2U);
+  EXPECT_EQ(entry(result.run, "slow").verdict, "baseline");
+  const Entry& fast = entry(result.run, "fast");
+  EXPECT_EQ(fast.verdict, "accepted") << fast.sentence;
+  EXPECT_NEAR(fast.measurements[0].speedup.value, 1.625, 0.03);
+  EXPECT_EQ(nlohmann::json::parse(fast.pitch)["claim"]["speedup_high"], 1.7);
+}
+
+TEST_F(TournamentTest, ASuiteForCorrectnessIsNotTimed) {
+  options_.suites[0].timed = false;
+  const TournamentResult result = hold();
+  EXPECT_EQ(entry(result.run, "fast").verdict, "not timed");
+  EXPECT_TRUE(entry(result.run, "fast").measurements.empty());
+  EXPECT_FALSE(result.any_gate_failed());
+}
+
+TEST_F(TournamentTest, GoesOnWhereItWasKilled) {
+  int calls = 0;
+  registry_.add("dies", 1000, [&calls](const KernelCall& call) {
+    honest_kernel(call);
+    if (++calls == 3) {
+      throw std::runtime_error("as if killed");
+    }
+  });
+  EXPECT_THROW(hold(), std::runtime_error);
+  options_.resume = true;
+  const TournamentResult result = hold();
+  EXPECT_EQ(result.run.id, 1);
+  ASSERT_EQ(result.run.entries.size(), 4U);
+  EXPECT_EQ(entry(result.run, "dies").verdict, "within noise");
+  const RunRecord kept = Ledger(folder_ / "ledger.sqlite", Ledger::Access::read).load(1);
+  EXPECT_EQ(kept.entries.size(), 4U);
+  EXPECT_NE(error_of([&] { (void)hold(); }).find("--resume: ledger"), std::string::npos) << "nothing is left to resume";
+}
+
+TEST_F(TournamentTest, ResumesNothingElse) {
+  registry_.add("dies", 1000, [](const KernelCall&) { throw std::runtime_error("as if killed"); });
+  EXPECT_THROW(hold(), std::runtime_error);
+  options_.resume = true;
+  options_.seed = 6;
+  EXPECT_EQ(error_of([&] { (void)hold(); }), "--resume: the unfinished run 1 has seed 5, not 6: leave --seed out");
+  options_.seed.reset();
+  options_.seconds = 0.5;
+  EXPECT_NE(error_of([&] { (void)hold(); }).find("holds no unfinished tournament of these"), std::string::npos);
+}
+
+TEST_F(TournamentTest, WhatDoesNotExistIsRefusedBeforeAnythingRuns) {
+  options_.pitches = {parse_pitch(R"(title = "x"
+[contestant]
+operation = "dual_gemm"
+strategy = "imaginary"
+[baseline]
+strategy = "plain"
+[claim]
+speedup = 2
+confidence = 1
+reason = "none"
+)",
+                                  "p.toml")};
+  EXPECT_EQ(error_of([&] { (void)hold(); }), "there is no imaginary");
+  EXPECT_TRUE(Ledger(folder_ / "ledger.sqlite", Ledger::Access::read).runs().empty());
+}
+
+}  // namespace
+}  // namespace thresher::arena
