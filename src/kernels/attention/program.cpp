@@ -1,0 +1,41 @@
+#include "kernels/attention/program.hpp"
+
+namespace thresher::kernels::attention {
+namespace {
+
+std::string element(Format format) {
+  return format == Format::fp16 ? "thresher::machine::Half" : "thresher::machine::BFloat16";
+}
+
+std::string name(Logits logits) {
+  return std::string("thresher::kernels::attention::Logits::") + (logits == Logits::direct ? "direct" : "general");
+}
+
+/// A program that consists of one kernel of a strategy's header.
+DeviceProgram of(const std::string& strategy, const std::string& arguments) {
+  return {.title = "attention " + strategy,
+          .text = "#include \"kernels/attention/" + strategy + ".hpp\"\n",
+          .kernels = {"thresher::kernels::attention::" + strategy + "<" + arguments + ">"},
+          .options = {}};
+}
+
+}  // namespace
+
+DeviceProgram simple_program(Format format, int head_dim) {
+  return of("simple", element(format) + ", " + std::to_string(head_dim));
+}
+
+DeviceProgram pipelined_program(Format format, const pipeline::attention::StreamConfig& config, Logits logits) {
+  return of("pipelined", "thresher::pipeline::attention::StreamConfig{" + std::to_string(config.head_dim) + ", " +
+                             std::to_string(config.keys) + ", " + std::to_string(config.stages) + ", " +
+                             std::to_string(config.consumers) + ", " + std::to_string(config.cluster) + ", " +
+                             (config.queries_in_registers ? "true" : "false") + "}, " + element(format) + ", " +
+                             name(logits));
+}
+
+DeviceProgram split_program(Format format, const pipeline::attention::SplitConfig& config, Logits logits) {
+  return of("split", "thresher::pipeline::attention::SplitConfig{" + std::to_string(config.head_dim) + ", " +
+                         std::to_string(config.cluster) + "}, " + element(format) + ", " + name(logits));
+}
+
+}  // namespace thresher::kernels::attention

@@ -1,0 +1,15 @@
+#pragma once
+/// The device code of attention, and the names of its kernels.
+#include "kernels/attention/params.hpp"
+#include "kernels/device_program.hpp"
+#include "pipeline/attention/config.hpp"
+#include "thresher/tensor.hpp"
+
+namespace thresher::kernels::attention {
+
+/// One program a kernel: a plan compiles only what it launches.
+DeviceProgram simple_program(Format format, int head_dim);
+DeviceProgram pipelined_program(Format format, const pipeline::attention::StreamConfig& config, Logits logits);
+DeviceProgram split_program(Format format, const pipeline::attention::SplitConfig& config, Logits logits);
+
+}  // namespace thresher::kernels::attention

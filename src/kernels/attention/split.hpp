@@ -1,0 +1,265 @@
+#pragma once
+/// `split`: the strategy for problems too small to fill the machine. Up to 256 keys a block, a cluster for all keys.
+#include "kernels/attention/output.hpp"
+#include "pipeline/attention/split.hpp"
+
+namespace thresher::kernels::attention {
+
+using pipeline::attention::Message;
+using pipeline::attention::Slot;
+using pipeline::attention::SplitConfig;
+
+template <typename Element, Logits logits>
+struct SplitAttention {
+  const Params& params;
+
+  struct SplitWork {
+    Sequence sequence;
+    i32 first_row;
+    i32 first_key;  ///< this block's keys are [first_key, end_key)
+    i32 end_key;
+    i32 chunks;  ///< 0: none of them is seen by any row
+    i32 rank;
+  };
+
+  template <SplitConfig config>
+  struct Tile {
+    Accumulators<SplitConfig::chunk> scores[SplitConfig::chunks];
+    Weights<Element, SplitConfig::chunk> weights[SplitConfig::chunks];
+    Accumulators<config.head_dim> output;
+    Accumulators<config.merged_columns()> merged;
+    RowPair rows;
+    float merged_shift[2];
+    float merged_sum[2];
+    bool masked;
+    bool started;
+  };
+
+  /// Keys are divided evenly in units of 16, which keeps every share within 256 where all fit cluster·256.
+  template <SplitConfig config>
+  TH_DEVICE SplitWork work(i32 rank) const {
+    const Work work = work_at(params, static_cast<i32>(launch::block_index().x) / config.cluster, SplitConfig::rows);
+    const i32 share = (work.sequence.keys + config.cluster * 16 - 1) / (config.cluster * 16) * 16;
+    SplitWork split{work.sequence,
+                    work.first_row,
+                    least(rank * share, work.sequence.keys),
+                    least((rank + 1) * share, work.sequence.keys),
+                    0,
+                    rank};
+    if (work.first_row < work.sequence.queries) {
+      const i32 last = least(work.first_row + SplitConfig::rows, work.sequence.queries) - 1;
+      const i32 begin = most(split.first_key, visible_keys(params, work.sequence, work.first_row).begin);
+      const i32 end = least(split.end_key, visible_keys(params, work.sequence, last).end);
+      split.chunks = begin < end ? (end - split.first_key + SplitConfig::chunk - 1) / SplitConfig::chunk : 0;
+    }
+    return split;
+  }
+
+  TH_DEVICE i32 map_batch(const Sequence& sequence) const { return is_variable_length(params) ? 0 : sequence.batch; }
+
+  TH_DEVICE void copy_queries(const Slot& slot, const SplitWork& work) const {
+    slot.copy(0, params.query_map,
+              At{0, work.sequence.first_query + work.first_row, 0, work.sequence.head, map_batch(work.sequence)});
+  }
+  TH_DEVICE void copy_keys(const Slot& slot, const SplitWork& work, int chunk) const {
+    slot.copy(0, params.key_map,
+              At{0, work.sequence.first_key + work.first_key + chunk * SplitConfig::chunk, 0, work.sequence.kv_head,
+                 map_batch(work.sequence)});
+  }
+  TH_DEVICE void copy_values(const Slot& slot, const SplitWork& work, int chunk) const {
+    slot.copy(0, params.value_map,
+              At{0, work.sequence.first_key + work.first_key + chunk * SplitConfig::chunk, 0, work.sequence.kv_head,
+                 map_batch(work.sequence)});
+  }
+
+  template <SplitConfig config>
+  TH_DEVICE void begin(const SplitWork&, Tile<config>& tile) const {
+    start_rows(tile.rows);
+    tile.masked = false;
+    tile.started = false;
+  }
+
+  template <SplitConfig config>
+  TH_DEVICE void score(Tile<config>& tile, Shared<u8> queries, Shared<u8> keys, int chunk) const {
+    using pipeline::attention::along_columns;
+    wgmma::settle(tile.scores[chunk]);
+    wgmma::fence();
+    TH_UNROLL
+    for (int step = 0; step < config.head_dim / 16; ++step) {
+      wgmma::multiply<Element>(tile.scores[chunk], along_columns(queries, SplitConfig::rows, step),
+                               along_columns(keys, SplitConfig::chunk, step), step != 0);
+    }
+  }
+
+  /// Masks, and finds the rows' shift over all keys of the block.
+  template <SplitConfig config>
+  TH_DEVICE void softmax(const SplitWork& work, Tile<config>& tile) const {
+    const i32 last = least(work.first_row + SplitConfig::rows, work.sequence.queries) - 1;
+    const i32 whole_begin = visible_keys(params, work.sequence, last).begin;
+    const i32 whole_end = least(work.end_key, visible_keys(params, work.sequence, work.first_row).end);
+    float largest[2] = {minus_infinity(), minus_infinity()};
+    TH_UNROLL
+    for (int chunk = 0; chunk < SplitConfig::chunks; ++chunk) {
+      if (chunk >= work.chunks) {
+        continue;
+      }
+      wgmma::settle(tile.scores[chunk]);
+      if constexpr (logits == Logits::general) {
+        to_exponents(params, tile.scores[chunk]);
+      }
+      const i32 first_key = work.first_key + chunk * SplitConfig::chunk;
+      if (first_key < whole_begin || first_key + SplitConfig::chunk > whole_end) {
+        tile.masked = true;
+        TH_UNROLL
+        for (int half = 0; half < 2; ++half) {
+          Visible visible = visible_keys(params, work.sequence, work.first_row + fragment_row() + half * 8);
+          visible.end = least(visible.end, work.end_key);
+          visible.begin = least(visible.begin, visible.end);
+          mask(visible, half, tile.scores[chunk], first_key);
+        }
+      }
+      TH_UNROLL
+      for (int half = 0; half < 2; ++half) {
+        largest[half] = math::max(largest[half], row_max(tile.scores[chunk], half));
+      }
+    }
+    TH_UNROLL
+    for (int half = 0; half < 2; ++half) {
+      tile.rows.shift[half] = finite(quad_max(largest[half]) * factor());
+    }
+  }
+
+  template <SplitConfig config>
+  TH_DEVICE void weigh(Tile<config>& tile, int chunk) const {
+    TH_UNROLL
+    for (int half = 0; half < 2; ++half) {
+      tile.rows.sum[half] += attention::weigh(tile.scores[chunk], half, factor(), tile.rows.shift[half]);
+    }
+    narrow(tile.weights[chunk], tile.scores[chunk]);
+  }
+
+  template <SplitConfig config>
+  TH_DEVICE void accumulate(Tile<config>& tile, Shared<u8> values, int chunk) const {
+    TH_UNROLL
+    for (int step = 0; step < SplitConfig::chunk / 16; ++step) {
+      wgmma::settle(tile.weights[chunk].step[step]);
+    }
+    if (chunk == 0) {
+      wgmma::settle(tile.output);
+    }
+    wgmma::fence();
+    TH_UNROLL
+    for (int step = 0; step < SplitConfig::chunk / 16; ++step) {
+      wgmma::multiply<Element, wgmma::Major::mn>(tile.output, tile.weights[chunk].step[step],
+                                                 pipeline::attention::along_rows(values, SplitConfig::chunk, step),
+                                                 chunk != 0 || step != 0);
+    }
+    tile.started = true;
+  }
+
+  /// The partial result is final: the sums cover whole rows, and a block without keys has zeros.
+  template <SplitConfig config>
+  TH_DEVICE void settle(Tile<config>& tile) const {
+    wgmma::settle(tile.output);
+    if (!tile.started) {
+      TH_UNROLL
+      for (int i = 0; i < config.head_dim / 2; ++i) {
+        tile.output.set(i, 0.0F);
+      }
+    }
+    TH_UNROLL
+    for (int half = 0; half < 2; ++half) {
+      tile.rows.sum[half] = quad_sum(tile.rows.sum[half]);
+      tile.merged_shift[half] = -largest_float;
+      tile.merged_sum[half] = 0.0F;
+    }
+    TH_UNROLL
+    for (int i = 0; i < config.merged_columns() / 2; ++i) {
+      tile.merged.set(i, 0.0F);
+    }
+  }
+
+  /// What block `peer` gets: its columns, then the rows' shifts and sums.
+  template <SplitConfig config>
+  TH_DEVICE Message message(const Tile<config>& tile, int peer, int index) const {
+    if (index == config.messages() - 1) {
+      return {{tile.rows.shift[0], tile.rows.shift[1], tile.rows.sum[0], tile.rows.sum[1]}};
+    }
+    const int first = (peer * config.merged_columns() / 8 + index) * 4;
+    return {
+        {tile.output.get(first), tile.output.get(first + 1), tile.output.get(first + 2), tile.output.get(first + 3)}};
+  }
+
+  template <SplitConfig config, typename Messages>
+  TH_DEVICE void merge(Tile<config>& tile, Messages&& message) const {
+    const Message rows = message(config.messages() - 1);
+    float kept[2];
+    float added[2];
+    TH_UNROLL
+    for (int half = 0; half < 2; ++half) {
+      const float shift = math::max(tile.merged_shift[half], rows.at[half]);
+      kept[half] = math::exp2_approx(tile.merged_shift[half] - shift);
+      added[half] = math::exp2_approx(rows.at[half] - shift);
+      tile.merged_shift[half] = shift;
+      tile.merged_sum[half] = math::fma(tile.merged_sum[half], kept[half], rows.at[2 + half] * added[half]);
+    }
+    TH_UNROLL
+    for (int group = 0; group < config.merged_columns() / 8; ++group) {
+      const Message columns = message(group);
+      TH_UNROLL
+      for (int i = 0; i < 4; ++i) {
+        tile.merged.set(group * 4 + i,
+                        math::fma(tile.merged.get(group * 4 + i), kept[i / 2], columns.at[i] * added[i / 2]));
+      }
+    }
+  }
+
+  template <SplitConfig config>
+  TH_DEVICE void merge_own(Tile<config>& tile, int rank) const {
+    merge(tile, [&](int index) { return message(tile, rank, index); });
+  }
+
+  template <SplitConfig config>
+  TH_DEVICE void finish(const SplitWork& work, Tile<config>& tile) const {
+    const i32 first_column = work.rank * config.merged_columns();
+    i32 row[2];
+    float factor[2];
+    TH_UNROLL
+    for (int half = 0; half < 2; ++half) {
+      const i32 query = work.first_row + fragment_row() + half * 8;
+      const bool stored = query < work.sequence.queries;
+      const Visible visible = visible_keys(params, work.sequence, query);
+      const bool sees = visible.begin < visible.end;
+      row[half] = stored ? query : -1;
+      factor[half] = sees ? math::reciprocal_approx(tile.merged_sum[half]) : 0.0F;
+      if (stored && work.rank == 0 && wants_lse(params) && warp::lane() % 4 == 0) {
+        store_lse(params, work.sequence, query,
+                  sees ? lse_of(tile.merged_shift[half], tile.merged_sum[half]) : minus_infinity());
+      }
+    }
+    scale_rows(tile.merged, factor[0], factor[1]);
+    store_rows<Element>(params, work.sequence, row, first_column, tile.merged);
+    if (may_be_spoilt(work)) {
+      recompute_spoilt_rows<Element, config.head_dim>(params, work.sequence, row, first_column, tile.merged);
+    }
+  }
+
+ private:
+  TH_DEVICE float factor() const { return logits == Logits::general ? 1.0F : params.scale_log2; }
+
+  /// Some block of the cluster may have masked a key of a chunk.
+  TH_DEVICE bool may_be_spoilt(const SplitWork& work) const {
+    const i32 last = least(work.first_row + SplitConfig::rows, work.sequence.queries) - 1;
+    return visible_keys(params, work.sequence, last).begin > 0 ||
+           visible_keys(params, work.sequence, work.first_row).end < work.sequence.keys ||
+           work.sequence.keys % SplitConfig::chunk != 0 || work.end_key - work.first_key != 2 * SplitConfig::chunk;
+  }
+};
+
+template <SplitConfig config, typename Element, Logits logits>
+TH_KERNEL(SplitConfig::threads, 1)
+split(TH_GRID_CONSTANT const Params params) {
+  pipeline::attention::split<config>(SplitAttention<Element, logits>{params});
+}
+
+}  // namespace thresher::kernels::attention

@@ -1,0 +1,111 @@
+#pragma once
+/// Where a piece of work lies: sequences, query tiles, and the keys that a query sees.
+#include "kernels/attention/params.hpp"
+#include "machine/machine.hpp"
+
+namespace thresher::kernels::attention {
+
+/// One head of one sequence.
+struct Sequence {
+  i32 batch;
+  i32 head;
+  i32 kv_head;
+  i32 first_query;  ///< row of its first query in the operand: 0 with fixed length
+  i32 queries;
+  i32 first_key;
+  i32 keys;
+};
+
+TH_DEVICE i32 least(i32 a, i32 b) { return a < b ? a : b; }
+TH_DEVICE i32 most(i32 a, i32 b) { return a > b ? a : b; }
+TH_DEVICE i32 clamp(i32 value, i32 low, i32 high) { return least(most(value, low), high); }
+
+TH_DEVICE bool is_variable_length(const Params& params) { return params.cu_seqlens_q != 0; }
+TH_DEVICE i32 query_offset(const Params& params, i32 index) { return Global<i32>{params.cu_seqlens_q}.load(index); }
+TH_DEVICE i32 key_offset(const Params& params, i32 index) { return Global<i32>{params.cu_seqlens_k}.load(index); }
+
+/// Whatever cu_seqlens holds, the rows are inside the operands.
+TH_DEVICE Sequence sequence_at(const Params& params, i32 batch, i32 head) {
+  Sequence sequence{batch, head, head / params.group, 0, params.queries, 0, params.keys};
+  if (is_variable_length(params)) {
+    sequence.first_query = clamp(query_offset(params, batch), 0, params.queries);
+    sequence.queries =
+        clamp(query_offset(params, batch + 1), sequence.first_query, params.queries) - sequence.first_query;
+    sequence.first_key = clamp(key_offset(params, batch), 0, params.keys);
+    sequence.keys = clamp(key_offset(params, batch + 1), sequence.first_key, params.keys) - sequence.first_key;
+  }
+  return sequence;
+}
+
+/// The keys [begin, end) that a query sees; end ≥ begin.
+struct Visible {
+  i32 begin;
+  i32 end;
+};
+
+/// `diagonal` is the key under the diagonal: query + keys − queries.
+TH_DEVICE Visible visible_from(const Params& params, i32 diagonal, i32 keys) {
+  const i32 begin = clamp(diagonal - params.window_left, 0, keys);
+  return {begin, clamp(diagonal + params.window_right + 1, begin, keys)};
+}
+
+TH_DEVICE Visible visible_keys(const Params& params, const Sequence& sequence, i32 query) {
+  return visible_from(params, query + sequence.keys - sequence.queries, sequence.keys);
+}
+
+/// A query tile of one head.
+struct Work {
+  Sequence sequence;
+  i32 first_row;  ///< the tile's first query within its sequence
+};
+
+/// The last sequence whose tiles start at or before `tile`. Sequence b's tiles are numbered from cu_seqlens_q[b]/rows +
+/// b: the numbers of two sequences never meet, and few are unused.
+TH_DEVICE i32 sequence_of_tile(const Params& params, i32 tile, i32 rows) {
+  i32 low = 0;
+  i32 high = params.batch - 1;
+  while (low < high) {
+    const i32 middle = (low + high + 1) / 2;
+    if (query_offset(params, middle) / rows + middle <= tile) {
+      low = middle;
+    } else {
+      high = middle - 1;
+    }
+  }
+  return low;
+}
+
+/// Work `index` of batch·heads·query_tiles (variable length: heads·query_tiles). Sections of heads are taken one after
+/// another, so that their keys and values stay in L2; within one, tile by tile, all heads of the section.
+TH_DEVICE Work work_at(const Params& params, i32 index, i32 rows) {
+  const bool variable = is_variable_length(params);
+  const i32 all_heads = variable ? params.heads : params.heads * params.batch;
+  const i32 section_size = params.heads_per_section * params.query_tiles;
+  const i32 section = index / section_size;
+  const i32 first_head = section * params.heads_per_section;
+  const i32 heads = least(params.heads_per_section, all_heads - first_head);
+  const i32 within = index - section * section_size;
+  const i32 turn = within / heads;
+  const i32 tile = params.longest_first != 0 ? params.query_tiles - 1 - turn : turn;
+  const i32 head = first_head + within - turn * heads;
+  if (!variable) {
+    return {sequence_at(params, head / params.heads, head % params.heads), tile * rows};
+  }
+  const i32 batch = sequence_of_tile(params, tile, rows);
+  const i32 own = tile - (query_offset(params, batch) / rows + batch);
+  return {sequence_at(params, batch, head), own * rows};
+}
+
+TH_DEVICE bool wants_lse(const Params& params) { return params.lse != 0; }
+
+TH_DEVICE i64 element_offset(const Operand& operand, i32 batch, i32 head, i32 row) {
+  return batch * operand.batch_stride + head * operand.head_stride + row * operand.row_stride;
+}
+
+TH_DEVICE void store_lse(const Params& params, const Sequence& sequence, i32 query, float value) {
+  Global<float>{params.lse}.store(sequence.batch * params.lse_batch_stride + sequence.head * params.lse_head_stride +
+                                      (sequence.first_query + query),
+                                  value);
+}
+
+}  // namespace thresher::kernels::attention

@@ -1,0 +1,72 @@
+#pragma once
+/// The knobs of the attention skeletons, and what follows from them. The host launches by the same numbers.
+#include "machine/types.hpp"
+
+namespace thresher::pipeline::attention {
+
+using namespace thresher::machine;
+
+inline constexpr u32 barrier_bytes = 8;
+
+/// One panel is 64 columns: a row of 128 bytes, the span of the widest swizzle.
+inline constexpr int panel_columns = 64;
+inline constexpr int panel_row_bytes = 128;
+
+/// A tile [rows, head_dim] of 16-bit elements: panels of 64 columns one after another, rows of 128 bytes, 128-byte
+/// swizzle.
+TH_DEVICE constexpr u32 tile_bytes(int rows, int head_dim) { return static_cast<u32>(rows * head_dim * 2); }
+
+struct StreamConfig {
+  int head_dim;
+  int keys;       ///< of a block
+  int stages;     ///< of the rings of keys and of values
+  int consumers;  ///< warpgroups of 64 query rows
+  int cluster;    ///< blocks that share keys and values: 1 or 2
+  bool queries_in_registers;
+  bool operator==(const StreamConfig&) const = default;
+
+  static constexpr int rows_per_consumer = 64;
+  TH_DEVICE constexpr int threads() const { return (consumers + 1) * 128; }
+  TH_DEVICE constexpr int rows() const { return consumers * rows_per_consumer; }
+  TH_DEVICE constexpr int panels() const { return head_dim / panel_columns; }
+  /// A block of the cluster copies whole panels of a block of keys where there are enough, else a share of its rows.
+  TH_DEVICE constexpr int copied_panels() const { return panels() >= cluster ? panels() / cluster : panels(); }
+  TH_DEVICE constexpr int copied_keys() const { return panels() >= cluster ? keys : keys / cluster; }
+  TH_DEVICE constexpr int producer_registers() const { return consumers == 2 ? 40 : 32; }
+  TH_DEVICE constexpr int consumer_registers() const { return consumers == 1 ? 240 : consumers == 2 ? 232 : 160; }
+
+  TH_DEVICE constexpr u32 block_bytes() const { return tile_bytes(keys, head_dim); }
+  TH_DEVICE constexpr u32 query_bytes() const { return tile_bytes(rows(), head_dim); }
+  TH_DEVICE constexpr u32 barrier_offset() const {
+    return query_bytes() + 2 * static_cast<u32>(stages) * block_bytes();
+  }
+  TH_DEVICE constexpr u32 shared_bytes() const {
+    return barrier_offset() + (2 + 4 * static_cast<u32>(stages)) * barrier_bytes;
+  }
+};
+
+struct SplitConfig {
+  int head_dim;
+  int cluster;  ///< blocks that divide the keys and the output's columns: 1, 2, 4 or 8
+  bool operator==(const SplitConfig&) const = default;
+
+  static constexpr int rows = 64;
+  static constexpr int chunk = 128;  ///< keys of one product
+  static constexpr int chunks = 2;
+  static constexpr int threads = 128;
+
+  TH_DEVICE constexpr int merged_columns() const { return head_dim / cluster; }
+  /// 16 bytes of every thread: a group of 8 columns for its two rows; one more holds the rows' shifts and sums.
+  TH_DEVICE constexpr int messages() const { return merged_columns() / 8 + 1; }
+  TH_DEVICE constexpr u32 message_bytes() const { return static_cast<u32>(threads) * 16; }
+  TH_DEVICE constexpr u32 sent_bytes() const { return static_cast<u32>(messages()) * message_bytes(); }
+  TH_DEVICE constexpr u32 query_bytes() const { return tile_bytes(rows, head_dim); }
+  TH_DEVICE constexpr u32 chunk_bytes() const { return tile_bytes(chunk, head_dim); }
+  TH_DEVICE constexpr u32 merge_offset() const { return query_bytes() + 2 * chunks * chunk_bytes(); }
+  TH_DEVICE constexpr u32 barrier_offset() const {
+    return merge_offset() + static_cast<u32>(cluster - 1) * sent_bytes();
+  }
+  TH_DEVICE constexpr u32 shared_bytes() const { return barrier_offset() + 5 * barrier_bytes; }
+};
+
+}  // namespace thresher::pipeline::attention

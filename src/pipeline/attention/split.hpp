@@ -1,0 +1,143 @@
+#pragma once
+/// The skeleton of attention over few keys: a cluster divides the keys of 64 query rows, and each block merges a share
+/// of the output's columns. One warpgroup a block and no ring: all keys and values of a block are copied at once.
+///
+/// Barriers of a block: full[0] queries and the first chunk of keys, full[1] the second chunk, full[2] and full[3] the
+/// two chunks of values, each 1 arrival + bytes; merge 1 arrival + the bytes that every other block sends. All are used
+/// once. The merge barrier is armed before the cluster's first meeting, so that no peer's bytes come before their
+/// count; a block leaves when it has what all others sent, and they need nothing more of it.
+#include "pipeline/attention/tile.hpp"
+
+namespace thresher::pipeline::attention {
+
+/// Four floats of one thread.
+using Message = Vector<float, 4>;
+
+template <SplitConfig config>
+struct SplitMemory {
+  Shared<u8> memory;
+
+  TH_DEVICE Shared<u8> queries() const { return memory; }
+  TH_DEVICE Shared<u8> keys(int chunk) const {
+    return memory.offset_bytes(config.query_bytes() + static_cast<u32>(chunk) * config.chunk_bytes());
+  }
+  TH_DEVICE Shared<u8> values(int chunk) const { return keys(SplitConfig::chunks + chunk); }
+  /// Message `index` of the calling thread from the peer that stands `place`-th among the other blocks.
+  TH_DEVICE Shared<Message> message(u32 place, int index) const {
+    return memory
+        .offset_bytes(config.merge_offset() + place * config.sent_bytes() +
+                      static_cast<u32>(index) * config.message_bytes() + launch::thread_index() * 16)
+        .template as<Message>();
+  }
+  TH_DEVICE Barrier full(int index) const {
+    return Barrier{memory.offset_bytes(config.barrier_offset()).address}.offset(static_cast<u32>(index));
+  }
+  TH_DEVICE Barrier merge() const { return full(4); }
+
+  TH_DEVICE void init() const {
+    TH_UNROLL
+    for (int index = 0; index < 5; ++index) {
+      full(index).init(1);
+      debug::name_barrier(full(index), index < 4 ? "full" : "merge", static_cast<u32>(index));
+    }
+    fence::barrier_init();
+  }
+};
+
+/// Sends every other block its columns of this block's partial result, and hands what they sent to `operation.merge`,
+/// in the order of their ranks, so that the result does not depend on who was first.
+template <SplitConfig config, typename Operation, typename Tile>
+TH_DEVICE void exchange(const Operation& operation, Tile& tile, const SplitMemory<config>& memory, u32 rank) {
+  cluster::wait();
+  TH_UNROLL
+  for (u32 peer = 0; peer < static_cast<u32>(config.cluster); ++peer) {
+    if (peer != rank) {
+      const u32 place = rank < peer ? rank : rank - 1;
+      const RemoteBarrier merge = cluster::map(memory.merge(), peer);
+      TH_UNROLL
+      for (int index = 0; index < config.messages(); ++index) {
+        cluster::store_async(cluster::map(memory.message(place, index), peer),
+                             operation.message(tile, static_cast<int>(peer), index), merge);
+      }
+    }
+  }
+  memory.merge().wait_cluster(Phase{});
+  TH_UNROLL
+  for (u32 peer = 0; peer < static_cast<u32>(config.cluster); ++peer) {
+    if (peer == rank) {
+      operation.merge_own(tile, static_cast<int>(peer));
+    } else {
+      const u32 place = peer < rank ? peer : peer - 1;
+      operation.merge(tile, [&](int index) { return memory.message(place, index).load(); });
+    }
+  }
+}
+
+/// The whole kernel. The launch has 128 threads and clusters of config.cluster blocks.
+///
+/// Operation: work<config>() with `chunks`, how many chunks of keys this block has; copy_queries, copy_keys and
+/// copy_values into a slot; begin, score, softmax, weigh, accumulate, message, merge_own, merge and finish on its
+/// Tile<config>.
+template <SplitConfig config, typename Operation>
+TH_DEVICE void split(const Operation& operation) {
+  const SplitMemory<config> memory{launch::shared_memory()};
+  const u32 rank = config.cluster == 1 ? 0 : cluster::rank();
+  if (launch::thread_index() == 0) {
+    memory.init();
+    if constexpr (config.cluster > 1) {
+      memory.merge().arrive_expect_bytes(static_cast<u32>(config.cluster - 1) * config.sent_bytes());
+    }
+  }
+  launch::wait_for_earlier_grids();
+  const auto work = operation.template work<config>(static_cast<i32>(rank));
+  if (launch::thread_index() == 0 && work.chunks > 0) {
+    memory.full(0).arrive_expect_bytes(config.query_bytes() + config.chunk_bytes());
+    operation.copy_queries(Slot{memory.queries(), memory.full(0)}, work);
+    for (int chunk = 0; chunk < work.chunks; ++chunk) {
+      if (chunk != 0) {
+        memory.full(chunk).arrive_expect_bytes(config.chunk_bytes());
+      }
+      operation.copy_keys(Slot{memory.keys(chunk), memory.full(chunk)}, work, chunk);
+    }
+    for (int chunk = 0; chunk < work.chunks; ++chunk) {
+      memory.full(2 + chunk).arrive_expect_bytes(config.chunk_bytes());
+      operation.copy_values(Slot{memory.values(chunk), memory.full(2 + chunk)}, work, chunk);
+    }
+  }
+  block::sync();
+  if constexpr (config.cluster > 1) {
+    cluster::arrive_relaxed();
+  }
+  typename Operation::template Tile<config> tile;
+  operation.begin(work, tile);
+  TH_UNROLL
+  for (int chunk = 0; chunk < SplitConfig::chunks; ++chunk) {
+    if (chunk < work.chunks) {
+      memory.full(chunk).wait(Phase{});
+      operation.score(tile, memory.queries(), memory.keys(chunk), chunk);
+      wgmma::commit();
+    }
+  }
+  wgmma::wait<0>();
+  operation.softmax(work, tile);
+  launch::release_dependents();
+  TH_UNROLL
+  for (int chunk = 0; chunk < SplitConfig::chunks; ++chunk) {
+    if (chunk < work.chunks) {
+      operation.weigh(tile, chunk);  // of chunk 1 while the product of chunk 0 runs
+      memory.full(2 + chunk).wait(Phase{});
+      operation.accumulate(tile, memory.values(chunk), chunk);
+      wgmma::commit();
+    }
+  }
+  wgmma::wait<0>();
+  operation.settle(tile);
+  if constexpr (config.cluster > 1) {
+    exchange<config>(operation, tile, memory, rank);
+  } else {
+    operation.merge_own(tile, 0);
+  }
+  operation.finish(work, tile);
+}
+
+}  // namespace thresher::pipeline::attention

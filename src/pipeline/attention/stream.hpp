@@ -1,0 +1,256 @@
+#pragma once
+/// The skeleton of attention over long sequences: one producer warp copies queries, keys and values; each consumer
+/// warpgroup keeps 64 query rows and passes over the blocks of keys. It owns every barrier and phase.
+///
+/// Persistent: a cluster takes work `cluster`, `cluster + clusters`, … The blocks of a cluster have neighbouring query
+/// tiles of one head, so that each copies only its share of every block of keys and values, and all receive it.
+///
+/// Barriers of a block: queries_full 1 arrival + bytes of its own queries; queries_empty one arrival of each consumer
+/// warp; keys_full[s], values_full[s] 1 arrival + the bytes of a whole block, whichever blocks of the cluster copied
+/// them; keys_empty[s], values_empty[s] one arrival of each consumer warpgroup of the whole cluster, since every
+/// producer writes into every block.
+#include "pipeline/attention/tile.hpp"
+
+namespace thresher::pipeline::attention {
+
+/// Where a ring stands: slot `count % stages`, in the phase of its `count / stages`-th use.
+template <int stages>
+struct Position {
+  u32 slot = 0;
+  Phase phase{};
+
+  TH_DEVICE void next() {
+    if (++slot == static_cast<u32>(stages)) {
+      slot = 0;
+      phase.flip();
+    }
+  }
+};
+
+template <StreamConfig config>
+struct StreamMemory {
+  Shared<u8> memory;
+
+  TH_DEVICE Shared<u8> queries() const { return memory; }
+  TH_DEVICE Shared<u8> keys(u32 slot) const {
+    return memory.offset_bytes(config.query_bytes() + slot * config.block_bytes());
+  }
+  TH_DEVICE Shared<u8> values(u32 slot) const { return keys(static_cast<u32>(config.stages) + slot); }
+  TH_DEVICE Barrier barrier(u32 index) const {
+    return Barrier{memory.offset_bytes(config.barrier_offset()).address}.offset(index);
+  }
+  TH_DEVICE Barrier queries_full() const { return barrier(0); }
+  TH_DEVICE Barrier queries_empty() const { return barrier(1); }
+  TH_DEVICE Barrier keys_full(u32 slot) const { return barrier(2 + slot); }
+  TH_DEVICE Barrier keys_empty(u32 slot) const { return barrier(2 + config.stages + slot); }
+  TH_DEVICE Barrier values_full(u32 slot) const { return barrier(2 + 2 * config.stages + slot); }
+  TH_DEVICE Barrier values_empty(u32 slot) const { return barrier(2 + 3 * config.stages + slot); }
+
+  TH_DEVICE void init() const {
+    queries_full().init(1);
+    queries_empty().init(static_cast<u32>(config.consumers) * 4);
+    TH_UNROLL
+    for (u32 slot = 0; slot < static_cast<u32>(config.stages); ++slot) {
+      keys_full(slot).init(1);
+      keys_empty(slot).init(static_cast<u32>(config.consumers * config.cluster));
+      values_full(slot).init(1);
+      values_empty(slot).init(static_cast<u32>(config.consumers * config.cluster));
+      debug::name_barrier(keys_full(slot), "keys_full", slot);
+      debug::name_barrier(keys_empty(slot), "keys_empty", slot);
+      debug::name_barrier(values_full(slot), "values_full", slot);
+      debug::name_barrier(values_empty(slot), "values_empty", slot);
+    }
+    debug::name_barrier(queries_full(), "queries_full");
+    debug::name_barrier(queries_empty(), "queries_empty");
+    fence::barrier_init();
+  }
+};
+
+/// A warpgroup has read a slot: one arrival on that slot's barrier in every block of the cluster.
+template <StreamConfig config>
+TH_DEVICE void release(Barrier empty) {
+  const u32 thread = launch::thread_index() % 128;
+  if constexpr (config.cluster == 1) {
+    if (thread == 0) {
+      empty.arrive();
+    }
+  } else if (thread % 32 == 0 && thread / 32 < static_cast<u32>(config.cluster)) {
+    cluster::map(empty, thread / 32).arrive();
+  }
+}
+
+/// The producer warp: whole warp in the loop, one elected lane issues.
+template <StreamConfig config, typename Operation>
+TH_DEVICE void produce(const Operation& operation, const StreamMemory<config>& memory) {
+  debug::role("load");
+  constexpr u16 everyone = config.cluster == 1 ? 0 : (1U << config.cluster) - 1;
+  const u32 share = config.cluster == 1 ? 0 : cluster::rank();
+  constexpr bool by_panel = config.panels() >= config.cluster;
+  const u32 share_offset = by_panel ? share * tile_bytes(config.keys, panel_columns) * config.copied_panels()
+                                    : share * tile_bytes(config.copied_keys(), panel_columns);
+  const i32 first_panel = by_panel ? static_cast<i32>(share) * config.copied_panels() : 0;
+  const i32 first_key = by_panel ? 0 : static_cast<i32>(share) * config.copied_keys();
+  Phase queries_phase{};
+  Position<config.stages> at;
+  const i32 count = operation.work_count();
+  TH_NO_UNROLL
+  for (i32 turn = 0;; ++turn) {
+    const i32 index = operation.work_index(turn);
+    if (index >= count) {
+      break;
+    }
+    const auto work = operation.template work<config>(index);
+    memory.queries_empty().wait(Phase{queries_phase.parity ^ 1U});
+    if (warp::elect()) {
+      memory.queries_full().arrive_expect_bytes(config.query_bytes());
+      operation.copy_queries(Slot{memory.queries(), memory.queries_full()}, work);
+    }
+    queries_phase.flip();
+    TH_NO_UNROLL
+    for (i32 block = work.blocks.begin; block < work.blocks.end; ++block) {
+      memory.keys_empty(at.slot).wait(Phase{at.phase.parity ^ 1U});
+      if (warp::elect()) {
+        memory.keys_full(at.slot).arrive_expect_bytes(config.block_bytes());
+        operation.copy_keys(Slot{memory.keys(at.slot), memory.keys_full(at.slot), everyone}, share_offset, work,
+                            block * config.keys + first_key, first_panel);
+      }
+      memory.values_empty(at.slot).wait(Phase{at.phase.parity ^ 1U});
+      if (warp::elect()) {
+        memory.values_full(at.slot).arrive_expect_bytes(config.block_bytes());
+        operation.copy_values(Slot{memory.values(at.slot), memory.values_full(at.slot), everyone}, share_offset, work,
+                              block * config.keys + first_key, first_panel);
+      }
+      at.next();
+    }
+  }
+}
+
+/// Takes part in blocks that none of a warpgroup's rows sees.
+template <StreamConfig config>
+TH_DEVICE void skip(const StreamMemory<config>& memory, Position<config.stages>& at, i32 blocks) {
+  TH_NO_UNROLL
+  for (i32 block = 0; block < blocks; ++block) {
+    memory.keys_full(at.slot).wait(at.phase);
+    release<config>(memory.keys_empty(at.slot));
+    memory.values_full(at.slot).wait(at.phase);
+    release<config>(memory.values_empty(at.slot));
+    at.next();
+  }
+}
+
+/// One work item of one consumer: the scores of block i + 1 and the product of block i with its values are in flight
+/// together, and the softmax of block i + 1 runs while that product does.
+template <StreamConfig config, typename Operation, typename Tile>
+TH_DEVICE void attend(const Operation& operation, Tile& tile, const StreamMemory<config>& memory,
+                      Position<config.stages>& keys_at, Blocks own) {
+  Position<config.stages> values_at = keys_at;
+  memory.keys_full(keys_at.slot).wait(keys_at.phase);
+  operation.score(tile, memory.keys(keys_at.slot));
+  wgmma::commit();
+  wgmma::wait<0>();
+  wgmma::settle(tile.scores);
+  release<config>(memory.keys_empty(keys_at.slot));
+  keys_at.next();
+  operation.softmax(tile, own.begin);
+  operation.take_weights(tile);
+  TH_NO_UNROLL
+  for (i32 block = own.begin + 1; block < own.end; ++block) {
+    memory.keys_full(keys_at.slot).wait(keys_at.phase);
+    operation.score(tile, memory.keys(keys_at.slot));
+    wgmma::commit();
+    memory.values_full(values_at.slot).wait(values_at.phase);
+    operation.accumulate(tile, memory.values(values_at.slot));
+    wgmma::commit();
+    wgmma::wait<1>();
+    wgmma::settle(tile.scores);
+    release<config>(memory.keys_empty(keys_at.slot));
+    keys_at.next();
+    operation.softmax(tile, block);
+    wgmma::wait<0>();
+    wgmma::settle(tile.output);
+    release<config>(memory.values_empty(values_at.slot));
+    values_at.next();
+    operation.rescale(tile);
+    operation.take_weights(tile);
+  }
+  memory.values_full(values_at.slot).wait(values_at.phase);
+  operation.accumulate(tile, memory.values(values_at.slot));
+  wgmma::commit();
+  wgmma::wait<0>();
+  wgmma::settle(tile.output);
+  release<config>(memory.values_empty(values_at.slot));
+}
+
+template <StreamConfig config>
+TH_DEVICE void release_queries(const StreamMemory<config>& memory) {
+  warp::sync();
+  if (warp::elect()) {
+    memory.queries_empty().arrive();
+  }
+}
+
+template <StreamConfig config, typename Operation>
+TH_DEVICE void consume(const Operation& operation, const StreamMemory<config>& memory, u32 consumer) {
+  debug::role("math", consumer);
+  Phase queries_phase{};
+  Position<config.stages> at;
+  const i32 count = operation.work_count();
+  TH_NO_UNROLL
+  for (i32 turn = 0;; ++turn) {
+    const i32 index = operation.work_index(turn);
+    if (index >= count) {
+      break;
+    }
+    typename Operation::template Tile<config> tile;
+    const ConsumedBlocks blocks = operation.begin(index, tile, static_cast<i32>(consumer));
+    memory.queries_full().wait(queries_phase);
+    queries_phase.flip();
+    operation.take_queries(tile, memory.queries(), consumer);
+    if constexpr (config.queries_in_registers) {
+      release_queries(memory);
+    }
+    skip<config>(memory, at, blocks.before);
+    if (blocks.own.begin < blocks.own.end) {
+      attend<config>(operation, tile, memory, at, blocks.own);
+    }
+    if constexpr (!config.queries_in_registers) {
+      release_queries(memory);
+    }
+    skip<config>(memory, at, blocks.after);
+    operation.finish(index, tile, static_cast<i32>(consumer));
+  }
+}
+
+/// The whole kernel. The launch has config.threads() threads and clusters of config.cluster blocks.
+///
+/// Operation: work_count(), work_index(turn), work<config>(index) with `blocks`, copy_queries/keys/values into a slot,
+/// and the consumer's begin, take_queries, score, softmax, take_weights, accumulate, rescale and finish on its
+/// Tile<config>.
+template <StreamConfig config, typename Operation>
+TH_DEVICE void stream(const Operation& operation) {
+  const StreamMemory<config> memory{launch::shared_memory()};
+  if (launch::thread_index() == 0) {
+    memory.init();
+  }
+  if constexpr (config.cluster == 1) {
+    block::sync();
+  } else {
+    cluster::sync();
+  }
+  launch::wait_for_earlier_grids();
+  const u32 group = warp::group_index();
+  if (group == 0) {
+    registers::decrease<config.producer_registers()>();
+    if (warp::index() == 0) {
+      produce<config>(operation, memory);
+    }
+  } else {
+    registers::increase<config.consumer_registers()>();
+    consume<config>(operation, memory, group - 1);
+  }
+  if constexpr (config.cluster != 1) {
+    cluster::sync();  // no block leaves while another may still arrive on its barriers or copy into it
+  }
+}
+
+}  // namespace thresher::pipeline::attention

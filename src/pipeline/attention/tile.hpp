@@ -1,0 +1,65 @@
+#pragma once
+/// Tiles of queries, keys and values in shared memory, and where a copy of the copy engine goes.
+#include "machine/machine.hpp"
+#include "pipeline/attention/config.hpp"
+
+namespace thresher::pipeline::attention {
+
+/// The destination of one block's copies: a slot of a ring, or a single tile. Copies complete on its barrier.
+struct Slot {
+  Shared<u8> tile;
+  Barrier full;
+  u16 block_mask = 0;  ///< 0: this block alone; else the blocks of the cluster that all receive it
+
+  template <int rank>
+  TH_DEVICE void copy(u32 offset_bytes, const TensorMap& map, At<rank> at) const {
+    if (block_mask == 0) {
+      tma::load(tile.offset_bytes(offset_bytes), map, full, at);
+    } else {
+      tma::load_multicast(tile.offset_bytes(offset_bytes), map, full, at, block_mask);
+    }
+  }
+};
+
+/// Blocks of keys [begin, end), counted in blocks of the configuration's size.
+struct Blocks {
+  i32 begin;
+  i32 end;
+};
+
+/// What a warpgroup does with the blocks that its cluster copies for one piece of work.
+struct ConsumedBlocks {
+  i32 before;  ///< copied, but seen by none of its rows
+  Blocks own;
+  i32 after;
+};
+
+/// k-step `step` (16 columns of the head dimension) of a tile of `rows` rows as an operand whose contiguous dimension
+/// is k.
+TH_DEVICE wgmma::Descriptor<Swizzle::b128> along_columns(Shared<u8> tile, int rows, int step) {
+  constexpr int steps_per_panel = panel_columns / 16;
+  const u32 panel = static_cast<u32>(step / steps_per_panel) * tile_bytes(rows, panel_columns);
+  return wgmma::descriptor<Swizzle::b128>(tile.offset_bytes(panel), 16, 8 * panel_row_bytes)
+      .advance(static_cast<u32>(step % steps_per_panel) * 32);
+}
+
+/// k-step `step` (16 rows) of a tile as an operand whose contiguous dimension is n: the values.
+TH_DEVICE wgmma::Descriptor<Swizzle::b128> along_rows(Shared<u8> tile, int rows, int step) {
+  return wgmma::descriptor<Swizzle::b128>(tile.offset_bytes(static_cast<u32>(step) * 16 * panel_row_bytes),
+                                          tile_bytes(rows, panel_columns), 8 * panel_row_bytes);
+}
+
+/// A warp's A fragment of k-step `step` from rows [first_row, first_row + 16) of a tile of `rows` rows.
+TH_DEVICE wgmma::Fragment load_fragment(Shared<u8> tile, int rows, u32 first_row, int step) {
+  constexpr int steps_per_panel = panel_columns / 16;
+  const u32 lane = warp::lane();
+  // ldmatrix tile t = lane/8: rows 8·(t%2) …, columns 8·(t/2) … of the k-step; 16-byte chunks are swizzled by the row.
+  const u32 row = first_row + lane % 8 + (lane / 8 % 2) * 8;
+  const u32 chunk = static_cast<u32>(step % steps_per_panel) * 2 + lane / 16;
+  const u32 panel = static_cast<u32>(step / steps_per_panel) * tile_bytes(rows, panel_columns);
+  const matrix::Tiles<4> tiles =
+      matrix::load<4>(tile.offset_bytes(panel + row * panel_row_bytes + ((chunk ^ (row % 8)) * 16)));
+  return {{tiles.word[0], tiles.word[1], tiles.word[2], tiles.word[3]}};
+}
+
+}  // namespace thresher::pipeline::attention
