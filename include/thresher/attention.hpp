@@ -3,6 +3,7 @@
 /// many.
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <optional>
 #include <span>
@@ -30,7 +31,7 @@ struct AttentionProblem {
   std::int64_t head_dim = 64;    ///< 64 or 128
   Format format = Format::fp16;  ///< fp16 or bf16; of q, k, v and o
   bool causal = false;
-  std::optional<float> scale{};     ///< 1/√head_dim when empty; any finite number, 0 and negative ones included
+  std::optional<float> scale{};   ///< 1/√head_dim when empty; any finite number, 0 and negative ones included
   std::int64_t window_left = -1;  ///< keys to the left that are visible, −1 for all
   std::int64_t window_right = -1;
   float softcap = 0.0F;  ///< 0 for none, else > 0
@@ -61,7 +62,10 @@ struct AttentionTensors {
 
 struct AttentionOptions {
   /// Empty: chosen for the problem. Else one of `attention_strategies(device)`.
-  std::string strategy;
+  std::string strategy{};
+  /// GPU: compile-time choices of a named strategy that differ from its defaults. pipelined: keys (of a block), stages,
+  /// consumers (warpgroups of 64 queries), cluster, queries_in_registers; split: cluster.
+  std::map<std::string, int> knobs{};
   /// CPU: threads to use, 0 for all.
   int threads = 0;
   /// GPU: launch so that this call may start while the one before it in the stream is ending.

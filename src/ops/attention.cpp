@@ -13,10 +13,7 @@ namespace thresher {
 namespace ops {
 
 const AttentionOperations& attention_operations_for(DeviceKind kind) {
-  if (kind == DeviceKind::cpu) {
-    return cpu_attention_operations();
-  }
-  throw Error(ErrorCode::unsupported, "this build of Thresher has no GPU attention: plan on Device::cpu()");
+  return kind == DeviceKind::cpu ? cpu_attention_operations() : cuda_attention_operations();
 }
 
 }  // namespace ops

@@ -40,10 +40,10 @@ class AttentionOperations {
                                                                        const AttentionOptions& options) const = 0;
 };
 
-/// Throws Error(unsupported) where this build has no attention for the kind.
 const AttentionOperations& attention_operations_for(DeviceKind kind);
 
 const AttentionOperations& cpu_attention_operations();
+const AttentionOperations& cuda_attention_operations();
 
 }  // namespace ops
 }  // namespace thresher

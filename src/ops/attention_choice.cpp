@@ -1,0 +1,134 @@
+#include "ops/attention_choice.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <initializer_list>
+
+#include "thresher/error.hpp"
+
+namespace thresher::ops {
+namespace {
+
+using pipeline::attention::SplitConfig;
+using pipeline::attention::StreamConfig;
+
+constexpr std::int64_t keys_of_a_split_block = SplitConfig::chunk * SplitConfig::chunks;
+
+std::int64_t ceil_div(std::int64_t value, std::int64_t divisor) { return (value + divisor - 1) / divisor; }
+
+/// The fewest blocks of a cluster that hold all keys; 0 when no cluster does.
+int split_cluster(const AttentionProblem& problem) {
+  for (const int cluster : {1, 2, 4, 8}) {
+    if (problem.keys <= cluster * keys_of_a_split_block) {
+      return cluster;
+    }
+  }
+  return 0;
+}
+
+std::int64_t split_blocks(const AttentionProblem& problem, int cluster) {
+  return problem.batch * problem.heads * ceil_div(problem.queries, SplitConfig::rows) * cluster;
+}
+
+StreamConfig default_stream(const AttentionProblem& problem) {
+  const bool few_queries = !problem.variable_length && problem.queries <= StreamConfig::rows_per_consumer;
+  return {.head_dim = static_cast<int>(problem.head_dim),
+          .keys = 128,
+          .stages = 2,
+          .consumers = few_queries              ? 1
+                       : problem.head_dim == 64 ? 3
+                                                : 2,
+          .cluster = few_queries ? 1 : 2,
+          .queries_in_registers = few_queries || problem.head_dim != 64};
+}
+
+/// Takes `name` out of the knobs; `value` keeps its default when it is not there.
+template <typename Value>
+void take(std::map<std::string, int>& knobs, const std::string& name, Value& value,
+          std::initializer_list<int> allowed) {
+  const auto found = knobs.find(name);
+  if (found == knobs.end()) {
+    return;
+  }
+  if (std::find(allowed.begin(), allowed.end(), found->second) == allowed.end()) {
+    std::string list;
+    for (const int one : allowed) {
+      list += (list.empty() ? "" : ", ") + std::to_string(one);
+    }
+    throw Error(ErrorCode::invalid_argument,
+                fmt::format("the attention knob {} is {}, expected one of {}", name, found->second, list));
+  }
+  value = static_cast<Value>(found->second);
+  knobs.erase(found);
+}
+
+void refuse_rest(const std::map<std::string, int>& knobs, const std::string& strategy) {
+  if (!knobs.empty()) {
+    throw Error(ErrorCode::invalid_argument,
+                fmt::format("the attention strategy {} has no knob {}", strategy, knobs.begin()->first));
+  }
+}
+
+AttentionChoice choose_split(const AttentionProblem& problem, std::map<std::string, int> knobs, std::string why) {
+  const int cluster = split_cluster(problem);
+  if (cluster == 0) {
+    throw Error(ErrorCode::unsupported,
+                fmt::format("the attention strategy split takes at most {} keys, problem.keys is {}",
+                            8 * keys_of_a_split_block, problem.keys));
+  }
+  AttentionChoice choice{
+      .strategy = "split", .split = {static_cast<int>(problem.head_dim), cluster}, .why = std::move(why)};
+  take(knobs, "cluster", choice.split.cluster, {1, 2, 4, 8});
+  if (choice.split.cluster * keys_of_a_split_block < problem.keys) {
+    throw Error(ErrorCode::invalid_argument,
+                fmt::format("the attention knob cluster is {}, which holds {} keys, problem.keys is {}",
+                            choice.split.cluster, choice.split.cluster * keys_of_a_split_block, problem.keys));
+  }
+  refuse_rest(knobs, "split");
+  return choice;
+}
+
+AttentionChoice choose_pipelined(const AttentionProblem& problem, std::map<std::string, int> knobs, std::string why) {
+  AttentionChoice choice{.strategy = "pipelined", .stream = default_stream(problem), .why = std::move(why)};
+  StreamConfig& stream = choice.stream;
+  take(knobs, "keys", stream.keys, {64, 80, 96, 112, 128, 144, 160, 176, 192});
+  take(knobs, "stages", stream.stages, {2, 3, 4});
+  take(knobs, "consumers", stream.consumers, {1, 2, 3});
+  take(knobs, "cluster", stream.cluster, {1, 2});
+  take(knobs, "queries_in_registers", stream.queries_in_registers, {0, 1});
+  refuse_rest(knobs, "pipelined");
+  constexpr unsigned most_shared_bytes = 227 * 1024;
+  if (stream.shared_bytes() > most_shared_bytes) {
+    throw Error(ErrorCode::invalid_argument,
+                fmt::format("these attention knobs need {} bytes of shared memory, a block has {}",
+                            stream.shared_bytes(), most_shared_bytes));
+  }
+  return choice;
+}
+
+}  // namespace
+
+AttentionChoice choose_attention(const AttentionProblem& problem, const AttentionOptions& options,
+                                 int multiprocessors) {
+  std::string why = "asked for";
+  std::string strategy = options.strategy;
+  if (strategy.empty()) {
+    const int cluster = problem.variable_length ? 0 : split_cluster(problem);
+    const bool small = cluster > 0 && split_blocks(problem, cluster) <= multiprocessors;
+    strategy = small ? "split" : "pipelined";
+    why = small ? fmt::format("{} blocks of 64 queries and up to 256 keys are resident at once",
+                              split_blocks(problem, cluster))
+                : "enough query tiles to fill the machine, or more keys than a cluster holds";
+  }
+  if (strategy == "split") {
+    return choose_split(problem, options.knobs, std::move(why));
+  }
+  if (strategy == "pipelined") {
+    return choose_pipelined(problem, options.knobs, std::move(why));
+  }
+  refuse_rest(options.knobs, strategy);
+  return {.strategy = strategy, .why = std::move(why)};
+}
+
+}  // namespace thresher::ops

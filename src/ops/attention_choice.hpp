@@ -1,0 +1,23 @@
+#pragma once
+/// Which GPU strategy an attention gets, and with which knobs: a pure function, usable without a GPU.
+#include <map>
+#include <string>
+
+#include "pipeline/attention/config.hpp"
+#include "thresher/attention.hpp"
+
+namespace thresher::ops {
+
+struct AttentionChoice {
+  std::string strategy;  ///< simple, pipelined or split
+  pipeline::attention::StreamConfig stream{};
+  pipeline::attention::SplitConfig split{};
+  std::string why;
+};
+
+/// The strategy asked for, or the one expected to be fastest on a GPU with that many multiprocessors; knobs override
+/// its defaults. Throws Error(invalid_argument) that names a knob which the strategy lacks or a value that it cannot
+/// take.
+AttentionChoice choose_attention(const AttentionProblem& problem, const AttentionOptions& options, int multiprocessors);
+
+}  // namespace thresher::ops
