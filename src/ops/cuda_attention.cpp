@@ -87,16 +87,22 @@ class CudaAttention final : public Attention::Backend {
     config_.dynamic_shared_bytes = geometry_.shared_bytes;
     config_.dependent_launch = dependent_launch;
     const std::int64_t pieces = constants_.query_tiles * problem.heads * (problem.variable_length ? 1 : problem.batch);
-    config_.grid.x = static_cast<unsigned>(pieces) * geometry_.cluster;
+    if (choice.strategy == "split") {
+      config_.grid = {static_cast<unsigned>(problem.heads) * geometry_.cluster,
+                      static_cast<unsigned>(constants_.query_tiles),
+                      static_cast<unsigned>(problem.variable_length ? 1 : problem.batch)};
+    } else {
+      config_.grid.x = static_cast<unsigned>(pieces) * geometry_.cluster;
+    }
     if (geometry_.persistent && pieces > 0) {
-      config_.grid.x =
-          std::min(config_.grid.x, static_cast<unsigned>(kernel_.resident_clusters(config_)) * geometry_.cluster);
+      config_.grid.x = std::min(config_.grid.x, resident_blocks());
     }
   }
 
   [[nodiscard]] std::size_t workspace_bytes() const override { return 0; }
 
   void run(Stream stream, const AttentionTensors& tensors, void*) const override {
+    const runtime::ContextGuard guard(device().ordinal);
     device_code::Params params = constants_;
     params.q = operand(tensors.q);
     params.k = operand(tensors.k);
@@ -130,6 +136,15 @@ class CudaAttention final : public Attention::Backend {
             ? device_code::split_program(problem().format, choice.split, logits_)
             : device_code::simple_program(problem().format, static_cast<int>(problem().head_dim));
     return load_program(device().ordinal, program).kernel(program.kernels.front());
+  }
+
+  [[nodiscard]] unsigned resident_blocks() const {
+    if (geometry_.cluster > 1) {
+      return static_cast<unsigned>(kernel_.resident_clusters(config_)) * geometry_.cluster;
+    }
+    return static_cast<unsigned>(
+        kernel_.blocks_per_multiprocessor(static_cast<int>(geometry_.threads), geometry_.shared_bytes) *
+        runtime::device_properties(device().ordinal).multiprocessors);
   }
 
   /// What the problem alone determines.

@@ -5,49 +5,58 @@
 
 namespace thresher::kernels::attention {
 
+/// The upper lanes give their low word for the high word of the lanes `distance` below.
+TH_DEVICE void exchange_words(u32& low, u32& high, bool upper, u32 distance) {
+  const u32 received = warp::shuffle_xor(upper ? low : high, distance);
+  low = upper ? received : low;
+  high = upper ? high : received;
+}
+
 /// Transposes 4×4 words among the four lanes of a quad: lane c's word j becomes lane j's word c.
-TH_DEVICE void transpose_quad(u32 (&word)[4]) {
+TH_DEVICE void transpose_quad(u32& w0, u32& w1, u32& w2, u32& w3) {
   const bool odd = (warp::lane() & 1) != 0;
   const bool upper = (warp::lane() & 2) != 0;
-  TH_UNROLL
-  for (int i = 0; i < 4; i += 2) {
-    const u32 received = warp::shuffle_xor(odd ? word[i] : word[i + 1], 1);
-    (odd ? word[i] : word[i + 1]) = received;
-  }
-  TH_UNROLL
-  for (int i = 0; i < 2; ++i) {
-    const u32 received = warp::shuffle_xor(upper ? word[i] : word[i + 2], 2);
-    (upper ? word[i] : word[i + 2]) = received;
-  }
+  exchange_words(w0, w1, odd, 1);
+  exchange_words(w2, w3, odd, 1);
+  exchange_words(w0, w2, upper, 2);
+  exchange_words(w1, w3, upper, 2);
 }
 
 /// Stores columns [first_column, first_column + columns) of this thread's two rows, 16 bytes at a time where a quad has
-/// enough columns. `row[half]` < 0: not stored.
+/// enough columns. `row[half]` < 0: not stored. All shuffles come before the stores, which not every lane makes.
 template <typename Element, int columns>
 TH_DEVICE void store_rows(const Params& params, const Sequence& sequence, const i32 (&row)[2], i32 first_column,
                           const Accumulators<columns>& output) {
+  constexpr bool wide = columns % 32 == 0;
+  u32 word[2][columns / 8];
   TH_UNROLL
   for (int half = 0; half < 2; ++half) {
-    const Global<u16> out = Global<u16>{params.o.data}.offset(
-        element_offset(params.o, sequence.batch, sequence.head, sequence.first_query + row[half]) + first_column);
-    const auto word_of = [&](int group) {
-      return convert::pack<Element>(output.get(group * 4 + half * 2), output.get(group * 4 + half * 2 + 1));
-    };
-    if constexpr (columns % 32 == 0) {
+    TH_UNROLL
+    for (int group = 0; group < columns / 8; ++group) {
+      word[half][group] =
+          convert::pack<Element>(output.get(group * 4 + half * 2), output.get(group * 4 + half * 2 + 1));
+    }
+    if constexpr (wide) {
       TH_UNROLL
-      for (int groups = 0; groups < columns / 8; groups += 4) {
-        u32 word[4] = {word_of(groups), word_of(groups + 1), word_of(groups + 2), word_of(groups + 3)};
-        transpose_quad(word);
-        if (row[half] >= 0) {
-          out.offset(groups * 8 + static_cast<i32>(warp::lane() % 4) * 8)
-              .template as<Vector<u32, 4>>()
-              .store(0, {word[0], word[1], word[2], word[3]});
-        }
+      for (int group = 0; group < columns / 8; group += 4) {
+        transpose_quad(word[half][group], word[half][group + 1], word[half][group + 2], word[half][group + 3]);
       }
-    } else if (row[half] >= 0) {
+    }
+  }
+  TH_UNROLL
+  for (int half = 0; half < 2; ++half) {
+    if (row[half] >= 0) {
+      const Global<u16> out = Global<u16>{params.o.data}.offset(
+          element_offset(params.o, sequence.batch, sequence.head, sequence.first_query + row[half]) + first_column);
       TH_UNROLL
-      for (int group = 0; group < columns / 8; ++group) {
-        out.offset(group * 8 + fragment_column()).template as<u32>().store(0, word_of(group));
+      for (int group = 0; group < columns / 8; group += wide ? 4 : 1) {
+        if constexpr (wide) {
+          out.offset(group * 8 + static_cast<i32>(warp::lane() % 4) * 8)
+              .template as<Vector<u32, 4>>()
+              .store(0, {word[half][group], word[half][group + 1], word[half][group + 2], word[half][group + 3]});
+        } else {
+          out.offset(group * 8 + fragment_column()).template as<u32>().store(0, word[half][group]);
+        }
       }
     }
   }

@@ -194,18 +194,17 @@ struct StreamedAttention {
     const StreamedWork work = this->template work<config>(warp::shuffle(index, 0));
     i32 row[2];
     float factor[2];
+    float sum[2];
+    bool sees[2];
     TH_UNROLL
     for (int half = 0; half < 2; ++half) {
       const i32 query = work.first_row + consumer * StreamConfig::rows_per_consumer + fragment_row() + half * 8;
       const bool stored = query < work.sequence.queries;
       const Visible visible = visible_keys(params, work.sequence, query);
-      const bool sees = visible.begin < visible.end;
-      const float sum = quad_sum(tile.rows.sum[half]);
+      sees[half] = visible.begin < visible.end;
+      sum[half] = quad_sum(tile.rows.sum[half]);
       row[half] = stored ? query : -1;
-      factor[half] = sees ? math::reciprocal_approx(sum) : 0.0F;
-      if (stored && wants_lse(params) && warp::lane() % 4 == 0) {
-        store_lse(params, work.sequence, query, sees ? lse_of(tile.rows.shift[half], sum) : minus_infinity());
-      }
+      factor[half] = sees[half] ? math::reciprocal_approx(sum[half]) : 0.0F;
     }
     if (!tile.started) {
       TH_UNROLL
@@ -216,6 +215,15 @@ struct StreamedAttention {
       scale_rows(tile.output, factor[0], factor[1]);
     }
     store_rows<Element>(params, work.sequence, row, 0, tile.output);
+    if (wants_lse(params) && warp::lane() % 4 == 0) {
+      TH_UNROLL
+      for (int half = 0; half < 2; ++half) {
+        if (row[half] >= 0) {
+          store_lse(params, work.sequence, row[half],
+                    sees[half] ? lse_of(tile.rows.shift[half], sum[half]) : minus_infinity());
+        }
+      }
+    }
     if (tile.masked) {
       recompute_spoilt_rows<Element, config.head_dim>(params, work.sequence, row, 0, tile.output);
     }

@@ -94,13 +94,17 @@ TH_DEVICE float weigh(Accumulators<columns>& scores, int half, float factor, flo
   return even + odd;
 }
 
+/// A row's shift follows its largest exponent only when that is this far ahead: weights up to 2^8 lose nothing in 16
+/// bits, and what was accumulated need not be scaled for most blocks.
+inline constexpr float shift_slack = 8.0F;
+
 /// One more block of keys: scores become weights, and the rows' shift, sum and factor follow.
 template <int columns>
 TH_DEVICE void absorb(RowPair& rows, Accumulators<columns>& scores, float factor) {
   TH_UNROLL
   for (int half = 0; half < 2; ++half) {
-    const float largest = quad_max(row_max(scores, half));
-    const float shift = math::max(rows.shift[half], finite(largest * factor));
+    const float largest = finite(quad_max(row_max(scores, half)) * factor);
+    const float shift = largest > rows.shift[half] + shift_slack ? largest : rows.shift[half];
     rows.factor[half] = math::exp2_approx(rows.shift[half] - shift);
     rows.shift[half] = shift;
     rows.sum[half] = math::fma(rows.sum[half], rows.factor[half], weigh(scores, half, factor, shift));

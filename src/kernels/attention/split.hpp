@@ -38,7 +38,9 @@ struct SplitAttention {
   /// Keys are divided evenly in units of 16, which keeps every share within 256 where all fit cluster·256.
   template <SplitConfig config>
   TH_DEVICE SplitWork work(i32 rank) const {
-    const Work work = work_at(params, static_cast<i32>(launch::block_index().x) / config.cluster, SplitConfig::rows);
+    const Work work = tile_at(params, static_cast<i32>(launch::block_index().z),
+                              static_cast<i32>(launch::block_index().x) / config.cluster,
+                              static_cast<i32>(launch::block_index().y), SplitConfig::rows);
     const i32 share = (work.sequence.keys + config.cluster * 16 - 1) / (config.cluster * 16) * 16;
     SplitWork split{work.sequence,
                     work.first_row,
@@ -56,6 +58,12 @@ struct SplitAttention {
   }
 
   TH_DEVICE i32 map_batch(const Sequence& sequence) const { return is_variable_length(params) ? 0 : sequence.batch; }
+
+  TH_DEVICE void prefetch() const {
+    tma::prefetch(params.query_map);
+    tma::prefetch(params.key_map);
+    tma::prefetch(params.value_map);
+  }
 
   TH_DEVICE void copy_queries(const Slot& slot, const SplitWork& work) const {
     slot.copy(0, params.query_map,
@@ -170,12 +178,6 @@ struct SplitAttention {
     TH_UNROLL
     for (int half = 0; half < 2; ++half) {
       tile.rows.sum[half] = quad_sum(tile.rows.sum[half]);
-      tile.merged_shift[half] = -largest_float;
-      tile.merged_sum[half] = 0.0F;
-    }
-    TH_UNROLL
-    for (int i = 0; i < config.merged_columns() / 2; ++i) {
-      tile.merged.set(i, 0.0F);
     }
   }
 
@@ -214,9 +216,18 @@ struct SplitAttention {
     }
   }
 
+  /// Block `rank`, which is this one, starts from its own part.
   template <SplitConfig config>
-  TH_DEVICE void merge_own(Tile<config>& tile, int rank) const {
-    merge(tile, [&](int index) { return message(tile, rank, index); });
+  TH_DEVICE void take_own(Tile<config>& tile, int rank) const {
+    TH_UNROLL
+    for (int half = 0; half < 2; ++half) {
+      tile.merged_shift[half] = tile.rows.shift[half];
+      tile.merged_sum[half] = tile.rows.sum[half];
+    }
+    TH_UNROLL
+    for (int i = 0; i < config.merged_columns() / 2; ++i) {
+      tile.merged.set(i, tile.output.get(rank * config.merged_columns() / 2 + i));
+    }
   }
 
   template <SplitConfig config>
@@ -224,21 +235,27 @@ struct SplitAttention {
     const i32 first_column = work.rank * config.merged_columns();
     i32 row[2];
     float factor[2];
+    bool sees[2];
     TH_UNROLL
     for (int half = 0; half < 2; ++half) {
       const i32 query = work.first_row + fragment_row() + half * 8;
       const bool stored = query < work.sequence.queries;
       const Visible visible = visible_keys(params, work.sequence, query);
-      const bool sees = visible.begin < visible.end;
+      sees[half] = visible.begin < visible.end;
       row[half] = stored ? query : -1;
-      factor[half] = sees ? math::reciprocal_approx(tile.merged_sum[half]) : 0.0F;
-      if (stored && work.rank == 0 && wants_lse(params) && warp::lane() % 4 == 0) {
-        store_lse(params, work.sequence, query,
-                  sees ? lse_of(tile.merged_shift[half], tile.merged_sum[half]) : minus_infinity());
-      }
+      factor[half] = sees[half] ? math::reciprocal_approx(tile.merged_sum[half]) : 0.0F;
     }
     scale_rows(tile.merged, factor[0], factor[1]);
     store_rows<Element>(params, work.sequence, row, first_column, tile.merged);
+    if (work.rank == 0 && wants_lse(params) && warp::lane() % 4 == 0) {
+      TH_UNROLL
+      for (int half = 0; half < 2; ++half) {
+        if (row[half] >= 0) {
+          store_lse(params, work.sequence, row[half],
+                    sees[half] ? lse_of(tile.merged_shift[half], tile.merged_sum[half]) : minus_infinity());
+        }
+      }
+    }
     if (may_be_spoilt(work)) {
       recompute_spoilt_rows<Element, config.head_dim>(params, work.sequence, row, first_column, tile.merged);
     }

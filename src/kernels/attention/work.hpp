@@ -26,7 +26,8 @@ TH_DEVICE i32 key_offset(const Params& params, i32 index) { return Global<i32>{p
 
 /// Whatever cu_seqlens holds, the rows are inside the operands.
 TH_DEVICE Sequence sequence_at(const Params& params, i32 batch, i32 head) {
-  Sequence sequence{batch, head, head / params.group, 0, params.queries, 0, params.keys};
+  const i32 kv_head = params.group == 1 ? head : head / params.group;
+  Sequence sequence{batch, head, kv_head, 0, params.queries, 0, params.keys};
   if (is_variable_length(params)) {
     sequence.first_query = clamp(query_offset(params, batch), 0, params.queries);
     sequence.queries =
@@ -75,6 +76,16 @@ TH_DEVICE i32 sequence_of_tile(const Params& params, i32 tile, i32 rows) {
   return low;
 }
 
+/// Query tile `tile` of one head: of sequence `batch`, or with variable length of all sequences in turn.
+TH_DEVICE Work tile_at(const Params& params, i32 batch, i32 head, i32 tile, i32 rows) {
+  if (!is_variable_length(params)) {
+    return {sequence_at(params, batch, head), tile * rows};
+  }
+  const i32 owner = sequence_of_tile(params, tile, rows);
+  const i32 own = tile - (query_offset(params, owner) / rows + owner);
+  return {sequence_at(params, owner, head), own * rows};
+}
+
 /// Work `index` of batch·heads·query_tiles (variable length: heads·query_tiles). Sections of heads are taken one after
 /// another, so that their keys and values stay in L2; within one, tile by tile, all heads of the section.
 TH_DEVICE Work work_at(const Params& params, i32 index, i32 rows) {
@@ -88,12 +99,8 @@ TH_DEVICE Work work_at(const Params& params, i32 index, i32 rows) {
   const i32 turn = within / heads;
   const i32 tile = params.longest_first != 0 ? params.query_tiles - 1 - turn : turn;
   const i32 head = first_head + within - turn * heads;
-  if (!variable) {
-    return {sequence_at(params, head / params.heads, head % params.heads), tile * rows};
-  }
-  const i32 batch = sequence_of_tile(params, tile, rows);
-  const i32 own = tile - (query_offset(params, batch) / rows + batch);
-  return {sequence_at(params, batch, head), own * rows};
+  return variable ? tile_at(params, 0, head, tile, rows)
+                  : tile_at(params, head / params.heads, head % params.heads, tile, rows);
 }
 
 TH_DEVICE bool wants_lse(const Params& params) { return params.lse != 0; }

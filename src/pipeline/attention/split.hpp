@@ -44,45 +44,44 @@ struct SplitMemory {
   }
 };
 
-/// Sends every other block its columns of this block's partial result, and hands what they sent to `operation.merge`,
-/// in the order of their ranks, so that the result does not depend on who was first.
+/// Sends every other block its columns of this block's partial result, and adds what they sent to its own columns:
+/// itself first, then the others in the order of their ranks, so that the result does not depend on who was first.
 template <SplitConfig config, typename Operation, typename Tile>
 TH_DEVICE void exchange(const Operation& operation, Tile& tile, const SplitMemory<config>& memory, u32 rank) {
   cluster::wait();
   TH_UNROLL
   for (u32 peer = 0; peer < static_cast<u32>(config.cluster); ++peer) {
-    if (peer != rank) {
+    if (peer == rank) {
+      operation.take_own(tile, static_cast<int>(peer));
+    } else {
       const u32 place = rank < peer ? rank : rank - 1;
       const RemoteBarrier merge = cluster::map(memory.merge(), peer);
+      const Remote<Message> first = cluster::map(memory.message(place, 0), peer);
       TH_UNROLL
       for (int index = 0; index < config.messages(); ++index) {
-        cluster::store_async(cluster::map(memory.message(place, index), peer),
+        cluster::store_async(first.offset(static_cast<u32>(index * SplitConfig::threads)),
                              operation.message(tile, static_cast<int>(peer), index), merge);
       }
     }
   }
   memory.merge().wait_cluster(Phase{});
   TH_UNROLL
-  for (u32 peer = 0; peer < static_cast<u32>(config.cluster); ++peer) {
-    if (peer == rank) {
-      operation.merge_own(tile, static_cast<int>(peer));
-    } else {
-      const u32 place = peer < rank ? peer : peer - 1;
-      operation.merge(tile, [&](int index) { return memory.message(place, index).load(); });
-    }
+  for (u32 place = 0; place + 1 < static_cast<u32>(config.cluster); ++place) {
+    operation.merge(tile, [&](int index) { return memory.message(place, index).load(); });
   }
 }
 
 /// The whole kernel. The launch has 128 threads and clusters of config.cluster blocks.
 ///
-/// Operation: work<config>() with `chunks`, how many chunks of keys this block has; copy_queries, copy_keys and
-/// copy_values into a slot; begin, score, softmax, weigh, accumulate, message, merge_own, merge and finish on its
-/// Tile<config>.
+/// Operation: prefetch of its maps; work<config>() with `chunks`, how many chunks of keys this block has; copy_queries,
+/// copy_keys and copy_values into a slot; begin, score, softmax, weigh, accumulate, settle, message, take_own, merge
+/// and finish on its Tile<config>.
 template <SplitConfig config, typename Operation>
 TH_DEVICE void split(const Operation& operation) {
   const SplitMemory<config> memory{launch::shared_memory()};
   const u32 rank = config.cluster == 1 ? 0 : cluster::rank();
   if (launch::thread_index() == 0) {
+    operation.prefetch();
     memory.init();
     if constexpr (config.cluster > 1) {
       memory.merge().arrive_expect_bytes(static_cast<u32>(config.cluster - 1) * config.sent_bytes());
@@ -135,7 +134,7 @@ TH_DEVICE void split(const Operation& operation) {
   if constexpr (config.cluster > 1) {
     exchange<config>(operation, tile, memory, rank);
   } else {
-    operation.merge_own(tile, 0);
+    operation.take_own(tile, 0);
   }
   operation.finish(work, tile);
 }

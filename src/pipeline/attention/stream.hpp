@@ -166,6 +166,7 @@ TH_DEVICE void attend(const Operation& operation, Tile& tile, const StreamMemory
     release<config>(memory.keys_empty(keys_at.slot));
     keys_at.next();
     operation.softmax(tile, block);
+    wgmma::settle(tile.scores);  // the softmax stays on this side of the wait
     wgmma::wait<0>();
     wgmma::settle(tile.output);
     release<config>(memory.values_empty(values_at.slot));

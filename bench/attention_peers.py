@@ -1,0 +1,171 @@
+#!/usr/bin/env python3
+"""Times Thresher's attention beside PyTorch's SDPA, cuDNN and FlashAttention pinned, in one process on one GPU.
+
+Contenders are interleaved: every round times each of them once, so that clocks and temperature are the same for all.
+Prints the median of the rounds in microseconds per call inside a CUDA graph, and for small problems one call between
+two events from C++.
+
+usage: attention_peers.py --library libthresher_attention_shim.so [--out results.json] [--only SUBSTRING]
+"""
+import argparse
+import ctypes
+import json
+import statistics
+import subprocess
+import sys
+
+import torch
+import torch.nn.functional as F
+from torch.nn.attention import SDPBackend, sdpa_kernel
+
+CASES = [  # batch, heads, kv heads, length, head dim, causal, format
+    (1, 8, 8, 512, 64, False, "fp16"), (1, 8, 8, 512, 64, True, "fp16"), (1, 32, 8, 2048, 128, True, "bf16"),
+    (4, 16, 16, 4096, 128, False, "bf16"), (4, 16, 16, 4096, 128, True, "bf16"),
+    (1, 16, 16, 16384, 128, False, "bf16"), (1, 16, 16, 16384, 128, True, "bf16"),
+    (4, 32, 32, 4096, 64, False, "bf16"), (4, 32, 32, 4096, 64, True, "bf16")]
+
+
+class Library:
+    def __init__(self, path):
+        self.so = ctypes.CDLL(path)
+        self.so.th_error.restype = ctypes.c_char_p
+        self.so.th_plan.restype = ctypes.c_void_p
+        self.so.th_plan.argtypes = [ctypes.c_int] * 8 + [ctypes.c_char_p] * 2 + [ctypes.c_int] + [ctypes.c_void_p] * 5
+        self.so.th_run.argtypes = [ctypes.c_void_p] * 2
+        self.so.th_one_call_us.restype = ctypes.c_double
+        self.so.th_one_call_us.argtypes = [ctypes.c_void_p, ctypes.c_int, ctypes.POINTER(ctypes.c_double)]
+
+    def plan(self, case, q, k, v, o, lse, strategy, knobs, dependent):
+        b, h, hk, s, d, causal, fmt = case
+        handle = self.so.th_plan(b, h, hk, s, s, d, fmt == "bf16", causal, strategy.encode(), knobs.encode(), dependent,
+                                 q.data_ptr(), k.data_ptr(), v.data_ptr(), o.data_ptr(),
+                                 lse.data_ptr() if lse is not None else None)
+        if not handle:
+            raise RuntimeError(self.so.th_error().decode())
+        return handle
+
+    def run(self, handle):
+        if self.so.th_run(handle, torch.cuda.current_stream().cuda_stream):
+            raise RuntimeError(self.so.th_error().decode())
+
+    def one_call_us(self, handle, count=300):
+        median = ctypes.c_double()
+        least = self.so.th_one_call_us(handle, count, ctypes.byref(median))
+        return least, median.value
+
+
+def capture(call, calls):
+    side = torch.cuda.Stream()
+    with torch.cuda.stream(side):
+        for _ in range(3):
+            call()
+    side.synchronize()
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        for _ in range(calls):
+            call()
+    return graph
+
+
+def time_interleaved(calls_by_name, calls, rounds):
+    graphs = {name: capture(call, calls) for name, call in calls_by_name.items()}
+    times = {name: [] for name in graphs}
+    for graph in graphs.values():
+        graph.replay()
+    torch.cuda.synchronize()
+    for _ in range(rounds):
+        for name, graph in graphs.items():
+            begin, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
+            begin.record()
+            graph.replay()
+            end.record()
+            end.synchronize()
+            times[name].append(begin.elapsed_time(end) * 1e3 / calls)
+    return {name: statistics.median(values) for name, values in times.items()}
+
+
+def variants_of(case, extra):
+    """name -> (strategy, knobs, dependent launch, with lse)."""
+    small = case[3] <= 512
+    chosen = {"thresher": ("", "", 0, False), "thresher with lse": ("", "", 0, True)}
+    if small:
+        chosen["thresher dependent launch"] = ("", "", 1, False)
+        chosen["thresher simple"] = ("simple", "", 0, False)
+    for text in extra:
+        strategy, _, knobs = text.partition(":")
+        if int(dict(p.split("=") for p in knobs.split()).get("dim", case[4])) == case[4]:
+            chosen[f"thresher {text}"] = (strategy, " ".join(p for p in knobs.split() if not p.startswith("dim=")), 0, False)
+    return chosen
+
+
+def run_case(library, case, arguments):
+    b, h, hk, s, d, causal, fmt = case
+    dtype = torch.bfloat16 if fmt == "bf16" else torch.float16
+    q = torch.randn(b, h, s, d, device="cuda", dtype=dtype)
+    k, v = (torch.randn(b, hk, s, d, device="cuda", dtype=dtype) for _ in range(2))
+    o = torch.empty_like(q)
+    lse = torch.empty(b, h, s, device="cuda", dtype=torch.float32)
+    sdpa = lambda: F.scaled_dot_product_attention(q, k, v, is_causal=causal, enable_gqa=h != hk)
+
+    def pinned(backend):
+        def call():
+            with sdpa_kernel(backend):
+                return sdpa()
+        return call
+
+    peers = {"cuDNN": pinned(SDPBackend.CUDNN_ATTENTION), "FlashAttention": pinned(SDPBackend.FLASH_ATTENTION)}
+    expected = peers["FlashAttention"]().float()
+    contenders, errors, handles = dict(peers), {}, {}
+    for name, (strategy, knobs, dependent, with_lse) in variants_of(case, arguments.variant).items():
+        try:
+            handle = library.plan(case, q, k, v, o, lse if with_lse else None, strategy, knobs, dependent)
+            o.fill_(float("nan"))
+            library.run(handle)
+            torch.cuda.synchronize()
+            errors[name] = (o.float() - expected).norm().item() / expected.norm().item()
+            if not errors[name] < 1e-2:
+                raise RuntimeError(f"wrong: relative error {errors[name]:.3g}")
+            contenders[name] = lambda handle=handle: library.run(handle)
+            handles[name] = handle
+        except RuntimeError as error:
+            print(f"  {name}: {error}", flush=True)
+    operations = 4 * b * h * s * s * d * (0.5 if causal else 1)
+    calls = 200 if s <= 512 else max(2, min(20, int(2e13 / operations / 50)))
+    medians = time_interleaved(contenders, calls, arguments.rounds)
+    rows = []
+    for name, us in medians.items():
+        row = {"shape": f"b{b} h{h}/{hk} s{s} d{d}{' causal' if causal else ''} {fmt}", "contender": name, "us": us,
+               "tflops": operations / us / 1e6, "speedup_over_cudnn": medians["cuDNN"] / us, "error": errors.get(name)}
+        if name in handles and s <= 512:
+            row["one_call_least_us"], row["one_call_median_us"] = library.one_call_us(handles[name])
+        rows.append(row)
+        print("  ".join(f"{key}={value:.4g}" if isinstance(value, float) else f"{key}={value}"
+                        for key, value in row.items() if value is not None), flush=True)
+    return rows
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--library", required=True)
+    parser.add_argument("--out")
+    parser.add_argument("--only", default="", help="comma-separated indices of cases; all when empty")
+    parser.add_argument("--rounds", type=int, default=15)
+    parser.add_argument("--variant", action="append", default=[], help='e.g. "pipelined:stages=3 dim=128"')
+    arguments = parser.parse_args()
+    torch.manual_seed(0)
+    torch.empty(1, device="cuda")
+    library = Library(arguments.library)
+    wanted = [int(i) for i in arguments.only.split(",") if i] or range(len(CASES))
+    clocks = subprocess.run(["nvidia-smi", "--query-gpu=name,clocks.sm,power.draw,temperature.gpu,driver_version",
+                             "--format=csv,noheader"], capture_output=True, text=True).stdout.strip()
+    results = {"gpu": clocks, "torch": torch.__version__, "cudnn": torch.backends.cudnn.version(), "rows": []}
+    print(clocks, "torch", results["torch"], "cuDNN", results["cudnn"], flush=True)
+    for index in wanted:
+        results["rows"] += run_case(library, CASES[index], arguments)
+        if arguments.out:
+            json.dump(results, open(arguments.out, "w"), indent=1)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
