@@ -83,7 +83,7 @@ TEST(Attention, TensorsThatDoNotFitAreRefusedAndNothingIsWritten) {
   EXPECT_EQ(run_refusal([](auto& t) { t.v.strides[3] = 2; }),
             "v has stride 2 along its last dimension, expected 1 (contiguous)");
   EXPECT_EQ(run_refusal([](auto& t) { t.o.strides[1] = 64; }),
-            "o has overlapping rows: a stride of 64 where the smaller dimensions reach over 512 elements");
+            "o has overlapping rows: a stride of 64 where the smaller dimensions reach over 256 elements");
   EXPECT_EQ(run_refusal([](auto& t) { t.q.data = nullptr; }), "q has a null data pointer");
   EXPECT_NE(run_refusal([](auto& t) { t.k.data = static_cast<char*>(t.k.data) + 2; }).find("multiple of 16 bytes"),
             std::string::npos);
