@@ -40,7 +40,8 @@ StreamConfig default_stream(const AttentionProblem& problem) {
                        : problem.head_dim == 64 ? 3
                                                 : 2,
           .cluster = few_queries ? 1 : 2,
-          .queries_in_registers = few_queries || problem.head_dim != 64};
+          .queries_in_registers = few_queries || problem.head_dim != 64,
+          .take_turns = false};
 }
 
 /// Takes `name` out of the knobs; `value` keeps its default when it is not there.
@@ -96,6 +97,7 @@ AttentionChoice choose_pipelined(const AttentionProblem& problem, std::map<std::
   take(knobs, "stages", stream.stages, {2, 3, 4});
   take(knobs, "consumers", stream.consumers, {1, 2, 3});
   take(knobs, "cluster", stream.cluster, {1, 2});
+  take(knobs, "take_turns", stream.take_turns, {0, 1});
   take(knobs, "queries_in_registers", stream.queries_in_registers, {0, 1});
   refuse_rest(knobs, "pipelined");
   constexpr unsigned most_shared_bytes = 227 * 1024;

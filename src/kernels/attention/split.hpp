@@ -18,7 +18,9 @@ struct SplitAttention {
     i32 first_row;
     i32 first_key;  ///< this block's keys are [first_key, end_key)
     i32 end_key;
-    i32 chunks;  ///< 0: none of them is seen by any row
+    i32 chunks;       ///< 0: none of them is seen by any row
+    i32 whole_begin;  ///< its keys that all rows see
+    i32 whole_end;
     i32 rank;
   };
 
@@ -29,6 +31,7 @@ struct SplitAttention {
     Accumulators<config.head_dim> output;
     Accumulators<config.merged_columns()> merged;
     RowPair rows;
+    float largest[2];
     float merged_shift[2];
     float merged_sum[2];
     bool masked;
@@ -50,8 +53,12 @@ struct SplitAttention {
                     rank};
     if (work.first_row < work.sequence.queries) {
       const i32 last = least(work.first_row + SplitConfig::rows, work.sequence.queries) - 1;
-      const i32 begin = most(split.first_key, visible_keys(params, work.sequence, work.first_row).begin);
-      const i32 end = least(split.end_key, visible_keys(params, work.sequence, last).end);
+      const Visible low = visible_keys(params, work.sequence, work.first_row);
+      const Visible high = visible_keys(params, work.sequence, last);
+      const i32 begin = most(split.first_key, low.begin);
+      const i32 end = least(split.end_key, high.end);
+      split.whole_begin = high.begin;
+      split.whole_end = least(split.end_key, low.end);
       split.chunks = begin < end ? (end - split.first_key + SplitConfig::chunk - 1) / SplitConfig::chunk : 0;
     }
     return split;
@@ -83,6 +90,8 @@ struct SplitAttention {
   template <SplitConfig config>
   TH_DEVICE void begin(const SplitWork&, Tile<config>& tile) const {
     start_rows(tile.rows);
+    tile.largest[0] = minus_infinity();
+    tile.largest[1] = minus_infinity();
     tile.masked = false;
     tile.started = false;
   }
@@ -99,41 +108,36 @@ struct SplitAttention {
     }
   }
 
-  /// Masks, and finds the rows' shift over all keys of the block.
+  /// The scores of a chunk are there: masks them and finds the rows' largest.
   template <SplitConfig config>
-  TH_DEVICE void softmax(const SplitWork& work, Tile<config>& tile) const {
-    const i32 last = least(work.first_row + SplitConfig::rows, work.sequence.queries) - 1;
-    const i32 whole_begin = visible_keys(params, work.sequence, last).begin;
-    const i32 whole_end = least(work.end_key, visible_keys(params, work.sequence, work.first_row).end);
-    float largest[2] = {minus_infinity(), minus_infinity()};
-    TH_UNROLL
-    for (int chunk = 0; chunk < SplitConfig::chunks; ++chunk) {
-      if (chunk >= work.chunks) {
-        continue;
-      }
-      wgmma::settle(tile.scores[chunk]);
-      if constexpr (logits == Logits::general) {
-        to_exponents(params, tile.scores[chunk]);
-      }
-      const i32 first_key = work.first_key + chunk * SplitConfig::chunk;
-      if (first_key < whole_begin || first_key + SplitConfig::chunk > whole_end) {
-        tile.masked = true;
-        TH_UNROLL
-        for (int half = 0; half < 2; ++half) {
-          Visible visible = visible_keys(params, work.sequence, work.first_row + fragment_row() + half * 8);
-          visible.end = least(visible.end, work.end_key);
-          visible.begin = least(visible.begin, visible.end);
-          mask(visible, half, tile.scores[chunk], first_key);
-        }
-      }
+  TH_DEVICE void inspect(const SplitWork& work, Tile<config>& tile, int chunk) const {
+    wgmma::settle(tile.scores[chunk]);
+    if constexpr (logits == Logits::general) {
+      to_exponents(params, tile.scores[chunk]);
+    }
+    const i32 first_key = work.first_key + chunk * SplitConfig::chunk;
+    if (first_key < work.whole_begin || first_key + SplitConfig::chunk > work.whole_end) {
+      tile.masked = true;
       TH_UNROLL
       for (int half = 0; half < 2; ++half) {
-        largest[half] = math::max(largest[half], row_max(tile.scores[chunk], half));
+        Visible visible = visible_keys(params, work.sequence, work.first_row + fragment_row() + half * 8);
+        visible.end = least(visible.end, work.end_key);
+        visible.begin = least(visible.begin, visible.end);
+        mask(visible, half, tile.scores[chunk], first_key);
       }
     }
     TH_UNROLL
     for (int half = 0; half < 2; ++half) {
-      tile.rows.shift[half] = finite(quad_max(largest[half]) * factor());
+      tile.largest[half] = math::max(tile.largest[half], row_max(tile.scores[chunk], half));
+    }
+  }
+
+  /// All chunks are inspected: the shift of a row is its largest exponent among this block's keys.
+  template <SplitConfig config>
+  TH_DEVICE void fix_shifts(Tile<config>& tile) const {
+    TH_UNROLL
+    for (int half = 0; half < 2; ++half) {
+      tile.rows.shift[half] = finite(quad_max(tile.largest[half]) * factor());
     }
   }
 

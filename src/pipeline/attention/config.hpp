@@ -23,6 +23,7 @@ struct StreamConfig {
   int consumers;  ///< warpgroups of 64 query rows
   int cluster;    ///< blocks that share keys and values: 1 or 2
   bool queries_in_registers;
+  bool take_turns;  ///< warpgroups issue their products one after another: one's softmax runs beside another's products
   bool operator==(const StreamConfig&) const = default;
 
   static constexpr int rows_per_consumer = 64;

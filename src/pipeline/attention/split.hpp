@@ -74,8 +74,8 @@ TH_DEVICE void exchange(const Operation& operation, Tile& tile, const SplitMemor
 /// The whole kernel. The launch has 128 threads and clusters of config.cluster blocks.
 ///
 /// Operation: prefetch of its maps; work<config>() with `chunks`, how many chunks of keys this block has; copy_queries,
-/// copy_keys and copy_values into a slot; begin, score, softmax, weigh, accumulate, settle, message, take_own, merge
-/// and finish on its Tile<config>.
+/// copy_keys and copy_values into a slot; begin, score, inspect, fix_shifts, weigh, accumulate, settle, message,
+/// take_own, merge and finish on its Tile<config>.
 template <SplitConfig config, typename Operation>
 TH_DEVICE void split(const Operation& operation) {
   const SplitMemory<config> memory{launch::shared_memory()};
@@ -118,7 +118,13 @@ TH_DEVICE void split(const Operation& operation) {
     }
   }
   wgmma::wait<0>();
-  operation.softmax(work, tile);
+  TH_UNROLL
+  for (int chunk = 0; chunk < SplitConfig::chunks; ++chunk) {
+    if (chunk < work.chunks) {
+      operation.inspect(work, tile, chunk);
+    }
+  }
+  operation.fix_shifts(tile);
   launch::release_dependents();
   TH_UNROLL
   for (int chunk = 0; chunk < SplitConfig::chunks; ++chunk) {

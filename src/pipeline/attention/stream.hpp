@@ -79,6 +79,40 @@ TH_DEVICE void release(Barrier empty) {
   }
 }
 
+/// The order in which consumer warpgroups issue products: each waits for its turn and hands it to the next. Named
+/// barrier 1 + c is consumer c's: 128 threads that hand it over and 128 that wait. Every consumer takes one turn a
+/// block, seen or not, so that all of them take equally many.
+template <StreamConfig config>
+struct Turns {
+  static constexpr bool used = config.take_turns && config.consumers > 1;
+  u32 consumer;
+
+  /// Before the first turn, which is consumer 0's.
+  TH_DEVICE void start() const {
+    if constexpr (used) {
+      if (consumer == static_cast<u32>(config.consumers) - 1) {
+        hand_over();
+      }
+    }
+  }
+  TH_DEVICE void wait() const {
+    if constexpr (used) {
+      named_barrier::sync(1 + consumer, 256);
+    }
+  }
+  TH_DEVICE void hand_over() const {
+    if constexpr (used) {
+      named_barrier::arrive(consumer + 1 == static_cast<u32>(config.consumers) ? 1 : 2 + consumer, 256);
+    }
+  }
+  /// After the last turn: consumer 0 takes back the one that nobody will use.
+  TH_DEVICE void end() const {
+    if (consumer == 0) {
+      wait();
+    }
+  }
+};
+
 /// The producer warp: whole warp in the loop, one elected lane issues.
 template <StreamConfig config, typename Operation>
 TH_DEVICE void produce(const Operation& operation, const StreamMemory<config>& memory) {
@@ -127,9 +161,12 @@ TH_DEVICE void produce(const Operation& operation, const StreamMemory<config>& m
 
 /// Takes part in blocks that none of a warpgroup's rows sees.
 template <StreamConfig config>
-TH_DEVICE void skip(const StreamMemory<config>& memory, Position<config.stages>& at, i32 blocks) {
+TH_DEVICE void skip(const StreamMemory<config>& memory, Position<config.stages>& at, const Turns<config>& turns,
+                    i32 blocks) {
   TH_NO_UNROLL
   for (i32 block = 0; block < blocks; ++block) {
+    turns.wait();
+    turns.hand_over();
     memory.keys_full(at.slot).wait(at.phase);
     release<config>(memory.keys_empty(at.slot));
     memory.values_full(at.slot).wait(at.phase);
@@ -142,11 +179,13 @@ TH_DEVICE void skip(const StreamMemory<config>& memory, Position<config.stages>&
 /// together, and the softmax of block i + 1 runs while that product does.
 template <StreamConfig config, typename Operation, typename Tile>
 TH_DEVICE void attend(const Operation& operation, Tile& tile, const StreamMemory<config>& memory,
-                      Position<config.stages>& keys_at, Blocks own) {
+                      Position<config.stages>& keys_at, const Turns<config>& turns, Blocks own) {
   Position<config.stages> values_at = keys_at;
   memory.keys_full(keys_at.slot).wait(keys_at.phase);
+  turns.wait();
   operation.score(tile, memory.keys(keys_at.slot));
   wgmma::commit();
+  turns.hand_over();
   wgmma::wait<0>();
   wgmma::settle(tile.scores);
   release<config>(memory.keys_empty(keys_at.slot));
@@ -156,11 +195,13 @@ TH_DEVICE void attend(const Operation& operation, Tile& tile, const StreamMemory
   TH_NO_UNROLL
   for (i32 block = own.begin + 1; block < own.end; ++block) {
     memory.keys_full(keys_at.slot).wait(keys_at.phase);
+    turns.wait();
     operation.score(tile, memory.keys(keys_at.slot));
     wgmma::commit();
     memory.values_full(values_at.slot).wait(values_at.phase);
     operation.accumulate(tile, memory.values(values_at.slot));
     wgmma::commit();
+    turns.hand_over();
     wgmma::wait<1>();
     wgmma::settle(tile.scores);
     release<config>(memory.keys_empty(keys_at.slot));
@@ -193,6 +234,8 @@ TH_DEVICE void release_queries(const StreamMemory<config>& memory) {
 template <StreamConfig config, typename Operation>
 TH_DEVICE void consume(const Operation& operation, const StreamMemory<config>& memory, u32 consumer) {
   debug::role("math", consumer);
+  const Turns<config> turns{consumer};
+  turns.start();
   Phase queries_phase{};
   Position<config.stages> at;
   const i32 count = operation.work_count();
@@ -210,16 +253,17 @@ TH_DEVICE void consume(const Operation& operation, const StreamMemory<config>& m
     if constexpr (config.queries_in_registers) {
       release_queries(memory);
     }
-    skip<config>(memory, at, blocks.before);
+    skip<config>(memory, at, turns, blocks.before);
     if (blocks.own.begin < blocks.own.end) {
-      attend<config>(operation, tile, memory, at, blocks.own);
+      attend<config>(operation, tile, memory, at, turns, blocks.own);
     }
     if constexpr (!config.queries_in_registers) {
       release_queries(memory);
     }
-    skip<config>(memory, at, blocks.after);
+    skip<config>(memory, at, turns, blocks.after);
     operation.finish(index, tile, static_cast<i32>(consumer));
   }
+  turns.end();
 }
 
 /// The whole kernel. The launch has config.threads() threads and clusters of config.cluster blocks.
