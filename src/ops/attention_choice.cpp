@@ -31,17 +31,20 @@ std::int64_t split_blocks(const AttentionProblem& problem, int cluster) {
   return problem.batch * problem.heads * ceil_div(problem.queries, SplitConfig::rows) * cluster;
 }
 
+/// As measured (docs/kernels/attention.md).
 StreamConfig default_stream(const AttentionProblem& problem) {
   const bool few_queries = !problem.variable_length && problem.queries <= StreamConfig::rows_per_consumer;
+  const bool narrow = problem.head_dim == 64;
+  const bool general = problem.softcap > 0.0F || !(effective_scale(problem) > 0.0F);
+  const int consumers = few_queries ? 1 : narrow && !general ? 3 : 2;
   return {.head_dim = static_cast<int>(problem.head_dim),
           .keys = 128,
           .stages = 2,
-          .consumers = few_queries              ? 1
-                       : problem.head_dim == 64 ? 3
-                                                : 2,
-          .cluster = few_queries ? 1 : 2,
-          .queries_in_registers = few_queries || problem.head_dim != 64,
-          .take_turns = false};
+          .consumers = consumers,
+          .cluster = 1,
+          .queries_in_registers = consumers != 3,
+          .take_turns = consumers > 1,
+          .hold_softmax = !narrow};
 }
 
 /// Takes `name` out of the knobs; `value` keeps its default when it is not there.
@@ -98,6 +101,7 @@ AttentionChoice choose_pipelined(const AttentionProblem& problem, std::map<std::
   take(knobs, "consumers", stream.consumers, {1, 2, 3});
   take(knobs, "cluster", stream.cluster, {1, 2});
   take(knobs, "take_turns", stream.take_turns, {0, 1});
+  take(knobs, "hold_softmax", stream.hold_softmax, {0, 1});
   take(knobs, "queries_in_registers", stream.queries_in_registers, {0, 1});
   refuse_rest(knobs, "pipelined");
   constexpr unsigned most_shared_bytes = 227 * 1024;

@@ -24,9 +24,6 @@ constexpr float log2_e = 1.44269504F;
 /// Lengths stay below it, so that the kernels' 32-bit sums of lengths and windows cannot overflow.
 constexpr std::int64_t most_rows = std::int64_t{1} << 28;
 constexpr std::int64_t unbounded_window = std::int64_t{1} << 29;
-/// Keys and values of the heads that take turns stay in L2.
-constexpr std::int64_t section_bytes = std::int64_t{32} << 20;
-
 std::int64_t ceil_div(std::int64_t value, std::int64_t divisor) { return (value + divisor - 1) / divisor; }
 
 std::uint64_t address(const void* pointer) { return reinterpret_cast<std::uintptr_t>(pointer); }
@@ -86,7 +83,8 @@ class CudaAttention final : public Attention::Backend {
     config_.cluster.x = geometry_.cluster;
     config_.dynamic_shared_bytes = geometry_.shared_bytes;
     config_.dependent_launch = dependent_launch;
-    const std::int64_t pieces = constants_.query_tiles * problem.heads * (problem.variable_length ? 1 : problem.batch);
+    const std::int64_t tiles = constants_.folded != 0 ? ceil_div(constants_.query_tiles, 2) : constants_.query_tiles;
+    const std::int64_t pieces = tiles * problem.heads * (problem.variable_length ? 1 : problem.batch);
     if (choice.strategy == "split") {
       config_.grid = {static_cast<unsigned>(problem.heads) * geometry_.cluster,
                       static_cast<unsigned>(constants_.query_tiles),
@@ -166,12 +164,7 @@ class CudaAttention final : public Attention::Backend {
     constants_.inner_scale = capped ? scale / p.softcap : 0.0F;
     constants_.query_tiles = static_cast<int>(p.variable_length ? p.queries / geometry_.tile_rows + p.batch
                                                                 : ceil_div(p.queries, geometry_.tile_rows));
-    const bool by_length = p.causal && !p.variable_length;
-    const std::int64_t bytes_of_a_head = std::max<std::int64_t>(p.keys * p.head_dim * 4, 1);
-    const std::int64_t together = std::max<std::int64_t>(section_bytes / bytes_of_a_head, 1) * constants_.group;
-    constants_.longest_first = by_length ? 1 : 0;
-    constants_.heads_per_section =
-        by_length ? static_cast<int>(std::min(together, std::max<std::int64_t>(p.heads * p.batch, 1))) : 1;
+    constants_.folded = geometry_.persistent && p.causal && !p.variable_length ? 1 : 0;
   }
 
   static int window(std::int64_t width) {

@@ -33,13 +33,12 @@ struct Params {
   i32 group;    ///< query heads of a key/value head
   i32 queries;  ///< of each sequence, or of all together
   i32 keys;
-  i32 window_left;        ///< unbounded: 2^29; lengths are below 2^28, so that no sum overflows
-  i32 window_right;       ///< causal included
-  float scale_log2;       ///< scale·log2(e); with a softcap, softcap·log2(e)
-  float inner_scale;      ///< scale/softcap; 0 without a softcap
-  i32 query_tiles;        ///< of a sequence, or of all sequences with variable length
-  i32 heads_per_section;  ///< how many heads take turns before their next query tile (see work_at)
-  i32 longest_first;      ///< 1: the last query tile of a section first
+  i32 window_left;    ///< unbounded: 2^29; lengths are below 2^28, so that no sum overflows
+  i32 window_right;   ///< causal included
+  float scale_log2;   ///< scale·log2(e); with a softcap, softcap·log2(e)
+  float inner_scale;  ///< scale/softcap; 0 without a softcap
+  i32 query_tiles;    ///< of a sequence, or of all sequences with variable length
+  i32 folded;         ///< 1: long and short query tiles alternate (see work_at)
 };
 
 /// How a dot product becomes an exponent. `direct`: times a positive factor, which is folded into the exponential.

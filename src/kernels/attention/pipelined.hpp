@@ -37,16 +37,13 @@ struct StreamedAttention {
     i32 whole_end = 0;
   };
 
-  TH_DEVICE i32 work_count() const {
-    const i32 all_heads = is_variable_length(params) ? params.heads : params.heads * params.batch;
-    return all_heads * params.query_tiles;
-  }
+  TH_DEVICE i32 work_count() const { return attention::work_count(params); }
 
-  /// Every other turn backwards, so that no cluster always gets the longest of a turn.
+  /// A cluster takes every so many pieces, folded ones in pairs.
   TH_DEVICE i32 work_index(i32 turn) const {
     const i32 clusters = static_cast<i32>(launch::block_count().x / cluster::size());
     const i32 own = static_cast<i32>(launch::block_index().x / cluster::size());
-    return turn * clusters + (turn % 2 == 0 ? own : clusters - 1 - own);
+    return params.folded != 0 ? ((turn / 2) * clusters + own) * 2 + turn % 2 : turn * clusters + own;
   }
 
   /// The blocks that the rows [first, end) see, `end` beyond the sequence's last row being cut off.
@@ -157,6 +154,12 @@ struct StreamedAttention {
       }
     }
     absorb(tile.rows, tile.scores, logits == Logits::general ? 1.0F : params.scale_log2);
+  }
+
+  /// Of this thread's rows; known when the softmax of a block is done.
+  template <StreamConfig config>
+  TH_DEVICE float sum_of_weights(const Tile<config>& tile) const {
+    return tile.rows.sum[0] + tile.rows.sum[1];
   }
 
   template <StreamConfig config>

@@ -45,12 +45,12 @@ struct SplitAttention {
                               static_cast<i32>(launch::block_index().x) / config.cluster,
                               static_cast<i32>(launch::block_index().y), SplitConfig::rows);
     const i32 share = (work.sequence.keys + config.cluster * 16 - 1) / (config.cluster * 16) * 16;
-    SplitWork split{work.sequence,
-                    work.first_row,
-                    least(rank * share, work.sequence.keys),
-                    least((rank + 1) * share, work.sequence.keys),
-                    0,
-                    rank};
+    SplitWork split{};
+    split.sequence = work.sequence;
+    split.first_row = work.first_row;
+    split.first_key = least(rank * share, work.sequence.keys);
+    split.end_key = least((rank + 1) * share, work.sequence.keys);
+    split.rank = rank;
     if (work.first_row < work.sequence.queries) {
       const i32 last = least(work.first_row + SplitConfig::rows, work.sequence.queries) - 1;
       const Visible low = visible_keys(params, work.sequence, work.first_row);

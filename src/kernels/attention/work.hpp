@@ -86,21 +86,27 @@ TH_DEVICE Work tile_at(const Params& params, i32 batch, i32 head, i32 tile, i32 
   return {sequence_at(params, owner, head), own * rows};
 }
 
-/// Work `index` of batch·heads·query_tiles (variable length: heads·query_tiles). Sections of heads are taken one after
-/// another, so that their keys and values stay in L2; within one, tile by tile, all heads of the section.
+/// Pieces of work of all heads (see work_at).
+TH_DEVICE i32 work_count(const Params& params) {
+  const i32 heads = is_variable_length(params) ? params.heads : params.heads * params.batch;
+  return heads * (params.folded != 0 ? (params.query_tiles + 1) / 2 * 2 : params.query_tiles);
+}
+
+/// Work `index`, head by head, so that few heads' keys and values are needed at a time. Folded, two neighbours are the
+/// last and the first query tile, the last but one and the second …: under a causal mask every such pair has as many
+/// keys as any other. An odd number of tiles leaves a piece without rows.
 TH_DEVICE Work work_at(const Params& params, i32 index, i32 rows) {
-  const bool variable = is_variable_length(params);
-  const i32 all_heads = variable ? params.heads : params.heads * params.batch;
-  const i32 section_size = params.heads_per_section * params.query_tiles;
-  const i32 section = index / section_size;
-  const i32 first_head = section * params.heads_per_section;
-  const i32 heads = least(params.heads_per_section, all_heads - first_head);
-  const i32 within = index - section * section_size;
-  const i32 turn = within / heads;
-  const i32 tile = params.longest_first != 0 ? params.query_tiles - 1 - turn : turn;
-  const i32 head = first_head + within - turn * heads;
-  return variable ? tile_at(params, 0, head, tile, rows)
-                  : tile_at(params, head / params.heads, head % params.heads, tile, rows);
+  const i32 tiles = params.query_tiles;
+  const i32 slots = params.folded != 0 ? (tiles + 1) / 2 * 2 : tiles;
+  const i32 head = index / slots;
+  i32 tile = index - head * slots;
+  if (params.folded != 0) {
+    const i32 pair = tile / 2;
+    const i32 last = tiles - 1 - pair;
+    tile = tile % 2 == 0 ? last : pair != last ? pair : tiles;
+  }
+  return is_variable_length(params) ? tile_at(params, 0, head, tile, rows)
+                                    : tile_at(params, head / params.heads, head % params.heads, tile, rows);
 }
 
 TH_DEVICE bool wants_lse(const Params& params) { return params.lse != 0; }

@@ -23,7 +23,10 @@ struct StreamConfig {
   int consumers;  ///< warpgroups of 64 query rows
   int cluster;    ///< blocks that share keys and values: 1 or 2
   bool queries_in_registers;
-  bool take_turns;  ///< warpgroups issue their products one after another: one's softmax runs beside another's products
+  /// Warpgroups issue their products one after another: one's softmax runs beside another's products.
+  bool take_turns;
+  /// The softmax of a block is done before the wait for the product of the block before it (see attend).
+  bool hold_softmax;
   bool operator==(const StreamConfig&) const = default;
 
   static constexpr int rows_per_consumer = 64;

@@ -207,7 +207,14 @@ TH_DEVICE void attend(const Operation& operation, Tile& tile, const StreamMemory
     release<config>(memory.keys_empty(keys_at.slot));
     keys_at.next();
     operation.softmax(tile, block);
-    wgmma::settle(tile.scores);  // the softmax stays on this side of the wait
+    // The compiler moves waits over arithmetic, and with this one above the softmax nothing would overlap. It does not
+    // move them over a branch on what the softmax gives; this one is never taken, since sums of exponentials are not
+    // negative.
+    if constexpr (config.hold_softmax) {
+      if (warp::any(operation.sum_of_weights(tile) < 0.0F)) {
+        fence::block();
+      }
+    }
     wgmma::wait<0>();
     wgmma::settle(tile.output);
     release<config>(memory.values_empty(values_at.slot));
