@@ -96,9 +96,12 @@ class HeaderReader : public nlohmann::json_sax<json> {
     if (place_ != Place::tensor || key_ != "dtype") {
       return unexpected("the string " + printable(value));
     }
-    dtype_ = dtype_named(value);
-    return dtype_ ? true
-                  : fail(fmt::format("tensor {} has the unknown type {}", printable(tensor_.name), printable(value)));
+    const std::optional<Dtype> dtype = dtype_named(value);
+    if (!dtype) {
+      return fail(fmt::format("tensor {} has the unknown type {}", printable(tensor_.name), printable(value)));
+    }
+    tensor_.dtype = *dtype;
+    return true;
   }
 
   bool start_object(std::size_t) override {
@@ -149,7 +152,7 @@ class HeaderReader : public nlohmann::json_sax<json> {
   }
 
  private:
-  enum class Place { outside, top, metadata, tensor, numbers };
+  enum class Place : std::uint8_t { outside, top, metadata, tensor, numbers };
 
   bool fail(std::string reason) {
     problem = std::move(reason);
@@ -196,7 +199,6 @@ class HeaderReader : public nlohmann::json_sax<json> {
         return fail(fmt::format("tensor {} has no {}", printable(tensor_.name), field));
       }
     }
-    tensor_.dtype = *dtype_;
     header.tensors.push_back(std::move(tensor_));
     place_ = Place::top;
     return true;
@@ -208,7 +210,6 @@ class HeaderReader : public nlohmann::json_sax<json> {
   std::unordered_set<std::string> fields_;
   std::vector<std::uint64_t> numbers_;
   StoredTensor tensor_;
-  std::optional<Dtype> dtype_;
 };
 
 void check_sizes(const SafetensorsHeader& header, std::string_view file) {
