@@ -142,14 +142,30 @@ void InterleavedDualGemm::pack(Run& run, std::int64_t task, int thread) const {
   run.a_range.include(range);
 }
 
+ValueRange InterleavedDualGemm::convert_weights(const Tensor& weights, std::int64_t block, std::int64_t depth_chunk,
+                                                std::byte* planes) const {
+  // The pieces of rows are too short for the CPU to see where the next one is, and reading them would take half the
+  // time of dequantising: ask a group of rows ahead.
+  constexpr std::int64_t group = 8;
+  ValueRange range;
+  for (std::int64_t row = 0; row < blocking_.block_columns; row += group) {
+    const std::int64_t first_row = block * blocking_.block_columns + row;
+    const std::size_t offset = size(row * blocking_.depth_chunk) * element_bytes(type_);
+    if (row + group < blocking_.block_columns) {
+      prefetch(weights, slice(first_row + group, group, depth_chunk));
+    }
+    range.include(convert(weights, slice(first_row, group, depth_chunk), planes + offset, slot_plane_bytes_));
+  }
+  return range;
+}
+
 /// Adds to `out` (or, at the first depth, begins it with) weights · Aᵀ over one chunk of depth. The low planes come
 /// first, so that their small sums are rounded finely. False: the products would not be exact.
 bool InterleavedDualGemm::multiply_chunk(Run& run, const Tensor& weights, std::byte* planes, bool planes_ready,
                                          std::int64_t block, std::int64_t row_chunk, std::int64_t depth_chunk,
                                          float* out, void* scratch) const {
   if (!planes_ready) {
-    const Slice rows = slice(block * blocking_.block_columns, blocking_.block_columns, depth_chunk);
-    const ValueRange range = convert(weights, rows, planes, slot_plane_bytes_);
+    const ValueRange range = convert_weights(weights, block, depth_chunk, planes);
     if (type_ == ProductType::bf16 && !exact_in_bf16(problem_.a, run.a_range, problem_.b, range)) {
       return false;
     }

@@ -51,6 +51,8 @@ class InterleavedDualGemm {
   bool multiply_chunk(Run& run, const Tensor& weights, std::byte* planes, bool planes_ready, std::int64_t block,
                       std::int64_t row_chunk, std::int64_t depth_chunk, float* out, void* scratch) const;
   ValueRange convert(const Tensor& operand, const Slice& slice, std::byte* planes, std::size_t plane_bytes) const;
+  ValueRange convert_weights(const Tensor& weights, std::int64_t block, std::int64_t depth_chunk,
+                             std::byte* planes) const;
   [[nodiscard]] Slice slice(std::int64_t first_row, std::int64_t rows, std::int64_t depth_chunk) const noexcept;
   [[nodiscard]] std::size_t panel_offset(std::int64_t plane, std::int64_t row_chunk,
                                          std::int64_t depth_chunk) const noexcept;

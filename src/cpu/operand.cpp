@@ -65,6 +65,13 @@ ValueRange combine(const RangeLanes& lanes) noexcept {
   return range;
 }
 
+void prefetch_bytes(const void* first, std::int64_t count) noexcept {
+  constexpr std::int64_t line_bytes = 64;
+  for (std::int64_t offset = 0; offset < count; offset += line_bytes) {
+    __builtin_prefetch(static_cast<const std::byte*>(first) + offset, 0, 3);
+  }
+}
+
 /// Rows of the slice that exist in the operand.
 std::int64_t present_rows(const Tensor& operand, const Slice& slice) noexcept {
   return std::clamp<std::int64_t>(operand.shape[0] - slice.first_row, 0, slice.rows);
@@ -131,6 +138,20 @@ void to_float32(const Tensor& operand, const Slice& slice, float* out) {
     }
   }
   zero_padding(slice, present, out);
+}
+
+void prefetch(const Tensor& operand, const Slice& slice) noexcept {
+  const std::int64_t present = present_rows(operand, slice);
+  const std::int64_t columns = operand.shape[1] / scale_block;
+  for (std::int64_t i = 0; i < present; ++i) {
+    const std::int64_t row = slice.first_row + i;
+    const auto* bytes = static_cast<const std::byte*>(operand.data) +
+                        (row * operand.strides[0] + slice.first_k) * bits(operand.format) / 8;
+    prefetch_bytes(bytes, slice.depth * bits(operand.format) / 8);
+    if (operand.format == Format::nvfp4 && operand.scale_layout == ScaleLayout::row_major) {
+      prefetch_bytes(operand.scales + row * columns + slice.first_k / scale_block, slice.depth / scale_block);
+    }
+  }
 }
 
 bool may_be_inexact_in_bf16(Format a, Format b) noexcept {

@@ -37,6 +37,9 @@ struct ValueRange {
 /// and bf16, and stays empty for NVFP4.
 ValueRange to_bf16(const Tensor& operand, const Slice& slice, std::uint16_t* high, std::uint16_t* low);
 
+/// Asks for the slice's bytes to be brought into the core's cache.
+void prefetch(const Tensor& operand, const Slice& slice) noexcept;
+
 /// Writes the slice as dense float32.
 void to_float32(const Tensor& operand, const Slice& slice, float* out);
 
