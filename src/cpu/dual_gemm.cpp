@@ -15,7 +15,7 @@
 namespace thresher::cpu {
 namespace {
 
-/// A strategy in the CPU's own product type and, where bf16 may not do for every value, in float32 as well.
+/// A strategy in the CPU's own product type and, where bf16 may not do for every value, the interleaved one in float32.
 template <typename Strategy>
 class Planned : public DualGemmKernel {
  public:
@@ -44,7 +44,7 @@ class Planned : public DualGemmKernel {
   Tensor b1_gate_;
   Tensor b2_up_;
   Strategy first_;
-  std::optional<Strategy> in_float32_;
+  std::optional<InterleavedDualGemm> in_float32_;
 };
 
 }  // namespace

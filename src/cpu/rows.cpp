@@ -182,7 +182,8 @@ void Fp16RowToBf16(const std::uint16_t* in, std::size_t count, std::uint16_t* hi
   ForEachWords(in, count, [&](std::size_t i, auto patterns, std::size_t keep) HWY_ATTR {
     const auto value = WidenFp16(patterns);
     const auto bits = hn::BitCast(d, value);
-    const auto high_bits = hn::And(bits, upper);
+    const auto quiet = hn::IfThenElseZero(hn::RebindMask(d, hn::IsNaN(value)), hn::Set(d, 0x00400000U));
+    const auto high_bits = hn::And(hn::Or(bits, quiet), upper);  // a NaN's payload may lie in what is cut off
     const auto difference = hn::BitCast(d, hn::Sub(value, hn::BitCast(df, high_bits)));
     const auto special = hn::Eq(hn::And(bits, infinity), infinity);
     const auto low_bits = hn::IfThenZeroElse(special, difference);

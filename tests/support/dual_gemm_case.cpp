@@ -183,7 +183,7 @@ DualGemmCase DualGemmCase::random(const DualGemmProblem& problem, const Layout& 
   const double weight_deviation = 4.0 / std::sqrt(static_cast<double>(std::max<std::int64_t>(1, problem.k)));
   Matrix a = random_operand(problem.a, problem.m, problem.k, 1.0, layout, random);
   Matrix b1 = random_operand(problem.b, problem.n, problem.k, weight_deviation, layout, random);
-  Matrix b2 = random_operand(problem.b, problem.n, problem.k, weight_deviation, layout, random);
+  Matrix b2 = random_operand(problem.b, problem.n, problem.k, 0.7 * weight_deviation, layout, random);
   return {problem, std::move(a), std::move(b1), std::move(b2), poisoned_output(problem, layout)};
 }
 

@@ -1,0 +1,56 @@
+#include "cpu/parallel.hpp"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <cfenv>
+#include <stdexcept>
+#include <vector>
+
+namespace thresher::cpu {
+namespace {
+
+TEST(CpuParallel, EveryIndexIsTakenOnce) {
+  for (const int threads : {1, 2, 5}) {
+    for (const std::int64_t count : {0, 1, 3, 1000}) {
+      std::vector<std::atomic<int>> taken(static_cast<std::size_t>(count));
+      parallel_for(threads, count, [&](std::int64_t index, int thread) {
+        EXPECT_GE(thread, 0);
+        EXPECT_LT(thread, threads);
+        ++taken[static_cast<std::size_t>(index)];
+      });
+      for (const std::atomic<int>& times : taken) {
+        EXPECT_EQ(times, 1);
+      }
+    }
+  }
+}
+
+TEST(CpuParallel, AnExceptionReachesTheCaller) {
+  for (const int threads : {1, 3}) {
+    EXPECT_THROW(parallel_for(threads, 100,
+                              [](std::int64_t index, int) {
+                                if (index == 17) {
+                                  throw std::runtime_error("17");
+                                }
+                              }),
+                 std::runtime_error);
+  }
+}
+
+TEST(CpuParallel, BodiesRoundToNearestWhateverTheCallerDoes) {
+  std::fesetround(FE_UPWARD);
+  for (const int threads : {1, 2}) {
+    parallel_for(threads, 8, [](std::int64_t, int) { EXPECT_EQ(std::fegetround(), FE_TONEAREST); });
+    EXPECT_EQ(std::fegetround(), FE_UPWARD);
+  }
+  std::fesetround(FE_TONEAREST);
+}
+
+TEST(CpuParallel, ZeroThreadsMeansSome) {
+  EXPECT_GE(resolve_threads(0), 1);
+  EXPECT_EQ(resolve_threads(3), 3);
+}
+
+}  // namespace
+}  // namespace thresher::cpu
