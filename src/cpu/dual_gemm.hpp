@@ -8,7 +8,7 @@
 /// operands hold values small enough for that to be felt, or an Inf that a split cannot carry (operand.hpp says exactly
 /// when), is done again in float32: right, and some ten times slower. NVFP4 by NVFP4 or by fp16 never needs that.
 ///
-/// Results are bitwise equal from run to run, whatever the number of threads.
+/// Results are bitwise equal from run to run.
 #include <cstddef>
 #include <memory>
 #include <string>

@@ -89,8 +89,11 @@ bool TwoPassDualGemm::run(const Tensor& a, const Tensor& b1_gate, const Tensor& 
   if (type_ == ProductType::bf16 && !exact_in_bf16(problem_.a, a_range, problem_.b, b_range)) {
     return false;
   }
-  multiply(b_[0], gate_, workspace);
-  multiply(b_[1], up_, workspace);
+  const std::array outputs{gate_, up_};
+  for (std::size_t i = 0; i < outputs.size(); ++i) {
+    // In this thread, but in the floating-point environment of a body.
+    parallel_for(1, 1, [&](std::int64_t, int) { multiply(b_[i], outputs[i], workspace); });
+  }
   const double a_scale = formats::global_scale(a);
   const Finish finish{.activation = problem_.activation,
                       .gate_scale = a_scale * formats::global_scale(b1_gate),

@@ -239,7 +239,6 @@ TEST_P(CpuDualGemm, ASubnormalInAnyOperandCounts) {
     for (std::int64_t k = 0; k < problem.k; ++k) {  // row 4 of A is large, row 6 of one weight subnormal
       one.a.set_value(4, k, 0x1p+110F);
       (in_gate ? one.b1_gate : one.b2_up).set_value(6, k, 0x1p-130F);
-      (in_gate ? one.b2_up : one.b1_gate).set_value(6, k, 0x1p-110F);
     }
     expect_right(GetParam(), one);
   }
@@ -249,8 +248,12 @@ TEST_P(CpuDualGemm, ASubnormalInAnyOperandCounts) {
 TEST_P(CpuDualGemm, TheCallersFlushingOfSubnormalsDoesNotReachTheResult) {
   const DualGemmProblem problem{.m = 10, .n = 20, .k = 64, .a = Format::bf16, .b = Format::bf16, .out = Format::fp32};
   DualGemmCase small = DualGemmCase::random(problem);
-  small.a = test::Matrix::of_values(Format::bf16, problem.m, problem.k, 0,
-                                    [](std::int64_t row, std::int64_t) { return 0x1p-130F * static_cast<float>(row); });
+  const auto constant = [](std::int64_t rows, std::int64_t columns, float value) {
+    return test::Matrix::of_values(Format::bf16, rows, columns, 0, [=](std::int64_t, std::int64_t) { return value; });
+  };
+  small.a = constant(problem.m, problem.k, 0x1.8p-130F);
+  small.b1_gate = constant(problem.n, problem.k, 0x1p+124F);
+  small.b2_up = constant(problem.n, problem.k, 0x1.4p+124F);
   const unsigned before = _mm_getcsr();
   _mm_setcsr(before | 0x8040U);  // flush to zero, subnormals are zero
   run(GetParam(), small, 1);
