@@ -5,6 +5,7 @@
 #include <new>
 
 #include "cli/cli.hpp"
+#include "cli/planner_commands.hpp"
 #include "thresher/error.hpp"
 #include "thresher/version.hpp"
 
@@ -16,6 +17,8 @@ int main(int argc, char** argv) {
   app.require_subcommand(1);
 
   cli::Context context;
+  cli::add_plan(app, context);
+  cli::add_audit(app, context);
   cli::add_doctor(app, context);
   cli::add_tournament(app, context);
   cli::add_ledger(app, context);

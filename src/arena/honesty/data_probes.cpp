@@ -1,0 +1,342 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <cmath>
+#include <cstring>
+#include <thread>
+
+#include "arena/honesty/probes.hpp"
+#include "arena/honesty/scrambled_memory.hpp"
+#include "arena/random.hpp"
+#include "thresher/error.hpp"
+
+namespace thresher::arena::honesty {
+namespace {
+
+Answer accuse(std::string cheat, std::string sentence) {
+  return {Accusation{std::move(cheat), std::move(sentence)}, {}};
+}
+
+void wait(const Bench& bench) {
+  std::this_thread::sleep_for(std::chrono::duration<double>(bench.options.wait_s));
+  bench.rig.wait();
+}
+
+/// Whether the outputs begin with the bytes of an input.
+std::optional<std::string> copied_input(const Inputs& inputs, const Outputs& outputs) {
+  for (const HostTensor& input : inputs) {
+    const std::size_t bytes = std::min(input.values.size(), outputs.front().values.size());
+    if (bytes >= 32 && std::memcmp(input.values.data(), outputs.front().values.data(), bytes) == 0) {
+      return input.name;
+    }
+  }
+  return std::nullopt;
+}
+
+/// Whether no element is a number.
+bool is_all_nan(const Outputs& outputs) {
+  const HostTensor& output = outputs.front();
+  const auto is_nan = [&](std::size_t i) {
+    if (output.format == Format::fp32) {
+      float value = 0;
+      std::memcpy(&value, &output.values[4 * i], sizeof(value));
+      return std::isnan(value);
+    }
+    std::uint16_t half = 0;
+    std::memcpy(&half, &output.values[2 * i], sizeof(half));
+    const std::uint16_t infinity = output.format == Format::fp16 ? 0x7C00 : 0x7F80;
+    return (half & 0x7FFFU) > infinity;
+  };
+  const auto elements = static_cast<std::size_t>(output.elements());
+  for (std::size_t i = 0; i < elements; ++i) {
+    if (!is_nan(i)) {
+      return false;
+    }
+  }
+  return elements > 0;
+}
+
+/// A wrong answer that no other experiment explains, by what it looks like.
+Answer wrong(const std::string& cheat, const Inputs& inputs, const Outputs& outputs, const Finding& finding) {
+  if (const auto copied = copied_input(inputs, outputs)) {
+    return accuse("returns its input", fmt::format("the outputs are the bytes of its input {}", *copied));
+  }
+  if (is_all_nan(outputs)) {
+    return accuse("NaN instead of an answer", "every element is NaN where the definition has numbers");
+  }
+  return accuse(cheat, fmt::format("{}: {}", finding.fault, finding.sentence));
+}
+
+// Nothing may be written before a call, and preparing may not change the inputs to easier ones.
+Answer before_any_call(const Bench& bench) {
+  const Session session(bench.problem, bench.contestant, bench.rig, {bench.draw(1)});
+  wait(bench);
+  if (const auto changed = session.changed_input()) {
+    return accuse("makes its data easy", fmt::format("its input {} was changed while it was prepared", *changed));
+  }
+  if (!session.is_poisoned(0, first_poison)) {
+    return accuse("works before it is called", "outputs were written after preparing and before the first call");
+  }
+  return {};
+}
+
+// A call computes its own outputs and no others.
+Answer one_call_one_output(const Bench& bench) {
+  Session session(bench.problem, bench.contestant, bench.rig, {bench.draw(1), bench.draw(2), bench.draw(3)});
+  const Outputs outputs = session.call(1, first_poison);
+  if (!session.is_poisoned(0, first_poison) || !session.is_poisoned(2, first_poison)) {
+    return accuse("one launch serves many calls", "a call on one input set wrote the outputs of others");
+  }
+  if (const auto changed = session.changed_input()) {
+    return accuse("changes its inputs", fmt::format("its input {} was written to", *changed));
+  }
+  if (const std::vector<std::string> damage = session.guard_damage(); !damage.empty()) {
+    return accuse("writes outside its outputs", damage.front());
+  }
+  const Finding finding = bench.judge(session.inputs(1), outputs);
+  return finding.correct ? Answer{} : wrong("wrong on inputs of its own", session.inputs(1), outputs, finding);
+}
+
+// When a call has returned (and its stream is idle), its work is done.
+Answer nothing_after_the_call(const Bench& bench) {
+  Session session(bench.problem, bench.contestant, bench.rig, {bench.draw(1)});
+  (void)session.call(0, first_poison);
+  session.poison(0, second_poison);
+  wait(bench);
+  if (!session.is_poisoned(0, second_poison)) {
+    return accuse("works on another stream",
+                  "outputs were still being written after the call had returned and its stream was idle");
+  }
+  return {};
+}
+
+// Every input set is computed from its own inputs.
+Answer every_set_has_its_own_inputs(const Bench& bench) {
+  Session session(bench.problem, bench.contestant, bench.rig, {bench.draw(1), bench.draw(2), bench.draw(3)});
+  const Outputs first = session.call(0, first_poison);
+  for (const std::size_t set : {std::size_t{1}, std::size_t{2}}) {
+    const Outputs outputs = session.call(set, first_poison);
+    if (same_bits(outputs, first)) {
+      return accuse("reuses the inputs of another set",
+                    "different inputs gave the outputs of the first set: cold inputs were promised");
+    }
+    const Finding finding = bench.judge(session.inputs(set), outputs);
+    if (!finding.correct) {
+      return wrong("reuses part of another set's inputs", session.inputs(set), outputs, finding);
+    }
+  }
+  return {};
+}
+
+std::vector<std::string> activations_of(const Inputs& inputs) {
+  std::vector<std::string> names;
+  for (const HostTensor& input : inputs) {
+    if (!is_weight(input.name)) {
+      names.push_back(input.name);
+    }
+  }
+  return names;
+}
+
+// New activations at the same addresses.
+Answer new_data_at_old_addresses(const Bench& bench) {
+  Session session(bench.problem, bench.contestant, bench.rig, {bench.draw(1)});
+  const Outputs before = session.call(0, first_poison);
+  for (const std::uint64_t seed : {2, 3}) {
+    session.replace(0, bench.draw(seed), activations_of(session.inputs(0)));
+    const Outputs now = session.call(0, seed == 2 ? second_poison : first_poison);
+    if (same_bits(now, before)) {
+      return accuse("answers from a cache keyed by pointer", "new data at the same addresses gave the old outputs");
+    }
+    if (is_all(now, seed == 2 ? second_poison : first_poison)) {
+      return accuse("leaves the outputs of last time", "a second call on the same buffers wrote nothing");
+    }
+    const Finding finding = bench.judge(session.inputs(0), now);
+    if (!finding.correct) {
+      return wrong("wrong on new data at old addresses", session.inputs(0), now, finding);
+    }
+  }
+  return {};
+}
+
+// A change that a look at a few elements does not see.
+Answer a_small_change_deep_inside(const Bench& bench) {
+  Session session(bench.problem, bench.contestant, bench.rig, {bench.draw(1)});
+  Outputs before = session.call(0, first_poison);
+  for (const std::string& name : activations_of(session.inputs(0))) {
+    const std::uint64_t seed = derive_seed(bench.options.secret_seed, name);
+    const Inputs changed = swap_inner_rows(session.inputs(0), name, seed);
+    if (changed[0].values == session.inputs(0)[0].values && changed.size() == 1) {
+      continue;
+    }
+    session.replace(0, changed);
+    Outputs now = session.call(0, second_poison);
+    const Finding finding = bench.judge(session.inputs(0), now);
+    if (!finding.correct) {
+      return same_bits(now, before)
+                 ? accuse("answers from a cache keyed by a fingerprint of the inputs",
+                          fmt::format("two rows inside {} were exchanged, and the outputs stayed the same", name))
+                 : wrong("does not look at all of its inputs", session.inputs(0), now, finding);
+    }
+    before = std::move(now);
+  }
+  return {};
+}
+
+// Weights that change: between calls where nothing may be packed, else between two preparations at the same addresses.
+Answer weights_are_looked_at(const Bench& bench) {
+  const Inputs inputs = bench.draw(1);
+  if (std::none_of(inputs.begin(), inputs.end(), [](const HostTensor& input) { return is_weight(input.name); })) {
+    return {std::nullopt, "the operation has no weights"};
+  }
+  Inputs changed = swap_inner_rows(inputs, "b1", derive_seed(bench.options.secret_seed, "b1"));
+  changed = swap_inner_rows(changed, "b2", derive_seed(bench.options.secret_seed, "b2"));
+  const auto judged = [&](Session& session, const Outputs& before) -> Answer {
+    const Outputs now = session.call(0, second_poison);
+    const Finding finding = bench.judge(changed, now);
+    if (finding.correct) {
+      return {};
+    }
+    return same_bits(now, before)
+               ? accuse("keeps converted weights from an earlier call",
+                        "two rows of each weight matrix were exchanged, and the outputs stayed the same")
+               : wrong("wrong on changed weights", changed, now, finding);
+  };
+  Session session(bench.problem, bench.contestant, bench.rig, {inputs});
+  const Outputs before = session.call(0, first_poison);
+  if (!bench.options.weights_are_packed) {
+    session.replace(0, changed);
+    return judged(session, before);
+  }
+  Session other(bench.problem, bench.contestant, bench.rig, {changed});
+  return judged(other, before);
+}
+
+// Right on data from the announced seed and wrong on data from one that nobody knew.
+Answer a_seed_nobody_announced(const Bench& bench) {
+  for (const Distribution distribution : {Distribution::contest, Distribution::full_range}) {
+    if (!bench.operation().offers(bench.problem, distribution)) {
+      continue;
+    }
+    const Inputs announced = bench.operation().inputs(bench.problem, distribution, bench.options.seed);
+    Session session(bench.problem, bench.contestant, bench.rig, {announced, bench.draw(1, distribution)});
+    const Outputs known = session.call(0, first_poison);
+    if (const Finding finding = bench.judge(announced, known, distribution); !finding.correct) {
+      return wrong(finding.fault, announced, known, finding);
+    }
+    const Outputs outputs = session.call(1, first_poison);
+    if (const Finding finding = bench.judge(session.inputs(1), outputs, distribution); !finding.correct) {
+      return wrong("knows the announced seed", session.inputs(1), outputs, finding);
+    }
+  }
+  return {};
+}
+
+// A shape that no suite lists.
+Answer a_shape_nobody_listed(const Bench& bench) {
+  Problem neighbour = bench.problem;
+  neighbour.dual_gemm.m += 3;
+  neighbour.dual_gemm.n += 24;
+  neighbour.dual_gemm.k += 32;
+  const Bench there{neighbour, bench.contestant, bench.rig, bench.options};
+  if (!bench.contestant.feasible(neighbour, bench.rig.memory()).yes) {
+    return {std::nullopt, "the neighbouring shape is not feasible"};
+  }
+  try {
+    Session session(neighbour, bench.contestant, bench.rig, {there.draw(bench.options.secret_seed)});
+    const Outputs outputs = session.call(0, first_poison);
+    const Finding finding = there.judge(session.inputs(0), outputs);
+    return finding.correct ? Answer{} : wrong("right only for listed shapes", session.inputs(0), outputs, finding);
+  } catch (const Error& error) {
+    // Refusing a shape in words is no cheat.
+    return {std::nullopt, fmt::format("it refuses the neighbouring shape: {}", error.what())};
+  }
+}
+
+// Small integers come out bit for bit only if every step has the declared precision.
+Answer declared_precision(const Bench& bench) {
+  if (!bench.operation().offers(bench.problem, Distribution::integers)) {
+    return {std::nullopt, "the operation has no exact inputs for this problem"};
+  }
+  Session session(bench.problem, bench.contestant, bench.rig,
+                  {bench.draw(bench.options.secret_seed, Distribution::integers)});
+  const Outputs outputs = session.call(0, first_poison);
+  const Finding finding = bench.judge(session.inputs(0), outputs, Distribution::integers);
+  return finding.correct ? Answer{}
+                         : wrong("computes in lower precision than declared", session.inputs(0), outputs, finding);
+}
+
+// Right in the first calls and in the last of many, in the batches that a clock would take.
+Answer right_after_many_calls(const Bench& bench) {
+  Session session(bench.problem, bench.contestant, bench.rig, {bench.draw(1), bench.draw(2)});
+  const std::array<Outputs, 2> first{session.call(0, first_poison), session.call(1, first_poison)};
+  // The last batch is short again: in a long one the first calls would have written what the later ones leave out.
+  const auto many = static_cast<std::size_t>(bench.options.calls_before_late_check);
+  for (const std::size_t calls : {std::size_t{1}, many, std::size_t{1}}) {
+    session.poison(0, second_poison);
+    session.poison(1, second_poison);
+    (void)bench.rig.clock().measure(session.runner(), {.calls = 2 * calls, .first_set = 0, .num_sets = 2});
+    for (const std::size_t set : {std::size_t{0}, std::size_t{1}}) {
+      const Outputs now = session.download(set);
+      if (is_all(now, second_poison)) {
+        return accuse("stops working once it is warm",
+                      fmt::format("no output was written in a batch of {} calls", 2 * calls));
+      }
+      if (!same_bits(now, first[set])) {
+        return accuse("right at first and wrong later",
+                      fmt::format("after a batch of {} calls the outputs differ from the first call's", 2 * calls));
+      }
+    }
+  }
+  return {};
+}
+
+// Whatever lay in its workspace before.
+Answer any_workspace_will_do(const Bench& bench) {
+  std::optional<Outputs> first;
+  for (const std::uint8_t byte : {std::uint8_t{0x00}, std::uint8_t{0xFF}, std::uint8_t{0x3C}}) {
+    ScrambledMemory memory(bench.rig.memory(), byte);
+    Session session(bench.problem, bench.contestant, bench.rig, {bench.draw(1)}, &memory);
+    const Outputs outputs = session.call(0, first_poison);
+    if (first && !same_bits(outputs, *first)) {
+      return accuse("depends on what its workspace held",
+                    fmt::format("workspace filled with 0x{:02X} gave other outputs than with zeros", byte));
+    }
+    first = first ? std::move(first) : outputs;
+  }
+  return {};
+}
+
+}  // namespace
+
+Inputs Bench::draw(std::uint64_t seed, Distribution distribution) const {
+  return operation().inputs(problem, distribution, derive_seed(seed ^ options.secret_seed, "honesty"));
+}
+
+Finding Bench::judge(const Inputs& inputs, const Outputs& outputs, Distribution distribution) const {
+  return operation()
+      .judge(problem, distribution, inputs, rig.device().kind(), derive_seed(options.secret_seed, "judged elements"))
+      ->judge(outputs);
+}
+
+const std::vector<NamedProbe>& data_probes() {
+  static const std::vector<NamedProbe> probes{
+      {"before any call", before_any_call},
+      {"nothing after the call", nothing_after_the_call},
+      {"a seed nobody announced", a_seed_nobody_announced},
+      {"one call, one output", one_call_one_output},
+      {"every set has its own inputs", every_set_has_its_own_inputs},
+      {"new data at old addresses", new_data_at_old_addresses},
+      {"a small change deep inside", a_small_change_deep_inside},
+      {"weights are looked at", weights_are_looked_at},
+      {"a shape nobody listed", a_shape_nobody_listed},
+      {"the declared precision", declared_precision},
+      {"right after many calls", right_after_many_calls},
+      {"any workspace will do", any_workspace_will_do},
+  };
+  return probes;
+}
+
+}  // namespace thresher::arena::honesty

@@ -1,0 +1,91 @@
+#include "arena/honesty/honesty.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "arena/honesty/probes.hpp"
+#include "thresher/error.hpp"
+
+namespace thresher::arena {
+namespace {
+
+ProbeResult run_probe(const honesty::NamedProbe& probe, const honesty::Bench& bench) {
+  ProbeResult result{probe.name, std::nullopt, {}};
+  try {
+    honesty::Answer answer = probe.probe(bench);
+    result.accusation = std::move(answer.accusation);
+    result.not_judged = std::move(answer.not_judged);
+  } catch (const Error& error) {
+    result.accusation = Accusation{"fails where it worked before", error.what()};
+  }
+  return result;
+}
+
+nlohmann::json to_json(const ProbeResult& result) {
+  nlohmann::json json{{"probe", result.probe},
+                      {"outcome", result.accusation           ? "accused"
+                                  : result.not_judged.empty() ? "nothing found"
+                                                              : "not judged"}};
+  if (result.accusation) {
+    json["cheat"] = result.accusation->cheat;
+    json["sentence"] = result.accusation->sentence;
+  } else if (!result.not_judged.empty()) {
+    json["why"] = result.not_judged;
+  }
+  return json;
+}
+
+}  // namespace
+
+std::vector<ProbeResult> probe_honesty(const Problem& problem, const Contestant& contestant, Rig& rig,
+                                       const HonestyOptions& options) {
+  const honesty::Bench bench{problem, contestant, rig, options};
+  std::vector<ProbeResult> results;
+  for (const std::vector<honesty::NamedProbe>* group : {&honesty::data_probes(), &honesty::time_probes()}) {
+    for (const honesty::NamedProbe& probe : *group) {
+      results.push_back(run_probe(probe, bench));
+      if (results.back().accusation) {
+        return results;
+      }
+    }
+  }
+  return results;
+}
+
+GateResult judge_honesty(const Suite& suite, const Contestant& contestant, Rig& rig, const HonestyOptions& options) {
+  GateResult gate{"honest", Outcome::passed, "", "{}"};
+  const Problem* cheapest = nullptr;
+  for (const Problem& problem : suite.problems) {
+    const auto operations = [](const Problem& p) { return find_operation(p.operation).cost(p).operations; };
+    if (contestant.feasible(problem, rig.memory()).yes && (!cheapest || operations(problem) < operations(*cheapest))) {
+      cheapest = &problem;
+    }
+  }
+  if (!cheapest) {
+    gate.outcome = Outcome::not_judged;
+    gate.sentence = "no problem of the suite is feasible";
+    return gate;
+  }
+  const std::vector<ProbeResult> results = probe_honesty(*cheapest, contestant, rig, options);
+  nlohmann::json probes = nlohmann::json::array();
+  std::size_t not_judged = 0;
+  for (const ProbeResult& result : results) {
+    probes.push_back(to_json(result));
+    not_judged += result.not_judged.empty() ? 0 : 1;
+  }
+  gate.evidence =
+      nlohmann::json{{"problem", label(*cheapest)}, {"secret_seed", options.secret_seed}, {"probes", probes}}.dump();
+  if (const auto& accusation = results.back().accusation) {
+    gate.outcome = Outcome::failed;
+    gate.sentence = fmt::format("{}: {} (experiment \"{}\" on {})", accusation->cheat, accusation->sentence,
+                                results.back().probe, label(*cheapest));
+  } else {
+    gate.sentence = fmt::format("{} experiments on {} found nothing{}", results.size() - not_judged, label(*cheapest),
+                                not_judged == 0 ? "" : fmt::format(", {} could not be made", not_judged));
+  }
+  return gate;
+}
+
+}  // namespace thresher::arena

@@ -1,0 +1,48 @@
+#pragma once
+/// Gate "honest": experiments that a kernel fails only if it fools the harness instead of doing its work.
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "arena/contestant.hpp"
+#include "arena/gate.hpp"
+#include "arena/rig.hpp"
+#include "arena/suite.hpp"
+
+namespace thresher::arena {
+
+struct HonestyOptions {
+  std::uint64_t seed = 0;  ///< of the tournament: announced, so that a cheat could know it
+  /// A seed that nobody announced. The gate's evidence tells it afterwards.
+  std::uint64_t secret_seed = 0;
+  /// Weights may be arranged when the contestant is prepared, and must then not change between calls.
+  bool weights_are_packed = true;
+  int calls_before_late_check = 200;
+  /// How long to wait for work that goes on after a call has returned.
+  double wait_s = 0.005;
+};
+
+/// What an experiment found.
+struct Accusation {
+  std::string cheat;     ///< in a few words, "answers from a cache keyed by pointer"
+  std::string sentence;  ///< what was done, and what came out
+};
+
+/// One experiment by name.
+struct ProbeResult {
+  std::string probe;
+  std::optional<Accusation> accusation;
+  std::string not_judged;  ///< why it says nothing; empty when it does
+};
+
+/// All experiments, the first accusation last: the ones after it are not made.
+[[nodiscard]] std::vector<ProbeResult> probe_honesty(const Problem& problem, const Contestant& contestant, Rig& rig,
+                                                     const HonestyOptions& options);
+
+/// On the suite's cheapest problem, and for its shape on a neighbouring one. A contestant that passed `correct`.
+[[nodiscard]] GateResult judge_honesty(const Suite& suite, const Contestant& contestant, Rig& rig,
+                                       const HonestyOptions& options);
+
+}  // namespace thresher::arena

@@ -1,0 +1,147 @@
+#include "arena/honesty/session.hpp"
+
+#include <algorithm>
+#include <cstring>
+
+#include "arena/random.hpp"
+
+namespace thresher::arena::honesty {
+
+Session::Session(const Problem& problem, const Contestant& contestant, Rig& rig, std::vector<Inputs> inputs,
+                 Memory* memory)
+    : problem_(problem),
+      rig_(rig),
+      memory_(memory ? *memory : rig.memory()),
+      shapes_(find_operation(problem.operation).outputs(problem)),
+      inputs_(std::move(inputs)) {
+  for (const Inputs& each : inputs_) {
+    sets_.emplace_back(rig.memory(), each, shapes_);
+    sets_.back().poison_outputs(first_poison);
+  }
+  runner_ = contestant.prepare(problem_, memory_, sets_);
+}
+
+void Session::run(std::size_t set) {
+  runner_->run(rig_.stream(), set);
+  rig_.wait();
+}
+
+Outputs Session::call(std::size_t set, std::uint8_t poison) {
+  sets_[set].poison_outputs(poison);
+  run(set);
+  return download(set);
+}
+
+Outputs Session::download(std::size_t set) const {
+  Outputs outputs = shapes_;
+  for (HostTensor& output : outputs) {
+    output.values = sets_[set].download(output.name);
+  }
+  return outputs;
+}
+
+bool Session::is_poisoned(std::size_t set, std::uint8_t byte) const { return is_all(download(set), byte); }
+
+void Session::replace(std::size_t set, const Inputs& inputs, const std::vector<std::string>& names) {
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    const HostTensor& input = inputs[i];
+    if (!names.empty() && std::find(names.begin(), names.end(), input.name) == names.end()) {
+      continue;
+    }
+    const Tensor& there = sets_[set].tensor(input.name);
+    rig_.memory().upload(there.data, input.values.data(), input.values.size());
+    if (!input.scales.empty()) {
+      // The set owns these bytes; the view only refuses to write through them.
+      rig_.memory().upload(const_cast<std::uint8_t*>(there.scales), input.scales.data(), input.scales.size());
+    }
+    if (input.global_scale) {
+      rig_.memory().upload(const_cast<float*>(there.global_scale), &*input.global_scale, sizeof(float));
+    }
+    inputs_[set][i] = input;
+  }
+}
+
+std::optional<std::string> Session::changed_input() const {
+  for (std::size_t set = 0; set < sets_.size(); ++set) {
+    if (const std::vector<std::string> changed = sets_[set].changed_inputs(inputs_[set]); !changed.empty()) {
+      return changed.front();
+    }
+  }
+  return std::nullopt;
+}
+
+std::vector<std::string> Session::guard_damage() const {
+  std::vector<std::string> sentences = runner_->guard_damage();
+  for (const DeviceSet& set : sets_) {
+    const std::vector<std::string> more = set.guard_damage();
+    sentences.insert(sentences.end(), more.begin(), more.end());
+  }
+  return sentences;
+}
+
+bool is_weight(const std::string& name) { return name == "b1" || name == "b2"; }
+
+bool same_bits(const Outputs& a, const Outputs& b) {
+  return std::equal(a.begin(), a.end(), b.begin(), b.end(),
+                    [](const HostTensor& x, const HostTensor& y) { return x.values == y.values; });
+}
+
+bool is_all(const Outputs& outputs, std::uint8_t byte) {
+  return std::all_of(outputs.begin(), outputs.end(), [byte](const HostTensor& output) {
+    return std::all_of(output.values.begin(), output.values.end(), [byte](std::uint8_t b) { return b == byte; });
+  });
+}
+
+Inputs swap_inner_rows(const Inputs& inputs, const std::string& name, std::uint64_t seed) {
+  Inputs out = inputs;
+  for (HostTensor& tensor : out) {
+    const std::int64_t rows = tensor.rows();
+    if (tensor.name != name || rows < 2) {
+      continue;
+    }
+    const std::size_t row_bytes = tensor.values.size() / static_cast<std::size_t>(rows);
+    Random random(seed);
+    const auto inner = [&] {
+      return static_cast<std::size_t>(rows > 3 ? 1 + random.below(static_cast<std::uint64_t>(rows - 2))
+                                               : random.below(2));
+    };
+    const std::size_t first = inner();
+    std::size_t second = inner();
+    for (int tries = 0; second == first && tries < 64; ++tries) {
+      second = inner();
+    }
+    second = second == first ? (first == 0 ? 1 : 0) : second;
+    // Values alone: the rows' scales stay, so that the result differs from a mere exchange of rows too.
+    std::swap_ranges(tensor.values.begin() + static_cast<std::ptrdiff_t>(first * row_bytes),
+                     tensor.values.begin() + static_cast<std::ptrdiff_t>((first + 1) * row_bytes),
+                     tensor.values.begin() + static_cast<std::ptrdiff_t>(second * row_bytes));
+  }
+  return out;
+}
+
+Inputs zeroed(const Inputs& inputs) {
+  Inputs out = inputs;
+  for (HostTensor& tensor : out) {
+    if (!is_weight(tensor.name)) {
+      std::fill(tensor.values.begin(), tensor.values.end(), std::uint8_t{0});
+    }
+  }
+  return out;
+}
+
+Inputs constant_rows(const Inputs& inputs) {
+  Inputs out = inputs;
+  for (HostTensor& tensor : out) {
+    const auto rows = static_cast<std::size_t>(tensor.rows());
+    if (is_weight(tensor.name) || rows < 2) {
+      continue;
+    }
+    const std::size_t row_bytes = tensor.values.size() / rows;
+    for (std::size_t row = 1; row < rows; ++row) {
+      std::memcpy(&tensor.values[row * row_bytes], tensor.values.data(), row_bytes);
+    }
+  }
+  return out;
+}
+
+}  // namespace thresher::arena::honesty

@@ -1,0 +1,68 @@
+#pragma once
+/// A contestant prepared over a few input sets, with everything that an experiment does to them.
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "arena/contestant.hpp"
+#include "arena/honesty/honesty.hpp"
+#include "arena/operation.hpp"
+#include "arena/rig.hpp"
+
+namespace thresher::arena::honesty {
+
+/// Outputs of one call, in the order of Operation::outputs.
+using Outputs = std::vector<HostTensor>;
+using Inputs = std::vector<HostTensor>;
+
+class Session {
+ public:
+  /// Prepares `contestant` over one set for each element of `inputs`. `memory` null: the rig's.
+  Session(const Problem& problem, const Contestant& contestant, Rig& rig, std::vector<Inputs> inputs,
+          Memory* memory = nullptr);
+
+  [[nodiscard]] const Inputs& inputs(std::size_t set) const { return inputs_[set]; }
+  [[nodiscard]] std::size_t num_sets() const { return inputs_.size(); }
+  [[nodiscard]] Runner& runner() { return *runner_; }
+
+  /// One call on poisoned outputs, complete on return.
+  [[nodiscard]] Outputs call(std::size_t set, std::uint8_t poison);
+  /// The call alone.
+  void run(std::size_t set);
+  void poison(std::size_t set, std::uint8_t byte) { sets_[set].poison_outputs(byte); }
+  [[nodiscard]] Outputs download(std::size_t set) const;
+  [[nodiscard]] bool is_poisoned(std::size_t set, std::uint8_t byte) const;
+
+  /// Puts other data where the set's inputs lie: those of `names`, all when it is empty.
+  void replace(std::size_t set, const Inputs& inputs, const std::vector<std::string>& names = {});
+  /// The name of an input that no longer holds what it was given, if there is one.
+  [[nodiscard]] std::optional<std::string> changed_input() const;
+  /// Writes outside the buffers, in sentences.
+  [[nodiscard]] std::vector<std::string> guard_damage() const;
+
+ private:
+  const Problem& problem_;
+  Rig& rig_;
+  Memory& memory_;
+  Outputs shapes_;
+  std::vector<Inputs> inputs_;
+  std::vector<DeviceSet> sets_;
+  std::unique_ptr<Runner> runner_;
+};
+
+/// Names of the inputs that a contestant may arrange ahead.
+[[nodiscard]] bool is_weight(const std::string& name);
+
+[[nodiscard]] bool same_bits(const Outputs& a, const Outputs& b);
+/// Whether every byte of every output is the poison.
+[[nodiscard]] bool is_all(const Outputs& outputs, std::uint8_t byte);
+
+/// `inputs` with two rows of the input `name`, chosen by `seed` away from the first and the last, given new places.
+[[nodiscard]] Inputs swap_inner_rows(const Inputs& inputs, const std::string& name, std::uint64_t seed);
+/// `inputs` with every value of the activations 0.
+[[nodiscard]] Inputs zeroed(const Inputs& inputs);
+/// `inputs` with every row of the activations equal to the first.
+[[nodiscard]] Inputs constant_rows(const Inputs& inputs);
+
+}  // namespace thresher::arena::honesty

@@ -1,0 +1,178 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "arena/honesty/probes.hpp"
+
+namespace thresher::arena::honesty {
+namespace {
+
+/// Pairs of samples, taken one after the other. All of them must agree before anyone is accused: a machine that changes
+/// its speed now and then cannot make every pair lie the same way.
+constexpr int pairs = 7;
+/// How much faster the suspicious sample must be in the middle pair, and at least in every pair.
+constexpr double median_limit = 1.8;
+constexpr double every_pair_limit = 1.35;
+constexpr std::size_t max_sets = 16;
+/// The clock may be off from the host's own watch by launch and waiting, not by half.
+constexpr double clock_limit = 0.5;
+
+struct Ratios {
+  double median = 1;
+  double least = 1;
+  [[nodiscard]] bool suspicious() const { return median > median_limit && least > every_pair_limit; }
+};
+
+Ratios summarise(std::vector<double> ratios) {
+  std::sort(ratios.begin(), ratios.end());
+  return {ratios[ratios.size() / 2], ratios.front()};
+}
+
+std::vector<Inputs> draws(const Bench& bench, std::size_t count) {
+  std::vector<Inputs> all;
+  for (std::size_t i = 0; i < count; ++i) {
+    all.push_back(bench.draw(i + 1));
+  }
+  return all;
+}
+
+/// The same weights, which may have been packed, with activations that nobody has seen.
+Inputs with_new_activations(const Bench& bench, const Inputs& inputs, std::uint64_t seed) {
+  Inputs fresh = bench.draw(seed);
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    if (is_weight(inputs[i].name)) {
+      fresh[i] = inputs[i];
+    }
+  }
+  return fresh;
+}
+
+double us_per_call(const Bench& bench, Session& session, std::size_t calls) {
+  return bench.rig.clock()
+      .measure(session.runner(), {.calls = calls, .first_set = 0, .num_sets = session.num_sets()})
+      .us_per_call;
+}
+
+/// Calls that a batch needs to be trusted, each on a set of its own; 0 when that would be too many.
+std::size_t sets_for_a_batch(const Bench& bench) {
+  Session session(bench.problem, bench.contestant, bench.rig, {bench.draw(1)});
+  // The first call counts: later ones may be answered from a cache.
+  const double us = std::max(1e-3, us_per_call(bench, session, 1));
+  const double calls = std::ceil(bench.rig.clock().shortest_batch_us() / us);
+  return calls > static_cast<double>(max_sets) ? 0 : std::max<std::size_t>(2, static_cast<std::size_t>(calls));
+}
+
+// Inputs it has never seen against the same inputs once more.
+Answer no_faster_on_inputs_it_has_seen(const Bench& bench) {
+  const std::size_t sets = sets_for_a_batch(bench);
+  if (sets == 0) {
+    return {std::nullopt, "calls are too short for the clock to tell one batch of new inputs from another"};
+  }
+  Session session(bench.problem, bench.contestant, bench.rig, draws(bench, sets));
+  (void)us_per_call(bench, session, sets);
+  std::vector<double> ratios;
+  for (int pair = 0; pair < pairs; ++pair) {
+    for (std::size_t set = 0; set < sets; ++set) {
+      const auto seed = 1000 + static_cast<std::uint64_t>(pair) * sets + set;
+      session.replace(set, with_new_activations(bench, session.inputs(set), seed));
+    }
+    const double fresh_us = us_per_call(bench, session, sets);
+    const double seen_us = us_per_call(bench, session, sets);
+    ratios.push_back(fresh_us / std::max(1e-9, seen_us));
+  }
+  const Ratios found = summarise(ratios);
+  if (!found.suspicious()) {
+    return {};
+  }
+  return {Accusation{"keeps answers for inputs it has seen",
+                     fmt::format("new inputs take {:.1f} times as long as the same inputs once more", found.median)},
+          {}};
+}
+
+/// Random data against easy data in the same buffers.
+Answer no_faster_on(const Bench& bench, const char* cheat, const char* what, Inputs (*easy)(const Inputs&)) {
+  Session session(bench.problem, bench.contestant, bench.rig, {bench.draw(1)});
+  session.run(0);
+  const Inputs random = session.inputs(0);
+  const Inputs easier = easy(random);
+  const double once_us = std::max(1e-3, us_per_call(bench, session, 4));
+  const auto calls = static_cast<std::size_t>(
+      std::clamp(std::ceil(2 * bench.rig.clock().shortest_batch_us() / once_us), 2.0, 10000.0));
+  std::vector<double> ratios;
+  for (int pair = 0; pair < pairs; ++pair) {
+    session.replace(0, random);
+    const double random_us = us_per_call(bench, session, calls);
+    session.replace(0, easier);
+    const double easy_us = us_per_call(bench, session, calls);
+    ratios.push_back(random_us / std::max(1e-9, easy_us));
+  }
+  const Ratios found = summarise(ratios);
+  if (!found.suspicious()) {
+    return {};
+  }
+  return {Accusation{cheat, fmt::format("random inputs take {:.1f} times as long as {}", found.median, what)}, {}};
+}
+
+Answer no_faster_on_zeros(const Bench& bench) { return no_faster_on(bench, "skips work on zeros", "zeros", zeroed); }
+
+Answer no_faster_on_constant_rows(const Bench& bench) {
+  return no_faster_on(bench, "skips work on constant data", "rows that are all the same", constant_rows);
+}
+
+// What the device's clock says against the host's watch around it, on a batch that is long for both.
+Answer the_clock_is_left_alone(const Bench& bench) {
+  Session session(bench.problem, bench.contestant, bench.rig, {bench.draw(1)});
+  session.run(0);
+  const double once_us = std::max(1e-3, us_per_call(bench, session, 4));
+  const auto calls = static_cast<std::size_t>(
+      std::clamp(std::ceil(50 * bench.rig.clock().shortest_batch_us() / once_us), 4.0, 20000.0));
+  for (int attempt = 0; attempt < 3; ++attempt) {
+    const Reading reading =
+        bench.rig.clock().measure(session.runner(), {.calls = calls, .first_set = 0, .num_sets = 1});
+    if (reading.us_per_call > clock_limit * reading.watch_us_per_call) {
+      return {};
+    }
+  }
+  return {Accusation{"tampers with the timer",
+                     "the clock says less than half of what the host's own watch says, three times in a row"},
+          {}};
+}
+
+// No kernel is faster than the matrix unit at its highest clock.
+Answer no_faster_than_possible(const Bench& bench) {
+  const double peak = bench.rig.ceilings().peak_operations_per_s;
+  const Cost cost = bench.operation().cost(bench.problem);
+  if (peak <= 0) {
+    return {std::nullopt, "the peak of this machine is not known"};
+  }
+  const double floor_us = cost.operations / peak * 1e6;
+  Session session(bench.problem, bench.contestant, bench.rig, {bench.draw(1)});
+  session.run(0);
+  const double once_us = std::max(1e-3, us_per_call(bench, session, 4));
+  const auto calls = static_cast<std::size_t>(
+      std::clamp(std::ceil(4 * bench.rig.clock().shortest_batch_us() / once_us), 4.0, 20000.0));
+  const double us = us_per_call(bench, session, calls);
+  if (us >= floor_us) {
+    return {};
+  }
+  return {Accusation{"faster than is possible",
+                     fmt::format("{:.3g} µs a call, under the {:.3g} µs that the matrix unit needs at its peak", us,
+                                 floor_us)},
+          {}};
+}
+
+}  // namespace
+
+const std::vector<NamedProbe>& time_probes() {
+  static const std::vector<NamedProbe> probes{
+      {"the clock is left alone", the_clock_is_left_alone},
+      {"no faster than possible", no_faster_than_possible},
+      {"no faster on inputs it has seen", no_faster_on_inputs_it_has_seen},
+      {"no faster on zeros", no_faster_on_zeros},
+      {"no faster on constant data", no_faster_on_constant_rows},
+  };
+  return probes;
+}
+
+}  // namespace thresher::arena::honesty

@@ -1,0 +1,182 @@
+// `thresher plan`: which contestant the planner would choose for a problem on a card, how long it would take and why.
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <array>
+#include <charconv>
+#include <fstream>
+#include <iterator>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "cli/planner_commands.hpp"
+#include "planner/calibrate.hpp"
+#include "planner/rank.hpp"
+#include "thresher/error.hpp"
+
+namespace thresher::cli {
+namespace {
+
+struct Arguments {
+  std::string shape;
+  std::string device = "H200";
+  std::string a = "fp16";
+  std::string b = "nvfp4";
+  std::string out = "fp16";
+  std::string config;
+  std::string calibration;
+  std::size_t top = 5;
+  bool sustained = false;
+  bool refused = false;
+  bool json = false;
+};
+
+Format format_of(const char* option, const std::string& text, std::initializer_list<Format> allowed) {
+  std::string names;
+  for (const Format format : allowed) {
+    if (text == name(format)) {
+      return format;
+    }
+    names += fmt::format("{}{}", names.empty() ? "" : ", ", name(format));
+  }
+  throw Error(ErrorCode::invalid_argument, fmt::format("{} is \"{}\": use one of {}", option, text, names));
+}
+
+std::array<std::int64_t, 3> shape_of(const std::string& text) {
+  std::array<std::int64_t, 3> shape{};
+  const char* at = text.data();
+  const char* end = at + text.size();
+  for (std::size_t i = 0; i < shape.size(); ++i) {
+    const auto [next, error] = std::from_chars(at, end, shape[i]);
+    const bool separated = i + 1 < shape.size() ? next != end && *next == 'x' : next == end;
+    if (error != std::errc{} || shape[i] < 1 || shape[i] > (1 << 24) || !separated) {
+      throw Error(
+          ErrorCode::invalid_argument,
+          fmt::format("problem is \"{}\": write MxNxK with numbers from 1 to 16777216, as in 256x4096x7168", text));
+    }
+    at = next + 1;
+  }
+  return shape;
+}
+
+DualGemmProblem problem_of(const Arguments& arguments) {
+  const auto [m, n, k] = shape_of(arguments.shape);
+  DualGemmProblem problem{.m = m, .n = n, .k = k};
+  problem.a = format_of("--a", arguments.a, {Format::fp16, Format::bf16, Format::nvfp4});
+  problem.b = format_of("--b", arguments.b, {Format::fp16, Format::bf16, Format::nvfp4});
+  problem.out = format_of("--out", arguments.out, {Format::fp16, Format::bf16, Format::fp32});
+  return problem;
+}
+
+planner::Calibration calibration_of(const Arguments& arguments) {
+  if (arguments.calibration.empty()) {
+    return {};
+  }
+  std::ifstream stream(arguments.calibration);
+  if (!stream) {
+    throw Error(ErrorCode::io, fmt::format("--calibration {}: the file cannot be read", arguments.calibration));
+  }
+  return planner::read_calibration(std::string(std::istreambuf_iterator<char>(stream), {}));
+}
+
+nlohmann::json to_json(const planner::Choice<planner::DualGemmConfig>& choice) {
+  const planner::Prediction& prediction = choice.prediction;
+  const planner::TimeParts& parts = prediction.parts;
+  return {{"contestant", planner::text(choice.config)},
+          {"predicted_us", prediction.us()},
+          {"bound", planner::name(prediction.bound)},
+          {"parts_us",
+           {{"launch", parts.launch_us},
+            {"fill", parts.fill_us},
+            {"main_loop", parts.main_us},
+            {"exchange", parts.exchange_us},
+            {"epilogue", parts.epilogue_us},
+            {"passes", parts.passes_us}}},
+          {"blocks", prediction.blocks},
+          {"busy_share", prediction.busy_share},
+          {"useful_share", prediction.useful_share},
+          {"calibrated", prediction.calibrated},
+          {"why", prediction.why}};
+}
+
+void print_json(const DualGemmProblem& problem, const planner::DualGemmRanking& ranking, const Arguments& arguments) {
+  nlohmann::json json{{"problem",
+                       {{"m", problem.m},
+                        {"n", problem.n},
+                        {"k", problem.k},
+                        {"a", name(problem.a)},
+                        {"b", name(problem.b)},
+                        {"out", name(problem.out)}}},
+                      {"device", arguments.device}};
+  json["choices"] = nlohmann::json::array();
+  json["refused"] = nlohmann::json::array();
+  for (const auto& choice : ranking.choices) {
+    json["choices"].push_back(to_json(choice));
+  }
+  for (const auto& refusal : ranking.refused) {
+    json["refused"].push_back({{"contestant", planner::text(refusal.config)}, {"obstacles", refusal.obstacles}});
+  }
+  fmt::print("{}\n", json.dump(1));
+}
+
+void print_table(const planner::DualGemmRanking& ranking, const Arguments& arguments) {
+  for (std::size_t i = 0; i < std::min(arguments.top, ranking.choices.size()); ++i) {
+    const auto& choice = ranking.choices[i];
+    fmt::print("{:>8.1f} us  {}\n             {}\n", choice.prediction.us(), planner::text(choice.config),
+               choice.prediction.why);
+  }
+  if (ranking.choices.size() > arguments.top) {
+    fmt::print("({} more are feasible; --top shows them)\n", ranking.choices.size() - arguments.top);
+  }
+  if (arguments.refused || ranking.choices.empty()) {
+    for (const auto& refusal : ranking.refused) {
+      for (const std::string& obstacle : refusal.obstacles) {
+        fmt::print("not feasible  {}\n              {}\n", planner::text(refusal.config), obstacle);
+      }
+    }
+  } else if (!ranking.refused.empty()) {
+    fmt::print("({} are not feasible; --refused says why)\n", ranking.refused.size());
+  }
+}
+
+void plan(const Arguments& arguments, Context& context) {
+  const DualGemmProblem problem = problem_of(arguments);
+  const planner::DeviceSpec& device = planner::device_spec(arguments.device);
+  const std::vector<planner::DualGemmConfig> candidates = arguments.config.empty()
+                                                              ? planner::dual_gemm_candidates(problem, device)
+                                                              : std::vector{planner::parse_config(arguments.config)};
+  const planner::DualGemmRanking ranking =
+      planner::rank(problem, candidates, device, calibration_of(arguments),
+                    arguments.sustained ? planner::Clocks::sustained : planner::Clocks::burst);
+  if (arguments.json) {
+    print_json(problem, ranking, arguments);
+  } else {
+    print_table(ranking, arguments);
+  }
+  if (ranking.choices.empty()) {
+    context.exit_status = gate_failed;
+  }
+}
+
+}  // namespace
+
+void add_plan(CLI::App& app, Context& context) {
+  const auto arguments = std::make_shared<Arguments>();
+  CLI::App* command =
+      app.add_subcommand("plan", "Says which contestant would be chosen, how long it would take and why; needs no GPU");
+  command->add_option("problem", arguments->shape, "MxNxK of the dual GEMM, as in 256x4096x7168")->required();
+  command->add_option("--device", arguments->device, "H100, H200, B200 or GB300")->capture_default_str();
+  command->add_option("--a", arguments->a, "Format of the activations: fp16, bf16, nvfp4")->capture_default_str();
+  command->add_option("--b", arguments->b, "Format of the weights: fp16, bf16, nvfp4")->capture_default_str();
+  command->add_option("--out", arguments->out, "Format of the output: fp16, bf16, fp32")->capture_default_str();
+  command->add_option("--config", arguments->config,
+                      "Judge this contestant alone, as in \"exact 128x256x128 stages=3\"");
+  command->add_option("--calibration", arguments->calibration, "Parameters that `thresher calibrate` wrote");
+  command->add_option("--top", arguments->top, "How many to show")->capture_default_str();
+  command->add_flag("--sustained", arguments->sustained, "At the clock of a hot card");
+  command->add_flag("--refused", arguments->refused, "Show what is not feasible, and why");
+  command->add_flag("--json", arguments->json, "For machines");
+  command->callback([arguments, &context] { plan(*arguments, context); });
+}
+
+}  // namespace thresher::cli

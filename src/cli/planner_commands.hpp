@@ -1,0 +1,10 @@
+#pragma once
+/// The subcommands that ask the planner and the audit; see cli.hpp.
+#include "cli/cli.hpp"
+
+namespace thresher::cli {
+
+void add_audit(CLI::App& app, Context& context);
+void add_plan(CLI::App& app, Context& context);
+
+}  // namespace thresher::cli

@@ -1,0 +1,72 @@
+// `thresher plan` and `audit` as a user runs them.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "cli/command.hpp"
+
+namespace thresher::testing {
+namespace {
+
+Outcome run(const std::string& arguments) {
+  const ScratchFolder folder;
+  return run_thresher(folder.path(), arguments);
+}
+
+const std::string sources = THRESHER_SOURCE_DIR;
+
+TEST(PlanCommand, NamesAContestantItsTimeAndWhy) {
+  const Outcome outcome = run("plan 256x4096x7168 --device H200");
+  EXPECT_EQ(outcome.status, 0) << outcome.err;
+  EXPECT_NE(outcome.out.find(" us  interleaved"), std::string::npos) << outcome.out;
+  EXPECT_NE(outcome.out.find("bound by"), std::string::npos);
+  EXPECT_NE(outcome.out.find("are not feasible; --refused says why"), std::string::npos);
+}
+
+TEST(PlanCommand, JsonIsForMachines) {
+  const Outcome outcome = run("plan 1x14336x4096 --device B200 --a nvfp4 --json");
+  EXPECT_EQ(outcome.status, 0) << outcome.err;
+  const auto json = nlohmann::json::parse(outcome.out);
+  EXPECT_EQ(json["device"], "B200");
+  ASSERT_FALSE(json["choices"].empty());
+  EXPECT_GT(json["choices"][0]["predicted_us"].get<double>(), 0);
+  EXPECT_FALSE(json["choices"][0]["calibrated"].get<bool>());
+}
+
+TEST(PlanCommand, AnImpossibleContestantFailsItsGateWithTheNumber) {
+  const Outcome outcome = run("plan 40x4096x7168 --device B200 --a nvfp4 --config '64x64x256 tokens_as_rows'");
+  EXPECT_EQ(outcome.status, 1);
+  EXPECT_NE(outcome.out.find("under the least of 128 that a block-scaled FP4 MMA takes"), std::string::npos)
+      << outcome.out;
+}
+
+TEST(PlanCommand, BadInputIsOneSentence) {
+  for (const std::string& bad :
+       {std::string("plan 256x4096"), std::string("plan 0x8x8"), std::string("plan 8x8x8 --device A100"),
+        std::string("plan 8x8x8 --a int4"), std::string("plan 8x8x8 --config sideways"),
+        std::string("plan 8x8x8 --calibration nowhere.toml")}) {
+    const Outcome outcome = run(bad);
+    EXPECT_EQ(outcome.status, 2) << bad;
+    EXPECT_EQ(std::count(outcome.err.begin(), outcome.err.end(), '\n'), 1) << outcome.err;
+  }
+}
+
+TEST(AuditCommand, ReadsAListingAndFailsAKernelLikeTheOrigins) {
+  const std::string listing = "'" + sources + "/tests/arena/audit/origin_like.sass'";
+  const Outcome failed = run("audit " + listing + " --dynamic-shared 49152 --expect matrix=HGMMA");
+  EXPECT_EQ(failed.status, 1) << failed.err;
+  EXPECT_NE(failed.out.find("49152 bytes of shared memory are declared, and the machine code never uses them"),
+            std::string::npos)
+      << failed.out;
+  const Outcome passed =
+      run("audit '" + sources + "/tests/arena/audit/dual_gemm.sass' --expect matrix=HGMMA --expect min_tma_loads=1");
+  EXPECT_EQ(passed.status, 0) << passed.out << passed.err;
+  EXPECT_EQ(nlohmann::json::parse(run("audit --json " + listing).out)[0]["kernel"], "origin_like");
+  EXPECT_EQ(run("audit " + listing + " --kernel other").status, 2);
+  EXPECT_EQ(run("audit nowhere.cubin").status, 2);
+  EXPECT_EQ(run("audit " + listing + " --expect speed=9").status, 2);
+}
+
+}  // namespace
+}  // namespace thresher::testing
