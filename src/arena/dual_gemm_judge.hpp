@@ -9,7 +9,7 @@
 namespace thresher::arena {
 
 /// Outputs whose definition costs more multiplications than this are judged on a random part of every tile.
-inline constexpr double whole_output_products = 1.5e9;
+inline constexpr double whole_output_products = 0.8e9;
 
 /// `inputs` are "a", "b1", "b2"; the judge keeps what it needs of them. `device` says how float32 sums are rounded.
 [[nodiscard]] std::unique_ptr<Judge> make_dual_gemm_judge(const DualGemmProblem& problem, Distribution distribution,

@@ -18,7 +18,7 @@ struct TournamentOptions {
   std::vector<Suite> suites;          ///< not empty
   std::vector<Pitch> pitches;         ///< empty: every strategy of the device competes
   std::optional<std::uint64_t> seed;  ///< empty: a random one
-  double seconds = 8;                 ///< for timing one contestant on one problem
+  double seconds = 6;                 ///< for timing one contestant on one problem
   bool resume = false;                ///< go on with the unfinished tournament that is otherwise the same
 };
 

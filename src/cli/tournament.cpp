@@ -21,7 +21,7 @@ struct Arguments {
   std::string json;
   std::string ledger = arena::default_ledger().string();
   std::optional<std::uint64_t> seed;
-  double seconds = 8;
+  double seconds = 6;
   bool resume = false;
 };
 

@@ -1,0 +1,353 @@
+"use strict";
+/* Draws the page from the JSON in #data. Text goes in as text, never as markup. */
+
+const run = JSON.parse(document.getElementById("data").textContent);
+const page = document.getElementById("page");
+const css = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
+
+/* ---- elements -------------------------------------------------------------------------------------------------- */
+
+function el(tag, attributes, ...children) {
+  const node = document.createElement(tag);
+  for (const [key, value] of Object.entries(attributes || {})) node.setAttribute(key, value);
+  node.append(...children.filter((child) => child !== null && child !== undefined));
+  return node;
+}
+
+/* columns: [{title, number}], rows: arrays of text or nodes. */
+function table(columns, rows, stack) {
+  const cell = (tag, content, column) => {
+    const node = el(tag, column.number ? { class: "number" } : {}, content);
+    if (tag === "td") node.dataset.label = column.title;
+    return node;
+  };
+  return el("div", { class: "scroll" },
+    el("table", stack ? { class: "stack" } : {},
+      el("thead", {}, el("tr", {}, ...columns.map((column) => cell("th", column.title, column)))),
+      el("tbody", {}, ...rows.map((row) => el("tr", {}, ...row.map((content, i) => cell("td", content, columns[i])))))));
+}
+
+function definitions(pairs) {
+  return el("dl", {}, ...pairs.filter(([, value]) => value !== "" && value !== undefined && value !== null)
+    .flatMap(([term, value]) => [el("dt", {}, term), el("dd", {}, value instanceof Node ? value : String(value))]));
+}
+
+function badge(text) {
+  const kinds = {
+    accepted: "good", passed: "good", faster: "good", rejected: "bad", failed: "bad", slower: "bad",
+    "within noise": "open", "not judged": "open", "too noisy to say": "open",
+  };
+  const kind = kinds[text] || (text.startsWith("failed") ? "bad" : "plain");
+  return el("span", { class: "badge " + kind }, text);
+}
+
+/* ---- numbers --------------------------------------------------------------------------------------------------- */
+
+function time(us) {
+  if (us >= 1e6) return (us / 1e6).toFixed(2) + " s";
+  if (us >= 1e3) return (us / 1e3).toPrecision(us >= 1e5 ? 4 : 3) + " ms";
+  return us.toPrecision(3) + " µs";
+}
+
+const factor = (value) => value.toFixed(3) + "×";
+const interval = (estimate) => `${factor(estimate.value)} [${estimate.low.toFixed(3)}, ${estimate.high.toFixed(3)}]`;
+const short = (value) => Number.isInteger(value) ? value.toLocaleString("en") : Number(value.toPrecision(4)).toString();
+
+function bytes(count) {
+  const units = ["B", "KiB", "MiB", "GiB", "TiB"];
+  let unit = 0;
+  while (count >= 1024 && unit < units.length - 1) { count /= 1024; unit += 1; }
+  return Number(count.toPrecision(3)) + " " + units[unit];
+}
+
+/* ---- what the entries say -------------------------------------------------------------------------------------- */
+
+const headline = "cold burst";
+const measured = (entry) => entry.measurements.filter((m) => m.rounds > 0);
+const unique = (items) => [...new Set(items)];
+const gateOf = (entry, name) => entry.gates.find((gate) => gate.gate === name);
+
+function score(entry, mode) {
+  const verdict = gateOf(entry, "verdict");
+  const found = verdict && verdict.evidence[mode];
+  return found ? { value: found.geomean_speedup, low: found.low, high: found.high, noise: found.noise } : null;
+}
+
+function standing(entry) {
+  if (entry.verdict === "baseline") return 1;
+  const found = score(entry, headline);
+  return found ? found.value : -1;
+}
+
+/* A contestant may stand in a suite several times, challenging several baselines. */
+const nameIn = (entry, entries) =>
+  entries.filter((other) => other.contestant === entry.contestant).length > 1 && !entry.is_baseline
+    ? `${entry.contestant} over ${entry.baseline}` : entry.contestant;
+
+/* ---- charts ---------------------------------------------------------------------------------------------------- */
+
+const charts = [];
+
+/* Vertical lines and intervals over horizontal bars. lines: [{at, dashed}], intervals: [{low, high}] by bar. */
+const marks = {
+  id: "marks",
+  afterDatasetsDraw(chart, _, options) {
+    const { ctx, chartArea: area, scales: { x } } = chart;
+    ctx.save();
+    ctx.strokeStyle = css("--ink");
+    for (const line of options.lines || []) {
+      const at = x.getPixelForValue(line.at);
+      ctx.lineWidth = 2;
+      ctx.setLineDash(line.dashed ? [5, 4] : []);
+      ctx.beginPath();
+      ctx.moveTo(at, area.top);
+      ctx.lineTo(at, area.bottom);
+      ctx.stroke();
+    }
+    ctx.setLineDash([]);
+    ctx.lineWidth = 1.5;
+    (options.intervals || []).forEach((range, i) => {
+      const bar = chart.getDatasetMeta(0).data[i];
+      if (!bar || !range) return;
+      const [low, high] = [x.getPixelForValue(range.low), x.getPixelForValue(range.high)];
+      ctx.beginPath();
+      ctx.moveTo(low, bar.y); ctx.lineTo(high, bar.y);
+      ctx.moveTo(low, bar.y - 4); ctx.lineTo(low, bar.y + 4);
+      ctx.moveTo(high, bar.y - 4); ctx.lineTo(high, bar.y + 4);
+      ctx.stroke();
+    });
+    ctx.restore();
+  },
+};
+
+function barChart(labels, values, colours, options) {
+  const canvas = el("canvas", { role: "img", "aria-label": options.description });
+  const box = el("div", { class: "chart", style: `height:${52 + 34 * labels.length}px` }, canvas);
+  charts.push(() => new Chart(canvas, {
+    type: "bar",
+    data: { labels, datasets: [{ data: values, backgroundColor: colours.map(css), barThickness: 18, borderRadius: 3,
+                                 minBarLength: 2 }] },
+    options: {
+      indexAxis: "y", animation: false, responsive: true, maintainAspectRatio: false,
+      layout: { padding: { right: 12 } },
+      plugins: { legend: { display: false }, tooltip: { callbacks: { label: (item) => options.tooltip(item.dataIndex) } },
+                 marks: { lines: options.lines, intervals: options.intervals } },
+      scales: {
+        x: { beginAtZero: options.fromZero, min: options.min, suggestedMax: options.max,
+             ticks: { color: css("--muted"), maxTicksLimit: 5, maxRotation: 0, callback: options.tick },
+             grid: { color: css("--line") } },
+        y: { ticks: { color: css("--ink"), display: options.names, crossAlign: "far" }, grid: { display: false } },
+      },
+    },
+    plugins: [marks],
+  }));
+  return box;
+}
+
+function drawCharts() {
+  Chart.defaults.font.family = getComputedStyle(document.body).fontFamily;
+  for (const existing of Object.values(Chart.instances)) existing.destroy();
+  for (const draw of charts) draw();
+}
+
+/* ---- sections -------------------------------------------------------------------------------------------------- */
+
+function header() {
+  const machine = run.context.machine;
+  const names = run.arguments.suites.map((suite) => suite.name).join(", ");
+  const state = run.ended ? "" : " — unfinished";
+  return el("header", {},
+    el("h1", {}, "Thresher tournament" + state),
+    el("p", { class: "muted" },
+      `${names}: run ${run.run}, ${run.started.replace("T", " ").replace("Z", " UTC")}, ` +
+      `on ${machine.cpu || run.device}, seed ${run.seed}, sources ${run.context.source_hash}`));
+}
+
+function standingsTable(entries) {
+  const modes = unique(entries.flatMap((entry) => Object.keys((gateOf(entry, "verdict") || { evidence: {} }).evidence)));
+  const columns = [{ title: "contestant" }, { title: "verdict" }, ...modes.map((mode) => ({ title: mode, number: true })),
+    ...(modes.length ? [{ title: "noise", number: true }] : []), { title: "first gate not passed" }];
+  const rows = entries.map((entry) => {
+    const open = entry.gates.find((gate) => gate.outcome === "failed" || gate.outcome === "not judged");
+    const scores = modes.map((mode) => score(entry, mode));
+    return [el("span", {}, nameIn(entry, entries)), badge(entry.verdict),
+      ...scores.map((found) => found ? interval(found) : entry.verdict === "baseline" ? "1" : "–"),
+      ...(modes.length ? [scores[0] ? factor(scores[0].noise) : "–"] : []),
+      open ? `${open.gate}: ${open.outcome}` : "none"];
+  });
+  return el("div", { class: "card" }, table(columns, rows, true));
+}
+
+function problemChart(problem, entries, mode, colours) {
+  const bars = entries.map((entry) => ({ entry, m: measured(entry).find((m) => m.problem === problem && m.mode === mode) }))
+    .filter((bar) => bar.m);
+  if (!bars.length) return null;
+  const one = bars[0].m;
+  const lines = [];
+  if (one.floor_us > 0) lines.push({ at: one.floor_us });
+  if (one.sustained_us > 0) lines.push({ at: one.sustained_us, dashed: true });
+  const values = bars.map((bar) => bar.m.contestant_us.value);
+  const labels = bars.map((bar) => nameIn(bar.entry, entries));
+  const text = bars.map((bar, i) => `${labels[i]}: ${time(values[i])}`).join(", ");
+  return el("div", { class: "card" }, el("h3", {}, problem),
+    barChart(labels, values, bars.map((bar) => colours.get(bar.entry.contestant)), {
+      description: `${problem}, ${mode}: ${text}`, fromZero: true, names: false, lines, tick: (us) => time(us).replace(/\.0+ /, " "),
+      max: Math.max(...bars.map((bar) => bar.m.contestant_us.high)), intervals: bars.map((bar) => bar.m.contestant_us),
+      tooltip: (i) => `${labels[i]}: ${time(values[i])}` }),
+    el("p", { class: "small muted", style: "margin:0" }, text));
+}
+
+function times(entries) {
+  const all = entries.flatMap(measured);
+  if (!all.length) return null;
+  const baselinesFirst = [...entries].sort((a, b) => b.is_baseline - a.is_baseline);
+  const colours = new Map(unique(baselinesFirst.map((entry) => entry.contestant))
+    .map((contestant, i) => [contestant, `--series-${i % 6}`]));
+  const problems = unique(all.map((m) => m.problem));
+  const holder = el("div", {});
+  const buttons = unique(all.map((m) => m.mode)).map((mode) => {
+    const button = el("button", { type: "button" }, mode);
+    button.addEventListener("click", () => show(mode));
+    return [mode, button];
+  });
+  let own = [];
+  function show(mode) {
+    for (const [name, button] of buttons) button.setAttribute("aria-pressed", String(name === mode));
+    for (const draw of own) charts.splice(charts.indexOf(draw), 1);
+    const before = charts.length;
+    holder.replaceChildren(el("div", { class: "grid" },
+      ...problems.map((problem) => problemChart(problem, entries, mode, colours)).filter(Boolean)));
+    own = charts.slice(before);
+    if (document.readyState !== "loading" && page.contains(holder)) drawCharts();
+  }
+  show(buttons[0][0]);
+  const legend = el("div", { class: "legend" },
+    ...[...colours].map(([contestant, colour]) =>
+      el("span", {}, el("i", { class: "swatch", style: `background:var(${colour})` }), contestant)),
+    el("span", {}, el("i", { class: "rule" }), "floor"),
+    el("span", {}, el("i", { class: "rule dashed" }), "sustained line"));
+  return el("section", {}, el("h3", {}, "Time of a call"), el("div", { class: "tabs" }, ...buttons.map(([, b]) => b)),
+    legend, holder, notCold(all));
+}
+
+function notCold(all) {
+  const why = unique(all.filter((m) => m.mode.startsWith("cold")).map((m) => m.samples.rotation.why_not_cold).filter(Boolean));
+  return why.length ? el("p", { class: "small open" }, "The cold times are not cold: " + why[0] + ".") : null;
+}
+
+function claims(entries) {
+  const pitched = entries.filter((entry) => entry.pitch);
+  if (!pitched.length) return null;
+  const rows = pitched.map((entry) => {
+    const { claim } = entry.pitch;
+    const found = score(entry, headline);
+    const claimed = claim.speedup_low === claim.speedup_high ? factor(claim.speedup_low)
+      : `${claim.speedup_low}–${claim.speedup_high}×`;
+    const held = !found ? "not measured" : found.high < claim.speedup_low ? "less than claimed"
+      : found.low > claim.speedup_high ? "more than claimed" : "as claimed, within its interval";
+    return [entry.pitch.title, entry.contestant, entry.baseline, claimed, `${Math.round(claim.confidence * 100)} %`,
+      found ? interval(found) : "–", held, badge(entry.verdict)];
+  });
+  const columns = ["pitch", "contestant", "over", "claimed", "confidence", "measured", "so it is", "verdict"];
+  const drawn = pitched.filter((entry) => score(entry, headline));
+  const labels = drawn.flatMap((entry) => [`claimed: ${entry.contestant}`, `measured: ${entry.contestant}`]);
+  const around = (range) => range.low === range.high ? [range.low * .995, range.high * 1.005] : [range.low, range.high];
+  const values = drawn.flatMap((entry) => [
+    around({ low: entry.pitch.claim.speedup_low, high: entry.pitch.claim.speedup_high }), around(score(entry, headline))]);
+  return el("section", {}, el("h3", {}, "Claims against measurements"),
+    el("div", { class: "card" }, table(columns.map((title) => ({ title })), rows, true),
+      drawn.length ? barChart(labels, values, drawn.flatMap(() => ["--series-0", "--series-1"]), {
+        description: "Claimed and measured speed-ups", fromZero: false, names: true, lines: [{ at: 1 }],
+        min: Math.min(.9, ...values.map((range) => range[0])), max: Math.max(1.1, ...values.map((range) => range[1])),
+        tick: (value) => short(value) + "×", tooltip: (i) => `${values[i][0].toFixed(3)} to ${values[i][1].toFixed(3)}×` }) : null));
+}
+
+/* Evidence of any gate: objects as definitions, lists of objects as tables. */
+function evidence(value) {
+  if (value === null || typeof value !== "object") return typeof value === "number" ? short(value) : String(value);
+  if (Array.isArray(value)) {
+    if (!value.length) return "none";
+    if (value.every((item) => item && typeof item === "object" && !Array.isArray(item))) return evidenceTable(value);
+    return value.map((item) => typeof item === "object" ? JSON.stringify(item) : evidence(item)).join(", ");
+  }
+  return definitions(Object.entries(value).map(([key, item]) => [key.replaceAll("_", " "), evidence(item)]));
+}
+
+function flat(object, prefix = "") {
+  return Object.entries(object).flatMap(([key, value]) => {
+    const name = (prefix ? prefix + " " : "") + key.replaceAll("_", " ");
+    return value && typeof value === "object" && !Array.isArray(value) ? flat(value, name) : [[name, value]];
+  });
+}
+
+function evidenceTable(items) {
+  const rows = items.map((item) => new Map(flat(item)));
+  const keys = unique(rows.flatMap((row) => [...row.keys()]));
+  return table(keys.map((title) => ({ title })), rows.map((row) => keys.map((key) => row.has(key) ? evidence(row.get(key)) : "")));
+}
+
+function gates(entries) {
+  const card = (entry) => el("div", { class: "card", style: "margin-top:1rem" },
+    el("h3", { style: "margin:0 0 .6rem" }, nameIn(entry, entries) + " ", badge(entry.verdict)),
+    ...entry.gates.map((gate) => el("details", {},
+      el("summary", {}, el("span", { class: "name" }, gate.gate), badge(gate.outcome), el("span", { class: "why" }, gate.sentence)),
+      el("div", { class: "inside" }, Object.keys(gate.evidence).length ? evidence(gate.evidence) : "No evidence beyond the sentence."))),
+    measurements(entry));
+  return el("section", {}, el("h3", {}, "Gates and evidence"), ...entries.map(card));
+}
+
+function measurements(entry) {
+  if (!entry.measurements.length) return null;
+  const columns = [{ title: "problem" }, { title: "mode" }, { title: "time", number: true }, { title: "baseline", number: true },
+    { title: "speed-up, 95 %", number: true }, { title: "baseline against itself", number: true }, { title: "says" },
+    { title: "rounds", number: true }, { title: "of the floor", number: true }];
+  const rows = entry.measurements.map((m) => m.rounds
+    ? [m.problem, m.mode, time(m.contestant_us.value), time(m.baseline_us.value), entry.is_baseline ? "–" : interval(m.speedup),
+      interval(m.baseline_against_itself), entry.is_baseline ? "" : badge(m.comparison), String(m.rounds),
+      m.floor_us > 0 ? Math.round(100 * m.floor_us / m.contestant_us.value) + " %" : "–"]
+    : [m.problem, m.mode, "–", "–", "–", "–", "not measured: " + m.not_measured, "0", "–"]);
+  return el("details", {},
+    el("summary", {}, el("span", { class: "name" }, "all times"),
+      el("span", { class: "why" }, `${measured(entry).length} of ${entry.measurements.length} measured; clock: ${clocks(entry)}`)),
+    el("div", { class: "inside" }, table(columns, rows, true)));
+}
+
+function clocks(entry) {
+  const { clock, lowest_mhz: low, highest_mhz: high, throttle_reasons: reasons } = entry.clocks;
+  const range = low === undefined ? "frequency not told" : low === high ? `${Math.round(low)} MHz` : `${Math.round(low)}–${Math.round(high)} MHz`;
+  return `${clock}, ${range}${reasons && reasons.length ? ", held back by " + reasons.join(", ") : ""}`;
+}
+
+function suiteSection(suite) {
+  const entries = run.entries.filter((entry) => entry.suite === suite.name).sort((a, b) => standing(b) - standing(a));
+  if (!entries.length) return null;
+  return el("section", {}, el("h2", {}, suite.title),
+    el("p", { class: "muted small" }, `suite ${suite.name}` + (suite.timed ? "" : ", for correctness alone")),
+    standingsTable(entries), times(entries), claims(entries), gates(entries));
+}
+
+function machineSection() {
+  const asText = (key, value) => key.endsWith("_bytes") ? bytes(value) : typeof value === "number" ? short(value) : String(value);
+  const pairs = (object) => Object.entries(object).map(([key, value]) => [key.replaceAll("_", " ").replace(" bytes", ""), asText(key, value)]);
+  return el("section", {}, el("h2", {}, "Machine and toolchain"),
+    el("div", { class: "grid" },
+      el("div", { class: "card" }, el("h3", {}, "Machine"), definitions(pairs(run.context.machine))),
+      el("div", { class: "card" }, el("h3", {}, "Toolchain"),
+        definitions([...pairs(run.context.toolchain), ["source hash", run.context.source_hash]]))));
+}
+
+function footer() {
+  return el("footer", { class: "small muted" },
+    el("p", {}, "Speed-up: time of the baseline over time of the contestant, medians of rounds in which both were called in " +
+      "random order, with a 95 % bootstrap interval. Noise: how far the baseline's ratio to itself leaves 1. A winner's " +
+      "interval clears 1 by more than the noise."),
+    el("p", {}, "Cold: input sets rotate so that more than three times the last-level cache passes before one returns. " +
+      "Burst: the machine rests before each sample. Sustained: 0.25 s of back-to-back calls come first, and no rest."),
+    el("p", {}, "Floor: the time below which no kernel can go, by the machine's peak rates. Sustained line: the same with the " +
+      "rates measured on the day. A gate that is not judged does not count as passed."));
+}
+
+page.replaceChildren(...[header(), ...run.arguments.suites.map(suiteSection), machineSection(), footer()].filter(Boolean));
+document.title = "Thresher: " + run.arguments.suites.map((suite) => suite.name).join(", ");
+drawCharts();
+matchMedia("(prefers-color-scheme: dark)").addEventListener("change", drawCharts);
