@@ -159,17 +159,20 @@ TH_DEVICE void produce(const Operation& operation, const StreamMemory<config>& m
   }
 }
 
-/// Takes part in blocks that none of a warpgroup's rows sees.
+/// Takes part in blocks that none of a warpgroup's rows sees. All its threads have seen a slot full before one of them
+/// releases it: a late one would miss that phase and wait for the next but one.
 template <StreamConfig config>
 TH_DEVICE void skip(const StreamMemory<config>& memory, Position<config.stages>& at, const Turns<config>& turns,
                     i32 blocks) {
+  constexpr u32 first_skip_barrier = 8;
   TH_NO_UNROLL
   for (i32 block = 0; block < blocks; ++block) {
     turns.wait();
     turns.hand_over();
     memory.keys_full(at.slot).wait(at.phase);
-    release<config>(memory.keys_empty(at.slot));
     memory.values_full(at.slot).wait(at.phase);
+    named_barrier::sync(first_skip_barrier + turns.consumer, 128);
+    release<config>(memory.keys_empty(at.slot));
     release<config>(memory.values_empty(at.slot));
     at.next();
   }
