@@ -34,6 +34,8 @@ struct Bad {
   const char* part;
 };
 
+void PrintTo(const Bad& bad, std::ostream* out) { *out << bad.what; }
+
 class BadHeader : public testing::TestWithParam<Bad> {};
 
 TEST_P(BadHeader, IsRefusedWithItsReason) {

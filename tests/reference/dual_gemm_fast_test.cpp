@@ -19,6 +19,11 @@ struct Case {
   int threads;
 };
 
+void PrintTo(const Case& shape, std::ostream* out) {
+  PrintTo(shape.problem, out);
+  *out << " on " << shape.threads << " threads";
+}
+
 class DualGemmFast : public testing::TestWithParam<Case> {};
 
 TEST_P(DualGemmFast, IsTheDefinitionBitForBit) {

@@ -1,11 +1,22 @@
 #pragma once
 /// Random operands that own their memory.
 #include <cstdint>
+#include <ostream>
 #include <random>
 #include <vector>
 
 #include "formats/numbers.hpp"
 #include "thresher/dual_gemm.hpp"
+
+namespace thresher {
+
+/// How test names show a problem.
+inline void PrintTo(const DualGemmProblem& problem, std::ostream* out) {
+  *out << problem.m << 'x' << problem.n << 'x' << problem.k << ' ' << name(problem.a) << ' ' << name(problem.b)
+       << " to " << name(problem.out) << ' ' << name(problem.activation.kind);
+}
+
+}  // namespace thresher
 
 namespace thresher::reference {
 
