@@ -20,5 +20,6 @@ void add_doctor(CLI::App& app, Context& context);
 void add_ledger(CLI::App& app, Context& context);
 void add_report(CLI::App& app, Context& context);
 void add_tournament(CLI::App& app, Context& context);
+void add_warm(CLI::App& app, Context& context);
 
 }  // namespace thresher::cli

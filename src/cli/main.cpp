@@ -23,6 +23,7 @@ int main(int argc, char** argv) {
   cli::add_tournament(app, context);
   cli::add_ledger(app, context);
   cli::add_report(app, context);
+  cli::add_warm(app, context);
 
   try {
     app.parse(argc, argv);
