@@ -1,0 +1,36 @@
+#include "ops/built_in_cubins.hpp"
+
+#include <gtest/gtest.h>
+
+#include "ops/cuda_programs.hpp"
+#include "runtime/nvrtc.hpp"
+
+namespace thresher::ops {
+namespace {
+
+TEST(BuiltInCubins, HoldEveryDefaultProgramWhole) {
+  if (built_in_cubins().empty() && !runtime::nvrtc_status().problem.empty()) {
+    GTEST_SKIP() << "built without NVRTC: " << runtime::nvrtc_status().problem;
+  }
+  ASSERT_FALSE(default_programs().empty());
+  for (const kernels::DeviceProgram& program : default_programs()) {
+    const std::optional<runtime::Cubin> cubin = find_built_in(compiler_input(program, "sm_90a"));
+    ASSERT_TRUE(cubin.has_value()) << program.title;
+    EXPECT_FALSE(cubin->image.empty());
+    ASSERT_EQ(cubin->kernels.size(), program.kernels.size());
+    for (std::size_t i = 0; i < program.kernels.size(); ++i) {
+      EXPECT_EQ(cubin->kernels[i].expression, program.kernels[i]);
+      EXPECT_FALSE(cubin->kernels[i].lowered_name.empty());
+    }
+  }
+}
+
+TEST(BuiltInCubins, AreNotTakenForAnotherProgram) {
+  kernels::DeviceProgram program = default_programs().front();
+  program.text += "// changed\n";
+  EXPECT_FALSE(find_built_in(compiler_input(program, "sm_90a")).has_value());
+  EXPECT_FALSE(find_built_in(compiler_input(default_programs().front(), "sm_80")).has_value());
+}
+
+}  // namespace
+}  // namespace thresher::ops
