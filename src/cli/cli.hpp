@@ -21,5 +21,7 @@ void add_ledger(CLI::App& app, Context& context);
 void add_report(CLI::App& app, Context& context);
 void add_tournament(CLI::App& app, Context& context);
 void add_warm(CLI::App& app, Context& context);
+void add_run(CLI::App& app, Context& context);
+void add_quantize(CLI::App& app, Context& context);
 
 }  // namespace thresher::cli

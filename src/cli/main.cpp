@@ -24,6 +24,8 @@ int main(int argc, char** argv) {
   cli::add_ledger(app, context);
   cli::add_report(app, context);
   cli::add_warm(app, context);
+  cli::add_run(app, context);
+  cli::add_quantize(app, context);
 
   try {
     app.parse(argc, argv);

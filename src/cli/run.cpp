@@ -1,0 +1,145 @@
+// `thresher run`: one operation on named tensors of a safetensors file.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <CLI/CLI.hpp>
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "cli/cli.hpp"
+#include "formats/operands.hpp"
+#include "formats/safetensors.hpp"
+#include "ops/device_memory.hpp"
+#include "thresher/thresher.hpp"
+
+namespace thresher::cli {
+namespace {
+
+struct RunOptions {
+  std::string in;
+  std::string out;
+  std::string device;
+  std::string strategy;
+  Format out_type = Format::fp16;
+  Activation activation;
+  ScaleLayout scale_layout = ScaleLayout::row_major;
+};
+
+const std::map<std::string, Format> out_types{{"fp16", Format::fp16}, {"bf16", Format::bf16}, {"fp32", Format::fp32}};
+const std::map<std::string, ActivationKind> activations{{"silu", ActivationKind::silu},
+                                                        {"gelu_tanh", ActivationKind::gelu_tanh},
+                                                        {"swiglu_clamped", ActivationKind::swiglu_clamped}};
+const std::map<std::string, ScaleLayout> scale_layouts{{"row-major", ScaleLayout::row_major},
+                                                       {"blocked", ScaleLayout::blocked}};
+
+Device chosen_device(const std::string& name) {
+  if (name == "cpu") {
+    return Device::cpu();
+  }
+  return name == "gpu" ? Device::cuda(0) : Device::best();
+}
+
+formats::Dtype stored_type(Format format) {
+  switch (format) {
+    case Format::fp16: return formats::Dtype::f16;
+    case Format::bf16: return formats::Dtype::bf16;
+    default: return formats::Dtype::f32;
+  }
+}
+
+void require_shape(const formats::SafetensorsFile& file, const char* name, const formats::Operand& operand,
+                   std::int64_t rows, std::int64_t k, const char* like) {
+  if (operand.rows() != rows || operand.k() != k) {
+    throw Error(ErrorCode::invalid_argument,
+                fmt::format("tensor '{}' of {} is [{}, {}], expected [{}, {}] like {}", name, file.path(),
+                            operand.rows(), operand.k(), rows, k, like));
+  }
+}
+
+/// The problem that the three operands of a file state.
+DualGemmProblem problem_of(const formats::SafetensorsFile& file, const formats::Operand& a,
+                           const formats::Operand& gate, const formats::Operand& up, const RunOptions& options) {
+  if (a.k() != gate.k()) {
+    throw Error(
+        ErrorCode::invalid_argument,
+        fmt::format("tensor 'a' of {} has K = {}, but 'b1' has K = {}: they must agree", file.path(), a.k(), gate.k()));
+  }
+  require_shape(file, "b2", up, gate.rows(), gate.k(), "b1");
+  if (up.format() != gate.format()) {
+    throw Error(ErrorCode::invalid_argument, fmt::format("tensor 'b2' of {} is {}, expected {} like b1", file.path(),
+                                                         name(up.format()), name(gate.format())));
+  }
+  return {.m = a.rows(),
+          .n = gate.rows(),
+          .k = a.k(),
+          .a = a.format(),
+          .b = gate.format(),
+          .out = options.out_type,
+          .activation = options.activation};
+}
+
+void run_dual_gemm(const RunOptions& options) {
+  const formats::SafetensorsFile file(options.in);
+  const formats::Operand a = formats::load_operand(file, "a", options.scale_layout);
+  const formats::Operand gate = formats::load_operand(file, "b1", options.scale_layout);
+  const formats::Operand up = formats::load_operand(file, "b2", options.scale_layout);
+  const DualGemmProblem problem = problem_of(file, a, gate, up, options);
+  const Device device = chosen_device(options.device);
+
+  const ops::DeviceTensor a_there(a.view(), device);
+  const ops::DeviceTensor gate_there(gate.view(), device);
+  const ops::DeviceTensor up_there(up.view(), device);
+  const DualGemm gemm =
+      plan(device, problem, gate_there.tensor(), up_there.tensor(), {.strategy = options.strategy, .threads = 0});
+  const ops::DeviceTensor c_there(problem.out, {problem.m, problem.n}, device);
+  const ops::DeviceMemory workspace(gemm.workspace_bytes(), device);
+  gemm.run({}, a_there.tensor(), c_there.tensor(), workspace.data());
+
+  const std::vector<std::byte> c = c_there.to_host();
+  const formats::TensorToWrite result{"c", stored_type(problem.out), {problem.m, problem.n}, c};
+  formats::write_safetensors(options.out, {&result, 1});
+  fmt::print("c [{}, {}] {} = {}(a·b1ᵀ) ∘ (a·b2ᵀ), strategy {} on {}, written to {}\n", problem.m, problem.n,
+             name(problem.out), name(problem.activation.kind), gemm.strategy(), device.name(), options.out);
+}
+
+void add_run_dual_gemm(CLI::App& run) {
+  const auto options = std::make_shared<RunOptions>();
+  CLI::App& command = *run.add_subcommand(
+      "dual-gemm", "c = activation(a·b1ᵀ) ∘ (a·b2ᵀ): b1 is the gate, to which the activation is applied, b2 is up");
+  command.footer(
+      "The input has the tensors a [M,K], b1 and b2 [N,K], each F16 or BF16, or NVFP4: U8 [rows,K/2] with NAME_scale\n"
+      "(F8_E4M3) and optionally NAME_global_scale (F32), or the names that ModelOpt uses.");
+  command.add_option("--in", options->in, "Safetensors file with a, b1 (gate) and b2 (up)")->required();
+  command.add_option("--out", options->out, "Safetensors file to write c to")->required();
+  command.add_option("--device", options->device, "cpu or gpu; default: a GPU if there is one")
+      ->check(CLI::IsMember({"cpu", "gpu"}));
+  command.add_option("--strategy", options->strategy, "Default: chosen for the problem");
+  command.add_option("--out-type", options->out_type, "Type of c")
+      ->transform(CLI::CheckedTransformer(out_types))
+      ->option_text("fp16|bf16|fp32");
+  command.add_option("--activation", options->activation.kind, "Applied to the gate")
+      ->transform(CLI::CheckedTransformer(activations))
+      ->option_text("silu|gelu_tanh|swiglu_clamped");
+  command.add_option("--alpha", options->activation.alpha, "swiglu_clamped only")->capture_default_str();
+  command.add_option("--limit", options->activation.limit, "swiglu_clamped only")->capture_default_str();
+  command.add_option("--up-offset", options->activation.up_offset, "swiglu_clamped only")->capture_default_str();
+  command.add_option("--scale-layout", options->scale_layout, "How NVFP4 scales lie in the file")
+      ->transform(CLI::CheckedTransformer(scale_layouts))
+      ->option_text("row-major|blocked");
+  command.callback([options] { run_dual_gemm(*options); });
+}
+
+}  // namespace
+
+void add_run(CLI::App& app, Context&) {
+  CLI::App& run = *app.add_subcommand("run", "Runs one operation on the tensors of a safetensors file");
+  run.require_subcommand(1);
+  add_run_dual_gemm(run);
+}
+
+}  // namespace thresher::cli

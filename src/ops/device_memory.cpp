@@ -1,0 +1,78 @@
+#include "ops/device_memory.hpp"
+
+#include <cstdint>
+#include <cstring>
+
+#include "runtime/stream.hpp"
+
+namespace thresher::ops {
+namespace {
+
+constexpr std::size_t alignment = 256;
+
+std::size_t value_bytes(const Tensor& tensor) {
+  return static_cast<std::size_t>(tensor.elements()) * static_cast<std::size_t>(bits(tensor.format)) / 8;
+}
+
+void copy_in(const DeviceMemory& to, const void* from) {
+  if (to.bytes() == 0) {
+    return;
+  }
+  if (to.device().kind == DeviceKind::cpu) {
+    std::memcpy(to.data(), from, to.bytes());
+  } else {
+    runtime::copy(to.data(), from, to.bytes(), to.device().ordinal);
+  }
+}
+
+}  // namespace
+
+DeviceMemory::DeviceMemory(std::size_t bytes, const Device& device) : bytes_(bytes), device_(device.id()) {
+  if (bytes == 0) {
+    return;
+  }
+  if (device.kind() == DeviceKind::cpu) {
+    host_.resize(bytes + alignment);
+    const auto start = reinterpret_cast<std::uintptr_t>(host_.data());
+    data_ = host_.data() + (alignment - start % alignment) % alignment;
+  } else {
+    gpu_ = runtime::DeviceBuffer(device.id().ordinal, bytes, "a tensor");
+    data_ = gpu_.data();
+  }
+}
+
+DeviceTensor::DeviceTensor(const Tensor& host, const Device& device)
+    : values_(value_bytes(host), device),
+      scales_(host.format == Format::nvfp4 ? scale_bytes(host.shape[0], host.shape[1], host.scale_layout) : 0, device),
+      global_scale_(host.global_scale != nullptr ? sizeof(float) : 0, device),
+      tensor_(host) {
+  copy_in(values_, host.data);
+  copy_in(scales_, host.scales);
+  copy_in(global_scale_, host.global_scale);
+  tensor_.data = values_.data();
+  tensor_.scales = static_cast<const std::uint8_t*>(scales_.data());
+  tensor_.global_scale = static_cast<const float*>(global_scale_.data());
+  tensor_.device = device.id();
+}
+
+DeviceTensor::DeviceTensor(Format format, std::initializer_list<std::int64_t> shape, const Device& device)
+    : values_(value_bytes(Tensor::contiguous(nullptr, format, shape)), device),
+      scales_(0, device),
+      global_scale_(0, device),
+      tensor_(Tensor::contiguous(values_.data(), format, shape, device.id())) {}
+
+std::vector<std::byte> DeviceTensor::to_host() const {
+  std::vector<std::byte> bytes(values_.bytes());
+  if (bytes.empty()) {
+    return bytes;
+  }
+  if (tensor_.device.kind == DeviceKind::cpu) {
+    std::memcpy(bytes.data(), values_.data(), bytes.size());
+  } else {
+    runtime::synchronize({}, tensor_.device.ordinal);
+    runtime::copy(bytes.data(), values_.data(), bytes.size(), tensor_.device.ordinal);
+  }
+  return bytes;
+}
+
+}  // namespace thresher::ops

@@ -1,0 +1,49 @@
+#pragma once
+/// Memory on whichever device an operation runs, and tensors copied there and back. For callers that hold their data on
+/// the host, as the command line does; plan and run themselves never copy.
+#include <cstddef>
+#include <initializer_list>
+#include <vector>
+
+#include "runtime/memory.hpp"
+#include "thresher/device.hpp"
+#include "thresher/tensor.hpp"
+
+namespace thresher::ops {
+
+/// Aligned to 256 bytes; null for 0 bytes. Throws Error(out_of_memory).
+class DeviceMemory {
+ public:
+  DeviceMemory(std::size_t bytes, const Device& device);
+  [[nodiscard]] void* data() const noexcept { return data_; }
+  [[nodiscard]] std::size_t bytes() const noexcept { return bytes_; }
+  [[nodiscard]] DeviceId device() const noexcept { return device_; }
+
+ private:
+  std::size_t bytes_;
+  DeviceId device_;
+  std::vector<std::byte> host_;
+  runtime::DeviceBuffer gpu_;
+  void* data_ = nullptr;
+};
+
+/// A contiguous matrix on a device, with the scales and the global scale of an NVFP4 one.
+class DeviceTensor {
+ public:
+  /// A copy of a contiguous CPU matrix.
+  DeviceTensor(const Tensor& host, const Device& device);
+  /// Uninitialised.
+  DeviceTensor(Format format, std::initializer_list<std::int64_t> shape, const Device& device);
+
+  [[nodiscard]] const Tensor& tensor() const noexcept { return tensor_; }
+  /// All elements, once the device has finished its work.
+  [[nodiscard]] std::vector<std::byte> to_host() const;
+
+ private:
+  DeviceMemory values_;
+  DeviceMemory scales_;
+  DeviceMemory global_scale_;
+  Tensor tensor_;
+};
+
+}  // namespace thresher::ops

@@ -1,0 +1,176 @@
+// `thresher run` and `thresher quantize` as a user calls them: results, and one sentence with status 2 for bad input.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <fstream>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "cli/command.hpp"
+#include "formats/numbers.hpp"
+#include "formats/safetensors.hpp"
+
+namespace thresher::testing {
+namespace {
+
+using formats::Dtype;
+
+struct Stored {
+  Dtype dtype;
+  std::vector<std::int64_t> shape;
+  std::vector<std::byte> bytes;
+};
+using File = std::map<std::string, Stored>;
+
+Stored bf16(std::vector<std::int64_t> shape, float value) {
+  std::int64_t count = 1;
+  for (const std::int64_t extent : shape) {
+    count *= extent;
+  }
+  const std::uint16_t bits = formats::float_to_bf16(value);
+  Stored stored{Dtype::bf16, std::move(shape), std::vector<std::byte>(static_cast<std::size_t>(count) * 2)};
+  for (std::size_t i = 0; i < stored.bytes.size(); i += 2) {
+    std::memcpy(&stored.bytes[i], &bits, 2);
+  }
+  return stored;
+}
+
+/// a [3,32] of 1, gate [5,32] of 1/8, up [5,32] of −1/4: g = 4, u = −8.
+File good_file() { return {{"a", bf16({3, 32}, 1.0F)}, {"b1", bf16({5, 32}, 0.125F)}, {"b2", bf16({5, 32}, -0.25F)}}; }
+
+void write(const std::filesystem::path& path, const File& file) {
+  std::vector<formats::TensorToWrite> tensors;
+  for (const auto& [name, stored] : file) {
+    tensors.push_back({name, stored.dtype, stored.shape, stored.bytes});
+  }
+  formats::write_safetensors(path, tensors);
+}
+
+double silu(double x) { return x / (1 + std::exp(-x)); }
+
+class Command : public ::testing::Test {
+ protected:
+  [[nodiscard]] std::filesystem::path path(const char* name) const { return folder_.path() / name; }
+  [[nodiscard]] Outcome thresher(const std::string& arguments) const { return run_thresher(folder_.path(), arguments); }
+
+  /// Status 2, nothing on standard output, nothing written, and one sentence that holds `part`.
+  void expect_refusal(const Outcome& outcome, const std::string& part) const {
+    EXPECT_EQ(outcome.status, 2);
+    EXPECT_EQ(outcome.out, "");
+    EXPECT_NE(outcome.err.find(part), std::string::npos) << outcome.err;
+    EXPECT_TRUE(outcome.err.starts_with("thresher: ")) << outcome.err;
+    EXPECT_EQ(std::count(outcome.err.begin(), outcome.err.end(), '\n'), 1) << outcome.err;
+    EXPECT_FALSE(std::filesystem::exists(path("out.safetensors")));
+  }
+
+  [[nodiscard]] std::vector<float> result() const {
+    const formats::SafetensorsFile file(path("out.safetensors"));
+    const std::vector<std::byte> bytes = file.read(*file.find("c"));
+    std::vector<float> values(bytes.size() / 4);
+    std::memcpy(values.data(), bytes.data(), bytes.size());
+    return values;
+  }
+
+  ScratchFolder folder_;
+};
+
+constexpr const char* run_command = "run dual-gemm --in in.safetensors --out out.safetensors --device cpu ";
+
+TEST_F(Command, RunWritesTheActivatedGateTimesUp) {
+  write(path("in.safetensors"), good_file());
+  for (const char* strategy : {"two_pass", "interleaved"}) {
+    const Outcome outcome = thresher(std::string(run_command) + "--out-type fp32 --strategy " + strategy);
+    ASSERT_EQ(outcome.status, 0) << outcome.err;
+    const std::vector<float> c = result();
+    ASSERT_EQ(c.size(), 15U);
+    for (const float value : c) {
+      EXPECT_NEAR(value, silu(4) * -8, 1e-4);
+    }
+  }
+}
+
+TEST_F(Command, RunTakesTheActivationsParameters) {
+  write(path("in.safetensors"), good_file());
+  const Outcome outcome = thresher(std::string(run_command) +
+                                   "--out-type fp32 --activation swiglu_clamped --alpha 2 --limit 3 --up-offset 0.5");
+  ASSERT_EQ(outcome.status, 0) << outcome.err;
+  EXPECT_NEAR(result()[0], 3 / (1 + std::exp(-6.0)) * (-3 + 0.5), 1e-4);
+}
+
+TEST_F(Command, RunReadsWhatQuantizeWrote) {
+  write(path("in.safetensors"), good_file());
+  const Outcome quantized = thresher("quantize --in in.safetensors --out packed.safetensors --tensor b1 --tensor b2");
+  ASSERT_EQ(quantized.status, 0) << quantized.err;
+  const Outcome outcome =
+      thresher("run dual-gemm --in packed.safetensors --out out.safetensors --device cpu --out-type fp32");
+  ASSERT_EQ(outcome.status, 0) << outcome.err;
+  EXPECT_NEAR(result()[0], silu(4) * -8, 1e-2);  // constants quantise exactly, but for the scale's rounding
+}
+
+TEST_F(Command, NoTokensGiveAnEmptyResult) {
+  File file = good_file();
+  file["a"] = bf16({0, 32}, 1.0F);
+  write(path("in.safetensors"), file);
+  const Outcome outcome = thresher(std::string(run_command) + "--out-type fp32");
+  ASSERT_EQ(outcome.status, 0) << outcome.err;
+  EXPECT_TRUE(result().empty());
+}
+
+TEST_F(Command, RunNamesTheTensorThatIsWrong) {
+  File file = good_file();
+  file.erase("b2");
+  write(path("in.safetensors"), file);
+  expect_refusal(thresher(run_command), "b2");
+
+  file = good_file();
+  file["b2"] = bf16({4, 32}, 1.0F);
+  write(path("in.safetensors"), file);
+  expect_refusal(thresher(run_command), "tensor 'b2' of in.safetensors is [4, 32], expected [5, 32] like b1");
+
+  file = good_file();
+  file["a"] = bf16({3, 16}, 1.0F);
+  write(path("in.safetensors"), file);
+  expect_refusal(thresher(run_command), "K = 16");
+
+  file = {{"a", bf16({3, 36}, 1.0F)}, {"b1", bf16({5, 36}, 1.0F)}, {"b2", bf16({5, 36}, 1.0F)}};
+  write(path("in.safetensors"), file);
+  expect_refusal(thresher(run_command), "36");
+}
+
+TEST_F(Command, RunRefusesFilesThatAreNotWhatTheySay) {
+  expect_refusal(thresher(run_command), "in.safetensors");
+  std::ofstream(path("in.safetensors")) << "not a safetensors file at all";
+  expect_refusal(thresher(run_command), "in.safetensors");
+  write(path("in.safetensors"), good_file());
+  std::filesystem::resize_file(path("in.safetensors"), std::filesystem::file_size(path("in.safetensors")) - 1);
+  expect_refusal(thresher(run_command), "in.safetensors");
+}
+
+TEST_F(Command, RunRefusesOptionsItDoesNotKnow) {
+  write(path("in.safetensors"), good_file());
+  expect_refusal(thresher(std::string(run_command) + "--strategy fastest"), "fastest");
+  expect_refusal(thresher(std::string(run_command) + "--activation relu"), "relu");
+  expect_refusal(thresher(std::string(run_command) + "--activation swiglu_clamped --limit -1"), "limit");
+  expect_refusal(thresher(std::string(run_command) + "--turbo"), "--turbo");
+  expect_refusal(thresher("run dual-gemm --in in.safetensors"), "--out");
+}
+
+TEST_F(Command, NothingIsLeftWhenTheResultCannotBeWritten) {
+  write(path("in.safetensors"), good_file());
+  const Outcome outcome =
+      thresher("run dual-gemm --in in.safetensors --out no/such/folder/out.safetensors --device cpu");
+  expect_refusal(outcome, "no/such/folder");
+}
+
+TEST_F(Command, DoctorSaysWhereOperationsRun) {
+  const Outcome outcome = thresher("doctor");
+  EXPECT_EQ(outcome.status, 0);
+  EXPECT_NE(outcome.out.find("operations run on"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace thresher::testing
