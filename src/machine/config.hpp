@@ -15,7 +15,7 @@
 #else
 #define TH_GPU 0
 #define TH_DEVICE inline
-#define TH_KERNEL(max_threads, min_blocks_per_multiprocessor) void
+#define TH_KERNEL(max_threads, min_blocks_per_multiprocessor) inline void
 #define TH_GRID_CONSTANT
 #endif
 

@@ -25,7 +25,7 @@ struct Global {
   /// Plain weak accesses. T is a scalar or a Vector of 2, 4, 8 or 16 bytes, aligned to its size.
   TH_DEVICE T load(i64 index = 0, Site site = here()) const;
   TH_DEVICE void store(i64 index, const T& value, Site site = here()) const;
-  /// Through the read-only path: nothing may write these bytes during the launch.
+  /// Through the read-only path: nothing may write these bytes during the launch. T has 4, 8 or 16 bytes.
   TH_DEVICE T load_read_only(i64 index = 0, CacheHint hint = CacheHint::none, Site site = here()) const;
   /// Written once and not read again soon: does not displace what L2 holds.
   TH_DEVICE void store_streaming(i64 index, const T& value, Site site = here()) const;

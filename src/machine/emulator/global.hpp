@@ -25,6 +25,7 @@ void Global<T>::store(i64 index, const T& value, Site site) const {
 
 template <typename T>
 T Global<T>::load_read_only(i64 index, CacheHint, Site site) const {
+  static_assert(sizeof(T) == 4 || sizeof(T) == 8 || sizeof(T) == 16, "the read-only path loads 4, 8 or 16 bytes");
   T value;
   emulator::calls::global_read(offset(index).address, &value, sizeof(T), emulator::calls::GlobalRead::read_only, site);
   return value;

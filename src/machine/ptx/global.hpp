@@ -12,6 +12,17 @@ TH_DEVICE T* pointer(u64 address) {
   return reinterpret_cast<T*>(address);
 }
 
+/// L2 policy words, as createpolicy makes them for a fraction of 1.
+TH_DEVICE u64 policy(CacheHint hint) {
+  u64 word;
+  if (hint == CacheHint::evict_first) {
+    asm("createpolicy.fractional.L2::evict_first.b64 %0, 1.0;" : "=l"(word));
+  } else {
+    asm("createpolicy.fractional.L2::evict_last.b64 %0, 1.0;" : "=l"(word));
+  }
+  return word;
+}
+
 template <typename T>
 TH_DEVICE T load_read_only(u64 address, CacheHint hint) {
   static_assert(sizeof(T) == 4 || sizeof(T) == 8 || sizeof(T) == 16);
@@ -25,14 +36,10 @@ TH_DEVICE T load_read_only(u64 address, CacheHint hint) {
     return __builtin_bit_cast(T, words);
   } else {
     Quad words;
-    if (hint == CacheHint::evict_first) {
-      asm volatile("ld.global.nc.L1::no_allocate.L2::evict_first.v4.b32 {%0, %1, %2, %3}, [%4];"
+    if (hint != CacheHint::none) {
+      asm volatile("ld.global.nc.L2::cache_hint.v4.b32 {%0, %1, %2, %3}, [%4], %5;"
                    : "=r"(words.x), "=r"(words.y), "=r"(words.z), "=r"(words.w)
-                   : "l"(address));
-    } else if (hint == CacheHint::evict_last) {
-      asm volatile("ld.global.nc.L2::evict_last.v4.b32 {%0, %1, %2, %3}, [%4];"
-                   : "=r"(words.x), "=r"(words.y), "=r"(words.z), "=r"(words.w)
-                   : "l"(address));
+                   : "l"(address), "l"(policy(hint)));
     } else {
       asm volatile("ld.global.nc.v4.b32 {%0, %1, %2, %3}, [%4];"
                    : "=r"(words.x), "=r"(words.y), "=r"(words.z), "=r"(words.w)

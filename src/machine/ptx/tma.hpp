@@ -6,16 +6,7 @@ namespace thresher::machine::tma {
 
 namespace ptx {
 
-/// L2 policy words, as createpolicy makes them for a fraction of 1.
-TH_DEVICE u64 policy(CacheHint hint) {
-  u64 word;
-  if (hint == CacheHint::evict_first) {
-    asm("createpolicy.fractional.L2::evict_first.b64 %0, 1.0;" : "=l"(word));
-  } else {
-    asm("createpolicy.fractional.L2::evict_last.b64 %0, 1.0;" : "=l"(word));
-  }
-  return word;
-}
+using machine::ptx::policy;
 
 TH_DEVICE u64 address(const TensorMap& map) { return reinterpret_cast<u64>(&map); }
 

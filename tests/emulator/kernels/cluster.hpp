@@ -138,7 +138,7 @@ struct ClusterKernel {
   }
 };
 
-inline TH_KERNEL(64, 1) in_cluster(TH_GRID_CONSTANT const ClusterParams params) {
+TH_KERNEL(64, 1) in_cluster(TH_GRID_CONSTANT const ClusterParams params) {
   const ClusterKernel kernel{params};
   const auto is = [&](ClusterDefect wanted) { return kernel.is(wanted); };
   kernel.init();

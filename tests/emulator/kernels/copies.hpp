@@ -27,7 +27,7 @@ struct CopyParams {
 
 inline constexpr u32 copy_shared_bytes = 2 * 512 + 16;
 
-inline TH_KERNEL(128, 1) copies(TH_GRID_CONSTANT const CopyParams params) {
+TH_KERNEL(128, 1) copies(TH_GRID_CONSTANT const CopyParams params) {
   const auto is = [&](CopyDefect wanted) { return params.defect == wanted; };
   const bool by_barrier = is(CopyDefect::none_with_barrier) || is(CopyDefect::barrier_not_awaited);
   const u32 thread = launch::thread_index();

@@ -160,7 +160,7 @@ struct ExchangeKernel {
   }
 };
 
-inline TH_KERNEL(256, 1) exchange(TH_GRID_CONSTANT const ExchangeParams params) {
+TH_KERNEL(256, 1) exchange(TH_GRID_CONSTANT const ExchangeParams params) {
   const u32 thread = launch::thread_index();
   const ExchangeKernel kernel{params, thread, launch::shared_memory().as<u32>()};
   if (kernel.is(ExchangeDefect::sync_in_branch) && thread == 100) {

@@ -52,7 +52,7 @@ TH_DEVICE void multiply_operands(const OperandParams& params, Accumulators<32>& 
   }
 }
 
-inline TH_KERNEL(128, 1) operands(TH_GRID_CONSTANT const OperandParams params) {
+TH_KERNEL(128, 1) operands(TH_GRID_CONSTANT const OperandParams params) {
   const auto is = [&](OperandDefect wanted) { return params.defect == wanted; };
   const u32 thread = launch::thread_index();
   const Shared<u8> a = launch::shared_memory();

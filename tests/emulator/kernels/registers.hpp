@@ -19,7 +19,7 @@ struct RegisterParams {
   RegisterDefect defect;
 };
 
-inline TH_KERNEL(640, 1) hand_over(TH_GRID_CONSTANT const RegisterParams params) {
+TH_KERNEL(640, 1) hand_over(TH_GRID_CONSTANT const RegisterParams params) {
   const auto is = [&](RegisterDefect wanted) { return params.defect == wanted; };
   if (warp::group_index() == 4) {
     debug::role("load");

@@ -174,7 +174,7 @@ struct RingKernel {
   }
 };
 
-inline TH_KERNEL(288, 1) ring(TH_GRID_CONSTANT const RingParams params) {
+TH_KERNEL(288, 1) ring(TH_GRID_CONSTANT const RingParams params) {
   const RingKernel kernel{params};
   kernel.init();
   const u32 group = warp::group_index();

@@ -30,7 +30,7 @@ struct StagingParams {
 
 inline constexpr u32 staging_shared_bytes = 64 * 128 + 128;
 
-inline TH_KERNEL(64, 1) staging(TH_GRID_CONSTANT const StagingParams params) {
+TH_KERNEL(64, 1) staging(TH_GRID_CONSTANT const StagingParams params) {
   const auto is = [&](StagingDefect wanted) { return params.defect == wanted; };
   const u32 row = launch::thread_index();
   const bool stores = row == 0;

@@ -1,0 +1,53 @@
+// Every kernel that the primitives' tests name compiles for Hopper, without warnings, on any machine that has NVRTC.
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <map>
+#include <regex>
+#include <set>
+
+#include "machine/device_program.hpp"
+
+namespace thresher::machine::test {
+namespace {
+
+/// Name expressions by header, as the tests write them.
+std::map<std::string, std::set<std::string>> named_kernels() {
+  const std::string folder = std::string(THRESHER_SOURCE_DIR) + "/tests/machine/";
+  const std::regex named(R"re(RIG_KERNEL\("([a-z_]+\.hpp)",\s*([A-Za-z_0-9<>:,\s]+?)\))re");
+  const std::regex products(R"re(  MULTIPLIES\(([A-Za-z_0-9:,\s]+)\);)re");
+  std::map<std::string, std::set<std::string>> kernels;
+  for (const auto& entry : std::filesystem::directory_iterator(folder)) {
+    if (entry.path().extension() != ".cpp" || entry.path().filename() == "compile_test.cpp") {
+      continue;
+    }
+    const std::string text = read_file(entry.path());
+    for (std::sregex_iterator match(text.begin(), text.end(), named), end; match != end; ++match) {
+      if ((*match)[2].str().find("__VA_ARGS__") == std::string::npos) {
+        kernels["machine/kernels/" + (*match)[1].str()].insert((*match)[2]);
+      }
+    }
+    for (std::sregex_iterator match(text.begin(), text.end(), products), end; match != end; ++match) {
+      kernels["machine/kernels/products.hpp"].insert("product<" + (*match)[1].str() + ">");
+    }
+  }
+  return kernels;
+}
+
+TEST(PrimitiveKernels, CompileForHopper) {
+  if (!runtime::nvrtc_status().problem.empty()) {
+    GTEST_SKIP() << runtime::nvrtc_status().problem;
+  }
+  const auto kernels = named_kernels();
+  EXPECT_EQ(kernels.size(), 6U);
+  for (const auto& [header, expressions] : kernels) {
+    SCOPED_TRACE(header);
+    const std::string text = read_file(std::string(THRESHER_SOURCE_DIR) + "/tests/" + header);
+    const runtime::Cubin cubin = runtime::compile(program_of(header, text, {expressions.begin(), expressions.end()}));
+    EXPECT_EQ(cubin.kernels.size(), expressions.size());
+    EXPECT_EQ(cubin.log.find("warning"), std::string::npos) << cubin.log;
+  }
+}
+
+}  // namespace
+}  // namespace thresher::machine::test

@@ -1,0 +1,102 @@
+#include "machine/kernels/warp.hpp"
+
+#include <numeric>
+
+#include "machine/rig.hpp"
+
+namespace thresher::machine::test {
+namespace {
+
+class Warp : public Primitive {
+ protected:
+  template <int count, bool transposed>
+  void moves_tiles(const KernelRef& kernel) {
+    std::vector<u16> values(64 * count);
+    std::iota(values.begin(), values.end(), static_cast<u16>(100));
+    const auto in = input("in", values);
+    auto out = output<u32>("out", 32 * count);
+    auto back = output<u16>("back", values.size());
+    launch(blocks_of(32, 48 * 8 * count), kernel, MatrixParams{{in.address}, {out.address}, {back.address}});
+    fetch(out);
+    fetch(back);
+    for (u32 lane = 0; lane < 32; ++lane) {
+      for (u32 t = 0; t < count; ++t) {
+        const u32 row = lane / 4;
+        const u32 column = lane % 4 * 2;
+        const u32 low = transposed ? values[(t * 8 + column) * 8 + row] : values[(t * 8 + row) * 8 + column];
+        const u32 high = transposed ? values[(t * 8 + column + 1) * 8 + row] : values[(t * 8 + row) * 8 + column + 1];
+        ASSERT_EQ(out.host[lane * count + t], low | high << 16) << lane << " " << t;
+      }
+    }
+    for (std::size_t i = 0; i < values.size(); ++i) {
+      ASSERT_EQ(back.host[i], values[i] ^ 1U) << i;
+    }
+  }
+};
+
+TEST_F(Warp, ExchangesWords) {
+  for (const u32 argument : {0U, 1U, 5U, 16U, 31U}) {
+    std::vector<u32> values(64);
+    for (u32 i = 0; i < 64; ++i) {
+      values[i] = i * i % 77;
+    }
+    const auto in = input("in " + std::to_string(argument), values);
+    auto out = output<u32>("out " + std::to_string(argument), 64 * 12);
+    launch(blocks_of(64), RIG_KERNEL("warp.hpp", exchanges), WarpParams{{in.address}, {out.address}, argument});
+    fetch(out);
+    for (u32 thread = 0; thread < 64; ++thread) {
+      const u32 base = thread / 32 * 32;
+      const u32 lane = thread % 32;
+      u32 odd = 0;
+      bool any = false;
+      for (u32 i = 0; i < 32; ++i) {
+        odd |= (values[base + i] & 1U) << i;
+        any = any || values[base + i] == argument;
+      }
+      const std::vector<u32> expected = {values[base + argument],
+                                         values[base + (lane ^ argument)],
+                                         lane >= argument ? values[thread - argument] : values[thread],
+                                         lane + argument < 32 ? values[thread + argument] : values[thread],
+                                         values[base + (lane ^ argument)],
+                                         values[base + (lane + argument) % 32],
+                                         odd,
+                                         any ? 1U : 0U,
+                                         1,
+                                         lane == 0 ? 1U : 0U,
+                                         lane < 16 ? 1U : 0U,
+                                         lane == 0 ? 1U : 0U};
+      const std::vector<u32> got(out.host.begin() + thread * 12, out.host.begin() + thread * 12 + 12);
+      ASSERT_EQ(got, expected) << "thread " << thread << ", argument " << argument;
+    }
+  }
+}
+
+TEST_F(Warp, MovesTiles) { moves_tiles<1, false>(RIG_KERNEL("warp.hpp", tiles<1, false>)); }
+TEST_F(Warp, MovesTwoTiles) { moves_tiles<2, false>(RIG_KERNEL("warp.hpp", tiles<2, false>)); }
+TEST_F(Warp, MovesFourTiles) { moves_tiles<4, false>(RIG_KERNEL("warp.hpp", tiles<4, false>)); }
+TEST_F(Warp, MovesATransposedTile) { moves_tiles<1, true>(RIG_KERNEL("warp.hpp", tiles<1, true>)); }
+TEST_F(Warp, MovesFourTransposedTiles) { moves_tiles<4, true>(RIG_KERNEL("warp.hpp", tiles<4, true>)); }
+
+TEST_F(Warp, NamedBarriersAlternate) {
+  constexpr u32 rounds = 7;
+  auto out = output<u32>("out", rounds);
+  launch(blocks_of(192, 16), RIG_KERNEL("warp.hpp", turns), TurnParams{{out.address}, rounds});
+  fetch(out);
+  u32 value = 1;
+  for (u32 round = 0; round < rounds; ++round) {
+    value = (value + 1) * 2;
+    EXPECT_EQ(out.host[round], value);
+  }
+}
+
+TEST_F(Warp, RegistersAreHandedOver) {
+  auto out = output<u32>("out", 640);
+  LaunchShape shape = blocks_of(640);
+  shape.registers_at_launch = 96;
+  launch(shape, RIG_KERNEL("warp.hpp", hand_over), RegisterParams{{out.address}});
+  fetch(out);
+  EXPECT_EQ(out.host[639], 1917U);
+}
+
+}  // namespace
+}  // namespace thresher::machine::test
