@@ -1,17 +1,32 @@
 #include "cpu/parallel.hpp"
 
-#include <omp.h>
-
 #include <algorithm>
 #include <atomic>
 #include <cfenv>
 #include <exception>
 
+#if defined(__SANITIZE_THREAD__)
+#define THRESHER_THREAD_SANITIZER
+#elif defined(__has_feature)
+#if __has_feature(thread_sanitizer)
+#define THRESHER_THREAD_SANITIZER
+#endif
+#endif
+
+// The OpenMP runtime is called as the code that a compiler makes of `#pragma omp parallel` calls it. So every compiler
+// uses the runtime that oneDNN is linked with, whichever its own would be, and needs no OpenMP of its own.
+extern "C" {
+int omp_get_max_threads();
+int omp_get_thread_num();
+void omp_set_num_threads(int threads);
+void GOMP_parallel(void (*body)(void*), void* shared, unsigned threads, unsigned flags);
+}
+
 namespace thresher::cpu {
 namespace {
 
 /// ThreadSanitizer does not see the synchronisation inside the OpenMP runtime; these say where it is.
-#if defined(__SANITIZE_THREAD__)
+#if defined(THRESHER_THREAD_SANITIZER)
 extern "C" void __tsan_acquire(void* address);
 extern "C" void __tsan_release(void* address);
 void acquire(void* address) { __tsan_acquire(address); }
@@ -61,9 +76,9 @@ struct Loop {
   }
 };
 
-void run_team(Loop* loop, int threads) {
-#pragma omp parallel num_threads(threads) default(none) firstprivate(loop)
-  loop->work(omp_get_thread_num());
+void run_team(Loop& loop, int threads) {
+  GOMP_parallel([](void* shared) { static_cast<Loop*>(shared)->work(omp_get_thread_num()); }, &loop,
+                static_cast<unsigned>(threads), 0);
 }
 
 }  // namespace
@@ -75,7 +90,7 @@ void detail::parallel_for(int threads, std::int64_t count, Body body, const void
   const int team = static_cast<int>(std::min<std::int64_t>(threads, count));
   if (team > 1) {
     release(&loop);
-    run_team(&loop, team);
+    run_team(loop, team);
     acquire(&loop);
   } else {
     loop.work(0);

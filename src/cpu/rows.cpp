@@ -24,7 +24,9 @@ inline constexpr ProductTable products = [] {
   ProductTable table{};
   for (unsigned scale = 0; scale < 256; ++scale) {
     for (unsigned code = 0; code < 16; ++code) {
-      const float product = formats::e2m1_values[code] * formats::e4m3_values[scale];
+      const bool nan = formats::is_e4m3_nan(static_cast<std::uint8_t>(scale));  // not to be multiplied in a constant
+      const float factor = formats::e4m3_values[scale];
+      const float product = nan ? factor : factor * formats::e2m1_values[code];
       const std::uint16_t pattern = formats::float_to_bf16(product);  // exact: at most 6 significant bits
       table.bytes[scale][code] = static_cast<std::uint8_t>(pattern & 0xFF);
       table.bytes[scale][16 + code] = static_cast<std::uint8_t>(pattern >> 8);
