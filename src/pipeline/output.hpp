@@ -12,6 +12,7 @@
 #include "machine/tma.hpp"
 #include "machine/warp.hpp"
 #include "pipeline/shape.hpp"
+#include "pipeline/staging.hpp"
 
 namespace thresher::pipeline {
 
@@ -130,12 +131,7 @@ template <int tiles, int groups>
 class StagedOutput {
  public:
   static constexpr int columns = groups * 8;
-  /// Panels are as wide as a swizzle span that divides the columns: 64, 32, 16 or 8.
-  static constexpr int panel_columns = columns % 64 == 0 ? 64 : columns % 32 == 0 ? 32 : columns % 16 == 0 ? 16 : 8;
-  static constexpr Swizzle swizzle = panel_columns == 64   ? Swizzle::b128
-                                     : panel_columns == 32 ? Swizzle::b64
-                                     : panel_columns == 16 ? Swizzle::b32
-                                                           : Swizzle::none;
+  static constexpr int panel_columns = staging_panel_columns(columns);
   static constexpr u32 panel_bytes = 64 * panel_columns * 2;
   static constexpr u32 bytes = tiles * 64 * columns * 2;
 

@@ -308,23 +308,30 @@ class Skeleton {
     mark(warpgroup, Moment::finished);
   }
 
-  /// One group of wgmma stays in flight, so that a slot is released one step late.
+  /// One group of wgmma stays in flight, so that a slot is released one step late. A ring of one slot cannot wait for
+  /// that.
+  static constexpr int in_flight = shape.stages > 1 ? 1 : 0;
+
   TH_DEVICE void accumulate(RingReader<shape>& reader, const Turns<shape>& turns, Sums& sums, u32 warpgroup) const {
     const u32 steps = end_step() - first_step();
-    if (steps != 0) {
-      issue<0>(reader, sums, warpgroup);
-      mark(warpgroup, Moment::first_slot);
-      issue_rest<0>(reader, sums, warpgroup, 1, steps);
-      if constexpr (shape.passes > 1) {
-        issue_rest<1>(reader, sums, warpgroup, 0, steps);
+    if constexpr (in_flight > 0) {
+      if (steps != 0) {
+        issue<0>(reader, sums, warpgroup);
       }
+    }
+    mark(warpgroup, Moment::first_slot);
+    issue_rest<0>(reader, sums, warpgroup, in_flight, steps);
+    if constexpr (shape.passes > 1) {
+      issue_rest<1>(reader, sums, warpgroup, 0, steps);
     }
     if constexpr (shape.consumption == Consumption::by_turns) {
       turns.pass_on();
     }
-    wgmma::wait<0>();
-    if (steps != 0) {
-      reader.release();
+    if constexpr (in_flight > 0) {
+      wgmma::wait<0>();
+      if (steps != 0) {
+        reader.release();
+      }
     }
   }
 
@@ -333,7 +340,7 @@ class Skeleton {
     TH_NO_UNROLL
     for (u32 step = first; step < steps; ++step) {
       issue<pass>(reader, sums, warpgroup);
-      wgmma::wait<1>();
+      wgmma::wait<in_flight>();
       reader.release();
     }
   }

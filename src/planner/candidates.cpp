@@ -71,16 +71,23 @@ void add_plain(std::vector<DualGemmConfig>& out, const DualGemmProblem& problem,
   const int k = matrix_type(problem, {}, device) == MatrixType::nvfp4 ? 256 : 64;
   for (const Strategy strategy : {Strategy::interleaved, Strategy::sequential, Strategy::pingpong}) {
     for (const int tokens : {64, 128, 256}) {
-      for (const int weight_rows : {128, 192, 256}) {
+      // 96, 160 and 224: what divides rows of weights among the multiprocessors evenly.
+      for (const int weight_rows : {64, 96, 128, 160, 192, 224, 256}) {
         for (const int split : {1, 2}) {
-          DualGemmConfig config;
-          config.strategy = strategy;
-          config.tile = {weight_rows, tokens, k};
-          config.mma_rows = MmaRows::tokens;
-          config.consumer_warpgroups = strategy == Strategy::pingpong || tokens > 64 ? 2 : 1;
-          config.persistent = strategy == Strategy::pingpong;
-          config.cluster = config.split_k = split;
-          out.push_back(finished(problem, config, device));
+          for (const bool persistent : {false, true}) {
+            DualGemmConfig config;
+            config.strategy = strategy;
+            config.tile = {weight_rows, tokens, k};
+            config.mma_rows = MmaRows::tokens;
+            config.consumer_warpgroups = strategy == Strategy::pingpong || tokens > 64 ? 2 : 1;
+            config.epilogue = bits(problem.out) == 16 && problem.n % 8 == 0 ? Epilogue::tma : Epilogue::simt;
+            config.persistent = persistent;
+            config.cluster = config.split_k = split;
+            // Taking turns needs a second tile; partial sums lie where a second tile's operands would.
+            if (strategy == Strategy::pingpong ? persistent : !persistent || split == 1) {
+              out.push_back(finished(problem, config, device));
+            }
+          }
         }
       }
     }
