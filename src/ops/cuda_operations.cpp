@@ -1,4 +1,5 @@
 // The operations on an NVIDIA GPU.
+#include "ops/cuda_dual_gemm.hpp"
 #include "ops/cuda_two_pass.hpp"
 #include "ops/cuda_weights.hpp"
 #include "ops/device_operations.hpp"
@@ -8,7 +9,9 @@ namespace {
 
 class CudaOperations final : public DeviceOperations {
  public:
-  [[nodiscard]] std::vector<std::string> dual_gemm_strategies() const override { return {"two_pass"}; }
+  [[nodiscard]] std::vector<std::string> dual_gemm_strategies() const override {
+    return {"interleaved", "sequential", "pingpong", "two_pass"};
+  }
 
   [[nodiscard]] std::shared_ptr<const PackedWeights::Storage> pack(const Device& device, const Tensor& b1_gate,
                                                                    const Tensor& b2_up,
@@ -21,15 +24,28 @@ class CudaOperations final : public DeviceOperations {
   [[nodiscard]] std::shared_ptr<const DualGemm::Backend> plan_packed(const Device& device,
                                                                      const DualGemmProblem& problem,
                                                                      const PackedWeights& weights,
-                                                                     const PlanOptions&) const override {
-    return make_cuda_two_pass(device, problem, weights.storage().b1_gate(), weights.storage().b2_up(),
-                              weights.shared());
+                                                                     const PlanOptions& options) const override {
+    return plan(device, problem, weights.storage().b1_gate(), weights.storage().b2_up(), weights.shared(), options);
   }
 
   [[nodiscard]] std::shared_ptr<const DualGemm::Backend> plan_raw(const Device& device, const DualGemmProblem& problem,
                                                                   const Tensor& b1_gate, const Tensor& b2_up,
-                                                                  const PlanOptions&) const override {
-    return make_cuda_two_pass(device, problem, b1_gate, b2_up, nullptr);
+                                                                  const PlanOptions& options) const override {
+    return plan(device, problem, b1_gate, b2_up, nullptr, options);
+  }
+
+ private:
+  /// A fused kernel where one takes the problem, else the library's products, which take every problem.
+  static std::shared_ptr<const DualGemm::Backend> plan(const Device& device, const DualGemmProblem& problem,
+                                                       const Tensor& b1_gate, const Tensor& b2_up,
+                                                       const std::shared_ptr<const PackedWeights::Storage>& weights,
+                                                       const PlanOptions& options) {
+    if (options.strategy != "two_pass") {
+      if (auto fused = make_cuda_dual_gemm(device, problem, b1_gate, b2_up, weights, options)) {
+        return fused;
+      }
+    }
+    return make_cuda_two_pass(device, problem, b1_gate, b2_up, weights);
   }
 };
 

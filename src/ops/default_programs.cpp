@@ -1,11 +1,16 @@
 // Alone in its file, because the tool that compiles the built-in cubins needs it and what it lists, and nothing else.
+#include "kernels/dual_gemm/program.hpp"
 #include "kernels/two_pass/program.hpp"
 #include "ops/cuda_programs.hpp"
 
 namespace thresher::ops {
 
 std::vector<kernels::DeviceProgram> default_programs() {
-  return {kernels::two_pass::program(), kernels::reference::program()};
+  std::vector<kernels::DeviceProgram> programs{kernels::two_pass::program(), kernels::reference::program()};
+  for (const kernels::dual_gemm::Config& config : kernels::dual_gemm::default_configs()) {
+    programs.push_back(kernels::dual_gemm::program(config));
+  }
+  return programs;
 }
 
 runtime::Program compiler_input(const kernels::DeviceProgram& program, const std::string& arch) {

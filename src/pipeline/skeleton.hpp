@@ -14,6 +14,7 @@
 ///     or what RegisterOperand needs, when A is made in registers
 ///   void finish(Sums&, const Tile&, u32 warpgroup, u32 half, Shared<u8> staging) const;
 ///   void prefetch() const;                             one thread, first of all: brings tensor maps near
+///   bool prepare(Shared<u8> slots, u32 math_thread) const;   optional: fills parts of the slots that no copy brings
 ///   void drain() const;                                before a math thread ends
 ///   Global<u64> profile() const;                       where timestamps go, when shape.profiled
 /// and says nothing about barriers. In place of load it may have load_constant and load_fresh: the first brings what no
@@ -81,6 +82,9 @@ class Skeleton {
       await();
       if constexpr (shape.math_registers > 0) {
         registers::increase<shape.math_registers>();
+      }
+      if constexpr (requires { &Operation::prepare; }) {
+        prepare();
       }
       launch::wait_for_earlier_grids();
       math(warpgroup);
@@ -153,6 +157,14 @@ class Skeleton {
     }
   }
 
+  /// What the operation writes into the slots itself, once, is there for every math warpgroup's wgmma.
+  TH_DEVICE void prepare() const {
+    if (operation_.prepare(memory_, launch::thread_index())) {
+      fence::async_shared();
+      named_barrier::sync(drained_barrier, math_threads(shape));
+    }
+  }
+
   /// Behind the loads: the other blocks of the cluster have made their barriers too.
   TH_DEVICE void meet_cluster() const {
     if constexpr (cluster_blocks(shape) > 1 && shape.multicast_blocks == 1) {
@@ -200,7 +212,7 @@ class Skeleton {
         if (step == first) {
           mark(shape.math_warpgroups, Moment::first_slot);
         }
-        slot.full.arrive_expect_bytes(Operation::slot_load_bytes);
+        slot.full.arrive_expect_bytes(operation_.slot_load_bytes);
         operation_.template load<pass>(slot, tile, step, member_);
       }
       warp::sync();

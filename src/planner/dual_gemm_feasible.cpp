@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "planner/feasible.hpp"
@@ -63,7 +64,10 @@ Resources resources_of(const DualGemmProblem& problem, const DualGemmConfig& con
     out.shared_bytes += 2 * tile_bytes(config.slot_weight_rows(), tile.k, stored_bits(type));
   }
   if (config.epilogue == Epilogue::tma) {
-    out.shared_bytes += tile_bytes(tile.weight_rows / 2, tile.tokens, bits(problem.out));
+    // A block of one tile stages its outputs in the stages that it has emptied.
+    const std::int64_t staging = tile_bytes(tile.weight_rows / 2, tile.tokens, bits(problem.out)) / config.split_k;
+    out.shared_bytes +=
+        config.persistent ? staging : std::max<std::int64_t>(0, staging - config.stages * out.stage_bytes);
   }
   if (device.matrix_unit == MatrixUnit::wgmma) {
     const MmaShape mma = mma_shape(config);

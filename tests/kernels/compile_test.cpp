@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "kernels/device_program.hpp"
+#include "kernels/dual_gemm/program.hpp"
 #include "kernels/two_pass/program.hpp"
 #include "runtime/nvrtc.hpp"
 
@@ -32,6 +33,35 @@ void expect_clean(const DeviceProgram& program) {
 }
 
 TEST(TwoPassKernels, CompileForHopperWithoutSpills) { expect_clean(two_pass::program()); }
+/// Machine code of a matrix kernel that spills, or whose matrix instructions the compiler serialised, is useless.
+TEST(DualGemmKernel, EveryKnobCompilesForHopperWithoutSpills) {
+  using namespace dual_gemm;
+  DeviceProgram all = program(Config{});
+  all.kernels.clear();
+  for (const Config& config : {
+           default_configs().front(),
+           Config{
+               .strategy = Strategy::sequential, .activation = ActivationCode::gelu_tanh, .stages = 1, .multicast = 2},
+           Config{.strategy = Strategy::pingpong,
+                  .output = Number::fp32,
+                  .activation = ActivationCode::swiglu_clamped,
+                  .persistent = true,
+                  .loader_registers = 40,
+                  .math_registers = 232},
+           Config{.warpgroup_tiles = 2,
+                  .block_outputs = 96,
+                  .split_k = 2,
+                  .epilogue = Epilogue::tma,
+                  .loader_registers = 24,
+                  .math_registers = 240,
+                  .profiled = true},
+           Config{.block_outputs = 64, .block_k = 128, .stages = 3, .raster = Raster::columns_first},
+       }) {
+    all.kernels.push_back(kernel_expression(config));
+  }
+  expect_clean(all);
+}
+
 TEST(ReferenceKernel, CompilesForHopperWithoutSpills) { expect_clean(reference::program()); }
 
 }  // namespace

@@ -40,14 +40,17 @@ class Operation {
   using Element = typename NumberType<config.operand>::type;
   using Result = typename NumberType<config.output>::type;
 
-  static constexpr u32 slot_load_bytes = shape.slot_bytes;
-
   struct Tile {
     i32 token = 0;
     i32 output = 0;
   };
 
-  TH_DEVICE explicit Operation(const Params& params) : params_(params) {}
+  TH_DEVICE explicit Operation(const Params& params)
+      : slot_load_bytes(weight_bytes(config) + (whole_tokens(params) ? token_bytes(config) : few_token_bytes(params))),
+        params_(params) {}
+
+  /// What the copies of one slot bring.
+  const u32 slot_load_bytes;
 
   TH_DEVICE u32 tiles() const { return params_.token_tiles / config.multicast * params_.output_tiles; }
 
@@ -108,6 +111,25 @@ class Operation {
     }
   }
 
+  /// With few tokens the copies leave the rest of a slot's token rows alone: zeros, once. Whether this thread wrote
+  /// any.
+  TH_DEVICE bool prepare(Shared<u8> slots, u32 math_thread) const {
+    if (whole_tokens(params_)) {
+      return false;
+    }
+    const u32 first = params_.token_rows * row_bytes;
+    for (u32 slot = 0; slot < config.stages; ++slot) {
+      for (u32 panel = 0; panel < config.block_k / panel_k; ++panel) {
+        const Shared<u8> base = slots.offset_bytes(slot * shape.slot_bytes + panel * token_panel_bytes);
+        for (u32 byte = first + math_thread * 16; byte < token_panel_bytes;
+             byte += 16 * pipeline::math_threads(shape)) {
+          base.offset_bytes(byte).template as<Vector<u32, 4>>().store(0, Vector<u32, 4>{{0, 0, 0, 0}});
+        }
+      }
+    }
+    return true;
+  }
+
   TH_DEVICE void drain() const {
     if constexpr (config.epilogue == Epilogue::tma) {
       Staged::drain();
@@ -119,6 +141,13 @@ class Operation {
   static constexpr u32 token_panel_bytes = block_tokens(config) * row_bytes;
   static constexpr u32 weight_panel_bytes = slot_weights(config) * row_bytes;
   static constexpr int groups = finished_columns(config) / 8;
+  static constexpr u32 box_rows = block_tokens(config) < 256 ? block_tokens(config) : 256;
+
+  static TH_DEVICE bool whole_tokens(const Params& params) { return params.token_rows == box_rows; }
+  /// Few tokens fit into one box.
+  static TH_DEVICE u32 few_token_bytes(const Params& params) {
+    return config.block_k / panel_k * params.token_rows * row_bytes;
+  }
   using Direct = pipeline::DirectOutput<Result, config.warpgroup_tiles, groups>;
   using Staged = pipeline::StagedOutput<config.warpgroup_tiles, groups>;
 
@@ -128,9 +157,11 @@ class Operation {
 
   /// A box has at most 256 rows.
   TH_DEVICE void load_tokens(const pipeline::LoadSlot& slot, const Tile& tile, int panel, i32 k) const {
-    constexpr int box_rows = block_tokens(config) < 256 ? block_tokens(config) : 256;
     TH_UNROLL
     for (int row = 0; row < block_tokens(config); row += box_rows) {
+      if (row > 0 && !whole_tokens(params_)) {
+        break;
+      }
       tma::load(slot.base.offset_bytes(panel * token_panel_bytes + row * row_bytes), params_.tokens, slot.full,
                 At{k, tile.token + row});
     }

@@ -6,13 +6,16 @@
 namespace thresher::kernels::dual_gemm {
 
 struct Params {
-  machine::TensorMap tokens;  ///< A[m, k], boxes of panel_k × block_tokens (at most 256 rows)
+  machine::TensorMap tokens;  ///< A[m, k], boxes of panel_k × token_rows
   machine::TensorMap gate;    ///< B1[n, k], boxes of panel_k × piece_rows
   machine::TensorMap up;      ///< B2[n, k], likewise
   machine::TensorMap output;  ///< C[m, n], boxes of one staging panel; epilogue `tma` only
   machine::Global<machine::u8> c;
   machine::Global<machine::u64> profile;  ///< pipeline/timeline.hpp
   machine::u64 c_row_stride = 0;          ///< elements
+  /// Rows of A in a box: all of a tile's (at most 256), or what few tokens need, in whole groups of 8: rows out of
+  /// bounds are filled with zeros more slowly than others are copied.
+  machine::u32 token_rows = 0;
   machine::u32 m = 0;
   machine::u32 n = 0;
   machine::u32 k = 0;

@@ -1,6 +1,7 @@
 #pragma once
 /// The device code of the 16-bit dual GEMM for one set of knobs.
 #include <string>
+#include <vector>
 
 #include "kernels/device_program.hpp"
 #include "kernels/dual_gemm/config.hpp"
@@ -10,6 +11,9 @@ namespace thresher::kernels::dual_gemm {
 /// Its one kernel, as a name expression.
 std::string kernel_expression(const Config& config);
 DeviceProgram program(const Config& config);
+
+/// What the planner chooses for the origin's problems on an H200, with either epilogue.
+std::vector<Config> default_configs();
 
 /// "interleaved bf16 to bf16, 128 × 64 outputs …": for messages.
 std::string title(const Config& config);

@@ -43,21 +43,24 @@ Geometry geometry(const Config& config, const Extents& extents, int multiprocess
   const std::int64_t token_tiles =
       ceil_div(ceil_div(extents.m, block_tokens(config)), config.multicast) * config.multicast;
   const std::int64_t output_tiles = ceil_div(extents.n, config.block_outputs);
+  const std::int64_t few_rows = ceil_div(extents.m, 8) * 8;
   std::int64_t blocks = token_tiles * output_tiles * config.split_k;
   if (config.persistent) {
     blocks = std::min(blocks, std::max<std::int64_t>(multiprocessors / cluster, 1) * cluster);
   }
-  return {.token_tiles = static_cast<std::uint32_t>(token_tiles),
-          .output_tiles = static_cast<std::uint32_t>(output_tiles),
-          .blocks = static_cast<std::uint32_t>(blocks),
-          .cluster_blocks = static_cast<std::uint32_t>(cluster),
-          .threads = static_cast<std::uint32_t>(pipeline::threads(shape)),
-          .shared_bytes = static_cast<std::uint32_t>(pipeline::shared_bytes(shape))};
+  return {
+      .token_tiles = static_cast<std::uint32_t>(token_tiles),
+      .output_tiles = static_cast<std::uint32_t>(output_tiles),
+      .token_rows = static_cast<std::uint32_t>(std::min<std::int64_t>({few_rows, block_tokens(config), max_box_rows})),
+      .blocks = static_cast<std::uint32_t>(blocks),
+      .cluster_blocks = static_cast<std::uint32_t>(cluster),
+      .threads = static_cast<std::uint32_t>(pipeline::threads(shape)),
+      .shared_bytes = static_cast<std::uint32_t>(pipeline::shared_bytes(shape))};
 }
 
 machine::TensorMapDescription tokens_map(const Config& config, const Extents& extents, const Matrix& a) {
-  return map_of(config.operand, a, extents.m, extents.k, std::min(block_tokens(config), max_box_rows), panel_k,
-                machine::Swizzle::b128);
+  return map_of(config.operand, a, extents.m, extents.k, static_cast<int>(geometry(config, extents, 1).token_rows),
+                panel_k, machine::Swizzle::b128);
 }
 
 machine::TensorMapDescription weights_map(const Config& config, const Extents& extents, const Matrix& b) {
@@ -85,6 +88,7 @@ Params scalars(const Config& config, const Extents& extents, const Matrix& c, co
                       : 0;
   params.token_tiles = geometry.token_tiles;
   params.output_tiles = geometry.output_tiles;
+  params.token_rows = geometry.token_rows;
   params.alpha = activation.alpha;
   params.limit = activation.limit;
   params.up_offset = activation.up_offset;

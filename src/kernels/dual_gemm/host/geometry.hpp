@@ -23,6 +23,7 @@ struct Matrix {
 struct Geometry {
   std::uint32_t token_tiles = 0;  ///< a multiple of the multicast group
   std::uint32_t output_tiles = 0;
+  std::uint32_t token_rows = 0;  ///< as Params has it
   std::uint32_t blocks = 0;
   std::uint32_t cluster_blocks = 0;
   std::uint32_t threads = 0;

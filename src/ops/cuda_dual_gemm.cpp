@@ -1,0 +1,167 @@
+#include "ops/cuda_dual_gemm.hpp"
+
+#include <fmt/format.h>
+
+#include "kernels/dual_gemm/host/geometry.hpp"
+#include "kernels/dual_gemm/program.hpp"
+#include "ops/cuda_programs.hpp"
+#include "ops/cuda_tensor_map.hpp"
+#include "ops/cuda_weights.hpp"
+#include "runtime/driver.hpp"
+#include "thresher/error.hpp"
+
+namespace thresher::ops {
+namespace {
+
+namespace device_code = kernels::dual_gemm;
+
+constexpr std::int64_t row_alignment_bytes = 16;
+/// Few tokens leave a kernel waiting for memory from its first moment: starting it before the last one has ended pays
+/// there, and costs elsewhere (docs/kernels/dual-gemm.md).
+constexpr std::int64_t most_tokens_of_dependent_launch = 128;
+
+device_code::Matrix matrix(const Tensor& tensor) {
+  return {static_cast<std::uint64_t>(reinterpret_cast<std::uintptr_t>(tensor.data)), tensor.strides[0]};
+}
+
+class CudaDualGemm final : public DualGemm::Backend {
+ public:
+  CudaDualGemm(const Device& device, const DualGemmProblem& problem, const FusedChoice& choice, const Tensor& b1_gate,
+               const Tensor& b2_up, std::shared_ptr<const PackedWeights::Storage> weights)
+      : Backend(problem, device.id(), std::string(planner::name(choice.planned.strategy))),
+        weights_(std::move(weights)),
+        extents_{problem.m, problem.n, problem.k},
+        config_(choice.config),
+        geometry_(geometry_of(choice.config)),
+        staged_(load(choice.config)),
+        direct_(load(with_direct_stores(choice.config))) {
+    require_matrix_on_gpu(b1_gate, ordinal(), "b1 (gate)");
+    require_matrix_on_gpu(b2_up, ordinal(), "b2 (up)");
+    if (problem.m == 0 || problem.n == 0) {
+      return;
+    }
+    params_ = device_code::scalars(config_, extents_, {}, geometry_, problem.activation);
+    params_.gate = encode_for_gpu(device_code::weights_map(config_, extents_, matrix(b1_gate)));
+    params_.up = encode_for_gpu(device_code::weights_map(config_, extents_, matrix(b2_up)));
+    launch_.grid.x = geometry_.blocks;
+    launch_.block.x = geometry_.threads;
+    launch_.cluster.x = geometry_.cluster_blocks;
+    launch_.dynamic_shared_bytes = geometry_.shared_bytes;
+    launch_.dependent_launch = problem.m <= most_tokens_of_dependent_launch;
+  }
+
+  [[nodiscard]] std::size_t workspace_bytes() const override { return 0; }
+  [[nodiscard]] std::size_t data_alignment() const override { return row_alignment_bytes; }
+
+  void run(Stream stream, const Tensor& a, const Tensor& c, void*) const override {
+    if (a.strides[0] * bits(a.format) / 8 % row_alignment_bytes != 0) {
+      throw Error(ErrorCode::invalid_argument,
+                  fmt::format("a has rows {} elements apart, this plan needs a multiple of {}: pad them", a.strides[0],
+                              row_alignment_bytes * 8 / bits(a.format)));
+    }
+    runtime::require_on_gpu(a.data, ordinal(), "a");
+    runtime::require_on_gpu(c.data, ordinal(), "c");
+    const device_code::Matrix output = matrix(c);
+    device_code::Params params = device_code::scalars(config_, extents_, output, geometry_, problem().activation);
+    params.tokens = encode_for_gpu(device_code::tokens_map(config_, extents_, matrix(a)));
+    params.gate = params_.gate;
+    params.up = params_.up;
+    const bool staged = config_.epilogue == device_code::Epilogue::tma && params.c_wide != 0;
+    if (staged) {
+      params.output = encode_for_gpu(device_code::output_map(config_, extents_, output));
+    }
+    runtime::LaunchConfig launch = launch_;
+    launch.stream = stream;
+    (staged ? staged_ : direct_).launch_with(launch, params);
+  }
+
+ private:
+  [[nodiscard]] int ordinal() const { return device().ordinal; }
+
+  /// The kernel for an output that the copy engine cannot address.
+  static device_code::Config with_direct_stores(device_code::Config config) {
+    config.epilogue = device_code::Epilogue::simt;
+    return config;
+  }
+
+  [[nodiscard]] device_code::Geometry geometry_of(const device_code::Config& config) const {
+    const int multiprocessors = runtime::device_properties(ordinal()).multiprocessors;
+    return device_code::geometry(config, extents_, multiprocessors);
+  }
+
+  [[nodiscard]] runtime::Kernel load(const device_code::Config& config) const {
+    const kernels::DeviceProgram program = device_code::program(config);
+    const runtime::Kernel kernel = load_program(ordinal(), program).kernel(program.kernels.front());
+    kernel.allow_dynamic_shared(geometry_of(config).shared_bytes);
+    return kernel;
+  }
+
+  std::shared_ptr<const PackedWeights::Storage> weights_;  // keeps the weights' memory alive
+  device_code::Extents extents_;
+  device_code::Config config_;
+  device_code::Geometry geometry_;
+  runtime::Kernel staged_;
+  runtime::Kernel direct_;
+  device_code::Params params_{};
+  runtime::LaunchConfig launch_;
+};
+
+/// Whether the copy engine can address the weights; the sentence says which it cannot.
+std::string weights_obstacle(const Tensor& b1_gate, const Tensor& b2_up) {
+  for (const auto& [tensor, name] : {std::pair{&b1_gate, "b1 (gate)"}, std::pair{&b2_up, "b2 (up)"}}) {
+    if (reinterpret_cast<std::uintptr_t>(tensor->data) % row_alignment_bytes != 0) {
+      return fmt::format("{} is not aligned to {} bytes", name, row_alignment_bytes);
+    }
+    if (tensor->strides[0] * bits(tensor->format) / 8 % row_alignment_bytes != 0) {
+      return fmt::format("{} has rows {} elements apart, not a multiple of {}", name, tensor->strides[0],
+                         row_alignment_bytes * 8 / bits(tensor->format));
+    }
+  }
+  return "";
+}
+
+}  // namespace
+
+std::optional<planner::DeviceSpec> fused_device_spec(int ordinal) {
+  const runtime::DeviceProperties& properties = runtime::device_properties(ordinal);
+  if (properties.capability_major != 9) {
+    return std::nullopt;
+  }
+  planner::DeviceSpec spec = planner::device_spec("H100");
+  if (properties.name.find("H200") != std::string::npos) {
+    spec = planner::device_spec("H200");
+  }
+  spec.multiprocessors = properties.multiprocessors;
+  return spec;
+}
+
+std::shared_ptr<const DualGemm::Backend> make_cuda_dual_gemm(const Device& device, const DualGemmProblem& problem,
+                                                             const Tensor& b1_gate, const Tensor& b2_up,
+                                                             std::shared_ptr<const PackedWeights::Storage> weights,
+                                                             const PlanOptions& options) {
+  const bool asked_for = !options.strategy.empty() || !options.knobs.empty();
+  const auto refuse = [&](const std::string& reason) -> std::shared_ptr<const DualGemm::Backend> {
+    if (asked_for) {
+      throw Error(ErrorCode::unsupported,
+                  fmt::format("no fused dual GEMM{}{} for this problem on {}: {}", options.strategy.empty() ? "" : " ",
+                              options.strategy, device.name(), reason));
+    }
+    return nullptr;
+  };
+  const std::optional<planner::DeviceSpec> spec = fused_device_spec(device.id().ordinal);
+  if (!spec) {
+    return refuse("it needs a Hopper GPU (compute capability 9.0)");
+  }
+  const std::optional<FusedChoice> choice = choose_fused(problem, {options.strategy, options.knobs}, *spec);
+  if (!choice) {
+    return refuse(
+        fmt::format("it takes fp16 with fp16 or bf16 with bf16 and rows of whole {} bytes, not {} with {} and K = {}",
+                    row_alignment_bytes, name(problem.a), name(problem.b), problem.k));
+  }
+  if (const std::string obstacle = weights_obstacle(b1_gate, b2_up); !obstacle.empty()) {
+    return refuse(obstacle);
+  }
+  return std::make_shared<const CudaDualGemm>(device, problem, *choice, b1_gate, b2_up, std::move(weights));
+}
+
+}  // namespace thresher::ops

@@ -1,0 +1,10 @@
+#pragma once
+/// A kernel's description of a tensor map, encoded by the driver.
+#include "machine/tensor_map.hpp"
+
+namespace thresher::ops {
+
+/// Throws Error(invalid_argument) with the values when the copy engine cannot address it.
+machine::TensorMap encode_for_gpu(const machine::TensorMapDescription& description);
+
+}  // namespace thresher::ops

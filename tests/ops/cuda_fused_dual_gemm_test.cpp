@@ -1,0 +1,217 @@
+// The fused dual GEMM in BF16 and FP16 on a GPU, against the definition on the CPU.
+#include <gtest/gtest.h>
+
+#include <limits>
+#include <thread>
+
+#include "support/gpu_dual_gemm_case.hpp"
+#include "thresher/error.hpp"
+
+#define SKIP_WITHOUT_HOPPER()                                        \
+  SKIP_WITHOUT_GPU();                                                \
+  if (runtime::device_properties(0).capability_major != 9) {         \
+    GTEST_SKIP() << "the fused 16-bit dual GEMM is for Hopper GPUs"; \
+  }                                                                  \
+  static_assert(true)
+
+namespace thresher {
+namespace {
+
+using test::DualGemmCase;
+using test::Layout;
+using test::OnGpu;
+
+constexpr const char* strategies[] = {"sequential", "interleaved", "pingpong"};
+
+/// Sets of knobs that together set each of them.
+constexpr const char* knob_sets[] = {
+    "interleaved 256x128x64 stages=4 tokens_as_rows",
+    "interleaved 96x128x64 stages=8 tma tokens_as_rows",
+    "interleaved 256x128x64 stages=4 cluster=2 tma tokens_as_rows",
+    "interleaved 192x128x64 stages=5 cluster=2 split_k=2 tma tokens_as_rows",
+    "interleaved 256x128x64 stages=4 cluster=4 split_k=2 tokens_as_rows",
+    "interleaved 192x256x64 stages=3 producer_registers=24 consumer_registers=240 tokens_as_rows persistent tma",
+    "interleaved 128x64x128 stages=1 warpgroups=1 tokens_as_rows same_tokens",
+    "sequential 256x128x64 stages=6 cluster=2 tma tokens_as_rows",
+    "sequential 128x128x64 stages=2 tokens_as_rows persistent",
+    "pingpong 256x64x64 stages=4 tma tokens_as_rows persistent producer_registers=40 consumer_registers=232",
+    "pingpong 128x128x64 stages=6 tokens_as_rows persistent",
+};
+
+std::string judged(const DualGemmCase& of, const PlanOptions& options,
+                   reference::Rule rule = reference::Rule::general) {
+  return test::GpuDualGemmCase(of, options).run_and_judge(rule);
+}
+
+DualGemmProblem bf16(std::int64_t m, std::int64_t n, std::int64_t k) {
+  return {.m = m, .n = n, .k = k, .a = Format::bf16, .b = Format::bf16, .out = Format::bf16};
+}
+
+TEST(CudaFusedDualGemm, EdgeShapesInEveryStrategy) {
+  SKIP_WITHOUT_HOPPER();
+  for (const char* strategy : strategies) {
+    for (const std::int64_t m : {1, 2, 40, 64, 127, 129, 300}) {
+      for (const auto& [n, k] : {std::pair{1, 8}, {24, 64}, {65, 72}, {136, 200}, {500, 1032}}) {
+        EXPECT_EQ(judged(DualGemmCase::random(bf16(m, n, k)), {.strategy = strategy}), "")
+            << strategy << " " << m << "x" << n << "x" << k;
+      }
+    }
+  }
+}
+
+TEST(CudaFusedDualGemm, EdgeShapesWithEverySetOfKnobs) {
+  SKIP_WITHOUT_HOPPER();
+  for (const char* knobs : knob_sets) {
+    for (const std::int64_t m : {1, 129, 257, 600}) {
+      for (const auto& [n, k] : {std::pair{24, 136}, {1000, 520}}) {
+        EXPECT_EQ(judged(DualGemmCase::random(bf16(m, n, k)), {.strategy = "", .knobs = knobs}), "")
+            << knobs << " " << m << "x" << n << "x" << k;
+      }
+    }
+  }
+}
+
+TEST(CudaFusedDualGemm, EveryFormatAndActivation) {
+  SKIP_WITHOUT_HOPPER();
+  for (const Format operand : {Format::fp16, Format::bf16}) {
+    for (const Format out : {Format::fp16, Format::bf16, Format::fp32}) {
+      for (const ActivationKind kind :
+           {ActivationKind::silu, ActivationKind::gelu_tanh, ActivationKind::swiglu_clamped}) {
+        const DualGemmProblem problem{
+            .m = 70, .n = 200, .k = 264, .a = operand, .b = operand, .out = out, .activation = {.kind = kind}};
+        EXPECT_EQ(judged(DualGemmCase::random(problem), {.strategy = "interleaved"}), "")
+            << name(operand) << " -> " << name(out) << " " << name(kind);
+      }
+    }
+  }
+}
+
+TEST(CudaFusedDualGemm, SmallIntegersMatchBitForBit) {
+  SKIP_WITHOUT_HOPPER();
+  for (const char* knobs : knob_sets) {
+    EXPECT_EQ(
+        judged(DualGemmCase::integers(bf16(150, 264, 520)), {.strategy = "", .knobs = knobs}, reference::Rule::exact),
+        "")
+        << knobs;
+  }
+}
+
+TEST(CudaFusedDualGemm, RowsWithGapsAndOutputsOffTheGrid) {
+  SKIP_WITHOUT_HOPPER();
+  for (const char* strategy : strategies) {
+    for (const std::int64_t out_gap : {0, 1, 8}) {
+      const Layout layout{.row_gap = 8, .out_row_gap = out_gap};
+      EXPECT_EQ(judged(DualGemmCase::random(bf16(131, 248, 96), layout), {.strategy = strategy}), "")
+          << strategy << " + " << out_gap;
+    }
+  }
+}
+
+TEST(CudaFusedDualGemm, NanAndInfGoWhereTheDefinitionSendsThem) {
+  SKIP_WITHOUT_HOPPER();
+  for (const char* strategy : strategies) {
+    DualGemmCase host = DualGemmCase::random(bf16(9, 24, 64));
+    constexpr float infinity = std::numeric_limits<float>::infinity();
+    host.a.set_value(3, 5, infinity);
+    host.a.set_value(4, 0, -infinity);
+    host.b2_up.set_value(7, 63, std::numeric_limits<float>::quiet_NaN());
+    EXPECT_EQ(judged(host, {.strategy = strategy}), "") << strategy;
+  }
+}
+
+TEST(CudaFusedDualGemm, TheSameBitsInAThousandRuns) {
+  SKIP_WITHOUT_HOPPER();
+  for (const char* knobs : knob_sets) {
+    const test::GpuDualGemmCase tested(DualGemmCase::random(bf16(300, 520, 1040)), {.strategy = "", .knobs = knobs});
+    const DualGemm gemm = tested.planned();
+    const runtime::OwnedStream stream(0);
+    gemm.run(stream.get(), tested.a.tensor(), tested.out);
+    stream.synchronize();
+    const std::vector<std::uint8_t> first = tested.c.download<std::uint8_t>();
+    for (int run = 0; run < 1000; ++run) {
+      runtime::fill_async(tested.c.data(), 0xFF, tested.c.bytes(), stream.get(), 0);
+      gemm.run(stream.get(), tested.a.tensor(), tested.out);
+      if (run % 50 == 0 || run == 999) {
+        stream.synchronize();
+        ASSERT_EQ(tested.c.download<std::uint8_t>(), first) << knobs << ", run " << run;
+      }
+    }
+  }
+}
+
+TEST(CudaFusedDualGemm, RunsInAGraphWithoutAllocating) {
+  SKIP_WITHOUT_HOPPER();
+  for (const std::int64_t m : {48, 200}) {  // with and without a dependent launch
+    test::GpuDualGemmCase tested(DualGemmCase::random(bf16(m, 136, 264)), {.strategy = "interleaved"});
+    const DualGemm gemm = tested.planned();
+    EXPECT_EQ(gemm.workspace_bytes(), 0U);
+    const runtime::Graph graph = runtime::Graph::capture(0, [&](Stream stream) {
+      gemm.run(stream, tested.a.tensor(), tested.out);
+      gemm.run(stream, tested.a.tensor(), tested.out);
+    });
+    EXPECT_EQ(graph.nodes(), 2U);
+    const runtime::OwnedStream stream(0);
+    for (int launch = 0; launch < 2; ++launch) {
+      tested.c.fill(0xFF);
+      graph.launch(stream.get());
+      stream.synchronize();
+      EXPECT_EQ(tested.judged(tested.c), "");
+    }
+  }
+}
+
+TEST(CudaFusedDualGemm, ThreadsAndStreamsShareAPlan) {
+  SKIP_WITHOUT_HOPPER();
+  test::GpuDualGemmCase tested(DualGemmCase::random(bf16(64, 512, 1024)));
+  const DualGemm gemm = tested.planned();
+  std::vector<OnGpu> results;
+  while (results.size() < 6) {
+    results.emplace_back(tested.c.bytes());
+  }
+  std::vector<std::thread> threads;
+  for (const OnGpu& result : results) {
+    threads.emplace_back([&] {
+      const runtime::OwnedStream stream(0);
+      Tensor out = tested.out;
+      out.data = result.data();
+      for (int round = 0; round < 20; ++round) {
+        gemm.run(stream.get(), tested.a.tensor(), out);
+      }
+      stream.synchronize();
+    });
+  }
+  for (std::thread& thread : threads) {
+    thread.join();
+  }
+  EXPECT_EQ(tested.judged(results[0]), "");
+  for (const OnGpu& result : results) {
+    EXPECT_TRUE(result.guards_intact());
+    EXPECT_EQ(result.download<std::uint16_t>(), results[0].download<std::uint16_t>());
+  }
+}
+
+TEST(CudaFusedDualGemm, IsTheDefaultAndGivesWayToTheLibrary) {
+  SKIP_WITHOUT_HOPPER();
+  const test::GpuDualGemmCase fused(DualGemmCase::random(bf16(64, 96, 128)));
+  EXPECT_EQ(fused.planned().strategy(), "interleaved");
+  const test::GpuDualGemmCase odd(DualGemmCase::random(bf16(64, 96, 130)));
+  EXPECT_EQ(odd.planned().strategy(), "two_pass");
+}
+
+TEST(CudaFusedDualGemm, RowsThatTheCopyEngineCannotAddressAreNamed) {
+  SKIP_WITHOUT_HOPPER();
+  const test::GpuDualGemmCase tested(DualGemmCase::random(bf16(16, 64, 64), {.row_gap = 8}));
+  const DualGemm gemm = tested.planned();
+  Tensor a = tested.a.tensor();
+  a.strides[0] = 68;
+  try {
+    gemm.run(Stream{}, a, tested.out);
+    FAIL() << "not refused";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::invalid_argument);
+    EXPECT_STREQ(error.what(), "a has rows 68 elements apart, this plan needs a multiple of 8: pad them");
+  }
+}
+
+}  // namespace
+}  // namespace thresher

@@ -1,0 +1,117 @@
+#pragma once
+/// One dual GEMM on a GPU, with its operands between guard zones, judged against the definition on the CPU.
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "ops/cuda_weights.hpp"
+#include "reference/dual_gemm.hpp"
+#include "reference/tolerance.hpp"
+#include "runtime/stream.hpp"
+#include "support/dual_gemm_case.hpp"
+#include "support/gpu.hpp"
+
+namespace thresher::test {
+
+/// A copy of a CPU matrix in GPU memory.
+class GpuOperand {
+ public:
+  explicit GpuOperand(const Tensor& host)
+      : values_(bytes_at(host.data, ops::extent_bytes(host))),
+        scales_(bytes_at(host.scales, scale_bytes_of(host))),
+        global_scale_(bytes_at(host.global_scale, host.global_scale == nullptr ? 0 : sizeof(float))),
+        gpu_(host) {
+    gpu_.device = {DeviceKind::cuda, 0};
+    gpu_.data = values_.data();
+    gpu_.scales = host.scales == nullptr ? nullptr : static_cast<const std::uint8_t*>(scales_.data());
+    gpu_.global_scale = host.global_scale == nullptr ? nullptr : static_cast<const float*>(global_scale_.data());
+  }
+  [[nodiscard]] const Tensor& tensor() const { return gpu_; }
+  [[nodiscard]] bool guards_intact() const { return values_.guards_intact() && scales_.guards_intact(); }
+  void spoil() const { values_.fill(0xFF); }
+
+ private:
+  static std::vector<std::uint8_t> bytes_at(const void* data, std::size_t bytes) {
+    const auto* first = static_cast<const std::uint8_t*>(data);
+    return {first, first + bytes};
+  }
+  static std::size_t scale_bytes_of(const Tensor& host) {
+    return host.format == Format::nvfp4 ? scale_bytes(host.shape[0], host.shape[1], host.scale_layout) : 0;
+  }
+  OnGpu values_;
+  OnGpu scales_;
+  OnGpu global_scale_;
+  Tensor gpu_;
+};
+
+/// How the products of the GPU's strategies add up: on the matrix unit, or in plain float32 for fp16 with bf16.
+inline reference::Accumulation accumulation(const DualGemmProblem& problem) {
+  const bool is_mixed = problem.a != problem.b && problem.a != Format::nvfp4 && problem.b != Format::nvfp4;
+  return is_mixed ? reference::Accumulation::float32 : reference::Accumulation::float32_truncated;
+}
+
+class GpuDualGemmCase {
+ public:
+  explicit GpuDualGemmCase(DualGemmCase of, PlanOptions with = {}, bool packed = false)
+      : host(std::move(of)),
+        problem(host.problem),
+        options(std::move(with)),
+        packed_(packed),
+        a(host.a.view()),
+        b1(host.b1_gate.view()),
+        b2(host.b2_up.view()),
+        c(host.c.bytes()) {
+    out = host.c.view();
+    out.device = {DeviceKind::cuda, 0};
+    out.data = c.data();
+  }
+
+  [[nodiscard]] DualGemm planned() const {
+    const Device device = Device::cuda();
+    return packed_ ? plan(device, problem, pack(device, b1.tensor(), b2.tensor()), options)
+                   : plan(device, problem, b1.tensor(), b2.tensor(), options);
+  }
+
+  /// Runs and judges. The workspace is full of NaN before.
+  [[nodiscard]] std::string run_and_judge(reference::Rule rule = reference::Rule::general) {
+    const DualGemm gemm = planned();
+    const OnGpu workspace(gemm.workspace_bytes());
+    workspace.fill(0xFF);
+    const runtime::OwnedStream stream(0);
+    gemm.run(stream.get(), a.tensor(), out, gemm.workspace_bytes() == 0 ? nullptr : workspace.data());
+    stream.synchronize();
+    return workspace.guards_intact() ? judged(c, rule) : "memory outside the workspace was written";
+  }
+
+  /// Empty when `result`, as large as C, is right and nothing around it or the operands was written.
+  [[nodiscard]] std::string judged(const OnGpu& result, reference::Rule rule = reference::Rule::general) {
+    if (!result.guards_intact() || !a.guards_intact() || !b1.guards_intact() || !b2.guards_intact()) {
+      return "memory outside a buffer was written";
+    }
+    const Tensor c_host = host.c.view();
+    runtime::copy(c_host.data, result.data(), result.bytes(), 0);
+    if (!host.c.gaps_intact()) {
+      return "a gap between rows was written";
+    }
+    const reference::Verdict verdict =
+        reference::judge_dual_gemm(problem, rule, host.a.view(), host.b1_gate.view(), host.b2_up.view(), c_host,
+                                   reference::whole(problem), accumulation(problem));
+    return verdict.passed ? "" : verdict.explain();
+  }
+
+  DualGemmCase host;
+  DualGemmProblem problem;
+  PlanOptions options;
+
+ private:
+  bool packed_;
+
+ public:
+  GpuOperand a;
+  GpuOperand b1;
+  GpuOperand b2;
+  OnGpu c;
+  Tensor out;
+};
+
+}  // namespace thresher::test
