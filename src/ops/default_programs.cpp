@@ -6,7 +6,8 @@
 namespace thresher::ops {
 
 std::vector<kernels::DeviceProgram> default_programs() {
-  std::vector<kernels::DeviceProgram> programs{kernels::two_pass::program(), kernels::reference::program()};
+  std::vector<kernels::DeviceProgram> programs{kernels::two_pass::program(), kernels::reference::program(),
+                                               kernels::pause_program()};
   for (const kernels::dual_gemm::Config& config : kernels::dual_gemm::default_configs()) {
     programs.push_back(kernels::dual_gemm::program(config));
   }

@@ -62,6 +62,7 @@ TEST(DualGemmKernel, EveryKnobCompilesForHopperWithoutSpills) {
   expect_clean(all);
 }
 
+TEST(PauseKernel, CompilesForHopper) { expect_clean(pause_program()); }
 TEST(ReferenceKernel, CompilesForHopperWithoutSpills) { expect_clean(reference::program()); }
 
 }  // namespace

@@ -62,4 +62,11 @@ DeviceProgram program() {
 }
 
 }  // namespace reference
+
+std::string pause_kernel() { return "thresher::kernels::pause<unsigned long long>"; }
+
+DeviceProgram pause_program() {
+  return {.title = "pause", .text = "#include \"kernels/pause.hpp\"\n", .kernels = {pause_kernel()}, .options = {}};
+}
+
 }  // namespace thresher::kernels

@@ -27,3 +27,11 @@ DeviceProgram program();
 std::string dual_gemm_kernel();
 
 }  // namespace thresher::kernels::reference
+
+namespace thresher::kernels {
+
+/// A pause on a stream.
+DeviceProgram pause_program();
+std::string pause_kernel();
+
+}  // namespace thresher::kernels
