@@ -1,4 +1,4 @@
-// `thresher plan` and `audit` as a user runs them.
+// `thresher plan`, `judge` and `audit` as a user runs them.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -50,6 +50,16 @@ TEST(PlanCommand, BadInputIsOneSentence) {
     EXPECT_EQ(outcome.status, 2) << bad;
     EXPECT_EQ(std::count(outcome.err.begin(), outcome.err.end(), '\n'), 1) << outcome.err;
   }
+}
+
+TEST(JudgeCommand, RanksTheOriginsPitches) {
+  const Outcome outcome = run("judge '" + sources + "'/pitches/origin/*.toml");
+  EXPECT_EQ(outcome.status, 0) << outcome.err;
+  EXPECT_NE(outcome.out.find("More pipeline stages"), std::string::npos) << outcome.out;
+  EXPECT_NE(outcome.out.find("is the most it could give"), std::string::npos);
+  const Outcome json = run("judge --json '" + sources + "'/pitches/origin/*.toml");
+  EXPECT_EQ(nlohmann::json::parse(json.out).size(), 8U);
+  EXPECT_EQ(run("judge nowhere.toml").status, 2);
 }
 
 TEST(AuditCommand, ReadsAListingAndFailsAKernelLikeTheOrigins) {

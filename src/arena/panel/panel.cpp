@@ -1,0 +1,207 @@
+#include "arena/panel/panel.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <cmath>
+#include <utility>
+
+#include "planner/feasible.hpp"
+#include "thresher/error.hpp"
+
+namespace thresher::arena {
+namespace {
+
+/// Of a ratio of two predictions for one problem, whose errors are largely the same.
+constexpr double prediction_error = 0.10;
+/// A pitch of so many days counts as twice the risk.
+constexpr double long_days = 10;
+/// Twice as fast is as good as a pitch can be.
+constexpr double full_score_speedup = 2.0;
+
+std::string lower(std::string text) {
+  std::transform(text.begin(), text.end(), text.begin(), [](unsigned char c) { return std::tolower(c); });
+  return text;
+}
+
+double geometric_mean(const std::vector<double>& values) {
+  double sum = 0;
+  for (const double value : values) {
+    sum += std::log(value);
+  }
+  return std::exp(sum / static_cast<double>(values.size()));
+}
+
+double risk_score(const PitchCost& cost) {
+  const std::string risk = lower(cost.risk);
+  double score = risk.starts_with("low") ? 1.0 : risk.starts_with("high") ? 0.0 : 0.5;
+  return cost.days && *cost.days >= long_days ? score / 2 : score;
+}
+
+/// What speaks for believing the number: a card that the planner was fitted to, a named part, a claim that does not
+/// contradict what is predicted.
+double evidence_score(const Opinion& opinion, bool calibrated) {
+  double score = opinion.predicted_speedup ? (calibrated ? 0.6 : 0.3) : 0.0;
+  score += opinion.touched_share ? 0.2 : 0.0;
+  const bool agrees = opinion.predicted_speedup && opinion.claimed_low <= opinion.predicted_high &&
+                      opinion.claimed_high >= opinion.predicted_low;
+  return score + (agrees ? 0.2 : 0.0);
+}
+
+struct Evidence {
+  std::vector<double> speedups;
+  std::vector<double> touched;
+};
+
+Evidence gather(const Pitch& pitch, std::span<const Problem> problems, const planner::DeviceSpec& device,
+                const planner::Calibration& calibration, Opinion& opinion) {
+  Evidence evidence;
+  const planner::DualGemmConfig contestant = planner_config(pitch.contestant);
+  const planner::DualGemmConfig baseline = planner_config(pitch.baseline);
+  for (const Problem& problem : problems) {
+    if (problem.operation != pitch.contestant.operation) {
+      continue;
+    }
+    ++opinion.problems;
+    const planner::Feasibility judged = planner::feasible(problem.dual_gemm, contestant, device);
+    const planner::Feasibility base = planner::feasible(problem.dual_gemm, baseline, device);
+    if (!judged.feasible() || !base.feasible()) {
+      if (opinion.obstacles.empty()) {
+        opinion.obstacles = judged.feasible() ? base.obstacles : judged.obstacles;
+      }
+      continue;
+    }
+    ++opinion.feasible_problems;
+    const planner::Prediction before = planner::predict(problem.dual_gemm, baseline, device, calibration);
+    const planner::Prediction after = planner::predict(problem.dual_gemm, contestant, device, calibration);
+    evidence.speedups.push_back(before.us() / after.us());
+    if (const auto share = touched_share(pitch.claim.touches, before.parts)) {
+      evidence.touched.push_back(*share);
+    }
+  }
+  return evidence;
+}
+
+std::string reason_of(const Opinion& opinion, const Pitch& pitch) {
+  if (opinion.feasible_problems == 0) {
+    return fmt::format("feasible on none of {} problems: {}", opinion.problems,
+                       opinion.obstacles.empty() ? "the planner knows no such operation" : opinion.obstacles.front());
+  }
+  std::string out = fmt::format("{:.3g}× predicted where {:.3g} to {:.3g}× is claimed", *opinion.predicted_speedup,
+                                opinion.claimed_low, opinion.claimed_high);
+  if (opinion.touched_share && *opinion.most_possible < full_score_speedup) {
+    out += fmt::format("; {} is {:.1f} % of the baseline's time, so {:.2f}× is the most it could give",
+                       pitch.claim.touches, 100 * *opinion.touched_share, *opinion.most_possible);
+  }
+  if (opinion.withdrawn) {
+    out += fmt::format("; under its own abort threshold of {:.1f} %: withdrawn",
+                       100 * pitch.abort_below_share.value_or(0));
+  }
+  if (opinion.feasible_problems < opinion.problems) {
+    out += fmt::format("; feasible on {} of {} problems", opinion.feasible_problems, opinion.problems);
+  }
+  return out;
+}
+
+}  // namespace
+
+planner::DualGemmConfig planner_config(const ContestantSpec& spec) {
+  std::string words = spec.strategy;
+  for (const auto& [knob, value] : spec.knobs) {
+    if (knob == "tile" || knob == "numerics") {
+      words += " " + value;
+    } else if (value == "true") {
+      words += " " + knob;
+    } else if (knob == "epilogue" || knob == "raster") {
+      words += value == "tma" || value == "same_tokens" ? " " + value : "";
+    } else if (value != "false") {
+      words += " " + knob + "=" + value;
+    }
+  }
+  return planner::parse_config(words);
+}
+
+std::optional<double> touched_share(const std::string& touches, const planner::TimeParts& parts) {
+  const std::string words = lower(touches);
+  const std::array<std::pair<const char*, double>, 6> known{{{"epilogue", parts.epilogue_us},
+                                                             {"launch", parts.launch_us},
+                                                             {"fill", parts.fill_us},
+                                                             {"main loop", parts.main_us},
+                                                             {"exchange", parts.exchange_us},
+                                                             {"passes", parts.passes_us}}};
+  if (words.find("everything") != std::string::npos) {
+    return 1.0;
+  }
+  double us = 0;
+  bool named = false;
+  for (const auto& [part, part_us] : known) {
+    if (words.find(part) != std::string::npos) {
+      named = true;
+      us += part_us;
+    }
+  }
+  return named ? std::optional(us / parts.total_us()) : std::nullopt;
+}
+
+Opinion consider(const Pitch& pitch, std::span<const Problem> problems, const planner::DeviceSpec& device,
+                 const planner::Calibration& calibration, const PanelWeights& weights) {
+  Opinion out;
+  out.pitch = pitch.title;
+  out.claimed_low = pitch.claim.speedup_low;
+  out.claimed_high = pitch.claim.speedup_high;
+  const Evidence evidence = gather(pitch, problems, device, calibration, out);
+  if (!evidence.speedups.empty()) {
+    const double spread = 1 + prediction_error;
+    out.predicted_speedup = geometric_mean(evidence.speedups);
+    out.predicted_low = *out.predicted_speedup / spread;
+    out.predicted_high = *out.predicted_speedup * spread;
+  }
+  if (!evidence.touched.empty()) {
+    out.touched_share = *std::max_element(evidence.touched.begin(), evidence.touched.end());
+    out.most_possible = *out.touched_share < 1 ? 1 / (1 - *out.touched_share) : full_score_speedup * full_score_speedup;
+    out.predicted_speedup = std::min(*out.predicted_speedup, *out.most_possible);
+  }
+  out.withdrawn = out.feasible_problems == 0 ||
+                  (pitch.abort_below_share && out.touched_share && *out.touched_share < *pitch.abort_below_share);
+  const double gain = std::log(out.predicted_speedup.value_or(1.0)) / std::log(full_score_speedup);
+  out.speedup_score = std::clamp(gain, 0.0, 1.0);
+  out.feasibility_score =
+      out.problems == 0 ? 0 : static_cast<double>(out.feasible_problems) / static_cast<double>(out.problems);
+  out.risk_score = risk_score(pitch.cost);
+  out.evidence_score = evidence_score(out, device.calibrated);
+  out.score = weights.speedup * out.speedup_score + weights.feasibility * out.feasibility_score +
+              weights.risk * out.risk_score + weights.evidence * out.evidence_score;
+  out.reason = reason_of(out, pitch);
+  return out;
+}
+
+std::vector<Opinion> rank_pitches(std::vector<Opinion> opinions) {
+  std::stable_sort(opinions.begin(), opinions.end(), [](const Opinion& a, const Opinion& b) {
+    return a.withdrawn != b.withdrawn ? b.withdrawn : a.score > b.score;
+  });
+  return opinions;
+}
+
+ForecastQuality quality_of(std::span<const Forecast> forecasts) {
+  ForecastQuality out;
+  constexpr double same = 0.02;
+  const auto sign = [](double ratio) { return std::abs(std::log(ratio)) < same ? 0 : ratio > 1 ? 1 : -1; };
+  for (const Forecast& forecast : forecasts) {
+    const double middle = std::sqrt(forecast.low * forecast.high);
+    ++out.count;
+    out.sign_right += sign(middle) == sign(forecast.measured) || sign(forecast.measured) == 0 ? 1 : 0;
+    out.mean_log_error += std::abs(std::log(middle / forecast.measured));
+    out.covered += forecast.measured >= forecast.low && forecast.measured <= forecast.high ? 1 : 0;
+  }
+  if (out.count > 0) {
+    const auto count = static_cast<double>(out.count);
+    out.sign_right /= count;
+    out.mean_log_error /= count;
+    out.covered /= count;
+  }
+  return out;
+}
+
+}  // namespace thresher::arena

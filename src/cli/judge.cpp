@@ -1,0 +1,86 @@
+// `thresher judge`: the panel ranks pitches by evidence, before anything is run.
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "arena/panel/panel.hpp"
+#include "arena/suite.hpp"
+#include "cli/planner_commands.hpp"
+
+namespace thresher::cli {
+namespace {
+
+struct Arguments {
+  std::vector<std::string> pitches;
+  std::string suite = "origin";
+  std::string device = "H200";
+  bool json = false;
+};
+
+nlohmann::json number_or_null(const std::optional<double>& value) {
+  return value ? nlohmann::json(*value) : nlohmann::json(nullptr);
+}
+
+nlohmann::json to_json(const arena::Opinion& opinion) {
+  return {{"pitch", opinion.pitch},
+          {"score", opinion.score},
+          {"withdrawn", opinion.withdrawn},
+          {"claimed", {opinion.claimed_low, opinion.claimed_high}},
+          {"predicted", number_or_null(opinion.predicted_speedup)},
+          {"predicted_interval", {opinion.predicted_low, opinion.predicted_high}},
+          {"touched_share", number_or_null(opinion.touched_share)},
+          {"scores",
+           {{"speedup", opinion.speedup_score},
+            {"feasibility", opinion.feasibility_score},
+            {"risk", opinion.risk_score},
+            {"evidence", opinion.evidence_score}}},
+          {"obstacles", opinion.obstacles},
+          {"reason", opinion.reason}};
+}
+
+void print(const std::vector<arena::Opinion>& opinions) {
+  fmt::print("{:>5}  {:>12}  {:>9}  {}\n", "score", "claimed", "predicted", "pitch");
+  for (const arena::Opinion& opinion : opinions) {
+    fmt::print("{:>5}  {:>12}  {:>9}  {}\n       {}\n",
+               opinion.withdrawn ? "out" : fmt::format("{:.2f}", opinion.score),
+               fmt::format("{:.3g}-{:.3g}x", opinion.claimed_low, opinion.claimed_high),
+               opinion.predicted_speedup ? fmt::format("{:.3g}x", *opinion.predicted_speedup) : "-", opinion.pitch,
+               opinion.reason);
+  }
+}
+
+void judge(const Arguments& arguments) {
+  const planner::DeviceSpec& device = planner::device_spec(arguments.device);
+  const arena::Suite suite = arena::load_suite(arguments.suite);
+  std::vector<arena::Opinion> opinions;
+  for (const std::string& path : arguments.pitches) {
+    opinions.push_back(arena::consider(arena::load_pitch(path), suite.problems, device));
+  }
+  opinions = arena::rank_pitches(std::move(opinions));
+  if (!arguments.json) {
+    print(opinions);
+    return;
+  }
+  nlohmann::json all = nlohmann::json::array();
+  for (const arena::Opinion& opinion : opinions) {
+    all.push_back(to_json(opinion));
+  }
+  fmt::print("{}\n", all.dump(1));
+}
+
+}  // namespace
+
+void add_judge(CLI::App& app, Context&) {
+  const auto arguments = std::make_shared<Arguments>();
+  CLI::App* command = app.add_subcommand("judge", "Ranks pitches by evidence, before anything is run");
+  command->add_option("pitch", arguments->pitches, "Pitch files")->required();
+  command->add_option("--suite", arguments->suite, "Suite whose problems are asked about")->capture_default_str();
+  command->add_option("--device", arguments->device, "Device of the planner's table: H100, H200, B200, GB300")
+      ->capture_default_str();
+  command->add_flag("--json", arguments->json, "For machines");
+  command->callback([arguments] { judge(*arguments); });
+}
+
+}  // namespace thresher::cli
