@@ -1,0 +1,241 @@
+// thresher run attention: reads q, k, v from one safetensors file, writes o and lse to another.
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <filesystem>
+#include <memory>
+#include <span>
+#include <string>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "cli/cli.hpp"
+#include "formats/safetensors.hpp"
+#include "runtime/memory.hpp"
+#include "runtime/stream.hpp"
+#include "thresher/attention.hpp"
+#include "thresher/error.hpp"
+
+namespace thresher::cli {
+namespace {
+
+using Bytes = std::vector<std::byte>;
+
+struct Arguments {
+  std::filesystem::path in;
+  std::filesystem::path out;
+  bool causal = false;
+  float scale = 0.0F;
+  bool has_scale = false;
+  std::vector<std::int64_t> window{-1, -1};
+  float softcap = 0.0F;
+  std::string device = "best";
+  std::string strategy;
+};
+
+Format format_of(const formats::StoredTensor& tensor) {
+  switch (tensor.dtype) {
+    case formats::Dtype::f16: return Format::fp16;
+    case formats::Dtype::bf16: return Format::bf16;
+    case formats::Dtype::i32: return Format::int32;
+    default:
+      throw Error(ErrorCode::invalid_argument, fmt::format("{} is {}, expected F16 or BF16 (I32 for cu_seqlens)",
+                                                           tensor.name, formats::name(tensor.dtype)));
+  }
+}
+
+Tensor contiguous_view(const std::vector<std::int64_t>& shape, Format format, void* data) {
+  Tensor tensor;
+  tensor.data = data;
+  tensor.format = format;
+  tensor.rank = static_cast<int>(shape.size());
+  std::int64_t stride = 1;
+  for (std::size_t d = shape.size(); d-- > 0;) {
+    tensor.shape[d] = shape[d];
+    tensor.strides[d] = stride;
+    stride *= shape[d];
+  }
+  return tensor;
+}
+
+/// A tensor of the input file and its bytes.
+struct Loaded {
+  Tensor view;
+  Bytes bytes;
+};
+
+Loaded load(const formats::SafetensorsFile& file, const std::string& name) {
+  const formats::StoredTensor* stored = file.find(name);
+  if (stored == nullptr) {
+    throw Error(ErrorCode::invalid_argument, fmt::format("{} has no tensor {}", file.path(), name));
+  }
+  if (stored->shape.empty() || stored->shape.size() > static_cast<std::size_t>(max_rank)) {
+    throw Error(ErrorCode::invalid_argument,
+                fmt::format("{} has {} dimensions, expected 1 to {}", name, stored->shape.size(), max_rank));
+  }
+  Loaded loaded{contiguous_view(stored->shape, format_of(*stored), nullptr), file.read(*stored)};
+  loaded.view.data = loaded.bytes.data();
+  return loaded;
+}
+
+/// What the file holds says which problem it is; plan and run check the rest.
+AttentionProblem problem_of(const Arguments& arguments, const Loaded& q, const Loaded& k, std::int64_t sequences) {
+  const bool variable = sequences > 0;
+  const int rank = variable ? 3 : 4;
+  for (const auto& [name, tensor] : {std::pair{"q", &q}, std::pair{"k", &k}}) {
+    if (tensor->view.rank != rank) {
+      throw Error(ErrorCode::invalid_argument,
+                  fmt::format("{} has {} dimensions, expected {}", name, tensor->view.rank,
+                              variable ? "3 ([T,H,D], since there is cu_seqlens_q)" : "4 ([B,H,S,D])"));
+    }
+  }
+  const std::size_t rows = variable ? 0 : 2;
+  AttentionProblem problem{.batch = variable ? sequences : q.view.shape[0],
+                           .heads = q.view.shape[1],
+                           .kv_heads = k.view.shape[1],
+                           .queries = q.view.shape[rows],
+                           .keys = k.view.shape[rows],
+                           .head_dim = q.view.shape[variable ? 2 : 3],
+                           .format = q.view.format,
+                           .causal = arguments.causal,
+                           .window_left = arguments.window[0],
+                           .window_right = arguments.window[1],
+                           .softcap = arguments.softcap,
+                           .variable_length = variable};
+  if (arguments.has_scale) {
+    problem.scale = arguments.scale;
+  }
+  return problem;
+}
+
+Device device_of(const std::string& name) {
+  if (name == "best") {
+    return Device::best();
+  }
+  if (name == "cpu") {
+    return Device::cpu();
+  }
+  if (name == "cuda") {
+    return Device::cuda(0);
+  }
+  throw Error(ErrorCode::invalid_argument, fmt::format("--device is {}, expected best, cpu or cuda", name));
+}
+
+/// Copies the inputs to the GPU, runs there and brings the outputs back.
+void run_on_gpu(const Attention& attention, const Device& device, AttentionTensors tensors) {
+  const int ordinal = device.id().ordinal;
+  std::vector<runtime::DeviceBuffer> buffers;
+  const auto move = [&](Tensor& tensor, bool input) {
+    const std::size_t bytes =
+        static_cast<std::size_t>(tensor.elements()) * static_cast<std::size_t>(bits(tensor.format)) / 8;
+    buffers.emplace_back(ordinal, bytes, "a tensor");
+    if (input && bytes > 0) {
+      runtime::copy(buffers.back().data(), tensor.data, bytes, ordinal);
+    }
+    tensor.data = buffers.back().data();
+    tensor.device = device.id();
+    return bytes;
+  };
+  void* const o = tensors.o.data;
+  void* const lse = tensors.lse.data;
+  for (Tensor* input : {&tensors.q, &tensors.k, &tensors.v}) {
+    move(*input, true);
+  }
+  if (attention.problem().variable_length) {
+    move(tensors.cu_seqlens_q, true);
+    move(tensors.cu_seqlens_k, true);
+  }
+  const std::size_t o_bytes = move(tensors.o, false);
+  const std::size_t lse_bytes = move(tensors.lse, false);
+  attention.run({}, tensors);
+  runtime::synchronize({}, ordinal);
+  if (o_bytes > 0) {
+    runtime::copy(o, tensors.o.data, o_bytes, ordinal);
+    runtime::copy(lse, tensors.lse.data, lse_bytes, ordinal);
+  }
+}
+
+void run_attention(const Arguments& arguments) {
+  const formats::SafetensorsFile file(arguments.in);
+  const Loaded q = load(file, "q");
+  const Loaded k = load(file, "k");
+  const Loaded v = load(file, "v");
+  AttentionTensors tensors{.q = q.view, .k = k.view, .v = v.view, .o = q.view};
+  const bool variable = file.find("cu_seqlens_q") != nullptr || file.find("cu_seqlens_k") != nullptr;
+  Loaded cu_q;
+  Loaded cu_k;
+  if (variable) {
+    cu_q = load(file, "cu_seqlens_q");
+    cu_k = load(file, "cu_seqlens_k");
+    tensors.cu_seqlens_q = cu_q.view;
+    tensors.cu_seqlens_k = cu_k.view;
+  }
+  const std::int64_t sequences = variable ? std::max<std::int64_t>(cu_q.view.elements() - 1, 1) : 0;
+  const AttentionProblem problem = problem_of(arguments, q, k, sequences);
+  if (variable) {
+    for (const auto& [name, offsets, rows] :
+         {std::tuple{"cu_seqlens_q", &cu_q, problem.queries}, std::tuple{"cu_seqlens_k", &cu_k, problem.keys}}) {
+      if (offsets->view.format != Format::int32) {
+        throw Error(ErrorCode::invalid_argument,
+                    fmt::format("{} is {}, expected I32", name, thresher::name(offsets->view.format)));
+      }
+      validate_cu_seqlens(
+          name, {reinterpret_cast<const std::int32_t*>(offsets->bytes.data()), offsets->bytes.size() / 4}, rows);
+    }
+  }
+  const Device device = device_of(arguments.device);
+  const Attention attention = plan(device, problem, {.strategy = arguments.strategy});
+  Bytes o(q.bytes.size());
+  tensors.o.data = o.data();
+  std::vector<std::int64_t> lse_shape{problem.heads, problem.queries};
+  if (!variable) {
+    lse_shape.insert(lse_shape.begin(), problem.batch);
+  }
+  Tensor lse = contiguous_view(lse_shape, Format::fp32, nullptr);
+  std::vector<float> lse_values(static_cast<std::size_t>(lse.elements()));
+  lse.data = lse_values.data();
+  tensors.lse = lse;
+  if (device.kind() == DeviceKind::cpu) {
+    attention.run({}, tensors);
+  } else {
+    run_on_gpu(attention, device, tensors);
+  }
+  const std::vector<std::int64_t> o_shape(q.view.shape.begin(), q.view.shape.begin() + q.view.rank);
+  const formats::TensorToWrite outputs[] = {
+      {"o", problem.format == Format::fp16 ? formats::Dtype::f16 : formats::Dtype::bf16, o_shape, o},
+      {"lse", formats::Dtype::f32, lse_shape, std::as_bytes(std::span(lse_values))}};
+  formats::write_safetensors(arguments.out, outputs, {});
+  fmt::print("attention {} on {}: o and lse are in {}\n", attention.strategy(), device.name(), arguments.out.string());
+}
+
+}  // namespace
+
+void add_run_attention(CLI::App& app, Context&) {
+  CLI::App* run = app.get_subcommand_no_throw("run");
+  if (run == nullptr) {
+    run = app.add_subcommand("run", "Runs one operation on the tensors of a safetensors file");
+    run->require_subcommand(1);
+  }
+  auto arguments = std::make_shared<Arguments>();
+  CLI::App* command = run->add_subcommand(
+      "attention", "O = softmax(Q·Kᵀ·scale + mask)·V: q [B,H,Sq,D] and k, v [B,Hk,Sk,D], or packed with cu_seqlens");
+  command->add_option("--in", arguments->in, "safetensors file with q, k, v (and cu_seqlens_q, cu_seqlens_k)")
+      ->required();
+  command->add_option("--out", arguments->out, "safetensors file to write, with o and lse")->required();
+  command->add_flag("--causal", arguments->causal, "a query sees no key to the right of the bottom-right diagonal");
+  CLI::Option* scale = command->add_option("--scale", arguments->scale, "of the logits; default 1/sqrt(D)");
+  command->add_option("--window", arguments->window, "L,R: visible keys left and right of the diagonal, -1 unbounded")
+      ->delimiter(',')
+      ->expected(2);
+  command->add_option("--softcap", arguments->softcap, "c in c·tanh(logit/c); 0 for none");
+  command->add_option("--device", arguments->device, "best, cpu or cuda");
+  command->add_option("--strategy", arguments->strategy, "instead of the one that is chosen");
+  command->callback([arguments, scale] {
+    arguments->has_scale = scale->count() > 0;
+    run_attention(*arguments);
+  });
+}
+
+}  // namespace thresher::cli
