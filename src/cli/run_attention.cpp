@@ -213,7 +213,10 @@ void run_attention(const Arguments& arguments) {
 }  // namespace
 
 void add_run_attention(CLI::App& app, Context&) {
-  CLI::App* run = app.get_subcommand_no_throw("run");
+  CLI::App* run = nullptr;
+  for (CLI::App* command : app.get_subcommands({})) {
+    run = command->get_name() == "run" ? command : run;
+  }
   if (run == nullptr) {
     run = app.add_subcommand("run", "Runs one operation on the tensors of a safetensors file");
     run->require_subcommand(1);

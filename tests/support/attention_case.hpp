@@ -103,7 +103,7 @@ struct NamedCase {
 };
 
 /// For INSTANTIATE_TEST_SUITE_P: letters, digits and underscores.
-inline std::string case_name(const testing::TestParamInfo<NamedCase>& tested) {
+inline std::string case_name(const ::testing::TestParamInfo<NamedCase>& tested) {
   std::string name = tested.param.name;
   for (char& letter : name) {
     letter = std::isalnum(static_cast<unsigned char>(letter)) != 0 ? letter : '_';
