@@ -19,8 +19,8 @@ struct Context {
 void add_doctor(CLI::App& app, Context& context);
 void add_ledger(CLI::App& app, Context& context);
 void add_report(CLI::App& app, Context& context);
-/// `run attention`; makes `run` where it is not there yet.
-void add_run_attention(CLI::App& app, Context& context);
+/// `attention` under `run`.
+void add_run_attention(CLI::App& run);
 void add_tournament(CLI::App& app, Context& context);
 void add_warm(CLI::App& app, Context& context);
 void add_run(CLI::App& app, Context& context);

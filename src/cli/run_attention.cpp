@@ -212,17 +212,9 @@ void run_attention(const Arguments& arguments) {
 
 }  // namespace
 
-void add_run_attention(CLI::App& app, Context&) {
-  CLI::App* run = nullptr;
-  for (CLI::App* command : app.get_subcommands({})) {
-    run = command->get_name() == "run" ? command : run;
-  }
-  if (run == nullptr) {
-    run = app.add_subcommand("run", "Runs one operation on the tensors of a safetensors file");
-    run->require_subcommand(1);
-  }
+void add_run_attention(CLI::App& run) {
   auto arguments = std::make_shared<Arguments>();
-  CLI::App* command = run->add_subcommand(
+  CLI::App* command = run.add_subcommand(
       "attention", "O = softmax(Q·Kᵀ·scale + mask)·V: q [B,H,Sq,D] and k, v [B,Hk,Sk,D], or packed with cu_seqlens");
   command->add_option("--in", arguments->in, "safetensors file with q, k, v (and cu_seqlens_q, cu_seqlens_k)")
       ->required();
