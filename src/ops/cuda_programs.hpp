@@ -32,7 +32,7 @@ runtime::Program compiler_input(const kernels::DeviceProgram& program, const std
 CodeOrigin warm_program(const kernels::DeviceProgram& program, const std::string& arch);
 
 /// Every program that the library compiles by itself at default settings: what is built in and what `thresher warm`
-/// warms.
-std::vector<kernels::DeviceProgram> default_programs();
+/// warms. Only those that `arch` can run.
+std::vector<kernels::DeviceProgram> default_programs(const std::string& arch);
 
 }  // namespace thresher::ops

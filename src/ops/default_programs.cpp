@@ -5,12 +5,15 @@
 
 namespace thresher::ops {
 
-std::vector<kernels::DeviceProgram> default_programs() {
+std::vector<kernels::DeviceProgram> default_programs(const std::string& arch) {
   std::vector<kernels::DeviceProgram> programs{kernels::two_pass::program(), kernels::reference::program(),
                                                kernels::pause_program()};
   for (const kernels::dual_gemm::Config& config : kernels::dual_gemm::default_configs()) {
     programs.push_back(kernels::dual_gemm::program(config));
   }
+  std::erase_if(programs, [&](const kernels::DeviceProgram& program) {
+    return !program.only_arch.empty() && program.only_arch != arch;
+  });
   return programs;
 }
 

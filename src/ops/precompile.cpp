@@ -44,7 +44,7 @@ int main(int argc, char** argv) try {
     std::fprintf(stderr, "No machine code is built in, kernels will be compiled at run time: %s\n", problem.c_str());
   } else {
     for (int i = 2; i < argc; ++i) {
-      for (const kernels::DeviceProgram& program : ops::default_programs()) {
+      for (const kernels::DeviceProgram& program : ops::default_programs(argv[i])) {
         entries += entry_source(ops::compiler_input(program, argv[i]));
       }
     }

@@ -76,7 +76,8 @@ DeviceProgram program(const Config& config) {
   return {.title = title(config),
           .text = "#include \"kernels/dual_gemm/kernel.hpp\"\n",
           .kernels = {kernel_expression(config)},
-          .options = {}};
+          .options = {},
+          .only_arch = "sm_90a"};
 }
 
 }  // namespace thresher::kernels::dual_gemm

@@ -39,7 +39,8 @@ DeviceProgram program(const Config& config) {
   return {.title = "nvfp4 dual GEMM",
           .text = "#include \"kernels/nvfp4/kernel.hpp\"\n",
           .kernels = {kernel_name(config)},
-          .options = {}};
+          .options = {},
+          .only_arch = "sm_90a"};
 }
 
 int shared_bytes(const Config& config) { return pipeline::shared_bytes(shape_of(config)); }
