@@ -41,12 +41,11 @@ class CudaDualGemm final : public DualGemm::Backend {
       return;
     }
     params_ = device_code::scalars(config_, extents_, {}, geometry_, problem.activation);
-    params_.gate = encode_for_gpu(device_code::weights_map(config_, extents_, matrix(b1_gate)));
-    params_.up = encode_for_gpu(device_code::weights_map(config_, extents_, matrix(b2_up)));
+    params_.gate = encode_for_gpu(device_code::weights_map(config_, extents_, matrix(b1_gate)), ordinal());
+    params_.up = encode_for_gpu(device_code::weights_map(config_, extents_, matrix(b2_up)), ordinal());
     launch_.grid.x = geometry_.blocks;
     launch_.block.x = geometry_.threads;
     launch_.cluster.x = geometry_.cluster_blocks;
-    launch_.dynamic_shared_bytes = geometry_.shared_bytes;
     launch_.dependent_launch = problem.m <= most_tokens_of_dependent_launch;
   }
 
@@ -63,16 +62,18 @@ class CudaDualGemm final : public DualGemm::Backend {
     runtime::require_on_gpu(c.data, ordinal(), "c");
     const device_code::Matrix output = matrix(c);
     device_code::Params params = device_code::scalars(config_, extents_, output, geometry_, problem().activation);
-    params.tokens = encode_for_gpu(device_code::tokens_map(config_, extents_, matrix(a)));
+    params.tokens = encode_for_gpu(device_code::tokens_map(config_, extents_, matrix(a)), ordinal());
     params.gate = params_.gate;
     params.up = params_.up;
     const bool staged = config_.epilogue == device_code::Epilogue::tma && params.c_wide != 0;
     if (staged) {
-      params.output = encode_for_gpu(device_code::output_map(config_, extents_, output));
+      params.output = encode_for_gpu(device_code::output_map(config_, extents_, output), ordinal());
     }
+    const Variant& variant = staged ? staged_ : direct_;
     runtime::LaunchConfig launch = launch_;
+    launch.dynamic_shared_bytes = variant.shared_bytes;
     launch.stream = stream;
-    (staged ? staged_ : direct_).launch_with(launch, params);
+    variant.kernel.launch_with(launch, params);
   }
 
  private:
@@ -89,19 +90,25 @@ class CudaDualGemm final : public DualGemm::Backend {
     return device_code::geometry(config, extents_, multiprocessors);
   }
 
-  [[nodiscard]] runtime::Kernel load(const device_code::Config& config) const {
+  struct Variant {
+    runtime::Kernel kernel;
+    unsigned shared_bytes;
+  };
+
+  [[nodiscard]] Variant load(const device_code::Config& config) const {
     const kernels::DeviceProgram program = device_code::program(config);
-    const runtime::Kernel kernel = load_program(ordinal(), program).kernel(program.kernels.front());
-    kernel.allow_dynamic_shared(geometry_of(config).shared_bytes);
-    return kernel;
+    const Variant variant{load_program(ordinal(), program).kernel(program.kernels.front()),
+                          geometry_of(config).shared_bytes};
+    variant.kernel.allow_dynamic_shared(variant.shared_bytes);
+    return variant;
   }
 
   std::shared_ptr<const PackedWeights::Storage> weights_;  // keeps the weights' memory alive
   device_code::Extents extents_;
   device_code::Config config_;
   device_code::Geometry geometry_;
-  runtime::Kernel staged_;
-  runtime::Kernel direct_;
+  Variant staged_;
+  Variant direct_;  ///< for outputs that the copy engine cannot address
   device_code::Params params_{};
   runtime::LaunchConfig launch_;
 };

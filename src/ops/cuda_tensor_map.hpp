@@ -4,7 +4,8 @@
 
 namespace thresher::ops {
 
-/// Throws Error(invalid_argument) with the values when the copy engine cannot address it.
-machine::TensorMap encode_for_gpu(const machine::TensorMapDescription& description);
+/// `description` is of memory of GPU `ordinal`. Throws Error(invalid_argument) with the values when the copy engine
+/// cannot address it.
+machine::TensorMap encode_for_gpu(const machine::TensorMapDescription& description, int ordinal);
 
 }  // namespace thresher::ops

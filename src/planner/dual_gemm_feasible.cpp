@@ -177,7 +177,9 @@ Feasibility feasible(const DualGemmProblem& problem, const DualGemmConfig& confi
   result.resources = resources_of(problem, config, device);
   add_shared_obstacles(result,
                        {config.consumer_warpgroups, config.blocks_per_multiprocessor, config.cluster,
-                        config.producer_registers, config.consumer_registers, config.stages},
+                        config.producer_registers, config.consumer_registers, config.stages,
+                        // One stage makes copies and products take turns: slow, but it runs.
+                        converts_weights(problem, device) || config.strategy == Strategy::pingpong ? 2 : 1},
                        device);
   return result;
 }

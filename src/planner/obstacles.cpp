@@ -105,8 +105,9 @@ void add_shared_obstacles(Feasibility& result, const LaunchShape& launch, const 
   check_shared(result, launch, device);
   check_registers(result, launch, device);
   check_cluster(result, launch, device);
-  if (launch.stages < 2) {
-    result.obstacles.push_back(fmt::format("stages: {}; a pipeline needs at least 2", launch.stages));
+  if (launch.stages < launch.least_stages) {
+    result.obstacles.push_back(
+        fmt::format("stages: {}; a pipeline needs at least {}", launch.stages, launch.least_stages));
   }
   const int columns = result.resources.tensor_memory_columns;
   if (columns > device.tensor_memory_columns) {

@@ -15,6 +15,7 @@ struct LaunchShape {
   int producer_registers = 0;
   int consumer_registers = 0;
   int stages = 1;
+  int least_stages = 2;
 };
 
 /// Registers a thread gets at launch with `threads` threads a block: a multiple of 8, at most 255 (a multiple of 8

@@ -70,6 +70,7 @@ std::size_t Kernel::local_bytes() const { refuse(); }
 int Kernel::ordinal() const noexcept { return 0; }
 
 TensorMap encode_tiled(const TiledView&) { refuse(); }
+TensorMap encode_tiled(const TiledView&, int) { refuse(); }
 
 const CublasLtStatus& cublaslt_status() noexcept {
   static const CublasLtStatus* status = new CublasLtStatus{"", 0, reason};

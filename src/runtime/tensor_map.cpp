@@ -54,6 +54,14 @@ std::string list(std::span<const T> values) {
 }  // namespace
 
 TensorMap encode_tiled(const TiledView& view) {
+  const DeviceId device = pointer_device(view.data);
+  if (device.kind != DeviceKind::cuda) {
+    throw Error(ErrorCode::invalid_argument, "a tensor map is wanted for host memory, expected memory of a GPU");
+  }
+  return encode_tiled(view, device.ordinal);
+}
+
+TensorMap encode_tiled(const TiledView& view, int ordinal) {
   constexpr std::size_t most_dimensions = 5;
   const std::size_t rank = view.extents.size();
   if (rank == 0 || rank > most_dimensions || view.box.size() != rank || view.byte_strides.size() != rank - 1) {
@@ -62,11 +70,7 @@ TensorMap encode_tiled(const TiledView& view) {
                                                  std::to_string(view.box.size()) +
                                                  ", expected 1 to 5 extents, one stride fewer and as many box sides");
   }
-  const DeviceId device = pointer_device(view.data);
-  if (device.kind != DeviceKind::cuda) {
-    throw Error(ErrorCode::invalid_argument, "a tensor map is wanted for host memory, expected memory of a GPU");
-  }
-  const ContextGuard guard(device.ordinal);
+  const ContextGuard guard(ordinal);
   const std::array<cuuint32_t, most_dimensions> element_strides{1, 1, 1, 1, 1};
   CUtensorMap encoded{};
   const CUresult result = driver().tensor_map_encode_tiled(

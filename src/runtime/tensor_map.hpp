@@ -29,5 +29,7 @@ struct TiledView {
 
 /// Throws Error(invalid_argument) with the values when the engine cannot address the view.
 TensorMap encode_tiled(const TiledView& view);
+/// The same for memory that is known to be GPU `ordinal`'s: the driver is not asked.
+TensorMap encode_tiled(const TiledView& view, int ordinal);
 
 }  // namespace thresher::runtime

@@ -71,7 +71,9 @@ std::vector<Variant> variants() {
   return {{"simple", "simple"},
           {"pipelined", "pipelined"},
           {"pipelined_alone", "pipelined", {{"cluster", 1}, {"consumers", 1}}},
-          {"pipelined_two", "pipelined", {{"cluster", 2}, {"consumers", 2}, {"queries_in_registers", 1}, {"take_turns", 0}}},
+          {"pipelined_two",
+           "pipelined",
+           {{"cluster", 2}, {"consumers", 2}, {"queries_in_registers", 1}, {"take_turns", 0}}},
           {"pipelined_shared_queries", "pipelined", {{"cluster", 1}, {"consumers", 2}, {"queries_in_registers", 0}}},
           {"split", "split"},
           {"split_8", "split", {{"cluster", 8}}}};

@@ -194,8 +194,9 @@ TEST(CudaFusedDualGemm, IsTheDefaultAndGivesWayToTheLibrary) {
   SKIP_WITHOUT_HOPPER();
   const test::GpuDualGemmCase fused(DualGemmCase::random(bf16(64, 96, 128)));
   EXPECT_EQ(fused.planned().strategy(), "interleaved");
-  const test::GpuDualGemmCase odd(DualGemmCase::random(bf16(64, 96, 130)));
-  EXPECT_EQ(odd.planned().strategy(), "two_pass");
+  const DualGemmCase odd_rows = DualGemmCase::random(bf16(64, 96, 128), {.row_gap = 2});
+  EXPECT_EQ(test::GpuDualGemmCase(odd_rows).planned().strategy(), "two_pass");
+  EXPECT_THROW(static_cast<void>(test::GpuDualGemmCase(odd_rows, {.strategy = "interleaved"}).planned()), Error);
 }
 
 TEST(CudaFusedDualGemm, RowsThatTheCopyEngineCannotAddressAreNamed) {
