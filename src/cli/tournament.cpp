@@ -79,7 +79,7 @@ void add_tournament(CLI::App& app, Context& context) {
       ->required();
   command->add_option("--pitch", arguments->pitches,
                       "TOML files with contestants, baselines and claims; only these compete");
-  command->add_option("--device", arguments->device, "best or cpu")->capture_default_str();
+  command->add_option("--device", arguments->device, "cpu, gpu, cuda:N or best")->capture_default_str();
   command->add_option("--report", arguments->report, "Folder for report.html and report.json");
   command->add_option("--json", arguments->json, "File for everything that was found, as JSON");
   command->add_option("--ledger", arguments->ledger, "File that keeps every result")->capture_default_str();

@@ -1,4 +1,5 @@
-// What stands in for the GPU when Thresher is built without CUDA's headers: every call says so.
+// What stands in for the GPU when Thresher is built without CUDA's headers or with THRESHER_GPU off: every call says
+// so.
 #include <string>
 
 #include "runtime/cublaslt.hpp"
@@ -16,8 +17,9 @@ struct LoadedModule {};
 namespace {
 
 constexpr const char* reason =
-    "this build of Thresher has no GPU support, because CUDA's headers were missing: build it again with CUDA_HOME set "
-    "to a CUDA toolkit, or use the CPU";
+    "this build of Thresher has no GPU support (CUDA's headers were missing, or THRESHER_GPU was off): build it again "
+    "with "
+    "CUDA_HOME set to a CUDA toolkit, or use the CPU";
 
 [[noreturn]] void refuse() { throw Error(ErrorCode::unsupported, reason); }
 

@@ -34,5 +34,23 @@ TEST(GpuMissing, ADriverWithoutAGpuSaysSo) {
   EXPECT_NE(outcome.out.find("operations run on "), std::string::npos) << outcome.out;
 }
 
+TEST(GpuMissing, AskingForOneIsBadInput) {
+  const Outcome outcome = run_with_driver("no_gpu", "tournament edges --device gpu --ledger ledger.sqlite");
+  EXPECT_EQ(outcome.status, 2);
+  EXPECT_EQ(outcome.out, "");
+  EXPECT_EQ(
+      outcome.err,
+      "thresher: the GPU driver could not start (CUDA error 100): check that a GPU is visible with nvidia-smi, or "
+      "plan on the CPU\n");
+}
+
+TEST(GpuMissing, AnUnknownDeviceIsBadInput) {
+  const ScratchFolder folder;
+  const Outcome outcome = run_thresher(folder.path(), "tournament edges --device cuda:x --ledger ledger.sqlite");
+  EXPECT_EQ(outcome.status, 2);
+  EXPECT_EQ(outcome.err,
+            "thresher: there is no device 'cuda:x', expected cpu, gpu, cuda:N with N counting GPUs from 0, or best\n");
+}
+
 }  // namespace
 }  // namespace thresher::testing
