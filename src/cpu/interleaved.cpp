@@ -20,7 +20,7 @@ constexpr std::int64_t round_up(std::int64_t count, std::int64_t to) noexcept { 
 // A chunk of A, a chunk of one block of weights and that block's two products stay in a core's cache of some 2 MiB.
 constexpr std::int64_t most_rows = 512;
 constexpr std::int64_t most_depth = 512;
-constexpr std::int64_t most_products = 64 * 1024;  // of one of the two, row_chunk × block_columns
+constexpr std::int64_t most_products = 65536;  // of one of the two, row_chunk × block_columns
 
 std::size_t size(std::int64_t count) noexcept { return static_cast<std::size_t>(count); }
 
@@ -186,7 +186,7 @@ void InterleavedDualGemm::compute_block(Run& run, std::int64_t block, int thread
   auto* slots = part<std::byte>(run.workspace, base + parts_.planes);
   auto* gate = part<float>(run.workspace, base + parts_.gate);
   auto* up = part<float>(run.workspace, base + parts_.up);
-  auto* scratch = part<void*>(run.workspace, base + parts_.product_scratch);
+  auto* scratch = part<std::byte>(run.workspace, base + parts_.product_scratch);
   const auto slot = [&](std::int64_t index) { return slots + size(index % weight_slots_) * slot_bytes_; };
 
   for (std::int64_t row_chunk = 0; row_chunk < blocking_.row_chunks && run.exact; ++row_chunk) {

@@ -75,7 +75,7 @@ void TwoPassDualGemm::multiply(const Planes& weights, std::size_t out_offset, vo
     for (std::int64_t a_plane = a_.count - 1; a_plane >= 0; --a_plane) {
       product_.run(part<std::byte>(workspace, a_.offset + size(a_plane) * a_.plane_bytes),
                    part<std::byte>(workspace, weights.offset + size(b_plane) * weights.plane_bytes),
-                   part<float>(workspace, out_offset), accumulate, part<void*>(workspace, scratch_));
+                   part<float>(workspace, out_offset), accumulate, part<std::byte>(workspace, scratch_));
       accumulate = true;
     }
   }
