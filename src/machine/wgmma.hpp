@@ -17,14 +17,16 @@ TH_DEVICE constexpr u32 column(u32 thread, u32 i) { return (i / 4) * 8 + (thread
 }  // namespace fragment
 
 #if TH_GPU
-/// What the emulator knows about accumulators beyond their values. Empty on the GPU.
+/// What the emulator knows about accumulators and fragments beyond their values. Empty on the GPU.
 struct AccumulatorShadow {};
+struct FragmentShadow {};
 #endif
 
 }  // namespace thresher::machine
 
 #if !TH_GPU
 #include "machine/emulator/accumulator_shadow.hpp"
+#include "machine/emulator/fragment_shadow.hpp"
 #endif
 
 namespace thresher::machine {
@@ -53,7 +55,11 @@ namespace wgmma {
 /// columns 2c, 2c+1 (16-bit) or 4c … 4c+3 (8-bit), c = lane%4.
 struct Fragment {
   u32 word[4];
+  [[no_unique_address]] FragmentShadow shadow{};
 };
+#if TH_GPU
+static_assert(sizeof(Fragment) == 16);
+#endif
 
 /// Which dimension of an operand is contiguous in shared memory. 8-bit elements: k only.
 enum class Major : u8 { k, mn };

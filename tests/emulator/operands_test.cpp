@@ -50,6 +50,17 @@ class Operands : public ::testing::Test {
 };
 
 TEST_F(Operands, CorrectOneIsCleanAndComputesTheProduct) { test::expect_clean(subject(OperandDefect::none)); }
+TEST_F(Operands, CorrectOneFromRegistersToo) { test::expect_clean(subject(OperandDefect::fragment)); }
+TEST_F(Operands, FragmentOverwrittenInFlight) {
+  finds(OperandDefect::fragment_overwritten, FindingKind::accumulator_in_flight,
+        {"a fragment of thread", "operands.hpp"});
+}
+TEST_F(Operands, FragmentWrittenAfterItsSettle) {
+  finds(OperandDefect::fragment_not_settled, FindingKind::missing_wgmma_fence, {"takes a fragment that was written"});
+}
+TEST_F(Operands, FragmentSettledAfterTheFence) {
+  finds(OperandDefect::fragment_not_fenced, FindingKind::missing_wgmma_fence, {"must come after wgmma::settle"});
+}
 TEST_F(Operands, OrdinaryStoresWithoutProxyFence) {
   finds(OperandDefect::no_fence, FindingKind::missing_proxy_fence,
         {"wgmma of warpgroup 0", "before: written by thread"});

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cstring>
 
 #include "formats/numbers.hpp"
 #include "machine/emulator/engine/random.hpp"
@@ -10,6 +11,11 @@
 namespace thresher::emulator::test {
 
 std::vector<Finding> findings_of(const Subject& subject, std::uint64_t seed) {
+  for (const GlobalMemory::Buffer& buffer : subject.memory.buffers()) {
+    if (buffer.use == Use::output) {
+      std::memset(reinterpret_cast<void*>(buffer.address), 0xA5, buffer.bytes);
+    }
+  }
   Options options = subject.options;
   options.schedule = Schedule::from_seed(seed);
   return launch(subject.shape, options, subject.memory, subject.kernel).findings;

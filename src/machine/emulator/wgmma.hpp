@@ -68,7 +68,7 @@ template <int columns>
 void settle(Accumulators<columns>& accumulators, Site site) {
   AccumulatorAccess::shadow(accumulators).on_settle(site);
 }
-inline void settle(Fragment&, Site) {}
+inline void settle(Fragment& fragment, Site) { fragment.shadow.on_settle(fragment.word); }
 
 template <typename Element, Major a_major, Major b_major, int columns, Swizzle a_swizzle, Swizzle b_swizzle>
 void multiply(Accumulators<columns>& d, Descriptor<a_swizzle> a, Descriptor<b_swizzle> b, bool accumulate, Site site) {
@@ -81,6 +81,7 @@ void multiply(Accumulators<columns>& d, Descriptor<a_swizzle> a, Descriptor<b_sw
 template <typename Element, Major b_major, int columns, Swizzle b_swizzle>
 void multiply(Accumulators<columns>& d, const Fragment& a, Descriptor<b_swizzle> b, bool accumulate, Site site) {
   emulator::ProductCall made = emulated::call<Element, Major::k, b_major>(d, accumulate);
+  a.shadow.on_multiply(a.word, site);
   made.a_words = a.word;
   made.b = b.bits;
   emulator::calls::product(made, site);

@@ -17,6 +17,10 @@ enum class OperandDefect {
   accumulators_die_in_flight,
   set_without_settle,    // start values without settle and fence
   beyond_shared_memory,  // B's descriptor reaches past the block's bytes
+  fragment,              // no defect: A comes from registers
+  fragment_overwritten,  // and is written again before the wait
+  fragment_not_settled,  // and was written after its settle
+  fragment_not_fenced,   // and was settled after the fence
   copies_not_fenced,     // B comes by cp.async, no fence after its wait
 };
 
@@ -50,6 +54,38 @@ TH_DEVICE void multiply_operands(const OperandParams& params, Accumulators<32>& 
   if (is(OperandDefect::accumulator_set_in_flight)) {
     sums.set(0, 1.0F);
   }
+}
+
+/// The same product with A in registers.
+TH_DEVICE void multiply_fragment(const OperandParams& params, Accumulators<32>& sums) {
+  const auto is = [&](OperandDefect wanted) { return params.defect == wanted; };
+  const u32 thread = launch::thread_index();
+  wgmma::Fragment a{};
+  const auto load = [&](u32 word) {
+    const u32 row = thread / 32 * 16 + thread % 32 / 4 + word % 2 * 8;
+    a.word[word] = params.a.offset(row * 16 + word / 2 * 8 + thread % 4 * 2).as<u32>().load();
+  };
+  for (u32 word = 0; word < 4; ++word) {
+    load(word);
+  }
+  if (is(OperandDefect::fragment_not_settled)) {
+    a.word[0] ^= 1U;
+    wgmma::settle(a);
+    load(0);
+  } else if (!is(OperandDefect::fragment_not_fenced)) {
+    wgmma::settle(a);
+  }
+  wgmma::fence();
+  if (is(OperandDefect::fragment_not_fenced)) {
+    wgmma::settle(a);
+  }
+  wgmma::multiply<Half>(sums, a, wgmma::descriptor<Swizzle::none>(launch::shared_memory().offset(2048), 128, 256),
+                        false);
+  wgmma::commit();
+  if (is(OperandDefect::fragment_overwritten)) {
+    a.word[3] += 1;
+  }
+  wgmma::wait<0>();
 }
 
 TH_KERNEL(128, 1) operands(TH_GRID_CONSTANT const OperandParams params) {
@@ -92,8 +128,12 @@ TH_KERNEL(128, 1) operands(TH_GRID_CONSTANT const OperandParams params) {
       sums.set(i, 0.0F);
     }
   }
-  multiply_operands(params, sums);
-  wgmma::wait<0>();
+  if (params.defect >= OperandDefect::fragment && params.defect <= OperandDefect::fragment_not_fenced) {
+    multiply_fragment(params, sums);
+  } else {
+    multiply_operands(params, sums);
+    wgmma::wait<0>();
+  }
   wgmma::settle(sums);
   for (int i = 0; i < Accumulators<32>::elements; ++i) {
     const u32 element = static_cast<u32>(i);

@@ -248,8 +248,8 @@ Access Engine::access(const Thread& thread, AccessKind kind, std::uint32_t site_
 }
 
 bool Engine::ordered_across_clusters(const Access& earlier, const VectorClock& seen) const {
-  for (const auto& [lane, release] : acquired_) {
-    if (release.cluster == earlier.cluster && release.seen.at(earlier.lane) >= earlier.clock && seen.at(lane) != 0) {
+  for (const auto& [release, lane] : acquired_) {
+    if (release->cluster == earlier.cluster && release->seen.at(earlier.lane) >= earlier.clock && seen.at(lane) != 0) {
       return true;
     }
   }
@@ -257,9 +257,11 @@ bool Engine::ordered_across_clusters(const Access& earlier, const VectorClock& s
 }
 
 void Engine::acquire_release(Thread& thread, const GlobalRelease& release) {
-  const Lane lane = new_lane({LaneOwner::What::release, nullptr});
-  acquired_.emplace(lane, release);
-  learn(thread, lane, 1);
+  const auto [entry, is_new] = acquired_.try_emplace(&release, Lane{0});
+  if (is_new) {
+    entry->second = new_lane({LaneOwner::What::release, nullptr});
+  }
+  learn(thread, entry->second, 1);
 }
 
 // --- findings --------------------------------------------------------------------------------------------------------

@@ -2,6 +2,7 @@
 /// The state of one launch. Internal to the emulator; kernels and users see launch.hpp and the vocabulary.
 #include <array>
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <map>
 #include <memory>
@@ -17,6 +18,10 @@
 #include "machine/emulator/engine/launch.hpp"
 #include "machine/emulator/engine/shadow.hpp"
 #include "machine/types.hpp"
+
+namespace thresher::machine {
+class FragmentShadow;
+}
 
 namespace thresher::emulator {
 
@@ -168,6 +173,7 @@ struct Thread {
   std::uint32_t products_closed = 0;  // groups
   std::uint32_t products_waited = 0;  // groups
   std::uint64_t news_at_product = 0;
+  std::vector<const machine::FragmentShadow*> fragments;  // that multiplies in flight read
   std::unique_ptr<TmaStores> stores;
   std::unique_ptr<AsyncCopies> copies;
 
@@ -330,7 +336,7 @@ class Engine final : public ConflictSink {
   std::uint64_t cluster_phase = 0;
   std::uint32_t running = 0;  // threads of the cluster that have not ended
   std::uint32_t cluster_serial = 0;
-  std::map<std::uint64_t, std::vector<GlobalRelease>> releases;  // by global address
+  std::map<std::uint64_t, std::deque<GlobalRelease>> releases;  // by global address
   Lane earlier_grid_lane = 0;
 
   void finish_cluster_phase_if_complete();
@@ -358,7 +364,7 @@ class Engine final : public ConflictSink {
   GlobalBuffer* checked_buffer_ = nullptr;
   ThreadQueue queue_;
   std::vector<LaneOwner> lanes_;
-  std::map<Lane, GlobalRelease> acquired_;  // releases of other clusters that have a lane in this one
+  std::map<const GlobalRelease*, Lane> acquired_;  // releases of other clusters that have a lane in this one
   std::vector<Site> sites_;
   std::unordered_map<std::uint64_t, std::uint32_t> site_numbers_;
   struct RecentSite {

@@ -22,6 +22,10 @@ struct ProductCall {
   machine::AccumulatorShadow* shadow = nullptr;
 };
 
+struct Warpgroup;
+/// Multiplies in flight write to nowhere instead of accumulators that are gone.
+void forget_accumulators(Warpgroup& group, const machine::AccumulatorShadow* shadow);
+
 namespace calls {
 
 void product(const ProductCall& call, machine::Site site);

@@ -10,6 +10,7 @@
 #include "machine/emulator/engine/operand.hpp"
 #include "machine/emulator/engine/product.hpp"
 #include "machine/emulator/engine/simd.hpp"
+#include "machine/emulator/fragment_shadow.hpp"
 
 namespace thresher::emulator {
 namespace {
@@ -373,6 +374,7 @@ void product_wait(std::uint32_t pending, Site where) {
     group.waiters.push_back(&thread);
     engine.block(thread, {Wait::What::products, site, target, nullptr});
   }
+  std::erase_if(thread.fragments, [&](const auto* fragment) { return fragment->on_wait(target); });
   thread.products_waited = std::max(thread.products_waited, target);
   if (group.lane != 0) {
     Engine::learn(thread, group.lane, target);
@@ -391,103 +393,3 @@ void forget_accumulators(Warpgroup& group, const machine::AccumulatorShadow* sha
 }
 
 }  // namespace thresher::emulator
-
-namespace thresher::machine {
-namespace {
-
-using emulator::Engine;
-using emulator::FindingKind;
-using emulator::Thread;
-
-}  // namespace
-
-AccumulatorShadow::AccumulatorShadow() { state.fences_at_touch = Engine::self().product_fences; }
-
-AccumulatorShadow::AccumulatorShadow(const AccumulatorShadow& other) : state(other.state) {
-  if (other.in_flight()) {
-    other.on_get(0, {});
-  }
-  state.group = 0;
-  state.fences_at_touch = Engine::self().product_fences;
-}
-
-AccumulatorShadow& AccumulatorShadow::operator=(const AccumulatorShadow& other) {
-  if (this != &other) {
-    on_set(0, {});
-    const u32 group = state.group;
-    state = AccumulatorShadow(other).state;
-    state.group = group;
-    state.set_unsettled = true;
-  }
-  return *this;
-}
-
-AccumulatorShadow::~AccumulatorShadow() {
-  if (!in_flight()) {
-    return;
-  }
-  Engine& engine = Engine::current();
-  Thread& thread = Engine::self();
-  emulator::forget_accumulators(*thread.group, this);
-  if (!engine.stopping() && engine.first_time(FindingKind::accumulator_in_flight, 0, 0)) {
-    engine.report(FindingKind::accumulator_in_flight, "accumulators of " + engine.words(thread) +
-                                                          " went out of scope while wgmma group " +
-                                                          std::to_string(state.group) + " writes them");
-  }
-}
-
-bool AccumulatorShadow::in_flight() const { return state.group > Engine::self().products_waited; }
-
-void AccumulatorShadow::on_get(int element, Site where) const {
-  Thread& thread = Engine::self();
-  state.fences_at_touch = thread.product_fences;
-  const bool defined = (state.defined[element / 64] >> (element % 64) & 1U) != 0;
-  if (defined && !in_flight() && !(state.group != 0 && state.retired_unsettled)) {
-    return;
-  }
-  Engine& engine = Engine::current();
-  const u32 site = engine.site(where);
-  const std::string who =
-      "accumulator element " + std::to_string(element) + " read" + engine.at(site) + " by " + engine.words(thread);
-  if (in_flight()) {
-    if (engine.first_time(FindingKind::accumulator_in_flight, site, 1)) {
-      engine.report(FindingKind::accumulator_in_flight,
-                    who + " while wgmma group " + std::to_string(state.group) + " may still write it",
-                    {"wgmma::wait has retired group " + std::to_string(thread.products_waited) + " of " +
-                     std::to_string(thread.products_closed) + " closed ones"});
-    }
-  } else if (!defined) {
-    if (engine.first_time(FindingKind::uninitialised, site, 1)) {
-      engine.report(FindingKind::uninitialised, who + " before anything was computed into it");
-    }
-  } else if (engine.first_time(FindingKind::accumulator_in_flight, site, 2)) {
-    engine.report(FindingKind::accumulator_in_flight, who + " without wgmma::settle after the wait",
-                  {"the compiler may move the read above the wait"});
-  }
-}
-
-void AccumulatorShadow::on_set(int element, Site where) {
-  Thread& thread = Engine::self();
-  state.fences_at_touch = thread.product_fences;
-  state.set_unsettled = true;
-  state.defined[element / 64] |= 1ULL << (element % 64);
-  if (in_flight()) {
-    Engine& engine = Engine::current();
-    const u32 site = engine.site(where);
-    if (engine.first_time(FindingKind::accumulator_in_flight, site, 3)) {
-      engine.report(FindingKind::accumulator_in_flight, "accumulator element " + std::to_string(element) + " set" +
-                                                            engine.at(site) + " by " + engine.words(thread) +
-                                                            " while wgmma group " + std::to_string(state.group) +
-                                                            " may still use it");
-    }
-  }
-}
-
-void AccumulatorShadow::on_settle(Site) {
-  if (!in_flight()) {
-    state.retired_unsettled = false;
-  }
-  state.set_unsettled = false;
-}
-
-}  // namespace thresher::machine
