@@ -66,7 +66,7 @@ def matrix(tensor, format_name, columns, scales=None, global_scale=None):
 
 
 class DualGemm:
-    """A plan with its packed weights and its workspace. The tensors behind `gate` and `up` are copied."""
+    """A plan with its workspace. two_pass reads `gate` and `up` in every call, the others a packed copy."""
 
     def __init__(self, library, m, n, k, a_format, b_format, out_format, gate, up, strategy, numerics="exact"):
         self.library = library
@@ -74,9 +74,14 @@ class DualGemm:
         self.plan = c.c_void_p()
         problem = Problem(m=m, n=n, k=k, a=FORMATS[a_format], b=FORMATS[b_format], out=FORMATS[out_format])
         lib = library.library
-        library.check(lib.thresher_pack(GPU, c.byref(gate), c.byref(up), c.c_int32(NUMERICS[numerics]),
-                                        c.byref(self.weights)))
-        library.check(lib.thresher_plan(GPU, c.byref(problem), self.weights, strategy.encode(), c.byref(self.plan)))
+        if strategy == "two_pass":
+            library.check(lib.thresher_plan_raw(GPU, c.byref(problem), c.byref(gate), c.byref(up), strategy.encode(),
+                                                c.byref(self.plan)))
+        else:
+            library.check(lib.thresher_pack(GPU, c.byref(gate), c.byref(up), c.c_int32(NUMERICS[numerics]),
+                                            c.byref(self.weights)))
+            library.check(lib.thresher_plan(GPU, c.byref(problem), self.weights, strategy.encode(),
+                                            c.byref(self.plan)))
         bytes_needed = lib.thresher_workspace_bytes(self.plan)
         self.workspace = torch.empty(max(bytes_needed, 1), dtype=torch.uint8, device="cuda")
         self.strategy = lib.thresher_strategy(self.plan).decode()

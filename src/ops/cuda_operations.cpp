@@ -1,8 +1,10 @@
 // The operations on an NVIDIA GPU.
 #include "ops/cuda_dual_gemm.hpp"
+#include "ops/cuda_nvfp4.hpp"
 #include "ops/cuda_two_pass.hpp"
 #include "ops/cuda_weights.hpp"
 #include "ops/device_operations.hpp"
+#include "thresher/error.hpp"
 
 namespace thresher::ops {
 namespace {
@@ -10,7 +12,7 @@ namespace {
 class CudaOperations final : public DeviceOperations {
  public:
   [[nodiscard]] std::vector<std::string> dual_gemm_strategies() const override {
-    return {"interleaved", "sequential", "pingpong", "two_pass"};
+    return {"packed", "interleaved", "sequential", "pingpong", "two_pass"};
   }
 
   [[nodiscard]] std::shared_ptr<const PackedWeights::Storage> pack(const Device& device, const Tensor& b1_gate,
@@ -18,6 +20,12 @@ class CudaOperations final : public DeviceOperations {
                                                                    const PackOptions& options) const override {
     require_matrix_on_gpu(b1_gate, device.id().ordinal, "b1 (gate)");
     require_matrix_on_gpu(b2_up, device.id().ordinal, "b2 (up)");
+    if (b1_gate.format == Format::nvfp4 && options.numerics == Numerics::fast) {
+      throw Error(ErrorCode::unsupported, "numerics fast is not available yet: pack with Numerics::exact");
+    }
+    if (b1_gate.format == Format::nvfp4 && runs_packed_nvfp4(device)) {
+      return std::make_shared<const CudaNvfp4Weights>(device, b1_gate, b2_up);
+    }
     return std::make_shared<const CudaWeights>(device, b1_gate, b2_up, options.numerics);
   }
 
@@ -25,6 +33,14 @@ class CudaOperations final : public DeviceOperations {
                                                                      const DualGemmProblem& problem,
                                                                      const PackedWeights& weights,
                                                                      const PlanOptions& options) const override {
+    if (auto packed = std::dynamic_pointer_cast<const CudaNvfp4Weights>(weights.shared())) {
+      if (!options.strategy.empty() && options.strategy != "packed") {
+        throw Error(ErrorCode::invalid_argument, "strategy " + options.strategy +
+                                                     " reads weights as they were before packing: plan it from b1 and "
+                                                     "b2, or leave the strategy empty");
+      }
+      return make_cuda_nvfp4(device, problem, std::move(packed));
+    }
     return plan(device, problem, weights.storage().b1_gate(), weights.storage().b2_up(), weights.shared(), options);
   }
 
@@ -35,11 +51,22 @@ class CudaOperations final : public DeviceOperations {
   }
 
  private:
-  /// A fused kernel where one takes the problem, else the library's products, which take every problem.
+  /// NVFP4 weights are packed here, at plan time. Otherwise a fused kernel where one takes the problem, else the
+  /// library's products, which take every problem.
   static std::shared_ptr<const DualGemm::Backend> plan(const Device& device, const DualGemmProblem& problem,
                                                        const Tensor& b1_gate, const Tensor& b2_up,
                                                        const std::shared_ptr<const PackedWeights::Storage>& weights,
                                                        const PlanOptions& options) {
+    const bool can_pack = problem.b == Format::nvfp4 && runs_packed_nvfp4(device);
+    if (options.strategy == "packed" && !can_pack) {
+      throw Error(ErrorCode::unsupported, "strategy packed needs nvfp4 weights and a Hopper GPU, not " +
+                                              std::string(name(problem.b)) + " weights on " + device.name());
+    }
+    if (can_pack && options.knobs.empty() && (options.strategy.empty() || options.strategy == "packed")) {
+      require_matrix_on_gpu(b1_gate, device.id().ordinal, "b1 (gate)");
+      require_matrix_on_gpu(b2_up, device.id().ordinal, "b2 (up)");
+      return make_cuda_nvfp4(device, problem, std::make_shared<const CudaNvfp4Weights>(device, b1_gate, b2_up));
+    }
     if (options.strategy != "two_pass") {
       if (auto fused = make_cuda_dual_gemm(device, problem, b1_gate, b2_up, weights, options)) {
         return fused;

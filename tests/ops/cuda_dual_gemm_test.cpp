@@ -18,8 +18,7 @@ using test::OnGpu;
 
 class Case : public test::GpuDualGemmCase {
  public:
-  explicit Case(DualGemmCase of, bool packed = false)
-      : GpuDualGemmCase(std::move(of), {.strategy = "two_pass"}, packed) {}
+  explicit Case(DualGemmCase of) : GpuDualGemmCase(std::move(of), {.strategy = "two_pass"}) {}
 };
 
 constexpr Format operand_formats[] = {Format::fp16, Format::bf16, Format::nvfp4};
@@ -74,13 +73,10 @@ TEST(CudaTwoPass, BlockedScalesAndGlobalScales) {
   SKIP_WITHOUT_GPU();
   for (const ScaleLayout scales : {ScaleLayout::row_major, ScaleLayout::blocked}) {
     for (const bool global_scales : {false, true}) {
-      for (const bool packed : {false, true}) {
-        const DualGemmProblem problem{
-            .m = 131, .n = 200, .k = 208, .a = Format::nvfp4, .b = Format::nvfp4, .out = Format::fp32};
-        const Layout layout{.scales = scales, .global_scales = global_scales};
-        EXPECT_EQ(Case(DualGemmCase::random(problem, layout), packed).run_and_judge(), "")
-            << (packed ? "packed" : "raw");
-      }
+      const DualGemmProblem problem{
+          .m = 131, .n = 200, .k = 208, .a = Format::nvfp4, .b = Format::nvfp4, .out = Format::fp32};
+      const Layout layout{.scales = scales, .global_scales = global_scales};
+      EXPECT_EQ(Case(DualGemmCase::random(problem, layout)).run_and_judge(), "");
     }
   }
 }

@@ -111,6 +111,10 @@ template <typename Element>
 u32 fma(u32 a, u32 b, u32 c) {
   return emulated::multiply_add<Element>(a, b, c);
 }
+template <int half>
+u32 broadcast(u32 word) {
+  return (word >> (16 * half) & 0xFFFFU) * 0x10001U;
+}
 }  // namespace packed
 
 namespace bits {

@@ -1,0 +1,35 @@
+#pragma once
+/// The strategy `packed`: NVFP4 weights, packed once, dequantised exactly in registers (Hopper).
+#include <memory>
+
+#include "ops/backend.hpp"
+#include "runtime/memory.hpp"
+
+namespace thresher::ops {
+
+/// Weights in the layout of kernels/nvfp4/exact_layout.hpp. What was packed is not needed any more; `b1_gate()` and
+/// `b2_up()` tell its shapes and formats, not its data.
+class CudaNvfp4Weights final : public PackedWeights::Storage {
+ public:
+  /// Both matrices are NVFP4 on `device`, a Hopper GPU. Finished on return. Throws Error(out_of_memory).
+  CudaNvfp4Weights(const Device& device, const Tensor& b1_gate, const Tensor& b2_up);
+
+  [[nodiscard]] const void* packed() const noexcept { return packed_.data(); }
+  /// On the GPU; null for 1.
+  [[nodiscard]] const float* gate_scale() const noexcept { return static_cast<const float*>(gate_scale_.data()); }
+  [[nodiscard]] const float* up_scale() const noexcept { return static_cast<const float*>(up_scale_.data()); }
+
+ private:
+  CudaNvfp4Weights(const Device& device, const Tensor& b1_gate, const Tensor& b2_up, runtime::DeviceBuffer packed);
+  runtime::DeviceBuffer packed_;
+  runtime::DeviceBuffer gate_scale_;
+  runtime::DeviceBuffer up_scale_;
+};
+
+/// Whether `device` has what `packed` needs: compute capability 9.0.
+bool runs_packed_nvfp4(const Device& device);
+
+std::shared_ptr<const DualGemm::Backend> make_cuda_nvfp4(const Device& device, const DualGemmProblem& problem,
+                                                         std::shared_ptr<const CudaNvfp4Weights> weights);
+
+}  // namespace thresher::ops

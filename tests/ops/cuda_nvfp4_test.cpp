@@ -1,0 +1,76 @@
+// The strategy `packed` on a GPU against the definition on the CPU.
+#include <gtest/gtest.h>
+
+#include "support/gpu_dual_gemm_case.hpp"
+#include "thresher/error.hpp"
+
+namespace thresher {
+namespace {
+
+using test::DualGemmCase;
+using test::Layout;
+
+class Case : public test::GpuDualGemmCase {
+ public:
+  explicit Case(DualGemmCase of, bool packed = true) : GpuDualGemmCase(std::move(of), {.strategy = "packed"}, packed) {}
+};
+
+DualGemmProblem problem_of(std::int64_t m, std::int64_t n, std::int64_t k, Format a = Format::nvfp4,
+                           Format out = Format::fp16) {
+  return {.m = m, .n = n, .k = k, .a = a, .b = Format::nvfp4, .out = out};
+}
+
+TEST(CudaPackedNvfp4, EveryFormatOfTokensAndOutputs) {
+  SKIP_WITHOUT_GPU();
+  for (const Format a : {Format::fp16, Format::bf16, Format::nvfp4}) {
+    for (const Format out : {Format::fp16, Format::bf16, Format::fp32}) {
+      EXPECT_EQ(Case(DualGemmCase::random(problem_of(33, 72, 320, a, out))).run_and_judge(), "")
+          << name(a) << " -> " << name(out);
+    }
+  }
+}
+
+TEST(CudaPackedNvfp4, EveryActivation) {
+  SKIP_WITHOUT_GPU();
+  for (const ActivationKind kind : {ActivationKind::silu, ActivationKind::gelu_tanh, ActivationKind::swiglu_clamped}) {
+    DualGemmProblem problem = problem_of(20, 64, 256);
+    problem.activation.kind = kind;
+    EXPECT_EQ(Case(DualGemmCase::random(problem)).run_and_judge(), "") << name(kind);
+  }
+}
+
+TEST(CudaPackedNvfp4, EdgeShapesOfEveryTile) {
+  SKIP_WITHOUT_GPU();
+  for (const std::int64_t m : {1, 7, 8, 9, 16, 17, 40, 64, 65, 127, 128, 129, 255, 257}) {
+    for (const auto& [n, k] : {std::pair{1, 16}, {3, 48}, {65, 16}, {127, 304}, {200, 1040}, {8, 64}}) {
+      EXPECT_EQ(Case(DualGemmCase::random(problem_of(m, n, k))).run_and_judge(), "") << m << "x" << n << "x" << k;
+    }
+  }
+}
+
+TEST(CudaPackedNvfp4, TokensWhoseRowsAreNoWholeBlocks) {
+  SKIP_WITHOUT_GPU();
+  EXPECT_EQ(Case(DualGemmCase::random(problem_of(70, 96, 80, Format::fp16))).run_and_judge(), "");
+  EXPECT_EQ(Case(DualGemmCase::random(problem_of(5, 96, 1072, Format::bf16))).run_and_judge(), "");
+}
+
+TEST(CudaPackedNvfp4, GridsThatSplitK) {
+  SKIP_WITHOUT_GPU();
+  EXPECT_EQ(Case(DualGemmCase::random(problem_of(256, 1024, 2048))).run_and_judge(), "");
+  EXPECT_EQ(Case(DualGemmCase::random(problem_of(200, 1000, 1536, Format::bf16, Format::fp32))).run_and_judge(), "");
+}
+
+TEST(CudaPackedNvfp4, BlockedScalesAndGlobalScalesPackedOrRaw) {
+  SKIP_WITHOUT_GPU();
+  for (const ScaleLayout scales : {ScaleLayout::row_major, ScaleLayout::blocked}) {
+    for (const bool global_scales : {false, true}) {
+      for (const bool packed : {false, true}) {
+        const Layout layout{.scales = scales, .global_scales = global_scales};
+        EXPECT_EQ(Case(DualGemmCase::random(problem_of(131, 200, 208), layout), packed).run_and_judge(), "");
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace thresher
