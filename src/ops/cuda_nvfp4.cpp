@@ -165,7 +165,7 @@ class CudaNvfp4 final : public DualGemm::Backend {
     map.box[0] = device_code::block_k;
     map.box[1] = static_cast<machine::u32>(config_.block_tokens);
     map.box[2] = static_cast<machine::u32>(config_.blocks_per_slot);
-    return encode_for_gpu(map);
+    return encode_for_gpu(map, ordinal());
   }
 
   void launch(Stream stream, const Tensor& a, const Tensor& c, const void* tokens, std::int64_t row_stride) const {

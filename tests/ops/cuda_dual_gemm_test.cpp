@@ -198,8 +198,8 @@ TEST(CudaTwoPass, ThreadsAndStreamsShareAPlan) {
 TEST(CudaPack, TheCallersWeightsMayGo) {
   SKIP_WITHOUT_GPU();
   for (const Format format : operand_formats) {
-    Case tested(DualGemmCase::random({.m = 16, .n = 96, .k = 128, .a = format, .b = format, .out = Format::fp16}),
-                true);
+    test::GpuDualGemmCase tested(
+        DualGemmCase::random({.m = 16, .n = 96, .k = 128, .a = format, .b = format, .out = Format::fp16}), {}, true);
     const DualGemm gemm = tested.planned();
     tested.b1.spoil();
     tested.b2.spoil();
