@@ -33,6 +33,12 @@ def cell(rows, wanted):
     return times, best["name"].split()[1] if best["kind"] == "thresher" else ""
 
 
+def missing_peers(result):
+    if any(row["name"].startswith("DeepGEMM") for row in result["rows"]):
+        return ""
+    return " The peers are PyTorch's: DeepGEMM could not be imported there."
+
+
 def table(result):
     shapes = list(dict.fromkeys(row["shape"] for row in result["rows"]))
     used = [column for column in COLUMNS if any(column[1](row) for row in result["rows"])]
@@ -47,8 +53,8 @@ def table(result):
     machine, toolchain = result["machine"], result["toolchain"]
     lines += ["", f"Microseconds a call, burst / sustained, medians on one {machine['gpu']} (driver {machine['driver']}, "
               f"PyTorch {toolchain['torch']}, Triton {toolchain['triton']}) on {result['date']} at commit "
-              f"{result['thresher']['commit'][:10]}; cold weights, contestants interleaved, all outputs checked against "
-              "float64."]
+              f"{result['thresher']['commit'][:10]}; cold weights, contestants interleaved, every contestant's output "
+              f"checked against float64.{missing_peers(result)}"]
     return "\n".join(lines)
 
 
