@@ -25,5 +25,6 @@ void add_tournament(CLI::App& app, Context& context);
 void add_warm(CLI::App& app, Context& context);
 void add_run(CLI::App& app, Context& context);
 void add_quantize(CLI::App& app, Context& context);
+void add_emulate(CLI::App& app, Context& context);
 
 }  // namespace thresher::cli
