@@ -7,6 +7,7 @@
 #include "arena/operation.hpp"
 #include "arena/registry.hpp"
 #include "arena/toolchain.hpp"
+#include "ops/device_operations.hpp"
 #include "thresher/dual_gemm.hpp"
 #include "thresher/error.hpp"
 
@@ -21,8 +22,7 @@ class DualGemmRunner final : public Runner {
                  const std::vector<DeviceSet>& sets)
       : sets_(sets) {
     for (const DeviceSet& set : sets) {
-      const PackedWeights weights = pack(device, set.tensor("b1"), set.tensor("b2"));
-      plans_.push_back(plan(device, problem, weights, options));
+      plans_.push_back(plan(device, problem, set.tensor("b1"), set.tensor("b2"), options));
     }
     std::size_t bytes = 0;
     for (const DualGemm& gemm : plans_) {
@@ -54,6 +54,11 @@ class LibraryContestant final : public Contestant {
       : Contestant(std::move(spec)), device_(std::move(device)), options_(std::move(options)) {}
 
   [[nodiscard]] Answer feasible(const Problem& problem, Memory& memory) const override {
+    const std::string obstacle =
+        ops::operations_for(device_.kind()).dual_gemm_obstacle(device_, problem.dual_gemm, options_.strategy);
+    if (!obstacle.empty()) {
+      return {false, obstacle, "{}"};
+    }
     // Two input sets for the correctness gate, and as much again as float32 weights for a strategy that expands them.
     const Cost cost = find_operation(problem.operation).cost(problem);
     const DualGemmProblem& gemm = problem.dual_gemm;

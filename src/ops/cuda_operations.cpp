@@ -15,6 +15,19 @@ class CudaOperations final : public DeviceOperations {
     return {"packed", "interleaved", "sequential", "pingpong", "two_pass"};
   }
 
+  [[nodiscard]] std::string dual_gemm_obstacle(const Device& device, const DualGemmProblem& problem,
+                                               const std::string& strategy) const override {
+    const std::string formats = std::string(name(problem.a)) + " with " + std::string(name(problem.b));
+    if (strategy == "packed" && !can_pack(device, problem)) {
+      return "strategy packed needs nvfp4 weights and a Hopper GPU, not " + formats + " on " + device.name();
+    }
+    const bool fused_16_bit = strategy == "interleaved" || strategy == "sequential" || strategy == "pingpong";
+    if (fused_16_bit && (problem.a != problem.b || problem.b == Format::nvfp4)) {
+      return "strategy " + strategy + " takes fp16 with fp16 or bf16 with bf16, not " + formats;
+    }
+    return "";
+  }
+
   [[nodiscard]] std::shared_ptr<const PackedWeights::Storage> pack(const Device& device, const Tensor& b1_gate,
                                                                    const Tensor& b2_up,
                                                                    const PackOptions& options) const override {
@@ -51,18 +64,21 @@ class CudaOperations final : public DeviceOperations {
   }
 
  private:
+  static bool can_pack(const Device& device, const DualGemmProblem& problem) {
+    return problem.b == Format::nvfp4 && runs_packed_nvfp4(device);
+  }
+
   /// NVFP4 weights are packed here, at plan time. Otherwise a fused kernel where one takes the problem, else the
   /// library's products, which take every problem.
   static std::shared_ptr<const DualGemm::Backend> plan(const Device& device, const DualGemmProblem& problem,
                                                        const Tensor& b1_gate, const Tensor& b2_up,
                                                        const std::shared_ptr<const PackedWeights::Storage>& weights,
                                                        const PlanOptions& options) {
-    const bool can_pack = problem.b == Format::nvfp4 && runs_packed_nvfp4(device);
-    if (options.strategy == "packed" && !can_pack) {
-      throw Error(ErrorCode::unsupported, "strategy packed needs nvfp4 weights and a Hopper GPU, not " +
-                                              std::string(name(problem.b)) + " weights on " + device.name());
+    if (options.strategy == "packed" && !can_pack(device, problem)) {
+      throw Error(ErrorCode::unsupported, cuda_operations().dual_gemm_obstacle(device, problem, "packed"));
     }
-    if (can_pack && options.knobs.empty() && (options.strategy.empty() || options.strategy == "packed")) {
+    if (can_pack(device, problem) && options.knobs.empty() &&
+        (options.strategy.empty() || options.strategy == "packed")) {
       require_matrix_on_gpu(b1_gate, device.id().ordinal, "b1 (gate)");
       require_matrix_on_gpu(b2_up, device.id().ordinal, "b2 (up)");
       return make_cuda_nvfp4(device, problem, std::make_shared<const CudaNvfp4Weights>(device, b1_gate, b2_up));

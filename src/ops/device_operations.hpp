@@ -14,6 +14,11 @@ class DeviceOperations {
 
   /// Strategy names, the default first.
   [[nodiscard]] virtual std::vector<std::string> dual_gemm_strategies() const = 0;
+  /// Why `strategy` cannot run the problem whatever its tensors, in one sentence; empty when it can.
+  [[nodiscard]] virtual std::string dual_gemm_obstacle(const Device&, const DualGemmProblem&,
+                                                       const std::string& /*strategy*/) const {
+    return "";
+  }
   [[nodiscard]] virtual std::shared_ptr<const PackedWeights::Storage> pack(const Device& device, const Tensor& b1_gate,
                                                                            const Tensor& b2_up,
                                                                            const PackOptions& options) const = 0;
