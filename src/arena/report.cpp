@@ -2,8 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <fstream>
-
 #include "arena/text_file.hpp"
 #include "embedded/report_files.hpp"
 #include "thresher/error.hpp"
@@ -34,13 +32,6 @@ std::string script_safe(std::string_view text) {
 }
 
 }  // namespace
-
-void check_writable(const std::filesystem::path& path, const std::string& what) {
-  const std::filesystem::path probe = path.string() + ".probe";
-  write_text(probe, "", what);
-  std::error_code ignored;
-  std::filesystem::remove(probe, ignored);
-}
 
 void prepare_report_folder(const std::filesystem::path& folder) {
   std::error_code error;

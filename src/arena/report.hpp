@@ -10,9 +10,6 @@ namespace thresher::arena {
 /// Creates the folder if need be. Throws Error(io) when nothing can be written there.
 void prepare_report_folder(const std::filesystem::path& folder);
 
-/// Throws Error(io) naming `what` unless a file can be written at `path`.
-void check_writable(const std::filesystem::path& path, const std::string& what);
-
 /// The whole page, with style, charts and data inside.
 [[nodiscard]] std::string report_html(const RunRecord& run);
 

@@ -135,6 +135,8 @@ bool TournamentResult::any_gate_failed() const {
   });
 }
 
+void check_field(const TournamentOptions& options, const Registry& registry) { (void)make_pairings(options, registry); }
+
 TournamentResult hold_tournament(const TournamentOptions& options, Rig& rig, const Registry& registry, Ledger& ledger,
                                  Progress& progress) {
   const std::vector<Pairing> pairings = make_pairings(options, registry);

@@ -31,6 +31,9 @@ struct TournamentResult {
   [[nodiscard]] bool any_gate_failed() const;
 };
 
+/// Throws Error for contestants that do not exist: to be asked before a ledger is made.
+void check_field(const TournamentOptions& options, const Registry& registry);
+
 /// Throws Error for contestants that do not exist and for a ledger that cannot be begun, before anything is run.
 [[nodiscard]] TournamentResult hold_tournament(const TournamentOptions& options, Rig& rig, const Registry& registry,
                                                Ledger& ledger, Progress& progress);

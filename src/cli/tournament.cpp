@@ -53,6 +53,7 @@ void tournament(const Arguments& arguments, Context& context) {
   const arena::TournamentOptions options = read_options(arguments);
   const auto rig = arena::make_rig(arguments.device);
   const auto registry = arena::library_registry(rig->device());
+  arena::check_field(options, *registry);
   check_outputs(arguments);
   arena::Ledger ledger(arguments.ledger, arena::Ledger::Access::write);
   arena::Progress progress = arena::Progress::on_standard_error();

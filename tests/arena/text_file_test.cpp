@@ -1,0 +1,67 @@
+#include "arena/text_file.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <fstream>
+
+#include "arena/expect_error.hpp"
+
+namespace thresher::arena {
+namespace {
+
+namespace fs = std::filesystem;
+
+class TextFile : public ::testing::Test {
+ protected:
+  TextFile() {
+    std::string pattern = (fs::temp_directory_path() / "thresher-text-XXXXXX").string();
+    folder_ = ::mkdtemp(pattern.data());
+  }
+  ~TextFile() override { fs::remove_all(folder_); }
+  fs::path folder_;
+};
+
+TEST_F(TextFile, IsReplacedWholeAndLeavesNoDraft) {
+  write_text(folder_ / "a", "one", "the file");
+  write_text(folder_ / "a", "two", "the file");
+  check_writable(folder_ / "a", "the file");
+  EXPECT_EQ(read_text(folder_ / "a"), "two");
+  EXPECT_EQ(std::distance(fs::directory_iterator(folder_), {}), 1);
+}
+
+TEST_F(TextFile, ALinkStaysALink) {
+  write_text(folder_ / "a", "one", "the file");
+  fs::create_symlink("a", folder_ / "link");
+  write_text(folder_ / "link", "two", "the file");
+  EXPECT_TRUE(fs::is_symlink(folder_ / "link"));
+  EXPECT_EQ(read_text(folder_ / "a"), "two");
+}
+
+TEST_F(TextFile, DevicesAreWrittenToAndAFullOneIsNamed) {
+  write_text("/dev/null", "one", "the file");
+  EXPECT_TRUE(fs::is_character_file("/dev/null"));
+  EXPECT_EQ(error_of([] { write_text("/dev/full", std::string(100'000, 'x'), "the file"); }),
+            "the file /dev/full cannot be written: No space left on device");
+  EXPECT_TRUE(fs::is_character_file("/dev/full"));
+}
+
+TEST_F(TextFile, PlacesThatCannotBeWrittenAreNamed) {
+  const std::string missing = (folder_ / "none" / "a").string();
+  for (const auto& write : {+[](const std::string& path) { write_text(path, "x", "the file"); },
+                            +[](const std::string& path) { check_writable(path, "the file"); }}) {
+    EXPECT_EQ(error_of([&] { write(missing); }),
+              "the file " + missing + " cannot be written: No such file or directory");
+    EXPECT_EQ(error_of([&] { write(folder_.string()); }),
+              "the file " + folder_.string() + " cannot be written: Is a directory");
+  }
+  EXPECT_TRUE(fs::is_empty(folder_));
+}
+
+TEST_F(TextFile, WhatCannotBeReadIsEmpty) {
+  EXPECT_FALSE(read_text(folder_).has_value());
+  EXPECT_FALSE(read_text(folder_ / "none").has_value());
+}
+
+}  // namespace
+}  // namespace thresher::arena

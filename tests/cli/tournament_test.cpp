@@ -1,0 +1,145 @@
+// `thresher tournament`, `ledger` and `report` as a user meets them.
+#include <algorithm>
+
+#include "cli/tournament_folder.hpp"
+
+namespace thresher::testing {
+namespace {
+
+namespace fs = std::filesystem;
+using nlohmann::json;
+
+class TournamentCommand : public TournamentFolder {
+ protected:
+  /// A short tournament on the ledger of the test.
+  Outcome tournament(const std::string& more) const {
+    return run("tournament --ledger ledger.sqlite --seconds 0.2 --seed 7 --device cpu " + more);
+  }
+
+  /// Exit status 2, one sentence on standard error, nothing on standard output and no file but those there before.
+  void expect_refused(const std::string& arguments, const std::string& sentence) const {
+    const auto files = [&] {
+      std::vector<std::string> names;
+      for (const auto& entry : fs::recursive_directory_iterator(folder())) {
+        names.push_back(entry.path().string());
+      }
+      std::sort(names.begin(), names.end());
+      return names;
+    };
+    write("stdout.txt", "");
+    write("stderr.txt", "");
+    const auto before = files();
+    const Outcome outcome = run(arguments);
+    EXPECT_EQ(outcome.status, 2) << arguments;
+    EXPECT_EQ(outcome.out, "") << arguments;
+    EXPECT_EQ(std::count(outcome.err.begin(), outcome.err.end(), '\n'), 1) << outcome.err;
+    EXPECT_NE(outcome.err.find(sentence), std::string::npos) << outcome.err;
+    EXPECT_EQ(files(), before) << arguments;
+  }
+};
+
+TEST_F(TournamentCommand, PrintsStandingsAndWritesWhatItIsAskedFor) {
+  const Outcome outcome = tournament("tiny.toml --json all.json --report out/report");
+  ASSERT_EQ(outcome.status, 0) << outcome.err;
+  EXPECT_NE(outcome.out.find("dual_gemm/interleaved"), std::string::npos) << outcome.out;
+  EXPECT_NE(outcome.out.find("dual_gemm/two_pass     baseline"), std::string::npos) << outcome.out;
+  EXPECT_NE(outcome.out.find("report: out/report/report.html"), std::string::npos) << outcome.out;
+  EXPECT_NE(outcome.err.find("seed 7"), std::string::npos) << outcome.err;
+  EXPECT_EQ(outcome.err.find('\x1b'), std::string::npos) << "a pipe gets plain lines";
+
+  const json all = json::parse(slurp(folder() / "all.json"));
+  EXPECT_EQ(all, json::parse(slurp(folder() / "out/report/report.json")));
+  EXPECT_EQ(all["seed"], 7);
+  ASSERT_EQ(all["entries"].size(), 2U);
+  for (const json& entry : all["entries"]) {
+    EXPECT_EQ(entry["gates"].size(), 8U);
+    EXPECT_EQ(entry["measurements"].size(), 4U);
+    EXPECT_FALSE(entry["context"]["source_hash"].get<std::string>().empty());
+    EXPECT_TRUE(entry["context"]["machine"].contains("cpu"));
+    EXPECT_TRUE(entry["context"]["toolchain"].contains("compiler"));
+    EXPECT_EQ(entry["clocks"]["clock"], "wall clock");
+  }
+  EXPECT_EQ(exported()[0]["entries"], all["entries"]);
+}
+
+TEST_F(TournamentCommand, APitchIsJudgedAgainstItsBaseline) {
+  const Outcome outcome = tournament("tiny.toml --pitch pitch.toml --json all.json");
+  ASSERT_EQ(outcome.status, 0) << outcome.err;
+  const json all = json::parse(slurp(folder() / "all.json"));
+  ASSERT_EQ(all["entries"].size(), 2U);
+  EXPECT_EQ(all["entries"][0]["contestant"], "dual_gemm/two_pass");
+  EXPECT_EQ(all["entries"][1]["pitch"]["claim"]["speedup_high"], 1.5);
+  EXPECT_EQ(all["entries"][1]["baseline"], "dual_gemm/two_pass");
+}
+
+TEST_F(TournamentCommand, TheLedgerIsListedShownExportedAndReported) {
+  ASSERT_EQ(tournament("tiny.toml").status, 0);
+  ASSERT_EQ(tournament("tiny.toml --pitch pitch.toml").status, 0);
+  const Outcome list = run("ledger list --ledger ledger.sqlite");
+  EXPECT_EQ(std::count(list.out.begin(), list.out.end(), '\n'), 3) << list.out;
+  const Outcome show = run("ledger show 1 --ledger ledger.sqlite");
+  EXPECT_NE(show.out.find("run 1, started"), std::string::npos) << show.out;
+  EXPECT_NE(show.out.find("honest     not judged"), std::string::npos) << show.out;
+  EXPECT_EQ(exported().size(), 2U);
+  ASSERT_EQ(run("ledger export 2 --ledger ledger.sqlite --json two.json").status, 0);
+  EXPECT_EQ(json::parse(slurp(folder() / "two.json"))["run"], 2);
+  ASSERT_EQ(run("report 2 --ledger ledger.sqlite --report r").status, 0);
+  EXPECT_EQ(json::parse(slurp(folder() / "r/report.json")), json::parse(slurp(folder() / "two.json")));
+}
+
+TEST_F(TournamentCommand, AGateThatFailsIsExitStatusOne) {
+  std::string huge = tiny_suite;
+  huge.replace(huge.find("n = 64"), 6, "n = 65536").replace(huge.find("k = 64"), 6, "k = 65536");
+  write("huge.toml", huge);
+  const std::string command = "cd '" + folder().string() +
+                              "' && ulimit -v 4000000 && '" THRESHER_BINARY
+                              "' tournament huge.toml --device cpu --ledger ledger.sqlite >stdout.txt 2>stderr.txt";
+  const int raw = std::system(command.c_str());
+  EXPECT_EQ(WEXITSTATUS(raw), 1) << slurp(folder() / "stderr.txt");
+  const std::string out = slurp(folder() / "stdout.txt");
+  EXPECT_NE(out.find("failed at feasible"), std::string::npos) << out;
+  EXPECT_NE(out.find("MiB are available"), std::string::npos) << out;
+}
+
+TEST_F(TournamentCommand, BadInputIsOneSentenceAndNothingElse) {
+  expect_refused("tournament orgin --ledger l.sqlite", "suite orgin: neither a file that can be read nor one of");
+  write("bad.toml", std::string(tiny_suite) + "warps = 4\n");
+  expect_refused("tournament bad.toml --ledger l.sqlite", "bad.toml:11: unknown key `warps` in [problem]");
+  std::string text = pitch;
+  write("claim.toml", text.replace(text.find("[1.1, 1.5]"), 10, "\"fast\""));
+  expect_refused("tournament tiny.toml --pitch claim.toml --ledger l.sqlite",
+                 "claim.toml:8: `speedup` in [claim] must be a finite number");
+  write("gate.toml", std::string(pitch) + "[accept]\ngates = [\"pretty\"]\n");
+  expect_refused("tournament tiny.toml --pitch gate.toml --ledger l.sqlite",
+                 "gate.toml:12: `gates` in [accept] names \"pretty\"");
+  text = pitch;
+  write("strategy.toml", text.replace(text.find("interleaved"), 11, "quantum"));
+  expect_refused("tournament tiny.toml --pitch strategy.toml --ledger l.sqlite --device cpu",
+                 "contestant dual_gemm/quantum: there is no such strategy");
+  expect_refused("tournament tiny.toml --pitch none.toml --ledger l.sqlite",
+                 "pitch none.toml: the file cannot be read");
+  expect_refused("tournament tiny.toml --device toaster --ledger l.sqlite", "--device toaster");
+  expect_refused("tournament tiny.toml --seconds -1 --ledger l.sqlite", "--seconds");
+  expect_refused("tournament tiny.toml --seed many --ledger l.sqlite", "--seed");
+  expect_refused("tournament", "SUITE");
+  expect_refused("ledger list --ledger none.sqlite", "ledger none.sqlite: there is no such file");
+  expect_refused("report --ledger none.sqlite", "ledger none.sqlite: there is no such file");
+}
+
+TEST_F(TournamentCommand, OutputsThatCannotBeWrittenAreFoundBeforeAnythingRuns) {
+  write("file", "");
+  expect_refused("tournament tiny.toml --device cpu --ledger l.sqlite --report file",
+                 "the report folder file cannot be made");
+  expect_refused("tournament tiny.toml --device cpu --ledger l.sqlite --json none/all.json",
+                 "the JSON file none/all.json cannot be written");
+  expect_refused("tournament tiny.toml --device cpu --ledger file/l.sqlite", "ledger file/l.sqlite cannot be opened");
+}
+
+TEST_F(TournamentCommand, ForeignAndDamagedLedgersAreLeftAsTheyAre) {
+  write("ledger.sqlite", std::string(3000, 'z'));
+  expect_refused("tournament tiny.toml --device cpu --ledger ledger.sqlite", "is damaged or no ledger");
+  EXPECT_EQ(slurp(folder() / "ledger.sqlite"), std::string(3000, 'z'));
+}
+
+}  // namespace
+}  // namespace thresher::testing
