@@ -21,24 +21,27 @@ inline Measurement sample_measurement(const std::string& problem, const std::str
   measurement.comparison = speedup > 1.02 ? "faster" : speedup < 0.98 ? "slower" : "same";
   measurement.floor_us = contestant_us / 4;
   measurement.sustained_us = contestant_us / 2;
-  measurement.samples = R"({"rotation":{"why_not_cold":"rotated over 330 MiB, not over 3 times the last-level cache"}})";
+  measurement.samples =
+      R"({"rotation":{"why_not_cold":"rotated over 330 MiB, not over 3 times the last-level cache"}})";
   return measurement;
 }
 
 inline std::vector<GateResult> sample_gates(const std::string& verdict_evidence) {
-  return {{"feasible", Outcome::passed, "needs 225 MiB of memory, 21250 MiB are available", R"({"needed_bytes":225})"},
-          {"compiles", Outcome::passed, "compiled with Thresher itself", "{}"},
-          {"audited", Outcome::not_judged, "no disassembler was found", "{}"},
-          {"race-free", Outcome::not_judged, "it runs on the CPU", "{}"},
-          {"correct", Outcome::passed, "2 trials; the worst error is 48 % of what is allowed (seed 7)",
-           R"({"seed":7,"trials":[{"problem":"256x4096x7168 nvfp4*nvfp4->fp16","distribution":"contest","rule":"contest",)"
-           R"("worst_element":{"row":3,"column":4000,"value":1.5,"reference":"nan"}},{"problem":"p","fault":"none"}]})"},
-          {"honest", Outcome::not_judged, "", "{}"},
-          {"timed", Outcome::passed, "2 problems, 4 of 8 modes measured with the wall clock", R"({"budget_s":6})"},
-          {"verdict", Outcome::passed, "over dual_gemm/two_pass", verdict_evidence}};
+  return {
+      {"feasible", Outcome::passed, "needs 225 MiB of memory, 21250 MiB are available", R"({"needed_bytes":225})"},
+      {"compiles", Outcome::passed, "compiled with Thresher itself", "{}"},
+      {"audited", Outcome::not_judged, "no disassembler was found", "{}"},
+      {"race-free", Outcome::not_judged, "it runs on the CPU", "{}"},
+      {"correct", Outcome::passed, "2 trials; the worst error is 48 % of what is allowed (seed 7)",
+       R"({"seed":7,"trials":[{"problem":"256x4096x7168 nvfp4*nvfp4->fp16","distribution":"contest","rule":"contest",)"
+       R"("worst_element":{"row":3,"column":4000,"value":1.5,"reference":"nan"}},{"problem":"p","fault":"none"}]})"},
+      {"honest", Outcome::not_judged, "", "{}"},
+      {"timed", Outcome::passed, "2 problems, 4 of 8 modes measured with the wall clock", R"({"budget_s":6})"},
+      {"verdict", Outcome::passed, "over dual_gemm/two_pass", verdict_evidence}};
 }
 
-inline Entry sample_entry(const std::string& suite, const std::string& contestant, const std::string& verdict, double factor) {
+inline Entry sample_entry(const std::string& suite, const std::string& contestant, const std::string& verdict,
+                          double factor) {
   Entry entry;
   entry.suite = suite;
   entry.contestant = contestant;
@@ -46,10 +49,13 @@ inline Entry sample_entry(const std::string& suite, const std::string& contestan
   entry.verdict = verdict;
   entry.sentence = "a sentence";
   entry.clocks = R"({"clock":"wall clock","lowest_mhz":2400.0,"highest_mhz":2600.0,"throttle_reasons":["power cap"]})";
-  const std::string mode = R"({"geomean_speedup":)" + std::to_string(factor) + R"(,"low":)" + std::to_string(factor * 0.98) +
-                           R"(,"high":)" + std::to_string(factor * 1.02) + R"(,"noise":1.01,"rounds":12,"each":[1.0]})";
-  entry.gates = sample_gates(entry.is_baseline() ? "{}" : R"({"cold burst":)" + mode + R"(,"cold sustained":)" + mode + "}");
-  for (const char* problem : {"256x4096x7168 nvfp4*nvfp4->fp16", "512x3072x7168 nvfp4*nvfp4->fp16 swiglu_clamped(1.702,7,1)"}) {
+  const std::string mode = R"({"geomean_speedup":)" + std::to_string(factor) + R"(,"low":)" +
+                           std::to_string(factor * 0.98) + R"(,"high":)" + std::to_string(factor * 1.02) +
+                           R"(,"noise":1.01,"rounds":12,"each":[1.0]})";
+  entry.gates =
+      sample_gates(entry.is_baseline() ? "{}" : R"({"cold burst":)" + mode + R"(,"cold sustained":)" + mode + "}");
+  for (const char* problem :
+       {"256x4096x7168 nvfp4*nvfp4->fp16", "512x3072x7168 nvfp4*nvfp4->fp16 swiglu_clamped(1.702,7,1)"}) {
     for (const char* name : {"cold burst", "cold sustained"}) {
       entry.measurements.push_back(sample_measurement(problem, name, 41'300 / factor, 41'300));
     }
@@ -68,10 +74,12 @@ inline RunRecord sample_run() {
   run.ended = "2026-11-21T01:04:05Z";
   run.device = "cpu";
   run.seed = 7;
-  run.arguments = R"({"suites":[{"name":"origin","title":"The origin's four problems","timed":true,"text":""},)"
-                  R"({"name":"edges","title":"The edges of tiles <b>&amp;","timed":false,"text":""}],"pitches":[],"seconds":6})";
-  run.context = {"0123456789abcdef", R"({"compiler":"GCC 12.2.0","flags":""})",
-                 R"({"cpu":"A Processor With a Rather Long Name (R) 8480+","memory_bytes":25000000000,"processors":2})"};
+  run.arguments =
+      R"({"suites":[{"name":"origin","title":"The origin's four problems","timed":true,"text":""},)"
+      R"({"name":"edges","title":"The edges of tiles <b>&amp;","timed":false,"text":""}],"pitches":[],"seconds":6})";
+  run.context = {
+      "0123456789abcdef", R"({"compiler":"GCC 12.2.0","flags":""})",
+      R"({"cpu":"A Processor With a Rather Long Name (R) 8480+","memory_bytes":25000000000,"processors":2})"};
   run.entries = {sample_entry("origin", "dual_gemm/two_pass", "baseline", 1),
                  sample_entry("origin", "dual_gemm/interleaved[stages=4,tile=128x256x64,cluster=2x1]", "accepted", 1.6),
                  sample_entry("origin", "dual_gemm/sequential", "rejected", 0.8)};
@@ -81,7 +89,8 @@ inline RunRecord sample_run() {
       R"({"title":"Stages","claim":{"speedup_low":1.3,"speedup_high":1.3,"confidence":0.5,"reason":"r"}})";
   Entry failed = sample_entry("edges", "dual_gemm/pingpong", "failed at correct", 1);
   failed.measurements.clear();
-  failed.gates[4] = {"correct", Outcome::failed, "gate and up swapped: 25800 of 25800 outputs are outside </script>", "{}"};
+  failed.gates[4] = {"correct", Outcome::failed, "gate and up swapped: 25800 of 25800 outputs are outside </script>",
+                     "{}"};
   for (std::size_t gate = 5; gate < failed.gates.size(); ++gate) {
     failed.gates[gate] = {failed.gates[gate].gate, Outcome::skipped, "failed at correct", "{}"};
   }

@@ -118,7 +118,7 @@ TEST_F(TournamentCommand, BadInputIsOneSentenceAndNothingElse) {
                  "contestant dual_gemm/quantum: there is no such strategy");
   expect_refused("tournament tiny.toml --pitch none.toml --ledger l.sqlite",
                  "pitch none.toml: the file cannot be read");
-  expect_refused("tournament tiny.toml --device toaster --ledger l.sqlite", "--device toaster");
+  expect_refused("tournament tiny.toml --device toaster --ledger l.sqlite", "there is no device 'toaster'");
   expect_refused("tournament tiny.toml --seconds -1 --ledger l.sqlite", "--seconds");
   expect_refused("tournament tiny.toml --seed many --ledger l.sqlite", "--seed");
   expect_refused("tournament", "SUITE");

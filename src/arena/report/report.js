@@ -41,6 +41,11 @@ function badge(text) {
   return el("span", { class: "badge " + kind }, text);
 }
 
+/* A name that may be broken after its punctuation. */
+function breakable(name) {
+  return el("span", {}, ...name.split(/(?<=[/,[*>])/).flatMap((part) => [part, el("wbr")]));
+}
+
 /* ---- numbers --------------------------------------------------------------------------------------------------- */
 
 function time(us) {
@@ -136,12 +141,24 @@ function barChart(labels, values, colours, options) {
         x: { beginAtZero: options.fromZero, min: options.min, suggestedMax: options.max,
              ticks: { color: css("--muted"), maxTicksLimit: 5, maxRotation: 0, callback: options.tick },
              grid: { color: css("--line") } },
-        y: { ticks: { color: css("--ink"), display: options.names, crossAlign: "far" }, grid: { display: false } },
+        y: { ticks: { color: css("--ink"), display: options.names, crossAlign: "far", autoSkip: false,
+                      callback(value) { return wrapped(this.getLabelForValue(value), innerWidth < 640 ? 14 : 40); } },
+             grid: { display: false } },
       },
     },
     plugins: [marks],
   }));
   return box;
+}
+
+/* Text as lines of at most so many characters, as a chart takes them. */
+function wrapped(text, length) {
+  const lines = [""];
+  for (const word of text.split(" ")) {
+    if (lines.at(-1) && lines.at(-1).length + word.length >= length) lines.push("");
+    lines[lines.length - 1] += (lines.at(-1) ? " " : "") + word;
+  }
+  return lines;
 }
 
 function drawCharts() {
@@ -170,7 +187,7 @@ function standingsTable(entries) {
   const rows = entries.map((entry) => {
     const open = entry.gates.find((gate) => gate.outcome === "failed" || gate.outcome === "not judged");
     const scores = modes.map((mode) => score(entry, mode));
-    return [el("span", {}, nameIn(entry, entries)), badge(entry.verdict),
+    return [breakable(nameIn(entry, entries)), badge(entry.verdict),
       ...scores.map((found) => found ? interval(found) : entry.verdict === "baseline" ? "1" : "–"),
       ...(modes.length ? [scores[0] ? factor(scores[0].noise) : "–"] : []),
       open ? `${open.gate}: ${open.outcome}` : "none"];
@@ -223,7 +240,7 @@ function times(entries) {
   show(buttons[0][0]);
   const legend = el("div", { class: "legend" },
     ...[...colours].map(([contestant, colour]) =>
-      el("span", {}, el("i", { class: "swatch", style: `background:var(${colour})` }), contestant)),
+      el("span", {}, el("i", { class: "swatch", style: `background:var(${colour})` }), breakable(contestant))),
     el("span", {}, el("i", { class: "rule" }), "floor"),
     el("span", {}, el("i", { class: "rule dashed" }), "sustained line"));
   return el("section", {}, el("h3", {}, "Time of a call"), el("div", { class: "tabs" }, ...buttons.map(([, b]) => b)),
@@ -245,21 +262,33 @@ function claims(entries) {
       : `${claim.speedup_low}–${claim.speedup_high}×`;
     const held = !found ? "not measured" : found.high < claim.speedup_low ? "less than claimed"
       : found.low > claim.speedup_high ? "more than claimed" : "as claimed, within its interval";
-    return [entry.pitch.title, entry.contestant, entry.baseline, claimed, `${Math.round(claim.confidence * 100)} %`,
+    return [entry.pitch.title, breakable(entry.contestant), breakable(entry.baseline), claimed, `${Math.round(claim.confidence * 100)} %`,
       found ? interval(found) : "–", held, badge(entry.verdict)];
   });
   const columns = ["pitch", "contestant", "over", "claimed", "confidence", "measured", "so it is", "verdict"];
-  const drawn = pitched.filter((entry) => score(entry, headline));
-  const labels = drawn.flatMap((entry) => [`claimed: ${entry.contestant}`, `measured: ${entry.contestant}`]);
-  const around = (range) => range.low === range.high ? [range.low * .995, range.high * 1.005] : [range.low, range.high];
-  const values = drawn.flatMap((entry) => [
-    around({ low: entry.pitch.claim.speedup_low, high: entry.pitch.claim.speedup_high }), around(score(entry, headline))]);
   return el("section", {}, el("h3", {}, "Claims against measurements"),
-    el("div", { class: "card" }, table(columns.map((title) => ({ title })), rows, true),
-      drawn.length ? barChart(labels, values, drawn.flatMap(() => ["--series-0", "--series-1"]), {
-        description: "Claimed and measured speed-ups", fromZero: false, names: true, lines: [{ at: 1 }],
-        min: Math.min(.9, ...values.map((range) => range[0])), max: Math.max(1.1, ...values.map((range) => range[1])),
-        tick: (value) => short(value) + "×", tooltip: (i) => `${values[i][0].toFixed(3)} to ${values[i][1].toFixed(3)}×` }) : null));
+    el("div", { class: "card" }, table(columns.map((title) => ({ title })), rows, true), claimsChart(pitched)));
+}
+
+/* Two bars for each pitch: what it claimed, and the interval that was measured. */
+function claimsChart(pitched) {
+  const drawn = pitched.filter((entry) => score(entry, headline));
+  if (!drawn.length) return null;
+  const around = (low, high) => low === high ? [low * .997, high * 1.003] : [low, high];
+  const values = drawn.flatMap((entry) => {
+    const found = score(entry, headline);
+    return [around(entry.pitch.claim.speedup_low, entry.pitch.claim.speedup_high), around(found.low, found.high)];
+  });
+  const ends = [...values.flat(), 1];
+  return el("div", {},
+    el("div", { class: "legend", style: "margin-top:1rem" },
+      el("span", {}, el("i", { class: "swatch", style: "background:var(--series-0)" }), "claimed"),
+      el("span", {}, el("i", { class: "swatch", style: "background:var(--series-1)" }), "measured, " + headline),
+      el("span", {}, el("i", { class: "rule" }), "the baseline")),
+    barChart(drawn.flatMap((entry) => [entry.pitch.title, ""]), values, drawn.flatMap(() => ["--series-0", "--series-1"]), {
+      description: "Claimed and measured speed-ups", fromZero: false, names: true, lines: [{ at: 1 }],
+      min: Math.floor(10 * Math.min(...ends) - .5) / 10, max: Math.ceil(10 * Math.max(...ends) + .5) / 10,
+      tick: (value) => short(value) + "×", tooltip: (i) => `${values[i][0].toFixed(3)} to ${values[i][1].toFixed(3)}×` }));
 }
 
 /* Evidence of any gate: objects as definitions, lists of objects as tables. */
@@ -288,10 +317,11 @@ function evidenceTable(items) {
 
 function gates(entries) {
   const card = (entry) => el("div", { class: "card", style: "margin-top:1rem" },
-    el("h3", { style: "margin:0 0 .6rem" }, nameIn(entry, entries) + " ", badge(entry.verdict)),
+    el("h3", { style: "margin:0 0 .6rem" }, breakable(nameIn(entry, entries)), " ", badge(entry.verdict)),
     ...entry.gates.map((gate) => el("details", {},
       el("summary", {}, el("span", { class: "name" }, gate.gate), badge(gate.outcome), el("span", { class: "why" }, gate.sentence)),
-      el("div", { class: "inside" }, Object.keys(gate.evidence).length ? evidence(gate.evidence) : "No evidence beyond the sentence."))),
+      el("div", { class: "inside" }, Object.keys(gate.evidence).length ? evidence(gate.evidence)
+        : el("p", { class: "small muted" }, "No evidence beyond the sentence.")))),
     measurements(entry));
   return el("section", {}, el("h3", {}, "Gates and evidence"), ...entries.map(card));
 }
@@ -302,10 +332,10 @@ function measurements(entry) {
     { title: "speed-up, 95 %", number: true }, { title: "baseline against itself", number: true }, { title: "says" },
     { title: "rounds", number: true }, { title: "of the floor", number: true }];
   const rows = entry.measurements.map((m) => m.rounds
-    ? [m.problem, m.mode, time(m.contestant_us.value), time(m.baseline_us.value), entry.is_baseline ? "–" : interval(m.speedup),
+    ? [breakable(m.problem), m.mode, time(m.contestant_us.value), time(m.baseline_us.value), entry.is_baseline ? "–" : interval(m.speedup),
       interval(m.baseline_against_itself), entry.is_baseline ? "" : badge(m.comparison), String(m.rounds),
       m.floor_us > 0 ? Math.round(100 * m.floor_us / m.contestant_us.value) + " %" : "–"]
-    : [m.problem, m.mode, "–", "–", "–", "–", "not measured: " + m.not_measured, "0", "–"]);
+    : [breakable(m.problem), m.mode, "–", "–", "–", "–", "not measured: " + m.not_measured, "0", "–"]);
   return el("details", {},
     el("summary", {}, el("span", { class: "name" }, "all times"),
       el("span", { class: "why" }, `${measured(entry).length} of ${entry.measurements.length} measured; clock: ${clocks(entry)}`)),
