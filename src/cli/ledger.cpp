@@ -20,8 +20,9 @@ struct Arguments {
 };
 
 std::string suites_of(const arena::RunRecord& run) {
+  const auto arguments = nlohmann::json::parse(run.arguments);
   std::string names;
-  for (const auto& suite : nlohmann::json::parse(run.arguments)["suites"]) {
+  for (const auto& suite : arguments["suites"]) {
     names += names.empty() ? "" : ", ";
     names += suite["name"].get<std::string>();
   }

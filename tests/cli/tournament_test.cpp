@@ -77,6 +77,7 @@ TEST_F(TournamentCommand, TheLedgerIsListedShownExportedAndReported) {
   ASSERT_EQ(tournament("tiny.toml --pitch pitch.toml").status, 0);
   const Outcome list = run("ledger list --ledger ledger.sqlite");
   EXPECT_EQ(std::count(list.out.begin(), list.out.end(), '\n'), 3) << list.out;
+  EXPECT_NE(list.out.find("cpu     tiny\n"), std::string::npos) << list.out;
   const Outcome show = run("ledger show 1 --ledger ledger.sqlite");
   EXPECT_NE(show.out.find("run 1, started"), std::string::npos) << show.out;
   EXPECT_NE(show.out.find("honest     not judged"), std::string::npos) << show.out;
