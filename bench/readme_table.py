@@ -18,7 +18,9 @@ COLUMNS = [
     ("best FP8 peer", lambda row: row["kind"] == "peer" and row["precision"] == "fp8"),
     ("PyTorch two-pass, NVFP4", lambda row: row["kind"] == "peer" and row["precision"] == "nvfp4"),
     ("Thresher BF16", lambda row: row["kind"] == "thresher" and row["precision"] == "16-bit"),
-    ("Thresher NVFP4, exact", lambda row: row["kind"] == "thresher" and row["precision"] == "nvfp4"),
+    ("Thresher two_pass, NVFP4", lambda row: row["name"] == "thresher two_pass nvfp4 x nvfp4"),
+    ("Thresher exact, NVFP4 weights, FP16 tokens", lambda row: row["name"] == "thresher packed fp16 x nvfp4"),
+    ("Thresher exact, NVFP4 weights and tokens", lambda row: row["name"] == "thresher packed nvfp4 x nvfp4"),
     ("Thresher NVFP4, fast", lambda row: row["kind"] == "thresher" and row["precision"] == "nvfp4 fast"),
 ]
 
