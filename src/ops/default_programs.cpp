@@ -1,5 +1,7 @@
 // Alone in its file, because the tool that compiles the built-in cubins needs it and what it lists, and nothing else.
 #include "kernels/dual_gemm/program.hpp"
+#include "kernels/nvfp4/choose.hpp"
+#include "kernels/nvfp4/program.hpp"
 #include "kernels/two_pass/program.hpp"
 #include "ops/cuda_programs.hpp"
 
@@ -10,6 +12,10 @@ std::vector<kernels::DeviceProgram> default_programs(const std::string& arch) {
                                                kernels::pause_program()};
   for (const kernels::dual_gemm::Config& config : kernels::dual_gemm::default_configs()) {
     programs.push_back(kernels::dual_gemm::program(config));
+  }
+  programs.push_back(kernels::nvfp4::preparation_program());
+  for (const kernels::nvfp4::Config& config : kernels::nvfp4::default_configs()) {
+    programs.push_back(kernels::nvfp4::program(config));
   }
   std::erase_if(programs, [&](const kernels::DeviceProgram& program) {
     return !program.only_arch.empty() && program.only_arch != arch;

@@ -77,6 +77,19 @@ Choice predict(const Config& config, std::int64_t m, std::int64_t n, std::int64_
 
 }  // namespace
 
+std::vector<Config> default_configs() {
+  std::vector<Config> all;
+  for (const std::int64_t m : {8, 16, 32, 64, 256}) {
+    for (Config config : candidates(m)) {
+      for (const Number number : {Number::fp16, Number::bf16}) {
+        config.operand = config.output = number;
+        all.push_back(config);
+      }
+    }
+  }
+  return all;
+}
+
 std::vector<Choice> rank(std::int64_t m, std::int64_t n, std::int64_t k, int multiprocessors) {
   std::vector<Choice> choices;
   for (const Config& config : candidates(m)) {

@@ -36,7 +36,8 @@ std::string pad_tokens_kernel_name() { return std::string(room) + "pad_tokens_ke
 std::string kernel_name(const Config& config) { return fmt::format("{}kernel<{}>", room, spell(config)); }
 
 DeviceProgram program(const Config& config) {
-  return {.title = "nvfp4 dual GEMM",
+  return {.title = fmt::format("dual_gemm packed, {} outputs x {} tokens, split {}", tile_outputs(config),
+                               config.block_tokens, config.split_k),
           .text = "#include \"kernels/nvfp4/kernel.hpp\"\n",
           .kernels = {kernel_name(config)},
           .options = {},
