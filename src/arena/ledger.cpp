@@ -35,6 +35,28 @@ class Transaction {
   bool committed_ = false;
 };
 
+namespace {
+
+struct OpenFile {
+  explicit OpenFile(int opened) : descriptor(opened) {}
+  OpenFile(const OpenFile&) = delete;
+  OpenFile& operator=(const OpenFile&) = delete;
+  ~OpenFile() { ::close(descriptor); }
+  int descriptor;
+};
+
+/// Locks one byte of a file for this descriptor until it is closed; `command` says whether to wait for it.
+bool lock_byte(int file, std::int64_t byte, int command) {
+  struct flock lock{};
+  lock.l_type = F_WRLCK;
+  lock.l_whence = SEEK_SET;
+  lock.l_start = byte;
+  lock.l_len = 1;
+  return ::fcntl(file, command, &lock) == 0;
+}
+
+}  // namespace
+
 Ledger::Ledger(const std::filesystem::path& path, Access access) : path_(path) {
   try {
     open(access);
@@ -92,24 +114,8 @@ void Ledger::check_version(Access access) {
     statement.step();
     return statement.integer();
   };
-  const bool is_empty = pragma("SELECT count(*) FROM sqlite_master") == 0;
-  if (is_empty && access == Access::write) {
-    execute("PRAGMA journal_mode = WAL");
-    Transaction transaction(*this);
-    if (pragma("SELECT count(*) FROM sqlite_master") == 0) {  // nobody else was first
-      execute(ledger_schema);
-      for (const char* table : ledger_tables) {
-        for (const char* change : {"UPDATE", "DELETE"}) {
-          execute(fmt::format("CREATE TRIGGER {0}_no_{1} BEFORE {1} ON {0} BEGIN "
-                              "SELECT RAISE(ABORT, 'the ledger is append-only'); END",
-                              table, change)
-                      .c_str());
-        }
-      }
-      execute(fmt::format("PRAGMA application_id = {}", ledger_application_id).c_str());
-      execute(fmt::format("PRAGMA user_version = {}", ledger_version).c_str());
-    }
-    transaction.commit();
+  if (access == Access::write && pragma("SELECT count(*) FROM sqlite_master") == 0) {
+    create();
   }
   if (pragma("PRAGMA application_id") != ledger_application_id) {
     throw Error(ErrorCode::io,
@@ -124,6 +130,41 @@ void Ledger::check_version(Access access) {
   execute("PRAGMA foreign_keys = ON");
 }
 
+/// One byte of this file stands for each run, and byte 0 for making the ledger; the system drops a lock when its
+/// process ends, however it ends.
+int Ledger::open_lock_file() const {
+  const int file = ::open((path_.string() + "-runs").c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644);
+  if (file < 0) {
+    throw Error(ErrorCode::io,
+                fmt::format("ledger {} cannot be written: {}-runs cannot be created", path_.string(), path_.string()));
+  }
+  return file;
+}
+
+/// SQLite does not wait for the lock that a change of the journal needs, so one process at a time makes the ledger.
+void Ledger::create() {
+  const OpenFile making(open_lock_file());
+  lock_byte(making.descriptor, 0, F_OFD_SETLKW);
+  execute("PRAGMA journal_mode = WAL");
+  Transaction transaction(*this);
+  Statement count(*this, "SELECT count(*) FROM sqlite_master");
+  count.step();
+  if (count.integer() == 0) {  // nobody else was first
+    execute(ledger_schema);
+    for (const char* table : ledger_tables) {
+      for (const char* change : {"UPDATE", "DELETE"}) {
+        execute(fmt::format("CREATE TRIGGER {0}_no_{1} BEFORE {1} ON {0} BEGIN "
+                            "SELECT RAISE(ABORT, 'the ledger is append-only'); END",
+                            table, change)
+                    .c_str());
+      }
+    }
+    execute(fmt::format("PRAGMA application_id = {}", ledger_application_id).c_str());
+    execute(fmt::format("PRAGMA user_version = {}", ledger_version).c_str());
+  }
+  transaction.commit();
+}
+
 void Ledger::check_health() const {
   Statement statement(*this, "PRAGMA quick_check(1)");
   if (!statement.step() || statement.text() != "ok") {
@@ -131,22 +172,11 @@ void Ledger::check_health() const {
   }
 }
 
-/// One byte of a file beside the ledger stands for each run; the system drops the lock when its process ends, however
-/// it ends.
 bool Ledger::hold(std::int64_t run) {
   if (lock_file_ < 0) {
-    lock_file_ = ::open((path_.string() + "-runs").c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644);
+    lock_file_ = open_lock_file();
   }
-  if (lock_file_ < 0) {
-    throw Error(ErrorCode::io,
-                fmt::format("ledger {} cannot be written: {}-runs cannot be created", path_.string(), path_.string()));
-  }
-  struct flock lock{};
-  lock.l_type = F_WRLCK;
-  lock.l_whence = SEEK_SET;
-  lock.l_start = run;
-  lock.l_len = 1;
-  return ::fcntl(lock_file_, F_OFD_SETLK, &lock) == 0;
+  return lock_byte(lock_file_, run, F_OFD_SETLK);
 }
 
 std::int64_t Ledger::context_id(const Context& context) {

@@ -44,7 +44,9 @@ class Ledger {
   friend class Transaction;
   void open(Access access);
   void check_version(Access access);
+  void create();
   void check_health() const;
+  [[nodiscard]] int open_lock_file() const;
   [[nodiscard]] bool hold(std::int64_t run);
   [[nodiscard]] std::int64_t context_id(const Context& context);
   void load_entries(RunRecord& run) const;

@@ -5,6 +5,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <array>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -192,6 +193,38 @@ TEST_F(LedgerTest, SeveralProcessesAtOnceLoseNothing) {
   for (const RunRecord& run : runs) {
     EXPECT_FALSE(run.ended.empty());
     EXPECT_EQ(ledger.load(run.id).entries.size(), static_cast<std::size_t>(entries));
+  }
+}
+
+TEST_F(LedgerTest, ProcessesThatMakeOneLedgerTogetherWaitForEachOther) {
+  constexpr int processes = 4;
+  for (int round = 0; round < 40; ++round) {
+    fs::remove_all(path_.parent_path());
+    std::array<int, 2> gate{};
+    ASSERT_EQ(::pipe(gate.data()), 0);
+    std::vector<pid_t> children;
+    for (int i = 0; i < processes; ++i) {
+      children.push_back(::fork());
+      if (children.back() == 0) {
+        ::close(gate[1]);
+        char byte = 0;
+        (void)!::read(gate[0], &byte, 1);  // ends when the parent closes the gate: all start at once
+        try {
+          const Ledger ledger(path_, Ledger::Access::write);
+          ::_exit(0);
+        } catch (const std::exception& error) {
+          std::fprintf(stderr, "%s\n", error.what());
+          ::_exit(1);
+        }
+      }
+    }
+    ::close(gate[0]);
+    ::close(gate[1]);
+    for (const pid_t child : children) {
+      int status = 1;
+      ::waitpid(child, &status, 0);
+      EXPECT_EQ(status, 0) << "round " << round;
+    }
   }
 }
 
