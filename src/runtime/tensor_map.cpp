@@ -1,5 +1,6 @@
 #include "runtime/tensor_map.hpp"
 
+#include <algorithm>
 #include <bit>
 #include <string>
 
@@ -72,12 +73,13 @@ TensorMap encode_tiled(const TiledView& view, int ordinal) {
   }
   const ContextGuard guard(ordinal);
   const std::array<cuuint32_t, most_dimensions> element_strides{1, 1, 1, 1, 1};
+  std::array<cuuint64_t, most_dimensions> byte_strides{};  // the driver wants an address also when there are none
+  std::copy(view.byte_strides.begin(), view.byte_strides.end(), byte_strides.begin());
   CUtensorMap encoded{};
   const CUresult result = driver().tensor_map_encode_tiled(
       &encoded, data_type(view.element), static_cast<cuuint32_t>(rank), const_cast<void*>(view.data),
-      view.extents.data(), view.byte_strides.data(), view.box.data(), element_strides.data(),
-      CU_TENSOR_MAP_INTERLEAVE_NONE, swizzle_mode(view.swizzle), promotion_mode(view.promotion),
-      CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
+      view.extents.data(), byte_strides.data(), view.box.data(), element_strides.data(), CU_TENSOR_MAP_INTERLEAVE_NONE,
+      swizzle_mode(view.swizzle), promotion_mode(view.promotion), CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
   if (result != CUDA_SUCCESS) {
     throw Error(ErrorCode::invalid_argument,
                 "no tensor map for extents " + list(view.extents) + ", byte strides " + list(view.byte_strides) +

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <map>
 
 #include "machine/device_program.hpp"
 #include "machine/rig.hpp"
@@ -8,6 +9,7 @@
 #include "runtime/nvrtc.hpp"
 #include "runtime/stream.hpp"
 #include "runtime/tensor_map.hpp"
+#include "thresher/error.hpp"
 
 namespace thresher::machine::test {
 namespace {
@@ -37,13 +39,9 @@ class GpuRig final : public Rig {
     return map;
   }
 
+  /// A fault of the kernel is the test's failure and says in which case; the context is lost with it.
   void launch(const LaunchShape& shape, const KernelRef& kernel, const void* params, std::size_t) override {
-    const std::string text = read_file(std::string(THRESHER_SOURCE_DIR) + "/tests/" + kernel.header);
-    runtime::Program program = program_of(kernel.header, text, {kernel.expression});
-    program.arch = runtime::device_properties(0).arch();
-    const runtime::Cubin cubin = runtime::compile(program);
-    const runtime::Module module(0, cubin.image);
-    const runtime::Kernel loaded = module.kernel(cubin.kernels.front().lowered_name);
+    const runtime::Kernel loaded = kernel_of(kernel);
     loaded.allow_dynamic_shared(shape.dynamic_shared_bytes);
     runtime::LaunchConfig config;
     config.grid = {shape.grid.x, shape.grid.y, shape.grid.z};
@@ -52,7 +50,11 @@ class GpuRig final : public Rig {
     config.dynamic_shared_bytes = shape.dynamic_shared_bytes;
     void* argument = const_cast<void*>(params);
     loaded.launch(config, {&argument, 1});
-    runtime::synchronize({}, 0);
+    try {
+      runtime::synchronize({}, 0);
+    } catch (const Error& error) {
+      FAIL() << kernel.expression << ": " << error.what();
+    }
   }
 
   void fetch(u64 address, void* to, std::size_t bytes) override {
@@ -60,6 +62,26 @@ class GpuRig final : public Rig {
   }
 
  private:
+  runtime::Kernel kernel_of(const KernelRef& kernel) {
+    auto found = modules_.find(kernel.expression);
+    if (found == modules_.end()) {
+      const std::string text = read_file(std::string(THRESHER_SOURCE_DIR) + "/tests/" + kernel.header);
+      runtime::Program program = program_of(kernel.header, text, {kernel.expression});
+      program.arch = runtime::device_properties(0).arch();
+      const runtime::Cubin cubin = runtime::compile(program);
+      found =
+          modules_
+              .emplace(kernel.expression, Loaded{runtime::Module(0, cubin.image), cubin.kernels.front().lowered_name})
+              .first;
+    }
+    return found->second.module.kernel(found->second.name);
+  }
+
+  struct Loaded {
+    runtime::Module module;
+    std::string name;
+  };
+  std::map<std::string, Loaded> modules_;  // by expression
   std::vector<runtime::DeviceBuffer> buffers_;
 };
 
