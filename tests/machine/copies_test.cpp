@@ -1,5 +1,6 @@
 #include "machine/kernels/copies.hpp"
 
+#include <algorithm>
 #include <bit>
 #include <cstring>
 #include <numeric>
@@ -41,7 +42,7 @@ class Copies : public Primitive {
   }
 
   /// Byte offset in the tensor of byte `b` of the box's row-major image, or −1 outside.
-  static i64 source(const TensorMapDescription& d, const std::vector<i32>& at, u32 b) {
+  static i64 place_in_tensor(const TensorMapDescription& d, const std::vector<i32>& at, u32 b) {
     const u32 element = element_bytes(d.element);
     i64 place = at[0] + static_cast<i64>(b / element % d.box[0]);
     if (place < 0 || place >= static_cast<i64>(d.extent[0])) {
@@ -83,18 +84,22 @@ class Copies : public Primitive {
     params.out = rig().encode(d);
     params.image = {image.address};
     params.bytes = box_bytes;
+    std::vector<i32> to = c.at;  // a store must not begin before the tensor
+    std::replace_if(to.begin(), to.end(), [](i32 coordinate) { return coordinate < 0; }, 1);
     std::copy(c.at.begin(), c.at.end(), params.at);
+    std::copy(to.begin(), to.end(), params.to);
     launch(blocks_of(64, box_bytes + 16), kernel, params);
     fetch(image);
     fetch(out);
     std::vector<u8> expected_out(bytes_, 0xEE);
     const u32 mask = (1U << static_cast<u32>(c.swizzle)) - 1U;
     for (u32 b = 0; b < box_bytes; ++b) {
-      const i64 from = source(d, c.at, b);
+      const i64 from = place_in_tensor(d, c.at, b);
       const u32 place = b ^ ((b >> 7 & mask) << 4);
-      ASSERT_EQ(image.host[place], from < 0 ? 0 : values[static_cast<std::size_t>(from)]) << "byte " << b;
-      if (from >= 0) {
-        expected_out[static_cast<std::size_t>(from)] = values[static_cast<std::size_t>(from)];
+      const u8 value = from < 0 ? u8{0} : values[static_cast<std::size_t>(from)];
+      ASSERT_EQ(image.host[place], value) << "byte " << b;
+      if (const i64 stored = place_in_tensor(d, to, b); stored >= 0) {
+        expected_out[static_cast<std::size_t>(stored)] = value;
       }
     }
     EXPECT_EQ(out.host, expected_out);
@@ -168,8 +173,8 @@ TEST_F(Copies, StoresThatAdd) {
     params.out = rig().encode(d);
     params.image = {image.address};
     params.bytes = 16 * 8 * bytes;
-    params.at[0] = 16;
-    params.at[1] = 2;
+    params.at[0] = params.to[0] = 16;
+    params.at[1] = params.to[1] = 2;
     params.adds = 1;
     launch(blocks_of(64, params.bytes + 16), RIG_KERNEL("copies.hpp", boxes<2>), params);
     fetch(out);

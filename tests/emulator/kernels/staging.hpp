@@ -20,6 +20,7 @@ enum class StagingDefect {
   half_written,          // half of the threads do not write their row
   misaligned_source,     // the buffer starts in the middle of 128 bytes
   wrong_map,             // a map nobody encoded
+  begins_before,         // the first box begins a row before the tensor
 };
 
 struct StagingParams {
@@ -59,7 +60,8 @@ TH_KERNEL(64, 1) staging(TH_GRID_CONSTANT const StagingParams params) {
     }
     if (stores) {
       const TensorMap nothing{};
-      const i32 first_row = static_cast<i32>(tile * 64) - (is(StagingDefect::tiles_overlap) && tile > 0 ? 1 : 0);
+      const bool is_early = is(StagingDefect::begins_before) || (is(StagingDefect::tiles_overlap) && tile > 0);
+      const i32 first_row = static_cast<i32>(tile * 64) - (is_early ? 1 : 0);
       tma::store(is(StagingDefect::wrong_map) ? nothing : params.out, buffer, At{0, first_row});
       if (!(is(StagingDefect::no_commit) && tile + 1 == params.tiles)) {
         tma::commit();

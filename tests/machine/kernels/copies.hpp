@@ -9,11 +9,12 @@ struct BoxParams {
   TensorMap out;
   Global<u8> image;  // the box as it lies in shared memory
   u32 bytes;         // of the box
-  i32 at[5];
+  i32 at[5];  // where the box is loaded from
+  i32 to[5];  // where it is stored to
   u32 adds;  // 1: the store adds
 };
 
-/// Loads a box, copies its image out byte by byte, stores the box to the same place of `out`. 64 threads.
+/// Loads a box, copies its image out byte by byte, stores the box to `to` of `out`. 64 threads.
 template <int rank>
 TH_KERNEL(64, 1)
 boxes(TH_GRID_CONSTANT const BoxParams params) {
@@ -25,8 +26,10 @@ boxes(TH_GRID_CONSTANT const BoxParams params) {
   }
   block::sync();
   At<rank> at{};
+  At<rank> to{};
   for (int d = 0; d < rank; ++d) {
     at.coordinate[d] = params.at[d];
+    to.coordinate[d] = params.to[d];
   }
   if (launch::thread_index() == 0) {
     tma::prefetch(params.in);
@@ -39,9 +42,9 @@ boxes(TH_GRID_CONSTANT const BoxParams params) {
   }
   if (launch::thread_index() == 0) {
     if (params.adds != 0) {
-      tma::store_add(params.out, box, at);
+      tma::store_add(params.out, box, to);
     } else {
-      tma::store(params.out, box, at);
+      tma::store(params.out, box, to);
     }
     tma::commit();
     tma::wait<0>();

@@ -393,6 +393,14 @@ void tma_store(const void* map, std::uint32_t source, const std::int32_t* at, in
   if (add && (description.element == ElementType::uint8 || description.element == ElementType::uint16)) {
     engine.fatal(FindingKind::bad_argument, std::string(call) + engine.at(site) + " of 8- or 16-bit integers");
   }
+  for (int d = 0; d < rank; ++d) {
+    if (at[d] < 0) {
+      engine.fatal(FindingKind::bad_argument, std::string(call) + engine.at(site) +
+                                                  " of a box that begins at coordinate " + std::to_string(at[d]) +
+                                                  " of dimension " + std::to_string(d) +
+                                                  ": a store may reach beyond the tensor's end, not begin before it");
+    }
+  }
   const Box box(description, at);
   engine.shared_bytes(source, box.bytes(), tile_alignment(description.swizzle), call, site);
   TmaStores& stores = stores_of(engine, thread);
