@@ -28,6 +28,7 @@ class CudaRig final : public Rig {
   [[nodiscard]] Clock& clock() override { return clock_; }
   [[nodiscard]] Stream stream() override { return stream_.get(); }
   void wait() override { runtime::synchronize_device(ordinal_); }
+  void wait_for_stream() override { stream_.synchronize(); }
   [[nodiscard]] std::size_t last_level_cache_bytes() const override {
     return runtime::device_properties(ordinal_).l2_bytes;
   }

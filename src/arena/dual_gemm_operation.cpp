@@ -1,9 +1,20 @@
 #include "arena/dual_gemm_operation.hpp"
 
+#include <algorithm>
+#include <functional>
+
 #include "arena/dual_gemm_judge.hpp"
 #include "arena/generate.hpp"
 
 namespace thresher::arena {
+namespace {
+
+/// Problems are not made smaller than this along any side.
+constexpr std::int64_t least_extent = 64;
+/// What every format's rows and scales divide into.
+constexpr std::int64_t extent_step = 32;
+
+}  // namespace
 
 bool DualGemmOperation::offers(const Problem& problem, Distribution distribution) const {
   // The clamp keeps gates where σ is not 1, so nothing there is exact.
@@ -48,6 +59,34 @@ Cost DualGemmOperation::cost(const Problem& problem) const {
   };
   return {4 * m * n * k, m * k * bytes_per_element(gemm.a) + 2 * n * k * bytes_per_element(gemm.b) +
                              m * n * bytes_per_element(gemm.out)};
+}
+
+std::vector<HostTensor> DualGemmOperation::activations(const Problem& problem, Distribution distribution,
+                                                       std::uint64_t seed) const {
+  Problem narrow = problem;
+  narrow.dual_gemm.n = std::min<std::int64_t>(narrow.dual_gemm.n, least_extent);
+  std::vector<HostTensor> tensors = dual_gemm_inputs(narrow, distribution, seed);
+  std::erase_if(tensors, [](const HostTensor& tensor) { return tensor.name != "a"; });
+  return tensors;
+}
+
+std::optional<Problem> DualGemmOperation::neighbour(const Problem& problem) const {
+  Problem near = problem;
+  near.dual_gemm.m += 3;
+  near.dual_gemm.n += 24;
+  near.dual_gemm.k += 32;
+  return near;
+}
+
+std::optional<Problem> DualGemmOperation::smaller(const Problem& problem) const {
+  Problem half = problem;
+  DualGemmProblem& gemm = half.dual_gemm;
+  std::int64_t& greatest = std::max({std::ref(gemm.n), std::ref(gemm.k), std::ref(gemm.m)}, std::less<std::int64_t>());
+  if (greatest < 2 * least_extent) {
+    return std::nullopt;
+  }
+  greatest = greatest / 2 / extent_step * extent_step;
+  return half;
 }
 
 }  // namespace thresher::arena

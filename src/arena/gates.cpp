@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "arena/correctness.hpp"
+#include "arena/honest_gate.hpp"
 #include "arena/match.hpp"
 #include "arena/timed_gate.hpp"
 #include "arena/verdict.hpp"
@@ -123,7 +124,7 @@ std::vector<std::unique_ptr<Gate>> standard_gates() {
   gates.push_back(std::make_unique<MissingGate>("audited", "this version reads no machine code yet"));
   gates.push_back(std::make_unique<MissingGate>("race-free", "this version runs no contestant in the emulator yet"));
   gates.push_back(std::make_unique<CorrectGate>());
-  gates.push_back(std::make_unique<MissingGate>("honest", "this version has no checks against cheating yet"));
+  gates.push_back(make_honest_gate());
   gates.push_back(make_timed_gate());
   gates.push_back(std::make_unique<VerdictGate>());
   return gates;

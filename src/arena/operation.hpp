@@ -3,6 +3,7 @@
 /// all operations alike.
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -59,6 +60,17 @@ class Operation {
                                                      const std::vector<HostTensor>& inputs, DeviceKind device,
                                                      std::uint64_t seed) const = 0;
   [[nodiscard]] virtual Cost cost(const Problem& problem) const = 0;
+
+  // For the gate `honest`.
+  /// Those of `inputs` that are no weights, without making the weights.
+  [[nodiscard]] virtual std::vector<HostTensor> activations(const Problem& problem, Distribution distribution,
+                                                            std::uint64_t seed) const {
+    return inputs(problem, distribution, seed);
+  }
+  /// The problem with a shape that no suite lists; nothing when the operation has none to offer.
+  [[nodiscard]] virtual std::optional<Problem> neighbour(const Problem&) const { return std::nullopt; }
+  /// The problem with its greatest extent halved; nothing when it is small.
+  [[nodiscard]] virtual std::optional<Problem> smaller(const Problem&) const { return std::nullopt; }
 };
 
 /// Throws Error(internal) for an operation that parse_suite would have refused.

@@ -28,8 +28,10 @@ class Rig {
   [[nodiscard]] virtual Clock& clock() = 0;
   /// Where calls that are not timed go.
   [[nodiscard]] virtual Stream stream() = 0;
-  /// Until everything on `stream` is done; throws Error(device) when it failed.
+  /// Until the device is idle; throws Error(device) when something failed.
   virtual void wait() = 0;
+  /// Until everything on `stream` is done, whatever goes on elsewhere on the device.
+  virtual void wait_for_stream() { wait(); }
   [[nodiscard]] virtual std::size_t last_level_cache_bytes() const = 0;
   /// Measured on the first call.
   [[nodiscard]] virtual const Ceilings& ceilings() = 0;

@@ -75,9 +75,7 @@ class PlantedRunner final : public Runner {
       : problem_(problem), sets_(sets), kernel_(std::move(kernel)), clock_(clock), us_(us) {}
   void run(Stream, std::size_t set) override {
     const DeviceSet& data = sets_[set];
-    if (clock_ == nullptr || calls_ < 3) {  // timing looks at no outputs
-      kernel_({problem_.dual_gemm, data.tensor("a"), data.tensor("b1"), data.tensor("b2"), data.tensor("c"), calls_});
-    }
+    kernel_({problem_.dual_gemm, data.tensor("a"), data.tensor("b1"), data.tensor("b2"), data.tensor("c"), calls_});
     ++calls_;
     if (clock_ != nullptr) {
       clock_->spend(us_);

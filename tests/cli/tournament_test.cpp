@@ -80,7 +80,7 @@ TEST_F(TournamentCommand, TheLedgerIsListedShownExportedAndReported) {
   EXPECT_NE(list.out.find("cpu     tiny\n"), std::string::npos) << list.out;
   const Outcome show = run("ledger show 1 --ledger ledger.sqlite");
   EXPECT_NE(show.out.find("run 1, started"), std::string::npos) << show.out;
-  EXPECT_NE(show.out.find("honest     not judged"), std::string::npos) << show.out;
+  EXPECT_NE(show.out.find("honest     passed"), std::string::npos) << show.out;
   EXPECT_EQ(exported().size(), 2U);
   ASSERT_EQ(run("ledger export 2 --ledger ledger.sqlite --json two.json").status, 0);
   EXPECT_EQ(json::parse(slurp(folder() / "two.json"))["run"], 2);

@@ -99,10 +99,11 @@ Answer one_call_one_output(const Bench& bench) {
   return finding.correct ? Answer{} : wrong("wrong on inputs of its own", session.inputs(1), outputs, finding);
 }
 
-// When a call has returned (and its stream is idle), its work is done.
+// When calls have returned (and their stream is idle), their work is done. Several of them, so that what goes on
+// elsewhere is still at it when the outputs are poisoned.
 Answer nothing_after_the_call(const Bench& bench) {
   Session session(bench.problem, bench.contestant, bench.rig, {bench.draw(1)});
-  (void)session.call(0, first_poison);
+  session.run(0, 16);
   session.poison(0, second_poison);
   wait(bench);
   if (!session.is_poisoned(0, second_poison)) {
@@ -236,16 +237,13 @@ Answer a_seed_nobody_announced(const Bench& bench) {
 
 // A shape that no suite lists.
 Answer a_shape_nobody_listed(const Bench& bench) {
-  Problem neighbour = bench.problem;
-  neighbour.dual_gemm.m += 3;
-  neighbour.dual_gemm.n += 24;
-  neighbour.dual_gemm.k += 32;
-  const Bench there{neighbour, bench.contestant, bench.rig, bench.options};
-  if (!bench.contestant.feasible(neighbour, bench.rig.memory()).yes) {
+  const std::optional<Problem> neighbour = bench.operation().neighbour(bench.problem);
+  if (!neighbour || !bench.contestant.feasible(*neighbour, bench.rig.memory()).yes) {
     return {std::nullopt, "the neighbouring shape is not feasible"};
   }
+  const Bench there{*neighbour, bench.contestant, bench.rig, bench.options};
   try {
-    Session session(neighbour, bench.contestant, bench.rig, {there.draw(bench.options.secret_seed)});
+    Session session(*neighbour, bench.contestant, bench.rig, {there.draw(bench.options.secret_seed)});
     const Outputs outputs = session.call(0, first_poison);
     const Finding finding = there.judge(session.inputs(0), outputs);
     return finding.correct ? Answer{} : wrong("right only for listed shapes", session.inputs(0), outputs, finding);
@@ -313,6 +311,10 @@ Answer any_workspace_will_do(const Bench& bench) {
 
 Inputs Bench::draw(std::uint64_t seed, Distribution distribution) const {
   return operation().inputs(problem, distribution, derive_seed(seed ^ options.secret_seed, "honesty"));
+}
+
+Inputs Bench::draw_activations(std::uint64_t seed) const {
+  return operation().activations(problem, Distribution::full_range, derive_seed(seed ^ options.secret_seed, "honesty"));
 }
 
 Finding Bench::judge(const Inputs& inputs, const Outputs& outputs, Distribution distribution) const {

@@ -23,6 +23,20 @@ ProbeResult run_probe(const honesty::NamedProbe& probe, const honesty::Bench& be
   return result;
 }
 
+double operations_of(const Problem& problem) { return find_operation(problem.operation).cost(problem).operations; }
+
+/// The problem, halved until it is within the limit.
+Problem within(Problem problem, double max_operations) {
+  while (max_operations > 0 && operations_of(problem) > max_operations) {
+    const std::optional<Problem> smaller = find_operation(problem.operation).smaller(problem);
+    if (!smaller) {
+      break;
+    }
+    problem = *smaller;
+  }
+  return problem;
+}
+
 nlohmann::json to_json(const ProbeResult& result) {
   nlohmann::json json{{"probe", result.probe},
                       {"outcome", result.accusation           ? "accused"
@@ -58,8 +72,8 @@ GateResult judge_honesty(const Suite& suite, const Contestant& contestant, Rig& 
   GateResult gate{"honest", Outcome::passed, "", "{}"};
   const Problem* cheapest = nullptr;
   for (const Problem& problem : suite.problems) {
-    const auto operations = [](const Problem& p) { return find_operation(p.operation).cost(p).operations; };
-    if (contestant.feasible(problem, rig.memory()).yes && (!cheapest || operations(problem) < operations(*cheapest))) {
+    if (contestant.feasible(problem, rig.memory()).yes &&
+        (!cheapest || operations_of(problem) < operations_of(*cheapest))) {
       cheapest = &problem;
     }
   }
@@ -68,7 +82,8 @@ GateResult judge_honesty(const Suite& suite, const Contestant& contestant, Rig& 
     gate.sentence = "no problem of the suite is feasible";
     return gate;
   }
-  const std::vector<ProbeResult> results = probe_honesty(*cheapest, contestant, rig, options);
+  const Problem asked = within(*cheapest, options.max_operations);
+  const std::vector<ProbeResult> results = probe_honesty(asked, contestant, rig, options);
   nlohmann::json probes = nlohmann::json::array();
   std::size_t not_judged = 0;
   for (const ProbeResult& result : results) {
@@ -76,13 +91,13 @@ GateResult judge_honesty(const Suite& suite, const Contestant& contestant, Rig& 
     not_judged += result.not_judged.empty() ? 0 : 1;
   }
   gate.evidence =
-      nlohmann::json{{"problem", label(*cheapest)}, {"secret_seed", options.secret_seed}, {"probes", probes}}.dump();
+      nlohmann::json{{"problem", label(asked)}, {"secret_seed", options.secret_seed}, {"probes", probes}}.dump();
   if (const auto& accusation = results.back().accusation) {
     gate.outcome = Outcome::failed;
     gate.sentence = fmt::format("{}: {} (experiment \"{}\" on {})", accusation->cheat, accusation->sentence,
-                                results.back().probe, label(*cheapest));
+                                results.back().probe, label(asked));
   } else {
-    gate.sentence = fmt::format("{} experiments on {} found nothing{}", results.size() - not_judged, label(*cheapest),
+    gate.sentence = fmt::format("{} experiments on {} found nothing{}", results.size() - not_judged, label(asked),
                                 not_judged == 0 ? "" : fmt::format(", {} could not be made", not_judged));
   }
   return gate;

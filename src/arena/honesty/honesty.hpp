@@ -20,6 +20,9 @@ struct HonestyOptions {
   /// Weights may be arranged when the contestant is prepared, and must then not change between calls.
   bool weights_are_packed = true;
   int calls_before_late_check = 200;
+  /// A greater problem is asked about in a smaller shape of the same formats, so that the experiments take seconds. No
+  /// limit when 0.
+  double max_operations = 0;
   /// How long to wait for work that goes on after a call has returned.
   double wait_s = 0.005;
 };
@@ -41,7 +44,8 @@ struct ProbeResult {
 [[nodiscard]] std::vector<ProbeResult> probe_honesty(const Problem& problem, const Contestant& contestant, Rig& rig,
                                                      const HonestyOptions& options);
 
-/// On the suite's cheapest problem, and for its shape on a neighbouring one. A contestant that passed `correct`.
+/// On the suite's cheapest problem, within the limit of operations, and for its shape on a neighbouring one. A
+/// contestant that passed `correct`.
 [[nodiscard]] GateResult judge_honesty(const Suite& suite, const Contestant& contestant, Rig& rig,
                                        const HonestyOptions& options);
 

@@ -12,6 +12,8 @@ struct Bench {
 
   [[nodiscard]] const Operation& operation() const { return find_operation(problem.operation); }
   [[nodiscard]] Inputs draw(std::uint64_t seed, Distribution distribution = Distribution::full_range) const;
+  /// What `draw` gives but for the weights.
+  [[nodiscard]] Inputs draw_activations(std::uint64_t seed) const;
   /// What the definition says about `outputs` on `inputs`.
   [[nodiscard]] Finding judge(const Inputs& inputs, const Outputs& outputs,
                               Distribution distribution = Distribution::full_range) const;

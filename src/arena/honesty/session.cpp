@@ -21,9 +21,11 @@ Session::Session(const Problem& problem, const Contestant& contestant, Rig& rig,
   runner_ = contestant.prepare(problem_, memory_, sets_);
 }
 
-void Session::run(std::size_t set) {
-  runner_->run(rig_.stream(), set);
-  rig_.wait();
+void Session::run(std::size_t set, int calls) {
+  for (int call = 0; call < calls; ++call) {
+    runner_->run(rig_.stream(), set);
+  }
+  rig_.wait_for_stream();
 }
 
 Outputs Session::call(std::size_t set, std::uint8_t poison) {

@@ -28,8 +28,8 @@ class Session {
 
   /// One call on poisoned outputs, complete on return.
   [[nodiscard]] Outputs call(std::size_t set, std::uint8_t poison);
-  /// The call alone.
-  void run(std::size_t set);
+  /// So many calls alone, until their stream is done.
+  void run(std::size_t set, int calls = 1);
   void poison(std::size_t set, std::uint8_t byte) { sets_[set].poison_outputs(byte); }
   [[nodiscard]] Outputs download(std::size_t set) const;
   [[nodiscard]] bool is_poisoned(std::size_t set, std::uint8_t byte) const;

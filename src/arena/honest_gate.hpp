@@ -1,0 +1,12 @@
+#pragma once
+/// Gate "honest" in a tournament.
+#include <memory>
+
+#include "arena/match.hpp"
+
+namespace thresher::arena {
+
+/// The experiments of honesty/ on the suite's cheapest problem, with a seed that is told nobody before.
+[[nodiscard]] std::unique_ptr<Gate> make_honest_gate();
+
+}  // namespace thresher::arena
