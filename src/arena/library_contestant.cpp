@@ -5,6 +5,7 @@
 #include <charconv>
 
 #include "arena/operation.hpp"
+#include "arena/panel/panel.hpp"
 #include "arena/registry.hpp"
 #include "arena/toolchain.hpp"
 #include "ops/device_operations.hpp"
@@ -55,7 +56,7 @@ class LibraryContestant final : public Contestant {
 
   [[nodiscard]] Answer feasible(const Problem& problem, Memory& memory) const override {
     const std::string obstacle =
-        ops::operations_for(device_.kind()).dual_gemm_obstacle(device_, problem.dual_gemm, options_.strategy);
+        ops::operations_for(device_.kind()).dual_gemm_obstacle(device_, problem.dual_gemm, options_);
     if (!obstacle.empty()) {
       return {false, obstacle, "{}"};
     }
@@ -120,11 +121,15 @@ class LibraryRegistry final : public Registry {
     }
     PlanOptions options;
     options.strategy = spec.strategy;
+    if (device_.kind() != DeviceKind::cpu) {
+      options.knobs = kernel_knobs(spec);
+      return std::make_unique<LibraryContestant>(spec, device_, options);
+    }
     for (const auto& [knob, value] : spec.knobs) {
-      if (knob != "threads" || device_.kind() != DeviceKind::cpu) {
+      if (knob != "threads") {
         throw Error(ErrorCode::invalid_argument,
-                    fmt::format("contestant {}: there is no knob {} on {}{}", label(spec), knob, device_.name(),
-                                device_.kind() == DeviceKind::cpu ? ", expected threads" : ""));
+                    fmt::format("contestant {}: there is no knob {} on {}, expected threads", label(spec), knob,
+                                device_.name()));
       }
       options.threads = parse_threads(value);
     }

@@ -2,13 +2,13 @@
 
 #include <fmt/format.h>
 
-#include "kernels/nvfp4/choose.hpp"
 #include "kernels/nvfp4/pack.hpp"
 #include "kernels/nvfp4/params.hpp"
 #include "kernels/nvfp4/program.hpp"
 #include "ops/cuda_programs.hpp"
 #include "ops/cuda_tensor_map.hpp"
 #include "ops/cuda_weights.hpp"
+#include "ops/nvfp4_choice.hpp"
 #include "runtime/driver.hpp"
 #include "runtime/stream.hpp"
 #include "thresher/error.hpp"
@@ -67,23 +67,16 @@ Tensor described(Tensor weights, const runtime::DeviceBuffer& packed) {
   return weights;
 }
 
-device_code::Number number(Format format) {
-  switch (format) {
-    case Format::bf16: return device_code::Number::bf16;
-    case Format::fp32: return device_code::Number::fp32;
-    default: return device_code::Number::fp16;
-  }
-}
-
 class CudaNvfp4 final : public DualGemm::Backend {
  public:
-  CudaNvfp4(const Device& device, const DualGemmProblem& problem, std::shared_ptr<const CudaNvfp4Weights> weights)
+  CudaNvfp4(const Device& device, const DualGemmProblem& problem, std::shared_ptr<const CudaNvfp4Weights> weights,
+            const std::string& knobs)
       : Backend(problem, device.id(), "packed"),
         weights_(std::move(weights)),
         row_blocks_((problem.k + device_code::block_k - 1) / device_code::block_k),
         widens_(problem.a == Format::nvfp4),
         prepares_(widens_ || problem.k % device_code::block_k != 0),
-        config_(chosen(problem)),
+        config_(choose_packed(problem, knobs, runtime::device_properties(ordinal()).multiprocessors)),
         kernel_(load(config_)),
         prepare_(preparation_kernel(
             ordinal(), widens_ ? device_code::widen_tokens_kernel_name() : device_code::pad_tokens_kernel_name())) {}
@@ -110,15 +103,6 @@ class CudaNvfp4 final : public DualGemm::Backend {
 
  private:
   [[nodiscard]] int ordinal() const { return device().ordinal; }
-
-  [[nodiscard]] device_code::Config chosen(const DualGemmProblem& p) const {
-    const int multiprocessors = runtime::device_properties(ordinal()).multiprocessors;
-    device_code::Config config = device_code::rank(p.m, p.n, p.k, multiprocessors).front().config;
-    config.operand = p.a == Format::bf16 ? device_code::Number::bf16 : device_code::Number::fp16;
-    config.output = number(p.out);
-    config.activation = static_cast<device_code::ActivationCode>(p.activation.kind);
-    return config;
-  }
 
   [[nodiscard]] runtime::Kernel load(const device_code::Config& config) const {
     const kernels::DeviceProgram program = device_code::program(config);
@@ -242,8 +226,9 @@ bool runs_packed_nvfp4(const Device& device) {
 }
 
 std::shared_ptr<const DualGemm::Backend> make_cuda_nvfp4(const Device& device, const DualGemmProblem& problem,
-                                                         std::shared_ptr<const CudaNvfp4Weights> weights) {
-  return std::make_shared<const CudaNvfp4>(device, problem, std::move(weights));
+                                                         std::shared_ptr<const CudaNvfp4Weights> weights,
+                                                         const std::string& knobs) {
+  return std::make_shared<const CudaNvfp4>(device, problem, std::move(weights), knobs);
 }
 
 }  // namespace thresher::ops

@@ -29,7 +29,9 @@ class CudaNvfp4Weights final : public PackedWeights::Storage {
 /// Whether `device` has what `packed` needs: compute capability 9.0.
 bool runs_packed_nvfp4(const Device& device);
 
+/// `knobs` as ops/nvfp4_choice.hpp takes them; empty: the measured choice.
 std::shared_ptr<const DualGemm::Backend> make_cuda_nvfp4(const Device& device, const DualGemmProblem& problem,
-                                                         std::shared_ptr<const CudaNvfp4Weights> weights);
+                                                         std::shared_ptr<const CudaNvfp4Weights> weights,
+                                                         const std::string& knobs);
 
 }  // namespace thresher::ops

@@ -4,6 +4,8 @@
 #include "ops/cuda_two_pass.hpp"
 #include "ops/cuda_weights.hpp"
 #include "ops/device_operations.hpp"
+#include "ops/nvfp4_choice.hpp"
+#include "runtime/driver.hpp"
 #include "thresher/error.hpp"
 
 namespace thresher::ops {
@@ -16,10 +18,14 @@ class CudaOperations final : public DeviceOperations {
   }
 
   [[nodiscard]] std::string dual_gemm_obstacle(const Device& device, const DualGemmProblem& problem,
-                                               const std::string& strategy) const override {
+                                               const PlanOptions& options) const override {
+    const std::string& strategy = options.strategy;
     const std::string formats = std::string(name(problem.a)) + " with " + std::string(name(problem.b));
     if (strategy == "packed" && !can_pack(device, problem)) {
       return "strategy packed needs nvfp4 weights and a Hopper GPU, not " + formats + " on " + device.name();
+    }
+    if (!options.knobs.empty() && strategy != "two_pass") {
+      return knobs_obstacle(device, problem, options);
     }
     const bool fused_16_bit = strategy == "interleaved" || strategy == "sequential" || strategy == "pingpong";
     if (fused_16_bit && (problem.a != problem.b || problem.b == Format::nvfp4)) {
@@ -52,7 +58,7 @@ class CudaOperations final : public DeviceOperations {
                                                      " reads weights as they were before packing: plan it from b1 and "
                                                      "b2, or leave the strategy empty");
       }
-      return make_cuda_nvfp4(device, problem, std::move(packed));
+      return make_cuda_nvfp4(device, problem, std::move(packed), options.knobs);
     }
     return plan(device, problem, weights.storage().b1_gate(), weights.storage().b2_up(), weights.shared(), options);
   }
@@ -64,6 +70,24 @@ class CudaOperations final : public DeviceOperations {
   }
 
  private:
+  static std::string knobs_obstacle(const Device& device, const DualGemmProblem& problem, const PlanOptions& options) {
+    try {
+      if (can_pack(device, problem)) {
+        const int multiprocessors = runtime::device_properties(device.id().ordinal).multiprocessors;
+        (void)choose_packed(problem, options.knobs, multiprocessors);
+        return "";
+      }
+      const auto spec = fused_device_spec(device.id().ordinal);
+      return spec && choose_fused(problem, {"", options.knobs}, *spec)
+                 ? ""
+                 : "the knobs \"" + options.knobs +
+                       "\" are for fused kernels on a Hopper GPU, which take fp16 with fp16, "
+                       "bf16 with bf16, or nvfp4 weights";
+    } catch (const Error& error) {
+      return error.what();
+    }
+  }
+
   static bool can_pack(const Device& device, const DualGemmProblem& problem) {
     return problem.b == Format::nvfp4 && runs_packed_nvfp4(device);
   }
@@ -75,13 +99,14 @@ class CudaOperations final : public DeviceOperations {
                                                        const std::shared_ptr<const PackedWeights::Storage>& weights,
                                                        const PlanOptions& options) {
     if (options.strategy == "packed" && !can_pack(device, problem)) {
-      throw Error(ErrorCode::unsupported, cuda_operations().dual_gemm_obstacle(device, problem, "packed"));
+      throw Error(ErrorCode::unsupported, cuda_operations().dual_gemm_obstacle(device, problem, options));
     }
-    if (can_pack(device, problem) && options.knobs.empty() &&
-        (options.strategy.empty() || options.strategy == "packed")) {
+    const bool by_knobs = !options.knobs.empty() && options.strategy != "two_pass";
+    if (can_pack(device, problem) && (by_knobs || options.strategy.empty() || options.strategy == "packed")) {
       require_matrix_on_gpu(b1_gate, device.id().ordinal, "b1 (gate)");
       require_matrix_on_gpu(b2_up, device.id().ordinal, "b2 (up)");
-      return make_cuda_nvfp4(device, problem, std::make_shared<const CudaNvfp4Weights>(device, b1_gate, b2_up));
+      return make_cuda_nvfp4(device, problem, std::make_shared<const CudaNvfp4Weights>(device, b1_gate, b2_up),
+                             options.knobs);
     }
     if (options.strategy != "two_pass") {
       if (auto fused = make_cuda_dual_gemm(device, problem, b1_gate, b2_up, weights, options)) {

@@ -14,9 +14,9 @@ class DeviceOperations {
 
   /// Strategy names, the default first.
   [[nodiscard]] virtual std::vector<std::string> dual_gemm_strategies() const = 0;
-  /// Why `strategy` cannot run the problem whatever its tensors, in one sentence; empty when it can.
+  /// Why the strategy and knobs cannot run the problem whatever its tensors, in one sentence; empty when they can.
   [[nodiscard]] virtual std::string dual_gemm_obstacle(const Device&, const DualGemmProblem&,
-                                                       const std::string& /*strategy*/) const {
+                                                       const PlanOptions& /*options*/) const {
     return "";
   }
   [[nodiscard]] virtual std::shared_ptr<const PackedWeights::Storage> pack(const Device& device, const Tensor& b1_gate,

@@ -123,6 +123,17 @@ planner::DualGemmConfig planner_config(const ContestantSpec& spec) {
   return planner::parse_config(words);
 }
 
+std::string kernel_knobs(const ContestantSpec& spec) {
+  if (spec.knobs.empty()) {
+    return "";
+  }
+  ContestantSpec named = spec;
+  if (named.strategy == "packed") {
+    named.strategy = "interleaved";  // what it is in the planner's words
+  }
+  return planner::text(planner_config(named));
+}
+
 std::optional<double> touched_share(const std::string& touches, const planner::TimeParts& parts) {
   const std::string words = lower(touches);
   const std::array<std::pair<const char*, double>, 6> known{{{"epilogue", parts.epilogue_us},

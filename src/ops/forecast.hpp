@@ -1,0 +1,15 @@
+#pragma once
+/// What the planner says of a contestant before it runs: a pure function, so that any card of its table can be asked
+/// about.
+#include <string>
+
+#include "planner/predict.hpp"
+
+namespace thresher::ops {
+
+/// One call of `problem` with `options` on a GPU like `device`: the very kernels that `plan` would launch. Throws
+/// Error(unsupported) with the reason when the planner cannot say.
+planner::Prediction forecast(const DualGemmProblem& problem, const PlanOptions& options,
+                             const planner::DeviceSpec& device, const planner::Calibration& calibration = {});
+
+}  // namespace thresher::ops

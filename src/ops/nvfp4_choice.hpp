@@ -1,0 +1,20 @@
+#pragma once
+/// The packed NVFP4 kernel in the planner's words and back, and which configuration runs a problem: pure functions.
+#include <string>
+
+#include "kernels/nvfp4/config.hpp"
+#include "planner/dual_gemm_config.hpp"
+
+namespace thresher::ops {
+
+/// The planner's words in the kernel's. Throws Error(unsupported) naming the knob that the kernel does not have.
+kernels::nvfp4::Config packed_config(const DualGemmProblem& problem, const planner::DualGemmConfig& planned);
+
+/// The kernel's words in the planner's: weights along the rows of the matrix instruction, gate and up interleaved.
+planner::DualGemmConfig planned_config(const kernels::nvfp4::Config& config);
+
+/// What runs `problem`, whose weights are NVFP4: `knobs` as planner::text writes them, or, when they are empty, the
+/// measured choice (kernels/nvfp4/choose.hpp). Throws Error(unsupported) for knobs that cannot run.
+kernels::nvfp4::Config choose_packed(const DualGemmProblem& problem, const std::string& knobs, int multiprocessors);
+
+}  // namespace thresher::ops
