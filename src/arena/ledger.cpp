@@ -13,28 +13,6 @@
 
 namespace thresher::arena {
 
-/// Takes the write lock at once, so that two tournaments wait for each other instead of failing; rolls back unless
-/// committed.
-class Transaction {
- public:
-  explicit Transaction(const Ledger& ledger) : ledger_(ledger) { ledger_.execute("BEGIN IMMEDIATE"); }
-  Transaction(const Transaction&) = delete;
-  Transaction& operator=(const Transaction&) = delete;
-  ~Transaction() {
-    if (!committed_) {
-      sqlite3_exec(ledger_.database_, "ROLLBACK", nullptr, nullptr, nullptr);
-    }
-  }
-  void commit() {
-    ledger_.execute("COMMIT");
-    committed_ = true;
-  }
-
- private:
-  const Ledger& ledger_;
-  bool committed_ = false;
-};
-
 namespace {
 
 struct OpenFile {
@@ -121,6 +99,9 @@ void Ledger::check_version(Access access) {
     throw Error(ErrorCode::io,
                 fmt::format("{} is no ledger of Thresher: name another file with --ledger", path_.string()));
   }
+  if (pragma("PRAGMA user_version") == 1) {
+    upgrade();
+  }
   if (const auto version = pragma("PRAGMA user_version"); version != ledger_version) {
     throw Error(
         ErrorCode::io,
@@ -151,16 +132,9 @@ void Ledger::create() {
   count.step();
   if (count.integer() == 0) {  // nobody else was first
     execute(ledger_schema);
-    for (const char* table : ledger_tables) {
-      for (const char* change : {"UPDATE", "DELETE"}) {
-        execute(fmt::format("CREATE TRIGGER {0}_no_{1} BEFORE {1} ON {0} BEGIN "
-                            "SELECT RAISE(ABORT, 'the ledger is append-only'); END",
-                            table, change)
-                    .c_str());
-      }
-    }
+    forbid_changes(ledger_tables);
+    add_version_2();
     execute(fmt::format("PRAGMA application_id = {}", ledger_application_id).c_str());
-    execute(fmt::format("PRAGMA user_version = {}", ledger_version).c_str());
   }
   transaction.commit();
 }
@@ -202,6 +176,7 @@ std::int64_t Ledger::begin(const RunRecord& run) {
       .step();
   const std::int64_t id = sqlite3_last_insert_rowid(database_);
   (void)hold(id);  // nobody else knows the number yet
+  link("run", id);
   transaction.commit();
   return id;
 }
@@ -274,12 +249,14 @@ void Ledger::append(std::int64_t run, const Entry& entry) {
         .bind(measurement.samples)
         .step();
   }
+  link("entry", id);
   transaction.commit();
 }
 
 void Ledger::finish(std::int64_t run) {
   Transaction transaction(*this);
   Statement(*this, "INSERT INTO run_ends VALUES(?, ?)").bind(run).bind(utc_now()).step();
+  link("end", run);
   transaction.commit();
 }
 
@@ -310,6 +287,7 @@ RunRecord Ledger::load(std::int64_t id) const {
   std::vector<std::int64_t> known;
   for (RunRecord& run : runs()) {
     if (run.id == id) {
+      load_predictions(run);
       load_entries(run);
       return std::move(run);
     }

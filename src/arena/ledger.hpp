@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -12,6 +13,13 @@
 struct sqlite3;
 
 namespace thresher::arena {
+
+/// What a look at the ledger's chain of hashes found.
+struct Verification {
+  std::size_t links = 0;
+  std::string head;                 ///< hash of the last link, over all that the ledger holds
+  std::vector<std::string> faults;  ///< one sentence for each row that was changed, removed or slipped in
+};
 
 class Ledger {
  public:
@@ -28,13 +36,18 @@ class Ledger {
   [[nodiscard]] std::int64_t begin(const RunRecord& run);
   /// The latest unfinished run with that key that no living process holds, now held by this object.
   [[nodiscard]] std::optional<RunRecord> resume(const std::string& key);
+  /// One transaction: all of the predictions or nothing. `hash` is ignored.
+  void freeze(std::int64_t run, std::span<const PredictionRecord> predictions);
   /// One transaction: all of the entry or nothing.
   void append(std::int64_t run, const Entry& entry);
   void finish(std::int64_t run);
 
-  /// Without entries, the newest last.
+  /// Recomputes the chain: every row with the hash of the row before it.
+  [[nodiscard]] Verification verify() const;
+
+  /// Without predictions and entries, the newest last.
   [[nodiscard]] std::vector<RunRecord> runs() const;
-  /// With all entries. Throws Error(invalid_argument) naming the runs there are.
+  /// With all predictions and entries. Throws Error(invalid_argument) naming the runs there are.
   [[nodiscard]] RunRecord load(std::int64_t run) const;
 
   [[nodiscard]] const std::filesystem::path& path() const noexcept { return path_; }
@@ -45,6 +58,18 @@ class Ledger {
   void open(Access access);
   void check_version(Access access);
   void create();
+  void upgrade();
+  void add_version_2() const;
+  void forbid_changes(std::span<const char* const> tables) const;
+  /// The next link of the chain, for a row of `kind` that the running transaction has written.
+  void link(const std::string& kind, std::int64_t row);
+  void link_all_rows();
+  /// Everything that belongs to the row, as text; empty when it is not there.
+  [[nodiscard]] std::string content(const std::string& kind, std::int64_t row) const;
+  [[nodiscard]] std::string describe(const std::string& kind, std::int64_t row) const;
+  void find_unlinked(Verification& found) const;
+  void find_late_predictions(Verification& found) const;
+  void load_predictions(RunRecord& run) const;
   void check_health() const;
   [[nodiscard]] int open_lock_file() const;
   [[nodiscard]] bool hold(std::int64_t run);

@@ -2,7 +2,7 @@
 /// The tables of the ledger. Whoever changes them raises `ledger_version`.
 namespace thresher::arena {
 
-inline constexpr int ledger_version = 1;
+inline constexpr int ledger_version = 2;
 /// "THRS": tells a ledger from other SQLite files.
 inline constexpr int ledger_application_id = 0x54485253;
 
@@ -32,5 +32,18 @@ CREATE TABLE measurements(
 )sql";
 
 inline constexpr const char* ledger_tables[] = {"contexts", "runs", "run_ends", "entries", "gates", "measurements"};
+
+/// What version 2 added: predictions, frozen before they can be compared, and the chain over everything that is
+/// written. A link's hash is of the row it stands for and of the link before it.
+inline constexpr const char* ledger_schema_2 = R"sql(
+CREATE TABLE predictions(
+  id INTEGER PRIMARY KEY, run INTEGER NOT NULL REFERENCES runs(id), ordinal INTEGER NOT NULL, suite TEXT NOT NULL,
+  contestant TEXT NOT NULL, problem TEXT NOT NULL, predicted_us REAL, why TEXT NOT NULL, planner TEXT NOT NULL,
+  panel TEXT NOT NULL, frozen TEXT NOT NULL, UNIQUE(run, ordinal, problem));
+CREATE TABLE chain(
+  id INTEGER PRIMARY KEY, kind TEXT NOT NULL, row INTEGER NOT NULL, hash TEXT NOT NULL, UNIQUE(kind, row));
+)sql";
+
+inline constexpr const char* ledger_tables_2[] = {"predictions", "chain"};
 
 }  // namespace thresher::arena

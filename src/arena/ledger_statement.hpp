@@ -1,15 +1,39 @@
 #pragma once
-/// One prepared statement of SQLite.
+/// One transaction, and one prepared statement, of SQLite.
 #include <sqlite3.h>
 
+#include <fmt/format.h>
+
 #include <cstdint>
-#include <functional>
+#include <optional>
 #include <string>
 
 #include "arena/ledger.hpp"
 #include "arena/statistics.hpp"
 
 namespace thresher::arena {
+
+/// Takes the write lock at once, so that two tournaments wait for each other instead of failing; rolls back unless
+/// committed.
+class Transaction {
+ public:
+  explicit Transaction(const Ledger& ledger) : ledger_(ledger) { ledger_.execute("BEGIN IMMEDIATE"); }
+  Transaction(const Transaction&) = delete;
+  Transaction& operator=(const Transaction&) = delete;
+  ~Transaction() {
+    if (!committed_) {
+      sqlite3_exec(ledger_.database_, "ROLLBACK", nullptr, nullptr, nullptr);
+    }
+  }
+  void commit() {
+    ledger_.execute("COMMIT");
+    committed_ = true;
+  }
+
+ private:
+  const Ledger& ledger_;
+  bool committed_ = false;
+};
 
 /// Binds from the first parameter on, reads from the first column on.
 class Ledger::Statement {
@@ -33,6 +57,9 @@ class Ledger::Statement {
     check(sqlite3_bind_double(statement_, ++parameter_, value));
     return *this;
   }
+  Statement& bind(const std::optional<double>& value) {
+    return value ? bind(*value) : (check(sqlite3_bind_null(statement_, ++parameter_)), *this);
+  }
   Statement& bind(const Estimate& estimate) { return bind(estimate.value).bind(estimate.low).bind(estimate.high); }
 
   /// Whether there is another row.
@@ -53,6 +80,29 @@ class Ledger::Statement {
   }
   std::int64_t integer() { return sqlite3_column_int64(statement_, column_++); }
   double real() { return sqlite3_column_double(statement_, column_++); }
+  std::optional<double> optional_real() {
+    const bool is_null = sqlite3_column_type(statement_, column_) == SQLITE_NULL;
+    const double value = real();
+    return is_null ? std::nullopt : std::optional(value);
+  }
+
+  /// Every column of the row with its type and length: rows that differ have different texts.
+  [[nodiscard]] std::string whole_row() const {
+    std::string row;
+    for (int column = 0; column < sqlite3_column_count(statement_); ++column) {
+      const int type = sqlite3_column_type(statement_, column);
+      std::string value;
+      if (type == SQLITE_FLOAT) {
+        value = fmt::format("{}", sqlite3_column_double(statement_, column));
+      } else if (const void* bytes = sqlite3_column_blob(statement_, column)) {
+        value.assign(static_cast<const char*>(bytes),
+                     static_cast<std::size_t>(sqlite3_column_bytes(statement_, column)));
+      }
+      row += fmt::format("{}:{}:{},", type, value.size(), value);
+    }
+    return row;
+  }
+
   Estimate estimate() {
     const double value = real();
     const double low = real();

@@ -6,6 +6,8 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
+#include "arena/foretold.hpp"
+
 namespace thresher::arena {
 namespace {
 
@@ -72,6 +74,19 @@ Json to_json_value(const Entry& entry) {
   return json;
 }
 
+Json to_json_value(const PredictionRecord& prediction) {
+  return {{"ordinal", prediction.ordinal},
+          {"suite", prediction.suite},
+          {"contestant", prediction.contestant},
+          {"problem", prediction.problem},
+          {"predicted_us", prediction.predicted_us ? Json(*prediction.predicted_us) : Json(nullptr)},
+          {"why", prediction.why},
+          {"planner", parsed(prediction.planner)},
+          {"panel", parsed(prediction.panel)},
+          {"frozen", prediction.frozen},
+          {"hash", prediction.hash}};
+}
+
 }  // namespace
 
 std::string to_json(const RunRecord& run, int indent) {
@@ -82,7 +97,12 @@ std::string to_json(const RunRecord& run, int indent) {
             {"seed", run.seed},
             {"arguments", parsed(run.arguments)},
             {"context", to_json_value(run.context)},
+            {"foretold", Json::parse(foretold_json(foretold_quality({&run, 1})))},
+            {"predictions", Json::array()},
             {"entries", Json::array()}};
+  for (const PredictionRecord& prediction : run.predictions) {
+    json["predictions"].push_back(to_json_value(prediction));
+  }
   for (const Entry& entry : run.entries) {
     json["entries"].push_back(to_json_value(entry));
   }

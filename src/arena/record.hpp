@@ -54,6 +54,20 @@ struct Entry {
   [[nodiscard]] bool is_baseline() const { return contestant == baseline; }
 };
 
+/// What was foretold of one contestant on one problem, frozen before anything of it was timed.
+struct PredictionRecord {
+  std::int64_t ordinal = 0;  ///< of the entry it is about
+  std::string suite;
+  std::string contestant;
+  std::string problem;
+  std::optional<double> predicted_us;  ///< of a call with cold inputs on a rested machine; empty: nobody can say
+  std::string why;                     ///< what bounds it, or why there is no prediction
+  std::string planner = "{}";          ///< JSON object: the device table and calibration that were asked
+  std::string panel;                   ///< JSON object: the panel's opinion of the pitch; empty without one
+  std::string frozen;                  ///< UTC, ISO 8601
+  std::string hash;                    ///< of the ledger's chain up to here; empty until it is in a ledger
+};
+
 struct RunRecord {
   std::int64_t id = 0;
   std::string key;  ///< what makes two runs the same: suites, pitches, device, sources, options
@@ -63,6 +77,7 @@ struct RunRecord {
   std::uint64_t seed = 0;
   std::string arguments = "{}";  ///< JSON object: suites and pitches as they were read, options
   Context context;
+  std::vector<PredictionRecord> predictions;
   std::vector<Entry> entries;
 };
 

@@ -135,7 +135,8 @@ std::string standings(const RunRecord& run) {
     text += text.empty() ? "" : "\n";
     text += suite_standings(suite, by_suite[suite]);
   }
-  return text;
+  const std::string foretold = foretold_text(foretold_quality({&run, 1}));
+  return text + (foretold.empty() ? "" : "\n" + foretold);
 }
 
 }  // namespace thresher::arena

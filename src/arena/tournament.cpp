@@ -125,6 +125,25 @@ bool is_done(const RunRecord& run, std::size_t ordinal) {
                      [&](const Entry& entry) { return entry.ordinal == static_cast<std::int64_t>(ordinal); });
 }
 
+/// What is foretold of every contestant that has not run yet, in the ledger before anything of it is timed. A
+/// tournament that goes on keeps what it had foretold.
+void freeze_predictions(const TournamentOptions& options, const std::vector<Pairing>& pairings, RunRecord& run,
+                        Ledger& ledger) {
+  std::vector<PredictionRecord> frozen;
+  for (std::size_t ordinal = 0; ordinal < pairings.size(); ++ordinal) {
+    const auto place = static_cast<std::int64_t>(ordinal);
+    const auto is_about = [&](const PredictionRecord& record) { return record.ordinal == place; };
+    if (is_done(run, ordinal) || std::any_of(run.predictions.begin(), run.predictions.end(), is_about)) {
+      continue;
+    }
+    const Pairing& pairing = pairings[ordinal];
+    const auto records = foretell(options.forecaster, *pairing.suite, pairing.contestant->spec(), pairing.pitch, place);
+    frozen.insert(frozen.end(), records.begin(), records.end());
+  }
+  ledger.freeze(run.id, frozen);
+  run.predictions = ledger.load(run.id).predictions;
+}
+
 }  // namespace
 
 bool TournamentResult::any_gate_failed() const {
@@ -143,6 +162,7 @@ TournamentResult hold_tournament(const TournamentOptions& options, Rig& rig, con
   TournamentResult result;
   result.run = begin_or_resume(options, rig, ledger, progress);
   RunRecord& run = result.run;
+  freeze_predictions(options, pairings, run, ledger);
   for (std::size_t ordinal = 0; ordinal < pairings.size(); ++ordinal) {
     if (!is_done(run, ordinal)) {
       progress.expect("correct", trials(*pairings[ordinal].suite), 1);

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "arena/foretold.hpp"
 #include "arena/ledger.hpp"
 #include "arena/match.hpp"
 #include "arena/pitch.hpp"
@@ -20,6 +21,7 @@ struct TournamentOptions {
   std::optional<std::uint64_t> seed;  ///< empty: a random one
   double seconds = 6;                 ///< for timing one contestant on one problem
   bool resume = false;                ///< go on with the unfinished tournament that is otherwise the same
+  Forecaster forecaster{};            ///< who foretells times, before the first of them is measured
 };
 
 struct TournamentResult {

@@ -19,27 +19,6 @@ struct Arguments {
   bool json = false;
 };
 
-nlohmann::json number_or_null(const std::optional<double>& value) {
-  return value ? nlohmann::json(*value) : nlohmann::json(nullptr);
-}
-
-nlohmann::json to_json(const arena::Opinion& opinion) {
-  return {{"pitch", opinion.pitch},
-          {"score", opinion.score},
-          {"withdrawn", opinion.withdrawn},
-          {"claimed", {opinion.claimed_low, opinion.claimed_high}},
-          {"predicted", number_or_null(opinion.predicted_speedup)},
-          {"predicted_interval", {opinion.predicted_low, opinion.predicted_high}},
-          {"touched_share", number_or_null(opinion.touched_share)},
-          {"scores",
-           {{"speedup", opinion.speedup_score},
-            {"feasibility", opinion.feasibility_score},
-            {"risk", opinion.risk_score},
-            {"evidence", opinion.evidence_score}}},
-          {"obstacles", opinion.obstacles},
-          {"reason", opinion.reason}};
-}
-
 void print(const std::vector<arena::Opinion>& opinions) {
   fmt::print("{:>5}  {:>12}  {:>9}  {}\n", "score", "claimed", "predicted", "pitch");
   for (const arena::Opinion& opinion : opinions) {
@@ -65,7 +44,7 @@ void judge(const Arguments& arguments) {
   }
   nlohmann::json all = nlohmann::json::array();
   for (const arena::Opinion& opinion : opinions) {
-    all.push_back(to_json(opinion));
+    all.push_back(nlohmann::json::parse(arena::opinion_json(opinion)));
   }
   fmt::print("{}\n", all.dump(1));
 }

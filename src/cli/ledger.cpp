@@ -38,6 +38,41 @@ void list(const Arguments& arguments) {
   }
 }
 
+void predictions(const Arguments& arguments) {
+  const arena::Ledger ledger(arguments.ledger, arena::Ledger::Access::read);
+  std::vector<arena::RunRecord> runs;
+  for (const arena::RunRecord& run : ledger.runs()) {
+    if (!arguments.run || run.id == *arguments.run) {
+      runs.push_back(ledger.load(run.id));
+    }
+  }
+  const arena::ForetoldQuality quality = arena::foretold_quality(runs);
+  if (quality.times.empty()) {
+    fmt::print(
+        "no prediction has been measured yet: a tournament on a GPU of the planner's table foretells its times\n");
+    return;
+  }
+  fmt::print("{:>5}  {:>12}  {:>12}  {:>7}  {}\n", "run", "predicted us", "measured us", "error", "contestant");
+  for (const arena::ForetoldTime& time : quality.times) {
+    fmt::print("{:>5}  {:>12.1f}  {:>12.1f}  {:>+5.0f} %  {} on {}\n", time.run, time.predicted_us, time.measured_us,
+               100 * time.error(), time.contestant, time.problem);
+  }
+  fmt::print("\n{}", arena::foretold_text(quality));
+}
+
+void verify(const Arguments& arguments, Context& context) {
+  const arena::Ledger ledger(arguments.ledger, arena::Ledger::Access::read);
+  const arena::Verification found = ledger.verify();
+  for (const std::string& fault : found.faults) {
+    fmt::print("{}\n", fault);
+  }
+  if (found.faults.empty()) {
+    fmt::print("{} links, all as they were written; head {}\n", found.links, found.head);
+  } else {
+    context.exit_status = gate_failed;
+  }
+}
+
 std::int64_t wanted_run(const Arguments& arguments, const arena::Ledger& ledger) {
   const auto runs = ledger.runs();
   return arguments.run ? *arguments.run : runs.empty() ? 0 : runs.back().id;
@@ -79,7 +114,7 @@ void write_json(const Arguments& arguments) {
 
 }  // namespace
 
-void add_ledger(CLI::App& app, Context&) {
+void add_ledger(CLI::App& app, Context& context) {
   auto arguments = std::make_shared<Arguments>();
   CLI::App* command = app.add_subcommand("ledger", "Look at what has been measured");
   command->require_subcommand(1);
@@ -92,6 +127,11 @@ void add_ledger(CLI::App& app, Context&) {
   add("list", "All runs", list);
   add("show", "The standings and gates of one run", show)
       ->add_option("RUN", arguments->run, "Its number; the last if not given");
+  add("predictions", "What was foretold beside what was measured, and how wrong it was", predictions)
+      ->add_option("RUN", arguments->run, "One run; all of them if not given");
+  CLI::App* verifying = command->add_subcommand("verify", "Whether anything was changed after it was written");
+  verifying->add_option("--ledger", arguments->ledger, "The ledger's file")->capture_default_str();
+  verifying->callback([arguments, &context] { verify(*arguments, context); });
   CLI::App* exporting = add("export", "Everything as JSON", write_json);
   exporting->add_option("RUN", arguments->run, "One run; all of them if not given");
   exporting->add_option("--json", arguments->json, "File to write; standard output if not given");

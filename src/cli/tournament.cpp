@@ -50,8 +50,9 @@ arena::TournamentOptions read_options(const Arguments& arguments) {
 }
 
 void tournament(const Arguments& arguments, Context& context) {
-  const arena::TournamentOptions options = read_options(arguments);
+  arena::TournamentOptions options = read_options(arguments);
   const auto rig = arena::make_rig(arguments.device);
+  options.forecaster = arena::forecaster_for(rig->machine_json());
   const auto registry = arena::library_registry(rig->device());
   arena::check_field(options, *registry);
   check_outputs(arguments);

@@ -65,6 +65,44 @@ class LedgerTest : public ::testing::Test {
     return entry;
   }
 
+  static PredictionRecord sample_prediction(std::int64_t ordinal, const std::string& problem = "1x8x16") {
+    PredictionRecord prediction;
+    prediction.ordinal = ordinal;
+    prediction.suite = "origin";
+    prediction.contestant = "dual_gemm/interleaved";
+    prediction.problem = problem;
+    prediction.predicted_us = 1.25;
+    prediction.why = "bound by memory";
+    prediction.planner = R"({"device":"H200"})";
+    prediction.panel = R"({"score":0.5})";
+    prediction.frozen = "2026-11-21T01:02:03Z";
+    return prediction;
+  }
+
+  /// One run: a prediction, another that nobody could make, and the measurement of the first.
+  std::int64_t write_one_run() const {
+    Ledger ledger(path_, Ledger::Access::write);
+    const std::int64_t id = ledger.begin(sample_run());
+    PredictionRecord unknown = sample_prediction(1);
+    unknown.predicted_us.reset();
+    ledger.freeze(id, std::vector{sample_prediction(0), unknown});
+    ledger.append(id, sample_entry(0));
+    ledger.finish(id);
+    return id;
+  }
+
+  /// An edit by hand, which has to get rid of the triggers first.
+  void edit(const std::string& sql) const {
+    for (const char* table : {"runs", "run_ends", "entries", "gates", "measurements", "predictions", "chain"}) {
+      for (const char* change : {"UPDATE", "DELETE"}) {
+        ASSERT_EQ(sqlite("DROP TRIGGER " + std::string(table) + "_no_" + change), SQLITE_OK);
+      }
+    }
+    ASSERT_EQ(sqlite(sql), SQLITE_OK) << sql;
+  }
+
+  std::vector<std::string> faults() const { return Ledger(path_, Ledger::Access::read).verify().faults; }
+
   int sqlite(const std::string& sql) const {
     sqlite3* database = nullptr;
     sqlite3_open(path_.c_str(), &database);
@@ -100,14 +138,105 @@ TEST_F(LedgerTest, IsAppendOnly) {
   {
     Ledger ledger(path_, Ledger::Access::write);
     const std::int64_t id = ledger.begin(sample_run());
+    ledger.freeze(id, std::vector{sample_prediction(0)});
     ledger.append(id, sample_entry(0));
     ledger.finish(id);
   }
-  for (const char* table : {"contexts", "runs", "run_ends", "entries", "gates", "measurements"}) {
+  for (const char* table :
+       {"contexts", "runs", "run_ends", "entries", "gates", "measurements", "predictions", "chain"}) {
     EXPECT_EQ(sqlite("DELETE FROM " + std::string(table)) & 0xFF, SQLITE_CONSTRAINT) << table;
     EXPECT_EQ(sqlite("UPDATE " + std::string(table) + " SET rowid = rowid + 1000") & 0xFF, SQLITE_CONSTRAINT) << table;
   }
   EXPECT_EQ(sqlite("UPDATE entries SET verdict = 'accepted'") & 0xFF, SQLITE_CONSTRAINT);
+}
+
+TEST_F(LedgerTest, KeepsPredictionsWithTheirPlaceInTheChain) {
+  const std::int64_t id = write_one_run();
+  const RunRecord run = Ledger(path_, Ledger::Access::read).load(id);
+  ASSERT_EQ(run.predictions.size(), 2U);
+  EXPECT_EQ(run.predictions[0].predicted_us, 1.25);
+  EXPECT_EQ(run.predictions[0].panel, sample_prediction(0).panel);
+  EXPECT_EQ(run.predictions[0].hash.size(), 64U);
+  EXPECT_FALSE(run.predictions[1].predicted_us);
+  EXPECT_NE(run.predictions[0].hash, run.predictions[1].hash);
+}
+
+TEST_F(LedgerTest, AnUntouchedLedgerIsAsItWasWritten) {
+  write_one_run();
+  write_one_run();
+  const Verification found = Ledger(path_, Ledger::Access::read).verify();
+  EXPECT_EQ(found.faults, std::vector<std::string>{});
+  EXPECT_EQ(found.links, 10U);
+  EXPECT_EQ(found.head.size(), 64U);
+}
+
+TEST_F(LedgerTest, ALaterEditIsNamed) {
+  struct Edit {
+    const char* sql;
+    std::vector<std::string> faults;
+  };
+  const std::string prediction = "the prediction of dual_gemm/interleaved on 1x8x16 in run 1 was ";
+  const std::string result = "the result of dual_gemm/interleaved on origin in run 1 was ";
+  for (const Edit& one : {
+           Edit{"UPDATE predictions SET predicted_us = 1.0 WHERE ordinal = 0",
+                {prediction + "changed after it was written"}},
+           Edit{"UPDATE predictions SET panel = '{}' WHERE ordinal = 1", {prediction + "changed after it was written"}},
+           Edit{"UPDATE predictions SET predicted_us = 1.5 WHERE ordinal = 1",
+                {prediction + "changed after it was written"}},
+           Edit{"DELETE FROM predictions WHERE ordinal = 1", {"prediction 2 was removed after it was written"}},
+           Edit{"UPDATE measurements SET contestant_us = 0.5", {result + "changed after it was written"}},
+           Edit{"DELETE FROM measurements", {result + "changed after it was written"}},
+           Edit{"UPDATE gates SET outcome = 'passed'", {result + "changed after it was written"}},
+           Edit{"UPDATE runs SET seed = '1'", {"the beginning of run 1 was changed after it was written"}},
+           Edit{
+               "INSERT INTO predictions SELECT 7, run, 2, suite, contestant, problem, 1.0, why, planner, panel, frozen "
+               "FROM predictions WHERE id = 1",
+               {prediction + "slipped in beside the chain"}},
+       }) {
+    fs::remove_all(path_.parent_path());
+    write_one_run();
+    edit(one.sql);
+    EXPECT_EQ(faults(), one.faults) << one.sql;
+  }
+}
+
+// Whoever edits a row and its hash breaks the link after it.
+TEST_F(LedgerTest, AnEditThatHidesItselfBreaksTheNextLink) {
+  write_one_run();
+  edit("UPDATE predictions SET predicted_us = 1.0 WHERE ordinal = 0");
+  sqlite("UPDATE chain SET hash = 'ab' WHERE id = 2");
+  EXPECT_EQ(faults().size(), 2U);
+  fs::remove_all(path_.parent_path());
+  write_one_run();
+  edit("DELETE FROM chain WHERE id = 3");
+  EXPECT_FALSE(faults().empty());
+}
+
+TEST_F(LedgerTest, APredictionAfterItsMeasurementIsNamed) {
+  {
+    Ledger ledger(path_, Ledger::Access::write);
+    const std::int64_t id = ledger.begin(sample_run());
+    ledger.append(id, sample_entry(0));
+    ledger.freeze(id, std::vector{sample_prediction(0)});
+  }
+  EXPECT_EQ(faults(), std::vector<std::string>{"the prediction of dual_gemm/interleaved on 1x8x16 in run 1 was written "
+                                               "after its measurement"});
+}
+
+// Version 1 had neither predictions nor the chain.
+TEST_F(LedgerTest, ALedgerOfVersionOneIsBroughtUp) {
+  write_one_run();
+  edit("DROP TABLE chain");
+  ASSERT_EQ(sqlite("DROP TABLE predictions"), SQLITE_OK);
+  ASSERT_EQ(sqlite("PRAGMA user_version = 1"), SQLITE_OK);
+  const Ledger ledger(path_, Ledger::Access::read);
+  EXPECT_EQ(ledger.load(1).entries.size(), 1U);
+  EXPECT_TRUE(ledger.load(1).predictions.empty());
+  EXPECT_EQ(ledger.verify().faults, std::vector<std::string>{});
+  EXPECT_EQ(ledger.verify().links, 3U) << "the run, its entry and its end";
+  write_one_run();
+  EXPECT_EQ(ledger.verify().faults, std::vector<std::string>{});
+  EXPECT_NE(sqlite("UPDATE chain SET hash = ''"), SQLITE_OK);
 }
 
 TEST_F(LedgerTest, AContestantIsAllOrNothing) {
@@ -235,7 +364,7 @@ TEST_F(LedgerTest, AnotherVersionIsNamed) {
   ASSERT_EQ(sqlite("PRAGMA user_version = 7"), SQLITE_OK);
   EXPECT_EQ(opening_error(),
             "ledger " + path_.string() +
-                " is of version 7, and this Thresher reads version 1: name another file with --ledger");
+                " is of version 7, and this Thresher reads version 2: name another file with --ledger");
 }
 
 TEST_F(LedgerTest, AnotherKindOfFileIsLeftAlone) {

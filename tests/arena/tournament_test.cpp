@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <filesystem>
 #include <map>
@@ -23,6 +24,10 @@ class FakeRegistry final : public Registry {
   void add(const std::string& strategy, double us, Kernel kernel = honest_kernel) {
     order_.push_back(strategy);
     kernels_[strategy] = {us, std::move(kernel)};
+  }
+  void lead_with(const std::string& strategy) {
+    order_.erase(std::find(order_.begin(), order_.end(), strategy));
+    order_.insert(order_.begin(), strategy);
   }
   std::vector<std::string> strategies(const std::string&) const override { return order_; }
   std::unique_ptr<Contestant> create(const ContestantSpec& spec) const override {
@@ -175,6 +180,30 @@ geomean_speedup = 1.5
   EXPECT_EQ(fast.verdict, "accepted") << fast.sentence;
   EXPECT_NEAR(fast.measurements[0].speedup.value, 1.625, 0.03);
   EXPECT_EQ(nlohmann::json::parse(fast.pitch)["claim"]["speedup_high"], 1.7);
+}
+
+/// Looks into the ledger while a contestant runs.
+TEST_F(TournamentTest, PredictionsAreInTheLedgerBeforeAnythingIsTimed) {
+  std::size_t frozen = 0;
+  std::size_t measured = 99;
+  registry_.add("two_pass", 900, [&](const KernelCall& call) {
+    honest_kernel(call);
+    if (frozen == 0) {
+      const RunRecord so_far = Ledger(folder_ / "ledger.sqlite", Ledger::Access::read).load(1);
+      frozen = so_far.predictions.size();
+      measured = so_far.entries.size();
+    }
+  });
+  registry_.lead_with("two_pass");
+  options_.forecaster.device = &planner::device_spec("H200");
+  const TournamentResult result = hold();
+  EXPECT_EQ(measured, 0U);
+  EXPECT_EQ(frozen, 8U) << "four contestants on two problems";
+  ASSERT_EQ(result.run.predictions.size(), 8U);
+  EXPECT_TRUE(result.run.predictions[0].predicted_us);
+  EXPECT_FALSE(result.run.predictions[2].predicted_us) << "the planner does not know what is planted";
+  const Ledger ledger(folder_ / "ledger.sqlite", Ledger::Access::read);
+  EXPECT_EQ(ledger.verify().faults, std::vector<std::string>{});
 }
 
 TEST_F(TournamentTest, ASuiteForCorrectnessIsNotTimed) {

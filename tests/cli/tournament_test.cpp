@@ -88,6 +88,16 @@ TEST_F(TournamentCommand, TheLedgerIsListedShownExportedAndReported) {
   EXPECT_EQ(json::parse(slurp(folder() / "r/report.json")), json::parse(slurp(folder() / "two.json")));
 }
 
+TEST_F(TournamentCommand, TheLedgerTellsWhetherItWasChangedAndHowGoodPredictionsWere) {
+  ASSERT_EQ(tournament("tiny.toml").status, 0);
+  const Outcome verified = run("ledger verify --ledger ledger.sqlite");
+  EXPECT_EQ(verified.status, 0) << verified.err;
+  EXPECT_NE(verified.out.find("links, all as they were written; head "), std::string::npos) << verified.out;
+  const Outcome predictions = run("ledger predictions --ledger ledger.sqlite");
+  EXPECT_EQ(predictions.status, 0) << predictions.err;
+  EXPECT_NE(predictions.out.find("no prediction has been measured yet"), std::string::npos) << predictions.out;
+}
+
 TEST_F(TournamentCommand, AGateThatFailsIsExitStatusOne) {
   std::string huge = tiny_suite;
   huge.replace(huge.find("n = 64"), 6, "n = 65536").replace(huge.find("k = 64"), 6, "k = 65536");

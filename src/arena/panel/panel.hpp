@@ -59,6 +59,9 @@ struct Opinion {
 [[nodiscard]] Opinion consider(const Pitch& pitch, std::span<const Problem> problems, const planner::DeviceSpec& device,
                                const planner::Calibration& calibration = {}, const PanelWeights& weights = {});
 
+/// JSON object for machines, the ledger and the report.
+[[nodiscard]] std::string opinion_json(const Opinion& opinion);
+
 /// The best first; withdrawn pitches last.
 [[nodiscard]] std::vector<Opinion> rank_pitches(std::vector<Opinion> opinions);
 

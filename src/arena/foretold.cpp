@@ -1,0 +1,221 @@
+#include "arena/foretold.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <nlohmann/json.hpp>
+
+#include "arena/sha256.hpp"
+#include "ops/forecast.hpp"
+#include "planner/calibrate.hpp"
+#include "thresher/error.hpp"
+
+namespace thresher::arena {
+namespace {
+
+constexpr const char* predicted_mode = "cold burst";
+/// As fast as the best, for a choice.
+constexpr double best_factor = 1.1;
+
+std::string planner_json(const Forecaster& forecaster) {
+  if (forecaster.device == nullptr) {
+    return "{}";
+  }
+  return nlohmann::json{
+      {"device", forecaster.device->name},
+      {"calibration", forecaster.calibration_source},
+      {"calibration_sha256", sha256(planner::write_calibration(forecaster.calibration, forecaster.device->name))}}
+      .dump();
+}
+
+std::string panel_json(const Forecaster& forecaster, const Suite& suite, const Pitch* pitch) {
+  if (pitch == nullptr || forecaster.device == nullptr) {
+    return "";
+  }
+  try {
+    return opinion_json(consider(*pitch, suite.problems, *forecaster.device, forecaster.calibration));
+  } catch (const Error& error) {
+    return nlohmann::json{{"reason", error.what()}}.dump();
+  }
+}
+
+void predict(const Forecaster& forecaster, const ContestantSpec& contestant, const Problem& problem,
+             PredictionRecord& record) {
+  if (forecaster.device == nullptr) {
+    record.why = "the planner has no table for this machine";
+    return;
+  }
+  if (problem.operation != "dual_gemm") {
+    record.why = fmt::format("the planner's words for {} contestants are not the arena's yet", problem.operation);
+    return;
+  }
+  try {
+    const PlanOptions options{.strategy = contestant.strategy, .knobs = kernel_knobs(contestant)};
+    const planner::Prediction prediction =
+        ops::forecast(problem.dual_gemm, options, *forecaster.device, forecaster.calibration);
+    record.predicted_us = prediction.us();
+    record.why = prediction.why;
+  } catch (const Error& error) {
+    record.why = error.what();
+  }
+}
+
+/// The geometric mean of an entry's speed-ups in the predicted mode, from the evidence of its verdict.
+std::optional<double> measured_speedup(const Entry& entry) {
+  for (const GateResult& gate : entry.gates) {
+    if (gate.gate == "verdict") {
+      const auto evidence = nlohmann::json::parse(gate.evidence);
+      if (evidence.contains(predicted_mode)) {
+        return evidence[predicted_mode]["geomean_speedup"].get<double>();
+      }
+    }
+  }
+  return std::nullopt;
+}
+
+struct Forecasts {
+  std::vector<Forecast> panel;
+  std::vector<Forecast> claims;
+};
+
+void add_forecasts(const RunRecord& run, const Entry& entry, Forecasts& out) {
+  const auto measured = measured_speedup(entry);
+  const auto about = [&](const PredictionRecord& record) { return record.ordinal == entry.ordinal; };
+  const auto found = std::find_if(run.predictions.begin(), run.predictions.end(), about);
+  if (!measured || found == run.predictions.end() || found->panel.empty()) {
+    return;
+  }
+  const auto opinion = nlohmann::json::parse(found->panel);
+  if (!opinion.contains("predicted") || opinion["predicted"].is_null()) {
+    return;
+  }
+  out.panel.push_back({opinion["predicted_interval"][0], opinion["predicted_interval"][1], *measured});
+  out.claims.push_back({opinion["claimed"][0], opinion["claimed"][1], *measured});
+}
+
+void add_times(const RunRecord& run, const Entry& entry, std::vector<ForetoldTime>& times) {
+  for (const PredictionRecord& record : run.predictions) {
+    for (const Measurement& measurement : entry.measurements) {
+      if (record.ordinal == entry.ordinal && record.problem == measurement.problem && record.predicted_us &&
+          measurement.mode == predicted_mode && measurement.rounds > 0) {
+        times.push_back({run.id, entry.suite, entry.contestant, record.problem, *record.predicted_us,
+                         measurement.contestant_us.value});
+      }
+    }
+  }
+}
+
+void judge_choices(ForetoldQuality& quality) {
+  std::map<std::string, std::vector<const ForetoldTime*>> shapes;
+  for (const ForetoldTime& time : quality.times) {
+    shapes[fmt::format("{} {} {}", time.run, time.suite, time.problem)].push_back(&time);
+  }
+  for (const auto& [shape, times] : shapes) {
+    if (times.size() < 2) {
+      continue;
+    }
+    const auto by = [](double ForetoldTime::* us) {
+      return [us](const ForetoldTime* a, const ForetoldTime* b) { return a->*us < b->*us; };
+    };
+    const ForetoldTime* chosen = *std::min_element(times.begin(), times.end(), by(&ForetoldTime::predicted_us));
+    const ForetoldTime* best = *std::min_element(times.begin(), times.end(), by(&ForetoldTime::measured_us));
+    ++quality.shapes;
+    quality.best_within += chosen->measured_us <= best_factor * best->measured_us ? 1 : 0;
+  }
+}
+
+double median_error(const std::vector<ForetoldTime>& times) {
+  std::vector<double> errors;
+  for (const ForetoldTime& time : times) {
+    errors.push_back(std::abs(time.error()));
+  }
+  return errors.empty() ? 0 : median(errors);
+}
+
+nlohmann::json to_json_value(const ForecastQuality& quality) {
+  return {{"count", quality.count},
+          {"sign_right", quality.sign_right},
+          {"mean_log_error", quality.mean_log_error},
+          {"covered", quality.covered}};
+}
+
+std::string forecast_line(const char* whose, const ForecastQuality& quality) {
+  return fmt::format(
+      "{}: right about faster or slower in {:.0f} %, |log ratio| {:.2f} on average, interval holds in "
+      "{:.0f} % ({} pitch{})\n",
+      whose, 100 * quality.sign_right, quality.mean_log_error, 100 * quality.covered, quality.count,
+      quality.count == 1 ? "" : "es");
+}
+
+}  // namespace
+
+Forecaster forecaster_for(const std::string& machine_json) {
+  Forecaster forecaster;
+  const auto machine = nlohmann::json::parse(machine_json);
+  if (machine.contains("gpu")) {
+    forecaster.device = planner::find_device_spec(machine["gpu"].get<std::string>());
+  }
+  return forecaster;
+}
+
+std::vector<PredictionRecord> foretell(const Forecaster& forecaster, const Suite& suite,
+                                       const ContestantSpec& contestant, const Pitch* pitch, std::int64_t ordinal) {
+  std::vector<PredictionRecord> records;
+  const std::string panel = panel_json(forecaster, suite, pitch);
+  for (const Problem& problem : suite.problems) {
+    PredictionRecord& record = records.emplace_back();
+    record.ordinal = ordinal;
+    record.suite = suite.name;
+    record.contestant = label(contestant);
+    record.problem = label(problem);
+    record.planner = planner_json(forecaster);
+    record.panel = panel;
+    record.frozen = utc_now();
+    predict(forecaster, contestant, problem, record);
+  }
+  return records;
+}
+
+ForetoldQuality foretold_quality(std::span<const RunRecord> runs) {
+  ForetoldQuality quality;
+  Forecasts forecasts;
+  for (const RunRecord& run : runs) {
+    for (const Entry& entry : run.entries) {
+      add_times(run, entry, quality.times);
+      add_forecasts(run, entry, forecasts);
+    }
+  }
+  quality.median_error = median_error(quality.times);
+  judge_choices(quality);
+  quality.panel = quality_of(forecasts.panel);
+  quality.claims = quality_of(forecasts.claims);
+  return quality;
+}
+
+std::string foretold_json(const ForetoldQuality& quality) {
+  return nlohmann::json{{"times", quality.times.size()},
+                        {"median_error", quality.median_error},
+                        {"shapes", quality.shapes},
+                        {"best_within_10_percent", quality.best_within},
+                        {"panel", to_json_value(quality.panel)},
+                        {"claims", to_json_value(quality.claims)}}
+      .dump();
+}
+
+std::string foretold_text(const ForetoldQuality& quality) {
+  std::string text;
+  if (!quality.times.empty()) {
+    text += fmt::format(
+        "predictions: median error {:.1f} % over {} times; the predicted best is within 10 % of the "
+        "measured best on {} of {} shapes\n",
+        100 * quality.median_error, quality.times.size(), quality.best_within, quality.shapes);
+  }
+  if (quality.panel.count > 0) {
+    text += forecast_line("panel", quality.panel) + forecast_line("the pitches' own claims", quality.claims);
+  }
+  return text;
+}
+
+}  // namespace thresher::arena
