@@ -38,6 +38,8 @@ class Contestant {
   [[nodiscard]] const ContestantSpec& spec() const noexcept { return spec_; }
   [[nodiscard]] std::string name() const { return label(spec_); }
 
+  /// Why the contestant is not made for the problem's formats, in one sentence; empty when it is.
+  [[nodiscard]] virtual std::string format_obstacle(const Problem&) const { return ""; }
   /// Whether the problem can be run on this machine at all; costs nothing.
   [[nodiscard]] virtual Answer feasible(const Problem& problem, Memory& memory) const = 0;
   /// Compiles what is compiled late, keeping the compiler's report.

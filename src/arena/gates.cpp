@@ -16,8 +16,15 @@ class FeasibleGate final : public Gate {
  public:
   [[nodiscard]] std::string name() const override { return "feasible"; }
   [[nodiscard]] GateResult judge(Match& match) const override {
-    return ask_each(match, name(),
-                    [&](const Problem& problem) { return match.contestant.feasible(problem, match.rig.memory()); });
+    GateResult result = ask_each(match, name(), [&](const Problem& problem) -> Answer {
+      std::string obstacle = match.contestant.format_obstacle(problem);
+      return obstacle.empty() ? match.contestant.feasible(problem, match.rig.memory())
+                              : Answer{false, std::move(obstacle), "{}"};
+    });
+    if (!match.left_out.empty()) {
+      result.sentence += "; " + match.left_out;
+    }
+    return result;
   }
 
   /// The first refusal, or the answer to the last problem.

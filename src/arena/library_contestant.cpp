@@ -54,6 +54,10 @@ class LibraryContestant final : public Contestant {
   LibraryContestant(ContestantSpec spec, Device device, PlanOptions options)
       : Contestant(std::move(spec)), device_(std::move(device)), options_(std::move(options)) {}
 
+  [[nodiscard]] std::string format_obstacle(const Problem& problem) const override {
+    return ops::operations_for(device_.kind()).dual_gemm_format_obstacle(device_, problem.dual_gemm, options_);
+  }
+
   [[nodiscard]] Answer feasible(const Problem& problem, Memory& memory) const override {
     const std::string obstacle =
         ops::operations_for(device_.kind()).dual_gemm_obstacle(device_, problem.dual_gemm, options_);

@@ -25,7 +25,7 @@ struct TimedProblem {
 
 /// What the gates of one contestant share. A gate reads what earlier ones left here.
 struct Match {
-  const Suite& suite;
+  const Suite& suite;  ///< with the problems that the contestant is judged on
   const Contestant& contestant;
   const Contestant& baseline;  ///< the same object when the contestant is the baseline
   const Pitch* pitch;          ///< null without one
@@ -33,6 +33,7 @@ struct Match {
   std::uint64_t seed;
   TimingOptions timing;
   Progress& progress;
+  std::string left_out{};  ///< which of the suite's problems it is not judged on, and why; empty: none
 
   std::vector<GateResult> gates{};  ///< judged so far
   std::vector<TimedProblem> timed{};

@@ -58,6 +58,27 @@ void add_pitches(const Suite& suite, const std::vector<Pitch>& pitches, const Re
   }
 }
 
+/// A suite that is there for correctness judges every contestant on the problems whose formats it is made for; a timed
+/// one is taken as a whole, so that all its means are over the same problems.
+std::string leave_out_other_formats(Suite& suite, const Contestant& contestant) {
+  std::string first_obstacle;
+  std::vector<Problem> taken;
+  for (const Problem& problem : suite.problems) {
+    std::string obstacle = contestant.format_obstacle(problem);
+    if (obstacle.empty()) {
+      taken.push_back(problem);
+    } else if (first_obstacle.empty()) {
+      first_obstacle = std::move(obstacle);
+    }
+  }
+  if (suite.timed || taken.empty() || first_obstacle.empty()) {
+    return "";
+  }
+  const std::size_t all = suite.problems.size();
+  suite.problems = std::move(taken);
+  return fmt::format("judged on {} of the suite's {} problems: {}", suite.problems.size(), all, first_obstacle);
+}
+
 std::vector<Pairing> make_pairings(const TournamentOptions& options, const Registry& registry) {
   std::vector<Pairing> pairings;
   for (const Suite& suite : options.suites) {
@@ -177,14 +198,17 @@ TournamentResult hold_tournament(const TournamentOptions& options, Rig& rig, con
     const Pairing& pairing = pairings[ordinal];
     const std::size_t trials_after = progress.left("correct") - trials(*pairing.suite);
     const std::size_t timings_after = progress.left("timed") - timings(*pairing.suite);
-    Match match{*pairing.suite,
+    Suite suite = *pairing.suite;
+    std::string left_out = leave_out_other_formats(suite, *pairing.contestant);
+    Match match{suite,
                 *pairing.contestant,
                 pairing.baseline ? *pairing.baseline : *pairing.contestant,
                 pairing.pitch,
                 rig,
                 run.seed,
                 TimingOptions{.budget_s = options.seconds},
-                progress};
+                progress,
+                std::move(left_out)};
     Entry entry = hold_match(match, gates, run.context);
     entry.ordinal = static_cast<std::int64_t>(ordinal);
     progress.leave("correct", trials_after);

@@ -17,21 +17,25 @@ class CudaOperations final : public DeviceOperations {
     return {"packed", "interleaved", "sequential", "pingpong", "two_pass"};
   }
 
-  [[nodiscard]] std::string dual_gemm_obstacle(const Device& device, const DualGemmProblem& problem,
-                                               const PlanOptions& options) const override {
+  [[nodiscard]] std::string dual_gemm_format_obstacle(const Device& device, const DualGemmProblem& problem,
+                                                      const PlanOptions& options) const override {
     const std::string& strategy = options.strategy;
     const std::string formats = std::string(name(problem.a)) + " with " + std::string(name(problem.b));
     if (strategy == "packed" && !can_pack(device, problem)) {
       return "strategy packed needs nvfp4 weights and a Hopper GPU, not " + formats + " on " + device.name();
     }
-    if (!options.knobs.empty() && strategy != "two_pass") {
-      return knobs_obstacle(device, problem, options);
-    }
     const bool fused_16_bit = strategy == "interleaved" || strategy == "sequential" || strategy == "pingpong";
-    if (fused_16_bit && (problem.a != problem.b || problem.b == Format::nvfp4)) {
+    if (fused_16_bit && options.knobs.empty() && (problem.a != problem.b || problem.b == Format::nvfp4)) {
       return "strategy " + strategy + " takes fp16 with fp16 or bf16 with bf16, not " + formats;
     }
     return "";
+  }
+
+  [[nodiscard]] std::string dual_gemm_obstacle(const Device& device, const DualGemmProblem& problem,
+                                               const PlanOptions& options) const override {
+    const std::string formats = dual_gemm_format_obstacle(device, problem, options);
+    const bool by_knobs = formats.empty() && !options.knobs.empty() && options.strategy != "two_pass";
+    return by_knobs ? knobs_obstacle(device, problem, options) : formats;
   }
 
   [[nodiscard]] std::shared_ptr<const PackedWeights::Storage> pack(const Device& device, const Tensor& b1_gate,

@@ -14,6 +14,11 @@ class DeviceOperations {
 
   /// Strategy names, the default first.
   [[nodiscard]] virtual std::vector<std::string> dual_gemm_strategies() const = 0;
+  /// Why the strategy is not made for the problem's formats, in one sentence; empty when it is.
+  [[nodiscard]] virtual std::string dual_gemm_format_obstacle(const Device&, const DualGemmProblem&,
+                                                              const PlanOptions&) const {
+    return "";
+  }
   /// Why the strategy and knobs cannot run the problem whatever its tensors, in one sentence; empty when they can.
   [[nodiscard]] virtual std::string dual_gemm_obstacle(const Device&, const DualGemmProblem&,
                                                        const PlanOptions& /*options*/) const {

@@ -91,10 +91,15 @@ class PlantedRunner final : public Runner {
   int calls_ = 0;
 };
 
+/// One whose strategy's name begins with "nvfp4" is made for NVFP4 activations alone.
 class PlantedContestant final : public Contestant {
  public:
   PlantedContestant(const std::string& strategy, Kernel kernel, FakeClock* clock = nullptr, double us = 0)
       : Contestant({"dual_gemm", strategy}), kernel_(std::move(kernel)), clock_(clock), us_(us) {}
+  std::string format_obstacle(const Problem& problem) const override {
+    const bool refuses = spec().strategy.starts_with("nvfp4") && problem.dual_gemm.a != Format::nvfp4;
+    return refuses ? "it takes nvfp4 alone" : "";
+  }
   Answer feasible(const Problem&, Memory&) const override { return {true, "a fake needs nothing", "{}"}; }
   Answer compile(const Problem&) const override { return {true, "compiled with the tests", "{}"}; }
   std::unique_ptr<Runner> prepare(const Problem& problem, Memory&, const std::vector<DeviceSet>& sets) const override {

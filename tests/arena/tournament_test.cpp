@@ -214,6 +214,42 @@ TEST_F(TournamentTest, ASuiteForCorrectnessIsNotTimed) {
   EXPECT_FALSE(result.any_gate_failed());
 }
 
+constexpr const char* mixed_suite = R"(title = "Mixed"
+operation = "dual_gemm"
+distributions = ["contest"]
+[[problem]]
+m = 7
+n = 24
+k = 32
+a = ["fp16", "nvfp4"]
+b = "nvfp4"
+out = "fp16"
+)";
+
+TEST_F(TournamentTest, CorrectnessIsJudgedOnTheFormatsThatAContestantIsMadeFor) {
+  options_.suites = {parse_suite(mixed_suite, "mixed", "mixed.toml")};
+  options_.suites[0].timed = false;
+  int half_precision_calls = 0;
+  registry_.add("nvfp4_alone", 900, [&](const KernelCall& call) {
+    half_precision_calls += call.problem.a == Format::fp16 ? 1 : 0;
+    honest_kernel(call);
+  });
+  const TournamentResult result = hold();
+  EXPECT_EQ(entry(result.run, "nvfp4_alone").verdict, "not timed");
+  EXPECT_EQ(half_precision_calls, 0);
+  EXPECT_NE(entry(result.run, "nvfp4_alone").gates[0].sentence.find("judged on 1 of the suite's 2 problems"),
+            std::string::npos);
+  EXPECT_EQ(entry(result.run, "fast").gates[0].sentence.find("judged on"), std::string::npos);
+}
+
+TEST_F(TournamentTest, ATimedSuiteIsTakenAsAWhole) {
+  options_.suites = {parse_suite(mixed_suite, "mixed", "mixed.toml")};
+  registry_.add("nvfp4_alone", 900);
+  const Entry judged = entry(hold().run, "nvfp4_alone");
+  EXPECT_EQ(judged.verdict, "failed at feasible");
+  EXPECT_EQ(judged.sentence, "it takes nvfp4 alone");
+}
+
 TEST_F(TournamentTest, GoesOnWhereItWasKilled) {
   int calls = 0;
   registry_.add("dies", 1000, [&calls](const KernelCall& call) {
