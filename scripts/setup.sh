@@ -1,7 +1,7 @@
 # Sourced by ./run and ./test: installs what is missing, configures and builds. Idempotent.
 
 build_packages=(build-essential cmake ninja-build libdnnl-dev libhwy-dev libboost-context-dev libtomlplusplus-dev
-  nlohmann-json3-dev libcli11-dev libfmt-dev libsqlite3-dev libdlpack-dev libjs-chart.js)
+  nlohmann-json3-dev libcli11-dev libfmt-dev libsqlite3-dev libssl-dev libdlpack-dev libjs-chart.js)
 test_packages=(libgtest-dev libbenchmark-dev clang-19 libclang-rt-19-dev chromium python3)
 
 # The distribution's name where its packages are known to suffice, else nothing.
@@ -55,7 +55,7 @@ require_tools() {
   command -v ninja >/dev/null || missing+=("ninja")
   command -v c++ >/dev/null || missing+=("a C++20 compiler")
   for header in oneapi/dnnl/dnnl.hpp hwy/highway.h boost/context/fiber.hpp toml++/toml.h nlohmann/json.hpp CLI/CLI.hpp \
-    fmt/format.h sqlite3.h dlpack/dlpack.h; do
+    fmt/format.h sqlite3.h openssl/evp.h dlpack/dlpack.h; do
     echo "#include <$header>" | c++ -std=c++20 -E -x c++ - >/dev/null 2>&1 || missing+=("the header <$header>")
   done
   if [ "${#missing[@]}" -gt 0 ]; then

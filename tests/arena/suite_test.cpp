@@ -117,9 +117,9 @@ TEST(Suite, BuiltInSuitesAreWhatTheyPromise) {
 }
 
 TEST(Suite, UnknownSuitesNameTheOnesThereAre) {
-  EXPECT_EQ(
-      error_of([] { (void)load_suite("orgin"); }),
-      "suite orgin: neither a file that can be read nor one of the built-in suites decode, edges, origin, prefill");
+  EXPECT_EQ(error_of([] { (void)load_suite("orgin"); }),
+            "suite orgin: neither a file that can be read nor one of the built-in suites decode, edges, origin, "
+            "origin_bf16, prefill");
   EXPECT_NE(error_of([] { (void)load_suite("/"); }).find("neither"), std::string::npos);
 }
 
