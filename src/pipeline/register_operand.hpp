@@ -31,10 +31,12 @@ class RegisterOperand {
       : operation_(operation), reader_(reader), warpgroup_(warpgroup) {}
 
   /// Adds the products of the next `slots` slots, at least one. All of them have retired and are released afterwards.
-  template <class Sums>
-  TH_DEVICE void accumulate(Sums& sums, u32 slots) {
+  /// `started` is called when the first is there.
+  template <class Sums, class Started>
+  TH_DEVICE void accumulate(Sums& sums, u32 slots, const Started& started) {
     auto& tile = sums.tile[0];
     slot_ = reader_.acquire();
+    started();
     packed_ = operation_.fetch(slot_, 0, warpgroup_);
     if constexpr (overlap != Overlap::none) {
       expand(fragment_[0]);

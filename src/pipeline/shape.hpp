@@ -19,6 +19,15 @@ enum class Overlap : u8 {
   none,   ///< after the block has retired; other warpgroups fill the gap, with half the fragment registers
 };
 
+/// What a kernel leaves out or does twice, to see what that part costs. Its results are not the operation's.
+enum class Ablation : u8 {
+  none,
+  no_epilogue,     ///< sums are computed and not written
+  epilogue_twice,  ///< written, and written again
+  loads_only,      ///< slots are filled and released, nothing is multiplied
+  products_only,   ///< each slot is filled once, then multiplied again and again
+};
+
 /// One compile-time value: a template parameter of everything in this layer.
 struct Shape {
   int stages = 0;         ///< slots of the ring
@@ -34,6 +43,7 @@ struct Shape {
   bool persistent = false;     ///< a block takes several tiles
   bool release_early = false;  ///< the next grid may start when this one has, not when its sums are done
   bool profiled = false;       ///< the roles leave timestamps
+  Ablation ablation = Ablation::none;
 
   bool operator==(const Shape&) const = default;
 };

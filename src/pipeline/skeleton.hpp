@@ -201,6 +201,14 @@ class Skeleton {
     }
   }
 
+  /// For Ablation::products_only: a tile's slots of the first time round are loaded, the rest only declared full.
+  TH_DEVICE void pretend_full(const LoadSlot& slot) const {
+    if (warp::elect()) {
+      slot.full.arrive();
+    }
+    warp::sync();
+  }
+
   template <int pass, class Tile>
   TH_DEVICE void load_pass(RingWriter<shape>& writer, const Tile& tile) const {
     const u32 first = first_step();
@@ -208,6 +216,13 @@ class Skeleton {
     TH_NO_UNROLL
     for (u32 step = first; step < end; ++step) {
       const LoadSlot slot = writer.acquire();
+      if constexpr (shape.ablation == Ablation::products_only) {
+        if (pass * (end - first) + step - first >= shape.stages) {
+          pretend_full(slot);
+          writer.advance();
+          continue;
+        }
+      }
       if (warp::elect()) {
         if (step == first) {
           mark(shape.math_warpgroups, Moment::first_slot);
@@ -256,8 +271,13 @@ class Skeleton {
     }
     TH_NO_UNROLL
     for (u32 step = ring_end; step < end; ++step) {
-      constants(writer, step);
-      fresh(step);
+      if constexpr (shape.ablation == Ablation::products_only) {
+        pretend_full(writer.acquire());
+        writer.advance();
+      } else {
+        constants(writer, step);
+        fresh(step);
+      }
     }
   }
 
@@ -293,10 +313,14 @@ class Skeleton {
     if constexpr (shape.consumption == Consumption::by_turns) {
       turns.wait();
     }
-    if constexpr (makes_operand) {
+    if constexpr (shape.ablation == Ablation::loads_only) {
+      release_all(reader, turns);
+    } else if constexpr (makes_operand) {
       const u32 steps = end_step() - first_step();
       if (steps != 0) {
-        RegisterOperand<Operation>(operation_, reader, warpgroup).accumulate(sums, steps);
+        RegisterOperand<Operation>(operation_, reader, warpgroup).accumulate(sums, steps, [&] {
+          mark(warpgroup, Moment::first_slot);
+        });
       }
     } else {
       accumulate(reader, turns, sums, warpgroup);
@@ -315,9 +339,28 @@ class Skeleton {
       // Another warpgroup may still be reading the slots that this one's staging lies in.
       named_barrier::sync(drained_barrier, math_threads(shape));
     }
-    operation_.finish(sums, tile, warpgroup, half_,
-                      memory_.offset_bytes(staging_offset(shape) + warpgroup * shape.staging_bytes));
+    const Shared<u8> staging = memory_.offset_bytes(staging_offset(shape) + warpgroup * shape.staging_bytes);
+    if constexpr (shape.ablation != Ablation::no_epilogue) {
+      operation_.finish(sums, tile, warpgroup, half_, staging);
+    }
+    if constexpr (shape.ablation == Ablation::epilogue_twice) {
+      operation_.finish(sums, tile, warpgroup, half_, staging);
+    }
     mark(warpgroup, Moment::finished);
+  }
+
+  /// For Ablation::loads_only.
+  TH_DEVICE void release_all(RingReader<shape>& reader, const Turns<shape>& turns) const {
+    const u32 steps = (end_step() - first_step()) * shape.passes;
+    TH_NO_UNROLL
+    for (u32 step = 0; step < steps; ++step) {
+      (void)reader.acquire();
+      warp::sync();  // one lane releases for all, and a lane that lags would wait for a phase long gone
+      reader.release();
+    }
+    if constexpr (shape.consumption == Consumption::by_turns) {
+      turns.pass_on();
+    }
   }
 
   /// One group of wgmma stays in flight, so that a slot is released one step late. A ring of one slot cannot wait for

@@ -3,6 +3,8 @@
 
 #include "kernels/device_program.hpp"
 #include "kernels/dual_gemm/program.hpp"
+#include "kernels/nvfp4/choose.hpp"
+#include "kernels/nvfp4/program.hpp"
 #include "kernels/two_pass/program.hpp"
 #include "runtime/nvrtc.hpp"
 
@@ -60,6 +62,29 @@ TEST(DualGemmKernel, EveryKnobCompilesForHopperWithoutSpills) {
     all.kernels.push_back(kernel_expression(config));
   }
   expect_clean(all);
+}
+
+/// A profile is of the kernel that a user runs: with timestamps, or without a part, it must not spill either.
+TEST(ProfiledKernels, CompileForHopperWithoutSpills) {
+  using pipeline::Ablation;
+  DeviceProgram all = dual_gemm::program(dual_gemm::Config{});
+  all.kernels.clear();
+  DeviceProgram packed = nvfp4::program(nvfp4::Config{});
+  packed.kernels.clear();
+  for (const Ablation ablation : {Ablation::none, Ablation::no_epilogue, Ablation::epilogue_twice, Ablation::loads_only,
+                                  Ablation::products_only}) {
+    const bool profiled = ablation == Ablation::none;
+    dual_gemm::Config config = dual_gemm::default_configs().front();
+    config.profiled = profiled;
+    config.ablation = ablation;
+    all.kernels.push_back(dual_gemm::kernel_expression(config));
+    nvfp4::Config choice = nvfp4::rank(256, 4096, 7168, 132).front().config;
+    choice.profiled = profiled;
+    choice.ablation = ablation;
+    packed.kernels.push_back(nvfp4::kernel_name(choice));
+  }
+  expect_clean(all);
+  expect_clean(packed);
 }
 
 TEST(PauseKernel, CompilesForHopper) { expect_clean(pause_program()); }

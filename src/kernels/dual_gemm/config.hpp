@@ -47,6 +47,7 @@ struct Config {
   int loader_registers = 0;  ///< with math_registers: the register hand-over; 0 for none
   int math_registers = 0;
   bool profiled = false;  ///< leaves timestamps of its roles in Params::profile
+  pipeline::Ablation ablation = pipeline::Ablation::none;
 
   bool operator==(const Config&) const = default;
 };
@@ -91,6 +92,7 @@ TH_DEVICE constexpr pipeline::Shape shape_of(const Config& c) {
       .math_registers = c.math_registers,
       .persistent = c.persistent,
       .profiled = c.profiled,
+      .ablation = c.ablation,
   };
 }
 

@@ -40,11 +40,12 @@ std::string kernel_expression(const Config& c) {
   return fmt::format(
       "{0}kernel<{0}Config{{{0}Strategy::{1}, {0}Number::{2}, {0}Number::{3}, {0}ActivationCode::{4}, {5}, {6}, {7}, "
       "{8}, "
-      "{9}, {10}, {11}, {0}Epilogue::{12}, thresher::pipeline::Raster::{13}, {14}, {15}, {16}, {17}}}>",
+      "{9}, {10}, {11}, {0}Epilogue::{12}, thresher::pipeline::Raster::{13}, {14}, {15}, {16}, {17}, "
+      "static_cast<thresher::pipeline::Ablation>({18})}}>",
       scope, name(c.strategy), name(c.operand), name(c.output), name(c.activation), c.warpgroup_tiles,
       c.math_warpgroups, c.block_outputs, c.block_k, c.stages, c.multicast, c.split_k,
       c.epilogue == Epilogue::tma ? "tma" : "simt", c.raster == Raster::rows_first ? "rows_first" : "columns_first",
-      c.persistent, c.loader_registers, c.math_registers, c.profiled);
+      c.persistent, c.loader_registers, c.math_registers, c.profiled, static_cast<int>(c.ablation));
 }
 
 std::string title(const Config& c) {

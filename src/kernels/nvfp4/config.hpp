@@ -27,6 +27,8 @@ struct Config {
   Overlap overlap = Overlap::step;
   int loader_registers = 0;  ///< with math_registers: the register hand-over; 0 for none
   int math_registers = 0;
+  bool profiled = false;  ///< leaves timestamps of its roles in Params::profile
+  pipeline::Ablation ablation = pipeline::Ablation::none;
 
   bool operator==(const Config&) const = default;
 };
@@ -60,6 +62,8 @@ TH_DEVICE constexpr pipeline::Shape shape_of(const Config& c) {
       .loader_registers = c.loader_registers,
       .math_registers = c.math_registers,
       .release_early = true,
+      .profiled = c.profiled,
+      .ablation = c.ablation,
   };
 }
 

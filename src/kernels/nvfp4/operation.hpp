@@ -63,6 +63,8 @@ class Operation {
   }
   TH_DEVICE u32 k_steps() const { return params_.k_blocks / blocks_per_slot; }
 
+  TH_DEVICE Global<u64> profile() const { return params_.profile; }
+
   TH_DEVICE void prefetch() const { tma::prefetch(params_.tokens); }
 
   /// Nothing that an earlier grid may write: weights. Groups beyond the last repeat it and are not stored.

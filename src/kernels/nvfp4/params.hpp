@@ -11,6 +11,7 @@ struct Params {
   machine::TensorMap tokens;
   machine::Global<machine::u8> weights;  ///< kernels/nvfp4/exact_layout.hpp
   machine::Global<machine::u8> c;
+  machine::Global<machine::u64> profile;  ///< pipeline/timeline.hpp
   machine::u64 c_row_stride = 0;  ///< elements
   /// Each multiplies its product; null means 1.
   machine::Global<float> token_scale;

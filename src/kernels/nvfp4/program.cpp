@@ -14,10 +14,10 @@ std::string spell(const Config& c) {
   };
   return fmt::format(
       "{0}Config{{{1}, {2}, static_cast<{0}ActivationCode>({3}), {4}, {5}, {6}, {7}, {8}, {9}, "
-      "static_cast<{0}Overlap>({10}), {11}, {12}}}",
+      "static_cast<{0}Overlap>({10}), {11}, {12}, {13}, static_cast<thresher::pipeline::Ablation>({14})}}",
       room, number(c.operand), number(c.output), static_cast<int>(c.activation), c.math_warpgroups, c.block_tokens,
       c.blocks_per_slot, c.stages, c.split_k, c.blocks_resident, static_cast<int>(c.overlap), c.loader_registers,
-      c.math_registers);
+      c.math_registers, c.profiled, static_cast<int>(c.ablation));
 }
 
 }  // namespace

@@ -49,14 +49,38 @@ constexpr std::array configs{
            .persistent = true},
 };
 
-using Kernel = void (*)(const Params);
-
-template <std::size_t... index>
-constexpr std::array<Kernel, sizeof...(index)> instantiate(std::index_sequence<index...>) {
-  return {&kernel<configs[index]>...};
+constexpr Config profile(pipeline::Ablation ablation, Epilogue epilogue) {
+  return {.block_outputs = 32, .stages = 3, .epilogue = epilogue, .profiled = true, .ablation = ablation};
 }
 
-constexpr auto kernels = instantiate(std::make_index_sequence<configs.size()>());
+constexpr std::array profiles{
+    profile(pipeline::Ablation::none, Epilogue::simt),
+    profile(pipeline::Ablation::no_epilogue, Epilogue::tma),
+    // Not with the copy engine, whose two stores of the same values nothing would order.
+    profile(pipeline::Ablation::epilogue_twice, Epilogue::simt),
+    profile(pipeline::Ablation::loads_only, Epilogue::simt),
+    profile(pipeline::Ablation::products_only, Epilogue::simt),
+};
+
+using Kernel = void (*)(const Params);
+
+template <const auto& list, std::size_t... index>
+constexpr std::array<Kernel, sizeof...(index)> instantiate(std::index_sequence<index...>) {
+  return {&kernel<list[index]>...};
+}
+
+constexpr auto kernels = instantiate<configs>(std::make_index_sequence<configs.size()>());
+constexpr auto profile_kernels = instantiate<profiles>(std::make_index_sequence<profiles.size()>());
+
+/// Null when the kernel was not compiled in.
+Kernel find_kernel(const Config& config) {
+  const auto found = std::find(configs.begin(), configs.end(), config);
+  if (found != configs.end()) {
+    return kernels[static_cast<std::size_t>(found - configs.begin())];
+  }
+  const auto profiled = std::find(profiles.begin(), profiles.end(), config);
+  return profiled == profiles.end() ? nullptr : profile_kernels[static_cast<std::size_t>(profiled - profiles.begin())];
+}
 
 /// A few multiprocessors: persistent blocks take several tiles.
 constexpr int multiprocessors = 3;
@@ -64,11 +88,12 @@ constexpr int multiprocessors = 3;
 }  // namespace
 
 std::span<const Config> emulated_configs() { return configs; }
+std::span<const Config> emulated_profiles() { return profiles; }
 
 emulator::Report emulate(const Config& config, const EmulatedProblem& problem, const emulator::GlobalMemory& memory,
                          const emulator::Options& options) {
-  const auto found = std::find(configs.begin(), configs.end(), config);
-  if (found == configs.end()) {
+  const Kernel run = find_kernel(config);
+  if (run == nullptr) {
     throw Error(ErrorCode::unsupported, title(config) + " is not compiled into this build for emulation");
   }
   const Geometry launched = geometry(config, problem.extents, multiprocessors);
@@ -79,12 +104,12 @@ emulator::Report emulate(const Config& config, const EmulatedProblem& problem, c
   if (config.epilogue == Epilogue::tma) {
     params.output = emulator::encode_tensor_map(output_map(config, problem.extents, problem.c));
   }
+  params.profile = {problem.profile.address};
   emulator::LaunchShape shape;
   shape.grid.x = launched.blocks;
   shape.block = launched.threads;
   shape.cluster.x = launched.cluster_blocks;
   shape.dynamic_shared_bytes = launched.shared_bytes;
-  const Kernel run = kernels[static_cast<std::size_t>(found - configs.begin())];
   return emulator::launch(shape, options, memory, [&] { run(params); });
 }
 

@@ -15,12 +15,17 @@ struct EmulatedProblem {
   Matrix b2_up;
   Matrix c;
   Activation activation;
+  Matrix profile{};  ///< words of a profiled kernel (pipeline/timeline.hpp); not for others
 };
 
 /// Knob sets whose kernels are compiled into the library.
 std::span<const Config> emulated_configs();
 
-/// Runs the kernel of one of emulated_configs(); throws Error(unsupported) for any other. `memory` names the buffers.
+/// Profiled kernels, and kernels that leave a part out: clean, but not right.
+std::span<const Config> emulated_profiles();
+
+/// Runs the kernel of one of emulated_configs() or emulated_profiles(); throws Error(unsupported) for any other.
+/// `memory` names the buffers.
 emulator::Report emulate(const Config& config, const EmulatedProblem& problem, const emulator::GlobalMemory& memory,
                          const emulator::Options& options);
 
