@@ -18,11 +18,12 @@ namespace fs = std::filesystem;
 const fs::path folder = fs::path(THRESHER_SOURCE_DIR) / "pitches/origin";
 
 std::map<std::string, Opinion> origins() {
-  const Suite suite = load_suite("origin");
   std::map<std::string, Opinion> opinions;
   for (const fs::directory_entry& file : fs::directory_iterator(folder)) {
+    const Pitch pitch = load_pitch(file.path().string());
+    const bool is_16_bit = pitch.baseline.knobs.contains("tokens_as_rows");
     opinions[file.path().stem().string()] =
-        consider(load_pitch(file.path().string()), suite.problems, planner::device_spec("H200"));
+        consider(pitch, load_suite(is_16_bit ? "origin_bf16" : "origin").problems, planner::device_spec("H200"));
   }
   return opinions;
 }
