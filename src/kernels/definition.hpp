@@ -25,10 +25,11 @@ TH_DEVICE Real sigmoid(Real x) {
   return Real(1) / (Real(1) + math::exp(-x));
 }
 
+/// ½g(1 + tanh z) = g·σ(2z), in the form that does not cancel where g is negative.
 template <typename Real>
 TH_DEVICE Real gelu_tanh(Real gate) {
   const Real inner = Real(0.79788456080286535588) * (gate + Real(0.044715) * gate * gate * gate);
-  return Real(0.5) * gate * (Real(1) + math::tanh(inner));
+  return gate * sigmoid(Real(2) * inner);
 }
 
 /// Comparisons are written so that a NaN gate or up stays NaN.

@@ -18,11 +18,12 @@ Real silu(Real gate) {
   return gate * sigmoid(gate);
 }
 
+/// ½g(1 + tanh z) = g·σ(2z), in the form that does not cancel where g is negative.
 template <typename Real>
 Real gelu_tanh(Real gate) {
   const Real sqrt_2_over_pi = Real(0.79788456080286535588L);
   const Real inner = sqrt_2_over_pi * (gate + Real(0.044715L) * gate * gate * gate);
-  return Real(0.5) * gate * (Real(1) + std::tanh(inner));
+  return gate * sigmoid(Real(2) * inner);
 }
 
 /// A NaN gate or up stays NaN: std::min and std::clamp return their first argument when nothing compares true.

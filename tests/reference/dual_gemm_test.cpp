@@ -78,6 +78,7 @@ TEST(DualGemmDefinition, ActivationsFollowTheirFormulas) {
   const Activation gelu{.kind = ActivationKind::gelu_tanh};
   EXPECT_NEAR(one_element(1.0F, 1.0F, 2.0F, gelu), 0.84119199060827676 * 2.0, 1e-14);
   EXPECT_NEAR(one_element(1.0F, -0.5F, 1.0F, gelu), -0.15428599017485606, 1e-14);
+  EXPECT_NEAR(one_element(1.0F, -8.0F, 1.0F, gelu) / -3.1077829375011112e-21, 1.0, 1e-12);  // 1 + tanh would be 0 here
 
   const Activation clamped{.kind = ActivationKind::swiglu_clamped};
   const double alpha = static_cast<double>(1.702F);
