@@ -19,6 +19,7 @@ int main(int argc, char** argv) {
   cli::Context context;
   cli::add_plan(app, context);
   cli::add_judge(app, context);
+  cli::add_profile(app, context);
   cli::add_audit(app, context);
   cli::add_doctor(app, context);
   cli::add_tournament(app, context);

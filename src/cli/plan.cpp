@@ -2,14 +2,13 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
-#include <array>
-#include <charconv>
 #include <fstream>
 #include <iterator>
 #include <memory>
 #include <nlohmann/json.hpp>
 
 #include "cli/planner_commands.hpp"
+#include "cli/problem_option.hpp"
 #include "planner/calibrate.hpp"
 #include "planner/rank.hpp"
 #include "thresher/error.hpp"
@@ -18,11 +17,8 @@ namespace thresher::cli {
 namespace {
 
 struct Arguments {
-  std::string shape;
+  ProblemOption problem;
   std::string device = "H200";
-  std::string a = "fp16";
-  std::string b = "nvfp4";
-  std::string out = "fp16";
   std::string config;
   std::string calibration;
   std::size_t top = 5;
@@ -30,43 +26,6 @@ struct Arguments {
   bool refused = false;
   bool json = false;
 };
-
-Format format_of(const char* option, const std::string& text, std::initializer_list<Format> allowed) {
-  std::string names;
-  for (const Format format : allowed) {
-    if (text == name(format)) {
-      return format;
-    }
-    names += fmt::format("{}{}", names.empty() ? "" : ", ", name(format));
-  }
-  throw Error(ErrorCode::invalid_argument, fmt::format("{} is \"{}\": use one of {}", option, text, names));
-}
-
-std::array<std::int64_t, 3> shape_of(const std::string& text) {
-  std::array<std::int64_t, 3> shape{};
-  const char* at = text.data();
-  const char* end = at + text.size();
-  for (std::size_t i = 0; i < shape.size(); ++i) {
-    const auto [next, error] = std::from_chars(at, end, shape[i]);
-    const bool separated = i + 1 < shape.size() ? next != end && *next == 'x' : next == end;
-    if (error != std::errc{} || shape[i] < 1 || shape[i] > (1 << 24) || !separated) {
-      throw Error(
-          ErrorCode::invalid_argument,
-          fmt::format("problem is \"{}\": write MxNxK with numbers from 1 to 16777216, as in 256x4096x7168", text));
-    }
-    at = next + 1;
-  }
-  return shape;
-}
-
-DualGemmProblem problem_of(const Arguments& arguments) {
-  const auto [m, n, k] = shape_of(arguments.shape);
-  DualGemmProblem problem{.m = m, .n = n, .k = k};
-  problem.a = format_of("--a", arguments.a, {Format::fp16, Format::bf16, Format::nvfp4});
-  problem.b = format_of("--b", arguments.b, {Format::fp16, Format::bf16, Format::nvfp4});
-  problem.out = format_of("--out", arguments.out, {Format::fp16, Format::bf16, Format::fp32});
-  return problem;
-}
 
 planner::Calibration calibration_of(const Arguments& arguments) {
   if (arguments.calibration.empty()) {
@@ -140,7 +99,7 @@ void print_table(const planner::DualGemmRanking& ranking, const Arguments& argum
 }
 
 void plan(const Arguments& arguments, Context& context) {
-  const DualGemmProblem problem = problem_of(arguments);
+  const DualGemmProblem problem = arguments.problem.problem();
   const planner::DeviceSpec& device = planner::device_spec(arguments.device);
   const std::vector<planner::DualGemmConfig> candidates = arguments.config.empty()
                                                               ? planner::dual_gemm_candidates(problem, device)
@@ -164,11 +123,8 @@ void add_plan(CLI::App& app, Context& context) {
   const auto arguments = std::make_shared<Arguments>();
   CLI::App* command =
       app.add_subcommand("plan", "Says which contestant would be chosen, how long it would take and why; needs no GPU");
-  command->add_option("problem", arguments->shape, "MxNxK of the dual GEMM, as in 256x4096x7168")->required();
+  arguments->problem.add_to(*command);
   command->add_option("--device", arguments->device, "H100, H200, B200 or GB300")->capture_default_str();
-  command->add_option("--a", arguments->a, "Format of the activations: fp16, bf16, nvfp4")->capture_default_str();
-  command->add_option("--b", arguments->b, "Format of the weights: fp16, bf16, nvfp4")->capture_default_str();
-  command->add_option("--out", arguments->out, "Format of the output: fp16, bf16, fp32")->capture_default_str();
   command->add_option("--config", arguments->config,
                       "Judge this contestant alone, as in \"exact 128x256x128 stages=3\"");
   command->add_option("--calibration", arguments->calibration, "Parameters that `thresher calibrate` wrote");

@@ -27,20 +27,24 @@ device_code::Matrix matrix(const Tensor& tensor) {
 class CudaDualGemm final : public DualGemm::Backend {
  public:
   CudaDualGemm(const Device& device, const DualGemmProblem& problem, const FusedChoice& choice, const Tensor& b1_gate,
-               const Tensor& b2_up, std::shared_ptr<const PackedWeights::Storage> weights)
+               const Tensor& b2_up, std::shared_ptr<const PackedWeights::Storage> weights, const KernelVariant& variant)
       : Backend(problem, device.id(), std::string(planner::name(choice.planned.strategy))),
         weights_(std::move(weights)),
         extents_{problem.m, problem.n, problem.k},
-        config_(choice.config),
-        geometry_(geometry_of(choice.config)),
-        staged_(load(choice.config)),
-        direct_(load(with_direct_stores(choice.config))) {
+        config_(varied(choice.config, variant)),
+        geometry_(geometry_of(config_)),
+        staged_(load(config_)),
+        direct_(load(with_direct_stores(config_))) {
     require_matrix_on_gpu(b1_gate, ordinal(), "b1 (gate)");
     require_matrix_on_gpu(b2_up, ordinal(), "b2 (up)");
     if (problem.m == 0 || problem.n == 0) {
       return;
     }
     params_ = device_code::scalars(config_, extents_, {}, geometry_, problem.activation);
+    if (variant.profile) {
+      variant.profile->prepare(ordinal(), static_cast<int>(geometry_.blocks), device_code::shape_of(config_));
+      profile_ = variant.profile;
+    }
     params_.gate = encode_for_gpu(device_code::weights_map(config_, extents_, matrix(b1_gate)), ordinal());
     params_.up = encode_for_gpu(device_code::weights_map(config_, extents_, matrix(b2_up)), ordinal());
     launch_.grid.x = geometry_.blocks;
@@ -65,6 +69,9 @@ class CudaDualGemm final : public DualGemm::Backend {
     params.tokens = encode_for_gpu(device_code::tokens_map(config_, extents_, matrix(a)), ordinal());
     params.gate = params_.gate;
     params.up = params_.up;
+    if (profile_) {
+      params.profile = {reinterpret_cast<std::uintptr_t>(profile_->words.data())};
+    }
     const bool staged = config_.epilogue == device_code::Epilogue::tma && params.c_wide != 0;
     if (staged) {
       params.output = encode_for_gpu(device_code::output_map(config_, extents_, output), ordinal());
@@ -78,6 +85,12 @@ class CudaDualGemm final : public DualGemm::Backend {
 
  private:
   [[nodiscard]] int ordinal() const { return device().ordinal; }
+
+  static device_code::Config varied(device_code::Config config, const KernelVariant& variant) {
+    config.profiled = variant.profile != nullptr;
+    config.ablation = variant.ablation;
+    return config;
+  }
 
   /// The kernel for an output that the copy engine cannot address.
   static device_code::Config with_direct_stores(device_code::Config config) {
@@ -109,6 +122,7 @@ class CudaDualGemm final : public DualGemm::Backend {
   device_code::Geometry geometry_;
   Variant staged_;
   Variant direct_;  ///< for outputs that the copy engine cannot address
+  std::shared_ptr<ProfileBuffer> profile_;
   device_code::Params params_{};
   runtime::LaunchConfig launch_;
 };
@@ -145,7 +159,7 @@ std::optional<planner::DeviceSpec> fused_device_spec(int ordinal) {
 std::shared_ptr<const DualGemm::Backend> make_cuda_dual_gemm(const Device& device, const DualGemmProblem& problem,
                                                              const Tensor& b1_gate, const Tensor& b2_up,
                                                              std::shared_ptr<const PackedWeights::Storage> weights,
-                                                             const PlanOptions& options) {
+                                                             const PlanOptions& options, const KernelVariant& variant) {
   const bool asked_for = !options.strategy.empty() || !options.knobs.empty();
   const auto refuse = [&](const std::string& reason) -> std::shared_ptr<const DualGemm::Backend> {
     if (asked_for) {
@@ -168,7 +182,7 @@ std::shared_ptr<const DualGemm::Backend> make_cuda_dual_gemm(const Device& devic
   if (const std::string obstacle = weights_obstacle(b1_gate, b2_up); !obstacle.empty()) {
     return refuse(obstacle);
   }
-  return std::make_shared<const CudaDualGemm>(device, problem, *choice, b1_gate, b2_up, std::move(weights));
+  return std::make_shared<const CudaDualGemm>(device, problem, *choice, b1_gate, b2_up, std::move(weights), variant);
 }
 
 }  // namespace thresher::ops

@@ -4,6 +4,7 @@
 
 #include "ops/backend.hpp"
 #include "ops/cuda_dual_gemm_choice.hpp"
+#include "ops/kernel_variant.hpp"
 
 namespace thresher::ops {
 
@@ -17,6 +18,7 @@ std::optional<planner::DeviceSpec> fused_device_spec(int ordinal);
 std::shared_ptr<const DualGemm::Backend> make_cuda_dual_gemm(const Device& device, const DualGemmProblem& problem,
                                                              const Tensor& b1_gate, const Tensor& b2_up,
                                                              std::shared_ptr<const PackedWeights::Storage> weights,
-                                                             const PlanOptions& options);
+                                                             const PlanOptions& options,
+                                                             const KernelVariant& variant = {});
 
 }  // namespace thresher::ops

@@ -70,16 +70,22 @@ Tensor described(Tensor weights, const runtime::DeviceBuffer& packed) {
 class CudaNvfp4 final : public DualGemm::Backend {
  public:
   CudaNvfp4(const Device& device, const DualGemmProblem& problem, std::shared_ptr<const CudaNvfp4Weights> weights,
-            const std::string& knobs)
+            const std::string& knobs, const KernelVariant& variant)
       : Backend(problem, device.id(), "packed"),
         weights_(std::move(weights)),
         row_blocks_((problem.k + device_code::block_k - 1) / device_code::block_k),
         widens_(problem.a == Format::nvfp4),
         prepares_(widens_ || problem.k % device_code::block_k != 0),
-        config_(choose_packed(problem, knobs, runtime::device_properties(ordinal()).multiprocessors)),
+        config_(varied(choose_packed(problem, knobs, runtime::device_properties(ordinal()).multiprocessors), variant)),
+        profile_(variant.profile),
         kernel_(load(config_)),
         prepare_(preparation_kernel(
-            ordinal(), widens_ ? device_code::widen_tokens_kernel_name() : device_code::pad_tokens_kernel_name())) {}
+            ordinal(), widens_ ? device_code::widen_tokens_kernel_name() : device_code::pad_tokens_kernel_name())) {
+    if (profile_) {
+      profile_->prepare(ordinal(), static_cast<int>(token_tiles() * output_tiles()) * config_.split_k,
+                        device_code::shape_of(config_));
+    }
+  }
 
   [[nodiscard]] std::size_t workspace_bytes() const override {
     return prepares_ ? static_cast<std::size_t>(problem().m * row_blocks_ * device_code::block_k * 2) : 0;
@@ -103,6 +109,20 @@ class CudaNvfp4 final : public DualGemm::Backend {
 
  private:
   [[nodiscard]] int ordinal() const { return device().ordinal; }
+
+  static device_code::Config varied(device_code::Config config, const KernelVariant& variant) {
+    config.profiled = variant.profile != nullptr;
+    config.ablation = variant.ablation;
+    return config;
+  }
+
+  [[nodiscard]] std::int64_t token_tiles() const {
+    return round_up(problem().m, config_.block_tokens) / config_.block_tokens;
+  }
+  [[nodiscard]] std::int64_t output_tiles() const {
+    const int outputs = device_code::tile_outputs(config_);
+    return round_up(problem().n, outputs) / outputs;
+  }
 
   [[nodiscard]] runtime::Kernel load(const device_code::Config& config) const {
     const kernels::DeviceProgram program = device_code::program(config);
@@ -167,9 +187,11 @@ class CudaNvfp4 final : public DualGemm::Backend {
     params.k_blocks = device_code::k_blocks(static_cast<machine::u32>(p.k));
     params.output_groups = device_code::output_groups(params.n);
     params.c_wide = p.n % 8 == 0 && c.strides[0] % 8 == 0 ? 1 : 0;
-    params.token_tiles = static_cast<machine::u32>(round_up(p.m, config_.block_tokens) / config_.block_tokens);
-    const int outputs = device_code::tile_outputs(config_);
-    params.output_tiles = static_cast<machine::u32>(round_up(p.n, outputs) / outputs);
+    params.token_tiles = static_cast<machine::u32>(token_tiles());
+    params.output_tiles = static_cast<machine::u32>(output_tiles());
+    if (profile_) {
+      params.profile = global<machine::u64>(profile_->words.data());
+    }
     params.result_scale = 1.0F / device_code::exact_result_scale;
     params.alpha = p.activation.alpha;
     params.limit = p.activation.limit;
@@ -189,6 +211,7 @@ class CudaNvfp4 final : public DualGemm::Backend {
   bool widens_;
   bool prepares_;
   device_code::Config config_;
+  std::shared_ptr<ProfileBuffer> profile_;
   runtime::Kernel kernel_;
   runtime::Kernel prepare_;
 };
@@ -227,8 +250,8 @@ bool runs_packed_nvfp4(const Device& device) {
 
 std::shared_ptr<const DualGemm::Backend> make_cuda_nvfp4(const Device& device, const DualGemmProblem& problem,
                                                          std::shared_ptr<const CudaNvfp4Weights> weights,
-                                                         const std::string& knobs) {
-  return std::make_shared<const CudaNvfp4>(device, problem, std::move(weights), knobs);
+                                                         const std::string& knobs, const KernelVariant& variant) {
+  return std::make_shared<const CudaNvfp4>(device, problem, std::move(weights), knobs, variant);
 }
 
 }  // namespace thresher::ops

@@ -3,6 +3,7 @@
 #include <memory>
 
 #include "ops/backend.hpp"
+#include "ops/kernel_variant.hpp"
 #include "runtime/memory.hpp"
 
 namespace thresher::ops {
@@ -32,6 +33,6 @@ bool runs_packed_nvfp4(const Device& device);
 /// `knobs` as ops/nvfp4_choice.hpp takes them; empty: the measured choice.
 std::shared_ptr<const DualGemm::Backend> make_cuda_nvfp4(const Device& device, const DualGemmProblem& problem,
                                                          std::shared_ptr<const CudaNvfp4Weights> weights,
-                                                         const std::string& knobs);
+                                                         const std::string& knobs, const KernelVariant& variant = {});
 
 }  // namespace thresher::ops

@@ -1,0 +1,157 @@
+#include "arena/profile/profile.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <memory>
+
+#include "arena/device_set.hpp"
+#include "arena/operation.hpp"
+#include "arena/random.hpp"
+#include "arena/rotation.hpp"
+#include "ops/kernel_variant.hpp"
+#include "thresher/error.hpp"
+
+namespace thresher::arena {
+namespace {
+
+constexpr std::uint64_t data_seed = 1;
+constexpr double memory_share = 0.4;
+
+/// One variant over rotating input sets.
+class VariantRunner final : public Runner {
+ public:
+  VariantRunner(Rig& rig, const Problem& problem, const ProfileOptions& options, const ops::KernelVariant& variant,
+                const std::vector<DeviceSet>& sets)
+      : sets_(sets) {
+    const PlanOptions plan{.strategy = options.strategy, .knobs = options.knobs};
+    for (const DeviceSet& set : sets) {
+      plans_.emplace_back(
+          ops::plan_variant(rig.device(), problem.dual_gemm, set.tensor("b1"), set.tensor("b2"), plan, variant));
+    }
+    if (const std::size_t bytes = plans_.front().workspace_bytes(); bytes > 0) {
+      workspace_ = std::make_unique<GuardedBuffer>(rig.memory(), bytes);
+    }
+  }
+
+  void run(Stream stream, std::size_t set) override {
+    plans_[set].run(stream, sets_[set].tensor("a"), sets_[set].tensor("c"), workspace_ ? workspace_->data() : nullptr);
+  }
+  [[nodiscard]] const std::string& strategy() const { return plans_.front().strategy(); }
+
+ private:
+  const std::vector<DeviceSet>& sets_;
+  std::vector<DualGemm> plans_;
+  std::unique_ptr<GuardedBuffer> workspace_;
+};
+
+std::vector<DeviceSet> make_sets(Rig& rig, const Problem& problem) {
+  const Operation& operation = find_operation(problem.operation);
+  const std::vector<HostTensor> inputs = operation.inputs(problem, Distribution::contest, data_seed);
+  const std::vector<HostTensor> outputs = operation.outputs(problem);
+  std::size_t bytes = 0;
+  for (const auto* tensors : {&inputs, &outputs}) {
+    for (const HostTensor& tensor : *tensors) {
+      bytes += tensor.bytes();
+    }
+  }
+  const auto limit = static_cast<std::size_t>(memory_share * static_cast<double>(rig.memory().available_bytes()));
+  const Rotation rotation =
+      plan_rotation(bytes, bytes + 16 * GuardedBuffer::zone_bytes, rig.last_level_cache_bytes(), limit);
+  std::vector<DeviceSet> sets;
+  sets.reserve(rotation.num_sets);
+  for (std::size_t index = 0; index < rotation.num_sets; ++index) {
+    sets.emplace_back(rig.memory(), index == 0 ? inputs : operation.variation(inputs, index), outputs);
+  }
+  return sets;
+}
+
+/// Whole turns of the rotation, enough for the clock.
+std::size_t calls_of_a_sample(Clock& clock, Runner& whole, std::size_t num_sets) {
+  (void)clock.measure(whole, {1, 0, num_sets});  // loads and faults in what the first call needs
+  const double us = clock.measure(whole, {num_sets, 0, num_sets}).us_per_call;
+  const auto turns = std::ceil(clock.shortest_batch_us() / (std::max(us, 1e-3) * static_cast<double>(num_sets)));
+  return num_sets * std::max<std::size_t>(1, static_cast<std::size_t>(turns));
+}
+
+struct Sampling {
+  std::size_t calls;
+  std::size_t num_sets;
+  int rounds;
+  double rest_s;
+
+  double us(Clock& clock, Runner& runner) const {
+    clock.rest(rest_s);
+    return clock.measure(runner, {calls, 0, num_sets}).us_per_call;
+  }
+};
+
+struct Ablated {
+  pipeline::Ablation ablation;
+  const char* part;
+  const char* variant;
+};
+
+constexpr Ablated ablations[] = {{pipeline::Ablation::no_epilogue, "epilogue", "left out"},
+                                 {pipeline::Ablation::epilogue_twice, "epilogue", "done twice"},
+                                 {pipeline::Ablation::loads_only, "products", "left out"},
+                                 {pipeline::Ablation::products_only, "loads", "left out"}};
+
+/// Whole and varied in turns, so that drift hits both alike.
+PartCost cost_of(const Ablated& ablated, Clock& clock, Runner& whole, Runner& varied, const Sampling& sampling,
+                 std::vector<double>& whole_us) {
+  std::vector<double> varied_us;
+  std::vector<double> shares;
+  (void)clock.measure(varied, {sampling.calls, 0, sampling.num_sets});
+  for (int round = 0; round < sampling.rounds; ++round) {
+    const double full = sampling.us(clock, whole);
+    const double other = sampling.us(clock, varied);
+    whole_us.push_back(full);
+    varied_us.push_back(other);
+    shares.push_back(std::string_view(ablated.variant) == "left out" ? 1 - other / full : other / full - 1);
+  }
+  Random random(derive_seed(data_seed, ablated.part));
+  return {ablated.part, ablated.variant, median(varied_us), median_estimate(shares, random)};
+}
+
+Timeline take_timeline(Rig& rig, const Problem& problem, const ProfileOptions& options,
+                       const std::vector<DeviceSet>& sets) {
+  const auto buffer = std::make_shared<ops::ProfileBuffer>();
+  std::vector<DeviceSet> first;  // one plan, so that the words are of one known launch
+  const Operation& operation = find_operation(problem.operation);
+  first.emplace_back(rig.memory(), operation.inputs(problem, Distribution::contest, data_seed),
+                     operation.outputs(problem));
+  VariantRunner timed(rig, problem, options, {.profile = buffer}, first);
+  (void)rig.clock().measure(timed, {1, 0, 1});
+  VariantRunner between(rig, problem, options, {}, sets);
+  (void)rig.clock().measure(between, {sets.size(), 0, sets.size()});  // drives the inputs out of the cache
+  (void)rig.clock().measure(timed, {1, 0, 1});
+  rig.wait();
+  return read_timeline(buffer->read(), buffer->shape);
+}
+
+}  // namespace
+
+Profile profile(Rig& rig, const Problem& problem, const ProfileOptions& options) {
+  if (rig.device().kind() != DeviceKind::cuda) {
+    throw Error(ErrorCode::unsupported,
+                "profile needs a GPU: there is none here, and the emulator's schedules do not measure time");
+  }
+  const std::vector<DeviceSet> sets = make_sets(rig, problem);
+  VariantRunner whole(rig, problem, options, {}, sets);
+  Clock& clock = rig.clock();
+  const Sampling sampling{calls_of_a_sample(clock, whole, sets.size()), sets.size(), options.rounds, options.rest_s};
+  Profile result;
+  result.contestant = options.knobs.empty() ? whole.strategy() : whole.strategy() + " (" + options.knobs + ")";
+  result.problem = label(problem);
+  result.machine = rig.device().name();
+  std::vector<double> whole_us;
+  for (const Ablated& ablated : ablations) {
+    VariantRunner varied(rig, problem, options, {.ablation = ablated.ablation}, sets);
+    result.parts.push_back(cost_of(ablated, clock, whole, varied, sampling, whole_us));
+  }
+  result.us = median(whole_us);
+  result.timeline = take_timeline(rig, problem, options, sets);
+  return result;
+}
+
+}  // namespace thresher::arena

@@ -1,0 +1,61 @@
+#include "cli/problem_option.hpp"
+
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <array>
+#include <charconv>
+#include <initializer_list>
+
+#include "thresher/error.hpp"
+
+namespace thresher::cli {
+namespace {
+
+Format format_of(const char* option, const std::string& text, std::initializer_list<Format> allowed) {
+  std::string names;
+  for (const Format format : allowed) {
+    if (text == name(format)) {
+      return format;
+    }
+    names += fmt::format("{}{}", names.empty() ? "" : ", ", name(format));
+  }
+  throw Error(ErrorCode::invalid_argument, fmt::format("{} is \"{}\": use one of {}", option, text, names));
+}
+
+std::array<std::int64_t, 3> shape_of(const std::string& text) {
+  std::array<std::int64_t, 3> shape{};
+  const char* at = text.data();
+  const char* end = at + text.size();
+  for (std::size_t i = 0; i < shape.size(); ++i) {
+    const auto [next, error] = std::from_chars(at, end, shape[i]);
+    const bool separated = i + 1 < shape.size() ? next != end && *next == 'x' : next == end;
+    if (error != std::errc{} || shape[i] < 1 || shape[i] > (1 << 24) || !separated) {
+      throw Error(
+          ErrorCode::invalid_argument,
+          fmt::format("problem is \"{}\": write MxNxK with numbers from 1 to 16777216, as in 256x4096x7168", text));
+    }
+    at = next + 1;
+  }
+  return shape;
+}
+
+}  // namespace
+
+void ProblemOption::add_to(CLI::App& command) {
+  command.add_option("problem", shape, "MxNxK of the dual GEMM, as in 256x4096x7168")->required();
+  command.add_option("--a", a, "Format of the activations: fp16, bf16, nvfp4")->capture_default_str();
+  command.add_option("--b", b, "Format of the weights: fp16, bf16, nvfp4")->capture_default_str();
+  command.add_option("--out", out, "Format of the output: fp16, bf16, fp32")->capture_default_str();
+}
+
+DualGemmProblem ProblemOption::problem() const {
+  const auto [m, n, k] = shape_of(shape);
+  DualGemmProblem problem{.m = m, .n = n, .k = k};
+  problem.a = format_of("--a", a, {Format::fp16, Format::bf16, Format::nvfp4});
+  problem.b = format_of("--b", b, {Format::fp16, Format::bf16, Format::nvfp4});
+  problem.out = format_of("--out", out, {Format::fp16, Format::bf16, Format::fp32});
+  return problem;
+}
+
+}  // namespace thresher::cli

@@ -1,0 +1,25 @@
+#pragma once
+/// The problem of a dual GEMM on a command line: MxNxK and formats.
+#include <string>
+
+#include "thresher/dual_gemm.hpp"
+
+namespace CLI {
+class App;
+}
+
+namespace thresher::cli {
+
+struct ProblemOption {
+  std::string shape;
+  std::string a = "fp16";
+  std::string b = "nvfp4";
+  std::string out = "fp16";
+
+  /// Adds the argument `problem` and the options --a, --b and --out. This object must outlive the parsing.
+  void add_to(CLI::App& command);
+  /// Throws Error(invalid_argument) naming what is wrong.
+  [[nodiscard]] DualGemmProblem problem() const;
+};
+
+}  // namespace thresher::cli

@@ -1,0 +1,36 @@
+#pragma once
+/// Fused kernels made to be looked into: with timestamps, or with a part left out or done twice. For `thresher
+/// profile`.
+#include <memory>
+#include <vector>
+
+#include "ops/backend.hpp"
+#include "pipeline/shape.hpp"
+#include "runtime/memory.hpp"
+
+namespace thresher::ops {
+
+/// Where a profiled kernel leaves its timestamps (pipeline/timeline.hpp), on its GPU.
+struct ProfileBuffer {
+  runtime::DeviceBuffer words;
+  int blocks = 0;
+  pipeline::Shape shape;
+
+  /// Makes room for a launch, all zero.
+  void prepare(int ordinal, int launched_blocks, const pipeline::Shape& launched_shape);
+  /// What the last launch left; the GPU must have finished it.
+  [[nodiscard]] std::vector<std::uint64_t> read() const;
+};
+
+struct KernelVariant {
+  pipeline::Ablation ablation = pipeline::Ablation::none;
+  std::shared_ptr<ProfileBuffer> profile = nullptr;  ///< null: no timestamps; else prepared when planned
+};
+
+/// The kernel that `plan` would choose from raw weights with `options`, as `variant`. Throws Error(unsupported) when
+/// that is no fused kernel on a GPU.
+std::shared_ptr<const DualGemm::Backend> plan_variant(const Device& device, const DualGemmProblem& problem,
+                                                      const Tensor& b1_gate, const Tensor& b2_up,
+                                                      const PlanOptions& options, const KernelVariant& variant);
+
+}  // namespace thresher::ops
