@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "arena/audit/machine_code.hpp"
 #include "arena/device_set.hpp"
 #include "arena/memory.hpp"
 #include "arena/problem.hpp"
@@ -44,6 +45,10 @@ class Contestant {
   [[nodiscard]] virtual Answer feasible(const Problem& problem, Memory& memory) const = 0;
   /// Compiles what is compiled late, keeping the compiler's report.
   [[nodiscard]] virtual Answer compile(const Problem& problem) const = 0;
+  /// What it would run on the problem, for the gate `audited`.
+  [[nodiscard]] virtual MachineCode machine_code(const Problem&) const {
+    return {{}, "the audit reads GPU machine code, and this contestant has none of its own"};
+  }
   /// Ready to run over `sets`, which outlive the runner. Throws Error. Weights are packed here, outside what is timed.
   [[nodiscard]] virtual std::unique_ptr<Runner> prepare(const Problem& problem, Memory& memory,
                                                         const std::vector<DeviceSet>& sets) const = 0;

@@ -3,6 +3,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "arena/audited_gate.hpp"
 #include "arena/correctness.hpp"
 #include "arena/honest_gate.hpp"
 #include "arena/match.hpp"
@@ -128,7 +129,7 @@ std::vector<std::unique_ptr<Gate>> standard_gates() {
   std::vector<std::unique_ptr<Gate>> gates;
   gates.push_back(std::make_unique<FeasibleGate>());
   gates.push_back(std::make_unique<CompilesGate>());
-  gates.push_back(std::make_unique<MissingGate>("audited", "this version reads no machine code yet"));
+  gates.push_back(make_audited_gate());
   gates.push_back(std::make_unique<MissingGate>("race-free", "this version runs no contestant in the emulator yet"));
   gates.push_back(std::make_unique<CorrectGate>());
   gates.push_back(make_honest_gate());

@@ -4,11 +4,14 @@
 #include <algorithm>
 #include <charconv>
 
+#include "arena/library_machine_code.hpp"
 #include "arena/operation.hpp"
 #include "arena/panel/panel.hpp"
 #include "arena/registry.hpp"
 #include "arena/toolchain.hpp"
+#include "ops/cuda_dual_gemm.hpp"
 #include "ops/device_operations.hpp"
+#include "runtime/driver.hpp"
 #include "thresher/dual_gemm.hpp"
 #include "thresher/error.hpp"
 
@@ -76,8 +79,27 @@ class LibraryContestant final : public Contestant {
             fmt::format(R"({{"needed_bytes":{:.0f},"available_bytes":{:.0f}}})", needed, available)};
   }
 
-  [[nodiscard]] Answer compile(const Problem&) const override {
-    return {true, fmt::format("compiled with Thresher itself by {}", compiler()), "{}"};
+  [[nodiscard]] Answer compile(const Problem& problem) const override {
+    const std::string host = fmt::format("compiled with Thresher itself by {}", compiler());
+    if (device_.kind() == DeviceKind::cpu) {
+      return {true, host, "{}"};
+    }
+    const MachineCode code = machine_code(problem);
+    if (code.kernels.empty()) {
+      return {true, host + "; " + code.not_judged, "{}"};
+    }
+    const KernelCode& kernel = code.kernels.front();
+    return {true, fmt::format("{} by {}: {}", kernel.title, kernel.toolchain, resources_text(kernel)), "{}"};
+  }
+
+  [[nodiscard]] MachineCode machine_code(const Problem& problem) const override {
+    const std::optional<planner::DeviceSpec> spec =
+        device_.kind() == DeviceKind::cpu ? std::nullopt : ops::fused_device_spec(device_.id().ordinal);
+    if (!spec) {
+      return Contestant::machine_code(problem);
+    }
+    const std::string arch = runtime::device_properties(device_.id().ordinal).arch();
+    return dual_gemm_machine_code(*spec, arch, problem.dual_gemm, options_);
   }
 
   [[nodiscard]] std::unique_ptr<Runner> prepare(const Problem& problem, Memory& memory,

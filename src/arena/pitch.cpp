@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "arena/audit/expectations.hpp"
 #include "arena/config.hpp"
 #include "arena/gate.hpp"
 #include "arena/text_file.hpp"
@@ -100,6 +101,20 @@ Acceptance read_acceptance(const ConfigTable& table) {
   return accept;
 }
 
+std::map<std::string, std::string> read_audit(const ConfigTable& table) {
+  std::map<std::string, std::string> expectations;
+  for (const auto& [key, value] : table.entries()) {
+    AuditExpectations unused;
+    try {
+      set_expectation(unused, key, value);
+    } catch (const Error& error) {
+      table.fail(key, error.what());
+    }
+    expectations[key] = value;
+  }
+  return expectations;
+}
+
 template <class Value>
 nlohmann::json or_null(const std::optional<Value>& value) {
   return value ? nlohmann::json(*value) : nlohmann::json();
@@ -132,6 +147,9 @@ Pitch parse_pitch(std::string_view text, const std::string& file) {
   }
   if (const auto accept = top.optional_table("accept")) {
     pitch.accept = read_acceptance(*accept);
+  }
+  if (const auto audit = top.optional_table("audit")) {
+    pitch.audit = read_audit(*audit);
   }
   if (const auto abort = top.optional_table("abort")) {
     if (abort->has("share_of_time_below")) {
@@ -172,6 +190,7 @@ std::string to_json(const Pitch& pitch) {
                           {"shared_memory_bytes_below", or_null(accept.shared_memory_bytes_below)},
                           {"occupancy_not_worse", accept.occupancy_not_worse},
                           {"fall_back_below", or_null(accept.fall_back_below)}}},
+                        {"audit", pitch.audit},
                         {"abort", {{"share_of_time_below", or_null(pitch.abort_below_share)}}},
                         {"text", pitch.text}}
       .dump();

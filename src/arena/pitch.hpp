@@ -1,5 +1,6 @@
 #pragma once
 /// Pitches: TOML files in which somebody claims that a contestant beats a baseline, and says what would settle it.
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -43,7 +44,8 @@ struct Pitch {
   Claim claim;
   PitchCost cost;
   Acceptance accept;
-  std::optional<double> abort_below_share;  ///< withdraw when what it touches takes less of the baseline's time
+  std::map<std::string, std::string> audit;  ///< expectations in place of the strategy's, as set_expectation takes them
+  std::optional<double> abort_below_share;   ///< withdraw when what it touches takes less of the baseline's time
 };
 
 /// Throws Error(invalid_argument) with file, line and key.

@@ -70,14 +70,18 @@ const LoadedProgram& load_program(int ordinal, const kernels::DeviceProgram& pro
   return *slot;
 }
 
-CodeOrigin warm_program(const kernels::DeviceProgram& program, const std::string& arch) {
+CompiledProgram compile_program(const kernels::DeviceProgram& program, const std::string& arch) {
   const runtime::Program input = compiler_input(program, arch);
-  if (find_built_in(input)) {
-    return CodeOrigin::built_in;
+  if (std::optional<runtime::Cubin> built_in = find_built_in(input)) {
+    return {std::move(*built_in), CodeOrigin::built_in};
   }
   bool was_cached = false;
-  runtime::compile_cached(input, disk_cache(), &was_cached);
-  return was_cached ? CodeOrigin::disk_cache : CodeOrigin::compiled;
+  runtime::Cubin cubin = runtime::compile_cached(input, disk_cache(), &was_cached);
+  return {std::move(cubin), was_cached ? CodeOrigin::disk_cache : CodeOrigin::compiled};
+}
+
+CodeOrigin warm_program(const kernels::DeviceProgram& program, const std::string& arch) {
+  return compile_program(program, arch).origin;
 }
 
 }  // namespace thresher::ops

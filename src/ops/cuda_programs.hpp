@@ -28,6 +28,14 @@ const LoadedProgram& load_program(int ordinal, const kernels::DeviceProgram& pro
 /// The program as NVRTC takes it.
 runtime::Program compiler_input(const kernels::DeviceProgram& program, const std::string& arch);
 
+struct CompiledProgram {
+  runtime::Cubin cubin;  ///< with the compiler's resource report of every kernel
+  CodeOrigin origin = CodeOrigin::compiled;
+};
+
+/// The machine code that load_program would load on a GPU of `arch`. Needs no GPU. Throws as load_program.
+CompiledProgram compile_program(const kernels::DeviceProgram& program, const std::string& arch);
+
 /// Compiles the program into the disk cache unless the library or the cache has it. Needs no GPU.
 CodeOrigin warm_program(const kernels::DeviceProgram& program, const std::string& arch);
 

@@ -58,6 +58,7 @@ struct AuditExpectations {
   int min_tma_stores = 0;
   int max_local_bytes = 0;  ///< stack, a thread
   int max_spill_bytes = 0;  ///< stores and loads together
+  bool operator==(const AuditExpectations&) const = default;
 };
 
 struct AuditFinding {

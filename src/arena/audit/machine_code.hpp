@@ -1,0 +1,30 @@
+#pragma once
+/// The machine code that a contestant would run on a problem, with what is expected of it.
+#include <cstddef>
+#include <string>
+#include <vector>
+
+#include "arena/audit/audit.hpp"
+
+namespace thresher::arena {
+
+struct KernelCode {
+  std::string title;             ///< for people
+  std::string kernel;            ///< as the cubin calls it
+  std::vector<std::byte> image;  ///< the cubin
+  std::string toolchain;         ///< "NVRTC 13.0"
+  runtime::ResourceReport resources;
+  int dynamic_shared_bytes = 0;
+  AuditExpectations expected;
+  bool operator==(const KernelCode&) const = default;
+};
+
+struct MachineCode {
+  std::vector<KernelCode> kernels;  ///< the one that a pitch's expectations are about first
+  std::string not_judged;           ///< why some of what is run cannot be read; empty when all is in `kernels`
+};
+
+/// "168 registers, nothing spilled, 196608 bytes of shared memory".
+[[nodiscard]] std::string resources_text(const KernelCode& code);
+
+}  // namespace thresher::arena
