@@ -32,7 +32,7 @@ struct Activation {
 /// How NVFP4 operands enter the matrix unit of a GPU that has no FP4 unit.
 enum class Numerics : std::uint8_t {
   exact,  ///< every product value×scale exactly; only the order of float32 additions differs from the definition
-  fast,   ///< value×scale rounded once to e4m3; opt-in
+  fast,   ///< value×scale rounded once to e4m3; opt-in, for NVFP4 weights on Hopper
 };
 
 [[nodiscard]] std::string_view name(Numerics numerics) noexcept;
@@ -74,6 +74,8 @@ struct PlanOptions {
   std::string knobs = {};
   /// CPU: threads to use, 0 for all.
   int threads = 0;
+  /// Of weights that are packed by `plan` itself; packed weights have their own.
+  Numerics numerics = Numerics::exact;
 };
 
 /// A planned dual GEMM, bound to its weights. `run` may be called from several threads.

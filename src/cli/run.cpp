@@ -27,6 +27,7 @@ struct RunOptions {
   std::string strategy;
   Format out_type = Format::fp16;
   Activation activation;
+  Numerics numerics = Numerics::exact;
   ScaleLayout scale_layout = ScaleLayout::row_major;
 };
 
@@ -34,6 +35,7 @@ const std::map<std::string, Format> out_types{{"fp16", Format::fp16}, {"bf16", F
 const std::map<std::string, ActivationKind> activations{{"silu", ActivationKind::silu},
                                                         {"gelu_tanh", ActivationKind::gelu_tanh},
                                                         {"swiglu_clamped", ActivationKind::swiglu_clamped}};
+const std::map<std::string, Numerics> all_numerics{{"exact", Numerics::exact}, {"fast", Numerics::fast}};
 const std::map<std::string, ScaleLayout> scale_layouts{{"row-major", ScaleLayout::row_major},
                                                        {"blocked", ScaleLayout::blocked}};
 
@@ -94,8 +96,8 @@ void run_dual_gemm(const RunOptions& options) {
   const ops::DeviceTensor a_there(a.view(), device);
   const ops::DeviceTensor gate_there(gate.view(), device);
   const ops::DeviceTensor up_there(up.view(), device);
-  const DualGemm gemm =
-      plan(device, problem, gate_there.tensor(), up_there.tensor(), {.strategy = options.strategy, .threads = 0});
+  const DualGemm gemm = plan(device, problem, gate_there.tensor(), up_there.tensor(),
+                             {.strategy = options.strategy, .threads = 0, .numerics = options.numerics});
   const ops::DeviceTensor c_there(problem.out, {problem.m, problem.n}, device);
   const ops::DeviceMemory workspace(gemm.workspace_bytes(), device);
   gemm.run({}, a_there.tensor(), c_there.tensor(), workspace.data());
@@ -119,6 +121,9 @@ void add_run_dual_gemm(CLI::App& run) {
   command.add_option("--device", options->device, "cpu or gpu; default: a GPU if there is one")
       ->check(CLI::IsMember({"cpu", "gpu"}));
   command.add_option("--strategy", options->strategy, "Default: chosen for the problem");
+  command.add_option("--numerics", options->numerics, "fast: NVFP4 rounded to e4m3, on a Hopper GPU")
+      ->transform(CLI::CheckedTransformer(all_numerics))
+      ->option_text("exact|fast");
   command.add_option("--out-type", options->out_type, "Type of c")
       ->transform(CLI::CheckedTransformer(out_types))
       ->option_text("fp16|bf16|fp32");

@@ -2,8 +2,17 @@
 #include "cpu/dual_gemm.hpp"
 #include "ops/device_operations.hpp"
 
+#include "thresher/error.hpp"
+
 namespace thresher::ops {
 namespace {
+
+void require_exact(Numerics numerics) {
+  if (numerics != Numerics::exact) {
+    throw Error(ErrorCode::unsupported,
+                "numerics fast is for NVFP4 weights on a Hopper GPU; the CPU computes exactly: use numerics exact");
+  }
+}
 
 class CpuDualGemm final : public DualGemm::Backend {
  public:
@@ -26,6 +35,7 @@ class CpuOperations final : public DeviceOperations {
   [[nodiscard]] std::shared_ptr<const PackedWeights::Storage> pack(const Device& device, const Tensor& b1_gate,
                                                                    const Tensor& b2_up,
                                                                    const PackOptions& options) const override {
+    require_exact(options.numerics);
     return std::make_shared<const PackedWeights::Storage>(device, b1_gate, b2_up, options.numerics);
   }
 
@@ -39,6 +49,7 @@ class CpuOperations final : public DeviceOperations {
   [[nodiscard]] std::shared_ptr<const DualGemm::Backend> plan_raw(const Device& device, const DualGemmProblem& problem,
                                                                   const Tensor& b1_gate, const Tensor& b2_up,
                                                                   const PlanOptions& options) const override {
+    require_exact(options.numerics);
     const std::string strategy = options.strategy.empty() ? cpu::dual_gemm_strategies().front() : options.strategy;
     return std::make_shared<CpuDualGemm>(problem, device.id(), strategy,
                                          cpu::plan_dual_gemm(strategy, problem, b1_gate, b2_up, options.threads));

@@ -2,8 +2,10 @@
 
 #include <fmt/format.h>
 
+#include "kernels/nvfp4/fold_tokens.hpp"
+#include "kernels/nvfp4/host/launches.hpp"
 #include "kernels/nvfp4/pack.hpp"
-#include "kernels/nvfp4/params.hpp"
+#include "kernels/nvfp4/prepare_tokens.hpp"
 #include "kernels/nvfp4/program.hpp"
 #include "ops/cuda_programs.hpp"
 #include "ops/cuda_tensor_map.hpp"
@@ -26,28 +28,8 @@ machine::Global<T> global(const void* pointer) {
   return {reinterpret_cast<std::uintptr_t>(pointer)};
 }
 
-std::int64_t round_up(std::int64_t value, std::int64_t multiple) {
-  return (value + multiple - 1) / multiple * multiple;
-}
-
-device_code::Matrix nvfp4_matrix(const Tensor& tensor) {
-  device_code::Matrix matrix;
-  matrix.values = global<machine::u8>(tensor.data);
-  matrix.scales = global<machine::u8>(tensor.scales);
-  matrix.row_bytes = static_cast<machine::u64>(tensor.strides[0] / 2);
-  matrix.rows = static_cast<machine::u32>(tensor.shape[0]);
-  matrix.scale_columns = static_cast<machine::u32>(tensor.shape[1] / 16);
-  matrix.scales_blocked = tensor.scale_layout == ScaleLayout::blocked ? 1 : 0;
-  return matrix;
-}
-
 runtime::Kernel preparation_kernel(int ordinal, const std::string& name) {
   return load_program(ordinal, device_code::preparation_program()).kernel(name);
-}
-
-std::size_t packed_bytes(const Tensor& weights) {
-  return std::size_t{device_code::output_groups(static_cast<machine::u32>(weights.shape[0]))} *
-         device_code::k_blocks(static_cast<machine::u32>(weights.shape[1])) * device_code::block_bytes;
 }
 
 runtime::DeviceBuffer copied_scale(const Tensor& weights, int ordinal) {
@@ -73,22 +55,24 @@ class CudaNvfp4 final : public DualGemm::Backend {
             const std::string& knobs, const KernelVariant& variant)
       : Backend(problem, device.id(), "packed"),
         weights_(std::move(weights)),
-        row_blocks_((problem.k + device_code::block_k - 1) / device_code::block_k),
-        widens_(problem.a == Format::nvfp4),
-        prepares_(widens_ || problem.k % device_code::block_k != 0),
-        config_(varied(choose_packed(problem, knobs, runtime::device_properties(ordinal()).multiprocessors), variant)),
+        extents_{problem.m, problem.n, problem.k},
+        config_(varied(chosen(problem, knobs), variant)),
+        prepared_(device_code::prepared_tokens(config_.path, problem.m, problem.k)),
+        prepares_(is_fast() || widens() || problem.k % device_code::block_k != 0),
         profile_(variant.profile),
         kernel_(load(config_)),
-        prepare_(preparation_kernel(
-            ordinal(), widens_ ? device_code::widen_tokens_kernel_name() : device_code::pad_tokens_kernel_name())) {
+        prepare_(preparation_kernel(ordinal(), is_fast()  ? fold_kernel_name(problem.a)
+                                               : widens() ? device_code::widen_tokens_kernel_name()
+                                                          : device_code::pad_tokens_kernel_name())) {
     if (profile_) {
-      profile_->prepare(ordinal(), static_cast<int>(token_tiles() * output_tiles()) * config_.split_k,
+      const device_code::Params params = device_code::scalars(config_, extents_, problem.n, problem.activation);
+      profile_->prepare(ordinal(), static_cast<int>(device_code::blocks(config_, params)),
                         device_code::shape_of(config_));
     }
   }
 
   [[nodiscard]] std::size_t workspace_bytes() const override {
-    return prepares_ ? static_cast<std::size_t>(problem().m * row_blocks_ * device_code::block_k * 2) : 0;
+    return prepares_ ? static_cast<std::size_t>(prepared_.bytes) : 0;
   }
   [[nodiscard]] std::size_t data_alignment() const override { return row_alignment_bytes; }
 
@@ -101,27 +85,39 @@ class CudaNvfp4 final : public DualGemm::Backend {
     }
     if (prepares_) {
       runtime::require_on_gpu(workspace, ordinal(), "workspace");
-      prepare(stream, a, workspace);
+      if (is_fast()) {
+        fold(stream, a, workspace);
+      } else {
+        widen(stream, a, workspace);
+      }
     }
-    launch(stream, a, c, prepares_ ? workspace : a.data,
-           prepares_ ? row_blocks_ * std::int64_t{device_code::block_k} : a.strides[0]);
+    launch(stream, a, c, workspace);
   }
 
  private:
   [[nodiscard]] int ordinal() const { return device().ordinal; }
+  [[nodiscard]] bool is_fast() const { return config_.path == device_code::Path::fast; }
+  [[nodiscard]] bool widens() const { return problem().a == Format::nvfp4; }
+  static std::string fold_kernel_name(Format format) {
+    return device_code::fold_tokens_kernel_name(device_code::token_format(format));
+  }
+
+  [[nodiscard]] device_code::Config chosen(const DualGemmProblem& problem, const std::string& knobs) const {
+    const Numerics numerics = weights_->numerics();
+    const device_code::Config config =
+        choose_packed(problem, knobs, runtime::device_properties(ordinal()).multiprocessors, numerics);
+    if (config.path != device_code::path_of(numerics)) {
+      throw Error(ErrorCode::invalid_argument,
+                  fmt::format("the weights were packed with numerics {}, the knobs \"{}\" are for others: pack again",
+                              name(numerics), knobs));
+    }
+    return config;
+  }
 
   static device_code::Config varied(device_code::Config config, const KernelVariant& variant) {
     config.profiled = variant.profile != nullptr;
     config.ablation = variant.ablation;
     return config;
-  }
-
-  [[nodiscard]] std::int64_t token_tiles() const {
-    return round_up(problem().m, config_.block_tokens) / config_.block_tokens;
-  }
-  [[nodiscard]] std::int64_t output_tiles() const {
-    const int outputs = device_code::tile_outputs(config_);
-    return round_up(problem().n, outputs) / outputs;
   }
 
   [[nodiscard]] runtime::Kernel load(const device_code::Config& config) const {
@@ -132,72 +128,56 @@ class CudaNvfp4 final : public DualGemm::Backend {
   }
 
   /// Tokens to 16 bits with zeros beyond K.
-  void prepare(Stream stream, const Tensor& a, void* workspace) const {
-    device_code::WidenTokensParams params{};
-    if (widens_) {
-      params.tokens = nvfp4_matrix(a);
-    } else {
-      params.tokens.values = global<machine::u8>(a.data);
-      params.tokens.row_bytes = static_cast<machine::u64>(a.strides[0] * 2);
-      params.tokens.rows = static_cast<machine::u32>(problem().m);
-    }
+  void widen(Stream stream, const Tensor& a, void* workspace) const {
+    device_code::WidenTokensParams params = device_code::widen_params(a);
     params.out = global<machine::u8>(workspace);
-    params.row_blocks = static_cast<machine::u32>(row_blocks_);
-    params.k = static_cast<machine::u32>(problem().k);
-    const std::int64_t elements_a_thread = widens_ ? 16 : 8;
-    const std::int64_t threads = problem().m * row_blocks_ * device_code::block_k / elements_a_thread;
     runtime::LaunchConfig launch;
-    launch.grid.x = static_cast<unsigned>((threads + preparation_threads - 1) / preparation_threads);
+    launch.grid.x = device_code::widen_blocks(a);
     launch.block.x = preparation_threads;
     launch.dependent_launch = true;
     launch.stream = stream;
     prepare_.launch_with(launch, params);
   }
 
-  [[nodiscard]] machine::TensorMap tokens_map(const void* tokens, std::int64_t row_stride) const {
-    machine::TensorMapDescription map;
-    map.address = reinterpret_cast<std::uintptr_t>(tokens);
-    map.element =
-        config_.operand == device_code::Number::bf16 ? machine::ElementType::bf16 : machine::ElementType::fp16;
-    map.swizzle = machine::Swizzle::b128;
-    map.rank = 3;
-    map.extent[0] = device_code::block_k;
-    map.extent[1] = static_cast<machine::u64>(problem().m);
-    map.extent[2] = static_cast<machine::u64>(row_blocks_);
-    map.stride_bytes[1] = static_cast<machine::u64>(row_stride * 2);
-    map.stride_bytes[2] = device_code::block_k * 2;
-    map.box[0] = device_code::block_k;
-    map.box[1] = static_cast<machine::u32>(config_.block_tokens);
-    map.box[2] = static_cast<machine::u32>(config_.blocks_per_slot);
-    return encode_for_gpu(map, ordinal());
+  /// Tokens to e4m3, a factor for each.
+  void fold(Stream stream, const Tensor& a, void* workspace) const {
+    device_code::FoldTokensParams params = device_code::fold_params(a);
+    params.out = global<machine::u8>(workspace);
+    params.factors = global<float>(factors(workspace));
+    runtime::LaunchConfig launch;
+    launch.grid.x = static_cast<unsigned>(problem().m);
+    launch.block.x = device_code::fold_threads;
+    launch.dynamic_shared_bytes = device_code::fold_shared_bytes;
+    launch.dependent_launch = true;
+    launch.stream = stream;
+    prepare_.launch_with(launch, params);
   }
 
-  void launch(Stream stream, const Tensor& a, const Tensor& c, const void* tokens, std::int64_t row_stride) const {
-    const DualGemmProblem& p = problem();
-    device_code::Params params;
-    params.tokens = tokens_map(tokens, row_stride);
+  [[nodiscard]] const void* factors(const void* workspace) const {
+    return static_cast<const std::uint8_t*>(workspace) + prepared_.factors_offset;
+  }
+
+  void launch(Stream stream, const Tensor& a, const Tensor& c, const void* workspace) const {
+    device_code::Params params = device_code::scalars(config_, extents_, c.strides[0], problem().activation);
+    params.tokens = encode_for_gpu(
+        device_code::tokens_map(config_, extents_, reinterpret_cast<std::uintptr_t>(prepares_ ? workspace : a.data),
+                                prepares_ ? prepared_.row_bytes : a.strides[0] * 2),
+        ordinal());
     params.weights = global<machine::u8>(weights_->packed());
     params.c = global<machine::u8>(c.data);
-    params.c_row_stride = static_cast<machine::u64>(c.strides[0]);
     params.token_scale = global<float>(a.global_scale);
     params.gate_scale = global<float>(weights_->gate_scale());
     params.up_scale = global<float>(weights_->up_scale());
-    params.m = static_cast<machine::u32>(p.m);
-    params.n = static_cast<machine::u32>(p.n);
-    params.k_blocks = device_code::k_blocks(static_cast<machine::u32>(p.k));
-    params.output_groups = device_code::output_groups(params.n);
-    params.c_wide = p.n % 8 == 0 && c.strides[0] % 8 == 0 ? 1 : 0;
-    params.token_tiles = static_cast<machine::u32>(token_tiles());
-    params.output_tiles = static_cast<machine::u32>(output_tiles());
     if (profile_) {
       params.profile = global<machine::u64>(profile_->words.data());
     }
-    params.result_scale = 1.0F / device_code::exact_result_scale;
-    params.alpha = p.activation.alpha;
-    params.limit = p.activation.limit;
-    params.up_offset = p.activation.up_offset;
+    if (is_fast()) {
+      params.row_factors = global<float>(static_cast<const std::uint8_t*>(weights_->packed()) +
+                                         device_code::factors_offset(problem().n, problem().k));
+      params.token_factors = global<float>(factors(workspace));
+    }
     runtime::LaunchConfig launch;
-    launch.grid.x = params.token_tiles * params.output_tiles * static_cast<unsigned>(config_.split_k);
+    launch.grid.x = device_code::blocks(config_, params);
     launch.block.x = static_cast<unsigned>(device_code::launch_threads(config_));
     launch.cluster.x = static_cast<unsigned>(config_.split_k);
     launch.dynamic_shared_bytes = static_cast<unsigned>(device_code::shared_bytes(config_));
@@ -207,10 +187,10 @@ class CudaNvfp4 final : public DualGemm::Backend {
   }
 
   std::shared_ptr<const CudaNvfp4Weights> weights_;
-  std::int64_t row_blocks_;
-  bool widens_;
-  bool prepares_;
+  device_code::Extents extents_;
   device_code::Config config_;
+  device_code::PreparedTokens prepared_;
+  bool prepares_;
   std::shared_ptr<ProfileBuffer> profile_;
   runtime::Kernel kernel_;
   runtime::Kernel prepare_;
@@ -218,29 +198,42 @@ class CudaNvfp4 final : public DualGemm::Backend {
 
 }  // namespace
 
-CudaNvfp4Weights::CudaNvfp4Weights(const Device& device, const Tensor& b1_gate, const Tensor& b2_up)
-    : CudaNvfp4Weights(device, b1_gate, b2_up,
-                       runtime::DeviceBuffer(device.id().ordinal, packed_bytes(b1_gate), "the packed weights")) {}
+CudaNvfp4Weights::CudaNvfp4Weights(const Device& device, const Tensor& b1_gate, const Tensor& b2_up, Numerics numerics)
+    : CudaNvfp4Weights(device, b1_gate, b2_up, numerics,
+                       runtime::DeviceBuffer(device.id().ordinal,
+                                             device_code::packed_bytes(device_code::path_of(numerics), b1_gate.shape[0],
+                                                                       b1_gate.shape[1]),
+                                             "the packed weights")) {}
 
-CudaNvfp4Weights::CudaNvfp4Weights(const Device& device, const Tensor& b1_gate, const Tensor& b2_up,
+CudaNvfp4Weights::CudaNvfp4Weights(const Device& device, const Tensor& b1_gate, const Tensor& b2_up, Numerics numerics,
                                    runtime::DeviceBuffer packed)
-    : Storage(device, described(b1_gate, packed), described(b2_up, packed), Numerics::exact),
+    : Storage(device, described(b1_gate, packed), described(b2_up, packed), numerics),
       packed_(std::move(packed)),
       gate_scale_(copied_scale(b1_gate, device.id().ordinal)),
       up_scale_(copied_scale(b2_up, device.id().ordinal)) {
   if (packed_.bytes() == 0) {
     return;
   }
-  device_code::PackParams params;
-  params.gate = nvfp4_matrix(b1_gate);
-  params.up = nvfp4_matrix(b2_up);
+  const std::int64_t n = b1_gate.shape[0];
+  const std::int64_t k = b1_gate.shape[1];
+  const device_code::Path path = device_code::path_of(numerics);
+  device_code::PackParams params{};
+  params.gate = device_code::matrix_of(b1_gate);
+  params.up = device_code::matrix_of(b2_up);
   params.packed = global<machine::u8>(packed_.data());
-  params.k_blocks = device_code::k_blocks(static_cast<machine::u32>(b1_gate.shape[1]));
-  runtime::LaunchConfig launch;
-  launch.grid.x = static_cast<unsigned>(packed_.bytes() / device_code::block_bytes);
-  launch.block.x = device_code::threads;
+  params.k_blocks = device_code::weight_k_blocks(path, k);
   const int ordinal = device.id().ordinal;
-  preparation_kernel(ordinal, device_code::pack_kernel_name()).launch_with(launch, params);
+  runtime::LaunchConfig launch;
+  launch.block.x = device_code::threads;
+  if (path == device_code::Path::fast) {
+    params.row_factors = global<float>(static_cast<std::uint8_t*>(packed_.data()) + device_code::factors_offset(n, k));
+    launch.grid.x = device_code::row_factor_blocks(n);
+    preparation_kernel(ordinal, device_code::row_factors_kernel_name()).launch_with(launch, params);
+  }
+  launch.grid.x = device_code::packing_blocks(path, n, k);
+  preparation_kernel(
+      ordinal, path == device_code::Path::fast ? device_code::pack_fast_kernel_name() : device_code::pack_kernel_name())
+      .launch_with(launch, params);
   runtime::synchronize({}, ordinal);
 }
 

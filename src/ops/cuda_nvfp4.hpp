@@ -1,5 +1,5 @@
 #pragma once
-/// The strategy `packed`: NVFP4 weights, packed once, dequantised exactly in registers (Hopper).
+/// The strategy `packed`: NVFP4 weights, packed once, made into the matrix unit's operand in registers (Hopper).
 #include <memory>
 
 #include "ops/backend.hpp"
@@ -8,12 +8,12 @@
 
 namespace thresher::ops {
 
-/// Weights in the layout of kernels/nvfp4/exact_layout.hpp. What was packed is not needed any more; `b1_gate()` and
-/// `b2_up()` tell its shapes and formats, not its data.
+/// Weights in the layout of kernels/nvfp4/exact_layout.hpp or fast_layout.hpp, as numerics() says. What was packed is
+/// not needed any more; `b1_gate()` and `b2_up()` tell its shapes and formats, not its data.
 class CudaNvfp4Weights final : public PackedWeights::Storage {
  public:
   /// Both matrices are NVFP4 on `device`, a Hopper GPU. Finished on return. Throws Error(out_of_memory).
-  CudaNvfp4Weights(const Device& device, const Tensor& b1_gate, const Tensor& b2_up);
+  CudaNvfp4Weights(const Device& device, const Tensor& b1_gate, const Tensor& b2_up, Numerics numerics);
 
   [[nodiscard]] const void* packed() const noexcept { return packed_.data(); }
   /// On the GPU; null for 1.
@@ -21,7 +21,8 @@ class CudaNvfp4Weights final : public PackedWeights::Storage {
   [[nodiscard]] const float* up_scale() const noexcept { return static_cast<const float*>(up_scale_.data()); }
 
  private:
-  CudaNvfp4Weights(const Device& device, const Tensor& b1_gate, const Tensor& b2_up, runtime::DeviceBuffer packed);
+  CudaNvfp4Weights(const Device& device, const Tensor& b1_gate, const Tensor& b2_up, Numerics numerics,
+                   runtime::DeviceBuffer packed);
   runtime::DeviceBuffer packed_;
   runtime::DeviceBuffer gate_scale_;
   runtime::DeviceBuffer up_scale_;

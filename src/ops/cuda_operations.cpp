@@ -43,11 +43,9 @@ class CudaOperations final : public DeviceOperations {
                                                                    const PackOptions& options) const override {
     require_matrix_on_gpu(b1_gate, device.id().ordinal, "b1 (gate)");
     require_matrix_on_gpu(b2_up, device.id().ordinal, "b2 (up)");
-    if (b1_gate.format == Format::nvfp4 && options.numerics == Numerics::fast) {
-      throw Error(ErrorCode::unsupported, "numerics fast is not available yet: pack with Numerics::exact");
-    }
+    require_numerics(device, b1_gate.format, options.numerics);
     if (b1_gate.format == Format::nvfp4 && runs_packed_nvfp4(device)) {
-      return std::make_shared<const CudaNvfp4Weights>(device, b1_gate, b2_up);
+      return std::make_shared<const CudaNvfp4Weights>(device, b1_gate, b2_up, options.numerics);
     }
     return std::make_shared<const CudaWeights>(device, b1_gate, b2_up, options.numerics);
   }
@@ -78,7 +76,7 @@ class CudaOperations final : public DeviceOperations {
     try {
       if (can_pack(device, problem)) {
         const int multiprocessors = runtime::device_properties(device.id().ordinal).multiprocessors;
-        (void)choose_packed(problem, options.knobs, multiprocessors);
+        (void)choose_packed(problem, options.knobs, multiprocessors, options.numerics);
         return "";
       }
       const auto spec = fused_device_spec(device.id().ordinal);
@@ -89,6 +87,14 @@ class CudaOperations final : public DeviceOperations {
                        "bf16 with bf16, or nvfp4 weights";
     } catch (const Error& error) {
       return error.what();
+    }
+  }
+
+  static void require_numerics(const Device& device, Format weights, Numerics numerics) {
+    if (numerics == Numerics::fast && (weights != Format::nvfp4 || !runs_packed_nvfp4(device))) {
+      throw Error(ErrorCode::unsupported, "numerics fast needs nvfp4 weights and a Hopper GPU, not " +
+                                              std::string(name(weights)) + " on " + device.name() +
+                                              ": use numerics exact");
     }
   }
 
@@ -105,12 +111,20 @@ class CudaOperations final : public DeviceOperations {
     if (options.strategy == "packed" && !can_pack(device, problem)) {
       throw Error(ErrorCode::unsupported, cuda_operations().dual_gemm_obstacle(device, problem, options));
     }
+    if (weights == nullptr) {
+      require_numerics(device, problem.b, options.numerics);
+    }
     const bool by_knobs = !options.knobs.empty() && options.strategy != "two_pass";
     if (can_pack(device, problem) && (by_knobs || options.strategy.empty() || options.strategy == "packed")) {
       require_matrix_on_gpu(b1_gate, device.id().ordinal, "b1 (gate)");
       require_matrix_on_gpu(b2_up, device.id().ordinal, "b2 (up)");
-      return make_cuda_nvfp4(device, problem, std::make_shared<const CudaNvfp4Weights>(device, b1_gate, b2_up),
-                             options.knobs);
+      const Numerics numerics = by_knobs ? planner::parse_config(options.knobs).numerics : options.numerics;
+      return make_cuda_nvfp4(device, problem,
+                             std::make_shared<const CudaNvfp4Weights>(device, b1_gate, b2_up, numerics), options.knobs);
+    }
+    if (options.numerics == Numerics::fast) {
+      throw Error(ErrorCode::invalid_argument, "numerics fast is the strategy packed's, not that of strategy '" +
+                                                   options.strategy + "': use numerics exact");
     }
     if (options.strategy != "two_pass") {
       if (auto fused = make_cuda_dual_gemm(device, problem, b1_gate, b2_up, weights, options)) {

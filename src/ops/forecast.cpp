@@ -17,12 +17,13 @@ planner::Prediction forecast_two_pass(const DualGemmProblem& problem, const plan
 }
 
 /// NVFP4 tokens are widened by a kernel of their own, whose launch hides under the one before.
-planner::Prediction forecast_packed(DualGemmProblem problem, const std::string& knobs,
+planner::Prediction forecast_packed(DualGemmProblem problem, const PlanOptions& options,
                                     const planner::DeviceSpec& device, const planner::Calibration& calibration) {
   if (device.matrix_unit != planner::MatrixUnit::wgmma) {
     throw Error(ErrorCode::unsupported, fmt::format("strategy packed needs a Hopper GPU, not a {}", device.name));
   }
-  const planner::DualGemmConfig config = planned_config(choose_packed(problem, knobs, device.multiprocessors));
+  const planner::DualGemmConfig config =
+      planned_config(choose_packed(problem, options.knobs, device.multiprocessors, options.numerics));
   const bool widens = problem.a == Format::nvfp4;
   const double elements = static_cast<double>(problem.m) * static_cast<double>(problem.k);
   const double widened_bytes = elements * (planner::stored_bits(Format::nvfp4) + 16) / 8;
@@ -47,7 +48,7 @@ planner::Prediction forecast(const DualGemmProblem& problem, const PlanOptions& 
   }
   const bool packs = problem.b == Format::nvfp4 && device.matrix_unit == planner::MatrixUnit::wgmma;
   if (options.strategy == "packed" || (packs && (options.strategy.empty() || !options.knobs.empty()))) {
-    return forecast_packed(problem, options.knobs, device, calibration);
+    return forecast_packed(problem, options, device, calibration);
   }
   if (const auto choice = choose_fused(problem, {options.strategy, options.knobs}, device)) {
     return planner::predict(problem, choice->planned, device, calibration);

@@ -6,6 +6,7 @@
 #include <array>
 
 #include "kernels/nvfp4/choose.hpp"
+#include "kernels/nvfp4/host/launches.hpp"
 #include "kernels/nvfp4/program.hpp"
 #include "planner/device_spec.hpp"
 #include "thresher/error.hpp"
@@ -25,7 +26,8 @@ device_code::Number number(Format format) {
 
 /// Operand, output and activation: what a problem decides.
 device_code::Config for_problem(device_code::Config config, const DualGemmProblem& problem) {
-  config.operand = problem.a == Format::bf16 ? device_code::Number::bf16 : device_code::Number::fp16;
+  config.operand = config.path == device_code::Path::exact && problem.a == Format::bf16 ? device_code::Number::bf16
+                                                                                        : device_code::Number::fp16;
   config.output = number(problem.out);
   config.activation = static_cast<device_code::ActivationCode>(problem.activation.kind);
   return config;
@@ -44,9 +46,6 @@ void require_supported(const planner::DualGemmConfig& planned) {
   if (planned.strategy != planner::Strategy::interleaved) {
     refuse(planned,
            fmt::format("the kernel interleaves gate and up, asked for is {}", planner::name(planned.strategy)));
-  }
-  if (planned.numerics != Numerics::exact) {
-    refuse(planned, "numerics fast is not available yet, only exact");
   }
   if (planned.mma_rows != planner::MmaRows::weights || planned.epilogue != planner::Epilogue::simt ||
       planned.persistent) {
@@ -74,14 +73,15 @@ void require_supported(const planner::DualGemmConfig& planned) {
 
 device_code::Config packed_config(const DualGemmProblem& problem, const planner::DualGemmConfig& planned) {
   require_supported(planned);
-  device_code::Config config{.math_warpgroups = planned.consumer_warpgroups,
+  device_code::Config config{.path = device_code::path_of(planned.numerics),
+                             .math_warpgroups = planned.consumer_warpgroups,
                              .block_tokens = planned.tile.tokens,
-                             .blocks_per_slot = planned.tile.k / static_cast<int>(device_code::block_k),
                              .stages = planned.stages,
                              .split_k = planned.split_k,
                              .blocks_resident = planned.blocks_per_multiprocessor,
                              .loader_registers = planned.producer_registers,
                              .math_registers = planned.consumer_registers};
+  config.blocks_per_slot = planned.tile.k / static_cast<int>(device_code::weight_block_k(config));
   // Two buffers of fragments cost registers that blocks which share a multiprocessor do not have.
   config.overlap = config.blocks_resident > 1 ? device_code::Overlap::none : device_code::Overlap::step;
   return for_problem(config, problem);
@@ -90,7 +90,8 @@ device_code::Config packed_config(const DualGemmProblem& problem, const planner:
 planner::DualGemmConfig planned_config(const device_code::Config& config) {
   planner::DualGemmConfig planned;
   planned.tile = {64 * config.math_warpgroups, config.block_tokens,
-                  config.blocks_per_slot * static_cast<int>(device_code::block_k)};
+                  config.blocks_per_slot * static_cast<int>(device_code::weight_block_k(config))};
+  planned.numerics = config.path == device_code::Path::fast ? Numerics::fast : Numerics::exact;
   planned.stages = config.stages;
   planned.consumer_warpgroups = config.math_warpgroups;
   planned.cluster = planned.split_k = config.split_k;
@@ -101,9 +102,12 @@ planner::DualGemmConfig planned_config(const device_code::Config& config) {
   return planned;
 }
 
-device_code::Config choose_packed(const DualGemmProblem& problem, const std::string& knobs, int multiprocessors) {
+device_code::Config choose_packed(const DualGemmProblem& problem, const std::string& knobs, int multiprocessors,
+                                  Numerics numerics) {
   if (knobs.empty()) {
-    return for_problem(device_code::rank(problem.m, problem.n, problem.k, multiprocessors).front().config, problem);
+    const device_code::Path path = device_code::path_of(numerics);
+    return for_problem(device_code::rank(path, problem.m, problem.n, problem.k, multiprocessors).front().config,
+                       problem);
   }
   const planner::DualGemmConfig planned = planner::parse_config(knobs);
   const device_code::Config config = packed_config(problem, planned);

@@ -14,7 +14,9 @@ kernels::nvfp4::Config packed_config(const DualGemmProblem& problem, const plann
 planner::DualGemmConfig planned_config(const kernels::nvfp4::Config& config);
 
 /// What runs `problem`, whose weights are NVFP4: `knobs` as planner::text writes them, or, when they are empty, the
-/// measured choice (kernels/nvfp4/choose.hpp). Throws Error(unsupported) for knobs that cannot run.
-kernels::nvfp4::Config choose_packed(const DualGemmProblem& problem, const std::string& knobs, int multiprocessors);
+/// measured choice for `numerics` (kernels/nvfp4/choose.hpp). Knobs have numerics of their own. Throws
+/// Error(unsupported) for knobs that cannot run.
+kernels::nvfp4::Config choose_packed(const DualGemmProblem& problem, const std::string& knobs, int multiprocessors,
+                                     Numerics numerics = Numerics::exact);
 
 }  // namespace thresher::ops

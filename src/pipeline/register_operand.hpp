@@ -10,6 +10,7 @@
 ///   wgmma::Fragment expand(const Packed&, int step) const;
 ///   auto other(Shared<u8> slot, int block) const;              the descriptor of the block's B operand
 /// A slot is released when the wgmma that read it have retired; its packed words were read before those were issued.
+#include "machine/warp.hpp"
 #include "machine/wgmma.hpp"
 #include "pipeline/ring.hpp"
 
@@ -23,7 +24,8 @@ class RegisterOperand {
   static constexpr int steps = Operation::steps_per_block;
   static constexpr Overlap overlap = Operation::overlap;
   static constexpr int buffers = overlap == Overlap::none ? 1 : 2;
-  static_assert(overlap == Overlap::none || blocks % 2 == 0, "the two buffers alternate within a slot");
+  /// The two buffers alternate over the blocks of so many slots, which are unrolled together.
+  static constexpr int slots_at_once = overlap == Overlap::none || blocks % 2 == 0 ? 1 : 2;
   using Element = typename Operation::Element;
   using Packed = typename Operation::Packed;
 
@@ -42,26 +44,35 @@ class RegisterOperand {
       expand(fragment_[0]);
     }
     TH_NO_UNROLL
-    for (u32 i = 0; i < slots; ++i) {
-      const bool last_slot = i + 1 == slots;
+    for (u32 i = 0; i < slots; i += slots_at_once) {
       TH_UNROLL
-      for (int b = 0; b < blocks; ++b) {
-        block(tile, b, last_slot, i == 0);
+      for (int s = 0; s < slots_at_once; ++s) {
+        if (s == 0 || i + s < slots) {
+          slot(tile, s * blocks, i + s + 1 == slots, i + s == 0);
+        }
       }
     }
     wgmma::wait<0>();
     if constexpr (overlap != Overlap::none) {
-      reader_.release();
+      release();
     }
     wgmma::settle(tile);
   }
 
  private:
   template <class Tile>
-  TH_DEVICE void block(Tile& tile, int b, bool last_slot, bool first_slot) {
+  TH_DEVICE void slot(Tile& tile, int first_buffer, bool last_slot, bool first_slot) {
+    TH_UNROLL
+    for (int b = 0; b < blocks; ++b) {
+      block(tile, b, first_buffer + b, last_slot, first_slot);
+    }
+  }
+
+  template <class Tile>
+  TH_DEVICE void block(Tile& tile, int b, int buffer, bool last_slot, bool first_slot) {
     const auto other = operation_.other(slot_, b);
-    auto& now = fragment_[b % buffers];
-    auto& next = fragment_[(b + 1) % buffers];
+    auto& now = fragment_[buffer % buffers];
+    auto& next = fragment_[(buffer + 1) % buffers];
     const bool more = b + 1 < blocks || !last_slot;
     if constexpr (overlap == Overlap::none) {
       expand(now);
@@ -75,14 +86,14 @@ class RegisterOperand {
     if constexpr (overlap == Overlap::step) {
       multiply_by_steps(tile, now, next, other, more);
       if (b == 0 && !first_slot) {
-        reader_.release();  // at most this block is in flight
+        release();  // at most this block is in flight
       }
     } else {
       multiply(tile, now, other);
       if constexpr (overlap == Overlap::block) {
         wgmma::wait<1>();
         if (b == 0 && !first_slot) {
-          reader_.release();
+          release();
         }
         if (more) {
           expand(next);
@@ -90,7 +101,7 @@ class RegisterOperand {
       } else {
         wgmma::wait<0>();
         if (b + 1 == blocks) {
-          reader_.release();
+          release();
         }
       }
     }
@@ -101,6 +112,12 @@ class RegisterOperand {
     for (int k = 0; k < steps; ++k) {
       fragment[k] = operation_.expand(packed_, k);
     }
+  }
+
+  /// Every lane has read its packed words.
+  TH_DEVICE void release() const {
+    warp::sync();
+    reader_.release();
   }
 
   template <class Tile, class Descriptor>

@@ -47,19 +47,20 @@ class Panels {
   std::vector<Real> values_;
 };
 
-/// Keeps the sign, the exponent and float32's 23 bits of fraction.
-void truncate_to_float32(double* sums, std::int64_t count) {
-  constexpr std::uint64_t kept = ~((std::uint64_t{1} << (52 - 23)) - 1);
+/// Keeps the sign, the exponent and so many bits of fraction.
+template <int fraction_bits>
+void truncate(double* sums, std::int64_t count) {
+  constexpr std::uint64_t kept = ~((std::uint64_t{1} << (52 - fraction_bits)) - 1);
   for (std::int64_t i = 0; i < count; ++i) {
     sums[i] = std::bit_cast<double>(std::bit_cast<std::uint64_t>(sums[i]) & kept);
   }
 }
 
+template <std::int64_t at_once, int fraction_bits>
 void add_truncating(const double* a, const double* b, std::int64_t k, double* sums) {
-  constexpr std::int64_t at_once = 16;
   for (std::int64_t start = 0; start < k; start += at_once) {
     add_panel_product(a + start * panel_rows, b + start * panel_columns, std::min(at_once, k - start), sums);
-    truncate_to_float32(sums, panel_rows * panel_columns);
+    truncate<fraction_bits>(sums, panel_rows * panel_columns);
   }
 }
 
@@ -120,7 +121,9 @@ void products(const DualGemmProblem& problem, const Tensor& a, const Tensor& b1_
     case Accumulation::float32:
       return products_with<float, float>(problem, a, b1_gate, b2_up, region, threads, sink, add_panel_product);
     case Accumulation::float32_truncated:
-      return products_with<float, double>(problem, a, b1_gate, b2_up, region, threads, sink, add_truncating);
+      return products_with<float, double>(problem, a, b1_gate, b2_up, region, threads, sink, add_truncating<16, 23>);
+    case Accumulation::float14_truncated:
+      return products_with<float, double>(problem, a, b1_gate, b2_up, region, threads, sink, add_truncating<32, 13>);
   }
 }
 

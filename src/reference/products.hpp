@@ -14,6 +14,8 @@ enum class Accumulation : std::uint8_t {
   float32,  ///< one product at a time, rounded to nearest: an ordinary processor
   /// 16 products at a time added exactly, the new sum cut off to float32's 24 bits: the matrix unit of a GPU
   float32_truncated,
+  /// 32 products at a time added exactly, the new sum cut off to 14 bits: the same for 8-bit operands on Hopper
+  float14_truncated,
 };
 
 /// Takes gate and up of the output at region.rows[row], region.columns[column]; called once for each, from several

@@ -78,13 +78,25 @@ TEST(ProfiledKernels, CompileForHopperWithoutSpills) {
     config.profiled = profiled;
     config.ablation = ablation;
     all.kernels.push_back(dual_gemm::kernel_expression(config));
-    nvfp4::Config choice = nvfp4::rank(256, 4096, 7168, 132).front().config;
+    nvfp4::Config choice = nvfp4::rank(nvfp4::Path::exact, 256, 4096, 7168, 132).front().config;
     choice.profiled = profiled;
     choice.ablation = ablation;
     packed.kernels.push_back(nvfp4::kernel_name(choice));
   }
   expect_clean(all);
   expect_clean(packed);
+}
+
+TEST(PackedNvfp4Kernels, EveryDefaultCompilesForHopperWithoutSpills) {
+  expect_clean(nvfp4::preparation_program());
+  DeviceProgram all = nvfp4::program(nvfp4::default_configs().front());
+  all.kernels.clear();
+  for (const nvfp4::Config& config : nvfp4::default_configs()) {
+    if (config.output == nvfp4::Number::fp16) {
+      all.kernels.push_back(nvfp4::kernel_name(config));
+    }
+  }
+  expect_clean(all);
 }
 
 TEST(PauseKernel, CompilesForHopper) { expect_clean(pause_program()); }

@@ -7,6 +7,7 @@
 #include "formats/numbers.hpp"
 #include "kernels/nvfp4/choose.hpp"
 #include "kernels/nvfp4/dequantize.hpp"
+#include "kernels/nvfp4/fold_tokens.hpp"
 #include "kernels/nvfp4/pack.hpp"
 #include "kernels/nvfp4/program.hpp"
 
@@ -99,22 +100,119 @@ TEST(PackedNvfp4, TokensWidenToTheirExactValues) {
   }
 }
 
+/// e4m3 of code × scale × 2^exponent, rounded once.
+std::uint8_t folded(u32 code, u32 scale, int exponent) {
+  return formats::float_to_e4m3(std::ldexp(formats::e2m1_to_float(static_cast<std::uint8_t>(code)) *
+                                               formats::e4m3_to_float(static_cast<std::uint8_t>(scale)),
+                                           exponent));
+}
+
+/// Every byte of the word's eight results, in order.
+std::array<std::uint8_t, 8> fold_bytes(u32 word, const fast::Products& products) {
+  const fast::WordPair pair = fast::fold(word, products);
+  std::array<std::uint8_t, 8> bytes{};
+  for (u32 i = 0; i < 8; ++i) {
+    bytes[i] = static_cast<std::uint8_t>((i < 4 ? pair.first : pair.second) >> (i % 4 * 8));
+  }
+  return bytes;
+}
+
+TEST(FastNvfp4, EveryCodeTimesEveryScaleInReachIsRoundedOnce) {
+  for (u32 scale = fast::smallest_scale_code; scale <= fast::largest_scale_code; ++scale) {
+    const u32 scales = fast::scale_byte(scale) | fast::scale_byte(fast::largest_scale_code) << 8 |
+                       fast::scale_byte(fast::smallest_scale_code) << 16 | fast::scale_byte(scale) << 24;
+    for (u32 code = 0; code < 16; ++code) {
+      for (u32 at = 0; at < 8; ++at) {
+        u32 word = 0;
+        for (u32 i = 0; i < 8; ++i) {
+          word |= fast::place(i == at ? code : 0xF, i);
+        }
+        const std::array<std::uint8_t, 8> low = fold_bytes(word, fast::products<0>(scales));
+        const std::array<std::uint8_t, 8> high = fold_bytes(word, fast::products<3>(scales));
+        for (u32 i = 0; i < 8; ++i) {
+          const std::uint8_t expected = folded(i == at ? code : 0xF, scale, 0);
+          ASSERT_EQ(low[i], expected) << "code " << code << " scale code " << scale << " at " << at;
+          ASSERT_EQ(high[i], expected) << "code " << code << " scale code " << scale << " at " << at;
+        }
+      }
+    }
+  }
+}
+
+TEST(FastNvfp4, ARowsLargestScaleComesToTheTopOfTheRange) {
+  for (u32 code = 1; code < 127; ++code) {
+    const int moved = fast::extended_code(code) + 8 * fast::row_exponent(code);
+    EXPECT_GT(moved, static_cast<int>(fast::largest_scale_code) - 8) << code;
+    EXPECT_LE(moved, static_cast<int>(fast::largest_scale_code)) << code;
+    const float scale = std::ldexp(formats::e4m3_to_float(static_cast<std::uint8_t>(code)), fast::row_exponent(code));
+    EXPECT_EQ(formats::e4m3_to_float(static_cast<std::uint8_t>(moved)), scale) << code;
+    EXPECT_LE(6 * scale, formats::e4m3_max) << code;
+  }
+}
+
+TEST(FastNvfp4, EveryScaleBesideEveryLargestOneKeepsItsPromise) {
+  for (u32 largest = 1; largest < 127; ++largest) {
+    const int exponent = fast::row_exponent(largest);
+    for (u32 scale = 0; scale <= largest; ++scale) {
+      const fast::PackedScale packed = fast::packed_scale(scale, exponent);
+      const u32 table = packed.byte | packed.byte << 16;
+      for (u32 code = 0; code < 16; ++code) {
+        const u32 word = fast::place(fast::packed_code(code, packed), 0);
+        const float got = formats::e4m3_to_float(fold_bytes(word, fast::products<0>(table))[0]);
+        const float exact = std::ldexp(formats::e2m1_to_float(static_cast<std::uint8_t>(code)) *
+                                           formats::e4m3_to_float(static_cast<std::uint8_t>(scale)),
+                                       exponent);
+        if (packed.rescale == 1.0F) {
+          ASSERT_EQ(got, formats::e4m3_to_float(formats::float_to_e4m3(exact)))
+              << code << " " << scale << " " << largest;
+        } else {
+          // Quantised again: half a step of the grid of 2^-6, 2^-5, … 6·2^-5.
+          ASSERT_LE(std::abs(got - exact), std::max(0x1p-7F, std::abs(exact) / 5)) << code << " " << scale;
+          ASSERT_LT(std::abs(exact), 6 * 0x1p-5F);
+        }
+      }
+    }
+  }
+}
+
+TEST(FastNvfp4, ABlockHoldsEachOfItsWeightsOnceAndTokensLieAlike) {
+  std::set<std::tuple<bool, u32, u32>> seen;
+  for (u32 thread = 0; thread < threads; ++thread) {
+    for (u32 half = 0; half < fast::halves; ++half) {
+      for (u32 word = 0; word < 4; ++word) {
+        const fast::Source from = fast::source(thread, half, word);
+        for (u32 i = 0; i < 8; ++i) {
+          EXPECT_TRUE(seen.insert({from.up, from.output, from.column + i}).second);
+          // Fragment word i/4 of k-step 2·half + word/2 covers bytes 32·step + 16·(i/4) + 4·(lane%4) of a row of
+          // tokens.
+          const u32 in_row = (2 * half + word / 2) * 32 + i / 4 * 16 + thread % 4 * 4 + i % 4;
+          const u32 column = from.column + i;
+          EXPECT_EQ(fast::token_byte(column / 16, column % 16 / 4) + column % 4, in_row);
+        }
+      }
+    }
+  }
+  EXPECT_EQ(seen.size(), 2U * block_outputs * fast::block_k);
+}
+
 TEST(ChoosePackedNvfp4, SharedMemoryAndRegistersFit) {
-  for (const int m : {1, 8, 9, 16, 17, 40, 64, 65, 128, 129, 256, 512, 4096}) {
-    for (const Choice& choice : rank(m, 4096, 7168, 132)) {
-      const Config& c = choice.config;
-      EXPECT_LE(shared_bytes(c) * c.blocks_resident, 227 * 1024) << choice.why;
-      if (c.math_registers > 0) {
-        EXPECT_LE(c.math_registers * c.math_warpgroups * 128 + c.loader_registers * 128, 65536) << choice.why;
+  for (const Path path : {Path::exact, Path::fast}) {
+    for (const int m : {1, 8, 9, 16, 17, 40, 64, 65, 128, 129, 256, 512, 4096}) {
+      for (const Choice& choice : rank(path, m, 4096, 7168, 132)) {
+        const Config& c = choice.config;
+        EXPECT_LE(shared_bytes(c) * c.blocks_resident, 227 * 1024) << choice.why;
+        if (c.math_registers > 0) {
+          EXPECT_LE(c.math_registers * c.math_warpgroups * 128 + c.loader_registers * 128, 65536) << choice.why;
+        }
       }
     }
   }
 }
 
 TEST(ChoosePackedNvfp4, FewTokensTakeNarrowTilesAndShortGridsSplitK) {
-  EXPECT_EQ(rank(1, 14336, 4096, 132).front().config.block_tokens, 8);
-  EXPECT_EQ(rank(64, 14336, 4096, 132).front().config.block_tokens, 64);
-  const Config prefill = rank(256, 4096, 7168, 132).front().config;
+  EXPECT_EQ(rank(Path::exact, 1, 14336, 4096, 132).front().config.block_tokens, 8);
+  EXPECT_EQ(rank(Path::exact, 64, 14336, 4096, 132).front().config.block_tokens, 64);
+  const Config prefill = rank(Path::exact, 256, 4096, 7168, 132).front().config;
   EXPECT_EQ(prefill.block_tokens, 256);
   EXPECT_EQ(prefill.split_k, 2);
 }

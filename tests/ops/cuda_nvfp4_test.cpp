@@ -12,7 +12,13 @@ using test::Layout;
 
 class Case : public test::GpuDualGemmCase {
  public:
-  explicit Case(DualGemmCase of, bool packed = true) : GpuDualGemmCase(std::move(of), {.strategy = "packed"}, packed) {}
+  explicit Case(DualGemmCase of, bool packed = true, Numerics numerics = Numerics::exact)
+      : GpuDualGemmCase(std::move(of), {.strategy = "packed", .numerics = numerics}, packed) {}
+};
+
+class FastCase : public Case {
+ public:
+  explicit FastCase(DualGemmCase of, bool packed = true) : Case(std::move(of), packed, Numerics::fast) {}
 };
 
 DualGemmProblem problem_of(std::int64_t m, std::int64_t n, std::int64_t k, Format a = Format::nvfp4,
@@ -70,6 +76,45 @@ TEST(CudaPackedNvfp4, BlockedScalesAndGlobalScalesPackedOrRaw) {
       }
     }
   }
+}
+
+TEST(CudaFastNvfp4, EveryFormatOfTokensAndOutputs) {
+  SKIP_WITHOUT_GPU();
+  for (const Format a : {Format::fp16, Format::bf16, Format::nvfp4}) {
+    for (const Format out : {Format::fp16, Format::bf16, Format::fp32}) {
+      EXPECT_EQ(FastCase(DualGemmCase::random(problem_of(33, 72, 320, a, out))).run_and_judge(), "")
+          << name(a) << " -> " << name(out);
+    }
+  }
+}
+
+TEST(CudaFastNvfp4, EdgeShapesOfEveryTile) {
+  SKIP_WITHOUT_GPU();
+  for (const std::int64_t m : {1, 8, 9, 17, 40, 64, 65, 128, 129, 257}) {
+    for (const auto& [n, k] : {std::pair{1, 16}, {65, 48}, {200, 1040}, {8, 64}}) {
+      EXPECT_EQ(FastCase(DualGemmCase::random(problem_of(m, n, k))).run_and_judge(), "") << m << "x" << n << "x" << k;
+    }
+  }
+}
+
+TEST(CudaFastNvfp4, GridsThatSplitKAndScalesOfBothLayouts) {
+  SKIP_WITHOUT_GPU();
+  EXPECT_EQ(FastCase(DualGemmCase::random(problem_of(256, 1024, 2048))).run_and_judge(), "");
+  EXPECT_EQ(FastCase(DualGemmCase::random(problem_of(200, 1000, 1536, Format::bf16, Format::fp32))).run_and_judge(),
+            "");
+  for (const ScaleLayout scales : {ScaleLayout::row_major, ScaleLayout::blocked}) {
+    for (const bool packed : {false, true}) {
+      const Layout layout{.scales = scales, .global_scales = false};
+      EXPECT_EQ(FastCase(DualGemmCase::random(problem_of(131, 200, 208), layout), packed).run_and_judge(), "");
+    }
+  }
+}
+
+TEST(CudaFastNvfp4, IsForNvfp4WeightsAndPackedOnly) {
+  SKIP_WITHOUT_GPU();
+  FastCase fast(DualGemmCase::random(problem_of(8, 64, 128)));
+  fast.options.strategy = "two_pass";
+  EXPECT_THROW((void)fast.planned(), Error);
 }
 
 }  // namespace

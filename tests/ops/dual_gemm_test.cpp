@@ -61,6 +61,27 @@ TEST(DualGemm, PackedWeightsGiveTheSameResult) {
   EXPECT_NEAR(operands.c[0], 16.0F * 48.0F, 1e-3F);
 }
 
+TEST(DualGemm, FastNumericsAreRefusedOnTheCpu) {
+  Operands operands;
+  const Device cpu = Device::cpu();
+  const auto refusal = [](const auto& call) {
+    try {
+      call();
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), ErrorCode::unsupported);
+      return std::string(error.what());
+    }
+    return std::string();
+  };
+  const std::string packing =
+      refusal([&] { (void)pack(cpu, operands.b1(), operands.b2(), {.numerics = Numerics::fast}); });
+  const std::string planning = refusal([&] {
+    (void)plan(cpu, operands.problem, operands.b1(), operands.b2(), {.strategy = "", .numerics = Numerics::fast});
+  });
+  EXPECT_NE(packing.find("the CPU computes exactly"), std::string::npos) << packing;
+  EXPECT_EQ(planning, packing);
+}
+
 TEST(DualGemm, NoTokensIsNoError) {
   Operands operands;
   operands.problem.m = 0;

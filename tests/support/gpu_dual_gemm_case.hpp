@@ -6,6 +6,7 @@
 
 #include "ops/cuda_weights.hpp"
 #include "reference/dual_gemm.hpp"
+#include "reference/fold.hpp"
 #include "reference/tolerance.hpp"
 #include "runtime/stream.hpp"
 #include "support/dual_gemm_case.hpp"
@@ -68,8 +69,9 @@ class GpuDualGemmCase {
 
   [[nodiscard]] DualGemm planned() const {
     const Device device = Device::cuda();
-    return packed_ ? plan(device, problem, pack(device, b1.tensor(), b2.tensor()), options)
-                   : plan(device, problem, b1.tensor(), b2.tensor(), options);
+    return packed_
+               ? plan(device, problem, pack(device, b1.tensor(), b2.tensor(), {.numerics = options.numerics}), options)
+               : plan(device, problem, b1.tensor(), b2.tensor(), options);
   }
 
   /// Runs and judges. The workspace is full of NaN before.
@@ -94,8 +96,11 @@ class GpuDualGemmCase {
       return "a gap between rows was written";
     }
     const reference::Verdict verdict =
-        reference::judge_dual_gemm(problem, rule, host.a.view(), host.b1_gate.view(), host.b2_up.view(), c_host,
-                                   reference::whole(problem), accumulation(problem));
+        options.numerics == Numerics::fast
+            ? reference::judge_fast_dual_gemm(problem, rule, host.a.view(), host.b1_gate.view(), host.b2_up.view(),
+                                              c_host, reference::whole(problem))
+            : reference::judge_dual_gemm(problem, rule, host.a.view(), host.b1_gate.view(), host.b2_up.view(), c_host,
+                                         reference::whole(problem), accumulation(problem));
     return verdict.passed ? "" : verdict.explain();
   }
 

@@ -5,30 +5,41 @@
 #include <algorithm>
 #include <cmath>
 
+#include "kernels/nvfp4/host/launches.hpp"
+
 namespace thresher::kernels::nvfp4 {
 namespace {
 
 // Measured on an H200 (docs/kernels/nvfp4.md).
-constexpr double matrix_operations_a_clock = 4096;  // 16-bit, a multiprocessor
 constexpr double clock_mhz = 1650;
 constexpr double memory_bytes_a_us = 4.0e6;
 constexpr double launch_us = 3.0;
 constexpr double merge_us = 0.6;
-/// Clocks that one warpgroup's block takes to dequantise and issue, when enough warps share the schedulers.
-constexpr double issue_clocks_a_block = 95;
+
+/// Operations a clock of a multiprocessor's matrix unit.
+double matrix_operations(Path path) { return path == Path::fast ? 8192 : 4096; }
+/// Clocks that one warpgroup takes to make a block's fragments and issue its products, when enough warps share the
+/// schedulers.
+double issue_clocks_a_block(Path path) { return path == Path::fast ? 130 : 95; }
 
 /// Small numbers of tokens: two thread blocks a multiprocessor hide each other's waits.
-Config decode(int tokens) {
-  const int stages = tokens <= 16 ? 4 : tokens == 32 ? 3 : 2;
-  return {.math_warpgroups = 2,
-          .block_tokens = tokens,
-          .blocks_per_slot = 4,
-          .stages = stages,
-          .blocks_resident = 2,
-          .overlap = Overlap::none};
+Config decode(Path path, int tokens) {
+  Config config{.path = path,
+                .math_warpgroups = 2,
+                .block_tokens = tokens,
+                .blocks_per_slot = path == Path::fast ? 2 : 4,
+                .blocks_resident = 2,
+                .overlap = Overlap::none};
+  config.stages = path == Path::fast ? (tokens == 8    ? 5
+                                        : tokens == 64 ? 3
+                                                       : 4)
+                  : tokens <= 16     ? 4
+                  : tokens == 32     ? 3
+                                     : 2;
+  return config;
 }
 
-Config prefill(int warpgroups, int tokens, int split) {
+Config prefill_exact(int warpgroups, int tokens, int split) {
   Config config{.math_warpgroups = warpgroups, .block_tokens = tokens, .blocks_per_slot = 2, .split_k = split};
   config.stages = tokens == 256 ? 3 : warpgroups == 3 ? 4 : 5;
   config.math_registers = tokens == 256 ? 240 : warpgroups == 3 ? 160 : 216;
@@ -36,18 +47,35 @@ Config prefill(int warpgroups, int tokens, int split) {
   return config;
 }
 
-std::vector<Config> candidates(std::int64_t m) {
+/// Without the hand-over of registers where the sums leave room for the blocks that fold the next call's tokens.
+Config prefill_fast(int warpgroups, int tokens, int split) {
+  Config config{.path = Path::fast,
+                .math_warpgroups = warpgroups,
+                .block_tokens = tokens,
+                .blocks_per_slot = 1,
+                .split_k = split};
+  config.stages = tokens == 256 ? 5 : warpgroups == 3 ? 7 : 8;
+  config.math_registers = tokens == 256 ? 240 : 0;
+  config.loader_registers = tokens == 256 ? 24 : 0;
+  return config;
+}
+
+Config prefill(Path path, int warpgroups, int tokens, int split) {
+  return path == Path::fast ? prefill_fast(warpgroups, tokens, split) : prefill_exact(warpgroups, tokens, split);
+}
+
+std::vector<Config> candidates(Path path, std::int64_t m) {
   for (const int tokens : {8, 16, 32, 64}) {
     if (m <= tokens) {
-      return {decode(tokens)};
+      return {decode(path, tokens)};
     }
   }
   std::vector<Config> all;
   for (const int split : {1, 2}) {
-    all.push_back(prefill(2, 128, split));
-    all.push_back(prefill(3, 128, split));
+    all.push_back(prefill(path, 2, 128, split));
+    all.push_back(prefill(path, 3, 128, split));
     if (m > 128) {
-      all.push_back(prefill(2, 256, split));
+      all.push_back(prefill(path, 2, 256, split));
     }
   }
   return all;
@@ -59,12 +87,13 @@ Choice predict(const Config& config, std::int64_t m, std::int64_t n, std::int64_
   const std::int64_t tiles = ceiling(m, config.block_tokens) * ceiling(n, tile_outputs(config));
   const std::int64_t blocks = tiles * config.split_k;
   const std::int64_t waves = ceiling(blocks, std::int64_t{multiprocessors} * config.blocks_resident);
-  const auto k_steps = static_cast<double>(k_blocks(static_cast<u32>(k))) / config.split_k;
+  const auto k_steps = static_cast<double>(weight_k_blocks(config.path, k)) / config.split_k;
   const double matrix_clocks =
-      config.math_warpgroups * 64.0 * config.block_tokens * block_k * 2 / matrix_operations_a_clock;
+      config.math_warpgroups * 64.0 * config.block_tokens * weight_block_k(config) * 2 / matrix_operations(config.path);
   // 128 tokens leave the matrix unit idle between a warpgroup's blocks more often than 256.
   const double efficiency = config.block_tokens == 256 ? 0.95 : config.math_warpgroups == 3 ? 0.93 : 0.90;
-  const double block_clocks = std::max(matrix_clocks / efficiency, issue_clocks_a_block * config.math_warpgroups / 4);
+  const double block_clocks =
+      std::max(matrix_clocks / efficiency, issue_clocks_a_block(config.path) * config.math_warpgroups / 4);
   const double compute_us = static_cast<double>(waves) * config.blocks_resident * k_steps * block_clocks / clock_mhz;
   const double memory_us = static_cast<double>(n) * static_cast<double>(k) * 2 * 4.5 / 8 / memory_bytes_a_us;
   const double us = launch_us + std::max(compute_us, memory_us) + (config.split_k > 1 ? merge_us : 0);
@@ -79,20 +108,23 @@ Choice predict(const Config& config, std::int64_t m, std::int64_t n, std::int64_
 
 std::vector<Config> default_configs() {
   std::vector<Config> all;
-  for (const std::int64_t m : {8, 16, 32, 64, 256}) {
-    for (Config config : candidates(m)) {
-      for (const Number number : {Number::fp16, Number::bf16}) {
-        config.operand = config.output = number;
-        all.push_back(config);
+  for (const Path path : {Path::exact, Path::fast}) {
+    for (const std::int64_t m : {8, 16, 32, 64, 256}) {
+      for (Config config : candidates(path, m)) {
+        for (const Number number : {Number::fp16, Number::bf16}) {
+          config.operand = path == Path::exact ? number : Number::fp16;
+          config.output = number;
+          all.push_back(config);
+        }
       }
     }
   }
   return all;
 }
 
-std::vector<Choice> rank(std::int64_t m, std::int64_t n, std::int64_t k, int multiprocessors) {
+std::vector<Choice> rank(Path path, std::int64_t m, std::int64_t n, std::int64_t k, int multiprocessors) {
   std::vector<Choice> choices;
-  for (const Config& config : candidates(m)) {
+  for (const Config& config : candidates(path, m)) {
     choices.push_back(predict(config, m, n, k, multiprocessors));
   }
   std::stable_sort(choices.begin(), choices.end(),

@@ -16,10 +16,10 @@ struct Choice {
 
 /// The candidates for `m` tokens, best first. `multiprocessors` and the clock are the device's. The operand, output and
 /// activation of each are the defaults; the caller sets them.
-std::vector<Choice> rank(std::int64_t m, std::int64_t n, std::int64_t k, int multiprocessors);
+std::vector<Choice> rank(Path path, std::int64_t m, std::int64_t n, std::int64_t k, int multiprocessors);
 
-/// Every configuration that `rank` may put first, for silu with fp16 tokens and outputs and with bf16 ones: what is
-/// compiled ahead of time.
+/// Every configuration that `rank` may put first, for silu with fp16 tokens and outputs and with bf16 ones, in both
+/// paths: what is compiled ahead of time.
 std::vector<Config> default_configs();
 
 }  // namespace thresher::kernels::nvfp4

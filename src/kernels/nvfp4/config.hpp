@@ -4,7 +4,7 @@
 /// Weights are the M side of wgmma, dequantised into registers; tokens are the N side, in shared memory. A math
 /// warpgroup owns 32 outputs (32 gate and 32 up rows), a tile is 32·math_warpgroups outputs × block_tokens.
 #include "kernels/dual_gemm/config.hpp"
-#include "kernels/nvfp4/exact_layout.hpp"
+#include "kernels/nvfp4/fast_layout.hpp"
 #include "pipeline/shape.hpp"
 #include "pipeline/transposed_layout.hpp"
 
@@ -14,13 +14,20 @@ using dual_gemm::ActivationCode;
 using dual_gemm::Number;
 using pipeline::Overlap;
 
+/// How value × scale enters the matrix unit.
+enum class Path : u8 {
+  exact,  ///< as fp16 or bf16, exactly
+  fast,   ///< rounded to e4m3, at twice the rate
+};
+
 struct Config {
-  Number operand = Number::fp16;  ///< tokens, and what weights are dequantised to
+  Path path = Path::exact;
+  Number operand = Number::fp16;  ///< exact: tokens, and what weights are dequantised to
   Number output = Number::fp16;
   ActivationCode activation = ActivationCode::silu;
   int math_warpgroups = 2;
   int block_tokens = 128;   ///< 8, 16, 32, 64, 128 or 256
-  int blocks_per_slot = 2;  ///< blocks of 64 along K in a slot of the ring
+  int blocks_per_slot = 2;  ///< weight blocks along K in a slot of the ring: of 64 (exact) or 128 (fast)
   int stages = 4;
   int split_k = 1;          ///< 2: pairs of blocks halve the k range
   int blocks_resident = 1;  ///< thread blocks meant to share a multiprocessor
@@ -36,11 +43,20 @@ struct Config {
 TH_DEVICE constexpr int tile_outputs(const Config& c) {
   return c.math_warpgroups * static_cast<int>(pipeline::warpgroup_outputs);
 }
-TH_DEVICE constexpr int token_block_bytes(const Config& c) { return c.block_tokens * static_cast<int>(block_k) * 2; }
+/// Along K, of one block of weights.
+TH_DEVICE constexpr u32 weight_block_k(const Config& c) { return c.path == Path::fast ? fast::block_k : block_k; }
+TH_DEVICE constexpr u32 weight_block_bytes(const Config& c) {
+  return c.path == Path::fast ? fast::block_bytes : block_bytes;
+}
+/// Tokens beside a block of weights are rows of 128 bytes in both paths.
+inline constexpr u32 token_row_bytes = 128;
+TH_DEVICE constexpr int token_block_bytes(const Config& c) {
+  return c.block_tokens * static_cast<int>(token_row_bytes);
+}
 TH_DEVICE constexpr int token_bytes(const Config& c) { return c.blocks_per_slot * token_block_bytes(c); }
 /// One warpgroup's weights of a slot: contiguous in memory too, since blocks lie K first.
 TH_DEVICE constexpr int warpgroup_weight_bytes(const Config& c) {
-  return c.blocks_per_slot * static_cast<int>(block_bytes);
+  return c.blocks_per_slot * static_cast<int>(weight_block_bytes(c));
 }
 TH_DEVICE constexpr int slot_load_bytes(const Config& c) {
   return token_bytes(c) + c.math_warpgroups * warpgroup_weight_bytes(c);

@@ -2,7 +2,7 @@
 /// The dual GEMM with packed NVFP4 weights as the skeleton runs it.
 #include "kernels/dual_gemm/activation.hpp"
 #include "kernels/nvfp4/config.hpp"
-#include "kernels/nvfp4/dequantize.hpp"
+#include "kernels/nvfp4/operands.hpp"
 #include "kernels/nvfp4/params.hpp"
 #include "machine/tma.hpp"
 #include "pipeline/accumulator_tiles.hpp"
@@ -30,28 +30,34 @@ struct NumberType<Number::fp32> {
 };
 
 template <Config config>
+struct OperandOf {
+  using type = ExactOperand<typename NumberType<config.operand>::type>;
+};
+template <Config config>
+  requires(config.path == Path::fast)
+struct OperandOf<config> {
+  using type = FastOperand;
+};
+
+template <Config config>
 class Operation {
  public:
   static constexpr pipeline::Shape shape = shape_of(config);
   static constexpr int merge_pieces = 1;
   static constexpr int blocks_per_slot = config.blocks_per_slot;
-  static_assert(k_block_multiple % blocks_per_slot == 0);
-  static constexpr int steps_per_block = steps;
+  static_assert(k_block_multiple * block_k % (blocks_per_slot * weight_block_k(config)) == 0);
+  using Operand = typename OperandOf<config>::type;
+  static constexpr int steps_per_block = Operand::steps;
   static constexpr Overlap overlap = config.overlap;
   static constexpr u32 slot_load_bytes = nvfp4::slot_load_bytes(config);
   using Sums = pipeline::AccumulatorTiles<config.block_tokens, 1>;
-  using Element = typename NumberType<config.operand>::type;
+  using Element = typename Operand::Element;
+  using Packed = typename Operand::Packed;
   using Result = typename NumberType<config.output>::type;
 
   struct Tile {
     u32 token = 0;
     u32 output_group = 0;
-  };
-
-  /// What a thread holds of one block: a word for each k-step, and the 8 scales of its outputs.
-  struct Packed {
-    Vector<u32, 4> words;
-    Vector<u32, 2> scales;
   };
 
   TH_DEVICE explicit Operation(const Params& params) : params_(params) {}
@@ -69,7 +75,7 @@ class Operation {
 
   /// Nothing that an earlier grid may write: weights. Groups beyond the last repeat it and are not stored.
   TH_DEVICE void load_constant(const pipeline::LoadSlot& slot, const Tile& tile, u32 k_step) const {
-    const u64 group_stride = static_cast<u64>(params_.k_blocks) * block_bytes;
+    const u64 group_stride = static_cast<u64>(params_.k_blocks) * weight_block_bytes(config);
     const u64 along_k = static_cast<u64>(k_step) * warpgroup_weight_bytes(config);
     TH_UNROLL
     for (u32 w = 0; w < config.math_warpgroups; ++w) {
@@ -87,19 +93,15 @@ class Operation {
   }
 
   TH_DEVICE Packed fetch(Shared<u8> slot, int block, u32 warpgroup) const {
-    const u32 thread = launch::thread_index() % 128;
-    const Shared<u8> weights =
-        slot.offset_bytes(token_bytes(config) + warpgroup * warpgroup_weight_bytes(config) + block * block_bytes);
-    return {weights.template as<Vector<u32, 4>>().load(thread),
-            weights.offset_bytes(block_value_bytes).template as<Vector<u32, 2>>().load(thread / 4)};
+    const Shared<u8> weights = slot.offset_bytes(token_bytes(config) + warpgroup * warpgroup_weight_bytes(config));
+    return Operand::fetch(weights.offset_bytes(block * weight_block_bytes(config)), launch::thread_index() % 128);
   }
 
-  TH_DEVICE wgmma::Fragment expand(const Packed& packed, int step) const {
-    return dequantize<Element>(packed.words.at[step], scales<Element>(packed.scales, step));
-  }
+  TH_DEVICE wgmma::Fragment expand(const Packed& packed, int step) const { return Operand::expand(packed, step); }
 
   TH_DEVICE wgmma::Descriptor<Swizzle::b128> other(Shared<u8> slot, int block) const {
-    return wgmma::descriptor<Swizzle::b128>(slot.offset_bytes(block * token_block_bytes(config)), 0, 8 * row_bytes);
+    return wgmma::descriptor<Swizzle::b128>(slot.offset_bytes(block * token_block_bytes(config)), 0,
+                                            8 * token_row_bytes);
   }
   static TH_DEVICE wgmma::Descriptor<Swizzle::b128> step(wgmma::Descriptor<Swizzle::b128> block, int k_step) {
     return block.advance(k_step * 32);
@@ -107,13 +109,12 @@ class Operation {
 
   TH_DEVICE void finish(Sums& sums, const Tile& tile, u32 warpgroup, u32 half, Shared<u8> staging) const {
     constexpr int tokens = finished_tokens(config);
-    const float token_scale = params_.result_scale * scale(params_.token_scale);
-    const float gate_scale = token_scale * scale(params_.gate_scale);
-    const float up_scale = token_scale * scale(params_.up_scale);
-    const auto value = [&](int group) { return outputs(sums, group, gate_scale, up_scale); };
+    const Scales scales = scales_of(tile, warpgroup);
+    const u32 first_token = tile.token + half * tokens;
+    const auto value = [&](int group) { return outputs(sums, group, scales, first_token); };
     const pipeline::OutputMatrix<Result> matrix{params_.c.template as<Result>(), params_.c_row_stride, params_.m,
                                                 params_.n, params_.c_wide};
-    const pipeline::OutputOrigin origin{tile.token + half * tokens, (tile.output_group + warpgroup) * block_outputs_};
+    const pipeline::OutputOrigin origin{first_token, (tile.output_group + warpgroup) * block_outputs_};
     if constexpr (config.output == Number::fp32) {
       pipeline::TransposedFloatOutput<tokens>::write(matrix, origin, value);
     } else {
@@ -124,18 +125,47 @@ class Operation {
   TH_DEVICE void drain() const {}
 
  private:
-  static constexpr u32 row_bytes = block_k * 2;
   static constexpr u32 block_outputs_ = pipeline::warpgroup_outputs;
 
   static TH_DEVICE float scale(Global<float> value) { return value.is_null() ? 1.0F : value.load(); }
 
+  /// What the sums of a thread's two rows are multiplied by.
+  struct Scales {
+    float gate;
+    float up;
+  };
+
+  TH_DEVICE Scales scales_of(const Tile& tile, u32 warpgroup) const {
+    const float both = params_.result_scale * scale(params_.token_scale);
+    Scales scales{both * scale(params_.gate_scale), both * scale(params_.up_scale)};
+    if constexpr (config.path == Path::fast) {
+      const u32 thread = launch::thread_index() % 128;
+      const u32 wanted = tile.output_group + warpgroup;
+      const u32 group = wanted < params_.output_groups ? wanted : params_.output_groups - 1;
+      const u32 output = thread / 32 * 8 + thread % 32 / 4;
+      scales.gate *= params_.row_factors.load(fast::factor_index(group, false, output));
+      scales.up *= params_.row_factors.load(fast::factor_index(group, true, output));
+    }
+    return scales;
+  }
+
+  TH_DEVICE float token_factor(u32 token) const {
+    if constexpr (config.path == Path::fast) {
+      return token < params_.m ? params_.token_factors.load(token) : 0.0F;
+    } else {
+      return 1.0F;
+    }
+  }
+
   /// One output for two neighbouring tokens: gate is row r of the tile, up row r + 8.
-  TH_DEVICE auto outputs(const Sums& sums, int group, float gate_scale, float up_scale) const {
+  TH_DEVICE auto outputs(const Sums& sums, int group, const Scales& scales, u32 first_token) const {
+    const u32 token = first_token + group * 8 + launch::thread_index() % 4 * 2;
     float result[2];
     TH_UNROLL
     for (int e = 0; e < 2; ++e) {
-      const float gate = sums.tile[0].get(group * 4 + e) * gate_scale;
-      const float up = sums.tile[0].get(group * 4 + 2 + e) * up_scale;
+      const float factor = token_factor(token + e);
+      const float gate = sums.tile[0].get(group * 4 + e) * (scales.gate * factor);
+      const float up = sums.tile[0].get(group * 4 + 2 + e) * (scales.up * factor);
       result[e] = dual_gemm::activate<config.activation>(gate, up, params_);
     }
     if constexpr (config.output == Number::fp32) {

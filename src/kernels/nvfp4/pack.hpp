@@ -1,40 +1,20 @@
 #pragma once
-/// NVFP4 weights into the packed layout, once, when a model is loaded; and NVFP4 tokens to 16 bits, in every call.
-#include "kernels/nvfp4/exact_layout.hpp"
-#include "machine/global.hpp"
+/// NVFP4 weights into the packed layouts, once, when a model is loaded.
+#include "kernels/nvfp4/fold.hpp"
+#include "kernels/nvfp4/matrix.hpp"
 #include "machine/launch.hpp"
 #include "machine/numbers.hpp"
+#include "machine/warp.hpp"
 
 namespace thresher::kernels::nvfp4 {
-
-using machine::Global;
-using machine::i64;
-using machine::u64;
-
-/// A row-major NVFP4 matrix.
-struct Matrix {
-  Global<u8> values;  ///< two codes a byte, low nibble first
-  Global<u8> scales;
-  u64 row_bytes = 0;  ///< of values
-  u32 rows = 0;
-  u32 scale_columns = 0;   ///< k/16
-  u32 scales_blocked = 0;  ///< 1 for the blocked layout
-  u32 unused = 0;
-};
-
-TH_DEVICE u32 scale_code(const Matrix& matrix, u32 row, u32 column) {
-  if (matrix.scales_blocked == 0) {
-    return matrix.scales.load(static_cast<i64>(row) * matrix.scale_columns + column);
-  }
-  const i64 tile = static_cast<i64>(row / 128) * ((matrix.scale_columns + 3) / 4) + column / 4;
-  return matrix.scales.load(tile * 512 + row % 32 * 16 + row % 128 / 32 * 4 + column % 4);
-}
 
 struct PackParams {
   Matrix gate;
   Matrix up;
   Global<u8> packed;
-  u32 k_blocks = 0;  ///< nvfp4::k_blocks(k)
+  Global<float> row_factors;  ///< fast only
+  u32 k_blocks = 0;           ///< blocks of weights along K
+  u32 output_groups = 0;
 };
 
 /// The two codes from `column` (even) of a row, beyond the matrix zero, with the sign of their scale moved into them.
@@ -83,76 +63,69 @@ TH_KERNEL(128, 1) pack_kernel(TH_GRID_CONSTANT const PackParams params) {
   }
 }
 
-struct WidenTokensParams {
-  Matrix tokens;       ///< NVFP4; or 16-bit rows in `values`, copied
-  Global<u8> out;      ///< [rows][64·⌈k/64⌉] of 16 bits, zeros beyond k
-  u32 row_blocks = 0;  ///< ⌈k/64⌉
-  u32 k = 0;
-};
-
-/// Four codes of `codes` (from bit 0) times their scale in fp16: exact.
-TH_DEVICE machine::Vector<u32, 2> widen_four(u32 codes, u32 scale) {
-  constexpr u32 two_to_14 = 0x74007400U;
-  machine::Vector<u32, 2> result;
-  TH_UNROLL
-  for (u32 i = 0; i < 2; ++i) {
-    const u32 pair = codes >> (8 * i);
-    const u32 spread = (pair & 0xFU) | (pair & 0xF0U) << 12;
-    const u32 value = (spread & 0x00070007U) << 9 | (spread & 0x00080008U) << 12;
-    result.at[i] =
-        machine::packed::multiply<machine::Half>(machine::packed::multiply<machine::Half>(value, two_to_14), scale);
-  }
-  return result;
-}
-
-/// One thread makes 16 elements of a row.
-TH_KERNEL(128, 1) widen_tokens_kernel(TH_GRID_CONSTANT const WidenTokensParams params) {
-  machine::launch::release_dependents();
-  const u32 groups = params.row_blocks * (block_k / 16);
-  const u64 index = static_cast<u64>(machine::launch::block_index().x) * 128 + machine::launch::thread_index();
-  const u32 row = static_cast<u32>(index / groups);
-  const u32 column = static_cast<u32>(index % groups);
-  machine::launch::wait_for_earlier_grids();
-  if (row >= params.tokens.rows) {
-    return;
-  }
-  using Words = machine::Vector<u32, 4>;
-  Words halves[2] = {};
-  if (column < params.tokens.scale_columns) {
-    const u32 code = scale_code(params.tokens, row, column);
-    const u32 scale = machine::packed::broadcast<0>(machine::convert::e4m3x2_to_half2(static_cast<machine::u16>(code)));
-    const Global<u8> from = params.tokens.values.offset(static_cast<i64>(row) * params.tokens.row_bytes + column * 8);
-    TH_UNROLL
-    for (u32 quarter = 0; quarter < 4; ++quarter) {
-      const u32 codes = from.load(quarter * 2) | static_cast<u32>(from.load(quarter * 2 + 1)) << 8;
-      const machine::Vector<u32, 2> four = widen_four(codes, scale);
-      halves[quarter / 2].at[quarter % 2 * 2] = four.at[0];
-      halves[quarter / 2].at[quarter % 2 * 2 + 1] = four.at[1];
+/// A warp finds the factor of one row: 2^-e, NaN when the row has a NaN scale, 1 beyond the matrix.
+TH_KERNEL(128, 1) row_factors_kernel(TH_GRID_CONSTANT const PackParams params) {
+  const u32 index = machine::launch::block_index().x * 4 + machine::warp::index();
+  const u32 lane = machine::warp::lane();
+  const bool up = index % fast::group_factors >= block_outputs;
+  const u32 row = index / fast::group_factors * block_outputs + index % block_outputs;
+  const Matrix& matrix = up ? params.up : params.gate;
+  u32 largest = 0;
+  if (row < matrix.rows) {
+    for (u32 column = lane; column < matrix.scale_columns; column += 32) {
+      const u32 code = scale_code(matrix, row, column) & 0x7FU;
+      largest = code > largest ? code : largest;
     }
   }
-  const Global<Words> out = params.out.as<Words>().offset(static_cast<i64>(row) * groups * 2 + column * 2);
-  out.store(0, halves[0]);
-  out.store(1, halves[1]);
+  TH_UNROLL
+  for (u32 mask = 16; mask > 0; mask /= 2) {
+    const u32 other = machine::warp::shuffle_xor(largest, mask);
+    largest = other > largest ? other : largest;
+  }
+  if (lane == 0) {
+    constexpr u32 nan_bits = 0x7FC00000U;
+    params.row_factors.store(index, largest == 0x7FU ? machine::convert::bits_float(nan_bits)
+                                                     : fast::power_of_two(-fast::row_exponent(largest)));
+  }
 }
 
-/// One thread copies 8 elements of a row of 16-bit tokens.
-TH_KERNEL(128, 1) pad_tokens_kernel(TH_GRID_CONSTANT const WidenTokensParams params) {
-  machine::launch::release_dependents();
-  const u32 groups = params.row_blocks * (block_k / 8);
-  const u64 index = static_cast<u64>(machine::launch::block_index().x) * 128 + machine::launch::thread_index();
-  const u32 row = static_cast<u32>(index / groups);
-  const u32 column = static_cast<u32>(index % groups) * 8;
-  machine::launch::wait_for_earlier_grids();
-  if (row >= params.tokens.rows) {
-    return;
-  }
-  using machine::u16;
-  const Global<u16> from = params.tokens.values.offset(static_cast<i64>(row) * params.tokens.row_bytes).as<u16>();
-  const Global<u16> to = params.out.as<u16>().offset(static_cast<i64>(row) * groups * 8);
+/// The exponent e of a row of the block, from its factor; 0 for NaN, of which nothing else matters.
+TH_DEVICE int exponent_of_row(const PackParams& params, u32 group, bool up, u32 output) {
+  const u32 factor = machine::convert::float_bits(params.row_factors.load(fast::factor_index(group, up, output)));
+  return factor >= 0x7F800000U ? 0 : 127 - static_cast<int>(factor >> 23);
+}
+
+/// One thread makes one thread's 32 bytes of values and 4 of scales of a block.
+TH_KERNEL(128, 1) pack_fast_kernel(TH_GRID_CONSTANT const PackParams params) {
+  const u32 thread = machine::launch::thread_index();
+  const u32 block = machine::launch::block_index().x;
+  const u32 group = block / params.k_blocks;
+  const u32 first_column = block % params.k_blocks * fast::block_k;
+  const Global<u8> out = params.packed.offset(static_cast<i64>(block) * fast::block_bytes);
+  u32 scales = 0;
   TH_UNROLL
-  for (u32 i = 0; i < 8; ++i) {
-    to.store(column + i, column + i < params.k ? from.load(column + i) : u16{0});
+  for (u32 half = 0; half < fast::halves; ++half) {
+    machine::Vector<u32, 4> words{};
+    TH_UNROLL
+    for (u32 matrix = 0; matrix < 2; ++matrix) {
+      const fast::Source from = fast::source(thread, half, matrix);
+      const Matrix& weights = from.up ? params.up : params.gate;
+      const u32 row = group * block_outputs + from.output;
+      const u32 column = first_column + from.column;
+      const u32 code = magnitude_of_scale(weights, row, column / 16);
+      const fast::PackedScale scale =
+          fast::packed_scale(code == 0x7FU ? 0 : code, exponent_of_row(params, group, from.up, from.output));
+      scales |= scale.byte << ((half * 2 + matrix) * 8);
+      TH_UNROLL
+      for (u32 i = 0; i < 16; i += 2) {
+        const u32 codes = signed_codes(weights, row, column + i);
+        words.at[i / 8 * 2 + matrix] |= fast::place(fast::packed_code(codes & 0xFU, scale), i % 8) |
+                                        fast::place(fast::packed_code(codes >> 4, scale), i % 8 + 1);
+      }
+    }
+    out.offset(half * fast::half_value_bytes).as<machine::Vector<u32, 4>>().store(thread, words);
   }
+  out.offset(fast::block_value_bytes).as<u32>().store(thread, scales);
 }
 
 }  // namespace thresher::kernels::nvfp4

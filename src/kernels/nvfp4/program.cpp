@@ -13,31 +13,41 @@ std::string spell(const Config& c) {
     return fmt::format("static_cast<{0}Number>({1})", room, static_cast<int>(value));
   };
   return fmt::format(
-      "{0}Config{{{1}, {2}, static_cast<{0}ActivationCode>({3}), {4}, {5}, {6}, {7}, {8}, {9}, "
-      "static_cast<{0}Overlap>({10}), {11}, {12}, {13}, static_cast<thresher::pipeline::Ablation>({14})}}",
+      "{0}Config{{static_cast<{0}Path>({15}), {1}, {2}, static_cast<{0}ActivationCode>({3}), {4}, {5}, {6}, {7}, {8}, "
+      "{9}, static_cast<{0}Overlap>({10}), {11}, {12}, {13}, static_cast<thresher::pipeline::Ablation>({14})}}",
       room, number(c.operand), number(c.output), static_cast<int>(c.activation), c.math_warpgroups, c.block_tokens,
       c.blocks_per_slot, c.stages, c.split_k, c.blocks_resident, static_cast<int>(c.overlap), c.loader_registers,
-      c.math_registers, c.profiled, static_cast<int>(c.ablation));
+      c.math_registers, c.profiled, static_cast<int>(c.ablation), static_cast<int>(c.path));
 }
 
 }  // namespace
 
 DeviceProgram preparation_program() {
   return {.title = "nvfp4 preparation",
-          .text = "#include \"kernels/nvfp4/pack.hpp\"\n",
-          .kernels = {pack_kernel_name(), widen_tokens_kernel_name(), pad_tokens_kernel_name()},
+          .text =
+              "#include \"kernels/nvfp4/pack.hpp\"\n#include \"kernels/nvfp4/prepare_tokens.hpp\"\n"
+              "#include \"kernels/nvfp4/fold_tokens.hpp\"\n",
+          .kernels = {pack_kernel_name(), row_factors_kernel_name(), pack_fast_kernel_name(),
+                      widen_tokens_kernel_name(), pad_tokens_kernel_name(), fold_tokens_kernel_name(TokenFormat::nvfp4),
+                      fold_tokens_kernel_name(TokenFormat::fp16), fold_tokens_kernel_name(TokenFormat::bf16)},
           .options = {}};
 }
 
 std::string pack_kernel_name() { return std::string(room) + "pack_kernel"; }
+std::string row_factors_kernel_name() { return std::string(room) + "row_factors_kernel"; }
+std::string pack_fast_kernel_name() { return std::string(room) + "pack_fast_kernel"; }
+std::string fold_tokens_kernel_name(TokenFormat format) {
+  return fmt::format("{0}fold_tokens_kernel<static_cast<{0}TokenFormat>({1})>", room, static_cast<int>(format));
+}
 std::string widen_tokens_kernel_name() { return std::string(room) + "widen_tokens_kernel"; }
 std::string pad_tokens_kernel_name() { return std::string(room) + "pad_tokens_kernel"; }
 
 std::string kernel_name(const Config& config) { return fmt::format("{}kernel<{}>", room, spell(config)); }
 
 DeviceProgram program(const Config& config) {
-  return {.title = fmt::format("dual_gemm packed, {} outputs x {} tokens, split {}", tile_outputs(config),
-                               config.block_tokens, config.split_k),
+  return {.title = fmt::format("dual_gemm packed{}, {} outputs x {} tokens, split {}",
+                               config.path == Path::fast ? " fast" : "", tile_outputs(config), config.block_tokens,
+                               config.split_k),
           .text = "#include \"kernels/nvfp4/kernel.hpp\"\n",
           .kernels = {kernel_name(config)},
           .options = {},

@@ -5,12 +5,17 @@
 
 #include "kernels/device_program.hpp"
 #include "kernels/nvfp4/config.hpp"
+#include "kernels/nvfp4/token_format.hpp"
 
 namespace thresher::kernels::nvfp4 {
 
-/// Packing, and tokens to 16 bits.
+/// Packing, and tokens to what the kernels read.
 DeviceProgram preparation_program();
 std::string pack_kernel_name();
+/// Before pack_fast_kernel, which reads its results.
+std::string row_factors_kernel_name();
+std::string pack_fast_kernel_name();
+std::string fold_tokens_kernel_name(TokenFormat format);
 std::string widen_tokens_kernel_name();
 std::string pad_tokens_kernel_name();
 

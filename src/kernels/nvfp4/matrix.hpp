@@ -1,0 +1,46 @@
+#pragma once
+/// A raw NVFP4 matrix in global memory.
+#include "machine/global.hpp"
+
+namespace thresher::kernels::nvfp4 {
+
+using machine::Global;
+using machine::i64;
+using machine::u32;
+using machine::u64;
+using machine::u8;
+
+/// A row-major NVFP4 matrix.
+struct Matrix {
+  Global<u8> values;  ///< two codes a byte, low nibble first
+  Global<u8> scales;
+  u64 row_bytes = 0;  ///< of values
+  u32 rows = 0;
+  u32 scale_columns = 0;   ///< k/16
+  u32 scales_blocked = 0;  ///< 1 for the blocked layout
+  u32 unused = 0;
+};
+
+TH_DEVICE u32 scale_code(const Matrix& matrix, u32 row, u32 column) {
+  if (matrix.scales_blocked == 0) {
+    return matrix.scales.load(static_cast<i64>(row) * matrix.scale_columns + column);
+  }
+  const i64 tile = static_cast<i64>(row / 128) * ((matrix.scale_columns + 3) / 4) + column / 4;
+  return matrix.scales.load(tile * 512 + row % 32 * 16 + row % 128 / 32 * 4 + column % 4);
+}
+
+/// The 16 codes of group `column` of a row, low nibble first.
+TH_DEVICE machine::Vector<u32, 2> group_codes(const Matrix& matrix, u32 row, u32 column) {
+  const Global<u8> from = matrix.values.offset(static_cast<i64>(row) * matrix.row_bytes + column * 8);
+  if (matrix.row_bytes % 8 == 0) {
+    return from.as<machine::Vector<u32, 2>>().load();
+  }
+  machine::Vector<u32, 2> codes{};
+  TH_UNROLL
+  for (u32 i = 0; i < 8; ++i) {
+    codes.at[i / 4] |= static_cast<u32>(from.load(i)) << (i % 4 * 8);
+  }
+  return codes;
+}
+
+}  // namespace thresher::kernels::nvfp4
