@@ -118,9 +118,9 @@ class CudaOperations final : public DeviceOperations {
     if (can_pack(device, problem) && (by_knobs || options.strategy.empty() || options.strategy == "packed")) {
       require_matrix_on_gpu(b1_gate, device.id().ordinal, "b1 (gate)");
       require_matrix_on_gpu(b2_up, device.id().ordinal, "b2 (up)");
-      const Numerics numerics = by_knobs ? planner::parse_config(options.knobs).numerics : options.numerics;
-      return make_cuda_nvfp4(device, problem,
-                             std::make_shared<const CudaNvfp4Weights>(device, b1_gate, b2_up, numerics), options.knobs);
+      return make_cuda_nvfp4(
+          device, problem, std::make_shared<const CudaNvfp4Weights>(device, b1_gate, b2_up, packing_numerics(options)),
+          options.knobs);
     }
     if (options.numerics == Numerics::fast) {
       throw Error(ErrorCode::invalid_argument, "numerics fast is the strategy packed's, not that of strategy '" +

@@ -102,6 +102,10 @@ planner::DualGemmConfig planned_config(const device_code::Config& config) {
   return planned;
 }
 
+Numerics packing_numerics(const PlanOptions& options) {
+  return options.knobs.empty() ? options.numerics : planner::parse_config(options.knobs).numerics;
+}
+
 device_code::Config choose_packed(const DualGemmProblem& problem, const std::string& knobs, int multiprocessors,
                                   Numerics numerics) {
   if (knobs.empty()) {

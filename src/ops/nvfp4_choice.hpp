@@ -13,6 +13,9 @@ kernels::nvfp4::Config packed_config(const DualGemmProblem& problem, const plann
 /// The kernel's words in the planner's: weights along the rows of the matrix instruction, gate and up interleaved.
 planner::DualGemmConfig planned_config(const kernels::nvfp4::Config& config);
 
+/// The numerics that `options` ask raw NVFP4 weights to be packed for: those of its knobs when it has any.
+Numerics packing_numerics(const PlanOptions& options);
+
 /// What runs `problem`, whose weights are NVFP4: `knobs` as planner::text writes them, or, when they are empty, the
 /// measured choice for `numerics` (kernels/nvfp4/choose.hpp). Knobs have numerics of their own. Throws
 /// Error(unsupported) for knobs that cannot run.
