@@ -114,6 +114,10 @@ THRESHER_API thresher_status thresher_dual_gemm_strategies(thresher_device devic
 THRESHER_API thresher_status thresher_pack(thresher_device device, const thresher_matrix* b1_gate,
                                            const thresher_matrix* b2_up, thresher_numerics numerics,
                                            thresher_weights** weights);
+/* Weights in a file that appears whole or not at all; what was loaded owns its memory. A file that is damaged, of another
+ * version or packed for another kind of device is refused. */
+THRESHER_API thresher_status thresher_save_packed(const thresher_weights* weights, const char* path);
+THRESHER_API thresher_status thresher_load_packed(thresher_device device, const char* path, thresher_weights** weights);
 THRESHER_API void thresher_weights_destroy(thresher_weights* weights);
 
 /* Chooses a strategy (strategy null or "") or takes the named one; may compile and allocate. The plan keeps what it

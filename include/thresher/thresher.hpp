@@ -4,5 +4,6 @@
 #include "thresher/device.hpp"
 #include "thresher/dual_gemm.hpp"
 #include "thresher/error.hpp"
+#include "thresher/packed_file.hpp"
 #include "thresher/tensor.hpp"
 #include "thresher/version.hpp"

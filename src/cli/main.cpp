@@ -28,6 +28,7 @@ int main(int argc, char** argv) {
   cli::add_warm(app, context);
   cli::add_run(app, context);
   cli::add_quantize(app, context);
+  cli::add_pack(app, context);
   cli::add_emulate(app, context);
 
   try {

@@ -14,6 +14,7 @@
 #include "cli/cli.hpp"
 #include "formats/operands.hpp"
 #include "formats/safetensors.hpp"
+#include "ops/backend.hpp"
 #include "ops/device_memory.hpp"
 #include "thresher/thresher.hpp"
 
@@ -22,6 +23,7 @@ namespace {
 
 struct RunOptions {
   std::string in;
+  std::string weights;  ///< packed ones; empty: b1 and b2 of `in`
   std::string out;
   std::string device;
   std::string strategy;
@@ -85,19 +87,9 @@ DualGemmProblem problem_of(const formats::SafetensorsFile& file, const formats::
           .activation = options.activation};
 }
 
-void run_dual_gemm(const RunOptions& options) {
-  const formats::SafetensorsFile file(options.in);
-  const formats::Operand a = formats::load_operand(file, "a", options.scale_layout);
-  const formats::Operand gate = formats::load_operand(file, "b1", options.scale_layout);
-  const formats::Operand up = formats::load_operand(file, "b2", options.scale_layout);
-  const DualGemmProblem problem = problem_of(file, a, gate, up, options);
-  const Device device = chosen_device(options.device);
-
+void run_planned(const DualGemm& gemm, const formats::Operand& a, const Device& device, const RunOptions& options) {
+  const DualGemmProblem& problem = gemm.problem();
   const ops::DeviceTensor a_there(a.view(), device);
-  const ops::DeviceTensor gate_there(gate.view(), device);
-  const ops::DeviceTensor up_there(up.view(), device);
-  const DualGemm gemm = plan(device, problem, gate_there.tensor(), up_there.tensor(),
-                             {.strategy = options.strategy, .threads = 0, .numerics = options.numerics});
   const ops::DeviceTensor c_there(problem.out, {problem.m, problem.n}, device);
   const ops::DeviceMemory workspace(gemm.workspace_bytes(), device);
   gemm.run({}, a_there.tensor(), c_there.tensor(), workspace.data());
@@ -109,6 +101,43 @@ void run_dual_gemm(const RunOptions& options) {
              name(problem.out), name(problem.activation.kind), gemm.strategy(), device.name(), options.out);
 }
 
+void run_packed(const formats::SafetensorsFile& file, const formats::Operand& a, const Device& device,
+                const RunOptions& options) {
+  const PackedWeights weights = load_packed(device, options.weights);
+  const Tensor& gate = weights.storage().b1_gate();
+  if (a.k() != gate.shape[1]) {
+    throw Error(ErrorCode::invalid_argument, fmt::format("tensor 'a' of {} has K = {}, but the weights of {} have {}",
+                                                         file.path(), a.k(), options.weights, gate.shape[1]));
+  }
+  const DualGemmProblem problem{.m = a.rows(),
+                                .n = gate.shape[0],
+                                .k = a.k(),
+                                .a = a.format(),
+                                .b = gate.format,
+                                .out = options.out_type,
+                                .activation = options.activation};
+  const PlanOptions how{.strategy = options.strategy, .threads = 0, .numerics = weights.storage().numerics()};
+  run_planned(plan(device, problem, weights, how), a, device, options);
+}
+
+void run_dual_gemm(const RunOptions& options) {
+  const formats::SafetensorsFile file(options.in);
+  const formats::Operand a = formats::load_operand(file, "a", options.scale_layout);
+  const Device device = chosen_device(options.device);
+  if (!options.weights.empty()) {
+    run_packed(file, a, device, options);
+    return;
+  }
+  const formats::Operand gate = formats::load_operand(file, "b1", options.scale_layout);
+  const formats::Operand up = formats::load_operand(file, "b2", options.scale_layout);
+  const DualGemmProblem problem = problem_of(file, a, gate, up, options);
+  const ops::DeviceTensor gate_there(gate.view(), device);
+  const ops::DeviceTensor up_there(up.view(), device);
+  run_planned(plan(device, problem, gate_there.tensor(), up_there.tensor(),
+                   {.strategy = options.strategy, .threads = 0, .numerics = options.numerics}),
+              a, device, options);
+}
+
 void add_run_dual_gemm(CLI::App& run) {
   const auto options = std::make_shared<RunOptions>();
   CLI::App& command = *run.add_subcommand(
@@ -116,7 +145,10 @@ void add_run_dual_gemm(CLI::App& run) {
   command.footer(
       "The input has the tensors a [M,K], b1 and b2 [N,K], each F16 or BF16, or NVFP4: U8 [rows,K/2] with NAME_scale\n"
       "(F8_E4M3) and optionally NAME_global_scale (F32), or the names that ModelOpt uses.");
-  command.add_option("--in", options->in, "Safetensors file with a, b1 (gate) and b2 (up)")->required();
+  command
+      .add_option("--in", options->in, "Safetensors file with a, and b1 (gate) and b2 (up) unless --weights has them")
+      ->required();
+  command.add_option("--weights", options->weights, "Packed weights that `thresher pack` wrote, instead of b1 and b2");
   command.add_option("--out", options->out, "Safetensors file to write c to")->required();
   command.add_option("--device", options->device, "cpu or gpu; default: a GPU if there is one")
       ->check(CLI::IsMember({"cpu", "gpu"}));

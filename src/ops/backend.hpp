@@ -1,5 +1,6 @@
 #pragma once
 /// What a device offers for a planned dual GEMM. `DualGemm` validates; a backend launches.
+#include "ops/packed_content.hpp"
 #include "thresher/dual_gemm.hpp"
 
 namespace thresher {
@@ -43,6 +44,12 @@ class PackedWeights::Storage {
   [[nodiscard]] const Tensor& b1_gate() const noexcept { return b1_gate_; }
   [[nodiscard]] const Tensor& b2_up() const noexcept { return b2_up_; }
   [[nodiscard]] Numerics numerics() const noexcept { return numerics_; }
+  /// What a file keeps. Here, where packing is the identity, the matrices, which lie in the host's memory.
+  [[nodiscard]] virtual ops::PackedContent content() const;
+
+ protected:
+  /// A content with the shapes, format and numerics, without bytes.
+  [[nodiscard]] ops::PackedContent outline(std::string layout) const;
 
  private:
   Device device_;

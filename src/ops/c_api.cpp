@@ -169,6 +169,21 @@ thresher_status thresher_pack(thresher_device device, const thresher_matrix* b1_
   });
 }
 
+thresher_status thresher_save_packed(const thresher_weights* weights, const char* path) {
+  return guarded([&] {
+    required(path, "path");
+    save_packed(required(weights, "weights").packed, path);
+  });
+}
+
+thresher_status thresher_load_packed(thresher_device device, const char* path, thresher_weights** weights) {
+  return guarded([&] {
+    required(path, "path");
+    required(weights, "weights");
+    *weights = new thresher_weights{load_packed(device_of(device), path)};
+  });
+}
+
 void thresher_weights_destroy(thresher_weights* weights) { delete weights; }
 
 thresher_status thresher_plan(thresher_device device, const thresher_dual_gemm_problem* problem,

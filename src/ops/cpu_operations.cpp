@@ -1,6 +1,7 @@
 // The operations on this CPU.
 #include "cpu/dual_gemm.hpp"
 #include "ops/device_operations.hpp"
+#include "thresher/error.hpp"
 
 #include "thresher/error.hpp"
 
@@ -28,6 +29,16 @@ class CpuDualGemm final : public DualGemm::Backend {
   std::unique_ptr<const cpu::DualGemmKernel> kernel_;
 };
 
+/// The matrices of a file, kept as they are.
+class LoadedWeights final : public PackedWeights::Storage {
+ public:
+  LoadedWeights(const Device& device, std::unique_ptr<const PackedContent> content)
+      : Storage(device, view(*content, 0), view(*content, 1), content->numerics), content_(std::move(content)) {}
+
+ private:
+  std::unique_ptr<const PackedContent> content_;
+};
+
 class CpuOperations final : public DeviceOperations {
  public:
   [[nodiscard]] std::vector<std::string> dual_gemm_strategies() const override { return cpu::dual_gemm_strategies(); }
@@ -37,6 +48,15 @@ class CpuOperations final : public DeviceOperations {
                                                                    const PackOptions& options) const override {
     require_exact(options.numerics);
     return std::make_shared<const PackedWeights::Storage>(device, b1_gate, b2_up, options.numerics);
+  }
+
+  [[nodiscard]] std::shared_ptr<const PackedWeights::Storage> restore(const Device& device,
+                                                                      PackedContent content) const override {
+    if (content.layout != matrices_layout) {
+      throw Error(ErrorCode::unsupported,
+                  "they were packed for a GPU (" + content.layout + "), and the CPU takes weights as they are");
+    }
+    return std::make_shared<const LoadedWeights>(device, std::make_unique<const PackedContent>(std::move(content)));
   }
 
   [[nodiscard]] std::shared_ptr<const DualGemm::Backend> plan_packed(const Device& device,

@@ -41,6 +41,20 @@ runtime::DeviceBuffer copied_scale(const Tensor& weights, int ordinal) {
   return buffer;
 }
 
+runtime::DeviceBuffer uploaded(const std::vector<float>& scale, int ordinal) {
+  if (scale.empty()) {
+    return {};
+  }
+  runtime::DeviceBuffer buffer(ordinal, sizeof(float), "a global scale");
+  runtime::copy(buffer.data(), scale.data(), sizeof(float), ordinal);
+  return buffer;
+}
+
+/// The shape of weights that a file kept packed.
+Tensor restored(const PackedContent& content, const Device& device) {
+  return Tensor::nvfp4(nullptr, nullptr, content.n, content.k, nullptr, ScaleLayout::row_major, device.id());
+}
+
 /// The shapes and formats of what was packed, with the packed memory as their data.
 Tensor described(Tensor weights, const runtime::DeviceBuffer& packed) {
   weights.data = packed.data();
@@ -235,6 +249,44 @@ CudaNvfp4Weights::CudaNvfp4Weights(const Device& device, const Tensor& b1_gate, 
       ordinal, path == device_code::Path::fast ? device_code::pack_fast_kernel_name() : device_code::pack_kernel_name())
       .launch_with(launch, params);
   runtime::synchronize({}, ordinal);
+}
+
+CudaNvfp4Weights::CudaNvfp4Weights(const Device& device, const PackedContent& content)
+    : CudaNvfp4Weights(device, content,
+                       runtime::DeviceBuffer(device.id().ordinal, content.packed.size(), "the packed weights")) {}
+
+CudaNvfp4Weights::CudaNvfp4Weights(const Device& device, const PackedContent& content, runtime::DeviceBuffer packed)
+    : Storage(device, described(restored(content, device), packed), described(restored(content, device), packed),
+              content.numerics),
+      packed_(std::move(packed)),
+      gate_scale_(uploaded(content.matrices[0].global_scale, device.id().ordinal)),
+      up_scale_(uploaded(content.matrices[1].global_scale, device.id().ordinal)) {
+  const std::size_t expected = device_code::packed_bytes(device_code::path_of(content.numerics), content.n, content.k);
+  if (packed_.bytes() != expected) {
+    throw Error(ErrorCode::invalid_argument, fmt::format("they take {} bytes, expected {} for [{}, {}]",
+                                                         packed_.bytes(), expected, content.n, content.k));
+  }
+  if (packed_.bytes() > 0) {
+    runtime::copy(packed_.data(), content.packed.data(), content.packed.size(), device.id().ordinal);
+  }
+}
+
+PackedContent CudaNvfp4Weights::content() const {
+  const int ordinal = device().id().ordinal;
+  PackedContent content = outline(layout(numerics()));
+  content.packed.resize(packed_.bytes());
+  runtime::synchronize({}, ordinal);
+  if (packed_.bytes() > 0) {
+    runtime::copy(content.packed.data(), packed_.data(), packed_.bytes(), ordinal);
+  }
+  for (const auto& [scale, matrix] :
+       {std::pair{&gate_scale_, &content.matrices[0]}, std::pair{&up_scale_, &content.matrices[1]}}) {
+    if (scale->bytes() > 0) {
+      matrix->global_scale.resize(1);
+      runtime::copy(matrix->global_scale.data(), scale->data(), sizeof(float), ordinal);
+    }
+  }
+  return content;
 }
 
 bool runs_packed_nvfp4(const Device& device) {

@@ -14,6 +14,15 @@ class CudaNvfp4Weights final : public PackedWeights::Storage {
  public:
   /// Both matrices are NVFP4 on `device`, a Hopper GPU. Finished on return. Throws Error(out_of_memory).
   CudaNvfp4Weights(const Device& device, const Tensor& b1_gate, const Tensor& b2_up, Numerics numerics);
+  /// From a file's content in one of the layouts below. Throws Error(invalid_argument) when its size is not that of its
+  /// shape.
+  CudaNvfp4Weights(const Device& device, const PackedContent& content);
+
+  /// The layouts' names in files. A change of kernels/nvfp4/exact_layout.hpp or fast_layout.hpp is another name.
+  [[nodiscard]] static const char* layout(Numerics numerics) noexcept {
+    return numerics == Numerics::exact ? "nvfp4-exact-sm90-1" : "nvfp4-fast-sm90-1";
+  }
+  [[nodiscard]] PackedContent content() const override;
 
   [[nodiscard]] const void* packed() const noexcept { return packed_.data(); }
   /// On the GPU; null for 1.
@@ -23,6 +32,7 @@ class CudaNvfp4Weights final : public PackedWeights::Storage {
  private:
   CudaNvfp4Weights(const Device& device, const Tensor& b1_gate, const Tensor& b2_up, Numerics numerics,
                    runtime::DeviceBuffer packed);
+  CudaNvfp4Weights(const Device& device, const PackedContent& content, runtime::DeviceBuffer packed);
   runtime::DeviceBuffer packed_;
   runtime::DeviceBuffer gate_scale_;
   runtime::DeviceBuffer up_scale_;

@@ -3,6 +3,7 @@
 #include "ops/cuda_nvfp4.hpp"
 #include "ops/cuda_two_pass.hpp"
 #include "ops/cuda_weights.hpp"
+#include "ops/device_memory.hpp"
 #include "ops/device_operations.hpp"
 #include "ops/nvfp4_choice.hpp"
 #include "runtime/driver.hpp"
@@ -48,6 +49,20 @@ class CudaOperations final : public DeviceOperations {
       return std::make_shared<const CudaNvfp4Weights>(device, b1_gate, b2_up, options.numerics);
     }
     return std::make_shared<const CudaWeights>(device, b1_gate, b2_up, options.numerics);
+  }
+
+  [[nodiscard]] std::shared_ptr<const PackedWeights::Storage> restore(const Device& device,
+                                                                      PackedContent content) const override {
+    if (content.layout == matrices_layout) {
+      const DeviceTensor gate(view(content, 0), device);
+      const DeviceTensor up(view(content, 1), device);
+      return pack(device, gate.tensor(), up.tensor(), {.numerics = content.numerics});
+    }
+    if (content.layout == CudaNvfp4Weights::layout(content.numerics) && runs_packed_nvfp4(device)) {
+      return std::make_shared<const CudaNvfp4Weights>(device, content);
+    }
+    throw Error(ErrorCode::unsupported, "they were packed in the layout " + content.layout + ", which " +
+                                            device.name() + " does not read: pack them again for this device");
   }
 
   [[nodiscard]] std::shared_ptr<const DualGemm::Backend> plan_packed(const Device& device,

@@ -49,10 +49,39 @@ DeviceMatrix::DeviceMatrix(const Tensor& source) : tensor_(source) {
   runtime::synchronize_device(ordinal);
 }
 
+HostMatrix DeviceMatrix::to_host() const {
+  const int ordinal = tensor_.device.ordinal;
+  const auto fetched = [&](const runtime::DeviceBuffer& buffer) {
+    std::vector<std::byte> bytes(buffer.bytes());
+    if (!bytes.empty()) {
+      runtime::copy(bytes.data(), buffer.data(), bytes.size(), ordinal);
+    }
+    return bytes;
+  };
+  const std::vector<std::byte> values = fetched(values_);
+  const std::vector<std::byte> scales = fetched(scales_);
+  float global_scale = 1;
+  if (global_scale_.bytes() > 0) {
+    runtime::copy(&global_scale, global_scale_.data(), sizeof global_scale, ordinal);
+  }
+  Tensor host = tensor_;
+  host.device = {};
+  host.data = const_cast<std::byte*>(values.data());
+  host.scales = reinterpret_cast<const std::uint8_t*>(scales.data());
+  host.global_scale = global_scale_.bytes() > 0 ? &global_scale : nullptr;
+  return host_matrix(host);
+}
+
 CudaWeights::CudaWeights(const Device& device, const Tensor& b1_gate, const Tensor& b2_up, Numerics numerics)
     : CudaWeights(device, DeviceMatrix(b1_gate), DeviceMatrix(b2_up), numerics) {}
 
 CudaWeights::CudaWeights(const Device& device, DeviceMatrix gate, DeviceMatrix up, Numerics numerics)
     : Storage(device, gate.tensor(), up.tensor(), numerics), gate_(std::move(gate)), up_(std::move(up)) {}
+
+PackedContent CudaWeights::content() const {
+  PackedContent content = outline(matrices_layout);
+  content.matrices = {gate_.to_host(), up_.to_host()};
+  return content;
+}
 
 }  // namespace thresher::ops

@@ -10,6 +10,7 @@ class DeviceMatrix {
  public:
   explicit DeviceMatrix(const Tensor& source);
   [[nodiscard]] const Tensor& tensor() const noexcept { return tensor_; }
+  [[nodiscard]] HostMatrix to_host() const;
 
  private:
   runtime::DeviceBuffer values_;
@@ -21,6 +22,7 @@ class DeviceMatrix {
 class CudaWeights final : public PackedWeights::Storage {
  public:
   CudaWeights(const Device& device, const Tensor& b1_gate, const Tensor& b2_up, Numerics numerics);
+  [[nodiscard]] PackedContent content() const override;
 
  private:
   CudaWeights(const Device& device, DeviceMatrix gate, DeviceMatrix up, Numerics numerics);

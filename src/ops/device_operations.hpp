@@ -27,6 +27,9 @@ class DeviceOperations {
   [[nodiscard]] virtual std::shared_ptr<const PackedWeights::Storage> pack(const Device& device, const Tensor& b1_gate,
                                                                            const Tensor& b2_up,
                                                                            const PackOptions& options) const = 0;
+  /// Weights as a file kept them. Throws Error(unsupported) when they were packed for another kind of device.
+  [[nodiscard]] virtual std::shared_ptr<const PackedWeights::Storage> restore(const Device& device,
+                                                                              PackedContent content) const = 0;
   [[nodiscard]] virtual std::shared_ptr<const DualGemm::Backend> plan_packed(const Device& device,
                                                                              const DualGemmProblem& problem,
                                                                              const PackedWeights& weights,

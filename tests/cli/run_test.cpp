@@ -80,6 +80,22 @@ class Command : public ::testing::Test {
 
 constexpr const char* run_command = "run dual-gemm --in in.safetensors --out out.safetensors --device cpu ";
 
+TEST_F(Command, PackedWeightsStandInForB1AndB2) {
+  write(path("in.safetensors"), good_file());
+  const Outcome packed = thresher("pack --in in.safetensors --out packed.safetensors --device cpu");
+  ASSERT_EQ(packed.status, 0) << packed.err;
+  EXPECT_NE(packed.out.find("[5, 32] bf16 packed"), std::string::npos) << packed.out;
+  write(path("a.safetensors"), {{"a", bf16({3, 32}, 1.0F)}});
+  const std::string run =
+      "run dual-gemm --in a.safetensors --out out.safetensors --device cpu --out-type fp32 --weights ";
+  expect_refusal(thresher(run + "in.safetensors"), "it holds no packed weights");
+  const Outcome ran = thresher(run + "packed.safetensors");
+  ASSERT_EQ(ran.status, 0) << ran.err;
+  for (const float value : result()) {
+    EXPECT_NEAR(value, silu(4.0) * -8.0, 1e-5);
+  }
+}
+
 TEST_F(Command, RunWritesTheActivatedGateTimesUp) {
   write(path("in.safetensors"), good_file());
   for (const char* strategy : {"two_pass", "interleaved"}) {

@@ -74,6 +74,11 @@ static void computes(int packed) {
   thresher_dual_gemm* plan = NULL;
   if (packed) {
     expect(thresher_pack(cpu, &gate, &up, THRESHER_EXACT, &weights) == THRESHER_OK, "pack");
+    expect(thresher_save_packed(weights, "c_api_packed.safetensors") == THRESHER_OK, "save");
+    thresher_weights_destroy(weights);
+    weights = NULL;
+    expect(thresher_load_packed(cpu, "c_api_packed.safetensors", &weights) == THRESHER_OK, "load");
+    remove("c_api_packed.safetensors");
     expect(thresher_plan(cpu, &problem, weights, NULL, &plan) == THRESHER_OK, "plan");
   } else {
     expect(thresher_plan_raw(cpu, &problem, &gate, &up, "two_pass", &plan) == THRESHER_OK, "plan from raw weights");

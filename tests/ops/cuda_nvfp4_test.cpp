@@ -1,8 +1,13 @@
 // The strategy `packed` on a GPU against the definition on the CPU.
 #include <gtest/gtest.h>
 
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+
 #include "support/gpu_dual_gemm_case.hpp"
 #include "thresher/error.hpp"
+#include "thresher/packed_file.hpp"
 
 namespace thresher {
 namespace {
@@ -115,6 +120,31 @@ TEST(CudaFastNvfp4, IsForNvfp4WeightsAndPackedOnly) {
   FastCase fast(DualGemmCase::random(problem_of(8, 64, 128)));
   fast.options.strategy = "two_pass";
   EXPECT_THROW((void)fast.planned(), Error);
+}
+
+std::string bytes_of(const std::filesystem::path& path) {
+  std::ifstream file(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+TEST(CudaPackedNvfp4, WeightsFromAFileAreTheSame) {
+  SKIP_WITHOUT_GPU();
+  const std::filesystem::path folder = std::filesystem::temp_directory_path();
+  const std::filesystem::path first = folder / "thresher-nvfp4-first";
+  const std::filesystem::path second = folder / "thresher-nvfp4-second";
+  Case of(DualGemmCase::random(problem_of(20, 72, 320)));
+  save_packed(pack(Device::cuda(), of.b1.tensor(), of.b2.tensor()), first.string());
+  const PackedWeights loaded = load_packed(Device::cuda(), first.string());
+  save_packed(loaded, second.string());
+  EXPECT_EQ(bytes_of(first), bytes_of(second));
+  of.b1.spoil();  // the loaded weights are their own
+  const DualGemm gemm = plan(Device::cuda(), of.problem, loaded);
+  const test::OnGpu workspace(gemm.workspace_bytes());
+  gemm.run({}, of.a.tensor(), of.out, workspace.data());
+  runtime::synchronize({}, 0);
+  EXPECT_EQ(of.judged(of.c), "");
+  std::filesystem::remove(first);
+  std::filesystem::remove(second);
 }
 
 }  // namespace

@@ -1,0 +1,213 @@
+#include "thresher/packed_file.hpp"
+
+#include <fmt/format.h>
+
+#include <charconv>
+#include <cstring>
+
+#include "core/fingerprint.hpp"
+#include "formats/safetensors.hpp"
+#include "ops/backend.hpp"
+#include "ops/device_operations.hpp"
+#include "ops/packed_content.hpp"
+#include "thresher/error.hpp"
+
+namespace thresher {
+namespace ops {
+namespace {
+
+constexpr const char* version_key = "thresher_packed_weights";
+constexpr const char* version = "1";
+constexpr std::array matrix_names{"b1", "b2"};
+
+using formats::Dtype;
+using formats::TensorToWrite;
+
+Dtype value_type(Format format) {
+  return format == Format::fp16 ? Dtype::f16 : format == Format::bf16 ? Dtype::bf16 : Dtype::u8;
+}
+
+/// Elements of one row as the file counts them: NVFP4 takes half a byte.
+std::int64_t stored_columns(Format format, std::int64_t k) { return format == Format::nvfp4 ? k / 2 : k; }
+
+std::vector<TensorToWrite> tensors_of(const PackedContent& content) {
+  std::vector<TensorToWrite> tensors;
+  const auto flat = [](const std::vector<std::byte>& bytes) {
+    return std::vector<std::int64_t>{static_cast<std::int64_t>(bytes.size())};
+  };
+  const bool is_matrices = content.layout == matrices_layout;
+  if (!is_matrices) {
+    tensors.push_back({"packed", Dtype::u8, flat(content.packed), content.packed});
+  }
+  for (std::size_t i = 0; i < matrix_names.size(); ++i) {
+    const HostMatrix& matrix = content.matrices.at(i);
+    const std::string name = matrix_names.at(i);
+    if (is_matrices) {
+      tensors.push_back(
+          {name, value_type(content.format), {content.n, stored_columns(content.format, content.k)}, matrix.values});
+    }
+    if (!matrix.scales.empty()) {
+      tensors.push_back({name + "_scale", Dtype::f8_e4m3, flat(matrix.scales), matrix.scales});
+    }
+    if (!matrix.global_scale.empty()) {
+      tensors.push_back(
+          {name + "_global_scale", Dtype::f32, {1}, std::as_bytes(std::span<const float>(matrix.global_scale))});
+    }
+  }
+  return tensors;
+}
+
+std::string fingerprint(const PackedContent& content) {
+  Fingerprint sum;
+  for (const TensorToWrite& tensor : tensors_of(content)) {
+    sum.add(tensor.name).add({reinterpret_cast<const char*>(tensor.bytes.data()), tensor.bytes.size()});
+  }
+  return sum.hex();
+}
+
+std::string_view text_of(ScaleLayout layout) { return layout == ScaleLayout::blocked ? "blocked" : "row-major"; }
+
+/// Reads a file's metadata and tensors, refusing what save_packed does not write.
+class PackedReader {
+ public:
+  explicit PackedReader(const std::string& path) : file_(path) {}
+
+  PackedContent read() {
+    const std::string found = entry(version_key, "it holds no packed weights, make it with thresher pack");
+    if (found != version) {
+      fail(fmt::format("it is of version {} and this Thresher reads version {}, pack the weights again",
+                       formats::printable(found), version));
+    }
+    PackedContent content;
+    content.layout = entry("layout");
+    content.numerics = one_of("numerics", {Numerics::exact, Numerics::fast});
+    content.format = one_of("format", {Format::fp16, Format::bf16, Format::nvfp4});
+    content.n = count("n");
+    content.k = count("k");
+    if (content.k % (content.format == Format::nvfp4 ? 16 : 8) != 0) {
+      fail(fmt::format("its k is {}, which is no multiple of {}", content.k, content.format == Format::nvfp4 ? 16 : 8));
+    }
+    for (std::size_t i = 0; i < matrix_names.size(); ++i) {
+      read_matrix(content, i);
+    }
+    if (content.layout != matrices_layout) {
+      content.packed = bytes("packed", true);
+    }
+    if (entry("fingerprint") != fingerprint(content)) {
+      fail("its bytes are not those that were saved, it is damaged: pack the weights again");
+    }
+    return content;
+  }
+
+ private:
+  [[noreturn]] void fail(const std::string& reason) const {
+    throw Error(ErrorCode::invalid_argument, fmt::format("packed weights {}: {}", file_.path(), reason));
+  }
+
+  std::string entry(const std::string& key, const std::string& without = {}) const {
+    const auto found = file_.header().metadata.find(key);
+    if (found == file_.header().metadata.end()) {
+      fail(without.empty() ? "its metadata lack \"" + key + "\", it is damaged: pack the weights again" : without);
+    }
+    return found->second;
+  }
+
+  template <class Value>
+  Value one_of(const std::string& key, std::initializer_list<Value> values) const {
+    const std::string text = entry(key);
+    for (const Value value : values) {
+      if (name(value) == text) {
+        return value;
+      }
+    }
+    fail(fmt::format("its {} is {}, which this Thresher does not know", key, formats::printable(text)));
+  }
+
+  std::int64_t count(const std::string& key) const {
+    const std::string text = entry(key);
+    constexpr std::int64_t most = std::int64_t{1} << 31;  // of a problem's extents
+    std::int64_t value = -1;
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+    if (error != std::errc() || end != text.data() + text.size() || value < 0 || value > most) {
+      fail(fmt::format("its {} is {}, expected a count", key, formats::printable(text)));
+    }
+    return value;
+  }
+
+  std::vector<std::byte> bytes(const std::string& tensor, bool required) const {
+    const formats::StoredTensor* found = file_.find(tensor);
+    if (found == nullptr && required) {
+      fail("it lacks the tensor " + tensor + ", it is damaged: pack the weights again");
+    }
+    return found == nullptr ? std::vector<std::byte>{} : file_.read(*found);
+  }
+
+  void require_bytes(const std::string& tensor, std::size_t is, std::size_t expected) const {
+    if (is != expected) {
+      fail(fmt::format("its tensor {} has {} bytes, expected {}, it is damaged: pack the weights again", tensor, is,
+                       expected));
+    }
+  }
+
+  void read_matrix(PackedContent& content, std::size_t i) const {
+    HostMatrix& matrix = content.matrices.at(i);
+    const std::string name = matrix_names.at(i);
+    const std::vector<std::byte> global = bytes(name + "_global_scale", false);
+    if (!global.empty()) {
+      require_bytes(name + "_global_scale", global.size(), sizeof(float));
+      matrix.global_scale.resize(1);
+      std::memcpy(matrix.global_scale.data(), global.data(), sizeof(float));
+    }
+    if (content.layout != matrices_layout) {
+      return;
+    }
+    matrix.values = bytes(name, true);
+    const auto row_bytes = static_cast<std::size_t>(content.k * bits(content.format) / 8);
+    require_bytes(name, matrix.values.size(), static_cast<std::size_t>(content.n) * row_bytes);
+    if (content.format == Format::nvfp4) {
+      const bool blocked = entry(name + "_scale_layout") == text_of(ScaleLayout::blocked);
+      matrix.scale_layout = blocked ? ScaleLayout::blocked : ScaleLayout::row_major;
+      matrix.scales = bytes(name + "_scale", true);
+      require_bytes(name + "_scale", matrix.scales.size(), scale_bytes(content.n, content.k, matrix.scale_layout));
+    }
+  }
+
+  formats::SafetensorsFile file_;
+};
+
+}  // namespace
+
+void write_packed_file(const std::string& path, const PackedContent& content) {
+  formats::Metadata metadata{{version_key, version},
+                             {"layout", content.layout},
+                             {"numerics", std::string(name(content.numerics))},
+                             {"format", std::string(name(content.format))},
+                             {"n", std::to_string(content.n)},
+                             {"k", std::to_string(content.k)},
+                             {"fingerprint", fingerprint(content)}};
+  if (content.format == Format::nvfp4 && content.layout == matrices_layout) {
+    for (std::size_t i = 0; i < matrix_names.size(); ++i) {
+      metadata[std::string(matrix_names.at(i)) + "_scale_layout"] = text_of(content.matrices.at(i).scale_layout);
+    }
+  }
+  formats::write_safetensors(path, tensors_of(content), metadata);
+}
+
+PackedContent read_packed_file(const std::string& path) { return PackedReader(path).read(); }
+
+}  // namespace ops
+
+void save_packed(const PackedWeights& weights, const std::string& path) {
+  ops::write_packed_file(path, weights.storage().content());
+}
+
+PackedWeights load_packed(const Device& device, const std::string& path) {
+  ops::PackedContent content = ops::read_packed_file(path);
+  try {
+    return PackedWeights(ops::operations_for(device.kind()).restore(device, std::move(content)));
+  } catch (const Error& error) {
+    throw Error(error.code(), fmt::format("packed weights {}: {}", path, error.what()));
+  }
+}
+
+}  // namespace thresher

@@ -1,0 +1,145 @@
+// Packed weights in files: what was saved is what runs, and nothing else is taken.
+#include "thresher/packed_file.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+
+#include "ops/packed_content.hpp"
+#include "support/dual_gemm_case.hpp"
+#include "thresher/error.hpp"
+
+namespace thresher {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::vector<std::byte> outputs(const PackedWeights& weights, test::DualGemmCase& of) {
+  const DualGemm gemm = plan(Device::cpu(), of.problem, weights);
+  std::vector<std::byte> memory(gemm.workspace_bytes() + 256);
+  void* start = memory.data() + (256 - reinterpret_cast<std::uintptr_t>(memory.data()) % 256);
+  of.c.poison();
+  gemm.run({}, of.a.view(), of.c.view(), start);
+  const auto* bytes = reinterpret_cast<const std::byte*>(of.c.bytes().data());
+  return {bytes, bytes + of.c.bytes().size()};
+}
+
+class PackedFile : public ::testing::Test {
+ protected:
+  PackedFile() {
+    std::string pattern = (fs::temp_directory_path() / "thresher-packed-XXXXXX").string();
+    folder_ = ::mkdtemp(pattern.data());
+    path_ = (folder_ / "weights").string();
+  }
+  ~PackedFile() override { fs::remove_all(folder_); }
+
+  void save(Format format, const test::Layout& layout = {}) {
+    test::DualGemmCase of =
+        test::DualGemmCase::random({.m = 3, .n = 40, .k = 48, .a = Format::bf16, .b = format}, layout);
+    save_packed(pack(Device::cpu(), of.b1_gate.view(), of.b2_up.view()), path_);
+  }
+
+  void expect_refusal(const std::string& part, ErrorCode code = ErrorCode::invalid_argument) const {
+    try {
+      (void)load_packed(Device::cpu(), path_);
+      FAIL() << "taken";
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), code) << error.what();
+      EXPECT_NE(std::string(error.what()).find(part), std::string::npos) << error.what();
+      EXPECT_NE(std::string(error.what()).find(path_), std::string::npos) << error.what();
+    }
+  }
+
+  [[nodiscard]] std::string bytes() const {
+    std::ifstream file(path_, std::ios::binary);
+    return {std::istreambuf_iterator<char>(file), {}};
+  }
+  void write(const std::string& text) const { std::ofstream(path_, std::ios::binary) << text; }
+  /// Same length, so that the rest of the file stays where it is.
+  void replace(const std::string& text, const std::string& by) const {
+    std::string all = bytes();
+    const std::size_t place = all.find(text);
+    ASSERT_NE(place, std::string::npos) << text;
+    ASSERT_EQ(text.size(), by.size());
+    write(all.replace(place, text.size(), by));
+  }
+
+  fs::path folder_;
+  std::string path_;
+};
+
+TEST_F(PackedFile, WhatIsLoadedGivesTheSameBits) {
+  for (const Format format : {Format::fp16, Format::bf16, Format::nvfp4}) {
+    for (const ScaleLayout scales : {ScaleLayout::row_major, ScaleLayout::blocked}) {
+      for (const bool global_scales : {false, true}) {
+        const test::Layout layout{.row_gap = 16, .scales = scales, .global_scales = global_scales};
+        test::DualGemmCase of =
+            test::DualGemmCase::random({.m = 3, .n = 40, .k = 48, .a = Format::bf16, .b = format}, layout);
+        const PackedWeights weights = pack(Device::cpu(), of.b1_gate.view(), of.b2_up.view());
+        const std::vector<std::byte> expected = outputs(weights, of);
+        save_packed(weights, path_);
+        const PackedWeights loaded = load_packed(Device::cpu(), path_);
+        of.b1_gate.poison();  // the loaded weights are their own
+        EXPECT_EQ(outputs(loaded, of), expected) << name(format);
+        save_packed(loaded, path_);
+        EXPECT_EQ(outputs(load_packed(Device::cpu(), path_), of), expected) << "saved again, over itself";
+      }
+    }
+  }
+}
+
+TEST_F(PackedFile, DamageIsFound) {
+  save(Format::nvfp4);
+  std::string all = bytes();
+  all[all.size() - 5] ^= 1;
+  write(all);
+  expect_refusal("it is damaged");
+  write(all.substr(0, all.size() - 8));
+  expect_refusal("");
+}
+
+TEST_F(PackedFile, AnotherVersionIsNamed) {
+  save(Format::fp16);
+  replace(R"("thresher_packed_weights":"1")", R"("thresher_packed_weights":"2")");
+  expect_refusal("version");
+}
+
+TEST_F(PackedFile, WhatWasPackedForAGpuIsNotForTheCpu) {
+  ops::PackedContent content;
+  content.layout = "nvfp4-exact-sm90-1";
+  content.format = Format::nvfp4;
+  content.n = 32;
+  content.k = 64;
+  content.packed.resize(64);
+  ops::write_packed_file(path_, content);
+  expect_refusal("nvfp4-exact-sm90-1", ErrorCode::unsupported);
+}
+
+TEST_F(PackedFile, OtherFilesAreNoPackedWeights) {
+  write("{}");
+  expect_refusal("");
+  save(Format::fp16);
+  replace("thresher_packed_weights", "thresher_packed_weighty");
+  expect_refusal("it holds no packed weights");
+  fs::remove(path_);
+  expect_refusal("", ErrorCode::io);
+}
+
+TEST_F(PackedFile, ShapesThatDoNotFitTheirBytesAreDamage) {
+  save(Format::fp16);
+  replace(R"("n":"40")", R"("n":"41")");
+  expect_refusal("its tensor b1 has 3840 bytes, expected 3936");
+}
+
+TEST_F(PackedFile, NothingIsWrittenWhereNothingCanBe) {
+  test::DualGemmCase of = test::DualGemmCase::random({.m = 3, .n = 40, .k = 48});
+  const PackedWeights weights = pack(Device::cpu(), of.b1_gate.view(), of.b2_up.view());
+  EXPECT_THROW(save_packed(weights, (folder_ / "missing" / "weights").string()), Error);
+  EXPECT_TRUE(fs::is_empty(folder_));
+}
+
+}  // namespace
+}  // namespace thresher
