@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <tuple>
 
 #include "support/gpu_dual_gemm_case.hpp"
 #include "thresher/error.hpp"
@@ -120,6 +121,22 @@ TEST(CudaFastNvfp4, IsForNvfp4WeightsAndPackedOnly) {
   FastCase fast(DualGemmCase::random(problem_of(8, 64, 128)));
   fast.options.strategy = "two_pass";
   EXPECT_THROW((void)fast.planned(), Error);
+}
+
+TEST(CudaPackedNvfp4, TheSameBitsInAThousandRuns) {
+  SKIP_WITHOUT_GPU();
+  for (const auto& [m, n, k] : {std::tuple{1, 520, 2048}, {40, 520, 1040}, {256, 1024, 2048}, {300, 520, 1040}}) {
+    for (const Format a : {Format::fp16, Format::nvfp4}) {
+      EXPECT_EQ(Case(DualGemmCase::random(problem_of(m, n, k, a))).same_bits(1000), "") << m << "x" << n << "x" << k;
+      EXPECT_EQ(FastCase(DualGemmCase::random(problem_of(m, n, k, a))).same_bits(1000), "")
+          << "fast " << m << "x" << n << "x" << k;
+    }
+  }
+}
+
+TEST(CudaPackedNvfp4, ThreadsAndStreamsShareAPlan) {
+  SKIP_WITHOUT_GPU();
+  EXPECT_EQ(Case(DualGemmCase::random(problem_of(64, 512, 1024))).shared_by_threads(), "");
 }
 
 std::string bytes_of(const std::filesystem::path& path) {

@@ -69,8 +69,8 @@ struct DualGemmCase {
   Matrix b2_up;
   Matrix c;  ///< poisoned
 
-  /// Gate and up have standard deviations near 4 and 3 (with NVFP4 without global scales: more). NVFP4 has every e2m1 code
-  /// and, with global scales, every finite scale code.
+  /// Gate and up have standard deviations near 4 and 3 (with NVFP4 without global scales: more). NVFP4 has every e2m1
+  /// code and, with global scales, every finite scale code.
   static DualGemmCase random(const DualGemmProblem& problem, const Layout& layout = {}, unsigned seed = 1);
   /// Small integers, so that every sum is exact in float32; gates are so large that σ is 1 in float64 too.
   static DualGemmCase integers(const DualGemmProblem& problem, const Layout& layout = {}, unsigned seed = 1);

@@ -2,7 +2,9 @@
 /// One dual GEMM on a GPU, with its operands between guard zones, judged against the definition on the CPU.
 #include <memory>
 #include <string>
+#include <thread>
 #include <utility>
+#include <vector>
 
 #include "ops/cuda_weights.hpp"
 #include "reference/dual_gemm.hpp"
@@ -102,6 +104,57 @@ class GpuDualGemmCase {
             : reference::judge_dual_gemm(problem, rule, host.a.view(), host.b1_gate.view(), host.b2_up.view(), c_host,
                                          reference::whole(problem), accumulation(problem));
     return verdict.passed ? "" : verdict.explain();
+  }
+
+  /// Runs again and again into poisoned memory; empty when every run gives the bits of the first.
+  [[nodiscard]] std::string same_bits(int runs) {
+    const DualGemm gemm = planned();
+    const OnGpu workspace(gemm.workspace_bytes());
+    const runtime::OwnedStream stream(0);
+    std::vector<std::uint8_t> first;
+    for (int number = 0; number < runs; ++number) {
+      runtime::fill_async(c.data(), 0xFF, c.bytes(), stream.get(), 0);
+      gemm.run(stream.get(), a.tensor(), out, workspace.data());
+      stream.synchronize();
+      std::vector<std::uint8_t> bits = c.download<std::uint8_t>();
+      if (number == 0) {
+        first = std::move(bits);
+      } else if (bits != first) {
+        return "run " + std::to_string(number) + " differs from run 0";
+      }
+    }
+    return "";
+  }
+
+  /// Threads with streams of their own share one plan; empty when all of them compute the right thing.
+  [[nodiscard]] std::string shared_by_threads() {
+    const DualGemm gemm = planned();
+    std::vector<OnGpu> results;
+    while (results.size() < 6) {
+      results.emplace_back(c.bytes());
+    }
+    std::vector<std::thread> threads;
+    for (const OnGpu& result : results) {
+      threads.emplace_back([&] {
+        const runtime::OwnedStream stream(0);
+        const OnGpu workspace(gemm.workspace_bytes());
+        Tensor own = out;
+        own.data = result.data();
+        for (int round = 0; round < 20; ++round) {
+          gemm.run(stream.get(), a.tensor(), own, workspace.data());
+        }
+        stream.synchronize();
+      });
+    }
+    for (std::thread& thread : threads) {
+      thread.join();
+    }
+    for (const OnGpu& result : results) {
+      if (!result.guards_intact() || result.download<std::uint8_t>() != results[0].download<std::uint8_t>()) {
+        return "two threads' results differ";
+      }
+    }
+    return judged(results[0]);
   }
 
   DualGemmCase host;

@@ -2,6 +2,7 @@
 /// The dual GEMM in BF16 and FP16 as the skeleton runs it: what to load, to multiply and to write.
 #include "kernels/dual_gemm/activation.hpp"
 #include "kernels/dual_gemm/config.hpp"
+#include "kernels/dual_gemm/number_type.hpp"
 #include "kernels/dual_gemm/params.hpp"
 #include "machine/tma.hpp"
 #include "pipeline/accumulator_tiles.hpp"
@@ -12,21 +13,6 @@
 namespace thresher::kernels::dual_gemm {
 
 using namespace machine;
-
-template <Number number>
-struct NumberType;
-template <>
-struct NumberType<Number::fp16> {
-  using type = Half;
-};
-template <>
-struct NumberType<Number::bf16> {
-  using type = BFloat16;
-};
-template <>
-struct NumberType<Number::fp32> {
-  using type = float;
-};
 
 template <Config config>
 class Operation {

@@ -1,6 +1,7 @@
 #pragma once
 /// The dual GEMM with packed NVFP4 weights as the skeleton runs it.
 #include "kernels/dual_gemm/activation.hpp"
+#include "kernels/dual_gemm/number_type.hpp"
 #include "kernels/nvfp4/config.hpp"
 #include "kernels/nvfp4/operands.hpp"
 #include "kernels/nvfp4/params.hpp"
@@ -13,21 +14,7 @@
 namespace thresher::kernels::nvfp4 {
 
 using namespace machine;
-
-template <Number number>
-struct NumberType;
-template <>
-struct NumberType<Number::fp16> {
-  using type = Half;
-};
-template <>
-struct NumberType<Number::bf16> {
-  using type = BFloat16;
-};
-template <>
-struct NumberType<Number::fp32> {
-  using type = float;
-};
+using dual_gemm::NumberType;
 
 template <Config config>
 struct OperandOf {
