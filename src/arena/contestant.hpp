@@ -7,6 +7,7 @@
 
 #include "arena/audit/machine_code.hpp"
 #include "arena/device_set.hpp"
+#include "arena/emulation/emulation.hpp"
 #include "arena/memory.hpp"
 #include "arena/problem.hpp"
 #include "arena/runner.hpp"
@@ -48,6 +49,10 @@ class Contestant {
   /// What it would run on the problem, for the gate `audited`.
   [[nodiscard]] virtual MachineCode machine_code(const Problem&) const {
     return {{}, "the audit reads GPU machine code, and this contestant has none of its own"};
+  }
+  /// The GPU kernel of its own that it launches for the problem, for the gate race-free; or why there is none.
+  [[nodiscard]] virtual Emulation emulation(const Problem&) const {
+    return {nullptr, "a foreign kernel: the emulator runs Thresher's own"};
   }
   /// Ready to run over `sets`, which outlive the runner. Throws Error. Weights are packed here, outside what is timed.
   [[nodiscard]] virtual std::unique_ptr<Runner> prepare(const Problem& problem, Memory& memory,

@@ -7,6 +7,7 @@
 #include "arena/correctness.hpp"
 #include "arena/honest_gate.hpp"
 #include "arena/match.hpp"
+#include "arena/race_free_gate.hpp"
 #include "arena/timed_gate.hpp"
 #include "arena/verdict.hpp"
 
@@ -130,7 +131,7 @@ std::vector<std::unique_ptr<Gate>> standard_gates() {
   gates.push_back(std::make_unique<FeasibleGate>());
   gates.push_back(std::make_unique<CompilesGate>());
   gates.push_back(make_audited_gate());
-  gates.push_back(std::make_unique<MissingGate>("race-free", "this version runs no contestant in the emulator yet"));
+  gates.push_back(make_race_free_gate());
   gates.push_back(std::make_unique<CorrectGate>());
   gates.push_back(make_honest_gate());
   gates.push_back(make_timed_gate());

@@ -102,6 +102,18 @@ class LibraryContestant final : public Contestant {
     return dual_gemm_machine_code(*spec, arch, problem.dual_gemm, options_);
   }
 
+  [[nodiscard]] Emulation emulation(const Problem& problem) const override {
+    if (device_.kind() == DeviceKind::cpu) {
+      return {nullptr, "a program of the CPU: there is no GPU kernel to emulate"};
+    }
+    const EmulatedOperation* const emulated = find_emulated_operation(problem.operation);
+    const std::optional<planner::DeviceSpec> spec = ops::fused_device_spec(device_.id().ordinal);
+    if (emulated == nullptr || !spec) {
+      return {nullptr, fmt::format("the emulator has no kernels of {} for {}", problem.operation, device_.name())};
+    }
+    return emulated->planned(problem, {options_.strategy, options_.knobs, options_.numerics}, *spec);
+  }
+
   [[nodiscard]] std::unique_ptr<Runner> prepare(const Problem& problem, Memory& memory,
                                                 const std::vector<DeviceSet>& sets) const override {
     return std::make_unique<DualGemmRunner>(device_, problem.dual_gemm, options_, memory, sets);

@@ -1,128 +1,99 @@
 // `thresher emulate`: kernels run on this CPU, thread by thread, every access and every wait checked.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <CLI/CLI.hpp>
+#include <map>
 #include <memory>
+#include <numeric>
 #include <vector>
 
+#include "arena/emulation/examine.hpp"
 #include "cli/cli.hpp"
-#include "formats/numbers.hpp"
-#include "kernels/dual_gemm/host/emulated.hpp"
-#include "kernels/dual_gemm/program.hpp"
-#include "machine/emulator/engine/random.hpp"
 #include "thresher/error.hpp"
 
 namespace thresher::cli {
 namespace {
 
-namespace dual_gemm = kernels::dual_gemm;
+using Kernels = std::vector<std::shared_ptr<const arena::EmulatedKernel>>;
 
 struct Request {
   std::string operation;
   std::string strategy;
-  std::int64_t m = 200;
-  std::int64_t n = 72;
-  std::int64_t k = 200;
+  std::string knobs;
+  std::string device = "H200";
+  arena::Problem problem{
+      .operation = "dual_gemm",
+      .dual_gemm = {.m = 200, .n = 72, .k = 208, .a = Format::bf16, .b = Format::bf16, .out = Format::bf16}};
   std::uint64_t schedules = 64;
   std::uint64_t seed = 0;
 };
 
-std::string name_of(dual_gemm::Strategy strategy) {
-  return strategy == dual_gemm::Strategy::sequential    ? "sequential"
-         : strategy == dual_gemm::Strategy::interleaved ? "interleaved"
-                                                        : "pingpong";
+const arena::EmulatedOperation& operation_of(const Request& request) {
+  if (const arena::EmulatedOperation* operation = arena::find_emulated_operation(request.operation)) {
+    return *operation;
+  }
+  throw Error(ErrorCode::unsupported, fmt::format("'{}' cannot be emulated; there is {}", request.operation,
+                                                  fmt::join(arena::emulated_operations(), ", ")));
 }
 
-/// Operands of one problem; values do not matter to what the emulator looks for.
-class Problem {
- public:
-  Problem(const Request& request, const dual_gemm::Config& config)
-      : extents_{request.m, request.n, request.k},
-        a_(fill(request.m * request.k, config, 1)),
-        b1_(fill(request.n * request.k, config, 2)),
-        b2_(fill(request.n * request.k, config, 3)),
-        c_(static_cast<std::size_t>(request.m * request.n * (config.output == dual_gemm::Number::fp32 ? 4 : 2))) {
-    memory_.add("a", a_.data(), a_.size() * 2, emulator::Use::input);
-    memory_.add("b1 (gate)", b1_.data(), b1_.size() * 2, emulator::Use::input);
-    memory_.add("b2 (up)", b2_.data(), b2_.size() * 2, emulator::Use::input);
-    memory_.add("c", c_.data(), c_.size(), emulator::Use::output);
-  }
-
-  emulator::Report run(const dual_gemm::Config& config, std::uint64_t seed) const {
-    const auto matrix = [](const void* data, std::int64_t row) {
-      return dual_gemm::Matrix{static_cast<std::uint64_t>(reinterpret_cast<std::uintptr_t>(data)), row};
-    };
-    const dual_gemm::EmulatedProblem problem{extents_,
-                                             matrix(a_.data(), extents_.k),
-                                             matrix(b1_.data(), extents_.k),
-                                             matrix(b2_.data(), extents_.k),
-                                             matrix(c_.data(), extents_.n),
-                                             {}};
-    emulator::Options options;
-    options.schedule = emulator::Schedule::from_seed(seed);
-    return emulate(config, problem, memory_, options);
-  }
-
- private:
-  static std::vector<std::uint16_t> fill(std::int64_t count, const dual_gemm::Config& config, std::uint64_t seed) {
-    emulator::Random random(seed);
-    std::vector<std::uint16_t> values(static_cast<std::size_t>(count));
-    for (std::uint16_t& value : values) {
-      const float number = static_cast<float>(random.below(201)) / 100.0F - 1.0F;
-      value =
-          config.operand == dual_gemm::Number::fp16 ? formats::float_to_fp16(number) : formats::float_to_bf16(number);
+/// The kernel with the knobs asked for, or the compiled-in ones of the strategies asked for.
+Kernels kernels_of(const Request& request) {
+  const arena::EmulatedOperation& operation = operation_of(request);
+  if (!request.knobs.empty()) {
+    const arena::Emulation emulation =
+        operation.planned(request.problem, {request.strategy, request.knobs}, planner::device_spec(request.device));
+    if (!emulation.kernel) {
+      throw Error(ErrorCode::unsupported,
+                  fmt::format("the knobs \"{}\" cannot be emulated: {}", request.knobs, emulation.why_none));
     }
-    return values;
+    return {emulation.kernel};
   }
-
-  dual_gemm::Extents extents_;
-  std::vector<std::uint16_t> a_;
-  std::vector<std::uint16_t> b1_;
-  std::vector<std::uint16_t> b2_;
-  std::vector<std::uint8_t> c_;
-  emulator::GlobalMemory memory_;
-};
-
-/// Stops at the first schedule that finds something; true when none does.
-bool is_clean(const Request& request, const dual_gemm::Config& config) {
-  const Problem problem(request, config);
-  for (std::uint64_t i = 0; i < request.schedules; ++i) {
-    const emulator::Report report = problem.run(config, request.seed + i);
-    if (!report.clean()) {
-      fmt::print("{}: finding\n", dual_gemm::title(config));
-      for (const emulator::Finding& finding : report.findings) {
-        fmt::print("{}", to_string(finding));
-      }
-      return false;
+  Kernels kernels;
+  for (const std::string& strategy : operation.strategies()) {
+    if (request.strategy.empty() || request.strategy == strategy) {
+      const Kernels some = operation.samples(strategy);
+      kernels.insert(kernels.end(), some.begin(), some.end());
     }
   }
-  fmt::print("{}: clean in {} schedules, seeds {} to {}\n", dual_gemm::title(config), request.schedules, request.seed,
-             request.seed + request.schedules - 1);
-  return true;
+  if (kernels.empty()) {
+    throw Error(ErrorCode::invalid_argument, fmt::format("no strategy '{}'; there are {}", request.strategy,
+                                                         fmt::join(operation.strategies(), ", ")));
+  }
+  return kernels;
 }
 
 void run(const Request& request, Context& context) {
-  if (request.operation != "dual_gemm") {
-    throw Error(ErrorCode::unsupported, fmt::format("'{}' cannot be emulated; there is dual_gemm", request.operation));
-  }
-  if (request.m < 1 || request.n < 8 || request.k < 8 || request.n % 8 != 0 || request.k % 8 != 0) {
-    throw Error(ErrorCode::invalid_argument,
-                fmt::format("{}x{}x{} cannot be emulated: m is at least 1, n and k are multiples of 8", request.m,
-                            request.n, request.k));
-  }
-  bool any = false;
-  for (const dual_gemm::Config& config : dual_gemm::emulated_configs()) {
-    if (request.strategy.empty() || request.strategy == name_of(config.strategy)) {
-      any = true;
-      if (!is_clean(request, config)) {
-        context.exit_status = gate_failed;
-      }
+  std::vector<std::uint64_t> seeds(request.schedules);
+  std::iota(seeds.begin(), seeds.end(), request.seed);
+  for (const auto& kernel : kernels_of(request)) {
+    const arena::Examination examined = arena::examine(*kernel, request.problem, seeds);
+    if (examined.clean()) {
+      fmt::print("{}: clean in {} schedules, seeds {} to {}\n", kernel->title(), examined.runs, seeds.front(),
+                 seeds.back());
+    } else {
+      fmt::print("{}: finding\n{}", kernel->title(), examined.finding);
+      context.exit_status = gate_failed;
     }
   }
-  if (!any) {
-    throw Error(ErrorCode::invalid_argument,
-                fmt::format("no strategy '{}'; there are sequential, interleaved and pingpong", request.strategy));
-  }
+}
+
+void add_formats(CLI::App& command, const std::shared_ptr<Request>& request) {
+  const std::map<std::string, Format> formats{{"fp16", Format::fp16}, {"bf16", Format::bf16}};
+  const std::map<std::string, Format> outputs{{"fp16", Format::fp16}, {"bf16", Format::bf16}, {"fp32", Format::fp32}};
+  const std::map<std::string, ActivationKind> activations{{"silu", ActivationKind::silu},
+                                                          {"gelu_tanh", ActivationKind::gelu_tanh},
+                                                          {"swiglu_clamped", ActivationKind::swiglu_clamped}};
+  DualGemmProblem& gemm = request->problem.dual_gemm;
+  command
+      .add_option_function<Format>(
+          "--a", [request](Format a) { request->problem.dual_gemm.a = request->problem.dual_gemm.b = a; },
+          "with --knobs: format of a, b1 and b2, bf16 when left out")
+      ->transform(CLI::CheckedTransformer(formats));
+  command.add_option("--out", gemm.out, "with --knobs: format of c, bf16 when left out")
+      ->transform(CLI::CheckedTransformer(outputs));
+  command.add_option("--activation", gemm.activation.kind, "with --knobs: silu when left out")
+      ->transform(CLI::CheckedTransformer(activations));
 }
 
 }  // namespace
@@ -130,11 +101,16 @@ void run(const Request& request, Context& context) {
 void add_emulate(CLI::App& app, Context& context) {
   CLI::App* command = app.add_subcommand("emulate", "Run an operation's kernels on this CPU and check every access");
   const auto request = std::make_shared<Request>();
+  DualGemmProblem& gemm = request->problem.dual_gemm;
   command->add_option("operation", request->operation, "dual_gemm")->required();
-  command->add_option("--strategy", request->strategy, "sequential, interleaved or pingpong; all when left out");
-  command->add_option("--m", request->m, "tokens")->capture_default_str();
-  command->add_option("--n", request->n, "outputs, a multiple of 8")->capture_default_str();
-  command->add_option("--k", request->k, "a multiple of 8")->capture_default_str();
+  command->add_option("--strategy", request->strategy,
+                      "sequential, interleaved, pingpong or packed; all when left out");
+  command->add_option("--knobs", request->knobs, "one kernel, in the words of `thresher plan`; samples when left out");
+  command->add_option("--device", request->device, "with --knobs: the card that they are for")->capture_default_str();
+  add_formats(*command, request);
+  command->add_option("--m", gemm.m, "tokens")->capture_default_str();
+  command->add_option("--n", gemm.n, "outputs, a multiple of 8")->capture_default_str();
+  command->add_option("--k", gemm.k, "a multiple of 16")->capture_default_str();
   command->add_option("--schedules", request->schedules, "how many orders of threads and copies to try")
       ->check(CLI::PositiveNumber)
       ->capture_default_str();

@@ -44,14 +44,14 @@ Ran run(const Config& config, std::uint64_t seed) {
   const std::vector<std::uint16_t> before(c, c + rows * outputs);
   emulator::Options options;
   options.schedule = emulator::Schedule::from_seed(seed);
-  ran.report = emulate(config, emulated, memory, options);
+  ran.report = emulate(find_compiled_in(kernel_expression(config)), config, emulated, memory, options);
   ran.wrote_outputs = !std::equal(before.begin(), before.end(), c);
   return ran;
 }
 
 class Profile : public ::testing::TestWithParam<std::size_t> {
  protected:
-  [[nodiscard]] static const Config& config() { return emulated_profiles()[GetParam()]; }
+  [[nodiscard]] static const Config& config() { return profiled_configs()[GetParam()]; }
 };
 
 TEST_P(Profile, RunsCleanly) {
@@ -93,7 +93,7 @@ TEST_P(Profile, MomentsFollowOneAnother) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(AllAblations, Profile, ::testing::Range(std::size_t{0}, emulated_profiles().size()));
+INSTANTIATE_TEST_SUITE_P(AllAblations, Profile, ::testing::Range(std::size_t{0}, profiled_configs().size()));
 
 }  // namespace
 }  // namespace thresher::kernels::dual_gemm

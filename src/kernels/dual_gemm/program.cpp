@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include "kernels/dual_gemm/host/defaults.hpp"
+
 namespace thresher::kernels::dual_gemm {
 namespace {
 
@@ -53,25 +55,7 @@ std::string title(const Config& c) {
                      name(c.operand), name(c.output), block_tokens(c), c.block_outputs, c.block_k, c.stages);
 }
 
-std::vector<Config> default_configs() {
-  struct Tile {
-    int block_outputs;
-    int stages;
-  };
-  std::vector<Config> configs;
-  for (const Number number : {Number::bf16, Number::fp16}) {
-    for (const Tile& tile : {Tile{48, 8}, Tile{64, 7}, Tile{96, 5}, Tile{128, 4}}) {
-      for (const Epilogue epilogue : {Epilogue::tma, Epilogue::simt}) {
-        configs.push_back({.operand = number,
-                           .output = number,
-                           .block_outputs = tile.block_outputs,
-                           .stages = tile.stages,
-                           .epilogue = epilogue});
-      }
-    }
-  }
-  return configs;
-}
+std::vector<Config> default_configs() { return {default_config_list.begin(), default_config_list.end()}; }
 
 DeviceProgram program(const Config& config) {
   return {.title = title(config),

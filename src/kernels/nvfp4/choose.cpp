@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "kernels/nvfp4/host/candidates.hpp"
 #include "kernels/nvfp4/host/launches.hpp"
 
 namespace thresher::kernels::nvfp4 {
@@ -21,48 +22,6 @@ double matrix_operations(Path path) { return path == Path::fast ? 8192 : 4096; }
 /// Clocks that one warpgroup takes to make a block's fragments and issue its products, when enough warps share the
 /// schedulers.
 double issue_clocks_a_block(Path path) { return path == Path::fast ? 130 : 95; }
-
-/// Small numbers of tokens: two thread blocks a multiprocessor hide each other's waits.
-Config decode(Path path, int tokens) {
-  Config config{.path = path,
-                .math_warpgroups = 2,
-                .block_tokens = tokens,
-                .blocks_per_slot = path == Path::fast ? 2 : 4,
-                .blocks_resident = 2,
-                .overlap = Overlap::none};
-  config.stages = path == Path::fast ? (tokens == 8    ? 5
-                                        : tokens == 64 ? 3
-                                                       : 4)
-                  : tokens <= 16     ? 4
-                  : tokens == 32     ? 3
-                                     : 2;
-  return config;
-}
-
-Config prefill_exact(int warpgroups, int tokens, int split) {
-  Config config{.math_warpgroups = warpgroups, .block_tokens = tokens, .blocks_per_slot = 2, .split_k = split};
-  config.stages = tokens == 256 ? 3 : warpgroups == 3 ? 4 : 5;
-  config.math_registers = tokens == 256 ? 240 : warpgroups == 3 ? 160 : 216;
-  config.loader_registers = tokens == 256 || warpgroups == 3 ? 24 : 40;
-  return config;
-}
-
-/// Without the hand-over of registers where the sums leave room for the blocks that fold the next call's tokens.
-Config prefill_fast(int warpgroups, int tokens, int split) {
-  Config config{.path = Path::fast,
-                .math_warpgroups = warpgroups,
-                .block_tokens = tokens,
-                .blocks_per_slot = 1,
-                .split_k = split};
-  config.stages = tokens == 256 ? 5 : warpgroups == 3 ? 7 : 8;
-  config.math_registers = tokens == 256 ? 240 : 0;
-  config.loader_registers = tokens == 256 ? 24 : 0;
-  return config;
-}
-
-Config prefill(Path path, int warpgroups, int tokens, int split) {
-  return path == Path::fast ? prefill_fast(warpgroups, tokens, split) : prefill_exact(warpgroups, tokens, split);
-}
 
 std::vector<Config> candidates(Path path, std::int64_t m) {
   for (const int tokens : {8, 16, 32, 64}) {
@@ -106,21 +65,7 @@ Choice predict(const Config& config, std::int64_t m, std::int64_t n, std::int64_
 
 }  // namespace
 
-std::vector<Config> default_configs() {
-  std::vector<Config> all;
-  for (const Path path : {Path::exact, Path::fast}) {
-    for (const std::int64_t m : {8, 16, 32, 64, 256}) {
-      for (Config config : candidates(path, m)) {
-        for (const Number number : {Number::fp16, Number::bf16}) {
-          config.operand = path == Path::exact ? number : Number::fp16;
-          config.output = number;
-          all.push_back(config);
-        }
-      }
-    }
-  }
-  return all;
-}
+std::vector<Config> default_configs() { return {default_config_list.begin(), default_config_list.end()}; }
 
 std::vector<Choice> rank(Path path, std::int64_t m, std::int64_t n, std::int64_t k, int multiprocessors) {
   std::vector<Choice> choices;

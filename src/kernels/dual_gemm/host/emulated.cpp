@@ -2,16 +2,15 @@
 
 #include <array>
 
+#include "kernels/dual_gemm/host/defaults.hpp"
 #include "kernels/dual_gemm/kernel.hpp"
 #include "kernels/dual_gemm/program.hpp"
 #include "machine/emulator/engine/tensor_map.hpp"
-#include "thresher/error.hpp"
 
 namespace thresher::kernels::dual_gemm {
 namespace {
 
-/// Small tiles of every strategy, so that a problem of a few hundred rows has many of them; each knob is set somewhere.
-constexpr std::array configs{
+constexpr std::array small{
     Config{.block_outputs = 64, .stages = 4, .epilogue = Epilogue::tma},
     Config{.operand = Number::fp16, .output = Number::fp16, .math_warpgroups = 1, .block_outputs = 24, .stages = 3},
     Config{.output = Number::fp32, .block_outputs = 48, .stages = 2, .multicast = 2},
@@ -62,24 +61,9 @@ constexpr std::array profiles{
     profile(pipeline::Ablation::products_only, Epilogue::simt),
 };
 
-using Kernel = void (*)(const Params);
-
-template <const auto& list, std::size_t... index>
-constexpr std::array<Kernel, sizeof...(index)> instantiate(std::index_sequence<index...>) {
-  return {&kernel<list[index]>...};
-}
-
-constexpr auto kernels = instantiate<configs>(std::make_index_sequence<configs.size()>());
-constexpr auto profile_kernels = instantiate<profiles>(std::make_index_sequence<profiles.size()>());
-
-/// Null when the kernel was not compiled in.
-Kernel find_kernel(const Config& config) {
-  const auto found = std::find(configs.begin(), configs.end(), config);
-  if (found != configs.end()) {
-    return kernels[static_cast<std::size_t>(found - configs.begin())];
-  }
-  const auto profiled = std::find(profiles.begin(), profiles.end(), config);
-  return profiled == profiles.end() ? nullptr : profile_kernels[static_cast<std::size_t>(profiled - profiles.begin())];
+template <const auto& configs, std::size_t... index>
+void add(std::vector<CompiledIn>& kernels, std::index_sequence<index...>) {
+  (kernels.push_back({kernel_expression(configs[index]), &host_kernel<&kernel<configs[index]>>}), ...);
 }
 
 /// A few multiprocessors: persistent blocks take several tiles.
@@ -87,15 +71,19 @@ constexpr int multiprocessors = 3;
 
 }  // namespace
 
-std::span<const Config> emulated_configs() { return configs; }
-std::span<const Config> emulated_profiles() { return profiles; }
+std::span<const Config> small_configs() { return small; }
+std::span<const Config> profiled_configs() { return profiles; }
 
-emulator::Report emulate(const Config& config, const EmulatedProblem& problem, const emulator::GlobalMemory& memory,
-                         const emulator::Options& options) {
-  const Kernel run = find_kernel(config);
-  if (run == nullptr) {
-    throw Error(ErrorCode::unsupported, title(config) + " is not compiled into this build for emulation");
-  }
+std::vector<CompiledIn> compiled_in() {
+  std::vector<CompiledIn> kernels;
+  add<small>(kernels, std::make_index_sequence<small.size()>());
+  add<profiles>(kernels, std::make_index_sequence<profiles.size()>());
+  add<default_config_list>(kernels, std::make_index_sequence<default_config_list.size()>());
+  return kernels;
+}
+
+emulator::Report emulate(HostKernel kernel, const Config& config, const EmulatedProblem& problem,
+                         const emulator::GlobalMemory& memory, const emulator::Options& options) {
   const Geometry launched = geometry(config, problem.extents, multiprocessors);
   Params params = scalars(config, problem.extents, problem.c, launched, problem.activation);
   params.tokens = emulator::encode_tensor_map(tokens_map(config, problem.extents, problem.a));
@@ -110,7 +98,7 @@ emulator::Report emulate(const Config& config, const EmulatedProblem& problem, c
   shape.block = launched.threads;
   shape.cluster.x = launched.cluster_blocks;
   shape.dynamic_shared_bytes = launched.shared_bytes;
-  return emulator::launch(shape, options, memory, [&] { run(params); });
+  return emulator::launch(shape, options, memory, [&] { kernel(&params); });
 }
 
 }  // namespace thresher::kernels::dual_gemm

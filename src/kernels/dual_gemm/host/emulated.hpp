@@ -1,8 +1,10 @@
 #pragma once
 /// The 16-bit dual GEMM on the CPU, thread by thread and checked (machine/emulator).
 #include <span>
+#include <vector>
 
 #include "kernels/dual_gemm/host/geometry.hpp"
+#include "kernels/host/compiled_in.hpp"
 #include "machine/emulator/engine/launch.hpp"
 
 namespace thresher::kernels::dual_gemm {
@@ -18,15 +20,18 @@ struct EmulatedProblem {
   Matrix profile{};  ///< words of a profiled kernel (pipeline/timeline.hpp); not for others
 };
 
-/// Knob sets whose kernels are compiled into the library.
-std::span<const Config> emulated_configs();
+/// Small tiles of every strategy, so that a problem of a few hundred rows has many of them; each knob is set somewhere.
+std::span<const Config> small_configs();
 
 /// Profiled kernels, and kernels that leave a part out: clean, but not right.
-std::span<const Config> emulated_profiles();
+std::span<const Config> profiled_configs();
 
-/// Runs the kernel of one of emulated_configs() or emulated_profiles(); throws Error(unsupported) for any other.
-/// `memory` names the buffers.
-emulator::Report emulate(const Config& config, const EmulatedProblem& problem, const emulator::GlobalMemory& memory,
-                         const emulator::Options& options);
+/// Kernels that are compiled into the library: those of small_configs(), profiled_configs() and
+/// default_configs().
+std::vector<CompiledIn> compiled_in();
+
+/// Runs `kernel`, which is that of `config`; `memory` names the buffers.
+emulator::Report emulate(HostKernel kernel, const Config& config, const EmulatedProblem& problem,
+                         const emulator::GlobalMemory& memory, const emulator::Options& options);
 
 }  // namespace thresher::kernels::dual_gemm

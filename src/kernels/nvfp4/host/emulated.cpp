@@ -1,20 +1,19 @@
 #include "kernels/nvfp4/host/emulated.hpp"
 
-#include <algorithm>
-#include <array>
-
 #include <fmt/format.h>
 
+#include <array>
+
+#include "kernels/nvfp4/host/candidates.hpp"
 #include "kernels/nvfp4/kernel.hpp"
 #include "kernels/nvfp4/pack.hpp"
 #include "kernels/nvfp4/program.hpp"
 #include "machine/emulator/engine/tensor_map.hpp"
-#include "thresher/error.hpp"
 
 namespace thresher::kernels::nvfp4 {
 namespace {
 
-constexpr std::array configs{
+constexpr std::array small{
     Config{.math_warpgroups = 2, .block_tokens = 8, .blocks_per_slot = 4, .stages = 2, .overlap = Overlap::none},
     Config{.math_warpgroups = 2, .block_tokens = 32, .blocks_per_slot = 2, .stages = 3, .overlap = Overlap::step},
     Config{.operand = Number::bf16,
@@ -60,14 +59,10 @@ constexpr std::array configs{
            .overlap = Overlap::block},
 };
 
-using Kernel = void (*)(const Params);
-
-template <std::size_t... index>
-constexpr std::array<Kernel, sizeof...(index)> instantiate(std::index_sequence<index...>) {
-  return {&kernel<configs[index]>...};
+template <const auto& configs, std::size_t... index>
+void add(std::vector<CompiledIn>& kernels, std::index_sequence<index...>) {
+  (kernels.push_back({kernel_name(configs[index]), &host_kernel<&kernel<configs[index]>>}), ...);
 }
-
-constexpr auto kernels = instantiate(std::make_index_sequence<configs.size()>());
 
 std::uint64_t address(const void* pointer) { return reinterpret_cast<std::uintptr_t>(pointer); }
 
@@ -87,7 +82,14 @@ machine::Global<float> global_scale(const Tensor& tensor) { return {address(tens
 
 }  // namespace
 
-std::span<const Config> emulated_configs() { return configs; }
+std::span<const Config> small_configs() { return small; }
+
+std::vector<CompiledIn> compiled_in() {
+  std::vector<CompiledIn> kernels;
+  add<small>(kernels, std::make_index_sequence<small.size()>());
+  add<default_config_list>(kernels, std::make_index_sequence<default_config_list.size()>());
+  return kernels;
+}
 
 std::string title(const Config& c) {
   return fmt::format("packed {} {} x {} blocks {} stages {} split {} overlap {} output {}",
@@ -95,8 +97,9 @@ std::string title(const Config& c) {
                      c.stages, c.split_k, static_cast<int>(c.overlap), static_cast<int>(c.output));
 }
 
-EmulatedProduct::EmulatedProduct(const Config& config, const EmulatedProblem& problem)
-    : config_(config),
+EmulatedProduct::EmulatedProduct(HostKernel kernel, const Config& config, const EmulatedProblem& problem)
+    : kernel_(kernel),
+      config_(config),
       problem_(problem),
       extents_{problem.a.shape[0], problem.b1_gate.shape[0], problem.b1_gate.shape[1]},
       prepared_(nvfp4::prepared_tokens(config.path, extents_.m, extents_.k)),
@@ -181,10 +184,6 @@ emulator::Report EmulatedProduct::prepare_tokens(const emulator::Options& option
 }
 
 emulator::Report EmulatedProduct::multiply(const emulator::Options& options) {
-  const auto found = std::find(configs.begin(), configs.end(), config_);
-  if (found == configs.end()) {
-    throw Error(ErrorCode::unsupported, title(config_) + " is not compiled into this build for emulation");
-  }
   emulator::GlobalMemory memory = weights_memory(emulator::Use::input, emulator::Use::input);
   memory.add("prepared tokens", tokens_.data(), tokens_.size(), emulator::Use::earlier_input);
   add_operand(memory, "c", problem_.c, emulator::Use::output);
@@ -213,8 +212,7 @@ emulator::Report EmulatedProduct::multiply(const emulator::Options& options) {
   shape.cluster.x = static_cast<std::uint32_t>(config_.split_k);
   shape.dynamic_shared_bytes = static_cast<std::uint32_t>(shared_bytes(config_));
   shape.after_earlier_grid = true;
-  const Kernel chosen = kernels[static_cast<std::size_t>(found - configs.begin())];
-  return emulator::launch(shape, options, memory, [&] { chosen(params); });
+  return emulator::launch(shape, options, memory, [&] { kernel_(&params); });
 }
 
 emulator::Report EmulatedProduct::run(const emulator::Options& options) {

@@ -4,13 +4,16 @@
 #include <span>
 #include <vector>
 
+#include "kernels/host/compiled_in.hpp"
 #include "kernels/nvfp4/host/launches.hpp"
 #include "machine/emulator/engine/launch.hpp"
 
 namespace thresher::kernels::nvfp4 {
 
-/// Knob sets whose kernels are compiled into the library: every path and overlap, small tiles.
-std::span<const Config> emulated_configs();
+/// Small tiles of every path and overlap.
+std::span<const Config> small_configs();
+/// Kernels that are compiled into the library: those of small_configs() and default_configs().
+std::vector<CompiledIn> compiled_in();
 /// One line that tells them apart.
 std::string title(const Config& config);
 
@@ -23,10 +26,11 @@ struct EmulatedProblem {
   Activation activation;
 };
 
-/// The launches of one call, in order. `config` is one of emulated_configs(); else Error(unsupported).
+/// The launches of one call, in order.
 class EmulatedProduct {
  public:
-  EmulatedProduct(const Config& config, const EmulatedProblem& problem);
+  /// `kernel` is that of `config`.
+  EmulatedProduct(HostKernel kernel, const Config& config, const EmulatedProblem& problem);
 
   emulator::Report pack(const emulator::Options& options);
   emulator::Report prepare_tokens(const emulator::Options& options);
@@ -40,6 +44,7 @@ class EmulatedProduct {
  private:
   [[nodiscard]] emulator::GlobalMemory weights_memory(emulator::Use blocks, emulator::Use factors) const;
 
+  HostKernel kernel_;
   Config config_;
   EmulatedProblem problem_;
   Extents extents_;
