@@ -6,6 +6,7 @@
 #include <map>
 #include <memory>
 #include <numeric>
+#include <optional>
 #include <vector>
 
 #include "arena/emulation/examine.hpp"
@@ -25,6 +26,7 @@ struct Request {
   arena::Problem problem{
       .operation = "dual_gemm",
       .dual_gemm = {.m = 200, .n = 72, .k = 208, .a = Format::bf16, .b = Format::bf16, .out = Format::bf16}};
+  std::optional<Format> weights;
   std::uint64_t schedules = 64;
   std::uint64_t seed = 0;
 };
@@ -41,8 +43,10 @@ const arena::EmulatedOperation& operation_of(const Request& request) {
 Kernels kernels_of(const Request& request) {
   const arena::EmulatedOperation& operation = operation_of(request);
   if (!request.knobs.empty()) {
+    arena::Problem problem = request.problem;
+    problem.dual_gemm.b = request.weights.value_or(problem.dual_gemm.a);
     const arena::Emulation emulation =
-        operation.planned(request.problem, {request.strategy, request.knobs}, planner::device_spec(request.device));
+        operation.planned(problem, {request.strategy, request.knobs}, planner::device_spec(request.device));
     if (!emulation.kernel) {
       throw Error(ErrorCode::unsupported,
                   fmt::format("the knobs \"{}\" cannot be emulated: {}", request.knobs, emulation.why_none));
@@ -79,16 +83,15 @@ void run(const Request& request, Context& context) {
 }
 
 void add_formats(CLI::App& command, const std::shared_ptr<Request>& request) {
-  const std::map<std::string, Format> formats{{"fp16", Format::fp16}, {"bf16", Format::bf16}};
+  const std::map<std::string, Format> formats{{"fp16", Format::fp16}, {"bf16", Format::bf16}, {"nvfp4", Format::nvfp4}};
   const std::map<std::string, Format> outputs{{"fp16", Format::fp16}, {"bf16", Format::bf16}, {"fp32", Format::fp32}};
   const std::map<std::string, ActivationKind> activations{{"silu", ActivationKind::silu},
                                                           {"gelu_tanh", ActivationKind::gelu_tanh},
                                                           {"swiglu_clamped", ActivationKind::swiglu_clamped}};
   DualGemmProblem& gemm = request->problem.dual_gemm;
-  command
-      .add_option_function<Format>(
-          "--a", [request](Format a) { request->problem.dual_gemm.a = request->problem.dual_gemm.b = a; },
-          "with --knobs: format of a, b1 and b2, bf16 when left out")
+  command.add_option("--a", gemm.a, "with --knobs: format of a, bf16 when left out")
+      ->transform(CLI::CheckedTransformer(formats));
+  command.add_option("--b", request->weights, "with --knobs: format of b1 and b2, that of a when left out")
       ->transform(CLI::CheckedTransformer(formats));
   command.add_option("--out", gemm.out, "with --knobs: format of c, bf16 when left out")
       ->transform(CLI::CheckedTransformer(outputs));
