@@ -214,6 +214,18 @@ std::vector<double> ConfigTable::numbers(const std::string& key) const {
   return values;
 }
 
+std::vector<bool> ConfigTable::booleans(const std::string& key) const {
+  std::vector<bool> values;
+  for (const ConfigNode* node : one_or_many(key)) {
+    const auto* truth = std::get_if<bool>(&node->value);
+    if (truth == nullptr) {
+      fail(key, "must be true, false or a list of them");
+    }
+    values.push_back(*truth);
+  }
+  return values;
+}
+
 ConfigTable ConfigTable::child(const ConfigNode& node, const std::string& key) const {
   if (!std::holds_alternative<ConfigNode::Table>(node.value)) {
     fail(key, "must be a table");

@@ -34,6 +34,7 @@ class ConfigTable {
   [[nodiscard]] std::vector<std::string> texts(const std::string& key) const;
   [[nodiscard]] std::vector<std::int64_t> integers(const std::string& key) const;
   [[nodiscard]] std::vector<double> numbers(const std::string& key) const;
+  [[nodiscard]] std::vector<bool> booleans(const std::string& key) const;
   [[nodiscard]] ConfigTable table(const std::string& key) const;
   [[nodiscard]] std::optional<ConfigTable> optional_table(const std::string& key) const;
   /// [[key]]; empty when missing.

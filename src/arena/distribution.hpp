@@ -9,8 +9,9 @@ namespace thresher::arena {
 
 enum class Distribution : std::uint8_t {
   contest,     ///< e2m1 magnitudes up to 1.5 with random sign, scales uniform in [0, 1)
-  full_range,  ///< all e2m1 and all finite non-negative scale codes; gate and up have a standard deviation near 4
-  normal,      ///< normal values, quantised where the format asks for it; gate and up near 1.5
+  full_range,  ///< all e2m1 and all finite non-negative scale codes; gate and up have a standard deviation near 4;
+               ///< attention: normal values, the logits with a standard deviation near 20
+  normal,      ///< normal values, quantised where the format asks for it; gate and up near 1.5, logits near 1
   integers,    ///< small integers for which every step is exact, so that outputs must match bit for bit
   specials,    ///< normal, with Inf, NaN, negative zero, subnormals and NaN scales strewn in
 };

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <charconv>
 
+#include "arena/attention_contestant.hpp"
 #include "arena/library_machine_code.hpp"
 #include "arena/operation.hpp"
 #include "arena/panel/panel.hpp"
@@ -139,6 +140,9 @@ class LibraryRegistry final : public Registry {
   explicit LibraryRegistry(const Device& device) : device_(device) {}
 
   [[nodiscard]] std::vector<std::string> strategies(const std::string& operation) const override {
+    if (operation == "attention") {
+      return attention_contestants(device_);
+    }
     if (operation != "dual_gemm") {
       return {};
     }
@@ -151,6 +155,9 @@ class LibraryRegistry final : public Registry {
   }
 
   [[nodiscard]] std::unique_ptr<Contestant> create(const ContestantSpec& spec) const override {
+    if (spec.operation == "attention") {
+      return make_attention_contestant(spec, device_);
+    }
     const std::vector<std::string> known = strategies(spec.operation);
     if (std::find(known.begin(), known.end(), spec.strategy) == known.end()) {
       throw Error(ErrorCode::invalid_argument,

@@ -1,5 +1,8 @@
 #include "arena/operation.hpp"
 
+#include <array>
+
+#include "arena/attention_operation.hpp"
 #include "arena/dual_gemm_operation.hpp"
 #include "thresher/error.hpp"
 
@@ -7,10 +10,14 @@ namespace thresher::arena {
 
 const Operation& find_operation(std::string_view name) {
   static const DualGemmOperation dual_gemm;
-  if (name != dual_gemm.name()) {
-    throw Error(ErrorCode::internal, "the arena knows no operation " + std::string(name));
+  static const AttentionOperation attention;
+  static const std::array<const Operation*, 2> operations{&dual_gemm, &attention};
+  for (const Operation* operation : operations) {
+    if (operation->name() == name) {
+      return *operation;
+    }
   }
-  return dual_gemm;
+  throw Error(ErrorCode::internal, "the arena knows no operation " + std::string(name));
 }
 
 }  // namespace thresher::arena

@@ -10,7 +10,17 @@
 namespace thresher::arena {
 namespace {
 
-constexpr const char* headline_mode = "cold burst";
+/// The mode that the standings are about: warm where nothing was timed cold.
+std::string headline_of(const std::vector<const Entry*>& entries) {
+  const auto is_measured = [&](const std::string& mode) {
+    return std::any_of(entries.begin(), entries.end(), [&](const Entry* entry) {
+      return std::any_of(entry->measurements.begin(), entry->measurements.end(), [&](const Measurement& measurement) {
+        return measurement.mode == mode && measurement.rounds > 0;
+      });
+    });
+  };
+  return is_measured("warm burst") && !is_measured("cold burst") ? "warm burst" : "cold burst";
+}
 
 std::string time_text(double us) {
   return us >= 1e6   ? fmt::format("{:.2f} s", us / 1e6)
@@ -24,7 +34,7 @@ struct Score {
   std::string text;
 };
 
-Score score_of(const Entry& entry) {
+Score score_of(const Entry& entry, const std::string& headline_mode) {
   if (entry.verdict == "baseline") {
     return {1, "1"};
   }
@@ -72,7 +82,8 @@ std::string table(const std::vector<Row>& rows) {
 std::string shape_of(const std::string& problem) { return problem.substr(0, problem.find(' ')); }
 
 /// Shapes alone where they tell the problems apart, as they do in suites of one format.
-std::vector<std::pair<std::string, std::string>> problem_columns(const std::vector<const Entry*>& entries) {
+std::vector<std::pair<std::string, std::string>> problem_columns(const std::vector<const Entry*>& entries,
+                                                                 const std::string& headline_mode) {
   std::vector<std::pair<std::string, std::string>> columns;  // problem → heading
   for (const Entry* entry : entries) {
     for (const Measurement& measurement : entry->measurements) {
@@ -89,16 +100,17 @@ std::vector<std::pair<std::string, std::string>> problem_columns(const std::vect
 }
 
 std::string suite_standings(const std::string& suite, std::vector<const Entry*> entries) {
-  std::stable_sort(entries.begin(), entries.end(), [](const Entry* left, const Entry* right) {
-    return score_of(*left).value > score_of(*right).value;
+  const std::string headline_mode = headline_of(entries);
+  std::stable_sort(entries.begin(), entries.end(), [&](const Entry* left, const Entry* right) {
+    return score_of(*left, headline_mode).value > score_of(*right, headline_mode).value;
   });
-  const auto columns = problem_columns(entries);
-  std::vector<Row> rows{{"contestant", "verdict", columns.empty() ? "" : std::string(headline_mode)}};
+  const auto columns = problem_columns(entries, headline_mode);
+  std::vector<Row> rows{{"contestant", "verdict", columns.empty() ? "" : headline_mode}};
   for (const auto& [problem, heading] : columns) {
     rows.front().push_back(heading);
   }
   for (const Entry* entry : entries) {
-    Row row{entry->contestant, entry->verdict, columns.empty() ? "" : score_of(*entry).text};
+    Row row{entry->contestant, entry->verdict, columns.empty() ? "" : score_of(*entry, headline_mode).text};
     for (const auto& [problem, heading] : columns) {
       std::string cell = "-";
       for (const Measurement& measurement : entry->measurements) {

@@ -8,24 +8,14 @@
 #include <iterator>
 
 #include "arena/config.hpp"
+#include "arena/operation.hpp"
+#include "arena/suite_keys.hpp"
 #include "arena/text_file.hpp"
 #include "embedded/suite_files.hpp"
 #include "thresher/error.hpp"
 
 namespace thresher::arena {
 namespace {
-
-/// A problem's key, or the suite's default for it.
-const ConfigTable& holder(const ConfigTable& problem, const ConfigTable* defaults, const std::string& key) {
-  const bool in_defaults = defaults != nullptr && defaults->has(key);
-  return problem.has(key) || !in_defaults ? problem : *defaults;
-}
-
-template <class Value>
-struct Named {
-  std::string_view name;
-  Value value;
-};
 
 constexpr std::array input_formats{Named<Format>{"fp16", Format::fp16}, Named<Format>{"bf16", Format::bf16},
                                    Named<Format>{"nvfp4", Format::nvfp4}};
@@ -37,44 +27,6 @@ constexpr std::array activations{Named<ActivationKind>{"silu", ActivationKind::s
 constexpr std::array scale_layouts{Named<ScaleLayout>{"row-major", ScaleLayout::row_major},
                                    Named<ScaleLayout>{"blocked", ScaleLayout::blocked}};
 
-template <class Value, std::size_t count>
-Value choose(const ConfigTable& table, const std::string& key, const std::string& wanted,
-             const std::array<Named<Value>, count>& choices) {
-  std::vector<std::string_view> names;
-  for (const Named<Value>& choice : choices) {
-    if (choice.name == wanted) {
-      return choice.value;
-    }
-    names.push_back(choice.name);
-  }
-  table.fail(key, fmt::format("is \"{}\", but must be one of {}", wanted, fmt::join(names, ", ")));
-}
-
-template <class Value, std::size_t count>
-std::vector<Value> choices(const ConfigTable& problem, const ConfigTable* defaults, const std::string& key,
-                           const std::array<Named<Value>, count>& known, std::optional<Value> fallback) {
-  const ConfigTable& table = holder(problem, defaults, key);
-  if (fallback && !table.has(key)) {
-    return {*fallback};
-  }
-  std::vector<Value> values;
-  for (const std::string& wanted : table.texts(key)) {
-    values.push_back(choose(table, key, wanted, known));
-  }
-  return values;
-}
-
-std::vector<std::int64_t> extents(const ConfigTable& problem, const ConfigTable* defaults, const std::string& key) {
-  const ConfigTable& table = holder(problem, defaults, key);
-  std::vector<std::int64_t> values = table.integers(key);
-  for (const std::int64_t value : values) {
-    if (value < 1 || value > (std::int64_t{1} << 24)) {
-      table.fail(key, fmt::format("is {}, but must lie between 1 and {}", value, std::int64_t{1} << 24));
-    }
-  }
-  return values;
-}
-
 void check_k(const ConfigTable& table, const DualGemmProblem& gemm) {
   const bool has_nvfp4 = gemm.a == Format::nvfp4 || gemm.b == Format::nvfp4;
   const int multiple = has_nvfp4 ? 16 : 8;
@@ -83,10 +35,10 @@ void check_k(const ConfigTable& table, const DualGemmProblem& gemm) {
   }
 }
 
-Activation activation_parameters(const ConfigTable& problem, const ConfigTable* defaults) {
+Activation activation_parameters(const ProblemTable& tables) {
   Activation activation;
   const auto read = [&](const std::string& key, float& value) {
-    if (const auto number = holder(problem, defaults, key).optional_number(key)) {
+    if (const auto number = tables.holder(key).optional_number(key)) {
       value = static_cast<float>(*number);
     }
   };
@@ -94,23 +46,24 @@ Activation activation_parameters(const ConfigTable& problem, const ConfigTable* 
   read("limit", activation.limit);
   read("up_offset", activation.up_offset);
   if (!(activation.limit > 0)) {
-    holder(problem, defaults, "limit").fail("limit", "must be greater than 0");
+    tables.holder("limit").fail("limit", "must be greater than 0");
   }
   return activation;
 }
 
 /// The product of every list in one [[problem]].
-void add_problems(const ConfigTable& table, const ConfigTable* defaults, std::vector<Problem>& problems) {
-  const auto ms = extents(table, defaults, "m");
-  const auto ns = extents(table, defaults, "n");
-  const auto ks = extents(table, defaults, "k");
-  const auto as = choices<Format>(table, defaults, "a", input_formats, std::nullopt);
-  const auto bs = choices<Format>(table, defaults, "b", input_formats, std::nullopt);
-  const auto outs = choices<Format>(table, defaults, "out", output_formats, std::nullopt);
-  const auto kinds = choices<ActivationKind>(table, defaults, "activation", activations, ActivationKind::silu);
-  const auto layouts = choices<ScaleLayout>(table, defaults, "scale_layout", scale_layouts, ScaleLayout::row_major);
+void add_dual_gemm_problems(const ProblemTable& tables, std::vector<Problem>& problems) {
+  const ConfigTable& table = tables.problem;
+  const auto ms = tables.extents("m", 1);
+  const auto ns = tables.extents("n", 1);
+  const auto ks = tables.extents("k", 1);
+  const auto as = choices<Format>(tables, "a", input_formats, std::nullopt);
+  const auto bs = choices<Format>(tables, "b", input_formats, std::nullopt);
+  const auto outs = choices<Format>(tables, "out", output_formats, std::nullopt);
+  const auto kinds = choices<ActivationKind>(tables, "activation", activations, ActivationKind::silu);
+  const auto layouts = choices<ScaleLayout>(tables, "scale_layout", scale_layouts, ScaleLayout::row_major);
   Problem problem;
-  problem.dual_gemm.activation = activation_parameters(table, defaults);
+  problem.dual_gemm.activation = activation_parameters(tables);
   const auto each = [](const auto& values, auto& place, const auto& body) {
     for (const auto& value : values) {
       place = value;
@@ -150,6 +103,32 @@ std::vector<Distribution> read_distributions(const ConfigTable& top) {
   return distributions;
 }
 
+/// A distribution that no problem can take would be passed over in silence.
+void check_offered(const ConfigTable& top, const Suite& suite) {
+  const Operation& operation = find_operation(suite.problems.front().operation);
+  const auto offered = [&](Distribution distribution) {
+    return std::any_of(suite.problems.begin(), suite.problems.end(),
+                       [&](const Problem& problem) { return operation.offers(problem, distribution); });
+  };
+  for (const Distribution distribution : suite.distributions) {
+    if (!offered(distribution)) {
+      std::vector<std::string_view> names;
+      for (const Distribution known : all_distributions) {
+        if (offered(known)) {
+          names.push_back(name(known));
+        }
+      }
+      top.fail("distributions", fmt::format("has \"{}\", but for these problems there is {}", name(distribution),
+                                            fmt::join(names, ", ")));
+    }
+  }
+}
+
+using AddProblems = void (*)(const ProblemTable&, std::vector<Problem>&);
+constexpr std::array operations{Named<AddProblems>{"attention", add_attention_problems},
+                                Named<AddProblems>{"dual_gemm", add_dual_gemm_problems}};
+constexpr std::array caches{Named<bool>{"cold", false}, Named<bool>{"warm", true}};
+
 std::string suite_name(std::string_view path) { return std::filesystem::path(path).stem().string(); }
 
 }  // namespace
@@ -161,18 +140,18 @@ Suite parse_suite(std::string_view text, const std::string& name, const std::str
   suite.text = text;
   suite.title = top.text_or("title", name);
   suite.timed = top.boolean_or("timed", true);
-  if (const std::string operation = top.text("operation"); operation != "dual_gemm") {
-    top.fail("operation", fmt::format("is \"{}\", but must be one of dual_gemm", operation));
-  }
+  const auto add_problems = choose(top, "operation", top.text("operation"), operations);
+  suite.warm = choose(top, "cache", top.text_or("cache", "cold"), caches);
   suite.distributions = read_distributions(top);
   const std::optional<ConfigTable> defaults = top.optional_table("defaults");
   for (const ConfigTable& problem : top.tables("problem")) {
-    add_problems(problem, defaults ? &*defaults : nullptr, suite.problems);
+    add_problems({problem, defaults ? &*defaults : nullptr}, suite.problems);
     problem.reject_unknown();
   }
   if (suite.problems.empty()) {
     top.fail("problem", "is missing: a suite needs at least one [[problem]]");
   }
+  check_offered(top, suite);
   if (defaults) {
     defaults->reject_unknown();
   }

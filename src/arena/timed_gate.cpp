@@ -51,7 +51,8 @@ Times time_problem(Match& match, const Problem& problem) {
   const std::vector<HostTensor> outputs = operation.outputs(problem);
   const auto limit = static_cast<std::size_t>(memory_share * static_cast<double>(memory.available_bytes()));
   const SetSize size = size_of_set(inputs, outputs);
-  const Rotation rotation = plan_rotation(size.bytes, size.footprint_bytes, match.rig.last_level_cache_bytes(), limit);
+  Rotation rotation = plan_rotation(size.bytes, size.footprint_bytes, match.rig.last_level_cache_bytes(), limit);
+  rotation.num_sets = match.timing.warm ? 1 : rotation.num_sets;
   const std::vector<DeviceSet> sets = make_sets(operation, inputs, outputs, rotation.num_sets, memory);
   const std::unique_ptr<Runner> baseline = match.baseline.prepare(problem, memory, sets);
   const std::unique_ptr<Runner> contestant =
@@ -160,7 +161,7 @@ class TimedGate final : public Gate {
     std::string sentence = fmt::format("{} problems, {} of {} modes measured with the {}", match.timed.size(), measured,
                                        match.measurements.size(), match.rig.clock().name());
     for (const TimedProblem& timed : match.timed) {
-      if (const std::string why = timed.times.rotation.why_not_cold(); !why.empty()) {
+      if (const std::string why = timed.times.rotation.why_not_cold(); !why.empty() && !match.timing.warm) {
         return sentence + "; the cold times are not cold: " + why;
       }
     }
@@ -186,7 +187,7 @@ std::unique_ptr<Gate> make_timed_gate() { return std::make_unique<TimedGate>(); 
 
 std::vector<ModeSpeedup> deciding_speedups(const Match& match) {
   std::vector<ModeSpeedup> found;
-  for (const Mode mode : deciding_modes) {
+  for (const Mode mode : match.timing.warm ? warm_modes : cold_modes) {
     ModeSpeedup summary;
     summary.mode = name(mode);
     std::vector<std::vector<double>> speedups;

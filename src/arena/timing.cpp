@@ -111,7 +111,11 @@ class Timer {
   }
 
   void time_mode(ModeTimes& mode) {
-    const bool is_first = mode.mode == all_modes.front();
+    if (options_.warm && is_cold(mode.mode)) {
+      mode.not_measured = "the suite is timed warm";
+      return;
+    }
+    const bool is_first = mode.mode == (options_.warm ? warm_modes : cold_modes).front();
     const double left_s = options_.budget_s - used_s();
     mode.calls_per_sample = calls_per_sample(mode.mode);
     const double least_s = min_rounds * round_s(mode) + (is_burst(mode.mode) ? 0 : options_.heat_s);

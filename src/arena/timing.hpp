@@ -22,8 +22,9 @@ enum class Mode : std::uint8_t {
 };
 
 inline constexpr std::array all_modes{Mode::cold_burst, Mode::cold_sustained, Mode::warm_burst, Mode::warm_sustained};
-/// The modes a verdict rests on; the others are shown.
-inline constexpr std::array deciding_modes{Mode::cold_burst, Mode::cold_sustained};
+/// The modes a verdict rests on; the others are shown. Where nothing is cold, the warm ones decide.
+inline constexpr std::array cold_modes{Mode::cold_burst, Mode::cold_sustained};
+inline constexpr std::array warm_modes{Mode::warm_burst, Mode::warm_sustained};
 
 [[nodiscard]] std::string_view name(Mode mode) noexcept;
 
@@ -32,6 +33,7 @@ struct TimingOptions {
   int max_rounds = 60;
   double heat_s = 0.25;  ///< back-to-back calls before a sustained mode
   double rest_s = 0.02;  ///< idle time before each sample of a burst mode
+  bool warm = false;     ///< the warm modes alone, with all of the budget
 };
 
 /// One mode's samples: microseconds per call, one of each role in every round.

@@ -206,7 +206,7 @@ TournamentResult hold_tournament(const TournamentOptions& options, Rig& rig, con
                 pairing.pitch,
                 rig,
                 run.seed,
-                TimingOptions{.budget_s = options.seconds},
+                TimingOptions{.budget_s = options.seconds, .warm = pairing.suite->warm},
                 progress,
                 std::move(left_out)};
     Entry entry = hold_match(match, gates, run.context);

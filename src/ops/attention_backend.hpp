@@ -35,6 +35,10 @@ class AttentionOperations {
   virtual ~AttentionOperations() = default;
   /// Strategy names, the default first.
   [[nodiscard]] virtual std::vector<std::string> strategies() const = 0;
+  /// Why the options cannot run the problem whatever its tensors, in one sentence; empty when they can. Compiles
+  /// nothing.
+  [[nodiscard]] virtual std::string obstacle(const Device& device, const AttentionProblem& problem,
+                                             const AttentionOptions& options) const = 0;
   [[nodiscard]] virtual std::shared_ptr<const Attention::Backend> plan(const Device& device,
                                                                        const AttentionProblem& problem,
                                                                        const AttentionOptions& options) const = 0;

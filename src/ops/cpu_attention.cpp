@@ -20,6 +20,9 @@ class CpuAttention final : public Attention::Backend {
 class CpuAttentionOperations final : public AttentionOperations {
  public:
   [[nodiscard]] std::vector<std::string> strategies() const override { return {"blockwise"}; }
+  [[nodiscard]] std::string obstacle(const Device&, const AttentionProblem&, const AttentionOptions&) const override {
+    return "";
+  }
   [[nodiscard]] std::shared_ptr<const Attention::Backend> plan(const Device& device, const AttentionProblem& problem,
                                                                const AttentionOptions& options) const override {
     return std::make_shared<CpuAttention>(problem, device.id(), options.threads);

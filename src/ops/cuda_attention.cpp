@@ -220,8 +220,25 @@ class CudaAttentionOperations final : public AttentionOperations {
  public:
   [[nodiscard]] std::vector<std::string> strategies() const override { return {"pipelined", "split", "simple"}; }
 
+  [[nodiscard]] std::string obstacle(const Device& device, const AttentionProblem& problem,
+                                     const AttentionOptions& options) const override {
+    try {
+      (void)choose(device, problem, options);
+    } catch (const Error& error) {
+      return error.what();
+    }
+    return "";
+  }
+
   [[nodiscard]] std::shared_ptr<const Attention::Backend> plan(const Device& device, const AttentionProblem& problem,
                                                                const AttentionOptions& options) const override {
+    return std::make_shared<CudaAttention>(device, problem, choose(device, problem, options), options.dependent_launch);
+  }
+
+ private:
+  /// Throws Error for what this GPU or the strategy asked for cannot take.
+  static AttentionChoice choose(const Device& device, const AttentionProblem& problem,
+                                const AttentionOptions& options) {
     const runtime::DeviceProperties& properties = runtime::device_properties(device.id().ordinal);
     if (properties.capability_major != 9) {
       throw Error(ErrorCode::unsupported,
@@ -235,8 +252,7 @@ class CudaAttentionOperations final : public AttentionOperations {
                     fmt::format("problem.{} is {}, a GPU takes less than {}", argument, rows, most_rows));
       }
     }
-    return std::make_shared<CudaAttention>(
-        device, problem, choose_attention(problem, options, properties.multiprocessors), options.dependent_launch);
+    return choose_attention(problem, options, properties.multiprocessors);
   }
 };
 

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "formats/numbers.hpp"
+#include "reference/attention_rows.hpp"
 #include "reference/attention_view.hpp"
 
 namespace thresher::reference {
@@ -104,6 +105,57 @@ AttentionJudgement judge_attention(const AttentionProblem& problem, const Attent
     }
   }
   return judgement;
+}
+
+double output_element(const AttentionTensors& tensors, const AttentionSample& sample, const AttentionProblem& problem,
+                      std::int64_t column) {
+  const Sequence seq = sequence(problem, tensors, sample.batch);
+  const HeadView view = head_view(tensors.o, sample.batch, sample.head, seq.first_query);
+  return value_at(tensors.o, view.offset + sample.query * view.row_stride + column);
+}
+
+AttentionRowsJudgement judge_rows(const AttentionProblem& problem, const AttentionTensors& tensors,
+                                  const AttentionRows& definition, const AttentionRows& plain) {
+  AttentionRowsJudgement result;
+  result.judgement.plain_error = largest_finite_error(plain.o, definition.o);
+  const double plain_lse_error = largest_finite_error(plain.lse, definition.lse);
+  const auto width = static_cast<std::size_t>(problem.head_dim);
+  const AttentionSample* wrong_before = nullptr;
+  Judge judge(result.judgement);
+  const auto element = [&](const char* what, const AttentionSample& at, std::size_t column, double computed,
+                           double expected, double allowed) {
+    const double before = result.judgement.worst_excess;
+    judge.element(what, at, static_cast<std::int64_t>(column), computed, expected, allowed);
+    result.worst = result.judgement.worst_excess > before ? at : result.worst;
+    ++result.judged;
+    if (excess(computed, expected, allowed) > 1.0) {
+      const bool same_tile =
+          wrong_before == nullptr || (result.one_tile && wrong_before->batch == at.batch &&
+                                      wrong_before->head == at.head && wrong_before->query / 64 == at.query / 64);
+      result.one_tile = same_tile;
+      wrong_before = &at;
+      ++result.wrong;
+    }
+  };
+  for (std::size_t row = 0; row < definition.samples.size(); ++row) {
+    const AttentionSample& at = definition.samples[row];
+    for (std::size_t column = 0; column < width; ++column) {
+      const double expected = definition.o[row * width + column];
+      const double computed = output_element(tensors, at, problem, static_cast<std::int64_t>(column));
+      if (std::isfinite(computed) && std::isfinite(expected)) {
+        result.judgement.max_error = std::max(result.judgement.max_error, std::abs(computed - expected));
+      }
+      element("o", at, column, computed, expected, 2.0 * result.judgement.plain_error + ulp(problem.format, expected));
+    }
+    if (tensors.lse.data != nullptr) {
+      const double expected = definition.lse[row];
+      const Sequence seq = sequence(problem, tensors, at.batch);
+      const std::int64_t offset = lse_offset(tensors.lse, at.batch, at.head, seq.first_query) + at.query;
+      element("lse", at, 0, static_cast<double>(static_cast<const float*>(tensors.lse.data)[offset]), expected,
+              2.0 * plain_lse_error + std::ldexp(std::max(1.0, std::abs(expected)), -20));
+    }
+  }
+  return result;
 }
 
 AttentionJudgement judge_attention(const AttentionProblem& problem, const AttentionTensors& tensors) {

@@ -56,7 +56,7 @@ TEST(Suite, ErrorsNameFileLineAndKey) {
       "mine.toml:11: unknown key `colour` in [problem]; known here: a, activation, alpha, b, k, limit, m, n, out, "
       "scale_layout, up_offset");
   EXPECT_EQ(error_in(replaced(good, "title", "titel")),
-            "mine.toml:1: unknown key `titel`; known here: defaults, distributions, operation, problem, timed, title");
+            "mine.toml:1: unknown key `titel`; known here: cache, defaults, distributions, operation, problem, timed, title");
   EXPECT_EQ(error_in(replaced(good, "n = 8", "n = 8.5")),
             "mine.toml:10: `n` in [problem] must be a whole number or a list of them");
   EXPECT_EQ(error_in(replaced(good, "n = 8", "n = 0")),
@@ -69,7 +69,7 @@ TEST(Suite, ErrorsNameFileLineAndKey) {
       error_in(replaced(good, "\"contest\"", "\"cotnest\"")),
       "mine.toml:3: `distributions` has \"cotnest\", but must be of contest, full_range, normal, integers, specials");
   EXPECT_EQ(error_in(replaced(good, "dual_gemm", "conv")),
-            "mine.toml:2: `operation` is \"conv\", but must be one of dual_gemm");
+            "mine.toml:2: `operation` is \"conv\", but must be one of attention, dual_gemm");
   EXPECT_EQ(error_in(replaced(good, "[1, 2]", "[2, 2]")),
             "mine.toml:9: `m` in [problem] makes the problem 2x8x16 nvfp4*nvfp4->fp16 a second time");
   EXPECT_NE(error_in(replaced(good, "m = [1, 2]", "m = [1, 2")).find("mine.toml:10: this is not TOML"),
@@ -118,8 +118,8 @@ TEST(Suite, BuiltInSuitesAreWhatTheyPromise) {
 
 TEST(Suite, UnknownSuitesNameTheOnesThereAre) {
   EXPECT_EQ(error_of([] { (void)load_suite("orgin"); }),
-            "suite orgin: neither a file that can be read nor one of the built-in suites decode, edges, origin, "
-            "origin_bf16, prefill");
+            "suite orgin: neither a file that can be read nor one of the built-in suites attention, attention_edges, "
+            "attention_origin, decode, edges, origin, origin_bf16, prefill");
   EXPECT_NE(error_of([] { (void)load_suite("/"); }).find("neither"), std::string::npos);
 }
 
