@@ -1,10 +1,18 @@
 #include "arena/attention_operation.hpp"
 
+#include <algorithm>
+
 #include "arena/attention_inputs.hpp"
 #include "arena/attention_judge.hpp"
 #include "reference/attention_view.hpp"
 
 namespace thresher::arena {
+namespace {
+
+/// Sequences are not made shorter than this.
+constexpr std::int64_t least_rows = 64;
+
+}  // namespace
 
 bool AttentionOperation::offers(const Problem&, Distribution distribution) const {
   // The contest is one of dual GEMMs; and no exponential but that of 0 is exact.
@@ -54,6 +62,28 @@ Cost AttentionOperation::cost(const Problem& problem) const {
   constexpr double element_bytes = 2;
   return {4 * pairs * static_cast<double>(p.heads) * width,
           2 * (query_rows + key_rows) * width * element_bytes + (task.lse ? 4 * query_rows : 0)};
+}
+
+std::optional<Problem> AttentionOperation::neighbour(const Problem& problem) const {
+  if (problem.attention.problem.variable_length) {
+    return std::nullopt;
+  }
+  Problem near = problem;
+  near.attention.problem.queries += 3;
+  near.attention.problem.keys += 5;
+  return near;
+}
+
+std::optional<Problem> AttentionOperation::smaller(const Problem& problem) const {
+  Problem half = problem;
+  AttentionProblem& p = half.attention.problem;
+  std::int64_t& longest = p.queries > p.keys ? p.queries : p.keys;
+  std::int64_t& greatest = longest >= 2 * least_rows ? longest : p.batch;
+  if (p.variable_length || greatest < 2) {
+    return std::nullopt;
+  }
+  greatest /= 2;
+  return half;
 }
 
 }  // namespace thresher::arena

@@ -17,6 +17,8 @@ class AttentionOperation final : public Operation {
                                              const std::vector<HostTensor>& inputs, DeviceKind device,
                                              std::uint64_t seed) const override;
   [[nodiscard]] Cost cost(const Problem& problem) const override;
+  [[nodiscard]] std::optional<Problem> neighbour(const Problem& problem) const override;
+  [[nodiscard]] std::optional<Problem> smaller(const Problem& problem) const override;
 };
 
 }  // namespace thresher::arena

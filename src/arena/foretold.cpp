@@ -34,6 +34,9 @@ std::string panel_json(const Forecaster& forecaster, const Suite& suite, const P
   if (pitch == nullptr || forecaster.device == nullptr) {
     return "";
   }
+  if (pitch->contestant.operation != "dual_gemm") {
+    return nlohmann::json{{"reason", "the panel has evidence about dual GEMMs alone"}}.dump();
+  }
   try {
     return opinion_json(consider(*pitch, suite.problems, *forecaster.device, forecaster.calibration));
   } catch (const Error& error) {

@@ -77,7 +77,7 @@ void tournament(const Arguments& arguments, Context& context) {
 void add_tournament(CLI::App& app, Context& context) {
   auto arguments = std::make_shared<Arguments>();
   CLI::App* command = app.add_subcommand("tournament", "Let contestants compete on suites of problems");
-  command->add_option("SUITE", arguments->suites, "Built-in suites (origin, edges, decode, prefill) or TOML files")
+  command->add_option("SUITE", arguments->suites, "Built-in suites (origin, edges, decode, prefill, attention, attention_edges, attention_origin) or TOML files")
       ->required();
   command->add_option("--pitch", arguments->pitches,
                       "TOML files with contestants, baselines and claims; only these compete");

@@ -1,5 +1,6 @@
 // `thresher tournament`, `ledger` and `report` as a user meets them.
 #include <algorithm>
+#include <set>
 
 #include "cli/tournament_folder.hpp"
 
@@ -60,6 +61,47 @@ TEST_F(TournamentCommand, PrintsStandingsAndWritesWhatItIsAskedFor) {
     EXPECT_EQ(entry["clocks"]["clock"], "wall clock");
   }
   EXPECT_EQ(exported()[0]["entries"], all["entries"]);
+}
+
+TEST_F(TournamentCommand, AttentionCompetesToo) {
+  write("small.toml", R"(title = "Small attention"
+operation = "attention"
+cache = "warm"
+distributions = ["normal", "specials"]
+[[problem]]
+heads = 4
+kv_heads = 2
+queries = 70
+keys = 90
+head_dim = 64
+format = "bf16"
+causal = [false, true]
+lse = true
+)");
+  const Outcome outcome = tournament("small.toml --json all.json --report r");
+  ASSERT_EQ(outcome.status, 0) << outcome.err << outcome.out;
+  EXPECT_NE(outcome.out.find("attention/blockwise  baseline  1"), std::string::npos) << outcome.out;
+  EXPECT_NE(outcome.out.find("warm burst"), std::string::npos) << outcome.out;
+  const json all = json::parse(slurp(folder() / "all.json"));
+  ASSERT_EQ(all["entries"].size(), 1U);
+  const json& entry = all["entries"][0];
+  for (const json& gate : entry["gates"]) {
+    if (gate["gate"] == "correct" || gate["gate"] == "honest") {
+      EXPECT_EQ(gate["outcome"], "passed") << gate;
+    }
+  }
+  std::set<std::string> timed;
+  for (const json& measurement : entry["measurements"]) {
+    if (measurement["rounds"] > 0) {
+      timed.insert(measurement["mode"]);
+      EXPECT_GT(measurement["floor_us"], 0);
+      EXPECT_GT(measurement["contestant_us"]["value"], 0);
+    }
+  }
+  EXPECT_TRUE(timed.contains("warm burst"));
+  EXPECT_FALSE(timed.contains("cold burst"));
+  const std::string report = slurp(folder() / "r/report.html");
+  EXPECT_NE(report.find("1x4/2x70:90x64 bf16 causal lse"), std::string::npos);
 }
 
 TEST_F(TournamentCommand, APitchIsJudgedAgainstItsBaseline) {

@@ -72,14 +72,15 @@ GateResult judge_honesty(const Suite& suite, const Contestant& contestant, Rig& 
   GateResult gate{"honest", Outcome::passed, "", "{}"};
   const Problem* cheapest = nullptr;
   for (const Problem& problem : suite.problems) {
-    if (contestant.feasible(problem, rig.memory()).yes &&
+    // A problem without work tells nothing.
+    if (operations_of(problem) > 0 && contestant.feasible(problem, rig.memory()).yes &&
         (!cheapest || operations_of(problem) < operations_of(*cheapest))) {
       cheapest = &problem;
     }
   }
   if (!cheapest) {
     gate.outcome = Outcome::not_judged;
-    gate.sentence = "no problem of the suite is feasible";
+    gate.sentence = "no problem of the suite is feasible and has work to do";
     return gate;
   }
   const Problem asked = within(*cheapest, options.max_operations);
