@@ -15,8 +15,8 @@ struct AttentionTask {
   bool lse = false;         ///< the logarithms of the rows' sums are outputs too
   bool rows_first = false;  ///< memory order [B,S,H,D] instead of [B,H,S,D]; always so with variable length
   /// Variable length: queries and keys of each sequence, problem.batch of them.
-  std::vector<std::int64_t> query_lengths;
-  std::vector<std::int64_t> key_lengths;
+  std::vector<std::int64_t> query_lengths{};
+  std::vector<std::int64_t> key_lengths{};
   bool operator==(const AttentionTask&) const = default;
 };
 
@@ -24,7 +24,7 @@ struct Problem {
   std::string operation = "dual_gemm";
   DualGemmProblem dual_gemm;                          ///< of that operation
   ScaleLayout scale_layout = ScaleLayout::row_major;  ///< of every NVFP4 operand
-  AttentionTask attention;                            ///< of that operation
+  AttentionTask attention{};                          ///< of that operation
   bool operator==(const Problem&) const = default;
 };
 
