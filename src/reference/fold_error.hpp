@@ -1,0 +1,31 @@
+#pragma once
+/// What numerics `fast` costs beside what NVFP4 itself costs, on data like that of models: on the CPU, by definition.
+#include <cstdint>
+#include <string_view>
+#include <vector>
+
+#include "reference/region.hpp"
+#include "thresher/dual_gemm.hpp"
+
+namespace thresher::reference {
+
+enum class Data : std::uint8_t {
+  normal,
+  heavy_tailed,      ///< Student's t with 3 degrees of freedom
+  outlier_channels,  ///< normal; in 1 of 64 columns tokens are 30 times as large
+};
+[[nodiscard]] std::string_view name(Data data) noexcept;
+inline constexpr Data all_data[] = {Data::normal, Data::heavy_tailed, Data::outlier_channels};
+
+/// Relative errors of the norm of silu(gate)·up. The same for tokens in 16 bits and tokens in NVFP4.
+struct FoldErrors {
+  double nvfp4 = 0;         ///< NVFP4 operands against the values they were made of
+  double fast = 0;          ///< folded operands against NVFP4 operands
+  double both = 0;          ///< folded operands against the values
+  double accumulation = 0;  ///< the FP8 unit's sums of 14 bits against exact sums, on folded operands
+};
+
+/// Weights are NVFP4, tokens `tokens` (fp16, bf16 or nvfp4); gate and up have standard deviations near 1.
+FoldErrors fold_errors(Data data, Format tokens, std::int64_t m, std::int64_t n, std::int64_t k, unsigned seed);
+
+}  // namespace thresher::reference

@@ -1,0 +1,81 @@
+// Numerics fast: what folding does to operands, and what that costs.
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "formats/numbers.hpp"
+#include "reference/fold.hpp"
+#include "reference/fold_error.hpp"
+#include "support/dual_gemm_case.hpp"
+
+namespace thresher::reference {
+namespace {
+
+using test::Matrix;
+
+Matrix of_one_row(std::initializer_list<std::uint8_t> scales, std::uint8_t code) {
+  const std::vector<std::uint8_t> all = scales;
+  return Matrix::nvfp4(
+      1, static_cast<std::int64_t>(all.size()) * 16, {.global_scales = false},
+      [&](std::int64_t, std::int64_t) { return code; },
+      [&](std::int64_t, std::int64_t group) { return all[static_cast<std::size_t>(group)]; }, 1.0F);
+}
+
+TEST(Fold, AnElementIsRoundedOnce) {
+  // Scale code 0x39 is 1.125: 1.5 times it is 1.6875, between 1.625 and 1.75, a tie that goes to 1.75.
+  Matrix matrix = of_one_row({0x39, 0x39}, 0x3);
+  EXPECT_EQ(fold_weights(matrix.view()).values.front(), 1.75F);
+  EXPECT_EQ(fold_tokens(matrix.view()).values.front(), 1.75F);
+  Matrix doubled = of_one_row({0x39}, 0x4);
+  EXPECT_EQ(fold_weights(doubled.view()).values.front(), 2.25F);
+}
+
+TEST(Fold, TheLargestScaleDoesNotSaturate) {
+  Matrix matrix = of_one_row({0x7E}, 0x7);  // 448 · 6
+  EXPECT_EQ(fold_weights(matrix.view()).values.front(), 2688.0F);
+}
+
+TEST(Fold, RowsOfTinyScalesKeepTheirPrecision) {
+  Matrix matrix = of_one_row({0x01, 0x01}, 0x7);  // 2^-9 · 6
+  EXPECT_EQ(fold_weights(matrix.view()).values.front(), 6 * 0x1p-9F);
+}
+
+TEST(Fold, GroupsFarBelowTheRowsLargestAreQuantisedAgain) {
+  Matrix matrix = of_one_row({0x7E, 0x01}, 0x7);  // 448 and 2^-9: 2^-9·6 moves to 6·2^-12, below half of 2^-6
+  const Folded weights = fold_weights(matrix.view());
+  EXPECT_EQ(weights.values.front(), 2688.0F);
+  EXPECT_EQ(weights.values.back(), 0.0F);
+  // Tokens have no such limit but e4m3's own: 6·2^-12 is below half of its smallest number 2^-9 too, 6·2^-10 is not.
+  EXPECT_EQ(fold_tokens(matrix.view()).values.back(), 0.0F);
+  Matrix larger = of_one_row({0x7E, 0x04}, 0x7);
+  EXPECT_GT(fold_tokens(larger.view()).values.back(), 0.0F);
+}
+
+TEST(Fold, NaNSpoilsItsRow) {
+  Matrix matrix = of_one_row({0x38, 0x7F}, 0x2);
+  for (const float value : fold_weights(matrix.view()).values) {
+    EXPECT_TRUE(std::isnan(value));
+  }
+  Matrix wide = Matrix::of_values(Format::fp16, 2, 16, 0, [](std::int64_t row, std::int64_t column) {
+    return row == 1 && column == 5 ? INFINITY : 1.0F;
+  });
+  const Folded tokens = fold_tokens(wide.view());
+  EXPECT_EQ(tokens.values[0], 1.0F);
+  EXPECT_TRUE(std::isnan(tokens.values[16]));
+}
+
+TEST(Fold, CostsLessThanNvfp4ItselfOnEveryKindOfData) {
+  for (const Data data : all_data) {
+    for (const Format tokens : {Format::fp16, Format::nvfp4}) {
+      const FoldErrors errors = fold_errors(data, tokens, 16, 64, 1024, 1);
+      EXPECT_GT(errors.fast, 1e-2) << name(data);
+      EXPECT_LT(errors.fast, 6e-2) << name(data);
+      EXPECT_LT(errors.fast, 0.6 * errors.nvfp4) << name(data);
+      EXPECT_LT(errors.both, 1.25 * errors.nvfp4) << name(data);
+      EXPECT_LT(errors.accumulation, 2e-2) << name(data);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace thresher::reference
