@@ -30,6 +30,10 @@ struct Global {
   /// Written once and not read again soon: does not displace what L2 holds.
   TH_DEVICE void store_streaming(i64 index, const T& value, Site site = here()) const;
 
+  /// Asks for the 128 bytes around the element to be brought into L2. Not an access: what an earlier grid still writes
+  /// may be asked for, and nothing happens beyond the end of a buffer's last line.
+  TH_DEVICE void prefetch(i64 index = 0) const;
+
   /// GPU-scope acquire load and release store; T is u32 or u64.
   TH_DEVICE T load_acquire(i64 index = 0, Site site = here()) const;
   TH_DEVICE void store_release(i64 index, T value, Site site = here()) const;

@@ -52,6 +52,8 @@ class Nvfp4Row {
  public:
   TH_DEVICE Nvfp4Row(const FoldTokensParams& params, u32 row) : tokens_(params.tokens), row_(row) {}
 
+  static constexpr u32 groups_a_line = 128 / 8;
+  TH_DEVICE void prefetch(u32 group) const { prefetch_group(tokens_, row_, group); }
   TH_DEVICE u32 largest(u32 group) const { return scale_code(tokens_, row_, group) & 0x7FU; }
   static TH_DEVICE RowScale row_scale(u32 largest) {
     return {largest == 0x7FU ? 0 : fast::row_exponent(largest), largest != 0x7FU};
@@ -85,6 +87,8 @@ class WideRow {
   TH_DEVICE WideRow(const FoldTokensParams& params, u32 row)
       : from_(params.tokens.values.offset(static_cast<i64>(row) * params.tokens.row_bytes)), wide_(params.wide != 0) {}
 
+  static constexpr u32 groups_a_line = 128 / 32;
+  TH_DEVICE void prefetch(u32 group) const { from_.prefetch(group * 32); }
   /// Of magnitudes, as bits: they ascend with the values.
   TH_DEVICE u32 largest(u32 group) const {
     const Elements all = load(group);
@@ -172,8 +176,12 @@ fold_tokens_kernel(TH_GRID_CONSTANT const FoldTokensParams params) {
   machine::launch::release_dependents();
   const u32 row = machine::launch::block_index().x;
   const u32 thread = machine::launch::thread_index();
-  machine::launch::wait_for_earlier_grids();
   const typename RowOf<format>::type from(params, row);
+  constexpr u32 line = RowOf<format>::type::groups_a_line;
+  if (thread * line < params.tokens.scale_columns) {
+    from.prefetch(thread * line);
+  }
+  machine::launch::wait_for_earlier_grids();
   u32 largest = 0;
   for (u32 group = thread; group < params.tokens.scale_columns; group += fold_threads) {
     const u32 of_group = from.largest(group);

@@ -21,17 +21,26 @@ struct Matrix {
   u32 unused = 0;
 };
 
-TH_DEVICE u32 scale_code(const Matrix& matrix, u32 row, u32 column) {
+TH_DEVICE i64 scale_index(const Matrix& matrix, u32 row, u32 column) {
   if (matrix.scales_blocked == 0) {
-    return matrix.scales.load(static_cast<i64>(row) * matrix.scale_columns + column);
+    return static_cast<i64>(row) * matrix.scale_columns + column;
   }
   const i64 tile = static_cast<i64>(row / 128) * ((matrix.scale_columns + 3) / 4) + column / 4;
-  return matrix.scales.load(tile * 512 + row % 32 * 16 + row % 128 / 32 * 4 + column % 4);
+  return tile * 512 + row % 32 * 16 + row % 128 / 32 * 4 + column % 4;
+}
+
+TH_DEVICE u32 scale_code(const Matrix& matrix, u32 row, u32 column) {
+  return matrix.scales.load(scale_index(matrix, row, column));
+}
+
+/// The first of the codes of group `column` of a row.
+TH_DEVICE Global<u8> group_address(const Matrix& matrix, u32 row, u32 column) {
+  return matrix.values.offset(static_cast<i64>(row) * matrix.row_bytes + column * 8);
 }
 
 /// The 16 codes of group `column` of a row, low nibble first.
 TH_DEVICE machine::Vector<u32, 2> group_codes(const Matrix& matrix, u32 row, u32 column) {
-  const Global<u8> from = matrix.values.offset(static_cast<i64>(row) * matrix.row_bytes + column * 8);
+  const Global<u8> from = group_address(matrix, row, column);
   if (matrix.row_bytes % 8 == 0) {
     return from.as<machine::Vector<u32, 2>>().load();
   }
@@ -41,6 +50,12 @@ TH_DEVICE machine::Vector<u32, 2> group_codes(const Matrix& matrix, u32 row, u32
     codes.at[i / 4] |= static_cast<u32>(from.load(i)) << (i % 4 * 8);
   }
   return codes;
+}
+
+/// Codes and scale of a group towards L2.
+TH_DEVICE void prefetch_group(const Matrix& matrix, u32 row, u32 column) {
+  group_address(matrix, row, column).prefetch();
+  matrix.scales.prefetch(scale_index(matrix, row, column));
 }
 
 }  // namespace thresher::kernels::nvfp4

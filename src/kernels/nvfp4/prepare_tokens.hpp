@@ -19,6 +19,9 @@ TH_KERNEL(128, 1) widen_tokens_kernel(TH_GRID_CONSTANT const WidenTokensParams p
   const u64 index = static_cast<u64>(machine::launch::block_index().x) * 128 + machine::launch::thread_index();
   const u32 row = static_cast<u32>(index / groups);
   const u32 column = static_cast<u32>(index % groups);
+  if (row < params.tokens.rows && column % 16 == 0 && column < params.tokens.scale_columns) {
+    prefetch_group(params.tokens, row, column);
+  }
   machine::launch::wait_for_earlier_grids();
   if (row >= params.tokens.rows) {
     return;

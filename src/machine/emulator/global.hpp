@@ -37,6 +37,9 @@ void Global<T>::store_streaming(i64 index, const T& value, Site site) const {
 }
 
 template <typename T>
+void Global<T>::prefetch(i64) const {}
+
+template <typename T>
 T Global<T>::load_acquire(i64 index, Site site) const {
   T value;
   emulator::calls::global_read(offset(index).address, &value, sizeof(T), emulator::calls::GlobalRead::acquire, site);

@@ -79,6 +79,11 @@ TH_DEVICE void Global<T>::store_streaming(i64 index, const T& value, Site) const
 }
 
 template <typename T>
+TH_DEVICE void Global<T>::prefetch(i64 index) const {
+  asm volatile("prefetch.global.L2 [%0];" ::"l"(offset(index).address));
+}
+
+template <typename T>
 TH_DEVICE T Global<T>::load_acquire(i64 index, Site) const {
   T value;
   if constexpr (sizeof(T) == 4) {
