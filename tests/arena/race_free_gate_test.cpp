@@ -4,12 +4,15 @@
 
 #include <gtest/gtest.h>
 
+#include <cstdlib>
 #include <nlohmann/json.hpp>
 
+#include "arena/emulation/host_kernel.hpp"
 #include "arena/planted.hpp"
 #include "arena/registry.hpp"
 #include "machine/machine.hpp"
-#include "ops/cuda_dual_gemm_choice.hpp"
+#include "runtime/host_compiler.hpp"
+#include "runtime/temporary_directory.hpp"
 #include "thresher/error.hpp"
 
 namespace thresher::arena {
@@ -189,6 +192,79 @@ TEST_F(RaceFreeGateTest, PlannedKernelsOfTheOriginsProblemsPass) {
   }
   const GateResult packed = judge("packed");
   EXPECT_EQ(packed.outcome, Outcome::passed) << packed.sentence;
+}
+
+/// Kernels that the build did not compile in; compiled code is kept in a folder of the test's own.
+class CompiledOnRequest : public RaceFreeGateTest {
+ protected:
+  CompiledOnRequest() { setenv("THRESHER_CACHE", cache_.path().c_str(), 1); }
+  void SetUp() override {
+    if (const runtime::HostCompiler compiler = runtime::find_host_compiler(); !compiler.problem.empty()) {
+      GTEST_SKIP() << compiler.problem;
+    }
+    suite_.problems[0].dual_gemm = {
+        .m = 256, .n = 4096, .k = 4096, .a = Format::bf16, .b = Format::bf16, .out = Format::bf16};
+  }
+  /// What the kernel `racy` or `ordered` of this text does on one schedule.
+  static emulator::Report run(const std::string& kernel) {
+    const kernels::HostKernel code = host_kernel({.title = kernel, .text = text, .kernels = {kernel}, .options = {}});
+    std::vector<std::uint32_t> words(64);
+    emulator::GlobalMemory memory;
+    memory.add("words", words.data(), words.size() * 4, emulator::Use::input_output);
+    emulator::LaunchShape shape;
+    shape.block = 64;
+    shape.dynamic_shared_bytes = 512;
+    const std::uint64_t parameter = reinterpret_cast<std::uintptr_t>(words.data());
+    return emulator::launch(shape, {}, memory, [&] { code(&parameter); });
+  }
+
+  TemporaryDirectory cache_;
+
+ private:
+  // cp.async stands for the words that no compiled-in kernel uses.
+  static constexpr const char* text = R"(
+#include "machine/machine.hpp"
+using namespace thresher::machine;
+template <bool ordered>
+void copy(Global<u8> words) {
+  const u32 thread = launch::thread_index();
+  const Shared<u8> slot = launch::shared_memory().offset_bytes(thread * 4);
+  async_copy::copy4(slot, words.offset(thread * 4));
+  async_copy::commit();
+  async_copy::wait<0>();
+  if (ordered) {
+    block::sync();
+  }
+  const u32 neighbour = launch::shared_memory().as<u32>().load(thread ^ 1U);
+  words.as<u32>().store(thread, neighbour);
+}
+void racy(Global<u8> words) { copy<false>(words); }
+void ordered(Global<u8> words) { copy<true>(words); }
+)";
+};
+
+TEST_F(CompiledOnRequest, KnobsThatAreNotCompiledInAreJudged) {
+  const GateResult result = judge("sequential", "sequential 96x128x64 tokens_as_rows stages=3 tma");
+  EXPECT_EQ(result.outcome, Outcome::passed) << result.sentence;
+}
+
+TEST_F(CompiledOnRequest, WithoutACompilerTheyAreNot) {
+  const char* const before = std::getenv("CXX");
+  const std::string kept = before == nullptr ? "" : before;
+  setenv("CXX", "/no/such/compiler", 1);
+  const GateResult result = judge("sequential", "sequential 96x128x64 tokens_as_rows stages=2 tma");
+  before == nullptr ? unsetenv("CXX") : setenv("CXX", kept.c_str(), 1);
+  EXPECT_EQ(result.outcome, Outcome::not_judged);
+  EXPECT_NE(result.sentence.find("/no/such/compiler"), std::string::npos) << result.sentence;
+}
+
+TEST_F(CompiledOnRequest, FindingsNameTheirSourceLines) {
+  const emulator::Report racy = run("racy");
+  ASSERT_FALSE(racy.clean());
+  EXPECT_NE(to_string(racy.findings.front()).find("src/program.cpp:14"), std::string::npos)
+      << to_string(racy.findings.front());
+  const emulator::Report ordered = run("ordered");
+  EXPECT_TRUE(ordered.clean()) << to_string(ordered.findings.front());
 }
 
 }  // namespace

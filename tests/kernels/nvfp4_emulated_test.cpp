@@ -2,6 +2,7 @@
 // ragged edges and many schedules. Right and clean.
 #include <gtest/gtest.h>
 
+#include "kernels/nvfp4/choose.hpp"
 #include "kernels/nvfp4/host/emulated.hpp"
 #include "kernels/nvfp4/program.hpp"
 #include "reference/dual_gemm.hpp"
@@ -100,6 +101,29 @@ TEST_P(EmulatedNvfp4, NaNScalesSpoilTheirRowsAndNothingElse) {
   host.a.set_pattern(4, 17, 0x7FFF);
   ASSERT_EQ(run_and_judge(config(), host, 2), "") << title(config());
 }
+
+/// What choose.hpp may select, on problems of little more than one tile and one turn of the ring.
+class EveryChoice : public ::testing::TestWithParam<std::size_t> {};
+
+TEST_P(EveryChoice, IsCleanAndRightAndBitwiseEqualOnEverySchedule) {
+  const Config config = default_configs()[GetParam()];
+  const std::int64_t slot_k = std::int64_t{config.blocks_per_slot} * weight_block_k(config);
+  const std::int64_t k = slot_k * config.stages * config.split_k + slot_k + 16;
+  const Format tokens = config.operand == Number::bf16 ? Format::bf16 : Format::nvfp4;
+  test::DualGemmCase host = test::DualGemmCase::random(
+      problem_for(config, config.block_tokens + 3, tile_outputs(config) + 5, k, tokens), {.global_scales = false});
+  std::vector<std::uint8_t> first;
+  for (const std::uint64_t seed : {0, 3, 17}) {
+    host.c.poison();
+    ASSERT_EQ(run_and_judge(config, host, seed), "") << title(config) << ", seed " << seed;
+    if (first.empty()) {
+      first = host.c.bytes();
+    }
+    ASSERT_EQ(host.c.bytes(), first) << title(config) << ", seed " << seed;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(AllChoices, EveryChoice, ::testing::Range(std::size_t{0}, default_configs().size()));
 
 INSTANTIATE_TEST_SUITE_P(AllConfigurations, EmulatedNvfp4, ::testing::Range(std::size_t{0}, small_configs().size()));
 

@@ -5,7 +5,9 @@
 
 namespace thresher::arena {
 
-/// The first kernel of `program`. Throws Error(unsupported) when it is not compiled into the library.
+/// The first kernel of `program`: as the build compiled it in, else compiled by this machine's C++ compiler, once, and
+/// kept beside the compiled GPU programs. Throws Error(unsupported) where there is no compiler, Error(compile) when it
+/// refuses.
 [[nodiscard]] kernels::HostKernel host_kernel(const kernels::DeviceProgram& program);
 
 }  // namespace thresher::arena

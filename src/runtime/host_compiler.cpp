@@ -1,0 +1,223 @@
+#include "runtime/host_compiler.hpp"
+
+#include <dlfcn.h>
+#include <fcntl.h>
+#include <spawn.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <atomic>
+#include <cstdlib>
+#include <fstream>
+#include <iterator>
+#include <system_error>
+
+#include "core/fingerprint.hpp"
+#include "thresher/error.hpp"
+
+namespace thresher::runtime {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::array options{"-std=c++20", "-O2", "-fPIC", "-shared", "-w"};
+
+fs::path on_path(const std::string& name) {
+  if (name.find('/') != std::string::npos) {
+    return access(name.c_str(), X_OK) == 0 ? fs::path(name) : fs::path();
+  }
+  const char* variable = std::getenv("PATH");
+  for (std::string_view rest = variable == nullptr ? "" : variable; !rest.empty();) {
+    const std::size_t colon = rest.find(':');
+    const fs::path candidate = fs::path(rest.substr(0, colon)) / name;
+    if (access(candidate.c_str(), X_OK) == 0) {
+      return candidate;
+    }
+    rest = colon == std::string_view::npos ? "" : rest.substr(colon + 1);
+  }
+  return {};
+}
+
+/// A folder of one compilation, gone with this object.
+class Folder {
+ public:
+  Folder() {
+    std::string pattern = (fs::temp_directory_path() / "thresher-host-XXXXXX").string();
+    if (mkdtemp(pattern.data()) == nullptr) {
+      throw Error(ErrorCode::io, "no folder can be made in " + fs::temp_directory_path().string() + " to compile in");
+    }
+    path_ = pattern;
+  }
+  Folder(const Folder&) = delete;
+  Folder& operator=(const Folder&) = delete;
+  ~Folder() {
+    std::error_code ignored;
+    fs::remove_all(path_, ignored);
+  }
+  [[nodiscard]] const fs::path& path() const { return path_; }
+
+ private:
+  fs::path path_;
+};
+
+void write(const fs::path& file, std::string_view text) {
+  fs::create_directories(file.parent_path());
+  std::ofstream stream(file, std::ios::binary);
+  stream << text;
+  stream.close();
+  if (stream.fail()) {
+    throw Error(ErrorCode::io, file.string() + " cannot be written");
+  }
+}
+
+std::string read(const fs::path& file) {
+  std::ifstream stream(file, std::ios::binary);
+  return {std::istreambuf_iterator<char>(stream), {}};
+}
+
+/// Exit status of the command, whose output and complaints go to `log`; -1 when it could not be started.
+int run(const std::vector<std::string>& command, const fs::path& log) {
+  std::vector<char*> arguments;
+  for (const std::string& word : command) {
+    arguments.push_back(const_cast<char*>(word.c_str()));
+  }
+  arguments.push_back(nullptr);
+  posix_spawn_file_actions_t files;
+  posix_spawn_file_actions_init(&files);
+  posix_spawn_file_actions_addopen(&files, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
+  posix_spawn_file_actions_addopen(&files, STDOUT_FILENO, log.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600);
+  posix_spawn_file_actions_adddup2(&files, STDOUT_FILENO, STDERR_FILENO);
+  pid_t child = 0;
+  const int failure = posix_spawn(&child, arguments.front(), &files, nullptr, arguments.data(), environ);
+  posix_spawn_file_actions_destroy(&files);
+  int status = -1;
+  if (failure != 0 || waitpid(child, &status, 0) != child || !WIFEXITED(status)) {
+    return -1;
+  }
+  return WEXITSTATUS(status);
+}
+
+std::string first_line(const std::string& text) { return text.substr(0, text.find('\n')); }
+
+/// The first line that names an error, else the first line.
+std::string first_complaint(const std::string& log) {
+  const std::size_t at = log.find("error");
+  if (at == std::string::npos) {
+    return first_line(log);
+  }
+  const std::size_t begin = log.rfind('\n', at);
+  return first_line(log.substr(begin == std::string::npos ? 0 : begin + 1));
+}
+
+std::string key_of(const HostProgram& program, const HostCompiler& compiler) {
+  Fingerprint print;
+  print.add("thresher host program 1").add(compiler.path.string()).add(compiler.version);
+  for (const char* option : options) {
+    print.add(option);
+  }
+  print.add(program.text).add(program.symbol);
+  for (const EmbeddedFile& header : program.headers) {
+    print.add(header.name).add(header.text);
+  }
+  return print.hex();
+}
+
+void* function_of(const fs::path& library, const HostProgram& program) {
+  void* const handle = dlopen(library.c_str(), RTLD_NOW | RTLD_LOCAL);
+  void* const function = handle == nullptr ? nullptr : dlsym(handle, program.symbol.c_str());
+  if (function == nullptr) {
+    const char* const why = dlerror();
+    throw Error(ErrorCode::unsupported, program.title + " was compiled for this CPU and cannot be loaded: " +
+                                            (why == nullptr ? "no " + program.symbol : std::string(why)));
+  }
+  return function;
+}
+
+/// The shared object, in `folder`.
+fs::path compile(const HostProgram& program, const HostCompiler& compiler, const fs::path& folder) {
+  const fs::path sources = folder / "src";
+  for (const EmbeddedFile& header : program.headers) {
+    write(sources / header.name, header.text);
+  }
+  write(sources / "program.cpp", program.text);
+  const fs::path library = folder / "program.so";
+  std::vector<std::string> command{compiler.path.string()};
+  command.insert(command.end(), options.begin(), options.end());
+  // Source lines in findings are named as in the repository.
+  command.insert(command.end(), {"-fmacro-prefix-map=" + folder.string() + "=.", "-I" + sources.string(), "-o",
+                                 library.string(), (sources / "program.cpp").string()});
+  if (run(command, folder / "log") != 0) {
+    throw Error(ErrorCode::compile, program.title + " does not compile for this CPU with " + compiler.path.string() +
+                                        ": " + first_complaint(read(folder / "log")));
+  }
+  return library;
+}
+
+/// Moves the library into the cache under `entry`; several processes may do so at once. False when it cannot be kept.
+bool keep(const fs::path& library, const fs::path& entry) {
+  static std::atomic<unsigned> counter{0};
+  std::error_code failure;
+  fs::create_directories(entry.parent_path(), failure);
+  const fs::path unfinished =
+      entry.string() + "." + std::to_string(getpid()) + "." + std::to_string(counter++) + ".part";
+  fs::copy_file(library, unfinished, failure);
+  if (!failure) {
+    fs::rename(unfinished, entry, failure);
+  }
+  if (failure) {
+    std::error_code ignored;
+    fs::remove(unfinished, ignored);
+  }
+  return !failure;
+}
+
+}  // namespace
+
+HostCompiler find_host_compiler() {
+  std::vector<std::string> names{"c++", "g++", "clang++"};
+  if (const char* chosen = std::getenv("CXX"); chosen != nullptr && *chosen != '\0') {
+    names = {chosen};
+  }
+  HostCompiler compiler;
+  for (const std::string& name : names) {
+    compiler.path = on_path(name);
+    if (!compiler.path.empty()) {
+      break;
+    }
+  }
+  if (compiler.path.empty()) {
+    compiler.problem = names.size() == 1 ? "there is no C++ compiler " + names.front() + ", which CXX names"
+                                         : "there is no C++ compiler (c++, g++ or clang++) on PATH: install one, or "
+                                           "name one in CXX";
+    return compiler;
+  }
+  const Folder folder;
+  if (run({compiler.path.string(), "--version"}, folder.path() / "log") != 0) {
+    compiler.problem = "the C++ compiler " + compiler.path.string() + " does not tell its version";
+    return compiler;
+  }
+  compiler.version = first_line(read(folder.path() / "log"));
+  return compiler;
+}
+
+void* load_host_program(const HostProgram& program, const fs::path& cache) {
+  const HostCompiler compiler = find_host_compiler();
+  if (!compiler.problem.empty()) {
+    throw Error(ErrorCode::unsupported, program.title + " is not compiled in, and " + compiler.problem);
+  }
+  const fs::path entry = cache / (key_of(program, compiler) + ".so");
+  std::error_code ignored;
+  if (!cache.empty() && fs::exists(entry, ignored)) {
+    try {
+      return function_of(entry, program);
+    } catch (const Error&) {
+      fs::remove(entry, ignored);  // damaged: compiled anew
+    }
+  }
+  const Folder folder;
+  const fs::path library = compile(program, compiler, folder.path());
+  return function_of(!cache.empty() && keep(library, entry) ? entry : library, program);
+}
+
+}  // namespace thresher::runtime
