@@ -53,7 +53,9 @@ TEST_F(Cluster, SlotRefilledByThePeerWhileItIsRead) {
   finds(ClusterDefect::released_to_own_only, FindingKind::refilled_while_read, {"full[0] of block", "(sum[0])"});
 }
 TEST_F(Cluster, PeerThatEndsWhileAMulticastIsInFlight) {
-  finds(ClusterDefect::peer_ends_early, FindingKind::unfinished_work, {"block (1,0,0)", "full[0]"});
+  finds(ClusterDefect::peer_ends_early, FindingKind::unfinished_work,
+        {"block (1,0,0)", "full[0]", "ended while a multicast into its shared memory was in flight",
+         "thread 0 (load[0])"});
 }
 TEST_F(Cluster, PeerThatEndsWhileItsMemoryIsInUse) {
   finds(ClusterDefect::no_cluster_sync_at_end, FindingKind::left_cluster_early,

@@ -1,6 +1,7 @@
 // How a cluster's blocks and threads start and end.
 #include <algorithm>
 #include <exception>
+#include <string_view>
 
 #include "machine/emulator/engine/engine.hpp"
 
@@ -148,6 +149,14 @@ void Engine::end_cluster() {
   }
 }
 
+/// "a multicast into its shared memory was in flight: …": the last copy announced on a barrier.
+std::string Engine::words_of_flight(const Mbarrier& barrier) const {
+  const bool shared = std::string_view(barrier.in_flight_call).find("multicast") != std::string_view::npos;
+  return std::string(shared ? "a multicast" : "a copy") +
+         " into its shared memory was in flight: " + barrier.in_flight_call + " by " +
+         words(*barrier.in_flight_thread) + at(barrier.in_flight_site);
+}
+
 /// What must hold when the last thread of a block ends: nothing that it started, and nothing that others do to its
 /// shared memory, is still under way.
 void Engine::check_block_end(Block& block) {
@@ -181,10 +190,10 @@ void Engine::check_block_end(Block& block) {
     }
   }
   for (const auto& [offset, barrier] : block.barriers) {
-    if (barrier->live &&
-        (barrier->in_flight_bytes != 0 || (barrier->bytes > 0 && barrier->pending == barrier->expected))) {
-      unfinished("bytes announced or in flight on " + words(*barrier) + " had not arrived; " +
-                 at(barrier->in_flight_site));
+    if (barrier->live && barrier->in_flight_bytes != 0) {
+      unfinished(words_of_flight(*barrier) + ", on " + words(*barrier));
+    } else if (barrier->live && barrier->bytes > 0 && barrier->pending == barrier->expected) {
+      unfinished("bytes announced on " + words(*barrier) + " had not arrived");
     } else if (barrier->live && known.at(barrier->lane) < barrier->phase && barrier->in_flight_site != 0) {
       unfinished("nobody had waited for the copies of " + words(*barrier) + "; " + at(barrier->in_flight_site));
     }

@@ -62,7 +62,9 @@ struct Mbarrier {
   std::int64_t bytes = 0;      // bytes it still awaits; negative when more came than were announced
   std::uint32_t phase = 0;     // completed ones
   std::uint64_t in_flight_bytes = 0;
-  std::uint32_t in_flight_site = 0;
+  std::uint32_t in_flight_site = 0;  // of the last copy announced, with its call and thread
+  const char* in_flight_call = "";
+  const Thread* in_flight_thread = nullptr;
   Knowledge arriving;   // released by arrivals of the current phase
   Knowledge completed;  // by those of all completed ones
   Access init;
@@ -295,6 +297,7 @@ class Engine final : public ConflictSink {
   [[nodiscard]] std::string words(const Warpgroup& group) const;
   [[nodiscard]] std::string words(const Access& access) const;
   [[nodiscard]] std::string words(const Wait& wait) const;
+  [[nodiscard]] std::string words_of_flight(const Mbarrier& barrier) const;
   [[nodiscard]] std::string shared_words(const Block& block, std::uint64_t offset, std::uint64_t bytes) const;
   [[nodiscard]] std::string global_words(const GlobalBuffer& buffer, std::uint64_t offset, std::uint64_t bytes) const;
   [[nodiscard]] std::string threads_words(const std::vector<const Thread*>& threads) const;

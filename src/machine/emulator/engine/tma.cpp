@@ -98,6 +98,8 @@ void announce(Engine& engine, Thread& thread, Block& block, Mbarrier& barrier, s
   const Access self = delivery_access(engine, barrier, kind, site);
   barrier.in_flight_bytes += bytes;
   barrier.in_flight_site = site;
+  barrier.in_flight_call = call;
+  barrier.in_flight_thread = &thread;
   engine.check_shared(block, offset, bytes, {self, &thread.knowledge.seen, &thread.knowledge.fenced_shared});
   if (&block != thread.block) {
     engine.require_started(thread, block, call, site);
