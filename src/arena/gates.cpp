@@ -1,4 +1,4 @@
-// The gates that this version can judge, and placeholders that say why it cannot judge the others.
+// The gates in their order, and those that need no file of their own.
 #include <fmt/format.h>
 
 #include <nlohmann/json.hpp>
@@ -53,18 +53,6 @@ class CompilesGate final : public Gate {
     return FeasibleGate::ask_each(match, name(),
                                   [&](const Problem& problem) { return match.contestant.compile(problem); });
   }
-};
-
-/// A gate that this version of Thresher does not know how to judge.
-class MissingGate final : public Gate {
- public:
-  MissingGate(std::string name, std::string why) : name_(std::move(name)), why_(std::move(why)) {}
-  [[nodiscard]] std::string name() const override { return name_; }
-  [[nodiscard]] GateResult judge(Match&) const override { return {name_, Outcome::not_judged, why_, "{}"}; }
-
- private:
-  std::string name_;
-  std::string why_;
 };
 
 class CorrectGate final : public Gate {
