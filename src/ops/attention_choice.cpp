@@ -31,11 +31,16 @@ std::int64_t split_blocks(const AttentionProblem& problem, int cluster) {
   return problem.batch * problem.heads * ceil_div(problem.queries, SplitConfig::rows) * cluster;
 }
 
+/// Logits that have to be formed before their largest is looked for.
+bool is_general(const AttentionProblem& problem) {
+  return problem.softcap > 0.0F || !(effective_scale(problem) > 0.0F);
+}
+
 /// As measured (docs/kernels/attention.md).
 StreamConfig default_stream(const AttentionProblem& problem) {
   const bool few_queries = !problem.variable_length && problem.queries <= StreamConfig::rows_per_consumer;
   const bool narrow = problem.head_dim == 64;
-  const bool general = problem.softcap > 0.0F || !(effective_scale(problem) > 0.0F);
+  const bool general = is_general(problem);
   const int consumers = few_queries ? 1 : narrow && !general ? 3 : 2;
   return {.head_dim = static_cast<int>(problem.head_dim),
           .keys = 128,
@@ -74,6 +79,17 @@ void refuse_rest(const std::map<std::string, int>& knobs, const std::string& str
   }
 }
 
+/// No row of a tile or chunk of keys is missing or masked.
+bool is_whole(const AttentionProblem& problem, int cluster) {
+  const bool sees_all = !problem.causal && problem.window_left < 0 && problem.window_right < 0;
+  return sees_all && !problem.variable_length && problem.queries % SplitConfig::rows == 0 &&
+         problem.keys == cluster * keys_of_a_split_block;
+}
+
+SplitConfig default_split(const AttentionProblem& problem, int cluster) {
+  return {.head_dim = static_cast<int>(problem.head_dim), .cluster = cluster, .parts = 4, .meet_early = true};
+}
+
 AttentionChoice choose_split(const AttentionProblem& problem, std::map<std::string, int> knobs, std::string why) {
   const int cluster = split_cluster(problem);
   if (cluster == 0) {
@@ -81,13 +97,40 @@ AttentionChoice choose_split(const AttentionProblem& problem, std::map<std::stri
                 fmt::format("the attention strategy split takes at most {} keys, problem.keys is {}",
                             8 * keys_of_a_split_block, problem.keys));
   }
-  AttentionChoice choice{
-      .strategy = "split", .split = {static_cast<int>(problem.head_dim), cluster}, .why = std::move(why)};
-  take(knobs, "cluster", choice.split.cluster, {1, 2, 4, 8});
-  if (choice.split.cluster * keys_of_a_split_block < problem.keys) {
+  AttentionChoice choice{.strategy = "split", .split = default_split(problem, cluster), .why = std::move(why)};
+  SplitConfig& split = choice.split;
+  take(knobs, "cluster", split.cluster, {1, 2, 4, 8});
+  if (split.cluster * keys_of_a_split_block < problem.keys) {
     throw Error(ErrorCode::invalid_argument,
-                fmt::format("the attention knob cluster is {}, which holds {} keys, problem.keys is {}",
-                            choice.split.cluster, choice.split.cluster * keys_of_a_split_block, problem.keys));
+                fmt::format("the attention knob cluster is {}, which holds {} keys, problem.keys is {}", split.cluster,
+                            split.cluster * keys_of_a_split_block, problem.keys));
+  }
+  split.whole = is_whole(problem, split.cluster);
+  const bool may_be_whole = split.whole;
+  take(knobs, "whole", split.whole, {0, 1});
+  if (split.whole && !may_be_whole) {
+    throw Error(ErrorCode::invalid_argument,
+                fmt::format("the attention knob whole is 1, which takes {} keys without a mask, a multiple of {} "
+                            "queries and one length",
+                            split.cluster * keys_of_a_split_block, SplitConfig::rows));
+  }
+  take(knobs, "parts", split.parts, {1, 2, 4});
+  const bool may_inspect_early = split.whole && !is_general(problem);
+  split.inspect_early = may_inspect_early;
+  take(knobs, "inspect_early", split.inspect_early, {0, 1});
+  if (split.inspect_early && !may_inspect_early) {
+    throw Error(ErrorCode::invalid_argument,
+                "the attention knob inspect_early is 1, which takes whole tiles, a positive scale and no softcap");
+  }
+  take(knobs, "meet_early", split.meet_early, {0, 1});
+  take(knobs, "alone", split.alone, {0, 1});
+  take(knobs, "narrow_exchange", split.narrow_exchange, {0, 1});
+  if (split.merged_columns() % (8 * split.groups_of_a_message()) != 0) {
+    throw Error(
+        ErrorCode::invalid_argument,
+        fmt::format("the attention knob narrow_exchange is 1, which takes 16 columns a block, cluster {} leaves "
+                    "{}",
+                    split.cluster, split.merged_columns()));
   }
   refuse_rest(knobs, "split");
   return choice;

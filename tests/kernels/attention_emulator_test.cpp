@@ -233,6 +233,21 @@ TEST(AttentionOnTheEmulator, SplitIsClean) {
   for_each_case(128, run_split<SplitConfig{128, 4}, BFloat16>);
 }
 
+TEST(AttentionOnTheEmulator, SplitWithFinerStepsIsClean) {
+  for_each_case(64, run_split<SplitConfig{64, 2, false, 4, false, true, true}, Half>);
+  for_each_case(128, run_split<SplitConfig{128, 4, false, 2, false, true, true}, BFloat16>);
+}
+
+TEST(AttentionOnTheEmulator, SplitOfWholeTilesIsClean) {
+  AttentionProblem problem = small(64, 512, false, 64);
+  problem.batch = 2;
+  AttentionCase c(problem, test::Order::rows_first);
+  run_split<SplitConfig{64, 2, true, 4, true, false, true}, Half>(c);
+  run_split<SplitConfig{64, 2, true, 2, true, true, true, true}, Half>(c);
+  AttentionCase wide(small(64, 512, false, 128));
+  run_split<SplitConfig{128, 2, true, 4, true, false, true}, BFloat16>(wide);
+}
+
 TEST(AttentionOnTheEmulator, PipelinedIsClean) {
   for_each_case(64, run_pipelined<StreamConfig{64, 128, 2, 3, 1, false, true, false}, Half>);
   for_each_case(128, run_pipelined<StreamConfig{128, 128, 2, 2, 1, true, true, true}, BFloat16>);

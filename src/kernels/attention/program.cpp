@@ -35,8 +35,13 @@ DeviceProgram pipelined_program(Format format, const pipeline::attention::Stream
 }
 
 DeviceProgram split_program(Format format, const pipeline::attention::SplitConfig& config, Logits logits) {
-  return of("split", "thresher::pipeline::attention::SplitConfig{" + std::to_string(config.head_dim) + ", " +
-                         std::to_string(config.cluster) + "}, " + element(format) + ", " + name(logits));
+  std::string knobs = std::to_string(config.head_dim) + ", " + std::to_string(config.cluster) + ", " +
+                      (config.whole ? "true, " : "false, ") + std::to_string(config.parts);
+  for (const bool knob : {config.inspect_early, config.narrow_exchange, config.meet_early, config.alone}) {
+    knobs += knob ? ", true" : ", false";
+  }
+  return of("split",
+            "thresher::pipeline::attention::SplitConfig{" + knobs + "}, " + element(format) + ", " + name(logits));
 }
 
 }  // namespace thresher::kernels::attention

@@ -76,13 +76,19 @@ TH_DEVICE float row_max(const Accumulators<columns>& scores, int half) {
   return math::max(even, odd);
 }
 
+/// Groups of 8 columns.
+struct Groups {
+  int begin;
+  int end;
+};
+
 /// Scores become weights 2^(score·factor − shift); returns this thread's sum of them.
 template <int columns>
-TH_DEVICE float weigh(Accumulators<columns>& scores, int half, float factor, float shift) {
+TH_DEVICE float weigh(Accumulators<columns>& scores, Groups groups, int half, float factor, float shift) {
   float even = 0.0F;
   float odd = 0.0F;
   TH_UNROLL
-  for (int group = 0; group < columns / 8; ++group) {
+  for (int group = groups.begin; group < groups.end; ++group) {
     const int i = group * 4 + half * 2;
     const float first = math::exp2_approx(math::fma(scores.get(i), factor, -shift));
     const float second = math::exp2_approx(math::fma(scores.get(i + 1), factor, -shift));
@@ -92,6 +98,11 @@ TH_DEVICE float weigh(Accumulators<columns>& scores, int half, float factor, flo
     odd += second;
   }
   return even + odd;
+}
+
+template <int columns>
+TH_DEVICE float weigh(Accumulators<columns>& scores, int half, float factor, float shift) {
+  return weigh(scores, Groups{0, columns / 8}, half, factor, shift);
 }
 
 /// A row's shift follows its largest exponent only when that is this far ahead: weights up to 2^8 lose nothing in 16
@@ -118,9 +129,10 @@ struct Weights {
 };
 
 template <typename Element, int columns>
-TH_DEVICE void narrow(Weights<Element, columns>& weights, const Accumulators<columns>& scores) {
+TH_DEVICE void narrow(Weights<Element, columns>& weights, const Accumulators<columns>& scores,
+                      Groups groups = {0, columns / 8}) {
   TH_UNROLL
-  for (int step = 0; step < columns / 16; ++step) {
+  for (int step = groups.begin / 2; step < groups.end / 2; ++step) {
     TH_UNROLL
     for (int word = 0; word < 4; ++word) {
       weights.step[step].word[word] =

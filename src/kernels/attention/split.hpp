@@ -41,9 +41,16 @@ struct SplitAttention {
   /// Keys are divided evenly in units of 16, which keeps every share within 256 where all fit cluster·256.
   template <SplitConfig config>
   TH_DEVICE SplitWork work(i32 rank) const {
-    const Work work = tile_at(params, static_cast<i32>(launch::block_index().z),
-                              static_cast<i32>(launch::block_index().x) / config.cluster,
-                              static_cast<i32>(launch::block_index().y), SplitConfig::rows);
+    const i32 batch = static_cast<i32>(launch::block_index().z);
+    const i32 head = static_cast<i32>(launch::block_index().x) / config.cluster;
+    const i32 tile = static_cast<i32>(launch::block_index().y);
+    if constexpr (config.whole) {
+      constexpr i32 keys = SplitConfig::chunks * SplitConfig::chunk;
+      const Sequence all{
+          batch, head, params.group == 1 ? head : head / params.group, 0, params.queries, 0, config.cluster * keys};
+      return {all, tile * SplitConfig::rows, rank * keys, (rank + 1) * keys, SplitConfig::chunks, 0, all.keys, rank};
+    }
+    const Work work = tile_at(params, batch, head, tile, SplitConfig::rows);
     const i32 share = (work.sequence.keys + config.cluster * 16 - 1) / (config.cluster * 16) * 16;
     SplitWork split{};
     split.sequence = work.sequence;
@@ -65,12 +72,6 @@ struct SplitAttention {
   }
 
   TH_DEVICE i32 map_batch(const Sequence& sequence) const { return is_variable_length(params) ? 0 : sequence.batch; }
-
-  TH_DEVICE void prefetch() const {
-    tma::prefetch(params.query_map);
-    tma::prefetch(params.key_map);
-    tma::prefetch(params.value_map);
-  }
 
   TH_DEVICE void copy_queries(const Slot& slot, const SplitWork& work) const {
     slot.copy(0, params.query_map,
@@ -116,7 +117,7 @@ struct SplitAttention {
       to_exponents(params, tile.scores[chunk]);
     }
     const i32 first_key = work.first_key + chunk * SplitConfig::chunk;
-    if (first_key < work.whole_begin || first_key + SplitConfig::chunk > work.whole_end) {
+    if (!config.whole && (first_key < work.whole_begin || first_key + SplitConfig::chunk > work.whole_end)) {
       tile.masked = true;
       TH_UNROLL
       for (int half = 0; half < 2; ++half) {
@@ -142,26 +143,29 @@ struct SplitAttention {
   }
 
   template <SplitConfig config>
-  TH_DEVICE void weigh(Tile<config>& tile, int chunk) const {
+  TH_DEVICE void weigh(Tile<config>& tile, int chunk, int part) const {
+    constexpr int count = SplitConfig::chunk / 8 / config.parts;
+    const Groups groups{part * count, (part + 1) * count};
     TH_UNROLL
     for (int half = 0; half < 2; ++half) {
-      tile.rows.sum[half] += attention::weigh(tile.scores[chunk], half, factor(), tile.rows.shift[half]);
+      tile.rows.sum[half] += attention::weigh(tile.scores[chunk], groups, half, factor(), tile.rows.shift[half]);
     }
-    narrow(tile.weights[chunk], tile.scores[chunk]);
+    narrow(tile.weights[chunk], tile.scores[chunk], groups);
   }
 
   template <SplitConfig config>
-  TH_DEVICE void accumulate(Tile<config>& tile, Shared<u8> values, int chunk) const {
+  TH_DEVICE void accumulate(Tile<config>& tile, Shared<u8> values, int chunk, int part) const {
+    constexpr int count = SplitConfig::chunk / 16 / config.parts;
     TH_UNROLL
-    for (int step = 0; step < SplitConfig::chunk / 16; ++step) {
+    for (int step = part * count; step < (part + 1) * count; ++step) {
       wgmma::settle(tile.weights[chunk].step[step]);
     }
-    if (chunk == 0) {
+    if (chunk == 0 && part == 0) {
       wgmma::settle(tile.output);
     }
     wgmma::fence();
     TH_UNROLL
-    for (int step = 0; step < SplitConfig::chunk / 16; ++step) {
+    for (int step = part * count; step < (part + 1) * count; ++step) {
       wgmma::multiply<Element, wgmma::Major::mn>(tile.output, tile.weights[chunk].step[step],
                                                  pipeline::attention::along_rows(values, SplitConfig::chunk, step),
                                                  chunk != 0 || step != 0);
@@ -173,7 +177,7 @@ struct SplitAttention {
   template <SplitConfig config>
   TH_DEVICE void settle(Tile<config>& tile) const {
     wgmma::settle(tile.output);
-    if (!tile.started) {
+    if (!config.whole && !tile.started) {
       TH_UNROLL
       for (int i = 0; i < config.head_dim / 2; ++i) {
         tile.output.set(i, 0.0F);
@@ -191,7 +195,22 @@ struct SplitAttention {
     if (index == config.messages() - 1) {
       return {{tile.rows.shift[0], tile.rows.shift[1], tile.rows.sum[0], tile.rows.sum[1]}};
     }
-    const int first = (peer * config.merged_columns() / 8 + index) * 4;
+    const int first = (peer * config.merged_columns() / 8 + index * config.groups_of_a_message()) * 4;
+    if constexpr (config.narrow_exchange) {
+      float part[2];
+      TH_UNROLL
+      for (int half = 0; half < 2; ++half) {
+        part[half] = tile.rows.sum[half] == 0.0F ? 0.0F : math::reciprocal_approx(tile.rows.sum[half]);
+      }
+      Message message;
+      TH_UNROLL
+      for (int word = 0; word < 4; ++word) {
+        message.at[word] =
+            convert::bits_float(convert::pack<Element>(tile.output.get(first + word * 2) * part[word % 2],
+                                                       tile.output.get(first + word * 2 + 1) * part[word % 2]));
+      }
+      return message;
+    }
     return {
         {tile.output.get(first), tile.output.get(first + 1), tile.output.get(first + 2), tile.output.get(first + 3)}};
   }
@@ -208,14 +227,24 @@ struct SplitAttention {
       added[half] = math::exp2_approx(rows.at[half] - shift);
       tile.merged_shift[half] = shift;
       tile.merged_sum[half] = math::fma(tile.merged_sum[half], kept[half], rows.at[2 + half] * added[half]);
+      if constexpr (config.narrow_exchange) {
+        added[half] *= rows.at[2 + half];
+      }
     }
     TH_UNROLL
-    for (int group = 0; group < config.merged_columns() / 8; ++group) {
-      const Message columns = message(group);
+    for (int index = 0; index < config.messages() - 1; ++index) {
+      const Message columns = message(index);
       TH_UNROLL
       for (int i = 0; i < 4; ++i) {
-        tile.merged.set(group * 4 + i,
-                        math::fma(tile.merged.get(group * 4 + i), kept[i / 2], columns.at[i] * added[i / 2]));
+        if constexpr (config.narrow_exchange) {
+          const u32 pair = convert::float_bits(columns.at[i]);
+          add(tile.merged, index * 8 + i * 2, kept[i % 2],
+              convert::to_float(Element{static_cast<u16>(pair & 0xFFFFU)}) * added[i % 2]);
+          add(tile.merged, index * 8 + i * 2 + 1, kept[i % 2],
+              convert::to_float(Element{static_cast<u16>(pair >> 16)}) * added[i % 2]);
+        } else {
+          add(tile.merged, index * 4 + i, kept[i / 2], columns.at[i] * added[i / 2]);
+        }
       }
     }
   }
@@ -243,9 +272,9 @@ struct SplitAttention {
     TH_UNROLL
     for (int half = 0; half < 2; ++half) {
       const i32 query = work.first_row + fragment_row() + half * 8;
-      const bool stored = query < work.sequence.queries;
+      const bool stored = config.whole || query < work.sequence.queries;
       const Visible visible = visible_keys(params, work.sequence, query);
-      sees[half] = visible.begin < visible.end;
+      sees[half] = config.whole || visible.begin < visible.end;
       row[half] = stored ? query : -1;
       factor[half] = sees[half] ? math::reciprocal_approx(tile.merged_sum[half]) : 0.0F;
     }
@@ -260,12 +289,16 @@ struct SplitAttention {
         }
       }
     }
-    if (may_be_spoilt(work)) {
+    if (!config.whole && may_be_spoilt(work)) {
       recompute_spoilt_rows<Element, config.head_dim>(params, work.sequence, row, first_column, tile.merged);
     }
   }
 
  private:
+  template <int columns>
+  TH_DEVICE static void add(Accumulators<columns>& sums, int i, float kept, float added) {
+    sums.set(i, math::fma(sums.get(i), kept, added));
+  }
   TH_DEVICE float factor() const { return logits == Logits::general ? 1.0F : params.scale_log2; }
 
   /// Some block of the cluster may have masked a key of a chunk.

@@ -52,6 +52,20 @@ struct StreamConfig {
 struct SplitConfig {
   int head_dim;
   int cluster;  ///< blocks that divide the keys and the output's columns: 1, 2, 4 or 8
+  /// The host vouches for it: one length for all sequences, whole tiles of queries, cluster·256 keys, all of them seen.
+  bool whole = false;
+  /// Of a chunk's weights: each is multiplied while the exponentials of the next one run. 1, 2 or 4.
+  int parts = 1;
+  /// The first chunk's largest scores are looked for while the second's product runs. Takes whole tiles and direct
+  /// logits: scores that are changed while a product runs would serialise it.
+  bool inspect_early = false;
+  /// Partial results are divided by their sums and sent in 16 bits.
+  bool narrow_exchange = false;
+  /// The blocks of a cluster meet while their first copies are under way, not when they exchange.
+  bool meet_early = false;
+  /// So much shared memory that no second block fits on a multiprocessor: with dependent launch the next call's blocks
+  /// then start where these have ended.
+  bool alone = false;
   bool operator==(const SplitConfig&) const = default;
 
   static constexpr int rows = 64;
@@ -60,8 +74,10 @@ struct SplitConfig {
   static constexpr int threads = 128;
 
   TH_DEVICE constexpr int merged_columns() const { return head_dim / cluster; }
-  /// 16 bytes of every thread: a group of 8 columns for its two rows; one more holds the rows' shifts and sums.
-  TH_DEVICE constexpr int messages() const { return merged_columns() / 8 + 1; }
+  /// Groups of 8 columns for a thread's two rows that one message of 16 bytes holds.
+  TH_DEVICE constexpr int groups_of_a_message() const { return narrow_exchange ? 2 : 1; }
+  /// One more holds the rows' shifts and sums.
+  TH_DEVICE constexpr int messages() const { return merged_columns() / 8 / groups_of_a_message() + 1; }
   TH_DEVICE constexpr u32 message_bytes() const { return static_cast<u32>(threads) * 16; }
   TH_DEVICE constexpr u32 sent_bytes() const { return static_cast<u32>(messages()) * message_bytes(); }
   TH_DEVICE constexpr u32 query_bytes() const { return tile_bytes(rows, head_dim); }
@@ -70,7 +86,11 @@ struct SplitConfig {
   TH_DEVICE constexpr u32 barrier_offset() const {
     return merge_offset() + static_cast<u32>(cluster - 1) * sent_bytes();
   }
-  TH_DEVICE constexpr u32 shared_bytes() const { return barrier_offset() + 5 * barrier_bytes; }
+  TH_DEVICE constexpr u32 shared_bytes() const {
+    constexpr u32 more_than_half = 116 * 1024;
+    const u32 used = barrier_offset() + 5 * barrier_bytes;
+    return alone && used < more_than_half ? more_than_half : used;
+  }
 };
 
 }  // namespace thresher::pipeline::attention

@@ -48,7 +48,9 @@ struct SplitMemory {
 /// itself first, then the others in the order of their ranks, so that the result does not depend on who was first.
 template <SplitConfig config, typename Operation, typename Tile>
 TH_DEVICE void exchange(const Operation& operation, Tile& tile, const SplitMemory<config>& memory, u32 rank) {
-  cluster::wait();
+  if constexpr (!config.meet_early) {
+    cluster::wait();
+  }
   TH_UNROLL
   for (u32 peer = 0; peer < static_cast<u32>(config.cluster); ++peer) {
     if (peer == rank) {
@@ -73,15 +75,17 @@ TH_DEVICE void exchange(const Operation& operation, Tile& tile, const SplitMemor
 
 /// The whole kernel. The launch has 128 threads and clusters of config.cluster blocks.
 ///
-/// Operation: prefetch of its maps; work<config>() with `chunks`, how many chunks of keys this block has; copy_queries,
+/// Operation: work<config>() with `chunks`, how many chunks of keys this block has; copy_queries,
 /// copy_keys and copy_values into a slot; begin, score, inspect, fix_shifts, weigh, accumulate, settle, message,
 /// take_own, merge and finish on its Tile<config>.
 template <SplitConfig config, typename Operation>
 TH_DEVICE void split(const Operation& operation) {
+  static_assert(config.merged_columns() % (8 * config.groups_of_a_message()) == 0);
+  static_assert(!config.inspect_early || config.whole);
   const SplitMemory<config> memory{launch::shared_memory()};
   const u32 rank = config.cluster == 1 ? 0 : cluster::rank();
-  if (launch::thread_index() == 0) {
-    operation.prefetch();
+  const bool issues = warp::index() == 0 && warp::elect();
+  if (issues) {
     memory.init();
     if constexpr (config.cluster > 1) {
       memory.merge().arrive_expect_bytes(static_cast<u32>(config.cluster - 1) * config.sent_bytes());
@@ -89,23 +93,27 @@ TH_DEVICE void split(const Operation& operation) {
   }
   launch::wait_for_earlier_grids();
   const auto work = operation.template work<config>(static_cast<i32>(rank));
-  if (launch::thread_index() == 0 && work.chunks > 0) {
+  if (issues && work.chunks > 0) {
     memory.full(0).arrive_expect_bytes(config.query_bytes() + config.chunk_bytes());
     operation.copy_queries(Slot{memory.queries(), memory.full(0)}, work);
-    for (int chunk = 0; chunk < work.chunks; ++chunk) {
-      if (chunk != 0) {
-        memory.full(chunk).arrive_expect_bytes(config.chunk_bytes());
-      }
-      operation.copy_keys(Slot{memory.keys(chunk), memory.full(chunk)}, work, chunk);
+    operation.copy_keys(Slot{memory.keys(0), memory.full(0)}, work, 0);
+    if (work.chunks > 1) {
+      memory.full(1).arrive_expect_bytes(config.chunk_bytes());
+      operation.copy_keys(Slot{memory.keys(1), memory.full(1)}, work, 1);
     }
-    for (int chunk = 0; chunk < work.chunks; ++chunk) {
-      memory.full(2 + chunk).arrive_expect_bytes(config.chunk_bytes());
-      operation.copy_values(Slot{memory.values(chunk), memory.full(2 + chunk)}, work, chunk);
+    memory.full(2).arrive_expect_bytes(config.chunk_bytes());
+    operation.copy_values(Slot{memory.values(0), memory.full(2)}, work, 0);
+    if (work.chunks > 1) {
+      memory.full(3).arrive_expect_bytes(config.chunk_bytes());
+      operation.copy_values(Slot{memory.values(1), memory.full(3)}, work, 1);
     }
   }
   block::sync();
   if constexpr (config.cluster > 1) {
     cluster::arrive_relaxed();
+    if constexpr (config.meet_early) {
+      cluster::wait();
+    }
   }
   typename Operation::template Tile<config> tile;
   operation.begin(work, tile);
@@ -117,10 +125,14 @@ TH_DEVICE void split(const Operation& operation) {
       wgmma::commit();
     }
   }
+  if constexpr (config.inspect_early) {
+    wgmma::wait<1>();
+    operation.inspect(work, tile, 0);
+  }
   wgmma::wait<0>();
   TH_UNROLL
   for (int chunk = 0; chunk < SplitConfig::chunks; ++chunk) {
-    if (chunk < work.chunks) {
+    if (chunk < work.chunks && !(config.inspect_early && chunk == 0)) {
       operation.inspect(work, tile, chunk);
     }
   }
@@ -129,10 +141,15 @@ TH_DEVICE void split(const Operation& operation) {
   TH_UNROLL
   for (int chunk = 0; chunk < SplitConfig::chunks; ++chunk) {
     if (chunk < work.chunks) {
-      operation.weigh(tile, chunk);  // of chunk 1 while the product of chunk 0 runs
-      memory.full(2 + chunk).wait(Phase{});
-      operation.accumulate(tile, memory.values(chunk), chunk);
-      wgmma::commit();
+      TH_UNROLL
+      for (int part = 0; part < config.parts; ++part) {
+        operation.weigh(tile, chunk, part);  // while the product of the part before runs
+        if (part == 0) {
+          memory.full(2 + chunk).wait(Phase{});
+        }
+        operation.accumulate(tile, memory.values(chunk), chunk, part);
+        wgmma::commit();
+      }
     }
   }
   wgmma::wait<0>();
