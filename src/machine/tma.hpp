@@ -32,8 +32,8 @@ TH_DEVICE void load_multicast(Shared<u8> destination, const TensorMap& map, Barr
                               CacheHint hint = CacheHint::none, Site site = here());
 
 /// Copies a box from `source` (ordinary stores to it need fence::async_shared() and a barrier before). The box may reach
-/// beyond the tensor's end but, unlike a load's, not begin before it: a negative coordinate is an illegal instruction.
-/// Part of the thread's current group of stores.
+/// beyond the tensor's end but, unlike a load's, not begin before it, and it begins at a multiple of 16 bytes along
+/// dimension 0: anything else is an illegal instruction. Part of the thread's current group of stores.
 template <int rank>
 TH_DEVICE void store(const TensorMap& map, Shared<u8> source, At<rank> at, Site site = here());
 /// The same, adding to what memory holds.

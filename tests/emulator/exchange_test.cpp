@@ -80,6 +80,9 @@ TEST_F(Exchange, HalvesOfAWarpInDifferentShuffles) {
   finds(ExchangeDefect::different_shuffles, FindingKind::divergent, {"warp::shuffle_xor", "while others of its warp"});
 }
 TEST_F(Exchange, ElectInABranch) { finds(ExchangeDefect::elect_in_branch, FindingKind::divergent, {"warp::elect"}); }
+TEST_F(Exchange, WarpIndexInABranch) {
+  finds(ExchangeDefect::index_in_branch, FindingKind::divergent, {"warp::index", "while others of its warp"});
+}
 
 TEST_F(Exchange, ThreadThatEndsBeforeTheBarrier) {
   finds(ExchangeDefect::sync_in_branch, FindingKind::deadlock,

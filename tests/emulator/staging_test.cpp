@@ -76,6 +76,9 @@ TEST_F(Staging, MisalignedSource) {
   finds(StagingDefect::misaligned_source, FindingKind::misaligned, {"multiple of 128"});
 }
 TEST_F(Staging, MapNobodyEncoded) { finds(StagingDefect::wrong_map, FindingKind::bad_argument, {"tma::store"}); }
+TEST_F(Staging, BoxThatBeginsInsideAChunk) {
+  finds(StagingDefect::begins_inside_a_chunk, FindingKind::misaligned, {"tma::store", "begins at byte 8 of its rows"});
+}
 TEST_F(Staging, BoxThatBeginsBeforeTheTensor) {
   finds(StagingDefect::begins_before, FindingKind::bad_argument, {"coordinate -1 of dimension 1"});
 }

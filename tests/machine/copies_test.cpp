@@ -84,8 +84,10 @@ class Copies : public Primitive {
     params.out = rig().encode(d);
     params.image = {image.address};
     params.bytes = box_bytes;
-    std::vector<i32> to = c.at;  // a store must not begin before the tensor
+    std::vector<i32> to = c.at;  // a store must not begin before the tensor, nor inside 16 bytes
     std::replace_if(to.begin(), to.end(), [](i32 coordinate) { return coordinate < 0; }, 1);
+    const auto chunk = static_cast<i32>(16 / element_bytes(c.element));
+    to[0] = (to[0] + chunk - 1) / chunk * chunk;
     std::copy(c.at.begin(), c.at.end(), params.at);
     std::copy(to.begin(), to.end(), params.to);
     launch(blocks_of(64, box_bytes + 16), kernel, params);

@@ -29,8 +29,9 @@ TH_DEVICE u32 largest_of_block(u32 value) {
     const u32 other = machine::warp::shuffle_xor(value, mask);
     value = other > value ? other : value;
   }
+  const u32 warp = machine::warp::index();  // the whole warp asks
   if (machine::warp::lane() == 0) {
-    of_warps.store(machine::warp::index(), value);
+    of_warps.store(warp, value);
   }
   machine::block::sync();
   value = 0;

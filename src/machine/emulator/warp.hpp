@@ -24,8 +24,15 @@ inline const auto* exchange(const char* call, u64 word, Site site) {
 }  // namespace emulated
 
 inline u32 lane() { return emulator::calls::lane(); }
-inline u32 index(Site) { return emulator::calls::thread_index() / 32; }
-inline u32 group_index(Site) { return emulator::calls::thread_index() / 128; }
+/// A shuffle on the GPU, where a lane that asks alone waits for ever.
+inline u32 index(Site site) {
+  emulated::exchange("warp::index", 0, site);
+  return emulator::calls::thread_index() / 32;
+}
+inline u32 group_index(Site site) {
+  emulated::exchange("warp::group_index", 0, site);
+  return emulator::calls::thread_index() / 128;
+}
 
 inline bool elect(Site site) {
   emulated::exchange("warp::elect", 0, site);

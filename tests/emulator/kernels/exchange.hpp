@@ -17,6 +17,7 @@ enum class ExchangeDefect {
   shuffle_in_branch,         // only half of a warp comes
   different_shuffles,        // the halves of a warp are in different calls
   elect_in_branch,           // one warp's elect is behind a condition on the lane
+  index_in_branch,           // one lane alone asks which warp it is in, which is a shuffle
   sync_in_branch,            // one thread ends before the block's barrier
   named_count_too_high,      // waits for 32 threads more than come
   named_counts_differ,       // the sides count differently
@@ -96,6 +97,9 @@ struct ExchangeKernel {
       if (lane > 3 && warp::elect()) {
         values.store(600 / 4, 1);
       }
+    }
+    if (is(ExchangeDefect::index_in_branch) && lane == 0) {
+      values.store(600 / 4 + warp::index(), 1);
     }
     return warp::shuffle_xor(value, 1);
   }

@@ -9,18 +9,19 @@ using namespace thresher::machine;
 
 enum class StagingDefect {
   none,
-  no_fence,              // ordinary stores, barrier, TMA store
-  fence_after_barrier,   // the fence on the wrong side
-  no_barrier,            // the storing thread does not wait for the writers
-  no_wait_before_reuse,  // commit without wait: the buffer is rewritten while TMA may still read it
-  wait_on_wrong_thread,  // every thread waits for its own (empty) groups, not for those of the storing one
-  no_wait_at_end,        // the block ends while TMA may still read
-  no_commit,             // the last group is never closed
-  tiles_overlap,         // each tile is stored one row too early
-  half_written,          // half of the threads do not write their row
-  misaligned_source,     // the buffer starts in the middle of 128 bytes
-  wrong_map,             // a map nobody encoded
-  begins_before,         // the first box begins a row before the tensor
+  no_fence,               // ordinary stores, barrier, TMA store
+  fence_after_barrier,    // the fence on the wrong side
+  no_barrier,             // the storing thread does not wait for the writers
+  no_wait_before_reuse,   // commit without wait: the buffer is rewritten while TMA may still read it
+  wait_on_wrong_thread,   // every thread waits for its own (empty) groups, not for those of the storing one
+  no_wait_at_end,         // the block ends while TMA may still read
+  no_commit,              // the last group is never closed
+  tiles_overlap,          // each tile is stored one row too early
+  half_written,           // half of the threads do not write their row
+  misaligned_source,      // the buffer starts in the middle of 128 bytes
+  wrong_map,              // a map nobody encoded
+  begins_before,          // the first box begins a row before the tensor
+  begins_inside_a_chunk,  // boxes begin in the middle of 16 bytes
 };
 
 struct StagingParams {
@@ -62,7 +63,8 @@ TH_KERNEL(64, 1) staging(TH_GRID_CONSTANT const StagingParams params) {
       const TensorMap nothing{};
       const bool is_early = is(StagingDefect::begins_before) || (is(StagingDefect::tiles_overlap) && tile > 0);
       const i32 first_row = static_cast<i32>(tile * 64) - (is_early ? 1 : 0);
-      tma::store(is(StagingDefect::wrong_map) ? nothing : params.out, buffer, At{0, first_row});
+      tma::store(is(StagingDefect::wrong_map) ? nothing : params.out, buffer,
+                 At{is(StagingDefect::begins_inside_a_chunk) ? 4 : 0, first_row});
       if (!(is(StagingDefect::no_commit) && tile + 1 == params.tiles)) {
         tma::commit();
       }

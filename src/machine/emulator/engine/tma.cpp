@@ -395,6 +395,10 @@ void tma_store(const void* map, std::uint32_t source, const std::int32_t* at, in
   if (add && (description.element == ElementType::uint8 || description.element == ElementType::uint16)) {
     engine.fatal(FindingKind::bad_argument, std::string(call) + engine.at(site) + " of 8- or 16-bit integers");
   }
+  if (const std::int64_t first_byte = std::int64_t{at[0]} * element_bytes(description.element); first_byte % 16 != 0) {
+    engine.fatal(FindingKind::misaligned, std::string(call) + engine.at(site) + " of a box that begins at byte " +
+                                              std::to_string(first_byte) + " of its rows, expected a multiple of 16");
+  }
   for (int d = 0; d < rank; ++d) {
     if (at[d] < 0) {
       engine.fatal(FindingKind::bad_argument, std::string(call) + engine.at(site) +
