@@ -8,9 +8,11 @@
 #include <optional>
 
 #include "arena/attention_inputs.hpp"
+#include "arena/emulation/attention.hpp"
 #include "arena/operation.hpp"
 #include "arena/toolchain.hpp"
 #include "ops/attention_backend.hpp"
+#include "runtime/driver.hpp"
 #include "thresher/error.hpp"
 
 namespace thresher::arena {
@@ -109,6 +111,15 @@ class AttentionContestant final : public Contestant {
     }
     const Attention planned = plan(device_, problem.attention.problem, options_);
     return {true, fmt::format("{} runs as {}", label(problem), planned.strategy()), "{}"};
+  }
+
+  [[nodiscard]] Emulation emulation(const Problem& problem) const override {
+    if (device_.kind() == DeviceKind::cpu) {
+      return {nullptr, "a program of the CPU: there is no GPU kernel to emulate"};
+    }
+    const AttentionProblem& wanted = problem.attention.problem;
+    const int multiprocessors = runtime::device_properties(device_.id().ordinal).multiprocessors;
+    return {make_attention_emulation(wanted, ops::choose_attention(wanted, options_, multiprocessors)), ""};
   }
 
   [[nodiscard]] std::unique_ptr<Runner> prepare(const Problem& problem, Memory& memory,

@@ -27,6 +27,7 @@ struct Request {
       .operation = "dual_gemm",
       .dual_gemm = {.m = 200, .n = 72, .k = 208, .a = Format::bf16, .b = Format::bf16, .out = Format::bf16}};
   std::optional<Format> weights;
+  bool softcap = false;
   std::uint64_t schedules = 64;
   std::uint64_t seed = 0;
 };
@@ -45,6 +46,8 @@ Kernels kernels_of(const Request& request) {
   if (!request.knobs.empty()) {
     arena::Problem problem = request.problem;
     problem.dual_gemm.b = request.weights.value_or(problem.dual_gemm.a);
+    problem.attention.problem.format = problem.dual_gemm.a;
+    problem.attention.problem.softcap = request.softcap ? 1.0F : 0.0F;
     const arena::Emulation emulation =
         operation.planned(problem, {request.strategy, request.knobs}, planner::device_spec(request.device));
     if (!emulation.kernel) {
@@ -71,13 +74,17 @@ void run(const Request& request, Context& context) {
   std::vector<std::uint64_t> seeds(request.schedules);
   std::iota(seeds.begin(), seeds.end(), request.seed);
   for (const auto& kernel : kernels_of(request)) {
-    const arena::Examination examined = arena::examine(*kernel, request.problem, seeds);
-    if (examined.clean()) {
-      fmt::print("{}: clean in {} schedules, seeds {} to {}\n", kernel->title(), examined.runs, seeds.front(),
-                 seeds.back());
-    } else {
-      fmt::print("{}: finding\n{}", kernel->title(), examined.finding);
-      context.exit_status = gate_failed;
+    // Attention has no shape on the command line: its kernels bring their own.
+    const bool has_shape = request.operation == request.problem.operation;
+    for (const arena::Problem& problem : has_shape ? std::vector{request.problem} : kernel->edges()) {
+      const std::string title = kernel->title() + (has_shape ? "" : " on " + label(problem));
+      const arena::Examination examined = arena::examine(*kernel, problem, seeds);
+      if (examined.clean()) {
+        fmt::print("{}: clean in {} schedules, seeds {} to {}\n", title, examined.runs, seeds.front(), seeds.back());
+      } else {
+        fmt::print("{}: finding\n{}", title, examined.finding);
+        context.exit_status = gate_failed;
+      }
     }
   }
 }
@@ -89,12 +96,17 @@ void add_formats(CLI::App& command, const std::shared_ptr<Request>& request) {
                                                           {"gelu_tanh", ActivationKind::gelu_tanh},
                                                           {"swiglu_clamped", ActivationKind::swiglu_clamped}};
   DualGemmProblem& gemm = request->problem.dual_gemm;
-  command.add_option("--a", gemm.a, "with --knobs: format of a, bf16 when left out")
+  command.add_option("--a", gemm.a, "with --knobs: format of a, or of q, k, v and o; bf16 when left out")
       ->transform(CLI::CheckedTransformer(formats));
   command.add_option("--b", request->weights, "with --knobs: format of b1 and b2, that of a when left out")
       ->transform(CLI::CheckedTransformer(formats));
   command.add_option("--out", gemm.out, "with --knobs: format of c, bf16 when left out")
       ->transform(CLI::CheckedTransformer(outputs));
+  command
+      .add_option("--head-dim", request->problem.attention.problem.head_dim,
+                  "attention with --knobs: 64 or 128, 64 when left out")
+      ->check(CLI::IsMember({64, 128}));
+  command.add_flag("--softcap", request->softcap, "attention with --knobs: the kernel for a softcap");
   command.add_option("--activation", gemm.activation.kind, "with --knobs: silu when left out")
       ->transform(CLI::CheckedTransformer(activations));
 }
@@ -105,9 +117,9 @@ void add_emulate(CLI::App& app, Context& context) {
   CLI::App* command = app.add_subcommand("emulate", "Run an operation's kernels on this CPU and check every access");
   const auto request = std::make_shared<Request>();
   DualGemmProblem& gemm = request->problem.dual_gemm;
-  command->add_option("operation", request->operation, "dual_gemm")->required();
+  command->add_option("operation", request->operation, "dual_gemm or attention")->required();
   command->add_option("--strategy", request->strategy,
-                      "sequential, interleaved, pingpong or packed; all when left out");
+                      "sequential, interleaved, pingpong or packed; simple, pipelined or split; all when left out");
   command->add_option("--knobs", request->knobs, "one kernel, in the words of `thresher plan`; samples when left out");
   command->add_option("--device", request->device, "with --knobs: the card that they are for")->capture_default_str();
   add_formats(*command, request);

@@ -248,6 +248,20 @@ TEST_F(CompiledOnRequest, KnobsThatAreNotCompiledInAreJudged) {
   EXPECT_EQ(result.outcome, Outcome::passed) << result.sentence;
 }
 
+TEST_F(CompiledOnRequest, AttentionsKernelsAreJudged) {
+  Problem problem;
+  problem.operation = "attention";
+  problem.attention.problem = {
+      .heads = 8, .kv_heads = 2, .queries = 2048, .keys = 2048, .head_dim = 64, .causal = true};
+  suite_.problems = {problem};
+  for (const char* strategy : {"simple", "pipelined"}) {
+    const GateResult result = judge(EmulatedContestant([&](const Problem& one) {
+      return find_emulated_operation("attention")->planned(one, {strategy, ""}, planner::device_spec("H200"));
+    }));
+    EXPECT_EQ(result.outcome, Outcome::passed) << strategy << ": " << result.sentence;
+  }
+}
+
 TEST_F(CompiledOnRequest, WithoutACompilerTheyAreNot) {
   const char* const before = std::getenv("CXX");
   const std::string kept = before == nullptr ? "" : before;

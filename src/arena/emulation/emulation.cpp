@@ -2,12 +2,13 @@
 
 #include <array>
 
+#include "arena/emulation/attention.hpp"
 #include "arena/emulation/dual_gemm.hpp"
 
 namespace thresher::arena {
 namespace {
 
-std::array<const EmulatedOperation*, 1> operations() { return {&emulated_dual_gemm()}; }
+std::array<const EmulatedOperation*, 2> operations() { return {&emulated_dual_gemm(), &emulated_attention()}; }
 
 }  // namespace
 
