@@ -7,6 +7,7 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
+#include "arena/calibration_file.hpp"
 #include "arena/sha256.hpp"
 #include "ops/forecast.hpp"
 #include "planner/calibrate.hpp"
@@ -160,12 +161,20 @@ Forecaster forecaster_for(const std::string& machine_json) {
   if (machine.contains("gpu")) {
     forecaster.device = planner::find_device_spec(machine["gpu"].get<std::string>());
   }
+  if (forecaster.device != nullptr) {
+    const LoadedCalibration loaded = load_calibration("", forecaster.device->name);
+    forecaster.calibration = loaded.calibration;
+    forecaster.calibration_source = loaded.source;
+  }
   return forecaster;
 }
 
 std::vector<PredictionRecord> foretell(const Forecaster& forecaster, const Suite& suite,
                                        const ContestantSpec& contestant, const Pitch* pitch, std::int64_t ordinal) {
   std::vector<PredictionRecord> records;
+  if (!suite.timed) {
+    return records;
+  }
   const std::string panel = panel_json(forecaster, suite, pitch);
   for (const Problem& problem : suite.problems) {
     PredictionRecord& record = records.emplace_back();

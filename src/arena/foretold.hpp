@@ -19,10 +19,11 @@ struct Forecaster {
   std::string calibration_source = "built in";
 };
 
-/// The planner's table for the machine that `machine_json` (Rig::machine_json) describes, if it has one.
+/// The planner's table for the machine that `machine_json` (Rig::machine_json) describes, if it has one, with the
+/// calibration of load_calibration("", device).
 [[nodiscard]] Forecaster forecaster_for(const std::string& machine_json);
 
-/// One record for each problem of the suite. `pitch` may be null.
+/// One record for each problem of the suite; none for a suite that is not timed. `pitch` may be null.
 [[nodiscard]] std::vector<PredictionRecord> foretell(const Forecaster& forecaster, const Suite& suite,
                                                      const ContestantSpec& contestant, const Pitch* pitch,
                                                      std::int64_t ordinal);

@@ -9,6 +9,7 @@
 
 #include "arena/ledger_schema.hpp"
 #include "arena/ledger_statement.hpp"
+#include "core/user_folder.hpp"
 #include "thresher/error.hpp"
 
 namespace thresher::arena {
@@ -364,12 +365,7 @@ std::filesystem::path default_ledger() {
   if (const char* chosen = std::getenv("THRESHER_LEDGER"); chosen != nullptr && *chosen != '\0') {
     return chosen;
   }
-  const char* state = std::getenv("XDG_STATE_HOME");
-  const char* home = std::getenv("HOME");
-  const std::filesystem::path folder = state != nullptr && *state != '\0' ? std::filesystem::path(state)
-                                       : home != nullptr                  ? std::filesystem::path(home) / ".local/state"
-                                                                          : std::filesystem::path(".");
-  return folder / "thresher" / "ledger.sqlite";
+  return state_folder() / "ledger.sqlite";
 }
 
 }  // namespace thresher::arena

@@ -1,6 +1,9 @@
 #include "arena/report.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <nlohmann/json.hpp>
 
 #include "arena/text_file.hpp"
 #include "embedded/report_files.hpp"
@@ -31,6 +34,8 @@ std::string script_safe(std::string_view text) {
   return safe;
 }
 
+std::string list_of(const std::vector<std::string>& objects) { return fmt::format("[{}]", fmt::join(objects, ",")); }
+
 }  // namespace
 
 void prepare_report_folder(const std::filesystem::path& folder) {
@@ -43,7 +48,7 @@ void prepare_report_folder(const std::filesystem::path& folder) {
   check_writable(folder / "report.html", "the report");
 }
 
-std::string report_html(const RunRecord& run) {
+std::string report_html(const RunRecord& run, const std::vector<std::string>& profiles) {
   std::string page(part("template.html"));
   const auto fill = [&](std::string_view place, std::string_view text) {
     const std::size_t at = page.find(place);
@@ -54,15 +59,33 @@ std::string report_html(const RunRecord& run) {
   };
   fill("/*style*/", part("report.css"));
   fill("/*data*/", script_safe(to_json(run)));
+  fill("/*profiles*/", script_safe(list_of(profiles)));
   fill("/*charts*/", part("chart.min.js"));
   fill("/*script*/", part("report.js"));
   return page;
 }
 
-std::filesystem::path write_report(const RunRecord& run, const std::filesystem::path& folder) {
+std::filesystem::path write_report(const RunRecord& run, const std::filesystem::path& folder,
+                                   const std::vector<std::string>& profiles) {
   write_text(folder / "report.json", to_json(run, 1) + "\n", "the report");
-  write_text(folder / "report.html", report_html(run), "the report");
+  if (!profiles.empty()) {
+    write_text(folder / "profiles.json", list_of(profiles) + "\n", "the report");
+  }
+  write_text(folder / "report.html", report_html(run, profiles), "the report");
   return folder / "report.html";
+}
+
+std::string read_profile(const std::filesystem::path& file) {
+  const auto text = read_text(file);
+  if (!text) {
+    throw Error(ErrorCode::io, fmt::format("profile {}: the file cannot be read", file.string()));
+  }
+  const auto json = nlohmann::json::parse(*text, nullptr, false);
+  if (!json.is_object() || !json.contains("timeline") || !json.contains("parts")) {
+    throw Error(ErrorCode::invalid_argument,
+                fmt::format("profile {}: not what `thresher profile --json` writes", file.string()));
+  }
+  return json.dump();
 }
 
 }  // namespace thresher::arena

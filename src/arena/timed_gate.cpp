@@ -5,60 +5,22 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "arena/input_sets.hpp"
 #include "arena/operation.hpp"
 #include "arena/random.hpp"
 
 namespace thresher::arena {
 namespace {
 
-/// Input sets may take this share of the memory that is available.
-constexpr double memory_share = 0.4;
-
-/// What one set reads and writes, and what it takes with its guard zones.
-struct SetSize {
-  std::size_t bytes = 0;
-  std::size_t footprint_bytes = 0;
-};
-
-SetSize size_of_set(const std::vector<HostTensor>& inputs, const std::vector<HostTensor>& outputs) {
-  SetSize size;
-  for (const auto* tensors : {&inputs, &outputs}) {
-    for (const HostTensor& tensor : *tensors) {
-      const std::size_t parts = 1U + (tensor.scales.empty() ? 0U : 1U) + (tensor.global_scale ? 1U : 0U);
-      size.bytes += tensor.bytes();
-      size.footprint_bytes += tensor.bytes() + parts * 2 * GuardedBuffer::zone_bytes;
-    }
-  }
-  return size;
-}
-
-/// Input sets on the device: set 0 and cheap variations of it.
-std::vector<DeviceSet> make_sets(const Operation& operation, const std::vector<HostTensor>& inputs,
-                                 const std::vector<HostTensor>& outputs, std::size_t count, Memory& memory) {
-  std::vector<DeviceSet> sets;
-  sets.reserve(count);
-  sets.emplace_back(memory, inputs, outputs);
-  for (std::size_t index = 1; index < count; ++index) {
-    sets.emplace_back(memory, operation.variation(inputs, index), outputs);
-  }
-  return sets;
-}
-
 Times time_problem(Match& match, const Problem& problem) {
-  const Operation& operation = find_operation(problem.operation);
+  const InputSets inputs = make_input_sets(match.rig, problem, match.suite.distributions.front(), match.seed,
+                                           match.timing.warm ? 1 : max_sets);
   Memory& memory = match.rig.memory();
-  const std::vector<HostTensor> inputs = operation.inputs(problem, match.suite.distributions.front(), match.seed);
-  const std::vector<HostTensor> outputs = operation.outputs(problem);
-  const auto limit = static_cast<std::size_t>(memory_share * static_cast<double>(memory.available_bytes()));
-  const SetSize size = size_of_set(inputs, outputs);
-  Rotation rotation = plan_rotation(size.bytes, size.footprint_bytes, match.rig.last_level_cache_bytes(), limit);
-  rotation.num_sets = match.timing.warm ? 1 : rotation.num_sets;
-  const std::vector<DeviceSet> sets = make_sets(operation, inputs, outputs, rotation.num_sets, memory);
-  const std::unique_ptr<Runner> baseline = match.baseline.prepare(problem, memory, sets);
+  const std::unique_ptr<Runner> baseline = match.baseline.prepare(problem, memory, inputs.sets);
   const std::unique_ptr<Runner> contestant =
-      match.is_baseline() ? nullptr : match.contestant.prepare(problem, memory, sets);
+      match.is_baseline() ? nullptr : match.contestant.prepare(problem, memory, inputs.sets);
   Random random(derive_seed(match.seed, "order of calls " + label(problem)));
-  return time_against(contestant.get(), *baseline, match.rig.clock(), rotation, match.timing, random);
+  return time_against(contestant.get(), *baseline, match.rig.clock(), inputs.rotation, match.timing, random);
 }
 
 nlohmann::json telemetry_json(const std::vector<Telemetry>& samples) {

@@ -5,6 +5,7 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
+#include "arena/calibration_file.hpp"
 #include "arena/panel/panel.hpp"
 #include "arena/suite.hpp"
 #include "cli/planner_commands.hpp"
@@ -16,6 +17,7 @@ struct Arguments {
   std::vector<std::string> pitches;
   std::string suite = "origin";
   std::string device = "H200";
+  std::string calibration;
   bool json = false;
 };
 
@@ -33,9 +35,10 @@ void print(const std::vector<arena::Opinion>& opinions) {
 void judge(const Arguments& arguments) {
   const planner::DeviceSpec& device = planner::device_spec(arguments.device);
   const arena::Suite suite = arena::load_suite(arguments.suite);
+  const planner::Calibration calibration = arena::load_calibration(arguments.calibration, device.name).calibration;
   std::vector<arena::Opinion> opinions;
   for (const std::string& path : arguments.pitches) {
-    opinions.push_back(arena::consider(arena::load_pitch(path), suite.problems, device));
+    opinions.push_back(arena::consider(arena::load_pitch(path), suite.problems, device, calibration));
   }
   opinions = arena::rank_pitches(std::move(opinions));
   if (!arguments.json) {
@@ -58,6 +61,8 @@ void add_judge(CLI::App& app, Context&) {
   command->add_option("--suite", arguments->suite, "Suite whose problems are asked about")->capture_default_str();
   command->add_option("--device", arguments->device, "Device of the planner's table: H100, H200, B200, GB300")
       ->capture_default_str();
+  command->add_option("--calibration", arguments->calibration,
+                      "Parameters that `thresher calibrate` wrote; its own file if not given");
   command->add_flag("--json", arguments->json, "For machines");
   command->callback([arguments] { judge(*arguments); });
 }

@@ -20,6 +20,7 @@ int main(int argc, char** argv) {
   cli::add_plan(app, context);
   cli::add_judge(app, context);
   cli::add_profile(app, context);
+  cli::add_calibrate(app, context);
   cli::add_audit(app, context);
   cli::add_doctor(app, context);
   cli::add_tournament(app, context);

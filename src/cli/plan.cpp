@@ -2,14 +2,12 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
-#include <fstream>
-#include <iterator>
 #include <memory>
 #include <nlohmann/json.hpp>
 
+#include "arena/calibration_file.hpp"
 #include "cli/planner_commands.hpp"
 #include "cli/problem_option.hpp"
-#include "planner/calibrate.hpp"
 #include "planner/rank.hpp"
 #include "thresher/error.hpp"
 
@@ -26,17 +24,6 @@ struct Arguments {
   bool refused = false;
   bool json = false;
 };
-
-planner::Calibration calibration_of(const Arguments& arguments) {
-  if (arguments.calibration.empty()) {
-    return {};
-  }
-  std::ifstream stream(arguments.calibration);
-  if (!stream) {
-    throw Error(ErrorCode::io, fmt::format("--calibration {}: the file cannot be read", arguments.calibration));
-  }
-  return planner::read_calibration(std::string(std::istreambuf_iterator<char>(stream), {}));
-}
 
 nlohmann::json to_json(const planner::Choice<planner::DualGemmConfig>& choice) {
   const planner::Prediction& prediction = choice.prediction;
@@ -104,9 +91,9 @@ void plan(const Arguments& arguments, Context& context) {
   const std::vector<planner::DualGemmConfig> candidates = arguments.config.empty()
                                                               ? planner::dual_gemm_candidates(problem, device)
                                                               : std::vector{planner::parse_config(arguments.config)};
-  const planner::DualGemmRanking ranking =
-      planner::rank(problem, candidates, device, calibration_of(arguments),
-                    arguments.sustained ? planner::Clocks::sustained : planner::Clocks::burst);
+  const planner::DualGemmRanking ranking = planner::rank(
+      problem, candidates, device, arena::load_calibration(arguments.calibration, device.name).calibration,
+      arguments.sustained ? planner::Clocks::sustained : planner::Clocks::burst);
   if (arguments.json) {
     print_json(problem, ranking, arguments);
   } else {
@@ -127,7 +114,8 @@ void add_plan(CLI::App& app, Context& context) {
   command->add_option("--device", arguments->device, "H100, H200, B200 or GB300")->capture_default_str();
   command->add_option("--config", arguments->config,
                       "Judge this contestant alone, as in \"exact 128x256x128 stages=3\"");
-  command->add_option("--calibration", arguments->calibration, "Parameters that `thresher calibrate` wrote");
+  command->add_option("--calibration", arguments->calibration,
+                      "Parameters that `thresher calibrate` wrote; its own file if not given");
   command->add_option("--top", arguments->top, "How many to show")->capture_default_str();
   command->add_flag("--sustained", arguments->sustained, "At the clock of a hot card");
   command->add_flag("--refused", arguments->refused, "Show what is not feasible, and why");

@@ -5,6 +5,7 @@
 namespace thresher::cli {
 
 void add_audit(CLI::App& app, Context& context);
+void add_calibrate(CLI::App& app, Context& context);
 void add_judge(CLI::App& app, Context& context);
 void add_plan(CLI::App& app, Context& context);
 void add_profile(CLI::App& app, Context& context);

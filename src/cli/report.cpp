@@ -15,14 +15,19 @@ struct Arguments {
   std::string ledger = arena::default_ledger().string();
   std::optional<std::int64_t> run;
   std::string folder = "report";
+  std::vector<std::string> profiles;
 };
 
 void report(const Arguments& arguments) {
   const arena::Ledger ledger(arguments.ledger, arena::Ledger::Access::read);
   const auto runs = ledger.runs();
   const arena::RunRecord run = ledger.load(arguments.run ? *arguments.run : runs.empty() ? 0 : runs.back().id);
+  std::vector<std::string> profiles;
+  for (const std::string& file : arguments.profiles) {
+    profiles.push_back(arena::read_profile(file));
+  }
   arena::prepare_report_folder(arguments.folder);
-  fmt::print("report: {}\n", arena::write_report(run, arguments.folder).string());
+  fmt::print("report: {}\n", arena::write_report(run, arguments.folder, profiles).string());
 }
 
 }  // namespace
@@ -32,6 +37,7 @@ void add_report(CLI::App& app, Context&) {
   CLI::App* command = app.add_subcommand("report", "Write the report of a run in the ledger");
   command->add_option("RUN", arguments->run, "Its number; the last if not given");
   command->add_option("--report", arguments->folder, "Folder for report.html and report.json")->capture_default_str();
+  command->add_option("--profile", arguments->profiles, "Files that `thresher profile --json` wrote, to be shown too");
   command->add_option("--ledger", arguments->ledger, "The ledger's file")->capture_default_str();
   command->callback([arguments] { report(*arguments); });
 }

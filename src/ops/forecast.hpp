@@ -7,8 +7,13 @@
 
 namespace thresher::ops {
 
-/// One call of `problem` with `options` on a GPU like `device`: the very kernels that `plan` would launch. Throws
-/// Error(unsupported) with the reason when the planner cannot say.
+/// What `plan` would launch for `options` on a GPU like `device`, in the planner's words. Throws Error(unsupported)
+/// with the reason when the planner has no words for it.
+planner::DualGemmConfig planned_contestant(const DualGemmProblem& problem, const PlanOptions& options,
+                                           const planner::DeviceSpec& device);
+
+/// One call of `problem` with `options` on a GPU like `device`: the very kernels that `plan` would launch. Throws as
+/// planned_contestant.
 planner::Prediction forecast(const DualGemmProblem& problem, const PlanOptions& options,
                              const planner::DeviceSpec& device, const planner::Calibration& calibration = {});
 

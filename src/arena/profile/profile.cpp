@@ -4,10 +4,9 @@
 #include <cmath>
 #include <memory>
 
-#include "arena/device_set.hpp"
+#include "arena/input_sets.hpp"
 #include "arena/operation.hpp"
 #include "arena/random.hpp"
-#include "arena/rotation.hpp"
 #include "ops/kernel_variant.hpp"
 #include "thresher/error.hpp"
 
@@ -15,7 +14,6 @@ namespace thresher::arena {
 namespace {
 
 constexpr std::uint64_t data_seed = 1;
-constexpr double memory_share = 0.4;
 
 /// One variant over rotating input sets.
 class VariantRunner final : public Runner {
@@ -43,27 +41,6 @@ class VariantRunner final : public Runner {
   std::vector<DualGemm> plans_;
   std::unique_ptr<GuardedBuffer> workspace_;
 };
-
-std::vector<DeviceSet> make_sets(Rig& rig, const Problem& problem) {
-  const Operation& operation = find_operation(problem.operation);
-  const std::vector<HostTensor> inputs = operation.inputs(problem, Distribution::contest, data_seed);
-  const std::vector<HostTensor> outputs = operation.outputs(problem);
-  std::size_t bytes = 0;
-  for (const auto* tensors : {&inputs, &outputs}) {
-    for (const HostTensor& tensor : *tensors) {
-      bytes += tensor.bytes();
-    }
-  }
-  const auto limit = static_cast<std::size_t>(memory_share * static_cast<double>(rig.memory().available_bytes()));
-  const Rotation rotation =
-      plan_rotation(bytes, bytes + 16 * GuardedBuffer::zone_bytes, rig.last_level_cache_bytes(), limit);
-  std::vector<DeviceSet> sets;
-  sets.reserve(rotation.num_sets);
-  for (std::size_t index = 0; index < rotation.num_sets; ++index) {
-    sets.emplace_back(rig.memory(), index == 0 ? inputs : operation.variation(inputs, index), outputs);
-  }
-  return sets;
-}
 
 /// Whole turns of the rotation, enough for the clock.
 std::size_t calls_of_a_sample(Clock& clock, Runner& whole, std::size_t num_sets) {
@@ -136,7 +113,8 @@ Profile profile(Rig& rig, const Problem& problem, const ProfileOptions& options)
     throw Error(ErrorCode::unsupported,
                 "profile needs a GPU: there is none here, and the emulator's schedules do not measure time");
   }
-  const std::vector<DeviceSet> sets = make_sets(rig, problem);
+  const InputSets inputs = make_input_sets(rig, problem, Distribution::contest, data_seed);
+  const std::vector<DeviceSet>& sets = inputs.sets;
   VariantRunner whole(rig, problem, options, {}, sets);
   Clock& clock = rig.clock();
   const Sampling sampling{calls_of_a_sample(clock, whole, sets.size()), sets.size(), options.rounds, options.rest_s};

@@ -2,6 +2,7 @@
 /* Draws the page from the JSON in #data. Text goes in as text, never as markup. */
 
 const run = JSON.parse(document.getElementById("data").textContent);
+const profiles = JSON.parse(document.getElementById("profiles").textContent);
 const page = document.getElementById("page");
 const css = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 
@@ -264,14 +265,84 @@ function claims(entries) {
     const found = score(entry, headlineOf(entry));
     const claimed = claim.speedup_low === claim.speedup_high ? factor(claim.speedup_low)
       : `${claim.speedup_low}–${claim.speedup_high}×`;
+    const opinion = opinionOf(entry);
     const held = !found ? "not measured" : found.high < claim.speedup_low ? "less than claimed"
       : found.low > claim.speedup_high ? "more than claimed" : "as claimed, within its interval";
     return [entry.pitch.title, breakable(entry.contestant), breakable(entry.baseline), claimed, `${Math.round(claim.confidence * 100)} %`,
-      found ? interval(found) : "–", held, badge(entry.verdict)];
+      opinion && opinion.predicted !== null ? range(opinion.predicted_interval) : "–", found ? interval(found) : "–", held, badge(entry.verdict)];
   });
-  const columns = ["pitch", "contestant", "over", "claimed", "confidence", "measured", "so it is", "verdict"];
+  const columns = ["pitch", "contestant", "over", "claimed", "confidence", "predicted", "measured", "so it is", "verdict"];
   return el("section", {}, el("h3", {}, "Claims against measurements"),
     el("div", { class: "card" }, table(columns.map((title) => ({ title })), rows, true), claimsChart(pitched)));
+}
+
+const range = ([low, high]) => `${short(Number(low.toPrecision(3)))}–${short(Number(high.toPrecision(3)))}×`;
+const percent = (share) => (100 * share).toFixed(1) + " %";
+
+/* ---- what was foretold ----------------------------------------------------------------------------------------- */
+
+const predictionsOf = (entry) => run.predictions.filter((prediction) => prediction.ordinal === entry.ordinal);
+
+/* The panel's, frozen before anything ran. */
+function opinionOf(entry) {
+  const found = predictionsOf(entry).find((prediction) => prediction.panel);
+  return found && found.panel.score !== undefined ? found.panel : null;
+}
+
+function panel(entries) {
+  const judged = entries.map((entry) => [entry, opinionOf(entry)]).filter(([, opinion]) => opinion)
+    .sort(([, a], [, b]) => b.score - a.score);
+  if (!judged.length) return null;
+  const rows = judged.map(([entry, { score: total, scores, ...opinion }]) => {
+    const found = score(entry, headline);
+    return [opinion.pitch, opinion.withdrawn ? "withdrawn" : total.toFixed(2), ...["speedup", "feasibility", "risk", "evidence"]
+      .map((part) => scores[part].toFixed(2)), range(opinion.claimed), opinion.predicted === null ? "–" : range(opinion.predicted_interval),
+      found ? factor(found.value) : "–", opinion.reason];
+  });
+  const columns = [{ title: "pitch" }, ...["score", "speed-up", "feasibility", "risk", "evidence", "claimed", "predicted", "measured"]
+    .map((title) => ({ title, number: true })), { title: "why" }];
+  const quality = (whose, { count, sign_right, mean_log_error, covered }) => count
+    ? `${whose}: on the right side of 1 in ${Math.round(100 * sign_right)} %, |log ratio| ${mean_log_error.toFixed(2)} on average, ` +
+      `measured inside the interval in ${Math.round(100 * covered)} % of ${count}.` : null;
+  return el("section", {}, el("h3", {}, "The panel, before anything ran"),
+    el("div", { class: "card" }, table(columns, rows, true)),
+    ...[quality("The panel", run.foretold.panel), quality("The pitches' own claims", run.foretold.claims)].filter(Boolean)
+      .map((text) => el("p", { class: "small muted" }, text)));
+}
+
+/* Predicted against measured, both on logarithmic axes; right on the line. */
+function foretold(entries) {
+  const points = entries.flatMap((entry) => predictionsOf(entry).filter((p) => p.predicted_us !== null).flatMap((p) =>
+    measured(entry).filter((m) => m.problem === p.problem && m.mode === headline)
+      .map((m) => ({ x: m.contestant_us.value, y: p.predicted_us, contestant: nameIn(entry, entries), problem: p.problem }))));
+  if (!points.length) return null;
+  const ends = points.flatMap(({ x, y }) => [x, y]);
+  const [low, high] = [Math.min(...ends) / 1.3, Math.max(...ends) * 1.3];
+  const canvas = el("canvas", { role: "img", "aria-label": "Predicted against measured times" });
+  const line = (factorOf, dash) => ({ type: "line", data: [{ x: low, y: low * factorOf }, { x: high, y: high * factorOf }], pointRadius: 0,
+    borderColor: css("--muted"), borderWidth: 1.5, borderDash: dash });
+  const names = unique(points.map((point) => point.contestant));
+  const colours = names.map((_, i) => `--series-${i % 6}`);
+  const axis = (title) => ({ type: "logarithmic", min: low, max: high, grid: { color: css("--line") },
+    ticks: { color: css("--muted"), maxTicksLimit: 5, maxRotation: 0, callback: (us) => time(us).replace(/\.0+ /, " ") },
+    title: { display: true, text: title, color: css("--muted") } });
+  charts.push(() => new Chart(canvas, {
+    type: "scatter",
+    data: { datasets: [...names.map((name, i) => ({ data: points.filter((point) => point.contestant === name), pointRadius: 5,
+      backgroundColor: css(colours[i]) })), line(1, []), line(1.15, [4, 4]), line(1 / 1.15, [4, 4])] },
+    options: { animation: false, responsive: true, maintainAspectRatio: false,
+      plugins: { legend: { display: false }, tooltip: { filter: (item) => item.raw.contestant !== undefined, callbacks: { label: ({ raw }) =>
+        `${raw.contestant} on ${raw.problem}: ${time(raw.y)} predicted, ${time(raw.x)} measured` } } },
+      scales: { x: axis("measured, " + headline), y: axis("predicted") } },
+  }));
+  const { median_error: error, times: count, shapes, best_within_10_percent: best } = run.foretold;
+  return el("section", {}, el("h3", {}, "Predicted against measured"),
+    el("div", { class: "card" }, el("div", { class: "chart", style: "height:340px" }, canvas),
+      el("div", { class: "legend" }, ...names.map((name, i) =>
+        el("span", {}, el("i", { class: "swatch", style: `background:var(${colours[i]})` }), breakable(name))))),
+    el("p", { class: "small muted" }, `Predictions were written into the ledger before anything was timed. Over this run: median error ` +
+      `${percent(error)} of ${count} times; the predicted best within 10 % of the measured best on ${best} of ${shapes} shapes. ` +
+      "Dashed: 15 % off."));
 }
 
 /* Two bars for each pitch: what it claimed, and the interval that was measured. */
@@ -293,6 +364,63 @@ function claimsChart(pitched) {
       description: "Claimed and measured speed-ups", fromZero: false, names: true, lines: [{ at: 1 }],
       min: Math.floor(10 * Math.min(...ends) - .5) / 10, max: Math.ceil(10 * Math.max(...ends) + .5) / 10,
       tick: (value) => short(value) + "×", tooltip: (i) => `${values[i][0].toFixed(3)} to ${values[i][1].toFixed(3)}×` }));
+}
+
+/* ---- profiles -------------------------------------------------------------------------------------------------- */
+
+const segmentColours = new Map([["start-up", "--series-0"], ["first loads", "--series-5"], ["main loop", "--series-2"],
+  ["exchange", "--series-4"], ["epilogue", "--series-1"], ["loads", "--series-3"]]);
+
+function svg(tag, attributes, ...children) {
+  const node = document.createElementNS("http://www.w3.org/2000/svg", tag);
+  for (const [key, value] of Object.entries(attributes)) node.setAttribute(key, value);
+  node.append(...children);
+  return node;
+}
+
+/* One row for each role, from the start of its block. */
+function roleRows({ roles }) {
+  const end = Math.max(...roles.flatMap((role) => role.segments.map((segment) => segment.end_us)));
+  return roles.map(({ role, segments }) => el("div", { class: "role" }, el("span", { class: "small" }, role),
+    svg("svg", { viewBox: `0 0 ${end} 1`, preserveAspectRatio: "none", role: "img", "aria-label":
+        `${role}: ` + segments.map((s) => `${s.name} ${(s.end_us - s.begin_us).toFixed(2)} µs`).join(", ") },
+      ...segments.map((segment) => svg("rect", { x: segment.begin_us, width: segment.end_us - segment.begin_us, y: 0, height: 1,
+        style: `fill:var(${segmentColours.get(segment.name)})` }, svg("title", {}, `${segment.name} ${(segment.end_us - segment.begin_us).toFixed(2)} µs`))))));
+}
+
+/* One line for each block, from its start to its end. */
+function blockRows({ blocks_us: blocks, span_us: span }) {
+  return svg("svg", { class: "blocks", viewBox: `0 0 ${span} ${blocks.length}`, preserveAspectRatio: "none", role: "img",
+      "aria-label": `${blocks.length} blocks over ${span.toFixed(1)} µs` },
+    ...blocks.map(([begin, end], i) => svg("rect", { x: begin, width: end - begin, y: i, height: 1, style: "fill:var(--series-2)" })));
+}
+
+function profileCard(profile) {
+  const { timeline, parts } = profile;
+  const names = unique(timeline.roles.flatMap((role) => role.segments.map((segment) => segment.name)));
+  const lengths = timeline.roles.map((role) => [role.role, ...names.map((name) => {
+    const found = role.segments.find((segment) => segment.name === name);
+    return found ? (found.end_us - found.begin_us).toFixed(2) : "–";
+  })]);
+  return el("div", { class: "card profile", style: "margin-top:1rem" },
+    el("h3", { style: "margin:0 0 .3rem" }, breakable(`${profile.contestant} on ${profile.problem}`)),
+    el("p", { class: "small muted" }, `${profile.machine}: ${time(profile.us)} a call with cold inputs; ${timeline.blocks_us.length} blocks ` +
+      `for ${timeline.span_us.toFixed(1)} µs at ${timeline.clock_ghz.toFixed(2)} GHz. The median block's roles:`),
+    ...roleRows(timeline),
+    el("div", { class: "legend" }, ...names.map((name) =>
+      el("span", {}, el("i", { class: "swatch", style: `background:var(${segmentColours.get(name)})` }), name))),
+    table([{ title: "µs" }, ...names.map((title) => ({ title, number: true }))], lengths, true),
+    el("p", { class: "small muted", style: "margin-top:1rem" }, "Every block from its start to its end:"), blockRows(timeline),
+    table([{ title: "part" }, { title: "variant" }, { title: "a call", number: true }, { title: "says" }],
+      parts.map((part) => [part.part, part.variant, time(part.us), (part.variant === "left out" ? "could give back at most " : "costs again ") +
+        `${percent(part.share.value)} [${percent(part.share.low)}, ${percent(part.share.high)}]`]), true));
+}
+
+function profileSection() {
+  if (!profiles.length) return null;
+  return el("section", {}, el("h2", {}, "Where the time goes"),
+    el("p", { class: "muted small" }, "From timestamps inside the kernel, and from the same kernel with a part left out or done twice."),
+    ...profiles.map(profileCard));
 }
 
 /* Evidence of any gate: objects as definitions, lists of objects as tables. */
@@ -357,7 +485,7 @@ function suiteSection(suite) {
   if (!entries.length) return null;
   return el("section", {}, el("h2", {}, suite.title),
     el("p", { class: "muted small" }, `suite ${suite.name}` + (suite.timed ? "" : ", for correctness alone")),
-    standingsTable(entries), times(entries), claims(entries), gates(entries));
+    standingsTable(entries), times(entries), claims(entries), panel(entries), foretold(entries), gates(entries));
 }
 
 function machineSection() {
@@ -381,7 +509,7 @@ function footer() {
       "rates measured on the day. A gate that is not judged does not count as passed."));
 }
 
-page.replaceChildren(...[header(), ...run.arguments.suites.map(suiteSection), machineSection(), footer()].filter(Boolean));
+page.replaceChildren(...[header(), ...run.arguments.suites.map(suiteSection), profileSection(), machineSection(), footer()].filter(Boolean));
 document.title = "Thresher: " + run.arguments.suites.map((suite) => suite.name).join(", ");
 drawCharts();
 matchMedia("(prefers-color-scheme: dark)").addEventListener("change", drawCharts);

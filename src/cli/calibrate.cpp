@@ -1,0 +1,70 @@
+// `thresher calibrate`: fits the planner to the GPU that is here.
+#include "planner/calibrate.hpp"
+
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <memory>
+
+#include "arena/calibration_file.hpp"
+#include "arena/calibration_samples.hpp"
+#include "arena/foretold.hpp"
+#include "arena/text_file.hpp"
+#include "cli/planner_commands.hpp"
+
+namespace thresher::cli {
+namespace {
+
+struct Arguments {
+  std::string device = "best";
+  std::string output;
+  double seconds = 1;
+};
+
+void print_errors(const char* whose, const planner::PredictionError& error) {
+  fmt::print("{:42}  median {:4.1f} %, worst {:4.1f} % over {} times\n", whose, 100 * error.median, 100 * error.worst,
+             error.samples);
+}
+
+void calibrate(const Arguments& arguments) {
+  const auto rig = arena::make_rig(arguments.device);
+  const auto say = [](const std::string& what, std::size_t number, std::size_t total) {
+    fmt::print(stderr, "{:>3} of {}  {}\n", number + 1, total, what);
+  };
+  const std::vector<planner::CalibrationSample> samples = arena::measure_calibration(*rig, arguments.seconds, say);
+  const planner::DeviceSpec& device = *arena::forecaster_for(rig->machine_json()).device;
+  const planner::Calibration fitted = planner::fit(samples, device);
+  for (const planner::CalibrationSample& sample : samples) {
+    const double us = planner::predict(sample.problem, sample.config, device, fitted, sample.clocks).us();
+    fmt::print("{:>8.1f} us measured  {:>8.1f} us predicted  {}x{}x{} {}{}\n", sample.measured_us, us, sample.problem.m,
+               sample.problem.n, sample.problem.k, planner::text(sample.config),
+               sample.clocks == planner::Clocks::sustained ? ", sustained" : "");
+  }
+  print_errors("error of the built-in parameters:", planner::prediction_error(samples, device, {}));
+  print_errors("of the fitted ones:", planner::prediction_error(samples, device, fitted));
+  print_errors("of a fit to half, on the times it never saw:", arena::unseen_error(samples, device));
+  const std::filesystem::path path =
+      arguments.output.empty() ? arena::calibration_file(device.name) : std::filesystem::path(arguments.output);
+  if (path.has_parent_path()) {
+    std::filesystem::create_directories(path.parent_path());
+  }
+  arena::write_text(path, planner::write_calibration(fitted, device.name), "the calibration");
+  fmt::print("calibration: {}\n", path.string());
+}
+
+}  // namespace
+
+void add_calibrate(CLI::App& app, Context&) {
+  const auto arguments = std::make_shared<Arguments>();
+  CLI::App* command = app.add_subcommand(
+      "calibrate", "Measures known contestants on the GPU and fits the planner's parameters to their times");
+  command->add_option("--device", arguments->device, "gpu, cuda:N or best")->capture_default_str();
+  command->add_option("--output", arguments->output,
+                      "File to write; the one that plan, judge and tournament read if not given");
+  command->add_option("--seconds", arguments->seconds, "Time for one contestant on one problem")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
+  command->callback([arguments] { calibrate(*arguments); });
+}
+
+}  // namespace thresher::cli
