@@ -67,7 +67,8 @@ class PackedWeights {
 };
 
 struct PlanOptions {
-  /// Empty: the planner chooses. Else one of `dual_gemm_strategies(device)`.
+  /// Empty: what a tournament on such a device measured fastest (docs/planner.md), else the planner's choice. Else one
+  /// of `dual_gemm_strategies(device)`.
   std::string strategy;
   /// GPU: compile-time knobs of a fused strategy as `thresher plan` prints them, the strategy among them, for instance
   /// "interleaved 128x128x64 tokens_as_rows stages=7 tma"; empty: the planner chooses.

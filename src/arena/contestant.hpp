@@ -24,6 +24,8 @@ struct ContestantSpec {
 
 /// "dual_gemm/interleaved", "dual_gemm/interleaved[threads=1]".
 [[nodiscard]] std::string label(const ContestantSpec& spec);
+/// The spec of a label. Throws Error(invalid_argument) for what is none.
+[[nodiscard]] ContestantSpec parse_label(const std::string& text);
 
 /// One gate's question answered by the contestant itself.
 struct Answer {

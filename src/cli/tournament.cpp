@@ -7,6 +7,7 @@
 
 #include "arena/report.hpp"
 #include "arena/text_file.hpp"
+#include "arena/tuning_winners.hpp"
 #include "cli/cli.hpp"
 #include "thresher/error.hpp"
 
@@ -23,6 +24,7 @@ struct Arguments {
   std::optional<std::uint64_t> seed;
   double seconds = 6;
   bool resume = false;
+  bool tune = false;
 };
 
 /// Outputs that cannot be written are found out before hours are spent, not after.
@@ -49,6 +51,26 @@ arena::TournamentOptions read_options(const Arguments& arguments) {
   return options;
 }
 
+/// What plan() will choose from now on.
+void tune(const arena::TournamentOptions& options, const arena::Rig& rig, const arena::RunRecord& run) {
+  if (options.forecaster.device == nullptr) {
+    throw Error(ErrorCode::unsupported, "--tune: there is nothing to choose from on " + rig.device().name());
+  }
+  const std::filesystem::path path = ops::tuning_file();
+  ops::Tuning tuning = ops::read_tuning(path);
+  const auto winners =
+      arena::enter_winners(run, options.suites, rig.device().name(), *options.forecaster.device, tuning);
+  if (path.has_parent_path()) {
+    std::filesystem::create_directories(path.parent_path());
+  }
+  arena::write_text(path, tuning.text(), "the tuning cache");
+  fmt::print("\ntuning: {} problem{} where another choice than the default is faster, in {}\n", winners.size(),
+             winners.size() == 1 ? "" : "s", path.string());
+  for (const std::string& winner : winners) {
+    fmt::print("  {}\n", winner);
+  }
+}
+
 void tournament(const Arguments& arguments, Context& context) {
   arena::TournamentOptions options = read_options(arguments);
   const auto rig = arena::make_rig(arguments.device);
@@ -65,6 +87,9 @@ void tournament(const Arguments& arguments, Context& context) {
   }
   if (!arguments.report.empty()) {
     fmt::print("\nreport: {}\n", arena::write_report(result.run, arguments.report).string());
+  }
+  if (arguments.tune) {
+    tune(options, *rig, result.run);
   }
   if (!result.ledger_problem.empty()) {
     throw Error(ErrorCode::io, result.ledger_problem);
@@ -90,6 +115,8 @@ void add_tournament(CLI::App& app, Context& context) {
       ->check(CLI::PositiveNumber)
       ->capture_default_str();
   command->add_flag("--resume", arguments->resume, "Go on with the same tournament where it was interrupted");
+  command->add_flag("--tune", arguments->tune,
+                    "Let plan() choose what was measured faster than its default here, by more than the noise");
   command->callback([arguments, &context] { tournament(*arguments, context); });
 }
 

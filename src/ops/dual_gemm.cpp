@@ -7,6 +7,7 @@
 
 #include "ops/backend.hpp"
 #include "ops/device_operations.hpp"
+#include "ops/tuning.hpp"
 #include "ops/validate.hpp"
 #include "thresher/error.hpp"
 
@@ -23,6 +24,25 @@ void require_strategy(const DeviceOperations& operations, const std::string& str
 }
 
 }  // namespace ops
+
+namespace {
+
+/// What was measured fastest, where that still exists and takes these weights; else the device's own choice.
+template <class Plan>
+DualGemm planned(const Device& device, const DualGemmProblem& problem, const PlanOptions& options, const Plan& plan) {
+  if (const auto tuned = ops::tuned_options(device, problem, options)) {
+    try {
+      return DualGemm(plan(*tuned));
+    } catch (const Error& error) {
+      if (error.code() != ErrorCode::unsupported && error.code() != ErrorCode::invalid_argument) {
+        throw;
+      }
+    }
+  }
+  return DualGemm(plan(options));
+}
+
+}  // namespace
 
 void DualGemm::run(Stream stream, const Tensor& a, const Tensor& c, void* workspace) const {
   ops::validate_run(problem(), a, c, workspace, workspace_bytes(), backend_->data_alignment(), backend_->device());
@@ -52,7 +72,8 @@ DualGemm plan(const Device& device, const DualGemmProblem& problem, const Packed
   ops::validate_weights(problem, storage.b1_gate(), storage.b2_up(), device.id());
   const ops::DeviceOperations& operations = ops::operations_for(device.kind());
   ops::require_strategy(operations, options.strategy);
-  return DualGemm(operations.plan_packed(device, problem, weights, options));
+  return planned(device, problem, options,
+                 [&](const PlanOptions& chosen) { return operations.plan_packed(device, problem, weights, chosen); });
 }
 
 DualGemm plan(const Device& device, const DualGemmProblem& problem, const Tensor& b1_gate, const Tensor& b2_up,
@@ -61,7 +82,9 @@ DualGemm plan(const Device& device, const DualGemmProblem& problem, const Tensor
   ops::validate_weights(problem, b1_gate, b2_up, device.id());
   const ops::DeviceOperations& operations = ops::operations_for(device.kind());
   ops::require_strategy(operations, options.strategy);
-  return DualGemm(operations.plan_raw(device, problem, b1_gate, b2_up, options));
+  return planned(device, problem, options, [&](const PlanOptions& chosen) {
+    return operations.plan_raw(device, problem, b1_gate, b2_up, chosen);
+  });
 }
 
 std::vector<std::string> dual_gemm_strategies(const Device& device) {

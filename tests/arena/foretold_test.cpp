@@ -122,7 +122,8 @@ TEST(ForetoldQuality, IsOfTheTimesThatWereForetoldAndMeasured) {
 }
 
 TEST(ForetoldQuality, NothingForetoldIsNothing) {
-  const RunRecord run = sample_run();
+  RunRecord run = sample_run();
+  run.predictions.clear();
   EXPECT_EQ(foretold_text(foretold_quality({&run, 1})), "");
 }
 

@@ -41,6 +41,9 @@ addEventListener("load", () => {
   parent.postMessage(JSON.stringify({
     errors: window.errors || [], width: innerWidth, pageWidth: document.documentElement.scrollWidth, drawn, overflowing, cut, small,
     text: document.body.innerText, buttons: document.querySelectorAll(".tabs button").length,
+    rects: document.querySelectorAll("svg rect").length,
+    flatRects: [...document.querySelectorAll("svg rect")].filter((rect) => rect.getBoundingClientRect().width < .5 ||
+      rect.getBoundingClientRect().height < .5).length,
     injected: document.querySelectorAll("h2 b").length,
   }), "*");
 });
@@ -77,7 +80,7 @@ class BrowserTest : public ::testing::Test {
 
   /// What the probe saw in a frame of this width: Chromium opens no window as narrow as a phone.
   nlohmann::json look(const RunRecord& run, int width) {
-    std::string page = report_html(run);
+    std::string page = report_html(run, {sample_profile()});
     page.insert(page.find("<style>"), probe);
     write_text(folder_ / "framed.html", page, "the page");
     write_text(folder_ / "probe.html",
@@ -112,7 +115,9 @@ void expect_readable(const nlohmann::json& seen, int width) {
   EXPECT_EQ(seen["overflowing"], nlohmann::json::array());
   EXPECT_EQ(seen["cut"], nlohmann::json::array()) << "tables that need no scrolling";
   EXPECT_EQ(seen["small"], nlohmann::json::array()) << "text under 12 pixels";
-  EXPECT_EQ(seen["drawn"].size(), 3U) << "two problems, and claims against measurements";
+  EXPECT_EQ(seen["drawn"].size(), 4U) << "two problems, claims and predictions against measurements";
+  EXPECT_EQ(seen["rects"], 128 + 3 + 2) << "blocks, and segments of two roles";
+  EXPECT_EQ(seen["flatRects"], 0) << "rectangles that nobody sees";
   for (const auto& share : seen["drawn"]) {
     EXPECT_GT(share, 0.02) << "an empty chart";
   }
@@ -138,6 +143,14 @@ void expect_readable(const nlohmann::json& seen, int width) {
                              "The cold times are not cold: rotated over 330 MiB",
                              "it needs 3.0 s",
                              "23.3 GiB",
+                             "The panel, before anything ran",
+                             "1.27–1.54×",
+                             "0.71",
+                             "Predicted against measured",
+                             "median error 10.0 % of 6 times",
+                             "Where the time goes",
+                             "could give back at most 2.8 % [2.0 %, 3.0 %]",
+                             "128 blocks for 42.0 µs at 1.71 GHz",
                              "seed 7"}) {
     EXPECT_NE(text.find(wanted), std::string::npos) << wanted;
   }

@@ -20,7 +20,7 @@ TEST(Report, IsOneFileThatAsksForNothing) {
     EXPECT_EQ(page.find(load), std::string::npos) << load;
   }
   EXPECT_NE(page.find("Chart.js"), std::string::npos) << "the chart library is inside, with its licence notice";
-  for (const char* place : {"/*style*/", "/*data*/", "/*charts*/", "/*script*/"}) {
+  for (const char* place : {"/*style*/", "/*data*/", "/*profiles*/", "/*charts*/", "/*script*/"}) {
     EXPECT_EQ(page.find(place), std::string::npos) << place;
   }
 }
@@ -29,6 +29,16 @@ TEST(Report, NothingInTheDataEndsItsElement) {
   RunRecord run = sample_run();
   run.entries[1].sentence = "</script><script>alert(1)</script>";
   EXPECT_EQ(report_html(run).find("alert(1)</script>"), std::string::npos);
+}
+
+TEST(Report, ShowsOnlyWhatIsAProfile) {
+  const fs::path file = fs::path(::testing::TempDir()) / "profile.json";
+  write_text(file, sample_profile(), "the file");
+  EXPECT_NE(report_html(sample_run(), {read_profile(file)}).find("\"clock_ghz\":1.71"), std::string::npos);
+  write_text(file, "{}", "the file");
+  EXPECT_EQ(error_of([&] { (void)read_profile(file); }),
+            "profile " + file.string() + ": not what `thresher profile --json` writes");
+  EXPECT_EQ(error_of([] { (void)read_profile("/none.json"); }), "profile /none.json: the file cannot be read");
 }
 
 TEST(Report, FoldersThatCannotBeWrittenAreNamed) {

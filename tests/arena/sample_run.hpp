@@ -67,6 +67,48 @@ inline Entry sample_entry(const std::string& suite, const std::string& contestan
   return entry;
 }
 
+/// Of every entry of the first suite, a tenth too long; the pitched ones with the panel's opinion.
+inline std::vector<PredictionRecord> sample_predictions(const std::vector<Entry>& entries) {
+  std::vector<PredictionRecord> predictions;
+  for (const Entry& entry : entries) {
+    for (const Measurement& measurement : entry.measurements) {
+      if (measurement.mode == "cold burst") {
+        PredictionRecord& prediction = predictions.emplace_back();
+        prediction.ordinal = entry.ordinal;
+        prediction.suite = entry.suite;
+        prediction.contestant = entry.contestant;
+        prediction.problem = measurement.problem;
+        prediction.predicted_us = measurement.contestant_us.value * 1.1;
+        prediction.why = "bound by the matrix unit";
+        prediction.frozen = "2026-11-21T01:02:03Z";
+        if (!entry.is_baseline()) {
+          prediction.panel =
+              R"({"pitch":"Blocks stay in cache","score":0.71,"withdrawn":false,"claimed":[1.5,1.8],"predicted":1.4,)"
+              R"("predicted_interval":[1.27,1.54],"touched_share":null,"obstacles":[],"reason":"1.4× predicted",)"
+              R"("scores":{"speedup":0.5,"feasibility":1.0,"risk":0.5,"evidence":0.8}})";
+        }
+      }
+    }
+  }
+  return predictions;
+}
+
+/// As `thresher profile --json` writes it.
+inline std::string sample_profile() {
+  std::string blocks;
+  for (int block = 0; block < 128; ++block) {
+    blocks += (block == 0 ? "[" : ",[") + std::to_string(block % 3 * 0.2) + "," + std::to_string(38 + block % 5) + "]";
+  }
+  return R"({"contestant":"packed","problem":"256x4096x7168 nvfp4*nvfp4->fp16","machine":"NVIDIA H200","us":43.2,)"
+         R"("parts":[{"part":"epilogue","variant":"left out","us":42.0,"share":{"value":0.028,"low":0.02,"high":0.03}},)"
+         R"({"part":"epilogue","variant":"done twice","us":44.4,"share":{"value":0.027,"low":0.02,"high":0.03}}],)"
+         R"("timeline":{"clock_ghz":1.71,"span_us":42.0,"roles":[{"role":"math 0","segments":[)"
+         R"({"name":"start-up","begin_us":0,"end_us":0.8},{"name":"main loop","begin_us":0.8,"end_us":38},)"
+         R"({"name":"epilogue","begin_us":38,"end_us":39.5}]},{"role":"loader","segments":[)"
+         R"({"name":"start-up","begin_us":0,"end_us":0.4},{"name":"loads","begin_us":0.4,"end_us":36}]}],"blocks_us":[)" +
+         blocks + "]}}";
+}
+
 inline RunRecord sample_run() {
   RunRecord run;
   run.id = 12;
@@ -99,6 +141,7 @@ inline RunRecord sample_run() {
     run.entries[i].ordinal = static_cast<std::int64_t>(i);
     run.entries[i].context = run.context;
   }
+  run.predictions = sample_predictions(run.entries);
   return run;
 }
 

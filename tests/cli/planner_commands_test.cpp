@@ -52,6 +52,18 @@ TEST(PlanCommand, BadInputIsOneSentence) {
   }
 }
 
+TEST(CalibrateCommand, NeedsAGpu) {
+  const Outcome outcome = run("calibrate --device cpu");
+  EXPECT_EQ(outcome.status, 2);
+  EXPECT_NE(outcome.err.find("calibrate needs a GPU"), std::string::npos) << outcome.err;
+}
+
+TEST(ProfileCommand, NeedsAGpu) {
+  const Outcome outcome = run("profile 64x64x64 --device cpu");
+  EXPECT_EQ(outcome.status, 2);
+  EXPECT_NE(outcome.err.find("profile needs a GPU"), std::string::npos) << outcome.err;
+}
+
 TEST(JudgeCommand, RanksTheOriginsPitches) {
   const Outcome outcome = run("judge '" + sources + "'/pitches/origin/*.toml");
   EXPECT_EQ(outcome.status, 0) << outcome.err;
