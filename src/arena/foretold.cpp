@@ -67,16 +67,28 @@ void predict(const Forecaster& forecaster, const ContestantSpec& contestant, con
 }
 
 /// The geometric mean of an entry's speed-ups in the predicted mode, from the evidence of its verdict.
-std::optional<double> measured_speedup(const Entry& entry) {
+std::optional<Estimate> measured_speedup(const Entry& entry) {
   for (const GateResult& gate : entry.gates) {
     if (gate.gate == "verdict") {
       const auto evidence = nlohmann::json::parse(gate.evidence);
       if (evidence.contains(predicted_mode)) {
-        return evidence[predicted_mode]["geomean_speedup"].get<double>();
+        const auto& mode = evidence[predicted_mode];
+        return Estimate{mode["geomean_speedup"], mode["low"], mode["high"]};
       }
     }
   }
   return std::nullopt;
+}
+
+/// What the panel wrote down of an entry's pitch; null when it did not, or could not predict.
+nlohmann::json opinion_of(const RunRecord& run, const Entry& entry) {
+  for (const PredictionRecord& record : run.predictions) {
+    if (record.ordinal == entry.ordinal && !record.panel.empty()) {
+      const auto opinion = nlohmann::json::parse(record.panel);
+      return opinion.contains("predicted") && !opinion["predicted"].is_null() ? opinion : nlohmann::json();
+    }
+  }
+  return {};
 }
 
 struct Forecasts {
@@ -86,17 +98,11 @@ struct Forecasts {
 
 void add_forecasts(const RunRecord& run, const Entry& entry, Forecasts& out) {
   const auto measured = measured_speedup(entry);
-  const auto about = [&](const PredictionRecord& record) { return record.ordinal == entry.ordinal; };
-  const auto found = std::find_if(run.predictions.begin(), run.predictions.end(), about);
-  if (!measured || found == run.predictions.end() || found->panel.empty()) {
-    return;
+  const nlohmann::json opinion = opinion_of(run, entry);
+  if (measured && !opinion.is_null()) {
+    out.panel.push_back({opinion["predicted_interval"][0], opinion["predicted_interval"][1], measured->value});
+    out.claims.push_back({opinion["claimed"][0], opinion["claimed"][1], measured->value});
   }
-  const auto opinion = nlohmann::json::parse(found->panel);
-  if (!opinion.contains("predicted") || opinion["predicted"].is_null()) {
-    return;
-  }
-  out.panel.push_back({opinion["predicted_interval"][0], opinion["predicted_interval"][1], *measured});
-  out.claims.push_back({opinion["claimed"][0], opinion["claimed"][1], *measured});
 }
 
 void add_times(const RunRecord& run, const Entry& entry, std::vector<ForetoldTime>& times) {
@@ -228,6 +234,32 @@ std::string foretold_text(const ForetoldQuality& quality) {
     text += forecast_line("panel", quality.panel) + forecast_line("the pitches' own claims", quality.claims);
   }
   return text;
+}
+
+std::string claims_text(const RunRecord& run) {
+  std::string text;
+  for (const Entry& entry : run.entries) {
+    if (entry.pitch.empty()) {
+      continue;
+    }
+    const auto pitch = nlohmann::json::parse(entry.pitch);
+    const auto measured = measured_speedup(entry);
+    const nlohmann::json opinion = opinion_of(run, entry);
+    const auto interval = [](double value, double low, double high) {
+      return fmt::format("{:.3g}x [{:.3g}, {:.3g}]", value, low, high);
+    };
+    text += fmt::format(
+        "  {:>13}  {:>21}  {:>21}  {}\n",
+        fmt::format("{:.3g}-{:.3g}x", pitch["claim"]["speedup_low"].get<double>(),
+                    pitch["claim"]["speedup_high"].get<double>()),
+        opinion.is_null()
+            ? "-"
+            : interval(opinion["predicted"], opinion["predicted_interval"][0], opinion["predicted_interval"][1]),
+        measured ? interval(measured->value, measured->low, measured->high) : "-", pitch["title"].get<std::string>());
+  }
+  return text.empty()
+             ? text
+             : fmt::format("  {:>13}  {:>21}  {:>21}  {}\n", "claimed", "predicted", "measured", "pitch") + text;
 }
 
 }  // namespace thresher::arena

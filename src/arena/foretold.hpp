@@ -55,4 +55,7 @@ struct ForetoldQuality {
 /// Lines for people, each ended; empty when nothing was foretold and measured.
 [[nodiscard]] std::string foretold_text(const ForetoldQuality& quality);
 
+/// Claim, prediction and measurement of every pitch side by side, a line each under a heading; empty without pitches.
+[[nodiscard]] std::string claims_text(const RunRecord& run);
+
 }  // namespace thresher::arena

@@ -147,8 +147,10 @@ std::string standings(const RunRecord& run) {
     text += text.empty() ? "" : "\n";
     text += suite_standings(suite, by_suite[suite]);
   }
-  const std::string foretold = foretold_text(foretold_quality({&run, 1}));
-  return text + (foretold.empty() ? "" : "\n" + foretold);
+  for (const std::string& more : {claims_text(run), foretold_text(foretold_quality({&run, 1}))}) {
+    text += more.empty() ? "" : "\n" + more;
+  }
+  return text;
 }
 
 }  // namespace thresher::arena

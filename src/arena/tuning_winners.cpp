@@ -18,6 +18,16 @@ struct Timed {
   Estimate us;
 };
 
+/// Nothing for a contestant whose knobs are not the planner's.
+std::optional<PlanOptions> options_of(const std::string& contestant) {
+  try {
+    const ContestantSpec spec = parse_label(contestant);
+    return PlanOptions{.strategy = spec.strategy, .knobs = kernel_knobs(spec)};
+  } catch (const Error&) {
+    return std::nullopt;
+  }
+}
+
 /// Thresher's own contestants that passed and were timed on the problem.
 std::vector<Timed> timed_on(const RunRecord& run, const std::string& suite, const std::string& problem) {
   std::vector<Timed> found;
@@ -30,8 +40,9 @@ std::vector<Timed> timed_on(const RunRecord& run, const std::string& suite, cons
     }
     for (const Measurement& measurement : entry.measurements) {
       if (measurement.problem == problem && measurement.mode == deciding_mode && measurement.rounds >= min_rounds) {
-        const ContestantSpec spec = parse_label(entry.contestant);
-        found.push_back({{.strategy = spec.strategy, .knobs = kernel_knobs(spec)}, measurement.contestant_us});
+        if (const auto options = options_of(entry.contestant)) {
+          found.push_back({*options, measurement.contestant_us});
+        }
       }
     }
   }

@@ -121,6 +121,20 @@ TEST(ForetoldQuality, IsOfTheTimesThatWereForetoldAndMeasured) {
   EXPECT_EQ(nlohmann::json::parse(to_json(run))["foretold"]["best_within_10_percent"], 1);
 }
 
+TEST(Claims, StandBesidePredictionAndMeasurement) {
+  RunRecord run = foretold_run();
+  run.predictions.erase(run.predictions.begin() + 2);
+  const std::string text = claims_text(run);
+  EXPECT_NE(text.find("      claimed              predicted               measured  pitch\n"), std::string::npos)
+      << text;
+  EXPECT_NE(text.find("1.5-1.8x        1.5x [1.4, 1.7]      1.6x [1.57, 1.63]  Blocks stay in cache\n"),
+            std::string::npos)
+      << text;
+  EXPECT_NE(text.find("1.3-1.3x                      -    0.8x [0.784, 0.816]  Stages\n"), std::string::npos) << text;
+  run.entries.resize(1);
+  EXPECT_EQ(claims_text(run), "");
+}
+
 TEST(ForetoldQuality, NothingForetoldIsNothing) {
   RunRecord run = sample_run();
   run.predictions.clear();

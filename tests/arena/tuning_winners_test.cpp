@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "arena/contestant.hpp"
 #include "arena/expect_error.hpp"
 #include "arena/sample_run.hpp"
 

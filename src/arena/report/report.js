@@ -281,6 +281,7 @@ const percent = (share) => (100 * share).toFixed(1) + " %";
 
 /* ---- what was foretold ----------------------------------------------------------------------------------------- */
 
+const predictedMode = "cold burst";
 const predictionsOf = (entry) => run.predictions.filter((prediction) => prediction.ordinal === entry.ordinal);
 
 /* The panel's, frozen before anything ran. */
@@ -294,7 +295,7 @@ function panel(entries) {
     .sort(([, a], [, b]) => b.score - a.score);
   if (!judged.length) return null;
   const rows = judged.map(([entry, { score: total, scores, ...opinion }]) => {
-    const found = score(entry, headline);
+    const found = score(entry, headlineOf(entry));
     return [opinion.pitch, opinion.withdrawn ? "withdrawn" : total.toFixed(2), ...["speedup", "feasibility", "risk", "evidence"]
       .map((part) => scores[part].toFixed(2)), range(opinion.claimed), opinion.predicted === null ? "–" : range(opinion.predicted_interval),
       found ? factor(found.value) : "–", opinion.reason];
@@ -313,7 +314,7 @@ function panel(entries) {
 /* Predicted against measured, both on logarithmic axes; right on the line. */
 function foretold(entries) {
   const points = entries.flatMap((entry) => predictionsOf(entry).filter((p) => p.predicted_us !== null).flatMap((p) =>
-    measured(entry).filter((m) => m.problem === p.problem && m.mode === headline)
+    measured(entry).filter((m) => m.problem === p.problem && m.mode === predictedMode)
       .map((m) => ({ x: m.contestant_us.value, y: p.predicted_us, contestant: nameIn(entry, entries), problem: p.problem }))));
   if (!points.length) return null;
   const ends = points.flatMap(({ x, y }) => [x, y]);
@@ -333,7 +334,7 @@ function foretold(entries) {
     options: { animation: false, responsive: true, maintainAspectRatio: false,
       plugins: { legend: { display: false }, tooltip: { filter: (item) => item.raw.contestant !== undefined, callbacks: { label: ({ raw }) =>
         `${raw.contestant} on ${raw.problem}: ${time(raw.y)} predicted, ${time(raw.x)} measured` } } },
-      scales: { x: axis("measured, " + headline), y: axis("predicted") } },
+      scales: { x: axis("measured, " + predictedMode), y: axis("predicted") } },
   }));
   const { median_error: error, times: count, shapes, best_within_10_percent: best } = run.foretold;
   return el("section", {}, el("h3", {}, "Predicted against measured"),
