@@ -170,6 +170,8 @@ std::vector<std::string> attention_contestants(const Device& device) {
   if (simple != known.end()) {
     std::rotate(known.begin(), simple, simple + 1);
   }
+  // The first steps of a kernel compete only when they are pitched: on long sequences they take seconds a call.
+  std::erase_if(known, [](const std::string& strategy) { return strategy.starts_with("rows"); });
   if (known.size() > 1) {
     known.emplace_back(planned_strategy);
   }
@@ -177,7 +179,8 @@ std::vector<std::string> attention_contestants(const Device& device) {
 }
 
 std::unique_ptr<Contestant> make_attention_contestant(const ContestantSpec& spec, const Device& device) {
-  const std::vector<std::string> known = attention_contestants(device);
+  std::vector<std::string> known = attention_strategies(device);
+  known.emplace_back(planned_strategy);
   if (std::find(known.begin(), known.end(), spec.strategy) == known.end()) {
     throw Error(ErrorCode::invalid_argument,
                 fmt::format("contestant {}: there is no such strategy on {}, expected one of {}", label(spec),

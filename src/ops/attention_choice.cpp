@@ -87,7 +87,10 @@ bool is_whole(const AttentionProblem& problem, int cluster) {
 }
 
 SplitConfig default_split(const AttentionProblem& problem, int cluster) {
-  return {.head_dim = static_cast<int>(problem.head_dim), .cluster = cluster, .parts = 4, .meet_early = true};
+  // Eight blocks that exchange 128 columns leave no registers for finer steps.
+  const bool crowded = cluster == 8 && problem.head_dim == 128;
+  return {
+      .head_dim = static_cast<int>(problem.head_dim), .cluster = cluster, .parts = crowded ? 1 : 4, .meet_early = true};
 }
 
 AttentionChoice choose_split(const AttentionProblem& problem, std::map<std::string, int> knobs, std::string why) {
@@ -115,12 +118,13 @@ AttentionChoice choose_split(const AttentionProblem& problem, std::map<std::stri
                             split.cluster * keys_of_a_split_block, SplitConfig::rows));
   }
   take(knobs, "parts", split.parts, {1, 2, 4});
-  const bool may_inspect_early = split.whole && !is_general(problem);
+  const bool may_inspect_early = split.whole && !is_general(problem) && split.parts > 1;
   split.inspect_early = may_inspect_early;
   take(knobs, "inspect_early", split.inspect_early, {0, 1});
   if (split.inspect_early && !may_inspect_early) {
     throw Error(ErrorCode::invalid_argument,
-                "the attention knob inspect_early is 1, which takes whole tiles, a positive scale and no softcap");
+                "the attention knob inspect_early is 1, which takes whole tiles, several parts, a positive scale and "
+                "no softcap");
   }
   take(knobs, "meet_early", split.meet_early, {0, 1});
   take(knobs, "alone", split.alone, {0, 1});
@@ -177,7 +181,18 @@ AttentionChoice choose_attention(const AttentionProblem& problem, const Attentio
     return choose_pipelined(problem, options.knobs, std::move(why));
   }
   refuse_rest(options.knobs, strategy);
-  return {.strategy = strategy, .why = std::move(why)};
+  if (strategy != "simple" && problem.head_dim != kernels::attention::row_head_dim) {
+    throw Error(ErrorCode::unsupported,
+                fmt::format("the attention strategy {} keeps a row in a thread's registers, which takes head_dim 64, "
+                            "problem.head_dim is {}",
+                            strategy, problem.head_dim));
+  }
+  using kernels::attention::Staging;
+  return {.strategy = strategy,
+          .staging = strategy == "rows_shared"      ? Staging::by_row
+                     : strategy == "rows_coalesced" ? Staging::coalesced
+                                                    : Staging::none,
+          .why = std::move(why)};
 }
 
 }  // namespace thresher::ops

@@ -3,15 +3,17 @@
 #include <map>
 #include <string>
 
+#include "kernels/attention/params.hpp"
 #include "pipeline/attention/config.hpp"
 #include "thresher/attention.hpp"
 
 namespace thresher::ops {
 
 struct AttentionChoice {
-  std::string strategy;  ///< simple, pipelined or split
+  std::string strategy;  ///< pipelined, split, simple, rows, rows_shared or rows_coalesced
   pipeline::attention::StreamConfig stream{};
   pipeline::attention::SplitConfig split{};
+  kernels::attention::Staging staging{};  ///< of the last three
   std::string why;
 };
 

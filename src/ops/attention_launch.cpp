@@ -78,7 +78,14 @@ AttentionGeometry attention_geometry(const AttentionChoice& choice) {
             .cluster = static_cast<unsigned>(c.cluster),
             .shared_bytes = c.shared_bytes()};
   }
-  return {.tile_rows = device_code::simple_warps, .threads = device_code::simple_warps * 32, .copies = false};
+  if (choice.strategy == "simple") {
+    return {.tile_rows = device_code::simple_warps, .threads = device_code::simple_warps * 32, .copies = false};
+  }
+  const bool stages = choice.staging != device_code::Staging::none;
+  return {.tile_rows = device_code::row_threads,
+          .threads = device_code::row_threads,
+          .shared_bytes = stages ? device_code::staged_bytes : 0,
+          .copies = false};
 }
 
 device_code::Logits attention_logits(const AttentionProblem& problem) {
@@ -88,9 +95,11 @@ device_code::Logits attention_logits(const AttentionProblem& problem) {
 
 kernels::DeviceProgram attention_program(const AttentionProblem& problem, const AttentionChoice& choice) {
   const device_code::Logits logits = attention_logits(problem);
+  const auto head_dim = static_cast<int>(problem.head_dim);
   return choice.strategy == "pipelined" ? device_code::pipelined_program(problem.format, choice.stream, logits)
          : choice.strategy == "split"   ? device_code::split_program(problem.format, choice.split, logits)
-                                      : device_code::simple_program(problem.format, static_cast<int>(problem.head_dim));
+         : choice.strategy == "simple"  ? device_code::simple_program(problem.format, head_dim)
+                                        : device_code::rows_program(problem.format, choice.staging);
 }
 
 device_code::Params attention_constants(const AttentionProblem& p, const AttentionGeometry& geometry) {

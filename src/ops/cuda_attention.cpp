@@ -8,6 +8,7 @@
 #include "ops/cuda_programs.hpp"
 #include "ops/cuda_tensor_map.hpp"
 #include "runtime/driver.hpp"
+#include "runtime/nvrtc.hpp"
 #include "thresher/error.hpp"
 
 namespace thresher::ops {
@@ -81,7 +82,9 @@ class CudaAttention final : public Attention::Backend {
 
 class CudaAttentionOperations final : public AttentionOperations {
  public:
-  [[nodiscard]] std::vector<std::string> strategies() const override { return {"pipelined", "split", "simple"}; }
+  [[nodiscard]] std::vector<std::string> strategies() const override {
+    return {"pipelined", "split", "simple", "rows", "rows_shared", "rows_coalesced"};
+  }
 
   [[nodiscard]] std::string obstacle(const Device& device, const AttentionProblem& problem,
                                      const AttentionOptions& options) const override {
@@ -95,10 +98,32 @@ class CudaAttentionOperations final : public AttentionOperations {
 
   [[nodiscard]] std::shared_ptr<const Attention::Backend> plan(const Device& device, const AttentionProblem& problem,
                                                                const AttentionOptions& options) const override {
-    return std::make_shared<CudaAttention>(device, problem, choose(device, problem, options), options.dependent_launch);
+    const AttentionChoice choice = choose(device, problem, options);
+    if (!options.strategy.empty() || runtime::nvrtc_status().problem.empty()) {
+      return std::make_shared<CudaAttention>(device, problem, choice, options.dependent_launch);
+    }
+    return plan_without_compiler(device, problem, choice, options.dependent_launch);
   }
 
  private:
+  /// The choice where its machine code is at hand, else what is built in.
+  static std::shared_ptr<const Attention::Backend> plan_without_compiler(const Device& device,
+                                                                         const AttentionProblem& problem,
+                                                                         const AttentionChoice& choice,
+                                                                         bool dependent_launch) {
+    for (const AttentionChoice& wanted : {choice, choose(device, problem, {.strategy = "pipelined"})}) {
+      try {
+        return std::make_shared<CudaAttention>(device, problem, wanted, dependent_launch);
+      } catch (const Error& error) {
+        if (error.code() != ErrorCode::unsupported) {
+          throw;
+        }
+      }
+    }
+    return std::make_shared<CudaAttention>(device, problem, choose(device, problem, {.strategy = "simple"}),
+                                           dependent_launch);
+  }
+
   /// Throws Error for what this GPU or the strategy asked for cannot take.
   static AttentionChoice choose(const Device& device, const AttentionProblem& problem,
                                 const AttentionOptions& options) {

@@ -3,9 +3,26 @@
 #include "kernels/nvfp4/choose.hpp"
 #include "kernels/nvfp4/program.hpp"
 #include "kernels/two_pass/program.hpp"
+#include "ops/attention_launch.hpp"
 #include "ops/cuda_programs.hpp"
 
 namespace thresher::ops {
+namespace {
+
+/// What every attention falls back to (`simple`), the default of long sequences, and the origin's problem.
+void add_attention(std::vector<kernels::DeviceProgram>& programs) {
+  for (const Format format : {Format::fp16, Format::bf16}) {
+    for (const std::int64_t head_dim : {64, 128}) {
+      const AttentionProblem problem{.queries = 4096, .keys = 4096, .head_dim = head_dim, .format = format};
+      programs.push_back(attention_program(problem, choose_attention(problem, {.strategy = "simple"}, 0)));
+      programs.push_back(attention_program(problem, choose_attention(problem, {.strategy = "pipelined"}, 0)));
+    }
+  }
+  const AttentionProblem origin{.heads = 8, .kv_heads = 8, .queries = 512, .keys = 512, .head_dim = 64};
+  programs.push_back(attention_program(origin, choose_attention(origin, {.strategy = "split"}, 0)));
+}
+
+}  // namespace
 
 std::vector<kernels::DeviceProgram> default_programs(const std::string& arch) {
   std::vector<kernels::DeviceProgram> programs{kernels::two_pass::program(), kernels::reference::program(),
@@ -17,6 +34,7 @@ std::vector<kernels::DeviceProgram> default_programs(const std::string& arch) {
   for (const kernels::nvfp4::Config& config : kernels::nvfp4::default_configs()) {
     programs.push_back(kernels::nvfp4::program(config));
   }
+  add_attention(programs);
   std::erase_if(programs, [&](const kernels::DeviceProgram& program) {
     return !program.only_arch.empty() && program.only_arch != arch;
   });

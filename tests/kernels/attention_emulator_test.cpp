@@ -7,6 +7,7 @@
 #include <string>
 
 #include "kernels/attention/pipelined.hpp"
+#include "kernels/attention/rows.hpp"
 #include "kernels/attention/simple.hpp"
 #include "kernels/attention/split.hpp"
 #include "machine/emulator/engine/launch.hpp"
@@ -180,6 +181,15 @@ void run_simple(AttentionCase& c) {
   });
 }
 
+template <Staging staging>
+void run_rows(AttentionCase& c) {
+  Shape shape{.tile_rows = row_threads};
+  shape.launch.grid.x = pieces(c.problem, row_threads, false);
+  shape.launch.block = row_threads;
+  shape.launch.dynamic_shared_bytes = staged_bytes;
+  expect_clean(c, shape, [](const Params& params) { rows<Half, 64, staging>(params); });
+}
+
 AttentionProblem small(i32 queries, i32 keys, bool causal, i32 head_dim) {
   return {.batch = 1,
           .heads = 2,
@@ -226,6 +236,12 @@ void for_each_case(i32 head_dim, const std::function<void(AttentionCase&)>& run)
 TEST(AttentionOnTheEmulator, SimpleIsClean) {
   for_each_case(64, run_simple);
   for_each_case(128, run_simple);
+}
+
+TEST(AttentionOnTheEmulator, RowsAreClean) {
+  for_each_case(64, run_rows<Staging::none>);
+  for_each_case(64, run_rows<Staging::by_row>);
+  for_each_case(64, run_rows<Staging::coalesced>);
 }
 
 TEST(AttentionOnTheEmulator, SplitIsClean) {

@@ -48,4 +48,14 @@ enum class Logits : u8 { direct, general };
 /// Query rows of a block of `simple`, a warp each.
 inline constexpr int simple_warps = 4;
 
+/// How `rows` gets at keys and values: straight from global memory, or staged in shared memory by threads that copy a
+/// row each (by_row) or that read neighbouring addresses together (coalesced).
+enum class Staging : u8 { none, by_row, coalesced };
+/// Query rows of a block of `rows`, a thread each, which keeps a query and what it has averaged in registers; and the
+/// keys, and values, that it stages at a time.
+inline constexpr int row_threads = 128;
+inline constexpr int row_head_dim = 64;
+inline constexpr int staged_keys = 64;
+inline constexpr u32 staged_bytes = 2U * staged_keys * row_head_dim * 2U;
+
 }  // namespace thresher::kernels::attention

@@ -25,6 +25,12 @@ DeviceProgram simple_program(Format format, int head_dim) {
   return of("simple", element(format) + ", " + std::to_string(head_dim));
 }
 
+DeviceProgram rows_program(Format format, Staging staging) {
+  const char* const how = staging == Staging::none ? "none" : staging == Staging::by_row ? "by_row" : "coalesced";
+  return of("rows",
+            element(format) + ", " + std::to_string(row_head_dim) + ", thresher::kernels::attention::Staging::" + how);
+}
+
 DeviceProgram pipelined_program(Format format, const pipeline::attention::StreamConfig& config, Logits logits) {
   return of("pipelined", "thresher::pipeline::attention::StreamConfig{" + std::to_string(config.head_dim) + ", " +
                              std::to_string(config.keys) + ", " + std::to_string(config.stages) + ", " +

@@ -9,6 +9,8 @@ namespace thresher::kernels::attention {
 
 /// One program a kernel: a plan compiles only what it launches.
 DeviceProgram simple_program(Format format, int head_dim);
+/// Of head dimension `row_head_dim`.
+DeviceProgram rows_program(Format format, Staging staging);
 DeviceProgram pipelined_program(Format format, const pipeline::attention::StreamConfig& config, Logits logits);
 DeviceProgram split_program(Format format, const pipeline::attention::SplitConfig& config, Logits logits);
 
