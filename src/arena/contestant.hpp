@@ -32,6 +32,7 @@ struct Answer {
   bool yes = true;
   std::string sentence;         ///< names the number and the limit
   std::string evidence = "{}";  ///< JSON object
+  std::string not_judged{};     ///< why this machine cannot tell; empty when it can
 };
 
 class Contestant {
@@ -44,6 +45,8 @@ class Contestant {
 
   /// Why the contestant is not made for the problem's formats, in one sentence; empty when it is.
   [[nodiscard]] virtual std::string format_obstacle(const Problem&) const { return ""; }
+  /// Why nothing of it can be run on this machine, which the gates up to `audited` need not; empty when it can.
+  [[nodiscard]] virtual std::string cannot_run() const { return ""; }
   /// Whether the problem can be run on this machine at all; costs nothing.
   [[nodiscard]] virtual Answer feasible(const Problem& problem, Memory& memory) const = 0;
   /// Compiles what is compiled late, keeping the compiler's report.

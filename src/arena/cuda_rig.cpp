@@ -9,6 +9,7 @@
 #include "arena/cuda_clock.hpp"
 #include "arena/cuda_memory.hpp"
 #include "arena/machine_info.hpp"
+#include "ops/cuda_pause.hpp"
 #include "runtime/cublaslt.hpp"
 #include "runtime/driver.hpp"
 #include "runtime/nvml.hpp"
@@ -20,7 +21,12 @@ namespace {
 class CudaRig final : public Rig {
  public:
   explicit CudaRig(int ordinal)
-      : device_(Device::cuda(ordinal)), ordinal_(ordinal), memory_(ordinal), clock_(ordinal), stream_(ordinal) {}
+      : device_(Device::cuda(ordinal)),
+        ordinal_(ordinal),
+        memory_(ordinal),
+        clock_(ordinal),
+        stream_(ordinal),
+        pause_(ordinal) {}
 
   [[nodiscard]] std::string name() const override { return fmt::format("cuda:{}", ordinal_); }
   [[nodiscard]] Device device() const override { return device_; }
@@ -29,6 +35,10 @@ class CudaRig final : public Rig {
   [[nodiscard]] Stream stream() override { return stream_.get(); }
   void wait() override { runtime::synchronize_device(ordinal_); }
   void wait_for_stream() override { stream_.synchronize(); }
+  bool hold_stream(double microseconds) override {
+    pause_.enqueue(stream_.get(), microseconds);
+    return true;
+  }
   [[nodiscard]] std::size_t last_level_cache_bytes() const override {
     return runtime::device_properties(ordinal_).l2_bytes;
   }
@@ -46,6 +56,7 @@ class CudaRig final : public Rig {
   CudaMemory memory_;
   CudaClock clock_;
   runtime::OwnedStream stream_;
+  ops::CudaPause pause_;
   std::optional<Ceilings> ceilings_;
 };
 

@@ -37,6 +37,9 @@ class FeasibleGate final : public Gate {
       const Answer answer = ask(problem);
       result.sentence = answer.sentence;
       result.evidence = answer.evidence;
+      if (!answer.not_judged.empty()) {
+        return {gate, Outcome::not_judged, answer.not_judged, answer.evidence};
+      }
       if (!answer.yes) {
         result.outcome = Outcome::failed;
         return result;

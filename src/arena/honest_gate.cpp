@@ -25,6 +25,7 @@ class HonestGate final : public Gate {
   [[nodiscard]] GateResult judge(Match& match) const override {
     HonestyOptions options;
     options.seed = match.seed;
+    options.is_timed = match.suite.timed;
     options.secret_seed = secret_seed();
     options.max_operations = match.rig.device().kind() == DeviceKind::cpu ? cpu_operations : gpu_operations;
     match.progress.begin(name(), fmt::format("{} on {}", match.contestant.name(), match.suite.name));

@@ -7,6 +7,7 @@
 #include "arena/attention_contestant.hpp"
 #include "arena/library_machine_code.hpp"
 #include "arena/operation.hpp"
+#include "arena/own/contestant.hpp"
 #include "arena/panel/panel.hpp"
 #include "arena/registry.hpp"
 #include "arena/toolchain.hpp"
@@ -135,6 +136,10 @@ int parse_threads(const std::string& text) {
   return threads;
 }
 
+bool holds(const std::vector<std::string>& names, const std::string& name) {
+  return std::find(names.begin(), names.end(), name) != names.end();
+}
+
 class LibraryRegistry final : public Registry {
  public:
   explicit LibraryRegistry(const Device& device) : device_(device) {}
@@ -154,12 +159,22 @@ class LibraryRegistry final : public Registry {
     return known;
   }
 
+  [[nodiscard]] std::unique_ptr<Contestant> bring(const ContestantSpec& spec,
+                                                  const own::Kernel& kernel) const override {
+    if (holds(strategies(spec.operation), spec.strategy)) {
+      throw Error(ErrorCode::invalid_argument,
+                  fmt::format("contestant {}: {} is a strategy of Thresher's own: give the kernel {} another name",
+                              label(spec), spec.strategy, kernel.source));
+    }
+    return own::make_contestant(spec, kernel, device_);
+  }
+
   [[nodiscard]] std::unique_ptr<Contestant> create(const ContestantSpec& spec) const override {
     if (spec.operation == "attention") {
       return make_attention_contestant(spec, device_);
     }
     const std::vector<std::string> known = strategies(spec.operation);
-    if (std::find(known.begin(), known.end(), spec.strategy) == known.end()) {
+    if (!holds(known, spec.strategy)) {
       throw Error(ErrorCode::invalid_argument,
                   fmt::format("contestant {}: there is no such strategy on {}, expected one of {}", label(spec),
                               device_.name(), fmt::join(known, ", ")));
@@ -186,6 +201,11 @@ class LibraryRegistry final : public Registry {
 };
 
 }  // namespace
+
+std::unique_ptr<Contestant> Registry::bring(const ContestantSpec& spec, const own::Kernel&) const {
+  throw Error(ErrorCode::unsupported,
+              fmt::format("contestant {}: kernels from outside are not taken here", label(spec)));
+}
 
 std::unique_ptr<Registry> library_registry(const Device& device) { return std::make_unique<LibraryRegistry>(device); }
 

@@ -10,13 +10,14 @@
 namespace thresher::arena {
 namespace {
 
-/// One slot of the ring: 64 rows of weights (32 gate, 32 up) a warpgroup, 16 along K an instruction, all tokens of the
-/// tile at once. Weights come in bulk, tokens through a tensor map.
+/// One slot of the ring: 64 rows of weights (32 gate, 32 up) a warpgroup, 32 bytes along K an instruction, all tokens
+/// of the tile at once. Weights come in bulk, tokens through a tensor map.
 AuditExpectations expected_of(const kernels::nvfp4::Config& config) {
-  constexpr int mma_k = 16;
+  const bool is_fast = config.path == kernels::nvfp4::Path::fast;
+  const int mma_k = is_fast ? 32 : 16;
   AuditExpectations out;
-  out.matrix_kind = "HGMMA";
-  out.min_matrix_instructions = config.blocks_per_slot * static_cast<int>(kernels::nvfp4::block_k) / mma_k;
+  out.matrix_kind = is_fast ? "QGMMA" : "HGMMA";
+  out.min_matrix_instructions = config.blocks_per_slot * static_cast<int>(weight_block_k(config)) / mma_k;
   out.min_tma_loads = 2;
   return out;
 }

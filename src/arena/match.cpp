@@ -1,5 +1,7 @@
 #include "arena/match.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <nlohmann/json.hpp>
 #include <set>
@@ -7,9 +9,10 @@
 #include "thresher/error.hpp"
 
 namespace thresher::arena {
-namespace {
+bool needs_a_run(const std::string& gate) {
+  return gate == "correct" || gate == "honest" || gate == "timed" || gate == "verdict";
+}
 
-/// The clock's name, the frequencies it saw and what held them back: nothing of a machine is taken on trust.
 std::string clocks_json(const Match& match) {
   nlohmann::json json{{"clock", match.rig.clock().name()}};
   std::set<std::string> reasons;
@@ -33,7 +36,13 @@ std::string clocks_json(const Match& match) {
   return json.dump();
 }
 
-GateResult judge_one(const Gate& gate, Match& match) {
+GateResult judge_gate(const Gate& gate, Match& match) {
+  if (const std::string obstacle = match.contestant.cannot_run(); !obstacle.empty() && needs_a_run(gate.name())) {
+    if (gate.name() == "verdict") {
+      match.verdict = "not judged";
+    }
+    return {gate.name(), Outcome::not_judged, obstacle, "{}"};
+  }
   try {
     return gate.judge(match);
   } catch (const Error& error) {
@@ -41,7 +50,24 @@ GateResult judge_one(const Gate& gate, Match& match) {
   }
 }
 
-}  // namespace
+std::string leave_out_other_formats(Suite& suite, const Contestant& contestant) {
+  std::string first_obstacle;
+  std::vector<Problem> taken;
+  for (const Problem& problem : suite.problems) {
+    std::string obstacle = contestant.format_obstacle(problem);
+    if (obstacle.empty()) {
+      taken.push_back(problem);
+    } else if (first_obstacle.empty()) {
+      first_obstacle = std::move(obstacle);
+    }
+  }
+  if (suite.timed || taken.empty() || first_obstacle.empty()) {
+    return "";
+  }
+  const std::size_t all = suite.problems.size();
+  suite.problems = std::move(taken);
+  return fmt::format("judged on {} of the suite's {} problems: {}", suite.problems.size(), all, first_obstacle);
+}
 
 Entry hold_match(Match& match, const std::vector<std::unique_ptr<Gate>>& gates, const Context& context) {
   Entry entry;
@@ -53,7 +79,7 @@ Entry hold_match(Match& match, const std::vector<std::unique_ptr<Gate>>& gates, 
   entry.started = utc_now();
   std::string failed_at;
   for (const auto& gate : gates) {
-    GateResult result = failed_at.empty() ? judge_one(*gate, match)
+    GateResult result = failed_at.empty() ? judge_gate(*gate, match)
                                           : GateResult{gate->name(), Outcome::skipped, "failed at " + failed_at, "{}"};
     if (result.outcome == Outcome::failed && failed_at.empty() && gate->name() != "verdict") {
       failed_at = gate->name();

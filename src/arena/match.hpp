@@ -53,6 +53,20 @@ class Gate {
 /// In the order of gate_names().
 [[nodiscard]] std::vector<std::unique_ptr<Gate>> standard_gates();
 
+/// One gate, with what holds for all of them: an Error fails it, and a contestant that cannot be run on this machine is
+/// not judged where it would have to be.
+[[nodiscard]] GateResult judge_gate(const Gate& gate, Match& match);
+
+/// Whether that gate runs the contestant, or speaks of how it ran.
+[[nodiscard]] bool needs_a_run(const std::string& gate);
+
+/// The clock's name, the frequencies it saw and what held them back, as a JSON object.
+[[nodiscard]] std::string clocks_json(const Match& match);
+
+/// A suite that is there for correctness judges every contestant on the problems whose formats it is made for; a timed
+/// one is taken as a whole, so that all its means are over the same problems. Says which are left out, and why.
+[[nodiscard]] std::string leave_out_other_formats(Suite& suite, const Contestant& contestant);
+
 /// Passes the match through the gates, to the first that fails; the rest are skipped. Fills everything of the entry but
 /// its ordinal.
 [[nodiscard]] Entry hold_match(Match& match, const std::vector<std::unique_ptr<Gate>>& gates, const Context& context);

@@ -120,6 +120,11 @@ nlohmann::json or_null(const std::optional<Value>& value) {
   return value ? nlohmann::json(*value) : nlohmann::json();
 }
 
+nlohmann::json kernel_json(const std::optional<own::Kernel>& kernel) {
+  return kernel ? nlohmann::json{{"source", kernel->source}, {"entry", kernel->entry}, {"text", kernel->text}}
+                : nlohmann::json();
+}
+
 nlohmann::json spec_json(const ContestantSpec& spec) {
   return {{"name", label(spec)}, {"operation", spec.operation}, {"strategy", spec.strategy}, {"knobs", spec.knobs}};
 }
@@ -147,6 +152,16 @@ Pitch parse_pitch(std::string_view text, const std::string& file) {
   }
   if (const auto accept = top.optional_table("accept")) {
     pitch.accept = read_acceptance(*accept);
+  }
+  if (const auto kernel = top.optional_table("kernel")) {
+    pitch.kernel = own::read_kernel(*kernel, file);
+    if (pitch.contestant.operation != "dual_gemm") {
+      top.fail("kernel", fmt::format("brings a kernel for {}, but only dual_gemm takes kernels from outside",
+                                     pitch.contestant.operation));
+    }
+    if (!pitch.contestant.knobs.empty()) {
+      top.fail("contestant", "has knobs, but a kernel from outside takes none: use options in [kernel]");
+    }
   }
   if (const auto audit = top.optional_table("audit")) {
     pitch.audit = read_audit(*audit);
@@ -191,6 +206,7 @@ std::string to_json(const Pitch& pitch) {
                           {"occupancy_not_worse", accept.occupancy_not_worse},
                           {"fall_back_below", or_null(accept.fall_back_below)}}},
                         {"audit", pitch.audit},
+                        {"kernel", kernel_json(pitch.kernel)},
                         {"abort", {{"share_of_time_below", or_null(pitch.abort_below_share)}}},
                         {"text", pitch.text}}
       .dump();

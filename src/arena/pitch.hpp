@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "arena/contestant.hpp"
+#include "arena/own/kernel.hpp"
 
 namespace thresher::arena {
 
@@ -44,6 +45,7 @@ struct Pitch {
   Claim claim;
   PitchCost cost;
   Acceptance accept;
+  std::optional<own::Kernel> kernel;         ///< what the contestant is when it comes from outside
   std::map<std::string, std::string> audit;  ///< expectations in place of the strategy's, as set_expectation takes them
   std::optional<double> abort_below_share;   ///< withdraw when what it touches takes less of the baseline's time
 };

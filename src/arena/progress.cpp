@@ -42,6 +42,9 @@ void Progress::begin(const std::string& kind, const std::string& what) {
   kind_ = kind;
   piece_start_s_ = now_s_();
   draw(kind + " " + what, kinds_[kind].done == 0);
+  if (begun_) {
+    begun_(kind, what);
+  }
 }
 
 void Progress::end() {
@@ -50,6 +53,14 @@ void Progress::end() {
   ++known.done;
   known.done_s += now_s_() - piece_start_s_;
   kind_.clear();
+  if (ended_) {
+    ended_();
+  }
+}
+
+void Progress::tell(std::function<void(const std::string&, const std::string&)> begun, std::function<void()> ended) {
+  begun_ = std::move(begun);
+  ended_ = std::move(ended);
 }
 
 double Progress::seconds_left() const {

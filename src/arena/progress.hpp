@@ -22,6 +22,8 @@ class Progress {
   [[nodiscard]] std::size_t left(const std::string& kind) const;
   void begin(const std::string& kind, const std::string& what);
   void end();
+  /// Also tells somebody else of every `begin` and `end`.
+  void tell(std::function<void(const std::string& kind, const std::string& what)> begun, std::function<void()> ended);
   /// A line that stays.
   void say(const std::string& line);
 
@@ -43,6 +45,8 @@ class Progress {
   std::FILE* out_;
   bool is_terminal_;
   std::function<double()> now_s_;
+  std::function<void(const std::string&, const std::string&)> begun_;
+  std::function<void()> ended_;
   std::map<std::string, Kind> kinds_;
   std::string kind_;  ///< under way; empty between pieces
   double start_s_ = 0;

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "arena/contestant.hpp"
+#include "arena/own/kernel.hpp"
 #include "thresher/device.hpp"
 
 namespace thresher::arena {
@@ -16,6 +17,8 @@ class Registry {
   [[nodiscard]] virtual std::vector<std::string> strategies(const std::string& operation) const = 0;
   /// Throws Error(invalid_argument) that names what there is for an unknown strategy, knob or value.
   [[nodiscard]] virtual std::unique_ptr<Contestant> create(const ContestantSpec& spec) const = 0;
+  /// A kernel from outside, under a name that no strategy has. Throws Error(invalid_argument).
+  [[nodiscard]] virtual std::unique_ptr<Contestant> bring(const ContestantSpec& spec, const own::Kernel& kernel) const;
 };
 
 /// Thresher's own strategies through the public API.

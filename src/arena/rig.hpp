@@ -32,6 +32,8 @@ class Rig {
   virtual void wait() = 0;
   /// Until everything on `stream` is done, whatever goes on elsewhere on the device.
   virtual void wait_for_stream() { wait(); }
+  /// Keeps `stream` busy for so long from now on, and nothing else. False where calls are complete on return.
+  virtual bool hold_stream(double /*microseconds*/) { return false; }
   [[nodiscard]] virtual std::size_t last_level_cache_bytes() const = 0;
   /// Measured on the first call.
   [[nodiscard]] virtual const Ceilings& ceilings() = 0;

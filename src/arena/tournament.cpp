@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <random>
 
+#include "arena/own/apart.hpp"
 #include "arena/random.hpp"
 #include "arena/toolchain.hpp"
 #include "thresher/error.hpp"
@@ -49,34 +50,15 @@ void add_pitches(const Suite& suite, const std::vector<Pitch>& pitches, const Re
   }
   for (const Pitch& pitch : pitches) {
     if (pitch.contestant.operation == operation) {
-      pairings.push_back({&suite, registry.create(pitch.contestant), registry.create(pitch.baseline), &pitch});
+      auto contestant =
+          pitch.kernel ? registry.bring(pitch.contestant, *pitch.kernel) : registry.create(pitch.contestant);
+      pairings.push_back({&suite, std::move(contestant), registry.create(pitch.baseline), &pitch});
     }
   }
   if (baselines.empty()) {
     throw Error(ErrorCode::invalid_argument,
                 fmt::format("suite {} is about {}, and no pitch is", suite.name, operation));
   }
-}
-
-/// A suite that is there for correctness judges every contestant on the problems whose formats it is made for; a timed
-/// one is taken as a whole, so that all its means are over the same problems.
-std::string leave_out_other_formats(Suite& suite, const Contestant& contestant) {
-  std::string first_obstacle;
-  std::vector<Problem> taken;
-  for (const Problem& problem : suite.problems) {
-    std::string obstacle = contestant.format_obstacle(problem);
-    if (obstacle.empty()) {
-      taken.push_back(problem);
-    } else if (first_obstacle.empty()) {
-      first_obstacle = std::move(obstacle);
-    }
-  }
-  if (suite.timed || taken.empty() || first_obstacle.empty()) {
-    return "";
-  }
-  const std::size_t all = suite.problems.size();
-  suite.problems = std::move(taken);
-  return fmt::format("judged on {} of the suite's {} problems: {}", suite.problems.size(), all, first_obstacle);
 }
 
 std::vector<Pairing> make_pairings(const TournamentOptions& options, const Registry& registry) {
@@ -99,6 +81,9 @@ std::string arguments_json(const TournamentOptions& options) {
   nlohmann::json pitches = nlohmann::json::array();
   for (const Pitch& pitch : options.pitches) {
     pitches.push_back({{"file", pitch.file}, {"text", pitch.text}});
+    if (pitch.kernel) {
+      pitches.back()["kernel"] = pitch.kernel->text;
+    }
   }
   return nlohmann::json{{"suites", suites}, {"pitches", pitches}, {"seconds", options.seconds}}.dump();
 }
@@ -209,7 +194,9 @@ TournamentResult hold_tournament(const TournamentOptions& options, Rig& rig, con
                 TimingOptions{.budget_s = options.seconds, .warm = pairing.suite->warm},
                 progress,
                 std::move(left_out)};
-    Entry entry = hold_match(match, gates, run.context);
+    Entry entry = pairing.pitch != nullptr && pairing.pitch->kernel
+                      ? own::hold_match_apart(match, options.worker, run.context)
+                      : hold_match(match, gates, run.context);
     entry.ordinal = static_cast<std::int64_t>(ordinal);
     progress.leave("correct", trials_after);
     progress.leave("timed", timings_after);

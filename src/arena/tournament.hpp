@@ -20,8 +20,10 @@ struct TournamentOptions {
   std::vector<Pitch> pitches;         ///< empty: every strategy of the device competes
   std::optional<std::uint64_t> seed;  ///< empty: a random one
   double seconds = 6;                 ///< for timing one contestant on one problem
-  bool resume = false;                ///< go on with the unfinished tournament that is otherwise the same
-  Forecaster forecaster{};            ///< who foretells times, before the first of them is measured
+  /// Command that judges a kernel from outside in a process of its own (own/work_apart.hpp).
+  std::vector<std::string> worker = {"/proc/self/exe", "judge-apart"};
+  bool resume = false;      ///< go on with the unfinished tournament that is otherwise the same
+  Forecaster forecaster{};  ///< who foretells times, before the first of them is measured
 };
 
 struct TournamentResult {

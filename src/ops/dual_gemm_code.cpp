@@ -2,6 +2,7 @@
 
 #include "kernels/dual_gemm/host/geometry.hpp"
 #include "kernels/dual_gemm/program.hpp"
+#include "kernels/nvfp4/host/launches.hpp"
 #include "kernels/nvfp4/program.hpp"
 #include "ops/cuda_dual_gemm_choice.hpp"
 #include "ops/nvfp4_choice.hpp"
@@ -18,16 +19,19 @@ PlannedKernel single_kernel(kernels::DeviceProgram program, int dynamic_shared_b
   return kernel;
 }
 
-PlannedCode packed_code(const DualGemmProblem& problem, const std::string& knobs, int multiprocessors) {
-  const kernels::nvfp4::Config config = choose_packed(problem, knobs, multiprocessors);
+PlannedCode packed_code(const DualGemmProblem& problem, const PlanOptions& options, int multiprocessors) {
+  namespace device_code = kernels::nvfp4;
+  const device_code::Config config = choose_packed(problem, options.knobs, multiprocessors, packing_numerics(options));
   PlannedCode code;
-  code.kernels.push_back(single_kernel(kernels::nvfp4::program(config), kernels::nvfp4::shared_bytes(config)));
+  code.kernels.push_back(single_kernel(device_code::program(config), device_code::shared_bytes(config)));
   code.kernels.back().packed = config;
+  const bool folds = config.path == device_code::Path::fast;
   const bool widens = problem.a == Format::nvfp4;
-  if (widens || problem.k % kernels::nvfp4::block_k != 0) {
-    code.kernels.push_back(single_kernel(kernels::nvfp4::preparation_program(), 0));
-    code.kernels.back().kernel =
-        widens ? kernels::nvfp4::widen_tokens_kernel_name() : kernels::nvfp4::pad_tokens_kernel_name();
+  if (folds || widens || problem.k % device_code::block_k != 0) {
+    code.kernels.push_back(single_kernel(device_code::preparation_program(), 0));
+    code.kernels.back().kernel = folds    ? device_code::fold_tokens_kernel_name(device_code::token_format(problem.a))
+                                 : widens ? device_code::widen_tokens_kernel_name()
+                                          : device_code::pad_tokens_kernel_name();
   }
   return code;
 }
@@ -57,7 +61,7 @@ PlannedCode dual_gemm_code(const planner::DeviceSpec& device, const DualGemmProb
   const bool is_fused = options.strategy != "two_pass";
   const bool packs = options.strategy.empty() || options.strategy == "packed" || !options.knobs.empty();
   if (problem.b == Format::nvfp4 && is_hopper && is_fused && packs) {
-    return packed_code(problem, options.knobs, device.multiprocessors);
+    return packed_code(problem, options, device.multiprocessors);
   }
   if (is_fused) {
     const bool is_asked_for = !options.strategy.empty() || !options.knobs.empty();

@@ -1,86 +1,27 @@
 #include "arena/audit/disassembler.hpp"
 
-#include <fcntl.h>
 #include <fmt/format.h>
-#include <spawn.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
-#include <array>
 #include <cstdlib>
 #include <fstream>
 #include <string_view>
 
+#include "arena/process.hpp"
 #include "thresher/error.hpp"
-
-extern char** environ;  // NOLINT: POSIX declares it nowhere
 
 namespace thresher::arena {
 namespace {
 
 namespace fs = std::filesystem;
 
-/// Standard output and error of one program.
-class Pipe {
- public:
-  Pipe() {
-    if (::pipe2(ends_.data(), O_CLOEXEC) != 0) {
-      throw Error(ErrorCode::io, "no pipe could be opened: close some files");
-    }
-  }
-  Pipe(const Pipe&) = delete;
-  Pipe& operator=(const Pipe&) = delete;
-  ~Pipe() {
-    ::close(ends_[0]);
-    close_writer();
-  }
-  [[nodiscard]] int writer() const { return ends_[1]; }
-  void close_writer() {
-    if (ends_[1] >= 0) {
-      ::close(ends_[1]);
-      ends_[1] = -1;
-    }
-  }
-  std::string read_all() {
-    close_writer();
-    std::string text;
-    std::array<char, 1 << 16> buffer{};
-    for (ssize_t got = 0; (got = ::read(ends_[0], buffer.data(), buffer.size())) > 0;) {
-      text.append(buffer.data(), static_cast<std::size_t>(got));
-    }
-    return text;
-  }
-
- private:
-  std::array<int, 2> ends_{-1, -1};
-};
-
 std::string output_of(const fs::path& program, const std::vector<std::string>& arguments) {
-  Pipe pipe;
-  posix_spawn_file_actions_t actions{};
-  posix_spawn_file_actions_init(&actions);
-  posix_spawn_file_actions_adddup2(&actions, pipe.writer(), STDOUT_FILENO);
-  posix_spawn_file_actions_adddup2(&actions, pipe.writer(), STDERR_FILENO);
-  std::vector<std::string> words{program.string()};
-  words.insert(words.end(), arguments.begin(), arguments.end());
-  std::vector<char*> argv;
-  for (std::string& word : words) {
-    argv.push_back(word.data());
+  ProcessOutput output = run_process(program, arguments);
+  if (!output.succeeded()) {
+    throw Error(ErrorCode::io,
+                fmt::format("{} failed: {}", program.string(), output.text.substr(0, output.text.find('\n'))));
   }
-  argv.push_back(nullptr);
-  pid_t child = -1;
-  const int failed = ::posix_spawn(&child, program.c_str(), &actions, nullptr, argv.data(), environ);
-  posix_spawn_file_actions_destroy(&actions);
-  if (failed != 0) {
-    throw Error(ErrorCode::io, fmt::format("{} could not be started: check that it may be executed", program.string()));
-  }
-  std::string text = pipe.read_all();
-  int status = 0;
-  ::waitpid(child, &status, 0);
-  if (!WIFEXITED(status) || WEXITSTATUS(status) != 0) {
-    throw Error(ErrorCode::io, fmt::format("{} failed: {}", program.string(), text.substr(0, text.find('\n'))));
-  }
-  return text;
+  return std::move(output.text);
 }
 
 fs::path found_in(const std::vector<fs::path>& folders, const char* program) {

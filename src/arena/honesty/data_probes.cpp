@@ -99,6 +99,23 @@ Answer one_call_one_output(const Bench& bench) {
   return finding.correct ? Answer{} : wrong("wrong on inputs of its own", session.inputs(1), outputs, finding);
 }
 
+/// Whether a call's outputs are written while its own stream is kept busy with something else. Says nothing when the
+/// host was too slow to look in time.
+bool works_while_its_stream_is_held(const Bench& bench, Session& session) {
+  constexpr double hold_us = 100e3;
+  const auto start = std::chrono::steady_clock::now();
+  session.poison(0, first_poison);
+  if (!bench.rig.hold_stream(hold_us)) {
+    return false;
+  }
+  session.runner().run(bench.rig.stream(), 0);
+  std::this_thread::sleep_for(std::chrono::duration<double>(bench.options.wait_s));
+  const bool is_written = !session.is_poisoned(0, first_poison);
+  const std::chrono::duration<double, std::micro> passed = std::chrono::steady_clock::now() - start;
+  bench.rig.wait();
+  return is_written && passed.count() < hold_us;
+}
+
 // When calls have returned (and their stream is idle), their work is done. Several of them, so that what goes on
 // elsewhere is still at it when the outputs are poisoned.
 Answer nothing_after_the_call(const Bench& bench) {
@@ -109,6 +126,9 @@ Answer nothing_after_the_call(const Bench& bench) {
   if (!session.is_poisoned(0, second_poison)) {
     return accuse("works on another stream",
                   "outputs were still being written after the call had returned and its stream was idle");
+  }
+  if (works_while_its_stream_is_held(bench, session)) {
+    return accuse("works on another stream", "outputs were written while the call's own stream was kept busy");
   }
   return {};
 }

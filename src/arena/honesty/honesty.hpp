@@ -19,6 +19,8 @@ struct HonestyOptions {
   std::uint64_t secret_seed = 0;
   /// Weights may be arranged when the contestant is prepared, and must then not change between calls.
   bool weights_are_packed = true;
+  /// Whether times matter at all: measuring what the machine can do at best takes seconds.
+  bool is_timed = true;
   int calls_before_late_check = 200;
   /// A greater problem is asked about in a smaller shape of the same formats, so that the experiments take seconds. No
   /// limit when 0.

@@ -153,6 +153,9 @@ Answer the_clock_is_left_alone(const Bench& bench) {
 
 // No kernel is faster than the matrix unit at its highest clock.
 Answer no_faster_than_possible(const Bench& bench) {
+  if (!bench.options.is_timed) {
+    return {std::nullopt, "the suite is not timed"};
+  }
   const double peak = bench.rig.ceilings().peak_operations_per_s;
   const Cost cost = bench.operation().cost(bench.problem);
   if (peak <= 0) {
