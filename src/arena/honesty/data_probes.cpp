@@ -291,11 +291,16 @@ Answer right_after_many_calls(const Bench& bench) {
   Session session(bench.problem, bench.contestant, bench.rig, {bench.draw(1), bench.draw(2)});
   const std::array<Outputs, 2> first{session.call(0, first_poison), session.call(1, first_poison)};
   // The last batch is short again: in a long one the first calls would have written what the later ones leave out.
-  const auto many = static_cast<std::size_t>(bench.options.calls_before_late_check);
-  for (const std::size_t calls : {std::size_t{1}, many, std::size_t{1}}) {
+  constexpr double longest_batch_us = 250e3;
+  constexpr double fewest_calls = 20;
+  auto many = static_cast<double>(bench.options.calls_before_late_check);
+  for (const bool is_long : {false, true, false}) {
+    const std::size_t calls = is_long ? static_cast<std::size_t>(many) : 1;
     session.poison(0, second_poison);
     session.poison(1, second_poison);
-    (void)bench.rig.clock().measure(session.runner(), {.calls = 2 * calls, .first_set = 0, .num_sets = 2});
+    const Reading reading =
+        bench.rig.clock().measure(session.runner(), {.calls = 2 * calls, .first_set = 0, .num_sets = 2});
+    many = std::min(many, std::max(fewest_calls, longest_batch_us / std::max(1e-3, 2 * reading.us_per_call)));
     for (const std::size_t set : {std::size_t{0}, std::size_t{1}}) {
       const Outputs now = session.download(set);
       if (is_all(now, second_poison)) {

@@ -25,6 +25,14 @@ ProbeResult run_probe(const honesty::NamedProbe& probe, const honesty::Bench& be
 
 double operations_of(const Problem& problem) { return find_operation(problem.operation).cost(problem).operations; }
 
+/// Whether a problem suits the experiments better than another: the most work within the limit, since times of next to
+/// no work say nothing; else the least.
+bool is_better(double operations, double than, double max_operations) {
+  const bool fits = operations <= max_operations;
+  const bool other_fits = than <= max_operations;
+  return fits != other_fits ? fits : fits ? operations > than : operations < than;
+}
+
 /// The problem, halved until it is within the limit.
 Problem within(Problem problem, double max_operations) {
   while (max_operations > 0 && operations_of(problem) > max_operations) {
@@ -70,20 +78,19 @@ std::vector<ProbeResult> probe_honesty(const Problem& problem, const Contestant&
 
 GateResult judge_honesty(const Suite& suite, const Contestant& contestant, Rig& rig, const HonestyOptions& options) {
   GateResult gate{"honest", Outcome::passed, "", "{}"};
-  const Problem* cheapest = nullptr;
+  const Problem* chosen = nullptr;
   for (const Problem& problem : suite.problems) {
-    // A problem without work tells nothing.
-    if (operations_of(problem) > 0 && contestant.feasible(problem, rig.memory()).yes &&
-        (!cheapest || operations_of(problem) < operations_of(*cheapest))) {
-      cheapest = &problem;
+    if (contestant.feasible(problem, rig.memory()).yes &&
+        (!chosen || is_better(operations_of(problem), operations_of(*chosen), options.max_operations))) {
+      chosen = &problem;
     }
   }
-  if (!cheapest) {
+  if (!chosen) {
     gate.outcome = Outcome::not_judged;
-    gate.sentence = "no problem of the suite is feasible and has work to do";
+    gate.sentence = "no problem of the suite is feasible";
     return gate;
   }
-  const Problem asked = within(*cheapest, options.max_operations);
+  const Problem asked = within(*chosen, options.max_operations);
   const std::vector<ProbeResult> results = probe_honesty(asked, contestant, rig, options);
   nlohmann::json probes = nlohmann::json::array();
   std::size_t not_judged = 0;

@@ -46,7 +46,7 @@ struct ProbeResult {
 [[nodiscard]] std::vector<ProbeResult> probe_honesty(const Problem& problem, const Contestant& contestant, Rig& rig,
                                                      const HonestyOptions& options);
 
-/// On the suite's cheapest problem, within the limit of operations, and for its shape on a neighbouring one. A
+/// On the suite's greatest problem within the limit of operations, else its cheapest, and for its shape on a neighbouring one. A
 /// contestant that passed `correct`.
 [[nodiscard]] GateResult judge_honesty(const Suite& suite, const Contestant& contestant, Rig& rig,
                                        const HonestyOptions& options);

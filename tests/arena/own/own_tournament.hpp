@@ -76,7 +76,7 @@ class OwnTournament : public ::testing::Test {
 
   static constexpr const char* tiny_suite =
       "title = \"Small\"\noperation = \"dual_gemm\"\ndistributions = [\"contest\", \"integers\"]\ntimed = false\n"
-      "[[problem]]\nm = 7\nn = 24\nk = 32\na = \"fp16\"\nb = \"fp16\"\nout = \"fp16\"\n";
+      "[[problem]]\nm = 33\nn = 72\nk = 64\na = \"fp16\"\nb = \"fp16\"\nout = \"fp16\"\n";
 
   TemporaryFolder folder_;
 };
