@@ -80,14 +80,15 @@ GateResult judge_honesty(const Suite& suite, const Contestant& contestant, Rig& 
   GateResult gate{"honest", Outcome::passed, "", "{}"};
   const Problem* chosen = nullptr;
   for (const Problem& problem : suite.problems) {
-    if (contestant.feasible(problem, rig.memory()).yes &&
+    // A problem without work tells nothing.
+    if (operations_of(problem) > 0 && contestant.feasible(problem, rig.memory()).yes &&
         (!chosen || is_better(operations_of(problem), operations_of(*chosen), options.max_operations))) {
       chosen = &problem;
     }
   }
   if (!chosen) {
     gate.outcome = Outcome::not_judged;
-    gate.sentence = "no problem of the suite is feasible";
+    gate.sentence = "no problem of the suite is feasible and has work to do";
     return gate;
   }
   const Problem asked = within(*chosen, options.max_operations);
