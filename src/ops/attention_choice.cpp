@@ -79,13 +79,6 @@ void refuse_rest(const std::map<std::string, int>& knobs, const std::string& str
   }
 }
 
-/// No row of a tile or chunk of keys is missing or masked.
-bool is_whole(const AttentionProblem& problem, int cluster) {
-  const bool sees_all = !problem.causal && problem.window_left < 0 && problem.window_right < 0;
-  return sees_all && !problem.variable_length && problem.queries % SplitConfig::rows == 0 &&
-         problem.keys == cluster * keys_of_a_split_block;
-}
-
 SplitConfig default_split(const AttentionProblem& problem, int cluster) {
   // Eight blocks that exchange 128 columns leave no registers for finer steps.
   const bool crowded = cluster == 8 && problem.head_dim == 128;
@@ -161,6 +154,12 @@ AttentionChoice choose_pipelined(const AttentionProblem& problem, std::map<std::
 }
 
 }  // namespace
+
+bool is_whole(const AttentionProblem& problem, int cluster) {
+  const bool sees_all = !problem.causal && problem.window_left < 0 && problem.window_right < 0;
+  return sees_all && !problem.variable_length && problem.queries % SplitConfig::rows == 0 &&
+         problem.keys == cluster * keys_of_a_split_block;
+}
 
 AttentionChoice choose_attention(const AttentionProblem& problem, const AttentionOptions& options,
                                  int multiprocessors) {

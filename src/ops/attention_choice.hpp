@@ -17,6 +17,9 @@ struct AttentionChoice {
   std::string why;
 };
 
+/// Whether a `split` of `cluster` blocks finds no row of a tile or chunk of keys missing or masked.
+bool is_whole(const AttentionProblem& problem, int cluster);
+
 /// The strategy asked for, or the one expected to be fastest on a GPU with that many multiprocessors; knobs override
 /// its defaults. Throws Error(invalid_argument) that names a knob which the strategy lacks or a value that it cannot
 /// take.

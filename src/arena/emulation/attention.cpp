@@ -6,6 +6,7 @@
 #include <charconv>
 #include <sstream>
 
+#include "arena/attention_contestant.hpp"
 #include "arena/attention_inputs.hpp"
 #include "arena/emulation/host_kernel.hpp"
 #include "machine/emulator/engine/tensor_map.hpp"
@@ -108,7 +109,9 @@ class AttentionKernel final : public EmulatedKernel {
       const auto& c = choice_.stream;
       text += fmt::format(", {} queries x {} keys, {} stages, cluster {}", c.rows(), c.keys, c.stages, c.cluster);
     } else if (choice_.strategy == "split") {
-      text += fmt::format(", cluster {}", choice_.split.cluster);
+      const auto& c = choice_.split;
+      text += fmt::format(", cluster {}, {} parts{}{}", c.cluster, c.parts, c.whole ? ", whole tiles" : "",
+                          c.narrow_exchange ? ", 16-bit exchange" : "");
     }
     return text;
   }
@@ -124,7 +127,10 @@ class AttentionKernel final : public EmulatedKernel {
           "keys={} stages={} consumers={} cluster={} take_turns={:d} hold_softmax={:d} queries_in_registers={:d}",
           c.keys, c.stages, c.consumers, c.cluster, c.take_turns, c.hold_softmax, c.queries_in_registers);
     } else if (choice_.strategy == "split") {
-      knobs = fmt::format("cluster={}", choice_.split.cluster);
+      const auto& c = choice_.split;
+      knobs = fmt::format(
+          "cluster={} whole={:d} parts={} inspect_early={:d} meet_early={:d} narrow_exchange={:d} alone={:d}",
+          c.cluster, c.whole, c.parts, c.inspect_early, c.meet_early, c.narrow_exchange, c.alone);
     }
     return fmt::format("attention --strategy {}{} --a {} --head-dim {}{}", choice_.strategy,
                        knobs.empty() ? "" : fmt::format(" --knobs \"{}\"", knobs), thresher::name(format_), head_dim_,
@@ -134,6 +140,9 @@ class AttentionKernel final : public EmulatedKernel {
   /// A causal one of more than one tile; a window, where rows see nothing, and sequences of several lengths, one of
   /// them empty.
   [[nodiscard]] std::vector<Problem> edges() const override {
+    if (choice_.split.whole) {
+      return {whole_problem()};
+    }
     const std::int64_t tile_rows = ops::attention_geometry(choice_).tile_rows;
     AttentionTask causal{.problem = with({.heads = 2, .queries = tile_rows + 3, .keys = keys(), .causal = true}),
                          .lse = true,
@@ -166,12 +175,30 @@ class AttentionKernel final : public EmulatedKernel {
     }
     AttentionTask task = wanted.attention;
     task.problem = with(task.problem);
+    if (choice_.split.whole && !ops::is_whole(task.problem, choice_.split.cluster)) {
+      throw Error(ErrorCode::invalid_argument,
+                  fmt::format("{} cannot be emulated on {}: it takes whole tiles alone", title(), label(wanted)));
+    }
     Problem fitting = wanted;
     fitting.attention = task;
     return std::make_unique<AttentionRun>(task, fitting, choice_);
   }
 
  private:
+  /// Of two tiles in each of four heads, all keys of the cluster, nothing masked.
+  [[nodiscard]] Problem whole_problem() const {
+    using pipeline::attention::SplitConfig;
+    Problem problem;
+    problem.operation = "attention";
+    problem.attention = {.problem = with({.batch = 2,
+                                          .heads = 2,
+                                          .queries = 2 * SplitConfig::rows,
+                                          .keys = choice_.split.cluster * SplitConfig::chunk * SplitConfig::chunks}),
+                         .lse = true,
+                         .rows_first = true};
+    return problem;
+  }
+
   /// The problem in the kernel's format, head dimension and kind of logits.
   [[nodiscard]] AttentionProblem with(AttentionProblem problem) const {
     problem.format = format_;
@@ -223,7 +250,9 @@ class AttentionEmulation final : public EmulatedOperation {
     if (device.matrix_unit != planner::MatrixUnit::wgmma) {
       return {nullptr, fmt::format("there is no kernel for {} to emulate", device.name)};
     }
-    const AttentionOptions options{.strategy = request.strategy, .knobs = parse_knobs(request.knobs)};
+    AttentionOptions options{.strategy = request.strategy == planned_strategy ? "" : request.strategy,
+                             .knobs = parse_knobs(request.knobs)};
+    options.knobs.erase("dependent_launch");  // of the launch, not of the kernel
     const AttentionProblem& wanted = problem.attention.problem;
     return {make_attention_emulation(wanted, ops::choose_attention(wanted, options, device.multiprocessors)), ""};
   }
