@@ -68,6 +68,10 @@ TEST(Foretell, IsNearWhatAnH200Measured) {
   EXPECT_LT(median(errors), 0.15);
 }
 
+TEST(Foretell, NothingIsForetoldOfASuiteThatIsNotTimed) {
+  EXPECT_TRUE(foretell(h200(), load_suite("edges"), {"dual_gemm", "two_pass"}, nullptr, 0).empty());
+}
+
 TEST(Foretell, WhoCannotSaySaysSo) {
   const Suite suite = load_suite("origin");
   const auto nobody = foretell({}, suite, {"dual_gemm", "two_pass"}, nullptr, 0);

@@ -363,7 +363,7 @@ function claimsChart(pitched) {
       el("span", {}, el("i", { class: "rule" }), "the baseline")),
     barChart(drawn.flatMap((entry) => [entry.pitch.title, ""]), values, drawn.flatMap(() => ["--series-0", "--series-1"]), {
       description: "Claimed and measured speed-ups", fromZero: false, names: true, lines: [{ at: 1 }],
-      min: Math.floor(10 * Math.min(...ends) - .5) / 10, max: Math.ceil(10 * Math.max(...ends) + .5) / 10,
+      min: Math.max(0, Math.floor(10 * Math.min(...ends) - .5) / 10), max: Math.ceil(10 * Math.max(...ends) + .5) / 10,
       tick: (value) => short(value) + "×", tooltip: (i) => `${values[i][0].toFixed(3)} to ${values[i][1].toFixed(3)}×` }));
 }
 
