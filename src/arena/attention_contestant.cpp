@@ -8,6 +8,7 @@
 #include <optional>
 
 #include "arena/attention_inputs.hpp"
+#include "arena/attention_machine_code.hpp"
 #include "arena/emulation/attention.hpp"
 #include "arena/operation.hpp"
 #include "arena/toolchain.hpp"
@@ -109,8 +110,17 @@ class AttentionContestant final : public Contestant {
     if (device_.kind() == DeviceKind::cpu) {
       return {true, fmt::format("compiled with Thresher itself by {}", compiler()), "{}"};
     }
-    const Attention planned = plan(device_, problem.attention.problem, options_);
-    return {true, fmt::format("{} runs as {}", label(problem), planned.strategy()), "{}"};
+    const MachineCode code = machine_code(problem);
+    const KernelCode& kernel = code.kernels.front();
+    return {true, fmt::format("{} by {}: {}", kernel.title, kernel.toolchain, resources_text(kernel)), "{}"};
+  }
+
+  [[nodiscard]] MachineCode machine_code(const Problem& problem) const override {
+    if (device_.kind() == DeviceKind::cpu) {
+      return Contestant::machine_code(problem);
+    }
+    const runtime::DeviceProperties& properties = runtime::device_properties(device_.id().ordinal);
+    return attention_machine_code(problem.attention.problem, options_, properties.multiprocessors, properties.arch());
   }
 
   [[nodiscard]] Emulation emulation(const Problem& problem) const override {

@@ -1,5 +1,6 @@
 // The gate `audited` as a tournament judges it.
 #include "arena/audited_gate.hpp"
+#include "arena/attention_machine_code.hpp"
 
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -252,6 +253,23 @@ TEST(LibraryMachineCode, ProductsOfAnotherLibraryAreSaidToBeThat) {
   const MachineCode code = dual_gemm_machine_code(planner::device_spec("H200"), "sm_90a", problem, options);
   EXPECT_TRUE(code.kernels.empty());
   EXPECT_NE(code.not_judged.find("cuBLASLt"), std::string::npos);
+}
+
+TEST(AttentionMachineCode, IsWhatItsStrategyPromises) {
+  const AttentionProblem origin{.heads = 8, .kv_heads = 8, .queries = 512, .keys = 512, .head_dim = 64};
+  for (const char* strategy : {"simple", "pipelined", "split", "rows", "rows_shared", "rows_coalesced"}) {
+    MachineCode code;
+    try {
+      code = attention_machine_code(origin, {.strategy = strategy}, 132, "sm_90a");
+    } catch (const Error& error) {
+      EXPECT_FALSE(runtime::nvrtc_status().problem.empty()) << strategy << ": " << error.what();
+      continue;
+    }
+    EXPECT_GT(code.kernels.at(0).resources.registers, 0);
+    const GateResult result = judged(CodedContestant(code), find_disassembler());
+    EXPECT_EQ(result.outcome, find_disassembler().found() ? Outcome::passed : Outcome::not_judged)
+        << strategy << ": " << result.sentence;
+  }
 }
 
 }  // namespace
