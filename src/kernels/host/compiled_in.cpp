@@ -2,6 +2,7 @@
 
 #include <map>
 
+#include "kernels/attention/host/emulated.hpp"
 #include "kernels/dual_gemm/host/emulated.hpp"
 #include "kernels/nvfp4/host/emulated.hpp"
 
@@ -10,7 +11,7 @@ namespace {
 
 std::map<std::string, HostKernel> all() {
   std::map<std::string, HostKernel> kernels;
-  for (const auto& some : {dual_gemm::compiled_in(), nvfp4::compiled_in()}) {
+  for (const auto& some : {attention::compiled_in(), dual_gemm::compiled_in(), nvfp4::compiled_in()}) {
     for (const CompiledIn& one : some) {
       kernels.emplace(one.expression, one.kernel);
     }
