@@ -6,7 +6,8 @@
 
 namespace thresher::machine {
 
-/// Coordinates of a box's first element, contiguous dimension first; negative and too large ones are out of bounds.
+/// Coordinates of a box's first element, contiguous dimension first; negative and too large ones are out of bounds. The
+/// first is a multiple of 16 bytes: anything else is an illegal instruction.
 template <int rank>
 struct At {
   i32 coordinate[rank];
@@ -32,8 +33,8 @@ TH_DEVICE void load_multicast(Shared<u8> destination, const TensorMap& map, Barr
                               CacheHint hint = CacheHint::none, Site site = here());
 
 /// Copies a box from `source` (ordinary stores to it need fence::async_shared() and a barrier before). The box may reach
-/// beyond the tensor's end but, unlike a load's, not begin before it, and it begins at a multiple of 16 bytes along
-/// dimension 0: anything else is an illegal instruction. Part of the thread's current group of stores.
+/// beyond the tensor's end but, unlike a load's, not begin before it: an illegal instruction. Part of the thread's
+/// current group of stores.
 template <int rank>
 TH_DEVICE void store(const TensorMap& map, Shared<u8> source, At<rank> at, Site site = here());
 /// The same, adding to what memory holds.

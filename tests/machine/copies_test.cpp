@@ -84,7 +84,7 @@ class Copies : public Primitive {
     params.out = rig().encode(d);
     params.image = {image.address};
     params.bytes = box_bytes;
-    std::vector<i32> to = c.at;  // a store must not begin before the tensor, nor inside 16 bytes
+    std::vector<i32> to = c.at;  // a store must not begin before the tensor; a box begins at a multiple of 16 bytes
     std::replace_if(to.begin(), to.end(), [](i32 coordinate) { return coordinate < 0; }, 1);
     const auto chunk = static_cast<i32>(16 / element_bytes(c.element));
     to[0] = (to[0] + chunk - 1) / chunk * chunk;
@@ -113,7 +113,7 @@ class Copies : public Primitive {
 
 TEST_F(Copies, MoveBoxesOfOneDimension) {
   moves<1>(RIG_KERNEL("copies.hpp", boxes<1>), {"inside", ElementType::uint8, Swizzle::none, {512}, {256}, {32}});
-  moves<1>(RIG_KERNEL("copies.hpp", boxes<1>), {"both edges", ElementType::fp32, Swizzle::none, {20}, {64}, {-7}});
+  moves<1>(RIG_KERNEL("copies.hpp", boxes<1>), {"both edges", ElementType::fp32, Swizzle::none, {20}, {64}, {-8}});
 }
 
 TEST_F(Copies, MoveSwizzledBoxes) {
@@ -134,7 +134,7 @@ TEST_F(Copies, MoveBoxesOfMoreDimensions) {
   moves<4>(RIG_KERNEL("copies.hpp", boxes<4>),
            {"four", ElementType::uint16, Swizzle::none, {16, 3, 4, 5}, {8, 2, 2, 3}, {8, 2, 1, 3}, 16});
   moves<5>(RIG_KERNEL("copies.hpp", boxes<5>),
-           {"five", ElementType::fp32, Swizzle::b32, {16, 3, 2, 3, 2}, {8, 2, 2, 2, 1}, {3, -1, 1, 2, 1}});
+           {"five", ElementType::fp32, Swizzle::b32, {16, 3, 2, 3, 2}, {8, 2, 2, 2, 1}, {4, -1, 1, 2, 1}});
 }
 
 TEST_F(Copies, StoresThatAdd) {

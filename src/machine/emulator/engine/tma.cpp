@@ -265,11 +265,22 @@ void submit_store(Engine& engine, Thread& thread, std::vector<std::pair<std::uin
   engine.async.submit(std::make_unique<StoreWrite>(engine, thread, std::move(data), add, type), &stores.queue);
 }
 
+/// Along its rows a box begins at a multiple of 16 bytes; the GPU answers anything else with an illegal instruction.
+void check_alignment(Engine& engine, const TensorMapDescription& description, const std::int32_t* at, const char* call,
+                     std::uint32_t site) {
+  const std::int64_t first_byte = std::int64_t{at[0]} * element_bytes(description.element);
+  if (first_byte % 16 != 0) {
+    engine.fatal(FindingKind::misaligned, std::string(call) + engine.at(site) + " of a box that begins at byte " +
+                                              std::to_string(first_byte) + " of its rows, expected a multiple of 16");
+  }
+}
+
 void load_box(const std::vector<Block*>& blocks, const char* call, std::uint32_t destination, const void* map,
               std::uint32_t barrier_address, const std::int32_t* at, int rank, std::uint32_t site) {
   Engine& engine = Engine::current();
   Thread& thread = Engine::self();
   const TensorMapDescription description = described(engine, map, rank, call, site);
+  check_alignment(engine, description, at, call, site);
   const Box box(description, at);
   for (Block* block : blocks) {
     engine.shared_bytes(in_block(*block, destination), box.bytes(), tile_alignment(description.swizzle), call, site);
@@ -395,10 +406,7 @@ void tma_store(const void* map, std::uint32_t source, const std::int32_t* at, in
   if (add && (description.element == ElementType::uint8 || description.element == ElementType::uint16)) {
     engine.fatal(FindingKind::bad_argument, std::string(call) + engine.at(site) + " of 8- or 16-bit integers");
   }
-  if (const std::int64_t first_byte = std::int64_t{at[0]} * element_bytes(description.element); first_byte % 16 != 0) {
-    engine.fatal(FindingKind::misaligned, std::string(call) + engine.at(site) + " of a box that begins at byte " +
-                                              std::to_string(first_byte) + " of its rows, expected a multiple of 16");
-  }
+  check_alignment(engine, description, at, call, site);
   for (int d = 0; d < rank; ++d) {
     if (at[d] < 0) {
       engine.fatal(FindingKind::bad_argument, std::string(call) + engine.at(site) +
