@@ -253,7 +253,16 @@ class AttentionEmulation final : public EmulatedOperation {
     AttentionOptions options{.strategy = request.strategy == planned_strategy ? "" : request.strategy,
                              .knobs = parse_knobs(request.knobs)};
     options.knobs.erase("dependent_launch");  // of the launch, not of the kernel
-    const AttentionProblem& wanted = problem.attention.problem;
+    AttentionProblem wanted = problem.attention.problem;
+    if (options.knobs.contains("whole") && options.knobs.at("whole") == 1) {
+      using pipeline::attention::SplitConfig;
+      const int cluster = options.knobs.contains("cluster") ? options.knobs.at("cluster") : 2;
+      wanted = {.queries = SplitConfig::rows,
+                .keys = cluster * SplitConfig::chunk * SplitConfig::chunks,
+                .head_dim = wanted.head_dim,
+                .format = wanted.format,
+                .softcap = wanted.softcap};
+    }
     return {make_attention_emulation(wanted, ops::choose_attention(wanted, options, device.multiprocessors)), ""};
   }
 
