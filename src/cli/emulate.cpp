@@ -119,7 +119,8 @@ void add_emulate(CLI::App& app, Context& context) {
   DualGemmProblem& gemm = request->problem.dual_gemm;
   command->add_option("operation", request->operation, "dual_gemm or attention")->required();
   command->add_option("--strategy", request->strategy,
-                      "sequential, interleaved, pingpong or packed; simple, pipelined or split; all when left out");
+                      "sequential, interleaved, pingpong or packed; simple, pipelined, split, rows, rows_shared or "
+                      "rows_coalesced; all when left out");
   command->add_option("--knobs", request->knobs, "one kernel, in the words of `thresher plan`; samples when left out");
   command->add_option("--device", request->device, "with --knobs: the card that they are for")->capture_default_str();
   add_formats(*command, request);

@@ -243,7 +243,9 @@ std::map<std::string, int> parse_knobs(const std::string& text) {
 class AttentionEmulation final : public EmulatedOperation {
  public:
   [[nodiscard]] std::string_view name() const override { return "attention"; }
-  [[nodiscard]] std::vector<std::string> strategies() const override { return {"simple", "pipelined", "split"}; }
+  [[nodiscard]] std::vector<std::string> strategies() const override {
+    return {"simple", "pipelined", "split", "rows", "rows_shared", "rows_coalesced"};
+  }
 
   [[nodiscard]] Emulation planned(const Problem& problem, const EmulationRequest& request,
                                   const planner::DeviceSpec& device) const override {
@@ -270,6 +272,9 @@ class AttentionEmulation final : public EmulatedOperation {
     constexpr int multiprocessors = 132;
     std::vector<std::shared_ptr<const EmulatedKernel>> found;
     for (const std::int64_t head_dim : {64, 128}) {
+      if (strategy.starts_with("rows") && head_dim != kernels::attention::row_head_dim) {
+        continue;
+      }
       for (const float softcap : {0.0F, 2.0F}) {
         const AttentionProblem problem{.heads = 2,
                                        .queries = 300,
