@@ -16,7 +16,8 @@ DeviceProgram of(const std::string& strategy, const std::string& arguments) {
   return {.title = "attention " + strategy,
           .text = "#include \"kernels/attention/" + strategy + ".hpp\"\n",
           .kernels = {"thresher::kernels::attention::" + strategy + "<" + arguments + ">"},
-          .options = {}};
+          .options = {},
+          .only_arch = "sm_90a"};
 }
 
 }  // namespace
