@@ -1,19 +1,16 @@
 #include "runtime/host_compiler.hpp"
 
 #include <dlfcn.h>
-#include <fcntl.h>
-#include <spawn.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <array>
 #include <atomic>
 #include <cstdlib>
 #include <fstream>
-#include <iterator>
 #include <system_error>
 
 #include "core/fingerprint.hpp"
+#include "runtime/process.hpp"
 #include "thresher/error.hpp"
 
 namespace thresher::runtime {
@@ -39,28 +36,6 @@ fs::path on_path(const std::string& name) {
   return {};
 }
 
-/// A folder of one compilation, gone with this object.
-class Folder {
- public:
-  Folder() {
-    std::string pattern = (fs::temp_directory_path() / "thresher-host-XXXXXX").string();
-    if (mkdtemp(pattern.data()) == nullptr) {
-      throw Error(ErrorCode::io, "no folder can be made in " + fs::temp_directory_path().string() + " to compile in");
-    }
-    path_ = pattern;
-  }
-  Folder(const Folder&) = delete;
-  Folder& operator=(const Folder&) = delete;
-  ~Folder() {
-    std::error_code ignored;
-    fs::remove_all(path_, ignored);
-  }
-  [[nodiscard]] const fs::path& path() const { return path_; }
-
- private:
-  fs::path path_;
-};
-
 void write(const fs::path& file, std::string_view text) {
   fs::create_directories(file.parent_path());
   std::ofstream stream(file, std::ios::binary);
@@ -71,43 +46,14 @@ void write(const fs::path& file, std::string_view text) {
   }
 }
 
-std::string read(const fs::path& file) {
-  std::ifstream stream(file, std::ios::binary);
-  return {std::istreambuf_iterator<char>(stream), {}};
-}
-
-/// Exit status of the command, whose output and complaints go to `log`; -1 when it could not be started.
-int run(const std::vector<std::string>& command, const fs::path& log) {
-  std::vector<char*> arguments;
-  for (const std::string& word : command) {
-    arguments.push_back(const_cast<char*>(word.c_str()));
+/// The first line of --version; empty when the compiler cannot be run.
+std::string version_of(const fs::path& compiler) {
+  try {
+    const ProcessOutput output = run_process(compiler, {"--version"});
+    return output.succeeded() ? output.text.substr(0, output.text.find('\n')) : "";
+  } catch (const Error&) {
+    return "";
   }
-  arguments.push_back(nullptr);
-  posix_spawn_file_actions_t files;
-  posix_spawn_file_actions_init(&files);
-  posix_spawn_file_actions_addopen(&files, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
-  posix_spawn_file_actions_addopen(&files, STDOUT_FILENO, log.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600);
-  posix_spawn_file_actions_adddup2(&files, STDOUT_FILENO, STDERR_FILENO);
-  pid_t child = 0;
-  const int failure = posix_spawn(&child, arguments.front(), &files, nullptr, arguments.data(), environ);
-  posix_spawn_file_actions_destroy(&files);
-  int status = -1;
-  if (failure != 0 || waitpid(child, &status, 0) != child || !WIFEXITED(status)) {
-    return -1;
-  }
-  return WEXITSTATUS(status);
-}
-
-std::string first_line(const std::string& text) { return text.substr(0, text.find('\n')); }
-
-/// The first line that names an error, else the first line.
-std::string first_complaint(const std::string& log) {
-  const std::size_t at = log.find("error");
-  if (at == std::string::npos) {
-    return first_line(log);
-  }
-  const std::size_t begin = log.rfind('\n', at);
-  return first_line(log.substr(begin == std::string::npos ? 0 : begin + 1));
 }
 
 std::string key_of(const HostProgram& program, const HostCompiler& compiler) {
@@ -142,14 +88,14 @@ fs::path compile(const HostProgram& program, const HostCompiler& compiler, const
   }
   write(sources / "program.cpp", program.text);
   const fs::path library = folder / "program.so";
-  std::vector<std::string> command{compiler.path.string()};
-  command.insert(command.end(), options.begin(), options.end());
+  std::vector<std::string> arguments(options.begin(), options.end());
   // Source lines in findings are named as in the repository.
-  command.insert(command.end(), {"-fmacro-prefix-map=" + folder.string() + "=.", "-I" + sources.string(), "-o",
-                                 library.string(), (sources / "program.cpp").string()});
-  if (run(command, folder / "log") != 0) {
+  arguments.insert(arguments.end(), {"-fmacro-prefix-map=" + folder.string() + "=.", "-I" + sources.string(), "-o",
+                                     library.string(), (sources / "program.cpp").string()});
+  const ProcessOutput output = run_process(compiler.path, arguments);
+  if (!output.succeeded()) {
     throw Error(ErrorCode::compile, program.title + " does not compile for this CPU with " + compiler.path.string() +
-                                        ": " + first_complaint(read(folder / "log")));
+                                        ": " + output.line_with("error"));
   }
   return library;
 }
@@ -192,12 +138,10 @@ HostCompiler find_host_compiler() {
                                            "name one in CXX";
     return compiler;
   }
-  const Folder folder;
-  if (run({compiler.path.string(), "--version"}, folder.path() / "log") != 0) {
+  compiler.version = version_of(compiler.path);
+  if (compiler.version.empty()) {
     compiler.problem = "the C++ compiler " + compiler.path.string() + " does not tell its version";
-    return compiler;
   }
-  compiler.version = first_line(read(folder.path() / "log"));
   return compiler;
 }
 
@@ -215,7 +159,7 @@ void* load_host_program(const HostProgram& program, const fs::path& cache) {
       fs::remove(entry, ignored);  // damaged: compiled anew
     }
   }
-  const Folder folder;
+  const TemporaryFolder folder;
   const fs::path library = compile(program, compiler, folder.path());
   return function_of(!cache.empty() && keep(library, entry) ? entry : library, program);
 }

@@ -7,7 +7,7 @@
 #include <fstream>
 #include <string_view>
 
-#include "arena/process.hpp"
+#include "runtime/process.hpp"
 #include "thresher/error.hpp"
 
 namespace thresher::arena {
@@ -16,7 +16,7 @@ namespace {
 namespace fs = std::filesystem;
 
 std::string output_of(const fs::path& program, const std::vector<std::string>& arguments) {
-  ProcessOutput output = run_process(program, arguments);
+  runtime::ProcessOutput output = runtime::run_process(program, arguments);
   if (!output.succeeded()) {
     throw Error(ErrorCode::io,
                 fmt::format("{} failed: {}", program.string(), output.text.substr(0, output.text.find('\n'))));
@@ -32,33 +32,6 @@ fs::path found_in(const std::vector<fs::path>& folders, const char* program) {
   }
   return {};
 }
-
-/// A file of its own in the system's folder for such, removed at the end.
-class TemporaryFile {
- public:
-  explicit TemporaryFile(std::span<const std::byte> content) {
-    std::string pattern = (fs::temp_directory_path() / "thresher-audit-XXXXXX").string();
-    const int file = ::mkstemp(pattern.data());
-    if (file < 0) {
-      throw Error(ErrorCode::io,
-                  fmt::format("no file could be made in {}: set TMPDIR", fs::temp_directory_path().string()));
-    }
-    ::close(file);
-    path_ = pattern;
-    std::ofstream stream(path_, std::ios::binary);
-    stream.write(reinterpret_cast<const char*>(content.data()), static_cast<std::streamsize>(content.size()));
-  }
-  TemporaryFile(const TemporaryFile&) = delete;
-  TemporaryFile& operator=(const TemporaryFile&) = delete;
-  ~TemporaryFile() {
-    std::error_code ignored;
-    fs::remove(path_, ignored);
-  }
-  [[nodiscard]] const fs::path& path() const { return path_; }
-
- private:
-  fs::path path_;
-};
 
 }  // namespace
 
@@ -105,8 +78,11 @@ Disassembly disassemble(const Disassembler& tools, const fs::path& cubin) {
 }
 
 Disassembly disassemble(const Disassembler& tools, std::span<const std::byte> cubin) {
-  const TemporaryFile file(cubin);
-  return disassemble(tools, file.path());
+  const runtime::TemporaryFolder folder;
+  const fs::path file = folder.path() / "cubin";
+  std::ofstream(file, std::ios::binary)
+      .write(reinterpret_cast<const char*>(cubin.data()), static_cast<std::streamsize>(cubin.size()));
+  return disassemble(tools, file);
 }
 
 }  // namespace thresher::arena

@@ -7,9 +7,9 @@
 #include <optional>
 
 #include "arena/own/base_contestant.hpp"
-#include "arena/process.hpp"
 #include "arena/text_file.hpp"
 #include "embedded/own_kernel_files.hpp"
+#include "runtime/process.hpp"
 #include "thresher/error.hpp"
 
 namespace thresher::arena::own {
@@ -57,7 +57,7 @@ class Library {
                                        "-I" + fs::path(kernel.source).parent_path().string()};
     arguments.insert(arguments.end(), kernel.options.begin(), kernel.options.end());
     arguments.push_back(source.string());
-    const ProcessOutput output = run_process(compiler, arguments);
+    const runtime::ProcessOutput output = runtime::run_process(compiler, arguments);
     if (!output.succeeded()) {
       throw Error(ErrorCode::compile, output.line_with("error"));
     }
@@ -74,7 +74,7 @@ class Library {
   [[nodiscard]] Function function() const { return function_; }
 
  private:
-  TemporaryFolder folder_;
+  runtime::TemporaryFolder folder_;
   Function function_ = nullptr;
 };
 

@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "arena/process.hpp"
 #include "arena/tournament.hpp"
+#include "runtime/process.hpp"
 
 namespace thresher::arena {
 
@@ -78,7 +78,7 @@ class OwnTournament : public ::testing::Test {
       "title = \"Small\"\noperation = \"dual_gemm\"\ndistributions = [\"contest\", \"integers\"]\ntimed = false\n"
       "[[problem]]\nm = 33\nn = 72\nk = 64\na = \"fp16\"\nb = \"fp16\"\nout = \"fp16\"\n";
 
-  TemporaryFolder folder_;
+  runtime::TemporaryFolder folder_;
 };
 
 }  // namespace thresher::arena

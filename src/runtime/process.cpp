@@ -1,7 +1,6 @@
-#include "arena/process.hpp"
+#include "runtime/process.hpp"
 
 #include <fcntl.h>
-#include <fmt/format.h>
 #include <spawn.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -13,7 +12,7 @@
 
 extern char** environ;  // NOLINT: POSIX declares it nowhere
 
-namespace thresher::arena {
+namespace thresher::runtime {
 namespace {
 
 namespace fs = std::filesystem;
@@ -66,6 +65,7 @@ ProcessOutput run_process(const fs::path& program, const std::vector<std::string
   Pipe pipe;
   posix_spawn_file_actions_t actions{};
   posix_spawn_file_actions_init(&actions);
+  posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
   posix_spawn_file_actions_adddup2(&actions, pipe.writer(), STDOUT_FILENO);
   posix_spawn_file_actions_adddup2(&actions, pipe.writer(), STDERR_FILENO);
   std::vector<std::string> words{program.string()};
@@ -79,7 +79,7 @@ ProcessOutput run_process(const fs::path& program, const std::vector<std::string
   const int failed = ::posix_spawnp(&child, program.c_str(), &actions, nullptr, argv.data(), environ);
   posix_spawn_file_actions_destroy(&actions);
   if (failed != 0) {
-    throw Error(ErrorCode::io, fmt::format("{} could not be started: check that it may be executed", program.string()));
+    throw Error(ErrorCode::io, program.string() + " could not be started: check that it may be executed");
   }
   ProcessOutput output;
   output.text = pipe.read_all();
@@ -90,8 +90,7 @@ ProcessOutput run_process(const fs::path& program, const std::vector<std::string
 TemporaryFolder::TemporaryFolder() {
   std::string pattern = (fs::temp_directory_path() / "thresher-XXXXXX").string();
   if (::mkdtemp(pattern.data()) == nullptr) {
-    throw Error(ErrorCode::io,
-                fmt::format("no folder could be made in {}: set TMPDIR", fs::temp_directory_path().string()));
+    throw Error(ErrorCode::io, "no folder could be made in " + fs::temp_directory_path().string() + ": set TMPDIR");
   }
   path_ = pattern;
 }
@@ -101,4 +100,4 @@ TemporaryFolder::~TemporaryFolder() {
   fs::remove_all(path_, ignored);
 }
 
-}  // namespace thresher::arena
+}  // namespace thresher::runtime

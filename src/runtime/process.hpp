@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-namespace thresher::arena {
+namespace thresher::runtime {
 
 struct ProcessOutput {
   int status = 0;    ///< as waitpid has it
@@ -14,8 +14,8 @@ struct ProcessOutput {
   [[nodiscard]] std::string line_with(const std::string& word) const;
 };
 
-/// Runs the program to its end. A name without a slash is looked for on PATH. Throws Error(io) when it cannot be
-/// started.
+/// Runs the program to its end, without input. A name without a slash is looked for on PATH. Throws Error(io) when it
+/// cannot be started.
 [[nodiscard]] ProcessOutput run_process(const std::filesystem::path& program,
                                         const std::vector<std::string>& arguments);
 
@@ -33,4 +33,4 @@ class TemporaryFolder {
   std::filesystem::path path_;
 };
 
-}  // namespace thresher::arena
+}  // namespace thresher::runtime
