@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <initializer_list>
+#include <span>
 #include <string_view>
 
 namespace thresher {
@@ -53,6 +54,8 @@ struct Tensor {
 
   /// A contiguous row-major view.
   static Tensor contiguous(void* data, Format format, std::initializer_list<std::int64_t> shape, DeviceId device = {});
+  /// The same; at most max_rank extents.
+  static Tensor contiguous(void* data, Format format, std::span<const std::int64_t> shape, DeviceId device = {});
   /// A contiguous NVFP4 view [rows, k].
   static Tensor nvfp4(void* data, const std::uint8_t* scales, std::int64_t rows, std::int64_t k,
                       const float* global_scale = nullptr, ScaleLayout layout = ScaleLayout::row_major,

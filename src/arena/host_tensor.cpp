@@ -27,16 +27,8 @@ std::int64_t HostTensor::elements() const {
 }
 
 Tensor HostTensor::view() const {
-  Tensor tensor;
-  tensor.data = const_cast<std::uint8_t*>(values.data());  // a Tensor has one pointer for reading and writing
-  tensor.format = format;
-  tensor.rank = static_cast<int>(shape.size());
-  std::int64_t stride = 1;
-  for (std::size_t d = shape.size(); d-- > 0;) {
-    tensor.shape[d] = shape[d];
-    tensor.strides[d] = stride;
-    stride *= shape[d];
-  }
+  void* data = const_cast<std::uint8_t*>(values.data());  // a Tensor has one pointer for reading and writing
+  Tensor tensor = Tensor::contiguous(data, format, shape);
   tensor.scales = scales.empty() ? nullptr : scales.data();
   tensor.scale_layout = scale_layout;
   tensor.global_scale = global_scale ? &*global_scale : nullptr;

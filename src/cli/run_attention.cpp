@@ -46,20 +46,6 @@ Format format_of(const formats::StoredTensor& tensor) {
   }
 }
 
-Tensor contiguous_view(const std::vector<std::int64_t>& shape, Format format, void* data) {
-  Tensor tensor;
-  tensor.data = data;
-  tensor.format = format;
-  tensor.rank = static_cast<int>(shape.size());
-  std::int64_t stride = 1;
-  for (std::size_t d = shape.size(); d-- > 0;) {
-    tensor.shape[d] = shape[d];
-    tensor.strides[d] = stride;
-    stride *= shape[d];
-  }
-  return tensor;
-}
-
 /// A tensor of the input file and its bytes.
 struct Loaded {
   Tensor view;
@@ -75,7 +61,7 @@ Loaded load(const formats::SafetensorsFile& file, const std::string& name) {
     throw Error(ErrorCode::invalid_argument,
                 fmt::format("{} has {} dimensions, expected 1 to {}", name, stored->shape.size(), max_rank));
   }
-  Loaded loaded{contiguous_view(stored->shape, format_of(*stored), nullptr), file.read(*stored)};
+  Loaded loaded{Tensor::contiguous(nullptr, format_of(*stored), stored->shape), file.read(*stored)};
   loaded.view.data = loaded.bytes.data();
   return loaded;
 }
@@ -193,7 +179,7 @@ void run_attention(const Arguments& arguments) {
   if (!variable) {
     lse_shape.insert(lse_shape.begin(), problem.batch);
   }
-  Tensor lse = contiguous_view(lse_shape, Format::fp32, nullptr);
+  Tensor lse = Tensor::contiguous(nullptr, Format::fp32, lse_shape);
   std::vector<float> lse_values(static_cast<std::size_t>(lse.elements()));
   lse.data = lse_values.data();
   tensors.lse = lse;

@@ -29,6 +29,10 @@ int bits(Format format) noexcept {
 }
 
 Tensor Tensor::contiguous(void* data, Format format, std::initializer_list<std::int64_t> shape, DeviceId device) {
+  return contiguous(data, format, std::span(shape.begin(), shape.size()), device);
+}
+
+Tensor Tensor::contiguous(void* data, Format format, std::span<const std::int64_t> shape, DeviceId device) {
   Tensor tensor;
   tensor.data = data;
   tensor.format = format;
