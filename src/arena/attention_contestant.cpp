@@ -98,21 +98,12 @@ class AttentionContestant final : public Contestant {
     }
     // Two input sets for the gate `correct`.
     const double needed = 2 * find_operation(problem.operation).cost(problem).compulsory_bytes;
-    const auto available = static_cast<double>(memory.available_bytes());
-    constexpr double mib = 1 << 20;
-    return {needed <= available,
-            fmt::format("{} needs about {:.0f} MiB of memory, {:.0f} MiB are available", label(problem), needed / mib,
-                        available / mib),
-            fmt::format(R"({{"needed_bytes":{:.0f},"available_bytes":{:.0f}}})", needed, available)};
+    return fits_in_memory(problem, needed, memory);
   }
 
   [[nodiscard]] Answer compile(const Problem& problem) const override {
-    if (device_.kind() == DeviceKind::cpu) {
-      return {true, fmt::format("compiled with Thresher itself by {}", compiler()), "{}"};
-    }
-    const MachineCode code = machine_code(problem);
-    const KernelCode& kernel = code.kernels.front();
-    return {true, fmt::format("{} by {}: {}", kernel.title, kernel.toolchain, resources_text(kernel)), "{}"};
+    const std::string host = fmt::format("compiled with Thresher itself by {}", compiler());
+    return device_.kind() == DeviceKind::cpu ? Answer{true, host, "{}"} : compiled(machine_code(problem), host);
   }
 
   [[nodiscard]] MachineCode machine_code(const Problem& problem) const override {

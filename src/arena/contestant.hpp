@@ -35,6 +35,11 @@ struct Answer {
   std::string not_judged{};     ///< why this machine cannot tell; empty when it can
 };
 
+/// Whether `needed_bytes` are to be had for the problem.
+[[nodiscard]] Answer fits_in_memory(const Problem& problem, double needed_bytes, Memory& memory);
+/// What the compiler said of the first kernel; `by_whom` where there is none.
+[[nodiscard]] Answer compiled(const MachineCode& code, const std::string& by_whom);
+
 class Contestant {
  public:
   explicit Contestant(ContestantSpec spec) : spec_(std::move(spec)) {}

@@ -73,25 +73,12 @@ class LibraryContestant final : public Contestant {
     const Cost cost = find_operation(problem.operation).cost(problem);
     const DualGemmProblem& gemm = problem.dual_gemm;
     const double needed = 2 * cost.compulsory_bytes + 8.0 * static_cast<double>(gemm.n) * static_cast<double>(gemm.k);
-    const auto available = static_cast<double>(memory.available_bytes());
-    constexpr double mib = 1 << 20;
-    return {needed <= available,
-            fmt::format("{} needs about {:.0f} MiB of memory, {:.0f} MiB are available", label(problem), needed / mib,
-                        available / mib),
-            fmt::format(R"({{"needed_bytes":{:.0f},"available_bytes":{:.0f}}})", needed, available)};
+    return fits_in_memory(problem, needed, memory);
   }
 
   [[nodiscard]] Answer compile(const Problem& problem) const override {
     const std::string host = fmt::format("compiled with Thresher itself by {}", compiler());
-    if (device_.kind() == DeviceKind::cpu) {
-      return {true, host, "{}"};
-    }
-    const MachineCode code = machine_code(problem);
-    if (code.kernels.empty()) {
-      return {true, host + "; " + code.not_judged, "{}"};
-    }
-    const KernelCode& kernel = code.kernels.front();
-    return {true, fmt::format("{} by {}: {}", kernel.title, kernel.toolchain, resources_text(kernel)), "{}"};
+    return device_.kind() == DeviceKind::cpu ? Answer{true, host, "{}"} : compiled(machine_code(problem), host);
   }
 
   [[nodiscard]] MachineCode machine_code(const Problem& problem) const override {

@@ -67,12 +67,7 @@ Answer BaseContestant::feasible(const Problem& problem, Memory& memory) const {
   }
   const double needed =
       2 * find_operation(problem.operation).cost(problem).compulsory_bytes + static_cast<double>(workspace_bytes);
-  const auto available = static_cast<double>(memory.available_bytes());
-  constexpr double mib = 1 << 20;
-  return {needed <= available,
-          fmt::format("{} needs about {:.0f} MiB of memory, {:.0f} MiB are available", label(problem), needed / mib,
-                      available / mib),
-          fmt::format(R"({{"needed_bytes":{:.0f},"available_bytes":{:.0f}}})", needed, available)};
+  return fits_in_memory(problem, needed, memory);
 }
 
 Calls::Calls(const Problem& problem, Memory& memory, const std::vector<DeviceSet>& sets, std::size_t workspace_bytes) {
