@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "arena/emulation/host_kernel.hpp"
+#include "arena/emulation/kernel_numbers.hpp"
 #include "arena/generate.hpp"
 #include "kernels/dual_gemm/host/emulated.hpp"
 #include "kernels/dual_gemm/program.hpp"
@@ -15,18 +16,6 @@ namespace {
 
 namespace device_code = kernels::dual_gemm;
 using device_code::Config;
-
-Format format_of(device_code::Number number) {
-  return number == device_code::Number::fp16   ? Format::fp16
-         : number == device_code::Number::bf16 ? Format::bf16
-                                               : Format::fp32;
-}
-
-ActivationKind activation_of(device_code::ActivationCode code) {
-  return code == device_code::ActivationCode::silu        ? ActivationKind::silu
-         : code == device_code::ActivationCode::gelu_tanh ? ActivationKind::gelu_tanh
-                                                          : ActivationKind::swiglu_clamped;
-}
 
 class FusedRun final : public EmulatedRun {
  public:

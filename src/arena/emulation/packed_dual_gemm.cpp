@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "arena/emulation/host_kernel.hpp"
+#include "arena/emulation/kernel_numbers.hpp"
 #include "arena/generate.hpp"
 #include "kernels/nvfp4/host/emulated.hpp"
 #include "kernels/nvfp4/program.hpp"
@@ -16,12 +17,6 @@ namespace {
 
 namespace device_code = kernels::nvfp4;
 using device_code::Config;
-
-Format format_of(device_code::Number number) {
-  return number == device_code::Number::fp16   ? Format::fp16
-         : number == device_code::Number::bf16 ? Format::bf16
-                                               : Format::fp32;
-}
 
 class PackedRun final : public EmulatedRun {
  public:
@@ -91,7 +86,7 @@ class PackedKernel final : public EmulatedKernel {
                       .a = tokens_,
                       .b = Format::nvfp4,
                       .out = format_of(config_.output),
-                      .activation = {.kind = static_cast<ActivationKind>(config_.activation)}};
+                      .activation = {.kind = activation_of(config_.activation)}};
     return made;
   }
 
