@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "cli/cli.hpp"
+#include "cli/operand_options.hpp"
 #include "formats/operands.hpp"
 #include "formats/safetensors.hpp"
 #include "ops/backend.hpp"
@@ -22,32 +23,19 @@ namespace thresher::cli {
 namespace {
 
 struct RunOptions {
+  OperandOptions operands;
   std::string in;
   std::string weights;  ///< packed ones; empty: b1 and b2 of `in`
   std::string out;
-  std::string device;
   std::string strategy;
   Format out_type = Format::fp16;
   Activation activation;
-  Numerics numerics = Numerics::exact;
-  ScaleLayout scale_layout = ScaleLayout::row_major;
 };
 
 const std::map<std::string, Format> out_types{{"fp16", Format::fp16}, {"bf16", Format::bf16}, {"fp32", Format::fp32}};
 const std::map<std::string, ActivationKind> activations{{"silu", ActivationKind::silu},
                                                         {"gelu_tanh", ActivationKind::gelu_tanh},
                                                         {"swiglu_clamped", ActivationKind::swiglu_clamped}};
-const std::map<std::string, Numerics> all_numerics{{"exact", Numerics::exact}, {"fast", Numerics::fast}};
-const std::map<std::string, ScaleLayout> scale_layouts{{"row-major", ScaleLayout::row_major},
-                                                       {"blocked", ScaleLayout::blocked}};
-
-Device chosen_device(const std::string& name) {
-  if (name == "cpu") {
-    return Device::cpu();
-  }
-  return name == "gpu" ? Device::cuda(0) : Device::best();
-}
-
 formats::Dtype stored_type(Format format) {
   switch (format) {
     case Format::fp16: return formats::Dtype::f16;
@@ -122,19 +110,19 @@ void run_packed(const formats::SafetensorsFile& file, const formats::Operand& a,
 
 void run_dual_gemm(const RunOptions& options) {
   const formats::SafetensorsFile file(options.in);
-  const formats::Operand a = formats::load_operand(file, "a", options.scale_layout);
-  const Device device = chosen_device(options.device);
+  const formats::Operand a = formats::load_operand(file, "a", options.operands.scale_layout);
+  const Device device = options.operands.chosen_device();
   if (!options.weights.empty()) {
     run_packed(file, a, device, options);
     return;
   }
-  const formats::Operand gate = formats::load_operand(file, "b1", options.scale_layout);
-  const formats::Operand up = formats::load_operand(file, "b2", options.scale_layout);
+  const formats::Operand gate = formats::load_operand(file, "b1", options.operands.scale_layout);
+  const formats::Operand up = formats::load_operand(file, "b2", options.operands.scale_layout);
   const DualGemmProblem problem = problem_of(file, a, gate, up, options);
   const ops::DeviceTensor gate_there(gate.view(), device);
   const ops::DeviceTensor up_there(up.view(), device);
   run_planned(plan(device, problem, gate_there.tensor(), up_there.tensor(),
-                   {.strategy = options.strategy, .threads = 0, .numerics = options.numerics}),
+                   {.strategy = options.strategy, .threads = 0, .numerics = options.operands.numerics}),
               a, device, options);
 }
 
@@ -150,12 +138,8 @@ void add_run_dual_gemm(CLI::App& run) {
       ->required();
   command.add_option("--weights", options->weights, "Packed weights that `thresher pack` wrote, instead of b1 and b2");
   command.add_option("--out", options->out, "Safetensors file to write c to")->required();
-  command.add_option("--device", options->device, "cpu or gpu; default: a GPU if there is one")
-      ->check(CLI::IsMember({"cpu", "gpu"}));
+  options->operands.add_to(command);
   command.add_option("--strategy", options->strategy, "Default: chosen for the problem");
-  command.add_option("--numerics", options->numerics, "fast: NVFP4 rounded to e4m3, on a Hopper GPU")
-      ->transform(CLI::CheckedTransformer(all_numerics))
-      ->option_text("exact|fast");
   command.add_option("--out-type", options->out_type, "Type of c")
       ->transform(CLI::CheckedTransformer(out_types))
       ->option_text("fp16|bf16|fp32");
@@ -165,9 +149,6 @@ void add_run_dual_gemm(CLI::App& run) {
   command.add_option("--alpha", options->activation.alpha, "swiglu_clamped only")->capture_default_str();
   command.add_option("--limit", options->activation.limit, "swiglu_clamped only")->capture_default_str();
   command.add_option("--up-offset", options->activation.up_offset, "swiglu_clamped only")->capture_default_str();
-  command.add_option("--scale-layout", options->scale_layout, "How NVFP4 scales lie in the file")
-      ->transform(CLI::CheckedTransformer(scale_layouts))
-      ->option_text("row-major|blocked");
   command.callback([options] { run_dual_gemm(*options); });
 }
 

@@ -1,0 +1,24 @@
+#pragma once
+/// What the commands that read operands from a file ask for alike: the device, NVFP4's numerics and scale layout.
+#include <string>
+
+#include "thresher/device.hpp"
+#include "thresher/dual_gemm.hpp"
+
+namespace CLI {
+class App;
+}
+
+namespace thresher::cli {
+
+struct OperandOptions {
+  std::string device;  ///< cpu, gpu, or empty for the best there is
+  Numerics numerics = Numerics::exact;
+  ScaleLayout scale_layout = ScaleLayout::row_major;
+
+  /// Adds --device, --numerics and --scale-layout. This object must outlive the parsing.
+  void add_to(CLI::App& command);
+  [[nodiscard]] Device chosen_device() const;
+};
+
+}  // namespace thresher::cli
