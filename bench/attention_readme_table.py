@@ -9,7 +9,8 @@ import argparse
 import json
 import os
 import re
-import sys
+
+import readme_markers
 
 BEGIN = "<!-- attention: begin -->"
 END = "<!-- attention: end -->"
@@ -49,13 +50,6 @@ def table(result, date):
     return "\n".join(lines)
 
 
-def replaced(readme, text):
-    if readme.count(BEGIN) != 1 or readme.count(END) != 1:
-        raise SystemExit(f"README needs the lines {BEGIN} and {END} once each")
-    head, rest = readme.split(BEGIN)
-    return f"{head}{BEGIN}\n{text}\n{END}{rest.split(END)[1]}"
-
-
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("json", help="named …_YYYY-MM-DD.json after its day")
@@ -67,15 +61,7 @@ def main():
         parser.error(f"{args.json} does not name its day")
     with open(args.json) as file:
         result = json.load(file)
-    with open(args.readme) as file:
-        readme = file.read()
-    wanted = replaced(readme, table(result, date.group()))
-    if args.check:
-        if wanted != readme:
-            sys.exit(f"the table in {args.readme} is not the one of {args.json}: run {sys.argv[0]} {args.json}")
-        return
-    with open(args.readme, "w") as file:
-        file.write(wanted)
+    readme_markers.put(args, BEGIN, END, table(result, date.group()))
 
 
 if __name__ == "__main__":

@@ -7,7 +7,8 @@
 """
 import argparse
 import json
-import sys
+
+import readme_markers
 
 BEGIN = "<!-- measurements: begin -->"
 END = "<!-- measurements: end -->"
@@ -60,13 +61,6 @@ def table(result):
     return "\n".join(lines)
 
 
-def replaced(readme, text):
-    if readme.count(BEGIN) != 1 or readme.count(END) != 1:
-        raise SystemExit(f"README needs the lines {BEGIN} and {END} once each")
-    head, rest = readme.split(BEGIN)
-    return f"{head}{BEGIN}\n{text}\n{END}{rest.split(END)[1]}"
-
-
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("json")
@@ -75,15 +69,7 @@ def main():
     args = parser.parse_args()
     with open(args.json) as file:
         result = json.load(file)
-    with open(args.readme) as file:
-        readme = file.read()
-    wanted = replaced(readme, table(result))
-    if args.check:
-        if wanted != readme:
-            sys.exit(f"the table in {args.readme} is not the one of {args.json}: run bench/readme_table.py {args.json}")
-        return
-    with open(args.readme, "w") as file:
-        file.write(wanted)
+    readme_markers.put(args, BEGIN, END, table(result))
 
 
 if __name__ == "__main__":
