@@ -1,3 +1,4 @@
+cmake_minimum_required(VERSION 3.25)
 # Hashes every file under src/ and include/ of DIRECTORY and writes OUTPUT, a C++ source that returns the hash, when it
 # has changed. Run at every build (src/arena/CMakeLists.txt).
 file(GLOB_RECURSE files RELATIVE ${DIRECTORY} ${DIRECTORY}/src/* ${DIRECTORY}/include/*)
