@@ -16,6 +16,7 @@
 #include "arena/own/toolkit.hpp"
 #include "arena/planted.hpp"
 #include "ops/cuda_programs.hpp"
+#include "support/scratch_folder.hpp"
 
 namespace thresher::arena {
 namespace {
@@ -34,16 +35,13 @@ std::string read(const fs::path& path) {
 class RecordedDisassembler {
  public:
   explicit RecordedDisassembler(const std::string& listing) {
-    std::string pattern = (fs::temp_directory_path() / "thresher-disassembler-XXXXXX").string();
-    folder_ = ::mkdtemp(pattern.data());
     std::ofstream(folder_ / "nvdisasm") << "#!/bin/sh\ncat '" << (recorded_folder / listing).string() << "'\n";
     fs::permissions(folder_ / "nvdisasm", fs::perms::owner_all);
   }
-  ~RecordedDisassembler() { fs::remove_all(folder_); }
   [[nodiscard]] Disassembler tools() const { return {folder_ / "nvdisasm", {}}; }
 
  private:
-  fs::path folder_;
+  ScratchFolder folder_;
 };
 
 /// A contestant with the machine code that a test gives it.

@@ -9,6 +9,7 @@
 
 #include "arena/cheats/cheats.hpp"
 #include "arena/tournament.hpp"
+#include "support/scratch_folder.hpp"
 #include "thresher/error.hpp"
 
 namespace thresher::arena {
@@ -117,30 +118,26 @@ FakeMachine machine_of(int tournament) {
 }
 
 TEST(HonestGate, NoHonestContestantIsAccusedInAHundredTournaments) {
-  std::string folder = (fs::temp_directory_path() / "thresher-honest-XXXXXX").string();
-  ASSERT_NE(::mkdtemp(folder.data()), nullptr);
-  {
-    Ledger ledger(fs::path(folder) / "ledger.sqlite", Ledger::Access::write);
-    for (int tournament = 0; tournament < 100; ++tournament) {
-      const auto seed = static_cast<std::uint64_t>(tournament) + 1;
-      cheats::CheatRig rig(machine_of(tournament), seed);
-      const HonestRegistry registry(rig, 10.0 + 12.0 * (tournament % 17));
-      TournamentOptions options;
-      options.suites = {suite_of(cheats::planted_problem(), tournament % 2 == 0)};
-      options.seed = seed;
-      options.seconds = 0.02;
-      Progress progress = Progress::silent();
-      const TournamentResult result = hold_tournament(options, rig, registry, ledger, progress);
-      ASSERT_EQ(result.run.entries.size(), 2U);
-      for (const Entry& entry : result.run.entries) {
-        for (const GateResult& gate : entry.gates) {
-          EXPECT_TRUE(gate.gate != "honest" || gate.outcome == Outcome::passed)
-              << "tournament " << tournament << ", " << entry.contestant << ": " << gate.sentence;
-        }
+  const ScratchFolder folder;
+  Ledger ledger(folder / "ledger.sqlite", Ledger::Access::write);
+  for (int tournament = 0; tournament < 100; ++tournament) {
+    const auto seed = static_cast<std::uint64_t>(tournament) + 1;
+    cheats::CheatRig rig(machine_of(tournament), seed);
+    const HonestRegistry registry(rig, 10.0 + 12.0 * (tournament % 17));
+    TournamentOptions options;
+    options.suites = {suite_of(cheats::planted_problem(), tournament % 2 == 0)};
+    options.seed = seed;
+    options.seconds = 0.02;
+    Progress progress = Progress::silent();
+    const TournamentResult result = hold_tournament(options, rig, registry, ledger, progress);
+    ASSERT_EQ(result.run.entries.size(), 2U);
+    for (const Entry& entry : result.run.entries) {
+      for (const GateResult& gate : entry.gates) {
+        EXPECT_TRUE(gate.gate != "honest" || gate.outcome == Outcome::passed)
+            << "tournament " << tournament << ", " << entry.contestant << ": " << gate.sentence;
       }
     }
   }
-  fs::remove_all(folder);
 }
 
 }  // namespace

@@ -11,6 +11,7 @@
 #include <fstream>
 
 #include "arena/expect_error.hpp"
+#include "support/scratch_folder.hpp"
 
 namespace thresher::arena {
 namespace {
@@ -19,13 +20,6 @@ namespace fs = std::filesystem;
 
 class LedgerTest : public ::testing::Test {
  protected:
-  LedgerTest() {
-    std::string pattern = (fs::temp_directory_path() / "thresher-ledger-XXXXXX").string();
-    folder_ = ::mkdtemp(pattern.data());
-    path_ = folder_ / "deep" / "ledger.sqlite";
-  }
-  ~LedgerTest() override { fs::remove_all(folder_); }
-
   static RunRecord sample_run(const std::string& key = "key") {
     RunRecord run;
     run.key = key;
@@ -115,8 +109,8 @@ class LedgerTest : public ::testing::Test {
     return error_of([&] { const Ledger ledger(path_, Ledger::Access::write); });
   }
 
-  fs::path folder_;
-  fs::path path_;
+  ScratchFolder folder_;
+  fs::path path_ = folder_.path() / "deep" / "ledger.sqlite";
 };
 
 TEST_F(LedgerTest, KeepsEverythingOfAnEntry) {

@@ -12,7 +12,7 @@
 #include "arena/registry.hpp"
 #include "machine/machine.hpp"
 #include "runtime/host_compiler.hpp"
-#include "runtime/temporary_directory.hpp"
+#include "support/scratch_folder.hpp"
 #include "thresher/error.hpp"
 
 namespace thresher::arena {
@@ -218,7 +218,7 @@ class CompiledOnRequest : public RaceFreeGateTest {
     return emulator::launch(shape, {}, memory, [&] { code(&parameter); });
   }
 
-  TemporaryDirectory cache_;
+  ScratchFolder cache_;
 
  private:
   // cp.async stands for the words that no compiled-in kernel uses.

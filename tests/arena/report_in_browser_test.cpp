@@ -10,6 +10,7 @@
 #include "arena/report.hpp"
 #include "arena/sample_run.hpp"
 #include "arena/text_file.hpp"
+#include "support/scratch_folder.hpp"
 
 namespace thresher::arena {
 namespace {
@@ -55,13 +56,6 @@ class BrowserTest : public ::testing::Test {
     if (std::system("command -v chromium >/dev/null 2>&1") != 0) {
       GTEST_SKIP() << "there is no chromium on this machine";
     }
-    std::string pattern = (fs::temp_directory_path() / "thresher-browser-XXXXXX").string();
-    folder_ = ::mkdtemp(pattern.data());
-  }
-  void TearDown() override {
-    if (!folder_.empty()) {
-      fs::remove_all(folder_);
-    }
   }
 
   /// Runs Chromium over the page; what it wrote to standard output and error.
@@ -105,7 +99,7 @@ class BrowserTest : public ::testing::Test {
     return nlohmann::json::parse(text);
   }
 
-  fs::path folder_;
+  ScratchFolder folder_;
 };
 
 void expect_readable(const nlohmann::json& seen, int width) {

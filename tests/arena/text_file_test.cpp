@@ -6,6 +6,7 @@
 #include <fstream>
 
 #include "arena/expect_error.hpp"
+#include "support/scratch_folder.hpp"
 
 namespace thresher::arena {
 namespace {
@@ -14,12 +15,7 @@ namespace fs = std::filesystem;
 
 class TextFile : public ::testing::Test {
  protected:
-  TextFile() {
-    std::string pattern = (fs::temp_directory_path() / "thresher-text-XXXXXX").string();
-    folder_ = ::mkdtemp(pattern.data());
-  }
-  ~TextFile() override { fs::remove_all(folder_); }
-  fs::path folder_;
+  ScratchFolder folder_;
 };
 
 TEST_F(TextFile, IsReplacedWholeAndLeavesNoDraft) {
@@ -27,7 +23,7 @@ TEST_F(TextFile, IsReplacedWholeAndLeavesNoDraft) {
   write_text(folder_ / "a", "two", "the file");
   check_writable(folder_ / "a", "the file");
   EXPECT_EQ(read_text(folder_ / "a"), "two");
-  EXPECT_EQ(std::distance(fs::directory_iterator(folder_), {}), 1);
+  EXPECT_EQ(std::distance(fs::directory_iterator(folder_.path()), {}), 1);
 }
 
 TEST_F(TextFile, ALinkStaysALink) {
@@ -52,14 +48,14 @@ TEST_F(TextFile, PlacesThatCannotBeWrittenAreNamed) {
                             +[](const std::string& path) { check_writable(path, "the file"); }}) {
     EXPECT_EQ(error_of([&] { write(missing); }),
               "the file " + missing + " cannot be written: No such file or directory");
-    EXPECT_EQ(error_of([&] { write(folder_.string()); }),
-              "the file " + folder_.string() + " cannot be written: Is a directory");
+    EXPECT_EQ(error_of([&] { write(folder_.path().string()); }),
+              "the file " + folder_.path().string() + " cannot be written: Is a directory");
   }
-  EXPECT_TRUE(fs::is_empty(folder_));
+  EXPECT_TRUE(fs::is_empty(folder_.path()));
 }
 
 TEST_F(TextFile, WhatCannotBeReadIsEmpty) {
-  EXPECT_FALSE(read_text(folder_).has_value());
+  EXPECT_FALSE(read_text(folder_.path()).has_value());
   EXPECT_FALSE(read_text(folder_ / "none").has_value());
 }
 

@@ -10,6 +10,7 @@
 
 #include "arena/expect_error.hpp"
 #include "arena/planted.hpp"
+#include "support/scratch_folder.hpp"
 #include "thresher/error.hpp"
 
 namespace thresher::arena {
@@ -60,8 +61,6 @@ k = 32
 class TournamentTest : public ::testing::Test {
  protected:
   TournamentTest() {
-    std::string pattern = (fs::temp_directory_path() / "thresher-tournament-XXXXXX").string();
-    folder_ = ::mkdtemp(pattern.data());
     options_.suites = {parse_suite(suite_text, "small", "small.toml")};
     options_.seed = 5;
     options_.seconds = 0.4;
@@ -69,7 +68,6 @@ class TournamentTest : public ::testing::Test {
     registry_.add("fast", 800);
     registry_.add("slow", 1300);
   }
-  ~TournamentTest() override { fs::remove_all(folder_); }
 
   TournamentResult hold() {
     Ledger ledger(folder_ / "ledger.sqlite", Ledger::Access::write);
@@ -86,7 +84,7 @@ class TournamentTest : public ::testing::Test {
     throw std::runtime_error("no entry of " + strategy);
   }
 
-  fs::path folder_;
+  ScratchFolder folder_;
   FakeRig rig_{{.noise = 0.005}};
   FakeRegistry registry_{rig_.fake_clock()};
   TournamentOptions options_;

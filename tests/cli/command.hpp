@@ -9,6 +9,8 @@
 #include <iterator>
 #include <string>
 
+#include "support/scratch_folder.hpp"
+
 namespace thresher::testing {
 
 struct Outcome {
@@ -21,22 +23,6 @@ inline std::string slurp(const std::filesystem::path& path) {
   std::ifstream stream(path, std::ios::binary);
   return {std::istreambuf_iterator<char>(stream), {}};
 }
-
-/// A folder of its own for each test, removed at the end.
-class ScratchFolder {
- public:
-  ScratchFolder() {
-    std::string pattern = (std::filesystem::temp_directory_path() / "thresher-test-XXXXXX").string();
-    path_ = ::mkdtemp(pattern.data());
-  }
-  ScratchFolder(const ScratchFolder&) = delete;
-  ScratchFolder& operator=(const ScratchFolder&) = delete;
-  ~ScratchFolder() { std::filesystem::remove_all(path_); }
-  [[nodiscard]] const std::filesystem::path& path() const { return path_; }
-
- private:
-  std::filesystem::path path_;
-};
 
 /// `arguments` is shell text. The binary is THRESHER_BINARY.
 inline Outcome run_thresher(const std::filesystem::path& folder, const std::string& arguments) {

@@ -31,7 +31,7 @@ void write_inputs(const AttentionCase& c, const std::filesystem::path& path) {
 
 /// Runs the command on the case's inputs and judges what it wrote.
 void expect_right(AttentionCase& c, const std::string& options) {
-  const testing::ScratchFolder folder;
+  const ScratchFolder folder;
   write_inputs(c, folder.path() / "in.safetensors");
   const testing::Outcome outcome = testing::run_thresher(
       folder.path(), "run attention --device cpu --in in.safetensors --out out.safetensors " + options);
@@ -62,7 +62,7 @@ TEST(RunAttention, TakesPackedSequences) {
 }
 
 std::string refusal(AttentionCase& c, const std::string& options) {
-  const testing::ScratchFolder folder;
+  const ScratchFolder folder;
   write_inputs(c, folder.path() / "in.safetensors");
   const testing::Outcome outcome =
       testing::run_thresher(folder.path(), "run attention --in in.safetensors --out out.safetensors " + options);

@@ -9,7 +9,7 @@
 #include "formats/numbers.hpp"
 #include "formats/nvfp4.hpp"
 #include "formats/scales.hpp"
-#include "formats/scratch_folder.hpp"
+#include "support/scratch_folder.hpp"
 #include "thresher/error.hpp"
 
 namespace thresher::formats {

@@ -11,7 +11,7 @@
 #include "formats/nvfp4.hpp"
 #include "formats/operands.hpp"
 #include "formats/safetensors.hpp"
-#include "formats/scratch_folder.hpp"
+#include "support/scratch_folder.hpp"
 #include "thresher/error.hpp"
 
 namespace thresher::formats {

@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "formats/scratch_folder.hpp"
+#include "support/scratch_folder.hpp"
 #include "thresher/error.hpp"
 
 namespace thresher::formats {

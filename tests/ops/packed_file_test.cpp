@@ -10,6 +10,7 @@
 
 #include "ops/packed_content.hpp"
 #include "support/dual_gemm_case.hpp"
+#include "support/scratch_folder.hpp"
 #include "thresher/error.hpp"
 
 namespace thresher {
@@ -29,13 +30,6 @@ std::vector<std::byte> outputs(const PackedWeights& weights, test::DualGemmCase&
 
 class PackedFile : public ::testing::Test {
  protected:
-  PackedFile() {
-    std::string pattern = (fs::temp_directory_path() / "thresher-packed-XXXXXX").string();
-    folder_ = ::mkdtemp(pattern.data());
-    path_ = (folder_ / "weights").string();
-  }
-  ~PackedFile() override { fs::remove_all(folder_); }
-
   void save(Format format, const test::Layout& layout = {}) {
     test::DualGemmCase of =
         test::DualGemmCase::random({.m = 3, .n = 40, .k = 48, .a = Format::bf16, .b = format}, layout);
@@ -67,8 +61,8 @@ class PackedFile : public ::testing::Test {
     write(all.replace(place, text.size(), by));
   }
 
-  fs::path folder_;
-  std::string path_;
+  ScratchFolder folder_;
+  std::string path_ = (folder_ / "weights").string();
 };
 
 TEST_F(PackedFile, WhatIsLoadedGivesTheSameBits) {
@@ -138,7 +132,7 @@ TEST_F(PackedFile, NothingIsWrittenWhereNothingCanBe) {
   test::DualGemmCase of = test::DualGemmCase::random({.m = 3, .n = 40, .k = 48});
   const PackedWeights weights = pack(Device::cpu(), of.b1_gate.view(), of.b2_up.view());
   EXPECT_THROW(save_packed(weights, (folder_ / "missing" / "weights").string()), Error);
-  EXPECT_TRUE(fs::is_empty(folder_));
+  EXPECT_TRUE(fs::is_empty(folder_.path()));
 }
 
 }  // namespace

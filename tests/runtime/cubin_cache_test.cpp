@@ -6,7 +6,7 @@
 
 #include <fstream>
 
-#include "runtime/temporary_directory.hpp"
+#include "support/scratch_folder.hpp"
 
 namespace thresher::runtime {
 namespace {
@@ -34,7 +34,7 @@ void expect_same(const Cubin& found, const Cubin& stored) {
 }
 
 TEST(CubinCache, GivesBackWhatWasStored) {
-  const TemporaryDirectory directory;
+  const ScratchFolder directory;
   const CubinCache cache(directory.path() / "new" / "folder");
   EXPECT_FALSE(cache.find("key").has_value());
   ASSERT_TRUE(cache.store("key", sample()));
@@ -66,7 +66,7 @@ TEST(CubinCache, ADamagedByteIsSeenWhereverItIs) {
 }
 
 TEST(CubinCache, ADamagedEntryOnDiskIsReplaced) {
-  const TemporaryDirectory directory;
+  const ScratchFolder directory;
   const CubinCache cache(directory.path());
   ASSERT_TRUE(cache.store("key", sample()));
   fs::resize_file(directory.path() / "key.cubin", 100);
@@ -76,7 +76,7 @@ TEST(CubinCache, ADamagedEntryOnDiskIsReplaced) {
 }
 
 TEST(CubinCache, AFolderThatCannotBeWrittenIsNoError) {
-  const TemporaryDirectory directory;
+  const ScratchFolder directory;
   std::ofstream(directory.path() / "file") << "not a folder";
   const CubinCache cache(directory.path() / "file" / "cache");
   EXPECT_FALSE(cache.store("key", sample()));
@@ -91,7 +91,7 @@ TEST(CubinCache, WithoutAFolderKeepsNothing) {
 
 // Processes write and read one key at once: every read finds nothing or a whole entry, and no unfinished file stays.
 TEST(CubinCache, ProcessesMayFillItTogether) {
-  const TemporaryDirectory directory;
+  const ScratchFolder directory;
   const CubinCache cache(directory.path());
   std::vector<pid_t> children;
   for (int process = 0; process < 4; ++process) {
@@ -153,7 +153,7 @@ TEST(CompileCached, CompilesOnceAndAgainWhenTheEntryIsDamaged) {
   if (!nvrtc_status().problem.empty()) {
     GTEST_SKIP() << nvrtc_status().problem;
   }
-  const TemporaryDirectory directory;
+  const ScratchFolder directory;
   const CubinCache cache(directory.path());
   const Program program{.title = "twice",
                         .text = "__global__ void twice(int* p) { *p *= 2; }",

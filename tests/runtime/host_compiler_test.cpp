@@ -7,7 +7,7 @@
 #include <cstdlib>
 #include <fstream>
 
-#include "runtime/temporary_directory.hpp"
+#include "support/scratch_folder.hpp"
 #include "thresher/error.hpp"
 
 namespace thresher::runtime {
@@ -34,7 +34,7 @@ class HostCompilerTest : public ::testing::Test {
       GTEST_SKIP() << compiler.problem;
     }
   }
-  TemporaryDirectory cache_;
+  ScratchFolder cache_;
 };
 
 TEST_F(HostCompilerTest, CompilesOnceAndKeepsTheResult) {
@@ -57,7 +57,7 @@ TEST_F(HostCompilerTest, ChangedHeaderIsAnotherProgram) {
 
 TEST_F(HostCompilerTest, DamagedEntryIsCompiledAnew) {
   static_cast<void>(load_host_program(answering("5"), cache_.path()));
-  const TemporaryDirectory damaged;  // a file that is loaded already would not be read again
+  const ScratchFolder damaged;  // a file that is loaded already would not be read again
   for (const auto& entry : std::filesystem::directory_iterator(cache_.path())) {
     std::ofstream(damaged.path() / entry.path().filename()) << "not a shared object";
   }

@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "runtime/driver.hpp"
-#include "runtime/temporary_directory.hpp"
+#include "support/scratch_folder.hpp"
 #include "thresher/error.hpp"
 
 namespace thresher::runtime {
@@ -32,7 +32,7 @@ TEST(SharedLibrary, OneThatTheLoaderKnowsIsFound) {
 }
 
 TEST(SharedLibrary, TheNamedFolderComesFirst) {
-  const TemporaryDirectory directory;
+  const ScratchFolder directory;
   const SharedLibrary known = SharedLibrary::open({"the C++ library", {"libstdc++.so.6"}, ""});
   ASSERT_TRUE(known.loaded());
   fs::copy_file(known.path(), directory.path() / "libthresher_copy.so.6");
@@ -44,7 +44,7 @@ TEST(SharedLibrary, TheNamedFolderComesFirst) {
 }
 
 TEST(SearchDirectories, FindTheWheelsOfAVirtualEnvironment) {
-  const TemporaryDirectory directory;
+  const ScratchFolder directory;
   const fs::path wheel = directory.path() / "lib" / "python3.11" / "site-packages" / "nvidia" / "cuda_nvrtc" / "lib";
   fs::create_directories(wheel);
   setenv("VIRTUAL_ENV", directory.path().c_str(), 1);

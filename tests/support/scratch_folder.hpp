@@ -5,14 +5,15 @@
 #include <filesystem>
 #include <stdexcept>
 #include <string>
+#include <system_error>
 
-namespace thresher::formats {
+namespace thresher {
 
 class ScratchFolder {
  public:
   ScratchFolder() {
-    std::string pattern = (std::filesystem::temp_directory_path() / "thresher_test_XXXXXX").string();
-    if (mkdtemp(pattern.data()) == nullptr) {
+    std::string pattern = (std::filesystem::temp_directory_path() / "thresher-test-XXXXXX").string();
+    if (::mkdtemp(pattern.data()) == nullptr) {
       throw std::runtime_error("cannot make " + pattern);
     }
     path_ = pattern;
@@ -24,6 +25,7 @@ class ScratchFolder {
   ScratchFolder(const ScratchFolder&) = delete;
   ScratchFolder& operator=(const ScratchFolder&) = delete;
 
+  [[nodiscard]] const std::filesystem::path& path() const { return path_; }
   [[nodiscard]] std::filesystem::path operator/(const std::string& name) const { return path_ / name; }
   /// How many entries it has.
   [[nodiscard]] std::ptrdiff_t entries() const {
@@ -34,4 +36,4 @@ class ScratchFolder {
   std::filesystem::path path_;
 };
 
-}  // namespace thresher::formats
+}  // namespace thresher
