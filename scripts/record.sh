@@ -8,7 +8,7 @@ set -uo pipefail
 commit=${COMMIT:-$(git rev-parse --short HEAD)} || { echo "no git checkout here: name the commit in COMMIT" >&2; exit 2; }
 first_line() { "$@" 2>/dev/null | head -n 1; }
 gpu=$(first_line nvidia-smi --query-gpu=name,driver_version --format=csv,noheader)
-nvrtc=$(ls /usr/local/cuda/lib*/libnvrtc.so.*.*.* 2>/dev/null | head -n 1)
+nvrtc=$(ls /usr/local/cuda/lib*/libnvrtc.so.* 2>/dev/null | tail -n 1)
 echo "# commit $commit, $(date -u +%Y-%m-%dT%H:%MZ), $(uname -m), $(nproc) CPUs"
 echo "# GPU and driver: ${gpu:-none}; NVRTC: ${nvrtc##*/libnvrtc.so.}; $(first_line "${CXX:-g++}" --version)"
 echo "\$ $(basename "$1") ${*:2}"
