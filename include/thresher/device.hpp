@@ -15,6 +15,8 @@ class Device {
   static Device cpu();
   /// Throws Error(device) with what is missing when GPU `ordinal` cannot be used.
   static Device cuda(int ordinal = 0);
+  /// "cpu", "gpu" (the first), "cuda:1" or "best". Throws Error(invalid_argument) for another name.
+  static Device named(const std::string& name);
 
   [[nodiscard]] DeviceId id() const noexcept { return id_; }
   [[nodiscard]] DeviceKind kind() const noexcept { return id_.kind; }

@@ -41,27 +41,8 @@ class CpuRig final : public Rig {
 std::unique_ptr<Rig> cpu_rig() { return std::make_unique<CpuRig>(); }
 
 std::unique_ptr<Rig> make_rig(const std::string& device) {
-  if (device == "cpu") {
-    return cpu_rig();
-  }
-  if (device == "best") {
-    const DeviceId best = Device::best().id();
-    return best.kind == DeviceKind::cpu ? cpu_rig() : cuda_rig(best.ordinal);
-  }
-  if (device == "gpu") {
-    return cuda_rig(0);
-  }
-  constexpr std::string_view prefix = "cuda:";
-  int ordinal = 0;
-  const char* const end = device.data() + device.size();
-  if (device.starts_with(prefix)) {
-    const auto [read, error] = std::from_chars(device.data() + prefix.size(), end, ordinal);
-    if (error == std::errc{} && read == end) {
-      return cuda_rig(ordinal);
-    }
-  }
-  throw Error(ErrorCode::invalid_argument,
-              "there is no device '" + device + "', expected cpu, gpu, cuda:N with N counting GPUs from 0, or best");
+  const DeviceId id = Device::named(device).id();
+  return id.kind == DeviceKind::cpu ? cpu_rig() : cuda_rig(id.ordinal);
 }
 
 }  // namespace thresher::arena

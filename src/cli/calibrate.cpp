@@ -10,6 +10,7 @@
 #include "arena/calibration_samples.hpp"
 #include "arena/foretold.hpp"
 #include "arena/text_file.hpp"
+#include "cli/options.hpp"
 #include "cli/planner_commands.hpp"
 
 namespace thresher::cli {
@@ -61,9 +62,7 @@ void add_calibrate(CLI::App& app, Context&) {
   command->add_option("--device", arguments->device, "gpu, cuda:N or best")->capture_default_str();
   command->add_option("--output", arguments->output,
                       "File to write; the one that plan, judge and tournament read if not given");
-  command->add_option("--seconds", arguments->seconds, "Time for one contestant on one problem")
-      ->check(CLI::PositiveNumber)
-      ->capture_default_str();
+  add_seconds(*command, arguments->seconds, "Time for one contestant on one problem");
   command->callback([arguments] { calibrate(*arguments); });
 }
 

@@ -128,7 +128,7 @@ void add_emulate(CLI::App& app, Context& context) {
   command->add_option("--n", gemm.n, "outputs, a multiple of 8")->capture_default_str();
   command->add_option("--k", gemm.k, "a multiple of 16")->capture_default_str();
   command->add_option("--schedules", request->schedules, "how many orders of threads and copies to try")
-      ->check(CLI::PositiveNumber)
+      ->check(CLI::Range(1, 1'000'000))
       ->capture_default_str();
   command->add_option("--seed", request->seed, "the first schedule; a finding names the one that shows it")
       ->capture_default_str();

@@ -3,6 +3,8 @@
 #include <CLI/CLI.hpp>
 #include <map>
 
+#include "cli/options.hpp"
+
 namespace thresher::cli {
 namespace {
 
@@ -13,21 +15,13 @@ const std::map<std::string, ScaleLayout> scale_layouts{{"row-major", ScaleLayout
 }  // namespace
 
 void OperandOptions::add_to(CLI::App& command) {
-  command.add_option("--device", device, "cpu or gpu; default: a GPU if there is one")
-      ->check(CLI::IsMember({"cpu", "gpu"}));
+  add_device(command, device);
   command.add_option("--numerics", numerics, "fast: NVFP4 rounded to e4m3, on a Hopper GPU")
       ->transform(CLI::CheckedTransformer(all_numerics))
       ->option_text("exact|fast");
   command.add_option("--scale-layout", scale_layout, "How NVFP4 scales lie in the file")
       ->transform(CLI::CheckedTransformer(scale_layouts))
       ->option_text("row-major|blocked");
-}
-
-Device OperandOptions::chosen_device() const {
-  if (device == "cpu") {
-    return Device::cpu();
-  }
-  return device == "gpu" ? Device::cuda(0) : Device::best();
 }
 
 }  // namespace thresher::cli

@@ -2,7 +2,6 @@
 /// What the commands that read operands from a file ask for alike: the device, NVFP4's numerics and scale layout.
 #include <string>
 
-#include "thresher/device.hpp"
 #include "thresher/dual_gemm.hpp"
 
 namespace CLI {
@@ -12,13 +11,12 @@ class App;
 namespace thresher::cli {
 
 struct OperandOptions {
-  std::string device;  ///< cpu, gpu, or empty for the best there is
+  std::string device = "best";
   Numerics numerics = Numerics::exact;
   ScaleLayout scale_layout = ScaleLayout::row_major;
 
   /// Adds --device, --numerics and --scale-layout. This object must outlive the parsing.
   void add_to(CLI::App& command);
-  [[nodiscard]] Device chosen_device() const;
 };
 
 }  // namespace thresher::cli

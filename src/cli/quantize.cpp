@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "cli/cli.hpp"
+#include "cli/options.hpp"
 #include "formats/quantize_file.hpp"
 
 namespace thresher::cli {
@@ -31,8 +32,7 @@ void add_quantize(CLI::App& app, Context&) {
   const auto options = std::make_shared<QuantizeOptions>();
   CLI::App& command =
       *app.add_subcommand("quantize", "Turns F16, BF16 and F32 matrices of a safetensors file into NVFP4");
-  command.add_option("--in", options->in, "Safetensors file to read")->required();
-  command.add_option("--out", options->out, "Safetensors file to write")->required();
+  add_in_and_out(command, options->in, "Safetensors file to read", options->out, "Safetensors file to write");
   command.add_option("--tensor", options->tensors, "Only these; default: every matrix whose K is a multiple of 16");
   command.callback([options] { quantize(*options); });
 }

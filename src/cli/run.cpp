@@ -13,6 +13,7 @@
 
 #include "cli/cli.hpp"
 #include "cli/operand_options.hpp"
+#include "cli/options.hpp"
 #include "formats/operands.hpp"
 #include "formats/safetensors.hpp"
 #include "ops/backend.hpp"
@@ -111,7 +112,7 @@ void run_packed(const formats::SafetensorsFile& file, const formats::Operand& a,
 void run_dual_gemm(const RunOptions& options) {
   const formats::SafetensorsFile file(options.in);
   const formats::Operand a = formats::load_operand(file, "a", options.operands.scale_layout);
-  const Device device = options.operands.chosen_device();
+  const Device device = Device::named(options.operands.device);
   if (!options.weights.empty()) {
     run_packed(file, a, device, options);
     return;
@@ -133,11 +134,9 @@ void add_run_dual_gemm(CLI::App& run) {
   command.footer(
       "The input has the tensors a [M,K], b1 and b2 [N,K], each F16 or BF16, or NVFP4: U8 [rows,K/2] with NAME_scale\n"
       "(F8_E4M3) and optionally NAME_global_scale (F32), or the names that ModelOpt uses.");
-  command
-      .add_option("--in", options->in, "Safetensors file with a, and b1 (gate) and b2 (up) unless --weights has them")
-      ->required();
+  add_in_and_out(command, options->in, "Safetensors file with a, and b1 (gate) and b2 (up) unless --weights has them",
+                 options->out, "Safetensors file to write c to");
   command.add_option("--weights", options->weights, "Packed weights that `thresher pack` wrote, instead of b1 and b2");
-  command.add_option("--out", options->out, "Safetensors file to write c to")->required();
   options->operands.add_to(command);
   command.add_option("--strategy", options->strategy, "Default: chosen for the problem");
   command.add_option("--out-type", options->out_type, "Type of c")

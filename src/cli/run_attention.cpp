@@ -3,18 +3,15 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
-#include <filesystem>
 #include <memory>
-#include <span>
 #include <string>
-#include <tuple>
 #include <utility>
 #include <vector>
 
 #include "cli/cli.hpp"
+#include "cli/options.hpp"
 #include "formats/safetensors.hpp"
-#include "runtime/memory.hpp"
-#include "runtime/stream.hpp"
+#include "ops/device_memory.hpp"
 #include "thresher/attention.hpp"
 #include "thresher/error.hpp"
 
@@ -24,8 +21,8 @@ namespace {
 using Bytes = std::vector<std::byte>;
 
 struct Arguments {
-  std::filesystem::path in;
-  std::filesystem::path out;
+  std::string in;
+  std::string out;
   bool causal = false;
   float scale = 0.0F;
   bool has_scale = false;
@@ -96,51 +93,13 @@ AttentionProblem problem_of(const Arguments& arguments, const Loaded& q, const L
   return problem;
 }
 
-Device device_of(const std::string& name) {
-  if (name == "best") {
-    return Device::best();
+void check_offsets(const char* name, const Loaded& offsets, std::int64_t rows) {
+  if (offsets.view.format != Format::int32) {
+    throw Error(ErrorCode::invalid_argument,
+                fmt::format("{} is {}, expected I32", name, thresher::name(offsets.view.format)));
   }
-  if (name == "cpu") {
-    return Device::cpu();
-  }
-  if (name == "cuda") {
-    return Device::cuda(0);
-  }
-  throw Error(ErrorCode::invalid_argument, fmt::format("--device is {}, expected best, cpu or cuda", name));
-}
-
-/// Copies the inputs to the GPU, runs there and brings the outputs back.
-void run_on_gpu(const Attention& attention, const Device& device, AttentionTensors tensors) {
-  const int ordinal = device.id().ordinal;
-  std::vector<runtime::DeviceBuffer> buffers;
-  const auto move = [&](Tensor& tensor, bool input) {
-    const std::size_t bytes =
-        static_cast<std::size_t>(tensor.elements()) * static_cast<std::size_t>(bits(tensor.format)) / 8;
-    buffers.emplace_back(ordinal, bytes, "a tensor");
-    if (input && bytes > 0) {
-      runtime::copy(buffers.back().data(), tensor.data, bytes, ordinal);
-    }
-    tensor.data = buffers.back().data();
-    tensor.device = device.id();
-    return bytes;
-  };
-  void* const o = tensors.o.data;
-  void* const lse = tensors.lse.data;
-  for (Tensor* input : {&tensors.q, &tensors.k, &tensors.v}) {
-    move(*input, true);
-  }
-  if (attention.problem().variable_length) {
-    move(tensors.cu_seqlens_q, true);
-    move(tensors.cu_seqlens_k, true);
-  }
-  const std::size_t o_bytes = move(tensors.o, false);
-  const std::size_t lse_bytes = move(tensors.lse, false);
-  attention.run({}, tensors);
-  runtime::synchronize({}, ordinal);
-  if (o_bytes > 0) {
-    runtime::copy(o, tensors.o.data, o_bytes, ordinal);
-    runtime::copy(lse, tensors.lse.data, lse_bytes, ordinal);
-  }
+  validate_cu_seqlens(name, {reinterpret_cast<const std::int32_t*>(offsets.bytes.data()), offsets.bytes.size() / 4},
+                      rows);
 }
 
 void run_attention(const Arguments& arguments) {
@@ -148,52 +107,45 @@ void run_attention(const Arguments& arguments) {
   const Loaded q = load(file, "q");
   const Loaded k = load(file, "k");
   const Loaded v = load(file, "v");
-  AttentionTensors tensors{.q = q.view, .k = k.view, .v = v.view, .o = q.view};
   const bool variable = file.find("cu_seqlens_q") != nullptr || file.find("cu_seqlens_k") != nullptr;
-  Loaded cu_q;
-  Loaded cu_k;
-  if (variable) {
-    cu_q = load(file, "cu_seqlens_q");
-    cu_k = load(file, "cu_seqlens_k");
-    tensors.cu_seqlens_q = cu_q.view;
-    tensors.cu_seqlens_k = cu_k.view;
-  }
+  const Loaded cu_q = variable ? load(file, "cu_seqlens_q") : Loaded{};
+  const Loaded cu_k = variable ? load(file, "cu_seqlens_k") : Loaded{};
   const std::int64_t sequences = variable ? std::max<std::int64_t>(cu_q.view.elements() - 1, 1) : 0;
   const AttentionProblem problem = problem_of(arguments, q, k, sequences);
   if (variable) {
-    for (const auto& [name, offsets, rows] :
-         {std::tuple{"cu_seqlens_q", &cu_q, problem.queries}, std::tuple{"cu_seqlens_k", &cu_k, problem.keys}}) {
-      if (offsets->view.format != Format::int32) {
-        throw Error(ErrorCode::invalid_argument,
-                    fmt::format("{} is {}, expected I32", name, thresher::name(offsets->view.format)));
-      }
-      validate_cu_seqlens(
-          name, {reinterpret_cast<const std::int32_t*>(offsets->bytes.data()), offsets->bytes.size() / 4}, rows);
-    }
+    check_offsets("cu_seqlens_q", cu_q, problem.queries);
+    check_offsets("cu_seqlens_k", cu_k, problem.keys);
   }
-  const Device device = device_of(arguments.device);
+  const Device device = Device::named(arguments.device);
   const Attention attention = plan(device, problem, {.strategy = arguments.strategy});
-  Bytes o(q.bytes.size());
-  tensors.o.data = o.data();
+
+  const std::vector<std::int64_t> o_shape(q.view.shape.begin(), q.view.shape.begin() + q.view.rank);
   std::vector<std::int64_t> lse_shape{problem.heads, problem.queries};
   if (!variable) {
     lse_shape.insert(lse_shape.begin(), problem.batch);
   }
-  Tensor lse = Tensor::contiguous(nullptr, Format::fp32, lse_shape);
-  std::vector<float> lse_values(static_cast<std::size_t>(lse.elements()));
-  lse.data = lse_values.data();
-  tensors.lse = lse;
-  if (device.kind() == DeviceKind::cpu) {
-    attention.run({}, tensors);
-  } else {
-    run_on_gpu(attention, device, tensors);
-  }
-  const std::vector<std::int64_t> o_shape(q.view.shape.begin(), q.view.shape.begin() + q.view.rank);
+  const ops::DeviceTensor q_there(q.view, device);
+  const ops::DeviceTensor k_there(k.view, device);
+  const ops::DeviceTensor v_there(v.view, device);
+  const ops::DeviceTensor cu_q_there(cu_q.view, device);
+  const ops::DeviceTensor cu_k_there(cu_k.view, device);
+  const ops::DeviceTensor o_there(problem.format, o_shape, device);
+  const ops::DeviceTensor lse_there(Format::fp32, lse_shape, device);
+  attention.run({}, {.q = q_there.tensor(),
+                     .k = k_there.tensor(),
+                     .v = v_there.tensor(),
+                     .o = o_there.tensor(),
+                     .lse = lse_there.tensor(),
+                     .cu_seqlens_q = cu_q_there.tensor(),
+                     .cu_seqlens_k = cu_k_there.tensor()});
+
+  const Bytes o = o_there.to_host();
+  const Bytes lse = lse_there.to_host();
   const formats::TensorToWrite outputs[] = {
       {"o", problem.format == Format::fp16 ? formats::Dtype::f16 : formats::Dtype::bf16, o_shape, o},
-      {"lse", formats::Dtype::f32, lse_shape, std::as_bytes(std::span(lse_values))}};
+      {"lse", formats::Dtype::f32, lse_shape, lse}};
   formats::write_safetensors(arguments.out, outputs, {});
-  fmt::print("attention {} on {}: o and lse are in {}\n", attention.strategy(), device.name(), arguments.out.string());
+  fmt::print("attention {} on {}: o and lse are in {}\n", attention.strategy(), device.name(), arguments.out);
 }
 
 }  // namespace
@@ -202,16 +154,15 @@ void add_run_attention(CLI::App& run) {
   auto arguments = std::make_shared<Arguments>();
   CLI::App* command = run.add_subcommand(
       "attention", "O = softmax(Q·Kᵀ·scale + mask)·V: q [B,H,Sq,D] and k, v [B,Hk,Sk,D], or packed with cu_seqlens");
-  command->add_option("--in", arguments->in, "safetensors file with q, k, v (and cu_seqlens_q, cu_seqlens_k)")
-      ->required();
-  command->add_option("--out", arguments->out, "safetensors file to write, with o and lse")->required();
+  add_in_and_out(*command, arguments->in, "safetensors file with q, k, v (and cu_seqlens_q, cu_seqlens_k)",
+                 arguments->out, "safetensors file to write, with o and lse");
   command->add_flag("--causal", arguments->causal, "a query sees no key to the right of the bottom-right diagonal");
   CLI::Option* scale = command->add_option("--scale", arguments->scale, "of the logits; default 1/sqrt(D)");
   command->add_option("--window", arguments->window, "L,R: visible keys left and right of the diagonal, -1 unbounded")
       ->delimiter(',')
       ->expected(2);
   command->add_option("--softcap", arguments->softcap, "c in c·tanh(logit/c); 0 for none");
-  command->add_option("--device", arguments->device, "best, cpu or cuda");
+  add_device(*command, arguments->device);
   command->add_option("--strategy", arguments->strategy, "instead of the one that is chosen");
   command->callback([arguments, scale] {
     arguments->has_scale = scale->count() > 0;

@@ -3,12 +3,14 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <memory>
 
 #include "arena/report.hpp"
 #include "arena/text_file.hpp"
 #include "arena/tuning_winners.hpp"
 #include "cli/cli.hpp"
+#include "cli/options.hpp"
 #include "thresher/error.hpp"
 
 namespace thresher::cli {
@@ -39,8 +41,13 @@ void check_outputs(const Arguments& arguments) {
 
 arena::TournamentOptions read_options(const Arguments& arguments) {
   arena::TournamentOptions options;
-  for (const std::string& suite : arguments.suites) {
-    options.suites.push_back(arena::load_suite(suite));
+  for (const std::string& named : arguments.suites) {
+    arena::Suite suite = arena::load_suite(named);
+    if (std::any_of(options.suites.begin(), options.suites.end(),
+                    [&](const auto& o) { return o.name == suite.name; })) {
+      throw Error(ErrorCode::invalid_argument, fmt::format("suite {} is named twice: name it once", suite.name));
+    }
+    options.suites.push_back(std::move(suite));
   }
   for (const std::string& pitch : arguments.pitches) {
     options.pitches.push_back(arena::load_pitch(pitch));
@@ -102,18 +109,19 @@ void tournament(const Arguments& arguments, Context& context) {
 void add_tournament(CLI::App& app, Context& context) {
   auto arguments = std::make_shared<Arguments>();
   CLI::App* command = app.add_subcommand("tournament", "Let contestants compete on suites of problems");
-  command->add_option("SUITE", arguments->suites, "Built-in suites (origin, edges, decode, prefill, attention, attention_edges, attention_origin) or TOML files")
+  command
+      ->add_option("SUITE", arguments->suites,
+                   "Built-in suites (origin, edges, decode, prefill, attention, attention_edges, attention_origin) or "
+                   "TOML files")
       ->required();
   command->add_option("--pitch", arguments->pitches,
                       "TOML files with contestants, baselines and claims; only these compete");
-  command->add_option("--device", arguments->device, "cpu, gpu, cuda:N or best")->capture_default_str();
+  add_device(*command, arguments->device);
   command->add_option("--report", arguments->report, "Folder for report.html and report.json");
   command->add_option("--json", arguments->json, "File for everything that was found, as JSON");
   command->add_option("--ledger", arguments->ledger, "File that keeps every result")->capture_default_str();
-  command->add_option("--seed", arguments->seed, "Seed of inputs and order; random if not given");
-  command->add_option("--seconds", arguments->seconds, "Time for timing one contestant on one problem")
-      ->check(CLI::PositiveNumber)
-      ->capture_default_str();
+  add_seed(*command, arguments->seed, "Seed of inputs and order; random if not given");
+  add_seconds(*command, arguments->seconds, "Time for timing one contestant on one problem");
   command->add_flag("--resume", arguments->resume, "Go on with the same tournament where it was interrupted");
   command->add_flag("--tune", arguments->tune,
                     "Let plan() choose what was measured faster than its default here, by more than the noise");

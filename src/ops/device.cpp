@@ -1,6 +1,9 @@
 #include "thresher/device.hpp"
 
+#include <charconv>
 #include <fstream>
+#include <string_view>
+#include <system_error>
 
 #include "ops/device_operations.hpp"
 #include "runtime/driver.hpp"
@@ -37,6 +40,29 @@ Device Device::best() {
     }
   }
   return cpu();
+}
+
+Device Device::named(const std::string& name) {
+  if (name == "cpu") {
+    return cpu();
+  }
+  if (name == "best") {
+    return best();
+  }
+  if (name == "gpu") {
+    return cuda(0);
+  }
+  constexpr std::string_view prefix = "cuda:";
+  int ordinal = 0;
+  const char* const end = name.data() + name.size();
+  if (name.starts_with(prefix)) {
+    const auto [read, error] = std::from_chars(name.data() + prefix.size(), end, ordinal);
+    if (error == std::errc{} && read == end) {
+      return cuda(ordinal);
+    }
+  }
+  throw Error(ErrorCode::invalid_argument,
+              "there is no device '" + name + "', expected cpu, gpu, cuda:N with N counting GPUs from 0, or best");
 }
 
 namespace ops {

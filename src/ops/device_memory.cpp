@@ -42,7 +42,7 @@ DeviceMemory::DeviceMemory(std::size_t bytes, const Device& device) : bytes_(byt
 }
 
 DeviceTensor::DeviceTensor(const Tensor& host, const Device& device)
-    : values_(value_bytes(host), device),
+    : values_(host.data == nullptr ? 0 : value_bytes(host), device),
       scales_(host.format == Format::nvfp4 ? scale_bytes(host.shape[0], host.shape[1], host.scale_layout) : 0, device),
       global_scale_(host.global_scale != nullptr ? sizeof(float) : 0, device),
       tensor_(host) {
@@ -55,7 +55,7 @@ DeviceTensor::DeviceTensor(const Tensor& host, const Device& device)
   tensor_.device = device.id();
 }
 
-DeviceTensor::DeviceTensor(Format format, std::initializer_list<std::int64_t> shape, const Device& device)
+DeviceTensor::DeviceTensor(Format format, std::span<const std::int64_t> shape, const Device& device)
     : values_(value_bytes(Tensor::contiguous(nullptr, format, shape)), device),
       scales_(0, device),
       global_scale_(0, device),

@@ -3,6 +3,7 @@
 /// the host, as the command line does; plan and run themselves never copy.
 #include <cstddef>
 #include <initializer_list>
+#include <span>
 #include <vector>
 
 #include "runtime/memory.hpp"
@@ -27,13 +28,15 @@ class DeviceMemory {
   void* data_ = nullptr;
 };
 
-/// A contiguous matrix on a device, with the scales and the global scale of an NVFP4 one.
+/// A contiguous tensor on a device, with the scales and the global scale of an NVFP4 one.
 class DeviceTensor {
  public:
-  /// A copy of a contiguous CPU matrix.
+  /// A copy of a contiguous CPU tensor; of none, no memory.
   DeviceTensor(const Tensor& host, const Device& device);
   /// Uninitialised.
-  DeviceTensor(Format format, std::initializer_list<std::int64_t> shape, const Device& device);
+  DeviceTensor(Format format, std::span<const std::int64_t> shape, const Device& device);
+  DeviceTensor(Format format, std::initializer_list<std::int64_t> shape, const Device& device)
+      : DeviceTensor(format, std::span(shape.begin(), shape.size()), device) {}
 
   [[nodiscard]] const Tensor& tensor() const noexcept { return tensor_; }
   /// All elements, once the device has finished its work.

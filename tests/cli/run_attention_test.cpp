@@ -84,7 +84,8 @@ TEST(RunAttention, BadInputIsOneSentenceAndWritesNothing) {
   EXPECT_EQ(refusal(heads, "--device cpu"),
             "thresher: problem.heads is 3, expected a multiple of problem.kv_heads, which is 2\n");
   AttentionCase plain({.queries = 4, .keys = 4});
-  EXPECT_EQ(refusal(plain, "--device tpu"), "thresher: --device is tpu, expected best, cpu or cuda\n");
+  EXPECT_EQ(refusal(plain, "--device tpu"),
+            "thresher: there is no device 'tpu', expected cpu, gpu, cuda:N with N counting GPUs from 0, or best\n");
 }
 
 }  // namespace

@@ -175,6 +175,19 @@ TEST_F(Command, RunRefusesOptionsItDoesNotKnow) {
   expect_refusal(thresher("run dual-gemm --in in.safetensors"), "--out");
 }
 
+TEST_F(Command, AnInputIsNeverWrittenOver) {
+  write(path("in.safetensors"), good_file());
+  std::filesystem::create_symlink("in.safetensors", path("link"));
+  const std::string before = slurp(path("in.safetensors"));
+  for (const char* command : {"run dual-gemm", "run attention", "pack", "quantize"}) {
+    for (const char* out : {"in.safetensors", "./in.safetensors", "link"}) {
+      expect_refusal(thresher(std::string(command) + " --in in.safetensors --out " + out),
+                     "is the file that --in reads");
+      EXPECT_EQ(slurp(path("in.safetensors")), before);
+    }
+  }
+}
+
 TEST_F(Command, NothingIsLeftWhenTheResultCannotBeWritten) {
   write(path("in.safetensors"), good_file());
   const Outcome outcome =

@@ -174,6 +174,11 @@ TEST_F(TournamentCommand, BadInputIsOneSentenceAndNothingElse) {
   expect_refused("tournament tiny.toml --device toaster --ledger l.sqlite", "there is no device 'toaster'");
   expect_refused("tournament tiny.toml --seconds -1 --ledger l.sqlite", "--seconds");
   expect_refused("tournament tiny.toml --seed many --ledger l.sqlite", "--seed");
+  expect_refused("tournament tiny.toml --seconds nan --ledger l.sqlite", "--seconds: nan is not a time");
+  expect_refused("tournament tiny.toml --seconds inf --ledger l.sqlite", "--seconds: inf is not a time");
+  expect_refused("tournament tiny.toml --seed -1 --ledger l.sqlite", "--seed: -1 is not a whole number");
+  expect_refused("tournament tiny.toml tiny.toml --ledger l.sqlite", "suite tiny is named twice");
+  expect_refused("tournament tiny.toml --device cuda --ledger l.sqlite", "there is no device");
   expect_refused("tournament", "SUITE");
   expect_refused("ledger list --ledger none.sqlite", "ledger none.sqlite: there is no such file");
   expect_refused("report --ledger none.sqlite", "ledger none.sqlite: there is no such file");

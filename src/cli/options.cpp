@@ -1,0 +1,62 @@
+#include "cli/options.hpp"
+
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <cmath>
+#include <filesystem>
+
+#include "thresher/error.hpp"
+
+namespace thresher::cli {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr double day_s = 86'400;
+
+std::string not_seconds(const std::string& text) {
+  double seconds = 0;
+  const bool read = CLI::detail::lexical_cast(text, seconds);
+  return read && seconds > 0 && seconds <= day_s ? "" : fmt::format("{} is not a time from 0 to {} s", text, day_s);
+}
+
+/// A minus sign would be read as a number near 2^64.
+std::string not_unsigned(const std::string& text) {
+  return text.starts_with('-') ? text + " is not a whole number from 0 to 18446744073709551615" : "";
+}
+
+bool same_file(const fs::path& a, const fs::path& b) {
+  std::error_code missing;
+  return fs::equivalent(a, b, missing);
+}
+
+}  // namespace
+
+void add_in_and_out(CLI::App& command, std::string& in, const std::string& in_what, std::string& out,
+                    const std::string& out_what) {
+  command.add_option("--in", in, in_what)->required();
+  command.add_option("--out", out, out_what)->required();
+  command.parse_complete_callback([&in, &out] {
+    if (!in.empty() && same_file(in, out)) {
+      throw Error(ErrorCode::invalid_argument,
+                  fmt::format("--out {} is the file that --in reads: name another, or what it holds is lost", out));
+    }
+  });
+}
+
+void add_device(CLI::App& command, std::string& device) {
+  command.add_option("--device", device, "cpu, gpu, cuda:N or best")->capture_default_str();
+}
+
+void add_seconds(CLI::App& command, double& seconds, const std::string& what) {
+  command.add_option("--seconds", seconds, what)
+      ->check(CLI::Validator(not_seconds, "", "seconds"))
+      ->capture_default_str();
+}
+
+void add_seed(CLI::App& command, std::optional<std::uint64_t>& seed, const std::string& what) {
+  command.add_option("--seed", seed, what)->check(CLI::Validator(not_unsigned, "", "seed"));
+}
+
+}  // namespace thresher::cli

@@ -1,0 +1,23 @@
+#pragma once
+/// Options that several commands have alike, with what is checked when they are read.
+#include <cstdint>
+#include <optional>
+#include <string>
+
+namespace CLI {
+class App;
+}
+
+namespace thresher::cli {
+
+/// --in and --out, both required; --out must not name the file that --in names. The strings must outlive the parsing.
+void add_in_and_out(CLI::App& command, std::string& in, const std::string& in_what, std::string& out,
+                    const std::string& out_what);
+/// --device, for Device::named.
+void add_device(CLI::App& command, std::string& device);
+/// --seconds: more than 0 and at most a day.
+void add_seconds(CLI::App& command, double& seconds, const std::string& what);
+/// --seed: 0 to 2^64 - 1.
+void add_seed(CLI::App& command, std::optional<std::uint64_t>& seed, const std::string& what);
+
+}  // namespace thresher::cli
