@@ -10,6 +10,8 @@
 ///   wgmma::Fragment expand(const Packed&, int step) const;
 ///   auto other(Shared<u8> slot, int block) const;              the descriptor of the block's B operand
 /// A slot is released when the wgmma that read it have retired; its packed words were read before those were issued.
+/// After the last block one more is read, from the slot still held, and made into fragments that nobody uses: branches
+/// around that would keep the compiler from sharing work between k-steps.
 #include "machine/warp.hpp"
 #include "machine/wgmma.hpp"
 #include "pipeline/ring.hpp"
@@ -73,18 +75,19 @@ class RegisterOperand {
     const auto other = operation_.other(slot_, b);
     auto& now = fragment_[buffer % buffers];
     auto& next = fragment_[(buffer + 1) % buffers];
-    const bool more = b + 1 < blocks || !last_slot;
     if constexpr (overlap == Overlap::none) {
       expand(now);
     }
     if (b + 1 < blocks) {
       packed_ = operation_.fetch(slot_, b + 1, warpgroup_);
-    } else if (!last_slot) {
-      slot_ = reader_.acquire();
+    } else {
+      if (!last_slot) {
+        slot_ = reader_.acquire();
+      }
       packed_ = operation_.fetch(slot_, 0, warpgroup_);
     }
     if constexpr (overlap == Overlap::step) {
-      multiply_by_steps(tile, now, next, other, more);
+      multiply_by_steps(tile, now, next, other);
       if (b == 0 && !first_slot) {
         release();  // at most this block is in flight
       }
@@ -95,9 +98,7 @@ class RegisterOperand {
         if (b == 0 && !first_slot) {
           release();
         }
-        if (more) {
-          expand(next);
-        }
+        expand(next);
       } else {
         wgmma::wait<0>();
         if (b + 1 == blocks) {
@@ -139,7 +140,7 @@ class RegisterOperand {
   /// rewritten.
   template <class Tile, class Descriptor>
   TH_DEVICE void multiply_by_steps(Tile& tile, wgmma::Fragment (&now)[steps], wgmma::Fragment (&next)[steps],
-                                   Descriptor other, bool more) const {
+                                   Descriptor other) const {
     TH_UNROLL
     for (int k = 0; k < steps; ++k) {
       wgmma::settle(tile);
@@ -148,9 +149,8 @@ class RegisterOperand {
       wgmma::multiply<Element>(tile, now[k], Operation::step(other, k), true);
       wgmma::commit();
       wgmma::wait<steps - 1>();
-      if (more) {
-        next[k] = operation_.expand(packed_, k);
-      }
+      next[k] = operation_.expand(packed_, k);
+      wgmma::settle(next[k]);  // here, not all of them behind the last multiply
     }
   }
 

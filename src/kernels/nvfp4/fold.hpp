@@ -11,18 +11,18 @@ struct Products {
   u32 high;  ///< of 2, 3, 4, 6
 };
 
-/// Byte `at` of a thread's four bytes of scales.
+/// Byte `at` of a thread's four bytes of scales. With code c and rounding bit r, so byte x = c + 128r, the products are
+/// bytes of c + r·… + constants: multiply-adds, which leave the integer units to `fold`.
 template <u32 at>
 TH_DEVICE Products products(u32 scales) {
-  using machine::bits::permute;
-  const u32 codes = scales & 0x7F7F7F7FU;
-  const u32 rounded_up = scales >> 7 & 0x01010101U;
   // Selector 4 is a zero byte.
-  const u32 in_three = permute(codes, 0, at << 12 | at << 8 | at << 4 | 4U);
-  const u32 in_four = permute(codes, 0, at << 12 | at << 8 | at << 4 | at);
-  const u32 in_odd = permute(rounded_up, 0, at << 12 | 4U << 8 | at << 4 | 4U);
-  const u32 in_last = permute(rounded_up, 0, at << 12 | 4U << 8 | 4U << 4 | 4U);
-  return {in_three + in_last + 0x03FFF800U, in_four + in_odd + 0x14100C08U};
+  const u32 x = machine::bits::permute(scales, 0, 0x4440U | at);
+  const u32 r = x >> 7;
+  constexpr u32 c_in_low = 0x01010100U;
+  constexpr u32 r_in_low = 0x01000000U - 128 * c_in_low;
+  constexpr u32 c_in_high = 0x01010101U;
+  constexpr u32 r_in_high = 0x01000100U - 128 * c_in_high;
+  return {x * c_in_low + (r * r_in_low + 0x03FFF800U), x * c_in_high + (r * r_in_high + 0x14100C08U)};
 }
 
 struct WordPair {

@@ -1,0 +1,156 @@
+#include "nvfp4_variants_list.hpp"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "kernels/nvfp4/choose.hpp"
+#include "kernels/nvfp4/program.hpp"
+
+namespace thresher::bench {
+namespace {
+
+using device_code::Config;
+using device_code::Overlap;
+using device_code::Path;
+using pipeline::Ablation;
+
+constexpr int multiprocessors = 132;
+
+struct Registers {
+  int loader = 0;
+  int math = 0;
+};
+
+Config config(Path path, int warpgroups, int tokens, int per_slot, int stages, int split = 1, Registers registers = {},
+              Overlap overlap = Overlap::step, int resident = 1) {
+  return {.path = path,
+          .math_warpgroups = warpgroups,
+          .block_tokens = tokens,
+          .blocks_per_slot = per_slot,
+          .stages = stages,
+          .split_k = split,
+          .blocks_resident = resident,
+          .overlap = overlap,
+          .loader_registers = registers.loader,
+          .math_registers = registers.math};
+}
+
+int smallest_tile(std::int64_t m) { return m <= 8 ? 8 : m <= 16 ? 16 : m <= 32 ? 32 : 64; }
+
+/// The best by prediction first.
+std::vector<Config> ranked(Path path, const device_code::Extents& e, std::size_t count) {
+  std::vector<Config> all;
+  for (const auto& choice : device_code::rank(path, e.m, e.n, e.k, multiprocessors)) {
+    if (all.size() < count) {
+      all.push_back(choice.config);
+    }
+  }
+  return all;
+}
+
+std::vector<Config> exact_configs(const device_code::Extents& e) {
+  std::vector<Config> all = ranked(Path::exact, e, 3);
+  if (e.m <= 64) {
+    const int t = smallest_tile(e.m);
+    all.push_back(config(Path::exact, 2, t, 2, t <= 16 ? 8 : t == 32 ? 5 : 4, 1, {}, Overlap::none, 2));
+    if (t == 64) {
+      all.push_back(config(Path::exact, 4, t, 2, 6, 1, {}, Overlap::step, 1));
+    }
+    return all;
+  }
+  for (const int split : {1, 2}) {
+    all.push_back(config(Path::exact, 2, 128, 2, 5, split));  // registers left for the kernel that prepares tokens
+  }
+  return all;
+}
+
+std::vector<Config> fast_configs(const device_code::Extents& e) {
+  std::vector<Config> all = ranked(Path::fast, e, 2);
+  if (e.m <= 64) {
+    const int t = smallest_tile(e.m);
+    const int stages = t == 8 ? 10 : t == 64 ? 6 : 8;
+    all.push_back(config(Path::fast, 2, t, 1, stages, 1, {}, Overlap::none, 2));
+    all.push_back(config(Path::fast, 2, t, 1, stages, 1, {}, Overlap::step, 2));
+    all.push_back(config(Path::fast, 4, t, 1, 8, 1, {}, Overlap::step, 1));
+    all.push_back(config(Path::fast, 1, t, 2, t == 64 ? 2 : 4, 1, {}, Overlap::none, 4));
+    return all;
+  }
+  for (const int split : {1, 2}) {
+    all.push_back(config(Path::fast, 2, 128, 1, 8, split));
+    all.push_back(config(Path::fast, 2, 128, 2, 4, split));
+    all.push_back(config(Path::fast, 3, 128, 1, 7, split));
+    if (e.m > 128) {
+      all.push_back(config(Path::fast, 2, 256, 1, 5, split, {24, 240}));
+      all.push_back(config(Path::fast, 2, 256, 2, 2, split, {24, 240}));
+    }
+  }
+  all.push_back(config(Path::fast, 2, 128, 1, 8, 1, {}, Overlap::block));
+  all.push_back(config(Path::fast, 2, 128, 2, 4, 1, {40, 216}));
+  all.push_back(config(Path::fast, 2, 64, 2, 3, 1, {}, Overlap::none, 2));
+  all.push_back(config(Path::fast, 3, 128, 1, 7, 1, {24, 160}));
+  return all;
+}
+
+bool fits(const Config& c) {
+  constexpr int shared_of_multiprocessor = 228 * 1024;
+  constexpr int reserved_a_block = 1024;
+  return (device_code::shared_bytes(c) + reserved_a_block) * c.blocks_resident <= shared_of_multiprocessor;
+}
+
+const char* name_of(Tokens tokens) {
+  return tokens == Tokens::prepared ? "prepared" : tokens == Tokens::fp16 ? "fp16" : "nvfp4";
+}
+
+const char* name_of(Overlap overlap) {
+  return overlap == Overlap::none ? "none" : overlap == Overlap::step ? "step" : "block";
+}
+
+const char* name_of(Ablation ablation) {
+  return ablation == Ablation::loads_only      ? " (loads only)"
+         : ablation == Ablation::products_only ? " (products only)"
+         : ablation == Ablation::no_epilogue   ? " (no epilogue)"
+                                               : "";
+}
+
+}  // namespace
+
+std::vector<Variant> variants(const device_code::Extents& e) {
+  std::vector<Variant> all;
+  const auto add = [&](const Config& c, std::initializer_list<Tokens> kinds) {
+    for (const Tokens tokens : kinds) {
+      const bool known =
+          std::any_of(all.begin(), all.end(), [&](const Variant& v) { return v.config == c && v.tokens == tokens; });
+      if (fits(c) && !known) {
+        all.push_back({c, tokens});
+      }
+    }
+  };
+  const std::vector<Config> exact = exact_configs(e);
+  const std::vector<Config> fast = fast_configs(e);
+  add(fast.front(), {Tokens::prepared, Tokens::fp16, Tokens::nvfp4});
+  for (const Ablation ablation : {Ablation::loads_only, Ablation::products_only, Ablation::no_epilogue}) {
+    Config part = fast.front();
+    part.ablation = ablation;
+    add(part, {Tokens::prepared});
+  }
+  for (const Config& c : fast) {
+    add(c, {Tokens::prepared, Tokens::nvfp4});
+  }
+  for (const Config& c : exact) {
+    add(c, {Tokens::prepared, Tokens::nvfp4});
+  }
+  return all;
+}
+
+std::string words(const Variant& v) {
+  const Config& c = v.config;
+  return fmt::format("{:<5} {:<8} {}x{}x{} st{} split{} {}{}{}{}", c.path == Path::fast ? "fast" : "exact",
+                     name_of(v.tokens), 64 * c.math_warpgroups, c.block_tokens,
+                     c.blocks_per_slot * static_cast<int>(device_code::weight_block_k(c)), c.stages, c.split_k,
+                     name_of(c.overlap),
+                     c.math_registers > 0 ? fmt::format(" regs{}/{}", c.math_registers, c.loader_registers) : "",
+                     c.blocks_resident > 1 ? fmt::format(" x{}", c.blocks_resident) : "", name_of(c.ablation));
+}
+
+}  // namespace thresher::bench
