@@ -37,7 +37,7 @@ std::vector<HostTensor> AttentionOperation::variation(const std::vector<HostTens
 }
 
 std::unique_ptr<Judge> AttentionOperation::judge(const Problem& problem, Distribution,
-                                                 const std::vector<HostTensor>& inputs, DeviceKind,
+                                                 const std::vector<HostTensor>& inputs, const Maker&,
                                                  std::uint64_t seed) const {
   return make_attention_judge(problem.attention, inputs, seed);
 }

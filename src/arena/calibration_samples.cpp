@@ -96,7 +96,7 @@ std::vector<planner::CalibrationSample> measure_calibration(
     each(label(all[i].contestant) + " on " + label(problem), i, all.size());
     const auto contestant = library_registry(rig.device())->create(all[i].contestant);
     if (contestant->feasible(problem, rig.memory()).yes) {
-      const PlanOptions options{.strategy = all[i].contestant.strategy, .knobs = kernel_knobs(all[i].contestant)};
+      const PlanOptions options = plan_options(all[i].contestant);
       measure(rig, all[i], ops::planned_contestant(all[i].problem, options, device), seconds_each, samples);
     }
   }

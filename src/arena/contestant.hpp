@@ -48,6 +48,8 @@ class Contestant {
   [[nodiscard]] const ContestantSpec& spec() const noexcept { return spec_; }
   [[nodiscard]] std::string name() const { return label(spec_); }
 
+  /// By which definition its outputs are judged: `fast` is judged on folded operands (docs/numerics.md).
+  [[nodiscard]] virtual Numerics numerics() const { return Numerics::exact; }
   /// Why the contestant is not made for the problem's formats, in one sentence; empty when it is.
   [[nodiscard]] virtual std::string format_obstacle(const Problem&) const { return ""; }
   /// Why nothing of it can be run on this machine, which the gates up to `audited` need not; empty when it can.

@@ -14,6 +14,9 @@ namespace {
 
 constexpr std::int64_t tile_side = 64;
 
+/// In a trial's evidence where the outputs are judged on folded operands.
+constexpr const char* folding_error = "error_against_exact_operands";
+
 /// Outputs of one call, in the order of Operation::outputs.
 using Outputs = std::vector<HostTensor>;
 
@@ -217,14 +220,14 @@ nlohmann::json to_json(const TrialResult& result) {
 
 }  // namespace
 
-Trial make_trial(const Problem& problem, Distribution distribution, DeviceKind device, std::uint64_t seed) {
+Trial make_trial(const Problem& problem, Distribution distribution, const Maker& maker, std::uint64_t seed) {
   const Operation& operation = find_operation(problem.operation);
   Trial trial;
   trial.problem = problem;
   trial.distribution = distribution;
   trial.inputs = operation.inputs(problem, distribution, seed);
   trial.other_inputs = operation.inputs(problem, distribution, derive_seed(seed, "other inputs"));
-  trial.judge = operation.judge(problem, distribution, trial.inputs, device, derive_seed(seed, "judged elements"));
+  trial.judge = operation.judge(problem, distribution, trial.inputs, maker, derive_seed(seed, "judged elements"));
   return trial;
 }
 
@@ -243,6 +246,8 @@ GateResult judge_correctness(const Suite& suite, const Contestant& contestant, R
   GateResult gate{"correct", Outcome::passed, "", "{}"};
   nlohmann::json trials = nlohmann::json::array();
   double worst_ratio = 0;
+  double worst_folding = 0;
+  const Maker maker{rig.device().kind(), contestant.numerics()};
   const std::size_t total = suite.problems.size() * suite.distributions.size();
   std::size_t number = 0;
   for (const Problem& problem : suite.problems) {
@@ -251,9 +256,9 @@ GateResult judge_correctness(const Suite& suite, const Contestant& contestant, R
       if (gate.outcome == Outcome::failed || !find_operation(problem.operation).offers(problem, distribution)) {
         continue;
       }
-      const TrialResult result =
-          run_trial(make_trial(problem, distribution, rig.device().kind(), seed), contestant, rig);
+      const TrialResult result = run_trial(make_trial(problem, distribution, maker, seed), contestant, rig);
       trials.push_back(to_json(result));
+      worst_folding = std::max(worst_folding, trials.back().value(folding_error, 0.0));
       worst_ratio = std::max(worst_ratio, result.finding.worst_ratio);
       if (!result.finding.correct) {
         gate.outcome = Outcome::failed;
@@ -265,8 +270,12 @@ GateResult judge_correctness(const Suite& suite, const Contestant& contestant, R
   if (gate.outcome == Outcome::passed) {
     gate.sentence = fmt::format("{} trials; the worst error is {:.0f} % of what is allowed (seed {})", trials.size(),
                                 100 * worst_ratio, seed);
+    if (maker.numerics == Numerics::fast) {
+      gate.sentence += fmt::format(
+          "; judged on the folded operands of numerics fast, {:.1f} % of the norm from the exact", 100 * worst_folding);
+    }
   }
-  gate.evidence = nlohmann::json{{"seed", seed}, {"trials", trials}}.dump();
+  gate.evidence = nlohmann::json{{"seed", seed}, {"numerics", name(maker.numerics)}, {"trials", trials}}.dump();
   return gate;
 }
 

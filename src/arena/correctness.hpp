@@ -13,8 +13,8 @@
 
 namespace thresher::arena {
 
-/// One problem with one distribution: inputs for two sets and the judge of the first, so that contestants of one
-/// tournament are judged on the same data without computing the definition again.
+/// One problem with one distribution: inputs for two sets and the judge of the first, for contestants of one kind of
+/// maker.
 struct Trial {
   Problem problem;
   Distribution distribution = Distribution::contest;
@@ -23,7 +23,7 @@ struct Trial {
   std::unique_ptr<Judge> judge;
 };
 
-[[nodiscard]] Trial make_trial(const Problem& problem, Distribution distribution, DeviceKind device,
+[[nodiscard]] Trial make_trial(const Problem& problem, Distribution distribution, const Maker& maker,
                                std::uint64_t seed);
 
 /// What one trial found. `finding.fault` names the first mistake.

@@ -79,6 +79,8 @@ Ceilings measure_cuda_ceilings(int ordinal) {
   if (const planner::DeviceSpec* spec = planner::find_device_spec(properties.name)) {
     ceilings.peak_operations_per_s = static_cast<double>(spec->ops_per_clock(planner::MatrixType::bits16)) *
                                      properties.multiprocessors * properties.clock_khz * 1e3;
+    ceilings.fast_rate =
+        spec->ops_per_clock(planner::MatrixType::fp8) / spec->ops_per_clock(planner::MatrixType::bits16);
   }
   ceilings.sustained_operations_per_s = sustained_operations_per_s(ordinal);
   ceilings.bytes_per_s = copy_bytes_per_s(ordinal);

@@ -44,9 +44,9 @@ std::vector<HostTensor> DualGemmOperation::variation(const std::vector<HostTenso
 }
 
 std::unique_ptr<Judge> DualGemmOperation::judge(const Problem& problem, Distribution distribution,
-                                                const std::vector<HostTensor>& inputs, DeviceKind device,
+                                                const std::vector<HostTensor>& inputs, const Maker& maker,
                                                 std::uint64_t seed) const {
-  return make_dual_gemm_judge(problem.dual_gemm, distribution, inputs, device, seed);
+  return make_dual_gemm_judge(problem.dual_gemm, distribution, inputs, maker, seed);
 }
 
 Cost DualGemmOperation::cost(const Problem& problem) const {

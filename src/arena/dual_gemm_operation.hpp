@@ -14,7 +14,7 @@ class DualGemmOperation final : public Operation {
   [[nodiscard]] std::vector<HostTensor> variation(const std::vector<HostTensor>& inputs,
                                                   std::size_t index) const override;
   [[nodiscard]] std::unique_ptr<Judge> judge(const Problem& problem, Distribution distribution,
-                                             const std::vector<HostTensor>& inputs, DeviceKind device,
+                                             const std::vector<HostTensor>& inputs, const Maker& maker,
                                              std::uint64_t seed) const override;
   [[nodiscard]] Cost cost(const Problem& problem) const override;
   [[nodiscard]] std::vector<HostTensor> activations(const Problem& problem, Distribution distribution,

@@ -56,9 +56,8 @@ void predict(const Forecaster& forecaster, const ContestantSpec& contestant, con
     return;
   }
   try {
-    const PlanOptions options{.strategy = contestant.strategy, .knobs = kernel_knobs(contestant)};
     const planner::Prediction prediction =
-        ops::forecast(problem.dual_gemm, options, *forecaster.device, forecaster.calibration);
+        ops::forecast(problem.dual_gemm, plan_options(contestant), *forecaster.device, forecaster.calibration);
     record.predicted_us = prediction.us();
     record.why = prediction.why;
   } catch (const Error& error) {

@@ -13,6 +13,7 @@
 #include "arena/toolchain.hpp"
 #include "ops/cuda_dual_gemm.hpp"
 #include "ops/device_operations.hpp"
+#include "ops/nvfp4_choice.hpp"
 #include "runtime/driver.hpp"
 #include "thresher/dual_gemm.hpp"
 #include "thresher/error.hpp"
@@ -58,6 +59,8 @@ class LibraryContestant final : public Contestant {
  public:
   LibraryContestant(ContestantSpec spec, Device device, PlanOptions options)
       : Contestant(std::move(spec)), device_(std::move(device)), options_(std::move(options)) {}
+
+  [[nodiscard]] Numerics numerics() const override { return ops::packing_numerics(options_); }
 
   [[nodiscard]] std::string format_obstacle(const Problem& problem) const override {
     return ops::operations_for(device_.kind()).dual_gemm_format_obstacle(device_, problem.dual_gemm, options_);
@@ -166,12 +169,10 @@ class LibraryRegistry final : public Registry {
                   fmt::format("contestant {}: there is no such strategy on {}, expected one of {}", label(spec),
                               device_.name(), fmt::join(known, ", ")));
     }
-    PlanOptions options;
-    options.strategy = spec.strategy;
     if (device_.kind() != DeviceKind::cpu) {
-      options.knobs = kernel_knobs(spec);
-      return std::make_unique<LibraryContestant>(spec, device_, options);
+      return std::make_unique<LibraryContestant>(spec, device_, plan_options(spec));
     }
+    PlanOptions options{.strategy = spec.strategy};
     for (const auto& [knob, value] : spec.knobs) {
       if (knob != "threads") {
         throw Error(ErrorCode::invalid_argument,

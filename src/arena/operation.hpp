@@ -35,6 +35,12 @@ class Judge {
   virtual Finding judge(const std::vector<HostTensor>& outputs) const = 0;
 };
 
+/// Who made the outputs that are judged.
+struct Maker {
+  DeviceKind device = DeviceKind::cpu;  ///< says how sums are rounded
+  Numerics numerics = Numerics::exact;  ///< that it declares, of problems with NVFP4 weights
+};
+
 /// The least that any kernel has to do.
 struct Cost {
   double operations = 0;        ///< multiplications and additions of the matrix products
@@ -55,9 +61,9 @@ class Operation {
   [[nodiscard]] virtual std::vector<HostTensor> variation(const std::vector<HostTensor>& inputs,
                                                           std::size_t index) const = 0;
   /// Judges all outputs where the definition is cheap enough, else a random part of every tile, chosen by
-  /// `seed`. `device` made the outputs.
+  /// `seed`.
   [[nodiscard]] virtual std::unique_ptr<Judge> judge(const Problem& problem, Distribution distribution,
-                                                     const std::vector<HostTensor>& inputs, DeviceKind device,
+                                                     const std::vector<HostTensor>& inputs, const Maker& maker,
                                                      std::uint64_t seed) const = 0;
   [[nodiscard]] virtual Cost cost(const Problem& problem) const = 0;
 

@@ -7,6 +7,7 @@
 #include "arena/clock.hpp"
 #include "arena/memory.hpp"
 #include "thresher/device.hpp"
+#include "thresher/dual_gemm.hpp"
 
 namespace thresher::arena {
 
@@ -16,6 +17,11 @@ struct Ceilings {
   double sustained_operations_per_s = 0;  ///< measured on the day
   double bytes_per_s = 0;                 ///< of memory, measured
   std::string method;                     ///< how these were found
+  double fast_rate = 1;                   ///< how many times as fast is the matrix unit of numerics `fast`
+  /// What `operations_per_s` is for a contestant of these numerics.
+  [[nodiscard]] double rate(double operations_per_s, Numerics numerics) const noexcept {
+    return numerics == Numerics::fast ? fast_rate * operations_per_s : operations_per_s;
+  }
 };
 
 class Rig {

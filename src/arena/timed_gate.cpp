@@ -81,8 +81,12 @@ Measurement measurement_of(const Match& match, const Problem& problem, const Tim
   measurement.speedup = match.is_baseline() ? Estimate{1, 1, 1} : median_estimate(mode.speedups(), random);
   measurement.comparison =
       match.is_baseline() ? "baseline" : name(compare(measurement.speedup, measurement.self, mode.rounds()));
-  measurement.floor_us = least_us(cost, ceilings.peak_operations_per_s, ceilings.bytes_per_s, mode.mode);
-  measurement.sustained_us = least_us(cost, ceilings.sustained_operations_per_s, ceilings.bytes_per_s, mode.mode);
+  const auto least = [&](double operations_per_s) {
+    return least_us(cost, ceilings.rate(operations_per_s, match.contestant.numerics()), ceilings.bytes_per_s,
+                    mode.mode);
+  };
+  measurement.floor_us = least(ceilings.peak_operations_per_s);
+  measurement.sustained_us = least(ceilings.sustained_operations_per_s);
   measurement.samples =
       nlohmann::json{{"calls_per_sample", mode.calls_per_sample},   {"baseline_us", mode.baseline_us},
                      {"baseline_again_us", mode.baseline_again_us}, {"contestant_us", mode.contestant_us},
@@ -138,6 +142,7 @@ class TimedGate final : public Gate {
                            {{"peak_operations_per_s", ceilings.peak_operations_per_s},
                             {"sustained_operations_per_s", ceilings.sustained_operations_per_s},
                             {"bytes_per_s", ceilings.bytes_per_s},
+                            {"fast_rate", ceilings.fast_rate},
                             {"method", ceilings.method}}}}
         .dump();
   }

@@ -6,6 +6,7 @@
 
 #include "arena/panel/panel.hpp"
 #include "ops/forecast.hpp"
+#include "ops/nvfp4_choice.hpp"
 #include "thresher/error.hpp"
 
 namespace thresher::arena {
@@ -18,11 +19,11 @@ struct Timed {
   Estimate us;
 };
 
-/// Nothing for a contestant whose knobs are not the planner's.
+/// Nothing for a contestant whose knobs are not the planner's, or whose numerics must be asked for.
 std::optional<PlanOptions> options_of(const std::string& contestant) {
   try {
-    const ContestantSpec spec = parse_label(contestant);
-    return PlanOptions{.strategy = spec.strategy, .knobs = kernel_knobs(spec)};
+    const PlanOptions options = plan_options(parse_label(contestant));
+    return ops::packing_numerics(options) == Numerics::exact ? std::optional(options) : std::nullopt;
   } catch (const Error&) {
     return std::nullopt;
   }

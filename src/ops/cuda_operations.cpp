@@ -25,6 +25,9 @@ class CudaOperations final : public DeviceOperations {
     if (strategy == "packed" && !can_pack(device, problem)) {
       return "strategy packed needs nvfp4 weights and a Hopper GPU, not " + formats + " on " + device.name();
     }
+    if (options.numerics == Numerics::fast && !strategy.empty() && strategy != "packed") {
+      return "numerics fast is the strategy packed's, not that of strategy " + strategy;
+    }
     const bool fused_16_bit = strategy == "interleaved" || strategy == "sequential" || strategy == "pingpong";
     if (fused_16_bit && options.knobs.empty() && (problem.a != problem.b || problem.b == Format::nvfp4)) {
       return "strategy " + strategy + " takes fp16 with fp16 or bf16 with bf16, not " + formats;

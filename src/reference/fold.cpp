@@ -9,6 +9,7 @@
 #include "formats/elements.hpp"
 #include "formats/numbers.hpp"
 #include "formats/scales.hpp"
+#include "reference/parallel.hpp"
 
 namespace thresher::reference {
 namespace {
@@ -60,13 +61,15 @@ void fold_nvfp4_row(const Tensor& matrix, std::int64_t row, std::span<float> val
     return fill_with_nan(values);
   }
   const int e = exponent_to(scales.largest, largest_scale);
+  const float there = std::ldexp(1.0F, e);  // powers of two: the products are exact
+  const float back = std::ldexp(1.0F, -e);
   for (std::size_t i = 0; i < values.size(); ++i) {
-    const float moved = std::ldexp(values[i], e);
-    const float scale = std::ldexp(scales.of_group[i / formats::scale_block], e);
+    const float moved = values[i] * there;
+    const float scale = scales.of_group[i / formats::scale_block] * there;
     const float folded = requantises && scale < smallest_scale
                              ? formats::e2m1_to_float(formats::float_to_e2m1(moved / smallest_scale)) * smallest_scale
                              : rounded(moved);
-    values[i] = std::ldexp(folded, -e);
+    values[i] = folded * back;
   }
 }
 
@@ -79,8 +82,10 @@ void fold_wide_row(std::span<float> values) {
     largest = std::max(largest, std::fabs(value));
   }
   const int e = std::min(exponent_to(largest, formats::e4m3_max), largest_exponent);
+  const float there = std::ldexp(1.0F, e);
+  const float back = std::ldexp(1.0F, -e);
   for (float& value : values) {
-    value = std::ldexp(rounded(std::ldexp(value, e)), -e);
+    value = rounded(value * there) * back;
   }
 }
 
@@ -90,11 +95,11 @@ Folded fold(const Tensor& matrix, FoldRow fold_row) {
   const std::int64_t k = matrix.shape[1];
   Folded folded;
   folded.values.resize(static_cast<std::size_t>(rows * k));
-  for (std::int64_t row = 0; row < rows; ++row) {
+  parallel_for(rows, 0, [&](std::int64_t row) {
     const std::span<float> values(folded.values.data() + row * k, static_cast<std::size_t>(k));
     formats::decode_row(matrix, row, values);
     fold_row(row, values);
-  }
+  });
   folded.view = Tensor::contiguous(folded.values.data(), Format::fp32, {rows, k});
   folded.view.global_scale = matrix.global_scale;
   return folded;

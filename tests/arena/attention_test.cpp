@@ -86,7 +86,7 @@ void compute(const AttentionProblem& problem, const AttentionTensors& tensors) {
 Finding judge(const AttentionKernel& kernel, const Problem& problem = ragged,
               Distribution distribution = Distribution::normal) {
   FakeRig rig;
-  return run_trial(make_trial(problem, distribution, DeviceKind::cpu, 11), AttentionPlanted(kernel), rig).finding;
+  return run_trial(make_trial(problem, distribution, {DeviceKind::cpu}, 11), AttentionPlanted(kernel), rig).finding;
 }
 
 std::uint16_t& element(const AttentionTensors& tensors, std::int64_t head, std::int64_t query, std::int64_t column) {

@@ -24,7 +24,8 @@ const Problem ragged = problem_of(129, 200, 208);
 Finding judge(const Kernel& kernel, const Problem& problem = ragged,
               Distribution distribution = Distribution::full_range, std::uint64_t seed = 11) {
   FakeRig rig;
-  return run_trial(make_trial(problem, distribution, DeviceKind::cpu, seed), PlantedContestant("planted", kernel), rig)
+  return run_trial(make_trial(problem, distribution, {DeviceKind::cpu}, seed), PlantedContestant("planted", kernel),
+                   rig)
       .finding;
 }
 

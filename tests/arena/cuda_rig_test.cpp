@@ -108,11 +108,33 @@ TEST(CudaTwoPass, PassesTheGateCorrect) {
       if (!find_operation(problem.operation).offers(problem, distribution)) {
         continue;
       }
-      const TrialResult result = run_trial(make_trial(problem, distribution, DeviceKind::cuda, 5), *contestant, *rig);
+      const TrialResult result = run_trial(make_trial(problem, distribution, {DeviceKind::cuda}, 5), *contestant, *rig);
       EXPECT_TRUE(result.finding.correct) << result.problem << " " << result.distribution << ": "
                                           << result.finding.fault << ", " << result.finding.sentence;
     }
   }
+}
+
+TEST(CudaFastNumerics, PassTheGateCorrectByTheirOwnDefinitionAlone) {
+  SKIP_WITHOUT_GPU();
+  const std::unique_ptr<Rig> rig = cuda_rig(0);
+  const auto contestant = library_registry(rig->device())->create({"dual_gemm", "packed", {{"numerics", "fast"}}});
+  Problem problem;
+  problem.dual_gemm = {129, 200, 208, Format::nvfp4, Format::nvfp4, Format::fp16, {}};
+  if (!contestant->format_obstacle(problem).empty()) {
+    GTEST_SKIP() << contestant->format_obstacle(problem);
+  }
+  for (const Format tokens : {Format::nvfp4, Format::fp16, Format::bf16}) {
+    for (const Distribution distribution : all_distributions) {
+      problem.dual_gemm.a = tokens;
+      const Maker maker{DeviceKind::cuda, contestant->numerics()};
+      const TrialResult result = run_trial(make_trial(problem, distribution, maker, 5), *contestant, *rig);
+      EXPECT_TRUE(result.finding.correct) << result.problem << " " << result.distribution << ": "
+                                          << result.finding.fault << ", " << result.finding.sentence;
+    }
+  }
+  const Trial exact = make_trial(problem, Distribution::normal, {DeviceKind::cuda, Numerics::exact}, 5);
+  EXPECT_FALSE(run_trial(exact, *contestant, *rig).finding.correct);
 }
 
 }  // namespace

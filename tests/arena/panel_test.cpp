@@ -132,6 +132,16 @@ TEST(Panel, KnobsBecomeThePlannersWords) {
             std::string::npos);
 }
 
+TEST(Panel, NumericsAloneLeaveTheRestToThePlanner) {
+  const PlanOptions fast = plan_options({"dual_gemm", "packed", {{"numerics", "fast"}}});
+  EXPECT_EQ(fast.strategy, "packed");
+  EXPECT_EQ(fast.knobs, "");
+  EXPECT_EQ(fast.numerics, Numerics::fast);
+  const PlanOptions tiled = plan_options({"dual_gemm", "packed", {{"numerics", "fast"}, {"tile", "128x128x256"}}});
+  EXPECT_EQ(planner::parse_config(tiled.knobs).numerics, Numerics::fast);
+  EXPECT_EQ(plan_options({"dual_gemm", "packed"}).numerics, Numerics::exact);
+}
+
 TEST(Panel, SharesAreOfThePartsThatArePitched) {
   planner::TimeParts parts;
   parts.main_us = 8;

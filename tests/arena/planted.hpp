@@ -92,7 +92,7 @@ class PlantedRunner final : public Runner {
 };
 
 /// One whose strategy's name begins with "nvfp4" is made for NVFP4 activations alone.
-class PlantedContestant final : public Contestant {
+class PlantedContestant : public Contestant {
  public:
   PlantedContestant(const std::string& strategy, Kernel kernel, FakeClock* clock = nullptr, double us = 0)
       : Contestant({"dual_gemm", strategy}), kernel_(std::move(kernel)), clock_(clock), us_(us) {}

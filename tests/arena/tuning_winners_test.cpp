@@ -48,6 +48,14 @@ TEST_F(TuningWinners, WhatBeatsTheDefaultIsRecorded) {
   EXPECT_EQ(found()->default_us, 44);
 }
 
+TEST_F(TuningWinners, NumericsThatMustBeAskedForAreNeverChosen) {
+  time("dual_gemm/packed", 44);
+  time("dual_gemm/packed[numerics=fast]", 25);
+  time("dual_gemm/interleaved[numerics=fast,stages=3,tile=128x128x256]", 25);
+  EXPECT_TRUE(enter().empty());
+  EXPECT_EQ(found(), nullptr);
+}
+
 TEST_F(TuningWinners, ATieKeepsTheDefaultAndForgetsWhatWasKnown) {
   tuning_.set("a GPU", suite_.problems[0].dual_gemm, {"two_pass", "", 1, 2});
   time("dual_gemm/packed", 44);

@@ -344,7 +344,8 @@ Inputs Bench::draw_activations(std::uint64_t seed) const {
 
 Finding Bench::judge(const Inputs& inputs, const Outputs& outputs, Distribution distribution) const {
   return operation()
-      .judge(problem, distribution, inputs, rig.device().kind(), derive_seed(options.secret_seed, "judged elements"))
+      .judge(problem, distribution, inputs, {rig.device().kind(), contestant.numerics()},
+             derive_seed(options.secret_seed, "judged elements"))
       ->judge(outputs);
 }
 

@@ -170,7 +170,8 @@ Answer no_faster_than_possible(const Bench& bench) {
   if (!bench.options.is_timed) {
     return {std::nullopt, "the suite is not timed"};
   }
-  const double peak = bench.rig.ceilings().peak_operations_per_s;
+  const Ceilings& ceilings = bench.rig.ceilings();
+  const double peak = ceilings.rate(ceilings.peak_operations_per_s, bench.contestant.numerics());
   const Cost cost = bench.operation().cost(bench.problem);
   if (peak <= 0) {
     return {std::nullopt, "the peak of this machine is not known"};

@@ -123,15 +123,22 @@ planner::DualGemmConfig planner_config(const ContestantSpec& spec) {
   return planner::parse_config(words);
 }
 
-std::string kernel_knobs(const ContestantSpec& spec) {
+PlanOptions plan_options(const ContestantSpec& spec) {
+  PlanOptions options{.strategy = spec.strategy};
   if (spec.knobs.empty()) {
-    return "";
+    return options;
   }
   ContestantSpec named = spec;
   if (named.strategy == "packed") {
     named.strategy = "interleaved";  // what it is in the planner's words
   }
-  return planner::text(planner_config(named));
+  const planner::DualGemmConfig config = planner_config(named);
+  if (spec.knobs.size() == 1 && spec.knobs.contains("numerics")) {
+    options.numerics = config.numerics;
+  } else {
+    options.knobs = planner::text(config);
+  }
+  return options;
 }
 
 std::optional<double> touched_share(const std::string& touches, const planner::TimeParts& parts) {

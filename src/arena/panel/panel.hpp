@@ -49,8 +49,9 @@ struct Opinion {
 /// name). Throws Error(invalid_argument) for a knob that the planner does not know.
 [[nodiscard]] planner::DualGemmConfig planner_config(const ContestantSpec& spec);
 
-/// A contestant's knobs on a GPU as PlanOptions::knobs takes them; empty when it names none. Throws as planner_config.
-[[nodiscard]] std::string kernel_knobs(const ContestantSpec& spec);
+/// What a contestant asks `plan` for on a GPU. Knobs that name numerics alone leave the rest to the planner. Throws as
+/// planner_config.
+[[nodiscard]] PlanOptions plan_options(const ContestantSpec& spec);
 
 /// The parts of a prediction that a pitch's `touches` names ("epilogue", "launch", "fill", "main loop", "exchange",
 /// "passes", "everything"); nothing when it names none that the planner knows.
