@@ -143,15 +143,13 @@ int whole_number(const ContestantSpec& spec, const std::string& knob, const std:
   return value;
 }
 
-AttentionOptions options_of(const ContestantSpec& spec, const Device& device) {
+}  // namespace
+
+AttentionOptions attention_options(const ContestantSpec& spec) {
   AttentionOptions options;
   options.strategy = spec.strategy == planned_strategy ? "" : spec.strategy;
   for (const auto& [knob, text] : spec.knobs) {
     const int value = whole_number(spec, knob, text);
-    if (device.kind() == DeviceKind::cpu && knob != "threads") {
-      throw Error(ErrorCode::invalid_argument, fmt::format("contestant {}: there is no knob {} on {}, expected threads",
-                                                           label(spec), knob, device.name()));
-    }
     if (knob == "threads") {
       options.threads = value;
     } else if (knob == "dependent_launch") {
@@ -162,8 +160,6 @@ AttentionOptions options_of(const ContestantSpec& spec, const Device& device) {
   }
   return options;
 }
-
-}  // namespace
 
 std::vector<std::string> attention_contestants(const Device& device) {
   std::vector<std::string> known = attention_strategies(device);
@@ -187,7 +183,13 @@ std::unique_ptr<Contestant> make_attention_contestant(const ContestantSpec& spec
                 fmt::format("contestant {}: there is no such strategy on {}, expected one of {}", label(spec),
                             device.name(), fmt::join(known, ", ")));
   }
-  return std::make_unique<AttentionContestant>(spec, device, options_of(spec, device));
+  for (const auto& [knob, value] : spec.knobs) {
+    if (device.kind() == DeviceKind::cpu && knob != "threads") {
+      throw Error(ErrorCode::invalid_argument, fmt::format("contestant {}: there is no knob {} on {}, expected threads",
+                                                           label(spec), knob, device.name()));
+    }
+  }
+  return std::make_unique<AttentionContestant>(spec, device, attention_options(spec));
 }
 
 }  // namespace thresher::arena

@@ -3,11 +3,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <map>
 #include <nlohmann/json.hpp>
 
 #include "arena/calibration_file.hpp"
+#include "arena/calibration_samples.hpp"
 #include "arena/sha256.hpp"
 #include "ops/forecast.hpp"
 #include "planner/calibrate.hpp"
@@ -16,7 +18,7 @@
 namespace thresher::arena {
 namespace {
 
-constexpr const char* predicted_mode = "cold burst";
+constexpr std::array predicted_modes{"cold burst", "warm burst"};
 /// As fast as the best, for a choice.
 constexpr double best_factor = 1.1;
 
@@ -35,9 +37,6 @@ std::string panel_json(const Forecaster& forecaster, const Suite& suite, const P
   if (pitch == nullptr || forecaster.device == nullptr) {
     return "";
   }
-  if (pitch->contestant.operation != "dual_gemm") {
-    return nlohmann::json{{"reason", "the panel has evidence about dual GEMMs alone"}}.dump();
-  }
   try {
     return opinion_json(consider(*pitch, suite.problems, *forecaster.device, forecaster.calibration));
   } catch (const Error& error) {
@@ -51,13 +50,8 @@ void predict(const Forecaster& forecaster, const ContestantSpec& contestant, con
     record.why = "the planner has no table for this machine";
     return;
   }
-  if (problem.operation != "dual_gemm") {
-    record.why = fmt::format("the planner's words for {} contestants are not the arena's yet", problem.operation);
-    return;
-  }
   try {
-    const planner::Prediction prediction =
-        ops::forecast(problem.dual_gemm, plan_options(contestant), *forecaster.device, forecaster.calibration);
+    const planner::Prediction prediction = forecast(problem, contestant, *forecaster.device, forecaster.calibration);
     record.predicted_us = prediction.us();
     record.why = prediction.why;
   } catch (const Error& error) {
@@ -65,14 +59,16 @@ void predict(const Forecaster& forecaster, const ContestantSpec& contestant, con
   }
 }
 
-/// The geometric mean of an entry's speed-ups in the predicted mode, from the evidence of its verdict.
+/// The geometric mean of an entry's speed-ups in the mode that was predicted, from the evidence of its verdict.
 std::optional<Estimate> measured_speedup(const Entry& entry) {
   for (const GateResult& gate : entry.gates) {
     if (gate.gate == "verdict") {
       const auto evidence = nlohmann::json::parse(gate.evidence);
-      if (evidence.contains(predicted_mode)) {
-        const auto& mode = evidence[predicted_mode];
-        return Estimate{mode["geomean_speedup"], mode["low"], mode["high"]};
+      for (const char* name : predicted_modes) {
+        if (evidence.contains(name)) {
+          const auto& mode = evidence[name];
+          return Estimate{mode["geomean_speedup"], mode["low"], mode["high"]};
+        }
       }
     }
   }
@@ -104,43 +100,90 @@ void add_forecasts(const RunRecord& run, const Entry& entry, Forecasts& out) {
   }
 }
 
-void add_times(const RunRecord& run, const Entry& entry, std::vector<ForetoldTime>& times) {
-  for (const PredictionRecord& record : run.predictions) {
+/// What was predicted of a problem, measured; null when it was not.
+const Measurement* measured(const Entry& entry, const std::string& problem) {
+  for (const char* mode : predicted_modes) {
     for (const Measurement& measurement : entry.measurements) {
-      if (record.ordinal == entry.ordinal && record.problem == measurement.problem && record.predicted_us &&
-          measurement.mode == predicted_mode && measurement.rounds > 0) {
-        times.push_back({run.id, entry.suite, entry.contestant, record.problem, *record.predicted_us,
-                         measurement.contestant_us.value});
+      if (measurement.problem == problem && measurement.mode == mode && measurement.rounds > 0) {
+        return &measurement;
       }
     }
   }
+  return nullptr;
 }
 
-void judge_choices(ForetoldQuality& quality) {
-  std::map<std::string, std::vector<const ForetoldTime*>> shapes;
-  for (const ForetoldTime& time : quality.times) {
-    shapes[fmt::format("{} {} {}", time.run, time.suite, time.problem)].push_back(&time);
-  }
-  for (const auto& [shape, times] : shapes) {
-    if (times.size() < 2) {
+void add_times(const RunRecord& run, const Entry& entry, std::vector<ForetoldTime>& times) {
+  for (const PredictionRecord& record : run.predictions) {
+    if (record.ordinal != entry.ordinal || !record.predicted_us) {
       continue;
     }
-    const auto by = [](double ForetoldTime::* us) {
-      return [us](const ForetoldTime* a, const ForetoldTime* b) { return a->*us < b->*us; };
-    };
-    const ForetoldTime* chosen = *std::min_element(times.begin(), times.end(), by(&ForetoldTime::predicted_us));
-    const ForetoldTime* best = *std::min_element(times.begin(), times.end(), by(&ForetoldTime::measured_us));
-    ++quality.shapes;
-    quality.best_within += chosen->measured_us <= best_factor * best->measured_us ? 1 : 0;
+    if (const Measurement* const measurement = measured(entry, record.problem)) {
+      times.push_back({!is_calibrated_on(record.problem), run.id, entry.suite, entry.contestant, record.problem,
+                       *record.predicted_us, measurement->contestant_us.value});
+    }
   }
 }
 
-double median_error(const std::vector<ForetoldTime>& times) {
+using TimesOfAShape = std::vector<const ForetoldTime*>;
+
+bool is_best_within(const TimesOfAShape& times) {
+  const auto by = [](double ForetoldTime::* us) {
+    return [us](const ForetoldTime* a, const ForetoldTime* b) { return a->*us < b->*us; };
+  };
+  const ForetoldTime* chosen = *std::min_element(times.begin(), times.end(), by(&ForetoldTime::predicted_us));
+  const ForetoldTime* best = *std::min_element(times.begin(), times.end(), by(&ForetoldTime::measured_us));
+  return chosen->measured_us <= best_factor * best->measured_us;
+}
+
+ForetoldAccuracy accuracy_of(const TimesOfAShape& times) {
+  ForetoldAccuracy out;
   std::vector<double> errors;
-  for (const ForetoldTime& time : times) {
-    errors.push_back(std::abs(time.error()));
+  std::map<std::string, TimesOfAShape> shapes;
+  for (const ForetoldTime* time : times) {
+    errors.push_back(std::abs(time->error()));
+    shapes[fmt::format("{} {} {}", time->run, time->suite, time->problem)].push_back(time);
   }
-  return errors.empty() ? 0 : median(errors);
+  out.times = errors.size();
+  out.median_error = errors.empty() ? 0 : median(errors);
+  for (const auto& [shape, each] : shapes) {
+    if (each.size() >= 2) {
+      ++out.shapes;
+      out.best_within += is_best_within(each) ? 1 : 0;
+    }
+  }
+  return out;
+}
+
+void judge_times(ForetoldQuality& quality) {
+  TimesOfAShape all;
+  TimesOfAShape unseen;
+  std::map<std::string, TimesOfAShape> suites;
+  for (const ForetoldTime& time : quality.times) {
+    all.push_back(&time);
+    suites[time.suite].push_back(&time);
+    if (time.is_unseen) {
+      unseen.push_back(&time);
+    }
+  }
+  quality.all = accuracy_of(all);
+  quality.unseen = accuracy_of(unseen);
+  for (const auto& [suite, times] : suites) {
+    quality.suites[suite] = accuracy_of(times);
+  }
+}
+
+nlohmann::json to_json_value(const ForetoldAccuracy& accuracy) {
+  return {{"times", accuracy.times},
+          {"median_error", accuracy.median_error},
+          {"shapes", accuracy.shapes},
+          {"best_within_10_percent", accuracy.best_within}};
+}
+
+std::string accuracy_line(const std::string& whose, const ForetoldAccuracy& accuracy) {
+  return fmt::format(
+      "{}: median error {:.1f} % over {} times; the predicted best is within 10 % of the measured best on {} of {} "
+      "shapes\n",
+      whose, 100 * accuracy.median_error, accuracy.times, accuracy.best_within, accuracy.shapes);
 }
 
 nlohmann::json to_json_value(const ForecastQuality& quality) {
@@ -204,30 +247,32 @@ ForetoldQuality foretold_quality(std::span<const RunRecord> runs) {
       add_forecasts(run, entry, forecasts);
     }
   }
-  quality.median_error = median_error(quality.times);
-  judge_choices(quality);
+  judge_times(quality);
   quality.panel = quality_of(forecasts.panel);
   quality.claims = quality_of(forecasts.claims);
   return quality;
 }
 
 std::string foretold_json(const ForetoldQuality& quality) {
-  return nlohmann::json{{"times", quality.times.size()},
-                        {"median_error", quality.median_error},
-                        {"shapes", quality.shapes},
-                        {"best_within_10_percent", quality.best_within},
-                        {"panel", to_json_value(quality.panel)},
-                        {"claims", to_json_value(quality.claims)}}
-      .dump();
+  nlohmann::json json = to_json_value(quality.all);
+  json["unseen"] = to_json_value(quality.unseen);
+  json["suites"] = nlohmann::json::object();
+  for (const auto& [suite, accuracy] : quality.suites) {
+    json["suites"][suite] = to_json_value(accuracy);
+  }
+  json["panel"] = to_json_value(quality.panel);
+  json["claims"] = to_json_value(quality.claims);
+  return json.dump();
 }
 
 std::string foretold_text(const ForetoldQuality& quality) {
   std::string text;
   if (!quality.times.empty()) {
-    text += fmt::format(
-        "predictions: median error {:.1f} % over {} times; the predicted best is within 10 % of the "
-        "measured best on {} of {} shapes\n",
-        100 * quality.median_error, quality.times.size(), quality.best_within, quality.shapes);
+    text += accuracy_line("predictions", quality.all);
+    text += accuracy_line("on problems that `thresher calibrate` does not time", quality.unseen);
+    for (const auto& [suite, accuracy] : quality.suites) {
+      text += accuracy_line("  " + suite, accuracy);
+    }
   }
   if (quality.panel.count > 0) {
     text += forecast_line("panel", quality.panel) + forecast_line("the pitches' own claims", quality.claims);

@@ -1,5 +1,6 @@
 #pragma once
 /// What is foretold of contestants before they run, and how right it turned out to be.
+#include <map>
 #include <span>
 #include <string>
 #include <vector>
@@ -28,8 +29,9 @@ struct Forecaster {
                                                      const ContestantSpec& contestant, const Pitch* pitch,
                                                      std::int64_t ordinal);
 
-/// A prediction beside its measurement (cold burst: what was predicted).
+/// A prediction beside its measurement (cold burst, or warm burst where a suite is timed warm: what was predicted).
 struct ForetoldTime {
+  bool is_unseen = false;  ///< on a problem that `thresher calibrate` does not time
   std::int64_t run = 0;
   std::string suite;
   std::string contestant;
@@ -39,13 +41,21 @@ struct ForetoldTime {
   [[nodiscard]] double error() const noexcept { return predicted_us / measured_us - 1; }
 };
 
-struct ForetoldQuality {
-  std::vector<ForetoldTime> times;
+/// How near some of the predictions were.
+struct ForetoldAccuracy {
+  std::size_t times = 0;
   double median_error = 0;      ///< of |predicted / measured − 1|; 0 without times
   std::size_t shapes = 0;       ///< problems of a suite with at least two contestants
   std::size_t best_within = 0;  ///< of them: the predicted best needs at most 1.1 times the measured best's time
-  ForecastQuality panel;        ///< of the panel's speed-ups
-  ForecastQuality claims;       ///< of the pitches' own, for the same pitches
+};
+
+struct ForetoldQuality {
+  std::vector<ForetoldTime> times;
+  ForetoldAccuracy all;
+  std::map<std::string, ForetoldAccuracy> suites;
+  ForetoldAccuracy unseen;  ///< of the problems that `thresher calibrate` does not time
+  ForecastQuality panel;    ///< of the panel's speed-ups
+  ForecastQuality claims;   ///< of the pitches' own, for the same pitches
 };
 
 [[nodiscard]] ForetoldQuality foretold_quality(std::span<const RunRecord> runs);

@@ -36,10 +36,8 @@ void calibrate(const Arguments& arguments) {
   const planner::DeviceSpec& device = *arena::forecaster_for(rig->machine_json()).device;
   const planner::Calibration fitted = planner::fit(samples, device);
   for (const planner::CalibrationSample& sample : samples) {
-    const double us = planner::predict(sample.problem, sample.config, device, fitted, sample.clocks).us();
-    fmt::print("{:>8.1f} us measured  {:>8.1f} us predicted  {}x{}x{} {}{}\n", sample.measured_us, us, sample.problem.m,
-               sample.problem.n, sample.problem.k, planner::text(sample.config),
-               sample.clocks == planner::Clocks::sustained ? ", sustained" : "");
+    fmt::print("{:>8.1f} us measured  {:>8.1f} us predicted  {}\n", sample.measured_us,
+               planner::predicted_us(sample, device, fitted), planner::text(sample));
   }
   print_errors("error of the built-in parameters:", planner::prediction_error(samples, device, {}));
   print_errors("of the fitted ones:", planner::prediction_error(samples, device, fitted));

@@ -52,10 +52,11 @@ void predictions(const Arguments& arguments) {
         "no prediction has been measured yet: a tournament on a GPU of the planner's table foretells its times\n");
     return;
   }
-  fmt::print("{:>5}  {:>12}  {:>12}  {:>7}  {}\n", "run", "predicted us", "measured us", "error", "contestant");
+  fmt::print("{:>5}  {:>12}  {:>12}  {:>7}  {:6}  {}\n", "run", "predicted us", "measured us", "error", "",
+             "contestant");
   for (const arena::ForetoldTime& time : quality.times) {
-    fmt::print("{:>5}  {:>12.1f}  {:>12.1f}  {:>+5.0f} %  {} on {}\n", time.run, time.predicted_us, time.measured_us,
-               100 * time.error(), time.contestant, time.problem);
+    fmt::print("{:>5}  {:>12.1f}  {:>12.1f}  {:>+5.0f} %  {:6}  {} on {}\n", time.run, time.predicted_us,
+               time.measured_us, 100 * time.error(), time.is_unseen ? "unseen" : "", time.contestant, time.problem);
   }
   fmt::print("\n{}", arena::foretold_text(quality));
 }

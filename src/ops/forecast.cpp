@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include "kernels/nvfp4/exact_layout.hpp"
+#include "ops/attention_choice.hpp"
 #include "ops/cuda_dual_gemm_choice.hpp"
 #include "ops/nvfp4_choice.hpp"
 #include "thresher/error.hpp"
@@ -14,6 +16,17 @@ bool is_packed(const DualGemmProblem& problem, const PlanOptions& options, const
   const bool packs = problem.b == Format::nvfp4 && device.matrix_unit == planner::MatrixUnit::wgmma;
   const bool by_knobs = !options.knobs.empty() && options.strategy != "two_pass";
   return packs && (by_knobs || options.strategy.empty() || options.strategy == "packed");
+}
+
+/// What has to be done to the tokens before packed weights can be multiplied with them; null when nothing.
+const char* preparation(const DualGemmProblem& problem, const planner::DualGemmConfig& config) {
+  if (config.numerics == Numerics::fast) {
+    return "folding";
+  }
+  if (problem.a == Format::nvfp4) {
+    return "widening";
+  }
+  return problem.k % kernels::nvfp4::block_k != 0 ? "padding" : nullptr;
 }
 
 planner::DualGemmConfig library_products() {
@@ -44,21 +57,70 @@ planner::DualGemmConfig planned_contestant(const DualGemmProblem& problem, const
                                                   options.strategy, name(problem.a), name(problem.b), device.name));
 }
 
+double prepared_bytes(const DualGemmProblem& problem, const PlanOptions& options, const planner::DeviceSpec& device) {
+  if (!is_packed(problem, options, device) ||
+      preparation(problem, planned_contestant(problem, options, device)) == nullptr) {
+    return 0;
+  }
+  const double written_bits = packing_numerics(options) == Numerics::fast ? 8 : 16;
+  return static_cast<double>(problem.m) * static_cast<double>(problem.k) *
+         (planner::stored_bits(problem.a) + written_bits) / 8;
+}
+
 planner::Prediction forecast(const DualGemmProblem& problem, const PlanOptions& options,
                              const planner::DeviceSpec& device, const planner::Calibration& calibration) {
   const planner::DualGemmConfig config = planned_contestant(problem, options, device);
-  if (problem.a != Format::nvfp4 || !is_packed(problem, options, device)) {
+  const double bytes = prepared_bytes(problem, options, device);
+  if (bytes == 0) {
     return planner::predict(problem, config, device, calibration);
   }
-  // NVFP4 tokens are widened by a kernel of their own, whose launch hides under the one before.
-  DualGemmProblem widened = problem;
-  widened.a = Format::fp16;
-  planner::Prediction prediction = planner::predict(widened, config, device, calibration);
-  const double bytes =
-      static_cast<double>(problem.m) * static_cast<double>(problem.k) * (planner::stored_bits(Format::nvfp4) + 16) / 8;
-  prediction.parts.passes_us = calibration.fill_us + bytes / (device.dram_bytes_per_us * calibration.dram_efficiency);
-  prediction.why += fmt::format("; widening the tokens {:.1f} µs", prediction.parts.passes_us);
+  // By a kernel of its own, whose launch hides under the one before.
+  DualGemmProblem prepared = problem;
+  prepared.a = problem.a == Format::nvfp4 ? Format::fp16 : problem.a;
+  planner::Prediction prediction = planner::predict(prepared, config, device, calibration);
+  prediction.parts.passes_us = planner::pass_us(bytes, device, calibration);
+  prediction.why += fmt::format("; {} the tokens {:.1f} µs", preparation(problem, config), prediction.parts.passes_us);
   return prediction;
+}
+
+planner::AttentionConfig planned_contestant(const AttentionProblem& problem, const AttentionOptions& options,
+                                            const planner::DeviceSpec& device) {
+  if (device.matrix_unit != planner::MatrixUnit::wgmma) {
+    throw Error(ErrorCode::unsupported, fmt::format("there is no attention kernel for a {}", device.name));
+  }
+  const AttentionChoice choice = choose_attention(problem, options, device.multiprocessors);
+  planner::AttentionConfig config;
+  config.dependent_launch = options.dependent_launch;
+  if (choice.strategy == "pipelined") {
+    const pipeline::attention::StreamConfig& stream = choice.stream;
+    config.query_rows = stream.rows();
+    config.key_step = stream.keys;
+    config.stages = stream.stages;
+    config.consumer_warpgroups = stream.consumers;
+    config.multicast = stream.cluster;
+    config.queries_in_registers = stream.queries_in_registers;
+    config.producer_registers = stream.producer_registers();
+    config.consumer_registers = stream.consumer_registers();
+    config.persistent = true;
+    return config;
+  }
+  if (choice.strategy == "split") {
+    using pipeline::attention::SplitConfig;
+    config.query_rows = SplitConfig::rows;
+    config.key_step = SplitConfig::chunk;
+    config.stages = SplitConfig::chunks;
+    config.consumer_warpgroups = 1;
+    config.split_keys = choice.split.cluster;
+    return config;
+  }
+  throw Error(
+      ErrorCode::unsupported,
+      fmt::format("the planner knows attention on the matrix unit alone, not the strategy {}", choice.strategy));
+}
+
+planner::Prediction forecast(const AttentionProblem& problem, const AttentionOptions& options,
+                             const planner::DeviceSpec& device, const planner::Calibration& calibration) {
+  return planner::predict(problem, planned_contestant(problem, options, device), device, calibration);
 }
 
 }  // namespace thresher::ops

@@ -10,28 +10,64 @@ namespace {
 
 constexpr double element_bytes = 2;
 constexpr double exchange_bytes_per_clock = 32;
-/// Of the shorter of products and softmax that stays visible: with one warpgroup they follow one another, with more
-/// one's softmax hides under the other's products.
-constexpr double serial_share_one_warpgroup = 0.6;
-constexpr double serial_share = 0.2;
+/// Instructions that hiding a logit takes where a row does not see every key of a step.
+constexpr double mask_instructions = 4;
 
 std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
 
-/// Share of the key steps that a causal mask or a window leaves, whole steps counted.
-double visible_share(const AttentionProblem& problem, const AttentionConfig& config) {
-  const double keys = static_cast<double>(problem.keys);
-  double share = 1;
-  if (problem.causal && problem.queries > 1) {
-    const double queries = static_cast<double>(problem.queries);
-    const double seen = keys - std::min(queries, keys) / 2 + config.key_step / 2.0;
-    share = std::min(1.0, seen / keys);
+bool is_masked(const AttentionProblem& problem) {
+  return problem.causal || problem.window_left >= 0 || problem.window_right >= 0;
+}
+
+/// Steps over the keys that the queries of one tile see.
+std::int64_t steps_of_tile(const AttentionProblem& problem, const AttentionConfig& config, std::int64_t tile) {
+  const std::int64_t first = tile * config.query_rows;
+  const std::int64_t last = std::min(first + config.query_rows, problem.queries) - 1;
+  const std::int64_t shift = problem.keys - problem.queries;
+  const std::int64_t right = problem.causal ? 0 : problem.window_right;
+  const bool is_open_left = problem.window_left < 0;
+  const bool is_open_right = !problem.causal && problem.window_right < 0;
+  const std::int64_t end = is_open_right ? problem.keys : std::min(problem.keys, last + shift + right + 1);
+  const std::int64_t begin = is_open_left ? 0 : std::max<std::int64_t>(0, first + shift - problem.window_left);
+  return end <= begin ? 0 : ceil_div(end, config.key_step) - begin / config.key_step;
+}
+
+/// The steps of the busiest multiprocessor, and how blocks lie on the machine.
+struct Walk {
+  std::int64_t blocks = 0;
+  std::int64_t rounds = 0;
+  double steps = 0;
+  double tiles = 0;  ///< of the busiest multiprocessor
+};
+
+/// Persistent blocks under a causal mask take the first and the last tile of queries, the second and the last but one,
+/// …: all pairs have about the same number of keys.
+Walk walk(const AttentionProblem& problem, const AttentionConfig& config, const DeviceSpec& device) {
+  const std::int64_t tiles = ceil_div(problem.queries, config.query_rows);
+  const bool folds = config.persistent && problem.causal && !problem.variable_length;
+  const std::int64_t items = folds ? ceil_div(tiles, 2) : tiles;
+  std::int64_t most = 0;
+  std::int64_t all = 0;
+  for (std::int64_t item = 0; item < items; ++item) {
+    const std::int64_t other = tiles - 1 - item;
+    const std::int64_t steps =
+        steps_of_tile(problem, config, item) + (folds && other != item ? steps_of_tile(problem, config, other) : 0);
+    most = std::max(most, steps);
+    all += steps;
   }
-  if (problem.window_left >= 0) {
-    const double right = problem.causal ? 0 : std::max<double>(0, static_cast<double>(problem.window_right));
-    const double width = static_cast<double>(problem.window_left) + right + config.query_rows + config.key_step;
-    share = std::min(share, std::max(width, 1.0) / keys);
-  }
-  return share;
+  const std::int64_t heads = problem.batch * problem.heads;
+  Walk out;
+  out.blocks = ceil_div(heads * items * config.split_keys, config.cluster()) * config.cluster();
+  const std::int64_t slots = device.resident_blocks(config.cluster(), 1);
+  out.rounds = std::max<std::int64_t>(1, ceil_div(out.blocks, slots));
+  // Equal blocks take whole rounds; of unequal ones the short fill what the long leave.
+  const double whole = static_cast<double>(out.rounds * most);
+  const double even = static_cast<double>(heads * all * config.split_keys) / static_cast<double>(slots);
+  const bool is_equal = folds || !is_masked(problem);
+  const double steps = is_equal ? whole : std::max(static_cast<double>(most), even);
+  out.steps = std::max(1.0, steps / config.split_keys);
+  out.tiles = static_cast<double>(out.rounds) * (folds ? 2 : 1);
+  return out;
 }
 
 }  // namespace
@@ -45,35 +81,28 @@ Prediction predict(const AttentionProblem& problem, const AttentionConfig& confi
 
   Prediction out;
   out.calibrated = device.calibrated;
-  const std::int64_t tiles = problem.batch * problem.heads * ceil_div(problem.queries, config.query_rows);
-  out.blocks = ceil_div(tiles * config.split_keys, config.cluster()) * config.cluster();
-  const std::int64_t slots = device.resident_blocks(config.cluster(), 1);
-  out.rounds = ceil_div(out.blocks, slots);
+  const Walk walked = walk(problem, config, device);
+  out.blocks = walked.blocks;
+  out.rounds = walked.rounds;
   out.busy_share = static_cast<double>(out.blocks) / (static_cast<double>(out.rounds) * device.multiprocessors);
   out.useful_share = static_cast<double>(problem.queries) /
                      static_cast<double>(ceil_div(problem.queries, config.query_rows) * config.query_rows);
 
   const double matrix = 4 * rows * step * dim / device.ops_per_clock_16bit / calibration.matrix_efficiency;
   const double special = rows * step / device.special_per_clock;
-  const double softmax =
-      std::max(special, rows * step * calibration.softmax_instructions / 128 / calibration.issue_efficiency);
+  // A long row meets its mask in one or two of many steps.
+  const bool hides = is_masked(problem) && walked.steps < 2 * config.stages;
+  const double instructions = calibration.softmax_instructions + (hides ? mask_instructions : 0);
+  const double softmax = std::max(special, rows * step * instructions / 128 / calibration.issue_efficiency);
   const Loads loads{.matrix = matrix,
                     .shared = 2 * step * dim * element_bytes * (1 + rows / 64) / device.shared_bytes_per_clock,
                     .issue = softmax,
                     .memory = 2 * step * dim * element_bytes / config.multicast / device.l2_bytes_per_clock_sm};
-  const double loss = config.consumer_warpgroups == 1 ? serial_share_one_warpgroup : serial_share;
-  const Combined each = combine(loads, loss);
+  const Combined each = combine(loads, calibration.softmax_loss);
 
-  const double visible = visible_share(problem, config);
-  const double steps =
-      std::max(1.0, static_cast<double>(ceil_div(problem.keys, config.key_step)) * visible / config.split_keys);
-  // Rounds of unequal length (causal) even out over a persistent or a long grid.
-  const double even_rounds = static_cast<double>(out.blocks) / static_cast<double>(slots);
-  const bool evens_out = problem.causal || config.persistent;
-  const double rounds = evens_out ? std::max(1.0, even_rounds * 1.03) : static_cast<double>(out.rounds);
   const bool one_shot = config.stages * config.split_keys >= ceil_div(problem.keys, config.key_step);
   const double latency = one_shot ? 0 : calibration.load_latency_clocks / std::max(1.0, config.stages - 0.5);
-  const double compute_us = std::max(each.clocks, latency) * steps * rounds / clock_ghz * 1e-3;
+  const double compute_us = std::max(each.clocks, latency) * walked.steps / clock_ghz * 1e-3;
   const double bytes = element_bytes * dim * static_cast<double>(problem.batch) *
                        (2.0 * static_cast<double>(problem.heads * problem.queries) +
                         2.0 * static_cast<double>(problem.kv_heads * problem.keys));
@@ -85,11 +114,11 @@ Prediction predict(const AttentionProblem& problem, const AttentionConfig& confi
   if (config.split_keys > 1) {
     out.parts.exchange_us = calibration.exchange_us + rows * dim * 4 / 2 / exchange_bytes_per_clock / clock_ghz * 1e-3;
   }
-  out.parts.epilogue_us = rows * dim * element_bytes / 24 / clock_ghz * 1e-3;
+  out.parts.epilogue_us = walked.tiles * rows * dim * element_bytes / 24 / clock_ghz * 1e-3;
   const Bound inner = dram_us > compute_us || latency > each.clocks ? Bound::memory : each.bound;
-  out.bound = out.parts.main_us < out.us() / 2                               ? Bound::launch
-              : !evens_out && out.busy_share < 0.8 && inner != Bound::memory ? Bound::waves
-                                                                             : inner;
+  out.bound = out.parts.main_us < out.us() / 2                 ? Bound::launch
+              : out.busy_share < 0.8 && inner != Bound::memory ? Bound::waves
+                                                               : inner;
   out.why = fmt::format(
       "bound by {}: {} blocks in {} round{}; launch {:.1f}, fill {:.1f}, main loop {:.1f}, exchange {:.1f}, epilogue "
       "{:.1f} µs",

@@ -22,8 +22,7 @@ double cost(std::span<const CalibrationSample> samples, const DeviceSpec& device
             const Calibration& start) {
   double sum = 0;
   for (const CalibrationSample& sample : samples) {
-    const double error =
-        log_ratio(predict(sample.problem, sample.config, device, calibration, sample.clocks).us(), sample.measured_us);
+    const double error = log_ratio(predicted_us(sample, device, calibration), sample.measured_us);
     sum += error * error;
   }
   double left = 0;
@@ -84,12 +83,32 @@ void read_line(std::string_view line, Calibration& out) {
 
 }  // namespace
 
+double predicted_us(const CalibrationSample& sample, const DeviceSpec& device, const Calibration& calibration) {
+  if (sample.attention) {
+    return predict(sample.attention->problem, sample.attention->config, device, calibration, sample.clocks).us();
+  }
+  const double prepared = sample.prepared_bytes > 0 ? pass_us(sample.prepared_bytes, device, calibration) : 0;
+  return prepared + predict(sample.problem, sample.config, device, calibration, sample.clocks).us();
+}
+
+std::string text(const CalibrationSample& sample) {
+  const char* const clocks = sample.clocks == Clocks::sustained ? ", sustained" : "";
+  if (sample.attention) {
+    const AttentionProblem& problem = sample.attention->problem;
+    return fmt::format("{}x{}/{}x{}:{}x{}{} {}{}", problem.batch, problem.heads, problem.kv_heads, problem.queries,
+                       problem.keys, problem.head_dim, problem.causal ? " causal" : "", text(sample.attention->config),
+                       clocks);
+  }
+  return fmt::format("{}x{}x{} {}{}", sample.problem.m, sample.problem.n, sample.problem.k, text(sample.config),
+                     clocks);
+}
+
 PredictionError prediction_error(std::span<const CalibrationSample> samples, const DeviceSpec& device,
                                  const Calibration& calibration) {
   std::vector<double> errors;
   errors.reserve(samples.size());
   for (const CalibrationSample& sample : samples) {
-    const double us = predict(sample.problem, sample.config, device, calibration, sample.clocks).us();
+    const double us = predicted_us(sample, device, calibration);
     errors.push_back(std::abs(us / sample.measured_us - 1));
   }
   if (errors.empty()) {
@@ -106,9 +125,9 @@ Calibration fit(std::span<const CalibrationSample> samples, const DeviceSpec& de
   }
   for (const CalibrationSample& sample : samples) {
     if (!(sample.measured_us > 0)) {
-      throw Error(ErrorCode::invalid_argument,
-                  fmt::format("calibration has a measurement of {} µs for {}: leave it out", sample.measured_us,
-                              text(sample.config)));
+      throw Error(
+          ErrorCode::invalid_argument,
+          fmt::format("calibration has a measurement of {} µs for {}: leave it out", sample.measured_us, text(sample)));
     }
   }
   Calibration best = start;

@@ -7,18 +7,21 @@ namespace thresher::planner {
 
 /// Defaults: fitted to early kernels on an H200 (docs/planner.md).
 struct Calibration {
-  double matrix_efficiency = 0.98;    ///< of the matrix unit's rate at the measured clock, in a steady main loop
-  double library_efficiency = 0.86;   ///< the same of cuBLASLt
-  double dram_efficiency = 0.875;     ///< of a long read's bandwidth
-  double issue_efficiency = 0.69;     ///< instructions issued a clock and scheduler under load
-  double overlap_loss = 0.14;         ///< of the second longest resource that is not hidden under the longest
-  double exact_instructions = 94;     ///< a warp issues to convert a 64×64 block of NVFP4 weights to 16 bits
+  double matrix_efficiency = 1.0;     ///< of the matrix unit's rate at the measured clock, in a steady main loop
+  double library_efficiency = 0.83;   ///< the same of cuBLASLt
+  double dram_efficiency = 0.88;      ///< of a long read's bandwidth
+  double issue_efficiency = 0.79;     ///< instructions issued a clock and scheduler under load
+  double overlap_loss = 0.146;        ///< of the second longest resource that is not hidden under the longest
+  double turns_loss = 0.45;           ///< the same where the blocks side by side convert and multiply in turns
+  double fast_loss = 0.7;             ///< the same of numerics `fast`, one block a multiprocessor
+  double exact_instructions = 81;     ///< a warp issues to convert a 64×64 block of NVFP4 weights to 16 bits
   double fast_instructions = 79;      ///< the same to e4m3
   double load_latency_clocks = 1300;  ///< from a copy's issue to its bytes and the barrier seen by its reader
-  double fill_us = 1.25;              ///< block start, barriers, first stage
-  double exchange_us = 0.35;          ///< of a cluster, beside the bytes
+  double fill_us = 1.6;               ///< block start, barriers, first stage
+  double exchange_us = 0.34;          ///< of a cluster, beside the bytes
   double dependent_launch_us = 1.2;   ///< what it saves where a kernel waits for memory first
-  double attention_fill_us = 0.3;     ///< attention: from the first launch to the first product, launch not counted
+  double attention_fill_us = 1.1;     ///< attention: from the first launch to the first product, launch not counted
+  double softmax_loss = 0.6;          ///< of the shorter of attention's products and softmax that stays visible
   double softmax_instructions = 8;    ///< a logit, beside its exponential
   bool operator==(const Calibration&) const = default;
 };
@@ -36,6 +39,8 @@ inline constexpr std::array calibration_fields{
     CalibrationField{"dram_efficiency", &Calibration::dram_efficiency, 0.4, 1.0},
     CalibrationField{"issue_efficiency", &Calibration::issue_efficiency, 0.3, 1.0},
     CalibrationField{"overlap_loss", &Calibration::overlap_loss, 0.0, 1.0},
+    CalibrationField{"turns_loss", &Calibration::turns_loss, 0.0, 1.0},
+    CalibrationField{"fast_loss", &Calibration::fast_loss, 0.0, 1.0},
     CalibrationField{"exact_instructions", &Calibration::exact_instructions, 30, 300},
     CalibrationField{"fast_instructions", &Calibration::fast_instructions, 20, 300},
     CalibrationField{"load_latency_clocks", &Calibration::load_latency_clocks, 400, 4000},
@@ -43,6 +48,7 @@ inline constexpr std::array calibration_fields{
     CalibrationField{"exchange_us", &Calibration::exchange_us, 0.0, 4.0},
     CalibrationField{"dependent_launch_us", &Calibration::dependent_launch_us, 0.0, 4.0},
     CalibrationField{"attention_fill_us", &Calibration::attention_fill_us, 0.05, 4.0},
+    CalibrationField{"softmax_loss", &Calibration::softmax_loss, 0.0, 1.0},
     CalibrationField{"softmax_instructions", &Calibration::softmax_instructions, 2, 40},
 };
 

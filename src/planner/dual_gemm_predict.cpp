@@ -153,13 +153,25 @@ struct MainLoop {
   Bound bound = Bound::matrix;
 };
 
+/// Of the second longest resource, what is not hidden under the longest.
+double loss(const Work& work, const Grid& grid) {
+  const Calibration& calibration = work.calibration;
+  const bool converts = converts_weights(work.problem, work.device) && work.config.mma_rows == MmaRows::weights;
+  if (converts && work.config.blocks_per_multiprocessor > 1) {
+    return calibration.turns_loss;  // their registers hold one fragment: a block converts, then multiplies
+  }
+  if (converts && work.type == MatrixType::fp8) {
+    return calibration.fast_loss;
+  }
+  return calibration.overlap_loss / grid.resident;  // blocks side by side hide each other's losses
+}
+
 MainLoop main_loop(const Work& work, const Grid& grid, double clock_ghz) {
   const Loads loads{.matrix = matrix_clocks_a_step(work),
                     .shared = shared_clocks_a_step(work),
                     .issue = issue_clocks_a_step(work),
                     .memory = load_clocks_a_step(work)};
-  // Blocks side by side hide each other's losses.
-  const Combined step = combine(loads, work.calibration.overlap_loss / grid.resident);
+  const Combined step = combine(loads, loss(work, grid));
   // A slot is given back a step late, and one is always being read: the copies of the others must cover the latency.
   const double in_flight = std::max(1.0, work.config.stages - 1.5) * grid.resident;
   const double latency = work.calibration.load_latency_clocks / in_flight;
@@ -194,6 +206,10 @@ std::string reason(const Prediction& prediction, const DeviceSpec& device) {
 
 }  // namespace
 
+double pass_us(double bytes, const DeviceSpec& device, const Calibration& calibration) {
+  return calibration.fill_us + bytes / (device.dram_bytes_per_us * calibration.dram_efficiency);
+}
+
 double floor_us(const DualGemmProblem& problem, MatrixType type, const DeviceSpec& device) {
   const double operations = 4.0 * static_cast<double>(problem.m * problem.n) * static_cast<double>(problem.k);
   const double rate = device.multiprocessors * device.ops_per_clock(type) * device.max_clock_ghz * 1e3;
@@ -206,9 +222,13 @@ Prediction predict(const DualGemmProblem& problem, const DualGemmConfig& config,
     return predict_library(problem, device, calibration, clocks);
   }
   const Work work{problem, config, device, calibration, matrix_type(problem, config, device)};
-  const double clock_ghz = device.clock_ghz(clocks);
   const Grid grid = grid_of(work);
-  const MainLoop main = main_loop(work, grid, clock_ghz);
+  double clock_ghz = device.clock_ghz(clocks);
+  MainLoop main = main_loop(work, grid, clock_ghz);
+  if (main.bound != Bound::matrix) {  // a card gets hot from products alone
+    clock_ghz = device.burst_clock_ghz;
+    main = main_loop(work, grid, clock_ghz);
+  }
   Prediction out;
   out.blocks = grid.blocks;
   out.rounds = grid.rounds;

@@ -57,7 +57,7 @@ struct Passes {
 
 /// A separate pass over memory: `read` and `written` bytes.
 void add_pass(Passes& passes, double read, double written, const DeviceSpec& device, const Calibration& calibration) {
-  passes.us += (read + written) / (device.dram_bytes_per_us * calibration.dram_efficiency) + calibration.fill_us;
+  passes.us += pass_us(read + written, device, calibration);
   ++passes.kernels;
 }
 

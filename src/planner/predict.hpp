@@ -57,6 +57,9 @@ struct Prediction {
                                  const DeviceSpec& device, const Calibration& calibration = {},
                                  Clocks clocks = Clocks::burst);
 
+/// A kernel that reads and writes `bytes` of memory and does little else, in a row of kernels.
+[[nodiscard]] double pass_us(double bytes, const DeviceSpec& device, const Calibration& calibration);
+
 /// No kernel is faster: operations at the matrix unit's rate at the maximum clock, or the compulsory bytes.
 [[nodiscard]] double floor_us(const DualGemmProblem& problem, MatrixType type, const DeviceSpec& device);
 

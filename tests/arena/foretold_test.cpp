@@ -4,6 +4,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "arena/calibration_samples.hpp"
 #include "arena/sample_run.hpp"
 
 namespace thresher::arena {
@@ -68,6 +69,30 @@ TEST(Foretell, IsNearWhatAnH200Measured) {
   EXPECT_LT(median(errors), 0.15);
 }
 
+TEST(Foretell, AttentionOnTheMatrixUnitHasATimeToo) {
+  const Suite suite = load_suite("attention_origin");
+  // What an H200 took, in microseconds (measurements/attention_h200_2026-11-21.json).
+  for (const auto& [strategy, us] : {std::pair{"split", 4.1}, {"planned", 4.1}, {"pipelined", 10.4}}) {
+    const auto records = foretell(h200(), suite, {"attention", strategy}, nullptr, 0);
+    ASSERT_EQ(records.size(), suite.problems.size());
+    ASSERT_TRUE(records.front().predicted_us) << records.front().why;
+    EXPECT_NEAR(*records.front().predicted_us / us, 1, 0.15) << strategy;
+  }
+  const auto simple = foretell(h200(), suite, {"attention", "simple"}, nullptr, 0);
+  EXPECT_FALSE(simple.front().predicted_us);
+  EXPECT_NE(simple.front().why.find("not the strategy simple"), std::string::npos) << simple.front().why;
+}
+
+TEST(Foretell, ThePanelKnowsPitchesOfAttentionAndOfFastNumerics) {
+  const auto opinion = [](const char* file, const char* suite) {
+    const Pitch pitch = load_pitch(std::string(THRESHER_SOURCE_DIR) + "/pitches/" + file);
+    return nlohmann::json::parse(foretell(h200(), load_suite(suite), pitch.contestant, &pitch, 0).front().panel);
+  };
+  EXPECT_GT(opinion("attention/split.toml", "attention_origin")["predicted"], 1.5);
+  EXPECT_GT(opinion("nvfp4/fast.toml", "origin")["predicted"], 1.0);
+  EXPECT_TRUE(opinion("attention/planned.toml", "attention_origin")["predicted"].is_null());
+}
+
 TEST(Foretell, NothingIsForetoldOfASuiteThatIsNotTimed) {
   EXPECT_TRUE(foretell(h200(), load_suite("edges"), {"dual_gemm", "two_pass"}, nullptr, 0).empty());
 }
@@ -112,9 +137,9 @@ TEST(ForetoldQuality, IsOfTheTimesThatWereForetoldAndMeasured) {
   const RunRecord run = foretold_run();
   const ForetoldQuality quality = foretold_quality({&run, 1});
   ASSERT_EQ(quality.times.size(), 5U);
-  EXPECT_NEAR(quality.median_error, 0, 1e-9);
-  EXPECT_EQ(quality.shapes, 2U);
-  EXPECT_EQ(quality.best_within, 1U) << "on the second problem the baseline was foretold to be the best";
+  EXPECT_NEAR(quality.all.median_error, 0, 1e-9);
+  EXPECT_EQ(quality.all.shapes, 2U);
+  EXPECT_EQ(quality.all.best_within, 1U) << "on the second problem the baseline was foretold to be the best";
   EXPECT_EQ(quality.panel.count, 2U);
   EXPECT_NEAR(quality.panel.sign_right, 0.5, 1e-9);
   EXPECT_NEAR(quality.panel.covered, 0.5, 1e-9);
@@ -122,7 +147,36 @@ TEST(ForetoldQuality, IsOfTheTimesThatWereForetoldAndMeasured) {
   const std::string text = foretold_text(quality);
   EXPECT_NE(text.find("median error 0.0 % over 5 times"), std::string::npos) << text;
   EXPECT_NE(text.find("on 1 of 2 shapes"), std::string::npos) << text;
+  EXPECT_NE(text.find("  origin: median error"), std::string::npos) << text;
   EXPECT_EQ(nlohmann::json::parse(to_json(run))["foretold"]["best_within_10_percent"], 1);
+}
+
+TEST(ForetoldQuality, ProblemsThatTheCalibrationNeverSawHaveALineOfTheirOwn) {
+  RunRecord run = foretold_run();
+  const std::string first = run.entries[0].measurements[0].problem;
+  const std::string seen = "320x6144x4096 bf16*bf16->bf16";
+  for (Entry& entry : run.entries) {
+    for (Measurement& measurement : entry.measurements) {
+      measurement.problem = measurement.problem == first ? seen : measurement.problem;
+    }
+  }
+  for (PredictionRecord& record : run.predictions) {
+    record.problem = record.problem == first ? seen : record.problem;
+  }
+  const ForetoldQuality quality = foretold_quality({&run, 1});
+  EXPECT_EQ(quality.all.times, 5U);
+  EXPECT_EQ(quality.unseen.times, 2U);
+  EXPECT_EQ(quality.unseen.shapes, 1U);
+  EXPECT_NE(foretold_text(quality).find("does not time: median error"), std::string::npos) << foretold_text(quality);
+}
+
+TEST(ForetoldQuality, TheCalibrationTimesNothingThatASuiteHolds) {
+  for (const char* name : {"origin", "origin_bf16", "decode", "prefill", "attention", "attention_origin"}) {
+    for (const Problem& problem : load_suite(name).problems) {
+      EXPECT_FALSE(is_calibrated_on(label(problem))) << label(problem);
+    }
+  }
+  EXPECT_TRUE(is_calibrated_on("320x6144x4096 bf16*bf16->bf16"));
 }
 
 TEST(Claims, StandBesidePredictionAndMeasurement) {

@@ -12,23 +12,44 @@ std::vector<CalibrationSample> measured() {
   std::vector<CalibrationSample> samples;
   const auto add = [&](const auto& table, Format b) {
     for (const testing::Measured& row : table) {
-      samples.push_back(
-          {.problem = {.m = row.m, .n = row.n, .k = row.k, .a = Format::fp16, .b = b, .out = Format::fp16},
-           .config = parse_config(row.config),
-           .measured_us = row.us,
-           .clocks = row.us > 200 ? Clocks::sustained : Clocks::burst});
+      const Format wide = b == Format::nvfp4 ? Format::fp16 : b;
+      CalibrationSample sample{.problem = {.m = row.m, .n = row.n, .k = row.k, .a = wide, .b = b, .out = wide},
+                               .config = parse_config(row.config),
+                               .measured_us = row.burst_us};
+      samples.push_back(sample);
+      sample.measured_us = row.sustained_us;
+      sample.clocks = Clocks::sustained;
+      samples.push_back(sample);
     }
   };
   add(testing::nvfp4_weights, Format::nvfp4);
-  add(testing::library_bf16, Format::bf16);
+  add(testing::bf16_weights, Format::bf16);
   return samples;
 }
 
-TEST(Calibrate, TheDefaultsAreNearTheEarlyKernelsTheyWereFittedTo) {
+TEST(Calibrate, TheDefaultsAreNearWhatTheyWereFittedTo) {
   const PredictionError error = prediction_error(measured(), device_spec("H200"), {});
-  EXPECT_EQ(error.samples, 26U);
+  EXPECT_EQ(error.samples, 54U);
   EXPECT_LT(error.median, 0.10);
   EXPECT_LT(error.worst, 0.20);
+}
+
+TEST(Calibrate, AttentionIsFittedToo) {
+  Calibration truth;
+  truth.softmax_loss = 0.3;
+  truth.attention_fill_us = 2;
+  std::vector<CalibrationSample> samples;
+  for (const std::int64_t length : {256, 1024, 4096, 8192}) {
+    AttentionCall call;
+    call.problem = {.heads = 8, .kv_heads = 8, .queries = length, .keys = length, .head_dim = 128};
+    call.config.persistent = true;
+    samples.push_back({.attention = call});
+    samples.back().measured_us = predicted_us(samples.back(), device_spec("H200"), truth);
+  }
+  const Calibration fitted = fit(samples, device_spec("H200"));
+  EXPECT_NEAR(fitted.attention_fill_us, 2, 0.3);
+  EXPECT_LT(prediction_error(samples, device_spec("H200"), fitted).worst, 0.03);
+  EXPECT_EQ(text(samples.front()).substr(0, 17), "1x8/8x256:256x128");
 }
 
 TEST(Calibrate, AFitPredictsRowsItHasNotSeen) {

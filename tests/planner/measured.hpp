@@ -1,6 +1,6 @@
 #pragma once
-/// Times of early kernels on an H200 (November 2026; graph of 20 calls, rotating inputs for the products, median), the
-/// ones that the planner's default calibration was fitted to.
+/// Times that `thresher calibrate` took on an H200 (measurements/calibration_h200_2026-11-21.txt), on shapes that no
+/// suite holds: what the planner's default calibration was fitted to.
 #include <array>
 #include <string_view>
 
@@ -11,38 +11,63 @@ namespace thresher::planner::testing {
 struct Measured {
   int m, n, k;
   std::string_view config;
-  double us;
+  double burst_us;
+  double sustained_us;
 };
 
 /// fp16 activations, NVFP4 weights.
 inline constexpr std::array nvfp4_weights{
-    Measured{256, 4096, 7168,
-             "exact 128x256x128 stages=3 cluster=2 split_k=2 producer_registers=40 consumer_registers=232", 41.0},
-    Measured{256, 4096, 7168, "exact 128x128x128 stages=5", 42.1},
-    Measured{256, 4096, 7168, "fast 128x128x128 stages=6", 25.2},
-    Measured{512, 4096, 7168, "exact 128x256x128 stages=3 producer_registers=40 consumer_registers=232", 75.5},
-    Measured{512, 4096, 7168, "fast 128x256x128 stages=4 producer_registers=40 consumer_registers=232", 43.2},
-    Measured{256, 3072, 4096, "exact 192x128x128 stages=4 warpgroups=3 cluster=2 split_k=2", 20.9},
-    Measured{256, 3072, 4096, "fast 128x128x128 stages=6", 14.9},
-    Measured{512, 3072, 7168, "exact 192x128x128 stages=4 warpgroups=3", 60.0},
-    Measured{512, 3072, 7168, "fast 192x128x128 stages=5 warpgroups=3", 37.2},
-    Measured{1, 14336, 4096, "exact 448x8x128 stages=6 warpgroups=7 cluster=2 split_k=2", 22.3},
-    Measured{1, 14336, 4096, "exact 128x8x128 stages=6 blocks=2 dependent_launch", 21.3},
-    Measured{1, 14336, 4096, "fast 128x8x128 stages=6 blocks=2", 20.6},
-    Measured{1, 14336, 4096, "fast 128x8x128 stages=6 blocks=2 dependent_launch", 18.7},
-    Measured{16, 14336, 4096, "exact 128x16x128 stages=6 blocks=2 dependent_launch", 22.2},
-    Measured{16, 14336, 4096, "fast 128x16x128 stages=6 blocks=2 dependent_launch", 19.3},
-    Measured{64, 14336, 4096, "exact 256x64x128 stages=4 warpgroups=4", 31.6},
-    Measured{64, 14336, 4096, "fast 128x64x128 stages=4 blocks=2", 22.0},
+    Measured{128, 5120, 5120, "two_pass", 80.2, 80.3},
+    Measured{128, 5120, 5120,
+             "interleaved exact 192x128x128 stages=4 warpgroups=3 cluster=2 split_k=2 producer_registers=24 "
+             "consumer_registers=160 dependent_launch",
+             23.2, 23.7},
+    Measured{128, 5120, 5120, "interleaved exact 128x128x128 stages=3 dependent_launch", 32.5, 32.4},
+    Measured{320, 6144, 4096, "two_pass", 108.8, 108.4},
+    Measured{320, 6144, 4096,
+             "interleaved exact 192x128x128 stages=4 warpgroups=3 cluster=2 split_k=2 producer_registers=24 "
+             "consumer_registers=160 dependent_launch",
+             64.2, 63.8},
+    Measured{320, 6144, 4096, "interleaved exact 128x128x128 stages=3 dependent_launch", 72.7, 72.4},
+    Measured{1024, 5120, 5120, "two_pass", 188.4, 196.1},
+    Measured{1024, 5120, 5120,
+             "interleaved exact 128x256x128 stages=3 cluster=2 split_k=2 producer_registers=24 consumer_registers=240 "
+             "dependent_launch",
+             147.5, 154.4},
+    Measured{1024, 5120, 5120, "interleaved exact 128x128x128 stages=3 dependent_launch", 154.2, 162.2},
+    Measured{2, 11008, 4096, "two_pass", 120.1, 120.3},
+    Measured{2, 11008, 4096, "interleaved exact 128x8x256 stages=4 blocks=2 dependent_launch", 18.9, 18.9},
+    Measured{24, 11008, 4096, "two_pass", 120.6, 120.8},
+    Measured{24, 11008, 4096, "interleaved exact 128x32x256 stages=3 blocks=2 dependent_launch", 22.8, 22.6},
+    Measured{48, 11008, 4096, "two_pass", 120.6, 120.7},
+    Measured{48, 11008, 4096, "interleaved exact 128x64x256 stages=2 blocks=2 dependent_launch", 29.8, 29.5},
 };
 
-/// Two library products and an activation pass in BF16.
-inline constexpr std::array library_bf16{
-    Measured{256, 4096, 7168, "two_pass", 56.4},  Measured{512, 4096, 7168, "two_pass", 88.3},
-    Measured{256, 3072, 4096, "two_pass", 33.7},  Measured{512, 3072, 7168, "two_pass", 68.6},
-    Measured{128, 4096, 7168, "two_pass", 45.7},  Measured{1, 14336, 4096, "two_pass", 67.2},
-    Measured{16, 14336, 4096, "two_pass", 65.6},  Measured{64, 14336, 4096, "two_pass", 73.1},
-    Measured{2048, 14336, 4096, "two_pass", 783},
+/// BF16 activations and weights.
+inline constexpr std::array bf16_weights{
+    Measured{128, 5120, 5120, "two_pass", 38.6, 39.8},
+    Measured{128, 5120, 5120, "interleaved exact 160x64x64 stages=8 warpgroups=1 tma tokens_as_rows", 28.9, 29.6},
+    Measured{128, 5120, 5120, "sequential exact 160x64x64 stages=8 warpgroups=1 tma tokens_as_rows", 30.6, 32.0},
+    Measured{128, 5120, 5120, "pingpong exact 96x64x64 stages=8 tma tokens_as_rows persistent", 33.4, 34.2},
+    Measured{320, 6144, 4096, "two_pass", 69.8, 71.4},
+    Measured{320, 6144, 4096, "interleaved exact 256x64x64 stages=5 warpgroups=1 tma tokens_as_rows persistent", 47.3,
+             54.6},
+    Measured{320, 6144, 4096, "sequential exact 256x64x64 stages=8 warpgroups=1 tma tokens_as_rows persistent", 57.0,
+             56.0},
+    Measured{320, 6144, 4096, "pingpong exact 160x64x64 stages=7 tma tokens_as_rows persistent", 48.3, 52.8},
+    Measured{1024, 5120, 5120, "two_pass", 150.7, 167.4},
+    Measured{1024, 5120, 5120,
+             "interleaved exact 160x256x64 stages=3 producer_registers=40 consumer_registers=232 tma tokens_as_rows "
+             "persistent",
+             129.4, 145.0},
+    Measured{1024, 5120, 5120,
+             "sequential exact 160x256x64 stages=4 producer_registers=40 consumer_registers=232 tma tokens_as_rows "
+             "persistent",
+             148.5, 161.5},
+    Measured{
+        1024, 5120, 5120,
+        "pingpong exact 160x128x64 stages=5 producer_registers=40 consumer_registers=232 tma tokens_as_rows persistent",
+        128.9, 148.6},
 };
 
 }  // namespace thresher::planner::testing

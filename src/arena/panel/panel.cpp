@@ -8,6 +8,8 @@
 #include <cmath>
 #include <utility>
 
+#include "arena/attention_contestant.hpp"
+#include "ops/forecast.hpp"
 #include "planner/feasible.hpp"
 #include "thresher/error.hpp"
 
@@ -55,29 +57,53 @@ struct Evidence {
   std::vector<double> touched;
 };
 
+/// One side of a pitch on one problem.
+struct Considered {
+  std::vector<std::string> obstacles;
+  planner::Prediction prediction;
+};
+
+/// Whether the planner's words for it depend on the problem.
+bool is_planned(const ContestantSpec& spec) {
+  return spec.operation != "dual_gemm" || (spec.strategy == "packed" && plan_options(spec).knobs.empty());
+}
+
+Considered look_at(const Problem& problem, const ContestantSpec& spec, const planner::DeviceSpec& device,
+                   const planner::Calibration& calibration) {
+  if (is_planned(spec)) {
+    try {
+      return {{}, forecast(problem, spec, device, calibration)};
+    } catch (const Error& error) {
+      return {{error.what()}, {}};
+    }
+  }
+  const planner::DualGemmConfig config = planner_config(spec);
+  Considered out{planner::feasible(problem.dual_gemm, config, device).obstacles, {}};
+  if (out.obstacles.empty()) {
+    out.prediction = planner::predict(problem.dual_gemm, config, device, calibration);
+  }
+  return out;
+}
+
 Evidence gather(const Pitch& pitch, std::span<const Problem> problems, const planner::DeviceSpec& device,
                 const planner::Calibration& calibration, Opinion& opinion) {
   Evidence evidence;
-  const planner::DualGemmConfig contestant = planner_config(pitch.contestant);
-  const planner::DualGemmConfig baseline = planner_config(pitch.baseline);
   for (const Problem& problem : problems) {
     if (problem.operation != pitch.contestant.operation) {
       continue;
     }
     ++opinion.problems;
-    const planner::Feasibility judged = planner::feasible(problem.dual_gemm, contestant, device);
-    const planner::Feasibility base = planner::feasible(problem.dual_gemm, baseline, device);
-    if (!judged.feasible() || !base.feasible()) {
+    const Considered after = look_at(problem, pitch.contestant, device, calibration);
+    const Considered before = look_at(problem, pitch.baseline, device, calibration);
+    if (!after.obstacles.empty() || !before.obstacles.empty()) {
       if (opinion.obstacles.empty()) {
-        opinion.obstacles = judged.feasible() ? base.obstacles : judged.obstacles;
+        opinion.obstacles = after.obstacles.empty() ? before.obstacles : after.obstacles;
       }
       continue;
     }
     ++opinion.feasible_problems;
-    const planner::Prediction before = planner::predict(problem.dual_gemm, baseline, device, calibration);
-    const planner::Prediction after = planner::predict(problem.dual_gemm, contestant, device, calibration);
-    evidence.speedups.push_back(before.us() / after.us());
-    if (const auto share = touched_share(pitch.claim.touches, before.parts)) {
+    evidence.speedups.push_back(before.prediction.us() / after.prediction.us());
+    if (const auto share = touched_share(pitch.claim.touches, before.prediction.parts)) {
       evidence.touched.push_back(*share);
     }
   }
@@ -108,7 +134,7 @@ std::string reason_of(const Opinion& opinion, const Pitch& pitch) {
 }  // namespace
 
 planner::DualGemmConfig planner_config(const ContestantSpec& spec) {
-  std::string words = spec.strategy;
+  std::string words = spec.strategy == "packed" ? "interleaved" : spec.strategy;  // what it is in the planner's words
   for (const auto& [knob, value] : spec.knobs) {
     if (knob == "tile" || knob == "numerics") {
       words += " " + value;
@@ -128,17 +154,21 @@ PlanOptions plan_options(const ContestantSpec& spec) {
   if (spec.knobs.empty()) {
     return options;
   }
-  ContestantSpec named = spec;
-  if (named.strategy == "packed") {
-    named.strategy = "interleaved";  // what it is in the planner's words
-  }
-  const planner::DualGemmConfig config = planner_config(named);
+  const planner::DualGemmConfig config = planner_config(spec);
   if (spec.knobs.size() == 1 && spec.knobs.contains("numerics")) {
     options.numerics = config.numerics;
   } else {
     options.knobs = planner::text(config);
   }
   return options;
+}
+
+planner::Prediction forecast(const Problem& problem, const ContestantSpec& spec, const planner::DeviceSpec& device,
+                             const planner::Calibration& calibration) {
+  if (problem.operation == "attention") {
+    return ops::forecast(problem.attention.problem, attention_options(spec), device, calibration);
+  }
+  return ops::forecast(problem.dual_gemm, plan_options(spec), device, calibration);
 }
 
 std::optional<double> touched_share(const std::string& touches, const planner::TimeParts& parts) {

@@ -53,6 +53,10 @@ struct Opinion {
 /// planner_config.
 [[nodiscard]] PlanOptions plan_options(const ContestantSpec& spec);
 
+/// What the planner says of a contestant on one problem, as ops::forecast. Throws Error for what it has no words for.
+[[nodiscard]] planner::Prediction forecast(const Problem& problem, const ContestantSpec& spec,
+                                           const planner::DeviceSpec& device, const planner::Calibration& calibration);
+
 /// The parts of a prediction that a pitch's `touches` names ("epilogue", "launch", "fill", "main loop", "exchange",
 /// "passes", "everything"); nothing when it names none that the planner knows.
 [[nodiscard]] std::optional<double> touched_share(const std::string& touches, const planner::TimeParts& parts);
