@@ -204,7 +204,7 @@ void Problem::prepare(const Variant& v, const runtime::Kernel& kernel, const Ten
   device_code::WidenTokensParams params = device_code::widen_params(a);
   params.out = global<machine::u8>(out);
   launch.grid.x = device_code::widen_blocks(a);
-  launch.block.x = 128;
+  launch.block.x = device_code::widen_threads;
   kernel.launch_with(launch, params);
 }
 

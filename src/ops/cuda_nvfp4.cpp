@@ -21,7 +21,6 @@ namespace {
 namespace device_code = kernels::nvfp4;
 
 constexpr std::int64_t row_alignment_bytes = 16;
-constexpr unsigned preparation_threads = 128;
 
 template <class T>
 machine::Global<T> global(const void* pointer) {
@@ -147,7 +146,7 @@ class CudaNvfp4 final : public DualGemm::Backend {
     params.out = global<machine::u8>(workspace);
     runtime::LaunchConfig launch;
     launch.grid.x = device_code::widen_blocks(a);
-    launch.block.x = preparation_threads;
+    launch.block.x = device_code::widen_threads;
     launch.dependent_launch = true;
     launch.stream = stream;
     prepare_.launch_with(launch, params);

@@ -86,6 +86,15 @@ TEST_P(EmulatedNvfp4, Nvfp4Tokens) {
   }
 }
 
+/// Longer than the threads that fold a row hold in registers.
+TEST_P(EmulatedNvfp4, LongRows) {
+  if (config().path == Path::fast) {
+    const std::int64_t held = fold_threads * fold_held * 16;
+    clean_and_right(2, 8, held + 64, Format::nvfp4, 1);
+    clean_and_right(2, 8, held + 64, Format::fp16, 1);
+  }
+}
+
 TEST_P(EmulatedNvfp4, GlobalScalesAndEveryScaleCode) {
   if (takes_nvfp4()) {
     test::DualGemmCase host = test::DualGemmCase::random(problem_for(config(), 20, 33, 256, Format::nvfp4));

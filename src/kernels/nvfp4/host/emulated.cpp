@@ -173,7 +173,7 @@ emulator::Report EmulatedProduct::prepare_tokens(const emulator::Options& option
   WidenTokensParams params = widen_params(problem_.a);
   params.out = {out};
   shape.grid.x = widen_blocks(problem_.a);
-  shape.block = 128;
+  shape.block = widen_threads;
   return emulator::launch(shape, options, memory, [&] {
     if (problem_.a.format == Format::nvfp4) {
       widen_tokens_kernel(params);

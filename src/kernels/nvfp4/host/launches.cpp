@@ -33,7 +33,9 @@ FoldTokensParams fold_params(const Tensor& a) {
   FoldTokensParams params{};
   params.tokens = matrix_of(a);
   params.groups = narrow(prepared_tokens(Path::fast, a.shape[0], a.shape[1]).row_bytes / 16);
-  params.wide = a.strides[0] % 8 == 0 ? 1 : 0;
+  const bool scales_by_four = params.tokens.scales.address % 4 == 0 &&
+                              (params.tokens.scales_blocked != 0 || params.tokens.scale_columns % 4 == 0);
+  params.wide = (a.format == Format::nvfp4 ? scales_by_four : a.strides[0] % 8 == 0) ? 1 : 0;
   return params;
 }
 
@@ -46,9 +48,9 @@ WidenTokensParams widen_params(const Tensor& a) {
 }
 
 std::uint32_t widen_blocks(const Tensor& a) {
-  const std::int64_t elements_a_thread = a.format == Format::nvfp4 ? 16 : 8;
+  const std::int64_t elements_a_thread = a.format == Format::nvfp4 ? 8 * widen_parts : 8;
   const std::int64_t elements = prepared_tokens(Path::exact, a.shape[0], a.shape[1]).bytes / 2;
-  return narrow(ceil_div(elements, elements_a_thread * 128));
+  return narrow(ceil_div(elements, elements_a_thread * widen_threads));
 }
 
 std::size_t factors_offset(std::int64_t n, std::int64_t k) { return fast::factors_offset(narrow(n), narrow(k)); }
