@@ -13,6 +13,8 @@
 ///   void math<pass>(Sums&, Shared<u8> slot, u32 warpgroup) const;   issues the multiplies of one slot
 ///     or what RegisterOperand needs, when A is made in registers
 ///   void finish(Sums&, const Tile&, u32 warpgroup, u32 half, Shared<u8> staging) const;
+///   Ahead ahead(const Tile&, u32 warpgroup, u32 half) const;   optional: asks memory, before the first slot, for what
+///                                                      finish will need, which is then given it last
 ///   void prefetch() const;                             one thread, first of all: brings tensor maps near
 ///   bool prepare(Shared<u8> slots, u32 math_thread) const;   optional: fills parts of the slots that no copy brings
 ///   void drain() const;                                before a math thread ends
@@ -40,6 +42,7 @@ class Skeleton {
   static constexpr Shape shape = Operation::shape;
   using Sums = typename Operation::Sums;
   static constexpr bool makes_operand = requires { typename Operation::Packed; };
+  static constexpr bool looks_ahead = requires { typename Operation::Ahead; };
   static constexpr bool loads_constants = requires { &Operation::load_constant; };
 
   TH_DEVICE explicit Skeleton(const Operation& operation)
@@ -307,6 +310,7 @@ class Skeleton {
 
   template <class Tile>
   TH_DEVICE void compute_tile(RingReader<shape>& reader, Turns<shape>& turns, const Tile& tile, u32 warpgroup) const {
+    const auto ahead = look_ahead(tile, warpgroup);
     Sums sums;
     sums.clear();
     sums.settle();
@@ -343,12 +347,30 @@ class Skeleton {
     // Never so many tiles; but sums that nothing could ever read would be taken away together with their products.
     const bool writes = shape.ablation != Ablation::no_epilogue || operation_.tiles() == 0xFFFFFFFFU;
     if (writes) {
-      operation_.finish(sums, tile, warpgroup, half_, staging);
+      finish(sums, tile, warpgroup, staging, ahead);
     }
     if constexpr (shape.ablation == Ablation::epilogue_twice) {
-      operation_.finish(sums, tile, warpgroup, half_, staging);
+      finish(sums, tile, warpgroup, staging, ahead);
     }
     mark(warpgroup, Moment::finished);
+  }
+
+  struct Nothing {};
+  template <class Tile>
+  TH_DEVICE auto look_ahead(const Tile& tile, u32 warpgroup) const {
+    if constexpr (looks_ahead) {
+      return operation_.ahead(tile, warpgroup, half_);
+    } else {
+      return Nothing{};
+    }
+  }
+  template <class Tile, class Ahead>
+  TH_DEVICE void finish(Sums& sums, const Tile& tile, u32 warpgroup, Shared<u8> staging, const Ahead& ahead) const {
+    if constexpr (looks_ahead) {
+      operation_.finish(sums, tile, warpgroup, half_, staging, ahead);
+    } else {
+      operation_.finish(sums, tile, warpgroup, half_, staging);
+    }
   }
 
   /// For Ablation::loads_only.

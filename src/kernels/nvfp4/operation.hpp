@@ -41,6 +41,7 @@ class Operation {
   using Element = typename Operand::Element;
   using Packed = typename Operand::Packed;
   using Result = typename NumberType<config.output>::type;
+  static constexpr u32 token_factors_a_lane = (finished_tokens(config) + 31) / 32;
 
   struct Tile {
     u32 token = 0;
@@ -94,14 +95,43 @@ class Operation {
     return block.advance(k_step * 32);
   }
 
-  TH_DEVICE void finish(Sums& sums, const Tile& tile, u32 warpgroup, u32 half, Shared<u8> staging) const {
+  /// What the sums are multiplied by, as it lies in memory: multiplied only at the end, so that no thread waits for it
+  /// before. Lane l has the factors of tokens l, l + 32, …
+  struct Ahead {
+    float token_scale;
+    float gate_scale;
+    float up_scale;
+    float gate_factor;
+    float up_factor;
+    float token[token_factors_a_lane];
+  };
+  TH_DEVICE Ahead ahead(const Tile& tile, u32 warpgroup, u32 half) const {
+    Ahead ahead{scale(params_.token_scale), scale(params_.gate_scale), scale(params_.up_scale), 1.0F, 1.0F, {}};
+    if constexpr (config.path == Path::fast) {
+      const u32 thread = launch::thread_index() % 128;
+      const u32 wanted = tile.output_group + warpgroup;
+      const u32 group = wanted < params_.output_groups ? wanted : params_.output_groups - 1;
+      const u32 output = thread / 32 * 8 + thread % 32 / 4;
+      ahead.gate_factor = params_.row_factors.load(fast::factor_index(group, false, output));
+      ahead.up_factor = params_.row_factors.load(fast::factor_index(group, true, output));
+      TH_UNROLL
+      for (u32 i = 0; i < token_factors_a_lane; ++i) {
+        const u32 token = tile.token + half * finished_tokens(config) + i * 32 + warp::lane();
+        ahead.token[i] = token < params_.m ? params_.token_factors.load(token) : 0.0F;
+      }
+    }
+    return ahead;
+  }
+
+  TH_DEVICE void finish(Sums& sums, const Tile& tile, u32 warpgroup, u32 half, Shared<u8> staging,
+                        const Ahead& ahead) const {
     constexpr int tokens = finished_tokens(config);
-    const Scales scales = scales_of(tile, warpgroup);
-    const u32 first_token = tile.token + half * tokens;
-    const auto value = [&](int group) { return outputs(sums, group, scales, first_token); };
+    const float both = params_.result_scale * ahead.token_scale;
+    const Scales scales{both * ahead.gate_scale * ahead.gate_factor, both * ahead.up_scale * ahead.up_factor};
+    const auto value = [&](int group) { return outputs(sums, group, scales, ahead); };
     const pipeline::OutputMatrix<Result> matrix{params_.c.template as<Result>(), params_.c_row_stride, params_.m,
                                                 params_.n, params_.c_wide};
-    const pipeline::OutputOrigin origin{first_token, (tile.output_group + warpgroup) * block_outputs_};
+    const pipeline::OutputOrigin origin{tile.token + half * tokens, (tile.output_group + warpgroup) * block_outputs_};
     if constexpr (config.output == Number::fp32) {
       pipeline::TransposedFloatOutput<tokens>::write(matrix, origin, value);
     } else {
@@ -116,41 +146,27 @@ class Operation {
 
   static TH_DEVICE float scale(Global<float> value) { return value.is_null() ? 1.0F : value.load(); }
 
-  /// What the sums of a thread's two rows are multiplied by.
+  /// Of a thread's two rows.
   struct Scales {
     float gate;
     float up;
   };
 
-  TH_DEVICE Scales scales_of(const Tile& tile, u32 warpgroup) const {
-    const float both = params_.result_scale * scale(params_.token_scale);
-    Scales scales{both * scale(params_.gate_scale), both * scale(params_.up_scale)};
+  /// Of the group's token 2·(lane % 4) + `odd`.
+  static TH_DEVICE float token_factor(const Ahead& ahead, int group, u32 odd) {
     if constexpr (config.path == Path::fast) {
-      const u32 thread = launch::thread_index() % 128;
-      const u32 wanted = tile.output_group + warpgroup;
-      const u32 group = wanted < params_.output_groups ? wanted : params_.output_groups - 1;
-      const u32 output = thread / 32 * 8 + thread % 32 / 4;
-      scales.gate *= params_.row_factors.load(fast::factor_index(group, false, output));
-      scales.up *= params_.row_factors.load(fast::factor_index(group, true, output));
-    }
-    return scales;
-  }
-
-  TH_DEVICE float token_factor(u32 token) const {
-    if constexpr (config.path == Path::fast) {
-      return token < params_.m ? params_.token_factors.load(token) : 0.0F;
+      return warp::shuffle(ahead.token[group / 4], static_cast<u32>(group % 4 * 8) + warp::lane() % 4 * 2 + odd);
     } else {
       return 1.0F;
     }
   }
 
   /// One output for two neighbouring tokens: gate is row r of the tile, up row r + 8.
-  TH_DEVICE auto outputs(const Sums& sums, int group, const Scales& scales, u32 first_token) const {
-    const u32 token = first_token + group * 8 + launch::thread_index() % 4 * 2;
+  TH_DEVICE auto outputs(const Sums& sums, int group, const Scales& scales, const Ahead& ahead) const {
     float result[2];
     TH_UNROLL
     for (int e = 0; e < 2; ++e) {
-      const float factor = token_factor(token + e);
+      const float factor = token_factor(ahead, group, e);
       const float gate = sums.tile[0].get(group * 4 + e) * (scales.gate * factor);
       const float up = sums.tile[0].get(group * 4 + 2 + e) * (scales.up * factor);
       result[e] = dual_gemm::activate<config.activation>(gate, up, params_);
