@@ -99,11 +99,13 @@ struct Contestant {
 };
 
 /// Results of ablations are nobody's.
-bool is_whole(const Variant& variant) { return variant.config.ablation == pipeline::Ablation::none; }
+bool is_whole(const Variant& variant) {
+  return variant.config.ablation == pipeline::Ablation::none && variant.tokens != Tokens::nvfp4_alone;
+}
 
 Contestant make(const Problem& problem, const Variant& variant) {
   const Loaded loaded = load(variant);
-  const double error = problem.error(variant, loaded);
+  const double error = is_whole(variant) ? problem.error(variant, loaded) : 0;
   return {variant, loaded, error, runtime::Graph::capture(0, [&](Stream stream) {
             for (std::size_t i = 0; i < calls; ++i) {
               problem.call(variant, loaded, i, stream);

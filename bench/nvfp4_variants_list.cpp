@@ -61,7 +61,10 @@ std::vector<Config> exact_configs(const device_code::Extents& e) {
   }
   for (const int split : {1, 2}) {
     all.push_back(config(Path::exact, 2, 128, 2, 5, split));  // registers left for the kernel that prepares tokens
+    all.push_back(config(Path::exact, 3, 128, 2, 4, split));
   }
+  all.push_back(config(Path::exact, 2, 128, 2, 5, 1, {}, Overlap::block));
+  all.push_back(config(Path::exact, 2, 128, 4, 2, 1));
   return all;
 }
 
@@ -74,6 +77,10 @@ std::vector<Config> fast_configs(const device_code::Extents& e) {
     all.push_back(config(Path::fast, 2, t, 1, stages, 1, {}, Overlap::step, 2));
     all.push_back(config(Path::fast, 4, t, 1, 8, 1, {}, Overlap::step, 1));
     all.push_back(config(Path::fast, 1, t, 2, t == 64 ? 2 : 4, 1, {}, Overlap::none, 4));
+    all.push_back(config(Path::fast, 1, t, 1, t == 64 ? 4 : t == 16 ? 8 : 9, 1, {}, Overlap::none, 4));
+    all.push_back(config(Path::fast, 3, t, 1, t == 64 ? 4 : 6, 1, {}, Overlap::none, 2));
+    all.push_back(config(Path::fast, 2, t, 2, t == 64 ? 3 : 4, 1, {}, Overlap::block, 2));
+    all.push_back(config(Path::fast, 2, t, 1, stages, 1, {}, Overlap::block, 2));
     return all;
   }
   for (const int split : {1, 2}) {
@@ -82,12 +89,15 @@ std::vector<Config> fast_configs(const device_code::Extents& e) {
     all.push_back(config(Path::fast, 3, 128, 1, 7, split));
     if (e.m > 128) {
       all.push_back(config(Path::fast, 2, 256, 1, 5, split, {24, 240}));
-      all.push_back(config(Path::fast, 2, 256, 2, 2, split, {24, 240}));
     }
   }
   all.push_back(config(Path::fast, 2, 128, 1, 8, 1, {}, Overlap::block));
+  all.push_back(config(Path::fast, 2, 128, 2, 4, 1, {}, Overlap::block));
+  all.push_back(config(Path::fast, 2, 256, 1, 5, e.m > 256 ? 1 : 2, {24, 240}, Overlap::block));
+  all.push_back(config(Path::fast, 3, 128, 1, 7, e.m > 256 ? 1 : 2, {24, 160}, Overlap::step));
+  all.push_back(config(Path::fast, 3, 128, 1, 7, e.m > 256 ? 1 : 2, {}, Overlap::block));
+  all.push_back(config(Path::fast, 3, 128, 2, 3, e.m > 256 ? 1 : 2));
   all.push_back(config(Path::fast, 2, 128, 2, 4, 1, {40, 216}));
-  all.push_back(config(Path::fast, 2, 64, 2, 3, 1, {}, Overlap::none, 2));
   all.push_back(config(Path::fast, 3, 128, 1, 7, 1, {24, 160}));
   return all;
 }
@@ -99,7 +109,10 @@ bool fits(const Config& c) {
 }
 
 const char* name_of(Tokens tokens) {
-  return tokens == Tokens::prepared ? "prepared" : tokens == Tokens::fp16 ? "fp16" : "nvfp4";
+  return tokens == Tokens::prepared ? "prepared"
+         : tokens == Tokens::fp16   ? "fp16"
+         : tokens == Tokens::nvfp4  ? "nvfp4"
+                                    : "alone";
 }
 
 const char* name_of(Overlap overlap) {
@@ -128,7 +141,8 @@ std::vector<Variant> variants(const device_code::Extents& e) {
   };
   const std::vector<Config> exact = exact_configs(e);
   const std::vector<Config> fast = fast_configs(e);
-  add(fast.front(), {Tokens::prepared, Tokens::fp16, Tokens::nvfp4});
+  add(fast.front(), {Tokens::prepared, Tokens::fp16, Tokens::nvfp4, Tokens::nvfp4_alone});
+  add(exact.front(), {Tokens::nvfp4_alone});
   for (const Ablation ablation : {Ablation::loads_only, Ablation::products_only, Ablation::no_epilogue}) {
     Config part = fast.front();
     part.ablation = ablation;

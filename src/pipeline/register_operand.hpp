@@ -5,6 +5,7 @@
 /// The operation has
 ///   static constexpr Shape shape;  static constexpr int blocks_per_slot, steps_per_block;
 ///   static constexpr Overlap overlap;  using Element;
+///   static constexpr int slots_together;                       1, or 2 to unroll two slots, which then come in pairs
 ///   using Packed;                                              the words of one block that a thread holds
 ///   Packed fetch(Shared<u8> slot, int block, u32 warpgroup) const;
 ///   wgmma::Fragment expand(const Packed&, int step) const;
@@ -26,16 +27,16 @@ class RegisterOperand {
   static constexpr int steps = Operation::steps_per_block;
   static constexpr Overlap overlap = Operation::overlap;
   static constexpr int buffers = overlap == Overlap::none ? 1 : 2;
-  /// The two buffers alternate over the blocks of so many slots, which are unrolled together.
-  static constexpr int slots_at_once = overlap == Overlap::none || blocks % 2 == 0 ? 1 : 2;
+  static constexpr int slots_at_once = Operation::slots_together;
   using Element = typename Operation::Element;
   using Packed = typename Operation::Packed;
+  static_assert(overlap == Overlap::none || slots_at_once * blocks % 2 == 0, "two buffers alternate over the blocks");
 
   TH_DEVICE RegisterOperand(const Operation& operation, RingReader<shape>& reader, u32 warpgroup)
       : operation_(operation), reader_(reader), warpgroup_(warpgroup) {}
 
-  /// Adds the products of the next `slots` slots, at least one. All of them have retired and are released afterwards.
-  /// `started` is called when the first is there.
+  /// Adds the products of the next `slots` slots, a multiple of slots_together, not 0. All of them have retired and are
+  /// released afterwards. `started` is called when the first is there.
   template <class Sums, class Started>
   TH_DEVICE void accumulate(Sums& sums, u32 slots, const Started& started) {
     auto& tile = sums.tile[0];
@@ -49,9 +50,7 @@ class RegisterOperand {
     for (u32 i = 0; i < slots; i += slots_at_once) {
       TH_UNROLL
       for (int s = 0; s < slots_at_once; ++s) {
-        if (s == 0 || i + s < slots) {
-          slot(tile, s * blocks, i + s + 1 == slots, i + s == 0);
-        }
+        slot(tile, s * blocks, s + 1 == slots_at_once && i + s + 1 == slots, s == 0 && i == 0);
       }
     }
     wgmma::wait<0>();

@@ -175,9 +175,19 @@ class Skeleton {
     }
   }
 
-  /// This block's part of the k steps.
-  TH_DEVICE u32 first_step() const { return half_ * operation_.k_steps() / shape.split_blocks; }
-  TH_DEVICE u32 end_step() const { return (half_ + 1) * operation_.k_steps() / shape.split_blocks; }
+  /// This block's part of the k steps, for each half a multiple of slots_together when all of them are.
+  static constexpr u32 slots_together = [] {
+    if constexpr (requires { Operation::slots_together; }) {
+      return static_cast<u32>(Operation::slots_together);
+    } else {
+      return 1U;
+    }
+  }();
+  TH_DEVICE u32 step_at(u32 half) const {
+    return half * (operation_.k_steps() / slots_together) / shape.split_blocks * slots_together;
+  }
+  TH_DEVICE u32 first_step() const { return step_at(half_); }
+  TH_DEVICE u32 end_step() const { return step_at(half_ + 1); }
 
   TH_DEVICE void load() const {
     RingWriter<shape> writer(ring_);

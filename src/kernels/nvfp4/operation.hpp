@@ -32,7 +32,8 @@ class Operation {
   static constexpr pipeline::Shape shape = shape_of(config);
   static constexpr int merge_pieces = 1;
   static constexpr int blocks_per_slot = config.blocks_per_slot;
-  static_assert(k_block_multiple * block_k % (blocks_per_slot * weight_block_k(config)) == 0);
+  static constexpr int slots_together = blocks_per_slot == 1 && config.overlap != Overlap::none ? 2 : 1;
+  static_assert(k_block_multiple * block_k % (slots_together * blocks_per_slot * weight_block_k(config)) == 0);
   using Operand = typename OperandOf<config>::type;
   static constexpr int steps_per_block = Operand::steps;
   static constexpr Overlap overlap = config.overlap;
