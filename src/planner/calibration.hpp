@@ -10,12 +10,12 @@ struct Calibration {
   double matrix_efficiency = 1.0;     ///< of the matrix unit's rate at the measured clock, in a steady main loop
   double library_efficiency = 0.83;   ///< the same of cuBLASLt
   double dram_efficiency = 0.88;      ///< of a long read's bandwidth
-  double issue_efficiency = 0.79;     ///< instructions issued a clock and scheduler under load
+  double issue_efficiency = 0.78;     ///< instructions issued a clock and scheduler under load
   double overlap_loss = 0.146;        ///< of the second longest resource that is not hidden under the longest
-  double turns_loss = 0.45;           ///< the same where the blocks side by side convert and multiply in turns
-  double fast_loss = 0.7;             ///< the same of numerics `fast`, one block a multiprocessor
-  double exact_instructions = 81;     ///< a warp issues to convert a 64×64 block of NVFP4 weights to 16 bits
-  double fast_instructions = 79;      ///< the same to e4m3
+  double turns_loss = 0.41;           ///< of the shorter of converting and multiplying, where blocks do them in turns
+  double fast_loss = 0.8;             ///< the same of numerics `fast`, one block a multiprocessor
+  double exact_instructions = 85;     ///< a warp issues to convert a 64×64 block of NVFP4 weights to 16 bits
+  double fast_instructions = 53;      ///< the same to e4m3
   double load_latency_clocks = 1300;  ///< from a copy's issue to its bytes and the barrier seen by its reader
   double fill_us = 1.6;               ///< block start, barriers, first stage
   double exchange_us = 0.34;          ///< of a cluster, beside the bytes

@@ -153,25 +153,29 @@ struct MainLoop {
   Bound bound = Bound::matrix;
 };
 
-/// Of the second longest resource, what is not hidden under the longest.
-double loss(const Work& work, const Grid& grid) {
-  const Calibration& calibration = work.calibration;
-  const bool converts = converts_weights(work.problem, work.device) && work.config.mma_rows == MmaRows::weights;
-  if (converts && work.config.blocks_per_multiprocessor > 1) {
-    return calibration.turns_loss;  // their registers hold one fragment: a block converts, then multiplies
+/// What stays visible of the shorter of converting and multiplying where a block does them more or less in turns; 0
+/// where the next block of weights is converted beside the products of the last.
+double turns_loss(const Work& work) {
+  if (!converts_weights(work.problem, work.device) || work.config.mma_rows != MmaRows::weights) {
+    return 0;
   }
-  if (converts && work.type == MatrixType::fp8) {
-    return calibration.fast_loss;
-  }
-  return calibration.overlap_loss / grid.resident;  // blocks side by side hide each other's losses
+  const bool shares = work.config.blocks_per_multiprocessor > 1;  // registers for one fragment
+  return shares ? work.calibration.turns_loss : work.type == MatrixType::fp8 ? work.calibration.fast_loss : 0;
 }
 
-MainLoop main_loop(const Work& work, const Grid& grid, double clock_ghz) {
+Combined clocks_a_step(const Work& work, const Grid& grid) {
   const Loads loads{.matrix = matrix_clocks_a_step(work),
                     .shared = shared_clocks_a_step(work),
                     .issue = issue_clocks_a_step(work),
                     .memory = load_clocks_a_step(work)};
-  const Combined step = combine(loads, loss(work, grid));
+  // Blocks side by side hide each other's losses.
+  const Combined together = combine(loads, work.calibration.overlap_loss / grid.resident);
+  const Combined in_turns = combine({.matrix = loads.matrix, .issue = loads.issue}, turns_loss(work));
+  return in_turns.clocks > together.clocks ? in_turns : together;
+}
+
+MainLoop main_loop(const Work& work, const Grid& grid, double clock_ghz) {
+  const Combined step = clocks_a_step(work, grid);
   // A slot is given back a step late, and one is always being read: the copies of the others must cover the latency.
   const double in_flight = std::max(1.0, work.config.stages - 1.5) * grid.resident;
   const double latency = work.calibration.load_latency_clocks / in_flight;
