@@ -90,7 +90,9 @@ TEST(Foretell, ThePanelKnowsPitchesOfAttentionAndOfFastNumerics) {
   };
   EXPECT_GT(opinion("attention/split.toml", "attention_origin")["predicted"], 1.5);
   EXPECT_GT(opinion("nvfp4/fast.toml", "origin")["predicted"], 1.0);
-  EXPECT_TRUE(opinion("attention/planned.toml", "attention_origin")["predicted"].is_null());
+  const auto unknown = opinion("attention/planned.toml", "attention_origin");
+  EXPECT_TRUE(unknown["predicted"].is_null());
+  EXPECT_EQ(unknown["withdrawn"], false);
 }
 
 TEST(Foretell, NothingIsForetoldOfASuiteThatIsNotTimed) {

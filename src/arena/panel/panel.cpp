@@ -111,6 +111,9 @@ Evidence gather(const Pitch& pitch, std::span<const Problem> problems, const pla
 }
 
 std::string reason_of(const Opinion& opinion, const Pitch& pitch) {
+  if (opinion.feasible_problems == 0 && !opinion.withdrawn) {
+    return fmt::format("nothing is predicted: {}", opinion.obstacles.front());
+  }
   if (opinion.feasible_problems == 0) {
     return fmt::format("feasible on none of {} problems: {}", opinion.problems,
                        opinion.obstacles.empty() ? "the planner knows no such operation" : opinion.obstacles.front());
@@ -211,7 +214,9 @@ Opinion consider(const Pitch& pitch, std::span<const Problem> problems, const pl
     out.most_possible = *out.touched_share < 1 ? 1 / (1 - *out.touched_share) : full_score_speedup * full_score_speedup;
     out.predicted_speedup = std::min(*out.predicted_speedup, *out.most_possible);
   }
-  out.withdrawn = out.feasible_problems == 0 ||
+  // The planner has no words for every kernel of attention: that says nothing against it.
+  const bool is_unknown = pitch.contestant.operation != "dual_gemm" && !out.obstacles.empty();
+  out.withdrawn = (out.feasible_problems == 0 && !is_unknown) ||
                   (pitch.abort_below_share && out.touched_share && *out.touched_share < *pitch.abort_below_share);
   const double gain = std::log(out.predicted_speedup.value_or(1.0)) / std::log(full_score_speedup);
   out.speedup_score = std::clamp(gain, 0.0, 1.0);

@@ -281,7 +281,6 @@ const percent = (share) => (100 * share).toFixed(1) + " %";
 
 /* ---- what was foretold ----------------------------------------------------------------------------------------- */
 
-const predictedMode = "cold burst";
 const predictionsOf = (entry) => run.predictions.filter((prediction) => prediction.ordinal === entry.ordinal);
 
 /* The panel's, frozen before anything ran. */
@@ -314,7 +313,7 @@ function panel(entries) {
 /* Predicted against measured, both on logarithmic axes; right on the line. */
 function foretold(entries) {
   const points = entries.flatMap((entry) => predictionsOf(entry).filter((p) => p.predicted_us !== null).flatMap((p) =>
-    measured(entry).filter((m) => m.problem === p.problem && m.mode === predictedMode)
+    measured(entry).filter((m) => m.problem === p.problem && m.mode === headlineOf(entry))
       .map((m) => ({ x: m.contestant_us.value, y: p.predicted_us, contestant: nameIn(entry, entries), problem: p.problem }))));
   if (!points.length) return null;
   const ends = points.flatMap(({ x, y }) => [x, y]);
@@ -334,15 +333,16 @@ function foretold(entries) {
     options: { animation: false, responsive: true, maintainAspectRatio: false,
       plugins: { legend: { display: false }, tooltip: { filter: (item) => item.raw.contestant !== undefined, callbacks: { label: ({ raw }) =>
         `${raw.contestant} on ${raw.problem}: ${time(raw.y)} predicted, ${time(raw.x)} measured` } } },
-      scales: { x: axis("measured, " + predictedMode), y: axis("predicted") } },
+      scales: { x: axis("measured, " + headlineOf(entries[0])), y: axis("predicted") } },
   }));
-  const { median_error: error, times: count, shapes, best_within_10_percent: best } = run.foretold;
+  const { median_error: error, times: count, shapes, best_within_10_percent: best, unseen } = run.foretold;
   return el("section", {}, el("h3", {}, "Predicted against measured"),
     el("div", { class: "card" }, el("div", { class: "chart", style: "height:340px" }, canvas),
       el("div", { class: "legend" }, ...names.map((name, i) =>
         el("span", {}, el("i", { class: "swatch", style: `background:var(${colours[i]})` }), breakable(name))))),
     el("p", { class: "small muted" }, `Predictions were written into the ledger before anything was timed. Over this run: median error ` +
       `${percent(error)} of ${count} times; the predicted best within 10 % of the measured best on ${best} of ${shapes} shapes. ` +
+      (unseen && unseen.times < count ? `On problems that the calibration never timed: ${percent(unseen.median_error)} of ${unseen.times} times. ` : "") +
       "Dashed: 15 % off."));
 }
 
