@@ -1,0 +1,297 @@
+// Checks and times variants of the attention strategies side by side on one GPU, inputs warm, in graphs of many calls.
+// Variants take turns, so that clocks are the same for all.
+//
+// usage: bench_attention_variants --warm               compiles every kernel into the cache; needs no GPU
+//        bench_attention_variants split [--causal]     the origin's problem, in ordinary and in dependent launch
+//        bench_attention_variants pipelined [--causal] long sequences of both head dimensions
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+#include <map>
+#include <memory>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "formats/numbers.hpp"
+#include "kernels/attention/program.hpp"
+#include "ops/attention_choice.hpp"
+#include "ops/cuda_programs.hpp"
+#include "reference/attention_rows.hpp"
+#include "runtime/memory.hpp"
+#include "runtime/stream.hpp"
+#include "thresher/attention.hpp"
+#include "thresher/error.hpp"
+
+namespace {
+
+using namespace thresher;
+
+using Knobs = std::map<std::string, int>;
+
+constexpr int rounds = 31;
+constexpr double budget_operations = 2e9;  ///< of the definition, in float64
+
+struct Variant {
+  std::string name;
+  Knobs knobs;
+};
+
+/// A problem, the variants of one strategy for it, and how often a graph calls each.
+struct Field {
+  std::string strategy;
+  AttentionProblem problem;
+  std::vector<Variant> variants;
+  int calls;
+  bool dependent;  ///< dependent launch is timed too
+};
+
+/// The kernel as it was, and one change after another.
+class Changes {
+ public:
+  Changes(const char* name, Knobs knobs) : knobs_(std::move(knobs)) { variants.push_back({name, knobs_}); }
+  void then(const char* name, const char* knob, int value) {
+    knobs_[knob] = value;
+    variants.push_back({name, knobs_});
+  }
+  std::vector<Variant> variants;
+
+ private:
+  Knobs knobs_;
+};
+
+Field split_field(bool causal) {
+  Changes all("general", {{"parts", 1},
+                          {"meet_early", 0},
+                          {"narrow_exchange", 0},
+                          {"alone", 0},
+                          {"inspect_early", 0},
+                          {"whole", 0},
+                          {"tiles_first", 0},
+                          {"polynomial", 0},
+                          {"wait_in_block", 0}});
+  if (!causal) {
+    all.then("+ whole tiles", "whole", 1);
+  }
+  all.then("+ parts of 64 keys", "parts", 2);
+  all.then("+ parts of 32 keys", "parts", 4);
+  if (!causal) {
+    all.then("+ early maximum", "inspect_early", 1);
+  }
+  all.then("+ early meeting", "meet_early", 1);
+  all.then("+ tiles first", "tiles_first", 1);
+  all.then("+ wait in block", "wait_in_block", 1);
+  all.then("+ polynomial", "polynomial", 1);
+  all.then("+ 16-bit exchange", "narrow_exchange", 1);
+  all.then("+ alone", "alone", 1);
+  return {"split",
+          {.heads = 8, .kv_heads = 8, .queries = 512, .keys = 512, .head_dim = 64, .causal = causal},
+          all.variants,
+          200,
+          true};
+}
+
+std::vector<Variant> stream_variants(int head_dim) {
+  const Knobs plain{{"polynomial", 0}};
+  std::vector<Variant> list{{"default", plain}};
+  const auto add = [&](const char* name, Knobs knobs) {
+    knobs.insert(plain.begin(), plain.end());
+    list.push_back({name, std::move(knobs)});
+  };
+  add("polynomial", {{"polynomial", 1}});
+  if (head_dim == 64) {
+    add("hold softmax", {{"hold_softmax", 1}});
+    add("polynomial, hold softmax", {{"polynomial", 1}, {"hold_softmax", 1}});
+    add("two warpgroups", {{"consumers", 2}, {"queries_in_registers", 1}});
+    add("two warpgroups, polynomial", {{"consumers", 2}, {"queries_in_registers", 1}, {"polynomial", 1}});
+    add("three stages", {{"stages", 3}});
+    add("96 keys", {{"keys", 96}});
+  } else {
+    add("cluster of two", {{"cluster", 2}});
+    add("cluster of two, no turns", {{"cluster", 2}, {"take_turns", 0}});
+    add("no turns", {{"take_turns", 0}});
+    add("112 keys", {{"keys", 112}});
+  }
+  return list;
+}
+
+Field stream_field(int head_dim, bool causal) {
+  const std::int64_t heads = head_dim == 64 ? 32 : 16;
+  return {"pipelined",
+          {.batch = 4,
+           .heads = heads,
+           .kv_heads = heads,
+           .queries = 4096,
+           .keys = 4096,
+           .head_dim = head_dim,
+           .format = Format::bf16,
+           .causal = causal},
+          stream_variants(head_dim),
+          4,
+          false};
+}
+
+std::vector<Field> fields(const std::string& strategy, bool causal) {
+  if (strategy == "split") {
+    return {split_field(causal)};
+  }
+  return {stream_field(64, causal), stream_field(128, causal)};
+}
+
+void warm() {
+  using kernels::attention::Logits;
+  for (const std::string strategy : {"split", "pipelined"}) {
+    for (const bool causal : {false, true}) {
+      for (const Field& field : fields(strategy, causal)) {
+        for (const Variant& variant : field.variants) {
+          const Format format = field.problem.format;
+          const ops::AttentionChoice choice =
+              ops::choose_attention(field.problem, {.strategy = strategy, .knobs = variant.knobs}, 132);
+          const auto program = strategy == "split"
+                                   ? kernels::attention::split_program(format, choice.split, Logits::direct)
+                                   : kernels::attention::pipelined_program(format, choice.stream, Logits::direct);
+          (void)ops::warm_program(program, "sm_90a");
+          fmt::print("{} {}{}\n", strategy, variant.name, causal ? ", causal" : "");
+        }
+      }
+    }
+  }
+}
+
+/// Normally distributed values; few enough to make quickly, in another order for each tensor.
+std::vector<std::uint16_t> values(Format format, std::size_t count, std::size_t start) {
+  constexpr std::size_t made = 1'000'003;
+  static const std::vector<float> normal = [] {
+    std::mt19937 random(7);
+    std::normal_distribution<float> distribution;
+    std::vector<float> all(made);
+    std::generate(all.begin(), all.end(), [&] { return distribution(random); });
+    return all;
+  }();
+  std::vector<std::uint16_t> out(count);
+  for (std::size_t i = 0; i < count; ++i) {
+    const float value = normal[(start + i) % made];
+    out[i] = format == Format::fp16 ? formats::float_to_fp16(value) : formats::float_to_bf16(value);
+  }
+  return out;
+}
+
+/// The problem's data on the host and on the GPU, with what is right.
+struct Data {
+  AttentionProblem problem;
+  std::vector<std::uint16_t> host[4];  // q, k, v, o
+  std::vector<runtime::DeviceBuffer> device;
+  AttentionTensors here;
+  AttentionTensors there;
+  reference::AttentionRows definition;
+  reference::AttentionRows plain;
+
+  explicit Data(const AttentionProblem& of) : problem(of) {
+    Tensor* const on_host[] = {&here.q, &here.k, &here.v, &here.o};
+    Tensor* const on_gpu[] = {&there.q, &there.k, &there.v, &there.o};
+    const auto count = static_cast<std::size_t>(of.batch * of.heads * of.queries * of.head_dim);
+    for (std::size_t i = 0; i < 4; ++i) {
+      host[i] = values(of.format, count, i * 333'331);
+      device.emplace_back(0, count * 2);
+      runtime::copy(device[i].data(), host[i].data(), count * 2, 0);
+      const std::initializer_list<std::int64_t> shape{of.batch, of.heads, of.queries, of.head_dim};
+      *on_host[i] = Tensor::contiguous(host[i].data(), of.format, shape);
+      *on_gpu[i] = Tensor::contiguous(device[i].data(), of.format, shape, device[i].device());
+    }
+    const auto samples = reference::sample_queries(problem, here, budget_operations, 1);
+    definition = reference::attention_rows(problem, here, samples);
+    plain = reference::attention_rows_plain_low_precision(problem, here, samples);
+  }
+
+  /// Error over what is allowed, of the worst element that the GPU wrote.
+  double worst() {
+    runtime::copy(host[3].data(), device[3].data(), host[3].size() * 2, 0);
+    return reference::judge_rows(problem, here, definition, plain).judgement.worst_excess;
+  }
+};
+
+/// One variant in one kind of launch.
+struct Contender {
+  std::string name;
+  Attention attention;
+  runtime::Graph graph;
+  double error;
+  std::vector<double> us{};
+};
+
+struct Timer {
+  runtime::OwnedStream stream{0};
+  runtime::Event begin{0};
+  runtime::Event end{0};
+
+  double us(const runtime::Graph& graph) const {
+    begin.record(stream.get());
+    graph.launch(stream.get());
+    end.record(stream.get());
+    return end.elapsed_us_since(begin);
+  }
+};
+
+Contender contender(const Field& field, const Variant& variant, bool dependent, Data& data, const Timer& timer) {
+  const Attention attention = plan(Device::cuda(0), field.problem,
+                                   {.strategy = field.strategy, .knobs = variant.knobs, .dependent_launch = dependent});
+  runtime::Graph graph = runtime::Graph::capture(0, [&](Stream into) {
+    for (int call = 0; call < field.calls; ++call) {
+      attention.run(into, data.there);
+    }
+  });
+  runtime::fill_async(data.device[3].data(), 0xFF, data.device[3].bytes(), timer.stream.get(), 0);
+  (void)timer.us(graph);
+  return {variant.name + (dependent ? ", dependent launch" : ""), attention, std::move(graph), data.worst()};
+}
+
+void measure(const Field& field) {
+  const AttentionProblem& p = field.problem;
+  Data data(p);
+  const Timer timer;
+  std::vector<Contender> contenders;
+  for (const Variant& variant : field.variants) {
+    for (const bool dependent : {false, true}) {
+      if (!dependent || field.dependent) {
+        contenders.push_back(contender(field, variant, dependent, data, timer));
+      }
+    }
+  }
+  for (int round = 0; round < rounds; ++round) {
+    for (Contender& one : contenders) {
+      one.us.push_back(timer.us(one.graph) / field.calls);
+    }
+  }
+  fmt::print("{} {}x{}x{}x{} {}{}: us a call, median and least of {} graphs of {} calls; error over what is allowed\n",
+             field.strategy, p.batch, p.heads, p.queries, p.head_dim, name(p.format), p.causal ? " causal" : "", rounds,
+             field.calls);
+  for (Contender& one : contenders) {
+    std::sort(one.us.begin(), one.us.end());
+    fmt::print("  {:<44} {:>9.3f} {:>9.3f} {:>6.2f}{}\n", one.name, one.us[one.us.size() / 2], one.us.front(),
+               one.error, one.error <= 1 ? "" : "  WRONG");
+  }
+  std::fflush(stdout);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) try {
+  const std::vector<std::string> arguments(argv + 1, argv + argc);
+  const bool causal = arguments.size() == 2 && arguments[1] == "--causal";
+  if (arguments == std::vector<std::string>{"--warm"}) {
+    warm();
+  } else if (!arguments.empty() && (arguments[0] == "split" || arguments[0] == "pipelined") &&
+             (arguments.size() == 1 || causal)) {
+    for (const Field& field : fields(arguments[0], causal)) {
+      measure(field);
+    }
+  } else {
+    fmt::print(stderr, "usage: bench_attention_variants --warm | split [--causal] | pipelined [--causal]\n");
+    return 2;
+  }
+  return 0;
+} catch (const thresher::Error& error) {
+  fmt::print(stderr, "{}\n", error.what());
+  return 1;
+}
