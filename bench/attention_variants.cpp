@@ -62,15 +62,9 @@ class Changes {
 };
 
 Field split_field(bool causal) {
-  Changes all("general", {{"parts", 1},
-                          {"meet_early", 0},
-                          {"narrow_exchange", 0},
-                          {"alone", 0},
-                          {"inspect_early", 0},
-                          {"whole", 0},
-                          {"tiles_first", 0},
-                          {"polynomial", 0},
-                          {"wait_in_block", 0}});
+  Changes all(
+      "general",
+      {{"parts", 1}, {"meet_early", 0}, {"narrow_exchange", 0}, {"alone", 0}, {"inspect_early", 0}, {"whole", 0}});
   if (!causal) {
     all.then("+ whole tiles", "whole", 1);
   }
@@ -80,9 +74,6 @@ Field split_field(bool causal) {
     all.then("+ early maximum", "inspect_early", 1);
   }
   all.then("+ early meeting", "meet_early", 1);
-  all.then("+ tiles first", "tiles_first", 1);
-  all.then("+ wait in block", "wait_in_block", 1);
-  all.then("+ polynomial", "polynomial", 1);
   all.then("+ 16-bit exchange", "narrow_exchange", 1);
   all.then("+ alone", "alone", 1);
   return {"split",
@@ -93,25 +84,17 @@ Field split_field(bool causal) {
 }
 
 std::vector<Variant> stream_variants(int head_dim) {
-  const Knobs plain{{"polynomial", 0}};
-  std::vector<Variant> list{{"default", plain}};
-  const auto add = [&](const char* name, Knobs knobs) {
-    knobs.insert(plain.begin(), plain.end());
-    list.push_back({name, std::move(knobs)});
-  };
-  add("polynomial", {{"polynomial", 1}});
+  std::vector<Variant> list{{"default", {}}};
   if (head_dim == 64) {
-    add("hold softmax", {{"hold_softmax", 1}});
-    add("polynomial, hold softmax", {{"polynomial", 1}, {"hold_softmax", 1}});
-    add("two warpgroups", {{"consumers", 2}, {"queries_in_registers", 1}});
-    add("two warpgroups, polynomial", {{"consumers", 2}, {"queries_in_registers", 1}, {"polynomial", 1}});
-    add("three stages", {{"stages", 3}});
-    add("96 keys", {{"keys", 96}});
+    list.push_back({"hold softmax", {{"hold_softmax", 1}}});
+    list.push_back({"two warpgroups", {{"consumers", 2}, {"queries_in_registers", 1}}});
+    list.push_back({"three stages", {{"stages", 3}}});
+    list.push_back({"96 keys", {{"keys", 96}}});
   } else {
-    add("cluster of two", {{"cluster", 2}});
-    add("cluster of two, no turns", {{"cluster", 2}, {"take_turns", 0}});
-    add("no turns", {{"take_turns", 0}});
-    add("112 keys", {{"keys", 112}});
+    list.push_back({"cluster of two", {{"cluster", 2}}});
+    list.push_back({"cluster of two, no turns", {{"cluster", 2}, {"take_turns", 0}}});
+    list.push_back({"no turns", {{"take_turns", 0}}});
+    list.push_back({"112 keys", {{"keys", 112}}});
   }
   return list;
 }

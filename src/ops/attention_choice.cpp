@@ -121,9 +121,6 @@ AttentionChoice choose_split(const AttentionProblem& problem, std::map<std::stri
   }
   take(knobs, "meet_early", split.meet_early, {0, 1});
   take(knobs, "alone", split.alone, {0, 1});
-  take(knobs, "tiles_first", split.tiles_first, {0, 1});
-  take(knobs, "wait_in_block", split.wait_in_block, {0, 1});
-  take(knobs, "polynomial", split.polynomial, {0, 1});
   take(knobs, "narrow_exchange", split.narrow_exchange, {0, 1});
   if (split.merged_columns() % (8 * split.groups_of_a_message()) != 0) {
     throw Error(
@@ -146,7 +143,6 @@ AttentionChoice choose_pipelined(const AttentionProblem& problem, std::map<std::
   take(knobs, "take_turns", stream.take_turns, {0, 1});
   take(knobs, "hold_softmax", stream.hold_softmax, {0, 1});
   take(knobs, "queries_in_registers", stream.queries_in_registers, {0, 1});
-  take(knobs, "polynomial", stream.polynomial, {0, 1});
   refuse_rest(knobs, "pipelined");
   constexpr unsigned most_shared_bytes = 227 * 1024;
   if (stream.shared_bytes() > most_shared_bytes) {

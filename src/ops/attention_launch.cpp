@@ -145,9 +145,7 @@ AttentionGrid attention_grid(const AttentionProblem& problem, const AttentionCho
   const auto batch = static_cast<unsigned>(problem.variable_length ? 1 : problem.batch);
   const auto heads = static_cast<unsigned>(problem.heads);
   if (choice.strategy == "split") {
-    const auto tiles = static_cast<unsigned>(constants.query_tiles);
-    return choice.split.tiles_first ? AttentionGrid{tiles * geometry.cluster, heads, batch}
-                                    : AttentionGrid{heads * geometry.cluster, tiles, batch};
+    return {heads * geometry.cluster, static_cast<unsigned>(constants.query_tiles), batch};
   }
   const std::int64_t tiles = constants.folded != 0 ? ceil_div(constants.query_tiles, 2) : constants.query_tiles;
   return {static_cast<unsigned>(tiles) * heads * batch * geometry.cluster};

@@ -124,16 +124,13 @@ class AttentionKernel final : public EmulatedKernel {
     if (choice_.strategy == "pipelined") {
       const auto& c = choice_.stream;
       knobs = fmt::format(
-          "keys={} stages={} consumers={} cluster={} take_turns={:d} hold_softmax={:d} queries_in_registers={:d} "
-          "polynomial={:d}",
-          c.keys, c.stages, c.consumers, c.cluster, c.take_turns, c.hold_softmax, c.queries_in_registers, c.polynomial);
+          "keys={} stages={} consumers={} cluster={} take_turns={:d} hold_softmax={:d} queries_in_registers={:d}",
+          c.keys, c.stages, c.consumers, c.cluster, c.take_turns, c.hold_softmax, c.queries_in_registers);
     } else if (choice_.strategy == "split") {
       const auto& c = choice_.split;
       knobs = fmt::format(
-          "cluster={} whole={:d} parts={} inspect_early={:d} meet_early={:d} narrow_exchange={:d} alone={:d} "
-          "tiles_first={:d} polynomial={:d} wait_in_block={:d}",
-          c.cluster, c.whole, c.parts, c.inspect_early, c.meet_early, c.narrow_exchange, c.alone, c.tiles_first,
-          c.polynomial, c.wait_in_block);
+          "cluster={} whole={:d} parts={} inspect_early={:d} meet_early={:d} narrow_exchange={:d} alone={:d}",
+          c.cluster, c.whole, c.parts, c.inspect_early, c.meet_early, c.narrow_exchange, c.alone);
     }
     return fmt::format("attention --strategy {}{} --a {} --head-dim {}{}", choice_.strategy,
                        knobs.empty() ? "" : fmt::format(" --knobs \"{}\"", knobs), thresher::name(format_), head_dim_,

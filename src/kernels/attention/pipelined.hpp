@@ -153,9 +153,7 @@ struct StreamedAttention {
         mask(visible_from(params, tile.diagonal + half * 8, tile.keys), half, tile.scores, block * config.keys);
       }
     }
-    constexpr Exponentials exponentials =
-        config.polynomial ? Exponentials::quarter_by_polynomial : Exponentials::approximated;
-    absorb<exponentials>(tile.rows, tile.scores, logits == Logits::general ? 1.0F : params.scale_log2);
+    absorb(tile.rows, tile.scores, logits == Logits::general ? 1.0F : params.scale_log2);
   }
 
   /// Of this thread's rows; known when the softmax of a block is done.

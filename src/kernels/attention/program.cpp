@@ -38,15 +38,13 @@ DeviceProgram pipelined_program(Format format, const pipeline::attention::Stream
                              std::to_string(config.consumers) + ", " + std::to_string(config.cluster) + ", " +
                              (config.queries_in_registers ? "true" : "false") + ", " +
                              (config.take_turns ? "true" : "false") + ", " + (config.hold_softmax ? "true" : "false") +
-                             (config.polynomial ? ", true" : ", false") + "}, " + element(format) + ", " +
-                             name(logits));
+                             "}, " + element(format) + ", " + name(logits));
 }
 
 DeviceProgram split_program(Format format, const pipeline::attention::SplitConfig& config, Logits logits) {
   std::string knobs = std::to_string(config.head_dim) + ", " + std::to_string(config.cluster) + ", " +
                       (config.whole ? "true, " : "false, ") + std::to_string(config.parts);
-  for (const bool knob : {config.inspect_early, config.narrow_exchange, config.meet_early, config.alone,
-                          config.tiles_first, config.polynomial, config.wait_in_block}) {
+  for (const bool knob : {config.inspect_early, config.narrow_exchange, config.meet_early, config.alone}) {
     knobs += knob ? ", true" : ", false";
   }
   return of("split",

@@ -82,24 +82,8 @@ struct Groups {
   int end;
 };
 
-/// 2^x for x ≤ 127 by arithmetic alone, which the multiply-add units do beside the unit for exp2_approx: n + f = x with
-/// |f| ≤ 1/2, and the polynomial of degree 4 with the least relative error for 2^f, 2.6·10⁻⁶, which the LSE needs: its
-/// sum is of weights before they are rounded. Below 2^-126.5 the result is 0, and of NaN and +Inf NaN.
-TH_DEVICE float exp2_polynomial(float x) {
-  constexpr float whole = 0x1.8p23F;  // adding it leaves n in the lowest bits
-  const float y = x < -127.0F ? -127.0F : x;
-  const float shifted = y + whole;
-  const float f = y - (shifted - whole);
-  const float power = convert::bits_float((convert::float_bits(shifted) << 23) + 0x3F800000U);
-  const float upper = math::fma(math::fma(0.0095701019F, f, 0.05591786F), f, 0.24024745F);
-  return math::fma(math::fma(upper, f, 0.69312181F), f, 0.99999926F) * power;
-}
-
-/// Which of every four weights are made by exp2_polynomial: none, or one.
-enum class Exponentials { approximated, quarter_by_polynomial };
-
 /// Scores become weights 2^(score·factor − shift); returns this thread's sum of them.
-template <int columns, Exponentials exponentials = Exponentials::approximated>
+template <int columns>
 TH_DEVICE float weigh(Accumulators<columns>& scores, Groups groups, int half, float factor, float shift) {
   float even = 0.0F;
   float odd = 0.0F;
@@ -107,9 +91,7 @@ TH_DEVICE float weigh(Accumulators<columns>& scores, Groups groups, int half, fl
   for (int group = groups.begin; group < groups.end; ++group) {
     const int i = group * 4 + half * 2;
     const float first = math::exp2_approx(math::fma(scores.get(i), factor, -shift));
-    const float exponent = math::fma(scores.get(i + 1), factor, -shift);
-    const bool by_polynomial = exponentials == Exponentials::quarter_by_polynomial && group % 2 == 1;
-    const float second = by_polynomial ? exp2_polynomial(exponent) : math::exp2_approx(exponent);
+    const float second = math::exp2_approx(math::fma(scores.get(i + 1), factor, -shift));
     scores.set(i, first);
     scores.set(i + 1, second);
     even += first;
@@ -118,9 +100,9 @@ TH_DEVICE float weigh(Accumulators<columns>& scores, Groups groups, int half, fl
   return even + odd;
 }
 
-template <Exponentials exponentials, int columns>
+template <int columns>
 TH_DEVICE float weigh(Accumulators<columns>& scores, int half, float factor, float shift) {
-  return weigh<columns, exponentials>(scores, Groups{0, columns / 8}, half, factor, shift);
+  return weigh(scores, Groups{0, columns / 8}, half, factor, shift);
 }
 
 /// A row's shift follows its largest exponent only when that is this far ahead: weights up to 2^8 lose nothing in 16
@@ -128,7 +110,7 @@ TH_DEVICE float weigh(Accumulators<columns>& scores, int half, float factor, flo
 inline constexpr float shift_slack = 8.0F;
 
 /// One more block of keys: scores become weights, and the rows' shift, sum and factor follow.
-template <Exponentials exponentials, int columns>
+template <int columns>
 TH_DEVICE void absorb(RowPair& rows, Accumulators<columns>& scores, float factor) {
   TH_UNROLL
   for (int half = 0; half < 2; ++half) {
@@ -136,7 +118,7 @@ TH_DEVICE void absorb(RowPair& rows, Accumulators<columns>& scores, float factor
     const float shift = largest > rows.shift[half] + shift_slack ? largest : rows.shift[half];
     rows.factor[half] = math::exp2_approx(rows.shift[half] - shift);
     rows.shift[half] = shift;
-    rows.sum[half] = math::fma(rows.sum[half], rows.factor[half], weigh<exponentials>(scores, half, factor, shift));
+    rows.sum[half] = math::fma(rows.sum[half], rows.factor[half], weigh(scores, half, factor, shift));
   }
 }
 

@@ -42,10 +42,8 @@ struct SplitAttention {
   template <SplitConfig config>
   TH_DEVICE SplitWork work(i32 rank) const {
     const i32 batch = static_cast<i32>(launch::block_index().z);
-    const i32 along_x = static_cast<i32>(launch::block_index().x) / config.cluster;
-    const i32 along_y = static_cast<i32>(launch::block_index().y);
-    const i32 head = config.tiles_first ? along_y : along_x;
-    const i32 tile = config.tiles_first ? along_x : along_y;
+    const i32 head = static_cast<i32>(launch::block_index().x) / config.cluster;
+    const i32 tile = static_cast<i32>(launch::block_index().y);
     if constexpr (config.whole) {
       constexpr i32 keys = SplitConfig::chunks * SplitConfig::chunk;
       const Sequence all{
@@ -147,13 +145,10 @@ struct SplitAttention {
   template <SplitConfig config>
   TH_DEVICE void weigh(Tile<config>& tile, int chunk, int part) const {
     constexpr int count = SplitConfig::chunk / 8 / config.parts;
-    constexpr Exponentials exponentials =
-        config.polynomial ? Exponentials::quarter_by_polynomial : Exponentials::approximated;
     const Groups groups{part * count, (part + 1) * count};
     TH_UNROLL
     for (int half = 0; half < 2; ++half) {
-      tile.rows.sum[half] += attention::weigh<SplitConfig::chunk, exponentials>(tile.scores[chunk], groups, half,
-                                                                                factor(), tile.rows.shift[half]);
+      tile.rows.sum[half] += attention::weigh(tile.scores[chunk], groups, half, factor(), tile.rows.shift[half]);
     }
     narrow(tile.weights[chunk], tile.scores[chunk], groups);
   }

@@ -27,8 +27,6 @@ struct StreamConfig {
   bool take_turns;
   /// The softmax of a block is done before the wait for the product of the block before it (see attend).
   bool hold_softmax;
-  /// A quarter of the exponentials are made by multiply-adds.
-  bool polynomial = false;
   bool operator==(const StreamConfig&) const = default;
 
   static constexpr int rows_per_consumer = 64;
@@ -68,12 +66,6 @@ struct SplitConfig {
   /// So much shared memory that no second block fits on a multiprocessor: with dependent launch the next call's blocks
   /// then start where these have ended.
   bool alone = false;
-  /// Neighbouring clusters have query tiles of one head, not heads of one query tile.
-  bool tiles_first = false;
-  /// A quarter of the exponentials are made by multiply-adds.
-  bool polynomial = false;
-  /// What peers sent is waited for at the scope of the block, whose shared memory it is, not of the cluster.
-  bool wait_in_block = false;
   bool operator==(const SplitConfig&) const = default;
 
   static constexpr int rows = 64;

@@ -66,11 +66,7 @@ TH_DEVICE void exchange(const Operation& operation, Tile& tile, const SplitMemor
       }
     }
   }
-  if constexpr (config.wait_in_block) {
-    memory.merge().wait(Phase{});
-  } else {
-    memory.merge().wait_cluster(Phase{});
-  }
+  memory.merge().wait_cluster(Phase{});
   TH_UNROLL
   for (u32 place = 0; place + 1 < static_cast<u32>(config.cluster); ++place) {
     operation.merge(tile, [&](int index) { return memory.message(place, index).load(); });
