@@ -10,7 +10,7 @@ foreach(name IN LISTS files)
 endforeach()
 string(SHA256 hash "${hashes}")
 string(SUBSTRING ${hash} 0 16 hash)
-file(CONFIGURE OUTPUT ${OUTPUT} @ONLY CONTENT "#include \"arena/toolchain.hpp\"
+file(CONFIGURE OUTPUT ${OUTPUT} @ONLY CONTENT "#include \"arena/contestants/toolchain.hpp\"
 
 namespace thresher::arena {
 

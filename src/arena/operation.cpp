@@ -2,8 +2,8 @@
 
 #include <array>
 
-#include "arena/attention_operation.hpp"
-#include "arena/dual_gemm_operation.hpp"
+#include "arena/attention/operation.hpp"
+#include "arena/dual_gemm/operation.hpp"
 #include "thresher/error.hpp"
 
 namespace thresher::arena {

@@ -8,9 +8,9 @@
 #include <string_view>
 #include <vector>
 
-#include "arena/distribution.hpp"
-#include "arena/host_tensor.hpp"
-#include "arena/problem.hpp"
+#include "arena/data/distribution.hpp"
+#include "arena/data/host_tensor.hpp"
+#include "arena/suites/problem.hpp"
 
 namespace thresher::arena {
 

@@ -6,9 +6,9 @@
 #include <nlohmann/json.hpp>
 #include <random>
 
+#include "arena/contestants/toolchain.hpp"
 #include "arena/own/apart.hpp"
 #include "arena/random.hpp"
-#include "arena/toolchain.hpp"
 #include "thresher/error.hpp"
 
 namespace thresher::arena {

@@ -5,13 +5,13 @@
 #include <string>
 #include <vector>
 
-#include "arena/foretold.hpp"
-#include "arena/ledger.hpp"
-#include "arena/match.hpp"
-#include "arena/pitch.hpp"
-#include "arena/registry.hpp"
-#include "arena/rig.hpp"
-#include "arena/suite.hpp"
+#include "arena/contestants/registry.hpp"
+#include "arena/gates/match.hpp"
+#include "arena/ledger/ledger.hpp"
+#include "arena/predictions/foretold.hpp"
+#include "arena/rig/rig.hpp"
+#include "arena/suites/pitch.hpp"
+#include "arena/suites/suite.hpp"
 
 namespace thresher::arena {
 

@@ -6,9 +6,9 @@
 #include <CLI/CLI.hpp>
 #include <memory>
 
-#include "arena/calibration_file.hpp"
-#include "arena/calibration_samples.hpp"
-#include "arena/foretold.hpp"
+#include "arena/predictions/calibration_file.hpp"
+#include "arena/predictions/calibration_samples.hpp"
+#include "arena/predictions/foretold.hpp"
 #include "arena/text_file.hpp"
 #include "cli/options.hpp"
 #include "cli/planner_commands.hpp"

@@ -5,9 +5,9 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
-#include "arena/calibration_file.hpp"
 #include "arena/panel/panel.hpp"
-#include "arena/suite.hpp"
+#include "arena/predictions/calibration_file.hpp"
+#include "arena/suites/suite.hpp"
 #include "cli/planner_commands.hpp"
 
 namespace thresher::cli {

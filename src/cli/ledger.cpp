@@ -1,4 +1,4 @@
-#include "arena/ledger.hpp"
+#include "arena/ledger/ledger.hpp"
 
 #include <fmt/format.h>
 

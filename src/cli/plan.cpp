@@ -5,7 +5,7 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
-#include "arena/calibration_file.hpp"
+#include "arena/predictions/calibration_file.hpp"
 #include "cli/planner_commands.hpp"
 #include "cli/problem_option.hpp"
 #include "planner/rank.hpp"

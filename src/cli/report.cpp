@@ -1,11 +1,11 @@
-#include "arena/report.hpp"
+#include "arena/report/report.hpp"
 
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
 #include <memory>
 
-#include "arena/ledger.hpp"
+#include "arena/ledger/ledger.hpp"
 #include "cli/cli.hpp"
 
 namespace thresher::cli {

@@ -6,9 +6,9 @@
 #include <algorithm>
 #include <memory>
 
-#include "arena/report.hpp"
+#include "arena/report/report.hpp"
 #include "arena/text_file.hpp"
-#include "arena/tuning_winners.hpp"
+#include "arena/predictions/tuning_winners.hpp"
 #include "cli/cli.hpp"
 #include "cli/options.hpp"
 #include "thresher/error.hpp"

@@ -5,8 +5,8 @@
 #include <functional>
 #include <string_view>
 
-#include "arena/clock.hpp"
 #include "arena/random.hpp"
+#include "arena/timing/clock.hpp"
 
 namespace thresher::arena {
 

@@ -5,9 +5,9 @@
 #include <string>
 #include <utility>
 
-#include "arena/contestant.hpp"
+#include "arena/contestants/contestant.hpp"
 #include "arena/fake_clock.hpp"
-#include "arena/rig.hpp"
+#include "arena/rig/rig.hpp"
 #include "formats/numbers.hpp"
 #include "reference/dual_gemm_fast.hpp"
 #include "thresher/dual_gemm.hpp"

@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include "arena/record.hpp"
+#include "arena/ledger/record.hpp"
 
 namespace thresher::arena {
 

@@ -104,4 +104,19 @@ TEST(House, NoBarrierAppearsInAKernelFolder) {
   }
 }
 
+// A test file that no list names is never built, and nobody notices.
+TEST(House, EveryTestIsBuilt) {
+  const fs::path tests = fs::path(THRESHER_SOURCE_DIR) / "tests";
+  std::string lists;
+  for (const fs::directory_entry& entry : fs::recursive_directory_iterator(tests)) {
+    lists += entry.path().filename() == "CMakeLists.txt" ? read(entry.path()) : "";
+  }
+  for (const fs::path& file : source_files(tests)) {
+    const std::string name = file.filename().string();
+    if (name.ends_with("_test.cpp")) {
+      EXPECT_NE(lists.find(name), std::string::npos) << file << " is in no CMakeLists.txt";
+    }
+  }
+}
+
 }  // namespace

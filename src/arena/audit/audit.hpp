@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "arena/audit/sass.hpp"
-#include "arena/gate.hpp"
+#include "arena/gates/gate.hpp"
 #include "runtime/nvrtc.hpp"
 
 namespace thresher::arena {

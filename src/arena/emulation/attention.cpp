@@ -6,8 +6,8 @@
 #include <charconv>
 #include <sstream>
 
-#include "arena/attention_contestant.hpp"
-#include "arena/attention_inputs.hpp"
+#include "arena/attention/contestant.hpp"
+#include "arena/attention/inputs.hpp"
 #include "arena/emulation/host_kernel.hpp"
 #include "machine/emulator/engine/tensor_map.hpp"
 #include "ops/attention_launch.hpp"

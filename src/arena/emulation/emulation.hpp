@@ -12,7 +12,7 @@
 #include <string_view>
 #include <vector>
 
-#include "arena/problem.hpp"
+#include "arena/suites/problem.hpp"
 #include "machine/emulator/engine/launch.hpp"
 #include "planner/device_spec.hpp"
 

@@ -4,9 +4,9 @@
 
 #include <algorithm>
 
+#include "arena/dual_gemm/generate.hpp"
 #include "arena/emulation/host_kernel.hpp"
 #include "arena/emulation/kernel_numbers.hpp"
-#include "arena/generate.hpp"
 #include "kernels/dual_gemm/host/emulated.hpp"
 #include "kernels/dual_gemm/program.hpp"
 #include "thresher/error.hpp"

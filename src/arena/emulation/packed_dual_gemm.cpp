@@ -4,9 +4,9 @@
 
 #include <algorithm>
 
+#include "arena/dual_gemm/generate.hpp"
 #include "arena/emulation/host_kernel.hpp"
 #include "arena/emulation/kernel_numbers.hpp"
-#include "arena/generate.hpp"
 #include "kernels/nvfp4/host/emulated.hpp"
 #include "kernels/nvfp4/program.hpp"
 #include "ops/nvfp4_choice.hpp"

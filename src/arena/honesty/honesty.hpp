@@ -6,10 +6,10 @@
 #include <string>
 #include <vector>
 
-#include "arena/contestant.hpp"
-#include "arena/gate.hpp"
-#include "arena/rig.hpp"
-#include "arena/suite.hpp"
+#include "arena/contestants/contestant.hpp"
+#include "arena/gates/gate.hpp"
+#include "arena/rig/rig.hpp"
+#include "arena/suites/suite.hpp"
 
 namespace thresher::arena {
 
@@ -46,8 +46,8 @@ struct ProbeResult {
 [[nodiscard]] std::vector<ProbeResult> probe_honesty(const Problem& problem, const Contestant& contestant, Rig& rig,
                                                      const HonestyOptions& options);
 
-/// On the suite's greatest problem within the limit of operations, else its cheapest, and for its shape on a neighbouring one. A
-/// contestant that passed `correct`.
+/// On the suite's greatest problem within the limit of operations, else its cheapest, and for its shape on a
+/// neighbouring one. A contestant that passed `correct`.
 [[nodiscard]] GateResult judge_honesty(const Suite& suite, const Contestant& contestant, Rig& rig,
                                        const HonestyOptions& options);
 

@@ -1,6 +1,6 @@
 #pragma once
 /// Memory whose new blocks hold a chosen byte, as leftovers of somebody else would.
-#include "arena/memory.hpp"
+#include "arena/rig/memory.hpp"
 
 namespace thresher::arena::honesty {
 

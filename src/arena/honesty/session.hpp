@@ -5,10 +5,10 @@
 #include <string>
 #include <vector>
 
-#include "arena/contestant.hpp"
+#include "arena/contestants/contestant.hpp"
 #include "arena/honesty/honesty.hpp"
 #include "arena/operation.hpp"
-#include "arena/rig.hpp"
+#include "arena/rig/rig.hpp"
 
 namespace thresher::arena::honesty {
 

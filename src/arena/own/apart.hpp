@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include "arena/match.hpp"
+#include "arena/gates/match.hpp"
 
 namespace thresher::arena::own {
 

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "arena/contestant.hpp"
+#include "arena/contestants/contestant.hpp"
 #include "arena/own/kernel.hpp"
 #include "thresher/own_kernel.h"
 

@@ -3,7 +3,7 @@
 #include <functional>
 #include <memory>
 
-#include "arena/contestant.hpp"
+#include "arena/contestants/contestant.hpp"
 #include "arena/own/kernel.hpp"
 #include "thresher/device.hpp"
 

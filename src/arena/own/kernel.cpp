@@ -6,7 +6,7 @@
 #include <cctype>
 #include <filesystem>
 
-#include "arena/config.hpp"
+#include "arena/suites/config.hpp"
 #include "arena/text_file.hpp"
 #include "thresher/error.hpp"
 

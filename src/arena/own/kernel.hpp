@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "arena/own/expression.hpp"
-#include "arena/problem.hpp"
+#include "arena/suites/problem.hpp"
 
 namespace thresher::arena {
 class ConfigTable;

@@ -3,7 +3,7 @@
 #include <functional>
 #include <memory>
 
-#include "arena/rig.hpp"
+#include "arena/rig/rig.hpp"
 
 namespace thresher::arena::own {
 

@@ -3,8 +3,8 @@
 #include <nlohmann/json_fwd.hpp>
 #include <string>
 
-#include "arena/gate.hpp"
-#include "arena/record.hpp"
+#include "arena/gates/gate.hpp"
+#include "arena/ledger/record.hpp"
 
 namespace thresher::arena::own {
 

@@ -9,11 +9,11 @@
 #include <chrono>
 #include <nlohmann/json.hpp>
 
-#include "arena/match.hpp"
+#include "arena/contestants/registry.hpp"
+#include "arena/gates/match.hpp"
 #include "arena/own/contestant.hpp"
 #include "arena/own/watched_rig.hpp"
 #include "arena/own/wire.hpp"
-#include "arena/registry.hpp"
 #include "thresher/error.hpp"
 
 namespace thresher::arena::own {

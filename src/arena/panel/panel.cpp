@@ -8,7 +8,7 @@
 #include <cmath>
 #include <utility>
 
-#include "arena/attention_contestant.hpp"
+#include "arena/attention/contestant.hpp"
 #include "ops/forecast.hpp"
 #include "planner/feasible.hpp"
 #include "thresher/error.hpp"

@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "arena/pitch.hpp"
-#include "arena/problem.hpp"
+#include "arena/suites/pitch.hpp"
+#include "arena/suites/problem.hpp"
 #include "planner/predict.hpp"
 
 namespace thresher::arena {

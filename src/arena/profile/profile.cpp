@@ -4,7 +4,7 @@
 #include <cmath>
 #include <memory>
 
-#include "arena/input_sets.hpp"
+#include "arena/data/input_sets.hpp"
 #include "arena/operation.hpp"
 #include "arena/random.hpp"
 #include "ops/kernel_variant.hpp"

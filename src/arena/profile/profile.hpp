@@ -3,10 +3,10 @@
 #include <string>
 #include <vector>
 
-#include "arena/problem.hpp"
 #include "arena/profile/timeline.hpp"
-#include "arena/rig.hpp"
-#include "arena/statistics.hpp"
+#include "arena/rig/rig.hpp"
+#include "arena/suites/problem.hpp"
+#include "arena/timing/statistics.hpp"
 
 namespace thresher::arena {
 

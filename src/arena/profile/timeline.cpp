@@ -6,7 +6,7 @@
 #include <array>
 #include <limits>
 
-#include "arena/statistics.hpp"
+#include "arena/timing/statistics.hpp"
 #include "pipeline/timeline.hpp"
 #include "thresher/error.hpp"
 

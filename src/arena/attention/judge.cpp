@@ -1,0 +1,182 @@
+#include "arena/attention/judge.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <nlohmann/json.hpp>
+#include <optional>
+
+#include "arena/attention/inputs.hpp"
+#include "reference/attention_rows.hpp"
+
+namespace thresher::arena {
+namespace {
+
+using reference::AttentionRows;
+
+/// Outputs whose definition costs more multiplications than this are judged on random rows of every 64 queries.
+constexpr double whole_output_products = 0.8e9;
+
+/// A mistake, and the problem that is right if it was made; nothing where the two are the same.
+struct Hypothesis {
+  const char* fault;
+  std::optional<AttentionProblem> (*problem)(AttentionProblem problem);
+};
+
+constexpr Hypothesis hypotheses[] = {
+    {"the causal mask left out",
+     [](AttentionProblem p) {
+       const bool differs = p.causal;
+       p.causal = false;
+       return differs ? std::optional(p) : std::nullopt;
+     }},
+    {"the causal mask aligned top-left",
+     [](AttentionProblem p) {
+       const bool differs = p.causal && !p.variable_length && p.window_right < 0 && p.queries > p.keys;
+       p.causal = false;
+       p.window_right = p.queries - p.keys;
+       return differs ? std::optional(p) : std::nullopt;
+     }},
+    {"the window left out",
+     [](AttentionProblem p) {
+       const bool differs = p.window_left >= 0 || p.window_right >= 0;
+       p.window_left = p.window_right = -1;
+       return differs ? std::optional(p) : std::nullopt;
+     }},
+    {"the softcap left out",
+     [](AttentionProblem p) {
+       const bool differs = p.softcap > 0;
+       p.softcap = 0;
+       return differs ? std::optional(p) : std::nullopt;
+     }},
+    {"the scale left out",
+     [](AttentionProblem p) {
+       const bool differs = effective_scale(p) != 1;
+       p.scale = 1;
+       return differs ? std::optional(p) : std::nullopt;
+     }},
+};
+
+class AttentionJudge final : public Judge {
+ public:
+  AttentionJudge(const AttentionTask& task, std::vector<HostTensor> inputs, std::uint64_t seed)
+      : task_(task),
+        inputs_(std::move(inputs)),
+        query_offsets_(offsets_of(task.query_lengths)),
+        key_offsets_(offsets_of(task.key_lengths)) {
+    const AttentionTensors tensors = tensors_with({});
+    const auto samples = reference::sample_queries(task_.problem, tensors, whole_output_products, seed);
+    definition_ = reference::attention_rows(task_.problem, tensors, samples);
+    plain_ = reference::attention_rows_plain_low_precision(task_.problem, tensors, samples);
+  }
+
+  Finding judge(const std::vector<HostTensor>& outputs) const override {
+    const AttentionTensors tensors = tensors_with(outputs);
+    const auto verdict = reference::judge_rows(task_.problem, tensors, definition_, plain_);
+    Finding finding;
+    finding.correct = verdict.judgement.passed;
+    finding.worst_ratio = verdict.judgement.worst_excess;
+    if (!finding.correct) {
+      finding.fault = name_fault(verdict, tensors);
+    }
+    finding.sentence =
+        verdict.judgement.evidence.empty() ? "every element is the definition's" : verdict.judgement.evidence;
+    finding.evidence = evidence(verdict).dump();
+    return finding;
+  }
+
+ private:
+  AttentionTensors tensors_with(const std::vector<HostTensor>& outputs) const {
+    AttentionTensors tensors = attention_tensors(task_, [&](std::string_view name) {
+      for (const auto* known : {&inputs_, &outputs}) {
+        for (const HostTensor& tensor : *known) {
+          if (tensor.name == name) {
+            return tensor.view();
+          }
+        }
+      }
+      return Tensor{};
+    });
+    if (task_.problem.variable_length) {
+      const auto view = [](const std::vector<std::int32_t>& offsets) {
+        Tensor tensor;
+        tensor.data = const_cast<std::int32_t*>(offsets.data());  // a Tensor has one pointer for reading and writing
+        tensor.format = Format::int32;
+        tensor.rank = 1;
+        tensor.shape[0] = static_cast<std::int64_t>(offsets.size());
+        tensor.strides[0] = 1;
+        return tensor;
+      };
+      tensors.cu_seqlens_q = view(query_offsets_);
+      tensors.cu_seqlens_k = view(key_offsets_);
+    }
+    return tensors;
+  }
+
+  std::string name_fault(const reference::AttentionRowsJudgement& verdict, const AttentionTensors& tensors) const {
+    for (const Hypothesis& hypothesis : hypotheses) {
+      const auto changed = hypothesis.problem(task_.problem);
+      if (changed && explains(*changed, tensors)) {
+        return hypothesis.fault;
+      }
+    }
+    if (verdict.wrong == 1) {
+      const bool is_last = verdict.worst.query == task_.problem.queries - 1;
+      return is_last ? "one element off at the ragged edge" : "one element off";
+    }
+    return verdict.one_tile ? one_tile_wrong : wrong_values;
+  }
+
+  /// Whether the output is, but for rounding, what the mistake would give.
+  bool explains(const AttentionProblem& changed, const AttentionTensors& tensors) const {
+    const AttentionRows mistake = reference::attention_rows(changed, tensors, definition_.samples);
+    double from_mistake = 0;
+    double from_definition = 0;
+    const auto width = static_cast<std::size_t>(changed.head_dim);
+    for (std::size_t i = 0; i < mistake.o.size(); ++i) {
+      const double value =
+          reference::output_element(tensors, mistake.samples[i / width], changed, static_cast<std::int64_t>(i % width));
+      if (std::isfinite(value) && std::isfinite(mistake.o[i]) && std::isfinite(definition_.o[i])) {
+        from_mistake += std::pow(value - mistake.o[i], 2);
+        from_definition += std::pow(value - definition_.o[i], 2);
+      }
+    }
+    return from_mistake < 1e-2 * from_definition;
+  }
+
+  nlohmann::json evidence(const reference::AttentionRowsJudgement& verdict) const {
+    const auto number = [](double value) -> nlohmann::json {  // JSON has no NaN and no Inf
+      return std::isfinite(value) ? nlohmann::json(value) : nlohmann::json(fmt::to_string(value));
+    };
+    const AttentionProblem& p = task_.problem;
+    const std::int64_t rows = p.heads * p.queries * (p.variable_length ? 1 : p.batch);
+    return {{"rule", "twice the plain computation's error and one ulp"},
+            {"judged", verdict.judged},
+            {"of", rows * (p.head_dim + (task_.lse ? 1 : 0))},
+            {"wrong", verdict.wrong},
+            {"max_error", number(verdict.judgement.max_error)},
+            {"plain_error", number(verdict.judgement.plain_error)},
+            {"worst_element",
+             {{"sequence", verdict.worst.batch},
+              {"head", verdict.worst.head},
+              {"query", verdict.worst.query},
+              {"error_over_bound", number(verdict.judgement.worst_excess)}}}};
+  }
+
+  AttentionTask task_;
+  std::vector<HostTensor> inputs_;
+  std::vector<std::int32_t> query_offsets_;
+  std::vector<std::int32_t> key_offsets_;
+  AttentionRows definition_;
+  AttentionRows plain_;
+};
+
+}  // namespace
+
+std::unique_ptr<Judge> make_attention_judge(const AttentionTask& task, std::vector<HostTensor> inputs,
+                                            std::uint64_t seed) {
+  return std::make_unique<AttentionJudge>(task, std::move(inputs), seed);
+}
+
+}  // namespace thresher::arena

@@ -1,0 +1,89 @@
+#include "arena/attention/operation.hpp"
+
+#include <algorithm>
+
+#include "arena/attention/inputs.hpp"
+#include "arena/attention/judge.hpp"
+#include "reference/attention_view.hpp"
+
+namespace thresher::arena {
+namespace {
+
+/// Sequences are not made shorter than this.
+constexpr std::int64_t least_rows = 64;
+
+}  // namespace
+
+bool AttentionOperation::offers(const Problem&, Distribution distribution) const {
+  // The contest is one of dual GEMMs; and no exponential but that of 0 is exact.
+  return distribution != Distribution::contest && distribution != Distribution::integers;
+}
+
+std::vector<HostTensor> AttentionOperation::inputs(const Problem& problem, Distribution distribution,
+                                                   std::uint64_t seed) const {
+  return attention_inputs(problem, distribution, seed);
+}
+
+std::vector<HostTensor> AttentionOperation::outputs(const Problem& problem) const { return attention_outputs(problem); }
+
+std::vector<HostTensor> AttentionOperation::variation(const std::vector<HostTensor>& inputs, std::size_t index) const {
+  std::vector<HostTensor> varied;
+  std::int64_t step = 1;  // another one for each tensor, so that no two sets hold the same pairs of rows
+  for (const HostTensor& input : inputs) {
+    varied.push_back(rotate_rows(input, static_cast<std::int64_t>(index) * step));
+    step += 2;
+  }
+  return varied;
+}
+
+std::unique_ptr<Judge> AttentionOperation::judge(const Problem& problem, Distribution,
+                                                 const std::vector<HostTensor>& inputs, const Maker&,
+                                                 std::uint64_t seed) const {
+  return make_attention_judge(problem.attention, inputs, seed);
+}
+
+Cost AttentionOperation::cost(const Problem& problem) const {
+  const AttentionTask& task = problem.attention;
+  const AttentionProblem& p = task.problem;
+  double pairs = 0;
+  for (std::int64_t batch = 0; batch < p.batch; ++batch) {
+    const auto index = static_cast<std::size_t>(batch);
+    const reference::Sequence sequence{0, p.variable_length ? task.query_lengths[index] : p.queries, 0,
+                                       p.variable_length ? task.key_lengths[index] : p.keys};
+    for (std::int64_t query = 0; query < sequence.queries; ++query) {
+      const reference::KeyRange seen = reference::visible_keys(p, sequence, query);
+      pairs += seen.empty() ? 0.0 : static_cast<double>(seen.end - seen.begin);
+    }
+  }
+  const double rows = p.variable_length ? 1 : static_cast<double>(p.batch);
+  const double query_rows = rows * static_cast<double>(p.heads * p.queries);
+  const double key_rows = rows * static_cast<double>(p.kv_heads * p.keys);
+  const auto width = static_cast<double>(p.head_dim);
+  constexpr double element_bytes = 2;
+  return {4 * pairs * static_cast<double>(p.heads) * width,
+          2 * (query_rows + key_rows) * width * element_bytes + (task.lse ? 4 * query_rows : 0)};
+}
+
+std::optional<Problem> AttentionOperation::neighbour(const Problem& problem) const {
+  if (problem.attention.problem.variable_length) {
+    return std::nullopt;
+  }
+  Problem near = problem;
+  near.attention.problem.queries += 3;
+  near.attention.problem.keys += 5;
+  return near;
+}
+
+std::optional<Problem> AttentionOperation::smaller(const Problem& problem) const {
+  Problem half = problem;
+  AttentionProblem& p = half.attention.problem;
+  std::int64_t& longest = p.queries > p.keys ? p.queries : p.keys;
+  std::int64_t& greatest = longest >= 2 * least_rows ? longest : p.batch;
+  if (p.variable_length || greatest < 2) {
+    return std::nullopt;
+  }
+  greatest /= 2;
+  return half;
+}
+
+}  // namespace thresher::arena

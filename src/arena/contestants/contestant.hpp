@@ -1,0 +1,77 @@
+#pragma once
+/// Who competes: an operation with a strategy and knobs on a device, or a foreign kernel.
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "arena/audit/machine_code.hpp"
+#include "arena/contestants/runner.hpp"
+#include "arena/data/device_set.hpp"
+#include "arena/emulation/emulation.hpp"
+#include "arena/rig/memory.hpp"
+#include "arena/suites/problem.hpp"
+
+namespace thresher::arena {
+
+/// A contestant as a pitch or the command line names it.
+struct ContestantSpec {
+  std::string operation;
+  std::string strategy;
+  std::map<std::string, std::string> knobs{};
+  auto operator<=>(const ContestantSpec&) const = default;
+};
+
+/// "dual_gemm/interleaved", "dual_gemm/interleaved[threads=1]".
+[[nodiscard]] std::string label(const ContestantSpec& spec);
+/// The spec of a label. Throws Error(invalid_argument) for what is none.
+[[nodiscard]] ContestantSpec parse_label(const std::string& text);
+
+/// One gate's question answered by the contestant itself.
+struct Answer {
+  bool yes = true;
+  std::string sentence;         ///< names the number and the limit
+  std::string evidence = "{}";  ///< JSON object
+  std::string not_judged{};     ///< why this machine cannot tell; empty when it can
+};
+
+/// Whether `needed_bytes` are to be had for the problem.
+[[nodiscard]] Answer fits_in_memory(const Problem& problem, double needed_bytes, Memory& memory);
+/// What the compiler said of the first kernel; `by_whom` where there is none.
+[[nodiscard]] Answer compiled(const MachineCode& code, const std::string& by_whom);
+
+class Contestant {
+ public:
+  explicit Contestant(ContestantSpec spec) : spec_(std::move(spec)) {}
+  virtual ~Contestant() = default;
+
+  [[nodiscard]] const ContestantSpec& spec() const noexcept { return spec_; }
+  [[nodiscard]] std::string name() const { return label(spec_); }
+
+  /// By which definition its outputs are judged: `fast` is judged on folded operands (docs/numerics.md).
+  [[nodiscard]] virtual Numerics numerics() const { return Numerics::exact; }
+  /// Why the contestant is not made for the problem's formats, in one sentence; empty when it is.
+  [[nodiscard]] virtual std::string format_obstacle(const Problem&) const { return ""; }
+  /// Why nothing of it can be run on this machine, which the gates up to `audited` need not; empty when it can.
+  [[nodiscard]] virtual std::string cannot_run() const { return ""; }
+  /// Whether the problem can be run on this machine at all; costs nothing.
+  [[nodiscard]] virtual Answer feasible(const Problem& problem, Memory& memory) const = 0;
+  /// Compiles what is compiled late, keeping the compiler's report.
+  [[nodiscard]] virtual Answer compile(const Problem& problem) const = 0;
+  /// What it would run on the problem, for the gate `audited`.
+  [[nodiscard]] virtual MachineCode machine_code(const Problem&) const {
+    return {{}, "the audit reads GPU machine code, and this contestant has none of its own"};
+  }
+  /// The GPU kernel of its own that it launches for the problem, for the gate race-free; or why there is none.
+  [[nodiscard]] virtual Emulation emulation(const Problem&) const {
+    return {nullptr, "a foreign kernel: the emulator runs Thresher's own"};
+  }
+  /// Ready to run over `sets`, which outlive the runner. Throws Error. Weights are packed here, outside what is timed.
+  [[nodiscard]] virtual std::unique_ptr<Runner> prepare(const Problem& problem, Memory& memory,
+                                                        const std::vector<DeviceSet>& sets) const = 0;
+
+ private:
+  ContestantSpec spec_;
+};
+
+}  // namespace thresher::arena

@@ -1,0 +1,27 @@
+#pragma once
+/// The contestants that can be entered on a device.
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "arena/contestants/contestant.hpp"
+#include "arena/own/kernel.hpp"
+#include "thresher/device.hpp"
+
+namespace thresher::arena {
+
+class Registry {
+ public:
+  virtual ~Registry() = default;
+  /// Strategies of an operation, the baseline that all are measured against first; empty when the device has none.
+  [[nodiscard]] virtual std::vector<std::string> strategies(const std::string& operation) const = 0;
+  /// Throws Error(invalid_argument) that names what there is for an unknown strategy, knob or value.
+  [[nodiscard]] virtual std::unique_ptr<Contestant> create(const ContestantSpec& spec) const = 0;
+  /// A kernel from outside, under a name that no strategy has. Throws Error(invalid_argument).
+  [[nodiscard]] virtual std::unique_ptr<Contestant> bring(const ContestantSpec& spec, const own::Kernel& kernel) const;
+};
+
+/// Thresher's own strategies through the public API.
+[[nodiscard]] std::unique_ptr<Registry> library_registry(const Device& device);
+
+}  // namespace thresher::arena

@@ -1,0 +1,113 @@
+#include "arena/data/device_set.hpp"
+
+#include <fmt/format.h>
+
+#include <cstring>
+
+#include "thresher/error.hpp"
+
+namespace thresher::arena {
+
+DeviceSet::DeviceSet(Memory& memory, const std::vector<HostTensor>& inputs, const std::vector<HostTensor>& outputs)
+    : memory_(&memory) {
+  const auto add = [&](const HostTensor& host, bool is_output) {
+    Tensor tensor = host.view();
+    tensor.device = memory.device();
+    tensor.data = add_part(memory, host.name, is_output, is_output ? nullptr : host.values.data(), host.values.size());
+    if (!host.scales.empty()) {
+      tensor.scales = static_cast<const std::uint8_t*>(
+          add_part(memory, host.name + " scales", is_output, host.scales.data(), host.scales.size()));
+    }
+    if (host.global_scale) {
+      tensor.global_scale = static_cast<const float*>(
+          add_part(memory, host.name + " global scale", is_output, &*host.global_scale, sizeof(float)));
+    }
+    tensors_.emplace_back(host.name, tensor);
+  };
+  for (const HostTensor& input : inputs) {
+    add(input, false);
+  }
+  for (const HostTensor& output : outputs) {
+    add(output, true);
+  }
+}
+
+void* DeviceSet::add_part(Memory& memory, const std::string& name, bool is_output, const void* host,
+                          std::size_t bytes) {
+  parts_.push_back({name, is_output, GuardedBuffer(memory, bytes)});
+  void* data = parts_.back().buffer.data();
+  if (host != nullptr && bytes > 0) {
+    memory.upload(data, host, bytes);
+  }
+  return data;
+}
+
+const Tensor& DeviceSet::tensor(std::string_view name) const {
+  for (const auto& [known, tensor] : tensors_) {
+    if (known == name) {
+      return tensor;
+    }
+  }
+  throw Error(ErrorCode::internal, fmt::format("an input set has no tensor {}", name));
+}
+
+const DeviceSet::Part& DeviceSet::part(std::string_view name) const {
+  for (const Part& known : parts_) {
+    if (known.name == name) {
+      return known;
+    }
+  }
+  throw Error(ErrorCode::internal, fmt::format("an input set has no buffer {}", name));
+}
+
+void DeviceSet::poison_outputs(std::uint8_t byte) {
+  for (Part& known : parts_) {
+    if (known.is_output) {
+      known.buffer.fill(byte);
+    }
+  }
+}
+
+std::vector<std::uint8_t> DeviceSet::download(std::string_view output) const {
+  const Part& wanted = part(output);
+  std::vector<std::uint8_t> bytes(wanted.buffer.bytes());
+  memory_->download(bytes.data(), wanted.buffer.data(), bytes.size());
+  return bytes;
+}
+
+std::vector<std::string> DeviceSet::guard_damage() const {
+  std::vector<std::string> sentences;
+  for (const Part& known : parts_) {
+    if (const auto damage = known.buffer.damage()) {
+      sentences.push_back(describe(*damage, known.name));
+    }
+  }
+  return sentences;
+}
+
+bool DeviceSet::holds(const std::string& name, const void* host, std::size_t bytes) const {
+  const std::vector<std::uint8_t> now = download(name);
+  return now.size() == bytes && (bytes == 0 || std::memcmp(now.data(), host, bytes) == 0);
+}
+
+std::vector<std::string> DeviceSet::changed_inputs(const std::vector<HostTensor>& inputs) const {
+  std::vector<std::string> changed;
+  for (const HostTensor& input : inputs) {
+    const bool same =
+        holds(input.name, input.values.data(), input.values.size()) &&
+        (input.scales.empty() || holds(input.name + " scales", input.scales.data(), input.scales.size())) &&
+        (!input.global_scale || holds(input.name + " global scale", &*input.global_scale, sizeof(float)));
+    if (!same) {
+      changed.push_back(input.name);
+    }
+  }
+  return changed;
+}
+
+std::string describe(const GuardDamage& damage, std::string_view name) {
+  return fmt::format("writes {} {}: {} bytes, the nearest {} byte{} away",
+                     damage.after ? "past the end of" : "before the beginning of", name, damage.bytes, damage.distance,
+                     damage.distance == 1 ? "" : "s");
+}
+
+}  // namespace thresher::arena

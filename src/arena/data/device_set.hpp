@@ -1,0 +1,52 @@
+#pragma once
+/// One input set on a device: inputs and outputs in guarded buffers.
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "arena/data/host_tensor.hpp"
+#include "arena/rig/memory.hpp"
+
+namespace thresher::arena {
+
+/// Bytes that outputs are filled with before a call. A correct output may hold either, but not the one it was poisoned
+/// with after two calls with both.
+inline constexpr std::uint8_t first_poison = 0xFF;  // a NaN in every format
+inline constexpr std::uint8_t second_poison = 0x5A;
+
+class DeviceSet {
+ public:
+  /// Uploads `inputs`; `outputs` say only format and shape.
+  DeviceSet(Memory& memory, const std::vector<HostTensor>& inputs, const std::vector<HostTensor>& outputs);
+
+  /// Throws Error(internal) when there is none of that name.
+  [[nodiscard]] const Tensor& tensor(std::string_view name) const;
+
+  void poison_outputs(std::uint8_t byte);
+  [[nodiscard]] std::vector<std::uint8_t> download(std::string_view output) const;
+
+  /// Sentences such as "writes past the end of c: 12 bytes, the nearest 1 byte away".
+  [[nodiscard]] std::vector<std::string> guard_damage() const;
+  /// Names of the inputs that no longer hold what was uploaded.
+  [[nodiscard]] std::vector<std::string> changed_inputs(const std::vector<HostTensor>& inputs) const;
+
+ private:
+  struct Part {
+    std::string name;  ///< "b1", "b1 scales", "b1 global scale", "c"
+    bool is_output;
+    GuardedBuffer buffer;
+  };
+  void* add_part(Memory& memory, const std::string& name, bool is_output, const void* host, std::size_t bytes);
+  [[nodiscard]] const Part& part(std::string_view name) const;
+  [[nodiscard]] bool holds(const std::string& name, const void* host, std::size_t bytes) const;
+
+  Memory* memory_;
+  std::vector<Part> parts_;
+  std::vector<std::pair<std::string, Tensor>> tensors_;
+};
+
+/// One sentence about a damaged guard zone of the buffer `name`.
+[[nodiscard]] std::string describe(const GuardDamage& damage, std::string_view name);
+
+}  // namespace thresher::arena

@@ -1,0 +1,63 @@
+#include "arena/data/host_tensor.hpp"
+
+#include <algorithm>
+#include <functional>
+#include <numeric>
+
+#include "formats/scales.hpp"
+
+namespace thresher::arena {
+namespace {
+
+void rotate_bytes(std::vector<std::uint8_t>& bytes, std::int64_t rows, std::int64_t shift) {
+  const std::int64_t row_bytes = static_cast<std::int64_t>(bytes.size()) / rows;
+  std::rotate(bytes.begin(), bytes.begin() + shift * row_bytes, bytes.end());
+}
+
+void rotate_blocked_scales(std::vector<std::uint8_t>& scales, std::int64_t rows, std::int64_t k, std::int64_t shift) {
+  auto plain = formats::convert_scales(scales, rows, k, ScaleLayout::blocked, ScaleLayout::row_major);
+  rotate_bytes(plain, rows, shift);
+  scales = formats::convert_scales(plain, rows, k, ScaleLayout::row_major, ScaleLayout::blocked);
+}
+
+}  // namespace
+
+std::int64_t HostTensor::elements() const {
+  return std::accumulate(shape.begin(), shape.end(), std::int64_t{1}, std::multiplies<>());
+}
+
+Tensor HostTensor::view() const {
+  void* data = const_cast<std::uint8_t*>(values.data());  // a Tensor has one pointer for reading and writing
+  Tensor tensor = Tensor::contiguous(data, format, shape);
+  tensor.scales = scales.empty() ? nullptr : scales.data();
+  tensor.scale_layout = scale_layout;
+  tensor.global_scale = global_scale ? &*global_scale : nullptr;
+  return tensor;
+}
+
+HostTensor make_host_tensor(std::string name, Format format, std::vector<std::int64_t> shape, ScaleLayout layout) {
+  HostTensor tensor{std::move(name), format, std::move(shape), {}, {}, layout};
+  tensor.values.resize(static_cast<std::size_t>(tensor.elements() * bits(format) / 8));
+  if (format == Format::nvfp4) {
+    tensor.scales.resize(scale_bytes(tensor.shape[0], tensor.shape[1], layout));
+  }
+  return tensor;
+}
+
+HostTensor rotate_rows(const HostTensor& tensor, std::int64_t shift) {
+  HostTensor rotated = tensor;
+  const std::int64_t rows = std::max<std::int64_t>(tensor.rows(), 1);
+  const std::int64_t by = shift % rows;
+  if (by == 0 || tensor.values.empty()) {
+    return rotated;
+  }
+  rotate_bytes(rotated.values, rows, by);
+  if (tensor.format == Format::nvfp4 && tensor.scale_layout == ScaleLayout::row_major) {
+    rotate_bytes(rotated.scales, rows, by);
+  } else if (tensor.format == Format::nvfp4) {
+    rotate_blocked_scales(rotated.scales, rows, tensor.shape[1], by);
+  }
+  return rotated;
+}
+
+}  // namespace thresher::arena

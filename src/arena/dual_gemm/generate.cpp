@@ -1,0 +1,197 @@
+#include "arena/dual_gemm/generate.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstring>
+#include <limits>
+
+#include "arena/dual_gemm/generate_integers.hpp"
+#include "arena/dual_gemm/matrix_writer.hpp"
+#include "formats/numbers.hpp"
+#include "formats/nvfp4.hpp"
+#include "formats/scales.hpp"
+
+namespace thresher::arena {
+namespace {
+
+using formats::scale_block;
+
+constexpr double gate_deviation = 4;  // of full_range
+constexpr double normal_gate_deviation = 1.5;
+
+/// Root mean square of a random e2m1 value times a random finite non-negative e4m3 scale.
+double full_range_rms() {
+  double values = 0;
+  for (const float value : formats::e2m1_values) {
+    values += static_cast<double>(value) * value / 16;
+  }
+  double scales = 0;
+  for (int code = 0; code < 0x7F; ++code) {
+    const double scale = formats::e4m3_values[static_cast<std::size_t>(code)];
+    scales += scale * scale / 0x7F;
+  }
+  return std::sqrt(values * scales);
+}
+
+/// Codes and scales of the contest (`mask` 0xB keeps magnitudes to 1.5) or of the full range.
+struct Codes {
+  std::uint64_t mask;  ///< of 16 e2m1 codes
+  bool is_contest;
+
+  [[nodiscard]] std::uint8_t scale(Random& random) const {
+    return is_contest ? formats::float_to_e4m3(static_cast<float>(random.uniform()))
+                      : static_cast<std::uint8_t>(random.below(0x7F));
+  }
+};
+
+constexpr Codes contest_codes{0xBBBBBBBBBBBBBBBBU, true};
+constexpr Codes full_range_codes{~std::uint64_t{0}, false};
+
+void fill_nvfp4(HostTensor& tensor, const Codes& codes, Random& random) {
+  std::size_t byte = 0;
+  for (; byte + 8 <= tensor.values.size(); byte += 8) {
+    const std::uint64_t word = random.next() & codes.mask;
+    std::memcpy(&tensor.values[byte], &word, 8);
+  }
+  const std::int64_t columns = tensor.shape[1] / scale_block;
+  for (std::int64_t row = 0; row < tensor.shape[0]; ++row) {
+    for (std::int64_t column = 0; column < columns; ++column) {
+      tensor.scales[formats::scale_offset(row, column, columns, tensor.scale_layout)] = codes.scale(random);
+    }
+  }
+}
+
+/// The values an NVFP4 matrix of the same distribution would have, times `factor`, in a 16-bit format.
+void fill_16_bit(HostTensor& tensor, const Codes& codes, float factor, Random& random) {
+  float scale = 0;
+  for (std::int64_t i = 0; i < tensor.elements(); ++i) {
+    if (i % scale_block == 0) {
+      scale = formats::e4m3_values[codes.scale(random)] * factor;
+    }
+    write_element(tensor, i, formats::e2m1_values[(random.next() >> 32) & codes.mask & 0xFU] * scale);
+  }
+}
+
+/// full_range: `share` is the factor by which this operand brings gate and up to their standard deviation.
+HostTensor coded_matrix(HostTensor tensor, const Codes& codes, double share, Random& random) {
+  if (tensor.format == Format::nvfp4) {
+    fill_nvfp4(tensor, codes, random);
+    if (!codes.is_contest) {
+      tensor.global_scale = static_cast<float>(share);
+    }
+  } else {
+    fill_16_bit(tensor, codes, static_cast<float>(share), random);
+  }
+  return tensor;
+}
+
+HostTensor normal_matrix(HostTensor tensor, double deviation, Random& random) {
+  const auto draw = [&] { return static_cast<float>(deviation * random.normal()); };
+  if (tensor.format != Format::nvfp4) {
+    for (std::int64_t i = 0; i < tensor.elements(); ++i) {
+      write_element(tensor, i, draw());
+    }
+    return tensor;
+  }
+  std::vector<float> values(static_cast<std::size_t>(tensor.elements()));
+  std::generate(values.begin(), values.end(), draw);
+  auto quantised =
+      formats::quantize_nvfp4(Tensor::contiguous(values.data(), Format::fp32, {tensor.shape[0], tensor.shape[1]}),
+                              tensor.name, tensor.scale_layout);
+  tensor.values = std::move(quantised.values);
+  tensor.scales = std::move(quantised.scales);
+  tensor.global_scale = quantised.global_scale;
+  return tensor;
+}
+
+/// Turns some scales negative, subnormal or 0, and in at most a quarter of the rows one into a NaN.
+void strew_special_scales(HostTensor& tensor, Random& random) {
+  constexpr std::array<std::uint8_t, 5> odd{0x80, 0x00, 0x01, 0x07, 0x85};
+  const std::int64_t columns = tensor.shape[1] / scale_block;
+  const auto scale = [&](std::int64_t row) -> std::uint8_t& {
+    const auto column = static_cast<std::int64_t>(random.below(static_cast<std::uint64_t>(columns)));
+    return tensor.scales[formats::scale_offset(row, column, columns, tensor.scale_layout)];
+  };
+  for (std::int64_t row = 0; row < tensor.rows(); ++row) {
+    scale(row) ^= 0x80U;
+    scale(row) = odd[random.below(odd.size())];
+  }
+  for (std::int64_t count = 0; count < std::min<std::int64_t>(tensor.rows() / 4, 3); ++count) {
+    const auto row = static_cast<std::int64_t>(random.below(static_cast<std::uint64_t>(tensor.rows())));
+    scale(row) = count % 2 == 0 ? 0x7F : 0xFF;
+  }
+}
+
+void strew_special_values(HostTensor& tensor, Random& random) {
+  constexpr float infinity = std::numeric_limits<float>::infinity();
+  constexpr std::array<float, 4> odd{-0.0F, 0.0F, 6e-8F, -6e-8F};
+  const std::array<float, 3> not_finite{infinity, -infinity, std::numeric_limits<float>::quiet_NaN()};
+  const auto place = [&](std::int64_t row) {
+    return row * tensor.shape[1] + static_cast<std::int64_t>(random.below(static_cast<std::uint64_t>(tensor.shape[1])));
+  };
+  for (std::int64_t row = 0; row < tensor.rows(); ++row) {
+    write_element(tensor, place(row), odd[random.below(odd.size())]);
+  }
+  for (std::int64_t count = 0; count < std::min<std::int64_t>(tensor.rows() / 4, 3); ++count) {
+    const auto row = static_cast<std::int64_t>(random.below(static_cast<std::uint64_t>(tensor.rows())));
+    write_element(tensor, place(row), not_finite[static_cast<std::size_t>(count)]);
+  }
+}
+
+HostTensor special_matrix(HostTensor tensor, double deviation, Random& random) {
+  tensor = normal_matrix(std::move(tensor), deviation, random);
+  if (tensor.format == Format::nvfp4) {
+    strew_special_scales(tensor, random);
+  } else {
+    strew_special_values(tensor, random);
+  }
+  return tensor;
+}
+
+/// What each operand contributes so that gate and up of full_range have their standard deviation: the product of both
+/// shares is deviation / (√K · rms²). 16-bit activations keep the values of the codes, which fp16 holds, and leave the
+/// rest to the weights' global scale where there is one.
+struct Shares {
+  double a;
+  double b;
+};
+
+Shares full_range_shares(const DualGemmProblem& gemm) {
+  const double product = gate_deviation / (std::sqrt(static_cast<double>(gemm.k)) * std::pow(full_range_rms(), 2));
+  if (gemm.a != Format::nvfp4 && gemm.b == Format::nvfp4) {
+    return {1, product};
+  }
+  if (gemm.a == Format::nvfp4 && gemm.b != Format::nvfp4) {
+    return {product, 1};
+  }
+  return {std::sqrt(product), std::sqrt(product)};
+}
+
+}  // namespace
+
+std::vector<HostTensor> dual_gemm_inputs(const Problem& problem, Distribution distribution, std::uint64_t seed) {
+  const DualGemmProblem& gemm = problem.dual_gemm;
+  Random random(derive_seed(seed, label(problem) + " " + std::string(name(distribution))));
+  const double weight_deviation = normal_gate_deviation / std::sqrt(static_cast<double>(gemm.k));
+  const Shares shares = full_range_shares(gemm);
+  const auto draw = [&](const char* operand, std::int64_t rows, Format format, bool is_weight) {
+    HostTensor tensor = make_host_tensor(operand, format, {rows, gemm.k}, problem.scale_layout);
+    switch (distribution) {
+      case Distribution::contest: return coded_matrix(std::move(tensor), contest_codes, 1, random);
+      case Distribution::full_range:
+        return coded_matrix(std::move(tensor), full_range_codes, is_weight ? shares.b : shares.a, random);
+      case Distribution::normal: return normal_matrix(std::move(tensor), is_weight ? weight_deviation : 1, random);
+      case Distribution::specials: return special_matrix(std::move(tensor), is_weight ? weight_deviation : 1, random);
+      case Distribution::integers: break;
+    }
+    return integer_matrix(std::move(tensor), random);
+  };
+  std::vector<HostTensor> inputs;
+  inputs.push_back(draw("a", gemm.m, gemm.a, false));
+  inputs.push_back(draw("b1", gemm.n, gemm.b, true));
+  inputs.push_back(draw("b2", gemm.n, gemm.b, true));
+  return inputs;
+}
+
+}  // namespace thresher::arena

@@ -1,0 +1,22 @@
+#pragma once
+/// Random matrices for the operands of matrix products.
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "arena/data/distribution.hpp"
+#include "arena/data/host_tensor.hpp"
+#include "arena/random.hpp"
+#include "arena/suites/problem.hpp"
+
+namespace thresher::arena {
+
+/// "a", "b1" (gate) and "b2" (up) of a dual GEMM, the same for the same seed on every machine.
+[[nodiscard]] std::vector<HostTensor> dual_gemm_inputs(const Problem& problem, Distribution distribution,
+                                                       std::uint64_t seed);
+
+/// Every gate of `Distribution::integers` is at least this or exactly 0: from here on σ is 1 in float64, so that the
+/// activation is exact whatever computes it.
+inline constexpr int integer_gate_floor = 48;
+
+}  // namespace thresher::arena

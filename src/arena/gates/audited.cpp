@@ -1,0 +1,116 @@
+#include "arena/gates/audited.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "arena/audit/expectations.hpp"
+#include "arena/audit/machine_code.hpp"
+#include "thresher/error.hpp"
+
+namespace thresher::arena {
+namespace {
+
+/// The code of all problems, each kernel once.
+MachineCode collect(const Match& match) {
+  MachineCode all;
+  for (const Problem& problem : match.suite.problems) {
+    MachineCode code = match.contestant.machine_code(problem);
+    if (all.not_judged.empty()) {
+      all.not_judged = code.not_judged;
+    }
+    for (std::size_t i = 0; i < code.kernels.size(); ++i) {
+      KernelCode& kernel = code.kernels[i];
+      if (i == 0 && match.pitch != nullptr) {
+        for (const auto& [key, value] : match.pitch->audit) {
+          set_expectation(kernel.expected, key, value);
+        }
+      }
+      if (std::find(all.kernels.begin(), all.kernels.end(), kernel) == all.kernels.end()) {
+        all.kernels.push_back(std::move(kernel));
+      }
+    }
+  }
+  return all;
+}
+
+class AuditedGate final : public Gate {
+ public:
+  explicit AuditedGate(Disassembler tools) : tools_(std::move(tools)) {}
+  [[nodiscard]] std::string name() const override { return "audited"; }
+
+  [[nodiscard]] GateResult judge(Match& match) const override {
+    const MachineCode code = collect(match);
+    GateResult gate{name(), Outcome::passed, "", "{}"};
+    nlohmann::json evidence = nlohmann::json::array();
+    for (const KernelCode& kernel : code.kernels) {
+      const GateResult result = judge_kernel(kernel);
+      nlohmann::json json = nlohmann::json::parse(result.evidence);
+      json["title"] = kernel.title;
+      json["sentence"] = result.sentence;
+      evidence.push_back(std::move(json));
+      add(gate, result, kernel);
+    }
+    if (gate.outcome == Outcome::passed && (!code.not_judged.empty() || code.kernels.empty())) {
+      gate.outcome = Outcome::not_judged;
+      gate.sentence = code.not_judged;
+    }
+    if (gate.outcome == Outcome::passed && code.kernels.size() > 1) {
+      gate.sentence = fmt::format("{} kernels; the first: {}", code.kernels.size(), gate.sentence);
+    }
+    gate.evidence = nlohmann::json{{"kernels", evidence}}.dump();
+    return gate;
+  }
+
+ private:
+  [[nodiscard]] GateResult judge_kernel(const KernelCode& kernel) const {
+    std::string why_no_code = how_to_get_a_disassembler();
+    std::optional<SassFunction> function;
+    if (tools_.found()) {
+      try {
+        function = find_function(disassemble(tools_, kernel.image).functions, kernel.kernel);
+        why_no_code = "the disassembly has no kernel " + kernel.kernel;
+      } catch (const Error& error) {
+        why_no_code = error.what();
+      }
+    }
+    const AuditReport report =
+        audit(kernel.kernel, &kernel.resources, function ? &*function : nullptr, kernel.dynamic_shared_bytes);
+    return judge_audit(report, kernel.expected, why_no_code).gate(report);
+  }
+
+  static std::optional<SassFunction> find_function(const std::vector<SassFunction>& functions,
+                                                   const std::string& name) {
+    const auto found = std::find_if(functions.begin(), functions.end(),
+                                    [&](const SassFunction& function) { return function.name == name; });
+    return found == functions.end() ? std::nullopt : std::optional(*found);
+  }
+
+  /// The first failure decides, else the first that could not be judged, else the first kernel speaks for all.
+  static void add(GateResult& gate, const GateResult& result, const KernelCode& kernel) {
+    const auto weight = [](Outcome outcome) {
+      return outcome == Outcome::failed ? 2 : outcome == Outcome::not_judged ? 1 : 0;
+    };
+    if (gate.sentence.empty() || weight(result.outcome) > weight(gate.outcome)) {
+      gate.outcome = result.outcome;
+      gate.sentence =
+          result.outcome == Outcome::failed ? fmt::format("{}: {}", kernel.title, result.sentence) : result.sentence;
+    }
+  }
+
+  Disassembler tools_;
+};
+
+}  // namespace
+
+std::string resources_text(const KernelCode& code) {
+  const int spilled = code.resources.spill_store_bytes + code.resources.spill_load_bytes;
+  return fmt::format("{} registers, {}, {} bytes of shared memory", code.resources.registers,
+                     spilled == 0 ? "nothing spilled" : fmt::format("{} bytes spilled", spilled),
+                     code.resources.static_shared_bytes + code.dynamic_shared_bytes);
+}
+
+std::unique_ptr<Gate> make_audited_gate(Disassembler tools) { return std::make_unique<AuditedGate>(std::move(tools)); }
+
+}  // namespace thresher::arena

@@ -1,0 +1,133 @@
+// The gates in their order, and those that need no file of their own.
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+
+#include "arena/gates/audited.hpp"
+#include "arena/gates/correctness.hpp"
+#include "arena/gates/honest.hpp"
+#include "arena/gates/match.hpp"
+#include "arena/gates/race_free.hpp"
+#include "arena/gates/timed.hpp"
+#include "arena/gates/verdict.hpp"
+
+namespace thresher::arena {
+namespace {
+
+class FeasibleGate final : public Gate {
+ public:
+  [[nodiscard]] std::string name() const override { return "feasible"; }
+  [[nodiscard]] GateResult judge(Match& match) const override {
+    GateResult result = ask_each(match, name(), [&](const Problem& problem) -> Answer {
+      std::string obstacle = match.contestant.format_obstacle(problem);
+      return obstacle.empty() ? match.contestant.feasible(problem, match.rig.memory())
+                              : Answer{false, std::move(obstacle), "{}"};
+    });
+    if (!match.left_out.empty()) {
+      result.sentence += "; " + match.left_out;
+    }
+    return result;
+  }
+
+  /// The first refusal, or the answer to the last problem.
+  static GateResult ask_each(const Match& match, const std::string& gate,
+                             const std::function<Answer(const Problem&)>& ask) {
+    GateResult result{gate, Outcome::passed, "", "{}"};
+    for (const Problem& problem : match.suite.problems) {
+      const Answer answer = ask(problem);
+      result.sentence = answer.sentence;
+      result.evidence = answer.evidence;
+      if (!answer.not_judged.empty()) {
+        return {gate, Outcome::not_judged, answer.not_judged, answer.evidence};
+      }
+      if (!answer.yes) {
+        result.outcome = Outcome::failed;
+        return result;
+      }
+    }
+    return result;
+  }
+};
+
+class CompilesGate final : public Gate {
+ public:
+  [[nodiscard]] std::string name() const override { return "compiles"; }
+  [[nodiscard]] GateResult judge(Match& match) const override {
+    return FeasibleGate::ask_each(match, name(),
+                                  [&](const Problem& problem) { return match.contestant.compile(problem); });
+  }
+};
+
+class CorrectGate final : public Gate {
+ public:
+  [[nodiscard]] std::string name() const override { return "correct"; }
+  [[nodiscard]] GateResult judge(Match& match) const override {
+    bool is_running = false;
+    const auto each = [&](std::size_t number, std::size_t total) {
+      if (is_running) {
+        match.progress.end();
+      }
+      is_running = true;
+      match.progress.begin(name(), fmt::format("{} on {}, trial {} of {}", match.contestant.name(), match.suite.name,
+                                               number + 1, total));
+    };
+    GateResult result = judge_correctness(match.suite, match.contestant, match.rig, match.seed, each);
+    match.progress.end();
+    return result;
+  }
+};
+
+class VerdictGate final : public Gate {
+ public:
+  [[nodiscard]] std::string name() const override { return "verdict"; }
+  [[nodiscard]] GateResult judge(Match& match) const override {
+    if (match.is_baseline()) {
+      match.verdict = "baseline";
+      return {name(), Outcome::skipped, "the others are measured against it", "{}"};
+    }
+    if (!match.suite.timed) {
+      match.verdict = "not timed";
+      return {name(), Outcome::skipped, fmt::format("correct; the suite {} is not timed", match.suite.name), "{}"};
+    }
+    const std::vector<ModeSpeedup> modes = deciding_speedups(match);
+    if (match.gates.back().outcome != Outcome::passed || modes.empty()) {
+      match.verdict = "not judged";
+      return {name(), Outcome::not_judged, "without times: " + match.gates.back().sentence, "{}"};
+    }
+    const Verdict verdict = reach_verdict(modes, match.gates, match.pitch, match.baseline.name());
+    match.verdict = verdict.word;
+    return {name(), outcome_of(verdict.word), verdict.sentence, evidence(modes)};
+  }
+
+ private:
+  static Outcome outcome_of(const std::string& word) {
+    return word == "accepted" ? Outcome::passed : word == "rejected" ? Outcome::failed : Outcome::not_judged;
+  }
+
+  static std::string evidence(const std::vector<ModeSpeedup>& modes) {
+    nlohmann::json json = nlohmann::json::object();
+    for (const ModeSpeedup& mode : modes) {
+      json[mode.mode] = {
+          {"geomean_speedup", mode.geomean.value}, {"low", mode.geomean.low}, {"high", mode.geomean.high},
+          {"noise", noise_factor(mode.self)},      {"rounds", mode.rounds},   {"each", mode.each}};
+    }
+    return json.dump();
+  }
+};
+
+}  // namespace
+
+std::vector<std::unique_ptr<Gate>> standard_gates() {
+  std::vector<std::unique_ptr<Gate>> gates;
+  gates.push_back(std::make_unique<FeasibleGate>());
+  gates.push_back(std::make_unique<CompilesGate>());
+  gates.push_back(make_audited_gate());
+  gates.push_back(make_race_free_gate());
+  gates.push_back(std::make_unique<CorrectGate>());
+  gates.push_back(make_honest_gate());
+  gates.push_back(make_timed_gate());
+  gates.push_back(std::make_unique<VerdictGate>());
+  return gates;
+}
+
+}  // namespace thresher::arena

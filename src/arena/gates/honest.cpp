@@ -1,0 +1,42 @@
+#include "arena/gates/honest.hpp"
+
+#include <fmt/format.h>
+
+#include <random>
+
+#include "arena/honesty/honesty.hpp"
+
+namespace thresher::arena {
+namespace {
+
+/// About a millisecond of a CPU, some microseconds of a GPU.
+constexpr double cpu_operations = 5e7;
+constexpr double gpu_operations = 4e9;
+
+/// From the system, not from the tournament's seed: nothing that a contestant is handed tells it.
+std::uint64_t secret_seed() {
+  std::random_device source;
+  return (std::uint64_t{source()} << 32) | source();
+}
+
+class HonestGate final : public Gate {
+ public:
+  [[nodiscard]] std::string name() const override { return "honest"; }
+  [[nodiscard]] GateResult judge(Match& match) const override {
+    HonestyOptions options;
+    options.seed = match.seed;
+    options.is_timed = match.suite.timed;
+    options.secret_seed = secret_seed();
+    options.max_operations = match.rig.device().kind() == DeviceKind::cpu ? cpu_operations : gpu_operations;
+    match.progress.begin(name(), fmt::format("{} on {}", match.contestant.name(), match.suite.name));
+    GateResult result = judge_honesty(match.suite, match.contestant, match.rig, options);
+    match.progress.end();
+    return result;
+  }
+};
+
+}  // namespace
+
+std::unique_ptr<Gate> make_honest_gate() { return std::make_unique<HonestGate>(); }
+
+}  // namespace thresher::arena

@@ -1,0 +1,102 @@
+#include "arena/gates/match.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "thresher/error.hpp"
+
+namespace thresher::arena {
+bool needs_a_run(const std::string& gate) {
+  return gate == "correct" || gate == "honest" || gate == "timed" || gate == "verdict";
+}
+
+std::string clocks_json(const Match& match) {
+  nlohmann::json json{{"clock", match.rig.clock().name()}};
+  std::set<std::string> reasons;
+  std::vector<double> mhz;
+  for (const TimedProblem& timed : match.timed) {
+    for (const ModeTimes& mode : timed.times.modes) {
+      for (const Telemetry& telemetry : mode.telemetry) {
+        reasons.insert(telemetry.throttle_reasons.begin(), telemetry.throttle_reasons.end());
+        if (telemetry.clock_mhz) {
+          mhz.push_back(*telemetry.clock_mhz);
+        }
+      }
+    }
+  }
+  if (!mhz.empty()) {
+    const auto [low, high] = std::minmax_element(mhz.begin(), mhz.end());
+    json["lowest_mhz"] = *low;
+    json["highest_mhz"] = *high;
+  }
+  json["throttle_reasons"] = reasons;
+  return json.dump();
+}
+
+GateResult judge_gate(const Gate& gate, Match& match) {
+  if (const std::string obstacle = match.contestant.cannot_run(); !obstacle.empty() && needs_a_run(gate.name())) {
+    if (gate.name() == "verdict") {
+      match.verdict = "not judged";
+    }
+    return {gate.name(), Outcome::not_judged, obstacle, "{}"};
+  }
+  try {
+    return gate.judge(match);
+  } catch (const Error& error) {
+    return {gate.name(), Outcome::failed, error.what(), "{}"};
+  }
+}
+
+std::string leave_out_other_formats(Suite& suite, const Contestant& contestant) {
+  std::string first_obstacle;
+  std::vector<Problem> taken;
+  for (const Problem& problem : suite.problems) {
+    std::string obstacle = contestant.format_obstacle(problem);
+    if (obstacle.empty()) {
+      taken.push_back(problem);
+    } else if (first_obstacle.empty()) {
+      first_obstacle = std::move(obstacle);
+    }
+  }
+  if (suite.timed || taken.empty() || first_obstacle.empty()) {
+    return "";
+  }
+  const std::size_t all = suite.problems.size();
+  suite.problems = std::move(taken);
+  return fmt::format("judged on {} of the suite's {} problems: {}", suite.problems.size(), all, first_obstacle);
+}
+
+Entry hold_match(Match& match, const std::vector<std::unique_ptr<Gate>>& gates, const Context& context) {
+  Entry entry;
+  entry.suite = match.suite.name;
+  entry.contestant = match.contestant.name();
+  entry.baseline = match.baseline.name();
+  entry.pitch = match.pitch == nullptr ? "" : to_json(*match.pitch);
+  entry.context = context;
+  entry.started = utc_now();
+  std::string failed_at;
+  for (const auto& gate : gates) {
+    GateResult result = failed_at.empty() ? judge_gate(*gate, match)
+                                          : GateResult{gate->name(), Outcome::skipped, "failed at " + failed_at, "{}"};
+    if (result.outcome == Outcome::failed && failed_at.empty() && gate->name() != "verdict") {
+      failed_at = gate->name();
+      match.verdict = "failed at " + failed_at;
+      entry.sentence = result.sentence;
+    }
+    match.gates.push_back(std::move(result));
+  }
+  if (failed_at.empty()) {
+    entry.sentence = match.gates.back().sentence;
+  }
+  entry.verdict = match.verdict;
+  entry.gates = match.gates;
+  entry.measurements = match.measurements;
+  entry.clocks = clocks_json(match);
+  entry.ended = utc_now();
+  return entry;
+}
+
+}  // namespace thresher::arena

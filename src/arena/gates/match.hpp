@@ -1,0 +1,74 @@
+#pragma once
+/// One contestant on one suite: the gates it passes through.
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "arena/contestants/contestant.hpp"
+#include "arena/gates/gate.hpp"
+#include "arena/ledger/record.hpp"
+#include "arena/progress.hpp"
+#include "arena/rig/rig.hpp"
+#include "arena/suites/pitch.hpp"
+#include "arena/suites/suite.hpp"
+#include "arena/timing/timing.hpp"
+
+namespace thresher::arena {
+
+/// A problem as it was timed.
+struct TimedProblem {
+  Problem problem;
+  Times times;
+};
+
+/// What the gates of one contestant share. A gate reads what earlier ones left here.
+struct Match {
+  const Suite& suite;  ///< with the problems that the contestant is judged on
+  const Contestant& contestant;
+  const Contestant& baseline;  ///< the same object when the contestant is the baseline
+  const Pitch* pitch;          ///< null without one
+  Rig& rig;
+  std::uint64_t seed;
+  TimingOptions timing;
+  Progress& progress;
+  std::string left_out{};  ///< which of the suite's problems it is not judged on, and why; empty: none
+
+  std::vector<GateResult> gates{};  ///< judged so far
+  std::vector<TimedProblem> timed{};
+  std::vector<Measurement> measurements{};
+  std::string verdict{};
+
+  [[nodiscard]] bool is_baseline() const { return &contestant == &baseline; }
+};
+
+class Gate {
+ public:
+  virtual ~Gate() = default;
+  [[nodiscard]] virtual std::string name() const = 0;
+  [[nodiscard]] virtual GateResult judge(Match& match) const = 0;
+};
+
+/// In the order of gate_names().
+[[nodiscard]] std::vector<std::unique_ptr<Gate>> standard_gates();
+
+/// One gate, with what holds for all of them: an Error fails it, and a contestant that cannot be run on this machine is
+/// not judged where it would have to be.
+[[nodiscard]] GateResult judge_gate(const Gate& gate, Match& match);
+
+/// Whether that gate runs the contestant, or speaks of how it ran.
+[[nodiscard]] bool needs_a_run(const std::string& gate);
+
+/// The clock's name, the frequencies it saw and what held them back, as a JSON object.
+[[nodiscard]] std::string clocks_json(const Match& match);
+
+/// A suite that is there for correctness judges every contestant on the problems whose formats it is made for; a timed
+/// one is taken as a whole, so that all its means are over the same problems. Says which are left out, and why.
+[[nodiscard]] std::string leave_out_other_formats(Suite& suite, const Contestant& contestant);
+
+/// Passes the match through the gates, to the first that fails; the rest are skipped. Fills everything of the entry but
+/// its ordinal.
+[[nodiscard]] Entry hold_match(Match& match, const std::vector<std::unique_ptr<Gate>>& gates, const Context& context);
+
+}  // namespace thresher::arena

@@ -1,0 +1,129 @@
+#include "arena/gates/race_free.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <map>
+#include <nlohmann/json.hpp>
+
+#include "arena/emulation/examine.hpp"
+#include "arena/random.hpp"
+#include "thresher/error.hpp"
+
+namespace thresher::arena {
+namespace {
+
+/// Seeds 0 to 3 are the corners of what a schedule can do; the others are drawn anew for each tournament.
+std::vector<std::uint64_t> schedule_seeds(std::uint64_t tournament_seed) {
+  constexpr std::uint64_t corners = 4;
+  constexpr int drawn = 8;
+  std::vector<std::uint64_t> seeds;
+  for (std::uint64_t corner = 0; corner < corners; ++corner) {
+    seeds.push_back(corner);
+  }
+  for (int i = 0; i < drawn; ++i) {
+    constexpr std::uint64_t few_digits = 1'000'000;  // people type them
+    seeds.push_back(corners + derive_seed(tournament_seed, fmt::format("schedule {}", i)) % few_digits);
+  }
+  return seeds;
+}
+
+/// The command that shows a finding again.
+std::string replay(const EmulatedKernel& kernel, const Problem& problem, std::uint64_t seed) {
+  return fmt::format("thresher emulate {} --schedules 1 --seed {}", kernel.arguments(problem), seed);
+}
+
+/// What the emulator said of one kernel.
+struct Findings {
+  Outcome outcome = Outcome::passed;
+  std::string sentence;  ///< empty when nothing was found
+  nlohmann::json evidence;
+};
+
+Findings examine_edges(const EmulatedKernel& kernel, const std::vector<std::uint64_t>& seeds) {
+  Findings findings;
+  findings.evidence = {{"kernel", kernel.title()}, {"problems", nlohmann::json::array()}};
+  for (const Problem& problem : kernel.edges()) {
+    findings.evidence["problems"].push_back(label(problem));
+    const Examination examined = examine(kernel, problem, seeds);
+    if (!examined.clean()) {
+      findings.outcome = Outcome::failed;
+      findings.sentence = fmt::format("{} on {}, seed {}: {}", kernel.title(), label(problem), examined.seed,
+                                      examined.finding.substr(0, examined.finding.find('\n')));
+      findings.evidence["finding"] = examined.finding;
+      findings.evidence["seed"] = examined.seed;
+      findings.evidence["replay"] = replay(kernel, problem, examined.seed);
+      break;
+    }
+  }
+  return findings;
+}
+
+class RaceFreeGate final : public Gate {
+ public:
+  [[nodiscard]] std::string name() const override { return "race-free"; }
+
+  [[nodiscard]] GateResult judge(Match& match) const override {
+    std::map<std::string, std::shared_ptr<const EmulatedKernel>> kernels;
+    std::string why_not;
+    for (const Problem& problem : match.suite.problems) {
+      const Emulation emulation = match.contestant.emulation(problem);
+      if (emulation.kernel) {
+        kernels.emplace(emulation.kernel->key(), emulation.kernel);
+      } else if (why_not.empty()) {
+        why_not = emulation.why_none;
+      }
+    }
+    return judge_kernels(kernels, schedule_seeds(match.seed), why_not);
+  }
+
+ private:
+  [[nodiscard]] GateResult judge_kernels(const std::map<std::string, std::shared_ptr<const EmulatedKernel>>& kernels,
+                                         const std::vector<std::uint64_t>& seeds, std::string why_not) const {
+    nlohmann::json evidence{{"seeds", seeds}, {"kernels", nlohmann::json::array()}};
+    for (const auto& [key, kernel] : kernels) {
+      const Findings& findings = of(*kernel, seeds);
+      evidence["kernels"].push_back(findings.evidence);
+      if (findings.outcome == Outcome::failed) {
+        return {name(), Outcome::failed, findings.sentence, evidence.dump()};
+      }
+      if (findings.outcome == Outcome::not_judged && why_not.empty()) {
+        why_not = findings.sentence;
+      }
+    }
+    if (!why_not.empty()) {
+      return {name(), Outcome::not_judged, why_not, evidence.dump()};
+    }
+    return {name(), Outcome::passed,
+            fmt::format("{} kernel{} on shapes around {} tile{}, {} schedules each: nothing found", kernels.size(),
+                        kernels.size() == 1 ? "" : "s", kernels.size() == 1 ? "its" : "their",
+                        kernels.size() == 1 ? "" : "s", seeds.size()),
+            evidence.dump()};
+  }
+
+  [[nodiscard]] const Findings& of(const EmulatedKernel& kernel, const std::vector<std::uint64_t>& seeds) const {
+    const std::string key = fmt::format("{} {}", kernel.key(), fmt::join(seeds, ","));
+    const auto known = examined_.find(key);
+    return known != examined_.end() ? known->second : examined_.emplace(key, look_at(kernel, seeds)).first->second;
+  }
+
+  static Findings look_at(const EmulatedKernel& kernel, const std::vector<std::uint64_t>& seeds) {
+    try {
+      return examine_edges(kernel, seeds);
+    } catch (const Error& error) {
+      if (error.code() != ErrorCode::unsupported && error.code() != ErrorCode::compile) {
+        throw;
+      }
+      return {Outcome::not_judged, error.what(), {{"kernel", kernel.title()}, {"not_judged", error.what()}}};
+    }
+  }
+
+  mutable std::map<std::string, Findings> examined_;
+};
+
+}  // namespace
+
+std::unique_ptr<Gate> make_race_free_gate() { return std::make_unique<RaceFreeGate>(); }
+
+}  // namespace thresher::arena

@@ -1,0 +1,101 @@
+#include "arena/gates/verdict.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <optional>
+
+namespace thresher::arena {
+namespace {
+
+std::string describe(const ModeSpeedup& mode) {
+  const std::string what = mode.rounds < min_rounds
+                               ? fmt::format("too few rounds to say ({}, {} are needed)", mode.rounds, min_rounds)
+                               : std::string(name(compare(mode.geomean, mode.self, mode.rounds)));
+  return fmt::format("{}: {:.3f}x [{:.3f}, {:.3f}], {} (noise {:.3f}x)", mode.mode, mode.geomean.value,
+                     mode.geomean.low, mode.geomean.high, what, noise_factor(mode.self));
+}
+
+/// Why the measured times rule the contestant out, whatever else holds.
+std::optional<std::string> measured_rejection(const std::vector<ModeSpeedup>& modes, const Acceptance& accept) {
+  for (const ModeSpeedup& mode : modes) {
+    const Comparison comparison = compare(mode.geomean, mode.self, mode.rounds);
+    if (comparison == Comparison::slower) {
+      return "slower in " + mode.mode;
+    }
+    const double floor = accept.geomean_speedup.value_or(0);
+    const bool is_settled = comparison == Comparison::faster || mode.geomean.high < floor;
+    if (is_settled && mode.geomean.value < floor) {
+      return fmt::format("{:.3f}x in {} is less than the {}x it must reach", mode.geomean.value, mode.mode, floor);
+    }
+    const double least = *std::min_element(mode.each.begin(), mode.each.end());
+    if (comparison == Comparison::faster && accept.each_speedup && least < *accept.each_speedup) {
+      return fmt::format("{:.3f}x on one problem in {} is less than the {}x it must reach on each", least, mode.mode,
+                         *accept.each_speedup);
+    }
+  }
+  return std::nullopt;
+}
+
+/// Terms that this machine or version cannot judge.
+std::vector<std::string> unjudged_terms(const std::vector<GateResult>& gates, const Acceptance& accept) {
+  std::vector<std::string> terms;
+  for (const std::string& wanted : accept.gates) {
+    const auto found =
+        std::find_if(gates.begin(), gates.end(), [&](const GateResult& gate) { return gate.gate == wanted; });
+    if (found == gates.end() || found->outcome != Outcome::passed) {
+      terms.push_back("gate " + wanted);
+    }
+  }
+  if (accept.shared_memory_bytes_below) {
+    terms.emplace_back("shared_memory_bytes_below");
+  }
+  if (accept.occupancy_not_worse) {
+    terms.emplace_back("occupancy_not_worse");
+  }
+  return terms;
+}
+
+std::string fall_back_advice(const std::vector<ModeSpeedup>& modes, const Acceptance& accept,
+                             const std::string& baseline) {
+  const auto falls = [&](const ModeSpeedup& mode) { return mode.geomean.value < accept.fall_back_below.value_or(0); };
+  return std::any_of(modes.begin(), modes.end(), falls)
+             ? fmt::format("; under {}x: fall back to {}", *accept.fall_back_below, baseline)
+             : "";
+}
+
+}  // namespace
+
+Verdict reach_verdict(const std::vector<ModeSpeedup>& modes, const std::vector<GateResult>& gates, const Pitch* pitch,
+                      const std::string& baseline) {
+  const Acceptance accept = pitch == nullptr ? Acceptance{} : pitch->accept;
+  std::vector<std::string> measured;
+  for (const ModeSpeedup& mode : modes) {
+    measured.push_back(describe(mode));
+  }
+  const std::string over = fmt::format("over {}: {}", baseline, fmt::join(measured, "; "));
+  const std::string advice = fall_back_advice(modes, accept, baseline);
+  if (const auto why = measured_rejection(modes, accept)) {
+    return {"rejected", *why + advice + "; " + over};
+  }
+  const auto is_faster = [](const ModeSpeedup& mode) {
+    return compare(mode.geomean, mode.self, mode.rounds) == Comparison::faster;
+  };
+  if (!std::all_of(modes.begin(), modes.end(), is_faster)) {
+    return {"within noise", over + advice};
+  }
+  if (const auto terms = unjudged_terms(gates, accept); !terms.empty()) {
+    return {"not judged",
+            fmt::format("its terms ask for {}, which cannot be judged here; {}", fmt::join(terms, ", "), over)};
+  }
+  std::vector<std::string> open;
+  for (const GateResult& gate : gates) {
+    if (gate.outcome == Outcome::not_judged) {
+      open.push_back(gate.gate);
+    }
+  }
+  return {"accepted", over + (open.empty() ? "" : fmt::format("; not judged here: {}", fmt::join(open, ", ")))};
+}
+
+}  // namespace thresher::arena

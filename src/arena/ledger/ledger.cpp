@@ -1,0 +1,371 @@
+#include "arena/ledger/ledger.hpp"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <unistd.h>
+
+#include <cstdlib>
+
+#include "arena/ledger/schema.hpp"
+#include "arena/ledger/statement.hpp"
+#include "core/user_folder.hpp"
+#include "thresher/error.hpp"
+
+namespace thresher::arena {
+
+namespace {
+
+struct OpenFile {
+  explicit OpenFile(int opened) : descriptor(opened) {}
+  OpenFile(const OpenFile&) = delete;
+  OpenFile& operator=(const OpenFile&) = delete;
+  ~OpenFile() { ::close(descriptor); }
+  int descriptor;
+};
+
+/// Locks one byte of a file for this descriptor until it is closed; `command` says whether to wait for it.
+bool lock_byte(int file, std::int64_t byte, int command) {
+  struct flock lock{};
+  lock.l_type = F_WRLCK;
+  lock.l_whence = SEEK_SET;
+  lock.l_start = byte;
+  lock.l_len = 1;
+  return ::fcntl(file, command, &lock) == 0;
+}
+
+}  // namespace
+
+Ledger::Ledger(const std::filesystem::path& path, Access access) : path_(path) {
+  try {
+    open(access);
+    check_version(access);
+    check_health();
+  } catch (...) {
+    sqlite3_close(database_);
+    throw;
+  }
+}
+
+Ledger::~Ledger() {
+  sqlite3_close(database_);
+  if (lock_file_ >= 0) {
+    ::close(lock_file_);
+  }
+}
+
+void Ledger::fail(int code, const char* doing) const {
+  const int kind = code & 0xFF;
+  if (kind == SQLITE_NOTADB || kind == SQLITE_CORRUPT) {
+    throw Error(ErrorCode::io,
+                fmt::format("ledger {} is damaged or no ledger ({}): keep it for repair and name another with --ledger",
+                            path_.string(), sqlite3_errmsg(database_)));
+  }
+  throw Error(ErrorCode::io,
+              fmt::format("ledger {} cannot be {}: {}", path_.string(), doing, sqlite3_errmsg(database_)));
+}
+
+void Ledger::execute(const char* sql) const {
+  if (const int code = sqlite3_exec(database_, sql, nullptr, nullptr, nullptr); code != SQLITE_OK) {
+    fail(code, "written");
+  }
+}
+
+void Ledger::open(Access access) {
+  std::error_code error;
+  if (access == Access::read && !std::filesystem::exists(path_, error)) {
+    throw Error(ErrorCode::io, fmt::format("ledger {}: there is no such file; a tournament makes one", path_.string()));
+  }
+  if (access == Access::write && path_.has_parent_path()) {
+    std::filesystem::create_directories(path_.parent_path(), error);
+  }
+  const int flags = SQLITE_OPEN_READWRITE | (access == Access::write ? SQLITE_OPEN_CREATE : 0);
+  if (const int code = sqlite3_open_v2(path_.c_str(), &database_, flags, nullptr); code != SQLITE_OK) {
+    fail(code, "opened");
+  }
+  sqlite3_extended_result_codes(database_, 1);
+  sqlite3_busy_timeout(database_, 30'000);
+}
+
+void Ledger::check_version(Access access) {
+  const auto pragma = [&](const char* sql) {
+    Statement statement(*this, sql);
+    statement.step();
+    return statement.integer();
+  };
+  if (access == Access::write && pragma("SELECT count(*) FROM sqlite_master") == 0) {
+    create();
+  }
+  if (pragma("PRAGMA application_id") != ledger_application_id) {
+    throw Error(ErrorCode::io,
+                fmt::format("{} is no ledger of Thresher: name another file with --ledger", path_.string()));
+  }
+  if (pragma("PRAGMA user_version") == 1) {
+    upgrade();
+  }
+  if (const auto version = pragma("PRAGMA user_version"); version != ledger_version) {
+    throw Error(
+        ErrorCode::io,
+        fmt::format("ledger {} is of version {}, and this Thresher reads version {}: name another file with --ledger",
+                    path_.string(), version, ledger_version));
+  }
+  execute("PRAGMA foreign_keys = ON");
+}
+
+/// One byte of this file stands for each run, and byte 0 for making the ledger; the system drops a lock when its
+/// process ends, however it ends.
+int Ledger::open_lock_file() const {
+  const int file = ::open((path_.string() + "-runs").c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644);
+  if (file < 0) {
+    throw Error(ErrorCode::io,
+                fmt::format("ledger {} cannot be written: {}-runs cannot be created", path_.string(), path_.string()));
+  }
+  return file;
+}
+
+/// SQLite does not wait for the lock that a change of the journal needs, so one process at a time makes the ledger.
+void Ledger::create() {
+  const OpenFile making(open_lock_file());
+  lock_byte(making.descriptor, 0, F_OFD_SETLKW);
+  execute("PRAGMA journal_mode = WAL");
+  Transaction transaction(*this);
+  Statement count(*this, "SELECT count(*) FROM sqlite_master");
+  count.step();
+  if (count.integer() == 0) {  // nobody else was first
+    execute(ledger_schema);
+    forbid_changes(ledger_tables);
+    add_version_2();
+    execute(fmt::format("PRAGMA application_id = {}", ledger_application_id).c_str());
+  }
+  transaction.commit();
+}
+
+void Ledger::check_health() const {
+  Statement statement(*this, "PRAGMA quick_check(1)");
+  if (!statement.step() || statement.text() != "ok") {
+    fail(SQLITE_CORRUPT, "read");
+  }
+}
+
+bool Ledger::hold(std::int64_t run) {
+  if (lock_file_ < 0) {
+    lock_file_ = open_lock_file();
+  }
+  return lock_byte(lock_file_, run, F_OFD_SETLK);
+}
+
+std::int64_t Ledger::context_id(const Context& context) {
+  Statement(*this, "INSERT OR IGNORE INTO contexts(source_hash, toolchain, machine) VALUES(?, ?, ?)")
+      .bind(context.source_hash)
+      .bind(context.toolchain)
+      .bind(context.machine)
+      .step();
+  Statement find(*this, "SELECT id FROM contexts WHERE source_hash = ? AND toolchain = ? AND machine = ?");
+  find.bind(context.source_hash).bind(context.toolchain).bind(context.machine).step();
+  return find.integer();
+}
+
+std::int64_t Ledger::begin(const RunRecord& run) {
+  Transaction transaction(*this);
+  Statement(*this, "INSERT INTO runs(key, started, device, seed, arguments, context) VALUES(?, ?, ?, ?, ?, ?)")
+      .bind(run.key)
+      .bind(run.started)
+      .bind(run.device)
+      .bind(std::to_string(run.seed))
+      .bind(run.arguments)
+      .bind(context_id(run.context))
+      .step();
+  const std::int64_t id = sqlite3_last_insert_rowid(database_);
+  (void)hold(id);  // nobody else knows the number yet
+  link("run", id);
+  transaction.commit();
+  return id;
+}
+
+std::optional<RunRecord> Ledger::resume(const std::string& key) {
+  std::vector<std::int64_t> unfinished;
+  {
+    Statement find(*this,
+                   "SELECT id FROM runs WHERE key = ? AND id NOT IN (SELECT run FROM run_ends) ORDER BY id DESC");
+    find.bind(key);
+    while (find.step()) {
+      unfinished.push_back(find.integer());
+    }
+  }
+  for (const std::int64_t id : unfinished) {
+    if (hold(id)) {
+      return load(id);
+    }
+  }
+  return std::nullopt;
+}
+
+void Ledger::append(std::int64_t run, const Entry& entry) {
+  Transaction transaction(*this);
+  Statement(*this,
+            "INSERT INTO entries(run, ordinal, suite, contestant, baseline, pitch, verdict, sentence, clocks, started, "
+            "ended, context) VALUES(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)")
+      .bind(run)
+      .bind(entry.ordinal)
+      .bind(entry.suite)
+      .bind(entry.contestant)
+      .bind(entry.baseline)
+      .bind(entry.pitch)
+      .bind(entry.verdict)
+      .bind(entry.sentence)
+      .bind(entry.clocks)
+      .bind(entry.started)
+      .bind(entry.ended)
+      .bind(context_id(entry.context))
+      .step();
+  const std::int64_t id = sqlite3_last_insert_rowid(database_);
+  std::int64_t ordinal = 0;
+  for (const GateResult& gate : entry.gates) {
+    Statement(*this, "INSERT INTO gates VALUES(?, ?, ?, ?, ?, ?)")
+        .bind(id)
+        .bind(ordinal++)
+        .bind(gate.gate)
+        .bind(std::string(name(gate.outcome)))
+        .bind(gate.sentence)
+        .bind(gate.evidence)
+        .step();
+  }
+  ordinal = 0;
+  for (const Measurement& measurement : entry.measurements) {
+    Statement(*this,
+              "INSERT INTO measurements VALUES(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)")
+        .bind(id)
+        .bind(ordinal++)
+        .bind(measurement.problem)
+        .bind(measurement.mode)
+        .bind(measurement.not_measured)
+        .bind(static_cast<std::int64_t>(measurement.rounds))
+        .bind(measurement.baseline_us)
+        .bind(measurement.contestant_us)
+        .bind(measurement.speedup)
+        .bind(measurement.self)
+        .bind(measurement.comparison)
+        .bind(measurement.floor_us)
+        .bind(measurement.sustained_us)
+        .bind(measurement.samples)
+        .step();
+  }
+  link("entry", id);
+  transaction.commit();
+}
+
+void Ledger::finish(std::int64_t run) {
+  Transaction transaction(*this);
+  Statement(*this, "INSERT INTO run_ends VALUES(?, ?)").bind(run).bind(utc_now()).step();
+  link("end", run);
+  transaction.commit();
+}
+
+std::vector<RunRecord> Ledger::runs() const {
+  std::vector<RunRecord> found;
+  Statement select(
+      *this,
+      "SELECT runs.id, key, started, coalesce(ended, ''), device, seed, arguments, source_hash, toolchain, "
+      "machine FROM runs JOIN contexts ON contexts.id = runs.context LEFT JOIN run_ends ON run_ends.run = "
+      "runs.id ORDER BY runs.id");
+  while (select.step()) {
+    RunRecord& run = found.emplace_back();
+    run.id = select.integer();
+    run.key = select.text();
+    run.started = select.text();
+    run.ended = select.text();
+    run.device = select.text();
+    run.seed = std::stoull(select.text());
+    run.arguments = select.text();
+    run.context.source_hash = select.text();
+    run.context.toolchain = select.text();
+    run.context.machine = select.text();
+  }
+  return found;
+}
+
+RunRecord Ledger::load(std::int64_t id) const {
+  std::vector<std::int64_t> known;
+  for (RunRecord& run : runs()) {
+    if (run.id == id) {
+      load_predictions(run);
+      load_entries(run);
+      return std::move(run);
+    }
+    known.push_back(run.id);
+  }
+  if (known.empty()) {
+    throw Error(ErrorCode::invalid_argument, fmt::format("ledger {} holds no runs yet", path_.string()));
+  }
+  throw Error(ErrorCode::invalid_argument,
+              fmt::format("ledger {} holds no run {}, only {}", path_.string(), id, fmt::join(known, ", ")));
+}
+
+void Ledger::load_entries(RunRecord& run) const {
+  Statement select(
+      *this,
+      "SELECT entries.id, ordinal, suite, contestant, baseline, pitch, verdict, sentence, clocks, started, "
+      "ended, source_hash, toolchain, machine FROM entries JOIN contexts ON contexts.id = entries.context "
+      "WHERE run = ? ORDER BY ordinal");
+  select.bind(run.id);
+  while (select.step()) {
+    Entry& entry = run.entries.emplace_back();
+    const std::int64_t id = select.integer();
+    entry.ordinal = select.integer();
+    entry.suite = select.text();
+    entry.contestant = select.text();
+    entry.baseline = select.text();
+    entry.pitch = select.text();
+    entry.verdict = select.text();
+    entry.sentence = select.text();
+    entry.clocks = select.text();
+    entry.started = select.text();
+    entry.ended = select.text();
+    entry.context.source_hash = select.text();
+    entry.context.toolchain = select.text();
+    entry.context.machine = select.text();
+    load_details(id, entry);
+  }
+}
+
+void Ledger::load_details(std::int64_t entry_id, Entry& entry) const {
+  Statement gates(*this, "SELECT gate, outcome, sentence, evidence FROM gates WHERE entry = ? ORDER BY ordinal");
+  gates.bind(entry_id);
+  while (gates.step()) {
+    GateResult& gate = entry.gates.emplace_back();
+    gate.gate = gates.text();
+    gate.outcome = outcome_from_name(gates.text());
+    gate.sentence = gates.text();
+    gate.evidence = gates.text();
+  }
+  Statement select(*this,
+                   "SELECT problem, mode, not_measured, rounds, baseline_us, baseline_low_us, baseline_high_us, "
+                   "contestant_us, contestant_low_us, contestant_high_us, speedup, speedup_low, speedup_high, self, "
+                   "self_low, self_high, comparison, floor_us, sustained_us, samples FROM measurements WHERE entry = ? "
+                   "ORDER BY ordinal");
+  select.bind(entry_id);
+  while (select.step()) {
+    Measurement& measurement = entry.measurements.emplace_back();
+    measurement.problem = select.text();
+    measurement.mode = select.text();
+    measurement.not_measured = select.text();
+    measurement.rounds = static_cast<int>(select.integer());
+    measurement.baseline_us = select.estimate();
+    measurement.contestant_us = select.estimate();
+    measurement.speedup = select.estimate();
+    measurement.self = select.estimate();
+    measurement.comparison = select.text();
+    measurement.floor_us = select.real();
+    measurement.sustained_us = select.real();
+    measurement.samples = select.text();
+  }
+}
+
+std::filesystem::path default_ledger() {
+  if (const char* chosen = std::getenv("THRESHER_LEDGER"); chosen != nullptr && *chosen != '\0') {
+    return chosen;
+  }
+  return state_folder() / "ledger.sqlite";
+}
+
+}  // namespace thresher::arena

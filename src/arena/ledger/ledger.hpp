@@ -1,0 +1,90 @@
+#pragma once
+/// The ledger: an append-only SQLite file of what was claimed and what was measured. Several tournaments may write to
+/// one ledger at once.
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "arena/ledger/record.hpp"
+
+struct sqlite3;
+
+namespace thresher::arena {
+
+/// What a look at the ledger's chain of hashes found.
+struct Verification {
+  std::size_t links = 0;
+  std::string head;                 ///< hash of the last link, over all that the ledger holds
+  std::vector<std::string> faults;  ///< one sentence for each row that was changed, removed or slipped in
+};
+
+class Ledger {
+ public:
+  enum class Access { read, write };
+
+  /// Opens the file; `write` creates it, and its folder, when it is not there. Throws Error(io) with one sentence for a
+  /// file that is missing (`read`), is no ledger, is of another version, is damaged, or cannot be written.
+  Ledger(const std::filesystem::path& path, Access access);
+  Ledger(const Ledger&) = delete;
+  Ledger& operator=(const Ledger&) = delete;
+  ~Ledger();
+
+  /// Starts a run and holds it: nobody else can resume it while this object lives. `run.id` is ignored.
+  [[nodiscard]] std::int64_t begin(const RunRecord& run);
+  /// The latest unfinished run with that key that no living process holds, now held by this object.
+  [[nodiscard]] std::optional<RunRecord> resume(const std::string& key);
+  /// One transaction: all of the predictions or nothing. `hash` is ignored.
+  void freeze(std::int64_t run, std::span<const PredictionRecord> predictions);
+  /// One transaction: all of the entry or nothing.
+  void append(std::int64_t run, const Entry& entry);
+  void finish(std::int64_t run);
+
+  /// Recomputes the chain: every row with the hash of the row before it.
+  [[nodiscard]] Verification verify() const;
+
+  /// Without predictions and entries, the newest last.
+  [[nodiscard]] std::vector<RunRecord> runs() const;
+  /// With all predictions and entries. Throws Error(invalid_argument) naming the runs there are.
+  [[nodiscard]] RunRecord load(std::int64_t run) const;
+
+  [[nodiscard]] const std::filesystem::path& path() const noexcept { return path_; }
+
+ private:
+  class Statement;
+  friend class Transaction;
+  void open(Access access);
+  void check_version(Access access);
+  void create();
+  void upgrade();
+  void add_version_2() const;
+  void forbid_changes(std::span<const char* const> tables) const;
+  /// The next link of the chain, for a row of `kind` that the running transaction has written.
+  void link(const std::string& kind, std::int64_t row);
+  void link_all_rows();
+  /// Everything that belongs to the row, as text; empty when it is not there.
+  [[nodiscard]] std::string content(const std::string& kind, std::int64_t row) const;
+  [[nodiscard]] std::string describe(const std::string& kind, std::int64_t row) const;
+  void find_unlinked(Verification& found) const;
+  void find_late_predictions(Verification& found) const;
+  void load_predictions(RunRecord& run) const;
+  void check_health() const;
+  [[nodiscard]] int open_lock_file() const;
+  [[nodiscard]] bool hold(std::int64_t run);
+  [[nodiscard]] std::int64_t context_id(const Context& context);
+  void load_entries(RunRecord& run) const;
+  void load_details(std::int64_t entry_id, Entry& entry) const;
+  void execute(const char* sql) const;
+  [[noreturn]] void fail(int code, const char* doing) const;
+
+  std::filesystem::path path_;
+  sqlite3* database_ = nullptr;
+  int lock_file_ = -1;
+};
+
+/// $THRESHER_LEDGER, else thresher/ledger.sqlite in the user's state folder ($XDG_STATE_HOME or ~/.local/state).
+[[nodiscard]] std::filesystem::path default_ledger();
+
+}  // namespace thresher::arena

@@ -1,0 +1,39 @@
+// The tables of each version of the ledger, and the way from one version to the next.
+#include <fmt/format.h>
+
+#include "arena/ledger/ledger.hpp"
+#include "arena/ledger/schema.hpp"
+#include "arena/ledger/statement.hpp"
+
+namespace thresher::arena {
+
+void Ledger::forbid_changes(std::span<const char* const> tables) const {
+  for (const char* table : tables) {
+    for (const char* change : {"UPDATE", "DELETE"}) {
+      execute(fmt::format("CREATE TRIGGER {0}_no_{1} BEFORE {1} ON {0} BEGIN "
+                          "SELECT RAISE(ABORT, 'the ledger is append-only'); END",
+                          table, change)
+                  .c_str());
+    }
+  }
+}
+
+void Ledger::add_version_2() const {
+  execute(ledger_schema_2);
+  forbid_changes(ledger_tables_2);
+  execute(fmt::format("PRAGMA user_version = {}", ledger_version).c_str());
+}
+
+/// A ledger of version 1 is brought to version 2: what it holds is linked into the chain as it is now.
+void Ledger::upgrade() {
+  Transaction transaction(*this);
+  Statement version(*this, "PRAGMA user_version");
+  version.step();
+  if (version.integer() == 1) {  // nobody else was first
+    add_version_2();
+    link_all_rows();
+  }
+  transaction.commit();
+}
+
+}  // namespace thresher::arena

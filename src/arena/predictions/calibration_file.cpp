@@ -1,0 +1,41 @@
+#include "arena/predictions/calibration_file.hpp"
+
+#include <fmt/format.h>
+
+#include <cstdlib>
+
+#include "arena/text_file.hpp"
+#include "core/user_folder.hpp"
+#include "planner/calibrate.hpp"
+#include "thresher/error.hpp"
+
+namespace thresher::arena {
+
+std::filesystem::path calibration_file(std::string_view device) {
+  if (const char* chosen = std::getenv("THRESHER_CALIBRATION"); chosen != nullptr && *chosen != '\0') {
+    return chosen;
+  }
+  return state_folder() / fmt::format("calibration-{}.toml", device);
+}
+
+LoadedCalibration load_calibration(const std::string& file, std::string_view device) {
+  std::filesystem::path path = file;
+  if (file.empty()) {
+    std::error_code error;
+    path = calibration_file(device);
+    if (!std::filesystem::exists(path, error)) {
+      return {{}, "built in"};
+    }
+  }
+  const auto text = read_text(path);
+  if (!text) {
+    throw Error(ErrorCode::io, fmt::format("calibration {}: the file cannot be read", path.string()));
+  }
+  try {
+    return {planner::read_calibration(*text), path.string()};
+  } catch (const Error& error) {
+    throw Error(error.code(), fmt::format("{}: {}", path.string(), error.what()));
+  }
+}
+
+}  // namespace thresher::arena

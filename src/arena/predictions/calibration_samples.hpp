@@ -1,0 +1,25 @@
+#pragma once
+/// Times of known contestants on a GPU, for fitting the planner to it.
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "arena/rig/rig.hpp"
+#include "planner/calibrate.hpp"
+
+namespace thresher::arena {
+
+/// Contestants of every kind on shapes that no built-in suite holds, so that the suites stay a test of the fit. What
+/// the device cannot run is left out. `each` is told what is measured next, and of how many. Throws Error(unsupported)
+/// when the rig is no GPU, or one that the planner has no table for.
+[[nodiscard]] std::vector<planner::CalibrationSample> measure_calibration(
+    Rig& rig, double seconds_each, const std::function<void(const std::string&, std::size_t, std::size_t)>& each);
+
+/// Whether measure_calibration times contestants on the problem with this label.
+[[nodiscard]] bool is_calibrated_on(const std::string& problem);
+
+/// How well a fit foretells what it has not seen: the error over every second sample of a fit to the others.
+[[nodiscard]] planner::PredictionError unseen_error(const std::vector<planner::CalibrationSample>& samples,
+                                                    const planner::DeviceSpec& device);
+
+}  // namespace thresher::arena

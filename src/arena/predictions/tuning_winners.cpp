@@ -1,0 +1,106 @@
+#include "arena/predictions/tuning_winners.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "arena/panel/panel.hpp"
+#include "ops/forecast.hpp"
+#include "ops/nvfp4_choice.hpp"
+#include "thresher/error.hpp"
+
+namespace thresher::arena {
+namespace {
+
+constexpr const char* deciding_mode = "cold burst";
+
+struct Timed {
+  PlanOptions options;
+  Estimate us;
+};
+
+/// Nothing for a contestant whose knobs are not the planner's, or whose numerics must be asked for.
+std::optional<PlanOptions> options_of(const std::string& contestant) {
+  try {
+    const PlanOptions options = plan_options(parse_label(contestant));
+    return ops::packing_numerics(options) == Numerics::exact ? std::optional(options) : std::nullopt;
+  } catch (const Error&) {
+    return std::nullopt;
+  }
+}
+
+/// Thresher's own contestants that passed and were timed on the problem.
+std::vector<Timed> timed_on(const RunRecord& run, const std::string& suite, const std::string& problem) {
+  std::vector<Timed> found;
+  for (const Entry& entry : run.entries) {
+    const auto failed = [](const GateResult& gate) {
+      return gate.outcome == Outcome::failed && gate.gate != "verdict";  // a rejected pitch may still be the fastest
+    };
+    if (entry.suite != suite || std::any_of(entry.gates.begin(), entry.gates.end(), failed)) {
+      continue;
+    }
+    for (const Measurement& measurement : entry.measurements) {
+      if (measurement.problem == problem && measurement.mode == deciding_mode && measurement.rounds >= min_rounds) {
+        if (const auto options = options_of(entry.contestant)) {
+          found.push_back({*options, measurement.contestant_us});
+        }
+      }
+    }
+  }
+  return found;
+}
+
+/// The configuration that runs; nothing for what the planner has no words for.
+std::optional<planner::DualGemmConfig> config_of(const DualGemmProblem& problem, const PlanOptions& options,
+                                                 const planner::DeviceSpec& spec) {
+  try {
+    return ops::planned_contestant(problem, options, spec);
+  } catch (const Error&) {
+    return std::nullopt;
+  }
+}
+
+std::string enter(const Problem& problem, const std::vector<Timed>& timed, const std::string& device,
+                  const planner::DeviceSpec& spec, ops::Tuning& tuning) {
+  const auto default_config = config_of(problem.dual_gemm, {}, spec);
+  const auto is_default = [&](const Timed& one) {
+    return default_config && config_of(problem.dual_gemm, one.options, spec) == default_config;
+  };
+  const auto by_time = [](const Timed& a, const Timed& b) { return a.us.value < b.us.value; };
+  const auto standard = std::find_if(timed.begin(), timed.end(), is_default);
+  if (standard == timed.end()) {
+    return "";
+  }
+  const auto best = std::min_element(timed.begin(), timed.end(), by_time);
+  const bool wins = !is_default(*best) && best->us.high * same_factor < standard->us.low &&
+                    config_of(problem.dual_gemm, best->options, spec).has_value();
+  if (!wins) {
+    tuning.forget(device, problem.dual_gemm);
+    return "";
+  }
+  tuning.set(device, problem.dual_gemm,
+             {best->options.strategy, best->options.knobs, best->us.value, standard->us.value});
+  return fmt::format("{}: {}{}{} in {:.1f} us instead of {:.1f}", label(problem), best->options.strategy,
+                     best->options.knobs.empty() ? "" : " ", best->options.knobs, best->us.value, standard->us.value);
+}
+
+}  // namespace
+
+std::vector<std::string> enter_winners(const RunRecord& run, std::span<const Suite> suites, const std::string& device,
+                                       const planner::DeviceSpec& spec, ops::Tuning& tuning) {
+  std::vector<std::string> sentences;
+  for (const Suite& suite : suites) {
+    for (const Problem& problem : suite.problems) {
+      if (problem.operation != "dual_gemm") {
+        continue;
+      }
+      const std::string sentence = enter(problem, timed_on(run, suite.name, label(problem)), device, spec, tuning);
+      if (!sentence.empty()) {
+        sentences.push_back(sentence);
+      }
+    }
+  }
+  return sentences;
+}
+
+}  // namespace thresher::arena

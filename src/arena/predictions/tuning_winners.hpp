@@ -1,0 +1,20 @@
+#pragma once
+/// From a tournament to the tuning cache.
+#include <span>
+#include <string>
+#include <vector>
+
+#include "arena/ledger/record.hpp"
+#include "arena/suites/suite.hpp"
+#include "ops/tuning.hpp"
+#include "planner/device_spec.hpp"
+
+namespace thresher::arena {
+
+/// Enters the run's winners into `tuning` and says so, a sentence each. A winner is recorded only where the default
+/// choice was timed in the same run and is slower beyond both intervals; where the default was timed and is not, what
+/// was known of the problem is forgotten. Contestants that failed a gate count for nothing.
+std::vector<std::string> enter_winners(const RunRecord& run, std::span<const Suite> suites, const std::string& device,
+                                       const planner::DeviceSpec& spec, ops::Tuning& tuning);
+
+}  // namespace thresher::arena

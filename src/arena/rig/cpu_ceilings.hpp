@@ -1,0 +1,10 @@
+#pragma once
+/// What this CPU can do at best.
+#include "arena/rig/rig.hpp"
+
+namespace thresher::arena {
+
+/// Takes about a second.
+[[nodiscard]] Ceilings measure_cpu_ceilings();
+
+}  // namespace thresher::arena

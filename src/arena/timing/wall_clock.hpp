@@ -1,0 +1,18 @@
+#pragma once
+/// The clock of the CPU: the system's monotonic clock around synchronous calls.
+#include "arena/timing/clock.hpp"
+
+namespace thresher::arena {
+
+class WallClock final : public Clock {
+ public:
+  [[nodiscard]] std::string_view name() const override { return "wall clock"; }
+  [[nodiscard]] Reading measure(Runner& runner, const Batch& batch) override;
+  void rest(double seconds) override;
+  [[nodiscard]] double now_s() override;
+  /// Core 0's clock and the hottest thermal zone, where the system tells.
+  [[nodiscard]] Telemetry telemetry() override;
+  [[nodiscard]] double shortest_batch_us() const override { return 2000; }
+};
+
+}  // namespace thresher::arena

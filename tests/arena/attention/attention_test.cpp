@@ -1,0 +1,281 @@
+// Attention in the arena: its suites, its inputs and its judge, with mistakes planted.
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <functional>
+#include <set>
+
+#include "arena/attention/contestant.hpp"
+#include "arena/attention/inputs.hpp"
+#include "arena/contestants/registry.hpp"
+#include "arena/expect_error.hpp"
+#include "arena/gates/correctness.hpp"
+#include "arena/planted.hpp"
+
+namespace thresher::arena {
+namespace {
+
+const std::string good = R"(title = "Two"
+operation = "attention"
+distributions = ["normal"]
+[[problem]]
+heads = 4
+kv_heads = 2
+queries = [70, 1]
+keys = 150
+head_dim = 64
+format = "bf16"
+causal = [false, true]
+lse = true
+)";
+
+std::string replaced(std::string text, const std::string& from, const std::string& to) {
+  return text.replace(text.find(from), from.size(), to);
+}
+
+std::string error_in(const std::string& text) {
+  return error_of([&] { (void)parse_suite(text, "mine", "mine.toml"); });
+}
+
+Problem problem_of(const AttentionProblem& attention, bool lse = true, bool rows_first = false) {
+  Problem problem;
+  problem.operation = "attention";
+  problem.attention = {attention, lse, rows_first, {}, {}};
+  return problem;
+}
+
+/// Three tiles of queries in each of four heads, the last one ragged.
+const Problem ragged = problem_of({.batch = 2, .heads = 4, .kv_heads = 2, .queries = 150, .keys = 130, .causal = true});
+
+/// A host kernel: gets the task and the tensors of one call, and how many came before it.
+using AttentionKernel = std::function<void(const AttentionTask&, const AttentionTensors&, int)>;
+
+class AttentionPlanted final : public Contestant {
+ public:
+  explicit AttentionPlanted(AttentionKernel kernel)
+      : Contestant({"attention", "planted"}), kernel_(std::move(kernel)) {}
+  Answer feasible(const Problem&, Memory&) const override { return {true, "a fake needs nothing", "{}"}; }
+  Answer compile(const Problem&) const override { return {true, "compiled with the tests", "{}"}; }
+  std::unique_ptr<Runner> prepare(const Problem& problem, Memory&, const std::vector<DeviceSet>& sets) const override {
+    class Planted final : public Runner {
+     public:
+      Planted(AttentionTask task, const std::vector<DeviceSet>& sets, AttentionKernel kernel)
+          : task_(std::move(task)), sets_(sets), kernel_(std::move(kernel)) {}
+      void run(Stream, std::size_t set) override {
+        kernel_(task_, attention_tensors(task_, [&](std::string_view name) { return sets_[set].tensor(name); }),
+                calls_++);
+      }
+
+     private:
+      AttentionTask task_;
+      const std::vector<DeviceSet>& sets_;
+      AttentionKernel kernel_;
+      int calls_ = 0;
+    };
+    return std::make_unique<Planted>(problem.attention, sets, kernel_);
+  }
+
+ private:
+  AttentionKernel kernel_;
+};
+
+void compute(const AttentionProblem& problem, const AttentionTensors& tensors) {
+  plan(Device::cpu(), problem).run({}, tensors);
+}
+
+Finding judge(const AttentionKernel& kernel, const Problem& problem = ragged,
+              Distribution distribution = Distribution::normal) {
+  FakeRig rig;
+  return run_trial(make_trial(problem, distribution, {DeviceKind::cpu}, 11), AttentionPlanted(kernel), rig).finding;
+}
+
+std::uint16_t& element(const AttentionTensors& tensors, std::int64_t head, std::int64_t query, std::int64_t column) {
+  return static_cast<std::uint16_t*>(
+      tensors.o.data)[head * tensors.o.strides[1] + query * tensors.o.strides[2] + column];
+}
+
+TEST(AttentionSuite, ListsMultiplyAndLabelsTellProblemsApart) {
+  const Suite suite = parse_suite(good, "mine", "mine.toml");
+  ASSERT_EQ(suite.problems.size(), 4U);
+  std::set<std::string> labels;
+  for (const Problem& problem : suite.problems) {
+    labels.insert(label(problem));
+  }
+  EXPECT_EQ(labels, (std::set<std::string>{"1x4/2x1:150x64 bf16 lse", "1x4/2x1:150x64 bf16 causal lse",
+                                           "1x4/2x70:150x64 bf16 lse", "1x4/2x70:150x64 bf16 causal lse"}));
+  EXPECT_FALSE(suite.warm);
+  EXPECT_TRUE(parse_suite(replaced(good, "distributions", "cache = \"warm\"\ndistributions"), "m", "m.toml").warm);
+}
+
+TEST(AttentionSuite, LengthsMakeSequencesOfTheirOwn) {
+  std::string text = replaced(good, "queries = [70, 1]\nkeys = 150", "query_lengths = [3, 0]\nkey_lengths = [7, 9]");
+  const Suite suite = parse_suite(text, "mine", "mine.toml");
+  const AttentionTask& task = suite.problems.front().attention;
+  EXPECT_TRUE(task.problem.variable_length);
+  EXPECT_EQ(task.problem.batch, 2);
+  EXPECT_EQ(task.problem.queries, 3);
+  EXPECT_EQ(task.problem.keys, 16);
+  EXPECT_EQ(offsets_of(task.key_lengths), (std::vector<std::int32_t>{0, 7, 16}));
+  EXPECT_EQ(label(suite.problems.front()), "2x4/2x3:16x64 bf16 lengths(3,0:7,9) lse");
+  EXPECT_EQ(error_in(replaced(text, "[7, 9]", "[7]")),
+            "mine.toml:8: `key_lengths` in [problem] has 1 sequences, but query_lengths has 2");
+}
+
+TEST(AttentionSuite, ErrorsNameFileLineAndKey) {
+  EXPECT_EQ(error_in(replaced(good, "kv_heads = 2", "kv_heads = 3")),
+            "mine.toml:6: `kv_heads` in [problem] is 3, but must divide heads, which is 4");
+  EXPECT_EQ(error_in(replaced(good, "head_dim = 64", "head_dim = 96")),
+            "mine.toml:9: `head_dim` in [problem] is 96, but must be 64 or 128");
+  EXPECT_EQ(error_in(replaced(good, "\"bf16\"", "\"nvfp4\"")),
+            "mine.toml:10: `format` in [problem] is \"nvfp4\", but must be one of fp16, bf16");
+  EXPECT_EQ(error_in(replaced(good, "[false, true]", "1")),
+            "mine.toml:11: `causal` in [problem] must be true, false or a list of them");
+  EXPECT_EQ(error_in(replaced(good, "lse = true", "softcap = -1")),
+            "mine.toml:12: `softcap` in [problem] must not be negative");
+  EXPECT_EQ(
+      error_in(replaced(good, "normal", "contest")),
+      "mine.toml:3: `distributions` has \"contest\", but for these problems there is full_range, normal, specials");
+  EXPECT_NE(error_in(replaced(good, "lse = true", "dropout = 0.1")).find("unknown key `dropout`"), std::string::npos);
+  EXPECT_EQ(error_in(replaced(good, "[70, 1]", "[1, 1]")),
+            "mine.toml:5: `heads` in [problem] makes the problem 1x4/2x1:150x64 bf16 lse a second time");
+}
+
+TEST(AttentionSuite, TheBuiltInOnesHoldWhatTheyPromise) {
+  const Suite origin = load_suite("attention_origin");
+  EXPECT_TRUE(origin.warm);
+  ASSERT_EQ(origin.problems.size(), 2U);
+  EXPECT_EQ(label(origin.problems[0]), "1x8x512x64 fp16");
+  EXPECT_EQ(find_operation("attention").cost(origin.problems[0]).operations, 4.0 * 8 * 512 * 512 * 64);
+  EXPECT_EQ(find_operation("attention").cost(origin.problems[1]).operations, 4.0 * 8 * (512 * 513 / 2) * 64);
+  EXPECT_EQ(load_suite("attention").problems.size(), 9U);
+  std::set<std::pair<std::int64_t, std::int64_t>> shapes;
+  for (const Problem& problem : load_suite("attention_edges").problems) {
+    shapes.insert({problem.attention.problem.queries, problem.attention.problem.keys});
+  }
+  for (const auto& [queries, keys] : {std::pair{1, 1},
+                                      {1, 339},
+                                      {113, 203},
+                                      {799, 3},
+                                      {113, 113},
+                                      {1023, 1023},
+                                      {1025, 1025},
+                                      {1024, 1023},
+                                      {0, 128},
+                                      {128, 0}}) {
+    EXPECT_TRUE(shapes.contains({queries, keys})) << queries << " " << keys;
+  }
+}
+
+TEST(AttentionInputs, DependOnTheSeedAloneAndVary) {
+  const Operation& operation = find_operation("attention");
+  const auto first = operation.inputs(ragged, Distribution::normal, 3);
+  const auto again = operation.inputs(ragged, Distribution::normal, 3);
+  const auto other = operation.inputs(ragged, Distribution::normal, 4);
+  const auto varied = operation.variation(first, 1);
+  for (std::size_t i = 0; i < first.size(); ++i) {
+    EXPECT_EQ(first[i].values, again[i].values);
+    EXPECT_NE(first[i].values, other[i].values);
+    EXPECT_NE(first[i].values, varied[i].values);
+  }
+}
+
+TEST(AttentionJudge, AnHonestKernelPassesEveryDistribution) {
+  for (const Distribution distribution : {Distribution::normal, Distribution::full_range, Distribution::specials}) {
+    const Finding finding =
+        judge([](const auto& task, const auto& tensors, int) { compute(task.problem, tensors); }, ragged, distribution);
+    EXPECT_TRUE(finding.correct) << name(distribution) << ": " << finding.fault << ", " << finding.sentence;
+    EXPECT_GT(finding.worst_ratio, 0);
+  }
+}
+
+TEST(AttentionJudge, NamesWhatWasLeftOut) {
+  const auto with = [](const std::function<void(AttentionProblem&)>& change) {
+    return [change](const AttentionTask& task, const AttentionTensors& tensors, int) {
+      AttentionProblem changed = task.problem;
+      change(changed);
+      compute(changed, tensors);
+    };
+  };
+  EXPECT_EQ(judge(with([](auto& p) { p.causal = false; })).fault, "the causal mask left out");
+  EXPECT_EQ(judge(with([](auto& p) { p.scale = 1; })).fault, "the scale left out");
+  EXPECT_EQ(judge(with([](auto& p) {
+              p.causal = false;
+              p.window_right = 20;  // 150 queries, 130 keys
+            })).fault,
+            "the causal mask aligned top-left");
+  Problem options = ragged;
+  options.attention.problem.softcap = 0.5F;
+  EXPECT_EQ(judge(with([](auto& p) { p.softcap = 0; }), options).fault, "the softcap left out");
+  options = ragged;
+  options.attention.problem.window_left = 5;
+  EXPECT_EQ(judge(with([](auto& p) { p.window_left = -1; }), options).fault, "the window left out");
+}
+
+TEST(AttentionJudge, SeesOneElementOneLseOneTileAndWhatIsNotWritten) {
+  const auto after = [](const std::function<void(const AttentionTensors&, int)>& spoil) {
+    return [spoil](const AttentionTask& task, const AttentionTensors& tensors, int call) {
+      compute(task.problem, tensors);
+      spoil(tensors, call);
+    };
+  };
+  EXPECT_EQ(judge(after([](const auto& t, int) { element(t, 1, 70, 3) ^= 0x4000; })).fault, "one element off");
+  EXPECT_EQ(judge(after([](const auto& t, int) { element(t, 1, 149, 3) ^= 0x4000; })).fault,
+            "one element off at the ragged edge");
+  EXPECT_EQ(judge(after([](const auto& t, int) { static_cast<float*>(t.lse.data)[140] += 0.01F; })).fault,
+            "one element off");
+  EXPECT_EQ(judge(after([](const auto& t, int) {
+              element(t, 2, 64, 3) ^= 0x4000;
+              element(t, 2, 100, 8) ^= 0x4000;
+            })).fault,
+            one_tile_wrong);
+  EXPECT_EQ(judge(after([](const auto& t, int) {
+              element(t, 2, 64, 3) ^= 0x4000;
+              element(t, 3, 64, 3) ^= 0x4000;
+            })).fault,
+            wrong_values);
+  EXPECT_EQ(judge(after([](const auto& t, int call) {
+              std::memset(&element(t, 0, 100, 0), call == 2 ? second_poison : first_poison, 128);
+            })).fault,
+            "unwritten outputs");
+  EXPECT_EQ(judge(after([](const auto& t, int) { element(t, 7, 149, 64) = 0; })).fault, "write past the end");
+  EXPECT_EQ(judge(after([](const auto& t, int call) { element(t, 1, 70, 3) ^= call == 2 ? 0x4000 : 0; })).fault,
+            "right at first, wrong later");
+}
+
+/// Every strategy of this machine's library, on the shapes of the edges suite that take little time.
+TEST(AttentionContestants, OfTheCpuAreCorrectAtTheEdges) {
+  const auto registry = library_registry(Device::cpu());
+  const std::vector<std::string> strategies = registry->strategies("attention");
+  ASSERT_FALSE(strategies.empty());
+  Suite suite = load_suite("attention_edges");
+  std::erase_if(suite.problems, [](const Problem& problem) {
+    const AttentionProblem& p = problem.attention.problem;
+    return p.head_dim != 64 || (p.queries * p.keys > 200 * 200 && !p.variable_length);
+  });
+  EXPECT_GT(suite.problems.size(), 25U);
+  suite.distributions = {Distribution::normal, Distribution::specials};
+  const auto rig = cpu_rig();
+  for (const std::string& strategy : strategies) {
+    const GateResult gate =
+        judge_correctness(suite, *registry->create({"attention", strategy}), *rig, 5, [](std::size_t, std::size_t) {});
+    EXPECT_EQ(gate.outcome, Outcome::passed) << strategy << ": " << gate.sentence;
+  }
+}
+
+TEST(AttentionContestants, KnobsAndStrategiesThatDoNotExistAreNamed) {
+  const auto registry = library_registry(Device::cpu());
+  EXPECT_NO_THROW((void)registry->create({"attention", "blockwise", {{"threads", "2"}}}));
+  EXPECT_NE(error_of([&] { (void)registry->create({"attention", "quantum"}); }).find("expected one of blockwise"),
+            std::string::npos);
+  EXPECT_NE(error_of([&] {
+              (void)registry->create({"attention", "blockwise", {{"stages", "2"}}});
+            }).find("there is no knob stages"),
+            std::string::npos);
+  EXPECT_NE(error_of([&] {
+              (void)registry->create({"attention", "blockwise", {{"threads", "many"}}});
+            }).find("must be a whole number"),
+            std::string::npos);
+}
+
+}  // namespace
+}  // namespace thresher::arena

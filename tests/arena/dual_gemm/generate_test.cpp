@@ -1,0 +1,155 @@
+#include "arena/dual_gemm/generate.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <set>
+
+#include "arena/operation.hpp"
+#include "formats/numbers.hpp"
+#include "reference/products.hpp"
+
+namespace thresher::arena {
+namespace {
+
+Problem problem_of(std::int64_t m, std::int64_t n, std::int64_t k, Format a, Format b) {
+  Problem problem;
+  problem.dual_gemm = {m, n, k, a, b, Format::fp16, {}};
+  return problem;
+}
+
+struct Deviations {
+  double gate = 0;
+  double up = 0;
+  double least_gate = 1e300;
+  double worst_fraction = 0;
+};
+
+Deviations deviations(const Problem& problem, Distribution distribution) {
+  const auto inputs = dual_gemm_inputs(problem, distribution, 3);
+  const DualGemmProblem& gemm = problem.dual_gemm;
+  Deviations result;
+  reference::products(gemm, inputs[0].view(), inputs[1].view(), inputs[2].view(), reference::whole(gemm),
+                      reference::Accumulation::float64, 1, [&](std::size_t, std::size_t, double gate, double up) {
+                        result.gate += gate * gate / static_cast<double>(gemm.m * gemm.n);
+                        result.up += up * up / static_cast<double>(gemm.m * gemm.n);
+                        result.least_gate = std::min(result.least_gate, gate);
+                        result.worst_fraction = std::max(
+                            {result.worst_fraction, std::abs(gate - std::round(gate)), std::abs(up - std::round(up))});
+                      });
+  result.gate = std::sqrt(result.gate);
+  result.up = std::sqrt(result.up);
+  return result;
+}
+
+constexpr std::array formats_16_and_4{Format::nvfp4, Format::fp16, Format::bf16};
+
+TEST(Generate, FullRangeGivesGateAndUpADeviationNearFour) {
+  for (const Format a : formats_16_and_4) {
+    for (const Format b : formats_16_and_4) {
+      const Deviations found = deviations(problem_of(64, 96, 1024, a, b), Distribution::full_range);
+      EXPECT_NEAR(found.gate, 4, 0.6) << name(a) << " " << name(b);
+      EXPECT_NEAR(found.up, 4, 0.6) << name(a) << " " << name(b);
+    }
+  }
+}
+
+TEST(Generate, FullRangeHoldsEveryCodeAndEveryFiniteScale) {
+  const auto inputs =
+      dual_gemm_inputs(problem_of(64, 96, 1024, Format::nvfp4, Format::nvfp4), Distribution::full_range, 3);
+  for (const HostTensor& tensor : inputs) {
+    std::set<int> codes;
+    for (const std::uint8_t byte : tensor.values) {
+      codes.insert({byte & 0xF, byte >> 4});
+    }
+    const std::set<int> scales(tensor.scales.begin(), tensor.scales.end());
+    EXPECT_EQ(codes.size(), 16U) << tensor.name;
+    EXPECT_EQ(scales.size(), 0x7FU) << tensor.name;
+    EXPECT_EQ(*scales.rbegin(), 0x7E);
+  }
+}
+
+TEST(Generate, ContestMagnitudesReachOneAndAHalfAndScalesOne) {
+  const auto inputs =
+      dual_gemm_inputs(problem_of(64, 96, 1024, Format::nvfp4, Format::nvfp4), Distribution::contest, 3);
+  for (const HostTensor& tensor : inputs) {
+    float largest = 0;
+    int negative = 0;
+    for (const std::uint8_t byte : tensor.values) {
+      for (const int code : {byte & 0xF, byte >> 4}) {
+        largest = std::max(largest, std::abs(formats::e2m1_values[static_cast<std::size_t>(code)]));
+        negative += code >> 3;
+      }
+    }
+    EXPECT_EQ(largest, 1.5F);
+    EXPECT_NEAR(negative, static_cast<double>(tensor.values.size()), 0.05 * static_cast<double>(tensor.values.size()));
+    double mean = 0;
+    for (const std::uint8_t scale : tensor.scales) {
+      EXPECT_LE(formats::e4m3_values[scale], 1.0F);
+      mean += formats::e4m3_values[scale] / static_cast<double>(tensor.scales.size());
+    }
+    EXPECT_NEAR(mean, 0.5, 0.02);
+    EXPECT_FALSE(tensor.global_scale.has_value());
+  }
+}
+
+TEST(Generate, IntegersAreIntegersAndTheirGatesLarge) {
+  for (const std::int64_t k : {16, 32, 48, 80, 1040}) {
+    for (const Format format : formats_16_and_4) {
+      const Deviations found = deviations(problem_of(33, 40, k, format, format), Distribution::integers);
+      EXPECT_EQ(found.worst_fraction, 0) << k;
+      EXPECT_GE(found.least_gate, integer_gate_floor) << k;
+      EXPECT_LT(found.gate * found.up, 65504) << k;
+    }
+  }
+  EXPECT_GE(deviations(problem_of(3, 24, 8, Format::bf16, Format::bf16), Distribution::integers).least_gate,
+            integer_gate_floor);
+}
+
+TEST(Generate, SpecialsAreStrewnInAndLeaveMostRowsFinite) {
+  for (const Format format : formats_16_and_4) {
+    const Problem problem = problem_of(64, 96, 208, format, format);
+    const auto inputs = dual_gemm_inputs(problem, Distribution::specials, 3);
+    int finite = 0;
+    reference::products(problem.dual_gemm, inputs[0].view(), inputs[1].view(), inputs[2].view(),
+                        reference::whole(problem.dual_gemm), reference::Accumulation::float64, 1,
+                        [&](std::size_t, std::size_t, double gate, double up) {
+                          finite += std::isfinite(gate) && std::isfinite(up) ? 1 : 0;
+                        });
+    EXPECT_LT(finite, 64 * 96) << name(format);
+    EXPECT_GT(finite, 64 * 96 / 2) << name(format);
+  }
+}
+
+TEST(Generate, TheSeedDecidesEverything) {
+  const Problem problem = problem_of(5, 7, 32, Format::nvfp4, Format::fp16);
+  for (const Distribution distribution : all_distributions) {
+    const auto one = dual_gemm_inputs(problem, distribution, 9);
+    const auto same = dual_gemm_inputs(problem, distribution, 9);
+    const auto other = dual_gemm_inputs(problem, distribution, 10);
+    for (std::size_t i = 0; i < one.size(); ++i) {
+      EXPECT_EQ(one[i].values, same[i].values);
+      EXPECT_EQ(one[i].scales, same[i].scales);
+      EXPECT_NE(one[i].values, other[i].values);
+    }
+  }
+}
+
+TEST(Generate, VariationsTurnRowsWithTheirScales) {
+  Problem problem = problem_of(5, 200, 32, Format::nvfp4, Format::nvfp4);
+  const Operation& operation = find_operation("dual_gemm");
+  const auto plain = operation.inputs(problem, Distribution::contest, 9);
+  const auto varied = operation.variation(plain, 3);
+  EXPECT_EQ(varied[1].shape, plain[1].shape);
+  // b1 turns by 3 rows for each set, so set 3 starts with row 9.
+  EXPECT_TRUE(std::equal(varied[1].values.begin(), varied[1].values.begin() + 16, plain[1].values.begin() + 9 * 16));
+  EXPECT_TRUE(std::equal(varied[1].scales.begin(), varied[1].scales.begin() + 2, plain[1].scales.begin() + 9 * 2));
+  problem.scale_layout = ScaleLayout::blocked;
+  const auto blocked = operation.inputs(problem, Distribution::contest, 9);
+  const auto blocked_varied = operation.variation(blocked, 3);
+  EXPECT_EQ(blocked_varied[1].scales.size(), blocked[1].scales.size());
+  EXPECT_EQ(blocked_varied[1].scales[0], blocked[1].scales[9 * 16]);
+}
+
+}  // namespace
+}  // namespace thresher::arena

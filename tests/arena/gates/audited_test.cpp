@@ -1,0 +1,246 @@
+// The gate `audited` as a tournament judges it.
+#include "arena/gates/audited.hpp"
+#include "arena/attention/machine_code.hpp"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <nlohmann/json.hpp>
+
+#include "arena/audit/expectations.hpp"
+#include "arena/dual_gemm/machine_code.hpp"
+#include "arena/expect_error.hpp"
+#include "arena/own/toolkit.hpp"
+#include "arena/planted.hpp"
+#include "ops/cuda_programs.hpp"
+#include "support/scratch_folder.hpp"
+
+namespace thresher::arena {
+namespace {
+
+namespace fs = std::filesystem;
+
+const fs::path recorded_folder = fs::path(THRESHER_SOURCE_DIR) / "tests/arena/audit";
+
+std::string read(const fs::path& path) {
+  std::ifstream stream(path, std::ios::binary);
+  EXPECT_TRUE(stream) << path;
+  return {std::istreambuf_iterator<char>(stream), {}};
+}
+
+/// A disassembler that answers with a recorded listing, whatever it is given.
+class RecordedDisassembler {
+ public:
+  explicit RecordedDisassembler(const std::string& listing) {
+    std::ofstream(folder_ / "nvdisasm") << "#!/bin/sh\ncat '" << (recorded_folder / listing).string() << "'\n";
+    fs::permissions(folder_ / "nvdisasm", fs::perms::owner_all);
+  }
+  [[nodiscard]] Disassembler tools() const { return {folder_ / "nvdisasm", {}}; }
+
+ private:
+  ScratchFolder folder_;
+};
+
+/// A contestant with the machine code that a test gives it.
+class CodedContestant final : public Contestant {
+ public:
+  explicit CodedContestant(MachineCode code) : Contestant({"dual_gemm", "coded"}), code_(std::move(code)) {}
+  Answer feasible(const Problem&, Memory&) const override { return {}; }
+  Answer compile(const Problem&) const override { return {}; }
+  MachineCode machine_code(const Problem&) const override { return code_; }
+  std::unique_ptr<Runner> prepare(const Problem&, Memory&, const std::vector<DeviceSet>&) const override {
+    throw Error(ErrorCode::internal, "nobody runs it");
+  }
+
+ private:
+  MachineCode code_;
+};
+
+KernelCode kernel_code(const std::string& name, const runtime::ResourceReport& resources, int dynamic_shared_bytes) {
+  KernelCode code;
+  code.title = "the planted kernel";
+  code.kernel = name;
+  code.resources = resources;
+  code.dynamic_shared_bytes = dynamic_shared_bytes;
+  code.expected = expected_of_any_kernel();
+  return code;
+}
+
+const runtime::ResourceReport origin_like_resources{.registers = 32, .stack_bytes = 2048};
+const runtime::ResourceReport staged_resources{.registers = 34, .static_shared_bytes = 4096, .barriers = 1};
+
+GateResult judged(const Contestant& contestant, const Disassembler& tools, const Pitch* pitch = nullptr,
+                  std::size_t num_problems = 1) {
+  Suite suite;
+  suite.name = "planted";
+  suite.problems.resize(num_problems);
+  FakeRig rig;
+  Progress progress = Progress::silent();
+  Match match{suite, contestant, contestant, pitch, rig, 1, {}, progress};
+  const GateResult result = make_audited_gate(tools)->judge(match);
+  EXPECT_EQ(result.gate, "audited");
+  EXPECT_TRUE(nlohmann::json::parse(result.evidence)["kernels"].is_array()) << result.evidence;
+  EXPECT_FALSE(result.sentence.empty());
+  return result;
+}
+
+void expect_words(const GateResult& result, const std::string& words) {
+  EXPECT_NE(result.sentence.find(words), std::string::npos) << result.sentence;
+}
+
+TEST(AuditedGate, AKernelLikeTheOriginsFailsInThoseWords) {
+  const RecordedDisassembler recorded("origin_like.sass");
+  const CodedContestant contestant({{kernel_code("origin_like", origin_like_resources, 49152)}, ""});
+  const GateResult result = judged(contestant, recorded.tools());
+  EXPECT_EQ(result.outcome, Outcome::failed);
+  expect_words(result, "the planted kernel: ");
+  expect_words(result, "2048 bytes a thread lie in local memory (as much as an array of 512 floats), 0 allowed");
+  expect_words(result, "49152 bytes of shared memory are declared, and the machine code never uses them");
+}
+
+// The same from its source, where there is a compiler and a disassembler.
+TEST(AuditedGate, TheOriginsLikenessFailsWhenItIsCompiledHereToo) {
+  if (!runtime::nvrtc_status().problem.empty() || !find_disassembler().found() || own::toolkit_headers().empty()) {
+    GTEST_SKIP() << "needs NVRTC, the toolkit's headers and a disassembler: " << runtime::nvrtc_status().problem << " "
+                 << how_to_get_a_disassembler();
+  }
+  runtime::Program program;
+  program.title = "origin_like";
+  program.text = read(recorded_folder / "origin_like.cu");
+  program.kernels = {"origin_like"};
+  program.options = {"--include-path=" + own::toolkit_headers().string()};
+  const runtime::Cubin cubin = runtime::compile(program);
+  KernelCode code = kernel_code(cubin.kernels.at(0).lowered_name, cubin.kernels.at(0).resources, 49152);
+  code.image = cubin.image;
+  const GateResult result = judged(CodedContestant({{code}, ""}), find_disassembler());
+  EXPECT_EQ(result.outcome, Outcome::failed);
+  expect_words(result, "as much as an array of 512 floats");
+  expect_words(result, "49152 bytes of shared memory are declared, and the machine code never uses them");
+}
+
+TEST(AuditedGate, AnHonestKernelPassesAndIsReadOnceForAllProblems) {
+  const RecordedDisassembler recorded("staged.sass");
+  const CodedContestant contestant({{kernel_code("staged", staged_resources, 0)}, ""});
+  const GateResult result = judged(contestant, recorded.tools(), nullptr, 3);
+  EXPECT_EQ(result.outcome, Outcome::passed) << result.sentence;
+  const nlohmann::json evidence = nlohmann::json::parse(result.evidence);
+  ASSERT_EQ(evidence["kernels"].size(), 1U);
+  EXPECT_EQ(evidence["kernels"][0]["registers"], 34);
+  EXPECT_EQ(evidence["kernels"][0]["title"], "the planted kernel");
+}
+
+TEST(AuditedGate, TheWorstKernelDecides) {
+  const RecordedDisassembler recorded("staged.sass");
+  KernelCode missing = kernel_code("another", staged_resources, 0);
+  const KernelCode good = kernel_code("staged", staged_resources, 0);
+  EXPECT_EQ(judged(CodedContestant({{good, missing}, ""}), recorded.tools()).outcome, Outcome::not_judged);
+  missing.resources.spill_store_bytes = 8;
+  const GateResult result = judged(CodedContestant({{good, missing}, "and a library"}), recorded.tools());
+  EXPECT_EQ(result.outcome, Outcome::failed);
+  expect_words(result, "registers are spilled: 8 bytes stored");
+}
+
+TEST(AuditedGate, WhatCannotBeReadIsNotJudgedAndSaysWhy) {
+  const GateResult library = judged(CodedContestant({{}, "its products are somebody else's"}), {});
+  EXPECT_EQ(library.outcome, Outcome::not_judged);
+  EXPECT_EQ(library.sentence, "its products are somebody else's");
+  const GateResult host = judged(PlantedContestant("host", honest_kernel), {});
+  EXPECT_EQ(host.outcome, Outcome::not_judged);
+  expect_words(host, "has none of its own");
+  const GateResult no_tool = judged(CodedContestant({{kernel_code("staged", staged_resources, 0)}, ""}), {});
+  EXPECT_EQ(no_tool.outcome, Outcome::not_judged);
+  expect_words(no_tool, "set CUDA_HOME");
+  EXPECT_EQ(judged(CodedContestant({{kernel_code("origin_like", origin_like_resources, 0)}, ""}), {}).outcome,
+            Outcome::failed)
+      << "the compiler's report alone is enough";
+}
+
+Pitch pitch_with(const std::string& audit) {
+  return parse_pitch(
+      "title = \"x\"\n[contestant]\noperation = \"dual_gemm\"\nstrategy = \"coded\"\n[baseline]\n"
+      "strategy = \"two_pass\"\n[claim]\nspeedup = 2\nconfidence = 1\nreason = \"none\"\n[audit]\n" +
+          audit,
+      "p.toml");
+}
+
+TEST(AuditedGate, APitchMayExpectOtherThings) {
+  const RecordedDisassembler recorded("staged.sass");
+  const CodedContestant contestant({{kernel_code("staged", staged_resources, 0)}, ""});
+  const Pitch strict = pitch_with("max_registers = 20\nmatrix = \"HGMMA\"\n");
+  const GateResult result = judged(contestant, recorded.tools(), &strict);
+  EXPECT_EQ(result.outcome, Outcome::failed);
+  expect_words(result, "34 registers a thread, over the expected 20");
+  expect_words(result, "0 matrix instructions of the kind HGMMA");
+  const Pitch fitting = pitch_with("max_registers = 40\nmin_wide_share = 0.5\nshared_memory = true\n");
+  EXPECT_EQ(judged(contestant, recorded.tools(), &fitting).outcome, Outcome::passed);
+  EXPECT_NE(error_of([] { (void)pitch_with("speed = 9\n"); }).find("p.toml:12: `speed` in [audit]"), std::string::npos)
+      << error_of([] { (void)pitch_with("speed = 9\n"); });
+  EXPECT_NE(error_of([] { (void)pitch_with("max_registers = -1\n"); }).find("use a number that is not negative"),
+            std::string::npos);
+}
+
+class LibraryCode : public ::testing::TestWithParam<std::tuple<const char*, Format>> {};
+
+// What the library would launch on an H200, compiled here; only what is built in where there is no compiler.
+TEST_P(LibraryCode, IsWhatItsStrategyPromises) {
+  const auto& [strategy, format] = GetParam();
+  PlanOptions options;
+  options.strategy = strategy;
+  for (const std::int64_t m : {1, 64, 256, 512}) {
+    const DualGemmProblem problem{m, 4096, 7168, format, format, Format::fp16, {}};
+    MachineCode code;
+    try {
+      code = dual_gemm_machine_code(planner::device_spec("H200"), "sm_90a", problem, options);
+    } catch (const Error& error) {
+      if (runtime::nvrtc_status().problem.empty()) {
+        FAIL() << error.what();
+      }
+      GTEST_SKIP() << error.what();
+    }
+    ASSERT_FALSE(code.kernels.empty());
+    EXPECT_GT(code.kernels[0].resources.registers, 0);
+    EXPECT_GT(code.kernels[0].dynamic_shared_bytes, 0);
+    EXPECT_EQ(code.kernels[0].expected.matrix_kind, "HGMMA");
+    const GateResult result = judged(CodedContestant(code), find_disassembler());
+    EXPECT_EQ(result.outcome, find_disassembler().found() ? Outcome::passed : Outcome::not_judged)
+        << strategy << " for M = " << m << ": " << result.sentence;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Strategies, LibraryCode,
+                         ::testing::Values(std::tuple("packed", Format::nvfp4), std::tuple("interleaved", Format::fp16),
+                                           std::tuple("sequential", Format::fp16),
+                                           std::tuple("pingpong", Format::fp16)),
+                         [](const auto& tested) { return std::string(std::get<0>(tested.param)); });
+
+TEST(LibraryMachineCode, ProductsOfAnotherLibraryAreSaidToBeThat) {
+  PlanOptions options;
+  options.strategy = "two_pass";
+  const DualGemmProblem problem{64, 256, 256, Format::fp16, Format::fp16, Format::fp16, {}};
+  const MachineCode code = dual_gemm_machine_code(planner::device_spec("H200"), "sm_90a", problem, options);
+  EXPECT_TRUE(code.kernels.empty());
+  EXPECT_NE(code.not_judged.find("cuBLASLt"), std::string::npos);
+}
+
+TEST(AttentionMachineCode, IsWhatItsStrategyPromises) {
+  const AttentionProblem origin{.heads = 8, .kv_heads = 8, .queries = 512, .keys = 512, .head_dim = 64};
+  for (const char* strategy : {"simple", "pipelined", "split", "rows", "rows_shared", "rows_coalesced"}) {
+    MachineCode code;
+    try {
+      code = attention_machine_code(origin, {.strategy = strategy}, 132, "sm_90a");
+    } catch (const Error& error) {
+      EXPECT_FALSE(runtime::nvrtc_status().problem.empty()) << strategy << ": " << error.what();
+      continue;
+    }
+    EXPECT_GT(code.kernels.at(0).resources.registers, 0);
+    const GateResult result = judged(CodedContestant(code), find_disassembler());
+    EXPECT_EQ(result.outcome, find_disassembler().found() ? Outcome::passed : Outcome::not_judged)
+        << strategy << ": " << result.sentence;
+  }
+}
+
+}  // namespace
+}  // namespace thresher::arena

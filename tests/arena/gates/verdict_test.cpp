@@ -1,0 +1,89 @@
+#include "arena/gates/verdict.hpp"
+
+#include <gtest/gtest.h>
+
+namespace thresher::arena {
+namespace {
+
+ModeSpeedup speedup(double value, const std::string& mode = "cold burst", double half_width = 0.01) {
+  return {mode, {value, value - half_width, value + half_width}, {1, 0.995, 1.005}, 20, {value, value}};
+}
+
+const std::vector<GateResult> gates{{"feasible", Outcome::passed, "", "{}"},
+                                    {"audited", Outcome::not_judged, "no disassembler", "{}"},
+                                    {"correct", Outcome::passed, "", "{}"},
+                                    {"timed", Outcome::passed, "", "{}"}};
+
+Pitch pitch_with(const Acceptance& accept) {
+  Pitch pitch;
+  pitch.accept = accept;
+  return pitch;
+}
+
+std::string word(const std::vector<ModeSpeedup>& modes, const Acceptance& accept = {}) {
+  const Pitch pitch = pitch_with(accept);
+  return reach_verdict(modes, gates, &pitch, "base").word;
+}
+
+TEST(Verdict, WithoutTermsASpeedUpBeyondTheNoiseIsAccepted) {
+  const Verdict verdict = reach_verdict({speedup(1.2)}, gates, nullptr, "base");
+  EXPECT_EQ(verdict.word, "accepted");
+  EXPECT_EQ(verdict.sentence,
+            "over base: cold burst: 1.200x [1.190, 1.210], faster (noise 1.005x); not judged here: audited");
+}
+
+TEST(Verdict, EveryDecidingModeMustAgree) {
+  EXPECT_EQ(word({speedup(1.2), speedup(1.0, "cold sustained")}), "within noise");
+  EXPECT_EQ(word({speedup(1.2), speedup(0.9, "cold sustained")}), "rejected");
+  EXPECT_EQ(word({speedup(1.2), speedup(1.1, "cold sustained")}), "accepted");
+}
+
+TEST(Verdict, InsideTheNoiseNothingIsAcceptedOrRejected) {
+  EXPECT_EQ(word({speedup(1.001)}), "within noise");
+  EXPECT_EQ(word({speedup(1.2, "cold burst", 0.5)}), "within noise");
+}
+
+TEST(Verdict, TooFewRoundsSayNothingAndAreCounted) {
+  ModeSpeedup mode = speedup(2);
+  mode.rounds = 3;
+  const Verdict verdict = reach_verdict({mode}, gates, nullptr, "base");
+  EXPECT_EQ(verdict.word, "within noise");
+  EXPECT_NE(verdict.sentence.find("too few rounds to say (3, 6 are needed)"), std::string::npos) << verdict.sentence;
+}
+
+TEST(Verdict, TheOriginsTerms) {
+  Acceptance accept;
+  accept.geomean_speedup = 1.4;
+  accept.fall_back_below = 1.3;
+  EXPECT_EQ(word({speedup(1.5)}, accept), "accepted");
+  const Pitch pitch = pitch_with(accept);
+  const Verdict between = reach_verdict({speedup(1.35)}, gates, &pitch, "base");
+  EXPECT_EQ(between.word, "rejected");
+  EXPECT_EQ(between.sentence.find("fall back"), std::string::npos) << between.sentence;
+  const Verdict under = reach_verdict({speedup(1.2)}, gates, &pitch, "base");
+  EXPECT_EQ(under.word, "rejected");
+  EXPECT_NE(under.sentence.find("under 1.3x: fall back to base"), std::string::npos) << under.sentence;
+  EXPECT_EQ(word({speedup(1.0)}, accept), "rejected");  // its interval ends far below what it must reach
+}
+
+TEST(Verdict, OneProblemCanRejectAPitch) {
+  Acceptance accept;
+  accept.each_speedup = 1.0;
+  ModeSpeedup mode = speedup(1.2);
+  mode.each = {1.6, 0.9};
+  EXPECT_EQ(word({mode}, accept), "rejected");
+}
+
+TEST(Verdict, WhatCannotBeJudgedDoesNotCountAsPassed) {
+  Acceptance accept;
+  accept.gates = {"correct", "audited"};
+  EXPECT_EQ(word({speedup(1.2)}, accept), "not judged");
+  EXPECT_EQ(word({speedup(0.8)}, accept), "rejected");
+  accept.gates = {"correct"};
+  EXPECT_EQ(word({speedup(1.2)}, accept), "accepted");
+  accept.occupancy_not_worse = true;
+  EXPECT_EQ(word({speedup(1.2)}, accept), "not judged");
+}
+
+}  // namespace
+}  // namespace thresher::arena

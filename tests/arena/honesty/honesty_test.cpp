@@ -1,0 +1,156 @@
+#include "arena/honesty/honesty.hpp"
+
+#include <gtest/gtest.h>
+
+#include <set>
+
+#include "arena/cheats/cheats.hpp"
+#include "arena/contestants/registry.hpp"
+
+namespace thresher::arena {
+namespace {
+
+HonestyOptions options_of(std::uint64_t secret_seed, bool weights_are_packed = true) {
+  HonestyOptions options;
+  options.seed = cheats::announced_seed;
+  options.secret_seed = secret_seed;
+  options.weights_are_packed = weights_are_packed;
+  options.calls_before_late_check = 30;
+  options.wait_s = 0;
+  return options;
+}
+
+std::string found(const std::vector<ProbeResult>& results) {
+  const auto& accusation = results.back().accusation;
+  return accusation ? accusation->cheat + ": " + accusation->sentence : "";
+}
+
+class PlantedCheat : public ::testing::TestWithParam<std::size_t> {};
+
+TEST_P(PlantedCheat, IsCaughtAndNamed) {
+  const cheats::Cheat cheat = cheats::all_cheats()[GetParam()];
+  for (const std::uint64_t secret_seed : {1234567, 89}) {
+    cheats::CheatRig rig(cheat.machine);
+    const cheats::CheatContestant contestant(cheat.name, cheat.prepare, rig);
+    const auto results =
+        probe_honesty(cheats::planted_problem(), contestant, rig, options_of(secret_seed, cheat.weights_are_packed));
+    ASSERT_TRUE(results.back().accusation) << cheat.name << " was not caught";
+    EXPECT_EQ(results.back().accusation->cheat, cheat.accusation)
+        << cheat.name << " in \"" << results.back().probe << "\": " << found(results);
+    EXPECT_FALSE(results.back().accusation->sentence.empty());
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Cheats, PlantedCheat, ::testing::Range<std::size_t>(0, cheats::all_cheats().size()),
+                         [](const auto& tested) { return cheats::all_cheats()[tested.param].name; });
+
+TEST(Honesty, AtLeastTwentyDifferentCheatsArePlanted) {
+  std::set<std::string> accusations;
+  for (const cheats::Cheat& cheat : cheats::all_cheats()) {
+    accusations.insert(cheat.accusation);
+  }
+  EXPECT_GE(cheats::all_cheats().size(), 20U);
+  EXPECT_GE(accusations.size(), 20U);
+}
+
+/// Machines that honest contestants meet, from quiet to impossible.
+FakeMachine machine_of(int tournament) {
+  FakeMachine machine;
+  machine.noise = 0.01 * (tournament % 25);
+  machine.drift_per_s = tournament % 3 == 1 ? 0.5 : 0;
+  machine.throttled_factor = tournament % 4 == 2 ? 1.35 : 1;
+  machine.heat_limit_s = tournament % 4 == 2 ? 0.002 * (tournament % 7 + 1) : 1e30;
+  machine.jump_factor = tournament % 5 == 3 ? 2.5 : 1;
+  machine.jump_every_s = tournament % 5 == 3 ? 1e-3 * (tournament % 11 + 1) : 1e30;
+  return machine;
+}
+
+TEST(Honesty, NoHonestContestantIsAccusedInAHundredTournaments) {
+  for (int tournament = 0; tournament < 100; ++tournament) {
+    cheats::CheatRig rig(machine_of(tournament), static_cast<std::uint64_t>(tournament) + 1);
+    // A power-limited card runs a fifth faster on zeros; that is no cheat.
+    const cheats::Prepare honest = [tournament](const cheats::Stage& stage) -> cheats::Act {
+      return [stage, tournament](std::size_t set, int number) {
+        const KernelCall call = stage.call(set, number);
+        honest_kernel(call);
+        const auto* a = static_cast<const std::uint8_t*>(call.a.data);
+        const bool zeros = (a[0] | a[5] | a[9]) == 0;
+        return (8.0 + 5.0 * (tournament % 20)) * (zeros ? 0.8 : 1.0);
+      };
+    };
+    const cheats::CheatContestant contestant("honest", honest, rig);
+    const auto results = probe_honesty(cheats::planted_problem(), contestant, rig,
+                                       options_of(1000 + static_cast<std::uint64_t>(tournament), tournament % 2 == 0));
+    EXPECT_FALSE(results.back().accusation) << "tournament " << tournament << ": " << found(results);
+    EXPECT_EQ(results.size(), 17U);
+  }
+}
+
+TEST(Honesty, TheGateNamesTheCheatTheExperimentAndTheProblem) {
+  Suite suite;
+  suite.distributions = {Distribution::contest};
+  suite.problems = {cheats::planted_problem(), cheats::planted_problem()};
+  suite.problems[0].dual_gemm.m = 70;  // the cheaper one is asked
+  for (const cheats::Cheat& cheat : cheats::all_cheats()) {
+    if (cheat.name != "cache_by_pointer") {
+      continue;
+    }
+    cheats::CheatRig rig({});
+    const GateResult gate =
+        judge_honesty(suite, cheats::CheatContestant(cheat.name, cheat.prepare, rig), rig, options_of(5));
+    EXPECT_EQ(gate.gate, "honest");
+    EXPECT_EQ(gate.outcome, Outcome::failed);
+    EXPECT_EQ(gate.sentence,
+              "answers from a cache keyed by pointer: new data at the same addresses gave the old outputs (experiment "
+              "\"new data at old addresses\" on 7x24x64 nvfp4*nvfp4->fp16)");
+    EXPECT_NE(gate.evidence.find("\"secret_seed\":5"), std::string::npos);
+  }
+  cheats::CheatRig rig({});
+  const GateResult gate =
+      judge_honesty(suite, cheats::CheatContestant("honest", cheats::honest(60), rig), rig, options_of(5));
+  EXPECT_EQ(gate.outcome, Outcome::passed) << gate.sentence;
+  EXPECT_NE(gate.sentence.find("17 experiments on 7x24x64"), std::string::npos) << gate.sentence;
+}
+
+/// Another contestant's work on a fake clock.
+class OnAFakeClock final : public Contestant {
+ public:
+  OnAFakeClock(const Contestant& real, cheats::CheatRig& rig) : Contestant(real.spec()), real_(real), rig_(rig) {}
+  Answer feasible(const Problem& problem, Memory& memory) const override { return real_.feasible(problem, memory); }
+  Answer compile(const Problem& problem) const override { return real_.compile(problem); }
+  std::unique_ptr<Runner> prepare(const Problem& problem, Memory& memory,
+                                  const std::vector<DeviceSet>& sets) const override {
+    return std::make_unique<Timed>(real_.prepare(problem, memory, sets), rig_.fake_clock());
+  }
+
+ private:
+  class Timed final : public Runner {
+   public:
+    Timed(std::unique_ptr<Runner> real, FakeClock& clock) : real_(std::move(real)), clock_(clock) {}
+    void run(Stream stream, std::size_t set) override {
+      real_->run(stream, set);
+      clock_.spend(50);
+    }
+    std::vector<std::string> guard_damage() const override { return real_->guard_damage(); }
+
+   private:
+    std::unique_ptr<Runner> real_;
+    FakeClock& clock_;
+  };
+  const Contestant& real_;
+  cheats::CheatRig& rig_;
+};
+
+TEST(Honesty, TheLibrarysOwnStrategiesAreNotAccused) {
+  const std::unique_ptr<Registry> registry = library_registry(Device::cpu());
+  ASSERT_FALSE(registry->strategies("dual_gemm").empty());
+  for (const std::string& strategy : registry->strategies("dual_gemm")) {
+    const std::unique_ptr<Contestant> real = registry->create({"dual_gemm", strategy, {}});
+    cheats::CheatRig rig({});
+    const auto results = probe_honesty(cheats::planted_problem(), OnAFakeClock(*real, rig), rig, options_of(77, false));
+    EXPECT_FALSE(results.back().accusation) << strategy << ": " << found(results);
+  }
+}
+
+}  // namespace
+}  // namespace thresher::arena

@@ -1,0 +1,73 @@
+#include "arena/predictions/calibration_file.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+
+#include "arena/expect_error.hpp"
+#include "arena/predictions/calibration_samples.hpp"
+#include "arena/predictions/foretold.hpp"
+#include "arena/text_file.hpp"
+#include "planner/calibrate.hpp"
+
+namespace thresher::arena {
+namespace {
+
+namespace fs = std::filesystem;
+
+class CalibrationFile : public ::testing::Test {
+ protected:
+  void SetUp() override { ::setenv("THRESHER_CALIBRATION", file_.c_str(), 1); }
+  void TearDown() override {
+    ::unsetenv("THRESHER_CALIBRATION");
+    fs::remove(file_);
+  }
+  fs::path file_ = fs::path(::testing::TempDir()) / "thresher-calibration.toml";
+};
+
+TEST_F(CalibrationFile, IsReadWhereItIsAndElseTheBuiltInOneIs) {
+  EXPECT_EQ(load_calibration("", "H200").source, "built in");
+  planner::Calibration slow;
+  slow.matrix_efficiency = 0.5;
+  write_text(file_, planner::write_calibration(slow, "H200"), "the file");
+  EXPECT_EQ(load_calibration("", "H200").calibration, slow);
+  EXPECT_EQ(load_calibration("", "H200").source, file_.string());
+  EXPECT_EQ(load_calibration(file_.string(), "H200").calibration, slow);
+  EXPECT_EQ(forecaster_for(R"({"gpu":"NVIDIA H200"})").calibration, slow);
+  EXPECT_EQ(forecaster_for(R"({"gpu":"NVIDIA H200"})").calibration_source, file_.string());
+}
+
+TEST_F(CalibrationFile, ABadOneIsNamed) {
+  write_text(file_, "speed = 3\n", "the file");
+  EXPECT_EQ(error_of([] { (void)load_calibration("", "H200"); }),
+            file_.string() + ": calibration parameter \"speed\" is not known: remove the line, or calibrate again");
+  EXPECT_EQ(error_of([] { (void)load_calibration("/none.toml", "H200"); }),
+            "calibration /none.toml: the file cannot be read");
+}
+
+TEST(Calibrate, NeedsAGpuAndSaysSo) {
+  const auto nothing = [](const std::string&, std::size_t, std::size_t) {};
+  EXPECT_EQ(error_of([&] { (void)measure_calibration(*cpu_rig(), 1, nothing); }),
+            "calibrate needs a GPU, and there is none here: the planner predicts no contestants of a CPU");
+}
+
+// Samples made by the prediction itself with other parameters: what was not seen is foretold as well.
+TEST(Calibrate, AFitToHalfForetellsTheOtherHalf) {
+  planner::Calibration truth;
+  truth.matrix_efficiency = 0.8;
+  truth.fill_us = 2.5;
+  const planner::DeviceSpec& device = planner::device_spec("H200");
+  std::vector<planner::CalibrationSample> samples;
+  for (const char* config : {"two_pass", "interleaved exact 128x128x128 stages=3", "128x256x128 stages=3"}) {
+    for (const std::int64_t m : {64, 128, 256, 512, 1024}) {
+      const DualGemmProblem problem{.m = m, .n = 4096, .k = 4096, .a = Format::fp16, .b = Format::nvfp4};
+      const planner::DualGemmConfig planned = planner::parse_config(config);
+      samples.push_back({problem, planned, planner::predict(problem, planned, device, truth).us()});
+    }
+  }
+  EXPECT_LT(unseen_error(samples, device).median, 0.03);
+  EXPECT_GT(planner::prediction_error(samples, device, {}).median, 0.05);
+}
+
+}  // namespace
+}  // namespace thresher::arena

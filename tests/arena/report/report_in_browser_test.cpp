@@ -1,0 +1,167 @@
+// The report as headless Chromium sees it.
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+
+#include "arena/report/report.hpp"
+#include "arena/sample_run.hpp"
+#include "arena/text_file.hpp"
+#include "support/scratch_folder.hpp"
+
+namespace thresher::arena {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// Looks at the finished page and tells the outermost document, which keeps it as an attribute.
+constexpr const char* listener = R"(<script>
+addEventListener("message", (event) => { document.documentElement.dataset.probe = event.data; });
+</script>)";
+constexpr const char* probe = R"(<script>
+addEventListener("error", (event) => { window.errors = (window.errors || []).concat(event.message); });
+addEventListener("load", () => {
+  for (const details of document.querySelectorAll("details")) details.open = true;
+  const drawn = [...document.querySelectorAll("canvas")].map((canvas) => {
+    const pixels = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height).data;
+    let inked = 0;
+    for (let i = 3; i < pixels.length; i += 4) inked += pixels[i] > 0 ? 1 : 0;
+    return inked / (pixels.length / 4);
+  });
+  const hidden = (node) => getComputedStyle(node).display === "none";
+  const scrolls = (node) => node.parentElement.closest(".scroll") !== null;
+  const overflowing = [...document.querySelectorAll("body *")].filter((node) => !hidden(node) && !scrolls(node) &&
+    node.getBoundingClientRect().right > document.documentElement.clientWidth + 1).map((node) => node.tagName + "." + node.className);
+  const cut = [...document.querySelectorAll(".scroll")].filter((node) => node.firstChild.className === "stack" &&
+    node.scrollWidth > node.clientWidth + 1).map((node) => node.innerText.slice(0, 40));
+  const small = [...document.querySelectorAll("body *")].filter((node) => node.childNodes.length && node.innerText &&
+    !hidden(node) && parseFloat(getComputedStyle(node).fontSize) < 12).map((node) => node.tagName);
+  parent.postMessage(JSON.stringify({
+    errors: window.errors || [], width: innerWidth, pageWidth: document.documentElement.scrollWidth, drawn, overflowing, cut, small,
+    text: document.body.innerText, buttons: document.querySelectorAll(".tabs button").length,
+    rects: document.querySelectorAll("svg rect").length,
+    flatRects: [...document.querySelectorAll("svg rect")].filter((rect) => rect.getBoundingClientRect().width < .5 ||
+      rect.getBoundingClientRect().height < .5).length,
+    injected: document.querySelectorAll("h2 b").length,
+  }), "*");
+});
+</script>)";
+
+class BrowserTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    if (std::system("command -v chromium >/dev/null 2>&1") != 0) {
+      GTEST_SKIP() << "there is no chromium on this machine";
+    }
+  }
+
+  /// Runs Chromium over the page; what it wrote to standard output and error.
+  std::string browse(const std::string& options) const {
+    const std::string command =
+        "timeout 120 chromium --headless=new --no-sandbox --disable-gpu --disable-dev-shm-usage "
+        "--hide-scrollbars --virtual-time-budget=5000 --enable-logging=stderr --log-level=0 "
+        "--user-data-dir='" +
+        (folder_ / "profile").string() + "' --window-size=1400,3100 " + options + " 'file://" +
+        (folder_ / "probe.html").string() + "' >'" + (folder_ / "out").string() + "' 2>'" + (folder_ / "err").string() +
+        "'";
+    const int raw = std::system(command.c_str());
+    EXPECT_EQ(WEXITSTATUS(raw), 0) << read_text(folder_ / "err").value_or("");
+    return read_text(folder_ / "out").value_or("") + read_text(folder_ / "err").value_or("");
+  }
+
+  /// What the probe saw in a frame of this width: Chromium opens no window as narrow as a phone.
+  nlohmann::json look(const RunRecord& run, int width) {
+    std::string page = report_html(run, {sample_profile()});
+    page.insert(page.find("<style>"), probe);
+    write_text(folder_ / "framed.html", page, "the page");
+    write_text(folder_ / "probe.html",
+               listener + std::string("<iframe src='framed.html' height='3000' style='border:0' width='") +
+                   std::to_string(width) + "'></iframe>",
+               "the page");
+    const std::string seen = browse("--dump-dom");
+    EXPECT_EQ(seen.find("CONSOLE"), std::string::npos) << seen.substr(seen.find("CONSOLE"), 300);
+    const std::string mark = "data-probe=\"";
+    const std::size_t start = seen.find(mark);
+    if (start == std::string::npos) {
+      ADD_FAILURE() << "the page's script did not end";
+      return {};
+    }
+    std::string text = seen.substr(start + mark.size(), seen.find('"', start + mark.size()) - start - mark.size());
+    for (const auto& [entity, character] :
+         {std::pair{"&quot;", "\""}, {"&lt;", "<"}, {"&gt;", ">"}, {"&nbsp;", " "}, {"&amp;", "&"}}) {
+      for (std::size_t at = 0; (at = text.find(entity, at)) != std::string::npos; ++at) {
+        text.replace(at, std::string(entity).size(), character);
+      }
+    }
+    return nlohmann::json::parse(text);
+  }
+
+  ScratchFolder folder_;
+};
+
+void expect_readable(const nlohmann::json& seen, int width) {
+  EXPECT_EQ(seen["errors"], nlohmann::json::array());
+  EXPECT_EQ(seen["width"], width);
+  EXPECT_LE(seen["pageWidth"], width) << seen["overflowing"];
+  EXPECT_EQ(seen["overflowing"], nlohmann::json::array());
+  EXPECT_EQ(seen["cut"], nlohmann::json::array()) << "tables that need no scrolling";
+  EXPECT_EQ(seen["small"], nlohmann::json::array()) << "text under 12 pixels";
+  EXPECT_EQ(seen["drawn"].size(), 4U) << "two problems, claims and predictions against measurements";
+  EXPECT_EQ(seen["rects"], 128 + 3 + 2) << "blocks, and segments of two roles";
+  EXPECT_EQ(seen["flatRects"], 0) << "rectangles that nobody sees";
+  for (const auto& share : seen["drawn"]) {
+    EXPECT_GT(share, 0.02) << "an empty chart";
+  }
+  EXPECT_EQ(seen["buttons"], 2);
+  EXPECT_EQ(seen["injected"], 0) << "text is text";
+  const std::string text = seen["text"];
+  for (const char* wanted : {"The origin's four problems",
+                             "The edges of tiles <b>&amp;",
+                             "accepted",
+                             "rejected",
+                             "failed at correct",
+                             "gate and up swapped",
+                             "</script>",
+                             "no disassembler was found",
+                             "1.5–1.8×",
+                             "as claimed, within its interval",
+                             "less than claimed",
+                             "floor",
+                             "sustained line",
+                             "GCC 12.2.0",
+                             "A Processor With a Rather Long Name",
+                             "power cap",
+                             "The cold times are not cold: rotated over 330 MiB",
+                             "it needs 3.0 s",
+                             "23.3 GiB",
+                             "The panel, before anything ran",
+                             "1.27–1.54×",
+                             "0.71",
+                             "Predicted against measured",
+                             "median error 10.0 % of 6 times",
+                             "Where the time goes",
+                             "could give back at most 2.8 % [2.0 %, 3.0 %]",
+                             "128 blocks for 42.0 µs at 1.71 GHz",
+                             "seed 7"}) {
+    EXPECT_NE(text.find(wanted), std::string::npos) << wanted;
+  }
+}
+
+TEST_F(BrowserTest, IsReadableOnADesk) { expect_readable(look(sample_run(), 1280), 1280); }
+
+TEST_F(BrowserTest, IsReadableOnAPhone) { expect_readable(look(sample_run(), 390), 390); }
+
+TEST_F(BrowserTest, AnUnfinishedRunWithoutEntriesIsAPageToo) {
+  RunRecord run = sample_run();
+  run.entries.clear();
+  run.ended.clear();
+  const nlohmann::json seen = look(run, 1280);
+  EXPECT_EQ(seen["errors"], nlohmann::json::array());
+  EXPECT_NE(seen["text"].get<std::string>().find("unfinished"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace thresher::arena

@@ -1,0 +1,136 @@
+#include "arena/suites/suite.hpp"
+
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <set>
+
+#include "arena/expect_error.hpp"
+
+namespace thresher::arena {
+namespace {
+
+const std::string good = R"(title = "Two"
+operation = "dual_gemm"
+distributions = ["contest"]
+[defaults]
+a = "nvfp4"
+b = "nvfp4"
+out = "fp16"
+[[problem]]
+m = [1, 2]
+n = 8
+k = [16, 32]
+)";
+
+std::string replaced(std::string text, const std::string& from, const std::string& to) {
+  return text.replace(text.find(from), from.size(), to);
+}
+
+std::string error_in(const std::string& text) {
+  return error_of([&] { (void)parse_suite(text, "mine", "mine.toml"); });
+}
+
+TEST(Suite, ListsMultiplyAndDefaultsFillIn) {
+  const Suite suite = parse_suite(good, "mine", "mine.toml");
+  ASSERT_EQ(suite.problems.size(), 4U);
+  EXPECT_EQ(label(suite.problems[0]), "1x8x16 nvfp4*nvfp4->fp16");
+  EXPECT_EQ(label(suite.problems[1]), "2x8x16 nvfp4*nvfp4->fp16");
+  EXPECT_EQ(label(suite.problems[3]), "2x8x32 nvfp4*nvfp4->fp16");
+  EXPECT_EQ(suite.title, "Two");
+  EXPECT_TRUE(suite.timed);
+  EXPECT_EQ(suite.distributions, std::vector{Distribution::contest});
+}
+
+TEST(Suite, AProblemOverridesTheDefaults) {
+  const Suite suite = parse_suite(good + "out = \"fp32\"\nactivation = \"gelu_tanh\"\nscale_layout = \"blocked\"\n",
+                                  "mine", "mine.toml");
+  EXPECT_EQ(suite.problems[0].dual_gemm.out, Format::fp32);
+  EXPECT_EQ(label(suite.problems[0]), "1x8x16 nvfp4*nvfp4->fp32 gelu_tanh blocked");
+}
+
+TEST(Suite, ErrorsNameFileLineAndKey) {
+  EXPECT_EQ(
+      error_in(replaced(good, "n = 8", "n = 8\ncolour = 3")),
+      "mine.toml:11: unknown key `colour` in [problem]; known here: a, activation, alpha, b, k, limit, m, n, out, "
+      "scale_layout, up_offset");
+  EXPECT_EQ(
+      error_in(replaced(good, "title", "titel")),
+      "mine.toml:1: unknown key `titel`; known here: cache, defaults, distributions, operation, problem, timed, title");
+  EXPECT_EQ(error_in(replaced(good, "n = 8", "n = 8.5")),
+            "mine.toml:10: `n` in [problem] must be a whole number or a list of them");
+  EXPECT_EQ(error_in(replaced(good, "n = 8", "n = 0")),
+            "mine.toml:10: `n` in [problem] is 0, but must lie between 1 and 16777216");
+  EXPECT_EQ(error_in(replaced(good, "16, 32", "16, 24")),
+            "mine.toml:11: `k` in [problem] is 24, but must be a multiple of 16 for these formats");
+  EXPECT_EQ(error_in(replaced(good, "a = \"nvfp4\"", "a = \"fp4\"")),
+            "mine.toml:5: `a` in [defaults] is \"fp4\", but must be one of fp16, bf16, nvfp4");
+  EXPECT_EQ(
+      error_in(replaced(good, "\"contest\"", "\"cotnest\"")),
+      "mine.toml:3: `distributions` has \"cotnest\", but must be of contest, full_range, normal, integers, specials");
+  EXPECT_EQ(error_in(replaced(good, "dual_gemm", "conv")),
+            "mine.toml:2: `operation` is \"conv\", but must be one of attention, dual_gemm");
+  EXPECT_EQ(error_in(replaced(good, "[1, 2]", "[2, 2]")),
+            "mine.toml:9: `m` in [problem] makes the problem 2x8x16 nvfp4*nvfp4->fp16 a second time");
+  EXPECT_NE(error_in(replaced(good, "m = [1, 2]", "m = [1, 2")).find("mine.toml:10: this is not TOML"),
+            std::string::npos);
+}
+
+TEST(Suite, MissingPartsAreNamed) {
+  EXPECT_EQ(error_in(replaced(good, "k = [16, 32]", "")), "mine.toml:8: `k` in [problem] is missing");
+  EXPECT_EQ(error_in(good.substr(0, good.find("[[problem]]"))),
+            "mine.toml:1: `problem` is missing: a suite needs at least one [[problem]]");
+  EXPECT_EQ(error_in(replaced(good, "distributions = [\"contest\"]", "distributions = []")),
+            "mine.toml:3: `distributions` must not be an empty list");
+}
+
+TEST(Suite, ADefaultThatNoProblemHasIsUnknown) {
+  EXPECT_EQ(
+      error_in(replaced(good, "out = \"fp16\"", "out = \"fp16\"\nstages = 4")),
+      "mine.toml:8: unknown key `stages` in [defaults]; known here: a, activation, alpha, b, k, limit, m, n, out, "
+      "scale_layout, up_offset");
+}
+
+TEST(Suite, BuiltInSuitesAreWhatTheyPromise) {
+  const Suite origin = load_suite("origin");
+  ASSERT_EQ(origin.problems.size(), 4U);
+  EXPECT_EQ(label(origin.problems[0]), "256x4096x7168 nvfp4*nvfp4->fp16");
+  EXPECT_EQ(label(origin.problems[1]), "512x4096x7168 nvfp4*nvfp4->fp16");
+  EXPECT_EQ(label(origin.problems[2]), "256x3072x4096 nvfp4*nvfp4->fp16");
+  EXPECT_EQ(label(origin.problems[3]), "512x3072x7168 nvfp4*nvfp4->fp16");
+  EXPECT_EQ(origin.distributions, (std::vector{Distribution::contest, Distribution::full_range}));
+
+  const Suite edges = load_suite("edges");
+  EXPECT_FALSE(edges.timed);
+  EXPECT_EQ(edges.distributions.size(), all_distributions.size());
+  std::set<std::int64_t> ms;
+  for (const Problem& problem : edges.problems) {
+    ms.insert(problem.dual_gemm.m);
+    EXPECT_NE(problem.dual_gemm.n % 64, 0);
+    EXPECT_NE(problem.dual_gemm.k % 32, 0);
+  }
+  EXPECT_EQ(ms, (std::set<std::int64_t>{1, 7, 40, 64, 127, 128, 129}));
+
+  for (const std::string& name : built_in_suites()) {
+    EXPECT_FALSE(load_suite(name).problems.empty()) << name;
+  }
+}
+
+TEST(Suite, UnknownSuitesNameTheOnesThereAre) {
+  EXPECT_EQ(error_of([] { (void)load_suite("orgin"); }),
+            "suite orgin: neither a file that can be read nor one of the built-in suites attention, attention_edges, "
+            "attention_origin, decode, edges, origin, origin_bf16, prefill");
+  EXPECT_NE(error_of([] { (void)load_suite("/"); }).find("neither"), std::string::npos);
+}
+
+TEST(Suite, AFileIsFoundByPath) {
+  const std::filesystem::path path = std::filesystem::path(::testing::TempDir()) / "tiny.toml";
+  std::ofstream(path) << good;
+  const Suite suite = load_suite(path.string());
+  EXPECT_EQ(suite.name, "tiny");
+  EXPECT_EQ(suite.text, good);
+}
+
+}  // namespace
+}  // namespace thresher::arena

@@ -1,0 +1,86 @@
+#include "arena/timing/statistics.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+namespace thresher::arena {
+namespace {
+
+TEST(Statistics, MedianOfOddAndEvenCounts) {
+  EXPECT_EQ(median(std::vector<double>{3, 1, 2}), 2);
+  EXPECT_EQ(median(std::vector<double>{4, 1, 2, 3}), 2.5);
+  EXPECT_EQ(median(std::vector<double>{7}), 7);
+}
+
+TEST(Statistics, MedianIgnoresAnOutlier) {
+  Random random(1);
+  const Estimate estimate = median_estimate(std::vector<double>{10, 10.1, 9.9, 10, 10.2, 9.8, 1000}, random);
+  EXPECT_NEAR(estimate.value, 10, 0.01);
+  EXPECT_LT(estimate.low, 10.01);
+  EXPECT_GT(estimate.high, 9.99);
+}
+
+TEST(Statistics, NinetyFivePercentIntervalsHoldTheTruthAboutThatOften) {
+  for (const int count : {7, 15, 40}) {
+    Random random(static_cast<std::uint64_t>(count));
+    int held = 0;
+    constexpr int trials = 400;
+    for (int trial = 0; trial < trials; ++trial) {
+      std::vector<double> values;
+      for (int i = 0; i < count; ++i) {
+        values.push_back(std::exp(0.1 * random.normal()));
+      }
+      const Estimate estimate = median_estimate(values, random);
+      held += estimate.low <= 1 && 1 <= estimate.high ? 1 : 0;
+    }
+    EXPECT_GE(held, 0.90 * trials) << count;
+    EXPECT_LE(held, 0.995 * trials) << count;
+  }
+}
+
+TEST(Statistics, GeometricMeanIsOverTheMediansOfTheProblems) {
+  Random random(3);
+  const std::vector<std::vector<double>> ratios{{2, 2, 2}, {8, 8, 8}, {1, 4, 100}};
+  const Estimate estimate = geometric_mean(ratios, random);
+  EXPECT_NEAR(estimate.value, 4, 1e-12);
+  EXPECT_LT(estimate.low, estimate.value);
+  EXPECT_GT(estimate.high, estimate.value);
+}
+
+TEST(Statistics, GeometricMeanTreatsSpeedUpAndSlowDownAlike) {
+  Random random(4);
+  EXPECT_NEAR(geometric_mean(std::vector<std::vector<double>>{{0.5}, {2.0}}, random).value, 1, 1e-12);
+}
+
+TEST(Statistics, NoiseIsAFactorInBothDirections) {
+  EXPECT_DOUBLE_EQ(noise_factor({1.0, 0.8, 1.1}), 1.25);
+  EXPECT_DOUBLE_EQ(noise_factor({1.0, 0.95, 1.3}), 1.3);
+  EXPECT_DOUBLE_EQ(noise_factor({1.0, 1.0, 1.0}), 1.0);
+}
+
+TEST(Compare, AWinnerMustClearTheNoise) {
+  const Estimate quiet{1, 0.99, 1.01};
+  const Estimate loud{1, 0.8, 1.3};
+  const Estimate ahead{1.2, 1.15, 1.25};
+  const Estimate behind{1 / 1.2, 1 / 1.25, 1 / 1.15};
+  EXPECT_EQ(compare(ahead, quiet, 10), Comparison::faster);
+  EXPECT_EQ(compare(behind, quiet, 10), Comparison::slower);
+  EXPECT_EQ(compare(ahead, loud, 10), Comparison::too_noisy);
+  EXPECT_EQ(compare(behind, loud, 10), Comparison::too_noisy);
+}
+
+TEST(Compare, TheSameOnlyWhenNothingLargeIsLeftOpen) {
+  const Estimate quiet{1, 0.99, 1.01};
+  EXPECT_EQ(compare({1.0, 0.99, 1.01}, quiet, 10), Comparison::same);
+  EXPECT_EQ(compare({1.05, 0.97, 1.2}, quiet, 10), Comparison::too_noisy);
+  EXPECT_EQ(compare({1.0, 0.99, 1.01}, {1, 0.7, 1.4}, 10), Comparison::too_noisy);
+}
+
+TEST(Compare, TooFewRoundsSayNothing) {
+  EXPECT_EQ(compare({5, 4.9, 5.1}, {1, 1, 1}, min_rounds - 1), Comparison::too_noisy);
+  EXPECT_EQ(compare({5, 4.9, 5.1}, {1, 1, 1}, min_rounds), Comparison::faster);
+}
+
+}  // namespace
+}  // namespace thresher::arena

@@ -1,0 +1,191 @@
+#include "arena/timing/timing.hpp"
+
+#include <gtest/gtest.h>
+
+#include <limits>
+#include <set>
+
+#include "arena/fake_clock.hpp"
+
+namespace thresher::arena {
+namespace {
+
+constexpr std::size_t mib = std::size_t{1} << 20;
+const Rotation rotation{8, 30 * mib, 60 * mib, 1000 * mib};
+
+struct Outcome {
+  Times times;
+  Comparison comparison = Comparison::too_noisy;
+  Estimate speedup;
+};
+
+/// The verdict of one mode on a machine, for a contestant and a baseline that take so long.
+Outcome judge(const FakeMachine& machine, double contestant_us, double baseline_us, Mode mode, std::uint64_t seed,
+              TimingOptions options = {}) {
+  FakeClock clock(machine, seed);
+  FakeRunner contestant(clock, contestant_us);
+  FakeRunner baseline(clock, baseline_us);
+  Random random(seed);
+  Outcome outcome;
+  outcome.times = time_against(&contestant, baseline, clock, rotation, options, random);
+  const ModeTimes& times = outcome.times.mode(mode);
+  if (outcome.times.clock_fault.empty() && times.rounds() > 0) {
+    outcome.speedup = median_estimate(times.speedups(), random);
+    outcome.comparison = compare(outcome.speedup, median_estimate(times.self_ratios(), random), times.rounds());
+  }
+  return outcome;
+}
+
+/// How often of 200 each comparison comes out.
+std::array<int, 4> tally(const FakeMachine& machine, double contestant_us, double baseline_us, Mode mode) {
+  std::array<int, 4> counts{};
+  for (std::uint64_t seed = 1; seed <= 200; ++seed) {
+    const Outcome outcome = judge(machine, contestant_us, baseline_us, mode, seed, {.budget_s = 2, .max_rounds = 15});
+    ++counts[static_cast<std::size_t>(outcome.comparison)];
+  }
+  return counts;
+}
+
+constexpr auto faster = static_cast<std::size_t>(Comparison::faster);
+constexpr auto slower = static_cast<std::size_t>(Comparison::slower);
+
+TEST(Timing, FindsATrueDifferenceOnAQuietMachine) {
+  const FakeMachine quiet{.noise = 0.005};
+  for (const Mode mode : all_modes) {
+    EXPECT_EQ(judge(quiet, 900, 1000, mode, 1).comparison, Comparison::faster) << name(mode);
+    EXPECT_EQ(judge(quiet, 1100, 1000, mode, 1).comparison, Comparison::slower) << name(mode);
+    EXPECT_EQ(judge(quiet, 1000, 1000, mode, 1).comparison, Comparison::same) << name(mode);
+  }
+}
+
+TEST(Timing, NeverAWinnerInsideTheNoise) {
+  for (const double noise : {0.01, 0.1, 0.5}) {
+    const std::array<int, 4> counts = tally({.noise = noise}, 1000, 1000, Mode::cold_burst);
+    EXPECT_LE(counts[faster] + counts[slower], 4) << noise;
+  }
+}
+
+TEST(Timing, DriftMakesNoWinnerAndHidesNone) {
+  const FakeMachine drifting{.noise = 0.01, .drift_per_s = 0.5};
+  const std::array<int, 4> equal = tally(drifting, 1000, 1000, Mode::cold_sustained);
+  EXPECT_LE(equal[faster] + equal[slower], 4);
+  EXPECT_GE(tally(drifting, 900, 1000, Mode::cold_sustained)[faster], 190);
+}
+
+TEST(Timing, ThrottlingMakesNoWinnerAndHidesNone) {
+  const FakeMachine throttling{.noise = 0.01, .throttled_factor = 1.3, .heat_limit_s = 0.2};
+  const std::array<int, 4> equal = tally(throttling, 1000, 1000, Mode::cold_sustained);
+  EXPECT_LE(equal[faster] + equal[slower], 4);
+  EXPECT_GE(tally(throttling, 900, 1000, Mode::cold_sustained)[faster], 190);
+}
+
+TEST(Timing, BurstAndSustainedAreApartOnAMachineThatThrottles) {
+  const FakeMachine throttling{.noise = 0.005, .throttled_factor = 1.3, .heat_limit_s = 0.2};
+  const Outcome outcome = judge(throttling, 1000, 1000, Mode::cold_burst, 5);
+  EXPECT_NEAR(median(outcome.times.mode(Mode::cold_burst).baseline_us), 1000, 10);
+  EXPECT_NEAR(median(outcome.times.mode(Mode::cold_sustained).baseline_us), 1300, 13);
+  EXPECT_TRUE(outcome.times.mode(Mode::cold_burst).telemetry.front().throttle_reasons.empty());
+  EXPECT_FALSE(outcome.times.mode(Mode::cold_sustained).telemetry.front().throttle_reasons.empty());
+}
+
+TEST(Timing, JumpsMakeNoWinner) {
+  const FakeMachine jumping{.noise = 0.01, .jump_every_s = 0.05, .jump_factor = 1.6};
+  const std::array<int, 4> equal = tally(jumping, 1000, 1000, Mode::cold_sustained);
+  EXPECT_LE(equal[faster] + equal[slower], 4);
+}
+
+TEST(Timing, ALyingClockIsNotBelieved) {
+  const double nan = std::numeric_limits<double>::quiet_NaN();
+  const std::vector<std::function<double(double)>> lies{
+      [](double) { return 0.0; },       [](double us) { return -us; },     [nan](double) { return nan; },
+      [](double us) { return us * 2; }, [](double us) { return us / 10; }, [](double) { return 19'000.0; },
+      [](double) { return 1.0 / 0.0; },
+  };
+  for (std::size_t i = 0; i < lies.size(); ++i) {
+    const Outcome outcome = judge({.noise = 0.01, .lie = lies[i]}, 15'000, 20'000, Mode::cold_burst, 7);
+    EXPECT_NE(outcome.times.clock_fault, "") << "lie " << i;
+    EXPECT_EQ(outcome.times.modes.size(), all_modes.size());
+  }
+  EXPECT_EQ(judge({.noise = 0.01}, 15'000, 20'000, Mode::cold_burst, 7).times.clock_fault, "");
+}
+
+TEST(Timing, AClockThatStandsStillIsNotBelieved) {
+  const Outcome outcome = judge({}, 1000, 1000, Mode::cold_burst, 7);
+  EXPECT_NE(outcome.times.clock_fault.find("different readings"), std::string::npos) << outcome.times.clock_fault;
+}
+
+TEST(Timing, ColdCallsUseSetsInTurnAndWarmCallsOne) {
+  FakeClock clock({.noise = 0.01}, 1);
+  FakeRunner contestant(clock, 1000);
+  FakeRunner baseline(clock, 1000);
+  Random random(1);
+  (void)time_against(&contestant, baseline, clock, rotation, {.budget_s = 0.3, .rest_s = 0}, random);
+  const std::set<std::size_t> used(contestant.sets_used.begin(), contestant.sets_used.end());
+  EXPECT_EQ(used.size(), rotation.num_sets);
+  for (const std::size_t set : used) {
+    EXPECT_LT(set, rotation.num_sets);
+  }
+}
+
+TEST(Timing, RolesShareOneRotation) {
+  FakeClock clock({.noise = 0.01}, 1);
+  std::vector<std::size_t> order;
+  class Recorder final : public Runner {
+   public:
+    Recorder(FakeClock& the_clock, std::vector<std::size_t>& all) : clock_(the_clock), all_(all) {}
+    void run(Stream, std::size_t set) override {
+      all_.push_back(set);
+      clock_.spend(1000);
+    }
+
+   private:
+    FakeClock& clock_;
+    std::vector<std::size_t>& all_;
+  };
+  Recorder contestant(clock, order);
+  Recorder baseline(clock, order);
+  Random random(1);
+  const Times times = time_against(&contestant, baseline, clock, rotation, {.budget_s = 0.05, .rest_s = 0}, random);
+  const auto cold_calls = 4 + static_cast<std::size_t>(times.mode(Mode::cold_burst).rounds()) * 3;
+  ASSERT_GE(order.size(), cold_calls);
+  for (std::size_t call = 0; call < cold_calls; ++call) {
+    EXPECT_EQ(order[call], call % rotation.num_sets) << "call " << call;
+  }
+}
+
+TEST(Timing, StaysWithinItsBudgetAndSaysWhatItLeftOut) {
+  FakeClock clock({.noise = 0.01}, 1);
+  FakeRunner contestant(clock, 200'000);
+  FakeRunner baseline(clock, 250'000);
+  Random random(1);
+  const Times times = time_against(&contestant, baseline, clock, rotation, {.budget_s = 6}, random);
+  EXPECT_LE(clock.now_s(), 7);
+  EXPECT_GE(times.mode(Mode::cold_burst).rounds(), min_rounds);
+  EXPECT_EQ(times.mode(Mode::warm_sustained).rounds(), 0);
+  EXPECT_NE(times.mode(Mode::warm_sustained).not_measured.find("time budget"), std::string::npos);
+}
+
+TEST(Timing, AMachineFarTooSlowStillGivesOneRound) {
+  const Outcome outcome = judge({.noise = 0.01}, 3e6, 4e6, Mode::cold_burst, 3, {.budget_s = 1});
+  EXPECT_EQ(outcome.times.mode(Mode::cold_burst).rounds(), 1);
+  EXPECT_EQ(outcome.comparison, Comparison::too_noisy);
+}
+
+TEST(Timing, TheBaselineAloneIsTimedAgainstItself) {
+  FakeClock clock({.noise = 0.01}, 1);
+  FakeRunner baseline(clock, 1000);
+  Random random(1);
+  const Times times = time_against(nullptr, baseline, clock, rotation, {.budget_s = 1}, random);
+  const ModeTimes& mode = times.mode(Mode::cold_burst);
+  EXPECT_GE(mode.rounds(), min_rounds);
+  EXPECT_TRUE(mode.contestant_us.empty());
+  EXPECT_EQ(mode.self_ratios().size(), mode.baseline_us.size());
+}
+
+TEST(Timing, ShortCallsAreBatchedIntoWholeTurns) {
+  const Outcome outcome = judge({.noise = 0.01}, 5, 10, Mode::cold_burst, 3, {.budget_s = 1});
+  EXPECT_EQ(outcome.times.mode(Mode::cold_burst).calls_per_sample, 24U);  // 100 us / 5 us, whole turns of 8
+}
+
+}  // namespace
+}  // namespace thresher::arena
