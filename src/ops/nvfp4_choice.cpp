@@ -38,6 +38,13 @@ device_code::Config for_problem(device_code::Config config, const DualGemmProble
               fmt::format("the knobs \"{}\" cannot run with packed NVFP4 weights: {}", planner::text(planned), why));
 }
 
+/// Knobs that say nothing but the numerics leave the rest to the measured choice.
+bool names_numerics_alone(const planner::DualGemmConfig& planned) {
+  planner::DualGemmConfig bare;
+  bare.numerics = planned.numerics;
+  return planned == bare;
+}
+
 constexpr std::array token_counts{8, 16, 32, 64, 128, 256};
 
 void require_supported(const planner::DualGemmConfig& planned) {
@@ -108,12 +115,12 @@ Numerics packing_numerics(const PlanOptions& options) {
 
 device_code::Config choose_packed(const DualGemmProblem& problem, const std::string& knobs, int multiprocessors,
                                   Numerics numerics) {
-  if (knobs.empty()) {
-    const device_code::Path path = device_code::path_of(numerics);
+  const planner::DualGemmConfig planned = planner::parse_config(knobs);
+  if (knobs.empty() || names_numerics_alone(planned)) {
+    const device_code::Path path = device_code::path_of(knobs.empty() ? numerics : planned.numerics);
     return for_problem(device_code::rank(path, problem.m, problem.n, problem.k, multiprocessors).front().config,
                        problem);
   }
-  const planner::DualGemmConfig planned = planner::parse_config(knobs);
   const device_code::Config config = packed_config(problem, planned);
   const int limit = planner::device_spec("H200").shared_bytes_per_block;
   if (const int bytes = device_code::shared_bytes(config); bytes > limit) {

@@ -17,7 +17,8 @@ planner::DualGemmConfig planned_config(const kernels::nvfp4::Config& config);
 Numerics packing_numerics(const PlanOptions& options);
 
 /// What runs `problem`, whose weights are NVFP4: `knobs` as planner::text writes them, or, when they are empty, the
-/// measured choice for `numerics` (kernels/nvfp4/choose.hpp). Knobs have numerics of their own. Throws
+/// measured choice for `numerics` (kernels/nvfp4/choose.hpp). Knobs have numerics of their own; those that name nothing
+/// else ("fast") get the measured choice for them. Throws
 /// Error(unsupported) for knobs that cannot run.
 kernels::nvfp4::Config choose_packed(const DualGemmProblem& problem, const std::string& knobs, int multiprocessors,
                                      Numerics numerics = Numerics::exact);
