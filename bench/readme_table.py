@@ -22,7 +22,8 @@ COLUMNS = [
     ("Thresher two_pass, NVFP4", lambda row: row["name"] == "thresher two_pass nvfp4 x nvfp4"),
     ("Thresher exact, NVFP4 weights, FP16 tokens", lambda row: row["name"] == "thresher packed fp16 x nvfp4"),
     ("Thresher exact, NVFP4 weights and tokens", lambda row: row["name"] == "thresher packed nvfp4 x nvfp4"),
-    ("Thresher NVFP4, fast", lambda row: row["kind"] == "thresher" and row["precision"] == "nvfp4 fast"),
+    ("Thresher fast, NVFP4 weights, folding tokens", lambda row: row["name"].endswith(" fast")),
+    ("Thresher fast, tokens folded beforehand", lambda row: row["name"].endswith(" fast, tokens prepared")),
 ]
 
 

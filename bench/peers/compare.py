@@ -151,6 +151,18 @@ def thresher_contestants(library, sets):
                 return outputs[i]
 
             yield Contestant(name, "thresher", precision, [lambda i=i, call=call: call(i) for i in range(sets.count)])
+            if strategy != "packed" or (a_format != "nvfp4" and numerics != "fast"):
+                continue
+
+            def product(i, plans=plans, outputs=outputs, a_format=a_format):
+                plans[i].run_prepared(sets.activations_c(i, a_format), thresher_c.matrix(outputs[i], "bf16", n))
+                return outputs[i]
+
+            for i, plan in enumerate(plans):  # as peers get their FP8 tokens ready made
+                plan.prepare(sets.activations_c(i, a_format))
+            torch.cuda.synchronize()
+            yield Contestant(name + ", tokens prepared", "thresher", precision,
+                             [lambda i=i, call=product: call(i) for i in range(sets.count)])
 
 
 def peer_contestants(sets):

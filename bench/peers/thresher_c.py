@@ -38,7 +38,9 @@ class Library:
         for name in ("thresher_strategy", "thresher_workspace_bytes", "thresher_dual_gemm_destroy",
                      "thresher_weights_destroy"):
             getattr(self.library, name).argtypes = [c.c_void_p]
-        self.library.thresher_run.argtypes = [c.c_void_p, c.c_void_p, c.c_void_p, c.c_void_p, c.c_void_p]
+        self.library.thresher_run.argtypes = [c.c_void_p] * 5
+        self.library.thresher_prepare.argtypes = [c.c_void_p] * 4
+        self.library.thresher_run_prepared.argtypes = [c.c_void_p] * 5
 
     def check(self, status):
         if status != 0:
@@ -90,6 +92,16 @@ class DualGemm:
         stream = torch.cuda.current_stream().cuda_stream
         self.library.check(self.library.library.thresher_run(self.plan, stream, c.addressof(a), c.addressof(out),
                                                              self.workspace.data_ptr()))
+
+    def prepare(self, a):
+        stream = torch.cuda.current_stream().cuda_stream
+        self.library.check(self.library.library.thresher_prepare(self.plan, stream, c.addressof(a),
+                                                                 self.workspace.data_ptr()))
+
+    def run_prepared(self, a, out):
+        stream = torch.cuda.current_stream().cuda_stream
+        self.library.check(self.library.library.thresher_run_prepared(self.plan, stream, c.addressof(a),
+                                                                      c.addressof(out), self.workspace.data_ptr()))
 
     def __del__(self):
         self.library.library.thresher_dual_gemm_destroy(self.plan)

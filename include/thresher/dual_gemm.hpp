@@ -88,8 +88,16 @@ class DualGemm {
   /// Writes C. `a` is [m,k] in the problem's format, `c` [m,n]; row strides may exceed the row length. `workspace`
   /// has at least `workspace_bytes()` on the plan's device (null when that is 0) and is not shared by concurrent runs.
   /// Asynchronous on a GPU: no allocation, no synchronisation, graph-capturable. Synchronous on the CPU.
-  /// Throws Error(invalid_argument) before anything is written.
+  /// Throws Error(invalid_argument) before anything is written to C.
   void run(Stream stream, const Tensor& a, const Tensor& c, void* workspace = nullptr) const;
+
+  /// `run` in two parts, for callers who have the tokens earlier than they want the product, or use them more than
+  /// once: what the strategy makes of `a` beforehand (NVFP4 tokens widened to 16 bits, or with numerics fast folded to
+  /// e4m3) is put into `workspace`; nothing where it takes `a` as it is.
+  void prepare(Stream stream, const Tensor& a, void* workspace = nullptr) const;
+  /// The rest, once or more often, after `prepare` with the same `a`, whose memory must still be there, and
+  /// `workspace`.
+  void run_prepared(Stream stream, const Tensor& a, const Tensor& c, void* workspace = nullptr) const;
 
   [[nodiscard]] std::size_t workspace_bytes() const;
   [[nodiscard]] const std::string& strategy() const;

@@ -141,6 +141,13 @@ THRESHER_API const char* thresher_strategy(const thresher_dual_gemm* plan);
  * device, is not shared by concurrent runs. */
 THRESHER_API thresher_status thresher_run(const thresher_dual_gemm* plan, void* stream, const thresher_matrix* a,
                                           const thresher_matrix* c, void* workspace);
+/* The same in two parts: what the strategy makes of `a` beforehand (NVFP4 tokens widened; folded with numerics fast) is
+ * put into the workspace; then, once or more often, the rest with the same `a`, whose memory must still be there. */
+THRESHER_API thresher_status thresher_prepare(const thresher_dual_gemm* plan, void* stream, const thresher_matrix* a,
+                                              void* workspace);
+THRESHER_API thresher_status thresher_run_prepared(const thresher_dual_gemm* plan, void* stream,
+                                                   const thresher_matrix* a, const thresher_matrix* c,
+                                                   void* workspace);
 
 #ifdef __cplusplus
 }

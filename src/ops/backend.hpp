@@ -13,9 +13,11 @@ class DualGemm::Backend {
   Backend& operator=(const Backend&) = delete;
   virtual ~Backend() = default;
 
-  /// Enqueues one call. `a` and `c` are validated, on `device()`, and m > 0.
-  virtual void run(Stream stream, const Tensor& a, const Tensor& c, void* workspace) const = 0;
-  /// Bytes that `run` needs at `workspace`; 0 means that null is accepted.
+  /// Enqueues what the strategy makes of A before the product. `a` is validated, on `device()`, and m > 0.
+  virtual void prepare(Stream /*stream*/, const Tensor& /*a*/, void* /*workspace*/) const {}
+  /// Enqueues the product. `a` and `c` are validated, on `device()`, m > 0, and `prepare` has been enqueued.
+  virtual void run_prepared(Stream stream, const Tensor& a, const Tensor& c, void* workspace) const = 0;
+  /// Bytes that both need at `workspace`; 0 means that null is accepted.
   [[nodiscard]] virtual std::size_t workspace_bytes() const = 0;
   /// Alignment in bytes that the data pointers of `a` and `c` need; `workspace` needs 256.
   [[nodiscard]] virtual std::size_t data_alignment() const = 0;

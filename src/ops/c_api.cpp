@@ -221,3 +221,15 @@ thresher_status thresher_run(const thresher_dual_gemm* plan_handle, void* stream
   return guarded(
       [&] { required(plan_handle, "plan").gemm.run(Stream{stream}, tensor_of(a, "a"), tensor_of(c, "c"), workspace); });
 }
+
+thresher_status thresher_prepare(const thresher_dual_gemm* plan_handle, void* stream, const thresher_matrix* a,
+                                 void* workspace) {
+  return guarded([&] { required(plan_handle, "plan").gemm.prepare(Stream{stream}, tensor_of(a, "a"), workspace); });
+}
+
+thresher_status thresher_run_prepared(const thresher_dual_gemm* plan_handle, void* stream, const thresher_matrix* a,
+                                      const thresher_matrix* c, void* workspace) {
+  return guarded([&] {
+    required(plan_handle, "plan").gemm.run_prepared(Stream{stream}, tensor_of(a, "a"), tensor_of(c, "c"), workspace);
+  });
+}

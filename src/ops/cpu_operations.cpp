@@ -20,7 +20,9 @@ class CpuDualGemm final : public DualGemm::Backend {
   CpuDualGemm(const DualGemmProblem& problem, DeviceId device, const std::string& strategy,
               std::unique_ptr<const cpu::DualGemmKernel> kernel)
       : Backend(problem, device, strategy), kernel_(std::move(kernel)) {}
-  void run(Stream, const Tensor& a, const Tensor& c, void* workspace) const override { kernel_->run(a, c, workspace); }
+  void run_prepared(Stream, const Tensor& a, const Tensor& c, void* workspace) const override {
+    kernel_->run(a, c, workspace);
+  }
   [[nodiscard]] std::size_t workspace_bytes() const override { return kernel_->workspace_bytes(); }
   /// Elements lie where their type may lie.
   [[nodiscard]] std::size_t data_alignment() const override { return problem().out == Format::fp32 ? 4 : 2; }

@@ -56,7 +56,7 @@ class CudaDualGemm final : public DualGemm::Backend {
   [[nodiscard]] std::size_t workspace_bytes() const override { return 0; }
   [[nodiscard]] std::size_t data_alignment() const override { return row_alignment_bytes; }
 
-  void run(Stream stream, const Tensor& a, const Tensor& c, void*) const override {
+  void run_prepared(Stream stream, const Tensor& a, const Tensor& c, void*) const override {
     if (a.strides[0] * bits(a.format) / 8 % row_alignment_bytes != 0) {
       throw Error(ErrorCode::invalid_argument,
                   fmt::format("a has rows {} elements apart, this plan needs a multiple of {}: pad them", a.strides[0],

@@ -89,20 +89,28 @@ class CudaNvfp4 final : public DualGemm::Backend {
   }
   [[nodiscard]] std::size_t data_alignment() const override { return row_alignment_bytes; }
 
-  void run(Stream stream, const Tensor& a, const Tensor& c, void* workspace) const override {
+  void prepare(Stream stream, const Tensor& a, void* workspace) const override {
+    runtime::require_on_gpu(a.data, ordinal(), "a");
+    if (!prepares_) {
+      return;
+    }
+    runtime::require_on_gpu(workspace, ordinal(), "workspace");
+    if (is_fast()) {
+      fold(stream, a, workspace);
+    } else {
+      widen(stream, a, workspace);
+    }
+  }
+
+  void run_prepared(Stream stream, const Tensor& a, const Tensor& c, void* workspace) const override {
     runtime::require_on_gpu(a.data, ordinal(), "a");
     runtime::require_on_gpu(c.data, ordinal(), "c");
+    if (prepares_) {
+      runtime::require_on_gpu(workspace, ordinal(), "workspace");
+    }
     if (!prepares_ && a.strides[0] * 2 % row_alignment_bytes != 0) {
       throw Error(ErrorCode::invalid_argument,
                   fmt::format("a has rows {} elements apart, this plan needs a multiple of 8: pad them", a.strides[0]));
-    }
-    if (prepares_) {
-      runtime::require_on_gpu(workspace, ordinal(), "workspace");
-      if (is_fast()) {
-        fold(stream, a, workspace);
-      } else {
-        widen(stream, a, workspace);
-      }
     }
     launch(stream, a, c, workspace);
   }

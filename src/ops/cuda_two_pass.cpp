@@ -100,7 +100,7 @@ class CudaTwoPass final : public DualGemm::Backend {
   [[nodiscard]] std::size_t workspace_bytes() const override { return workspace_bytes_; }
   [[nodiscard]] std::size_t data_alignment() const override { return product_alignment_bytes; }
 
-  void run(Stream stream, const Tensor& a, const Tensor& c, void* workspace) const override {
+  void run_prepared(Stream stream, const Tensor& a, const Tensor& c, void* workspace) const override {
     runtime::require_on_gpu(a.data, ordinal(), "a");
     runtime::require_on_gpu(c.data, ordinal(), "c");
     runtime::require_on_gpu(workspace, ordinal(), "workspace");

@@ -49,7 +49,22 @@ void DualGemm::run(Stream stream, const Tensor& a, const Tensor& c, void* worksp
   if (problem().m == 0 || problem().n == 0) {
     return;
   }
-  backend_->run(stream, a, c, workspace);
+  backend_->prepare(stream, a, workspace);
+  backend_->run_prepared(stream, a, c, workspace);
+}
+
+void DualGemm::prepare(Stream stream, const Tensor& a, void* workspace) const {
+  ops::validate_tokens(problem(), a, workspace, workspace_bytes(), backend_->data_alignment(), backend_->device());
+  if (problem().m > 0 && problem().n > 0) {
+    backend_->prepare(stream, a, workspace);
+  }
+}
+
+void DualGemm::run_prepared(Stream stream, const Tensor& a, const Tensor& c, void* workspace) const {
+  ops::validate_run(problem(), a, c, workspace, workspace_bytes(), backend_->data_alignment(), backend_->device());
+  if (problem().m > 0 && problem().n > 0) {
+    backend_->run_prepared(stream, a, c, workspace);
+  }
 }
 
 std::size_t DualGemm::workspace_bytes() const { return backend_->workspace_bytes(); }

@@ -116,16 +116,22 @@ void validate_weights(const DualGemmProblem& problem, const Tensor& b1_gate, con
   validate_matrix("b2 (up)", b2_up, problem.b, problem.n, problem.k, device);
 }
 
-void validate_run(const DualGemmProblem& problem, const Tensor& a, const Tensor& c, const void* workspace,
-                  std::size_t workspace_bytes, std::size_t alignment, DeviceId device) {
-  validate_matrix("a", a, problem.a, problem.m, problem.k, device);
-  validate_matrix("c", c, problem.out, problem.m, problem.n, device);
-  for (const auto& [argument, tensor] : {std::pair{"a", &a}, std::pair{"c", &c}}) {
-    if (!aligned(tensor->data, alignment)) {
-      refuse("{} starts at {}, expected an address that is a multiple of {} bytes", argument, fmt::ptr(tensor->data),
-             alignment);
-    }
+namespace {
+
+void validate_matrix_at(const char* argument, const Tensor& tensor, Format format, std::int64_t rows,
+                        std::int64_t columns, std::size_t alignment, DeviceId device) {
+  validate_matrix(argument, tensor, format, rows, columns, device);
+  if (!aligned(tensor.data, alignment)) {
+    refuse("{} starts at {}, expected an address that is a multiple of {} bytes", argument, fmt::ptr(tensor.data),
+           alignment);
   }
+}
+
+}  // namespace
+
+void validate_tokens(const DualGemmProblem& problem, const Tensor& a, const void* workspace,
+                     std::size_t workspace_bytes, std::size_t alignment, DeviceId device) {
+  validate_matrix_at("a", a, problem.a, problem.m, problem.k, alignment, device);
   if (workspace_bytes > 0 && workspace == nullptr) {
     refuse("workspace is null, expected {} bytes (workspace_bytes())", workspace_bytes);
   }
@@ -133,6 +139,12 @@ void validate_run(const DualGemmProblem& problem, const Tensor& a, const Tensor&
     refuse("workspace starts at {}, expected an address that is a multiple of {} bytes", fmt::ptr(workspace),
            workspace_alignment);
   }
+}
+
+void validate_run(const DualGemmProblem& problem, const Tensor& a, const Tensor& c, const void* workspace,
+                  std::size_t workspace_bytes, std::size_t alignment, DeviceId device) {
+  validate_tokens(problem, a, workspace, workspace_bytes, alignment, device);
+  validate_matrix_at("c", c, problem.out, problem.m, problem.n, alignment, device);
 }
 
 }  // namespace thresher::ops

@@ -8,7 +8,10 @@ namespace thresher::ops {
 void validate(const DualGemmProblem& problem);
 /// B1 (gate) and B2 (up) against the problem and the device.
 void validate_weights(const DualGemmProblem& problem, const Tensor& b1_gate, const Tensor& b2_up, DeviceId device);
-/// The arguments of one run. `alignment` is what the backend needs of data pointers, in bytes.
+/// A and the workspace of one run, and all of its arguments. `alignment` is what the backend needs of data pointers, in
+/// bytes.
+void validate_tokens(const DualGemmProblem& problem, const Tensor& a, const void* workspace,
+                     std::size_t workspace_bytes, std::size_t alignment, DeviceId device);
 void validate_run(const DualGemmProblem& problem, const Tensor& a, const Tensor& c, const void* workspace,
                   std::size_t workspace_bytes, std::size_t alignment, DeviceId device);
 /// B1 and B2 against each other, before any problem is known.

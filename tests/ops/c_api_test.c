@@ -90,7 +90,12 @@ static void computes(int packed) {
   in.row_stride = stride;
   thresher_matrix out = matrix(c, THRESHER_FP32, m, n);
   memset(c, 0xFF, sizeof c);
-  expect(thresher_run(plan, NULL, &in, &out, workspace) == THRESHER_OK, "run");
+  if (packed) {
+    expect(thresher_prepare(plan, NULL, &in, workspace) == THRESHER_OK, "prepare");
+    expect(thresher_run_prepared(plan, NULL, &in, &out, workspace) == THRESHER_OK, "run what is prepared");
+  } else {
+    expect(thresher_run(plan, NULL, &in, &out, workspace) == THRESHER_OK, "run");
+  }
   for (int row = 0; row < m; ++row) {
     for (int column = 0; column < n; ++column) {
       expect(fabsf(c[row * n + column] - expected(row, column)) == 0, "every element is exact");
@@ -118,6 +123,8 @@ static void refuses(void) {
   expect(thresher_plan_raw(cpu, &problem, &gate, &up, "no such", &plan) == THRESHER_INVALID_ARGUMENT, "strategy");
   expect(plan == NULL, "no plan after a failure");
   expect(thresher_run(NULL, NULL, &gate, &up, NULL) == THRESHER_INVALID_ARGUMENT, "null plan");
+  expect(thresher_prepare(NULL, NULL, &gate, NULL) == THRESHER_INVALID_ARGUMENT, "null plan");
+  expect(thresher_run_prepared(NULL, NULL, &gate, &up, NULL) == THRESHER_INVALID_ARGUMENT, "null plan");
   char name[8];
   expect(thresher_device_name(cpu, name, sizeof name) == THRESHER_OK && strlen(name) < sizeof name,
          "a name is cut off");

@@ -123,6 +123,15 @@ TEST(CudaFastNvfp4, IsForNvfp4WeightsAndPackedOnly) {
   EXPECT_THROW((void)fast.planned(), Error);
 }
 
+TEST(CudaPackedNvfp4, PreparedTokensServeSeveralRuns) {
+  SKIP_WITHOUT_GPU();
+  const Layout layout{.global_scales = true};
+  EXPECT_EQ(Case(DualGemmCase::random(problem_of(70, 96, 320), layout)).prepared_once_and_judged(), "");
+  for (const Format a : {Format::nvfp4, Format::bf16}) {
+    EXPECT_EQ(FastCase(DualGemmCase::random(problem_of(70, 96, 320, a), layout)).prepared_once_and_judged(), "");
+  }
+}
+
 TEST(CudaPackedNvfp4, TheSameBitsInAThousandRuns) {
   SKIP_WITHOUT_GPU();
   for (const auto& [m, n, k] : {std::tuple{1, 520, 2048}, {40, 520, 1040}, {256, 1024, 2048}, {300, 520, 1040}}) {

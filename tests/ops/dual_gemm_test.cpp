@@ -43,6 +43,21 @@ TEST(DualGemm, EveryStrategyActivatesTheFirstProduct) {
   }
 }
 
+TEST(DualGemm, RunsInTwoPartsToo) {
+  const Device cpu = Device::cpu();
+  for (const std::string& strategy : dual_gemm_strategies(cpu)) {
+    Operands operands;
+    const DualGemm gemm = plan(cpu, operands.problem, operands.b1(), operands.b2(), {.strategy = strategy});
+    std::vector<std::byte> memory(gemm.workspace_bytes() + 256);
+    void* start = memory.data() + (256 - reinterpret_cast<std::uintptr_t>(memory.data()) % 256);
+    gemm.prepare({}, operands.a_view(), start);
+    gemm.run_prepared({}, operands.a_view(), operands.c_view(), start);
+    EXPECT_NEAR(operands.c[0], 16.0F * 48.0F, 1e-3F) << strategy;
+    EXPECT_THROW(gemm.prepare({}, operands.c_view(), start), Error);
+    EXPECT_THROW(gemm.run_prepared({}, operands.a_view(), operands.a_view(), start), Error);
+  }
+}
+
 TEST(DualGemm, SwappedGateAndUpIsNoticed) {
   Operands operands;
   operands.up.assign(operands.up.size(), formats::float_to_bf16(-3.0F));

@@ -106,6 +106,24 @@ class GpuDualGemmCase {
     return verdict.passed ? "" : verdict.explain();
   }
 
+  /// Prepares A once, spoils its elements, and runs twice; empty when both are right. For plans that prepare A.
+  [[nodiscard]] std::string prepared_once_and_judged() {
+    const DualGemm gemm = planned();
+    const OnGpu workspace(gemm.workspace_bytes());
+    const runtime::OwnedStream stream(0);
+    gemm.prepare(stream.get(), a.tensor(), workspace.data());
+    stream.synchronize();
+    a.spoil();
+    std::string complaints;
+    for (int number = 0; number < 2; ++number) {
+      runtime::fill_async(c.data(), 0xFF, c.bytes(), stream.get(), 0);
+      gemm.run_prepared(stream.get(), a.tensor(), out, workspace.data());
+      stream.synchronize();
+      complaints += judged(c);
+    }
+    return complaints;
+  }
+
   /// Runs again and again into poisoned memory; empty when every run gives the bits of the first.
   [[nodiscard]] std::string same_bits(int runs) {
     const DualGemm gemm = planned();
