@@ -90,8 +90,9 @@ Prediction predict(const AttentionProblem& problem, const AttentionConfig& confi
 
   const double matrix = 4 * rows * step * dim / device.ops_per_clock_16bit / calibration.matrix_efficiency;
   const double special = rows * step / device.special_per_clock;
-  // A long row meets its mask in one or two of many steps.
-  const bool hides = is_masked(problem) && walked.steps < 2 * config.stages;
+  // A long row meets its mask in one or two of many steps; blocks that share few keys may hold more than there are.
+  const bool is_short = walked.steps < 2 * config.stages;
+  const bool hides = is_short && (is_masked(problem) || problem.keys % (config.key_step * config.stages) != 0);
   const double instructions = calibration.softmax_instructions + (hides ? mask_instructions : 0);
   const double softmax = std::max(special, rows * step * instructions / 128 / calibration.issue_efficiency);
   const Loads loads{.matrix = matrix,

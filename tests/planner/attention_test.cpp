@@ -1,5 +1,6 @@
 #include <gtest/gtest.h>
 
+#include "planner/measured.hpp"
 #include "planner/rank.hpp"
 
 namespace thresher::planner {
@@ -39,6 +40,19 @@ TEST(AttentionPlan, ItsKernelsArePredictedWithinATenth) {
   EXPECT_NEAR(predict(problem, alone, h200).us(), 863, 86);
   problem.causal = true;
   EXPECT_NEAR(predict(problem, alone, h200).us(), 447, 45);
+}
+
+TEST(AttentionPlan, TheDefaultsAreNearWhatTheyWereFittedTo) {
+  AttentionConfig pipelined = large;
+  pipelined.multicast = 1;
+  for (const testing::MeasuredAttention& row : testing::attention) {
+    AttentionProblem problem = problem_of(row.batch, row.heads, row.length, row.head_dim);
+    problem.causal = row.causal;
+    pipelined.consumer_warpgroups = row.head_dim == 64 ? 3 : 2;
+    pipelined.query_rows = 64 * pipelined.consumer_warpgroups;
+    const double us = predict(problem, row.split ? split : pipelined, device_spec("H200")).us();
+    EXPECT_NEAR(us / row.burst_us, 1, 0.15) << row.length << " of " << row.head_dim;
+  }
 }
 
 TEST(AttentionPlan, TheOriginsProblemWantsSmallTilesAndSplitKeys) {

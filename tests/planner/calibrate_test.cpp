@@ -16,6 +16,9 @@ std::vector<CalibrationSample> measured() {
       CalibrationSample sample{.problem = {.m = row.m, .n = row.n, .k = row.k, .a = wide, .b = b, .out = wide},
                                .config = parse_config(row.config),
                                .measured_us = row.burst_us};
+      if (sample.config.numerics == Numerics::fast) {
+        sample.prepared_bytes = 3.0 * row.m * row.k;  // reads 16 bits a token's element, writes 8
+      }
       samples.push_back(sample);
       sample.measured_us = row.sustained_us;
       sample.clocks = Clocks::sustained;
@@ -29,7 +32,7 @@ std::vector<CalibrationSample> measured() {
 
 TEST(Calibrate, TheDefaultsAreNearWhatTheyWereFittedTo) {
   const PredictionError error = prediction_error(measured(), device_spec("H200"), {});
-  EXPECT_EQ(error.samples, 54U);
+  EXPECT_EQ(error.samples, 66U);
   EXPECT_LT(error.median, 0.10);
   EXPECT_LT(error.worst, 0.20);
 }
