@@ -53,6 +53,12 @@ std::vector<Config> exact_configs(const device_code::Extents& e) {
   std::vector<Config> all = ranked(Path::exact, e, 3);
   if (e.m <= 64) {
     const int t = smallest_tile(e.m);
+    if (t <= 16) {
+      // Many small blocks: no multiprocessor has much more to do than another.
+      all.push_back(config(Path::exact, 1, 16, 2, 3, 2, {}, Overlap::none, 7));
+      all.push_back(config(Path::exact, 1, 16, 1, 6, 2, {}, Overlap::none, 7));
+    }
+    all.push_back(config(Path::exact, 1, t, 4, t <= 16 ? 4 : 2, 1, {}, Overlap::none, 4));
     all.push_back(config(Path::exact, 2, t, 2, t <= 16 ? 8 : t == 32 ? 5 : 4, 1, {}, Overlap::none, 2));
     if (t == 64) {
       all.push_back(config(Path::exact, 4, t, 2, 6, 1, {}, Overlap::step, 1));
@@ -65,6 +71,9 @@ std::vector<Config> exact_configs(const device_code::Extents& e) {
   }
   all.push_back(config(Path::exact, 2, 128, 2, 5, 1, {}, Overlap::block));
   all.push_back(config(Path::exact, 2, 128, 4, 2, 1));
+  for (const int split : {1, 2}) {
+    all.push_back(config(Path::exact, 4, 128, 2, 4, split, {24, 112}, Overlap::none));
+  }
   return all;
 }
 
@@ -76,9 +85,14 @@ std::vector<Config> fast_configs(const device_code::Extents& e) {
     all.push_back(config(Path::fast, 2, t, 1, stages, 1, {}, Overlap::none, 2));
     all.push_back(config(Path::fast, 2, t, 1, stages, 1, {}, Overlap::step, 2));
     all.push_back(config(Path::fast, 4, t, 1, 8, 1, {}, Overlap::step, 1));
+    if (t <= 16) {
+      all.push_back(config(Path::fast, 1, 16, 1, 4, 2, {}, Overlap::none, 7));
+    }
     all.push_back(config(Path::fast, 1, t, 2, t == 64 ? 2 : 4, 1, {}, Overlap::none, 4));
     all.push_back(config(Path::fast, 1, t, 1, t == 64 ? 4 : t == 16 ? 8 : 9, 1, {}, Overlap::none, 4));
-    all.push_back(config(Path::fast, 3, t, 1, t == 64 ? 4 : 6, 1, {}, Overlap::none, 2));
+    if (t < 64) {
+      all.push_back(config(Path::fast, 3, t, 1, 6, 1, {}, Overlap::none, 2));
+    }
     all.push_back(config(Path::fast, 2, t, 2, t == 64 ? 3 : 4, 1, {}, Overlap::block, 2));
     all.push_back(config(Path::fast, 2, t, 1, stages, 1, {}, Overlap::block, 2));
     return all;
@@ -97,6 +111,10 @@ std::vector<Config> fast_configs(const device_code::Extents& e) {
   all.push_back(config(Path::fast, 3, 128, 1, 7, e.m > 256 ? 1 : 2, {24, 160}, Overlap::step));
   all.push_back(config(Path::fast, 3, 128, 1, 7, e.m > 256 ? 1 : 2, {}, Overlap::block));
   all.push_back(config(Path::fast, 3, 128, 2, 3, e.m > 256 ? 1 : 2));
+  all.push_back(config(Path::fast, 3, 128, 1, 7, e.m > 256 ? 1 : 2, {}, Overlap::none));
+  for (const int split : {1, 2}) {
+    all.push_back(config(Path::fast, 4, 128, 1, 6, split, {24, 112}, Overlap::none));
+  }
   all.push_back(config(Path::fast, 2, 128, 2, 4, 1, {40, 216}));
   all.push_back(config(Path::fast, 3, 128, 1, 7, 1, {24, 160}));
   return all;
@@ -123,6 +141,7 @@ const char* name_of(Ablation ablation) {
   return ablation == Ablation::loads_only      ? " (loads only)"
          : ablation == Ablation::products_only ? " (products only)"
          : ablation == Ablation::no_epilogue   ? " (no epilogue)"
+         : ablation == Ablation::first_operand ? " (first operand)"
                                                : "";
 }
 
@@ -147,6 +166,17 @@ std::vector<Variant> variants(const device_code::Extents& e) {
     Config part = fast.front();
     part.ablation = ablation;
     add(part, {Tokens::prepared});
+  }
+  if (e.m > 64) {
+    const int split = e.m == 256 ? 2 : 1;
+    for (Config part :
+         {fast.front(), config(Path::fast, 2, 128, 2, 4), config(Path::fast, 2, 128, 2, 4, 1, {}, Overlap::block),
+          config(Path::fast, 3, 128, 1, 7, split)}) {
+      for (const Ablation ablation : {Ablation::products_only, Ablation::first_operand}) {
+        part.ablation = ablation;
+        add(part, {Tokens::prepared});
+      }
+    }
   }
   for (const Config& c : fast) {
     add(c, {Tokens::prepared, Tokens::nvfp4});

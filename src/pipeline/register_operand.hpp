@@ -45,6 +45,9 @@ class RegisterOperand {
     packed_ = operation_.fetch(slot_, 0, warpgroup_);
     if constexpr (overlap != Overlap::none) {
       expand(fragment_[0]);
+      if constexpr (shape.ablation == Ablation::first_operand) {
+        expand(fragment_[1]);
+      }
     }
     TH_NO_UNROLL
     for (u32 i = 0; i < slots; i += slots_at_once) {
@@ -97,7 +100,9 @@ class RegisterOperand {
         if (b == 0 && !first_slot) {
           release();
         }
-        expand(next);
+        if constexpr (shape.ablation != Ablation::first_operand) {
+          expand(next);
+        }
       } else {
         wgmma::wait<0>();
         if (b + 1 == blocks) {
@@ -148,7 +153,9 @@ class RegisterOperand {
       wgmma::multiply<Element>(tile, now[k], Operation::step(other, k), true);
       wgmma::commit();
       wgmma::wait<steps - 1>();
-      next[k] = operation_.expand(packed_, k);
+      if constexpr (shape.ablation != Ablation::first_operand) {
+        next[k] = operation_.expand(packed_, k);
+      }
       wgmma::settle(next[k]);  // here, not all of them behind the last multiply
     }
   }

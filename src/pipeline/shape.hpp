@@ -26,6 +26,7 @@ enum class Ablation : u8 {
   epilogue_twice,  ///< written, and written again
   loads_only,      ///< slots are filled and released, nothing is multiplied
   products_only,   ///< each slot is filled once, then multiplied again and again
+  first_operand,   ///< an A operand that is made in registers is made once
 };
 
 /// One compile-time value: a template parameter of everything in this layer.
