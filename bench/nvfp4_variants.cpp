@@ -99,9 +99,7 @@ struct Contestant {
 };
 
 /// Results of ablations are nobody's.
-bool is_whole(const Variant& variant) {
-  return variant.config.ablation == pipeline::Ablation::none && variant.tokens != Tokens::nvfp4_alone;
-}
+bool is_whole(const Variant& variant) { return variant.config.ablation == pipeline::Ablation::none; }
 
 Contestant make(const Problem& problem, const Variant& variant) {
   const Loaded loaded = load(variant);

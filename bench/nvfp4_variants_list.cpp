@@ -127,10 +127,7 @@ bool fits(const Config& c) {
 }
 
 const char* name_of(Tokens tokens) {
-  return tokens == Tokens::prepared ? "prepared"
-         : tokens == Tokens::fp16   ? "fp16"
-         : tokens == Tokens::nvfp4  ? "nvfp4"
-                                    : "alone";
+  return tokens == Tokens::prepared ? "prepared" : tokens == Tokens::fp16 ? "fp16" : "nvfp4";
 }
 
 const char* name_of(Overlap overlap) {
@@ -160,8 +157,7 @@ std::vector<Variant> variants(const device_code::Extents& e) {
   };
   const std::vector<Config> exact = exact_configs(e);
   const std::vector<Config> fast = fast_configs(e);
-  add(fast.front(), {Tokens::prepared, Tokens::fp16, Tokens::nvfp4, Tokens::nvfp4_alone});
-  add(exact.front(), {Tokens::nvfp4_alone});
+  add(fast.front(), {Tokens::prepared, Tokens::fp16, Tokens::nvfp4});
   for (const Ablation ablation : {Ablation::loads_only, Ablation::products_only, Ablation::no_epilogue}) {
     Config part = fast.front();
     part.ablation = ablation;

@@ -218,9 +218,6 @@ void Problem::call(const Variant& v, const Loaded& loaded, std::size_t i, Stream
             set.workspace.data(), stream);
     tokens = set.workspace.data();
   }
-  if (v.tokens == Tokens::nvfp4_alone) {
-    return;
-  }
   const ops::CudaNvfp4Weights& weights = weights_of(set, v.config.path);
   device_code::Params params = device_code::scalars(v.config, extents_, extents_.n, Activation{});
   params.tokens = ops::encode_for_gpu(

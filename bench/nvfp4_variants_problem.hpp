@@ -17,12 +17,7 @@ namespace thresher::bench {
 namespace device_code = kernels::nvfp4;
 
 /// Which tokens a call reads, and whether it prepares them itself.
-enum class Tokens {
-  prepared,
-  fp16,
-  nvfp4,
-  nvfp4_alone,  ///< prepares NVFP4 tokens and multiplies nothing
-};
+enum class Tokens { prepared, fp16, nvfp4 };
 
 struct Variant {
   device_code::Config config;

@@ -52,20 +52,6 @@ TH_DEVICE machine::Vector<u32, 2> group_codes(const Matrix& matrix, u32 row, u32
   return codes;
 }
 
-/// Eight codes of a row, low nibble first: half a group.
-TH_DEVICE u32 half_group_codes(const Matrix& matrix, u32 row, u32 column, u32 half) {
-  const Global<u8> from = group_address(matrix, row, column).offset(half * 4);
-  if (matrix.row_bytes % 4 == 0) {
-    return from.as<u32>().load();
-  }
-  u32 codes = 0;
-  TH_UNROLL
-  for (u32 i = 0; i < 4; ++i) {
-    codes |= static_cast<u32>(from.load(i)) << (i * 8);
-  }
-  return codes;
-}
-
 /// Four codes: a quarter of a group.
 TH_DEVICE u32 quarter_group_codes(const Matrix& matrix, u32 row, u32 column, u32 quarter) {
   const Global<u8> from = group_address(matrix, row, column).offset(quarter * 2);

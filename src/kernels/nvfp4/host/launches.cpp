@@ -33,9 +33,10 @@ FoldTokensParams fold_params(const Tensor& a) {
   FoldTokensParams params{};
   params.tokens = matrix_of(a);
   params.groups = narrow(prepared_tokens(Path::fast, a.shape[0], a.shape[1]).row_bytes / 16);
-  const bool scales_by_four = params.tokens.scales.address % 4 == 0 &&
-                              (params.tokens.scales_blocked != 0 || params.tokens.scale_columns % 4 == 0);
-  params.wide = (a.format == Format::nvfp4 ? scales_by_four : a.strides[0] % 8 == 0) ? 1 : 0;
+  // Values are 16-byte aligned (DualGemm's backends ask for it).
+  const bool whole_words = params.tokens.scale_columns % 4 == 0 && params.tokens.row_bytes % 8 == 0;
+  const bool whole_scales = a.format != Format::nvfp4 || params.tokens.scales.address % 4 == 0;
+  params.whole = whole_words && whole_scales ? 1 : 0;
   return params;
 }
 
