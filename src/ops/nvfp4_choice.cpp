@@ -89,8 +89,8 @@ device_code::Config packed_config(const DualGemmProblem& problem, const planner:
                              .loader_registers = planned.producer_registers,
                              .math_registers = planned.consumer_registers};
   config.blocks_per_slot = planned.tile.k / static_cast<int>(device_code::weight_block_k(config));
-  // Two buffers of fragments cost registers that blocks which share a multiprocessor do not have.
-  config.overlap = config.blocks_resident > 1 ? device_code::Overlap::none : device_code::Overlap::step;
+  config.overlap =
+      device_code::usual_overlap(config.path, config.math_warpgroups, config.block_tokens, config.blocks_resident);
   return for_problem(config, problem);
 }
 

@@ -14,14 +14,23 @@ namespace {
 // Measured on an H200 (docs/kernels/nvfp4.md).
 constexpr double clock_mhz = 1650;
 constexpr double memory_bytes_a_us = 4.0e6;
-constexpr double launch_us = 3.0;
-constexpr double merge_us = 0.6;
+constexpr double launch_us = 0.8;
+constexpr double wave_us = 2.2;  ///< from its blocks' start to the first product, and from the last to the end
+double merge_us(Path path) { return path == Path::fast ? 2.7 : 2.3; }
 
 /// Operations a clock of a multiprocessor's matrix unit.
 double matrix_operations(Path path) { return path == Path::fast ? 8192 : 4096; }
 /// Clocks that one warpgroup takes to make a block's fragments and issue its products, when enough warps share the
 /// schedulers.
-double issue_clocks_a_block(Path path) { return path == Path::fast ? 130 : 95; }
+double issue_clocks_a_block(Path path) { return path == Path::fast ? 121 : 90; }
+/// Of the matrix unit's rate at clock_mhz, from the first slot to the last: `fast` makes as many fragments in half the
+/// time, and with few tokens for each of them it waits for that.
+double matrix_efficiency(const Config& config) {
+  if (config.path == Path::fast) {
+    return config.block_tokens == 256 ? 0.90 : config.math_warpgroups == 3 ? 0.79 : 0.77;
+  }
+  return config.block_tokens == 256 || config.math_warpgroups == 3 ? 1.02 : 0.97;
+}
 
 std::vector<Config> candidates(Path path, std::int64_t m) {
   for (const int tokens : {8, 16, 32, 64}) {
@@ -49,13 +58,12 @@ Choice predict(const Config& config, std::int64_t m, std::int64_t n, std::int64_
   const auto k_steps = static_cast<double>(weight_k_blocks(config.path, k)) / config.split_k;
   const double matrix_clocks =
       config.math_warpgroups * 64.0 * config.block_tokens * weight_block_k(config) * 2 / matrix_operations(config.path);
-  // 128 tokens leave the matrix unit idle between a warpgroup's blocks more often than 256.
-  const double efficiency = config.block_tokens == 256 ? 0.95 : config.math_warpgroups == 3 ? 0.93 : 0.90;
-  const double block_clocks =
-      std::max(matrix_clocks / efficiency, issue_clocks_a_block(config.path) * config.math_warpgroups / 4);
+  const double block_clocks = std::max(matrix_clocks / matrix_efficiency(config),
+                                       issue_clocks_a_block(config.path) * config.math_warpgroups / 4);
   const double compute_us = static_cast<double>(waves) * config.blocks_resident * k_steps * block_clocks / clock_mhz;
   const double memory_us = static_cast<double>(n) * static_cast<double>(k) * 2 * 4.5 / 8 / memory_bytes_a_us;
-  const double us = launch_us + std::max(compute_us, memory_us) + (config.split_k > 1 ? merge_us : 0);
+  const double a_wave_us = wave_us + (config.split_k > 1 ? merge_us(config.path) : 0);
+  const double us = launch_us + static_cast<double>(waves) * a_wave_us + std::max(compute_us, memory_us);
   return {
       config, us,
       fmt::format("{} thread blocks of {} outputs x {} tokens in {} wave{}{}, bound by {}", blocks,

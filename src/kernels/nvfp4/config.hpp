@@ -40,6 +40,14 @@ struct Config {
   bool operator==(const Config&) const = default;
 };
 
+/// What was measured best: blocks that share a multiprocessor hide each other's waits; two warpgroups in a block that
+/// folds 128 tokens do best when they are left to run apart for a whole block of K.
+TH_DEVICE constexpr Overlap usual_overlap(Path path, int math_warpgroups, int block_tokens, int blocks_resident) {
+  return blocks_resident > 1                                                 ? Overlap::none
+         : path == Path::fast && math_warpgroups == 2 && block_tokens == 128 ? Overlap::block
+                                                                             : Overlap::step;
+}
+
 TH_DEVICE constexpr int tile_outputs(const Config& c) {
   return c.math_warpgroups * static_cast<int>(pipeline::warpgroup_outputs);
 }

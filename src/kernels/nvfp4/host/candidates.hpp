@@ -11,34 +11,38 @@ constexpr Config decode(Path path, int tokens) {
   Config config{.path = path,
                 .math_warpgroups = 2,
                 .block_tokens = tokens,
-                .blocks_per_slot = path == Path::fast ? 2 : 4,
+                .blocks_per_slot = path == Path::exact ? 4
+                                   : tokens == 64      ? 2
+                                                       : 1,
                 .blocks_resident = 2,
                 .overlap = Overlap::none};
-  config.stages = path == Path::fast ? (tokens == 8    ? 5
+  config.stages = path == Path::fast ? (tokens == 8    ? 10
                                         : tokens == 64 ? 3
-                                                       : 4)
+                                                       : 8)
                   : tokens <= 16     ? 4
                   : tokens == 32     ? 3
                                      : 2;
   return config;
 }
 
+/// Registers are handed over only where the sums need it: without that, the blocks that prepare the next call's tokens
+/// fit beside this one.
 constexpr Config prefill_exact(int warpgroups, int tokens, int split) {
   Config config{.math_warpgroups = warpgroups, .block_tokens = tokens, .blocks_per_slot = 2, .split_k = split};
   config.stages = tokens == 256 ? 3 : warpgroups == 3 ? 4 : 5;
-  config.math_registers = tokens == 256 ? 240 : warpgroups == 3 ? 160 : 216;
-  config.loader_registers = tokens == 256 || warpgroups == 3 ? 24 : 40;
+  config.math_registers = tokens == 256 ? 240 : 0;
+  config.loader_registers = tokens == 256 ? 24 : 0;
   return config;
 }
 
-/// Without the hand-over of registers where the sums leave room for the blocks that fold the next call's tokens.
 constexpr Config prefill_fast(int warpgroups, int tokens, int split) {
   Config config{.path = Path::fast,
                 .math_warpgroups = warpgroups,
                 .block_tokens = tokens,
-                .blocks_per_slot = 1,
-                .split_k = split};
-  config.stages = tokens == 256 ? 5 : warpgroups == 3 ? 7 : 8;
+                .blocks_per_slot = tokens == 256 ? 1 : 2,
+                .split_k = split,
+                .overlap = usual_overlap(Path::fast, warpgroups, tokens, 1)};
+  config.stages = tokens == 256 ? 5 : warpgroups == 3 ? 3 : 4;
   config.math_registers = tokens == 256 ? 240 : 0;
   config.loader_registers = tokens == 256 ? 24 : 0;
   return config;
