@@ -212,9 +212,17 @@ TEST(ChoosePackedNvfp4, SharedMemoryAndRegistersFit) {
 TEST(ChoosePackedNvfp4, FewTokensTakeNarrowTilesAndShortGridsSplitK) {
   EXPECT_EQ(rank(Path::exact, 1, 14336, 4096, 132).front().config.block_tokens, 8);
   EXPECT_EQ(rank(Path::exact, 64, 14336, 4096, 132).front().config.block_tokens, 64);
-  const Config prefill = rank(Path::exact, 256, 4096, 7168, 132).front().config;
-  EXPECT_EQ(prefill.block_tokens, 256);
-  EXPECT_EQ(prefill.split_k, 2);
+  EXPECT_EQ(rank(Path::exact, 256, 3072, 4096, 132).front().config.split_k, 2);
+  EXPECT_EQ(rank(Path::fast, 256, 4096, 7168, 132).front().config.split_k, 2);
+}
+
+/// Splitting K costs an exchange in every wave.
+TEST(ChoosePackedNvfp4, GridsOfManyWavesTakeTheWidestTileWhole) {
+  for (const Path path : {Path::exact, Path::fast}) {
+    const Config prefill = rank(path, 2048, 14336, 4096, 132).front().config;
+    EXPECT_EQ(prefill.block_tokens, 256);
+    EXPECT_EQ(prefill.split_k, 1);
+  }
 }
 
 }  // namespace
