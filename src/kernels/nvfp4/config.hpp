@@ -40,12 +40,11 @@ struct Config {
   bool operator==(const Config&) const = default;
 };
 
-/// What was measured best: blocks that share a multiprocessor hide each other's waits; two warpgroups in a block that
-/// folds 128 tokens do best when they are left to run apart for a whole block of K.
+/// What was measured best: blocks that share a multiprocessor hide each other's waits; two warpgroups that fold for 128
+/// tokens or more do best when each runs a whole block of K ahead.
 TH_DEVICE constexpr Overlap usual_overlap(Path path, int math_warpgroups, int block_tokens, int blocks_resident) {
-  return blocks_resident > 1                                                 ? Overlap::none
-         : path == Path::fast && math_warpgroups == 2 && block_tokens == 128 ? Overlap::block
-                                                                             : Overlap::step;
+  const bool apart = path == Path::fast && math_warpgroups == 2 && block_tokens >= 128;
+  return blocks_resident > 1 ? Overlap::none : apart ? Overlap::block : Overlap::step;
 }
 
 TH_DEVICE constexpr int tile_outputs(const Config& c) {
