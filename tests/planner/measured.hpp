@@ -1,6 +1,6 @@
 #pragma once
-/// Times that `thresher calibrate` took on an H200 (measurements/calibration_h200_2026-11-21.txt), on shapes that no suite
-/// holds: what the planner's default calibration was fitted to.
+/// Times that `thresher calibrate` took on an H200 (measurements/calibration_h200_2026-11-21.txt), on shapes that no
+/// suite holds: what the planner's default calibration was fitted to.
 #include <array>
 #include <string_view>
 
@@ -18,16 +18,30 @@ struct Measured {
 /// fp16 activations, which numerics `fast` folds, and NVFP4 weights.
 inline constexpr std::array nvfp4_weights{
     Measured{128, 5120, 5120, "two_pass", 80.4, 80.4},
-    Measured{128, 5120, 5120, "interleaved exact 192x128x128 stages=4 warpgroups=3 cluster=2 split_k=2 producer_registers=24 consumer_registers=160 dependent_launch", 23.1, 23.3},
-    Measured{128, 5120, 5120, "interleaved fast 192x128x128 stages=7 warpgroups=3 cluster=2 split_k=2 dependent_launch", 20.0, 20.1},
+    Measured{128, 5120, 5120,
+             "interleaved exact 192x128x128 stages=4 warpgroups=3 cluster=2 split_k=2 producer_registers=24 "
+             "consumer_registers=160 dependent_launch",
+             23.1, 23.3},
+    Measured{128, 5120, 5120, "interleaved fast 192x128x128 stages=7 warpgroups=3 cluster=2 split_k=2 dependent_launch",
+             20.0, 20.1},
     Measured{128, 5120, 5120, "interleaved exact 128x128x128 stages=3 dependent_launch", 32.3, 32.2},
     Measured{320, 6144, 4096, "two_pass", 108.3, 108.4},
-    Measured{320, 6144, 4096, "interleaved exact 192x128x128 stages=4 warpgroups=3 cluster=2 split_k=2 producer_registers=24 consumer_registers=160 dependent_launch", 64.2, 64.1},
-    Measured{320, 6144, 4096, "interleaved fast 192x128x128 stages=7 warpgroups=3 cluster=2 split_k=2 dependent_launch", 48.2, 48.2},
+    Measured{320, 6144, 4096,
+             "interleaved exact 192x128x128 stages=4 warpgroups=3 cluster=2 split_k=2 producer_registers=24 "
+             "consumer_registers=160 dependent_launch",
+             64.2, 64.1},
+    Measured{320, 6144, 4096, "interleaved fast 192x128x128 stages=7 warpgroups=3 cluster=2 split_k=2 dependent_launch",
+             48.2, 48.2},
     Measured{320, 6144, 4096, "interleaved exact 128x128x128 stages=3 dependent_launch", 73.0, 72.9},
     Measured{1024, 5120, 5120, "two_pass", 187.2, 195.0},
-    Measured{1024, 5120, 5120, "interleaved exact 128x256x128 stages=3 cluster=2 split_k=2 producer_registers=24 consumer_registers=240 dependent_launch", 147.4, 154.5},
-    Measured{1024, 5120, 5120, "interleaved fast 128x256x128 stages=5 cluster=2 split_k=2 producer_registers=24 consumer_registers=240 dependent_launch", 97.9, 105.8},
+    Measured{1024, 5120, 5120,
+             "interleaved exact 128x256x128 stages=3 cluster=2 split_k=2 producer_registers=24 consumer_registers=240 "
+             "dependent_launch",
+             147.4, 154.5},
+    Measured{1024, 5120, 5120,
+             "interleaved fast 128x256x128 stages=5 cluster=2 split_k=2 producer_registers=24 consumer_registers=240 "
+             "dependent_launch",
+             97.9, 105.8},
     Measured{1024, 5120, 5120, "interleaved exact 128x128x128 stages=3 dependent_launch", 154.3, 162.5},
     Measured{2, 11008, 4096, "two_pass", 120.4, 120.5},
     Measured{2, 11008, 4096, "interleaved exact 128x8x256 stages=4 blocks=2 dependent_launch", 18.6, 18.6},
@@ -47,13 +61,24 @@ inline constexpr std::array bf16_weights{
     Measured{128, 5120, 5120, "sequential exact 160x64x64 stages=8 warpgroups=1 tma tokens_as_rows", 30.6, 32.3},
     Measured{128, 5120, 5120, "pingpong exact 96x64x64 stages=8 tma tokens_as_rows persistent", 33.3, 33.9},
     Measured{320, 6144, 4096, "two_pass", 70.7, 70.5},
-    Measured{320, 6144, 4096, "interleaved exact 256x64x64 stages=5 warpgroups=1 tma tokens_as_rows persistent", 47.1, 53.5},
-    Measured{320, 6144, 4096, "sequential exact 256x64x64 stages=8 warpgroups=1 tma tokens_as_rows persistent", 56.6, 55.8},
+    Measured{320, 6144, 4096, "interleaved exact 256x64x64 stages=5 warpgroups=1 tma tokens_as_rows persistent", 47.1,
+             53.5},
+    Measured{320, 6144, 4096, "sequential exact 256x64x64 stages=8 warpgroups=1 tma tokens_as_rows persistent", 56.6,
+             55.8},
     Measured{320, 6144, 4096, "pingpong exact 160x64x64 stages=7 tma tokens_as_rows persistent", 47.9, 52.5},
     Measured{1024, 5120, 5120, "two_pass", 149.5, 165.9},
-    Measured{1024, 5120, 5120, "interleaved exact 160x256x64 stages=3 producer_registers=40 consumer_registers=232 tma tokens_as_rows persistent", 128.1, 143.7},
-    Measured{1024, 5120, 5120, "sequential exact 160x256x64 stages=4 producer_registers=40 consumer_registers=232 tma tokens_as_rows persistent", 148.8, 159.7},
-    Measured{1024, 5120, 5120, "pingpong exact 160x128x64 stages=5 producer_registers=40 consumer_registers=232 tma tokens_as_rows persistent", 127.4, 146.3},
+    Measured{1024, 5120, 5120,
+             "interleaved exact 160x256x64 stages=3 producer_registers=40 consumer_registers=232 tma tokens_as_rows "
+             "persistent",
+             128.1, 143.7},
+    Measured{1024, 5120, 5120,
+             "sequential exact 160x256x64 stages=4 producer_registers=40 consumer_registers=232 tma tokens_as_rows "
+             "persistent",
+             148.8, 159.7},
+    Measured{
+        1024, 5120, 5120,
+        "pingpong exact 160x128x64 stages=5 producer_registers=40 consumer_registers=232 tma tokens_as_rows persistent",
+        127.4, 146.3},
 };
 
 /// Sequences of one length, 16-bit, warm.
@@ -65,14 +90,10 @@ struct MeasuredAttention {
 };
 
 inline constexpr std::array attention{
-    MeasuredAttention{1, 10, 384, 64, false, true, 4.9},
-    MeasuredAttention{1, 10, 384, 64, false, false, 9.0},
-    MeasuredAttention{2, 16, 3072, 64, false, false, 154.0},
-    MeasuredAttention{2, 12, 3072, 128, false, false, 192.2},
-    MeasuredAttention{1, 10, 384, 64, true, true, 4.7},
-    MeasuredAttention{1, 10, 384, 64, true, false, 14.2},
-    MeasuredAttention{2, 16, 3072, 64, true, false, 89.0},
-    MeasuredAttention{2, 12, 3072, 128, true, false, 131.8},
+    MeasuredAttention{1, 10, 384, 64, false, true, 4.9},     MeasuredAttention{1, 10, 384, 64, false, false, 9.0},
+    MeasuredAttention{2, 16, 3072, 64, false, false, 154.0}, MeasuredAttention{2, 12, 3072, 128, false, false, 192.2},
+    MeasuredAttention{1, 10, 384, 64, true, true, 4.7},      MeasuredAttention{1, 10, 384, 64, true, false, 14.2},
+    MeasuredAttention{2, 16, 3072, 64, true, false, 89.0},   MeasuredAttention{2, 12, 3072, 128, true, false, 131.8},
 };
 
 }  // namespace thresher::planner::testing
