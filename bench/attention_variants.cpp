@@ -86,11 +86,13 @@ Field split_field(bool causal) {
 std::vector<Variant> stream_variants(int head_dim) {
   std::vector<Variant> list{{"default", {}}};
   if (head_dim == 64) {
+    list.push_back({"base descriptors", {{"base_descriptors", 1}}});
     list.push_back({"hold softmax", {{"hold_softmax", 1}}});
     list.push_back({"two warpgroups", {{"consumers", 2}, {"queries_in_registers", 1}}});
     list.push_back({"three stages", {{"stages", 3}}});
     list.push_back({"96 keys", {{"keys", 96}}});
   } else {
+    list.push_back({"descriptors by themselves", {{"base_descriptors", 0}}});
     list.push_back({"cluster of two", {{"cluster", 2}}});
     list.push_back({"cluster of two, no turns", {{"cluster", 2}, {"take_turns", 0}}});
     list.push_back({"no turns", {{"take_turns", 0}}});

@@ -49,7 +49,8 @@ StreamConfig default_stream(const AttentionProblem& problem) {
           .cluster = 1,
           .queries_in_registers = consumers != 3,
           .take_turns = consumers > 1,
-          .hold_softmax = !narrow};
+          .hold_softmax = !narrow,
+          .base_descriptors = !narrow};
 }
 
 /// Takes `name` out of the knobs; `value` keeps its default when it is not there.
@@ -143,6 +144,7 @@ AttentionChoice choose_pipelined(const AttentionProblem& problem, std::map<std::
   take(knobs, "take_turns", stream.take_turns, {0, 1});
   take(knobs, "hold_softmax", stream.hold_softmax, {0, 1});
   take(knobs, "queries_in_registers", stream.queries_in_registers, {0, 1});
+  take(knobs, "base_descriptors", stream.base_descriptors, {0, 1});
   refuse_rest(knobs, "pipelined");
   constexpr unsigned most_shared_bytes = 227 * 1024;
   if (stream.shared_bytes() > most_shared_bytes) {

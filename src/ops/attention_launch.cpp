@@ -120,7 +120,10 @@ device_code::Params attention_constants(const AttentionProblem& p, const Attenti
   params.inner_scale = capped ? scale / p.softcap : 0.0F;
   params.query_tiles = static_cast<int>(p.variable_length ? p.queries / geometry.tile_rows + p.batch
                                                           : ceil_div(p.queries, geometry.tile_rows));
-  params.folded = geometry.persistent && p.causal && !p.variable_length ? 1 : 0;
+  if (geometry.persistent && !p.variable_length) {
+    params.order = p.causal ? device_code::Order::paired_then_longest_first : device_code::Order::short_tiles_last;
+    params.missing_rows = params.query_tiles * geometry.tile_rows - params.queries;
+  }
   return params;
 }
 
@@ -147,8 +150,7 @@ AttentionGrid attention_grid(const AttentionProblem& problem, const AttentionCho
   if (choice.strategy == "split") {
     return {heads * geometry.cluster, static_cast<unsigned>(constants.query_tiles), batch};
   }
-  const std::int64_t tiles = constants.folded != 0 ? ceil_div(constants.query_tiles, 2) : constants.query_tiles;
-  return {static_cast<unsigned>(tiles) * heads * batch * geometry.cluster};
+  return {static_cast<unsigned>(constants.query_tiles) * heads * batch * geometry.cluster};
 }
 
 machine::TensorMapDescription query_map(const AttentionProblem& problem, const AttentionGeometry& geometry,

@@ -27,7 +27,7 @@ struct Shape {
   u32 query_box_rows = 0;
   u32 key_box_rows = 0;
   u32 key_box_panels = 0;
-  bool folded = false;
+  bool persistent = false;
 };
 
 Operand operand(const Tensor& tensor, bool variable) {
@@ -87,7 +87,10 @@ Params params_of(const AttentionCase& c, const Shape& shape) {
   params.inner_scale = p.softcap > 0 ? scale / p.softcap : 0.0F;
   params.query_tiles = p.variable_length ? params.queries / shape.tile_rows + params.batch
                                          : (params.queries + shape.tile_rows - 1) / shape.tile_rows;
-  params.folded = shape.folded && !p.variable_length ? 1 : 0;
+  if (shape.persistent && !p.variable_length) {
+    params.order = p.causal ? Order::paired_then_longest_first : Order::short_tiles_last;
+    params.missing_rows = params.query_tiles * shape.tile_rows - params.queries;
+  }
   return params;
 }
 
@@ -127,10 +130,9 @@ void expect_clean(AttentionCase& c, const Shape& shape, const std::function<void
   }
 }
 
-u32 pieces(const AttentionProblem& p, i32 rows, bool folded) {
+u32 tiles_of_all_heads(const AttentionProblem& p, i32 rows) {
   const i64 tiles = p.variable_length ? p.queries / rows + p.batch : (p.queries + rows - 1) / rows;
-  return static_cast<u32>((folded && !p.variable_length ? (tiles + 1) / 2 * 2 : tiles) * p.heads *
-                          (p.variable_length ? 1 : p.batch));
+  return static_cast<u32>(tiles * p.heads * (p.variable_length ? 1 : p.batch));
 }
 
 template <StreamConfig config, typename Element>
@@ -139,9 +141,9 @@ void run_pipelined(AttentionCase& c) {
               .query_box_rows = static_cast<u32>(config.rows()),
               .key_box_rows = static_cast<u32>(config.copied_keys()),
               .key_box_panels = static_cast<u32>(config.copied_panels()),
-              .folded = c.problem.causal};
+              .persistent = true};
   // Fewer clusters than pieces, so that a block takes several.
-  const u32 all = pieces(c.problem, shape.tile_rows, shape.folded);
+  const u32 all = tiles_of_all_heads(c.problem, shape.tile_rows);
   shape.launch.grid.x = (all > 3 ? 3 : all) * static_cast<u32>(config.cluster);
   shape.launch.cluster.x = static_cast<u32>(config.cluster);
   shape.launch.block = static_cast<u32>(config.threads());
@@ -159,7 +161,7 @@ void run_split(AttentionCase& c) {
               .query_box_rows = SplitConfig::rows,
               .key_box_rows = SplitConfig::chunk,
               .key_box_panels = config.head_dim / 64};
-  const u32 tiles = pieces(c.problem, SplitConfig::rows, false) / static_cast<u32>(c.problem.heads);
+  const u32 tiles = tiles_of_all_heads(c.problem, SplitConfig::rows) / static_cast<u32>(c.problem.heads);
   const u32 batch = c.problem.variable_length ? 1 : static_cast<u32>(c.problem.batch);
   shape.launch.grid = {static_cast<u32>(c.problem.heads * config.cluster), tiles / batch, batch};
   shape.launch.cluster.x = static_cast<u32>(config.cluster);
@@ -174,7 +176,7 @@ void run_split(AttentionCase& c) {
 
 void run_simple(AttentionCase& c) {
   Shape shape{.tile_rows = simple_warps};
-  shape.launch.grid.x = pieces(c.problem, simple_warps, false);
+  shape.launch.grid.x = tiles_of_all_heads(c.problem, simple_warps);
   shape.launch.block = simple_warps * 32;
   expect_clean(c, shape, [&](const Params& params) {
     c.problem.head_dim == 64 ? simple<Half, 64>(params) : simple<BFloat16, 128>(params);
@@ -184,7 +186,7 @@ void run_simple(AttentionCase& c) {
 template <Staging staging>
 void run_rows(AttentionCase& c) {
   Shape shape{.tile_rows = row_threads};
-  shape.launch.grid.x = pieces(c.problem, row_threads, false);
+  shape.launch.grid.x = tiles_of_all_heads(c.problem, row_threads);
   shape.launch.block = row_threads;
   shape.launch.dynamic_shared_bytes = staged_bytes;
   expect_clean(c, shape, [](const Params& params) { rows<Half, 64, staging>(params); });
@@ -266,7 +268,7 @@ TEST(AttentionOnTheEmulator, SplitOfWholeTilesIsClean) {
 
 TEST(AttentionOnTheEmulator, PipelinedIsClean) {
   for_each_case(64, run_pipelined<StreamConfig{64, 128, 2, 3, 1, false, true, false}, Half>);
-  for_each_case(128, run_pipelined<StreamConfig{128, 128, 2, 2, 1, true, true, true}, BFloat16>);
+  for_each_case(128, run_pipelined<StreamConfig{128, 128, 2, 2, 1, true, true, true, true}, BFloat16>);
 }
 
 TEST(AttentionOnTheEmulator, PipelinedWithSharedKeysIsClean) {

@@ -124,8 +124,10 @@ class AttentionKernel final : public EmulatedKernel {
     if (choice_.strategy == "pipelined") {
       const auto& c = choice_.stream;
       knobs = fmt::format(
-          "keys={} stages={} consumers={} cluster={} take_turns={:d} hold_softmax={:d} queries_in_registers={:d}",
-          c.keys, c.stages, c.consumers, c.cluster, c.take_turns, c.hold_softmax, c.queries_in_registers);
+          "keys={} stages={} consumers={} cluster={} take_turns={:d} hold_softmax={:d} queries_in_registers={:d} "
+          "base_descriptors={:d}",
+          c.keys, c.stages, c.consumers, c.cluster, c.take_turns, c.hold_softmax, c.queries_in_registers,
+          c.base_descriptors);
     } else if (choice_.strategy == "split") {
       const auto& c = choice_.split;
       knobs = fmt::format(

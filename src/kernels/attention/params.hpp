@@ -17,6 +17,9 @@ struct Operand {
   i64 row_stride;
 };
 
+/// In which order the tiles of a persistent kernel are taken (work.hpp).
+enum class Order : i32 { by_head, paired_then_longest_first, short_tiles_last };
+
 struct Params {
   /// Rank 5: 64 columns, rows, panels of 64 columns, heads, batch. Their boxes are the kernel's (pipeline/attention).
   TensorMap query_map;
@@ -38,7 +41,8 @@ struct Params {
   float scale_log2;   ///< scale·log2(e); with a softcap, softcap·log2(e)
   float inner_scale;  ///< scale/softcap; 0 without a softcap
   i32 query_tiles;    ///< of a sequence, or of all sequences with variable length
-  i32 folded;         ///< 1: long and short query tiles alternate (see work_at)
+  i32 missing_rows;   ///< rows that the first tile of a sequence lacks, so that the last one ends with it
+  Order order;
 };
 
 /// How a dot product becomes an exponent. `direct`: times a positive factor, which is folded into the exponential.

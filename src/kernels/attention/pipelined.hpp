@@ -37,22 +37,22 @@ struct StreamedAttention {
     i32 whole_end = 0;
   };
 
-  TH_DEVICE i32 work_count() const { return attention::work_count(params); }
+  TH_DEVICE static i32 clusters() { return static_cast<i32>(launch::block_count().x / cluster::size()); }
+  TH_DEVICE Pieces pieces() const { return pieces_of(params, clusters()); }
 
-  /// A cluster takes every so many pieces, folded ones in pairs.
+  TH_DEVICE i32 work_count() const { return pieces().count(); }
+
   TH_DEVICE i32 work_index(i32 turn) const {
-    const i32 clusters = static_cast<i32>(launch::block_count().x / cluster::size());
-    const i32 own = static_cast<i32>(launch::block_index().x / cluster::size());
-    return params.folded != 0 ? ((turn / 2) * clusters + own) * 2 + turn % 2 : turn * clusters + own;
+    return piece_at(params, pieces(), clusters(), static_cast<i32>(launch::block_index().x / cluster::size()), turn);
   }
 
-  /// The blocks that the rows [first, end) see, `end` beyond the sequence's last row being cut off.
+  /// The blocks that the rows [first, end) of the sequence see.
   template <int block_keys>
   TH_DEVICE Blocks blocks_of(const Sequence& sequence, i32 first, i32 end) const {
-    if (first >= sequence.queries) {
+    if (first >= sequence.queries || end <= 0) {
       return {0, 0};
     }
-    const Visible low = visible_keys(params, sequence, first);
+    const Visible low = visible_keys(params, sequence, most(first, 0));
     const Visible high = visible_keys(params, sequence, least(end, sequence.queries) - 1);
     if (low.begin >= high.end) {
       return {0, 0};
@@ -63,7 +63,7 @@ struct StreamedAttention {
   template <StreamConfig config>
   TH_DEVICE StreamedWork work(i32 index) const {
     constexpr i32 cluster_rows = config.rows() * config.cluster;
-    const Work work = work_at(params, index, cluster_rows);
+    const Work work = work_at(params, pieces(), index, cluster_rows);
     const i32 rank = config.cluster == 1 ? 0 : static_cast<i32>(cluster::rank());
     return {work.sequence, work.first_row + rank * config.rows(),
             blocks_of<config.keys>(work.sequence, work.first_row, work.first_row + cluster_rows)};
@@ -94,7 +94,7 @@ struct StreamedAttention {
     tile.keys = sequence.keys;
     tile.diagonal = first + fragment_row() + sequence.keys - sequence.queries;
     tile.whole_begin = (visible_keys(params, sequence, end - 1).begin + config.keys - 1) / config.keys;
-    tile.whole_end = visible_keys(params, sequence, first).end / config.keys;
+    tile.whole_end = visible_keys(params, sequence, most(first, 0)).end / config.keys;
     tile.started = false;
     tile.masked = false;
     start_rows(tile.rows);
@@ -132,11 +132,13 @@ struct StreamedAttention {
     wgmma::fence();
     TH_UNROLL
     for (int step = 0; step < config.head_dim / 16; ++step) {
-      const auto key_step = along_columns(keys, config.keys, step);
+      const auto key_step = along_columns(keys, config.keys, step, config.base_descriptors);
       if constexpr (config.queries_in_registers) {
         wgmma::multiply<Element>(tile.scores, tile.queries[step], key_step, step != 0);
       } else {
-        wgmma::multiply<Element>(tile.scores, along_columns(tile.query_tile, config.rows(), step), key_step, step != 0);
+        wgmma::multiply<Element>(tile.scores,
+                                 along_columns(tile.query_tile, config.rows(), step, config.base_descriptors), key_step,
+                                 step != 0);
       }
     }
   }
@@ -177,9 +179,10 @@ struct StreamedAttention {
     wgmma::fence();
     TH_UNROLL
     for (int step = 0; step < config.keys / 16; ++step) {
-      wgmma::multiply<Element, wgmma::Major::mn>(tile.output, tile.weights.step[step],
-                                                 pipeline::attention::along_rows(values, config.keys, step),
-                                                 tile.started || step != 0);
+      wgmma::multiply<Element, wgmma::Major::mn>(
+          tile.output, tile.weights.step[step],
+          pipeline::attention::along_rows(values, config.keys, step, config.base_descriptors),
+          tile.started || step != 0);
     }
     tile.started = true;
   }

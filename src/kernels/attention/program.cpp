@@ -38,7 +38,8 @@ DeviceProgram pipelined_program(Format format, const pipeline::attention::Stream
                              std::to_string(config.consumers) + ", " + std::to_string(config.cluster) + ", " +
                              (config.queries_in_registers ? "true" : "false") + ", " +
                              (config.take_turns ? "true" : "false") + ", " + (config.hold_softmax ? "true" : "false") +
-                             "}, " + element(format) + ", " + name(logits));
+                             ", " + (config.base_descriptors ? "true" : "false") + "}, " + element(format) + ", " +
+                             name(logits));
 }
 
 DeviceProgram split_program(Format format, const pipeline::attention::SplitConfig& config, Logits logits) {

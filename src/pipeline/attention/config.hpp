@@ -27,6 +27,9 @@ struct StreamConfig {
   bool take_turns;
   /// The softmax of a block is done before the wait for the product of the block before it (see attend).
   bool hold_softmax;
+  /// An operand's k-steps are addressed by a constant added to the first one's descriptor: fewer instructions before
+  /// every product.
+  bool base_descriptors = false;
   bool operator==(const StreamConfig&) const = default;
 
   static constexpr int rows_per_consumer = 64;

@@ -15,7 +15,7 @@ using pipeline::attention::StreamConfig;
 
 constexpr std::array streams{
     StreamConfig{64, 128, 2, 1, 1, true, false, false}, StreamConfig{64, 128, 2, 3, 1, false, true, false},
-    StreamConfig{128, 128, 2, 1, 1, true, false, true}, StreamConfig{128, 128, 2, 2, 1, true, true, true}};
+    StreamConfig{128, 128, 2, 1, 1, true, false, true, true}, StreamConfig{128, 128, 2, 2, 1, true, true, true, true}};
 
 constexpr SplitConfig split_of(int head_dim, int cluster, bool whole) {
   return {
