@@ -5,11 +5,14 @@ Contenders are interleaved: every round times each of them once, so that clocks 
 Prints the median of the rounds in microseconds per call inside a CUDA graph, and for small problems one call between
 two events from C++.
 
-usage: attention_peers.py --library libthresher_attention_shim.so [--out results.json] [--only SUBSTRING]
+usage: attention_peers.py --library libthresher_attention_shim.so [--commit HASH] [--out results.json] [--only 0,3]
+
+The commit is written into the results: --commit, or what git says of this file's repository.
 """
 import argparse
 import ctypes
 import json
+import os
 import statistics
 import subprocess
 import sys
@@ -144,26 +147,42 @@ def run_case(library, case, arguments):
     return rows
 
 
+def commit_of(argument):
+    if argument:
+        return argument
+    try:
+        asked = subprocess.run(["git", "-C", os.path.dirname(os.path.abspath(__file__)), "describe", "--always", "--dirty",
+                                "--abbrev=12", "--exclude=*"], capture_output=True, text=True)
+    except OSError:
+        asked = None
+    if asked is None or asked.returncode:
+        sys.exit("attention_peers.py: git does not know the commit that is measured: name it with --commit HASH")
+    return asked.stdout.strip()
+
+
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--library", required=True)
+    parser.add_argument("--commit", help="of the library; asked of git when absent")
     parser.add_argument("--out")
     parser.add_argument("--only", default="", help="comma-separated indices of cases; all when empty")
     parser.add_argument("--rounds", type=int, default=15)
     parser.add_argument("--variant", action="append", default=[], help='e.g. "pipelined:stages=3 dim=128"')
     arguments = parser.parse_args()
+    commit = commit_of(arguments.commit)
     torch.manual_seed(0)
     torch.empty(1, device="cuda")
     library = Library(arguments.library)
     wanted = [int(i) for i in arguments.only.split(",") if i] or range(len(CASES))
     clocks = subprocess.run(["nvidia-smi", "--query-gpu=name,clocks.sm,power.draw,temperature.gpu,driver_version",
                              "--format=csv,noheader"], capture_output=True, text=True).stdout.strip()
-    results = {"gpu": clocks, "torch": torch.__version__, "cudnn": torch.backends.cudnn.version(), "rows": []}
-    print(clocks, "torch", results["torch"], "cuDNN", results["cudnn"], flush=True)
+    results = {"commit": commit, "gpu": clocks, "torch": torch.__version__, "cudnn": torch.backends.cudnn.version(), "rows": []}
+    print("commit", commit, clocks, "torch", results["torch"], "cuDNN", results["cudnn"], flush=True)
     for index in wanted:
         results["rows"] += run_case(library, CASES[index], arguments)
         if arguments.out:
-            json.dump(results, open(arguments.out, "w"), indent=1)
+            with open(arguments.out, "w") as out:
+                json.dump(results, out, indent=1)
     return 0
 
 

@@ -271,6 +271,13 @@ TEST(AttentionOnTheEmulator, PipelinedIsClean) {
   for_each_case(128, run_pipelined<StreamConfig{128, 128, 2, 2, 1, true, true, true, true}, BFloat16>);
 }
 
+TEST(AttentionOnTheEmulator, PipelinedTakesHeadsInPairsAndSinglyAndIsClean) {
+  AttentionProblem problem = small(300, 310, true, 128);  // three clusters pair the tiles of three heads of five
+  problem.heads = problem.kv_heads = 5;
+  AttentionCase c(problem);
+  run_pipelined<StreamConfig{128, 128, 2, 2, 1, true, true, true, true}, BFloat16>(c);
+}
+
 TEST(AttentionOnTheEmulator, PipelinedWithSharedKeysIsClean) {
   for_each_case(64, run_pipelined<StreamConfig{64, 128, 2, 1, 2, true, false, false}, Half>);
   for_each_case(128, run_pipelined<StreamConfig{128, 128, 2, 2, 2, true, true, true}, BFloat16>);
