@@ -45,7 +45,7 @@ def table(result, date):
         lines.append(f"| {title(shape)} | " + " | ".join(cells) + " |")
     gpu, driver = result["gpu"].split(",")[0], result["gpu"].split(",")[-1].strip()
     lines += ["", f"Microseconds a call, medians on one {gpu} (driver {driver}, PyTorch {result['torch']}, cuDNN "
-              f"{result['cudnn']}) on {date}: forward, inputs warm, contenders interleaved in one process, CUDA graphs of "
+              f"{result['cudnn']}) on {date} at commit {result['commit'][:10]}: forward, inputs warm, contenders interleaved in one process, CUDA graphs of "
               "many calls."]
     return "\n".join(lines)
 
