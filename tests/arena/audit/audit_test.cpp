@@ -10,6 +10,7 @@
 
 #include "arena/audit/disassembler.hpp"
 #include "arena/audit/expectations.hpp"
+#include "arena/audit/recorded.hpp"
 #include "arena/expect_error.hpp"
 
 namespace thresher::arena {
@@ -17,16 +18,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-const fs::path folder = fs::path(THRESHER_SOURCE_DIR) / "tests/arena/audit";
-
-std::string read(const fs::path& path) {
-  std::ifstream stream(path, std::ios::binary);
-  EXPECT_TRUE(stream) << path;
-  return {std::istreambuf_iterator<char>(stream), {}};
-}
-
 SassFunction recorded(const std::string& name) {
-  const std::vector<SassFunction> functions = parse_sass(read(folder / (name + ".sass")));
+  const std::vector<SassFunction> functions = parse_sass(recorded_text(name + ".sass"));
   EXPECT_EQ(functions.size(), 1U);
   return functions.at(0);
 }
@@ -205,7 +198,7 @@ TEST(Sass, BothToolsFormatsAreReadAndRubbishIsPassedOver) {
 }
 
 TEST(Sass, ResourceUsageIsReadWithoutTheSystemsShare) {
-  const std::vector<SassResources> all = parse_resource_usage(read(folder / "resources.txt"));
+  const std::vector<SassResources> all = parse_resource_usage(recorded_text("resources.txt"));
   ASSERT_EQ(all.size(), 4U);
   EXPECT_EQ(all[0].name, "origin_like");
   EXPECT_EQ(all[0].stack_bytes, 2048);
@@ -234,7 +227,7 @@ class FakeToolkit {
 
 TEST(DisassemblerTools, AreFoundInAToolkitAndTheirFailuresAreSaid) {
   const FakeToolkit toolkit;
-  toolkit.add("nvdisasm", "cat '" + (folder / "origin_like.sass").string() + "'");
+  toolkit.add("nvdisasm", "cat '" + (recorded_folder / "origin_like.sass").string() + "'");
   const std::string home = toolkit.root().string();
   const auto environment = [&](const char* name) -> const char* {
     return std::string_view(name) == "CUDA_HOME" ? home.c_str() : nullptr;
@@ -258,7 +251,7 @@ TEST(DisassemblerTools, ReadTheRecordedCubinWhereThereIsOne) {
   if (!tools.found()) {
     GTEST_SKIP() << how_to_get_a_disassembler();
   }
-  const std::string bytes = read(folder / "staged.cubin");
+  const std::string bytes = recorded_text("staged.cubin");
   const Disassembly out = disassemble(tools, std::as_bytes(std::span(bytes)));
   ASSERT_EQ(out.functions.size(), 1U);
   EXPECT_EQ(out.functions[0].name, "staged");

@@ -479,4 +479,15 @@ std::vector<Cheat> all_cheats() {
   };
 }
 
+FakeMachine machine_of(int tournament) {
+  FakeMachine machine;
+  machine.noise = 0.01 * (tournament % 25);
+  machine.drift_per_s = tournament % 3 == 1 ? 0.5 : 0;
+  machine.throttled_factor = tournament % 4 == 2 ? 1.35 : 1;
+  machine.heat_limit_s = tournament % 4 == 2 ? 0.002 * (tournament % 7 + 1) : 1e30;
+  machine.jump_factor = tournament % 5 == 3 ? 2.5 : 1;
+  machine.jump_every_s = tournament % 5 == 3 ? 1e-3 * (tournament % 11 + 1) : 1e30;
+  return machine;
+}
+
 }  // namespace thresher::arena::cheats

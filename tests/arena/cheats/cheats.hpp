@@ -88,4 +88,7 @@ class CheatContestant final : public Contestant {
 [[nodiscard]] Problem planted_problem();
 inline constexpr std::uint64_t announced_seed = 42;
 
+/// Machines that honest contestants meet, one for each tournament, from quiet to impossible.
+[[nodiscard]] FakeMachine machine_of(int tournament);
+
 }  // namespace thresher::arena::cheats

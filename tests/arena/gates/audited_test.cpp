@@ -11,6 +11,7 @@
 #include <nlohmann/json.hpp>
 
 #include "arena/audit/expectations.hpp"
+#include "arena/audit/recorded.hpp"
 #include "arena/dual_gemm/machine_code.hpp"
 #include "arena/expect_error.hpp"
 #include "arena/own/toolkit.hpp"
@@ -22,14 +23,6 @@ namespace thresher::arena {
 namespace {
 
 namespace fs = std::filesystem;
-
-const fs::path recorded_folder = fs::path(THRESHER_SOURCE_DIR) / "tests/arena/audit";
-
-std::string read(const fs::path& path) {
-  std::ifstream stream(path, std::ios::binary);
-  EXPECT_TRUE(stream) << path;
-  return {std::istreambuf_iterator<char>(stream), {}};
-}
 
 /// A disassembler that answers with a recorded listing, whatever it is given.
 class RecordedDisassembler {
@@ -109,7 +102,7 @@ TEST(AuditedGate, TheOriginsLikenessFailsWhenItIsCompiledHereToo) {
   }
   runtime::Program program;
   program.title = "origin_like";
-  program.text = read(recorded_folder / "origin_like.cu");
+  program.text = recorded_text("origin_like.cu");
   program.kernels = {"origin_like"};
   program.options = {"--include-path=" + own::toolkit_headers().string()};
   const runtime::Cubin cubin = runtime::compile(program);

@@ -105,24 +105,12 @@ class HonestRegistry final : public Registry {
   double us_;
 };
 
-/// Machines that honest contestants meet, from quiet to impossible.
-FakeMachine machine_of(int tournament) {
-  FakeMachine machine;
-  machine.noise = 0.01 * (tournament % 25);
-  machine.drift_per_s = tournament % 3 == 1 ? 0.5 : 0;
-  machine.throttled_factor = tournament % 4 == 2 ? 1.35 : 1;
-  machine.heat_limit_s = tournament % 4 == 2 ? 0.002 * (tournament % 7 + 1) : 1e30;
-  machine.jump_factor = tournament % 5 == 3 ? 2.5 : 1;
-  machine.jump_every_s = tournament % 5 == 3 ? 1e-3 * (tournament % 11 + 1) : 1e30;
-  return machine;
-}
-
 TEST(HonestGate, NoHonestContestantIsAccusedInAHundredTournaments) {
   const ScratchFolder folder;
   Ledger ledger(folder / "ledger.sqlite", Ledger::Access::write);
   for (int tournament = 0; tournament < 100; ++tournament) {
     const auto seed = static_cast<std::uint64_t>(tournament) + 1;
-    cheats::CheatRig rig(machine_of(tournament), seed);
+    cheats::CheatRig rig(cheats::machine_of(tournament), seed);
     const HonestRegistry registry(rig, 10.0 + 12.0 * (tournament % 17));
     TournamentOptions options;
     options.suites = {suite_of(cheats::planted_problem(), tournament % 2 == 0)};

@@ -53,21 +53,9 @@ TEST(Honesty, AtLeastTwentyDifferentCheatsArePlanted) {
   EXPECT_GE(accusations.size(), 20U);
 }
 
-/// Machines that honest contestants meet, from quiet to impossible.
-FakeMachine machine_of(int tournament) {
-  FakeMachine machine;
-  machine.noise = 0.01 * (tournament % 25);
-  machine.drift_per_s = tournament % 3 == 1 ? 0.5 : 0;
-  machine.throttled_factor = tournament % 4 == 2 ? 1.35 : 1;
-  machine.heat_limit_s = tournament % 4 == 2 ? 0.002 * (tournament % 7 + 1) : 1e30;
-  machine.jump_factor = tournament % 5 == 3 ? 2.5 : 1;
-  machine.jump_every_s = tournament % 5 == 3 ? 1e-3 * (tournament % 11 + 1) : 1e30;
-  return machine;
-}
-
 TEST(Honesty, NoHonestContestantIsAccusedInAHundredTournaments) {
   for (int tournament = 0; tournament < 100; ++tournament) {
-    cheats::CheatRig rig(machine_of(tournament), static_cast<std::uint64_t>(tournament) + 1);
+    cheats::CheatRig rig(cheats::machine_of(tournament), static_cast<std::uint64_t>(tournament) + 1);
     // A power-limited card runs a fifth faster on zeros; that is no cheat.
     const cheats::Prepare honest = [tournament](const cheats::Stage& stage) -> cheats::Act {
       return [stage, tournament](std::size_t set, int number) {
