@@ -33,16 +33,19 @@ bool same_file(const fs::path& a, const fs::path& b) {
 
 }  // namespace
 
+void refuse_overwriting(const std::string& option, const std::string& output, const std::string& input) {
+  if (same_file(output, input)) {
+    throw Error(
+        ErrorCode::invalid_argument,
+        fmt::format("{} {} is a file that this command reads: name another, or what it holds is lost", option, output));
+  }
+}
+
 void add_in_and_out(CLI::App& command, std::string& in, const std::string& in_what, std::string& out,
                     const std::string& out_what) {
   command.add_option("--in", in, in_what)->required();
   command.add_option("--out", out, out_what)->required();
-  command.parse_complete_callback([&in, &out] {
-    if (!in.empty() && same_file(in, out)) {
-      throw Error(ErrorCode::invalid_argument,
-                  fmt::format("--out {} is the file that --in reads: name another, or what it holds is lost", out));
-    }
-  });
+  command.parse_complete_callback([&in, &out] { refuse_overwriting("--out", out, in); });
 }
 
 void add_device(CLI::App& command, std::string& device) {

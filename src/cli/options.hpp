@@ -10,6 +10,9 @@ class App;
 
 namespace thresher::cli {
 
+/// Throws Error when `output`, the value of `option`, is the file `input`: writing it would lose what is read.
+void refuse_overwriting(const std::string& option, const std::string& output, const std::string& input);
+
 /// --in and --out, both required; --out must not name the file that --in names. The strings must outlive the parsing.
 void add_in_and_out(CLI::App& command, std::string& in, const std::string& in_what, std::string& out,
                     const std::string& out_what);

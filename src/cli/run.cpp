@@ -114,6 +114,7 @@ void run_dual_gemm(const RunOptions& options) {
   const formats::Operand a = formats::load_operand(file, "a", options.operands.scale_layout);
   const Device device = Device::named(options.operands.device);
   if (!options.weights.empty()) {
+    refuse_overwriting("--out", options.out, options.weights);
     run_packed(file, a, device, options);
     return;
   }

@@ -6,9 +6,9 @@
 #include <algorithm>
 #include <memory>
 
+#include "arena/predictions/tuning_winners.hpp"
 #include "arena/report/report.hpp"
 #include "arena/text_file.hpp"
-#include "arena/predictions/tuning_winners.hpp"
 #include "cli/cli.hpp"
 #include "cli/options.hpp"
 #include "thresher/error.hpp"
@@ -35,6 +35,12 @@ void check_outputs(const Arguments& arguments) {
     arena::prepare_report_folder(arguments.report);
   }
   if (!arguments.json.empty()) {
+    for (const auto* inputs : {&arguments.suites, &arguments.pitches}) {
+      for (const std::string& input : *inputs) {
+        refuse_overwriting("--json", arguments.json, input);
+      }
+    }
+    refuse_overwriting("--json", arguments.json, arguments.ledger);
     arena::check_writable(arguments.json, "the JSON file");
   }
 }

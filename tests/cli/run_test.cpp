@@ -182,10 +182,19 @@ TEST_F(Command, AnInputIsNeverWrittenOver) {
   for (const char* command : {"run dual-gemm", "run attention", "pack", "quantize"}) {
     for (const char* out : {"in.safetensors", "./in.safetensors", "link"}) {
       expect_refusal(thresher(std::string(command) + " --in in.safetensors --out " + out),
-                     "is the file that --in reads");
+                     "is a file that this command reads");
       EXPECT_EQ(slurp(path("in.safetensors")), before);
     }
   }
+}
+
+TEST_F(Command, PackedWeightsAreNeverWrittenOver) {
+  write(path("in.safetensors"), good_file());
+  ASSERT_EQ(thresher("pack --in in.safetensors --out packed --device cpu").status, 0);
+  const std::string before = slurp(path("packed"));
+  expect_refusal(thresher("run dual-gemm --in in.safetensors --weights packed --device cpu --out packed"),
+                 "--out packed is a file that this command reads");
+  EXPECT_EQ(slurp(path("packed")), before);
 }
 
 TEST_F(Command, NothingIsLeftWhenTheResultCannotBeWritten) {

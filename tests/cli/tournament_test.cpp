@@ -178,6 +178,7 @@ TEST_F(TournamentCommand, BadInputIsOneSentenceAndNothingElse) {
   expect_refused("tournament tiny.toml --seconds inf --ledger l.sqlite", "--seconds: inf is not a time");
   expect_refused("tournament tiny.toml --seed -1 --ledger l.sqlite", "--seed: -1 is not a whole number");
   expect_refused("tournament tiny.toml tiny.toml --ledger l.sqlite", "suite tiny is named twice");
+  expect_refused("tournament tiny.toml --json tiny.toml --ledger l.sqlite", "--json tiny.toml is a file");
   expect_refused("tournament tiny.toml --device cuda --ledger l.sqlite", "there is no device");
   expect_refused("tournament", "SUITE");
   expect_refused("ledger list --ledger none.sqlite", "ledger none.sqlite: there is no such file");
