@@ -27,12 +27,13 @@ function(thresher_layer name)
   target_link_libraries(thresher_${name} PRIVATE ${ARG_LINK})
 endfunction()
 
-# thresher_test(NAME SOURCES ... [DEPENDS layer ...] [LINK library ...] [LABELS label ...] [PREFIX prefix])
+# thresher_test(NAME SOURCES ... [DEPENDS layer ...] [LINK library ...] [LABELS label ...] [PREFIX prefix] [ALONE])
 #
 # One GoogleTest executable test_NAME; every TEST becomes a ctest test with the given labels, its name
 # after the prefix where two executables share their tests (a folder's tests with one name would share their labels too).
+# ALONE: no other test runs beside them; for tests that hold tournaments on this machine's own clock.
 function(thresher_test name)
-  cmake_parse_arguments(ARG "" "PREFIX" "SOURCES;DEPENDS;LINK;LABELS" ${ARGN})
+  cmake_parse_arguments(ARG "ALONE" "PREFIX" "SOURCES;DEPENDS;LINK;LABELS" ${ARGN})
   add_executable(test_${name} ${ARG_SOURCES})
   list(TRANSFORM ARG_DEPENDS PREPEND thresher::)
   target_link_libraries(test_${name} PRIVATE ${ARG_DEPENDS} ${ARG_LINK} GTest::gtest_main)
@@ -42,5 +43,6 @@ function(thresher_test name)
   if(ARG_LABELS)
     set(labels "${ARG_LABELS}")
   endif()
-  gtest_discover_tests(test_${name} TEST_PREFIX "${ARG_PREFIX}" DISCOVERY_TIMEOUT 60 PROPERTIES LABELS "${labels}" TIMEOUT 300)
+  gtest_discover_tests(test_${name} TEST_PREFIX "${ARG_PREFIX}" DISCOVERY_TIMEOUT 60 PROPERTIES LABELS "${labels}" TIMEOUT 300
+                       RUN_SERIAL ${ARG_ALONE})
 endfunction()
