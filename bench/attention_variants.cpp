@@ -15,12 +15,12 @@
 #include <vector>
 
 #include "formats/numbers.hpp"
-#include "kernels/attention/program.hpp"
 #include "ops/attention_choice.hpp"
 #include "ops/cuda_programs.hpp"
 #include "reference/attention_rows.hpp"
 #include "runtime/memory.hpp"
 #include "runtime/stream.hpp"
+#include "strategies/attention/program.hpp"
 #include "thresher/attention.hpp"
 #include "thresher/error.hpp"
 
@@ -125,7 +125,7 @@ std::vector<Field> fields(const std::string& strategy, bool causal) {
 }
 
 void warm() {
-  using kernels::attention::Logits;
+  using strategies::attention::Logits;
   for (const std::string strategy : {"split", "pipelined"}) {
     for (const bool causal : {false, true}) {
       for (const Field& field : fields(strategy, causal)) {
@@ -134,8 +134,8 @@ void warm() {
           const ops::AttentionChoice choice =
               ops::choose_attention(field.problem, {.strategy = strategy, .knobs = variant.knobs}, 132);
           const auto program = strategy == "split"
-                                   ? kernels::attention::split_program(format, choice.split, Logits::direct)
-                                   : kernels::attention::pipelined_program(format, choice.stream, Logits::direct);
+                                   ? strategies::attention::split_program(format, choice.split, Logits::direct)
+                                   : strategies::attention::pipelined_program(format, choice.stream, Logits::direct);
           (void)ops::warm_program(program, "sm_90a");
           fmt::print("{} {}{}\n", strategy, variant.name, causal ? ", causal" : "");
         }

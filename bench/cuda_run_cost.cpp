@@ -20,7 +20,7 @@ using namespace thresher;
 constexpr int calls = 200;
 constexpr int rounds = 25;
 
-double median_us_a_call(const DualGemmProblem& problem) {
+double median_us_per_call(const DualGemmProblem& problem) {
   const auto buffer = [](std::int64_t elements) {
     runtime::DeviceBuffer memory(0, static_cast<std::size_t>(elements) * 2);
     runtime::fill_async(memory.data(), 0x11, memory.bytes(), Stream{}, 0);
@@ -63,6 +63,6 @@ int main() {
        {DualGemmProblem{.m = 256, .n = 3072, .k = 4096, .a = Format::bf16, .b = Format::bf16, .out = Format::bf16},
         DualGemmProblem{.m = 8, .n = 1024, .k = 1024, .a = Format::bf16, .b = Format::bf16, .out = Format::bf16}}) {
     std::printf("run %ld x %ld x %ld: %.2f us of host time a call\n", static_cast<long>(problem.m),
-                static_cast<long>(problem.n), static_cast<long>(problem.k), median_us_a_call(problem));
+                static_cast<long>(problem.n), static_cast<long>(problem.k), median_us_per_call(problem));
   }
 }

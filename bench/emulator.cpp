@@ -4,14 +4,14 @@
 
 #include <vector>
 
-#include "kernels/dual_gemm/kernel.hpp"
 #include "machine/emulator/engine/launch.hpp"
 #include "machine/emulator/engine/tensor_map.hpp"
+#include "strategies/dual_gemm/fused/kernel.hpp"
 
 namespace {
 
 using namespace thresher;
-using namespace thresher::kernels::dual_gemm;
+using namespace thresher::strategies::dual_gemm::fused;
 
 machine::TensorMap map_of(const std::vector<std::uint16_t>& data, std::uint64_t rows, std::uint64_t columns,
                           std::uint32_t box_rows) {

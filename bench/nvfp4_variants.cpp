@@ -23,11 +23,11 @@
 
 #include <fmt/format.h>
 
-#include "kernels/nvfp4/program.hpp"
 #include "nvfp4_variants_list.hpp"
 #include "nvfp4_variants_problem.hpp"
 #include "ops/cuda_programs.hpp"
 #include "runtime/stream.hpp"
+#include "strategies/dual_gemm/packed/program.hpp"
 #include "thresher/error.hpp"
 
 namespace {

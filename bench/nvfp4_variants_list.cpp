@@ -4,8 +4,8 @@
 
 #include <fmt/format.h>
 
-#include "kernels/nvfp4/choose.hpp"
-#include "kernels/nvfp4/program.hpp"
+#include "strategies/dual_gemm/packed/choose.hpp"
+#include "strategies/dual_gemm/packed/program.hpp"
 
 namespace thresher::bench {
 namespace {
@@ -122,8 +122,8 @@ std::vector<Config> fast_configs(const device_code::Extents& e) {
 
 bool fits(const Config& c) {
   constexpr int shared_of_multiprocessor = 228 * 1024;
-  constexpr int reserved_a_block = 1024;
-  return (device_code::shared_bytes(c) + reserved_a_block) * c.blocks_resident <= shared_of_multiprocessor;
+  constexpr int reserved_per_block = 1024;
+  return (device_code::shared_bytes(c) + reserved_per_block) * c.blocks_resident <= shared_of_multiprocessor;
 }
 
 const char* name_of(Tokens tokens) {

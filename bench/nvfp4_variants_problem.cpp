@@ -6,13 +6,13 @@
 
 #include "formats/elements.hpp"
 #include "formats/numbers.hpp"
-#include "kernels/nvfp4/program.hpp"
 #include "ops/cuda_nvfp4.hpp"
 #include "ops/cuda_programs.hpp"
 #include "ops/cuda_tensor_map.hpp"
 #include "reference/dual_gemm_fast.hpp"
 #include "reference/fold.hpp"
 #include "runtime/stream.hpp"
+#include "strategies/dual_gemm/packed/program.hpp"
 
 namespace thresher::bench {
 namespace {
@@ -141,7 +141,7 @@ GpuNvfp4::GpuNvfp4(const Nvfp4& host)
 }
 
 Loaded load(const Variant& v) {
-  const kernels::DeviceProgram program = device_code::program(v.config);
+  const strategies::DeviceProgram program = device_code::program(v.config);
   const ops::LoadedProgram& loaded = ops::load_program(0, program);
   const ops::LoadedProgram& preparation = ops::load_program(0, device_code::preparation_program());
   Loaded result{loaded.kernel(program.kernels.front()), preparation.kernel(preparation_name(v)),

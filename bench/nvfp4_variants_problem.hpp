@@ -6,15 +6,15 @@
 #include <string>
 #include <vector>
 
-#include "kernels/nvfp4/host/launches.hpp"
 #include "runtime/driver.hpp"
 #include "runtime/kernel.hpp"
 #include "runtime/memory.hpp"
+#include "strategies/dual_gemm/packed/host/launches.hpp"
 #include "thresher/dual_gemm.hpp"
 
 namespace thresher::bench {
 
-namespace device_code = kernels::nvfp4;
+namespace device_code = strategies::dual_gemm::packed;
 
 /// Which tokens a call reads, and whether it prepares them itself.
 enum class Tokens { prepared, fp16, nvfp4 };

@@ -1,16 +1,16 @@
-# thresher_layer(NAME SOURCES ... [DEPENDS layer ...] [LINK library ...])
+# thresher_layer(NAME SOURCES ... [DEPENDS layer ...] [LINK library ...] [PRECOMPILED kind])
 #
 # One static library thresher_NAME (alias thresher::NAME) from the files of src/NAME. DEPENDS names the layers below it
 # that its public headers need or its sources call; LINK names third-party libraries. The direction of dependence is
 # the order of add_subdirectory in the top CMakeLists.txt: a layer can only depend on one that was added before it.
 add_library(thresher_options INTERFACE)
 target_compile_features(thresher_options INTERFACE cxx_std_20)
-target_compile_options(thresher_options INTERFACE
-  $<BUILD_INTERFACE:-Wall -Wextra -Wpedantic -Wshadow -Wnon-virtual-dtor -Werror>)
 install(TARGETS thresher_options EXPORT thresher-targets)
+# For the project's own files alone: who builds Thresher as a part of something else chooses their own warnings.
+set(thresher_warnings -Wall -Wextra -Wpedantic -Wshadow -Wnon-virtual-dtor -Werror)
 
 function(thresher_layer name)
-  cmake_parse_arguments(ARG "" "" "SOURCES;DEPENDS;LINK" ${ARGN})
+  cmake_parse_arguments(ARG "" "PRECOMPILED" "SOURCES;DEPENDS;LINK" ${ARGN})
   add_library(thresher_${name} STATIC ${ARG_SOURCES})
   add_library(thresher::${name} ALIAS thresher_${name})
   set_target_properties(thresher_${name} PROPERTIES EXPORT_NAME ${name})
@@ -18,6 +18,7 @@ function(thresher_layer name)
     PUBLIC $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include> $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>
     PUBLIC $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/src>)
   target_link_libraries(thresher_${name} PUBLIC thresher_options)
+  target_compile_options(thresher_${name} PRIVATE ${thresher_warnings})
   foreach(dependency IN LISTS ARG_DEPENDS)
     if(NOT TARGET thresher_${dependency})
       message(FATAL_ERROR "Layer ${name} depends on ${dependency}, which is not below it")
@@ -25,6 +26,10 @@ function(thresher_layer name)
     target_link_libraries(thresher_${name} PUBLIC thresher_${dependency})
   endforeach()
   target_link_libraries(thresher_${name} PRIVATE ${ARG_LINK})
+  if(NOT ARG_PRECOMPILED)
+    set(ARG_PRECOMPILED library)
+  endif()
+  thresher_use_precompiled(thresher_${name} ${ARG_PRECOMPILED})
 endfunction()
 
 # thresher_test(NAME SOURCES ... [DEPENDS layer ...] [LINK library ...] [LABELS label ...] [PREFIX prefix] [ALONE])
@@ -37,7 +42,9 @@ function(thresher_test name)
   add_executable(test_${name} ${ARG_SOURCES})
   list(TRANSFORM ARG_DEPENDS PREPEND thresher::)
   target_link_libraries(test_${name} PRIVATE ${ARG_DEPENDS} ${ARG_LINK} GTest::gtest_main)
+  target_compile_options(test_${name} PRIVATE ${thresher_warnings})
   target_compile_definitions(test_${name} PRIVATE THRESHER_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
+  thresher_use_precompiled(test_${name} tests)
   target_include_directories(test_${name} PRIVATE ${PROJECT_SOURCE_DIR}/tests)
   set(labels "cpu")
   if(ARG_LABELS)

@@ -12,8 +12,8 @@ for source in tests/arena/audit/*.cu; do
   nvcc "${arch[@]}" -o "$work/$name.cubin" "$source"
 done
 cat >"$work/dual_gemm.cu" <<'CUDA'
-#include "kernels/dual_gemm/kernel.hpp"
-namespace d = thresher::kernels::dual_gemm;
+#include "strategies/dual_gemm/fused/kernel.hpp"
+namespace d = thresher::strategies::dual_gemm::fused;
 template __global__ void d::kernel<d::Config{.epilogue = d::Epilogue::tma}>(__grid_constant__ const d::Params);
 CUDA
 nvcc "${arch[@]}" -Isrc -Iinclude -o "$work/dual_gemm.cubin" "$work/dual_gemm.cu"

@@ -66,7 +66,7 @@ class PackedWeights {
   std::shared_ptr<const Storage> storage_;
 };
 
-struct PlanOptions {
+struct DualGemmOptions {
   /// Empty: what a tournament on such a device measured fastest (docs/planner.md), else the planner's choice. Else one
   /// of `dual_gemm_strategies(device)`.
   std::string strategy;
@@ -112,10 +112,10 @@ PackedWeights pack(const Device& device, const Tensor& b1_gate, const Tensor& b2
 
 /// Chooses a strategy; may compile and allocate. Throws Error with a sentence that names argument, value and limit.
 DualGemm plan(const Device& device, const DualGemmProblem& problem, const PackedWeights& weights,
-              const PlanOptions& options = {});
+              const DualGemmOptions& options = {});
 /// The same from raw weights, which must outlive the plan.
 DualGemm plan(const Device& device, const DualGemmProblem& problem, const Tensor& b1_gate, const Tensor& b2_up,
-              const PlanOptions& options = {});
+              const DualGemmOptions& options = {});
 
 /// Names of the strategies `device` offers, the default first.
 std::vector<std::string> dual_gemm_strategies(const Device& device);

@@ -7,8 +7,8 @@
 #include <random>
 
 #include "arena/contestants/toolchain.hpp"
-#include "arena/own/apart.hpp"
 #include "arena/random.hpp"
+#include "arena/user_kernels/sandbox.hpp"
 #include "thresher/error.hpp"
 
 namespace thresher::arena {
@@ -131,8 +131,8 @@ bool is_done(const RunRecord& run, std::size_t ordinal) {
                      [&](const Entry& entry) { return entry.ordinal == static_cast<std::int64_t>(ordinal); });
 }
 
-/// What is foretold of every contestant that has not run yet, in the ledger before anything of it is timed. A
-/// tournament that goes on keeps what it had foretold.
+/// What is predicted of every contestant that has not run yet, in the ledger before anything of it is timed. A
+/// tournament that goes on keeps what it had predicted.
 void freeze_predictions(const TournamentOptions& options, const std::vector<Pairing>& pairings, RunRecord& run,
                         Ledger& ledger) {
   std::vector<PredictionRecord> frozen;
@@ -143,7 +143,8 @@ void freeze_predictions(const TournamentOptions& options, const std::vector<Pair
       continue;
     }
     const Pairing& pairing = pairings[ordinal];
-    const auto records = foretell(options.forecaster, *pairing.suite, pairing.contestant->spec(), pairing.pitch, place);
+    const auto records =
+        predict_times(options.forecaster, *pairing.suite, pairing.contestant->spec(), pairing.pitch, place);
     frozen.insert(frozen.end(), records.begin(), records.end());
   }
   ledger.freeze(run.id, frozen);
@@ -195,7 +196,7 @@ TournamentResult hold_tournament(const TournamentOptions& options, Rig& rig, con
                 progress,
                 std::move(left_out)};
     Entry entry = pairing.pitch != nullptr && pairing.pitch->kernel
-                      ? own::hold_match_apart(match, options.worker, run.context)
+                      ? user_kernels::hold_match_in_sandbox(match, options.worker, run.context)
                       : hold_match(match, gates, run.context);
     entry.ordinal = static_cast<std::int64_t>(ordinal);
     progress.leave("correct", trials_after);

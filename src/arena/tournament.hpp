@@ -8,7 +8,7 @@
 #include "arena/contestants/registry.hpp"
 #include "arena/gates/match.hpp"
 #include "arena/ledger/ledger.hpp"
-#include "arena/predictions/foretold.hpp"
+#include "arena/predictions/predictions.hpp"
 #include "arena/rig/rig.hpp"
 #include "arena/suites/pitch.hpp"
 #include "arena/suites/suite.hpp"
@@ -20,10 +20,10 @@ struct TournamentOptions {
   std::vector<Pitch> pitches;         ///< empty: every strategy of the device competes
   std::optional<std::uint64_t> seed;  ///< empty: a random one
   double seconds = 6;                 ///< for timing one contestant on one problem
-  /// Command that judges a kernel from outside in a process of its own (own/work_apart.hpp).
-  std::vector<std::string> worker = {"/proc/self/exe", "judge-apart"};
+  /// Command that judges a kernel from outside in a process of its own (user_kernels/sandbox_worker.hpp).
+  std::vector<std::string> worker = {"/proc/self/exe", "judge-sandboxed"};
   bool resume = false;      ///< go on with the unfinished tournament that is otherwise the same
-  Forecaster forecaster{};  ///< who foretells times, before the first of them is measured
+  Forecaster forecaster{};  ///< who predicts times, before the first of them is measured
 };
 
 struct TournamentResult {

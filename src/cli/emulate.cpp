@@ -49,7 +49,7 @@ Kernels kernels_of(const Request& request) {
     problem.attention.problem.format = problem.dual_gemm.a;
     problem.attention.problem.softcap = request.softcap ? 1.0F : 0.0F;
     const arena::Emulation emulation =
-        operation.planned(problem, {request.strategy, request.knobs}, planner::device_spec(request.device));
+        operation.planned(problem, {request.strategy, request.knobs}, device_spec(request.device));
     if (!emulation.kernel) {
       throw Error(ErrorCode::unsupported,
                   fmt::format("the knobs \"{}\" cannot be emulated: {}", request.knobs, emulation.why_none));

@@ -33,7 +33,7 @@ void print(const std::vector<arena::Opinion>& opinions) {
 }
 
 void judge(const Arguments& arguments) {
-  const planner::DeviceSpec& device = planner::device_spec(arguments.device);
+  const DeviceSpec& device = device_spec(arguments.device);
   const arena::Suite suite = arena::load_suite(arguments.suite);
   const planner::Calibration calibration = arena::load_calibration(arguments.calibration, device.name).calibration;
   std::vector<arena::Opinion> opinions;

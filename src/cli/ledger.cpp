@@ -46,19 +46,19 @@ void predictions(const Arguments& arguments) {
       runs.push_back(ledger.load(run.id));
     }
   }
-  const arena::ForetoldQuality quality = arena::foretold_quality(runs);
+  const arena::PredictionQuality quality = arena::prediction_quality(runs);
   if (quality.times.empty()) {
     fmt::print(
-        "no prediction has been measured yet: a tournament on a GPU of the planner's table foretells its times\n");
+        "no prediction has been measured yet: a tournament on a GPU of the planner's table predicts its times\n");
     return;
   }
   fmt::print("{:>5}  {:>12}  {:>12}  {:>7}  {:6}  {}\n", "run", "predicted us", "measured us", "error", "",
              "contestant");
-  for (const arena::ForetoldTime& time : quality.times) {
+  for (const arena::PredictedTime& time : quality.times) {
     fmt::print("{:>5}  {:>12.1f}  {:>12.1f}  {:>+5.0f} %  {:6}  {} on {}\n", time.run, time.predicted_us,
                time.measured_us, 100 * time.error(), time.is_unseen ? "unseen" : "", time.contestant, time.problem);
   }
-  fmt::print("\n{}", arena::foretold_text(quality));
+  fmt::print("\n{}", arena::prediction_quality_text(quality));
 }
 
 void verify(const Arguments& arguments, Context& context) {
@@ -128,7 +128,7 @@ void add_ledger(CLI::App& app, Context& context) {
   add("list", "All runs", list);
   add("show", "The standings and gates of one run", show)
       ->add_option("RUN", arguments->run, "Its number; the last if not given");
-  add("predictions", "What was foretold beside what was measured, and how wrong it was", predictions)
+  add("predictions", "What was predicted beside what was measured, and how wrong it was", predictions)
       ->add_option("RUN", arguments->run, "One run; all of them if not given");
   CLI::App* verifying = command->add_subcommand("verify", "Whether anything was changed after it was written");
   verifying->add_option("--ledger", arguments->ledger, "The ledger's file")->capture_default_str();

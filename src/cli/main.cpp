@@ -24,7 +24,7 @@ int main(int argc, char** argv) {
   cli::add_audit(app, context);
   cli::add_doctor(app, context);
   cli::add_tournament(app, context);
-  cli::add_judge_apart(app, context);
+  cli::add_judge_sandboxed(app, context);
   cli::add_ledger(app, context);
   cli::add_report(app, context);
   cli::add_warm(app, context);

@@ -87,13 +87,13 @@ void print_table(const planner::DualGemmRanking& ranking, const Arguments& argum
 
 void plan(const Arguments& arguments, Context& context) {
   const DualGemmProblem problem = arguments.problem.problem();
-  const planner::DeviceSpec& device = planner::device_spec(arguments.device);
+  const DeviceSpec& device = device_spec(arguments.device);
   const std::vector<planner::DualGemmConfig> candidates = arguments.config.empty()
                                                               ? planner::dual_gemm_candidates(problem, device)
                                                               : std::vector{planner::parse_config(arguments.config)};
   const planner::DualGemmRanking ranking = planner::rank(
       problem, candidates, device, arena::load_calibration(arguments.calibration, device.name).calibration,
-      arguments.sustained ? planner::Clocks::sustained : planner::Clocks::burst);
+      arguments.sustained ? Clocks::sustained : Clocks::burst);
   if (arguments.json) {
     print_json(problem, ranking, arguments);
   } else {

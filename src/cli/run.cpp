@@ -105,7 +105,7 @@ void run_packed(const formats::SafetensorsFile& file, const formats::Operand& a,
                                 .b = gate.format,
                                 .out = options.out_type,
                                 .activation = options.activation};
-  const PlanOptions how{.strategy = options.strategy, .threads = 0, .numerics = weights.storage().numerics()};
+  const DualGemmOptions how{.strategy = options.strategy, .threads = 0, .numerics = weights.storage().numerics()};
   run_planned(plan(device, problem, weights, how), a, device, options);
 }
 

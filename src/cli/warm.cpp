@@ -42,7 +42,7 @@ void warm(std::vector<std::string> archs) {
     archs = default_archs();
   }
   for (const std::string& arch : archs) {
-    for (const kernels::DeviceProgram& program : ops::default_programs(arch)) {
+    for (const strategies::DeviceProgram& program : ops::default_programs(arch)) {
       const auto start = std::chrono::steady_clock::now();
       const ops::CodeOrigin origin = ops::warm_program(program, arch);
       const std::chrono::duration<double> taken = std::chrono::steady_clock::now() - start;

@@ -13,14 +13,14 @@ namespace {
 using pipeline::attention::SplitConfig;
 using pipeline::attention::StreamConfig;
 
-constexpr std::int64_t keys_of_a_split_block = SplitConfig::chunk * SplitConfig::chunks;
+constexpr std::int64_t keys_per_split_block = SplitConfig::chunk * SplitConfig::chunks;
 
 std::int64_t ceil_div(std::int64_t value, std::int64_t divisor) { return (value + divisor - 1) / divisor; }
 
 /// The fewest blocks of a cluster that hold all keys; 0 when no cluster does.
 int split_cluster(const AttentionProblem& problem) {
   for (const int cluster : {1, 2, 4, 8}) {
-    if (problem.keys <= cluster * keys_of_a_split_block) {
+    if (problem.keys <= cluster * keys_per_split_block) {
       return cluster;
     }
   }
@@ -92,15 +92,15 @@ AttentionChoice choose_split(const AttentionProblem& problem, std::map<std::stri
   if (cluster == 0) {
     throw Error(ErrorCode::unsupported,
                 fmt::format("the attention strategy split takes at most {} keys, problem.keys is {}",
-                            8 * keys_of_a_split_block, problem.keys));
+                            8 * keys_per_split_block, problem.keys));
   }
   AttentionChoice choice{.strategy = "split", .split = default_split(problem, cluster), .why = std::move(why)};
   SplitConfig& split = choice.split;
   take(knobs, "cluster", split.cluster, {1, 2, 4, 8});
-  if (split.cluster * keys_of_a_split_block < problem.keys) {
+  if (split.cluster * keys_per_split_block < problem.keys) {
     throw Error(ErrorCode::invalid_argument,
                 fmt::format("the attention knob cluster is {}, which holds {} keys, problem.keys is {}", split.cluster,
-                            split.cluster * keys_of_a_split_block, problem.keys));
+                            split.cluster * keys_per_split_block, problem.keys));
   }
   split.whole = is_whole(problem, split.cluster);
   const bool may_be_whole = split.whole;
@@ -109,7 +109,7 @@ AttentionChoice choose_split(const AttentionProblem& problem, std::map<std::stri
     throw Error(ErrorCode::invalid_argument,
                 fmt::format("the attention knob whole is 1, which takes {} keys without a mask, a multiple of {} "
                             "queries and one length",
-                            split.cluster * keys_of_a_split_block, SplitConfig::rows));
+                            split.cluster * keys_per_split_block, SplitConfig::rows));
   }
   take(knobs, "parts", split.parts, {1, 2, 4});
   const bool may_inspect_early = split.whole && !is_general(problem) && split.parts > 1;
@@ -123,7 +123,7 @@ AttentionChoice choose_split(const AttentionProblem& problem, std::map<std::stri
   take(knobs, "meet_early", split.meet_early, {0, 1});
   take(knobs, "alone", split.alone, {0, 1});
   take(knobs, "narrow_exchange", split.narrow_exchange, {0, 1});
-  if (split.merged_columns() % (8 * split.groups_of_a_message()) != 0) {
+  if (split.merged_columns() % (8 * split.groups_per_message()) != 0) {
     throw Error(
         ErrorCode::invalid_argument,
         fmt::format("the attention knob narrow_exchange is 1, which takes 16 columns a block, cluster {} leaves "
@@ -160,7 +160,7 @@ AttentionChoice choose_pipelined(const AttentionProblem& problem, std::map<std::
 bool is_whole(const AttentionProblem& problem, int cluster) {
   const bool sees_all = !problem.causal && problem.window_left < 0 && problem.window_right < 0;
   return sees_all && !problem.variable_length && problem.queries % SplitConfig::rows == 0 &&
-         problem.keys == cluster * keys_of_a_split_block;
+         problem.keys == cluster * keys_per_split_block;
 }
 
 AttentionChoice choose_attention(const AttentionProblem& problem, const AttentionOptions& options,
@@ -182,13 +182,13 @@ AttentionChoice choose_attention(const AttentionProblem& problem, const Attentio
     return choose_pipelined(problem, options.knobs, std::move(why));
   }
   refuse_rest(options.knobs, strategy);
-  if (strategy != "simple" && problem.head_dim != kernels::attention::row_head_dim) {
+  if (strategy != "simple" && problem.head_dim != strategies::attention::row_head_dim) {
     throw Error(ErrorCode::unsupported,
                 fmt::format("the attention strategy {} keeps a row in a thread's registers, which takes head_dim 64, "
                             "problem.head_dim is {}",
                             strategy, problem.head_dim));
   }
-  using kernels::attention::Staging;
+  using strategies::attention::Staging;
   return {.strategy = strategy,
           .staging = strategy == "rows_shared"      ? Staging::by_row
                      : strategy == "rows_coalesced" ? Staging::coalesced

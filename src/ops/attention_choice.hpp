@@ -3,8 +3,8 @@
 #include <map>
 #include <string>
 
-#include "kernels/attention/params.hpp"
 #include "pipeline/attention/config.hpp"
+#include "strategies/attention/params.hpp"
 #include "thresher/attention.hpp"
 
 namespace thresher::ops {
@@ -13,7 +13,7 @@ struct AttentionChoice {
   std::string strategy;  ///< pipelined, split, simple, rows, rows_shared or rows_coalesced
   pipeline::attention::StreamConfig stream{};
   pipeline::attention::SplitConfig split{};
-  kernels::attention::Staging staging{};  ///< of the last three
+  strategies::attention::Staging staging{};  ///< of the last three
   std::string why;
 };
 

@@ -5,7 +5,7 @@
 namespace thresher::ops {
 namespace {
 
-namespace device_code = kernels::attention;
+namespace device_code = strategies::attention;
 using pipeline::attention::SplitConfig;
 using pipeline::attention::StreamConfig;
 
@@ -93,7 +93,7 @@ device_code::Logits attention_logits(const AttentionProblem& problem) {
                                                                     : device_code::Logits::general;
 }
 
-kernels::DeviceProgram attention_program(const AttentionProblem& problem, const AttentionChoice& choice) {
+strategies::DeviceProgram attention_program(const AttentionProblem& problem, const AttentionChoice& choice) {
   const device_code::Logits logits = attention_logits(problem);
   const auto head_dim = static_cast<int>(problem.head_dim);
   return choice.strategy == "pipelined" ? device_code::pipelined_program(problem.format, choice.stream, logits)

@@ -1,7 +1,7 @@
 #pragma once
 /// How an attention kernel is launched: shapes, parameters, tensor maps. Pure functions, for the GPU and the emulator.
-#include "kernels/attention/program.hpp"
 #include "ops/attention_choice.hpp"
+#include "strategies/attention/program.hpp"
 
 namespace thresher::ops {
 
@@ -22,13 +22,14 @@ struct AttentionGeometry {
 };
 AttentionGeometry attention_geometry(const AttentionChoice& choice);
 
-kernels::attention::Logits attention_logits(const AttentionProblem& problem);
-kernels::DeviceProgram attention_program(const AttentionProblem& problem, const AttentionChoice& choice);
+strategies::attention::Logits attention_logits(const AttentionProblem& problem);
+strategies::DeviceProgram attention_program(const AttentionProblem& problem, const AttentionChoice& choice);
 
 /// What the problem alone determines.
-kernels::attention::Params attention_constants(const AttentionProblem& problem, const AttentionGeometry& geometry);
+strategies::attention::Params attention_constants(const AttentionProblem& problem, const AttentionGeometry& geometry);
 /// Adds the tensors of one call, all but their maps.
-void add_tensors(kernels::attention::Params& params, const AttentionProblem& problem, const AttentionTensors& tensors);
+void add_tensors(strategies::attention::Params& params, const AttentionProblem& problem,
+                 const AttentionTensors& tensors);
 
 /// Blocks along x, y and z, one for each piece of work.
 struct AttentionGrid {
@@ -37,7 +38,7 @@ struct AttentionGrid {
   unsigned z = 1;
 };
 AttentionGrid attention_grid(const AttentionProblem& problem, const AttentionChoice& choice,
-                             const AttentionGeometry& geometry, const kernels::attention::Params& constants);
+                             const AttentionGeometry& geometry, const strategies::attention::Params& constants);
 
 /// 64 columns, rows, panels of 64 columns, heads, batch. `tensor` has elements: of one without, nothing is copied.
 machine::TensorMapDescription query_map(const AttentionProblem& problem, const AttentionGeometry& geometry,

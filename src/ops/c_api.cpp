@@ -120,7 +120,7 @@ DualGemmProblem problem_of(const thresher_dual_gemm_problem* problem) {
   return made;
 }
 
-PlanOptions options_of(const char* strategy) { return {.strategy = strategy == nullptr ? "" : strategy}; }
+DualGemmOptions options_of(const char* strategy) { return {.strategy = strategy == nullptr ? "" : strategy}; }
 
 void copy_text(const std::string& text, char* to, size_t capacity) {
   if (to == nullptr || capacity == 0) {

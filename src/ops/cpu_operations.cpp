@@ -64,13 +64,13 @@ class CpuOperations final : public DeviceOperations {
   [[nodiscard]] std::shared_ptr<const DualGemm::Backend> plan_packed(const Device& device,
                                                                      const DualGemmProblem& problem,
                                                                      const PackedWeights& weights,
-                                                                     const PlanOptions& options) const override {
+                                                                     const DualGemmOptions& options) const override {
     return plan_raw(device, problem, weights.storage().b1_gate(), weights.storage().b2_up(), options);
   }
 
   [[nodiscard]] std::shared_ptr<const DualGemm::Backend> plan_raw(const Device& device, const DualGemmProblem& problem,
                                                                   const Tensor& b1_gate, const Tensor& b2_up,
-                                                                  const PlanOptions& options) const override {
+                                                                  const DualGemmOptions& options) const override {
     require_exact(options.numerics);
     const std::string strategy = options.strategy.empty() ? cpu::dual_gemm_strategies().front() : options.strategy;
     return std::make_shared<CpuDualGemm>(problem, device.id(), strategy,

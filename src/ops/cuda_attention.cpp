@@ -14,7 +14,7 @@
 namespace thresher::ops {
 namespace {
 
-namespace device_code = kernels::attention;
+namespace device_code = strategies::attention;
 
 class CudaAttention final : public Attention::Backend {
  public:
@@ -56,7 +56,7 @@ class CudaAttention final : public Attention::Backend {
 
  private:
   [[nodiscard]] runtime::Kernel load(const AttentionChoice& choice) const {
-    const kernels::DeviceProgram program = attention_program(problem(), choice);
+    const strategies::DeviceProgram program = attention_program(problem(), choice);
     return load_program(device().ordinal, program).kernel(program.kernels.front());
   }
 

@@ -2,18 +2,18 @@
 
 #include <fmt/format.h>
 
-#include "kernels/dual_gemm/host/geometry.hpp"
-#include "kernels/dual_gemm/program.hpp"
 #include "ops/cuda_programs.hpp"
 #include "ops/cuda_tensor_map.hpp"
 #include "ops/cuda_weights.hpp"
 #include "runtime/driver.hpp"
+#include "strategies/dual_gemm/fused/host/geometry.hpp"
+#include "strategies/dual_gemm/fused/program.hpp"
 #include "thresher/error.hpp"
 
 namespace thresher::ops {
 namespace {
 
-namespace device_code = kernels::dual_gemm;
+namespace device_code = strategies::dual_gemm::fused;
 
 constexpr std::int64_t row_alignment_bytes = 16;
 /// Few tokens leave a kernel waiting for memory from its first moment: starting it before the last one has ended pays
@@ -109,7 +109,7 @@ class CudaDualGemm final : public DualGemm::Backend {
   };
 
   [[nodiscard]] Variant load(const device_code::Config& config) const {
-    const kernels::DeviceProgram program = device_code::program(config);
+    const strategies::DeviceProgram program = device_code::program(config);
     const Variant variant{load_program(ordinal(), program).kernel(program.kernels.front()),
                           geometry_of(config).shared_bytes};
     variant.kernel.allow_dynamic_shared(variant.shared_bytes);
@@ -143,14 +143,14 @@ std::string weights_obstacle(const Tensor& b1_gate, const Tensor& b2_up) {
 
 }  // namespace
 
-std::optional<planner::DeviceSpec> fused_device_spec(int ordinal) {
+std::optional<DeviceSpec> fused_device_spec(int ordinal) {
   const runtime::DeviceProperties& properties = runtime::device_properties(ordinal);
   if (properties.capability_major != 9) {
     return std::nullopt;
   }
-  planner::DeviceSpec spec = planner::device_spec("H100");
+  DeviceSpec spec = device_spec("H100");
   if (properties.name.find("H200") != std::string::npos) {
-    spec = planner::device_spec("H200");
+    spec = device_spec("H200");
   }
   spec.multiprocessors = properties.multiprocessors;
   return spec;
@@ -159,7 +159,8 @@ std::optional<planner::DeviceSpec> fused_device_spec(int ordinal) {
 std::shared_ptr<const DualGemm::Backend> make_cuda_dual_gemm(const Device& device, const DualGemmProblem& problem,
                                                              const Tensor& b1_gate, const Tensor& b2_up,
                                                              std::shared_ptr<const PackedWeights::Storage> weights,
-                                                             const PlanOptions& options, const KernelVariant& variant) {
+                                                             const DualGemmOptions& options,
+                                                             const KernelVariant& variant) {
   const bool asked_for = !options.strategy.empty() || !options.knobs.empty();
   const auto refuse = [&](const std::string& reason) -> std::shared_ptr<const DualGemm::Backend> {
     if (asked_for) {
@@ -169,7 +170,7 @@ std::shared_ptr<const DualGemm::Backend> make_cuda_dual_gemm(const Device& devic
     }
     return nullptr;
   };
-  const std::optional<planner::DeviceSpec> spec = fused_device_spec(device.id().ordinal);
+  const std::optional<DeviceSpec> spec = fused_device_spec(device.id().ordinal);
   if (!spec) {
     return refuse("it needs a Hopper GPU (compute capability 9.0)");
   }

@@ -10,7 +10,7 @@ namespace thresher::ops {
 
 /// The table's entry for GPU `ordinal`, with its own count of multiprocessors; a Hopper GPU that is not in the table
 /// counts as an H100, any other as nothing.
-std::optional<planner::DeviceSpec> fused_device_spec(int ordinal);
+std::optional<DeviceSpec> fused_device_spec(int ordinal);
 
 /// `b1_gate` and `b2_up` live in the memory of `device` as long as `weights` (null: as long as the caller sees to it).
 /// Nothing when no fused kernel takes the problem and none was asked for. Throws Error(unsupported) with the reason
@@ -18,7 +18,7 @@ std::optional<planner::DeviceSpec> fused_device_spec(int ordinal);
 std::shared_ptr<const DualGemm::Backend> make_cuda_dual_gemm(const Device& device, const DualGemmProblem& problem,
                                                              const Tensor& b1_gate, const Tensor& b2_up,
                                                              std::shared_ptr<const PackedWeights::Storage> weights,
-                                                             const PlanOptions& options,
+                                                             const DualGemmOptions& options,
                                                              const KernelVariant& variant = {});
 
 }  // namespace thresher::ops

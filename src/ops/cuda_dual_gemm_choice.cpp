@@ -3,13 +3,13 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "kernels/dual_gemm/host/obstacles.hpp"
+#include "strategies/dual_gemm/fused/host/obstacles.hpp"
 #include "thresher/error.hpp"
 
 namespace thresher::ops {
 namespace {
 
-namespace device_code = kernels::dual_gemm;
+namespace device_code = strategies::dual_gemm::fused;
 
 constexpr std::int64_t copy_engine_bytes = 16;
 
@@ -42,7 +42,7 @@ device_code::ActivationCode activation_code(ActivationKind kind) {
 
 /// Everything that stands in the way: the planner's reasons and the kernel's own.
 std::vector<std::string> obstacles(const DualGemmProblem& problem, const planner::DualGemmConfig& planned,
-                                   const planner::DeviceSpec& device) {
+                                   const DeviceSpec& device) {
   std::vector<std::string> found = planner::feasible(problem, planned, device).obstacles;
   if (found.empty()) {
     found = device_code::obstacles(kernel_config(problem, planned));
@@ -50,12 +50,11 @@ std::vector<std::string> obstacles(const DualGemmProblem& problem, const planner
   return found;
 }
 
-FusedChoice chosen(const DualGemmProblem& problem, const planner::DualGemmConfig& planned,
-                   const planner::DeviceSpec& device) {
+FusedChoice chosen(const DualGemmProblem& problem, const planner::DualGemmConfig& planned, const DeviceSpec& device) {
   return {planned, kernel_config(problem, planned), planner::predict(problem, planned, device)};
 }
 
-FusedChoice from_knobs(const DualGemmProblem& problem, const FusedRequest& request, const planner::DeviceSpec& device) {
+FusedChoice from_knobs(const DualGemmProblem& problem, const FusedRequest& request, const DeviceSpec& device) {
   const std::string& knobs = request.knobs;
   const planner::DualGemmConfig planned = planner::parse_config(knobs);
   if (!request.strategy.empty() && request.strategy != planner::name(planned.strategy)) {
@@ -105,9 +104,9 @@ device_code::Config kernel_config(const DualGemmProblem& problem, const planner:
 }
 
 std::optional<FusedChoice> choose_fused(const DualGemmProblem& problem, const FusedRequest& request,
-                                        const planner::DeviceSpec& device) {
+                                        const DeviceSpec& device) {
   const bool row_is_addressable = problem.k * bits(problem.a) / 8 % copy_engine_bytes == 0;
-  if (device.matrix_unit != planner::MatrixUnit::wgmma || problem.a != problem.b || !is_16_bit(problem.a) ||
+  if (device.matrix_unit != MatrixUnit::wgmma || problem.a != problem.b || !is_16_bit(problem.a) ||
       !row_is_addressable) {
     return std::nullopt;
   }

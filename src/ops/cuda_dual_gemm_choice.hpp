@@ -4,14 +4,14 @@
 #include <string>
 #include <vector>
 
-#include "kernels/dual_gemm/config.hpp"
 #include "planner/rank.hpp"
+#include "strategies/dual_gemm/fused/config.hpp"
 
 namespace thresher::ops {
 
 struct FusedChoice {
   planner::DualGemmConfig planned;
-  kernels::dual_gemm::Config config;
+  strategies::dual_gemm::fused::Config config;
   planner::Prediction prediction;
 };
 
@@ -24,9 +24,10 @@ struct FusedRequest {
 /// Nothing when the problem is not for these kernels (formats, K whose rows the copy engine cannot address).
 /// Throws Error(unsupported) naming the number and the limit when the knobs that were asked for cannot exist.
 std::optional<FusedChoice> choose_fused(const DualGemmProblem& problem, const FusedRequest& request,
-                                        const planner::DeviceSpec& device);
+                                        const DeviceSpec& device);
 
 /// The planner's words in the kernel's. Throws Error(unsupported) for what the kernel does not have.
-kernels::dual_gemm::Config kernel_config(const DualGemmProblem& problem, const planner::DualGemmConfig& planned);
+strategies::dual_gemm::fused::Config kernel_config(const DualGemmProblem& problem,
+                                                   const planner::DualGemmConfig& planned);
 
 }  // namespace thresher::ops

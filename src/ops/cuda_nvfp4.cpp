@@ -2,23 +2,23 @@
 
 #include <fmt/format.h>
 
-#include "kernels/nvfp4/fold_tokens.hpp"
-#include "kernels/nvfp4/host/launches.hpp"
-#include "kernels/nvfp4/pack.hpp"
-#include "kernels/nvfp4/prepare_tokens.hpp"
-#include "kernels/nvfp4/program.hpp"
 #include "ops/cuda_programs.hpp"
 #include "ops/cuda_tensor_map.hpp"
 #include "ops/cuda_weights.hpp"
 #include "ops/nvfp4_choice.hpp"
 #include "runtime/driver.hpp"
 #include "runtime/stream.hpp"
+#include "strategies/dual_gemm/packed/fold_tokens.hpp"
+#include "strategies/dual_gemm/packed/host/launches.hpp"
+#include "strategies/dual_gemm/packed/pack.hpp"
+#include "strategies/dual_gemm/packed/prepare_tokens.hpp"
+#include "strategies/dual_gemm/packed/program.hpp"
 #include "thresher/error.hpp"
 
 namespace thresher::ops {
 namespace {
 
-namespace device_code = kernels::nvfp4;
+namespace device_code = strategies::dual_gemm::packed;
 
 constexpr std::int64_t row_alignment_bytes = 16;
 
@@ -142,7 +142,7 @@ class CudaNvfp4 final : public DualGemm::Backend {
   }
 
   [[nodiscard]] runtime::Kernel load(const device_code::Config& config) const {
-    const kernels::DeviceProgram program = device_code::program(config);
+    const strategies::DeviceProgram program = device_code::program(config);
     const runtime::Kernel kernel = load_program(ordinal(), program).kernel(program.kernels.front());
     kernel.allow_dynamic_shared(static_cast<std::size_t>(device_code::shared_bytes(config)));
     return kernel;

@@ -8,8 +8,8 @@
 
 namespace thresher::ops {
 
-/// Weights in the layout of kernels/nvfp4/exact_layout.hpp or fast_layout.hpp, as numerics() says. What was packed is
-/// not needed any more; `b1_gate()` and `b2_up()` tell its shapes and formats, not its data.
+/// Weights in the layout of strategies/dual_gemm/packed/exact_layout.hpp or fast_layout.hpp, as numerics() says. What
+/// was packed is not needed any more; `b1_gate()` and `b2_up()` tell its shapes and formats, not its data.
 class CudaNvfp4Weights final : public PackedWeights::Storage {
  public:
   /// Both matrices are NVFP4 on `device`, a Hopper GPU. Finished on return. Throws Error(out_of_memory).
@@ -18,7 +18,8 @@ class CudaNvfp4Weights final : public PackedWeights::Storage {
   /// shape.
   CudaNvfp4Weights(const Device& device, const PackedContent& content);
 
-  /// The layouts' names in files. A change of kernels/nvfp4/exact_layout.hpp or fast_layout.hpp is another name.
+  /// The layouts' names in files. A change of strategies/dual_gemm/packed/exact_layout.hpp or fast_layout.hpp is
+  /// another name.
   [[nodiscard]] static const char* layout(Numerics numerics) noexcept {
     return numerics == Numerics::exact ? "nvfp4-exact-sm90-1" : "nvfp4-fast-sm90-1";
   }

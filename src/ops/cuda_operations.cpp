@@ -19,7 +19,7 @@ class CudaOperations final : public DeviceOperations {
   }
 
   [[nodiscard]] std::string dual_gemm_format_obstacle(const Device& device, const DualGemmProblem& problem,
-                                                      const PlanOptions& options) const override {
+                                                      const DualGemmOptions& options) const override {
     const std::string& strategy = options.strategy;
     const std::string formats = std::string(name(problem.a)) + " with " + std::string(name(problem.b));
     if (strategy == "packed" && !can_pack(device, problem)) {
@@ -36,7 +36,7 @@ class CudaOperations final : public DeviceOperations {
   }
 
   [[nodiscard]] std::string dual_gemm_obstacle(const Device& device, const DualGemmProblem& problem,
-                                               const PlanOptions& options) const override {
+                                               const DualGemmOptions& options) const override {
     const std::string formats = dual_gemm_format_obstacle(device, problem, options);
     const bool by_knobs = formats.empty() && !options.knobs.empty() && options.strategy != "two_pass";
     return by_knobs ? knobs_obstacle(device, problem, options) : formats;
@@ -71,7 +71,7 @@ class CudaOperations final : public DeviceOperations {
   [[nodiscard]] std::shared_ptr<const DualGemm::Backend> plan_packed(const Device& device,
                                                                      const DualGemmProblem& problem,
                                                                      const PackedWeights& weights,
-                                                                     const PlanOptions& options) const override {
+                                                                     const DualGemmOptions& options) const override {
     if (auto packed = std::dynamic_pointer_cast<const CudaNvfp4Weights>(weights.shared())) {
       if (!options.strategy.empty() && options.strategy != "packed") {
         throw Error(ErrorCode::invalid_argument, "strategy " + options.strategy +
@@ -85,12 +85,13 @@ class CudaOperations final : public DeviceOperations {
 
   [[nodiscard]] std::shared_ptr<const DualGemm::Backend> plan_raw(const Device& device, const DualGemmProblem& problem,
                                                                   const Tensor& b1_gate, const Tensor& b2_up,
-                                                                  const PlanOptions& options) const override {
+                                                                  const DualGemmOptions& options) const override {
     return plan(device, problem, b1_gate, b2_up, nullptr, options);
   }
 
  private:
-  static std::string knobs_obstacle(const Device& device, const DualGemmProblem& problem, const PlanOptions& options) {
+  static std::string knobs_obstacle(const Device& device, const DualGemmProblem& problem,
+                                    const DualGemmOptions& options) {
     try {
       if (can_pack(device, problem)) {
         const int multiprocessors = runtime::device_properties(device.id().ordinal).multiprocessors;
@@ -125,7 +126,7 @@ class CudaOperations final : public DeviceOperations {
   static std::shared_ptr<const DualGemm::Backend> plan(const Device& device, const DualGemmProblem& problem,
                                                        const Tensor& b1_gate, const Tensor& b2_up,
                                                        const std::shared_ptr<const PackedWeights::Storage>& weights,
-                                                       const PlanOptions& options) {
+                                                       const DualGemmOptions& options) {
     if (options.strategy == "packed" && !can_pack(device, problem)) {
       throw Error(ErrorCode::unsupported, cuda_operations().dual_gemm_obstacle(device, problem, options));
     }

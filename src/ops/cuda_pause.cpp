@@ -2,13 +2,13 @@
 
 #include <cstdint>
 
-#include "kernels/two_pass/program.hpp"
 #include "ops/cuda_programs.hpp"
+#include "strategies/dual_gemm/two_pass/program.hpp"
 
 namespace thresher::ops {
 
 CudaPause::CudaPause(int ordinal)
-    : kernel_(load_program(ordinal, kernels::pause_program()).kernel(kernels::pause_kernel())) {}
+    : kernel_(load_program(ordinal, strategies::pause_program()).kernel(strategies::pause_kernel())) {}
 
 void CudaPause::enqueue(Stream stream, double microseconds) const {
   const auto nanoseconds = static_cast<std::uint64_t>(microseconds * 1e3);

@@ -56,7 +56,7 @@ runtime::Kernel LoadedProgram::kernel(const std::string& expression) const {
   return module.kernel(found->lowered_name);
 }
 
-const LoadedProgram& load_program(int ordinal, const kernels::DeviceProgram& program) {
+const LoadedProgram& load_program(int ordinal, const strategies::DeviceProgram& program) {
   static std::mutex mutex;
   // Never destroyed: modules must not be unloaded after the driver has shut down.
   static auto& loaded = *new std::map<std::pair<int, std::string>, std::unique_ptr<const LoadedProgram>>;
@@ -70,7 +70,7 @@ const LoadedProgram& load_program(int ordinal, const kernels::DeviceProgram& pro
   return *slot;
 }
 
-CompiledProgram compile_program(const kernels::DeviceProgram& program, const std::string& arch) {
+CompiledProgram compile_program(const strategies::DeviceProgram& program, const std::string& arch) {
   const runtime::Program input = compiler_input(program, arch);
   if (std::optional<runtime::Cubin> built_in = find_built_in(input)) {
     return {std::move(*built_in), CodeOrigin::built_in};
@@ -80,7 +80,7 @@ CompiledProgram compile_program(const kernels::DeviceProgram& program, const std
   return {std::move(cubin), was_cached ? CodeOrigin::disk_cache : CodeOrigin::compiled};
 }
 
-CodeOrigin warm_program(const kernels::DeviceProgram& program, const std::string& arch) {
+CodeOrigin warm_program(const strategies::DeviceProgram& program, const std::string& arch) {
   return compile_program(program, arch).origin;
 }
 

@@ -3,9 +3,9 @@
 #include <string>
 #include <vector>
 
-#include "kernels/device_program.hpp"
 #include "runtime/kernel.hpp"
 #include "runtime/nvrtc.hpp"
+#include "strategies/device_program.hpp"
 
 namespace thresher::ops {
 
@@ -23,10 +23,10 @@ struct LoadedProgram {
 
 /// The program on GPU `ordinal`, from the cubins built into the library, else the disk cache, else NVRTC. Kept for the
 /// life of the process. Throws Error(unsupported) when it has to be compiled and NVRTC is missing.
-const LoadedProgram& load_program(int ordinal, const kernels::DeviceProgram& program);
+const LoadedProgram& load_program(int ordinal, const strategies::DeviceProgram& program);
 
 /// The program as NVRTC takes it.
-runtime::Program compiler_input(const kernels::DeviceProgram& program, const std::string& arch);
+runtime::Program compiler_input(const strategies::DeviceProgram& program, const std::string& arch);
 
 struct CompiledProgram {
   runtime::Cubin cubin;  ///< with the compiler's resource report of every kernel
@@ -34,13 +34,13 @@ struct CompiledProgram {
 };
 
 /// The machine code that load_program would load on a GPU of `arch`. Needs no GPU. Throws as load_program.
-CompiledProgram compile_program(const kernels::DeviceProgram& program, const std::string& arch);
+CompiledProgram compile_program(const strategies::DeviceProgram& program, const std::string& arch);
 
 /// Compiles the program into the disk cache unless the library or the cache has it. Needs no GPU.
-CodeOrigin warm_program(const kernels::DeviceProgram& program, const std::string& arch);
+CodeOrigin warm_program(const strategies::DeviceProgram& program, const std::string& arch);
 
 /// Every program that the library compiles by itself at default settings: what is built in and what `thresher warm`
 /// warms. Only those that `arch` can run.
-std::vector<kernels::DeviceProgram> default_programs(const std::string& arch);
+std::vector<strategies::DeviceProgram> default_programs(const std::string& arch);
 
 }  // namespace thresher::ops

@@ -1,17 +1,17 @@
 #include "ops/cuda_reference.hpp"
 
-#include "kernels/reference_parameters.hpp"
-#include "kernels/two_pass/program.hpp"
 #include "ops/cuda_programs.hpp"
 #include "ops/cuda_weights.hpp"
 #include "ops/validate.hpp"
 #include "runtime/driver.hpp"
+#include "strategies/dual_gemm/two_pass/program.hpp"
+#include "strategies/reference_parameters.hpp"
 #include "thresher/error.hpp"
 
 namespace thresher::ops {
 namespace {
 
-namespace device_code = kernels::reference;
+namespace device_code = strategies::reference;
 
 device_code::OperandFormat format_code(Format format) {
   switch (format) {

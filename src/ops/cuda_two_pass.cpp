@@ -2,19 +2,19 @@
 
 #include <optional>
 
-#include "kernels/two_pass/parameters.hpp"
-#include "kernels/two_pass/program.hpp"
 #include "ops/cuda_programs.hpp"
 #include "ops/cuda_weights.hpp"
 #include "runtime/cublaslt.hpp"
 #include "runtime/driver.hpp"
 #include "runtime/stream.hpp"
+#include "strategies/dual_gemm/two_pass/parameters.hpp"
+#include "strategies/dual_gemm/two_pass/program.hpp"
 #include "thresher/error.hpp"
 
 namespace thresher::ops {
 namespace {
 
-namespace device_code = kernels::two_pass;
+namespace device_code = strategies::dual_gemm::two_pass;
 
 constexpr std::int64_t product_alignment_bytes = 16;
 constexpr std::size_t piece_alignment = 256;
@@ -175,20 +175,20 @@ class CudaTwoPass final : public DualGemm::Backend {
       return matrix;
     }
     const bool is_nvfp4 = matrix.format == Format::nvfp4;
-    const auto elements_a_thread =
-        is_nvfp4 ? device_code::nvfp4_elements_a_thread : device_code::plain_elements_a_thread;
+    const auto elements_per_thread =
+        is_nvfp4 ? device_code::nvfp4_elements_per_thread : device_code::plain_elements_per_thread;
     device_code::WidenParameters parameters{};
     parameters.values = address(matrix.data);
     parameters.row_bytes = matrix.strides[0] * bits(matrix.format) / 8;
     parameters.out = address(space);
     parameters.rows = static_cast<std::uint32_t>(matrix.shape[0]);
-    parameters.threads_a_row = static_cast<std::uint32_t>(matrix.shape[1] / elements_a_thread);
+    parameters.threads_per_row = static_cast<std::uint32_t>(matrix.shape[1] / elements_per_thread);
     if (is_nvfp4) {
       parameters.scales = address(matrix.scales);
-      parameters.scales_a_row = parameters.threads_a_row;
+      parameters.scales_per_row = parameters.threads_per_row;
       parameters.scales_blocked = matrix.scale_layout == ScaleLayout::blocked ? 1 : 0;
     }
-    kernel.launch_with(cover(matrix.shape[0] * parameters.threads_a_row, stream), parameters);
+    kernel.launch_with(cover(matrix.shape[0] * parameters.threads_per_row, stream), parameters);
     return Tensor::contiguous(space, product_, {matrix.shape[0], matrix.shape[1]}, matrix.device);
   }
 
@@ -202,16 +202,16 @@ class CudaTwoPass final : public DualGemm::Backend {
     parameters.out_stride = c.strides[0];
     parameters.rows = static_cast<std::uint32_t>(problem().m);
     parameters.columns = static_cast<std::uint32_t>(problem().n);
-    parameters.vector_stores = c.strides[0] % device_code::outputs_a_thread == 0 ? 1 : 0;
+    parameters.vector_stores = c.strides[0] % device_code::outputs_per_thread == 0 ? 1 : 0;
     parameters.alpha = activation.alpha;
     parameters.limit = activation.limit;
     parameters.up_offset = activation.up_offset;
     parameters.a_scale = address(a.global_scale);
     parameters.gate_scale = address(b1_gate_.global_scale);
     parameters.up_scale = address(b2_up_.global_scale);
-    const std::int64_t threads_a_row =
-        (problem().n + device_code::outputs_a_thread - 1) / device_code::outputs_a_thread;
-    activate_.launch_with(cover(problem().m * threads_a_row, stream), parameters);
+    const std::int64_t threads_per_row =
+        (problem().n + device_code::outputs_per_thread - 1) / device_code::outputs_per_thread;
+    activate_.launch_with(cover(problem().m * threads_per_row, stream), parameters);
   }
 
   Tensor b1_gate_;

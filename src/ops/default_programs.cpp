@@ -1,16 +1,16 @@
 // Alone in its file, because the tool that compiles the built-in cubins needs it and what it lists, and nothing else.
-#include "kernels/dual_gemm/program.hpp"
-#include "kernels/nvfp4/choose.hpp"
-#include "kernels/nvfp4/program.hpp"
-#include "kernels/two_pass/program.hpp"
 #include "ops/attention_launch.hpp"
 #include "ops/cuda_programs.hpp"
+#include "strategies/dual_gemm/fused/program.hpp"
+#include "strategies/dual_gemm/packed/choose.hpp"
+#include "strategies/dual_gemm/packed/program.hpp"
+#include "strategies/dual_gemm/two_pass/program.hpp"
 
 namespace thresher::ops {
 namespace {
 
 /// What every attention falls back to (`simple`), the default of long sequences, and the origin's problem.
-void add_attention(std::vector<kernels::DeviceProgram>& programs) {
+void add_attention(std::vector<strategies::DeviceProgram>& programs) {
   for (const Format format : {Format::fp16, Format::bf16}) {
     for (const std::int64_t head_dim : {64, 128}) {
       const AttentionProblem problem{.queries = 4096, .keys = 4096, .head_dim = head_dim, .format = format};
@@ -24,25 +24,25 @@ void add_attention(std::vector<kernels::DeviceProgram>& programs) {
 
 }  // namespace
 
-std::vector<kernels::DeviceProgram> default_programs(const std::string& arch) {
-  std::vector<kernels::DeviceProgram> programs{kernels::two_pass::program(), kernels::reference::program(),
-                                               kernels::pause_program()};
-  for (const kernels::dual_gemm::Config& config : kernels::dual_gemm::default_configs()) {
-    programs.push_back(kernels::dual_gemm::program(config));
+std::vector<strategies::DeviceProgram> default_programs(const std::string& arch) {
+  std::vector<strategies::DeviceProgram> programs{strategies::dual_gemm::two_pass::program(),
+                                                  strategies::reference::program(), strategies::pause_program()};
+  for (const strategies::dual_gemm::fused::Config& config : strategies::dual_gemm::fused::default_configs()) {
+    programs.push_back(strategies::dual_gemm::fused::program(config));
   }
-  programs.push_back(kernels::nvfp4::preparation_program());
-  for (const kernels::nvfp4::Config& config : kernels::nvfp4::default_configs()) {
-    programs.push_back(kernels::nvfp4::program(config));
+  programs.push_back(strategies::dual_gemm::packed::preparation_program());
+  for (const strategies::dual_gemm::packed::Config& config : strategies::dual_gemm::packed::default_configs()) {
+    programs.push_back(strategies::dual_gemm::packed::program(config));
   }
   add_attention(programs);
-  std::erase_if(programs, [&](const kernels::DeviceProgram& program) {
+  std::erase_if(programs, [&](const strategies::DeviceProgram& program) {
     return !program.only_arch.empty() && program.only_arch != arch;
   });
   return programs;
 }
 
-runtime::Program compiler_input(const kernels::DeviceProgram& program, const std::string& arch) {
-  const std::span<const EmbeddedFile> headers = kernels::device_sources();
+runtime::Program compiler_input(const strategies::DeviceProgram& program, const std::string& arch) {
+  const std::span<const EmbeddedFile> headers = strategies::device_sources();
   return {.title = program.title,
           .text = program.text,
           .headers = {headers.begin(), headers.end()},

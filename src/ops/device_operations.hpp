@@ -16,12 +16,12 @@ class DeviceOperations {
   [[nodiscard]] virtual std::vector<std::string> dual_gemm_strategies() const = 0;
   /// Why the strategy is not made for the problem's formats, in one sentence; empty when it is.
   [[nodiscard]] virtual std::string dual_gemm_format_obstacle(const Device&, const DualGemmProblem&,
-                                                              const PlanOptions&) const {
+                                                              const DualGemmOptions&) const {
     return "";
   }
   /// Why the strategy and knobs cannot run the problem whatever its tensors, in one sentence; empty when they can.
   [[nodiscard]] virtual std::string dual_gemm_obstacle(const Device&, const DualGemmProblem&,
-                                                       const PlanOptions& /*options*/) const {
+                                                       const DualGemmOptions& /*options*/) const {
     return "";
   }
   [[nodiscard]] virtual std::shared_ptr<const PackedWeights::Storage> pack(const Device& device, const Tensor& b1_gate,
@@ -33,11 +33,11 @@ class DeviceOperations {
   [[nodiscard]] virtual std::shared_ptr<const DualGemm::Backend> plan_packed(const Device& device,
                                                                              const DualGemmProblem& problem,
                                                                              const PackedWeights& weights,
-                                                                             const PlanOptions& options) const = 0;
+                                                                             const DualGemmOptions& options) const = 0;
   [[nodiscard]] virtual std::shared_ptr<const DualGemm::Backend> plan_raw(const Device& device,
                                                                           const DualGemmProblem& problem,
                                                                           const Tensor& b1_gate, const Tensor& b2_up,
-                                                                          const PlanOptions& options) const = 0;
+                                                                          const DualGemmOptions& options) const = 0;
 };
 
 const DeviceOperations& operations_for(DeviceKind kind);

@@ -29,7 +29,8 @@ namespace {
 
 /// What was measured fastest, where that still exists and takes these weights; else the device's own choice.
 template <class Plan>
-DualGemm planned(const Device& device, const DualGemmProblem& problem, const PlanOptions& options, const Plan& plan) {
+DualGemm planned(const Device& device, const DualGemmProblem& problem, const DualGemmOptions& options,
+                 const Plan& plan) {
   if (const auto tuned = ops::tuned_options(device, problem, options)) {
     try {
       return DualGemm(plan(*tuned));
@@ -77,7 +78,7 @@ PackedWeights pack(const Device& device, const Tensor& b1_gate, const Tensor& b2
 }
 
 DualGemm plan(const Device& device, const DualGemmProblem& problem, const PackedWeights& weights,
-              const PlanOptions& options) {
+              const DualGemmOptions& options) {
   ops::validate(problem);
   const PackedWeights::Storage& storage = weights.storage();
   if (storage.device().id() != device.id()) {
@@ -87,17 +88,18 @@ DualGemm plan(const Device& device, const DualGemmProblem& problem, const Packed
   ops::validate_weights(problem, storage.b1_gate(), storage.b2_up(), device.id());
   const ops::DeviceOperations& operations = ops::operations_for(device.kind());
   ops::require_strategy(operations, options.strategy);
-  return planned(device, problem, options,
-                 [&](const PlanOptions& chosen) { return operations.plan_packed(device, problem, weights, chosen); });
+  return planned(device, problem, options, [&](const DualGemmOptions& chosen) {
+    return operations.plan_packed(device, problem, weights, chosen);
+  });
 }
 
 DualGemm plan(const Device& device, const DualGemmProblem& problem, const Tensor& b1_gate, const Tensor& b2_up,
-              const PlanOptions& options) {
+              const DualGemmOptions& options) {
   ops::validate(problem);
   ops::validate_weights(problem, b1_gate, b2_up, device.id());
   const ops::DeviceOperations& operations = ops::operations_for(device.kind());
   ops::require_strategy(operations, options.strategy);
-  return planned(device, problem, options, [&](const PlanOptions& chosen) {
+  return planned(device, problem, options, [&](const DualGemmOptions& chosen) {
     return operations.plan_raw(device, problem, b1_gate, b2_up, chosen);
   });
 }

@@ -1,17 +1,17 @@
 #include "ops/dual_gemm_code.hpp"
 
-#include "kernels/dual_gemm/host/geometry.hpp"
-#include "kernels/dual_gemm/program.hpp"
-#include "kernels/nvfp4/host/launches.hpp"
-#include "kernels/nvfp4/program.hpp"
 #include "ops/cuda_dual_gemm_choice.hpp"
 #include "ops/nvfp4_choice.hpp"
+#include "strategies/dual_gemm/fused/host/geometry.hpp"
+#include "strategies/dual_gemm/fused/program.hpp"
+#include "strategies/dual_gemm/packed/host/launches.hpp"
+#include "strategies/dual_gemm/packed/program.hpp"
 #include "thresher/error.hpp"
 
 namespace thresher::ops {
 namespace {
 
-PlannedKernel single_kernel(kernels::DeviceProgram program, int dynamic_shared_bytes) {
+PlannedKernel single_kernel(strategies::DeviceProgram program, int dynamic_shared_bytes) {
   PlannedKernel kernel;
   kernel.kernel = program.kernels.front();
   kernel.program = std::move(program);
@@ -19,8 +19,8 @@ PlannedKernel single_kernel(kernels::DeviceProgram program, int dynamic_shared_b
   return kernel;
 }
 
-PlannedCode packed_code(const DualGemmProblem& problem, const PlanOptions& options, int multiprocessors) {
-  namespace device_code = kernels::nvfp4;
+PlannedCode packed_code(const DualGemmProblem& problem, const DualGemmOptions& options, int multiprocessors) {
+  namespace device_code = strategies::dual_gemm::packed;
   const device_code::Config config = choose_packed(problem, options.knobs, multiprocessors, packing_numerics(options));
   PlannedCode code;
   code.kernels.push_back(single_kernel(device_code::program(config), device_code::shared_bytes(config)));
@@ -37,7 +37,7 @@ PlannedCode packed_code(const DualGemmProblem& problem, const PlanOptions& optio
 }
 
 PlannedCode fused_code(FusedChoice choice, const DualGemmProblem& problem, int multiprocessors) {
-  namespace device_code = kernels::dual_gemm;
+  namespace device_code = strategies::dual_gemm::fused;
   const device_code::Extents extents{problem.m, problem.n, problem.k};
   const device_code::Geometry planned = geometry(choice.config, extents, multiprocessors);
   const device_code::Params params = scalars(choice.config, extents, {0, problem.n}, planned, problem.activation);
@@ -55,9 +55,8 @@ PlannedCode fused_code(FusedChoice choice, const DualGemmProblem& problem, int m
 
 }  // namespace
 
-PlannedCode dual_gemm_code(const planner::DeviceSpec& device, const DualGemmProblem& problem,
-                           const PlanOptions& options) {
-  const bool is_hopper = device.matrix_unit == planner::MatrixUnit::wgmma;
+PlannedCode dual_gemm_code(const DeviceSpec& device, const DualGemmProblem& problem, const DualGemmOptions& options) {
+  const bool is_hopper = device.matrix_unit == MatrixUnit::wgmma;
   const bool is_fused = options.strategy != "two_pass";
   const bool packs = options.strategy.empty() || options.strategy == "packed" || !options.knobs.empty();
   if (problem.b == Format::nvfp4 && is_hopper && is_fused && packs) {

@@ -4,19 +4,19 @@
 #include <string>
 #include <vector>
 
-#include "kernels/device_program.hpp"
-#include "kernels/nvfp4/config.hpp"
 #include "planner/dual_gemm_config.hpp"
+#include "strategies/device_program.hpp"
+#include "strategies/dual_gemm/packed/config.hpp"
 #include "thresher/dual_gemm.hpp"
 
 namespace thresher::ops {
 
 struct PlannedKernel {
-  kernels::DeviceProgram program;
+  strategies::DeviceProgram program;
   std::string kernel;  ///< one of the program's name expressions
   int dynamic_shared_bytes = 0;
-  std::optional<planner::DualGemmConfig> fused;  ///< of a 16-bit fused kernel
-  std::optional<kernels::nvfp4::Config> packed;  ///< of the kernel over packed NVFP4 weights
+  std::optional<planner::DualGemmConfig> fused;                 ///< of a 16-bit fused kernel
+  std::optional<strategies::dual_gemm::packed::Config> packed;  ///< of the kernel over packed NVFP4 weights
 };
 
 struct PlannedCode {
@@ -25,7 +25,6 @@ struct PlannedCode {
 };
 
 /// Throws Error(unsupported) with the reason when the strategy cannot take the problem on `device`.
-PlannedCode dual_gemm_code(const planner::DeviceSpec& device, const DualGemmProblem& problem,
-                           const PlanOptions& options);
+PlannedCode dual_gemm_code(const DeviceSpec& device, const DualGemmProblem& problem, const DualGemmOptions& options);
 
 }  // namespace thresher::ops

@@ -2,18 +2,18 @@
 
 #include <fmt/format.h>
 
-#include "kernels/nvfp4/exact_layout.hpp"
 #include "ops/attention_choice.hpp"
 #include "ops/cuda_dual_gemm_choice.hpp"
 #include "ops/nvfp4_choice.hpp"
+#include "strategies/dual_gemm/packed/exact_layout.hpp"
 #include "thresher/error.hpp"
 
 namespace thresher::ops {
 namespace {
 
 /// Whether packed NVFP4 weights run it, whose kernel has no name of its own among the planner's strategies.
-bool is_packed(const DualGemmProblem& problem, const PlanOptions& options, const planner::DeviceSpec& device) {
-  const bool packs = problem.b == Format::nvfp4 && device.matrix_unit == planner::MatrixUnit::wgmma;
+bool is_packed(const DualGemmProblem& problem, const DualGemmOptions& options, const DeviceSpec& device) {
+  const bool packs = problem.b == Format::nvfp4 && device.matrix_unit == MatrixUnit::wgmma;
   const bool by_knobs = !options.knobs.empty() && options.strategy != "two_pass";
   return packs && (by_knobs || options.strategy.empty() || options.strategy == "packed");
 }
@@ -26,7 +26,7 @@ const char* preparation(const DualGemmProblem& problem, const planner::DualGemmC
   if (problem.a == Format::nvfp4) {
     return "widening";
   }
-  return problem.k % kernels::nvfp4::block_k != 0 ? "padding" : nullptr;
+  return problem.k % strategies::dual_gemm::packed::block_k != 0 ? "padding" : nullptr;
 }
 
 planner::DualGemmConfig library_products() {
@@ -37,8 +37,8 @@ planner::DualGemmConfig library_products() {
 
 }  // namespace
 
-planner::DualGemmConfig planned_contestant(const DualGemmProblem& problem, const PlanOptions& options,
-                                           const planner::DeviceSpec& device) {
+planner::DualGemmConfig planned_contestant(const DualGemmProblem& problem, const DualGemmOptions& options,
+                                           const DeviceSpec& device) {
   if (options.strategy == "two_pass") {
     return library_products();
   }
@@ -57,7 +57,7 @@ planner::DualGemmConfig planned_contestant(const DualGemmProblem& problem, const
                                                   options.strategy, name(problem.a), name(problem.b), device.name));
 }
 
-double prepared_bytes(const DualGemmProblem& problem, const PlanOptions& options, const planner::DeviceSpec& device) {
+double prepared_bytes(const DualGemmProblem& problem, const DualGemmOptions& options, const DeviceSpec& device) {
   if (!is_packed(problem, options, device) ||
       preparation(problem, planned_contestant(problem, options, device)) == nullptr) {
     return 0;
@@ -67,8 +67,8 @@ double prepared_bytes(const DualGemmProblem& problem, const PlanOptions& options
          (planner::stored_bits(problem.a) + written_bits) / 8;
 }
 
-planner::Prediction forecast(const DualGemmProblem& problem, const PlanOptions& options,
-                             const planner::DeviceSpec& device, const planner::Calibration& calibration) {
+planner::Prediction forecast(const DualGemmProblem& problem, const DualGemmOptions& options, const DeviceSpec& device,
+                             const planner::Calibration& calibration) {
   const planner::DualGemmConfig config = planned_contestant(problem, options, device);
   const double bytes = prepared_bytes(problem, options, device);
   if (bytes == 0) {
@@ -84,8 +84,8 @@ planner::Prediction forecast(const DualGemmProblem& problem, const PlanOptions& 
 }
 
 planner::AttentionConfig planned_contestant(const AttentionProblem& problem, const AttentionOptions& options,
-                                            const planner::DeviceSpec& device) {
-  if (device.matrix_unit != planner::MatrixUnit::wgmma) {
+                                            const DeviceSpec& device) {
+  if (device.matrix_unit != MatrixUnit::wgmma) {
     throw Error(ErrorCode::unsupported, fmt::format("there is no attention kernel for a {}", device.name));
   }
   const AttentionChoice choice = choose_attention(problem, options, device.multiprocessors);
@@ -118,8 +118,8 @@ planner::AttentionConfig planned_contestant(const AttentionProblem& problem, con
       fmt::format("the planner knows attention on the matrix unit alone, not the strategy {}", choice.strategy));
 }
 
-planner::Prediction forecast(const AttentionProblem& problem, const AttentionOptions& options,
-                             const planner::DeviceSpec& device, const planner::Calibration& calibration) {
+planner::Prediction forecast(const AttentionProblem& problem, const AttentionOptions& options, const DeviceSpec& device,
+                             const planner::Calibration& calibration) {
   return planner::predict(problem, planned_contestant(problem, options, device), device, calibration);
 }
 

@@ -10,22 +10,22 @@ namespace thresher::ops {
 
 /// What `plan` would launch for `options` on a GPU like `device`, in the planner's words. Throws Error(unsupported)
 /// with the reason when the planner has no words for it.
-planner::DualGemmConfig planned_contestant(const DualGemmProblem& problem, const PlanOptions& options,
-                                           const planner::DeviceSpec& device);
+planner::DualGemmConfig planned_contestant(const DualGemmProblem& problem, const DualGemmOptions& options,
+                                           const DeviceSpec& device);
 
 /// What a kernel before the product reads and writes to prepare the tokens: folding, widening or padding them; 0 when
 /// nothing has to be done.
-double prepared_bytes(const DualGemmProblem& problem, const PlanOptions& options, const planner::DeviceSpec& device);
+double prepared_bytes(const DualGemmProblem& problem, const DualGemmOptions& options, const DeviceSpec& device);
 
 /// One call of `problem` with `options` on a GPU like `device`: the very kernels that `plan` would launch. Throws as
 /// planned_contestant.
-planner::Prediction forecast(const DualGemmProblem& problem, const PlanOptions& options,
-                             const planner::DeviceSpec& device, const planner::Calibration& calibration = {});
+planner::Prediction forecast(const DualGemmProblem& problem, const DualGemmOptions& options, const DeviceSpec& device,
+                             const planner::Calibration& calibration = {});
 
 /// The same of attention, whose strategies on the matrix unit (pipelined, split) the planner knows.
 planner::AttentionConfig planned_contestant(const AttentionProblem& problem, const AttentionOptions& options,
-                                            const planner::DeviceSpec& device);
-planner::Prediction forecast(const AttentionProblem& problem, const AttentionOptions& options,
-                             const planner::DeviceSpec& device, const planner::Calibration& calibration = {});
+                                            const DeviceSpec& device);
+planner::Prediction forecast(const AttentionProblem& problem, const AttentionOptions& options, const DeviceSpec& device,
+                             const planner::Calibration& calibration = {});
 
 }  // namespace thresher::ops

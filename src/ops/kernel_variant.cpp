@@ -29,7 +29,7 @@ std::vector<std::uint64_t> ProfileBuffer::read() const {
 
 std::shared_ptr<const DualGemm::Backend> plan_variant(const Device& device, const DualGemmProblem& problem,
                                                       const Tensor& b1_gate, const Tensor& b2_up,
-                                                      const PlanOptions& options, const KernelVariant& variant) {
+                                                      const DualGemmOptions& options, const KernelVariant& variant) {
   if (device.kind() != DeviceKind::cuda || options.strategy == "two_pass") {
     throw Error(ErrorCode::unsupported,
                 fmt::format("profiles are of fused kernels on a GPU, not of {} on {}",
@@ -40,7 +40,7 @@ std::shared_ptr<const DualGemm::Backend> plan_variant(const Device& device, cons
                            std::make_shared<const CudaNvfp4Weights>(device, b1_gate, b2_up, packing_numerics(options)),
                            options.knobs, variant);
   }
-  PlanOptions fused = options;
+  DualGemmOptions fused = options;
   if (fused.strategy.empty() && fused.knobs.empty()) {
     fused.strategy = "interleaved";  // a refusal is then a sentence, not another kernel
   }

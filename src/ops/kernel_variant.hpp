@@ -31,6 +31,6 @@ struct KernelVariant {
 /// that is no fused kernel on a GPU.
 std::shared_ptr<const DualGemm::Backend> plan_variant(const Device& device, const DualGemmProblem& problem,
                                                       const Tensor& b1_gate, const Tensor& b2_up,
-                                                      const PlanOptions& options, const KernelVariant& variant);
+                                                      const DualGemmOptions& options, const KernelVariant& variant);
 
 }  // namespace thresher::ops

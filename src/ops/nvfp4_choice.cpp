@@ -5,16 +5,16 @@
 #include <algorithm>
 #include <array>
 
-#include "kernels/nvfp4/choose.hpp"
-#include "kernels/nvfp4/host/launches.hpp"
-#include "kernels/nvfp4/program.hpp"
-#include "planner/device_spec.hpp"
+#include "core/device_spec.hpp"
+#include "strategies/dual_gemm/packed/choose.hpp"
+#include "strategies/dual_gemm/packed/host/launches.hpp"
+#include "strategies/dual_gemm/packed/program.hpp"
 #include "thresher/error.hpp"
 
 namespace thresher::ops {
 namespace {
 
-namespace device_code = kernels::nvfp4;
+namespace device_code = strategies::dual_gemm::packed;
 
 device_code::Number number(Format format) {
   switch (format) {
@@ -109,7 +109,7 @@ planner::DualGemmConfig planned_config(const device_code::Config& config) {
   return planned;
 }
 
-Numerics packing_numerics(const PlanOptions& options) {
+Numerics packing_numerics(const DualGemmOptions& options) {
   return options.knobs.empty() ? options.numerics : planner::parse_config(options.knobs).numerics;
 }
 
@@ -122,7 +122,7 @@ device_code::Config choose_packed(const DualGemmProblem& problem, const std::str
                        problem);
   }
   const device_code::Config config = packed_config(problem, planned);
-  const int limit = planner::device_spec("H200").shared_bytes_per_block;
+  const int limit = device_spec("H200").shared_bytes_per_block;
   if (const int bytes = device_code::shared_bytes(config); bytes > limit) {
     refuse(planned, fmt::format("{} bytes of shared memory a block, {} is the most", bytes, limit));
   }

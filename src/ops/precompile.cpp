@@ -17,11 +17,11 @@ using namespace thresher;
 
 /// A string literal; every byte as three octal digits, so that no digit that follows is taken in.
 std::string literal(std::string_view bytes) {
-  constexpr std::size_t bytes_a_line = 512;
+  constexpr std::size_t bytes_per_line = 512;
   std::string text;
   for (std::size_t i = 0; i < bytes.size(); ++i) {
     const auto byte = static_cast<unsigned char>(bytes[i]);
-    text += i % bytes_a_line == 0 ? (i == 0 ? "\"" : "\"\n\"") : "";
+    text += i % bytes_per_line == 0 ? (i == 0 ? "\"" : "\"\n\"") : "";
     text += '\\';
     text += static_cast<char>('0' + (byte >> 6));
     text += static_cast<char>('0' + ((byte >> 3) & 7));
@@ -44,7 +44,7 @@ int main(int argc, char** argv) try {
     std::fprintf(stderr, "No machine code is built in, kernels will be compiled at run time: %s\n", problem.c_str());
   } else {
     for (int i = 2; i < argc; ++i) {
-      for (const kernels::DeviceProgram& program : ops::default_programs(argv[i])) {
+      for (const strategies::DeviceProgram& program : ops::default_programs(argv[i])) {
         entries += entry_source(ops::compiler_input(program, argv[i]));
       }
     }

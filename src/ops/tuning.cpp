@@ -94,8 +94,8 @@ Tuning read_tuning(const std::filesystem::path& file) {
   return Tuning::parse(std::string(std::istreambuf_iterator<char>(stream), {}));
 }
 
-std::optional<PlanOptions> tuned_options(const Device& device, const DualGemmProblem& problem,
-                                         const PlanOptions& options) {
+std::optional<DualGemmOptions> tuned_options(const Device& device, const DualGemmProblem& problem,
+                                             const DualGemmOptions& options) {
   static const Tuning tuning = read_tuning(tuning_file());
   if (!options.strategy.empty() || !options.knobs.empty() || options.numerics != Numerics::exact) {
     return std::nullopt;
@@ -104,7 +104,7 @@ std::optional<PlanOptions> tuned_options(const Device& device, const DualGemmPro
   if (choice == nullptr) {
     return std::nullopt;
   }
-  PlanOptions tuned = options;
+  DualGemmOptions tuned = options;
   tuned.strategy = choice->strategy;
   tuned.knobs = choice->knobs;
   return tuned;

@@ -13,7 +13,7 @@
 namespace thresher::ops {
 
 struct TunedChoice {
-  std::string strategy;  ///< as PlanOptions
+  std::string strategy;  ///< as DualGemmOptions
   std::string knobs;
   double us = 0;          ///< as measured
   double default_us = 0;  ///< of the default choice in the same tournament
@@ -43,7 +43,7 @@ class Tuning {
 
 /// `options` with what was measured fastest, read once in a process; nothing when `options` name a strategy or knobs,
 /// or nothing is known.
-[[nodiscard]] std::optional<PlanOptions> tuned_options(const Device& device, const DualGemmProblem& problem,
-                                                       const PlanOptions& options);
+[[nodiscard]] std::optional<DualGemmOptions> tuned_options(const Device& device, const DualGemmProblem& problem,
+                                                           const DualGemmOptions& options);
 
 }  // namespace thresher::ops

@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <string>
 
-#include "planner/device_spec.hpp"
+#include "core/device_spec.hpp"
 #include "thresher/attention.hpp"
 
 namespace thresher::planner {

@@ -17,13 +17,13 @@ Resources resources_of(const AttentionProblem& problem, const AttentionConfig& c
   out.stage_bytes = std::int64_t{2} * config.key_step * dim * element_bytes;  // keys and values
   const std::int64_t query_bytes = std::int64_t{config.query_rows} * dim * element_bytes;
   out.shared_bytes = config.stages * out.stage_bytes + query_bytes + 1024 + 16 * config.stages;
-  const int rows_a_thread = config.query_rows / std::max(1, config.consumer_warpgroups);
+  const int rows_per_thread = config.query_rows / std::max(1, config.consumer_warpgroups);
   if (device.matrix_unit == MatrixUnit::wgmma) {
     // Logits (their 16-bit form takes over their registers), the output, and the queries where they stay in registers.
-    out.registers_per_thread = rows_a_thread * (config.key_step + dim) / 128 + base_registers +
-                               (config.queries_in_registers ? rows_a_thread * dim / 256 : 0);
+    out.registers_per_thread = rows_per_thread * (config.key_step + dim) / 128 + base_registers +
+                               (config.queries_in_registers ? rows_per_thread * dim / 256 : 0);
   } else {
-    out.registers_per_thread = rows_a_thread + base_registers;
+    out.registers_per_thread = rows_per_thread + base_registers;
     out.tensor_memory_columns = (config.query_rows + 127) / 128 * (2 * config.key_step + dim);
   }
   return out;

@@ -4,7 +4,7 @@
 #include <string>
 #include <string_view>
 
-#include "planner/device_spec.hpp"
+#include "core/device_spec.hpp"
 #include "thresher/dual_gemm.hpp"
 
 namespace thresher::planner {

@@ -39,13 +39,13 @@ int padded_rows(const Work& work) {
   return static_cast<int>(ceil_div(work.config.mma_row_count(), granule)) * granule;
 }
 
-double matrix_clocks_a_step(const Work& work) {
+double matrix_clocks_per_step(const Work& work) {
   const double operations = 2.0 * padded_rows(work) * work.config.mma_column_count() * work.config.tile.k;
   return operations / work.device.ops_per_clock(work.type) / work.calibration.matrix_efficiency;
 }
 
 /// Bytes that pass through shared memory in one step: written by the copies, read by matrix unit and conversions.
-double shared_clocks_a_step(const Work& work) {
+double shared_clocks_per_step(const Work& work) {
   const DualGemmConfig& config = work.config;
   const double k = config.tile.k;
   const double element_bytes = stored_bits(work.type) / 8;
@@ -61,7 +61,7 @@ double shared_clocks_a_step(const Work& work) {
   return (bytes + read / matrix_read_factor) / work.device.shared_bytes_per_clock;
 }
 
-double issue_clocks_a_step(const Work& work) {
+double issue_clocks_per_step(const Work& work) {
   const DualGemmConfig& config = work.config;
   const Calibration& calibration = work.calibration;
   const double converting =
@@ -75,7 +75,7 @@ double issue_clocks_a_step(const Work& work) {
 }
 
 /// What one multiprocessor draws from L2 in one step of one block.
-double load_clocks_a_step(const Work& work) {
+double load_clocks_per_step(const Work& work) {
   const DualGemmConfig& config = work.config;
   const double weights = config.slot_weight_rows() * config.tile.k * stored_bits(work.problem.b) / 8;
   const double tokens = config.tile.tokens * config.tile.k * stored_bits(work.type) / 8;
@@ -163,11 +163,11 @@ double turns_loss(const Work& work) {
   return shares ? work.calibration.turns_loss : work.type == MatrixType::fp8 ? work.calibration.fast_loss : 0;
 }
 
-Combined clocks_a_step(const Work& work, const Grid& grid) {
-  const Loads loads{.matrix = matrix_clocks_a_step(work),
-                    .shared = shared_clocks_a_step(work),
-                    .issue = issue_clocks_a_step(work),
-                    .memory = load_clocks_a_step(work)};
+Combined clocks_per_step(const Work& work, const Grid& grid) {
+  const Loads loads{.matrix = matrix_clocks_per_step(work),
+                    .shared = shared_clocks_per_step(work),
+                    .issue = issue_clocks_per_step(work),
+                    .memory = load_clocks_per_step(work)};
   // Blocks side by side hide each other's losses.
   const Combined together = combine(loads, work.calibration.overlap_loss / grid.resident);
   const Combined in_turns = combine({.matrix = loads.matrix, .issue = loads.issue}, turns_loss(work));
@@ -175,7 +175,7 @@ Combined clocks_a_step(const Work& work, const Grid& grid) {
 }
 
 MainLoop main_loop(const Work& work, const Grid& grid, double clock_ghz) {
-  const Combined step = clocks_a_step(work, grid);
+  const Combined step = clocks_per_step(work, grid);
   // A slot is given back a step late, and one is always being read: the copies of the others must cover the latency.
   const double in_flight = std::max(1.0, work.config.stages - 1.5) * grid.resident;
   const double latency = work.calibration.load_latency_clocks / in_flight;

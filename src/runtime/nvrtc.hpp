@@ -25,7 +25,7 @@ struct Program {
   std::string title;                  ///< names it in messages, e.g. "two_pass dequantise"
   std::string text;                   ///< the translation unit
   std::vector<EmbeddedFile> headers;  ///< every file it includes, directly or not
-  std::vector<std::string> kernels;   ///< name expressions, e.g. "thresher::kernels::scale<Layout{4, 2}>"
+  std::vector<std::string> kernels;   ///< name expressions, e.g. "thresher::strategies::scale<Layout{4, 2}>"
   std::vector<std::string> options;   ///< beyond the ones that every program gets (see standard_options)
   std::string arch = "sm_90a";
 };

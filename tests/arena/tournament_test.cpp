@@ -193,7 +193,7 @@ TEST_F(TournamentTest, PredictionsAreInTheLedgerBeforeAnythingIsTimed) {
     }
   });
   registry_.lead_with("two_pass");
-  options_.forecaster.device = &planner::device_spec("H200");
+  options_.forecaster.device = &device_spec("H200");
   const TournamentResult result = hold();
   EXPECT_EQ(measured, 0U);
   EXPECT_EQ(frozen, 8U) << "four contestants on two problems";

@@ -23,9 +23,9 @@ Layers allowed_layers() {
       {"reference", {"formats"}},
       {"machine", {"formats", "reference"}},
       {"pipeline", {"machine"}},
-      {"kernels", {"pipeline"}},
-      {"cpu", {"pipeline"}},
-      {"planner", {"kernels", "cpu"}},
+      {"strategies", {"pipeline", "cpu"}},
+      {"cpu", {"formats", "reference"}},
+      {"planner", {"strategies"}},
       {"runtime", {"core"}},
       {"ops", {"planner", "runtime"}},
       {"arena", {"ops", "runtime"}},
@@ -94,12 +94,12 @@ TEST(House, InlineAssemblyStandsOnlyInThePtxBody) {
 }
 
 TEST(House, NoBarrierAppearsInAKernelFolder) {
-  const fs::path kernels = source_root / "kernels";
-  if (!fs::exists(kernels)) {
+  const fs::path strategies = source_root / "strategies";
+  if (!fs::exists(strategies)) {
     GTEST_SKIP() << "there are no kernels yet";
   }
   const std::regex barrier("\\bBarrier\\b|expect_bytes|\\bmbarrier\\b");
-  for (const fs::path& file : source_files(kernels)) {
+  for (const fs::path& file : source_files(strategies)) {
     EXPECT_FALSE(std::regex_search(read(file), barrier)) << file;
   }
 }

@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "kernels/device_program.hpp"
 #include "runtime/nvrtc.hpp"
+#include "strategies/device_program.hpp"
 
 namespace thresher::machine::test {
 
@@ -20,7 +20,7 @@ inline std::string read_file(const std::string& path) {
 /// namespace.
 inline runtime::Program program_of(const std::string& header, const std::string& text,
                                    std::vector<std::string> expressions) {
-  const std::span<const EmbeddedFile> sources = kernels::device_sources();
+  const std::span<const EmbeddedFile> sources = strategies::device_sources();
   runtime::Program program{.title = header,
                            .text = "#include \"" + header +
                                    "\"\nusing namespace thresher::machine;\nusing namespace thresher::machine::test;\n",

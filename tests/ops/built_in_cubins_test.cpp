@@ -13,7 +13,7 @@ TEST(BuiltInCubins, HoldEveryDefaultProgramWhole) {
     GTEST_SKIP() << "built without NVRTC: " << runtime::nvrtc_status().problem;
   }
   ASSERT_FALSE(default_programs("sm_90a").empty());
-  for (const kernels::DeviceProgram& program : default_programs("sm_90a")) {
+  for (const strategies::DeviceProgram& program : default_programs("sm_90a")) {
     const std::optional<runtime::Cubin> cubin = find_built_in(compiler_input(program, "sm_90a"));
     ASSERT_TRUE(cubin.has_value()) << program.title;
     EXPECT_FALSE(cubin->image.empty());
@@ -26,7 +26,7 @@ TEST(BuiltInCubins, HoldEveryDefaultProgramWhole) {
 }
 
 TEST(BuiltInCubins, AreNotTakenForAnotherProgram) {
-  kernels::DeviceProgram program = default_programs("sm_90a").front();
+  strategies::DeviceProgram program = default_programs("sm_90a").front();
   program.text += "// changed\n";
   EXPECT_FALSE(find_built_in(compiler_input(program, "sm_90a")).has_value());
   EXPECT_FALSE(find_built_in(compiler_input(default_programs("sm_90a").front(), "sm_80")).has_value());

@@ -5,15 +5,15 @@
 
 #include <algorithm>
 
-#include "kernels/dual_gemm/host/geometry.hpp"
-#include "kernels/dual_gemm/host/obstacles.hpp"
-#include "kernels/dual_gemm/program.hpp"
+#include "strategies/dual_gemm/fused/host/geometry.hpp"
+#include "strategies/dual_gemm/fused/host/obstacles.hpp"
+#include "strategies/dual_gemm/fused/program.hpp"
 #include "thresher/error.hpp"
 
 namespace thresher::ops {
 namespace {
 
-const planner::DeviceSpec& h200() { return planner::device_spec("H200"); }
+const DeviceSpec& h200() { return device_spec("H200"); }
 
 DualGemmProblem bf16(std::int64_t m, std::int64_t n, std::int64_t k) {
   return {.m = m, .n = n, .k = k, .a = Format::bf16, .b = Format::bf16, .out = Format::bf16};
@@ -30,11 +30,11 @@ TEST(CudaDualGemmChoice, OriginShapesGetTheTilesThatWon) {
                          Won{bf16(256, 3072, 4096), 48}, Won{bf16(512, 3072, 7168), 96}}) {
     const auto choice = choose_fused(won.problem, {}, h200());
     ASSERT_TRUE(choice);
-    EXPECT_EQ(choice->config.strategy, kernels::dual_gemm::Strategy::interleaved);
-    EXPECT_EQ(kernels::dual_gemm::block_tokens(choice->config), 128);
+    EXPECT_EQ(choice->config.strategy, strategies::dual_gemm::fused::Strategy::interleaved);
+    EXPECT_EQ(strategies::dual_gemm::fused::block_tokens(choice->config), 128);
     EXPECT_EQ(choice->config.block_outputs, won.block_outputs) << planner::text(choice->planned);
     EXPECT_EQ(choice->config.split_k, 1);
-    const auto built_in = kernels::dual_gemm::default_configs();
+    const auto built_in = strategies::dual_gemm::fused::default_configs();
     EXPECT_NE(std::find(built_in.begin(), built_in.end(), choice->config), built_in.end())
         << "the library has no machine code for " << planner::text(choice->planned);
   }
@@ -49,9 +49,10 @@ TEST(CudaDualGemmChoice, EveryChoiceCanBeCompiledAndCoversTheProblem) {
           problem.out = out;
           const auto choice = choose_fused(problem, {.strategy = strategy, .knobs = ""}, h200());
           ASSERT_TRUE(choice) << strategy << " " << m << "x" << n;
-          EXPECT_EQ(kernels::dual_gemm::obstacles(choice->config), std::vector<std::string>{});
-          const auto geometry = kernels::dual_gemm::geometry(choice->config, {m, n, 200}, h200().multiprocessors);
-          EXPECT_GE(geometry.token_tiles * kernels::dual_gemm::block_tokens(choice->config), m);
+          EXPECT_EQ(strategies::dual_gemm::fused::obstacles(choice->config), std::vector<std::string>{});
+          const auto geometry =
+              strategies::dual_gemm::fused::geometry(choice->config, {m, n, 200}, h200().multiprocessors);
+          EXPECT_GE(geometry.token_tiles * strategies::dual_gemm::fused::block_tokens(choice->config), m);
           EXPECT_GE(geometry.output_tiles * choice->config.block_outputs, n);
         }
       }
@@ -64,7 +65,7 @@ TEST(CudaDualGemmChoice, OtherFormatsAndRowsAreLeftToOthers) {
   mixed.b = Format::fp16;
   EXPECT_FALSE(choose_fused(mixed, {}, h200()));
   EXPECT_FALSE(choose_fused(bf16(16, 64, 68), {}, h200()));
-  EXPECT_FALSE(choose_fused(bf16(16, 64, 64), {}, planner::device_spec("B200")));
+  EXPECT_FALSE(choose_fused(bf16(16, 64, 64), {}, device_spec("B200")));
 }
 
 std::string refusal(const FusedRequest& request) {

@@ -37,7 +37,7 @@ constexpr const char* knob_sets[] = {
     "pingpong 128x128x64 stages=6 tokens_as_rows persistent",
 };
 
-std::string judged(const DualGemmCase& of, const PlanOptions& options,
+std::string judged(const DualGemmCase& of, const DualGemmOptions& options,
                    reference::Rule rule = reference::Rule::general) {
   return test::GpuDualGemmCase(of, options).run_and_judge(rule);
 }

@@ -55,7 +55,7 @@ inline reference::Accumulation accumulation(const DualGemmProblem& problem) {
 
 class GpuDualGemmCase {
  public:
-  explicit GpuDualGemmCase(DualGemmCase of, PlanOptions with = {}, bool packed = false)
+  explicit GpuDualGemmCase(DualGemmCase of, DualGemmOptions with = {}, bool packed = false)
       : host(std::move(of)),
         problem(host.problem),
         options(std::move(with)),
@@ -177,7 +177,7 @@ class GpuDualGemmCase {
 
   DualGemmCase host;
   DualGemmProblem problem;
-  PlanOptions options;
+  DualGemmOptions options;
 
  private:
   bool packed_;

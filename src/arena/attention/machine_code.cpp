@@ -19,7 +19,7 @@ AuditExpectations expected_of(const AttentionProblem& problem, const ops::Attent
     out.min_tma_loads = 3;  // queries, keys, values
     return out;
   }
-  out.uses_shared_memory = choice.strategy != "simple" && choice.staging != kernels::attention::Staging::none;
+  out.uses_shared_memory = choice.strategy != "simple" && choice.staging != strategies::attention::Staging::none;
   return out;
 }
 

@@ -10,8 +10,11 @@
 #include "arena/audit/sass.hpp"
 #include "arena/gates/gate.hpp"
 #include "runtime/nvrtc.hpp"
+#include "strategies/expectations.hpp"
 
 namespace thresher::arena {
+
+using AuditExpectations = strategies::Expectations;
 
 /// Everything that is known of one kernel without running it.
 struct AuditReport {
@@ -43,22 +46,6 @@ struct AuditReport {
   [[nodiscard]] int matrix_count(std::string_view kind) const;
   /// Share of the 16-byte accesses; 1 when threads access no global memory themselves.
   [[nodiscard]] double wide_share() const;
-};
-
-/// What is expected. An empty optional expects nothing.
-struct AuditExpectations {
-  std::string matrix_kind;          ///< "HGMMA", "QGMMA", "UTCOMMA": present; empty expects none in particular
-  int min_matrix_instructions = 0;  ///< of that kind, what one stage of the tile implies
-  bool uses_shared_memory = true;   ///< what is declared is used, and something is
-  std::optional<int> max_registers;
-  std::optional<int> max_branches;
-  std::optional<std::int64_t> max_code_bytes;
-  std::optional<double> min_wide_share;
-  int min_tma_loads = 0;
-  int min_tma_stores = 0;
-  int max_local_bytes = 0;  ///< stack, a thread
-  int max_spill_bytes = 0;  ///< stores and loads together
-  bool operator==(const AuditExpectations&) const = default;
 };
 
 struct AuditFinding {

@@ -12,23 +12,23 @@ namespace {
 
 constexpr int max_mma_columns = 256;
 
-int mma_k(planner::MatrixType type) {
+int mma_k(MatrixType type) {
   switch (type) {
-    case planner::MatrixType::bits16: return 16;
-    case planner::MatrixType::fp8: return 32;
-    case planner::MatrixType::nvfp4: return 64;
+    case MatrixType::bits16: return 16;
+    case MatrixType::fp8: return 32;
+    case MatrixType::nvfp4: return 64;
   }
   return 16;
 }
 
-std::string_view matrix_opcode(planner::MatrixType type, planner::MatrixUnit unit) {
-  if (unit == planner::MatrixUnit::wgmma) {
-    return type == planner::MatrixType::fp8 ? "QGMMA" : "HGMMA";
+std::string_view matrix_opcode(MatrixType type, MatrixUnit unit) {
+  if (unit == MatrixUnit::wgmma) {
+    return type == MatrixType::fp8 ? "QGMMA" : "HGMMA";
   }
   switch (type) {
-    case planner::MatrixType::bits16: return "UTCHMMA";
-    case planner::MatrixType::fp8: return "UTCQMMA";
-    case planner::MatrixType::nvfp4: return "UTCOMMA";
+    case MatrixType::bits16: return "UTCHMMA";
+    case MatrixType::fp8: return "UTCQMMA";
+    case MatrixType::nvfp4: return "UTCOMMA";
   }
   return "UTCHMMA";
 }
@@ -55,14 +55,14 @@ bool truth(std::string_view key, std::string_view text) {
 }  // namespace
 
 AuditExpectations expected_of(const DualGemmProblem& problem, const planner::DualGemmConfig& config,
-                              const planner::DeviceSpec& device) {
+                              const DeviceSpec& device) {
   AuditExpectations out;
   if (config.strategy == planner::Strategy::two_pass) {
     out.uses_shared_memory = false;  // its own kernels only convert and activate; the products are a library's
     return out;
   }
-  const planner::MatrixType type = planner::matrix_type(problem, config, device);
-  const bool hopper = device.matrix_unit == planner::MatrixUnit::wgmma;
+  const MatrixType type = planner::matrix_type(problem, config, device);
+  const bool hopper = device.matrix_unit == MatrixUnit::wgmma;
   const int rows_an_instruction = hopper ? 64 : 128;
   const int warpgroups = config.strategy == planner::Strategy::pingpong || !hopper ? 1 : config.consumer_warpgroups;
   const int row_blocks = std::max(1, config.mma_row_count() / rows_an_instruction / warpgroups);
@@ -75,11 +75,11 @@ AuditExpectations expected_of(const DualGemmProblem& problem, const planner::Dua
 }
 
 AuditExpectations expected_of(const AttentionProblem& problem, const planner::AttentionConfig& config,
-                              const planner::DeviceSpec& device) {
+                              const DeviceSpec& device) {
   AuditExpectations out;
-  out.matrix_kind = std::string(matrix_opcode(planner::MatrixType::bits16, device.matrix_unit));
+  out.matrix_kind = std::string(matrix_opcode(MatrixType::bits16, device.matrix_unit));
   // Q·Kᵀ walks over the head, P·V over the keys.
-  const bool hopper = device.matrix_unit == planner::MatrixUnit::wgmma;
+  const bool hopper = device.matrix_unit == MatrixUnit::wgmma;
   const int row_blocks = std::max(1, config.query_rows / (hopper ? 64 * config.consumer_warpgroups : 128));
   out.min_matrix_instructions = row_blocks * (static_cast<int>(problem.head_dim) + config.key_step) / 16;
   out.min_tma_loads = 1;

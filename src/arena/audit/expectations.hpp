@@ -12,9 +12,9 @@ namespace thresher::arena {
 /// The products of one stage, by one consumer warpgroup (one block on Blackwell), must stand in the code at least once;
 /// no spills, no local memory, shared memory used, stages filled by bulk copies.
 [[nodiscard]] AuditExpectations expected_of(const DualGemmProblem& problem, const planner::DualGemmConfig& config,
-                                            const planner::DeviceSpec& device);
+                                            const DeviceSpec& device);
 [[nodiscard]] AuditExpectations expected_of(const AttentionProblem& problem, const planner::AttentionConfig& config,
-                                            const planner::DeviceSpec& device);
+                                            const DeviceSpec& device);
 
 /// Of a kernel of which nothing is known: no spills, no local memory, declared shared memory used.
 [[nodiscard]] AuditExpectations expected_of_any_kernel();

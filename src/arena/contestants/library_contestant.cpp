@@ -9,8 +9,8 @@
 #include "arena/contestants/toolchain.hpp"
 #include "arena/dual_gemm/machine_code.hpp"
 #include "arena/operation.hpp"
-#include "arena/own/contestant.hpp"
 #include "arena/panel/panel.hpp"
+#include "arena/user_kernels/contestant.hpp"
 #include "ops/cuda_dual_gemm.hpp"
 #include "ops/device_operations.hpp"
 #include "ops/nvfp4_choice.hpp"
@@ -25,7 +25,7 @@ namespace {
 /// A plan for each input set, and one watched workspace that they share, since they run one after another.
 class DualGemmRunner final : public Runner {
  public:
-  DualGemmRunner(const Device& device, const DualGemmProblem& problem, const PlanOptions& options, Memory& memory,
+  DualGemmRunner(const Device& device, const DualGemmProblem& problem, const DualGemmOptions& options, Memory& memory,
                  const std::vector<DeviceSet>& sets)
       : sets_(sets) {
     for (const DeviceSet& set : sets) {
@@ -57,7 +57,7 @@ class DualGemmRunner final : public Runner {
 
 class LibraryContestant final : public Contestant {
  public:
-  LibraryContestant(ContestantSpec spec, Device device, PlanOptions options)
+  LibraryContestant(ContestantSpec spec, Device device, DualGemmOptions options)
       : Contestant(std::move(spec)), device_(std::move(device)), options_(std::move(options)) {}
 
   [[nodiscard]] Numerics numerics() const override { return ops::packing_numerics(options_); }
@@ -85,7 +85,7 @@ class LibraryContestant final : public Contestant {
   }
 
   [[nodiscard]] MachineCode machine_code(const Problem& problem) const override {
-    const std::optional<planner::DeviceSpec> spec =
+    const std::optional<DeviceSpec> spec =
         device_.kind() == DeviceKind::cpu ? std::nullopt : ops::fused_device_spec(device_.id().ordinal);
     if (!spec) {
       return Contestant::machine_code(problem);
@@ -99,7 +99,7 @@ class LibraryContestant final : public Contestant {
       return {nullptr, "a program of the CPU: there is no GPU kernel to emulate"};
     }
     const EmulatedOperation* const emulated = find_emulated_operation(problem.operation);
-    const std::optional<planner::DeviceSpec> spec = ops::fused_device_spec(device_.id().ordinal);
+    const std::optional<DeviceSpec> spec = ops::fused_device_spec(device_.id().ordinal);
     if (emulated == nullptr || !spec) {
       return {nullptr, fmt::format("the emulator has no kernels of {} for {}", problem.operation, device_.name())};
     }
@@ -113,7 +113,7 @@ class LibraryContestant final : public Contestant {
 
  private:
   Device device_;
-  PlanOptions options_;
+  DualGemmOptions options_;
 };
 
 int parse_threads(const std::string& text) {
@@ -150,13 +150,13 @@ class LibraryRegistry final : public Registry {
   }
 
   [[nodiscard]] std::unique_ptr<Contestant> bring(const ContestantSpec& spec,
-                                                  const own::Kernel& kernel) const override {
+                                                  const user_kernels::Kernel& kernel) const override {
     if (holds(strategies(spec.operation), spec.strategy)) {
       throw Error(ErrorCode::invalid_argument,
                   fmt::format("contestant {}: {} is a strategy of Thresher's own: give the kernel {} another name",
                               label(spec), spec.strategy, kernel.source));
     }
-    return own::make_contestant(spec, kernel, device_);
+    return user_kernels::make_contestant(spec, kernel, device_);
   }
 
   [[nodiscard]] std::unique_ptr<Contestant> create(const ContestantSpec& spec) const override {
@@ -172,7 +172,7 @@ class LibraryRegistry final : public Registry {
     if (device_.kind() != DeviceKind::cpu) {
       return std::make_unique<LibraryContestant>(spec, device_, plan_options(spec));
     }
-    PlanOptions options{.strategy = spec.strategy};
+    DualGemmOptions options{.strategy = spec.strategy};
     for (const auto& [knob, value] : spec.knobs) {
       if (knob != "threads") {
         throw Error(ErrorCode::invalid_argument,
@@ -190,7 +190,7 @@ class LibraryRegistry final : public Registry {
 
 }  // namespace
 
-std::unique_ptr<Contestant> Registry::bring(const ContestantSpec& spec, const own::Kernel&) const {
+std::unique_ptr<Contestant> Registry::bring(const ContestantSpec& spec, const user_kernels::Kernel&) const {
   throw Error(ErrorCode::unsupported,
               fmt::format("contestant {}: kernels from outside are not taken here", label(spec)));
 }

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "arena/contestants/contestant.hpp"
-#include "arena/own/kernel.hpp"
+#include "arena/user_kernels/kernel.hpp"
 #include "thresher/device.hpp"
 
 namespace thresher::arena {
@@ -18,7 +18,8 @@ class Registry {
   /// Throws Error(invalid_argument) that names what there is for an unknown strategy, knob or value.
   [[nodiscard]] virtual std::unique_ptr<Contestant> create(const ContestantSpec& spec) const = 0;
   /// A kernel from outside, under a name that no strategy has. Throws Error(invalid_argument).
-  [[nodiscard]] virtual std::unique_ptr<Contestant> bring(const ContestantSpec& spec, const own::Kernel& kernel) const;
+  [[nodiscard]] virtual std::unique_ptr<Contestant> bring(const ContestantSpec& spec,
+                                                          const user_kernels::Kernel& kernel) const;
 };
 
 /// Thresher's own strategies through the public API.

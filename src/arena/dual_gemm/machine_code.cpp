@@ -12,8 +12,8 @@ namespace {
 
 /// One slot of the ring: 64 rows of weights (32 gate, 32 up) a warpgroup, 32 bytes along K an instruction, all tokens
 /// of the tile at once. Weights come in bulk, tokens through a tensor map.
-AuditExpectations expected_of(const kernels::nvfp4::Config& config) {
-  const bool is_fast = config.path == kernels::nvfp4::Path::fast;
+AuditExpectations expected_of(const strategies::dual_gemm::packed::Config& config) {
+  const bool is_fast = config.path == strategies::dual_gemm::packed::Path::fast;
   const int mma_k = is_fast ? 32 : 16;
   AuditExpectations out;
   out.matrix_kind = is_fast ? "QGMMA" : "HGMMA";
@@ -23,7 +23,7 @@ AuditExpectations expected_of(const kernels::nvfp4::Config& config) {
 }
 
 AuditExpectations expected_of(const ops::PlannedKernel& kernel, const DualGemmProblem& problem,
-                              const planner::DeviceSpec& device) {
+                              const DeviceSpec& device) {
   if (kernel.fused) {
     return arena::expected_of(problem, *kernel.fused, device);
   }
@@ -37,8 +37,8 @@ AuditExpectations expected_of(const ops::PlannedKernel& kernel, const DualGemmPr
 
 }  // namespace
 
-MachineCode dual_gemm_machine_code(const planner::DeviceSpec& device, const std::string& arch,
-                                   const DualGemmProblem& problem, const PlanOptions& options) {
+MachineCode dual_gemm_machine_code(const DeviceSpec& device, const std::string& arch, const DualGemmProblem& problem,
+                                   const DualGemmOptions& options) {
   const ops::PlannedCode planned = ops::dual_gemm_code(device, problem, options);
   MachineCode code{{}, planned.foreign};
   for (const ops::PlannedKernel& kernel : planned.kernels) {

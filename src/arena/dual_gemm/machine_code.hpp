@@ -1,14 +1,14 @@
 #pragma once
 /// The machine code of Thresher's own strategies, and what the audit expects of it.
 #include "arena/audit/machine_code.hpp"
-#include "planner/device_spec.hpp"
+#include "core/device_spec.hpp"
 #include "thresher/dual_gemm.hpp"
 
 namespace thresher::arena {
 
 /// Of the kernels that a plan would launch on `device`, compiled for `arch`; no GPU is needed. Without NVRTC only what
 /// is built in can be had: the rest is not judged. Throws Error(unsupported) when the strategy cannot take the problem.
-[[nodiscard]] MachineCode dual_gemm_machine_code(const planner::DeviceSpec& device, const std::string& arch,
-                                                 const DualGemmProblem& problem, const PlanOptions& options);
+[[nodiscard]] MachineCode dual_gemm_machine_code(const DeviceSpec& device, const std::string& arch,
+                                                 const DualGemmProblem& problem, const DualGemmOptions& options);
 
 }  // namespace thresher::arena

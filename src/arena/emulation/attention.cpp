@@ -83,13 +83,13 @@ class AttentionRun final : public EmulatedRun {
     shape_.dynamic_shared_bytes = geometry.shared_bytes;
   }
 
-  kernels::HostKernel kernel_;
+  strategies::HostKernel kernel_;
   AttentionProblem problem_;
   std::vector<HostTensor> inputs_;
   std::vector<HostTensor> outputs_;
   std::vector<std::int32_t> query_offsets_;
   std::vector<std::int32_t> key_offsets_;
-  kernels::attention::Params params_{};
+  strategies::attention::Params params_{};
   emulator::LaunchShape shape_;
   emulator::GlobalMemory memory_;
 };
@@ -99,7 +99,7 @@ class AttentionKernel final : public EmulatedKernel {
   AttentionKernel(const AttentionProblem& problem, ops::AttentionChoice choice)
       : format_(problem.format),
         head_dim_(problem.head_dim),
-        general_(ops::attention_logits(problem) == kernels::attention::Logits::general),
+        general_(ops::attention_logits(problem) == strategies::attention::Logits::general),
         choice_(std::move(choice)) {}
 
   [[nodiscard]] std::string title() const override {
@@ -250,8 +250,8 @@ class AttentionEmulation final : public EmulatedOperation {
   }
 
   [[nodiscard]] Emulation planned(const Problem& problem, const EmulationRequest& request,
-                                  const planner::DeviceSpec& device) const override {
-    if (device.matrix_unit != planner::MatrixUnit::wgmma) {
+                                  const DeviceSpec& device) const override {
+    if (device.matrix_unit != MatrixUnit::wgmma) {
       return {nullptr, fmt::format("there is no kernel for {} to emulate", device.name)};
     }
     AttentionOptions options{.strategy = request.strategy == planned_strategy ? "" : request.strategy,
@@ -274,7 +274,7 @@ class AttentionEmulation final : public EmulatedOperation {
     constexpr int multiprocessors = 132;
     std::vector<std::shared_ptr<const EmulatedKernel>> found;
     for (const std::int64_t head_dim : {64, 128}) {
-      if (strategy.starts_with("rows") && head_dim != kernels::attention::row_head_dim) {
+      if (strategy.starts_with("rows") && head_dim != strategies::attention::row_head_dim) {
         continue;
       }
       for (const float softcap : {0.0F, 2.0F}) {

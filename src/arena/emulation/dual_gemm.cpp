@@ -6,17 +6,17 @@
 
 #include "arena/emulation/fused_dual_gemm.hpp"
 #include "arena/emulation/packed_dual_gemm.hpp"
-#include "kernels/dual_gemm/host/emulated.hpp"
-#include "kernels/nvfp4/choose.hpp"
 #include "ops/cuda_dual_gemm_choice.hpp"
 #include "ops/nvfp4_choice.hpp"
+#include "strategies/dual_gemm/fused/host/emulated.hpp"
+#include "strategies/dual_gemm/packed/choose.hpp"
 
 namespace thresher::arena {
 namespace {
 
 constexpr const char* packed = "packed";
 
-bool is_hopper(const planner::DeviceSpec& device) { return device.matrix_unit == planner::MatrixUnit::wgmma; }
+bool is_hopper(const DeviceSpec& device) { return device.matrix_unit == MatrixUnit::wgmma; }
 
 class DualGemmEmulation final : public EmulatedOperation {
  public:
@@ -26,7 +26,7 @@ class DualGemmEmulation final : public EmulatedOperation {
   }
 
   [[nodiscard]] Emulation planned(const Problem& problem, const EmulationRequest& request,
-                                  const planner::DeviceSpec& device) const override {
+                                  const DeviceSpec& device) const override {
     const DualGemmProblem& gemm = problem.dual_gemm;
     if (request.strategy == "two_pass") {
       return {nullptr, "its products are a library's kernels (cuBLASLt), not Thresher's"};
@@ -50,13 +50,13 @@ class DualGemmEmulation final : public EmulatedOperation {
   [[nodiscard]] std::vector<std::shared_ptr<const EmulatedKernel>> samples(const std::string& strategy) const override {
     std::vector<std::shared_ptr<const EmulatedKernel>> found;
     if (strategy == packed) {
-      for (const kernels::nvfp4::Config& config : kernels::nvfp4::default_configs()) {
-        const bool is_bf16 = config.operand == kernels::nvfp4::Number::bf16;
+      for (const strategies::dual_gemm::packed::Config& config : strategies::dual_gemm::packed::default_configs()) {
+        const bool is_bf16 = config.operand == strategies::dual_gemm::packed::Number::bf16;
         found.push_back(make_packed_emulation(config, is_bf16 ? Format::bf16 : Format::nvfp4));
       }
       return found;
     }
-    for (const kernels::dual_gemm::Config& config : kernels::dual_gemm::small_configs()) {
+    for (const strategies::dual_gemm::fused::Config& config : strategies::dual_gemm::fused::small_configs()) {
       if (strategy == strategy_name(config)) {
         found.push_back(make_fused_emulation(config, ""));
       }

@@ -4,7 +4,7 @@
 /// To add an operation or a strategy: write an EmulatedKernel (one kernel with its knobs; what it launches on a small
 /// problem) and an EmulatedOperation that finds the kernel a contestant would launch, in a file of its own beside this
 /// one, and name the operation in find_emulated_operation (emulation.cpp). host_kernel.hpp brings the code of any
-/// kernels::DeviceProgram, so a kernel need not be compiled into the library. The gate and the command do the rest.
+/// strategies::DeviceProgram, so a kernel need not be compiled into the library. The gate and the command do the rest.
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -13,8 +13,8 @@
 #include <vector>
 
 #include "arena/suites/problem.hpp"
+#include "core/device_spec.hpp"
 #include "machine/emulator/engine/launch.hpp"
-#include "planner/device_spec.hpp"
 
 namespace thresher::arena {
 
@@ -68,7 +68,7 @@ class EmulatedOperation {
   [[nodiscard]] virtual std::vector<std::string> strategies() const = 0;
   /// The kernel that a plan launches for `problem` on `device`. Throws Error for knobs that cannot exist.
   [[nodiscard]] virtual Emulation planned(const Problem& problem, const EmulationRequest& request,
-                                          const planner::DeviceSpec& device) const = 0;
+                                          const DeviceSpec& device) const = 0;
   /// Compiled-in knob sets that between them set every knob.
   [[nodiscard]] virtual std::vector<std::shared_ptr<const EmulatedKernel>> samples(
       const std::string& strategy) const = 0;

@@ -7,14 +7,14 @@
 #include "arena/dual_gemm/generate.hpp"
 #include "arena/emulation/host_kernel.hpp"
 #include "arena/emulation/kernel_numbers.hpp"
-#include "kernels/dual_gemm/host/emulated.hpp"
-#include "kernels/dual_gemm/program.hpp"
+#include "strategies/dual_gemm/fused/host/emulated.hpp"
+#include "strategies/dual_gemm/fused/program.hpp"
 #include "thresher/error.hpp"
 
 namespace thresher::arena {
 namespace {
 
-namespace device_code = kernels::dual_gemm;
+namespace device_code = strategies::dual_gemm::fused;
 using device_code::Config;
 
 class FusedRun final : public EmulatedRun {
@@ -48,7 +48,7 @@ class FusedRun final : public EmulatedRun {
   [[nodiscard]] std::span<const std::uint8_t> output() const override { return c_.values; }
 
  private:
-  kernels::HostKernel kernel_;
+  strategies::HostKernel kernel_;
   Config config_;
   DualGemmProblem problem_;
   std::vector<HostTensor> inputs_;

@@ -7,15 +7,15 @@
 #include "arena/dual_gemm/generate.hpp"
 #include "arena/emulation/host_kernel.hpp"
 #include "arena/emulation/kernel_numbers.hpp"
-#include "kernels/nvfp4/host/emulated.hpp"
-#include "kernels/nvfp4/program.hpp"
 #include "ops/nvfp4_choice.hpp"
+#include "strategies/dual_gemm/packed/host/emulated.hpp"
+#include "strategies/dual_gemm/packed/program.hpp"
 #include "thresher/error.hpp"
 
 namespace thresher::arena {
 namespace {
 
-namespace device_code = kernels::nvfp4;
+namespace device_code = strategies::dual_gemm::packed;
 using device_code::Config;
 
 class PackedRun final : public EmulatedRun {

@@ -22,7 +22,7 @@ constexpr Limits seen_inputs{.median = 2.5, .every_pair = 1.7};
 constexpr Limits easy_inputs{.median = 3, .every_pair = 2};
 constexpr std::size_t max_sets = 16;
 /// A ratio needs no batch as long as a time does: a batch of a twentieth of the shortest that the clock trusts.
-constexpr double share_of_a_batch = 0.05;
+constexpr double share_per_batch = 0.05;
 /// The clock may be off from the host's own watch by launch and waiting, not by half.
 constexpr double clock_limit = 0.5;
 
@@ -76,7 +76,7 @@ std::size_t sets_for_a_batch(const Bench& bench) {
   Session session(bench.problem, bench.contestant, bench.rig, {bench.draw(1)});
   // The first call counts: later ones may be answered from a cache.
   const double us = std::max(1e-3, us_per_call(bench, session, 1));
-  const double calls = std::ceil(share_of_a_batch * bench.rig.clock().shortest_batch_us() / us);
+  const double calls = std::ceil(share_per_batch * bench.rig.clock().shortest_batch_us() / us);
   return calls > static_cast<double>(max_sets) ? 0 : std::max<std::size_t>(2, static_cast<std::size_t>(calls));
 }
 

@@ -6,7 +6,7 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
-#include "arena/predictions/foretold.hpp"
+#include "arena/predictions/predictions.hpp"
 
 namespace thresher::arena {
 namespace {
@@ -97,7 +97,7 @@ std::string to_json(const RunRecord& run, int indent) {
             {"seed", run.seed},
             {"arguments", parsed(run.arguments)},
             {"context", to_json_value(run.context)},
-            {"foretold", Json::parse(foretold_json(foretold_quality({&run, 1})))},
+            {"prediction_quality", Json::parse(prediction_quality_json(prediction_quality({&run, 1})))},
             {"predictions", Json::array()},
             {"entries", Json::array()}};
   for (const PredictionRecord& prediction : run.predictions) {

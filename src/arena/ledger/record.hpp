@@ -54,7 +54,7 @@ struct Entry {
   [[nodiscard]] bool is_baseline() const { return contestant == baseline; }
 };
 
-/// What was foretold of one contestant on one problem, frozen before anything of it was timed.
+/// What was predicted of one contestant on one problem, frozen before anything of it was timed.
 struct PredictionRecord {
   std::int64_t ordinal = 0;  ///< of the entry it is about
   std::string suite;

@@ -68,7 +68,7 @@ bool is_planned(const ContestantSpec& spec) {
   return spec.operation != "dual_gemm" || (spec.strategy == "packed" && plan_options(spec).knobs.empty());
 }
 
-Considered look_at(const Problem& problem, const ContestantSpec& spec, const planner::DeviceSpec& device,
+Considered look_at(const Problem& problem, const ContestantSpec& spec, const DeviceSpec& device,
                    const planner::Calibration& calibration) {
   if (is_planned(spec)) {
     try {
@@ -85,7 +85,7 @@ Considered look_at(const Problem& problem, const ContestantSpec& spec, const pla
   return out;
 }
 
-Evidence gather(const Pitch& pitch, std::span<const Problem> problems, const planner::DeviceSpec& device,
+Evidence gather(const Pitch& pitch, std::span<const Problem> problems, const DeviceSpec& device,
                 const planner::Calibration& calibration, Opinion& opinion) {
   Evidence evidence;
   for (const Problem& problem : problems) {
@@ -152,8 +152,8 @@ planner::DualGemmConfig planner_config(const ContestantSpec& spec) {
   return planner::parse_config(words);
 }
 
-PlanOptions plan_options(const ContestantSpec& spec) {
-  PlanOptions options{.strategy = spec.strategy};
+DualGemmOptions plan_options(const ContestantSpec& spec) {
+  DualGemmOptions options{.strategy = spec.strategy};
   if (spec.knobs.empty()) {
     return options;
   }
@@ -166,7 +166,7 @@ PlanOptions plan_options(const ContestantSpec& spec) {
   return options;
 }
 
-planner::Prediction forecast(const Problem& problem, const ContestantSpec& spec, const planner::DeviceSpec& device,
+planner::Prediction forecast(const Problem& problem, const ContestantSpec& spec, const DeviceSpec& device,
                              const planner::Calibration& calibration) {
   if (problem.operation == "attention") {
     return ops::forecast(problem.attention.problem, attention_options(spec), device, calibration);
@@ -196,7 +196,7 @@ std::optional<double> touched_share(const std::string& touches, const planner::T
   return named ? std::optional(us / parts.total_us()) : std::nullopt;
 }
 
-Opinion consider(const Pitch& pitch, std::span<const Problem> problems, const planner::DeviceSpec& device,
+Opinion consider(const Pitch& pitch, std::span<const Problem> problems, const DeviceSpec& device,
                  const planner::Calibration& calibration, const PanelWeights& weights) {
   Opinion out;
   out.pitch = pitch.title;

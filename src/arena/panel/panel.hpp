@@ -51,17 +51,17 @@ struct Opinion {
 
 /// What a contestant asks `plan` for on a GPU. Knobs that name numerics alone leave the rest to the planner. Throws as
 /// planner_config.
-[[nodiscard]] PlanOptions plan_options(const ContestantSpec& spec);
+[[nodiscard]] DualGemmOptions plan_options(const ContestantSpec& spec);
 
 /// What the planner says of a contestant on one problem, as ops::forecast. Throws Error for what it has no words for.
-[[nodiscard]] planner::Prediction forecast(const Problem& problem, const ContestantSpec& spec,
-                                           const planner::DeviceSpec& device, const planner::Calibration& calibration);
+[[nodiscard]] planner::Prediction forecast(const Problem& problem, const ContestantSpec& spec, const DeviceSpec& device,
+                                           const planner::Calibration& calibration);
 
 /// The parts of a prediction that a pitch's `touches` names ("epilogue", "launch", "fill", "main loop", "exchange",
 /// "passes", "everything"); nothing when it names none that the planner knows.
 [[nodiscard]] std::optional<double> touched_share(const std::string& touches, const planner::TimeParts& parts);
 
-[[nodiscard]] Opinion consider(const Pitch& pitch, std::span<const Problem> problems, const planner::DeviceSpec& device,
+[[nodiscard]] Opinion consider(const Pitch& pitch, std::span<const Problem> problems, const DeviceSpec& device,
                                const planner::Calibration& calibration = {}, const PanelWeights& weights = {});
 
 /// JSON object for machines, the ledger and the report.

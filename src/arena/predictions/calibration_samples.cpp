@@ -8,7 +8,7 @@
 #include "arena/attention/contestant.hpp"
 #include "arena/contestants/registry.hpp"
 #include "arena/data/input_sets.hpp"
-#include "arena/predictions/foretold.hpp"
+#include "arena/predictions/predictions.hpp"
 #include "arena/random.hpp"
 #include "arena/timing/timing.hpp"
 #include "ops/forecast.hpp"
@@ -85,14 +85,14 @@ std::vector<Asked> everything() {
   return all;
 }
 
-planner::CalibrationSample sample_of(const Asked& asked, const planner::DeviceSpec& device) {
+planner::CalibrationSample sample_of(const Asked& asked, const DeviceSpec& device) {
   planner::CalibrationSample sample;
   if (asked.problem.operation == "attention") {
     const AttentionProblem& problem = asked.problem.attention.problem;
     sample.attention = {problem, ops::planned_contestant(problem, attention_options(asked.contestant), device)};
     return sample;
   }
-  const PlanOptions options = plan_options(asked.contestant);
+  const DualGemmOptions options = plan_options(asked.contestant);
   sample.problem = asked.problem.dual_gemm;
   sample.config = ops::planned_contestant(sample.problem, options, device);
   sample.prepared_bytes = ops::prepared_bytes(sample.problem, options, device);
@@ -100,8 +100,8 @@ planner::CalibrationSample sample_of(const Asked& asked, const planner::DeviceSp
 }
 
 /// Median microseconds of the modes that the budget allowed: cold, but for attention, whose suites are warm.
-void measure(Rig& rig, const Asked& asked, const Contestant& contestant, const planner::DeviceSpec& device,
-             double seconds, std::vector<planner::CalibrationSample>& samples) {
+void measure(Rig& rig, const Asked& asked, const Contestant& contestant, const DeviceSpec& device, double seconds,
+             std::vector<planner::CalibrationSample>& samples) {
   const bool warm = asked.problem.operation == "attention";
   const Distribution distribution = warm ? Distribution::normal : Distribution::contest;
   const InputSets inputs = make_input_sets(rig, asked.problem, distribution, data_seed, warm ? 1 : max_sets);
@@ -113,8 +113,7 @@ void measure(Rig& rig, const Asked& asked, const Contestant& contestant, const p
     throw Error(ErrorCode::device, "calibration: the clock cannot be trusted: " + times.clock_fault);
   }
   const auto& modes = warm ? warm_modes : cold_modes;
-  for (const auto& [mode, clocks] :
-       {std::pair{modes[0], planner::Clocks::burst}, std::pair{modes[1], planner::Clocks::sustained}}) {
+  for (const auto& [mode, clocks] : {std::pair{modes[0], Clocks::burst}, std::pair{modes[1], Clocks::sustained}}) {
     if (const ModeTimes& taken = times.mode(mode); taken.rounds() >= min_rounds) {
       samples.push_back(sample_of(asked, device));
       samples.back().measured_us = median(taken.baseline_us);
@@ -123,12 +122,12 @@ void measure(Rig& rig, const Asked& asked, const Contestant& contestant, const p
   }
 }
 
-const planner::DeviceSpec& table_of(Rig& rig) {
+const DeviceSpec& table_of(Rig& rig) {
   if (rig.device().kind() != DeviceKind::cuda) {
     throw Error(ErrorCode::unsupported,
                 "calibrate needs a GPU, and there is none here: the planner predicts no contestants of a CPU");
   }
-  const planner::DeviceSpec* const spec = forecaster_for(rig.machine_json()).device;
+  const DeviceSpec* const spec = forecaster_for(rig.machine_json()).device;
   if (spec == nullptr) {
     throw Error(ErrorCode::unsupported,
                 fmt::format("calibrate: the planner has no table for {}, only for H100, H200, B200 and GB300",
@@ -141,7 +140,7 @@ const planner::DeviceSpec& table_of(Rig& rig) {
 
 std::vector<planner::CalibrationSample> measure_calibration(
     Rig& rig, double seconds_each, const std::function<void(const std::string&, std::size_t, std::size_t)>& each) {
-  const planner::DeviceSpec& device = table_of(rig);
+  const DeviceSpec& device = table_of(rig);
   const std::vector<Asked> all = everything();
   std::vector<planner::CalibrationSample> samples;
   for (std::size_t i = 0; i < all.size(); ++i) {
@@ -160,7 +159,7 @@ bool is_calibrated_on(const std::string& problem) {
 }
 
 planner::PredictionError unseen_error(const std::vector<planner::CalibrationSample>& samples,
-                                      const planner::DeviceSpec& device) {
+                                      const DeviceSpec& device) {
   std::vector<planner::CalibrationSample> seen;
   std::vector<planner::CalibrationSample> unseen;
   for (std::size_t i = 0; i < samples.size(); ++i) {

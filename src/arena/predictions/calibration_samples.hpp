@@ -18,8 +18,8 @@ namespace thresher::arena {
 /// Whether measure_calibration times contestants on the problem with this label.
 [[nodiscard]] bool is_calibrated_on(const std::string& problem);
 
-/// How well a fit foretells what it has not seen: the error over every second sample of a fit to the others.
+/// How well a fit predicts what it has not seen: the error over every second sample of a fit to the others.
 [[nodiscard]] planner::PredictionError unseen_error(const std::vector<planner::CalibrationSample>& samples,
-                                                    const planner::DeviceSpec& device);
+                                                    const DeviceSpec& device);
 
 }  // namespace thresher::arena

@@ -15,14 +15,14 @@ namespace {
 constexpr const char* deciding_mode = "cold burst";
 
 struct Timed {
-  PlanOptions options;
+  DualGemmOptions options;
   Estimate us;
 };
 
 /// Nothing for a contestant whose knobs are not the planner's, or whose numerics must be asked for.
-std::optional<PlanOptions> options_of(const std::string& contestant) {
+std::optional<DualGemmOptions> options_of(const std::string& contestant) {
   try {
-    const PlanOptions options = plan_options(parse_label(contestant));
+    const DualGemmOptions options = plan_options(parse_label(contestant));
     return ops::packing_numerics(options) == Numerics::exact ? std::optional(options) : std::nullopt;
   } catch (const Error&) {
     return std::nullopt;
@@ -51,8 +51,8 @@ std::vector<Timed> timed_on(const RunRecord& run, const std::string& suite, cons
 }
 
 /// The configuration that runs; nothing for what the planner has no words for.
-std::optional<planner::DualGemmConfig> config_of(const DualGemmProblem& problem, const PlanOptions& options,
-                                                 const planner::DeviceSpec& spec) {
+std::optional<planner::DualGemmConfig> config_of(const DualGemmProblem& problem, const DualGemmOptions& options,
+                                                 const DeviceSpec& spec) {
   try {
     return ops::planned_contestant(problem, options, spec);
   } catch (const Error&) {
@@ -61,7 +61,7 @@ std::optional<planner::DualGemmConfig> config_of(const DualGemmProblem& problem,
 }
 
 std::string enter(const Problem& problem, const std::vector<Timed>& timed, const std::string& device,
-                  const planner::DeviceSpec& spec, ops::Tuning& tuning) {
+                  const DeviceSpec& spec, ops::Tuning& tuning) {
   const auto default_config = config_of(problem.dual_gemm, {}, spec);
   const auto is_default = [&](const Timed& one) {
     return default_config && config_of(problem.dual_gemm, one.options, spec) == default_config;
@@ -87,7 +87,7 @@ std::string enter(const Problem& problem, const std::vector<Timed>& timed, const
 }  // namespace
 
 std::vector<std::string> enter_winners(const RunRecord& run, std::span<const Suite> suites, const std::string& device,
-                                       const planner::DeviceSpec& spec, ops::Tuning& tuning) {
+                                       const DeviceSpec& spec, ops::Tuning& tuning) {
   std::vector<std::string> sentences;
   for (const Suite& suite : suites) {
     for (const Problem& problem : suite.problems) {

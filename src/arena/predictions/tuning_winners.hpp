@@ -6,8 +6,8 @@
 
 #include "arena/ledger/record.hpp"
 #include "arena/suites/suite.hpp"
+#include "core/device_spec.hpp"
 #include "ops/tuning.hpp"
-#include "planner/device_spec.hpp"
 
 namespace thresher::arena {
 
@@ -15,6 +15,6 @@ namespace thresher::arena {
 /// choice was timed in the same run and is slower beyond both intervals; where the default was timed and is not, what
 /// was known of the problem is forgotten. Contestants that failed a gate count for nothing.
 std::vector<std::string> enter_winners(const RunRecord& run, std::span<const Suite> suites, const std::string& device,
-                                       const planner::DeviceSpec& spec, ops::Tuning& tuning);
+                                       const DeviceSpec& spec, ops::Tuning& tuning);
 
 }  // namespace thresher::arena

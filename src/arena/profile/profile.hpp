@@ -29,7 +29,7 @@ struct Profile {
 };
 
 struct ProfileOptions {
-  std::string strategy;  ///< as PlanOptions
+  std::string strategy;  ///< as DualGemmOptions
   std::string knobs;
   int rounds = 15;
   double rest_s = 0.02;  ///< before each sample

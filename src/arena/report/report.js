@@ -279,7 +279,7 @@ function claims(entries) {
 const range = ([low, high]) => `${short(Number(low.toPrecision(3)))}–${short(Number(high.toPrecision(3)))}×`;
 const percent = (share) => (100 * share).toFixed(1) + " %";
 
-/* ---- what was foretold ----------------------------------------------------------------------------------------- */
+/* ---- what was predicted ----------------------------------------------------------------------------------------- */
 
 const predictionsOf = (entry) => run.predictions.filter((prediction) => prediction.ordinal === entry.ordinal);
 
@@ -306,12 +306,12 @@ function panel(entries) {
       `measured inside the interval in ${Math.round(100 * covered)} % of ${count}.` : null;
   return el("section", {}, el("h3", {}, "The panel, before anything ran"),
     el("div", { class: "card" }, table(columns, rows, true)),
-    ...[quality("The panel", run.foretold.panel), quality("The pitches' own claims", run.foretold.claims)].filter(Boolean)
+    ...[quality("The panel", run.prediction_quality.panel), quality("The pitches' own claims", run.prediction_quality.claims)].filter(Boolean)
       .map((text) => el("p", { class: "small muted" }, text)));
 }
 
 /* Predicted against measured, both on logarithmic axes; right on the line. */
-function foretold(entries) {
+function predictions(entries) {
   const points = entries.flatMap((entry) => predictionsOf(entry).filter((p) => p.predicted_us !== null).flatMap((p) =>
     measured(entry).filter((m) => m.problem === p.problem && m.mode === headlineOf(entry))
       .map((m) => ({ x: m.contestant_us.value, y: p.predicted_us, contestant: nameIn(entry, entries), problem: p.problem }))));
@@ -335,7 +335,7 @@ function foretold(entries) {
         `${raw.contestant} on ${raw.problem}: ${time(raw.y)} predicted, ${time(raw.x)} measured` } } },
       scales: { x: axis("measured, " + headlineOf(entries[0])), y: axis("predicted") } },
   }));
-  const { median_error: error, times: count, shapes, best_within_10_percent: best, unseen } = run.foretold;
+  const { median_error: error, times: count, shapes, best_within_10_percent: best, unseen } = run.prediction_quality;
   return el("section", {}, el("h3", {}, "Predicted against measured"),
     el("div", { class: "card" }, el("div", { class: "chart", style: "height:340px" }, canvas),
       el("div", { class: "legend" }, ...names.map((name, i) =>
@@ -486,7 +486,7 @@ function suiteSection(suite) {
   if (!entries.length) return null;
   return el("section", {}, el("h2", {}, suite.title),
     el("p", { class: "muted small" }, `suite ${suite.name}` + (suite.timed ? "" : ", for correctness alone")),
-    standingsTable(entries), times(entries), claims(entries), panel(entries), foretold(entries), gates(entries));
+    standingsTable(entries), times(entries), claims(entries), panel(entries), predictions(entries), gates(entries));
 }
 
 function machineSection() {

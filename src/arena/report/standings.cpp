@@ -147,7 +147,7 @@ std::string standings(const RunRecord& run) {
     text += text.empty() ? "" : "\n";
     text += suite_standings(suite, by_suite[suite]);
   }
-  for (const std::string& more : {claims_text(run), foretold_text(foretold_quality({&run, 1}))}) {
+  for (const std::string& more : {claims_text(run), prediction_quality_text(prediction_quality({&run, 1}))}) {
     text += more.empty() ? "" : "\n" + more;
   }
   return text;

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "arena/random.hpp"
-#include "planner/device_spec.hpp"
+#include "core/device_spec.hpp"
 #include "runtime/cublaslt.hpp"
 #include "runtime/driver.hpp"
 #include "runtime/memory.hpp"
@@ -76,11 +76,10 @@ double copy_bytes_per_s(int ordinal) {
 Ceilings measure_cuda_ceilings(int ordinal) {
   const runtime::DeviceProperties& properties = runtime::device_properties(ordinal);
   Ceilings ceilings;
-  if (const planner::DeviceSpec* spec = planner::find_device_spec(properties.name)) {
-    ceilings.peak_operations_per_s = static_cast<double>(spec->ops_per_clock(planner::MatrixType::bits16)) *
+  if (const DeviceSpec* spec = find_device_spec(properties.name)) {
+    ceilings.peak_operations_per_s = static_cast<double>(spec->ops_per_clock(MatrixType::bits16)) *
                                      properties.multiprocessors * properties.clock_khz * 1e3;
-    ceilings.fast_rate =
-        spec->ops_per_clock(planner::MatrixType::fp8) / spec->ops_per_clock(planner::MatrixType::bits16);
+    ceilings.fast_rate = spec->ops_per_clock(MatrixType::fp8) / spec->ops_per_clock(MatrixType::bits16);
   }
   ceilings.sustained_operations_per_s = sustained_operations_per_s(ordinal);
   ceilings.bytes_per_s = copy_bytes_per_s(ordinal);

@@ -120,7 +120,7 @@ nlohmann::json or_null(const std::optional<Value>& value) {
   return value ? nlohmann::json(*value) : nlohmann::json();
 }
 
-nlohmann::json kernel_json(const std::optional<own::Kernel>& kernel) {
+nlohmann::json kernel_json(const std::optional<user_kernels::Kernel>& kernel) {
   return kernel ? nlohmann::json{{"source", kernel->source}, {"entry", kernel->entry}, {"text", kernel->text}}
                 : nlohmann::json();
 }
@@ -154,7 +154,7 @@ Pitch parse_pitch(std::string_view text, const std::string& file) {
     pitch.accept = read_acceptance(*accept);
   }
   if (const auto kernel = top.optional_table("kernel")) {
-    pitch.kernel = own::read_kernel(*kernel, file);
+    pitch.kernel = user_kernels::read_kernel(*kernel, file);
     if (pitch.contestant.operation != "dual_gemm") {
       top.fail("kernel", fmt::format("brings a kernel for {}, but only dual_gemm takes kernels from outside",
                                      pitch.contestant.operation));

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "arena/contestants/contestant.hpp"
-#include "arena/own/kernel.hpp"
+#include "arena/user_kernels/kernel.hpp"
 
 namespace thresher::arena {
 
@@ -45,7 +45,7 @@ struct Pitch {
   Claim claim;
   PitchCost cost;
   Acceptance accept;
-  std::optional<own::Kernel> kernel;         ///< what the contestant is when it comes from outside
+  std::optional<user_kernels::Kernel> kernel;  ///< what the contestant is when it comes from outside
   std::map<std::string, std::string> audit;  ///< expectations in place of the strategy's, as set_expectation takes them
   std::optional<double> abort_below_share;   ///< withdraw when what it touches takes less of the baseline's time
 };

@@ -78,9 +78,9 @@ struct SplitConfig {
 
   TH_DEVICE constexpr int merged_columns() const { return head_dim / cluster; }
   /// Groups of 8 columns for a thread's two rows that one message of 16 bytes holds.
-  TH_DEVICE constexpr int groups_of_a_message() const { return narrow_exchange ? 2 : 1; }
+  TH_DEVICE constexpr int groups_per_message() const { return narrow_exchange ? 2 : 1; }
   /// One more holds the rows' shifts and sums.
-  TH_DEVICE constexpr int messages() const { return merged_columns() / 8 / groups_of_a_message() + 1; }
+  TH_DEVICE constexpr int messages() const { return merged_columns() / 8 / groups_per_message() + 1; }
   TH_DEVICE constexpr u32 message_bytes() const { return static_cast<u32>(threads) * 16; }
   TH_DEVICE constexpr u32 sent_bytes() const { return static_cast<u32>(messages()) * message_bytes(); }
   TH_DEVICE constexpr u32 query_bytes() const { return tile_bytes(rows, head_dim); }

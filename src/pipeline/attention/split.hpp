@@ -80,7 +80,7 @@ TH_DEVICE void exchange(const Operation& operation, Tile& tile, const SplitMemor
 /// take_own, merge and finish on its Tile<config>.
 template <SplitConfig config, typename Operation>
 TH_DEVICE void split(const Operation& operation) {
-  static_assert(config.merged_columns() % (8 * config.groups_of_a_message()) == 0);
+  static_assert(config.merged_columns() % (8 * config.groups_per_message()) == 0);
   static_assert(!config.inspect_early || config.whole);
   const SplitMemory<config> memory{launch::shared_memory()};
   const u32 rank = config.cluster == 1 ? 0 : cluster::rank();

@@ -120,7 +120,7 @@ TEST(Audit, AMatrixKernelIsReadRight) {
       planner::parse_config("interleaved 256x128x64 stages=4 warpgroups=2 tokens_as_rows tma");
   const DualGemmProblem problem{
       .m = 256, .n = 4096, .k = 7168, .a = Format::bf16, .b = Format::bf16, .out = Format::bf16};
-  const AuditExpectations expected = expected_of(problem, config, planner::device_spec("H200"));
+  const AuditExpectations expected = expected_of(problem, config, device_spec("H200"));
   EXPECT_EQ(expected.matrix_kind, "HGMMA");
   EXPECT_EQ(expected.min_matrix_instructions, 4);
   AuditVerdict verdict = judge_audit(report, expected);
@@ -128,7 +128,7 @@ TEST(Audit, AMatrixKernelIsReadRight) {
 
   // A tile twice as deep would need more products than a stage of this code has.
   config.tile.k = 512;
-  verdict = judge_audit(report, expected_of(problem, config, planner::device_spec("H200")));
+  verdict = judge_audit(report, expected_of(problem, config, device_spec("H200")));
   EXPECT_NE(failures(verdict).find("the tile implies at least 32"), std::string::npos) << failures(verdict);
   // The same code where FP8 products were promised.
   AuditExpectations other = expected;

@@ -20,11 +20,11 @@ TEST(LibraryMachineCode, KeepsItsPromisesAtTheEdges) {
   std::vector<KernelCode> seen;
   for (const Problem& problem : load_suite("edges").problems) {
     for (const char* strategy : {"packed", "interleaved", "sequential", "pingpong"}) {
-      PlanOptions options;
+      DualGemmOptions options;
       options.strategy = strategy;
       MachineCode code;
       try {
-        code = dual_gemm_machine_code(planner::device_spec("H200"), "sm_90a", problem.dual_gemm, options);
+        code = dual_gemm_machine_code(device_spec("H200"), "sm_90a", problem.dual_gemm, options);
       } catch (const Error&) {
         continue;  // not made for these formats
       }

@@ -14,8 +14,8 @@
 #include "arena/audit/recorded.hpp"
 #include "arena/dual_gemm/machine_code.hpp"
 #include "arena/expect_error.hpp"
-#include "arena/own/toolkit.hpp"
 #include "arena/planted.hpp"
+#include "arena/user_kernels/toolkit.hpp"
 #include "ops/cuda_programs.hpp"
 #include "support/scratch_folder.hpp"
 
@@ -96,7 +96,8 @@ TEST(AuditedGate, AKernelLikeTheOriginsFailsInThoseWords) {
 
 // The same from its source, where there is a compiler and a disassembler.
 TEST(AuditedGate, TheOriginsLikenessFailsWhenItIsCompiledHereToo) {
-  if (!runtime::nvrtc_status().problem.empty() || !find_disassembler().found() || own::toolkit_headers().empty()) {
+  if (!runtime::nvrtc_status().problem.empty() || !find_disassembler().found() ||
+      user_kernels::toolkit_headers().empty()) {
     GTEST_SKIP() << "needs NVRTC, the toolkit's headers and a disassembler: " << runtime::nvrtc_status().problem << " "
                  << how_to_get_a_disassembler();
   }
@@ -104,7 +105,7 @@ TEST(AuditedGate, TheOriginsLikenessFailsWhenItIsCompiledHereToo) {
   program.title = "origin_like";
   program.text = recorded_text("origin_like.cu");
   program.kernels = {"origin_like"};
-  program.options = {"--include-path=" + own::toolkit_headers().string()};
+  program.options = {"--include-path=" + user_kernels::toolkit_headers().string()};
   const runtime::Cubin cubin = runtime::compile(program);
   KernelCode code = kernel_code(cubin.kernels.at(0).lowered_name, cubin.kernels.at(0).resources, 49152);
   code.image = cubin.image;
@@ -180,13 +181,13 @@ class LibraryCode : public ::testing::TestWithParam<std::tuple<const char*, Form
 // What the library would launch on an H200, compiled here; only what is built in where there is no compiler.
 TEST_P(LibraryCode, IsWhatItsStrategyPromises) {
   const auto& [strategy, format] = GetParam();
-  PlanOptions options;
+  DualGemmOptions options;
   options.strategy = strategy;
   for (const std::int64_t m : {1, 64, 256, 512}) {
     const DualGemmProblem problem{m, 4096, 7168, format, format, Format::fp16, {}};
     MachineCode code;
     try {
-      code = dual_gemm_machine_code(planner::device_spec("H200"), "sm_90a", problem, options);
+      code = dual_gemm_machine_code(device_spec("H200"), "sm_90a", problem, options);
     } catch (const Error& error) {
       if (runtime::nvrtc_status().problem.empty()) {
         FAIL() << error.what();
@@ -210,10 +211,10 @@ INSTANTIATE_TEST_SUITE_P(Strategies, LibraryCode,
                          [](const auto& tested) { return std::string(std::get<0>(tested.param)); });
 
 TEST(LibraryMachineCode, ProductsOfAnotherLibraryAreSaidToBeThat) {
-  PlanOptions options;
+  DualGemmOptions options;
   options.strategy = "two_pass";
   const DualGemmProblem problem{64, 256, 256, Format::fp16, Format::fp16, Format::fp16, {}};
-  const MachineCode code = dual_gemm_machine_code(planner::device_spec("H200"), "sm_90a", problem, options);
+  const MachineCode code = dual_gemm_machine_code(device_spec("H200"), "sm_90a", problem, options);
   EXPECT_TRUE(code.kernels.empty());
   EXPECT_NE(code.not_judged.find("cuBLASLt"), std::string::npos);
 }

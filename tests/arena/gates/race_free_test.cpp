@@ -117,7 +117,7 @@ class RaceFreeGateTest : public ::testing::Test {
   /// The strategy's kernels as an H200 would launch them for the suite.
   GateResult judge(const std::string& strategy, const std::string& knobs = "") {
     return judge(EmulatedContestant([&](const Problem& problem) {
-      return find_emulated_operation("dual_gemm")->planned(problem, {strategy, knobs}, planner::device_spec("H200"));
+      return find_emulated_operation("dual_gemm")->planned(problem, {strategy, knobs}, device_spec("H200"));
     }));
   }
 
@@ -207,7 +207,8 @@ class CompiledOnRequest : public RaceFreeGateTest {
   }
   /// What the kernel `racy` or `ordered` of this text does on one schedule.
   static emulator::Report run(const std::string& kernel) {
-    const kernels::HostKernel code = host_kernel({.title = kernel, .text = text, .kernels = {kernel}, .options = {}});
+    const strategies::HostKernel code =
+        host_kernel({.title = kernel, .text = text, .kernels = {kernel}, .options = {}});
     std::vector<std::uint32_t> words(64);
     emulator::GlobalMemory memory;
     memory.add("words", words.data(), words.size() * 4, emulator::Use::input_output);
@@ -256,7 +257,7 @@ TEST_F(CompiledOnRequest, AttentionsKernelsAreJudged) {
   suite_.problems = {problem};
   for (const char* strategy : {"simple", "pipelined"}) {
     const GateResult result = judge(EmulatedContestant([&](const Problem& one) {
-      return find_emulated_operation("attention")->planned(one, {strategy, ""}, planner::device_spec("H200"));
+      return find_emulated_operation("attention")->planned(one, {strategy, ""}, device_spec("H200"));
     }));
     EXPECT_EQ(result.outcome, Outcome::passed) << strategy << ": " << result.sentence;
   }

@@ -23,7 +23,7 @@ std::map<std::string, Opinion> origins() {
     const Pitch pitch = load_pitch(file.path().string());
     const bool is_16_bit = pitch.baseline.knobs.contains("tokens_as_rows");
     opinions[file.path().stem().string()] =
-        consider(pitch, load_suite(is_16_bit ? "origin_bf16" : "origin").problems, planner::device_spec("H200"));
+        consider(pitch, load_suite(is_16_bit ? "origin_bf16" : "origin").problems, device_spec("H200"));
   }
   return opinions;
 }
@@ -38,7 +38,7 @@ Pitch pitch_of(const std::string& contestant_knobs, const std::string& more = ""
 }
 
 Opinion asked(const Pitch& pitch, std::string_view device = "H200") {
-  return consider(pitch, load_suite("origin").problems, planner::device_spec(device));
+  return consider(pitch, load_suite("origin").problems, device_spec(device));
 }
 
 TEST(Panel, EveryPitchOfTheOriginIsFeasibleAndPredicted) {
@@ -128,16 +128,18 @@ TEST(Panel, KnobsBecomeThePlannersWords) {
                                                           {"persistent", "true"},
                                                           {"tokens_as_rows", "false"}}});
   EXPECT_EQ(config, planner::parse_config("pingpong fast 192x64x128 stages=5 tma persistent"));
-  EXPECT_NE(error_of([] { (void)planner_config({"dual_gemm", "interleaved", {{"turbo", "9"}}}); }).find("turbo=9"),
+  EXPECT_NE(error_of([] {
+              (void)planner_config({"dual_gemm", "interleaved", {{"turbo", "9"}}});
+            }).find("turbo=9"),
             std::string::npos);
 }
 
 TEST(Panel, NumericsAloneLeaveTheRestToThePlanner) {
-  const PlanOptions fast = plan_options({"dual_gemm", "packed", {{"numerics", "fast"}}});
+  const DualGemmOptions fast = plan_options({"dual_gemm", "packed", {{"numerics", "fast"}}});
   EXPECT_EQ(fast.strategy, "packed");
   EXPECT_EQ(fast.knobs, "");
   EXPECT_EQ(fast.numerics, Numerics::fast);
-  const PlanOptions tiled = plan_options({"dual_gemm", "packed", {{"numerics", "fast"}, {"tile", "128x128x256"}}});
+  const DualGemmOptions tiled = plan_options({"dual_gemm", "packed", {{"numerics", "fast"}, {"tile", "128x128x256"}}});
   EXPECT_EQ(planner::parse_config(tiled.knobs).numerics, Numerics::fast);
   EXPECT_EQ(plan_options({"dual_gemm", "packed"}).numerics, Numerics::exact);
 }

@@ -6,7 +6,7 @@
 
 #include "arena/expect_error.hpp"
 #include "arena/predictions/calibration_samples.hpp"
-#include "arena/predictions/foretold.hpp"
+#include "arena/predictions/predictions.hpp"
 #include "arena/text_file.hpp"
 #include "planner/calibrate.hpp"
 
@@ -51,12 +51,12 @@ TEST(Calibrate, NeedsAGpuAndSaysSo) {
             "calibrate needs a GPU, and there is none here: the planner predicts no contestants of a CPU");
 }
 
-// Samples made by the prediction itself with other parameters: what was not seen is foretold as well.
-TEST(Calibrate, AFitToHalfForetellsTheOtherHalf) {
+// Samples made by the prediction itself with other parameters: what was not seen is predicted as well.
+TEST(Calibrate, AFitToHalfPredictsTheOtherHalf) {
   planner::Calibration truth;
   truth.matrix_efficiency = 0.8;
   truth.fill_us = 2.5;
-  const planner::DeviceSpec& device = planner::device_spec("H200");
+  const DeviceSpec& device = device_spec("H200");
   std::vector<planner::CalibrationSample> samples;
   for (const char* config : {"two_pass", "interleaved exact 128x128x128 stages=3", "128x256x128 stages=3"}) {
     for (const std::int64_t m : {64, 128, 256, 512, 1024}) {

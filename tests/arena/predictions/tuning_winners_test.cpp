@@ -9,7 +9,7 @@
 namespace thresher::arena {
 namespace {
 
-const planner::DeviceSpec& h200() { return planner::device_spec("H200"); }
+const DeviceSpec& h200() { return device_spec("H200"); }
 
 /// One problem with NVFP4 weights, whose default is `packed` without knobs.
 class TuningWinners : public ::testing::Test {

@@ -23,9 +23,9 @@ std::uint32_t Operand::linear(std::uint32_t chunk) const {
     const std::uint32_t along_k = swizzle_bits_ == 0 ? half * leading_ : half * 16;
     return row / 8 * stride_ + row % 8 * span + along_k;
   }
-  const std::uint32_t chunks_a_column = extent_ / 8;
-  const std::uint32_t k = chunk / chunks_a_column;
-  const std::uint32_t byte = chunk % chunks_a_column * 16;
+  const std::uint32_t chunks_per_column = extent_ / 8;
+  const std::uint32_t k = chunk / chunks_per_column;
+  const std::uint32_t byte = chunk % chunks_per_column * 16;
   const std::uint32_t group = byte / span;
   const std::uint32_t across =
       swizzle_bits_ == 0 ? group * stride_ + k / 8 * leading_ : group * leading_ + k / 8 * stride_;

@@ -1,0 +1,71 @@
+#pragma once
+/// What is predicted of contestants before they run, and how right it turned out to be.
+#include <map>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "arena/ledger/record.hpp"
+#include "arena/panel/panel.hpp"
+#include "arena/rig/rig.hpp"
+#include "arena/suites/suite.hpp"
+#include "planner/predict.hpp"
+
+namespace thresher::arena {
+
+/// Whom to ask. Without a device table nothing is predicted, and the record says so.
+struct Forecaster {
+  const DeviceSpec* device = nullptr;
+  planner::Calibration calibration{};
+  std::string calibration_source = "built in";
+};
+
+/// The planner's table for the machine that `machine_json` (Rig::machine_json) describes, if it has one, with the
+/// calibration of load_calibration("", device).
+[[nodiscard]] Forecaster forecaster_for(const std::string& machine_json);
+
+/// One record for each problem of the suite; none for a suite that is not timed. `pitch` may be null.
+[[nodiscard]] std::vector<PredictionRecord> predict_times(const Forecaster& forecaster, const Suite& suite,
+                                                          const ContestantSpec& contestant, const Pitch* pitch,
+                                                          std::int64_t ordinal);
+
+/// A prediction beside its measurement (cold burst, or warm burst where a suite is timed warm: what was predicted).
+struct PredictedTime {
+  bool is_unseen = false;  ///< on a problem that `thresher calibrate` does not time
+  std::int64_t run = 0;
+  std::string suite;
+  std::string contestant;
+  std::string problem;
+  double predicted_us = 0;
+  double measured_us = 0;
+  [[nodiscard]] double error() const noexcept { return predicted_us / measured_us - 1; }
+};
+
+/// How near some of the predictions were.
+struct PredictionAccuracy {
+  std::size_t times = 0;
+  double median_error = 0;      ///< of |predicted / measured − 1|; 0 without times
+  std::size_t shapes = 0;       ///< problems of a suite with at least two contestants
+  std::size_t best_within = 0;  ///< of them: the predicted best needs at most 1.1 times the measured best's time
+};
+
+struct PredictionQuality {
+  std::vector<PredictedTime> times;
+  PredictionAccuracy all;
+  std::map<std::string, PredictionAccuracy> suites;
+  PredictionAccuracy unseen;  ///< of the problems that `thresher calibrate` does not time
+  ForecastQuality panel;      ///< of the panel's speed-ups
+  ForecastQuality claims;     ///< of the pitches' own, for the same pitches
+};
+
+[[nodiscard]] PredictionQuality prediction_quality(std::span<const RunRecord> runs);
+
+/// JSON object with everything but the times.
+[[nodiscard]] std::string prediction_quality_json(const PredictionQuality& quality);
+/// Lines for people, each ended; empty when nothing was predicted and measured.
+[[nodiscard]] std::string prediction_quality_text(const PredictionQuality& quality);
+
+/// Claim, prediction and measurement of every pitch side by side, a line each under a heading; empty without pitches.
+[[nodiscard]] std::string claims_text(const RunRecord& run);
+
+}  // namespace thresher::arena

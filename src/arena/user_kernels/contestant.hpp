@@ -1,0 +1,17 @@
+#pragma once
+/// Kernels that users bring, as contestants.
+#include <functional>
+#include <memory>
+
+#include "arena/contestants/contestant.hpp"
+#include "arena/user_kernels/kernel.hpp"
+#include "thresher/device.hpp"
+
+namespace thresher::arena::user_kernels {
+
+/// Costs nothing yet: compiled when a gate asks. `device` is where the tournament is held; a GPU's kernel entered
+/// elsewhere is compiled and audited, and says why it is not run. `alive` is called before every call.
+[[nodiscard]] std::unique_ptr<Contestant> make_contestant(
+    const ContestantSpec& spec, const Kernel& kernel, const Device& device, std::function<void()> alive = [] {});
+
+}  // namespace thresher::arena::user_kernels

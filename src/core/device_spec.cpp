@@ -1,0 +1,170 @@
+#include "core/device_spec.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "thresher/error.hpp"
+
+namespace thresher {
+namespace {
+
+// Compute capability 9.0 (CUDA C++ Programming Guide, technical specifications a compute capability; matrix and special
+// rates from the Hopper architecture white paper: 989 TFLOP/s of 16-bit products on 132 multiprocessors at 1.83 GHz).
+constexpr DeviceSpec hopper() {
+  DeviceSpec spec;
+  spec.arch = "sm_90a";
+  spec.matrix_unit = MatrixUnit::wgmma;
+  spec.multiprocessors = 132;
+  spec.max_clock_ghz = 1.98;
+  spec.ops_per_clock_16bit = 4096;
+  spec.ops_per_clock_fp8 = 8192;
+  spec.special_per_clock = 16;
+  spec.l2_bytes_per_clock_sm = 80;  // 75 were measured beside a matrix unit at its full rate
+  spec.shared_bytes_per_clock = 128;
+  spec.shared_bytes_per_block = 227 * 1024;
+  spec.shared_bytes_per_multiprocessor = 228 * 1024;
+  spec.registers_per_multiprocessor = 65536;
+  spec.max_registers_per_thread = 255;
+  spec.max_threads_per_block = 1024;
+  spec.max_threads_per_multiprocessor = 2048;
+  spec.max_cluster = 8;
+  return spec;
+}
+
+// Measured on an H200 (November 2026, driver and toolkit of CUDA 13): a long DRAM read, an empty kernel in a graph,
+// resident clusters from the occupancy query. The burst clock is what `thresher profile` reads inside kernels (1.71 to
+// 1.76); the sustained one is 1.11 times slower, as long matrix products are.
+constexpr DeviceSpec h200() {
+  DeviceSpec spec = hopper();
+  spec.name = "H200";
+  spec.burst_clock_ghz = 1.73;
+  spec.sustained_clock_ghz = 1.56;
+  spec.dram_bytes_per_us = 4.30e6;
+  spec.l2_bytes = std::int64_t{60} << 20;
+  spec.resident_clusters = {66, 30, 15};
+  spec.launch_us = 1.16;
+  spec.calibrated = true;
+  spec.source = "measured on an H200: clocks, DRAM, launch, clusters; NVIDIA's Hopper white paper: rates a clock";
+  return spec;
+}
+
+// The H200's multiprocessors with 3.35 TB/s of HBM3 (data sheet), of which the same share is assumed to be reached.
+constexpr DeviceSpec h100() {
+  DeviceSpec spec = h200();
+  spec.name = "H100";
+  spec.dram_bytes_per_us = 3.00e6;
+  spec.l2_bytes = std::int64_t{50} << 20;
+  spec.calibrated = false;
+  spec.source = "NVIDIA's H100 SXM data sheet and Hopper white paper; clocks and launch as measured on an H200";
+  return spec;
+}
+
+// Data sheet: 2.25 / 4.5 / 9 PFLOP/s dense of 16-bit, FP8 and FP4 products, 8 TB/s, 148 multiprocessors; PTX ISA:
+// 512 columns of tensor memory. Clocks under load and launch cost are assumptions from Hopper's.
+constexpr DeviceSpec b200() {
+  DeviceSpec spec = hopper();
+  spec.name = "B200";
+  spec.arch = "sm_100a";
+  spec.matrix_unit = MatrixUnit::tcgen05;
+  spec.multiprocessors = 148;
+  spec.max_clock_ghz = 1.965;
+  spec.burst_clock_ghz = 1.85;
+  spec.sustained_clock_ghz = 1.60;
+  spec.ops_per_clock_16bit = 8192;
+  spec.ops_per_clock_fp8 = 16384;
+  spec.ops_per_clock_nvfp4 = 32768;
+  spec.dram_bytes_per_us = 7.2e6;
+  spec.l2_bytes = std::int64_t{126} << 20;
+  spec.tensor_memory_columns = 512;
+  spec.resident_clusters = {74, 36, 18};
+  spec.launch_us = 1.2;
+  spec.calibrated = false;
+  spec.source = "NVIDIA's B200 data sheet and the PTX ISA; clocks under load, clusters and launch are assumed";
+  return spec;
+}
+
+// NVIDIA's description of Blackwell Ultra: up to 160 multiprocessors, 15 PFLOP/s dense of FP4, 2.5 and 5 of 16-bit and
+// FP8, 10.7 T exponentials a second (twice B200's a multiprocessor).
+constexpr DeviceSpec gb300() {
+  DeviceSpec spec = b200();
+  spec.name = "GB300";
+  spec.arch = "sm_103a";
+  spec.multiprocessors = 160;
+  spec.max_clock_ghz = 1.92;
+  spec.burst_clock_ghz = 1.85;
+  spec.sustained_clock_ghz = 1.65;
+  spec.ops_per_clock_nvfp4 = 49152;
+  spec.special_per_clock = 32;
+  spec.dram_bytes_per_us = 7.2e6;
+  spec.resident_clusters = {80, 38, 19};
+  spec.source =
+      "NVIDIA's description of Blackwell Ultra (up to 160 multiprocessors); clocks under load, clusters and launch are "
+      "assumed";
+  return spec;
+}
+
+constexpr std::array specs{h100(), h200(), b200(), gb300()};
+
+}  // namespace
+
+std::string_view name(MatrixType type) noexcept {
+  switch (type) {
+    case MatrixType::bits16: return "16-bit";
+    case MatrixType::fp8: return "fp8";
+    case MatrixType::nvfp4: return "nvfp4";
+  }
+  return "?";
+}
+
+int DeviceSpec::ops_per_clock(MatrixType type) const noexcept {
+  switch (type) {
+    case MatrixType::bits16: return ops_per_clock_16bit;
+    case MatrixType::fp8: return ops_per_clock_fp8;
+    case MatrixType::nvfp4: return ops_per_clock_nvfp4;
+  }
+  return 0;
+}
+
+int DeviceSpec::resident_blocks(int cluster, int blocks) const noexcept {
+  if (cluster <= 1) {
+    return multiprocessors * blocks;
+  }
+  const std::size_t index = cluster <= 2 ? 0 : cluster <= 4 ? 1 : 2;
+  return resident_clusters[index] * cluster * blocks;
+}
+
+std::span<const DeviceSpec> device_specs() noexcept { return specs; }
+
+const DeviceSpec& cpu_device_spec() noexcept {
+  static constexpr DeviceSpec spec{.name = "CPU", .arch = "cpu", .matrix_unit = MatrixUnit::none};
+  return spec;
+}
+
+const DeviceSpec* find_device_spec(std::string_view name) noexcept {
+  const DeviceSpec* found = nullptr;
+  for (const DeviceSpec& spec : specs) {
+    if (name == spec.name) {
+      return &spec;
+    }
+    // "NVIDIA GB300" also contains "B300"-like names: the longest name that occurs wins.
+    if (name.find(spec.name) != std::string_view::npos && (!found || spec.name.size() > found->name.size())) {
+      found = &spec;
+    }
+  }
+  return found;
+}
+
+const DeviceSpec& device_spec(std::string_view name) {
+  if (const DeviceSpec* spec = find_device_spec(name)) {
+    return *spec;
+  }
+  std::string known;
+  for (const DeviceSpec& spec : specs) {
+    known += fmt::format("{}{}", known.empty() ? "" : ", ", spec.name);
+  }
+  throw Error(ErrorCode::invalid_argument,
+              fmt::format("device \"{}\" is not in the planner's table: use one of {}", name, known));
+}
+
+}  // namespace thresher

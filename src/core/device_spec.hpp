@@ -1,0 +1,86 @@
+#pragma once
+/// What the planner knows of each GPU, so that it can judge and predict for cards that are not here.
+#include <array>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+
+namespace thresher {
+
+/// How matrix products are issued.
+enum class MatrixUnit : std::uint8_t {
+  none,     ///< this CPU
+  wgmma,    ///< Hopper: a warpgroup of 128 threads, accumulators in registers
+  tcgen05,  ///< Blackwell: one thread, accumulators in tensor memory, block-scaled FP4
+};
+
+/// Types in which a matrix unit multiplies.
+enum class MatrixType : std::uint8_t { bits16, fp8, nvfp4 };
+
+[[nodiscard]] std::string_view name(MatrixType type) noexcept;
+
+/// Clock of the multiprocessors under a matrix product.
+enum class Clocks : std::uint8_t {
+  burst,      ///< a cool card, the first milliseconds
+  sustained,  ///< after a quarter of a second of back-to-back calls: what power allows
+};
+
+struct DeviceSpec {
+  std::string_view name;  ///< "H200", as on the command line
+  std::string_view arch;  ///< what its machine code is compiled for
+  MatrixUnit matrix_unit = MatrixUnit::wgmma;
+
+  int multiprocessors = 0;
+  double max_clock_ghz = 0;
+  double burst_clock_ghz = 0;
+  double sustained_clock_ghz = 0;
+  /// Multiply and add counted as two, a clock and multiprocessor; 0 where the type does not exist.
+  int ops_per_clock_16bit = 0;
+  int ops_per_clock_fp8 = 0;
+  int ops_per_clock_nvfp4 = 0;
+  /// Exponentials, reciprocals and the like, a clock and multiprocessor.
+  int special_per_clock = 0;
+
+  double dram_bytes_per_us = 0;       ///< as a long read reaches, not as advertised
+  double l2_bytes_per_clock_sm = 0;   ///< from L2 into one multiprocessor
+  double shared_bytes_per_clock = 0;  ///< of one multiprocessor's shared memory
+  std::int64_t l2_bytes = 0;
+
+  int shared_bytes_per_block = 0;
+  int shared_bytes_per_multiprocessor = 0;
+  int registers_per_multiprocessor = 0;
+  int max_registers_per_thread = 0;
+  int max_threads_per_block = 0;
+  int max_threads_per_multiprocessor = 0;
+  int tensor_memory_columns = 0;  ///< of 128 lanes × 4 bytes; 0 where there is no tensor memory
+
+  int max_cluster = 0;  ///< that every card of the kind schedules
+  /// Clusters of 2, 4 and 8 blocks that are resident at once with one block a multiprocessor.
+  std::array<int, 3> resident_clusters{};
+
+  double launch_us = 0;     ///< of one empty kernel in a graph of many
+  bool calibrated = false;  ///< whether the prediction's parameters were fitted on this very kind
+  std::string_view source;  ///< where the numbers are from
+
+  [[nodiscard]] double clock_ghz(Clocks clocks) const noexcept {
+    return clocks == Clocks::burst ? burst_clock_ghz : sustained_clock_ghz;
+  }
+  [[nodiscard]] int ops_per_clock(MatrixType type) const noexcept;
+  /// Blocks that are resident at once in clusters of `cluster` blocks, with `blocks` of them on a multiprocessor.
+  [[nodiscard]] int resident_blocks(int cluster, int blocks) const noexcept;
+};
+
+/// H100, H200, B200, GB300.
+[[nodiscard]] std::span<const DeviceSpec> device_specs() noexcept;
+
+/// This CPU, of which the table knows nothing but that it is none of the GPUs: arch "cpu".
+[[nodiscard]] const DeviceSpec& cpu_device_spec() noexcept;
+
+/// The entry for `name` ("H200", or a system's "NVIDIA H200"); null when there is none.
+[[nodiscard]] const DeviceSpec* find_device_spec(std::string_view name) noexcept;
+
+/// The same; throws Error(invalid_argument) naming the devices there are.
+[[nodiscard]] const DeviceSpec& device_spec(std::string_view name);
+
+}  // namespace thresher

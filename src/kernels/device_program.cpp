@@ -1,9 +1,0 @@
-#include "kernels/device_program.hpp"
-
-#include "embedded/device_source_files.hpp"
-
-namespace thresher::kernels {
-
-std::span<const EmbeddedFile> device_sources() { return embedded::device_source_files(); }
-
-}  // namespace thresher::kernels

@@ -1,9 +1,0 @@
-#include "kernels/host/sources.hpp"
-
-#include "embedded/host_source_files.hpp"
-
-namespace thresher::kernels {
-
-std::span<const EmbeddedFile> host_sources() { return embedded::host_source_files(); }
-
-}  // namespace thresher::kernels

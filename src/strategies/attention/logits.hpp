@@ -1,0 +1,39 @@
+#pragma once
+/// From dot products to exponents of two, and the sums that a row keeps.
+///
+/// Everything is in base 2: weight = 2^(logit·log2(e) − shift). The shift is a row's largest exponent so far, kept
+/// finite: any finite shift gives the definition's quotient, so that −Inf (nothing seen yet, or only −Inf) needs no
+/// special case.
+#include "strategies/attention/work.hpp"
+
+namespace thresher::strategies::attention {
+
+inline constexpr float largest_float = 3.40282347e38F;
+inline constexpr float natural_log_of_2 = 0.693147182F;
+
+TH_DEVICE float minus_infinity() { return convert::bits_float(0xFF800000U); }
+
+TH_DEVICE float finite(float value) { return math::max(math::min(value, largest_float), -largest_float); }
+
+/// tanh to float32 accuracy; tanh_approx has 2^-11 only.
+TH_DEVICE float accurate_tanh(float x) {
+  // tanh|x| = (1 − e)/(1 + e), e = 2^(−2·log2(e)·|x|); where that cancels, the first terms of the series.
+  const float size = math::max(x, -x);
+  const float e = math::exp2_approx(-2.88539004F * size);
+  const float square = x * x;
+  const float series =
+      size * math::fma(square, math::fma(square, math::fma(square, -0.0539682540F, 0.133333333F), -0.333333333F), 1.0F);
+  const float result = size < 0.25F ? series : (1.0F - e) / (1.0F + e);
+  return x < 0.0F ? -result : x != x ? x : result;
+}
+
+/// The exponent of a dot product, as `general` needs it.
+TH_DEVICE float exponent(const Params& params, float dot) {
+  return params.inner_scale == 0.0F ? dot * params.scale_log2
+                                    : params.scale_log2 * accurate_tanh(dot * params.inner_scale);
+}
+
+/// Natural logarithm of the sum of exponentials, from a row's sums.
+TH_DEVICE float lse_of(float shift, float sum) { return (shift + math::log2_approx(sum)) * natural_log_of_2; }
+
+}  // namespace thresher::strategies::attention

@@ -1,0 +1,65 @@
+#pragma once
+/// What every attention kernel receives: plain data that the host fills in (ops/cuda_attention.cpp), so this includes
+/// nothing of the device's.
+#include "machine/tensor_map.hpp"
+#include "machine/types.hpp"
+
+namespace thresher::strategies::attention {
+
+using namespace thresher::machine;
+
+/// Rows of one operand: address of 16-bit elements, strides in elements. With variable length the batch stride is 0 and
+/// a sequence starts at its first row.
+struct Operand {
+  u64 data;
+  i64 batch_stride;
+  i64 head_stride;
+  i64 row_stride;
+};
+
+/// In which order the tiles of a persistent kernel are taken (work.hpp).
+enum class Order : i32 { by_head, paired_then_longest_first, short_tiles_last };
+
+struct Params {
+  /// Rank 5: 64 columns, rows, panels of 64 columns, heads, batch. Their boxes are the kernel's (pipeline/attention).
+  TensorMap query_map;
+  TensorMap key_map;
+  TensorMap value_map;
+  Operand q, k, v, o;
+  u64 lse;  ///< float32; 0: not wanted
+  i64 lse_batch_stride;
+  i64 lse_head_stride;
+  u64 cu_seqlens_q;  ///< int32 [batch + 1]; 0: fixed length
+  u64 cu_seqlens_k;
+  i32 batch;
+  i32 heads;
+  i32 group;    ///< query heads of a key/value head
+  i32 queries;  ///< of each sequence, or of all together
+  i32 keys;
+  i32 window_left;    ///< unbounded: 2^29; lengths are below 2^28, so that no sum overflows
+  i32 window_right;   ///< causal included
+  float scale_log2;   ///< scale·log2(e); with a softcap, softcap·log2(e)
+  float inner_scale;  ///< scale/softcap; 0 without a softcap
+  i32 query_tiles;    ///< of a sequence, or of all sequences with variable length
+  i32 missing_rows;   ///< rows that the first tile of a sequence lacks, so that the last one ends with it
+  Order order;
+};
+
+/// How a dot product becomes an exponent. `direct`: times a positive factor, which is folded into the exponential.
+/// `general`: a scale that is not positive, or a softcap; the factor is applied before the maximum is taken.
+enum class Logits : u8 { direct, general };
+
+/// Query rows of a block of `simple`, a warp each.
+inline constexpr int simple_warps = 4;
+
+/// How `rows` gets at keys and values: straight from global memory, or staged in shared memory by threads that copy a
+/// row each (by_row) or that read neighbouring addresses together (coalesced).
+enum class Staging : u8 { none, by_row, coalesced };
+/// Query rows of a block of `rows`, a thread each, which keeps a query and what it has averaged in registers; and the
+/// keys, and values, that it stages at a time.
+inline constexpr int row_threads = 128;
+inline constexpr int row_head_dim = 64;
+inline constexpr int staged_keys = 64;
+inline constexpr u32 staged_bytes = 2U * staged_keys * row_head_dim * 2U;
+
+}  // namespace thresher::strategies::attention

@@ -1,0 +1,245 @@
+#pragma once
+/// `pipelined`: the strategy for long sequences. Queries and weights are A operands in registers, keys and values are
+/// shared by all warpgroups of a cluster.
+#include "pipeline/attention/stream.hpp"
+#include "strategies/attention/output.hpp"
+
+namespace thresher::strategies::attention {
+
+using pipeline::attention::Blocks;
+using pipeline::attention::ConsumedBlocks;
+using pipeline::attention::Slot;
+using pipeline::attention::StreamConfig;
+
+template <typename Element, Logits logits>
+struct StreamedAttention {
+  const Params& params;
+
+  struct StreamedWork {
+    Sequence sequence;
+    i32 first_row;  ///< of this block's tile
+    Blocks blocks;  ///< seen by any row of the cluster
+  };
+
+  template <StreamConfig config>
+  struct Tile {
+    wgmma::Fragment queries[config.queries_in_registers ? config.head_dim / 16 : 1];
+    Shared<u8> query_tile;  ///< the warpgroup's rows of it
+    Accumulators<config.keys> scores;
+    Weights<Element, config.keys> weights;
+    Accumulators<config.head_dim> output;
+    RowPair rows;
+    bool started = false;  ///< output holds something to add to
+    bool masked = false;   ///< some row did not see all keys of a block that it took part in
+    i32 keys = 0;          ///< of the sequence
+    i32 diagonal = 0;      ///< the key under the diagonal for this thread's first row
+    i32 whole_begin = 0;   ///< blocks that all of the warpgroup's rows see whole
+    i32 whole_end = 0;
+  };
+
+  TH_DEVICE static i32 clusters() { return static_cast<i32>(launch::block_count().x / cluster::size()); }
+  TH_DEVICE Pieces pieces() const { return pieces_of(params, clusters()); }
+
+  TH_DEVICE i32 work_count() const { return pieces().count(); }
+
+  TH_DEVICE i32 work_index(i32 turn) const {
+    return piece_at(params, pieces(), clusters(), static_cast<i32>(launch::block_index().x / cluster::size()), turn);
+  }
+
+  /// The blocks that the rows [first, end) of the sequence see.
+  template <int block_keys>
+  TH_DEVICE Blocks blocks_of(const Sequence& sequence, i32 first, i32 end) const {
+    if (first >= sequence.queries || end <= 0) {
+      return {0, 0};
+    }
+    const Visible low = visible_keys(params, sequence, most(first, 0));
+    const Visible high = visible_keys(params, sequence, least(end, sequence.queries) - 1);
+    if (low.begin >= high.end) {
+      return {0, 0};
+    }
+    return {low.begin / block_keys, (high.end + block_keys - 1) / block_keys};
+  }
+
+  template <StreamConfig config>
+  TH_DEVICE StreamedWork work(i32 index) const {
+    constexpr i32 cluster_rows = config.rows() * config.cluster;
+    const Work work = work_at(params, pieces(), index, cluster_rows);
+    const i32 rank = config.cluster == 1 ? 0 : static_cast<i32>(cluster::rank());
+    return {work.sequence, work.first_row + rank * config.rows(),
+            blocks_of<config.keys>(work.sequence, work.first_row, work.first_row + cluster_rows)};
+  }
+
+  TH_DEVICE i32 map_batch(const Sequence& sequence) const { return is_variable_length(params) ? 0 : sequence.batch; }
+
+  TH_DEVICE void copy_queries(const Slot& slot, const StreamedWork& work) const {
+    slot.copy(0, params.query_map,
+              At{0, work.sequence.first_query + work.first_row, 0, work.sequence.head, map_batch(work.sequence)});
+  }
+  TH_DEVICE void copy_keys(const Slot& slot, u32 offset, const StreamedWork& work, i32 key, i32 panel) const {
+    slot.copy(offset, params.key_map,
+              At{0, work.sequence.first_key + key, panel, work.sequence.kv_head, map_batch(work.sequence)});
+  }
+  TH_DEVICE void copy_values(const Slot& slot, u32 offset, const StreamedWork& work, i32 key, i32 panel) const {
+    slot.copy(offset, params.value_map,
+              At{0, work.sequence.first_key + key, panel, work.sequence.kv_head, map_batch(work.sequence)});
+  }
+
+  /// Work and rows are found again in finish: kept, they would take registers from the main loop.
+  template <StreamConfig config>
+  TH_DEVICE ConsumedBlocks begin(i32 index, Tile<config>& tile, i32 consumer) const {
+    const StreamedWork work = this->template work<config>(index);
+    const Sequence& sequence = work.sequence;
+    const i32 first = work.first_row + consumer * StreamConfig::rows_per_consumer;
+    const i32 end = least(first + StreamConfig::rows_per_consumer, sequence.queries);
+    tile.keys = sequence.keys;
+    tile.diagonal = first + fragment_row() + sequence.keys - sequence.queries;
+    tile.whole_begin = (visible_keys(params, sequence, end - 1).begin + config.keys - 1) / config.keys;
+    tile.whole_end = visible_keys(params, sequence, most(first, 0)).end / config.keys;
+    tile.started = false;
+    tile.masked = false;
+    start_rows(tile.rows);
+    const Blocks own = blocks_of<config.keys>(sequence, first, end);
+    if (own.begin >= own.end) {
+      return {work.blocks.end - work.blocks.begin, {0, 0}, 0};
+    }
+    return {own.begin - work.blocks.begin, own, work.blocks.end - own.end};
+  }
+
+  template <StreamConfig config>
+  TH_DEVICE void take_queries(Tile<config>& tile, Shared<u8> queries, u32 consumer) const {
+    const u32 first_row = consumer * StreamConfig::rows_per_consumer;
+    if constexpr (config.queries_in_registers) {
+      TH_UNROLL
+      for (int step = 0; step < config.head_dim / 16; ++step) {
+        tile.queries[step] =
+            pipeline::attention::load_fragment(queries, config.rows(), first_row + warp::index() % 4 * 16, step);
+      }
+    } else {
+      tile.query_tile = queries.offset_bytes(first_row * pipeline::attention::panel_row_bytes);
+    }
+  }
+
+  template <StreamConfig config>
+  TH_DEVICE void score(Tile<config>& tile, Shared<u8> keys) const {
+    using pipeline::attention::along_columns;
+    if constexpr (config.queries_in_registers) {
+      TH_UNROLL
+      for (int step = 0; step < config.head_dim / 16; ++step) {
+        wgmma::settle(tile.queries[step]);
+      }
+    }
+    wgmma::settle(tile.scores);
+    wgmma::fence();
+    TH_UNROLL
+    for (int step = 0; step < config.head_dim / 16; ++step) {
+      const auto key_step = along_columns(keys, config.keys, step, config.base_descriptors);
+      if constexpr (config.queries_in_registers) {
+        wgmma::multiply<Element>(tile.scores, tile.queries[step], key_step, step != 0);
+      } else {
+        wgmma::multiply<Element>(tile.scores,
+                                 along_columns(tile.query_tile, config.rows(), step, config.base_descriptors), key_step,
+                                 step != 0);
+      }
+    }
+  }
+
+  template <StreamConfig config>
+  TH_DEVICE void softmax(Tile<config>& tile, i32 block) const {
+    if constexpr (logits == Logits::general) {
+      to_exponents(params, tile.scores);
+    }
+    if (block < tile.whole_begin || block >= tile.whole_end) {
+      tile.masked = true;
+      TH_UNROLL
+      for (int half = 0; half < 2; ++half) {
+        mask(visible_from(params, tile.diagonal + half * 8, tile.keys), half, tile.scores, block * config.keys);
+      }
+    }
+    absorb(tile.rows, tile.scores, logits == Logits::general ? 1.0F : params.scale_log2);
+  }
+
+  /// Of this thread's rows; known when the softmax of a block is done.
+  template <StreamConfig config>
+  TH_DEVICE float sum_of_weights(const Tile<config>& tile) const {
+    return tile.rows.sum[0] + tile.rows.sum[1];
+  }
+
+  template <StreamConfig config>
+  TH_DEVICE void take_weights(Tile<config>& tile) const {
+    narrow(tile.weights, tile.scores);
+  }
+
+  template <StreamConfig config>
+  TH_DEVICE void accumulate(Tile<config>& tile, Shared<u8> values) const {
+    TH_UNROLL
+    for (int step = 0; step < config.keys / 16; ++step) {
+      wgmma::settle(tile.weights.step[step]);
+    }
+    wgmma::settle(tile.output);
+    wgmma::fence();
+    TH_UNROLL
+    for (int step = 0; step < config.keys / 16; ++step) {
+      wgmma::multiply<Element, wgmma::Major::mn>(
+          tile.output, tile.weights.step[step],
+          pipeline::attention::along_rows(values, config.keys, step, config.base_descriptors),
+          tile.started || step != 0);
+    }
+    tile.started = true;
+  }
+
+  template <StreamConfig config>
+  TH_DEVICE void rescale(Tile<config>& tile) const {
+    if (warp::any(tile.rows.factor[0] != 1.0F || tile.rows.factor[1] != 1.0F)) {
+      scale_rows(tile.output, tile.rows.factor[0], tile.rows.factor[1]);
+    }
+  }
+
+  template <StreamConfig config>
+  TH_DEVICE void finish(i32 index, Tile<config>& tile, i32 consumer) const {
+    // A shuffle, so that the compiler computes the work again instead of keeping it through the main loop.
+    const StreamedWork work = this->template work<config>(warp::shuffle(index, 0));
+    i32 row[2];
+    float factor[2];
+    float sum[2];
+    bool sees[2];
+    TH_UNROLL
+    for (int half = 0; half < 2; ++half) {
+      const i32 query = work.first_row + consumer * StreamConfig::rows_per_consumer + fragment_row() + half * 8;
+      const bool stored = query < work.sequence.queries;
+      const Visible visible = visible_keys(params, work.sequence, query);
+      sees[half] = visible.begin < visible.end;
+      sum[half] = quad_sum(tile.rows.sum[half]);
+      row[half] = stored ? query : -1;
+      factor[half] = sees[half] ? math::reciprocal_approx(sum[half]) : 0.0F;
+    }
+    if (!tile.started) {
+      TH_UNROLL
+      for (int i = 0; i < config.head_dim / 2; ++i) {
+        tile.output.set(i, 0.0F);
+      }
+    } else {
+      scale_rows(tile.output, factor[0], factor[1]);
+    }
+    store_rows<Element>(params, work.sequence, row, 0, tile.output);
+    if (wants_lse(params) && warp::lane() % 4 == 0) {
+      TH_UNROLL
+      for (int half = 0; half < 2; ++half) {
+        if (row[half] >= 0) {
+          store_lse(params, work.sequence, row[half],
+                    sees[half] ? lse_of(tile.rows.shift[half], sum[half]) : minus_infinity());
+        }
+      }
+    }
+    if (tile.masked) {
+      recompute_spoilt_rows<Element, config.head_dim>(params, work.sequence, row, 0, tile.output);
+    }
+  }
+};
+
+template <StreamConfig config, typename Element, Logits logits>
+TH_KERNEL(config.threads(), 1)
+pipelined(TH_GRID_CONSTANT const Params params) {
+  pipeline::attention::stream<config>(StreamedAttention<Element, logits>{params});
+}
+
+}  // namespace thresher::strategies::attention

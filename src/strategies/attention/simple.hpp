@@ -1,0 +1,19 @@
+#pragma once
+/// `simple`: one warp a query row. The baseline that the other strategies are held against.
+#include "strategies/attention/row.hpp"
+
+namespace thresher::strategies::attention {
+
+/// Grid: x query tiles of `simple_warps` rows · heads · batch, as work_at numbers them.
+template <typename Element, int head_dim>
+TH_KERNEL(simple_warps * 32, 1)
+simple(TH_GRID_CONSTANT const Params params) {
+  launch::wait_for_earlier_grids();
+  const Work work = work_at(params, static_cast<i32>(launch::block_index().x), simple_warps);
+  const i32 query = work.first_row + static_cast<i32>(warp::index());
+  if (query < work.sequence.queries) {
+    attend_row<Element, head_dim>(params, work.sequence, query, 0, head_dim);
+  }
+}
+
+}  // namespace thresher::strategies::attention

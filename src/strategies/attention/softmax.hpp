@@ -1,0 +1,152 @@
+#pragma once
+/// The two query rows of a thread in a warpgroup's fragments, and their running softmax.
+#include "strategies/attention/logits.hpp"
+
+namespace thresher::strategies::attention {
+
+/// Half 0 is fragment row 16·warp + lane/4, half 1 the row 8 below. Four neighbouring lanes share a row.
+struct RowPair {
+  float shift[2];
+  float sum[2];     ///< this thread's columns only
+  float factor[2];  ///< by how much the last block shrank what came before
+};
+
+TH_DEVICE float quad_max(float value) {
+  value = math::max(value, warp::shuffle_xor(value, 1));
+  return math::max(value, warp::shuffle_xor(value, 2));
+}
+
+TH_DEVICE float quad_sum(float value) {
+  value += warp::shuffle_xor(value, 1);
+  return value + warp::shuffle_xor(value, 2);
+}
+
+/// First of this thread's two rows within a warpgroup's 64.
+TH_DEVICE i32 fragment_row() { return static_cast<i32>((warp::index() % 4) * 16 + warp::lane() / 4); }
+
+/// First of this thread's columns in each group of 8.
+TH_DEVICE i32 fragment_column() { return static_cast<i32>(warp::lane() % 4) * 2; }
+
+TH_DEVICE void start_rows(RowPair& rows) {
+  TH_UNROLL
+  for (int half = 0; half < 2; ++half) {
+    rows.shift[half] = -largest_float;
+    rows.sum[half] = 0.0F;
+    rows.factor[half] = 1.0F;
+  }
+}
+
+/// general: dot products to exponents. Before masking: a masked exponent is −Inf whatever the scale.
+template <int columns>
+TH_DEVICE void to_exponents(const Params& params, Accumulators<columns>& scores) {
+  TH_UNROLL
+  for (int i = 0; i < Accumulators<columns>::elements; ++i) {
+    scores.set(i, exponent(params, scores.get(i)));
+  }
+}
+
+/// −Inf for the keys that the row of `half` does not see; `first_key` is the key of column 0.
+template <int columns>
+TH_DEVICE void mask(const Visible& visible, int half, Accumulators<columns>& scores, i32 first_key) {
+  const i32 begin = visible.begin - first_key - fragment_column();
+  const u32 count = static_cast<u32>(visible.end - visible.begin);
+  TH_UNROLL
+  for (int group = 0; group < columns / 8; ++group) {
+    TH_UNROLL
+    for (int side = 0; side < 2; ++side) {
+      const int i = group * 4 + half * 2 + side;
+      if (static_cast<u32>(group * 8 + side - begin) >= count) {
+        scores.set(i, minus_infinity());
+      }
+    }
+  }
+}
+
+/// The largest score of each half, over the four lanes that share the row.
+template <int columns>
+TH_DEVICE float row_max(const Accumulators<columns>& scores, int half) {
+  // Two chains, so that the latency of one hides behind the other.
+  float even = scores.get(half * 2);
+  float odd = scores.get(half * 2 + 1);
+  TH_UNROLL
+  for (int group = 1; group < columns / 8; ++group) {
+    even = math::max(even, scores.get(group * 4 + half * 2));
+    odd = math::max(odd, scores.get(group * 4 + half * 2 + 1));
+  }
+  return math::max(even, odd);
+}
+
+/// Groups of 8 columns.
+struct Groups {
+  int begin;
+  int end;
+};
+
+/// Scores become weights 2^(score·factor − shift); returns this thread's sum of them.
+template <int columns>
+TH_DEVICE float weigh(Accumulators<columns>& scores, Groups groups, int half, float factor, float shift) {
+  float even = 0.0F;
+  float odd = 0.0F;
+  TH_UNROLL
+  for (int group = groups.begin; group < groups.end; ++group) {
+    const int i = group * 4 + half * 2;
+    const float first = math::exp2_approx(math::fma(scores.get(i), factor, -shift));
+    const float second = math::exp2_approx(math::fma(scores.get(i + 1), factor, -shift));
+    scores.set(i, first);
+    scores.set(i + 1, second);
+    even += first;
+    odd += second;
+  }
+  return even + odd;
+}
+
+template <int columns>
+TH_DEVICE float weigh(Accumulators<columns>& scores, int half, float factor, float shift) {
+  return weigh(scores, Groups{0, columns / 8}, half, factor, shift);
+}
+
+/// A row's shift follows its largest exponent only when that is this far ahead: weights up to 2^8 lose nothing in 16
+/// bits, and what was accumulated need not be scaled for most blocks.
+inline constexpr float shift_slack = 8.0F;
+
+/// One more block of keys: scores become weights, and the rows' shift, sum and factor follow.
+template <int columns>
+TH_DEVICE void absorb(RowPair& rows, Accumulators<columns>& scores, float factor) {
+  TH_UNROLL
+  for (int half = 0; half < 2; ++half) {
+    const float largest = finite(quad_max(row_max(scores, half)) * factor);
+    const float shift = largest > rows.shift[half] + shift_slack ? largest : rows.shift[half];
+    rows.factor[half] = math::exp2_approx(rows.shift[half] - shift);
+    rows.shift[half] = shift;
+    rows.sum[half] = math::fma(rows.sum[half], rows.factor[half], weigh(scores, half, factor, shift));
+  }
+}
+
+/// Weights [64, columns] as the A operand of the product with the values: k-step s covers keys 16s … 16s+15.
+template <typename Element, int columns>
+struct Weights {
+  wgmma::Fragment step[columns / 16];
+};
+
+template <typename Element, int columns>
+TH_DEVICE void narrow(Weights<Element, columns>& weights, const Accumulators<columns>& scores,
+                      Groups groups = {0, columns / 8}) {
+  TH_UNROLL
+  for (int step = groups.begin / 2; step < groups.end / 2; ++step) {
+    TH_UNROLL
+    for (int word = 0; word < 4; ++word) {
+      weights.step[step].word[word] =
+          convert::pack<Element>(scores.get(step * 8 + word * 2), scores.get(step * 8 + word * 2 + 1));
+    }
+  }
+}
+
+template <int columns>
+TH_DEVICE void scale_rows(Accumulators<columns>& output, float first, float second) {
+  TH_UNROLL
+  for (int i = 0; i < Accumulators<columns>::elements; ++i) {
+    output.set(i, output.get(i) * (i / 2 % 2 == 0 ? first : second));
+  }
+}
+
+}  // namespace thresher::strategies::attention

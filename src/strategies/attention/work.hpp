@@ -1,0 +1,178 @@
+#pragma once
+/// Where a piece of work lies: sequences, query tiles, and the keys that a query sees.
+#include "machine/machine.hpp"
+#include "strategies/attention/params.hpp"
+
+namespace thresher::strategies::attention {
+
+/// One head of one sequence.
+struct Sequence {
+  i32 batch;
+  i32 head;
+  i32 kv_head;
+  i32 first_query;  ///< row of its first query in the operand: 0 with fixed length
+  i32 queries;
+  i32 first_key;
+  i32 keys;
+};
+
+TH_DEVICE i32 least(i32 a, i32 b) { return a < b ? a : b; }
+TH_DEVICE i32 most(i32 a, i32 b) { return a > b ? a : b; }
+TH_DEVICE i32 clamp(i32 value, i32 low, i32 high) { return least(most(value, low), high); }
+
+TH_DEVICE bool is_variable_length(const Params& params) { return params.cu_seqlens_q != 0; }
+TH_DEVICE i32 query_offset(const Params& params, i32 index) { return Global<i32>{params.cu_seqlens_q}.load(index); }
+TH_DEVICE i32 key_offset(const Params& params, i32 index) { return Global<i32>{params.cu_seqlens_k}.load(index); }
+
+/// Whatever cu_seqlens holds, the rows are inside the operands.
+TH_DEVICE Sequence sequence_at(const Params& params, i32 batch, i32 head) {
+  const i32 kv_head = params.group == 1 ? head : head / params.group;
+  Sequence sequence{batch, head, kv_head, 0, params.queries, 0, params.keys};
+  if (is_variable_length(params)) {
+    sequence.first_query = clamp(query_offset(params, batch), 0, params.queries);
+    sequence.queries =
+        clamp(query_offset(params, batch + 1), sequence.first_query, params.queries) - sequence.first_query;
+    sequence.first_key = clamp(key_offset(params, batch), 0, params.keys);
+    sequence.keys = clamp(key_offset(params, batch + 1), sequence.first_key, params.keys) - sequence.first_key;
+  }
+  return sequence;
+}
+
+/// The keys [begin, end) that a query sees; end ≥ begin.
+struct Visible {
+  i32 begin;
+  i32 end;
+};
+
+/// `diagonal` is the key under the diagonal: query + keys − queries.
+TH_DEVICE Visible visible_from(const Params& params, i32 diagonal, i32 keys) {
+  const i32 begin = clamp(diagonal - params.window_left, 0, keys);
+  return {begin, clamp(diagonal + params.window_right + 1, begin, keys)};
+}
+
+TH_DEVICE Visible visible_keys(const Params& params, const Sequence& sequence, i32 query) {
+  return visible_from(params, query + sequence.keys - sequence.queries, sequence.keys);
+}
+
+/// A query tile of one head.
+struct Work {
+  Sequence sequence;
+  i32 first_row;  ///< the tile's first query within its sequence; negative where a first tile lacks rows
+};
+
+/// The last sequence whose tiles start at or before `tile`. Sequence b's tiles are numbered from cu_seqlens_q[b]/rows +
+/// b: the numbers of two sequences never meet, and few are unused.
+TH_DEVICE i32 sequence_of_tile(const Params& params, i32 tile, i32 rows) {
+  i32 low = 0;
+  i32 high = params.batch - 1;
+  while (low < high) {
+    const i32 middle = (low + high + 1) / 2;
+    if (query_offset(params, middle) / rows + middle <= tile) {
+      low = middle;
+    } else {
+      high = middle - 1;
+    }
+  }
+  return low;
+}
+
+/// Query tile `tile` of one head: of sequence `batch`, or with variable length of all sequences in turn.
+TH_DEVICE Work tile_at(const Params& params, i32 batch, i32 head, i32 tile, i32 rows) {
+  if (!is_variable_length(params)) {
+    return {sequence_at(params, batch, head), tile * rows - params.missing_rows};
+  }
+  const i32 owner = sequence_of_tile(params, tile, rows);
+  const i32 own = tile - (query_offset(params, owner) / rows + owner);
+  return {sequence_at(params, owner, head), own * rows};
+}
+
+/// How persistent clusters share the tiles of all heads. Pieces are numbered: first those of the heads whose tiles are
+/// paired, two pieces a pair, then single ones.
+struct Pieces {
+  i32 pairs;  ///< of pieces that one cluster takes one after the other
+  i32 singles;
+  i32 paired_heads;
+  TH_DEVICE i32 count() const { return 2 * pairs + singles; }
+};
+
+/// Under a causal mask the last and the first tile of a head, the last but one and the second … have together as many
+/// keys as any other pair, but the last round of pairs would leave clusters idle. The tiles of as many heads as give
+/// two rounds are therefore dealt one by one, the longest first.
+TH_DEVICE Pieces pieces_of(const Params& params, i32 clusters) {
+  const i32 heads = is_variable_length(params) ? params.heads : params.heads * params.batch;
+  const i32 tiles = params.query_tiles;
+  if (params.order != Order::paired_then_longest_first) {
+    return {0, heads * tiles, 0};
+  }
+  const i32 single_heads = least(heads, (2 * clusters + tiles - 1) / tiles);
+  return {(heads - single_heads) * ((tiles + 1) / 2), single_heads * tiles, heads - single_heads};
+}
+
+/// The piece that cluster `own` takes at its `turn`-th turn; count() or more when there is none. Rounds of single
+/// pieces go back and forth over the clusters: who got the longest of one gets the shortest of the next.
+TH_DEVICE i32 piece_at(const Params& params, const Pieces& pieces, i32 clusters, i32 own, i32 turn) {
+  const i32 whole_rounds = pieces.pairs / clusters;
+  const i32 own_pairs = whole_rounds + (own < pieces.pairs - whole_rounds * clusters ? 1 : 0);
+  if (turn < 2 * own_pairs) {
+    return 2 * (turn / 2 * clusters + own) + turn % 2;
+  }
+  const i32 round = turn - own_pairs;
+  const bool backward = (round - whole_rounds) % 2 != 0 && params.order != Order::by_head;
+  return pieces.pairs + round * clusters + (backward ? clusters - 1 - own : own);
+}
+
+/// Head and tile of a piece, head by head as far as the order leaves it, so that few heads' keys and values are needed
+/// at a time.
+struct HeadTile {
+  i32 head;
+  i32 tile;
+};
+
+TH_DEVICE HeadTile head_tile(const Params& params, const Pieces& pieces, i32 piece) {
+  const i32 tiles = params.query_tiles;
+  if (piece < 2 * pieces.pairs) {  // an odd number of tiles leaves a piece without rows
+    const i32 slots = (tiles + 1) / 2 * 2;
+    const i32 head = piece / slots;
+    const i32 pair = (piece - head * slots) / 2;
+    const i32 last = tiles - 1 - pair;
+    return {head, piece % 2 == 0 ? last : pair != last ? pair : tiles};
+  }
+  const i32 single = piece - 2 * pieces.pairs;
+  if (params.order == Order::paired_then_longest_first) {
+    const i32 single_heads = pieces.singles / tiles;
+    const i32 from_last = single / single_heads;
+    return {pieces.paired_heads + single - from_last * single_heads, tiles - 1 - from_last};
+  }
+  if (params.order == Order::short_tiles_last && params.missing_rows != 0 && tiles > 1) {
+    const i32 whole = pieces.singles / tiles * (tiles - 1);
+    const i32 head = single / (tiles - 1);
+    return single < whole ? HeadTile{head, single - head * (tiles - 1) + 1} : HeadTile{single - whole, 0};
+  }
+  const i32 head = single / tiles;
+  return {head, single - head * tiles};
+}
+
+TH_DEVICE Work work_at(const Params& params, const Pieces& pieces, i32 piece, i32 rows) {
+  const HeadTile at = head_tile(params, pieces, piece);
+  return is_variable_length(params) ? tile_at(params, 0, at.head, at.tile, rows)
+                                    : tile_at(params, at.head / params.heads, at.head % params.heads, at.tile, rows);
+}
+
+/// Tile `index` of all heads, head by head.
+TH_DEVICE Work work_at(const Params& params, i32 index, i32 rows) {
+  return work_at(params, Pieces{0, 0, 0}, index, rows);
+}
+
+TH_DEVICE bool wants_lse(const Params& params) { return params.lse != 0; }
+
+TH_DEVICE i64 element_offset(const Operand& operand, i32 batch, i32 head, i32 row) {
+  return batch * operand.batch_stride + head * operand.head_stride + row * operand.row_stride;
+}
+
+TH_DEVICE void store_lse(const Params& params, const Sequence& sequence, i32 query, float value) {
+  Global<float>{params.lse}.store(sequence.batch * params.lse_batch_stride + sequence.head * params.lse_head_stride +
+                                      (sequence.first_query + query),
+                                  value);
+}
+
+}  // namespace thresher::strategies::attention

@@ -1,0 +1,22 @@
+#pragma once
+/// Device code as text, and the kernels wanted of it. What compiles it is not known here.
+#include <span>
+#include <string>
+#include <vector>
+
+#include "core/embedded_file.hpp"
+
+namespace thresher::strategies {
+
+struct DeviceProgram {
+  std::string title;                 ///< names it in messages
+  std::string text;                  ///< the translation unit; includes device_sources() only
+  std::vector<std::string> kernels;  ///< name expressions of the kernels to compile
+  std::vector<std::string> options;  ///< for the compiler, beyond its standard ones
+  std::string only_arch{};           ///< the one architecture whose instructions it needs; empty for any
+};
+
+/// Every header of the machine vocabulary, the pipeline and the kernels that device code may include.
+std::span<const EmbeddedFile> device_sources();
+
+}  // namespace thresher::strategies

@@ -1,0 +1,70 @@
+#pragma once
+/// A raw NVFP4 matrix in global memory.
+#include "machine/global.hpp"
+
+namespace thresher::strategies::dual_gemm::packed {
+
+using machine::Global;
+using machine::i64;
+using machine::u32;
+using machine::u64;
+using machine::u8;
+
+/// A row-major NVFP4 matrix.
+struct Matrix {
+  Global<u8> values;  ///< two codes a byte, low nibble first
+  Global<u8> scales;
+  u64 row_bytes = 0;  ///< of values
+  u32 rows = 0;
+  u32 scale_columns = 0;   ///< k/16
+  u32 scales_blocked = 0;  ///< 1 for the blocked layout
+  u32 unused = 0;
+};
+
+TH_DEVICE i64 scale_index(const Matrix& matrix, u32 row, u32 column) {
+  if (matrix.scales_blocked == 0) {
+    return static_cast<i64>(row) * matrix.scale_columns + column;
+  }
+  const i64 tile = static_cast<i64>(row / 128) * ((matrix.scale_columns + 3) / 4) + column / 4;
+  return tile * 512 + row % 32 * 16 + row % 128 / 32 * 4 + column % 4;
+}
+
+TH_DEVICE u32 scale_code(const Matrix& matrix, u32 row, u32 column) {
+  return matrix.scales.load(scale_index(matrix, row, column));
+}
+
+/// The first of the codes of group `column` of a row.
+TH_DEVICE Global<u8> group_address(const Matrix& matrix, u32 row, u32 column) {
+  return matrix.values.offset(static_cast<i64>(row) * matrix.row_bytes + column * 8);
+}
+
+/// The 16 codes of group `column` of a row, low nibble first.
+TH_DEVICE machine::Vector<u32, 2> group_codes(const Matrix& matrix, u32 row, u32 column) {
+  const Global<u8> from = group_address(matrix, row, column);
+  if (matrix.row_bytes % 8 == 0) {
+    return from.as<machine::Vector<u32, 2>>().load();
+  }
+  machine::Vector<u32, 2> codes{};
+  TH_UNROLL
+  for (u32 i = 0; i < 8; ++i) {
+    codes.at[i / 4] |= static_cast<u32>(from.load(i)) << (i % 4 * 8);
+  }
+  return codes;
+}
+
+/// Four codes: a quarter of a group.
+TH_DEVICE u32 quarter_group_codes(const Matrix& matrix, u32 row, u32 column, u32 quarter) {
+  const Global<u8> from = group_address(matrix, row, column).offset(quarter * 2);
+  if (matrix.row_bytes % 2 == 0) {
+    return from.as<machine::u16>().load();
+  }
+  return from.load(0) | static_cast<u32>(from.load(1)) << 8;
+}
+
+/// Codes and scale of a group towards L2.
+TH_DEVICE void prefetch_group(const Matrix& matrix, u32 row, u32 column) {
+  group_address(matrix, row, column).prefetch();
+  matrix.scales.prefetch(scale_index(matrix, row, column));
+}
+
+}  // namespace thresher::strategies::dual_gemm::packed

@@ -1,0 +1,200 @@
+#pragma once
+/// One table for each configuration struct, from which its parser, printed form, C++ text, validation and help come.
+#include <algorithm>
+#include <cstdint>
+#include <functional>
+#include <initializer_list>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "thresher/error.hpp"
+#include "thresher/knobs.hpp"
+
+namespace thresher::strategies {
+
+/// What a user can be told of a knob.
+struct KnobHelp {
+  std::string_view name;
+  std::string_view help;             ///< one line
+  std::vector<std::string> allowed;  ///< every value it takes
+};
+
+/// How one member of Config is called, what it may be, and how C++ spells it.
+template <class Config>
+struct Knob {
+  std::string_view name;  ///< also the member's name
+  std::string_view help;
+  std::vector<std::string> allowed;                         ///< empty: the problem determines it, nobody chooses it
+  std::function<std::string(const Config&)> text;           ///< as one of `allowed` is written
+  std::function<void(Config&, const std::string&)> assign;  ///< of one of `allowed`
+  std::function<std::string(const Config&)> spelling;       ///< a C++ expression
+
+  [[nodiscard]] bool is_chosen() const { return !allowed.empty(); }
+};
+
+/// A whole number out of `allowed`.
+template <class Config>
+Knob<Config> number(std::string_view name, int Config::*member, std::initializer_list<int> allowed,
+                    std::string_view help) {
+  std::vector<std::string> values;
+  for (const int value : allowed) {
+    values.push_back(std::to_string(value));
+  }
+  const auto text = [member](const Config& config) { return std::to_string(config.*member); };
+  return {name,
+          help,
+          std::move(values),
+          text,
+          [member](Config& config, const std::string& value) { config.*member = std::stoi(value); },
+          text};
+}
+
+/// Whole numbers from `first` to `last`, `step` apart.
+template <class Config>
+Knob<Config> range(std::string_view name, int Config::*member, int first, int last, int step, std::string_view help) {
+  Knob<Config> knob = number(name, member, {}, help);
+  for (int value = first; value <= last; value += step) {
+    knob.allowed.push_back(std::to_string(value));
+  }
+  return knob;
+}
+
+template <class Config>
+Knob<Config> flag(std::string_view name, bool Config::*member, std::string_view help) {
+  const auto text = [member](const Config& config) { return std::string(config.*member ? "true" : "false"); };
+  return {name,
+          help,
+          {"false", "true"},
+          text,
+          [member](Config& config, const std::string& value) { config.*member = value == "true"; },
+          text};
+}
+
+/// One of an enumeration, whose enumerators in C++ have the names that users write. `type` is its name in C++.
+template <class Config, class Enum>
+Knob<Config> choice(std::string_view name, Enum Config::*member, std::string_view type,
+                    std::vector<std::pair<std::string, Enum>> values, std::string_view help) {
+  std::vector<std::string> allowed;
+  for (const auto& value : values) {
+    allowed.push_back(value.first);
+  }
+  const auto text = [member, values](const Config& config) {
+    const auto found =
+        std::find_if(values.begin(), values.end(), [&](const auto& one) { return one.second == config.*member; });
+    return found == values.end() ? std::string() : found->first;
+  };
+  return {name,
+          help,
+          std::move(allowed),
+          text,
+          [member, values](Config& config, const std::string& value) {
+            const auto found =
+                std::find_if(values.begin(), values.end(), [&](const auto& one) { return one.first == value; });
+            config.*member = found->second;
+          },
+          [type, text](const Config& config) { return fmt::format("{}::{}", type, text(config)); }};
+}
+
+/// A member that follows from the problem: it is spelt in C++, and nobody chooses it.
+template <class Config>
+Knob<Config> from_problem(Knob<Config> knob) {
+  knob.allowed.clear();
+  return knob;
+}
+
+/// The members of Config in the order of their declaration.
+template <class Config>
+class KnobTable {
+ public:
+  /// `type` is Config's name in C++.
+  KnobTable(std::string_view type, std::initializer_list<Knob<Config>> knobs) : type_(type), knobs_(knobs) {}
+
+  [[nodiscard]] std::vector<KnobHelp> help() const {
+    std::vector<KnobHelp> lines;
+    for (const Knob<Config>& knob : knobs_) {
+      if (knob.is_chosen()) {
+        lines.push_back({knob.name, knob.help, knob.allowed});
+      }
+    }
+    return lines;
+  }
+
+  /// Every knob of `config`.
+  [[nodiscard]] Knobs knobs(const Config& config) const {
+    Knobs all;
+    for (const Knob<Config>& knob : knobs_) {
+      if (knob.is_chosen()) {
+        all.set(std::string(knob.name), knob.text(config));
+      }
+    }
+    return all;
+  }
+
+  /// `config` with `knobs` in place of its own. Throws Error(invalid_argument) that names `strategy`, the knob, its
+  /// value and what there is.
+  [[nodiscard]] Config with(Config config, const Knobs& knobs, std::string_view strategy) const {
+    for (const auto& [name, value] : knobs) {
+      find(name, strategy, value).assign(config, value);
+    }
+    return config;
+  }
+
+  /// "Config{.stages = 4, …}" with every member: the template argument of a kernel.
+  [[nodiscard]] std::string spelling(const Config& config) const {
+    std::vector<std::string> members;
+    for (const Knob<Config>& knob : knobs_) {
+      members.push_back(fmt::format(".{} = {}", knob.name, knob.spelling(config)));
+    }
+    return fmt::format("{}{{{}}}", type_, fmt::join(members, ", "));
+  }
+
+  [[nodiscard]] std::size_t size() const noexcept { return knobs_.size(); }
+
+ private:
+  const Knob<Config>& find(const std::string& name, std::string_view strategy, const std::string& value) const {
+    const auto knob = std::find_if(knobs_.begin(), knobs_.end(),
+                                   [&](const Knob<Config>& one) { return one.is_chosen() && one.name == name; });
+    if (knob == knobs_.end()) {
+      std::vector<std::string_view> names;
+      for (const KnobHelp& line : help()) {
+        names.push_back(line.name);
+      }
+      throw Error(ErrorCode::invalid_argument, fmt::format("the strategy {} has no knob {}, expected one of {}",
+                                                           strategy, name, fmt::join(names, ", ")));
+    }
+    if (std::find(knob->allowed.begin(), knob->allowed.end(), value) == knob->allowed.end()) {
+      throw Error(ErrorCode::invalid_argument, fmt::format("the knob {} of strategy {} is {}, expected one of {}", name,
+                                                           strategy, value, fmt::join(knob->allowed, ", ")));
+    }
+    return *knob;
+  }
+
+  std::string_view type_;
+  std::vector<Knob<Config>> knobs_;
+};
+
+namespace detail {
+struct AnyMember {
+  template <class Value>
+  constexpr operator Value() const;  // NOLINT: only ever named in an unevaluated operand
+};
+template <class Aggregate, class... Members>
+consteval std::size_t member_count() {
+  if constexpr (requires { Aggregate{Members{}..., AnyMember{}}; }) {
+    return member_count<Aggregate, Members..., AnyMember>();
+  } else {
+    return sizeof...(Members);
+  }
+}
+}  // namespace detail
+
+/// How many members an aggregate has: a table of as many knobs has forgotten none (held by a test of each strategy).
+template <class Aggregate>
+inline constexpr std::size_t member_count = detail::member_count<Aggregate>();
+
+}  // namespace thresher::strategies

@@ -1,0 +1,169 @@
+#pragma once
+/// What a strategy would do for a problem on a device, as a value: every launch with its program, its extents and how
+/// its parameter is made from tensors; the workspace; the work that the predictor reads; what the machine code must
+/// hold. The GPU backend, the emulator, the audit, the predictor, the profiler and the list of built-in programs read
+/// it, and nothing else decides what is launched.
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <type_traits>
+#include <variant>
+#include <vector>
+
+#include "machine/tensor_map.hpp"
+#include "strategies/device_program.hpp"
+#include "strategies/expectations.hpp"
+#include "strategies/work_model.hpp"
+#include "thresher/knobs.hpp"
+#include "thresher/tensor.hpp"
+
+namespace thresher::strategies {
+
+struct Extent3 {
+  std::uint32_t x = 1;
+  std::uint32_t y = 1;
+  std::uint32_t z = 1;
+  bool operator==(const Extent3&) const = default;
+};
+
+/// The tensors of one call in the order of the operation (strategies/<operation>/tensors.hpp), and its workspace.
+struct CallTensors {
+  std::span<const Tensor> tensors;
+  void* workspace = nullptr;
+};
+
+/// A kernel's one parameter for one call, and how many blocks that call takes. Made anew in every `run`, so it lives on
+/// the stack.
+class LaunchArguments {
+ public:
+  static constexpr std::size_t most_bytes = 1024;
+  static constexpr std::size_t most_maps = 4;
+
+  /// A tensor map inside the parameter: whoever launches encodes it there.
+  struct Map {
+    std::size_t offset = 0;
+    machine::TensorMapDescription description;
+    bool is_constant = false;  ///< of weights: the same in every call of a plan
+  };
+
+  Extent3 grid;
+
+  /// Copies a parameter struct, whose tensor maps are still to be encoded.
+  template <class Params>
+  void set(const Params& params) {
+    static_assert(std::is_trivially_copyable_v<Params> && sizeof(Params) <= most_bytes);
+    std::memcpy(bytes_.data(), &params, sizeof params);
+    size_ = sizeof params;
+  }
+  /// Names the map that lies `offset` bytes into the parameter.
+  void add_map(std::size_t offset, const machine::TensorMapDescription& description, bool is_constant = false) {
+    maps_[map_count_++] = {offset, description, is_constant};
+  }
+
+  [[nodiscard]] std::byte* data() noexcept { return bytes_.data(); }
+  [[nodiscard]] const std::byte* data() const noexcept { return bytes_.data(); }
+  [[nodiscard]] std::size_t size() const noexcept { return size_; }
+  [[nodiscard]] std::span<const Map> maps() const noexcept { return {maps_.data(), map_count_}; }
+
+ private:
+  alignas(64) std::array<std::byte, most_bytes> bytes_;
+  std::size_t size_ = 0;
+  std::array<Map, most_maps> maps_;
+  std::size_t map_count_ = 0;
+};
+
+/// Fills in the arguments. False when these tensors are for the launch's alternative (an output that the copy engine
+/// cannot address). Allocates nothing and throws nothing: the operation validated the tensors.
+using Bind = std::function<bool(const CallTensors&, LaunchArguments&)>;
+
+/// Memory that a launch reads or writes: tensor `index` of the call, or piece `index` of the workspace.
+struct Access {
+  enum class Memory : std::uint8_t { tensor, scales, global_scale, workspace };
+  enum class Use : std::uint8_t {
+    reads,          ///< what was there before the call
+    reads_earlier,  ///< what the launch before it writes: with dependent launch it must be waited for
+    writes,
+  };
+  Memory memory = Memory::tensor;
+  std::size_t index = 0;
+  Use use = Use::reads;
+};
+
+struct KernelLaunch {
+  std::string title;       ///< what it does, for messages and profiles: "fold the tokens", "multiply"
+  DeviceProgram program;   ///< may hold other kernels too
+  std::string expression;  ///< the kernel's name expression, one of program.kernels
+  Extent3 block;           ///< threads
+  Extent3 cluster;         ///< blocks
+  std::uint32_t shared_bytes = 0;
+  /// May start before the launch ahead of it on the stream has ended; the kernel waits itself.
+  bool dependent = false;
+  /// Its blocks take tile after tile: the launcher caps grid.x at the clusters that are resident at once.
+  bool persistent = false;
+  std::vector<Access> accesses;
+  Bind bind;
+  /// Launched when `bind` refuses the tensors; null where it never does.
+  std::shared_ptr<const KernelLaunch> alternative;
+  Expectations expected;
+};
+
+/// D = A·Bᵀ in the vendor's library: fp32 [m, n] from two operands of one format.
+struct LibraryProduct {
+  std::string title;
+  Format input = Format::fp16;
+  std::int64_t m = 0;  ///< the most rows; a call may have fewer
+  std::int64_t n = 0;
+  std::int64_t k = 0;
+  std::int64_t b_row_stride = 0;
+  std::int64_t d_row_stride = 0;
+  /// Addresses for one call; `scratch` is for the library.
+  struct Addresses {
+    const void* a = nullptr;
+    std::int64_t a_row_stride = 0;
+    const void* b = nullptr;
+    void* d = nullptr;
+    void* scratch = nullptr;
+    std::int64_t rows = 0;
+  };
+  std::function<Addresses(const CallTensors&)> bind;
+  std::size_t scratch_piece = 0;  ///< of the workspace; its size is the library's to say
+};
+
+/// A function of this CPU, complete on return.
+struct HostCall {
+  std::string title;
+  std::function<void(const CallTensors&)> call;
+};
+
+using Step = std::variant<KernelLaunch, LibraryProduct, HostCall>;
+
+/// A part of the workspace, aligned to 256 bytes.
+struct WorkspacePiece {
+  std::string name;  ///< "prepared tokens"
+  std::size_t offset = 0;
+  std::size_t bytes = 0;
+};
+
+struct PlannedCall {
+  std::string strategy;
+  Knobs knobs;                        ///< all of them, as chosen
+  std::vector<Step> steps;            ///< in the order of the stream
+  std::size_t preparation_steps = 0;  ///< the first so many depend on the tokens alone (DualGemm::prepare)
+  std::vector<WorkspacePiece> workspace;
+  std::size_t data_alignment = 16;  ///< bytes that the tensors' data pointers must be multiples of
+  WorkModel work;
+  std::string why;  ///< why this configuration, one sentence
+
+  [[nodiscard]] std::size_t workspace_bytes() const;
+};
+
+/// Appends a piece of `bytes` bytes and gives its index.
+std::size_t add_piece(PlannedCall& call, std::string name, std::size_t bytes);
+
+}  // namespace thresher::strategies

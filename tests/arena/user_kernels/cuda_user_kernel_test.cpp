@@ -1,0 +1,42 @@
+// Kernels from outside on a GPU: a fault or a hang ends their process and nothing else.
+#include <gtest/gtest.h>
+
+#include "arena/user_kernels/user_kernel_tournament.hpp"
+#include "support/gpu.hpp"
+
+namespace thresher::arena {
+namespace {
+
+using OwnCudaKernel = OwnTournament;
+
+TEST_F(OwnCudaKernel, TheExamplePassesEveryGateThatCanBeJudged) {
+  SKIP_WITHOUT_GPU();
+  const TournamentResult result =
+      hold({load_pitch(example_folder / "naive.toml")}, slurp(example_folder / "small.toml"), "cuda:0");
+  const Entry& naive = entry(result, "naive");
+  for (const char* name : {"feasible", "compiles", "correct", "honest", "timed"}) {
+    EXPECT_EQ(gate(naive, name).outcome, Outcome::passed) << name << ": " << gate(naive, name).sentence;
+  }
+  EXPECT_NE(gate(naive, "audited").outcome, Outcome::failed) << gate(naive, "audited").sentence;
+}
+
+TEST_F(OwnCudaKernel, AFaultAndAHangFailTheirGateAndNothingElse) {
+  SKIP_WITHOUT_GPU();
+  const std::string launch = "grid = [\"1\"]\nblock = [32]\n";
+  const std::string head =
+      "#include \"thresher/own_kernel.h\"\nextern \"C\" __global__ void mine(thresher_own_dual_gemm call) {\n";
+  const TournamentResult result = hold(
+      {pitch_of("faults", "faults.cu", head + "*(volatile int*)8 = threadIdx.x; }\n", launch),
+       pitch_of("hangs", "hangs.cu", head + "while (((volatile unsigned short*)call.a.values)[0] != 0x7E77) {} }\n",
+                launch + "time_limit_s = 5"),
+       load_pitch(example_folder / "naive.toml")},
+      tiny_suite, "cuda:0");
+  EXPECT_EQ(entry(result, "faults").verdict, "failed at correct") << entry(result, "faults").sentence;
+  EXPECT_EQ(entry(result, "hangs").verdict, "failed at correct") << entry(result, "hangs").sentence;
+  EXPECT_NE(entry(result, "hangs").sentence.find("gave no sign of life for 5 s"), std::string::npos)
+      << entry(result, "hangs").sentence;
+  EXPECT_EQ(entry(result, "naive").verdict, "not timed") << entry(result, "naive").sentence;
+}
+
+}  // namespace
+}  // namespace thresher::arena

@@ -1,0 +1,250 @@
+// Kernels from outside on the CPU: judged in a process of their own, whose end is a failed gate and nothing else.
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "arena/expect_error.hpp"
+#include "arena/user_kernels/expression.hpp"
+#include "arena/user_kernels/user_kernel_tournament.hpp"
+#include "formats/numbers.hpp"
+#include "runtime/nvrtc.hpp"
+#include "thresher/own_kernel.h"
+
+namespace thresher::arena {
+namespace {
+
+using OwnKernel = OwnTournament;
+
+TEST_F(OwnKernel, TheExamplePassesEveryGateThatCanBeJudged) {
+  const Pitch pitch = load_pitch(example_folder / "naive-cpu.toml");
+  const TournamentResult result = hold({pitch}, slurp(example_folder / "small.toml"));
+  const Entry& naive = entry(result, "naive");
+  for (const GateResult& each : naive.gates) {
+    EXPECT_TRUE(each.outcome != Outcome::failed || each.gate == "verdict") << each.gate << ": " << each.sentence;
+  }
+  for (const char* name : {"feasible", "compiles", "correct", "honest", "timed"}) {
+    EXPECT_EQ(gate(naive, name).outcome, Outcome::passed) << name << ": " << gate(naive, name).sentence;
+  }
+  EXPECT_EQ(gate(naive, "audited").sentence, "the audit reads GPU machine code, and this kernel is for the CPU");
+  EXPECT_FALSE(naive.measurements.empty());
+  EXPECT_EQ(nlohmann::json::parse(naive.clocks)["clock"], "wall clock");
+  EXPECT_NE(nlohmann::json::parse(naive.pitch)["kernel"]["text"].get<std::string>().find("extern \"C\""),
+            std::string::npos)
+      << "the ledger keeps what was run";
+  EXPECT_EQ(entry(result, "two_pass").verdict, "baseline");
+}
+
+TEST_F(OwnKernel, AWrongOneFailsWithItsMistakeNamed) {
+  const Pitch wrong = host_pitch("wrong", R"(
+    for (long long row = 0; row < call->m; ++row)
+      for (long long column = 0; column < call->n; ++column) {
+        float gate = 0;
+        for (long long k = 0; k < call->k; ++k)
+          gate += thresher_own_load(&call->a, row, k) * thresher_own_load(&call->b1, column, k);
+        thresher_own_store(call, row, column, gate);
+      })");
+  const TournamentResult result = hold({wrong}, tiny_suite);
+  EXPECT_EQ(entry(result, "wrong").verdict, "failed at correct");
+  EXPECT_NE(entry(result, "wrong").sentence.find("A*B1 alone, without activation and up"), std::string::npos)
+      << entry(result, "wrong").sentence;
+}
+
+TEST_F(OwnKernel, ACrashAHangAndAnExitFailTheirGateAndNothingElse) {
+  const std::vector<Pitch> pitches{
+      host_pitch("crashes", "*(volatile int*)nullptr = 1;"),
+      host_pitch("hangs", "for (volatile int forever = 1; forever != 0;) {}", "time_limit_s = 2"),
+      host_pitch("leaves", "std::exit(3);"),
+      host_pitch("writes_all_over", R"(
+        for (long long i = -4096; i < 1 << 20; ++i) ((volatile char*)call->c)[i * 256] = 1;)"),
+      load_pitch(example_folder / "naive-cpu.toml"),
+  };
+  const TournamentResult result = hold(pitches, tiny_suite);
+  EXPECT_EQ(entry(result, "crashes").verdict, "failed at correct");
+  EXPECT_NE(entry(result, "crashes").sentence.find("the kernel's process was killed by signal 11"), std::string::npos)
+      << entry(result, "crashes").sentence;
+  EXPECT_NE(entry(result, "crashes").sentence.find("trial 1 of 2"), std::string::npos);
+  EXPECT_EQ(entry(result, "hangs").verdict, "failed at correct");
+  EXPECT_NE(entry(result, "hangs").sentence.find("gave no sign of life for 2 s and was killed"), std::string::npos)
+      << entry(result, "hangs").sentence;
+  EXPECT_EQ(entry(result, "leaves").verdict, "failed at correct");
+  EXPECT_NE(entry(result, "leaves").sentence.find("ended with status 3"), std::string::npos)
+      << entry(result, "leaves").sentence;
+  EXPECT_EQ(entry(result, "writes_all_over").verdict, "failed at correct");
+  for (const char* name : {"crashes", "hangs", "leaves"}) {
+    EXPECT_EQ(gate(entry(result, name), "compiles").outcome, Outcome::passed) << name;
+    EXPECT_EQ(gate(entry(result, name), "timed").outcome, Outcome::skipped) << name;
+  }
+  EXPECT_EQ(entry(result, "naive").verdict, "not timed") << entry(result, "naive").sentence;
+  EXPECT_TRUE(result.ledger_problem.empty());
+}
+
+TEST_F(OwnKernel, WhatDoesNotCompileSaysTheFirstError) {
+  const TournamentResult result =
+      hold({host_pitch("broken", "undeclared = 1;"), pitch_of("nameless", "nameless.cpp", "void other() {}", "")},
+           tiny_suite);
+  EXPECT_EQ(entry(result, "broken").verdict, "failed at compiles");
+  EXPECT_NE(entry(result, "broken").sentence.find("broken.cpp does not compile: "), std::string::npos);
+  EXPECT_NE(entry(result, "broken").sentence.find("undeclared"), std::string::npos) << entry(result, "broken").sentence;
+  EXPECT_EQ(entry(result, "nameless").sentence, "nameless.cpp does not compile: it has no extern \"C\" function mine");
+}
+
+TEST_F(OwnKernel, OneMadeForOtherFormatsIsNotFeasible) {
+  const TournamentResult result = hold({host_pitch("picky", "", "formats = [\"bf16*bf16->bf16\"]")}, tiny_suite);
+  EXPECT_EQ(entry(result, "picky").verdict, "failed at feasible");
+  EXPECT_EQ(entry(result, "picky").sentence, "the pitch enters mine for bf16*bf16->bf16, not fp16*fp16->fp16");
+}
+
+constexpr const char* launch = "grid = [\"1\"]\nblock = [32]\n";
+
+TEST_F(OwnKernel, WithoutAGpuACudaKernelIsCompiledAndAuditedAndNotRun) {
+  if (!runtime::nvrtc_status().problem.empty()) {
+    GTEST_SKIP() << runtime::nvrtc_status().problem;
+  }
+  const TournamentResult result = hold({load_pitch(example_folder / "naive.toml")}, tiny_suite);
+  const Entry& naive = entry(result, "naive");
+  EXPECT_EQ(naive.verdict, "not judged");
+  EXPECT_EQ(gate(naive, "compiles").outcome, Outcome::passed) << gate(naive, "compiles").sentence;
+  EXPECT_NE(gate(naive, "compiles").sentence.find("naive.cu by NVRTC"), std::string::npos);
+  EXPECT_NE(gate(naive, "audited").outcome, Outcome::failed) << gate(naive, "audited").sentence;
+  for (const char* name : {"correct", "honest", "timed", "verdict"}) {
+    EXPECT_EQ(gate(naive, name).outcome, Outcome::not_judged) << name;
+    EXPECT_NE(gate(naive, name).sentence.find("no GPU"), std::string::npos) << gate(naive, name).sentence;
+  }
+}
+
+// The kernel that this project answers, entered by its author.
+TEST_F(OwnKernel, AKernelLikeTheOriginsFailsAtAudited) {
+  if (!runtime::nvrtc_status().problem.empty()) {
+    GTEST_SKIP() << runtime::nvrtc_status().problem;
+  }
+  const char* const source = R"(#include "thresher/own_kernel.h"
+extern "C" __global__ void mine(thresher_own_dual_gemm call) {
+  extern __shared__ float tile[];
+  float logits[512];
+  for (long long k = 0; k < call.k && k < 512; ++k) logits[k] = thresher_own_load(&call.a, 0, k);
+  float sum = 0;
+  for (long long k = 0; k < call.k && k < 512; ++k) sum += logits[(k * 7 + threadIdx.x) % 512];
+  thresher_own_store(&call, 0, threadIdx.x, sum);
+})";
+  const TournamentResult result =
+      hold({pitch_of("origin_like", "origin_like.cu", source, std::string(launch) + "shared_bytes = \"48 * 1024\"")},
+           tiny_suite);
+  const Entry& like = entry(result, "origin_like");
+  EXPECT_EQ(like.verdict, "failed at audited") << like.sentence;
+  EXPECT_NE(like.sentence.find("2048 bytes a thread lie in local memory (as much as an array of 512 floats)"),
+            std::string::npos)
+      << like.sentence;
+}
+
+TEST_F(OwnKernel, ACudaKernelThatDoesNotCompileSaysTheFirstError) {
+  if (!runtime::nvrtc_status().problem.empty()) {
+    GTEST_SKIP() << runtime::nvrtc_status().problem;
+  }
+  const TournamentResult result = hold(
+      {pitch_of("broken", "broken.cu", "extern \"C\" __global__ void mine() { undeclared = 1; }", launch)}, tiny_suite);
+  EXPECT_EQ(entry(result, "broken").verdict, "failed at compiles");
+  EXPECT_NE(entry(result, "broken").sentence.find("broken.cu does not compile: broken.cu(1): error"), std::string::npos)
+      << entry(result, "broken").sentence;
+}
+
+TEST_F(OwnKernel, BadPitchesAreRefusedInOneSentence) {
+  const auto refusal = [&](const std::string& file, const std::string& table) {
+    return error_of([&] { (void)pitch_of("mine", file, "", table); });
+  };
+  const auto expect = [](const std::string& said, const std::string& words) {
+    EXPECT_NE(said.find(words), std::string::npos) << said;
+    EXPECT_NE(said.find("pitch.toml:"), std::string::npos) << said;
+  };
+  expect(refusal("mine.py", ""), "expected a .cu file for a GPU or a .cpp file for the CPU");
+  expect(refusal("mine.cu", ""), "`grid` in [kernel] is missing");
+  expect(refusal("mine.cu", "grid = [\"n / 0\"]\nblock = [32]"), "it divides by zero");
+  expect(refusal("mine.cu", "grid = [\"tiles\"]\nblock = [32]"), "\"tiles\" is none of m, n, k, div_up, min and max");
+  expect(refusal("mine.cu", "grid = [\"n / 128\"]\nblock = [32]"), "but must be at least 1");
+  expect(refusal("mine.cu", "grid = [\"1\"]\nblock = [64, 32]"), "whose product is at most 1024");
+  expect(refusal("mine.cu", std::string(launch) + "time_limit_s = 0"), "must be greater than 0");
+  expect(refusal("mine.cpp", "grid = [\"1\"]"), "grid");
+  std::filesystem::remove(folder_.path() / "mine.cu");
+  const std::string missing = error_of([&] {
+    (void)parse_pitch(
+        "title = \"x\"\n[contestant]\noperation = \"dual_gemm\"\nstrategy = \"mine\"\n[baseline]\nstrategy "
+        "= \"two_pass\"\n[claim]\nspeedup = 1\nconfidence = 0\nreason = \"none\"\n[kernel]\nsource = "
+        "\"nowhere.cu\"\nentry = \"mine\"\n",
+        (folder_.path() / "pitch.toml").string());
+  });
+  expect(missing, "nowhere.cu, which cannot be read");
+  EXPECT_NE(error_of([&] { (void)hold({host_pitch("two_pass", "")}, tiny_suite); }).find("contestant"),
+            std::string::npos);
+  EXPECT_NE(error_of([&] {
+              (void)hold({host_pitch("interleaved", "")}, tiny_suite);
+            }).find("interleaved is a strategy of Thresher's own"),
+            std::string::npos);
+}
+
+TEST_F(OwnKernel, WithoutTheCommandThereIsNoProcess) {
+  TournamentOptions options;
+  options.suites = {parse_suite(tiny_suite, "small", "small.toml")};
+  options.pitches = {host_pitch("mine", "")};
+  options.worker = {"/nowhere/thresher", "judge-sandboxed"};
+  const std::unique_ptr<Rig> rig = make_rig("cpu");
+  Ledger ledger(folder_.path() / "ledger.sqlite", Ledger::Access::write);
+  Progress progress = Progress::silent();
+  EXPECT_NE(error_of([&] {
+              (void)hold_tournament(options, *rig, *library_registry(rig->device()), ledger, progress);
+            }).find("could not be started"),
+            std::string::npos);
+}
+
+TEST(OwnExpression, ReckonsAsOneWould) {
+  const user_kernels::Shape shape{5, 300, 64};
+  for (const auto& [text, value] : {std::pair<const char*, std::int64_t>{"1", 1},
+                                    {"n", 300},
+                                    {" ( m + 15 ) / 16 * 16", 16},
+                                    {"m + n * k", 5 + 300 * 64},
+                                    {"n - m - k", 231},
+                                    {"div_up(n, 128)", 3},
+                                    {"min(m, 3) * max(n, 2 * k)", 900},
+                                    {"div_up(m * n, min(k, 32))", 47}}) {
+    EXPECT_EQ(user_kernels::evaluate(text, shape), value) << text;
+  }
+  for (const char* text : {"", "m +", "m n", "(m", "m)", "x", "min(m)", "1/0", "div_up(m, 0)", "9223372036854775807",
+                           "4611686018427387904 * 2", "-m", "m..n"}) {
+    EXPECT_THROW((void)user_kernels::evaluate(text, shape), Error) << text;
+  }
+  EXPECT_THROW((void)user_kernels::evaluate(std::string(100000, '('), shape), Error);
+}
+
+std::uint32_t bits_of(float value) { return std::bit_cast<std::uint32_t>(value); }
+
+// The header's conversions against the library's, for every code and around every rounding.
+TEST(OwnHeader, ConvertsAsTheLibraryDoes) {
+  for (std::uint32_t code = 0; code <= 0xFFFF; ++code) {
+    const auto pattern = static_cast<std::uint16_t>(code);
+    const float wide = formats::fp16_to_float(pattern);
+    ASSERT_EQ(bits_of(thresher_own_fp16_to_float(pattern)), bits_of(wide)) << code;
+    for (const std::int32_t step : {-1, 0, 1}) {
+      for (const std::uint32_t half : {0U, 0x1000U, 0x2000U}) {
+        const float near = std::bit_cast<float>(bits_of(wide) + half + static_cast<std::uint32_t>(step));
+        if (near != near) {
+          ASSERT_EQ(thresher_own_float_to_fp16(near) & 0x7C00U, 0x7C00U);
+        } else {
+          ASSERT_EQ(thresher_own_float_to_fp16(near), formats::float_to_fp16(near)) << near;
+        }
+      }
+    }
+    const float from_bf16 = std::bit_cast<float>(code << 16 | 0x8000U);
+    if (from_bf16 == from_bf16) {
+      ASSERT_EQ(thresher_own_float_to_bf16(from_bf16), formats::float_to_bf16(from_bf16)) << from_bf16;
+    }
+  }
+  for (std::uint32_t code = 0; code <= 0xFF; ++code) {
+    EXPECT_EQ(bits_of(thresher_own_e4m3_to_float(code)),
+              bits_of(formats::e4m3_to_float(static_cast<std::uint8_t>(code))));
+  }
+  for (std::uint32_t code = 0; code <= 0xF; ++code) {
+    EXPECT_EQ(bits_of(thresher_own_e2m1_to_float(code)),
+              bits_of(formats::e2m1_to_float(static_cast<std::uint8_t>(code))));
+  }
+}
+
+}  // namespace
+}  // namespace thresher::arena

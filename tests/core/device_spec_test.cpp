@@ -1,0 +1,58 @@
+#include "core/device_spec.hpp"
+
+#include <gtest/gtest.h>
+
+#include "thresher/error.hpp"
+
+namespace thresher {
+namespace {
+
+TEST(DeviceSpec, EveryEntryIsCompleteAndSaysWhereItIsFrom) {
+  for (const DeviceSpec& spec : device_specs()) {
+    SCOPED_TRACE(spec.name);
+    EXPECT_FALSE(spec.source.empty());
+    EXPECT_GE(spec.max_clock_ghz, spec.burst_clock_ghz);
+    EXPECT_GE(spec.burst_clock_ghz, spec.sustained_clock_ghz);
+    EXPECT_GT(spec.sustained_clock_ghz, 1.0);
+    EXPECT_EQ(spec.shared_bytes_per_block, 232448);
+    EXPECT_EQ(spec.registers_per_multiprocessor, 65536);
+    EXPECT_EQ(spec.ops_per_clock_fp8, 2 * spec.ops_per_clock_16bit);
+    EXPECT_EQ(spec.tensor_memory_columns, spec.matrix_unit == MatrixUnit::tcgen05 ? 512 : 0);
+    EXPECT_EQ(spec.ops_per_clock_nvfp4 > 0, spec.matrix_unit == MatrixUnit::tcgen05);
+  }
+}
+
+TEST(DeviceSpec, RatesGiveTheAdvertisedPeaks) {
+  const auto tflops = [](std::string_view device, MatrixType type) {
+    const DeviceSpec& spec = device_spec(device);
+    return spec.multiprocessors * spec.ops_per_clock(type) * spec.max_clock_ghz * 1e-3;
+  };
+  EXPECT_NEAR(tflops("H200", MatrixType::bits16), 1070, 5);
+  EXPECT_NEAR(tflops("H200", MatrixType::fp8), 2141, 10);
+  EXPECT_NEAR(tflops("B200", MatrixType::nvfp4), 9000, 600);
+  EXPECT_NEAR(tflops("GB300", MatrixType::nvfp4), 15000, 300);
+}
+
+TEST(DeviceSpec, IsFoundByTheSystemsNameToo) {
+  EXPECT_EQ(device_spec("NVIDIA H200").name, "H200");
+  EXPECT_EQ(device_spec("NVIDIA H100 80GB HBM3").name, "H100");
+  EXPECT_EQ(device_spec("NVIDIA GB300").name, "GB300");
+  EXPECT_EQ(find_device_spec("NVIDIA A100"), nullptr);
+  try {
+    (void)device_spec("A100");
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_STREQ(error.what(), "device \"A100\" is not in the planner's table: use one of H100, H200, B200, GB300");
+  }
+}
+
+TEST(DeviceSpec, LargeClustersLeaveMultiprocessorsIdle) {
+  const DeviceSpec& h200 = device_spec("H200");
+  EXPECT_EQ(h200.resident_blocks(1, 1), 132);
+  EXPECT_EQ(h200.resident_blocks(2, 1), 132);
+  EXPECT_EQ(h200.resident_blocks(4, 1), 120);
+  EXPECT_EQ(h200.resident_blocks(8, 1), 120);
+}
+
+}  // namespace
+}  // namespace thresher

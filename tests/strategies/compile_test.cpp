@@ -1,0 +1,106 @@
+// Every program compiles for Hopper, on any machine that has NVRTC.
+#include <gtest/gtest.h>
+
+#include "runtime/nvrtc.hpp"
+#include "strategies/device_program.hpp"
+#include "strategies/dual_gemm/fused/program.hpp"
+#include "strategies/dual_gemm/packed/choose.hpp"
+#include "strategies/dual_gemm/packed/program.hpp"
+#include "strategies/dual_gemm/two_pass/program.hpp"
+
+namespace thresher::strategies {
+namespace {
+
+runtime::Cubin compile(const DeviceProgram& program) {
+  const std::span<const EmbeddedFile> headers = device_sources();
+  return runtime::compile({.title = program.title,
+                           .text = program.text,
+                           .headers = {headers.begin(), headers.end()},
+                           .kernels = program.kernels,
+                           .options = program.options});
+}
+
+void expect_clean(const DeviceProgram& program) {
+  if (!runtime::nvrtc_status().problem.empty()) {
+    GTEST_SKIP() << runtime::nvrtc_status().problem;
+  }
+  const runtime::Cubin cubin = compile(program);
+  ASSERT_EQ(cubin.kernels.size(), program.kernels.size());
+  for (const runtime::CompiledKernel& kernel : cubin.kernels) {
+    EXPECT_EQ(kernel.resources.spill_store_bytes, 0) << kernel.expression;
+    EXPECT_EQ(kernel.resources.stack_bytes, 0) << kernel.expression;
+    EXPECT_GT(kernel.resources.registers, 0) << kernel.expression;
+  }
+  EXPECT_EQ(cubin.log.find("warning"), std::string::npos) << cubin.log;
+}
+
+TEST(TwoPassKernels, CompileForHopperWithoutSpills) { expect_clean(two_pass::program()); }
+/// Machine code of a matrix kernel that spills, or whose matrix instructions the compiler serialised, is useless.
+TEST(DualGemmKernel, EveryKnobCompilesForHopperWithoutSpills) {
+  using namespace dual_gemm;
+  DeviceProgram all = program(Config{});
+  all.kernels.clear();
+  for (const Config& config : {
+           default_configs().front(),
+           Config{
+               .strategy = Strategy::sequential, .activation = ActivationCode::gelu_tanh, .stages = 1, .multicast = 2},
+           Config{.strategy = Strategy::pingpong,
+           .output = Number::fp32,
+           .activation = ActivationCode::swiglu_clamped,
+           .persistent = true,
+           .loader_registers = 40,
+           .math_registers = 232},
+           Config{.warpgroup_tiles = 2,
+           .block_outputs = 96,
+           .split_k = 2,
+           .epilogue = Epilogue::tma,
+           .loader_registers = 24,
+           .math_registers = 240,
+           .profiled = true},
+           Config{.block_outputs = 64, .block_k = 128, .stages = 3, .raster = Raster::columns_first},
+       }) {
+    all.kernels.push_back(kernel_expression(config));
+  }
+  expect_clean(all);
+}
+
+/// A profile is of the kernel that a user runs: with timestamps, or without a part, it must not spill either.
+TEST(ProfiledKernels, CompileForHopperWithoutSpills) {
+  using pipeline::Ablation;
+  DeviceProgram all = dual_gemm::program(dual_gemm::Config{});
+  all.kernels.clear();
+  DeviceProgram packed = nvfp4::program(nvfp4::Config{});
+  packed.kernels.clear();
+  for (const Ablation ablation : {Ablation::none, Ablation::no_epilogue, Ablation::epilogue_twice, Ablation::loads_only,
+                                  Ablation::products_only}) {
+    const bool profiled = ablation == Ablation::none;
+    dual_gemm::Config config = dual_gemm::default_configs().front();
+    config.profiled = profiled;
+    config.ablation = ablation;
+    all.kernels.push_back(dual_gemm::kernel_expression(config));
+    nvfp4::Config choice = nvfp4::rank(nvfp4::Path::exact, 256, 4096, 7168, 132).front().config;
+    choice.profiled = profiled;
+    choice.ablation = ablation;
+    packed.kernels.push_back(nvfp4::kernel_name(choice));
+  }
+  expect_clean(all);
+  expect_clean(packed);
+}
+
+TEST(PackedNvfp4Kernels, EveryDefaultCompilesForHopperWithoutSpills) {
+  expect_clean(nvfp4::preparation_program());
+  DeviceProgram all = nvfp4::program(nvfp4::default_configs().front());
+  all.kernels.clear();
+  for (const nvfp4::Config& config : nvfp4::default_configs()) {
+    if (config.output == nvfp4::Number::fp16) {
+      all.kernels.push_back(nvfp4::kernel_name(config));
+    }
+  }
+  expect_clean(all);
+}
+
+TEST(PauseKernel, CompilesForHopper) { expect_clean(pause_program()); }
+TEST(ReferenceKernel, CompilesForHopperWithoutSpills) { expect_clean(reference::program()); }
+
+}  // namespace
+}  // namespace thresher::strategies

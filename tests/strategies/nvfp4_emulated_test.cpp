@@ -1,0 +1,140 @@
+// The packed NVFP4 dual GEMM run by the emulator: packing, preparing tokens and the product, in both numerics, with
+// ragged edges and many schedules. Right and clean.
+#include <gtest/gtest.h>
+
+#include "reference/dual_gemm.hpp"
+#include "reference/fold.hpp"
+#include "reference/tolerance.hpp"
+#include "strategies/dual_gemm/packed/choose.hpp"
+#include "strategies/dual_gemm/packed/host/emulated.hpp"
+#include "strategies/dual_gemm/packed/program.hpp"
+#include "support/dual_gemm_case.hpp"
+
+namespace thresher::strategies::dual_gemm::packed {
+namespace {
+
+Format format_of(Number number) {
+  return number == Number::fp16 ? Format::fp16 : number == Number::bf16 ? Format::bf16 : Format::fp32;
+}
+
+DualGemmProblem problem_for(const Config& config, std::int64_t m, std::int64_t n, std::int64_t k, Format a) {
+  return {.m = m,
+          .n = n,
+          .k = k,
+          .a = a,
+          .b = Format::nvfp4,
+          .out = format_of(config.output),
+          .activation = {.kind = static_cast<ActivationKind>(config.activation)}};
+}
+
+/// What the emulator finds wrong with one call on `host`, and what is wrong with its result; empty when nothing is.
+std::string run_and_judge(const Config& config, test::DualGemmCase& host, std::uint64_t seed) {
+  emulator::Options options;
+  options.schedule = emulator::Schedule::from_seed(seed);
+  const Tensor a = host.a.view();
+  const Tensor gate = host.b1_gate.view();
+  const Tensor up = host.b2_up.view();
+  EmulatedProduct product(find_compiled_in(kernel_name(config)), config,
+                          {a, gate, up, host.c.view(), host.problem.activation});
+  const emulator::Report report = product.run(options);
+  std::string found;
+  for (const emulator::Finding& finding : report.findings) {
+    found += to_string(finding);
+  }
+  if (!found.empty()) {
+    return found;
+  }
+  if (!host.c.gaps_intact()) {
+    return "a gap between rows was written";
+  }
+  const reference::Verdict verdict =
+      config.path == Path::fast
+          ? reference::judge_fast_dual_gemm(host.problem, reference::Rule::general, a, gate, up, host.c.view(),
+                                            reference::whole(host.problem), reference::Accumulation::float32_truncated)
+          : reference::judge_dual_gemm(host.problem, reference::Rule::general, a, gate, up, host.c.view(),
+                                       reference::whole(host.problem), reference::Accumulation::float32_truncated);
+  return verdict.passed ? "" : verdict.explain();
+}
+
+class EmulatedNvfp4 : public ::testing::TestWithParam<std::size_t> {
+ protected:
+  [[nodiscard]] static const Config& config() { return small_configs()[GetParam()]; }
+
+  static void clean_and_right(std::int64_t m, std::int64_t n, std::int64_t k, Format a, std::uint64_t schedules) {
+    for (std::uint64_t seed = 0; seed < schedules; ++seed) {
+      const test::Layout layout{.row_gap = a == Format::nvfp4 ? 0 : 8,
+                                .out_row_gap = seed % 3 == 0 ? 0 : 8,
+                                .scales = seed % 2 == 0 ? ScaleLayout::row_major : ScaleLayout::blocked,
+                                .global_scales = false};
+      test::DualGemmCase host =
+          test::DualGemmCase::random(problem_for(config(), m, n, k, a), layout, static_cast<unsigned>(seed + 1));
+      ASSERT_EQ(run_and_judge(config(), host, seed), "")
+          << title(config()) << ", " << m << "x" << n << "x" << k << " " << name(a);
+    }
+  }
+  [[nodiscard]] static Format wide() { return config().operand == Number::bf16 ? Format::bf16 : Format::fp16; }
+  /// NVFP4 tokens become fp16.
+  [[nodiscard]] static bool takes_nvfp4() { return config().operand == Number::fp16; }
+};
+
+TEST_P(EmulatedNvfp4, OneTokenAndOneGroupOfK) { clean_and_right(1, 8, 16, wide(), 3); }
+TEST_P(EmulatedNvfp4, RaggedInEveryDimension) { clean_and_right(37, 75, 592, wide(), 4); }
+TEST_P(EmulatedNvfp4, WholeTiles) { clean_and_right(64, 64, 512, wide(), 2); }
+TEST_P(EmulatedNvfp4, Nvfp4Tokens) {
+  if (takes_nvfp4()) {
+    clean_and_right(33, 40, 336, Format::nvfp4, 3);
+  }
+}
+
+/// Longer than the threads that fold a row hold in registers.
+TEST_P(EmulatedNvfp4, LongRows) {
+  if (config().path == Path::fast) {
+    const std::int64_t held = fold_threads * fold_held * 16;
+    clean_and_right(2, 8, held + 64, Format::nvfp4, 1);
+    clean_and_right(2, 8, held + 64, Format::fp16, 1);
+  }
+}
+
+TEST_P(EmulatedNvfp4, GlobalScalesAndEveryScaleCode) {
+  if (takes_nvfp4()) {
+    test::DualGemmCase host = test::DualGemmCase::random(problem_for(config(), 20, 33, 256, Format::nvfp4));
+    ASSERT_EQ(run_and_judge(config(), host, 1), "") << title(config());
+  }
+}
+
+TEST_P(EmulatedNvfp4, NaNScalesSpoilTheirRowsAndNothingElse) {
+  test::DualGemmCase host =
+      test::DualGemmCase::random(problem_for(config(), 9, 40, 128, wide()), {.global_scales = false});
+  host.b1_gate.set_scale(3, 2, 0x7F);
+  host.b2_up.set_scale(35, 7, 0xFF);
+  host.a.set_pattern(4, 17, 0x7FFF);
+  ASSERT_EQ(run_and_judge(config(), host, 2), "") << title(config());
+}
+
+/// What choose.hpp may select, on problems of little more than one tile and one turn of the ring.
+class EveryChoice : public ::testing::TestWithParam<std::size_t> {};
+
+TEST_P(EveryChoice, IsCleanAndRightAndBitwiseEqualOnEverySchedule) {
+  const Config config = default_configs()[GetParam()];
+  const std::int64_t slot_k = std::int64_t{config.blocks_per_slot} * weight_block_k(config);
+  const std::int64_t k = slot_k * config.stages * config.split_k + slot_k + 16;
+  const Format tokens = config.operand == Number::bf16 ? Format::bf16 : Format::nvfp4;
+  test::DualGemmCase host = test::DualGemmCase::random(
+      problem_for(config, config.block_tokens + 3, tile_outputs(config) + 5, k, tokens), {.global_scales = false});
+  std::vector<std::uint8_t> first;
+  for (const std::uint64_t seed : {0, 3, 17}) {
+    host.c.poison();
+    ASSERT_EQ(run_and_judge(config, host, seed), "") << title(config) << ", seed " << seed;
+    if (first.empty()) {
+      first = host.c.bytes();
+    }
+    ASSERT_EQ(host.c.bytes(), first) << title(config) << ", seed " << seed;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(AllChoices, EveryChoice, ::testing::Range(std::size_t{0}, default_configs().size()));
+
+INSTANTIATE_TEST_SUITE_P(AllConfigurations, EmulatedNvfp4, ::testing::Range(std::size_t{0}, small_configs().size()));
+
+}  // namespace
+}  // namespace thresher::strategies::dual_gemm::packed
