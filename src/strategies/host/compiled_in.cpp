@@ -11,7 +11,8 @@ namespace {
 
 std::map<std::string, HostKernel> all() {
   std::map<std::string, HostKernel> kernels;
-  for (const auto& some : {attention::compiled_in(), dual_gemm::compiled_in(), nvfp4::compiled_in()}) {
+  for (const auto& some :
+       {attention::compiled_in(), dual_gemm::fused::compiled_in(), dual_gemm::packed::compiled_in()}) {
     for (const CompiledIn& one : some) {
       kernels.emplace(one.expression, one.kernel);
     }

@@ -10,8 +10,8 @@
 
 namespace thresher::strategies::dual_gemm::packed {
 
-using dual_gemm::ActivationCode;
-using dual_gemm::Number;
+using fused::ActivationCode;
+using fused::Number;
 using pipeline::Overlap;
 
 /// How value × scale enters the matrix unit.

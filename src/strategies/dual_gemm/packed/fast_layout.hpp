@@ -33,7 +33,7 @@ inline constexpr u32 block_scale_bytes = threads * 4;
 inline constexpr u32 block_bytes = block_value_bytes + block_scale_bytes;
 
 /// Padded as the exact layout pads, so that slots of either have whole blocks.
-TH_DEVICE constexpr u32 k_blocks(u32 k) { return nvfp4::k_blocks(k) / 2; }
+TH_DEVICE constexpr u32 k_blocks(u32 k) { return packed::k_blocks(k) / 2; }
 
 /// Where the rows' factors begin.
 TH_DEVICE constexpr unsigned long long factors_offset(u32 n, u32 k) {

@@ -82,12 +82,14 @@ struct Nvfp4Part {
   TH_DEVICE machine::Vector<u32, 4> folded(float power) const {
     using namespace machine;
     const u32 powers = convert::pack<Half>(power, power);
-    const u32 pairs[2] = {packed::multiply<Half>(convert::e4m3x2_to_half2(static_cast<u16>(scales)), powers),
-                          packed::multiply<Half>(convert::e4m3x2_to_half2(static_cast<u16>(scales >> 16)), powers)};
+    const u32 pairs[2] = {
+        machine::packed::multiply<Half>(convert::e4m3x2_to_half2(static_cast<u16>(scales)), powers),
+        machine::packed::multiply<Half>(convert::e4m3x2_to_half2(static_cast<u16>(scales >> 16)), powers)};
     Vector<u32, 4> words;
     TH_UNROLL
     for (u32 i = 0; i < 4; ++i) {
-      const u32 scale = i % 2 == 0 ? packed::broadcast<0>(pairs[i / 2]) : packed::broadcast<1>(pairs[i / 2]);
+      const u32 scale =
+          i % 2 == 0 ? machine::packed::broadcast<0>(pairs[i / 2]) : machine::packed::broadcast<1>(pairs[i / 2]);
       const Vector<u32, 2> four = widen_four(codes[i], scale);
       words.at[i] = convert::half2_to_e4m3x2(four.at[0]) | static_cast<u32>(convert::half2_to_e4m3x2(four.at[1])) << 16;
     }

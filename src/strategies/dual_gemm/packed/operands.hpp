@@ -15,7 +15,7 @@ struct ExactOperand {
     machine::Vector<u32, 4> words;
     machine::Vector<u32, 2> scales;
   };
-  static constexpr int steps = static_cast<int>(nvfp4::steps);
+  static constexpr int steps = static_cast<int>(packed::steps);
 
   static TH_DEVICE Packed fetch(machine::Shared<u8> block, u32 thread) {
     return {block.as<machine::Vector<u32, 4>>().load(thread),

@@ -14,7 +14,7 @@
 namespace thresher::strategies::dual_gemm::packed {
 
 using namespace machine;
-using dual_gemm::NumberType;
+using fused::NumberType;
 
 template <Config config>
 struct OperandOf {
@@ -36,7 +36,7 @@ class Operation {
   using Operand = typename OperandOf<config>::type;
   static constexpr int steps_per_block = Operand::steps;
   static constexpr Overlap overlap = config.overlap;
-  static constexpr u32 slot_load_bytes = nvfp4::slot_load_bytes(config);
+  static constexpr u32 slot_load_bytes = packed::slot_load_bytes(config);
   using Sums = pipeline::AccumulatorTiles<config.block_tokens, 1>;
   using Element = typename Operand::Element;
   using Packed = typename Operand::Packed;
@@ -169,7 +169,7 @@ class Operation {
       const float factor = token_factor(ahead, group, e);
       const float gate = sums.tile[0].get(group * 4 + e) * (scales.gate * factor);
       const float up = sums.tile[0].get(group * 4 + 2 + e) * (scales.up * factor);
-      result[e] = dual_gemm::activate<config.activation>(gate, up, params_);
+      result[e] = fused::activate<config.activation>(gate, up, params_);
     }
     if constexpr (config.output == Number::fp32) {
       return Vector<float, 2>{{result[0], result[1]}};

@@ -102,7 +102,7 @@ EmulatedProduct::EmulatedProduct(HostKernel kernel, const Config& config, const 
       config_(config),
       problem_(problem),
       extents_{problem.a.shape[0], problem.b1_gate.shape[0], problem.b1_gate.shape[1]},
-      prepared_(nvfp4::prepared_tokens(config.path, extents_.m, extents_.k)),
+      prepared_(packed::prepared_tokens(config.path, extents_.m, extents_.k)),
       packed_(packed_bytes(config.path, extents_.n, extents_.k)),
       tokens_(static_cast<std::size_t>(prepared_.bytes)) {}
 
