@@ -32,10 +32,12 @@ struct Extent3 {
   bool operator==(const Extent3&) const = default;
 };
 
-/// The tensors of one call in the order of the operation (strategies/<operation>/tensors.hpp), and its workspace.
+/// The tensors of one call in the order of the operation (strategies/<operation>/tensors.hpp), its workspace, and what
+/// was packed of the weights once.
 struct CallTensors {
   std::span<const Tensor> tensors;
   void* workspace = nullptr;
+  void* packed = nullptr;  ///< of PlannedCall::packed_bytes(), aligned to 256 bytes
 };
 
 /// A kernel's one parameter for one call, and how many blocks that call takes. Made anew in every `run`, so it lives on
@@ -82,9 +84,10 @@ class LaunchArguments {
 /// cannot address). Allocates nothing and throws nothing: the operation validated the tensors.
 using Bind = std::function<bool(const CallTensors&, LaunchArguments&)>;
 
-/// Memory that a launch reads or writes: tensor `index` of the call, or piece `index` of the workspace.
+/// Memory that a launch reads or writes: tensor `index` of the call, or piece `index` of the workspace or of what was
+/// packed.
 struct Access {
-  enum class Memory : std::uint8_t { tensor, scales, global_scale, workspace };
+  enum class Memory : std::uint8_t { tensor, scales, global_scale, workspace, packed };
   enum class Use : std::uint8_t {
     reads,          ///< what was there before the call
     reads_earlier,  ///< what the launch before it writes: with dependent launch it must be waited for
@@ -143,7 +146,7 @@ struct HostCall {
 
 using Step = std::variant<KernelLaunch, LibraryProduct, HostCall>;
 
-/// A part of the workspace, aligned to 256 bytes.
+/// A part of the workspace, or of packed weights, aligned to 256 bytes.
 struct WorkspacePiece {
   std::string name;  ///< "prepared tokens"
   std::size_t offset = 0;
@@ -156,14 +159,22 @@ struct PlannedCall {
   std::vector<Step> steps;            ///< in the order of the stream
   std::size_t preparation_steps = 0;  ///< the first so many depend on the tokens alone (DualGemm::prepare)
   std::vector<WorkspacePiece> workspace;
+  /// What `packing`, a call of the weights alone, makes once when a model is loaded; empty and null where weights are
+  /// taken as they are.
+  std::vector<WorkspacePiece> packed;
+  std::shared_ptr<const PlannedCall> packing;
   std::size_t data_alignment = 16;  ///< bytes that the tensors' data pointers must be multiples of
   WorkModel work;
   std::string why;  ///< why this configuration, one sentence
 
   [[nodiscard]] std::size_t workspace_bytes() const;
+  [[nodiscard]] std::size_t packed_bytes() const;
 };
 
-/// Appends a piece of `bytes` bytes and gives its index.
-std::size_t add_piece(PlannedCall& call, std::string name, std::size_t bytes);
+/// Appends a piece of `bytes` bytes to a workspace, or to what is packed, and gives its index.
+std::size_t add_piece(std::vector<WorkspacePiece>& pieces, std::string name, std::size_t bytes);
+inline std::size_t add_piece(PlannedCall& call, std::string name, std::size_t bytes) {
+  return add_piece(call.workspace, std::move(name), bytes);
+}
 
 }  // namespace thresher::strategies
