@@ -59,9 +59,9 @@ struct DeviceSpec {
   /// Clusters of 2, 4 and 8 blocks that are resident at once with one block a multiprocessor.
   std::array<int, 3> resident_clusters{};
 
-  double launch_us = 0;     ///< of one empty kernel in a graph of many
-  bool calibrated = false;  ///< whether the prediction's parameters were fitted on this very kind
-  std::string_view source;  ///< where the numbers are from
+  double launch_us = 0;       ///< of one empty kernel in a graph of many
+  bool calibrated = false;    ///< whether the prediction's parameters were fitted on this very kind
+  std::string_view source{};  ///< where the numbers are from
 
   [[nodiscard]] double clock_ghz(Clocks clocks) const noexcept {
     return clocks == Clocks::burst ? burst_clock_ghz : sustained_clock_ghz;
