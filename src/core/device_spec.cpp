@@ -137,7 +137,13 @@ int DeviceSpec::resident_blocks(int cluster, int blocks) const noexcept {
 std::span<const DeviceSpec> device_specs() noexcept { return specs; }
 
 const DeviceSpec& cpu_device_spec() noexcept {
-  static constexpr DeviceSpec spec{.name = "CPU", .arch = "cpu", .matrix_unit = MatrixUnit::none};
+  static constexpr DeviceSpec spec = [] {
+    DeviceSpec cpu;
+    cpu.name = "CPU";
+    cpu.arch = "cpu";
+    cpu.matrix_unit = MatrixUnit::none;
+    return cpu;
+  }();
   return spec;
 }
 

@@ -34,10 +34,10 @@ void expect_clean(const DeviceProgram& program) {
   EXPECT_EQ(cubin.log.find("warning"), std::string::npos) << cubin.log;
 }
 
-TEST(TwoPassKernels, CompileForHopperWithoutSpills) { expect_clean(two_pass::program()); }
+TEST(TwoPassKernels, CompileForHopperWithoutSpills) { expect_clean(dual_gemm::two_pass::program()); }
 /// Machine code of a matrix kernel that spills, or whose matrix instructions the compiler serialised, is useless.
 TEST(DualGemmKernel, EveryKnobCompilesForHopperWithoutSpills) {
-  using namespace dual_gemm;
+  using namespace dual_gemm::fused;
   DeviceProgram all = program(Config{});
   all.kernels.clear();
   for (const Config& config : {
@@ -67,33 +67,33 @@ TEST(DualGemmKernel, EveryKnobCompilesForHopperWithoutSpills) {
 /// A profile is of the kernel that a user runs: with timestamps, or without a part, it must not spill either.
 TEST(ProfiledKernels, CompileForHopperWithoutSpills) {
   using pipeline::Ablation;
-  DeviceProgram all = dual_gemm::program(dual_gemm::Config{});
+  DeviceProgram all = dual_gemm::fused::program(dual_gemm::fused::Config{});
   all.kernels.clear();
-  DeviceProgram packed = nvfp4::program(nvfp4::Config{});
+  DeviceProgram packed = dual_gemm::packed::program(dual_gemm::packed::Config{});
   packed.kernels.clear();
   for (const Ablation ablation : {Ablation::none, Ablation::no_epilogue, Ablation::epilogue_twice, Ablation::loads_only,
                                   Ablation::products_only}) {
     const bool profiled = ablation == Ablation::none;
-    dual_gemm::Config config = dual_gemm::default_configs().front();
+    dual_gemm::fused::Config config = dual_gemm::fused::default_configs().front();
     config.profiled = profiled;
     config.ablation = ablation;
-    all.kernels.push_back(dual_gemm::kernel_expression(config));
-    nvfp4::Config choice = nvfp4::rank(nvfp4::Path::exact, 256, 4096, 7168, 132).front().config;
+    all.kernels.push_back(dual_gemm::fused::kernel_expression(config));
+    dual_gemm::packed::Config choice = dual_gemm::packed::rank(dual_gemm::packed::Path::exact, 256, 4096, 7168, 132).front().config;
     choice.profiled = profiled;
     choice.ablation = ablation;
-    packed.kernels.push_back(nvfp4::kernel_name(choice));
+    packed.kernels.push_back(dual_gemm::packed::kernel_name(choice));
   }
   expect_clean(all);
   expect_clean(packed);
 }
 
 TEST(PackedNvfp4Kernels, EveryDefaultCompilesForHopperWithoutSpills) {
-  expect_clean(nvfp4::preparation_program());
-  DeviceProgram all = nvfp4::program(nvfp4::default_configs().front());
+  expect_clean(dual_gemm::packed::preparation_program());
+  DeviceProgram all = dual_gemm::packed::program(dual_gemm::packed::default_configs().front());
   all.kernels.clear();
-  for (const nvfp4::Config& config : nvfp4::default_configs()) {
-    if (config.output == nvfp4::Number::fp16) {
-      all.kernels.push_back(nvfp4::kernel_name(config));
+  for (const dual_gemm::packed::Config& config : dual_gemm::packed::default_configs()) {
+    if (config.output == dual_gemm::packed::Number::fp16) {
+      all.kernels.push_back(dual_gemm::packed::kernel_name(config));
     }
   }
   expect_clean(all);
