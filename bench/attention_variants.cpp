@@ -88,7 +88,7 @@ std::vector<Variant> stream_variants(int head_dim) {
   if (head_dim == 64) {
     list.push_back({"base descriptors", {{"base_descriptors", 1}}});
     list.push_back({"hold softmax", {{"hold_softmax", 1}}});
-    list.push_back({"two warpgroups", {{"consumers", 2}, {"queries_in_registers", 1}}});
+    list.push_back({"two warpgroups", {{"math_warpgroups", 2}, {"queries_in_registers", 1}}});
     list.push_back({"three stages", {{"stages", 3}}});
     list.push_back({"96 keys", {{"keys", 96}}});
   } else {

@@ -64,7 +64,7 @@ struct AttentionOptions {
   /// Empty: chosen for the problem. Else one of `attention_strategies(device)`.
   std::string strategy{};
   /// GPU: compile-time choices of a named strategy that differ from its defaults. pipelined: keys (of a block), stages,
-  /// consumers (warpgroups of 64 queries), cluster, queries_in_registers, take_turns, hold_softmax, base_descriptors;
+  /// math_warpgroups (of 64 queries each), cluster, queries_in_registers, take_turns, hold_softmax, base_descriptors;
   /// split: cluster, whole, parts, inspect_early, meet_early, narrow_exchange, alone.
   std::map<std::string, int> knobs{};
   /// CPU: threads to use, 0 for all.

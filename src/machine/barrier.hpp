@@ -6,7 +6,7 @@
 namespace thresher::machine {
 
 /// Which phase of a barrier a thread waits for: 0 for its first, 1 for its second, 0 for its third…
-/// A wait for the parity *opposite* to the current phase's returns at once: a producer that starts with Phase{1} finds
+/// A wait for the parity *opposite* to the current phase's returns at once: a loader that starts with Phase{1} finds
 /// the slots of a fresh ring free.
 struct Phase {
   u32 parity = 0;

@@ -38,17 +38,17 @@ bool is_general(const AttentionProblem& problem) {
 
 /// As measured (docs/kernels/attention.md).
 StreamConfig default_stream(const AttentionProblem& problem) {
-  const bool few_queries = !problem.variable_length && problem.queries <= StreamConfig::rows_per_consumer;
+  const bool few_queries = !problem.variable_length && problem.queries <= StreamConfig::rows_per_warpgroup;
   const bool narrow = problem.head_dim == 64;
   const bool general = is_general(problem);
-  const int consumers = few_queries ? 1 : narrow && !general ? 3 : 2;
+  const int math_warpgroups = few_queries ? 1 : narrow && !general ? 3 : 2;
   return {.head_dim = static_cast<int>(problem.head_dim),
           .keys = 128,
           .stages = 2,
-          .consumers = consumers,
+          .math_warpgroups = math_warpgroups,
           .cluster = 1,
-          .queries_in_registers = consumers != 3,
-          .take_turns = consumers > 1,
+          .queries_in_registers = math_warpgroups != 3,
+          .take_turns = math_warpgroups > 1,
           .hold_softmax = !narrow,
           .base_descriptors = !narrow};
 }
@@ -139,7 +139,7 @@ AttentionChoice choose_pipelined(const AttentionProblem& problem, std::map<std::
   StreamConfig& stream = choice.stream;
   take(knobs, "keys", stream.keys, {64, 80, 96, 112, 128, 144, 160, 176, 192});
   take(knobs, "stages", stream.stages, {2, 3, 4});
-  take(knobs, "consumers", stream.consumers, {1, 2, 3});
+  take(knobs, "math_warpgroups", stream.math_warpgroups, {1, 2, 3});
   take(knobs, "cluster", stream.cluster, {1, 2});
   take(knobs, "take_turns", stream.take_turns, {0, 1});
   take(knobs, "hold_softmax", stream.hold_softmax, {0, 1});

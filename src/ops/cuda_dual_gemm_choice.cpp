@@ -85,8 +85,8 @@ device_code::Config kernel_config(const DualGemmProblem& problem, const planner:
   config.operand = number(problem.a);
   config.output = number(problem.out);
   config.activation = activation_code(problem.activation.kind);
-  config.math_warpgroups = planned.consumer_warpgroups;
-  const int sharing = planned.strategy == planner::Strategy::pingpong ? 1 : planned.consumer_warpgroups;
+  config.math_warpgroups = planned.math_warpgroups;
+  const int sharing = planned.strategy == planner::Strategy::pingpong ? 1 : planned.math_warpgroups;
   config.warpgroup_tiles = planned.tile.tokens / (64 * std::max(1, sharing));
   config.block_outputs = planned.tile.weight_rows / 2;
   config.block_k = planned.tile.k;
@@ -98,8 +98,8 @@ device_code::Config kernel_config(const DualGemmProblem& problem, const planner:
   config.raster = planned.raster == planner::Raster::same_weights ? device_code::Raster::rows_first
                                                                   : device_code::Raster::columns_first;
   config.persistent = planned.persistent;
-  config.loader_registers = planned.producer_registers;
-  config.math_registers = planned.consumer_registers;
+  config.loader_registers = planned.loader_registers;
+  config.math_registers = planned.math_registers;
   return config;
 }
 

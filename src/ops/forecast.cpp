@@ -96,11 +96,11 @@ planner::AttentionConfig planned_contestant(const AttentionProblem& problem, con
     config.query_rows = stream.rows();
     config.key_step = stream.keys;
     config.stages = stream.stages;
-    config.consumer_warpgroups = stream.consumers;
+    config.math_warpgroups = stream.math_warpgroups;
     config.multicast = stream.cluster;
     config.queries_in_registers = stream.queries_in_registers;
-    config.producer_registers = stream.producer_registers();
-    config.consumer_registers = stream.consumer_registers();
+    config.loader_registers = stream.loader_registers();
+    config.math_registers = stream.math_registers();
     config.persistent = true;
     return config;
   }
@@ -109,7 +109,7 @@ planner::AttentionConfig planned_contestant(const AttentionProblem& problem, con
     config.query_rows = SplitConfig::rows;
     config.key_step = SplitConfig::chunk;
     config.stages = SplitConfig::chunks;
-    config.consumer_warpgroups = 1;
+    config.math_warpgroups = 1;
     config.split_keys = choice.split.cluster;
     return config;
   }

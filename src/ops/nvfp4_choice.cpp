@@ -60,9 +60,9 @@ void require_supported(const planner::DualGemmConfig& planned) {
            "it has weights along the rows, stores by its threads and takes one tile a block, so leave "
            "tokens_as_rows, tma and persistent out");
   }
-  if (tile.weight_rows != 64 * planned.consumer_warpgroups) {
+  if (tile.weight_rows != 64 * planned.math_warpgroups) {
     refuse(planned, fmt::format("{} rows of weights are no 64 for each of {} warpgroups", tile.weight_rows,
-                                planned.consumer_warpgroups));
+                                planned.math_warpgroups));
   }
   if (std::find(token_counts.begin(), token_counts.end(), tile.tokens) == token_counts.end()) {
     refuse(planned, fmt::format("{} tokens, a tile has 8, 16, 32, 64, 128 or 256", tile.tokens));
@@ -81,13 +81,13 @@ void require_supported(const planner::DualGemmConfig& planned) {
 device_code::Config packed_config(const DualGemmProblem& problem, const planner::DualGemmConfig& planned) {
   require_supported(planned);
   device_code::Config config{.path = device_code::path_of(planned.numerics),
-                             .math_warpgroups = planned.consumer_warpgroups,
+                             .math_warpgroups = planned.math_warpgroups,
                              .block_tokens = planned.tile.tokens,
                              .stages = planned.stages,
                              .split_k = planned.split_k,
                              .blocks_resident = planned.blocks_per_multiprocessor,
-                             .loader_registers = planned.producer_registers,
-                             .math_registers = planned.consumer_registers};
+                             .loader_registers = planned.loader_registers,
+                             .math_registers = planned.math_registers};
   config.blocks_per_slot = planned.tile.k / static_cast<int>(device_code::weight_block_k(config));
   config.overlap =
       device_code::usual_overlap(config.path, config.math_warpgroups, config.block_tokens, config.blocks_resident);
@@ -100,11 +100,11 @@ planner::DualGemmConfig planned_config(const device_code::Config& config) {
                   config.blocks_per_slot * static_cast<int>(device_code::weight_block_k(config))};
   planned.numerics = config.path == device_code::Path::fast ? Numerics::fast : Numerics::exact;
   planned.stages = config.stages;
-  planned.consumer_warpgroups = config.math_warpgroups;
+  planned.math_warpgroups = config.math_warpgroups;
   planned.cluster = planned.split_k = config.split_k;
   planned.blocks_per_multiprocessor = config.blocks_resident;
-  planned.producer_registers = config.loader_registers;
-  planned.consumer_registers = config.math_registers;
+  planned.loader_registers = config.loader_registers;
+  planned.math_registers = config.math_registers;
   planned.dependent_launch = true;
   return planned;
 }

@@ -42,10 +42,10 @@ struct Ring {
 
   /// By one thread, before anyone uses the ring.
   TH_DEVICE void init() const {
-    constexpr u32 reading_warpgroups = shape.consumption == Consumption::together ? shape.math_warpgroups : 1;
+    constexpr u32 readers = shape.reading == Reading::together ? shape.math_warpgroups : 1;
     for (u32 s = 0; s < shape.stages; ++s) {
       full.offset(s).init(1);
-      empty.offset(s).init(4 * reading_warpgroups * shape.multicast_blocks);
+      empty.offset(s).init(4 * readers * shape.multicast_blocks);
       debug::name_barrier(full.offset(s), "full", s);
       debug::name_barrier(empty.offset(s), "empty", s);
       debug::name_shared(slot(s), shape.slot_bytes, "slot", s);

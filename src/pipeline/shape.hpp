@@ -7,7 +7,7 @@ namespace thresher::pipeline {
 using namespace machine;
 
 /// Which math warpgroups read a slot of the ring.
-enum class Consumption : u8 {
+enum class Reading : u8 {
   together,  ///< all of them, each for its own rows of the tile
   by_turns,  ///< one: warpgroup i takes tiles i, i + n, … of the block
 };
@@ -38,7 +38,7 @@ struct Shape {
   int multicast_blocks = 1;  ///< blocks of a cluster that fill each other's slots
   int split_blocks = 1;      ///< blocks of a cluster that share one tile by dividing its k range: 1 or 2
   int passes = 1;            ///< how often a tile's k range is walked
-  Consumption consumption = Consumption::together;
+  Reading reading = Reading::together;
   int loader_registers = 0;  ///< 0: no hand-over of registers, and the loader is one warp instead of a warpgroup
   int math_registers = 0;
   bool persistent = false;     ///< a block takes several tiles

@@ -124,7 +124,7 @@ class Skeleton {
       if constexpr (shape.split_blocks > 1) {
         merge().init();
       }
-      if constexpr (shape.consumption == Consumption::by_turns) {
+      if constexpr (shape.reading == Reading::by_turns) {
         Turns<shape>::init(turn_barriers());
       }
       fence::barrier_init();
@@ -302,7 +302,7 @@ class Skeleton {
     mark(warpgroup, Moment::ready);
     for (u32 index = group_; index < operation_.tiles(); index += groups_) {
       bool mine = true;
-      if constexpr (shape.consumption == Consumption::by_turns) {
+      if constexpr (shape.reading == Reading::by_turns) {
         mine = turn == warpgroup;
         turn = turn + 1 == shape.math_warpgroups ? 0 : turn + 1;
       }
@@ -324,7 +324,7 @@ class Skeleton {
     Sums sums;
     sums.clear();
     sums.settle();
-    if constexpr (shape.consumption == Consumption::by_turns) {
+    if constexpr (shape.reading == Reading::by_turns) {
       turns.wait();
     }
     if constexpr (shape.ablation == Ablation::loads_only) {
@@ -392,7 +392,7 @@ class Skeleton {
       warp::sync();  // one lane releases for all, and a lane that lags would wait for a phase long gone
       reader.release();
     }
-    if constexpr (shape.consumption == Consumption::by_turns) {
+    if constexpr (shape.reading == Reading::by_turns) {
       turns.pass_on();
     }
   }
@@ -413,7 +413,7 @@ class Skeleton {
     if constexpr (shape.passes > 1) {
       issue_rest<1>(reader, sums, warpgroup, 0, steps);
     }
-    if constexpr (shape.consumption == Consumption::by_turns) {
+    if constexpr (shape.reading == Reading::by_turns) {
       turns.pass_on();
     }
     if constexpr (in_flight > 0) {

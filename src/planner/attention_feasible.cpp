@@ -17,7 +17,7 @@ Resources resources_of(const AttentionProblem& problem, const AttentionConfig& c
   out.stage_bytes = std::int64_t{2} * config.key_step * dim * element_bytes;  // keys and values
   const std::int64_t query_bytes = std::int64_t{config.query_rows} * dim * element_bytes;
   out.shared_bytes = config.stages * out.stage_bytes + query_bytes + 1024 + 16 * config.stages;
-  const int rows_per_thread = config.query_rows / std::max(1, config.consumer_warpgroups);
+  const int rows_per_thread = config.query_rows / std::max(1, config.math_warpgroups);
   if (device.matrix_unit == MatrixUnit::wgmma) {
     // Logits (their 16-bit form takes over their registers), the output, and the queries where they stay in registers.
     out.registers_per_thread = rows_per_thread * (config.key_step + dim) / 128 + base_registers +
@@ -33,7 +33,7 @@ Resources resources_of(const AttentionProblem& problem, const AttentionConfig& c
 
 std::string text(const AttentionConfig& config) {
   std::string out = fmt::format("{} queries, {} keys a step, {} stages, {} warpgroups", config.query_rows,
-                                config.key_step, config.stages, config.consumer_warpgroups);
+                                config.key_step, config.stages, config.math_warpgroups);
   if (config.split_keys > 1) {
     out += fmt::format(", keys split over {}", config.split_keys);
   }
@@ -48,13 +48,13 @@ std::string text(const AttentionConfig& config) {
 Feasibility feasible(const AttentionProblem& problem, const AttentionConfig& config, const DeviceSpec& device) {
   Feasibility result;
   if (problem.format == Format::fp32) {
-    result.obstacles.push_back("format: attention multiplies in fp16 or bf16, not in fp32");
+    result.obstacles.emplace_back("format: attention multiplies in fp16 or bf16, not in fp32");
   }
-  const int rows = config.consumer_warpgroups * wgmma_rows;
+  const int rows = config.math_warpgroups * wgmma_rows;
   if (rows < 1 || config.query_rows % rows != 0) {
     result.obstacles.push_back(
-        fmt::format("matrix shape: {} query rows are not a multiple of {} ({} for each of {} consumer warpgroups)",
-                    config.query_rows, rows, wgmma_rows, config.consumer_warpgroups));
+        fmt::format("matrix shape: {} query rows are not a multiple of {} ({} for each of {} math warpgroups)",
+                    config.query_rows, rows, wgmma_rows, config.math_warpgroups));
   }
   if (config.key_step % 16 != 0 || config.key_step > 256) {
     result.obstacles.push_back(
@@ -62,8 +62,8 @@ Feasibility feasible(const AttentionProblem& problem, const AttentionConfig& con
   }
   result.resources = resources_of(problem, config, device);
   add_shared_obstacles(result,
-                       {config.consumer_warpgroups, config.blocks_per_multiprocessor, config.cluster(),
-                        config.producer_registers, config.consumer_registers, config.stages},
+                       {config.math_warpgroups, config.blocks_per_multiprocessor, config.cluster(),
+                        config.loader_registers, config.math_registers, config.stages},
                        device);
   return result;
 }

@@ -9,18 +9,18 @@ namespace {
 
 constexpr int max_stages = 8;
 
-/// Registers moved from the producer to the consumers where the launch alone gives too few.
+/// Registers moved from the loader to the math warpgroups where the launch alone gives too few.
 void hand_over_registers(const DualGemmProblem& problem, DualGemmConfig& config, const DeviceSpec& device) {
   const Resources needed = feasible(problem, config, device).resources;
   if (needed.registers_per_thread <= needed.registers_available) {
     return;
   }
   const int at_launch = launch_registers(device, config.threads(), config.blocks_per_multiprocessor);
-  constexpr int producer = 40;
-  const int spare = (at_launch - producer) / config.consumer_warpgroups / 8 * 8;
+  constexpr int loader = 40;
+  const int spare = (at_launch - loader) / config.math_warpgroups / 8 * 8;
   if (spare > 0) {
-    config.producer_registers = producer;
-    config.consumer_registers = std::min(240, at_launch + spare);
+    config.loader_registers = loader;
+    config.math_registers = std::min(240, at_launch + spare);
   }
 }
 
@@ -54,7 +54,7 @@ void add_converting(std::vector<DualGemmConfig>& out, const DualGemmProblem& pro
             DualGemmConfig config;
             config.numerics = numerics;
             config.tile = {shape.weight_rows, tokens, 128};
-            config.consumer_warpgroups = shape.warpgroups;
+            config.math_warpgroups = shape.warpgroups;
             config.cluster = config.split_k = split;
             config.blocks_per_multiprocessor = blocks;
             out.push_back(finished(problem, config, device));
@@ -79,7 +79,7 @@ void add_plain(std::vector<DualGemmConfig>& out, const DualGemmProblem& problem,
             config.strategy = strategy;
             config.tile = {weight_rows, tokens, k};
             config.mma_rows = MmaRows::tokens;
-            config.consumer_warpgroups = strategy == Strategy::pingpong || tokens > 64 ? 2 : 1;
+            config.math_warpgroups = strategy == Strategy::pingpong || tokens > 64 ? 2 : 1;
             config.epilogue = bits(problem.out) == 16 && problem.n % 8 == 0 ? Epilogue::tma : Epilogue::simt;
             config.persistent = persistent;
             config.cluster = config.split_k = split;
@@ -117,7 +117,7 @@ std::vector<AttentionConfig> attention_candidates(const AttentionProblem& proble
         for (const int multicast : {1, 2}) {
           AttentionConfig config;
           config.query_rows = 64 * warpgroups;
-          config.consumer_warpgroups = warpgroups;
+          config.math_warpgroups = warpgroups;
           config.key_step = key_step;
           config.split_keys = split;
           config.multicast = multicast;
@@ -128,8 +128,8 @@ std::vector<AttentionConfig> attention_candidates(const AttentionProblem& proble
           const std::int64_t room = (device.shared_bytes_per_block - fixed) / (one.stage_bytes + 16);
           config.stages = static_cast<int>(std::clamp<std::int64_t>(std::min(room, steps), 2, 4));
           if (one.registers_per_thread > one.registers_available && warpgroups > 1) {
-            config.producer_registers = 40;
-            config.consumer_registers = warpgroups == 2 ? 232 : 160;
+            config.loader_registers = 40;
+            config.math_registers = warpgroups == 2 ? 232 : 160;
           }
           out.push_back(config);
         }

@@ -20,19 +20,19 @@ struct IntKnob {
 
 constexpr std::array int_knobs{
     IntKnob{"stages", &DualGemmConfig::stages},
-    IntKnob{"warpgroups", &DualGemmConfig::consumer_warpgroups},
+    IntKnob{"math_warpgroups", &DualGemmConfig::math_warpgroups},
     IntKnob{"cluster", &DualGemmConfig::cluster},
     IntKnob{"split_k", &DualGemmConfig::split_k},
     IntKnob{"blocks", &DualGemmConfig::blocks_per_multiprocessor},
-    IntKnob{"producer_registers", &DualGemmConfig::producer_registers},
-    IntKnob{"consumer_registers", &DualGemmConfig::consumer_registers},
+    IntKnob{"loader_registers", &DualGemmConfig::loader_registers},
+    IntKnob{"math_registers", &DualGemmConfig::math_registers},
 };
 
 [[noreturn]] void refuse(std::string_view word) {
   throw Error(ErrorCode::invalid_argument,
               fmt::format("configuration word \"{}\" is not known: use two_pass, sequential, interleaved or pingpong, "
-                          "exact or fast, ROWSxTOKENSxK, stages=, warpgroups=, cluster=, split_k=, blocks=, "
-                          "producer_registers=, consumer_registers=, tma, tokens_as_rows, same_tokens, persistent or "
+                          "exact or fast, ROWSxTOKENSxK, stages=, math_warpgroups=, cluster=, split_k=, blocks=, "
+                          "loader_registers=, math_registers=, tma, tokens_as_rows, same_tokens, persistent or "
                           "dependent_launch",
                           word));
 }

@@ -40,19 +40,19 @@ struct DualGemmConfig {
   Tile tile{};
   MmaRows mma_rows = MmaRows::weights;
   int stages = 4;
-  int consumer_warpgroups = 2;
+  int math_warpgroups = 2;
   int cluster = 1;  ///< blocks a cluster
   int split_k = 1;  ///< blocks of one cluster that share a tile's K; neighbouring tiles share loads by multicast
   int blocks_per_multiprocessor = 1;
-  int producer_registers = 0;  ///< 0: no setmaxnreg
-  int consumer_registers = 0;
+  int loader_registers = 0;  ///< 0: no setmaxnreg
+  int math_registers = 0;
   Epilogue epilogue = Epilogue::simt;
   Raster raster = Raster::same_weights;
   bool persistent = false;
   bool dependent_launch = false;
   bool operator==(const DualGemmConfig&) const = default;
 
-  [[nodiscard]] int threads() const noexcept { return (consumer_warpgroups + 1) * 128; }
+  [[nodiscard]] int threads() const noexcept { return (math_warpgroups + 1) * 128; }
   /// Weight rows of one stage and of one matrix instruction's operand: sequential takes gate and up one after the
   /// other.
   [[nodiscard]] int slot_weight_rows() const noexcept {

@@ -14,7 +14,7 @@ constexpr int block_scaled_min_rows = 128;
 constexpr int max_mma_columns = 256;
 constexpr int tma_box_limit = 256;
 constexpr int tma_stride_bytes = 16;
-/// What a consumer thread needs beside accumulators and operand fragments: addresses, phases, loop state.
+/// What a math thread needs beside accumulators and operand fragments: addresses, phases, loop state.
 constexpr int base_registers = 24;
 constexpr int fragment_registers = 32;
 
@@ -71,9 +71,8 @@ Resources resources_of(const DualGemmProblem& problem, const DualGemmConfig& con
   }
   if (device.matrix_unit == MatrixUnit::wgmma) {
     const MmaShape mma = mma_shape(config);
-    const int accumulators = config.passes() * mma.rows * mma.columns /
-                             (128 * std::max(1, config.consumer_warpgroups)) *
-                             (config.strategy == Strategy::pingpong ? config.consumer_warpgroups : 1);
+    const int accumulators = config.passes() * mma.rows * mma.columns / (128 * std::max(1, config.math_warpgroups)) *
+                             (config.strategy == Strategy::pingpong ? config.math_warpgroups : 1);
     out.registers_per_thread = accumulators + base_registers + (converted_rows ? fragment_registers : 0);
   } else {
     out.registers_per_thread = 2 * base_registers + fragment_registers;
@@ -84,10 +83,10 @@ Resources resources_of(const DualGemmProblem& problem, const DualGemmConfig& con
 
 void check_wgmma(std::vector<std::string>& obstacles, const DualGemmConfig& config) {
   const MmaShape mma = mma_shape(config);
-  const int warpgroups = config.strategy == Strategy::pingpong ? 1 : config.consumer_warpgroups;
+  const int warpgroups = config.strategy == Strategy::pingpong ? 1 : config.math_warpgroups;
   if (mma.rows % (wgmma_rows * std::max(1, warpgroups)) != 0) {
     obstacles.push_back(
-        fmt::format("matrix shape: {} rows are not a multiple of {} ({} rows for each of {} consumer "
+        fmt::format("matrix shape: {} rows are not a multiple of {} ({} rows for each of {} math "
                     "warpgroups)",
                     mma.rows, wgmma_rows * warpgroups, wgmma_rows, warpgroups));
   }
@@ -176,8 +175,8 @@ Feasibility feasible(const DualGemmProblem& problem, const DualGemmConfig& confi
   check_copies(result.obstacles, problem, config);
   result.resources = resources_of(problem, config, device);
   add_shared_obstacles(result,
-                       {config.consumer_warpgroups, config.blocks_per_multiprocessor, config.cluster,
-                        config.producer_registers, config.consumer_registers, config.stages,
+                       {config.math_warpgroups, config.blocks_per_multiprocessor, config.cluster,
+                        config.loader_registers, config.math_registers, config.stages,
                         // One stage makes copies and products take turns: slow, but it runs.
                         converts_weights(problem, device) || config.strategy == Strategy::pingpong ? 2 : 1},
                        device);

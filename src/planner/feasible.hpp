@@ -13,8 +13,8 @@ namespace thresher::planner {
 struct Resources {
   std::int64_t stage_bytes = 0;
   std::int64_t shared_bytes = 0;  ///< all stages, staging of the epilogue, barriers
-  int registers_per_thread = 0;   ///< that a consumer thread needs, estimated
-  int registers_available = 0;    ///< that a consumer thread gets
+  int registers_per_thread = 0;   ///< that a math thread needs, estimated
+  int registers_available = 0;    ///< that a math thread gets
   int threads = 0;
   int tensor_memory_columns = 0;
 };

@@ -15,13 +15,13 @@ constexpr int max_setmaxnreg = 240;
 
 void check_threads(Feasibility& result, const LaunchShape& launch, const DeviceSpec& device) {
   const int threads = result.resources.threads;
-  if (launch.warpgroups < 1) {
-    result.obstacles.push_back(fmt::format("{} consumer warpgroups: at least 1 is needed", launch.warpgroups));
+  if (launch.math_warpgroups < 1) {
+    result.obstacles.push_back(fmt::format("{} math warpgroups: at least 1 is needed", launch.math_warpgroups));
   }
   if (threads > device.max_threads_per_block) {
     result.obstacles.push_back(
-        fmt::format("threads: {} consumer warpgroups and a producer are {} threads a block, over the limit of {}",
-                    launch.warpgroups, threads, device.max_threads_per_block));
+        fmt::format("threads: {} math warpgroups and a loader are {} threads a block, over the limit of {}",
+                    launch.math_warpgroups, threads, device.max_threads_per_block));
   }
   if (threads * launch.blocks_per_multiprocessor > device.max_threads_per_multiprocessor) {
     result.obstacles.push_back(
@@ -51,33 +51,33 @@ void check_shared(Feasibility& result, const LaunchShape& launch, const DeviceSp
 /// The pool of setmaxnreg is what the block got at launch: a warpgroup that asks for more than the others gave back
 /// waits for ever.
 void check_register_pool(Feasibility& result, const LaunchShape& launch, int at_launch) {
-  for (const int registers : {launch.producer_registers, launch.consumer_registers}) {
+  for (const int registers : {launch.loader_registers, launch.math_registers}) {
     if (registers < min_setmaxnreg || registers > max_setmaxnreg || registers % register_step != 0) {
       result.obstacles.push_back(fmt::format("setmaxnreg: {} registers a thread are not a multiple of {} from {} to {}",
                                              registers, register_step, min_setmaxnreg, max_setmaxnreg));
     }
   }
-  const int asked = launch.producer_registers + launch.warpgroups * launch.consumer_registers;
-  const int pool = (launch.warpgroups + 1) * at_launch;
+  const int asked = launch.loader_registers + launch.math_warpgroups * launch.math_registers;
+  const int pool = (launch.math_warpgroups + 1) * at_launch;
   if (asked > pool) {
-    result.obstacles.push_back(fmt::format(
-        "setmaxnreg: a producer of {} and {} consumers of {} registers are {}, over the pool of {} ({} × {} at launch "
-        "with {} threads); the kernel would hang",
-        launch.producer_registers, launch.warpgroups, launch.consumer_registers, asked, pool, launch.warpgroups + 1,
-        at_launch, result.resources.threads));
+    result.obstacles.push_back(
+        fmt::format("setmaxnreg: a loader of {} and {} math warpgroups of {} registers are {}, over the pool of {} ({} "
+                    "× {} at launch with {} threads); the kernel would hang",
+                    launch.loader_registers, launch.math_warpgroups, launch.math_registers, asked, pool,
+                    launch.math_warpgroups + 1, at_launch, result.resources.threads));
   }
 }
 
 void check_registers(Feasibility& result, const LaunchShape& launch, const DeviceSpec& device) {
   Resources& resources = result.resources;
   const int at_launch = launch_registers(device, resources.threads, launch.blocks_per_multiprocessor);
-  const bool moves_registers = launch.producer_registers > 0 || launch.consumer_registers > 0;
-  resources.registers_available = moves_registers ? launch.consumer_registers : at_launch;
+  const bool moves_registers = launch.loader_registers > 0 || launch.math_registers > 0;
+  resources.registers_available = moves_registers ? launch.math_registers : at_launch;
   if (moves_registers) {
     check_register_pool(result, launch, at_launch);
   }
   if (resources.registers_per_thread > resources.registers_available) {
-    result.obstacles.push_back(fmt::format("registers: a consumer thread needs about {}, over the {} that {} give it",
+    result.obstacles.push_back(fmt::format("registers: a math thread needs about {}, over the {} that {} give it",
                                            resources.registers_per_thread, resources.registers_available,
                                            moves_registers
                                                ? std::string("setmaxnreg would")

@@ -9,11 +9,11 @@ namespace thresher::planner {
 
 /// The knobs of a launch that the shared limits look at.
 struct LaunchShape {
-  int warpgroups = 0;  ///< consumers, beside one producer warpgroup
+  int math_warpgroups = 0;  ///< beside one loader warpgroup
   int blocks_per_multiprocessor = 1;
   int cluster = 1;
-  int producer_registers = 0;
-  int consumer_registers = 0;
+  int loader_registers = 0;
+  int math_registers = 0;
   int stages = 1;
   int least_stages = 2;
 };

@@ -21,10 +21,10 @@ TEST(AttentionChoice, SplitsTheKeysOfProblemsTooSmallToFillTheMachine) {
 
 TEST(AttentionChoice, TakesKnobsAndNamesTheOnesItLacks) {
   const AttentionProblem problem{.queries = 4096, .keys = 4096, .head_dim = 128};
-  EXPECT_EQ(
-      choose_attention(problem, {.strategy = "pipelined", .knobs = {{"stages", 3}, {"consumers", 1}}}, multiprocessors)
-          .stream.stages,
-      3);
+  EXPECT_EQ(choose_attention(problem, {.strategy = "pipelined", .knobs = {{"stages", 3}, {"math_warpgroups", 1}}},
+                             multiprocessors)
+                .stream.stages,
+            3);
   const auto refusal = [&](const AttentionOptions& options) -> std::string {
     try {
       (void)choose_attention(problem, options, multiprocessors);

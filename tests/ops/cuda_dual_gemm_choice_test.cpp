@@ -81,7 +81,7 @@ TEST(CudaDualGemmChoice, KnobsAreTakenAsTheyAreOrRefusedWithTheNumberAndTheLimit
   const auto choice = choose_fused(bf16(512, 4096, 7168),
                                    {.strategy = "interleaved",
                                     .knobs = "interleaved 192x256x64 stages=4 cluster=2 tma "
-                                             "producer_registers=24 consumer_registers=240 "
+                                             "loader_registers=24 math_registers=240 "
                                              "tokens_as_rows same_tokens"},
                                    h200());
   ASSERT_TRUE(choice);

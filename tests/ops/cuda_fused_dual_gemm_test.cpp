@@ -29,11 +29,11 @@ constexpr const char* knob_sets[] = {
     "interleaved 256x128x64 stages=4 cluster=2 tma tokens_as_rows",
     "interleaved 192x128x64 stages=5 cluster=2 split_k=2 tma tokens_as_rows",
     "interleaved 256x128x64 stages=4 cluster=4 split_k=2 tokens_as_rows",
-    "interleaved 192x256x64 stages=3 producer_registers=24 consumer_registers=240 tokens_as_rows persistent tma",
-    "interleaved 128x64x128 stages=1 warpgroups=1 tokens_as_rows same_tokens",
+    "interleaved 192x256x64 stages=3 loader_registers=24 math_registers=240 tokens_as_rows persistent tma",
+    "interleaved 128x64x128 stages=1 math_warpgroups=1 tokens_as_rows same_tokens",
     "sequential 256x128x64 stages=6 cluster=2 tma tokens_as_rows",
     "sequential 128x128x64 stages=2 tokens_as_rows persistent",
-    "pingpong 256x64x64 stages=4 tma tokens_as_rows persistent producer_registers=40 consumer_registers=232",
+    "pingpong 256x64x64 stages=4 tma tokens_as_rows persistent loader_registers=40 math_registers=232",
     "pingpong 128x128x64 stages=6 tokens_as_rows persistent",
 };
 

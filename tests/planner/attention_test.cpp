@@ -15,14 +15,14 @@ AttentionProblem problem_of(std::int64_t batch, std::int64_t heads, std::int64_t
   return problem;
 }
 
-const AttentionConfig split{.query_rows = 64, .key_step = 128, .stages = 2, .consumer_warpgroups = 1, .split_keys = 2};
+const AttentionConfig split{.query_rows = 64, .key_step = 128, .stages = 2, .math_warpgroups = 1, .split_keys = 2};
 const AttentionConfig large{.query_rows = 128,
                             .key_step = 128,
                             .stages = 2,
-                            .consumer_warpgroups = 2,
+                            .math_warpgroups = 2,
                             .multicast = 2,
-                            .producer_registers = 40,
-                            .consumer_registers = 232,
+                            .loader_registers = 40,
+                            .math_registers = 232,
                             .queries_in_registers = true,
                             .persistent = true};
 
@@ -48,8 +48,8 @@ TEST(AttentionPlan, TheDefaultsAreNearWhatTheyWereFittedTo) {
   for (const testing::MeasuredAttention& row : testing::attention) {
     AttentionProblem problem = problem_of(row.batch, row.heads, row.length, row.head_dim);
     problem.causal = row.causal;
-    pipelined.consumer_warpgroups = row.head_dim == 64 ? 3 : 2;
-    pipelined.query_rows = 64 * pipelined.consumer_warpgroups;
+    pipelined.math_warpgroups = row.head_dim == 64 ? 3 : 2;
+    pipelined.query_rows = 64 * pipelined.math_warpgroups;
     const double us = predict(problem, row.split ? split : pipelined, device_spec("H200")).us();
     EXPECT_NEAR(us / row.burst_us, 1, 0.15) << row.length << " of " << row.head_dim;
   }
@@ -92,7 +92,7 @@ TEST(AttentionPlan, ImpossibleTilesAreRefusedWithTheNumber) {
   config = large;
   config.query_rows = 96;
   EXPECT_EQ(feasible(problem, config, h200).obstacles[0],
-            "matrix shape: 96 query rows are not a multiple of 128 (64 for each of 2 consumer warpgroups)");
+            "matrix shape: 96 query rows are not a multiple of 128 (64 for each of 2 math warpgroups)");
   EXPECT_TRUE(feasible(problem, large, h200).feasible());
 }
 

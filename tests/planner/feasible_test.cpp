@@ -34,8 +34,8 @@ TEST(Feasible, ABlockScaledTileUnder128RowsIsRefused) {
 }
 
 TEST(Feasible, SharedMemoryIsRefusedWithTheNumberAndTheLimit) {
-  EXPECT_EQ(judged("128x256x128 stages=3 producer_registers=40 consumer_registers=232", "H200", exact_weights), "");
-  EXPECT_EQ(judged("128x256x128 stages=4 producer_registers=40 consumer_registers=232", "H200", exact_weights),
+  EXPECT_EQ(judged("128x256x128 stages=3 loader_registers=40 math_registers=232", "H200", exact_weights), "");
+  EXPECT_EQ(judged("128x256x128 stages=4 loader_registers=40 math_registers=232", "H200", exact_weights),
             "shared memory: 300096 bytes a block (4 stages of 74752) are over the limit of 232448 (227 KiB)\n");
 }
 
@@ -47,17 +47,17 @@ TEST(Feasible, TwoBlocksShareAMultiprocessorsMemory) {
             std::string::npos);
 }
 
-// 640 threads at 96 registers with 24 for the producer and 120 for each of 4 consumers hung on the GPU.
+// 640 threads at 96 registers with 24 for the loader and 120 for each of 4 math warpgroups hung on the GPU.
 TEST(Feasible, TheRegisterPoolOfSetmaxnregIsHeld) {
   EXPECT_EQ(
-      judged("256x64x128 stages=4 warpgroups=4 producer_registers=24 consumer_registers=120", "H200", exact_weights),
-      "setmaxnreg: a producer of 24 and 4 consumers of 120 registers are 504, over the pool of 480 (5 × 96 at "
+      judged("256x64x128 stages=4 math_warpgroups=4 loader_registers=24 math_registers=120", "H200", exact_weights),
+      "setmaxnreg: a loader of 24 and 4 math warpgroups of 120 registers are 504, over the pool of 480 (5 × 96 at "
       "launch with 640 threads); the kernel would hang\n");
   EXPECT_EQ(
-      judged("256x64x128 stages=4 warpgroups=4 producer_registers=24 consumer_registers=112", "H200", exact_weights),
+      judged("256x64x128 stages=4 math_warpgroups=4 loader_registers=24 math_registers=112", "H200", exact_weights),
       "");
   EXPECT_NE(
-      judged("256x64x128 stages=4 warpgroups=4 producer_registers=20 consumer_registers=100", "H200", exact_weights)
+      judged("256x64x128 stages=4 math_warpgroups=4 loader_registers=20 math_registers=100", "H200", exact_weights)
           .find("100 registers a thread are not a multiple of 8 from 24 to 240"),
       std::string::npos);
 }
@@ -65,7 +65,7 @@ TEST(Feasible, TheRegisterPoolOfSetmaxnregIsHeld) {
 TEST(Feasible, WideTilesNeedRegistersHandedOver) {
   EXPECT_EQ(judged("128x128x128 stages=4", "H200", exact_weights), "");
   EXPECT_EQ(judged("128x256x128 stages=3", "H200", exact_weights),
-            "registers: a consumer thread needs about 184, over the 168 that 384 threads × 1 blocks a multiprocessor "
+            "registers: a math thread needs about 184, over the 168 that 384 threads × 1 blocks a multiprocessor "
             "give it\n");
 }
 
@@ -125,7 +125,7 @@ TEST(Feasible, ClustersAndSplitsAreHeld) {
   EXPECT_NE(judged("128x64x128 stages=1", "H200", exact_weights).find("stages: 1; a pipeline needs at least 2"),
             std::string::npos);
   EXPECT_NE(
-      judged("1024x8x64 warpgroups=8", "H200", exact_weights).find("1152 threads a block, over the limit of 1024"),
+      judged("1024x8x64 math_warpgroups=8", "H200", exact_weights).find("1152 threads a block, over the limit of 1024"),
       std::string::npos);
 }
 

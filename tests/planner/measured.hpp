@@ -19,27 +19,29 @@ struct Measured {
 inline constexpr std::array nvfp4_weights{
     Measured{128, 5120, 5120, "two_pass", 80.4, 80.4},
     Measured{128, 5120, 5120,
-             "interleaved exact 192x128x128 stages=4 warpgroups=3 cluster=2 split_k=2 producer_registers=24 "
-             "consumer_registers=160 dependent_launch",
+             "interleaved exact 192x128x128 stages=4 math_warpgroups=3 cluster=2 split_k=2 loader_registers=24 "
+             "math_registers=160 dependent_launch",
              23.1, 23.3},
-    Measured{128, 5120, 5120, "interleaved fast 192x128x128 stages=7 warpgroups=3 cluster=2 split_k=2 dependent_launch",
-             20.0, 20.1},
+    Measured{128, 5120, 5120,
+             "interleaved fast 192x128x128 stages=7 math_warpgroups=3 cluster=2 split_k=2 dependent_launch", 20.0,
+             20.1},
     Measured{128, 5120, 5120, "interleaved exact 128x128x128 stages=3 dependent_launch", 32.3, 32.2},
     Measured{320, 6144, 4096, "two_pass", 108.3, 108.4},
     Measured{320, 6144, 4096,
-             "interleaved exact 192x128x128 stages=4 warpgroups=3 cluster=2 split_k=2 producer_registers=24 "
-             "consumer_registers=160 dependent_launch",
+             "interleaved exact 192x128x128 stages=4 math_warpgroups=3 cluster=2 split_k=2 loader_registers=24 "
+             "math_registers=160 dependent_launch",
              64.2, 64.1},
-    Measured{320, 6144, 4096, "interleaved fast 192x128x128 stages=7 warpgroups=3 cluster=2 split_k=2 dependent_launch",
-             48.2, 48.2},
+    Measured{320, 6144, 4096,
+             "interleaved fast 192x128x128 stages=7 math_warpgroups=3 cluster=2 split_k=2 dependent_launch", 48.2,
+             48.2},
     Measured{320, 6144, 4096, "interleaved exact 128x128x128 stages=3 dependent_launch", 73.0, 72.9},
     Measured{1024, 5120, 5120, "two_pass", 187.2, 195.0},
     Measured{1024, 5120, 5120,
-             "interleaved exact 128x256x128 stages=3 cluster=2 split_k=2 producer_registers=24 consumer_registers=240 "
+             "interleaved exact 128x256x128 stages=3 cluster=2 split_k=2 loader_registers=24 math_registers=240 "
              "dependent_launch",
              147.4, 154.5},
     Measured{1024, 5120, 5120,
-             "interleaved fast 128x256x128 stages=5 cluster=2 split_k=2 producer_registers=24 consumer_registers=240 "
+             "interleaved fast 128x256x128 stages=5 cluster=2 split_k=2 loader_registers=24 math_registers=240 "
              "dependent_launch",
              97.9, 105.8},
     Measured{1024, 5120, 5120, "interleaved exact 128x128x128 stages=3 dependent_launch", 154.3, 162.5},
@@ -57,28 +59,27 @@ inline constexpr std::array nvfp4_weights{
 /// BF16 activations and weights.
 inline constexpr std::array bf16_weights{
     Measured{128, 5120, 5120, "two_pass", 38.6, 39.7},
-    Measured{128, 5120, 5120, "interleaved exact 160x64x64 stages=8 warpgroups=1 tma tokens_as_rows", 28.9, 29.6},
-    Measured{128, 5120, 5120, "sequential exact 160x64x64 stages=8 warpgroups=1 tma tokens_as_rows", 30.6, 32.3},
+    Measured{128, 5120, 5120, "interleaved exact 160x64x64 stages=8 math_warpgroups=1 tma tokens_as_rows", 28.9, 29.6},
+    Measured{128, 5120, 5120, "sequential exact 160x64x64 stages=8 math_warpgroups=1 tma tokens_as_rows", 30.6, 32.3},
     Measured{128, 5120, 5120, "pingpong exact 96x64x64 stages=8 tma tokens_as_rows persistent", 33.3, 33.9},
     Measured{320, 6144, 4096, "two_pass", 70.7, 70.5},
-    Measured{320, 6144, 4096, "interleaved exact 256x64x64 stages=5 warpgroups=1 tma tokens_as_rows persistent", 47.1,
-             53.5},
-    Measured{320, 6144, 4096, "sequential exact 256x64x64 stages=8 warpgroups=1 tma tokens_as_rows persistent", 56.6,
-             55.8},
+    Measured{320, 6144, 4096, "interleaved exact 256x64x64 stages=5 math_warpgroups=1 tma tokens_as_rows persistent",
+             47.1, 53.5},
+    Measured{320, 6144, 4096, "sequential exact 256x64x64 stages=8 math_warpgroups=1 tma tokens_as_rows persistent",
+             56.6, 55.8},
     Measured{320, 6144, 4096, "pingpong exact 160x64x64 stages=7 tma tokens_as_rows persistent", 47.9, 52.5},
     Measured{1024, 5120, 5120, "two_pass", 149.5, 165.9},
     Measured{1024, 5120, 5120,
-             "interleaved exact 160x256x64 stages=3 producer_registers=40 consumer_registers=232 tma tokens_as_rows "
+             "interleaved exact 160x256x64 stages=3 loader_registers=40 math_registers=232 tma tokens_as_rows "
              "persistent",
              128.1, 143.7},
     Measured{1024, 5120, 5120,
-             "sequential exact 160x256x64 stages=4 producer_registers=40 consumer_registers=232 tma tokens_as_rows "
+             "sequential exact 160x256x64 stages=4 loader_registers=40 math_registers=232 tma tokens_as_rows "
              "persistent",
              148.8, 159.7},
-    Measured{
-        1024, 5120, 5120,
-        "pingpong exact 160x128x64 stages=5 producer_registers=40 consumer_registers=232 tma tokens_as_rows persistent",
-        127.4, 146.3},
+    Measured{1024, 5120, 5120,
+             "pingpong exact 160x128x64 stages=5 loader_registers=40 math_registers=232 tma tokens_as_rows persistent",
+             127.4, 146.3},
 };
 
 /// Sequences of one length, 16-bit, warm.

@@ -99,7 +99,7 @@ TEST(Predict, WaveQuantisationIsSeen) {
   const Prediction uneven = predicted(problem_of(256, 3072, 4096), "128x128x128 stages=4");
   EXPECT_NEAR(uneven.busy_share, 96.0 / 132, 1e-9);
   EXPECT_EQ(uneven.bound, Bound::waves);
-  EXPECT_LT(predicted(problem_of(256, 3072, 4096), "192x128x128 stages=4 warpgroups=3 cluster=2 split_k=2").us(),
+  EXPECT_LT(predicted(problem_of(256, 3072, 4096), "192x128x128 stages=4 math_warpgroups=3 cluster=2 split_k=2").us(),
             uneven.us());
 }
 

@@ -64,7 +64,7 @@ AuditExpectations expected_of(const DualGemmProblem& problem, const planner::Dua
   const MatrixType type = planner::matrix_type(problem, config, device);
   const bool hopper = device.matrix_unit == MatrixUnit::wgmma;
   const int rows_an_instruction = hopper ? 64 : 128;
-  const int warpgroups = config.strategy == planner::Strategy::pingpong || !hopper ? 1 : config.consumer_warpgroups;
+  const int warpgroups = config.strategy == planner::Strategy::pingpong || !hopper ? 1 : config.math_warpgroups;
   const int row_blocks = std::max(1, config.mma_row_count() / rows_an_instruction / warpgroups);
   const int column_blocks = (config.mma_column_count() + max_mma_columns - 1) / max_mma_columns;
   out.matrix_kind = std::string(matrix_opcode(type, device.matrix_unit));
@@ -80,7 +80,7 @@ AuditExpectations expected_of(const AttentionProblem& problem, const planner::At
   out.matrix_kind = std::string(matrix_opcode(MatrixType::bits16, device.matrix_unit));
   // Q·Kᵀ walks over the head, P·V over the keys.
   const bool hopper = device.matrix_unit == MatrixUnit::wgmma;
-  const int row_blocks = std::max(1, config.query_rows / (hopper ? 64 * config.consumer_warpgroups : 128));
+  const int row_blocks = std::max(1, config.query_rows / (hopper ? 64 * config.math_warpgroups : 128));
   out.min_matrix_instructions = row_blocks * (static_cast<int>(problem.head_dim) + config.key_step) / 16;
   out.min_tma_loads = 1;
   return out;

@@ -9,7 +9,7 @@
 
 namespace thresher::arena {
 
-/// The products of one stage, by one consumer warpgroup (one block on Blackwell), must stand in the code at least once;
+/// The products of one stage, by one math warpgroup (one block on Blackwell), must stand in the code at least once;
 /// no spills, no local memory, shared memory used, stages filled by bulk copies.
 [[nodiscard]] AuditExpectations expected_of(const DualGemmProblem& problem, const planner::DualGemmConfig& config,
                                             const DeviceSpec& device);

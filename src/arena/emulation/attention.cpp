@@ -124,9 +124,9 @@ class AttentionKernel final : public EmulatedKernel {
     if (choice_.strategy == "pipelined") {
       const auto& c = choice_.stream;
       knobs = fmt::format(
-          "keys={} stages={} consumers={} cluster={} take_turns={:d} hold_softmax={:d} queries_in_registers={:d} "
+          "keys={} stages={} math_warpgroups={} cluster={} take_turns={:d} hold_softmax={:d} queries_in_registers={:d} "
           "base_descriptors={:d}",
-          c.keys, c.stages, c.consumers, c.cluster, c.take_turns, c.hold_softmax, c.queries_in_registers,
+          c.keys, c.stages, c.math_warpgroups, c.cluster, c.take_turns, c.hold_softmax, c.queries_in_registers,
           c.base_descriptors);
     } else if (choice_.strategy == "split") {
       const auto& c = choice_.split;

@@ -18,10 +18,10 @@ TH_DEVICE constexpr u32 tile_bytes(int rows, int head_dim) { return static_cast<
 
 struct StreamConfig {
   int head_dim;
-  int keys;       ///< of a block
-  int stages;     ///< of the rings of keys and of values
-  int consumers;  ///< warpgroups of 64 query rows
-  int cluster;    ///< blocks that share keys and values: 1 or 2
+  int keys;             ///< of a block
+  int stages;           ///< of the rings of keys and of values
+  int math_warpgroups;  ///< warpgroups of 64 query rows
+  int cluster;          ///< blocks that share keys and values: 1 or 2
   bool queries_in_registers;
   /// Warpgroups issue their products one after another: one's softmax runs beside another's products.
   bool take_turns;
@@ -32,15 +32,17 @@ struct StreamConfig {
   bool base_descriptors = false;
   bool operator==(const StreamConfig&) const = default;
 
-  static constexpr int rows_per_consumer = 64;
-  TH_DEVICE constexpr int threads() const { return (consumers + 1) * 128; }
-  TH_DEVICE constexpr int rows() const { return consumers * rows_per_consumer; }
+  static constexpr int rows_per_warpgroup = 64;
+  TH_DEVICE constexpr int threads() const { return (math_warpgroups + 1) * 128; }
+  TH_DEVICE constexpr int rows() const { return math_warpgroups * rows_per_warpgroup; }
   TH_DEVICE constexpr int panels() const { return head_dim / panel_columns; }
   /// A block of the cluster copies whole panels of a block of keys where there are enough, else a share of its rows.
   TH_DEVICE constexpr int copied_panels() const { return panels() >= cluster ? panels() / cluster : panels(); }
   TH_DEVICE constexpr int copied_keys() const { return panels() >= cluster ? keys : keys / cluster; }
-  TH_DEVICE constexpr int producer_registers() const { return consumers == 2 ? 40 : 32; }
-  TH_DEVICE constexpr int consumer_registers() const { return consumers == 1 ? 240 : consumers == 2 ? 232 : 160; }
+  TH_DEVICE constexpr int loader_registers() const { return math_warpgroups == 2 ? 40 : 32; }
+  TH_DEVICE constexpr int math_registers() const {
+    return math_warpgroups == 1 ? 240 : math_warpgroups == 2 ? 232 : 160;
+  }
 
   TH_DEVICE constexpr u32 block_bytes() const { return tile_bytes(keys, head_dim); }
   TH_DEVICE constexpr u32 query_bytes() const { return tile_bytes(rows(), head_dim); }

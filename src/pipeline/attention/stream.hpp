@@ -1,31 +1,18 @@
 #pragma once
-/// The skeleton of attention over long sequences: one producer warp copies queries, keys and values; each consumer
-/// warpgroup keeps 64 query rows and passes over the blocks of keys. It owns every barrier and phase.
+/// The skeleton of attention over long sequences: one loader warp copies queries, keys and values; each math warpgroup
+/// keeps 64 query rows and passes over the blocks of keys. It owns every barrier and phase.
 ///
 /// Persistent: a cluster takes work `cluster`, `cluster + clusters`, … The blocks of a cluster have neighbouring query
 /// tiles of one head, so that each copies only its share of every block of keys and values, and all receive it.
 ///
-/// Barriers of a block: queries_full 1 arrival + bytes of its own queries; queries_empty one arrival of each consumer
-/// warp; keys_full[s], values_full[s] 1 arrival + the bytes of a whole block, whichever blocks of the cluster copied
-/// them; keys_empty[s], values_empty[s] one arrival of each consumer warpgroup of the whole cluster, since every
-/// producer writes into every block.
+/// Barriers of a block: queries_full 1 arrival + bytes of its own queries; queries_empty one arrival of each math warp;
+/// keys_full[s], values_full[s] 1 arrival + the bytes of a whole block, whichever blocks of the cluster copied them;
+/// keys_empty[s], values_empty[s] one arrival of each math warpgroup of the whole cluster, since every loader writes
+/// into every block.
 #include "pipeline/attention/tile.hpp"
+#include "pipeline/ring.hpp"
 
 namespace thresher::pipeline::attention {
-
-/// Where a ring stands: slot `count % stages`, in the phase of its `count / stages`-th use.
-template <int stages>
-struct Position {
-  u32 slot = 0;
-  Phase phase{};
-
-  TH_DEVICE void next() {
-    if (++slot == static_cast<u32>(stages)) {
-      slot = 0;
-      phase.flip();
-    }
-  }
-};
 
 template <StreamConfig config>
 struct StreamMemory {
@@ -48,13 +35,13 @@ struct StreamMemory {
 
   TH_DEVICE void init() const {
     queries_full().init(1);
-    queries_empty().init(static_cast<u32>(config.consumers) * 4);
+    queries_empty().init(static_cast<u32>(config.math_warpgroups) * 4);
     TH_UNROLL
     for (u32 slot = 0; slot < static_cast<u32>(config.stages); ++slot) {
       keys_full(slot).init(1);
-      keys_empty(slot).init(static_cast<u32>(config.consumers * config.cluster));
+      keys_empty(slot).init(static_cast<u32>(config.math_warpgroups * config.cluster));
       values_full(slot).init(1);
-      values_empty(slot).init(static_cast<u32>(config.consumers * config.cluster));
+      values_empty(slot).init(static_cast<u32>(config.math_warpgroups * config.cluster));
       debug::name_barrier(keys_full(slot), "keys_full", slot);
       debug::name_barrier(keys_empty(slot), "keys_empty", slot);
       debug::name_barrier(values_full(slot), "values_full", slot);
@@ -79,43 +66,43 @@ TH_DEVICE void release(Barrier empty) {
   }
 }
 
-/// The order in which consumer warpgroups issue products: each waits for its turn and hands it to the next. Named
-/// barrier 1 + c is consumer c's: 128 threads that hand it over and 128 that wait. Every consumer takes one turn a
+/// The order in which math warpgroups issue products: each waits for its turn and passes it on. Named barrier 1 + w is
+/// warpgroup w's: 128 threads that pass the turn on and 128 that wait for it. Every warpgroup takes one turn for each
 /// block, seen or not, so that all of them take equally many.
 template <StreamConfig config>
 struct Turns {
-  static constexpr bool used = config.take_turns && config.consumers > 1;
-  u32 consumer;
+  static constexpr bool used = config.take_turns && config.math_warpgroups > 1;
+  u32 warpgroup;
 
-  /// Before the first turn, which is consumer 0's.
+  /// Before the first turn, which is warpgroup 0's.
   TH_DEVICE void start() const {
     if constexpr (used) {
-      if (consumer == static_cast<u32>(config.consumers) - 1) {
-        hand_over();
+      if (warpgroup == static_cast<u32>(config.math_warpgroups) - 1) {
+        pass_on();
       }
     }
   }
   TH_DEVICE void wait() const {
     if constexpr (used) {
-      named_barrier::sync(1 + consumer, 256);
+      named_barrier::sync(1 + warpgroup, 256);
     }
   }
-  TH_DEVICE void hand_over() const {
+  TH_DEVICE void pass_on() const {
     if constexpr (used) {
-      named_barrier::arrive(consumer + 1 == static_cast<u32>(config.consumers) ? 1 : 2 + consumer, 256);
+      named_barrier::arrive(warpgroup + 1 == static_cast<u32>(config.math_warpgroups) ? 1 : 2 + warpgroup, 256);
     }
   }
-  /// After the last turn: consumer 0 takes back the one that nobody will use.
+  /// After the last turn: warpgroup 0 takes back the one that nobody will use.
   TH_DEVICE void end() const {
-    if (consumer == 0) {
+    if (warpgroup == 0) {
       wait();
     }
   }
 };
 
-/// The producer warp: whole warp in the loop, one elected lane issues.
+/// The loader warp: whole warp in the loop, one elected lane issues.
 template <StreamConfig config, typename Operation>
-TH_DEVICE void produce(const Operation& operation, const StreamMemory<config>& memory) {
+TH_DEVICE void loader(const Operation& operation, const StreamMemory<config>& memory) {
   debug::role("load");
   constexpr u16 everyone = config.cluster == 1 ? 0 : (1U << config.cluster) - 1;
   const u32 share = config.cluster == 1 ? 0 : cluster::rank();
@@ -125,7 +112,7 @@ TH_DEVICE void produce(const Operation& operation, const StreamMemory<config>& m
   const i32 first_panel = by_panel ? static_cast<i32>(share) * config.copied_panels() : 0;
   const i32 first_key = by_panel ? 0 : static_cast<i32>(share) * config.copied_keys();
   Phase queries_phase{};
-  Position<config.stages> at;
+  Cursor<config.stages> at;
   const i32 count = operation.work_count();
   TH_NO_UNROLL
   for (i32 turn = 0;; ++turn) {
@@ -154,7 +141,7 @@ TH_DEVICE void produce(const Operation& operation, const StreamMemory<config>& m
         operation.copy_values(Slot{memory.values(at.slot), memory.values_full(at.slot), everyone}, share_offset, work,
                               block * config.keys + first_key, first_panel);
       }
-      at.next();
+      at.advance();
     }
   }
 }
@@ -162,37 +149,37 @@ TH_DEVICE void produce(const Operation& operation, const StreamMemory<config>& m
 /// Takes part in blocks that none of a warpgroup's rows sees. All its threads have seen a slot full before one of them
 /// releases it: a late one would miss that phase and wait for the next but one.
 template <StreamConfig config>
-TH_DEVICE void skip(const StreamMemory<config>& memory, Position<config.stages>& at, const Turns<config>& turns,
+TH_DEVICE void skip(const StreamMemory<config>& memory, Cursor<config.stages>& at, const Turns<config>& turns,
                     i32 blocks) {
   constexpr u32 first_skip_barrier = 8;
   TH_NO_UNROLL
   for (i32 block = 0; block < blocks; ++block) {
     turns.wait();
-    turns.hand_over();
+    turns.pass_on();
     memory.keys_full(at.slot).wait(at.phase);
     memory.values_full(at.slot).wait(at.phase);
-    named_barrier::sync(first_skip_barrier + turns.consumer, 128);
+    named_barrier::sync(first_skip_barrier + turns.warpgroup, 128);
     release<config>(memory.keys_empty(at.slot));
     release<config>(memory.values_empty(at.slot));
-    at.next();
+    at.advance();
   }
 }
 
-/// One work item of one consumer: the scores of block i + 1 and the product of block i with its values are in flight
-/// together, and the softmax of block i + 1 runs while that product does.
+/// One work item of one math warpgroup: the scores of block i + 1 and the product of block i with its values are in
+/// flight together, and the softmax of block i + 1 runs while that product does.
 template <StreamConfig config, typename Operation, typename Tile>
 TH_DEVICE void attend(const Operation& operation, Tile& tile, const StreamMemory<config>& memory,
-                      Position<config.stages>& keys_at, const Turns<config>& turns, Blocks own) {
-  Position<config.stages> values_at = keys_at;
+                      Cursor<config.stages>& keys_at, const Turns<config>& turns, Blocks own) {
+  Cursor<config.stages> values_at = keys_at;
   memory.keys_full(keys_at.slot).wait(keys_at.phase);
   turns.wait();
   operation.score(tile, memory.keys(keys_at.slot));
   wgmma::commit();
-  turns.hand_over();
+  turns.pass_on();
   wgmma::wait<0>();
   wgmma::settle(tile.scores);
   release<config>(memory.keys_empty(keys_at.slot));
-  keys_at.next();
+  keys_at.advance();
   operation.softmax(tile, own.begin);
   operation.take_weights(tile);
   TH_NO_UNROLL
@@ -204,11 +191,11 @@ TH_DEVICE void attend(const Operation& operation, Tile& tile, const StreamMemory
     memory.values_full(values_at.slot).wait(values_at.phase);
     operation.accumulate(tile, memory.values(values_at.slot));
     wgmma::commit();
-    turns.hand_over();
+    turns.pass_on();
     wgmma::wait<1>();
     wgmma::settle(tile.scores);
     release<config>(memory.keys_empty(keys_at.slot));
-    keys_at.next();
+    keys_at.advance();
     operation.softmax(tile, block);
     // The compiler moves waits over arithmetic, and with this one above the softmax nothing would overlap. It does not
     // move them over a branch on what the softmax gives; this one is never taken, since sums of exponentials are not
@@ -221,7 +208,7 @@ TH_DEVICE void attend(const Operation& operation, Tile& tile, const StreamMemory
     wgmma::wait<0>();
     wgmma::settle(tile.output);
     release<config>(memory.values_empty(values_at.slot));
-    values_at.next();
+    values_at.advance();
     operation.rescale(tile);
     operation.take_weights(tile);
   }
@@ -242,12 +229,12 @@ TH_DEVICE void release_queries(const StreamMemory<config>& memory) {
 }
 
 template <StreamConfig config, typename Operation>
-TH_DEVICE void consume(const Operation& operation, const StreamMemory<config>& memory, u32 consumer) {
-  debug::role("math", consumer);
-  const Turns<config> turns{consumer};
+TH_DEVICE void math_warpgroup(const Operation& operation, const StreamMemory<config>& memory, u32 warpgroup) {
+  debug::role("math", warpgroup);
+  const Turns<config> turns{warpgroup};
   turns.start();
   Phase queries_phase{};
-  Position<config.stages> at;
+  Cursor<config.stages> at;
   const i32 count = operation.work_count();
   TH_NO_UNROLL
   for (i32 turn = 0;; ++turn) {
@@ -256,10 +243,10 @@ TH_DEVICE void consume(const Operation& operation, const StreamMemory<config>& m
       break;
     }
     typename Operation::template Tile<config> tile;
-    const ConsumedBlocks blocks = operation.begin(index, tile, static_cast<i32>(consumer));
+    const WarpgroupBlocks blocks = operation.begin(index, tile, static_cast<i32>(warpgroup));
     memory.queries_full().wait(queries_phase);
     queries_phase.flip();
-    operation.take_queries(tile, memory.queries(), consumer);
+    operation.take_queries(tile, memory.queries(), warpgroup);
     if constexpr (config.queries_in_registers) {
       release_queries(memory);
     }
@@ -271,7 +258,7 @@ TH_DEVICE void consume(const Operation& operation, const StreamMemory<config>& m
       release_queries(memory);
     }
     skip<config>(memory, at, turns, blocks.after);
-    operation.finish(index, tile, static_cast<i32>(consumer));
+    operation.finish(index, tile, static_cast<i32>(warpgroup));
   }
   turns.end();
 }
@@ -279,7 +266,7 @@ TH_DEVICE void consume(const Operation& operation, const StreamMemory<config>& m
 /// The whole kernel. The launch has config.threads() threads and clusters of config.cluster blocks.
 ///
 /// Operation: work_count(), work_index(turn), work<config>(index) with `blocks`, copy_queries/keys/values into a slot,
-/// and the consumer's begin, take_queries, score, softmax, take_weights, accumulate, rescale and finish on its
+/// and the math warpgroup's begin, take_queries, score, softmax, take_weights, accumulate, rescale and finish on its
 /// Tile<config>.
 template <StreamConfig config, typename Operation>
 TH_DEVICE void stream(const Operation& operation) {
@@ -295,13 +282,13 @@ TH_DEVICE void stream(const Operation& operation) {
   launch::wait_for_earlier_grids();
   const u32 group = warp::group_index();
   if (group == 0) {
-    registers::decrease<config.producer_registers()>();
+    registers::decrease<config.loader_registers()>();
     if (warp::index() == 0) {
-      produce<config>(operation, memory);
+      loader<config>(operation, memory);
     }
   } else {
-    registers::increase<config.consumer_registers()>();
-    consume<config>(operation, memory, group - 1);
+    registers::increase<config.math_registers()>();
+    math_warpgroup<config>(operation, memory, group - 1);
   }
   if constexpr (config.cluster != 1) {
     cluster::sync();  // no block leaves while another may still arrive on its barriers or copy into it

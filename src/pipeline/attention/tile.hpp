@@ -28,7 +28,7 @@ struct Blocks {
 };
 
 /// What a warpgroup does with the blocks that its cluster copies for one piece of work.
-struct ConsumedBlocks {
+struct WarpgroupBlocks {
   i32 before;  ///< copied, but seen by none of its rows
   Blocks own;
   i32 after;

@@ -7,9 +7,9 @@
 namespace thresher::strategies::attention {
 
 using pipeline::attention::Blocks;
-using pipeline::attention::ConsumedBlocks;
 using pipeline::attention::Slot;
 using pipeline::attention::StreamConfig;
+using pipeline::attention::WarpgroupBlocks;
 
 template <typename Element, Logits logits>
 struct StreamedAttention {
@@ -86,11 +86,11 @@ struct StreamedAttention {
 
   /// Work and rows are found again in finish: kept, they would take registers from the main loop.
   template <StreamConfig config>
-  TH_DEVICE ConsumedBlocks begin(i32 index, Tile<config>& tile, i32 consumer) const {
+  TH_DEVICE WarpgroupBlocks begin(i32 index, Tile<config>& tile, i32 warpgroup) const {
     const StreamedWork work = this->template work<config>(index);
     const Sequence& sequence = work.sequence;
-    const i32 first = work.first_row + consumer * StreamConfig::rows_per_consumer;
-    const i32 end = least(first + StreamConfig::rows_per_consumer, sequence.queries);
+    const i32 first = work.first_row + warpgroup * StreamConfig::rows_per_warpgroup;
+    const i32 end = least(first + StreamConfig::rows_per_warpgroup, sequence.queries);
     tile.keys = sequence.keys;
     tile.diagonal = first + fragment_row() + sequence.keys - sequence.queries;
     tile.whole_begin = (visible_keys(params, sequence, end - 1).begin + config.keys - 1) / config.keys;
@@ -106,8 +106,8 @@ struct StreamedAttention {
   }
 
   template <StreamConfig config>
-  TH_DEVICE void take_queries(Tile<config>& tile, Shared<u8> queries, u32 consumer) const {
-    const u32 first_row = consumer * StreamConfig::rows_per_consumer;
+  TH_DEVICE void take_queries(Tile<config>& tile, Shared<u8> queries, u32 warpgroup) const {
+    const u32 first_row = warpgroup * StreamConfig::rows_per_warpgroup;
     if constexpr (config.queries_in_registers) {
       TH_UNROLL
       for (int step = 0; step < config.head_dim / 16; ++step) {
@@ -195,7 +195,7 @@ struct StreamedAttention {
   }
 
   template <StreamConfig config>
-  TH_DEVICE void finish(i32 index, Tile<config>& tile, i32 consumer) const {
+  TH_DEVICE void finish(i32 index, Tile<config>& tile, i32 warpgroup) const {
     // A shuffle, so that the compiler computes the work again instead of keeping it through the main loop.
     const StreamedWork work = this->template work<config>(warp::shuffle(index, 0));
     i32 row[2];
@@ -204,7 +204,7 @@ struct StreamedAttention {
     bool sees[2];
     TH_UNROLL
     for (int half = 0; half < 2; ++half) {
-      const i32 query = work.first_row + consumer * StreamConfig::rows_per_consumer + fragment_row() + half * 8;
+      const i32 query = work.first_row + warpgroup * StreamConfig::rows_per_warpgroup + fragment_row() + half * 8;
       const bool stored = query < work.sequence.queries;
       const Visible visible = visible_keys(params, work.sequence, query);
       sees[half] = visible.begin < visible.end;

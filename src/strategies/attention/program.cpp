@@ -35,7 +35,7 @@ DeviceProgram rows_program(Format format, Staging staging) {
 DeviceProgram pipelined_program(Format format, const pipeline::attention::StreamConfig& config, Logits logits) {
   return of("pipelined", "thresher::pipeline::attention::StreamConfig{" + std::to_string(config.head_dim) + ", " +
                              std::to_string(config.keys) + ", " + std::to_string(config.stages) + ", " +
-                             std::to_string(config.consumers) + ", " + std::to_string(config.cluster) + ", " +
+                             std::to_string(config.math_warpgroups) + ", " + std::to_string(config.cluster) + ", " +
                              (config.queries_in_registers ? "true" : "false") + ", " +
                              (config.take_turns ? "true" : "false") + ", " + (config.hold_softmax ? "true" : "false") +
                              ", " + (config.base_descriptors ? "true" : "false") + "}, " + element(format) + ", " +

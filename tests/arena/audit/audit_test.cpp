@@ -103,7 +103,7 @@ TEST(Audit, AnHonestKernelPasses) {
   EXPECT_EQ(verdict.gate(report).outcome, Outcome::passed);
 }
 
-// A kernel of this repository: 128 tokens by 256 weight rows, K = 64 a stage, two consumer warpgroups, TMA in and out.
+// A kernel of this repository: 128 tokens by 256 weight rows, K = 64 a stage, two math warpgroups, TMA in and out.
 TEST(Audit, AMatrixKernelIsReadRight) {
   const SassFunction function = recorded("dual_gemm");
   const runtime::ResourceReport resources{.registers = 168};
@@ -117,7 +117,7 @@ TEST(Audit, AMatrixKernelIsReadRight) {
   EXPECT_EQ(report.local_accesses, 0);
 
   planner::DualGemmConfig config =
-      planner::parse_config("interleaved 256x128x64 stages=4 warpgroups=2 tokens_as_rows tma");
+      planner::parse_config("interleaved 256x128x64 stages=4 math_warpgroups=2 tokens_as_rows tma");
   const DualGemmProblem problem{
       .m = 256, .n = 4096, .k = 7168, .a = Format::bf16, .b = Format::bf16, .out = Format::bf16};
   const AuditExpectations expected = expected_of(problem, config, device_spec("H200"));

@@ -1,5 +1,5 @@
 #pragma once
-// One producer warpgroup gives registers to four consumer warpgroups: 640 threads.
+// One loader warpgroup gives registers to four math warpgroups: 640 threads.
 #include "machine/machine.hpp"
 
 namespace planted {
@@ -9,8 +9,8 @@ using namespace thresher::machine;
 enum class RegisterDefect {
   none,
   beyond_pool,     // 24 + 4·120 registers a thread, launched with 5·96: hangs a real multiprocessor
-  nobody_gives,    // the producer keeps its registers
-  one_warp_keeps,  // a warp of the producer does not give
+  nobody_gives,    // the loader keeps its registers
+  one_warp_keeps,  // a warp of the loader does not give
   divergent_warp,  // half of a warp asks
   increase_that_lowers,
 };

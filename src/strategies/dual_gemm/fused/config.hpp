@@ -86,8 +86,7 @@ TH_DEVICE constexpr pipeline::Shape shape_of(const Config& c) {
       .multicast_blocks = c.multicast,
       .split_blocks = c.split_k,
       .passes = c.strategy == Strategy::sequential ? 2 : 1,
-      .consumption =
-          c.strategy == Strategy::pingpong ? pipeline::Consumption::by_turns : pipeline::Consumption::together,
+      .reading = c.strategy == Strategy::pingpong ? pipeline::Reading::by_turns : pipeline::Reading::together,
       .loader_registers = c.loader_registers,
       .math_registers = c.math_registers,
       .persistent = c.persistent,
