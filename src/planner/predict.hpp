@@ -7,6 +7,7 @@
 #include "planner/attention_config.hpp"
 #include "planner/calibration.hpp"
 #include "planner/dual_gemm_config.hpp"
+#include "strategies/work_model.hpp"
 
 namespace thresher::planner {
 
@@ -49,6 +50,11 @@ struct Prediction {
   [[nodiscard]] double us() const noexcept { return parts.total_us(); }
   [[nodiscard]] double epilogue_share() const noexcept { return parts.epilogue_us / us(); }
 };
+
+/// What a planned call takes on `device`: the one predictor, which reads what the strategy says of its work and nothing
+/// else. `work` has a kernel or products. One call in a graph of many, inputs cold.
+[[nodiscard]] Prediction predict(const strategies::WorkModel& work, const DeviceSpec& device,
+                                 const Calibration& calibration = {}, Clocks clocks = Clocks::burst);
 
 /// `config` is feasible on `device`. One call in a graph of many, inputs cold.
 [[nodiscard]] Prediction predict(const DualGemmProblem& problem, const DualGemmConfig& config, const DeviceSpec& device,

@@ -1,8 +1,86 @@
 #pragma once
-/// How much work a planned call is, in units that no device and no calibration enters: what the predictor reads.
+/// How much work a planned call is: what the one predictor (planner/predict.hpp) reads, and all that it reads.
+///
+/// A strategy counts in bytes, operations, instructions and clocks of its own code. What these cost is the device
+/// table's and the calibration's to say. Where a strategy has measured its own inner loop it says so too
+/// (`matrix_share`, `epilogue.clocks`, `exchange_clocks`).
+#include <cstdint>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "core/device_spec.hpp"
 
 namespace thresher::strategies {
 
-struct WorkModel {};
+/// What a block does in one step along K, or along the keys.
+struct StepWork {
+  MatrixType matrix_type = MatrixType::bits16;
+  double matrix_operations = 0;  ///< a multiplication and an addition are two; padding of the tile included
+  /// Of the matrix unit's rate, what the loop was measured to reach where nothing but products bounds it.
+  double matrix_share = 1;
+  double shared_bytes = 0;       ///< written into shared memory and read from it by copies and threads
+  double shared_read_bytes = 0;  ///< read by the matrix unit, which shares rows among its readers
+  double instructions = 0;       ///< that each of the four schedulers issues beside conversions and softmax
+  double converted_blocks = 0;   ///< blocks of 64×64 NVFP4 elements brought to the matrix type, a warpgroup each
+  double logits = 0;             ///< of a softmax: one exponential each
+  double l2_bytes = 0;           ///< that the block draws from L2; what a cluster shares is divided among its blocks
+};
+
+/// What a block does when a tile is summed up.
+struct EpilogueWork {
+  double instructions = 0;  ///< that each of the four schedulers issues
+  double specials = 0;      ///< exponentials and reciprocals
+  double store_bytes = 0;
+  bool copy_engine_stores = false;
+  double clocks = 0;       ///< measured: takes the place of the estimate from the counts above
+  bool is_hidden = false;  ///< under the next tile's products
+};
+
+/// A kernel whose blocks walk over tiles in steps, products on the matrix unit.
+struct TiledKernel {
+  StepWork step;
+  EpilogueWork epilogue;
+  std::int64_t blocks = 0;  ///< in whole clusters
+  int cluster = 1;
+  int blocks_per_multiprocessor = 1;
+  double steps = 0;            ///< of the block that takes most
+  double all_steps = 0;        ///< of all blocks together where they are unequal; 0 where they are equal
+  double tiles_per_block = 1;  ///< that are stored
+  /// Loads under way while one is being read: a ring of n slots that gives each back a step late has n − 1.5. 0 where
+  /// everything is asked for before the first step.
+  double loads_in_flight = 0;
+  /// One warpgroup converts and multiplies more or less in turns; else it converts beside the last block's products.
+  bool converts_in_turns = false;
+  /// Each tile's rows may miss some of a step's logits: such steps cost more in a short walk of a ring of `stages`.
+  bool hides_logits = false;
+  int stages = 1;
+  double exchange_clocks = 0;  ///< in which the blocks of a cluster add up their parts; 0 where they do not
+  bool persistent = false;     ///< a block takes tile after tile and starts once
+  bool dependent_launch = false;
+  double dram_bytes = 0;    ///< that the call must read and write at least
+  double useful_share = 1;  ///< of the products; the rest is padding of tiles
+};
+
+/// A kernel that reads and writes memory and does little else.
+struct MemoryPass {
+  std::string title;              ///< "widening the tokens"
+  double bytes = 0;               ///< read and written
+  bool is_hidden_launch = false;  ///< it starts under the kernel before it
+};
+
+/// Products D = A·Bᵀ of 16-bit operands in the vendor's library, one after another.
+struct LibraryProducts {
+  int count = 1;
+  std::int64_t m = 0;
+  std::int64_t n = 0;
+  std::int64_t k = 0;
+};
+
+/// In the order of the stream. Empty for what the predictor has no words for: functions of a CPU, kernels that use no
+/// matrix unit.
+struct WorkModel {
+  std::vector<std::variant<MemoryPass, TiledKernel, LibraryProducts>> parts;
+};
 
 }  // namespace thresher::strategies

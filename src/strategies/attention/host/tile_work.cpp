@@ -1,0 +1,97 @@
+#include "strategies/attention/host/tile_work.hpp"
+
+#include <algorithm>
+
+namespace thresher::strategies::attention {
+namespace {
+
+constexpr double element_bytes = 2;
+/// Partial results that a block of a cluster sends to another, as measured.
+constexpr double exchange_bytes_per_clock = 32;
+
+std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
+
+bool is_masked(const AttentionProblem& problem) {
+  return problem.causal || problem.window_left >= 0 || problem.window_right >= 0;
+}
+
+/// Steps over the keys that the queries of one tile see.
+std::int64_t steps_of_tile(const AttentionProblem& problem, const TileWork& tile, std::int64_t index) {
+  const std::int64_t first = index * tile.query_rows;
+  const std::int64_t last = std::min(first + tile.query_rows, problem.queries) - 1;
+  const std::int64_t shift = problem.keys - problem.queries;
+  const std::int64_t right = problem.causal ? 0 : problem.window_right;
+  const bool is_open_left = problem.window_left < 0;
+  const bool is_open_right = !problem.causal && problem.window_right < 0;
+  const std::int64_t end = is_open_right ? problem.keys : std::min(problem.keys, last + shift + right + 1);
+  const std::int64_t begin = is_open_left ? 0 : std::max<std::int64_t>(0, first + shift - problem.window_left);
+  return end <= begin ? 0 : ceil_div(end, tile.key_step) - begin / tile.key_step;
+}
+
+/// What the blocks of one head take, before its keys are split.
+struct Items {
+  std::int64_t count = 0;
+  std::int64_t longest = 0;  ///< steps
+  std::int64_t all = 0;      ///< steps
+};
+
+Items items_of(const AttentionProblem& problem, const TileWork& tile, bool pairs) {
+  const std::int64_t tiles = ceil_div(problem.queries, tile.query_rows);
+  Items items{.count = pairs ? ceil_div(tiles, 2) : tiles};
+  for (std::int64_t item = 0; item < items.count; ++item) {
+    const std::int64_t other = tiles - 1 - item;
+    const std::int64_t steps =
+        steps_of_tile(problem, tile, item) + (pairs && other != item ? steps_of_tile(problem, tile, other) : 0);
+    items.longest = std::max(items.longest, steps);
+    items.all += steps;
+  }
+  return items;
+}
+
+StepWork step_of(const AttentionProblem& problem, const TileWork& tile) {
+  const double rows = tile.query_rows;
+  const double step = tile.key_step;
+  const double keys_and_values = 2 * step * static_cast<double>(problem.head_dim) * element_bytes;
+  return {.matrix_operations = 4 * rows * step * static_cast<double>(problem.head_dim),
+          .shared_bytes = keys_and_values * (1 + rows / 64),
+          .logits = rows * step,
+          .l2_bytes = keys_and_values / tile.multicast};
+}
+
+double compulsory_bytes(const AttentionProblem& problem) {
+  return element_bytes * static_cast<double>(problem.head_dim) * static_cast<double>(problem.batch) *
+         (2.0 * static_cast<double>(problem.heads * problem.queries) +
+          2.0 * static_cast<double>(problem.kv_heads * problem.keys));
+}
+
+}  // namespace
+
+TiledKernel tiled_kernel(const AttentionProblem& problem, const TileWork& tile) {
+  const bool pairs = tile.pairs_tiles && problem.causal && !problem.variable_length;
+  const Items items = items_of(problem, tile, pairs);
+  const std::int64_t heads = problem.batch * problem.heads;
+  const int cluster = tile.split_keys * tile.multicast;
+  const double tile_outputs = static_cast<double>(tile.query_rows) * static_cast<double>(problem.head_dim);
+  TiledKernel kernel;
+  kernel.step = step_of(problem, tile);
+  kernel.epilogue.store_bytes = tile_outputs * element_bytes;
+  kernel.blocks = ceil_div(heads * items.count * tile.split_keys, cluster) * cluster;
+  kernel.cluster = cluster;
+  kernel.steps = static_cast<double>(items.longest) / tile.split_keys;
+  kernel.all_steps = is_masked(problem) && !pairs ? static_cast<double>(heads * items.all) : 0;
+  kernel.tiles_per_block = pairs ? 2 : 1;
+  const bool asks_at_once = tile.stages * tile.split_keys >= ceil_div(problem.keys, tile.key_step);
+  kernel.loads_in_flight = asks_at_once ? 0 : std::max(1.0, tile.stages - 0.5);
+  // Blocks that share few keys may hold more than there are.
+  kernel.hides_logits = is_masked(problem) || problem.keys % (std::int64_t{tile.key_step} * tile.stages) != 0;
+  kernel.stages = tile.stages;
+  kernel.exchange_clocks = tile.split_keys > 1 ? tile_outputs * 4 / 2 / exchange_bytes_per_clock : 0;
+  kernel.persistent = tile.pairs_tiles;
+  kernel.dependent_launch = tile.dependent_launch;
+  kernel.dram_bytes = compulsory_bytes(problem);
+  kernel.useful_share = static_cast<double>(problem.queries) /
+                        static_cast<double>(ceil_div(problem.queries, tile.query_rows) * tile.query_rows);
+  return kernel;
+}
+
+}  // namespace thresher::strategies::attention
