@@ -162,7 +162,7 @@ class CudaTwoPass final : public DualGemm::Backend {
     const Tensor wide_a = widened(stream, widen_a_, a, workspace + wide_a_at_);
     const auto product = [&](const runtime::Matmul& matmul, const Tensor& weights, void* result) {
       const Tensor wide_b = widened(stream, widen_b_, weights, workspace + wide_b_at_);
-      matmul.run(stream, wide_a.data, wide_a.strides[0], wide_b.data, result, workspace + product_at_);
+      matmul.run(stream, problem().m, wide_a.data, wide_a.strides[0], wide_b.data, result, workspace + product_at_);
     };
     product(*gate_product_, b1_gate_, gate);
     product(*up_product_, b2_up_, up);

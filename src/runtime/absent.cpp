@@ -84,6 +84,6 @@ Matmul::Matmul(Matmul&&) noexcept = default;
 Matmul& Matmul::operator=(Matmul&&) noexcept = default;
 Matmul::~Matmul() = default;
 std::size_t Matmul::workspace_bytes() const noexcept { return 0; }
-void Matmul::run(Stream, const void*, std::int64_t, const void*, void*, void*) const { refuse(); }
+void Matmul::run(Stream, std::int64_t, const void*, std::int64_t, const void*, void*, void*) const { refuse(); }
 
 }  // namespace thresher::runtime

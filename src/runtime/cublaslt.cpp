@@ -126,7 +126,6 @@ struct Matmul::Plan {
     check(api().descriptor_set(&descriptor, CUBLASLT_MATMUL_DESC_TRANSA, &transpose, sizeof transpose),
           "describe a product");
     b_layout = layout(data_type(shape.input), shape.k, shape.n, shape.b_row_stride);
-    d_layout = layout(CUDA_R_32F, shape.n, shape.m, shape.d_row_stride);
     choose();
   }
 
@@ -139,8 +138,11 @@ struct Matmul::Plan {
     return made;
   }
 
-  [[nodiscard]] cublasLtMatrixLayoutOpaque_t a_layout(std::int64_t row_stride) const {
-    return layout(data_type(shape.input), shape.k, shape.m, row_stride);
+  [[nodiscard]] cublasLtMatrixLayoutOpaque_t a_layout(std::int64_t rows, std::int64_t row_stride) const {
+    return layout(data_type(shape.input), shape.k, rows, row_stride);
+  }
+  [[nodiscard]] cublasLtMatrixLayoutOpaque_t d_layout(std::int64_t rows) const {
+    return layout(CUDA_R_32F, shape.n, rows, shape.d_row_stride);
   }
 
   void choose() {
@@ -159,11 +161,12 @@ struct Matmul::Plan {
       prefer(attribute, std::uint32_t{16});
     }
     const ContextGuard guard(ordinal);
-    cublasLtMatrixLayoutOpaque_t a = a_layout(shape.a_row_stride);
+    cublasLtMatrixLayoutOpaque_t a = a_layout(shape.m, shape.a_row_stride);
+    cublasLtMatrixLayoutOpaque_t d = d_layout(shape.m);
     cublasLtMatmulHeuristicResult_t result{};
     int found = 0;
     const cublasStatus_t status =
-        api().heuristic(handle, &descriptor, &b_layout, &a, &d_layout, &d_layout, &preference, 1, &result, &found);
+        api().heuristic(handle, &descriptor, &b_layout, &a, &d, &d, &preference, 1, &result, &found);
     if (status != CUBLAS_STATUS_SUCCESS || found == 0) {
       throw Error(ErrorCode::unsupported, "cuBLASLt has no algorithm for a product of " + text(shape) + " on GPU " +
                                               std::to_string(ordinal) + " (" + api().status_text(status) + ")");
@@ -178,7 +181,6 @@ struct Matmul::Plan {
   // Opaque structs that cublasLtMatmul only reads; its signature is not const-correct.
   mutable cublasLtMatmulDescOpaque_t descriptor{};
   mutable cublasLtMatrixLayoutOpaque_t b_layout{};
-  mutable cublasLtMatrixLayoutOpaque_t d_layout{};
   cublasLtMatmulAlgo_t algorithm{};
   std::size_t workspace_bytes = 0;
 };
@@ -190,14 +192,15 @@ Matmul::~Matmul() = default;
 
 std::size_t Matmul::workspace_bytes() const noexcept { return plan_->workspace_bytes; }
 
-void Matmul::run(Stream stream, const void* a, std::int64_t a_row_stride, const void* b, void* d,
+void Matmul::run(Stream stream, std::int64_t rows, const void* a, std::int64_t a_row_stride, const void* b, void* d,
                  void* workspace) const {
   const ContextGuard guard(plan_->ordinal);
-  cublasLtMatrixLayoutOpaque_t a_layout = plan_->a_layout(a_row_stride);
+  cublasLtMatrixLayoutOpaque_t a_layout = plan_->a_layout(rows, a_row_stride);
+  cublasLtMatrixLayoutOpaque_t d_layout = plan_->d_layout(rows);
   const float one = 1.0F;
   const float zero = 0.0F;
-  check(api().matmul(plan_->handle, &plan_->descriptor, &one, b, &plan_->b_layout, a, &a_layout, &zero, d,
-                     &plan_->d_layout, d, &plan_->d_layout, &plan_->algorithm, workspace, plan_->workspace_bytes,
+  check(api().matmul(plan_->handle, &plan_->descriptor, &one, b, &plan_->b_layout, a, &a_layout, &zero, d, &d_layout, d,
+                     &d_layout, &plan_->algorithm, workspace, plan_->workspace_bytes,
                      static_cast<cudaStream_t>(stream.handle)),
         "run a product");
 }

@@ -45,8 +45,10 @@ class Matmul {
   ~Matmul();
 
   [[nodiscard]] std::size_t workspace_bytes() const noexcept;
-  /// `a_row_stride` may differ from the shape's. The workspace is 256-byte aligned and not shared by concurrent runs.
-  void run(Stream stream, const void* a, std::int64_t a_row_stride, const void* b, void* d, void* workspace) const;
+  /// `rows` of A and D, at most the shape's m; `a_row_stride` may differ from the shape's. The workspace is 256-byte
+  /// aligned and not shared by concurrent runs.
+  void run(Stream stream, std::int64_t rows, const void* a, std::int64_t a_row_stride, const void* b, void* d,
+           void* workspace) const;
 
  private:
   struct Plan;

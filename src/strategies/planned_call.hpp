@@ -3,6 +3,7 @@
 /// its parameter is made from tensors; the workspace; the work that the predictor reads; what the machine code must
 /// hold. The GPU backend, the emulator, the audit, the predictor, the profiler and the list of built-in programs read
 /// it, and nothing else decides what is launched.
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -35,7 +36,7 @@ struct Extent3 {
 /// The tensors of one call in the order of the operation (strategies/<operation>/tensors.hpp), its workspace, and what
 /// was packed of the weights once.
 struct CallTensors {
-  std::span<const Tensor> tensors;
+  std::span<const Tensor> tensors{};
   void* workspace = nullptr;
   void* packed = nullptr;  ///< of PlannedCall::packed_bytes(), aligned to 256 bytes
 };
@@ -54,7 +55,7 @@ class LaunchArguments {
     bool is_constant = false;  ///< of weights: the same in every call of a plan
   };
 
-  Extent3 grid;
+  Extent3 grid{};
 
   /// Copies a parameter struct, whose tensor maps are still to be encoded.
   template <class Params>
@@ -63,8 +64,13 @@ class LaunchArguments {
     std::memcpy(bytes_.data(), &params, sizeof params);
     size_ = sizeof params;
   }
-  /// Names the map that lies `offset` bytes into the parameter.
+  /// Names the map that lies `offset` bytes into the parameter. Of a tensor without elements nothing is copied: its
+  /// map stays zero.
   void add_map(std::size_t offset, const machine::TensorMapDescription& description, bool is_constant = false) {
+    const auto* const extents = description.extent;
+    if (std::find(extents, extents + description.rank, 0) != extents + description.rank) {
+      return;
+    }
     maps_[map_count_++] = {offset, description, is_constant};
   }
 
@@ -99,73 +105,72 @@ struct Access {
 };
 
 struct KernelLaunch {
-  std::string title;       ///< what it does, for messages and profiles: "fold the tokens", "multiply"
-  DeviceProgram program;   ///< may hold other kernels too
-  std::string expression;  ///< the kernel's name expression, one of program.kernels
-  Extent3 block;           ///< threads
-  Extent3 cluster;         ///< blocks
+  std::string title{};       ///< what it does, for messages and profiles: "fold the tokens", "multiply"
+  DeviceProgram program{};   ///< may hold other kernels too
+  std::string expression{};  ///< the kernel's name expression, one of program.kernels
+  Extent3 block{};           ///< threads
+  Extent3 cluster{};         ///< blocks
   std::uint32_t shared_bytes = 0;
   /// May start before the launch ahead of it on the stream has ended; the kernel waits itself.
   bool dependent = false;
   /// Its blocks take tile after tile: the launcher caps grid.x at the clusters that are resident at once.
   bool persistent = false;
-  std::vector<Access> accesses;
-  Bind bind;
+  std::vector<Access> accesses{};
+  Bind bind{};
   /// Launched when `bind` refuses the tensors; null where it never does.
-  std::shared_ptr<const KernelLaunch> alternative;
-  Expectations expected;
+  std::shared_ptr<const KernelLaunch> alternative{};
+  Expectations expected{};
 };
 
 /// D = A·Bᵀ in the vendor's library: fp32 [m, n] from two operands of one format.
 struct LibraryProduct {
-  std::string title;
+  std::string title{};
   Format input = Format::fp16;
   std::int64_t m = 0;  ///< the most rows; a call may have fewer
   std::int64_t n = 0;
   std::int64_t k = 0;
   std::int64_t b_row_stride = 0;
   std::int64_t d_row_stride = 0;
-  /// Addresses for one call; `scratch` is for the library.
+  /// Addresses for one call.
   struct Addresses {
     const void* a = nullptr;
     std::int64_t a_row_stride = 0;
     const void* b = nullptr;
     void* d = nullptr;
-    void* scratch = nullptr;
     std::int64_t rows = 0;
   };
-  std::function<Addresses(const CallTensors&)> bind;
-  std::size_t scratch_piece = 0;  ///< of the workspace; its size is the library's to say
+  std::function<Addresses(const CallTensors&)> bind{};
+  std::size_t scratch_piece = 0;  ///< the last one of the workspace, whose size is the library's to say
 };
 
 /// A function of this CPU, complete on return.
 struct HostCall {
-  std::string title;
-  std::function<void(const CallTensors&)> call;
+  std::string title{};
+  std::function<void(const CallTensors&)> call{};
 };
 
 using Step = std::variant<KernelLaunch, LibraryProduct, HostCall>;
 
 /// A part of the workspace, or of packed weights, aligned to 256 bytes.
 struct WorkspacePiece {
-  std::string name;  ///< "prepared tokens"
+  std::string name{};  ///< "prepared tokens"
   std::size_t offset = 0;
   std::size_t bytes = 0;
 };
 
 struct PlannedCall {
-  std::string strategy;
-  Knobs knobs;                        ///< all of them, as chosen
-  std::vector<Step> steps;            ///< in the order of the stream
+  std::string strategy{};
+  Knobs knobs{};                      ///< all of them, as chosen
+  std::vector<Step> steps{};          ///< in the order of the stream
   std::size_t preparation_steps = 0;  ///< the first so many depend on the tokens alone (DualGemm::prepare)
-  std::vector<WorkspacePiece> workspace;
+  std::vector<WorkspacePiece> workspace{};
   /// What `packing`, a call of the weights alone, makes once when a model is loaded; empty and null where weights are
   /// taken as they are.
-  std::vector<WorkspacePiece> packed;
-  std::shared_ptr<const PlannedCall> packing;
+  std::vector<WorkspacePiece> packed{};
+  std::shared_ptr<const PlannedCall> packing{};
   std::size_t data_alignment = 16;  ///< bytes that the tensors' data pointers must be multiples of
-  WorkModel work;
-  std::string why;  ///< why this configuration, one sentence
+  WorkModel work{};
+  std::string why{};  ///< why this configuration, one sentence
 
   [[nodiscard]] std::size_t workspace_bytes() const;
   [[nodiscard]] std::size_t packed_bytes() const;

@@ -293,7 +293,7 @@ TEST(GpuMatmul, MultipliesSmallIntegersExactly) {
       0,
       {.m = m, .n = n, .k = k, .input = Format::fp32, .a_row_stride = k, .b_row_stride = k, .d_row_stride = d_stride});
   const DeviceBuffer workspace(0, matmul.workspace_bytes());
-  matmul.run(Stream{}, a_gpu.data(), k, b_gpu.data(), d.data(), workspace.data());
+  matmul.run(Stream{}, m, a_gpu.data(), k, b_gpu.data(), d.data(), workspace.data());
   synchronize_device(0);
   const std::vector<float> got = d.download<float>();
   for (int row = 0; row < m; ++row) {

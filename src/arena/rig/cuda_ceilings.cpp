@@ -54,7 +54,9 @@ double sustained_operations_per_s(int ordinal) {
                                           .b_row_stride = product_side,
                                           .d_row_stride = product_side});
   const runtime::DeviceBuffer workspace(ordinal, product.workspace_bytes());
-  const auto call = [&] { product.run(stream.get(), a.data(), product_side, b.data(), d.data(), workspace.data()); };
+  const auto call = [&] {
+    product.run(stream.get(), product_side, a.data(), product_side, b.data(), d.data(), workspace.data());
+  };
   call();
   const double first_s = seconds_each(stream, 3, call);
   seconds_each(stream, static_cast<int>(heat_us * 1e-6 / first_s) + 1, call);

@@ -17,7 +17,7 @@ std::string element(Format format) {
 
 }  // namespace
 
-namespace two_pass {
+namespace dual_gemm::two_pass {
 
 std::string widen_nvfp4_kernel(Format to) {
   return "thresher::strategies::dual_gemm::two_pass::widen_nvfp4<" + element(to) + ">";
@@ -52,7 +52,7 @@ DeviceProgram program() {
   return program;
 }
 
-}  // namespace two_pass
+}  // namespace dual_gemm::two_pass
 
 namespace reference {
 

@@ -1,0 +1,47 @@
+#pragma once
+/// A planned call on a GPU: loaded once, launched many times. It decides nothing: what is launched, with which extents
+/// and in which order, strategies::PlannedCall says.
+#include <cstddef>
+#include <limits>
+#include <memory>
+#include <vector>
+
+#include "strategies/planned_call.hpp"
+#include "thresher/device.hpp"
+
+namespace thresher::ops {
+
+/// Stands for the memory of a tensor that is not known yet (CudaCall's `example`): aligned as device memory is, and
+/// never followed.
+inline void* stand_in_address() { return reinterpret_cast<void*>(std::uintptr_t{256}); }
+
+class CudaCall {
+ public:
+  /// Loads every kernel of `call`, alternatives included, chooses the library's products and encodes the tensor maps of
+  /// weights. `example` holds the tensors of a call as they will come: the weights themselves, and stand_in_address()
+  /// for the data of the others. Throws Error(unsupported) for a program that has to be compiled where NVRTC is
+  /// missing, Error(invalid_argument) for weights that the copy engine cannot address.
+  CudaCall(strategies::PlannedCall call, int ordinal, const strategies::CallTensors& example);
+  CudaCall(CudaCall&&) noexcept;
+  ~CudaCall();
+
+  /// Enqueues the steps from `first_step` up to, but without, `last_step`. Allocates nothing, waits for nothing, may be
+  /// captured in a graph and called from several threads. The tensors are validated, on this GPU, and of at most the
+  /// planned rows; `tensors.workspace` is aligned to 256 bytes and has workspace_bytes().
+  void run(Stream stream, const strategies::CallTensors& tensors, std::size_t first_step = 0,
+           std::size_t last_step = std::numeric_limits<std::size_t>::max()) const;
+
+  [[nodiscard]] const strategies::PlannedCall& planned() const noexcept { return call_; }
+  /// What the plan says, and behind it what the library's products ask for.
+  [[nodiscard]] std::size_t workspace_bytes() const noexcept { return workspace_bytes_; }
+
+ private:
+  struct LoadedStep;
+
+  strategies::PlannedCall call_;
+  int ordinal_;
+  std::vector<std::unique_ptr<const LoadedStep>> steps_;  ///< of call_.steps, in their order
+  std::size_t workspace_bytes_;
+};
+
+}  // namespace thresher::ops

@@ -1,0 +1,32 @@
+#pragma once
+/// A libcuda.so.1 without a GPU behind it: one H200 that notes every launch and executes none. What it does not stand
+/// in for (allocation, synchronisation) fails, so that a caller who should not ask for it is found out.
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+namespace thresher::testing {
+
+struct RecordedLaunch {
+  std::array<unsigned, 3> grid{};
+  std::array<unsigned, 3> block{};
+  unsigned cluster = 1;
+  unsigned shared_bytes = 0;
+  bool dependent = false;
+  std::array<std::byte, 512> parameter{};  ///< its first bytes
+};
+
+struct DriverRecord {
+  std::vector<RecordedLaunch> launches;
+  int encoded_maps = 0;               ///< a map's first 8 bytes are the address that it describes
+  int most_dynamic_shared_bytes = 0;  ///< what a kernel was last allowed
+};
+
+inline constexpr int recorded_multiprocessors = 132;
+inline constexpr int recorded_blocks_per_multiprocessor = 2;
+inline constexpr int recorded_resident_clusters = 60;
+
+DriverRecord& driver_record();
+
+}  // namespace thresher::testing
