@@ -1,8 +1,10 @@
 #pragma once
 /// The gated-MLP dual GEMM: C = activation(A·B1ᵀ) ∘ (A·B2ᵀ), plan once and run many times.
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -19,6 +21,9 @@ enum class ActivationKind : std::uint8_t {
   swiglu_clamped,  ///< g' = min(g, limit), u' = clamp(u, ±limit): g'·σ(alpha·g')·(u' + up_offset)
 };
 
+inline constexpr std::array all_activation_kinds{ActivationKind::silu, ActivationKind::gelu_tanh,
+                                                 ActivationKind::swiglu_clamped};
+
 struct Activation {
   ActivationKind kind = ActivationKind::silu;
   float alpha = 1.702F;    ///< swiglu_clamped only
@@ -28,6 +33,8 @@ struct Activation {
 };
 
 [[nodiscard]] std::string_view name(ActivationKind kind) noexcept;
+/// The kind of that name; empty when there is none.
+[[nodiscard]] std::optional<ActivationKind> parse_activation_kind(std::string_view text) noexcept;
 
 /// How NVFP4 operands enter the matrix unit of a GPU that has no FP4 unit.
 enum class Numerics : std::uint8_t {
@@ -35,7 +42,10 @@ enum class Numerics : std::uint8_t {
   fast,   ///< value×scale rounded once to e4m3; opt-in, for NVFP4 weights on Hopper
 };
 
+inline constexpr std::array all_numerics{Numerics::exact, Numerics::fast};
+
 [[nodiscard]] std::string_view name(Numerics numerics) noexcept;
+[[nodiscard]] std::optional<Numerics> parse_numerics(std::string_view text) noexcept;
 
 /// C[m,n] from A[m,k], B1[n,k] (the GATE, to which the activation is applied) and B2[n,k] (UP).
 struct DualGemmProblem {

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "arena/emulation/examine.hpp"
+#include "cli/by_name.hpp"
 #include "cli/cli.hpp"
 #include "thresher/error.hpp"
 
@@ -90,25 +91,20 @@ void run(const Request& request, Context& context) {
 }
 
 void add_formats(CLI::App& command, const std::shared_ptr<Request>& request) {
-  const std::map<std::string, Format> formats{{"fp16", Format::fp16}, {"bf16", Format::bf16}, {"nvfp4", Format::nvfp4}};
-  const std::map<std::string, Format> outputs{{"fp16", Format::fp16}, {"bf16", Format::bf16}, {"fp32", Format::fp32}};
-  const std::map<std::string, ActivationKind> activations{{"silu", ActivationKind::silu},
-                                                          {"gelu_tanh", ActivationKind::gelu_tanh},
-                                                          {"swiglu_clamped", ActivationKind::swiglu_clamped}};
   DualGemmProblem& gemm = request->problem.dual_gemm;
   command.add_option("--a", gemm.a, "with --knobs: format of a, or of q, k, v and o; bf16 when left out")
-      ->transform(CLI::CheckedTransformer(formats));
+      ->transform(CLI::CheckedTransformer(by_name(operand_formats)));
   command.add_option("--b", request->weights, "with --knobs: format of b1 and b2, that of a when left out")
-      ->transform(CLI::CheckedTransformer(formats));
+      ->transform(CLI::CheckedTransformer(by_name(operand_formats)));
   command.add_option("--out", gemm.out, "with --knobs: format of c, bf16 when left out")
-      ->transform(CLI::CheckedTransformer(outputs));
+      ->transform(CLI::CheckedTransformer(by_name(output_formats)));
   command
       .add_option("--head-dim", request->problem.attention.problem.head_dim,
                   "attention with --knobs: 64 or 128, 64 when left out")
       ->check(CLI::IsMember({64, 128}));
   command.add_flag("--softcap", request->softcap, "attention with --knobs: the kernel for a softcap");
   command.add_option("--activation", gemm.activation.kind, "with --knobs: silu when left out")
-      ->transform(CLI::CheckedTransformer(activations));
+      ->transform(CLI::CheckedTransformer(by_name(all_activation_kinds)));
 }
 
 }  // namespace

@@ -1,26 +1,29 @@
 #include "cli/problem_option.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <array>
 #include <charconv>
-#include <initializer_list>
+#include <string_view>
 
 #include "thresher/error.hpp"
 
 namespace thresher::cli {
 namespace {
 
-Format format_of(const char* option, const std::string& text, std::initializer_list<Format> allowed) {
-  std::string names;
-  for (const Format format : allowed) {
-    if (text == name(format)) {
-      return format;
-    }
-    names += fmt::format("{}{}", names.empty() ? "" : ", ", name(format));
+template <std::size_t count>
+Format format_of(const char* option, const std::string& text, const std::array<Format, count>& allowed) {
+  std::array<std::string_view, count> names;
+  std::transform(allowed.begin(), allowed.end(), names.begin(), [](Format format) { return name(format); });
+  const auto found = std::find(names.begin(), names.end(), text);
+  if (found == names.end()) {
+    throw Error(ErrorCode::invalid_argument,
+                fmt::format("{} is \"{}\": use one of {}", option, text, fmt::join(names, ", ")));
   }
-  throw Error(ErrorCode::invalid_argument, fmt::format("{} is \"{}\": use one of {}", option, text, names));
+  return allowed[static_cast<std::size_t>(found - names.begin())];
 }
 
 std::array<std::int64_t, 3> shape_of(const std::string& text) {
@@ -52,9 +55,9 @@ void ProblemOption::add_to(CLI::App& command) {
 DualGemmProblem ProblemOption::problem() const {
   const auto [m, n, k] = shape_of(shape);
   DualGemmProblem problem{.m = m, .n = n, .k = k};
-  problem.a = format_of("--a", a, {Format::fp16, Format::bf16, Format::nvfp4});
-  problem.b = format_of("--b", b, {Format::fp16, Format::bf16, Format::nvfp4});
-  problem.out = format_of("--out", out, {Format::fp16, Format::bf16, Format::fp32});
+  problem.a = format_of("--a", a, operand_formats);
+  problem.b = format_of("--b", b, operand_formats);
+  problem.out = format_of("--out", out, output_formats);
   return problem;
 }
 

@@ -6,11 +6,11 @@
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
-#include <map>
 #include <memory>
 #include <string>
 #include <vector>
 
+#include "cli/by_name.hpp"
 #include "cli/cli.hpp"
 #include "cli/operand_options.hpp"
 #include "cli/options.hpp"
@@ -33,10 +33,6 @@ struct RunOptions {
   Activation activation;
 };
 
-const std::map<std::string, Format> out_types{{"fp16", Format::fp16}, {"bf16", Format::bf16}, {"fp32", Format::fp32}};
-const std::map<std::string, ActivationKind> activations{{"silu", ActivationKind::silu},
-                                                        {"gelu_tanh", ActivationKind::gelu_tanh},
-                                                        {"swiglu_clamped", ActivationKind::swiglu_clamped}};
 formats::Dtype stored_type(Format format) {
   switch (format) {
     case Format::fp16: return formats::Dtype::f16;
@@ -141,10 +137,10 @@ void add_run_dual_gemm(CLI::App& run) {
   options->operands.add_to(command);
   command.add_option("--strategy", options->strategy, "Default: chosen for the problem");
   command.add_option("--out-type", options->out_type, "Type of c")
-      ->transform(CLI::CheckedTransformer(out_types))
+      ->transform(CLI::CheckedTransformer(by_name(output_formats)))
       ->option_text("fp16|bf16|fp32");
   command.add_option("--activation", options->activation.kind, "Applied to the gate")
-      ->transform(CLI::CheckedTransformer(activations))
+      ->transform(CLI::CheckedTransformer(by_name(all_activation_kinds)))
       ->option_text("silu|gelu_tanh|swiglu_clamped");
   command.add_option("--alpha", options->activation.alpha, "swiglu_clamped only")->capture_default_str();
   command.add_option("--limit", options->activation.limit, "swiglu_clamped only")->capture_default_str();

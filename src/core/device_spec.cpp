@@ -13,7 +13,7 @@ namespace {
 // rates from the Hopper architecture white paper: 989 TFLOP/s of 16-bit products on 132 multiprocessors at 1.83 GHz).
 constexpr DeviceSpec hopper() {
   DeviceSpec spec;
-  spec.arch = "sm_90a";
+  spec.arch = Arch::sm_90a;
   spec.matrix_unit = MatrixUnit::wgmma;
   spec.multiprocessors = 132;
   spec.max_clock_ghz = 1.98;
@@ -65,7 +65,7 @@ constexpr DeviceSpec h100() {
 constexpr DeviceSpec b200() {
   DeviceSpec spec = hopper();
   spec.name = "B200";
-  spec.arch = "sm_100a";
+  spec.arch = Arch::sm_100a;
   spec.matrix_unit = MatrixUnit::tcgen05;
   spec.multiprocessors = 148;
   spec.max_clock_ghz = 1.965;
@@ -89,7 +89,7 @@ constexpr DeviceSpec b200() {
 constexpr DeviceSpec gb300() {
   DeviceSpec spec = b200();
   spec.name = "GB300";
-  spec.arch = "sm_103a";
+  spec.arch = Arch::sm_103a;
   spec.multiprocessors = 160;
   spec.max_clock_ghz = 1.92;
   spec.burst_clock_ghz = 1.85;
@@ -140,7 +140,7 @@ const DeviceSpec& cpu_device_spec() noexcept {
   static constexpr DeviceSpec spec = [] {
     DeviceSpec cpu;
     cpu.name = "CPU";
-    cpu.arch = "cpu";
+    cpu.arch = Arch::cpu;
     cpu.matrix_unit = MatrixUnit::none;
     return cpu;
   }();

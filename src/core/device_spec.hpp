@@ -6,6 +6,8 @@
 #include <string>
 #include <string_view>
 
+#include "core/arch.hpp"
+
 namespace thresher {
 
 /// How matrix products are issued.
@@ -27,8 +29,8 @@ enum class Clocks : std::uint8_t {
 };
 
 struct DeviceSpec {
-  std::string_view name;  ///< "H200", as on the command line
-  std::string_view arch;  ///< what its machine code is compiled for
+  std::string_view name{};   ///< "H200", as on the command line
+  Arch arch = Arch::sm_90a;  ///< what its machine code is compiled for
   MatrixUnit matrix_unit = MatrixUnit::wgmma;
 
   int multiprocessors = 0;

@@ -2,32 +2,6 @@
 
 namespace thresher {
 
-std::string_view name(Format format) noexcept {
-  switch (format) {
-    case Format::fp32: return "fp32";
-    case Format::fp16: return "fp16";
-    case Format::bf16: return "bf16";
-    case Format::fp8_e4m3: return "fp8_e4m3";
-    case Format::nvfp4: return "nvfp4";
-    case Format::int32: return "int32";
-    case Format::uint8: return "uint8";
-  }
-  return "unknown";
-}
-
-int bits(Format format) noexcept {
-  switch (format) {
-    case Format::fp32:
-    case Format::int32: return 32;
-    case Format::fp16:
-    case Format::bf16: return 16;
-    case Format::fp8_e4m3:
-    case Format::uint8: return 8;
-    case Format::nvfp4: return 4;
-  }
-  return 0;
-}
-
 Tensor Tensor::contiguous(void* data, Format format, std::initializer_list<std::int64_t> shape, DeviceId device) {
   return contiguous(data, format, std::span(shape.begin(), shape.size()), device);
 }
@@ -51,8 +25,8 @@ Tensor Tensor::contiguous(void* data, Format format, std::span<const std::int64_
 Tensor Tensor::nvfp4(void* data, const std::uint8_t* scales, std::int64_t rows, std::int64_t k,
                      const float* global_scale, ScaleLayout layout, DeviceId device) {
   Tensor tensor = contiguous(data, Format::nvfp4, {rows, k}, device);
-  tensor.scales = scales;
-  tensor.scale_layout = layout;
+  tensor.scales.data = scales;
+  tensor.scales.layout = layout;
   tensor.global_scale = global_scale;
   return tensor;
 }
@@ -83,6 +57,11 @@ std::size_t scale_bytes(std::int64_t rows, std::int64_t k, ScaleLayout layout) n
     return static_cast<std::size_t>(rows * columns);
   }
   return static_cast<std::size_t>(((rows + 127) / 128) * ((columns + 3) / 4) * 512);
+}
+
+std::size_t scale_bytes(const Tensor& matrix) noexcept {
+  return format_traits(matrix.format).has_scales() ? scale_bytes(matrix.shape[0], matrix.shape[1], matrix.scales.layout)
+                                                   : 0;
 }
 
 }  // namespace thresher

@@ -37,8 +37,8 @@ void for_each_scaled_piece(const Tensor& operand, const Slice& slice, std::int64
   const auto* packed = static_cast<const std::uint8_t*>(operand.data) + (row * operand.strides[0] + slice.first_k) / 2;
   const std::int64_t columns = operand.shape[1] / scale_block;
   const std::int64_t first_scale = slice.first_k / scale_block;
-  if (operand.scale_layout == ScaleLayout::row_major) {
-    convert(packed, operand.scales + row * columns + first_scale, slice.depth, 0);
+  if (operand.scales.layout == ScaleLayout::row_major) {
+    convert(packed, operand.scales.codes() + row * columns + first_scale, slice.depth, 0);
     return;
   }
   std::array<std::uint8_t, 64> scales;
@@ -48,7 +48,7 @@ void for_each_scaled_piece(const Tensor& operand, const Slice& slice, std::int64
     for (std::int64_t i = 0; i < count / scale_block; ++i) {
       const std::int64_t column = first_scale + k / scale_block + i;
       scales[static_cast<std::size_t>(i)] =
-          operand.scales[formats::scale_offset(row, column, columns, ScaleLayout::blocked)];
+          operand.scales.codes()[formats::scale_offset(row, column, columns, ScaleLayout::blocked)];
     }
     convert(packed + k / 2, scales.data(), count, k);
   }
@@ -102,7 +102,7 @@ ValueRange to_bf16(const Tensor& operand, const Slice& slice, std::uint16_t* hig
   for (std::int64_t i = 0; i < present; ++i) {
     const std::int64_t row = slice.first_row + i;
     std::uint16_t* out = high + i * slice.padded_depth;
-    if (operand.format == Format::nvfp4) {
+    if (format_traits(operand.format).has_scales()) {
       for_each_scaled_piece(operand, slice, row,
                             [out](const std::uint8_t* packed, const std::uint8_t* scales, std::int64_t count,
                                   std::int64_t offset) { nvfp4_row_to_bf16(packed, scales, count, out + offset); });
@@ -125,7 +125,7 @@ void to_float32(const Tensor& operand, const Slice& slice, float* out) {
   for (std::int64_t i = 0; i < present; ++i) {
     const std::int64_t row = slice.first_row + i;
     float* out_row = out + i * slice.padded_depth;
-    if (operand.format == Format::nvfp4) {
+    if (format_traits(operand.format).has_scales()) {
       for_each_scaled_piece(
           operand, slice, row,
           [out_row](const std::uint8_t* packed, const std::uint8_t* scales, std::int64_t count, std::int64_t offset) {
@@ -148,8 +148,8 @@ void prefetch(const Tensor& operand, const Slice& slice) noexcept {
     const auto* bytes = static_cast<const std::byte*>(operand.data) +
                         (row * operand.strides[0] + slice.first_k) * bits(operand.format) / 8;
     prefetch_bytes(bytes, slice.depth * bits(operand.format) / 8);
-    if (operand.format == Format::nvfp4 && operand.scale_layout == ScaleLayout::row_major) {
-      prefetch_bytes(operand.scales + row * columns + slice.first_k / scale_block, slice.depth / scale_block);
+    if (format_traits(operand.format).has_scales() && operand.scales.layout == ScaleLayout::row_major) {
+      prefetch_bytes(operand.scales.codes() + row * columns + slice.first_k / scale_block, slice.depth / scale_block);
     }
   }
 }

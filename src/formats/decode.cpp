@@ -26,7 +26,8 @@ void decode_nvfp4(const Tensor& matrix, std::int64_t row, std::span<Real> out) n
   const std::int64_t scale_columns = matrix.shape[1] / scale_block;
   Real* next = out.data();
   for (std::int64_t block = 0; block < scale_columns; ++block) {
-    const float scale = e4m3_values[matrix.scales[scale_offset(row, block, scale_columns, matrix.scale_layout)]];
+    const float scale =
+        e4m3_values[matrix.scales.codes()[scale_offset(row, block, scale_columns, matrix.scales.layout)]];
     for (std::int64_t pair = 0; pair < scale_block / 2; ++pair) {
       const std::uint8_t codes = *pairs++;
       *next++ = static_cast<Real>(e2m1_values[codes & 0xFU] * scale);

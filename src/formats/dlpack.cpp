@@ -200,12 +200,12 @@ Nvfp4Dlpack nvfp4_to_dlpack(const Tensor& tensor, const std::shared_ptr<const vo
   const std::int64_t k = tensor.shape[1];
   Tensor values = Tensor::contiguous(tensor.data, Format::uint8, {rows, k / 2}, tensor.device);
   values.strides[0] = tensor.strides[0] / 2;
-  auto* scale_data = const_cast<std::uint8_t*>(tensor.scales);  // DLPack 0.6 has no read-only tensors
+  auto* scale_data = const_cast<std::uint8_t*>(tensor.scales.codes());  // DLPack 0.6 has no read-only tensors
   const Tensor scales =
-      tensor.scale_layout == ScaleLayout::row_major
+      tensor.scales.layout == ScaleLayout::row_major
           ? Tensor::contiguous(scale_data, Format::uint8, {rows, k / formats::scale_block}, tensor.device)
-          : Tensor::contiguous(scale_data, Format::uint8,
-                               {static_cast<std::int64_t>(scale_bytes(rows, k, tensor.scale_layout))}, tensor.device);
+          : Tensor::contiguous(scale_data, Format::uint8, {static_cast<std::int64_t>(scale_bytes(tensor))},
+                               tensor.device);
   Nvfp4Dlpack out;
   out.values = to_dlpack(values, owner);
   out.scales = to_dlpack(scales, owner);

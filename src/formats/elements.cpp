@@ -26,8 +26,8 @@ double nvfp4_element(const Tensor& matrix, std::int64_t row, std::int64_t column
   const auto pair = load<std::uint8_t>(matrix, index / 2);
   const auto code = static_cast<std::uint8_t>(index % 2 == 0 ? pair & 0xF : pair >> 4);
   const std::int64_t scale_columns = matrix.shape[1] / scale_block;
-  const std::size_t scale = scale_offset(row, column / scale_block, scale_columns, matrix.scale_layout);
-  return static_cast<double>(e2m1_to_float(code)) * static_cast<double>(e4m3_to_float(matrix.scales[scale]));
+  const std::size_t scale = scale_offset(row, column / scale_block, scale_columns, matrix.scales.layout);
+  return static_cast<double>(e2m1_to_float(code)) * static_cast<double>(e4m3_to_float(matrix.scales.codes()[scale]));
 }
 
 template <typename... Arguments>
@@ -44,8 +44,8 @@ void check_nvfp4(const Tensor& tensor, std::string_view role) {
     reject(role, "is NVFP4 with a row stride of {} elements, but rows must start on a byte: use an even stride",
            tensor.strides[0]);
   }
-  if (tensor.scales == nullptr && tensor.elements() != 0) {
-    reject(role, "is NVFP4 without scales; set Tensor::scales to its e4m3 scales");
+  if (tensor.scales.data == nullptr && tensor.elements() != 0) {
+    reject(role, "is NVFP4 without scales; set Tensor::scales.data to its e4m3 scales");
   }
 }
 

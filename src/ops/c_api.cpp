@@ -98,8 +98,8 @@ Tensor tensor_of(const thresher_matrix* matrix, const char* argument) {
   if (given.row_stride != 0) {
     tensor.strides[0] = given.row_stride;
   }
-  tensor.scales = given.scales;
-  tensor.scale_layout = enumerator(given.scale_layout, ScaleLayout::blocked, "scale_layout");
+  tensor.scales.data = given.scales;
+  tensor.scales.layout = enumerator(given.scale_layout, ScaleLayout::blocked, "scale_layout");
   tensor.global_scale = given.global_scale;
   return tensor;
 }

@@ -128,7 +128,7 @@ class CudaAttentionOperations final : public AttentionOperations {
   static AttentionChoice choose(const Device& device, const AttentionProblem& problem,
                                 const AttentionOptions& options) {
     const runtime::DeviceProperties& properties = runtime::device_properties(device.id().ordinal);
-    if (properties.capability_major != 9) {
+    if (!properties.is(Arch::sm_90a)) {
       throw Error(ErrorCode::unsupported,
                   fmt::format("attention runs on GPUs of compute capability 9.0 (Hopper), {} has {}.{}: plan on "
                               "Device::cpu()",

@@ -145,7 +145,7 @@ std::string weights_obstacle(const Tensor& b1_gate, const Tensor& b2_up) {
 
 std::optional<DeviceSpec> fused_device_spec(int ordinal) {
   const runtime::DeviceProperties& properties = runtime::device_properties(ordinal);
-  if (properties.capability_major != 9) {
+  if (!properties.is(Arch::sm_90a)) {
     return std::nullopt;
   }
   DeviceSpec spec = device_spec("H100");

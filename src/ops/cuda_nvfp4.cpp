@@ -57,7 +57,7 @@ Tensor restored(const PackedContent& content, const Device& device) {
 /// The shapes and formats of what was packed, with the packed memory as their data.
 Tensor described(Tensor weights, const runtime::DeviceBuffer& packed) {
   weights.data = packed.data();
-  weights.scales = static_cast<const std::uint8_t*>(packed.data());
+  weights.scales.data = packed.data();
   weights.global_scale = nullptr;
   return weights;
 }
@@ -297,7 +297,7 @@ PackedContent CudaNvfp4Weights::content() const {
 }
 
 bool runs_packed_nvfp4(const Device& device) {
-  return runtime::device_properties(device.id().ordinal).capability_major == 9;
+  return runtime::device_properties(device.id().ordinal).is(Arch::sm_90a);
 }
 
 std::shared_ptr<const DualGemm::Backend> make_cuda_nvfp4(const Device& device, const DualGemmProblem& problem,

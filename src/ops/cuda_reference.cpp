@@ -26,10 +26,10 @@ device_code::OperandFormat format_code(Format format) {
 device_code::Operand operand(const Tensor& matrix) {
   return {.values = reinterpret_cast<std::uintptr_t>(matrix.data),
           .row_stride = matrix.strides[0],
-          .scales = reinterpret_cast<std::uintptr_t>(matrix.scales),
+          .scales = reinterpret_cast<std::uintptr_t>(matrix.scales.data),
           .global_scale = reinterpret_cast<std::uintptr_t>(matrix.global_scale),
           .format = format_code(matrix.format),
-          .scales_blocked = matrix.scale_layout == ScaleLayout::blocked ? 1U : 0U};
+          .scales_blocked = matrix.scales.layout == ScaleLayout::blocked ? 1U : 0U};
 }
 
 unsigned blocks(std::int64_t extent) {

@@ -151,7 +151,7 @@ class CudaTwoPass final : public DualGemm::Backend {
     auto* const stand_in = reinterpret_cast<void*>(std::uintptr_t{piece_alignment});
     const DualGemmProblem& p = problem();
     Tensor a = Tensor::contiguous(stand_in, p.a, {p.m, p.k}, device());
-    a.scales = static_cast<const std::uint8_t*>(stand_in);
+    a.scales.data = stand_in;
     const Tensor c = Tensor::contiguous(stand_in, p.out, {p.m, p.n}, device());
     runtime::load_kernels(ordinal(), [&](Stream stream) { enqueue(stream, a, c, static_cast<std::byte*>(stand_in)); });
   }
@@ -184,9 +184,9 @@ class CudaTwoPass final : public DualGemm::Backend {
     parameters.rows = static_cast<std::uint32_t>(matrix.shape[0]);
     parameters.threads_per_row = static_cast<std::uint32_t>(matrix.shape[1] / elements_per_thread);
     if (is_nvfp4) {
-      parameters.scales = address(matrix.scales);
+      parameters.scales = address(matrix.scales.data);
       parameters.scales_per_row = parameters.threads_per_row;
-      parameters.scales_blocked = matrix.scale_layout == ScaleLayout::blocked ? 1 : 0;
+      parameters.scales_blocked = matrix.scales.layout == ScaleLayout::blocked ? 1 : 0;
     }
     kernel.launch_with(cover(matrix.shape[0] * parameters.threads_per_row, stream), parameters);
     return Tensor::contiguous(space, product_, {matrix.shape[0], matrix.shape[1]}, matrix.device);

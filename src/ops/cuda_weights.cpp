@@ -26,8 +26,8 @@ void require_matrix_on_gpu(const Tensor& matrix, int ordinal, const std::string&
     return;
   }
   runtime::require_on_gpu(matrix.data, ordinal, argument.c_str());
-  if (matrix.format == Format::nvfp4) {
-    runtime::require_on_gpu(matrix.scales, ordinal, (argument + ".scales").c_str());
+  if (format_traits(matrix.format).has_scales()) {
+    runtime::require_on_gpu(matrix.scales.data, ordinal, (argument + ".scales").c_str());
     if (matrix.global_scale != nullptr) {
       runtime::require_on_gpu(matrix.global_scale, ordinal, (argument + ".global_scale").c_str());
     }
@@ -38,9 +38,9 @@ DeviceMatrix::DeviceMatrix(const Tensor& source) : tensor_(source) {
   const int ordinal = source.device.ordinal;
   values_ = copy_of(source.data, extent_bytes(source), ordinal);
   tensor_.data = values_.data();
-  if (source.format == Format::nvfp4) {
-    scales_ = copy_of(source.scales, scale_bytes(source.shape[0], source.shape[1], source.scale_layout), ordinal);
-    tensor_.scales = static_cast<const std::uint8_t*>(scales_.data());
+  if (format_traits(source.format).has_scales()) {
+    scales_ = copy_of(source.scales.data, scale_bytes(source), ordinal);
+    tensor_.scales.data = scales_.data();
     if (source.global_scale != nullptr) {
       global_scale_ = copy_of(source.global_scale, sizeof(float), ordinal);
       tensor_.global_scale = static_cast<const float*>(global_scale_.data());
@@ -67,7 +67,7 @@ HostMatrix DeviceMatrix::to_host() const {
   Tensor host = tensor_;
   host.device = {};
   host.data = const_cast<std::byte*>(values.data());
-  host.scales = reinterpret_cast<const std::uint8_t*>(scales.data());
+  host.scales.data = scales.data();
   host.global_scale = global_scale_.bytes() > 0 ? &global_scale : nullptr;
   return host_matrix(host);
 }

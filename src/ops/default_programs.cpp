@@ -36,7 +36,7 @@ std::vector<strategies::DeviceProgram> default_programs(const std::string& arch)
   }
   add_attention(programs);
   std::erase_if(programs, [&](const strategies::DeviceProgram& program) {
-    return !program.only_arch.empty() && program.only_arch != arch;
+    return program.only_arch && name(*program.only_arch) != arch;
   });
   return programs;
 }

@@ -43,14 +43,14 @@ DeviceMemory::DeviceMemory(std::size_t bytes, const Device& device) : bytes_(byt
 
 DeviceTensor::DeviceTensor(const Tensor& host, const Device& device)
     : values_(host.data == nullptr ? 0 : value_bytes(host), device),
-      scales_(host.format == Format::nvfp4 ? scale_bytes(host.shape[0], host.shape[1], host.scale_layout) : 0, device),
+      scales_(scale_bytes(host), device),
       global_scale_(host.global_scale != nullptr ? sizeof(float) : 0, device),
       tensor_(host) {
   copy_in(values_, host.data);
-  copy_in(scales_, host.scales);
+  copy_in(scales_, host.scales.data);
   copy_in(global_scale_, host.global_scale);
   tensor_.data = values_.data();
-  tensor_.scales = static_cast<const std::uint8_t*>(scales_.data());
+  tensor_.scales.data = scales_.data();
   tensor_.global_scale = static_cast<const float*>(global_scale_.data());
   tensor_.device = device.id();
 }

@@ -36,10 +36,10 @@ HostMatrix host_matrix(const Tensor& tensor) {
     std::memcpy(matrix.values.data() + row * row_bytes, static_cast<const std::byte*>(tensor.data) + row * row_distance,
                 row_bytes);
   }
-  if (tensor.format == Format::nvfp4) {
-    matrix.scale_layout = tensor.scale_layout;
-    const auto* scales = reinterpret_cast<const std::byte*>(tensor.scales);
-    matrix.scales.assign(scales, scales + scale_bytes(tensor.shape[0], tensor.shape[1], tensor.scale_layout));
+  if (format_traits(tensor.format).has_scales()) {
+    matrix.scale_layout = tensor.scales.layout;
+    const auto* scales = static_cast<const std::byte*>(tensor.scales.data);
+    matrix.scales.assign(scales, scales + scale_bytes(tensor));
     if (tensor.global_scale != nullptr) {
       matrix.global_scale = {*tensor.global_scale};
     }
@@ -50,7 +50,7 @@ HostMatrix host_matrix(const Tensor& tensor) {
 Tensor view(const PackedContent& content, std::size_t matrix) {
   const HostMatrix& host = content.matrices.at(matrix);
   void* values = const_cast<std::byte*>(host.values.data());  // a Tensor says nothing of who may write
-  if (content.format != Format::nvfp4) {
+  if (!format_traits(content.format).has_scales()) {
     return Tensor::contiguous(values, content.format, {content.n, content.k});
   }
   return Tensor::nvfp4(values, reinterpret_cast<const std::uint8_t*>(host.scales.data()), content.n, content.k,

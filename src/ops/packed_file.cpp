@@ -27,8 +27,8 @@ Dtype value_type(Format format) {
   return format == Format::fp16 ? Dtype::f16 : format == Format::bf16 ? Dtype::bf16 : Dtype::u8;
 }
 
-/// Elements of one row as the file counts them: NVFP4 takes half a byte.
-std::int64_t stored_columns(Format format, std::int64_t k) { return format == Format::nvfp4 ? k / 2 : k; }
+/// Elements of one row as the file counts them: bytes, where several values share one.
+std::int64_t stored_columns(Format format, std::int64_t k) { return bits(format) < 8 ? k * bits(format) / 8 : k; }
 
 std::vector<TensorToWrite> tensors_of(const PackedContent& content) {
   std::vector<TensorToWrite> tensors;
@@ -65,8 +65,6 @@ std::string fingerprint(const PackedContent& content) {
   return sum.hex();
 }
 
-std::string_view text_of(ScaleLayout layout) { return layout == ScaleLayout::blocked ? "blocked" : "row-major"; }
-
 /// Reads a file's metadata and tensors, refusing what save_packed does not write.
 class PackedReader {
  public:
@@ -80,12 +78,13 @@ class PackedReader {
     }
     PackedContent content;
     content.layout = entry("layout");
-    content.numerics = one_of("numerics", {Numerics::exact, Numerics::fast});
-    content.format = one_of("format", {Format::fp16, Format::bf16, Format::nvfp4});
+    content.numerics = one_of("numerics", all_numerics);
+    content.format = one_of("format", operand_formats);
     content.n = count("n");
     content.k = count("k");
-    if (content.k % (content.format == Format::nvfp4 ? 16 : 8) != 0) {
-      fail(fmt::format("its k is {}, which is no multiple of {}", content.k, content.format == Format::nvfp4 ? 16 : 8));
+    const int multiple = format_traits(content.format).k_multiple;
+    if (content.k % multiple != 0) {
+      fail(fmt::format("its k is {}, which is no multiple of {}", content.k, multiple));
     }
     for (std::size_t i = 0; i < matrix_names.size(); ++i) {
       read_matrix(content, i);
@@ -112,8 +111,8 @@ class PackedReader {
     return found->second;
   }
 
-  template <class Value>
-  Value one_of(const std::string& key, std::initializer_list<Value> values) const {
+  template <class Value, std::size_t size>
+  Value one_of(const std::string& key, const std::array<Value, size>& values) const {
     const std::string text = entry(key);
     for (const Value value : values) {
       if (name(value) == text) {
@@ -164,9 +163,8 @@ class PackedReader {
     matrix.values = bytes(name, true);
     const auto row_bytes = static_cast<std::size_t>(content.k * bits(content.format) / 8);
     require_bytes(name, matrix.values.size(), static_cast<std::size_t>(content.n) * row_bytes);
-    if (content.format == Format::nvfp4) {
-      const bool blocked = entry(name + "_scale_layout") == text_of(ScaleLayout::blocked);
-      matrix.scale_layout = blocked ? ScaleLayout::blocked : ScaleLayout::row_major;
+    if (format_traits(content.format).has_scales()) {
+      matrix.scale_layout = one_of(name + "_scale_layout", all_scale_layouts);
       matrix.scales = bytes(name + "_scale", true);
       require_bytes(name + "_scale", matrix.scales.size(), scale_bytes(content.n, content.k, matrix.scale_layout));
     }
@@ -185,9 +183,9 @@ void write_packed_file(const std::string& path, const PackedContent& content) {
                              {"n", std::to_string(content.n)},
                              {"k", std::to_string(content.k)},
                              {"fingerprint", fingerprint(content)}};
-  if (content.format == Format::nvfp4 && content.layout == matrices_layout) {
+  if (format_traits(content.format).has_scales() && content.layout == matrices_layout) {
     for (std::size_t i = 0; i < matrix_names.size(); ++i) {
-      metadata[std::string(matrix_names.at(i)) + "_scale_layout"] = text_of(content.matrices.at(i).scale_layout);
+      metadata[std::string(matrix_names.at(i)) + "_scale_layout"] = name(content.matrices.at(i).scale_layout);
     }
   }
   formats::write_safetensors(path, tensors_of(content), metadata);

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstdint>
 
@@ -18,18 +20,43 @@ template <class... Arguments>
   throw Error(ErrorCode::invalid_argument, fmt::format(sentence, std::forward<Arguments>(arguments)...));
 }
 
+/// "fp32, fp16 or bf16".
+template <std::size_t count>
+std::string one_of(const std::array<Format, count>& formats) {
+  std::string text;
+  for (std::size_t i = 0; i < count; ++i) {
+    text += fmt::format("{}{}", i == 0 ? "" : i + 1 < count ? ", " : " or ", name(formats[i]));
+  }
+  return text;
+}
+
 std::string text(DeviceId device) {
   return device.kind == DeviceKind::cpu ? "the CPU" : fmt::format("GPU {}", device.ordinal);
 }
 
-bool is_operand(Format format) { return format == Format::fp16 || format == Format::bf16 || format == Format::nvfp4; }
-bool is_output(Format format) { return format == Format::fp16 || format == Format::bf16 || format == Format::fp32; }
-
-/// K must fill whole scale groups (NVFP4) or 16-byte rows (16-bit formats).
-std::int64_t k_multiple(Format format) { return format == Format::nvfp4 ? 16 : 8; }
-
 bool aligned(const void* pointer, std::size_t alignment) {
   return reinterpret_cast<std::uintptr_t>(pointer) % alignment == 0;
+}
+
+void validate_scales(std::string_view argument, const Tensor& tensor, const FormatTraits& traits) {
+  const Scales& scales = tensor.scales;
+  if (scales.data == nullptr && tensor.shape[0] > 0) {
+    refuse("{} is {} but has no scales: set Tensor::scales.data", argument, traits.name);
+  }
+  if (scales.format != traits.scale_format) {
+    refuse("{}.scales are {}, expected {} for {}", argument, name(scales.format), name(traits.scale_format),
+           traits.name);
+  }
+  if (scales.block.rows != 1 || scales.block.columns != traits.values_per_scale) {
+    refuse("{}.scales are one for {} rows and {} columns, expected 1 and {} for {}", argument, scales.block.rows,
+           scales.block.columns, traits.values_per_scale, traits.name);
+  }
+}
+
+void require_operand(std::string_view argument, Format format) {
+  if (!format_traits(format).is_operand) {
+    refuse("{} is {}, expected {}", argument, name(format), one_of(operand_formats));
+  }
 }
 
 void validate_matrix(std::string_view argument, const Tensor& tensor, Format format, std::int64_t rows,
@@ -55,28 +82,24 @@ void validate_matrix(std::string_view argument, const Tensor& tensor, Format for
   if (tensor.data == nullptr && rows > 0 && columns > 0) {
     refuse("{} has a null data pointer", argument);
   }
-  if (format == Format::nvfp4) {
-    if (tensor.scales == nullptr && rows > 0) {
-      refuse("{} is nvfp4 but has no scales: set Tensor::scales", argument);
-    }
-    if (tensor.strides[0] % 2 != 0 && rows > 1) {
-      refuse("{} has row stride {}, expected a multiple of 2 (nvfp4 rows start on a byte)", argument,
-             tensor.strides[0]);
-    }
+  const FormatTraits& traits = format_traits(format);
+  if (traits.has_scales()) {
+    validate_scales(argument, tensor, traits);
+  }
+  const int values_per_byte = std::max(8 / traits.bits, 1);
+  if (tensor.strides[0] % values_per_byte != 0 && rows > 1) {
+    refuse("{} has row stride {}, expected a multiple of {} ({} rows start on a byte)", argument, tensor.strides[0],
+           values_per_byte, traits.name);
   }
 }
 
 }  // namespace
 
 void validate(const DualGemmProblem& problem) {
-  if (!is_operand(problem.a)) {
-    refuse("problem.a is {}, expected fp16, bf16 or nvfp4", name(problem.a));
-  }
-  if (!is_operand(problem.b)) {
-    refuse("problem.b is {}, expected fp16, bf16 or nvfp4", name(problem.b));
-  }
-  if (!is_output(problem.out)) {
-    refuse("problem.out is {}, expected fp16, bf16 or fp32", name(problem.out));
+  require_operand("problem.a", problem.a);
+  require_operand("problem.b", problem.b);
+  if (!format_traits(problem.out).is_output) {
+    refuse("problem.out is {}, expected {}", name(problem.out), one_of(output_formats));
   }
   for (const auto& [argument, extent] :
        {std::pair{"m", problem.m}, std::pair{"n", problem.n}, std::pair{"k", problem.k}}) {
@@ -88,8 +111,9 @@ void validate(const DualGemmProblem& problem) {
     refuse("problem.k is 0, expected at least 1");
   }
   for (const Format format : {problem.a, problem.b}) {
-    if (problem.k % k_multiple(format) != 0) {
-      refuse("problem.k is {}, expected a multiple of {} for {} operands", problem.k, k_multiple(format), name(format));
+    const int multiple = format_traits(format).k_multiple;
+    if (problem.k % multiple != 0) {
+      refuse("problem.k is {}, expected a multiple of {} for {} operands", problem.k, multiple, name(format));
     }
   }
   if (problem.activation.kind == ActivationKind::swiglu_clamped) {
@@ -104,9 +128,7 @@ void validate(const DualGemmProblem& problem) {
 }
 
 void validate_pair(const Tensor& b1_gate, const Tensor& b2_up, DeviceId device) {
-  if (!is_operand(b1_gate.format)) {
-    refuse("b1 (gate) is {}, expected fp16, bf16 or nvfp4", name(b1_gate.format));
-  }
+  require_operand("b1 (gate)", b1_gate.format);
   validate_matrix("b1 (gate)", b1_gate, b1_gate.format, b1_gate.shape[0], b1_gate.shape[1], device);
   validate_matrix("b2 (up)", b2_up, b1_gate.format, b1_gate.shape[0], b1_gate.shape[1], device);
 }

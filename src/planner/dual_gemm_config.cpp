@@ -15,7 +15,7 @@ constexpr std::array strategies{Strategy::two_pass, Strategy::sequential, Strate
 
 struct IntKnob {
   std::string_view name;
-  int DualGemmConfig::* member;
+  int DualGemmConfig::*member;
 };
 
 constexpr std::array int_knobs{
@@ -135,7 +135,7 @@ MatrixType matrix_type(const DualGemmProblem& problem, const DualGemmConfig& con
   return config.numerics == Numerics::fast ? MatrixType::fp8 : MatrixType::bits16;
 }
 
-double stored_bits(Format format) noexcept { return format == Format::nvfp4 ? 4.5 : bits(format); }
+double stored_bits(Format format) noexcept { return format_traits(format).stored_bits(); }
 
 double stored_bits(MatrixType type) noexcept {
   return type == MatrixType::bits16 ? 16 : type == MatrixType::fp8 ? 8 : 4.5;

@@ -30,8 +30,9 @@ int exponent_to(float value, float limit) {
 float rounded(float value) { return formats::e4m3_to_float(formats::float_to_e4m3(value)); }
 
 float scale_of(const Tensor& matrix, std::int64_t row, std::int64_t group) {
-  const std::size_t at = formats::scale_offset(row, group, matrix.shape[1] / formats::scale_block, matrix.scale_layout);
-  return std::fabs(formats::e4m3_to_float(matrix.scales[at]));
+  const std::size_t at =
+      formats::scale_offset(row, group, matrix.shape[1] / formats::scale_block, matrix.scales.layout);
+  return std::fabs(formats::e4m3_to_float(matrix.scales.codes()[at]));
 }
 
 /// The scales of a row, without signs, and the largest; NaN if one is.
@@ -113,7 +114,7 @@ Folded fold_weights(const Tensor& weights) {
 
 Folded fold_tokens(const Tensor& tokens) {
   return fold(tokens, [&](std::int64_t row, std::span<float> values) {
-    if (tokens.format == Format::nvfp4) {
+    if (format_traits(tokens.format).has_scales()) {
       fold_nvfp4_row(tokens, row, values, false);
     } else {
       fold_wide_row(values);

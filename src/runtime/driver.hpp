@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <string>
 
+#include "core/arch.hpp"
 #include "thresher/device.hpp"
 
 namespace thresher::runtime {
@@ -42,6 +43,8 @@ struct DeviceProperties {
 
   /// The architecture whose machine code runs here with every feature, e.g. "sm_90a".
   [[nodiscard]] std::string arch() const;
+  /// Whether machine code for `wanted` runs here.
+  [[nodiscard]] bool is(Arch wanted) const { return arch() == thresher::name(wanted); }
 };
 
 /// Throws Error(device) when GPU `ordinal` does not exist or is too old for Thresher (compute capability under 8.0).

@@ -1,9 +1,11 @@
 #pragma once
 /// Device code as text, and the kernels wanted of it. What compiles it is not known here.
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
+#include "core/arch.hpp"
 #include "core/embedded_file.hpp"
 
 namespace thresher::strategies {
@@ -13,7 +15,7 @@ struct DeviceProgram {
   std::string text;                  ///< the translation unit; includes device_sources() only
   std::vector<std::string> kernels;  ///< name expressions of the kernels to compile
   std::vector<std::string> options;  ///< for the compiler, beyond its standard ones
-  std::string only_arch{};           ///< the one architecture whose instructions it needs; empty for any
+  std::optional<Arch> only_arch{};   ///< the one architecture whose instructions it needs; empty for any
 };
 
 /// Every header of the machine vocabulary, the pipeline and the kernels that device code may include.

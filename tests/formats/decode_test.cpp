@@ -31,8 +31,8 @@ TEST(Decode, GivesForEveryFormatWhatElementGives) {
     for (const ScaleLayout layout : {ScaleLayout::row_major, ScaleLayout::blocked}) {
       Tensor matrix = Tensor::contiguous(bytes.data(), format, {rows, columns});
       matrix.strides[0] = stride;
-      matrix.scales = scales.data();
-      matrix.scale_layout = layout;
+      matrix.scales.data = scales.data();
+      matrix.scales.layout = layout;
       for (const std::int64_t row : {0, 1, 77, 129}) {
         std::vector<double> wide(columns);
         std::vector<float> narrow(columns);

@@ -90,7 +90,7 @@ TEST(Elements, RefusesWhatItCannotReadAndNamesIt) {
   bad.data = nullptr;
   EXPECT_NE(refusal(bad, 4, 32, Format::nvfp4).find("pointer is null"), std::string::npos);
   bad = good;
-  bad.scales = nullptr;
+  bad.scales.data = nullptr;
   EXPECT_NE(refusal(bad, 4, 32, Format::nvfp4).find("without scales"), std::string::npos);
   bad = good;
   bad.strides[0] = 33;

@@ -10,6 +10,8 @@
 #include <limits>
 #include <string>
 
+#include "thresher/format.hpp"
+
 namespace thresher::formats {
 namespace {
 
@@ -204,6 +206,19 @@ TEST(NumbersSpecial, TablesHoldWhatTheFunctionsGive) {
   for (std::size_t code = 0; code < 16; ++code) {
     EXPECT_EQ(std::bit_cast<std::uint32_t>(e2m1_values[code]),
               std::bit_cast<std::uint32_t>(e2m1_to_float(static_cast<std::uint8_t>(code))));
+  }
+}
+
+TEST(Numbers, TheProductFormatOfNvfp4HoldsEveryValueTimesScale) {
+  ASSERT_EQ(format_traits(Format::nvfp4).product_format, Format::fp16);
+  for (int code = 0; code < 16; ++code) {
+    for (int scale = 0; scale < 256; ++scale) {
+      const float product =
+          e2m1_to_float(static_cast<std::uint8_t>(code)) * e4m3_to_float(static_cast<std::uint8_t>(scale));
+      if (!std::isnan(product)) {
+        EXPECT_EQ(fp16_to_float(float_to_fp16(product)), product) << code << " " << scale;
+      }
+    }
   }
 }
 

@@ -92,7 +92,7 @@ std::unique_ptr<Rig> make_rig(std::string& why) {
     why = runtime::driver_status().problem;
     return nullptr;
   }
-  if (runtime::device_properties(0).capability_major != 9) {
+  if (!runtime::device_properties(0).is(Arch::sm_90a)) {
     why = "GPU 0 is no Hopper GPU";
     return nullptr;
   }

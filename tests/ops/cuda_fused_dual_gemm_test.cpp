@@ -8,7 +8,7 @@
 
 #define SKIP_WITHOUT_HOPPER()                                        \
   SKIP_WITHOUT_GPU();                                                \
-  if (runtime::device_properties(0).capability_major != 9) {         \
+  if (!runtime::device_properties(0).is(Arch::sm_90a)) {             \
     GTEST_SKIP() << "the fused 16-bit dual GEMM is for Hopper GPUs"; \
   }                                                                  \
   static_assert(true)

@@ -67,7 +67,7 @@ TEST(ValidateProblem, NamesWhatIsWrong) {
   EXPECT_EQ(refusal([&] { validate(wrong); }), "problem.m is -1, expected 0 to 2147483647");
   wrong = problem;
   wrong.out = Format::nvfp4;
-  EXPECT_EQ(refusal([&] { validate(wrong); }), "problem.out is nvfp4, expected fp16, bf16 or fp32");
+  EXPECT_EQ(refusal([&] { validate(wrong); }), "problem.out is nvfp4, expected fp32, fp16 or bf16");
   wrong = problem;
   wrong.k = 0;
   EXPECT_EQ(refusal([&] { validate(wrong); }), "problem.k is 0, expected at least 1");
@@ -94,11 +94,19 @@ std::string run_refusal(Spoil&& spoil) {
 TEST(ValidateWeights, NamesTheRoleOfTheOperand) {
   EXPECT_EQ(weights_refusal([](Arguments&) {}), "");
   EXPECT_EQ(weights_refusal([](Arguments& x) { x.b2.shape[0] = 3; }), "b2 (up) is [3, 16], expected [4, 16]");
-  EXPECT_EQ(weights_refusal([](Arguments& x) { x.b1.scales = nullptr; }),
-            "b1 (gate) is nvfp4 but has no scales: set Tensor::scales");
+  EXPECT_EQ(weights_refusal([](Arguments& x) { x.b1.scales.data = nullptr; }),
+            "b1 (gate) is nvfp4 but has no scales: set Tensor::scales.data");
+  EXPECT_EQ(weights_refusal([](Arguments& x) { x.b1.scales.format = Format::uint8; }),
+            "b1 (gate).scales are uint8, expected fp8_e4m3 for nvfp4");
+  EXPECT_EQ(weights_refusal([](Arguments& x) {
+              x.b1.scales.block = {128, 128};
+            }),
+            "b1 (gate).scales are one for 128 rows and 128 columns, expected 1 and 16 for nvfp4");
   EXPECT_EQ(weights_refusal([](Arguments& x) { x.b1.format = Format::bf16; }),
             "b1 (gate) is bf16, but the problem says nvfp4");
-  EXPECT_EQ(weights_refusal([](Arguments& x) { x.b1.device = {DeviceKind::cuda, 1}; }),
+  EXPECT_EQ(weights_refusal([](Arguments& x) {
+              x.b1.device = {DeviceKind::cuda, 1};
+            }),
             "b1 (gate) is in the memory of GPU 1, expected the CPU: copy it there first");
 }
 

@@ -135,8 +135,8 @@ Tensor Matrix::view() {
   Tensor tensor = Tensor::contiguous(bytes_.data(), format_, {rows_, columns_});
   tensor.strides[0] = row_stride_;
   if (format_ == Format::nvfp4) {
-    tensor.scales = scales_.data();
-    tensor.scale_layout = scale_layout_;
+    tensor.scales.data = scales_.data();
+    tensor.scales.layout = scale_layout_;
     tensor.global_scale = has_global_scale_ ? &global_scale_ : nullptr;
   }
   return tensor;

@@ -21,12 +21,12 @@ class GpuOperand {
  public:
   explicit GpuOperand(const Tensor& host)
       : values_(bytes_at(host.data, ops::extent_bytes(host))),
-        scales_(bytes_at(host.scales, scale_bytes_of(host))),
+        scales_(bytes_at(host.scales.data, scale_bytes(host))),
         global_scale_(bytes_at(host.global_scale, host.global_scale == nullptr ? 0 : sizeof(float))),
         gpu_(host) {
     gpu_.device = {DeviceKind::cuda, 0};
     gpu_.data = values_.data();
-    gpu_.scales = host.scales == nullptr ? nullptr : static_cast<const std::uint8_t*>(scales_.data());
+    gpu_.scales.data = host.scales.data == nullptr ? nullptr : scales_.data();
     gpu_.global_scale = host.global_scale == nullptr ? nullptr : static_cast<const float*>(global_scale_.data());
   }
   [[nodiscard]] const Tensor& tensor() const { return gpu_; }
@@ -37,9 +37,6 @@ class GpuOperand {
   static std::vector<std::uint8_t> bytes_at(const void* data, std::size_t bytes) {
     const auto* first = static_cast<const std::uint8_t*>(data);
     return {first, first + bytes};
-  }
-  static std::size_t scale_bytes_of(const Tensor& host) {
-    return host.format == Format::nvfp4 ? scale_bytes(host.shape[0], host.shape[1], host.scale_layout) : 0;
   }
   OnGpu values_;
   OnGpu scales_;

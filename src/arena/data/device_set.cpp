@@ -15,8 +15,7 @@ DeviceSet::DeviceSet(Memory& memory, const std::vector<HostTensor>& inputs, cons
     tensor.device = memory.device();
     tensor.data = add_part(memory, host.name, is_output, is_output ? nullptr : host.values.data(), host.values.size());
     if (!host.scales.empty()) {
-      tensor.scales = static_cast<const std::uint8_t*>(
-          add_part(memory, host.name + " scales", is_output, host.scales.data(), host.scales.size()));
+      tensor.scales.data = add_part(memory, host.name + " scales", is_output, host.scales.data(), host.scales.size());
     }
     if (host.global_scale) {
       tensor.global_scale = static_cast<const float*>(

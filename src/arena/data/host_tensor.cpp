@@ -29,8 +29,8 @@ std::int64_t HostTensor::elements() const {
 Tensor HostTensor::view() const {
   void* data = const_cast<std::uint8_t*>(values.data());  // a Tensor has one pointer for reading and writing
   Tensor tensor = Tensor::contiguous(data, format, shape);
-  tensor.scales = scales.empty() ? nullptr : scales.data();
-  tensor.scale_layout = scale_layout;
+  tensor.scales.data = scales.empty() ? nullptr : scales.data();
+  tensor.scales.layout = scale_layout;
   tensor.global_scale = global_scale ? &*global_scale : nullptr;
   return tensor;
 }
@@ -38,7 +38,7 @@ Tensor HostTensor::view() const {
 HostTensor make_host_tensor(std::string name, Format format, std::vector<std::int64_t> shape, ScaleLayout layout) {
   HostTensor tensor{std::move(name), format, std::move(shape), {}, {}, layout};
   tensor.values.resize(static_cast<std::size_t>(tensor.elements() * bits(format) / 8));
-  if (format == Format::nvfp4) {
+  if (format_traits(format).has_scales()) {
     tensor.scales.resize(scale_bytes(tensor.shape[0], tensor.shape[1], layout));
   }
   return tensor;
@@ -52,9 +52,9 @@ HostTensor rotate_rows(const HostTensor& tensor, std::int64_t shift) {
     return rotated;
   }
   rotate_bytes(rotated.values, rows, by);
-  if (tensor.format == Format::nvfp4 && tensor.scale_layout == ScaleLayout::row_major) {
+  if (format_traits(tensor.format).has_scales() && tensor.scale_layout == ScaleLayout::row_major) {
     rotate_bytes(rotated.scales, rows, by);
-  } else if (tensor.format == Format::nvfp4) {
+  } else if (format_traits(tensor.format).has_scales()) {
     rotate_blocked_scales(rotated.scales, rows, tensor.shape[1], by);
   }
   return rotated;

@@ -75,7 +75,7 @@ void fill_16_bit(HostTensor& tensor, const Codes& codes, float factor, Random& r
 
 /// full_range: `share` is the factor by which this operand brings gate and up to their standard deviation.
 HostTensor coded_matrix(HostTensor tensor, const Codes& codes, double share, Random& random) {
-  if (tensor.format == Format::nvfp4) {
+  if (format_traits(tensor.format).has_scales()) {
     fill_nvfp4(tensor, codes, random);
     if (!codes.is_contest) {
       tensor.global_scale = static_cast<float>(share);
@@ -88,7 +88,7 @@ HostTensor coded_matrix(HostTensor tensor, const Codes& codes, double share, Ran
 
 HostTensor normal_matrix(HostTensor tensor, double deviation, Random& random) {
   const auto draw = [&] { return static_cast<float>(deviation * random.normal()); };
-  if (tensor.format != Format::nvfp4) {
+  if (!format_traits(tensor.format).has_scales()) {
     for (std::int64_t i = 0; i < tensor.elements(); ++i) {
       write_element(tensor, i, draw());
     }
@@ -141,7 +141,7 @@ void strew_special_values(HostTensor& tensor, Random& random) {
 
 HostTensor special_matrix(HostTensor tensor, double deviation, Random& random) {
   tensor = normal_matrix(std::move(tensor), deviation, random);
-  if (tensor.format == Format::nvfp4) {
+  if (format_traits(tensor.format).has_scales()) {
     strew_special_scales(tensor, random);
   } else {
     strew_special_values(tensor, random);
@@ -159,13 +159,12 @@ struct Shares {
 
 Shares full_range_shares(const DualGemmProblem& gemm) {
   const double product = gate_deviation / (std::sqrt(static_cast<double>(gemm.k)) * std::pow(full_range_rms(), 2));
-  if (gemm.a != Format::nvfp4 && gemm.b == Format::nvfp4) {
-    return {1, product};
+  const bool scaled_a = format_traits(gemm.a).has_scales();
+  const bool scaled_b = format_traits(gemm.b).has_scales();
+  if (scaled_a == scaled_b) {
+    return {std::sqrt(product), std::sqrt(product)};
   }
-  if (gemm.a == Format::nvfp4 && gemm.b != Format::nvfp4) {
-    return {product, 1};
-  }
-  return {std::sqrt(product), std::sqrt(product)};
+  return scaled_b ? Shares{1, product} : Shares{product, 1};
 }
 
 }  // namespace

@@ -75,7 +75,7 @@ std::vector<float> operand_values(const HostTensor& tensor, Random& random) {
 
 HostTensor integer_matrix(HostTensor tensor, Random& random) {
   const std::vector<float> values = operand_values(tensor, random);
-  if (tensor.format == Format::nvfp4) {
+  if (format_traits(tensor.format).has_scales()) {
     write_nvfp4(tensor, values, random);
     return tensor;
   }

@@ -67,7 +67,7 @@ class DualGemmJudge final : public Judge {
     const Tensor b1 = inputs.at(1).view();
     const Tensor b2 = inputs.at(2).view();
     reference_ = reference::dual_gemm_fast(problem_, a, b1, b2, region_);
-    if (maker.numerics == Numerics::fast && problem_.b == Format::nvfp4) {
+    if (maker.numerics == Numerics::fast && format_traits(problem_.b).has_scales()) {
       fold(a, b1, b2);
     } else if (rule_ == Rule::general) {
       const Accumulation accumulation =

@@ -54,7 +54,7 @@ void Session::replace(std::size_t set, const Inputs& inputs, const std::vector<s
     rig_.memory().upload(there.data, input.values.data(), input.values.size());
     if (!input.scales.empty()) {
       // The set owns these bytes; the view only refuses to write through them.
-      rig_.memory().upload(const_cast<std::uint8_t*>(there.scales), input.scales.data(), input.scales.size());
+      rig_.memory().upload(const_cast<void*>(there.scales.data), input.scales.data(), input.scales.size());
     }
     if (input.global_scale) {
       rig_.memory().upload(const_cast<float*>(there.global_scale), &*input.global_scale, sizeof(float));

@@ -8,7 +8,6 @@
 namespace thresher::arena {
 namespace {
 
-constexpr std::array formats{Named<Format>{"fp16", Format::fp16}, Named<Format>{"bf16", Format::bf16}};
 constexpr std::array orders{Named<bool>{"heads-first", false}, Named<bool>{"rows-first", true}};
 
 std::vector<bool> truths(const ProblemTable& tables, const std::string& key) {
@@ -100,7 +99,7 @@ void add_attention_problems(const ProblemTable& tables, std::vector<Problem>& pr
   const auto queries = rows_of(tables, "queries", task.query_lengths);
   const auto keys = rows_of(tables, "keys", task.key_lengths);
   const auto head_dims = tables.extents("head_dim", 1);
-  const auto of_format = choices<Format>(tables, "format", formats, std::nullopt);
+  const auto of_format = choices<Format>(tables, "format", named(std::array{Format::fp16, Format::bf16}), std::nullopt);
   const auto causals = truths(tables, "causal");
   const auto lses = truths(tables, "lse");
   const auto of_order = choices<bool>(tables, "order", orders, task.rows_first);

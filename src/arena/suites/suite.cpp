@@ -17,19 +17,8 @@
 namespace thresher::arena {
 namespace {
 
-constexpr std::array input_formats{Named<Format>{"fp16", Format::fp16}, Named<Format>{"bf16", Format::bf16},
-                                   Named<Format>{"nvfp4", Format::nvfp4}};
-constexpr std::array output_formats{Named<Format>{"fp16", Format::fp16}, Named<Format>{"bf16", Format::bf16},
-                                    Named<Format>{"fp32", Format::fp32}};
-constexpr std::array activations{Named<ActivationKind>{"silu", ActivationKind::silu},
-                                 Named<ActivationKind>{"gelu_tanh", ActivationKind::gelu_tanh},
-                                 Named<ActivationKind>{"swiglu_clamped", ActivationKind::swiglu_clamped}};
-constexpr std::array scale_layouts{Named<ScaleLayout>{"row-major", ScaleLayout::row_major},
-                                   Named<ScaleLayout>{"blocked", ScaleLayout::blocked}};
-
 void check_k(const ConfigTable& table, const DualGemmProblem& gemm) {
-  const bool has_nvfp4 = gemm.a == Format::nvfp4 || gemm.b == Format::nvfp4;
-  const int multiple = has_nvfp4 ? 16 : 8;
+  const int multiple = std::max(format_traits(gemm.a).k_multiple, format_traits(gemm.b).k_multiple);
   if (gemm.k % multiple != 0) {
     table.fail("k", fmt::format("is {}, but must be a multiple of {} for these formats", gemm.k, multiple));
   }
@@ -57,11 +46,11 @@ void add_dual_gemm_problems(const ProblemTable& tables, std::vector<Problem>& pr
   const auto ms = tables.extents("m", 1);
   const auto ns = tables.extents("n", 1);
   const auto ks = tables.extents("k", 1);
-  const auto as = choices<Format>(tables, "a", input_formats, std::nullopt);
-  const auto bs = choices<Format>(tables, "b", input_formats, std::nullopt);
-  const auto outs = choices<Format>(tables, "out", output_formats, std::nullopt);
-  const auto kinds = choices<ActivationKind>(tables, "activation", activations, ActivationKind::silu);
-  const auto layouts = choices<ScaleLayout>(tables, "scale_layout", scale_layouts, ScaleLayout::row_major);
+  const auto as = choices<Format>(tables, "a", named(operand_formats), std::nullopt);
+  const auto bs = choices<Format>(tables, "b", named(operand_formats), std::nullopt);
+  const auto outs = choices<Format>(tables, "out", named(output_formats), std::nullopt);
+  const auto kinds = choices<ActivationKind>(tables, "activation", named(all_activation_kinds), ActivationKind::silu);
+  const auto layouts = choices<ScaleLayout>(tables, "scale_layout", named(all_scale_layouts), ScaleLayout::row_major);
   Problem problem;
   problem.dual_gemm.activation = activation_parameters(tables);
   const auto each = [](const auto& values, auto& place, const auto& body) {

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <array>
 #include <optional>
 #include <string>
@@ -45,6 +46,14 @@ struct Named {
   std::string_view name;
   Value value;
 };
+
+/// The values of an enumeration under their names.
+template <class Enum, std::size_t count>
+std::array<Named<Enum>, count> named(const std::array<Enum, count>& values) {
+  std::array<Named<Enum>, count> all;
+  std::transform(values.begin(), values.end(), all.begin(), [](Enum value) { return Named<Enum>{name(value), value}; });
+  return all;
+}
 
 template <class Value, std::size_t count>
 Value choose(const ConfigTable& table, const std::string& key, const std::string& wanted,

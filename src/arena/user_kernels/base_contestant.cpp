@@ -31,8 +31,8 @@ thresher_own_matrix matrix(const Tensor& tensor) {
   out.row_stride = tensor.strides[0];
   out.format = format_code(tensor.format);
   out.scale_layout =
-      tensor.scale_layout == ScaleLayout::blocked ? THRESHER_OWN_SCALES_BLOCKED : THRESHER_OWN_SCALES_ROW_MAJOR;
-  out.scales = tensor.scales;
+      tensor.scales.layout == ScaleLayout::blocked ? THRESHER_OWN_SCALES_BLOCKED : THRESHER_OWN_SCALES_ROW_MAJOR;
+  out.scales = tensor.scales.codes();
   out.global_scale = tensor.global_scale;
   return out;
 }

@@ -17,7 +17,7 @@ DeviceProgram of(const std::string& strategy, const std::string& arguments) {
           .text = "#include \"strategies/attention/" + strategy + ".hpp\"\n",
           .kernels = {"thresher::strategies::attention::" + strategy + "<" + arguments + ">"},
           .options = {},
-          .only_arch = "sm_90a"};
+          .only_arch = Arch::sm_90a};
 }
 
 }  // namespace

@@ -62,7 +62,7 @@ DeviceProgram program(const Config& config) {
           .text = "#include \"strategies/dual_gemm/fused/kernel.hpp\"\n",
           .kernels = {kernel_expression(config)},
           .options = {},
-          .only_arch = "sm_90a"};
+          .only_arch = Arch::sm_90a};
 }
 
 }  // namespace thresher::strategies::dual_gemm::fused

@@ -52,7 +52,7 @@ DeviceProgram program(const Config& config) {
           .text = "#include \"strategies/dual_gemm/packed/kernel.hpp\"\n",
           .kernels = {kernel_name(config)},
           .options = {},
-          .only_arch = "sm_90a"};
+          .only_arch = Arch::sm_90a};
 }
 
 int shared_bytes(const Config& config) { return pipeline::shared_bytes(shape_of(config)); }

@@ -70,8 +70,7 @@ void add_operand(emulator::GlobalMemory& memory, const std::string& name, const 
   const std::int64_t elements = (tensor.shape[0] - 1) * tensor.strides[0] + tensor.shape[1];
   memory.add(name, tensor.data, static_cast<std::size_t>(elements * thresher::bits(tensor.format) / 8), use);
   if (tensor.format == Format::nvfp4) {
-    memory.add(name + ".scales", tensor.scales, scale_bytes(tensor.shape[0], tensor.shape[1], tensor.scale_layout),
-               emulator::Use::input);
+    memory.add(name + ".scales", tensor.scales.data, scale_bytes(tensor), emulator::Use::input);
     if (tensor.global_scale != nullptr) {
       memory.add(name + ".global_scale", tensor.global_scale, sizeof(float), emulator::Use::input);
     }

@@ -17,11 +17,11 @@ Matrix matrix_of(const Tensor& operand) {
   const bool is_nvfp4 = operand.format == Format::nvfp4;
   Matrix matrix;
   matrix.values = {reinterpret_cast<std::uintptr_t>(operand.data)};
-  matrix.scales = {reinterpret_cast<std::uintptr_t>(operand.scales)};
+  matrix.scales = {reinterpret_cast<std::uintptr_t>(operand.scales.data)};
   matrix.row_bytes = static_cast<machine::u64>(is_nvfp4 ? operand.strides[0] / 2 : operand.strides[0] * 2);
   matrix.rows = narrow(operand.shape[0]);
   matrix.scale_columns = narrow(operand.shape[1] / 16);
-  matrix.scales_blocked = operand.scale_layout == ScaleLayout::blocked ? 1 : 0;
+  matrix.scales_blocked = operand.scales.layout == ScaleLayout::blocked ? 1 : 0;
   return matrix;
 }
 

@@ -1,0 +1,102 @@
+#pragma once
+/// Element formats and what the code asks of them. A new format is an enumerator, a row of traits and its kernels.
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string_view>
+
+namespace thresher {
+
+/// Element formats. `nvfp4` is e2m1, two values a byte, low nibble first, with one e4m3 scale for each 16 along K.
+enum class Format : std::uint8_t { fp32, fp16, bf16, fp8_e4m3, nvfp4, int32, uint8 };
+
+inline constexpr std::array all_formats{Format::fp32,  Format::fp16,  Format::bf16, Format::fp8_e4m3,
+                                        Format::nvfp4, Format::int32, Format::uint8};
+
+struct FormatTraits {
+  std::string_view name;                  ///< as in suites, on the command line and in the ledger
+  int bits = 0;                           ///< of one value, its scales not counted
+  Format scale_format = Format::uint8;    ///< of the scales, where there are any
+  int values_per_scale = 0;               ///< how many values along K share one scale; 0 where there are no scales
+  int k_multiple = 1;                     ///< K of an operand is a multiple of it
+  Format product_format = Format::uint8;  ///< the format itself, or one in which value × scale is exact
+  bool is_operand = false;                ///< of a product: A, B1, B2, Q, K, V
+  bool is_output = false;                 ///< of a product: C, O
+
+  [[nodiscard]] constexpr bool has_scales() const noexcept { return values_per_scale > 0; }
+  /// Bits of memory for one value and its share of a scale: 4.5 for nvfp4.
+  [[nodiscard]] constexpr double stored_bits() const noexcept;
+};
+
+namespace detail {
+inline constexpr std::array<FormatTraits, all_formats.size()> format_table{{
+    {.name = "fp32", .bits = 32, .product_format = Format::fp32, .is_output = true},
+    {.name = "fp16",
+     .bits = 16,
+     .k_multiple = 8,
+     .product_format = Format::fp16,
+     .is_operand = true,
+     .is_output = true},
+    {.name = "bf16",
+     .bits = 16,
+     .k_multiple = 8,
+     .product_format = Format::bf16,
+     .is_operand = true,
+     .is_output = true},
+    {.name = "fp8_e4m3", .bits = 8, .product_format = Format::fp8_e4m3},
+    {.name = "nvfp4",
+     .bits = 4,
+     .scale_format = Format::fp8_e4m3,
+     .values_per_scale = 16,
+     .k_multiple = 16,
+     .product_format = Format::fp16,  // 6 bits of significand, exponents from 2^-10 to 2^11: bf16 holds them as well
+     .is_operand = true},
+    {.name = "int32", .bits = 32, .product_format = Format::int32},
+    {.name = "uint8", .bits = 8, .product_format = Format::uint8},
+}};
+
+template <bool FormatTraits::*is>
+consteval auto formats_that() {
+  constexpr auto fits = [](const FormatTraits& traits) { return traits.*is; };
+  std::array<Format, std::count_if(format_table.begin(), format_table.end(), fits)> found{};
+  std::copy_if(all_formats.begin(), all_formats.end(), found.begin(),
+               [&](Format format) { return fits(format_table[static_cast<std::size_t>(format)]); });
+  return found;
+}
+}  // namespace detail
+
+inline constexpr auto operand_formats = detail::formats_that<&FormatTraits::is_operand>();
+inline constexpr auto output_formats = detail::formats_that<&FormatTraits::is_output>();
+
+[[nodiscard]] constexpr const FormatTraits& format_traits(Format format) noexcept {
+  return detail::format_table[static_cast<std::size_t>(format)];
+}
+
+constexpr double FormatTraits::stored_bits() const noexcept {
+  return has_scales() ? bits + static_cast<double>(format_traits(scale_format).bits) / values_per_scale : bits;
+}
+
+/// "fp16", "bf16", …
+[[nodiscard]] constexpr std::string_view name(Format format) noexcept { return format_traits(format).name; }
+/// The format of that name; empty when there is none.
+[[nodiscard]] std::optional<Format> parse_format(std::string_view text) noexcept;
+/// Bits an element: 4 for nvfp4 (its scales not counted).
+[[nodiscard]] constexpr int bits(Format format) noexcept { return format_traits(format).bits; }
+
+/// Where the scales of a tensor [rows, K] lie, with C scales for the K values of a row.
+enum class ScaleLayout : std::uint8_t {
+  row_major,  ///< [rows, C]
+  /// Blackwell's and cuBLAS's: rows padded to 128 and C to 4 with zeros; scale (r, c) lies at byte
+  /// ((r/128)*ceil(C/4) + c/4)*512 + (r%32)*16 + ((r%128)/32)*4 + c%4.
+  blocked,
+};
+
+inline constexpr std::array all_scale_layouts{ScaleLayout::row_major, ScaleLayout::blocked};
+
+/// "row-major" or "blocked".
+[[nodiscard]] std::string_view name(ScaleLayout layout) noexcept;
+[[nodiscard]] std::optional<ScaleLayout> parse_scale_layout(std::string_view text) noexcept;
+
+}  // namespace thresher

@@ -1,0 +1,27 @@
+#pragma once
+/// Architectures for which strategies have machine code of their own.
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <string_view>
+
+namespace thresher {
+
+/// Named as CUDA's compiler names its targets. A GPU that is none of these runs what needs no architecture in
+/// particular.
+enum class Arch : std::uint8_t {
+  cpu,
+  sm_90a,   ///< Hopper: H100, H200
+  sm_100a,  ///< Blackwell: B200
+  sm_100f,  ///< every Blackwell of compute capability 10.x
+  sm_103a,  ///< Blackwell Ultra: GB300
+};
+
+inline constexpr std::array all_archs{Arch::cpu, Arch::sm_90a, Arch::sm_100a, Arch::sm_100f, Arch::sm_103a};
+
+/// "cpu", "sm_90a", …
+[[nodiscard]] std::string_view name(Arch arch) noexcept;
+/// The architecture of that name; empty when there is none.
+[[nodiscard]] std::optional<Arch> parse_arch(std::string_view text) noexcept;
+
+}  // namespace thresher

@@ -1,0 +1,58 @@
+// The names of the public enumerations, and the enumerators that names stand for.
+#include <algorithm>
+
+#include "core/arch.hpp"
+#include "thresher/dual_gemm.hpp"
+
+namespace thresher {
+namespace {
+
+template <class Enum, std::size_t count>
+std::optional<Enum> of_name(const std::array<Enum, count>& all, std::string_view text) noexcept {
+  const auto found = std::find_if(all.begin(), all.end(), [&](Enum one) { return name(one) == text; });
+  return found == all.end() ? std::nullopt : std::optional(*found);
+}
+
+}  // namespace
+
+std::optional<Format> parse_format(std::string_view text) noexcept { return of_name(all_formats, text); }
+
+std::string_view name(ScaleLayout layout) noexcept {
+  return layout == ScaleLayout::row_major ? "row-major" : "blocked";
+}
+
+std::optional<ScaleLayout> parse_scale_layout(std::string_view text) noexcept {
+  return of_name(all_scale_layouts, text);
+}
+
+std::string_view name(ActivationKind kind) noexcept {
+  switch (kind) {
+    case ActivationKind::silu: return "silu";
+    case ActivationKind::gelu_tanh: return "gelu_tanh";
+    case ActivationKind::swiglu_clamped: return "swiglu_clamped";
+  }
+  return "unknown";
+}
+
+std::optional<ActivationKind> parse_activation_kind(std::string_view text) noexcept {
+  return of_name(all_activation_kinds, text);
+}
+
+std::string_view name(Numerics numerics) noexcept { return numerics == Numerics::exact ? "exact" : "fast"; }
+
+std::optional<Numerics> parse_numerics(std::string_view text) noexcept { return of_name(all_numerics, text); }
+
+std::string_view name(Arch arch) noexcept {
+  switch (arch) {
+    case Arch::cpu: return "cpu";
+    case Arch::sm_90a: return "sm_90a";
+    case Arch::sm_100a: return "sm_100a";
+    case Arch::sm_100f: return "sm_100f";
+    case Arch::sm_103a: return "sm_103a";
+  }
+  return "unknown";
+}
+
+std::optional<Arch> parse_arch(std::string_view text) noexcept { return of_name(all_archs, text); }
+
+}  // namespace thresher

@@ -1,0 +1,62 @@
+#include <gtest/gtest.h>
+
+#include "core/arch.hpp"
+#include "thresher/dual_gemm.hpp"
+
+namespace thresher {
+namespace {
+
+/// Every enumerator's name stands for it alone, and other words for none.
+template <class Enum, std::size_t count, class Parse>
+void expect_that_names_stand_for(const std::array<Enum, count>& all, Parse parse) {
+  for (const Enum one : all) {
+    EXPECT_EQ(parse(name(one)), one) << name(one);
+  }
+  for (const std::string_view other : {"", "unknown", "FP16", " fp16", "nvfp", "sm_90"}) {
+    EXPECT_FALSE(parse(other).has_value()) << other;
+  }
+}
+
+TEST(Names, EveryNameStandsForItsEnumerator) {
+  expect_that_names_stand_for(all_formats, parse_format);
+  expect_that_names_stand_for(all_scale_layouts, parse_scale_layout);
+  expect_that_names_stand_for(all_activation_kinds, parse_activation_kind);
+  expect_that_names_stand_for(all_numerics, parse_numerics);
+  expect_that_names_stand_for(all_archs, parse_arch);
+}
+
+TEST(FormatTraits, ThoseOfEveryFormat) {
+  for (const Format format : all_formats) {
+    const FormatTraits& traits = format_traits(format);
+    EXPECT_GT(traits.bits, 0) << traits.name;
+    EXPECT_EQ(traits.has_scales(), traits.values_per_scale > 0) << traits.name;
+    EXPECT_EQ(traits.product_format == format, !traits.has_scales()) << traits.name;
+    if (traits.has_scales()) {
+      EXPECT_EQ(traits.k_multiple % traits.values_per_scale, 0) << traits.name;
+    }
+    if (traits.is_operand) {
+      EXPECT_GT(traits.k_multiple, 1) << traits.name;
+      EXPECT_GE(format_traits(traits.product_format).bits, 8) << traits.name;
+    }
+  }
+}
+
+TEST(FormatTraits, OfNvfp4) {
+  const FormatTraits& traits = format_traits(Format::nvfp4);
+  EXPECT_EQ(traits.name, "nvfp4");
+  EXPECT_EQ(traits.bits, 4);
+  EXPECT_EQ(traits.stored_bits(), 4.5);
+  EXPECT_EQ(traits.scale_format, Format::fp8_e4m3);
+  EXPECT_EQ(traits.values_per_scale, 16);
+  EXPECT_EQ(traits.k_multiple, 16);
+  EXPECT_TRUE(traits.is_operand);
+  EXPECT_FALSE(traits.is_output);
+}
+
+TEST(FormatTraits, WhatProductsReadAndWrite) {
+  EXPECT_EQ(operand_formats, (std::array{Format::fp16, Format::bf16, Format::nvfp4}));
+  EXPECT_EQ(output_formats, (std::array{Format::fp32, Format::fp16, Format::bf16}));
+}
+
+}  // namespace
+}  // namespace thresher
