@@ -81,7 +81,7 @@ Loads loads_of(const TiledKernel& kernel, const Walk& walked, const Where& where
   const StepWork& step = kernel.step;
   const double matrix_rate = where.device.ops_per_clock(step.matrix_type) * where.calibration.matrix_efficiency;
   return {
-      .matrix = step.matrix_operations / matrix_rate / step.matrix_share,
+      .matrix = step.matrix_operations / matrix_rate / (step.matrix_share > 0 ? step.matrix_share : 1),
       .shared = (step.shared_bytes + step.shared_read_bytes / matrix_read_factor) / where.device.shared_bytes_per_clock,
       .issue = issue_clocks(kernel, walked, where),
       .memory = step.l2_bytes / where.device.l2_bytes_per_clock_sm};
@@ -99,6 +99,9 @@ Combined clocks_per_step(const TiledKernel& kernel, const Walk& walked, const Wh
   const Loads loads = loads_of(kernel, walked, where);
   if (kernel.step.logits > 0) {
     return combine(loads, where.calibration.softmax_loss);
+  }
+  if (kernel.step.matrix_share > 0) {
+    return combine(loads, 0);
   }
   // Blocks side by side hide each other's losses.
   const Combined together = combine(loads, where.calibration.overlap_loss / walked.resident);
@@ -142,9 +145,12 @@ double epilogues(const TiledKernel& kernel, const Walk& walked) {
   return overlaps ? 1 : static_cast<double>(walked.rounds) * kernel.tiles_per_block;
 }
 
-double exchange_us(const TiledKernel& kernel, const Where& where, double clock_ghz) {
-  return kernel.exchange_clocks > 0 ? where.calibration.exchange_us + microseconds(kernel.exchange_clocks, clock_ghz)
-                                    : 0;
+double exchange_us(const TiledKernel& kernel, const Walk& walked, const Where& where, double clock_ghz) {
+  if (kernel.exchange_clocks == 0) {
+    return 0;
+  }
+  const double one = where.calibration.exchange_us + microseconds(kernel.exchange_clocks, clock_ghz);
+  return kernel.hides_exchanges ? one : one * static_cast<double>(walked.rounds);
 }
 
 /// Launch and fill. Kernels with a softmax were fitted apart: they are so short that half of a launch can hide.
@@ -197,7 +203,7 @@ Prediction predict_kernel(const TiledKernel& kernel, const Where& where, Clocks 
   out.calibrated = where.device.calibrated;
   add_start(kernel, walked, main.bound, where, out.parts);
   out.parts.main_us = main.us;
-  out.parts.exchange_us = exchange_us(kernel, where, clock_ghz);
+  out.parts.exchange_us = exchange_us(kernel, walked, where, clock_ghz);
   out.parts.epilogue_us = microseconds(epilogue_clocks(kernel.epilogue, where), clock_ghz) * epilogues(kernel, walked);
   out.bound = final_bound(out, main.bound);
   out.why = reason(out, where.device);

@@ -26,6 +26,7 @@ struct Sample {
 
 /// When a strategy is entered into the choice that `plan` makes by itself.
 enum class Role : std::uint8_t {
+  leads,  ///< before all others where it names candidates: it was measured best there, by more than a prediction says
   competes,  ///< always: the predictor ranks it
   fallback,  ///< when none that competes can run the problem
   by_name,   ///< never: it is there to be compared with
@@ -53,8 +54,8 @@ class Strategy {
   /// take. `knobs` name those that differ from its own choice.
   [[nodiscard]] virtual std::vector<std::string> obstacles(const Problem& problem, const Knobs& knobs,
                                                            const DeviceSpec& device) const = 0;
-  /// The knob sets worth predicting, each with every knob; empty when it cannot run the problem at all. The one
-  /// predictor ranks them. `knobs` are kept in every candidate.
+  /// The knob sets worth predicting, each with every knob, none with an obstacle; empty when it cannot run the problem,
+  /// or should only where it is asked for by name. The one predictor ranks them. `knobs` are kept in every candidate.
   [[nodiscard]] virtual std::vector<Knobs> candidates(const Problem& problem, const Knobs& knobs,
                                                       const DeviceSpec& device) const = 0;
   /// What it launches with these knobs, which have no obstacle. `problem`'s rows are the most that a call may have:

@@ -17,8 +17,9 @@ namespace thresher::strategies {
 struct StepWork {
   MatrixType matrix_type = MatrixType::bits16;
   double matrix_operations = 0;  ///< a multiplication and an addition are two; padding of the tile included
-  /// Of the matrix unit's rate, what the loop was measured to reach where nothing but products bounds it.
-  double matrix_share = 1;
+  /// Of the matrix unit's rate, what the loop was measured to reach where products bound it, with all that it cannot
+  /// hide; 0 where that was not measured and the calibration's losses hold.
+  double matrix_share = 0;
   double shared_bytes = 0;       ///< written into shared memory and read from it by copies and threads
   double shared_read_bytes = 0;  ///< read by the matrix unit, which shares rows among its readers
   double instructions = 0;       ///< that each of the four schedulers issues beside conversions and softmax
@@ -39,8 +40,8 @@ struct EpilogueWork {
 
 /// A kernel whose blocks walk over tiles in steps, products on the matrix unit.
 struct TiledKernel {
-  StepWork step;
-  EpilogueWork epilogue;
+  StepWork step{};
+  EpilogueWork epilogue{};
   std::int64_t blocks = 0;  ///< in whole clusters
   int cluster = 1;
   int blocks_per_multiprocessor = 1;
@@ -55,8 +56,9 @@ struct TiledKernel {
   /// Each tile's rows may miss some of a step's logits: such steps cost more in a short walk of a ring of `stages`.
   bool hides_logits = false;
   int stages = 1;
-  double exchange_clocks = 0;  ///< in which the blocks of a cluster add up their parts; 0 where they do not
-  bool persistent = false;     ///< a block takes tile after tile and starts once
+  double exchange_clocks = 0;    ///< in which the blocks of a cluster add up their parts; 0 where they do not
+  bool hides_exchanges = false;  ///< all but the last, under what other blocks do
+  bool persistent = false;       ///< a block takes tile after tile and starts once
   bool dependent_launch = false;
   double dram_bytes = 0;    ///< that the call must read and write at least
   double useful_share = 1;  ///< of the products; the rest is padding of tiles

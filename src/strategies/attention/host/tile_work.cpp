@@ -86,6 +86,7 @@ TiledKernel tiled_kernel(const AttentionProblem& problem, const TileWork& tile) 
   kernel.hides_logits = is_masked(problem) || problem.keys % (std::int64_t{tile.key_step} * tile.stages) != 0;
   kernel.stages = tile.stages;
   kernel.exchange_clocks = tile.split_keys > 1 ? tile_outputs * 4 / 2 / exchange_bytes_per_clock : 0;
+  kernel.hides_exchanges = true;
   kernel.persistent = tile.pairs_tiles;
   kernel.dependent_launch = tile.dependent_launch;
   kernel.dram_bytes = compulsory_bytes(problem);

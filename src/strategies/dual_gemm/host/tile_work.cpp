@@ -100,6 +100,7 @@ TiledKernel tiled_kernel(const DualGemmProblem& problem, const TileWork& tile) {
   kernel.converts_in_turns = tile.converts_in_turns;
   kernel.stages = tile.stages;
   kernel.exchange_clocks = exchange_clocks(tile);
+  kernel.hides_exchanges = true;
   kernel.persistent = tile.persistent;
   kernel.dependent_launch = tile.dependent_launch;
   kernel.dram_bytes = compulsory_bytes(problem);

@@ -1,0 +1,28 @@
+#include "planner/choose.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <limits>
+#include <tuple>
+
+namespace thresher::planner {
+namespace {
+
+auto place(const PlannedChoice& choice) {
+  return std::tuple(choice.role, choice.prediction ? choice.prediction->us() : std::numeric_limits<double>::max());
+}
+
+}  // namespace
+
+void refuse_unknown_strategy(const std::string& name, const std::vector<std::string>& known) {
+  throw Error(ErrorCode::invalid_argument,
+              fmt::format("strategy {} is not known: use one of {}", name, fmt::join(known, ", ")));
+}
+
+void sort_choices(std::vector<PlannedChoice>& choices) {
+  std::stable_sort(choices.begin(), choices.end(),
+                   [](const PlannedChoice& a, const PlannedChoice& b) { return place(a) < place(b); });
+}
+
+}  // namespace thresher::planner

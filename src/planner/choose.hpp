@@ -1,0 +1,105 @@
+#pragma once
+/// Choosing among an operation's strategies: a pure function that explains itself.
+#include <algorithm>
+#include <iterator>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "planner/predict.hpp"
+#include "strategies/strategy.hpp"
+#include "thresher/error.hpp"
+
+namespace thresher::planner {
+
+/// What is asked for; everything else is the planner's choice.
+struct Request {
+  std::string strategy{};  ///< empty: any that is not there by name alone
+  Knobs knobs{};           ///< kept in every choice
+};
+
+struct PlannedChoice {
+  strategies::PlannedCall call;
+  std::optional<Prediction> prediction;  ///< nothing for a call whose work the predictor has no words for
+  strategies::Role role = strategies::Role::competes;
+};
+
+/// A strategy that cannot run what was asked for, and why: one sentence or more.
+struct RefusedStrategy {
+  std::string strategy;
+  std::vector<std::string> obstacles;
+};
+
+struct Choices {
+  std::vector<PlannedChoice> ranked;  ///< what `plan` launches first
+  std::vector<RefusedStrategy> refused;
+};
+
+/// Throws Error(invalid_argument) naming the strategies there are.
+[[noreturn]] void refuse_unknown_strategy(const std::string& name, const std::vector<std::string>& known);
+
+/// Strategies that lead before those that compete before fallbacks; within each the fastest prediction first, calls
+/// without one behind, equals in the order they came.
+void sort_choices(std::vector<PlannedChoice>& choices);
+
+namespace detail {
+
+template <class Problem>
+void add_choices(Choices& out, const strategies::Strategy<Problem>& strategy, const Problem& problem,
+                 const Request& request, const DeviceSpec& device, const Calibration& calibration, Clocks clocks) {
+  std::vector<Knobs> candidates = strategy.candidates(problem, request.knobs, device);
+  const bool is_asked_for = request.strategy == strategy.name();
+  if (candidates.empty()) {
+    std::vector<std::string> obstacles = strategy.obstacles(problem, request.knobs, device);
+    if (!obstacles.empty() || !is_asked_for) {
+      out.refused.push_back({std::string(strategy.name()), std::move(obstacles)});
+      return;
+    }
+    candidates.push_back(request.knobs);  // not worth predicting here, yet it runs
+  }
+  for (const Knobs& knobs : candidates) {
+    PlannedChoice& choice = out.ranked.emplace_back();
+    choice.call = strategy.plan(problem, knobs, device);
+    choice.role = strategy.role();
+    if (!choice.call.work.parts.empty()) {
+      choice.prediction = predict(choice.call.work, device, calibration, clocks);
+    }
+  }
+}
+
+}  // namespace detail
+
+/// Every strategy's candidates for `problem` on `device`, ranked. Throws Error(invalid_argument) for a strategy that
+/// does not exist, and what the strategy that was asked for throws of its knobs.
+template <class Problem>
+[[nodiscard]] Choices choose(strategies::Strategies<Problem> all, const Problem& problem, const Request& request,
+                             const DeviceSpec& device, const Calibration& calibration = {},
+                             Clocks clocks = Clocks::burst) {
+  Choices out;
+  if (!request.strategy.empty()) {
+    const strategies::Strategy<Problem>* const strategy = strategies::find_strategy<Problem>(all, request.strategy);
+    if (strategy == nullptr) {
+      std::vector<std::string> known;
+      std::transform(all.begin(), all.end(), std::back_inserter(known),
+                     [](const auto* one) { return std::string(one->name()); });
+      refuse_unknown_strategy(request.strategy, known);
+    }
+    detail::add_choices(out, *strategy, problem, request, device, calibration, clocks);
+  } else {
+    for (const strategies::Strategy<Problem>* const strategy : all) {
+      if (strategy->role() == strategies::Role::by_name) {
+        continue;
+      }
+      try {
+        detail::add_choices(out, *strategy, problem, request, device, calibration, clocks);
+      } catch (const Error& error) {  // a knob of another strategy
+        out.refused.push_back({std::string(strategy->name()), {error.what()}});
+      }
+    }
+  }
+  sort_choices(out.ranked);
+  return out;
+}
+
+}  // namespace thresher::planner
