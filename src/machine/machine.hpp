@@ -9,6 +9,7 @@
 #include "machine/global.hpp"
 #include "machine/launch.hpp"
 #include "machine/matrix.hpp"
+#include "machine/matrix_engine.hpp"
 #include "machine/named_barrier.hpp"
 #include "machine/numbers.hpp"
 #include "machine/registers.hpp"
@@ -17,4 +18,3 @@
 #include "machine/tma.hpp"
 #include "machine/types.hpp"
 #include "machine/warp.hpp"
-#include "machine/wgmma.hpp"

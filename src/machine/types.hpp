@@ -39,6 +39,9 @@ template <typename T, typename U>
 inline constexpr bool is_same = false;
 template <typename T>
 inline constexpr bool is_same<T, T> = true;
+/// std::same_as, for device code.
+template <typename T, typename U>
+concept Same = is_same<T, U>;
 
 /// Which call of the vocabulary, in the kernel's source: the emulator's findings name it. Empty on the GPU.
 #if TH_GPU

@@ -75,6 +75,12 @@ struct Descriptor {
   /// The same operand starting `bytes` (a multiple of 16) later: inside a swizzle atom a step along k of 16 or 32
   /// elements.
   TH_DEVICE Descriptor advance(u32 bytes) const { return {bits + (bytes >> 4)}; }
+  /// The same operand anywhere later in shared memory, added in the lower word alone: an address never carries into the
+  /// next field.
+  TH_DEVICE Descriptor later(u32 bytes) const {
+    constexpr u64 upper_half = 0xFFFFFFFF00000000U;
+    return {(bits & upper_half) | static_cast<u32>(static_cast<u32>(bits) + (bytes >> 4))};
+  }
 };
 
 template <Swizzle swizzle>

@@ -1,18 +1,19 @@
 #pragma once
 /// The accumulators of one math warpgroup: `count` tiles of 64 rows.
-#include "machine/wgmma.hpp"
+#include "machine/matrix_engine.hpp"
 
 namespace thresher::pipeline {
 
 using namespace machine;
 
-template <int tile_columns, int tile_count>
+template <MatrixEngine Engine, int tile_columns, int tile_count>
 struct AccumulatorTiles {
   static constexpr int columns = tile_columns;
   static constexpr int count = tile_count;
-  static constexpr int elements = Accumulators<columns>::elements;
+  using Accumulators = typename Engine::template Accumulators<columns>;
+  static constexpr int elements = Accumulators::elements;
 
-  Accumulators<columns> tile[count];
+  Accumulators tile[count];
 
   TH_DEVICE void clear() {
     TH_UNROLL
@@ -27,7 +28,7 @@ struct AccumulatorTiles {
   TH_DEVICE void settle() {
     TH_UNROLL
     for (int t = 0; t < count; ++t) {
-      wgmma::settle(tile[t]);
+      Engine::settle(tile[t]);
     }
   }
 };

@@ -44,8 +44,8 @@ class Merge {
     debug::name_barrier(landed_, "merge landed");
   }
 
-  /// By all math threads, once their own wgmma have retired. Afterwards the first half of each piece of `tiles` holds
-  /// the sums of the half of the columns that this block keeps.
+  /// By all math threads, once their own products have retired. Afterwards the first half of each piece of `tiles`
+  /// holds the sums of the half of the columns that this block keeps.
   TH_DEVICE void run(Tiles& tiles) const {
     if (warp::lane() == 0) {
       cluster::map(ready_, other_block_).arrive();

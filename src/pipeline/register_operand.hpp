@@ -2,24 +2,16 @@
 /// The math loop of an operation whose A operand is made in registers, block by block, from packed words in the slot:
 /// while the matrix unit works on one block, the warps make the fragments of the next.
 ///
-/// The operation has
-///   static constexpr Shape shape;  static constexpr int blocks_per_slot, steps_per_block;
-///   static constexpr Overlap overlap;  using Element;
-///   static constexpr int slots_together;                       1, or 2 to unroll two slots, which then come in pairs
-///   using Packed;                                              the words of one block that a thread holds
-///   Packed fetch(Shared<u8> slot, int block, u32 warpgroup) const;
-///   wgmma::Fragment expand(const Packed&, int step) const;
-///   auto other(Shared<u8> slot, int block) const;              the descriptor of the block's B operand
-/// A slot is released when the wgmma that read it have retired; its packed words were read before those were issued.
+/// A slot is released when the products that read it have retired; its packed words were read before those were issued.
 /// After the last block one more is read, from the slot still held, and made into fragments that nobody uses: branches
 /// around that would keep the compiler from sharing work between k-steps.
 #include "machine/warp.hpp"
-#include "machine/wgmma.hpp"
-#include "pipeline/ring.hpp"
+#include "pipeline/ablation.hpp"
+#include "pipeline/operation.hpp"
 
 namespace thresher::pipeline {
 
-template <class Operation>
+template <MakesOperand Operation>
 class RegisterOperand {
  public:
   static constexpr Shape shape = Operation::shape;
@@ -28,6 +20,8 @@ class RegisterOperand {
   static constexpr Overlap overlap = Operation::overlap;
   static constexpr int buffers = overlap == Overlap::none ? 1 : 2;
   static constexpr int slots_at_once = Operation::slots_together;
+  using Engine = typename Operation::Engine;
+  using Fragment = typename Engine::Fragment;
   using Element = typename Operation::Element;
   using Packed = typename Operation::Packed;
   static_assert(overlap == Overlap::none || slots_at_once * blocks % 2 == 0, "two buffers alternate over the blocks");
@@ -45,7 +39,7 @@ class RegisterOperand {
     packed_ = operation_.fetch(slot_, 0, warpgroup_);
     if constexpr (overlap != Overlap::none) {
       expand(fragment_[0]);
-      if constexpr (shape.ablation == Ablation::first_operand) {
+      if constexpr (!Ablated<shape>::makes_operands) {
         expand(fragment_[1]);
       }
     }
@@ -56,11 +50,11 @@ class RegisterOperand {
         slot(tile, s * blocks, s + 1 == slots_at_once && i + s + 1 == slots, s == 0 && i == 0);
       }
     }
-    wgmma::wait<0>();
+    Engine::template retire<0>();
     if constexpr (overlap != Overlap::none) {
       release();
     }
-    wgmma::settle(tile);
+    Engine::settle(tile);
   }
 
  private:
@@ -96,15 +90,15 @@ class RegisterOperand {
     } else {
       multiply(tile, now, other);
       if constexpr (overlap == Overlap::block) {
-        wgmma::wait<1>();
+        Engine::template retire<1>();
         if (b == 0 && !first_slot) {
           release();
         }
-        if constexpr (shape.ablation != Ablation::first_operand) {
+        if constexpr (Ablated<shape>::makes_operands) {
           expand(next);
         }
       } else {
-        wgmma::wait<0>();
+        Engine::template retire<0>();
         if (b + 1 == blocks) {
           release();
         }
@@ -112,7 +106,7 @@ class RegisterOperand {
     }
   }
 
-  TH_DEVICE void expand(wgmma::Fragment (&fragment)[steps]) const {
+  TH_DEVICE void expand(Fragment (&fragment)[steps]) const {
     TH_UNROLL
     for (int k = 0; k < steps; ++k) {
       fragment[k] = operation_.expand(packed_, k);
@@ -126,37 +120,37 @@ class RegisterOperand {
   }
 
   template <class Tile, class Descriptor>
-  TH_DEVICE void multiply(Tile& tile, wgmma::Fragment (&fragment)[steps], Descriptor other) const {
-    wgmma::settle(tile);
+  TH_DEVICE void multiply(Tile& tile, Fragment (&fragment)[steps], Descriptor other) const {
+    Engine::settle(tile);
     TH_UNROLL
     for (int k = 0; k < steps; ++k) {
-      wgmma::settle(fragment[k]);
+      Engine::settle(fragment[k]);
     }
-    wgmma::fence();
+    Engine::fence();
     TH_UNROLL
     for (int k = 0; k < steps; ++k) {
-      wgmma::multiply<Element>(tile, fragment[k], Operation::step(other, k), true);
+      Engine::template multiply<Element>(tile, fragment[k], Operation::step(other, k), true);
     }
-    wgmma::commit();
+    Engine::commit();
   }
 
   /// At most steps − 1 groups stay in flight, so the fragment of step k in the other buffer is free when it is
   /// rewritten.
   template <class Tile, class Descriptor>
-  TH_DEVICE void multiply_by_steps(Tile& tile, wgmma::Fragment (&now)[steps], wgmma::Fragment (&next)[steps],
+  TH_DEVICE void multiply_by_steps(Tile& tile, Fragment (&now)[steps], Fragment (&next)[steps],
                                    Descriptor other) const {
     TH_UNROLL
     for (int k = 0; k < steps; ++k) {
-      wgmma::settle(tile);
-      wgmma::settle(now[k]);
-      wgmma::fence();
-      wgmma::multiply<Element>(tile, now[k], Operation::step(other, k), true);
-      wgmma::commit();
-      wgmma::wait<steps - 1>();
-      if constexpr (shape.ablation != Ablation::first_operand) {
+      Engine::settle(tile);
+      Engine::settle(now[k]);
+      Engine::fence();
+      Engine::template multiply<Element>(tile, now[k], Operation::step(other, k), true);
+      Engine::commit();
+      Engine::template retire<steps - 1>();
+      if constexpr (Ablated<shape>::makes_operands) {
         next[k] = operation_.expand(packed_, k);
       }
-      wgmma::settle(next[k]);  // here, not all of them behind the last multiply
+      Engine::settle(next[k]);  // here, not all of them behind the last multiply
     }
   }
 
@@ -165,7 +159,7 @@ class RegisterOperand {
   u32 warpgroup_;
   Shared<u8> slot_{};
   Packed packed_{};
-  wgmma::Fragment fragment_[buffers][steps];
+  Fragment fragment_[buffers][steps];
 };
 
 }  // namespace thresher::pipeline

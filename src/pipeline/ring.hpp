@@ -3,8 +3,8 @@
 ///
 /// full[s]: 1 arrival by this block's loader plus the bytes of the slot, whoever's copies bring them.
 /// empty[s]: 1 arrival by each math warp that reads the slot, of every block whose loader's copies may land in it. A
-/// warp arrives after the wait that retired its wgmma on the slot. The loader's first wait on a slot is for the phase
-/// before the first: it passes.
+/// warp arrives after the wait that retired its products of the slot. The loader's first wait on a slot is for the
+/// phase before the first: it passes.
 #include "machine/barrier.hpp"
 #include "machine/cluster.hpp"
 #include "machine/debug.hpp"

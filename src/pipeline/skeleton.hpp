@@ -1,34 +1,15 @@
 #pragma once
 /// The body of every warp-specialised kernel: one loader warp fills the ring, math warpgroups empty it, tile after
-/// tile.
-///
-/// An Operation has
-///   static constexpr Shape shape;
-///   struct Tile;                                       where in the problem
-///   u32 tiles() const;                                 how many for each group of neighbouring blocks
-///   Tile tile(u32 group, u32 member) const;
-///   u32 k_steps() const;                               slots that one pass over k takes
-///   void load<pass>(const LoadSlot&, const Tile&, u32 k_step, u32 member) const;   one thread; expects slot_load_bytes
-///   using Sums = AccumulatorTiles<…>; static constexpr int merge_pieces;
-///   void math<pass>(Sums&, Shared<u8> slot, u32 warpgroup) const;   issues the multiplies of one slot
-///     or what RegisterOperand needs, when A is made in registers
-///   void finish(Sums&, const Tile&, u32 warpgroup, u32 half, Shared<u8> staging) const;
-///   Ahead ahead(const Tile&, u32 warpgroup, u32 half) const;   optional: asks memory, before the first slot, for what
-///                                                      finish will need, which is then given it last
-///   void prefetch() const;                             one thread, first of all: brings tensor maps near
-///   bool prepare(Shared<u8> slots, u32 math_thread) const;   optional: fills parts of the slots that no copy brings
-///   void drain() const;                                before a math thread ends
-///   Global<u64> profile() const;                       where timestamps go, when shape.profiled
-/// and says nothing about barriers. In place of load it may have load_constant and load_fresh: the first brings what no
-/// earlier grid writes, so that a dependent launch fills its slots with it while that grid still runs.
+/// tile. What they load, multiply and write is an operation's (pipeline/operation.hpp).
 #include "machine/cluster.hpp"
 #include "machine/debug.hpp"
 #include "machine/fence.hpp"
 #include "machine/launch.hpp"
 #include "machine/named_barrier.hpp"
 #include "machine/registers.hpp"
-#include "machine/wgmma.hpp"
+#include "pipeline/ablation.hpp"
 #include "pipeline/merge.hpp"
+#include "pipeline/operation.hpp"
 #include "pipeline/register_operand.hpp"
 #include "pipeline/ring.hpp"
 #include "pipeline/timeline.hpp"
@@ -36,14 +17,13 @@
 
 namespace thresher::pipeline {
 
-template <class Operation>
+template <DualOperand Operation>
 class Skeleton {
  public:
   static constexpr Shape shape = Operation::shape;
+  static constexpr Hooks hooks = CheckedHooks<Operation>::hooks;
+  using Engine = typename Operation::Engine;
   using Sums = typename Operation::Sums;
-  static constexpr bool makes_operand = requires { typename Operation::Packed; };
-  static constexpr bool looks_ahead = requires { typename Operation::Ahead; };
-  static constexpr bool loads_constants = requires { &Operation::load_constant; };
 
   TH_DEVICE explicit Skeleton(const Operation& operation)
       : operation_(operation),
@@ -74,7 +54,7 @@ class Skeleton {
         registers::decrease<shape.loader_registers>();
       }
       if (loader) {
-        if constexpr (!loads_constants) {
+        if constexpr (!hooks.load_constant) {
           launch::wait_for_earlier_grids();
         }
         load();
@@ -86,7 +66,7 @@ class Skeleton {
       if constexpr (shape.math_registers > 0) {
         registers::increase<shape.math_registers>();
       }
-      if constexpr (requires { &Operation::prepare; }) {
+      if constexpr (hooks.prepare) {
         prepare();
       }
       launch::wait_for_earlier_grids();
@@ -160,7 +140,7 @@ class Skeleton {
     }
   }
 
-  /// What the operation writes into the slots itself, once, is there for every math warpgroup's wgmma.
+  /// What the operation writes into the slots itself, once, is there for every math warpgroup's products.
   TH_DEVICE void prepare() const {
     if (operation_.prepare(memory_, launch::thread_index())) {
       fence::async_shared();
@@ -177,7 +157,7 @@ class Skeleton {
 
   /// This block's part of the k steps, for each half a multiple of slots_together when all of them are.
   static constexpr u32 slots_together = [] {
-    if constexpr (requires { Operation::slots_together; }) {
+    if constexpr (hooks.makes_operand) {
       return static_cast<u32>(Operation::slots_together);
     } else {
       return 1U;
@@ -197,7 +177,7 @@ class Skeleton {
     }
     for (u32 index = group_; index < operation_.tiles(); index += groups_) {
       const auto tile = operation_.tile(index, member_);
-      if constexpr (loads_constants) {
+      if constexpr (hooks.load_constant) {
         load_constants_first(writer, tile);
       } else {
         load_pass<0>(writer, tile);
@@ -214,14 +194,6 @@ class Skeleton {
     }
   }
 
-  /// For Ablation::products_only: a tile's slots of the first time round are loaded, the rest only declared full.
-  TH_DEVICE void pretend_full(const LoadSlot& slot) const {
-    if (warp::elect()) {
-      slot.full.arrive();
-    }
-    warp::sync();
-  }
-
   template <int pass, class Tile>
   TH_DEVICE void load_pass(RingWriter<shape>& writer, const Tile& tile) const {
     const u32 first = first_step();
@@ -229,23 +201,25 @@ class Skeleton {
     TH_NO_UNROLL
     for (u32 step = first; step < end; ++step) {
       const LoadSlot slot = writer.acquire();
-      if constexpr (shape.ablation == Ablation::products_only) {
-        if (pass * (end - first) + step - first >= shape.stages) {
-          pretend_full(slot);
-          writer.advance();
-          continue;
-        }
+      if (Ablated<shape>::loads(pass * (end - first) + step - first)) {
+        load_slot<pass>(slot, tile, step, step == first);
+      } else {
+        Ablated<shape>::pretend_full(slot);
       }
-      if (warp::elect()) {
-        if (step == first) {
-          mark(shape.math_warpgroups, Moment::first_slot);
-        }
-        slot.full.arrive_expect_bytes(operation_.slot_load_bytes);
-        operation_.template load<pass>(slot, tile, step, member_);
-      }
-      warp::sync();
       writer.advance();
     }
+  }
+
+  template <int pass, class Tile>
+  TH_DEVICE void load_slot(const LoadSlot& slot, const Tile& tile, u32 step, bool first) const {
+    if (warp::elect()) {
+      if (first) {
+        mark(shape.math_warpgroups, Moment::first_slot);
+      }
+      slot.full.arrive_expect_bytes(operation_.slot_load_bytes);
+      operation_.template load<pass>(slot, tile, step, member_);
+    }
+    warp::sync();
   }
 
   /// Fills the ring with constants, waits for earlier grids, adds the rest; then slot by slot. A block has one tile.
@@ -284,12 +258,12 @@ class Skeleton {
     }
     TH_NO_UNROLL
     for (u32 step = ring_end; step < end; ++step) {
-      if constexpr (shape.ablation == Ablation::products_only) {
-        pretend_full(writer.acquire());
-        writer.advance();
-      } else {
+      if (Ablated<shape>::loads(step - first)) {
         constants(writer, step);
         fresh(step);
+      } else {
+        Ablated<shape>::pretend_full(writer.acquire());
+        writer.advance();
       }
     }
   }
@@ -327,10 +301,10 @@ class Skeleton {
     if constexpr (shape.reading == Reading::by_turns) {
       turns.wait();
     }
-    if constexpr (shape.ablation == Ablation::loads_only) {
-      release_all(reader, turns);
-    } else if constexpr (makes_operand) {
-      const u32 steps = end_step() - first_step();
+    const u32 steps = end_step() - first_step();
+    if constexpr (!Ablated<shape>::multiplies) {
+      Ablated<shape>::release_all(reader, turns, steps * shape.passes);
+    } else if constexpr (hooks.makes_operand) {
       if (steps != 0) {
         RegisterOperand<Operation>(operation_, reader, warpgroup).accumulate(sums, steps, [&] {
           mark(warpgroup, Moment::first_slot);
@@ -354,21 +328,14 @@ class Skeleton {
       named_barrier::sync(drained_barrier, math_threads(shape));
     }
     const Shared<u8> staging = memory_.offset_bytes(staging_offset(shape) + warpgroup * shape.staging_bytes);
-    // Never so many tiles; but sums that nothing could ever read would be taken away together with their products.
-    const bool writes = shape.ablation != Ablation::no_epilogue || operation_.tiles() == 0xFFFFFFFFU;
-    if (writes) {
-      finish(sums, tile, warpgroup, staging, ahead);
-    }
-    if constexpr (shape.ablation == Ablation::epilogue_twice) {
-      finish(sums, tile, warpgroup, staging, ahead);
-    }
+    Ablated<shape>::finish(operation_.tiles(), [&] { finish(sums, tile, warpgroup, staging, ahead); });
     mark(warpgroup, Moment::finished);
   }
 
   struct Nothing {};
   template <class Tile>
   TH_DEVICE auto look_ahead(const Tile& tile, u32 warpgroup) const {
-    if constexpr (looks_ahead) {
+    if constexpr (hooks.ahead) {
       return operation_.ahead(tile, warpgroup, half_);
     } else {
       return Nothing{};
@@ -376,29 +343,15 @@ class Skeleton {
   }
   template <class Tile, class Ahead>
   TH_DEVICE void finish(Sums& sums, const Tile& tile, u32 warpgroup, Shared<u8> staging, const Ahead& ahead) const {
-    if constexpr (looks_ahead) {
+    if constexpr (hooks.ahead) {
       operation_.finish(sums, tile, warpgroup, half_, staging, ahead);
     } else {
       operation_.finish(sums, tile, warpgroup, half_, staging);
     }
   }
 
-  /// For Ablation::loads_only.
-  TH_DEVICE void release_all(RingReader<shape>& reader, const Turns<shape>& turns) const {
-    const u32 steps = (end_step() - first_step()) * shape.passes;
-    TH_NO_UNROLL
-    for (u32 step = 0; step < steps; ++step) {
-      (void)reader.acquire();
-      warp::sync();  // one lane releases for all, and a lane that lags would wait for a phase long gone
-      reader.release();
-    }
-    if constexpr (shape.reading == Reading::by_turns) {
-      turns.pass_on();
-    }
-  }
-
-  /// One group of wgmma stays in flight, so that a slot is released one step late. A ring of one slot cannot wait for
-  /// that.
+  /// One group of products stays in flight, so that a slot is released one step late. A ring of one slot cannot wait
+  /// for that.
   static constexpr int in_flight = shape.stages > 1 ? 1 : 0;
 
   TH_DEVICE void accumulate(RingReader<shape>& reader, const Turns<shape>& turns, Sums& sums, u32 warpgroup) const {
@@ -417,7 +370,7 @@ class Skeleton {
       turns.pass_on();
     }
     if constexpr (in_flight > 0) {
-      wgmma::wait<0>();
+      Engine::template retire<0>();
       if (steps != 0) {
         reader.release();
       }
@@ -429,7 +382,7 @@ class Skeleton {
     TH_NO_UNROLL
     for (u32 step = first; step < steps; ++step) {
       issue<pass>(reader, sums, warpgroup);
-      wgmma::wait<in_flight>();
+      Engine::template retire<in_flight>();
       reader.release();
     }
   }
@@ -437,9 +390,9 @@ class Skeleton {
   template <int pass>
   TH_DEVICE void issue(RingReader<shape>& reader, Sums& sums, u32 warpgroup) const {
     const Shared<u8> slot = reader.acquire();
-    wgmma::fence();
+    Engine::fence();
     operation_.template math<pass>(sums, slot, warpgroup);
-    wgmma::commit();
+    Engine::commit();
   }
 
   const Operation& operation_;
@@ -452,7 +405,7 @@ class Skeleton {
   u32 groups_;
 };
 
-template <class Operation>
+template <DualOperand Operation>
 TH_DEVICE void run(const Operation& operation) {
   Skeleton<Operation>(operation).run();
 }

@@ -80,6 +80,7 @@ TH_DEVICE void exchange(const Operation& operation, Tile& tile, const SplitMemor
 /// take_own, merge and finish on its Tile<config>.
 template <SplitConfig config, typename Operation>
 TH_DEVICE void split(const Operation& operation) {
+  using Engine = typename Operation::Engine;
   static_assert(config.merged_columns() % (8 * config.groups_per_message()) == 0);
   static_assert(!config.inspect_early || config.whole);
   const SplitMemory<config> memory{launch::shared_memory()};
@@ -122,14 +123,14 @@ TH_DEVICE void split(const Operation& operation) {
     if (chunk < work.chunks) {
       memory.full(chunk).wait(Phase{});
       operation.score(tile, memory.queries(), memory.keys(chunk), chunk);
-      wgmma::commit();
+      Engine::commit();
     }
   }
   if constexpr (config.inspect_early) {
-    wgmma::wait<1>();
+    Engine::template retire<1>();
     operation.inspect(work, tile, 0);
   }
-  wgmma::wait<0>();
+  Engine::template retire<0>();
   TH_UNROLL
   for (int chunk = 0; chunk < SplitConfig::chunks; ++chunk) {
     if (chunk < work.chunks && !(config.inspect_early && chunk == 0)) {
@@ -148,11 +149,11 @@ TH_DEVICE void split(const Operation& operation) {
           memory.full(2 + chunk).wait(Phase{});
         }
         operation.accumulate(tile, memory.values(chunk), chunk, part);
-        wgmma::commit();
+        Engine::commit();
       }
     }
   }
-  wgmma::wait<0>();
+  Engine::template retire<0>();
   operation.settle(tile);
   if constexpr (config.cluster > 1) {
     exchange<config>(operation, tile, memory, rank);

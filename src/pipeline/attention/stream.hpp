@@ -170,14 +170,15 @@ TH_DEVICE void skip(const StreamMemory<config>& memory, Cursor<config.stages>& a
 template <StreamConfig config, typename Operation, typename Tile>
 TH_DEVICE void attend(const Operation& operation, Tile& tile, const StreamMemory<config>& memory,
                       Cursor<config.stages>& keys_at, const Turns<config>& turns, Blocks own) {
+  using Engine = typename Operation::Engine;
   Cursor<config.stages> values_at = keys_at;
   memory.keys_full(keys_at.slot).wait(keys_at.phase);
   turns.wait();
   operation.score(tile, memory.keys(keys_at.slot));
-  wgmma::commit();
+  Engine::commit();
   turns.pass_on();
-  wgmma::wait<0>();
-  wgmma::settle(tile.scores);
+  Engine::template retire<0>();
+  Engine::settle(tile.scores);
   release<config>(memory.keys_empty(keys_at.slot));
   keys_at.advance();
   operation.softmax(tile, own.begin);
@@ -187,13 +188,13 @@ TH_DEVICE void attend(const Operation& operation, Tile& tile, const StreamMemory
     memory.keys_full(keys_at.slot).wait(keys_at.phase);
     turns.wait();
     operation.score(tile, memory.keys(keys_at.slot));
-    wgmma::commit();
+    Engine::commit();
     memory.values_full(values_at.slot).wait(values_at.phase);
     operation.accumulate(tile, memory.values(values_at.slot));
-    wgmma::commit();
+    Engine::commit();
     turns.pass_on();
-    wgmma::wait<1>();
-    wgmma::settle(tile.scores);
+    Engine::template retire<1>();
+    Engine::settle(tile.scores);
     release<config>(memory.keys_empty(keys_at.slot));
     keys_at.advance();
     operation.softmax(tile, block);
@@ -205,8 +206,8 @@ TH_DEVICE void attend(const Operation& operation, Tile& tile, const StreamMemory
         fence::block();
       }
     }
-    wgmma::wait<0>();
-    wgmma::settle(tile.output);
+    Engine::template retire<0>();
+    Engine::settle(tile.output);
     release<config>(memory.values_empty(values_at.slot));
     values_at.advance();
     operation.rescale(tile);
@@ -214,9 +215,9 @@ TH_DEVICE void attend(const Operation& operation, Tile& tile, const StreamMemory
   }
   memory.values_full(values_at.slot).wait(values_at.phase);
   operation.accumulate(tile, memory.values(values_at.slot));
-  wgmma::commit();
-  wgmma::wait<0>();
-  wgmma::settle(tile.output);
+  Engine::commit();
+  Engine::template retire<0>();
+  Engine::settle(tile.output);
   release<config>(memory.values_empty(values_at.slot));
 }
 

@@ -34,37 +34,37 @@ struct WarpgroupBlocks {
   i32 after;
 };
 
-/// The same operand `bytes` (a multiple of 16) later in shared memory. An address never carries into the next field.
-TH_DEVICE wgmma::Descriptor<Swizzle::b128> later(wgmma::Descriptor<Swizzle::b128> operand, u32 bytes) {
-  constexpr u64 upper_half = 0xFFFFFFFF00000000U;
-  return {(operand.bits & upper_half) | static_cast<u32>(static_cast<u32>(operand.bits) + (bytes >> 4))};
-}
+template <MatrixEngine Engine>
+using TileOperand = typename Engine::template Descriptor<Swizzle::b128>;
 
 /// k-step `step` (16 columns of the head dimension) of a tile of `rows` rows as an operand whose contiguous dimension
 /// is k.
-TH_DEVICE wgmma::Descriptor<Swizzle::b128> along_columns(Shared<u8> tile, int rows, int step, bool from_base = false) {
+template <MatrixEngine Engine>
+TH_DEVICE TileOperand<Engine> along_columns(Shared<u8> tile, int rows, int step, bool from_base = false) {
   constexpr int steps_per_panel = panel_columns / 16;
   const u32 panel = static_cast<u32>(step / steps_per_panel) * tile_bytes(rows, panel_columns);
   if (from_base) {
-    return later(wgmma::descriptor<Swizzle::b128>(tile, 16, 8 * panel_row_bytes),
-                 panel + static_cast<u32>(step % steps_per_panel) * 32);
+    return Engine::template descriptor<Swizzle::b128>(tile, 16, 8 * panel_row_bytes)
+        .later(panel + static_cast<u32>(step % steps_per_panel) * 32);
   }
-  return wgmma::descriptor<Swizzle::b128>(tile.offset_bytes(panel), 16, 8 * panel_row_bytes)
+  return Engine::template descriptor<Swizzle::b128>(tile.offset_bytes(panel), 16, 8 * panel_row_bytes)
       .advance(static_cast<u32>(step % steps_per_panel) * 32);
 }
 
 /// k-step `step` (16 rows) of a tile as an operand whose contiguous dimension is n: the values.
-TH_DEVICE wgmma::Descriptor<Swizzle::b128> along_rows(Shared<u8> tile, int rows, int step, bool from_base = false) {
+template <MatrixEngine Engine>
+TH_DEVICE TileOperand<Engine> along_rows(Shared<u8> tile, int rows, int step, bool from_base = false) {
   if (from_base) {
-    return later(wgmma::descriptor<Swizzle::b128>(tile, tile_bytes(rows, panel_columns), 8 * panel_row_bytes),
-                 static_cast<u32>(step) * 16 * panel_row_bytes);
+    return Engine::template descriptor<Swizzle::b128>(tile, tile_bytes(rows, panel_columns), 8 * panel_row_bytes)
+        .later(static_cast<u32>(step) * 16 * panel_row_bytes);
   }
-  return wgmma::descriptor<Swizzle::b128>(tile.offset_bytes(static_cast<u32>(step) * 16 * panel_row_bytes),
-                                          tile_bytes(rows, panel_columns), 8 * panel_row_bytes);
+  return Engine::template descriptor<Swizzle::b128>(tile.offset_bytes(static_cast<u32>(step) * 16 * panel_row_bytes),
+                                                    tile_bytes(rows, panel_columns), 8 * panel_row_bytes);
 }
 
 /// A warp's A fragment of k-step `step` from rows [first_row, first_row + 16) of a tile of `rows` rows.
-TH_DEVICE wgmma::Fragment load_fragment(Shared<u8> tile, int rows, u32 first_row, int step) {
+template <MatrixEngine Engine>
+TH_DEVICE typename Engine::Fragment load_fragment(Shared<u8> tile, int rows, u32 first_row, int step) {
   constexpr int steps_per_panel = panel_columns / 16;
   const u32 lane = warp::lane();
   // ldmatrix tile t = lane/8: rows 8·(t%2) …, columns 8·(t/2) … of the k-step; 16-byte chunks are swizzled by the row.

@@ -13,6 +13,7 @@ using pipeline::attention::WarpgroupBlocks;
 
 template <typename Element, Logits logits>
 struct StreamedAttention {
+  using Engine = machine::EngineOf<machine::Arch::sm_90a>;
   const Params& params;
 
   struct StreamedWork {
@@ -23,7 +24,7 @@ struct StreamedAttention {
 
   template <StreamConfig config>
   struct Tile {
-    wgmma::Fragment queries[config.queries_in_registers ? config.head_dim / 16 : 1];
+    Engine::Fragment queries[config.queries_in_registers ? config.head_dim / 16 : 1];
     Shared<u8> query_tile;  ///< the warpgroup's rows of it
     Accumulators<config.keys> scores;
     Weights<Element, config.keys> weights;
@@ -111,8 +112,8 @@ struct StreamedAttention {
     if constexpr (config.queries_in_registers) {
       TH_UNROLL
       for (int step = 0; step < config.head_dim / 16; ++step) {
-        tile.queries[step] =
-            pipeline::attention::load_fragment(queries, config.rows(), first_row + warp::index() % 4 * 16, step);
+        tile.queries[step] = pipeline::attention::load_fragment<Engine>(queries, config.rows(),
+                                                                        first_row + warp::index() % 4 * 16, step);
       }
     } else {
       tile.query_tile = queries.offset_bytes(first_row * pipeline::attention::panel_row_bytes);
@@ -125,20 +126,20 @@ struct StreamedAttention {
     if constexpr (config.queries_in_registers) {
       TH_UNROLL
       for (int step = 0; step < config.head_dim / 16; ++step) {
-        wgmma::settle(tile.queries[step]);
+        Engine::settle(tile.queries[step]);
       }
     }
-    wgmma::settle(tile.scores);
-    wgmma::fence();
+    Engine::settle(tile.scores);
+    Engine::fence();
     TH_UNROLL
     for (int step = 0; step < config.head_dim / 16; ++step) {
-      const auto key_step = along_columns(keys, config.keys, step, config.base_descriptors);
+      const auto key_step = along_columns<Engine>(keys, config.keys, step, config.base_descriptors);
       if constexpr (config.queries_in_registers) {
-        wgmma::multiply<Element>(tile.scores, tile.queries[step], key_step, step != 0);
+        Engine::multiply<Element>(tile.scores, tile.queries[step], key_step, step != 0);
       } else {
-        wgmma::multiply<Element>(tile.scores,
-                                 along_columns(tile.query_tile, config.rows(), step, config.base_descriptors), key_step,
-                                 step != 0);
+        Engine::multiply<Element>(tile.scores,
+                                  along_columns<Engine>(tile.query_tile, config.rows(), step, config.base_descriptors),
+                                  key_step, step != 0);
       }
     }
   }
@@ -173,15 +174,15 @@ struct StreamedAttention {
   TH_DEVICE void accumulate(Tile<config>& tile, Shared<u8> values) const {
     TH_UNROLL
     for (int step = 0; step < config.keys / 16; ++step) {
-      wgmma::settle(tile.weights.step[step]);
+      Engine::settle(tile.weights.step[step]);
     }
-    wgmma::settle(tile.output);
-    wgmma::fence();
+    Engine::settle(tile.output);
+    Engine::fence();
     TH_UNROLL
     for (int step = 0; step < config.keys / 16; ++step) {
-      wgmma::multiply<Element, wgmma::Major::mn>(
+      Engine::multiply_columns<Element>(
           tile.output, tile.weights.step[step],
-          pipeline::attention::along_rows(values, config.keys, step, config.base_descriptors),
+          pipeline::attention::along_rows<Engine>(values, config.keys, step, config.base_descriptors),
           tile.started || step != 0);
     }
     tile.started = true;

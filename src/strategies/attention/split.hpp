@@ -11,6 +11,7 @@ using pipeline::attention::SplitConfig;
 
 template <typename Element, Logits logits>
 struct SplitAttention {
+  using Engine = machine::EngineOf<machine::Arch::sm_90a>;
   const Params& params;
 
   struct SplitWork {
@@ -100,19 +101,19 @@ struct SplitAttention {
   template <SplitConfig config>
   TH_DEVICE void score(Tile<config>& tile, Shared<u8> queries, Shared<u8> keys, int chunk) const {
     using pipeline::attention::along_columns;
-    wgmma::settle(tile.scores[chunk]);
-    wgmma::fence();
+    Engine::settle(tile.scores[chunk]);
+    Engine::fence();
     TH_UNROLL
     for (int step = 0; step < config.head_dim / 16; ++step) {
-      wgmma::multiply<Element>(tile.scores[chunk], along_columns(queries, SplitConfig::rows, step),
-                               along_columns(keys, SplitConfig::chunk, step), step != 0);
+      Engine::multiply<Element>(tile.scores[chunk], along_columns<Engine>(queries, SplitConfig::rows, step),
+                                along_columns<Engine>(keys, SplitConfig::chunk, step), step != 0);
     }
   }
 
   /// The scores of a chunk are there: masks them and finds the rows' largest.
   template <SplitConfig config>
   TH_DEVICE void inspect(const SplitWork& work, Tile<config>& tile, int chunk) const {
-    wgmma::settle(tile.scores[chunk]);
+    Engine::settle(tile.scores[chunk]);
     if constexpr (logits == Logits::general) {
       to_exponents(params, tile.scores[chunk]);
     }
@@ -158,17 +159,17 @@ struct SplitAttention {
     constexpr int count = SplitConfig::chunk / 16 / config.parts;
     TH_UNROLL
     for (int step = part * count; step < (part + 1) * count; ++step) {
-      wgmma::settle(tile.weights[chunk].step[step]);
+      Engine::settle(tile.weights[chunk].step[step]);
     }
     if (chunk == 0 && part == 0) {
-      wgmma::settle(tile.output);
+      Engine::settle(tile.output);
     }
-    wgmma::fence();
+    Engine::fence();
     TH_UNROLL
     for (int step = part * count; step < (part + 1) * count; ++step) {
-      wgmma::multiply<Element, wgmma::Major::mn>(tile.output, tile.weights[chunk].step[step],
-                                                 pipeline::attention::along_rows(values, SplitConfig::chunk, step),
-                                                 chunk != 0 || step != 0);
+      Engine::multiply_columns<Element>(tile.output, tile.weights[chunk].step[step],
+                                        pipeline::attention::along_rows<Engine>(values, SplitConfig::chunk, step),
+                                        chunk != 0 || step != 0);
     }
     tile.started = true;
   }
@@ -176,7 +177,7 @@ struct SplitAttention {
   /// The partial result is final: the sums cover whole rows, and a block without keys has zeros.
   template <SplitConfig config>
   TH_DEVICE void settle(Tile<config>& tile) const {
-    wgmma::settle(tile.output);
+    Engine::settle(tile.output);
     if (!config.whole && !tile.started) {
       TH_UNROLL
       for (int i = 0; i < config.head_dim / 2; ++i) {

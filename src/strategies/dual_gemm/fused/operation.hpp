@@ -2,8 +2,8 @@
 /// The dual GEMM in BF16 and FP16 as the skeleton runs it: what to load, to multiply and to write.
 #include "machine/tma.hpp"
 #include "pipeline/accumulator_tiles.hpp"
+#include "pipeline/operation.hpp"
 #include "pipeline/output.hpp"
-#include "pipeline/ring.hpp"
 #include "pipeline/schedule.hpp"
 #include "strategies/dual_gemm/fused/activation.hpp"
 #include "strategies/dual_gemm/fused/config.hpp"
@@ -18,11 +18,13 @@ template <Config config>
 class Operation {
  public:
   static constexpr pipeline::Shape shape = shape_of(config);
+  static constexpr pipeline::Hooks hooks{.prepare = true};
+  using Engine = EngineOf<Arch::sm_90a>;
   static constexpr bool one_by_one = config.strategy == Strategy::sequential;
   /// Sequential keeps gate and up in tiles of their own; otherwise one tile holds both side by side.
   static constexpr int sum_tiles = config.warpgroup_tiles * (one_by_one ? 2 : 1);
   static constexpr int merge_pieces = one_by_one ? 1 : 2;
-  using Sums = pipeline::AccumulatorTiles<slot_weights(config), sum_tiles>;
+  using Sums = pipeline::AccumulatorTiles<Engine, slot_weights(config), sum_tiles>;
   using Element = typename NumberType<config.operand>::type;
   using Result = typename NumberType<config.output>::type;
 
@@ -77,8 +79,8 @@ class Operation {
       for (int k = 0; k < panel_k; k += 16) {
         TH_UNROLL
         for (int t = 0; t < config.warpgroup_tiles; ++t) {
-          wgmma::multiply<Element>(sums.tile[pass * config.warpgroup_tiles + t],
-                                   tokens.advance(t * 64 * row_bytes + k * 2), weights.advance(k * 2), true);
+          Engine::multiply<Element>(sums.tile[pass * config.warpgroup_tiles + t],
+                                    tokens.advance(t * 64 * row_bytes + k * 2), weights.advance(k * 2), true);
         }
       }
     }
@@ -137,8 +139,8 @@ class Operation {
   using Direct = pipeline::DirectOutput<Result, config.warpgroup_tiles, groups>;
   using Staged = pipeline::StagedOutput<config.warpgroup_tiles, groups>;
 
-  static TH_DEVICE wgmma::Descriptor<Swizzle::b128> operand(Shared<u8> start) {
-    return wgmma::descriptor<Swizzle::b128>(start, 0, 8 * row_bytes);
+  static TH_DEVICE Engine::Descriptor<Swizzle::b128> operand(Shared<u8> start) {
+    return Engine::descriptor<Swizzle::b128>(start, 0, 8 * row_bytes);
   }
 
   /// A box has at most 256 rows.

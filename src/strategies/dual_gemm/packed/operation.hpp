@@ -2,8 +2,8 @@
 /// The dual GEMM with packed NVFP4 weights as the skeleton runs it.
 #include "machine/tma.hpp"
 #include "pipeline/accumulator_tiles.hpp"
+#include "pipeline/operation.hpp"
 #include "pipeline/output.hpp"
-#include "pipeline/ring.hpp"
 #include "pipeline/transposed_output.hpp"
 #include "strategies/dual_gemm/fused/activation.hpp"
 #include "strategies/dual_gemm/fused/number_type.hpp"
@@ -29,6 +29,8 @@ template <Config config>
 class Operation {
  public:
   static constexpr pipeline::Shape shape = shape_of(config);
+  static constexpr pipeline::Hooks hooks{.ahead = true, .load_constant = true, .makes_operand = true};
+  using Engine = EngineOf<Arch::sm_90a>;
   static constexpr int merge_pieces = 1;
   static constexpr int blocks_per_slot = config.blocks_per_slot;
   static constexpr int slots_together = blocks_per_slot == 1 && config.overlap != Overlap::none ? 2 : 1;
@@ -37,7 +39,7 @@ class Operation {
   static constexpr int steps_per_block = Operand::steps;
   static constexpr Overlap overlap = config.overlap;
   static constexpr u32 slot_load_bytes = packed::slot_load_bytes(config);
-  using Sums = pipeline::AccumulatorTiles<config.block_tokens, 1>;
+  using Sums = pipeline::AccumulatorTiles<Engine, config.block_tokens, 1>;
   using Element = typename Operand::Element;
   using Packed = typename Operand::Packed;
   using Result = typename NumberType<config.output>::type;
@@ -85,13 +87,13 @@ class Operation {
     return Operand::fetch(weights.offset_bytes(block * weight_block_bytes(config)), launch::thread_index() % 128);
   }
 
-  TH_DEVICE wgmma::Fragment expand(const Packed& packed, int step) const { return Operand::expand(packed, step); }
+  TH_DEVICE Engine::Fragment expand(const Packed& packed, int step) const { return Operand::expand(packed, step); }
 
-  TH_DEVICE wgmma::Descriptor<Swizzle::b128> other(Shared<u8> slot, int block) const {
-    return wgmma::descriptor<Swizzle::b128>(slot.offset_bytes(block * token_block_bytes(config)), 0,
-                                            8 * token_row_bytes);
+  TH_DEVICE Engine::Descriptor<Swizzle::b128> other(Shared<u8> slot, int block) const {
+    return Engine::descriptor<Swizzle::b128>(slot.offset_bytes(block * token_block_bytes(config)), 0,
+                                             8 * token_row_bytes);
   }
-  static TH_DEVICE wgmma::Descriptor<Swizzle::b128> step(wgmma::Descriptor<Swizzle::b128> block, int k_step) {
+  static TH_DEVICE Engine::Descriptor<Swizzle::b128> step(Engine::Descriptor<Swizzle::b128> block, int k_step) {
     return block.advance(k_step * 32);
   }
 

@@ -1,0 +1,54 @@
+#pragma once
+/// What ablated kernels leave out or do twice. Each question is answered at compile time, so that a kernel that is not
+/// ablated holds nothing of this.
+#include "machine/warp.hpp"
+#include "pipeline/ring.hpp"
+#include "pipeline/turns.hpp"
+
+namespace thresher::pipeline {
+
+template <Shape shape>
+struct Ablated {
+  /// Whether the `index`-th slot of a tile is loaded. products_only loads those of the first time round.
+  static TH_DEVICE bool loads(u32 index) {
+    return shape.ablation != Ablation::products_only || index < static_cast<u32>(shape.stages);
+  }
+  static constexpr bool multiplies = shape.ablation != Ablation::loads_only;
+  /// Whether an A operand that is made in registers is made for each slot.
+  static constexpr bool makes_operands = shape.ablation != Ablation::first_operand;
+
+  /// In place of a load.
+  static TH_DEVICE void pretend_full(const LoadSlot& slot) {
+    if (warp::elect()) {
+      slot.full.arrive();
+    }
+    warp::sync();
+  }
+
+  /// In place of the products of `slots` slots.
+  static TH_DEVICE void release_all(RingReader<shape>& reader, const Turns<shape>& turns, u32 slots) {
+    TH_NO_UNROLL
+    for (u32 slot = 0; slot < slots; ++slot) {
+      (void)reader.acquire();
+      warp::sync();  // one lane releases for all, and a lane that lags would wait for a phase long gone
+      reader.release();
+    }
+    if constexpr (shape.reading == Reading::by_turns) {
+      turns.pass_on();
+    }
+  }
+
+  /// Calls `finish` as often as the epilogue runs. There are never 2^32 − 1 tiles; but sums that nothing could ever
+  /// read would be taken away together with their products.
+  template <class Finish>
+  static TH_DEVICE void finish(u32 tiles, const Finish& finish) {
+    if (shape.ablation != Ablation::no_epilogue || tiles == 0xFFFFFFFFU) {
+      finish();
+    }
+    if constexpr (shape.ablation == Ablation::epilogue_twice) {
+      finish();
+    }
+  }
+};
+
+}  // namespace thresher::pipeline

@@ -1,0 +1,145 @@
+#pragma once
+/// What the skeleton asks of an operation, checked before anything else of it is compiled. An operation says nothing
+/// about barriers.
+#include "machine/matrix_engine.hpp"
+#include "pipeline/ring.hpp"
+
+namespace thresher::pipeline {
+
+/// Which of its optional members an operation has: `static constexpr Hooks hooks{.prepare = true};`. The skeleton calls
+/// those and no others. A hook that is named here and missing, misspelt or mistyped does not compile, nor does one that
+/// the operation has and does not name.
+struct Hooks {
+  /// `Ahead ahead(const Tile&, u32 warpgroup, u32 half) const` asks memory, before the first slot, for what finish will
+  /// need; finish is given the result last.
+  bool ahead = false;
+  /// `bool prepare(Shared<u8> slots, u32 math_thread) const` fills parts of the slots that no copy brings; true if this
+  /// thread wrote any.
+  bool prepare = false;
+  /// In place of load<pass>: `void load_constant(const LoadSlot&, const Tile&, u32 k_step) const` brings what no
+  /// earlier grid writes, so that a dependent launch fills its slots with it while that grid still runs; `void
+  /// load_fresh(…) const`, of the same parameters, brings the rest.
+  bool load_constant = false;
+  /// In place of math<pass>: the A operand is made in registers (see MakesOperand).
+  bool makes_operand = false;
+};
+
+/// One thread of the loader calls prefetch first of all, to bring tensor maps near, and the loads, whose copies bring
+/// slot_load_bytes to each slot. `tiles` counts them for each group of neighbouring blocks, `k_steps` counts the slots
+/// that one pass over k takes. Every math thread calls drain before it ends. Profiles go where `profile` says, when the
+/// shape asks for one.
+template <class Operation>
+concept DualOperand = MatrixEngine<typename Operation::Engine> &&
+    requires(const Operation& operation, typename Operation::Sums& sums, const typename Operation::Tile& tile, u32 at) {
+  requires Same<decltype(Operation::shape), const Shape>;
+  requires Same<decltype(Operation::hooks), const Hooks>;
+  requires Operation::merge_pieces >
+  0;
+  { operation.slot_load_bytes } -> Same<const u32&>;
+  { operation.tiles() } -> Same<u32>;
+  { operation.tile(at, at) } -> Same<typename Operation::Tile>;
+  { operation.k_steps() } -> Same<u32>;
+  { operation.prefetch() } -> Same<void>;
+  { operation.drain() } -> Same<void>;
+  { operation.profile() } -> Same<Global<u64>>;
+  sums.clear();
+  sums.settle();
+};
+
+/// `load<pass>` brings one slot: by one thread of the loader. `member` is the block's place among those that fill each
+/// other's slots.
+template <class Operation>
+concept Loads = requires(const Operation& operation, const LoadSlot& slot, const typename Operation::Tile& tile,
+                         u32 at) {
+  { operation.template load<0>(slot, tile, at, at) } -> Same<void>;
+};
+template <class Operation>
+concept LoadsConstant = requires {
+  static_cast<void (Operation::*)(const LoadSlot&, const typename Operation::Tile&, u32) const>(
+      &Operation::load_constant);
+  static_cast<void (Operation::*)(const LoadSlot&, const typename Operation::Tile&, u32) const>(&Operation::load_fresh);
+};
+
+/// `math<pass>` issues the products of one slot.
+template <class Operation>
+concept Multiplies = requires(const Operation& operation, typename Operation::Sums& sums, Shared<u8> slot, u32 at) {
+  { operation.template math<0>(sums, slot, at) } -> Same<void>;
+};
+
+/// What RegisterOperand asks: `Packed` are the words of one block of a slot that a thread holds, `fetch` reads them,
+/// `expand` makes the fragment of a k-step from them; `other` is the block's B operand and `step` its k-step.
+/// `slots_together` is 1, or 2 to unroll two slots, which then come in pairs.
+template <class Operation>
+concept MakesOperand = requires(const Operation& operation, const typename Operation::Packed& packed, Shared<u8> slot,
+                                int index, u32 warpgroup) {
+  typename Operation::Element;
+  requires Same<decltype(Operation::overlap), const Overlap>;
+  requires Operation::blocks_per_slot >
+  0 && Operation::steps_per_block > 0;
+  requires Operation::slots_together == 1 || Operation::slots_together == 2;
+  { operation.fetch(slot, index, warpgroup) } -> Same<typename Operation::Packed>;
+  { operation.expand(packed, index) } -> Same<typename Operation::Engine::Fragment>;
+  Operation::step(operation.other(slot, index), index);
+};
+
+template <class Operation>
+concept LooksAhead = requires {
+  static_cast<typename Operation::Ahead (Operation::*)(const typename Operation::Tile&, u32, u32) const>(
+      &Operation::ahead);
+};
+/// `finish` writes a warpgroup's share of a tile; `half` is which part of the k range the block had.
+template <class Operation>
+concept Finishes = requires {
+  static_cast<void (Operation::*)(typename Operation::Sums&, const typename Operation::Tile&, u32, u32, Shared<u8>)
+                  const>(&Operation::finish);
+};
+template <class Operation>
+concept FinishesWithAhead = requires {
+  static_cast<void (Operation::*)(typename Operation::Sums&, const typename Operation::Tile&, u32, u32, Shared<u8>,
+                                  const typename Operation::Ahead&) const>(&Operation::finish);
+};
+template <class Operation>
+concept Prepares = requires {
+  static_cast<bool (Operation::*)(Shared<u8>, u32) const>(&Operation::prepare);
+};
+
+/// Refuses an operation whose hooks are not what it says, one sentence for each.
+template <DualOperand Operation>
+struct CheckedHooks {
+  static constexpr Hooks hooks = Operation::hooks;
+  static_assert(!hooks.ahead || LooksAhead<Operation>,
+                "hooks.ahead is set, but there is no 'Ahead ahead(const Tile&, u32 warpgroup, u32 half) const'");
+  static_assert(
+      hooks.ahead || !requires { &Operation::ahead; }, "there is an 'ahead', but hooks.ahead is not set");
+  static_assert(!hooks.prepare || Prepares<Operation>,
+                "hooks.prepare is set, but there is no 'bool prepare(Shared<u8> slots, u32 math_thread) const'");
+  static_assert(
+      hooks.prepare || !requires { &Operation::prepare; }, "there is a 'prepare', but hooks.prepare is not set");
+  static_assert(!hooks.load_constant || LoadsConstant<Operation>,
+                "hooks.load_constant is set, but there are no 'void load_constant(const LoadSlot&, const Tile&, u32 "
+                "k_step) const' and 'load_fresh' alike");
+  static_assert(hooks.load_constant ||
+                    !(
+                        requires { &Operation::load_constant; } || requires { &Operation::load_fresh; }),
+                "there is a 'load_constant' or 'load_fresh', but hooks.load_constant is not set");
+  static_assert(hooks.load_constant || Loads<Operation>,
+                "hooks.load_constant is not set, and there is no 'template <int pass> void load(const LoadSlot&, const "
+                "Tile&, u32 k_step, u32 member) const'");
+  static_assert(!hooks.makes_operand || MakesOperand<Operation>,
+                "hooks.makes_operand is set, but the operation lacks something that MakesOperand asks of it");
+  static_assert(hooks.makes_operand ||
+                    !(
+                        requires { typename Operation::Packed; } || requires { Operation::slots_together; }),
+                "there is a 'Packed' or 'slots_together', but hooks.makes_operand is not set");
+  static_assert(
+      hooks.makes_operand || Multiplies<Operation>,
+      "hooks.makes_operand is not set, and there is no 'template <int pass> void math(Sums&, Shared<u8> slot, "
+      "u32 warpgroup) const'");
+  static_assert(hooks.ahead || Finishes<Operation>,
+                "there is no 'void finish(Sums&, const Tile&, u32 warpgroup, u32 half, Shared<u8> staging) const'");
+  static_assert(!hooks.ahead || FinishesWithAhead<Operation>,
+                "there is no 'void finish(Sums&, const Tile&, u32 warpgroup, u32 half, Shared<u8> staging, const "
+                "Ahead&) const', as hooks.ahead asks");
+};
+
+}  // namespace thresher::pipeline
