@@ -28,8 +28,6 @@ namespace {
 
 using namespace thresher;
 
-using Knobs = std::map<std::string, int>;
-
 constexpr int rounds = 31;
 constexpr double budget_operations = 2e9;  ///< of the definition, in float64
 
@@ -52,7 +50,7 @@ class Changes {
  public:
   Changes(const char* name, Knobs knobs) : knobs_(std::move(knobs)) { variants.push_back({name, knobs_}); }
   void then(const char* name, const char* knob, int value) {
-    knobs_[knob] = value;
+    knobs_.set(knob, std::to_string(value));
     variants.push_back({name, knobs_});
   }
   std::vector<Variant> variants;
@@ -62,9 +60,12 @@ class Changes {
 };
 
 Field split_field(bool causal) {
-  Changes all(
-      "general",
-      {{"parts", 1}, {"meet_early", 0}, {"narrow_exchange", 0}, {"alone", 0}, {"inspect_early", 0}, {"whole", 0}});
+  Changes all("general", {{"parts", "1"},
+                          {"meet_early", "0"},
+                          {"narrow_exchange", "0"},
+                          {"alone", "0"},
+                          {"inspect_early", "0"},
+                          {"whole", "0"}});
   if (!causal) {
     all.then("+ whole tiles", "whole", 1);
   }
@@ -86,17 +87,17 @@ Field split_field(bool causal) {
 std::vector<Variant> stream_variants(int head_dim) {
   std::vector<Variant> list{{"default", {}}};
   if (head_dim == 64) {
-    list.push_back({"base descriptors", {{"base_descriptors", 1}}});
-    list.push_back({"hold softmax", {{"hold_softmax", 1}}});
-    list.push_back({"two warpgroups", {{"math_warpgroups", 2}, {"queries_in_registers", 1}}});
-    list.push_back({"three stages", {{"stages", 3}}});
-    list.push_back({"96 keys", {{"keys", 96}}});
+    list.push_back({"base descriptors", {{"base_descriptors", "1"}}});
+    list.push_back({"hold softmax", {{"hold_softmax", "1"}}});
+    list.push_back({"two warpgroups", {{"math_warpgroups", "2"}, {"queries_in_registers", "1"}}});
+    list.push_back({"three stages", {{"stages", "3"}}});
+    list.push_back({"96 keys", {{"keys", "96"}}});
   } else {
-    list.push_back({"descriptors by themselves", {{"base_descriptors", 0}}});
-    list.push_back({"cluster of two", {{"cluster", 2}}});
-    list.push_back({"cluster of two, no turns", {{"cluster", 2}, {"take_turns", 0}}});
-    list.push_back({"no turns", {{"take_turns", 0}}});
-    list.push_back({"112 keys", {{"keys", 112}}});
+    list.push_back({"descriptors by themselves", {{"base_descriptors", "0"}}});
+    list.push_back({"cluster of two", {{"cluster", "2"}}});
+    list.push_back({"cluster of two, no turns", {{"cluster", "2"}, {"take_turns", "0"}}});
+    list.push_back({"no turns", {{"take_turns", "0"}}});
+    list.push_back({"112 keys", {{"keys", "112"}}});
   }
   return list;
 }

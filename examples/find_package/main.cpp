@@ -19,10 +19,9 @@ int main() {
   const Tensor b2 = Tensor::contiguous(up.data(), Format::bf16, {16, 32});
   try {
     const DualGemm gemm = plan(device, problem, pack(device, b1, b2));
-    std::vector<std::byte> workspace(gemm.workspace_bytes() + 256);
-    void* start = workspace.data() + (256 - reinterpret_cast<std::uintptr_t>(workspace.data()) % 256);
+    const Workspace workspace(device, gemm.workspace_bytes());
     gemm.run({}, Tensor::contiguous(a.data(), Format::bf16, {2, 32}),
-             Tensor::contiguous(c.data(), Format::fp32, {2, 16}), start);
+             Tensor::contiguous(c.data(), Format::fp32, {2, 16}), workspace.data());
     std::printf("%s on %s: c[0] = %g\n", gemm.strategy().c_str(), device.name().c_str(), c[0]);
   } catch (const Error& error) {
     std::fprintf(stderr, "%s\n", error.what());

@@ -3,7 +3,7 @@
 /// many.
 #include <cstddef>
 #include <cstdint>
-#include <map>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "thresher/device.hpp"
+#include "thresher/knobs.hpp"
 #include "thresher/tensor.hpp"
 
 namespace thresher {
@@ -63,14 +64,15 @@ struct AttentionTensors {
 struct AttentionOptions {
   /// Empty: chosen for the problem. Else one of `attention_strategies(device)`.
   std::string strategy{};
-  /// GPU: compile-time choices of a named strategy that differ from its defaults. pipelined: keys (of a block), stages,
+  /// GPU: choices of a named strategy that differ from its defaults. pipelined: keys (of a block), stages,
   /// math_warpgroups (of 64 queries each), cluster, queries_in_registers, take_turns, hold_softmax, base_descriptors;
   /// split: cluster, whole, parts, inspect_early, meet_early, narrow_exchange, alone.
-  std::map<std::string, int> knobs{};
+  Knobs knobs{};
   /// CPU: threads to use, 0 for all.
   int threads = 0;
   /// GPU: launch so that this call may start while the one before it in the stream is ending.
   bool dependent_launch = false;
+  bool operator==(const AttentionOptions&) const = default;
 };
 
 /// A planned attention. `run` may be called from several threads.
@@ -81,7 +83,8 @@ class Attention {
 
   /// Writes o, and lse where wanted. Asynchronous on a GPU: no allocation, no synchronisation, graph-capturable; there
   /// the contents of cu_seqlens are not looked at (see validate_cu_seqlens), but nothing outside the tensors is
-  /// touched. Synchronous on the CPU. Throws Error(invalid_argument) before anything is written.
+  /// touched. Synchronous on the CPU. `workspace` is as DualGemm::run says. Throws Error(invalid_argument) before
+  /// anything is written.
   void run(Stream stream, const AttentionTensors& tensors, void* workspace = nullptr) const;
 
   [[nodiscard]] std::size_t workspace_bytes() const;
@@ -102,3 +105,13 @@ std::vector<std::string> attention_strategies(const Device& device);
 void validate_cu_seqlens(std::string_view argument, std::span<const std::int32_t> offsets, std::int64_t rows);
 
 }  // namespace thresher
+
+// So that plans can be kept by what they were made for.
+template <>
+struct std::hash<thresher::AttentionProblem> {
+  std::size_t operator()(const thresher::AttentionProblem& problem) const noexcept;
+};
+template <>
+struct std::hash<thresher::AttentionOptions> {
+  std::size_t operator()(const thresher::AttentionOptions& options) const noexcept;
+};

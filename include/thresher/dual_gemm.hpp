@@ -3,6 +3,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -10,6 +11,7 @@
 #include <vector>
 
 #include "thresher/device.hpp"
+#include "thresher/knobs.hpp"
 #include "thresher/tensor.hpp"
 
 namespace thresher {
@@ -69,6 +71,12 @@ class PackedWeights {
  public:
   class Storage;
   explicit PackedWeights(std::shared_ptr<const Storage> storage) : storage_(std::move(storage)) {}
+  [[nodiscard]] std::int64_t n() const noexcept;  ///< rows of B1 and of B2: what problem.n must be
+  [[nodiscard]] std::int64_t k() const noexcept;
+  [[nodiscard]] Format format() const noexcept;  ///< what they were before packing: what problem.b must be
+  [[nodiscard]] Numerics numerics() const noexcept;
+  [[nodiscard]] const Device& device() const noexcept;
+
   [[nodiscard]] const Storage& storage() const noexcept { return *storage_; }
   [[nodiscard]] const std::shared_ptr<const Storage>& shared() const noexcept { return storage_; }
 
@@ -79,26 +87,28 @@ class PackedWeights {
 struct DualGemmOptions {
   /// Empty: what a tournament on such a device measured fastest (docs/planner.md), else the planner's choice. Else one
   /// of `dual_gemm_strategies(device)`.
-  std::string strategy;
-  /// GPU: compile-time knobs of a fused strategy as `thresher plan` prints them, the strategy among them, for instance
-  /// "interleaved 128x128x64 tokens_as_rows stages=7 tma"; empty: the planner chooses.
-  std::string knobs = {};
+  std::string strategy{};
+  /// Choices of a strategy that are not left to the planner, as `thresher plan` prints them.
+  Knobs knobs{};
   /// CPU: threads to use, 0 for all.
   int threads = 0;
-  /// Of weights that are packed by `plan` itself; packed weights have their own.
+  /// How `plan` packs raw weights; packed weights have numerics of their own.
   Numerics numerics = Numerics::exact;
+  bool operator==(const DualGemmOptions&) const = default;
 };
 
-/// A planned dual GEMM, bound to its weights. `run` may be called from several threads.
+/// A planned dual GEMM, bound to its weights. It serves every number of tokens up to the problem's m: whatever that
+/// takes was made when it was planned. `run` may be called from several threads.
 class DualGemm {
  public:
   class Backend;
   explicit DualGemm(std::shared_ptr<const Backend> backend) : backend_(std::move(backend)) {}
 
-  /// Writes C. `a` is [m,k] in the problem's format, `c` [m,n]; row strides may exceed the row length. `workspace`
-  /// has at least `workspace_bytes()` on the plan's device (null when that is 0) and is not shared by concurrent runs.
-  /// Asynchronous on a GPU: no allocation, no synchronisation, graph-capturable. Synchronous on the CPU.
-  /// Throws Error(invalid_argument) before anything is written to C.
+  /// Writes C. `a` is [rows,k] in the problem's format, `c` [rows,n], with 0 to problem.m rows; row strides may exceed
+  /// the row length, and no element of `c` lies in the memory of `a`, B1 or B2. `workspace` has at least
+  /// `workspace_bytes()` on the plan's device (null when that is 0), starts at a multiple of 256 bytes, as a Workspace
+  /// does, and is not shared by concurrent runs. Asynchronous on a GPU: no allocation, no synchronisation,
+  /// graph-capturable. Synchronous on the CPU. Throws Error(invalid_argument) before anything is written to C.
   void run(Stream stream, const Tensor& a, const Tensor& c, void* workspace = nullptr) const;
 
   /// `run` in two parts, for callers who have the tokens earlier than they want the product, or use them more than
@@ -109,6 +119,7 @@ class DualGemm {
   /// `workspace`.
   void run_prepared(Stream stream, const Tensor& a, const Tensor& c, void* workspace = nullptr) const;
 
+  /// Enough for every number of rows.
   [[nodiscard]] std::size_t workspace_bytes() const;
   [[nodiscard]] const std::string& strategy() const;
   [[nodiscard]] const DualGemmProblem& problem() const;
@@ -131,3 +142,13 @@ DualGemm plan(const Device& device, const DualGemmProblem& problem, const Tensor
 std::vector<std::string> dual_gemm_strategies(const Device& device);
 
 }  // namespace thresher
+
+// So that plans can be kept by what they were made for.
+template <>
+struct std::hash<thresher::DualGemmProblem> {
+  std::size_t operator()(const thresher::DualGemmProblem& problem) const noexcept;
+};
+template <>
+struct std::hash<thresher::DualGemmOptions> {
+  std::size_t operator()(const thresher::DualGemmOptions& options) const noexcept;
+};

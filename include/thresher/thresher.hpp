@@ -7,3 +7,4 @@
 #include "thresher/packed_file.hpp"
 #include "thresher/tensor.hpp"
 #include "thresher/version.hpp"
+#include "thresher/workspace.hpp"

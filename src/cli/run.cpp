@@ -16,7 +16,6 @@
 #include "cli/options.hpp"
 #include "formats/operands.hpp"
 #include "formats/safetensors.hpp"
-#include "ops/backend.hpp"
 #include "ops/device_memory.hpp"
 #include "thresher/thresher.hpp"
 
@@ -76,7 +75,7 @@ void run_planned(const DualGemm& gemm, const formats::Operand& a, const Device& 
   const DualGemmProblem& problem = gemm.problem();
   const ops::DeviceTensor a_there(a.view(), device);
   const ops::DeviceTensor c_there(problem.out, {problem.m, problem.n}, device);
-  const ops::DeviceMemory workspace(gemm.workspace_bytes(), device);
+  const Workspace workspace(device, gemm.workspace_bytes());
   gemm.run({}, a_there.tensor(), c_there.tensor(), workspace.data());
 
   const std::vector<std::byte> c = c_there.to_host();
@@ -89,19 +88,18 @@ void run_planned(const DualGemm& gemm, const formats::Operand& a, const Device& 
 void run_packed(const formats::SafetensorsFile& file, const formats::Operand& a, const Device& device,
                 const RunOptions& options) {
   const PackedWeights weights = load_packed(device, options.weights);
-  const Tensor& gate = weights.storage().b1_gate();
-  if (a.k() != gate.shape[1]) {
+  if (a.k() != weights.k()) {
     throw Error(ErrorCode::invalid_argument, fmt::format("tensor 'a' of {} has K = {}, but the weights of {} have {}",
-                                                         file.path(), a.k(), options.weights, gate.shape[1]));
+                                                         file.path(), a.k(), options.weights, weights.k()));
   }
   const DualGemmProblem problem{.m = a.rows(),
-                                .n = gate.shape[0],
+                                .n = weights.n(),
                                 .k = a.k(),
                                 .a = a.format(),
-                                .b = gate.format,
+                                .b = weights.format(),
                                 .out = options.out_type,
                                 .activation = options.activation};
-  const DualGemmOptions how{.strategy = options.strategy, .threads = 0, .numerics = weights.storage().numerics()};
+  const DualGemmOptions how{.strategy = options.strategy, .numerics = weights.numerics()};
   run_planned(plan(device, problem, weights, how), a, device, options);
 }
 
@@ -120,7 +118,7 @@ void run_dual_gemm(const RunOptions& options) {
   const ops::DeviceTensor gate_there(gate.view(), device);
   const ops::DeviceTensor up_there(up.view(), device);
   run_planned(plan(device, problem, gate_there.tensor(), up_there.tensor(),
-                   {.strategy = options.strategy, .threads = 0, .numerics = options.operands.numerics}),
+                   {.strategy = options.strategy, .numerics = options.operands.numerics}),
               a, device, options);
 }
 

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <initializer_list>
 
+#include "ops/knob_words.hpp"
 #include "thresher/error.hpp"
 
 namespace thresher::ops {
@@ -176,12 +177,12 @@ AttentionChoice choose_attention(const AttentionProblem& problem, const Attentio
                 : "enough query tiles to fill the machine, or more keys than a cluster holds";
   }
   if (strategy == "split") {
-    return choose_split(problem, options.knobs, std::move(why));
+    return choose_split(problem, whole_numbers(options.knobs), std::move(why));
   }
   if (strategy == "pipelined") {
-    return choose_pipelined(problem, options.knobs, std::move(why));
+    return choose_pipelined(problem, whole_numbers(options.knobs), std::move(why));
   }
-  refuse_rest(options.knobs, strategy);
+  refuse_rest(whole_numbers(options.knobs), strategy);
   if (strategy != "simple" && problem.head_dim != strategies::attention::row_head_dim) {
     throw Error(ErrorCode::unsupported,
                 fmt::format("the attention strategy {} keeps a row in a thread's registers, which takes head_dim 64, "

@@ -5,6 +5,7 @@
 #include "ops/cuda_programs.hpp"
 #include "ops/cuda_tensor_map.hpp"
 #include "ops/cuda_weights.hpp"
+#include "ops/knob_words.hpp"
 #include "runtime/driver.hpp"
 #include "strategies/dual_gemm/fused/host/geometry.hpp"
 #include "strategies/dual_gemm/fused/program.hpp"
@@ -174,7 +175,8 @@ std::shared_ptr<const DualGemm::Backend> make_cuda_dual_gemm(const Device& devic
   if (!spec) {
     return refuse("it needs a Hopper GPU (compute capability 9.0)");
   }
-  const std::optional<FusedChoice> choice = choose_fused(problem, {options.strategy, options.knobs}, *spec);
+  const std::optional<FusedChoice> choice =
+      choose_fused(problem, {options.strategy, planner_words(options.knobs)}, *spec);
   if (!choice) {
     return refuse(
         fmt::format("it takes fp16 with fp16 or bf16 with bf16 and rows of whole {} bytes, not {} with {} and K = {}",

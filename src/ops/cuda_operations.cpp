@@ -5,6 +5,7 @@
 #include "ops/cuda_weights.hpp"
 #include "ops/device_memory.hpp"
 #include "ops/device_operations.hpp"
+#include "ops/knob_words.hpp"
 #include "ops/nvfp4_choice.hpp"
 #include "runtime/driver.hpp"
 #include "thresher/error.hpp"
@@ -78,7 +79,7 @@ class CudaOperations final : public DeviceOperations {
                                                      " reads weights as they were before packing: plan it from b1 and "
                                                      "b2, or leave the strategy empty");
       }
-      return make_cuda_nvfp4(device, problem, std::move(packed), options.knobs);
+      return make_cuda_nvfp4(device, problem, std::move(packed), planner_words(options.knobs));
     }
     return plan(device, problem, weights.storage().b1_gate(), weights.storage().b2_up(), weights.shared(), options);
   }
@@ -95,13 +96,13 @@ class CudaOperations final : public DeviceOperations {
     try {
       if (can_pack(device, problem)) {
         const int multiprocessors = runtime::device_properties(device.id().ordinal).multiprocessors;
-        (void)choose_packed(problem, options.knobs, multiprocessors, options.numerics);
+        (void)choose_packed(problem, planner_words(options.knobs), multiprocessors, options.numerics);
         return "";
       }
       const auto spec = fused_device_spec(device.id().ordinal);
-      return spec && choose_fused(problem, {"", options.knobs}, *spec)
+      return spec && choose_fused(problem, {"", planner_words(options.knobs)}, *spec)
                  ? ""
-                 : "the knobs \"" + options.knobs +
+                 : "the knobs \"" + options.knobs.text() +
                        "\" are for fused kernels on a Hopper GPU, which take fp16 with fp16, "
                        "bf16 with bf16, or nvfp4 weights";
     } catch (const Error& error) {
@@ -139,7 +140,7 @@ class CudaOperations final : public DeviceOperations {
       require_matrix_on_gpu(b2_up, device.id().ordinal, "b2 (up)");
       return make_cuda_nvfp4(
           device, problem, std::make_shared<const CudaNvfp4Weights>(device, b1_gate, b2_up, packing_numerics(options)),
-          options.knobs);
+          planner_words(options.knobs));
     }
     if (options.numerics == Numerics::fast) {
       throw Error(ErrorCode::invalid_argument, "numerics fast is the strategy packed's, not that of strategy '" +

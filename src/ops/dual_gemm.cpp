@@ -72,6 +72,12 @@ std::size_t DualGemm::workspace_bytes() const { return backend_->workspace_bytes
 const std::string& DualGemm::strategy() const { return backend_->strategy(); }
 const DualGemmProblem& DualGemm::problem() const { return backend_->problem(); }
 
+std::int64_t PackedWeights::n() const noexcept { return storage_->b1_gate().shape[0]; }
+std::int64_t PackedWeights::k() const noexcept { return storage_->b1_gate().shape[1]; }
+Format PackedWeights::format() const noexcept { return storage_->b1_gate().format; }
+Numerics PackedWeights::numerics() const noexcept { return storage_->numerics(); }
+const Device& PackedWeights::device() const noexcept { return storage_->device(); }
+
 PackedWeights pack(const Device& device, const Tensor& b1_gate, const Tensor& b2_up, const PackOptions& options) {
   ops::validate_pair(b1_gate, b2_up, device.id());
   return PackedWeights(ops::operations_for(device.kind()).pack(device, b1_gate, b2_up, options));

@@ -1,6 +1,7 @@
 #include "ops/dual_gemm_code.hpp"
 
 #include "ops/cuda_dual_gemm_choice.hpp"
+#include "ops/knob_words.hpp"
 #include "ops/nvfp4_choice.hpp"
 #include "strategies/dual_gemm/fused/host/geometry.hpp"
 #include "strategies/dual_gemm/fused/program.hpp"
@@ -21,7 +22,8 @@ PlannedKernel single_kernel(strategies::DeviceProgram program, int dynamic_share
 
 PlannedCode packed_code(const DualGemmProblem& problem, const DualGemmOptions& options, int multiprocessors) {
   namespace device_code = strategies::dual_gemm::packed;
-  const device_code::Config config = choose_packed(problem, options.knobs, multiprocessors, packing_numerics(options));
+  const device_code::Config config =
+      choose_packed(problem, planner_words(options.knobs), multiprocessors, packing_numerics(options));
   PlannedCode code;
   code.kernels.push_back(single_kernel(device_code::program(config), device_code::shared_bytes(config)));
   code.kernels.back().packed = config;
@@ -64,7 +66,7 @@ PlannedCode dual_gemm_code(const DeviceSpec& device, const DualGemmProblem& prob
   }
   if (is_fused) {
     const bool is_asked_for = !options.strategy.empty() || !options.knobs.empty();
-    if (auto choice = choose_fused(problem, {options.strategy, options.knobs}, device)) {
+    if (auto choice = choose_fused(problem, {options.strategy, planner_words(options.knobs)}, device)) {
       return fused_code(std::move(*choice), problem, device.multiprocessors);
     }
     if (is_asked_for) {

@@ -4,6 +4,7 @@
 
 #include "ops/attention_choice.hpp"
 #include "ops/cuda_dual_gemm_choice.hpp"
+#include "ops/knob_words.hpp"
 #include "ops/nvfp4_choice.hpp"
 #include "strategies/dual_gemm/packed/exact_layout.hpp"
 #include "thresher/error.hpp"
@@ -43,10 +44,11 @@ planner::DualGemmConfig planned_contestant(const DualGemmProblem& problem, const
     return library_products();
   }
   if (is_packed(problem, options, device)) {
-    return planned_config(choose_packed(problem, options.knobs, device.multiprocessors, options.numerics));
+    return planned_config(
+        choose_packed(problem, planner_words(options.knobs), device.multiprocessors, options.numerics));
   }
   if (options.strategy != "packed") {
-    if (const auto choice = choose_fused(problem, {options.strategy, options.knobs}, device)) {
+    if (const auto choice = choose_fused(problem, {options.strategy, planner_words(options.knobs)}, device)) {
       return choice->planned;
     }
     if (options.strategy.empty()) {

@@ -4,6 +4,7 @@
 
 #include "ops/cuda_dual_gemm.hpp"
 #include "ops/cuda_nvfp4.hpp"
+#include "ops/knob_words.hpp"
 #include "ops/nvfp4_choice.hpp"
 #include "pipeline/timeline.hpp"
 #include "runtime/stream.hpp"
@@ -38,7 +39,7 @@ std::shared_ptr<const DualGemm::Backend> plan_variant(const Device& device, cons
   if (problem.b == Format::nvfp4 && runs_packed_nvfp4(device)) {
     return make_cuda_nvfp4(device, problem,
                            std::make_shared<const CudaNvfp4Weights>(device, b1_gate, b2_up, packing_numerics(options)),
-                           options.knobs, variant);
+                           planner_words(options.knobs), variant);
   }
   DualGemmOptions fused = options;
   if (fused.strategy.empty() && fused.knobs.empty()) {

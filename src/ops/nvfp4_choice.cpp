@@ -6,6 +6,7 @@
 #include <array>
 
 #include "core/device_spec.hpp"
+#include "ops/knob_words.hpp"
 #include "strategies/dual_gemm/packed/choose.hpp"
 #include "strategies/dual_gemm/packed/host/launches.hpp"
 #include "strategies/dual_gemm/packed/program.hpp"
@@ -110,7 +111,7 @@ planner::DualGemmConfig planned_config(const device_code::Config& config) {
 }
 
 Numerics packing_numerics(const DualGemmOptions& options) {
-  return options.knobs.empty() ? options.numerics : planner::parse_config(options.knobs).numerics;
+  return options.knobs.empty() ? options.numerics : planner::parse_config(planner_words(options.knobs)).numerics;
 }
 
 device_code::Config choose_packed(const DualGemmProblem& problem, const std::string& knobs, int multiprocessors,

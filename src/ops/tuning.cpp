@@ -9,6 +9,7 @@
 #include <iterator>
 
 #include "core/user_folder.hpp"
+#include "thresher/error.hpp"
 
 namespace thresher::ops {
 namespace {
@@ -106,7 +107,11 @@ std::optional<DualGemmOptions> tuned_options(const Device& device, const DualGem
   }
   DualGemmOptions tuned = options;
   tuned.strategy = choice->strategy;
-  tuned.knobs = choice->knobs;
+  try {
+    tuned.knobs = Knobs::parse(choice->knobs);
+  } catch (const Error&) {  // a cache that is damaged harms nothing
+    return std::nullopt;
+  }
   return tuned;
 }
 

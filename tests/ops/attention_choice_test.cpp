@@ -21,7 +21,7 @@ TEST(AttentionChoice, SplitsTheKeysOfProblemsTooSmallToFillTheMachine) {
 
 TEST(AttentionChoice, TakesKnobsAndNamesTheOnesItLacks) {
   const AttentionProblem problem{.queries = 4096, .keys = 4096, .head_dim = 128};
-  EXPECT_EQ(choose_attention(problem, {.strategy = "pipelined", .knobs = {{"stages", 3}, {"math_warpgroups", 1}}},
+  EXPECT_EQ(choose_attention(problem, {.strategy = "pipelined", .knobs = {{"stages", "3"}, {"math_warpgroups", "1"}}},
                              multiprocessors)
                 .stream.stages,
             3);
@@ -33,20 +33,20 @@ TEST(AttentionChoice, TakesKnobsAndNamesTheOnesItLacks) {
     }
     return "accepted";
   };
-  EXPECT_EQ(refusal({.strategy = "pipelined", .knobs = {{"speed", 11}}}),
+  EXPECT_EQ(refusal({.strategy = "pipelined", .knobs = {{"speed", "11"}}}),
             "the attention strategy pipelined has no knob speed");
-  EXPECT_EQ(refusal({.strategy = "pipelined", .knobs = {{"cluster", 3}}}),
+  EXPECT_EQ(refusal({.strategy = "pipelined", .knobs = {{"cluster", "3"}}}),
             "the attention knob cluster is 3, expected one of 1, 2");
   EXPECT_EQ(refusal({.strategy = "split"}),
             "the attention strategy split takes at most 2048 keys, problem.keys is 4096");
-  EXPECT_EQ(refusal({.strategy = "simple", .knobs = {{"stages", 2}}}),
+  EXPECT_EQ(refusal({.strategy = "simple", .knobs = {{"stages", "2"}}}),
             "the attention strategy simple has no knob stages");
 }
 
 TEST(AttentionChoice, KnobsThatNeedTooMuchSharedMemoryAreRefused) {
   EXPECT_THROW(
       (void)choose_attention({.queries = 4096, .keys = 4096, .head_dim = 128},
-                             {.strategy = "pipelined", .knobs = {{"keys", 192}, {"stages", 4}}}, multiprocessors),
+                             {.strategy = "pipelined", .knobs = {{"keys", "192"}, {"stages", "4"}}}, multiprocessors),
       Error);
 }
 

@@ -64,20 +64,21 @@ struct DeviceCase {
 struct Variant {
   std::string name;
   std::string strategy;
-  std::map<std::string, int> knobs{};
+  Knobs knobs{};
 };
 
 std::vector<Variant> variants() {
-  return {
-      {"simple", "simple"},
-      {"pipelined", "pipelined"},
-      {"pipelined_alone", "pipelined", {{"cluster", 1}, {"math_warpgroups", 1}}},
-      {"pipelined_two",
-       "pipelined",
-       {{"cluster", 2}, {"math_warpgroups", 2}, {"queries_in_registers", 1}, {"take_turns", 0}}},
-      {"pipelined_shared_queries", "pipelined", {{"cluster", 1}, {"math_warpgroups", 2}, {"queries_in_registers", 0}}},
-      {"split", "split"},
-      {"split_8", "split", {{"cluster", 8}}}};
+  return {{"simple", "simple"},
+          {"pipelined", "pipelined"},
+          {"pipelined_alone", "pipelined", {{"cluster", "1"}, {"math_warpgroups", "1"}}},
+          {"pipelined_two",
+           "pipelined",
+           {{"cluster", "2"}, {"math_warpgroups", "2"}, {"queries_in_registers", "1"}, {"take_turns", "0"}}},
+          {"pipelined_shared_queries",
+           "pipelined",
+           {{"cluster", "1"}, {"math_warpgroups", "2"}, {"queries_in_registers", "0"}}},
+          {"split", "split"},
+          {"split_8", "split", {{"cluster", "8"}}}};
 }
 
 void expect_definition(const Variant& variant, const NamedCase& named) {

@@ -63,7 +63,7 @@ TEST(CudaFusedDualGemm, EdgeShapesWithEverySetOfKnobs) {
   for (const char* knobs : knob_sets) {
     for (const std::int64_t m : {1, 129, 257, 600}) {
       for (const auto& [n, k] : {std::pair{24, 136}, {1000, 520}}) {
-        EXPECT_EQ(judged(DualGemmCase::random(bf16(m, n, k)), {.strategy = "", .knobs = knobs}), "")
+        EXPECT_EQ(judged(DualGemmCase::random(bf16(m, n, k)), {.strategy = "", .knobs = Knobs::parse(knobs)}), "")
             << knobs << " " << m << "x" << n << "x" << k;
       }
     }
@@ -88,9 +88,9 @@ TEST(CudaFusedDualGemm, EveryFormatAndActivation) {
 TEST(CudaFusedDualGemm, SmallIntegersMatchBitForBit) {
   SKIP_WITHOUT_HOPPER();
   for (const char* knobs : knob_sets) {
-    EXPECT_EQ(
-        judged(DualGemmCase::integers(bf16(150, 264, 520)), {.strategy = "", .knobs = knobs}, reference::Rule::exact),
-        "")
+    EXPECT_EQ(judged(DualGemmCase::integers(bf16(150, 264, 520)), {.strategy = "", .knobs = Knobs::parse(knobs)},
+                     reference::Rule::exact),
+              "")
         << knobs;
   }
 }
@@ -121,7 +121,8 @@ TEST(CudaFusedDualGemm, NanAndInfGoWhereTheDefinitionSendsThem) {
 TEST(CudaFusedDualGemm, TheSameBitsInAThousandRuns) {
   SKIP_WITHOUT_HOPPER();
   for (const char* knobs : knob_sets) {
-    test::GpuDualGemmCase tested(DualGemmCase::random(bf16(300, 520, 1040)), {.strategy = "", .knobs = knobs});
+    test::GpuDualGemmCase tested(DualGemmCase::random(bf16(300, 520, 1040)),
+                                 {.strategy = "", .knobs = Knobs::parse(knobs)});
     EXPECT_EQ(tested.same_bits(1000), "") << knobs;
   }
 }

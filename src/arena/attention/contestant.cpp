@@ -155,7 +155,7 @@ AttentionOptions attention_options(const ContestantSpec& spec) {
     } else if (knob == "dependent_launch") {
       options.dependent_launch = value != 0;
     } else {
-      options.knobs[knob] = value;
+      options.knobs.set(knob, std::to_string(value));
     }
   }
   return options;

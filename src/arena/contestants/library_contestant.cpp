@@ -13,6 +13,7 @@
 #include "arena/user_kernels/contestant.hpp"
 #include "ops/cuda_dual_gemm.hpp"
 #include "ops/device_operations.hpp"
+#include "ops/knob_words.hpp"
 #include "ops/nvfp4_choice.hpp"
 #include "runtime/driver.hpp"
 #include "thresher/dual_gemm.hpp"
@@ -103,7 +104,8 @@ class LibraryContestant final : public Contestant {
     if (emulated == nullptr || !spec) {
       return {nullptr, fmt::format("the emulator has no kernels of {} for {}", problem.operation, device_.name())};
     }
-    return emulated->planned(problem, {options_.strategy, options_.knobs, options_.numerics}, *spec);
+    return emulated->planned(problem, {options_.strategy, ops::planner_words(options_.knobs), options_.numerics},
+                             *spec);
   }
 
   [[nodiscard]] std::unique_ptr<Runner> prepare(const Problem& problem, Memory& memory,

@@ -3,14 +3,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
-#include <sstream>
 
 #include "arena/attention/contestant.hpp"
 #include "arena/attention/inputs.hpp"
 #include "arena/emulation/host_kernel.hpp"
 #include "machine/emulator/engine/tensor_map.hpp"
 #include "ops/attention_launch.hpp"
+#include "ops/knob_words.hpp"
 #include "thresher/error.hpp"
 
 namespace thresher::arena {
@@ -224,24 +223,6 @@ class AttentionKernel final : public EmulatedKernel {
   ops::AttentionChoice choice_;
 };
 
-/// "keys=64 stages=3".
-std::map<std::string, int> parse_knobs(const std::string& text) {
-  std::map<std::string, int> knobs;
-  std::istringstream words(text);
-  for (std::string word; words >> word;) {
-    const std::size_t equals = std::min(word.find('='), word.size());
-    int value = 0;
-    const char* const end = word.c_str() + word.size();
-    const auto [read, error] = std::from_chars(word.c_str() + std::min(equals + 1, word.size()), end, value);
-    if (error != std::errc{} || read != end) {
-      throw Error(ErrorCode::invalid_argument,
-                  fmt::format("the attention knob \"{}\" is not a name, = and a whole number", word));
-    }
-    knobs[word.substr(0, equals)] = value;
-  }
-  return knobs;
-}
-
 class AttentionEmulation final : public EmulatedOperation {
  public:
   [[nodiscard]] std::string_view name() const override { return "attention"; }
@@ -255,12 +236,13 @@ class AttentionEmulation final : public EmulatedOperation {
       return {nullptr, fmt::format("there is no kernel for {} to emulate", device.name)};
     }
     AttentionOptions options{.strategy = request.strategy == planned_strategy ? "" : request.strategy,
-                             .knobs = parse_knobs(request.knobs)};
+                             .knobs = Knobs::parse(request.knobs)};
     options.knobs.erase("dependent_launch");  // of the launch, not of the kernel
     AttentionProblem wanted = problem.attention.problem;
-    if (options.knobs.contains("whole") && options.knobs.at("whole") == 1) {
+    const std::map<std::string, int> knobs = ops::whole_numbers(options.knobs);
+    if (knobs.contains("whole") && knobs.at("whole") == 1) {
       using pipeline::attention::SplitConfig;
-      const int cluster = options.knobs.contains("cluster") ? options.knobs.at("cluster") : 2;
+      const int cluster = knobs.contains("cluster") ? knobs.at("cluster") : 2;
       wanted = {.queries = SplitConfig::rows,
                 .keys = cluster * SplitConfig::chunk * SplitConfig::chunks,
                 .head_dim = wanted.head_dim,

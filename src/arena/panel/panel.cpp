@@ -161,7 +161,7 @@ DualGemmOptions plan_options(const ContestantSpec& spec) {
   if (spec.knobs.size() == 1 && spec.knobs.contains("numerics")) {
     options.numerics = config.numerics;
   } else {
-    options.knobs = planner::text(config);
+    options.knobs = Knobs::parse(planner::text(config));
   }
   return options;
 }

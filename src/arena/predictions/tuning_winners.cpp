@@ -6,6 +6,7 @@
 
 #include "arena/panel/panel.hpp"
 #include "ops/forecast.hpp"
+#include "ops/knob_words.hpp"
 #include "ops/nvfp4_choice.hpp"
 #include "thresher/error.hpp"
 
@@ -78,10 +79,11 @@ std::string enter(const Problem& problem, const std::vector<Timed>& timed, const
     tuning.forget(device, problem.dual_gemm);
     return "";
   }
-  tuning.set(device, problem.dual_gemm,
-             {best->options.strategy, best->options.knobs, best->us.value, standard->us.value});
+  const std::string knobs =
+      best->options.knobs.empty() ? "" : planner::text(planner::parse_config(ops::planner_words(best->options.knobs)));
+  tuning.set(device, problem.dual_gemm, {best->options.strategy, knobs, best->us.value, standard->us.value});
   return fmt::format("{}: {}{}{} in {:.1f} us instead of {:.1f}", label(problem), best->options.strategy,
-                     best->options.knobs.empty() ? "" : " ", best->options.knobs, best->us.value, standard->us.value);
+                     knobs.empty() ? "" : " ", knobs, best->us.value, standard->us.value);
 }
 
 }  // namespace

@@ -21,7 +21,7 @@ class VariantRunner final : public Runner {
   VariantRunner(Rig& rig, const Problem& problem, const ProfileOptions& options, const ops::KernelVariant& variant,
                 const std::vector<DeviceSet>& sets)
       : sets_(sets) {
-    const DualGemmOptions plan{.strategy = options.strategy, .knobs = options.knobs};
+    const DualGemmOptions plan{.strategy = options.strategy, .knobs = Knobs::parse(options.knobs)};
     for (const DeviceSet& set : sets) {
       plans_.emplace_back(
           ops::plan_variant(rig.device(), problem.dual_gemm, set.tensor("b1"), set.tensor("b2"), plan, variant));

@@ -9,6 +9,7 @@
 
 #include "arena/expect_error.hpp"
 #include "arena/suites/suite.hpp"
+#include "ops/knob_words.hpp"
 
 namespace thresher::arena {
 namespace {
@@ -137,10 +138,10 @@ TEST(Panel, KnobsBecomeThePlannersWords) {
 TEST(Panel, NumericsAloneLeaveTheRestToThePlanner) {
   const DualGemmOptions fast = plan_options({"dual_gemm", "packed", {{"numerics", "fast"}}});
   EXPECT_EQ(fast.strategy, "packed");
-  EXPECT_EQ(fast.knobs, "");
+  EXPECT_TRUE(fast.knobs.empty());
   EXPECT_EQ(fast.numerics, Numerics::fast);
   const DualGemmOptions tiled = plan_options({"dual_gemm", "packed", {{"numerics", "fast"}, {"tile", "128x128x256"}}});
-  EXPECT_EQ(planner::parse_config(tiled.knobs).numerics, Numerics::fast);
+  EXPECT_EQ(planner::parse_config(ops::planner_words(tiled.knobs)).numerics, Numerics::fast);
   EXPECT_EQ(plan_options({"dual_gemm", "packed"}).numerics, Numerics::exact);
 }
 

@@ -1,0 +1,24 @@
+#pragma once
+/// Memory for the workspace of a plan.
+#include <cstddef>
+#include <memory>
+
+#include "thresher/device.hpp"
+
+namespace thresher {
+
+/// Memory of a device, aligned as `run` asks for (256 bytes), with anything in it. Copies share it.
+class Workspace {
+ public:
+  /// Throws Error(out_of_memory).
+  Workspace(const Device& device, std::size_t bytes);
+  /// Null for 0 bytes.
+  [[nodiscard]] void* data() const noexcept;
+  [[nodiscard]] std::size_t bytes() const noexcept;
+
+ private:
+  class Memory;
+  std::shared_ptr<const Memory> memory_;
+};
+
+}  // namespace thresher
