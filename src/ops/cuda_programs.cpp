@@ -1,11 +1,10 @@
 #include "ops/cuda_programs.hpp"
 
 #include <algorithm>
-#include <map>
-#include <memory>
-#include <mutex>
 #include <optional>
+#include <utility>
 
+#include "core/made_once.hpp"
 #include "ops/built_in_cubins.hpp"
 #include "runtime/cubin_cache.hpp"
 #include "runtime/driver.hpp"
@@ -57,17 +56,13 @@ runtime::Kernel LoadedProgram::kernel(const std::string& expression) const {
 }
 
 const LoadedProgram& load_program(int ordinal, const strategies::DeviceProgram& program) {
-  static std::mutex mutex;
   // Never destroyed: modules must not be unloaded after the driver has shut down.
-  static auto& loaded = *new std::map<std::pair<int, std::string>, std::unique_ptr<const LoadedProgram>>;
+  static auto& loaded = *new MadeOnce<std::pair<int, std::string>, LoadedProgram>;
   const runtime::Program input = compiler_input(program, runtime::device_properties(ordinal).arch());
-  const std::lock_guard lock(mutex);
-  std::unique_ptr<const LoadedProgram>& slot = loaded[{ordinal, built_in_key(input)}];
-  if (slot == nullptr) {
+  return loaded.get({ordinal, built_in_key(input)}, [&] {
     std::optional<LoadedProgram> built_in = load_built_in(ordinal, input);
-    slot = std::make_unique<const LoadedProgram>(built_in ? std::move(*built_in) : load_compiled(ordinal, input));
-  }
-  return *slot;
+    return built_in ? std::move(*built_in) : load_compiled(ordinal, input);
+  });
 }
 
 CompiledProgram compile_program(const strategies::DeviceProgram& program, const std::string& arch) {

@@ -22,7 +22,8 @@ struct LoadedProgram {
 };
 
 /// The program on GPU `ordinal`, from the cubins built into the library, else the disk cache, else NVRTC. Kept for the
-/// life of the process. Throws Error(unsupported) when it has to be compiled and NVRTC is missing.
+/// life of the process; several threads may compile different programs at a time. Throws Error(unsupported) when it has
+/// to be compiled and NVRTC is missing.
 const LoadedProgram& load_program(int ordinal, const strategies::DeviceProgram& program);
 
 /// The program as NVRTC takes it.

@@ -17,6 +17,7 @@ constexpr const char* deciding_mode = "cold burst";
 
 struct Timed {
   DualGemmOptions options;
+  planner::DualGemmConfig config;  ///< what `options` launch
   Estimate us;
 };
 
@@ -30,28 +31,7 @@ std::optional<DualGemmOptions> options_of(const std::string& contestant) {
   }
 }
 
-/// Thresher's own contestants that passed and were timed on the problem.
-std::vector<Timed> timed_on(const RunRecord& run, const std::string& suite, const std::string& problem) {
-  std::vector<Timed> found;
-  for (const Entry& entry : run.entries) {
-    const auto failed = [](const GateResult& gate) {
-      return gate.outcome == Outcome::failed && gate.gate != "verdict";  // a rejected pitch may still be the fastest
-    };
-    if (entry.suite != suite || std::any_of(entry.gates.begin(), entry.gates.end(), failed)) {
-      continue;
-    }
-    for (const Measurement& measurement : entry.measurements) {
-      if (measurement.problem == problem && measurement.mode == deciding_mode && measurement.rounds >= min_rounds) {
-        if (const auto options = options_of(entry.contestant)) {
-          found.push_back({*options, measurement.contestant_us});
-        }
-      }
-    }
-  }
-  return found;
-}
-
-/// The configuration that runs; nothing for what the planner has no words for.
+/// The configuration that runs; nothing for what `plan` cannot launch, as a kernel that a user brought.
 std::optional<planner::DualGemmConfig> config_of(const DualGemmProblem& problem, const DualGemmOptions& options,
                                                  const DeviceSpec& spec) {
   try {
@@ -61,20 +41,40 @@ std::optional<planner::DualGemmConfig> config_of(const DualGemmProblem& problem,
   }
 }
 
+/// Contestants that passed, were timed on the problem and can be launched by `plan`.
+std::vector<Timed> timed_on(const RunRecord& run, const std::string& suite, const Problem& problem,
+                            const DeviceSpec& spec) {
+  std::vector<Timed> found;
+  for (const Entry& entry : run.entries) {
+    const auto failed = [](const GateResult& gate) {
+      return gate.outcome == Outcome::failed && gate.gate != "verdict";  // a rejected pitch may still be the fastest
+    };
+    const auto options = options_of(entry.contestant);
+    const auto config = options ? config_of(problem.dual_gemm, *options, spec) : std::nullopt;
+    if (!config || entry.suite != suite || std::any_of(entry.gates.begin(), entry.gates.end(), failed)) {
+      continue;
+    }
+    for (const Measurement& measurement : entry.measurements) {
+      if (measurement.problem == label(problem) && measurement.mode == deciding_mode &&
+          measurement.rounds >= min_rounds) {
+        found.push_back({*options, *config, measurement.contestant_us});
+      }
+    }
+  }
+  return found;
+}
+
 std::string enter(const Problem& problem, const std::vector<Timed>& timed, const std::string& device,
                   const DeviceSpec& spec, ops::Tuning& tuning) {
   const auto default_config = config_of(problem.dual_gemm, {}, spec);
-  const auto is_default = [&](const Timed& one) {
-    return default_config && config_of(problem.dual_gemm, one.options, spec) == default_config;
-  };
+  const auto is_default = [&](const Timed& one) { return one.config == default_config; };
   const auto by_time = [](const Timed& a, const Timed& b) { return a.us.value < b.us.value; };
   const auto standard = std::find_if(timed.begin(), timed.end(), is_default);
   if (standard == timed.end()) {
     return "";
   }
   const auto best = std::min_element(timed.begin(), timed.end(), by_time);
-  const bool wins = !is_default(*best) && best->us.high * same_factor < standard->us.low &&
-                    config_of(problem.dual_gemm, best->options, spec).has_value();
+  const bool wins = !is_default(*best) && best->us.high * same_factor < standard->us.low;
   if (!wins) {
     tuning.forget(device, problem.dual_gemm);
     return "";
@@ -96,7 +96,7 @@ std::vector<std::string> enter_winners(const RunRecord& run, std::span<const Sui
       if (problem.operation != "dual_gemm") {
         continue;
       }
-      const std::string sentence = enter(problem, timed_on(run, suite.name, label(problem)), device, spec, tuning);
+      const std::string sentence = enter(problem, timed_on(run, suite.name, problem, spec), device, spec, tuning);
       if (!sentence.empty()) {
         sentences.push_back(sentence);
       }

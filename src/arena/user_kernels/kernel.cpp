@@ -84,11 +84,11 @@ void read_launch(const ConfigTable& table, Kernel& kernel) {
 Kernel read_kernel(const ConfigTable& table, const std::string& pitch_file) {
   Kernel kernel;
   const fs::path source = fs::path(pitch_file).parent_path() / table.text("source");
-  kernel.source = source.string();
+  kernel.source = fs::absolute(source).string();
   kernel.language = language_of(table, source);
   const std::optional<std::string> text = read_text(kernel.source);
   if (!text) {
-    table.fail("source", fmt::format("names {}, which cannot be read", kernel.source));
+    table.fail("source", fmt::format("names {}, which cannot be read", source.string()));
   }
   kernel.text = *text;
   kernel.entry = table.text("entry");

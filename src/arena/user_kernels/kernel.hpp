@@ -20,7 +20,7 @@ enum class Language : std::uint8_t {
 };
 
 struct Kernel {
-  std::string source;  ///< the file's path
+  std::string source;  ///< the file's absolute path, since compilers look for headers beside it
   std::string text;    ///< as it was read with the pitch
   Language language = Language::cuda;
   std::string entry;

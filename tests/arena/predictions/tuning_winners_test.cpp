@@ -48,6 +48,16 @@ TEST_F(TuningWinners, WhatBeatsTheDefaultIsRecorded) {
   EXPECT_EQ(found()->default_us, 44);
 }
 
+TEST_F(TuningWinners, AUsersKernelNeitherErasesARecordNorHidesTheSecondBest) {
+  tuning_.set("a GPU", suite_.problems[0].dual_gemm, {"two_pass", "", 1, 2});
+  time("dual_gemm/packed", 44);
+  time("dual_gemm/mine", 10);
+  time("dual_gemm/interleaved[numerics=exact,stages=3,tile=128x128x128]", 40);
+  EXPECT_EQ(enter().size(), 1U);
+  ASSERT_NE(found(), nullptr);
+  EXPECT_EQ(found()->strategy, "interleaved");
+}
+
 TEST_F(TuningWinners, NumericsThatMustBeAskedForAreNeverChosen) {
   time("dual_gemm/packed", 44);
   time("dual_gemm/packed[numerics=fast]", 25);

@@ -1,0 +1,42 @@
+#pragma once
+/// Values that are made when they are first asked for and kept as long as the table lives.
+#include <map>
+#include <mutex>
+#include <optional>
+#include <utility>
+
+namespace thresher {
+
+/// May be asked from several threads. Each key has a lock of its own: values of different keys are made side by side,
+/// while those who ask for the same key wait for one maker.
+template <class Key, class Value>
+class MadeOnce {
+ public:
+  /// The value of `key`, from `make()` when there is none yet. When `make` throws, nothing is kept: the next who asks
+  /// makes it. The reference holds as long as the table does.
+  template <class Make>
+  const Value& get(const Key& key, Make make) {
+    Slot& slot = slot_of(key);
+    const std::lock_guard lock(slot.making);
+    if (!slot.value) {
+      slot.value.emplace(make());
+    }
+    return *slot.value;
+  }
+
+ private:
+  struct Slot {
+    std::mutex making;
+    std::optional<Value> value;
+  };
+
+  Slot& slot_of(const Key& key) {
+    const std::lock_guard lock(finding_);
+    return slots_[key];
+  }
+
+  std::mutex finding_;
+  std::map<Key, Slot> slots_;  ///< its elements stay where they are
+};
+
+}  // namespace thresher
