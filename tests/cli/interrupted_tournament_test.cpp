@@ -1,10 +1,10 @@
 // Tournaments that are killed, and tournaments that share a ledger.
+#include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
-
-#include <chrono>
-#include <thread>
 
 #include "cli/tournament_folder.hpp"
 
@@ -13,18 +13,88 @@ namespace {
 
 using nlohmann::json;
 
+// While the file `held` is there a call tells through the pipe `told` that it has begun and waits for a byte of `free`.
+constexpr const char* waiting_kernel = R"(#include "thresher/own_kernel.h"
+#include <fcntl.h>
+#include <unistd.h>
+
+extern "C" void waiting(const thresher_own_dual_gemm* call) {
+  char byte = 'x';
+  if (access("held", F_OK) == 0 &&
+      (write(open("told", O_RDWR), &byte, 1) != 1 || read(open("free", O_RDWR), &byte, 1) != 1)) {
+    _exit(9);
+  }
+  for (long long row = 0; row < call->m; ++row)
+    for (long long column = 0; column < call->n; ++column) {
+      float gate = 0, up = 0;
+      for (long long k = 0; k < call->k; ++k) {
+        const float a = thresher_own_load(&call->a, row, k);
+        gate += a * thresher_own_load(&call->b1, column, k);
+        up += a * thresher_own_load(&call->b2, column, k);
+      }
+      thresher_own_store(call, row, column, thresher_own_finish(call, gate, up));
+    }
+})";
+
+constexpr const char* waiting_pitch = R"(title = "Waits to be interrupted"
+[contestant]
+operation = "dual_gemm"
+strategy = "waiting"
+[kernel]
+source = "waiting.cpp"
+entry = "waiting"
+time_limit_s = 3600
+[baseline]
+strategy = "two_pass"
+[claim]
+speedup = 0.1
+confidence = 0.5
+reason = "one core"
+)";
+
+/// A pipe with a name, open at both ends so that nobody waits for the other to come.
+class NamedPipe {
+ public:
+  explicit NamedPipe(const std::filesystem::path& path) {
+    if (::mkfifo(path.c_str(), 0600) != 0 || (descriptor_ = ::open(path.c_str(), O_RDWR | O_CLOEXEC)) < 0) {
+      throw std::runtime_error("cannot make the pipe " + path.string());
+    }
+  }
+  ~NamedPipe() { ::close(descriptor_); }
+  NamedPipe(const NamedPipe&) = delete;
+  NamedPipe& operator=(const NamedPipe&) = delete;
+
+  /// False when nothing comes in five minutes: then the test has failed.
+  [[nodiscard]] bool comes() const {
+    pollfd waited{descriptor_, POLLIN, 0};
+    return ::poll(&waited, 1, 300'000) == 1;
+  }
+  void send() const { EXPECT_EQ(::write(descriptor_, "x", 1), 1); }
+
+ private:
+  int descriptor_ = -1;
+};
+
 class InterruptedTournament : public TournamentFolder {
  protected:
+  InterruptedTournament() { write("tiny.toml", untimed_suite()); }
+
   /// Starts a tournament; returns its process.
-  pid_t start(const std::string& ledger, const std::string& seconds) const {
+  pid_t start(std::vector<std::string> more = {}) const {
+    std::vector<std::string> words{THRESHER_BINARY, "tournament",    "tiny.toml", "--device", "cpu",
+                                   "--ledger",      "ledger.sqlite", "--seconds", "3"};
+    words.insert(words.end(), more.begin(), more.end());
+    std::vector<char*> argv;
+    for (std::string& word : words) {
+      argv.push_back(word.data());
+    }
+    argv.push_back(nullptr);
     const pid_t child = ::fork();
     if (child == 0) {
-      if (::chdir(folder().c_str()) != 0 || std::freopen("child.txt", "w", stderr) == nullptr ||
-          std::freopen("/dev/null", "w", stdout) == nullptr) {
-        ::_exit(99);
+      if (::chdir(folder().c_str()) == 0 && std::freopen("child.txt", "w", stderr) != nullptr &&
+          std::freopen("/dev/null", "w", stdout) != nullptr) {
+        ::execv(argv[0], argv.data());
       }
-      ::execl(THRESHER_BINARY, THRESHER_BINARY, "tournament", "tiny.toml", "--ledger", ledger.c_str(), "--seconds",
-              seconds.c_str(), "--device", "cpu", static_cast<char*>(nullptr));
       ::_exit(99);
     }
     return child;
@@ -35,49 +105,43 @@ class InterruptedTournament : public TournamentFolder {
     ::waitpid(child, &status, 0);
     return status;
   }
-
-  /// Kills a tournament after its first contestant was recorded; false when it was through before the kill came.
-  bool kill_after_first(const std::string& ledger) const {
-    const pid_t child = start(ledger, "3");
-    std::size_t recorded = 0;
-    while (recorded == 0 && ::waitpid(child, nullptr, WNOHANG) == 0) {
-      std::this_thread::sleep_for(std::chrono::milliseconds(50));
-      const Outcome outcome = run("ledger export --ledger " + ledger);
-      const json runs = outcome.status == 0 ? json::parse(outcome.out) : json::array();
-      recorded = runs.empty() ? 0 : runs[0]["entries"].size();
-    }
-    ::kill(child, SIGKILL);
-    (void)status_of(child);
-    return recorded == 1 && exported(ledger)[0]["ended"] == "";
-  }
 };
 
 TEST_F(InterruptedTournament, KilledInTheMiddleItLosesOnlyTheContestantInProgress) {
-  std::string ledger;
-  bool was_killed = false;
-  for (int attempt = 0; attempt < 5 && !was_killed; ++attempt) {  // a stalled machine may let it end first
-    ledger = "ledger" + std::to_string(attempt) + ".sqlite";
-    was_killed = kill_after_first(ledger);
-  }
-  ASSERT_TRUE(was_killed) << slurp(folder() / "child.txt");
-  const json before = exported(ledger);
-  const std::string again = "tournament tiny.toml --device cpu --resume --ledger " + ledger;
+  write("waiting.cpp", waiting_kernel);
+  write("waiting.toml", waiting_pitch);
+  write("held", "");
+  const NamedPipe told(folder() / "told");
+  const NamedPipe free(folder() / "free");
+  const pid_t child = start({"--pitch", "waiting.toml"});
+  const bool second_has_begun = told.comes();
+  ::kill(child, SIGKILL);
+  (void)status_of(child);
+  std::filesystem::remove(folder() / "held");
+  free.send();  // the kernel's process finds its tournament gone
+  ASSERT_TRUE(second_has_begun) << slurp(folder() / "child.txt");
+  const json before = exported();
+  ASSERT_EQ(before[0]["entries"].size(), 1U);
+  EXPECT_EQ(before[0]["ended"], "");
+
+  const std::string again = "tournament tiny.toml --pitch waiting.toml --device cpu --resume --ledger ledger.sqlite";
   EXPECT_EQ(run(again + " --seconds 0.3").status, 2) << "another time budget is another tournament";
   const Outcome resumed = run(again + " --seconds 3");
-  ASSERT_EQ(resumed.status, 0) << resumed.err;
+  ASSERT_TRUE(was_held(resumed)) << resumed.err;
   EXPECT_NE(resumed.err.find("going on with run 1"), std::string::npos) << resumed.err;
-  const json after = exported(ledger);
+  const json after = exported();
   ASSERT_EQ(after.size(), 1U);
   EXPECT_NE(after[0]["ended"], "");
   ASSERT_EQ(after[0]["entries"].size(), 2U);
   EXPECT_EQ(after[0]["entries"][0], before[0]["entries"][0]) << "what was there stays as it was";
+  EXPECT_EQ(after[0]["entries"][1]["contestant"], "dual_gemm/waiting");
 }
 
 TEST_F(InterruptedTournament, TwoAtOnceOnOneLedgerLoseNothing) {
-  const pid_t one = start("ledger.sqlite", "0.3");
-  const pid_t other = start("ledger.sqlite", "0.3");
-  EXPECT_EQ(status_of(one), 0);
-  EXPECT_EQ(status_of(other), 0);
+  for (const pid_t child : {start(), start()}) {
+    const int status = status_of(child);
+    EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) <= 1) << status;
+  }
   const json runs = exported();
   ASSERT_EQ(runs.size(), 2U);
   for (const json& run : runs) {

@@ -2,10 +2,8 @@
 
 #include <algorithm>
 #include <array>
-#include <chrono>
 #include <cmath>
 #include <cstring>
-#include <thread>
 
 #include "arena/honesty/probes.hpp"
 #include "arena/honesty/scrambled_memory.hpp"
@@ -20,7 +18,7 @@ Answer accuse(std::string cheat, std::string sentence) {
 }
 
 void wait(const Bench& bench) {
-  std::this_thread::sleep_for(std::chrono::duration<double>(bench.options.wait_s));
+  bench.rig.clock().rest(bench.options.wait_s);
   bench.rig.wait();
 }
 
@@ -103,17 +101,18 @@ Answer one_call_one_output(const Bench& bench) {
 /// host was too slow to look in time.
 bool works_while_its_stream_is_held(const Bench& bench, Session& session) {
   constexpr double hold_us = 100e3;
-  const auto start = std::chrono::steady_clock::now();
+  Clock& clock = bench.rig.clock();
+  const double start_s = clock.now_s();
   session.poison(0, first_poison);
   if (!bench.rig.hold_stream(hold_us)) {
     return false;
   }
   session.runner().run(bench.rig.stream(), 0);
-  std::this_thread::sleep_for(std::chrono::duration<double>(bench.options.wait_s));
+  clock.rest(bench.options.wait_s);
   const bool is_written = !session.is_poisoned(0, first_poison);
-  const std::chrono::duration<double, std::micro> passed = std::chrono::steady_clock::now() - start;
+  const double passed_us = (clock.now_s() - start_s) * 1e6;
   bench.rig.wait();
-  return is_written && passed.count() < hold_us;
+  return is_written && passed_us < hold_us;
 }
 
 // When calls have returned (and their stream is idle), their work is done. Several of them, so that what goes on

@@ -40,7 +40,7 @@ class Clock {
   [[nodiscard]] virtual std::string_view name() const = 0;
   /// Runs the batch to completion, back to back, and says how long it took.
   [[nodiscard]] virtual Reading measure(Runner& runner, const Batch& batch) = 0;
-  /// Lets the machine idle.
+  /// Lets the host wait and the machine idle.
   virtual void rest(double seconds) = 0;
   /// Seconds since some moment, never decreasing: what budgets are counted in.
   [[nodiscard]] virtual double now_s() = 0;

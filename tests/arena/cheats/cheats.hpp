@@ -40,7 +40,7 @@ struct Cheat {
   FakeMachine machine{};
 };
 
-/// A rig whose other streams finish at the second wait.
+/// A rig whose other streams finish at the second wait, and whose own stream can be held when it is told so.
 class CheatRig final : public Rig {
  public:
   explicit CheatRig(const FakeMachine& machine, std::uint64_t seed = 1) : rig_(machine, seed) {}
@@ -51,10 +51,24 @@ class CheatRig final : public Rig {
   FakeClock& fake_clock() { return rig_.fake_clock(); }
   Stream stream() override { return {}; }
   void wait() override;
+  bool hold_stream(double microseconds) override {
+    held_until_s_ = can_hold_ ? fake_clock().now_s() + microseconds * 1e-6 : 0;
+    return can_hold_;
+  }
   std::size_t last_level_cache_bytes() const override { return rig_.last_level_cache_bytes(); }
   const Ceilings& ceilings() override { return rig_.ceilings(); }
   std::string machine_json() const override { return rig_.machine_json(); }
   void later(std::function<void()> work) { pending_.push_back({std::move(work), 2}); }
+  /// From now on calls are not complete on return.
+  void let_stream_be_held() { can_hold_ = true; }
+  /// Does the work at once, or at the next wait while the stream is held.
+  void on_stream(std::function<void()> work) {
+    if (fake_clock().now_s() < held_until_s_) {
+      pending_.push_back({std::move(work), 1});
+    } else {
+      work();
+    }
+  }
 
  private:
   struct Pending {
@@ -63,6 +77,8 @@ class CheatRig final : public Rig {
   };
   FakeRig rig_;
   std::vector<Pending> pending_;
+  bool can_hold_ = false;
+  double held_until_s_ = 0;
 };
 
 class CheatContestant final : public Contestant {

@@ -100,6 +100,32 @@ TEST(Honesty, TheGateNamesTheCheatTheExperimentAndTheProblem) {
   EXPECT_NE(gate.sentence.find("17 experiments on 7x24x64"), std::string::npos) << gate.sentence;
 }
 
+/// What is found of `prepare` on a rig whose stream can be held, by a host that waits for so long.
+std::string found_while_held(const std::function<cheats::Prepare(cheats::CheatRig&)>& prepare, double wait_s) {
+  cheats::CheatRig rig({});
+  rig.let_stream_be_held();
+  HonestyOptions options = options_of(5);
+  options.wait_s = wait_s;
+  return found(
+      probe_honesty(cheats::planted_problem(), cheats::CheatContestant("held", prepare(rig), rig), rig, options));
+}
+
+TEST(Honesty, OutputsWrittenWhileTheStreamIsHeldAreAnAccusationOnlyWhenTheHostLookedInTime) {
+  const auto heeds_its_stream = [](cheats::CheatRig& rig) -> cheats::Prepare {
+    return [&rig](const cheats::Stage& stage) -> cheats::Act {
+      return [&rig, stage](std::size_t set, int number) {
+        rig.on_stream([stage, set, number] { honest_kernel(stage.call(set, number)); });
+        return 60.0;
+      };
+    };
+  };
+  const auto ignores_its_stream = [](cheats::CheatRig&) { return cheats::honest(60); };
+  EXPECT_EQ(found_while_held(heeds_its_stream, 0.005), "");
+  EXPECT_EQ(found_while_held(ignores_its_stream, 0.005),
+            "works on another stream: outputs were written while the call's own stream was kept busy");
+  EXPECT_EQ(found_while_held(ignores_its_stream, 0.2), "") << "the stream was free again when a slow host looked";
+}
+
 /// Another contestant's work on a fake clock.
 class OnAFakeClock final : public Contestant {
  public:
