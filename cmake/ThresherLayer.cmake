@@ -10,6 +10,12 @@ install(TARGETS thresher_options EXPORT thresher-targets)
 # g++ 12 sees strings overrun and overlap inside std::string where they do not.
 set(thresher_warnings -Wall -Wextra -Wpedantic -Wshadow -Wnon-virtual-dtor -Wno-array-bounds -Wno-restrict -Werror)
 
+# thresher_library(TARGET): how every library of the project is compiled.
+function(thresher_library target)
+  set_target_properties(${target} PROPERTIES CXX_EXTENSIONS OFF POSITION_INDEPENDENT_CODE ON)
+  target_compile_options(${target} PRIVATE ${thresher_warnings})
+endfunction()
+
 function(thresher_layer name)
   cmake_parse_arguments(ARG "" "PRECOMPILED" "SOURCES;DEPENDS;LINK" ${ARGN})
   add_library(thresher_${name} STATIC ${ARG_SOURCES})
@@ -19,7 +25,7 @@ function(thresher_layer name)
     PUBLIC $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include> $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>
     PUBLIC $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/src>)
   target_link_libraries(thresher_${name} PUBLIC thresher_options)
-  target_compile_options(thresher_${name} PRIVATE ${thresher_warnings})
+  thresher_library(thresher_${name})
   foreach(dependency IN LISTS ARG_DEPENDS)
     if(NOT TARGET thresher_${dependency})
       message(FATAL_ERROR "Layer ${name} depends on ${dependency}, which is not below it")
@@ -33,24 +39,27 @@ function(thresher_layer name)
   thresher_use_precompiled(thresher_${name} ${ARG_PRECOMPILED})
 endfunction()
 
-# thresher_test(NAME SOURCES ... [DEPENDS layer ...] [LINK library ...] [LABELS label ...] [PREFIX prefix] [ALONE])
+# thresher_test(NAME SOURCES ... [DEPENDS layer ...] [LINK library ...] [LABELS label ...] [PREFIX prefix] [KERNELS])
 #
 # One GoogleTest executable test_NAME; every TEST becomes a ctest test with the given labels, its name
 # after the prefix where two executables share their tests (a folder's tests with one name would share their labels too).
-# ALONE: no other test runs beside them; for tests that hold tournaments on this machine's own clock.
+# KERNELS: the test's own files hold kernels for the emulator, which are compiled as the library's are.
 function(thresher_test name)
-  cmake_parse_arguments(ARG "ALONE" "PREFIX" "SOURCES;DEPENDS;LINK;LABELS" ${ARGN})
+  cmake_parse_arguments(ARG "KERNELS" "PREFIX" "SOURCES;DEPENDS;LINK;LABELS" ${ARGN})
   add_executable(test_${name} ${ARG_SOURCES})
   list(TRANSFORM ARG_DEPENDS PREPEND thresher::)
   target_link_libraries(test_${name} PRIVATE ${ARG_DEPENDS} ${ARG_LINK} GTest::gtest_main)
   target_compile_options(test_${name} PRIVATE ${thresher_warnings})
   target_compile_definitions(test_${name} PRIVATE THRESHER_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
-  thresher_use_precompiled(test_${name} tests)
+  if(ARG_KERNELS)
+    thresher_use_precompiled(test_${name} kernel_tests)
+  else()
+    thresher_use_precompiled(test_${name} tests)
+  endif()
   target_include_directories(test_${name} PRIVATE ${PROJECT_SOURCE_DIR}/tests)
   set(labels "cpu")
   if(ARG_LABELS)
     set(labels "${ARG_LABELS}")
   endif()
-  gtest_discover_tests(test_${name} TEST_PREFIX "${ARG_PREFIX}" DISCOVERY_TIMEOUT 60 PROPERTIES LABELS "${labels}" TIMEOUT 300
-                       RUN_SERIAL ${ARG_ALONE})
+  gtest_discover_tests(test_${name} TEST_PREFIX "${ARG_PREFIX}" DISCOVERY_TIMEOUT 60 PROPERTIES LABELS "${labels}" TIMEOUT 300)
 endfunction()

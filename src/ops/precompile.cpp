@@ -1,10 +1,16 @@
-// Run by the build: compiles default_programs() for the given architectures and writes a C++ source that defines
-// built_in_cubins(). Without NVRTC the list is empty, and the library compiles at run time.
+// Run by the build: compiles default_programs() for the given architectures, several at a time, and writes a C++ source
+// that defines built_in_cubins(). What has not changed since the last build comes from the folder KEPT. Without NVRTC
+// the list is empty, and the library compiles at run time.
 //
-// usage: precompile OUTPUT.cpp ARCH...
+// usage: precompile OUTPUT.cpp KEPT ARCH...
+#include <algorithm>
+#include <atomic>
 #include <cstdio>
+#include <exception>
 #include <fstream>
 #include <string>
+#include <thread>
+#include <vector>
 
 #include "ops/built_in_cubins.hpp"
 #include "ops/cuda_programs.hpp"
@@ -30,10 +36,40 @@ std::string literal(std::string_view bytes) {
   return text + "\"";
 }
 
-std::string entry_source(const runtime::Program& program) {
+std::string entry_source(const runtime::Program& program, const runtime::CubinCache& kept) {
   const std::string key = ops::built_in_key(program);
-  const std::string entry = runtime::serialise(key, runtime::compile(program));
+  const std::string entry = runtime::serialise(key, runtime::compile_cached(program, kept));
   return "    {\"" + key + "\", std::string_view(" + literal(entry) + ", " + std::to_string(entry.size()) + ")},\n";
+}
+
+/// The entries of all programs, in their order. Throws what the first program threw that does not compile.
+std::string entry_sources(const std::vector<runtime::Program>& programs, const runtime::CubinCache& kept) {
+  std::vector<std::string> entries(programs.size());
+  std::vector<std::exception_ptr> failures(programs.size());
+  std::atomic<std::size_t> next = 0;
+  const auto work = [&] {
+    for (std::size_t i = next++; i < programs.size(); i = next++) {
+      try {
+        entries[i] = entry_source(programs[i], kept);
+      } catch (...) {
+        failures[i] = std::current_exception();
+      }
+    }
+  };
+  {
+    std::vector<std::jthread> workers;
+    for (unsigned worker = 0; worker < std::max(1U, std::thread::hardware_concurrency()); ++worker) {
+      workers.emplace_back(work);
+    }
+  }
+  std::string all;
+  for (std::size_t i = 0; i < programs.size(); ++i) {
+    if (failures[i]) {
+      std::rethrow_exception(failures[i]);
+    }
+    all += entries[i];
+  }
+  return all;
 }
 
 }  // namespace
@@ -43,11 +79,13 @@ int main(int argc, char** argv) try {
   if (const std::string& problem = runtime::nvrtc_status().problem; !problem.empty()) {
     std::fprintf(stderr, "No machine code is built in, kernels will be compiled at run time: %s\n", problem.c_str());
   } else {
-    for (int i = 2; i < argc; ++i) {
+    std::vector<runtime::Program> programs;
+    for (int i = 3; i < argc; ++i) {
       for (const strategies::DeviceProgram& program : ops::default_programs(argv[i])) {
-        entries += entry_source(ops::compiler_input(program, argv[i]));
+        programs.push_back(ops::compiler_input(program, argv[i]));
       }
     }
+    entries = entry_sources(programs, runtime::CubinCache(argv[2]));
   }
   std::ofstream output(argv[1]);
   output << "#include <vector>\n\n#include \"ops/built_in_cubins.hpp\"\n\nnamespace thresher::ops {\n\n"
