@@ -68,7 +68,7 @@ class Operation {
   [[nodiscard]] virtual Cost cost(const Problem& problem) const = 0;
 
   // For the gate `honest`.
-  /// Those of `inputs` that are no weights, without making the weights.
+  /// The inputs other than weights, made without making the weights.
   [[nodiscard]] virtual std::vector<HostTensor> activations(const Problem& problem, Distribution distribution,
                                                             std::uint64_t seed) const {
     return inputs(problem, distribution, seed);

@@ -117,7 +117,8 @@ void add_tournament(CLI::App& app, Context& context) {
   CLI::App* command = app.add_subcommand("tournament", "Let contestants compete on suites of problems");
   command
       ->add_option("SUITE", arguments->suites,
-                   "Built-in suites (origin, edges, decode, prefill, attention, attention_edges, attention_origin) or "
+                   "Built-in suites (origin, origin_bf16, edges, decode, prefill, attention, attention_edges, "
+                   "attention_origin) or "
                    "TOML files")
       ->required();
   command->add_option("--pitch", arguments->pitches,

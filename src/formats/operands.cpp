@@ -31,7 +31,7 @@ std::string listing(const SafetensorsFile& file) {
   return tensors.empty() ? "no tensors" : names + (tensors.size() > most ? ", …" : "");
 }
 
-/// Of two names for the same thing the one that is there; null if neither is.
+/// Two names stand for the same tensor: the one that the file has; null if it has neither.
 const StoredTensor* one_of(const SafetensorsFile& file, const std::string& first, const std::string& second) {
   const StoredTensor* one = file.find(first);
   const StoredTensor* other = file.find(second);

@@ -1,5 +1,6 @@
 #pragma once
-/// The float64 definition on a GPU: the same function as reference::dual_gemm, fast enough to judge large problems.
+/// The float64 definition on a GPU: the same function as reference::dual_gemm, fast enough for tests to compare large
+/// problems.
 #include "thresher/dual_gemm.hpp"
 
 namespace thresher::ops {

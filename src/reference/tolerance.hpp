@@ -1,5 +1,6 @@
 #pragma once
-/// Whether an output is right: the tolerance of the house, and a verdict that carries its evidence.
+/// Whether an output is right: the one tolerance that everything is compared under, and a verdict that carries its
+/// evidence.
 #include <cstdint>
 #include <string>
 #include <string_view>

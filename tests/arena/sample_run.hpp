@@ -67,7 +67,7 @@ inline Entry sample_entry(const std::string& suite, const std::string& contestan
   return entry;
 }
 
-/// Of every entry of the first suite, a tenth too long; the pitched ones with the panel's opinion.
+/// A prediction for every entry of the first suite, a tenth too long; the pitched ones carry the panel's opinion.
 inline std::vector<PredictionRecord> sample_predictions(const std::vector<Entry>& entries) {
   std::vector<PredictionRecord> predictions;
   for (const Entry& entry : entries) {

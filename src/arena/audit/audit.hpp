@@ -42,7 +42,7 @@ struct AuditReport {
   std::int64_t code_bytes = 0;
 
   [[nodiscard]] int matrix_count() const;
-  /// Of matrix instructions whose mnemonic begins with `kind`.
+  /// Counts the matrix instructions whose mnemonic begins with `kind`.
   [[nodiscard]] int matrix_count(std::string_view kind) const;
   /// Share of the 16-byte accesses; 1 when threads access no global memory themselves.
   [[nodiscard]] double wide_share() const;

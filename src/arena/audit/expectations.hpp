@@ -16,7 +16,8 @@ namespace thresher::arena {
 [[nodiscard]] AuditExpectations expected_of(const AttentionProblem& problem, const planner::AttentionConfig& config,
                                             const DeviceSpec& device);
 
-/// Of a kernel of which nothing is known: no spills, no local memory, declared shared memory used.
+/// What holds of any kernel, even one of which nothing is known: no spills, no local memory, declared shared memory
+/// used.
 [[nodiscard]] AuditExpectations expected_of_any_kernel();
 
 /// Changes one expectation by name, as a pitch's [audit] table or the command line writes it: "matrix" (a kind of

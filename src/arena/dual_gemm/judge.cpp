@@ -113,7 +113,7 @@ class DualGemmJudge final : public Judge {
     rule_ = rule_ == Rule::exact && loses_nothing ? Rule::exact : Rule::general;
   }
 
-  /// Of the judged elements, as a share of the norm; those that are no numbers are left out.
+  /// The error over the judged elements, as a share of their norm; elements that are NaN or infinite are left out.
   double error_against_exact_operands(const Tensor& c) const {
     double difference = 0;
     double norm = 0;

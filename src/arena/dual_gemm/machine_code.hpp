@@ -6,8 +6,9 @@
 
 namespace thresher::arena {
 
-/// Of the kernels that a plan would launch on `device`, compiled for `arch`; no GPU is needed. Without NVRTC only what
-/// is built in can be had: the rest is not judged. Throws Error(unsupported) when the strategy cannot take the problem.
+/// The machine code of the kernels that a plan would launch on `device`, compiled for `arch`; no GPU is needed. Without
+/// NVRTC only what is built in can be had: the rest is not judged. Throws Error(unsupported) when the strategy cannot
+/// take the problem.
 [[nodiscard]] MachineCode dual_gemm_machine_code(const DeviceSpec& device, const std::string& arch,
                                                  const DualGemmProblem& problem, const DualGemmOptions& options);
 

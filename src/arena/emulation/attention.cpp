@@ -186,7 +186,7 @@ class AttentionKernel final : public EmulatedKernel {
   }
 
  private:
-  /// Of two tiles in each of four heads, all keys of the cluster, nothing masked.
+  /// A problem of two tiles in each of four heads, all keys of the cluster, nothing masked.
   [[nodiscard]] Problem whole_problem() const {
     using pipeline::attention::SplitConfig;
     Problem problem;

@@ -101,8 +101,7 @@ class TimedGate final : public Gate {
 
   [[nodiscard]] GateResult judge(Match& match) const override {
     if (!match.suite.timed) {
-      return {name(), Outcome::skipped, fmt::format("the suite {} is there for correctness alone", match.suite.name),
-              "{}"};
+      return {name(), Outcome::skipped, fmt::format("the suite {} says timed = false", match.suite.name), "{}"};
     }
     const Ceilings& ceilings = match.rig.ceilings();
     for (const Problem& problem : match.suite.problems) {

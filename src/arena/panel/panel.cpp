@@ -16,7 +16,7 @@
 namespace thresher::arena {
 namespace {
 
-/// Of a ratio of two predictions for one problem, whose errors are largely the same.
+/// The error of a ratio of two predictions for one problem, whose own errors are largely the same.
 constexpr double prediction_error = 0.10;
 /// A pitch of so many days counts as twice the risk.
 constexpr double long_days = 10;

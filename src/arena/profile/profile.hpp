@@ -15,7 +15,7 @@ struct PartCost {
   std::string part;     ///< "epilogue", "products", "loads"
   std::string variant;  ///< "left out", "done twice"
   double us = 0;        ///< a call of the variant
-  /// Of the whole kernel's time: what the part could give back at most, or what doing it again costs.
+  /// What the part could give back at most, or what doing it again costs, as a share of the whole kernel's time.
   Estimate share;
 };
 

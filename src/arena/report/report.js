@@ -485,7 +485,7 @@ function suiteSection(suite) {
   const entries = run.entries.filter((entry) => entry.suite === suite.name).sort((a, b) => standing(b) - standing(a));
   if (!entries.length) return null;
   return el("section", {}, el("h2", {}, suite.title),
-    el("p", { class: "muted small" }, `suite ${suite.name}` + (suite.timed ? "" : ", for correctness alone")),
+    el("p", { class: "muted small" }, `suite ${suite.name}` + (suite.timed ? "" : ", correctness is judged, nothing is timed")),
     standingsTable(entries), times(entries), claims(entries), panel(entries), predictions(entries), gates(entries));
 }
 

@@ -13,7 +13,7 @@ struct Suite {
   std::string name;                         ///< the file's name without ".toml"
   std::string title;                        ///< for people
   std::string text;                         ///< the file as it was read
-  bool timed = true;                        ///< false: the suite is there for correctness alone
+  bool timed = true;                        ///< false: contestants are judged and not timed
   bool warm = false;                        ///< timed on one input set, as its peers were: no mode is cold
   std::vector<Distribution> distributions;  ///< not empty; timing uses the first
   std::vector<Problem> problems;            ///< not empty, all different

@@ -101,13 +101,13 @@ class SandboxedGate final : public Gate {
 }  // namespace
 
 Entry hold_match_in_sandbox(Match& match, const std::vector<std::string>& worker, const Context& context) {
-  Worker apart(worker, match);
+  Worker sandboxed(worker, match);
   std::vector<std::unique_ptr<Gate>> gates;
   for (const std::string& name : gate_names()) {
-    gates.push_back(std::make_unique<SandboxedGate>(name, apart));
+    gates.push_back(std::make_unique<SandboxedGate>(name, sandboxed));
   }
   Entry entry = hold_match(match, gates, context);
-  entry.clocks = apart.clocks();
+  entry.clocks = sandboxed.clocks();
   return entry;
 }
 
