@@ -40,24 +40,13 @@ Library load() {
   Library loaded;
   const std::string_view remedy =
       "install cuBLAS 12 or newer (a CUDA toolkit, or pip install nvidia-cublas), or point THRESHER_LIBRARY_PATH to "
-      "its "
-      "folder";
-  const SharedLibrary library = SharedLibrary::open({"cuBLASLt", {"libcublasLt.so.13", "libcublasLt.so.12"}, remedy});
+      "its folder";
+#define THRESHER_SYMBOL(member, function) Symbol(#function, loaded.api.member),
+  const SharedLibrary library = SharedLibrary::open({"cuBLASLt", {"libcublasLt.so.13", "libcublasLt.so.12"}, remedy},
+                                                    {THRESHER_CUBLASLT_FUNCTIONS(THRESHER_SYMBOL)});
+#undef THRESHER_SYMBOL
   loaded.status.library_path = library.path();
   loaded.status.problem = library.problem();
-  if (!library.loaded()) {
-    return loaded;
-  }
-  const auto find = [&](auto& member, const char* symbol) {
-    member = reinterpret_cast<std::remove_reference_t<decltype(member)>>(library.symbol(symbol));
-    if (member == nullptr) {
-      loaded.status.problem =
-          "cuBLASLt (" + library.path() + ") has no function " + symbol + ": " + std::string(remedy);
-    }
-  };
-#define THRESHER_FIND(member, function) find(loaded.api.member, #function);
-  THRESHER_CUBLASLT_FUNCTIONS(THRESHER_FIND)
-#undef THRESHER_FIND
   if (loaded.api.version != nullptr) {
     loaded.status.version = loaded.api.version();
   }

@@ -38,26 +38,19 @@ struct Library {
 Library load() {
   Library loaded;
   const std::string_view remedy = "it comes with the NVIDIA driver; without it clocks and power are not recorded";
-  const SharedLibrary library = SharedLibrary::open({"NVML", {"libnvidia-ml.so.1"}, remedy});
+  Api& api = loaded.api;
+  const SharedLibrary library =
+      SharedLibrary::open({"NVML", {"libnvidia-ml.so.1"}, remedy, "update the NVIDIA driver"},
+                          {{"nvmlInit_v2", api.init},
+                           {"nvmlSystemGetDriverVersion", api.driver_version},
+                           {"nvmlDeviceGetHandleByPciBusId_v2", api.device_by_pci},
+                           {"nvmlDeviceGetClockInfo", api.clock},
+                           {"nvmlDeviceGetPowerUsage", api.power},
+                           {"nvmlDeviceGetEnforcedPowerLimit", api.power_limit},
+                           {"nvmlDeviceGetTemperature", api.temperature},
+                           {"nvmlDeviceGetCurrentClocksThrottleReasons", api.throttle_reasons}});
   loaded.status.library_path = library.path();
   loaded.status.problem = library.problem();
-  if (!library.loaded()) {
-    return loaded;
-  }
-  const auto find = [&](auto& member, const char* symbol) {
-    member = reinterpret_cast<std::remove_reference_t<decltype(member)>>(library.symbol(symbol));
-    if (member == nullptr) {
-      loaded.status.problem = "NVML (" + library.path() + ") has no function " + symbol + ": update the NVIDIA driver";
-    }
-  };
-  find(loaded.api.init, "nvmlInit_v2");
-  find(loaded.api.driver_version, "nvmlSystemGetDriverVersion");
-  find(loaded.api.device_by_pci, "nvmlDeviceGetHandleByPciBusId_v2");
-  find(loaded.api.clock, "nvmlDeviceGetClockInfo");
-  find(loaded.api.power, "nvmlDeviceGetPowerUsage");
-  find(loaded.api.power_limit, "nvmlDeviceGetEnforcedPowerLimit");
-  find(loaded.api.temperature, "nvmlDeviceGetTemperature");
-  find(loaded.api.throttle_reasons, "nvmlDeviceGetCurrentClocksThrottleReasons");
   if (loaded.status.problem.empty() && loaded.api.init() != nvml_success) {
     loaded.status.problem = "NVML (" + library.path() + ") could not start: check that nvidia-smi works";
   }

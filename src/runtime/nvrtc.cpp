@@ -44,32 +44,24 @@ Nvrtc load() {
   const std::string_view remedy =
       "install NVIDIA's NVRTC 12 or newer (a CUDA toolkit, or pip install nvidia-cuda-nvrtc), or point "
       "THRESHER_LIBRARY_PATH to its folder";
+  NvrtcApi& api = nvrtc.api;
   const SharedLibrary library =
-      SharedLibrary::open({"NVRTC", {"libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so"}, remedy});
+      SharedLibrary::open({"NVRTC", {"libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so"}, remedy},
+                          {{"nvrtcGetErrorString", api.error_string},
+                           {"nvrtcVersion", api.version},
+                           {"nvrtcGetNumSupportedArchs", api.supported_count},
+                           {"nvrtcGetSupportedArchs", api.supported},
+                           {"nvrtcCreateProgram", api.create},
+                           {"nvrtcDestroyProgram", api.destroy},
+                           {"nvrtcCompileProgram", api.compile},
+                           {"nvrtcGetCUBINSize", api.cubin_size},
+                           {"nvrtcGetCUBIN", api.cubin},
+                           {"nvrtcGetProgramLogSize", api.log_size},
+                           {"nvrtcGetProgramLog", api.log},
+                           {"nvrtcAddNameExpression", api.add_name},
+                           {"nvrtcGetLoweredName", api.lowered_name}});
   nvrtc.status.library_path = library.path();
   nvrtc.status.problem = library.problem();
-  if (!library.loaded()) {
-    return nvrtc;
-  }
-  const auto find = [&](auto& member, const char* symbol) {
-    member = reinterpret_cast<std::remove_reference_t<decltype(member)>>(library.symbol(symbol));
-    if (member == nullptr) {
-      nvrtc.status.problem = "NVRTC (" + library.path() + ") has no function " + symbol + ": " + std::string(remedy);
-    }
-  };
-  find(nvrtc.api.error_string, "nvrtcGetErrorString");
-  find(nvrtc.api.version, "nvrtcVersion");
-  find(nvrtc.api.supported_count, "nvrtcGetNumSupportedArchs");
-  find(nvrtc.api.supported, "nvrtcGetSupportedArchs");
-  find(nvrtc.api.create, "nvrtcCreateProgram");
-  find(nvrtc.api.destroy, "nvrtcDestroyProgram");
-  find(nvrtc.api.compile, "nvrtcCompileProgram");
-  find(nvrtc.api.cubin_size, "nvrtcGetCUBINSize");
-  find(nvrtc.api.cubin, "nvrtcGetCUBIN");
-  find(nvrtc.api.log_size, "nvrtcGetProgramLogSize");
-  find(nvrtc.api.log, "nvrtcGetProgramLog");
-  find(nvrtc.api.add_name, "nvrtcAddNameExpression");
-  find(nvrtc.api.lowered_name, "nvrtcGetLoweredName");
   if (!nvrtc.status.problem.empty()) {
     return nvrtc;
   }

@@ -98,17 +98,16 @@ std::vector<fs::path> search_directories() {
   return existing;
 }
 
-SharedLibrary SharedLibrary::open(const LibraryName& name) {
-  SharedLibrary library;
+void SharedLibrary::load(const LibraryName& name) {
   std::string first_failure;
   const auto try_open = [&](const std::string& file) {
-    library.handle_ = dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL);
-    if (library.handle_ != nullptr) {
-      library.path_ = file_of(library.handle_, file);
+    handle_ = dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL);
+    if (handle_ != nullptr) {
+      path_ = file_of(handle_, file);
     } else if (const char* failure = dlerror(); first_failure.empty() && failure != nullptr) {
       first_failure = failure;
     }
-    return library.loaded();
+    return loaded();
   };
   const auto try_directory = [&](const fs::path& directory) {
     for (const std::string_view file : name.file_names) {
@@ -123,21 +122,33 @@ SharedLibrary SharedLibrary::open(const LibraryName& name) {
 
   for (const fs::path& directory : path_list("THRESHER_LIBRARY_PATH")) {
     if (try_directory(directory)) {
-      return library;
+      return;
     }
   }
   for (const std::string_view file : name.file_names) {
     if (try_open(std::string(file))) {
-      return library;
+      return;
     }
   }
   for (const fs::path& directory : search_directories()) {
     if (try_directory(directory)) {
-      return library;
+      return;
     }
   }
-  library.problem_ =
-      std::string(name.title) + " could not be loaded (" + first_failure + "): " + std::string(name.remedy);
+  problem_ = std::string(name.title) + " could not be loaded (" + first_failure + "): " + std::string(name.remedy);
+}
+
+SharedLibrary SharedLibrary::open(const LibraryName& name, std::initializer_list<Symbol> symbols) {
+  SharedLibrary library;
+  library.load(name);
+  for (const Symbol& symbol : symbols) {
+    void* const address = library.symbol(symbol.name());
+    symbol.set(address);
+    if (address == nullptr && library.problem_.empty()) {
+      library.problem_ = std::string(name.title) + " (" + library.path_ + ") has no function " + symbol.name() + ": " +
+                         std::string(name.remedy_when_old.empty() ? name.remedy : name.remedy_when_old);
+    }
+  }
   return library;
 }
 

@@ -1,6 +1,7 @@
 #pragma once
 /// Libraries that are loaded when they are first needed, so that one binary runs with and without them.
 #include <filesystem>
+#include <initializer_list>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -12,23 +13,45 @@ struct LibraryName {
   std::string_view title;                    ///< "NVRTC"
   std::vector<std::string_view> file_names;  ///< newest first, e.g. "libnvrtc.so.13"
   std::string_view remedy;                   ///< what to do when it is missing, an imperative clause
+  std::string_view remedy_when_old{};        ///< what to do when it lacks a function; `remedy` when empty
+};
+
+/// A function of a library by name, and the pointer that it goes to.
+class Symbol {
+ public:
+  template <class Function>
+  Symbol(const char* name, Function*& pointer)
+      : name_(name), pointer_(&pointer), set_([](void* where, void* address) {
+          *static_cast<Function**>(where) = reinterpret_cast<Function*>(address);
+        }) {}
+  [[nodiscard]] const char* name() const noexcept { return name_; }
+  void set(void* address) const { set_(pointer_, address); }
+
+ private:
+  const char* name_;
+  void* pointer_;
+  void (*set_)(void* where, void* address);
 };
 
 /// An opened library, or the reason why there is none. Never unloaded: its functions live as long as the process.
 class SharedLibrary {
  public:
-  /// Looks in THRESHER_LIBRARY_PATH, then where the loader looks, then in `search_directories()`. Does not throw.
-  static SharedLibrary open(const LibraryName& name);
+  /// Looks in THRESHER_LIBRARY_PATH, then where the loader looks, then in `search_directories()`, and sets the pointers
+  /// of `symbols`, to null where the library has no such function. Does not throw.
+  static SharedLibrary open(const LibraryName& name, std::initializer_list<Symbol> symbols = {});
 
   [[nodiscard]] bool loaded() const noexcept { return handle_ != nullptr; }
   /// The file it came from; empty when not loaded.
   [[nodiscard]] const std::string& path() const noexcept { return path_; }
-  /// One sentence: what is missing, where it was looked for and what to do; empty when loaded.
+  /// One sentence: what is missing, where it was looked for and what to do; empty when it is loaded and has every
+  /// symbol.
   [[nodiscard]] const std::string& problem() const noexcept { return problem_; }
   /// Null when the library has no such symbol.
   [[nodiscard]] void* symbol(const char* symbol_name) const noexcept;
 
  private:
+  void load(const LibraryName& name);
+
   void* handle_ = nullptr;
   std::string path_;
   std::string problem_;

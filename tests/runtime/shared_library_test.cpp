@@ -31,6 +31,28 @@ TEST(SharedLibrary, OneThatTheLoaderKnowsIsFound) {
   EXPECT_EQ(library.symbol("thresher_no_such_function"), nullptr);
 }
 
+TEST(SharedLibrary, ATableOfSymbolsIsFilledAndTheFirstThatIsMissingIsNamed) {
+  std::size_t (*length)(const char*) = nullptr;
+  void (*none)() = [] {};
+  void (*neither)() = [] {};
+  const SharedLibrary whole = SharedLibrary::open({"the C library", {"libc.so.6"}, ""}, {{"strlen", length}});
+  EXPECT_EQ(whole.problem(), "");
+  ASSERT_NE(length, nullptr);
+  EXPECT_EQ(length("four"), 4U);
+
+  const SharedLibrary old = SharedLibrary::open({"the C library", {"libc.so.6"}, "install it", "update it"},
+                                                {{"thresher_none", none}, {"strlen", length}, {"neither", neither}});
+  EXPECT_TRUE(old.loaded());
+  EXPECT_EQ(old.problem(), "the C library (" + old.path() + ") has no function thresher_none: update it");
+  EXPECT_EQ(none, nullptr);
+  EXPECT_EQ(neither, nullptr);
+  EXPECT_NE(length, nullptr);
+  const SharedLibrary missing =
+      SharedLibrary::open({"Nothing", {"libthresher_no_such.so.1"}, "install it"}, {{"strlen", length}});
+  EXPECT_TRUE(missing.problem().ends_with(": install it")) << missing.problem();
+  EXPECT_EQ(length, nullptr);
+}
+
 TEST(SharedLibrary, TheNamedFolderComesFirst) {
   const ScratchFolder directory;
   const SharedLibrary known = SharedLibrary::open({"the C++ library", {"libstdc++.so.6"}, ""});
