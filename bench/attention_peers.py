@@ -22,6 +22,9 @@ import torch
 import torch.nn.functional as F
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "peers"))
+import thresher_c
+
 CASES = [  # batch, heads, kv heads, length, head dim, causal, format
     (1, 8, 8, 512, 64, False, "fp16"), (1, 8, 8, 512, 64, True, "fp16"), (1, 32, 8, 2048, 128, True, "bf16"),
     (4, 16, 16, 4096, 128, False, "bf16"), (4, 16, 16, 4096, 128, True, "bf16"),
@@ -29,32 +32,20 @@ CASES = [  # batch, heads, kv heads, length, head dim, causal, format
     (4, 32, 32, 4096, 64, False, "bf16"), (4, 32, 32, 4096, 64, True, "bf16")]
 
 
-class Library:
+class Library(thresher_c.Library):
+    """The C interface and the clock, which libthresher_attention_shim.so both has."""
+
     def __init__(self, path):
-        self.so = ctypes.CDLL(path)
-        self.so.th_error.restype = ctypes.c_char_p
-        self.so.th_plan.restype = ctypes.c_void_p
-        self.so.th_plan.argtypes = [ctypes.c_int] * 8 + [ctypes.c_char_p] * 2 + [ctypes.c_int] + [ctypes.c_void_p] * 5
-        self.so.th_run.argtypes = [ctypes.c_void_p] * 2
-        self.so.th_one_call_us.restype = ctypes.c_double
-        self.so.th_one_call_us.argtypes = [ctypes.c_void_p, ctypes.c_int, ctypes.POINTER(ctypes.c_double)]
+        super().__init__(path)
+        self.library.thresher_bench_one_call_us.restype = ctypes.c_double
+        self.library.thresher_bench_one_call_us.argtypes = [ctypes.c_void_p] * 7 + [ctypes.c_int, ctypes.c_void_p]
 
-    def plan(self, case, q, k, v, o, lse, strategy, knobs, dependent):
-        b, h, hk, s, d, causal, fmt = case
-        handle = self.so.th_plan(b, h, hk, s, s, d, fmt == "bf16", causal, strategy.encode(), knobs.encode(), dependent,
-                                 q.data_ptr(), k.data_ptr(), v.data_ptr(), o.data_ptr(),
-                                 lse.data_ptr() if lse is not None else None)
-        if not handle:
-            raise RuntimeError(self.so.th_error().decode())
-        return handle
-
-    def run(self, handle):
-        if self.so.th_run(handle, torch.cuda.current_stream().cuda_stream):
-            raise RuntimeError(self.so.th_error().decode())
-
-    def one_call_us(self, handle, count=300):
+    def one_call_us(self, attention, count=300):
         median = ctypes.c_double()
-        least = self.so.th_one_call_us(handle, count, ctypes.byref(median))
+        tensors = (thresher_c.pointer(tensor) for tensor in (*attention.tensors, attention.workspace))
+        least = self.library.thresher_bench_one_call_us(attention.plan, *tensors, count, ctypes.byref(median))
+        if least < 0:
+            raise RuntimeError("one call between two events failed")
         return least, median.value
 
 
@@ -121,18 +112,18 @@ def run_case(library, case, arguments):
 
     peers = {"cuDNN": pinned(SDPBackend.CUDNN_ATTENTION), "FlashAttention": pinned(SDPBackend.FLASH_ATTENTION)}
     expected = peers["FlashAttention"]().float()
-    contenders, errors, handles = dict(peers), {}, {}
+    contenders, errors, plans = dict(peers), {}, {}
     for name, (strategy, knobs, dependent, with_lse) in variants_of(case, arguments.variant).items():
         try:
-            handle = library.plan(case, q, k, v, o, lse if with_lse else None, strategy, knobs, dependent)
+            plan = thresher_c.Attention(library, q, k, v, o, lse if with_lse else None, causal, strategy, knobs, dependent)
             o.fill_(float("nan"))
-            library.run(handle)
+            plan.run()
             torch.cuda.synchronize()
             errors[name] = (o.float() - expected).norm().item() / expected.norm().item()
             if not errors[name] < 1e-2:
                 raise RuntimeError(f"wrong: relative error {errors[name]:.3g}")
-            contenders[name] = lambda handle=handle: library.run(handle)
-            handles[name] = handle
+            contenders[name] = plan.run
+            plans[name] = plan
         except RuntimeError as error:
             print(f"  {name}: {error}", flush=True)
     operations = 4 * b * h * s * s * d * (0.5 if causal else 1)
@@ -142,8 +133,8 @@ def run_case(library, case, arguments):
     for name, us in medians.items():
         row = {"shape": f"b{b} h{h}/{hk} s{s} d{d}{' causal' if causal else ''} {fmt}", "contender": name, "us": us,
                "tflops": operations / us / 1e6, "speedup_over_cudnn": medians["cuDNN"] / us, "error": errors.get(name)}
-        if name in handles and s <= 512:
-            row["one_call_least_us"], row["one_call_median_us"] = library.one_call_us(handles[name])
+        if name in plans and s <= 512:
+            row["one_call_least_us"], row["one_call_median_us"] = library.one_call_us(plans[name])
         rows.append(row)
         print("  ".join(f"{key}={value:.4g}" if isinstance(value, float) else f"{key}={value}"
                         for key, value in row.items() if value is not None), flush=True)

@@ -1,28 +1,38 @@
 """Thresher's C interface (include/thresher/thresher.h) for PyTorch tensors on a GPU, by ctypes."""
+import collections
 import ctypes as c
 
 import torch
 
 FORMATS = {"fp32": 0, "fp16": 1, "bf16": 2, "nvfp4": 4}
 NUMERICS = {"exact": 0, "fast": 1}
+CUDA, ROW_MAJOR, SILU = 1, 0, 0
+
+I, L, P, S = c.c_int32, c.c_int64, c.c_void_p, c.c_char_p
+MATRIX = [P, L, P, P]  # data, row stride, scales, global scale
+TOKENS = [L, P, L, P, I, P]  # rows, data, row stride, scales, their layout, global scale
+SIGNATURES = {
+    "thresher_version": (S, []),
+    "thresher_last_error": (S, []),
+    "thresher_dual_gemm_pack_flat": (I, [I, I, I, L, L, *MATRIX, *MATRIX, I, I, P]),
+    "thresher_dual_gemm_weights_destroy": (None, [P]),
+    "thresher_dual_gemm_plan_flat": (I, [P, L, I, I, I, P, S, S, I, P]),
+    "thresher_dual_gemm_plan_raw_flat": (I, [I, I, L, L, L, I, I, I, I, P, *MATRIX, *MATRIX, I, S, S, I, I, P]),
+    "thresher_dual_gemm_run_flat": (I, [P, P, *TOKENS, P, L, P]),
+    "thresher_dual_gemm_prepare_flat": (I, [P, P, *TOKENS, P]),
+    "thresher_dual_gemm_run_prepared_flat": (I, [P, P, *TOKENS, P, L, P]),
+    "thresher_dual_gemm_workspace_bytes": (c.c_size_t, [P]),
+    "thresher_dual_gemm_strategy": (S, [P]),
+    "thresher_dual_gemm_destroy": (None, [P]),
+    "thresher_attention_plan_flat": (I, [I, I, I, L, L, L, L, L, L, I, P, L, L, P, I, S, S, I, I, P]),
+    "thresher_attention_run_flat": (I, [P] * 14),
+    "thresher_attention_workspace_bytes": (c.c_size_t, [P]),
+    "thresher_attention_destroy": (None, [P]),
+}
 
 
 class Device(c.Structure):
-    _fields_ = [("kind", c.c_int32), ("ordinal", c.c_int32)]
-
-
-class Matrix(c.Structure):
-    _fields_ = [("data", c.c_void_p), ("format", c.c_int32), ("shape", c.c_int64 * 2), ("row_stride", c.c_int64),
-                ("device", Device), ("scales", c.c_void_p), ("scale_layout", c.c_int32), ("global_scale", c.c_void_p)]
-
-
-class Problem(c.Structure):
-    _fields_ = [("m", c.c_int64), ("n", c.c_int64), ("k", c.c_int64), ("a", c.c_int32), ("b", c.c_int32),
-                ("out", c.c_int32), ("activation", c.c_int32), ("alpha", c.c_float), ("limit", c.c_float),
-                ("up_offset", c.c_float)]
-
-
-GPU = Device(1, 0)
+    _fields_ = [("kind", I), ("ordinal", I)]
 
 
 class ThresherError(RuntimeError):
@@ -32,15 +42,9 @@ class ThresherError(RuntimeError):
 class Library:
     def __init__(self, path):
         self.library = c.CDLL(path)
-        for name in ("thresher_version", "thresher_last_error", "thresher_strategy"):
-            getattr(self.library, name).restype = c.c_char_p
-        self.library.thresher_workspace_bytes.restype = c.c_size_t
-        for name in ("thresher_strategy", "thresher_workspace_bytes", "thresher_dual_gemm_destroy",
-                     "thresher_weights_destroy"):
-            getattr(self.library, name).argtypes = [c.c_void_p]
-        self.library.thresher_run.argtypes = [c.c_void_p] * 5
-        self.library.thresher_prepare.argtypes = [c.c_void_p] * 4
-        self.library.thresher_run_prepared.argtypes = [c.c_void_p] * 5
+        for name, (result, arguments) in SIGNATURES.items():
+            function = getattr(self.library, name)
+            function.restype, function.argtypes = result, arguments
 
     def check(self, status):
         if status != 0:
@@ -51,20 +55,34 @@ class Library:
 
     def strategies(self):
         names = c.create_string_buffer(1024)
-        self.check(self.library.thresher_dual_gemm_strategies(GPU, names, c.c_size_t(len(names))))
+        self.check(self.library.thresher_dual_gemm_strategies(Device(CUDA, 0), names, c.c_size_t(len(names))))
         return names.value.decode().split(",")
+
+
+def pointer(tensor):
+    return tensor.data_ptr() if tensor is not None else None
+
+
+# Contiguous rows; `scales` and `global_scale` are addresses or None.
+Matrix = collections.namedtuple("Matrix", "rows data format scales global_scale")
 
 
 def matrix(tensor, format_name, columns, scales=None, global_scale=None):
     """`tensor` [rows, columns], or [rows, columns / 2] bytes for nvfp4 with `scales` [rows, columns / 16] bytes."""
-    view = Matrix()
-    view.data = tensor.data_ptr()
-    view.format = FORMATS[format_name]
-    view.shape[0], view.shape[1] = tensor.shape[0], columns
-    view.device = GPU
-    view.scales = scales.data_ptr() if scales is not None else None
-    view.global_scale = global_scale.data_ptr() if global_scale is not None else None
-    return view
+    assert tensor.is_contiguous() and tensor.shape[1] * (2 if format_name == "nvfp4" else 1) == columns
+    return Matrix(tensor.shape[0], tensor.data_ptr(), FORMATS[format_name], pointer(scales), pointer(global_scale))
+
+
+def whole(weights):
+    return weights.data, 0, weights.scales, weights.global_scale
+
+
+def tokens(a):
+    return a.rows, a.data, 0, a.scales, ROW_MAJOR, a.global_scale
+
+
+def stream():
+    return torch.cuda.current_stream().cuda_stream
 
 
 class DualGemm:
@@ -72,37 +90,60 @@ class DualGemm:
 
     def __init__(self, library, m, n, k, a_format, b_format, out_format, gate, up, strategy, numerics="exact"):
         self.library = library
-        self.weights = c.c_void_p()
-        self.plan = c.c_void_p()
-        problem = Problem(m=m, n=n, k=k, a=FORMATS[a_format], b=FORMATS[b_format], out=FORMATS[out_format])
+        self.weights = P()
+        self.plan = P()
         lib = library.library
+        a, b, out = FORMATS[a_format], FORMATS[b_format], FORMATS[out_format]
         if strategy == "two_pass":
-            library.check(lib.thresher_plan_raw(GPU, c.byref(problem), c.byref(gate), c.byref(up), strategy.encode(),
-                                                c.byref(self.plan)))
+            library.check(lib.thresher_dual_gemm_plan_raw_flat(
+                CUDA, 0, m, n, k, a, b, out, SILU, None, *whole(gate), *whole(up), ROW_MAJOR, strategy.encode(), None,
+                NUMERICS["exact"], 0, c.byref(self.plan)))
         else:
-            library.check(lib.thresher_pack(GPU, c.byref(gate), c.byref(up), c.c_int32(NUMERICS[numerics]),
-                                            c.byref(self.weights)))
-            library.check(lib.thresher_plan(GPU, c.byref(problem), self.weights, strategy.encode(),
-                                            c.byref(self.plan)))
-        bytes_needed = lib.thresher_workspace_bytes(self.plan)
+            library.check(lib.thresher_dual_gemm_pack_flat(CUDA, 0, b, n, k, *whole(gate), *whole(up), ROW_MAJOR,
+                                                           NUMERICS[numerics], c.byref(self.weights)))
+            library.check(lib.thresher_dual_gemm_plan_flat(self.weights, m, a, out, SILU, None, strategy.encode(), None,
+                                                           0, c.byref(self.plan)))
+        bytes_needed = lib.thresher_dual_gemm_workspace_bytes(self.plan)
         self.workspace = torch.empty(max(bytes_needed, 1), dtype=torch.uint8, device="cuda")
-        self.strategy = lib.thresher_strategy(self.plan).decode()
+        self.strategy = lib.thresher_dual_gemm_strategy(self.plan).decode()
 
     def run(self, a, out):
-        stream = torch.cuda.current_stream().cuda_stream
-        self.library.check(self.library.library.thresher_run(self.plan, stream, c.addressof(a), c.addressof(out),
-                                                             self.workspace.data_ptr()))
+        self.library.check(self.library.library.thresher_dual_gemm_run_flat(
+            self.plan, stream(), *tokens(a), out.data, 0, self.workspace.data_ptr()))
 
     def prepare(self, a):
-        stream = torch.cuda.current_stream().cuda_stream
-        self.library.check(self.library.library.thresher_prepare(self.plan, stream, c.addressof(a),
-                                                                 self.workspace.data_ptr()))
+        self.library.check(self.library.library.thresher_dual_gemm_prepare_flat(
+            self.plan, stream(), *tokens(a), self.workspace.data_ptr()))
 
     def run_prepared(self, a, out):
-        stream = torch.cuda.current_stream().cuda_stream
-        self.library.check(self.library.library.thresher_run_prepared(self.plan, stream, c.addressof(a),
-                                                                      c.addressof(out), self.workspace.data_ptr()))
+        self.library.check(self.library.library.thresher_dual_gemm_run_prepared_flat(
+            self.plan, stream(), *tokens(a), out.data, 0, self.workspace.data_ptr()))
 
     def __del__(self):
         self.library.library.thresher_dual_gemm_destroy(self.plan)
-        self.library.library.thresher_weights_destroy(self.weights)
+        self.library.library.thresher_dual_gemm_weights_destroy(self.weights)
+
+
+class Attention:
+    """A plan of contiguous [B,H,S,D] tensors, which it keeps, with its workspace; `lse` None: not wanted."""
+
+    def __init__(self, library, q, k, v, o, lse, causal, strategy="", knobs="", dependent_launch=0):
+        self.library = library
+        self.plan = P()
+        self.tensors = q, k, v, o, lse
+        b, h, queries, d = q.shape
+        lib = library.library
+        library.check(lib.thresher_attention_plan_flat(
+            CUDA, 0, FORMATS["bf16" if q.dtype == torch.bfloat16 else "fp16"], b, h, k.shape[1], queries, k.shape[2], d,
+            int(causal), None, -1, -1, None, 0, strategy.encode(), knobs.encode(), int(dependent_launch), 0,
+            c.byref(self.plan)))
+        bytes_needed = lib.thresher_attention_workspace_bytes(self.plan)
+        self.workspace = torch.empty(max(bytes_needed, 1), dtype=torch.uint8, device="cuda")
+        q, k, v, o, lse = (pointer(tensor) for tensor in self.tensors)
+        self.arguments = q, None, k, None, v, None, o, None, lse, None, None, self.workspace.data_ptr()
+
+    def run(self):
+        self.library.check(self.library.library.thresher_attention_run_flat(self.plan, stream(), *self.arguments))
+
+    def __del__(self):
+        self.library.library.thresher_attention_destroy(self.plan)

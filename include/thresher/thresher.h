@@ -1,9 +1,15 @@
-/* The C interface of Thresher: the dual GEMM C = activation(A*B1^T) o (A*B2^T), planned once and run many times.
+/* The C interface of Thresher: every operation is planned once and run many times.
  *
  * Every function that can fail returns a status; thresher_last_error() then holds one sentence for this thread that
- * names the argument, its value and the limit. Nothing is written to any output on failure. Structs are to be
- * zero-initialised: zero is the default of every member that has one. Handles may be used from several threads, but are
- * destroyed by one. */
+ * names the argument, its value and the limit. Nothing is written to any output on failure. Handles may be used from
+ * several threads, but are destroyed by one.
+ *
+ * Structs begin with struct_size, which their _init function sets to the size that it is given, sizeof of the struct,
+ * while it gives every other member its default. Members are only ever added at the end: a struct of an older program
+ * lacks some, which then have their defaults; one of a newer program has some that this library does not know, which
+ * must be 0, or the call is refused. No member's 0 means "default" but where that is said of it.
+ *
+ * Functions whose names end in _flat take numbers and pointers alone, for bindings. */
 #ifndef THRESHER_H
 #define THRESHER_H
 
@@ -54,51 +60,10 @@ typedef struct thresher_device {
 typedef int32_t thresher_scale_layout;
 enum {
   THRESHER_SCALES_ROW_MAJOR = 0, /* [rows, K/16] */
-  THRESHER_SCALES_BLOCKED = 1    /* Blackwell's and cuBLAS's: see ScaleLayout in thresher/tensor.hpp */
+  THRESHER_SCALES_BLOCKED = 1    /* Blackwell's and cuBLAS's: see ScaleLayout in thresher/format.hpp */
 };
 
-/* A view of a matrix [shape[0], shape[1]], row-major; nothing is owned. row_stride counts elements from one row to the
- * next, 0 for shape[1]. For NVFP4 elements are e2m1 values, scales is set, and global_scale points to one float32 on
- * the tensor's device or is null for 1. */
-typedef struct thresher_matrix {
-  void* data;
-  thresher_format format;
-  int64_t shape[2];
-  int64_t row_stride;
-  thresher_device device;
-  const uint8_t* scales;
-  thresher_scale_layout scale_layout;
-  const float* global_scale;
-} thresher_matrix;
-
-typedef int32_t thresher_activation;
-enum {
-  THRESHER_SILU = 0,
-  THRESHER_GELU_TANH = 1,
-  THRESHER_SWIGLU_CLAMPED = 2 /* with alpha 1.702, limit 7 and up_offset 1 where they are 0 in the problem */
-};
-
-typedef int32_t thresher_numerics;
-enum { THRESHER_EXACT = 0, THRESHER_FAST = 1 };
-
-/* C[m,n] from A[m,k], B1[n,k] (the gate) and B2[n,k] (up). a and b: fp16, bf16 or nvfp4; out: fp16, bf16 or fp32. */
-typedef struct thresher_dual_gemm_problem {
-  int64_t m;
-  int64_t n;
-  int64_t k;
-  thresher_format a;
-  thresher_format b;
-  thresher_format out;
-  thresher_activation activation;
-  float alpha; /* swiglu_clamped only, 0 for the default; so are the next two */
-  float limit;
-  float up_offset;
-} thresher_dual_gemm_problem;
-
-typedef struct thresher_weights thresher_weights;
-typedef struct thresher_dual_gemm thresher_dual_gemm;
-
-/* "0.1.0" */
+/* "0.2.0" */
 THRESHER_API const char* thresher_version(void);
 /* The sentence of the last failure on this thread; "" before the first. Valid until the next failure on this thread. */
 THRESHER_API const char* thresher_last_error(void);
@@ -107,47 +72,244 @@ THRESHER_API const char* thresher_last_error(void);
 THRESHER_API thresher_status thresher_best_device(thresher_device* device);
 /* The model name, cut off to fit and always terminated. Fails with what is missing when the device cannot be used. */
 THRESHER_API thresher_status thresher_device_name(thresher_device device, char* name, size_t capacity);
-/* The strategies the device offers for the dual GEMM, the default first, separated by commas. */
+
+/* ---- Dual GEMM: C = activation(A*B1^T) o (A*B2^T) ---- */
+
+/* A view of a matrix [shape[0], shape[1]], row-major; nothing is owned. For NVFP4 elements are e2m1 values, scales is
+ * set, and global_scale points to one float32 on the tensor's device or is null for 1. */
+typedef struct thresher_matrix {
+  uint32_t struct_size;
+  thresher_format format;
+  void* data;
+  int64_t shape[2];
+  thresher_device device;
+  int64_t row_stride; /* elements from one row to the next; 0 for shape[1] */
+  const void* scales; /* on the tensor's device; null for formats without scales */
+  const float* global_scale;
+  thresher_scale_layout scale_layout;
+  int32_t reserved; /* 0 */
+} thresher_matrix;
+
+typedef int32_t thresher_activation;
+enum {
+  THRESHER_SILU = 0,
+  THRESHER_GELU_TANH = 1,
+  THRESHER_SWIGLU_CLAMPED = 2 /* with alpha, limit and up_offset */
+};
+
+typedef int32_t thresher_numerics;
+enum { THRESHER_EXACT = 0, THRESHER_FAST = 1 };
+
+/* C[m,n] from A[m,k], B1[n,k] (the gate) and B2[n,k] (up). a and b: fp16, bf16 or nvfp4; out: fp16, bf16 or fp32. */
+typedef struct thresher_dual_gemm_problem {
+  uint32_t struct_size;
+  thresher_format a;
+  thresher_format b;
+  thresher_format out;
+  int64_t m; /* the most rows; a call may have fewer */
+  int64_t n;
+  int64_t k;
+  thresher_activation activation; /* silu by default */
+  float alpha;                    /* swiglu_clamped only, 1.702 by default */
+  float limit;                    /* swiglu_clamped only, 7 by default, above 0 */
+  float up_offset;                /* swiglu_clamped only, 1 by default */
+} thresher_dual_gemm_problem;
+
+typedef struct thresher_dual_gemm_options {
+  uint32_t struct_size;
+  int32_t threads;            /* CPU: 0, the default, for all */
+  const char* strategy;       /* null or "", the default: chosen for the problem */
+  const char* knobs;          /* "name=value ..." as `thresher plan` prints them; null or "": chosen for the problem */
+  thresher_numerics numerics; /* how plan_raw packs; packed weights have numerics of their own. Exact by default */
+  int32_t reserved;           /* 0 */
+} thresher_dual_gemm_options;
+
+typedef struct thresher_dual_gemm_weights thresher_dual_gemm_weights;
+typedef struct thresher_dual_gemm thresher_dual_gemm;
+
+/* Sets struct_size and the defaults, for `struct_size` bytes; what has no default becomes 0. */
+THRESHER_API void thresher_matrix_init(thresher_matrix* matrix, uint32_t struct_size);
+THRESHER_API void thresher_dual_gemm_problem_init(thresher_dual_gemm_problem* problem, uint32_t struct_size);
+THRESHER_API void thresher_dual_gemm_options_init(thresher_dual_gemm_options* options, uint32_t struct_size);
+
+/* The strategies the device offers, the default first, separated by commas. */
 THRESHER_API thresher_status thresher_dual_gemm_strategies(thresher_device device, char* names, size_t capacity);
 
 /* Arranges the weights once for a device. On a GPU they are copied; on the CPU they must outlive the handle. */
-THRESHER_API thresher_status thresher_pack(thresher_device device, const thresher_matrix* b1_gate,
-                                           const thresher_matrix* b2_up, thresher_numerics numerics,
-                                           thresher_weights** weights);
-/* Weights in a file that appears whole or not at all; what was loaded owns its memory. A file that is damaged, of another
- * version or packed for another kind of device is refused. */
-THRESHER_API thresher_status thresher_save_packed(const thresher_weights* weights, const char* path);
-THRESHER_API thresher_status thresher_load_packed(thresher_device device, const char* path, thresher_weights** weights);
-THRESHER_API void thresher_weights_destroy(thresher_weights* weights);
+THRESHER_API thresher_status thresher_dual_gemm_pack(thresher_device device, const thresher_matrix* b1_gate,
+                                                     const thresher_matrix* b2_up, thresher_numerics numerics,
+                                                     thresher_dual_gemm_weights** weights);
+/* Weights in a file that appears whole or not at all; what was loaded owns its memory. A file that is damaged, of
+ * another version or packed for another kind of device is refused. */
+THRESHER_API thresher_status thresher_dual_gemm_weights_save(const thresher_dual_gemm_weights* weights,
+                                                             const char* path);
+THRESHER_API thresher_status thresher_dual_gemm_weights_load(thresher_device device, const char* path,
+                                                             thresher_dual_gemm_weights** weights);
+THRESHER_API void thresher_dual_gemm_weights_destroy(thresher_dual_gemm_weights* weights);
 
-/* Chooses a strategy (strategy null or "") or takes the named one; may compile and allocate. The plan keeps what it
- * needs of the weights. */
-THRESHER_API thresher_status thresher_plan(thresher_device device, const thresher_dual_gemm_problem* problem,
-                                           const thresher_weights* weights, const char* strategy,
-                                           thresher_dual_gemm** plan);
+/* Chooses a strategy or takes the one that is named; may compile and allocate. `options` null: the defaults. The plan
+ * keeps what it needs of the weights. */
+THRESHER_API thresher_status thresher_dual_gemm_plan(thresher_device device, const thresher_dual_gemm_problem* problem,
+                                                     const thresher_dual_gemm_weights* weights,
+                                                     const thresher_dual_gemm_options* options,
+                                                     thresher_dual_gemm** plan);
 /* The same from weights that are not packed and must outlive the plan. */
-THRESHER_API thresher_status thresher_plan_raw(thresher_device device, const thresher_dual_gemm_problem* problem,
-                                               const thresher_matrix* b1_gate, const thresher_matrix* b2_up,
-                                               const char* strategy, thresher_dual_gemm** plan);
+THRESHER_API thresher_status thresher_dual_gemm_plan_raw(thresher_device device,
+                                                         const thresher_dual_gemm_problem* problem,
+                                                         const thresher_matrix* b1_gate, const thresher_matrix* b2_up,
+                                                         const thresher_dual_gemm_options* options,
+                                                         thresher_dual_gemm** plan);
 THRESHER_API void thresher_dual_gemm_destroy(thresher_dual_gemm* plan);
 
-/* What `workspace` must hold; 0 when null will do. */
-THRESHER_API size_t thresher_workspace_bytes(const thresher_dual_gemm* plan);
+/* What `workspace` must hold, whatever the number of rows; 0 when null will do. */
+THRESHER_API size_t thresher_dual_gemm_workspace_bytes(const thresher_dual_gemm* plan);
 /* The strategy that was chosen. Valid as long as the plan. */
-THRESHER_API const char* thresher_strategy(const thresher_dual_gemm* plan);
+THRESHER_API const char* thresher_dual_gemm_strategy(const thresher_dual_gemm* plan);
 
 /* Enqueues one call on `stream`, a CUstream or cudaStream_t (ignored on the CPU, where the call is complete on return).
- * No allocation, no synchronisation; can be captured in a CUDA graph. The workspace, 256-byte aligned and on the plan's
- * device, is not shared by concurrent runs. */
-THRESHER_API thresher_status thresher_run(const thresher_dual_gemm* plan, void* stream, const thresher_matrix* a,
-                                          const thresher_matrix* c, void* workspace);
+ * `a` has 0 to m rows and `c` as many; c lies apart from a, B1 and B2. No allocation, no synchronisation; can be
+ * captured in a CUDA graph. The workspace starts at a multiple of 256 bytes on the plan's device and is not shared by
+ * concurrent runs. */
+THRESHER_API thresher_status thresher_dual_gemm_run(const thresher_dual_gemm* plan, void* stream,
+                                                    const thresher_matrix* a, const thresher_matrix* c,
+                                                    void* workspace);
 /* The same in two parts: what the strategy makes of `a` beforehand (NVFP4 tokens widened; folded with numerics fast) is
  * put into the workspace; then, once or more often, the rest with the same `a`, whose memory must still be there. */
-THRESHER_API thresher_status thresher_prepare(const thresher_dual_gemm* plan, void* stream, const thresher_matrix* a,
-                                              void* workspace);
-THRESHER_API thresher_status thresher_run_prepared(const thresher_dual_gemm* plan, void* stream,
-                                                   const thresher_matrix* a, const thresher_matrix* c,
-                                                   void* workspace);
+THRESHER_API thresher_status thresher_dual_gemm_prepare(const thresher_dual_gemm* plan, void* stream,
+                                                        const thresher_matrix* a, void* workspace);
+THRESHER_API thresher_status thresher_dual_gemm_run_prepared(const thresher_dual_gemm* plan, void* stream,
+                                                             const thresher_matrix* a, const thresher_matrix* c,
+                                                             void* workspace);
+
+/* Row strides count elements, 0 for contiguous rows. `scales` and `global_scale` may be null where formats have none.
+ */
+THRESHER_API thresher_status thresher_dual_gemm_pack_flat(int32_t device_kind, int32_t device_ordinal, int32_t format,
+                                                          int64_t n, int64_t k, const void* b1_gate,
+                                                          int64_t b1_row_stride, const void* b1_scales,
+                                                          const float* b1_global_scale, const void* b2_up,
+                                                          int64_t b2_row_stride, const void* b2_scales,
+                                                          const float* b2_global_scale, int32_t scale_layout,
+                                                          int32_t numerics, thresher_dual_gemm_weights** weights);
+/* The problem's format of B, n and k are those of the weights. `activation_constants` are alpha, limit and up_offset,
+ * or null for the defaults; `strategy` and `knobs` may be null. */
+THRESHER_API thresher_status thresher_dual_gemm_plan_flat(const thresher_dual_gemm_weights* weights, int64_t m,
+                                                          int32_t a_format, int32_t out_format, int32_t activation,
+                                                          const float* activation_constants, const char* strategy,
+                                                          const char* knobs, int32_t threads,
+                                                          thresher_dual_gemm** plan);
+/* The same from weights that are not packed and must outlive the plan. */
+THRESHER_API thresher_status thresher_dual_gemm_plan_raw_flat(
+    int32_t device_kind, int32_t device_ordinal, int64_t m, int64_t n, int64_t k, int32_t a_format, int32_t b_format,
+    int32_t out_format, int32_t activation, const float* activation_constants, const void* b1_gate,
+    int64_t b1_row_stride, const void* b1_scales, const float* b1_global_scale, const void* b2_up,
+    int64_t b2_row_stride, const void* b2_scales, const float* b2_global_scale, int32_t scale_layout,
+    const char* strategy, const char* knobs, int32_t numerics, int32_t threads, thresher_dual_gemm** plan);
+/* Formats, k, n and the device are the plan's. */
+THRESHER_API thresher_status thresher_dual_gemm_run_flat(const thresher_dual_gemm* plan, void* stream, int64_t rows,
+                                                         const void* a, int64_t a_row_stride, const void* a_scales,
+                                                         int32_t a_scale_layout, const float* a_global_scale, void* c,
+                                                         int64_t c_row_stride, void* workspace);
+THRESHER_API thresher_status thresher_dual_gemm_prepare_flat(const thresher_dual_gemm* plan, void* stream, int64_t rows,
+                                                             const void* a, int64_t a_row_stride, const void* a_scales,
+                                                             int32_t a_scale_layout, const float* a_global_scale,
+                                                             void* workspace);
+THRESHER_API thresher_status thresher_dual_gemm_run_prepared_flat(const thresher_dual_gemm* plan, void* stream,
+                                                                  int64_t rows, const void* a, int64_t a_row_stride,
+                                                                  const void* a_scales, int32_t a_scale_layout,
+                                                                  const float* a_global_scale, void* c,
+                                                                  int64_t c_row_stride, void* workspace);
+
+/* ---- Attention, forward: O = softmax(Q*K^T*scale + mask)*V ---- */
+
+/* The members are those of AttentionProblem in thresher/attention.hpp. */
+typedef struct thresher_attention_problem {
+  uint32_t struct_size;
+  thresher_format format; /* fp16 or bf16 */
+  int64_t batch;          /* sequences, 1 by default */
+  int64_t heads;          /* query heads, a multiple of kv_heads; 1 by default */
+  int64_t kv_heads;       /* 1 by default */
+  int64_t queries;        /* of a sequence, or with variable_length of all together */
+  int64_t keys;           /* as queries */
+  int64_t head_dim;       /* 64 or 128 */
+  int32_t causal;         /* 0, the default, or 1 */
+  int32_t has_scale;      /* 0, the default: the scale is 1/sqrt(head_dim); 1: it is `scale` */
+  float scale;
+  float softcap;        /* 0, the default, for none */
+  int64_t window_left;  /* keys to the left that are visible, -1, the default, for all */
+  int64_t window_right; /* as window_left */
+  int32_t variable_length;
+  int32_t reserved; /* 0 */
+} thresher_attention_problem;
+
+typedef struct thresher_attention_options {
+  uint32_t struct_size;
+  int32_t threads;          /* CPU: 0, the default, for all */
+  const char* strategy;     /* null or "", the default: chosen for the problem */
+  const char* knobs;        /* "name=value ..." of a named strategy; null or "": its own choice */
+  int32_t dependent_launch; /* 1: a call may start while the one before it in the stream is ending; 0 by default */
+  int32_t reserved;         /* 0 */
+} thresher_attention_options;
+
+/* A view of up to four dimensions; nothing is owned. */
+typedef struct thresher_tensor {
+  uint32_t struct_size;
+  thresher_format format;
+  void* data;
+  thresher_device device;
+  int32_t rank;
+  int32_t reserved; /* 0 */
+  int64_t shape[4];
+  int64_t strides[4]; /* in elements; all 0 for a contiguous tensor */
+} thresher_tensor;
+
+/* q and o [B,H,Sq,D], k and v [B,Hk,Sk,D]; with variable_length [T,H,D] and [Tk,Hk,D]. lse: float32 [B,H,Sq] or [H,T],
+ * or null when it is not wanted. cu_seqlens: int32 [B+1], with variable_length alone, else null. */
+typedef struct thresher_attention_tensors {
+  uint32_t struct_size;
+  int32_t reserved; /* 0 */
+  const thresher_tensor* q;
+  const thresher_tensor* k;
+  const thresher_tensor* v;
+  const thresher_tensor* o;
+  const thresher_tensor* lse;
+  const thresher_tensor* cu_seqlens_q;
+  const thresher_tensor* cu_seqlens_k;
+} thresher_attention_tensors;
+
+typedef struct thresher_attention thresher_attention;
+
+/* As those of the dual GEMM. */
+THRESHER_API void thresher_tensor_init(thresher_tensor* tensor, uint32_t struct_size);
+THRESHER_API void thresher_attention_problem_init(thresher_attention_problem* problem, uint32_t struct_size);
+THRESHER_API void thresher_attention_options_init(thresher_attention_options* options, uint32_t struct_size);
+THRESHER_API void thresher_attention_tensors_init(thresher_attention_tensors* tensors, uint32_t struct_size);
+
+/* Each as its namesake of the dual GEMM. */
+THRESHER_API thresher_status thresher_attention_strategies(thresher_device device, char* names, size_t capacity);
+THRESHER_API thresher_status thresher_attention_plan(thresher_device device, const thresher_attention_problem* problem,
+                                                     const thresher_attention_options* options,
+                                                     thresher_attention** plan);
+THRESHER_API void thresher_attention_destroy(thresher_attention* plan);
+THRESHER_API size_t thresher_attention_workspace_bytes(const thresher_attention* plan);
+THRESHER_API const char* thresher_attention_strategy(const thresher_attention* plan);
+/* On a GPU the contents of cu_seqlens are not looked at, but nothing outside the tensors is touched. */
+THRESHER_API thresher_status thresher_attention_run(const thresher_attention* plan, void* stream,
+                                                    const thresher_attention_tensors* tensors, void* workspace);
+
+/* `scale` and `softcap` point to one number, or are null for 1/sqrt(head_dim) and none. */
+THRESHER_API thresher_status thresher_attention_plan_flat(
+    int32_t device_kind, int32_t device_ordinal, int32_t format, int64_t batch, int64_t heads, int64_t kv_heads,
+    int64_t queries, int64_t keys, int64_t head_dim, int32_t causal, const float* scale, int64_t window_left,
+    int64_t window_right, const float* softcap, int32_t variable_length, const char* strategy, const char* knobs,
+    int32_t dependent_launch, int32_t threads, thresher_attention** plan);
+/* Shapes and formats are the plan's. Strides, one for each dimension, may be null for contiguous tensors; lse is
+ * contiguous, or null when it is not wanted; so are cu_seqlens, null unless lengths vary. */
+THRESHER_API thresher_status thresher_attention_run_flat(const thresher_attention* plan, void* stream, const void* q,
+                                                         const int64_t* q_strides, const void* k,
+                                                         const int64_t* k_strides, const void* v,
+                                                         const int64_t* v_strides, void* o, const int64_t* o_strides,
+                                                         float* lse, const int32_t* cu_seqlens_q,
+                                                         const int32_t* cu_seqlens_k, void* workspace);
 
 #ifdef __cplusplus
 }

@@ -1,23 +1,21 @@
-#include <algorithm>
-#include <new>
-#include <string>
+// The C interface: errors, devices and structs that can grow.
+#include "ops/c_common.hpp"
 
-#include "thresher/thresher.h"
-#include "thresher/thresher.hpp"
-
-struct thresher_weights {
-  thresher::PackedWeights packed;
-};
-
-struct thresher_dual_gemm {
-  thresher::DualGemm gemm;
-};
-
+namespace thresher::c {
 namespace {
 
-using namespace thresher;
-
 thread_local std::string last_error;
+
+void copy_text(const std::string& text, char* to, std::size_t capacity) {
+  if (to == nullptr || capacity == 0) {
+    refuse("the buffer for a name is null or empty");
+  }
+  const std::size_t length = std::min(text.size(), capacity - 1);
+  text.copy(to, length);
+  to[length] = '\0';
+}
+
+}  // namespace
 
 thresher_status fail(thresher_status status, const char* sentence) noexcept {
   try {
@@ -41,45 +39,27 @@ thresher_status status_of(ErrorCode code) noexcept {
   return THRESHER_INTERNAL;
 }
 
-/// No exception crosses the interface.
-template <class Act>
-thresher_status guarded(Act act) noexcept {
-  try {
-    act();
-    return THRESHER_OK;
-  } catch (const Error& error) {
-    return fail(status_of(error.code()), error.what());
-  } catch (const std::bad_alloc&) {
-    return fail(THRESHER_OUT_OF_MEMORY, "out of memory: use a smaller problem or free some memory");
-  } catch (const std::exception& error) {
-    return fail(THRESHER_INTERNAL, error.what());
+void refuse(const std::string& sentence) { throw Error(ErrorCode::invalid_argument, sentence); }
+
+void require_size(const char* argument, std::uint32_t size, std::size_t least) {
+  if (size < least) {
+    refuse(std::string(argument) + ".struct_size is " + std::to_string(size) + ", expected at least " +
+           std::to_string(least) + ": initialise the struct with its _init function");
   }
 }
 
-[[noreturn]] void refuse(const std::string& sentence) { throw Error(ErrorCode::invalid_argument, sentence); }
-
-template <class T>
-const T& required(const T* pointer, const char* argument) {
-  if (pointer == nullptr) {
-    refuse(std::string(argument) + " is null");
+void require_zero(const char* argument, const void* bytes, std::size_t count) {
+  const auto* first = static_cast<const unsigned char*>(bytes);
+  if (std::any_of(first, first + count, [](unsigned char byte) { return byte != 0; })) {
+    throw Error(ErrorCode::unsupported, std::string(argument) + " sets members that Thresher " + thresher::version() +
+                                            " does not know, among its last " + std::to_string(count) +
+                                            " bytes: use a newer library or leave them 0");
   }
-  return *pointer;
-}
-
-/// Enumerators count from 0 in both interfaces and in the same order.
-template <class To, class From>
-To enumerator(From value, To last, const char* argument) {
-  const auto number = static_cast<long long>(value);
-  if (number < 0 || number > static_cast<long long>(last)) {
-    refuse(std::string(argument) + " is " + std::to_string(number) + ", expected 0 to " +
-           std::to_string(static_cast<int>(last)));
-  }
-  return static_cast<To>(number);
 }
 
 Format format_of(thresher_format format, const char* argument) {
   static_assert(static_cast<int>(Format::uint8) == THRESHER_UINT8 && static_cast<int>(Format::nvfp4) == THRESHER_NVFP4);
-  return enumerator(format, Format::uint8, argument);
+  return enumerator(format, all_formats.back(), argument);
 }
 
 DeviceId id_of(thresher_device device) {
@@ -91,47 +71,18 @@ Device device_of(thresher_device device) {
   return id.kind == DeviceKind::cpu ? Device::cpu() : Device::cuda(id.ordinal);
 }
 
-Tensor tensor_of(const thresher_matrix* matrix, const char* argument) {
-  const thresher_matrix& given = required(matrix, argument);
-  Tensor tensor = Tensor::contiguous(given.data, format_of(given.format, argument), {given.shape[0], given.shape[1]},
-                                     id_of(given.device));
-  if (given.row_stride != 0) {
-    tensor.strides[0] = given.row_stride;
+void copy_names(const std::vector<std::string>& names, char* to, std::size_t capacity) {
+  std::string text;
+  for (const std::string& name : names) {
+    text += (text.empty() ? "" : ",") + name;
   }
-  tensor.scales.data = given.scales;
-  tensor.scales.layout = enumerator(given.scale_layout, ScaleLayout::blocked, "scale_layout");
-  tensor.global_scale = given.global_scale;
-  return tensor;
+  copy_text(text, to, capacity);
 }
 
-DualGemmProblem problem_of(const thresher_dual_gemm_problem* problem) {
-  const thresher_dual_gemm_problem& given = required(problem, "problem");
-  DualGemmProblem made{.m = given.m,
-                       .n = given.n,
-                       .k = given.k,
-                       .a = format_of(given.a, "problem.a"),
-                       .b = format_of(given.b, "problem.b"),
-                       .out = format_of(given.out, "problem.out")};
-  made.activation.kind = enumerator(given.activation, ActivationKind::swiglu_clamped, "problem.activation");
-  const auto set = [](float& constant, float value) { constant = value != 0 ? value : constant; };
-  set(made.activation.alpha, given.alpha);
-  set(made.activation.limit, given.limit);
-  set(made.activation.up_offset, given.up_offset);
-  return made;
-}
+}  // namespace thresher::c
 
-DualGemmOptions options_of(const char* strategy) { return {.strategy = strategy == nullptr ? "" : strategy}; }
-
-void copy_text(const std::string& text, char* to, size_t capacity) {
-  if (to == nullptr || capacity == 0) {
-    refuse("the buffer for a name is null or empty");
-  }
-  const size_t length = std::min(text.size(), capacity - 1);
-  text.copy(to, length);
-  to[length] = '\0';
-}
-
-}  // namespace
+using namespace thresher;
+using namespace thresher::c;
 
 const char* thresher_version(void) { return thresher::version(); }
 
@@ -146,90 +97,5 @@ thresher_status thresher_best_device(thresher_device* device) {
 }
 
 thresher_status thresher_device_name(thresher_device device, char* name, size_t capacity) {
-  return guarded([&] { copy_text(device_of(device).name(), name, capacity); });
-}
-
-thresher_status thresher_dual_gemm_strategies(thresher_device device, char* names, size_t capacity) {
-  return guarded([&] {
-    std::string text;
-    for (const std::string& strategy : dual_gemm_strategies(device_of(device))) {
-      text += (text.empty() ? "" : ",") + strategy;
-    }
-    copy_text(text, names, capacity);
-  });
-}
-
-thresher_status thresher_pack(thresher_device device, const thresher_matrix* b1_gate, const thresher_matrix* b2_up,
-                              thresher_numerics numerics, thresher_weights** weights) {
-  return guarded([&] {
-    required(weights, "weights");
-    const PackOptions options{.numerics = enumerator(numerics, Numerics::fast, "numerics")};
-    *weights = new thresher_weights{
-        pack(device_of(device), tensor_of(b1_gate, "b1 (gate)"), tensor_of(b2_up, "b2 (up)"), options)};
-  });
-}
-
-thresher_status thresher_save_packed(const thresher_weights* weights, const char* path) {
-  return guarded([&] {
-    required(path, "path");
-    save_packed(required(weights, "weights").packed, path);
-  });
-}
-
-thresher_status thresher_load_packed(thresher_device device, const char* path, thresher_weights** weights) {
-  return guarded([&] {
-    required(path, "path");
-    required(weights, "weights");
-    *weights = new thresher_weights{load_packed(device_of(device), path)};
-  });
-}
-
-void thresher_weights_destroy(thresher_weights* weights) { delete weights; }
-
-thresher_status thresher_plan(thresher_device device, const thresher_dual_gemm_problem* problem,
-                              const thresher_weights* weights, const char* strategy, thresher_dual_gemm** plan_out) {
-  return guarded([&] {
-    required(plan_out, "plan");
-    const thresher_weights& packed = required(weights, "weights");
-    *plan_out =
-        new thresher_dual_gemm{plan(device_of(device), problem_of(problem), packed.packed, options_of(strategy))};
-  });
-}
-
-thresher_status thresher_plan_raw(thresher_device device, const thresher_dual_gemm_problem* problem,
-                                  const thresher_matrix* b1_gate, const thresher_matrix* b2_up, const char* strategy,
-                                  thresher_dual_gemm** plan_out) {
-  return guarded([&] {
-    required(plan_out, "plan");
-    *plan_out = new thresher_dual_gemm{plan(device_of(device), problem_of(problem), tensor_of(b1_gate, "b1 (gate)"),
-                                            tensor_of(b2_up, "b2 (up)"), options_of(strategy))};
-  });
-}
-
-void thresher_dual_gemm_destroy(thresher_dual_gemm* plan_handle) { delete plan_handle; }
-
-size_t thresher_workspace_bytes(const thresher_dual_gemm* plan_handle) {
-  return plan_handle == nullptr ? 0 : plan_handle->gemm.workspace_bytes();
-}
-
-const char* thresher_strategy(const thresher_dual_gemm* plan_handle) {
-  return plan_handle == nullptr ? "" : plan_handle->gemm.strategy().c_str();
-}
-
-thresher_status thresher_run(const thresher_dual_gemm* plan_handle, void* stream, const thresher_matrix* a,
-                             const thresher_matrix* c, void* workspace) {
-  return guarded(
-      [&] { required(plan_handle, "plan").gemm.run(Stream{stream}, tensor_of(a, "a"), tensor_of(c, "c"), workspace); });
-}
-
-thresher_status thresher_prepare(const thresher_dual_gemm* plan_handle, void* stream, const thresher_matrix* a,
-                                 void* workspace) {
-  return guarded([&] { required(plan_handle, "plan").gemm.prepare(Stream{stream}, tensor_of(a, "a"), workspace); });
-}
-
-thresher_status thresher_run_prepared(const thresher_dual_gemm* plan_handle, void* stream, const thresher_matrix* a,
-                                      const thresher_matrix* c, void* workspace) {
-  return guarded([&] {
-    required(plan_handle, "plan").gemm.run_prepared(Stream{stream}, tensor_of(a, "a"), tensor_of(c, "c"), workspace);
-  });
+  return guarded([&] { copy_names({device_of(device).name()}, name, capacity); });
 }

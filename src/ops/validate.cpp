@@ -149,7 +149,45 @@ void validate_matrix_at(const char* argument, const Tensor& tensor, Format forma
   }
 }
 
+/// The bytes of a matrix: `rows` pieces of `row_bytes`, `pitch` apart.
+struct Extent {
+  std::uintptr_t begin;
+  std::uintptr_t rows;
+  std::uintptr_t pitch;
+  std::uintptr_t row_bytes;
+
+  explicit Extent(const Tensor& matrix)
+      : begin(reinterpret_cast<std::uintptr_t>(matrix.data)),
+        rows(static_cast<std::uintptr_t>(matrix.shape[0])),
+        pitch(static_cast<std::uintptr_t>(matrix.strides[0] * bits(matrix.format) / 8)),
+        row_bytes(static_cast<std::uintptr_t>(matrix.shape[1] * bits(matrix.format) / 8)) {}
+  [[nodiscard]] std::uintptr_t end() const { return begin + (rows - 1) * pitch + row_bytes; }
+};
+
+bool share_memory(const Extent& one, const Extent& other) {
+  if (one.rows * one.row_bytes == 0 || other.rows * other.row_bytes == 0 || one.end() <= other.begin ||
+      other.end() <= one.begin) {
+    return false;
+  }
+  const std::uintptr_t pitch = one.rows > 1 ? one.pitch : other.pitch;
+  if ((one.rows == 1 && other.rows == 1) || (other.rows > 1 && other.pitch != pitch)) {
+    return true;
+  }
+  // Two windows of columns of one matrix: apart if each ends before the other's next row begins.
+  const std::uintptr_t low = std::min(one.begin, other.begin);
+  const std::uintptr_t offset = (std::max(one.begin, other.begin) - low) % pitch;
+  const std::uintptr_t first = one.begin == low ? one.row_bytes : other.row_bytes;
+  const std::uintptr_t second = one.begin == low ? other.row_bytes : one.row_bytes;
+  return offset < first || offset + second > pitch;
+}
+
 }  // namespace
+
+void validate_apart(const Tensor& c, const char* argument, const Tensor& operand) {
+  if (c.device == operand.device && share_memory(Extent(c), Extent(operand))) {
+    refuse("c shares memory with {}, expected an output apart from every operand", argument);
+  }
+}
 
 void validate_tokens(const DualGemmProblem& problem, const Tensor& a, const void* workspace,
                      std::size_t workspace_bytes, std::size_t alignment, DeviceId device) {
@@ -167,6 +205,7 @@ void validate_run(const DualGemmProblem& problem, const Tensor& a, const Tensor&
                   std::size_t workspace_bytes, std::size_t alignment, DeviceId device) {
   validate_tokens(problem, a, workspace, workspace_bytes, alignment, device);
   validate_matrix_at("c", c, problem.out, problem.m, problem.n, alignment, device);
+  validate_apart(c, "a", a);
 }
 
 }  // namespace thresher::ops

@@ -14,6 +14,13 @@ static void expect(int holds, const char* what) {
   }
 }
 
+static void expect_ok(thresher_status status, const char* what) { expect(status == THRESHER_OK, what); }
+
+static void expect_refused(thresher_status status, const char* sentence) {
+  expect(status != THRESHER_OK, sentence);
+  expect(strcmp(thresher_last_error(), sentence) == 0, sentence);
+}
+
 static uint16_t fp16_of_small_integer(int value) { /* 0 to 7 */
   static const uint16_t bits[] = {0x0000, 0x3C00, 0x4000, 0x4200, 0x4400, 0x4500, 0x4600, 0x4700};
   return bits[value];
@@ -24,12 +31,13 @@ static _Alignas(64) uint16_t a[m * stride];
 static _Alignas(64) uint16_t b1[n * k];
 static _Alignas(64) uint16_t b2[n * k];
 static _Alignas(64) float c[m * n];
+static _Alignas(256) unsigned char workspace[1 << 20];
 
 static const thresher_device cpu = {THRESHER_CPU, 0};
 
 static thresher_matrix matrix(void* data, thresher_format format, int64_t rows, int64_t columns) {
   thresher_matrix made;
-  memset(&made, 0, sizeof made);
+  thresher_matrix_init(&made, sizeof made);
   made.data = data;
   made.format = format;
   made.shape[0] = rows;
@@ -39,7 +47,7 @@ static thresher_matrix matrix(void* data, thresher_format format, int64_t rows, 
 
 static thresher_dual_gemm_problem problem_of_test(void) {
   thresher_dual_gemm_problem problem;
-  memset(&problem, 0, sizeof problem);
+  thresher_dual_gemm_problem_init(&problem, sizeof problem);
   problem.m = m;
   problem.n = n;
   problem.k = k;
@@ -55,96 +63,352 @@ static void fill(void) {
   for (int i = 0; i < n * k; ++i) b2[i] = fp16_of_small_integer(1 + i % 5);
 }
 
-static float expected(int row, int column) {
-  int gate = 0;
-  int up = 0;
+static void products(int row, int column, float* gate, float* up) {
+  *gate = 0;
+  *up = 0;
   for (int i = 0; i < k; ++i) {
     const int left = 1 + (row * stride + i) % 3;
-    gate += left * (1 + (column * k + i) % 4);
-    up += left * (1 + (column * k + i) % 5);
+    *gate += (float)(left * (1 + (column * k + i) % 4));
+    *up += (float)(left * (1 + (column * k + i) % 5));
   }
-  return (float)gate * (float)up; /* the gate is so large that silu is the identity */
 }
 
-static void computes(int packed) {
-  thresher_matrix gate = matrix(b1, THRESHER_FP16, n, k);
-  thresher_matrix up = matrix(b2, THRESHER_FP16, n, k);
-  thresher_dual_gemm_problem problem = problem_of_test();
-  thresher_weights* weights = NULL;
-  thresher_dual_gemm* plan = NULL;
-  if (packed) {
-    expect(thresher_pack(cpu, &gate, &up, THRESHER_EXACT, &weights) == THRESHER_OK, "pack");
-    expect(thresher_save_packed(weights, "c_api_packed.safetensors") == THRESHER_OK, "save");
-    thresher_weights_destroy(weights);
-    weights = NULL;
-    expect(thresher_load_packed(cpu, "c_api_packed.safetensors", &weights) == THRESHER_OK, "load");
-    remove("c_api_packed.safetensors");
-    expect(thresher_plan(cpu, &problem, weights, NULL, &plan) == THRESHER_OK, "plan");
-  } else {
-    expect(thresher_plan_raw(cpu, &problem, &gate, &up, "two_pass", &plan) == THRESHER_OK, "plan from raw weights");
-    expect(strcmp(thresher_strategy(plan), "two_pass") == 0, "the strategy is the one that was asked for");
-  }
-  static _Alignas(256) unsigned char workspace[1 << 20];
-  expect(thresher_workspace_bytes(plan) <= sizeof workspace, "the workspace is small");
-  thresher_matrix in = matrix(a, THRESHER_FP16, m, k);
-  in.row_stride = stride;
-  thresher_matrix out = matrix(c, THRESHER_FP32, m, n);
-  memset(c, 0xFF, sizeof c);
-  if (packed) {
-    expect(thresher_prepare(plan, NULL, &in, workspace) == THRESHER_OK, "prepare");
-    expect(thresher_run_prepared(plan, NULL, &in, &out, workspace) == THRESHER_OK, "run what is prepared");
-  } else {
-    expect(thresher_run(plan, NULL, &in, &out, workspace) == THRESHER_OK, "run");
-  }
+/* Whether every element of the first `rows` rows of c is what silu gives, and those below are as they were. */
+static int is_silu(int rows) {
+  int holds = 1;
   for (int row = 0; row < m; ++row) {
     for (int column = 0; column < n; ++column) {
-      expect(fabsf(c[row * n + column] - expected(row, column)) == 0, "every element is exact");
+      float gate;
+      float up;
+      products(row, column, &gate, &up); /* the gate is so large that silu is the identity */
+      const float value = c[row * n + column];
+      holds &= row < rows ? value == gate * up : isnan(value);
     }
   }
+  return holds;
+}
+
+static void spoil_c(void) { memset(c, 0xFF, sizeof c); }
+
+static thresher_matrix a_of_test(void) {
+  thresher_matrix in = matrix(a, THRESHER_FP16, m, k);
+  in.row_stride = stride;
+  return in;
+}
+
+static void computes_packed(void) {
+  const thresher_matrix gate = matrix(b1, THRESHER_FP16, n, k);
+  const thresher_matrix up = matrix(b2, THRESHER_FP16, n, k);
+  const thresher_dual_gemm_problem problem = problem_of_test();
+  const thresher_matrix in = a_of_test();
+  const thresher_matrix out = matrix(c, THRESHER_FP32, m, n);
+  thresher_dual_gemm_weights* weights = NULL;
+  thresher_dual_gemm* plan = NULL;
+  expect_ok(thresher_dual_gemm_pack(cpu, &gate, &up, THRESHER_EXACT, &weights), "pack");
+  expect_ok(thresher_dual_gemm_weights_save(weights, "c_api_packed.safetensors"), "save");
+  thresher_dual_gemm_weights_destroy(weights);
+  weights = NULL;
+  expect_ok(thresher_dual_gemm_weights_load(cpu, "c_api_packed.safetensors", &weights), "load");
+  remove("c_api_packed.safetensors");
+  expect_ok(thresher_dual_gemm_plan(cpu, &problem, weights, NULL, &plan), "plan");
+  expect(thresher_dual_gemm_workspace_bytes(plan) <= sizeof workspace, "the workspace is small");
+  spoil_c();
+  expect_ok(thresher_dual_gemm_prepare(plan, NULL, &in, workspace), "prepare");
+  expect_ok(thresher_dual_gemm_run_prepared(plan, NULL, &in, &out, workspace), "run what is prepared");
+  expect(is_silu(m), "every element is exact");
   thresher_dual_gemm_destroy(plan);
-  thresher_weights_destroy(weights);
+  thresher_dual_gemm_weights_destroy(weights);
+}
+
+static void computes_raw(void) {
+  const thresher_matrix gate = matrix(b1, THRESHER_FP16, n, k);
+  const thresher_matrix up = matrix(b2, THRESHER_FP16, n, k);
+  const thresher_dual_gemm_problem problem = problem_of_test();
+  const thresher_matrix in = a_of_test();
+  const thresher_matrix out = matrix(c, THRESHER_FP32, m, n);
+  thresher_dual_gemm_options options;
+  thresher_dual_gemm_options_init(&options, sizeof options);
+  options.strategy = "two_pass";
+  options.threads = 1;
+  thresher_dual_gemm* plan = NULL;
+  expect_ok(thresher_dual_gemm_plan_raw(cpu, &problem, &gate, &up, &options, &plan), "plan from raw weights");
+  expect(strcmp(thresher_dual_gemm_strategy(plan), "two_pass") == 0, "the strategy is the one that was asked for");
+  spoil_c();
+  expect_ok(thresher_dual_gemm_run(plan, NULL, &in, &out, workspace), "run");
+  expect(is_silu(m), "every element is exact");
+  thresher_dual_gemm_destroy(plan);
+}
+
+static void computes_flat(void) {
+  thresher_dual_gemm_weights* weights = NULL;
+  thresher_dual_gemm* plan = NULL;
+  expect_ok(thresher_dual_gemm_pack_flat(THRESHER_CPU, 0, THRESHER_FP16, n, k, b1, 0, NULL, NULL, b2, k, NULL, NULL,
+                                         THRESHER_SCALES_ROW_MAJOR, THRESHER_EXACT, &weights),
+            "pack by numbers");
+  expect_ok(
+      thresher_dual_gemm_plan_flat(weights, m, THRESHER_FP16, THRESHER_FP32, THRESHER_SILU, NULL, NULL, NULL, 0, &plan),
+      "plan by numbers");
+  spoil_c();
+  expect_ok(thresher_dual_gemm_run_flat(plan, NULL, m, a, stride, NULL, 0, NULL, c, 0, workspace), "run by numbers");
+  expect(is_silu(m), "every element is exact");
+  spoil_c();
+  expect_ok(thresher_dual_gemm_prepare_flat(plan, NULL, m, a, stride, NULL, 0, NULL, workspace), "prepare by numbers");
+  expect_ok(thresher_dual_gemm_run_prepared_flat(plan, NULL, m, a, stride, NULL, 0, NULL, c, 0, workspace),
+            "run what is prepared by numbers");
+  expect(is_silu(m), "every element is exact");
+  thresher_dual_gemm_destroy(plan);
+  thresher_dual_gemm_weights_destroy(weights);
+  plan = NULL;
+  expect_ok(thresher_dual_gemm_plan_raw_flat(THRESHER_CPU, 0, m, n, k, THRESHER_FP16, THRESHER_FP16, THRESHER_FP32,
+                                             THRESHER_SILU, NULL, b1, 0, NULL, NULL, b2, 0, NULL, NULL,
+                                             THRESHER_SCALES_ROW_MAJOR, "two_pass", NULL, THRESHER_EXACT, 1, &plan),
+            "plan from raw weights by numbers");
+  spoil_c();
+  expect_ok(thresher_dual_gemm_run_flat(plan, NULL, m, a, stride, NULL, 0, NULL, c, 0, workspace), "run by numbers");
+  expect(is_silu(m), "every element is exact");
+  thresher_dual_gemm_destroy(plan);
+}
+
+/* gate 7 and up 7 after clamping at 7: 7*sigmoid(7 alpha)*(7 + up_offset). */
+static float clamped(float alpha, float up_offset) { return 7.0F / (1.0F + expf(-7.0F * alpha)) * (7.0F + up_offset); }
+
+static float first_output(const thresher_dual_gemm_problem* problem) {
+  const thresher_matrix gate = matrix(b1, THRESHER_FP16, n, k);
+  const thresher_matrix up = matrix(b2, THRESHER_FP16, n, k);
+  const thresher_matrix in = a_of_test();
+  const thresher_matrix out = matrix(c, THRESHER_FP32, m, n);
+  thresher_dual_gemm* plan = NULL;
+  spoil_c();
+  expect_ok(thresher_dual_gemm_plan_raw(cpu, problem, &gate, &up, NULL, &plan), "plan with constants");
+  expect_ok(thresher_dual_gemm_run(plan, NULL, &in, &out, workspace), "run with constants");
+  thresher_dual_gemm_destroy(plan);
+  return c[0];
+}
+
+static int is_near(float value, float wanted) { return fabsf(value - wanted) <= 1e-5F * fabsf(wanted); }
+
+/* 0 is a value, and a default is what _init writes. */
+static void tells_zero_from_default(void) {
+  thresher_dual_gemm_problem problem = problem_of_test();
+  problem.activation = THRESHER_SWIGLU_CLAMPED;
+  expect(is_near(first_output(&problem), clamped(1.702F, 1.0F)), "the defaults of swiglu_clamped");
+  problem.up_offset = 0;
+  expect(is_near(first_output(&problem), clamped(1.702F, 0.0F)), "up_offset is 0");
+  problem.alpha = 0;
+  expect(is_near(first_output(&problem), clamped(0.0F, 0.0F)), "alpha is 0");
+  problem.limit = 0;
+  thresher_dual_gemm* plan = NULL;
+  const thresher_matrix gate = matrix(b1, THRESHER_FP16, n, k);
+  expect_refused(thresher_dual_gemm_plan_raw(cpu, &problem, &gate, &gate, NULL, &plan),
+                 "activation.limit is 0, expected a number above 0");
+}
+
+struct newer_problem {
+  thresher_dual_gemm_problem known;
+  int64_t unknown;
+};
+
+static void structs_grow(void) {
+  const thresher_matrix gate = matrix(b1, THRESHER_FP16, n, k);
+  thresher_dual_gemm* plan = NULL;
+  thresher_dual_gemm_problem older = problem_of_test();
+  older.struct_size = offsetof(thresher_dual_gemm_problem, alpha);
+  older.activation = THRESHER_SWIGLU_CLAMPED;
+  older.alpha = older.limit = older.up_offset = NAN; /* beyond its end: never read */
+  expect(is_near(first_output(&older), clamped(1.702F, 1.0F)), "what an older struct lacks has its default");
+  older.struct_size = 8;
+  expect_refused(thresher_dual_gemm_plan_raw(cpu, &older, &gate, &gate, NULL, &plan),
+                 "problem.struct_size is 8, expected at least 40: initialise the struct with its _init function");
+
+  struct newer_problem newer;
+  thresher_dual_gemm_problem_init(&newer.known, sizeof newer);
+  expect(newer.known.struct_size == sizeof newer && newer.unknown == 0, "_init reaches to the end of a newer struct");
+  newer.known = problem_of_test();
+  newer.known.struct_size = sizeof newer;
+  expect_ok(thresher_dual_gemm_plan_raw(cpu, &newer.known, &gate, &gate, NULL, &plan),
+            "a newer struct that sets nothing new");
+  thresher_dual_gemm_destroy(plan);
+  plan = NULL;
+  newer.unknown = 1;
+  expect(thresher_dual_gemm_plan_raw(cpu, &newer.known, &gate, &gate, NULL, &plan) == THRESHER_UNSUPPORTED,
+         "a newer struct that sets what is not known here");
+  expect(strstr(thresher_last_error(), "problem sets members that Thresher") == thresher_last_error(),
+         "the sentence names the struct");
+  expect(plan == NULL, "no plan after a failure");
 }
 
 static void refuses(void) {
-  thresher_matrix gate = matrix(b1, THRESHER_FP16, n, k);
-  thresher_matrix up = matrix(b2, THRESHER_FP16, n, k);
+  const thresher_matrix gate = matrix(b1, THRESHER_FP16, n, k);
+  const thresher_matrix up = matrix(b2, THRESHER_FP16, n, k);
   thresher_dual_gemm_problem problem = problem_of_test();
+  thresher_dual_gemm_options options;
   thresher_dual_gemm* plan = NULL;
-  expect(thresher_plan_raw(cpu, NULL, &gate, &up, NULL, &plan) == THRESHER_INVALID_ARGUMENT, "null problem");
-  expect(strcmp(thresher_last_error(), "problem is null") == 0, "the sentence names the argument");
+  expect_refused(thresher_dual_gemm_plan_raw(cpu, NULL, &gate, &up, NULL, &plan), "problem is null");
   problem.k = 0;
-  expect(thresher_plan_raw(cpu, &problem, &gate, &up, NULL, &plan) == THRESHER_INVALID_ARGUMENT, "k of 0");
-  expect(strstr(thresher_last_error(), "problem.k") != NULL, "the sentence names k");
+  expect_refused(thresher_dual_gemm_plan_raw(cpu, &problem, &gate, &up, NULL, &plan),
+                 "problem.k is 0, expected at least 1");
   problem = problem_of_test();
   problem.out = (thresher_format)77;
-  expect(thresher_plan_raw(cpu, &problem, &gate, &up, NULL, &plan) == THRESHER_INVALID_ARGUMENT, "unknown format");
-  expect(strcmp(thresher_last_error(), "problem.out is 77, expected 0 to 6") == 0, "the sentence names the value");
+  expect_refused(thresher_dual_gemm_plan_raw(cpu, &problem, &gate, &up, NULL, &plan),
+                 "problem.out is 77, expected 0 to 6");
   problem = problem_of_test();
-  expect(thresher_plan_raw(cpu, &problem, &gate, &up, "no such", &plan) == THRESHER_INVALID_ARGUMENT, "strategy");
+  thresher_dual_gemm_options_init(&options, sizeof options);
+  options.strategy = "no such";
+  expect(thresher_dual_gemm_plan_raw(cpu, &problem, &gate, &up, &options, &plan) == THRESHER_INVALID_ARGUMENT,
+         "a strategy that does not exist");
+  options.strategy = NULL;
+  options.knobs = "stages=1 stages=2";
+  expect_refused(thresher_dual_gemm_plan_raw(cpu, &problem, &gate, &up, &options, &plan),
+                 "the knob stages is given twice");
   expect(plan == NULL, "no plan after a failure");
-  expect(thresher_run(NULL, NULL, &gate, &up, NULL) == THRESHER_INVALID_ARGUMENT, "null plan");
-  expect(thresher_prepare(NULL, NULL, &gate, NULL) == THRESHER_INVALID_ARGUMENT, "null plan");
-  expect(thresher_run_prepared(NULL, NULL, &gate, &up, NULL) == THRESHER_INVALID_ARGUMENT, "null plan");
+  expect_refused(thresher_dual_gemm_run(NULL, NULL, &gate, &up, NULL), "plan is null");
+  expect_refused(thresher_dual_gemm_prepare(NULL, NULL, &gate, NULL), "plan is null");
+  expect_refused(thresher_dual_gemm_run_prepared(NULL, NULL, &gate, &up, NULL), "plan is null");
+  expect_refused(thresher_dual_gemm_run_flat(NULL, NULL, 0, NULL, 0, NULL, 0, NULL, NULL, 0, NULL), "plan is null");
+  expect_refused(thresher_attention_run(NULL, NULL, NULL, NULL), "plan is null");
   char name[8];
-  expect(thresher_device_name(cpu, name, sizeof name) == THRESHER_OK && strlen(name) < sizeof name,
-         "a name is cut off");
+  expect_ok(thresher_device_name(cpu, name, sizeof name), "a name is cut off");
+  expect(strlen(name) < sizeof name, "and terminated");
   expect(thresher_device_name(cpu, NULL, 8) == THRESHER_INVALID_ARGUMENT, "null name");
   const thresher_device far = {THRESHER_CUDA, 1000};
   expect(thresher_device_name(far, name, sizeof name) != THRESHER_OK, "GPU 1000");
   expect(strlen(thresher_last_error()) > 10, "and why there is none");
 }
 
+/* Two queries of zeros see three keys alike: each output is the mean of the values they see. */
+enum { queries = 2, keys = 3, head_dim = 64 };
+static _Alignas(64) uint16_t q[queries * head_dim];
+static _Alignas(64) uint16_t kv[keys * head_dim];
+static _Alignas(64) uint16_t o[queries * head_dim];
+static _Alignas(64) float lse[queries];
+
+static void fill_attention(void) {
+  for (int i = 0; i < keys * head_dim; ++i) kv[i] = fp16_of_small_integer(1 + 2 * (i / head_dim)); /* 1, 3, 5 */
+}
+
+static void spoil_outputs(void) {
+  memset(o, 0xFF, sizeof o);
+  memset(lse, 0xFF, sizeof lse);
+}
+
+static thresher_tensor tensor(void* data, thresher_format format, int32_t rank, const int64_t* shape) {
+  thresher_tensor made;
+  thresher_tensor_init(&made, sizeof made);
+  made.data = data;
+  made.format = format;
+  made.rank = rank;
+  memcpy(made.shape, shape, (size_t)rank * sizeof *shape);
+  return made;
+}
+
+static thresher_attention_problem attention_of_test(void) {
+  thresher_attention_problem problem;
+  thresher_attention_problem_init(&problem, sizeof problem);
+  problem.queries = queries;
+  problem.keys = keys;
+  return problem;
+}
+
+static int are_means(uint16_t first, float first_seen, uint16_t second, float second_seen) {
+  int holds = is_near(lse[0], logf(first_seen)) && is_near(lse[1], logf(second_seen));
+  for (int i = 0; i < head_dim; ++i) {
+    holds &= o[i] == first && o[head_dim + i] == second;
+  }
+  return holds;
+}
+
+static void attends(void) {
+  const int64_t q_shape[] = {1, 1, queries, head_dim};
+  const int64_t kv_shape[] = {1, 1, keys, head_dim};
+  const thresher_tensor q_there = tensor(q, THRESHER_FP16, 4, q_shape);
+  const thresher_tensor kv_there = tensor(kv, THRESHER_FP16, 4, kv_shape);
+  const thresher_tensor o_there = tensor(o, THRESHER_FP16, 4, q_shape);
+  const thresher_tensor lse_there = tensor(lse, THRESHER_FP32, 3, q_shape);
+  thresher_attention_tensors tensors;
+  thresher_attention_tensors_init(&tensors, sizeof tensors);
+  tensors.q = &q_there;
+  tensors.k = tensors.v = &kv_there;
+  tensors.o = &o_there;
+  tensors.lse = &lse_there;
+  thresher_attention_problem problem = attention_of_test();
+  problem.causal = 1;
+  thresher_attention* plan = NULL;
+  expect_ok(thresher_attention_plan(cpu, &problem, NULL, &plan), "plan attention");
+  expect(strcmp(thresher_attention_strategy(plan), "blockwise") == 0, "the CPU's strategy");
+  expect(thresher_attention_workspace_bytes(plan) <= sizeof workspace, "attention's workspace is small");
+  spoil_outputs();
+  expect_ok(thresher_attention_run(plan, NULL, &tensors, workspace), "run attention");
+  expect(are_means(0x4000, 2, 0x4200, 3), "the mean of 1 and 3, and of 1, 3 and 5, with their lse");
+  tensors.q = NULL;
+  expect_refused(thresher_attention_run(plan, NULL, &tensors, workspace), "q is null");
+  thresher_attention_destroy(plan);
+}
+
+static void attends_flat(void) {
+  static const int32_t cu_q[] = {0, 1, 2};
+  static const int32_t cu_k[] = {0, 2, 3};
+  thresher_attention* plan = NULL;
+  expect_ok(thresher_attention_plan_flat(THRESHER_CPU, 0, THRESHER_FP16, 1, 1, 1, queries, keys, head_dim, 0, NULL, -1,
+                                         -1, NULL, 0, NULL, "", 0, 1, &plan),
+            "plan attention by numbers");
+  spoil_outputs();
+  expect_ok(thresher_attention_run_flat(plan, NULL, q, NULL, kv, NULL, kv, NULL, o, NULL, lse, NULL, NULL, workspace),
+            "run attention by numbers");
+  expect(are_means(0x4200, 3, 0x4200, 3), "the mean of all values");
+  thresher_attention_destroy(plan);
+  plan = NULL;
+  expect_ok(thresher_attention_plan_flat(THRESHER_CPU, 0, THRESHER_FP16, 2, 1, 1, queries, keys, head_dim, 0, NULL, -1,
+                                         -1, NULL, 1, NULL, NULL, 0, 0, &plan),
+            "plan two sequences");
+  spoil_outputs();
+  expect_ok(thresher_attention_run_flat(plan, NULL, q, NULL, kv, NULL, kv, NULL, o, NULL, lse, cu_q, cu_k, workspace),
+            "run two sequences");
+  expect(are_means(0x4000, 2, 0x4500, 1), "each sequence sees its own keys");
+  static const int32_t wrong[] = {0, 2, 4};
+  expect_refused(
+      thresher_attention_run_flat(plan, NULL, q, NULL, kv, NULL, kv, NULL, o, NULL, lse, cu_q, wrong, workspace),
+      "cu_seqlens_k ends with 4, expected the number of rows 3");
+  thresher_attention_destroy(plan);
+}
+
+static void refuses_attention(void) {
+  thresher_attention_problem problem = attention_of_test();
+  thresher_attention* plan = NULL;
+  problem.causal = 2;
+  expect_refused(thresher_attention_plan(cpu, &problem, NULL, &plan), "problem.causal is 2, expected 0 to 1");
+  problem = attention_of_test();
+  problem.struct_size = 0;
+  expect_refused(thresher_attention_plan(cpu, &problem, NULL, &plan),
+                 "problem.struct_size is 0, expected at least 56: initialise the struct with its _init function");
+  problem = attention_of_test();
+  problem.has_scale = 1;
+  problem.scale = INFINITY;
+  expect_refused(thresher_attention_plan(cpu, &problem, NULL, &plan), "problem.scale is inf, expected a finite number");
+  problem.scale = 0;
+  expect_ok(thresher_attention_plan(cpu, &problem, NULL, &plan), "a scale of 0 can be said");
+  thresher_attention_destroy(plan);
+}
+
 int main(void) {
   thresher_device best;
   char strategies[128];
   fill();
-  expect(strlen(thresher_version()) > 0, "version");
-  expect(thresher_best_device(&best) == THRESHER_OK, "best device");
-  expect(thresher_dual_gemm_strategies(cpu, strategies, sizeof strategies) == THRESHER_OK, "strategies");
-  expect(strstr(strategies, "two_pass") != NULL, "two_pass is among the strategies");
-  computes(1);
-  computes(0);
+  fill_attention();
+  expect(strcmp(thresher_version(), "0.2.0") == 0, "version");
+  expect_ok(thresher_best_device(&best), "best device");
+  expect_ok(thresher_dual_gemm_strategies(cpu, strategies, sizeof strategies), "strategies");
+  expect(strcmp(strategies, "interleaved,two_pass") == 0, "the CPU's strategies");
+  expect_ok(thresher_attention_strategies(cpu, strategies, sizeof strategies), "strategies of attention");
+  expect(strcmp(strategies, "blockwise") == 0, "the CPU's strategies of attention");
+  computes_packed();
+  computes_raw();
+  computes_flat();
+  tells_zero_from_default();
+  structs_grow();
   refuses();
-  printf("%s\n", failures == 0 ? "all holds" : "failures");
-  return failures != 0;
+  attends();
+  attends_flat();
+  refuses_attention();
+  printf("%d failures\n", failures);
+  return failures;
 }

@@ -110,6 +110,35 @@ TEST(ValidateWeights, NamesTheRoleOfTheOperand) {
             "b1 (gate) is in the memory of GPU 1, expected the CPU: copy it there first");
 }
 
+/// Whether C [rows, 4] at element `c_at` is refused beside A [2, 16] at element `a_at` of rows of 24 elements.
+bool overlap_is_refused(std::int64_t c_at, std::int64_t rows, std::int64_t c_stride, std::int64_t a_at) {
+  std::vector<std::uint16_t> memory(128);
+  Tensor a = Tensor::contiguous(memory.data() + a_at, Format::fp16, {2, 16});
+  a.strides[0] = 24;
+  Tensor c = Tensor::contiguous(memory.data() + c_at, Format::fp16, {rows, 4});
+  c.strides[0] = c_stride;
+  return !refusal([&] { validate_apart(c, "a", a); }).empty();
+}
+
+TEST(ValidateRun, TheOutputLiesApartFromTheOperands) {
+  EXPECT_FALSE(overlap_is_refused(40, 2, 4, 0));   // behind A
+  EXPECT_FALSE(overlap_is_refused(0, 2, 4, 8));    // before A
+  EXPECT_FALSE(overlap_is_refused(16, 2, 24, 0));  // beside A, in the same rows
+  EXPECT_FALSE(overlap_is_refused(0, 2, 24, 4));   // the same, on the other side
+  EXPECT_FALSE(overlap_is_refused(16, 1, 4, 0));   // one row, in the gap between A's
+  EXPECT_FALSE(overlap_is_refused(0, 0, 4, 0));    // nothing is written
+  EXPECT_TRUE(overlap_is_refused(0, 2, 4, 0));     // A itself
+  EXPECT_TRUE(overlap_is_refused(39, 2, 4, 0));    // A's last element
+  EXPECT_TRUE(overlap_is_refused(15, 2, 24, 0));   // the last column of A
+  EXPECT_TRUE(overlap_is_refused(22, 2, 24, 0));   // out of one row into the next
+  EXPECT_TRUE(overlap_is_refused(16, 2, 25, 0));   // beside A in the first row only
+  const Arguments arguments;
+  Tensor c = arguments.c;
+  c.data = arguments.a.data;
+  EXPECT_EQ(refusal([&] { validate_run(problem, arguments.a, c, nullptr, 0, 16, DeviceId{}); }),
+            "c shares memory with a, expected an output apart from every operand");
+}
+
 TEST(ValidateRun, ChecksStridesAlignmentAndWorkspace) {
   EXPECT_EQ(run_refusal([](Arguments&) {}), "");
   EXPECT_EQ(run_refusal([](Arguments& x) { x.a.strides[1] = 2; }),

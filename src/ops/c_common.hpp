@@ -1,0 +1,97 @@
+#pragma once
+/// What every part of the C interface needs: errors, structs that can grow, and the types both interfaces have.
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <new>
+#include <string>
+#include <vector>
+
+#include "thresher/thresher.h"
+#include "thresher/thresher.hpp"
+
+namespace thresher::c {
+
+/// Keeps the sentence for this thread and gives back `status`.
+thresher_status fail(thresher_status status, const char* sentence) noexcept;
+[[nodiscard]] thresher_status status_of(ErrorCode code) noexcept;
+
+/// No exception crosses the interface.
+template <class Act>
+thresher_status guarded(Act act) noexcept {
+  try {
+    act();
+    return THRESHER_OK;
+  } catch (const Error& error) {
+    return fail(status_of(error.code()), error.what());
+  } catch (const std::bad_alloc&) {
+    return fail(THRESHER_OUT_OF_MEMORY, "out of memory: use a smaller problem or free some memory");
+  } catch (const std::exception& error) {
+    return fail(THRESHER_INTERNAL, error.what());
+  }
+}
+
+[[noreturn]] void refuse(const std::string& sentence);
+
+template <class T>
+const T& required(const T* pointer, const char* argument) {
+  if (pointer == nullptr) {
+    refuse(std::string(argument) + " is null");
+  }
+  return *pointer;
+}
+
+/// Enumerators count from 0 in both interfaces and in the same order.
+template <class To, class From>
+To enumerator(From value, To last, const char* argument) {
+  const auto number = static_cast<long long>(value);
+  if (number < 0 || number > static_cast<long long>(last)) {
+    refuse(std::string(argument) + " is " + std::to_string(number) + ", expected 0 to " +
+           std::to_string(static_cast<int>(last)));
+  }
+  return static_cast<To>(number);
+}
+
+/// Throws unless `size`, a struct's struct_size, is at least `least`.
+void require_size(const char* argument, std::uint32_t size, std::size_t least);
+/// Throws when one of the `count` bytes that follow what this library knows is not 0.
+void require_zero(const char* argument, const void* bytes, std::size_t count);
+
+/// The struct of a program as this library knows it: members that it lacks keep their defaults, and members that are
+/// not known here must be 0. The first `least` bytes have to be there.
+template <class Struct>
+Struct known(const Struct* given, const char* argument, std::size_t least, Struct with_defaults) {
+  required(given, argument);
+  std::uint32_t size = 0;
+  std::memcpy(&size, given, sizeof size);
+  require_size(argument, size, least);
+  std::memcpy(&with_defaults, given, std::min<std::size_t>(size, sizeof with_defaults));
+  if (size > sizeof with_defaults) {
+    require_zero(argument, reinterpret_cast<const std::byte*>(given) + sizeof with_defaults,
+                 size - sizeof with_defaults);
+  }
+  return with_defaults;
+}
+
+/// Fills a struct of `size` bytes with the defaults, and with 0 what is not known here.
+template <class Struct>
+void fill(Struct* to, std::uint32_t size, const Struct& with_defaults) noexcept {
+  if (to == nullptr) {
+    return;
+  }
+  std::memset(static_cast<void*>(to), 0, size);
+  std::memcpy(static_cast<void*>(to), &with_defaults, std::min<std::size_t>(size, sizeof with_defaults));
+  if (size >= sizeof size) {
+    std::memcpy(static_cast<void*>(to), &size, sizeof size);
+  }
+}
+
+[[nodiscard]] inline std::string text_or_empty(const char* text) { return text == nullptr ? "" : text; }
+[[nodiscard]] Format format_of(thresher_format format, const char* argument);
+[[nodiscard]] DeviceId id_of(thresher_device device);
+[[nodiscard]] Device device_of(thresher_device device);
+/// "a,b,c", cut off to fit and terminated.
+void copy_names(const std::vector<std::string>& names, char* to, std::size_t capacity);
+
+}  // namespace thresher::c

@@ -1,0 +1,299 @@
+// The C interface of the dual GEMM.
+#include "ops/c_common.hpp"
+
+struct thresher_dual_gemm_weights {
+  thresher::PackedWeights packed;
+};
+
+struct thresher_dual_gemm {
+  thresher::DualGemm gemm;
+  thresher::DeviceId device;
+};
+
+namespace {
+
+using namespace thresher;
+using namespace thresher::c;
+
+constexpr Activation default_activation{};
+
+thresher_dual_gemm_problem default_problem() {
+  thresher_dual_gemm_problem problem{};
+  problem.activation = static_cast<thresher_activation>(default_activation.kind);
+  problem.alpha = default_activation.alpha;
+  problem.limit = default_activation.limit;
+  problem.up_offset = default_activation.up_offset;
+  return problem;
+}
+
+/// A matrix, its row stride 0 for contiguous rows.
+Tensor matrix_of(const void* data, Format format, std::int64_t rows, std::int64_t columns, std::int64_t row_stride,
+                 DeviceId device) {
+  Tensor tensor = Tensor::contiguous(const_cast<void*>(data), format, {rows, columns}, device);
+  if (row_stride != 0) {
+    tensor.strides[0] = row_stride;
+  }
+  return tensor;
+}
+
+Tensor with_scales(Tensor tensor, const void* scales, std::int32_t layout, const float* global_scale) {
+  tensor.scales.data = scales;
+  tensor.scales.layout = enumerator(layout, all_scale_layouts.back(), "scale_layout");
+  tensor.global_scale = global_scale;
+  return tensor;
+}
+
+Tensor tensor_of(const thresher_matrix* matrix, const char* argument) {
+  const thresher_matrix given = known(matrix, argument, offsetof(thresher_matrix, row_stride), thresher_matrix{});
+  return with_scales(matrix_of(given.data, format_of(given.format, argument), given.shape[0], given.shape[1],
+                               given.row_stride, id_of(given.device)),
+                     given.scales, given.scale_layout, given.global_scale);
+}
+
+Activation activation_of(std::int32_t kind, float alpha, float limit, float up_offset) {
+  return {.kind = enumerator(kind, all_activation_kinds.back(), "problem.activation"),
+          .alpha = alpha,
+          .limit = limit,
+          .up_offset = up_offset};
+}
+
+/// `constants` are alpha, limit and up_offset; null for the defaults.
+Activation activation_of(std::int32_t kind, const float* constants) {
+  return constants == nullptr
+             ? activation_of(kind, default_activation.alpha, default_activation.limit, default_activation.up_offset)
+             : activation_of(kind, constants[0], constants[1], constants[2]);
+}
+
+DualGemmProblem problem_of(const thresher_dual_gemm_problem* problem) {
+  const thresher_dual_gemm_problem given =
+      known(problem, "problem", offsetof(thresher_dual_gemm_problem, activation), default_problem());
+  return {.m = given.m,
+          .n = given.n,
+          .k = given.k,
+          .a = format_of(given.a, "problem.a"),
+          .b = format_of(given.b, "problem.b"),
+          .out = format_of(given.out, "problem.out"),
+          .activation = activation_of(given.activation, given.alpha, given.limit, given.up_offset)};
+}
+
+Numerics numerics_of(std::int32_t numerics) { return enumerator(numerics, all_numerics.back(), "numerics"); }
+
+DualGemmOptions options_of(const char* strategy, const char* knobs, std::int32_t threads, Numerics numerics) {
+  return {.strategy = text_or_empty(strategy),
+          .knobs = Knobs::parse(text_or_empty(knobs)),
+          .threads = threads,
+          .numerics = numerics};
+}
+
+DualGemmOptions options_of(const thresher_dual_gemm_options* options) {
+  if (options == nullptr) {
+    return {};
+  }
+  const thresher_dual_gemm_options given = known(options, "options", offsetof(thresher_dual_gemm_options, threads), {});
+  return options_of(given.strategy, given.knobs, given.threads, numerics_of(given.numerics));
+}
+
+Tensor a_of(const thresher_dual_gemm& plan, std::int64_t rows, const void* a, std::int64_t row_stride,
+            const void* scales, std::int32_t layout, const float* global_scale) {
+  const DualGemmProblem& problem = plan.gemm.problem();
+  return with_scales(matrix_of(a, problem.a, rows, problem.k, row_stride, plan.device), scales, layout, global_scale);
+}
+
+Tensor c_of(const thresher_dual_gemm& plan, std::int64_t rows, void* c, std::int64_t row_stride) {
+  const DualGemmProblem& problem = plan.gemm.problem();
+  return matrix_of(c, problem.out, rows, problem.n, row_stride, plan.device);
+}
+
+}  // namespace
+
+void thresher_matrix_init(thresher_matrix* matrix, uint32_t struct_size) {
+  fill(matrix, struct_size, thresher_matrix{});
+}
+
+void thresher_dual_gemm_problem_init(thresher_dual_gemm_problem* problem, uint32_t struct_size) {
+  fill(problem, struct_size, default_problem());
+}
+
+void thresher_dual_gemm_options_init(thresher_dual_gemm_options* options, uint32_t struct_size) {
+  fill(options, struct_size, thresher_dual_gemm_options{});
+}
+
+thresher_status thresher_dual_gemm_strategies(thresher_device device, char* names, size_t capacity) {
+  return guarded([&] { copy_names(dual_gemm_strategies(device_of(device)), names, capacity); });
+}
+
+thresher_status thresher_dual_gemm_pack(thresher_device device, const thresher_matrix* b1_gate,
+                                        const thresher_matrix* b2_up, thresher_numerics numerics,
+                                        thresher_dual_gemm_weights** weights) {
+  return guarded([&] {
+    required(weights, "weights");
+    *weights = new thresher_dual_gemm_weights{pack(device_of(device), tensor_of(b1_gate, "b1 (gate)"),
+                                                   tensor_of(b2_up, "b2 (up)"), {.numerics = numerics_of(numerics)})};
+  });
+}
+
+thresher_status thresher_dual_gemm_weights_save(const thresher_dual_gemm_weights* weights, const char* path) {
+  return guarded([&] {
+    required(path, "path");
+    save_packed(required(weights, "weights").packed, path);
+  });
+}
+
+thresher_status thresher_dual_gemm_weights_load(thresher_device device, const char* path,
+                                                thresher_dual_gemm_weights** weights) {
+  return guarded([&] {
+    required(path, "path");
+    required(weights, "weights");
+    *weights = new thresher_dual_gemm_weights{load_packed(device_of(device), path)};
+  });
+}
+
+void thresher_dual_gemm_weights_destroy(thresher_dual_gemm_weights* weights) { delete weights; }
+
+thresher_status thresher_dual_gemm_plan(thresher_device device, const thresher_dual_gemm_problem* problem,
+                                        const thresher_dual_gemm_weights* weights,
+                                        const thresher_dual_gemm_options* options, thresher_dual_gemm** plan_out) {
+  return guarded([&] {
+    required(plan_out, "plan");
+    const thresher_dual_gemm_weights& given = required(weights, "weights");
+    const Device on = device_of(device);
+    *plan_out = new thresher_dual_gemm{plan(on, problem_of(problem), given.packed, options_of(options)), on.id()};
+  });
+}
+
+thresher_status thresher_dual_gemm_plan_raw(thresher_device device, const thresher_dual_gemm_problem* problem,
+                                            const thresher_matrix* b1_gate, const thresher_matrix* b2_up,
+                                            const thresher_dual_gemm_options* options, thresher_dual_gemm** plan_out) {
+  return guarded([&] {
+    required(plan_out, "plan");
+    const Device on = device_of(device);
+    *plan_out = new thresher_dual_gemm{plan(on, problem_of(problem), tensor_of(b1_gate, "b1 (gate)"),
+                                            tensor_of(b2_up, "b2 (up)"), options_of(options)),
+                                       on.id()};
+  });
+}
+
+void thresher_dual_gemm_destroy(thresher_dual_gemm* plan_handle) { delete plan_handle; }
+
+size_t thresher_dual_gemm_workspace_bytes(const thresher_dual_gemm* plan_handle) {
+  return plan_handle == nullptr ? 0 : plan_handle->gemm.workspace_bytes();
+}
+
+const char* thresher_dual_gemm_strategy(const thresher_dual_gemm* plan_handle) {
+  return plan_handle == nullptr ? "" : plan_handle->gemm.strategy().c_str();
+}
+
+thresher_status thresher_dual_gemm_run(const thresher_dual_gemm* plan_handle, void* stream, const thresher_matrix* a,
+                                       const thresher_matrix* c, void* workspace) {
+  return guarded(
+      [&] { required(plan_handle, "plan").gemm.run(Stream{stream}, tensor_of(a, "a"), tensor_of(c, "c"), workspace); });
+}
+
+thresher_status thresher_dual_gemm_prepare(const thresher_dual_gemm* plan_handle, void* stream,
+                                           const thresher_matrix* a, void* workspace) {
+  return guarded([&] { required(plan_handle, "plan").gemm.prepare(Stream{stream}, tensor_of(a, "a"), workspace); });
+}
+
+thresher_status thresher_dual_gemm_run_prepared(const thresher_dual_gemm* plan_handle, void* stream,
+                                                const thresher_matrix* a, const thresher_matrix* c, void* workspace) {
+  return guarded([&] {
+    required(plan_handle, "plan").gemm.run_prepared(Stream{stream}, tensor_of(a, "a"), tensor_of(c, "c"), workspace);
+  });
+}
+
+thresher_status thresher_dual_gemm_pack_flat(int32_t device_kind, int32_t device_ordinal, int32_t format, int64_t n,
+                                             int64_t k, const void* b1_gate, int64_t b1_row_stride,
+                                             const void* b1_scales, const float* b1_global_scale, const void* b2_up,
+                                             int64_t b2_row_stride, const void* b2_scales, const float* b2_global_scale,
+                                             int32_t scale_layout, int32_t numerics,
+                                             thresher_dual_gemm_weights** weights) {
+  return guarded([&] {
+    required(weights, "weights");
+    const Device device = device_of({device_kind, device_ordinal});
+    const Format of = format_of(format, "format");
+    const Tensor gate = matrix_of(b1_gate, of, n, k, b1_row_stride, device.id());
+    const Tensor up = matrix_of(b2_up, of, n, k, b2_row_stride, device.id());
+    *weights = new thresher_dual_gemm_weights{pack(device, with_scales(gate, b1_scales, scale_layout, b1_global_scale),
+                                                   with_scales(up, b2_scales, scale_layout, b2_global_scale),
+                                                   {.numerics = numerics_of(numerics)})};
+  });
+}
+
+thresher_status thresher_dual_gemm_plan_flat(const thresher_dual_gemm_weights* weights, int64_t m, int32_t a_format,
+                                             int32_t out_format, int32_t activation, const float* activation_constants,
+                                             const char* strategy, const char* knobs, int32_t threads,
+                                             thresher_dual_gemm** plan_out) {
+  return guarded([&] {
+    required(plan_out, "plan");
+    const PackedWeights& packed = required(weights, "weights").packed;
+    const DualGemmProblem problem{.m = m,
+                                  .n = packed.n(),
+                                  .k = packed.k(),
+                                  .a = format_of(a_format, "a_format"),
+                                  .b = packed.format(),
+                                  .out = format_of(out_format, "out_format"),
+                                  .activation = activation_of(activation, activation_constants)};
+    const DualGemmOptions options = options_of(strategy, knobs, threads, packed.numerics());
+    *plan_out = new thresher_dual_gemm{plan(packed.device(), problem, packed, options), packed.device().id()};
+  });
+}
+
+thresher_status thresher_dual_gemm_plan_raw_flat(int32_t device_kind, int32_t device_ordinal, int64_t m, int64_t n,
+                                                 int64_t k, int32_t a_format, int32_t b_format, int32_t out_format,
+                                                 int32_t activation, const float* activation_constants,
+                                                 const void* b1_gate, int64_t b1_row_stride, const void* b1_scales,
+                                                 const float* b1_global_scale, const void* b2_up, int64_t b2_row_stride,
+                                                 const void* b2_scales, const float* b2_global_scale,
+                                                 int32_t scale_layout, const char* strategy, const char* knobs,
+                                                 int32_t numerics, int32_t threads, thresher_dual_gemm** plan_out) {
+  return guarded([&] {
+    required(plan_out, "plan");
+    const Device device = device_of({device_kind, device_ordinal});
+    const DualGemmProblem problem{.m = m,
+                                  .n = n,
+                                  .k = k,
+                                  .a = format_of(a_format, "a_format"),
+                                  .b = format_of(b_format, "b_format"),
+                                  .out = format_of(out_format, "out_format"),
+                                  .activation = activation_of(activation, activation_constants)};
+    const Tensor gate = matrix_of(b1_gate, problem.b, n, k, b1_row_stride, device.id());
+    const Tensor up = matrix_of(b2_up, problem.b, n, k, b2_row_stride, device.id());
+    *plan_out =
+        new thresher_dual_gemm{plan(device, problem, with_scales(gate, b1_scales, scale_layout, b1_global_scale),
+                                    with_scales(up, b2_scales, scale_layout, b2_global_scale),
+                                    options_of(strategy, knobs, threads, numerics_of(numerics))),
+                               device.id()};
+  });
+}
+
+thresher_status thresher_dual_gemm_run_flat(const thresher_dual_gemm* plan_handle, void* stream, int64_t rows,
+                                            const void* a, int64_t a_row_stride, const void* a_scales,
+                                            int32_t a_scale_layout, const float* a_global_scale, void* c,
+                                            int64_t c_row_stride, void* workspace) {
+  return guarded([&] {
+    const thresher_dual_gemm& plan = required(plan_handle, "plan");
+    plan.gemm.run(Stream{stream}, a_of(plan, rows, a, a_row_stride, a_scales, a_scale_layout, a_global_scale),
+                  c_of(plan, rows, c, c_row_stride), workspace);
+  });
+}
+
+thresher_status thresher_dual_gemm_prepare_flat(const thresher_dual_gemm* plan_handle, void* stream, int64_t rows,
+                                                const void* a, int64_t a_row_stride, const void* a_scales,
+                                                int32_t a_scale_layout, const float* a_global_scale, void* workspace) {
+  return guarded([&] {
+    const thresher_dual_gemm& plan = required(plan_handle, "plan");
+    plan.gemm.prepare(Stream{stream}, a_of(plan, rows, a, a_row_stride, a_scales, a_scale_layout, a_global_scale),
+                      workspace);
+  });
+}
+
+thresher_status thresher_dual_gemm_run_prepared_flat(const thresher_dual_gemm* plan_handle, void* stream, int64_t rows,
+                                                     const void* a, int64_t a_row_stride, const void* a_scales,
+                                                     int32_t a_scale_layout, const float* a_global_scale, void* c,
+                                                     int64_t c_row_stride, void* workspace) {
+  return guarded([&] {
+    const thresher_dual_gemm& plan = required(plan_handle, "plan");
+    plan.gemm.run_prepared(Stream{stream}, a_of(plan, rows, a, a_row_stride, a_scales, a_scale_layout, a_global_scale),
+                           c_of(plan, rows, c, c_row_stride), workspace);
+  });
+}
