@@ -1,6 +1,9 @@
 // Registers, cp.async, earlier grids, and launches that cannot be.
 #include <gtest/gtest.h>
+#include <sys/resource.h>
+#include <unistd.h>
 
+#include <fstream>
 #include <numeric>
 
 #include "emulator/kernels/copies.hpp"
@@ -132,6 +135,44 @@ TEST(GlobalMemory, RefusesBuffersThatOverlap) {
   const std::vector<std::uint8_t> bytes(64);
   memory.add("a", bytes.data(), 48, Use::input);
   EXPECT_THROW(memory.add("b", bytes.data() + 32, 32, Use::output), Error);
+}
+
+/// For as long as it lives, the process gets at most `bytes` more of address space.
+class LittleAddressSpace {
+ public:
+  explicit LittleAddressSpace(std::uint64_t bytes) {
+    getrlimit(RLIMIT_AS, &before_);
+    std::ifstream statm("/proc/self/statm");
+    std::uint64_t pages = 0;
+    statm >> pages;
+    rlimit limit = before_;
+    limit.rlim_cur = pages * static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE)) + bytes;
+    setrlimit(RLIMIT_AS, &limit);
+  }
+  ~LittleAddressSpace() { setrlimit(RLIMIT_AS, &before_); }
+  LittleAddressSpace(const LittleAddressSpace&) = delete;
+  LittleAddressSpace& operator=(const LittleAddressSpace&) = delete;
+
+ private:
+  rlimit before_{};
+};
+
+// Some threads have their stacks when there are no more: the launch throws, and leaves nothing of itself behind.
+TEST(Stacks, LaunchWithoutMemoryForThemThrowsAndEnds) {
+  LaunchShape shape;
+  shape.block = 64;
+  const GlobalMemory memory;
+  Options options;
+  options.stack_bytes = 1U << 30;
+  {
+    const LittleAddressSpace little(std::uint64_t{8} << 30);
+    EXPECT_THROW(static_cast<void>(launch(shape, options, memory, [] {})), Error);
+  }
+  EXPECT_THROW(static_cast<void>(machine::launch::thread_index()), Error)
+      << "an engine that is gone is still the current one";
+  int threads = 0;
+  EXPECT_TRUE(launch(shape, {}, memory, [&] { ++threads; }).clean());
+  EXPECT_EQ(threads, 64);
 }
 
 }  // namespace

@@ -10,7 +10,7 @@ namespace {
 AsyncCopies& copies_of(Engine& engine, Thread& thread) {
   if (!thread.copies) {
     thread.copies = std::make_unique<AsyncCopies>();
-    thread.copies->lane = engine.new_lane({LaneOwner::What::copies, &thread});
+    thread.copies->lane = engine.ordering.new_lane({LaneOwner::What::copies, &thread});
   }
   return *thread.copies;
 }
@@ -27,7 +27,7 @@ class SmallCopy final : public AsyncWork {
     }
     ++thread_.copies->groups.done;
     if (thread_.wait.what == Wait::What::copies) {
-      engine_.wake(thread_);
+      engine_.scheduler.wake(thread_);
     }
   }
 
@@ -46,7 +46,7 @@ class Arrival final : public AsyncWork {
       : engine_(engine), thread_(thread), barrier_(barrier), clock_(clock), site_(site) {}
   void complete() override {
     barrier_.arriving.seen.raise(thread_.copies->lane, clock_);
-    engine_.arrive(barrier_, 1, thread_, "cp.async of ", site_);
+    engine_.barriers.arrive(barrier_, 1, thread_, "cp.async of ", site_);
   }
 
  private:
@@ -65,30 +65,31 @@ void copy_async(std::uint32_t shared_address, std::uint64_t global_address, std:
                 Site where) {
   Engine& engine = Engine::current();
   Thread& thread = Engine::self();
-  const std::uint32_t site = engine.site(where);
+  const std::uint32_t site = engine.sites.number(where);
   const char* call = bytes == 16 ? "async_copy::copy16" : "async_copy::copy4";
-  std::uint8_t* to = engine.shared_bytes(shared_address, bytes, bytes, call, site);
+  std::uint8_t* to = engine.memory.shared_bytes(shared_address, bytes, bytes, call, site);
   AsyncCopies& copies = copies_of(engine, thread);
   const std::uint32_t clock = copies.clock;
   if (valid) {
-    GlobalBuffer* buffer = engine.global_buffer(global_address, bytes, bytes, call, site);
-    engine.check_global(
+    GlobalBuffer* buffer = engine.memory.global_buffer(global_address, bytes, bytes, call, site);
+    engine.memory.check_global(
         *buffer, global_address, bytes,
-        {{clock, site, engine.cluster_serial, copies.lane, AccessKind::read}, &thread.knowledge.seen, nullptr});
+        {{clock, site, engine.cluster.serial, copies.lane, AccessKind::read}, &thread.knowledge.seen, nullptr});
   }
-  engine.check_shared(
+  engine.memory.check_shared(
       *thread.block, shared_address & 0xFFFFFFU, bytes,
-      {{clock, site, engine.cluster_serial, copies.lane, AccessKind::copy_write}, &thread.knowledge.seen, nullptr});
+      {{clock, site, engine.cluster.serial, copies.lane, AccessKind::copy_write}, &thread.knowledge.seen, nullptr});
   ++copies.groups.issued;
-  engine.async.submit(std::make_unique<SmallCopy>(
-                          engine, thread, to, valid ? reinterpret_cast<const void*>(global_address) : nullptr, bytes),
-                      &copies.queue);
+  engine.scheduler.submit(
+      std::make_unique<SmallCopy>(engine, thread, to, valid ? reinterpret_cast<const void*>(global_address) : nullptr,
+                                  bytes),
+      &copies.queue);
 }
 
 void copy_async_commit(Site where) {
   Engine& engine = Engine::current();
   Thread& thread = Engine::self();
-  static_cast<void>(engine.site(where));
+  static_cast<void>(engine.sites.number(where));
   AsyncCopies& copies = copies_of(engine, thread);
   copies.groups.ends.push_back(copies.groups.issued);
   copies.clock_of_group.push_back(copies.clock++);
@@ -97,29 +98,29 @@ void copy_async_commit(Site where) {
 void copy_async_wait(std::uint32_t pending, Site where) {
   Engine& engine = Engine::current();
   Thread& thread = Engine::self();
-  const std::uint32_t site = engine.site(where);
-  engine.pause(thread);
+  const std::uint32_t site = engine.sites.number(where);
+  engine.scheduler.pause(thread);
   AsyncCopies& copies = copies_of(engine, thread);
   const std::uint32_t closed = copies.groups.closed();
   const std::uint32_t target = closed > pending ? closed - pending : 0;
   while (copies.groups.done < copies.groups.needed(target)) {
-    engine.block(thread, {Wait::What::copies, site, target, nullptr});
+    engine.scheduler.block(thread, {Wait::What::copies, site, target, nullptr});
   }
   if (target != 0) {
-    Engine::learn(thread, copies.lane, copies.clock_of_group[target - 1]);
+    Ordering::learn(thread, copies.lane, copies.clock_of_group[target - 1]);
   }
 }
 
 void copy_async_arrive(std::uint32_t barrier_address, Site where) {
   Engine& engine = Engine::current();
   Thread& thread = Engine::self();
-  const std::uint32_t site = engine.site(where);
-  engine.pause(thread);
-  Mbarrier& barrier = engine.barrier_at(barrier_address, "async_copy::arrive_when_done", site);
-  engine.check_published(thread, barrier, false, "async_copy::arrive_when_done", site);
+  const std::uint32_t site = engine.sites.number(where);
+  engine.scheduler.pause(thread);
+  Mbarrier& barrier = engine.barriers.at(barrier_address, "async_copy::arrive_when_done", site);
+  engine.barriers.check_published(thread, barrier, false, "async_copy::arrive_when_done", site);
   AsyncCopies& copies = copies_of(engine, thread);
   // Copies that come later are not covered: they have a later clock.
-  engine.async.submit(std::make_unique<Arrival>(engine, thread, barrier, copies.clock++, site), &copies.queue);
+  engine.scheduler.submit(std::make_unique<Arrival>(engine, thread, barrier, copies.clock++, site), &copies.queue);
 }
 
 }  // namespace calls

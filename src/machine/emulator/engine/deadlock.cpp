@@ -1,8 +1,7 @@
-// Who waits for what, when nobody can go on.
+#include "machine/emulator/engine/deadlock.hpp"
+
 #include <map>
 #include <tuple>
-
-#include "machine/emulator/engine/engine.hpp"
 
 namespace thresher::emulator {
 namespace {
@@ -31,14 +30,15 @@ bool lacks_only_bytes(const Wait& wait) {
 
 }  // namespace
 
-void Engine::report_deadlock() {
+void report_deadlock(const Cluster& cluster, const Words& words, Findings& findings) {
   using Key = std::tuple<Wait::What, const void*, std::uint64_t, std::uint32_t>;
-  std::map<Key, std::vector<const Thread*>> groups;
+  std::map<Key, std::size_t> group_of;
+  std::vector<std::vector<const Thread*>> groups;  // in the order of their first threads
   std::size_t waiting = 0;
   bool warp_split = false;
   bool bytes_wrong = false;
   bool registers = false;
-  for (const auto& thread : threads) {
+  for (const auto& thread : cluster.threads) {
     if (thread->state == Thread::State::done) {
       continue;
     }
@@ -47,28 +47,33 @@ void Engine::report_deadlock() {
     warp_split = warp_split || (wait.what == Wait::What::warp && left_by_the_rest(*thread));
     bytes_wrong = bytes_wrong || (wait.what == Wait::What::barrier && lacks_only_bytes(wait));
     registers = registers || wait.what == Wait::What::registers;
-    groups[{wait.what, wait.object, wait.number, wait.site}].push_back(thread.get());
+    const auto [place, is_new] = group_of.try_emplace({wait.what, wait.object, wait.number, wait.site}, groups.size());
+    if (is_new) {
+      groups.emplace_back();
+    }
+    groups[place->second].push_back(thread.get());
   }
   std::vector<std::string> details;
-  for (const auto& [key, members] : groups) {
-    details.push_back(threads_words(members) + " " + words(members.front()->wait));
+  for (const auto& members : groups) {
+    details.push_back(words.of(members) + " " + words.of(members.front()->wait));
   }
-  const std::size_t ended = threads.size() - waiting;
+  const std::size_t ended = cluster.threads.size() - waiting;
   if (ended != 0) {
     details.push_back(std::to_string(ended) + " threads have ended");
   }
-  for (const auto& block : blocks) {
+  for (const auto& block : cluster.blocks) {
     for (const auto& group : block->groups) {
-      warp_split = describe_partial_product(group, details) || warp_split;
+      warp_split = describe_partial_product(cluster, group, words, details) || warp_split;
     }
   }
   const FindingKind kind = registers     ? FindingKind::register_budget
                            : bytes_wrong ? FindingKind::byte_count
                            : warp_split  ? FindingKind::divergent
                                          : FindingKind::deadlock;
-  fatal(kind,
-        std::to_string(waiting) + " of " + std::to_string(threads.size()) + " threads wait and nothing is under way",
-        std::move(details));
+  findings.fatal(kind,
+                 std::to_string(waiting) + " of " + std::to_string(cluster.threads.size()) +
+                     " threads wait and nothing is under way",
+                 std::move(details));
 }
 
 }  // namespace thresher::emulator

@@ -53,7 +53,11 @@ boost::context::stack_context StackPool::take() {
   }
   const std::size_t bytes = usable_bytes_ + page_bytes();
   void* base = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  if (base == MAP_FAILED || mprotect(base, page_bytes(), PROT_NONE) != 0) {
+  if (base != MAP_FAILED && mprotect(base, page_bytes(), PROT_NONE) != 0) {
+    munmap(base, bytes);
+    base = MAP_FAILED;
+  }
+  if (base == MAP_FAILED) {
     throw Error(
         ErrorCode::out_of_memory,
         "The emulator could not map a stack for a GPU thread; raise vm.max_map_count or emulate smaller blocks");

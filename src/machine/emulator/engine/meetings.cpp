@@ -7,67 +7,55 @@
 
 namespace thresher::emulator {
 
-void Engine::finish_cluster_phase_if_complete() {
-  if (running == 0 || cluster_arrived < running) {
-    return;
-  }
-  ++cluster_phase;
-  cluster_arrived = 0;
-  Knowledge complete;
-  std::swap(complete, cluster_arriving);
-  for (auto& thread : threads) {
-    if (thread->state == Thread::State::blocked && thread->wait.what == Wait::What::cluster_barrier) {
-      learn(*thread, complete);
-      wake(*thread);
-    }
-  }
-  cluster_completed = std::move(complete);
-  cluster_executed = std::make_shared<const VectorClock>(cluster_executing);
-}
+namespace {
 
-void Engine::wake_register_waiters(Block& block) {
+void wake_register_waiters(Engine& engine, Block& block) {
   std::vector<Thread*> waiters;
   waiters.swap(block.register_waiters);
   for (Thread* waiter : waiters) {
-    wake(*waiter);
+    engine.scheduler.wake(*waiter);
   }
 }
+
+}  // namespace
 
 namespace calls {
 
 void block_sync(std::uint32_t id, std::uint32_t threads, bool waits, Site where) {
   Engine& engine = Engine::current();
   Thread& thread = Engine::self();
-  const std::uint32_t site = engine.site(where);
-  engine.pause(thread);
+  const std::uint32_t site = engine.sites.number(where);
+  engine.scheduler.pause(thread);
   const std::string call = id == 0 ? "block::sync" : "named barrier " + std::to_string(id);
   const std::uint32_t expected = id == 0 ? engine.shape.block : threads;
   if (id > 15 || (id != 0 && (threads == 0 || threads % 32 != 0 || threads > (engine.shape.block + 31) / 32 * 32))) {
-    engine.fatal(FindingKind::bad_argument,
-                 call + engine.at(site) + " with " + std::to_string(threads) +
-                     " threads: ids are 1 to 15, threads a multiple of 32 and not more than the block has");
+    engine.findings.fatal(FindingKind::bad_argument,
+                          call + engine.words.at(site) + " with " + std::to_string(threads) +
+                              " threads: ids are 1 to 15, threads a multiple of 32 and not more than the block has");
   }
   BlockBarrier& barrier = thread.block->named[id];
   if (barrier.arrived.empty()) {
     barrier.threads = expected;
     barrier.site = site;
   } else if (barrier.threads != expected) {
-    engine.fatal(FindingKind::arrival_count,
-                 call + engine.at(site) + " by " + engine.words(thread) + " counts " + std::to_string(expected) +
-                     " threads, but the round that is under way counts " + std::to_string(barrier.threads),
-                 {"the round was begun by " + engine.words(*barrier.arrived.front()) + engine.at(barrier.site)});
+    engine.findings.fatal(
+        FindingKind::arrival_count,
+        call + engine.words.at(site) + " by " + engine.words.of(thread) + " counts " + std::to_string(expected) +
+            " threads, but the round that is under way counts " + std::to_string(barrier.threads),
+        {"the round was begun by " + engine.words.of(*barrier.arrived.front()) + engine.words.at(barrier.site)});
   }
   if (std::find(barrier.arrived.begin(), barrier.arrived.end(), &thread) != barrier.arrived.end()) {
-    engine.fatal(FindingKind::arrival_count, engine.words(thread) + " comes to " + call + engine.at(site) +
-                                                 " twice in one round: " + std::to_string(barrier.arrived.size()) +
-                                                 " of " + std::to_string(barrier.threads) + " had arrived");
+    engine.findings.fatal(FindingKind::arrival_count,
+                          engine.words.of(thread) + " comes to " + call + engine.words.at(site) +
+                              " twice in one round: " + std::to_string(barrier.arrived.size()) + " of " +
+                              std::to_string(barrier.threads) + " had arrived");
   }
   barrier.arrived.push_back(&thread);
-  Engine::release(thread, barrier.arriving);
+  Ordering::release(thread, barrier.arriving);
   if (barrier.arrived.size() < barrier.threads) {
     if (waits) {
       barrier.waiters.push_back(&thread);
-      engine.block(thread, {Wait::What::block_barrier, site, id, &barrier});
+      engine.scheduler.block(thread, {Wait::What::block_barrier, site, id, &barrier});
     }
     return;
   }
@@ -77,58 +65,58 @@ void block_sync(std::uint32_t id, std::uint32_t threads, bool waits, Site where)
   waiters.swap(barrier.waiters);
   barrier.arrived.clear();
   for (Thread* waiter : waiters) {
-    Engine::learn(*waiter, complete);
-    engine.wake(*waiter);
+    Ordering::learn(*waiter, complete);
+    engine.scheduler.wake(*waiter);
   }
   if (waits) {
-    Engine::learn(thread, complete);
+    Ordering::learn(thread, complete);
   }
-  engine.progress();
+  engine.scheduler.progress();
 }
 
 void cluster_arrive(bool releases, Site where) {
   Engine& engine = Engine::current();
   Thread& thread = Engine::self();
-  const std::uint32_t site = engine.site(where);
-  engine.pause(thread);
+  const std::uint32_t site = engine.sites.number(where);
+  engine.scheduler.pause(thread);
   if (thread.cluster_arrivals != thread.cluster_waits) {
-    engine.fatal(FindingKind::barrier_misuse, "cluster::arrive" + engine.at(site) + " by " + engine.words(thread) +
-                                                  " twice without a cluster::wait");
+    engine.findings.fatal(FindingKind::barrier_misuse, "cluster::arrive" + engine.words.at(site) + " by " +
+                                                           engine.words.of(thread) + " twice without a cluster::wait");
   }
   ++thread.cluster_arrivals;
-  ++engine.cluster_arrived;
-  engine.cluster_executing.raise(thread.lane(), thread.clock());
+  ++engine.cluster.barrier.arrived;
+  engine.cluster.barrier.executing.raise(thread.lane(), thread.clock());
   if (releases) {
-    Engine::release(thread, engine.cluster_arriving);
+    Ordering::release(thread, engine.cluster.barrier.arriving);
   }
-  engine.finish_cluster_phase_if_complete();
-  engine.progress();
+  engine.barriers.finish_cluster_phase_if_complete();
+  engine.scheduler.progress();
 }
 
 void cluster_wait(Site where) {
   Engine& engine = Engine::current();
   Thread& thread = Engine::self();
-  const std::uint32_t site = engine.site(where);
-  engine.pause(thread);
+  const std::uint32_t site = engine.sites.number(where);
+  engine.scheduler.pause(thread);
   if (thread.cluster_arrivals == thread.cluster_waits) {
-    engine.fatal(FindingKind::barrier_misuse,
-                 "cluster::wait" + engine.at(site) + " by " + engine.words(thread) + " without a cluster::arrive");
+    engine.findings.fatal(FindingKind::barrier_misuse, "cluster::wait" + engine.words.at(site) + " by " +
+                                                           engine.words.of(thread) + " without a cluster::arrive");
   }
-  if (engine.cluster_phase < thread.cluster_arrivals) {
-    engine.block(thread, {Wait::What::cluster_barrier, site, 0, nullptr});
+  if (engine.cluster.barrier.phase < thread.cluster_arrivals) {
+    engine.scheduler.block(thread, {Wait::What::cluster_barrier, site, 0, nullptr});
   } else {
-    Engine::learn(thread, engine.cluster_completed);
+    Ordering::learn(thread, engine.cluster.barrier.completed);
   }
   thread.cluster_waits = thread.cluster_arrivals;
-  thread.executed = engine.cluster_executed;
+  thread.executed = engine.cluster.barrier.executed;
 }
 
 std::uint32_t cluster_map(std::uint32_t address, std::uint32_t rank) {
   Engine& engine = Engine::current();
-  if (rank >= engine.blocks.size()) {
-    engine.fatal(FindingKind::bad_argument, "cluster::map to block " + std::to_string(rank) + " of a cluster of " +
-                                                std::to_string(engine.blocks.size()) + " by " +
-                                                engine.words(Engine::self()));
+  if (rank >= engine.cluster.blocks.size()) {
+    engine.findings.fatal(FindingKind::bad_argument,
+                          "cluster::map to block " + std::to_string(rank) + " of a cluster of " +
+                              std::to_string(engine.cluster.blocks.size()) + " by " + engine.words.of(Engine::self()));
   }
   return (address & 0xFFFFFFU) | rank << 24;
 }
@@ -136,31 +124,31 @@ std::uint32_t cluster_map(std::uint32_t address, std::uint32_t rank) {
 const std::uint64_t* warp_exchange(const char* call, std::uint64_t word, std::uint32_t mask, bool orders, Site where) {
   Engine& engine = Engine::current();
   Thread& thread = Engine::self();
-  const std::uint32_t site = engine.site(where);
-  engine.pause(thread);
+  const std::uint32_t site = engine.sites.number(where);
+  engine.scheduler.pause(thread);
   Warp& warp = *thread.warp;
   const std::uint32_t lane = thread.in_block % 32;
   mask &= warp.present;
   if ((mask >> lane & 1U) == 0) {
-    engine.fatal(FindingKind::divergent, std::string(call) + engine.at(site) + " by " + engine.words(thread) +
-                                             ", which its own mask leaves out");
+    engine.findings.fatal(FindingKind::divergent, std::string(call) + engine.words.at(site) + " by " +
+                                                      engine.words.of(thread) + ", which its own mask leaves out");
   }
   WarpMeeting& meeting = warp.meetings[mask];
   if (meeting.arrived == 0) {
     meeting.call = call;
     meeting.site = site;
   } else if (meeting.call != call || meeting.site != site) {
-    engine.fatal(FindingKind::divergent, engine.words(thread) + " is in " + call + engine.at(site) +
-                                             " while others of its warp are in " + meeting.call +
-                                             engine.at(meeting.site));
+    engine.findings.fatal(FindingKind::divergent, engine.words.of(thread) + " is in " + call + engine.words.at(site) +
+                                                      " while others of its warp are in " + meeting.call +
+                                                      engine.words.at(meeting.site));
   }
   meeting.given[lane] = word;
   meeting.arrived |= 1U << lane;
   if (orders) {
-    Engine::release(thread, meeting.arriving);
+    Ordering::release(thread, meeting.arriving);
   }
   if (meeting.arrived != mask) {
-    engine.block(thread, {Wait::What::warp, site, 0, &meeting});
+    engine.scheduler.block(thread, {Wait::What::warp, site, 0, &meeting});
     return meeting.taken.data();
   }
   meeting.taken = meeting.given;
@@ -173,10 +161,10 @@ const std::uint64_t* warp_exchange(const char* call, std::uint64_t word, std::ui
       continue;
     }
     if (orders) {
-      Engine::learn(*warp.lanes[other], complete);
+      Ordering::learn(*warp.lanes[other], complete);
     }
     if (other != lane) {
-      engine.wake(*warp.lanes[other]);
+      engine.scheduler.wake(*warp.lanes[other]);
     }
   }
   return meeting.taken.data();
@@ -184,39 +172,40 @@ const std::uint64_t* warp_exchange(const char* call, std::uint64_t word, std::ui
 
 void check_matrix_rows(const std::uint64_t* rows, std::uint32_t count, Site where) {
   Engine& engine = Engine::current();
-  const std::uint32_t site = engine.site(where);
+  const std::uint32_t site = engine.sites.number(where);
   for (std::uint32_t row = 0; row < count; ++row) {
-    engine.shared_bytes(static_cast<std::uint32_t>(rows[row]), 16, 16, "a row of a matrix access", site);
+    engine.memory.shared_bytes(static_cast<std::uint32_t>(rows[row]), 16, 16, "a row of a matrix access", site);
   }
 }
 
 void registers_change(std::uint32_t count, bool increase, Site where) {
   Engine& engine = Engine::current();
   Thread& thread = Engine::self();
-  const std::uint32_t site = engine.site(where);
+  const std::uint32_t site = engine.sites.number(where);
   const char* call = increase ? "registers::increase" : "registers::decrease";
   const std::uint64_t* asked = warp_exchange(call, count, 0xFFFFFFFFU, false, where);
   if (asked[thread.in_block % 32] != asked[thread.warp->lanes[0]->in_block % 32]) {
-    engine.fatal(FindingKind::divergent, std::string(call) + engine.at(site) + " with different counts in one warp");
+    engine.findings.fatal(FindingKind::divergent,
+                          std::string(call) + engine.words.at(site) + " with different counts in one warp");
   }
   if (engine.shape.registers_at_launch == 0) {
     return;
   }
   if (increase ? count < thread.registers : count > thread.registers) {
-    engine.fatal(FindingKind::register_budget, std::string(call) + engine.at(site) + " by " + engine.words(thread) +
-                                                   " to " + std::to_string(count) + ", but it has " +
-                                                   std::to_string(thread.registers));
+    engine.findings.fatal(FindingKind::register_budget, std::string(call) + engine.words.at(site) + " by " +
+                                                            engine.words.of(thread) + " to " + std::to_string(count) +
+                                                            ", but it has " + std::to_string(thread.registers));
   }
   Block& block = *thread.block;
   const std::int64_t change = static_cast<std::int64_t>(count) - thread.registers;
   while (block.free_registers < change) {
     block.register_waiters.push_back(&thread);
-    engine.block(thread, {Wait::What::registers, site, count, &block});
+    engine.scheduler.block(thread, {Wait::What::registers, site, count, &block});
   }
   block.free_registers -= change;
   thread.registers = count;
   if (change < 0) {
-    engine.wake_register_waiters(block);
+    wake_register_waiters(engine, block);
   }
 }
 

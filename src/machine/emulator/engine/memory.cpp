@@ -1,4 +1,6 @@
 // Ordinary accesses to shared and global memory.
+#include "machine/emulator/engine/memory.hpp"
+
 #include <algorithm>
 #include <cstring>
 
@@ -7,41 +9,49 @@
 
 namespace thresher::emulator {
 
-Block& Engine::block_of(std::uint32_t address) {
-  const std::uint32_t rank = address >> 24;
-  return *blocks[rank < blocks.size() ? rank : 0];
+Memory::Memory(const LaunchShape& shape, const GlobalMemory& global, const Cluster& cluster, const Ordering& ordering,
+               const Words& words, Findings& findings)
+    : shape_(shape), cluster_(cluster), ordering_(ordering), words_(words), findings_(findings) {
+  for (const auto& buffer : global.buffers()) {
+    const bool shadowed = buffer.use == Use::output || buffer.use == Use::input_output;
+    buffers_.push_back(
+        {&buffer, shadowed ? std::make_unique<Shadow>(buffer.bytes, buffer.use == Use::input_output) : nullptr});
+  }
 }
 
-std::uint8_t* Engine::shared_bytes(std::uint32_t address, std::uint64_t bytes, std::uint32_t alignment,
+Block& Memory::block_of(std::uint32_t address) const {
+  const std::uint32_t rank = address >> 24;
+  return *cluster_.blocks[rank < cluster_.blocks.size() ? rank : 0];
+}
+
+std::uint8_t* Memory::shared_bytes(std::uint32_t address, std::uint64_t bytes, std::uint32_t alignment,
                                    const char* call, std::uint32_t site_number) {
   Block& block = block_of(address);
   const std::uint32_t offset = address & 0xFFFFFFU;
-  if (address >> 24 >= blocks.size() || offset + bytes > block.bytes.size()) {
-    const Thread* thread = running_thread();
-    fatal(FindingKind::out_of_bounds,
-          std::string(call) + at(site_number) + (thread != nullptr ? " by " + words(*thread) : "") +
-              " touches shared bytes " + std::to_string(offset) + "-" + std::to_string(offset + bytes - 1) +
-              ", but the block has " + std::to_string(block.bytes.size()));
+  if (address >> 24 >= cluster_.blocks.size() || offset + bytes > block.bytes.size()) {
+    findings_.fatal(FindingKind::out_of_bounds, call + words_.at(site_number) + words_.by_current() +
+                                                    " touches shared bytes " + std::to_string(offset) + "-" +
+                                                    std::to_string(offset + bytes - 1) + ", but the block has " +
+                                                    std::to_string(block.bytes.size()));
     return nullptr;
   }
   if (offset % alignment != 0) {
-    const Thread* thread = running_thread();
-    fatal(FindingKind::misaligned, std::string(call) + at(site_number) +
-                                       (thread != nullptr ? " by " + words(*thread) : "") + " of " +
-                                       shared_words(block, offset, bytes) + " needs an address that is a multiple of " +
-                                       std::to_string(alignment));
+    findings_.fatal(FindingKind::misaligned, call + words_.at(site_number) + words_.by_current() + " of " +
+                                                 words_.of_shared(block, offset, bytes) +
+                                                 " needs an address that is a multiple of " +
+                                                 std::to_string(alignment));
     return nullptr;
   }
   return block.bytes.data() + offset;
 }
 
-void Engine::check_shared(Block& block, std::uint64_t offset, std::uint64_t bytes, const Observer& observer) {
+void Memory::check_shared(Block& block, std::uint64_t offset, std::uint64_t bytes, const Observer& observer) {
   checked_block_ = &block;
   block.shadow.access(offset, bytes, observer, *this);
   checked_block_ = nullptr;
 }
 
-GlobalBuffer* Engine::global_buffer(std::uint64_t address, std::uint64_t bytes, std::uint32_t alignment,
+GlobalBuffer* Memory::global_buffer(std::uint64_t address, std::uint64_t bytes, std::uint32_t alignment,
                                     const char* call, std::uint32_t site_number) {
   const auto holds = [&](const GlobalBuffer& entry) {
     return address >= entry.buffer->address && address + bytes <= entry.buffer->address + entry.buffer->bytes;
@@ -52,42 +62,40 @@ GlobalBuffer* Engine::global_buffer(std::uint64_t address, std::uint64_t bytes, 
         [](std::uint64_t wanted, const GlobalBuffer& entry) { return wanted < entry.buffer->address; });
     const GlobalBuffer* nearest = next == buffers_.begin() ? nullptr : &*(next - 1);
     if (nearest == nullptr || !holds(*nearest)) {
-      const Thread* thread = running_thread();
       std::string where = "an address in no buffer of the launch";
       if (nearest != nullptr && address < nearest->buffer->address + nearest->buffer->bytes + (1U << 20)) {
-        where = global_words(*nearest, address - nearest->buffer->address, bytes);
+        where = Words::of_global(*nearest->buffer, address - nearest->buffer->address, bytes);
       }
-      fatal(FindingKind::out_of_bounds, std::string(call) + at(site_number) +
-                                            (thread != nullptr ? " by " + words(*thread) : "") + " touches " + where);
+      findings_.fatal(FindingKind::out_of_bounds,
+                      call + words_.at(site_number) + words_.by_current() + " touches " + where);
       return nullptr;
     }
     last_buffer_ = static_cast<std::size_t>(nearest - buffers_.data());
   }
   GlobalBuffer& found = buffers_[last_buffer_];
   if (address % alignment != 0) {
-    const Thread* thread = running_thread();
-    fatal(FindingKind::misaligned, std::string(call) + at(site_number) +
-                                       (thread != nullptr ? " by " + words(*thread) : "") + " of " +
-                                       global_words(found, address - found.buffer->address, bytes) +
-                                       " needs an address that is a multiple of " + std::to_string(alignment));
+    findings_.fatal(FindingKind::misaligned,
+                    call + words_.at(site_number) + words_.by_current() + " of " +
+                        Words::of_global(*found.buffer, address - found.buffer->address, bytes) +
+                        " needs an address that is a multiple of " + std::to_string(alignment));
     return nullptr;
   }
   return &found;
 }
 
-void Engine::check_global(GlobalBuffer& buffer, std::uint64_t address, std::uint64_t bytes, const Observer& observer) {
+void Memory::check_global(GlobalBuffer& buffer, std::uint64_t address, std::uint64_t bytes, const Observer& observer) {
   const std::uint64_t offset = address - buffer.buffer->address;
   const Use use = buffer.buffer->use;
-  if (use == Use::earlier_input && shape.after_earlier_grid && observer.seen->at(earlier_grid_lane) == 0 &&
-      first_time(FindingKind::earlier_grid, observer.self.site, 0)) {
-    report(FindingKind::earlier_grid, global_words(buffer, offset, bytes) + ", which an earlier grid writes, " +
-                                          words(observer.self) +
-                                          ": launch::wait_for_earlier_grids did not come before");
+  if (use == Use::earlier_input && shape_.after_earlier_grid && observer.seen->at(ordering_.earlier_grid()) == 0 &&
+      findings_.first_time(FindingKind::earlier_grid, observer.self.site, 0)) {
+    findings_.report(FindingKind::earlier_grid, Words::of_global(*buffer.buffer, offset, bytes) +
+                                                    ", which an earlier grid writes, " + words_.of(observer.self) +
+                                                    ": launch::wait_for_earlier_grids did not come before");
   }
   if (!buffer.shadow) {
-    if (is_write(observer.self.kind) && first_time(FindingKind::out_of_bounds, observer.self.site, 1)) {
-      report(FindingKind::out_of_bounds,
-             "input " + global_words(buffer, offset, bytes) + " was " + words(observer.self));
+    if (is_write(observer.self.kind) && findings_.first_time(FindingKind::out_of_bounds, observer.self.site, 1)) {
+      findings_.report(FindingKind::out_of_bounds,
+                       "input " + Words::of_global(*buffer.buffer, offset, bytes) + " was " + words_.of(observer.self));
     }
     return;
   }
@@ -97,7 +105,7 @@ void Engine::check_global(GlobalBuffer& buffer, std::uint64_t address, std::uint
 }
 
 /// Names what a conflict of two accesses means.
-void Engine::conflict(const Conflict& found) {
+void Memory::conflict(const Conflict& found) {
   const Access& earlier = found.earlier;
   const Access& later = found.later;
   FindingKind kind = FindingKind::race;
@@ -125,17 +133,44 @@ void Engine::conflict(const Conflict& found) {
   } else {
     verdict = "nothing orders the two";
   }
-  if (!first_time(kind, later.site, (std::uint64_t{earlier.site} << 8) | static_cast<std::uint64_t>(earlier.kind))) {
+  if (!findings_.first_time(kind, later.site,
+                            (std::uint64_t{earlier.site} << 8) | static_cast<std::uint64_t>(earlier.kind))) {
     return;
   }
-  const std::string where = checked_block_ != nullptr ? shared_words(*checked_block_, found.offset, found.bytes)
-                                                      : global_words(*checked_buffer_, found.offset, found.bytes);
+  const std::string where = checked_block_ != nullptr
+                                ? words_.of_shared(*checked_block_, found.offset, found.bytes)
+                                : Words::of_global(*checked_buffer_->buffer, found.offset, found.bytes);
   std::vector<std::string> details;
   if (earlier.kind != AccessKind::none) {
-    details.push_back("before: " + words(earlier));
+    details.push_back("before: " + words_.of(earlier));
   }
   details.push_back(verdict);
-  report(kind, where + " " + words(later), std::move(details));
+  findings_.report(kind, where + " " + words_.of(later), std::move(details));
+}
+
+void Memory::note_remote(Block& target, const Access& use) {
+  target.remote_uses.raise(use.lane, use.clock);
+  target.last_remote = use;
+}
+
+void Memory::require_started(const Thread& thread, const Block& target, const char* call, std::uint32_t site_number) {
+  if (target.rank == thread.block->rank) {
+    return;
+  }
+  bool knows = thread.cluster_waits > 0;
+  for (std::uint32_t t = 0; !knows && t < shape_.block; ++t) {
+    knows = thread.knowledge.seen.at(static_cast<Lane>(target.first_thread + t)) != 0;
+  }
+  if (!knows && findings_.first_time(FindingKind::left_cluster_early, site_number, 1)) {
+    findings_.report(FindingKind::left_cluster_early,
+                     std::string(call) + " by " + words_.of(thread) + words_.at(site_number) + " reaches into " +
+                         words_.of(target) + ", which may not have started: no cluster barrier came before");
+  }
+  if (target.running == 0 && findings_.first_time(FindingKind::left_cluster_early, site_number, 2)) {
+    findings_.report(FindingKind::left_cluster_early, std::string(call) + " by " + words_.of(thread) +
+                                                          words_.at(site_number) + " reaches into " +
+                                                          words_.of(target) + ", which has ended");
+  }
 }
 
 namespace calls {
@@ -146,12 +181,12 @@ void count_access(Engine& engine, Thread& thread) {
   constexpr std::uint32_t accesses_before_yield = 20000;
   if (++thread.plain_accesses > accesses_before_yield) {
     thread.plain_accesses = 0;
-    engine.spin(thread, accesses_before_yield);
+    engine.scheduler.spin(thread, accesses_before_yield);
   }
 }
 
 Observer observe(const Engine& engine, const Thread& thread, AccessKind kind, std::uint32_t site) {
-  return {engine.access(thread, kind, site), &thread.knowledge.seen, nullptr};
+  return {engine.ordering.access(thread, kind, site), &thread.knowledge.seen, nullptr};
 }
 
 void check_space(Engine& engine, Thread& thread, std::uint32_t address, Space space, const char* call,
@@ -160,11 +195,11 @@ void check_space(Engine& engine, Thread& thread, std::uint32_t address, Space sp
     return;
   }
   if (space == Space::own) {
-    engine.fatal(FindingKind::out_of_bounds,
-                 std::string(call) + engine.at(site) + " by " + engine.words(thread) +
-                     " uses a handle to another block's shared memory; map it with cluster::map");
+    engine.findings.fatal(FindingKind::out_of_bounds,
+                          std::string(call) + engine.words.at(site) + " by " + engine.words.of(thread) +
+                              " uses a handle to another block's shared memory; map it with cluster::map");
   }
-  engine.require_started(thread, engine.block_of(address), call, site);
+  engine.memory.require_started(thread, engine.memory.block_of(address), call, site);
 }
 
 template <typename T>
@@ -200,49 +235,20 @@ void apply(Atomic what, std::uint8_t* at, void* value, const void* expected, std
   }
 }
 
-void acquire(Engine& engine, Thread& thread, std::uint64_t address) {
-  const auto found = engine.releases.find(address);
-  if (found == engine.releases.end()) {
-    return;
-  }
-  for (const GlobalRelease& release : found->second) {
-    if (release.cluster == engine.cluster_serial) {
-      Knowledge knowledge;
-      knowledge.seen = release.seen;
-      Engine::learn(thread, knowledge);
-    } else {
-      engine.acquire_release(thread, release);
-    }
-  }
-}
-
-void release(Engine& engine, Thread& thread, std::uint64_t address) {
-  auto& known = engine.releases[address];
-  for (GlobalRelease& earlier : known) {
-    if (earlier.cluster == engine.cluster_serial) {
-      earlier.seen.join(thread.knowledge.seen);
-      Engine::tick(thread);
-      return;
-    }
-  }
-  known.push_back({engine.cluster_serial, thread.knowledge.seen});
-  Engine::tick(thread);
-}
-
 }  // namespace
 
 void shared_read(std::uint32_t address, void* value, std::uint32_t bytes, Space space, Site where) {
   Engine& engine = Engine::current();
   Thread& thread = Engine::self();
-  const std::uint32_t site = engine.site(where);
+  const std::uint32_t site = engine.sites.number(where);
   count_access(engine, thread);
   check_space(engine, thread, address, space, "load", site);
-  const std::uint8_t* from = engine.shared_bytes(address, bytes, bytes, "load", site);
-  Block& block = engine.block_of(address);
+  const std::uint8_t* from = engine.memory.shared_bytes(address, bytes, bytes, "load", site);
+  Block& block = engine.memory.block_of(address);
   const Observer observer = observe(engine, thread, AccessKind::read, site);
-  engine.check_shared(block, address & 0xFFFFFFU, bytes, observer);
+  engine.memory.check_shared(block, address & 0xFFFFFFU, bytes, observer);
   if (&block != thread.block) {
-    engine.note_remote(block, observer.self);
+    engine.memory.note_remote(block, observer.self);
   }
   std::memcpy(value, from, bytes);
 }
@@ -250,15 +256,15 @@ void shared_read(std::uint32_t address, void* value, std::uint32_t bytes, Space 
 void shared_write(std::uint32_t address, const void* value, std::uint32_t bytes, Space space, Site where) {
   Engine& engine = Engine::current();
   Thread& thread = Engine::self();
-  const std::uint32_t site = engine.site(where);
+  const std::uint32_t site = engine.sites.number(where);
   count_access(engine, thread);
   check_space(engine, thread, address, space, "store", site);
-  std::uint8_t* to = engine.shared_bytes(address, bytes, bytes, "store", site);
-  Block& block = engine.block_of(address);
+  std::uint8_t* to = engine.memory.shared_bytes(address, bytes, bytes, "store", site);
+  Block& block = engine.memory.block_of(address);
   const Observer observer = observe(engine, thread, AccessKind::write, site);
-  engine.check_shared(block, address & 0xFFFFFFU, bytes, observer);
+  engine.memory.check_shared(block, address & 0xFFFFFFU, bytes, observer);
   if (&block != thread.block) {
-    engine.note_remote(block, observer.self);
+    engine.memory.note_remote(block, observer.self);
   }
   std::memcpy(to, value, bytes);
 }
@@ -266,36 +272,37 @@ void shared_write(std::uint32_t address, const void* value, std::uint32_t bytes,
 void shared_atomic(std::uint32_t address, void* value, std::uint32_t bytes, Atomic what, Site where) {
   Engine& engine = Engine::current();
   Thread& thread = Engine::self();
-  const std::uint32_t site = engine.site(where);
-  engine.pause(thread);
+  const std::uint32_t site = engine.sites.number(where);
+  engine.scheduler.pause(thread);
   check_space(engine, thread, address, Space::own, "atomic", site);
-  std::uint8_t* at = engine.shared_bytes(address, bytes, bytes, "atomic", site);
-  engine.check_shared(*thread.block, address & 0xFFFFFFU, bytes, observe(engine, thread, AccessKind::atomic, site));
+  std::uint8_t* at = engine.memory.shared_bytes(address, bytes, bytes, "atomic", site);
+  engine.memory.check_shared(*thread.block, address & 0xFFFFFFU, bytes,
+                             observe(engine, thread, AccessKind::atomic, site));
   apply(what, at, value, nullptr, bytes);
-  engine.progress();
+  engine.scheduler.progress();
 }
 
 void global_read(std::uint64_t address, void* value, std::uint32_t bytes, GlobalRead how, Site where) {
   Engine& engine = Engine::current();
   Thread& thread = Engine::self();
-  const std::uint32_t site = engine.site(where);
+  const std::uint32_t site = engine.sites.number(where);
   if (how == GlobalRead::acquire) {
-    engine.poll(thread, {Wait::What::memory, site, 0, nullptr});
+    engine.scheduler.poll(thread, {Wait::What::memory, site, 0, nullptr});
   } else {
     count_access(engine, thread);
   }
   const AccessKind kind = how == GlobalRead::acquire     ? AccessKind::atomic_read
                           : how == GlobalRead::read_only ? AccessKind::read_only
                                                          : AccessKind::read;
-  GlobalBuffer* buffer = engine.global_buffer(address, bytes, bytes, "load", site);
-  engine.check_global(*buffer, address, bytes, observe(engine, thread, kind, site));
+  GlobalBuffer* buffer = engine.memory.global_buffer(address, bytes, bytes, "load", site);
+  engine.memory.check_global(*buffer, address, bytes, observe(engine, thread, kind, site));
   std::memcpy(value, reinterpret_cast<const void*>(address), bytes);
   if (how == GlobalRead::acquire) {
-    acquire(engine, thread, address);
+    engine.ordering.acquire(thread, address);
     std::uint64_t word = 0;
     std::memcpy(&word, value, bytes);
     if (address != thread.polled_address || word != thread.polled_word) {
-      engine.progress();  // not the same question with the same answer
+      engine.scheduler.progress();  // not the same question with the same answer
     }
     thread.polled_address = address;
     thread.polled_word = word;
@@ -305,19 +312,19 @@ void global_read(std::uint64_t address, void* value, std::uint32_t bytes, Global
 void global_write(std::uint64_t address, const void* value, std::uint32_t bytes, GlobalWrite how, Site where) {
   Engine& engine = Engine::current();
   Thread& thread = Engine::self();
-  const std::uint32_t site = engine.site(where);
+  const std::uint32_t site = engine.sites.number(where);
   count_access(engine, thread);
   const bool releases = how == GlobalWrite::release;
-  GlobalBuffer* buffer = engine.global_buffer(address, bytes, bytes, "store", site);
-  engine.check_global(*buffer, address, bytes,
-                      observe(engine, thread, releases ? AccessKind::atomic : AccessKind::write, site));
+  GlobalBuffer* buffer = engine.memory.global_buffer(address, bytes, bytes, "store", site);
+  engine.memory.check_global(*buffer, address, bytes,
+                             observe(engine, thread, releases ? AccessKind::atomic : AccessKind::write, site));
   if (buffer->shadow) {
     std::memcpy(reinterpret_cast<void*>(address), value, bytes);
   }
   if (releases) {
-    release(engine, thread, address);
-    engine.progress();
-    engine.pause(thread);
+    engine.ordering.release(thread, address);
+    engine.scheduler.progress();
+    engine.scheduler.pause(thread);
   }
 }
 
@@ -325,43 +332,32 @@ void global_atomic(std::uint64_t address, void* value, const void* expected, std
                    bool acquire_release, Site where) {
   Engine& engine = Engine::current();
   Thread& thread = Engine::self();
-  const std::uint32_t site = engine.site(where);
-  engine.pause(thread);
-  GlobalBuffer* buffer = engine.global_buffer(address, bytes, bytes, "atomic", site);
-  engine.check_global(*buffer, address, bytes, observe(engine, thread, AccessKind::atomic, site));
+  const std::uint32_t site = engine.sites.number(where);
+  engine.scheduler.pause(thread);
+  GlobalBuffer* buffer = engine.memory.global_buffer(address, bytes, bytes, "atomic", site);
+  engine.memory.check_global(*buffer, address, bytes, observe(engine, thread, AccessKind::atomic, site));
   if (!buffer->shadow) {
     return;
   }
   apply(what, reinterpret_cast<std::uint8_t*>(address), value, expected, bytes);
   if (acquire_release) {
-    acquire(engine, thread, address);
-    release(engine, thread, address);
+    engine.ordering.acquire(thread, address);
+    engine.ordering.release(thread, address);
   }
-  engine.progress();
+  engine.scheduler.progress();
 }
 
 void fence_async(bool global, Site where) {
   Engine& engine = Engine::current();
   Thread& thread = Engine::self();
-  static_cast<void>(engine.site(where));
-  engine.fence_async(thread, thread.knowledge.fenced_shared);
+  static_cast<void>(engine.sites.number(where));
+  engine.ordering.fence_async(thread, thread.knowledge.fenced_shared);
   if (global) {
-    engine.fence_async(thread, thread.knowledge.fenced_global);
+    engine.ordering.fence_async(thread, thread.knowledge.fenced_global);
   }
   ++thread.news;
-  Engine::tick(thread);
+  Ordering::tick(thread);
 }
 
 }  // namespace calls
-
-/// A thread's fence covers its own stores, and what cp.async wrote for anyone as far as this thread knows it complete.
-void Engine::fence_async(Thread& thread, VectorClock& fenced) const {
-  fenced.raise(thread.lane(), thread.clock());
-  for (std::size_t lane = threads.size(); lane < lanes_.size(); ++lane) {
-    if (lanes_[lane].what == LaneOwner::What::copies) {
-      fenced.raise(static_cast<Lane>(lane), thread.knowledge.seen.at(static_cast<Lane>(lane)));
-    }
-  }
-}
-
 }  // namespace thresher::emulator

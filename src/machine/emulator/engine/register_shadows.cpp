@@ -43,10 +43,10 @@ AccumulatorShadow::~AccumulatorShadow() {
   Engine& engine = Engine::current();
   Thread& thread = Engine::self();
   emulator::forget_accumulators(*thread.group, this);
-  if (!engine.stopping() && engine.first_time(FindingKind::accumulator_in_flight, 0, 0)) {
-    engine.report(FindingKind::accumulator_in_flight, "accumulators of " + engine.words(thread) +
-                                                          " went out of scope while wgmma group " +
-                                                          std::to_string(state.group) + " writes them");
+  if (!engine.findings.stopping() && engine.findings.first_time(FindingKind::accumulator_in_flight, 0, 0)) {
+    engine.findings.report(FindingKind::accumulator_in_flight, "accumulators of " + engine.words.of(thread) +
+                                                                   " went out of scope while wgmma group " +
+                                                                   std::to_string(state.group) + " writes them");
   }
 }
 
@@ -60,23 +60,23 @@ void AccumulatorShadow::on_get(int element, Site where) const {
     return;
   }
   Engine& engine = Engine::current();
-  const u32 site = engine.site(where);
-  const std::string who =
-      "accumulator element " + std::to_string(element) + " read" + engine.at(site) + " by " + engine.words(thread);
+  const u32 site = engine.sites.number(where);
+  const std::string who = "accumulator element " + std::to_string(element) + " read" + engine.words.at(site) + " by " +
+                          engine.words.of(thread);
   if (in_flight()) {
-    if (engine.first_time(FindingKind::accumulator_in_flight, site, 1)) {
-      engine.report(FindingKind::accumulator_in_flight,
-                    who + " while wgmma group " + std::to_string(state.group) + " may still write it",
-                    {"wgmma::wait has retired group " + std::to_string(thread.products_waited) + " of " +
-                     std::to_string(thread.products_closed) + " closed ones"});
+    if (engine.findings.first_time(FindingKind::accumulator_in_flight, site, 1)) {
+      engine.findings.report(FindingKind::accumulator_in_flight,
+                             who + " while wgmma group " + std::to_string(state.group) + " may still write it",
+                             {"wgmma::wait has retired group " + std::to_string(thread.products_waited) + " of " +
+                              std::to_string(thread.products_closed) + " closed ones"});
     }
   } else if (!defined) {
-    if (engine.first_time(FindingKind::uninitialised, site, 1)) {
-      engine.report(FindingKind::uninitialised, who + " before anything was computed into it");
+    if (engine.findings.first_time(FindingKind::uninitialised, site, 1)) {
+      engine.findings.report(FindingKind::uninitialised, who + " before anything was computed into it");
     }
-  } else if (engine.first_time(FindingKind::accumulator_in_flight, site, 2)) {
-    engine.report(FindingKind::accumulator_in_flight, who + " without wgmma::settle after the wait",
-                  {"the compiler may move the read above the wait"});
+  } else if (engine.findings.first_time(FindingKind::accumulator_in_flight, site, 2)) {
+    engine.findings.report(FindingKind::accumulator_in_flight, who + " without wgmma::settle after the wait",
+                           {"the compiler may move the read above the wait"});
   }
 }
 
@@ -87,12 +87,12 @@ void AccumulatorShadow::on_set(int element, Site where) {
   state.defined[element / 64] |= 1ULL << (element % 64);
   if (in_flight()) {
     Engine& engine = Engine::current();
-    const u32 site = engine.site(where);
-    if (engine.first_time(FindingKind::accumulator_in_flight, site, 3)) {
-      engine.report(FindingKind::accumulator_in_flight, "accumulator element " + std::to_string(element) + " set" +
-                                                            engine.at(site) + " by " + engine.words(thread) +
-                                                            " while wgmma group " + std::to_string(state.group) +
-                                                            " may still use it");
+    const u32 site = engine.sites.number(where);
+    if (engine.findings.first_time(FindingKind::accumulator_in_flight, site, 3)) {
+      engine.findings.report(FindingKind::accumulator_in_flight, "accumulator element " + std::to_string(element) +
+                                                                     " set" + engine.words.at(site) + " by " +
+                                                                     engine.words.of(thread) + " while wgmma group " +
+                                                                     std::to_string(state.group) + " may still use it");
     }
   }
 }
@@ -113,7 +113,7 @@ FragmentShadow::~FragmentShadow() {
   if (taken_.group == 0) {
     return;
   }
-  if (!Engine::current().stopping()) {
+  if (!Engine::current().findings.stopping()) {
     check_untouched();
   }
   std::erase(Engine::self().fragments, this);
@@ -138,13 +138,14 @@ void FragmentShadow::check_untouched() const {
     return;
   }
   Engine& engine = Engine::current();
-  const u32 site = engine.site(taken_.site);
-  if (engine.first_time(FindingKind::accumulator_in_flight, site, 4)) {
-    engine.report(FindingKind::accumulator_in_flight,
-                  "a fragment of " + engine.words(thread) + " was overwritten while wgmma group " +
-                      std::to_string(taken_.group) + " may still read it; the multiply is" + engine.at(site),
-                  {"wgmma::wait has retired group " + std::to_string(thread.products_waited) + " of " +
-                   std::to_string(thread.products_closed) + " closed ones"});
+  const u32 site = engine.sites.number(taken_.site);
+  if (engine.findings.first_time(FindingKind::accumulator_in_flight, site, 4)) {
+    engine.findings.report(FindingKind::accumulator_in_flight,
+                           "a fragment of " + engine.words.of(thread) + " was overwritten while wgmma group " +
+                               std::to_string(taken_.group) + " may still read it; the multiply is" +
+                               engine.words.at(site),
+                           {"wgmma::wait has retired group " + std::to_string(thread.products_waited) + " of " +
+                            std::to_string(thread.products_closed) + " closed ones"});
   }
   std::copy(taken_.words, taken_.words + 4, taken_.values);  // once is enough
 }
@@ -160,15 +161,15 @@ void FragmentShadow::on_multiply(const u32* words, Site where) const {
   check_untouched();
   Engine& engine = Engine::current();
   Thread& thread = Engine::self();
-  const u32 site = engine.site(where);
+  const u32 site = engine.sites.number(where);
   const bool settled = settled_.ever && std::equal(words, words + 4, settled_.words);
   if ((!settled || settled_.fences >= thread.product_fences) &&
-      engine.first_time(FindingKind::missing_wgmma_fence, site, 1)) {
-    engine.report(FindingKind::missing_wgmma_fence,
-                  "wgmma::multiply" + engine.at(site) + " by " + engine.words(thread) +
-                      " takes a fragment that was written since the last wgmma::fence",
-                  {settled ? "wgmma::fence must come after wgmma::settle"
-                           : "writing it needs wgmma::settle and then wgmma::fence before the multiply"});
+      engine.findings.first_time(FindingKind::missing_wgmma_fence, site, 1)) {
+    engine.findings.report(FindingKind::missing_wgmma_fence,
+                           "wgmma::multiply" + engine.words.at(site) + " by " + engine.words.of(thread) +
+                               " takes a fragment that was written since the last wgmma::fence",
+                           {settled ? "wgmma::fence must come after wgmma::settle"
+                                    : "writing it needs wgmma::settle and then wgmma::fence before the multiply"});
   }
   if (taken_.group == 0) {
     thread.fragments.push_back(this);

@@ -24,7 +24,7 @@ class Delivery : public AsyncWork {
   void complete() override {
     write(block_.bytes.data(), offset_);
     engine_.statistics.copied_bytes += bytes_;
-    engine_.complete_bytes(barrier_, bytes_);
+    engine_.barriers.complete_bytes(barrier_, bytes_);
   }
 
  protected:
@@ -88,34 +88,36 @@ class WordDelivery final : public Delivery {
 
 /// The agent that a copy completing on `barrier` is: all copies of one phase.
 Access delivery_access(const Engine& engine, const Mbarrier& barrier, AccessKind kind, std::uint32_t site) {
-  return {barrier.phase + 1, site, engine.cluster_serial, barrier.lane, kind};
+  return {barrier.phase + 1, site, engine.cluster.serial, barrier.lane, kind};
 }
 
 /// Checks that `bytes` may be delivered to `offset` of `block` on its barrier, and records the write.
 void announce(Engine& engine, Thread& thread, Block& block, Mbarrier& barrier, std::uint32_t offset,
               std::uint32_t bytes, AccessKind kind, const char* call, std::uint32_t site) {
-  engine.check_published(thread, barrier, kind == AccessKind::async_write || &block != thread.block, call, site);
+  engine.barriers.check_published(thread, barrier, kind == AccessKind::async_write || &block != thread.block, call,
+                                  site);
   const Access self = delivery_access(engine, barrier, kind, site);
   barrier.in_flight_bytes += bytes;
   barrier.in_flight_site = site;
   barrier.in_flight_call = call;
   barrier.in_flight_thread = &thread;
-  engine.check_shared(block, offset, bytes, {self, &thread.knowledge.seen, &thread.knowledge.fenced_shared});
+  engine.memory.check_shared(block, offset, bytes, {self, &thread.knowledge.seen, &thread.knowledge.fenced_shared});
   if (&block != thread.block) {
-    engine.require_started(thread, block, call, site);
-    engine.note_remote(block, self);
+    engine.memory.require_started(thread, block, call, site);
+    engine.memory.note_remote(block, self);
   }
 }
 
 TensorMapDescription described(Engine& engine, const void* map, int rank, const char* call, std::uint32_t site) {
   TensorMapDescription description;
   if (!decode_tensor_map(*static_cast<const TensorMap*>(map), description)) {
-    engine.fatal(FindingKind::bad_argument, std::string(call) + engine.at(site) + " with a tensor map nobody encoded");
+    engine.findings.fatal(FindingKind::bad_argument,
+                          std::string(call) + engine.words.at(site) + " with a tensor map nobody encoded");
   }
   if (description.rank != static_cast<std::uint32_t>(rank)) {
-    engine.fatal(FindingKind::bad_argument, std::string(call) + engine.at(site) + " with " + std::to_string(rank) +
-                                                " coordinates for a tensor map of rank " +
-                                                std::to_string(description.rank));
+    engine.findings.fatal(FindingKind::bad_argument,
+                          std::string(call) + engine.words.at(site) + " with " + std::to_string(rank) +
+                              " coordinates for a tensor map of rank " + std::to_string(description.rank));
   }
   return description;
 }
@@ -127,27 +129,27 @@ void check_rows(Engine& engine, const Box& box, const Observer& observer, const 
   for (std::uint32_t index = 0; index < box.rows(); ++index) {
     const BoxRow row = box.row(index);
     if (row.bytes != 0) {
-      GlobalBuffer* buffer = engine.global_buffer(row.address, row.bytes, 1, call, site);
-      engine.check_global(*buffer, row.address, row.bytes, observer);
+      GlobalBuffer* buffer = engine.memory.global_buffer(row.address, row.bytes, 1, call, site);
+      engine.memory.check_global(*buffer, row.address, row.bytes, observer);
     }
   }
 }
 
 std::vector<Block*> targets(Engine& engine, std::uint16_t mask, const char* call, std::uint32_t site) {
   if (mask == 0) {
-    engine.fatal(FindingKind::bad_argument, std::string(call) + engine.at(site) + " to no block at all");
+    engine.findings.fatal(FindingKind::bad_argument, std::string(call) + engine.words.at(site) + " to no block at all");
   }
   std::vector<Block*> found;
   for (std::uint32_t rank = 0; rank < 16; ++rank) {
     if ((mask >> rank & 1U) == 0) {
       continue;
     }
-    if (rank >= engine.blocks.size()) {
-      engine.fatal(FindingKind::bad_argument, std::string(call) + engine.at(site) + " to block " +
-                                                  std::to_string(rank) + " of a cluster of " +
-                                                  std::to_string(engine.blocks.size()));
+    if (rank >= engine.cluster.blocks.size()) {
+      engine.findings.fatal(FindingKind::bad_argument, std::string(call) + engine.words.at(site) + " to block " +
+                                                           std::to_string(rank) + " of a cluster of " +
+                                                           std::to_string(engine.cluster.blocks.size()));
     }
-    found.push_back(engine.blocks[rank].get());
+    found.push_back(engine.cluster.blocks[rank].get());
   }
   return found;
 }
@@ -157,8 +159,8 @@ std::uint32_t in_block(const Block& block, std::uint32_t address) { return (addr
 TmaStores& stores_of(Engine& engine, Thread& thread) {
   if (!thread.stores) {
     thread.stores = std::make_unique<TmaStores>();
-    thread.stores->read_lane = engine.new_lane({LaneOwner::What::stores_read, &thread});
-    thread.stores->written_lane = engine.new_lane({LaneOwner::What::stores_written, &thread});
+    thread.stores->read_lane = engine.ordering.new_lane({LaneOwner::What::stores_read, &thread});
+    thread.stores->written_lane = engine.ordering.new_lane({LaneOwner::What::stores_written, &thread});
   }
   return *thread.stores;
 }
@@ -181,7 +183,7 @@ class StoreRead final : public AsyncWork {
     }
     ++thread_.stores->groups.done;
     if (thread_.wait.what == Wait::What::stores_read) {
-      engine_.wake(thread_);
+      engine_.scheduler.wake(thread_);
     }
   }
 
@@ -245,7 +247,7 @@ class StoreWrite final : public AsyncWork {
     engine_.statistics.copied_bytes += data_->bytes.size();
     ++thread_.stores->written;
     if (thread_.wait.what == Wait::What::stores_written) {
-      engine_.wake(thread_);
+      engine_.scheduler.wake(thread_);
     }
   }
 
@@ -261,8 +263,8 @@ void submit_store(Engine& engine, Thread& thread, std::vector<std::pair<std::uin
                   std::shared_ptr<StoreData> data, bool add, ElementType type) {
   TmaStores& stores = *thread.stores;
   ++stores.groups.issued;
-  engine.async.submit(std::make_unique<StoreRead>(engine, thread, std::move(pieces), data), &stores.queue);
-  engine.async.submit(std::make_unique<StoreWrite>(engine, thread, std::move(data), add, type), &stores.queue);
+  engine.scheduler.submit(std::make_unique<StoreRead>(engine, thread, std::move(pieces), data), &stores.queue);
+  engine.scheduler.submit(std::make_unique<StoreWrite>(engine, thread, std::move(data), add, type), &stores.queue);
 }
 
 /// Along its rows a box begins at a multiple of 16 bytes; the GPU answers anything else with an illegal instruction.
@@ -270,8 +272,9 @@ void check_alignment(Engine& engine, const TensorMapDescription& description, co
                      std::uint32_t site) {
   const std::int64_t first_byte = std::int64_t{at[0]} * element_bytes(description.element);
   if (first_byte % 16 != 0) {
-    engine.fatal(FindingKind::misaligned, std::string(call) + engine.at(site) + " of a box that begins at byte " +
-                                              std::to_string(first_byte) + " of its rows, expected a multiple of 16");
+    engine.findings.fatal(FindingKind::misaligned, std::string(call) + engine.words.at(site) +
+                                                       " of a box that begins at byte " + std::to_string(first_byte) +
+                                                       " of its rows, expected a multiple of 16");
   }
 }
 
@@ -283,14 +286,15 @@ void load_box(const std::vector<Block*>& blocks, const char* call, std::uint32_t
   check_alignment(engine, description, at, call, site);
   const Box box(description, at);
   for (Block* block : blocks) {
-    engine.shared_bytes(in_block(*block, destination), box.bytes(), tile_alignment(description.swizzle), call, site);
-    Mbarrier& barrier = engine.barrier_at(in_block(*block, barrier_address), call, site);
+    engine.memory.shared_bytes(in_block(*block, destination), box.bytes(), tile_alignment(description.swizzle), call,
+                               site);
+    Mbarrier& barrier = engine.barriers.at(in_block(*block, barrier_address), call, site);
     const Observer reader{delivery_access(engine, barrier, AccessKind::async_read, site), &thread.knowledge.seen,
                           &thread.knowledge.fenced_global};
     check_rows(engine, box, reader, call, site);
     announce(engine, thread, *block, barrier, destination & 0xFFFFFFU, box.bytes(), AccessKind::async_write, call,
              site);
-    engine.async.submit(
+    engine.scheduler.submit(
         std::make_unique<BoxDelivery>(engine, *block, destination & 0xFFFFFFU, barrier, box, description.swizzle));
   }
 }
@@ -300,19 +304,19 @@ void load_bytes(const std::vector<Block*>& blocks, const char* call, std::uint32
   Engine& engine = Engine::current();
   Thread& thread = Engine::self();
   if (bytes == 0 || bytes % 16 != 0) {
-    engine.fatal(FindingKind::bad_argument,
-                 std::string(call) + engine.at(site) + " of " + std::to_string(bytes) + " bytes, not a multiple of 16");
+    engine.findings.fatal(FindingKind::bad_argument, std::string(call) + engine.words.at(site) + " of " +
+                                                         std::to_string(bytes) + " bytes, not a multiple of 16");
   }
   for (Block* block : blocks) {
-    engine.shared_bytes(in_block(*block, destination), bytes, 16, call, site);
-    Mbarrier& barrier = engine.barrier_at(in_block(*block, barrier_address), call, site);
-    GlobalBuffer* buffer = engine.global_buffer(source, bytes, 16, call, site);
-    engine.check_global(*buffer, source, bytes,
-                        {delivery_access(engine, barrier, AccessKind::async_read, site), &thread.knowledge.seen,
-                         &thread.knowledge.fenced_global});
+    engine.memory.shared_bytes(in_block(*block, destination), bytes, 16, call, site);
+    Mbarrier& barrier = engine.barriers.at(in_block(*block, barrier_address), call, site);
+    GlobalBuffer* buffer = engine.memory.global_buffer(source, bytes, 16, call, site);
+    engine.memory.check_global(*buffer, source, bytes,
+                               {delivery_access(engine, barrier, AccessKind::async_read, site), &thread.knowledge.seen,
+                                &thread.knowledge.fenced_global});
     announce(engine, thread, *block, barrier, destination & 0xFFFFFFU, bytes, AccessKind::async_write, call, site);
-    engine.async.submit(std::make_unique<BulkDelivery>(engine, *block, destination & 0xFFFFFFU, barrier,
-                                                       reinterpret_cast<const std::uint8_t*>(source), bytes));
+    engine.scheduler.submit(std::make_unique<BulkDelivery>(engine, *block, destination & 0xFFFFFFU, barrier,
+                                                           reinterpret_cast<const std::uint8_t*>(source), bytes));
   }
 }
 
@@ -323,15 +327,15 @@ namespace calls {
 void tma_load(std::uint32_t destination, const void* map, std::uint32_t barrier, const std::int32_t* at, int rank,
               Site where) {
   Engine& engine = Engine::current();
-  engine.pause(Engine::self());
-  load_box({Engine::self().block}, "tma::load", destination, map, barrier, at, rank, engine.site(where));
+  engine.scheduler.pause(Engine::self());
+  load_box({Engine::self().block}, "tma::load", destination, map, barrier, at, rank, engine.sites.number(where));
 }
 
 void tma_load_multicast(std::uint32_t destination, const void* map, std::uint32_t barrier, const std::int32_t* at,
                         int rank, std::uint16_t mask, Site where) {
   Engine& engine = Engine::current();
-  engine.pause(Engine::self());
-  const std::uint32_t site = engine.site(where);
+  engine.scheduler.pause(Engine::self());
+  const std::uint32_t site = engine.sites.number(where);
   const char* call = "tma::load_multicast";
   load_box(targets(engine, mask, call, site), call, destination, map, barrier, at, rank, site);
 }
@@ -339,15 +343,15 @@ void tma_load_multicast(std::uint32_t destination, const void* map, std::uint32_
 void bulk_load(std::uint32_t destination, std::uint64_t source, std::uint32_t bytes, std::uint32_t barrier,
                Site where) {
   Engine& engine = Engine::current();
-  engine.pause(Engine::self());
-  load_bytes({Engine::self().block}, "tma::load_bulk", destination, source, bytes, barrier, engine.site(where));
+  engine.scheduler.pause(Engine::self());
+  load_bytes({Engine::self().block}, "tma::load_bulk", destination, source, bytes, barrier, engine.sites.number(where));
 }
 
 void bulk_load_multicast(std::uint32_t destination, std::uint64_t source, std::uint32_t bytes, std::uint32_t barrier,
                          std::uint16_t mask, Site where) {
   Engine& engine = Engine::current();
-  engine.pause(Engine::self());
-  const std::uint32_t site = engine.site(where);
+  engine.scheduler.pause(Engine::self());
+  const std::uint32_t site = engine.sites.number(where);
   const char* call = "tma::load_bulk_multicast";
   load_bytes(targets(engine, mask, call, site), call, destination, source, bytes, barrier, site);
 }
@@ -356,73 +360,76 @@ void bulk_to_block(std::uint32_t destination, std::uint32_t source, std::uint32_
                    Site where) {
   Engine& engine = Engine::current();
   Thread& thread = Engine::self();
-  const std::uint32_t site = engine.site(where);
-  engine.pause(thread);
+  const std::uint32_t site = engine.sites.number(where);
+  engine.scheduler.pause(thread);
   const char* call = "tma::copy_to_block";
   if (bytes == 0 || bytes % 16 != 0) {
-    engine.fatal(FindingKind::bad_argument,
-                 std::string(call) + engine.at(site) + " of " + std::to_string(bytes) + " bytes, not a multiple of 16");
+    engine.findings.fatal(FindingKind::bad_argument, std::string(call) + engine.words.at(site) + " of " +
+                                                         std::to_string(bytes) + " bytes, not a multiple of 16");
   }
   if (destination >> 24 != barrier_address >> 24) {
-    engine.fatal(FindingKind::bad_argument, std::string(call) + engine.at(site) +
-                                                " completes on a barrier of another block than the destination's");
+    engine.findings.fatal(
+        FindingKind::bad_argument,
+        std::string(call) + engine.words.at(site) + " completes on a barrier of another block than the destination's");
   }
-  engine.shared_bytes(destination, bytes, 16, call, site);
-  const std::uint8_t* from = engine.shared_bytes(source, bytes, 16, call, site);
-  Block& block = engine.block_of(destination);
-  Mbarrier& barrier = engine.barrier_at(barrier_address, call, site);
-  engine.check_shared(*thread.block, source & 0xFFFFFFU, bytes,
-                      {delivery_access(engine, barrier, AccessKind::async_read, site), &thread.knowledge.seen,
-                       &thread.knowledge.fenced_shared});
+  engine.memory.shared_bytes(destination, bytes, 16, call, site);
+  const std::uint8_t* from = engine.memory.shared_bytes(source, bytes, 16, call, site);
+  Block& block = engine.memory.block_of(destination);
+  Mbarrier& barrier = engine.barriers.at(barrier_address, call, site);
+  engine.memory.check_shared(*thread.block, source & 0xFFFFFFU, bytes,
+                             {delivery_access(engine, barrier, AccessKind::async_read, site), &thread.knowledge.seen,
+                              &thread.knowledge.fenced_shared});
   announce(engine, thread, block, barrier, destination & 0xFFFFFFU, bytes, AccessKind::async_write, call, site);
-  engine.async.submit(std::make_unique<BulkDelivery>(engine, block, destination & 0xFFFFFFU, barrier, from, bytes));
+  engine.scheduler.submit(std::make_unique<BulkDelivery>(engine, block, destination & 0xFFFFFFU, barrier, from, bytes));
 }
 
 void store_async(std::uint32_t address, const void* value, std::uint32_t bytes, std::uint32_t barrier_address,
                  Site where) {
   Engine& engine = Engine::current();
   Thread& thread = Engine::self();
-  const std::uint32_t site = engine.site(where);
-  engine.pause(thread);
+  const std::uint32_t site = engine.sites.number(where);
+  engine.scheduler.pause(thread);
   const char* call = "cluster::store_async";
   if (address >> 24 != barrier_address >> 24) {
-    engine.fatal(FindingKind::bad_argument, std::string(call) + engine.at(site) +
-                                                " completes on a barrier of another block than the destination's");
+    engine.findings.fatal(
+        FindingKind::bad_argument,
+        std::string(call) + engine.words.at(site) + " completes on a barrier of another block than the destination's");
   }
-  engine.shared_bytes(address, bytes, bytes, call, site);
-  Block& block = engine.block_of(address);
-  Mbarrier& barrier = engine.barrier_at(barrier_address, call, site);
+  engine.memory.shared_bytes(address, bytes, bytes, call, site);
+  Block& block = engine.memory.block_of(address);
+  Mbarrier& barrier = engine.barriers.at(barrier_address, call, site);
   announce(engine, thread, block, barrier, address & 0xFFFFFFU, bytes, AccessKind::copy_write, call, site);
-  engine.async.submit(std::make_unique<WordDelivery>(engine, block, address & 0xFFFFFFU, barrier, value, bytes));
+  engine.scheduler.submit(std::make_unique<WordDelivery>(engine, block, address & 0xFFFFFFU, barrier, value, bytes));
 }
 
 void tma_store(const void* map, std::uint32_t source, const std::int32_t* at, int rank, bool add, Site where) {
   Engine& engine = Engine::current();
   Thread& thread = Engine::self();
-  const std::uint32_t site = engine.site(where);
-  engine.pause(thread);
+  const std::uint32_t site = engine.sites.number(where);
+  engine.scheduler.pause(thread);
   const char* call = add ? "tma::store_add" : "tma::store";
   const TensorMapDescription description = described(engine, map, rank, call, site);
   if (add && (description.element == ElementType::uint8 || description.element == ElementType::uint16)) {
-    engine.fatal(FindingKind::bad_argument, std::string(call) + engine.at(site) + " of 8- or 16-bit integers");
+    engine.findings.fatal(FindingKind::bad_argument,
+                          std::string(call) + engine.words.at(site) + " of 8- or 16-bit integers");
   }
   check_alignment(engine, description, at, call, site);
   for (int d = 0; d < rank; ++d) {
     if (at[d] < 0) {
-      engine.fatal(FindingKind::bad_argument, std::string(call) + engine.at(site) +
-                                                  " of a box that begins at coordinate " + std::to_string(at[d]) +
-                                                  " of dimension " + std::to_string(d) +
-                                                  ": a store may reach beyond the tensor's end, not begin before it");
+      engine.findings.fatal(FindingKind::bad_argument,
+                            std::string(call) + engine.words.at(site) + " of a box that begins at coordinate " +
+                                std::to_string(at[d]) + " of dimension " + std::to_string(d) +
+                                ": a store may reach beyond the tensor's end, not begin before it");
     }
   }
   const Box box(description, at);
-  engine.shared_bytes(source, box.bytes(), tile_alignment(description.swizzle), call, site);
+  engine.memory.shared_bytes(source, box.bytes(), tile_alignment(description.swizzle), call, site);
   TmaStores& stores = stores_of(engine, thread);
   const std::uint32_t clock = stores.groups.open_clock();
-  const Observer reader{{clock, site, engine.cluster_serial, stores.read_lane, AccessKind::async_read},
+  const Observer reader{{clock, site, engine.cluster.serial, stores.read_lane, AccessKind::async_read},
                         &thread.knowledge.seen,
                         &thread.knowledge.fenced_shared};
-  const Observer writer{{clock, site, engine.cluster_serial, stores.written_lane,
+  const Observer writer{{clock, site, engine.cluster.serial, stores.written_lane,
                          add ? AccessKind::async_atomic : AccessKind::async_write},
                         &thread.knowledge.seen,
                         &thread.knowledge.fenced_global};
@@ -433,8 +440,8 @@ void tma_store(const void* map, std::uint32_t source, const std::int32_t* at, in
     if (row.bytes == 0) {
       continue;
     }
-    GlobalBuffer* buffer = engine.global_buffer(row.address, row.bytes, 1, call, site);
-    engine.check_global(*buffer, row.address, row.bytes, writer);
+    GlobalBuffer* buffer = engine.memory.global_buffer(row.address, row.bytes, 1, call, site);
+    engine.memory.check_global(*buffer, row.address, row.bytes, writer);
     if (!buffer->shadow) {
       return;
     }
@@ -443,7 +450,7 @@ void tma_store(const void* map, std::uint32_t source, const std::int32_t* at, in
       const std::uint32_t byte = row.first + done;
       const std::uint32_t bytes = std::min(row.bytes - done, 16 - byte % 16);
       const std::uint32_t offset = swizzled((source & 0xFFFFFFU) + row.shared + byte, description.swizzle);
-      engine.check_shared(*thread.block, offset, bytes, reader);
+      engine.memory.check_shared(*thread.block, offset, bytes, reader);
       pieces.emplace_back(offset, bytes);
       done += bytes;
     }
@@ -454,25 +461,25 @@ void tma_store(const void* map, std::uint32_t source, const std::int32_t* at, in
 void bulk_store(std::uint64_t destination, std::uint32_t source, std::uint32_t bytes, Site where) {
   Engine& engine = Engine::current();
   Thread& thread = Engine::self();
-  const std::uint32_t site = engine.site(where);
-  engine.pause(thread);
+  const std::uint32_t site = engine.sites.number(where);
+  engine.scheduler.pause(thread);
   const char* call = "tma::store_bulk";
   if (bytes == 0 || bytes % 16 != 0) {
-    engine.fatal(FindingKind::bad_argument,
-                 std::string(call) + engine.at(site) + " of " + std::to_string(bytes) + " bytes, not a multiple of 16");
+    engine.findings.fatal(FindingKind::bad_argument, std::string(call) + engine.words.at(site) + " of " +
+                                                         std::to_string(bytes) + " bytes, not a multiple of 16");
   }
-  engine.shared_bytes(source, bytes, 16, call, site);
-  GlobalBuffer* buffer = engine.global_buffer(destination, bytes, 16, call, site);
+  engine.memory.shared_bytes(source, bytes, 16, call, site);
+  GlobalBuffer* buffer = engine.memory.global_buffer(destination, bytes, 16, call, site);
   TmaStores& stores = stores_of(engine, thread);
   const std::uint32_t clock = stores.groups.open_clock();
-  engine.check_shared(*thread.block, source & 0xFFFFFFU, bytes,
-                      {{clock, site, engine.cluster_serial, stores.read_lane, AccessKind::async_read},
-                       &thread.knowledge.seen,
-                       &thread.knowledge.fenced_shared});
-  engine.check_global(*buffer, destination, bytes,
-                      {{clock, site, engine.cluster_serial, stores.written_lane, AccessKind::async_write},
-                       &thread.knowledge.seen,
-                       &thread.knowledge.fenced_global});
+  engine.memory.check_shared(*thread.block, source & 0xFFFFFFU, bytes,
+                             {{clock, site, engine.cluster.serial, stores.read_lane, AccessKind::async_read},
+                              &thread.knowledge.seen,
+                              &thread.knowledge.fenced_shared});
+  engine.memory.check_global(*buffer, destination, bytes,
+                             {{clock, site, engine.cluster.serial, stores.written_lane, AccessKind::async_write},
+                              &thread.knowledge.seen,
+                              &thread.knowledge.fenced_global});
   if (!buffer->shadow) {
     return;
   }
@@ -484,7 +491,7 @@ void bulk_store(std::uint64_t destination, std::uint32_t source, std::uint32_t b
 void tma_commit(Site where) {
   Engine& engine = Engine::current();
   Thread& thread = Engine::self();
-  static_cast<void>(engine.site(where));
+  static_cast<void>(engine.sites.number(where));
   TmaStores& stores = stores_of(engine, thread);
   stores.groups.ends.push_back(stores.groups.issued);
 }
@@ -492,19 +499,20 @@ void tma_commit(Site where) {
 void tma_wait(std::uint32_t pending, bool written, Site where) {
   Engine& engine = Engine::current();
   Thread& thread = Engine::self();
-  const std::uint32_t site = engine.site(where);
-  engine.pause(thread);
+  const std::uint32_t site = engine.sites.number(where);
+  engine.scheduler.pause(thread);
   TmaStores& stores = stores_of(engine, thread);
   const std::uint32_t closed = stores.groups.closed();
   const std::uint32_t target = closed > pending ? closed - pending : 0;
   const std::uint32_t needed = stores.groups.needed(target);
   while ((written ? stores.written : stores.groups.done) < needed) {
-    engine.block(thread, {written ? Wait::What::stores_written : Wait::What::stores_read, site, target, nullptr});
+    engine.scheduler.block(thread,
+                           {written ? Wait::What::stores_written : Wait::What::stores_read, site, target, nullptr});
   }
   stores.waited = std::max(stores.waited, target);
-  Engine::learn(thread, stores.read_lane, target);
+  Ordering::learn(thread, stores.read_lane, target);
   if (written) {
-    Engine::learn(thread, stores.written_lane, target);
+    Ordering::learn(thread, stores.written_lane, target);
   }
 }
 

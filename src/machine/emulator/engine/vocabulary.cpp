@@ -20,7 +20,7 @@ Index block_count() {
 std::uint32_t shared_base() { return Engine::self().block->rank << 24; }
 std::uint32_t shared_bytes() { return Engine::current().shape.dynamic_shared_bytes; }
 std::uint32_t cluster_rank() { return Engine::self().block->rank; }
-std::uint32_t cluster_size() { return static_cast<std::uint32_t>(Engine::current().blocks.size()); }
+std::uint32_t cluster_size() { return static_cast<std::uint32_t>(Engine::current().cluster.blocks.size()); }
 std::uint32_t lane() { return Engine::self().in_block % 32; }
 
 /// There is no time in the emulator; a number that grows is what profiles need.
@@ -29,9 +29,9 @@ std::uint64_t clock_cycles() { return Engine::current().statistics.switches; }
 void earlier_grids_wait(Site where) {
   Engine& engine = Engine::current();
   Thread& thread = Engine::self();
-  static_cast<void>(engine.site(where));
-  engine.pause(thread);
-  Engine::learn(thread, engine.earlier_grid_lane, 1);
+  static_cast<void>(engine.sites.number(where));
+  engine.scheduler.pause(thread);
+  Ordering::learn(thread, engine.ordering.earlier_grid(), 1);
 }
 
 void set_role(const char* name, std::uint32_t index) {
@@ -42,7 +42,7 @@ void set_role(const char* name, std::uint32_t index) {
 
 void name_shared(std::uint32_t address, std::uint32_t bytes, const char* name, std::uint32_t index) {
   Engine& engine = Engine::current();
-  Block& block = engine.block_of(address);
+  Block& block = engine.memory.block_of(address);
   for (const NamedBytes& known : block.names) {
     if (known.offset == (address & 0xFFFFFFU) && known.bytes == bytes) {
       return;
@@ -56,10 +56,11 @@ void expect(bool condition, const char* sentence, Site where) {
     return;
   }
   Engine& engine = Engine::current();
-  const std::uint32_t site = engine.site(where);
-  if (engine.first_time(FindingKind::failed_expectation, site, 0)) {
-    engine.report(FindingKind::failed_expectation,
-                  std::string(sentence) + ": not so for " + engine.words(Engine::self()) + engine.at(site));
+  const std::uint32_t site = engine.sites.number(where);
+  if (engine.findings.first_time(FindingKind::failed_expectation, site, 0)) {
+    engine.findings.report(
+        FindingKind::failed_expectation,
+        std::string(sentence) + ": not so for " + engine.words.of(Engine::self()) + engine.words.at(site));
   }
 }
 

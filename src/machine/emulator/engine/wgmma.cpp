@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "formats/numbers.hpp"
+#include "machine/emulator/engine/deadlock.hpp"
 #include "machine/emulator/engine/engine.hpp"
 #include "machine/emulator/engine/operand.hpp"
 #include "machine/emulator/engine/product.hpp"
@@ -106,24 +107,25 @@ class Product final : public AsyncWork {
 
 void Product::check_operands() const {
   Block& block = *group_.block;
-  const Access self{clock_, site_, engine_.cluster_serial, group_.lane, AccessKind::async_read};
+  const Access self{clock_, site_, engine_.cluster.serial, group_.lane, AccessKind::async_read};
   const auto check = [&](const char* name, const Operand& operand, const auto& knowledge_of) {
     if (!operand.aligned()) {
-      engine_.fatal(FindingKind::misaligned, std::string("wgmma::multiply") + engine_.at(site_) + " by " +
-                                                 engine_.words(group_) + ": the descriptor of " + name +
-                                                 " does not start at a swizzle atom");
+      engine_.findings.fatal(FindingKind::misaligned, std::string("wgmma::multiply") + engine_.words.at(site_) +
+                                                          " by " + engine_.words.of(group_) + ": the descriptor of " +
+                                                          name + " does not start at a swizzle atom");
     }
     for (std::uint32_t chunk = 0; chunk < operand.chunks(); ++chunk) {
       const std::uint32_t address = operand.address(chunk);
       if (address + 16 > block.bytes.size()) {
-        engine_.fatal(FindingKind::out_of_bounds,
-                      std::string("wgmma::multiply") + engine_.at(site_) + " by " + engine_.words(group_) +
-                          ": operand " + name + " reaches shared bytes " + std::to_string(address) + "-" +
-                          std::to_string(address + 15) + ", but the block has " + std::to_string(block.bytes.size()));
+        engine_.findings.fatal(FindingKind::out_of_bounds,
+                               std::string("wgmma::multiply") + engine_.words.at(site_) + " by " +
+                                   engine_.words.of(group_) + ": operand " + name + " reaches shared bytes " +
+                                   std::to_string(address) + "-" + std::to_string(address + 15) +
+                                   ", but the block has " + std::to_string(block.bytes.size()));
         return;
       }
       const Knowledge& knowledge = knowledge_of(chunk);
-      engine_.check_shared(block, address, 16, {self, &knowledge.seen, &knowledge.fenced_shared});
+      engine_.memory.check_shared(block, address, 16, {self, &knowledge.seen, &knowledge.fenced_shared});
     }
   };
   const auto everyone = [&](std::uint32_t) -> const Knowledge& { return group_.common; };
@@ -226,7 +228,7 @@ void Product::complete() {
   std::vector<Thread*> waiters;
   waiters.swap(group_.waiters);
   for (Thread* waiter : waiters) {
-    engine_.wake(*waiter);
+    engine_.scheduler.wake(*waiter);
   }
 }
 
@@ -235,22 +237,22 @@ void check_registers(Engine& engine, Thread& thread, const ProductCall& call, st
   machine::AccumulatorShadow::State& state = call.shadow->state;
   const bool chained = state.group > thread.products_waited;  // products on the same accumulators are ordered
   if (!chained && (state.set_unsettled || state.fences_at_touch >= thread.product_fences) &&
-      engine.first_time(FindingKind::missing_wgmma_fence, site, 0)) {
-    engine.report(FindingKind::missing_wgmma_fence,
-                  "wgmma::multiply" + engine.at(site) + " by " + engine.words(thread) +
-                      " uses accumulators that were touched since the last wgmma::fence",
-                  {state.set_unsettled ? "set() needs wgmma::settle and then wgmma::fence before the multiply"
-                                       : "wgmma::fence must come between"});
+      engine.findings.first_time(FindingKind::missing_wgmma_fence, site, 0)) {
+    engine.findings.report(FindingKind::missing_wgmma_fence,
+                           "wgmma::multiply" + engine.words.at(site) + " by " + engine.words.of(thread) +
+                               " uses accumulators that were touched since the last wgmma::fence",
+                           {state.set_unsettled ? "set() needs wgmma::settle and then wgmma::fence before the multiply"
+                                                : "wgmma::fence must come between"});
   }
   const std::uint32_t elements = call.columns / 2;
   const auto all = [](std::uint32_t count) { return count >= 64 ? ~0ULL : (1ULL << count) - 1ULL; };
   const std::uint64_t wanted[2] = {all(elements), elements > 64 ? all(elements - 64) : 0};
   if (call.accumulate && ((state.defined[0] & wanted[0]) != wanted[0] || (state.defined[1] & wanted[1]) != wanted[1]) &&
-      engine.first_time(FindingKind::uninitialised, site, 0)) {
-    engine.report(
-        FindingKind::uninitialised,
-        "wgmma::multiply" + engine.at(site) + " by " + engine.words(thread) + " adds to accumulators that hold nothing",
-        {"start from zero (accumulate false) or set() every element before"});
+      engine.findings.first_time(FindingKind::uninitialised, site, 0)) {
+    engine.findings.report(FindingKind::uninitialised,
+                           "wgmma::multiply" + engine.words.at(site) + " by " + engine.words.of(thread) +
+                               " adds to accumulators that hold nothing",
+                           {"start from zero (accumulate false) or set() every element before"});
   }
   state.defined[0] |= wanted[0];
   state.defined[1] |= wanted[1];
@@ -280,14 +282,16 @@ void refresh_common(Warpgroup& group) {
 
 void require_whole_group(Engine& engine, Thread& thread, const char* call, std::uint32_t site) {
   if ((thread.group->index + 1) * group_threads > engine.shape.block) {
-    engine.fatal(FindingKind::divergent, std::string(call) + engine.at(site) + " by " + engine.words(thread) +
-                                             ", whose warpgroup does not have 128 threads");
+    engine.findings.fatal(FindingKind::divergent, std::string(call) + engine.words.at(site) + " by " +
+                                                      engine.words.of(thread) +
+                                                      ", whose warpgroup does not have 128 threads");
   }
 }
 
 }  // namespace
 
-bool Engine::describe_partial_product(const Warpgroup& group, std::vector<std::string>& details) const {
+bool describe_partial_product(const Cluster& cluster, const Warpgroup& group, const Words& words,
+                              std::vector<std::string>& details) {
   if (group.forming.empty()) {
     return false;
   }
@@ -295,11 +299,11 @@ bool Engine::describe_partial_product(const Warpgroup& group, std::vector<std::s
   std::vector<const Thread*> missing;
   for (std::uint32_t t = 0; t < group_threads; ++t) {
     if (!product.has(t)) {
-      missing.push_back(threads[group.block->first_thread + group.index * group_threads + t].get());
+      missing.push_back(cluster.threads[group.block->first_thread + group.index * group_threads + t].get());
     }
   }
-  details.push_back("wgmma::multiply" + at(product.site()) + " was issued by " + std::to_string(product.joined()) +
-                    " of 128 threads; not by " + threads_words(missing));
+  details.push_back("wgmma::multiply" + words.at(product.site()) + " was issued by " +
+                    std::to_string(product.joined()) + " of 128 threads; not by " + words.of(missing));
   return true;
 }
 
@@ -308,12 +312,12 @@ namespace calls {
 void product(const ProductCall& call, Site where) {
   Engine& engine = Engine::current();
   Thread& thread = Engine::self();
-  const std::uint32_t site = engine.site(where);
-  engine.pause(thread);
+  const std::uint32_t site = engine.sites.number(where);
+  engine.scheduler.pause(thread);
   require_whole_group(engine, thread, "wgmma::multiply", site);
   Warpgroup& group = *thread.group;
   if (group.lane == 0) {
-    group.lane = engine.new_lane({LaneOwner::What::products, &group});
+    group.lane = engine.ordering.new_lane({LaneOwner::What::products, &group});
   }
   check_registers(engine, thread, call, site);
   learn_issuer(group, thread);
@@ -324,10 +328,11 @@ void product(const ProductCall& call, Site where) {
   }
   auto& product = static_cast<Product&>(*group.forming[ahead]);
   if (!product.same(call, clock, site)) {
-    engine.fatal(FindingKind::divergent,
-                 "wgmma::multiply" + engine.at(site) + " by " + engine.words(thread) +
-                     " differs from what other threads of the warpgroup issued" + engine.at(product.site()),
-                 {"all 128 threads must issue the same multiplies with the same arguments in the same groups"});
+    engine.findings.fatal(
+        FindingKind::divergent,
+        "wgmma::multiply" + engine.words.at(site) + " by " + engine.words.of(thread) +
+            " differs from what other threads of the warpgroup issued" + engine.words.at(product.site()),
+        {"all 128 threads must issue the same multiplies with the same arguments in the same groups"});
   }
   if (product.join(thread.in_block % group_threads, call)) {
     refresh_common(group);
@@ -335,29 +340,29 @@ void product(const ProductCall& call, Site where) {
     auto work = std::move(group.forming.front());
     group.forming.pop_front();
     ++group.groups.issued;
-    engine.async.submit(std::move(work), &group.queue);
+    engine.scheduler.submit(std::move(work), &group.queue);
   }
 }
 
 void product_fence(Site where) {
   Engine& engine = Engine::current();
   Thread& thread = Engine::self();
-  require_whole_group(engine, thread, "wgmma::fence", engine.site(where));
+  require_whole_group(engine, thread, "wgmma::fence", engine.sites.number(where));
   ++thread.product_fences;
 }
 
 void product_commit(Site where) {
   Engine& engine = Engine::current();
   Thread& thread = Engine::self();
-  const std::uint32_t site = engine.site(where);
+  const std::uint32_t site = engine.sites.number(where);
   require_whole_group(engine, thread, "wgmma::commit", site);
   auto& ends = thread.group->groups.ends;
   if (ends.size() == thread.products_closed) {
     ends.push_back(thread.products_issued);
   } else if (ends[thread.products_closed] != thread.products_issued) {
-    engine.fatal(FindingKind::divergent,
-                 "wgmma::commit" + engine.at(site) + " by " + engine.words(thread) +
-                     " closes a group of other multiplies than other threads of the warpgroup did");
+    engine.findings.fatal(FindingKind::divergent,
+                          "wgmma::commit" + engine.words.at(site) + " by " + engine.words.of(thread) +
+                              " closes a group of other multiplies than other threads of the warpgroup did");
   }
   ++thread.products_closed;
 }
@@ -365,19 +370,19 @@ void product_commit(Site where) {
 void product_wait(std::uint32_t pending, Site where) {
   Engine& engine = Engine::current();
   Thread& thread = Engine::self();
-  const std::uint32_t site = engine.site(where);
-  engine.pause(thread);
+  const std::uint32_t site = engine.sites.number(where);
+  engine.scheduler.pause(thread);
   require_whole_group(engine, thread, "wgmma::wait", site);
   Warpgroup& group = *thread.group;
   const std::uint32_t target = thread.products_closed > pending ? thread.products_closed - pending : 0;
   while (group.groups.done < group.groups.needed(target)) {
     group.waiters.push_back(&thread);
-    engine.block(thread, {Wait::What::products, site, target, nullptr});
+    engine.scheduler.block(thread, {Wait::What::products, site, target, nullptr});
   }
   std::erase_if(thread.fragments, [&](const auto* fragment) { return fragment->on_wait(target); });
   thread.products_waited = std::max(thread.products_waited, target);
   if (group.lane != 0) {
-    Engine::learn(thread, group.lane, target);
+    Ordering::learn(thread, group.lane, target);
   }
 }
 

@@ -3,15 +3,16 @@
 
 #include <algorithm>
 #include <string>
+#include <string_view>
 
-#include "machine/emulator/engine/engine.hpp"
+#include "machine/emulator/engine/words.hpp"
 
 namespace thresher::emulator {
 namespace {
 
 std::string named(const char* name, std::uint32_t index) { return fmt::format("{}[{}]", name, index); }
 
-const char* words(AccessKind kind) {
+const char* verb(AccessKind kind) {
   switch (kind) {
     case AccessKind::none: return "nothing";
     case AccessKind::read: return "read";
@@ -29,9 +30,9 @@ const char* words(AccessKind kind) {
 
 }  // namespace
 
-/// " at src/…/file.hpp:12", from the last "src/", "tests/" or "bench/" of the path.
-std::string Engine::at(std::uint32_t site_number) const {
-  const Site& site = sites_[site_number];
+/// From the last "src/", "tests/" or "bench/" of the path.
+std::string Words::at(std::uint32_t site_number) const {
+  const Site& site = sites_.at(site_number);
   if (site.line == 0) {
     return "";
   }
@@ -46,64 +47,62 @@ std::string Engine::at(std::uint32_t site_number) const {
   return fmt::format(" at {}:{}", file.substr(start), site.line);
 }
 
-std::string Engine::words(const Block& block) const {
+std::string Words::of(const Block& block) const {
   const std::string text = fmt::format("block ({},{},{})", block.at.x, block.at.y, block.at.z);
-  return blocks.size() > 1 ? fmt::format("{} (rank {} of its cluster)", text, block.rank) : text;
+  return cluster_.blocks.size() > 1 ? fmt::format("{} (rank {} of its cluster)", text, block.rank) : text;
 }
 
-std::string Engine::words(const Thread& thread) const {
+std::string Words::of(const Thread& thread) const {
   const std::string role = thread.role != nullptr ? fmt::format(" ({})", named(thread.role, thread.role_index)) : "";
-  return fmt::format("thread {}{} of {}", thread.in_block, role, words(*thread.block));
+  return fmt::format("thread {}{} of {}", thread.in_block, role, of(*thread.block));
 }
 
-std::string Engine::words(const Warpgroup& group) const {
+std::string Words::of(const Warpgroup& group) const {
   const std::uint32_t first = group.index * 128;
-  const Thread& thread = *threads[group.block->first_thread + first];
+  const Thread& thread = *cluster_.threads[group.block->first_thread + first];
   const std::string role = thread.role != nullptr ? fmt::format(", {}", named(thread.role, thread.role_index)) : "";
-  return fmt::format("warpgroup {} (threads {}-{}{}) of {}", group.index, first, first + 127, role,
-                     words(*group.block));
+  return fmt::format("warpgroup {} (threads {}-{}{}) of {}", group.index, first, first + 127, role, of(*group.block));
 }
 
-std::string Engine::words(const Mbarrier& barrier) const {
+std::string Words::of(const Mbarrier& barrier) const {
   const std::string name =
       barrier.name != nullptr ? named(barrier.name, barrier.index) : fmt::format("at byte {}", barrier.offset);
   const std::string flight =
       barrier.in_flight_bytes != 0 ? fmt::format(", {} bytes in flight", barrier.in_flight_bytes) : "";
-  return fmt::format("barrier {} of {} [phase {}, arrived {} of {}, awaits {} bytes{}]", name, words(*barrier.block),
+  return fmt::format("barrier {} of {} [phase {}, arrived {} of {}, awaits {} bytes{}]", name, of(*barrier.block),
                      barrier.phase - barrier.first_phase, barrier.expected - barrier.pending, barrier.expected,
                      barrier.bytes, flight);
 }
 
-std::string Engine::words(const Access& access) const {
-  const char* done = emulator::words(access.kind);
-  if (access.cluster != cluster_serial) {
+std::string Words::of(const Access& access) const {
+  const char* done = verb(access.kind);
+  if (access.cluster != cluster_.serial) {
     return fmt::format("{} by a thread of another cluster{}", done, at(access.site));
   }
-  const LaneOwner& owner = lanes_[access.lane];
+  const LaneOwner& owner = ordering_.owner(access.lane);
   const auto by = [&](const std::string& who) { return fmt::format("{} by {}{}", done, who, at(access.site)); };
   const auto by_group = [&](const char* what, const std::string& who) {
     return by(fmt::format("{} of {} (its group {})", what, who, access.clock));
   };
   switch (owner.what) {
-    case LaneOwner::What::thread: return by(words(*static_cast<const Thread*>(owner.object)));
+    case LaneOwner::What::thread: return by(of(*static_cast<const Thread*>(owner.object)));
     case LaneOwner::What::barrier: {
       const auto& barrier = *static_cast<const Mbarrier*>(owner.object);
       return by(fmt::format("a copy that completes phase {} of {}, issued", access.clock - 1 - barrier.first_phase,
-                            words(barrier)));
+                            of(barrier)));
     }
-    case LaneOwner::What::products: return by_group("wgmma", words(*static_cast<const Warpgroup*>(owner.object)));
+    case LaneOwner::What::products: return by_group("wgmma", of(*static_cast<const Warpgroup*>(owner.object)));
     case LaneOwner::What::stores_read:
-    case LaneOwner::What::stores_written:
-      return by_group("a TMA store", words(*static_cast<const Thread*>(owner.object)));
-    case LaneOwner::What::copies: return by_group("cp.async", words(*static_cast<const Thread*>(owner.object)));
+    case LaneOwner::What::stores_written: return by_group("a TMA store", of(*static_cast<const Thread*>(owner.object)));
+    case LaneOwner::What::copies: return by_group("cp.async", of(*static_cast<const Thread*>(owner.object)));
     case LaneOwner::What::earlier_grid: return by("the earlier grid");
     case LaneOwner::What::release: return by("another cluster");
   }
   return done;
 }
 
-std::string Engine::shared_words(const Block& block, std::uint64_t offset, std::uint64_t bytes) const {
-  const std::string text = fmt::format("shared bytes {}-{} of {}", offset, offset + bytes - 1, words(block));
+std::string Words::of_shared(const Block& block, std::uint64_t offset, std::uint64_t bytes) const {
+  const std::string text = fmt::format("shared bytes {}-{} of {}", offset, offset + bytes - 1, of(block));
   for (const NamedBytes& name : block.names) {
     if (offset >= name.offset && offset < name.offset + std::uint64_t{name.bytes}) {
       return fmt::format("{} ({} + {})", text, named(name.name, name.index), offset - name.offset);
@@ -112,13 +111,19 @@ std::string Engine::shared_words(const Block& block, std::uint64_t offset, std::
   return text;
 }
 
-std::string Engine::global_words(const GlobalBuffer& buffer, std::uint64_t offset, std::uint64_t bytes) const {
-  return fmt::format("bytes {}-{} of '{}' ({} bytes)", offset, offset + bytes - 1, buffer.buffer->name,
-                     buffer.buffer->bytes);
+std::string Words::of_global(const GlobalMemory::Buffer& buffer, std::uint64_t offset, std::uint64_t bytes) {
+  return fmt::format("bytes {}-{} of '{}' ({} bytes)", offset, offset + bytes - 1, buffer.name, buffer.bytes);
 }
 
-/// "threads 0-31,64 (load[0]) of block (0,0,0)", one clause for each block and role.
-std::string Engine::threads_words(const std::vector<const Thread*>& group) const {
+std::string Words::by_current() const { return cluster_.current != nullptr ? " by " + of(*cluster_.current) : ""; }
+
+std::string Words::of_flight(const Mbarrier& barrier) const {
+  const bool shared = std::string_view(barrier.in_flight_call).find("multicast") != std::string_view::npos;
+  return fmt::format("{} into its shared memory was in flight: {} by {}{}", shared ? "a multicast" : "a copy",
+                     barrier.in_flight_call, of(*barrier.in_flight_thread), at(barrier.in_flight_site));
+}
+
+std::string Words::of(const std::vector<const Thread*>& group) const {
   const auto alike = [](const Thread& a, const Thread& b) {
     return a.block == b.block && a.role == b.role && a.role_index == b.role_index;
   };
@@ -139,17 +144,17 @@ std::string Engine::threads_words(const std::vector<const Thread*>& group) const
     }
     const std::string role = first.role != nullptr ? fmt::format(" ({})", named(first.role, first.role_index)) : "";
     text += fmt::format("{}thread{} {}{} of {}", text.empty() ? "" : "; ", members > 1 ? "s" : "", ranges, role,
-                        words(*first.block));
+                        of(*first.block));
   }
   return text;
 }
 
-std::string Engine::words(const Wait& wait) const {
+std::string Words::of(const Wait& wait) const {
   const std::string where = at(wait.site);
   switch (wait.what) {
     case Wait::What::nothing: return "run";
     case Wait::What::barrier:
-      return fmt::format("wait for parity {} of {}{}", wait.number, words(*static_cast<const Mbarrier*>(wait.object)),
+      return fmt::format("wait for parity {} of {}{}", wait.number, of(*static_cast<const Mbarrier*>(wait.object)),
                          where);
     case Wait::What::block_barrier: {
       const auto& barrier = *static_cast<const BlockBarrier*>(wait.object);
@@ -158,7 +163,8 @@ std::string Engine::words(const Wait& wait) const {
                          where);
     }
     case Wait::What::cluster_barrier:
-      return fmt::format("wait at the cluster barrier ({} of {} threads arrived){}", cluster_arrived, running, where);
+      return fmt::format("wait at the cluster barrier ({} of {} threads arrived){}", cluster_.barrier.arrived,
+                         cluster_.running, where);
     case Wait::What::warp: {
       const auto& meeting = *static_cast<const WarpMeeting*>(wait.object);
       return fmt::format("wait in {} for the rest of their warp (lanes {:08x} are there){}", meeting.call,

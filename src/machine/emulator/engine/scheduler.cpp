@@ -1,0 +1,161 @@
+#include "machine/emulator/engine/scheduler.hpp"
+
+#include <map>
+
+namespace thresher::emulator {
+namespace {
+
+/// Stacks outlive a launch: mapping them costs more than a small kernel.
+StackPool& stack_pool(std::size_t bytes) {
+  thread_local std::map<std::size_t, std::unique_ptr<StackPool>> pools;
+  auto& pool = pools[bytes];
+  if (!pool) {
+    pool = std::make_unique<StackPool>(bytes);
+  }
+  return *pool;
+}
+
+}  // namespace
+
+Scheduler::Scheduler(const Options& options, Cluster& cluster, Findings& findings, const Words& words,
+                     Statistics& statistics, SchedulerOwner& owner)
+    : options_(options),
+      cluster_(cluster),
+      findings_(findings),
+      words_(words),
+      statistics_(statistics),
+      owner_(owner),
+      stacks_(stack_pool(options.stack_bytes)),
+      random_(options.schedule.seed) {}
+
+void Scheduler::start_cluster() {
+  queue_.reset(options_.schedule, random_, cluster_.running, 32);
+  async_.reset(options_.schedule.completions, random_);
+  progress_at_poll_ = progress_;
+  idle_poll_rounds_ = 0;
+  for (const auto& thread : cluster_.threads) {
+    thread->fiber.start(stacks_, [this, started = thread.get()] { owner_.run_thread(*started); });
+    thread->state = Thread::State::runnable;
+    queue_.insert(thread->index);
+  }
+}
+
+void Scheduler::run_cluster() {
+  while (cluster_.running > 0 && !findings_.stopping()) {
+    step();
+  }
+  if (findings_.stopping()) {
+    stop_threads();
+  }
+  // A store whose source was read may outlive its block; work that may not was a finding when the block ended.
+  while (findings_.empty() && !async_.empty()) {
+    async_.complete_one(random_);
+  }
+  async_.clear();
+}
+
+/// One completion, or one thread until it waits or lets others run.
+void Scheduler::step() {
+  if (async_.eager(random_) || (queue_.empty() && !async_.empty())) {
+    ++statistics_.completions;
+    progress();
+    async_.complete_one(random_);
+    return;
+  }
+  if (queue_.empty() && !wake_pollers()) {
+    owner_.stuck();
+    return;
+  }
+  Thread& thread = *cluster_.threads[queue_.take(random_)];
+  ++statistics_.switches;
+  resume(thread);
+  if (thread.fiber.done() && thread.state != Thread::State::done) {
+    thread.state = Thread::State::done;
+    progress();
+    owner_.thread_ended(thread);
+  }
+}
+
+void Scheduler::resume(Thread& thread) {
+  cluster_.current = &thread;
+  thread.fiber.resume();
+  cluster_.current = nullptr;
+}
+
+void Scheduler::suspend(Thread& thread) {
+  thread.fiber.suspend();
+  if (findings_.stopping()) {
+    throw StopThread{};
+  }
+}
+
+/// Threads that poll run again when nothing else can; after some rounds in which nobody achieved anything it is a
+/// deadlock.
+bool Scheduler::wake_pollers() {
+  idle_poll_rounds_ = progress_ == progress_at_poll_ ? idle_poll_rounds_ + 1 : 0;
+  progress_at_poll_ = progress_;
+  if (idle_poll_rounds_ > 64) {
+    return false;
+  }
+  bool any = false;
+  for (const auto& thread : cluster_.threads) {
+    if (thread->state == Thread::State::polling) {
+      thread->state = Thread::State::runnable;
+      queue_.insert(thread->index);
+      any = true;
+    }
+  }
+  return any;
+}
+
+void Scheduler::block(Thread& thread, Wait wait) {
+  thread.state = Thread::State::blocked;
+  thread.wait = wait;
+  suspend(thread);
+  thread.wait = {};
+}
+
+void Scheduler::wake(Thread& thread) {
+  if (thread.state == Thread::State::blocked || thread.state == Thread::State::polling) {
+    thread.state = Thread::State::runnable;
+    queue_.insert(thread.index);
+    progress();
+  }
+}
+
+void Scheduler::pause(Thread& thread) {
+  thread.plain_accesses = 0;
+  if (queue_.interrupts(random_)) {
+    queue_.insert(thread.index);
+    suspend(thread);
+  }
+}
+
+void Scheduler::poll(Thread& thread, Wait wait) {
+  thread.state = Thread::State::polling;
+  thread.wait = wait;
+  suspend(thread);
+  thread.wait = {};
+}
+
+void Scheduler::spin(Thread& thread, std::uint32_t accesses) {
+  spun_accesses_ += accesses;
+  if (spun_accesses_ > options_.patience_accesses) {
+    findings_.fatal(FindingKind::deadlock, words_.of(thread) + " spins: " + std::to_string(spun_accesses_) +
+                                               " plain accesses by all threads since anyone synchronised or ended");
+  }
+  ++progress_;
+  poll(thread, {Wait::What::memory, 0, 0, nullptr});
+}
+
+/// Every thread that has not ended is resumed once and unwinds.
+void Scheduler::stop_threads() {
+  for (const auto& thread : cluster_.threads) {
+    if (!thread->fiber.done()) {
+      resume(*thread);
+      thread->state = Thread::State::done;
+    }
+  }
+}
+
+}  // namespace thresher::emulator

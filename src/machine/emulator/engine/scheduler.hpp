@@ -1,0 +1,78 @@
+#pragma once
+/// Which thread runs next, and when asynchronous work completes.
+#include <cstdint>
+#include <memory>
+
+#include "machine/emulator/engine/async.hpp"
+#include "machine/emulator/engine/findings.hpp"
+#include "machine/emulator/engine/schedule.hpp"
+#include "machine/emulator/engine/words.hpp"
+
+namespace thresher::emulator {
+
+/// What a scheduler's owner does at three moments of a cluster's life.
+class SchedulerOwner {
+ public:
+  /// On the thread's own stack.
+  virtual void run_thread(Thread& thread) = 0;
+  virtual void thread_ended(Thread& thread) = 0;
+  /// Nobody can run and nothing is under way.
+  virtual void stuck() = 0;
+
+ protected:
+  ~SchedulerOwner() = default;
+};
+
+class Scheduler {
+ public:
+  Scheduler(const Options& options, Cluster& cluster, Findings& findings, const Words& words, Statistics& statistics,
+            SchedulerOwner& owner);
+
+  /// Gives every thread of the cluster a stack. Throws Error(out_of_memory) when the host has none to give.
+  void start_cluster();
+  /// Until every thread has ended and nothing is under way, or the launch stops.
+  void run_cluster();
+
+  // By the thread that runs.
+  /// Suspends until wake(); throws StopThread when the launch stops.
+  void block(Thread& thread, Wait wait);
+  /// A place where another thread may run first.
+  void pause(Thread& thread);
+  /// A failed attempt that the thread will repeat: others go first; a deadlock when nobody makes progress any more.
+  void poll(Thread& thread, Wait wait);
+  /// After so many plain accesses in a row: others go first; too many by all threads together are a deadlock.
+  void spin(Thread& thread, std::uint32_t accesses);
+
+  void wake(Thread& thread);
+  /// Somebody achieved something: whoever polls may see it.
+  void progress() {
+    ++progress_;
+    spun_accesses_ = 0;
+  }
+  /// Work that completes when the schedule says, in the order of its queue if it has one.
+  void submit(std::unique_ptr<AsyncWork> work, AsyncQueue* queue = nullptr) { async_.submit(std::move(work), queue); }
+
+ private:
+  void step();
+  void resume(Thread& thread);
+  void suspend(Thread& thread);
+  bool wake_pollers();
+  void stop_threads();
+
+  const Options& options_;
+  Cluster& cluster_;
+  Findings& findings_;
+  const Words& words_;
+  Statistics& statistics_;
+  SchedulerOwner& owner_;
+  StackPool& stacks_;
+  Random random_;
+  AsyncEngine async_;
+  ThreadQueue queue_;
+  std::uint64_t progress_ = 0;
+  std::uint64_t progress_at_poll_ = 0;
+  std::uint32_t idle_poll_rounds_ = 0;
+  std::uint64_t spun_accesses_ = 0;  // plain accesses since anyone synchronised
+};
+
+}  // namespace thresher::emulator
