@@ -14,6 +14,7 @@
 #include "ops/device_memory.hpp"
 #include "thresher/attention.hpp"
 #include "thresher/error.hpp"
+#include "thresher/workspace.hpp"
 
 namespace thresher::cli {
 namespace {
@@ -131,13 +132,16 @@ void run_attention(const Arguments& arguments) {
   const ops::DeviceTensor cu_k_there(cu_k.view, device);
   const ops::DeviceTensor o_there(problem.format, o_shape, device);
   const ops::DeviceTensor lse_there(Format::fp32, lse_shape, device);
-  attention.run({}, {.q = q_there.tensor(),
-                     .k = k_there.tensor(),
-                     .v = v_there.tensor(),
-                     .o = o_there.tensor(),
-                     .lse = lse_there.tensor(),
-                     .cu_seqlens_q = cu_q_there.tensor(),
-                     .cu_seqlens_k = cu_k_there.tensor()});
+  const Workspace workspace(device, attention.workspace_bytes());
+  attention.run({},
+                {.q = q_there.tensor(),
+                 .k = k_there.tensor(),
+                 .v = v_there.tensor(),
+                 .o = o_there.tensor(),
+                 .lse = lse_there.tensor(),
+                 .cu_seqlens_q = cu_q_there.tensor(),
+                 .cu_seqlens_k = cu_k_there.tensor()},
+                workspace.data());
 
   const Bytes o = o_there.to_host();
   const Bytes lse = lse_there.to_host();

@@ -51,17 +51,30 @@ bool Tensor::is_contiguous() const noexcept {
   return true;
 }
 
+namespace {
+
+std::int64_t divided_up(std::int64_t value, std::int64_t by) noexcept { return (value + by - 1) / by; }
+
+/// How many scales a matrix of [rows, columns] scales has in `layout`, padding included.
+std::int64_t scale_count(std::int64_t rows, std::int64_t columns, ScaleLayout layout) noexcept {
+  return layout == ScaleLayout::row_major ? rows * columns : divided_up(rows, 128) * divided_up(columns, 4) * 512;
+}
+
+}  // namespace
+
 std::size_t scale_bytes(std::int64_t rows, std::int64_t k, ScaleLayout layout) noexcept {
-  const std::int64_t columns = (k + 15) / 16;
-  if (layout == ScaleLayout::row_major) {
-    return static_cast<std::size_t>(rows * columns);
-  }
-  return static_cast<std::size_t>(((rows + 127) / 128) * ((columns + 3) / 4) * 512);
+  const std::int64_t columns = divided_up(k, format_traits(Format::nvfp4).values_per_scale);
+  return static_cast<std::size_t>(scale_count(rows, columns, layout));
 }
 
 std::size_t scale_bytes(const Tensor& matrix) noexcept {
-  return format_traits(matrix.format).has_scales() ? scale_bytes(matrix.shape[0], matrix.shape[1], matrix.scales.layout)
-                                                   : 0;
+  if (!format_traits(matrix.format).has_scales()) {
+    return 0;
+  }
+  const Scales& scales = matrix.scales;
+  const std::int64_t count = scale_count(divided_up(matrix.shape[0], scales.block.rows),
+                                         divided_up(matrix.shape[1], scales.block.columns), scales.layout);
+  return static_cast<std::size_t>(count * bits(scales.format) / 8);
 }
 
 }  // namespace thresher

@@ -74,7 +74,7 @@ void check_matrix(const Tensor& tensor, std::string_view role, std::int64_t rows
   if (tensor.data == nullptr && tensor.elements() != 0) {
     reject(role, "has no data; its pointer is null");
   }
-  if (format == Format::nvfp4) {
+  if (format_traits(format).has_scales()) {
     check_nvfp4(tensor, role);
   }
 }

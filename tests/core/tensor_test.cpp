@@ -27,5 +27,15 @@ TEST(Tensor, ScaleBytesPadTheBlockedLayout) {
   EXPECT_EQ(scale_bytes(129, 80, ScaleLayout::blocked), 2U * 2U * 512U);
 }
 
+TEST(Tensor, ScaleBytesFollowTheBlockAndTheFormatOfTheScales) {
+  EXPECT_EQ(scale_bytes(Tensor::contiguous(nullptr, Format::fp16, {5, 48})), 0U);
+  Tensor tensor = Tensor::nvfp4(nullptr, nullptr, 129, 80);
+  EXPECT_EQ(scale_bytes(tensor), 129U * 5U);
+  tensor.scales.layout = ScaleLayout::blocked;
+  EXPECT_EQ(scale_bytes(tensor), scale_bytes(129, 80, ScaleLayout::blocked));
+  tensor.scales = {.format = Format::fp32, .block = {128, 32}};
+  EXPECT_EQ(scale_bytes(tensor), 2U * 3U * 4U);
+}
+
 }  // namespace
 }  // namespace thresher

@@ -71,7 +71,7 @@ double exchange_clocks(const TileWork& tile) {
 
 }  // namespace
 
-double stored_bits(Format format) noexcept { return format == Format::nvfp4 ? 4.5 : bits(format); }
+double stored_bits(Format format) noexcept { return format_traits(format).stored_bits(); }
 
 double stored_bits(MatrixType type) noexcept {
   return type == MatrixType::bits16 ? 16 : type == MatrixType::fp8 ? 8 : 4.5;
