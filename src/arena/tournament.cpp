@@ -7,7 +7,9 @@
 #include <random>
 
 #include "arena/contestants/toolchain.hpp"
+#include "arena/operation/operation.hpp"
 #include "arena/random.hpp"
+#include "arena/user_kernels/contestant.hpp"
 #include "arena/user_kernels/sandbox.hpp"
 #include "thresher/error.hpp"
 
@@ -23,7 +25,7 @@ struct Pairing {
 };
 
 void add_field(const Suite& suite, const Registry& registry, std::vector<Pairing>& pairings) {
-  const std::string operation = suite.problems.front().operation;
+  const std::string operation(suite.problems.front().operation().name());
   const std::vector<std::string> strategies = registry.strategies(operation);
   if (strategies.empty()) {
     throw Error(ErrorCode::unsupported,
@@ -37,9 +39,9 @@ void add_field(const Suite& suite, const Registry& registry, std::vector<Pairing
 }
 
 /// Every pitch on the suites of its operation, after the baselines that they name.
-void add_pitches(const Suite& suite, const std::vector<Pitch>& pitches, const Registry& registry,
+void add_pitches(const Suite& suite, const std::vector<Pitch>& pitches, const Device& device, const Registry& registry,
                  std::vector<Pairing>& pairings) {
-  const std::string operation = suite.problems.front().operation;
+  const std::string operation(suite.problems.front().operation().name());
   std::vector<ContestantSpec> baselines;
   for (const Pitch& pitch : pitches) {
     if (pitch.contestant.operation == operation &&
@@ -50,8 +52,8 @@ void add_pitches(const Suite& suite, const std::vector<Pitch>& pitches, const Re
   }
   for (const Pitch& pitch : pitches) {
     if (pitch.contestant.operation == operation) {
-      auto contestant =
-          pitch.kernel ? registry.bring(pitch.contestant, *pitch.kernel) : registry.create(pitch.contestant);
+      auto contestant = pitch.kernel ? user_kernels::bring(pitch.contestant, *pitch.kernel, device, registry)
+                                     : registry.create(pitch.contestant);
       pairings.push_back({&suite, std::move(contestant), registry.create(pitch.baseline), &pitch});
     }
   }
@@ -61,13 +63,13 @@ void add_pitches(const Suite& suite, const std::vector<Pitch>& pitches, const Re
   }
 }
 
-std::vector<Pairing> make_pairings(const TournamentOptions& options, const Registry& registry) {
+std::vector<Pairing> make_pairings(const TournamentOptions& options, const Device& device, const Registry& registry) {
   std::vector<Pairing> pairings;
   for (const Suite& suite : options.suites) {
     if (options.pitches.empty()) {
       add_field(suite, registry, pairings);
     } else {
-      add_pitches(suite, options.pitches, registry, pairings);
+      add_pitches(suite, options.pitches, device, registry, pairings);
     }
   }
   return pairings;
@@ -154,18 +156,17 @@ void freeze_predictions(const TournamentOptions& options, const std::vector<Pair
 }  // namespace
 
 bool TournamentResult::any_gate_failed() const {
-  return std::any_of(run.entries.begin(), run.entries.end(), [](const Entry& entry) {
-    return std::any_of(entry.gates.begin(), entry.gates.end(), [](const GateResult& gate) {
-      return gate.outcome == Outcome::failed && gate.gate != "verdict";
-    });
-  });
+  return std::any_of(run.entries.begin(), run.entries.end(),
+                     [](const Entry& entry) { return first_failure(entry.gates) != nullptr; });
 }
 
-void check_field(const TournamentOptions& options, const Registry& registry) { (void)make_pairings(options, registry); }
+void check_field(const TournamentOptions& options, const Device& device, const Registry& registry) {
+  (void)make_pairings(options, device, registry);
+}
 
 TournamentResult hold_tournament(const TournamentOptions& options, Rig& rig, const Registry& registry, Ledger& ledger,
                                  Progress& progress) {
-  const std::vector<Pairing> pairings = make_pairings(options, registry);
+  const std::vector<Pairing> pairings = make_pairings(options, rig.device(), registry);
   TournamentResult result;
   result.run = begin_or_resume(options, rig, ledger, progress);
   RunRecord& run = result.run;
@@ -192,7 +193,7 @@ TournamentResult hold_tournament(const TournamentOptions& options, Rig& rig, con
                 pairing.pitch,
                 rig,
                 run.seed,
-                TimingOptions{.budget_s = options.seconds, .warm = pairing.suite->warm},
+                timing_options(*pairing.suite, options.seconds),
                 progress,
                 std::move(left_out)};
     Entry entry = pairing.pitch != nullptr && pairing.pitch->kernel
@@ -201,7 +202,7 @@ TournamentResult hold_tournament(const TournamentOptions& options, Rig& rig, con
     entry.ordinal = static_cast<std::int64_t>(ordinal);
     progress.leave("correct", trials_after);
     progress.leave("timed", timings_after);
-    progress.say(fmt::format("{} on {}: {}", entry.contestant, entry.suite, entry.verdict));
+    progress.say(fmt::format("{} on {}: {}", entry.contestant, entry.suite, verdict_text(entry)));
     try {
       ledger.append(run.id, entry);
     } catch (const Error& error) {

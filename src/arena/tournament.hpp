@@ -8,9 +8,9 @@
 #include "arena/contestants/registry.hpp"
 #include "arena/gates/match.hpp"
 #include "arena/ledger/ledger.hpp"
+#include "arena/pitches/pitch.hpp"
 #include "arena/predictions/predictions.hpp"
 #include "arena/rig/rig.hpp"
-#include "arena/suites/pitch.hpp"
 #include "arena/suites/suite.hpp"
 
 namespace thresher::arena {
@@ -36,13 +36,10 @@ struct TournamentResult {
 };
 
 /// Throws Error for contestants that do not exist: to be asked before a ledger is made.
-void check_field(const TournamentOptions& options, const Registry& registry);
+void check_field(const TournamentOptions& options, const Device& device, const Registry& registry);
 
 /// Throws Error for contestants that do not exist and for a ledger that cannot be begun, before anything is run.
 [[nodiscard]] TournamentResult hold_tournament(const TournamentOptions& options, Rig& rig, const Registry& registry,
                                                Ledger& ledger, Progress& progress);
-
-/// The standings of every suite as text.
-[[nodiscard]] std::string standings(const RunRecord& run);
 
 }  // namespace thresher::arena

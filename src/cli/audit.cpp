@@ -99,7 +99,7 @@ void audit(const Arguments& arguments, Context& context) {
     const arena::AuditReport report = report_of(code, function, arguments);
     const arena::AuditVerdict verdict = arena::judge_audit(report, expected);
     if (arguments.json) {
-      json += (json.empty() ? "" : ",\n ") + arena::to_json(report);
+      json += (json.empty() ? "" : ",\n ") + arena::to_json(arena::AuditedKernel{report});
     } else {
       print(report, verdict);
     }

@@ -1,8 +1,9 @@
 #pragma once
 /// The subcommands of `thresher`. Each registers itself on the app; its callback does the work when it is chosen.
 ///
-/// Exit status: 0 ok (a rejected pitch is a result), 1 a gate failed, 2 bad usage or input. A subcommand throws
-/// thresher::Error for bad input, which main prints as one sentence; it sets `exit_status` only to report 1.
+/// Exit status: 0 ok (a rejected pitch is a result), 1 a gate failed, 2 bad usage or input, 3 a failure that no input
+/// is to blame for: of a device, for want of memory, or of Thresher itself. A subcommand throws thresher::Error, which
+/// is printed as one sentence; it sets `exit_status` only to report 1.
 namespace CLI {
 class App;
 }
@@ -11,6 +12,7 @@ namespace thresher::cli {
 
 inline constexpr int gate_failed = 1;
 inline constexpr int bad_input = 2;
+inline constexpr int failure = 3;
 
 struct Context {
   int exit_status = 0;

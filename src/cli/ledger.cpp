@@ -1,4 +1,6 @@
 #include "arena/ledger/ledger.hpp"
+#include "arena/report/run_json.hpp"
+#include "arena/report/standings.hpp"
 
 #include <fmt/format.h>
 

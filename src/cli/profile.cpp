@@ -1,5 +1,6 @@
 // `thresher profile`: where a kernel's time goes, on the GPU that is here.
 #include "arena/profile/profile.hpp"
+#include "arena/dual_gemm/task.hpp"
 
 #include <fmt/format.h>
 
@@ -21,7 +22,7 @@ struct Arguments {
 };
 
 void profile(const Arguments& arguments) {
-  const arena::Problem problem{.dual_gemm = arguments.problem.problem()};
+  const arena::Problem problem = arena::problem_of(arguments.problem.problem());
   if (!arguments.json.empty()) {
     arena::check_writable(arguments.json, "the JSON file");
   }

@@ -1,6 +1,9 @@
 #include "arena/tournament.hpp"
+#include "arena/report/run_json.hpp"
+#include "arena/report/standings.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
@@ -64,11 +67,16 @@ arena::TournamentOptions read_options(const Arguments& arguments) {
   return options;
 }
 
+/// Without a device table nothing can be tuned: found out before hours are spent, not after.
+void check_tuning(const Arguments& arguments, const arena::TournamentOptions& options, const arena::Rig& rig) {
+  if (arguments.tune && options.forecaster.device == nullptr) {
+    throw Error(ErrorCode::unsupported,
+                fmt::format("--tune: there is nothing to choose from on {}: leave --tune out", rig.device().name()));
+  }
+}
+
 /// What plan() will choose from now on.
 void tune(const arena::TournamentOptions& options, const arena::Rig& rig, const arena::RunRecord& run) {
-  if (options.forecaster.device == nullptr) {
-    throw Error(ErrorCode::unsupported, "--tune: there is nothing to choose from on " + rig.device().name());
-  }
   const std::filesystem::path path = ops::tuning_file();
   ops::Tuning tuning = ops::read_tuning(path);
   const auto winners =
@@ -88,8 +96,9 @@ void tournament(const Arguments& arguments, Context& context) {
   arena::TournamentOptions options = read_options(arguments);
   const auto rig = arena::make_rig(arguments.device);
   options.forecaster = arena::forecaster_for(rig->machine_json());
+  check_tuning(arguments, options, *rig);
   const auto registry = arena::library_registry(rig->device());
-  arena::check_field(options, *registry);
+  arena::check_field(options, rig->device(), *registry);
   check_outputs(arguments);
   arena::Ledger ledger(arguments.ledger, arena::Ledger::Access::write);
   arena::Progress progress = arena::Progress::on_standard_error();
@@ -117,9 +126,7 @@ void add_tournament(CLI::App& app, Context& context) {
   CLI::App* command = app.add_subcommand("tournament", "Let contestants compete on suites of problems");
   command
       ->add_option("SUITE", arguments->suites,
-                   "Built-in suites (origin, origin_bf16, edges, decode, prefill, attention, attention_edges, "
-                   "attention_origin) or "
-                   "TOML files")
+                   fmt::format("Built-in suites ({}) or TOML files", fmt::join(arena::built_in_suites(), ", ")))
       ->required();
   command->add_option("--pitch", arguments->pitches,
                       "TOML files with contestants, baselines and claims; only these compete");

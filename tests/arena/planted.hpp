@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "arena/contestants/contestant.hpp"
+#include "arena/dual_gemm/task.hpp"
 #include "arena/fake_clock.hpp"
 #include "arena/rig/rig.hpp"
 #include "formats/numbers.hpp"
@@ -75,7 +76,7 @@ class PlantedRunner final : public Runner {
       : problem_(problem), sets_(sets), kernel_(std::move(kernel)), clock_(clock), us_(us) {}
   void run(Stream, std::size_t set) override {
     const DeviceSet& data = sets_[set];
-    kernel_({problem_.dual_gemm, data.tensor("a"), data.tensor("b1"), data.tensor("b2"), data.tensor("c"), calls_});
+    kernel_({dual_gemm(problem_), data.tensor("a"), data.tensor("b1"), data.tensor("b2"), data.tensor("c"), calls_});
     ++calls_;
     if (clock_ != nullptr) {
       clock_->spend(us_);
@@ -97,7 +98,7 @@ class PlantedContestant : public Contestant {
   PlantedContestant(const std::string& strategy, Kernel kernel, FakeClock* clock = nullptr, double us = 0)
       : Contestant({"dual_gemm", strategy}), kernel_(std::move(kernel)), clock_(clock), us_(us) {}
   std::string format_obstacle(const Problem& problem) const override {
-    const bool refuses = spec().strategy.starts_with("nvfp4") && problem.dual_gemm.a != Format::nvfp4;
+    const bool refuses = spec().strategy.starts_with("nvfp4") && dual_gemm(problem).a != Format::nvfp4;
     return refuses ? "it takes nvfp4 alone" : "";
   }
   Answer feasible(const Problem&, Memory&) const override { return {true, "a fake needs nothing", "{}"}; }

@@ -3,11 +3,11 @@
 #include <string>
 #include <vector>
 
-#include "arena/ledger/record.hpp"
+#include "arena/results/record.hpp"
 
 namespace thresher::arena {
 
-inline Measurement sample_measurement(const std::string& problem, const std::string& mode, double contestant_us,
+inline Measurement sample_measurement(const std::string& problem, TimingMode mode, double contestant_us,
                                       double baseline_us) {
   Measurement measurement;
   measurement.problem = problem;
@@ -46,7 +46,7 @@ inline Entry sample_entry(const std::string& suite, const std::string& contestan
   entry.suite = suite;
   entry.contestant = contestant;
   entry.baseline = "dual_gemm/two_pass";
-  entry.verdict = verdict;
+  entry.verdict = verdict_from_text(verdict);
   entry.sentence = "a sentence";
   entry.clocks = R"({"clock":"wall clock","lowest_mhz":2400.0,"highest_mhz":2600.0,"throttle_reasons":["power cap"]})";
   const std::string mode = R"({"geomean_speedup":)" + std::to_string(factor) + R"(,"low":)" +
@@ -54,14 +54,15 @@ inline Entry sample_entry(const std::string& suite, const std::string& contestan
                            R"(,"noise":1.01,"rounds":12,"each":[1.0]})";
   entry.gates =
       sample_gates(entry.is_baseline() ? "{}" : R"({"cold burst":)" + mode + R"(,"cold sustained":)" + mode + "}");
+  entry.speedups = speedups_from_json(entry.gates.back().evidence);
   for (const char* problem :
        {"256x4096x7168 nvfp4*nvfp4->fp16", "512x3072x7168 nvfp4*nvfp4->fp16 swiglu_clamped(1.702,7,1)"}) {
-    for (const char* name : {"cold burst", "cold sustained"}) {
-      entry.measurements.push_back(sample_measurement(problem, name, 41'300 / factor, 41'300));
+    for (const TimingMode timed : cold_modes) {
+      entry.measurements.push_back(sample_measurement(problem, timed, 41'300 / factor, 41'300));
     }
     Measurement& left_out = entry.measurements.emplace_back();
     left_out.problem = problem;
-    left_out.mode = "warm burst";
+    left_out.mode = TimingMode::warm_burst;
     left_out.not_measured = "it needs 3.0 s and 1.0 s of the time budget were left";
   }
   return entry;
@@ -72,7 +73,7 @@ inline std::vector<PredictionRecord> sample_predictions(const std::vector<Entry>
   std::vector<PredictionRecord> predictions;
   for (const Entry& entry : entries) {
     for (const Measurement& measurement : entry.measurements) {
-      if (measurement.mode == "cold burst") {
+      if (measurement.mode == TimingMode::cold_burst) {
         PredictionRecord& prediction = predictions.emplace_back();
         prediction.ordinal = entry.ordinal;
         prediction.suite = entry.suite;
@@ -86,6 +87,7 @@ inline std::vector<PredictionRecord> sample_predictions(const std::vector<Entry>
               R"({"pitch":"Blocks stay in cache","score":0.71,"withdrawn":false,"claimed":[1.5,1.8],"predicted":1.4,)"
               R"("predicted_interval":[1.27,1.54],"touched_share":null,"obstacles":[],"reason":"1.4× predicted",)"
               R"("scores":{"speedup":0.5,"feasibility":1.0,"risk":0.5,"evidence":0.8}})";
+          prediction.opinion = panel_from_json(prediction.panel);
         }
       }
     }
@@ -129,6 +131,9 @@ inline RunRecord sample_run() {
       R"({"title":"Blocks stay in cache","claim":{"speedup_low":1.5,"speedup_high":1.8,"confidence":0.9,"reason":"r"}})";
   run.entries[2].pitch =
       R"({"title":"Stages","claim":{"speedup_low":1.3,"speedup_high":1.3,"confidence":0.5,"reason":"r"}})";
+  for (Entry& entry : run.entries) {
+    entry.claim = claim_from_json(entry.pitch);
+  }
   Entry failed = sample_entry("edges", "dual_gemm/pingpong", "failed at correct", 1);
   failed.measurements.clear();
   failed.gates[4] = {"correct", Outcome::failed, "gate and up swapped: 25800 of 25800 outputs are outside </script>",

@@ -1,4 +1,6 @@
 #include "arena/tournament.hpp"
+#include "arena/report/run_json.hpp"
+#include "arena/report/standings.hpp"
 
 #include <gtest/gtest.h>
 
@@ -93,9 +95,9 @@ class TournamentTest : public ::testing::Test {
 TEST_F(TournamentTest, RanksContestantsAndRecordsThem) {
   const TournamentResult result = hold();
   ASSERT_EQ(result.run.entries.size(), 3U);
-  EXPECT_EQ(entry(result.run, "plain").verdict, "baseline");
-  EXPECT_EQ(entry(result.run, "fast").verdict, "accepted");
-  EXPECT_EQ(entry(result.run, "slow").verdict, "rejected");
+  EXPECT_EQ(plain_verdict(entry(result.run, "plain")), "baseline");
+  EXPECT_EQ(plain_verdict(entry(result.run, "fast")), "accepted");
+  EXPECT_EQ(plain_verdict(entry(result.run, "slow")), "rejected");
   EXPECT_FALSE(result.any_gate_failed()) << "a rejection is a result";
   EXPECT_NEAR(entry(result.run, "fast").measurements[0].speedup.value, 1.25, 0.02);
   EXPECT_EQ(entry(result.run, "fast").measurements.size(), 2 * all_modes.size());
@@ -134,12 +136,12 @@ TEST_F(TournamentTest, AWrongKernelStopsAtItsGateAndTheOthersGoOn) {
   });
   const TournamentResult result = hold();
   const Entry& wrong = entry(result.run, "wrong");
-  EXPECT_EQ(wrong.verdict, "failed at correct");
+  EXPECT_EQ(plain_verdict(wrong), "failed at correct");
   EXPECT_NE(wrong.sentence.find("gate and up swapped"), std::string::npos) << wrong.sentence;
   EXPECT_TRUE(wrong.measurements.empty()) << "a wrong kernel is not timed";
   EXPECT_EQ(wrong.gates.back().outcome, Outcome::skipped);
   EXPECT_TRUE(result.any_gate_failed());
-  EXPECT_EQ(entry(result.run, "fast").verdict, "accepted");
+  EXPECT_EQ(plain_verdict(entry(result.run, "fast")), "accepted");
 }
 
 TEST_F(TournamentTest, AClockThatLiesGivesNoVerdict) {
@@ -151,7 +153,7 @@ TEST_F(TournamentTest, AClockThatLiesGivesNoVerdict) {
   Progress progress = Progress::silent();
   const TournamentResult result = hold_tournament(options_, liar, registry, ledger, progress);
   const Entry& fast = entry(result.run, "fast");
-  EXPECT_EQ(fast.verdict, "not judged");
+  EXPECT_EQ(plain_verdict(fast), "not judged");
   EXPECT_NE(fast.sentence.find("the clock cannot be trusted"), std::string::npos) << fast.sentence;
   EXPECT_TRUE(fast.measurements.empty());
 }
@@ -173,9 +175,9 @@ geomean_speedup = 1.5
                                   "p.toml")};
   const TournamentResult result = hold();
   ASSERT_EQ(result.run.entries.size(), 2U);
-  EXPECT_EQ(entry(result.run, "slow").verdict, "baseline");
+  EXPECT_EQ(plain_verdict(entry(result.run, "slow")), "baseline");
   const Entry& fast = entry(result.run, "fast");
-  EXPECT_EQ(fast.verdict, "accepted") << fast.sentence;
+  EXPECT_EQ(plain_verdict(fast), "accepted") << fast.sentence;
   EXPECT_NEAR(fast.measurements[0].speedup.value, 1.625, 0.03);
   EXPECT_EQ(nlohmann::json::parse(fast.pitch)["claim"]["speedup_high"], 1.7);
 }
@@ -207,7 +209,7 @@ TEST_F(TournamentTest, PredictionsAreInTheLedgerBeforeAnythingIsTimed) {
 TEST_F(TournamentTest, ASuiteForCorrectnessIsNotTimed) {
   options_.suites[0].timed = false;
   const TournamentResult result = hold();
-  EXPECT_EQ(entry(result.run, "fast").verdict, "not timed");
+  EXPECT_EQ(plain_verdict(entry(result.run, "fast")), "not timed");
   EXPECT_TRUE(entry(result.run, "fast").measurements.empty());
   EXPECT_FALSE(result.any_gate_failed());
 }
@@ -233,7 +235,7 @@ TEST_F(TournamentTest, CorrectnessIsJudgedOnTheFormatsThatAContestantIsMadeFor) 
     honest_kernel(call);
   });
   const TournamentResult result = hold();
-  EXPECT_EQ(entry(result.run, "nvfp4_alone").verdict, "not timed");
+  EXPECT_EQ(plain_verdict(entry(result.run, "nvfp4_alone")), "not timed");
   EXPECT_EQ(half_precision_calls, 0);
   EXPECT_NE(entry(result.run, "nvfp4_alone").gates[0].sentence.find("judged on 1 of the suite's 2 problems"),
             std::string::npos);
@@ -244,7 +246,7 @@ TEST_F(TournamentTest, ATimedSuiteIsTakenAsAWhole) {
   options_.suites = {parse_suite(mixed_suite, "mixed", "mixed.toml")};
   registry_.add("nvfp4_alone", 900);
   const Entry judged = entry(hold().run, "nvfp4_alone");
-  EXPECT_EQ(judged.verdict, "failed at feasible");
+  EXPECT_EQ(plain_verdict(judged), "failed at feasible");
   EXPECT_EQ(judged.sentence, "it takes nvfp4 alone");
 }
 
@@ -261,7 +263,7 @@ TEST_F(TournamentTest, GoesOnWhereItWasKilled) {
   const TournamentResult result = hold();
   EXPECT_EQ(result.run.id, 1);
   ASSERT_EQ(result.run.entries.size(), 4U);
-  EXPECT_EQ(entry(result.run, "dies").verdict, "within noise");
+  EXPECT_EQ(plain_verdict(entry(result.run, "dies")), "within noise");
   const RunRecord kept = Ledger(folder_ / "ledger.sqlite", Ledger::Access::read).load(1);
   EXPECT_EQ(kept.entries.size(), 4U);
   EXPECT_NE(error_of([&] { (void)hold(); }).find("--resume: ledger"), std::string::npos) << "nothing is left to resume";

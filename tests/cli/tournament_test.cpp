@@ -39,6 +39,11 @@ class TournamentCommand : public TournamentFolder {
   }
 };
 
+TEST_F(TournamentCommand, TuningWithoutADeviceTableIsRefusedBeforeAnythingRuns) {
+  expect_refused("tournament tiny.toml --ledger ledger.sqlite --device cpu --tune",
+                 "--tune: there is nothing to choose");
+}
+
 TEST_F(TournamentCommand, PrintsStandingsAndWritesWhatItIsAskedFor) {
   const Outcome outcome = tournament("tiny.toml --json all.json --report out/report");
   ASSERT_TRUE(was_held(outcome)) << outcome.err;

@@ -1,6 +1,7 @@
 // The plan of the house (docs/architecture.md), held against the includes.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <map>
@@ -45,6 +46,42 @@ Layers allowed_layers() {
   return all;
 }
 
+/// The rooms of the arena from the lowest to the highest (docs/architecture.md): a room includes those of the rows
+/// above its own, and never one of its own row. A file of src/arena itself is a room of its own.
+const std::vector<std::vector<std::string>> arena_rooms = {
+    {"random", "text_file", "progress", "config"},  // nothing of the arena
+    {"timing"},                                     // clocks, statistics, what is timed
+    {"rig"},                                        // this machine: memory, clock, ceilings
+    {"data"},                                       // tensors on the host and on the device
+    {"results"},                                    // what gates, ledger and report say of a contestant
+    {"ledger", "audit"},
+    {"operation"},               // what an operation is
+    {"attention", "dual_gemm"},  // each operation, in its own folder
+    {"operations"},              // the list of them
+    {"suites", "emulation"},     // problems; kernels in the emulator
+    {"contestants"},             // who competes
+    {"pitches", "honesty"},      // who claims what; experiments
+    {"gates", "profile"},        // what a contestant must pass
+    {"user_kernels"},            // kernels from outside, in a process of their own
+    {"panel"},                   // what a pitch is worth
+    {"predictions"},             // what is foreseen, and how right it was
+    {"tournament", "report"},
+};
+
+/// The row of a room; the test fails for one that is in none.
+std::size_t row_of(const std::string& room) {
+  for (std::size_t row = 0; row < arena_rooms.size(); ++row) {
+    if (std::find(arena_rooms[row].begin(), arena_rooms[row].end(), room) != arena_rooms[row].end()) {
+      return row;
+    }
+  }
+  ADD_FAILURE() << "src/arena/" << room << " is not in the order of the arena's rooms";
+  return 0;
+}
+
+/// "gates" of "gates/match.hpp", "random" of "random.hpp".
+std::string room_of(const std::string& path) { return path.substr(0, path.find_first_of("/.")); }
+
 std::vector<fs::path> source_files(const fs::path& folder) {
   std::vector<fs::path> files;
   for (const fs::directory_entry& entry : fs::recursive_directory_iterator(folder)) {
@@ -84,6 +121,19 @@ TEST(House, EveryLayerIncludesOnlyWhatLiesBelowIt) {
   }
 }
 
+TEST(House, EveryRoomOfTheArenaIncludesOnlyWhatLiesBelowIt) {
+  const std::regex include("#include \"arena/([^\"]+)\"");
+  for (const fs::path& file : source_files(source_root / "arena")) {
+    const std::string room = room_of(fs::relative(file, source_root / "arena").string());
+    const std::size_t row = row_of(room);
+    const std::string text = read(file);
+    for (std::sregex_iterator match(text.begin(), text.end(), include), end; match != end; ++match) {
+      const std::string other = room_of((*match)[1]);
+      EXPECT_TRUE(other == room || row_of(other) < row) << file << " includes " << (*match)[1];
+    }
+  }
+}
+
 TEST(House, InlineAssemblyStandsOnlyInThePtxBody) {
   const std::regex assembly("\\basm\\s*(volatile)?\\s*\\(");
   for (const fs::path& file : source_files(source_root)) {
@@ -104,17 +154,78 @@ TEST(House, NoBarrierAppearsInAKernelFolder) {
   }
 }
 
-// A test file that no list names is never built, and nobody notices.
+/// Operations and strategies by name, as their registries have them.
+constexpr const char* names =
+    "dual_gemm|attention|packed|interleaved|sequential|pingpong|two_pass|pipelined|split|simple|"
+    "rows|rows_shared|rows_coalesced|blockwise|planned";
+
+/// Folders that may know the names of one operation and its strategies: its own.
+bool is_an_operations_own(const std::string& file) {
+  return std::regex_search(file, std::regex("^(strategies|arena)/(dual_gemm|attention)/"));
+}
+
+/// What is still to ask the objects instead; nothing may be added here.
+const std::set<std::string> still_by_name = {
+    "arena/emulation/attention.cpp",
+    "arena/emulation/dual_gemm.cpp",
+    "arena/predictions/calibration_samples.cpp",
+    "cpu/dual_gemm.cpp",
+    "ops/attention_choice.cpp",
+    "ops/attention_launch.cpp",
+    "ops/cuda_operations.cpp",
+    "ops/dual_gemm_code.cpp",
+    "ops/forecast.cpp",
+    "ops/kernel_variant.cpp",
+};
+
+// Whoever wants to know something of an operation or a strategy asks the object, and never compares its name.
+TEST(House, NobodyComparesTheNameOfAnOperationOrOfAStrategy) {
+  const std::string quoted = "\"(" + std::string(names) + ")\"";
+  const std::regex compared("[!=]=\\s*" + quoted + "|" + quoted + "\\s*[!=]=|starts_with\\(" + quoted + "\\)");
+  for (const fs::path& path : source_files(source_root)) {
+    const std::string file = fs::relative(path, source_root).string();
+    if (!is_an_operations_own(file) && !still_by_name.contains(file)) {
+      const std::string text = read(path);
+      std::smatch match;
+      EXPECT_FALSE(std::regex_search(text, match, compared)) << file << " has " << match.str();
+    }
+  }
+}
+
+/// Every test file that a list names, as a path.
+std::set<fs::path> listed_tests(const fs::path& tests) {
+  const std::regex name("[A-Za-z0-9_./-]+_test\\.cpp");
+  std::set<fs::path> listed;
+  for (const fs::directory_entry& entry : fs::recursive_directory_iterator(tests)) {
+    if (entry.path().filename() == "CMakeLists.txt") {
+      const std::string text = read(entry.path());
+      for (std::sregex_iterator match(text.begin(), text.end(), name), end; match != end; ++match) {
+        listed.insert((entry.path().parent_path() / match->str()).lexically_normal());
+      }
+    }
+  }
+  return listed;
+}
+
+// A test file that no list names is never built, and nobody notices; several have the same name in other folders.
 TEST(House, EveryTestIsBuilt) {
   const fs::path tests = fs::path(THRESHER_SOURCE_DIR) / "tests";
-  std::string lists;
-  for (const fs::directory_entry& entry : fs::recursive_directory_iterator(tests)) {
-    lists += entry.path().filename() == "CMakeLists.txt" ? read(entry.path()) : "";
-  }
+  const std::set<fs::path> listed = listed_tests(tests);
   for (const fs::path& file : source_files(tests)) {
-    const std::string name = file.filename().string();
-    if (name.ends_with("_test.cpp")) {
-      EXPECT_NE(lists.find(name), std::string::npos) << file << " is in no CMakeLists.txt";
+    if (file.filename().string().ends_with("_test.cpp")) {
+      EXPECT_TRUE(listed.contains(file)) << file << " is in no CMakeLists.txt";
+    }
+  }
+}
+
+// What users include stands on nothing of src/, which is not installed.
+TEST(House, PublicHeadersIncludeOnlyPublicOnes) {
+  const fs::path root = fs::path(THRESHER_SOURCE_DIR) / "include";
+  const std::regex include("#include \"([^\"]+)\"");
+  for (const fs::path& file : source_files(root)) {
+    const std::string text = read(file);
+    for (std::sregex_iterator match(text.begin(), text.end(), include), end; match != end; ++match) {
+      EXPECT_TRUE(fs::exists(root / (*match)[1].str())) << file << " includes " << (*match)[1];
     }
   }
 }

@@ -6,7 +6,7 @@
 #include <limits>
 #include <string>
 
-#include "arena/dual_gemm/matrix_writer.hpp"
+#include "arena/data/element_writer.hpp"
 #include "arena/random.hpp"
 
 namespace thresher::arena {
@@ -57,9 +57,9 @@ void strew_specials(HostTensor& tensor, std::int64_t rows, Random& random) {
 
 }  // namespace
 
-std::vector<HostTensor> attention_inputs(const Problem& problem, Distribution distribution, std::uint64_t seed) {
-  const AttentionProblem& p = problem.attention.problem;
-  Random random(derive_seed(seed, label(problem) + " " + std::string(name(distribution))));
+std::vector<HostTensor> attention_inputs(const AttentionTask& task, Distribution distribution, std::uint64_t seed) {
+  const AttentionProblem& p = task.problem;
+  Random random(derive_seed(seed, label_of(task) + " " + std::string(name(distribution))));
   const bool has_specials = distribution == Distribution::specials;
   // A key that is NaN takes every row that sees it, so that a head without a mask would have nothing left to judge.
   const bool spares_rows = p.causal || sequences(p) * p.kv_heads > 1;
@@ -78,11 +78,11 @@ std::vector<HostTensor> attention_inputs(const Problem& problem, Distribution di
   return inputs;
 }
 
-std::vector<HostTensor> attention_outputs(const Problem& problem) {
-  const AttentionProblem& p = problem.attention.problem;
+std::vector<HostTensor> attention_outputs(const AttentionTask& task) {
+  const AttentionProblem& p = task.problem;
   std::vector<HostTensor> outputs;
   outputs.push_back(empty_matrix("o", p, p.heads, p.queries));
-  if (problem.attention.lse) {
+  if (task.lse) {
     outputs.push_back(make_host_tensor("lse", Format::fp32, {sequences(p) * p.heads, p.queries}));
   }
   return outputs;

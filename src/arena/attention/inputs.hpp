@@ -5,18 +5,18 @@
 #include <string_view>
 #include <vector>
 
+#include "arena/attention/task.hpp"
 #include "arena/data/distribution.hpp"
 #include "arena/data/host_tensor.hpp"
-#include "arena/suites/problem.hpp"
 
 namespace thresher::arena {
 
 /// "q", "k" and "v", the same for the same seed on every machine.
-[[nodiscard]] std::vector<HostTensor> attention_inputs(const Problem& problem, Distribution distribution,
+[[nodiscard]] std::vector<HostTensor> attention_inputs(const AttentionTask& task, Distribution distribution,
                                                        std::uint64_t seed);
 
 /// "o", and "lse" where it is wanted.
-[[nodiscard]] std::vector<HostTensor> attention_outputs(const Problem& problem);
+[[nodiscard]] std::vector<HostTensor> attention_outputs(const AttentionTask& task);
 
 /// The tensors of one call from those that `find` knows by name, with the strides of the task's memory order. The
 /// offsets of sequences are left to the caller.

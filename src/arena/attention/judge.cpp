@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <nlohmann/json.hpp>
 #include <optional>
 
 #include "arena/attention/inputs.hpp"
@@ -82,7 +81,7 @@ class AttentionJudge final : public Judge {
     }
     finding.sentence =
         verdict.judgement.evidence.empty() ? "every element is the definition's" : verdict.judgement.evidence;
-    finding.evidence = evidence(verdict).dump();
+    finding.evidence = evidence(verdict);
     return finding;
   }
 
@@ -145,23 +144,21 @@ class AttentionJudge final : public Judge {
     return from_mistake < 1e-2 * from_definition;
   }
 
-  nlohmann::json evidence(const reference::AttentionRowsJudgement& verdict) const {
-    const auto number = [](double value) -> nlohmann::json {  // JSON has no NaN and no Inf
-      return std::isfinite(value) ? nlohmann::json(value) : nlohmann::json(fmt::to_string(value));
-    };
+  JudgeEvidence evidence(const reference::AttentionRowsJudgement& verdict) const {
     const AttentionProblem& p = task_.problem;
     const std::int64_t rows = p.heads * p.queries * (p.variable_length ? 1 : p.batch);
-    return {{"rule", "twice the plain computation's error and one ulp"},
-            {"judged", verdict.judged},
-            {"of", rows * (p.head_dim + (task_.lse ? 1 : 0))},
-            {"wrong", verdict.wrong},
-            {"max_error", number(verdict.judgement.max_error)},
-            {"plain_error", number(verdict.judgement.plain_error)},
-            {"worst_element",
-             {{"sequence", verdict.worst.batch},
-              {"head", verdict.worst.head},
-              {"query", verdict.worst.query},
-              {"error_over_bound", number(verdict.judgement.worst_excess)}}}};
+    const auto count = [](auto value) { return static_cast<std::int64_t>(value); };
+    return {"twice the plain computation's error and one ulp",
+            {{"judged", count(verdict.judged)},
+             {"of", rows * (p.head_dim + (task_.lse ? 1 : 0))},
+             {"wrong", count(verdict.wrong)},
+             {"max_error", verdict.judgement.max_error},
+             {"plain_error", verdict.judgement.plain_error}},
+            {{"worst_element",
+              {{"sequence", count(verdict.worst.batch)},
+               {"head", count(verdict.worst.head)},
+               {"query", count(verdict.worst.query)},
+               {"error_over_bound", static_cast<double>(verdict.judgement.worst_excess)}}}}};
   }
 
   AttentionTask task_;

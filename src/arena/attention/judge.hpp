@@ -4,7 +4,8 @@
 #include <memory>
 #include <vector>
 
-#include "arena/operation.hpp"
+#include "arena/attention/task.hpp"
+#include "arena/operation/operation.hpp"
 
 namespace thresher::arena {
 

@@ -4,6 +4,7 @@
 
 #include "arena/attention/inputs.hpp"
 #include "arena/attention/judge.hpp"
+#include "arena/attention/task.hpp"
 #include "reference/attention_view.hpp"
 
 namespace thresher::arena {
@@ -14,6 +15,13 @@ constexpr std::int64_t least_rows = 64;
 
 }  // namespace
 
+const Operation& attention_operation() {
+  static const AttentionOperation operation;
+  return operation;
+}
+
+std::string AttentionOperation::label(const Problem& problem) const { return label_of(problem.as<AttentionTask>()); }
+
 bool AttentionOperation::offers(const Problem&, Distribution distribution) const {
   // The contest is one of dual GEMMs; and no exponential but that of 0 is exact.
   return distribution != Distribution::contest && distribution != Distribution::integers;
@@ -21,29 +29,21 @@ bool AttentionOperation::offers(const Problem&, Distribution distribution) const
 
 std::vector<HostTensor> AttentionOperation::inputs(const Problem& problem, Distribution distribution,
                                                    std::uint64_t seed) const {
-  return attention_inputs(problem, distribution, seed);
+  return attention_inputs(problem.as<AttentionTask>(), distribution, seed);
 }
 
-std::vector<HostTensor> AttentionOperation::outputs(const Problem& problem) const { return attention_outputs(problem); }
-
-std::vector<HostTensor> AttentionOperation::variation(const std::vector<HostTensor>& inputs, std::size_t index) const {
-  std::vector<HostTensor> varied;
-  std::int64_t step = 1;  // another one for each tensor, so that no two sets hold the same pairs of rows
-  for (const HostTensor& input : inputs) {
-    varied.push_back(rotate_rows(input, static_cast<std::int64_t>(index) * step));
-    step += 2;
-  }
-  return varied;
+std::vector<HostTensor> AttentionOperation::outputs(const Problem& problem) const {
+  return attention_outputs(problem.as<AttentionTask>());
 }
 
 std::unique_ptr<Judge> AttentionOperation::judge(const Problem& problem, Distribution,
                                                  const std::vector<HostTensor>& inputs, const Maker&,
                                                  std::uint64_t seed) const {
-  return make_attention_judge(problem.attention, inputs, seed);
+  return make_attention_judge(problem.as<AttentionTask>(), inputs, seed);
 }
 
 Cost AttentionOperation::cost(const Problem& problem) const {
-  const AttentionTask& task = problem.attention;
+  const auto& task = problem.as<AttentionTask>();
   const AttentionProblem& p = task.problem;
   double pairs = 0;
   for (std::int64_t batch = 0; batch < p.batch; ++batch) {
@@ -65,25 +65,25 @@ Cost AttentionOperation::cost(const Problem& problem) const {
 }
 
 std::optional<Problem> AttentionOperation::neighbour(const Problem& problem) const {
-  if (problem.attention.problem.variable_length) {
+  auto near = problem.as<AttentionTask>();
+  if (near.problem.variable_length) {
     return std::nullopt;
   }
-  Problem near = problem;
-  near.attention.problem.queries += 3;
-  near.attention.problem.keys += 5;
-  return near;
+  near.problem.queries += 3;
+  near.problem.keys += 5;
+  return problem_of(std::move(near));
 }
 
 std::optional<Problem> AttentionOperation::smaller(const Problem& problem) const {
-  Problem half = problem;
-  AttentionProblem& p = half.attention.problem;
+  auto half = problem.as<AttentionTask>();
+  AttentionProblem& p = half.problem;
   std::int64_t& longest = p.queries > p.keys ? p.queries : p.keys;
   std::int64_t& greatest = longest >= 2 * least_rows ? longest : p.batch;
   if (p.variable_length || greatest < 2) {
     return std::nullopt;
   }
   greatest /= 2;
-  return half;
+  return problem_of(std::move(half));
 }
 
 }  // namespace thresher::arena

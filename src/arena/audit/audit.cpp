@@ -202,7 +202,8 @@ bool AuditVerdict::failed() const {
 }
 
 GateResult AuditVerdict::gate(const AuditReport& report) const {
-  GateResult result{.gate = "audited", .outcome = Outcome::passed, .sentence = {}, .evidence = to_json(report)};
+  GateResult result{
+      .gate = "audited", .outcome = Outcome::passed, .sentence = {}, .evidence = to_json(AuditedKernel{report})};
   result.outcome = failed() ? Outcome::failed : not_judged.empty() ? Outcome::passed : Outcome::not_judged;
   for (const AuditFinding& finding : findings) {
     if (finding.ok != failed()) {
@@ -215,7 +216,8 @@ GateResult AuditVerdict::gate(const AuditReport& report) const {
   return result;
 }
 
-std::string to_json(const AuditReport& report) {
+std::string to_json(const AuditedKernel& kernel) {
+  const AuditReport& report = kernel.report;
   nlohmann::json json{{"kernel", report.kernel},
                       {"arch", report.arch},
                       {"registers", report.registers},
@@ -235,6 +237,11 @@ std::string to_json(const AuditReport& report) {
                  {"barriers", report.barriers},
                  {"branches", report.branches},
                  {"code_bytes", report.code_bytes}});
+  }
+  for (const auto& [key, text] : {std::pair{"title", &kernel.title}, {"sentence", &kernel.sentence}}) {
+    if (!text->empty()) {
+      json[key] = *text;
+    }
   }
   return json.dump();
 }

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "arena/audit/sass.hpp"
-#include "arena/gates/gate.hpp"
+#include "arena/results/gate.hpp"
 #include "runtime/nvrtc.hpp"
 #include "strategies/expectations.hpp"
 
@@ -70,7 +70,14 @@ struct [[nodiscard]] AuditVerdict {
 AuditVerdict judge_audit(const AuditReport& report, const AuditExpectations& expected,
                          std::string_view why_no_code = "no disassembler was found");
 
+/// A kernel's report with what it is called and what was said of it.
+struct AuditedKernel {
+  AuditReport report;
+  std::string title{};     ///< empty: not told
+  std::string sentence{};  ///< empty: not told
+};
+
 /// As the evidence of the gate: a JSON object.
-[[nodiscard]] std::string to_json(const AuditReport& report);
+[[nodiscard]] std::string to_json(const AuditedKernel& kernel);
 
 }  // namespace thresher::arena

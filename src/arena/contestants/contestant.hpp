@@ -1,31 +1,18 @@
 #pragma once
 /// Who competes: an operation with a strategy and knobs on a device, or a foreign kernel.
-#include <map>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "arena/audit/machine_code.hpp"
-#include "arena/contestants/runner.hpp"
 #include "arena/data/device_set.hpp"
 #include "arena/emulation/emulation.hpp"
+#include "arena/operation/contestant_spec.hpp"
+#include "arena/operation/problem.hpp"
 #include "arena/rig/memory.hpp"
-#include "arena/suites/problem.hpp"
+#include "arena/timing/runner.hpp"
 
 namespace thresher::arena {
-
-/// A contestant as a pitch or the command line names it.
-struct ContestantSpec {
-  std::string operation;
-  std::string strategy;
-  std::map<std::string, std::string> knobs{};
-  auto operator<=>(const ContestantSpec&) const = default;
-};
-
-/// "dual_gemm/interleaved", "dual_gemm/interleaved[threads=1]".
-[[nodiscard]] std::string label(const ContestantSpec& spec);
-/// The spec of a label. Throws Error(invalid_argument) for what is none.
-[[nodiscard]] ContestantSpec parse_label(const std::string& text);
 
 /// One gate's question answered by the contestant itself.
 struct Answer {

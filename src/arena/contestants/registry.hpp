@@ -5,7 +5,6 @@
 #include <vector>
 
 #include "arena/contestants/contestant.hpp"
-#include "arena/user_kernels/kernel.hpp"
 #include "thresher/device.hpp"
 
 namespace thresher::arena {
@@ -17,9 +16,6 @@ class Registry {
   [[nodiscard]] virtual std::vector<std::string> strategies(const std::string& operation) const = 0;
   /// Throws Error(invalid_argument) that names what there is for an unknown strategy, knob or value.
   [[nodiscard]] virtual std::unique_ptr<Contestant> create(const ContestantSpec& spec) const = 0;
-  /// A kernel from outside, under a name that no strategy has. Throws Error(invalid_argument).
-  [[nodiscard]] virtual std::unique_ptr<Contestant> bring(const ContestantSpec& spec,
-                                                          const user_kernels::Kernel& kernel) const;
 };
 
 /// Thresher's own strategies through the public API.

@@ -18,6 +18,7 @@ struct HostTensor {
   std::vector<std::uint8_t> scales;  ///< NVFP4 only, in `scale_layout`
   ScaleLayout scale_layout = ScaleLayout::row_major;
   std::optional<float> global_scale{};
+  bool is_weight = false;  ///< a contestant may arrange it ahead of its calls
 
   [[nodiscard]] std::int64_t rows() const { return shape.front(); }
   [[nodiscard]] std::int64_t elements() const;

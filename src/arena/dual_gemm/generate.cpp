@@ -6,8 +6,8 @@
 #include <cstring>
 #include <limits>
 
+#include "arena/data/element_writer.hpp"
 #include "arena/dual_gemm/generate_integers.hpp"
-#include "arena/dual_gemm/matrix_writer.hpp"
 #include "formats/numbers.hpp"
 #include "formats/nvfp4.hpp"
 #include "formats/scales.hpp"
@@ -169,13 +169,14 @@ Shares full_range_shares(const DualGemmProblem& gemm) {
 
 }  // namespace
 
-std::vector<HostTensor> dual_gemm_inputs(const Problem& problem, Distribution distribution, std::uint64_t seed) {
-  const DualGemmProblem& gemm = problem.dual_gemm;
-  Random random(derive_seed(seed, label(problem) + " " + std::string(name(distribution))));
+std::vector<HostTensor> dual_gemm_inputs(const DualGemmTask& task, Distribution distribution, std::uint64_t seed) {
+  const DualGemmProblem& gemm = task.problem;
+  Random random(derive_seed(seed, label_of(task) + " " + std::string(name(distribution))));
   const double weight_deviation = normal_gate_deviation / std::sqrt(static_cast<double>(gemm.k));
   const Shares shares = full_range_shares(gemm);
   const auto draw = [&](const char* operand, std::int64_t rows, Format format, bool is_weight) {
-    HostTensor tensor = make_host_tensor(operand, format, {rows, gemm.k}, problem.scale_layout);
+    HostTensor tensor = make_host_tensor(operand, format, {rows, gemm.k}, task.scale_layout);
+    tensor.is_weight = is_weight;
     switch (distribution) {
       case Distribution::contest: return coded_matrix(std::move(tensor), contest_codes, 1, random);
       case Distribution::full_range:

@@ -6,13 +6,13 @@
 
 #include "arena/data/distribution.hpp"
 #include "arena/data/host_tensor.hpp"
+#include "arena/dual_gemm/task.hpp"
 #include "arena/random.hpp"
-#include "arena/suites/problem.hpp"
 
 namespace thresher::arena {
 
 /// "a", "b1" (gate) and "b2" (up) of a dual GEMM, the same for the same seed on every machine.
-[[nodiscard]] std::vector<HostTensor> dual_gemm_inputs(const Problem& problem, Distribution distribution,
+[[nodiscard]] std::vector<HostTensor> dual_gemm_inputs(const DualGemmTask& task, Distribution distribution,
                                                        std::uint64_t seed);
 
 /// Every gate of `Distribution::integers` is at least this or exactly 0: from here on σ is 1 in float64, so that the

@@ -4,8 +4,8 @@
 #include <cmath>
 #include <vector>
 
+#include "arena/data/element_writer.hpp"
 #include "arena/dual_gemm/generate.hpp"
-#include "arena/dual_gemm/matrix_writer.hpp"
 #include "formats/scales.hpp"
 
 namespace thresher::arena {

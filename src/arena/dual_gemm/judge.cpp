@@ -1,10 +1,7 @@
 #include "arena/dual_gemm/judge.hpp"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cmath>
-#include <nlohmann/json.hpp>
 
 #include "formats/elements.hpp"
 #include "reference/activation.hpp"
@@ -86,11 +83,10 @@ class DualGemmJudge final : public Judge {
       finding.fault = name_fault(verdict, c);
     }
     finding.sentence = verdict.explain();
-    nlohmann::json all = evidence(verdict);
+    finding.evidence = evidence(verdict);
     if (!exact_operands_.empty()) {
-      all["error_against_exact_operands"] = error_against_exact_operands(c);
+      finding.error_against_exact = error_against_exact_operands(c);
     }
-    finding.evidence = all.dump();
     return finding;
   }
 
@@ -167,27 +163,23 @@ class DualGemmJudge final : public Judge {
     return from_mistake < 1e-3 * from_reference;
   }
 
-  nlohmann::json evidence(const Verdict& verdict) const {
-    const auto number = [](double value) -> nlohmann::json {  // JSON has no NaN and no Inf
-      return std::isfinite(value) ? nlohmann::json(value) : nlohmann::json(fmt::to_string(value));
-    };
-    return {{"rule", reference::name(verdict.rule)},
-            {"judged", verdict.elements},
-            {"of", problem_.m * problem_.n},
-            {"wrong", verdict.wrong},
-            {"worst_element",
-             {{"row", verdict.worst.row},
-              {"column", verdict.worst.column},
-              {"value", number(verdict.worst.value)},
-              {"reference", number(verdict.worst.reference)},
-              {"bound", number(verdict.worst.bound)},
-              {"error_over_bound", number(verdict.worst.ratio)}}},
-            {"worst_tile",
-             {{"row", verdict.worst_tile.row},
-              {"column", verdict.worst_tile.column},
-              {"wrong", verdict.worst_tile.wrong},
-              {"judged", verdict.worst_tile.elements},
-              {"relative_error", number(verdict.worst_tile.relative_error)}}}};
+  JudgeEvidence evidence(const Verdict& verdict) const {
+    const auto count = [](auto value) { return static_cast<std::int64_t>(value); };
+    return {std::string(reference::name(verdict.rule)),
+            {{"judged", count(verdict.elements)}, {"of", problem_.m * problem_.n}, {"wrong", count(verdict.wrong)}},
+            {{"worst_element",
+              {{"row", verdict.worst.row},
+               {"column", verdict.worst.column},
+               {"value", verdict.worst.value},
+               {"reference", verdict.worst.reference},
+               {"bound", verdict.worst.bound},
+               {"error_over_bound", verdict.worst.ratio}}},
+             {"worst_tile",
+              {{"row", verdict.worst_tile.row},
+               {"column", verdict.worst_tile.column},
+               {"wrong", count(verdict.worst_tile.wrong)},
+               {"judged", count(verdict.worst_tile.elements)},
+               {"relative_error", verdict.worst_tile.relative_error}}}}};
   }
 
   DualGemmProblem problem_;

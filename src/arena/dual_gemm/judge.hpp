@@ -4,7 +4,7 @@
 #include <memory>
 #include <vector>
 
-#include "arena/operation.hpp"
+#include "arena/operation/operation.hpp"
 
 namespace thresher::arena {
 

@@ -4,8 +4,9 @@
 
 #include <algorithm>
 
-#include "arena/attention/contestant.hpp"
 #include "arena/attention/inputs.hpp"
+#include "arena/attention/options.hpp"
+#include "arena/attention/task.hpp"
 #include "arena/emulation/host_kernel.hpp"
 #include "machine/emulator/engine/tensor_map.hpp"
 #include "ops/attention_launch.hpp"
@@ -20,11 +21,11 @@ constexpr unsigned resident_clusters = 3;
 
 class AttentionRun final : public EmulatedRun {
  public:
-  AttentionRun(const AttentionTask& task, const Problem& problem, const ops::AttentionChoice& choice)
+  AttentionRun(const AttentionTask& task, const ops::AttentionChoice& choice)
       : kernel_(host_kernel(ops::attention_program(task.problem, choice))),
         problem_(task.problem),
-        inputs_(attention_inputs(problem, Distribution::normal, 1)),
-        outputs_(attention_outputs(problem)),
+        inputs_(attention_inputs(task, Distribution::normal, 1)),
+        outputs_(attention_outputs(task)),
         query_offsets_(offsets_of(task.query_lengths)),
         key_offsets_(offsets_of(task.key_lengths)) {
     AttentionTensors tensors = attention_tensors(task, [this](std::string_view name) { return find(name); });
@@ -162,42 +163,32 @@ class AttentionKernel final : public EmulatedKernel {
     }
     std::vector<Problem> problems;
     for (const AttentionTask& task : tasks) {
-      Problem problem;
-      problem.operation = "attention";
-      problem.attention = task;
-      problems.push_back(problem);
+      problems.push_back(problem_of(task));
     }
     return problems;
   }
 
   [[nodiscard]] std::unique_ptr<EmulatedRun> on(const Problem& wanted) const override {
-    if (wanted.operation != "attention") {
-      throw Error(ErrorCode::invalid_argument, "attention cannot be emulated on a problem of " + wanted.operation);
-    }
-    AttentionTask task = wanted.attention;
+    auto task = wanted.as<AttentionTask>();
     task.problem = with(task.problem);
     if (choice_.split.whole && !ops::is_whole(task.problem, choice_.split.cluster)) {
       throw Error(ErrorCode::invalid_argument,
                   fmt::format("{} cannot be emulated on {}: it takes whole tiles alone", title(), label(wanted)));
     }
-    Problem fitting = wanted;
-    fitting.attention = task;
-    return std::make_unique<AttentionRun>(task, fitting, choice_);
+    return std::make_unique<AttentionRun>(task, choice_);
   }
 
  private:
   /// A problem of two tiles in each of four heads, all keys of the cluster, nothing masked.
   [[nodiscard]] Problem whole_problem() const {
     using pipeline::attention::SplitConfig;
-    Problem problem;
-    problem.operation = "attention";
-    problem.attention = {.problem = with({.batch = 2,
-                                          .heads = 2,
-                                          .queries = 2 * SplitConfig::rows,
-                                          .keys = choice_.split.cluster * SplitConfig::chunk * SplitConfig::chunks}),
-                         .lse = true,
-                         .rows_first = true};
-    return problem;
+    return problem_of(
+        AttentionTask{.problem = with({.batch = 2,
+                                       .heads = 2,
+                                       .queries = 2 * SplitConfig::rows,
+                                       .keys = choice_.split.cluster * SplitConfig::chunk * SplitConfig::chunks}),
+                      .lse = true,
+                      .rows_first = true});
   }
 
   /// The problem in the kernel's format, head dimension and kind of logits.
@@ -230,7 +221,7 @@ class AttentionEmulation final : public EmulatedOperation {
     return {"simple", "pipelined", "split", "rows", "rows_shared", "rows_coalesced"};
   }
 
-  [[nodiscard]] Emulation planned(const Problem& problem, const EmulationRequest& request,
+  [[nodiscard]] Emulation planned(const Problem& problem, const PlanRequest& request,
                                   const DeviceSpec& device) const override {
     if (device.matrix_unit != MatrixUnit::wgmma) {
       return {nullptr, fmt::format("there is no kernel for {} to emulate", device.name)};
@@ -238,7 +229,7 @@ class AttentionEmulation final : public EmulatedOperation {
     AttentionOptions options{.strategy = request.strategy == planned_strategy ? "" : request.strategy,
                              .knobs = Knobs::parse(request.knobs)};
     options.knobs.erase("dependent_launch");  // of the launch, not of the kernel
-    AttentionProblem wanted = problem.attention.problem;
+    AttentionProblem wanted = problem.as<AttentionTask>().problem;
     const std::map<std::string, int> knobs = ops::whole_numbers(options.knobs);
     if (knobs.contains("whole") && knobs.at("whole") == 1) {
       using pipeline::attention::SplitConfig;

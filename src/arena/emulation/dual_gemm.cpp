@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "arena/dual_gemm/task.hpp"
 #include "arena/emulation/fused_dual_gemm.hpp"
 #include "arena/emulation/packed_dual_gemm.hpp"
 #include "ops/cuda_dual_gemm_choice.hpp"
@@ -25,9 +26,9 @@ class DualGemmEmulation final : public EmulatedOperation {
     return {"sequential", "interleaved", "pingpong", packed};
   }
 
-  [[nodiscard]] Emulation planned(const Problem& problem, const EmulationRequest& request,
+  [[nodiscard]] Emulation planned(const Problem& problem, const PlanRequest& request,
                                   const DeviceSpec& device) const override {
-    const DualGemmProblem& gemm = problem.dual_gemm;
+    const DualGemmProblem& gemm = dual_gemm(problem);
     if (request.strategy == "two_pass") {
       return {nullptr, "its products are a library's kernels (cuBLASLt), not Thresher's"};
     }

@@ -12,7 +12,7 @@
 #include <string_view>
 #include <vector>
 
-#include "arena/suites/problem.hpp"
+#include "arena/operation/operation.hpp"
 #include "core/device_spec.hpp"
 #include "machine/emulator/engine/launch.hpp"
 
@@ -53,13 +53,6 @@ struct Emulation {
   std::string why_none;                          ///< a clause: "its products are a library's kernels (cuBLASLt)"
 };
 
-/// What a contestant was asked to be; empty strings leave the choice to the planner.
-struct EmulationRequest {
-  std::string strategy;
-  std::string knobs;
-  Numerics numerics = Numerics::exact;  ///< of NVFP4 weights; knobs have their own
-};
-
 class EmulatedOperation {
  public:
   virtual ~EmulatedOperation() = default;
@@ -67,7 +60,7 @@ class EmulatedOperation {
   /// Those that have kernels of their own.
   [[nodiscard]] virtual std::vector<std::string> strategies() const = 0;
   /// The kernel that a plan launches for `problem` on `device`. Throws Error for knobs that cannot exist.
-  [[nodiscard]] virtual Emulation planned(const Problem& problem, const EmulationRequest& request,
+  [[nodiscard]] virtual Emulation planned(const Problem& problem, const PlanRequest& request,
                                           const DeviceSpec& device) const = 0;
   /// Compiled-in knob sets that between them set every knob.
   [[nodiscard]] virtual std::vector<std::shared_ptr<const EmulatedKernel>> samples(

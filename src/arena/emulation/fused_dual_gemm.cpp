@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "arena/dual_gemm/generate.hpp"
+#include "arena/dual_gemm/task.hpp"
 #include "arena/emulation/host_kernel.hpp"
 #include "arena/emulation/kernel_numbers.hpp"
 #include "strategies/dual_gemm/fused/host/emulated.hpp"
@@ -22,8 +23,8 @@ class FusedRun final : public EmulatedRun {
   FusedRun(const Config& config, const Problem& problem)
       : kernel_(host_kernel(device_code::program(config))),
         config_(config),
-        problem_(problem.dual_gemm),
-        inputs_(dual_gemm_inputs(problem, Distribution::normal, 1)),
+        problem_(dual_gemm(problem)),
+        inputs_(dual_gemm_inputs(problem.as<DualGemmTask>(), Distribution::normal, 1)),
         c_(make_host_tensor("c", problem_.out, {problem_.m, problem_.n})) {
     for (const HostTensor& input : inputs_) {
       memory_.add(input.name, input.values.data(), input.values.size(), emulator::Use::input);
@@ -74,7 +75,7 @@ class FusedKernel final : public EmulatedKernel {
   [[nodiscard]] std::string key() const override { return device_code::kernel_expression(config_); }
 
   [[nodiscard]] std::string arguments(const Problem& problem) const override {
-    const DualGemmProblem& gemm = problem.dual_gemm;
+    const DualGemmProblem& gemm = dual_gemm(problem);
     const std::string shape = fmt::format(" --m {} --n {} --k {}", gemm.m, gemm.n, gemm.k);
     if (knobs_.empty()) {
       return fmt::format("dual_gemm --strategy {}", strategy_name(config_)) + shape;
@@ -91,7 +92,7 @@ class FusedKernel final : public EmulatedKernel {
   }
 
   [[nodiscard]] std::unique_ptr<EmulatedRun> on(const Problem& wanted) const override {
-    const DualGemmProblem& gemm = wanted.dual_gemm;
+    const DualGemmProblem& gemm = dual_gemm(wanted);
     const Problem fitting = problem(gemm.m, gemm.n, gemm.k);
     if (gemm.m < 1 || gemm.n < 8 || gemm.k < 8 || gemm.n % 8 != 0 || gemm.k % 8 != 0) {
       throw Error(ErrorCode::invalid_argument,
@@ -102,15 +103,13 @@ class FusedKernel final : public EmulatedKernel {
 
  private:
   [[nodiscard]] Problem problem(std::int64_t m, std::int64_t n, std::int64_t k) const {
-    Problem made;
-    made.dual_gemm = {.m = m,
-                      .n = n,
-                      .k = k,
-                      .a = format_of(config_.operand),
-                      .b = format_of(config_.operand),
-                      .out = format_of(config_.output),
-                      .activation = {.kind = activation_of(config_.activation)}};
-    return made;
+    return problem_of(DualGemmProblem{.m = m,
+                                      .n = n,
+                                      .k = k,
+                                      .a = format_of(config_.operand),
+                                      .b = format_of(config_.operand),
+                                      .out = format_of(config_.output),
+                                      .activation = {.kind = activation_of(config_.activation)}});
   }
 
   Config config_;

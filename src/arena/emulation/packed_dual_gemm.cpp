@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "arena/dual_gemm/generate.hpp"
+#include "arena/dual_gemm/task.hpp"
 #include "arena/emulation/host_kernel.hpp"
 #include "arena/emulation/kernel_numbers.hpp"
 #include "ops/nvfp4_choice.hpp"
@@ -21,10 +22,10 @@ using device_code::Config;
 class PackedRun final : public EmulatedRun {
  public:
   PackedRun(const Config& config, const Problem& problem)
-      : inputs_(dual_gemm_inputs(problem, Distribution::full_range, 1)),
-        c_(make_host_tensor("c", problem.dual_gemm.out, {problem.dual_gemm.m, problem.dual_gemm.n})),
+      : inputs_(dual_gemm_inputs(problem.as<DualGemmTask>(), Distribution::full_range, 1)),
+        c_(make_host_tensor("c", dual_gemm(problem).out, {dual_gemm(problem).m, dual_gemm(problem).n})),
         product_(host_kernel(device_code::program(config)), config,
-                 {inputs_[0].view(), inputs_[1].view(), inputs_[2].view(), c_.view(), problem.dual_gemm.activation}) {}
+                 {inputs_[0].view(), inputs_[1].view(), inputs_[2].view(), c_.view(), dual_gemm(problem).activation}) {}
 
   [[nodiscard]] emulator::Report run(const emulator::Options& options) override {
     std::fill(c_.values.begin(), c_.values.end(), std::uint8_t{0xA5});
@@ -52,7 +53,7 @@ class PackedKernel final : public EmulatedKernel {
     return fmt::format("{} from {}", device_code::kernel_name(config_), thresher::name(tokens_));
   }
   [[nodiscard]] std::string arguments(const Problem& problem) const override {
-    const DualGemmProblem& gemm = problem.dual_gemm;
+    const DualGemmProblem& gemm = dual_gemm(problem);
     return fmt::format("dual_gemm --knobs \"{}\" --a {} --b nvfp4 --out {} --activation {} --m {} --n {} --k {}",
                        planner::text(ops::planned_config(config_)), thresher::name(gemm.a), thresher::name(gemm.out),
                        thresher::name(gemm.activation.kind), gemm.m, gemm.n, gemm.k);
@@ -67,9 +68,9 @@ class PackedKernel final : public EmulatedKernel {
   }
 
   [[nodiscard]] std::unique_ptr<EmulatedRun> on(const Problem& wanted) const override {
-    const DualGemmProblem& gemm = wanted.dual_gemm;
+    const DualGemmProblem& gemm = dual_gemm(wanted);
     Problem fitting = problem(gemm.m, gemm.n, gemm.k);
-    fitting.scale_layout = wanted.scale_layout;
+    fitting.as<DualGemmTask>().scale_layout = wanted.as<DualGemmTask>().scale_layout;
     if (gemm.m < 1 || gemm.n < 1 || gemm.k < 16 || gemm.k % 16 != 0) {
       throw Error(ErrorCode::invalid_argument,
                   fmt::format("{} cannot be emulated: m and n are at least 1, k is a multiple of 16", label(fitting)));
@@ -79,15 +80,13 @@ class PackedKernel final : public EmulatedKernel {
 
  private:
   [[nodiscard]] Problem problem(std::int64_t m, std::int64_t n, std::int64_t k) const {
-    Problem made;
-    made.dual_gemm = {.m = m,
-                      .n = n,
-                      .k = k,
-                      .a = tokens_,
-                      .b = Format::nvfp4,
-                      .out = format_of(config_.output),
-                      .activation = {.kind = activation_of(config_.activation)}};
-    return made;
+    return problem_of(DualGemmProblem{.m = m,
+                                      .n = n,
+                                      .k = k,
+                                      .a = tokens_,
+                                      .b = Format::nvfp4,
+                                      .out = format_of(config_.output),
+                                      .activation = {.kind = activation_of(config_.activation)}});
   }
 
   Config config_;

@@ -1,9 +1,9 @@
 #include "arena/gates/audited.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 
 #include "arena/audit/expectations.hpp"
 #include "arena/audit/machine_code.hpp"
@@ -43,13 +43,12 @@ class AuditedGate final : public Gate {
   [[nodiscard]] GateResult judge(Match& match) const override {
     const MachineCode code = collect(match);
     GateResult gate{name(), Outcome::passed, "", "{}"};
-    nlohmann::json evidence = nlohmann::json::array();
+    std::vector<std::string> evidence;
     for (const KernelCode& kernel : code.kernels) {
-      const GateResult result = judge_kernel(kernel);
-      nlohmann::json json = nlohmann::json::parse(result.evidence);
-      json["title"] = kernel.title;
-      json["sentence"] = result.sentence;
-      evidence.push_back(std::move(json));
+      std::string why_no_code;
+      const AuditReport report = report_of(kernel, why_no_code);
+      const GateResult result = judge_audit(report, kernel.expected, why_no_code).gate(report);
+      evidence.push_back(to_json(AuditedKernel{report, kernel.title, result.sentence}));
       add(gate, result, kernel);
     }
     if (gate.outcome == Outcome::passed && (!code.not_judged.empty() || code.kernels.empty())) {
@@ -59,13 +58,14 @@ class AuditedGate final : public Gate {
     if (gate.outcome == Outcome::passed && code.kernels.size() > 1) {
       gate.sentence = fmt::format("{} kernels; the first: {}", code.kernels.size(), gate.sentence);
     }
-    gate.evidence = nlohmann::json{{"kernels", evidence}}.dump();
+    gate.evidence = fmt::format(R"({{"kernels":[{}]}})", fmt::join(evidence, ","));
     return gate;
   }
 
  private:
-  [[nodiscard]] GateResult judge_kernel(const KernelCode& kernel) const {
-    std::string why_no_code = how_to_get_a_disassembler();
+  /// `why_no_code` becomes why the report has no machine code, where it has none.
+  [[nodiscard]] AuditReport report_of(const KernelCode& kernel, std::string& why_no_code) const {
+    why_no_code = how_to_get_a_disassembler();
     std::optional<SassFunction> function;
     if (tools_.found()) {
       try {
@@ -75,9 +75,7 @@ class AuditedGate final : public Gate {
         why_no_code = error.what();
       }
     }
-    const AuditReport report =
-        audit(kernel.kernel, &kernel.resources, function ? &*function : nullptr, kernel.dynamic_shared_bytes);
-    return judge_audit(report, kernel.expected, why_no_code).gate(report);
+    return audit(kernel.kernel, &kernel.resources, function ? &*function : nullptr, kernel.dynamic_shared_bytes);
   }
 
   static std::optional<SassFunction> find_function(const std::vector<SassFunction>& functions,

@@ -1,10 +1,10 @@
 #include "arena/gates/correctness.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cstring>
-#include <nlohmann/json.hpp>
 
 #include "arena/random.hpp"
 #include "arena/timing/statistics.hpp"
@@ -14,9 +14,6 @@ namespace thresher::arena {
 namespace {
 
 constexpr std::int64_t tile_side = 64;
-
-/// In a trial's evidence where the outputs are judged on folded operands.
-constexpr const char* folding_error = "error_against_exact_operands";
 
 /// Outputs of one call, in the order of Operation::outputs.
 using Outputs = std::vector<HostTensor>;
@@ -45,7 +42,6 @@ Finding fault(std::string name, std::string sentence) {
   finding.correct = false;
   finding.fault = std::move(name);
   finding.sentence = std::move(sentence);
-  finding.evidence = "{}";
   return finding;
 }
 
@@ -172,7 +168,7 @@ Finding judge_later(const Trial& trial, const Outputs& later) {
 }
 
 Finding run_and_judge(const Trial& trial, const Contestant& contestant, Rig& rig) {
-  const Outputs shapes = find_operation(trial.problem.operation).outputs(trial.problem);
+  const Outputs shapes = trial.problem.operation().outputs(trial.problem);
   std::vector<DeviceSet> sets;
   sets.emplace_back(rig.memory(), trial.inputs, shapes);
   sets.emplace_back(rig.memory(), trial.other_inputs, shapes);
@@ -207,29 +203,14 @@ Finding run_and_judge(const Trial& trial, const Contestant& contestant, Rig& rig
   return finding;
 }
 
-nlohmann::json to_json(const TrialResult& result) {
-  nlohmann::json evidence = nlohmann::json::parse(result.finding.evidence);
-  evidence["problem"] = result.problem;
-  evidence["distribution"] = result.distribution;
-  evidence["correct"] = result.finding.correct;
-  if (!result.finding.correct) {
-    evidence["fault"] = result.finding.fault;
-    evidence["sentence"] = result.finding.sentence;
-  }
-  return evidence;
-}
-
 }  // namespace
 
 Trial make_trial(const Problem& problem, Distribution distribution, const Maker& maker, std::uint64_t seed) {
-  const Operation& operation = find_operation(problem.operation);
-  Trial trial;
-  trial.problem = problem;
-  trial.distribution = distribution;
-  trial.inputs = operation.inputs(problem, distribution, seed);
-  trial.other_inputs = operation.inputs(problem, distribution, derive_seed(seed, "other inputs"));
-  trial.judge = operation.judge(problem, distribution, trial.inputs, maker, derive_seed(seed, "judged elements"));
-  return trial;
+  const Operation& operation = problem.operation();
+  auto inputs = operation.inputs(problem, distribution, seed);
+  auto judge = operation.judge(problem, distribution, inputs, maker, derive_seed(seed, "judged elements"));
+  return {problem, distribution, std::move(inputs),
+          operation.inputs(problem, distribution, derive_seed(seed, "other inputs")), std::move(judge)};
 }
 
 TrialResult run_trial(const Trial& trial, const Contestant& contestant, Rig& rig) {
@@ -245,7 +226,7 @@ TrialResult run_trial(const Trial& trial, const Contestant& contestant, Rig& rig
 GateResult judge_correctness(const Suite& suite, const Contestant& contestant, Rig& rig, std::uint64_t seed,
                              const std::function<void(std::size_t, std::size_t)>& each) {
   GateResult gate{"correct", Outcome::passed, "", "{}"};
-  nlohmann::json trials = nlohmann::json::array();
+  std::vector<std::string> trials;
   double worst_ratio = 0;
   std::vector<double> folding_errors;
   const Maker maker{rig.device().kind(), contestant.numerics()};
@@ -254,13 +235,13 @@ GateResult judge_correctness(const Suite& suite, const Contestant& contestant, R
   for (const Problem& problem : suite.problems) {
     for (const Distribution distribution : suite.distributions) {
       each(number++, total);
-      if (gate.outcome == Outcome::failed || !find_operation(problem.operation).offers(problem, distribution)) {
+      if (gate.outcome == Outcome::failed || !problem.operation().offers(problem, distribution)) {
         continue;
       }
       const TrialResult result = run_trial(make_trial(problem, distribution, maker, seed), contestant, rig);
       trials.push_back(to_json(result));
-      if (trials.back().contains(folding_error)) {
-        folding_errors.push_back(trials.back()[folding_error]);
+      if (const auto& error = result.finding.error_against_exact) {
+        folding_errors.push_back(*error);
       }
       worst_ratio = std::max(worst_ratio, result.finding.worst_ratio);
       if (!result.finding.correct) {
@@ -279,7 +260,8 @@ GateResult judge_correctness(const Suite& suite, const Contestant& contestant, R
           100 * median(folding_errors));
     }
   }
-  gate.evidence = nlohmann::json{{"seed", seed}, {"numerics", name(maker.numerics)}, {"trials", trials}}.dump();
+  gate.evidence =
+      fmt::format(R"({{"seed":{},"numerics":"{}","trials":[{}]}})", seed, name(maker.numerics), fmt::join(trials, ","));
   return gate;
 }
 

@@ -6,8 +6,8 @@
 #include <string>
 
 #include "arena/contestants/contestant.hpp"
-#include "arena/gates/gate.hpp"
-#include "arena/operation.hpp"
+#include "arena/operation/operation.hpp"
+#include "arena/results/gate.hpp"
 #include "arena/rig/rig.hpp"
 #include "arena/suites/suite.hpp"
 
@@ -17,7 +17,7 @@ namespace thresher::arena {
 /// maker.
 struct Trial {
   Problem problem;
-  Distribution distribution = Distribution::contest;
+  Distribution distribution;
   std::vector<HostTensor> inputs;
   std::vector<HostTensor> other_inputs;
   std::unique_ptr<Judge> judge;
@@ -25,13 +25,6 @@ struct Trial {
 
 [[nodiscard]] Trial make_trial(const Problem& problem, Distribution distribution, const Maker& maker,
                                std::uint64_t seed);
-
-/// What one trial found. `finding.fault` names the first mistake.
-struct TrialResult {
-  std::string problem;
-  std::string distribution;
-  Finding finding;
-};
 
 /// Runs other inputs first, so that whatever is kept from them shows, then the judged ones twice, with outputs poisoned
 /// differently, and judges both calls.

@@ -82,36 +82,30 @@ class VerdictGate final : public Gate {
   [[nodiscard]] std::string name() const override { return "verdict"; }
   [[nodiscard]] GateResult judge(Match& match) const override {
     if (match.is_baseline()) {
-      match.verdict = "baseline";
+      match.verdict = Verdict::baseline;
       return {name(), Outcome::skipped, "the others are measured against it", "{}"};
     }
     if (!match.suite.timed) {
-      match.verdict = "not timed";
+      match.verdict = Verdict::not_timed;
       return {name(), Outcome::skipped, fmt::format("correct; the suite {} is not timed", match.suite.name), "{}"};
     }
-    const std::vector<ModeSpeedup> modes = deciding_speedups(match);
-    if (match.gates.back().outcome != Outcome::passed || modes.empty()) {
-      match.verdict = "not judged";
-      return {name(), Outcome::not_judged, "without times: " + match.gates.back().sentence, "{}"};
+    match.speedups = deciding_speedups(match);
+    const GateResult* const timed = find_gate(match.gates, "timed");
+    if (timed == nullptr || timed->outcome != Outcome::passed || match.speedups.empty()) {
+      match.verdict = Verdict::not_judged;
+      return {name(), Outcome::not_judged, "without times: " + (timed == nullptr ? "none were taken" : timed->sentence),
+              "{}"};
     }
-    const Verdict verdict = reach_verdict(modes, match.gates, match.pitch, match.baseline.name());
-    match.verdict = verdict.word;
-    return {name(), outcome_of(verdict.word), verdict.sentence, evidence(modes)};
+    const Decision decision = reach_verdict(match.speedups, match.gates, match.pitch, match.baseline.name());
+    match.verdict = decision.verdict;
+    return {name(), outcome_of(decision.verdict), decision.sentence, to_json(match.speedups)};
   }
 
  private:
-  static Outcome outcome_of(const std::string& word) {
-    return word == "accepted" ? Outcome::passed : word == "rejected" ? Outcome::failed : Outcome::not_judged;
-  }
-
-  static std::string evidence(const std::vector<ModeSpeedup>& modes) {
-    nlohmann::json json = nlohmann::json::object();
-    for (const ModeSpeedup& mode : modes) {
-      json[mode.mode] = {
-          {"geomean_speedup", mode.geomean.value}, {"low", mode.geomean.low}, {"high", mode.geomean.high},
-          {"noise", noise_factor(mode.self)},      {"rounds", mode.rounds},   {"each", mode.each}};
-    }
-    return json.dump();
+  static Outcome outcome_of(Verdict verdict) {
+    return verdict == Verdict::accepted   ? Outcome::passed
+           : verdict == Verdict::rejected ? Outcome::failed
+                                          : Outcome::not_judged;
   }
 };
 

@@ -36,10 +36,12 @@ std::string clocks_json(const Match& match) {
   return json.dump();
 }
 
+TimingOptions timing_options(const Suite& suite, double seconds) { return {.budget_s = seconds, .warm = suite.warm}; }
+
 GateResult judge_gate(const Gate& gate, Match& match) {
   if (const std::string obstacle = match.contestant.cannot_run(); !obstacle.empty() && needs_a_run(gate.name())) {
     if (gate.name() == "verdict") {
-      match.verdict = "not judged";
+      match.verdict = Verdict::not_judged;
     }
     return {gate.name(), Outcome::not_judged, obstacle, "{}"};
   }
@@ -74,7 +76,10 @@ Entry hold_match(Match& match, const std::vector<std::unique_ptr<Gate>>& gates, 
   entry.suite = match.suite.name;
   entry.contestant = match.contestant.name();
   entry.baseline = match.baseline.name();
-  entry.pitch = match.pitch == nullptr ? "" : to_json(*match.pitch);
+  if (match.pitch != nullptr) {
+    entry.pitch = to_json(*match.pitch);
+    entry.claim = {match.pitch->title, match.pitch->claim.speedup_low, match.pitch->claim.speedup_high};
+  }
   entry.context = context;
   entry.started = utc_now();
   std::string failed_at;
@@ -83,7 +88,7 @@ Entry hold_match(Match& match, const std::vector<std::unique_ptr<Gate>>& gates, 
                                           : GateResult{gate->name(), Outcome::skipped, "failed at " + failed_at, "{}"};
     if (result.outcome == Outcome::failed && failed_at.empty() && gate->name() != "verdict") {
       failed_at = gate->name();
-      match.verdict = "failed at " + failed_at;
+      match.verdict = Verdict::failed;
       entry.sentence = result.sentence;
     }
     match.gates.push_back(std::move(result));
@@ -94,6 +99,7 @@ Entry hold_match(Match& match, const std::vector<std::unique_ptr<Gate>>& gates, 
   entry.verdict = match.verdict;
   entry.gates = match.gates;
   entry.measurements = match.measurements;
+  entry.speedups = match.speedups;
   entry.clocks = clocks_json(match);
   entry.ended = utc_now();
   return entry;

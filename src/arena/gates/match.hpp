@@ -7,11 +7,11 @@
 #include <vector>
 
 #include "arena/contestants/contestant.hpp"
-#include "arena/gates/gate.hpp"
-#include "arena/ledger/record.hpp"
+#include "arena/pitches/pitch.hpp"
 #include "arena/progress.hpp"
+#include "arena/results/gate.hpp"
+#include "arena/results/record.hpp"
 #include "arena/rig/rig.hpp"
-#include "arena/suites/pitch.hpp"
 #include "arena/suites/suite.hpp"
 #include "arena/timing/timing.hpp"
 
@@ -38,7 +38,8 @@ struct Match {
   std::vector<GateResult> gates{};  ///< judged so far
   std::vector<TimedProblem> timed{};
   std::vector<Measurement> measurements{};
-  std::string verdict{};
+  std::vector<ModeSpeedup> speedups{};  ///< of each deciding mode
+  Verdict verdict = Verdict::not_judged;
 
   [[nodiscard]] bool is_baseline() const { return &contestant == &baseline; }
 };
@@ -49,6 +50,9 @@ class Gate {
   [[nodiscard]] virtual std::string name() const = 0;
   [[nodiscard]] virtual GateResult judge(Match& match) const = 0;
 };
+
+/// How a contestant of the suite is timed, wherever its match is held.
+[[nodiscard]] TimingOptions timing_options(const Suite& suite, double seconds);
 
 /// In the order of gate_names().
 [[nodiscard]] std::vector<std::unique_ptr<Gate>> standard_gates();

@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
-#include "arena/data/input_sets.hpp"
-#include "arena/operation.hpp"
+#include "arena/operation/input_sets.hpp"
+#include "arena/operation/operation.hpp"
 #include "arena/random.hpp"
 
 namespace thresher::arena {
@@ -51,10 +51,8 @@ nlohmann::json rotation_json(const Rotation& rotation) {
           {"why_not_cold", rotation.why_not_cold()}};
 }
 
-bool is_cold(Mode mode) { return mode == Mode::cold_burst || mode == Mode::cold_sustained; }
-
 /// The least time by the machine's ceilings: of its data sheet, or of the day. Warm calls need not read memory.
-double least_us(const Cost& cost, double operations_per_s, double bytes_per_s, Mode mode) {
+double least_us(const Cost& cost, double operations_per_s, double bytes_per_s, TimingMode mode) {
   const double matrix_us = operations_per_s > 0 ? cost.operations / operations_per_s * 1e6 : 0;
   const double memory_us = bytes_per_s > 0 && is_cold(mode) ? cost.compulsory_bytes / bytes_per_s * 1e6 : 0;
   return std::max(matrix_us, memory_us);
@@ -63,14 +61,14 @@ double least_us(const Cost& cost, double operations_per_s, double bytes_per_s, M
 Measurement measurement_of(const Match& match, const Problem& problem, const Times& times, const ModeTimes& mode) {
   Measurement measurement;
   measurement.problem = label(problem);
-  measurement.mode = name(mode.mode);
+  measurement.mode = mode.mode;
   measurement.not_measured = mode.not_measured;
   measurement.rounds = mode.rounds();
   if (mode.rounds() == 0) {
     return measurement;
   }
-  Random random(derive_seed(match.seed, "bootstrap " + measurement.problem + measurement.mode));
-  const Cost cost = find_operation(problem.operation).cost(problem);
+  Random random(derive_seed(match.seed, "bootstrap " + measurement.problem + std::string(name(mode.mode))));
+  const Cost cost = problem.operation().cost(problem);
   const Ceilings& ceilings = match.rig.ceilings();
   std::vector<double> baseline_us = mode.baseline_us;
   baseline_us.insert(baseline_us.end(), mode.baseline_again_us.begin(), mode.baseline_again_us.end());
@@ -153,9 +151,9 @@ std::unique_ptr<Gate> make_timed_gate() { return std::make_unique<TimedGate>(); 
 
 std::vector<ModeSpeedup> deciding_speedups(const Match& match) {
   std::vector<ModeSpeedup> found;
-  for (const Mode mode : match.timing.warm ? warm_modes : cold_modes) {
+  for (const TimingMode mode : match.timing.warm ? warm_modes : cold_modes) {
     ModeSpeedup summary;
-    summary.mode = name(mode);
+    summary.mode = mode;
     std::vector<std::vector<double>> speedups;
     std::vector<std::vector<double>> selfs;
     for (const TimedProblem& timed : match.timed) {
@@ -167,7 +165,7 @@ std::vector<ModeSpeedup> deciding_speedups(const Match& match) {
     if (speedups.empty() || summary.rounds == 0) {
       continue;
     }
-    Random random(derive_seed(match.seed, "bootstrap " + summary.mode));
+    Random random(derive_seed(match.seed, "bootstrap " + std::string(name(mode))));
     summary.geomean = geometric_mean(speedups, random);
     summary.self = geometric_mean(selfs, random);
     for (const std::vector<double>& ratios : speedups) {

@@ -13,7 +13,7 @@ std::string describe(const ModeSpeedup& mode) {
   const std::string what = mode.rounds < min_rounds
                                ? fmt::format("too few rounds to say ({}, {} are needed)", mode.rounds, min_rounds)
                                : std::string(name(compare(mode.geomean, mode.self, mode.rounds)));
-  return fmt::format("{}: {:.3f}x [{:.3f}, {:.3f}], {} (noise {:.3f}x)", mode.mode, mode.geomean.value,
+  return fmt::format("{}: {:.3f}x [{:.3f}, {:.3f}], {} (noise {:.3f}x)", name(mode.mode), mode.geomean.value,
                      mode.geomean.low, mode.geomean.high, what, noise_factor(mode.self));
 }
 
@@ -22,17 +22,18 @@ std::optional<std::string> measured_rejection(const std::vector<ModeSpeedup>& mo
   for (const ModeSpeedup& mode : modes) {
     const Comparison comparison = compare(mode.geomean, mode.self, mode.rounds);
     if (comparison == Comparison::slower) {
-      return "slower in " + mode.mode;
+      return fmt::format("slower in {}", name(mode.mode));
     }
     const double floor = accept.geomean_speedup.value_or(0);
     const bool is_settled = comparison == Comparison::faster || mode.geomean.high < floor;
     if (is_settled && mode.geomean.value < floor) {
-      return fmt::format("{:.3f}x in {} is less than the {}x it must reach", mode.geomean.value, mode.mode, floor);
+      return fmt::format("{:.3f}x in {} is less than the {}x it must reach", mode.geomean.value, name(mode.mode),
+                         floor);
     }
     const double least = *std::min_element(mode.each.begin(), mode.each.end());
     if (comparison == Comparison::faster && accept.each_speedup && least < *accept.each_speedup) {
-      return fmt::format("{:.3f}x on one problem in {} is less than the {}x it must reach on each", least, mode.mode,
-                         *accept.each_speedup);
+      return fmt::format("{:.3f}x on one problem in {} is less than the {}x it must reach on each", least,
+                         name(mode.mode), *accept.each_speedup);
     }
   }
   return std::nullopt;
@@ -42,9 +43,8 @@ std::optional<std::string> measured_rejection(const std::vector<ModeSpeedup>& mo
 std::vector<std::string> unjudged_terms(const std::vector<GateResult>& gates, const Acceptance& accept) {
   std::vector<std::string> terms;
   for (const std::string& wanted : accept.gates) {
-    const auto found =
-        std::find_if(gates.begin(), gates.end(), [&](const GateResult& gate) { return gate.gate == wanted; });
-    if (found == gates.end() || found->outcome != Outcome::passed) {
+    const GateResult* const found = find_gate(gates, wanted);
+    if (found == nullptr || found->outcome != Outcome::passed) {
       terms.push_back("gate " + wanted);
     }
   }
@@ -67,8 +67,8 @@ std::string fall_back_advice(const std::vector<ModeSpeedup>& modes, const Accept
 
 }  // namespace
 
-Verdict reach_verdict(const std::vector<ModeSpeedup>& modes, const std::vector<GateResult>& gates, const Pitch* pitch,
-                      const std::string& baseline) {
+Decision reach_verdict(const std::vector<ModeSpeedup>& modes, const std::vector<GateResult>& gates, const Pitch* pitch,
+                       const std::string& baseline) {
   const Acceptance accept = pitch == nullptr ? Acceptance{} : pitch->accept;
   std::vector<std::string> measured;
   for (const ModeSpeedup& mode : modes) {
@@ -77,16 +77,16 @@ Verdict reach_verdict(const std::vector<ModeSpeedup>& modes, const std::vector<G
   const std::string over = fmt::format("over {}: {}", baseline, fmt::join(measured, "; "));
   const std::string advice = fall_back_advice(modes, accept, baseline);
   if (const auto why = measured_rejection(modes, accept)) {
-    return {"rejected", *why + advice + "; " + over};
+    return {Verdict::rejected, *why + advice + "; " + over};
   }
   const auto is_faster = [](const ModeSpeedup& mode) {
     return compare(mode.geomean, mode.self, mode.rounds) == Comparison::faster;
   };
   if (!std::all_of(modes.begin(), modes.end(), is_faster)) {
-    return {"within noise", over + advice};
+    return {Verdict::within_noise, over + advice};
   }
   if (const auto terms = unjudged_terms(gates, accept); !terms.empty()) {
-    return {"not judged",
+    return {Verdict::not_judged,
             fmt::format("its terms ask for {}, which cannot be judged here; {}", fmt::join(terms, ", "), over)};
   }
   std::vector<std::string> open;
@@ -95,7 +95,10 @@ Verdict reach_verdict(const std::vector<ModeSpeedup>& modes, const std::vector<G
       open.push_back(gate.gate);
     }
   }
-  return {"accepted", over + (open.empty() ? "" : fmt::format("; not judged here: {}", fmt::join(open, ", ")))};
+  const GateCount count = count_gates(gates);  // and this one
+  return {Verdict::accepted,
+          fmt::format("{} of {} gates judged; {}{}", count.judged + 1, count.all + 1, over,
+                      open.empty() ? "" : fmt::format("; not judged here: {}", fmt::join(open, ", ")))};
 }
 
 }  // namespace thresher::arena

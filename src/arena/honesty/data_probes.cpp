@@ -153,7 +153,7 @@ Answer every_set_has_its_own_inputs(const Bench& bench) {
 std::vector<std::string> activations_of(const Inputs& inputs) {
   std::vector<std::string> names;
   for (const HostTensor& input : inputs) {
-    if (!is_weight(input.name)) {
+    if (!input.is_weight) {
       names.push_back(input.name);
     }
   }
@@ -208,7 +208,7 @@ Answer a_small_change_deep_inside(const Bench& bench) {
 // Weights that change: between calls where nothing may be packed, else between two preparations at the same addresses.
 Answer weights_are_looked_at(const Bench& bench) {
   const Inputs inputs = bench.draw(1);
-  if (std::none_of(inputs.begin(), inputs.end(), [](const HostTensor& input) { return is_weight(input.name); })) {
+  if (std::none_of(inputs.begin(), inputs.end(), [](const HostTensor& input) { return input.is_weight; })) {
     return {std::nullopt, "the operation has no weights"};
   }
   Inputs changed = swap_inner_rows(inputs, "b1", derive_seed(bench.options.secret_seed, "b1"));

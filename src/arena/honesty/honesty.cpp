@@ -23,7 +23,7 @@ ProbeResult run_probe(const honesty::NamedProbe& probe, const honesty::Bench& be
   return result;
 }
 
-double operations_of(const Problem& problem) { return find_operation(problem.operation).cost(problem).operations; }
+double operations_of(const Problem& problem) { return problem.operation().cost(problem).operations; }
 
 /// Whether a problem suits the experiments better than another: the most work within the limit, since times of next to
 /// no work say nothing; else the least.
@@ -36,7 +36,7 @@ bool is_better(double operations, double than, double max_operations) {
 /// The problem, halved until it is within the limit.
 Problem within(Problem problem, double max_operations) {
   while (max_operations > 0 && operations_of(problem) > max_operations) {
-    const std::optional<Problem> smaller = find_operation(problem.operation).smaller(problem);
+    const std::optional<Problem> smaller = problem.operation().smaller(problem);
     if (!smaller) {
       break;
     }

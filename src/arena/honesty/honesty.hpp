@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "arena/contestants/contestant.hpp"
-#include "arena/gates/gate.hpp"
+#include "arena/results/gate.hpp"
 #include "arena/rig/rig.hpp"
 #include "arena/suites/suite.hpp"
 

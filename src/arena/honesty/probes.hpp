@@ -10,7 +10,7 @@ struct Bench {
   Rig& rig;
   const HonestyOptions& options;
 
-  [[nodiscard]] const Operation& operation() const { return find_operation(problem.operation); }
+  [[nodiscard]] const Operation& operation() const { return problem.operation(); }
   [[nodiscard]] Inputs draw(std::uint64_t seed, Distribution distribution = Distribution::full_range) const;
   /// What `draw` gives but for the weights.
   [[nodiscard]] Inputs draw_activations(std::uint64_t seed) const;

@@ -12,7 +12,7 @@ Session::Session(const Problem& problem, const Contestant& contestant, Rig& rig,
     : problem_(problem),
       rig_(rig),
       memory_(memory ? *memory : rig.memory()),
-      shapes_(find_operation(problem.operation).outputs(problem)),
+      shapes_(problem.operation().outputs(problem)),
       inputs_(std::move(inputs)) {
   for (const Inputs& each : inputs_) {
     sets_.emplace_back(rig.memory(), each, shapes_);
@@ -81,8 +81,6 @@ std::vector<std::string> Session::guard_damage() const {
   return sentences;
 }
 
-bool is_weight(const std::string& name) { return name == "b1" || name == "b2"; }
-
 bool same_bits(const Outputs& a, const Outputs& b) {
   return std::equal(a.begin(), a.end(), b.begin(), b.end(),
                     [](const HostTensor& x, const HostTensor& y) { return x.values == y.values; });
@@ -124,7 +122,7 @@ Inputs swap_inner_rows(const Inputs& inputs, const std::string& name, std::uint6
 Inputs zeroed(const Inputs& inputs) {
   Inputs out = inputs;
   for (HostTensor& tensor : out) {
-    if (!is_weight(tensor.name)) {
+    if (!tensor.is_weight) {
       std::fill(tensor.values.begin(), tensor.values.end(), std::uint8_t{0});
     }
   }
@@ -135,7 +133,7 @@ Inputs constant_rows(const Inputs& inputs) {
   Inputs out = inputs;
   for (HostTensor& tensor : out) {
     const auto rows = static_cast<std::size_t>(tensor.rows());
-    if (is_weight(tensor.name) || rows < 2) {
+    if (tensor.is_weight || rows < 2) {
       continue;
     }
     const std::size_t row_bytes = tensor.values.size() / rows;

@@ -7,7 +7,7 @@
 
 #include "arena/contestants/contestant.hpp"
 #include "arena/honesty/honesty.hpp"
-#include "arena/operation.hpp"
+#include "arena/operation/operation.hpp"
 #include "arena/rig/rig.hpp"
 
 namespace thresher::arena::honesty {
@@ -50,9 +50,6 @@ class Session {
   std::vector<DeviceSet> sets_;
   std::unique_ptr<Runner> runner_;
 };
-
-/// Names of the inputs that a contestant may arrange ahead.
-[[nodiscard]] bool is_weight(const std::string& name);
 
 [[nodiscard]] bool same_bits(const Outputs& a, const Outputs& b);
 /// Whether every byte of every output is the poison.

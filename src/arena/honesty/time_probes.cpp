@@ -56,7 +56,7 @@ Inputs with_new_activations(const Bench& bench, const Inputs& inputs, std::uint6
   Inputs fresh = inputs;
   for (HostTensor& input : fresh) {
     const auto drawn = std::find_if(activations.begin(), activations.end(), [&](const HostTensor& activation) {
-      return activation.name == input.name && !is_weight(input.name);
+      return activation.name == input.name && !input.is_weight;
     });
     if (drawn != activations.end()) {
       input = *drawn;

@@ -195,6 +195,7 @@ void Ledger::load_predictions(RunRecord& run) const {
     prediction.why = select.text();
     prediction.planner = select.text();
     prediction.panel = select.text();
+    prediction.opinion = panel_from_json(prediction.panel);
     prediction.frozen = select.text();
     prediction.hash = select.text();
   }

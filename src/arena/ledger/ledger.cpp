@@ -26,7 +26,7 @@ struct OpenFile {
 
 /// Locks one byte of a file for this descriptor until it is closed; `command` says whether to wait for it.
 bool lock_byte(int file, std::int64_t byte, int command) {
-  struct flock lock{};
+  struct flock lock {};
   lock.l_type = F_WRLCK;
   lock.l_whence = SEEK_SET;
   lock.l_start = byte;
@@ -211,7 +211,7 @@ void Ledger::append(std::int64_t run, const Entry& entry) {
       .bind(entry.contestant)
       .bind(entry.baseline)
       .bind(entry.pitch)
-      .bind(entry.verdict)
+      .bind(plain_verdict(entry))
       .bind(entry.sentence)
       .bind(entry.clocks)
       .bind(entry.started)
@@ -237,7 +237,7 @@ void Ledger::append(std::int64_t run, const Entry& entry) {
         .bind(id)
         .bind(ordinal++)
         .bind(measurement.problem)
-        .bind(measurement.mode)
+        .bind(std::string(name(measurement.mode)))
         .bind(measurement.not_measured)
         .bind(static_cast<std::int64_t>(measurement.rounds))
         .bind(measurement.baseline_us)
@@ -316,7 +316,8 @@ void Ledger::load_entries(RunRecord& run) const {
     entry.contestant = select.text();
     entry.baseline = select.text();
     entry.pitch = select.text();
-    entry.verdict = select.text();
+    entry.claim = claim_from_json(entry.pitch);
+    entry.verdict = verdict_from_text(select.text());
     entry.sentence = select.text();
     entry.clocks = select.text();
     entry.started = select.text();
@@ -337,6 +338,9 @@ void Ledger::load_details(std::int64_t entry_id, Entry& entry) const {
     gate.outcome = outcome_from_name(gates.text());
     gate.sentence = gates.text();
     gate.evidence = gates.text();
+    if (gate.gate == "verdict") {
+      entry.speedups = speedups_from_json(gate.evidence);
+    }
   }
   Statement select(*this,
                    "SELECT problem, mode, not_measured, rounds, baseline_us, baseline_low_us, baseline_high_us, "
@@ -347,7 +351,7 @@ void Ledger::load_details(std::int64_t entry_id, Entry& entry) const {
   while (select.step()) {
     Measurement& measurement = entry.measurements.emplace_back();
     measurement.problem = select.text();
-    measurement.mode = select.text();
+    measurement.mode = mode_from_name(select.text());
     measurement.not_measured = select.text();
     measurement.rounds = static_cast<int>(select.integer());
     measurement.baseline_us = select.estimate();

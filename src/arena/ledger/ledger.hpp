@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "arena/ledger/record.hpp"
+#include "arena/results/record.hpp"
 
 struct sqlite3;
 

@@ -8,10 +8,7 @@
 #include <cmath>
 #include <utility>
 
-#include "arena/attention/contestant.hpp"
-#include "ops/forecast.hpp"
-#include "planner/feasible.hpp"
-#include "thresher/error.hpp"
+#include "arena/operation/operation.hpp"
 
 namespace thresher::arena {
 namespace {
@@ -55,46 +52,21 @@ double evidence_score(const Opinion& opinion, bool calibrated) {
 struct Evidence {
   std::vector<double> speedups;
   std::vector<double> touched;
+  bool is_unknown = false;  ///< the planner has no words for a kernel, which says nothing against the pitch
 };
-
-/// One side of a pitch on one problem.
-struct Considered {
-  std::vector<std::string> obstacles;
-  planner::Prediction prediction;
-};
-
-/// Whether the planner's words for it depend on the problem.
-bool is_planned(const ContestantSpec& spec) {
-  return spec.operation != "dual_gemm" || (spec.strategy == "packed" && plan_options(spec).knobs.empty());
-}
-
-Considered look_at(const Problem& problem, const ContestantSpec& spec, const DeviceSpec& device,
-                   const planner::Calibration& calibration) {
-  if (is_planned(spec)) {
-    try {
-      return {{}, forecast(problem, spec, device, calibration)};
-    } catch (const Error& error) {
-      return {{error.what()}, {}};
-    }
-  }
-  const planner::DualGemmConfig config = planner_config(spec);
-  Considered out{planner::feasible(problem.dual_gemm, config, device).obstacles, {}};
-  if (out.obstacles.empty()) {
-    out.prediction = planner::predict(problem.dual_gemm, config, device, calibration);
-  }
-  return out;
-}
 
 Evidence gather(const Pitch& pitch, std::span<const Problem> problems, const DeviceSpec& device,
                 const planner::Calibration& calibration, Opinion& opinion) {
   Evidence evidence;
   for (const Problem& problem : problems) {
-    if (problem.operation != pitch.contestant.operation) {
+    if (problem.operation().name() != pitch.contestant.operation) {
       continue;
     }
     ++opinion.problems;
-    const Considered after = look_at(problem, pitch.contestant, device, calibration);
-    const Considered before = look_at(problem, pitch.baseline, device, calibration);
+    const Operation& operation = problem.operation();
+    const Outlook after = operation.outlook(problem, pitch.contestant, device, calibration);
+    const Outlook before = operation.outlook(problem, pitch.baseline, device, calibration);
+    evidence.is_unknown = evidence.is_unknown || after.is_unknown || before.is_unknown;
     if (!after.obstacles.empty() || !before.obstacles.empty()) {
       if (opinion.obstacles.empty()) {
         opinion.obstacles = after.obstacles.empty() ? before.obstacles : after.obstacles;
@@ -136,44 +108,6 @@ std::string reason_of(const Opinion& opinion, const Pitch& pitch) {
 
 }  // namespace
 
-planner::DualGemmConfig planner_config(const ContestantSpec& spec) {
-  std::string words = spec.strategy == "packed" ? "interleaved" : spec.strategy;  // what it is in the planner's words
-  for (const auto& [knob, value] : spec.knobs) {
-    if (knob == "tile" || knob == "numerics") {
-      words += " " + value;
-    } else if (value == "true") {
-      words += " " + knob;
-    } else if (knob == "epilogue" || knob == "raster") {
-      words += value == "tma" || value == "same_tokens" ? " " + value : "";
-    } else if (value != "false") {
-      words += " " + knob + "=" + value;
-    }
-  }
-  return planner::parse_config(words);
-}
-
-DualGemmOptions plan_options(const ContestantSpec& spec) {
-  DualGemmOptions options{.strategy = spec.strategy};
-  if (spec.knobs.empty()) {
-    return options;
-  }
-  const planner::DualGemmConfig config = planner_config(spec);
-  if (spec.knobs.size() == 1 && spec.knobs.contains("numerics")) {
-    options.numerics = config.numerics;
-  } else {
-    options.knobs = Knobs::parse(planner::text(config));
-  }
-  return options;
-}
-
-planner::Prediction forecast(const Problem& problem, const ContestantSpec& spec, const DeviceSpec& device,
-                             const planner::Calibration& calibration) {
-  if (problem.operation == "attention") {
-    return ops::forecast(problem.attention.problem, attention_options(spec), device, calibration);
-  }
-  return ops::forecast(problem.dual_gemm, plan_options(spec), device, calibration);
-}
-
 std::optional<double> touched_share(const std::string& touches, const planner::TimeParts& parts) {
   const std::string words = lower(touches);
   const std::array<std::pair<const char*, double>, 6> known{{{"epilogue", parts.epilogue_us},
@@ -214,9 +148,7 @@ Opinion consider(const Pitch& pitch, std::span<const Problem> problems, const De
     out.most_possible = *out.touched_share < 1 ? 1 / (1 - *out.touched_share) : full_score_speedup * full_score_speedup;
     out.predicted_speedup = std::min(*out.predicted_speedup, *out.most_possible);
   }
-  // The planner has no words for every kernel of attention: that says nothing against it.
-  const bool is_unknown = pitch.contestant.operation != "dual_gemm" && !out.obstacles.empty();
-  out.withdrawn = (out.feasible_problems == 0 && !is_unknown) ||
+  out.withdrawn = (out.feasible_problems == 0 && !evidence.is_unknown) ||
                   (pitch.abort_below_share && out.touched_share && *out.touched_share < *pitch.abort_below_share);
   const double gain = std::log(out.predicted_speedup.value_or(1.0)) / std::log(full_score_speedup);
   out.speedup_score = std::clamp(gain, 0.0, 1.0);

@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "arena/suites/pitch.hpp"
-#include "arena/suites/problem.hpp"
+#include "arena/operation/problem.hpp"
+#include "arena/pitches/pitch.hpp"
 #include "planner/predict.hpp"
 
 namespace thresher::arena {
@@ -44,18 +44,6 @@ struct Opinion {
   std::string reason;                  ///< one sentence
   std::vector<std::string> obstacles;  ///< of the first problem that is not feasible
 };
-
-/// The planner's words for a contestant: its strategy with its knobs ("tile" and "numerics" are written without their
-/// name). Throws Error(invalid_argument) for a knob that the planner does not know.
-[[nodiscard]] planner::DualGemmConfig planner_config(const ContestantSpec& spec);
-
-/// What a contestant asks `plan` for on a GPU. Knobs that name numerics alone leave the rest to the planner. Throws as
-/// planner_config.
-[[nodiscard]] DualGemmOptions plan_options(const ContestantSpec& spec);
-
-/// What the planner says of a contestant on one problem, as ops::forecast. Throws Error for what it has no words for.
-[[nodiscard]] planner::Prediction forecast(const Problem& problem, const ContestantSpec& spec, const DeviceSpec& device,
-                                           const planner::Calibration& calibration);
 
 /// The parts of a prediction that a pitch's `touches` names ("epilogue", "launch", "fill", "main loop", "exchange",
 /// "passes", "everything"); nothing when it names none that the planner knows.

@@ -5,9 +5,12 @@
 #include <algorithm>
 #include <tuple>
 
-#include "arena/attention/contestant.hpp"
+#include "arena/attention/options.hpp"
+#include "arena/attention/task.hpp"
 #include "arena/contestants/registry.hpp"
-#include "arena/data/input_sets.hpp"
+#include "arena/dual_gemm/options.hpp"
+#include "arena/dual_gemm/task.hpp"
+#include "arena/operation/input_sets.hpp"
 #include "arena/predictions/predictions.hpp"
 #include "arena/random.hpp"
 #include "arena/timing/timing.hpp"
@@ -26,13 +29,11 @@ struct Asked {
 
 void add(std::vector<Asked>& all, const DualGemmProblem& problem, const char* strategy,
          std::map<std::string, std::string> knobs = {}) {
-  all.push_back({{.dual_gemm = problem}, {"dual_gemm", strategy, std::move(knobs)}});
+  all.push_back({problem_of(problem), {"dual_gemm", strategy, std::move(knobs)}});
 }
 
 void add_attention(std::vector<Asked>& all, const AttentionProblem& problem, const char* strategy) {
-  Asked& asked = all.emplace_back(Asked{{}, {"attention", strategy}});
-  asked.problem.operation = "attention";
-  asked.problem.attention.problem = problem;
+  all.push_back({problem_of(AttentionTask{problem}), {"attention", strategy}});
 }
 
 void add_products(std::vector<Asked>& all) {
@@ -87,13 +88,13 @@ std::vector<Asked> everything() {
 
 planner::CalibrationSample sample_of(const Asked& asked, const DeviceSpec& device) {
   planner::CalibrationSample sample;
-  if (asked.problem.operation == "attention") {
-    const AttentionProblem& problem = asked.problem.attention.problem;
+  if (asked.problem.operation().name() == "attention") {
+    const AttentionProblem& problem = asked.problem.as<AttentionTask>().problem;
     sample.attention = {problem, ops::planned_contestant(problem, attention_options(asked.contestant), device)};
     return sample;
   }
   const DualGemmOptions options = plan_options(asked.contestant);
-  sample.problem = asked.problem.dual_gemm;
+  sample.problem = dual_gemm(asked.problem);
   sample.config = ops::planned_contestant(sample.problem, options, device);
   sample.prepared_bytes = ops::prepared_bytes(sample.problem, options, device);
   return sample;
@@ -102,7 +103,7 @@ planner::CalibrationSample sample_of(const Asked& asked, const DeviceSpec& devic
 /// Median microseconds of the modes that the budget allowed: cold, but for attention, whose suites are warm.
 void measure(Rig& rig, const Asked& asked, const Contestant& contestant, const DeviceSpec& device, double seconds,
              std::vector<planner::CalibrationSample>& samples) {
-  const bool warm = asked.problem.operation == "attention";
+  const bool warm = asked.problem.operation().name() == "attention";
   const Distribution distribution = warm ? Distribution::normal : Distribution::contest;
   const InputSets inputs = make_input_sets(rig, asked.problem, distribution, data_seed, warm ? 1 : max_sets);
   const auto runner = contestant.prepare(asked.problem, rig.memory(), inputs.sets);

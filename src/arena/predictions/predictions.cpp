@@ -11,14 +11,12 @@
 #include "arena/ledger/sha256.hpp"
 #include "arena/predictions/calibration_file.hpp"
 #include "arena/predictions/calibration_samples.hpp"
-#include "ops/forecast.hpp"
 #include "planner/calibrate.hpp"
 #include "thresher/error.hpp"
 
 namespace thresher::arena {
 namespace {
 
-constexpr std::array predicted_modes{"cold burst", "warm burst"};
 /// As fast as the best, for a choice.
 constexpr double best_factor = 1.1;
 
@@ -33,14 +31,20 @@ std::string planner_json(const Forecaster& forecaster) {
       .dump();
 }
 
-std::string panel_json(const Forecaster& forecaster, const Suite& suite, const Pitch* pitch) {
+/// The panel's opinion as `record` keeps it.
+void ask_panel(const Forecaster& forecaster, const Suite& suite, const Pitch* pitch, PredictionRecord& record) {
   if (pitch == nullptr || forecaster.device == nullptr) {
-    return "";
+    return;
   }
   try {
-    return opinion_json(consider(*pitch, suite.problems, *forecaster.device, forecaster.calibration));
+    const Opinion opinion = consider(*pitch, suite.problems, *forecaster.device, forecaster.calibration);
+    record.panel = opinion_json(opinion);
+    if (opinion.predicted_speedup) {
+      record.opinion = {opinion.claimed_low, opinion.claimed_high, *opinion.predicted_speedup, opinion.predicted_low,
+                        opinion.predicted_high};
+    }
   } catch (const Error& error) {
-    return nlohmann::json{{"reason", error.what()}}.dump();
+    record.panel = nlohmann::json{{"reason", error.what()}}.dump();
   }
 }
 
@@ -51,39 +55,37 @@ void predict(const Forecaster& forecaster, const ContestantSpec& contestant, con
     return;
   }
   try {
-    const planner::Prediction prediction = forecast(problem, contestant, *forecaster.device, forecaster.calibration);
-    record.predicted_us = prediction.us();
-    record.why = prediction.why;
+    const Outlook outlook =
+        problem.operation().outlook(problem, contestant, *forecaster.device, forecaster.calibration);
+    record.why = outlook.obstacles.empty() ? outlook.prediction.why : outlook.obstacles.front();
+    if (outlook.obstacles.empty()) {
+      record.predicted_us = outlook.prediction.us();
+    }
   } catch (const Error& error) {
     record.why = error.what();
   }
 }
 
-/// The geometric mean of an entry's speed-ups in the mode that was predicted, from the evidence of its verdict.
+/// The geometric mean of an entry's speed-ups in the mode that was predicted.
 std::optional<Estimate> measured_speedup(const Entry& entry) {
-  for (const GateResult& gate : entry.gates) {
-    if (gate.gate == "verdict") {
-      const auto evidence = nlohmann::json::parse(gate.evidence);
-      for (const char* name : predicted_modes) {
-        if (evidence.contains(name)) {
-          const auto& mode = evidence[name];
-          return Estimate{mode["geomean_speedup"], mode["low"], mode["high"]};
-        }
+  for (const TimingMode mode : headline_modes) {
+    for (const ModeSpeedup& speedup : entry.speedups) {
+      if (speedup.mode == mode) {
+        return speedup.geomean;
       }
     }
   }
   return std::nullopt;
 }
 
-/// What the panel wrote down of an entry's pitch; null when it did not, or could not predict.
-nlohmann::json opinion_of(const RunRecord& run, const Entry& entry) {
+/// What the panel said of an entry's pitch; nothing when it said nothing, or could not predict.
+std::optional<PanelRecord> opinion_of(const RunRecord& run, const Entry& entry) {
   for (const PredictionRecord& record : run.predictions) {
-    if (record.ordinal == entry.ordinal && !record.panel.empty()) {
-      const auto opinion = nlohmann::json::parse(record.panel);
-      return opinion.contains("predicted") && !opinion["predicted"].is_null() ? opinion : nlohmann::json();
+    if (record.ordinal == entry.ordinal && record.opinion) {
+      return record.opinion;
     }
   }
-  return {};
+  return std::nullopt;
 }
 
 struct Forecasts {
@@ -93,16 +95,16 @@ struct Forecasts {
 
 void add_forecasts(const RunRecord& run, const Entry& entry, Forecasts& out) {
   const auto measured = measured_speedup(entry);
-  const nlohmann::json opinion = opinion_of(run, entry);
-  if (measured && !opinion.is_null()) {
-    out.panel.push_back({opinion["predicted_interval"][0], opinion["predicted_interval"][1], measured->value});
-    out.claims.push_back({opinion["claimed"][0], opinion["claimed"][1], measured->value});
+  const auto opinion = opinion_of(run, entry);
+  if (measured && opinion) {
+    out.panel.push_back({opinion->predicted_low, opinion->predicted_high, measured->value});
+    out.claims.push_back({opinion->claimed_low, opinion->claimed_high, measured->value});
   }
 }
 
 /// What was predicted of a problem, measured; null when it was not.
 const Measurement* measured(const Entry& entry, const std::string& problem) {
-  for (const char* mode : predicted_modes) {
+  for (const TimingMode mode : headline_modes) {
     for (const Measurement& measurement : entry.measurements) {
       if (measurement.problem == problem && measurement.mode == mode && measurement.rounds > 0) {
         return &measurement;
@@ -224,15 +226,15 @@ std::vector<PredictionRecord> predict_times(const Forecaster& forecaster, const 
   if (!suite.timed) {
     return records;
   }
-  const std::string panel = panel_json(forecaster, suite, pitch);
+  PredictionRecord asked;
+  ask_panel(forecaster, suite, pitch, asked);
   for (const Problem& problem : suite.problems) {
-    PredictionRecord& record = records.emplace_back();
+    PredictionRecord& record = records.emplace_back(asked);
     record.ordinal = ordinal;
     record.suite = suite.name;
     record.contestant = label(contestant);
     record.problem = label(problem);
     record.planner = planner_json(forecaster);
-    record.panel = panel;
     record.frozen = utc_now();
     predict(forecaster, contestant, problem, record);
   }
@@ -284,23 +286,18 @@ std::string prediction_quality_text(const PredictionQuality& quality) {
 std::string claims_text(const RunRecord& run) {
   std::string text;
   for (const Entry& entry : run.entries) {
-    if (entry.pitch.empty()) {
+    if (!entry.claim) {
       continue;
     }
-    const auto pitch = nlohmann::json::parse(entry.pitch);
     const auto measured = measured_speedup(entry);
-    const nlohmann::json opinion = opinion_of(run, entry);
+    const auto opinion = opinion_of(run, entry);
     const auto interval = [](double value, double low, double high) {
       return fmt::format("{:.3g}x [{:.3g}, {:.3g}]", value, low, high);
     };
-    text += fmt::format(
-        "  {:>13}  {:>21}  {:>21}  {}\n",
-        fmt::format("{:.3g}-{:.3g}x", pitch["claim"]["speedup_low"].get<double>(),
-                    pitch["claim"]["speedup_high"].get<double>()),
-        opinion.is_null()
-            ? "-"
-            : interval(opinion["predicted"], opinion["predicted_interval"][0], opinion["predicted_interval"][1]),
-        measured ? interval(measured->value, measured->low, measured->high) : "-", pitch["title"].get<std::string>());
+    text += fmt::format("  {:>13}  {:>21}  {:>21}  {}\n",
+                        fmt::format("{:.3g}-{:.3g}x", entry.claim->low, entry.claim->high),
+                        opinion ? interval(opinion->predicted, opinion->predicted_low, opinion->predicted_high) : "-",
+                        measured ? interval(measured->value, measured->low, measured->high) : "-", entry.claim->title);
   }
   return text.empty()
              ? text

@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "arena/ledger/record.hpp"
 #include "arena/panel/panel.hpp"
+#include "arena/results/record.hpp"
 #include "arena/rig/rig.hpp"
 #include "arena/suites/suite.hpp"
 #include "planner/predict.hpp"

@@ -4,7 +4,8 @@
 
 #include <algorithm>
 
-#include "arena/panel/panel.hpp"
+#include "arena/dual_gemm/options.hpp"
+#include "arena/dual_gemm/task.hpp"
 #include "ops/forecast.hpp"
 #include "ops/knob_words.hpp"
 #include "ops/nvfp4_choice.hpp"
@@ -13,7 +14,7 @@
 namespace thresher::arena {
 namespace {
 
-constexpr const char* deciding_mode = "cold burst";
+constexpr TimingMode deciding_mode = TimingMode::cold_burst;
 
 struct Timed {
   DualGemmOptions options;
@@ -46,12 +47,9 @@ std::vector<Timed> timed_on(const RunRecord& run, const std::string& suite, cons
                             const DeviceSpec& spec) {
   std::vector<Timed> found;
   for (const Entry& entry : run.entries) {
-    const auto failed = [](const GateResult& gate) {
-      return gate.outcome == Outcome::failed && gate.gate != "verdict";  // a rejected pitch may still be the fastest
-    };
     const auto options = options_of(entry.contestant);
-    const auto config = options ? config_of(problem.dual_gemm, *options, spec) : std::nullopt;
-    if (!config || entry.suite != suite || std::any_of(entry.gates.begin(), entry.gates.end(), failed)) {
+    const auto config = options ? config_of(dual_gemm(problem), *options, spec) : std::nullopt;
+    if (!config || entry.suite != suite || first_failure(entry.gates) != nullptr) {
       continue;
     }
     for (const Measurement& measurement : entry.measurements) {
@@ -66,7 +64,7 @@ std::vector<Timed> timed_on(const RunRecord& run, const std::string& suite, cons
 
 std::string enter(const Problem& problem, const std::vector<Timed>& timed, const std::string& device,
                   const DeviceSpec& spec, ops::Tuning& tuning) {
-  const auto default_config = config_of(problem.dual_gemm, {}, spec);
+  const auto default_config = config_of(dual_gemm(problem), {}, spec);
   const auto is_default = [&](const Timed& one) { return one.config == default_config; };
   const auto by_time = [](const Timed& a, const Timed& b) { return a.us.value < b.us.value; };
   const auto standard = std::find_if(timed.begin(), timed.end(), is_default);
@@ -76,12 +74,12 @@ std::string enter(const Problem& problem, const std::vector<Timed>& timed, const
   const auto best = std::min_element(timed.begin(), timed.end(), by_time);
   const bool wins = !is_default(*best) && best->us.high * same_factor < standard->us.low;
   if (!wins) {
-    tuning.forget(device, problem.dual_gemm);
+    tuning.forget(device, dual_gemm(problem));
     return "";
   }
   const std::string knobs =
       best->options.knobs.empty() ? "" : planner::text(planner::parse_config(ops::planner_words(best->options.knobs)));
-  tuning.set(device, problem.dual_gemm, {best->options.strategy, knobs, best->us.value, standard->us.value});
+  tuning.set(device, dual_gemm(problem), {best->options.strategy, knobs, best->us.value, standard->us.value});
   return fmt::format("{}: {}{}{} in {:.1f} us instead of {:.1f}", label(problem), best->options.strategy,
                      knobs.empty() ? "" : " ", knobs, best->us.value, standard->us.value);
 }
@@ -93,7 +91,7 @@ std::vector<std::string> enter_winners(const RunRecord& run, std::span<const Sui
   std::vector<std::string> sentences;
   for (const Suite& suite : suites) {
     for (const Problem& problem : suite.problems) {
-      if (problem.operation != "dual_gemm") {
+      if (&problem.operation() != &dual_gemm_operation()) {  // the one whose choices are kept
         continue;
       }
       const std::string sentence = enter(problem, timed_on(run, suite.name, problem, spec), device, spec, tuning);

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "arena/ledger/record.hpp"
+#include "arena/results/record.hpp"
 #include "arena/suites/suite.hpp"
 #include "core/device_spec.hpp"
 #include "ops/tuning.hpp"

@@ -4,8 +4,9 @@
 #include <cmath>
 #include <memory>
 
-#include "arena/data/input_sets.hpp"
-#include "arena/operation.hpp"
+#include "arena/dual_gemm/task.hpp"
+#include "arena/operation/input_sets.hpp"
+#include "arena/operation/operation.hpp"
 #include "arena/random.hpp"
 #include "ops/kernel_variant.hpp"
 #include "thresher/error.hpp"
@@ -24,7 +25,7 @@ class VariantRunner final : public Runner {
     const DualGemmOptions plan{.strategy = options.strategy, .knobs = Knobs::parse(options.knobs)};
     for (const DeviceSet& set : sets) {
       plans_.emplace_back(
-          ops::plan_variant(rig.device(), problem.dual_gemm, set.tensor("b1"), set.tensor("b2"), plan, variant));
+          ops::plan_variant(rig.device(), dual_gemm(problem), set.tensor("b1"), set.tensor("b2"), plan, variant));
     }
     if (const std::size_t bytes = plans_.front().workspace_bytes(); bytes > 0) {
       workspace_ = std::make_unique<GuardedBuffer>(rig.memory(), bytes);
@@ -94,7 +95,7 @@ Timeline take_timeline(Rig& rig, const Problem& problem, const ProfileOptions& o
                        const std::vector<DeviceSet>& sets) {
   const auto buffer = std::make_shared<ops::ProfileBuffer>();
   std::vector<DeviceSet> first;  // one plan, so that the words are of one known launch
-  const Operation& operation = find_operation(problem.operation);
+  const Operation& operation = problem.operation();
   first.emplace_back(rig.memory(), operation.inputs(problem, Distribution::contest, data_seed),
                      operation.outputs(problem));
   VariantRunner timed(rig, problem, options, {.profile = buffer}, first);

@@ -3,9 +3,9 @@
 #include <string>
 #include <vector>
 
+#include "arena/operation/problem.hpp"
 #include "arena/profile/timeline.hpp"
 #include "arena/rig/rig.hpp"
-#include "arena/suites/problem.hpp"
 #include "arena/timing/statistics.hpp"
 
 namespace thresher::arena {

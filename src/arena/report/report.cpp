@@ -5,6 +5,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "arena/report/run_json.hpp"
 #include "arena/text_file.hpp"
 #include "embedded/report_files.hpp"
 #include "thresher/error.hpp"

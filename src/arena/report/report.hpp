@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "arena/ledger/record.hpp"
+#include "arena/results/record.hpp"
 
 namespace thresher::arena {
 

@@ -38,7 +38,7 @@ function badge(text) {
     accepted: "good", passed: "good", faster: "good", rejected: "bad", failed: "bad", slower: "bad",
     "within noise": "open", "not judged": "open", "too noisy to say": "open",
   };
-  const kind = kinds[text] || (text.startsWith("failed") ? "bad" : "plain");
+  const kind = kinds[text] || (text.startsWith("accepted") ? "good" : text.startsWith("failed") ? "bad" : "plain");
   return el("span", { class: "badge " + kind }, text);
 }
 
@@ -192,7 +192,7 @@ function standingsTable(entries) {
   const rows = entries.map((entry) => {
     const open = entry.gates.find((gate) => gate.outcome === "failed" || gate.outcome === "not judged");
     const scores = modes.map((mode) => score(entry, mode));
-    return [breakable(nameIn(entry, entries)), badge(entry.verdict),
+    return [breakable(nameIn(entry, entries)), badge(entry.verdict_text || entry.verdict),
       ...scores.map((found) => found ? interval(found) : entry.verdict === "baseline" ? "1" : "–"),
       ...(modes.length ? [scores[0] ? factor(scores[0].noise) : "–"] : []),
       open ? `${open.gate}: ${open.outcome}` : "none"];
@@ -269,7 +269,7 @@ function claims(entries) {
     const held = !found ? "not measured" : found.high < claim.speedup_low ? "less than claimed"
       : found.low > claim.speedup_high ? "more than claimed" : "as claimed, within its interval";
     return [entry.pitch.title, breakable(entry.contestant), breakable(entry.baseline), claimed, `${Math.round(claim.confidence * 100)} %`,
-      opinion && opinion.predicted !== null ? range(opinion.predicted_interval) : "–", found ? interval(found) : "–", held, badge(entry.verdict)];
+      opinion && opinion.predicted !== null ? range(opinion.predicted_interval) : "–", found ? interval(found) : "–", held, badge(entry.verdict_text || entry.verdict)];
   });
   const columns = ["pitch", "contestant", "over", "claimed", "confidence", "predicted", "measured", "so it is", "verdict"];
   return el("section", {}, el("h3", {}, "Claims against measurements"),
@@ -450,7 +450,7 @@ function evidenceTable(items) {
 
 function gates(entries) {
   const card = (entry) => el("div", { class: "card", style: "margin-top:1rem" },
-    el("h3", { style: "margin:0 0 .6rem" }, breakable(nameIn(entry, entries)), " ", badge(entry.verdict)),
+    el("h3", { style: "margin:0 0 .6rem" }, breakable(nameIn(entry, entries)), " ", badge(entry.verdict_text || entry.verdict)),
     ...entry.gates.map((gate) => el("details", {},
       el("summary", {}, el("span", { class: "name" }, gate.gate), badge(gate.outcome), el("span", { class: "why" }, gate.sentence)),
       el("div", { class: "inside" }, Object.keys(gate.evidence).length ? evidence(gate.evidence)

@@ -1,25 +1,27 @@
+#include "arena/report/standings.hpp"
+
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cmath>
 #include <map>
-#include <nlohmann/json.hpp>
 
-#include "arena/tournament.hpp"
+#include "arena/predictions/predictions.hpp"
 
 namespace thresher::arena {
 namespace {
 
 /// The mode that the standings are about: warm where nothing was timed cold.
-std::string headline_of(const std::vector<const Entry*>& entries) {
-  const auto is_measured = [&](const std::string& mode) {
+TimingMode headline_of(const std::vector<const Entry*>& entries) {
+  const auto is_measured = [&](TimingMode mode) {
     return std::any_of(entries.begin(), entries.end(), [&](const Entry* entry) {
       return std::any_of(entry->measurements.begin(), entry->measurements.end(), [&](const Measurement& measurement) {
         return measurement.mode == mode && measurement.rounds > 0;
       });
     });
   };
-  return is_measured("warm burst") && !is_measured("cold burst") ? "warm burst" : "cold burst";
+  const auto found = std::find_if(headline_modes.begin(), headline_modes.end(), is_measured);
+  return found == headline_modes.end() ? headline_modes.front() : *found;
 }
 
 std::string time_text(double us) {
@@ -28,25 +30,20 @@ std::string time_text(double us) {
                      : fmt::format("{:.1f} us", us);
 }
 
-/// The interval of the geometric mean in the headline mode, from the verdict's evidence; 1 for a baseline.
+/// The interval of the geometric mean in the headline mode; 1 for a baseline.
 struct Score {
   double value = 0;  ///< 0 when there is none
   std::string text;
 };
 
-Score score_of(const Entry& entry, const std::string& headline_mode) {
-  if (entry.verdict == "baseline") {
+Score score_of(const Entry& entry, TimingMode headline_mode) {
+  if (entry.verdict == Verdict::baseline) {
     return {1, "1"};
   }
-  for (const GateResult& gate : entry.gates) {
-    if (gate.gate != "verdict") {
-      continue;
-    }
-    const auto evidence = nlohmann::json::parse(gate.evidence);
-    if (evidence.contains(headline_mode)) {
-      const auto& mode = evidence[headline_mode];
-      return {mode["geomean_speedup"], fmt::format("{:.3f}x [{:.3f}, {:.3f}]", mode["geomean_speedup"].get<double>(),
-                                                   mode["low"].get<double>(), mode["high"].get<double>())};
+  for (const ModeSpeedup& speedup : entry.speedups) {
+    if (speedup.mode == headline_mode) {
+      const Estimate& mean = speedup.geomean;
+      return {mean.value, fmt::format("{:.3f}x [{:.3f}, {:.3f}]", mean.value, mean.low, mean.high)};
     }
   }
   return {0, "-"};
@@ -83,7 +80,7 @@ std::string shape_of(const std::string& problem) { return problem.substr(0, prob
 
 /// Shapes alone where they tell the problems apart, as they do in suites of one format.
 std::vector<std::pair<std::string, std::string>> problem_columns(const std::vector<const Entry*>& entries,
-                                                                 const std::string& headline_mode) {
+                                                                 TimingMode headline_mode) {
   std::vector<std::pair<std::string, std::string>> columns;  // problem → heading
   for (const Entry* entry : entries) {
     for (const Measurement& measurement : entry->measurements) {
@@ -100,17 +97,17 @@ std::vector<std::pair<std::string, std::string>> problem_columns(const std::vect
 }
 
 std::string suite_standings(const std::string& suite, std::vector<const Entry*> entries) {
-  const std::string headline_mode = headline_of(entries);
+  const TimingMode headline_mode = headline_of(entries);
   std::stable_sort(entries.begin(), entries.end(), [&](const Entry* left, const Entry* right) {
     return score_of(*left, headline_mode).value > score_of(*right, headline_mode).value;
   });
   const auto columns = problem_columns(entries, headline_mode);
-  std::vector<Row> rows{{"contestant", "verdict", columns.empty() ? "" : headline_mode}};
+  std::vector<Row> rows{{"contestant", "verdict", columns.empty() ? "" : std::string(name(headline_mode))}};
   for (const auto& [problem, heading] : columns) {
     rows.front().push_back(heading);
   }
   for (const Entry* entry : entries) {
-    Row row{entry->contestant, entry->verdict, columns.empty() ? "" : score_of(*entry, headline_mode).text};
+    Row row{entry->contestant, verdict_text(*entry), columns.empty() ? "" : score_of(*entry, headline_mode).text};
     for (const auto& [problem, heading] : columns) {
       std::string cell = "-";
       for (const Measurement& measurement : entry->measurements) {
@@ -124,8 +121,8 @@ std::string suite_standings(const std::string& suite, std::vector<const Entry*> 
   }
   std::string text = fmt::format("{}\n{}", suite, table(rows));
   for (const Entry* entry : entries) {
-    if (entry->verdict != "baseline") {
-      text += fmt::format("  {}: {}: {}\n", entry->contestant, entry->verdict, entry->sentence);
+    if (entry->verdict != Verdict::baseline) {
+      text += fmt::format("  {}: {}: {}\n", entry->contestant, plain_verdict(*entry), entry->sentence);
     }
   }
   return text;

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "arena/data/distribution.hpp"
-#include "arena/suites/problem.hpp"
+#include "arena/operation/problem.hpp"
 
 namespace thresher::arena {
 

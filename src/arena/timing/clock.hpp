@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "arena/contestants/runner.hpp"
+#include "arena/timing/runner.hpp"
 
 namespace thresher::arena {
 

@@ -11,9 +11,6 @@ namespace {
 
 enum class Role : std::uint8_t { baseline, baseline_again, contestant };
 
-bool is_cold(Mode mode) { return mode == Mode::cold_burst || mode == Mode::cold_sustained; }
-bool is_burst(Mode mode) { return mode == Mode::cold_burst || mode == Mode::warm_burst; }
-
 /// The device's clock may not show more than the host's watch around it, nor leave most of a long batch out.
 std::string reading_fault(const Reading& reading, const Batch& batch) {
   if (!std::isfinite(reading.us_per_call) || reading.us_per_call <= 0) {
@@ -48,7 +45,7 @@ class Timer {
   void run() {
     start_s_ = clock_.now_s();
     estimate();
-    for (const Mode mode : all_modes) {
+    for (const TimingMode mode : all_modes) {
       times_.modes.emplace_back().mode = mode;
       if (times_.clock_fault.empty()) {
         time_mode(times_.modes.back());
@@ -79,7 +76,7 @@ class Timer {
         continue;
       }
       for (int call = 0; call < 2 && times_.clock_fault.empty(); ++call) {
-        const double us = measure(role, next_batch(Mode::cold_burst, 1)).value_or(0);
+        const double us = measure(role, next_batch(TimingMode::cold_burst, 1)).value_or(0);
         if (call == 1) {
           fastest_us_ = fastest_us_ == 0 ? us : std::min(fastest_us_, us);
           slowest_us_ = std::max(slowest_us_, us);
@@ -89,13 +86,13 @@ class Timer {
   }
 
   /// Enough calls for the clock, and whole turns of the rotation where they are that many.
-  std::size_t calls_per_sample(Mode mode) const {
+  std::size_t calls_per_sample(TimingMode mode) const {
     const auto calls = static_cast<std::size_t>(std::ceil(clock_.shortest_batch_us() / fastest_us_));
     const std::size_t num_sets = is_cold(mode) ? times_.rotation.num_sets : 1;
     return calls <= num_sets ? std::max<std::size_t>(calls, 1) : (calls + num_sets - 1) / num_sets * num_sets;
   }
 
-  Batch next_batch(Mode mode, std::size_t calls) {
+  Batch next_batch(TimingMode mode, std::size_t calls) {
     if (!is_cold(mode)) {
       return {calls, 0, 1};
     }
@@ -205,16 +202,6 @@ std::string stillness_fault(const Times& times) {
 }
 
 }  // namespace
-
-std::string_view name(Mode mode) noexcept {
-  switch (mode) {
-    case Mode::cold_burst: return "cold burst";
-    case Mode::cold_sustained: return "cold sustained";
-    case Mode::warm_burst: return "warm burst";
-    case Mode::warm_sustained: return "warm sustained";
-  }
-  return "unknown";
-}
 
 std::vector<double> ModeTimes::speedups() const {
   std::vector<double> ratios;

@@ -1,32 +1,17 @@
 #pragma once
 /// Times a contestant against its baseline, interleaved in random order, in each mode that the budget allows.
-#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "arena/random.hpp"
 #include "arena/timing/clock.hpp"
+#include "arena/timing/mode.hpp"
 #include "arena/timing/rotation.hpp"
 #include "arena/timing/statistics.hpp"
 
 namespace thresher::arena {
-
-enum class Mode : std::uint8_t {
-  cold_burst,      ///< rotating input sets, the machine rested before each sample
-  cold_sustained,  ///< rotating input sets, after 0.25 s of back-to-back calls and without rest
-  warm_burst,      ///< one input set, run once before each sample
-  warm_sustained,
-};
-
-inline constexpr std::array all_modes{Mode::cold_burst, Mode::cold_sustained, Mode::warm_burst, Mode::warm_sustained};
-/// The modes a verdict rests on; the others are shown. Where nothing is cold, the warm ones decide.
-inline constexpr std::array cold_modes{Mode::cold_burst, Mode::cold_sustained};
-inline constexpr std::array warm_modes{Mode::warm_burst, Mode::warm_sustained};
-
-[[nodiscard]] std::string_view name(Mode mode) noexcept;
 
 struct TimingOptions {
   double budget_s = 8;  ///< for one contestant on one problem, over all modes
@@ -38,7 +23,7 @@ struct TimingOptions {
 
 /// One mode's samples: microseconds per call, one of each role in every round.
 struct ModeTimes {
-  Mode mode = Mode::cold_burst;
+  TimingMode mode = TimingMode::cold_burst;
   std::string not_measured;  ///< why there are no samples; empty when there are
   std::size_t calls_per_sample = 0;
   std::vector<double> baseline_us;
@@ -59,7 +44,7 @@ struct Times {
   /// Why no time here can be believed; empty when nothing speaks against the clock. The modes then stop short.
   std::string clock_fault;
 
-  [[nodiscard]] const ModeTimes& mode(Mode which) const { return modes.at(static_cast<std::size_t>(which)); }
+  [[nodiscard]] const ModeTimes& mode(TimingMode which) const { return modes.at(static_cast<std::size_t>(which)); }
 };
 
 /// Times `contestant` against `baseline` over the same input sets. `contestant` may be null: then only the baseline is

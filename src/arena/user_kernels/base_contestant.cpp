@@ -5,7 +5,8 @@
 
 #include <algorithm>
 
-#include "arena/operation.hpp"
+#include "arena/dual_gemm/task.hpp"
+#include "arena/operation/operation.hpp"
 #include "arena/user_kernels/contestant.hpp"
 #include "thresher/error.hpp"
 
@@ -53,7 +54,7 @@ BaseContestant::BaseContestant(ContestantSpec spec, Kernel kernel, std::function
 
 std::string BaseContestant::format_obstacle(const Problem& problem) const {
   const std::vector<std::string>& formats = kernel_.formats;
-  const std::string asked = formats_text(problem.dual_gemm);
+  const std::string asked = formats_text(dual_gemm(problem));
   if (formats.empty() || std::find(formats.begin(), formats.end(), asked) != formats.end()) {
     return "";
   }
@@ -61,12 +62,11 @@ std::string BaseContestant::format_obstacle(const Problem& problem) const {
 }
 
 Answer BaseContestant::feasible(const Problem& problem, Memory& memory) const {
-  const std::int64_t workspace_bytes = evaluate(kernel_.workspace_bytes, shape_of(problem.dual_gemm));
+  const std::int64_t workspace_bytes = evaluate(kernel_.workspace_bytes, shape_of(dual_gemm(problem)));
   if (workspace_bytes < 0) {
     return {false, fmt::format("workspace_bytes is {} for {}", workspace_bytes, label(problem)), "{}"};
   }
-  const double needed =
-      2 * find_operation(problem.operation).cost(problem).compulsory_bytes + static_cast<double>(workspace_bytes);
+  const double needed = 2 * problem.operation().cost(problem).compulsory_bytes + static_cast<double>(workspace_bytes);
   return fits_in_memory(problem, needed, memory);
 }
 
@@ -74,7 +74,7 @@ Calls::Calls(const Problem& problem, Memory& memory, const std::vector<DeviceSet
   if (workspace_bytes > 0) {
     workspace_ = std::make_unique<GuardedBuffer>(memory, workspace_bytes);
   }
-  const DualGemmProblem& gemm = problem.dual_gemm;
+  const DualGemmProblem& gemm = dual_gemm(problem);
   for (const DeviceSet& set : sets) {
     const Tensor& c = set.tensor("c");
     thresher_own_dual_gemm call{};
@@ -106,6 +106,17 @@ std::unique_ptr<Contestant> make_contestant(const ContestantSpec& spec, const Ke
                                             std::function<void()> alive) {
   return kernel.language == Language::cuda ? make_cuda_contestant(spec, kernel, device, std::move(alive))
                                            : make_host_contestant(spec, kernel, device, std::move(alive));
+}
+
+std::unique_ptr<Contestant> bring(const ContestantSpec& spec, const Kernel& kernel, const Device& device,
+                                  const Registry& registry) {
+  const std::vector<std::string> known = registry.strategies(spec.operation);
+  if (std::find(known.begin(), known.end(), spec.strategy) != known.end()) {
+    throw Error(ErrorCode::invalid_argument,
+                fmt::format("contestant {}: {} is a strategy of Thresher's own: give the kernel {} another name",
+                            label(spec), spec.strategy, kernel.source));
+  }
+  return make_contestant(spec, kernel, device);
 }
 
 }  // namespace thresher::arena::user_kernels

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "arena/contestants/contestant.hpp"
-#include "arena/user_kernels/kernel.hpp"
+#include "arena/pitches/kernel.hpp"
 #include "thresher/own_kernel.h"
 
 namespace thresher::arena::user_kernels {

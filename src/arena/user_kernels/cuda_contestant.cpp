@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "arena/audit/expectations.hpp"
+#include "arena/dual_gemm/task.hpp"
 #include "arena/user_kernels/base_contestant.hpp"
 #include "arena/user_kernels/toolkit.hpp"
 #include "embedded/own_kernel_files.hpp"
@@ -103,7 +104,7 @@ class CudaContestant final : public BaseContestant {
 
   [[nodiscard]] std::unique_ptr<Runner> prepare(const Problem& problem, Memory& memory,
                                                 const std::vector<DeviceSet>& sets) const override {
-    const Shape shape = shape_of(problem.dual_gemm);
+    const Shape shape = shape_of(dual_gemm(problem));
     if (!module_) {
       module_.emplace(device_.id().ordinal, compiled().image);
     }
@@ -132,7 +133,7 @@ class CudaContestant final : public BaseContestant {
 
   [[nodiscard]] std::int64_t shared_bytes(const Problem& problem) const {
     constexpr std::int64_t most = std::int64_t{1} << 20;
-    const std::int64_t bytes = evaluate(kernel().shared_bytes, shape_of(problem.dual_gemm));
+    const std::int64_t bytes = evaluate(kernel().shared_bytes, shape_of(dual_gemm(problem)));
     if (bytes < 0 || bytes > most) {
       throw Error(ErrorCode::invalid_argument, fmt::format("shared_bytes is {} for {}", bytes, label(problem)));
     }

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
+#include "arena/dual_gemm/task.hpp"
 #include "arena/text_file.hpp"
 #include "arena/user_kernels/base_contestant.hpp"
 #include "embedded/own_kernel_files.hpp"
@@ -108,7 +109,7 @@ class HostContestant final : public BaseContestant {
 
   [[nodiscard]] std::unique_ptr<Runner> prepare(const Problem& problem, Memory& memory,
                                                 const std::vector<DeviceSet>& sets) const override {
-    const std::int64_t workspace_bytes = evaluate(kernel().workspace_bytes, shape_of(problem.dual_gemm));
+    const std::int64_t workspace_bytes = evaluate(kernel().workspace_bytes, shape_of(dual_gemm(problem)));
     return std::make_unique<HostRunner>(
         library().function(), Calls(problem, memory, sets, static_cast<std::size_t>(workspace_bytes)), alive());
   }

@@ -66,12 +66,16 @@ class Worker {
   }
 
   GateResult take(const nlohmann::json& message, Match& match) {
-    match.verdict = message.at("verdict");
+    match.verdict = verdict_from_text(message.at("verdict").get<std::string>());
     clocks_ = message.at("clocks");
     for (const nlohmann::json& measurement : message.at("measurements")) {
       match.measurements.push_back(measurement_from_wire(measurement));
     }
-    return gate_from_wire(message.at("gate"));
+    GateResult gate = gate_from_wire(message.at("gate"));
+    if (gate.gate == "verdict") {
+      match.speedups = speedups_from_json(gate.evidence);
+    }
+    return gate;
   }
 
   WorkerProcess process_;

@@ -74,7 +74,7 @@ class ToldGate final : public Gate {
     }
     line_.say({{"gate", to_wire(result)},
                {"measurements", measurements},
-               {"verdict", match.verdict},
+               {"verdict", arena::name(match.verdict)},
                {"clocks", clocks_json(match)}});
     return result;
   }
@@ -108,7 +108,7 @@ void hold(const nlohmann::json& request, Line& line) {
               &pitch,
               rig,
               request.at("seed"),
-              TimingOptions{.budget_s = request.at("seconds")},
+              timing_options(suite, request.at("seconds")),
               progress,
               std::move(left_out)};
   std::vector<std::unique_ptr<Gate>> gates;

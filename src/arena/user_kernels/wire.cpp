@@ -23,7 +23,7 @@ GateResult gate_from_wire(const nlohmann::json& json) {
 
 nlohmann::json to_wire(const Measurement& measurement) {
   return {{"problem", measurement.problem},
-          {"mode", measurement.mode},
+          {"mode", name(measurement.mode)},
           {"not_measured", measurement.not_measured},
           {"rounds", measurement.rounds},
           {"baseline_us", estimate_json(measurement.baseline_us)},
@@ -39,7 +39,7 @@ nlohmann::json to_wire(const Measurement& measurement) {
 Measurement measurement_from_wire(const nlohmann::json& json) {
   Measurement out;
   out.problem = json.at("problem");
-  out.mode = json.at("mode");
+  out.mode = mode_from_name(json.at("mode").get<std::string>());
   out.not_measured = json.at("not_measured");
   out.rounds = json.at("rounds");
   out.baseline_us = estimate_from(json.at("baseline_us"));

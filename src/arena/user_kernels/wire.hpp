@@ -3,8 +3,8 @@
 #include <nlohmann/json_fwd.hpp>
 #include <string>
 
-#include "arena/gates/gate.hpp"
-#include "arena/ledger/record.hpp"
+#include "arena/results/gate.hpp"
+#include "arena/results/record.hpp"
 
 namespace thresher::arena::user_kernels {
 

@@ -5,11 +5,12 @@
 #include <functional>
 #include <set>
 
-#include "arena/attention/contestant.hpp"
 #include "arena/attention/inputs.hpp"
+#include "arena/attention/task.hpp"
 #include "arena/contestants/registry.hpp"
 #include "arena/expect_error.hpp"
 #include "arena/gates/correctness.hpp"
+#include "arena/operations.hpp"
 #include "arena/planted.hpp"
 
 namespace thresher::arena {
@@ -38,10 +39,7 @@ std::string error_in(const std::string& text) {
 }
 
 Problem problem_of(const AttentionProblem& attention, bool lse = true, bool rows_first = false) {
-  Problem problem;
-  problem.operation = "attention";
-  problem.attention = {attention, lse, rows_first, {}, {}};
-  return problem;
+  return problem_of(AttentionTask{attention, lse, rows_first, {}, {}});
 }
 
 /// Three tiles of queries in each of four heads, the last one ragged.
@@ -72,7 +70,7 @@ class AttentionPlanted final : public Contestant {
       AttentionKernel kernel_;
       int calls_ = 0;
     };
-    return std::make_unique<Planted>(problem.attention, sets, kernel_);
+    return std::make_unique<Planted>(problem.as<AttentionTask>(), sets, kernel_);
   }
 
  private:
@@ -110,7 +108,7 @@ TEST(AttentionSuite, ListsMultiplyAndLabelsTellProblemsApart) {
 TEST(AttentionSuite, LengthsMakeSequencesOfTheirOwn) {
   std::string text = replaced(good, "queries = [70, 1]\nkeys = 150", "query_lengths = [3, 0]\nkey_lengths = [7, 9]");
   const Suite suite = parse_suite(text, "mine", "mine.toml");
-  const AttentionTask& task = suite.problems.front().attention;
+  const auto& task = suite.problems.front().as<AttentionTask>();
   EXPECT_TRUE(task.problem.variable_length);
   EXPECT_EQ(task.problem.batch, 2);
   EXPECT_EQ(task.problem.queries, 3);
@@ -150,7 +148,8 @@ TEST(AttentionSuite, TheBuiltInOnesHoldWhatTheyPromise) {
   EXPECT_EQ(load_suite("attention").problems.size(), 9U);
   std::set<std::pair<std::int64_t, std::int64_t>> shapes;
   for (const Problem& problem : load_suite("attention_edges").problems) {
-    shapes.insert({problem.attention.problem.queries, problem.attention.problem.keys});
+    const AttentionProblem& p = problem.as<AttentionTask>().problem;
+    shapes.insert({p.queries, p.keys});
   }
   for (const auto& [queries, keys] : {std::pair{1, 1},
                                       {1, 339},
@@ -204,10 +203,10 @@ TEST(AttentionJudge, NamesWhatWasLeftOut) {
             })).fault,
             "the causal mask aligned top-left");
   Problem options = ragged;
-  options.attention.problem.softcap = 0.5F;
+  options.as<AttentionTask>().problem.softcap = 0.5F;
   EXPECT_EQ(judge(with([](auto& p) { p.softcap = 0; }), options).fault, "the softcap left out");
   options = ragged;
-  options.attention.problem.window_left = 5;
+  options.as<AttentionTask>().problem.window_left = 5;
   EXPECT_EQ(judge(with([](auto& p) { p.window_left = -1; }), options).fault, "the window left out");
 }
 
@@ -249,7 +248,7 @@ TEST(AttentionContestants, OfTheCpuAreCorrectAtTheEdges) {
   ASSERT_FALSE(strategies.empty());
   Suite suite = load_suite("attention_edges");
   std::erase_if(suite.problems, [](const Problem& problem) {
-    const AttentionProblem& p = problem.attention.problem;
+    const AttentionProblem& p = problem.as<AttentionTask>().problem;
     return p.head_dim != 64 || (p.queries * p.keys > 200 * 200 && !p.variable_length);
   });
   EXPECT_GT(suite.problems.size(), 25U);
@@ -265,7 +264,9 @@ TEST(AttentionContestants, OfTheCpuAreCorrectAtTheEdges) {
 TEST(AttentionContestants, KnobsAndStrategiesThatDoNotExistAreNamed) {
   const auto registry = library_registry(Device::cpu());
   EXPECT_NO_THROW((void)registry->create({"attention", "blockwise", {{"threads", "2"}}}));
-  EXPECT_NE(error_of([&] { (void)registry->create({"attention", "quantum"}); }).find("expected one of blockwise"),
+  EXPECT_NE(error_of([&] {
+              (void)registry->create({"attention", "quantum"});
+            }).find("expected one of blockwise"),
             std::string::npos);
   EXPECT_NE(error_of([&] {
               (void)registry->create({"attention", "blockwise", {{"stages", "2"}}});

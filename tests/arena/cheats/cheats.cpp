@@ -1,11 +1,12 @@
 #include "arena/cheats/cheats.hpp"
+#include "arena/operations.hpp"
 
 #include <algorithm>
 #include <cstring>
 #include <map>
 #include <utility>
 
-#include "arena/operation.hpp"
+#include "arena/operation/operation.hpp"
 #include "thresher/error.hpp"
 
 namespace thresher::arena::cheats {
@@ -440,9 +441,7 @@ Prepare honest(double us) {
 }
 
 Problem planted_problem() {
-  Problem problem;
-  problem.dual_gemm = {7, 24, 64, Format::nvfp4, Format::nvfp4, Format::fp16, {}};
-  return problem;
+  return arena::problem_of(DualGemmProblem{7, 24, 64, Format::nvfp4, Format::nvfp4, Format::fp16, {}});
 }
 
 std::vector<Cheat> all_cheats() {

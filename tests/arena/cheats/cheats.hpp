@@ -23,7 +23,7 @@ struct Stage {
 
   [[nodiscard]] KernelCall call(std::size_t set, int number) const {
     const DeviceSet& data = (*sets)[set];
-    return {problem.dual_gemm, data.tensor("a"), data.tensor("b1"), data.tensor("b2"), data.tensor("c"), number};
+    return {dual_gemm(problem), data.tensor("a"), data.tensor("b1"), data.tensor("b2"), data.tensor("c"), number};
   }
 };
 

@@ -1,11 +1,12 @@
 #include "arena/dual_gemm/generate.hpp"
+#include "arena/operations.hpp"
 
 #include <gtest/gtest.h>
 
 #include <cmath>
 #include <set>
 
-#include "arena/operation.hpp"
+#include "arena/operation/operation.hpp"
 #include "formats/numbers.hpp"
 #include "reference/products.hpp"
 
@@ -13,9 +14,7 @@ namespace thresher::arena {
 namespace {
 
 Problem problem_of(std::int64_t m, std::int64_t n, std::int64_t k, Format a, Format b) {
-  Problem problem;
-  problem.dual_gemm = {m, n, k, a, b, Format::fp16, {}};
-  return problem;
+  return arena::problem_of(DualGemmProblem{m, n, k, a, b, Format::fp16, {}});
 }
 
 struct Deviations {
@@ -26,8 +25,8 @@ struct Deviations {
 };
 
 Deviations deviations(const Problem& problem, Distribution distribution) {
-  const auto inputs = dual_gemm_inputs(problem, distribution, 3);
-  const DualGemmProblem& gemm = problem.dual_gemm;
+  const auto inputs = dual_gemm_inputs(problem.as<DualGemmTask>(), distribution, 3);
+  const DualGemmProblem& gemm = dual_gemm(problem);
   Deviations result;
   reference::products(gemm, inputs[0].view(), inputs[1].view(), inputs[2].view(), reference::whole(gemm),
                       reference::Accumulation::float64, 1, [&](std::size_t, std::size_t, double gate, double up) {
@@ -55,8 +54,8 @@ TEST(Generate, FullRangeGivesGateAndUpADeviationNearFour) {
 }
 
 TEST(Generate, FullRangeHoldsEveryCodeAndEveryFiniteScale) {
-  const auto inputs =
-      dual_gemm_inputs(problem_of(64, 96, 1024, Format::nvfp4, Format::nvfp4), Distribution::full_range, 3);
+  const auto inputs = dual_gemm_inputs(problem_of(64, 96, 1024, Format::nvfp4, Format::nvfp4).as<DualGemmTask>(),
+                                       Distribution::full_range, 3);
   for (const HostTensor& tensor : inputs) {
     std::set<int> codes;
     for (const std::uint8_t byte : tensor.values) {
@@ -70,8 +69,8 @@ TEST(Generate, FullRangeHoldsEveryCodeAndEveryFiniteScale) {
 }
 
 TEST(Generate, ContestMagnitudesReachOneAndAHalfAndScalesOne) {
-  const auto inputs =
-      dual_gemm_inputs(problem_of(64, 96, 1024, Format::nvfp4, Format::nvfp4), Distribution::contest, 3);
+  const auto inputs = dual_gemm_inputs(problem_of(64, 96, 1024, Format::nvfp4, Format::nvfp4).as<DualGemmTask>(),
+                                       Distribution::contest, 3);
   for (const HostTensor& tensor : inputs) {
     float largest = 0;
     int negative = 0;
@@ -109,10 +108,10 @@ TEST(Generate, IntegersAreIntegersAndTheirGatesLarge) {
 TEST(Generate, SpecialsAreStrewnInAndLeaveMostRowsFinite) {
   for (const Format format : formats_16_and_4) {
     const Problem problem = problem_of(64, 96, 208, format, format);
-    const auto inputs = dual_gemm_inputs(problem, Distribution::specials, 3);
+    const auto inputs = dual_gemm_inputs(problem.as<DualGemmTask>(), Distribution::specials, 3);
     int finite = 0;
-    reference::products(problem.dual_gemm, inputs[0].view(), inputs[1].view(), inputs[2].view(),
-                        reference::whole(problem.dual_gemm), reference::Accumulation::float64, 1,
+    reference::products(dual_gemm(problem), inputs[0].view(), inputs[1].view(), inputs[2].view(),
+                        reference::whole(dual_gemm(problem)), reference::Accumulation::float64, 1,
                         [&](std::size_t, std::size_t, double gate, double up) {
                           finite += std::isfinite(gate) && std::isfinite(up) ? 1 : 0;
                         });
@@ -124,9 +123,9 @@ TEST(Generate, SpecialsAreStrewnInAndLeaveMostRowsFinite) {
 TEST(Generate, TheSeedDecidesEverything) {
   const Problem problem = problem_of(5, 7, 32, Format::nvfp4, Format::fp16);
   for (const Distribution distribution : all_distributions) {
-    const auto one = dual_gemm_inputs(problem, distribution, 9);
-    const auto same = dual_gemm_inputs(problem, distribution, 9);
-    const auto other = dual_gemm_inputs(problem, distribution, 10);
+    const auto one = dual_gemm_inputs(problem.as<DualGemmTask>(), distribution, 9);
+    const auto same = dual_gemm_inputs(problem.as<DualGemmTask>(), distribution, 9);
+    const auto other = dual_gemm_inputs(problem.as<DualGemmTask>(), distribution, 10);
     for (std::size_t i = 0; i < one.size(); ++i) {
       EXPECT_EQ(one[i].values, same[i].values);
       EXPECT_EQ(one[i].scales, same[i].scales);
@@ -144,7 +143,7 @@ TEST(Generate, VariationsTurnRowsWithTheirScales) {
   // b1 turns by 3 rows for each set, so set 3 starts with row 9.
   EXPECT_TRUE(std::equal(varied[1].values.begin(), varied[1].values.begin() + 16, plain[1].values.begin() + 9 * 16));
   EXPECT_TRUE(std::equal(varied[1].scales.begin(), varied[1].scales.begin() + 2, plain[1].scales.begin() + 9 * 2));
-  problem.scale_layout = ScaleLayout::blocked;
+  problem.as<DualGemmTask>().scale_layout = ScaleLayout::blocked;
   const auto blocked = operation.inputs(problem, Distribution::contest, 9);
   const auto blocked_varied = operation.variation(blocked, 3);
   EXPECT_EQ(blocked_varied[1].scales.size(), blocked[1].scales.size());

@@ -5,6 +5,7 @@
 
 #include "arena/audit/disassembler.hpp"
 #include "arena/dual_gemm/machine_code.hpp"
+#include "arena/dual_gemm/task.hpp"
 #include "arena/suites/suite.hpp"
 #include "thresher/error.hpp"
 
@@ -24,7 +25,7 @@ TEST(LibraryMachineCode, KeepsItsPromisesAtTheEdges) {
       options.strategy = strategy;
       MachineCode code;
       try {
-        code = dual_gemm_machine_code(device_spec("H200"), "sm_90a", problem.dual_gemm, options);
+        code = dual_gemm_machine_code(device_spec("H200"), "sm_90a", dual_gemm(problem), options);
       } catch (const Error&) {
         continue;  // not made for these formats
       }

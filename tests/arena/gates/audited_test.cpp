@@ -1,4 +1,5 @@
 // The gate `audited` as a tournament judges it.
+#include "arena/dual_gemm/task.hpp"
 #include "arena/gates/audited.hpp"
 #include "arena/attention/machine_code.hpp"
 
@@ -69,7 +70,7 @@ GateResult judged(const Contestant& contestant, const Disassembler& tools, const
                   std::size_t num_problems = 1) {
   Suite suite;
   suite.name = "planted";
-  suite.problems.resize(num_problems);
+  suite.problems.assign(num_problems, problem_of(DualGemmProblem{}));
   FakeRig rig;
   Progress progress = Progress::silent();
   Match match{suite, contestant, contestant, pitch, rig, 1, {}, progress};

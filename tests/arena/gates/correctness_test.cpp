@@ -13,9 +13,7 @@ namespace {
 
 Problem problem_of(std::int64_t m, std::int64_t n, std::int64_t k, Format format = Format::nvfp4,
                    Format out = Format::fp16) {
-  Problem problem;
-  problem.dual_gemm = {m, n, k, format, format, out, {}};
-  return problem;
+  return arena::problem_of(DualGemmProblem{m, n, k, format, format, out, {}});
 }
 
 /// The three by four tiles of a problem whose last row and column of tiles are ragged.
@@ -51,8 +49,8 @@ TEST(Correctness, AnHonestKernelPassesEveryDistributionAndFormat) {
 TEST(Correctness, AnHonestKernelPassesWithBlockedScalesAndOtherActivations) {
   for (const ActivationKind kind : {ActivationKind::gelu_tanh, ActivationKind::swiglu_clamped}) {
     Problem problem = problem_of(129, 40, 208);
-    problem.scale_layout = ScaleLayout::blocked;
-    problem.dual_gemm.activation.kind = kind;
+    problem.as<DualGemmTask>().scale_layout = ScaleLayout::blocked;
+    dual_gemm(problem).activation.kind = kind;
     const Finding finding = judge(honest_kernel, problem);
     EXPECT_TRUE(finding.correct) << finding.sentence;
   }

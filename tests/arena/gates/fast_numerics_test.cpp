@@ -23,9 +23,7 @@ class DeclaredContestant final : public PlantedContestant {
 };
 
 Problem problem_of(Format tokens, Format out = Format::fp16) {
-  Problem problem;
-  problem.dual_gemm = {40, 72, 208, tokens, Format::nvfp4, out, {}};
-  return problem;
+  return arena::problem_of(DualGemmProblem{40, 72, 208, tokens, Format::nvfp4, out, {}});
 }
 
 /// What the FP8 matrix unit makes of operands that are multiplied as they are.
@@ -87,7 +85,7 @@ TEST(FastNumerics, FastOutputsThatAreClaimedExactAreRefused) {
 TEST(FastNumerics, SmallIntegersMustMatchBitForBit) {
   const Problem problem = problem_of(Format::nvfp4);
   const Finding right = judge(fast_kernel, Numerics::fast, problem, Distribution::integers);
-  EXPECT_EQ(nlohmann::json::parse(right.evidence)["rule"], "exact");
+  EXPECT_EQ(right.evidence.rule, "exact");
   const Kernel last_bit = [](const KernelCall& call) {
     fast_kernel(call);
     static_cast<std::uint16_t*>(call.c.data)[123] ^= 1U;

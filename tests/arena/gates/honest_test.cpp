@@ -70,11 +70,11 @@ TEST(HonestGate, TwoTournamentsOfOneSeedAskWithDifferentData) {
 
 TEST(HonestGate, ALargeProblemIsAskedAboutInASmallerShapeOfTheSameFormats) {
   Problem large = cheats::planted_problem();
-  large.dual_gemm.m = 256;
-  large.dual_gemm.n = 3072;
-  large.dual_gemm.k = 4096;
+  dual_gemm(large).m = 256;
+  dual_gemm(large).n = 3072;
+  dual_gemm(large).k = 4096;
   cheats::CheatRig rig({});
-  Problem asked;
+  Problem asked = large;
   const cheats::Prepare noting = [&](const cheats::Stage& stage) -> cheats::Act {
     asked = stage.problem;
     throw Error(ErrorCode::unsupported, "seen enough");
@@ -83,11 +83,11 @@ TEST(HonestGate, ALargeProblemIsAskedAboutInASmallerShapeOfTheSameFormats) {
       judged(cheats::CheatContestant("noting", noting, rig), rig, suite_of(large, true), *make_honest_gate());
   EXPECT_EQ(result.outcome, Outcome::failed);
   EXPECT_NE(result.sentence.find(label(asked)), std::string::npos) << result.sentence;
-  const DualGemmProblem& gemm = asked.dual_gemm;
+  const DualGemmProblem& gemm = dual_gemm(asked);
   EXPECT_LE(4.0 * static_cast<double>(gemm.m * gemm.n * gemm.k), 5e7);
   EXPECT_GE(std::min({gemm.m, gemm.n, gemm.k}), 64);
-  EXPECT_EQ(gemm.a, large.dual_gemm.a);
-  EXPECT_EQ(gemm.out, large.dual_gemm.out);
+  EXPECT_EQ(gemm.a, dual_gemm(large).a);
+  EXPECT_EQ(gemm.out, dual_gemm(large).out);
 }
 
 /// Contestants whose work is honest, on one fake machine.

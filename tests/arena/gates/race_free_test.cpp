@@ -1,6 +1,8 @@
 // The gate race-free: kernels that race fail it with the finding's words and seed, kernels that do not pass, and what
 // cannot be emulated is not judged.
 #include "arena/gates/race_free.hpp"
+#include "arena/attention/task.hpp"
+#include "arena/dual_gemm/task.hpp"
 
 #include <gtest/gtest.h>
 
@@ -64,7 +66,7 @@ class PlantedKernel final : public EmulatedKernel {
   std::string title() const override { return "planted"; }
   std::string key() const override { return "planted"; }
   std::string arguments(const Problem&) const override { return "planted --edges"; }
-  std::vector<Problem> edges() const override { return {Problem{}}; }
+  std::vector<Problem> edges() const override { return {arena::problem_of(DualGemmProblem{})}; }
   std::unique_ptr<EmulatedRun> on(const Problem&) const override {
     return std::make_unique<PlantedRun>(between_, runs_);
   }
@@ -80,7 +82,7 @@ class UnavailableKernel final : public EmulatedKernel {
   std::string title() const override { return "unavailable"; }
   std::string key() const override { return "unavailable"; }
   std::string arguments(const Problem&) const override { return ""; }
-  std::vector<Problem> edges() const override { return {Problem{}}; }
+  std::vector<Problem> edges() const override { return {arena::problem_of(DualGemmProblem{})}; }
   std::unique_ptr<EmulatedRun> on(const Problem&) const override {
     throw Error(ErrorCode::unsupported, "there is no compiler");
   }
@@ -103,7 +105,7 @@ class EmulatedContestant final : public Contestant {
 
 class RaceFreeGateTest : public ::testing::Test {
  protected:
-  RaceFreeGateTest() { suite_.problems = {Problem{}}; }
+  RaceFreeGateTest() { suite_.problems = {arena::problem_of(DualGemmProblem{})}; }
 
   GateResult judge(const Contestant& contestant) {
     Progress progress = Progress::silent();
@@ -179,16 +181,15 @@ TEST_F(RaceFreeGateTest, KernelWithoutCodeIsNotJudged) {
 TEST_F(RaceFreeGateTest, PlannedKernelsOfTheOriginsProblemsPass) {
   suite_.problems.clear();
   for (const std::int64_t n : {4096, 3072}) {
-    Problem problem;
-    problem.dual_gemm = {.m = 256, .n = n, .k = 4096, .a = Format::bf16, .b = Format::bf16, .out = Format::bf16};
-    suite_.problems.push_back(problem);
+    suite_.problems.push_back(problem_of(
+        DualGemmProblem{.m = 256, .n = n, .k = 4096, .a = Format::bf16, .b = Format::bf16, .out = Format::bf16}));
   }
   const GateResult fused = judge("interleaved");
   EXPECT_EQ(fused.outcome, Outcome::passed) << fused.sentence;
   EXPECT_EQ(nlohmann::json::parse(fused.evidence)["kernels"].size(), 2U);
   for (Problem& problem : suite_.problems) {
-    problem.dual_gemm.a = problem.dual_gemm.b = Format::nvfp4;
-    problem.dual_gemm.out = Format::fp16;
+    dual_gemm(problem).a = dual_gemm(problem).b = Format::nvfp4;
+    dual_gemm(problem).out = Format::fp16;
   }
   const GateResult packed = judge("packed");
   EXPECT_EQ(packed.outcome, Outcome::passed) << packed.sentence;
@@ -202,7 +203,7 @@ class CompiledOnRequest : public RaceFreeGateTest {
     if (const runtime::HostCompiler compiler = runtime::find_host_compiler(); !compiler.problem.empty()) {
       GTEST_SKIP() << compiler.problem;
     }
-    suite_.problems[0].dual_gemm = {
+    dual_gemm(suite_.problems[0]) = {
         .m = 256, .n = 4096, .k = 4096, .a = Format::bf16, .b = Format::bf16, .out = Format::bf16};
   }
   /// What the kernel `racy` or `ordered` of this text does on one schedule.
@@ -250,11 +251,8 @@ TEST_F(CompiledOnRequest, KnobsThatAreNotCompiledInAreJudged) {
 }
 
 TEST_F(CompiledOnRequest, AttentionsKernelsAreJudged) {
-  Problem problem;
-  problem.operation = "attention";
-  problem.attention.problem = {
-      .heads = 8, .kv_heads = 2, .queries = 2048, .keys = 2048, .head_dim = 64, .causal = true};
-  suite_.problems = {problem};
+  suite_.problems = {problem_of(
+      AttentionTask{{.heads = 8, .kv_heads = 2, .queries = 2048, .keys = 2048, .head_dim = 64, .causal = true}})};
   for (const char* strategy : {"simple", "pipelined"}) {
     const GateResult result = judge(EmulatedContestant([&](const Problem& one) {
       return find_emulated_operation("attention")->planned(one, {strategy, ""}, device_spec("H200"));

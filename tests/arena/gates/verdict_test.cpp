@@ -5,7 +5,7 @@
 namespace thresher::arena {
 namespace {
 
-ModeSpeedup speedup(double value, const std::string& mode = "cold burst", double half_width = 0.01) {
+ModeSpeedup speedup(double value, TimingMode mode = TimingMode::cold_burst, double half_width = 0.01) {
   return {mode, {value, value - half_width, value + half_width}, {1, 0.995, 1.005}, 20, {value, value}};
 }
 
@@ -22,32 +22,34 @@ Pitch pitch_with(const Acceptance& accept) {
 
 std::string word(const std::vector<ModeSpeedup>& modes, const Acceptance& accept = {}) {
   const Pitch pitch = pitch_with(accept);
-  return reach_verdict(modes, gates, &pitch, "base").word;
+  return std::string(name(reach_verdict(modes, gates, &pitch, "base").verdict));
 }
 
 TEST(Verdict, WithoutTermsASpeedUpBeyondTheNoiseIsAccepted) {
-  const Verdict verdict = reach_verdict({speedup(1.2)}, gates, nullptr, "base");
-  EXPECT_EQ(verdict.word, "accepted");
-  EXPECT_EQ(verdict.sentence,
-            "over base: cold burst: 1.200x [1.190, 1.210], faster (noise 1.005x); not judged here: audited");
+  const Decision verdict = reach_verdict({speedup(1.2)}, gates, nullptr, "base");
+  EXPECT_EQ(verdict.verdict, Verdict::accepted);
+  EXPECT_EQ(
+      verdict.sentence,
+      "4 of 5 gates judged; over base: cold burst: 1.200x [1.190, 1.210], faster (noise 1.005x); not judged here: "
+      "audited");
 }
 
 TEST(Verdict, EveryDecidingModeMustAgree) {
-  EXPECT_EQ(word({speedup(1.2), speedup(1.0, "cold sustained")}), "within noise");
-  EXPECT_EQ(word({speedup(1.2), speedup(0.9, "cold sustained")}), "rejected");
-  EXPECT_EQ(word({speedup(1.2), speedup(1.1, "cold sustained")}), "accepted");
+  EXPECT_EQ(word({speedup(1.2), speedup(1.0, TimingMode::cold_sustained)}), "within noise");
+  EXPECT_EQ(word({speedup(1.2), speedup(0.9, TimingMode::cold_sustained)}), "rejected");
+  EXPECT_EQ(word({speedup(1.2), speedup(1.1, TimingMode::cold_sustained)}), "accepted");
 }
 
 TEST(Verdict, InsideTheNoiseNothingIsAcceptedOrRejected) {
   EXPECT_EQ(word({speedup(1.001)}), "within noise");
-  EXPECT_EQ(word({speedup(1.2, "cold burst", 0.5)}), "within noise");
+  EXPECT_EQ(word({speedup(1.2, TimingMode::cold_burst, 0.5)}), "within noise");
 }
 
 TEST(Verdict, TooFewRoundsSayNothingAndAreCounted) {
   ModeSpeedup mode = speedup(2);
   mode.rounds = 3;
-  const Verdict verdict = reach_verdict({mode}, gates, nullptr, "base");
-  EXPECT_EQ(verdict.word, "within noise");
+  const Decision verdict = reach_verdict({mode}, gates, nullptr, "base");
+  EXPECT_EQ(verdict.verdict, Verdict::within_noise);
   EXPECT_NE(verdict.sentence.find("too few rounds to say (3, 6 are needed)"), std::string::npos) << verdict.sentence;
 }
 
@@ -57,11 +59,11 @@ TEST(Verdict, TheOriginsTerms) {
   accept.fall_back_below = 1.3;
   EXPECT_EQ(word({speedup(1.5)}, accept), "accepted");
   const Pitch pitch = pitch_with(accept);
-  const Verdict between = reach_verdict({speedup(1.35)}, gates, &pitch, "base");
-  EXPECT_EQ(between.word, "rejected");
+  const Decision between = reach_verdict({speedup(1.35)}, gates, &pitch, "base");
+  EXPECT_EQ(between.verdict, Verdict::rejected);
   EXPECT_EQ(between.sentence.find("fall back"), std::string::npos) << between.sentence;
-  const Verdict under = reach_verdict({speedup(1.2)}, gates, &pitch, "base");
-  EXPECT_EQ(under.word, "rejected");
+  const Decision under = reach_verdict({speedup(1.2)}, gates, &pitch, "base");
+  EXPECT_EQ(under.verdict, Verdict::rejected);
   EXPECT_NE(under.sentence.find("under 1.3x: fall back to base"), std::string::npos) << under.sentence;
   EXPECT_EQ(word({speedup(1.0)}, accept), "rejected");  // its interval ends far below what it must reach
 }

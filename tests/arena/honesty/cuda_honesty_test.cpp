@@ -76,8 +76,7 @@ Suite suite_of(Format format) {
   Suite suite;
   suite.name = "planted";
   suite.distributions = {Distribution::contest};
-  suite.problems.resize(1);
-  suite.problems[0].dual_gemm = {256, 1024, 1024, format, format, Format::fp16, {}};
+  suite.problems = {arena::problem_of(DualGemmProblem{256, 1024, 1024, format, format, Format::fp16, {}})};
   return suite;
 }
 

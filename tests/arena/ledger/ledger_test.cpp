@@ -1,4 +1,5 @@
 #include "arena/ledger/ledger.hpp"
+#include "arena/report/run_json.hpp"
 
 #include <gtest/gtest.h>
 #include <sqlite3.h>
@@ -38,14 +39,14 @@ class LedgerTest : public ::testing::Test {
     entry.contestant = contestant;
     entry.baseline = "dual_gemm/two_pass";
     entry.pitch = R"({"title":"p"})";
-    entry.verdict = "accepted";
+    entry.verdict = Verdict::accepted;
     entry.sentence = "it is";
     entry.clocks = R"({"clock":"wall clock"})";
     entry.context = sample_run().context;
     entry.gates = {{"correct", Outcome::passed, "fine", R"({"seed":1})"}, {"timed", Outcome::not_judged, "why", "{}"}};
     Measurement measurement;
     measurement.problem = "1x8x16";
-    measurement.mode = "cold burst";
+    measurement.mode = TimingMode::cold_burst;
     measurement.rounds = 7;
     measurement.baseline_us = {2, 1.5, 2.5};
     measurement.contestant_us = {1, 0.9, 1.1};
@@ -352,9 +353,7 @@ TEST_F(LedgerTest, ProcessesThatMakeOneLedgerTogetherWaitForEachOther) {
 }
 
 TEST_F(LedgerTest, AnotherVersionIsNamed) {
-  {
-    Ledger ledger(path_, Ledger::Access::write);
-  }
+  { Ledger ledger(path_, Ledger::Access::write); }
   ASSERT_EQ(sqlite("PRAGMA user_version = 7"), SQLITE_OK);
   EXPECT_EQ(opening_error(),
             "ledger " + path_.string() +

@@ -1,4 +1,5 @@
 #include "arena/panel/panel.hpp"
+#include "arena/dual_gemm/options.hpp"
 
 #include <gtest/gtest.h>
 

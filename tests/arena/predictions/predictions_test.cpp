@@ -1,4 +1,6 @@
 #include "arena/predictions/predictions.hpp"
+#include "arena/dual_gemm/task.hpp"
+#include "arena/report/run_json.hpp"
 
 #include <gtest/gtest.h>
 
@@ -60,7 +62,7 @@ TEST(Predictions, IsNearWhatAnH200Measured) {
                               Measured{"two_pass", with(4096, 4096, 7168, Format::fp16), 654.3},
                               Measured{"packed", with(4096, 4096, 7168, Format::fp16), 553.3}}) {
     Suite suite;
-    suite.problems = {{.dual_gemm = one.problem}};
+    suite.problems = {problem_of(one.problem)};
     const auto records = predict_times(h200(), suite, {"dual_gemm", one.strategy}, nullptr, 0);
     ASSERT_TRUE(records.front().predicted_us) << records.front().why;
     errors.push_back(std::abs(*records.front().predicted_us / one.us - 1));
@@ -132,6 +134,9 @@ RunRecord predicted_run() {
                      prediction(0, second, 41'300 * 0.5), prediction(1, second, 25'812.5)};
   run.predictions[1].panel = R"({"predicted":1.5,"predicted_interval":[1.4,1.7],"claimed":[1.5,1.8]})";
   run.predictions[2].panel = R"({"predicted":1.2,"predicted_interval":[1.1,1.3],"claimed":[1.3,1.3]})";
+  for (PredictionRecord& record : run.predictions) {
+    record.opinion = panel_from_json(record.panel);
+  }
   return run;
 }
 

@@ -2,8 +2,9 @@
 
 #include <gtest/gtest.h>
 
-#include "arena/contestants/contestant.hpp"
+#include "arena/dual_gemm/task.hpp"
 #include "arena/expect_error.hpp"
+#include "arena/operation/contestant_spec.hpp"
 #include "arena/sample_run.hpp"
 
 namespace thresher::arena {
@@ -16,7 +17,7 @@ class TuningWinners : public ::testing::Test {
  protected:
   TuningWinners() {
     suite_.name = "origin";
-    suite_.problems = {{.dual_gemm = {.m = 256, .n = 4096, .k = 7168, .b = Format::nvfp4}}};
+    suite_.problems = {problem_of(DualGemmProblem{.m = 256, .n = 4096, .k = 7168, .b = Format::nvfp4})};
   }
 
   void time(const std::string& contestant, double us, double spread = 0.005) {
@@ -24,13 +25,13 @@ class TuningWinners : public ::testing::Test {
     entry.suite = suite_.name;
     entry.contestant = contestant;
     entry.gates = {{"correct", Outcome::passed, "", "{}"}, {"verdict", Outcome::failed, "rejected", "{}"}};
-    Measurement measurement = sample_measurement(label(suite_.problems[0]), "cold burst", us, us);
+    Measurement measurement = sample_measurement(label(suite_.problems[0]), TimingMode::cold_burst, us, us);
     measurement.contestant_us = {us, us * (1 - spread), us * (1 + spread)};
     entry.measurements = {measurement};
   }
 
   std::vector<std::string> enter() { return enter_winners(run_, {&suite_, 1}, "a GPU", h200(), tuning_); }
-  const ops::TunedChoice* found() const { return tuning_.find("a GPU", suite_.problems[0].dual_gemm); }
+  const ops::TunedChoice* found() const { return tuning_.find("a GPU", dual_gemm(suite_.problems[0])); }
 
   Suite suite_;
   RunRecord run_;
@@ -49,7 +50,7 @@ TEST_F(TuningWinners, WhatBeatsTheDefaultIsRecorded) {
 }
 
 TEST_F(TuningWinners, AUsersKernelNeitherErasesARecordNorHidesTheSecondBest) {
-  tuning_.set("a GPU", suite_.problems[0].dual_gemm, {"two_pass", "", 1, 2});
+  tuning_.set("a GPU", dual_gemm(suite_.problems[0]), {"two_pass", "", 1, 2});
   time("dual_gemm/packed", 44);
   time("dual_gemm/mine", 10);
   time("dual_gemm/interleaved[numerics=exact,stages=3,tile=128x128x128]", 40);
@@ -67,7 +68,7 @@ TEST_F(TuningWinners, NumericsThatMustBeAskedForAreNeverChosen) {
 }
 
 TEST_F(TuningWinners, ATieKeepsTheDefaultAndForgetsWhatWasKnown) {
-  tuning_.set("a GPU", suite_.problems[0].dual_gemm, {"two_pass", "", 1, 2});
+  tuning_.set("a GPU", dual_gemm(suite_.problems[0]), {"two_pass", "", 1, 2});
   time("dual_gemm/packed", 44);
   time("dual_gemm/interleaved[numerics=exact,stages=3,tile=128x128x128]", 43.5);
   EXPECT_TRUE(enter().empty());
@@ -75,7 +76,7 @@ TEST_F(TuningWinners, ATieKeepsTheDefaultAndForgetsWhatWasKnown) {
 }
 
 TEST_F(TuningWinners, WithoutTheDefaultNothingIsSaid) {
-  tuning_.set("a GPU", suite_.problems[0].dual_gemm, {"two_pass", "", 1, 2});
+  tuning_.set("a GPU", dual_gemm(suite_.problems[0]), {"two_pass", "", 1, 2});
   time("dual_gemm/two_pass", 110);
   time("dual_gemm/interleaved[numerics=exact,stages=3,tile=128x128x128]", 40);
   EXPECT_TRUE(enter().empty());

@@ -1,4 +1,5 @@
 #include "arena/profile/profile.hpp"
+#include "arena/dual_gemm/task.hpp"
 
 #include <gtest/gtest.h>
 
@@ -80,7 +81,7 @@ TEST(Timeline, ABlockThatLeftNothingIsNamed) {
 }
 
 TEST(Profile, NeedsAGpuAndSaysSo) {
-  const Problem problem{.dual_gemm = {.m = 8, .n = 8, .k = 64}};
+  const Problem problem = arena::problem_of(DualGemmProblem{.m = 8, .n = 8, .k = 64});
   EXPECT_EQ(error_of([&] { (void)profile(*cpu_rig(), problem, {}); }),
             "profile needs a GPU: there is none here, and the emulator's schedules do not measure time");
 }

@@ -1,5 +1,6 @@
 // The arena on a GPU: its memory, its clock, and two_pass before the gate `correct`.
 #include "arena/rig/cuda_rig.hpp"
+#include "arena/dual_gemm/task.hpp"
 
 #include <gtest/gtest.h>
 
@@ -103,9 +104,8 @@ TEST(CudaTwoPass, PassesTheGateCorrect) {
   const auto contestant = library_registry(rig->device())->create({"dual_gemm", "two_pass"});
   for (const Format format : {Format::nvfp4, Format::fp16, Format::bf16}) {
     for (const Distribution distribution : all_distributions) {
-      Problem problem;
-      problem.dual_gemm = {129, 200, 208, format, format, Format::fp16, {}};
-      if (!find_operation(problem.operation).offers(problem, distribution)) {
+      const Problem problem = arena::problem_of(DualGemmProblem{129, 200, 208, format, format, Format::fp16, {}});
+      if (!problem.operation().offers(problem, distribution)) {
         continue;
       }
       const TrialResult result = run_trial(make_trial(problem, distribution, {DeviceKind::cuda}, 5), *contestant, *rig);
@@ -119,14 +119,13 @@ TEST(CudaFastNumerics, PassTheGateCorrectByTheirOwnDefinitionAlone) {
   SKIP_WITHOUT_GPU();
   const std::unique_ptr<Rig> rig = cuda_rig(0);
   const auto contestant = library_registry(rig->device())->create({"dual_gemm", "packed", {{"numerics", "fast"}}});
-  Problem problem;
-  problem.dual_gemm = {129, 200, 208, Format::nvfp4, Format::nvfp4, Format::fp16, {}};
+  Problem problem = arena::problem_of(DualGemmProblem{129, 200, 208, Format::nvfp4, Format::nvfp4, Format::fp16, {}});
   if (!contestant->format_obstacle(problem).empty()) {
     GTEST_SKIP() << contestant->format_obstacle(problem);
   }
   for (const Format tokens : {Format::nvfp4, Format::fp16, Format::bf16}) {
     for (const Distribution distribution : all_distributions) {
-      problem.dual_gemm.a = tokens;
+      dual_gemm(problem).a = tokens;
       const Maker maker{DeviceKind::cuda, contestant->numerics()};
       const TrialResult result = run_trial(make_trial(problem, distribution, maker, 5), *contestant, *rig);
       EXPECT_TRUE(result.finding.correct) << result.problem << " " << result.distribution << ": "

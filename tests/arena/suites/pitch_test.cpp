@@ -1,4 +1,4 @@
-#include "arena/suites/pitch.hpp"
+#include "arena/pitches/pitch.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,5 @@
 #include "arena/suites/suite.hpp"
+#include "arena/dual_gemm/task.hpp"
 
 #include <gtest/gtest.h>
 
@@ -46,7 +47,7 @@ TEST(Suite, ListsMultiplyAndDefaultsFillIn) {
 TEST(Suite, AProblemOverridesTheDefaults) {
   const Suite suite = parse_suite(good + "out = \"fp32\"\nactivation = \"gelu_tanh\"\nscale_layout = \"blocked\"\n",
                                   "mine", "mine.toml");
-  EXPECT_EQ(suite.problems[0].dual_gemm.out, Format::fp32);
+  EXPECT_EQ(dual_gemm(suite.problems[0]).out, Format::fp32);
   EXPECT_EQ(label(suite.problems[0]), "1x8x16 nvfp4*nvfp4->fp32 gelu_tanh blocked");
 }
 
@@ -106,9 +107,9 @@ TEST(Suite, BuiltInSuitesAreWhatTheyPromise) {
   EXPECT_EQ(edges.distributions.size(), all_distributions.size());
   std::set<std::int64_t> ms;
   for (const Problem& problem : edges.problems) {
-    ms.insert(problem.dual_gemm.m);
-    EXPECT_NE(problem.dual_gemm.n % 64, 0);
-    EXPECT_NE(problem.dual_gemm.k % 32, 0);
+    ms.insert(dual_gemm(problem).m);
+    EXPECT_NE(dual_gemm(problem).n % 64, 0);
+    EXPECT_NE(dual_gemm(problem).k % 32, 0);
   }
   EXPECT_EQ(ms, (std::set<std::int64_t>{1, 7, 40, 64, 127, 128, 129}));
 

@@ -20,7 +20,7 @@ struct Outcome {
 };
 
 /// The verdict of one mode on a machine, for a contestant and a baseline that take so long.
-Outcome judge(const FakeMachine& machine, double contestant_us, double baseline_us, Mode mode, std::uint64_t seed,
+Outcome judge(const FakeMachine& machine, double contestant_us, double baseline_us, TimingMode mode, std::uint64_t seed,
               TimingOptions options = {}) {
   FakeClock clock(machine, seed);
   FakeRunner contestant(clock, contestant_us);
@@ -37,7 +37,7 @@ Outcome judge(const FakeMachine& machine, double contestant_us, double baseline_
 }
 
 /// How often of 200 each comparison comes out.
-std::array<int, 4> tally(const FakeMachine& machine, double contestant_us, double baseline_us, Mode mode) {
+std::array<int, 4> tally(const FakeMachine& machine, double contestant_us, double baseline_us, TimingMode mode) {
   std::array<int, 4> counts{};
   for (std::uint64_t seed = 1; seed <= 200; ++seed) {
     const Outcome outcome = judge(machine, contestant_us, baseline_us, mode, seed, {.budget_s = 2, .max_rounds = 15});
@@ -51,7 +51,7 @@ constexpr auto slower = static_cast<std::size_t>(Comparison::slower);
 
 TEST(Timing, FindsATrueDifferenceOnAQuietMachine) {
   const FakeMachine quiet{.noise = 0.005};
-  for (const Mode mode : all_modes) {
+  for (const TimingMode mode : all_modes) {
     EXPECT_EQ(judge(quiet, 900, 1000, mode, 1).comparison, Comparison::faster) << name(mode);
     EXPECT_EQ(judge(quiet, 1100, 1000, mode, 1).comparison, Comparison::slower) << name(mode);
     EXPECT_EQ(judge(quiet, 1000, 1000, mode, 1).comparison, Comparison::same) << name(mode);
@@ -60,37 +60,37 @@ TEST(Timing, FindsATrueDifferenceOnAQuietMachine) {
 
 TEST(Timing, NeverAWinnerInsideTheNoise) {
   for (const double noise : {0.01, 0.1, 0.5}) {
-    const std::array<int, 4> counts = tally({.noise = noise}, 1000, 1000, Mode::cold_burst);
+    const std::array<int, 4> counts = tally({.noise = noise}, 1000, 1000, TimingMode::cold_burst);
     EXPECT_LE(counts[faster] + counts[slower], 4) << noise;
   }
 }
 
 TEST(Timing, DriftMakesNoWinnerAndHidesNone) {
   const FakeMachine drifting{.noise = 0.01, .drift_per_s = 0.5};
-  const std::array<int, 4> equal = tally(drifting, 1000, 1000, Mode::cold_sustained);
+  const std::array<int, 4> equal = tally(drifting, 1000, 1000, TimingMode::cold_sustained);
   EXPECT_LE(equal[faster] + equal[slower], 4);
-  EXPECT_GE(tally(drifting, 900, 1000, Mode::cold_sustained)[faster], 190);
+  EXPECT_GE(tally(drifting, 900, 1000, TimingMode::cold_sustained)[faster], 190);
 }
 
 TEST(Timing, ThrottlingMakesNoWinnerAndHidesNone) {
   const FakeMachine throttling{.noise = 0.01, .throttled_factor = 1.3, .heat_limit_s = 0.2};
-  const std::array<int, 4> equal = tally(throttling, 1000, 1000, Mode::cold_sustained);
+  const std::array<int, 4> equal = tally(throttling, 1000, 1000, TimingMode::cold_sustained);
   EXPECT_LE(equal[faster] + equal[slower], 4);
-  EXPECT_GE(tally(throttling, 900, 1000, Mode::cold_sustained)[faster], 190);
+  EXPECT_GE(tally(throttling, 900, 1000, TimingMode::cold_sustained)[faster], 190);
 }
 
 TEST(Timing, BurstAndSustainedAreApartOnAMachineThatThrottles) {
   const FakeMachine throttling{.noise = 0.005, .throttled_factor = 1.3, .heat_limit_s = 0.2};
-  const Outcome outcome = judge(throttling, 1000, 1000, Mode::cold_burst, 5);
-  EXPECT_NEAR(median(outcome.times.mode(Mode::cold_burst).baseline_us), 1000, 10);
-  EXPECT_NEAR(median(outcome.times.mode(Mode::cold_sustained).baseline_us), 1300, 13);
-  EXPECT_TRUE(outcome.times.mode(Mode::cold_burst).telemetry.front().throttle_reasons.empty());
-  EXPECT_FALSE(outcome.times.mode(Mode::cold_sustained).telemetry.front().throttle_reasons.empty());
+  const Outcome outcome = judge(throttling, 1000, 1000, TimingMode::cold_burst, 5);
+  EXPECT_NEAR(median(outcome.times.mode(TimingMode::cold_burst).baseline_us), 1000, 10);
+  EXPECT_NEAR(median(outcome.times.mode(TimingMode::cold_sustained).baseline_us), 1300, 13);
+  EXPECT_TRUE(outcome.times.mode(TimingMode::cold_burst).telemetry.front().throttle_reasons.empty());
+  EXPECT_FALSE(outcome.times.mode(TimingMode::cold_sustained).telemetry.front().throttle_reasons.empty());
 }
 
 TEST(Timing, JumpsMakeNoWinner) {
   const FakeMachine jumping{.noise = 0.01, .jump_every_s = 0.05, .jump_factor = 1.6};
-  const std::array<int, 4> equal = tally(jumping, 1000, 1000, Mode::cold_sustained);
+  const std::array<int, 4> equal = tally(jumping, 1000, 1000, TimingMode::cold_sustained);
   EXPECT_LE(equal[faster] + equal[slower], 4);
 }
 
@@ -102,15 +102,15 @@ TEST(Timing, ALyingClockIsNotBelieved) {
       [](double) { return 1.0 / 0.0; },
   };
   for (std::size_t i = 0; i < lies.size(); ++i) {
-    const Outcome outcome = judge({.noise = 0.01, .lie = lies[i]}, 15'000, 20'000, Mode::cold_burst, 7);
+    const Outcome outcome = judge({.noise = 0.01, .lie = lies[i]}, 15'000, 20'000, TimingMode::cold_burst, 7);
     EXPECT_NE(outcome.times.clock_fault, "") << "lie " << i;
     EXPECT_EQ(outcome.times.modes.size(), all_modes.size());
   }
-  EXPECT_EQ(judge({.noise = 0.01}, 15'000, 20'000, Mode::cold_burst, 7).times.clock_fault, "");
+  EXPECT_EQ(judge({.noise = 0.01}, 15'000, 20'000, TimingMode::cold_burst, 7).times.clock_fault, "");
 }
 
 TEST(Timing, AClockThatStandsStillIsNotBelieved) {
-  const Outcome outcome = judge({}, 1000, 1000, Mode::cold_burst, 7);
+  const Outcome outcome = judge({}, 1000, 1000, TimingMode::cold_burst, 7);
   EXPECT_NE(outcome.times.clock_fault.find("different readings"), std::string::npos) << outcome.times.clock_fault;
 }
 
@@ -146,7 +146,7 @@ TEST(Timing, RolesShareOneRotation) {
   Recorder baseline(clock, order);
   Random random(1);
   const Times times = time_against(&contestant, baseline, clock, rotation, {.budget_s = 0.05, .rest_s = 0}, random);
-  const auto cold_calls = 4 + static_cast<std::size_t>(times.mode(Mode::cold_burst).rounds()) * 3;
+  const auto cold_calls = 4 + static_cast<std::size_t>(times.mode(TimingMode::cold_burst).rounds()) * 3;
   ASSERT_GE(order.size(), cold_calls);
   for (std::size_t call = 0; call < cold_calls; ++call) {
     EXPECT_EQ(order[call], call % rotation.num_sets) << "call " << call;
@@ -160,14 +160,14 @@ TEST(Timing, StaysWithinItsBudgetAndSaysWhatItLeftOut) {
   Random random(1);
   const Times times = time_against(&contestant, baseline, clock, rotation, {.budget_s = 6}, random);
   EXPECT_LE(clock.now_s(), 7);
-  EXPECT_GE(times.mode(Mode::cold_burst).rounds(), min_rounds);
-  EXPECT_EQ(times.mode(Mode::warm_sustained).rounds(), 0);
-  EXPECT_NE(times.mode(Mode::warm_sustained).not_measured.find("time budget"), std::string::npos);
+  EXPECT_GE(times.mode(TimingMode::cold_burst).rounds(), min_rounds);
+  EXPECT_EQ(times.mode(TimingMode::warm_sustained).rounds(), 0);
+  EXPECT_NE(times.mode(TimingMode::warm_sustained).not_measured.find("time budget"), std::string::npos);
 }
 
 TEST(Timing, AMachineFarTooSlowStillGivesOneRound) {
-  const Outcome outcome = judge({.noise = 0.01}, 3e6, 4e6, Mode::cold_burst, 3, {.budget_s = 1});
-  EXPECT_EQ(outcome.times.mode(Mode::cold_burst).rounds(), 1);
+  const Outcome outcome = judge({.noise = 0.01}, 3e6, 4e6, TimingMode::cold_burst, 3, {.budget_s = 1});
+  EXPECT_EQ(outcome.times.mode(TimingMode::cold_burst).rounds(), 1);
   EXPECT_EQ(outcome.comparison, Comparison::too_noisy);
 }
 
@@ -176,15 +176,15 @@ TEST(Timing, TheBaselineAloneIsTimedAgainstItself) {
   FakeRunner baseline(clock, 1000);
   Random random(1);
   const Times times = time_against(nullptr, baseline, clock, rotation, {.budget_s = 1}, random);
-  const ModeTimes& mode = times.mode(Mode::cold_burst);
+  const ModeTimes& mode = times.mode(TimingMode::cold_burst);
   EXPECT_GE(mode.rounds(), min_rounds);
   EXPECT_TRUE(mode.contestant_us.empty());
   EXPECT_EQ(mode.self_ratios().size(), mode.baseline_us.size());
 }
 
 TEST(Timing, ShortCallsAreBatchedIntoWholeTurns) {
-  const Outcome outcome = judge({.noise = 0.01}, 5, 10, Mode::cold_burst, 3, {.budget_s = 1});
-  EXPECT_EQ(outcome.times.mode(Mode::cold_burst).calls_per_sample, 24U);  // 100 us / 5 us, whole turns of 8
+  const Outcome outcome = judge({.noise = 0.01}, 5, 10, TimingMode::cold_burst, 3, {.budget_s = 1});
+  EXPECT_EQ(outcome.times.mode(TimingMode::cold_burst).calls_per_sample, 24U);  // 100 us / 5 us, whole turns of 8
 }
 
 }  // namespace

@@ -4,7 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "arena/expect_error.hpp"
-#include "arena/user_kernels/expression.hpp"
+#include "arena/pitches/expression.hpp"
 #include "arena/user_kernels/user_kernel_tournament.hpp"
 #include "formats/numbers.hpp"
 #include "runtime/nvrtc.hpp"
@@ -43,9 +43,20 @@ TEST_F(OwnKernel, AWrongOneFailsWithItsMistakeNamed) {
         thresher_own_store(call, row, column, gate);
       })");
   const TournamentResult result = hold({wrong}, tiny_suite);
-  EXPECT_EQ(entry(result, "wrong").verdict, "failed at correct");
+  EXPECT_EQ(plain_verdict(entry(result, "wrong")), "failed at correct");
   EXPECT_NE(entry(result, "wrong").sentence.find("A*B1 alone, without activation and up"), std::string::npos)
       << entry(result, "wrong").sentence;
+}
+
+TEST_F(OwnKernel, AWarmSuiteIsTimedWarm) {
+  std::string suite = tiny_suite;
+  suite.replace(suite.find("timed = false"), 13, "cache = \"warm\"");
+  const TournamentResult result = hold({load_pitch(example_folder / "naive-cpu.toml")}, suite);
+  const Entry& naive = entry(result, "naive");
+  ASSERT_FALSE(naive.measurements.empty()) << naive.sentence;
+  for (const Measurement& measurement : naive.measurements) {
+    EXPECT_FALSE(is_cold(measurement.mode) && measurement.rounds > 0) << name(measurement.mode);
+  }
 }
 
 TEST_F(OwnKernel, ACrashAHangAndAnExitFailTheirGateAndNothingElse) {
@@ -58,18 +69,18 @@ TEST_F(OwnKernel, ACrashAHangAndAnExitFailTheirGateAndNothingElse) {
       load_pitch(example_folder / "naive-cpu.toml"),
   };
   const TournamentResult result = hold(pitches, tiny_suite);
-  EXPECT_EQ(entry(result, "crashes").verdict, "failed at correct");
+  EXPECT_EQ(plain_verdict(entry(result, "crashes")), "failed at correct");
   EXPECT_NE(entry(result, "crashes").sentence.find("the kernel's process was killed by signal 11"), std::string::npos)
       << entry(result, "crashes").sentence;
   EXPECT_NE(entry(result, "crashes").sentence.find("trial 1 of 2"), std::string::npos);
   // Where the compiler needs longer than the limit, the process ends before the kernel is called.
-  EXPECT_TRUE(entry(result, "hangs").verdict.starts_with("failed at ")) << entry(result, "hangs").verdict;
+  EXPECT_TRUE(plain_verdict(entry(result, "hangs")).starts_with("failed at ")) << plain_verdict(entry(result, "hangs"));
   EXPECT_NE(entry(result, "hangs").sentence.find("gave no sign of life for 2 s and was killed"), std::string::npos)
       << entry(result, "hangs").sentence;
-  EXPECT_EQ(entry(result, "leaves").verdict, "failed at correct");
+  EXPECT_EQ(plain_verdict(entry(result, "leaves")), "failed at correct");
   EXPECT_NE(entry(result, "leaves").sentence.find("ended with status 3"), std::string::npos)
       << entry(result, "leaves").sentence;
-  EXPECT_EQ(entry(result, "writes_all_over").verdict, "failed at correct");
+  EXPECT_EQ(plain_verdict(entry(result, "writes_all_over")), "failed at correct");
   for (const char* name : {"crashes", "leaves"}) {
     EXPECT_EQ(gate(entry(result, name), "compiles").outcome, Outcome::passed) << name;
     EXPECT_EQ(gate(entry(result, name), "timed").outcome, Outcome::skipped) << name;
@@ -82,7 +93,7 @@ TEST_F(OwnKernel, WhatDoesNotCompileSaysTheFirstError) {
   const TournamentResult result =
       hold({host_pitch("broken", "undeclared = 1;"), pitch_of("nameless", "nameless.cpp", "void other() {}", "")},
            tiny_suite);
-  EXPECT_EQ(entry(result, "broken").verdict, "failed at compiles");
+  EXPECT_EQ(plain_verdict(entry(result, "broken")), "failed at compiles");
   EXPECT_NE(entry(result, "broken").sentence.find("broken.cpp does not compile: "), std::string::npos);
   EXPECT_NE(entry(result, "broken").sentence.find("undeclared"), std::string::npos) << entry(result, "broken").sentence;
   EXPECT_EQ(entry(result, "nameless").sentence, "nameless.cpp does not compile: it has no extern \"C\" function mine");
@@ -90,7 +101,7 @@ TEST_F(OwnKernel, WhatDoesNotCompileSaysTheFirstError) {
 
 TEST_F(OwnKernel, OneMadeForOtherFormatsIsNotFeasible) {
   const TournamentResult result = hold({host_pitch("picky", "", "formats = [\"bf16*bf16->bf16\"]")}, tiny_suite);
-  EXPECT_EQ(entry(result, "picky").verdict, "failed at feasible");
+  EXPECT_EQ(plain_verdict(entry(result, "picky")), "failed at feasible");
   EXPECT_EQ(entry(result, "picky").sentence, "the pitch enters mine for bf16*bf16->bf16, not fp16*fp16->fp16");
 }
 
@@ -102,7 +113,7 @@ TEST_F(OwnKernel, WithoutAGpuACudaKernelIsCompiledAndAuditedAndNotRun) {
   }
   const TournamentResult result = hold({load_pitch(example_folder / "naive.toml")}, tiny_suite);
   const Entry& naive = entry(result, "naive");
-  EXPECT_EQ(naive.verdict, "not judged");
+  EXPECT_EQ(plain_verdict(naive), "not judged");
   EXPECT_EQ(gate(naive, "compiles").outcome, Outcome::passed) << gate(naive, "compiles").sentence;
   EXPECT_NE(gate(naive, "compiles").sentence.find("naive.cu by NVRTC"), std::string::npos);
   EXPECT_NE(gate(naive, "audited").outcome, Outcome::failed) << gate(naive, "audited").sentence;
@@ -130,7 +141,7 @@ extern "C" __global__ void mine(thresher_own_dual_gemm call) {
       hold({pitch_of("origin_like", "origin_like.cu", source, std::string(launch) + "shared_bytes = \"48 * 1024\"")},
            tiny_suite);
   const Entry& like = entry(result, "origin_like");
-  EXPECT_EQ(like.verdict, "failed at audited") << like.sentence;
+  EXPECT_EQ(plain_verdict(like), "failed at audited") << like.sentence;
   EXPECT_NE(like.sentence.find("2048 bytes a thread lie in local memory (as much as an array of 512 floats)"),
             std::string::npos)
       << like.sentence;
@@ -142,7 +153,7 @@ TEST_F(OwnKernel, ACudaKernelThatDoesNotCompileSaysTheFirstError) {
   }
   const TournamentResult result = hold(
       {pitch_of("broken", "broken.cu", "extern \"C\" __global__ void mine() { undeclared = 1; }", launch)}, tiny_suite);
-  EXPECT_EQ(entry(result, "broken").verdict, "failed at compiles");
+  EXPECT_EQ(plain_verdict(entry(result, "broken")), "failed at compiles");
   EXPECT_NE(entry(result, "broken").sentence.find("broken.cu does not compile: broken.cu(1): error"), std::string::npos)
       << entry(result, "broken").sentence;
 }

@@ -1,0 +1,118 @@
+#include "arena/pitches/kernel.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cctype>
+#include <filesystem>
+
+#include "arena/config/config.hpp"
+#include "arena/text_file.hpp"
+#include "thresher/error.hpp"
+
+namespace thresher::arena::user_kernels {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::int64_t most_threads = 1024;
+
+Language language_of(const ConfigTable& table, const fs::path& source) {
+  const std::string extension = source.extension().string();
+  if (extension == ".cu") {
+    return Language::cuda;
+  }
+  if (extension == ".cpp" || extension == ".cc" || extension == ".cxx" || extension == ".c") {
+    return Language::host;
+  }
+  table.fail("source", fmt::format("is {}, expected a .cu file for a GPU or a .cpp file for the CPU", source.string()));
+}
+
+/// Checked with a shape, so that a mistake is found before anything runs.
+std::string expression(const ConfigTable& table, const std::string& key, const std::string& text, std::int64_t least) {
+  std::int64_t value = 0;
+  try {
+    value = evaluate(text, {1, 16, 16});
+  } catch (const Error& error) {
+    table.fail(key, fmt::format("holds {}", error.what()));
+  }
+  if (value < least) {
+    table.fail(key, fmt::format("holds \"{}\", which is {} for m = 1, n = 16, k = 16, but must be at least {}", text,
+                                value, least));
+  }
+  return text;
+}
+
+std::vector<std::string> read_grid(const ConfigTable& table) {
+  const std::vector<std::string> grid = table.texts("grid");
+  if (grid.size() > 3) {
+    table.fail("grid", "must have one to three expressions");
+  }
+  for (const std::string& text : grid) {
+    (void)expression(table, "grid", text, 1);
+  }
+  return grid;
+}
+
+std::vector<std::int64_t> read_block(const ConfigTable& table) {
+  const std::vector<std::int64_t> block = table.integers("block");
+  std::int64_t threads = 1;
+  for (const std::int64_t extent : block) {
+    threads = extent < 1 || extent > most_threads ? most_threads + 1 : threads * extent;
+  }
+  if (block.size() > 3 || threads > most_threads) {
+    table.fail("block",
+               fmt::format("must be one to three numbers from 1 up whose product is at most {}", most_threads));
+  }
+  return block;
+}
+
+bool is_identifier(const std::string& text) {
+  return !text.empty() && std::isdigit(static_cast<unsigned char>(text.front())) == 0 &&
+         std::all_of(text.begin(), text.end(), [](unsigned char c) { return std::isalnum(c) != 0 || c == '_'; });
+}
+
+void read_launch(const ConfigTable& table, Kernel& kernel) {
+  kernel.grid = read_grid(table);
+  kernel.block = read_block(table);
+  kernel.shared_bytes = expression(table, "shared_bytes", table.text_or("shared_bytes", "0"), 0);
+  kernel.arch = table.text_or("arch", kernel.arch);
+}
+
+}  // namespace
+
+Kernel read_kernel(const ConfigTable& table, const std::string& pitch_file) {
+  Kernel kernel;
+  const fs::path source = fs::path(pitch_file).parent_path() / table.text("source");
+  kernel.source = fs::absolute(source).string();
+  kernel.language = language_of(table, source);
+  const std::optional<std::string> text = read_text(kernel.source);
+  if (!text) {
+    table.fail("source", fmt::format("names {}, which cannot be read", source.string()));
+  }
+  kernel.text = *text;
+  kernel.entry = table.text("entry");
+  if (!is_identifier(kernel.entry)) {
+    table.fail("entry", fmt::format("is \"{}\", expected the name of an extern \"C\" function", kernel.entry));
+  }
+  if (kernel.language == Language::cuda) {
+    read_launch(table, kernel);
+  }
+  kernel.workspace_bytes = expression(table, "workspace_bytes", table.text_or("workspace_bytes", "0"), 0);
+  kernel.options = table.has("options") ? table.texts("options") : std::vector<std::string>{};
+  kernel.formats = table.has("formats") ? table.texts("formats") : std::vector<std::string>{};
+  kernel.time_limit_s = table.optional_number("time_limit_s").value_or(kernel.time_limit_s);
+  if (!(kernel.time_limit_s > 0)) {
+    table.fail("time_limit_s", "must be greater than 0");
+  }
+  table.reject_unknown();
+  return kernel;
+}
+
+std::string formats_text(const DualGemmProblem& problem) {
+  return fmt::format("{}*{}->{}", name(problem.a), name(problem.b), name(problem.out));
+}
+
+Shape shape_of(const DualGemmProblem& problem) { return {problem.m, problem.n, problem.k}; }
+
+}  // namespace thresher::arena::user_kernels

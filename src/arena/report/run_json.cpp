@@ -1,0 +1,109 @@
+#include "arena/report/run_json.hpp"
+
+#include <nlohmann/json.hpp>
+
+#include "arena/predictions/predictions.hpp"
+
+namespace thresher::arena {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+Json parsed(const std::string& text) { return text.empty() ? Json() : Json::parse(text); }
+
+Json to_json_value(const Estimate& estimate) {
+  return {{"value", estimate.value}, {"low", estimate.low}, {"high", estimate.high}};
+}
+
+Json to_json_value(const GateResult& gate) {
+  return {{"gate", gate.gate},
+          {"outcome", name(gate.outcome)},
+          {"sentence", gate.sentence},
+          {"evidence", parsed(gate.evidence)}};
+}
+
+Json to_json_value(const Measurement& measurement) {
+  Json json{{"problem", measurement.problem}, {"mode", name(measurement.mode)}};
+  if (measurement.rounds == 0) {
+    json["not_measured"] = measurement.not_measured;
+    return json;
+  }
+  json["rounds"] = measurement.rounds;
+  json["baseline_us"] = to_json_value(measurement.baseline_us);
+  json["contestant_us"] = to_json_value(measurement.contestant_us);
+  json["speedup"] = to_json_value(measurement.speedup);
+  json["baseline_against_itself"] = to_json_value(measurement.self);
+  json["comparison"] = measurement.comparison;
+  json["floor_us"] = measurement.floor_us;
+  json["sustained_us"] = measurement.sustained_us;
+  json["samples"] = parsed(measurement.samples);
+  return json;
+}
+
+Json to_json_value(const Context& context) {
+  return {{"source_hash", context.source_hash},
+          {"toolchain", parsed(context.toolchain)},
+          {"machine", parsed(context.machine)}};
+}
+
+Json to_json_value(const Entry& entry) {
+  Json json{{"ordinal", entry.ordinal},
+            {"suite", entry.suite},
+            {"contestant", entry.contestant},
+            {"baseline", entry.baseline},
+            {"is_baseline", entry.is_baseline()},
+            {"verdict", plain_verdict(entry)},
+            {"verdict_text", verdict_text(entry)},
+            {"sentence", entry.sentence},
+            {"started", entry.started},
+            {"ended", entry.ended},
+            {"clocks", parsed(entry.clocks)},
+            {"pitch", parsed(entry.pitch)},
+            {"gates", Json::array()},
+            {"measurements", Json::array()},
+            {"context", to_json_value(entry.context)}};
+  for (const GateResult& gate : entry.gates) {
+    json["gates"].push_back(to_json_value(gate));
+  }
+  for (const Measurement& measurement : entry.measurements) {
+    json["measurements"].push_back(to_json_value(measurement));
+  }
+  return json;
+}
+
+Json to_json_value(const PredictionRecord& prediction) {
+  return {{"ordinal", prediction.ordinal},
+          {"suite", prediction.suite},
+          {"contestant", prediction.contestant},
+          {"problem", prediction.problem},
+          {"predicted_us", prediction.predicted_us ? Json(*prediction.predicted_us) : Json(nullptr)},
+          {"why", prediction.why},
+          {"planner", parsed(prediction.planner)},
+          {"panel", parsed(prediction.panel)},
+          {"frozen", prediction.frozen},
+          {"hash", prediction.hash}};
+}
+
+}  // namespace
+
+std::string to_json(const RunRecord& run, int indent) {
+  Json json{{"run", run.id},
+            {"started", run.started},
+            {"ended", run.ended},
+            {"device", run.device},
+            {"seed", run.seed},
+            {"arguments", parsed(run.arguments)},
+            {"context", to_json_value(run.context)},
+            {"prediction_quality", Json::parse(prediction_quality_json(prediction_quality({&run, 1})))},
+            {"predictions", Json::array()},
+            {"entries", Json::array()}};
+  for (const PredictionRecord& prediction : run.predictions) {
+    json["predictions"].push_back(to_json_value(prediction));
+  }
+  for (const Entry& entry : run.entries) {
+    json["entries"].push_back(to_json_value(entry));
+  }
+  return json.dump(indent, ' ', false, Json::error_handler_t::replace);
+}
+
+}  // namespace thresher::arena

@@ -1,0 +1,45 @@
+#pragma once
+/// What a judge says about one call's outputs.
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
+
+namespace thresher::arena {
+
+/// Faults that a judge names when it knows nothing better; what happened in other calls may explain them.
+inline constexpr const char* wrong_values = "wrong values";
+inline constexpr const char* one_tile_wrong = "one tile wrong";
+
+/// By which rule outputs were judged, and the numbers and places that this gave, each under its name.
+struct JudgeEvidence {
+  using Number = std::variant<std::int64_t, double>;
+  using Numbers = std::vector<std::pair<std::string, Number>>;
+  std::string rule;                                     ///< empty: the outputs were not compared with the definition
+  Numbers numbers;                                      ///< "judged", "of", "wrong", …
+  std::vector<std::pair<std::string, Numbers>> places;  ///< "worst_element", "worst_tile"
+};
+
+struct [[nodiscard]] Finding {
+  bool correct = true;
+  std::string fault;         ///< the kind of mistake in a few words, "gate and up swapped"; empty when correct
+  std::string sentence;      ///< the worst element and tile with their places
+  JudgeEvidence evidence{};  ///< the same and more
+  double worst_ratio = 0;    ///< error over what is allowed, of the worst element
+  /// Distance from the definition on the exact operands as a share of its norm, where folded ones are judged.
+  std::optional<double> error_against_exact{};
+};
+
+/// One trial of the gate `correct`. `finding.fault` names the first mistake.
+struct TrialResult {
+  std::string problem;
+  std::string distribution;
+  Finding finding;
+};
+
+/// As a JSON object.
+[[nodiscard]] std::string to_json(const TrialResult& result);
+
+}  // namespace thresher::arena

@@ -1,0 +1,71 @@
+#include "arena/results/verdict.hpp"
+
+#include <algorithm>
+#include <array>
+#include <nlohmann/json.hpp>
+
+#include "thresher/error.hpp"
+
+namespace thresher::arena {
+namespace {
+
+constexpr std::array all_verdicts{Verdict::accepted,  Verdict::rejected, Verdict::within_noise, Verdict::not_judged,
+                                  Verdict::not_timed, Verdict::baseline, Verdict::failed};
+
+}  // namespace
+
+std::string_view name(Verdict verdict) noexcept {
+  switch (verdict) {
+    case Verdict::accepted: return "accepted";
+    case Verdict::rejected: return "rejected";
+    case Verdict::within_noise: return "within noise";
+    case Verdict::not_judged: return "not judged";
+    case Verdict::not_timed: return "not timed";
+    case Verdict::baseline: return "baseline";
+    case Verdict::failed: return "failed";
+  }
+  return "unknown";
+}
+
+Verdict verdict_from_text(std::string_view text) {
+  for (const Verdict verdict : all_verdicts) {
+    if (text.starts_with(name(verdict))) {
+      return verdict;
+    }
+  }
+  throw Error(ErrorCode::invalid_argument, "there is no verdict \"" + std::string(text) + "\"");
+}
+
+GateCount count_gates(const std::vector<GateResult>& gates) {
+  const auto judged = std::count_if(gates.begin(), gates.end(), [](const GateResult& gate) {
+    return gate.outcome == Outcome::passed || gate.outcome == Outcome::failed;
+  });
+  return {static_cast<std::size_t>(judged), gates.size()};
+}
+
+std::string to_json(const std::vector<ModeSpeedup>& speedups) {
+  nlohmann::json json = nlohmann::json::object();
+  for (const ModeSpeedup& mode : speedups) {
+    json[std::string(name(mode.mode))] = {
+        {"geomean_speedup", mode.geomean.value}, {"low", mode.geomean.low}, {"high", mode.geomean.high},
+        {"noise", noise_factor(mode.self)},      {"rounds", mode.rounds},   {"each", mode.each}};
+  }
+  return json.dump();
+}
+
+std::vector<ModeSpeedup> speedups_from_json(const std::string& evidence) {
+  const auto json = nlohmann::json::parse(evidence);
+  std::vector<ModeSpeedup> speedups;
+  for (const TimingMode mode : all_modes) {
+    if (const auto found = json.find(std::string(name(mode))); found != json.end()) {
+      ModeSpeedup& speedup = speedups.emplace_back();
+      speedup.mode = mode;
+      speedup.geomean = {found->at("geomean_speedup"), found->at("low"), found->at("high")};
+      speedup.rounds = found->value("rounds", 0);
+      speedup.each = found->value("each", std::vector<double>{});
+    }
+  }
+  return speedups;
+}
+
+}  // namespace thresher::arena

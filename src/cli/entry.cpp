@@ -1,0 +1,84 @@
+#include "cli/entry.hpp"
+
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <new>
+
+#include "cli/cli.hpp"
+#include "cli/planner_commands.hpp"
+#include "thresher/error.hpp"
+#include "thresher/version.hpp"
+
+namespace thresher::cli {
+namespace {
+
+constexpr const char* please_report = ": this is a defect in Thresher, please report it with the command and its input";
+
+int status_of(ErrorCode code) {
+  switch (code) {
+    case ErrorCode::out_of_memory:
+    case ErrorCode::device:
+    case ErrorCode::internal: return failure;
+    case ErrorCode::invalid_argument:
+    case ErrorCode::unsupported:
+    case ErrorCode::io:
+    case ErrorCode::compile: break;
+  }
+  return bad_input;
+}
+
+}  // namespace
+
+int report_failure(const std::exception_ptr& thrown) {
+  try {
+    std::rethrow_exception(thrown);
+  } catch (const CLI::ParseError& error) {
+    fmt::print(stderr, "thresher: {} (see thresher --help)\n", error.what());
+    return bad_input;
+  } catch (const Error& error) {
+    fmt::print(stderr, "thresher: {}{}\n", error.what(), error.code() == ErrorCode::internal ? please_report : "");
+    return status_of(error.code());
+  } catch (const std::bad_alloc&) {
+    fmt::print(stderr, "thresher: out of memory: use a smaller problem or free some memory\n");
+  } catch (const std::exception& error) {
+    fmt::print(stderr, "thresher: unexpected failure: {}{}\n", error.what(), please_report);
+  }
+  return failure;
+}
+
+int run(int argc, const char* const* argv) {
+  CLI::App app{"Fused GPU kernels for transformer inference, and the arena that proves them."};
+  app.name("thresher");
+  app.set_version_flag("--version", std::string(version()));
+  app.require_subcommand(1);
+
+  Context context;
+  add_plan(app, context);
+  add_judge(app, context);
+  add_profile(app, context);
+  add_calibrate(app, context);
+  add_audit(app, context);
+  add_doctor(app, context);
+  add_tournament(app, context);
+  add_judge_sandboxed(app, context);
+  add_ledger(app, context);
+  add_report(app, context);
+  add_warm(app, context);
+  add_run(app, context);
+  add_quantize(app, context);
+  add_pack(app, context);
+  add_emulate(app, context);
+
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::Success& success) {  // --help, --version
+    return app.exit(success);
+  } catch (...) {
+    return report_failure(std::current_exception());
+  }
+  return context.exit_status;
+}
+
+}  // namespace thresher::cli

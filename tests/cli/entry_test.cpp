@@ -1,0 +1,65 @@
+// The command as a function: what its exit status says of a failure.
+#include "cli/entry.hpp"
+
+#include <gtest/gtest.h>
+
+#include <new>
+#include <stdexcept>
+
+#include "cli/cli.hpp"
+#include "thresher/error.hpp"
+
+namespace thresher::cli {
+namespace {
+
+/// The exit status for the failure, and what is said of it.
+struct Told {
+  int status;
+  std::string sentence;
+};
+
+template <class Failure>
+Told told(const Failure& thrown) {
+  ::testing::internal::CaptureStderr();
+  const int status = report_failure(std::make_exception_ptr(thrown));
+  return {status, ::testing::internal::GetCapturedStderr()};
+}
+
+TEST(ExitStatus, WhatTheUserCanMendIsBadInput) {
+  for (const ErrorCode code : {ErrorCode::invalid_argument, ErrorCode::unsupported, ErrorCode::io}) {
+    const Told bad = told(Error(code, "suite x: there is none"));
+    EXPECT_EQ(bad.status, bad_input);
+    EXPECT_EQ(bad.sentence, "thresher: suite x: there is none\n");
+  }
+}
+
+TEST(ExitStatus, WhatNoInputIsToBlameForIsAFailureOfItsOwn) {
+  EXPECT_EQ(told(Error(ErrorCode::device, "the driver gave up")).status, failure);
+  EXPECT_EQ(told(Error(ErrorCode::out_of_memory, "no room")).status, failure);
+  EXPECT_EQ(told(std::bad_alloc()).status, failure);
+}
+
+TEST(ExitStatus, ADefectAsksForAReport) {
+  for (const Told& defect : {told(Error(ErrorCode::internal, "a table is empty")), told(std::runtime_error("odd"))}) {
+    EXPECT_EQ(defect.status, failure);
+    EXPECT_NE(defect.sentence.find("please report it"), std::string::npos) << defect.sentence;
+  }
+}
+
+TEST(Command, SaysWhatItDoesNotKnow) {
+  const char* const arguments[] = {"thresher", "fly"};
+  ::testing::internal::CaptureStderr();
+  EXPECT_EQ(run(2, arguments), bad_input);
+  EXPECT_NE(::testing::internal::GetCapturedStderr().find("see thresher --help"), std::string::npos);
+}
+
+TEST(Command, EmulatesNoProblemThatItsOperationDoesNotTake) {
+  const char* const arguments[] = {"thresher", "emulate", "attention", "--a", "nvfp4", "--knobs", "keys=64"};
+  ::testing::internal::CaptureStderr();
+  EXPECT_EQ(run(7, arguments), bad_input);
+  const std::string said = ::testing::internal::GetCapturedStderr();
+  EXPECT_NE(said.find("nvfp4 not in {fp16,bf16}"), std::string::npos) << said;
+}
+
+}  // namespace
+}  // namespace thresher::cli
