@@ -169,6 +169,54 @@ static void computes_flat(void) {
   thresher_dual_gemm_destroy(plan);
 }
 
+static int is_near(float value, float wanted) { return fabsf(value - wanted) <= 1e-5F * fabsf(wanted); }
+
+/* Weights of ones and twos, by scales of 1 and a global scale of 1/2, through the struct and by numbers. */
+static void takes_scales(void) {
+  static _Alignas(64) unsigned char ones[n * k / 2];
+  static _Alignas(64) unsigned char twos[n * k / 2];
+  static unsigned char scales[512]; /* the blocked layout's, padded to 128 rows and 4 scales */
+  static const float half = 0.5F;
+  memset(ones, 0x22, sizeof ones);
+  memset(twos, 0x44, sizeof twos);
+  for (int row = 0; row < n; ++row) scales[row * 16] = scales[row * 16 + 1] = 0x38; /* e4m3's 1 */
+  float sum = 0;                                                                    /* of the first row of A */
+  for (int i = 0; i < k; ++i) sum += (float)(1 + i % 3);
+  thresher_matrix gate = matrix(ones, THRESHER_NVFP4, n, k);
+  gate.scales = scales;
+  gate.scale_layout = THRESHER_SCALES_BLOCKED;
+  gate.global_scale = &half;
+  thresher_matrix up = gate;
+  up.data = twos;
+  thresher_dual_gemm_problem problem = problem_of_test();
+  problem.b = THRESHER_NVFP4;
+  const thresher_matrix in = a_of_test();
+  const thresher_matrix out = matrix(c, THRESHER_FP32, m, n);
+  thresher_dual_gemm* plan = NULL;
+  expect_ok(thresher_dual_gemm_plan_raw(cpu, &problem, &gate, &up, NULL, &plan), "plan with NVFP4 weights");
+  spoil_c();
+  expect_ok(thresher_dual_gemm_run(plan, NULL, &in, &out, workspace), "run with NVFP4 weights");
+  expect(is_near(c[0], sum / 2 * sum), "scales and global scale count");
+  thresher_dual_gemm_destroy(plan);
+  plan = NULL;
+  thresher_dual_gemm_weights* weights = NULL;
+  expect_ok(thresher_dual_gemm_pack_flat(THRESHER_CPU, 0, THRESHER_NVFP4, n, k, ones, 0, scales, &half, twos, 0, scales,
+                                         NULL, THRESHER_SCALES_BLOCKED, THRESHER_EXACT, &weights),
+            "pack NVFP4 weights by numbers");
+  expect_ok(
+      thresher_dual_gemm_plan_flat(weights, m, THRESHER_FP16, THRESHER_FP32, THRESHER_SILU, NULL, NULL, NULL, 0, &plan),
+      "plan with NVFP4 weights by numbers");
+  expect_ok(thresher_dual_gemm_run_flat(plan, NULL, m, a, stride, NULL, 0, NULL, c, 0, workspace),
+            "run with NVFP4 weights by numbers");
+  expect(is_near(c[0], sum / 2 * 2 * sum), "each matrix has a global scale of its own");
+  thresher_dual_gemm_destroy(plan);
+  thresher_dual_gemm_weights_destroy(weights);
+  gate.scales = NULL;
+  plan = NULL;
+  expect_refused(thresher_dual_gemm_plan_raw(cpu, &problem, &gate, &up, NULL, &plan),
+                 "b1 (gate) is nvfp4 but has no scales: set Tensor::scales.data");
+}
+
 /* gate 7 and up 7 after clamping at 7: 7*sigmoid(7 alpha)*(7 + up_offset). */
 static float clamped(float alpha, float up_offset) { return 7.0F / (1.0F + expf(-7.0F * alpha)) * (7.0F + up_offset); }
 
@@ -184,8 +232,6 @@ static float first_output(const thresher_dual_gemm_problem* problem) {
   thresher_dual_gemm_destroy(plan);
   return c[0];
 }
-
-static int is_near(float value, float wanted) { return fabsf(value - wanted) <= 1e-5F * fabsf(wanted); }
 
 /* 0 is a value, and a default is what _init writes. */
 static void tells_zero_from_default(void) {
@@ -403,6 +449,7 @@ int main(void) {
   computes_packed();
   computes_raw();
   computes_flat();
+  takes_scales();
   tells_zero_from_default();
   structs_grow();
   refuses();
