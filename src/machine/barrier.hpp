@@ -32,8 +32,6 @@ struct Barrier {
   /// By one thread: `arrivals` (1 … 2^20−1) complete a phase. Visible to the block's other threads after
   /// fence::barrier_init() by the same thread and then a block (or cluster) barrier.
   TH_DEVICE void init(u32 arrivals, Site site = here()) const;
-  /// By one thread, when no one waits or arrives any more: the bytes may be used otherwise.
-  TH_DEVICE void invalidate(Site site = here()) const;
 
   /// Release, block scope: what this thread wrote before is visible to whoever sees the phase complete.
   TH_DEVICE void arrive(u32 count = 1, Site site = here()) const;
@@ -48,8 +46,6 @@ struct Barrier {
   /// The same with cluster scope: for bytes that other blocks of the cluster wrote (Remote::store, st_async) and
   /// released.
   TH_DEVICE void wait_cluster(Phase phase, Site site = here()) const;
-  /// One attempt that may suspend the thread for a bounded time; true when the phase has completed.
-  TH_DEVICE bool try_wait(Phase phase, Site site = here()) const;
 };
 
 }  // namespace thresher::machine

@@ -7,15 +7,11 @@ namespace thresher::machine::fence {
 /// Makes this thread's ordinary shared-memory accesses visible to the asynchronous proxy (TMA, wgmma). Each writing
 /// thread executes it BEFORE the barrier that the issuing thread waits behind.
 TH_DEVICE void async_shared(Site site = here());
-/// The same for global and shared memory.
-TH_DEVICE void async_all(Site site = here());
 /// Makes this thread's Barrier::init visible to the cluster and to the asynchronous proxy; then sync the block or
 /// cluster.
 TH_DEVICE void barrier_init(Site site = here());
-/// Orders this thread's memory accesses for observers in the block, cluster, GPU.
+/// Orders this thread's memory accesses for observers in the block.
 TH_DEVICE void block(Site site = here());
-TH_DEVICE void cluster(Site site = here());
-TH_DEVICE void gpu(Site site = here());
 
 }  // namespace thresher::machine::fence
 

@@ -32,24 +32,17 @@ template <int rank>
 TH_DEVICE void load_multicast(Shared<u8> destination, const TensorMap& map, Barrier full, At<rank> at, u16 block_mask,
                               CacheHint hint = CacheHint::none, Site site = here());
 
-/// Copies a box from `source` (ordinary stores to it need fence::async_shared() and a barrier before). The box may reach
-/// beyond the tensor's end but, unlike a load's, not begin before it: an illegal instruction. Part of the thread's
-/// current group of stores.
+/// Copies a box from `source` (ordinary stores to it need fence::async_shared() and a barrier before). The box may
+/// reach beyond the tensor's end but, unlike a load's, not begin before it: an illegal instruction. Part of the
+/// thread's current group of stores.
 template <int rank>
 TH_DEVICE void store(const TensorMap& map, Shared<u8> source, At<rank> at, Site site = here());
-/// The same, adding to what memory holds.
-template <int rank>
-TH_DEVICE void store_add(const TensorMap& map, Shared<u8> source, At<rank> at, Site site = here());
 
 /// Untyped copies of contiguous bytes; addresses and `bytes` are multiples of 16.
 TH_DEVICE void load_bulk(Shared<u8> destination, Global<u8> source, u32 bytes, Barrier full,
                          CacheHint hint = CacheHint::none, Site site = here());
 TH_DEVICE void load_bulk_multicast(Shared<u8> destination, Global<u8> source, u32 bytes, Barrier full, u16 block_mask,
                                    Site site = here());
-TH_DEVICE void store_bulk(Global<u8> destination, Shared<u8> source, u32 bytes, Site site = here());
-/// From this block's shared memory to another's; completes on a barrier of the destination's block.
-TH_DEVICE void copy_to_block(Remote<u8> destination, Shared<u8> source, u32 bytes, RemoteBarrier full,
-                             Site site = here());
 
 /// Closes the thread's current group of stores.
 TH_DEVICE void commit(Site site = here());

@@ -23,8 +23,6 @@ template <typename T>
 TH_DEVICE T shuffle_xor(T value, u32 lane_mask, Site site = here());
 template <typename T>
 TH_DEVICE T shuffle_up(T value, u32 distance, Site site = here());
-template <typename T>
-TH_DEVICE T shuffle_down(T value, u32 distance, Site site = here());
 
 TH_DEVICE u32 ballot(bool predicate, Site site = here());
 TH_DEVICE bool any(bool predicate, Site site = here());

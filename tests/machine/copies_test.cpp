@@ -1,11 +1,8 @@
 #include "machine/kernels/copies.hpp"
 
 #include <algorithm>
-#include <bit>
-#include <cstring>
 #include <numeric>
 
-#include "formats/numbers.hpp"
 #include "machine/rig.hpp"
 
 namespace thresher::machine::test {
@@ -85,7 +82,8 @@ class Copies : public Primitive {
     params.image = {image.address};
     params.bytes = box_bytes;
     std::vector<i32> to = c.at;  // a store must not begin before the tensor; a box begins at a multiple of 16 bytes
-    std::replace_if(to.begin(), to.end(), [](i32 coordinate) { return coordinate < 0; }, 1);
+    std::replace_if(
+        to.begin(), to.end(), [](i32 coordinate) { return coordinate < 0; }, 1);
     const auto chunk = static_cast<i32>(16 / element_bytes(c.element));
     to[0] = (to[0] + chunk - 1) / chunk * chunk;
     std::copy(c.at.begin(), c.at.end(), params.at);
@@ -135,53 +133,6 @@ TEST_F(Copies, MoveBoxesOfMoreDimensions) {
            {"four", ElementType::uint16, Swizzle::none, {16, 3, 4, 5}, {8, 2, 2, 3}, {8, 2, 1, 3}, 16});
   moves<5>(RIG_KERNEL("copies.hpp", boxes<5>),
            {"five", ElementType::fp32, Swizzle::b32, {16, 3, 2, 3, 2}, {8, 2, 2, 2, 1}, {4, -1, 1, 2, 1}});
-}
-
-TEST_F(Copies, StoresThatAdd) {
-  TensorMapDescription d;
-  d.rank = 2;
-  d.extent[0] = 30;
-  d.extent[1] = 7;
-  d.box[0] = 16;
-  d.box[1] = 8;
-  for (const ElementType element : {ElementType::fp16, ElementType::bf16, ElementType::fp32, ElementType::uint32}) {
-    const u32 bytes = element_bytes(element);
-    d.element = element;
-    d.stride_bytes[1] = 32 * bytes;
-    const std::string tag = std::to_string(static_cast<int>(element));
-    const auto encode = [&](std::vector<u8>& to, u32 i, u32 value) {
-      const auto number = static_cast<float>(value);
-      const u32 word = element == ElementType::fp16   ? formats::float_to_fp16(number)
-                       : element == ElementType::bf16 ? formats::float_to_bf16(number)
-                       : element == ElementType::fp32 ? std::bit_cast<u32>(number)
-                                                      : value;
-      std::memcpy(to.data() + i * bytes, &word, bytes);
-    };
-    std::vector<u8> values(7 * 32 * bytes);
-    std::vector<u8> start(values.size());
-    std::vector<u8> sums(values.size());
-    for (u32 i = 0; i < 7 * 32; ++i) {
-      encode(values, i, i % 64);
-      encode(start, i, 7);
-      encode(sums, i, i % 32 >= 16 && i % 32 < 30 && i >= 64 ? i % 64 + 7 : 7);
-    }
-    const auto in = input("in " + tag, values);
-    auto image = output<u8>("image " + tag, 16 * 8 * bytes);
-    auto out = input_output("out " + tag, start);
-    BoxParams params{};
-    d.address = in.address;
-    params.in = rig().encode(d);
-    d.address = out.address;
-    params.out = rig().encode(d);
-    params.image = {image.address};
-    params.bytes = 16 * 8 * bytes;
-    params.at[0] = params.to[0] = 16;
-    params.at[1] = params.to[1] = 2;
-    params.adds = 1;
-    launch(blocks_of(64, params.bytes + 16), RIG_KERNEL("copies.hpp", boxes<2>), params);
-    fetch(out);
-    EXPECT_EQ(out.host, sums) << tag;
-  }
 }
 
 TEST_F(Copies, BulkThroughTwoBarriers) {

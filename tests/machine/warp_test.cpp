@@ -56,7 +56,7 @@ TEST_F(Warp, ExchangesWords) {
       const std::vector<u32> expected = {values[base + argument],
                                          values[base + (lane ^ argument)],
                                          lane >= argument ? values[thread - argument] : values[thread],
-                                         lane + argument < 32 ? values[thread + argument] : values[thread],
+                                         values[base + 31 - lane],
                                          values[base + (lane ^ argument)],
                                          values[base + (lane + argument) % 32],
                                          odd,

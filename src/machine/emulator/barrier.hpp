@@ -13,7 +13,6 @@ inline void RemoteBarrier::arrive_expect_bytes(u32 bytes, Site site) const {
   emulator::calls::barrier_arrive(address, 1, bytes, emulator::calls::Space::cluster, site);
 }
 inline void Barrier::init(u32 arrivals, Site site) const { emulator::calls::barrier_init(address, arrivals, site); }
-inline void Barrier::invalidate(Site site) const { emulator::calls::barrier_invalidate(address, site); }
 inline void Barrier::arrive(u32 count, Site site) const {
   emulator::calls::barrier_arrive(address, count, 0, emulator::calls::Space::own, site);
 }
@@ -26,9 +25,6 @@ inline void Barrier::arrive_expect_bytes(u32 count, Site site) const {
 inline void Barrier::wait(Phase phase, Site site) const { emulator::calls::barrier_wait(address, phase.parity, site); }
 inline void Barrier::wait_cluster(Phase phase, Site site) const {
   emulator::calls::barrier_wait(address, phase.parity, site);
-}
-inline bool Barrier::try_wait(Phase phase, Site site) const {
-  return emulator::calls::barrier_try_wait(address, phase.parity, site);
 }
 
 }  // namespace thresher::machine

@@ -6,11 +6,8 @@
 
 namespace thresher::machine::fence {
 
-inline void async_shared(Site site) { emulator::calls::fence_async(false, site); }
-inline void async_all(Site site) { emulator::calls::fence_async(true, site); }
+inline void async_shared(Site site) { emulator::calls::fence_async(site); }
 inline void barrier_init(Site site) { emulator::calls::fence_barrier_init(site); }
 inline void block(Site) {}
-inline void cluster(Site) {}
-inline void gpu(Site) {}
 
 }  // namespace thresher::machine::fence

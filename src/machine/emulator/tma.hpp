@@ -19,11 +19,7 @@ void load_multicast(Shared<u8> destination, const TensorMap& map, Barrier full, 
 }
 template <int rank>
 void store(const TensorMap& map, Shared<u8> source, At<rank> at, Site site) {
-  emulator::calls::tma_store(&map, source.address, at.coordinate, rank, false, site);
-}
-template <int rank>
-void store_add(const TensorMap& map, Shared<u8> source, At<rank> at, Site site) {
-  emulator::calls::tma_store(&map, source.address, at.coordinate, rank, true, site);
+  emulator::calls::tma_store(&map, source.address, at.coordinate, rank, site);
 }
 inline void load_bulk(Shared<u8> destination, Global<u8> source, u32 bytes, Barrier full, CacheHint, Site site) {
   emulator::calls::bulk_load(destination.address, source.address, bytes, full.address, site);
@@ -31,12 +27,6 @@ inline void load_bulk(Shared<u8> destination, Global<u8> source, u32 bytes, Barr
 inline void load_bulk_multicast(Shared<u8> destination, Global<u8> source, u32 bytes, Barrier full, u16 block_mask,
                                 Site site) {
   emulator::calls::bulk_load_multicast(destination.address, source.address, bytes, full.address, block_mask, site);
-}
-inline void store_bulk(Global<u8> destination, Shared<u8> source, u32 bytes, Site site) {
-  emulator::calls::bulk_store(destination.address, source.address, bytes, site);
-}
-inline void copy_to_block(Remote<u8> destination, Shared<u8> source, u32 bytes, RemoteBarrier full, Site site) {
-  emulator::calls::bulk_to_block(destination.address, source.address, bytes, full.address, site);
 }
 inline void commit(Site site) { emulator::calls::tma_commit(site); }
 template <int pending>

@@ -57,12 +57,6 @@ T shuffle_up(T value, u32 distance, Site site) {
   return lane() >= distance ? emulated::value_of<T>(given[lane() - distance]) : value;
 }
 
-template <typename T>
-T shuffle_down(T value, u32 distance, Site site) {
-  const auto* given = emulated::exchange("warp::shuffle_down", emulated::word_of(value), site);
-  return distance < 32 && lane() + distance < 32 ? emulated::value_of<T>(given[lane() + distance]) : value;
-}
-
 inline u32 ballot(bool predicate, Site site) {
   const auto* given = emulated::exchange("warp::ballot", predicate ? 1 : 0, site);
   u32 mask = 0;

@@ -16,10 +16,6 @@ TH_DEVICE void Barrier::init(u32 arrivals, Site) const {
   asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(address), "r"(arrivals) : "memory");
 }
 
-TH_DEVICE void Barrier::invalidate(Site) const {
-  asm volatile("mbarrier.inval.shared::cta.b64 [%0];" ::"r"(address) : "memory");
-}
-
 TH_DEVICE void Barrier::arrive(u32 count, Site) const {
   asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0], %1;" ::"r"(address), "r"(count) : "memory");
 }
@@ -58,20 +54,6 @@ TH_DEVICE void Barrier::wait_cluster(Phase phase, Site) const {
       "}\n" ::"r"(address),
       "r"(phase.parity)
       : "memory");
-}
-
-TH_DEVICE bool Barrier::try_wait(Phase phase, Site) const {
-  u32 done;
-  asm volatile(
-      "{\n"
-      ".reg .pred done;\n"
-      "mbarrier.try_wait.parity.shared::cta.b64 done, [%1], %2;\n"
-      "selp.u32 %0, 1, 0, done;\n"
-      "}\n"
-      : "=r"(done)
-      : "r"(address), "r"(phase.parity)
-      : "memory");
-  return done != 0;
 }
 
 }  // namespace thresher::machine

@@ -41,11 +41,10 @@ TH_DEVICE u64 address(const TensorMap& map) { return reinterpret_cast<u64>(&map)
                "[%0], [%1, {" list "}], [%2], %" #a ", %" #b ";" ::"r"(destination.address),                       \
                "l"(address(map)), "r"(full.address), TH_COORDINATES_##rank(at), "h"(block_mask), "l"(policy(hint)) \
                : "memory")
-#define TH_TMA_STORE(rank, list, prefix, suffix)                                               \
-  asm volatile(prefix ".tensor." #rank "d.global.shared::cta" suffix ".bulk_group [%0, {" list \
-                      "}], "                                                                   \
-                      "[%1];" ::"l"(address(map)),                                             \
-               "r"(source.address), TH_COORDINATES_##rank(at)                                  \
+#define TH_TMA_STORE(rank, list)                                                           \
+  asm volatile("cp.async.bulk.tensor." #rank "d.global.shared::cta.bulk_group [%0, {" list \
+               "}], [%1];" ::"l"(address(map)),                                            \
+               "r"(source.address), TH_COORDINATES_##rank(at)                              \
                : "memory")
 
 }  // namespace ptx
@@ -133,33 +132,16 @@ template <int rank>
 TH_DEVICE void store(const TensorMap& map, Shared<u8> source, At<rank> at, Site) {
   using namespace ptx;
   if constexpr (rank == 1) {
-    TH_TMA_STORE(1, "%2", "cp.async.bulk", "");
+    TH_TMA_STORE(1, "%2");
   } else if constexpr (rank == 2) {
-    TH_TMA_STORE(2, "%2, %3", "cp.async.bulk", "");
+    TH_TMA_STORE(2, "%2, %3");
   } else if constexpr (rank == 3) {
-    TH_TMA_STORE(3, "%2, %3, %4", "cp.async.bulk", "");
+    TH_TMA_STORE(3, "%2, %3, %4");
   } else if constexpr (rank == 4) {
-    TH_TMA_STORE(4, "%2, %3, %4, %5", "cp.async.bulk", "");
+    TH_TMA_STORE(4, "%2, %3, %4, %5");
   } else {
     static_assert(rank == 5);
-    TH_TMA_STORE(5, "%2, %3, %4, %5, %6", "cp.async.bulk", "");
-  }
-}
-
-template <int rank>
-TH_DEVICE void store_add(const TensorMap& map, Shared<u8> source, At<rank> at, Site) {
-  using namespace ptx;
-  if constexpr (rank == 1) {
-    TH_TMA_STORE(1, "%2", "cp.reduce.async.bulk", ".add");
-  } else if constexpr (rank == 2) {
-    TH_TMA_STORE(2, "%2, %3", "cp.reduce.async.bulk", ".add");
-  } else if constexpr (rank == 3) {
-    TH_TMA_STORE(3, "%2, %3, %4", "cp.reduce.async.bulk", ".add");
-  } else if constexpr (rank == 4) {
-    TH_TMA_STORE(4, "%2, %3, %4, %5", "cp.reduce.async.bulk", ".add");
-  } else {
-    static_assert(rank == 5);
-    TH_TMA_STORE(5, "%2, %3, %4, %5, %6", "cp.reduce.async.bulk", ".add");
+    TH_TMA_STORE(5, "%2, %3, %4, %5, %6");
   }
 }
 
@@ -196,19 +178,6 @@ TH_DEVICE void load_bulk_multicast(Shared<u8> destination, Global<u8> source, u3
       "%4;" ::"r"(destination.address),
       "l"(source.address), "r"(bytes), "r"(full.address), "h"(block_mask)
       : "memory");
-}
-
-TH_DEVICE void store_bulk(Global<u8> destination, Shared<u8> source, u32 bytes, Site) {
-  asm volatile("cp.async.bulk.global.shared::cta.bulk_group [%0], [%1], %2;" ::"l"(destination.address),
-               "r"(source.address), "r"(bytes)
-               : "memory");
-}
-
-TH_DEVICE void copy_to_block(Remote<u8> destination, Shared<u8> source, u32 bytes, RemoteBarrier full, Site) {
-  asm volatile("cp.async.bulk.shared::cluster.shared::cta.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" ::"r"(
-                   destination.address),
-               "r"(source.address), "r"(bytes), "r"(full.address)
-               : "memory");
 }
 
 TH_DEVICE void commit(Site) { asm volatile("cp.async.bulk.commit_group;" ::: "memory"); }

@@ -37,10 +37,6 @@ template <typename T>
 TH_DEVICE T shuffle_up(T value, u32 distance, Site) {
   return __shfl_up_sync(all_lanes, value, distance);
 }
-template <typename T>
-TH_DEVICE T shuffle_down(T value, u32 distance, Site) {
-  return __shfl_down_sync(all_lanes, value, distance);
-}
 
 TH_DEVICE u32 ballot(bool predicate, Site) { return __ballot_sync(all_lanes, predicate); }
 TH_DEVICE bool any(bool predicate, Site) { return __any_sync(all_lanes, predicate) != 0; }

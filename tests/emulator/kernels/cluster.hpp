@@ -1,7 +1,7 @@
 #pragma once
 // A cluster of two. Each block loads half of every slot and multicasts it to both; both sum what they get:
-// out[rank] = sum of in, slot after slot through one buffer. Then the blocks exchange a word by Remote::store, st.async
-// and a block-to-block copy.
+// out[rank] = sum of in, slot after slot through one buffer. Then the blocks exchange a word by Remote::store and one
+// by st.async.
 #include "machine/machine.hpp"
 
 namespace planted {
@@ -17,7 +17,6 @@ enum class ClusterDefect {
   remote_store_unordered,    // the peer's word is read without waiting
   store_async_not_awaited,   // st.async is read before its barrier
   store_async_bytes,         // its barrier awaits four bytes too many
-  copy_not_fenced,           // the block-to-block copy reads ordinary stores without a proxy fence
   map_beyond_cluster,        // rank 2 of 2
   mask_beyond_cluster,       // a multicast to block 2
   arrives_twice,             // cluster::arrive twice without a wait
@@ -26,7 +25,7 @@ enum class ClusterDefect {
 
 struct ClusterParams {
   Global<u32> in;   // [slots · 64]
-  Global<u32> out;  // [2 · 4]
+  Global<u32> out;  // [2 · 3]
   u32 slots;
   ClusterDefect defect;
 };
@@ -42,7 +41,6 @@ struct ClusterKernel {
   static TH_DEVICE Barrier full() { return barrier(0); }
   static TH_DEVICE Barrier empty() { return barrier(1); }
   static TH_DEVICE Barrier sent() { return barrier(2); }
-  static TH_DEVICE Barrier copied() { return barrier(3); }
   static TH_DEVICE u32 peer() { return cluster::rank() ^ 1U; }
 
   TH_DEVICE void init() const {
@@ -50,7 +48,6 @@ struct ClusterKernel {
       full().init(1);
       empty().init(2);
       sent().init(1);
-      copied().init(1);
       debug::name_barrier(full(), "full");
       debug::name_barrier(empty(), "empty");
       debug::name_barrier(sent(), "sent");
@@ -109,31 +106,21 @@ struct ClusterKernel {
     return total;
   }
 
-  /// Words 0-2 of the exchange area, by thread 0 of warp 1.
+  /// Words 0 and 1 of the exchange area, by thread 0 of warp 1.
   TH_DEVICE void send(u32 word) const {
     const Shared<u32> mail = memory().offset(256).as<u32>();
     cluster::map(mail, is(ClusterDefect::map_beyond_cluster) ? 2 : peer()).store(0, word);
     cluster::store_async(cluster::map(mail, peer()).offset(1), word + 1, cluster::map(sent(), peer()));
-    const Shared<u32> packet = memory().offset(384).as<u32>();
-    for (u32 i = 0; i < 4; ++i) {
-      packet.store(i, word + 2);
-    }
-    if (!is(ClusterDefect::copy_not_fenced)) {
-      fence::async_shared();
-    }
-    tma::copy_to_block(cluster::map(memory().offset(288), peer()), packet.as<u8>(), 16, cluster::map(copied(), peer()));
   }
 
   TH_DEVICE void receive() const {
     const Shared<u32> mail = memory().offset(256).as<u32>();
-    const i64 base = static_cast<i64>(cluster::rank()) * 4;
+    const i64 base = static_cast<i64>(cluster::rank()) * 3;
     params.out.store(base + 1, mail.load(0));
     if (!is(ClusterDefect::store_async_not_awaited)) {
       sent().wait_cluster(Phase{0});
     }
     params.out.store(base + 2, mail.load(1));
-    copied().wait_cluster(Phase{0});
-    params.out.store(base + 3, memory().offset(288).as<u32>().load(3));
     sent().wait_cluster(Phase{0});
   }
 };
@@ -153,9 +140,8 @@ TH_KERNEL(64, 1) in_cluster(TH_GRID_CONSTANT const ClusterParams params) {
     return;
   }
   if (speaks) {
-    params.out.store(static_cast<i64>(cluster::rank()) * 4, total);
+    params.out.store(static_cast<i64>(cluster::rank()) * 3, total);
     ClusterKernel::sent().arrive_expect_bytes(is(ClusterDefect::store_async_bytes) ? 8 : 4);
-    ClusterKernel::copied().arrive_expect_bytes(16);
     kernel.send(total);
   }
   if (is(ClusterDefect::relaxed_arrive)) {

@@ -16,29 +16,25 @@ TH_KERNEL(64, 1) neighbours(TH_GRID_CONSTANT const ClusterParams params) {
   const u32 rank = cluster::rank();
   const u32 next = (rank + 1) % cluster::size();
   const Shared<u8> memory = launch::shared_memory();
-  const auto stored = memory.as<u32>();                  // [64] by Remote::store
-  const auto sent = memory.offset_bytes(256).as<u32>();  // [64 · 2] by st.async
-  const auto copied = memory.offset_bytes(768);          // [64] by a block-to-block copy
-  const auto source = memory.offset_bytes(1024);         // of that copy
-  const auto boxes = memory.offset_bytes(1280);          // [4][256 bytes] by multicast
-  const auto bulks = memory.offset_bytes(2304);          // [2][64 bytes] by bulk multicast
+  const auto stored = memory.as<u32>();                    // [64] by Remote::store
+  const auto sent = memory.offset_bytes(256).as<u32>();    // [64 · 2] by st.async
+  const auto shown = memory.offset_bytes(1024).as<u32>();  // [64] read by the block before
+  const auto boxes = memory.offset_bytes(1280);            // [4][256 bytes] by multicast
+  const auto bulks = memory.offset_bytes(2304);            // [2][64 bytes] by bulk multicast
   const Barrier full{memory.offset_bytes(2560).address};
   const Barrier arrivals = full.offset(1);
   if (thread == 0) {
     full.init(1);
     arrivals.init(64);
     fence::barrier_init();
-    full.arrive_expect_bytes(512 + 256 + 4 * 256 + 2 * 64);
+    full.arrive_expect_bytes(512 + 4 * 256 + 2 * 64);
   }
   cluster::sync();
   cluster::map(stored, next).store(thread, rank * 100 + thread);
   cluster::store_async(cluster::map(sent, next).offset(thread * 2).as<Vector<u32, 2>>(),
                        Vector<u32, 2>{{rank * 100 + thread, thread}}, cluster::map(full, next));
-  source.as<u32>().store(thread, rank * 1000 + thread);
-  fence::async_shared();
-  block::sync();
+  shown.store(thread, rank * 1000 + thread);
   if (thread == 0) {
-    tma::copy_to_block(cluster::map(copied, next), source, 256, cluster::map(full, next));
     tma::load_multicast(boxes.offset_bytes(rank * 256), params.map, full, At{0, static_cast<i32>(rank) - 1}, 0xF);
     if (rank < 2) {
       tma::load_bulk_multicast(bulks.offset_bytes(rank * 64), params.in.as<u8>().offset(rank * 128), 64, full, 0xF);
@@ -49,13 +45,12 @@ TH_KERNEL(64, 1) neighbours(TH_GRID_CONSTANT const ClusterParams params) {
   arrivals.wait_cluster(Phase{0});
   cluster::arrive();
   cluster::wait();
-  const i64 base = (static_cast<i64>(launch::block_index().x) * 64 + thread) * 6;
+  const i64 base = (static_cast<i64>(launch::block_index().x) * 64 + thread) * 5;
   params.out.store(base, stored.load(thread));
   params.out.store(base + 1, sent.load(thread * 2) * 100 + sent.load(thread * 2 + 1));
-  params.out.store(base + 2, copied.as<u32>().load(thread));
-  params.out.store(base + 3, boxes.as<u32>().load(thread * 4));
-  params.out.store(base + 4, bulks.as<u32>().load(thread % 32));
-  params.out.store(base + 5, cluster::map(source.as<u32>(), next).load(thread) + rank * 16 + cluster::size());
+  params.out.store(base + 2, boxes.as<u32>().load(thread * 4));
+  params.out.store(base + 3, bulks.as<u32>().load(thread % 32));
+  params.out.store(base + 4, cluster::map(shown, next).load(thread) + rank * 16 + cluster::size());
   cluster::sync();
 }
 

@@ -9,9 +9,8 @@ struct BoxParams {
   TensorMap out;
   Global<u8> image;  // the box as it lies in shared memory
   u32 bytes;         // of the box
-  i32 at[5];  // where the box is loaded from
-  i32 to[5];  // where it is stored to
-  u32 adds;  // 1: the store adds
+  i32 at[5];         // where the box is loaded from
+  i32 to[5];         // where it is stored to
 };
 
 /// Loads a box, copies its image out byte by byte, stores the box to `to` of `out`. 64 threads.
@@ -41,11 +40,7 @@ boxes(TH_GRID_CONSTANT const BoxParams params) {
     params.image.store(i, box.load(i));
   }
   if (launch::thread_index() == 0) {
-    if (params.adds != 0) {
-      tma::store_add(params.out, box, to);
-    } else {
-      tma::store(params.out, box, to);
-    }
+    tma::store(params.out, box, to);
     tma::commit();
     tma::wait<0>();
   }
@@ -58,7 +53,7 @@ struct BulkParams {
   u32 pieces;
 };
 
-/// in to out in pieces through one buffer, two barriers taking turns with expect and arrive apart. 32 threads.
+/// in to out in pieces through two buffers, two barriers taking turns with expect and arrive apart. 32 threads.
 TH_KERNEL(32, 1) bulk(TH_GRID_CONSTANT const BulkParams params) {
   const Shared<u8> memory = launch::shared_memory();
   const Barrier first{memory.offset_bytes(2 * params.bytes).address};
@@ -74,34 +69,20 @@ TH_KERNEL(32, 1) bulk(TH_GRID_CONSTANT const BulkParams params) {
     const Barrier full = first.offset(piece % 2);
     const Shared<u8> buffer = memory.offset_bytes(piece % 2 * params.bytes);
     if (leads) {
-      tma::wait_read<1>();
       full.expect_bytes(params.bytes);
       tma::load_bulk(buffer, params.in.offset(static_cast<i64>(piece) * params.bytes), params.bytes, full);
     }
     if (piece % 2 == 0 || leads) {
       full.arrive();
     }
-    while (!full.try_wait(phase)) {
+    full.wait(phase);
+    for (u32 byte = launch::thread_index(); byte < params.bytes; byte += 32) {
+      params.out.store(static_cast<i64>(piece) * params.bytes + byte, buffer.load(byte));
     }
-    if (leads) {
-      tma::store_bulk(params.out.offset(static_cast<i64>(piece) * params.bytes), buffer, params.bytes);
-      tma::commit();
-    }
+    warp::sync();
     if (piece % 2 == 1) {
       phase.flip();
     }
-  }
-  if (leads) {
-    tma::wait<0>();
-  }
-  block::sync();
-  if (leads) {
-    first.invalidate();
-    first.init(1);
-    first.arrive();
-    first.wait(Phase{0});
-    first.wait(Phase{0});
-    first.invalidate();
   }
 }
 

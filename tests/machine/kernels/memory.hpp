@@ -84,7 +84,6 @@ TH_KERNEL(32, 1) last_block(TH_GRID_CONSTANT const HandParams params) {
   const u32 block = launch::block_index().x + launch::block_index().y * launch::block_count().x;
   const u32 blocks = launch::block_count().x * launch::block_count().y;
   params.data.store(block * 32 + thread, block * 1000 + thread);
-  fence::gpu();
   warp::sync();
   u32 before = 0;
   if (thread == 0) {
@@ -100,7 +99,7 @@ TH_KERNEL(32, 1) last_block(TH_GRID_CONSTANT const HandParams params) {
     sum += params.data.load(i);
   }
   for (u32 distance = 16; distance > 0; distance /= 2) {
-    sum += warp::shuffle_down(sum, distance);
+    sum += warp::shuffle_xor(sum, distance);
   }
   if (thread == 0) {
     params.sum.store(0, sum);

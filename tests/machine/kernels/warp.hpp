@@ -17,7 +17,7 @@ TH_KERNEL(64, 1) exchanges(TH_GRID_CONSTANT const WarpParams params) {
   mine.store(0, warp::shuffle(value, params.argument));
   mine.store(1, warp::shuffle_xor(value, params.argument));
   mine.store(2, warp::shuffle_up(value, params.argument));
-  mine.store(3, warp::shuffle_down(value, params.argument));
+  mine.store(3, warp::shuffle(value, 31 - warp::lane()));
   mine.store(4, convert::float_bits(warp::shuffle_xor(convert::bits_float(value), params.argument)));
   mine.store(5, static_cast<u32>(warp::shuffle(static_cast<i32>(value), warp::lane() + params.argument)));
   mine.store(6, warp::ballot((value & 1U) != 0));

@@ -47,7 +47,7 @@ Mbarrier& Barriers::at(std::uint32_t address, const char* call, std::uint32_t si
   memory_.shared_bytes(address, 8, 8, call, site_number);
   Block& block = memory_.block_of(address);
   const auto found = block.barriers.find(address & 0xFFFFFFU);
-  if (found == block.barriers.end() || !found->second->live) {
+  if (found == block.barriers.end()) {
     findings_.fatal(FindingKind::barrier_misuse, call + words_.at(site_number) + words_.by_current() + ": " +
                                                      words_.of_shared(block, address & 0xFFFFFFU, 8) +
                                                      " is no barrier: Barrier::init did not run before");
@@ -136,7 +136,7 @@ void barrier_init(std::uint32_t address, std::uint32_t arrivals, Site where) {
   Block& block = *thread.block;
   const std::uint32_t offset = address & 0xFFFFFFU;
   auto& slot = block.barriers[offset];
-  if (slot && slot->live) {
+  if (slot) {
     engine.findings.report(FindingKind::barrier_misuse,
                            "Barrier::init" + engine.words.at(site) + " by " + engine.words.of(thread) + " of " +
                                engine.words.of(*slot) + ", which is already initialised",
@@ -154,7 +154,6 @@ void barrier_init(std::uint32_t address, std::uint32_t arrivals, Site where) {
     slot->offset = offset;
   }
   Mbarrier& barrier = *slot;
-  barrier.live = true;
   barrier.expected = arrivals;
   barrier.pending = arrivals;
   barrier.bytes = 0;
@@ -164,20 +163,6 @@ void barrier_init(std::uint32_t address, std::uint32_t arrivals, Site where) {
   barrier.published = false;
   barrier.first_phase = barrier.phase;
   Ordering::tick(thread);
-}
-
-void barrier_invalidate(std::uint32_t address, Site where) {
-  Engine& engine = Engine::current();
-  Thread& thread = Engine::self();
-  const std::uint32_t site = engine.sites.number(where);
-  Mbarrier& barrier = engine.barriers.at(address, "Barrier::invalidate", site);
-  if (!barrier.waiters.empty() || barrier.bytes != 0 || barrier.in_flight_bytes != 0) {
-    engine.findings.report(FindingKind::barrier_misuse, "Barrier::invalidate" + engine.words.at(site) + " by " +
-                                                            engine.words.of(thread) + " of " +
-                                                            engine.words.of(barrier) + ", which is still in use");
-  }
-  barrier.live = false;
-  thread.block->shadow.set_barrier(barrier.offset, false);
 }
 
 void barrier_arrive(std::uint32_t address, std::uint32_t arrivals, std::uint32_t expected_bytes, Space space,
@@ -243,25 +228,6 @@ void barrier_wait(std::uint32_t address, std::uint32_t parity, Site where) {
             engine.words.of(barrier) + " and could not be sure to see it complete",
         {"the next phase completed too before the thread looked again: a waiting loop can miss that for ever"});
   }
-}
-
-bool barrier_try_wait(std::uint32_t address, std::uint32_t parity, Site where) {
-  Engine& engine = Engine::current();
-  Thread& thread = Engine::self();
-  const std::uint32_t site = engine.sites.number(where);
-  engine.scheduler.pause(thread);
-  Mbarrier& barrier = waited_barrier(engine, thread, address, parity, site);
-  if (!completed(barrier, parity)) {
-    // The attempt may or may not last until the phase completes.
-    barrier.waiters.push_back(&thread);
-    engine.scheduler.poll(thread, {Wait::What::barrier, site, parity, &barrier});
-    std::erase(barrier.waiters, &thread);
-    if (!completed(barrier, parity)) {
-      return false;
-    }
-  }
-  Ordering::learn(thread, barrier.completed);
-  return true;
 }
 
 void fence_barrier_init(Site where) {

@@ -34,11 +34,11 @@ void check_block_end(const Cluster& cluster, const Block& block, const Ordering&
     }
   }
   for (const auto& [offset, barrier] : block.barriers) {
-    if (barrier->live && barrier->in_flight_bytes != 0) {
+    if (barrier->in_flight_bytes != 0) {
       unfinished(words.of_flight(*barrier) + ", on " + words.of(*barrier));
-    } else if (barrier->live && barrier->bytes > 0 && barrier->pending == barrier->expected) {
+    } else if (barrier->bytes > 0 && barrier->pending == barrier->expected) {
       unfinished("bytes announced on " + words.of(*barrier) + " had not arrived");
-    } else if (barrier->live && known.at(barrier->lane) < barrier->phase && barrier->in_flight_site != 0) {
+    } else if (known.at(barrier->lane) < barrier->phase && barrier->in_flight_site != 0) {
       unfinished("nobody had waited for the copies of " + words.of(*barrier) + "; " +
                  words.at(barrier->in_flight_site));
     }
@@ -62,7 +62,7 @@ void check_block_end(const Cluster& cluster, const Block& block, const Ordering&
 void check_cluster_end(const Cluster& cluster, const Words& words, Findings& findings) {
   for (const auto& block : cluster.blocks) {
     for (const auto& [offset, barrier] : block->barriers) {
-      if (barrier->live && barrier->bytes != 0) {
+      if (barrier->bytes != 0) {
         findings.report(FindingKind::byte_count,
                         "the kernel ended while " + words.of(*barrier) + " still awaits bytes");
       }

@@ -38,16 +38,14 @@ void global_write(std::uint64_t address, const void* value, std::uint32_t bytes,
 void global_atomic(std::uint64_t address, void* value, const void* expected, std::uint32_t bytes, Atomic what,
                    bool acquire_release, Site site);
 
-void fence_async(bool global, Site site);
+void fence_async(Site site);
 void fence_barrier_init(Site site);
 
 // --- barriers --------------------------------------------------------------------------------------------------------
 void barrier_init(std::uint32_t address, std::uint32_t arrivals, Site site);
-void barrier_invalidate(std::uint32_t address, Site site);
 void barrier_arrive(std::uint32_t address, std::uint32_t arrivals, std::uint32_t expected_bytes, Space space,
                     Site site);
 void barrier_wait(std::uint32_t address, std::uint32_t parity, Site site);
-[[nodiscard]] bool barrier_try_wait(std::uint32_t address, std::uint32_t parity, Site site);
 
 void block_sync(std::uint32_t id, std::uint32_t threads, bool waits, Site site);
 void cluster_arrive(bool releases, Site site);
@@ -76,13 +74,10 @@ void tma_load(std::uint32_t destination, const void* map, std::uint32_t barrier,
               Site site);
 void tma_load_multicast(std::uint32_t destination, const void* map, std::uint32_t barrier, const std::int32_t* at,
                         int rank, std::uint16_t mask, Site site);
-void tma_store(const void* map, std::uint32_t source, const std::int32_t* at, int rank, bool add, Site site);
+void tma_store(const void* map, std::uint32_t source, const std::int32_t* at, int rank, Site site);
 void bulk_load(std::uint32_t destination, std::uint64_t source, std::uint32_t bytes, std::uint32_t barrier, Site site);
 void bulk_load_multicast(std::uint32_t destination, std::uint64_t source, std::uint32_t bytes, std::uint32_t barrier,
                          std::uint16_t mask, Site site);
-void bulk_store(std::uint64_t destination, std::uint32_t source, std::uint32_t bytes, Site site);
-void bulk_to_block(std::uint32_t destination, std::uint32_t source, std::uint32_t bytes, std::uint32_t barrier,
-                   Site site);
 void tma_commit(Site site);
 /// Until at most `pending` groups are left: to have read, or to have written too.
 void tma_wait(std::uint32_t pending, bool written, Site site);

@@ -38,26 +38,23 @@ class VectorClock {
   std::vector<std::uint32_t> ticks_;
 };
 
-/// What an agent knows, and which ordinary writes among it were followed by a proxy fence in the writing thread.
+/// What an agent knows, and which ordinary writes to shared memory among it were followed by a proxy fence in the
+/// writing thread. There is no such fence for global memory.
 struct Knowledge {
   VectorClock seen;
   VectorClock fenced_shared;
-  VectorClock fenced_global;
 
   void join(const Knowledge& other) {
     seen.join(other.seen);
     fenced_shared.join(other.fenced_shared);
-    fenced_global.join(other.fenced_global);
   }
   void meet(const Knowledge& other) {
     seen.meet(other.seen);
     fenced_shared.meet(other.fenced_shared);
-    fenced_global.meet(other.fenced_global);
   }
   void clear() {
     seen.clear();
     fenced_shared.clear();
-    fenced_global.clear();
   }
 };
 

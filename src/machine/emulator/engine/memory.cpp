@@ -347,14 +347,11 @@ void global_atomic(std::uint64_t address, void* value, const void* expected, std
   engine.scheduler.progress();
 }
 
-void fence_async(bool global, Site where) {
+void fence_async(Site where) {
   Engine& engine = Engine::current();
   Thread& thread = Engine::self();
   static_cast<void>(engine.sites.number(where));
   engine.ordering.fence_async(thread, thread.knowledge.fenced_shared);
-  if (global) {
-    engine.ordering.fence_async(thread, thread.knowledge.fenced_global);
-  }
   ++thread.news;
   Ordering::tick(thread);
 }

@@ -20,7 +20,7 @@ bool same_async_group(const Access& earlier, const Access& later) {
 
 bool lacks_fence(const Access& earlier, const Observer& observer) {
   return is_async(observer.self.kind) && !is_async(earlier.kind) && earlier.cluster == observer.self.cluster &&
-         observer.fenced->at(earlier.lane) < earlier.clock;
+         (observer.fenced == nullptr || observer.fenced->at(earlier.lane) < earlier.clock);
 }
 
 }  // namespace

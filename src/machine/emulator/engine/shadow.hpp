@@ -15,24 +15,21 @@ namespace thresher::emulator {
 
 enum class AccessKind : std::uint8_t {
   none,
-  read,          ///< by a thread
-  write,         ///< by a thread
-  atomic,        ///< by a thread; atomics do not conflict with each other
-  atomic_read,   ///< by a thread; conflicts with plain writes only
-  read_only,     ///< by a thread through the read-only path: conflicts with every write of the launch, ordered or not
-  copy_write,    ///< by cp.async: asynchronous, but not in the asynchronous proxy
-  async_read,    ///< by the copy engine or a matrix product
-  async_write,   ///< by the copy engine
-  async_atomic,  ///< by the copy engine, adding
+  read,         ///< by a thread
+  write,        ///< by a thread
+  atomic,       ///< by a thread; atomics do not conflict with each other
+  atomic_read,  ///< by a thread; conflicts with plain writes only
+  read_only,    ///< by a thread through the read-only path: conflicts with every write of the launch, ordered or not
+  copy_write,   ///< by cp.async: asynchronous, but not in the asynchronous proxy
+  async_read,   ///< by the copy engine or a matrix product
+  async_write,  ///< by the copy engine
 };
 
 constexpr bool is_async(AccessKind kind) { return kind >= AccessKind::async_read; }
-constexpr bool is_atomic(AccessKind kind) {
-  return kind == AccessKind::atomic || kind == AccessKind::atomic_read || kind == AccessKind::async_atomic;
-}
+constexpr bool is_atomic(AccessKind kind) { return kind == AccessKind::atomic || kind == AccessKind::atomic_read; }
 constexpr bool is_write(AccessKind kind) {
   return kind == AccessKind::write || kind == AccessKind::async_write || kind == AccessKind::atomic ||
-         kind == AccessKind::async_atomic || kind == AccessKind::copy_write;
+         kind == AccessKind::copy_write;
 }
 
 /// Who did something, when (the lane's clock), and in which line of the kernel.
@@ -68,7 +65,7 @@ class ConflictSink {
 struct Observer {
   Access self;
   const VectorClock* seen;
-  const VectorClock* fenced;  ///< for asynchronous accesses; unused otherwise
+  const VectorClock* fenced;  ///< for asynchronous accesses to shared memory; null where there is no fence
   bool checks_initialised = true;
 };
 

@@ -49,8 +49,7 @@ struct Wait {
 struct Mbarrier {
   Block* block = nullptr;
   std::uint32_t offset = 0;
-  Lane lane = 0;  // clock: completed phases
-  bool live = false;
+  Lane lane = 0;               // clock: completed phases
   std::uint32_t expected = 0;  // arrivals of each phase
   std::uint32_t pending = 0;   // arrivals that the current phase still awaits
   std::int64_t bytes = 0;      // bytes it still awaits; negative when more came than were announced

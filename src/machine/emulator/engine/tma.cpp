@@ -3,7 +3,6 @@
 #include <utility>
 #include <vector>
 
-#include "formats/numbers.hpp"
 #include "machine/emulator/engine/calls.hpp"
 #include "machine/emulator/engine/engine.hpp"
 #include "machine/emulator/engine/tensor_map.hpp"
@@ -11,7 +10,6 @@
 namespace thresher::emulator {
 namespace {
 
-using machine::ElementType;
 using machine::Swizzle;
 using machine::TensorMap;
 using machine::TensorMapDescription;
@@ -194,54 +192,14 @@ class StoreRead final : public AsyncWork {
   std::shared_ptr<StoreData> data_;
 };
 
-template <typename Word, typename Add>
-void add_each(std::uint8_t* to, const std::uint8_t* from, std::uint32_t bytes, Add add) {
-  for (std::uint32_t at = 0; at < bytes; at += sizeof(Word)) {
-    Word a;
-    Word b;
-    std::memcpy(&a, to + at, sizeof a);
-    std::memcpy(&b, from + at, sizeof b);
-    const Word sum = add(a, b);
-    std::memcpy(to + at, &sum, sizeof sum);
-  }
-}
-
-void add_row(ElementType type, std::uint8_t* to, const std::uint8_t* from, std::uint32_t bytes) {
-  using formats::bf16_to_float;
-  using formats::fp16_to_float;
-  switch (type) {
-    case ElementType::fp32: add_each<float>(to, from, bytes, [](float a, float b) { return a + b; }); break;
-    case ElementType::uint32:
-      add_each<std::uint32_t>(to, from, bytes, [](std::uint32_t a, std::uint32_t b) { return a + b; });
-      break;
-    case ElementType::fp16:
-      add_each<std::uint16_t>(to, from, bytes, [](std::uint16_t a, std::uint16_t b) {
-        return formats::float_to_fp16(fp16_to_float(a) + fp16_to_float(b));
-      });
-      break;
-    case ElementType::bf16:
-      add_each<std::uint16_t>(to, from, bytes, [](std::uint16_t a, std::uint16_t b) {
-        return formats::float_to_bf16(bf16_to_float(a) + bf16_to_float(b));
-      });
-      break;
-    case ElementType::uint8:
-    case ElementType::uint16: break;  // refused at the call
-  }
-}
-
 class StoreWrite final : public AsyncWork {
  public:
-  StoreWrite(Engine& engine, Thread& thread, std::shared_ptr<StoreData> data, bool add, ElementType type)
-      : engine_(engine), thread_(thread), data_(std::move(data)), add_(add), type_(type) {}
+  StoreWrite(Engine& engine, Thread& thread, std::shared_ptr<StoreData> data)
+      : engine_(engine), thread_(thread), data_(std::move(data)) {}
   void complete() override {
     const std::uint8_t* from = data_->bytes.data();
     for (const auto& [address, bytes] : data_->rows) {
-      auto* to = reinterpret_cast<std::uint8_t*>(address);
-      if (add_) {
-        add_row(type_, to, from, bytes);
-      } else {
-        std::memcpy(to, from, bytes);
-      }
+      std::memcpy(reinterpret_cast<void*>(address), from, bytes);
       from += bytes;
     }
     engine_.statistics.copied_bytes += data_->bytes.size();
@@ -255,16 +213,14 @@ class StoreWrite final : public AsyncWork {
   Engine& engine_;
   Thread& thread_;
   std::shared_ptr<StoreData> data_;
-  bool add_;
-  ElementType type_;
 };
 
 void submit_store(Engine& engine, Thread& thread, std::vector<std::pair<std::uint32_t, std::uint32_t>> pieces,
-                  std::shared_ptr<StoreData> data, bool add, ElementType type) {
+                  std::shared_ptr<StoreData> data) {
   TmaStores& stores = *thread.stores;
   ++stores.groups.issued;
   engine.scheduler.submit(std::make_unique<StoreRead>(engine, thread, std::move(pieces), data), &stores.queue);
-  engine.scheduler.submit(std::make_unique<StoreWrite>(engine, thread, std::move(data), add, type), &stores.queue);
+  engine.scheduler.submit(std::make_unique<StoreWrite>(engine, thread, std::move(data)), &stores.queue);
 }
 
 /// Along its rows a box begins at a multiple of 16 bytes; the GPU answers anything else with an illegal instruction.
@@ -290,7 +246,7 @@ void load_box(const std::vector<Block*>& blocks, const char* call, std::uint32_t
                                site);
     Mbarrier& barrier = engine.barriers.at(in_block(*block, barrier_address), call, site);
     const Observer reader{delivery_access(engine, barrier, AccessKind::async_read, site), &thread.knowledge.seen,
-                          &thread.knowledge.fenced_global};
+                          nullptr};
     check_rows(engine, box, reader, call, site);
     announce(engine, thread, *block, barrier, destination & 0xFFFFFFU, box.bytes(), AccessKind::async_write, call,
              site);
@@ -311,9 +267,9 @@ void load_bytes(const std::vector<Block*>& blocks, const char* call, std::uint32
     engine.memory.shared_bytes(in_block(*block, destination), bytes, 16, call, site);
     Mbarrier& barrier = engine.barriers.at(in_block(*block, barrier_address), call, site);
     GlobalBuffer* buffer = engine.memory.global_buffer(source, bytes, 16, call, site);
-    engine.memory.check_global(*buffer, source, bytes,
-                               {delivery_access(engine, barrier, AccessKind::async_read, site), &thread.knowledge.seen,
-                                &thread.knowledge.fenced_global});
+    engine.memory.check_global(
+        *buffer, source, bytes,
+        {delivery_access(engine, barrier, AccessKind::async_read, site), &thread.knowledge.seen, nullptr});
     announce(engine, thread, *block, barrier, destination & 0xFFFFFFU, bytes, AccessKind::async_write, call, site);
     engine.scheduler.submit(std::make_unique<BulkDelivery>(engine, *block, destination & 0xFFFFFFU, barrier,
                                                            reinterpret_cast<const std::uint8_t*>(source), bytes));
@@ -356,33 +312,6 @@ void bulk_load_multicast(std::uint32_t destination, std::uint64_t source, std::u
   load_bytes(targets(engine, mask, call, site), call, destination, source, bytes, barrier, site);
 }
 
-void bulk_to_block(std::uint32_t destination, std::uint32_t source, std::uint32_t bytes, std::uint32_t barrier_address,
-                   Site where) {
-  Engine& engine = Engine::current();
-  Thread& thread = Engine::self();
-  const std::uint32_t site = engine.sites.number(where);
-  engine.scheduler.pause(thread);
-  const char* call = "tma::copy_to_block";
-  if (bytes == 0 || bytes % 16 != 0) {
-    engine.findings.fatal(FindingKind::bad_argument, std::string(call) + engine.words.at(site) + " of " +
-                                                         std::to_string(bytes) + " bytes, not a multiple of 16");
-  }
-  if (destination >> 24 != barrier_address >> 24) {
-    engine.findings.fatal(
-        FindingKind::bad_argument,
-        std::string(call) + engine.words.at(site) + " completes on a barrier of another block than the destination's");
-  }
-  engine.memory.shared_bytes(destination, bytes, 16, call, site);
-  const std::uint8_t* from = engine.memory.shared_bytes(source, bytes, 16, call, site);
-  Block& block = engine.memory.block_of(destination);
-  Mbarrier& barrier = engine.barriers.at(barrier_address, call, site);
-  engine.memory.check_shared(*thread.block, source & 0xFFFFFFU, bytes,
-                             {delivery_access(engine, barrier, AccessKind::async_read, site), &thread.knowledge.seen,
-                              &thread.knowledge.fenced_shared});
-  announce(engine, thread, block, barrier, destination & 0xFFFFFFU, bytes, AccessKind::async_write, call, site);
-  engine.scheduler.submit(std::make_unique<BulkDelivery>(engine, block, destination & 0xFFFFFFU, barrier, from, bytes));
-}
-
 void store_async(std::uint32_t address, const void* value, std::uint32_t bytes, std::uint32_t barrier_address,
                  Site where) {
   Engine& engine = Engine::current();
@@ -402,17 +331,13 @@ void store_async(std::uint32_t address, const void* value, std::uint32_t bytes, 
   engine.scheduler.submit(std::make_unique<WordDelivery>(engine, block, address & 0xFFFFFFU, barrier, value, bytes));
 }
 
-void tma_store(const void* map, std::uint32_t source, const std::int32_t* at, int rank, bool add, Site where) {
+void tma_store(const void* map, std::uint32_t source, const std::int32_t* at, int rank, Site where) {
   Engine& engine = Engine::current();
   Thread& thread = Engine::self();
   const std::uint32_t site = engine.sites.number(where);
   engine.scheduler.pause(thread);
-  const char* call = add ? "tma::store_add" : "tma::store";
+  const char* call = "tma::store";
   const TensorMapDescription description = described(engine, map, rank, call, site);
-  if (add && (description.element == ElementType::uint8 || description.element == ElementType::uint16)) {
-    engine.findings.fatal(FindingKind::bad_argument,
-                          std::string(call) + engine.words.at(site) + " of 8- or 16-bit integers");
-  }
   check_alignment(engine, description, at, call, site);
   for (int d = 0; d < rank; ++d) {
     if (at[d] < 0) {
@@ -429,10 +354,9 @@ void tma_store(const void* map, std::uint32_t source, const std::int32_t* at, in
   const Observer reader{{clock, site, engine.cluster.serial, stores.read_lane, AccessKind::async_read},
                         &thread.knowledge.seen,
                         &thread.knowledge.fenced_shared};
-  const Observer writer{{clock, site, engine.cluster.serial, stores.written_lane,
-                         add ? AccessKind::async_atomic : AccessKind::async_write},
+  const Observer writer{{clock, site, engine.cluster.serial, stores.written_lane, AccessKind::async_write},
                         &thread.knowledge.seen,
-                        &thread.knowledge.fenced_global};
+                        nullptr};
   auto data = std::make_shared<StoreData>();
   std::vector<std::pair<std::uint32_t, std::uint32_t>> pieces;
   for (std::uint32_t index = 0; index < box.rows(); ++index) {
@@ -455,37 +379,7 @@ void tma_store(const void* map, std::uint32_t source, const std::int32_t* at, in
       done += bytes;
     }
   }
-  submit_store(engine, thread, std::move(pieces), std::move(data), add, description.element);
-}
-
-void bulk_store(std::uint64_t destination, std::uint32_t source, std::uint32_t bytes, Site where) {
-  Engine& engine = Engine::current();
-  Thread& thread = Engine::self();
-  const std::uint32_t site = engine.sites.number(where);
-  engine.scheduler.pause(thread);
-  const char* call = "tma::store_bulk";
-  if (bytes == 0 || bytes % 16 != 0) {
-    engine.findings.fatal(FindingKind::bad_argument, std::string(call) + engine.words.at(site) + " of " +
-                                                         std::to_string(bytes) + " bytes, not a multiple of 16");
-  }
-  engine.memory.shared_bytes(source, bytes, 16, call, site);
-  GlobalBuffer* buffer = engine.memory.global_buffer(destination, bytes, 16, call, site);
-  TmaStores& stores = stores_of(engine, thread);
-  const std::uint32_t clock = stores.groups.open_clock();
-  engine.memory.check_shared(*thread.block, source & 0xFFFFFFU, bytes,
-                             {{clock, site, engine.cluster.serial, stores.read_lane, AccessKind::async_read},
-                              &thread.knowledge.seen,
-                              &thread.knowledge.fenced_shared});
-  engine.memory.check_global(*buffer, destination, bytes,
-                             {{clock, site, engine.cluster.serial, stores.written_lane, AccessKind::async_write},
-                              &thread.knowledge.seen,
-                              &thread.knowledge.fenced_global});
-  if (!buffer->shadow) {
-    return;
-  }
-  auto data = std::make_shared<StoreData>();
-  data->rows.emplace_back(destination, bytes);
-  submit_store(engine, thread, {{source & 0xFFFFFFU, bytes}}, std::move(data), false, ElementType::uint8);
+  submit_store(engine, thread, std::move(pieces), std::move(data));
 }
 
 void tma_commit(Site where) {

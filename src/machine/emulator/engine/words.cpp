@@ -23,7 +23,6 @@ const char* verb(AccessKind kind) {
     case AccessKind::copy_write: return "written by cp.async";
     case AccessKind::async_read: return "read asynchronously";
     case AccessKind::async_write: return "written asynchronously";
-    case AccessKind::async_atomic: return "added to asynchronously";
   }
   return "?";
 }
