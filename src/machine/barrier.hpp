@@ -29,7 +29,7 @@ struct Barrier {
   static constexpr u32 bytes = 8;
   TH_DEVICE Barrier offset(u32 barriers) const { return {address + barriers * bytes}; }
 
-  /// By one thread: `arrivals` (1 … 2^20−1) complete a phase. Visible to the block's other threads after
+  /// One thread calls it: `arrivals` (1 … 2^20−1) complete a phase. Visible to the block's other threads after
   /// fence::barrier_init() by the same thread and then a block (or cluster) barrier.
   TH_DEVICE void init(u32 arrivals, Site site = here()) const;
 

@@ -60,7 +60,7 @@ struct WarpgroupEngine {
                                  Site site = here()) {
     wgmma::multiply<Element>(d, a, b, accumulate, site);
   }
-  /// The same with a B whose contiguous dimension is n.
+  /// Issues the same with a B whose contiguous dimension is n.
   template <typename Element, int columns, Swizzle swizzle>
   static TH_DEVICE void multiply_columns(Accumulators<columns>& d, const Fragment& a, Descriptor<swizzle> b,
                                          bool accumulate, Site site = here()) {

@@ -5,7 +5,7 @@
 
 namespace thresher::machine::registers {
 
-/// By all threads of a warpgroup; `count` a multiple of 8, 24…256. increase blocks until the pool has enough.
+/// All threads of a warpgroup call it; `count` is a multiple of 8, 24…256. increase blocks until the pool has enough.
 template <int count>
 TH_DEVICE void increase(Site site = here());
 template <int count>

@@ -17,7 +17,7 @@ struct Ablated {
   /// Whether an A operand that is made in registers is made for each slot.
   static constexpr bool makes_operands = shape.ablation != Ablation::first_operand;
 
-  /// In place of a load.
+  /// Stands in for a load.
   static TH_DEVICE void pretend_full(const LoadSlot& slot) {
     if (warp::elect()) {
       slot.full.arrive();
@@ -25,7 +25,7 @@ struct Ablated {
     warp::sync();
   }
 
-  /// In place of the products of `slots` slots.
+  /// Stands in for the products of `slots` slots.
   static TH_DEVICE void release_all(RingReader<shape>& reader, const Turns<shape>& turns, u32 slots) {
     TH_NO_UNROLL
     for (u32 slot = 0; slot < slots; ++slot) {

@@ -35,7 +35,7 @@ class Merge {
         half_(half),
         other_block_(other_block) {}
 
-  /// By one thread, before the cluster's first meeting.
+  /// One thread calls it before the cluster's first meeting.
   TH_DEVICE void init() const {
     ready_.init(4 * shape.math_warpgroups);
     landed_.init(1);
@@ -44,7 +44,7 @@ class Merge {
     debug::name_barrier(landed_, "merge landed");
   }
 
-  /// By all math threads, once their own products have retired. Afterwards the first half of each piece of `tiles`
+  /// All math threads call it once their products have retired. Afterwards the first half of each piece of `tiles`
   /// holds the sums of the half of the columns that this block keeps.
   TH_DEVICE void run(Tiles& tiles) const {
     if (warp::lane() == 0) {

@@ -46,8 +46,8 @@ concept DualOperand = MatrixEngine<typename Operation::Engine> &&
   sums.settle();
 };
 
-/// `load<pass>` brings one slot: by one thread of the loader. `member` is the block's place among those that fill each
-/// other's slots.
+/// `load<pass>` brings one slot; one thread of the loader calls it. `member` is the block's place among those that fill
+/// each other's slots.
 template <class Operation>
 concept Loads = requires(const Operation& operation, const LoadSlot& slot, const typename Operation::Tile& tile,
                          u32 at) {

@@ -160,7 +160,7 @@ class StagedOutput {
     }
   }
 
-  /// By every thread before it ends: the staging is not given up while it is being read.
+  /// Every thread calls it before it ends: the staging is not given up while it is being read.
   static TH_DEVICE void drain() {
     if (launch::thread_index() % 128 == 0) {
       tma::wait_read<0>();

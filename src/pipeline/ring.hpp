@@ -40,7 +40,7 @@ struct Ring {
 
   TH_DEVICE Shared<u8> slot(u32 index) const { return slots.offset_bytes(index * shape.slot_bytes); }
 
-  /// By one thread, before anyone uses the ring.
+  /// One thread calls it before anyone uses the ring.
   TH_DEVICE void init() const {
     constexpr u32 readers = shape.reading == Reading::together ? shape.math_warpgroups : 1;
     for (u32 s = 0; s < shape.stages; ++s) {

@@ -12,7 +12,7 @@ enum class Reading : u8 {
   by_turns,  ///< one: warpgroup i takes tiles i, i + n, … of the block
 };
 
-/// For an A operand that is made in registers: when the next block's fragments are.
+/// When the next block's fragments are made, of an A operand that is made in registers.
 enum class Overlap : u8 {
   step,   ///< after each multiply, while up to three are in flight: most even, for large tiles
   block,  ///< while a whole block is in flight

@@ -148,7 +148,7 @@ class Skeleton {
     }
   }
 
-  /// Behind the loads: the other blocks of the cluster have made their barriers too.
+  /// Comes behind the loads: the other blocks of the cluster have made their barriers too.
   TH_DEVICE void meet_cluster() const {
     if constexpr (cluster_blocks(shape) > 1 && shape.multicast_blocks == 1) {
       cluster::wait();

@@ -24,7 +24,7 @@ class Timeline {
  public:
   TH_DEVICE explicit Timeline(Global<u64> profile) : profile_(profile) {}
 
-  /// By one thread of the role.
+  /// One thread of the role calls it.
   TH_DEVICE void mark(u32 role, Moment moment) const {
     if constexpr (shape.profiled) {
       const i64 base = static_cast<i64>(launch::block_index().x) * profile_words_of_block(shape) + role * profile_words;

@@ -20,7 +20,7 @@ class Turns {
         next_(turns.offset(warpgroup + 1 == shape.math_warpgroups ? 0 : warpgroup + 1)),
         phase_{warpgroup == 0 ? 1U : 0U} {}
 
-  /// By one thread, before anyone waits.
+  /// One thread calls it before anyone waits.
   static TH_DEVICE void init(Barrier turns) {
     for (u32 w = 0; w < shape.math_warpgroups; ++w) {
       turns.offset(w).init(4);

@@ -15,7 +15,7 @@ class AccumulatorShadow {
   void on_set(int element, Site site);
   void on_settle(Site site);
 
-  /// For the multiply that uses the accumulators.
+  /// What the multiply that uses the accumulators reads and changes.
   struct State {
     u64 defined[2] = {};            ///< bit per element
     u32 group = 0;                  ///< the warpgroup's wgmma group that last used them, 0: none

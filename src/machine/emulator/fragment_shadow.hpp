@@ -13,9 +13,9 @@ class FragmentShadow {
   ~FragmentShadow();
 
   void on_settle(const u32* words);
-  /// For a multiply: the words must be settled, fenced and not in the middle of another change.
+  /// A multiply calls it: the words must be settled, fenced and not in the middle of another change.
   void on_multiply(const u32* words, Site site) const;
-  /// For the wait that retires the groups up to `group`; true when this fragment is free again.
+  /// The wait that retires the groups up to `group` calls it; true when this fragment is free again.
   bool on_wait(u32 group) const;
 
  private:

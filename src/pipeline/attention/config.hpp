@@ -18,9 +18,9 @@ TH_DEVICE constexpr u32 tile_bytes(int rows, int head_dim) { return static_cast<
 
 struct StreamConfig {
   int head_dim;
-  int keys;             ///< of a block
-  int stages;           ///< of the rings of keys and of values
-  int math_warpgroups;  ///< warpgroups of 64 query rows
+  int keys;             ///< how many make a block
+  int stages;           ///< how many slots the rings of keys and of values have
+  int math_warpgroups;  ///< each has 64 query rows
   int cluster;          ///< blocks that share keys and values: 1 or 2
   bool queries_in_registers;
   /// Warpgroups issue their products one after another: one's softmax runs beside another's products.
@@ -59,7 +59,7 @@ struct SplitConfig {
   int cluster;  ///< blocks that divide the keys and the output's columns: 1, 2, 4 or 8
   /// The host vouches for it: one length for all sequences, whole tiles of queries, cluster·256 keys, all of them seen.
   bool whole = false;
-  /// Of a chunk's weights: each is multiplied while the exponentials of the next one run. 1, 2 or 4.
+  /// A chunk's weights come in so many parts: each is multiplied while the next one's exponentials run. 1, 2 or 4.
   int parts = 1;
   /// The first chunk's largest scores are looked for while the second's product runs. Takes whole tiles and direct
   /// logits: scores that are changed while a product runs would serialise it.

@@ -73,12 +73,33 @@ TH_DEVICE void exchange(const Operation& operation, Tile& tile, const SplitMemor
   }
 }
 
+/// What the skeleton asks of an operation. `chunks` says how many chunks of keys this block has. One thread copies
+/// queries, keys and values into slots; all threads then score and inspect each chunk, fix the shifts of their rows,
+/// weigh and accumulate part after part, and settle; message is what one thread sends to another block of its partial
+/// result, take_own and merge make the result of this block's columns, and finish writes it.
+template <class Operation, SplitConfig config>
+concept SplitOperation = MatrixEngine<typename Operation::Engine> &&
+    requires(const Operation& operation, typename Operation::template Tile<config>& tile, const Slot& slot,
+             Shared<u8> shared, int index, Message (&received)(int)) {
+  requires Same<decltype(operation.template work<config>(index).chunks), i32>;
+  { operation.copy_queries(slot, operation.template work<config>(index)) } -> Same<void>;
+  { operation.copy_keys(slot, operation.template work<config>(index), index) } -> Same<void>;
+  { operation.copy_values(slot, operation.template work<config>(index), index) } -> Same<void>;
+  { operation.begin(operation.template work<config>(index), tile) } -> Same<void>;
+  { operation.score(tile, shared, shared, index) } -> Same<void>;
+  { operation.inspect(operation.template work<config>(index), tile, index) } -> Same<void>;
+  { operation.fix_shifts(tile) } -> Same<void>;
+  { operation.weigh(tile, index, index) } -> Same<void>;
+  { operation.accumulate(tile, shared, index, index) } -> Same<void>;
+  { operation.settle(tile) } -> Same<void>;
+  { operation.message(tile, index, index) } -> Same<Message>;
+  { operation.take_own(tile, index) } -> Same<void>;
+  { operation.merge(tile, received) } -> Same<void>;
+  { operation.finish(operation.template work<config>(index), tile) } -> Same<void>;
+};
+
 /// The whole kernel. The launch has 128 threads and clusters of config.cluster blocks.
-///
-/// Operation: work<config>() with `chunks`, how many chunks of keys this block has; copy_queries,
-/// copy_keys and copy_values into a slot; begin, score, inspect, fix_shifts, weigh, accumulate, settle, message,
-/// take_own, merge and finish on its Tile<config>.
-template <SplitConfig config, typename Operation>
+template <SplitConfig config, SplitOperation<config> Operation>
 TH_DEVICE void split(const Operation& operation) {
   using Engine = typename Operation::Engine;
   static_assert(config.merged_columns() % (8 * config.groups_per_message()) == 0);

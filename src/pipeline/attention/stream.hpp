@@ -74,7 +74,7 @@ struct Turns {
   static constexpr bool used = config.take_turns && config.math_warpgroups > 1;
   u32 warpgroup;
 
-  /// Before the first turn, which is warpgroup 0's.
+  /// Comes before the first turn, which is warpgroup 0's.
   TH_DEVICE void start() const {
     if constexpr (used) {
       if (warpgroup == static_cast<u32>(config.math_warpgroups) - 1) {
@@ -92,7 +92,7 @@ struct Turns {
       named_barrier::arrive(warpgroup + 1 == static_cast<u32>(config.math_warpgroups) ? 1 : 2 + warpgroup, 256);
     }
   }
-  /// After the last turn: warpgroup 0 takes back the one that nobody will use.
+  /// Comes after the last turn: warpgroup 0 takes back the one that nobody will use.
   TH_DEVICE void end() const {
     if (warpgroup == 0) {
       wait();
@@ -264,12 +264,33 @@ TH_DEVICE void math_warpgroup(const Operation& operation, const StreamMemory<con
   turns.end();
 }
 
+/// What the skeleton asks of an operation. One thread of the loader copies queries, keys and values of a work item into
+/// a slot; a math warpgroup begins a work item on its Tile, takes its queries, and for each block of keys issues the
+/// scores, turns them into weights and issues their product with the values; rescale and finish follow. sum_of_weights
+/// is the sum over this thread's rows, known when the softmax of a block is done.
+template <class Operation, StreamConfig config>
+concept StreamedOperation = MatrixEngine<typename Operation::Engine> &&
+    requires(const Operation& operation, typename Operation::template Tile<config>& tile, const Slot& slot,
+             Shared<u8> shared, i32 index, u32 number) {
+  { operation.work_count() } -> Same<i32>;
+  { operation.work_index(index) } -> Same<i32>;
+  requires Same<decltype(operation.template work<config>(index).blocks), Blocks>;
+  { operation.copy_queries(slot, operation.template work<config>(index)) } -> Same<void>;
+  { operation.copy_keys(slot, number, operation.template work<config>(index), index, index) } -> Same<void>;
+  { operation.copy_values(slot, number, operation.template work<config>(index), index, index) } -> Same<void>;
+  { operation.begin(index, tile, index) } -> Same<WarpgroupBlocks>;
+  { operation.take_queries(tile, shared, number) } -> Same<void>;
+  { operation.score(tile, shared) } -> Same<void>;
+  { operation.softmax(tile, index) } -> Same<void>;
+  { operation.sum_of_weights(tile) } -> Same<float>;
+  { operation.take_weights(tile) } -> Same<void>;
+  { operation.accumulate(tile, shared) } -> Same<void>;
+  { operation.rescale(tile) } -> Same<void>;
+  { operation.finish(index, tile, index) } -> Same<void>;
+};
+
 /// The whole kernel. The launch has config.threads() threads and clusters of config.cluster blocks.
-///
-/// Operation: work_count(), work_index(turn), work<config>(index) with `blocks`, copy_queries/keys/values into a slot,
-/// and the math warpgroup's begin, take_queries, score, softmax, take_weights, accumulate, rescale and finish on its
-/// Tile<config>.
-template <StreamConfig config, typename Operation>
+template <StreamConfig config, StreamedOperation<config> Operation>
 TH_DEVICE void stream(const Operation& operation) {
   const StreamMemory<config> memory{launch::shared_memory()};
   if (launch::thread_index() == 0) {

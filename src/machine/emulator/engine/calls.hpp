@@ -79,7 +79,7 @@ void bulk_load(std::uint32_t destination, std::uint64_t source, std::uint32_t by
 void bulk_load_multicast(std::uint32_t destination, std::uint64_t source, std::uint32_t bytes, std::uint32_t barrier,
                          std::uint16_t mask, Site site);
 void tma_commit(Site site);
-/// Until at most `pending` groups are left: to have read, or to have written too.
+/// Waits until at most `pending` groups are left: to have read, or to have written too.
 void tma_wait(std::uint32_t pending, bool written, Site site);
 
 // --- names -----------------------------------------------------------------------------------------------------------

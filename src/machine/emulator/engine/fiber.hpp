@@ -29,9 +29,9 @@ class StackPool {
 class Fiber {
  public:
   void start(StackPool& stacks, std::function<void()> body);
-  /// From the scheduler: runs the body until it suspends or ends.
+  /// The scheduler calls it: runs the body until it suspends or ends.
   void resume();
-  /// From inside the body: back to the scheduler.
+  /// The body calls it: goes back to the scheduler.
   void suspend();
   [[nodiscard]] bool done() const { return done_; }
 

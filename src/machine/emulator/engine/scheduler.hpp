@@ -30,17 +30,17 @@ class Scheduler {
 
   /// Gives every thread of the cluster a stack. Throws Error(out_of_memory) when the host has none to give.
   void start_cluster();
-  /// Until every thread has ended and nothing is under way, or the launch stops.
+  /// Runs until every thread has ended and nothing is under way, or the launch stops.
   void run_cluster();
 
-  // By the thread that runs.
+  // The thread that runs calls these.
   /// Suspends until wake(); throws StopThread when the launch stops.
   void block(Thread& thread, Wait wait);
   /// A place where another thread may run first.
   void pause(Thread& thread);
   /// A failed attempt that the thread will repeat: others go first; a deadlock when nobody makes progress any more.
   void poll(Thread& thread, Wait wait);
-  /// After so many plain accesses in a row: others go first; too many by all threads together are a deadlock.
+  /// Comes after so many plain accesses in a row: others go first; too many by all threads together are a deadlock.
   void spin(Thread& thread, std::uint32_t accesses);
 
   void wake(Thread& thread);

@@ -10,7 +10,7 @@ void raise_each(std::uint32_t* into, const std::uint32_t* from, std::size_t coun
 /// into[i] = min(into[i], from[i]).
 void lower_each(std::uint32_t* into, const std::uint32_t* from, std::size_t count);
 
-/// To float32, exactly.
+/// These convert to float32, exactly.
 void widen_fp16(float* to, const std::uint16_t* from, std::size_t count);
 void widen_bf16(float* to, const std::uint16_t* from, std::size_t count);
 /// to[c][r] = from[r][c]; `rows` is a multiple of 8.

@@ -29,7 +29,7 @@ const char* verb(AccessKind kind) {
 
 }  // namespace
 
-/// From the last "src/", "tests/" or "bench/" of the path.
+/// The path begins at its last "src/", "tests/" or "bench/".
 std::string Words::at(std::uint32_t site_number) const {
   const Site& site = sites_.at(site_number);
   if (site.line == 0) {
