@@ -5,6 +5,7 @@
 #include <cstring>
 #include <mutex>
 
+#include "core/integers.hpp"
 #include "cpu/finish.hpp"
 #include "cpu/panel.hpp"
 #include "cpu/parallel.hpp"
@@ -13,9 +14,6 @@
 
 namespace thresher::cpu {
 namespace {
-
-constexpr std::int64_t divide_up(std::int64_t count, std::int64_t by) noexcept { return (count + by - 1) / by; }
-constexpr std::int64_t round_up(std::int64_t count, std::int64_t to) noexcept { return divide_up(count, to) * to; }
 
 // A chunk of A, a chunk of one block of weights and that block's two products stay in a core's cache of some 2 MiB.
 constexpr std::int64_t most_rows = 512;
@@ -28,15 +26,15 @@ std::size_t size(std::int64_t count) noexcept { return static_cast<std::size_t>(
 
 Blocking Blocking::choose(const DualGemmProblem& problem, int threads) noexcept {
   Blocking cut{};
-  cut.row_chunks = std::max<std::int64_t>(1, divide_up(problem.m, most_rows));
-  cut.row_chunk = std::max<std::int64_t>(16, round_up(divide_up(problem.m, cut.row_chunks), 16));
-  cut.depth_chunks = std::max<std::int64_t>(1, divide_up(problem.k, most_depth));
-  cut.depth_chunk = round_up(divide_up(problem.k, cut.depth_chunks), 32);
-  cut.depth_chunks = divide_up(problem.k, cut.depth_chunk);
+  cut.row_chunks = std::max<std::int64_t>(1, ceil_div(problem.m, most_rows));
+  cut.row_chunk = std::max<std::int64_t>(16, round_up(ceil_div(problem.m, cut.row_chunks), 16));
+  cut.depth_chunks = std::max<std::int64_t>(1, ceil_div(problem.k, most_depth));
+  cut.depth_chunk = round_up(ceil_div(problem.k, cut.depth_chunks), 32);
+  cut.depth_chunks = ceil_div(problem.k, cut.depth_chunk);
   const std::int64_t most_columns = std::min<std::int64_t>(256, most_products / cut.row_chunk);
-  cut.blocks = round_up(divide_up(problem.n, most_columns), threads);
-  cut.block_columns = round_up(divide_up(problem.n, cut.blocks), 16);
-  cut.blocks = divide_up(problem.n, cut.block_columns);
+  cut.blocks = round_up(ceil_div(problem.n, most_columns), threads);
+  cut.block_columns = round_up(ceil_div(problem.n, cut.blocks), 16);
+  cut.blocks = ceil_div(problem.n, cut.block_columns);
   return cut;
 }
 
@@ -117,7 +115,7 @@ ValueRange InterleavedDualGemm::convert(const Tensor& operand, const Slice& slic
 
 /// Arranges `pack_rows_` rows of one chunk of A.
 void InterleavedDualGemm::pack(Run& run, std::int64_t task, int thread) const {
-  const std::int64_t row_groups = divide_up(blocking_.row_chunk, pack_rows_);
+  const std::int64_t row_groups = ceil_div(blocking_.row_chunk, pack_rows_);
   const std::int64_t group = task % row_groups;
   const std::int64_t depth_chunk = task / row_groups % blocking_.depth_chunks;
   const std::int64_t row_chunk = task / row_groups / blocking_.depth_chunks;
@@ -218,7 +216,7 @@ bool InterleavedDualGemm::run(const Tensor& a, const Tensor& b1_gate, const Tens
                      .gate_scale = a_scale * formats::global_scale(b1_gate),
                      .up_scale = a_scale * formats::global_scale(b2_up)}};
   const std::int64_t pack_tasks =
-      divide_up(blocking_.row_chunk, pack_rows_) * blocking_.depth_chunks * blocking_.row_chunks;
+      ceil_div(blocking_.row_chunk, pack_rows_) * blocking_.depth_chunks * blocking_.row_chunks;
   parallel_for(threads_, pack_tasks, [&](std::int64_t task, int thread) { pack(run, task, thread); });
   parallel_for(threads_, blocking_.blocks, [&](std::int64_t block, int thread) { compute_block(run, block, thread); });
   return run.exact;

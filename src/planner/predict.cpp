@@ -4,6 +4,7 @@
 #include <array>
 #include <limits>
 
+#include "core/integers.hpp"
 #include "planner/combine.hpp"
 #include "planner/predict.hpp"
 
@@ -26,8 +27,6 @@ constexpr double copy_engine_bytes_per_clock = 48;
 constexpr double copy_engine_latency_clocks = 300;
 /// Instructions that hiding a logit takes where a row does not see every key of a step.
 constexpr double hiding_instructions = 4;
-
-std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
 
 double microseconds(double clocks, double clock_ghz) { return clocks / clock_ghz * 1e-3; }
 

@@ -5,6 +5,7 @@
 #include <span>
 #include <vector>
 
+#include "core/integers.hpp"
 #include "formats/decode.hpp"
 #include "formats/elements.hpp"
 #include "reference/panel_product.hpp"
@@ -17,8 +18,6 @@ namespace {
 constexpr std::int64_t k_block = 128;
 /// Rows of A decoded at a time, which bounds the memory.
 constexpr std::int64_t rows_at_once = 85 * panel_rows;
-
-constexpr std::int64_t round_up(std::int64_t value, std::int64_t step) { return (value + step - 1) / step * step; }
 
 /// Some rows of a matrix, decoded, as panels [panel][k][width], padded with rows of zeros.
 template <typename Real>
