@@ -1,5 +1,7 @@
 #include "thresher/tensor.hpp"
 
+#include "core/integers.hpp"
+
 namespace thresher {
 
 Tensor Tensor::contiguous(void* data, Format format, std::initializer_list<std::int64_t> shape, DeviceId device) {
@@ -53,17 +55,15 @@ bool Tensor::is_contiguous() const noexcept {
 
 namespace {
 
-std::int64_t divided_up(std::int64_t value, std::int64_t by) noexcept { return (value + by - 1) / by; }
-
 /// How many scales a matrix of [rows, columns] scales has in `layout`, padding included.
 std::int64_t scale_count(std::int64_t rows, std::int64_t columns, ScaleLayout layout) noexcept {
-  return layout == ScaleLayout::row_major ? rows * columns : divided_up(rows, 128) * divided_up(columns, 4) * 512;
+  return layout == ScaleLayout::row_major ? rows * columns : ceil_div(rows, 128) * ceil_div(columns, 4) * 512;
 }
 
 }  // namespace
 
 std::size_t scale_bytes(std::int64_t rows, std::int64_t k, ScaleLayout layout) noexcept {
-  const std::int64_t columns = divided_up(k, format_traits(Format::nvfp4).values_per_scale);
+  const std::int64_t columns = ceil_div(k, format_traits(Format::nvfp4).values_per_scale);
   return static_cast<std::size_t>(scale_count(rows, columns, layout));
 }
 
@@ -72,8 +72,8 @@ std::size_t scale_bytes(const Tensor& matrix) noexcept {
     return 0;
   }
   const Scales& scales = matrix.scales;
-  const std::int64_t count = scale_count(divided_up(matrix.shape[0], scales.block.rows),
-                                         divided_up(matrix.shape[1], scales.block.columns), scales.layout);
+  const std::int64_t count = scale_count(ceil_div(matrix.shape[0], scales.block.rows),
+                                         ceil_div(matrix.shape[1], scales.block.columns), scales.layout);
   return static_cast<std::size_t>(count * bits(scales.format) / 8);
 }
 
