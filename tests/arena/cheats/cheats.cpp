@@ -413,6 +413,7 @@ class CheatRunner final : public Runner {
 }  // namespace
 
 void CheatRig::wait() {
+  held_until_s_ = 0;  // whoever waits finds the stream free
   for (std::size_t i = 0; i < pending_.size();) {
     if (--pending_[i].waits > 0) {
       ++i;
