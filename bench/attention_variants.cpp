@@ -15,12 +15,11 @@
 #include <vector>
 
 #include "formats/numbers.hpp"
-#include "ops/attention_choice.hpp"
+#include "ops/attention_call.hpp"
 #include "ops/cuda_programs.hpp"
 #include "reference/attention_rows.hpp"
 #include "runtime/memory.hpp"
 #include "runtime/stream.hpp"
-#include "strategies/attention/program.hpp"
 #include "thresher/attention.hpp"
 #include "thresher/error.hpp"
 
@@ -126,18 +125,13 @@ std::vector<Field> fields(const std::string& strategy, bool causal) {
 }
 
 void warm() {
-  using strategies::attention::Logits;
   for (const std::string strategy : {"split", "pipelined"}) {
     for (const bool causal : {false, true}) {
       for (const Field& field : fields(strategy, causal)) {
         for (const Variant& variant : field.variants) {
-          const Format format = field.problem.format;
-          const ops::AttentionChoice choice =
-              ops::choose_attention(field.problem, {.strategy = strategy, .knobs = variant.knobs}, 132);
-          const auto program = strategy == "split"
-                                   ? strategies::attention::split_program(format, choice.split, Logits::direct)
-                                   : strategies::attention::pipelined_program(format, choice.stream, Logits::direct);
-          (void)ops::warm_program(program, "sm_90a");
+          const strategies::PlannedCall call =
+              ops::attention_call(field.problem, {.strategy = strategy, .knobs = variant.knobs}, device_spec("H200"));
+          (void)ops::warm_program(std::get<strategies::KernelLaunch>(call.steps.front()).program, "sm_90a");
           fmt::print("{} {}{}\n", strategy, variant.name, causal ? ", causal" : "");
         }
       }

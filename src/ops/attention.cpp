@@ -6,17 +6,79 @@
 #include <algorithm>
 
 #include "ops/attention_backend.hpp"
+#include "ops/attention_call.hpp"
+#include "ops/cuda_call.hpp"
 #include "ops/validate_attention.hpp"
+#include "runtime/nvrtc.hpp"
+#include "strategies/attention/registry.hpp"
+#include "strategies/attention/tensors.hpp"
 #include "thresher/error.hpp"
 
 namespace thresher {
-namespace ops {
+namespace {
 
-const AttentionOperations& attention_operations_for(DeviceKind kind) {
-  return kind == DeviceKind::cpu ? cpu_attention_operations() : cuda_attention_operations();
+using strategies::CallTensors;
+using strategies::PlannedCall;
+
+class CpuAttention final : public Attention::Backend {
+ public:
+  CpuAttention(const AttentionProblem& problem, DeviceId device, PlannedCall call)
+      : Backend(problem, device), call_(std::move(call)) {}
+  void run(Stream, const CallTensors& tensors) const override {
+    for (const strategies::Step& step : call_.steps) {
+      std::get<strategies::HostCall>(step).call(tensors);
+    }
+  }
+  [[nodiscard]] std::size_t workspace_bytes() const override { return call_.workspace_bytes(); }
+  [[nodiscard]] const std::string& strategy() const noexcept override { return call_.strategy; }
+
+ private:
+  PlannedCall call_;
+};
+
+class CudaAttention final : public Attention::Backend {
+ public:
+  CudaAttention(const AttentionProblem& problem, DeviceId device, PlannedCall call)
+      : Backend(problem, device), call_(std::move(call), device.ordinal, {}) {}
+  void run(Stream stream, const CallTensors& tensors) const override { call_.run(stream, tensors); }
+  [[nodiscard]] std::size_t workspace_bytes() const override { return call_.workspace_bytes(); }
+  [[nodiscard]] const std::string& strategy() const noexcept override { return call_.planned().strategy; }
+
+ private:
+  ops::CudaCall call_;
+};
+
+std::vector<std::string> names(strategies::Strategies<AttentionProblem> all, std::optional<strategies::Role> role) {
+  std::vector<std::string> found;
+  for (const auto* strategy : all) {
+    if (!role || strategy->role() == *role) {
+      found.emplace_back(strategy->name());
+    }
+  }
+  return found;
 }
 
-}  // namespace ops
+/// Where nothing can be compiled: `chosen` if its machine code is at hand, else the first strategy, else a fallback.
+std::shared_ptr<const Attention::Backend> plan_without_compiler(const Device& device, const AttentionProblem& problem,
+                                                                PlannedCall chosen) {
+  const auto all = strategies::attention::registry().of(device.kind());
+  std::vector<std::string> others{std::string(all.front()->name())};
+  const std::vector<std::string> fallbacks = names(all, strategies::Role::fallback);
+  others.insert(others.end(), fallbacks.begin(), fallbacks.end());
+  for (const std::string& other : others) {
+    try {
+      return std::make_shared<CudaAttention>(problem, device.id(), std::move(chosen));
+    } catch (const Error& error) {
+      if (error.code() != ErrorCode::unsupported) {
+        throw;
+      }
+    }
+    chosen = ops::attention_call(problem, {.strategy = other}, device);
+  }
+  return std::make_shared<CudaAttention>(problem, device.id(), std::move(chosen));
+}
+
+}  // namespace
 
 Attention plan(const Device& device, const AttentionProblem& problem, const AttentionOptions& options) {
   ops::validate(problem);
@@ -24,14 +86,14 @@ Attention plan(const Device& device, const AttentionProblem& problem, const Atte
     throw Error(ErrorCode::invalid_argument,
                 fmt::format("options.threads is {}, expected 0 (all) or more", options.threads));
   }
-  const ops::AttentionOperations& operations = ops::attention_operations_for(device.kind());
-  const std::vector<std::string> known = operations.strategies();
-  if (!options.strategy.empty() && std::find(known.begin(), known.end(), options.strategy) == known.end()) {
-    throw Error(ErrorCode::invalid_argument,
-                fmt::format("there is no attention strategy '{}' on this device, expected one of {}", options.strategy,
-                            fmt::join(known, ", ")));
+  PlannedCall call = ops::attention_call(problem, options, device);
+  if (device.kind() == DeviceKind::cpu) {
+    return Attention(std::make_shared<CpuAttention>(problem, device.id(), std::move(call)));
   }
-  return Attention(operations.plan(device, problem, options));
+  if (options.strategy.empty() && !runtime::nvrtc_status().problem.empty()) {
+    return Attention(plan_without_compiler(device, problem, std::move(call)));
+  }
+  return Attention(std::make_shared<CudaAttention>(problem, device.id(), std::move(call)));
 }
 
 void Attention::run(Stream stream, const AttentionTensors& tensors, void* workspace) const {
@@ -40,7 +102,8 @@ void Attention::run(Stream stream, const AttentionTensors& tensors, void* worksp
   if (problem().queries == 0 || problem().batch == 0) {
     return;
   }
-  backend_->run(stream, tensors, workspace);
+  const auto in_order = strategies::attention::in_order(tensors);
+  backend_->run(stream, {in_order, workspace});
 }
 
 std::size_t Attention::workspace_bytes() const { return backend_->workspace_bytes(); }
@@ -48,7 +111,7 @@ const std::string& Attention::strategy() const { return backend_->strategy(); }
 const AttentionProblem& Attention::problem() const { return backend_->problem(); }
 
 std::vector<std::string> attention_strategies(const Device& device) {
-  return ops::attention_operations_for(device.kind()).strategies();
+  return names(strategies::attention::registry().of(device.kind()), std::nullopt);
 }
 
 }  // namespace thresher

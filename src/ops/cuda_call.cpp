@@ -41,7 +41,7 @@ class LoadedLaunch {
     if (launch.persistent) {
       most_blocks_ = resident_blocks();
     }
-    if (LaunchArguments arguments; launch.bind(example, arguments)) {
+    if (LaunchArguments arguments; !example.tensors.empty() && launch.bind(example, arguments)) {
       for (const LaunchArguments::Map& map : arguments.maps()) {
         if (map.is_constant) {
           constants_.push_back({map.offset, encode_for_gpu(map.description, ordinal)});

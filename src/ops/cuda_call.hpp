@@ -19,8 +19,9 @@ class CudaCall {
  public:
   /// Loads every kernel of `call`, alternatives included, chooses the library's products and encodes the tensor maps of
   /// weights. `example` holds the tensors of a call as they will come: the weights themselves, and stand_in_address()
-  /// for the data of the others. Throws Error(unsupported) for a program that has to be compiled where NVRTC is
-  /// missing, Error(invalid_argument) for weights that the copy engine cannot address.
+  /// for the data of the others; it may be empty for a call without weights. Throws Error(unsupported) for a program
+  /// that has to be compiled where NVRTC is missing, Error(invalid_argument) for weights that the copy engine cannot
+  /// address.
   CudaCall(strategies::PlannedCall call, int ordinal, const strategies::CallTensors& example);
   CudaCall(CudaCall&&) noexcept;
   ~CudaCall();

@@ -1,6 +1,6 @@
 // Alone in its file, because the tool that compiles the built-in cubins needs it and what it lists, and nothing else.
-#include "ops/attention_launch.hpp"
 #include "ops/cuda_programs.hpp"
+#include "strategies/attention/registry.hpp"
 #include "strategies/dual_gemm/fused/program.hpp"
 #include "strategies/dual_gemm/packed/choose.hpp"
 #include "strategies/dual_gemm/packed/program.hpp"
@@ -9,17 +9,18 @@
 namespace thresher::ops {
 namespace {
 
-/// What every attention falls back to (`simple`), the default of long sequences, and the origin's problem.
+/// Every strategy's own list.
 void add_attention(std::vector<strategies::DeviceProgram>& programs) {
-  for (const Format format : {Format::fp16, Format::bf16}) {
-    for (const std::int64_t head_dim : {64, 128}) {
-      const AttentionProblem problem{.queries = 4096, .keys = 4096, .head_dim = head_dim, .format = format};
-      programs.push_back(attention_program(problem, choose_attention(problem, {.strategy = "simple"}, 0)));
-      programs.push_back(attention_program(problem, choose_attention(problem, {.strategy = "pipelined"}, 0)));
+  for (const auto* strategy : strategies::attention::registry().of(DeviceKind::cuda)) {
+    for (const auto& sample : strategy->built_in()) {
+      const strategies::PlannedCall call = strategy->plan(sample.problem, sample.knobs, device_spec("H200"));
+      for (const strategies::Step& step : call.steps) {
+        if (const auto* launch = std::get_if<strategies::KernelLaunch>(&step)) {
+          programs.push_back(launch->program);
+        }
+      }
     }
   }
-  const AttentionProblem origin{.heads = 8, .kv_heads = 8, .queries = 512, .keys = 512, .head_dim = 64};
-  programs.push_back(attention_program(origin, choose_attention(origin, {.strategy = "split"}, 0)));
 }
 
 }  // namespace

@@ -2,7 +2,8 @@
 
 #include <fmt/format.h>
 
-#include "ops/attention_choice.hpp"
+#include "ops/attention_call.hpp"
+#include "pipeline/attention/config.hpp"
 #include "ops/cuda_dual_gemm_choice.hpp"
 #include "ops/knob_words.hpp"
 #include "ops/nvfp4_choice.hpp"
@@ -87,42 +88,46 @@ planner::Prediction forecast(const DualGemmProblem& problem, const DualGemmOptio
 
 planner::AttentionConfig planned_contestant(const AttentionProblem& problem, const AttentionOptions& options,
                                             const DeviceSpec& device) {
-  if (device.matrix_unit != MatrixUnit::wgmma) {
-    throw Error(ErrorCode::unsupported, fmt::format("there is no attention kernel for a {}", device.name));
-  }
-  const AttentionChoice choice = choose_attention(problem, options, device.multiprocessors);
+  const strategies::PlannedCall call = attention_call(problem, options, device);
+  const auto number = [&](const char* knob) { return std::stoi(*call.knobs.find(knob)); };
   planner::AttentionConfig config;
-  config.dependent_launch = options.dependent_launch;
-  if (choice.strategy == "pipelined") {
-    const pipeline::attention::StreamConfig& stream = choice.stream;
+  config.dependent_launch = *call.knobs.find("dependent_launch") == "true";
+  if (call.strategy == "pipelined") {
+    pipeline::attention::StreamConfig stream{};
+    stream.math_warpgroups = number("math_warpgroups");
     config.query_rows = stream.rows();
-    config.key_step = stream.keys;
-    config.stages = stream.stages;
+    config.key_step = number("keys");
+    config.stages = number("stages");
     config.math_warpgroups = stream.math_warpgroups;
-    config.multicast = stream.cluster;
-    config.queries_in_registers = stream.queries_in_registers;
+    config.multicast = number("cluster");
+    config.queries_in_registers = *call.knobs.find("queries_in_registers") == "true";
     config.loader_registers = stream.loader_registers();
     config.math_registers = stream.math_registers();
     config.persistent = true;
     return config;
   }
-  if (choice.strategy == "split") {
+  if (call.strategy == "split") {
     using pipeline::attention::SplitConfig;
     config.query_rows = SplitConfig::rows;
     config.key_step = SplitConfig::chunk;
     config.stages = SplitConfig::chunks;
     config.math_warpgroups = 1;
-    config.split_keys = choice.split.cluster;
+    config.split_keys = number("cluster");
     return config;
   }
-  throw Error(
-      ErrorCode::unsupported,
-      fmt::format("the planner knows attention on the matrix unit alone, not the strategy {}", choice.strategy));
+  throw Error(ErrorCode::unsupported,
+              fmt::format("the planner knows attention on the matrix unit alone, not the strategy {}", call.strategy));
 }
 
 planner::Prediction forecast(const AttentionProblem& problem, const AttentionOptions& options, const DeviceSpec& device,
                              const planner::Calibration& calibration) {
-  return planner::predict(problem, planned_contestant(problem, options, device), device, calibration);
+  const strategies::PlannedCall call = attention_call(problem, options, device);
+  if (call.work.parts.empty()) {
+    throw Error(
+        ErrorCode::unsupported,
+        fmt::format("the planner knows attention on the matrix unit alone, not the strategy {}", call.strategy));
+  }
+  return planner::predict(call.work, device, calibration);
 }
 
 }  // namespace thresher::ops

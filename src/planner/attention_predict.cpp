@@ -1,5 +1,5 @@
 #include "planner/predict.hpp"
-#include "strategies/attention/host/tile_work.hpp"
+#include "strategies/attention/tile_work.hpp"
 
 namespace thresher::planner {
 

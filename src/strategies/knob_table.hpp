@@ -32,7 +32,8 @@ struct Knob {
   std::vector<std::string> allowed;                         ///< empty: the problem determines it, nobody chooses it
   std::function<std::string(const Config&)> text;           ///< as one of `allowed` is written
   std::function<void(Config&, const std::string&)> assign;  ///< of one of `allowed`
-  std::function<std::string(const Config&)> spelling;       ///< a C++ expression
+  std::function<std::string(const Config&)> spelling;       ///< a C++ expression; null: the code does not depend on it
+  bool is_flag = false;                                     ///< 1 and 0 are read as true and false
 
   [[nodiscard]] bool is_chosen() const { return !allowed.empty(); }
 };
@@ -72,7 +73,8 @@ Knob<Config> flag(std::string_view name, bool Config::*member, std::string_view 
           {"false", "true"},
           text,
           [member](Config& config, const std::string& value) { config.*member = value == "true"; },
-          text};
+          text,
+          true};
 }
 
 /// One of an enumeration, whose enumerators in C++ have the names that users write. `type` is its name in C++.
@@ -104,6 +106,13 @@ Knob<Config> choice(std::string_view name, Enum Config::*member, std::string_vie
 template <class Config>
 Knob<Config> from_problem(Knob<Config> knob) {
   knob.allowed.clear();
+  return knob;
+}
+
+/// A member that the launch reads and the code does not: two values of it are one kernel.
+template <class Config>
+Knob<Config> of_launch(Knob<Config> knob) {
+  knob.spelling = nullptr;
   return knob;
 }
 
@@ -139,16 +148,24 @@ class KnobTable {
   /// value and what there is.
   [[nodiscard]] Config with(Config config, const Knobs& knobs, std::string_view strategy) const {
     for (const auto& [name, value] : knobs) {
-      find(name, strategy, value).assign(config, value);
+      const Knob<Config>& knob = find(name, strategy);
+      const std::string meant = knob.is_flag && value == "1" ? "true" : knob.is_flag && value == "0" ? "false" : value;
+      if (std::find(knob.allowed.begin(), knob.allowed.end(), meant) == knob.allowed.end()) {
+        throw Error(ErrorCode::invalid_argument, fmt::format("the knob {} of strategy {} is {}, expected one of {}",
+                                                             name, strategy, value, fmt::join(knob.allowed, ", ")));
+      }
+      knob.assign(config, meant);
     }
     return config;
   }
 
-  /// "Config{.stages = 4, …}" with every member: the template argument of a kernel.
+  /// "Config{.stages = 4, …}" with every member that the code depends on: the template argument of a kernel.
   [[nodiscard]] std::string spelling(const Config& config) const {
     std::vector<std::string> members;
     for (const Knob<Config>& knob : knobs_) {
-      members.push_back(fmt::format(".{} = {}", knob.name, knob.spelling(config)));
+      if (knob.spelling) {
+        members.push_back(fmt::format(".{} = {}", knob.name, knob.spelling(config)));
+      }
     }
     return fmt::format("{}{{{}}}", type_, fmt::join(members, ", "));
   }
@@ -156,7 +173,7 @@ class KnobTable {
   [[nodiscard]] std::size_t size() const noexcept { return knobs_.size(); }
 
  private:
-  const Knob<Config>& find(const std::string& name, std::string_view strategy, const std::string& value) const {
+  const Knob<Config>& find(const std::string& name, std::string_view strategy) const {
     const auto knob = std::find_if(knobs_.begin(), knobs_.end(),
                                    [&](const Knob<Config>& one) { return one.is_chosen() && one.name == name; });
     if (knob == knobs_.end()) {
@@ -166,10 +183,6 @@ class KnobTable {
       }
       throw Error(ErrorCode::invalid_argument, fmt::format("the strategy {} has no knob {}, expected one of {}",
                                                            strategy, name, fmt::join(names, ", ")));
-    }
-    if (std::find(knob->allowed.begin(), knob->allowed.end(), value) == knob->allowed.end()) {
-      throw Error(ErrorCode::invalid_argument, fmt::format("the knob {} of strategy {} is {}, expected one of {}", name,
-                                                           strategy, value, fmt::join(knob->allowed, ", ")));
     }
     return *knob;
   }

@@ -63,6 +63,13 @@ class Strategy {
   [[nodiscard]] virtual PlannedCall plan(const Problem& problem, const Knobs& knobs,
                                          const DeviceSpec& device) const = 0;
 
+  /// Small problems that the kernels of `problem` with these knobs run too, around their tile: one beyond a tile and
+  /// beyond the ring in every dimension, and far less than one tile. For the emulator.
+  [[nodiscard]] virtual std::vector<Problem> edges(const Problem& problem, const Knobs& /*knobs*/,
+                                                   const DeviceSpec& /*device*/) const {
+    return {problem};
+  }
+
   /// What is compiled ahead of time: into the library, and by `thresher warm`.
   [[nodiscard]] virtual std::vector<Sample<Problem>> built_in() const { return {}; }
   /// Small problems that between them set every knob, for the emulator.

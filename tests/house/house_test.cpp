@@ -166,12 +166,9 @@ bool is_an_operations_own(const std::string& file) {
 
 /// What is still to ask the objects instead; nothing may be added here.
 const std::set<std::string> still_by_name = {
-    "arena/emulation/attention.cpp",
     "arena/emulation/dual_gemm.cpp",
     "arena/predictions/calibration_samples.cpp",
     "cpu/dual_gemm.cpp",
-    "ops/attention_choice.cpp",
-    "ops/attention_launch.cpp",
     "ops/cuda_operations.cpp",
     "ops/dual_gemm_code.cpp",
     "ops/forecast.cpp",

@@ -1,53 +1,120 @@
-#include "ops/attention_choice.hpp"
-
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <fstream>
+#include <sstream>
+
+#include "ops/attention_call.hpp"
+#include "strategies/attention/registry.hpp"
+#include "strategies/attention/tensors.hpp"
 #include "thresher/error.hpp"
 
 namespace thresher::ops {
 namespace {
 
-constexpr int multiprocessors = 132;
+DeviceSpec hopper(int multiprocessors = 132) {
+  DeviceSpec spec = device_spec("H200");
+  spec.multiprocessors = multiprocessors;
+  return spec;
+}
 
-TEST(AttentionChoice, SplitsTheKeysOfProblemsTooSmallToFillTheMachine) {
-  const AttentionChoice origin =
-      choose_attention({.heads = 8, .kv_heads = 8, .queries = 512, .keys = 512}, {}, multiprocessors);
-  EXPECT_EQ(origin.strategy, "split");
-  EXPECT_EQ(origin.split.cluster, 2);
-  EXPECT_EQ(choose_attention({.heads = 16, .kv_heads = 8, .queries = 512, .keys = 512}, {}, multiprocessors).strategy,
-            "pipelined");
-  EXPECT_EQ(choose_attention({.heads = 1, .queries = 64, .keys = 4096}, {}, multiprocessors).strategy, "pipelined");
+strategies::LaunchArguments arguments_of(const strategies::KernelLaunch& launch, const AttentionProblem& p) {
+  const bool variable = p.variable_length;
+  const auto rows = [&](std::int64_t heads, std::int64_t count) {
+    return variable ? Tensor::contiguous(nullptr, p.format, {count, heads, p.head_dim})
+                    : Tensor::contiguous(nullptr, p.format, {p.batch, heads, count, p.head_dim});
+  };
+  const auto tensors = strategies::attention::in_order({.q = rows(p.heads, p.queries),
+                                                        .k = rows(p.kv_heads, p.keys),
+                                                        .v = rows(p.kv_heads, p.keys),
+                                                        .o = rows(p.heads, p.queries)});
+  strategies::LaunchArguments arguments;
+  EXPECT_TRUE(launch.bind({tensors}, arguments));
+  return arguments;
+}
+
+/// As a line of attention_choices.txt ends.
+std::string described(const AttentionProblem& problem, int multiprocessors) {
+  const strategies::PlannedCall call = attention_call(problem, {}, hopper(multiprocessors));
+  const auto& launch = std::get<strategies::KernelLaunch>(call.steps.front());
+  const strategies::Extent3 grid = arguments_of(launch, problem).grid;
+  return fmt::format("{} | {} | {} {} {} of {} threads, {} bytes", call.strategy, call.knobs.text(), grid.x, grid.y,
+                     grid.z, launch.block.x, launch.shared_bytes);
+}
+
+TEST(AttentionChoice, IsWhatItWasBeforeStrategiesWereObjects) {
+  std::ifstream file(THRESHER_SOURCE_DIR "/tests/ops/attention_choices.txt");
+  int lines = 0;
+  for (std::string line; std::getline(file, line);) {
+    if (line.starts_with('#')) {
+      continue;
+    }
+    std::istringstream words(line);
+    AttentionProblem p;
+    int multiprocessors = 0;
+    std::string bar;
+    std::string format;
+    float scale = 0;
+    words >> multiprocessors >> bar >> p.batch >> p.heads >> p.kv_heads >> p.queries >> p.keys >> p.head_dim >>
+        format >> p.causal >> p.softcap >> p.window_left >> scale >> p.variable_length >> bar;
+    p.format = format == "bf16" ? Format::bf16 : Format::fp16;
+    if (scale != 0) {
+      p.scale = scale;
+    }
+    std::string expected;
+    std::getline(words >> std::ws, expected);
+    EXPECT_EQ(described(p, multiprocessors), expected) << line;
+    ++lines;
+  }
+  EXPECT_GT(lines, 200);
 }
 
 TEST(AttentionChoice, TakesKnobsAndNamesTheOnesItLacks) {
   const AttentionProblem problem{.queries = 4096, .keys = 4096, .head_dim = 128};
-  EXPECT_EQ(choose_attention(problem, {.strategy = "pipelined", .knobs = {{"stages", "3"}, {"math_warpgroups", "1"}}},
-                             multiprocessors)
-                .stream.stages,
-            3);
+  const strategies::PlannedCall call = attention_call(
+      problem, {.strategy = "pipelined", .knobs = {{"stages", "3"}, {"math_warpgroups", "1"}, {"take_turns", "1"}}},
+      hopper());
+  EXPECT_EQ(*call.knobs.find("stages"), "3");
+  EXPECT_EQ(*call.knobs.find("take_turns"), "true");
   const auto refusal = [&](const AttentionOptions& options) -> std::string {
     try {
-      (void)choose_attention(problem, options, multiprocessors);
+      (void)attention_call(problem, options, hopper());
     } catch (const Error& error) {
       return error.what();
     }
     return "accepted";
   };
   EXPECT_EQ(refusal({.strategy = "pipelined", .knobs = {{"speed", "11"}}}),
-            "the attention strategy pipelined has no knob speed");
+            "the strategy pipelined has no knob speed, expected one of keys, stages, math_warpgroups, cluster, "
+            "queries_in_registers, take_turns, hold_softmax, base_descriptors, dependent_launch");
   EXPECT_EQ(refusal({.strategy = "pipelined", .knobs = {{"cluster", "3"}}}),
-            "the attention knob cluster is 3, expected one of 1, 2");
+            "the knob cluster of strategy pipelined is 3, expected one of 1, 2");
   EXPECT_EQ(refusal({.strategy = "split"}),
-            "the attention strategy split takes at most 2048 keys, problem.keys is 4096");
-  EXPECT_EQ(refusal({.strategy = "simple", .knobs = {{"stages", "2"}}}),
-            "the attention strategy simple has no knob stages");
+            "no strategy of attention can run this problem: split: it takes at most 2048 keys, problem.keys is 4096");
+  EXPECT_EQ(refusal({.strategy = "rows"}),
+            "no strategy of attention can run this problem: rows: it keeps a row in a thread's registers, which takes "
+            "head_dim 64, "
+            "problem.head_dim is 128");
+  EXPECT_EQ(refusal({.strategy = "fast"}),
+            "strategy fast is not known: use one of pipelined, split, simple, rows, rows_shared, "
+            "rows_coalesced");
 }
 
 TEST(AttentionChoice, KnobsThatNeedTooMuchSharedMemoryAreRefused) {
-  EXPECT_THROW(
-      (void)choose_attention({.queries = 4096, .keys = 4096, .head_dim = 128},
-                             {.strategy = "pipelined", .knobs = {{"keys", "192"}, {"stages", "4"}}}, multiprocessors),
-      Error);
+  EXPECT_THROW((void)attention_call({.queries = 4096, .keys = 4096, .head_dim = 128},
+                                    {.strategy = "pipelined", .knobs = {{"keys", "192"}, {"stages", "4"}}}, hopper()),
+               Error);
+}
+
+TEST(AttentionChoice, DependentLaunchIsAKnobThatTheLaunchHas) {
+  for (const bool dependent : {false, true}) {
+    for (const auto* strategy : strategies::attention::registry().of(DeviceKind::cuda)) {
+      const AttentionOptions options{.strategy = std::string(strategy->name()), .dependent_launch = dependent};
+      const strategies::PlannedCall call = attention_call({.queries = 64, .keys = 64}, options, hopper());
+      EXPECT_EQ(std::get<strategies::KernelLaunch>(call.steps.front()).dependent, dependent) << strategy->name();
+      EXPECT_EQ(*call.knobs.find("dependent_launch"), dependent ? "true" : "false");
+    }
+  }
 }
 
 }  // namespace

@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "strategies/attention/work.hpp"
+#include "strategies/attention/device/work.hpp"
 
 namespace thresher::strategies::attention {
 namespace {

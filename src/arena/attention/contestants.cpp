@@ -6,11 +6,11 @@
 #include <optional>
 
 #include "arena/attention/inputs.hpp"
-#include "arena/attention/machine_code.hpp"
 #include "arena/attention/operation.hpp"
 #include "arena/attention/options.hpp"
 #include "arena/attention/task.hpp"
-#include "ops/attention_backend.hpp"
+#include "arena/operation/planned_code.hpp"
+#include "ops/attention_call.hpp"
 #include "ops/forecast.hpp"
 #include "thresher/error.hpp"
 
@@ -124,8 +124,8 @@ void AttentionOperation::check(const ContestantSpec& spec, const Device& device)
 
 std::string AttentionOperation::obstacle(const Problem& problem, const ContestantSpec& spec,
                                          const Device& device) const {
-  const std::string found = ops::attention_operations_for(device.kind())
-                                .obstacle(device, problem.as<AttentionTask>().problem, attention_options(spec));
+  const std::string found =
+      ops::attention_obstacle(device, problem.as<AttentionTask>().problem, attention_options(spec));
   return found.empty() ? "" : fmt::format("{}: {}", label(problem), found);
 }
 
@@ -139,8 +139,8 @@ PlanRequest AttentionOperation::plan_request(const ContestantSpec& spec) const {
 
 MachineCode AttentionOperation::machine_code(const Problem& problem, const ContestantSpec& spec,
                                              const DeviceSpec& device) const {
-  return attention_machine_code(problem.as<AttentionTask>().problem, attention_options(spec), device.multiprocessors,
-                                std::string(thresher::name(device.arch)));
+  return machine_code_of(ops::attention_call(problem.as<AttentionTask>().problem, attention_options(spec), device),
+                         std::string(thresher::name(device.arch)));
 }
 
 std::unique_ptr<Runner> AttentionOperation::prepare(const Problem& problem, const ContestantSpec& spec,

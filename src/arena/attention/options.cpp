@@ -25,13 +25,10 @@ AttentionOptions attention_options(const ContestantSpec& spec) {
   AttentionOptions options;
   options.strategy = spec.strategy == planned_strategy ? "" : spec.strategy;
   for (const auto& [knob, text] : spec.knobs) {
-    const int value = whole_number(spec, knob, text);
     if (knob == "threads") {
-      options.threads = value;
-    } else if (knob == "dependent_launch") {
-      options.dependent_launch = value != 0;
+      options.threads = whole_number(spec, knob, text);
     } else {
-      options.knobs.set(knob, std::to_string(value));
+      options.knobs.set(knob, text);
     }
   }
   return options;

@@ -1,168 +1,115 @@
 #include "arena/emulation/attention.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
-#include <algorithm>
+#include <array>
+#include <optional>
 
 #include "arena/attention/inputs.hpp"
 #include "arena/attention/options.hpp"
 #include "arena/attention/task.hpp"
-#include "arena/emulation/host_kernel.hpp"
-#include "machine/emulator/engine/tensor_map.hpp"
-#include "ops/attention_launch.hpp"
-#include "ops/knob_words.hpp"
+#include "arena/emulation/planned_run.hpp"
+#include "ops/attention_call.hpp"
+#include "ops/validate_attention.hpp"
+#include "strategies/attention/launch.hpp"
+#include "strategies/attention/registry.hpp"
+#include "strategies/attention/tensors.hpp"
 #include "thresher/error.hpp"
 
 namespace thresher::arena {
 namespace {
 
-/// Clusters that take the work of a persistent kernel, fewer than there is work.
-constexpr unsigned resident_clusters = 3;
+using AttentionStrategy = strategies::Strategy<AttentionProblem>;
 
-class AttentionRun final : public EmulatedRun {
- public:
-  AttentionRun(const AttentionTask& task, const ops::AttentionChoice& choice)
-      : kernel_(host_kernel(ops::attention_program(task.problem, choice))),
-        problem_(task.problem),
-        inputs_(attention_inputs(task, Distribution::normal, 1)),
-        outputs_(attention_outputs(task)),
-        query_offsets_(offsets_of(task.query_lengths)),
-        key_offsets_(offsets_of(task.key_lengths)) {
-    AttentionTensors tensors = attention_tensors(task, [this](std::string_view name) { return find(name); });
-    tensors.cu_seqlens_q.data = query_offsets_.data();
-    tensors.cu_seqlens_k.data = key_offsets_.data();
-    describe(tensors, choice);
-    for (const HostTensor& input : inputs_) {
-      memory_.add(input.name, input.values.data(), input.values.size(), emulator::Use::input);
-    }
-    for (const HostTensor& output : outputs_) {
-      memory_.add(output.name, output.values.data(), output.values.size(), emulator::Use::output);
-    }
-    memory_.add("cu_seqlens_q", query_offsets_.data(), query_offsets_.size() * 4, emulator::Use::input);
-    memory_.add("cu_seqlens_k", key_offsets_.data(), key_offsets_.size() * 4, emulator::Use::input);
-  }
+/// The memory of one call.
+struct Storage {
+  explicit Storage(const AttentionTask& task)
+      : inputs(attention_inputs(task, Distribution::normal, 1)),
+        outputs(attention_outputs(task)),
+        query_offsets(offsets_of(task.query_lengths)),
+        key_offsets(offsets_of(task.key_lengths)) {}
 
-  [[nodiscard]] emulator::Report run(const emulator::Options& options) override {
-    for (HostTensor& output : outputs_) {
-      std::fill(output.values.begin(), output.values.end(), std::uint8_t{0xA5});
-    }
-    return emulator::launch(shape_, options, memory_, [this] { kernel_(&params_); });
-  }
-
-  [[nodiscard]] std::span<const std::uint8_t> output() const override { return outputs_.front().values; }
-
- private:
-  [[nodiscard]] Tensor find(std::string_view name) const {
-    for (const auto* tensors : {&inputs_, &outputs_}) {
+  [[nodiscard]] const HostTensor* find(std::string_view name) const {
+    for (const auto* tensors : {&inputs, &outputs}) {
       for (const HostTensor& tensor : *tensors) {
         if (tensor.name == name) {
-          return tensor.view();
+          return &tensor;
         }
       }
     }
-    throw Error(ErrorCode::internal, "attention has no tensor " + std::string(name));
+    return nullptr;
   }
 
-  void describe(const AttentionTensors& tensors, const ops::AttentionChoice& choice) {
-    const ops::AttentionGeometry geometry = ops::attention_geometry(choice);
-    params_ = ops::attention_constants(problem_, geometry);
-    ops::add_tensors(params_, problem_, tensors);
-    if (geometry.copies) {
-      const auto encode = [](const machine::TensorMapDescription& map, const Tensor& tensor) {
-        return tensor.elements() == 0 ? machine::TensorMap{} : emulator::encode_tensor_map(map);
-      };
-      params_.query_map = encode(ops::query_map(problem_, geometry, tensors.q), tensors.q);
-      params_.key_map = encode(ops::key_map(problem_, geometry, tensors.k), tensors.k);
-      params_.value_map = encode(ops::key_map(problem_, geometry, tensors.v), tensors.v);
-    }
-    const ops::AttentionGrid grid = ops::attention_grid(problem_, choice, geometry, params_);
-    shape_.grid = {geometry.persistent ? std::min(grid.x, resident_clusters * geometry.cluster) : grid.x, grid.y,
-                   grid.z};
-    shape_.block = geometry.threads;
-    shape_.cluster.x = geometry.cluster;
-    shape_.dynamic_shared_bytes = geometry.shared_bytes;
-  }
-
-  strategies::HostKernel kernel_;
-  AttentionProblem problem_;
-  std::vector<HostTensor> inputs_;
-  std::vector<HostTensor> outputs_;
-  std::vector<std::int32_t> query_offsets_;
-  std::vector<std::int32_t> key_offsets_;
-  strategies::attention::Params params_{};
-  emulator::LaunchShape shape_;
-  emulator::GlobalMemory memory_;
+  std::vector<HostTensor> inputs;
+  std::vector<HostTensor> outputs;
+  std::vector<std::int32_t> query_offsets;
+  std::vector<std::int32_t> key_offsets;
 };
+
+std::vector<EmulatedTensor> tensors_of(const AttentionTask& task, Storage& storage) {
+  AttentionTensors named = attention_tensors(task, [&](std::string_view name) { return storage.find(name)->view(); });
+  named.cu_seqlens_q.data = storage.query_offsets.data();
+  named.cu_seqlens_k.data = storage.key_offsets.data();
+  constexpr std::array names{"q", "k", "v", "o", "lse", "cu_seqlens_q", "cu_seqlens_k"};
+  const auto in_order = strategies::attention::in_order(named);
+  std::vector<EmulatedTensor> tensors;
+  for (std::size_t i = 0; i < in_order.size(); ++i) {
+    const HostTensor* const held = storage.find(names[i]);
+    tensors.push_back({names[i], in_order[i], held == nullptr ? 0 : held->values.size()});
+  }
+  tensors[strategies::attention::query_offsets_index].bytes = storage.query_offsets.size() * sizeof(std::int32_t);
+  tensors[strategies::attention::key_offsets_index].bytes = storage.key_offsets.size() * sizeof(std::int32_t);
+  return tensors;
+}
+
+/// Shares that add up to `total`, as unequal as `weights`.
+std::vector<std::int64_t> shares(std::int64_t total, std::int64_t count, std::array<std::int64_t, 4> weights) {
+  std::vector<std::int64_t> all;
+  std::int64_t given = 0;
+  for (std::int64_t i = 0; i < count; ++i) {
+    const bool is_last = i + 1 == count;
+    all.push_back(is_last ? total - given : total * weights[static_cast<std::size_t>(i) % 4] / (8 * count));
+    given += all.back();
+  }
+  return all;
+}
 
 class AttentionKernel final : public EmulatedKernel {
  public:
-  AttentionKernel(const AttentionProblem& problem, ops::AttentionChoice choice)
-      : format_(problem.format),
-        head_dim_(problem.head_dim),
-        general_(ops::attention_logits(problem) == strategies::attention::Logits::general),
-        choice_(std::move(choice)) {}
+  /// `knobs` are all of the strategy's; the code depends on the problem's format, head dimension and logits too.
+  AttentionKernel(const AttentionStrategy& strategy, const AttentionProblem& problem, Knobs knobs,
+                  const DeviceSpec& device)
+      : strategy_(strategy), problem_(problem), knobs_(std::move(knobs)), device_(device) {
+    problem_.softcap = strategies::attention::has_general_logits(problem) ? 2.0F : 0.0F;
+    problem_.scale.reset();
+  }
 
   [[nodiscard]] std::string title() const override {
-    std::string text = fmt::format("attention {} {}, head dimension {}{}", choice_.strategy, thresher::name(format_),
-                                   head_dim_, general_ ? ", softcap" : "");
-    if (choice_.strategy == "pipelined") {
-      const auto& c = choice_.stream;
-      text += fmt::format(", {} queries x {} keys, {} stages, cluster {}", c.rows(), c.keys, c.stages, c.cluster);
-    } else if (choice_.strategy == "split") {
-      const auto& c = choice_.split;
-      text += fmt::format(", cluster {}, {} parts{}{}", c.cluster, c.parts, c.whole ? ", whole tiles" : "",
-                          c.narrow_exchange ? ", 16-bit exchange" : "");
-    }
-    return text;
+    return fmt::format("attention {} {}, head dimension {}{}{}{}", strategy_.name(), thresher::name(problem_.format),
+                       problem_.head_dim, problem_.softcap > 0 ? ", softcap" : "", knobs_.empty() ? "" : ", ",
+                       knobs_.text());
   }
+
   [[nodiscard]] std::string key() const override {
-    return ops::attention_program(with(AttentionProblem{}), choice_).kernels.front();
+    const strategies::PlannedCall call = strategy_.plan(small_problems().front(), knobs_, device_);
+    return std::get<strategies::KernelLaunch>(call.steps.front()).expression;
   }
 
   [[nodiscard]] std::string arguments(const Problem&) const override {
-    std::string knobs;
-    if (choice_.strategy == "pipelined") {
-      const auto& c = choice_.stream;
-      knobs = fmt::format(
-          "keys={} stages={} math_warpgroups={} cluster={} take_turns={:d} hold_softmax={:d} queries_in_registers={:d} "
-          "base_descriptors={:d}",
-          c.keys, c.stages, c.math_warpgroups, c.cluster, c.take_turns, c.hold_softmax, c.queries_in_registers,
-          c.base_descriptors);
-    } else if (choice_.strategy == "split") {
-      const auto& c = choice_.split;
-      knobs = fmt::format(
-          "cluster={} whole={:d} parts={} inspect_early={:d} meet_early={:d} narrow_exchange={:d} alone={:d}",
-          c.cluster, c.whole, c.parts, c.inspect_early, c.meet_early, c.narrow_exchange, c.alone);
-    }
-    return fmt::format("attention --strategy {}{} --a {} --head-dim {}{}", choice_.strategy,
-                       knobs.empty() ? "" : fmt::format(" --knobs \"{}\"", knobs), thresher::name(format_), head_dim_,
-                       general_ ? " --softcap" : "");
+    return fmt::format("attention --strategy {}{} --a {} --head-dim {}{}", strategy_.name(),
+                       knobs_.empty() ? "" : fmt::format(" --knobs \"{}\"", knobs_.text()),
+                       thresher::name(problem_.format), problem_.head_dim, problem_.softcap > 0 ? " --softcap" : "");
   }
 
-  /// A causal one of more than one tile; a window, where rows see nothing, and sequences of several lengths, one of
-  /// them empty.
   [[nodiscard]] std::vector<Problem> edges() const override {
-    if (choice_.split.whole) {
-      return {whole_problem()};
-    }
-    const std::int64_t tile_rows = ops::attention_geometry(choice_).tile_rows;
-    AttentionTask causal{.problem = with({.heads = 2, .queries = tile_rows + 3, .keys = keys(), .causal = true}),
-                         .lse = true,
-                         .rows_first = true};
-    AttentionTask window{
-        .problem = with({.heads = 2, .queries = 75, .keys = 60, .window_left = 10, .window_right = 20}), .lse = true};
-    std::vector<AttentionTask> tasks{causal, window};
-    if (choice_.strategy != "split" || choice_.split.cluster > 1) {
-      AttentionTask packed{
-          .problem =
-              with({.batch = 4, .heads = 2, .queries = 137, .keys = 290, .causal = true, .variable_length = true}),
-          .rows_first = true,
-          .query_lengths = {0, 70, 0, 67},
-          .key_lengths = {9, 191, 40, 50}};
-      tasks.push_back(packed);
-    }
     std::vector<Problem> problems;
-    for (const AttentionTask& task : tasks) {
+    for (const AttentionProblem& problem : small_problems()) {
+      AttentionTask task{.problem = problem, .lse = !problem.variable_length, .rows_first = problem.window_left < 0};
+      if (problem.variable_length) {  // some without queries
+        task.query_lengths = shares(problem.queries, problem.batch, {0, 16, 0, 16});
+        task.key_lengths = shares(problem.keys, problem.batch, {1, 20, 4, 7});
+      }
       problems.push_back(problem_of(task));
     }
     return problems;
@@ -170,98 +117,85 @@ class AttentionKernel final : public EmulatedKernel {
 
   [[nodiscard]] std::unique_ptr<EmulatedRun> on(const Problem& wanted) const override {
     auto task = wanted.as<AttentionTask>();
-    task.problem = with(task.problem);
-    if (choice_.split.whole && !ops::is_whole(task.problem, choice_.split.cluster)) {
+    task.problem.format = problem_.format;
+    task.problem.head_dim = problem_.head_dim;
+    task.problem.softcap = problem_.softcap;
+    task.problem.scale.reset();
+    if (const auto obstacles = strategy_.obstacles(task.problem, knobs_, device_); !obstacles.empty()) {
       throw Error(ErrorCode::invalid_argument,
-                  fmt::format("{} cannot be emulated on {}: it takes whole tiles alone", title(), label(wanted)));
+                  fmt::format("{} cannot be emulated on {}: {}", title(), label(wanted), fmt::join(obstacles, "; ")));
     }
-    return std::make_unique<AttentionRun>(task, choice_);
+    const auto storage = std::make_shared<Storage>(task);
+    return std::make_unique<PlannedRun>(strategy_.plan(task.problem, knobs_, device_), tensors_of(task, *storage),
+                                        storage);
   }
 
  private:
-  /// A problem of two tiles in each of four heads, all keys of the cluster, nothing masked.
-  [[nodiscard]] Problem whole_problem() const {
-    using pipeline::attention::SplitConfig;
-    return problem_of(
-        AttentionTask{.problem = with({.batch = 2,
-                                       .heads = 2,
-                                       .queries = 2 * SplitConfig::rows,
-                                       .keys = choice_.split.cluster * SplitConfig::chunk * SplitConfig::chunks}),
-                      .lse = true,
-                      .rows_first = true});
+  [[nodiscard]] std::vector<AttentionProblem> small_problems() const {
+    return strategy_.edges(problem_, knobs_, device_);
   }
 
-  /// The problem in the kernel's format, head dimension and kind of logits.
-  [[nodiscard]] AttentionProblem with(AttentionProblem problem) const {
-    problem.format = format_;
-    problem.head_dim = head_dim_;
-    problem.softcap = general_ ? 2.0F : 0.0F;
-    return problem;
-  }
-
-  /// Ragged, and more than one turn of the ring, or all blocks of a cluster that divides them.
-  [[nodiscard]] std::int64_t keys() const {
-    if (choice_.strategy == "pipelined") {
-      return std::int64_t{choice_.stream.keys} * choice_.stream.stages + 75;
-    }
-    constexpr int of_a_block = pipeline::attention::SplitConfig::chunk * pipeline::attention::SplitConfig::chunks;
-    return choice_.strategy == "split" ? choice_.split.cluster * of_a_block - 53 : 203;
-  }
-
-  Format format_;
-  std::int64_t head_dim_;
-  bool general_;
-  ops::AttentionChoice choice_;
+  const AttentionStrategy& strategy_;
+  AttentionProblem problem_;
+  Knobs knobs_;
+  DeviceSpec device_;
 };
+
+/// The kernel of `knobs`, of which those that are not given are the strategy's choice: for `problem`, or where it
+/// cannot run that, for the small problems of these knobs.
+std::shared_ptr<const EmulatedKernel> kernel_of(const AttentionStrategy& strategy, AttentionProblem problem,
+                                                const Knobs& knobs, const DeviceSpec& device) {
+  if (!strategy.obstacles(problem, knobs, device).empty()) {
+    problem = strategy.edges(problem, knobs, device).front();
+  }
+  Knobs all = strategy.plan(problem, knobs, device).knobs;
+  return std::make_shared<const AttentionKernel>(strategy, problem, std::move(all), device);
+}
 
 class AttentionEmulation final : public EmulatedOperation {
  public:
   [[nodiscard]] std::string_view name() const override { return "attention"; }
   [[nodiscard]] std::vector<std::string> strategies() const override {
-    return {"simple", "pipelined", "split", "rows", "rows_shared", "rows_coalesced"};
+    std::vector<std::string> names;
+    for (const AttentionStrategy* strategy : all()) {
+      names.emplace_back(strategy->name());
+    }
+    return names;
   }
 
   [[nodiscard]] Emulation planned(const Problem& problem, const PlanRequest& request,
                                   const DeviceSpec& device) const override {
-    if (device.matrix_unit != MatrixUnit::wgmma) {
-      return {nullptr, fmt::format("there is no kernel for {} to emulate", device.name)};
+    const AttentionProblem& wanted = problem.as<AttentionTask>().problem;
+    ops::validate(wanted);
+    const Knobs knobs = Knobs::parse(request.knobs);
+    const bool is_named = !request.strategy.empty() && request.strategy != planned_strategy;
+    const AttentionStrategy* strategy = is_named ? find(request.strategy) : nullptr;
+    if (strategy == nullptr) {
+      const strategies::PlannedCall call =
+          ops::attention_call(wanted, {.strategy = is_named ? request.strategy : "", .knobs = knobs}, device);
+      strategy = find(call.strategy);
     }
-    AttentionOptions options{.strategy = request.strategy == planned_strategy ? "" : request.strategy,
-                             .knobs = Knobs::parse(request.knobs)};
-    options.knobs.erase("dependent_launch");  // of the launch, not of the kernel
-    AttentionProblem wanted = problem.as<AttentionTask>().problem;
-    const std::map<std::string, int> knobs = ops::whole_numbers(options.knobs);
-    if (knobs.contains("whole") && knobs.at("whole") == 1) {
-      using pipeline::attention::SplitConfig;
-      const int cluster = knobs.contains("cluster") ? knobs.at("cluster") : 2;
-      wanted = {.queries = SplitConfig::rows,
-                .keys = cluster * SplitConfig::chunk * SplitConfig::chunks,
-                .head_dim = wanted.head_dim,
-                .format = wanted.format,
-                .softcap = wanted.softcap};
+    if (const std::optional<std::string> reason = strategy->not_made_for(wanted, device)) {
+      return {nullptr, *reason};
     }
-    return {make_attention_emulation(wanted, ops::choose_attention(wanted, options, device.multiprocessors)), ""};
+    return {kernel_of(*strategy, wanted, knobs, device), ""};
   }
 
-  [[nodiscard]] std::vector<std::shared_ptr<const EmulatedKernel>> samples(const std::string& strategy) const override {
-    constexpr int multiprocessors = 132;
+  [[nodiscard]] std::vector<std::shared_ptr<const EmulatedKernel>> samples(const std::string& name) const override {
     std::vector<std::shared_ptr<const EmulatedKernel>> found;
-    for (const std::int64_t head_dim : {64, 128}) {
-      if (strategy.starts_with("rows") && head_dim != strategies::attention::row_head_dim) {
-        continue;
-      }
-      for (const float softcap : {0.0F, 2.0F}) {
-        const AttentionProblem problem{.heads = 2,
-                                       .queries = 300,
-                                       .keys = 300,
-                                       .head_dim = head_dim,
-                                       .format = head_dim == 64 ? Format::fp16 : Format::bf16,
-                                       .softcap = softcap};
-        found.push_back(
-            make_attention_emulation(problem, ops::choose_attention(problem, {.strategy = strategy}, multiprocessors)));
-      }
+    const AttentionStrategy& strategy = *find(name);
+    for (const auto& sample : strategy.samples()) {
+      found.push_back(kernel_of(strategy, sample.problem, sample.knobs, device_spec("H200")));
     }
     return found;
+  }
+
+ private:
+  static strategies::Strategies<AttentionProblem> all() {
+    return strategies::attention::registry().of(DeviceKind::cuda);
+  }
+  static const AttentionStrategy* find(const std::string& name) {
+    return strategies::find_strategy<AttentionProblem>(all(), name);
   }
 };
 
@@ -270,11 +204,6 @@ class AttentionEmulation final : public EmulatedOperation {
 const EmulatedOperation& emulated_attention() {
   static const AttentionEmulation operation;
   return operation;
-}
-
-std::shared_ptr<const EmulatedKernel> make_attention_emulation(const AttentionProblem& problem,
-                                                               const ops::AttentionChoice& choice) {
-  return std::make_shared<const AttentionKernel>(problem, choice);
 }
 
 }  // namespace thresher::arena

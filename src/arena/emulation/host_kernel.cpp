@@ -13,7 +13,7 @@
 namespace thresher::arena {
 namespace {
 
-strategies::HostKernel compiled_now(const strategies::DeviceProgram& program) {
+strategies::HostKernel compiled_now(const strategies::DeviceProgram& program, const std::string& expression) {
   const std::span<const EmbeddedFile> headers = strategies::host_sources();
   const std::string symbol = "thresher_host_kernel";
   const std::string text = fmt::format(
@@ -21,7 +21,7 @@ strategies::HostKernel compiled_now(const strategies::DeviceProgram& program) {
       "extern \"C\" void {}(const void* params) {{\n"
       "  thresher::strategies::call(&{}, params);\n"
       "}}\n",
-      program.text, symbol, program.kernels.front());
+      program.text, symbol, expression);
   void* const function = runtime::load_host_program(
       {.title = program.title, .text = text, .headers = {headers.begin(), headers.end()}, .symbol = symbol},
       runtime::CubinCache::default_directory());
@@ -30,8 +30,7 @@ strategies::HostKernel compiled_now(const strategies::DeviceProgram& program) {
 
 }  // namespace
 
-strategies::HostKernel host_kernel(const strategies::DeviceProgram& program) {
-  const std::string& expression = program.kernels.front();
+strategies::HostKernel host_kernel(const strategies::DeviceProgram& program, const std::string& expression) {
   if (const strategies::HostKernel kernel = strategies::find_compiled_in(expression)) {
     return kernel;
   }
@@ -39,7 +38,8 @@ strategies::HostKernel host_kernel(const strategies::DeviceProgram& program) {
   static std::map<std::string, strategies::HostKernel> loaded;
   const std::lock_guard lock(mutex);
   const auto known = loaded.find(expression);
-  return known != loaded.end() ? known->second : loaded.emplace(expression, compiled_now(program)).first->second;
+  return known != loaded.end() ? known->second
+                               : loaded.emplace(expression, compiled_now(program, expression)).first->second;
 }
 
 }  // namespace thresher::arena

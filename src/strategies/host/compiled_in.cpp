@@ -9,7 +9,7 @@
 namespace thresher::strategies {
 namespace {
 
-std::map<std::string, HostKernel> all() {
+std::map<std::string, HostKernel> own() {
   std::map<std::string, HostKernel> kernels;
   for (const auto& some :
        {attention::compiled_in(), dual_gemm::fused::compiled_in(), dual_gemm::packed::compiled_in()}) {
@@ -20,12 +20,18 @@ std::map<std::string, HostKernel> all() {
   return kernels;
 }
 
+std::map<std::string, HostKernel>& all() {
+  static std::map<std::string, HostKernel> kernels = own();
+  return kernels;
+}
+
 }  // namespace
 
 HostKernel find_compiled_in(const std::string& expression) {
-  static const std::map<std::string, HostKernel> kernels = all();
-  const auto found = kernels.find(expression);
-  return found == kernels.end() ? nullptr : found->second;
+  const auto found = all().find(expression);
+  return found == all().end() ? nullptr : found->second;
 }
+
+void add_compiled_in(const CompiledIn& kernel) { all().emplace(kernel.expression, kernel.kernel); }
 
 }  // namespace thresher::strategies

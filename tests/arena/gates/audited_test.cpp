@@ -1,7 +1,6 @@
 // The gate `audited` as a tournament judges it.
 #include "arena/dual_gemm/task.hpp"
 #include "arena/gates/audited.hpp"
-#include "arena/attention/machine_code.hpp"
 
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -15,8 +14,10 @@
 #include "arena/audit/recorded.hpp"
 #include "arena/dual_gemm/machine_code.hpp"
 #include "arena/expect_error.hpp"
+#include "arena/operation/planned_code.hpp"
 #include "arena/planted.hpp"
 #include "arena/user_kernels/toolkit.hpp"
+#include "ops/attention_call.hpp"
 #include "ops/cuda_programs.hpp"
 #include "support/scratch_folder.hpp"
 
@@ -225,7 +226,7 @@ TEST(AttentionMachineCode, IsWhatItsStrategyPromises) {
   for (const char* strategy : {"simple", "pipelined", "split", "rows", "rows_shared", "rows_coalesced"}) {
     MachineCode code;
     try {
-      code = attention_machine_code(origin, {.strategy = strategy}, 132, "sm_90a");
+      code = machine_code_of(ops::attention_call(origin, {.strategy = strategy}, device_spec("H200")), "sm_90a");
     } catch (const Error& error) {
       EXPECT_FALSE(runtime::nvrtc_status().problem.empty()) << strategy << ": " << error.what();
       continue;

@@ -261,6 +261,19 @@ TEST_F(CompiledOnRequest, AttentionsKernelsAreJudged) {
   }
 }
 
+TEST(RaceFree, AttentionOfAFormatThatItDoesNotTakeIsRefused) {
+  for (const char* knobs : {"", "keys=64"}) {
+    const Problem nvfp4 = problem_of(AttentionTask{{.queries = 64, .keys = 64, .format = Format::nvfp4}});
+    try {
+      (void)find_emulated_operation("attention")->planned(nvfp4, {"pipelined", knobs}, device_spec("H200"));
+      ADD_FAILURE() << "accepted with knobs \"" << knobs << "\"";
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), ErrorCode::invalid_argument) << error.what();
+      EXPECT_NE(std::string(error.what()).find("nvfp4"), std::string::npos) << error.what();
+    }
+  }
+}
+
 TEST_F(CompiledOnRequest, WithoutACompilerTheyAreNot) {
   const char* const before = std::getenv("CXX");
   const std::string kept = before == nullptr ? "" : before;

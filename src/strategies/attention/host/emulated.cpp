@@ -2,10 +2,12 @@
 
 #include <array>
 
-#include "strategies/attention/pipelined.hpp"
-#include "strategies/attention/program.hpp"
-#include "strategies/attention/simple.hpp"
-#include "strategies/attention/split.hpp"
+#include "strategies/attention/pipelined/device/kernel.hpp"
+#include "strategies/attention/pipelined/strategy.hpp"
+#include "strategies/attention/simple/device/kernel.hpp"
+#include "strategies/attention/simple/strategy.hpp"
+#include "strategies/attention/split/device/kernel.hpp"
+#include "strategies/attention/split/strategy.hpp"
 
 namespace thresher::strategies::attention {
 namespace {
@@ -28,20 +30,16 @@ constexpr std::array splits{
     split_of(64, 1, true),   split_of(64, 2, true),   split_of(64, 4, true),   split_of(64, 8, true),
     split_of(128, 1, true),  split_of(128, 2, true),  split_of(128, 4, true),  split_of(128, 8, true)};
 
-void add(std::vector<CompiledIn>& kernels, const DeviceProgram& program, HostKernel kernel) {
-  kernels.push_back({program.kernels.front(), kernel});
-}
-
 template <class Element, std::size_t... stream, std::size_t... split_index>
 void add_format(std::vector<CompiledIn>& kernels, Format format, std::index_sequence<stream...>,
                 std::index_sequence<split_index...>) {
-  add(kernels, simple_program(format, 64), &host_kernel<&simple<Element, 64>>);
-  add(kernels, simple_program(format, 128), &host_kernel<&simple<Element, 128>>);
-  (add(kernels, pipelined_program(format, streams[stream], Logits::direct),
-       &host_kernel<&pipelined<streams[stream], Element, Logits::direct>>),
+  kernels.push_back({simple_expression(format, 64), &host_kernel<&simple<Element, 64>>});
+  kernels.push_back({simple_expression(format, 128), &host_kernel<&simple<Element, 128>>});
+  (kernels.push_back({pipelined_expression(streams[stream], format, Logits::direct),
+                      &host_kernel<&pipelined<streams[stream], Element, Logits::direct>>}),
    ...);
-  (add(kernels, split_program(format, splits[split_index], Logits::direct),
-       &host_kernel<&split<splits[split_index], Element, Logits::direct>>),
+  (kernels.push_back({split_expression(splits[split_index], format, Logits::direct),
+                      &host_kernel<&split<splits[split_index], Element, Logits::direct>>}),
    ...);
 }
 

@@ -1,7 +1,7 @@
 #pragma once
 /// Finished rows from fragments to global memory.
-#include "strategies/attention/row.hpp"
-#include "strategies/attention/softmax.hpp"
+#include "strategies/attention/device/row.hpp"
+#include "strategies/attention/device/softmax.hpp"
 
 namespace thresher::strategies::attention {
 

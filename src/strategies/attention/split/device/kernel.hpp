@@ -1,7 +1,7 @@
 #pragma once
 /// `split`: the strategy for problems too small to fill the machine. Up to 256 keys a block, a cluster for all keys.
 #include "pipeline/attention/split.hpp"
-#include "strategies/attention/output.hpp"
+#include "strategies/attention/device/output.hpp"
 
 namespace thresher::strategies::attention {
 

@@ -4,7 +4,7 @@
 /// Everything is in base 2: weight = 2^(logit·log2(e) − shift). The shift is a row's largest exponent so far, kept
 /// finite: any finite shift gives the definition's quotient, so that −Inf (nothing seen yet, or only −Inf) needs no
 /// special case.
-#include "strategies/attention/work.hpp"
+#include "strategies/attention/device/work.hpp"
 
 namespace thresher::strategies::attention {
 

@@ -1,6 +1,6 @@
 #pragma once
 /// `simple`: one warp a query row. The baseline that the other strategies are held against.
-#include "strategies/attention/row.hpp"
+#include "strategies/attention/device/row.hpp"
 
 namespace thresher::strategies::attention {
 

@@ -1,7 +1,7 @@
 #pragma once
 /// `rows`: one thread a query row, the way one would write it first; and the two steps that come next, keys and values
 /// staged in shared memory row by row, and staged in the order in which they lie. What each step brings is measured.
-#include "strategies/attention/logits.hpp"
+#include "strategies/attention/device/logits.hpp"
 
 namespace thresher::strategies::attention {
 

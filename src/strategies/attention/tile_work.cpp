@@ -1,6 +1,8 @@
-#include "strategies/attention/host/tile_work.hpp"
+#include "strategies/attention/tile_work.hpp"
 
 #include <algorithm>
+
+#include "core/integers.hpp"
 
 namespace thresher::strategies::attention {
 namespace {
@@ -8,8 +10,6 @@ namespace {
 constexpr double element_bytes = 2;
 /// Partial results that a block of a cluster sends to another, as measured.
 constexpr double exchange_bytes_per_clock = 32;
-
-std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
 
 bool is_masked(const AttentionProblem& problem) {
   return problem.causal || problem.window_left >= 0 || problem.window_right >= 0;

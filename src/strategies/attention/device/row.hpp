@@ -1,6 +1,6 @@
 #pragma once
 /// One query row by one warp, key by key: the plainest way to compute attention on a GPU.
-#include "strategies/attention/logits.hpp"
+#include "strategies/attention/device/logits.hpp"
 
 namespace thresher::strategies::attention {
 

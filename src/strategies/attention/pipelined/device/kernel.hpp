@@ -2,7 +2,7 @@
 /// `pipelined`: the strategy for long sequences. Queries and weights are A operands in registers, keys and values are
 /// shared by all warpgroups of a cluster.
 #include "pipeline/attention/stream.hpp"
-#include "strategies/attention/output.hpp"
+#include "strategies/attention/device/output.hpp"
 
 namespace thresher::strategies::attention {
 

@@ -1,6 +1,6 @@
 #pragma once
 /// The two query rows of a thread in a warpgroup's fragments, and their running softmax.
-#include "strategies/attention/logits.hpp"
+#include "strategies/attention/device/logits.hpp"
 
 namespace thresher::strategies::attention {
 

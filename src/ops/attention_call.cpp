@@ -1,0 +1,70 @@
+#include "ops/attention_call.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "ops/cuda_dual_gemm.hpp"
+#include "planner/choose.hpp"
+#include "runtime/driver.hpp"
+#include "strategies/attention/registry.hpp"
+
+namespace thresher::ops {
+namespace {
+
+Knobs knobs_of(const AttentionOptions& options, DeviceKind kind) {
+  Knobs knobs = options.knobs;
+  if (kind == DeviceKind::cpu && options.threads > 0) {
+    knobs.set("threads", std::to_string(options.threads));
+  }
+  if (kind == DeviceKind::cuda && options.dependent_launch) {
+    knobs.set("dependent_launch", "true");
+  }
+  return knobs;
+}
+
+DeviceSpec spec_of(const Device& device) {
+  if (device.kind() == DeviceKind::cpu) {
+    return cpu_device_spec();
+  }
+  if (const std::optional<DeviceSpec> spec = fused_device_spec(device.id().ordinal)) {
+    return *spec;
+  }
+  const runtime::DeviceProperties& properties = runtime::device_properties(device.id().ordinal);
+  throw Error(ErrorCode::unsupported,
+              fmt::format("attention runs on GPUs of compute capability 9.0 (Hopper), {} has {}.{}: plan on "
+                          "Device::cpu()",
+                          properties.name, properties.capability_major, properties.capability_minor));
+}
+
+}  // namespace
+
+strategies::PlannedCall attention_call(const AttentionProblem& problem, const AttentionOptions& options,
+                                       const DeviceSpec& device, DeviceKind kind) {
+  planner::Choices choices = planner::choose(strategies::attention::registry().of(kind), problem,
+                                             {options.strategy, knobs_of(options, kind)}, device);
+  if (choices.ranked.empty()) {
+    std::vector<std::string> reasons;
+    for (const planner::RefusedStrategy& refused : choices.refused) {
+      reasons.push_back(fmt::format("{}: {}", refused.strategy, fmt::join(refused.obstacles, "; ")));
+    }
+    throw Error(ErrorCode::unsupported,
+                fmt::format("no strategy of attention can run this problem: {}", fmt::join(reasons, "; ")));
+  }
+  return std::move(choices.ranked.front().call);
+}
+
+strategies::PlannedCall attention_call(const AttentionProblem& problem, const AttentionOptions& options,
+                                       const Device& device) {
+  return attention_call(problem, options, spec_of(device), device.kind());
+}
+
+std::string attention_obstacle(const Device& device, const AttentionProblem& problem, const AttentionOptions& options) {
+  try {
+    (void)attention_call(problem, options, device);
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "";
+}
+
+}  // namespace thresher::ops

@@ -1,0 +1,22 @@
+#pragma once
+/// What `plan` makes of an attention: needs no GPU, compiles nothing.
+#include <string>
+
+#include "core/device_spec.hpp"
+#include "strategies/planned_call.hpp"
+#include "thresher/attention.hpp"
+
+namespace thresher::ops {
+
+/// The call of `options` on a GPU like `device`, or on this CPU. Throws Error(invalid_argument) for a strategy, a knob
+/// or a value that there is not, Error(unsupported) with the reason for what cannot run.
+[[nodiscard]] strategies::PlannedCall attention_call(const AttentionProblem& problem, const AttentionOptions& options,
+                                                     const DeviceSpec& device, DeviceKind kind = DeviceKind::cuda);
+[[nodiscard]] strategies::PlannedCall attention_call(const AttentionProblem& problem, const AttentionOptions& options,
+                                                     const Device& device);
+
+/// Why the options cannot run the problem whatever its tensors, in one sentence; empty when they can.
+[[nodiscard]] std::string attention_obstacle(const Device& device, const AttentionProblem& problem,
+                                             const AttentionOptions& options);
+
+}  // namespace thresher::ops

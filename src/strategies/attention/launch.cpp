@@ -1,0 +1,168 @@
+#include "strategies/attention/launch.hpp"
+
+#include <algorithm>
+#include <cstddef>
+
+#include "pipeline/attention/config.hpp"
+#include "strategies/attention/tensors.hpp"
+
+namespace thresher::strategies::attention {
+namespace {
+
+using pipeline::attention::panel_columns;
+
+constexpr float log2_e = 1.44269504F;
+constexpr std::int64_t unbounded_window = std::int64_t{1} << 29;
+
+std::uint64_t address(const void* pointer) { return reinterpret_cast<std::uintptr_t>(pointer); }
+
+int window(std::int64_t width) {
+  return static_cast<int>(width < 0 ? unbounded_window : std::min(width, unbounded_window));
+}
+
+Operand operand(const AttentionProblem& problem, const Tensor& tensor) {
+  if (problem.variable_length) {
+    return {address(tensor.data), 0, tensor.strides[1], tensor.strides[0]};
+  }
+  return {address(tensor.data), tensor.strides[0], tensor.strides[1], tensor.strides[2]};
+}
+
+/// 64 columns, rows, panels of 64 columns, heads, batch.
+machine::TensorMapDescription tensor_map(const AttentionProblem& problem, const Tensor& tensor, int box_rows,
+                                         int box_panels) {
+  const bool variable = problem.variable_length;
+  const auto rows = static_cast<std::uint64_t>(tensor.shape[variable ? 0 : 2]);
+  const Operand strides = operand(problem, tensor);
+  const auto bytes = [](std::uint64_t extent, std::int64_t stride) {  // of a single element no stride is looked at
+    return static_cast<std::uint64_t>(extent > 1 ? stride * 2 : 16);
+  };
+  machine::TensorMapDescription description;
+  description.address = strides.data;
+  description.element = tensor.format == Format::fp16 ? machine::ElementType::fp16 : machine::ElementType::bf16;
+  description.swizzle = machine::Swizzle::b128;
+  description.rank = 5;
+  const std::uint64_t extents[5] = {panel_columns, rows, static_cast<std::uint64_t>(problem.head_dim) / panel_columns,
+                                    static_cast<std::uint64_t>(tensor.shape[1]),
+                                    variable ? 1 : static_cast<std::uint64_t>(tensor.shape[0])};
+  const std::uint64_t byte_strides[5] = {0, bytes(extents[1], strides.row_stride), pipeline::attention::panel_row_bytes,
+                                         bytes(extents[3], strides.head_stride),
+                                         bytes(extents[4], strides.batch_stride)};
+  const std::uint32_t box[5] = {panel_columns, static_cast<std::uint32_t>(box_rows),
+                                static_cast<std::uint32_t>(box_panels), 1, 1};
+  std::copy_n(extents, 5, description.extent);
+  std::copy_n(byte_strides, 5, description.stride_bytes);
+  std::copy_n(box, 5, description.box);
+  return description;
+}
+
+/// What the problem alone determines.
+Params constants(const AttentionProblem& p, const Geometry& geometry) {
+  Params params{};
+  params.batch = static_cast<int>(p.batch);
+  params.heads = static_cast<int>(p.heads);
+  params.group = static_cast<int>(p.heads / p.kv_heads);
+  params.queries = static_cast<int>(p.queries);
+  params.keys = static_cast<int>(p.keys);
+  params.window_left = window(p.window_left);
+  params.window_right = p.causal ? 0 : window(p.window_right);
+  const float scale = effective_scale(p);
+  const bool capped = p.softcap > 0.0F && scale != 0.0F;
+  params.scale_log2 = (capped ? p.softcap : scale) * log2_e;
+  params.inner_scale = capped ? scale / p.softcap : 0.0F;
+  params.query_tiles = static_cast<int>(p.variable_length ? p.queries / geometry.tile_rows + p.batch
+                                                          : ceil_div(p.queries, geometry.tile_rows));
+  if (geometry.persistent && !p.variable_length) {
+    params.order = p.causal ? Order::paired_then_longest_first : Order::short_tiles_last;
+    params.missing_rows = static_cast<int>(params.query_tiles * geometry.tile_rows) - params.queries;
+  }
+  return params;
+}
+
+/// Adds the tensors of one call, all but their maps.
+void add_tensors(Params& params, const AttentionProblem& problem, const CallTensors& call) {
+  params.q = operand(problem, call.tensors[query_index]);
+  params.k = operand(problem, call.tensors[key_index]);
+  params.v = operand(problem, call.tensors[value_index]);
+  params.o = operand(problem, call.tensors[output_index]);
+  const Tensor& lse = call.tensors[lse_index];
+  if (lse.data != nullptr) {
+    params.lse = address(lse.data);
+    params.lse_batch_stride = problem.variable_length ? 0 : lse.strides[0];
+    params.lse_head_stride = lse.strides[problem.variable_length ? 0 : 1];
+  }
+  if (problem.variable_length) {
+    params.cu_seqlens_q = address(call.tensors[query_offsets_index].data);
+    params.cu_seqlens_k = address(call.tensors[key_offsets_index].data);
+  }
+}
+
+void add_maps(LaunchArguments& out, const AttentionProblem& problem, const Geometry& geometry,
+              const CallTensors& call) {
+  const int panels = static_cast<int>(problem.head_dim) / panel_columns;
+  const auto add = [&](std::size_t offset, TensorIndex index, int box_rows, int box_panels) {
+    out.add_map(offset, tensor_map(problem, call.tensors[index], box_rows, box_panels));
+  };
+  add(offsetof(Params, query_map), query_index, geometry.query_box_rows, panels);
+  add(offsetof(Params, key_map), key_index, geometry.key_box_rows, geometry.key_box_panels);
+  add(offsetof(Params, value_map), value_index, geometry.key_box_rows, geometry.key_box_panels);
+}
+
+Extent3 grid(const AttentionProblem& problem, const Geometry& geometry, int query_tiles) {
+  const auto batch = static_cast<std::uint32_t>(problem.variable_length ? 1 : problem.batch);
+  const auto heads = static_cast<std::uint32_t>(problem.heads);
+  const auto tiles = static_cast<std::uint32_t>(query_tiles);
+  return geometry.grid_of_heads ? Extent3{heads * geometry.cluster, tiles, batch}
+                                : Extent3{tiles * heads * batch * geometry.cluster, 1, 1};
+}
+
+}  // namespace
+
+KernelLaunch kernel_launch(const AttentionProblem& problem, const Geometry& geometry, const std::string& header,
+                           const std::string& expression) {
+  KernelLaunch launch;
+  launch.title = "attend";
+  launch.program = {.title = "attention",
+                    .text = "#include \"strategies/attention/" + header + "\"\n",
+                    .kernels = {expression},
+                    .options = {},
+                    .only_arch = Arch::sm_90a};
+  launch.expression = expression;
+  launch.block.x = geometry.threads;
+  launch.cluster.x = geometry.cluster;
+  launch.shared_bytes = geometry.shared_bytes;
+  launch.persistent = geometry.persistent;
+  for (std::size_t index = 0; index < tensor_count; ++index) {
+    const bool writes = index == output_index || index == lse_index;
+    launch.accesses.push_back({Access::Memory::tensor, index, writes ? Access::Use::writes : Access::Use::reads});
+  }
+  const Params known = constants(problem, geometry);
+  launch.bind = [problem, geometry, known](const CallTensors& call, LaunchArguments& out) {
+    Params params = known;
+    add_tensors(params, problem, call);
+    out.set(params);
+    out.grid = grid(problem, geometry, params.query_tiles);
+    if (geometry.query_box_rows > 0) {
+      add_maps(out, problem, geometry, call);
+    }
+    return true;
+  };
+  return launch;
+}
+
+bool has_general_logits(const AttentionProblem& problem) {
+  return problem.softcap > 0.0F || !(effective_scale(problem) > 0.0F);
+}
+
+std::string element_argument(Format format) {
+  return format == Format::fp16 ? "thresher::machine::Half" : "thresher::machine::BFloat16";
+}
+
+Logits logits_of(const AttentionProblem& problem) {
+  return has_general_logits(problem) ? Logits::general : Logits::direct;
+}
+
+std::string logits_argument(Logits logits) {
+  return std::string("thresher::strategies::attention::Logits::") + (logits == Logits::general ? "general" : "direct");
+}
+
+}  // namespace thresher::strategies::attention

@@ -1,0 +1,42 @@
+#pragma once
+/// What all of attention's kernels have in common when they are launched: their parameter, their tensor maps and their
+/// grid.
+#include <cstdint>
+#include <string>
+
+#include "core/integers.hpp"
+#include "strategies/attention/params.hpp"
+#include "strategies/planned_call.hpp"
+#include "thresher/attention.hpp"
+
+namespace thresher::strategies::attention {
+
+/// Lengths stay below it, so that the kernels' 32-bit sums of lengths and windows cannot overflow.
+inline constexpr std::int64_t most_rows = std::int64_t{1} << 28;
+
+/// Rows, columns and blocks as a kernel copies and takes them.
+struct Geometry {
+  std::int64_t tile_rows = 0;  ///< queries of one piece of work
+  int query_box_rows = 0;      ///< what one copy brings; 0: the kernel uses no tensor maps
+  int key_box_rows = 0;
+  int key_box_panels = 0;
+  std::uint32_t threads = 0;
+  std::uint32_t cluster = 1;
+  std::uint32_t shared_bytes = 0;
+  bool persistent = false;     ///< fewer blocks may take all the work
+  bool grid_of_heads = false;  ///< heads along x, tiles along y, sequences along z; else all pieces along x
+};
+
+/// One launch of `expression`, a kernel of `header`.
+[[nodiscard]] KernelLaunch kernel_launch(const AttentionProblem& problem, const Geometry& geometry,
+                                         const std::string& header, const std::string& expression);
+
+/// The problem's logits are formed before their largest is looked for.
+[[nodiscard]] bool has_general_logits(const AttentionProblem& problem);
+[[nodiscard]] Logits logits_of(const AttentionProblem& problem);
+
+/// "thresher::machine::Half" and "thresher::strategies::attention::Logits::direct", as the kernels' template arguments.
+[[nodiscard]] std::string element_argument(Format format);
+[[nodiscard]] std::string logits_argument(Logits logits);
+
+}  // namespace thresher::strategies::attention

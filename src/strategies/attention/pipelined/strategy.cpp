@@ -1,0 +1,122 @@
+#include "strategies/attention/pipelined/strategy.hpp"
+
+#include "pipeline/attention/config.hpp"
+#include "strategies/attention/gpu_strategy.hpp"
+#include "strategies/attention/tile_work.hpp"
+
+namespace thresher::strategies::attention {
+namespace {
+
+using pipeline::attention::StreamConfig;
+using Config = Launched<StreamConfig>;
+
+KnobTable<Config> knob_table() {
+  return {
+      "thresher::pipeline::attention::StreamConfig",
+      {from_problem(number<Config>("head_dim", &StreamConfig::head_dim, {}, "")),
+       range<Config>("keys", &StreamConfig::keys, 64, 192, 16, "keys of a block"),
+       number<Config>("stages", &StreamConfig::stages, {2, 3, 4}, "slots of the rings of keys and of values"),
+       number<Config>("math_warpgroups", &StreamConfig::math_warpgroups, {1, 2, 3},
+                      "warpgroups that multiply, of 64 queries each"),
+       number<Config>("cluster", &StreamConfig::cluster, {1, 2}, "blocks that share keys and values"),
+       flag<Config>("queries_in_registers", &StreamConfig::queries_in_registers,
+                    "queries are operands in registers, else in shared memory"),
+       flag<Config>("take_turns", &StreamConfig::take_turns, "one warpgroup's softmax runs beside another's products"),
+       flag<Config>("hold_softmax", &StreamConfig::hold_softmax,
+                    "the softmax of a block is done before the wait for the last block's product"),
+       flag<Config>("base_descriptors", &StreamConfig::base_descriptors,
+                    "operands are addressed by a constant added to the first one's descriptor"),
+       dependent_launch_knob<Config>()}};
+}
+
+class Pipelined final : public GpuStrategy<StreamConfig> {
+ public:
+  Pipelined()
+      : GpuStrategy("pipelined", "for long sequences: loader and math warpgroups, rings of keys and values",
+                    Role::competes, knob_table()) {}
+
+  [[nodiscard]] std::vector<Sample<AttentionProblem>> built_in() const override {
+    std::vector<Sample<AttentionProblem>> all;
+    for (const Format format : {Format::fp16, Format::bf16}) {
+      for (const std::int64_t head_dim : {64, 128}) {
+        all.push_back({{.queries = 4096, .keys = 4096, .head_dim = head_dim, .format = format}, {}});
+      }
+    }
+    return all;
+  }
+
+ protected:
+  /// As measured (docs/kernels/attention.md).
+  [[nodiscard]] Config own_choice(const AttentionProblem& problem) const override {
+    const bool few_queries = !problem.variable_length && problem.queries <= StreamConfig::rows_per_warpgroup;
+    const bool narrow = problem.head_dim == 64;
+    const int math_warpgroups = few_queries ? 1 : narrow && !has_general_logits(problem) ? 3 : 2;
+    return {{.head_dim = static_cast<int>(problem.head_dim),
+             .keys = 128,
+             .stages = 2,
+             .math_warpgroups = math_warpgroups,
+             .cluster = 1,
+             .queries_in_registers = math_warpgroups != 3,
+             .take_turns = math_warpgroups > 1,
+             .hold_softmax = !narrow,
+             .base_descriptors = !narrow}};
+  }
+
+  [[nodiscard]] Geometry geometry_of(const Config& config) const override {
+    return {.tile_rows = config.rows() * config.cluster,
+            .query_box_rows = config.rows(),
+            .key_box_rows = config.copied_keys(),
+            .key_box_panels = config.copied_panels(),
+            .threads = static_cast<std::uint32_t>(config.threads()),
+            .cluster = static_cast<std::uint32_t>(config.cluster),
+            .shared_bytes = config.shared_bytes(),
+            .persistent = true};
+  }
+
+  [[nodiscard]] std::string header() const override { return "pipelined/device/kernel.hpp"; }
+  [[nodiscard]] std::string expression(const AttentionProblem& problem, const Config& config) const override {
+    return pipelined_expression(config, problem.format, logits_of(problem));
+  }
+
+  /// One block of keys by one warpgroup: queries times keys along the head, weights times values along the keys; one
+  /// instruction covers 16 of either and all columns. Queries, keys and values come by copies.
+  [[nodiscard]] Expectations expectations(const Config& config, const AttentionProblem&) const override {
+    Expectations expected;
+    expected.matrix_kind = "HGMMA";
+    expected.min_matrix_instructions = (config.head_dim + config.keys) / 16;
+    expected.min_tma_loads = 3;
+    return expected;
+  }
+
+  [[nodiscard]] WorkModel work(const AttentionProblem& problem, const Config& config) const override {
+    return {{tiled_kernel(problem, {.query_rows = config.rows(),
+                                    .key_step = config.keys,
+                                    .stages = config.stages,
+                                    .multicast = config.cluster,
+                                    .pairs_tiles = true,
+                                    .dependent_launch = config.dependent_launch})}};
+  }
+
+  [[nodiscard]] std::string why(const AttentionProblem&, const Config&) const override {
+    return "enough query tiles to fill the machine, or more keys than a cluster holds";
+  }
+
+  [[nodiscard]] std::vector<AttentionProblem> edges_of(const AttentionProblem& problem,
+                                                       const Config& config) const override {
+    return ragged(problem, geometry_of(config).tile_rows, std::int64_t{config.keys} * config.stages + 75);
+  }
+};
+
+}  // namespace
+
+std::string pipelined_expression(const StreamConfig& config, Format format, Logits logits) {
+  return fmt::format("thresher::strategies::attention::pipelined<{}, {}, {}>", knob_table().spelling({config}),
+                     element_argument(format), logits_argument(logits));
+}
+
+const Strategy<AttentionProblem>& pipelined_strategy() {
+  static const Pipelined strategy;
+  return strategy;
+}
+
+}  // namespace thresher::strategies::attention

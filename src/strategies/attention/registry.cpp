@@ -1,0 +1,19 @@
+#include "strategies/attention/registry.hpp"
+
+#include "strategies/attention/blockwise/strategy.hpp"
+#include "strategies/attention/pipelined/strategy.hpp"
+#include "strategies/attention/rows/strategy.hpp"
+#include "strategies/attention/simple/strategy.hpp"
+#include "strategies/attention/split/strategy.hpp"
+
+namespace thresher::strategies::attention {
+
+Registry<AttentionProblem>& registry() {
+  static Registry<AttentionProblem> all("attention",
+                                        {&pipelined_strategy(), &split_strategy(), &simple_strategy(), &rows_strategy(),
+                                         &rows_shared_strategy(), &rows_coalesced_strategy()},
+                                        {&blockwise_strategy()});
+  return all;
+}
+
+}  // namespace thresher::strategies::attention

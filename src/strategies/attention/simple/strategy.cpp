@@ -1,0 +1,52 @@
+#include "strategies/attention/simple/strategy.hpp"
+
+#include "strategies/attention/gpu_strategy.hpp"
+
+namespace thresher::strategies::attention {
+namespace {
+
+using Config = Launched<NoKnobs>;
+
+class Simple final : public GpuStrategy<NoKnobs> {
+ public:
+  Simple()
+      : GpuStrategy("simple", "one warp for a query: short and obviously right", Role::fallback,
+                    {"", {dependent_launch_knob<Config>()}}) {}
+
+  [[nodiscard]] std::vector<Sample<AttentionProblem>> built_in() const override {
+    std::vector<Sample<AttentionProblem>> all;
+    for (const Format format : {Format::fp16, Format::bf16}) {
+      for (const std::int64_t head_dim : {64, 128}) {
+        all.push_back({{.queries = 4096, .keys = 4096, .head_dim = head_dim, .format = format}, {}});
+      }
+    }
+    return all;
+  }
+
+ protected:
+  [[nodiscard]] Geometry geometry_of(const Config&) const override {
+    return {.tile_rows = simple_warps, .threads = simple_warps * 32};
+  }
+  [[nodiscard]] std::string header() const override { return "simple/device/kernel.hpp"; }
+  [[nodiscard]] std::string expression(const AttentionProblem& problem, const Config&) const override {
+    return simple_expression(problem.format, problem.head_dim);
+  }
+  [[nodiscard]] Expectations expectations(const Config&, const AttentionProblem&) const override {
+    Expectations expected;
+    expected.uses_shared_memory = false;
+    return expected;
+  }
+};
+
+}  // namespace
+
+std::string simple_expression(Format format, std::int64_t head_dim) {
+  return fmt::format("thresher::strategies::attention::simple<{}, {}>", element_argument(format), head_dim);
+}
+
+const Strategy<AttentionProblem>& simple_strategy() {
+  static const Simple strategy;
+  return strategy;
+}
+
+}  // namespace thresher::strategies::attention

@@ -1,0 +1,15 @@
+#pragma once
+#include <string>
+
+#include "strategies/strategy.hpp"
+#include "thresher/attention.hpp"
+
+namespace thresher::strategies::attention {
+
+/// One warp for a query: short and obviously right, what everything falls back to and is compared with.
+const Strategy<AttentionProblem>& simple_strategy();
+
+/// The kernel's name expression.
+[[nodiscard]] std::string simple_expression(Format format, std::int64_t head_dim);
+
+}  // namespace thresher::strategies::attention

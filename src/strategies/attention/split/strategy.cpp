@@ -1,0 +1,187 @@
+#include "strategies/attention/split/strategy.hpp"
+
+#include "pipeline/attention/config.hpp"
+#include "strategies/attention/gpu_strategy.hpp"
+#include "strategies/attention/tile_work.hpp"
+
+namespace thresher::strategies::attention {
+namespace {
+
+using pipeline::attention::SplitConfig;
+using Config = Launched<SplitConfig>;
+
+constexpr std::int64_t keys_per_block = SplitConfig::chunk * SplitConfig::chunks;
+constexpr int most_blocks = 8;
+
+/// The fewest blocks of a cluster that hold all keys; 0 when no cluster does.
+int smallest_cluster(const AttentionProblem& problem) {
+  for (const int cluster : {1, 2, 4, most_blocks}) {
+    if (problem.keys <= cluster * keys_per_block) {
+      return cluster;
+    }
+  }
+  return 0;
+}
+
+std::int64_t all_blocks(const AttentionProblem& problem, int cluster) {
+  return problem.batch * problem.heads * ceil_div(problem.queries, SplitConfig::rows) * cluster;
+}
+
+/// A cluster of so many blocks finds no row of a tile or chunk of keys missing or masked.
+bool is_whole(const AttentionProblem& problem, int cluster) {
+  const bool sees_all = !problem.causal && problem.window_left < 0 && problem.window_right < 0;
+  return sees_all && !problem.variable_length && problem.queries % SplitConfig::rows == 0 &&
+         problem.keys == cluster * keys_per_block;
+}
+
+bool may_inspect_early(const AttentionProblem& problem, const Config& config) {
+  return config.whole && !has_general_logits(problem) && config.parts > 1;
+}
+
+KnobTable<Config> knob_table() {
+  return {"thresher::pipeline::attention::SplitConfig",
+          {from_problem(number<Config>("head_dim", &SplitConfig::head_dim, {}, "")),
+           number<Config>("cluster", &SplitConfig::cluster, {1, 2, 4, most_blocks},
+                          "blocks that divide the keys and the output's columns"),
+           flag<Config>("whole", &SplitConfig::whole, "no row or key is missing or masked: nothing is checked"),
+           number<Config>("parts", &SplitConfig::parts, {1, 2, 4},
+                          "of a chunk's weights: each is multiplied while the next one's exponentials run"),
+           flag<Config>("inspect_early", &SplitConfig::inspect_early,
+                        "the first chunk's largest scores are looked for while the second's product runs"),
+           flag<Config>("narrow_exchange", &SplitConfig::narrow_exchange, "partial results are sent in 16 bits"),
+           flag<Config>("meet_early", &SplitConfig::meet_early,
+                        "the blocks of a cluster meet while their first copies are under way"),
+           flag<Config>("alone", &SplitConfig::alone, "no second block fits on a multiprocessor"),
+           dependent_launch_knob<Config>()}};
+}
+
+class Split final : public GpuStrategy<SplitConfig> {
+ public:
+  Split()
+      : GpuStrategy("split", "for small problems: the blocks of a cluster share the keys of a tile of queries",
+                    Role::leads, knob_table()) {}
+
+  [[nodiscard]] std::vector<Sample<AttentionProblem>> built_in() const override {
+    return {{{.heads = 8, .kv_heads = 8, .queries = 512, .keys = 512}, {}}};
+  }
+
+ protected:
+  /// Where all its blocks are resident at once.
+  [[nodiscard]] bool is_entered(const AttentionProblem& problem, const DeviceSpec& device) const override {
+    const int cluster = problem.variable_length ? 0 : smallest_cluster(problem);
+    return cluster > 0 && all_blocks(problem, cluster) <= device.multiprocessors;
+  }
+
+  [[nodiscard]] Config own_choice(const AttentionProblem& problem) const override {
+    const int smallest = smallest_cluster(problem);
+    const int cluster = smallest == 0 ? most_blocks : smallest;
+    // Eight blocks that exchange 128 columns leave no registers for finer steps.
+    const bool crowded = cluster == 8 && problem.head_dim == 128;
+    return {{.head_dim = static_cast<int>(problem.head_dim),
+             .cluster = cluster,
+             .parts = crowded ? 1 : 4,
+             .meet_early = true}};
+  }
+
+  void follow(const AttentionProblem& problem, const Knobs& knobs, Config& config) const override {
+    if (knobs.find("whole") == nullptr) {
+      config.whole = is_whole(problem, config.cluster);
+    }
+    if (knobs.find("inspect_early") == nullptr) {
+      config.inspect_early = may_inspect_early(problem, config);
+    }
+  }
+
+  [[nodiscard]] std::vector<std::string> obstacles_of(const AttentionProblem& problem,
+                                                      const Config& config) const override {
+    if (smallest_cluster(problem) == 0) {
+      return {fmt::format("it takes at most {} keys, problem.keys is {}", most_blocks * keys_per_block, problem.keys)};
+    }
+    std::vector<std::string> all;
+    if (config.cluster * keys_per_block < problem.keys) {
+      all.push_back(fmt::format("cluster is {}, which holds {} keys, problem.keys is {}", config.cluster,
+                                config.cluster * keys_per_block, problem.keys));
+    }
+    if (config.whole && !is_whole(problem, config.cluster)) {
+      all.push_back(
+          fmt::format("whole is true, which takes {} keys without a mask, a multiple of {} queries and one length",
+                      config.cluster * keys_per_block, SplitConfig::rows));
+    }
+    if (config.inspect_early && !may_inspect_early(problem, config)) {
+      all.emplace_back(
+          "inspect_early is true, which takes whole tiles, several parts, a positive scale and no softcap");
+    }
+    if (config.merged_columns() % (8 * config.groups_per_message()) != 0) {
+      all.push_back(fmt::format("narrow_exchange is true, which takes 16 columns a block, cluster {} leaves {}",
+                                config.cluster, config.merged_columns()));
+    }
+    return all;
+  }
+
+  [[nodiscard]] Geometry geometry_of(const Config& config) const override {
+    return {.tile_rows = SplitConfig::rows,
+            .query_box_rows = SplitConfig::rows,
+            .key_box_rows = SplitConfig::chunk,
+            .key_box_panels = config.head_dim / pipeline::attention::panel_columns,
+            .threads = SplitConfig::threads,
+            .cluster = static_cast<std::uint32_t>(config.cluster),
+            .shared_bytes = config.shared_bytes(),
+            .grid_of_heads = true};
+  }
+
+  [[nodiscard]] std::string header() const override { return "split/device/kernel.hpp"; }
+  [[nodiscard]] std::string expression(const AttentionProblem& problem, const Config& config) const override {
+    return split_expression(config, problem.format, logits_of(problem));
+  }
+
+  /// The products of one chunk, as in `pipelined`.
+  [[nodiscard]] Expectations expectations(const Config& config, const AttentionProblem&) const override {
+    Expectations expected;
+    expected.matrix_kind = "HGMMA";
+    expected.min_matrix_instructions = (config.head_dim + SplitConfig::chunk) / 16;
+    expected.min_tma_loads = 3;
+    return expected;
+  }
+
+  [[nodiscard]] WorkModel work(const AttentionProblem& problem, const Config& config) const override {
+    return {{tiled_kernel(problem, {.query_rows = SplitConfig::rows,
+                                    .key_step = SplitConfig::chunk,
+                                    .stages = SplitConfig::chunks,
+                                    .split_keys = config.cluster,
+                                    .dependent_launch = config.dependent_launch})}};
+  }
+
+  [[nodiscard]] std::string why(const AttentionProblem& problem, const Config& config) const override {
+    return fmt::format("{} blocks of {} queries and up to {} keys are resident at once",
+                       all_blocks(problem, config.cluster), SplitConfig::rows, keys_per_block);
+  }
+
+  /// Whole tiles stay whole. One block takes no sequences of several lengths here: they hold more keys than it.
+  [[nodiscard]] std::vector<AttentionProblem> edges_of(const AttentionProblem& problem,
+                                                       const Config& config) const override {
+    if (config.whole) {
+      AttentionProblem whole = bare(problem, std::int64_t{2} * SplitConfig::rows, config.cluster * keys_per_block);
+      whole.batch = 2;
+      return {whole};
+    }
+    std::vector<AttentionProblem> all = ragged(problem, SplitConfig::rows, config.cluster * keys_per_block - 53);
+    if (config.cluster == 1) {
+      all.pop_back();
+    }
+    return all;
+  }
+};
+
+}  // namespace
+
+std::string split_expression(const SplitConfig& config, Format format, Logits logits) {
+  return fmt::format("thresher::strategies::attention::split<{}, {}, {}>", knob_table().spelling({config}),
+                     element_argument(format), logits_argument(logits));
+}
+
+const Strategy<AttentionProblem>& split_strategy() {
+  static const Split strategy;
+  return strategy;
+}
+
+}  // namespace thresher::strategies::attention

@@ -1,0 +1,207 @@
+// Attention's launches executed on the CPU, under several schedules: race-free, and right by the definition.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <memory>
+#include <string>
+
+#include "arena/emulation/planned_run.hpp"
+#include "reference/attention_judgement.hpp"
+#include "strategies/attention/launch.hpp"
+#include "strategies/attention/pipelined/device/kernel.hpp"
+#include "strategies/attention/pipelined/strategy.hpp"
+#include "strategies/attention/registry.hpp"
+#include "strategies/attention/rows/device/kernel.hpp"
+#include "strategies/attention/rows/strategy.hpp"
+#include "strategies/attention/split/device/kernel.hpp"
+#include "strategies/attention/split/strategy.hpp"
+#include "strategies/attention/tensors.hpp"
+#include "strategies/host/compiled_in.hpp"
+#include "support/attention_case.hpp"
+
+namespace thresher::strategies::attention {
+namespace {
+
+using test::AttentionCase;
+
+std::vector<arena::EmulatedTensor> tensors_of(AttentionCase& c) {
+  std::vector<arena::EmulatedTensor> tensors;
+  const auto in_order = attention::in_order(c.tensors);
+  const auto add = [&](const char* name, auto& data, std::size_t count) {
+    tensors.push_back({name, in_order[tensors.size()], count * sizeof(data[0])});
+  };
+  add("q", c.q, c.q.size());
+  add("k", c.k, c.k.size());
+  add("v", c.v, c.v.size());
+  add("o", c.o, c.o.size());
+  add("lse", c.lse, c.lse.size() - 1);
+  add("cu_seqlens_q", c.cu_seqlens_q, c.cu_seqlens_q.size());
+  add("cu_seqlens_k", c.cu_seqlens_k, c.cu_seqlens_k.size());
+  return tensors;
+}
+
+/// Runs what the strategy plans for a case under a few schedules.
+void expect_clean(AttentionCase& c, const std::string& name, const Knobs& knobs) {
+  const Strategy<AttentionProblem>* const strategy =
+      find_strategy<AttentionProblem>(registry().of(DeviceKind::cuda), name);
+  ASSERT_NE(strategy, nullptr) << name;
+  arena::PlannedRun run(strategy->plan(c.problem, knobs, device_spec("H200")), tensors_of(c), nullptr);
+  const reference::AttentionResult definition = reference::attention(c.problem, c.tensors);
+  const reference::AttentionResult plain = reference::attention_plain_low_precision(c.problem, c.tensors);
+  for (const std::uint64_t seed : {0, 3, 11}) {
+    emulator::Options options;
+    options.schedule = emulator::Schedule::from_seed(seed);
+    const emulator::Report report = run.run(options);
+    for (const emulator::Finding& finding : report.findings) {
+      ADD_FAILURE() << "seed " << seed << ": " << emulator::to_string(finding);
+    }
+    if (!report.clean()) {
+      return;
+    }
+    const auto judgement = reference::judge_attention(c.problem, c.tensors, definition, plain);
+    EXPECT_TRUE(judgement.passed) << "seed " << seed << ": " << judgement.evidence;
+  }
+}
+
+template <class Element>
+constexpr Format format_of = std::is_same_v<Element, Half> ? Format::fp16 : Format::bf16;
+
+const char* word(bool flag) { return flag ? "true" : "false"; }
+
+template <StreamConfig config, typename Element>
+void run_pipelined(AttentionCase& c) {
+  add_compiled_in({pipelined_expression(config, format_of<Element>, Logits::direct),
+                   &host_kernel<&pipelined<config, Element, Logits::direct>>});
+  add_compiled_in({pipelined_expression(config, format_of<Element>, Logits::general),
+                   &host_kernel<&pipelined<config, Element, Logits::general>>});
+  expect_clean(c, "pipelined",
+               {{"keys", std::to_string(config.keys)},
+                {"stages", std::to_string(config.stages)},
+                {"math_warpgroups", std::to_string(config.math_warpgroups)},
+                {"cluster", std::to_string(config.cluster)},
+                {"queries_in_registers", word(config.queries_in_registers)},
+                {"take_turns", word(config.take_turns)},
+                {"hold_softmax", word(config.hold_softmax)},
+                {"base_descriptors", word(config.base_descriptors)}});
+}
+
+template <SplitConfig config, typename Element>
+void run_split(AttentionCase& c) {
+  add_compiled_in({split_expression(config, format_of<Element>, Logits::direct),
+                   &host_kernel<&split<config, Element, Logits::direct>>});
+  add_compiled_in({split_expression(config, format_of<Element>, Logits::general),
+                   &host_kernel<&split<config, Element, Logits::general>>});
+  expect_clean(c, "split",
+               {{"cluster", std::to_string(config.cluster)},
+                {"whole", word(config.whole)},
+                {"parts", std::to_string(config.parts)},
+                {"inspect_early", word(config.inspect_early)},
+                {"narrow_exchange", word(config.narrow_exchange)},
+                {"meet_early", word(config.meet_early)},
+                {"alone", word(config.alone)}});
+}
+
+void run_simple(AttentionCase& c) { expect_clean(c, "simple", {}); }
+
+template <Staging staging>
+void run_rows(AttentionCase& c) {
+  const std::string name = staging == Staging::none     ? "rows"
+                           : staging == Staging::by_row ? "rows_shared"
+                                                        : "rows_coalesced";
+  add_compiled_in({rows_expression(Format::fp16, staging), &host_kernel<&rows<Half, row_head_dim, staging>>});
+  expect_clean(c, name, {});
+}
+
+AttentionProblem small(i32 queries, i32 keys, bool causal, i32 head_dim) {
+  return {.batch = 1,
+          .heads = 2,
+          .kv_heads = 1,
+          .queries = queries,
+          .keys = keys,
+          .head_dim = head_dim,
+          .format = head_dim == 64 ? Format::fp16 : Format::bf16,
+          .causal = causal};
+}
+
+/// The cases that each strategy runs: ragged causal, windows with rows that see nothing, NaN, softcap, variable length.
+void for_each_case(i32 head_dim, const std::function<void(AttentionCase&)>& run) {
+  const auto each = [&](const char* name, AttentionCase& c) {
+    SCOPED_TRACE(name);
+    run(c);
+  };
+  {
+    AttentionCase c(small(130, 203, true, head_dim), test::Order::rows_first);
+    c.set(c.tensors.v, 0, 150, 7, std::nanf(""));
+    each("causal, a NaN that only later queries see", c);
+  }
+  {
+    AttentionProblem problem = small(140, 60, false, head_dim);
+    problem.window_left = 10;
+    problem.window_right = 20;
+    problem.softcap = 2.0F;
+    AttentionCase c(problem);
+    each("window with rows that see no key, softcap", c);
+  }
+  {
+    AttentionCase c(small(3, 0, false, head_dim));
+    each("no keys", c);
+  }
+  {
+    AttentionProblem problem = small(137, 290, true, head_dim);
+    problem.batch = 4;
+    problem.variable_length = true;
+    AttentionCase c(problem, test::Order::heads_first, {0, 0, 70, 70, 137}, {0, 9, 200, 240, 290});
+    each("variable length", c);
+  }
+}
+
+TEST(AttentionOnTheEmulator, SimpleIsClean) {
+  for_each_case(64, run_simple);
+  for_each_case(128, run_simple);
+}
+
+TEST(AttentionOnTheEmulator, RowsAreClean) {
+  for_each_case(64, run_rows<Staging::none>);
+  for_each_case(64, run_rows<Staging::by_row>);
+  for_each_case(64, run_rows<Staging::coalesced>);
+}
+
+TEST(AttentionOnTheEmulator, SplitIsClean) {
+  for_each_case(64, run_split<SplitConfig{64, 2}, Half>);
+  for_each_case(128, run_split<SplitConfig{128, 4}, BFloat16>);
+}
+
+TEST(AttentionOnTheEmulator, SplitWithFinerStepsIsClean) {
+  for_each_case(64, run_split<SplitConfig{64, 2, false, 4, false, true, true}, Half>);
+  for_each_case(128, run_split<SplitConfig{128, 4, false, 2, false, true, true}, BFloat16>);
+}
+
+TEST(AttentionOnTheEmulator, SplitOfWholeTilesIsClean) {
+  AttentionProblem problem = small(64, 512, false, 64);
+  problem.batch = 2;
+  AttentionCase c(problem, test::Order::rows_first);
+  run_split<SplitConfig{64, 2, true, 4, true, false, true}, Half>(c);
+  run_split<SplitConfig{64, 2, true, 2, true, true, true, true}, Half>(c);
+  AttentionCase wide(small(64, 512, false, 128));
+  run_split<SplitConfig{128, 2, true, 4, true, false, true}, BFloat16>(wide);
+}
+
+TEST(AttentionOnTheEmulator, PipelinedIsClean) {
+  for_each_case(64, run_pipelined<StreamConfig{64, 128, 2, 3, 1, false, true, false}, Half>);
+  for_each_case(128, run_pipelined<StreamConfig{128, 128, 2, 2, 1, true, true, true, true}, BFloat16>);
+}
+
+TEST(AttentionOnTheEmulator, PipelinedTakesHeadsInPairsAndSinglyAndIsClean) {
+  AttentionProblem problem = small(300, 310, true, 128);  // three clusters pair the tiles of three heads of five
+  problem.heads = problem.kv_heads = 5;
+  AttentionCase c(problem);
+  run_pipelined<StreamConfig{128, 128, 2, 2, 1, true, true, true, true}, BFloat16>(c);
+}
+
+TEST(AttentionOnTheEmulator, PipelinedWithSharedKeysIsClean) {
+  for_each_case(64, run_pipelined<StreamConfig{64, 128, 2, 1, 2, true, false, false}, Half>);
+  for_each_case(128, run_pipelined<StreamConfig{128, 128, 2, 2, 2, true, true, true}, BFloat16>);
+}
+
+}  // namespace
+}  // namespace thresher::strategies::attention

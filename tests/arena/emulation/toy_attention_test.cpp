@@ -1,0 +1,125 @@
+// A strategy of attention for each kind of device, in this one file: everything that asks for strategies finds it.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "arena/emulation/attention.hpp"
+#include "arena/emulation/examine.hpp"
+#include "arena/operation/planned_code.hpp"
+#include "ops/attention_call.hpp"
+#include "runtime/nvrtc.hpp"
+#include "strategies/attention/gpu_strategy.hpp"
+#include "strategies/attention/registry.hpp"
+#include "strategies/attention/tensors.hpp"
+
+namespace thresher {
+namespace {
+
+using namespace strategies;
+using namespace strategies::attention;
+
+/// A warp a query, as `simple` has it.
+class Toy final : public GpuStrategy<NoKnobs> {
+ public:
+  Toy() : GpuStrategy("toy", "a toy", Role::by_name, {"", {attention::dependent_launch_knob<Launched<NoKnobs>>()}}) {}
+
+ protected:
+  [[nodiscard]] Geometry geometry_of(const Config&) const override {
+    return {.tile_rows = simple_warps, .threads = simple_warps * 32};
+  }
+  [[nodiscard]] std::string header() const override { return "simple/device/kernel.hpp"; }
+  [[nodiscard]] std::string expression(const AttentionProblem& problem, const Config&) const override {
+    return "thresher::strategies::attention::simple<" + element_argument(problem.format) + ", " +
+           std::to_string(problem.head_dim) + ">";
+  }
+  [[nodiscard]] Expectations expectations(const Config&, const AttentionProblem&) const override {
+    Expectations expected;
+    expected.uses_shared_memory = false;
+    return expected;
+  }
+};
+
+/// The mean of the values: what attention gives where all queries are 0.
+class Mean final : public Strategy<AttentionProblem> {
+ public:
+  [[nodiscard]] std::string_view name() const override { return "mean"; }
+  [[nodiscard]] std::string_view summary() const override { return "a toy"; }
+  [[nodiscard]] DeviceKind device_kind() const override { return DeviceKind::cpu; }
+  [[nodiscard]] Role role() const override { return Role::by_name; }
+  [[nodiscard]] std::vector<KnobHelp> knobs() const override { return {}; }
+  [[nodiscard]] std::optional<std::string> not_made_for(const AttentionProblem&, const DeviceSpec&) const override {
+    return std::nullopt;
+  }
+  [[nodiscard]] std::vector<std::string> obstacles(const AttentionProblem&, const Knobs&,
+                                                   const DeviceSpec&) const override {
+    return {};
+  }
+  [[nodiscard]] std::vector<Knobs> candidates(const AttentionProblem&, const Knobs&, const DeviceSpec&) const override {
+    return {Knobs{}};
+  }
+  [[nodiscard]] PlannedCall plan(const AttentionProblem&, const Knobs&, const DeviceSpec&) const override {
+    PlannedCall call;
+    call.strategy = name();
+    call.steps.emplace_back(HostCall{"average", [](const CallTensors& tensors) {
+                                       const Tensor& o = tensors.tensors[output_index];
+                                       std::fill_n(static_cast<std::uint16_t*>(o.data), o.elements(), 0x3C00);
+                                     }});
+    return call;
+  }
+};
+
+const Toy toy;
+const Mean mean;
+const bool registered = [] {
+  attention::registry().add(toy);
+  attention::registry().add(mean);
+  return true;
+}();
+
+const AttentionProblem small{.queries = 4, .keys = 8, .head_dim = 64};
+
+TEST(ToyAttention, PlanFindsTheOneOfTheCpuAndRunsIt) {
+  const std::vector<std::string> names = attention_strategies(Device::cpu());
+  EXPECT_NE(std::find(names.begin(), names.end(), "mean"), names.end());
+  const Attention planned = plan(Device::cpu(), small, {.strategy = "mean"});
+  EXPECT_EQ(planned.strategy(), "mean");
+  std::vector<std::uint16_t> q(4 * 64);
+  std::vector<std::uint16_t> kv(8 * 64, 0x3C00);  // ones
+  std::vector<std::uint16_t> o(4 * 64);
+  const auto rows = [](std::vector<std::uint16_t>& data, std::int64_t count) {
+    return Tensor::contiguous(data.data(), Format::fp16, {1, 1, count, 64});
+  };
+  planned.run({}, {.q = rows(q, 4), .k = rows(kv, 8), .v = rows(kv, 8), .o = rows(o, 4)});
+  EXPECT_EQ(o, std::vector<std::uint16_t>(4 * 64, 0x3C00));
+}
+
+TEST(ToyAttention, TheEmulatorRunsTheOneOfTheGpu) {
+  const std::vector<std::string> names = arena::emulated_attention().strategies();
+  ASSERT_NE(std::find(names.begin(), names.end(), "toy"), names.end());
+  const std::vector<std::uint64_t> seeds{0, 1};
+  for (const auto& kernel : arena::emulated_attention().samples("toy")) {
+    for (const arena::Problem& problem : kernel->edges()) {
+      const arena::Examination examined = arena::examine(*kernel, problem, seeds);
+      EXPECT_TRUE(examined.clean()) << kernel->title() << ": " << examined.finding;
+    }
+  }
+}
+
+TEST(ToyAttention, ItsMachineCodeIsReadFromThePlannedCall) {
+  if (!runtime::nvrtc_status().problem.empty()) {
+    GTEST_SKIP() << runtime::nvrtc_status().problem;
+  }
+  const PlannedCall call = ops::attention_call(small, {.strategy = "toy"}, device_spec("H200"));
+  const arena::MachineCode code = arena::machine_code_of(call, "sm_90a");
+  ASSERT_EQ(code.kernels.size(), 1U);
+  EXPECT_EQ(code.kernels.front().title, "attention toy");
+  EXPECT_FALSE(code.kernels.front().expected.uses_shared_memory);
+}
+
+TEST(ToyAttention, ANameThatThereIsIsRefused) {
+  EXPECT_THROW(attention::registry().add(toy), Error);
+  EXPECT_NE(ops::attention_call(small, {}, device_spec("H200")).strategy, "toy");  // it is there by name
+}
+
+}  // namespace
+}  // namespace thresher
