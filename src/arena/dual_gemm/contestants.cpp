@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <optional>
 
 #include "arena/dual_gemm/machine_code.hpp"
 #include "arena/dual_gemm/operation.hpp"
@@ -81,8 +82,18 @@ DualGemmOptions options_on(const ContestantSpec& spec, const Device& device) {
   return options;
 }
 
-/// Whether the planner's words for it depend on the problem.
-bool is_planned(const ContestantSpec& spec) { return spec.strategy == "packed" && plan_options(spec).knobs.empty(); }
+/// The planner's words for it; nothing where they depend on the problem, and for a strategy that it does not know.
+/// Throws Error(invalid_argument) for knobs that it does not know.
+std::optional<planner::DualGemmConfig> words_of(const ContestantSpec& spec) {
+  if (!spec.knobs.empty() && !plan_options(spec).knobs.empty()) {
+    return planner_config(spec);
+  }
+  try {
+    return spec.strategy == "packed" ? std::nullopt : std::optional(planner_config(spec));
+  } catch (const Error&) {
+    return std::nullopt;
+  }
+}
 
 /// What `plan` would launch; of a card for which there is no such kernel yet, what the planner says of one.
 planner::Prediction predict(const DualGemmProblem& problem, const ContestantSpec& spec, const DeviceSpec& device,
@@ -90,10 +101,11 @@ planner::Prediction predict(const DualGemmProblem& problem, const ContestantSpec
   try {
     return ops::forecast(problem, plan_options(spec), device, calibration);
   } catch (const Error&) {
-    if (is_planned(spec)) {
+    const auto words = words_of(spec);
+    if (!words) {
       throw;
     }
-    return planner::predict(problem, planner_config(spec), device, calibration);
+    return planner::predict(problem, *words, device, calibration);
   }
 }
 
@@ -158,9 +170,8 @@ std::unique_ptr<Runner> DualGemmOperation::prepare(const Problem& problem, const
 
 Outlook DualGemmOperation::outlook(const Problem& problem, const ContestantSpec& spec, const DeviceSpec& device,
                                    const planner::Calibration& calibration) const {
-  if (!is_planned(spec)) {
-    if (auto obstacles = planner::feasible(dual_gemm(problem), planner_config(spec), device).obstacles;
-        !obstacles.empty()) {
+  if (const auto words = words_of(spec)) {
+    if (auto obstacles = planner::feasible(dual_gemm(problem), *words, device).obstacles; !obstacles.empty()) {
       return {.obstacles = std::move(obstacles)};
     }
   }
