@@ -88,7 +88,7 @@ std::vector<Asked> everything() {
 
 planner::CalibrationSample sample_of(const Asked& asked, const DeviceSpec& device) {
   planner::CalibrationSample sample;
-  if (asked.problem.operation().name() == "attention") {
+  if (&asked.problem.operation() == &attention_operation()) {
     const AttentionProblem& problem = asked.problem.as<AttentionTask>().problem;
     sample.attention = {problem, ops::planned_contestant(problem, attention_options(asked.contestant), device)};
     return sample;
@@ -103,7 +103,7 @@ planner::CalibrationSample sample_of(const Asked& asked, const DeviceSpec& devic
 /// Median microseconds of the modes that the budget allowed: cold, but for attention, whose suites are warm.
 void measure(Rig& rig, const Asked& asked, const Contestant& contestant, const DeviceSpec& device, double seconds,
              std::vector<planner::CalibrationSample>& samples) {
-  const bool warm = asked.problem.operation().name() == "attention";
+  const bool warm = &asked.problem.operation() == &attention_operation();
   const Distribution distribution = warm ? Distribution::normal : Distribution::contest;
   const InputSets inputs = make_input_sets(rig, asked.problem, distribution, data_seed, warm ? 1 : max_sets);
   const auto runner = contestant.prepare(asked.problem, rig.memory(), inputs.sets);
