@@ -56,8 +56,7 @@ TEST(Attention, ProblemsThatCannotBeAreRefused) {
             "problem.scale is inf, expected a finite number");
   EXPECT_EQ(plan_refusal({.window_left = -2}), "problem.window_left is -2, expected -1 (unbounded) to 2147483647");
   EXPECT_EQ(plan_refusal({.softcap = -1.0F}), "problem.softcap is -1, expected 0 (none) or a finite number above 0");
-  EXPECT_EQ(plan_refusal({}, {.strategy = "magic"}),
-            "there is no attention strategy 'magic' on this device, expected one of blockwise");
+  EXPECT_EQ(plan_refusal({}, {.strategy = "magic"}), "strategy magic is not known: use one of blockwise");
   EXPECT_EQ(plan_refusal({}, {.threads = -1}), "options.threads is -1, expected 0 (all) or more");
 }
 
@@ -87,7 +86,9 @@ TEST(Attention, TensorsThatDoNotFitAreRefusedAndNothingIsWritten) {
   EXPECT_EQ(run_refusal([](auto& t) { t.q.data = nullptr; }), "q has a null data pointer");
   EXPECT_NE(run_refusal([](auto& t) { t.k.data = static_cast<char*>(t.k.data) + 2; }).find("multiple of 16 bytes"),
             std::string::npos);
-  EXPECT_EQ(run_refusal([](auto& t) { t.o.device = {DeviceKind::cuda, 0}; }),
+  EXPECT_EQ(run_refusal([](auto& t) {
+              t.o.device = {DeviceKind::cuda, 0};
+            }),
             "o is in the memory of GPU 0, expected the CPU: copy it there first");
   EXPECT_EQ(run_refusal([](auto& t) { t.lse.shape[2] = 7; }), "lse is [2, 4, 7], expected [2, 4, 8]");
 }
