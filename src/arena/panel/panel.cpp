@@ -6,6 +6,7 @@
 #include <array>
 #include <cctype>
 #include <cmath>
+#include <limits>
 #include <utility>
 
 #include "arena/operation/operation.hpp"
@@ -82,6 +83,15 @@ Evidence gather(const Pitch& pitch, std::span<const Problem> problems, const Dev
   return evidence;
 }
 
+/// With the planner's error on both sides, and nothing above what the pitch could give at most.
+void predict_speedup(double speedup, Opinion& out) {
+  const double most = out.most_possible.value_or(std::numeric_limits<double>::max());
+  const double spread = 1 + prediction_error;
+  out.predicted_speedup = std::min(speedup, most);
+  out.predicted_low = *out.predicted_speedup / spread;
+  out.predicted_high = std::min(*out.predicted_speedup * spread, most);
+}
+
 std::string reason_of(const Opinion& opinion, const Pitch& pitch) {
   if (opinion.feasible_problems == 0 && !opinion.withdrawn) {
     return fmt::format("nothing is predicted: {}", opinion.obstacles.front());
@@ -137,16 +147,12 @@ Opinion consider(const Pitch& pitch, std::span<const Problem> problems, const De
   out.claimed_low = pitch.claim.speedup_low;
   out.claimed_high = pitch.claim.speedup_high;
   const Evidence evidence = gather(pitch, problems, device, calibration, out);
-  if (!evidence.speedups.empty()) {
-    const double spread = 1 + prediction_error;
-    out.predicted_speedup = geometric_mean(evidence.speedups);
-    out.predicted_low = *out.predicted_speedup / spread;
-    out.predicted_high = *out.predicted_speedup * spread;
-  }
   if (!evidence.touched.empty()) {
     out.touched_share = *std::max_element(evidence.touched.begin(), evidence.touched.end());
     out.most_possible = *out.touched_share < 1 ? 1 / (1 - *out.touched_share) : full_score_speedup * full_score_speedup;
-    out.predicted_speedup = std::min(*out.predicted_speedup, *out.most_possible);
+  }
+  if (!evidence.speedups.empty()) {
+    predict_speedup(geometric_mean(evidence.speedups), out);
   }
   out.withdrawn = (out.feasible_problems == 0 && !evidence.is_unknown) ||
                   (pitch.abort_below_share && out.touched_share && *out.touched_share < *pitch.abort_below_share);

@@ -71,6 +71,19 @@ TEST(Panel, TheOriginsClaimsAreNotBelieved) {
   EXPECT_GT(*opinions["two_pass"].predicted_speedup, 1.0 / 42);
 }
 
+// Tiles that fit are predicted to be much faster than tiles of 8 tokens; a pitch that says it touches the launch alone
+// can give back no more.
+TEST(Panel, TheIntervalHoldsItsOwnMiddle) {
+  Pitch pitch = pitch_of("tile = \"128x128x128\", stages = 3");
+  pitch.baseline.knobs = {{"tile", "128x8x128"}, {"stages", "3"}};
+  pitch.claim.touches = "launch";
+  const Opinion opinion = asked(pitch);
+  ASSERT_TRUE(opinion.predicted_speedup) << opinion.reason;
+  EXPECT_EQ(opinion.predicted_speedup, opinion.most_possible);
+  EXPECT_LE(opinion.predicted_low, *opinion.predicted_speedup);
+  EXPECT_GE(opinion.predicted_high, *opinion.predicted_speedup);
+}
+
 TEST(Panel, RanksByScoreWithTheWithdrawnLast) {
   std::vector<Opinion> opinions(3);
   opinions[0].pitch = "withdrawn";
