@@ -77,12 +77,14 @@ struct Operands {
 class Contestant {
  public:
   Contestant(const char* strategy, const DualGemmProblem& problem, Operands& operands)
-      : kernel_(thresher::cpu::plan_dual_gemm(strategy, problem, operands.b1_gate.view(), operands.b2_up.view())),
+      : kernel_(thresher::cpu::plan_dual_gemm(strategy, problem)),
         workspace_(std::aligned_alloc(64, std::max<std::size_t>(64, kernel_->workspace_bytes()))),
         a_(operands.a.view()),
+        b1_gate_(operands.b1_gate.view()),
+        b2_up_(operands.b2_up.view()),
         c_(Tensor::contiguous(operands.c.data(), Format::fp16, {problem.m, problem.n})) {}
 
-  void run() const { kernel_->run(a_, c_, workspace_.get()); }
+  void run() const { kernel_->run(a_, b1_gate_, b2_up_, c_, workspace_.get()); }
   void timed_run() {
     const Clock::time_point start = Clock::now();
     run();
@@ -103,6 +105,8 @@ class Contestant {
   std::unique_ptr<const thresher::cpu::DualGemmKernel> kernel_;
   std::unique_ptr<void, Free> workspace_;
   Tensor a_;
+  Tensor b1_gate_;
+  Tensor b2_up_;
   Tensor c_;
   std::vector<double> microseconds_;
 };

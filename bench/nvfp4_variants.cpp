@@ -151,7 +151,7 @@ void print(const Contestant& one, const Times& times) {
   const int threads = device_code::launch_threads(config);
   const int resident = one.loaded.product.blocks_per_multiprocessor(
       threads, static_cast<std::size_t>(device_code::shared_bytes(config)));
-  const double limit = config.path == device_code::Path::fast ? 1.5e-2 : 1e-3;
+  const double limit = config.numerics == device_code::Numerics::fast ? 1.5e-2 : 1e-3;
   const std::string verdict = !is_whole(one.variant) ? ""
                               : one.error <= limit   ? fmt::format("error {:.1e}", one.error)
                                                      : fmt::format("error {:.1e} WRONG", one.error);
@@ -167,7 +167,7 @@ void run(const device_code::Extents& e, double seconds) {
   const Problem problem(e);
   std::printf("## %ldx%ldx%ld: burst, hot (%zu input sets, ready after %.1f s)\n", static_cast<long>(e.m),
               static_cast<long>(e.n), static_cast<long>(e.k), problem.sets(), seconds_since(start));
-  std::map<std::pair<device_code::Path, Tokens>, std::unique_ptr<Contestant>> bases;
+  std::map<std::pair<device_code::Numerics, Tokens>, std::unique_ptr<Contestant>> bases;
   for (const Variant& v : variants(e)) {
     if (seconds_since(start) > seconds) {
       std::printf("  %s: left out, no time\n", words(v).c_str());
@@ -176,7 +176,7 @@ void run(const device_code::Extents& e, double seconds) {
     watchdog.begin(words(v));
     try {
       auto one = std::make_unique<Contestant>(make(problem, v));
-      std::unique_ptr<Contestant>& base = bases[{v.config.path, v.tokens}];
+      std::unique_ptr<Contestant>& base = bases[{v.config.numerics, v.tokens}];
       print(*one, time(*one, base == nullptr ? *one : *base));
       if (base == nullptr) {
         base = std::move(one);

@@ -4,27 +4,27 @@
 
 #include <fmt/format.h>
 
-#include "strategies/dual_gemm/packed/choose.hpp"
+#include "planner/predict.hpp"
+#include "strategies/dual_gemm/packed/candidates.hpp"
+#include "strategies/dual_gemm/packed/launch.hpp"
 #include "strategies/dual_gemm/packed/program.hpp"
 
 namespace thresher::bench {
 namespace {
 
 using device_code::Config;
+using device_code::Numerics;
 using device_code::Overlap;
-using device_code::Path;
 using pipeline::Ablation;
-
-constexpr int multiprocessors = 132;
 
 struct Registers {
   int loader = 0;
   int math = 0;
 };
 
-Config config(Path path, int warpgroups, int tokens, int per_slot, int stages, int split = 1, Registers registers = {},
-              Overlap overlap = Overlap::step, int resident = 1) {
-  return {.path = path,
+Config config(Numerics numerics, int warpgroups, int tokens, int per_slot, int stages, int split = 1,
+              Registers registers = {}, Overlap overlap = Overlap::step, int resident = 1) {
+  return {.numerics = numerics,
           .math_warpgroups = warpgroups,
           .block_tokens = tokens,
           .blocks_per_slot = per_slot,
@@ -39,84 +39,86 @@ Config config(Path path, int warpgroups, int tokens, int per_slot, int stages, i
 int smallest_tile(std::int64_t m) { return m <= 8 ? 8 : m <= 16 ? 16 : m <= 32 ? 32 : 64; }
 
 /// The best by prediction first.
-std::vector<Config> ranked(Path path, const device_code::Extents& e, std::size_t count) {
-  std::vector<Config> all;
-  for (const auto& choice : device_code::rank(path, e.m, e.n, e.k, multiprocessors)) {
-    if (all.size() < count) {
-      all.push_back(choice.config);
-    }
-  }
+std::vector<Config> ranked(Numerics numerics, const device_code::Extents& e, std::size_t count) {
+  std::vector<Config> all = device_code::candidates(numerics, e.m);
+  const DualGemmProblem problem{.m = e.m, .n = e.n, .k = e.k, .a = Format::nvfp4, .b = Format::nvfp4};
+  const auto predicted_us = [&](const Config& one) {
+    return planner::predict(device_code::planned_call(problem, one).work, device_spec("H200")).us();
+  };
+  std::stable_sort(all.begin(), all.end(),
+                   [&](const Config& x, const Config& y) { return predicted_us(x) < predicted_us(y); });
+  all.resize(std::min(count, all.size()));
   return all;
 }
 
 std::vector<Config> exact_configs(const device_code::Extents& e) {
-  std::vector<Config> all = ranked(Path::exact, e, 3);
+  std::vector<Config> all = ranked(Numerics::exact, e, 3);
   if (e.m <= 64) {
     const int t = smallest_tile(e.m);
     if (t <= 16) {
       // Many small blocks: no multiprocessor has much more to do than another.
-      all.push_back(config(Path::exact, 1, 16, 2, 3, 2, {}, Overlap::none, 7));
-      all.push_back(config(Path::exact, 1, 16, 1, 6, 2, {}, Overlap::none, 7));
+      all.push_back(config(Numerics::exact, 1, 16, 2, 3, 2, {}, Overlap::none, 7));
+      all.push_back(config(Numerics::exact, 1, 16, 1, 6, 2, {}, Overlap::none, 7));
     }
-    all.push_back(config(Path::exact, 1, t, 4, t <= 16 ? 4 : 2, 1, {}, Overlap::none, 4));
-    all.push_back(config(Path::exact, 2, t, 2, t <= 16 ? 8 : t == 32 ? 5 : 4, 1, {}, Overlap::none, 2));
+    all.push_back(config(Numerics::exact, 1, t, 4, t <= 16 ? 4 : 2, 1, {}, Overlap::none, 4));
+    all.push_back(config(Numerics::exact, 2, t, 2, t <= 16 ? 8 : t == 32 ? 5 : 4, 1, {}, Overlap::none, 2));
     if (t == 64) {
-      all.push_back(config(Path::exact, 4, t, 2, 6, 1, {}, Overlap::step, 1));
+      all.push_back(config(Numerics::exact, 4, t, 2, 6, 1, {}, Overlap::step, 1));
     }
     return all;
   }
   for (const int split : {1, 2}) {
-    all.push_back(config(Path::exact, 2, 128, 2, 5, split));  // registers left for the kernel that prepares tokens
-    all.push_back(config(Path::exact, 3, 128, 2, 4, split));
+    all.push_back(config(Numerics::exact, 2, 128, 2, 5, split));  // registers left for the kernel that prepares tokens
+    all.push_back(config(Numerics::exact, 3, 128, 2, 4, split));
   }
-  all.push_back(config(Path::exact, 2, 128, 2, 5, 1, {}, Overlap::block));
-  all.push_back(config(Path::exact, 2, 128, 4, 2, 1));
+  all.push_back(config(Numerics::exact, 2, 128, 2, 5, 1, {}, Overlap::block));
+  all.push_back(config(Numerics::exact, 2, 128, 4, 2, 1));
   for (const int split : {1, 2}) {
-    all.push_back(config(Path::exact, 4, 128, 2, 4, split, {24, 112}, Overlap::none));
+    all.push_back(config(Numerics::exact, 4, 128, 2, 4, split, {24, 112}, Overlap::none));
   }
   return all;
 }
 
 std::vector<Config> fast_configs(const device_code::Extents& e) {
-  std::vector<Config> all = ranked(Path::fast, e, 2);
+  std::vector<Config> all = ranked(Numerics::fast, e, 2);
   if (e.m <= 64) {
     const int t = smallest_tile(e.m);
     const int stages = t == 8 ? 10 : t == 64 ? 6 : 8;
-    all.push_back(config(Path::fast, 2, t, 1, stages, 1, {}, Overlap::none, 2));
-    all.push_back(config(Path::fast, 2, t, 1, stages, 1, {}, Overlap::step, 2));
-    all.push_back(config(Path::fast, 4, t, 1, 8, 1, {}, Overlap::step, 1));
+    all.push_back(config(Numerics::fast, 2, t, 1, stages, 1, {}, Overlap::none, 2));
+    all.push_back(config(Numerics::fast, 2, t, 1, stages, 1, {}, Overlap::step, 2));
+    all.push_back(config(Numerics::fast, 4, t, 1, 8, 1, {}, Overlap::step, 1));
     if (t <= 16) {
-      all.push_back(config(Path::fast, 1, 16, 1, 4, 2, {}, Overlap::none, 7));
+      all.push_back(config(Numerics::fast, 1, 16, 1, 4, 2, {}, Overlap::none, 7));
     }
-    all.push_back(config(Path::fast, 1, t, 2, t == 64 ? 2 : 4, 1, {}, Overlap::none, 4));
-    all.push_back(config(Path::fast, 1, t, 1, t == 64 ? 4 : t == 16 ? 8 : 9, 1, {}, Overlap::none, 4));
+    all.push_back(config(Numerics::fast, 1, t, 2, t == 64 ? 2 : 4, 1, {}, Overlap::none, 4));
+    all.push_back(config(Numerics::fast, 1, t, 1, t == 64 ? 4 : t == 16 ? 8 : 9, 1, {}, Overlap::none, 4));
     if (t < 64) {
-      all.push_back(config(Path::fast, 3, t, 1, 6, 1, {}, Overlap::none, 2));
+      all.push_back(config(Numerics::fast, 3, t, 1, 6, 1, {}, Overlap::none, 2));
     }
-    all.push_back(config(Path::fast, 2, t, 2, t == 64 ? 3 : 4, 1, {}, Overlap::block, 2));
-    all.push_back(config(Path::fast, 2, t, 1, stages, 1, {}, Overlap::block, 2));
+    all.push_back(config(Numerics::fast, 2, t, 2, t == 64 ? 3 : 4, 1, {}, Overlap::block, 2));
+    all.push_back(config(Numerics::fast, 2, t, 1, stages, 1, {}, Overlap::block, 2));
     return all;
   }
   for (const int split : {1, 2}) {
-    all.push_back(config(Path::fast, 2, 128, 1, 8, split));
-    all.push_back(config(Path::fast, 2, 128, 2, 4, split));
-    all.push_back(config(Path::fast, 3, 128, 1, 7, split));
+    all.push_back(config(Numerics::fast, 2, 128, 1, 8, split));
+    all.push_back(config(Numerics::fast, 2, 128, 2, 4, split));
+    all.push_back(config(Numerics::fast, 3, 128, 1, 7, split));
     if (e.m > 128) {
-      all.push_back(config(Path::fast, 2, 256, 1, 5, split, {24, 240}));
+      all.push_back(config(Numerics::fast, 2, 256, 1, 5, split, {24, 240}));
     }
   }
-  all.push_back(config(Path::fast, 2, 128, 1, 8, 1, {}, Overlap::block));
-  all.push_back(config(Path::fast, 2, 128, 2, 4, 1, {}, Overlap::block));
-  all.push_back(config(Path::fast, 2, 256, 1, 5, e.m > 256 ? 1 : 2, {24, 240}, Overlap::block));
-  all.push_back(config(Path::fast, 3, 128, 1, 7, e.m > 256 ? 1 : 2, {24, 160}, Overlap::step));
-  all.push_back(config(Path::fast, 3, 128, 1, 7, e.m > 256 ? 1 : 2, {}, Overlap::block));
-  all.push_back(config(Path::fast, 3, 128, 2, 3, e.m > 256 ? 1 : 2));
-  all.push_back(config(Path::fast, 3, 128, 1, 7, e.m > 256 ? 1 : 2, {}, Overlap::none));
+  all.push_back(config(Numerics::fast, 2, 128, 1, 8, 1, {}, Overlap::block));
+  all.push_back(config(Numerics::fast, 2, 128, 2, 4, 1, {}, Overlap::block));
+  all.push_back(config(Numerics::fast, 2, 256, 1, 5, e.m > 256 ? 1 : 2, {24, 240}, Overlap::block));
+  all.push_back(config(Numerics::fast, 3, 128, 1, 7, e.m > 256 ? 1 : 2, {24, 160}, Overlap::step));
+  all.push_back(config(Numerics::fast, 3, 128, 1, 7, e.m > 256 ? 1 : 2, {}, Overlap::block));
+  all.push_back(config(Numerics::fast, 3, 128, 2, 3, e.m > 256 ? 1 : 2));
+  all.push_back(config(Numerics::fast, 3, 128, 1, 7, e.m > 256 ? 1 : 2, {}, Overlap::none));
   for (const int split : {1, 2}) {
-    all.push_back(config(Path::fast, 4, 128, 1, 6, split, {24, 112}, Overlap::none));
+    all.push_back(config(Numerics::fast, 4, 128, 1, 6, split, {24, 112}, Overlap::none));
   }
-  all.push_back(config(Path::fast, 2, 128, 2, 4, 1, {40, 216}));
-  all.push_back(config(Path::fast, 3, 128, 1, 7, 1, {24, 160}));
+  all.push_back(config(Numerics::fast, 2, 128, 2, 4, 1, {40, 216}));
+  all.push_back(config(Numerics::fast, 3, 128, 1, 7, 1, {24, 160}));
   return all;
 }
 
@@ -166,8 +168,8 @@ std::vector<Variant> variants(const device_code::Extents& e) {
   if (e.m > 64) {
     const int split = e.m == 256 ? 2 : 1;
     for (Config part :
-         {fast.front(), config(Path::fast, 2, 128, 2, 4), config(Path::fast, 2, 128, 2, 4, 1, {}, Overlap::block),
-          config(Path::fast, 3, 128, 1, 7, split)}) {
+         {fast.front(), config(Numerics::fast, 2, 128, 2, 4),
+          config(Numerics::fast, 2, 128, 2, 4, 1, {}, Overlap::block), config(Numerics::fast, 3, 128, 1, 7, split)}) {
       for (const Ablation ablation : {Ablation::products_only, Ablation::first_operand}) {
         part.ablation = ablation;
         add(part, {Tokens::prepared});
@@ -185,7 +187,7 @@ std::vector<Variant> variants(const device_code::Extents& e) {
 
 std::string words(const Variant& v) {
   const Config& c = v.config;
-  return fmt::format("{:<5} {:<8} {}x{}x{} st{} split{} {}{}{}{}", c.path == Path::fast ? "fast" : "exact",
+  return fmt::format("{:<5} {:<8} {}x{}x{} st{} split{} {}{}{}{}", c.numerics == Numerics::fast ? "fast" : "exact",
                      name_of(v.tokens), 64 * c.math_warpgroups, c.block_tokens,
                      c.blocks_per_slot * static_cast<int>(device_code::weight_block_k(c)), c.stages, c.split_k,
                      name_of(c.overlap),

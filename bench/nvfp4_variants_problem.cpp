@@ -6,7 +6,7 @@
 
 #include "formats/elements.hpp"
 #include "formats/numbers.hpp"
-#include "ops/cuda_nvfp4.hpp"
+#include "ops/cuda_packed_weights.hpp"
 #include "ops/cuda_programs.hpp"
 #include "ops/cuda_tensor_map.hpp"
 #include "reference/dual_gemm_fast.hpp"
@@ -17,7 +17,7 @@
 namespace thresher::bench {
 namespace {
 
-using device_code::Path;
+using device_code::Numerics;
 
 constexpr double l2_bytes = 60e6;
 
@@ -82,8 +82,8 @@ double error_of(const Samples& samples, const std::vector<double>& expected, con
   return std::isfinite(error) ? error : HUGE_VAL;
 }
 
-const ops::CudaNvfp4Weights& weights_of(const Set& set, Path path) {
-  return dynamic_cast<const ops::CudaNvfp4Weights&>((path == Path::fast ? *set.fast : *set.exact).storage());
+const ops::CudaPackedWeights& weights_of(const Set& set, Numerics numerics) {
+  return dynamic_cast<const ops::CudaPackedWeights&>((numerics == Numerics::fast ? *set.fast : *set.exact).storage());
 }
 
 Tensor fp16_tokens(const device_code::Extents& e, const Set& set) {
@@ -91,7 +91,7 @@ Tensor fp16_tokens(const device_code::Extents& e, const Set& set) {
 }
 
 std::string preparation_name(const Variant& v) {
-  if (v.config.path == Path::exact) {
+  if (v.config.numerics == Numerics::exact) {
     return device_code::widen_tokens_kernel_name();
   }
   return device_code::fold_tokens_kernel_name(v.tokens == Tokens::fp16 ? device_code::TokenFormat::fp16
@@ -171,14 +171,14 @@ Problem::Problem(const device_code::Extents& e)
     set.fast = std::make_unique<PackedWeights>(pack(device, gate.view, up.view, {.numerics = Numerics::fast}));
     set.a = std::make_unique<GpuNvfp4>(a_);
     set.a16 = runtime::DeviceBuffer(0, static_cast<std::size_t>(e.m * e.k * 2));
-    set.folded =
-        runtime::DeviceBuffer(0, static_cast<std::size_t>(device_code::prepared_tokens(Path::fast, e.m, e.k).bytes));
+    set.folded = runtime::DeviceBuffer(
+        0, static_cast<std::size_t>(device_code::prepared_tokens(Numerics::fast, e.m, e.k).bytes));
     set.workspace = runtime::DeviceBuffer(0, static_cast<std::size_t>(e.m * (e.k + 128) * 2 + e.m * 4 + 256));
     set.c = runtime::DeviceBuffer(0, static_cast<std::size_t>(e.m * e.n * 2));
-    for (const Path path : {Path::exact, Path::fast}) {
-      const Variant v{{.path = path}, Tokens::nvfp4};
+    for (const Numerics numerics : {Numerics::exact, Numerics::fast}) {
+      const Variant v{{.numerics = numerics}, Tokens::nvfp4};
       prepare(v, preparation.kernel(preparation_name(v)), set.a->view,
-              path == Path::exact ? set.a16.data() : set.folded.data(), stream.get());
+              numerics == Numerics::exact ? set.a16.data() : set.folded.data(), stream.get());
     }
     sets_.push_back(std::move(set));
   }
@@ -190,11 +190,11 @@ void Problem::prepare(const Variant& v, const runtime::Kernel& kernel, const Ten
   runtime::LaunchConfig launch;
   launch.dependent_launch = true;
   launch.stream = stream;
-  if (v.config.path == Path::fast) {
+  if (v.config.numerics == Numerics::fast) {
     device_code::FoldTokensParams params = device_code::fold_params(a);
     params.out = global<machine::u8>(out);
     params.factors = global<float>(static_cast<std::uint8_t*>(out) +
-                                   device_code::prepared_tokens(Path::fast, extents_.m, extents_.k).factors_offset);
+                                   device_code::prepared_tokens(Numerics::fast, extents_.m, extents_.k).factors_offset);
     launch.grid.x = static_cast<unsigned>(extents_.m);
     launch.block.x = device_code::fold_threads;
     launch.dynamic_shared_bytes = device_code::fold_shared_bytes;
@@ -210,15 +210,15 @@ void Problem::prepare(const Variant& v, const runtime::Kernel& kernel, const Ten
 
 void Problem::call(const Variant& v, const Loaded& loaded, std::size_t i, Stream stream) const {
   const Set& set = sets_[i % sets_.size()];
-  const bool fast = v.config.path == Path::fast;
-  const device_code::PreparedTokens layout = device_code::prepared_tokens(v.config.path, extents_.m, extents_.k);
+  const bool fast = v.config.numerics == Numerics::fast;
+  const device_code::PreparedTokens layout = device_code::prepared_tokens(v.config.numerics, extents_.m, extents_.k);
   const void* tokens = fast ? set.folded.data() : set.a16.data();
   if (v.tokens != Tokens::prepared) {
     prepare(v, loaded.preparation, v.tokens == Tokens::nvfp4 ? set.a->view : fp16_tokens(extents_, set),
             set.workspace.data(), stream);
     tokens = set.workspace.data();
   }
-  const ops::CudaNvfp4Weights& weights = weights_of(set, v.config.path);
+  const ops::CudaPackedWeights& weights = weights_of(set, v.config.numerics);
   device_code::Params params = device_code::scalars(v.config, extents_, extents_.n, Activation{});
   params.tokens = ops::encode_for_gpu(
       device_code::tokens_map(v.config, extents_, reinterpret_cast<std::uintptr_t>(tokens), layout.row_bytes), 0);
@@ -250,7 +250,7 @@ double Problem::error(const Variant& v, const Loaded& loaded) const {
   const auto unwritten = std::count(c.begin(), c.end(), std::uint16_t{0xFFFF});
   return unwritten > 0
              ? HUGE_VAL
-             : error_of(samples_, v.config.path == Path::fast ? samples_.fast : samples_.exact, c, extents_.n);
+             : error_of(samples_, v.config.numerics == Numerics::fast ? samples_.fast : samples_.exact, c, extents_.n);
 }
 
 }  // namespace thresher::bench

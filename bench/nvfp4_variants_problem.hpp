@@ -9,7 +9,7 @@
 #include "runtime/driver.hpp"
 #include "runtime/kernel.hpp"
 #include "runtime/memory.hpp"
-#include "strategies/dual_gemm/packed/host/launches.hpp"
+#include "strategies/dual_gemm/packed/launches.hpp"
 #include "thresher/dual_gemm.hpp"
 
 namespace thresher::bench {

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cctype>
 
 #include "thresher/error.hpp"
 
@@ -147,14 +148,29 @@ const DeviceSpec& cpu_device_spec() noexcept {
   return spec;
 }
 
+namespace {
+
+/// Whether `word` stands in `text` by itself: "H200" does in "NVIDIA H200 NVL" and does not in "NVIDIA GH200".
+bool has_word(std::string_view text, std::string_view word) {
+  const auto is_part = [](char letter) { return std::isalnum(static_cast<unsigned char>(letter)) != 0; };
+  for (std::size_t at = text.find(word); at != std::string_view::npos; at = text.find(word, at + 1)) {
+    const std::size_t end = at + word.size();
+    if ((at == 0 || !is_part(text[at - 1])) && (end == text.size() || !is_part(text[end]))) {
+      return true;
+    }
+  }
+  return false;
+}
+
+}  // namespace
+
 const DeviceSpec* find_device_spec(std::string_view name) noexcept {
   const DeviceSpec* found = nullptr;
   for (const DeviceSpec& spec : specs) {
     if (name == spec.name) {
       return &spec;
     }
-    // "NVIDIA GB300" also contains "B300"-like names: the longest name that occurs wins.
-    if (name.find(spec.name) != std::string_view::npos && (!found || spec.name.size() > found->name.size())) {
+    if (has_word(name, spec.name)) {
       found = &spec;
     }
   }

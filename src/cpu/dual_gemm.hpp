@@ -20,8 +20,7 @@
 
 namespace thresher::cpu {
 
-/// A planned dual GEMM, bound to its weights, which are read anew in every run. Safe to run from several threads, each
-/// with its own workspace.
+/// A planned dual GEMM. Safe to run from several threads, each with its own workspace.
 class DualGemmKernel {
  public:
   DualGemmKernel() = default;
@@ -32,8 +31,9 @@ class DualGemmKernel {
   /// Bytes that `run` needs at a workspace aligned to 64 bytes. Bytes it never touches (those for float32 above) cost
   /// no memory where pages are given out on first use.
   [[nodiscard]] virtual std::size_t workspace_bytes() const = 0;
-  /// Writes C[m, n]; m = 0 writes nothing.
-  virtual void run(const Tensor& a, const Tensor& c, void* workspace) const = 0;
+  /// Writes C[m, n] for the rows that `a` has, at most the problem's; no rows write nothing.
+  virtual void run(const Tensor& a, const Tensor& b1_gate, const Tensor& b2_up, const Tensor& c,
+                   void* workspace) const = 0;
 };
 
 /// "interleaved", the default: block by block of N, dequantises a block of B1 and of B2, multiplies both by A while
@@ -43,8 +43,6 @@ class DualGemmKernel {
 
 /// `threads` 0 means all. Throws Error(invalid_argument) for an unknown strategy.
 [[nodiscard]] std::unique_ptr<const DualGemmKernel> plan_dual_gemm(std::string_view strategy,
-                                                                   const DualGemmProblem& problem,
-                                                                   const Tensor& b1_gate, const Tensor& b2_up,
-                                                                   int threads = 0);
+                                                                   const DualGemmProblem& problem, int threads = 0);
 
 }  // namespace thresher::cpu

@@ -187,7 +187,9 @@ void InterleavedDualGemm::compute_block(Run& run, std::int64_t block, int thread
   auto* scratch = part<std::byte>(run.workspace, base + parts_.product_scratch);
   const auto slot = [&](std::int64_t index) { return slots + size(index % weight_slots_) * slot_bytes_; };
 
-  for (std::int64_t row_chunk = 0; row_chunk < blocking_.row_chunks && run.exact; ++row_chunk) {
+  const std::int64_t rows = run.a.shape[0];
+  const std::int64_t row_chunks = ceil_div(rows, blocking_.row_chunk);
+  for (std::int64_t row_chunk = 0; row_chunk < row_chunks && run.exact; ++row_chunk) {
     const bool ready = row_chunk > 0;
     for (std::int64_t depth = 0; depth < blocking_.depth_chunks; ++depth) {
       if (!multiply_chunk(run, run.b1_gate, slot(2 * depth), ready, block, row_chunk, depth, gate, scratch) ||
@@ -198,7 +200,7 @@ void InterleavedDualGemm::compute_block(Run& run, std::int64_t block, int thread
     }
     const std::int64_t first_row = row_chunk * blocking_.row_chunk;
     const std::int64_t first_column = block * blocking_.block_columns;
-    finish_transposed(run.finish, gate, up, blocking_.row_chunk, std::min(blocking_.row_chunk, problem_.m - first_row),
+    finish_transposed(run.finish, gate, up, blocking_.row_chunk, std::min(blocking_.row_chunk, rows - first_row),
                       std::min(blocking_.block_columns, problem_.n - first_column), run.c, first_row, first_column,
                       part<float>(run.workspace, base + parts_.finish_scratch));
   }

@@ -98,7 +98,7 @@ bool TwoPassDualGemm::run(const Tensor& a, const Tensor& b1_gate, const Tensor& 
   const Finish finish{.activation = problem_.activation,
                       .gate_scale = a_scale * formats::global_scale(b1_gate),
                       .up_scale = a_scale * formats::global_scale(b2_up)};
-  parallel_for(threads_, problem_.m, [&](std::int64_t row, int) {
+  parallel_for(threads_, a.shape[0], [&](std::int64_t row, int) {
     auto* out = static_cast<std::byte*>(c.data) + row * c.strides[0] * (bits(c.format) / 8);
     finish_row(finish, part<float>(workspace, gate_) + row * problem_.n, part<float>(workspace, up_) + row * problem_.n,
                problem_.n, c.format, out);

@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "ops/cuda_dual_gemm.hpp"
+#include "ops/cuda_device_spec.hpp"
 #include "planner/choose.hpp"
 #include "runtime/driver.hpp"
 #include "strategies/attention/registry.hpp"
@@ -22,12 +22,12 @@ Knobs knobs_of(const AttentionOptions& options, DeviceKind kind) {
   return knobs;
 }
 
-DeviceSpec spec_of(const Device& device) {
+DeviceSpec table_of(const Device& device) {
   if (device.kind() == DeviceKind::cpu) {
     return cpu_device_spec();
   }
-  if (const std::optional<DeviceSpec> spec = fused_device_spec(device.id().ordinal)) {
-    return *spec;
+  if (const DeviceSpec spec = cuda_device_spec(device.id().ordinal); spec.matrix_unit != MatrixUnit::none) {
+    return spec;
   }
   const runtime::DeviceProperties& properties = runtime::device_properties(device.id().ordinal);
   throw Error(ErrorCode::unsupported,
@@ -55,7 +55,7 @@ strategies::PlannedCall attention_call(const AttentionProblem& problem, const At
 
 strategies::PlannedCall attention_call(const AttentionProblem& problem, const AttentionOptions& options,
                                        const Device& device) {
-  return attention_call(problem, options, spec_of(device), device.kind());
+  return attention_call(problem, options, table_of(device), device.kind());
 }
 
 std::string attention_obstacle(const Device& device, const AttentionProblem& problem, const AttentionOptions& options) {

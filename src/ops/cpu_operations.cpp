@@ -1,8 +1,10 @@
 // The operations on this CPU.
-#include "cpu/dual_gemm.hpp"
-#include "ops/device_operations.hpp"
-#include "thresher/error.hpp"
+#include <algorithm>
+#include <array>
 
+#include "ops/device_operations.hpp"
+#include "ops/dual_gemm_choice.hpp"
+#include "strategies/dual_gemm/tensors.hpp"
 #include "thresher/error.hpp"
 
 namespace thresher::ops {
@@ -15,20 +17,38 @@ void require_exact(Numerics numerics) {
   }
 }
 
+/// What its strategies planned, one call for each number of rows.
 class CpuDualGemm final : public DualGemm::Backend {
  public:
-  CpuDualGemm(const DualGemmProblem& problem, DeviceId device, const std::string& strategy,
-              std::unique_ptr<const cpu::DualGemmKernel> kernel)
-      : Backend(problem, device, strategy), kernel_(std::move(kernel)) {}
-  void run_prepared(Stream, const Tensor& a, const Tensor& c, void* workspace) const override {
-    kernel_->run(a, c, workspace);
+  CpuDualGemm(const DualGemmProblem& problem, DeviceId device, std::vector<PlannedRows> calls, const Tensor& b1_gate,
+              const Tensor& b2_up)
+      : Backend(problem, device, calls.back().call.strategy),
+        calls_(std::move(calls)),
+        b1_gate_(b1_gate),
+        b2_up_(b2_up) {
+    for (const PlannedRows& planned : calls_) {
+      workspace_bytes_ = std::max(workspace_bytes_, planned.call.workspace_bytes());
+      data_alignment_ = std::max(data_alignment_, planned.call.data_alignment);
+    }
   }
-  [[nodiscard]] std::size_t workspace_bytes() const override { return kernel_->workspace_bytes(); }
-  /// Elements lie where their type may lie.
-  [[nodiscard]] std::size_t data_alignment() const override { return problem().out == Format::fp32 ? 4 : 2; }
+
+  void run_prepared(Stream, const Tensor& a, const Tensor& c, void* workspace) const override {
+    const std::array<Tensor, strategies::dual_gemm::tensor_count> all{a, b1_gate_, b2_up_, c};
+    const auto planned =
+        std::find_if(calls_.begin(), calls_.end(), [&](const PlannedRows& one) { return one.rows >= a.shape[0]; });
+    for (const strategies::Step& step : planned->call.steps) {
+      std::get<strategies::HostCall>(step).call({all, workspace});
+    }
+  }
+  [[nodiscard]] std::size_t workspace_bytes() const override { return workspace_bytes_; }
+  [[nodiscard]] std::size_t data_alignment() const override { return data_alignment_; }
 
  private:
-  std::unique_ptr<const cpu::DualGemmKernel> kernel_;
+  std::vector<PlannedRows> calls_;
+  Tensor b1_gate_;
+  Tensor b2_up_;
+  std::size_t workspace_bytes_ = 0;
+  std::size_t data_alignment_ = 1;
 };
 
 /// The matrices of a file, kept as they are.
@@ -43,8 +63,6 @@ class LoadedWeights final : public PackedWeights::Storage {
 
 class CpuOperations final : public DeviceOperations {
  public:
-  [[nodiscard]] std::vector<std::string> dual_gemm_strategies() const override { return cpu::dual_gemm_strategies(); }
-
   [[nodiscard]] std::shared_ptr<const PackedWeights::Storage> pack(const Device& device, const Tensor& b1_gate,
                                                                    const Tensor& b2_up,
                                                                    const PackOptions& options) const override {
@@ -72,9 +90,7 @@ class CpuOperations final : public DeviceOperations {
                                                                   const Tensor& b1_gate, const Tensor& b2_up,
                                                                   const DualGemmOptions& options) const override {
     require_exact(options.numerics);
-    const std::string strategy = options.strategy.empty() ? cpu::dual_gemm_strategies().front() : options.strategy;
-    return std::make_shared<CpuDualGemm>(problem, device.id(), strategy,
-                                         cpu::plan_dual_gemm(strategy, problem, b1_gate, b2_up, options.threads));
+    return std::make_shared<CpuDualGemm>(problem, device.id(), planned_calls(device, problem, options), b1_gate, b2_up);
   }
 };
 

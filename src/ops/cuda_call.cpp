@@ -110,14 +110,15 @@ class LoadedLaunch {
 /// A product of the vendor's library, with its scratch memory at the end of the workspace.
 class LoadedProduct {
  public:
-  LoadedProduct(const LibraryProduct& product, int ordinal, const PlannedCall& call) : bind_(&product.bind) {
+  LoadedProduct(const LibraryProduct& product, int ordinal, const PlannedCall& call, const CallTensors& example)
+      : bind_(&product.bind) {
     if (product.m > 0 && product.n > 0) {
       matmul_.emplace(ordinal, runtime::MatmulShape{.m = product.m,
                                                     .n = product.n,
                                                     .k = product.k,
                                                     .input = product.input,
                                                     .a_row_stride = product.k,
-                                                    .b_row_stride = product.b_row_stride,
+                                                    .b_row_stride = product.bind(example).b_row_stride,
                                                     .d_row_stride = product.d_row_stride});
     }
     if (product.scratch_piece + 1 != call.workspace.size()) {
@@ -163,7 +164,7 @@ CudaCall::CudaCall(PlannedCall call, int ordinal, const CallTensors& example)
     if (const auto* launch = std::get_if<KernelLaunch>(&step)) {
       steps_.push_back(std::make_unique<const LoadedStep>(LoadedStep{LoadedLaunch(*launch, ordinal, stand_ins)}));
     } else if (const auto* product = std::get_if<LibraryProduct>(&step)) {
-      LoadedProduct loaded(*product, ordinal, call_);
+      LoadedProduct loaded(*product, ordinal, call_, stand_ins);
       workspace_bytes_ = std::max(workspace_bytes_, loaded.workspace_end());
       steps_.push_back(std::make_unique<const LoadedStep>(LoadedStep{std::move(loaded)}));
       has_products = true;

@@ -1,24 +1,29 @@
 #pragma once
-/// The fused dual GEMM in BF16 and FP16 on a Hopper GPU.
+/// A planned dual GEMM on a GPU: the calls that its strategies planned, one for each number of rows.
 #include <memory>
 
 #include "ops/backend.hpp"
-#include "ops/cuda_dual_gemm_choice.hpp"
-#include "ops/kernel_variant.hpp"
+#include "ops/dual_gemm_choice.hpp"
 
 namespace thresher::ops {
 
-/// The table's entry for GPU `ordinal`, with its own count of multiprocessors; a Hopper GPU that is not in the table
-/// counts as an H100, any other as nothing.
-std::optional<DeviceSpec> fused_device_spec(int ordinal);
+/// B1 and B2 on the GPU, or their shapes with what was packed of them.
+struct CudaOperands {
+  Tensor b1_gate;
+  Tensor b2_up;
+  void* packed = nullptr;
+  std::shared_ptr<const PackedWeights::Storage> keeps{};  ///< their memory alive; null: the caller does
+};
 
-/// `b1_gate` and `b2_up` live in the memory of `device` as long as `weights` (null: as long as the caller sees to it).
-/// Nothing when no fused kernel takes the problem and none was asked for. Throws Error(unsupported) with the reason
-/// when one was asked for.
+/// Why the call cannot read weights where they lie: `a`, which comes later, is not judged.
+[[nodiscard]] std::string weights_obstacle(const strategies::PlannedCall& call, const Tensor& b1_gate,
+                                           const Tensor& b2_up);
+
+/// Loads every kernel of `calls`, whose rows ascend.
 std::shared_ptr<const DualGemm::Backend> make_cuda_dual_gemm(const Device& device, const DualGemmProblem& problem,
-                                                             const Tensor& b1_gate, const Tensor& b2_up,
-                                                             std::shared_ptr<const PackedWeights::Storage> weights,
-                                                             const DualGemmOptions& options,
-                                                             const KernelVariant& variant = {});
+                                                             std::vector<PlannedRows> calls, CudaOperands operands);
+
+/// A matrix whose memory is not known yet.
+[[nodiscard]] Tensor stand_in(Format format, std::int64_t rows, std::int64_t columns, DeviceId device);
 
 }  // namespace thresher::ops

@@ -1,56 +1,54 @@
 // The operations on an NVIDIA GPU.
+#include "ops/cuda_device_spec.hpp"
 #include "ops/cuda_dual_gemm.hpp"
-#include "ops/cuda_nvfp4.hpp"
-#include "ops/cuda_two_pass.hpp"
+#include "ops/cuda_packed_weights.hpp"
 #include "ops/cuda_weights.hpp"
 #include "ops/device_memory.hpp"
 #include "ops/device_operations.hpp"
-#include "ops/knob_words.hpp"
-#include "ops/nvfp4_choice.hpp"
-#include "runtime/driver.hpp"
+#include "ops/dual_gemm_choice.hpp"
 #include "thresher/error.hpp"
 
 namespace thresher::ops {
 namespace {
 
+using strategies::PlannedCall;
+
+/// What weights alone say of a problem.
+DualGemmProblem problem_of(Format format, std::int64_t n, std::int64_t k) {
+  return {.m = 1, .n = std::max<std::int64_t>(n, 1), .k = k, .a = format, .b = format};
+}
+
+DualGemmRequest request_of(Numerics numerics) {
+  DualGemmOptions options;
+  options.numerics = numerics;
+  return ops::request_of(options);
+}
+
+/// How weights are packed, by the strategy that `plan` would choose for them.
+PlannedCall packing_choice(const Device& device, Format format, std::int64_t n, std::int64_t k, Numerics numerics) {
+  return choose_dual_gemm(problem_of(format, n, k), request_of(numerics), DeviceKind::cuda, spec_of(device));
+}
+
+Numerics numerics_of(const PlannedCall& call) {
+  const std::string* const numerics = call.knobs.find("numerics");
+  return numerics != nullptr && *numerics == name(Numerics::fast) ? Numerics::fast : Numerics::exact;
+}
+
+void require_pair_on_gpu(const Device& device, const Tensor& b1_gate, const Tensor& b2_up) {
+  require_matrix_on_gpu(b1_gate, device.id().ordinal, "b1 (gate)");
+  require_matrix_on_gpu(b2_up, device.id().ordinal, "b2 (up)");
+}
+
 class CudaOperations final : public DeviceOperations {
  public:
-  [[nodiscard]] std::vector<std::string> dual_gemm_strategies() const override {
-    return {"packed", "interleaved", "sequential", "pingpong", "two_pass"};
-  }
-
-  [[nodiscard]] std::string dual_gemm_format_obstacle(const Device& device, const DualGemmProblem& problem,
-                                                      const DualGemmOptions& options) const override {
-    const std::string& strategy = options.strategy;
-    const std::string formats = std::string(name(problem.a)) + " with " + std::string(name(problem.b));
-    if (strategy == "packed" && !can_pack(device, problem)) {
-      return "strategy packed needs nvfp4 weights and a Hopper GPU, not " + formats + " on " + device.name();
-    }
-    if (options.numerics == Numerics::fast && !strategy.empty() && strategy != "packed") {
-      return "numerics fast is the strategy packed's, not that of strategy " + strategy;
-    }
-    const bool fused_16_bit = strategy == "interleaved" || strategy == "sequential" || strategy == "pingpong";
-    if (fused_16_bit && options.knobs.empty() && (problem.a != problem.b || problem.b == Format::nvfp4)) {
-      return "strategy " + strategy + " takes fp16 with fp16 or bf16 with bf16, not " + formats;
-    }
-    return "";
-  }
-
-  [[nodiscard]] std::string dual_gemm_obstacle(const Device& device, const DualGemmProblem& problem,
-                                               const DualGemmOptions& options) const override {
-    const std::string formats = dual_gemm_format_obstacle(device, problem, options);
-    const bool by_knobs = formats.empty() && !options.knobs.empty() && options.strategy != "two_pass";
-    return by_knobs ? knobs_obstacle(device, problem, options) : formats;
-  }
-
   [[nodiscard]] std::shared_ptr<const PackedWeights::Storage> pack(const Device& device, const Tensor& b1_gate,
                                                                    const Tensor& b2_up,
                                                                    const PackOptions& options) const override {
-    require_matrix_on_gpu(b1_gate, device.id().ordinal, "b1 (gate)");
-    require_matrix_on_gpu(b2_up, device.id().ordinal, "b2 (up)");
-    require_numerics(device, b1_gate.format, options.numerics);
-    if (b1_gate.format == Format::nvfp4 && runs_packed_nvfp4(device)) {
-      return std::make_shared<const CudaNvfp4Weights>(device, b1_gate, b2_up, options.numerics);
+    require_pair_on_gpu(device, b1_gate, b2_up);
+    const PlannedCall call =
+        packing_choice(device, b1_gate.format, b1_gate.shape[0], b1_gate.shape[1], options.numerics);
+    if (call.packing != nullptr) {
+      return packed_by(device, b1_gate, b2_up, options.numerics, call);
     }
     return std::make_shared<const CudaWeights>(device, b1_gate, b2_up, options.numerics);
   }
@@ -62,96 +60,63 @@ class CudaOperations final : public DeviceOperations {
       const DeviceTensor up(view(content, 1), device);
       return pack(device, gate.tensor(), up.tensor(), {.numerics = content.numerics});
     }
-    if (content.layout == CudaNvfp4Weights::layout(content.numerics) && runs_packed_nvfp4(device)) {
-      return std::make_shared<const CudaNvfp4Weights>(device, content);
+    const PlannedCall call = packing_choice(device, content.format, content.n, content.k, content.numerics);
+    if (content.layout != call.packed_layout) {
+      throw Error(ErrorCode::unsupported, "they were packed in the layout " + content.layout + ", which " +
+                                              device.name() + " does not read: pack them again for this device");
     }
-    throw Error(ErrorCode::unsupported, "they were packed in the layout " + content.layout + ", which " +
-                                            device.name() + " does not read: pack them again for this device");
+    return std::make_shared<const CudaPackedWeights>(device, content, call);
   }
 
   [[nodiscard]] std::shared_ptr<const DualGemm::Backend> plan_packed(const Device& device,
                                                                      const DualGemmProblem& problem,
                                                                      const PackedWeights& weights,
                                                                      const DualGemmOptions& options) const override {
-    if (auto packed = std::dynamic_pointer_cast<const CudaNvfp4Weights>(weights.shared())) {
-      if (!options.strategy.empty() && options.strategy != "packed") {
-        throw Error(ErrorCode::invalid_argument, "strategy " + options.strategy +
-                                                     " reads weights as they were before packing: plan it from b1 and "
-                                                     "b2, or leave the strategy empty");
-      }
-      return make_cuda_nvfp4(device, problem, std::move(packed), planner_words(options.knobs));
+    const auto packed = std::dynamic_pointer_cast<const CudaPackedWeights>(weights.shared());
+    const Tensor& b1_gate = weights.storage().b1_gate();
+    const Tensor& b2_up = weights.storage().b2_up();
+    if (packed == nullptr) {
+      return plan_matrices(device, problem, b1_gate, b2_up, weights.shared(), options);
     }
-    return plan(device, problem, weights.storage().b1_gate(), weights.storage().b2_up(), weights.shared(), options);
+    DualGemmOptions of_weights = options;
+    of_weights.numerics = packed->numerics();
+    const auto obstacle = [&](const PlannedCall& call) {
+      return call.packed_layout == packed->layout()
+                 ? std::string()
+                 : "strategy " + call.strategy +
+                       " does not read weights as these were packed: plan it from b1 and b2, or leave the strategy "
+                       "empty";
+    };
+    return make_cuda_dual_gemm(device, problem, planned_calls(device, problem, of_weights, obstacle),
+                               {b1_gate, b2_up, packed->packed(), packed});
   }
 
   [[nodiscard]] std::shared_ptr<const DualGemm::Backend> plan_raw(const Device& device, const DualGemmProblem& problem,
                                                                   const Tensor& b1_gate, const Tensor& b2_up,
                                                                   const DualGemmOptions& options) const override {
-    return plan(device, problem, b1_gate, b2_up, nullptr, options);
+    return plan_matrices(device, problem, b1_gate, b2_up, nullptr, options);
   }
 
  private:
-  static std::string knobs_obstacle(const Device& device, const DualGemmProblem& problem,
-                                    const DualGemmOptions& options) {
-    try {
-      if (can_pack(device, problem)) {
-        const int multiprocessors = runtime::device_properties(device.id().ordinal).multiprocessors;
-        (void)choose_packed(problem, planner_words(options.knobs), multiprocessors, options.numerics);
-        return "";
-      }
-      const auto spec = fused_device_spec(device.id().ordinal);
-      return spec && choose_fused(problem, {"", planner_words(options.knobs)}, *spec)
-                 ? ""
-                 : "the knobs \"" + options.knobs.text() +
-                       "\" are for fused kernels on a Hopper GPU, which take fp16 with fp16, "
-                       "bf16 with bf16, or nvfp4 weights";
-    } catch (const Error& error) {
-      return error.what();
-    }
+  static std::shared_ptr<const CudaPackedWeights> packed_by(const Device& device, const Tensor& b1_gate,
+                                                            const Tensor& b2_up, Numerics numerics,
+                                                            const PlannedCall& call) {
+    return std::make_shared<const CudaPackedWeights>(device, b1_gate, b2_up, numerics, call);
   }
 
-  static void require_numerics(const Device& device, Format weights, Numerics numerics) {
-    if (numerics == Numerics::fast && (weights != Format::nvfp4 || !runs_packed_nvfp4(device))) {
-      throw Error(ErrorCode::unsupported, "numerics fast needs nvfp4 weights and a Hopper GPU, not " +
-                                              std::string(name(weights)) + " on " + device.name() +
-                                              ": use numerics exact");
+  /// What a strategy packs is packed here, at plan time.
+  static std::shared_ptr<const DualGemm::Backend> plan_matrices(
+      const Device& device, const DualGemmProblem& problem, const Tensor& b1_gate, const Tensor& b2_up,
+      const std::shared_ptr<const PackedWeights::Storage>& weights, const DualGemmOptions& options) {
+    require_pair_on_gpu(device, b1_gate, b2_up);
+    const auto obstacle = [&](const PlannedCall& call) { return weights_obstacle(call, b1_gate, b2_up); };
+    std::vector<PlannedRows> calls = planned_calls(device, problem, options, obstacle);
+    CudaOperands operands{b1_gate, b2_up, nullptr, weights};
+    if (const PlannedCall& call = calls.back().call; call.packing != nullptr) {
+      const auto packed = packed_by(device, b1_gate, b2_up, numerics_of(call), call);
+      operands = {packed->b1_gate(), packed->b2_up(), packed->packed(), packed};
     }
-  }
-
-  static bool can_pack(const Device& device, const DualGemmProblem& problem) {
-    return problem.b == Format::nvfp4 && runs_packed_nvfp4(device);
-  }
-
-  /// NVFP4 weights are packed here, at plan time. Otherwise a fused kernel where one takes the problem, else the
-  /// library's products, which take every problem.
-  static std::shared_ptr<const DualGemm::Backend> plan(const Device& device, const DualGemmProblem& problem,
-                                                       const Tensor& b1_gate, const Tensor& b2_up,
-                                                       const std::shared_ptr<const PackedWeights::Storage>& weights,
-                                                       const DualGemmOptions& options) {
-    if (options.strategy == "packed" && !can_pack(device, problem)) {
-      throw Error(ErrorCode::unsupported, cuda_operations().dual_gemm_obstacle(device, problem, options));
-    }
-    if (weights == nullptr) {
-      require_numerics(device, problem.b, options.numerics);
-    }
-    const bool by_knobs = !options.knobs.empty() && options.strategy != "two_pass";
-    if (can_pack(device, problem) && (by_knobs || options.strategy.empty() || options.strategy == "packed")) {
-      require_matrix_on_gpu(b1_gate, device.id().ordinal, "b1 (gate)");
-      require_matrix_on_gpu(b2_up, device.id().ordinal, "b2 (up)");
-      return make_cuda_nvfp4(
-          device, problem, std::make_shared<const CudaNvfp4Weights>(device, b1_gate, b2_up, packing_numerics(options)),
-          planner_words(options.knobs));
-    }
-    if (options.numerics == Numerics::fast) {
-      throw Error(ErrorCode::invalid_argument, "numerics fast is the strategy packed's, not that of strategy '" +
-                                                   options.strategy + "': use numerics exact");
-    }
-    if (options.strategy != "two_pass") {
-      if (auto fused = make_cuda_dual_gemm(device, problem, b1_gate, b2_up, weights, options)) {
-        return fused;
-      }
-    }
-    return make_cuda_two_pass(device, problem, b1_gate, b2_up, weights);
+    return make_cuda_dual_gemm(device, problem, std::move(calls), std::move(operands));
   }
 };
 

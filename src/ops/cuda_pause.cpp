@@ -3,7 +3,7 @@
 #include <cstdint>
 
 #include "ops/cuda_programs.hpp"
-#include "strategies/dual_gemm/two_pass/program.hpp"
+#include "strategies/pause_program.hpp"
 
 namespace thresher::ops {
 

@@ -4,14 +4,14 @@
 #include "ops/cuda_weights.hpp"
 #include "ops/validate.hpp"
 #include "runtime/driver.hpp"
-#include "strategies/dual_gemm/two_pass/program.hpp"
-#include "strategies/reference_parameters.hpp"
+#include "strategies/dual_gemm/reference/params.hpp"
+#include "strategies/dual_gemm/reference/program.hpp"
 #include "thresher/error.hpp"
 
 namespace thresher::ops {
 namespace {
 
-namespace device_code = strategies::reference;
+namespace device_code = strategies::dual_gemm::reference;
 
 device_code::OperandFormat format_code(Format format) {
   switch (format) {
@@ -67,7 +67,7 @@ void cuda_reference_dual_gemm(Stream stream, const DualGemmProblem& problem, con
   parameters.alpha = problem.activation.alpha;
   parameters.limit = problem.activation.limit;
   parameters.up_offset = problem.activation.up_offset;
-  const runtime::Kernel kernel = load_program(ordinal, device_code::program()).kernel(device_code::dual_gemm_kernel());
+  const runtime::Kernel kernel = load_program(ordinal, device_code::program()).kernel(device_code::kernel_expression());
   runtime::LaunchConfig config;
   config.grid = {blocks(problem.n), blocks(problem.m), 1};
   config.block.x = device_code::threads;

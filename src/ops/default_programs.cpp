@@ -1,10 +1,11 @@
 // Alone in its file, because the tool that compiles the built-in cubins needs it and what it lists, and nothing else.
+#include <algorithm>
+
 #include "ops/cuda_programs.hpp"
 #include "strategies/attention/registry.hpp"
-#include "strategies/dual_gemm/fused/program.hpp"
-#include "strategies/dual_gemm/packed/choose.hpp"
-#include "strategies/dual_gemm/packed/program.hpp"
-#include "strategies/dual_gemm/two_pass/program.hpp"
+#include "strategies/dual_gemm/reference/program.hpp"
+#include "strategies/dual_gemm/registry.hpp"
+#include "strategies/pause_program.hpp"
 
 namespace thresher::ops {
 namespace {
@@ -23,18 +24,45 @@ void add_attention(std::vector<strategies::DeviceProgram>& programs) {
   }
 }
 
+void add_once(std::vector<strategies::DeviceProgram>& programs, const strategies::DeviceProgram& program) {
+  const auto is_same = [&](const strategies::DeviceProgram& known) {
+    return known.text == program.text && known.kernels == program.kernels;
+  };
+  if (std::none_of(programs.begin(), programs.end(), is_same)) {
+    programs.push_back(program);
+  }
+}
+
+void add_launches(std::vector<strategies::DeviceProgram>& programs, const strategies::PlannedCall& call) {
+  for (const strategies::Step& step : call.steps) {
+    const auto* launch = std::get_if<strategies::KernelLaunch>(&step);
+    for (; launch != nullptr; launch = launch->alternative.get()) {
+      add_once(programs, launch->program);
+    }
+  }
+  if (call.packing != nullptr) {
+    add_launches(programs, *call.packing);
+  }
+}
+
+void add_dual_gemm(std::vector<strategies::DeviceProgram>& programs, const std::string& arch) {
+  for (const DeviceSpec& device : device_specs()) {
+    for (const auto* strategy : strategies::dual_gemm::strategies_of(DeviceKind::cuda)) {
+      for (const auto& sample : strategy->built_in()) {
+        if (name(device.arch) == arch && !strategy->not_made_for(sample.problem, device)) {
+          add_launches(programs, strategy->plan(sample.problem, sample.knobs, device));
+        }
+      }
+    }
+  }
+}
+
 }  // namespace
 
 std::vector<strategies::DeviceProgram> default_programs(const std::string& arch) {
-  std::vector<strategies::DeviceProgram> programs{strategies::dual_gemm::two_pass::program(),
-                                                  strategies::reference::program(), strategies::pause_program()};
-  for (const strategies::dual_gemm::fused::Config& config : strategies::dual_gemm::fused::default_configs()) {
-    programs.push_back(strategies::dual_gemm::fused::program(config));
-  }
-  programs.push_back(strategies::dual_gemm::packed::preparation_program());
-  for (const strategies::dual_gemm::packed::Config& config : strategies::dual_gemm::packed::default_configs()) {
-    programs.push_back(strategies::dual_gemm::packed::program(config));
-  }
+  std::vector<strategies::DeviceProgram> programs{strategies::dual_gemm::reference::program(),
+                                                  strategies::pause_program()};
+  add_dual_gemm(programs, arch);
   add_attention(programs);
   std::erase_if(programs, [&](const strategies::DeviceProgram& program) {
     return program.only_arch && name(*program.only_arch) != arch;

@@ -7,15 +7,16 @@
 
 #include "ops/backend.hpp"
 #include "ops/device_operations.hpp"
-#include "ops/tuning.hpp"
 #include "ops/validate.hpp"
+#include "strategies/dual_gemm/registry.hpp"
 #include "thresher/error.hpp"
 
 namespace thresher {
-namespace ops {
+namespace {
 
-void require_strategy(const DeviceOperations& operations, const std::string& strategy) {
-  const std::vector<std::string> known = operations.dual_gemm_strategies();
+/// Throws Error(invalid_argument) naming the strategies there are when `strategy` is neither empty nor one of them.
+void require_strategy(const Device& device, const std::string& strategy) {
+  const std::vector<std::string> known = dual_gemm_strategies(device);
   if (!strategy.empty() && std::find(known.begin(), known.end(), strategy) == known.end()) {
     throw Error(ErrorCode::invalid_argument,
                 fmt::format("there is no dual-GEMM strategy '{}' on this device, expected one of {}", strategy,
@@ -23,47 +24,26 @@ void require_strategy(const DeviceOperations& operations, const std::string& str
   }
 }
 
-}  // namespace ops
-
-namespace {
-
-/// What was measured fastest, where that still exists and takes these weights; else the device's own choice.
-template <class Plan>
-DualGemm planned(const Device& device, const DualGemmProblem& problem, const DualGemmOptions& options,
-                 const Plan& plan) {
-  if (const auto tuned = ops::tuned_options(device, problem, options)) {
-    try {
-      return DualGemm(plan(*tuned));
-    } catch (const Error& error) {
-      if (error.code() != ErrorCode::unsupported && error.code() != ErrorCode::invalid_argument) {
-        throw;
-      }
-    }
-  }
-  return DualGemm(plan(options));
-}
-
 }  // namespace
 
 void DualGemm::run(Stream stream, const Tensor& a, const Tensor& c, void* workspace) const {
   ops::validate_run(problem(), a, c, workspace, workspace_bytes(), backend_->data_alignment(), backend_->device());
-  if (problem().m == 0 || problem().n == 0) {
-    return;
+  if (a.shape[0] > 0 && problem().n > 0) {
+    backend_->prepare(stream, a, workspace);
+    backend_->run_prepared(stream, a, c, workspace);
   }
-  backend_->prepare(stream, a, workspace);
-  backend_->run_prepared(stream, a, c, workspace);
 }
 
 void DualGemm::prepare(Stream stream, const Tensor& a, void* workspace) const {
   ops::validate_tokens(problem(), a, workspace, workspace_bytes(), backend_->data_alignment(), backend_->device());
-  if (problem().m > 0 && problem().n > 0) {
+  if (a.shape[0] > 0 && problem().n > 0) {
     backend_->prepare(stream, a, workspace);
   }
 }
 
 void DualGemm::run_prepared(Stream stream, const Tensor& a, const Tensor& c, void* workspace) const {
   ops::validate_run(problem(), a, c, workspace, workspace_bytes(), backend_->data_alignment(), backend_->device());
-  if (problem().m > 0 && problem().n > 0) {
+  if (a.shape[0] > 0 && problem().n > 0) {
     backend_->run_prepared(stream, a, c, workspace);
   }
 }
@@ -92,26 +72,24 @@ DualGemm plan(const Device& device, const DualGemmProblem& problem, const Packed
                                                          storage.device().name(), device.name()));
   }
   ops::validate_weights(problem, storage.b1_gate(), storage.b2_up(), device.id());
-  const ops::DeviceOperations& operations = ops::operations_for(device.kind());
-  ops::require_strategy(operations, options.strategy);
-  return planned(device, problem, options, [&](const DualGemmOptions& chosen) {
-    return operations.plan_packed(device, problem, weights, chosen);
-  });
+  require_strategy(device, options.strategy);
+  return DualGemm(ops::operations_for(device.kind()).plan_packed(device, problem, weights, options));
 }
 
 DualGemm plan(const Device& device, const DualGemmProblem& problem, const Tensor& b1_gate, const Tensor& b2_up,
               const DualGemmOptions& options) {
   ops::validate(problem);
   ops::validate_weights(problem, b1_gate, b2_up, device.id());
-  const ops::DeviceOperations& operations = ops::operations_for(device.kind());
-  ops::require_strategy(operations, options.strategy);
-  return planned(device, problem, options, [&](const DualGemmOptions& chosen) {
-    return operations.plan_raw(device, problem, b1_gate, b2_up, chosen);
-  });
+  require_strategy(device, options.strategy);
+  return DualGemm(ops::operations_for(device.kind()).plan_raw(device, problem, b1_gate, b2_up, options));
 }
 
 std::vector<std::string> dual_gemm_strategies(const Device& device) {
-  return ops::operations_for(device.kind()).dual_gemm_strategies();
+  std::vector<std::string> names;
+  for (const auto* strategy : strategies::dual_gemm::strategies_of(device.kind())) {
+    names.emplace_back(strategy->name());
+  }
+  return names;
 }
 
 }  // namespace thresher

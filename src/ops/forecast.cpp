@@ -3,87 +3,94 @@
 #include <fmt/format.h>
 
 #include "ops/attention_call.hpp"
+#include "ops/dual_gemm_choice.hpp"
 #include "pipeline/attention/config.hpp"
-#include "ops/cuda_dual_gemm_choice.hpp"
-#include "ops/knob_words.hpp"
-#include "ops/nvfp4_choice.hpp"
-#include "strategies/dual_gemm/packed/exact_layout.hpp"
 #include "thresher/error.hpp"
 
 namespace thresher::ops {
 namespace {
 
-/// Whether packed NVFP4 weights run it, whose kernel has no name of its own among the planner's strategies.
-bool is_packed(const DualGemmProblem& problem, const DualGemmOptions& options, const DeviceSpec& device) {
-  const bool packs = problem.b == Format::nvfp4 && device.matrix_unit == MatrixUnit::wgmma;
-  const bool by_knobs = !options.knobs.empty() && options.strategy != "two_pass";
-  return packs && (by_knobs || options.strategy.empty() || options.strategy == "packed");
+int number(const Knobs& knobs, const std::string& name) {
+  const std::string* value = knobs.find(name);
+  return value == nullptr ? 0 : std::stoi(*value);
+}
+bool is(const Knobs& knobs, const std::string& name, std::string_view value) {
+  const std::string* found = knobs.find(name);
+  return found != nullptr && *found == value;
 }
 
-/// What has to be done to the tokens before packed weights can be multiplied with them; null when nothing.
-const char* preparation(const DualGemmProblem& problem, const planner::DualGemmConfig& config) {
-  if (config.numerics == Numerics::fast) {
-    return "folding";
-  }
-  if (problem.a == Format::nvfp4) {
-    return "widening";
-  }
-  return problem.k % strategies::dual_gemm::packed::block_k != 0 ? "padding" : nullptr;
-}
-
-planner::DualGemmConfig library_products() {
+/// What `packed` and the fused strategies have in common.
+planner::DualGemmConfig common(const Knobs& knobs) {
   planner::DualGemmConfig config;
-  config.strategy = planner::Strategy::two_pass;
+  config.stages = number(knobs, "stages");
+  config.math_warpgroups = number(knobs, "math_warpgroups");
+  config.split_k = number(knobs, "split_k");
+  config.loader_registers = number(knobs, "loader_registers");
+  config.math_registers = number(knobs, "math_registers");
+  return config;
+}
+
+planner::DualGemmConfig packed_words(const Knobs& knobs) {
+  planner::DualGemmConfig config = common(knobs);
+  config.numerics = is(knobs, "numerics", "fast") ? Numerics::fast : Numerics::exact;
+  const int block_k = config.numerics == Numerics::fast ? 128 : 64;
+  config.tile = {64 * config.math_warpgroups, number(knobs, "block_tokens"),
+                 number(knobs, "blocks_per_slot") * block_k};
+  config.cluster = config.split_k;
+  config.blocks_per_multiprocessor = number(knobs, "blocks_resident");
+  config.dependent_launch = is(knobs, "dependent_launch", "true");
+  return config;
+}
+
+planner::DualGemmConfig fused_words(planner::Strategy strategy, const Knobs& knobs) {
+  planner::DualGemmConfig config = common(knobs);
+  config.strategy = strategy;
+  const int sharing = strategy == planner::Strategy::pingpong ? 1 : config.math_warpgroups;
+  config.tile = {2 * number(knobs, "block_outputs"), 64 * number(knobs, "warpgroup_tiles") * sharing,
+                 number(knobs, "block_k")};
+  config.mma_rows = planner::MmaRows::tokens;
+  config.cluster = config.split_k * number(knobs, "multicast");
+  config.epilogue = is(knobs, "epilogue", "tma") ? planner::Epilogue::tma : planner::Epilogue::simt;
+  config.raster = is(knobs, "raster", "rows_first") ? planner::Raster::same_weights : planner::Raster::same_tokens;
+  config.persistent = is(knobs, "persistent", "true");
   return config;
 }
 
 }  // namespace
 
+strategies::PlannedCall planned_call(const DualGemmProblem& problem, const DualGemmOptions& options,
+                                     const DeviceSpec& device) {
+  return choose_dual_gemm(problem, request_of(options), DeviceKind::cuda, device);
+}
+
 planner::DualGemmConfig planned_contestant(const DualGemmProblem& problem, const DualGemmOptions& options,
                                            const DeviceSpec& device) {
-  if (options.strategy == "two_pass") {
-    return library_products();
-  }
-  if (is_packed(problem, options, device)) {
-    return planned_config(
-        choose_packed(problem, planner_words(options.knobs), device.multiprocessors, options.numerics));
-  }
-  if (options.strategy != "packed") {
-    if (const auto choice = choose_fused(problem, {options.strategy, planner_words(options.knobs)}, device)) {
-      return choice->planned;
-    }
-    if (options.strategy.empty()) {
-      return library_products();
+  const strategies::PlannedCall call = planned_call(problem, options, device);
+  for (const planner::Strategy strategy :
+       {planner::Strategy::sequential, planner::Strategy::interleaved, planner::Strategy::pingpong}) {
+    if (call.strategy == planner::name(strategy)) {
+      return fused_words(strategy, call.knobs);
     }
   }
-  throw Error(ErrorCode::unsupported, fmt::format("the planner knows no {} kernel for {} with {} on a {}",
-                                                  options.strategy, name(problem.a), name(problem.b), device.name));
+  planner::DualGemmConfig library;
+  library.strategy = planner::Strategy::two_pass;
+  return call.packing != nullptr ? packed_words(call.knobs) : library;
 }
 
 double prepared_bytes(const DualGemmProblem& problem, const DualGemmOptions& options, const DeviceSpec& device) {
-  if (!is_packed(problem, options, device) ||
-      preparation(problem, planned_contestant(problem, options, device)) == nullptr) {
-    return 0;
+  const strategies::PlannedCall call = planned_call(problem, options, device);
+  double bytes = 0;
+  for (const auto& part : call.work.parts) {
+    if (const auto* pass = std::get_if<strategies::MemoryPass>(&part); pass != nullptr && pass->is_hidden_launch) {
+      bytes += pass->bytes;
+    }
   }
-  const double written_bits = packing_numerics(options) == Numerics::fast ? 8 : 16;
-  return static_cast<double>(problem.m) * static_cast<double>(problem.k) *
-         (planner::stored_bits(problem.a) + written_bits) / 8;
+  return bytes;
 }
 
 planner::Prediction forecast(const DualGemmProblem& problem, const DualGemmOptions& options, const DeviceSpec& device,
                              const planner::Calibration& calibration) {
-  const planner::DualGemmConfig config = planned_contestant(problem, options, device);
-  const double bytes = prepared_bytes(problem, options, device);
-  if (bytes == 0) {
-    return planner::predict(problem, config, device, calibration);
-  }
-  // By a kernel of its own, whose launch hides under the one before.
-  DualGemmProblem prepared = problem;
-  prepared.a = problem.a == Format::nvfp4 ? Format::fp16 : problem.a;
-  planner::Prediction prediction = planner::predict(prepared, config, device, calibration);
-  prediction.parts.passes_us = planner::pass_us(bytes, device, calibration);
-  prediction.why += fmt::format("; {} the tokens {:.1f} µs", preparation(problem, config), prediction.parts.passes_us);
-  return prediction;
+  return planner::predict(planned_call(problem, options, device).work, device, calibration);
 }
 
 planner::AttentionConfig planned_contestant(const AttentionProblem& problem, const AttentionOptions& options,

@@ -4,9 +4,15 @@
 #include <string>
 
 #include "planner/predict.hpp"
+#include "strategies/planned_call.hpp"
 #include "thresher/attention.hpp"
 
 namespace thresher::ops {
+
+/// What `plan` would launch for `options` on a GPU like `device`, whose tuning cache and tensors are not known. Throws
+/// Error(unsupported) with what is in the way, Error(invalid_argument) for a strategy or a knob that does not exist.
+[[nodiscard]] strategies::PlannedCall planned_call(const DualGemmProblem& problem, const DualGemmOptions& options,
+                                                   const DeviceSpec& device);
 
 /// What `plan` would launch for `options` on a GPU like `device`, in the planner's words. Throws Error(unsupported)
 /// with the reason when the planner has no words for it.

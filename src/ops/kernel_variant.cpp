@@ -2,15 +2,73 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <array>
+
+#include "ops/cuda_call.hpp"
+#include "ops/cuda_device_spec.hpp"
 #include "ops/cuda_dual_gemm.hpp"
-#include "ops/cuda_nvfp4.hpp"
-#include "ops/knob_words.hpp"
-#include "ops/nvfp4_choice.hpp"
+#include "ops/cuda_packed_weights.hpp"
 #include "pipeline/timeline.hpp"
 #include "runtime/stream.hpp"
+#include "strategies/dual_gemm/registry.hpp"
+#include "strategies/dual_gemm/tensors.hpp"
 #include "thresher/error.hpp"
 
 namespace thresher::ops {
+namespace {
+
+namespace tensors = strategies::dual_gemm;
+
+/// One call, with the timestamps behind its tensors.
+class ProfiledDualGemm final : public DualGemm::Backend {
+ public:
+  ProfiledDualGemm(const Device& device, const DualGemmProblem& problem, strategies::PlannedCall call,
+                   const CudaOperands& operands, std::shared_ptr<const ProfileBuffer> profile)
+      : Backend(problem, device.id(), call.strategy),
+        operands_(operands),
+        profile_(std::move(profile)),
+        call_(std::move(call), device.id().ordinal,
+              {with(stand_in(problem.a, problem.m, problem.k, device.id()),
+                    stand_in(problem.out, problem.m, problem.n, device.id())),
+               nullptr, operands.packed}) {}
+
+  void run_prepared(Stream stream, const Tensor& a, const Tensor& c, void* workspace) const override {
+    call_.run(stream, {with(a, c), workspace, operands_.packed});
+  }
+  [[nodiscard]] std::size_t workspace_bytes() const override { return call_.workspace_bytes(); }
+  [[nodiscard]] std::size_t data_alignment() const override { return call_.planned().data_alignment; }
+
+ private:
+  using Tensors = std::array<Tensor, tensors::tensor_count + 1>;
+
+  [[nodiscard]] Tensors with(const Tensor& a, const Tensor& c) const {
+    Tensor words;
+    words.data = profile_ ? profile_->words.data() : nullptr;
+    return {a, operands_.b1_gate, operands_.b2_up, c, words};
+  }
+
+  CudaOperands operands_;
+  std::shared_ptr<const ProfileBuffer> profile_;
+  CudaCall call_;
+};
+
+/// Blocks of the step that is looked into: persistent ones are at most one a multiprocessor.
+int launched_blocks(const strategies::ProfiledCall& profiled, const DualGemmProblem& problem, DeviceId device,
+                    const CudaOperands& operands, int multiprocessors) {
+  const auto& launch = std::get<strategies::KernelLaunch>(profiled.call.steps[profiled.step]);
+  const std::array<Tensor, tensors::tensor_count> all{stand_in(problem.a, problem.m, problem.k, device),
+                                                      operands.b1_gate, operands.b2_up,
+                                                      stand_in(problem.out, problem.m, problem.n, device)};
+  strategies::LaunchArguments arguments;
+  (void)launch.bind({all, stand_in_address(), operands.packed}, arguments);
+  const int cluster = static_cast<int>(launch.cluster.x);
+  const int resident = std::max(multiprocessors / cluster, 1) * cluster;
+  const auto blocks = static_cast<int>(arguments.grid.x);
+  return launch.persistent ? std::min(blocks, resident) : blocks;
+}
+
+}  // namespace
 
 void ProfileBuffer::prepare(int ordinal, int launched_blocks, const pipeline::Shape& launched_shape) {
   blocks = launched_blocks;
@@ -31,21 +89,30 @@ std::vector<std::uint64_t> ProfileBuffer::read() const {
 std::shared_ptr<const DualGemm::Backend> plan_variant(const Device& device, const DualGemmProblem& problem,
                                                       const Tensor& b1_gate, const Tensor& b2_up,
                                                       const DualGemmOptions& options, const KernelVariant& variant) {
-  if (device.kind() != DeviceKind::cuda || options.strategy == "two_pass") {
+  const DeviceSpec spec = spec_of(device);
+  const auto obstacle = [&](const strategies::PlannedCall& call) { return weights_obstacle(call, b1_gate, b2_up); };
+  const strategies::PlannedCall chosen = choose_dual_gemm(problem, request_of(options), device.kind(), spec, obstacle);
+  const auto* const strategy =
+      strategies::find_strategy<DualGemmProblem>(strategies::dual_gemm::strategies_of(device.kind()), chosen.strategy);
+  std::optional<strategies::ProfiledCall> profiled =
+      strategy->profiled(problem, chosen.knobs, spec, {variant.profile != nullptr, variant.ablation});
+  if (!profiled) {
     throw Error(ErrorCode::unsupported,
-                fmt::format("profiles are of fused kernels on a GPU, not of {} on {}",
-                            options.strategy.empty() ? "strategies" : options.strategy, device.name()));
+                fmt::format("profiles are of fused kernels on a GPU, not of {} on {}", chosen.strategy, device.name()));
   }
-  if (problem.b == Format::nvfp4 && runs_packed_nvfp4(device)) {
-    return make_cuda_nvfp4(device, problem,
-                           std::make_shared<const CudaNvfp4Weights>(device, b1_gate, b2_up, packing_numerics(options)),
-                           planner_words(options.knobs), variant);
+  CudaOperands operands{b1_gate, b2_up};
+  if (profiled->call.packing != nullptr) {
+    const auto packed =
+        std::make_shared<const CudaPackedWeights>(device, b1_gate, b2_up, options.numerics, profiled->call);
+    operands = {packed->b1_gate(), packed->b2_up(), packed->packed(), packed};
   }
-  DualGemmOptions fused = options;
-  if (fused.strategy.empty() && fused.knobs.empty()) {
-    fused.strategy = "interleaved";  // a refusal is then a sentence, not another kernel
+  if (variant.profile) {
+    variant.profile->prepare(device.id().ordinal,
+                             launched_blocks(*profiled, problem, device.id(), operands, spec.multiprocessors),
+                             profiled->shape);
   }
-  return make_cuda_dual_gemm(device, problem, b1_gate, b2_up, nullptr, fused, variant);
+  return std::make_shared<const ProfiledDualGemm>(device, problem, std::move(profiled->call), operands,
+                                                  variant.profile);
 }
 
 }  // namespace thresher::ops

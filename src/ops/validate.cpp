@@ -191,7 +191,10 @@ void validate_apart(const Tensor& c, const char* argument, const Tensor& operand
 
 void validate_tokens(const DualGemmProblem& problem, const Tensor& a, const void* workspace,
                      std::size_t workspace_bytes, std::size_t alignment, DeviceId device) {
-  validate_matrix_at("a", a, problem.a, problem.m, problem.k, alignment, device);
+  if (a.rank == 2 && a.shape[0] > problem.m) {
+    refuse("a has {} rows, the plan is for up to {}", a.shape[0], problem.m);
+  }
+  validate_matrix_at("a", a, problem.a, a.shape[0], problem.k, alignment, device);
   if (workspace_bytes > 0 && workspace == nullptr) {
     refuse("workspace is null, expected {} bytes (workspace_bytes())", workspace_bytes);
   }
@@ -204,7 +207,7 @@ void validate_tokens(const DualGemmProblem& problem, const Tensor& a, const void
 void validate_run(const DualGemmProblem& problem, const Tensor& a, const Tensor& c, const void* workspace,
                   std::size_t workspace_bytes, std::size_t alignment, DeviceId device) {
   validate_tokens(problem, a, workspace, workspace_bytes, alignment, device);
-  validate_matrix_at("c", c, problem.out, problem.m, problem.n, alignment, device);
+  validate_matrix_at("c", c, problem.out, a.shape[0], problem.n, alignment, device);
   validate_apart(c, "a", a);
 }
 

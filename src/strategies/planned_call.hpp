@@ -129,13 +129,13 @@ struct LibraryProduct {
   std::int64_t m = 0;  ///< the most rows; a call may have fewer
   std::int64_t n = 0;
   std::int64_t k = 0;
-  std::int64_t b_row_stride = 0;
   std::int64_t d_row_stride = 0;
   /// Addresses for one call.
   struct Addresses {
     const void* a = nullptr;
     std::int64_t a_row_stride = 0;
     const void* b = nullptr;
+    std::int64_t b_row_stride = 0;  ///< the same in every call: of weights, or of a copy of them
     void* d = nullptr;
     std::int64_t rows = 0;
   };
@@ -158,6 +158,12 @@ struct WorkspacePiece {
   std::size_t bytes = 0;
 };
 
+/// What a step asks of a tensor that it reads where it lies.
+struct Alignment {
+  std::size_t tensor = 0;     ///< its index in the call
+  std::size_t row_bytes = 1;  ///< a multiple of which one row lies behind the other; its data, too
+};
+
 struct PlannedCall {
   std::string strategy{};
   Knobs knobs{};                      ///< all of them, as chosen
@@ -168,7 +174,9 @@ struct PlannedCall {
   /// taken as they are.
   std::vector<WorkspacePiece> packed{};
   std::shared_ptr<const PlannedCall> packing{};
-  std::size_t data_alignment = 16;  ///< bytes that the tensors' data pointers must be multiples of
+  std::string packed_layout{};          ///< what `packed` is called in files, its version included
+  std::size_t data_alignment = 16;      ///< bytes that the data pointers of inputs and outputs must be multiples of
+  std::vector<Alignment> alignments{};  ///< beyond that
   WorkModel work{};
   std::string why{};  ///< why this configuration, one sentence
 

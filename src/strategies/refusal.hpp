@@ -15,9 +15,9 @@ namespace thresher::strategies {
 /// Throws Error(unsupported) with all of `obstacles`; does nothing when there is none.
 inline void refuse_obstacles(std::string_view strategy, const Knobs& knobs, const std::vector<std::string>& obstacles) {
   if (!obstacles.empty()) {
-    throw Error(ErrorCode::unsupported, fmt::format("strategy {}{}{} cannot run: {}", strategy,
-                                                    knobs.empty() ? "" : " with ", knobs.text(),
-                                                    fmt::join(obstacles, "; ")));
+    throw Error(ErrorCode::unsupported,
+                fmt::format("strategy {}{}{} cannot run: {}", strategy, knobs.empty() ? "" : " with ", knobs.text(),
+                            fmt::join(obstacles, "; ")));
   }
 }
 

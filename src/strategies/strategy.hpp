@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "core/device_spec.hpp"
+#include "pipeline/shape.hpp"
 #include "strategies/knob_table.hpp"
 #include "strategies/planned_call.hpp"
 
@@ -22,6 +23,18 @@ template <class Problem>
 struct Sample {
   Problem problem;
   Knobs knobs;
+};
+
+/// A kernel made to be looked into: with timestamps, or with a part left out or done twice.
+struct ProfileRequest {
+  bool timestamps = false;
+  pipeline::Ablation ablation = pipeline::Ablation::none;
+};
+struct ProfiledCall {
+  PlannedCall call;
+  std::size_t step = 0;  ///< the one that is looked into
+  pipeline::Shape
+      shape;  ///< its kernel's; timestamps lie in the tensor behind the operation's own (pipeline/timeline.hpp)
 };
 
 /// When a strategy is entered into the choice that `plan` makes by itself.
@@ -62,6 +75,13 @@ class Strategy {
   /// the launches' `bind` reads how many there are from the tensors. Throws Error(unsupported) with the first obstacle.
   [[nodiscard]] virtual PlannedCall plan(const Problem& problem, const Knobs& knobs,
                                          const DeviceSpec& device) const = 0;
+
+  /// `plan` with one kernel as `request` asks for; empty where none of its kernels can be looked into.
+  [[nodiscard]] virtual std::optional<ProfiledCall> profiled(const Problem& /*problem*/, const Knobs& /*knobs*/,
+                                                             const DeviceSpec& /*device*/,
+                                                             const ProfileRequest& /*request*/) const {
+    return std::nullopt;
+  }
 
   /// Small problems that the kernels of `problem` with these knobs run too, around their tile: one beyond a tile and
   /// beyond the ring in every dimension, and far less than one tile. For the emulator.

@@ -3,10 +3,13 @@
 
 #include "runtime/nvrtc.hpp"
 #include "strategies/device_program.hpp"
+#include "strategies/dual_gemm/fused/defaults.hpp"
 #include "strategies/dual_gemm/fused/program.hpp"
-#include "strategies/dual_gemm/packed/choose.hpp"
+#include "strategies/dual_gemm/packed/candidates.hpp"
 #include "strategies/dual_gemm/packed/program.hpp"
+#include "strategies/dual_gemm/reference/program.hpp"
 #include "strategies/dual_gemm/two_pass/program.hpp"
+#include "strategies/pause_program.hpp"
 
 namespace thresher::strategies {
 namespace {
@@ -41,10 +44,9 @@ TEST(DualGemmKernel, EveryKnobCompilesForHopperWithoutSpills) {
   DeviceProgram all = program(Config{});
   all.kernels.clear();
   for (const Config& config : {
-           default_configs().front(),
-           Config{
-               .strategy = Strategy::sequential, .activation = ActivationCode::gelu_tanh, .stages = 1, .multicast = 2},
-           Config{.strategy = Strategy::pingpong,
+           default_config_list.front(),
+           Config{.order = Order::sequential, .activation = ActivationCode::gelu_tanh, .stages = 1, .multicast = 2},
+           Config{.order = Order::pingpong,
            .output = Number::fp32,
            .activation = ActivationCode::swiglu_clamped,
            .persistent = true,
@@ -74,11 +76,11 @@ TEST(ProfiledKernels, CompileForHopperWithoutSpills) {
   for (const Ablation ablation : {Ablation::none, Ablation::no_epilogue, Ablation::epilogue_twice, Ablation::loads_only,
                                   Ablation::products_only}) {
     const bool profiled = ablation == Ablation::none;
-    dual_gemm::fused::Config config = dual_gemm::fused::default_configs().front();
+    dual_gemm::fused::Config config = dual_gemm::fused::default_config_list.front();
     config.profiled = profiled;
     config.ablation = ablation;
     all.kernels.push_back(dual_gemm::fused::kernel_expression(config));
-    dual_gemm::packed::Config choice = dual_gemm::packed::rank(dual_gemm::packed::Path::exact, 256, 4096, 7168, 132).front().config;
+    dual_gemm::packed::Config choice = dual_gemm::packed::prefill(dual_gemm::packed::Numerics::exact, 2, 128, 2);
     choice.profiled = profiled;
     choice.ablation = ablation;
     packed.kernels.push_back(dual_gemm::packed::kernel_name(choice));
@@ -89,9 +91,9 @@ TEST(ProfiledKernels, CompileForHopperWithoutSpills) {
 
 TEST(PackedNvfp4Kernels, EveryDefaultCompilesForHopperWithoutSpills) {
   expect_clean(dual_gemm::packed::preparation_program());
-  DeviceProgram all = dual_gemm::packed::program(dual_gemm::packed::default_configs().front());
+  DeviceProgram all = dual_gemm::packed::program(dual_gemm::packed::default_config_list.front());
   all.kernels.clear();
-  for (const dual_gemm::packed::Config& config : dual_gemm::packed::default_configs()) {
+  for (const dual_gemm::packed::Config& config : dual_gemm::packed::default_config_list) {
     if (config.output == dual_gemm::packed::Number::fp16) {
       all.kernels.push_back(dual_gemm::packed::kernel_name(config));
     }
@@ -100,7 +102,7 @@ TEST(PackedNvfp4Kernels, EveryDefaultCompilesForHopperWithoutSpills) {
 }
 
 TEST(PauseKernel, CompilesForHopper) { expect_clean(pause_program()); }
-TEST(ReferenceKernel, CompilesForHopperWithoutSpills) { expect_clean(reference::program()); }
+TEST(ReferenceKernel, CompilesForHopperWithoutSpills) { expect_clean(dual_gemm::reference::program()); }
 
 }  // namespace
 }  // namespace thresher::strategies

@@ -2,20 +2,20 @@
 // ragged edges and many schedules. Right and clean.
 #include <gtest/gtest.h>
 
+#include "emulated_case.hpp"
 #include "reference/dual_gemm.hpp"
 #include "reference/fold.hpp"
 #include "reference/tolerance.hpp"
-#include "strategies/dual_gemm/packed/choose.hpp"
-#include "strategies/dual_gemm/packed/host/emulated.hpp"
+#include "strategies/dual_gemm/formats.hpp"
+#include "strategies/dual_gemm/packed/candidates.hpp"
+#include "strategies/dual_gemm/packed/device/fold_tokens.hpp"
+#include "strategies/dual_gemm/packed/launch.hpp"
 #include "strategies/dual_gemm/packed/program.hpp"
-#include "support/dual_gemm_case.hpp"
 
 namespace thresher::strategies::dual_gemm::packed {
 namespace {
 
-Format format_of(Number number) {
-  return number == Number::fp16 ? Format::fp16 : number == Number::bf16 ? Format::bf16 : Format::fp32;
-}
+std::string title(const Config& config) { return knob_table().knobs(config).text(); }
 
 DualGemmProblem problem_for(const Config& config, std::int64_t m, std::int64_t n, std::int64_t k, Format a) {
   return {.m = m,
@@ -29,14 +29,10 @@ DualGemmProblem problem_for(const Config& config, std::int64_t m, std::int64_t n
 
 /// What the emulator finds wrong with one call on `host`, and what is wrong with its result; empty when nothing is.
 std::string run_and_judge(const Config& config, test::DualGemmCase& host, std::uint64_t seed) {
-  emulator::Options options;
-  options.schedule = emulator::Schedule::from_seed(seed);
   const Tensor a = host.a.view();
   const Tensor gate = host.b1_gate.view();
   const Tensor up = host.b2_up.view();
-  EmulatedProduct product(find_compiled_in(kernel_name(config)), config,
-                          {a, gate, up, host.c.view(), host.problem.activation});
-  const emulator::Report report = product.run(options);
+  const emulator::Report report = test::emulate(planned_call(host.problem, config), host, seed);
   std::string found;
   for (const emulator::Finding& finding : report.findings) {
     found += to_string(finding);
@@ -48,7 +44,7 @@ std::string run_and_judge(const Config& config, test::DualGemmCase& host, std::u
     return "a gap between rows was written";
   }
   const reference::Verdict verdict =
-      config.path == Path::fast
+      config.numerics == Numerics::fast
           ? reference::judge_fast_dual_gemm(host.problem, reference::Rule::general, a, gate, up, host.c.view(),
                                             reference::whole(host.problem), reference::Accumulation::float32_truncated)
           : reference::judge_dual_gemm(host.problem, reference::Rule::general, a, gate, up, host.c.view(),
@@ -58,7 +54,7 @@ std::string run_and_judge(const Config& config, test::DualGemmCase& host, std::u
 
 class EmulatedNvfp4 : public ::testing::TestWithParam<std::size_t> {
  protected:
-  [[nodiscard]] static const Config& config() { return small_configs()[GetParam()]; }
+  [[nodiscard]] static const Config& config() { return small_config_list[GetParam()]; }
 
   static void clean_and_right(std::int64_t m, std::int64_t n, std::int64_t k, Format a, std::uint64_t schedules) {
     for (std::uint64_t seed = 0; seed < schedules; ++seed) {
@@ -88,7 +84,7 @@ TEST_P(EmulatedNvfp4, Nvfp4Tokens) {
 
 /// Longer than the threads that fold a row hold in registers.
 TEST_P(EmulatedNvfp4, LongRows) {
-  if (config().path == Path::fast) {
+  if (config().numerics == Numerics::fast) {
     const std::int64_t held = fold_threads * fold_held * 16;
     clean_and_right(2, 8, held + 64, Format::nvfp4, 1);
     clean_and_right(2, 8, held + 64, Format::fp16, 1);
@@ -111,11 +107,11 @@ TEST_P(EmulatedNvfp4, NaNScalesSpoilTheirRowsAndNothingElse) {
   ASSERT_EQ(run_and_judge(config(), host, 2), "") << title(config());
 }
 
-/// What choose.hpp may select, on problems of little more than one tile and one turn of the ring.
+/// What may be chosen, on problems of little more than one tile and one turn of the ring.
 class EveryChoice : public ::testing::TestWithParam<std::size_t> {};
 
 TEST_P(EveryChoice, IsCleanAndRightAndBitwiseEqualOnEverySchedule) {
-  const Config config = default_configs()[GetParam()];
+  const Config config = default_config_list[GetParam()];
   const std::int64_t slot_k = std::int64_t{config.blocks_per_slot} * weight_block_k(config);
   const std::int64_t k = slot_k * config.stages * config.split_k + slot_k + 16;
   const Format tokens = config.operand == Number::bf16 ? Format::bf16 : Format::nvfp4;
@@ -132,9 +128,9 @@ TEST_P(EveryChoice, IsCleanAndRightAndBitwiseEqualOnEverySchedule) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(AllChoices, EveryChoice, ::testing::Range(std::size_t{0}, default_configs().size()));
+INSTANTIATE_TEST_SUITE_P(AllChoices, EveryChoice, ::testing::Range(std::size_t{0}, default_config_list.size()));
 
-INSTANTIATE_TEST_SUITE_P(AllConfigurations, EmulatedNvfp4, ::testing::Range(std::size_t{0}, small_configs().size()));
+INSTANTIATE_TEST_SUITE_P(AllConfigurations, EmulatedNvfp4, ::testing::Range(std::size_t{0}, small_config_list.size()));
 
 }  // namespace
 }  // namespace thresher::strategies::dual_gemm::packed

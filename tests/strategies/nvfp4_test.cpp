@@ -5,10 +5,11 @@
 #include <set>
 
 #include "formats/numbers.hpp"
-#include "strategies/dual_gemm/packed/choose.hpp"
-#include "strategies/dual_gemm/packed/dequantize.hpp"
-#include "strategies/dual_gemm/packed/fold_tokens.hpp"
-#include "strategies/dual_gemm/packed/pack.hpp"
+#include "strategies/dual_gemm/packed/candidates.hpp"
+#include "strategies/dual_gemm/packed/device/dequantize.hpp"
+#include "strategies/dual_gemm/packed/device/fold_tokens.hpp"
+#include "strategies/dual_gemm/packed/device/pack.hpp"
+#include "strategies/dual_gemm/packed/obstacles.hpp"
 #include "strategies/dual_gemm/packed/program.hpp"
 
 namespace thresher::strategies::dual_gemm::packed {
@@ -196,32 +197,17 @@ TEST(FastNvfp4, ABlockHoldsEachOfItsWeightsOnceAndTokensLieAlike) {
 }
 
 TEST(ChoosePackedNvfp4, SharedMemoryAndRegistersFit) {
-  for (const Path path : {Path::exact, Path::fast}) {
+  for (const Numerics numerics : {Numerics::exact, Numerics::fast}) {
     for (const int m : {1, 8, 9, 16, 17, 40, 64, 65, 128, 129, 256, 512, 4096}) {
-      for (const Choice& choice : rank(path, m, 4096, 7168, 132)) {
-        const Config& c = choice.config;
-        EXPECT_LE(shared_bytes(c) * c.blocks_resident, 227 * 1024) << choice.why;
+      for (const Config& c : candidates(numerics, m)) {
+        const std::string text = knob_table().knobs(c).text();
+        EXPECT_LE(shared_bytes(c) * c.blocks_resident, 227 * 1024) << text;
         if (c.math_registers > 0) {
-          EXPECT_LE(c.math_registers * c.math_warpgroups * 128 + c.loader_registers * 128, 65536) << choice.why;
+          EXPECT_LE(c.math_registers * c.math_warpgroups * 128 + c.loader_registers * 128, 65536) << text;
         }
+        EXPECT_EQ(obstacles(c, device_spec("H200")), std::vector<std::string>{}) << text;
       }
     }
-  }
-}
-
-TEST(ChoosePackedNvfp4, FewTokensTakeNarrowTilesAndShortGridsSplitK) {
-  EXPECT_EQ(rank(Path::exact, 1, 14336, 4096, 132).front().config.block_tokens, 8);
-  EXPECT_EQ(rank(Path::exact, 64, 14336, 4096, 132).front().config.block_tokens, 64);
-  EXPECT_EQ(rank(Path::exact, 256, 3072, 4096, 132).front().config.split_k, 2);
-  EXPECT_EQ(rank(Path::fast, 256, 4096, 7168, 132).front().config.split_k, 2);
-}
-
-/// Splitting K costs an exchange in every wave.
-TEST(ChoosePackedNvfp4, GridsOfManyWavesTakeTheWidestTileWhole) {
-  for (const Path path : {Path::exact, Path::fast}) {
-    const Config prefill = rank(path, 2048, 14336, 4096, 132).front().config;
-    EXPECT_EQ(prefill.block_tokens, 256);
-    EXPECT_EQ(prefill.split_k, 1);
   }
 }
 

@@ -2,10 +2,11 @@
 // as the whole ones.
 #include <gtest/gtest.h>
 
+#include "emulated_case.hpp"
 #include "pipeline/timeline.hpp"
 #include "strategies/dual_gemm/fused/host/emulated.hpp"
+#include "strategies/dual_gemm/fused/launch.hpp"
 #include "strategies/dual_gemm/fused/program.hpp"
-#include "support/dual_gemm_case.hpp"
 
 namespace thresher::strategies::dual_gemm::fused {
 namespace {
@@ -14,6 +15,8 @@ constexpr std::int64_t rows = 128;
 constexpr std::int64_t outputs = 64;
 constexpr std::int64_t inner = 512;
 constexpr std::int64_t blocks = 2;
+
+std::string title(const Config& config) { return knob_table().knobs(config).text(); }
 
 struct Ran {
   emulator::Report report;
@@ -27,24 +30,13 @@ Ran run(const Config& config, std::uint64_t seed) {
   test::DualGemmCase host = test::DualGemmCase::random(problem, {}, 1);
   Ran ran;
   ran.words.resize(static_cast<std::size_t>(blocks * pipeline::profile_words_of_block(shape_of(config))));
-  emulator::GlobalMemory memory;
-  const auto matrix = [&](const char* name, const Tensor& tensor, emulator::Use use) {
-    memory.add(name, tensor.data, static_cast<std::size_t>(tensor.strides[0] * tensor.shape[0] * 2), use);
-    return Matrix{reinterpret_cast<std::uintptr_t>(tensor.data), tensor.strides[0]};
-  };
-  EmulatedProblem emulated{{rows, outputs, inner},
-                           matrix("a", host.a.view(), emulator::Use::input),
-                           matrix("b1", host.b1_gate.view(), emulator::Use::input),
-                           matrix("b2", host.b2_up.view(), emulator::Use::input),
-                           matrix("c", host.c.view(), emulator::Use::output),
-                           problem.activation};
-  memory.add("profile", ran.words.data(), ran.words.size() * 8, emulator::Use::output);
-  emulated.profile = {reinterpret_cast<std::uintptr_t>(ran.words.data()), 0};
+  const Tensor words =
+      Tensor::contiguous(ran.words.data(), Format::int32, {2 * static_cast<std::int64_t>(ran.words.size())});
   const auto* const c = static_cast<const std::uint16_t*>(host.c.view().data);
   const std::vector<std::uint16_t> before(c, c + rows * outputs);
   emulator::Options options;
   options.schedule = emulator::Schedule::from_seed(seed);
-  ran.report = emulate(find_compiled_in(kernel_expression(config)), config, emulated, memory, options);
+  ran.report = test::emulated_call(planned_call(problem, config), host, words).run(options);
   ran.wrote_outputs = !std::equal(before.begin(), before.end(), c);
   return ran;
 }

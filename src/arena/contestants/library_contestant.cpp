@@ -3,7 +3,7 @@
 #include "arena/contestants/registry.hpp"
 #include "arena/contestants/toolchain.hpp"
 #include "arena/operations.hpp"
-#include "ops/cuda_dual_gemm.hpp"
+#include "ops/cuda_device_spec.hpp"
 
 namespace thresher::arena {
 namespace {
@@ -59,7 +59,8 @@ class LibraryContestant final : public Contestant {
  private:
   /// Nothing for a CPU and for a GPU whose kernels there are none of.
   [[nodiscard]] std::optional<DeviceSpec> card() const {
-    return device_.kind() == DeviceKind::cpu ? std::nullopt : ops::fused_device_spec(device_.id().ordinal);
+    const DeviceSpec spec = ops::spec_of(device_);
+    return spec.matrix_unit == MatrixUnit::none ? std::nullopt : std::optional(spec);
   }
 
   const Operation& operation_;

@@ -3,18 +3,13 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <charconv>
-#include <optional>
 
 #include "arena/dual_gemm/machine_code.hpp"
 #include "arena/dual_gemm/operation.hpp"
 #include "arena/dual_gemm/options.hpp"
 #include "arena/dual_gemm/task.hpp"
-#include "ops/device_operations.hpp"
+#include "ops/dual_gemm_choice.hpp"
 #include "ops/forecast.hpp"
-#include "ops/knob_words.hpp"
-#include "ops/nvfp4_choice.hpp"
-#include "planner/feasible.hpp"
 #include "thresher/dual_gemm.hpp"
 #include "thresher/error.hpp"
 
@@ -57,58 +52,6 @@ class DualGemmRunner final : public Runner {
   std::unique_ptr<GuardedBuffer> workspace_;
 };
 
-int parse_threads(const std::string& text) {
-  int threads = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), threads);
-  if (error != std::errc() || end != text.data() + text.size() || threads < 1) {
-    throw Error(ErrorCode::invalid_argument,
-                fmt::format("knob threads is {}, but must be a whole number from 1 up", text));
-  }
-  return threads;
-}
-
-DualGemmOptions options_on(const ContestantSpec& spec, const Device& device) {
-  if (device.kind() != DeviceKind::cpu) {
-    return plan_options(spec);
-  }
-  DualGemmOptions options{.strategy = spec.strategy};
-  for (const auto& [knob, value] : spec.knobs) {
-    if (knob != "threads") {
-      throw Error(ErrorCode::invalid_argument, fmt::format("contestant {}: there is no knob {} on {}, expected threads",
-                                                           label(spec), knob, device.name()));
-    }
-    options.threads = parse_threads(value);
-  }
-  return options;
-}
-
-/// The planner's words for it; nothing where they depend on the problem, and for a strategy that it does not know.
-/// Throws Error(invalid_argument) for knobs that it does not know.
-std::optional<planner::DualGemmConfig> words_of(const ContestantSpec& spec) {
-  if (!spec.knobs.empty() && !plan_options(spec).knobs.empty()) {
-    return planner_config(spec);
-  }
-  try {
-    return spec.strategy == "packed" ? std::nullopt : std::optional(planner_config(spec));
-  } catch (const Error&) {
-    return std::nullopt;
-  }
-}
-
-/// What `plan` would launch; of a card for which there is no such kernel yet, what the planner says of one.
-planner::Prediction predict(const DualGemmProblem& problem, const ContestantSpec& spec, const DeviceSpec& device,
-                            const planner::Calibration& calibration) {
-  try {
-    return ops::forecast(problem, plan_options(spec), device, calibration);
-  } catch (const Error&) {
-    const auto words = words_of(spec);
-    if (!words) {
-      throw;
-    }
-    return planner::predict(problem, *words, device, calibration);
-  }
-}
-
 }  // namespace
 
 std::vector<std::string> DualGemmOperation::contestants(const Device& device) const {
@@ -127,22 +70,22 @@ void DualGemmOperation::check(const ContestantSpec& spec, const Device& device) 
                 fmt::format("contestant {}: there is no such strategy on {}, expected one of {}", arena::label(spec),
                             device.name(), fmt::join(known, ", ")));
   }
-  (void)options_on(spec, device);
 }
 
 Numerics DualGemmOperation::numerics(const ContestantSpec& spec) const {
-  return spec.knobs.contains("threads") ? Numerics::exact : ops::packing_numerics(plan_options(spec));
+  const auto asked = spec.knobs.find("numerics");
+  return asked != spec.knobs.end() && asked->second == thresher::name(Numerics::fast) ? Numerics::fast
+                                                                                      : Numerics::exact;
 }
 
 std::string DualGemmOperation::format_obstacle(const Problem& problem, const ContestantSpec& spec,
                                                const Device& device) const {
-  return ops::operations_for(device.kind())
-      .dual_gemm_format_obstacle(device, dual_gemm(problem), options_on(spec, device));
+  return ops::dual_gemm_format_obstacle(device, dual_gemm(problem), plan_options(spec));
 }
 
 std::string DualGemmOperation::obstacle(const Problem& problem, const ContestantSpec& spec,
                                         const Device& device) const {
-  return ops::operations_for(device.kind()).dual_gemm_obstacle(device, dual_gemm(problem), options_on(spec, device));
+  return ops::dual_gemm_obstacle(device, dual_gemm(problem), plan_options(spec));
 }
 
 /// Float32 weights, for a strategy that expands them.
@@ -153,7 +96,7 @@ double DualGemmOperation::working_bytes(const Problem& problem) const {
 
 PlanRequest DualGemmOperation::plan_request(const ContestantSpec& spec) const {
   const DualGemmOptions options = plan_options(spec);
-  return {options.strategy, ops::planner_words(options.knobs), options.numerics};
+  return {options.strategy, options.knobs.text(), options.numerics};
 }
 
 MachineCode DualGemmOperation::machine_code(const Problem& problem, const ContestantSpec& spec,
@@ -165,18 +108,13 @@ MachineCode DualGemmOperation::machine_code(const Problem& problem, const Contes
 std::unique_ptr<Runner> DualGemmOperation::prepare(const Problem& problem, const ContestantSpec& spec,
                                                    const Device& device, Memory& memory,
                                                    const std::vector<DeviceSet>& sets) const {
-  return std::make_unique<DualGemmRunner>(device, dual_gemm(problem), options_on(spec, device), memory, sets);
+  return std::make_unique<DualGemmRunner>(device, dual_gemm(problem), plan_options(spec), memory, sets);
 }
 
 Outlook DualGemmOperation::outlook(const Problem& problem, const ContestantSpec& spec, const DeviceSpec& device,
                                    const planner::Calibration& calibration) const {
-  if (const auto words = words_of(spec)) {
-    if (auto obstacles = planner::feasible(dual_gemm(problem), *words, device).obstacles; !obstacles.empty()) {
-      return {.obstacles = std::move(obstacles)};
-    }
-  }
   try {
-    return {.prediction = predict(dual_gemm(problem), spec, device, calibration)};
+    return {.prediction = ops::forecast(dual_gemm(problem), plan_options(spec), device, calibration)};
   } catch (const Error& error) {
     return {.obstacles = {error.what()}};
   }

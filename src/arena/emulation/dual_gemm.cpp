@@ -4,65 +4,174 @@
 
 #include <algorithm>
 
+#include "arena/dual_gemm/generate.hpp"
 #include "arena/dual_gemm/task.hpp"
-#include "arena/emulation/fused_dual_gemm.hpp"
-#include "arena/emulation/packed_dual_gemm.hpp"
-#include "ops/cuda_dual_gemm_choice.hpp"
-#include "ops/nvfp4_choice.hpp"
-#include "strategies/dual_gemm/fused/host/emulated.hpp"
-#include "strategies/dual_gemm/packed/choose.hpp"
+#include "arena/emulation/host_kernel.hpp"
+#include "ops/forecast.hpp"
+#include "strategies/dual_gemm/registry.hpp"
+#include "strategies/host/emulated_call.hpp"
+#include "thresher/error.hpp"
 
 namespace thresher::arena {
 namespace {
 
-constexpr const char* packed = "packed";
+using strategies::PlannedCall;
+using Strategy = strategies::Strategy<DualGemmProblem>;
 
-bool is_hopper(const DeviceSpec& device) { return device.matrix_unit == MatrixUnit::wgmma; }
+bool only_launches(const PlannedCall& call) {
+  return std::all_of(call.steps.begin(), call.steps.end(), [](const strategies::Step& step) {
+    return std::holds_alternative<strategies::KernelLaunch>(step);
+  });
+}
+
+/// The launch that multiplies.
+const strategies::KernelLaunch& last_launch(const PlannedCall& call) {
+  return std::get<strategies::KernelLaunch>(call.steps.back());
+}
+
+class PlannedRun final : public EmulatedRun {
+ public:
+  PlannedRun(const PlannedCall& call, const DualGemmTask& task)
+      : inputs_(dual_gemm_inputs(task, distribution(task.problem), 1)),
+        c_(make_host_tensor("c", task.problem.out, {task.problem.m, task.problem.n})),
+        call_(call,
+              {{"a", inputs_[0].view()},
+               {"b1 (gate)", inputs_[1].view()},
+               {"b2 (up)", inputs_[2].view()},
+               {"c", c_.view()}},
+              [](const strategies::KernelLaunch& launch) { return host_kernel(launch.program, launch.expression); }) {}
+
+  [[nodiscard]] emulator::Report run(const emulator::Options& options) override {
+    std::fill(c_.values.begin(), c_.values.end(), std::uint8_t{0xA5});
+    return call_.run(options);
+  }
+
+  [[nodiscard]] std::span<const std::uint8_t> output() const override { return c_.values; }
+
+ private:
+  /// Every code of a format with scales, so that no conversion is left out.
+  static Distribution distribution(const DualGemmProblem& problem) {
+    return format_traits(problem.b).has_scales() ? Distribution::full_range : Distribution::normal;
+  }
+
+  std::vector<HostTensor> inputs_;
+  HostTensor c_;
+  strategies::EmulatedCall call_;
+};
+
+/// What a strategy launches with one set of knobs.
+class PlannedKernel final : public EmulatedKernel {
+ public:
+  PlannedKernel(const Strategy& strategy, const DualGemmTask& task, Knobs knobs, const DeviceSpec& device)
+      : strategy_(strategy), task_(task), knobs_(std::move(knobs)), device_(device) {}
+
+  [[nodiscard]] std::string title() const override {
+    return fmt::format("{} ({})", last_launch(call(task_.problem)).program.title, knobs_.text());
+  }
+  [[nodiscard]] std::string key() const override {
+    std::string key;
+    for (const strategies::Step& step : call(task_.problem).steps) {
+      key += std::get<strategies::KernelLaunch>(step).expression + " ";
+    }
+    return key + std::string(thresher::name(task_.problem.a));
+  }
+  [[nodiscard]] std::string arguments(const Problem& problem) const override {
+    const DualGemmProblem& gemm = dual_gemm(problem);
+    return fmt::format(
+        "dual_gemm --strategy {} --knobs \"{}\" --a {} --b {} --out {} --activation {} --m {} --n {} --k {}",
+        strategy_.name(), knobs_.text(), thresher::name(gemm.a), thresher::name(gemm.b), thresher::name(gemm.out),
+        thresher::name(gemm.activation.kind), gemm.m, gemm.n, gemm.k);
+  }
+
+  [[nodiscard]] std::vector<Problem> edges() const override {
+    std::vector<Problem> all;
+    for (const DualGemmProblem& edge : strategy_.edges(task_.problem, knobs_, device_)) {
+      all.push_back(problem_of(DualGemmTask{edge, task_.scale_layout}));
+    }
+    return all;
+  }
+
+  [[nodiscard]] std::unique_ptr<EmulatedRun> on(const Problem& wanted) const override {
+    DualGemmTask task = task_;
+    task.problem.m = dual_gemm(wanted).m;
+    task.problem.n = dual_gemm(wanted).n;
+    task.problem.k = dual_gemm(wanted).k;
+    task.scale_layout = wanted.as<DualGemmTask>().scale_layout;
+    require_multiples(task);
+    return std::make_unique<PlannedRun>(call(task.problem), task);
+  }
+
+ private:
+  [[nodiscard]] PlannedCall call(const DualGemmProblem& problem) const {
+    return strategy_.plan(problem, knobs_, device_);
+  }
+
+  static void require_multiples(const DualGemmTask& task) {
+    const DualGemmProblem& gemm = task.problem;
+    const int multiple = std::max(format_traits(gemm.a).k_multiple, format_traits(gemm.b).k_multiple);
+    if (gemm.m < 1 || gemm.n < 1 || gemm.k < multiple || gemm.k % multiple != 0) {
+      throw Error(ErrorCode::invalid_argument,
+                  fmt::format("{} cannot be emulated: m and n are at least 1, k is a multiple of {}", label_of(task),
+                              multiple));
+    }
+  }
+
+  const Strategy& strategy_;
+  DualGemmTask task_;
+  Knobs knobs_;
+  DeviceSpec device_;
+};
+
+/// A card that the strategy is made for.
+const DeviceSpec* card_for(const Strategy& strategy, const DualGemmProblem& problem) {
+  for (const DeviceSpec& device : device_specs()) {
+    if (!strategy.not_made_for(problem, device)) {
+      return &device;
+    }
+  }
+  return nullptr;
+}
 
 class DualGemmEmulation final : public EmulatedOperation {
  public:
   [[nodiscard]] std::string_view name() const override { return "dual_gemm"; }
   [[nodiscard]] std::vector<std::string> strategies() const override {
-    return {"sequential", "interleaved", "pingpong", packed};
+    std::vector<std::string> names;
+    for (const Strategy* strategy : strategies::dual_gemm::strategies_of(DeviceKind::cuda)) {
+      if (!strategy->samples().empty()) {
+        names.emplace_back(strategy->name());
+      }
+    }
+    return names;
   }
 
   [[nodiscard]] Emulation planned(const Problem& problem, const PlanRequest& request,
                                   const DeviceSpec& device) const override {
-    const DualGemmProblem& gemm = dual_gemm(problem);
-    if (request.strategy == "two_pass") {
+    DualGemmOptions options{.strategy = request.strategy, .knobs = Knobs::parse(request.knobs)};
+    options.numerics = request.numerics;
+    const PlannedCall call = ops::planned_call(dual_gemm(problem), options, device);
+    if (!only_launches(call)) {
       return {nullptr, "its products are a library's kernels (cuBLASLt), not Thresher's"};
     }
-    if (!is_hopper(device)) {
-      return {nullptr, fmt::format("there is no kernel for {} to emulate", device.name)};
-    }
-    // Knobs for NVFP4 weights are the packed kernel's, whatever strategy they name (ops/cuda_operations.cpp).
-    const bool by_knobs = !request.knobs.empty();
-    if (gemm.b == Format::nvfp4 && (by_knobs || request.strategy.empty() || request.strategy == packed)) {
-      return {make_packed_emulation(ops::choose_packed(gemm, request.knobs, device.multiprocessors, request.numerics),
-                                    gemm.a),
-              ""};
-    }
-    if (const auto choice = ops::choose_fused(gemm, {request.strategy, request.knobs}, device)) {
-      return {make_fused_emulation(choice->config, planner::text(choice->planned)), ""};
-    }
-    return {nullptr, fmt::format("no fused kernel takes {}", label(problem))};
+    return {std::make_shared<const PlannedKernel>(named(call.strategy), problem.as<DualGemmTask>(), call.knobs, device),
+            ""};
   }
 
-  [[nodiscard]] std::vector<std::shared_ptr<const EmulatedKernel>> samples(const std::string& strategy) const override {
+  [[nodiscard]] std::vector<std::shared_ptr<const EmulatedKernel>> samples(const std::string& wanted) const override {
     std::vector<std::shared_ptr<const EmulatedKernel>> found;
-    if (strategy == packed) {
-      for (const strategies::dual_gemm::packed::Config& config : strategies::dual_gemm::packed::default_configs()) {
-        const bool is_bf16 = config.operand == strategies::dual_gemm::packed::Number::bf16;
-        found.push_back(make_packed_emulation(config, is_bf16 ? Format::bf16 : Format::nvfp4));
-      }
-      return found;
-    }
-    for (const strategies::dual_gemm::fused::Config& config : strategies::dual_gemm::fused::small_configs()) {
-      if (strategy == strategy_name(config)) {
-        found.push_back(make_fused_emulation(config, ""));
+    const Strategy& strategy = named(wanted);
+    for (const auto& sample : strategy.samples()) {
+      if (const DeviceSpec* card = card_for(strategy, sample.problem)) {
+        found.push_back(
+            std::make_shared<const PlannedKernel>(strategy, DualGemmTask{sample.problem}, sample.knobs, *card));
       }
     }
     return found;
+  }
+
+ private:
+  static const Strategy& named(const std::string& name) {
+    return *strategies::find_strategy<DualGemmProblem>(strategies::dual_gemm::strategies_of(DeviceKind::cuda), name);
   }
 };
 

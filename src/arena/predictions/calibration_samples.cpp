@@ -50,7 +50,12 @@ void add_products(std::vector<Asked>& all) {
     add(all, packed, "two_pass");
     add(all, packed, "packed");
     add(all, packed, "packed", fast);
-    add(all, packed, "interleaved", {{"numerics", "exact"}, {"tile", "128x128x128"}, {"stages", "3"}});
+    add(all, packed, "packed",
+        {{"math_warpgroups", "2"},
+         {"block_tokens", "128"},
+         {"blocks_per_slot", "2"},
+         {"stages", "3"},
+         {"split_k", "1"}});
   }
   for (const std::int64_t m : {2, 24, 48}) {
     const DualGemmProblem packed = of(m, 11008, 4096, Format::fp16, Format::nvfp4, Format::fp16);

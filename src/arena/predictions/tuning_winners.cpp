@@ -7,8 +7,6 @@
 #include "arena/dual_gemm/options.hpp"
 #include "arena/dual_gemm/task.hpp"
 #include "ops/forecast.hpp"
-#include "ops/knob_words.hpp"
-#include "ops/nvfp4_choice.hpp"
 #include "thresher/error.hpp"
 
 namespace thresher::arena {
@@ -18,7 +16,7 @@ constexpr TimingMode deciding_mode = TimingMode::cold_burst;
 
 struct Timed {
   DualGemmOptions options;
-  planner::DualGemmConfig config;  ///< what `options` launch
+  std::pair<std::string, Knobs> config;  ///< what `options` launch
   Estimate us;
 };
 
@@ -26,17 +24,20 @@ struct Timed {
 std::optional<DualGemmOptions> options_of(const std::string& contestant) {
   try {
     const DualGemmOptions options = plan_options(parse_label(contestant));
-    return ops::packing_numerics(options) == Numerics::exact ? std::optional(options) : std::nullopt;
+    const std::string* const numerics = options.knobs.find("numerics");
+    const bool is_exact = numerics == nullptr || *numerics == name(Numerics::exact);
+    return is_exact ? std::optional(options) : std::nullopt;
   } catch (const Error&) {
     return std::nullopt;
   }
 }
 
-/// The configuration that runs; nothing for what `plan` cannot launch, as a kernel that a user brought.
-std::optional<planner::DualGemmConfig> config_of(const DualGemmProblem& problem, const DualGemmOptions& options,
-                                                 const DeviceSpec& spec) {
+/// The strategy that runs with all its knobs; nothing for what `plan` cannot launch, as a kernel that a user brought.
+std::optional<std::pair<std::string, Knobs>> config_of(const DualGemmProblem& problem, const DualGemmOptions& options,
+                                                       const DeviceSpec& spec) {
   try {
-    return ops::planned_contestant(problem, options, spec);
+    const strategies::PlannedCall call = ops::planned_call(problem, options, spec);
+    return std::pair(call.strategy, call.knobs);
   } catch (const Error&) {
     return std::nullopt;
   }
@@ -77,8 +78,7 @@ std::string enter(const Problem& problem, const std::vector<Timed>& timed, const
     tuning.forget(device, dual_gemm(problem));
     return "";
   }
-  const std::string knobs =
-      best->options.knobs.empty() ? "" : planner::text(planner::parse_config(ops::planner_words(best->options.knobs)));
+  const std::string knobs = best->options.knobs.text();
   tuning.set(device, dual_gemm(problem), {best->options.strategy, knobs, best->us.value, standard->us.value});
   return fmt::format("{}: {}{}{} in {:.1f} us instead of {:.1f}", label(problem), best->options.strategy,
                      knobs.empty() ? "" : " ", knobs, best->us.value, standard->us.value);

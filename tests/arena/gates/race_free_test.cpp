@@ -246,7 +246,8 @@ void ordered(Global<u8> words) { copy<true>(words); }
 };
 
 TEST_F(CompiledOnRequest, KnobsThatAreNotCompiledInAreJudged) {
-  const GateResult result = judge("sequential", "sequential 96x128x64 tokens_as_rows stages=3 tma");
+  const GateResult result =
+      judge("sequential", "block_outputs=48 warpgroup_tiles=1 math_warpgroups=2 split_k=1 stages=3 epilogue=tma");
   EXPECT_EQ(result.outcome, Outcome::passed) << result.sentence;
 }
 
@@ -278,7 +279,8 @@ TEST_F(CompiledOnRequest, WithoutACompilerTheyAreNot) {
   const char* const before = std::getenv("CXX");
   const std::string kept = before == nullptr ? "" : before;
   setenv("CXX", "/no/such/compiler", 1);
-  const GateResult result = judge("sequential", "sequential 96x128x64 tokens_as_rows stages=2 tma");
+  const GateResult result =
+      judge("sequential", "block_outputs=48 warpgroup_tiles=1 math_warpgroups=2 split_k=1 stages=2 epilogue=tma");
   before == nullptr ? unsetenv("CXX") : setenv("CXX", kept.c_str(), 1);
   EXPECT_EQ(result.outcome, Outcome::not_judged);
   EXPECT_NE(result.sentence.find("/no/such/compiler"), std::string::npos) << result.sentence;

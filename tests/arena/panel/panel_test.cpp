@@ -10,7 +10,6 @@
 
 #include "arena/expect_error.hpp"
 #include "arena/suites/suite.hpp"
-#include "ops/knob_words.hpp"
 
 namespace thresher::arena {
 namespace {
@@ -23,7 +22,7 @@ std::map<std::string, Opinion> origins() {
   std::map<std::string, Opinion> opinions;
   for (const fs::directory_entry& file : fs::directory_iterator(folder)) {
     const Pitch pitch = load_pitch(file.path().string());
-    const bool is_16_bit = pitch.baseline.knobs.contains("tokens_as_rows");
+    const bool is_16_bit = pitch.baseline.knobs.contains("block_outputs");
     opinions[file.path().stem().string()] =
         consider(pitch, load_suite(is_16_bit ? "origin_bf16" : "origin").problems, device_spec("H200"));
   }
@@ -31,9 +30,9 @@ std::map<std::string, Opinion> origins() {
 }
 
 Pitch pitch_of(const std::string& contestant_knobs, const std::string& more = "") {
-  return parse_pitch("title = \"p\"\n[contestant]\noperation = \"dual_gemm\"\nstrategy = \"interleaved\"\nknobs = { " +
+  return parse_pitch("title = \"p\"\n[contestant]\noperation = \"dual_gemm\"\nstrategy = \"packed\"\nknobs = { " +
                          contestant_knobs +
-                         " }\n[baseline]\nstrategy = \"interleaved\"\nknobs = { tile = \"128x128x128\", stages = 3 }\n"
+                         " }\n[baseline]\nstrategy = \"packed\"\nknobs = { block_tokens = 128, stages = 3 }\n"
                          "[claim]\nspeedup = [1.5, 1.8]\nconfidence = 0.5\nreason = \"r\"\ntouches = \"epilogue\"\n" +
                          more,
                      "p.toml");
@@ -101,16 +100,16 @@ TEST(Panel, RanksByScoreWithTheWithdrawnLast) {
 
 TEST(Panel, APitchUnderItsOwnThresholdIsWithdrawn) {
   const std::string abort = "[abort]\nshare_of_time_below = ";
-  const Opinion kept = asked(pitch_of("tile = \"128x128x128\", stages = 3, epilogue = \"tma\"", abort + "0.001\n"));
+  const Opinion kept = asked(pitch_of("block_tokens = 128, stages = 3", abort + "0.001\n"));
   EXPECT_FALSE(kept.withdrawn) << kept.reason;
-  const Opinion gone = asked(pitch_of("tile = \"128x128x128\", stages = 3, epilogue = \"tma\"", abort + "0.5\n"));
+  const Opinion gone = asked(pitch_of("block_tokens = 128, stages = 3", abort + "0.5\n"));
   EXPECT_TRUE(gone.withdrawn);
   EXPECT_NE(gone.reason.find("under its own abort threshold of 50.0 %: withdrawn"), std::string::npos) << gone.reason;
   EXPECT_LE(*gone.predicted_speedup, *gone.most_possible);
 }
 
 TEST(Panel, WhatCannotExistIsWithdrawnWithTheNumber) {
-  const Opinion opinion = asked(pitch_of("tile = \"128x256x128\", stages = 9"));
+  const Opinion opinion = asked(pitch_of("block_tokens = 256, blocks_per_slot = 2, stages = 9"));
   EXPECT_TRUE(opinion.withdrawn);
   EXPECT_EQ(opinion.feasible_problems, 0U);
   EXPECT_EQ(opinion.feasibility_score, 0);
@@ -118,12 +117,12 @@ TEST(Panel, WhatCannotExistIsWithdrawnWithTheNumber) {
 }
 
 TEST(Panel, EvidenceCountsForLessOnACardThatWasNeverMeasured) {
-  const Pitch pitch = pitch_of("tile = \"128x128x128\", stages = 4");
+  const Pitch pitch = pitch_of("block_tokens = 128, stages = 4");
   EXPECT_GT(asked(pitch, "H200").evidence_score, asked(pitch, "H100").evidence_score);
 }
 
 TEST(Panel, RiskAndDaysAreCosts) {
-  const std::string knobs = "tile = \"128x128x128\", stages = 4";
+  const std::string knobs = "block_tokens = 128, stages = 4";
   const double low = asked(pitch_of(knobs, "[cost]\nrisk = \"low\"\n")).score;
   const double medium = asked(pitch_of(knobs)).score;
   const double high = asked(pitch_of(knobs, "[cost]\nrisk = \"High: everything changes\"\n")).score;
@@ -133,30 +132,10 @@ TEST(Panel, RiskAndDaysAreCosts) {
   EXPECT_LT(days, low);
 }
 
-TEST(Panel, KnobsBecomeThePlannersWords) {
-  const planner::DualGemmConfig config = planner_config({"dual_gemm",
-                                                         "pingpong",
-                                                         {{"tile", "192x64x128"},
-                                                          {"numerics", "fast"},
-                                                          {"stages", "5"},
-                                                          {"epilogue", "tma"},
-                                                          {"persistent", "true"},
-                                                          {"tokens_as_rows", "false"}}});
-  EXPECT_EQ(config, planner::parse_config("pingpong fast 192x64x128 stages=5 tma persistent"));
-  EXPECT_NE(error_of([] {
-              (void)planner_config({"dual_gemm", "interleaved", {{"turbo", "9"}}});
-            }).find("turbo=9"),
-            std::string::npos);
-}
-
-TEST(Panel, NumericsAloneLeaveTheRestToThePlanner) {
-  const DualGemmOptions fast = plan_options({"dual_gemm", "packed", {{"numerics", "fast"}}});
+TEST(Panel, KnobsAreWhatPlanIsAskedFor) {
+  const DualGemmOptions fast = plan_options({"dual_gemm", "packed", {{"numerics", "fast"}, {"stages", "5"}}});
   EXPECT_EQ(fast.strategy, "packed");
-  EXPECT_TRUE(fast.knobs.empty());
-  EXPECT_EQ(fast.numerics, Numerics::fast);
-  const DualGemmOptions tiled = plan_options({"dual_gemm", "packed", {{"numerics", "fast"}, {"tile", "128x128x256"}}});
-  EXPECT_EQ(planner::parse_config(ops::planner_words(tiled.knobs)).numerics, Numerics::fast);
-  EXPECT_EQ(plan_options({"dual_gemm", "packed"}).numerics, Numerics::exact);
+  EXPECT_EQ(fast.knobs, (Knobs{{"numerics", "fast"}, {"stages", "5"}}));
 }
 
 TEST(Panel, SharesAreOfThePartsThatArePitched) {

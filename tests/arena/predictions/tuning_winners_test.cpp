@@ -41,11 +41,11 @@ class TuningWinners : public ::testing::Test {
 TEST_F(TuningWinners, WhatBeatsTheDefaultIsRecorded) {
   time("dual_gemm/packed", 44);
   time("dual_gemm/two_pass", 110);
-  time("dual_gemm/interleaved[numerics=exact,stages=3,tile=128x128x128]", 40);
+  time("dual_gemm/packed[block_tokens=128,blocks_per_slot=2,math_warpgroups=2,split_k=1,stages=3]", 40);
   EXPECT_EQ(enter().size(), 1U);
   ASSERT_NE(found(), nullptr);
-  EXPECT_EQ(found()->strategy, "interleaved");
-  EXPECT_NE(found()->knobs.find("128x128x128 stages=3"), std::string::npos) << found()->knobs;
+  EXPECT_EQ(found()->strategy, "packed");
+  EXPECT_NE(found()->knobs.find("stages=3"), std::string::npos) << found()->knobs;
   EXPECT_EQ(found()->default_us, 44);
 }
 
@@ -53,7 +53,7 @@ TEST_F(TuningWinners, AUsersKernelNeitherErasesARecordNorHidesTheSecondBest) {
   tuning_.set("a GPU", dual_gemm(suite_.problems[0]), {"two_pass", "", 1, 2});
   time("dual_gemm/packed", 44);
   time("dual_gemm/mine", 10);
-  time("dual_gemm/interleaved[numerics=exact,stages=3,tile=128x128x128]", 40);
+  time("dual_gemm/packed[block_tokens=128,blocks_per_slot=2,math_warpgroups=2,split_k=1,stages=3]", 40);
   EXPECT_EQ(enter().size(), 1U);
   ASSERT_NE(found(), nullptr);
   EXPECT_EQ(found()->strategy, "interleaved");
@@ -62,7 +62,7 @@ TEST_F(TuningWinners, AUsersKernelNeitherErasesARecordNorHidesTheSecondBest) {
 TEST_F(TuningWinners, NumericsThatMustBeAskedForAreNeverChosen) {
   time("dual_gemm/packed", 44);
   time("dual_gemm/packed[numerics=fast]", 25);
-  time("dual_gemm/interleaved[numerics=fast,stages=3,tile=128x128x256]", 25);
+  time("dual_gemm/packed[numerics=fast,stages=3]", 25);
   EXPECT_TRUE(enter().empty());
   EXPECT_EQ(found(), nullptr);
 }
@@ -70,7 +70,7 @@ TEST_F(TuningWinners, NumericsThatMustBeAskedForAreNeverChosen) {
 TEST_F(TuningWinners, ATieKeepsTheDefaultAndForgetsWhatWasKnown) {
   tuning_.set("a GPU", dual_gemm(suite_.problems[0]), {"two_pass", "", 1, 2});
   time("dual_gemm/packed", 44);
-  time("dual_gemm/interleaved[numerics=exact,stages=3,tile=128x128x128]", 43.5);
+  time("dual_gemm/packed[block_tokens=128,blocks_per_slot=2,math_warpgroups=2,split_k=1,stages=3]", 43.5);
   EXPECT_TRUE(enter().empty());
   EXPECT_EQ(found(), nullptr);
 }
@@ -78,7 +78,7 @@ TEST_F(TuningWinners, ATieKeepsTheDefaultAndForgetsWhatWasKnown) {
 TEST_F(TuningWinners, WithoutTheDefaultNothingIsSaid) {
   tuning_.set("a GPU", dual_gemm(suite_.problems[0]), {"two_pass", "", 1, 2});
   time("dual_gemm/two_pass", 110);
-  time("dual_gemm/interleaved[numerics=exact,stages=3,tile=128x128x128]", 40);
+  time("dual_gemm/packed[block_tokens=128,blocks_per_slot=2,math_warpgroups=2,split_k=1,stages=3]", 40);
   EXPECT_TRUE(enter().empty());
   EXPECT_EQ(found()->us, 1) << "what was known stays";
 }
@@ -87,7 +87,7 @@ TEST_F(TuningWinners, AFailedGateAndAWideIntervalCountForNothing) {
   time("dual_gemm/packed", 44);
   time("dual_gemm/two_pass", 20);
   run_.entries.back().gates.front().outcome = Outcome::failed;
-  time("dual_gemm/interleaved[numerics=exact,stages=3,tile=128x128x128]", 40, 0.12);
+  time("dual_gemm/packed[block_tokens=128,blocks_per_slot=2,math_warpgroups=2,split_k=1,stages=3]", 40, 0.12);
   EXPECT_TRUE(enter().empty());
 }
 

@@ -5,32 +5,30 @@
 /// Tokens (rows of A) are the M side of wgmma, weights (rows of B1 and B2) the N side. A tile is block_tokens ×
 /// block_outputs; its weights lie in a slot as block_outputs gate rows followed by block_outputs up rows, so that gate
 /// and up of one output are elements i and i + block_outputs/2 of the same thread's accumulators.
-#include "machine/types.hpp"
 #include "pipeline/schedule.hpp"
 #include "pipeline/shape.hpp"
+#include "strategies/dual_gemm/device/words.hpp"
 
 namespace thresher::strategies::dual_gemm::fused {
 
-using machine::u8;
+using dual_gemm::ActivationCode;
+using dual_gemm::Number;
 using pipeline::Raster;
 
-enum class Strategy : u8 {
+/// How gate and up are multiplied: what the strategies of these names differ in.
+enum class Order : u8 {
   sequential,   ///< the gate's main loop, then up's, one fused epilogue
   interleaved,  ///< each tile of A is loaded once and used for both
   pingpong,     ///< as interleaved; two math warpgroups alternate: one computes while the other finishes its tile
 };
-
-enum class Number : u8 { fp16, bf16, fp32 };
 
 enum class Epilogue : u8 {
   simt,  ///< threads store their registers
   tma,   ///< staged in shared memory for the copy engine
 };
 
-enum class ActivationCode : u8 { silu, gelu_tanh, swiglu_clamped };
-
 struct Config {
-  Strategy strategy = Strategy::interleaved;
+  Order order = Order::interleaved;
   Number operand = Number::bf16;
   Number output = Number::bf16;
   ActivationCode activation = ActivationCode::silu;
@@ -48,6 +46,7 @@ struct Config {
   int math_registers = 0;
   bool profiled = false;  ///< leaves timestamps of its roles in Params::profile
   pipeline::Ablation ablation = pipeline::Ablation::none;
+  bool dependent_launch = false;  ///< of the launch, not of the code: it may start before the one ahead has ended
 
   bool operator==(const Config&) const = default;
 };
@@ -56,11 +55,11 @@ struct Config {
 inline constexpr int panel_k = 64;
 
 TH_DEVICE constexpr int block_tokens(const Config& c) {
-  return c.warpgroup_tiles * 64 * (c.strategy == Strategy::pingpong ? 1 : c.math_warpgroups);
+  return c.warpgroup_tiles * 64 * (c.order == Order::pingpong ? 1 : c.math_warpgroups);
 }
 /// Rows of B1 and B2 in one slot.
 TH_DEVICE constexpr int slot_weights(const Config& c) {
-  return c.strategy == Strategy::sequential ? c.block_outputs : 2 * c.block_outputs;
+  return c.order == Order::sequential ? c.block_outputs : 2 * c.block_outputs;
 }
 TH_DEVICE constexpr int token_bytes(const Config& c) { return block_tokens(c) * c.block_k * 2; }
 TH_DEVICE constexpr int weight_bytes(const Config& c) { return slot_weights(c) * c.block_k * 2; }
@@ -68,11 +67,9 @@ TH_DEVICE constexpr int weight_bytes(const Config& c) { return slot_weights(c) *
 /// Weights come in pieces of so many rows of one matrix; each block of a multicast group loads its share of the pieces
 /// for all.
 TH_DEVICE constexpr int weight_pieces(const Config& c) {
-  return c.strategy == Strategy::sequential ? c.multicast : c.multicast <= 2 ? 2 : c.multicast;
+  return c.order == Order::sequential ? c.multicast : c.multicast <= 2 ? 2 : c.multicast;
 }
 TH_DEVICE constexpr int piece_rows(const Config& c) { return slot_weights(c) / weight_pieces(c); }
-
-TH_DEVICE constexpr int element_bytes(Number number) { return number == Number::fp32 ? 4 : 2; }
 
 /// Columns of C that a block finishes: half a tile when another block finishes the other half.
 TH_DEVICE constexpr int finished_columns(const Config& c) { return c.block_outputs / c.split_k; }
@@ -85,8 +82,8 @@ TH_DEVICE constexpr pipeline::Shape shape_of(const Config& c) {
       .math_warpgroups = c.math_warpgroups,
       .multicast_blocks = c.multicast,
       .split_blocks = c.split_k,
-      .passes = c.strategy == Strategy::sequential ? 2 : 1,
-      .reading = c.strategy == Strategy::pingpong ? pipeline::Reading::by_turns : pipeline::Reading::together,
+      .passes = c.order == Order::sequential ? 2 : 1,
+      .reading = c.order == Order::pingpong ? pipeline::Reading::by_turns : pipeline::Reading::together,
       .loader_registers = c.loader_registers,
       .math_registers = c.math_registers,
       .persistent = c.persistent,

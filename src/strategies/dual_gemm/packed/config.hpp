@@ -5,23 +5,23 @@
 /// warpgroup owns 32 outputs (32 gate and 32 up rows), a tile is 32·math_warpgroups outputs × block_tokens.
 #include "pipeline/shape.hpp"
 #include "pipeline/transposed_layout.hpp"
-#include "strategies/dual_gemm/fused/config.hpp"
-#include "strategies/dual_gemm/packed/fast_layout.hpp"
+#include "strategies/dual_gemm/device/words.hpp"
+#include "strategies/dual_gemm/packed/device/fast_layout.hpp"
 
 namespace thresher::strategies::dual_gemm::packed {
 
-using fused::ActivationCode;
-using fused::Number;
+using dual_gemm::ActivationCode;
+using dual_gemm::Number;
 using pipeline::Overlap;
 
 /// How value × scale enters the matrix unit.
-enum class Path : u8 {
+enum class Numerics : u8 {
   exact,  ///< as fp16 or bf16, exactly
   fast,   ///< rounded to e4m3, at twice the rate
 };
 
 struct Config {
-  Path path = Path::exact;
+  Numerics numerics = Numerics::exact;
   Number operand = Number::fp16;  ///< exact: tokens, and what weights are dequantised to
   Number output = Number::fp16;
   ActivationCode activation = ActivationCode::silu;
@@ -36,14 +36,16 @@ struct Config {
   int math_registers = 0;
   bool profiled = false;  ///< leaves timestamps of its roles in Params::profile
   pipeline::Ablation ablation = pipeline::Ablation::none;
+  bool dependent_launch = true;  ///< of the launches, not of the code: they may start before the one ahead has ended
 
   bool operator==(const Config&) const = default;
 };
 
 /// What was measured best: blocks that share a multiprocessor hide each other's waits; two warpgroups that fold for 128
 /// tokens or more do best when each runs a whole block of K ahead.
-TH_DEVICE constexpr Overlap usual_overlap(Path path, int math_warpgroups, int block_tokens, int blocks_resident) {
-  const bool apart = path == Path::fast && math_warpgroups == 2 && block_tokens >= 128;
+TH_DEVICE constexpr Overlap usual_overlap(Numerics numerics, int math_warpgroups, int block_tokens,
+                                          int blocks_resident) {
+  const bool apart = numerics == Numerics::fast && math_warpgroups == 2 && block_tokens >= 128;
   return blocks_resident > 1 ? Overlap::none : apart ? Overlap::block : Overlap::step;
 }
 
@@ -51,9 +53,11 @@ TH_DEVICE constexpr int tile_outputs(const Config& c) {
   return c.math_warpgroups * static_cast<int>(pipeline::warpgroup_outputs);
 }
 /// Along K, of one block of weights.
-TH_DEVICE constexpr u32 weight_block_k(const Config& c) { return c.path == Path::fast ? fast::block_k : block_k; }
+TH_DEVICE constexpr u32 weight_block_k(const Config& c) {
+  return c.numerics == Numerics::fast ? fast::block_k : block_k;
+}
 TH_DEVICE constexpr u32 weight_block_bytes(const Config& c) {
-  return c.path == Path::fast ? fast::block_bytes : block_bytes;
+  return c.numerics == Numerics::fast ? fast::block_bytes : block_bytes;
 }
 /// Tokens beside a block of weights are rows of 128 bytes in both paths.
 inline constexpr u32 token_row_bytes = 128;

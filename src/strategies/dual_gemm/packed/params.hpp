@@ -9,7 +9,7 @@ struct Params {
   /// Tokens in rows of 128 bytes, 64 elements of 16 bits (exact) or 128 of 8 (fast), zeros beyond k, as [k][m][row]:
   /// boxes of a row × block_tokens × blocks_per_slot.
   machine::TensorMap tokens;
-  machine::Global<machine::u8> weights;  ///< strategies/dual_gemm/packed/exact_layout.hpp or fast_layout.hpp
+  machine::Global<machine::u8> weights;  ///< strategies/dual_gemm/packed/device/exact_layout.hpp or fast_layout.hpp
   machine::Global<machine::u8> c;
   machine::Global<machine::u64> profile;  ///< pipeline/timeline.hpp
   machine::u64 c_row_stride = 0;          ///< elements

@@ -2,22 +2,24 @@
 
 #include <fmt/format.h>
 
+#include "strategies/dual_gemm/common_knobs.hpp"
+
 namespace thresher::strategies::dual_gemm::packed {
 namespace {
 
 constexpr const char* room = "thresher::strategies::dual_gemm::packed::";
 
-/// The configuration as device code: every field, in the order of declaration.
-std::string spell(const Config& c) {
-  const auto number = [](Number value) {
-    return fmt::format("static_cast<{0}Number>({1})", room, static_cast<int>(value));
-  };
-  return fmt::format(
-      "{0}Config{{static_cast<{0}Path>({15}), {1}, {2}, static_cast<{0}ActivationCode>({3}), {4}, {5}, {6}, {7}, {8}, "
-      "{9}, static_cast<{0}Overlap>({10}), {11}, {12}, {13}, static_cast<thresher::pipeline::Ablation>({14})}}",
-      room, number(c.operand), number(c.output), static_cast<int>(c.activation), c.math_warpgroups, c.block_tokens,
-      c.blocks_per_slot, c.stages, c.split_k, c.blocks_resident, static_cast<int>(c.overlap), c.loader_registers,
-      c.math_registers, c.profiled, static_cast<int>(c.ablation), static_cast<int>(c.path));
+Knob<Config> numerics_knob() {
+  return choice<Config, Numerics>("numerics", &Config::numerics, "thresher::strategies::dual_gemm::packed::Numerics",
+                                  {{"exact", Numerics::exact}, {"fast", Numerics::fast}},
+                                  "value x scale enters the matrix unit exactly, or rounded to e4m3 at twice the rate");
+}
+
+Knob<Config> overlap_knob() {
+  return choice<Config, Overlap>(
+      "overlap", &Config::overlap, "thresher::pipeline::Overlap",
+      {{"step", Overlap::step}, {"block", Overlap::block}, {"none", Overlap::none}},
+      "the next fragments are made between steps, while a whole block is multiplied, or after it");
 }
 
 }  // namespace
@@ -25,9 +27,9 @@ std::string spell(const Config& c) {
 DeviceProgram preparation_program() {
   return {.title = "nvfp4 preparation",
           .text =
-              "#include \"strategies/dual_gemm/packed/pack.hpp\"\n#include "
-              "\"strategies/dual_gemm/packed/prepare_tokens.hpp\"\n"
-              "#include \"strategies/dual_gemm/packed/fold_tokens.hpp\"\n",
+              "#include \"strategies/dual_gemm/packed/device/pack.hpp\"\n#include "
+              "\"strategies/dual_gemm/packed/device/prepare_tokens.hpp\"\n"
+              "#include \"strategies/dual_gemm/packed/device/fold_tokens.hpp\"\n",
           .kernels = {pack_kernel_name(), row_factors_kernel_name(), pack_fast_kernel_name(),
                       widen_tokens_kernel_name(), pad_tokens_kernel_name(), fold_tokens_kernel_name(TokenFormat::nvfp4),
                       fold_tokens_kernel_name(TokenFormat::fp16), fold_tokens_kernel_name(TokenFormat::bf16)},
@@ -43,13 +45,35 @@ std::string fold_tokens_kernel_name(TokenFormat format) {
 std::string widen_tokens_kernel_name() { return std::string(room) + "widen_tokens_kernel"; }
 std::string pad_tokens_kernel_name() { return std::string(room) + "pad_tokens_kernel"; }
 
-std::string kernel_name(const Config& config) { return fmt::format("{}kernel<{}>", room, spell(config)); }
+const KnobTable<Config>& knob_table() {
+  static const KnobTable<Config> table{
+      "thresher::strategies::dual_gemm::packed::Config",
+      {numerics_knob(), number_knob("operand", &Config::operand), number_knob("output", &Config::output),
+       activation_knob("activation", &Config::activation),
+       range("math_warpgroups", &Config::math_warpgroups, 1, 7, 1, "warpgroups that multiply, 32 outputs each"),
+       number("block_tokens", &Config::block_tokens, {8, 16, 32, 64, 128, 256}, "tokens of a tile"),
+       number("blocks_per_slot", &Config::blocks_per_slot, {1, 2, 4},
+              "blocks of weights along K in a slot of the ring: of 64 elements (exact) or 128 (fast)"),
+       range("stages", &Config::stages, 1, 16, 1, "slots of the ring"),
+       number("split_k", &Config::split_k, {1, 2}, "blocks that share a tile's K and add up"),
+       range("blocks_resident", &Config::blocks_resident, 1, 8, 1, "blocks meant to share a multiprocessor"),
+       overlap_knob(),
+       registers_knob("loader_registers", &Config::loader_registers, "of a loading thread; 0: as launched"),
+       registers_knob("math_registers", &Config::math_registers, "of a multiplying thread; 0: as launched"),
+       from_problem(flag("profiled", &Config::profiled, "")), ablation_knob("ablation", &Config::ablation),
+       of_launch(flag("dependent_launch", &Config::dependent_launch, "starts before the launch ahead has ended"))}};
+  return table;
+}
+
+std::string kernel_name(const Config& config) {
+  return fmt::format("{}kernel<{}>", room, knob_table().spelling(config));
+}
 
 DeviceProgram program(const Config& config) {
   return {.title = fmt::format("dual_gemm packed{}, {} outputs x {} tokens, split {}",
-                               config.path == Path::fast ? " fast" : "", tile_outputs(config), config.block_tokens,
-                               config.split_k),
-          .text = "#include \"strategies/dual_gemm/packed/kernel.hpp\"\n",
+                               config.numerics == Numerics::fast ? " fast" : "", tile_outputs(config),
+                               config.block_tokens, config.split_k),
+          .text = "#include \"strategies/dual_gemm/packed/device/kernel.hpp\"\n",
           .kernels = {kernel_name(config)},
           .options = {},
           .only_arch = Arch::sm_90a};

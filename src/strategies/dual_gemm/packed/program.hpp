@@ -5,7 +5,8 @@
 
 #include "strategies/device_program.hpp"
 #include "strategies/dual_gemm/packed/config.hpp"
-#include "strategies/dual_gemm/packed/token_format.hpp"
+#include "strategies/dual_gemm/packed/device/token_format.hpp"
+#include "strategies/knob_table.hpp"
 
 namespace thresher::strategies::dual_gemm::packed {
 
@@ -18,6 +19,8 @@ std::string pack_fast_kernel_name();
 std::string fold_tokens_kernel_name(TokenFormat format);
 std::string widen_tokens_kernel_name();
 std::string pad_tokens_kernel_name();
+
+const KnobTable<Config>& knob_table();
 
 /// One configuration.
 DeviceProgram program(const Config& config);

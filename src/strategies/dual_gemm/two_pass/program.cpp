@@ -2,7 +2,7 @@
 
 #include "thresher/error.hpp"
 
-namespace thresher::strategies {
+namespace thresher::strategies::dual_gemm::two_pass {
 namespace {
 
 std::string element(Format format) {
@@ -17,8 +17,6 @@ std::string element(Format format) {
 
 }  // namespace
 
-namespace dual_gemm::two_pass {
-
 std::string widen_nvfp4_kernel(Format to) {
   return "thresher::strategies::dual_gemm::two_pass::widen_nvfp4<" + element(to) + ">";
 }
@@ -30,13 +28,13 @@ std::string widen_to_float_kernel(Format from) {
 std::string copy_rows_kernel() { return "thresher::strategies::dual_gemm::two_pass::copy_rows<unsigned short>"; }
 
 std::string activate_kernel(ActivationKind kind, Format out) {
-  return "thresher::strategies::dual_gemm::two_pass::activate<thresher::strategies::ActivationCode::" +
+  return "thresher::strategies::dual_gemm::two_pass::activate<thresher::strategies::dual_gemm::ActivationCode::" +
          std::string(name(kind)) + ", " + element(out) + ">";
 }
 
 DeviceProgram program() {
   DeviceProgram program{.title = "two_pass",
-                        .text = "#include \"strategies/dual_gemm/two_pass/kernels.hpp\"\n",
+                        .text = "#include \"strategies/dual_gemm/two_pass/device/kernels.hpp\"\n",
                         .kernels = {},
                         .options = {}};
   program.kernels = {copy_rows_kernel()};
@@ -52,25 +50,4 @@ DeviceProgram program() {
   return program;
 }
 
-}  // namespace dual_gemm::two_pass
-
-namespace reference {
-
-std::string dual_gemm_kernel() { return "thresher::strategies::reference::dual_gemm<double>"; }
-
-DeviceProgram program() {
-  return {.title = "reference",
-          .text = "#include \"strategies/reference.hpp\"\n",
-          .kernels = {dual_gemm_kernel()},
-          .options = {}};
-}
-
-}  // namespace reference
-
-std::string pause_kernel() { return "thresher::strategies::pause<unsigned long long>"; }
-
-DeviceProgram pause_program() {
-  return {.title = "pause", .text = "#include \"strategies/pause.hpp\"\n", .kernels = {pause_kernel()}, .options = {}};
-}
-
-}  // namespace thresher::strategies
+}  // namespace thresher::strategies::dual_gemm::two_pass

@@ -19,19 +19,3 @@ std::string copy_rows_kernel();
 std::string activate_kernel(ActivationKind kind, Format out);
 
 }  // namespace thresher::strategies::dual_gemm::two_pass
-
-namespace thresher::strategies::reference {
-
-/// The float64 definition.
-DeviceProgram program();
-std::string dual_gemm_kernel();
-
-}  // namespace thresher::strategies::reference
-
-namespace thresher::strategies {
-
-/// A pause on a stream.
-DeviceProgram pause_program();
-std::string pause_kernel();
-
-}  // namespace thresher::strategies

@@ -9,13 +9,13 @@ WorkModel work(const DualGemmProblem& problem, const Config& config) {
                                   .slot_weight_rows = slot_weights(config),
                                   .tokens = block_tokens(config),
                                   .k = config.block_k,
-                                  .walks = config.strategy == Strategy::sequential ? 2 : 1,
+                                  .walks = config.order == Order::sequential ? 2 : 1,
                                   .stages = config.stages,
                                   .cluster = config.multicast * config.split_k,
                                   .split_k = config.split_k,
                                   .persistent = config.persistent,
                                   .copy_engine_stores = config.epilogue == Epilogue::tma,
-                                  .hides_epilogue = config.strategy == Strategy::pingpong})}};
+                                  .hides_epilogue = config.order == Order::pingpong})}};
 }
 
 }  // namespace thresher::strategies::dual_gemm::fused

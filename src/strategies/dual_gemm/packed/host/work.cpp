@@ -9,7 +9,7 @@ namespace {
 
 /// What has to be done to the tokens before they can be multiplied with packed weights.
 std::optional<MemoryPass> preparation(const DualGemmProblem& problem, const Config& config) {
-  const bool is_fast = config.path == Path::fast;
+  const bool is_fast = config.numerics == Numerics::fast;
   const bool is_padded = problem.k % block_k != 0;
   if (!is_fast && problem.a != Format::nvfp4 && !is_padded) {
     return std::nullopt;
@@ -26,7 +26,7 @@ std::optional<MemoryPass> preparation(const DualGemmProblem& problem, const Conf
 /// them it waits for that.
 double matrix_share(const Config& config) {
   const bool is_wide = config.block_tokens == 256;
-  if (config.path == Path::fast) {
+  if (config.numerics == Numerics::fast) {
     return is_wide ? 0.858 : config.math_warpgroups == 3 ? 0.753 : 0.734;
   }
   return is_wide || config.math_warpgroups == 3 ? 0.973 : 0.925;
@@ -34,7 +34,7 @@ double matrix_share(const Config& config) {
 
 /// From the last product to the end, and what a pair of blocks takes longer to add up its halves, measured too.
 constexpr double epilogue_clocks = 830;
-double merge_clocks(Path path) { return path == Path::fast ? 4065 : 3373; }
+double merge_clocks(Numerics numerics) { return numerics == Numerics::fast ? 4065 : 3373; }
 
 }  // namespace
 
@@ -47,23 +47,24 @@ WorkModel work(const DualGemmProblem& problem, const Config& config) {
   prepared.a = problem.a == Format::nvfp4 ? Format::fp16 : problem.a;
   const bool shares = config.blocks_resident > 1;
   const bool is_measured = config.block_tokens >= 128 && !shares;
-  TiledKernel kernel = tiled_kernel(prepared, {.weight_rows = 2 * tile_outputs(config),
-                                               .slot_weight_rows = 2 * tile_outputs(config),
-                                               .tokens = config.block_tokens,
-                                               .k = config.blocks_per_slot * static_cast<int>(weight_block_k(config)),
-                                               .weights_are_rows = true,
-                                               .type = config.path == Path::fast ? MatrixType::fp8 : MatrixType::bits16,
-                                               .converts_weights = true,
-                                               .converts_in_turns = shares || config.path == Path::fast,
-                                               .stages = config.stages,
-                                               .cluster = config.split_k,
-                                               .split_k = config.split_k,
-                                               .blocks_per_multiprocessor = config.blocks_resident,
-                                               .dependent_launch = true});
+  TiledKernel kernel =
+      tiled_kernel(prepared, {.weight_rows = 2 * tile_outputs(config),
+                              .slot_weight_rows = 2 * tile_outputs(config),
+                              .tokens = config.block_tokens,
+                              .k = config.blocks_per_slot * static_cast<int>(weight_block_k(config)),
+                              .weights_are_rows = true,
+                              .type = config.numerics == Numerics::fast ? MatrixType::fp8 : MatrixType::bits16,
+                              .converts_weights = true,
+                              .converts_in_turns = shares || config.numerics == Numerics::fast,
+                              .stages = config.stages,
+                              .cluster = config.split_k,
+                              .split_k = config.split_k,
+                              .blocks_per_multiprocessor = config.blocks_resident,
+                              .dependent_launch = config.dependent_launch});
   if (is_measured) {
     kernel.step.matrix_share = matrix_share(config);
     kernel.epilogue.clocks = epilogue_clocks;
-    kernel.exchange_clocks = config.split_k > 1 ? merge_clocks(config.path) : 0;
+    kernel.exchange_clocks = config.split_k > 1 ? merge_clocks(config.numerics) : 0;
     kernel.hides_exchanges = false;
   }
   work.parts.emplace_back(kernel);

@@ -1,0 +1,56 @@
+#pragma once
+/// Which strategy runs a dual GEMM, with which knobs: a pure function of the problem, what is asked for and the device.
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "core/device_spec.hpp"
+#include "planner/choose.hpp"
+#include "strategies/planned_call.hpp"
+#include "thresher/dual_gemm.hpp"
+
+namespace thresher::ops {
+
+/// Why a call cannot run with the tensors that are there, in one sentence; empty when it can.
+using TensorObstacle = std::function<std::string(const strategies::PlannedCall&)>;
+
+using DualGemmRequest = planner::Request;
+
+/// `options` in the words of strategies.
+[[nodiscard]] DualGemmRequest request_of(const DualGemmOptions& options);
+
+/// Why the strategy that is asked for is not made for the problem's formats or for `device`; empty when it is.
+[[nodiscard]] std::string dual_gemm_format_obstacle(const Device& device, const DualGemmProblem& problem,
+                                                    const DualGemmOptions& options);
+/// Why it cannot run the problem with these knobs whatever its tensors; empty when it can.
+[[nodiscard]] std::string dual_gemm_obstacle(const Device& device, const DualGemmProblem& problem,
+                                             const DualGemmOptions& options);
+
+/// The candidate that is predicted to be fastest among those without an obstacle: of the strategy that is asked for, or
+/// of all that compete, or else of those that are there for what no other takes. Throws Error(unsupported) with what is
+/// in the way, Error(invalid_argument) for knobs that do not exist.
+[[nodiscard]] strategies::PlannedCall choose_dual_gemm(const DualGemmProblem& problem, const DualGemmRequest& request,
+                                                       DeviceKind kind, const DeviceSpec& device,
+                                                       const TensorObstacle& obstacle = {});
+
+/// The same for `device`: what was measured fastest on it (ops/tuning.hpp), where that still exists and has no
+/// obstacle.
+[[nodiscard]] strategies::PlannedCall choose_tuned(const Device& device, const DualGemmProblem& problem,
+                                                   const DualGemmOptions& options, const TensorObstacle& obstacle = {});
+
+/// One of a plan's calls, and for how many rows.
+struct PlannedRows {
+  std::int64_t rows = 0;
+  strategies::PlannedCall call;
+};
+
+/// A call for each number of rows, each chosen as a plan for so many rows chooses it, all for the same packed weights;
+/// those that launch alike are one. The rows ascend.
+[[nodiscard]] std::vector<PlannedRows> planned_calls(const Device& device, const DualGemmProblem& problem,
+                                                     const DualGemmOptions& options,
+                                                     const TensorObstacle& obstacle = {});
+
+/// Row counts that a plan for up to `m` rows is made for, `m` the last: a call takes the first that it fits.
+[[nodiscard]] std::vector<std::int64_t> planned_rows(std::int64_t m);
+
+}  // namespace thresher::ops

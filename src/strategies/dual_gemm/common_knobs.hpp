@@ -1,0 +1,47 @@
+#pragma once
+/// The rows of a knob table that every configuration of a dual-GEMM kernel has: what its problem determines.
+#include "pipeline/shape.hpp"
+#include "strategies/dual_gemm/device/words.hpp"
+#include "strategies/knob_table.hpp"
+
+namespace thresher::strategies::dual_gemm {
+
+template <class Config>
+Knob<Config> number_knob(std::string_view name, Number Config::*member) {
+  return from_problem(choice<Config, Number>(name, member, "thresher::strategies::dual_gemm::Number",
+                                             {{"fp16", Number::fp16}, {"bf16", Number::bf16}, {"fp32", Number::fp32}},
+                                             ""));
+}
+
+template <class Config>
+Knob<Config> activation_knob(std::string_view name, ActivationCode Config::*member) {
+  return from_problem(choice<Config, ActivationCode>(name, member, "thresher::strategies::dual_gemm::ActivationCode",
+                                                     {{"silu", ActivationCode::silu},
+                                                      {"gelu_tanh", ActivationCode::gelu_tanh},
+                                                      {"swiglu_clamped", ActivationCode::swiglu_clamped}},
+                                                     ""));
+}
+
+/// Nobody's choice either: `thresher profile` sets it.
+template <class Config>
+Knob<Config> ablation_knob(std::string_view name, pipeline::Ablation Config::*member) {
+  using pipeline::Ablation;
+  return from_problem(choice<Config, Ablation>(name, member, "thresher::pipeline::Ablation",
+                                               {{"none", Ablation::none},
+                                                {"no_epilogue", Ablation::no_epilogue},
+                                                {"epilogue_twice", Ablation::epilogue_twice},
+                                                {"loads_only", Ablation::loads_only},
+                                                {"products_only", Ablation::products_only},
+                                                {"first_operand", Ablation::first_operand}},
+                                               ""));
+}
+
+/// Registers of a role after the hand-over; 0 leaves what the launch gives.
+template <class Config>
+Knob<Config> registers_knob(std::string_view name, int Config::*member, std::string_view help) {
+  Knob<Config> knob = range(name, member, 24, 240, 8, help);
+  knob.allowed.insert(knob.allowed.begin(), "0");
+  return knob;
+}
+
+}  // namespace thresher::strategies::dual_gemm

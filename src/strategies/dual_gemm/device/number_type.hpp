@@ -1,0 +1,23 @@
+#pragma once
+/// The vocabulary's type of a number that a configuration names.
+#include "machine/numbers.hpp"
+#include "strategies/dual_gemm/device/words.hpp"
+
+namespace thresher::strategies::dual_gemm {
+
+template <Number number>
+struct NumberType;
+template <>
+struct NumberType<Number::fp16> {
+  using type = machine::Half;
+};
+template <>
+struct NumberType<Number::bf16> {
+  using type = machine::BFloat16;
+};
+template <>
+struct NumberType<Number::fp32> {
+  using type = float;
+};
+
+}  // namespace thresher::strategies::dual_gemm

@@ -1,0 +1,16 @@
+#pragma once
+/// The words in which every configuration of a dual-GEMM kernel says what its problem is.
+#include "machine/types.hpp"
+
+namespace thresher::strategies::dual_gemm {
+
+using machine::u8;
+
+enum class Number : u8 { fp16, bf16, fp32 };
+
+TH_DEVICE constexpr int element_bytes(Number number) { return number == Number::fp32 ? 4 : 2; }
+
+/// The values of thresher::ActivationKind.
+enum class ActivationCode : u8 { silu, gelu_tanh, swiglu_clamped };
+
+}  // namespace thresher::strategies::dual_gemm

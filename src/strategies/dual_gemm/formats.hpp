@@ -1,0 +1,23 @@
+#pragma once
+/// The words of configurations for the public ones.
+#include "strategies/dual_gemm/device/words.hpp"
+#include "thresher/dual_gemm.hpp"
+
+namespace thresher::strategies::dual_gemm {
+
+/// The number that fp16, bf16 or fp32 is in a kernel.
+constexpr Number number_of(Format format) {
+  return format == Format::bf16 ? Number::bf16 : format == Format::fp32 ? Number::fp32 : Number::fp16;
+}
+
+constexpr Format format_of(Number number) {
+  return number == Number::bf16 ? Format::bf16 : number == Number::fp32 ? Format::fp32 : Format::fp16;
+}
+
+/// Both list the same activations in the same order.
+constexpr ActivationCode code_of(ActivationKind kind) { return static_cast<ActivationCode>(kind); }
+constexpr ActivationKind kind_of(ActivationCode code) { return static_cast<ActivationKind>(code); }
+
+constexpr bool is_16_bit(Format format) { return format == Format::fp16 || format == Format::bf16; }
+
+}  // namespace thresher::strategies::dual_gemm

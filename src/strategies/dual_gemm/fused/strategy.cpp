@@ -1,0 +1,131 @@
+#include "strategies/dual_gemm/fused/strategy.hpp"
+
+#include <fmt/format.h>
+
+#include "strategies/dual_gemm/formats.hpp"
+#include "strategies/dual_gemm/fused/candidates.hpp"
+#include "strategies/dual_gemm/fused/defaults.hpp"
+#include "strategies/dual_gemm/fused/launch.hpp"
+#include "strategies/dual_gemm/fused/obstacles.hpp"
+#include "strategies/dual_gemm/fused/program.hpp"
+#include "strategies/refusal.hpp"
+
+namespace thresher::strategies::dual_gemm::fused {
+namespace {
+
+/// Few tokens leave a kernel waiting for memory from its first moment: starting it before the last one has ended pays
+/// there, and costs elsewhere (docs/kernels/dual-gemm.md).
+constexpr std::int64_t most_tokens_of_dependent_launch = 128;
+
+DualGemmProblem with_extents(DualGemmProblem problem, std::int64_t m, std::int64_t n, std::int64_t k) {
+  problem.m = m;
+  problem.n = n;
+  problem.k = k;
+  return problem;
+}
+
+/// A problem of a few tiles for `config`.
+DualGemmProblem beyond_a_tile(const DualGemmProblem& problem, const Config& config) {
+  return with_extents(problem, block_tokens(config) + 1, config.block_outputs + 8,
+                      config.block_k * (config.stages * config.split_k + 1) + 8);
+}
+
+Sample<DualGemmProblem> sample_of(const Config& config) {
+  const DualGemmProblem problem{.a = format_of(config.operand),
+                                .b = format_of(config.operand),
+                                .out = format_of(config.output),
+                                .activation = {.kind = kind_of(config.activation)}};
+  return {beyond_a_tile(problem, config), knob_table().knobs(config)};
+}
+
+template <class Configs>
+std::vector<Sample<DualGemmProblem>> samples_of(const Configs& configs, Order order) {
+  std::vector<Sample<DualGemmProblem>> found;
+  for (const Config& config : configs) {
+    if (config.order == order) {
+      found.push_back(sample_of(config));
+    }
+  }
+  return found;
+}
+
+}  // namespace
+
+std::string_view FusedStrategy::name() const { return fused::name(order_); }
+
+std::vector<KnobHelp> FusedStrategy::knobs() const { return knob_table().help(); }
+
+std::optional<std::string> FusedStrategy::not_made_for(const DualGemmProblem& problem, const DeviceSpec& device) const {
+  if (device.matrix_unit != MatrixUnit::wgmma || problem.a != problem.b || !is_16_bit(problem.a)) {
+    return fmt::format("strategy {} takes fp16 with fp16 or bf16 with bf16 on a Hopper GPU, not {} with {} on {}",
+                       name(), thresher::name(problem.a), thresher::name(problem.b), device.name);
+  }
+  return std::nullopt;
+}
+
+Config FusedStrategy::config(const DualGemmProblem& problem, const Knobs& knobs) const {
+  return knob_table().with(for_problem(problem, order_), knobs, name());
+}
+
+std::vector<std::string> FusedStrategy::obstacles(const DualGemmProblem& problem, const Knobs& knobs,
+                                                  const DeviceSpec& device) const {
+  const Config wanted = config(problem, knobs);
+  if (auto sentence = not_made_for(problem, device)) {
+    return {*sentence};
+  }
+  return fused::obstacles(problem, wanted, device);
+}
+
+std::vector<Knobs> FusedStrategy::candidates(const DualGemmProblem& problem, const Knobs& knobs,
+                                             const DeviceSpec& device) const {
+  (void)config(problem, knobs);
+  std::vector<Knobs> found;
+  if (not_made_for(problem, device)) {
+    return found;
+  }
+  for (const Config& candidate : fused::candidates(problem, order_, knobs, device)) {
+    if (fused::obstacles(problem, candidate, device).empty()) {
+      found.push_back(knob_table().knobs(candidate));
+    }
+  }
+  return found;
+}
+
+Config FusedStrategy::feasible_config(const DualGemmProblem& problem, const Knobs& knobs,
+                                      const DeviceSpec& device) const {
+  refuse_obstacles(name(), knobs, obstacles(problem, knobs, device));
+  return config(problem, knobs);
+}
+
+PlannedCall FusedStrategy::plan(const DualGemmProblem& problem, const Knobs& knobs, const DeviceSpec& device) const {
+  return planned_call(problem, feasible_config(problem, knobs, device));
+}
+
+std::optional<ProfiledCall> FusedStrategy::profiled(const DualGemmProblem& problem, const Knobs& knobs,
+                                                    const DeviceSpec& device, const ProfileRequest& request) const {
+  Config wanted = feasible_config(problem, knobs, device);
+  wanted.profiled = request.timestamps;
+  wanted.ablation = request.ablation;
+  return ProfiledCall{planned_call(problem, wanted), 0, shape_of(wanted)};
+}
+
+std::vector<DualGemmProblem> FusedStrategy::edges(const DualGemmProblem& problem, const Knobs& knobs,
+                                                  const DeviceSpec&) const {
+  const Config wanted = config(problem, knobs);
+  const DualGemmProblem least = with_extents(problem, 1, 8, wanted.split_k > 1 ? wanted.block_k + 8 : 8);
+  return {beyond_a_tile(problem, wanted), least};
+}
+
+std::vector<Sample<DualGemmProblem>> FusedStrategy::built_in() const { return samples_of(default_config_list, order_); }
+std::vector<Sample<DualGemmProblem>> FusedStrategy::samples() const { return samples_of(small_config_list, order_); }
+
+Config for_problem(const DualGemmProblem& problem, Order order) {
+  return {.order = order,
+          .operand = number_of(problem.a),
+          .output = number_of(problem.out),
+          .activation = code_of(problem.activation.kind),
+          .persistent = order == Order::pingpong,
+          .dependent_launch = problem.m <= most_tokens_of_dependent_launch};
+}
+
+}  // namespace thresher::strategies::dual_gemm::fused

@@ -1,0 +1,137 @@
+#pragma once
+/// Tokens of the exact path to 16 bits, in every call that needs it.
+#include "machine/launch.hpp"
+#include "strategies/dual_gemm/packed/device/widen.hpp"
+
+namespace thresher::strategies::dual_gemm::packed {
+
+struct WidenTokensParams {
+  Matrix tokens;       ///< NVFP4; or 16-bit rows in `values`, copied
+  Global<u8> out;      ///< [rows][64·⌈k/64⌉] of 16 bits, zeros beyond k
+  u32 row_blocks = 0;  ///< ⌈k/64⌉
+  u32 k = 0;
+};
+
+inline constexpr u32 widen_threads = 256;
+/// Few blocks that do much each: beside the product of the call before, all of them are resident and have asked L2 for
+/// their tokens when it ends, and the product that waits for them is let in.
+inline constexpr u32 widen_parts = 4;
+
+/// Where a thread finds eight elements of a row, in bytes from the block's first row.
+struct WidenPart {
+  u32 codes;
+  int scale;      ///< before the first row's too: the blocked layout turns round after 32 rows
+  bool is_there;  ///< not beyond K; the offsets are 0 otherwise
+  bool is_written;
+};
+
+/// The rows from the block's first on.
+class WidenRows {
+ public:
+  TH_DEVICE explicit WidenRows(const WidenTokensParams& params)
+      : params_(params),
+        first_(static_cast<u64>(machine::launch::block_index().x) * (widen_threads * widen_parts)),
+        of_row_(params.row_blocks * (block_k / 8)),
+        row_(static_cast<u32>(first_ / of_row_)),
+        begin_(static_cast<u32>(first_ - static_cast<u64>(row_) * of_row_)) {}
+
+  /// The block's eight number `index`.
+  TH_DEVICE WidenPart part(u32 index) const {
+    const u32 eight = begin_ + index;
+    const u32 rows = eight / of_row_;
+    const u32 in_row = eight - rows * of_row_;
+    const Matrix& tokens = params_.tokens;
+    const bool is_written = row_ + rows < tokens.rows;
+    const bool is_there = is_written && in_row / 2 < tokens.scale_columns;
+    if (!is_there) {
+      return {0, 0, false, is_written};
+    }
+    const i64 scale = scale_index(tokens, row_ + rows, in_row / 2) - scale_index(tokens, row_, 0);
+    return {rows * static_cast<u32>(tokens.row_bytes) + in_row * 4, static_cast<int>(scale), true, true};
+  }
+  TH_DEVICE Global<u8> codes() const {
+    return params_.tokens.values.offset(static_cast<i64>(row_ * params_.tokens.row_bytes));
+  }
+  TH_DEVICE Global<u8> scales() const { return params_.tokens.scales.offset(scale_index(params_.tokens, row_, 0)); }
+  TH_DEVICE i64 first() const { return static_cast<i64>(first_); }
+
+ private:
+  const WidenTokensParams& params_;
+  u64 first_;
+  u32 of_row_;
+  u32 row_;
+  u32 begin_;
+};
+
+/// A thread makes widen_parts times eight elements; the threads' eights are neighbours. Addresses are made before the
+/// earlier grids are waited for.
+TH_KERNEL(widen_threads, 6) widen_tokens_kernel(TH_GRID_CONSTANT const WidenTokensParams params) {
+  machine::launch::release_dependents();
+  const u32 thread = machine::launch::thread_index();
+  const WidenRows rows(params);
+  const Global<u8> from_codes = rows.codes();
+  const Global<u8> from_scales = rows.scales();
+  WidenPart parts[widen_parts];
+  TH_UNROLL
+  for (u32 i = 0; i < widen_parts; ++i) {
+    parts[i] = rows.part(i * widen_threads + thread);
+    // One thread for each line of codes.
+    if (thread % 32 == 0 && parts[i].is_there) {
+      from_codes.prefetch(parts[i].codes);
+      from_scales.prefetch(parts[i].scale);
+    }
+  }
+  using Words = machine::Vector<u32, 4>;
+  const Global<Words> out = params.out.as<Words>().offset(rows.first() + thread);
+  machine::launch::wait_for_earlier_grids();
+  u32 codes[widen_parts]{};
+  u32 scales[widen_parts];
+  if (params.tokens.row_bytes % 4 == 0) {
+    TH_UNROLL
+    for (u32 i = 0; i < widen_parts; ++i) {
+      codes[i] = from_codes.offset(parts[i].codes).as<u32>().load();
+    }
+  } else {
+    TH_UNROLL
+    for (u32 i = 0; i < 4 * widen_parts; ++i) {
+      codes[i / 4] |= static_cast<u32>(from_codes.load(parts[i / 4].codes + i % 4)) << (i % 4 * 8);
+    }
+  }
+  TH_UNROLL
+  for (u32 i = 0; i < widen_parts; ++i) {
+    scales[i] = from_scales.load(parts[i].scale);
+  }
+  TH_UNROLL
+  for (u32 i = 0; i < widen_parts; ++i) {
+    if (parts[i].is_written) {
+      const u32 scale =
+          machine::packed::broadcast<0>(machine::convert::e4m3x2_to_half2(static_cast<machine::u16>(scales[i])));
+      const machine::Vector<u32, 2> low = widen_four(codes[i], scale);
+      const machine::Vector<u32, 2> high = widen_four(codes[i] >> 16, scale);
+      out.store(i * widen_threads, parts[i].is_there ? Words{{low.at[0], low.at[1], high.at[0], high.at[1]}} : Words{});
+    }
+  }
+}
+
+/// One thread copies 8 elements of a row of 16-bit tokens.
+TH_KERNEL(widen_threads, 1) pad_tokens_kernel(TH_GRID_CONSTANT const WidenTokensParams params) {
+  machine::launch::release_dependents();
+  const u32 groups = params.row_blocks * (block_k / 8);
+  const u64 index =
+      static_cast<u64>(machine::launch::block_index().x) * widen_threads + machine::launch::thread_index();
+  const u32 row = static_cast<u32>(index / groups);
+  const u32 column = static_cast<u32>(index % groups) * 8;
+  machine::launch::wait_for_earlier_grids();
+  if (row >= params.tokens.rows) {
+    return;
+  }
+  using machine::u16;
+  const Global<u16> from = params.tokens.values.offset(static_cast<i64>(row) * params.tokens.row_bytes).as<u16>();
+  const Global<u16> to = params.out.as<u16>().offset(static_cast<i64>(row) * groups * 8);
+  TH_UNROLL
+  for (u32 i = 0; i < 8; ++i) {
+    to.store(column + i, column + i < params.k ? from.load(column + i) : u16{0});
+  }
+}
+
+}  // namespace thresher::strategies::dual_gemm::packed

@@ -1,0 +1,218 @@
+#include "strategies/dual_gemm/two_pass/launch.hpp"
+
+#include <algorithm>
+
+#include "strategies/dual_gemm/tensors.hpp"
+#include "strategies/dual_gemm/two_pass/host/work.hpp"
+#include "strategies/dual_gemm/two_pass/params.hpp"
+#include "strategies/dual_gemm/two_pass/program.hpp"
+
+namespace thresher::strategies::dual_gemm::two_pass {
+namespace {
+
+constexpr std::size_t product_alignment_bytes = 16;
+constexpr std::int64_t intermediate_padding = 32;  // elements: every float32 row starts at a multiple of 128 bytes
+
+std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
+
+std::int64_t intermediate_stride(std::int64_t n) { return ceil_div(n, intermediate_padding) * intermediate_padding; }
+
+std::int64_t elements_per_thread(Format from) {
+  return from == Format::nvfp4 ? nvfp4_elements_per_thread : plain_elements_per_thread;
+}
+
+std::int64_t widening_blocks(Format from, std::int64_t rows, std::int64_t columns) {
+  return ceil_div(rows * (columns / elements_per_thread(from)), threads);
+}
+
+std::int64_t activation_blocks(std::int64_t rows, std::int64_t columns) {
+  return ceil_div(rows * ceil_div(columns, outputs_per_thread), threads);
+}
+
+std::string widening_kernel(Format from, Format to) {
+  if (from == Format::nvfp4) {
+    return widen_nvfp4_kernel(to);
+  }
+  return from == to ? copy_rows_kernel() : widen_to_float_kernel(from);
+}
+
+bool product_can_read(const Tensor& matrix, Format product) {
+  const std::int64_t row_bytes = matrix.strides[0] * bits(matrix.format) / 8;
+  return matrix.format == product && (matrix.shape[0] <= 1 || row_bytes % std::int64_t{product_alignment_bytes} == 0) &&
+         address_of(matrix.data) % product_alignment_bytes == 0;
+}
+
+KernelLaunch launch_of(std::string title, const std::string& expression) {
+  KernelLaunch launch;
+  launch.title = std::move(title);
+  launch.program = program();
+  launch.expression = expression;
+  launch.block.x = threads;
+  launch.expected.uses_shared_memory = false;  // it only converts
+  return launch;
+}
+
+/// One operand in the product's format: where it lies, or a copy without gaps in the workspace.
+struct Operand {
+  std::size_t tensor;
+  Format format;
+  Format product;
+  bool is_copied_always;
+  std::size_t piece;
+  std::size_t offset;
+
+  [[nodiscard]] bool is_copied(const CallTensors& call) const {
+    return is_copied_always || !product_can_read(call.tensors[tensor], product);
+  }
+  [[nodiscard]] const void* address(const CallTensors& call) const {
+    return is_copied(call) ? static_cast<const std::byte*>(call.workspace) + offset : call.tensors[tensor].data;
+  }
+  [[nodiscard]] std::int64_t row_stride(const CallTensors& call) const {
+    return is_copied(call) ? call.tensors[tensor].shape[1] : call.tensors[tensor].strides[0];
+  }
+
+  void bind(const CallTensors& call, LaunchArguments& out) const {
+    const Tensor& matrix = call.tensors[tensor];
+    const bool is_nvfp4 = matrix.format == Format::nvfp4;
+    WidenParameters params{};
+    params.values = address_of(matrix.data);
+    params.row_bytes = matrix.strides[0] * bits(matrix.format) / 8;
+    params.out = address_of(call.workspace) + offset;
+    params.rows = static_cast<std::uint32_t>(matrix.shape[0]);
+    params.threads_per_row = static_cast<std::uint32_t>(matrix.shape[1] / elements_per_thread(matrix.format));
+    if (is_nvfp4) {
+      params.scales = address_of(matrix.scales.data);
+      params.scales_per_row = params.threads_per_row;
+      params.scales_blocked = matrix.scales.layout == ScaleLayout::blocked ? 1 : 0;
+    }
+    out.set(params);
+    out.grid.x = is_copied(call)
+                     ? static_cast<std::uint32_t>(widening_blocks(matrix.format, matrix.shape[0], matrix.shape[1]))
+                     : 0;
+  }
+};
+
+KernelLaunch widening(std::string title, const Operand& operand) {
+  KernelLaunch launch = launch_of(std::move(title), widening_kernel(operand.format, operand.product));
+  launch.accesses = {{Access::Memory::tensor, operand.tensor, Access::Use::reads},
+                     {Access::Memory::workspace, operand.piece, Access::Use::writes}};
+  if (operand.format == Format::nvfp4) {
+    launch.accesses.push_back({Access::Memory::scales, operand.tensor, Access::Use::reads});
+  }
+  launch.bind = [operand](const CallTensors& call, LaunchArguments& out) {
+    operand.bind(call, out);
+    return true;
+  };
+  return launch;
+}
+
+LibraryProduct product_of(std::string title, const DualGemmProblem& problem, const Operand& tokens,
+                          const Operand& weights, std::size_t result_offset, std::size_t scratch_piece) {
+  LibraryProduct product;
+  product.title = std::move(title);
+  product.input = tokens.product;
+  product.m = problem.m;
+  product.n = problem.n;
+  product.k = problem.k;
+  product.d_row_stride = intermediate_stride(problem.n);
+  product.bind = [tokens, weights, result_offset](const CallTensors& call) {
+    return LibraryProduct::Addresses{.a = tokens.address(call),
+                                     .a_row_stride = tokens.row_stride(call),
+                                     .b = weights.address(call),
+                                     .b_row_stride = weights.row_stride(call),
+                                     .d = static_cast<std::byte*>(call.workspace) + result_offset,
+                                     .rows = tokens_of(call).shape[0]};
+  };
+  product.scratch_piece = scratch_piece;
+  return product;
+}
+
+KernelLaunch activation_launch(const DualGemmProblem& problem, const PlannedCall& call, std::size_t gate_piece,
+                               std::size_t up_piece) {
+  KernelLaunch launch = launch_of("activate", activate_kernel(problem.activation.kind, problem.out));
+  launch.accesses = {{Access::Memory::workspace, gate_piece, Access::Use::reads_earlier},
+                     {Access::Memory::workspace, up_piece, Access::Use::reads_earlier},
+                     {Access::Memory::global_scale, tokens_index, Access::Use::reads},
+                     {Access::Memory::global_scale, gate_index, Access::Use::reads},
+                     {Access::Memory::global_scale, up_index, Access::Use::reads},
+                     {Access::Memory::tensor, output_index, Access::Use::writes}};
+  launch.bind = [activation = problem.activation, gate_at = call.workspace[gate_piece].offset,
+                 up_at = call.workspace[up_piece].offset](const CallTensors& tensors, LaunchArguments& out) {
+    const Tensor& c = output_of(tensors);
+    ActivateParameters params{};
+    params.gate = address_of(tensors.workspace) + gate_at;
+    params.up = address_of(tensors.workspace) + up_at;
+    params.intermediate_stride = intermediate_stride(c.shape[1]);
+    params.out = address_of(c.data);
+    params.out_stride = c.strides[0];
+    params.rows = static_cast<std::uint32_t>(c.shape[0]);
+    params.columns = static_cast<std::uint32_t>(c.shape[1]);
+    params.vector_stores = c.strides[0] % outputs_per_thread == 0 ? 1 : 0;
+    params.alpha = activation.alpha;
+    params.limit = activation.limit;
+    params.up_offset = activation.up_offset;
+    params.a_scale = address_of(tokens_of(tensors).global_scale);
+    params.gate_scale = address_of(gate_of(tensors).global_scale);
+    params.up_scale = address_of(up_of(tensors).global_scale);
+    out.set(params);
+    out.grid.x = static_cast<std::uint32_t>(activation_blocks(c.shape[0], c.shape[1]));
+    return true;
+  };
+  return launch;
+}
+
+}  // namespace
+
+Format product_format(Format a, Format b) {
+  if (a == b) {
+    return a == Format::nvfp4 ? Format::fp16 : a;
+  }
+  if (a == Format::nvfp4) {
+    return b;
+  }
+  return b == Format::nvfp4 ? a : Format::fp32;
+}
+
+std::int64_t most_blocks(const DualGemmProblem& problem) {
+  return std::max({widening_blocks(problem.a, problem.m, problem.k), widening_blocks(problem.b, problem.n, problem.k),
+                   activation_blocks(problem.m, problem.n)});
+}
+
+PlannedCall planned_call(const DualGemmProblem& problem, const Config& config) {
+  PlannedCall call;
+  const Format product = product_format(problem.a, problem.b);
+  const auto bytes = [&](std::int64_t elements, std::int64_t element_bytes) {
+    return static_cast<std::size_t>(elements * element_bytes);
+  };
+  const std::size_t wide_a = add_piece(call, "wide tokens", bytes(problem.m * problem.k, bits(product) / 8));
+  const std::size_t wide_b =
+      add_piece(call, "wide weights", config.widens_weights ? bytes(problem.n * problem.k, bits(product) / 8) : 0);
+  const std::int64_t intermediate = problem.m * intermediate_stride(problem.n);
+  const std::size_t gate = add_piece(call, "gate", bytes(intermediate, 4));
+  const std::size_t up = add_piece(call, "up", bytes(intermediate, 4));
+  const std::size_t scratch = add_piece(call, "the library's scratch", 0);
+  const auto operand = [&](std::size_t tensor, Format format, bool is_copied_always, std::size_t piece) {
+    return Operand{tensor, format, product, is_copied_always, piece, call.workspace[piece].offset};
+  };
+  const Operand tokens = operand(tokens_index, problem.a, problem.a != product, wide_a);
+  call.steps.emplace_back(widening("widen the tokens", tokens));
+  const auto add_product = [&](const char* name, std::size_t tensor, std::size_t result) {
+    const Operand weights = operand(tensor, problem.b, config.widens_weights, wide_b);
+    if (config.widens_weights) {
+      call.steps.emplace_back(widening(std::string("widen the ") + name + " weights", weights));
+    }
+    call.steps.emplace_back(
+        product_of(std::string(name) + " product", problem, tokens, weights, call.workspace[result].offset, scratch));
+  };
+  add_product("gate", gate_index, gate);
+  add_product("up", up_index, up);
+  call.steps.emplace_back(activation_launch(problem, call, gate, up));
+  call.work = work(problem);
+  call.data_alignment = product_alignment_bytes;
+  if (!config.widens_weights) {
+    call.alignments = {{gate_index, product_alignment_bytes}, {up_index, product_alignment_bytes}};
+  }
+  return call;
+}
+
+}  // namespace thresher::strategies::dual_gemm::two_pass

@@ -1,0 +1,91 @@
+#include "strategies/dual_gemm/two_pass/strategy.hpp"
+
+#include <fmt/format.h>
+
+#include "strategies/dual_gemm/two_pass/launch.hpp"
+#include "strategies/refusal.hpp"
+
+namespace thresher::strategies::dual_gemm {
+namespace two_pass {
+namespace {
+
+constexpr std::int64_t most_blocks_of_a_grid = (std::int64_t{1} << 31) - 1;
+
+const KnobTable<Config>& knob_table() {
+  static const KnobTable<Config> table{
+      "thresher::strategies::dual_gemm::two_pass::Config",
+      {flag("widens_weights", &Config::widens_weights, "weights are copied for the library before each product")}};
+  return table;
+}
+
+class TwoPassStrategy final : public Strategy<DualGemmProblem> {
+ public:
+  [[nodiscard]] std::string_view name() const override { return "two_pass"; }
+  [[nodiscard]] std::string_view summary() const override {
+    return "two products of the vendor's library into float32, then the activation";
+  }
+  [[nodiscard]] DeviceKind device_kind() const override { return DeviceKind::cuda; }
+  [[nodiscard]] Role role() const override { return Role::fallback; }
+  [[nodiscard]] std::vector<KnobHelp> knobs() const override { return knob_table().help(); }
+
+  [[nodiscard]] std::optional<std::string> not_made_for(const DualGemmProblem&, const DeviceSpec&) const override {
+    return std::nullopt;
+  }
+
+  [[nodiscard]] std::vector<std::string> obstacles(const DualGemmProblem& problem, const Knobs& knobs,
+                                                   const DeviceSpec&) const override {
+    const Config config = knob_table().with(own(problem), knobs, name());
+    std::vector<std::string> found;
+    if (must_widen(problem) && !config.widens_weights) {
+      found.push_back(fmt::format("weights of {} with tokens of {} must be widened: leave widens_weights = false out",
+                                  thresher::name(problem.b), thresher::name(problem.a)));
+    }
+    if (const std::int64_t blocks = most_blocks(problem); blocks > most_blocks_of_a_grid) {
+      found.push_back(fmt::format("a matrix needs {} blocks of two_pass, a GPU takes {} at once: split the problem",
+                                  blocks, most_blocks_of_a_grid));
+    }
+    return found;
+  }
+
+  /// Weights as they lie first: those that the library cannot read take the second.
+  [[nodiscard]] std::vector<Knobs> candidates(const DualGemmProblem& problem, const Knobs& knobs,
+                                              const DeviceSpec& device) const override {
+    std::vector<Knobs> found;
+    for (const bool widens : {false, true}) {
+      const Knobs all = knob_table().knobs(knob_table().with({.widens_weights = widens}, knobs, name()));
+      if (obstacles(problem, all, device).empty() && (found.empty() || found.back() != all)) {
+        found.push_back(all);
+      }
+    }
+    return found;
+  }
+
+  [[nodiscard]] PlannedCall plan(const DualGemmProblem& problem, const Knobs& knobs,
+                                 const DeviceSpec& device) const override {
+    refuse_obstacles(name(), knobs, obstacles(problem, knobs, device));
+    const Config config = knob_table().with(own(problem), knobs, name());
+    PlannedCall call = planned_call(problem, config);
+    call.strategy = name();
+    call.knobs = knob_table().knobs(config);
+    return call;
+  }
+
+  /// One program holds every kernel of it.
+  [[nodiscard]] std::vector<Sample<DualGemmProblem>> built_in() const override {
+    return {{{.m = 8, .n = 8, .k = 16, .a = Format::nvfp4, .b = Format::nvfp4}, {}}};
+  }
+
+ private:
+  static bool must_widen(const DualGemmProblem& problem) { return problem.b != product_format(problem.a, problem.b); }
+  static Config own(const DualGemmProblem& problem) { return {.widens_weights = must_widen(problem)}; }
+};
+
+}  // namespace
+}  // namespace two_pass
+
+const Strategy<DualGemmProblem>& two_pass_strategy() {
+  static const two_pass::TwoPassStrategy strategy;
+  return strategy;
+}
+
+}  // namespace thresher::strategies::dual_gemm

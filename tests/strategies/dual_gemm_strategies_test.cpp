@@ -1,0 +1,152 @@
+// What every strategy of the dual GEMM says of itself, and the calls that it plans: values that hold together.
+#include <gtest/gtest.h>
+
+#include "core/device_spec.hpp"
+#include "strategies/dual_gemm/cpu/config.hpp"
+#include "strategies/dual_gemm/fused/program.hpp"
+#include "strategies/dual_gemm/packed/program.hpp"
+#include "strategies/dual_gemm/registry.hpp"
+#include "strategies/dual_gemm/tensors.hpp"
+#include "strategies/dual_gemm/two_pass/config.hpp"
+#include "thresher/error.hpp"
+
+namespace thresher::strategies::dual_gemm {
+namespace {
+
+const DeviceSpec& h200() { return device_spec("H200"); }
+
+/// Addresses that are never followed.
+void* somewhere() { return reinterpret_cast<void*>(std::uintptr_t{256}); }
+
+std::vector<Tensor> tensors_of(const DualGemmProblem& problem) {
+  const auto tensor = [](Format format, std::int64_t rows, std::int64_t columns) {
+    Tensor made = Tensor::contiguous(somewhere(), format, {rows, columns});
+    made.scales.data = somewhere();
+    return made;
+  };
+  return {tensor(problem.a, problem.m, problem.k), tensor(problem.b, problem.n, problem.k),
+          tensor(problem.b, problem.n, problem.k), tensor(problem.out, problem.m, problem.n)};
+}
+
+// A member that a table forgot would silently keep its default in device code.
+TEST(KnobTables, NameEveryMember) {
+  EXPECT_EQ(fused::knob_table().size(), member_count<fused::Config>);
+  EXPECT_EQ(packed::knob_table().size(), member_count<packed::Config>);
+  EXPECT_EQ(member_count<two_pass::Config>, 1U);
+  EXPECT_EQ(member_count<host::Config>, 1U);
+}
+
+TEST(KnobTables, SpellEveryMemberThatTheCodeDependsOn) {
+  fused::Config config{.order = fused::Order::pingpong, .stages = 7, .dependent_launch = true};
+  const std::string code = fused::knob_table().spelling(config);
+  EXPECT_NE(code.find(".stages = 7"), std::string::npos);
+  EXPECT_NE(code.find(".order = thresher::strategies::dual_gemm::fused::Order::pingpong"), std::string::npos);
+  config.dependent_launch = false;
+  EXPECT_EQ(fused::knob_table().spelling(config), code);
+}
+
+TEST(KnobTables, ReadBackWhatTheyPrint) {
+  const packed::Config config{.numerics = packed::Numerics::fast, .block_tokens = 64, .math_registers = 216};
+  const Knobs knobs = packed::knob_table().knobs(config);
+  EXPECT_EQ(packed::knob_table().with({}, Knobs::parse(knobs.text()), "packed"), config);
+}
+
+class EveryStrategy : public ::testing::TestWithParam<const Strategy<DualGemmProblem>*> {};
+
+TEST_P(EveryStrategy, SamplesAndBuiltInCallsHaveNoObstacle) {
+  const auto& strategy = *GetParam();
+  for (const auto& samples : {strategy.samples(), strategy.built_in()}) {
+    for (const auto& [problem, knobs] : samples) {
+      EXPECT_EQ(strategy.obstacles(problem, knobs, h200()), std::vector<std::string>{}) << knobs.text();
+    }
+  }
+}
+
+TEST_P(EveryStrategy, BindsEveryNumberOfRowsUpToThePlanned) {
+  const auto& strategy = *GetParam();
+  for (const auto& [planned, knobs] : strategy.samples()) {
+    const PlannedCall call = strategy.plan(planned, knobs, h200());
+    for (const std::int64_t rows : {std::int64_t{1}, planned.m}) {
+      DualGemmProblem problem = planned;
+      problem.m = rows;
+      const std::vector<Tensor> tensors = tensors_of(problem);
+      for (const Step& step : call.steps) {
+        LaunchArguments arguments;
+        const auto& launch = std::get<KernelLaunch>(step);
+        EXPECT_TRUE(launch.bind({tensors, somewhere(), somewhere()}, arguments)) << knobs.text();
+        EXPECT_GT(arguments.grid.x, 0U);
+        EXPECT_EQ(arguments.grid.x % launch.cluster.x, 0U);
+        for (const LaunchArguments::Map& map : arguments.maps()) {
+          EXPECT_LE(map.offset + sizeof(machine::TensorMap), arguments.size());
+        }
+      }
+    }
+  }
+}
+
+TEST_P(EveryStrategy, NamesTheMemoryOfEveryLaunch) {
+  const auto& strategy = *GetParam();
+  for (const auto& [problem, knobs] : strategy.samples()) {
+    const PlannedCall call = strategy.plan(problem, knobs, h200());
+    for (const Step& step : call.steps) {
+      for (const Access& access : std::get<KernelLaunch>(step).accesses) {
+        const std::size_t count = access.memory == Access::Memory::workspace ? call.workspace.size()
+                                  : access.memory == Access::Memory::packed  ? call.packed.size()
+                                                                             : std::size_t{tensor_count};
+        EXPECT_LT(access.index, count);
+      }
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(OfAGpu, EveryStrategy, ::testing::ValuesIn(strategies_of(DeviceKind::cuda)),
+                         [](const auto& tested) { return std::string(tested.param->name()); });
+
+// The same kernel, with another one for an output that the copy engine cannot address.
+TEST(FusedStrategies, StoreDirectlyWhereTheCopyEngineCannot) {
+  const DualGemmProblem problem{
+      .m = 256, .n = 4096, .k = 7168, .a = Format::bf16, .b = Format::bf16, .out = Format::bf16};
+  const auto& interleaved = *find_strategy<DualGemmProblem>(strategies_of(DeviceKind::cuda), "interleaved");
+  const PlannedCall call = interleaved.plan(problem, {{"epilogue", "tma"}}, h200());
+  const auto& staged = std::get<KernelLaunch>(call.steps.front());
+  std::vector<Tensor> tensors = tensors_of(problem);
+  tensors[output_index].strides[0] += 1;
+  LaunchArguments arguments;
+  EXPECT_FALSE(staged.bind({tensors}, arguments));
+  ASSERT_NE(staged.alternative, nullptr);
+  EXPECT_TRUE(staged.alternative->bind({tensors}, arguments));
+  EXPECT_EQ(staged.expected.min_tma_stores, 1);
+  EXPECT_EQ(staged.alternative->expected.min_tma_stores, 0);
+}
+
+// Tokens of 16 bits are read where they lie when they fill whole blocks along K; nothing is prepared.
+TEST(PackedStrategy, PreparesTokensOnlyWhereItMust) {
+  const auto& strategy = *find_strategy<DualGemmProblem>(strategies_of(DeviceKind::cuda), "packed");
+  DualGemmProblem problem{.m = 16, .n = 64, .k = 512, .a = Format::fp16, .b = Format::nvfp4};
+  EXPECT_EQ(strategy.plan(problem, {}, h200()).preparation_steps, 0U);
+  EXPECT_EQ(strategy.plan(problem, {{"numerics", "fast"}}, h200()).preparation_steps, 1U);
+  problem.k = 528;
+  EXPECT_EQ(strategy.plan(problem, {}, h200()).preparation_steps, 1U);
+}
+
+TEST(PackedStrategy, LaysOutPackedWeightsForFilesByName) {
+  const auto& strategy = *find_strategy<DualGemmProblem>(strategies_of(DeviceKind::cuda), "packed");
+  const DualGemmProblem problem{.m = 16, .n = 64, .k = 512, .a = Format::fp16, .b = Format::nvfp4};
+  EXPECT_EQ(strategy.plan(problem, {}, h200()).packed_layout, "nvfp4-exact-sm90-1");
+  EXPECT_EQ(strategy.plan(problem, {{"numerics", "fast"}}, h200()).packed_layout, "nvfp4-fast-sm90-1");
+}
+
+TEST(TwoPassStrategy, WidensWeightsThatTheLibraryCannotRead) {
+  const auto& strategy = *find_strategy<DualGemmProblem>(strategies_of(DeviceKind::cuda), "two_pass");
+  const DualGemmProblem plain{.m = 16, .n = 64, .k = 512, .a = Format::fp16, .b = Format::fp16};
+  const std::vector<Knobs> both = strategy.candidates(plain, {}, h200());
+  ASSERT_EQ(both.size(), 2U);
+  EXPECT_EQ(strategy.plan(plain, both[0], h200()).alignments.size(), 2U);
+  EXPECT_TRUE(strategy.plan(plain, both[1], h200()).alignments.empty());
+  DualGemmProblem mixed = plain;
+  mixed.b = Format::nvfp4;
+  EXPECT_EQ(strategy.candidates(mixed, {}, h200()).size(), 1U);
+}
+
+}  // namespace
+}  // namespace thresher::strategies::dual_gemm
