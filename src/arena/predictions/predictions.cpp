@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include "arena/ledger/sha256.hpp"
+#include "arena/operation/operation.hpp"
 #include "arena/predictions/calibration_file.hpp"
 #include "arena/predictions/calibration_samples.hpp"
 #include "planner/calibrate.hpp"
