@@ -137,7 +137,8 @@ TEST(DualGemmChoice, EveryKnobChangesWhatIsLaunched) {
 
 TEST(DualGemmChoice, RefusalsNameTheNumberAndTheLimit) {
   const DualGemmProblem origin = bf16(512, 4096, 7168);
-  EXPECT_NE(refusal(origin, {.strategy = "interleaved", .knobs = Knobs::parse("block_outputs=128 stages=5")})
+  EXPECT_NE(refusal(origin, {.strategy = "interleaved",
+                             .knobs = Knobs::parse("block_outputs=128 math_warpgroups=2 warpgroup_tiles=1 stages=5")})
                 .find("over the limit of 232448"),
             std::string::npos);
   EXPECT_NE(refusal(origin, {.strategy = "pingpong", .knobs = Knobs::parse("persistent=false")}).find("take turns"),

@@ -56,7 +56,7 @@ TEST_F(TuningWinners, AUsersKernelNeitherErasesARecordNorHidesTheSecondBest) {
   time("dual_gemm/packed[block_tokens=128,blocks_per_slot=2,math_warpgroups=2,split_k=1,stages=3]", 40);
   EXPECT_EQ(enter().size(), 1U);
   ASSERT_NE(found(), nullptr);
-  EXPECT_EQ(found()->strategy, "interleaved");
+  EXPECT_EQ(found()->strategy, "packed");
 }
 
 TEST_F(TuningWinners, NumericsThatMustBeAskedForAreNeverChosen) {

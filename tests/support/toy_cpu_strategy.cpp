@@ -1,0 +1,60 @@
+#include "reference/dual_gemm.hpp"
+#include "strategies/dual_gemm/tensors.hpp"
+#include "support/toy_strategies.hpp"
+
+namespace thresher::test {
+namespace {
+
+using namespace strategies;
+using namespace strategies::dual_gemm;
+
+class Toy final : public Strategy<DualGemmProblem> {
+ public:
+  [[nodiscard]] std::string_view name() const override { return "toy"; }
+  [[nodiscard]] std::string_view summary() const override { return "the definition"; }
+  [[nodiscard]] DeviceKind device_kind() const override { return DeviceKind::cpu; }
+  [[nodiscard]] Role role() const override { return Role::by_name; }
+  [[nodiscard]] std::vector<KnobHelp> knobs() const override { return {}; }
+  [[nodiscard]] std::optional<std::string> not_made_for(const DualGemmProblem& problem,
+                                                        const DeviceSpec&) const override {
+    return problem.out == Format::fp32 ? std::nullopt : std::optional<std::string>("strategy toy writes fp32");
+  }
+  [[nodiscard]] std::vector<std::string> obstacles(const DualGemmProblem& problem, const Knobs&,
+                                                   const DeviceSpec& device) const override {
+    const auto sentence = not_made_for(problem, device);
+    return sentence ? std::vector{*sentence} : std::vector<std::string>{};
+  }
+  [[nodiscard]] std::vector<Knobs> candidates(const DualGemmProblem& problem, const Knobs&,
+                                              const DeviceSpec& device) const override {
+    return not_made_for(problem, device) ? std::vector<Knobs>{} : std::vector<Knobs>(1);
+  }
+  [[nodiscard]] PlannedCall plan(const DualGemmProblem& problem, const Knobs&, const DeviceSpec&) const override {
+    PlannedCall call;
+    call.strategy = name();
+    call.steps.emplace_back(HostCall{"define", [problem](const CallTensors& tensors) { define(problem, tensors); }});
+    call.data_alignment = 4;
+    return call;
+  }
+
+ private:
+  static void define(DualGemmProblem problem, const CallTensors& tensors) {
+    problem.m = tokens_of(tensors).shape[0];
+    const Tensor& c = output_of(tensors);
+    const std::vector<double> values =
+        reference::dual_gemm(problem, tokens_of(tensors), gate_of(tensors), up_of(tensors));
+    for (std::size_t i = 0; i < values.size(); ++i) {
+      const auto row = static_cast<std::int64_t>(i) / problem.n;
+      const auto column = static_cast<std::int64_t>(i) % problem.n;
+      static_cast<float*>(c.data)[row * c.strides[0] + column] = static_cast<float>(values[i]);
+    }
+  }
+};
+
+}  // namespace
+
+const Strategy<DualGemmProblem>& toy_cpu_strategy() {
+  static const Toy strategy;
+  return strategy;
+}
+
+}  // namespace thresher::test
