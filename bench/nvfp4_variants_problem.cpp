@@ -168,7 +168,8 @@ Problem::Problem(const device_code::Extents& e)
     Set set;
     const Device device = Device::cuda();
     set.exact = std::make_unique<PackedWeights>(pack(device, gate.view, up.view));
-    set.fast = std::make_unique<PackedWeights>(pack(device, gate.view, up.view, {.numerics = Numerics::fast}));
+    set.fast =
+        std::make_unique<PackedWeights>(pack(device, gate.view, up.view, {.numerics = thresher::Numerics::fast}));
     set.a = std::make_unique<GpuNvfp4>(a_);
     set.a16 = runtime::DeviceBuffer(0, static_cast<std::size_t>(e.m * e.k * 2));
     set.folded = runtime::DeviceBuffer(

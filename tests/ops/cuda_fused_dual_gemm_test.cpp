@@ -22,20 +22,28 @@ using test::OnGpu;
 
 constexpr const char* strategies[] = {"sequential", "interleaved", "pingpong"};
 
-/// Sets of knobs that together set each of them.
+/// A strategy with knobs: sets that together set each of them.
 constexpr const char* knob_sets[] = {
-    "interleaved 256x128x64 stages=4 tokens_as_rows",
-    "interleaved 96x128x64 stages=8 tma tokens_as_rows",
-    "interleaved 256x128x64 stages=4 cluster=2 tma tokens_as_rows",
-    "interleaved 192x128x64 stages=5 cluster=2 split_k=2 tma tokens_as_rows",
-    "interleaved 256x128x64 stages=4 cluster=4 split_k=2 tokens_as_rows",
-    "interleaved 192x256x64 stages=3 loader_registers=24 math_registers=240 tokens_as_rows persistent tma",
-    "interleaved 128x64x128 stages=1 math_warpgroups=1 tokens_as_rows same_tokens",
-    "sequential 256x128x64 stages=6 cluster=2 tma tokens_as_rows",
-    "sequential 128x128x64 stages=2 tokens_as_rows persistent",
-    "pingpong 256x64x64 stages=4 tma tokens_as_rows persistent loader_registers=40 math_registers=232",
-    "pingpong 128x128x64 stages=6 tokens_as_rows persistent",
+    "interleaved block_outputs=128 math_warpgroups=2 warpgroup_tiles=1 stages=4 split_k=1 epilogue=simt",
+    "interleaved block_outputs=48 math_warpgroups=2 warpgroup_tiles=1 stages=8 split_k=1 epilogue=tma",
+    "interleaved block_outputs=128 math_warpgroups=2 warpgroup_tiles=1 stages=4 multicast=2 split_k=1 epilogue=tma",
+    "interleaved block_outputs=96 math_warpgroups=2 warpgroup_tiles=1 stages=5 split_k=2 epilogue=tma",
+    "interleaved block_outputs=128 math_warpgroups=2 warpgroup_tiles=1 stages=4 multicast=2 split_k=2 epilogue=simt",
+    "interleaved block_outputs=96 math_warpgroups=2 warpgroup_tiles=2 stages=3 loader_registers=24 "
+    "math_registers=240 split_k=1 persistent=true epilogue=tma",
+    "interleaved block_outputs=64 math_warpgroups=1 warpgroup_tiles=1 block_k=128 stages=1 split_k=1 "
+    "raster=columns_first epilogue=simt",
+    "sequential block_outputs=128 math_warpgroups=2 warpgroup_tiles=1 stages=6 multicast=2 split_k=1 epilogue=tma",
+    "sequential block_outputs=64 math_warpgroups=2 warpgroup_tiles=1 stages=2 split_k=1 persistent=true epilogue=simt",
+    "pingpong block_outputs=128 math_warpgroups=2 warpgroup_tiles=1 stages=4 loader_registers=40 "
+    "math_registers=232 epilogue=tma",
+    "pingpong block_outputs=64 math_warpgroups=2 warpgroup_tiles=2 stages=6 epilogue=simt dependent_launch=false",
 };
+
+DualGemmOptions options_of(const std::string& strategy_and_knobs) {
+  const std::size_t end = strategy_and_knobs.find(' ');
+  return {.strategy = strategy_and_knobs.substr(0, end), .knobs = Knobs::parse(strategy_and_knobs.substr(end))};
+}
 
 std::string judged(const DualGemmCase& of, const DualGemmOptions& options,
                    reference::Rule rule = reference::Rule::general) {
@@ -63,7 +71,7 @@ TEST(CudaFusedDualGemm, EdgeShapesWithEverySetOfKnobs) {
   for (const char* knobs : knob_sets) {
     for (const std::int64_t m : {1, 129, 257, 600}) {
       for (const auto& [n, k] : {std::pair{24, 136}, {1000, 520}}) {
-        EXPECT_EQ(judged(DualGemmCase::random(bf16(m, n, k)), {.strategy = "", .knobs = Knobs::parse(knobs)}), "")
+        EXPECT_EQ(judged(DualGemmCase::random(bf16(m, n, k)), options_of(knobs)), "")
             << knobs << " " << m << "x" << n << "x" << k;
       }
     }
@@ -88,9 +96,7 @@ TEST(CudaFusedDualGemm, EveryFormatAndActivation) {
 TEST(CudaFusedDualGemm, SmallIntegersMatchBitForBit) {
   SKIP_WITHOUT_HOPPER();
   for (const char* knobs : knob_sets) {
-    EXPECT_EQ(judged(DualGemmCase::integers(bf16(150, 264, 520)), {.strategy = "", .knobs = Knobs::parse(knobs)},
-                     reference::Rule::exact),
-              "")
+    EXPECT_EQ(judged(DualGemmCase::integers(bf16(150, 264, 520)), options_of(knobs), reference::Rule::exact), "")
         << knobs;
   }
 }
@@ -121,8 +127,7 @@ TEST(CudaFusedDualGemm, NanAndInfGoWhereTheDefinitionSendsThem) {
 TEST(CudaFusedDualGemm, TheSameBitsInAThousandRuns) {
   SKIP_WITHOUT_HOPPER();
   for (const char* knobs : knob_sets) {
-    test::GpuDualGemmCase tested(DualGemmCase::random(bf16(300, 520, 1040)),
-                                 {.strategy = "", .knobs = Knobs::parse(knobs)});
+    test::GpuDualGemmCase tested(DualGemmCase::random(bf16(300, 520, 1040)), options_of(knobs));
     EXPECT_EQ(tested.same_bits(1000), "") << knobs;
   }
 }
@@ -160,6 +165,27 @@ TEST(CudaFusedDualGemm, IsTheDefaultAndGivesWayToTheLibrary) {
   const DualGemmCase odd_rows = DualGemmCase::random(bf16(64, 96, 128), {.row_gap = 2});
   EXPECT_EQ(test::GpuDualGemmCase(odd_rows).planned().strategy(), "two_pass");
   EXPECT_THROW(static_cast<void>(test::GpuDualGemmCase(odd_rows, {.strategy = "interleaved"}).planned()), Error);
+}
+
+/// Every number of rows up to the planned one, with the bits of a plan for that many.
+TEST(CudaDualGemm, APlanServesFewerRows) {
+  SKIP_WITHOUT_HOPPER();
+  for (const char* strategy : {"", "two_pass"}) {
+    for (const Format weights : {Format::bf16, Format::nvfp4}) {
+      for (const std::int64_t rows : {1, 8, 40, 129, 300}) {
+        DualGemmProblem problem = bf16(rows, 264, 528);
+        problem.b = weights;
+        test::GpuDualGemmCase tested(DualGemmCase::random(problem), {.strategy = strategy});
+        problem.m = 300;
+        const DualGemm gemm =
+            plan(Device::cuda(), problem, tested.b1.tensor(), tested.b2.tensor(), {.strategy = strategy});
+        const runtime::DeviceBuffer workspace(0, gemm.workspace_bytes());
+        gemm.run(Stream{}, tested.a.tensor(), tested.out, workspace.data());
+        runtime::synchronize({}, 0);
+        EXPECT_EQ(tested.judged(tested.c), "") << strategy << " " << rows << " rows of " << name(weights);
+      }
+    }
+  }
 }
 
 TEST(CudaFusedDualGemm, RowsThatTheCopyEngineCannotAddressAreNamed) {
