@@ -1,5 +1,6 @@
-// `thresher plan`: which contestant the planner would choose for a problem on a card, how long it would take and why.
+// `thresher plan`: what `plan` would launch for a problem on a card, how long it would take and why.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <CLI/CLI.hpp>
 #include <memory>
@@ -8,119 +9,189 @@
 #include "arena/predictions/calibration_file.hpp"
 #include "cli/planner_commands.hpp"
 #include "cli/problem_option.hpp"
-#include "planner/rank.hpp"
+#include "ops/forecast.hpp"
+#include "strategies/dual_gemm/registry.hpp"
 #include "thresher/error.hpp"
 
 namespace thresher::cli {
 namespace {
 
+/// What may be asked of every operation.
 struct Arguments {
-  ProblemOption problem;
   std::string device = "H200";
-  std::string config;
-  std::string calibration;
+  std::string strategy{};
+  std::string knobs{};
+  std::string calibration{};
   std::size_t top = 5;
   bool sustained = false;
   bool refused = false;
+  bool help_knobs = false;
   bool json = false;
+
+  void add_to(CLI::App& command) {
+    command.add_option("--device", device, "H100, H200, B200 or GB300")->capture_default_str();
+    command.add_option("--strategy", strategy, "This one alone");
+    command.add_option("--knobs", knobs, "Kept in every choice, as in \"stages=3 split_k=2\"");
+    command.add_option("--calibration", calibration,
+                       "Parameters that `thresher calibrate` wrote; its own file if not given");
+    command.add_option("--top", top, "How many to show")->capture_default_str();
+    command.add_flag("--sustained", sustained, "At the clock of a hot card");
+    command.add_flag("--refused", refused, "Show what cannot run, and why");
+    command.add_flag("--json", json, "For machines");
+  }
 };
 
-nlohmann::json to_json(const planner::Choice<planner::DualGemmConfig>& choice) {
-  const planner::Prediction& prediction = choice.prediction;
-  const planner::TimeParts& parts = prediction.parts;
-  return {{"contestant", planner::text(choice.config)},
-          {"predicted_us", prediction.us()},
-          {"bound", planner::name(prediction.bound)},
-          {"parts_us",
-           {{"launch", parts.launch_us},
-            {"fill", parts.fill_us},
-            {"main_loop", parts.main_us},
-            {"exchange", parts.exchange_us},
-            {"epilogue", parts.epilogue_us},
-            {"passes", parts.passes_us}}},
-          {"blocks", prediction.blocks},
-          {"busy_share", prediction.busy_share},
-          {"useful_share", prediction.useful_share},
-          {"calibrated", prediction.calibrated},
-          {"why", prediction.why}};
+struct AttentionArguments {
+  std::vector<std::int64_t> shape{};
+  AttentionProblem problem{};
+  bool bf16 = false;
+  bool dependent_launch = false;
+};
+
+std::string title(const planner::PlannedChoice& choice) {
+  const std::string knobs = choice.call.knobs.text();
+  return choice.call.strategy + (knobs.empty() ? "" : " ") + knobs;
 }
 
-void print_json(const DualGemmProblem& problem, const planner::DualGemmRanking& ranking, const Arguments& arguments) {
-  nlohmann::json json{{"problem",
-                       {{"m", problem.m},
-                        {"n", problem.n},
-                        {"k", problem.k},
-                        {"a", name(problem.a)},
-                        {"b", name(problem.b)},
-                        {"out", name(problem.out)}}},
-                      {"device", arguments.device}};
-  json["choices"] = nlohmann::json::array();
-  json["refused"] = nlohmann::json::array();
-  for (const auto& choice : ranking.choices) {
+nlohmann::json to_json(const planner::PlannedChoice& choice) {
+  nlohmann::json json{{"strategy", choice.call.strategy}, {"knobs", choice.call.knobs.text()}};
+  if (choice.prediction) {
+    const planner::Prediction& prediction = *choice.prediction;
+    const planner::TimeParts& parts = prediction.parts;
+    json["predicted_us"] = prediction.us();
+    json["bound"] = planner::name(prediction.bound);
+    json["parts_us"] = {{"launch", parts.launch_us},     {"fill", parts.fill_us},         {"main_loop", parts.main_us},
+                        {"exchange", parts.exchange_us}, {"epilogue", parts.epilogue_us}, {"passes", parts.passes_us}};
+    json["blocks"] = prediction.blocks;
+    json["busy_share"] = prediction.busy_share;
+    json["useful_share"] = prediction.useful_share;
+    json["calibrated"] = prediction.calibrated;
+    json["why"] = prediction.why;
+  }
+  return json;
+}
+
+void print_json(const planner::Choices& choices, const Arguments& arguments) {
+  nlohmann::json json{
+      {"device", arguments.device}, {"choices", nlohmann::json::array()}, {"refused", nlohmann::json::array()}};
+  for (const planner::PlannedChoice& choice : choices.ranked) {
     json["choices"].push_back(to_json(choice));
   }
-  for (const auto& refusal : ranking.refused) {
-    json["refused"].push_back({{"contestant", planner::text(refusal.config)}, {"obstacles", refusal.obstacles}});
+  for (const planner::RefusedStrategy& refused : choices.refused) {
+    json["refused"].push_back({{"strategy", refused.strategy}, {"obstacles", refused.obstacles}});
   }
   fmt::print("{}\n", json.dump(1));
 }
 
-void print_table(const planner::DualGemmRanking& ranking, const Arguments& arguments) {
-  for (std::size_t i = 0; i < std::min(arguments.top, ranking.choices.size()); ++i) {
-    const auto& choice = ranking.choices[i];
-    fmt::print("{:>8.1f} us  {}\n             {}\n", choice.prediction.us(), planner::text(choice.config),
-               choice.prediction.why);
-  }
-  if (ranking.choices.size() > arguments.top) {
-    fmt::print("({} more are feasible; --top shows them)\n", ranking.choices.size() - arguments.top);
-  }
-  if (arguments.refused || ranking.choices.empty()) {
-    for (const auto& refusal : ranking.refused) {
-      for (const std::string& obstacle : refusal.obstacles) {
-        fmt::print("not feasible  {}\n              {}\n", planner::text(refusal.config), obstacle);
-      }
-    }
-  } else if (!ranking.refused.empty()) {
-    fmt::print("({} are not feasible; --refused says why)\n", ranking.refused.size());
+void print_choice(const planner::PlannedChoice& choice) {
+  if (choice.prediction) {
+    fmt::print("{:>8.1f} us  {}\n             {}\n", choice.prediction->us(), title(choice), choice.prediction->why);
+  } else {
+    fmt::print("       ? us  {}\n             the planner has no words for its work\n", title(choice));
   }
 }
 
-void plan(const Arguments& arguments, Context& context) {
-  const DualGemmProblem problem = arguments.problem.problem();
-  const DeviceSpec& device = device_spec(arguments.device);
-  const std::vector<planner::DualGemmConfig> candidates = arguments.config.empty()
-                                                              ? planner::dual_gemm_candidates(problem, device)
-                                                              : std::vector{planner::parse_config(arguments.config)};
-  const planner::DualGemmRanking ranking = planner::rank(
-      problem, candidates, device, arena::load_calibration(arguments.calibration, device.name).calibration,
-      arguments.sustained ? Clocks::sustained : Clocks::burst);
-  if (arguments.json) {
-    print_json(problem, ranking, arguments);
-  } else {
-    print_table(ranking, arguments);
+void print_table(const planner::Choices& choices, const Arguments& arguments) {
+  const std::size_t shown = std::min(arguments.top, choices.ranked.size());
+  for (std::size_t i = 0; i < shown; ++i) {
+    print_choice(choices.ranked[i]);
   }
-  if (ranking.choices.empty()) {
+  if (choices.ranked.size() > shown) {
+    fmt::print("({} more can run; --top shows them)\n", choices.ranked.size() - shown);
+  }
+  if (arguments.refused || choices.ranked.empty()) {
+    for (const planner::RefusedStrategy& refused : choices.refused) {
+      for (const std::string& obstacle : refused.obstacles) {
+        fmt::print("cannot run   {}\n             {}\n", refused.strategy, obstacle);
+      }
+    }
+  } else if (!choices.refused.empty()) {
+    fmt::print("({} strategies cannot run it; --refused says why)\n", choices.refused.size());
+  }
+}
+
+/// In the order in which `plan` chooses, which knows the built-in parameters alone; the times are those of the
+/// calibration and the clock that are asked for.
+template <class Problem, class Options>
+void plan(const Problem& problem, const Options& options, const Arguments& arguments, Context& context) {
+  const DeviceSpec& device = device_spec(arguments.device);
+  const planner::Calibration calibration = arena::load_calibration(arguments.calibration, device.name).calibration;
+  planner::Choices choices = ops::choices(problem, options, device);
+  for (planner::PlannedChoice& choice : choices.ranked) {
+    if (choice.prediction) {
+      choice.prediction = planner::predict(choice.call.work, device, calibration,
+                                           arguments.sustained ? Clocks::sustained : Clocks::burst);
+    }
+  }
+  arguments.json ? print_json(choices, arguments) : print_table(choices, arguments);
+  if (choices.ranked.empty()) {
     context.exit_status = gate_failed;
   }
+}
+
+template <class Problem>
+void print_knobs(strategies::Strategies<Problem> all) {
+  for (const strategies::Strategy<Problem>* const strategy : all) {
+    fmt::print("{}: {}\n", strategy->name(), strategy->summary());
+    for (const strategies::KnobHelp& knob : strategy->knobs()) {
+      fmt::print("  {:<20} {}: {}\n", knob.name, knob.help, fmt::join(knob.allowed, ", "));
+    }
+  }
+}
+
+void add_attention(CLI::App& plan_command, Context& context) {
+  const auto arguments = std::make_shared<Arguments>();
+  const auto asked = std::make_shared<AttentionArguments>();
+  AttentionProblem& problem = asked->problem;
+  CLI::App* command = plan_command.add_subcommand("attention", "The same of an attention");
+  command->add_option("--batch", problem.batch, "Sequences")->capture_default_str()->check(CLI::PositiveNumber);
+  command->add_option("--heads", problem.heads, "Heads of queries")->capture_default_str()->check(CLI::PositiveNumber);
+  CLI::Option* const kv_heads = command->add_option("--kv-heads", problem.kv_heads, "Heads of keys; as --heads");
+  kv_heads->check(CLI::PositiveNumber);
+  command->add_option("--queries", problem.queries, "Queries of a sequence")->required()->check(CLI::PositiveNumber);
+  CLI::Option* const keys = command->add_option("--keys", problem.keys, "Keys of a sequence; as --queries");
+  keys->check(CLI::PositiveNumber);
+  command->add_option("--head-dim", problem.head_dim, "64 or 128")
+      ->capture_default_str()
+      ->check(CLI::IsMember({64, 128}));
+  command->add_flag("--causal", problem.causal, "A query sees no key behind it");
+  command->add_flag("--bf16", asked->bf16, "In bf16 instead of fp16");
+  command->add_flag("--dependent-launch", asked->dependent_launch, "Started while the call before it ends");
+  arguments->add_to(*command);
+  command->callback([arguments, asked, kv_heads, keys, &context] {
+    AttentionProblem& wanted = asked->problem;
+    wanted.kv_heads = kv_heads->count() > 0 ? wanted.kv_heads : wanted.heads;
+    wanted.keys = keys->count() > 0 ? wanted.keys : wanted.queries;
+    wanted.format = asked->bf16 ? Format::bf16 : Format::fp16;
+    AttentionOptions options{.strategy = arguments->strategy, .knobs = Knobs::parse(arguments->knobs)};
+    options.dependent_launch = asked->dependent_launch;
+    plan(wanted, options, *arguments, context);
+  });
 }
 
 }  // namespace
 
 void add_plan(CLI::App& app, Context& context) {
   const auto arguments = std::make_shared<Arguments>();
+  const auto problem = std::make_shared<ProblemOption>();
   CLI::App* command =
-      app.add_subcommand("plan", "Says which contestant would be chosen, how long it would take and why; needs no GPU");
-  arguments->problem.add_to(*command);
-  command->add_option("--device", arguments->device, "H100, H200, B200 or GB300")->capture_default_str();
-  command->add_option("--config", arguments->config,
-                      "Judge this contestant alone, as in \"exact 128x256x128 stages=3\"");
-  command->add_option("--calibration", arguments->calibration,
-                      "Parameters that `thresher calibrate` wrote; its own file if not given");
-  command->add_option("--top", arguments->top, "How many to show")->capture_default_str();
-  command->add_flag("--sustained", arguments->sustained, "At the clock of a hot card");
-  command->add_flag("--refused", arguments->refused, "Show what is not feasible, and why");
-  command->add_flag("--json", arguments->json, "For machines");
-  command->callback([arguments, &context] { plan(*arguments, context); });
+      app.add_subcommand("plan", "Says what `plan` would launch, how long it would take and why; needs no GPU");
+  problem->add_to(*command);
+  command->get_option("problem")->required(false);
+  arguments->add_to(*command);
+  command->add_flag("--help-knobs", arguments->help_knobs, "List every strategy of the dual GEMM with its knobs");
+  add_attention(*command, context);
+  command->callback([arguments, problem, command, &context] {
+    if (!command->get_subcommands().empty()) {
+      return;
+    }
+    if (arguments->help_knobs) {
+      print_knobs<DualGemmProblem>(strategies::dual_gemm::strategies_of(DeviceKind::cuda));
+      return;
+    }
+    const DualGemmOptions options{.strategy = arguments->strategy, .knobs = Knobs::parse(arguments->knobs)};
+    plan(problem->problem(), options, *arguments, context);
+  });
 }
 
 }  // namespace thresher::cli

@@ -1,11 +1,11 @@
 #pragma once
-/// What the planner says of a contestant before it runs: a pure function, so that any card of its table can be asked
-/// about.
-#include <string>
-
-#include "planner/predict.hpp"
+/// What `plan` would launch on a GPU that need not be here, and how long the planner expects it to take. Everybody who
+/// predicts asks here, so that there is one answer.
+#include "core/device_spec.hpp"
+#include "planner/choose.hpp"
 #include "strategies/planned_call.hpp"
 #include "thresher/attention.hpp"
+#include "thresher/dual_gemm.hpp"
 
 namespace thresher::ops {
 
@@ -13,25 +13,25 @@ namespace thresher::ops {
 /// Error(unsupported) with what is in the way, Error(invalid_argument) for a strategy or a knob that does not exist.
 [[nodiscard]] strategies::PlannedCall planned_call(const DualGemmProblem& problem, const DualGemmOptions& options,
                                                    const DeviceSpec& device);
+[[nodiscard]] strategies::PlannedCall planned_call(const AttentionProblem& problem, const AttentionOptions& options,
+                                                   const DeviceSpec& device);
 
-/// What `plan` would launch for `options` on a GPU like `device`, in the planner's words. Throws Error(unsupported)
-/// with the reason when the planner has no words for it.
-planner::DualGemmConfig planned_contestant(const DualGemmProblem& problem, const DualGemmOptions& options,
-                                           const DeviceSpec& device);
+/// Everything that could be launched, in the order in which `plan` prefers it, and what cannot. Throws
+/// Error(invalid_argument) for a strategy or a knob that does not exist.
+[[nodiscard]] planner::Choices choices(const DualGemmProblem& problem, const DualGemmOptions& options,
+                                       const DeviceSpec& device);
+[[nodiscard]] planner::Choices choices(const AttentionProblem& problem, const AttentionOptions& options,
+                                       const DeviceSpec& device);
 
-/// What a kernel before the product reads and writes to prepare the tokens: folding, widening or padding them; 0 when
-/// nothing has to be done.
-double prepared_bytes(const DualGemmProblem& problem, const DualGemmOptions& options, const DeviceSpec& device);
+/// One call on a GPU like `device`. Throws Error(unsupported) for a call whose work the planner has no words for.
+[[nodiscard]] planner::Prediction forecast(const strategies::PlannedCall& call, const DeviceSpec& device,
+                                           const planner::Calibration& calibration = {});
 
-/// One call of `problem` with `options` on a GPU like `device`: the very kernels that `plan` would launch. Throws as
-/// planned_contestant.
-planner::Prediction forecast(const DualGemmProblem& problem, const DualGemmOptions& options, const DeviceSpec& device,
-                             const planner::Calibration& calibration = {});
-
-/// The same of attention, whose strategies on the matrix unit (pipelined, split) the planner knows.
-planner::AttentionConfig planned_contestant(const AttentionProblem& problem, const AttentionOptions& options,
-                                            const DeviceSpec& device);
-planner::Prediction forecast(const AttentionProblem& problem, const AttentionOptions& options, const DeviceSpec& device,
-                             const planner::Calibration& calibration = {});
+/// The same of what `plan` would launch.
+template <class Problem, class Options>
+[[nodiscard]] planner::Prediction forecast(const Problem& problem, const Options& options, const DeviceSpec& device,
+                                           const planner::Calibration& calibration = {}) {
+  return forecast(planned_call(problem, options, device), device, calibration);
+}
 
 }  // namespace thresher::ops

@@ -1,5 +1,5 @@
 #pragma once
-/// Knobs as the planner's configurations and the attention's tables still read them.
+/// Knobs as attention's tables still read them.
 #include <charconv>
 #include <map>
 #include <string>
@@ -8,15 +8,6 @@
 #include "thresher/knobs.hpp"
 
 namespace thresher::ops {
-
-/// What planner::parse_config reads: a flag is a word alone.
-inline std::string planner_words(const Knobs& knobs) {
-  std::string words;
-  for (const auto& [name, value] : knobs) {
-    words += (words.empty() ? "" : " ") + name + (value == "true" ? "" : "=" + value);
-  }
-  return words;
-}
 
 /// Every value as a whole number; true is 1, false is 0. Throws Error(invalid_argument) for another value.
 inline std::map<std::string, int> whole_numbers(const Knobs& knobs) {

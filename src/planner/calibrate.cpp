@@ -84,23 +84,11 @@ void read_line(std::string_view line, Calibration& out) {
 }  // namespace
 
 double predicted_us(const CalibrationSample& sample, const DeviceSpec& device, const Calibration& calibration) {
-  if (sample.attention) {
-    return predict(sample.attention->problem, sample.attention->config, device, calibration, sample.clocks).us();
-  }
-  const double prepared = sample.prepared_bytes > 0 ? pass_us(sample.prepared_bytes, device, calibration) : 0;
-  return prepared + predict(sample.problem, sample.config, device, calibration, sample.clocks).us();
+  return predict(sample.work, device, calibration, sample.clocks).us();
 }
 
 std::string text(const CalibrationSample& sample) {
-  const char* const clocks = sample.clocks == Clocks::sustained ? ", sustained" : "";
-  if (sample.attention) {
-    const AttentionProblem& problem = sample.attention->problem;
-    return fmt::format("{}x{}/{}x{}:{}x{}{} {}{}", problem.batch, problem.heads, problem.kv_heads, problem.queries,
-                       problem.keys, problem.head_dim, problem.causal ? " causal" : "", text(sample.attention->config),
-                       clocks);
-  }
-  return fmt::format("{}x{}x{} {}{}", sample.problem.m, sample.problem.n, sample.problem.k, text(sample.config),
-                     clocks);
+  return sample.what + (sample.clocks == Clocks::sustained ? ", sustained" : "");
 }
 
 PredictionError prediction_error(std::span<const CalibrationSample> samples, const DeviceSpec& device,

@@ -1,6 +1,5 @@
 #pragma once
 /// Fitting the prediction to measurements, and saying how wrong it is.
-#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -9,24 +8,17 @@
 
 namespace thresher::planner {
 
-struct AttentionCall {
-  AttentionProblem problem;
-  AttentionConfig config;
-};
-
-/// A measured call: of `attention` where there is one, else of a dual GEMM.
+/// A measured call.
 struct CalibrationSample {
-  DualGemmProblem problem{};
-  DualGemmConfig config{};  ///< feasible on the device
-  double measured_us = 0;   ///< > 0
+  std::string what{};  ///< for people: "packed on 320x6144x4096 fp16*nvfp4->fp16"
+  strategies::WorkModel work{};
+  double measured_us = 0;  ///< > 0
   Clocks clocks = Clocks::burst;
-  double prepared_bytes = 0;                 ///< that a kernel before the product reads and writes
-  std::optional<AttentionCall> attention{};  ///< `problem` and `config` are then not looked at
 };
 
 [[nodiscard]] double predicted_us(const CalibrationSample& sample, const DeviceSpec& device,
                                   const Calibration& calibration);
-/// "320x6144x4096 interleaved exact 128x128x128 stages=3, sustained".
+/// What it is, and at which clock: "…, sustained".
 [[nodiscard]] std::string text(const CalibrationSample& sample);
 
 /// How far predictions are from measurements: |predicted / measured − 1|.

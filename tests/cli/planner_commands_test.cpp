@@ -16,12 +16,39 @@ Outcome run(const std::string& arguments) {
 
 const std::string sources = THRESHER_SOURCE_DIR;
 
-TEST(PlanCommand, NamesAContestantItsTimeAndWhy) {
+TEST(PlanCommand, NamesAStrategyItsTimeAndWhy) {
   const Outcome outcome = run("plan 256x4096x7168 --device H200");
   EXPECT_EQ(outcome.status, 0) << outcome.err;
-  EXPECT_NE(outcome.out.find(" us  interleaved"), std::string::npos) << outcome.out;
+  EXPECT_NE(outcome.out.find(" us  packed "), std::string::npos) << outcome.out;
   EXPECT_NE(outcome.out.find("bound by"), std::string::npos);
-  EXPECT_NE(outcome.out.find("are not feasible; --refused says why"), std::string::npos);
+  EXPECT_NE(outcome.out.find("strategies cannot run it; --refused says why"), std::string::npos);
+}
+
+// A single token of NVFP4 takes slots of 256 elements along K, whatever numerics fast would take.
+TEST(PlanCommand, SaysWhatPlanChoosesOfNvfp4Decode) {
+  const Outcome outcome = run("plan 1x14336x4096 --json");
+  EXPECT_EQ(outcome.status, 0) << outcome.err;
+  const auto first = nlohmann::json::parse(outcome.out)["choices"][0];
+  EXPECT_EQ(first["strategy"], "packed");
+  const std::string knobs = first["knobs"];
+  for (const char* knob : {"blocks_per_slot=4", "block_tokens=8", "numerics=exact", "blocks_resident=2"}) {
+    EXPECT_NE(knobs.find(knob), std::string::npos) << knob << " in " << knobs;
+  }
+}
+
+TEST(PlanCommand, KnowsAttention) {
+  const Outcome small = run("plan attention --heads 8 --queries 512");
+  EXPECT_EQ(small.status, 0) << small.err;
+  EXPECT_NE(small.out.find(" us  split"), std::string::npos) << small.out;
+  EXPECT_NE(run("plan attention --heads 16 --queries 4096 --head-dim 128").out.find(" us  pipelined"),
+            std::string::npos);
+}
+
+TEST(PlanCommand, ListsTheKnobsOfEveryStrategy) {
+  const Outcome outcome = run("plan --help-knobs");
+  EXPECT_EQ(outcome.status, 0) << outcome.err;
+  EXPECT_NE(outcome.out.find("\npingpong: "), std::string::npos) << outcome.out;
+  EXPECT_NE(outcome.out.find("block_tokens         tokens of a tile: 8, 16, 32, 64, 128, 256"), std::string::npos);
 }
 
 TEST(PlanCommand, JsonIsForMachines) {
@@ -34,18 +61,17 @@ TEST(PlanCommand, JsonIsForMachines) {
   EXPECT_FALSE(json["choices"][0]["calibrated"].get<bool>());
 }
 
-TEST(PlanCommand, AnImpossibleContestantFailsItsGateWithTheNumber) {
-  const Outcome outcome = run("plan 40x4096x7168 --device B200 --a nvfp4 --config '64x64x256 tokens_as_rows'");
+TEST(PlanCommand, WhatCannotExistFailsItsGateWithTheNumber) {
+  const Outcome outcome = run("plan 256x4096x7168 --strategy packed --knobs 'block_tokens=256 stages=9'");
   EXPECT_EQ(outcome.status, 1);
-  EXPECT_NE(outcome.out.find("under the least of 128 that a block-scaled FP4 MMA takes"), std::string::npos)
-      << outcome.out;
+  EXPECT_NE(outcome.out.find("232448"), std::string::npos) << outcome.out;
 }
 
 TEST(PlanCommand, BadInputIsOneSentence) {
   for (const std::string& bad :
        {std::string("plan 256x4096"), std::string("plan 0x8x8"), std::string("plan 8x8x8 --device A100"),
-        std::string("plan 8x8x8 --a int4"), std::string("plan 8x8x8 --config sideways"),
-        std::string("plan 8x8x8 --calibration nowhere.toml")}) {
+        std::string("plan 8x8x8 --a int4"), std::string("plan 8x8x8 --strategy packed --knobs sideways"),
+        std::string("plan 8x8x8 --strategy sideways"), std::string("plan 8x8x8 --calibration nowhere.toml")}) {
     const Outcome outcome = run(bad);
     EXPECT_EQ(outcome.status, 2) << bad;
     EXPECT_EQ(std::count(outcome.err.begin(), outcome.err.end(), '\n'), 1) << outcome.err;

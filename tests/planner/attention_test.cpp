@@ -1,10 +1,14 @@
+// How long attention is predicted to take, in terms of its tiles.
 #include <gtest/gtest.h>
 
 #include "planner/measured.hpp"
-#include "planner/rank.hpp"
+#include "planner/predict.hpp"
+#include "strategies/attention/tile_work.hpp"
 
 namespace thresher::planner {
 namespace {
+
+using strategies::attention::TileWork;
 
 AttentionProblem problem_of(std::int64_t batch, std::int64_t heads, std::int64_t length, std::int64_t dim) {
   AttentionProblem problem;
@@ -15,85 +19,57 @@ AttentionProblem problem_of(std::int64_t batch, std::int64_t heads, std::int64_t
   return problem;
 }
 
-const AttentionConfig split{.query_rows = 64, .key_step = 128, .stages = 2, .math_warpgroups = 1, .split_keys = 2};
-const AttentionConfig large{.query_rows = 128,
-                            .key_step = 128,
-                            .stages = 2,
-                            .math_warpgroups = 2,
-                            .multicast = 2,
-                            .loader_registers = 40,
-                            .math_registers = 232,
-                            .queries_in_registers = true,
-                            .persistent = true};
+Prediction predicted(const AttentionProblem& problem, const TileWork& tile) {
+  return predict({{tiled_kernel(problem, tile)}}, device_spec("H200"));
+}
+
+const TileWork split{.query_rows = 64, .split_keys = 2};
+const TileWork pipelined{.pairs_tiles = true};
 
 // measurements/attention_h200_2026-11-21.json
 TEST(AttentionPlan, ItsKernelsArePredictedWithinATenth) {
-  const DeviceSpec& h200 = device_spec("H200");
   const AttentionProblem origin = problem_of(1, 8, 512, 64);
-  EXPECT_NEAR(predict(origin, split, h200).us(), 4.12, 0.41);
-  AttentionConfig dependent = split;
+  EXPECT_NEAR(predicted(origin, split).us(), 4.12, 0.41);
+  TileWork dependent = split;
   dependent.dependent_launch = true;
-  EXPECT_NEAR(predict(origin, dependent, h200).us(), 3.53, 0.35);
-  AttentionConfig alone = large;
-  alone.multicast = 1;
+  EXPECT_NEAR(predicted(origin, dependent).us(), 3.53, 0.35);
   AttentionProblem problem = problem_of(4, 16, 4096, 128);
-  EXPECT_NEAR(predict(problem, alone, h200).us(), 863, 86);
+  EXPECT_NEAR(predicted(problem, pipelined).us(), 863, 86);
   problem.causal = true;
-  EXPECT_NEAR(predict(problem, alone, h200).us(), 447, 45);
+  EXPECT_NEAR(predicted(problem, pipelined).us(), 447, 45);
 }
 
 TEST(AttentionPlan, TheDefaultsAreNearWhatTheyWereFittedTo) {
-  AttentionConfig pipelined = large;
-  pipelined.multicast = 1;
   for (const testing::MeasuredAttention& row : testing::attention) {
     AttentionProblem problem = problem_of(row.batch, row.heads, row.length, row.head_dim);
     problem.causal = row.causal;
-    pipelined.math_warpgroups = row.head_dim == 64 ? 3 : 2;
-    pipelined.query_rows = 64 * pipelined.math_warpgroups;
-    const double us = predict(problem, row.split ? split : pipelined, device_spec("H200")).us();
-    EXPECT_NEAR(us / row.burst_us, 1, 0.15) << row.length << " of " << row.head_dim;
+    TileWork tile = row.split ? split : pipelined;
+    tile.query_rows = row.split ? 64 : row.head_dim == 64 ? 192 : 128;
+    EXPECT_NEAR(predicted(problem, tile).us() / row.burst_us, 1, 0.15) << row.length << " of " << row.head_dim;
   }
 }
 
-TEST(AttentionPlan, TheOriginsProblemWantsSmallTilesAndSplitKeys) {
+// Clusters of 4 take two rounds: at most 30 of them are resident.
+TEST(AttentionPlan, TheOriginsProblemSplitsItsKeysInTwo) {
   const AttentionProblem origin = problem_of(1, 8, 512, 64);
-  const DeviceSpec& h200 = device_spec("H200");
-  const AttentionRanking ranking = rank(origin, attention_candidates(origin, h200), h200);
-  ASSERT_FALSE(ranking.choices.empty());
-  EXPECT_EQ(ranking.choices.front().config.query_rows, 64);
-  EXPECT_EQ(ranking.choices.front().config.split_keys, 2);
-  // Clusters of 4 take two rounds: at most 30 of them are resident.
-  AttentionConfig four = split;
+  TileWork four = split;
   four.split_keys = 4;
-  EXPECT_GT(predict(origin, four, h200).us(), predict(origin, split, h200).us());
+  EXPECT_GT(predicted(origin, four).us(), predicted(origin, split).us());
+  EXPECT_GT(predicted(origin, pipelined).us(), predicted(origin, split).us());
 }
 
 TEST(AttentionPlan, LongSequencesAreBoundByProductsAndCausalHalvesThem) {
-  const DeviceSpec& h200 = device_spec("H200");
   AttentionProblem problem = problem_of(1, 16, 16384, 128);
-  const Prediction full = predict(problem, large, h200);
+  TileWork shared = pipelined;
+  shared.multicast = 2;
+  const Prediction full = predicted(problem, shared);
   EXPECT_EQ(full.bound, Bound::matrix);
   problem.causal = true;
-  EXPECT_NEAR(predict(problem, large, h200).us() / full.us(), 0.5, 0.06);
+  EXPECT_NEAR(predicted(problem, shared).us() / full.us(), 0.5, 0.06);
   problem.causal = false;
   problem.window_left = 1024;
   problem.window_right = 0;
-  EXPECT_LT(predict(problem, large, h200).us(), 0.2 * full.us());
-}
-
-TEST(AttentionPlan, ImpossibleTilesAreRefusedWithTheNumber) {
-  const AttentionProblem problem = problem_of(1, 8, 4096, 128);
-  const DeviceSpec& h200 = device_spec("H200");
-  AttentionConfig config = large;
-  config.stages = 4;
-  ASSERT_EQ(feasible(problem, config, h200).obstacles.size(), 1U);
-  EXPECT_EQ(feasible(problem, config, h200).obstacles[0],
-            "shared memory: 296000 bytes a block (4 stages of 65536) are over the limit of 232448 (227 KiB)");
-  config = large;
-  config.query_rows = 96;
-  EXPECT_EQ(feasible(problem, config, h200).obstacles[0],
-            "matrix shape: 96 query rows are not a multiple of 128 (64 for each of 2 math warpgroups)");
-  EXPECT_TRUE(feasible(problem, large, h200).feasible());
+  EXPECT_LT(predicted(problem, shared).us(), 0.2 * full.us());
 }
 
 }  // namespace

@@ -153,8 +153,9 @@ std::unique_ptr<Runner> AttentionOperation::prepare(const Problem& problem, cons
 Outlook AttentionOperation::outlook(const Problem& problem, const ContestantSpec& spec, const DeviceSpec& device,
                                     const planner::Calibration& calibration) const {
   try {
-    return {.prediction =
-                ops::forecast(problem.as<AttentionTask>().problem, attention_options(spec), device, calibration)};
+    const strategies::PlannedCall call =
+        ops::planned_call(problem.as<AttentionTask>().problem, attention_options(spec), device);
+    return {.work = call.work, .prediction = ops::forecast(call, device, calibration)};
   } catch (const Error& error) {
     return {.obstacles = {error.what()}, .is_unknown = true};
   }

@@ -4,17 +4,8 @@
 #include <string_view>
 
 #include "arena/audit/audit.hpp"
-#include "planner/attention_config.hpp"
-#include "planner/dual_gemm_config.hpp"
 
 namespace thresher::arena {
-
-/// The products of one stage, by one math warpgroup (one block on Blackwell), must stand in the code at least once;
-/// no spills, no local memory, shared memory used, stages filled by bulk copies.
-[[nodiscard]] AuditExpectations expected_of(const DualGemmProblem& problem, const planner::DualGemmConfig& config,
-                                            const DeviceSpec& device);
-[[nodiscard]] AuditExpectations expected_of(const AttentionProblem& problem, const planner::AttentionConfig& config,
-                                            const DeviceSpec& device);
 
 /// What holds of any kernel, even one of which nothing is known: no spills, no local memory, declared shared memory
 /// used.

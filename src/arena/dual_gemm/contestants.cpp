@@ -114,7 +114,8 @@ std::unique_ptr<Runner> DualGemmOperation::prepare(const Problem& problem, const
 Outlook DualGemmOperation::outlook(const Problem& problem, const ContestantSpec& spec, const DeviceSpec& device,
                                    const planner::Calibration& calibration) const {
   try {
-    return {.prediction = ops::forecast(dual_gemm(problem), plan_options(spec), device, calibration)};
+    const strategies::PlannedCall call = ops::planned_call(dual_gemm(problem), plan_options(spec), device);
+    return {.work = call.work, .prediction = ops::forecast(call, device, calibration)};
   } catch (const Error& error) {
     return {.obstacles = {error.what()}};
   }

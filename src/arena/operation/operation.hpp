@@ -58,7 +58,8 @@ struct PlanRequest {
 struct Outlook {
   std::vector<std::string> obstacles{};  ///< why it cannot run; empty when it can
   bool is_unknown = false;               ///< the planner has no words for it, which says nothing against it
-  planner::Prediction prediction{};      ///< without obstacles
+  strategies::WorkModel work{};          ///< of what would be launched, without obstacles
+  planner::Prediction prediction{};      ///< of that
 };
 
 /// One choice of a problem on a command line.

@@ -5,16 +5,13 @@
 #include <algorithm>
 #include <tuple>
 
-#include "arena/attention/options.hpp"
 #include "arena/attention/task.hpp"
 #include "arena/contestants/registry.hpp"
-#include "arena/dual_gemm/options.hpp"
 #include "arena/dual_gemm/task.hpp"
 #include "arena/operation/input_sets.hpp"
 #include "arena/predictions/predictions.hpp"
 #include "arena/random.hpp"
 #include "arena/timing/timing.hpp"
-#include "ops/forecast.hpp"
 #include "thresher/error.hpp"
 
 namespace thresher::arena {
@@ -92,23 +89,14 @@ std::vector<Asked> everything() {
 }
 
 planner::CalibrationSample sample_of(const Asked& asked, const DeviceSpec& device) {
-  planner::CalibrationSample sample;
-  if (&asked.problem.operation() == &attention_operation()) {
-    const AttentionProblem& problem = asked.problem.as<AttentionTask>().problem;
-    sample.attention = {problem, ops::planned_contestant(problem, attention_options(asked.contestant), device)};
-    return sample;
-  }
-  const DualGemmOptions options = plan_options(asked.contestant);
-  sample.problem = dual_gemm(asked.problem);
-  sample.config = ops::planned_contestant(sample.problem, options, device);
-  sample.prepared_bytes = ops::prepared_bytes(sample.problem, options, device);
-  return sample;
+  return {.what = label(asked.contestant) + " on " + label(asked.problem),
+          .work = asked.problem.operation().outlook(asked.problem, asked.contestant, device, {}).work};
 }
 
 /// Median microseconds of the modes that the budget allowed: cold, but for attention, whose suites are warm.
 void measure(Rig& rig, const Asked& asked, const Contestant& contestant, const DeviceSpec& device, double seconds,
              std::vector<planner::CalibrationSample>& samples) {
-  const bool warm = &asked.problem.operation() == &attention_operation();
+  const bool warm = asked.problem.operation().name() == "attention";
   const Distribution distribution = warm ? Distribution::normal : Distribution::contest;
   const InputSets inputs = make_input_sets(rig, asked.problem, distribution, data_seed, warm ? 1 : max_sets);
   const auto runner = contestant.prepare(asked.problem, rig.memory(), inputs.sets);

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include "ops/forecast.hpp"
+
 #include <unistd.h>
 
 #include <filesystem>
@@ -103,6 +105,15 @@ TEST(Audit, AnHonestKernelPasses) {
   EXPECT_EQ(verdict.gate(report).outcome, Outcome::passed);
 }
 
+/// What the strategy promises of its code with these knobs.
+AuditExpectations expected_of_interleaved(const std::string& knobs) {
+  const DualGemmProblem problem{
+      .m = 256, .n = 4096, .k = 7168, .a = Format::bf16, .b = Format::bf16, .out = Format::bf16};
+  const DualGemmOptions options{.strategy = "interleaved", .knobs = Knobs::parse(knobs)};
+  const strategies::PlannedCall call = ops::planned_call(problem, options, device_spec("H200"));
+  return std::get<strategies::KernelLaunch>(call.steps.front()).expected;
+}
+
 // A kernel of this repository: 128 tokens by 256 weight rows, K = 64 a stage, two math warpgroups, TMA in and out.
 TEST(Audit, AMatrixKernelIsReadRight) {
   const SassFunction function = recorded("dual_gemm");
@@ -116,20 +127,16 @@ TEST(Audit, AMatrixKernelIsReadRight) {
   EXPECT_EQ(report.tma_stores, 2);
   EXPECT_EQ(report.local_accesses, 0);
 
-  planner::DualGemmConfig config =
-      planner::parse_config("interleaved 256x128x64 stages=4 math_warpgroups=2 tokens_as_rows tma");
-  const DualGemmProblem problem{
-      .m = 256, .n = 4096, .k = 7168, .a = Format::bf16, .b = Format::bf16, .out = Format::bf16};
-  const AuditExpectations expected = expected_of(problem, config, device_spec("H200"));
+  const std::string tile = "block_outputs=128 warpgroup_tiles=1 math_warpgroups=2 ";
+  const AuditExpectations expected = expected_of_interleaved(tile + "block_k=64 stages=4 epilogue=tma");
   EXPECT_EQ(expected.matrix_kind, "HGMMA");
   EXPECT_EQ(expected.min_matrix_instructions, 4);
   AuditVerdict verdict = judge_audit(report, expected);
   EXPECT_FALSE(verdict.failed()) << failures(verdict);
 
-  // A tile twice as deep would need more products than a stage of this code has.
-  config.tile.k = 512;
-  verdict = judge_audit(report, expected_of(problem, config, device_spec("H200")));
-  EXPECT_NE(failures(verdict).find("the tile implies at least 32"), std::string::npos) << failures(verdict);
+  // A tile four times as deep would need more products than a stage of this code has.
+  verdict = judge_audit(report, expected_of_interleaved(tile + "block_k=256 stages=1 epilogue=simt"));
+  EXPECT_NE(failures(verdict).find("the tile implies at least 16"), std::string::npos) << failures(verdict);
   // The same code where FP8 products were promised.
   AuditExpectations other = expected;
   other.matrix_kind = "QGMMA";

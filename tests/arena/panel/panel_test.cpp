@@ -8,8 +8,10 @@
 #include <filesystem>
 #include <map>
 
+#include "arena/dual_gemm/task.hpp"
 #include "arena/expect_error.hpp"
 #include "arena/suites/suite.hpp"
+#include "ops/forecast.hpp"
 
 namespace thresher::arena {
 namespace {
@@ -73,14 +75,28 @@ TEST(Panel, TheOriginsClaimsAreNotBelieved) {
 // Tiles that fit are predicted to be much faster than tiles of 8 tokens; a pitch that says it touches the launch alone
 // can give back no more.
 TEST(Panel, TheIntervalHoldsItsOwnMiddle) {
-  Pitch pitch = pitch_of("tile = \"128x128x128\", stages = 3");
-  pitch.baseline.knobs = {{"tile", "128x8x128"}, {"stages", "3"}};
+  Pitch pitch = pitch_of("block_tokens = 128, stages = 3");
+  pitch.baseline.knobs = {{"block_tokens", "8"}, {"stages", "3"}};
   pitch.claim.touches = "launch";
   const Opinion opinion = asked(pitch);
   ASSERT_TRUE(opinion.predicted_speedup) << opinion.reason;
   EXPECT_EQ(opinion.predicted_speedup, opinion.most_possible);
   EXPECT_LE(opinion.predicted_low, *opinion.predicted_speedup);
   EXPECT_GE(opinion.predicted_high, *opinion.predicted_speedup);
+}
+
+// With knobs and without them, the tokens' preparation included: what the ledger freezes is ops::forecast.
+TEST(Panel, PredictsWhatTheLedgerKeeps) {
+  Pitch pitch = pitch_of("block_tokens = 256");
+  pitch.baseline.knobs = {};
+  const std::vector<Problem> problems{load_suite("origin").problems.front()};
+  const DualGemmProblem& problem = dual_gemm(problems.front());
+  const DeviceSpec& device = device_spec("H200");
+  const double before = ops::forecast(problem, DualGemmOptions{.strategy = "packed"}, device).us();
+  const planner::Prediction after =
+      ops::forecast(problem, DualGemmOptions{.strategy = "packed", .knobs = {{"block_tokens", "256"}}}, device);
+  EXPECT_GT(after.parts.passes_us, 0);
+  EXPECT_DOUBLE_EQ(*consider(pitch, problems, device).predicted_speedup, before / after.us());
 }
 
 TEST(Panel, RanksByScoreWithTheWithdrawnLast) {

@@ -8,6 +8,7 @@
 #include "arena/predictions/calibration_samples.hpp"
 #include "arena/predictions/predictions.hpp"
 #include "arena/text_file.hpp"
+#include "ops/forecast.hpp"
 #include "planner/calibrate.hpp"
 
 namespace thresher::arena {
@@ -58,11 +59,15 @@ TEST(Calibrate, AFitToHalfPredictsTheOtherHalf) {
   truth.fill_us = 2.5;
   const DeviceSpec& device = device_spec("H200");
   std::vector<planner::CalibrationSample> samples;
-  for (const char* config : {"two_pass", "interleaved exact 128x128x128 stages=3", "128x256x128 stages=3"}) {
+  const std::pair<const char*, const char*> contestants[]{
+      {"two_pass", ""}, {"packed", "block_tokens=64 stages=3"}, {"packed", "block_tokens=128 stages=3"}};
+  for (const auto& [strategy, knobs] : contestants) {
     for (const std::int64_t m : {64, 128, 256, 512, 1024}) {
       const DualGemmProblem problem{.m = m, .n = 4096, .k = 4096, .a = Format::fp16, .b = Format::nvfp4};
-      const planner::DualGemmConfig planned = planner::parse_config(config);
-      samples.push_back({problem, planned, planner::predict(problem, planned, device, truth).us()});
+      const DualGemmOptions options{.strategy = strategy, .knobs = Knobs::parse(knobs)};
+      planner::CalibrationSample sample{.what = strategy, .work = ops::planned_call(problem, options, device).work};
+      sample.measured_us = planner::predicted_us(sample, device, truth);
+      samples.push_back(sample);
     }
   }
   EXPECT_LT(unseen_error(samples, device).median, 0.03);

@@ -12,25 +12,12 @@ constexpr int max_stages = 8;
 constexpr int handed_over_loader_registers = 40;
 constexpr int max_math_registers = 240;
 
-/// Shared memory beside the ring: barriers, and the staging of a tile's outputs, for which a block of one tile uses the
-/// slots that it has emptied.
-int fixed_bytes(const Config& config) {
-  constexpr int barrier_bytes = 1088;
-  if (config.epilogue != Epilogue::tma) {
-    return barrier_bytes;
-  }
-  const int staging = finished_columns(config) * block_tokens(config) * element_bytes(config.output);
-  constexpr int emptied_slots = 4;
-  return barrier_bytes +
-         (config.persistent ? staging : std::max(0, staging - emptied_slots * shape_of(config).slot_bytes));
-}
-
-/// As many stages as fit, up to a limit: they cost nothing where only one block fits anyway. Warpgroups that take turns
-/// stage a tile each, which is not counted: where that does not fit, this tile is no candidate.
+/// As many stages as fit, up to a limit: they cost nothing where only one block fits anyway.
 void fill_stages(Config& config, const DeviceSpec& device) {
-  constexpr int barriers_of_a_slot = 16;
-  const int room = device.shared_bytes_per_block - fixed_bytes(config);
-  config.stages = std::clamp(room / (shape_of(config).slot_bytes + barriers_of_a_slot), 2, max_stages);
+  config.stages = max_stages;
+  while (config.stages > 2 && pipeline::shared_bytes(shape_of(config)) > device.shared_bytes_per_block) {
+    --config.stages;
+  }
 }
 
 /// Registers moved from the loader to the math warpgroups where the launch alone gives too few.
@@ -55,6 +42,14 @@ Config finished(Config config, const Knobs& knobs, const DeviceSpec& device) {
   hand_over_registers(config, device);
   apply();
   return config;
+}
+
+/// Whether the second warpgroup's staging takes a slot from the ring of a pingpong. Such tiles have never been timed.
+bool loses_a_stage_to_staging(const Config& config, const DeviceSpec& device) {
+  const int staging = shape_of(config).staging_bytes;
+  const int bytes = pipeline::shared_bytes(shape_of(config)) + shape_of(config).slot_bytes;
+  return config.order == Order::pingpong && config.stages < max_stages &&
+         bytes - staging <= device.shared_bytes_per_block;
 }
 
 void add_unless_known(std::vector<Config>& all, const Config& config) {
@@ -84,7 +79,10 @@ std::vector<Config> candidates(const DualGemmProblem& problem, Order order, cons
           config.persistent = persistent;
           // Taking turns needs a second tile; partial sums lie where a second tile's operands would.
           if (order == Order::pingpong ? persistent : !persistent || split == 1) {
-            add_unless_known(all, finished(config, knobs, device));
+            const Config candidate = finished(config, knobs, device);
+            if (!knobs.empty() || !loses_a_stage_to_staging(candidate, device)) {
+              add_unless_known(all, candidate);
+            }
           }
         }
       }

@@ -15,7 +15,8 @@ WorkModel work(const DualGemmProblem& problem, const Config& config) {
                                   .split_k = config.split_k,
                                   .persistent = config.persistent,
                                   .copy_engine_stores = config.epilogue == Epilogue::tma,
-                                  .hides_epilogue = config.order == Order::pingpong})}};
+                                  .hides_epilogue = config.order == Order::pingpong,
+                                  .dependent_launch = config.dependent_launch})}};
 }
 
 }  // namespace thresher::strategies::dual_gemm::fused

@@ -1,0 +1,23 @@
+#pragma once
+/// What the library's own strategies plan, for the planner's tests.
+#include <string>
+#include <string_view>
+
+#include "planner/predict.hpp"
+#include "strategies/dual_gemm/registry.hpp"
+
+namespace thresher::planner::testing {
+
+inline strategies::PlannedCall planned(const DualGemmProblem& problem, std::string_view strategy,
+                                       const std::string& knobs, std::string_view device = "H200") {
+  const auto all = strategies::dual_gemm::strategies_of(DeviceKind::cuda);
+  return strategies::find_strategy<DualGemmProblem>(all, strategy)
+      ->plan(problem, Knobs::parse(knobs), device_spec(device));
+}
+
+inline Prediction predicted(const DualGemmProblem& problem, std::string_view strategy, const std::string& knobs,
+                            std::string_view device = "H200", Clocks clocks = Clocks::burst) {
+  return predict(planned(problem, strategy, knobs, device).work, device_spec(device), {}, clocks);
+}
+
+}  // namespace thresher::planner::testing
