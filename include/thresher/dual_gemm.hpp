@@ -102,7 +102,9 @@ struct DualGemmOptions {
 class DualGemm {
  public:
   class Backend;
-  explicit DualGemm(std::shared_ptr<const Backend> backend) : backend_(std::move(backend)) {}
+  /// `weights`: B1 and B2 where calls read them where the caller left them; empty where they were copied.
+  explicit DualGemm(std::shared_ptr<const Backend> backend, const std::array<Tensor, 2>& weights = {})
+      : backend_(std::move(backend)), weights_(weights) {}
 
   /// Writes C. `a` is [rows,k] in the problem's format, `c` [rows,n], with 0 to problem.m rows; row strides may exceed
   /// the row length, and no element of `c` lies in the memory of `a`, B1 or B2. `workspace` has at least
@@ -125,7 +127,10 @@ class DualGemm {
   [[nodiscard]] const DualGemmProblem& problem() const;
 
  private:
+  void validate(const Tensor& a, const Tensor& c, const void* workspace) const;
+
   std::shared_ptr<const Backend> backend_;
+  std::array<Tensor, 2> weights_;
 };
 
 /// Arranges B1 (gate) and B2 (up), both [n,k] of one format, for `device`.

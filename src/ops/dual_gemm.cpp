@@ -26,8 +26,14 @@ void require_strategy(const Device& device, const std::string& strategy) {
 
 }  // namespace
 
-void DualGemm::run(Stream stream, const Tensor& a, const Tensor& c, void* workspace) const {
+void DualGemm::validate(const Tensor& a, const Tensor& c, const void* workspace) const {
   ops::validate_run(problem(), a, c, workspace, workspace_bytes(), backend_->data_alignment(), backend_->device());
+  ops::validate_apart(c, "b1 (gate)", weights_[0]);
+  ops::validate_apart(c, "b2 (up)", weights_[1]);
+}
+
+void DualGemm::run(Stream stream, const Tensor& a, const Tensor& c, void* workspace) const {
+  validate(a, c, workspace);
   if (a.shape[0] > 0 && problem().n > 0) {
     backend_->prepare(stream, a, workspace);
     backend_->run_prepared(stream, a, c, workspace);
@@ -42,7 +48,7 @@ void DualGemm::prepare(Stream stream, const Tensor& a, void* workspace) const {
 }
 
 void DualGemm::run_prepared(Stream stream, const Tensor& a, const Tensor& c, void* workspace) const {
-  ops::validate_run(problem(), a, c, workspace, workspace_bytes(), backend_->data_alignment(), backend_->device());
+  validate(a, c, workspace);
   if (a.shape[0] > 0 && problem().n > 0) {
     backend_->run_prepared(stream, a, c, workspace);
   }
@@ -73,7 +79,10 @@ DualGemm plan(const Device& device, const DualGemmProblem& problem, const Packed
   }
   ops::validate_weights(problem, storage.b1_gate(), storage.b2_up(), device.id());
   require_strategy(device, options.strategy);
-  return DualGemm(ops::operations_for(device.kind()).plan_packed(device, problem, weights, options));
+  // Packing copies on a GPU.
+  const bool is_copied = device.kind() == DeviceKind::cuda;
+  return DualGemm(ops::operations_for(device.kind()).plan_packed(device, problem, weights, options),
+                  is_copied ? std::array<Tensor, 2>{} : std::array{storage.b1_gate(), storage.b2_up()});
 }
 
 DualGemm plan(const Device& device, const DualGemmProblem& problem, const Tensor& b1_gate, const Tensor& b2_up,
@@ -81,7 +90,8 @@ DualGemm plan(const Device& device, const DualGemmProblem& problem, const Tensor
   ops::validate(problem);
   ops::validate_weights(problem, b1_gate, b2_up, device.id());
   require_strategy(device, options.strategy);
-  return DualGemm(ops::operations_for(device.kind()).plan_raw(device, problem, b1_gate, b2_up, options));
+  return DualGemm(ops::operations_for(device.kind()).plan_raw(device, problem, b1_gate, b2_up, options),
+                  {b1_gate, b2_up});
 }
 
 std::vector<std::string> dual_gemm_strategies(const Device& device) {

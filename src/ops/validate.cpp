@@ -191,8 +191,8 @@ void validate_apart(const Tensor& c, const char* argument, const Tensor& operand
 
 void validate_tokens(const DualGemmProblem& problem, const Tensor& a, const void* workspace,
                      std::size_t workspace_bytes, std::size_t alignment, DeviceId device) {
-  if (a.rank == 2 && a.shape[0] > problem.m) {
-    refuse("a has {} rows, the plan is for up to {}", a.shape[0], problem.m);
+  if (a.rank == 2 && (a.shape[0] < 0 || a.shape[0] > problem.m)) {
+    refuse("a has {} rows, expected 0 to {}, which the plan was made for", a.shape[0], problem.m);
   }
   validate_matrix_at("a", a, problem.a, a.shape[0], problem.k, alignment, device);
   if (workspace_bytes > 0 && workspace == nullptr) {

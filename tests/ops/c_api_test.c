@@ -156,6 +156,19 @@ static void computes_flat(void) {
   expect_ok(thresher_dual_gemm_run_prepared_flat(plan, NULL, m, a, stride, NULL, 0, NULL, c, 0, workspace),
             "run what is prepared by numbers");
   expect(is_silu(m), "every element is exact");
+  for (int rows = 0; rows <= m; ++rows) { /* one plan for every number of rows */
+    spoil_c();
+    expect_ok(thresher_dual_gemm_run_flat(plan, NULL, rows, a, stride, NULL, 0, NULL, c, 0, workspace), "run some rows");
+    expect(is_silu(rows), "the rows that a has are written, and no other");
+  }
+  expect_refused(thresher_dual_gemm_run_flat(plan, NULL, m + 1, a, stride, NULL, 0, NULL, c, 0, workspace),
+                 "a has 4 rows, expected 0 to 3, which the plan was made for");
+  expect_refused(thresher_dual_gemm_run_flat(plan, NULL, -1, a, stride, NULL, 0, NULL, c, 0, workspace),
+                 "a has -1 rows, expected 0 to 3, which the plan was made for");
+  expect_refused(thresher_dual_gemm_run_flat(plan, NULL, m, a, stride, NULL, 0, NULL, a, 0, workspace),
+                 "c shares memory with a, expected an output apart from every operand");
+  expect_refused(thresher_dual_gemm_run_flat(plan, NULL, m, a, stride, NULL, 0, NULL, b2, 0, workspace),
+                 "c shares memory with b2 (up), expected an output apart from every operand");
   thresher_dual_gemm_destroy(plan);
   thresher_dual_gemm_weights_destroy(weights);
   plan = NULL;

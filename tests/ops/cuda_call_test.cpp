@@ -7,7 +7,7 @@
 
 #include "ops/recording_driver.hpp"
 #include "runtime/nvrtc.hpp"
-#include "strategies/dual_gemm/two_pass/program.hpp"
+#include "strategies/pause_program.hpp"
 #include "thresher/error.hpp"
 
 namespace thresher::ops {
