@@ -4,6 +4,7 @@
 #include <functional>
 
 #include "arena/contestants/registry.hpp"
+#include "arena/dual_gemm/task.hpp"
 #include "arena/gates/honest.hpp"
 #include "arena/rig/cuda_rig.hpp"
 #include "runtime/memory.hpp"
@@ -76,7 +77,7 @@ Suite suite_of(Format format) {
   Suite suite;
   suite.name = "planted";
   suite.distributions = {Distribution::contest};
-  suite.problems = {arena::problem_of(DualGemmProblem{256, 1024, 1024, format, format, Format::fp16, {}})};
+  suite.problems = {problem_of(DualGemmProblem{256, 1024, 1024, format, format, Format::fp16, {}})};
   return suite;
 }
 
