@@ -1,6 +1,8 @@
 // What a user without a usable GPU is told, on any machine: the driver is a stand-in.
 #include <gtest/gtest.h>
 
+#include <filesystem>
+
 #include "cli/command.hpp"
 
 namespace thresher::testing {
@@ -9,7 +11,7 @@ namespace {
 /// With the stand-in driver of that name instead of the machine's.
 Outcome run_with_driver(const std::string& driver, const std::string& arguments) {
   const ScratchFolder folder;
-  setenv("THRESHER_LIBRARY_PATH", (std::string(THRESHER_FAKE_DRIVERS) + "/" + driver).c_str(), 1);
+  setenv("THRESHER_LIBRARY_PATH", (std::filesystem::path(THRESHER_FAKE_DRIVERS) / driver).c_str(), 1);
   const Outcome outcome = run_thresher(folder.path(), arguments);
   unsetenv("THRESHER_LIBRARY_PATH");
   return outcome;
