@@ -1,8 +1,10 @@
 #include "cpu/dual_gemm.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
+#include <array>
 #include <optional>
 
 #include "cpu/interleaved.hpp"
@@ -44,22 +46,39 @@ class Planned : public DualGemmKernel {
   std::optional<InterleavedDualGemm> in_float32_;
 };
 
+template <typename Strategy>
+std::unique_ptr<const DualGemmKernel> planned(const DualGemmProblem& problem, ProductType type, int threads) {
+  return std::make_unique<Planned<Strategy>>(problem, type, threads);
+}
+
+struct Named {
+  std::string_view name;
+  decltype(&planned<InterleavedDualGemm>) plan;
+};
+
+/// The default first.
+constexpr std::array strategies{Named{"interleaved", &planned<InterleavedDualGemm>},
+                                Named{"two_pass", &planned<TwoPassDualGemm>}};
+
 }  // namespace
 
-std::vector<std::string> dual_gemm_strategies() { return {"interleaved", "two_pass"}; }
+std::vector<std::string> dual_gemm_strategies() {
+  std::vector<std::string> names;
+  for (const Named& strategy : strategies) {
+    names.emplace_back(strategy.name);
+  }
+  return names;
+}
 
 std::unique_ptr<const DualGemmKernel> plan_dual_gemm(std::string_view strategy, const DualGemmProblem& problem,
                                                      int threads) {
-  const int team = resolve_threads(threads);
-  const ProductType type = native_product_type();
-  if (strategy == "interleaved") {
-    return std::make_unique<Planned<InterleavedDualGemm>>(problem, type, team);
+  const auto* const found =
+      std::find_if(strategies.begin(), strategies.end(), [&](const Named& one) { return one.name == strategy; });
+  if (found == strategies.end()) {
+    throw Error(ErrorCode::invalid_argument, fmt::format("there is no CPU dual-GEMM strategy '{}', expected one of {}",
+                                                         strategy, fmt::join(dual_gemm_strategies(), ", ")));
   }
-  if (strategy == "two_pass") {
-    return std::make_unique<Planned<TwoPassDualGemm>>(problem, type, team);
-  }
-  throw Error(ErrorCode::invalid_argument,
-              fmt::format("there is no CPU dual-GEMM strategy '{}', expected interleaved or two_pass", strategy));
+  return found->plan(problem, native_product_type(), resolve_threads(threads));
 }
 
 }  // namespace thresher::cpu

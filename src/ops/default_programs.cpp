@@ -45,13 +45,21 @@ void add_launches(std::vector<strategies::DeviceProgram>& programs, const strate
   }
 }
 
+/// A device of the table with that architecture; any for an architecture of which there is none, for which only
+/// programs of no architecture in particular are kept.
+const DeviceSpec& device_of(const std::string& arch) {
+  const auto devices = device_specs();
+  const auto found =
+      std::find_if(devices.begin(), devices.end(), [&](const DeviceSpec& device) { return name(device.arch) == arch; });
+  return found == devices.end() ? devices.front() : *found;
+}
+
 void add_dual_gemm(std::vector<strategies::DeviceProgram>& programs, const std::string& arch) {
-  for (const DeviceSpec& device : device_specs()) {
-    for (const auto* strategy : strategies::dual_gemm::strategies_of(DeviceKind::cuda)) {
-      for (const auto& sample : strategy->built_in()) {
-        if (name(device.arch) == arch && !strategy->not_made_for(sample.problem, device)) {
-          add_launches(programs, strategy->plan(sample.problem, sample.knobs, device));
-        }
+  const DeviceSpec& device = device_of(arch);
+  for (const auto* strategy : strategies::dual_gemm::strategies_of(DeviceKind::cuda)) {
+    for (const auto& sample : strategy->built_in()) {
+      if (!strategy->not_made_for(sample.problem, device)) {
+        add_launches(programs, strategy->plan(sample.problem, sample.knobs, device));
       }
     }
   }

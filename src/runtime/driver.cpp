@@ -135,13 +135,12 @@ DeviceProperties read_properties(int ordinal) {
 CUcontext primary_context(int ordinal) {
   static std::array<std::once_flag, most_devices> once;
   static std::array<CUcontext, most_devices> contexts{};
-  const CUdevice device = device_handle(ordinal);
   const auto slot = static_cast<std::size_t>(ordinal);
   if (slot >= contexts.size()) {
     throw Error(ErrorCode::unsupported, "GPU " + std::to_string(ordinal) + " is beyond the 64 that Thresher addresses");
   }
   std::call_once(once[slot], [&] {
-    const CUresult result = driver().primary_retain(&contexts[slot], device);
+    const CUresult result = driver().primary_retain(&contexts[slot], device_handle(ordinal));
     if (result == CUDA_ERROR_OUT_OF_MEMORY) {
       throw Error(ErrorCode::out_of_memory,
                   "GPU " + std::to_string(ordinal) + " has no memory left for a context: end other programs on it");
@@ -194,12 +193,20 @@ const DeviceProperties& device_properties(int ordinal) {
 }
 
 ContextGuard::ContextGuard(int ordinal) {
-  check(driver().context_push(primary_context(ordinal)), "make a GPU's context current");
+  const CUcontext wanted = primary_context(ordinal);
+  CUcontext current = nullptr;
+  if (driver().context_current(&current) == CUDA_SUCCESS && current == wanted) {
+    return;
+  }
+  check(driver().context_push(wanted), "make a GPU's context current");
+  is_pushed_ = true;
 }
 
 ContextGuard::~ContextGuard() {
-  CUcontext popped = nullptr;
-  driver().context_pop(&popped);
+  if (is_pushed_) {
+    CUcontext popped = nullptr;
+    driver().context_pop(&popped);
+  }
 }
 
 MemoryInfo memory_info(int ordinal) {

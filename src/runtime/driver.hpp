@@ -56,14 +56,18 @@ struct MemoryInfo {
 };
 MemoryInfo memory_info(int ordinal);
 
-/// Makes the primary context of a GPU current on this thread while it lives. The context is shared with the CUDA
-/// runtime API (so with PyTorch) and is kept until the process ends.
+/// Makes the primary context of a GPU current on this thread while it lives, or leaves it so: inside another guard it
+/// costs next to nothing. The context is shared with the CUDA runtime API (so with PyTorch) and is kept until the
+/// process ends.
 class ContextGuard {
  public:
   explicit ContextGuard(int ordinal);
   ContextGuard(const ContextGuard&) = delete;
   ContextGuard& operator=(const ContextGuard&) = delete;
   ~ContextGuard();
+
+ private:
+  bool is_pushed_ = false;
 };
 
 /// Waits for all work on a GPU.

@@ -19,6 +19,7 @@ namespace thresher::runtime {
   X(device_attribute, cuDeviceGetAttribute, "cuDeviceGetAttribute")                                            \
   X(device_total_memory, cuDeviceTotalMem, "cuDeviceTotalMem_v2")                                              \
   X(primary_retain, cuDevicePrimaryCtxRetain, "cuDevicePrimaryCtxRetain")                                      \
+  X(context_current, cuCtxGetCurrent, "cuCtxGetCurrent")                                                       \
   X(context_push, cuCtxPushCurrent, "cuCtxPushCurrent_v2")                                                     \
   X(context_pop, cuCtxPopCurrent, "cuCtxPopCurrent_v2")                                                        \
   X(context_synchronize, cuCtxSynchronize, "cuCtxSynchronize")                                                 \

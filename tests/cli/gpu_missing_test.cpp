@@ -36,9 +36,10 @@ TEST(GpuMissing, ADriverWithoutAGpuSaysSo) {
   EXPECT_NE(outcome.out.find("operations run on "), std::string::npos) << outcome.out;
 }
 
-TEST(GpuMissing, AskingForOneIsBadInput) {
+// The words were understood; what is missing is the machine's.
+TEST(GpuMissing, AskingForOneIsAFailureOfTheMachine) {
   const Outcome outcome = run_with_driver("no_gpu", "tournament edges --device gpu --ledger ledger.sqlite");
-  EXPECT_EQ(outcome.status, 2);
+  EXPECT_EQ(outcome.status, 3);
   EXPECT_EQ(outcome.out, "");
   EXPECT_EQ(
       outcome.err,

@@ -164,19 +164,13 @@ bool is_an_operations_own(const std::string& file) {
   return std::regex_search(file, std::regex("^(strategies|arena)/(dual_gemm|attention)/"));
 }
 
-/// What is still to ask the objects instead; nothing may be added here.
-const std::set<std::string> still_by_name = {
-    "arena/emulation/dual_gemm.cpp", "cpu/dual_gemm.cpp", "ops/cuda_operations.cpp",
-    "ops/dual_gemm_code.cpp",        "ops/forecast.cpp",  "ops/kernel_variant.cpp",
-};
-
 // Whoever wants to know something of an operation or a strategy asks the object, and never compares its name.
 TEST(House, NobodyComparesTheNameOfAnOperationOrOfAStrategy) {
   const std::string quoted = "\"(" + std::string(names) + ")\"";
   const std::regex compared("[!=]=\\s*" + quoted + "|" + quoted + "\\s*[!=]=|starts_with\\(" + quoted + "\\)");
   for (const fs::path& path : source_files(source_root)) {
     const std::string file = fs::relative(path, source_root).string();
-    if (!is_an_operations_own(file) && !still_by_name.contains(file)) {
+    if (!is_an_operations_own(file)) {
       const std::string text = read(path);
       std::smatch match;
       EXPECT_FALSE(std::regex_search(text, match, compared)) << file << " has " << match.str();

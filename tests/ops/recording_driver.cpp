@@ -73,6 +73,10 @@ CUresult cuDevicePrimaryCtxRetain(CUcontext* context, CUdevice) {
 }
 CUresult cuCtxPushCurrent(CUcontext) { return CUDA_SUCCESS; }
 CUresult cuCtxPopCurrent(CUcontext*) { return CUDA_SUCCESS; }
+CUresult cuCtxGetCurrent(CUcontext* context) {
+  *context = nullptr;
+  return CUDA_SUCCESS;
+}
 CUresult cuModuleLoadData(CUmodule* module, const void*) {
   *module = reinterpret_cast<CUmodule>(&record);
   return CUDA_SUCCESS;

@@ -141,6 +141,8 @@ class Operation {
                                                         const std::vector<DeviceSet>& sets) const = 0;
   [[nodiscard]] virtual Outlook outlook(const Problem& problem, const ContestantSpec& spec, const DeviceSpec& device,
                                         const planner::Calibration& calibration) const = 0;
+  /// Whether its suites are timed with one set of inputs that stays in the cache; else with cold weights.
+  [[nodiscard]] virtual bool is_timed_warm() const { return false; }
   /// Whether pitches may bring kernels of their own for it (docs/bring-your-own.md).
   [[nodiscard]] virtual bool takes_user_kernels() const { return false; }
 };

@@ -93,10 +93,10 @@ planner::CalibrationSample sample_of(const Asked& asked, const DeviceSpec& devic
           .work = asked.problem.operation().outlook(asked.problem, asked.contestant, device, {}).work};
 }
 
-/// Median microseconds of the modes that the budget allowed: cold, but for attention, whose suites are warm.
+/// Median microseconds of the modes that the budget allowed.
 void measure(Rig& rig, const Asked& asked, const Contestant& contestant, const DeviceSpec& device, double seconds,
              std::vector<planner::CalibrationSample>& samples) {
-  const bool warm = asked.problem.operation().name() == "attention";
+  const bool warm = asked.problem.operation().is_timed_warm();
   const Distribution distribution = warm ? Distribution::normal : Distribution::contest;
   const InputSets inputs = make_input_sets(rig, asked.problem, distribution, data_seed, warm ? 1 : max_sets);
   const auto runner = contestant.prepare(asked.problem, rig.memory(), inputs.sets);

@@ -75,7 +75,7 @@ TEST(Panel, TheOriginsClaimsAreNotBelieved) {
 // Tiles that fit are predicted to be much faster than tiles of 8 tokens; a pitch that says it touches the launch alone
 // can give back no more.
 TEST(Panel, TheIntervalHoldsItsOwnMiddle) {
-  Pitch pitch = pitch_of("block_tokens = 128, stages = 3");
+  Pitch pitch = pitch_of("block_tokens = 128, stages = 4");
   pitch.baseline.knobs = {{"block_tokens", "8"}, {"stages", "3"}};
   pitch.claim.touches = "launch";
   const Opinion opinion = asked(pitch);
@@ -116,9 +116,9 @@ TEST(Panel, RanksByScoreWithTheWithdrawnLast) {
 
 TEST(Panel, APitchUnderItsOwnThresholdIsWithdrawn) {
   const std::string abort = "[abort]\nshare_of_time_below = ";
-  const Opinion kept = asked(pitch_of("block_tokens = 128, stages = 3", abort + "0.001\n"));
+  const Opinion kept = asked(pitch_of("block_tokens = 128, stages = 4", abort + "0.001\n"));
   EXPECT_FALSE(kept.withdrawn) << kept.reason;
-  const Opinion gone = asked(pitch_of("block_tokens = 128, stages = 3", abort + "0.5\n"));
+  const Opinion gone = asked(pitch_of("block_tokens = 128, stages = 4", abort + "0.5\n"));
   EXPECT_TRUE(gone.withdrawn);
   EXPECT_NE(gone.reason.find("under its own abort threshold of 50.0 %: withdrawn"), std::string::npos) << gone.reason;
   EXPECT_LE(*gone.predicted_speedup, *gone.most_possible);

@@ -82,7 +82,7 @@ TEST(Predictions, AttentionOnTheMatrixUnitHasATimeToo) {
   }
   const auto simple = predict_times(h200(), suite, {"attention", "simple"}, nullptr, 0);
   EXPECT_FALSE(simple.front().predicted_us);
-  EXPECT_NE(simple.front().why.find("not the strategy simple"), std::string::npos) << simple.front().why;
+  EXPECT_NE(simple.front().why.find("no words for the work of the strategy simple"), std::string::npos) << simple.front().why;
 }
 
 TEST(Predictions, ThePanelKnowsPitchesOfAttentionAndOfFastNumerics) {

@@ -71,7 +71,7 @@ TEST(Suite, ErrorsNameFileLineAndKey) {
       error_in(replaced(good, "\"contest\"", "\"cotnest\"")),
       "mine.toml:3: `distributions` has \"cotnest\", but must be of contest, full_range, normal, integers, specials");
   EXPECT_EQ(error_in(replaced(good, "dual_gemm", "conv")),
-            "mine.toml:2: `operation` is \"conv\", but must be one of attention, dual_gemm");
+            "mine.toml:2: `operation` is \"conv\", but must be one of dual_gemm, attention");
   EXPECT_EQ(error_in(replaced(good, "[1, 2]", "[2, 2]")),
             "mine.toml:9: `m` in [problem] makes the problem 2x8x16 nvfp4*nvfp4->fp16 a second time");
   EXPECT_NE(error_in(replaced(good, "m = [1, 2]", "m = [1, 2")).find("mine.toml:10: this is not TOML"),
