@@ -4,23 +4,11 @@
 #include <fmt/ranges.h>
 
 #include "ops/cuda_device_spec.hpp"
-#include "planner/choose.hpp"
 #include "runtime/driver.hpp"
 #include "strategies/attention/registry.hpp"
 
 namespace thresher::ops {
 namespace {
-
-Knobs knobs_of(const AttentionOptions& options, DeviceKind kind) {
-  Knobs knobs = options.knobs;
-  if (kind == DeviceKind::cpu && options.threads > 0) {
-    knobs.set("threads", std::to_string(options.threads));
-  }
-  if (kind == DeviceKind::cuda && options.dependent_launch) {
-    knobs.set("dependent_launch", "true");
-  }
-  return knobs;
-}
 
 DeviceSpec table_of(const Device& device) {
   if (device.kind() == DeviceKind::cpu) {
@@ -38,10 +26,21 @@ DeviceSpec table_of(const Device& device) {
 
 }  // namespace
 
+planner::Request request_of(const AttentionOptions& options, DeviceKind kind) {
+  planner::Request request{options.strategy, options.knobs};
+  if (kind == DeviceKind::cpu && options.threads > 0) {
+    request.knobs.set("threads", std::to_string(options.threads));
+  }
+  if (kind == DeviceKind::cuda && options.dependent_launch) {
+    request.knobs.set("dependent_launch", "true");
+  }
+  return request;
+}
+
 strategies::PlannedCall attention_call(const AttentionProblem& problem, const AttentionOptions& options,
                                        const DeviceSpec& device, DeviceKind kind) {
-  planner::Choices choices = planner::choose(strategies::attention::registry().of(kind), problem,
-                                             {options.strategy, knobs_of(options, kind)}, device);
+  planner::Choices choices =
+      planner::choose(strategies::attention::registry().of(kind), problem, request_of(options, kind), device);
   if (choices.ranked.empty()) {
     std::vector<std::string> reasons;
     for (const planner::RefusedStrategy& refused : choices.refused) {

@@ -3,10 +3,14 @@
 #include <string>
 
 #include "core/device_spec.hpp"
+#include "planner/choose.hpp"
 #include "strategies/planned_call.hpp"
 #include "thresher/attention.hpp"
 
 namespace thresher::ops {
+
+/// `options` in the words of strategies, for a GPU or this CPU.
+[[nodiscard]] planner::Request request_of(const AttentionOptions& options, DeviceKind kind);
 
 /// The call of `options` on a GPU like `device`, or on this CPU. Throws Error(invalid_argument) for a strategy, a knob
 /// or a value that there is not, Error(unsupported) with the reason for what cannot run.

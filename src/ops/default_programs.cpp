@@ -10,20 +10,6 @@
 namespace thresher::ops {
 namespace {
 
-/// Every strategy's own list.
-void add_attention(std::vector<strategies::DeviceProgram>& programs) {
-  for (const auto* strategy : strategies::attention::registry().of(DeviceKind::cuda)) {
-    for (const auto& sample : strategy->built_in()) {
-      const strategies::PlannedCall call = strategy->plan(sample.problem, sample.knobs, device_spec("H200"));
-      for (const strategies::Step& step : call.steps) {
-        if (const auto* launch = std::get_if<strategies::KernelLaunch>(&step)) {
-          programs.push_back(launch->program);
-        }
-      }
-    }
-  }
-}
-
 void add_once(std::vector<strategies::DeviceProgram>& programs, const strategies::DeviceProgram& program) {
   const auto is_same = [&](const strategies::DeviceProgram& known) {
     return known.text == program.text && known.kernels == program.kernels;
@@ -54,10 +40,12 @@ const DeviceSpec& device_of(const std::string& arch) {
   return found == devices.end() ? devices.front() : *found;
 }
 
-void add_dual_gemm(std::vector<strategies::DeviceProgram>& programs, const std::string& arch) {
-  const DeviceSpec& device = device_of(arch);
-  for (const auto* strategy : strategies::dual_gemm::strategies_of(DeviceKind::cuda)) {
-    for (const auto& sample : strategy->built_in()) {
+/// Every strategy's own list.
+template <class Problem>
+void add_built_in(std::vector<strategies::DeviceProgram>& programs, strategies::Strategies<Problem> all,
+                  const DeviceSpec& device) {
+  for (const strategies::Strategy<Problem>* strategy : all) {
+    for (const strategies::Sample<Problem>& sample : strategy->built_in()) {
       if (!strategy->not_made_for(sample.problem, device)) {
         add_launches(programs, strategy->plan(sample.problem, sample.knobs, device));
       }
@@ -70,8 +58,9 @@ void add_dual_gemm(std::vector<strategies::DeviceProgram>& programs, const std::
 std::vector<strategies::DeviceProgram> default_programs(const std::string& arch) {
   std::vector<strategies::DeviceProgram> programs{strategies::dual_gemm::reference::program(),
                                                   strategies::pause_program()};
-  add_dual_gemm(programs, arch);
-  add_attention(programs);
+  const DeviceSpec& device = device_of(arch);
+  add_built_in<DualGemmProblem>(programs, strategies::dual_gemm::strategies_of(DeviceKind::cuda), device);
+  add_built_in<AttentionProblem>(programs, strategies::attention::registry().of(DeviceKind::cuda), device);
   std::erase_if(programs, [&](const strategies::DeviceProgram& program) {
     return program.only_arch && name(*program.only_arch) != arch;
   });

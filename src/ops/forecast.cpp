@@ -25,11 +25,8 @@ planner::Choices choices(const DualGemmProblem& problem, const DualGemmOptions& 
 }
 
 planner::Choices choices(const AttentionProblem& problem, const AttentionOptions& options, const DeviceSpec& device) {
-  planner::Request request{options.strategy, options.knobs};
-  if (options.dependent_launch) {
-    request.knobs.set("dependent_launch", "true");
-  }
-  return planner::choose(strategies::attention::registry().of(DeviceKind::cuda), problem, request, device);
+  return planner::choose(strategies::attention::registry().of(DeviceKind::cuda), problem,
+                         request_of(options, DeviceKind::cuda), device);
 }
 
 planner::Prediction forecast(const strategies::PlannedCall& call, const DeviceSpec& device,

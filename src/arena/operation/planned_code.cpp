@@ -22,9 +22,7 @@ void add(MachineCode& code, const strategies::KernelLaunch& launch, const std::s
                           found->resources, static_cast<int>(launch.shared_bytes), launch.expected});
 }
 
-void add(MachineCode& code, const strategies::LibraryProduct&, const std::string&) {
-  code.not_judged = "its products are a library's kernels (cuBLASLt), not Thresher's";
-}
+void add(MachineCode&, const strategies::LibraryProduct&, const std::string&) {}
 
 void add(MachineCode& code, const strategies::HostCall&, const std::string&) {
   code.not_judged = "the audit reads GPU machine code, and this contestant has none of its own";
@@ -33,6 +31,11 @@ void add(MachineCode& code, const strategies::HostCall&, const std::string&) {
 }  // namespace
 
 MachineCode machine_code_of(const strategies::PlannedCall& call, const std::string& arch) {
+  if (std::any_of(call.steps.begin(), call.steps.end(), [](const strategies::Step& step) {
+        return std::holds_alternative<strategies::LibraryProduct>(step);
+      })) {
+    return {{}, "its products are cuBLASLt's, whose machine code lies in that library"};
+  }
   MachineCode code;
   std::vector<strategies::Step> steps = call.steps;
   std::rotate(steps.begin(), steps.begin() + static_cast<std::ptrdiff_t>(call.preparation_steps), steps.end());

@@ -141,6 +141,16 @@ class GpuStrategy : public Strategy<AttentionProblem> {
 
   [[nodiscard]] const KnobTable<Config>& table() const { return table_; }
 
+  /// One long problem for each format and head dimension: a kernel each, whatever the lengths are.
+  [[nodiscard]] static std::vector<Sample<AttentionProblem>> long_sequences() {
+    std::vector<Sample<AttentionProblem>> all;
+    for (const Format format : {Format::fp16, Format::bf16}) {
+      for (const std::int64_t head_dim : {64, 128}) {
+        all.push_back({{.queries = 4096, .keys = 4096, .head_dim = head_dim, .format = format}, {}});
+      }
+    }
+    return all;
+  }
   /// Small problems whose code is `problem`'s, and whose logits are of its kind.
   [[nodiscard]] static std::vector<AttentionProblem> ragged(const AttentionProblem& problem, std::int64_t tile_rows,
                                                             std::int64_t keys) {

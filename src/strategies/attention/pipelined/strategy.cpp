@@ -35,15 +35,7 @@ class Pipelined final : public GpuStrategy<StreamConfig> {
       : GpuStrategy("pipelined", "for long sequences: loader and math warpgroups, rings of keys and values",
                     Role::competes, knob_table()) {}
 
-  [[nodiscard]] std::vector<Sample<AttentionProblem>> built_in() const override {
-    std::vector<Sample<AttentionProblem>> all;
-    for (const Format format : {Format::fp16, Format::bf16}) {
-      for (const std::int64_t head_dim : {64, 128}) {
-        all.push_back({{.queries = 4096, .keys = 4096, .head_dim = head_dim, .format = format}, {}});
-      }
-    }
-    return all;
-  }
+  [[nodiscard]] std::vector<Sample<AttentionProblem>> built_in() const override { return long_sequences(); }
 
  protected:
   /// As measured (docs/kernels/attention.md).

@@ -13,15 +13,7 @@ class Simple final : public GpuStrategy<NoKnobs> {
       : GpuStrategy("simple", "one warp for a query: short and obviously right", Role::fallback,
                     {"", {dependent_launch_knob<Config>()}}) {}
 
-  [[nodiscard]] std::vector<Sample<AttentionProblem>> built_in() const override {
-    std::vector<Sample<AttentionProblem>> all;
-    for (const Format format : {Format::fp16, Format::bf16}) {
-      for (const std::int64_t head_dim : {64, 128}) {
-        all.push_back({{.queries = 4096, .keys = 4096, .head_dim = head_dim, .format = format}, {}});
-      }
-    }
-    return all;
-  }
+  [[nodiscard]] std::vector<Sample<AttentionProblem>> built_in() const override { return long_sequences(); }
 
  protected:
   [[nodiscard]] Geometry geometry_of(const Config&) const override {

@@ -2,14 +2,13 @@
 
 #include <algorithm>
 
+#include "core/integers.hpp"
 #include "pipeline/staging.hpp"
 
 namespace thresher::strategies::dual_gemm::fused {
 namespace {
 
 constexpr int max_box_rows = 256;
-
-std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
 
 machine::ElementType element_type(Number number) {
   switch (number) {
@@ -38,10 +37,9 @@ machine::TensorMapDescription map_of(Number number, const Matrix& matrix, std::i
 }  // namespace
 
 Geometry geometry(const Config& config, const Extents& extents) {
-  const std::int64_t token_tiles =
-      ceil_div(ceil_div(extents.m, block_tokens(config)), config.multicast) * config.multicast;
+  const std::int64_t token_tiles = round_up(ceil_div(extents.m, block_tokens(config)), config.multicast);
   const std::int64_t output_tiles = ceil_div(extents.n, config.block_outputs);
-  const std::int64_t few_rows = ceil_div(extents.m, 8) * 8;
+  const std::int64_t few_rows = round_up(extents.m, 8);
   return {
       .token_tiles = static_cast<std::uint32_t>(token_tiles),
       .output_tiles = static_cast<std::uint32_t>(output_tiles),
@@ -49,9 +47,10 @@ Geometry geometry(const Config& config, const Extents& extents) {
       .blocks = static_cast<std::uint32_t>(token_tiles * output_tiles * config.split_k)};
 }
 
-machine::TensorMapDescription tokens_map(const Config& config, const Extents& extents, const Matrix& a) {
-  return map_of(config.operand, a, extents.m, extents.k, static_cast<int>(geometry(config, extents).token_rows),
-                panel_k, machine::Swizzle::b128);
+machine::TensorMapDescription tokens_map(const Config& config, const Extents& extents, const Matrix& a,
+                                         const Geometry& geometry) {
+  return map_of(config.operand, a, extents.m, extents.k, static_cast<int>(geometry.token_rows), panel_k,
+                machine::Swizzle::b128);
 }
 
 machine::TensorMapDescription weights_map(const Config& config, const Extents& extents, const Matrix& b) {

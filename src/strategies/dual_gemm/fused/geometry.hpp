@@ -30,7 +30,8 @@ struct Geometry {
 /// One block for each tile, or for each half of one that splits K.
 Geometry geometry(const Config& config, const Extents& extents);
 
-machine::TensorMapDescription tokens_map(const Config& config, const Extents& extents, const Matrix& a);
+machine::TensorMapDescription tokens_map(const Config& config, const Extents& extents, const Matrix& a,
+                                         const Geometry& geometry);
 /// Of B1 or B2.
 machine::TensorMapDescription weights_map(const Config& config, const Extents& extents, const Matrix& b);
 /// For epilogue `tma`.

@@ -37,7 +37,7 @@ bool bind(const Config& config, const Activation& activation, const CallTensors&
   params.profile = {profile_address(call)};
   out.set(params);
   out.grid.x = launched.blocks;
-  out.add_map(offsetof(Params, tokens), tokens_map(config, extents, matrix(tokens_of(call))));
+  out.add_map(offsetof(Params, tokens), tokens_map(config, extents, matrix(tokens_of(call)), launched));
   out.add_map(offsetof(Params, gate), weights_map(config, extents, matrix(weights)), true);
   out.add_map(offsetof(Params, up), weights_map(config, extents, matrix(up_of(call))), true);
   if (config.epilogue == Epilogue::tma) {

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "core/integers.hpp"
+
 namespace thresher::strategies::dual_gemm {
 namespace {
 
@@ -14,8 +16,6 @@ constexpr double lanes = 128;                 ///< of the four schedulers
 /// Accumulators that a block of a cluster sends to another, as measured.
 constexpr double exchange_bytes_per_clock = 14;
 
-std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
-
 struct MatrixShape {
   int rows;  ///< as the unit executes them
   int columns;
@@ -23,7 +23,7 @@ struct MatrixShape {
 
 MatrixShape matrix_shape(const TileWork& tile) {
   const int rows = tile.weights_are_rows ? tile.slot_weight_rows : tile.tokens;
-  return {static_cast<int>(ceil_div(rows, tile.row_granule)) * tile.row_granule,
+  return {static_cast<int>(round_up(rows, tile.row_granule)),
           tile.weights_are_rows ? tile.tokens : tile.slot_weight_rows};
 }
 
@@ -91,7 +91,7 @@ TiledKernel tiled_kernel(const DualGemmProblem& problem, const TileWork& tile) {
   TiledKernel kernel;
   kernel.step = step_of(problem, tile);
   kernel.epilogue = epilogue_of(problem, tile);
-  kernel.blocks = ceil_div(tiles * tile.split_k, tile.cluster) * tile.cluster;
+  kernel.blocks = round_up(tiles * tile.split_k, tile.cluster);
   kernel.cluster = tile.cluster;
   kernel.blocks_per_multiprocessor = tile.blocks_per_multiprocessor;
   kernel.steps = static_cast<double>(ceil_div(k_steps, tile.split_k) * tile.walks);

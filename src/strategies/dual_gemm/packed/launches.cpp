@@ -1,11 +1,12 @@
 #include "strategies/dual_gemm/packed/launches.hpp"
 
+#include "core/integers.hpp"
+
 namespace thresher::strategies::dual_gemm::packed {
 namespace {
 
 constexpr std::int64_t factors_alignment = 256;
 
-std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
 u32 narrow(std::int64_t value) { return static_cast<u32>(value); }
 std::int64_t token_elements(Numerics numerics) { return numerics == Numerics::fast ? 128 : 64; }
 
@@ -78,7 +79,7 @@ std::uint32_t row_factor_blocks(std::int64_t n) { return output_groups(narrow(n)
 PreparedTokens prepared_tokens(Numerics numerics, std::int64_t m, std::int64_t k) {
   PreparedTokens tokens;
   tokens.row_bytes = ceil_div(k, token_elements(numerics)) * static_cast<std::int64_t>(token_row_bytes);
-  tokens.factors_offset = ceil_div(m * tokens.row_bytes, factors_alignment) * factors_alignment;
+  tokens.factors_offset = round_up(m * tokens.row_bytes, factors_alignment);
   tokens.bytes = numerics == Numerics::fast ? tokens.factors_offset + m * static_cast<std::int64_t>(sizeof(float))
                                             : m * tokens.row_bytes;
   return tokens;

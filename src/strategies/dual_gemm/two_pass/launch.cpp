@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "core/integers.hpp"
 #include "strategies/dual_gemm/tensors.hpp"
 #include "strategies/dual_gemm/two_pass/host/work.hpp"
 #include "strategies/dual_gemm/two_pass/params.hpp"
@@ -13,9 +14,7 @@ namespace {
 constexpr std::size_t product_alignment_bytes = 16;
 constexpr std::int64_t intermediate_padding = 32;  // elements: every float32 row starts at a multiple of 128 bytes
 
-std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
-
-std::int64_t intermediate_stride(std::int64_t n) { return ceil_div(n, intermediate_padding) * intermediate_padding; }
+std::int64_t intermediate_stride(std::int64_t n) { return round_up(n, intermediate_padding); }
 
 std::int64_t elements_per_thread(Format from) {
   return from == Format::nvfp4 ? nvfp4_elements_per_thread : plain_elements_per_thread;
