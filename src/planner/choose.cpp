@@ -20,6 +20,12 @@ void refuse_unknown_strategy(const std::string& name, const std::vector<std::str
               fmt::format("strategy {} is not known: use one of {}", name, fmt::join(known, ", ")));
 }
 
+void refuse_knobs(const Knobs& knobs, const std::string& sentence) {
+  throw Error(ErrorCode::invalid_argument,
+              fmt::format("no strategy takes the knobs \"{}\": {}; name a strategy to hear what it says", knobs.text(),
+                          sentence));
+}
+
 void sort_choices(std::vector<PlannedChoice>& choices) {
   std::stable_sort(choices.begin(), choices.end(),
                    [](const PlannedChoice& a, const PlannedChoice& b) { return place(a) < place(b); });

@@ -39,6 +39,9 @@ struct Choices {
 /// Throws Error(invalid_argument) naming the strategies there are.
 [[noreturn]] void refuse_unknown_strategy(const std::string& name, const std::vector<std::string>& known);
 
+/// Throws Error(invalid_argument) with what one of the strategies says of the knobs.
+[[noreturn]] void refuse_knobs(const Knobs& knobs, const std::string& sentence);
+
 /// Strategies that lead before those that compete before fallbacks; within each the fastest prediction first, calls
 /// without one behind, equals in the order they came.
 void sort_choices(std::vector<PlannedChoice>& choices);
@@ -71,7 +74,7 @@ void add_choices(Choices& out, const strategies::Strategy<Problem>& strategy, co
 }  // namespace detail
 
 /// Every strategy's candidates for `problem` on `device`, ranked. Throws Error(invalid_argument) for a strategy that
-/// does not exist, and what the strategy that was asked for throws of its knobs.
+/// does not exist, and for knobs that the strategy that was asked for, or every one of them, does not take.
 template <class Problem>
 [[nodiscard]] Choices choose(strategies::Strategies<Problem> all, const Problem& problem, const Request& request,
                              const DeviceSpec& device, const Calibration& calibration = {},
@@ -87,15 +90,20 @@ template <class Problem>
     }
     detail::add_choices(out, *strategy, problem, request, device, calibration, clocks);
   } else {
+    bool takes_knobs = false;
     for (const strategies::Strategy<Problem>* const strategy : all) {
       if (strategy->role() == strategies::Role::by_name) {
         continue;
       }
       try {
         detail::add_choices(out, *strategy, problem, request, device, calibration, clocks);
+        takes_knobs = true;
       } catch (const Error& error) {  // a knob of another strategy
         out.refused.push_back({std::string(strategy->name()), {error.what()}});
       }
+    }
+    if (!takes_knobs && !out.refused.empty()) {
+      refuse_knobs(request.knobs, out.refused.front().obstacles.front());
     }
   }
   sort_choices(out.ranked);

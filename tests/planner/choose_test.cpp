@@ -105,6 +105,19 @@ TEST(Choose, KnobsAreKeptAndAStrategyWithoutThemIsRefusedWithTheReason) {
   EXPECT_EQ(choices.refused[0].obstacles, std::vector<std::string>{"the strategy knobless has no knob times"});
 }
 
+TEST(Choose, KnobsThatNobodyTakesAreBadInput) {
+  try {
+    (void)choose<Work>(std::vector<const strategies::Strategy<Work>*>{&knobless, &hidden}, {bytes},
+                       {.knobs = {{"times", "7"}}}, device_spec("H200"));
+    FAIL() << "knobs of no strategy were taken";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::invalid_argument);
+    EXPECT_STREQ(error.what(),
+                 "no strategy takes the knobs \"times=7\": the strategy knobless has no knob times; name a strategy to "
+                 "hear what it says");
+  }
+}
+
 TEST(Choose, SaysWhatIsInTheWayAndWhichStrategiesThereAre) {
   const std::vector<const strategies::Strategy<Work>*> all{&quick};
   const Choices none = choose<Work>(all, {0}, {}, device_spec("H200"));
