@@ -10,6 +10,7 @@
 #include "cli/planner_commands.hpp"
 #include "cli/problem_option.hpp"
 #include "ops/forecast.hpp"
+#include "strategies/attention/registry.hpp"
 #include "strategies/dual_gemm/registry.hpp"
 #include "thresher/error.hpp"
 
@@ -37,12 +38,12 @@ struct Arguments {
     command.add_option("--top", top, "How many to show")->capture_default_str();
     command.add_flag("--sustained", sustained, "At the clock of a hot card");
     command.add_flag("--refused", refused, "Show what cannot run, and why");
+    command.add_flag("--help-knobs", help_knobs, "List every strategy with its knobs and what they may be");
     command.add_flag("--json", json, "For machines");
   }
 };
 
 struct AttentionArguments {
-  std::vector<std::int64_t> shape{};
   AttentionProblem problem{};
   bool bf16 = false;
   bool dependent_launch = false;
@@ -148,7 +149,8 @@ void add_attention(CLI::App& plan_command, Context& context) {
   command->add_option("--heads", problem.heads, "Heads of queries")->capture_default_str()->check(CLI::PositiveNumber);
   CLI::Option* const kv_heads = command->add_option("--kv-heads", problem.kv_heads, "Heads of keys; as --heads");
   kv_heads->check(CLI::PositiveNumber);
-  command->add_option("--queries", problem.queries, "Queries of a sequence")->required()->check(CLI::PositiveNumber);
+  CLI::Option* const queries = command->add_option("--queries", problem.queries, "Queries of a sequence");
+  queries->check(CLI::PositiveNumber);
   CLI::Option* const keys = command->add_option("--keys", problem.keys, "Keys of a sequence; as --queries");
   keys->check(CLI::PositiveNumber);
   command->add_option("--head-dim", problem.head_dim, "64 or 128")
@@ -158,7 +160,14 @@ void add_attention(CLI::App& plan_command, Context& context) {
   command->add_flag("--bf16", asked->bf16, "In bf16 instead of fp16");
   command->add_flag("--dependent-launch", asked->dependent_launch, "Started while the call before it ends");
   arguments->add_to(*command);
-  command->callback([arguments, asked, kv_heads, keys, &context] {
+  command->callback([arguments, asked, kv_heads, queries, keys, &context] {
+    if (arguments->help_knobs) {
+      print_knobs<AttentionProblem>(strategies::attention::registry().of(DeviceKind::cuda));
+      return;
+    }
+    if (queries->count() == 0) {
+      throw Error(ErrorCode::invalid_argument, "plan attention: --queries is missing: say how many a sequence has");
+    }
     AttentionProblem& wanted = asked->problem;
     wanted.kv_heads = kv_heads->count() > 0 ? wanted.kv_heads : wanted.heads;
     wanted.keys = keys->count() > 0 ? wanted.keys : wanted.queries;
@@ -179,7 +188,6 @@ void add_plan(CLI::App& app, Context& context) {
   problem->add_to(*command);
   command->get_option("problem")->required(false);
   arguments->add_to(*command);
-  command->add_flag("--help-knobs", arguments->help_knobs, "List every strategy of the dual GEMM with its knobs");
   add_attention(*command, context);
   command->callback([arguments, problem, command, &context] {
     if (!command->get_subcommands().empty()) {

@@ -51,6 +51,15 @@ TEST(PlanCommand, ListsTheKnobsOfEveryStrategy) {
   EXPECT_NE(outcome.out.find("block_tokens         tokens of a tile: 8, 16, 32, 64, 128, 256"), std::string::npos);
 }
 
+TEST(PlanCommand, ListsTheKnobsOfAttentionToo) {
+  const Outcome outcome = run("plan attention --help-knobs");
+  EXPECT_EQ(outcome.status, 0) << outcome.err;
+  EXPECT_NE(outcome.out.find("pipelined: "), std::string::npos) << outcome.out;
+  const Outcome nothing = run("plan attention");
+  EXPECT_EQ(nothing.status, 2);
+  EXPECT_EQ(nothing.err, "thresher: plan attention: --queries is missing: say how many a sequence has\n");
+}
+
 TEST(PlanCommand, JsonIsForMachines) {
   const Outcome outcome = run("plan 1x14336x4096 --device B200 --a nvfp4 --json");
   EXPECT_EQ(outcome.status, 0) << outcome.err;
