@@ -6,23 +6,10 @@
 #include <cerrno>
 #include <cstring>
 #include <fstream>
-#include <sstream>
 
 #include "thresher/error.hpp"
 
 namespace thresher::arena {
-
-std::optional<std::string> read_text(const std::filesystem::path& path) {
-  std::error_code error;
-  std::ifstream stream(path, std::ios::binary);
-  if (!stream || std::filesystem::is_directory(path, error)) {
-    return std::nullopt;
-  }
-  std::ostringstream text;
-  text << stream.rdbuf();
-  return text.str();
-}
-
 namespace {
 
 /// Devices and pipes are written to as they are; a file that a link names is replaced, not the link.

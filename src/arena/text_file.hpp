@@ -1,14 +1,9 @@
 #pragma once
-/// Small text files: read whole, written so that readers see the old one or the new one.
+/// Small text files, written so that readers see the old one or the new one.
 #include <filesystem>
-#include <optional>
-#include <string>
 #include <string_view>
 
 namespace thresher::arena {
-
-/// Empty when there is no such file or it cannot be read.
-[[nodiscard]] std::optional<std::string> read_text(const std::filesystem::path& path);
 
 /// Writes beside `path` and renames; devices and pipes are written to directly. Throws Error(io) that names `what` and
 /// the path; nothing is left behind then.

@@ -2,17 +2,18 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
-#include <fstream>
-#include <iterator>
 #include <memory>
 
 #include "arena/audit/disassembler.hpp"
 #include "arena/audit/expectations.hpp"
 #include "cli/planner_commands.hpp"
+#include "core/input_file.hpp"
 #include "thresher/error.hpp"
 
 namespace thresher::cli {
 namespace {
+
+constexpr std::uint64_t most_machine_code_bytes = std::uint64_t{1} << 30;
 
 struct Arguments {
   std::string file;
@@ -24,13 +25,12 @@ struct Arguments {
 
 /// A listing of a disassembler as it is, anything else through a disassembler.
 arena::Disassembly read(const std::string& file) {
-  std::ifstream stream(file, std::ios::binary);
-  if (!stream) {
-    throw Error(ErrorCode::io, fmt::format("{}: the file cannot be read", file));
+  const InputFile read = read_input_file(file, most_machine_code_bytes);
+  if (!read.bytes) {
+    throw Error(ErrorCode::io, fmt::format("{}: {}", file, read.obstacle));
   }
-  const std::string content(std::istreambuf_iterator<char>(stream), {});
-  if (std::vector<arena::SassFunction> functions = arena::parse_sass(content); !functions.empty()) {
-    return {std::move(functions), arena::parse_resource_usage(content)};
+  if (std::vector<arena::SassFunction> functions = arena::parse_sass(*read.bytes); !functions.empty()) {
+    return {std::move(functions), arena::parse_resource_usage(*read.bytes)};
   }
   return arena::disassemble(arena::find_disassembler(), std::filesystem::path(file));
 }

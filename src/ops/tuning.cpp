@@ -5,9 +5,8 @@
 #include <array>
 #include <charconv>
 #include <cstdlib>
-#include <fstream>
-#include <iterator>
 
+#include "core/input_file.hpp"
 #include "core/user_folder.hpp"
 #include "thresher/error.hpp"
 
@@ -91,8 +90,7 @@ std::filesystem::path tuning_file() {
 }
 
 Tuning read_tuning(const std::filesystem::path& file) {
-  std::ifstream stream(file, std::ios::binary);
-  return Tuning::parse(std::string(std::istreambuf_iterator<char>(stream), {}));
+  return Tuning::parse(read_input_file(file).bytes.value_or(""));
 }
 
 std::optional<DualGemmOptions> tuned_options(const Device& device, const DualGemmProblem& problem,

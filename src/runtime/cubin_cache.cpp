@@ -6,10 +6,10 @@
 #include <cstdlib>
 #include <cstring>
 #include <fstream>
-#include <iterator>
 #include <system_error>
 
 #include "core/fingerprint.hpp"
+#include "core/input_file.hpp"
 
 namespace thresher::runtime {
 namespace {
@@ -20,6 +20,7 @@ namespace fs = std::filesystem;
 // digits.
 constexpr std::string_view magic = "thresher cubin 1\n";
 constexpr std::size_t checksum_digits = 32;
+constexpr std::uint64_t most_entry_bytes = std::uint64_t{256} << 20;
 
 class Writer {
  public:
@@ -103,9 +104,8 @@ std::optional<Cubin> CubinCache::find(const std::string& key) const {
   if (directory_.empty()) {
     return std::nullopt;
   }
-  std::ifstream file(entry_path(key), std::ios::binary);
-  const std::string bytes{std::istreambuf_iterator<char>(file), {}};
-  return deserialise(key, bytes);
+  const InputFile entry = read_input_file(entry_path(key), most_entry_bytes);
+  return entry.bytes ? deserialise(key, *entry.bytes) : std::nullopt;
 }
 
 bool CubinCache::store(const std::string& key, const Cubin& cubin) const {

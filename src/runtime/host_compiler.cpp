@@ -3,13 +3,16 @@
 #include <dlfcn.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <cstdlib>
 #include <fstream>
 #include <system_error>
+#include <utility>
 
 #include "core/fingerprint.hpp"
+#include "core/input_file.hpp"
 #include "runtime/process.hpp"
 #include "thresher/error.hpp"
 
@@ -19,6 +22,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::array options{"-std=c++20", "-O2", "-fPIC", "-shared", "-w"};
+constexpr std::uint64_t most_library_bytes = std::uint64_t{256} << 20;
 
 fs::path on_path(const std::string& name) {
   if (name.find('/') != std::string::npos) {
@@ -100,22 +104,56 @@ fs::path compile(const HostProgram& program, const HostCompiler& compiler, const
   return library;
 }
 
-/// Moves the library into the cache under `entry`; several processes may do so at once. False when it cannot be kept.
+/// An entry is the library with the fingerprint of its bytes behind it, which the loader passes over.
+std::string entry_of(std::string library) { return library + Fingerprint().add(library).hex(); }
+
+bool is_whole(std::string_view entry) {
+  const std::size_t digits = Fingerprint().hex().size();
+  const std::size_t library_bytes = entry.size() - std::min(entry.size(), digits);
+  return entry.substr(library_bytes) == Fingerprint().add(entry.substr(0, library_bytes)).hex();
+}
+
+/// Keeps the library under `entry`, which appears whole or not at all; several processes may do so at once. False when it
+/// cannot be kept.
 bool keep(const fs::path& library, const fs::path& entry) {
   static std::atomic<unsigned> counter{0};
-  std::error_code failure;
-  fs::create_directories(entry.parent_path(), failure);
+  InputFile built = read_input_file(library, most_library_bytes);
+  if (!built.bytes) {
+    return false;
+  }
   const fs::path unfinished =
       entry.string() + "." + std::to_string(getpid()) + "." + std::to_string(counter++) + ".part";
-  fs::copy_file(library, unfinished, failure);
-  if (!failure) {
+  std::error_code failure;
+  try {
+    write(unfinished, entry_of(std::move(*built.bytes)));
     fs::rename(unfinished, entry, failure);
+  } catch (const std::exception&) {  // no folder, no room
+    failure = std::make_error_code(std::errc::io_error);
   }
   if (failure) {
     std::error_code ignored;
     fs::remove(unfinished, ignored);
   }
   return !failure;
+}
+
+
+/// The function of an entry that is whole; null when there is none. Loading a damaged one could end the process: it is
+/// removed instead.
+void* find_kept(const fs::path& entry, const HostProgram& program) {
+  const InputFile kept = read_input_file(entry, most_library_bytes);
+  if (!kept.bytes) {
+    return nullptr;
+  }
+  if (is_whole(*kept.bytes)) {
+    try {
+      return function_of(entry, program);
+    } catch (const Error&) {  // kept by another version of the system: compiled anew
+    }
+  }
+  std::error_code ignored;
+  fs::remove(entry, ignored);
+  return nullptr;
 }
 
 }  // namespace
@@ -151,12 +189,9 @@ void* load_host_program(const HostProgram& program, const fs::path& cache) {
     throw Error(ErrorCode::unsupported, program.title + " is not compiled in, and " + compiler.problem);
   }
   const fs::path entry = cache / (key_of(program, compiler) + ".so");
-  std::error_code ignored;
-  if (!cache.empty() && fs::exists(entry, ignored)) {
-    try {
-      return function_of(entry, program);
-    } catch (const Error&) {
-      fs::remove(entry, ignored);  // damaged: compiled anew
+  if (!cache.empty()) {
+    if (void* const function = find_kept(entry, program)) {
+      return function;
     }
   }
   const TemporaryFolder folder;

@@ -6,6 +6,7 @@
 #include <fstream>
 
 #include "arena/expect_error.hpp"
+#include "core/input_file.hpp"
 #include "support/scratch_folder.hpp"
 
 namespace thresher::arena {
@@ -22,7 +23,7 @@ TEST_F(TextFile, IsReplacedWholeAndLeavesNoDraft) {
   write_text(folder_ / "a", "one", "the file");
   write_text(folder_ / "a", "two", "the file");
   check_writable(folder_ / "a", "the file");
-  EXPECT_EQ(read_text(folder_ / "a"), "two");
+  EXPECT_EQ(read_input_file(folder_ / "a").bytes, "two");
   EXPECT_EQ(std::distance(fs::directory_iterator(folder_.path()), {}), 1);
 }
 
@@ -31,7 +32,7 @@ TEST_F(TextFile, ALinkStaysALink) {
   fs::create_symlink("a", folder_ / "link");
   write_text(folder_ / "link", "two", "the file");
   EXPECT_TRUE(fs::is_symlink(folder_ / "link"));
-  EXPECT_EQ(read_text(folder_ / "a"), "two");
+  EXPECT_EQ(read_input_file(folder_ / "a").bytes, "two");
 }
 
 TEST_F(TextFile, DevicesAreWrittenToAndAFullOneIsNamed) {
@@ -52,11 +53,6 @@ TEST_F(TextFile, PlacesThatCannotBeWrittenAreNamed) {
               "the file " + folder_.path().string() + " cannot be written: Is a directory");
   }
   EXPECT_TRUE(fs::is_empty(folder_.path()));
-}
-
-TEST_F(TextFile, WhatCannotBeReadIsEmpty) {
-  EXPECT_FALSE(read_text(folder_.path()).has_value());
-  EXPECT_FALSE(read_text(folder_ / "none").has_value());
 }
 
 }  // namespace

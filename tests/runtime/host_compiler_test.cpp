@@ -64,6 +64,18 @@ TEST_F(HostCompilerTest, DamagedEntryIsCompiledAnew) {
   EXPECT_EQ(call(load_host_program(answering("5"), damaged.path())), 45);
 }
 
+// Whose beginning is a shared object still: the loader would map pages that the file does not have.
+TEST_F(HostCompilerTest, TruncatedEntryIsCompiledAnew) {
+  static_cast<void>(load_host_program(answering("6"), cache_.path()));
+  const ScratchFolder damaged;
+  for (const auto& entry : std::filesystem::directory_iterator(cache_.path())) {
+    std::filesystem::copy(entry.path(), damaged.path());
+    std::filesystem::resize_file(damaged.path() / entry.path().filename(), entry.file_size() / 2);
+  }
+  EXPECT_EQ(call(load_host_program(answering("6"), damaged.path())), 46);
+  EXPECT_EQ(entries(damaged.path()), 1U);
+}
+
 TEST_F(HostCompilerTest, RefusalNamesTheFirstComplaint) {
   try {
     static_cast<void>(load_host_program(answering("unknown_word"), cache_.path()));

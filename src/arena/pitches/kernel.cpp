@@ -7,7 +7,7 @@
 #include <filesystem>
 
 #include "arena/config/config.hpp"
-#include "arena/text_file.hpp"
+#include "core/input_file.hpp"
 #include "thresher/error.hpp"
 
 namespace thresher::arena::user_kernels {
@@ -86,11 +86,11 @@ Kernel read_kernel(const ConfigTable& table, const std::string& pitch_file) {
   const fs::path source = fs::path(pitch_file).parent_path() / table.text("source");
   kernel.source = fs::absolute(source).string();
   kernel.language = language_of(table, source);
-  const std::optional<std::string> text = read_text(kernel.source);
-  if (!text) {
-    table.fail("source", fmt::format("names {}, which cannot be read", source.string()));
+  InputFile file = read_input_file(kernel.source);
+  if (!file.bytes) {
+    table.fail("source", fmt::format("names {}: {}", source.string(), file.obstacle));
   }
-  kernel.text = *text;
+  kernel.text = std::move(*file.bytes);
   kernel.entry = table.text("entry");
   if (!is_identifier(kernel.entry)) {
     table.fail("entry", fmt::format("is \"{}\", expected the name of an extern \"C\" function", kernel.entry));

@@ -10,7 +10,7 @@
 #include "arena/config/config.hpp"
 #include "arena/operations.hpp"
 #include "arena/results/gate.hpp"
-#include "arena/text_file.hpp"
+#include "core/input_file.hpp"
 #include "thresher/error.hpp"
 
 namespace thresher::arena {
@@ -178,11 +178,11 @@ Pitch parse_pitch(std::string_view text, const std::string& file) {
 }
 
 Pitch load_pitch(const std::string& path) {
-  const std::optional<std::string> text = read_text(path);
-  if (!text) {
-    throw Error(ErrorCode::invalid_argument, fmt::format("pitch {}: the file cannot be read", path));
+  const InputFile file = read_input_file(path);
+  if (!file.bytes) {
+    throw Error(ErrorCode::invalid_argument, fmt::format("pitch {}: {}", path, file.obstacle));
   }
-  return parse_pitch(*text, path);
+  return parse_pitch(*file.bytes, path);
 }
 
 std::string to_json(const Pitch& pitch) {

@@ -4,7 +4,7 @@
 
 #include <cstdlib>
 
-#include "arena/text_file.hpp"
+#include "core/input_file.hpp"
 #include "core/user_folder.hpp"
 #include "planner/calibrate.hpp"
 #include "thresher/error.hpp"
@@ -27,12 +27,12 @@ LoadedCalibration load_calibration(const std::string& file, std::string_view dev
       return {{}, "built in"};
     }
   }
-  const auto text = read_text(path);
-  if (!text) {
-    throw Error(ErrorCode::io, fmt::format("calibration {}: the file cannot be read", path.string()));
+  const InputFile read = read_input_file(path);
+  if (!read.bytes) {
+    throw Error(ErrorCode::io, fmt::format("calibration {}: {}", path.string(), read.obstacle));
   }
   try {
-    return {planner::read_calibration(*text), path.string()};
+    return {planner::read_calibration(*read.bytes), path.string()};
   } catch (const Error& error) {
     throw Error(error.code(), fmt::format("{}: {}", path.string(), error.what()));
   }

@@ -10,7 +10,7 @@
 #include "arena/config/config.hpp"
 #include "arena/operation/problem_table.hpp"
 #include "arena/operations.hpp"
-#include "arena/text_file.hpp"
+#include "core/input_file.hpp"
 #include "embedded/suite_files.hpp"
 #include "thresher/error.hpp"
 
@@ -109,13 +109,12 @@ Suite load_suite(const std::string& name_or_path) {
       return parse_suite(file.text, name_or_path, "suites/" + name_or_path + ".toml");
     }
   }
-  const std::optional<std::string> text = read_text(name_or_path);
-  if (!text) {
-    throw Error(ErrorCode::invalid_argument,
-                fmt::format("suite {}: neither a file that can be read nor one of the built-in suites {}", name_or_path,
-                            fmt::join(built_in_suites(), ", ")));
+  const InputFile file = read_input_file(name_or_path);
+  if (!file.bytes) {
+    throw Error(ErrorCode::invalid_argument, fmt::format("suite {}: it is none of the built-in suites {}, and {}",
+                                                         name_or_path, fmt::join(built_in_suites(), ", "), file.obstacle));
   }
-  return parse_suite(*text, suite_name(name_or_path), name_or_path);
+  return parse_suite(*file.bytes, suite_name(name_or_path), name_or_path);
 }
 
 }  // namespace thresher::arena

@@ -43,7 +43,7 @@ TEST_F(CalibrationFile, ABadOneIsNamed) {
   EXPECT_EQ(error_of([] { (void)load_calibration("", "H200"); }),
             file_.string() + ": calibration parameter \"speed\" is not known: remove the line, or calibrate again");
   EXPECT_EQ(error_of([] { (void)load_calibration("/none.toml", "H200"); }),
-            "calibration /none.toml: the file cannot be read");
+            "calibration /none.toml: the file cannot be read: No such file or directory");
 }
 
 TEST(Calibrate, NeedsAGpuAndSaysSo) {

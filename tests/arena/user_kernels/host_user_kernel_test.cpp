@@ -182,7 +182,7 @@ TEST_F(OwnKernel, BadPitchesAreRefusedInOneSentence) {
         "\"nowhere.cu\"\nentry = \"mine\"\n",
         (folder_.path() / "pitch.toml").string());
   });
-  expect(missing, "nowhere.cu, which cannot be read");
+  expect(missing, "nowhere.cu: the file cannot be read: No such file or directory");
   EXPECT_NE(error_of([&] { (void)hold({host_pitch("two_pass", "")}, tiny_suite); }).find("contestant"),
             std::string::npos);
   EXPECT_NE(error_of([&] {
