@@ -4,6 +4,7 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <cstdio>
 #include <memory>
 #include <numeric>
 #include <vector>
@@ -72,6 +73,7 @@ void emulate(const Request& request, Context& context) {
         fmt::print("{}: finding\n{}", title, examined.finding);
         context.exit_status = gate_failed;
       }
+      std::fflush(stdout);  // minutes may pass until the next line, and what was found is not to be lost with it
     }
   }
 }

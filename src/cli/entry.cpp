@@ -1,10 +1,15 @@
 #include "cli/entry.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <CLI/CLI.hpp>
+#include <cerrno>
 #include <cstdio>
 #include <new>
+#include <string>
+#include <system_error>
+#include <vector>
 
 #include "cli/cli.hpp"
 #include "cli/planner_commands.hpp"
@@ -27,6 +32,33 @@ int status_of(ErrorCode code) {
     case ErrorCode::compile: break;
   }
   return bad_input;
+}
+
+/// A word in the place of a subcommand that is none: the parser would only say that one is missing.
+void check_subcommand(const CLI::App& app, int argc, const char* const* argv) {
+  if (argc < 2 || argv[1][0] == '-') {
+    return;
+  }
+  std::vector<std::string> names;
+  for (const CLI::App* const subcommand : app.get_subcommands([](const CLI::App*) { return true; })) {
+    if (subcommand->get_name() == argv[1]) {
+      return;
+    }
+    if (!subcommand->get_group().empty()) {
+      names.push_back(subcommand->get_name());
+    }
+  }
+  throw Error(ErrorCode::invalid_argument,
+              fmt::format("there is no subcommand {}: use one of {}", argv[1], fmt::join(names, ", ")));
+}
+
+/// What was printed is not said until it is written: a full disk must not look like success.
+void end_output() {
+  errno = 0;
+  if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0) {
+    throw Error(ErrorCode::io, fmt::format("standard output cannot be written: {}",
+                                           std::generic_category().message(errno == 0 ? EIO : errno)));
+  }
 }
 
 }  // namespace
@@ -72,7 +104,9 @@ int run(int argc, const char* const* argv) {
   add_emulate(app, context);
 
   try {
+    check_subcommand(app, argc, argv);
     app.parse(argc, argv);
+    end_output();
   } catch (const CLI::Success& success) {  // --help, --version
     return app.exit(success);
   } catch (...) {

@@ -32,8 +32,9 @@ Blocking Blocking::choose(const DualGemmProblem& problem, int threads) noexcept 
   cut.depth_chunk = round_up(ceil_div(problem.k, cut.depth_chunks), 32);
   cut.depth_chunks = ceil_div(problem.k, cut.depth_chunk);
   const std::int64_t most_columns = std::min<std::int64_t>(256, most_products / cut.row_chunk);
-  cut.blocks = round_up(ceil_div(problem.n, most_columns), threads);
-  cut.block_columns = round_up(ceil_div(problem.n, cut.blocks), 16);
+  // N may be 0: then there is no block, and neither count may be a divisor of 0 until that is known.
+  cut.blocks = std::max<std::int64_t>(1, round_up(ceil_div(problem.n, most_columns), threads));
+  cut.block_columns = std::max<std::int64_t>(16, round_up(ceil_div(problem.n, cut.blocks), 16));
   cut.blocks = ceil_div(problem.n, cut.block_columns);
   return cut;
 }

@@ -47,10 +47,18 @@ TEST(ExitStatus, ADefectAsksForAReport) {
 }
 
 TEST(Command, SaysWhatItDoesNotKnow) {
-  const char* const arguments[] = {"thresher", "fly"};
+  const char* const arguments[] = {"thresher", "--fly"};
   ::testing::internal::CaptureStderr();
   EXPECT_EQ(run(2, arguments), bad_input);
   EXPECT_NE(::testing::internal::GetCapturedStderr().find("see thresher --help"), std::string::npos);
+}
+
+TEST(Command, NamesTheSubcommandsForAWordThatIsNone) {
+  const char* const arguments[] = {"thresher", "tournamnet", "origin"};
+  ::testing::internal::CaptureStderr();
+  EXPECT_EQ(run(3, arguments), bad_input);
+  const std::string said = ::testing::internal::GetCapturedStderr();
+  EXPECT_TRUE(said.starts_with("thresher: there is no subcommand tournamnet: use one of plan, judge, ")) << said;
 }
 
 TEST(Command, EmulatesNoProblemThatItsOperationDoesNotTake) {

@@ -60,6 +60,15 @@ TEST(PlanCommand, ListsTheKnobsOfAttentionToo) {
   EXPECT_EQ(nothing.err, "thresher: plan attention: --queries is missing: say how many a sequence has\n");
 }
 
+TEST(PlanCommand, SaysWhenItsOutputCannotBeWritten) {
+  const ScratchFolder folder;
+  const std::string command =
+      "cd '" + folder.path().string() + "' && '" THRESHER_BINARY "' plan 1x14336x4096 >/dev/full 2>stderr.txt";
+  const int raw = std::system(command.c_str());
+  EXPECT_EQ(WEXITSTATUS(raw), 2);
+  EXPECT_EQ(slurp(folder / "stderr.txt"), "thresher: standard output cannot be written: No space left on device\n");
+}
+
 TEST(PlanCommand, JsonIsForMachines) {
   const Outcome outcome = run("plan 1x14336x4096 --device B200 --a nvfp4 --json");
   EXPECT_EQ(outcome.status, 0) << outcome.err;

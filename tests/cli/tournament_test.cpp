@@ -158,7 +158,7 @@ TEST_F(TournamentCommand, AGateThatFailsIsExitStatusOne) {
 }
 
 TEST_F(TournamentCommand, BadInputIsOneSentenceAndNothingElse) {
-  expect_refused("tournament orgin --ledger l.sqlite", "suite orgin: neither a file that can be read nor one of");
+  expect_refused("tournament orgin --ledger l.sqlite", "suite orgin: it is none of the built-in suites");
   write("bad.toml", std::string(tiny_suite) + "warps = 4\n");
   expect_refused("tournament bad.toml --ledger l.sqlite", "bad.toml:11: unknown key `warps` in [problem]");
   std::string text = pitch;
@@ -173,7 +173,7 @@ TEST_F(TournamentCommand, BadInputIsOneSentenceAndNothingElse) {
   expect_refused("tournament tiny.toml --pitch strategy.toml --ledger l.sqlite --device cpu",
                  "contestant dual_gemm/quantum: there is no such strategy");
   expect_refused("tournament tiny.toml --pitch none.toml --ledger l.sqlite",
-                 "pitch none.toml: the file cannot be read");
+                 "pitch none.toml: the file cannot be read: No such file or directory");
   expect_refused("tournament tiny.toml --device toaster --ledger l.sqlite", "there is no device 'toaster'");
   expect_refused("tournament tiny.toml --seconds -1 --ledger l.sqlite", "--seconds");
   expect_refused("tournament tiny.toml --seed many --ledger l.sqlite", "--seed");

@@ -2,9 +2,11 @@
 #include <gtest/gtest.h>
 
 #include <cstdint>
+#include <utility>
 #include <vector>
 
 #include "formats/numbers.hpp"
+#include "support/dual_gemm_case.hpp"
 #include "thresher/thresher.hpp"
 
 namespace thresher {
@@ -102,6 +104,20 @@ TEST(DualGemm, NoTokensIsNoError) {
   operands.problem.m = 0;
   const DualGemm gemm = plan(Device::cpu(), operands.problem, operands.b1(), operands.b2());
   run(gemm, Tensor::contiguous(nullptr, Format::bf16, {0, 16}), Tensor::contiguous(nullptr, Format::fp32, {0, 8}));
+}
+
+TEST(DualGemm, DimensionsOfNoLengthAreNoError) {
+  for (const std::string& strategy : dual_gemm_strategies(Device::cpu())) {
+    for (const auto& [m, n] : {std::pair{3, 0}, std::pair{0, 20}, std::pair{0, 0}}) {
+      const DualGemmProblem problem{
+          .m = m, .n = n, .k = 16, .a = Format::bf16, .b = Format::bf16, .out = Format::fp32};
+      test::DualGemmCase host = test::DualGemmCase::random(problem);
+      const DualGemm gemm =
+          plan(Device::cpu(), problem, host.b1_gate.view(), host.b2_up.view(), {.strategy = strategy});
+      run(gemm, host.a.view(), host.c.view());
+      EXPECT_TRUE(host.c.gaps_intact()) << strategy;
+    }
+  }
 }
 
 TEST(DualGemm, UnknownStrategyNamesTheKnownOnes) {

@@ -4,8 +4,11 @@
 #include <fmt/ranges.h>
 
 #include <toml++/toml.h>
+
+#include <algorithm>
 #include <cmath>
 #include <map>
+#include <optional>
 #include <variant>
 
 #include "thresher/error.hpp"
@@ -57,6 +60,51 @@ std::shared_ptr<const ConfigNode> convert(const toml::node& source) {
   return node;
 }
 
+/// The place of the last quote of the string that begins at `at`, of one line or of several; counts its lines.
+std::size_t end_of_string(std::string_view text, std::size_t at, std::uint32_t& line) {
+  const char quote = text[at];
+  const std::string_view three = quote == '"' ? R"(""")" : "'''";
+  const bool is_long = text.substr(at, 3) == three;
+  for (std::size_t next = at + (is_long ? 3 : 1); next < text.size(); ++next) {
+    if (text[next] == '\n') {
+      if (!is_long) {
+        return next - 1;  // the parser will say that it has no end
+      }
+      ++line;
+    } else if (text[next] == '\\' && quote == '"') {
+      ++next;
+    } else if (text[next] == quote && (!is_long || text.substr(next, 3) == three)) {
+      return next + (is_long ? 2 : 0);
+    }
+  }
+  return text.size();
+}
+
+/// A key has few parts; the parser makes a table inside a table of each, and ends them one inside the other.
+constexpr int most_key_parts = 32;
+
+/// The line of the first key with more parts than that; nothing when there is none. Strings and comments are passed over.
+std::optional<std::uint32_t> line_of_deep_key(std::string_view text) {
+  std::uint32_t line = 1;
+  int parts = 1;
+  for (std::size_t at = 0; at < text.size(); ++at) {
+    const char character = text[at];
+    if (character == '"' || character == '\'') {
+      at = end_of_string(text, at, line);
+    } else if (character == '#') {
+      at = std::min(text.find('\n', at), text.size()) - 1;
+    } else if (character == '.') {
+      if (++parts > most_key_parts) {
+        return line;
+      }
+    } else if (character == '\n' || std::string_view("=[]{},").find(character) != std::string_view::npos) {
+      parts = 1;
+      line += character == '\n' ? 1U : 0U;
+    }
+  }
+  return std::nullopt;
+}
+
 std::optional<double> as_number(const ConfigNode& node) {
   if (const auto* integer = std::get_if<std::int64_t>(&node.value)) {
     return static_cast<double>(*integer);
@@ -92,6 +140,9 @@ ConfigTable::ConfigTable(std::shared_ptr<const ConfigNode> node, std::string fil
       asked_(std::make_shared<std::set<std::string>>()) {}
 
 ConfigTable ConfigTable::parse(std::string_view text, const std::string& file) {
+  if (const auto line = line_of_deep_key(text)) {
+    fail_at(file, *line, fmt::format("this key has more than {} parts", most_key_parts));
+  }
   try {
     return {convert(toml::parse(text, file)), file, ""};
   } catch (const toml::parse_error& error) {

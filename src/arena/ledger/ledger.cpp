@@ -34,6 +34,12 @@ bool lock_byte(int file, std::int64_t byte, int command) {
   return ::fcntl(file, command, &lock) == 0;
 }
 
+/// SQLite makes files of its own beside the one that it opens.
+bool can_be_written(const std::filesystem::path& file) {
+  const std::filesystem::path folder = std::filesystem::absolute(file).parent_path();
+  return ::access(file.c_str(), W_OK) == 0 && ::access(folder.c_str(), W_OK) == 0;
+}
+
 }  // namespace
 
 Ledger::Ledger(const std::filesystem::path& path, Access access) : path_(path) {
@@ -71,16 +77,42 @@ void Ledger::execute(const char* sql) const {
   }
 }
 
-void Ledger::open(Access access) {
+/// The file with what was written to it last and not yet moved into it.
+std::filesystem::path Ledger::private_copy() {
+  const std::filesystem::path copy = copy_.emplace().path() / "ledger.sqlite";
   std::error_code error;
-  if (access == Access::read && !std::filesystem::exists(path_, error)) {
+  std::filesystem::copy_file(path_, copy, error);
+  const std::filesystem::path log = path_.string() + "-wal";
+  if (std::error_code ignored; !error && std::filesystem::exists(log, ignored)) {
+    std::filesystem::copy_file(log, copy.string() + "-wal", error);
+  }
+  if (error) {
+    throw Error(ErrorCode::io, fmt::format("ledger {} cannot be read: {}", path_.string(), error.message()));
+  }
+  std::filesystem::permissions(copy, std::filesystem::perms::owner_read | std::filesystem::perms::owner_write, error);
+  return copy;
+}
+
+void Ledger::open(Access access) {
+  if (path_.empty()) {
+    throw Error(ErrorCode::invalid_argument, "the ledger's name is empty: name a file with --ledger");
+  }
+  std::error_code error;
+  const std::filesystem::file_status status = std::filesystem::status(path_, error);
+  if (access == Access::read && !std::filesystem::exists(status)) {
     throw Error(ErrorCode::io, fmt::format("ledger {}: there is no such file; a tournament makes one", path_.string()));
+  }
+  if (std::filesystem::exists(status) && !std::filesystem::is_regular_file(status)) {
+    throw Error(ErrorCode::io, fmt::format("ledger {} is not a regular file: name another with --ledger", path_.string()));
   }
   if (access == Access::write && path_.has_parent_path()) {
     std::filesystem::create_directories(path_.parent_path(), error);
   }
+  // An absolute path is never one of the names that SQLite takes for something else.
+  const std::filesystem::path file =
+      access == Access::read && !can_be_written(path_) ? private_copy() : std::filesystem::absolute(path_);
   const int flags = SQLITE_OPEN_READWRITE | (access == Access::write ? SQLITE_OPEN_CREATE : 0);
-  if (const int code = sqlite3_open_v2(path_.c_str(), &database_, flags, nullptr); code != SQLITE_OK) {
+  if (const int code = sqlite3_open_v2(file.c_str(), &database_, flags, nullptr); code != SQLITE_OK) {
     fail(code, "opened");
   }
   sqlite3_extended_result_codes(database_, 1);

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "arena/results/record.hpp"
+#include "runtime/process.hpp"
 
 struct sqlite3;
 
@@ -26,7 +27,8 @@ class Ledger {
   enum class Access { read, write };
 
   /// Opens the file; `write` creates it, and its folder, when it is not there. Throws Error(io) with one sentence for a
-  /// file that is missing (`read`), is no ledger, is of another version, is damaged, or cannot be written.
+  /// file that is missing (`read`), is no ledger, is of another version, is damaged, or cannot be written. SQLite writes
+  /// beside a file that it reads: where it may not, a private copy is read.
   Ledger(const std::filesystem::path& path, Access access);
   Ledger(const Ledger&) = delete;
   Ledger& operator=(const Ledger&) = delete;
@@ -56,6 +58,7 @@ class Ledger {
   class Statement;
   friend class Transaction;
   void open(Access access);
+  [[nodiscard]] std::filesystem::path private_copy();
   void check_version(Access access);
   void create();
   void upgrade();
@@ -80,6 +83,7 @@ class Ledger {
   [[noreturn]] void fail(int code, const char* doing) const;
 
   std::filesystem::path path_;
+  std::optional<runtime::TemporaryFolder> copy_{};  ///< of a file that may only be read
   sqlite3* database_ = nullptr;
   int lock_file_ = -1;
 };

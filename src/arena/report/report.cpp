@@ -3,15 +3,20 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <array>
 #include <nlohmann/json.hpp>
+#include <span>
 
 #include "arena/report/run_json.hpp"
 #include "arena/text_file.hpp"
+#include "core/input_file.hpp"
 #include "embedded/report_files.hpp"
 #include "thresher/error.hpp"
 
 namespace thresher::arena {
 namespace {
+
+constexpr std::uint64_t most_profile_bytes = std::uint64_t{64} << 20;
 
 std::string_view part(std::string_view name) {
   for (const EmbeddedFile& file : embedded::report_files()) {
@@ -35,6 +40,28 @@ std::string script_safe(std::string_view text) {
   return safe;
 }
 
+/// What stands in the template's place of that name.
+struct Filling {
+  std::string_view place;
+  std::string text;
+};
+
+/// In one pass from front to back: a place is looked for in the template alone, whatever was filled in before it.
+std::string filled(std::string_view rest, std::span<const Filling> in_order) {
+  std::string page;
+  for (const Filling& filling : in_order) {
+    const std::size_t at = rest.find(filling.place);
+    if (at == std::string_view::npos) {
+      throw Error(ErrorCode::internal, fmt::format("the report's template has no place {}", filling.place));
+    }
+    page += rest.substr(0, at);
+    page += filling.text;
+    rest.remove_prefix(at + filling.place.size());
+  }
+  page += rest;
+  return page;
+}
+
 std::string list_of(const std::vector<std::string>& objects) { return fmt::format("[{}]", fmt::join(objects, ",")); }
 
 }  // namespace
@@ -50,20 +77,12 @@ void prepare_report_folder(const std::filesystem::path& folder) {
 }
 
 std::string report_html(const RunRecord& run, const std::vector<std::string>& profiles) {
-  std::string page(part("template.html"));
-  const auto fill = [&](std::string_view place, std::string_view text) {
-    const std::size_t at = page.find(place);
-    if (at == std::string::npos) {
-      throw Error(ErrorCode::internal, fmt::format("the report's template has no place {}", place));
-    }
-    page.replace(at, place.size(), text);
-  };
-  fill("/*style*/", part("report.css"));
-  fill("/*data*/", script_safe(to_json(run)));
-  fill("/*profiles*/", script_safe(list_of(profiles)));
-  fill("/*charts*/", part("chart.min.js"));
-  fill("/*script*/", part("report.js"));
-  return page;
+  const std::array<Filling, 5> in_order{{{"/*style*/", std::string(part("report.css"))},
+                                         {"/*data*/", script_safe(to_json(run))},
+                                         {"/*profiles*/", script_safe(list_of(profiles))},
+                                         {"/*charts*/", std::string(part("chart.min.js"))},
+                                         {"/*script*/", std::string(part("report.js"))}}};
+  return filled(part("template.html"), in_order);
 }
 
 std::filesystem::path write_report(const RunRecord& run, const std::filesystem::path& folder,
@@ -77,11 +96,11 @@ std::filesystem::path write_report(const RunRecord& run, const std::filesystem::
 }
 
 std::string read_profile(const std::filesystem::path& file) {
-  const auto text = read_text(file);
-  if (!text) {
-    throw Error(ErrorCode::io, fmt::format("profile {}: the file cannot be read", file.string()));
+  const InputFile read = read_input_file(file, most_profile_bytes);
+  if (!read.bytes) {
+    throw Error(ErrorCode::io, fmt::format("profile {}: {}", file.string(), read.obstacle));
   }
-  const auto json = nlohmann::json::parse(*text, nullptr, false);
+  const auto json = nlohmann::json::parse(*read.bytes, nullptr, false);
   if (!json.is_object() || !json.contains("timeline") || !json.contains("parts")) {
     throw Error(ErrorCode::invalid_argument,
                 fmt::format("profile {}: not what `thresher profile --json` writes", file.string()));

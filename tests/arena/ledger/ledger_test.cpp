@@ -352,6 +352,53 @@ TEST_F(LedgerTest, ProcessesThatMakeOneLedgerTogetherWaitForEachOther) {
   }
 }
 
+/// Whether somebody who may read the file and write nothing beside it finds everything.
+bool is_read_by_another_user(const fs::path& path) {
+  const pid_t child = ::fork();
+  if (child == 0) {
+    constexpr uid_t nobody = 65534;
+    if (::getuid() == 0 && (::setgid(nobody) != 0 || ::setuid(nobody) != 0)) {
+      ::_exit(2);
+    }
+    try {
+      const Ledger ledger(path, Ledger::Access::read);
+      const Verification verified = ledger.verify();
+      ::_exit(ledger.runs().size() == 1 && verified.links > 0 && verified.faults.empty() ? 0 : 3);
+    } catch (const Error&) {
+      ::_exit(4);
+    }
+  }
+  int status = 0;
+  ::waitpid(child, &status, 0);
+  return WIFEXITED(status) && WEXITSTATUS(status) == 0;
+}
+
+TEST_F(LedgerTest, IsReadWhereNothingMayBeWritten) {
+  const ScratchFolder folder;
+  {
+    Ledger ledger(folder / "ledger.sqlite", Ledger::Access::write);
+    ledger.append(ledger.begin(sample_run()), sample_entry(0));
+  }
+  const auto readable = fs::perms::owner_read | fs::perms::group_read | fs::perms::others_read;
+  const auto enterable = fs::perms::owner_exec | fs::perms::group_exec | fs::perms::others_exec;
+  for (const auto& file : fs::directory_iterator(folder.path())) {
+    fs::permissions(file.path(), readable);
+  }
+  fs::permissions(folder.path(), readable | enterable);
+  EXPECT_TRUE(is_read_by_another_user(folder / "ledger.sqlite"));
+  fs::permissions(folder.path(), fs::perms::owner_all);
+}
+
+TEST_F(LedgerTest, NamesOfNoFileAreRefused) {
+  for (const Ledger::Access access : {Ledger::Access::read, Ledger::Access::write}) {
+    EXPECT_EQ(error_of([&] { const Ledger ledger("", access); }),
+              "the ledger's name is empty: name a file with --ledger");
+    EXPECT_EQ(error_of([&] { const Ledger ledger("/dev/null", access); }),
+              "ledger /dev/null is not a regular file: name another with --ledger");
+  }
+  EXPECT_FALSE(fs::exists("/dev/null-runs"));
+}
+
 TEST_F(LedgerTest, AnotherVersionIsNamed) {
   { Ledger ledger(path_, Ledger::Access::write); }
   ASSERT_EQ(sqlite("PRAGMA user_version = 7"), SQLITE_OK);

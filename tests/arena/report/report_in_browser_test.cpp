@@ -10,6 +10,7 @@
 #include "arena/report/report.hpp"
 #include "arena/sample_run.hpp"
 #include "arena/text_file.hpp"
+#include "core/input_file.hpp"
 #include "support/scratch_folder.hpp"
 
 namespace thresher::arena {
@@ -68,8 +69,8 @@ class BrowserTest : public ::testing::Test {
         (folder_ / "probe.html").string() + "' >'" + (folder_ / "out").string() + "' 2>'" + (folder_ / "err").string() +
         "'";
     const int raw = std::system(command.c_str());
-    EXPECT_EQ(WEXITSTATUS(raw), 0) << read_text(folder_ / "err").value_or("");
-    return read_text(folder_ / "out").value_or("") + read_text(folder_ / "err").value_or("");
+    EXPECT_EQ(WEXITSTATUS(raw), 0) << read_input_file(folder_ / "err").bytes.value_or("");
+    return read_input_file(folder_ / "out").bytes.value_or("") + read_input_file(folder_ / "err").bytes.value_or("");
   }
 
   /// What the probe saw in a frame of this width: Chromium opens no window as narrow as a phone.

@@ -78,6 +78,37 @@ TEST(Suite, ErrorsNameFileLineAndKey) {
             std::string::npos);
 }
 
+TEST(Suite, AKeyOfTooManyPartsIsNamed) {
+  std::string deep = "a";
+  for (int part = 0; part < 40'000; ++part) {
+    deep += ".a";
+  }
+  EXPECT_EQ(error_in("title = \"x\"\n" + deep + " = 1\n"), "mine.toml:2: this key has more than 32 parts");
+  EXPECT_EQ(error_in("[" + deep + "]\n"), "mine.toml:1: this key has more than 32 parts");
+  EXPECT_EQ(error_in("x = { " + deep + " = 1 }\n"), "mine.toml:1: this key has more than 32 parts");
+}
+
+TEST(Suite, DotsInStringsAndCommentsAreNoParts) {
+  const std::string dots(100, '.');
+  EXPECT_EQ(parse_suite(replaced(good, "m = [1, 2]", "m = [1, 2] # " + dots), "mine", "mine.toml").problems.size(),
+            parse_suite(good, "mine", "mine.toml").problems.size());
+  for (const std::string quote : {"\"", "'", "\"\"\"", "'''"}) {
+    const std::string title = "title = " + quote + dots + quote + "\n";
+    EXPECT_EQ(error_in(title + "x = 1\n").find("parts"), std::string::npos) << title;
+  }
+}
+
+TEST(Suite, ListsThatMultiplyToTooManyProblemsAreRefused) {
+  std::string many = "[1";
+  for (int m = 2; m <= 80; ++m) {
+    many += ", " + std::to_string(m);
+  }
+  many += "]";
+  const std::string text = replaced(replaced(good, "m = [1, 2]", "m = " + many), "n = 8", "n = " + many);
+  EXPECT_NE(error_in(text).find("makes more than the 4096 problems that a suite may have"), std::string::npos)
+      << error_in(text);
+}
+
 TEST(Suite, MissingPartsAreNamed) {
   EXPECT_EQ(error_in(replaced(good, "k = [16, 32]", "")), "mine.toml:8: `k` in [problem] is missing");
   EXPECT_EQ(error_in(good.substr(0, good.find("[[problem]]"))),
@@ -120,9 +151,9 @@ TEST(Suite, BuiltInSuitesAreWhatTheyPromise) {
 
 TEST(Suite, UnknownSuitesNameTheOnesThereAre) {
   EXPECT_EQ(error_of([] { (void)load_suite("orgin"); }),
-            "suite orgin: neither a file that can be read nor one of the built-in suites attention, attention_edges, "
-            "attention_origin, decode, edges, origin, origin_bf16, prefill");
-  EXPECT_NE(error_of([] { (void)load_suite("/"); }).find("neither"), std::string::npos);
+            "suite orgin: it is none of the built-in suites attention, attention_edges, attention_origin, decode, edges, "
+            "origin, origin_bf16, prefill, and the file cannot be read: No such file or directory");
+  EXPECT_NE(error_of([] { (void)load_suite("/"); }).find("not a regular file"), std::string::npos);
 }
 
 TEST(Suite, AFileIsFoundByPath) {
