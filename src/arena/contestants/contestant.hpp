@@ -14,6 +14,8 @@
 
 namespace thresher::arena {
 
+class Rig;
+
 /// One gate's question answered by the contestant itself.
 struct Answer {
   bool yes = true;
@@ -53,6 +55,13 @@ class Contestant {
   [[nodiscard]] virtual Emulation emulation(const Problem&) const {
     return {nullptr, "a foreign kernel: the emulator runs Thresher's own"};
   }
+  /// The rig that it lives on: whose memory holds its data, whose stream its calls go to and whose clock times them. A
+  /// contestant in a process of its own has one; the others live on `own`, the tournament's. Whoever runs or judges a
+  /// contestant asks here.
+  [[nodiscard]] virtual Rig& rig(Rig& own) const { return own; }
+  /// Ends what keeps anything from one call to the next, a process of its own for one; nothing that lives on its rig
+  /// is used any more. What comes after begins anew. Called before and after each gate that runs it.
+  virtual void start_anew() const {}
   /// Ready to run over `sets`, which outlive the runner. Throws Error. Weights are packed here, outside what is timed.
   [[nodiscard]] virtual std::unique_ptr<Runner> prepare(const Problem& problem, Memory& memory,
                                                         const std::vector<DeviceSet>& sets) const = 0;

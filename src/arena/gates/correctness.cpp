@@ -167,7 +167,8 @@ Finding judge_later(const Trial& trial, const Outputs& later) {
   return finding;
 }
 
-Finding run_and_judge(const Trial& trial, const Contestant& contestant, Rig& rig) {
+Finding run_and_judge(const Trial& trial, const Contestant& contestant, Rig& own) {
+  Rig& rig = contestant.rig(own);
   const Outputs shapes = trial.problem.operation().outputs(trial.problem);
   std::vector<DeviceSet> sets;
   sets.emplace_back(rig.memory(), trial.inputs, shapes);

@@ -9,6 +9,30 @@
 #include "thresher/error.hpp"
 
 namespace thresher::arena {
+namespace {
+
+/// Contestants that keep something between calls begin anew for a gate that runs them, and leave nothing behind it.
+class FreshStart {
+ public:
+  FreshStart(const Match& match, bool is_run) : match_(match), is_run_(is_run) { start_anew(); }
+  FreshStart(const FreshStart&) = delete;
+  FreshStart& operator=(const FreshStart&) = delete;
+  ~FreshStart() { start_anew(); }
+
+ private:
+  void start_anew() const {
+    if (is_run_) {
+      match_.contestant.start_anew();
+      match_.baseline.start_anew();
+    }
+  }
+
+  const Match& match_;
+  bool is_run_;
+};
+
+}  // namespace
+
 bool needs_a_run(const std::string& gate) {
   return gate == "correct" || gate == "honest" || gate == "timed" || gate == "verdict";
 }
@@ -45,6 +69,7 @@ GateResult judge_gate(const Gate& gate, Match& match) {
     }
     return {gate.name(), Outcome::not_judged, obstacle, "{}"};
   }
+  const FreshStart fresh(match, needs_a_run(gate.name()));
   try {
     return gate.judge(match);
   } catch (const Error& error) {

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <optional>
 
 #include "arena/operation/input_sets.hpp"
 #include "arena/operation/operation.hpp"
@@ -13,14 +14,25 @@ namespace thresher::arena {
 namespace {
 
 Times time_problem(Match& match, const Problem& problem) {
-  const InputSets inputs = make_input_sets(match.rig, problem, match.suite.distributions.front(), match.seed,
-                                           match.timing.warm ? 1 : max_sets);
-  Memory& memory = match.rig.memory();
-  const std::unique_ptr<Runner> baseline = match.baseline.prepare(problem, memory, inputs.sets);
-  const std::unique_ptr<Runner> contestant =
-      match.is_baseline() ? nullptr : match.contestant.prepare(problem, memory, inputs.sets);
+  Rig& home = match.baseline.rig(match.rig);
+  Rig& away = match.contestant.rig(match.rig);
+  const auto inputs_on = [&](Rig& rig, std::size_t most) {
+    return make_input_sets(rig, problem, match.suite.distributions.front(), match.seed, most);
+  };
+  const InputSets inputs = inputs_on(home, match.timing.warm ? 1 : max_sets);
+  // Whoever lives elsewhere has the same data there, in as many sets.
+  const std::optional<InputSets> inputs_away =
+      &home == &away ? std::nullopt : std::optional(inputs_on(away, inputs.rotation.num_sets));
+  const InputSets& contestant_inputs = inputs_away ? *inputs_away : inputs;
   Random random(derive_seed(match.seed, "order of calls " + label(problem)));
-  return time_against(contestant.get(), *baseline, match.rig.clock(), inputs.rotation, match.timing, random);
+  const std::unique_ptr<Runner> baseline = match.baseline.prepare(problem, home.memory(), inputs.sets);
+  if (match.is_baseline()) {
+    return time_against(nullptr, *baseline, home.clock(), inputs.rotation, match.timing, random);
+  }
+  const std::unique_ptr<Runner> contestant =
+      match.contestant.prepare(problem, away.memory(), contestant_inputs.sets);
+  return time_against(Clocked{*contestant, away.clock()}, {*baseline, home.clock()}, contestant_inputs.rotation,
+                      match.timing, random);
 }
 
 nlohmann::json telemetry_json(const std::vector<Telemetry>& samples) {

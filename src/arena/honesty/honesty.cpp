@@ -63,7 +63,7 @@ nlohmann::json to_json(const ProbeResult& result) {
 
 std::vector<ProbeResult> probe_honesty(const Problem& problem, const Contestant& contestant, Rig& rig,
                                        const HonestyOptions& options) {
-  const honesty::Bench bench{problem, contestant, rig, options};
+  const honesty::Bench bench{problem, contestant, contestant.rig(rig), options};
   std::vector<ProbeResult> results;
   for (const std::vector<honesty::NamedProbe>* group : {&honesty::data_probes(), &honesty::time_probes()}) {
     for (const honesty::NamedProbe& probe : *group) {

@@ -34,10 +34,10 @@ std::string reading_fault(const Reading& reading, const Batch& batch) {
 /// nobody finds a set that another has just used.
 class Timer {
  public:
-  Timer(Runner* contestant, Runner& baseline, Clock& clock, const TimingOptions& options, Random& random, Times& times)
+  Timer(std::optional<Clocked> contestant, Clocked baseline, const TimingOptions& options, Random& random, Times& times)
       : contestant_(contestant),
         baseline_(baseline),
-        clock_(clock),
+        clock_(baseline.clock),
         options_(options),
         random_(random),
         times_(times) {}
@@ -56,12 +56,12 @@ class Timer {
   }
 
  private:
-  Runner& runner(Role role) { return role == Role::contestant ? *contestant_ : baseline_; }
-  std::size_t num_roles() const { return contestant_ == nullptr ? 2 : 3; }
+  Clocked& clocked(Role role) { return role == Role::contestant ? *contestant_ : baseline_; }
+  std::size_t num_roles() const { return contestant_ ? 3 : 2; }
   double used_s() { return clock_.now_s() - start_s_; }
 
   std::optional<double> measure(Role role, const Batch& batch) {
-    const Reading reading = clock_.measure(runner(role), batch);
+    const Reading reading = clocked(role).clock.measure(clocked(role).runner, batch);
     times_.clock_fault = reading_fault(reading, batch);
     if (!times_.clock_fault.empty()) {
       return std::nullopt;
@@ -72,7 +72,7 @@ class Timer {
   /// The first call of each (which may compile or fault pages in) is not counted.
   void estimate() {
     for (const Role role : {Role::baseline, Role::contestant}) {
-      if (role == Role::contestant && contestant_ == nullptr) {
+      if (role == Role::contestant && !contestant_) {
         continue;
       }
       for (int call = 0; call < 2 && times_.clock_fault.empty(); ++call) {
@@ -87,7 +87,9 @@ class Timer {
 
   /// Enough calls for the clock, and whole turns of the rotation where they are that many.
   std::size_t calls_per_sample(TimingMode mode) const {
-    const auto calls = static_cast<std::size_t>(std::ceil(clock_.shortest_batch_us() / fastest_us_));
+    const double shortest_us =
+        std::max(clock_.shortest_batch_us(), contestant_ ? contestant_->clock.shortest_batch_us() : 0);
+    const auto calls = static_cast<std::size_t>(std::ceil(shortest_us / fastest_us_));
     const std::size_t num_sets = is_cold(mode) ? times_.rotation.num_sets : 1;
     return calls <= num_sets ? std::max<std::size_t>(calls, 1) : (calls + num_sets - 1) / num_sets * num_sets;
   }
@@ -138,7 +140,7 @@ class Timer {
   void heat_up(const ModeTimes& mode) {
     const double end_s = clock_.now_s() + options_.heat_s;
     for (std::size_t turn = 0; clock_.now_s() < end_s && times_.clock_fault.empty(); ++turn) {
-      const Role role = turn % 2 == 1 && contestant_ != nullptr ? Role::contestant : Role::baseline;
+      const Role role = turn % 2 == 1 && contestant_.has_value() ? Role::contestant : Role::baseline;
       (void)measure(role, next_batch(mode.mode, mode.calls_per_sample));
     }
   }
@@ -146,7 +148,7 @@ class Timer {
   /// One sample of each role in random order; a round that is cut short by a clock fault leaves nothing behind.
   void time_round(ModeTimes& mode) {
     std::vector<Role> order{Role::baseline, Role::baseline_again};
-    if (contestant_ != nullptr) {
+    if (contestant_) {
       order.push_back(Role::contestant);
     }
     random_.shuffle(order);
@@ -164,18 +166,18 @@ class Timer {
         return;
       }
       us[static_cast<std::size_t>(role)] = *sample_us;
-      telemetry.push_back(clock_.telemetry());
+      telemetry.push_back(clocked(role).clock.telemetry());
     }
     mode.baseline_us.push_back(us[0]);
     mode.baseline_again_us.push_back(us[1]);
-    if (contestant_ != nullptr) {
+    if (contestant_) {
       mode.contestant_us.push_back(us[2]);
     }
     mode.telemetry.insert(mode.telemetry.end(), telemetry.begin(), telemetry.end());
   }
 
-  Runner* contestant_;
-  Runner& baseline_;
+  std::optional<Clocked> contestant_;
+  Clocked baseline_;
   Clock& clock_;
   const TimingOptions& options_;
   Random& random_;
@@ -219,15 +221,21 @@ std::vector<double> ModeTimes::self_ratios() const {
   return ratios;
 }
 
-Times time_against(Runner* contestant, Runner& baseline, Clock& clock, const Rotation& rotation,
+Times time_against(std::optional<Clocked> contestant, Clocked baseline, const Rotation& rotation,
                    const TimingOptions& options, Random& random) {
   Times times;
   times.rotation = rotation;
-  Timer(contestant, baseline, clock, options, random, times).run();
+  Timer(contestant, baseline, options, random, times).run();
   if (times.clock_fault.empty()) {
     times.clock_fault = stillness_fault(times);
   }
   return times;
+}
+
+Times time_against(Runner* contestant, Runner& baseline, Clock& clock, const Rotation& rotation,
+                   const TimingOptions& options, Random& random) {
+  return time_against(contestant == nullptr ? std::nullopt : std::optional(Clocked{*contestant, clock}),
+                      {baseline, clock}, rotation, options, random);
 }
 
 }  // namespace thresher::arena

@@ -2,6 +2,7 @@
 /// Times a contestant against its baseline, interleaved in random order, in each mode that the budget allows.
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -46,6 +47,17 @@ struct Times {
 
   [[nodiscard]] const ModeTimes& mode(TimingMode which) const { return modes.at(static_cast<std::size_t>(which)); }
 };
+
+/// A runner, and the clock of the rig that it lives on.
+struct Clocked {
+  Runner& runner;
+  Clock& clock;
+};
+
+/// Times `contestant` against `baseline` over sets that hold the same data; without a contestant the baseline alone,
+/// against itself. Budgets and rests are by the baseline's clock.
+[[nodiscard]] Times time_against(std::optional<Clocked> contestant, Clocked baseline, const Rotation& rotation,
+                                 const TimingOptions& options, Random& random);
 
 /// Times `contestant` against `baseline` over the same input sets. `contestant` may be null: then only the baseline is
 /// timed, against itself.
