@@ -3,11 +3,17 @@
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
+#include <filesystem>
 #include <thread>
 
+#include "arena/audit/disassembler.hpp"
+#include "arena/ledger/ledger.hpp"
 #include "cli/cli.hpp"
+#include "cpu/instructions.hpp"
+#include "runtime/cubin_cache.hpp"
 #include "runtime/cublaslt.hpp"
 #include "runtime/driver.hpp"
+#include "runtime/host_compiler.hpp"
 #include "runtime/nvml.hpp"
 #include "runtime/nvrtc.hpp"
 #include "thresher/thresher.hpp"
@@ -30,6 +36,7 @@ void report_cpu() {
   line("CPU", fmt::format("{}, {} threads, {:.1f} GiB of memory, last-level cache {}", Device::cpu().name(),
                           std::thread::hardware_concurrency(), memory / gib,
                           cache > 0 ? fmt::format("{:.1f} MiB", static_cast<double>(cache) / 1048576.0) : "unknown"));
+  line("instructions", cpu::vector_instructions());
 }
 
 void report_gpus() {
@@ -53,11 +60,40 @@ void report_libraries() {
   library_line("NVML", nvml.library_path, nvml.driver_version, nvml.problem);
 }
 
+void report_programs() {
+  const runtime::HostCompiler compiler = runtime::find_host_compiler();
+  library_line("compiler", compiler.path.string(), compiler.version, compiler.problem);
+  const arena::Disassembler tools = arena::find_disassembler();
+  line("disassembler", tools.found() ? (tools.nvdisasm.empty() ? tools.cuobjdump : tools.nvdisasm).string()
+                                     : "none: " + arena::how_to_get_a_disassembler());
+}
+
+/// The folder, or what is in its way.
+std::string kept_in(const std::filesystem::path& folder) {
+  std::filesystem::path there = folder;
+  std::error_code error;
+  while (there.has_relative_path() && !std::filesystem::exists(there, error)) {
+    there = there.parent_path();
+  }
+  return ::access(there.c_str(), W_OK) == 0 ? folder.string()
+                                            : fmt::format("{} cannot be written: nothing is kept", folder.string());
+}
+
+void report_places() {
+  const std::filesystem::path cache = runtime::CubinCache::default_directory();
+  line("cache", cache.empty() ? "none: set THRESHER_CACHE or HOME" : kept_in(cache));
+  const std::filesystem::path ledger = arena::default_ledger();
+  std::error_code error;
+  line("ledger", std::filesystem::exists(ledger, error) ? kept_in(ledger) : kept_in(ledger) + ", not there yet");
+}
+
 void doctor() {
   line("Thresher", version());
   report_cpu();
   report_gpus();
   report_libraries();
+  report_programs();
+  report_places();
   line("default", fmt::format("operations run on {}", Device::best().name()));
 }
 

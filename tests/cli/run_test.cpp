@@ -208,6 +208,9 @@ TEST_F(Command, DoctorSaysWhereOperationsRun) {
   const Outcome outcome = thresher("doctor");
   EXPECT_EQ(outcome.status, 0);
   EXPECT_NE(outcome.out.find("operations run on"), std::string::npos);
+  for (const char* const subject : {"\ninstructions ", "\ncompiler ", "\ndisassembler ", "\ncache ", "\nledger "}) {
+    EXPECT_NE(outcome.out.find(subject), std::string::npos) << subject << " in " << outcome.out;
+  }
 }
 
 }  // namespace

@@ -1,0 +1,12 @@
+#include "cpu/instructions.hpp"
+
+#include <hwy/targets.h>
+
+namespace thresher::cpu {
+
+std::string vector_instructions() {
+  const std::int64_t supported = hwy::SupportedTargets();
+  return hwy::TargetName(supported & -supported);  // the better a target, the lower its bit
+}
+
+}  // namespace thresher::cpu
