@@ -151,6 +151,9 @@ emulator::Report PlannedRun::run_one(const PlannedCall& call, const Kernels& ker
     arguments = std::make_unique<LaunchArguments>();
     (void)launch->bind(tensors, *arguments);
   }
+  if (launch->bind_weights) {
+    launch->bind_weights(tensors, *arguments);
+  }
   encode_maps(*arguments);
   const emulator::LaunchShape shape = shape_of(*launch, *arguments);
   if (shape.grid.count() == 0) {

@@ -124,6 +124,9 @@ emulator::Report EmulatedCall::run(const Loaded& loaded, const emulator::Options
   if (arguments.grid.x == 0) {
     return {};
   }
+  if (loaded.launch->bind_weights) {
+    loaded.launch->bind_weights(tensors(), arguments);
+  }
   encode_maps(arguments);
   return emulator::launch(shape_of(*loaded.launch, arguments), options, memory_of(*loaded.launch),
                           [&] { loaded.kernel(arguments.data()); });
