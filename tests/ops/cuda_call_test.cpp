@@ -127,7 +127,9 @@ TEST_F(CudaCallTest, EncodesTheMapsOfWeightsOnceAndThoseOfTokensInEachCall) {
     return true;
   };
   KernelLaunch launch = launch_of(bind);
-  launch.bind_weights = [](const CallTensors& call, LaunchArguments& arguments) {
+  int described = 0;
+  launch.bind_weights = [&](const CallTensors& call, LaunchArguments& arguments) {
+    ++described;
     arguments.add_map(offsetof(Parameter, weights), row_of_numbers(call.tensors[0].data));
   };
   alignas(16) std::array<float, 64> weights{};
@@ -140,6 +142,7 @@ TEST_F(CudaCallTest, EncodesTheMapsOfWeightsOnceAndThoseOfTokensInEachCall) {
   call.run({}, {tensors, nullptr});
   call.run({}, {tensors, nullptr});
   EXPECT_EQ(driver_record().encoded_maps, 3);
+  EXPECT_EQ(described, 1);
   ASSERT_EQ(driver_record().launches.size(), 2U);
   const Parameter got = parameter(driver_record().launches[1]);
   EXPECT_EQ(got.weights.opaque[0], reinterpret_cast<std::uintptr_t>(weights.data()));
