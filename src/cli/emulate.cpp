@@ -104,11 +104,11 @@ struct Given {
   }
 };
 
-void add_operation(CLI::App& emulate_command, const arena::EmulatedOperation& kernels, Context& context) {
-  const arena::Operation& operation = arena::find_operation(kernels.name());
+void add_operation(CLI::App& emulate_command, const arena::Operation& operation,
+                   const arena::EmulatedOperation& kernels, Context& context) {
   const auto request = std::make_shared<Request>(Request{operation, kernels});
   const auto given = std::make_shared<Given>(Given{operation.options()});
-  CLI::App* command = emulate_command.add_subcommand(std::string(kernels.name()), "Its kernels");
+  CLI::App* command = emulate_command.add_subcommand(std::string(operation.name()), "Its kernels");
   command->add_option("--strategy", request->strategy, "all when left out")->check(CLI::IsMember(kernels.strategies()));
   command->add_option("--knobs", request->knobs, "one kernel, in the words of `thresher plan`; samples when left out");
   command->add_option("--device", request->device, "with --knobs: the card that they are for")->capture_default_str();
@@ -129,8 +129,10 @@ void add_operation(CLI::App& emulate_command, const arena::EmulatedOperation& ke
 void add_emulate(CLI::App& app, Context& context) {
   CLI::App* command = app.add_subcommand("emulate", "Run an operation's kernels on this CPU and check every access");
   command->require_subcommand(1);
-  for (const std::string& name : arena::emulated_operations()) {
-    add_operation(*command, *arena::find_emulated_operation(name), context);
+  for (const arena::Operation* const operation : arena::operations()) {
+    if (const arena::EmulatedOperation* const kernels = operation->emulated()) {
+      add_operation(*command, *operation, *kernels, context);
+    }
   }
 }
 

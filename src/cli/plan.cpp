@@ -49,13 +49,13 @@ struct AttentionArguments {
   bool dependent_launch = false;
 };
 
-std::string title(const planner::PlannedChoice& choice) {
-  const std::string knobs = choice.call.knobs.text();
-  return choice.call.strategy + (knobs.empty() ? "" : " ") + knobs;
+std::string title(const planner::Choice& choice) {
+  const std::string knobs = choice.knobs.text();
+  return choice.strategy + (knobs.empty() ? "" : " ") + knobs;
 }
 
-nlohmann::json to_json(const planner::PlannedChoice& choice) {
-  nlohmann::json json{{"strategy", choice.call.strategy}, {"knobs", choice.call.knobs.text()}};
+nlohmann::json to_json(const planner::Choice& choice) {
+  nlohmann::json json{{"strategy", choice.strategy}, {"knobs", choice.knobs.text()}};
   if (choice.prediction) {
     const planner::Prediction& prediction = *choice.prediction;
     const planner::TimeParts& parts = prediction.parts;
@@ -75,7 +75,7 @@ nlohmann::json to_json(const planner::PlannedChoice& choice) {
 void print_json(const planner::Choices& choices, const Arguments& arguments) {
   nlohmann::json json{
       {"device", arguments.device}, {"choices", nlohmann::json::array()}, {"refused", nlohmann::json::array()}};
-  for (const planner::PlannedChoice& choice : choices.ranked) {
+  for (const planner::Choice& choice : choices.ranked) {
     json["choices"].push_back(to_json(choice));
   }
   for (const planner::RefusedStrategy& refused : choices.refused) {
@@ -84,7 +84,7 @@ void print_json(const planner::Choices& choices, const Arguments& arguments) {
   fmt::print("{}\n", json.dump(1));
 }
 
-void print_choice(const planner::PlannedChoice& choice) {
+void print_choice(const planner::Choice& choice) {
   if (choice.prediction) {
     fmt::print("{:>8.1f} us  {}\n             {}\n", choice.prediction->us(), title(choice), choice.prediction->why);
   } else {
@@ -118,9 +118,9 @@ void plan(const Problem& problem, const Options& options, const Arguments& argum
   const DeviceSpec& device = device_spec(arguments.device);
   const planner::Calibration calibration = arena::load_calibration(arguments.calibration, device.name).calibration;
   planner::Choices choices = ops::choices(problem, options, device);
-  for (planner::PlannedChoice& choice : choices.ranked) {
+  for (planner::Choice& choice : choices.ranked) {
     if (choice.prediction) {
-      choice.prediction = planner::predict(choice.call.work, device, calibration,
+      choice.prediction = planner::predict(choice.work, device, calibration,
                                            arguments.sustained ? Clocks::sustained : Clocks::burst);
     }
   }

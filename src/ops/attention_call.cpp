@@ -39,8 +39,8 @@ planner::Request request_of(const AttentionOptions& options, DeviceKind kind) {
 
 strategies::PlannedCall attention_call(const AttentionProblem& problem, const AttentionOptions& options,
                                        const DeviceSpec& device, DeviceKind kind) {
-  planner::Choices choices =
-      planner::choose(strategies::attention::registry().of(kind), problem, request_of(options, kind), device);
+  const auto all = strategies::attention::registry().of(kind);
+  const planner::Choices choices = planner::choose(all, problem, request_of(options, kind), device);
   if (choices.ranked.empty()) {
     std::vector<std::string> reasons;
     for (const planner::RefusedStrategy& refused : choices.refused) {
@@ -49,7 +49,7 @@ strategies::PlannedCall attention_call(const AttentionProblem& problem, const At
     throw Error(ErrorCode::unsupported,
                 fmt::format("no strategy of attention can run this problem: {}", fmt::join(reasons, "; ")));
   }
-  return std::move(choices.ranked.front().call);
+  return planner::planned(all, problem, choices.ranked.front(), device);
 }
 
 strategies::PlannedCall attention_call(const AttentionProblem& problem, const AttentionOptions& options,

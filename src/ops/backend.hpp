@@ -13,6 +13,11 @@ class DualGemm::Backend {
   Backend& operator=(const Backend&) = delete;
   virtual ~Backend() = default;
 
+  /// Enqueues everything. `a` and `c` are validated, on `device()`, and m > 0.
+  virtual void run(Stream stream, const Tensor& a, const Tensor& c, void* workspace) const {
+    prepare(stream, a, workspace);
+    run_prepared(stream, a, c, workspace);
+  }
   /// Enqueues what the strategy makes of A before the product. `a` is validated, on `device()`, and m > 0.
   virtual void prepare(Stream /*stream*/, const Tensor& /*a*/, void* /*workspace*/) const {}
   /// Enqueues the product. `a` and `c` are validated, on `device()`, m > 0, and `prepare` has been enqueued.

@@ -41,11 +41,12 @@ class LoadedLaunch {
     if (launch.persistent) {
       most_blocks_ = resident_blocks();
     }
-    if (LaunchArguments arguments; !example.tensors.empty() && launch.bind(example, arguments)) {
+    if (launch.bind_weights) {
+      const runtime::ContextGuard current(ordinal);
+      LaunchArguments arguments;
+      launch.bind_weights(example, arguments);
       for (const LaunchArguments::Map& map : arguments.maps()) {
-        if (map.is_constant) {
-          constants_.push_back({map.offset, encode_for_gpu(map.description, ordinal)});
-        }
+        weights_.push_back({map.offset, encode_for_gpu(map.description, current)});
       }
     }
     if (launch.alternative != nullptr) {
@@ -53,10 +54,10 @@ class LoadedLaunch {
     }
   }
 
-  void run(Stream stream, const CallTensors& tensors) const {
+  void run(Stream stream, const CallTensors& tensors, const runtime::ContextGuard& current) const {
     LaunchArguments arguments;
     if (!(*bind_)(tensors, arguments)) {
-      alternative_->run(stream, tensors);
+      alternative_->run(stream, tensors, current);
       return;
     }
     runtime::LaunchConfig config = config_;
@@ -66,25 +67,25 @@ class LoadedLaunch {
     }
     config.grid.x = std::min(config.grid.x, most_blocks_);
     config.stream = stream;
+    for (const EncodedMap& map : weights_) {
+      map.copy_into(arguments);
+    }
     for (const LaunchArguments::Map& map : arguments.maps()) {
-      const machine::TensorMap value = encoded(map);
-      std::memcpy(arguments.data() + map.offset, &value, sizeof value);
+      EncodedMap{map.offset, encode_for_gpu(map.description, current)}.copy_into(arguments);
     }
     void* parameter = arguments.data();
-    kernel_.launch(config, {&parameter, 1});
+    kernel_.launch(config, {&parameter, 1}, current);
   }
 
  private:
-  struct ConstantMap {
+  struct EncodedMap {
     std::size_t offset;
     machine::TensorMap map;
-  };
 
-  [[nodiscard]] machine::TensorMap encoded(const LaunchArguments::Map& map) const {
-    const auto known = std::find_if(constants_.begin(), constants_.end(),
-                                    [&](const ConstantMap& one) { return one.offset == map.offset; });
-    return known == constants_.end() ? encode_for_gpu(map.description, kernel_.ordinal()) : known->map;
-  }
+    void copy_into(LaunchArguments& arguments) const {
+      std::memcpy(arguments.data() + offset, &map, sizeof map);
+    }
+  };
 
   /// Blocks of this kernel that the whole GPU holds at once: whole clusters of them.
   [[nodiscard]] unsigned resident_blocks() const {
@@ -103,7 +104,7 @@ class LoadedLaunch {
   runtime::Kernel kernel_;
   runtime::LaunchConfig config_;
   unsigned most_blocks_ = std::numeric_limits<unsigned>::max();
-  std::vector<ConstantMap> constants_;
+  std::vector<EncodedMap> weights_;
   std::unique_ptr<const LoadedLaunch> alternative_;
 };
 
@@ -128,7 +129,7 @@ class LoadedProduct {
     scratch_offset_ = call.workspace.back().offset;
   }
 
-  void run(Stream stream, const CallTensors& tensors) const {
+  void run(Stream stream, const CallTensors& tensors, const runtime::ContextGuard& /*current*/) const {
     const LibraryProduct::Addresses at = (*bind_)(tensors);
     if (at.rows > 0 && matmul_) {
       matmul_->run(stream, at.rows, at.a, at.a_row_stride, at.b, at.d,
@@ -179,9 +180,9 @@ CudaCall::CudaCall(PlannedCall call, int ordinal, const CallTensors& example)
 }
 
 void CudaCall::run(Stream stream, const CallTensors& tensors, std::size_t first_step, std::size_t last_step) const {
-  const runtime::ContextGuard guard(ordinal_);
+  const runtime::ContextGuard current(ordinal_);
   for (std::size_t i = first_step; i < std::min(last_step, steps_.size()); ++i) {
-    std::visit([&](const auto& step) { step.run(stream, tensors); }, steps_[i]->step);
+    std::visit([&](const auto& step) { step.run(stream, tensors, current); }, steps_[i]->step);
   }
 }
 

@@ -33,6 +33,10 @@ class CudaDualGemm final : public DualGemm::Backend {
   [[nodiscard]] std::size_t workspace_bytes() const override { return workspace_bytes_; }
   [[nodiscard]] std::size_t data_alignment() const override { return data_alignment_; }
 
+  void run(Stream stream, const Tensor& a, const Tensor& c, void* workspace) const override {
+    run_from(0, call_for(a.shape[0]), stream, a, c, workspace);
+  }
+
   void prepare(Stream stream, const Tensor& a, void* workspace) const override {
     const CudaCall& call = call_for(a.shape[0]);
     if (call.planned().preparation_steps > 0) {
@@ -45,6 +49,14 @@ class CudaDualGemm final : public DualGemm::Backend {
 
   void run_prepared(Stream stream, const Tensor& a, const Tensor& c, void* workspace) const override {
     const CudaCall& call = call_for(a.shape[0]);
+    run_from(call.planned().preparation_steps, call, stream, a, c, workspace);
+  }
+
+ private:
+  using Tensors = std::array<Tensor, tensors::tensor_count>;
+
+  void run_from(std::size_t first_step, const CudaCall& call, Stream stream, const Tensor& a, const Tensor& c,
+                void* workspace) const {
     require_on_gpu(a.data, "a");
     require_on_gpu(c.data, "c");
     if (call.workspace_bytes() > 0) {
@@ -52,11 +64,8 @@ class CudaDualGemm final : public DualGemm::Backend {
     }
     require_aligned(call.planned(), a);
     const Tensors all = with(a, c);
-    call.run(stream, {all, workspace, operands_.packed}, call.planned().preparation_steps);
+    call.run(stream, {all, workspace, operands_.packed}, first_step);
   }
-
- private:
-  using Tensors = std::array<Tensor, tensors::tensor_count>;
 
   void load(PlannedRows planned) {
     const DualGemmProblem& p = problem();

@@ -32,7 +32,8 @@ runtime::TensorSwizzle swizzle(machine::Swizzle of) {
 
 }  // namespace
 
-machine::TensorMap encode_for_gpu(const machine::TensorMapDescription& description, int ordinal) {
+machine::TensorMap encode_for_gpu(const machine::TensorMapDescription& description,
+                                  const runtime::ContextGuard& current) {
   std::array<std::uint64_t, 5> extents{};
   std::array<std::uint64_t, 4> strides{};
   std::array<std::uint32_t, 5> box{};
@@ -49,7 +50,7 @@ machine::TensorMap encode_for_gpu(const machine::TensorMapDescription& descripti
                                 .byte_strides = {strides.data(), description.rank - 1},
                                 .box = {box.data(), description.rank},
                                 .swizzle = swizzle(description.swizzle)};
-  return std::bit_cast<machine::TensorMap>(runtime::encode_tiled(view, ordinal));
+  return std::bit_cast<machine::TensorMap>(runtime::encode_tiled(view, current));
 }
 
 }  // namespace thresher::ops

@@ -35,8 +35,7 @@ void DualGemm::validate(const Tensor& a, const Tensor& c, const void* workspace)
 void DualGemm::run(Stream stream, const Tensor& a, const Tensor& c, void* workspace) const {
   validate(a, c, workspace);
   if (a.shape[0] > 0 && problem().n > 0) {
-    backend_->prepare(stream, a, workspace);
-    backend_->run_prepared(stream, a, c, workspace);
+    backend_->run(stream, a, c, workspace);
   }
 }
 

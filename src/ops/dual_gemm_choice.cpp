@@ -82,13 +82,14 @@ std::string dual_gemm_obstacle(const Device& device, const DualGemmProblem& prob
 
 PlannedCall choose_dual_gemm(const DualGemmProblem& problem, const DualGemmRequest& request, DeviceKind kind,
                              const DeviceSpec& device, const TensorObstacle& obstacle) {
-  planner::Choices choices =
-      planner::choose<DualGemmProblem>(strategies::dual_gemm::strategies_of(kind), problem, request, device);
+  const auto all = strategies::dual_gemm::strategies_of(kind);
+  const planner::Choices choices = planner::choose<DualGemmProblem>(all, problem, request, device);
   std::vector<std::string> obstacles;
-  for (planner::PlannedChoice& choice : choices.ranked) {
-    const std::string sentence = obstacle ? obstacle(choice.call) : "";
+  for (const planner::Choice& choice : choices.ranked) {
+    PlannedCall call = planner::planned<DualGemmProblem>(all, problem, choice, device);
+    const std::string sentence = obstacle ? obstacle(call) : "";
     if (sentence.empty()) {
-      return std::move(choice.call);
+      return call;
     }
     add_once(obstacles, sentence);
   }

@@ -9,7 +9,7 @@
 namespace thresher::planner {
 namespace {
 
-auto place(const PlannedChoice& choice) {
+auto place(const Choice& choice) {
   return std::tuple(choice.role, choice.prediction ? choice.prediction->us() : std::numeric_limits<double>::max());
 }
 
@@ -26,9 +26,9 @@ void refuse_knobs(const Knobs& knobs, const std::string& sentence) {
                           sentence));
 }
 
-void sort_choices(std::vector<PlannedChoice>& choices) {
+void sort_choices(std::vector<Choice>& choices) {
   std::stable_sort(choices.begin(), choices.end(),
-                   [](const PlannedChoice& a, const PlannedChoice& b) { return place(a) < place(b); });
+                   [](const Choice& a, const Choice& b) { return place(a) < place(b); });
 }
 
 }  // namespace thresher::planner

@@ -19,9 +19,12 @@ struct Request {
   Knobs knobs{};           ///< kept in every choice
 };
 
-struct PlannedChoice {
-  strategies::PlannedCall call;
-  std::optional<Prediction> prediction;  ///< nothing for a call whose work the predictor has no words for
+/// What one could launch; `planned` says how.
+struct Choice {
+  std::string strategy;
+  Knobs knobs;  ///< all of them
+  strategies::WorkModel work;
+  std::optional<Prediction> prediction;  ///< nothing for work that the predictor has no words for
   strategies::Role role = strategies::Role::competes;
 };
 
@@ -32,7 +35,7 @@ struct RefusedStrategy {
 };
 
 struct Choices {
-  std::vector<PlannedChoice> ranked;  ///< what `plan` launches first
+  std::vector<Choice> ranked;  ///< what `plan` launches first
   std::vector<RefusedStrategy> refused;
 };
 
@@ -42,9 +45,9 @@ struct Choices {
 /// Throws Error(invalid_argument) with what one of the strategies says of the knobs.
 [[noreturn]] void refuse_knobs(const Knobs& knobs, const std::string& sentence);
 
-/// Strategies that lead before those that compete before fallbacks; within each the fastest prediction first, calls
+/// Strategies that lead before those that compete before fallbacks; within each the fastest prediction first, choices
 /// without one behind, equals in the order they came.
-void sort_choices(std::vector<PlannedChoice>& choices);
+void sort_choices(std::vector<Choice>& choices);
 
 namespace detail {
 
@@ -59,14 +62,16 @@ void add_choices(Choices& out, const strategies::Strategy<Problem>& strategy, co
       out.refused.push_back({std::string(strategy.name()), std::move(obstacles)});
       return;
     }
-    candidates.push_back(request.knobs);  // not worth predicting here, yet it runs
+    candidates.push_back(strategy.plan(problem, request.knobs, device).knobs);  // not worth predicting here, yet it runs
   }
   for (const Knobs& knobs : candidates) {
-    PlannedChoice& choice = out.ranked.emplace_back();
-    choice.call = strategy.plan(problem, knobs, device);
+    Choice& choice = out.ranked.emplace_back();
+    choice.strategy = strategy.name();
+    choice.knobs = knobs;
+    choice.work = strategy.work(problem, knobs, device);
     choice.role = strategy.role();
-    if (!choice.call.work.parts.empty()) {
-      choice.prediction = predict(choice.call.work, device, calibration, clocks);
+    if (!choice.work.parts.empty()) {
+      choice.prediction = predict(choice.work, device, calibration, clocks);
     }
   }
 }
@@ -108,6 +113,13 @@ template <class Problem>
   }
   sort_choices(out.ranked);
   return out;
+}
+
+/// The call of one of the choices that `choose` made of the same arguments.
+template <class Problem>
+[[nodiscard]] strategies::PlannedCall planned(strategies::Strategies<Problem> all, const Problem& problem,
+                                              const Choice& choice, const DeviceSpec& device) {
+  return strategies::find_strategy<Problem>(all, choice.strategy)->plan(problem, choice.knobs, device);
 }
 
 }  // namespace thresher::planner

@@ -64,6 +64,7 @@ Kernel Module::kernel(const std::string&) const { refuse(); }
 void Kernel::allow_dynamic_shared(std::size_t) const { refuse(); }
 void Kernel::allow_large_clusters() const { refuse(); }
 void Kernel::launch(const LaunchConfig&, std::span<void*>) const { refuse(); }
+void Kernel::launch(const LaunchConfig&, std::span<void*>, const ContextGuard&) const { refuse(); }
 int Kernel::blocks_per_multiprocessor(int, std::size_t) const { refuse(); }
 int Kernel::resident_clusters(const LaunchConfig&) const { refuse(); }
 int Kernel::registers() const { refuse(); }
@@ -72,7 +73,7 @@ std::size_t Kernel::local_bytes() const { refuse(); }
 int Kernel::ordinal() const noexcept { return 0; }
 
 TensorMap encode_tiled(const TiledView&) { refuse(); }
-TensorMap encode_tiled(const TiledView&, int) { refuse(); }
+TensorMap encode_tiled(const TiledView&, const ContextGuard&) { refuse(); }
 
 const CublasLtStatus& cublaslt_status() noexcept {
   static const CublasLtStatus* status = new CublasLtStatus{"", 0, reason};

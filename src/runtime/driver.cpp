@@ -222,12 +222,13 @@ void synchronize_device(int ordinal) {
 }
 
 DeviceId pointer_device(const void* pointer) {
-  const DriverApi& api = driver();
-  CUmemorytype type{};
+  CUmemorytype type{};  // stays 0 for memory that CUDA does not know
   int ordinal = 0;
-  if (api.pointer_attribute(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, device_pointer(pointer)) != CUDA_SUCCESS ||
-      type != CU_MEMORYTYPE_DEVICE ||
-      api.pointer_attribute(&ordinal, CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL, device_pointer(pointer)) != CUDA_SUCCESS) {
+  std::array attributes{CU_POINTER_ATTRIBUTE_MEMORY_TYPE, CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL};
+  std::array<void*, attributes.size()> values{&type, &ordinal};
+  if (driver().pointer_attributes(attributes.size(), attributes.data(), values.data(), device_pointer(pointer)) !=
+          CUDA_SUCCESS ||
+      type != CU_MEMORYTYPE_DEVICE) {
     return {DeviceKind::cpu, 0};
   }
   return {DeviceKind::cuda, ordinal};

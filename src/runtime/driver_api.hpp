@@ -30,7 +30,7 @@ namespace thresher::runtime {
   X(host_free, cuMemFreeHost, "cuMemFreeHost")                                                                 \
   X(copy_async, cuMemcpyAsync, "cuMemcpyAsync")                                                                \
   X(set8_async, cuMemsetD8Async, "cuMemsetD8Async")                                                            \
-  X(pointer_attribute, cuPointerGetAttribute, "cuPointerGetAttribute")                                         \
+  X(pointer_attributes, cuPointerGetAttributes, "cuPointerGetAttributes")                                      \
   X(stream_create, cuStreamCreate, "cuStreamCreate")                                                           \
   X(stream_destroy, cuStreamDestroy, "cuStreamDestroy_v2")                                                     \
   X(stream_synchronize, cuStreamSynchronize, "cuStreamSynchronize")                                            \

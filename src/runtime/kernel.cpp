@@ -123,7 +123,10 @@ void Kernel::allow_large_clusters() const {
 }
 
 void Kernel::launch(const LaunchConfig& config, std::span<void*> arguments) const {
-  const ContextGuard guard(owner_->ordinal);
+  launch(config, arguments, ContextGuard(owner_->ordinal));
+}
+
+void Kernel::launch(const LaunchConfig& config, std::span<void*> arguments, const ContextGuard& /*current*/) const {
   const DriverLaunch prepared(config);
   const CUresult result = driver().launch(&prepared.launch, function_handle(function_), arguments.data(), nullptr);
   if (result != CUDA_SUCCESS) {

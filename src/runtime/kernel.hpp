@@ -7,6 +7,7 @@
 #include <span>
 #include <string>
 
+#include "runtime/driver.hpp"
 #include "thresher/device.hpp"
 
 namespace thresher::runtime {
@@ -39,6 +40,8 @@ class Kernel {
 
   /// `arguments` holds one pointer to each kernel parameter's value, in order.
   void launch(const LaunchConfig& config, std::span<void*> arguments) const;
+  /// The same within a guard of the kernel's GPU.
+  void launch(const LaunchConfig& config, std::span<void*> arguments, const ContextGuard& current) const;
 
   /// The same from values, whose types must be exactly the kernel's parameter types.
   template <class... Arguments>

@@ -59,10 +59,10 @@ TensorMap encode_tiled(const TiledView& view) {
   if (device.kind != DeviceKind::cuda) {
     throw Error(ErrorCode::invalid_argument, "a tensor map is wanted for host memory, expected memory of a GPU");
   }
-  return encode_tiled(view, device.ordinal);
+  return encode_tiled(view, ContextGuard(device.ordinal));
 }
 
-TensorMap encode_tiled(const TiledView& view, int ordinal) {
+TensorMap encode_tiled(const TiledView& view, const ContextGuard& /*current*/) {
   constexpr std::size_t most_dimensions = 5;
   const std::size_t rank = view.extents.size();
   if (rank == 0 || rank > most_dimensions || view.box.size() != rank || view.byte_strides.size() != rank - 1) {
@@ -71,7 +71,6 @@ TensorMap encode_tiled(const TiledView& view, int ordinal) {
                                                  std::to_string(view.box.size()) +
                                                  ", expected 1 to 5 extents, one stride fewer and as many box sides");
   }
-  const ContextGuard guard(ordinal);
   const std::array<cuuint32_t, most_dimensions> element_strides{1, 1, 1, 1, 1};
   std::array<cuuint64_t, most_dimensions> byte_strides{};  // the driver wants an address also when there are none
   std::copy(view.byte_strides.begin(), view.byte_strides.end(), byte_strides.begin());

@@ -4,6 +4,8 @@
 #include <cstdint>
 #include <span>
 
+#include "runtime/driver.hpp"
+
 namespace thresher::runtime {
 
 /// Passed by value as a __grid_constant__ kernel parameter.
@@ -29,7 +31,7 @@ struct TiledView {
 
 /// Throws Error(invalid_argument) with the values when the engine cannot address the view.
 TensorMap encode_tiled(const TiledView& view);
-/// The same for memory that is known to be GPU `ordinal`'s: the driver is not asked.
-TensorMap encode_tiled(const TiledView& view, int ordinal);
+/// The same for memory of the GPU whose context is current: the driver is not asked whose it is.
+TensorMap encode_tiled(const TiledView& view, const ContextGuard& current);
 
 }  // namespace thresher::runtime

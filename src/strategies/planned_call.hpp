@@ -52,7 +52,6 @@ class LaunchArguments {
   struct Map {
     std::size_t offset = 0;
     machine::TensorMapDescription description;
-    bool is_constant = false;  ///< of weights: the same in every call of a plan
   };
 
   Extent3 grid{};
@@ -66,12 +65,12 @@ class LaunchArguments {
   }
   /// Names the map that lies `offset` bytes into the parameter. Of a tensor without elements nothing is copied: its
   /// map stays zero.
-  void add_map(std::size_t offset, const machine::TensorMapDescription& description, bool is_constant = false) {
+  void add_map(std::size_t offset, const machine::TensorMapDescription& description) {
     const auto* const extents = description.extent;
     if (std::find(extents, extents + description.rank, 0) != extents + description.rank) {
       return;
     }
-    maps_[map_count_++] = {offset, description, is_constant};
+    maps_[map_count_++] = {offset, description};
   }
 
   [[nodiscard]] std::byte* data() noexcept { return bytes_.data(); }
@@ -117,6 +116,9 @@ struct KernelLaunch {
   bool persistent = false;
   std::vector<Access> accesses{};
   Bind bind{};
+  /// Adds the tensor maps of weights, which are the same in every call of a plan, so that they are described and
+  /// encoded once; null where there are none.
+  std::function<void(const CallTensors&, LaunchArguments&)> bind_weights{};
   /// Launched when `bind` refuses the tensors; null where it never does.
   std::shared_ptr<const KernelLaunch> alternative{};
   Expectations expected{};

@@ -76,6 +76,12 @@ class Strategy {
   [[nodiscard]] virtual PlannedCall plan(const Problem& problem, const Knobs& knobs,
                                          const DeviceSpec& device) const = 0;
 
+  /// `plan(…).work` without the launches: what the predictor reads of a candidate, of which there are many. Empty where
+  /// the predictor has no words for it.
+  [[nodiscard]] virtual WorkModel work(const Problem& problem, const Knobs& knobs, const DeviceSpec& device) const {
+    return plan(problem, knobs, device).work;
+  }
+
   /// `plan` with one kernel as `request` asks for; empty where none of its kernels can be looked into.
   [[nodiscard]] virtual std::optional<ProfiledCall> profiled(const Problem& /*problem*/, const Knobs& /*knobs*/,
                                                              const DeviceSpec& /*device*/,

@@ -26,6 +26,7 @@ struct StepWork {
   double converted_blocks = 0;   ///< blocks of 64×64 NVFP4 elements brought to the matrix type, a warpgroup each
   double logits = 0;             ///< of a softmax: one exponential each
   double l2_bytes = 0;           ///< that the block draws from L2; what a cluster shares is divided among its blocks
+  bool operator==(const StepWork&) const = default;
 };
 
 /// What a block does when a tile is summed up.
@@ -36,6 +37,7 @@ struct EpilogueWork {
   bool copy_engine_stores = false;
   double clocks = 0;       ///< measured: takes the place of the estimate from the counts above
   bool is_hidden = false;  ///< under the next tile's products
+  bool operator==(const EpilogueWork&) const = default;
 };
 
 /// A kernel whose blocks walk over tiles in steps, products on the matrix unit.
@@ -62,6 +64,7 @@ struct TiledKernel {
   bool dependent_launch = false;
   double dram_bytes = 0;    ///< that the call must read and write at least
   double useful_share = 1;  ///< of the products; the rest is padding of tiles
+  bool operator==(const TiledKernel&) const = default;
 };
 
 /// A kernel that reads and writes memory and does little else.
@@ -69,6 +72,7 @@ struct MemoryPass {
   std::string title;              ///< "widening the tokens"
   double bytes = 0;               ///< read and written
   bool is_hidden_launch = false;  ///< it starts under the kernel before it
+  bool operator==(const MemoryPass&) const = default;
 };
 
 /// Products D = A·Bᵀ of 16-bit operands in the vendor's library, one after another.
@@ -77,12 +81,14 @@ struct LibraryProducts {
   std::int64_t m = 0;
   std::int64_t n = 0;
   std::int64_t k = 0;
+  bool operator==(const LibraryProducts&) const = default;
 };
 
 /// In the order of the stream. Empty for what the predictor has no words for: functions of a CPU, kernels that use no
 /// matrix unit.
 struct WorkModel {
   std::vector<std::variant<MemoryPass, TiledKernel, LibraryProducts>> parts;
+  bool operator==(const WorkModel&) const = default;
 };
 
 }  // namespace thresher::strategies

@@ -56,9 +56,10 @@ const std::vector<std::vector<std::string>> arena_rooms = {
     {"results"},                                    // what gates, ledger and report say of a contestant
     {"ledger", "audit"},
     {"operation"},               // what an operation is
+    {"emulation"},               // kernels in the emulator
     {"attention", "dual_gemm"},  // each operation, in its own folder
     {"operations"},              // the list of them
-    {"suites", "emulation"},     // problems; kernels in the emulator
+    {"suites"},                  // problems, read from files
     {"contestants"},             // who competes
     {"pitches", "honesty"},      // who claims what; experiments
     {"gates", "profile"},        // what a contestant must pass

@@ -123,20 +123,26 @@ TEST_F(CudaCallTest, APersistentGridIsCappedAtWhatIsResident) {
 TEST_F(CudaCallTest, EncodesTheMapsOfWeightsOnceAndThoseOfTokensInEachCall) {
   const auto bind = [](const CallTensors& call, LaunchArguments& arguments) {
     arguments.set(Parameter{});
-    arguments.add_map(offsetof(Parameter, weights), row_of_numbers(call.tensors[0].data), true);
     arguments.add_map(offsetof(Parameter, tokens), row_of_numbers(call.tensors[1].data));
     return true;
+  };
+  KernelLaunch launch = launch_of(bind);
+  int described = 0;
+  launch.bind_weights = [&](const CallTensors& call, LaunchArguments& arguments) {
+    ++described;
+    arguments.add_map(offsetof(Parameter, weights), row_of_numbers(call.tensors[0].data));
   };
   alignas(16) std::array<float, 64> weights{};
   std::array tensors{Tensor::contiguous(weights.data(), Format::fp32, {1, 64}),
                      Tensor::contiguous(stand_in_address(), Format::fp32, {1, 64})};
-  const CudaCall call(call_of({launch_of(bind)}), 0, {tensors, nullptr});
+  const CudaCall call(call_of({launch}), 0, {tensors, nullptr});
   EXPECT_EQ(driver_record().encoded_maps, 1);
   alignas(16) std::array<float, 64> tokens{};
   tensors[1].data = tokens.data();
   call.run({}, {tensors, nullptr});
   call.run({}, {tensors, nullptr});
   EXPECT_EQ(driver_record().encoded_maps, 3);
+  EXPECT_EQ(described, 1);
   ASSERT_EQ(driver_record().launches.size(), 2U);
   const Parameter got = parameter(driver_record().launches[1]);
   EXPECT_EQ(got.weights.opaque[0], reinterpret_cast<std::uintptr_t>(weights.data()));

@@ -1,26 +1,55 @@
-// Every candidate can be launched.
+// Every candidate can be launched, and is as much work as the chooser was told.
 #include <gtest/gtest.h>
 
 #include "planner/choose.hpp"
+#include "strategies/attention/registry.hpp"
 #include "strategies/dual_gemm/registry.hpp"
 
 namespace thresher::planner {
 namespace {
 
 // One number says what a launch takes and what is in the way of it.
-TEST(PlannedChoices, EveryCandidatesLaunchesFitTheDevice) {
+TEST(Choices, EveryCandidatesLaunchesFitTheDevice) {
   const DeviceSpec& device = device_spec("H200");
   for (const Format b : {Format::fp16, Format::nvfp4}) {
     const DualGemmProblem problem{.m = 300, .n = 4096, .k = 7168, .a = Format::fp16, .b = b, .out = Format::fp16};
-    const Choices choices =
-        choose<DualGemmProblem>(strategies::dual_gemm::strategies_of(DeviceKind::cuda), problem, {}, device);
-    for (const PlannedChoice& choice : choices.ranked) {
-      for (const strategies::Step& step : choice.call.steps) {
+    const auto all = strategies::dual_gemm::strategies_of(DeviceKind::cuda);
+    for (const Choice& choice : choose<DualGemmProblem>(all, problem, {}, device).ranked) {
+      for (const strategies::Step& step : planned<DualGemmProblem>(all, problem, choice, device).steps) {
         if (const auto* const launch = std::get_if<strategies::KernelLaunch>(&step)) {
           EXPECT_LE(launch->shared_bytes, static_cast<std::uint32_t>(device.shared_bytes_per_block));
           EXPECT_LE(launch->block.x, static_cast<std::uint32_t>(device.max_threads_per_block));
         }
       }
+    }
+  }
+}
+
+template <class Problem>
+void expect_planned_work(strategies::Strategies<Problem> all, const Problem& problem) {
+  const DeviceSpec& device = device_spec("H200");
+  for (const strategies::Strategy<Problem>* const strategy : all) {
+    for (const Knobs& knobs : strategy->candidates(problem, {}, device)) {
+      EXPECT_EQ(strategy->work(problem, knobs, device), strategy->plan(problem, knobs, device).work)
+          << strategy->name() << " " << knobs.text();
+    }
+  }
+}
+
+// The chooser asks for the work alone; were it another than the plan's, predictions would not be of what is launched.
+TEST(Choices, EveryCandidatesWorkIsItsPlans) {
+  for (const DeviceKind kind : {DeviceKind::cuda, DeviceKind::cpu}) {
+    for (const Format b : {Format::fp16, Format::nvfp4}) {
+      for (const std::int64_t m : {1, 40, 256, 2048}) {
+        for (const std::int64_t k : {7168, 7184}) {
+          const DualGemmProblem problem{.m = m, .n = 4096, .k = k, .a = Format::fp16, .b = b, .out = Format::fp16};
+          expect_planned_work<DualGemmProblem>(strategies::dual_gemm::strategies_of(kind), problem);
+        }
+      }
+    }
+    for (const std::int64_t length : {128, 512, 4096}) {
+      expect_planned_work<AttentionProblem>(strategies::attention::registry().of(kind),
+                                            {.heads = 8, .kv_heads = 8, .queries = length, .keys = length});
     }
   }
 }

@@ -72,8 +72,8 @@ constexpr std::int64_t bytes = 1 << 30;
 
 std::vector<std::string> order(const std::vector<const strategies::Strategy<Work>*>& all, const Request& request) {
   std::vector<std::string> names;
-  for (const PlannedChoice& choice : choose<Work>(all, {bytes}, request, device_spec("H200")).ranked) {
-    names.push_back(choice.call.strategy + " " + choice.call.knobs.text());
+  for (const Choice& choice : choose<Work>(all, {bytes}, request, device_spec("H200")).ranked) {
+    names.push_back(choice.strategy + " " + choice.knobs.text());
   }
   return names;
 }
@@ -100,7 +100,7 @@ TEST(Choose, KnobsAreKeptAndAStrategyWithoutThemIsRefusedWithTheReason) {
   const std::vector<const strategies::Strategy<Work>*> all{&quick, &knobless};
   const Choices choices = choose<Work>(all, {bytes}, request, device_spec("H200"));
   ASSERT_EQ(choices.ranked.size(), 1U);
-  EXPECT_EQ(choices.ranked[0].call.knobs, request.knobs);
+  EXPECT_EQ(choices.ranked[0].knobs, request.knobs);
   ASSERT_EQ(choices.refused.size(), 1U);
   EXPECT_EQ(choices.refused[0].obstacles, std::vector<std::string>{"the strategy knobless has no knob times"});
 }

@@ -70,13 +70,13 @@ TEST(Predict, PartsAddUpToTheTime) {
   for (const DeviceSpec& device : device_specs()) {
     for (const Format b : {Format::fp16, Format::nvfp4}) {
       for (const std::int64_t m : {1, 40, 256, 2048}) {
-        for (const PlannedChoice& choice : choices(problem_of(m, 4096, 7168, b), device).ranked) {
-          ASSERT_TRUE(choice.prediction) << choice.call.strategy;
+        for (const Choice& choice : choices(problem_of(m, 4096, 7168, b), device).ranked) {
+          ASSERT_TRUE(choice.prediction) << choice.strategy;
           const Prediction& prediction = *choice.prediction;
           EXPECT_NEAR(prediction.us(), prediction.parts.total_us(), 1e-9);
           EXPECT_GT(prediction.busy_share, 0);
-          EXPECT_LE(prediction.busy_share, 1 + 1e-9) << choice.call.knobs.text();
-          EXPECT_LE(prediction.useful_share, 1 + 1e-9) << choice.call.knobs.text();
+          EXPECT_LE(prediction.busy_share, 1 + 1e-9) << choice.knobs.text();
+          EXPECT_LE(prediction.useful_share, 1 + 1e-9) << choice.knobs.text();
         }
       }
     }

@@ -43,7 +43,7 @@ class LibraryContestant final : public Contestant {
     if (device_.kind() == DeviceKind::cpu) {
       return {nullptr, "a program of the CPU: there is no GPU kernel to emulate"};
     }
-    const EmulatedOperation* const emulated = find_emulated_operation(operation_.name());
+    const EmulatedOperation* const emulated = operation_.emulated();
     const std::optional<DeviceSpec> card = this->card();
     if (emulated == nullptr || !card) {
       return {nullptr, fmt::format("the emulator has no kernels of {} for {}", operation_.name(), device_.name())};

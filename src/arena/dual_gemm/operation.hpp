@@ -1,6 +1,6 @@
 #pragma once
 /// The dual GEMM in the arena: its data (operation.cpp), its suites (suite.cpp), its options on a
-/// command line (command_line.cpp), its strategies (contestants.cpp).
+/// command line (command_line.cpp), its strategies (contestants.cpp), their kernels in the emulator (emulated.cpp).
 #include "arena/operation/operation.hpp"
 
 namespace thresher::arena {
@@ -37,6 +37,7 @@ class DualGemmOperation final : public Operation {
   [[nodiscard]] PlanRequest plan_request(const ContestantSpec& spec) const override;
   [[nodiscard]] MachineCode machine_code(const Problem& problem, const ContestantSpec& spec,
                                          const DeviceSpec& device) const override;
+  [[nodiscard]] const EmulatedOperation* emulated() const override;
   [[nodiscard]] std::unique_ptr<Runner> prepare(const Problem& problem, const ContestantSpec& spec,
                                                 const Device& device, Memory& memory,
                                                 const std::vector<DeviceSet>& sets) const override;

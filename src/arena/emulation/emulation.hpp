@@ -1,15 +1,14 @@
 #pragma once
 /// Kernels of contestants in the emulator (docs/emulator.md): what the gate `race-free` and `thresher emulate` run.
 ///
-/// To add an operation or a strategy: write an EmulatedKernel (one kernel with its knobs; what it launches on a small
-/// problem) and an EmulatedOperation that finds the kernel a contestant would launch, in a file of its own beside this
-/// one, and name the operation in find_emulated_operation (emulation.cpp). host_kernel.hpp brings the code of any
-/// strategies::DeviceProgram, so a kernel need not be compiled into the library. The gate and the command do the rest.
+/// To add an operation: write an EmulatedKernel (one kernel with its knobs; what it launches on a small problem) and an
+/// EmulatedOperation that finds the kernel a contestant would launch, in the operation's folder, and give it out in
+/// Operation::emulated. planned_run.hpp runs any planned call, whose kernels need not be compiled into the library. The
+/// gate and the command do the rest.
 #include <cstdint>
 #include <memory>
 #include <span>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "arena/operation/operation.hpp"
@@ -56,7 +55,6 @@ struct Emulation {
 class EmulatedOperation {
  public:
   virtual ~EmulatedOperation() = default;
-  [[nodiscard]] virtual std::string_view name() const = 0;
   /// Those that have kernels of their own.
   [[nodiscard]] virtual std::vector<std::string> strategies() const = 0;
   /// The kernel that a plan launches for `problem` on `device`. Throws Error for knobs that cannot exist.
@@ -66,10 +64,5 @@ class EmulatedOperation {
   [[nodiscard]] virtual std::vector<std::shared_ptr<const EmulatedKernel>> samples(
       const std::string& strategy) const = 0;
 };
-
-/// Null for an operation that has none.
-[[nodiscard]] const EmulatedOperation* find_emulated_operation(std::string_view name);
-/// Names of the operations that have kernels in the emulator.
-[[nodiscard]] std::vector<std::string> emulated_operations();
 
 }  // namespace thresher::arena

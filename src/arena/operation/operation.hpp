@@ -27,6 +27,8 @@
 
 namespace thresher::arena {
 
+class EmulatedOperation;
+
 /// Knows the right outputs for one set of inputs, or for a random part of them that touches every tile.
 class Judge {
  public:
@@ -135,6 +137,8 @@ class Operation {
   /// What it launches on such a GPU, compiled for it; no GPU is needed.
   [[nodiscard]] virtual MachineCode machine_code(const Problem& problem, const ContestantSpec& spec,
                                                  const DeviceSpec& device) const = 0;
+  /// Its kernels in the emulator (arena/emulation/emulation.hpp); null where it has none.
+  [[nodiscard]] virtual const EmulatedOperation* emulated() const { return nullptr; }
   /// Ready to run over `sets`, which outlive the runner. Throws Error. Weights are packed here.
   [[nodiscard]] virtual std::unique_ptr<Runner> prepare(const Problem& problem, const ContestantSpec& spec,
                                                         const Device& device, Memory& memory,

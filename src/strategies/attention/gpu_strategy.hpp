@@ -91,9 +91,13 @@ class GpuStrategy : public Strategy<AttentionProblem> {
     call.strategy = name_;
     call.knobs = table_.knobs(config);
     call.steps.emplace_back(std::move(launch));
-    call.work = work(problem, config);
+    call.work = work_of(problem, config);
     call.why = why(problem, config);
     return call;
+  }
+
+  [[nodiscard]] WorkModel work(const AttentionProblem& problem, const Knobs& knobs, const DeviceSpec&) const final {
+    return work_of(problem, with(problem, knobs));
   }
 
   [[nodiscard]] std::vector<AttentionProblem> edges(const AttentionProblem& problem, const Knobs& knobs,
@@ -130,7 +134,7 @@ class GpuStrategy : public Strategy<AttentionProblem> {
   [[nodiscard]] virtual std::string header() const = 0;
   [[nodiscard]] virtual std::string expression(const AttentionProblem& problem, const Config& config) const = 0;
   [[nodiscard]] virtual Expectations expectations(const Config& config, const AttentionProblem& problem) const = 0;
-  [[nodiscard]] virtual WorkModel work(const AttentionProblem&, const Config&) const { return {}; }
+  [[nodiscard]] virtual WorkModel work_of(const AttentionProblem&, const Config&) const { return {}; }
   [[nodiscard]] virtual std::string why(const AttentionProblem&, const Config&) const { return ""; }
   /// By default a causal problem of more than one tile, a window where rows see nothing, and sequences of several
   /// lengths.

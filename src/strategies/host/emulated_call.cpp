@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <map>
 
 #include "machine/emulator/engine/tensor_map.hpp"
 #include "thresher/error.hpp"
@@ -12,14 +13,33 @@ namespace {
 constexpr std::size_t memory_alignment = 256;
 /// A few multiprocessors: persistent blocks take several tiles.
 constexpr std::uint32_t resident_blocks = 3;
+constexpr int poison = 0xA5;
 
-emulator::Use use_of(Access::Use use) {
-  switch (use) {
-    case Access::Use::reads: return emulator::Use::input;
-    case Access::Use::reads_earlier: return emulator::Use::earlier_input;
-    case Access::Use::writes: break;
+[[noreturn]] void refuse(const PlannedCall& call, const std::string& title, const char* whose) {
+  throw Error(ErrorCode::unsupported, "the step \"" + title + "\" of strategy " + call.strategy + " is " + whose +
+                                          " and cannot be emulated");
+}
+
+const KernelLaunch& launch_of(const PlannedCall& call, const Step& step) {
+  if (const auto* product = std::get_if<LibraryProduct>(&step)) {
+    refuse(call, product->title, "a library's kernel (cuBLASLt)");
   }
-  return emulator::Use::output;
+  if (const auto* host = std::get_if<HostCall>(&step)) {
+    refuse(call, host->title, "a function of the CPU");
+  }
+  return std::get<KernelLaunch>(step);
+}
+
+/// What a launch that starts early may read only after it has waited for the one before it.
+bool is_earlier_input(const KernelLaunch& launch, const Access& access) {
+  return launch.dependent && access.use == Access::Use::reads_earlier;
+}
+
+emulator::Use use_of(const KernelLaunch& launch, const Access& access) {
+  if (access.use == Access::Use::writes) {
+    return emulator::Use::output;
+  }
+  return is_earlier_input(launch, access) ? emulator::Use::earlier_input : emulator::Use::input;
 }
 
 std::size_t extent_bytes(const Tensor& tensor) {
@@ -30,19 +50,23 @@ std::size_t extent_bytes(const Tensor& tensor) {
   return static_cast<std::size_t>(elements * bits(tensor.format) / 8);
 }
 
+bool is_written_tensor(const Access& access) {
+  return access.memory == Access::Memory::tensor && access.use == Access::Use::writes;
+}
+
+emulator::Extent extent(const Extent3& of) { return {of.x, of.y, of.z}; }
+
 emulator::LaunchShape shape_of(const KernelLaunch& launch, const LaunchArguments& arguments) {
   emulator::LaunchShape shape;
-  shape.grid.x = arguments.grid.x;
-  shape.grid.y = arguments.grid.y;
-  shape.grid.z = arguments.grid.z;
+  shape.grid = extent(arguments.grid);
   shape.block = launch.block.x;
-  shape.cluster.x = launch.cluster.x;
+  shape.cluster = extent(launch.cluster);
   shape.dynamic_shared_bytes = launch.shared_bytes;
   if (launch.persistent) {
     shape.grid.x = std::min(shape.grid.x, std::max(resident_blocks / launch.cluster.x, 1U) * launch.cluster.x);
   }
   shape.after_earlier_grid = std::any_of(launch.accesses.begin(), launch.accesses.end(),
-                                         [](const Access& access) { return access.use == Access::Use::reads_earlier; });
+                                         [&](const Access& access) { return is_earlier_input(launch, access); });
   return shape;
 }
 
@@ -64,69 +88,86 @@ EmulatedCall::EmulatedCall(PlannedCall call, std::vector<NamedTensor> tensors, F
     : call_(std::move(call)),
       named_(std::move(tensors)),
       workspace_(call_.workspace_bytes()),
+      packing_workspace_(call_.packing == nullptr ? 0 : call_.packing->workspace_bytes()),
       packed_(call_.packed_bytes()),
       find_(std::move(find)) {
   for (const NamedTensor& one : named_) {
     plain_.push_back(one.tensor);
   }
-  const auto load = [&](const PlannedCall& from) {
-    for (const Step& step : from.steps) {
-      const auto* launch = std::get_if<KernelLaunch>(&step);
-      if (launch == nullptr) {
-        throw Error(ErrorCode::unsupported, "the strategy " + call_.strategy + " has a step that is no kernel launch");
-      }
-      launches_.push_back({launch, find_(*launch)});
-    }
-  };
   if (call_.packing != nullptr) {
-    load(*call_.packing);
+    load(*call_.packing, true);
   }
-  load(call_);
+  load(call_, false);
 }
 
-CallTensors EmulatedCall::tensors() const { return {plain_, workspace_.data(), packed_.data()}; }
+void EmulatedCall::load(const PlannedCall& call, bool packs) {
+  for (const Step& step : call.steps) {
+    const KernelLaunch& launch = launch_of(call, step);
+    launches_.push_back({&launch, find_(launch), packs});
+  }
+}
 
-void EmulatedCall::add(emulator::GlobalMemory& memory, const Access& access) const {
-  const emulator::Use use = use_of(access.use);
-  const auto piece = [&](const std::vector<WorkspacePiece>& pieces, std::byte* base) {
-    const WorkspacePiece& one = pieces[access.index];
-    memory.add(one.name, base + one.offset, one.bytes, use);
+CallTensors EmulatedCall::tensors(bool packs) const {
+  return {plain_, packs ? packing_workspace_.data() : workspace_.data(), packed_.data()};
+}
+
+EmulatedCall::Region EmulatedCall::region_of(const Access& access, bool packs) const {
+  const auto piece = [](const WorkspacePiece& of, const Memory& in) {
+    return Region{of.name, in.data() + of.offset, of.bytes};
   };
-  switch (access.memory) {
-    case Access::Memory::workspace: piece(call_.workspace, workspace_.data()); return;
-    case Access::Memory::packed: piece(call_.packed, packed_.data()); return;
-    default: break;
+  if (access.memory == Access::Memory::packed) {
+    return piece(call_.packed[access.index], packed_);
+  }
+  if (access.memory == Access::Memory::workspace) {
+    return packs ? piece(call_.packing->workspace[access.index], packing_workspace_)
+                 : piece(call_.workspace[access.index], workspace_);
   }
   const auto& [name, tensor] = named_[access.index];
-  if (access.memory == Access::Memory::tensor) {
-    memory.add(name, tensor.data, extent_bytes(tensor), use);
-  } else if (access.memory == Access::Memory::scales) {
-    memory.add(name + ".scales", tensor.scales.data, scale_bytes(tensor), use);
-  } else if (tensor.global_scale != nullptr) {
-    memory.add(name + ".global_scale", tensor.global_scale, sizeof(float), use);
+  if (access.memory == Access::Memory::scales) {
+    return {name + ".scales", tensor.scales.data, scale_bytes(tensor)};
   }
+  if (access.memory == Access::Memory::global_scale) {
+    return {name + ".global_scale", tensor.global_scale, sizeof(float)};
+  }
+  return {name, tensor.data, extent_bytes(tensor)};
 }
 
-emulator::GlobalMemory EmulatedCall::memory_of(const KernelLaunch& launch) const {
+emulator::GlobalMemory EmulatedCall::memory_of(const Loaded& loaded) const {
+  std::map<const void*, std::pair<Region, emulator::Use>> regions;
+  for (const Access& access : loaded.launch->accesses) {
+    const Region region = region_of(access, loaded.packs);
+    if (region.data == nullptr || region.bytes == 0) {
+      continue;
+    }
+    const emulator::Use use = use_of(*loaded.launch, access);
+    const auto [known, is_new] = regions.try_emplace(region.data, region, use);
+    if (!is_new && known->second.second != use) {
+      known->second.second = emulator::Use::input_output;
+    }
+  }
   emulator::GlobalMemory memory;
-  for (const Access& access : launch.accesses) {
-    add(memory, access);
+  for (const auto& [data, known] : regions) {
+    memory.add(known.first.name, data, known.first.bytes, known.second);
   }
   return memory;
 }
 
 emulator::Report EmulatedCall::run(const Loaded& loaded, const emulator::Options& options) {
+  const CallTensors on = tensors(loaded.packs);
   LaunchArguments arguments;
-  if (!loaded.launch->bind(tensors(), arguments)) {
+  if (!loaded.launch->bind(on, arguments)) {
     const KernelLaunch& alternative = *loaded.launch->alternative;
-    return run({&alternative, find_(alternative)}, options);
+    return run({&alternative, find_(alternative), loaded.packs}, options);
   }
-  if (arguments.grid.x == 0) {
+  const emulator::LaunchShape shape = shape_of(*loaded.launch, arguments);
+  if (shape.grid.count() == 0) {
     return {};
   }
+  if (loaded.launch->bind_weights) {
+    loaded.launch->bind_weights(on, arguments);
+  }
   encode_maps(arguments);
-  return emulator::launch(shape_of(*loaded.launch, arguments), options, memory_of(*loaded.launch),
-                          [&] { loaded.kernel(arguments.data()); });
+  return emulator::launch(shape, options, memory_of(loaded), [&] { loaded.kernel(arguments.data()); });
 }
 
 emulator::Report EmulatedCall::run(const emulator::Options& options) {
@@ -138,6 +179,27 @@ emulator::Report EmulatedCall::run(const emulator::Options& options) {
     }
   }
   return report;
+}
+
+void EmulatedCall::poison_outputs() {
+  for (const Loaded& loaded : launches_) {
+    for (const Access& access : loaded.launch->accesses) {
+      if (is_written_tensor(access) && named_[access.index].tensor.data != nullptr) {
+        const Tensor& tensor = named_[access.index].tensor;
+        std::memset(tensor.data, poison, extent_bytes(tensor));
+      }
+    }
+  }
+}
+
+std::span<const std::uint8_t> EmulatedCall::output() const {
+  const std::vector<Access>& accesses = launches_.back().launch->accesses;
+  const auto written = std::find_if(accesses.begin(), accesses.end(), is_written_tensor);
+  if (written == accesses.end()) {
+    return {};
+  }
+  const Tensor& tensor = named_[written->index].tensor;
+  return {static_cast<const std::uint8_t*>(tensor.data), extent_bytes(tensor)};
 }
 
 }  // namespace thresher::strategies

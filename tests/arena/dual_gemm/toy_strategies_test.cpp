@@ -3,7 +3,6 @@
 
 #include "arena/dual_gemm/machine_code.hpp"
 #include "arena/dual_gemm/task.hpp"
-#include "arena/emulation/dual_gemm.hpp"
 #include "arena/emulation/examine.hpp"
 #include "core/device_spec.hpp"
 #include "ops/forecast.hpp"
@@ -46,9 +45,9 @@ TEST_F(ToyStrategies, RunOnTheCpu) {
 }
 
 TEST_F(ToyStrategies, RunCleanInTheEmulator) {
-  const std::vector<std::string> known = emulated_dual_gemm().strategies();
+  const std::vector<std::string> known = dual_gemm_operation().emulated()->strategies();
   EXPECT_NE(std::find(known.begin(), known.end(), "toy"), known.end());
-  const Emulation emulation = emulated_dual_gemm().planned(problem_of(problem_), {"toy", ""}, h200());
+  const Emulation emulation = dual_gemm_operation().emulated()->planned(problem_of(problem_), {"toy", ""}, h200());
   ASSERT_NE(emulation.kernel, nullptr) << emulation.why_none;
   constexpr std::array<std::uint64_t, 3> seeds{0, 1, 2};
   const Examination found = examine(*emulation.kernel, problem_of(problem_), seeds);

@@ -24,19 +24,12 @@ namespace {
 
 using test::AttentionCase;
 
-std::vector<arena::EmulatedTensor> tensors_of(AttentionCase& c) {
-  std::vector<arena::EmulatedTensor> tensors;
+std::vector<NamedTensor> tensors_of(AttentionCase& c) {
+  std::vector<NamedTensor> tensors;
   const auto in_order = attention::in_order(c.tensors);
-  const auto add = [&](const char* name, auto& data, std::size_t count) {
-    tensors.push_back({name, in_order[tensors.size()], count * sizeof(data[0])});
-  };
-  add("q", c.q, c.q.size());
-  add("k", c.k, c.k.size());
-  add("v", c.v, c.v.size());
-  add("o", c.o, c.o.size());
-  add("lse", c.lse, c.lse.size() - 1);
-  add("cu_seqlens_q", c.cu_seqlens_q, c.cu_seqlens_q.size());
-  add("cu_seqlens_k", c.cu_seqlens_k, c.cu_seqlens_k.size());
+  for (const char* const name : {"q", "k", "v", "o", "lse", "cu_seqlens_q", "cu_seqlens_k"}) {
+    tensors.push_back({name, in_order[tensors.size()]});
+  }
   return tensors;
 }
 

@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "arena/emulation/attention.hpp"
+#include "arena/attention/task.hpp"
 #include "arena/emulation/examine.hpp"
 #include "arena/operation/planned_code.hpp"
 #include "ops/attention_call.hpp"
@@ -94,10 +94,10 @@ TEST(ToyAttention, PlanFindsTheOneOfTheCpuAndRunsIt) {
 }
 
 TEST(ToyAttention, TheEmulatorRunsTheOneOfTheGpu) {
-  const std::vector<std::string> names = arena::emulated_attention().strategies();
+  const std::vector<std::string> names = arena::attention_operation().emulated()->strategies();
   ASSERT_NE(std::find(names.begin(), names.end(), "toy"), names.end());
   const std::vector<std::uint64_t> seeds{0, 1};
-  for (const auto& kernel : arena::emulated_attention().samples("toy")) {
+  for (const auto& kernel : arena::attention_operation().emulated()->samples("toy")) {
     for (const arena::Problem& problem : kernel->edges()) {
       const arena::Examination examined = arena::examine(*kernel, problem, seeds);
       EXPECT_TRUE(examined.clean()) << kernel->title() << ": " << examined.finding;

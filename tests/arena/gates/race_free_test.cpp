@@ -119,7 +119,7 @@ class RaceFreeGateTest : public ::testing::Test {
   /// The strategy's kernels as an H200 would launch them for the suite.
   GateResult judge(const std::string& strategy, const std::string& knobs = "") {
     return judge(EmulatedContestant([&](const Problem& problem) {
-      return find_emulated_operation("dual_gemm")->planned(problem, {strategy, knobs}, device_spec("H200"));
+      return dual_gemm_operation().emulated()->planned(problem, {strategy, knobs}, device_spec("H200"));
     }));
   }
 
@@ -256,7 +256,7 @@ TEST_F(CompiledOnRequest, AttentionsKernelsAreJudged) {
       AttentionTask{{.heads = 8, .kv_heads = 2, .queries = 2048, .keys = 2048, .head_dim = 64, .causal = true}})};
   for (const char* strategy : {"simple", "pipelined"}) {
     const GateResult result = judge(EmulatedContestant([&](const Problem& one) {
-      return find_emulated_operation("attention")->planned(one, {strategy, ""}, device_spec("H200"));
+      return attention_operation().emulated()->planned(one, {strategy, ""}, device_spec("H200"));
     }));
     EXPECT_EQ(result.outcome, Outcome::passed) << strategy << ": " << result.sentence;
   }
@@ -266,7 +266,7 @@ TEST(RaceFree, AttentionOfAFormatThatItDoesNotTakeIsRefused) {
   for (const char* knobs : {"", "keys=64"}) {
     const Problem nvfp4 = problem_of(AttentionTask{{.queries = 64, .keys = 64, .format = Format::nvfp4}});
     try {
-      (void)find_emulated_operation("attention")->planned(nvfp4, {"pipelined", knobs}, device_spec("H200"));
+      (void)attention_operation().emulated()->planned(nvfp4, {"pipelined", knobs}, device_spec("H200"));
       ADD_FAILURE() << "accepted with knobs \"" << knobs << "\"";
     } catch (const Error& error) {
       EXPECT_EQ(error.code(), ErrorCode::invalid_argument) << error.what();

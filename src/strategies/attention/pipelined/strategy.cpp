@@ -80,7 +80,7 @@ class Pipelined final : public GpuStrategy<StreamConfig> {
     return expected;
   }
 
-  [[nodiscard]] WorkModel work(const AttentionProblem& problem, const Config& config) const override {
+  [[nodiscard]] WorkModel work_of(const AttentionProblem& problem, const Config& config) const override {
     return {{tiled_kernel(problem, {.query_rows = config.rows(),
                                     .key_step = config.keys,
                                     .stages = config.stages,

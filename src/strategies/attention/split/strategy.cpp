@@ -143,7 +143,7 @@ class Split final : public GpuStrategy<SplitConfig> {
     return expected;
   }
 
-  [[nodiscard]] WorkModel work(const AttentionProblem& problem, const Config& config) const override {
+  [[nodiscard]] WorkModel work_of(const AttentionProblem& problem, const Config& config) const override {
     return {{tiled_kernel(problem, {.query_rows = SplitConfig::rows,
                                     .key_step = SplitConfig::chunk,
                                     .stages = SplitConfig::chunks,

@@ -38,12 +38,17 @@ bool bind(const Config& config, const Activation& activation, const CallTensors&
   out.set(params);
   out.grid.x = launched.blocks;
   out.add_map(offsetof(Params, tokens), tokens_map(config, extents, matrix(tokens_of(call)), launched));
-  out.add_map(offsetof(Params, gate), weights_map(config, extents, matrix(weights)), true);
-  out.add_map(offsetof(Params, up), weights_map(config, extents, matrix(up_of(call))), true);
   if (config.epilogue == Epilogue::tma) {
     out.add_map(offsetof(Params, output), output_map(config, extents, output));
   }
   return true;
+}
+
+void bind_weights(const Config& config, const CallTensors& call, LaunchArguments& out) {
+  const Tensor& weights = gate_of(call);
+  const Extents extents{tokens_of(call).shape[0], weights.shape[0], weights.shape[1]};
+  out.add_map(offsetof(Params, gate), weights_map(config, extents, matrix(weights)));
+  out.add_map(offsetof(Params, up), weights_map(config, extents, matrix(up_of(call))));
 }
 
 std::vector<Access> accesses(const Config& config) {
@@ -72,6 +77,7 @@ KernelLaunch launch(const Config& config, const Activation& activation) {
   launch.bind = [config, activation](const CallTensors& call, LaunchArguments& out) {
     return bind(config, activation, call, out);
   };
+  launch.bind_weights = [config](const CallTensors& call, LaunchArguments& out) { bind_weights(config, call, out); };
   launch.expected = expectations(config);
   return launch;
 }

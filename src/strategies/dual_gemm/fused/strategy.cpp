@@ -5,6 +5,7 @@
 #include "strategies/dual_gemm/formats.hpp"
 #include "strategies/dual_gemm/fused/candidates.hpp"
 #include "strategies/dual_gemm/fused/defaults.hpp"
+#include "strategies/dual_gemm/fused/host/work.hpp"
 #include "strategies/dual_gemm/fused/launch.hpp"
 #include "strategies/dual_gemm/fused/obstacles.hpp"
 #include "strategies/dual_gemm/fused/program.hpp"
@@ -99,6 +100,10 @@ Config FusedStrategy::feasible_config(const DualGemmProblem& problem, const Knob
 
 PlannedCall FusedStrategy::plan(const DualGemmProblem& problem, const Knobs& knobs, const DeviceSpec& device) const {
   return planned_call(problem, feasible_config(problem, knobs, device));
+}
+
+WorkModel FusedStrategy::work(const DualGemmProblem& problem, const Knobs& knobs, const DeviceSpec&) const {
+  return fused::work(problem, config(problem, knobs));
 }
 
 std::optional<ProfiledCall> FusedStrategy::profiled(const DualGemmProblem& problem, const Knobs& knobs,

@@ -23,6 +23,8 @@ class FusedStrategy final : public Strategy<DualGemmProblem> {
                                               const DeviceSpec& device) const override;
   [[nodiscard]] PlannedCall plan(const DualGemmProblem& problem, const Knobs& knobs,
                                  const DeviceSpec& device) const override;
+  [[nodiscard]] WorkModel work(const DualGemmProblem& problem, const Knobs& knobs,
+                               const DeviceSpec& device) const override;
   [[nodiscard]] std::optional<ProfiledCall> profiled(const DualGemmProblem& problem, const Knobs& knobs,
                                                      const DeviceSpec& device,
                                                      const ProfileRequest& request) const override;

@@ -6,6 +6,7 @@
 
 #include "strategies/dual_gemm/formats.hpp"
 #include "strategies/dual_gemm/packed/candidates.hpp"
+#include "strategies/dual_gemm/packed/host/work.hpp"
 #include "strategies/dual_gemm/packed/launch.hpp"
 #include "strategies/dual_gemm/packed/obstacles.hpp"
 #include "strategies/dual_gemm/packed/program.hpp"
@@ -108,6 +109,10 @@ class PackedStrategy final : public Strategy<DualGemmProblem> {
   [[nodiscard]] PlannedCall plan(const DualGemmProblem& problem, const Knobs& knobs,
                                  const DeviceSpec& device) const override {
     return planned_call(problem, feasible_config(problem, knobs, device));
+  }
+
+  [[nodiscard]] WorkModel work(const DualGemmProblem& problem, const Knobs& knobs, const DeviceSpec&) const override {
+    return packed::work(problem, config(problem, knobs));
   }
 
   [[nodiscard]] std::optional<ProfiledCall> profiled(const DualGemmProblem& problem, const Knobs& knobs,

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "strategies/dual_gemm/two_pass/host/work.hpp"
 #include "strategies/dual_gemm/two_pass/launch.hpp"
 #include "strategies/refusal.hpp"
 
@@ -68,6 +69,10 @@ class TwoPassStrategy final : public Strategy<DualGemmProblem> {
     call.strategy = name();
     call.knobs = knob_table().knobs(config);
     return call;
+  }
+
+  [[nodiscard]] WorkModel work(const DualGemmProblem& problem, const Knobs&, const DeviceSpec&) const override {
+    return two_pass::work(problem);
   }
 
   /// One program holds every kernel of it.

@@ -1,15 +1,15 @@
-#include "arena/emulation/dual_gemm.hpp"
-
+// The dual GEMM's kernels in the emulator.
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 
 #include "arena/dual_gemm/generate.hpp"
+#include "arena/dual_gemm/operation.hpp"
 #include "arena/dual_gemm/task.hpp"
-#include "arena/emulation/host_kernel.hpp"
+#include "arena/emulation/planned_run.hpp"
 #include "ops/forecast.hpp"
 #include "strategies/dual_gemm/registry.hpp"
-#include "strategies/host/emulated_call.hpp"
 #include "thresher/error.hpp"
 
 namespace thresher::arena {
@@ -29,35 +29,22 @@ const strategies::KernelLaunch& last_launch(const PlannedCall& call) {
   return std::get<strategies::KernelLaunch>(call.steps.back());
 }
 
-class PlannedRun final : public EmulatedRun {
- public:
-  PlannedRun(const PlannedCall& call, const DualGemmTask& task)
-      : inputs_(dual_gemm_inputs(task, distribution(task.problem), 1)),
-        c_(make_host_tensor("c", task.problem.out, {task.problem.m, task.problem.n})),
-        call_(call,
-              {{"a", inputs_[0].view()},
-               {"b1 (gate)", inputs_[1].view()},
-               {"b2 (up)", inputs_[2].view()},
-               {"c", c_.view()}},
-              [](const strategies::KernelLaunch& launch) { return host_kernel(launch.program, launch.expression); }) {}
+/// Every code of a format with scales, so that no conversion is left out.
+Distribution distribution(const DualGemmProblem& problem) {
+  return format_traits(problem.b).has_scales() ? Distribution::full_range : Distribution::normal;
+}
 
-  [[nodiscard]] emulator::Report run(const emulator::Options& options) override {
-    std::fill(c_.values.begin(), c_.values.end(), std::uint8_t{0xA5});
-    return call_.run(options);
+std::unique_ptr<EmulatedRun> run_of(PlannedCall call, const DualGemmTask& task) {
+  const auto storage =
+      std::make_shared<std::vector<HostTensor>>(dual_gemm_inputs(task, distribution(task.problem), 1));
+  storage->push_back(make_host_tensor("c", task.problem.out, {task.problem.m, task.problem.n}));
+  constexpr std::array names{"a", "b1 (gate)", "b2 (up)", "c"};
+  std::vector<strategies::NamedTensor> tensors;
+  for (std::size_t i = 0; i < storage->size(); ++i) {
+    tensors.push_back({names[i], (*storage)[i].view()});
   }
-
-  [[nodiscard]] std::span<const std::uint8_t> output() const override { return c_.values; }
-
- private:
-  /// Every code of a format with scales, so that no conversion is left out.
-  static Distribution distribution(const DualGemmProblem& problem) {
-    return format_traits(problem.b).has_scales() ? Distribution::full_range : Distribution::normal;
-  }
-
-  std::vector<HostTensor> inputs_;
-  HostTensor c_;
-  strategies::EmulatedCall call_;
-};
+  return std::make_unique<PlannedRun>(std::move(call), std::move(tensors), storage);
+}
 
 /// What a strategy launches with one set of knobs.
 class PlannedKernel final : public EmulatedKernel {
@@ -98,7 +85,7 @@ class PlannedKernel final : public EmulatedKernel {
     task.problem.k = dual_gemm(wanted).k;
     task.scale_layout = wanted.as<DualGemmTask>().scale_layout;
     require_multiples(task);
-    return std::make_unique<PlannedRun>(call(task.problem), task);
+    return run_of(call(task.problem), task);
   }
 
  private:
@@ -134,7 +121,6 @@ const DeviceSpec* card_for(const Strategy& strategy, const DualGemmProblem& prob
 
 class DualGemmEmulation final : public EmulatedOperation {
  public:
-  [[nodiscard]] std::string_view name() const override { return "dual_gemm"; }
   [[nodiscard]] std::vector<std::string> strategies() const override {
     std::vector<std::string> names;
     for (const Strategy* strategy : strategies::dual_gemm::strategies_of(DeviceKind::cuda)) {
@@ -177,9 +163,9 @@ class DualGemmEmulation final : public EmulatedOperation {
 
 }  // namespace
 
-const EmulatedOperation& emulated_dual_gemm() {
-  static const DualGemmEmulation operation;
-  return operation;
+const EmulatedOperation* DualGemmOperation::emulated() const {
+  static const DualGemmEmulation kernels;
+  return &kernels;
 }
 
 }  // namespace thresher::arena

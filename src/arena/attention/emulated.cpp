@@ -1,5 +1,4 @@
-#include "arena/emulation/attention.hpp"
-
+// Attention's kernels in the emulator.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -7,6 +6,7 @@
 #include <optional>
 
 #include "arena/attention/inputs.hpp"
+#include "arena/attention/operation.hpp"
 #include "arena/attention/options.hpp"
 #include "arena/attention/task.hpp"
 #include "arena/emulation/planned_run.hpp"
@@ -47,19 +47,19 @@ struct Storage {
   std::vector<std::int32_t> key_offsets;
 };
 
-std::vector<EmulatedTensor> tensors_of(const AttentionTask& task, Storage& storage) {
+std::vector<strategies::NamedTensor> tensors_of(const AttentionTask& task, Storage& storage) {
   AttentionTensors named = attention_tensors(task, [&](std::string_view name) { return storage.find(name)->view(); });
-  named.cu_seqlens_q.data = storage.query_offsets.data();
-  named.cu_seqlens_k.data = storage.key_offsets.data();
+  const auto view = [](std::vector<std::int32_t>& offsets) {
+    return Tensor::contiguous(offsets.data(), Format::int32, {static_cast<std::int64_t>(offsets.size())});
+  };
+  named.cu_seqlens_q = view(storage.query_offsets);
+  named.cu_seqlens_k = view(storage.key_offsets);
   constexpr std::array names{"q", "k", "v", "o", "lse", "cu_seqlens_q", "cu_seqlens_k"};
   const auto in_order = strategies::attention::in_order(named);
-  std::vector<EmulatedTensor> tensors;
+  std::vector<strategies::NamedTensor> tensors;
   for (std::size_t i = 0; i < in_order.size(); ++i) {
-    const HostTensor* const held = storage.find(names[i]);
-    tensors.push_back({names[i], in_order[i], held == nullptr ? 0 : held->values.size()});
+    tensors.push_back({names[i], in_order[i]});
   }
-  tensors[strategies::attention::query_offsets_index].bytes = storage.query_offsets.size() * sizeof(std::int32_t);
-  tensors[strategies::attention::key_offsets_index].bytes = storage.key_offsets.size() * sizeof(std::int32_t);
   return tensors;
 }
 
@@ -154,7 +154,6 @@ std::shared_ptr<const EmulatedKernel> kernel_of(const AttentionStrategy& strateg
 
 class AttentionEmulation final : public EmulatedOperation {
  public:
-  [[nodiscard]] std::string_view name() const override { return "attention"; }
   [[nodiscard]] std::vector<std::string> strategies() const override {
     std::vector<std::string> names;
     for (const AttentionStrategy* strategy : all()) {
@@ -201,9 +200,9 @@ class AttentionEmulation final : public EmulatedOperation {
 
 }  // namespace
 
-const EmulatedOperation& emulated_attention() {
-  static const AttentionEmulation operation;
-  return operation;
+const EmulatedOperation* AttentionOperation::emulated() const {
+  static const AttentionEmulation kernels;
+  return &kernels;
 }
 
 }  // namespace thresher::arena
