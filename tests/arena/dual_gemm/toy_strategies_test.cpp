@@ -4,6 +4,10 @@
 #include "arena/dual_gemm/machine_code.hpp"
 #include "arena/dual_gemm/task.hpp"
 #include "arena/emulation/examine.hpp"
+#include "arena/gates/audited.hpp"
+#include "arena/gates/race_free.hpp"
+#include "arena/planted.hpp"
+#include "arena/predictions/predictions.hpp"
 #include "core/device_spec.hpp"
 #include "ops/forecast.hpp"
 #include "runtime/nvrtc.hpp"
@@ -61,6 +65,67 @@ TEST_F(ToyStrategies, ShowTheirMachineCode) {
   }
   const MachineCode code = dual_gemm_machine_code(h200(), "sm_90a", problem_, options_);
   ASSERT_EQ(code.kernels.size(), 1U) << code.not_judged;
+}
+
+/// A strategy as a tournament on a card that is not here would enter it.
+class ContestantForACard final : public Contestant {
+ public:
+  ContestantForACard(ContestantSpec spec, const DeviceSpec& card) : Contestant(std::move(spec)), card_(card) {}
+  Answer feasible(const Problem&, Memory&) const override { return {}; }
+  Answer compile(const Problem&) const override { return {}; }
+  MachineCode machine_code(const Problem& problem) const override {
+    return problem.operation().machine_code(problem, spec(), card_);
+  }
+  Emulation emulation(const Problem& problem) const override {
+    const Operation& operation = problem.operation();
+    return operation.emulated()->planned(problem, operation.plan_request(spec()), card_);
+  }
+  std::unique_ptr<Runner> prepare(const Problem&, Memory&, const std::vector<DeviceSet>&) const override {
+    throw Error(ErrorCode::internal, "there is no such card here");
+  }
+
+ private:
+  const DeviceSpec& card_;
+};
+
+class ToyInATournament : public ToyStrategies {
+ protected:
+  ToyInATournament() {
+    suite_.name = "tiny";
+    suite_.problems = {problem_of(problem_)};
+    suite_.distributions = {Distribution::contest};
+  }
+  GateResult judged(const Gate& gate) {
+    const ContestantForACard contestant(spec_, h200());
+    Progress progress = Progress::silent();
+    Match match{suite_, contestant, contestant, nullptr, rig_, 1, {}, progress};
+    return gate.judge(match);
+  }
+  Suite suite_;
+  FakeRig rig_;
+  ContestantSpec spec_{"dual_gemm", "toy"};
+};
+
+TEST_F(ToyInATournament, IsFreeOfRaces) {
+  const GateResult result = judged(*make_race_free_gate());
+  EXPECT_EQ(result.outcome, Outcome::passed) << result.sentence;
+}
+
+TEST_F(ToyInATournament, IsAudited) {
+  if (!runtime::nvrtc_status().problem.empty()) {
+    GTEST_SKIP() << runtime::nvrtc_status().problem;
+  }
+  const GateResult result = judged(*make_audited_gate());
+  EXPECT_EQ(result.outcome, find_disassembler().found() ? Outcome::passed : Outcome::not_judged) << result.sentence;
+}
+
+TEST_F(ToyInATournament, IsPredictedBeforeItRuns) {
+  const Forecaster forecaster{.device = &h200()};
+  const auto records = predict_times(forecaster, suite_, spec_, nullptr, 0);
+  ASSERT_EQ(records.size(), 1U);
+  EXPECT_EQ(records[0].contestant, "dual_gemm/toy");
+  ASSERT_TRUE(records[0].predicted_us) << records[0].why;
+  EXPECT_GT(*records[0].predicted_us, 0);
 }
 
 }  // namespace
