@@ -90,7 +90,7 @@ void show(const Arguments& arguments) {
   for (const arena::Entry& entry : run.entries) {
     fmt::print("\n{} on {}\n", entry.contestant, entry.suite);
     for (const arena::GateResult& gate : entry.gates) {
-      fmt::print("  {:10} {:10}  {}\n", gate.gate, arena::name(gate.outcome), gate.sentence);
+      fmt::print("  {:10} {:10}  {}\n", arena::name(gate.kind), arena::name(gate.outcome), gate.sentence);
     }
   }
 }

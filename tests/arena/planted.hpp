@@ -101,8 +101,8 @@ class PlantedContestant : public Contestant {
     const bool refuses = spec().strategy.starts_with("nvfp4") && dual_gemm(problem).a != Format::nvfp4;
     return refuses ? "it takes nvfp4 alone" : "";
   }
-  Answer feasible(const Problem&, Memory&) const override { return {true, "a fake needs nothing", "{}"}; }
-  Answer compile(const Problem&) const override { return {true, "compiled with the tests", "{}"}; }
+  Answer feasible(const Problem&, Memory&) const override { return {true, "a fake needs nothing"}; }
+  Answer compile(const Problem&) const override { return {true, "compiled with the tests"}; }
   std::unique_ptr<Runner> prepare(const Problem& problem, Memory&, const std::vector<DeviceSet>& sets) const override {
     return std::make_unique<PlantedRunner>(problem, sets, kernel_, clock_, us_);
   }

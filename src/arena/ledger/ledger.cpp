@@ -9,6 +9,7 @@
 
 #include "arena/ledger/schema.hpp"
 #include "arena/ledger/statement.hpp"
+#include "arena/results/evidence_json.hpp"
 #include "core/user_folder.hpp"
 #include "thresher/error.hpp"
 
@@ -256,10 +257,10 @@ void Ledger::append(std::int64_t run, const Entry& entry) {
     Statement(*this, "INSERT INTO gates VALUES(?, ?, ?, ?, ?, ?)")
         .bind(id)
         .bind(ordinal++)
-        .bind(gate.gate)
+        .bind(std::string(name(gate.kind)))
         .bind(std::string(name(gate.outcome)))
         .bind(gate.sentence)
-        .bind(gate.evidence)
+        .bind(to_json(gate.evidence))
         .step();
   }
   ordinal = 0;
@@ -366,12 +367,12 @@ void Ledger::load_details(std::int64_t entry_id, Entry& entry) const {
   gates.bind(entry_id);
   while (gates.step()) {
     GateResult& gate = entry.gates.emplace_back();
-    gate.gate = gates.text();
+    gate.kind = gate_from_name(gates.text());
     gate.outcome = outcome_from_name(gates.text());
     gate.sentence = gates.text();
-    gate.evidence = gates.text();
-    if (gate.gate == "verdict") {
-      entry.speedups = speedups_from_json(gate.evidence);
+    gate.evidence = RecordedEvidence{gates.text()};
+    if (gate.kind == GateKind::verdict) {
+      entry.speedups = speedups_of(gate.evidence);
     }
   }
   Statement select(*this,

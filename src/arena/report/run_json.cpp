@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "arena/predictions/predictions.hpp"
+#include "arena/results/evidence_json.hpp"
 
 namespace thresher::arena {
 namespace {
@@ -16,10 +17,10 @@ Json to_json_value(const Estimate& estimate) {
 }
 
 Json to_json_value(const GateResult& gate) {
-  return {{"gate", gate.gate},
+  return {{"gate", name(gate.kind)},
           {"outcome", name(gate.outcome)},
           {"sentence", gate.sentence},
-          {"evidence", parsed(gate.evidence)}};
+          {"evidence", parsed(to_json(gate.evidence))}};
 }
 
 Json to_json_value(const Measurement& measurement) {

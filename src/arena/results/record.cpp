@@ -27,7 +27,7 @@ std::optional<PanelRecord> panel_from_json(const std::string& opinion) {
 
 std::string plain_verdict(const Entry& entry) {
   const GateResult* const failed = first_failure(entry.gates);
-  return entry.verdict == Verdict::failed && failed != nullptr ? "failed at " + failed->gate
+  return entry.verdict == Verdict::failed && failed != nullptr ? fmt::format("failed at {}", name(failed->kind))
                                                                : std::string(name(entry.verdict));
 }
 

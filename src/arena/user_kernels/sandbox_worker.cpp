@@ -64,7 +64,7 @@ class Line {
 class ToldGate final : public Gate {
  public:
   ToldGate(std::unique_ptr<Gate> gate, Line& line) : gate_(std::move(gate)), line_(line) {}
-  [[nodiscard]] std::string name() const override { return gate_->name(); }
+  [[nodiscard]] GateKind kind() const override { return gate_->kind(); }
   [[nodiscard]] GateResult judge(Match& match) const override {
     const std::size_t measured_before = match.measurements.size();
     GateResult result = judge_gate(*gate_, match);

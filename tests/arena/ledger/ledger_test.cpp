@@ -43,7 +43,8 @@ class LedgerTest : public ::testing::Test {
     entry.sentence = "it is";
     entry.clocks = R"({"clock":"wall clock"})";
     entry.context = sample_run().context;
-    entry.gates = {{"correct", Outcome::passed, "fine", R"({"seed":1})"}, {"timed", Outcome::not_judged, "why", "{}"}};
+    entry.gates = {{GateKind::correct, Outcome::passed, "fine", CorrectEvidence{1, Numerics::exact, {}}},
+                   {GateKind::timed, Outcome::not_judged, "why"}};
     Measurement measurement;
     measurement.problem = "1x8x16";
     measurement.mode = TimingMode::cold_burst;

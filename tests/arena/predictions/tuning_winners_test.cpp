@@ -24,7 +24,7 @@ class TuningWinners : public ::testing::Test {
     Entry& entry = run_.entries.emplace_back();
     entry.suite = suite_.name;
     entry.contestant = contestant;
-    entry.gates = {{"correct", Outcome::passed, "", "{}"}, {"verdict", Outcome::failed, "rejected", "{}"}};
+    entry.gates = {{GateKind::correct, Outcome::passed, ""}, {GateKind::verdict, Outcome::failed, "rejected"}};
     Measurement measurement = sample_measurement(label(suite_.problems[0]), TimingMode::cold_burst, us, us);
     measurement.contestant_us = {us, us * (1 - spread), us * (1 + spread)};
     entry.measurements = {measurement};
