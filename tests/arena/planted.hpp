@@ -27,7 +27,11 @@ class FakeRig final : public Rig {
   void wait() override {}
   std::size_t last_level_cache_bytes() const override { return 1 << 13; }
   const Ceilings& ceilings() override { return ceilings_; }
-  std::string machine_json() const override { return R"({"cpu":"a fake machine"})"; }
+  Machine machine() const override {
+    Machine fake{"cpu", {}};
+    fake.host.cpu = "a fake machine";
+    return fake;
+  }
 
  private:
   HostMemory memory_;

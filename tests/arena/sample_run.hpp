@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "arena/results/evidence_json.hpp"
-#include "arena/results/record.hpp"
+#include "arena/results/record_json.hpp"
 
 namespace thresher::arena {
 
@@ -52,7 +52,7 @@ inline Entry sample_entry(const std::string& suite, const std::string& contestan
   entry.baseline = "dual_gemm/two_pass";
   entry.verdict = verdict_from_text(verdict);
   entry.sentence = "a sentence";
-  entry.clocks = R"({"clock":"wall clock","lowest_mhz":2400.0,"highest_mhz":2600.0,"throttle_reasons":["power cap"]})";
+  entry.clocks = {"wall clock", 2400.0, 2600.0, {"power cap"}};
   const std::string mode = R"({"geomean_speedup":)" + std::to_string(factor) + R"(,"low":)" +
                            std::to_string(factor * 0.98) + R"(,"high":)" + std::to_string(factor * 1.02) +
                            R"(,"noise":1.01,"rounds":12,"each":[1.0]})";

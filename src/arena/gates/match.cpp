@@ -3,8 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
-#include <set>
 
 #include "thresher/error.hpp"
 
@@ -33,27 +31,20 @@ class FreshStart {
 
 }  // namespace
 
-std::string clocks_json(const Match& match) {
-  nlohmann::json json{{"clock", match.rig.clock().name()}};
-  std::set<std::string> reasons;
-  std::vector<double> mhz;
+ClockSummary clock_summary(const Match& match) {
+  ClockSummary summary{std::string(match.rig.clock().name())};
   for (const TimedProblem& timed : match.timed) {
     for (const ModeTimes& mode : timed.times.modes) {
       for (const Telemetry& telemetry : mode.telemetry) {
-        reasons.insert(telemetry.throttle_reasons.begin(), telemetry.throttle_reasons.end());
-        if (telemetry.clock_mhz) {
-          mhz.push_back(*telemetry.clock_mhz);
+        summary.throttle_reasons.insert(telemetry.throttle_reasons.begin(), telemetry.throttle_reasons.end());
+        if (const auto mhz = telemetry.clock_mhz) {
+          summary.lowest_mhz = std::min(*mhz, summary.lowest_mhz.value_or(*mhz));
+          summary.highest_mhz = std::max(*mhz, summary.highest_mhz.value_or(*mhz));
         }
       }
     }
   }
-  if (!mhz.empty()) {
-    const auto [low, high] = std::minmax_element(mhz.begin(), mhz.end());
-    json["lowest_mhz"] = *low;
-    json["highest_mhz"] = *high;
-  }
-  json["throttle_reasons"] = reasons;
-  return json.dump();
+  return summary;
 }
 
 TimingOptions timing_options(const Suite& suite, double seconds) { return {.budget_s = seconds, .warm = suite.warm}; }
@@ -124,7 +115,7 @@ Entry hold_match(Match& match, const std::vector<std::unique_ptr<Gate>>& gates, 
   entry.gates = match.gates;
   entry.measurements = match.measurements;
   entry.speedups = match.speedups;
-  entry.clocks = clocks_json(match);
+  entry.clocks = clock_summary(match);
   entry.ended = utc_now();
   return entry;
 }

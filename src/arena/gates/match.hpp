@@ -61,8 +61,8 @@ class Gate {
 /// not judged where it would have to be.
 [[nodiscard]] GateResult judge_gate(const Gate& gate, Match& match);
 
-/// The clock's name, the frequencies it saw and what held them back, as a JSON object.
-[[nodiscard]] std::string clocks_json(const Match& match);
+/// Of everything that was timed so far.
+[[nodiscard]] ClockSummary clock_summary(const Match& match);
 
 /// A suite that is there for correctness judges every contestant on the problems whose formats it is made for; a timed
 /// one is taken as a whole, so that all its means are over the same problems. Says which are left out, and why.

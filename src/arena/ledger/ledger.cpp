@@ -10,6 +10,7 @@
 #include "arena/ledger/schema.hpp"
 #include "arena/ledger/statement.hpp"
 #include "arena/results/evidence_json.hpp"
+#include "arena/results/record_json.hpp"
 #include "core/user_folder.hpp"
 #include "thresher/error.hpp"
 
@@ -246,7 +247,7 @@ void Ledger::append(std::int64_t run, const Entry& entry) {
       .bind(entry.pitch)
       .bind(plain_verdict(entry))
       .bind(entry.sentence)
-      .bind(entry.clocks)
+      .bind(to_json(entry.clocks))
       .bind(entry.started)
       .bind(entry.ended)
       .bind(context_id(entry.context))
@@ -310,6 +311,7 @@ std::vector<RunRecord> Ledger::runs() const {
     run.device = select.text();
     run.seed = std::stoull(select.text());
     run.arguments = select.text();
+    run.suites = suites_from_json(run.arguments);
     run.context.source_hash = select.text();
     run.context.toolchain = select.text();
     run.context.machine = select.text();
@@ -352,7 +354,7 @@ void Ledger::load_entries(RunRecord& run) const {
     entry.claim = claim_from_json(entry.pitch);
     entry.verdict = verdict_from_text(select.text());
     entry.sentence = select.text();
-    entry.clocks = select.text();
+    entry.clocks = clocks_from_json(select.text());
     entry.started = select.text();
     entry.ended = select.text();
     entry.context.source_hash = select.text();

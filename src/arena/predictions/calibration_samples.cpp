@@ -121,7 +121,7 @@ const DeviceSpec& table_of(Rig& rig) {
     throw Error(ErrorCode::unsupported,
                 "calibrate needs a GPU, and there is none here: the planner predicts no contestants of a CPU");
   }
-  const DeviceSpec* const spec = forecaster_for(rig.machine_json()).device;
+  const DeviceSpec* const spec = forecaster_for(rig.machine()).device;
   if (spec == nullptr) {
     throw Error(ErrorCode::unsupported,
                 fmt::format("calibrate: the planner has no table for {}, only for H100, H200, B200 and GB300",

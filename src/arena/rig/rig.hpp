@@ -5,6 +5,7 @@
 #include <string>
 
 #include "arena/rig/ceilings.hpp"
+#include "arena/rig/machine_info.hpp"
 #include "arena/rig/memory.hpp"
 #include "arena/timing/clock.hpp"
 #include "thresher/device.hpp"
@@ -30,8 +31,7 @@ class Rig {
   [[nodiscard]] virtual std::size_t last_level_cache_bytes() const = 0;
   /// Measured on the first call.
   [[nodiscard]] virtual const Ceilings& ceilings() = 0;
-  /// JSON object that describes the machine.
-  [[nodiscard]] virtual std::string machine_json() const = 0;
+  [[nodiscard]] virtual Machine machine() const = 0;
 };
 
 [[nodiscard]] std::unique_ptr<Rig> cpu_rig();

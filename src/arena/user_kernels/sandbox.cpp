@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "arena/results/evidence_json.hpp"
+#include "arena/results/record_json.hpp"
 #include "arena/user_kernels/wire.hpp"
 #include "arena/user_kernels/worker_process.hpp"
 #include "thresher/error.hpp"
@@ -46,7 +47,7 @@ class Worker {
             fmt::format("the kernel's process {}{}", process_.how_it_ended(), doing.empty() ? "" : " at " + doing)};
   }
 
-  [[nodiscard]] const std::string& clocks() const { return clocks_; }
+  [[nodiscard]] const ClockSummary& clocks() const { return clocks_; }
 
  private:
   static nlohmann::json request(const Match& match) {
@@ -67,7 +68,7 @@ class Worker {
 
   GateResult take(const nlohmann::json& message, Match& match) {
     match.verdict = verdict_from_text(message.at("verdict").get<std::string>());
-    clocks_ = message.at("clocks");
+    clocks_ = clocks_from_json(message.at("clocks"));
     for (const nlohmann::json& measurement : message.at("measurements")) {
       match.measurements.push_back(measurement_from_wire(measurement));
     }
@@ -81,7 +82,7 @@ class Worker {
   WorkerProcess process_;
   double limit_s_;
   bool is_in_piece_ = false;
-  std::string clocks_ = "{}";
+  ClockSummary clocks_;
 };
 
 /// A gate that is judged by the worker.

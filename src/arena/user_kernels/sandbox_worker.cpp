@@ -11,6 +11,7 @@
 
 #include "arena/contestants/registry.hpp"
 #include "arena/gates/match.hpp"
+#include "arena/results/record_json.hpp"
 #include "arena/user_kernels/contestant.hpp"
 #include "arena/user_kernels/watched_rig.hpp"
 #include "arena/user_kernels/wire.hpp"
@@ -75,7 +76,7 @@ class ToldGate final : public Gate {
     line_.say({{"gate", to_wire(result)},
                {"measurements", measurements},
                {"verdict", arena::name(match.verdict)},
-               {"clocks", clocks_json(match)}});
+               {"clocks", to_json(clock_summary(match))}});
     return result;
   }
 

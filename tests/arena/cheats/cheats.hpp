@@ -57,7 +57,7 @@ class CheatRig final : public Rig {
   }
   std::size_t last_level_cache_bytes() const override { return rig_.last_level_cache_bytes(); }
   const Ceilings& ceilings() override { return rig_.ceilings(); }
-  std::string machine_json() const override { return rig_.machine_json(); }
+  Machine machine() const override { return rig_.machine(); }
   void later(std::function<void()> work) { pending_.push_back({std::move(work), 2}); }
   /// From now on calls are not complete on return.
   void let_stream_be_held() { can_hold_ = true; }
