@@ -73,6 +73,9 @@ void check_tuning(const Arguments& arguments, const arena::TournamentOptions& op
     throw Error(ErrorCode::unsupported,
                 fmt::format("--tune: there is nothing to choose from on {}: leave --tune out", rig.device().name()));
   }
+  if (arguments.tune) {
+    arena::check_tuned(options.suites);
+  }
 }
 
 /// What plan() will choose from now on.

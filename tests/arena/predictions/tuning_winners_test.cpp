@@ -91,6 +91,13 @@ TEST_F(TuningWinners, AFailedGateAndAWideIntervalCountForNothing) {
   EXPECT_TRUE(enter().empty());
 }
 
+TEST(CheckTuned, NamesTheSuiteWhoseOperationKeepsNoChoices) {
+  const std::vector<Suite> suites{load_suite("origin"), load_suite("attention")};
+  EXPECT_NO_THROW(check_tuned({suites.data(), 1}));
+  EXPECT_EQ(error_of([&] { check_tuned(suites); }),
+            "--tune: plan keeps no measured choices of attention: leave suite attention out");
+}
+
 TEST(ContestantLabel, IsReadBack) {
   for (const ContestantSpec& spec : {ContestantSpec{"dual_gemm", "packed"},
                                      ContestantSpec{"dual_gemm", "interleaved", {{"stages", "3"}, {"tma", "true"}}}}) {
