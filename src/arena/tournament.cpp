@@ -9,6 +9,7 @@
 #include "arena/contestants/toolchain.hpp"
 #include "arena/operation/operation.hpp"
 #include "arena/random.hpp"
+#include "arena/results/record_json.hpp"
 #include "arena/user_kernels/contestant.hpp"
 #include "arena/user_kernels/sandbox.hpp"
 #include "thresher/error.hpp"
@@ -92,9 +93,10 @@ std::string arguments_json(const TournamentOptions& options) {
 
 RunRecord describe_run(const TournamentOptions& options, const Rig& rig) {
   RunRecord run;
-  run.context = {source_hash(), toolchain_json(), rig.machine_json()};
+  run.context = {source_hash(), to_json(toolchain()), to_json(rig.machine())};
   run.device = rig.name();
   run.arguments = arguments_json(options);
+  run.suites = suites_from_json(run.arguments);
   run.key = fmt::format("{:016x}", derive_seed(0, run.arguments + run.device + run.context.source_hash));
   run.started = utc_now();
   run.seed = options.seed ? *options.seed : std::random_device()();

@@ -6,6 +6,7 @@
 
 #include "arena/audit/disassembler.hpp"
 #include "arena/audit/expectations.hpp"
+#include "arena/results/evidence_json.hpp"
 #include "cli/planner_commands.hpp"
 #include "core/input_file.hpp"
 #include "thresher/error.hpp"

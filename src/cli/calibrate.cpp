@@ -33,7 +33,7 @@ void calibrate(const Arguments& arguments) {
     fmt::print(stderr, "{:>3} of {}  {}\n", number + 1, total, what);
   };
   const std::vector<planner::CalibrationSample> samples = arena::measure_calibration(*rig, arguments.seconds, say);
-  const DeviceSpec& device = *arena::forecaster_for(rig->machine_json()).device;
+  const DeviceSpec& device = *arena::forecaster_for(rig->machine()).device;
   const planner::Calibration fitted = planner::fit(samples, device);
   for (const planner::CalibrationSample& sample : samples) {
     fmt::print("{:>8.1f} us measured  {:>8.1f} us predicted  {}\n", sample.measured_us,

@@ -3,10 +3,10 @@
 #include "arena/report/standings.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <CLI/CLI.hpp>
 #include <memory>
-#include <nlohmann/json.hpp>
 
 #include "arena/text_file.hpp"
 #include "arena/tournament.hpp"
@@ -21,22 +21,13 @@ struct Arguments {
   std::string json;
 };
 
-std::string suites_of(const arena::RunRecord& run) {
-  const auto arguments = nlohmann::json::parse(run.arguments);
-  std::string names;
-  for (const auto& suite : arguments["suites"]) {
-    names += names.empty() ? "" : ", ";
-    names += suite["name"].get<std::string>();
-  }
-  return names;
-}
-
 void list(const Arguments& arguments) {
   const arena::Ledger ledger(arguments.ledger, arena::Ledger::Access::read);
   fmt::print("{:>5}  {:20}  {:10}  {:16}  {:6}  {}\n", "run", "started", "state", "sources", "device", "suites");
   for (const arena::RunRecord& run : ledger.runs()) {
     fmt::print("{:>5}  {:20}  {:10}  {:16}  {:6}  {}\n", run.id, run.started,
-               run.ended.empty() ? "unfinished" : "finished", run.context.source_hash, run.device, suites_of(run));
+               run.ended.empty() ? "unfinished" : "finished", run.context.source_hash, run.device,
+               fmt::join(run.suites, ", "));
   }
 }
 
@@ -90,7 +81,7 @@ void show(const Arguments& arguments) {
   for (const arena::Entry& entry : run.entries) {
     fmt::print("\n{} on {}\n", entry.contestant, entry.suite);
     for (const arena::GateResult& gate : entry.gates) {
-      fmt::print("  {:10} {:10}  {}\n", gate.gate, arena::name(gate.outcome), gate.sentence);
+      fmt::print("  {:10} {:10}  {}\n", arena::name(gate.kind), arena::name(gate.outcome), gate.sentence);
     }
   }
 }

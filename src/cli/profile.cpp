@@ -41,8 +41,9 @@ void add_profile(CLI::App& app, Context&) {
   CLI::App* command = app.add_subcommand(
       "profile", "Shows where a fused kernel's time goes: a timeline of its roles, and what each part could give back");
   arguments->problem.add_to(*command);
-  command->add_option("--strategy", arguments->options.strategy, "packed, interleaved, …; the default if not given");
-  command->add_option("--config", arguments->options.knobs, "Its knobs, as `thresher plan` prints them");
+  command->add_option("--strategy", arguments->options.request.strategy,
+                      "packed, interleaved, …; the default if not given");
+  command->add_option("--knobs", arguments->options.request.knobs, "Its knobs, as `thresher plan` prints them");
   command->add_option("--device", arguments->device, "gpu, cuda:N or best")->capture_default_str();
   command->add_option("--rounds", arguments->options.rounds, "Samples of each variant")
       ->check(CLI::Range(6, 1000))

@@ -73,6 +73,9 @@ void check_tuning(const Arguments& arguments, const arena::TournamentOptions& op
     throw Error(ErrorCode::unsupported,
                 fmt::format("--tune: there is nothing to choose from on {}: leave --tune out", rig.device().name()));
   }
+  if (arguments.tune) {
+    arena::check_tuned(options.suites);
+  }
 }
 
 /// What plan() will choose from now on.
@@ -95,7 +98,7 @@ void tune(const arena::TournamentOptions& options, const arena::Rig& rig, const 
 void tournament(const Arguments& arguments, Context& context) {
   arena::TournamentOptions options = read_options(arguments);
   const auto rig = arena::make_rig(arguments.device);
-  options.forecaster = arena::forecaster_for(rig->machine_json());
+  options.forecaster = arena::forecaster_for(rig->machine());
   check_tuning(arguments, options, *rig);
   const auto registry = arena::library_registry(rig->device());
   arena::check_field(options, rig->device(), *registry);

@@ -27,7 +27,11 @@ class FakeRig final : public Rig {
   void wait() override {}
   std::size_t last_level_cache_bytes() const override { return 1 << 13; }
   const Ceilings& ceilings() override { return ceilings_; }
-  std::string machine_json() const override { return R"({"cpu":"a fake machine"})"; }
+  Machine machine() const override {
+    Machine fake{"cpu", {}};
+    fake.host.cpu = "a fake machine";
+    return fake;
+  }
 
  private:
   HostMemory memory_;
@@ -101,8 +105,8 @@ class PlantedContestant : public Contestant {
     const bool refuses = spec().strategy.starts_with("nvfp4") && dual_gemm(problem).a != Format::nvfp4;
     return refuses ? "it takes nvfp4 alone" : "";
   }
-  Answer feasible(const Problem&, Memory&) const override { return {true, "a fake needs nothing", "{}"}; }
-  Answer compile(const Problem&) const override { return {true, "compiled with the tests", "{}"}; }
+  Answer feasible(const Problem&, Memory&) const override { return {true, "a fake needs nothing"}; }
+  Answer compile(const Problem&) const override { return {true, "compiled with the tests"}; }
   std::unique_ptr<Runner> prepare(const Problem& problem, Memory&, const std::vector<DeviceSet>& sets) const override {
     return std::make_unique<PlantedRunner>(problem, sets, kernel_, clock_, us_);
   }

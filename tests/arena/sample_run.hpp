@@ -3,7 +3,8 @@
 #include <string>
 #include <vector>
 
-#include "arena/results/record.hpp"
+#include "arena/results/evidence_json.hpp"
+#include "arena/results/record_json.hpp"
 
 namespace thresher::arena {
 
@@ -28,16 +29,19 @@ inline Measurement sample_measurement(const std::string& problem, TimingMode mod
 
 inline std::vector<GateResult> sample_gates(const std::string& verdict_evidence) {
   return {
-      {"feasible", Outcome::passed, "needs 225 MiB of memory, 21250 MiB are available", R"({"needed_bytes":225})"},
-      {"compiles", Outcome::passed, "compiled with Thresher itself", "{}"},
-      {"audited", Outcome::not_judged, "no disassembler was found", "{}"},
-      {"race-free", Outcome::not_judged, "it runs on the CPU", "{}"},
-      {"correct", Outcome::passed, "2 trials; the worst error is 48 % of what is allowed (seed 7)",
-       R"({"seed":7,"trials":[{"problem":"256x4096x7168 nvfp4*nvfp4->fp16","distribution":"contest","rule":"contest",)"
-       R"("worst_element":{"row":3,"column":4000,"value":1.5,"reference":"nan"}},{"problem":"p","fault":"none"}]})"},
-      {"honest", Outcome::not_judged, "", "{}"},
-      {"timed", Outcome::passed, "2 problems, 4 of 8 modes measured with the wall clock", R"({"budget_s":6})"},
-      {"verdict", Outcome::passed, "over dual_gemm/two_pass", verdict_evidence}};
+      {GateKind::feasible, Outcome::passed, "needs 225 MiB of memory, 21250 MiB are available",
+       RecordedEvidence{R"({"needed_bytes":225})"}},
+      {GateKind::compiles, Outcome::passed, "compiled with Thresher itself"},
+      {GateKind::audited, Outcome::not_judged, "no disassembler was found"},
+      {GateKind::race_free, Outcome::not_judged, "it runs on the CPU"},
+      {GateKind::correct, Outcome::passed, "2 trials; the worst error is 48 % of what is allowed (seed 7)",
+       RecordedEvidence{R"({"seed":7,"trials":[{"problem":"256x4096x7168 nvfp4*nvfp4->fp16","distribution":"contest",)"
+                        R"("rule":"contest","worst_element":{"row":3,"column":4000,"value":1.5,"reference":"nan"}},)"
+                        R"({"problem":"p","fault":"none"}]})"}},
+      {GateKind::honest, Outcome::not_judged, ""},
+      {GateKind::timed, Outcome::passed, "2 problems, 4 of 8 modes measured with the wall clock",
+       RecordedEvidence{R"({"budget_s":6})"}},
+      {GateKind::verdict, Outcome::passed, "over dual_gemm/two_pass", RecordedEvidence{verdict_evidence}}};
 }
 
 inline Entry sample_entry(const std::string& suite, const std::string& contestant, const std::string& verdict,
@@ -48,13 +52,13 @@ inline Entry sample_entry(const std::string& suite, const std::string& contestan
   entry.baseline = "dual_gemm/two_pass";
   entry.verdict = verdict_from_text(verdict);
   entry.sentence = "a sentence";
-  entry.clocks = R"({"clock":"wall clock","lowest_mhz":2400.0,"highest_mhz":2600.0,"throttle_reasons":["power cap"]})";
+  entry.clocks = {"wall clock", 2400.0, 2600.0, {"power cap"}};
   const std::string mode = R"({"geomean_speedup":)" + std::to_string(factor) + R"(,"low":)" +
                            std::to_string(factor * 0.98) + R"(,"high":)" + std::to_string(factor * 1.02) +
                            R"(,"noise":1.01,"rounds":12,"each":[1.0]})";
   entry.gates =
       sample_gates(entry.is_baseline() ? "{}" : R"({"cold burst":)" + mode + R"(,"cold sustained":)" + mode + "}");
-  entry.speedups = speedups_from_json(entry.gates.back().evidence);
+  entry.speedups = speedups_of(entry.gates.back().evidence);
   for (const char* problem :
        {"256x4096x7168 nvfp4*nvfp4->fp16", "512x3072x7168 nvfp4*nvfp4->fp16 swiglu_clamped(1.702,7,1)"}) {
     for (const TimingMode timed : cold_modes) {
@@ -136,10 +140,10 @@ inline RunRecord sample_run() {
   }
   Entry failed = sample_entry("edges", "dual_gemm/pingpong", "failed at correct", 1);
   failed.measurements.clear();
-  failed.gates[4] = {"correct", Outcome::failed, "gate and up swapped: 25800 of 25800 outputs are outside </script>",
-                     "{}"};
+  failed.gates[4] = {GateKind::correct, Outcome::failed,
+                     "gate and up swapped: 25800 of 25800 outputs are outside </script>"};
   for (std::size_t gate = 5; gate < failed.gates.size(); ++gate) {
-    failed.gates[gate] = {failed.gates[gate].gate, Outcome::skipped, "failed at correct", "{}"};
+    failed.gates[gate] = {failed.gates[gate].kind, Outcome::skipped, "failed at correct"};
   }
   run.entries.push_back(failed);
   for (std::size_t i = 0; i < run.entries.size(); ++i) {

@@ -37,6 +37,7 @@ class AttentionOperation final : public Operation {
                                                 const std::vector<DeviceSet>& sets) const override;
   [[nodiscard]] Outlook outlook(const Problem& problem, const ContestantSpec& spec, const DeviceSpec& device,
                                 const planner::Calibration& calibration) const override;
+  [[nodiscard]] std::vector<CalibrationCase> calibration_cases() const override;
   [[nodiscard]] bool is_timed_warm() const override { return true; }
 };
 

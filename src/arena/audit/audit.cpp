@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <array>
-#include <nlohmann/json.hpp>
 
 namespace thresher::arena {
 namespace {
@@ -152,20 +151,6 @@ void judge_code(Judgement& judgement, const AuditReport& report, const AuditExpe
 
 }  // namespace
 
-int AuditReport::matrix_count() const { return matrix_count(""); }
-
-int AuditReport::matrix_count(std::string_view kind) const {
-  int total = 0;
-  for (const auto& [mnemonic, times] : matrix_instructions) {
-    total += mnemonic.starts_with(kind) ? times : 0;
-  }
-  return total;
-}
-
-double AuditReport::wide_share() const {
-  return global_accesses == 0 ? 1.0 : static_cast<double>(wide_global_accesses) / global_accesses;
-}
-
 AuditReport audit(std::string_view kernel, const runtime::ResourceReport* resources, const SassFunction* function,
                   int dynamic_shared_bytes) {
   AuditReport report;
@@ -202,8 +187,7 @@ bool AuditVerdict::failed() const {
 }
 
 GateResult AuditVerdict::gate(const AuditReport& report) const {
-  GateResult result{
-      .gate = "audited", .outcome = Outcome::passed, .sentence = {}, .evidence = to_json(AuditedKernel{report})};
+  GateResult result{GateKind::audited, Outcome::passed, "", AuditedEvidence{{AuditedKernel{report}}}};
   result.outcome = failed() ? Outcome::failed : not_judged.empty() ? Outcome::passed : Outcome::not_judged;
   for (const AuditFinding& finding : findings) {
     if (finding.ok != failed()) {
@@ -214,36 +198,6 @@ GateResult AuditVerdict::gate(const AuditReport& report) const {
     result.sentence = fmt::format("the machine code was not looked at: {}", not_judged);
   }
   return result;
-}
-
-std::string to_json(const AuditedKernel& kernel) {
-  const AuditReport& report = kernel.report;
-  nlohmann::json json{{"kernel", report.kernel},
-                      {"arch", report.arch},
-                      {"registers", report.registers},
-                      {"stack_bytes", report.stack_bytes},
-                      {"spill_store_bytes", report.spill_store_bytes},
-                      {"spill_load_bytes", report.spill_load_bytes},
-                      {"declared_shared_bytes", report.declared_shared_bytes},
-                      {"disassembled", report.disassembled}};
-  if (report.disassembled) {
-    json.update({{"matrix_instructions", report.matrix_instructions},
-                 {"local_accesses", report.local_accesses},
-                 {"shared_accesses", report.shared_accesses},
-                 {"tma_loads", report.tma_loads},
-                 {"tma_stores", report.tma_stores},
-                 {"global_accesses", report.global_accesses},
-                 {"wide_global_accesses", report.wide_global_accesses},
-                 {"barriers", report.barriers},
-                 {"branches", report.branches},
-                 {"code_bytes", report.code_bytes}});
-  }
-  for (const auto& [key, text] : {std::pair{"title", &kernel.title}, {"sentence", &kernel.sentence}}) {
-    if (!text->empty()) {
-      json[key] = *text;
-    }
-  }
-  return json.dump();
 }
 
 }  // namespace thresher::arena

@@ -10,15 +10,15 @@ Answer fits_in_memory(const Problem& problem, double needed_bytes, Memory& memor
   return {needed_bytes <= available_bytes,
           fmt::format("{} needs about {:.0f} MiB of memory, {:.0f} MiB are available", label(problem),
                       needed_bytes / mib, available_bytes / mib),
-          fmt::format(R"({{"needed_bytes":{:.0f},"available_bytes":{:.0f}}})", needed_bytes, available_bytes)};
+          MemoryNeed{needed_bytes, available_bytes}};
 }
 
 Answer compiled(const MachineCode& code, const std::string& by_whom) {
   if (code.kernels.empty()) {
-    return {true, by_whom + "; " + code.not_judged, "{}"};
+    return {true, by_whom + "; " + code.not_judged};
   }
   const KernelCode& kernel = code.kernels.front();
-  return {true, fmt::format("{} by {}: {}", kernel.title, kernel.toolchain, resources_text(kernel)), "{}"};
+  return {true, fmt::format("{} by {}: {}", kernel.title, kernel.toolchain, resources_text(kernel))};
 }
 
 }  // namespace thresher::arena

@@ -9,6 +9,7 @@
 #include "arena/emulation/emulation.hpp"
 #include "arena/operation/contestant_spec.hpp"
 #include "arena/operation/problem.hpp"
+#include "arena/results/evidence.hpp"
 #include "arena/rig/memory.hpp"
 #include "arena/timing/runner.hpp"
 
@@ -19,9 +20,9 @@ class Rig;
 /// One gate's question answered by the contestant itself.
 struct Answer {
   bool yes = true;
-  std::string sentence;         ///< names the number and the limit
-  std::string evidence = "{}";  ///< JSON object
-  std::string not_judged{};     ///< why this machine cannot tell; empty when it can
+  std::string sentence;  ///< names the number and the limit
+  Evidence evidence{};
+  std::string not_judged{};  ///< why this machine cannot tell; empty when it can
 };
 
 /// Whether `needed_bytes` are to be had for the problem.

@@ -22,7 +22,7 @@ class LibraryContestant final : public Contestant {
 
   [[nodiscard]] Answer feasible(const Problem& problem, Memory& memory) const override {
     if (std::string obstacle = operation_.obstacle(problem, spec(), device_); !obstacle.empty()) {
-      return {false, std::move(obstacle), "{}"};
+      return {false, std::move(obstacle)};
     }
     constexpr int sets = 2;  // of the gate `correct`
     return fits_in_memory(problem, sets * operation_.cost(problem).compulsory_bytes + operation_.working_bytes(problem),
@@ -31,7 +31,7 @@ class LibraryContestant final : public Contestant {
 
   [[nodiscard]] Answer compile(const Problem& problem) const override {
     const std::string host = fmt::format("compiled with Thresher itself by {}", compiler());
-    return device_.kind() == DeviceKind::cpu ? Answer{true, host, "{}"} : compiled(machine_code(problem), host);
+    return device_.kind() == DeviceKind::cpu ? Answer{true, host} : compiled(machine_code(problem), host);
   }
 
   [[nodiscard]] MachineCode machine_code(const Problem& problem) const override {

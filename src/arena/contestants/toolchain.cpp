@@ -4,8 +4,6 @@
 #include <oneapi/dnnl/dnnl.h>
 #include <sqlite3.h>
 
-#include <nlohmann/json.hpp>
-
 #include "thresher/version.hpp"
 
 namespace thresher::arena {
@@ -18,15 +16,14 @@ std::string compiler() {
 #endif
 }
 
-std::string toolchain_json() {
+Toolchain toolchain() {
   const dnnl_version_t* dnnl = dnnl_version();
-  return nlohmann::json{{"thresher", version()},
-                        {"compiler", compiler()},
-                        {"build_type", THRESHER_BUILD_TYPE},
-                        {"flags", THRESHER_CXX_FLAGS},
-                        {"onednn", fmt::format("{}.{}.{}", dnnl->major, dnnl->minor, dnnl->patch)},
-                        {"sqlite", sqlite3_libversion()}}
-      .dump();
+  return {.thresher = std::string(version()),
+          .compiler = compiler(),
+          .build_type = THRESHER_BUILD_TYPE,
+          .flags = THRESHER_CXX_FLAGS,
+          .onednn = fmt::format("{}.{}.{}", dnnl->major, dnnl->minor, dnnl->patch),
+          .sqlite = sqlite3_libversion()};
 }
 
 }  // namespace thresher::arena

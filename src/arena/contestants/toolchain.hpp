@@ -2,12 +2,13 @@
 /// What built this binary, and from which sources.
 #include <string>
 
+#include "arena/results/record.hpp"
+
 namespace thresher::arena {
 
 /// "GCC 12.2.0".
 [[nodiscard]] std::string compiler();
-/// JSON object: compiler, flags, build type, library versions.
-[[nodiscard]] std::string toolchain_json();
+[[nodiscard]] Toolchain toolchain();
 /// Hash of every source file under src/ and include/ as it was built; the same for the same text.
 [[nodiscard]] std::string source_hash();
 

@@ -1,6 +1,8 @@
 #pragma once
 /// The dual GEMM in the arena: its data (operation.cpp), its suites (suite.cpp), its options on a
-/// command line (command_line.cpp), its strategies (contestants.cpp), their kernels in the emulator (emulated.cpp).
+/// command line (command_line.cpp), its strategies (contestants.cpp), their kernels in the emulator (emulated.cpp), and
+/// what they are measured for: the planner's calibration (calibration.cpp), tuning (tuned_choices.cpp) and profiles
+/// (variants.cpp).
 #include "arena/operation/operation.hpp"
 
 namespace thresher::arena {
@@ -43,6 +45,12 @@ class DualGemmOperation final : public Operation {
                                                 const std::vector<DeviceSet>& sets) const override;
   [[nodiscard]] Outlook outlook(const Problem& problem, const ContestantSpec& spec, const DeviceSpec& device,
                                 const planner::Calibration& calibration) const override;
+  [[nodiscard]] std::vector<CalibrationCase> calibration_cases() const override;
+  [[nodiscard]] const TunedChoices* tuned_choices() const override;
+  [[nodiscard]] PreparedVariant prepare_variant(const Problem& problem, const PlanRequest& request,
+                                                const Device& device, Memory& memory,
+                                                const std::vector<DeviceSet>& sets,
+                                                const ops::KernelVariant& variant) const override;
   [[nodiscard]] bool takes_user_kernels() const override { return true; }
 };
 

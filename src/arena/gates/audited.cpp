@@ -1,7 +1,6 @@
 #include "arena/gates/audited.hpp"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 
@@ -38,17 +37,17 @@ MachineCode collect(const Match& match) {
 class AuditedGate final : public Gate {
  public:
   explicit AuditedGate(Disassembler tools) : tools_(std::move(tools)) {}
-  [[nodiscard]] std::string name() const override { return "audited"; }
+  [[nodiscard]] GateKind kind() const override { return GateKind::audited; }
 
   [[nodiscard]] GateResult judge(Match& match) const override {
     const MachineCode code = collect(match);
-    GateResult gate{name(), Outcome::passed, "", "{}"};
-    std::vector<std::string> evidence;
+    GateResult gate{kind(), Outcome::passed, ""};
+    AuditedEvidence evidence;
     for (const KernelCode& kernel : code.kernels) {
       std::string why_no_code;
       const AuditReport report = report_of(kernel, why_no_code);
       const GateResult result = judge_audit(report, kernel.expected, why_no_code).gate(report);
-      evidence.push_back(to_json(AuditedKernel{report, kernel.title, result.sentence}));
+      evidence.kernels.push_back({report, kernel.title, result.sentence});
       add(gate, result, kernel);
     }
     if (gate.outcome == Outcome::passed && (!code.not_judged.empty() || code.kernels.empty())) {
@@ -58,7 +57,7 @@ class AuditedGate final : public Gate {
     if (gate.outcome == Outcome::passed && code.kernels.size() > 1) {
       gate.sentence = fmt::format("{} kernels; the first: {}", code.kernels.size(), gate.sentence);
     }
-    gate.evidence = fmt::format(R"({{"kernels":[{}]}})", fmt::join(evidence, ","));
+    gate.evidence = std::move(evidence);
     return gate;
   }
 

@@ -226,8 +226,8 @@ TrialResult run_trial(const Trial& trial, const Contestant& contestant, Rig& rig
 
 GateResult judge_correctness(const Suite& suite, const Contestant& contestant, Rig& rig, std::uint64_t seed,
                              const std::function<void(std::size_t, std::size_t)>& each) {
-  GateResult gate{"correct", Outcome::passed, "", "{}"};
-  std::vector<std::string> trials;
+  GateResult gate{GateKind::correct, Outcome::passed, ""};
+  CorrectEvidence evidence;
   double worst_ratio = 0;
   std::vector<double> folding_errors;
   const Maker maker{rig.device().kind(), contestant.numerics()};
@@ -239,8 +239,8 @@ GateResult judge_correctness(const Suite& suite, const Contestant& contestant, R
       if (gate.outcome == Outcome::failed || !problem.operation().offers(problem, distribution)) {
         continue;
       }
-      const TrialResult result = run_trial(make_trial(problem, distribution, maker, seed), contestant, rig);
-      trials.push_back(to_json(result));
+      evidence.trials.push_back(run_trial(make_trial(problem, distribution, maker, seed), contestant, rig));
+      const TrialResult& result = evidence.trials.back();
       if (const auto& error = result.finding.error_against_exact) {
         folding_errors.push_back(*error);
       }
@@ -253,16 +253,17 @@ GateResult judge_correctness(const Suite& suite, const Contestant& contestant, R
     }
   }
   if (gate.outcome == Outcome::passed) {
-    gate.sentence = fmt::format("{} trials; the worst error is {:.0f} % of what is allowed (seed {})", trials.size(),
-                                100 * worst_ratio, seed);
+    gate.sentence = fmt::format("{} trials; the worst error is {:.0f} % of what is allowed (seed {})",
+                                evidence.trials.size(), 100 * worst_ratio, seed);
     if (!folding_errors.empty()) {
       gate.sentence += fmt::format(
           "; judged on the folded operands of numerics fast, in the median trial {:.1f} % of the norm from the exact",
           100 * median(folding_errors));
     }
   }
-  gate.evidence =
-      fmt::format(R"({{"seed":{},"numerics":"{}","trials":[{}]}})", seed, name(maker.numerics), fmt::join(trials, ","));
+  evidence.seed = seed;
+  evidence.numerics = maker.numerics;
+  gate.evidence = std::move(evidence);
   return gate;
 }
 

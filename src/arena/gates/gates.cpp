@@ -1,8 +1,6 @@
 // The gates in their order, and those that need no file of their own.
 #include <fmt/format.h>
 
-#include <nlohmann/json.hpp>
-
 #include "arena/gates/audited.hpp"
 #include "arena/gates/correctness.hpp"
 #include "arena/gates/honest.hpp"
@@ -16,12 +14,12 @@ namespace {
 
 class FeasibleGate final : public Gate {
  public:
-  [[nodiscard]] std::string name() const override { return "feasible"; }
+  [[nodiscard]] GateKind kind() const override { return GateKind::feasible; }
   [[nodiscard]] GateResult judge(Match& match) const override {
-    GateResult result = ask_each(match, name(), [&](const Problem& problem) -> Answer {
+    GateResult result = ask_each(match, kind(), [&](const Problem& problem) -> Answer {
       std::string obstacle = match.contestant.format_obstacle(problem);
       return obstacle.empty() ? match.contestant.feasible(problem, match.rig.memory())
-                              : Answer{false, std::move(obstacle), "{}"};
+                              : Answer{false, std::move(obstacle)};
     });
     if (!match.left_out.empty()) {
       result.sentence += "; " + match.left_out;
@@ -30,9 +28,8 @@ class FeasibleGate final : public Gate {
   }
 
   /// The first refusal, or the answer to the last problem.
-  static GateResult ask_each(const Match& match, const std::string& gate,
-                             const std::function<Answer(const Problem&)>& ask) {
-    GateResult result{gate, Outcome::passed, "", "{}"};
+  static GateResult ask_each(const Match& match, GateKind gate, const std::function<Answer(const Problem&)>& ask) {
+    GateResult result{gate, Outcome::passed, ""};
     for (const Problem& problem : match.suite.problems) {
       const Answer answer = ask(problem);
       result.sentence = answer.sentence;
@@ -51,16 +48,16 @@ class FeasibleGate final : public Gate {
 
 class CompilesGate final : public Gate {
  public:
-  [[nodiscard]] std::string name() const override { return "compiles"; }
+  [[nodiscard]] GateKind kind() const override { return GateKind::compiles; }
   [[nodiscard]] GateResult judge(Match& match) const override {
-    return FeasibleGate::ask_each(match, name(),
+    return FeasibleGate::ask_each(match, kind(),
                                   [&](const Problem& problem) { return match.contestant.compile(problem); });
   }
 };
 
 class CorrectGate final : public Gate {
  public:
-  [[nodiscard]] std::string name() const override { return "correct"; }
+  [[nodiscard]] GateKind kind() const override { return GateKind::correct; }
   [[nodiscard]] GateResult judge(Match& match) const override {
     bool is_running = false;
     const auto each = [&](std::size_t number, std::size_t total) {
@@ -68,8 +65,8 @@ class CorrectGate final : public Gate {
         match.progress.end();
       }
       is_running = true;
-      match.progress.begin(name(), fmt::format("{} on {}, trial {} of {}", match.contestant.name(), match.suite.name,
-                                               number + 1, total));
+      match.progress.begin(std::string(name(kind())), fmt::format("{} on {}, trial {} of {}", match.contestant.name(),
+                                                                  match.suite.name, number + 1, total));
     };
     GateResult result = judge_correctness(match.suite, match.contestant, match.rig, match.seed, each);
     match.progress.end();
@@ -79,26 +76,26 @@ class CorrectGate final : public Gate {
 
 class VerdictGate final : public Gate {
  public:
-  [[nodiscard]] std::string name() const override { return "verdict"; }
+  [[nodiscard]] GateKind kind() const override { return GateKind::verdict; }
   [[nodiscard]] GateResult judge(Match& match) const override {
     if (match.is_baseline()) {
       match.verdict = Verdict::baseline;
-      return {name(), Outcome::skipped, "the others are measured against it", "{}"};
+      return {kind(), Outcome::skipped, "the others are measured against it"};
     }
     if (!match.suite.timed) {
       match.verdict = Verdict::not_timed;
-      return {name(), Outcome::skipped, fmt::format("correct; the suite {} is not timed", match.suite.name), "{}"};
+      return {kind(), Outcome::skipped, fmt::format("correct; the suite {} is not timed", match.suite.name)};
     }
     match.speedups = deciding_speedups(match);
-    const GateResult* const timed = find_gate(match.gates, "timed");
+    const GateResult* const timed = find_gate(match.gates, GateKind::timed);
     if (timed == nullptr || timed->outcome != Outcome::passed || match.speedups.empty()) {
       match.verdict = Verdict::not_judged;
-      return {name(), Outcome::not_judged, "without times: " + (timed == nullptr ? "none were taken" : timed->sentence),
-              "{}"};
+      return {kind(), Outcome::not_judged,
+              "without times: " + (timed == nullptr ? "none were taken" : timed->sentence)};
     }
     const Decision decision = reach_verdict(match.speedups, match.gates, match.pitch, match.baseline.name());
     match.verdict = decision.verdict;
-    return {name(), outcome_of(decision.verdict), decision.sentence, to_json(match.speedups)};
+    return {kind(), outcome_of(decision.verdict), decision.sentence, VerdictEvidence{match.speedups}};
   }
 
  private:

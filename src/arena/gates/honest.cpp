@@ -21,14 +21,14 @@ std::uint64_t secret_seed() {
 
 class HonestGate final : public Gate {
  public:
-  [[nodiscard]] std::string name() const override { return "honest"; }
+  [[nodiscard]] GateKind kind() const override { return GateKind::honest; }
   [[nodiscard]] GateResult judge(Match& match) const override {
     HonestyOptions options;
     options.seed = match.seed;
     options.is_timed = match.suite.timed;
     options.secret_seed = secret_seed();
     options.max_operations = match.rig.device().kind() == DeviceKind::cpu ? cpu_operations : gpu_operations;
-    match.progress.begin(name(), fmt::format("{} on {}", match.contestant.name(), match.suite.name));
+    match.progress.begin(std::string(name(kind())), fmt::format("{} on {}", match.contestant.name(), match.suite.name));
     GateResult result = judge_honesty(match.suite, match.contestant, match.rig, options);
     match.progress.end();
     return result;

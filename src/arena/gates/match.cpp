@@ -3,8 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
-#include <set>
 
 #include "thresher/error.hpp"
 
@@ -33,47 +31,38 @@ class FreshStart {
 
 }  // namespace
 
-bool needs_a_run(const std::string& gate) {
-  return gate == "correct" || gate == "honest" || gate == "timed" || gate == "verdict";
-}
-
-std::string clocks_json(const Match& match) {
-  nlohmann::json json{{"clock", match.rig.clock().name()}};
-  std::set<std::string> reasons;
-  std::vector<double> mhz;
+ClockSummary clock_summary(const Match& match) {
+  ClockSummary summary{std::string(match.rig.clock().name())};
   for (const TimedProblem& timed : match.timed) {
     for (const ModeTimes& mode : timed.times.modes) {
       for (const Telemetry& telemetry : mode.telemetry) {
-        reasons.insert(telemetry.throttle_reasons.begin(), telemetry.throttle_reasons.end());
-        if (telemetry.clock_mhz) {
-          mhz.push_back(*telemetry.clock_mhz);
+        summary.throttle_reasons.insert(telemetry.throttle_reasons.begin(), telemetry.throttle_reasons.end());
+        if (const auto mhz = telemetry.clock_mhz) {
+          summary.lowest_mhz = std::min(*mhz, summary.lowest_mhz.value_or(*mhz));
+          summary.highest_mhz = std::max(*mhz, summary.highest_mhz.value_or(*mhz));
         }
       }
     }
   }
-  if (!mhz.empty()) {
-    const auto [low, high] = std::minmax_element(mhz.begin(), mhz.end());
-    json["lowest_mhz"] = *low;
-    json["highest_mhz"] = *high;
-  }
-  json["throttle_reasons"] = reasons;
-  return json.dump();
+  return summary;
 }
 
 TimingOptions timing_options(const Suite& suite, double seconds) { return {.budget_s = seconds, .warm = suite.warm}; }
 
 GateResult judge_gate(const Gate& gate, Match& match) {
-  if (const std::string obstacle = match.contestant.cannot_run(); !obstacle.empty() && needs_a_run(gate.name())) {
-    if (gate.name() == "verdict") {
+  const bool needs_a_run = traits(gate.kind()).needs_a_run;
+  const std::string obstacle = match.contestant.cannot_run();
+  if (needs_a_run && !obstacle.empty()) {
+    if (gate.kind() == GateKind::verdict) {
       match.verdict = Verdict::not_judged;
     }
-    return {gate.name(), Outcome::not_judged, obstacle, "{}"};
+    return {gate.kind(), Outcome::not_judged, obstacle};
   }
-  const FreshStart fresh(match, needs_a_run(gate.name()));
+  const FreshStart fresh(match, needs_a_run);
   try {
     return gate.judge(match);
   } catch (const Error& error) {
-    return {gate.name(), Outcome::failed, error.what(), "{}"};
+    return {gate.kind(), Outcome::failed, error.what()};
   }
 }
 
@@ -109,10 +98,11 @@ Entry hold_match(Match& match, const std::vector<std::unique_ptr<Gate>>& gates, 
   entry.started = utc_now();
   std::string failed_at;
   for (const auto& gate : gates) {
+    const GateTraits& about = traits(gate->kind());
     GateResult result = failed_at.empty() ? judge_gate(*gate, match)
-                                          : GateResult{gate->name(), Outcome::skipped, "failed at " + failed_at, "{}"};
-    if (result.outcome == Outcome::failed && failed_at.empty() && gate->name() != "verdict") {
-      failed_at = gate->name();
+                                          : GateResult{about.kind, Outcome::skipped, "failed at " + failed_at};
+    if (result.outcome == Outcome::failed && failed_at.empty() && about.ends_the_match) {
+      failed_at = about.name;
       match.verdict = Verdict::failed;
       entry.sentence = result.sentence;
     }
@@ -125,7 +115,7 @@ Entry hold_match(Match& match, const std::vector<std::unique_ptr<Gate>>& gates, 
   entry.gates = match.gates;
   entry.measurements = match.measurements;
   entry.speedups = match.speedups;
-  entry.clocks = clocks_json(match);
+  entry.clocks = clock_summary(match);
   entry.ended = utc_now();
   return entry;
 }

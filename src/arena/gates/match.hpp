@@ -47,25 +47,22 @@ struct Match {
 class Gate {
  public:
   virtual ~Gate() = default;
-  [[nodiscard]] virtual std::string name() const = 0;
+  [[nodiscard]] virtual GateKind kind() const = 0;
   [[nodiscard]] virtual GateResult judge(Match& match) const = 0;
 };
 
 /// How a contestant of the suite is timed, wherever its match is held.
 [[nodiscard]] TimingOptions timing_options(const Suite& suite, double seconds);
 
-/// In the order of gate_names().
+/// In the order of all_gates.
 [[nodiscard]] std::vector<std::unique_ptr<Gate>> standard_gates();
 
 /// One gate, with what holds for all of them: an Error fails it, and a contestant that cannot be run on this machine is
 /// not judged where it would have to be.
 [[nodiscard]] GateResult judge_gate(const Gate& gate, Match& match);
 
-/// Whether that gate runs the contestant, or speaks of how it ran.
-[[nodiscard]] bool needs_a_run(const std::string& gate);
-
-/// The clock's name, the frequencies it saw and what held them back, as a JSON object.
-[[nodiscard]] std::string clocks_json(const Match& match);
+/// Of everything that was timed so far.
+[[nodiscard]] ClockSummary clock_summary(const Match& match);
 
 /// A suite that is there for correctness judges every contestant on the problems whose formats it is made for; a timed
 /// one is taken as a whole, so that all its means are over the same problems. Says which are left out, and why.

@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <map>
-#include <nlohmann/json.hpp>
 
 #include "arena/emulation/examine.hpp"
 #include "arena/random.hpp"
@@ -38,22 +37,20 @@ std::string replay(const EmulatedKernel& kernel, const Problem& problem, std::ui
 struct Findings {
   Outcome outcome = Outcome::passed;
   std::string sentence;  ///< empty when nothing was found
-  nlohmann::json evidence;
+  ScheduledKernel evidence;
 };
 
 Findings examine_edges(const EmulatedKernel& kernel, const std::vector<std::uint64_t>& seeds) {
   Findings findings;
-  findings.evidence = {{"kernel", kernel.title()}, {"problems", nlohmann::json::array()}};
+  findings.evidence.kernel = kernel.title();
   for (const Problem& problem : kernel.edges()) {
-    findings.evidence["problems"].push_back(label(problem));
+    findings.evidence.problems.push_back(label(problem));
     const Examination examined = examine(kernel, problem, seeds);
     if (!examined.clean()) {
       findings.outcome = Outcome::failed;
       findings.sentence = fmt::format("{} on {}, seed {}: {}", kernel.title(), label(problem), examined.seed,
                                       examined.finding.substr(0, examined.finding.find('\n')));
-      findings.evidence["finding"] = examined.finding;
-      findings.evidence["seed"] = examined.seed;
-      findings.evidence["replay"] = replay(kernel, problem, examined.seed);
+      findings.evidence.finding = {examined.finding, examined.seed, replay(kernel, problem, examined.seed)};
       break;
     }
   }
@@ -62,7 +59,7 @@ Findings examine_edges(const EmulatedKernel& kernel, const std::vector<std::uint
 
 class RaceFreeGate final : public Gate {
  public:
-  [[nodiscard]] std::string name() const override { return "race-free"; }
+  [[nodiscard]] GateKind kind() const override { return GateKind::race_free; }
 
   [[nodiscard]] GateResult judge(Match& match) const override {
     std::map<std::string, std::shared_ptr<const EmulatedKernel>> kernels;
@@ -81,25 +78,25 @@ class RaceFreeGate final : public Gate {
  private:
   [[nodiscard]] GateResult judge_kernels(const std::map<std::string, std::shared_ptr<const EmulatedKernel>>& kernels,
                                          const std::vector<std::uint64_t>& seeds, std::string why_not) const {
-    nlohmann::json evidence{{"seeds", seeds}, {"kernels", nlohmann::json::array()}};
+    RaceFreeEvidence evidence{seeds, {}};
     for (const auto& [key, kernel] : kernels) {
       const Findings& findings = of(*kernel, seeds);
-      evidence["kernels"].push_back(findings.evidence);
+      evidence.kernels.push_back(findings.evidence);
       if (findings.outcome == Outcome::failed) {
-        return {name(), Outcome::failed, findings.sentence, evidence.dump()};
+        return {kind(), Outcome::failed, findings.sentence, std::move(evidence)};
       }
       if (findings.outcome == Outcome::not_judged && why_not.empty()) {
         why_not = findings.sentence;
       }
     }
     if (!why_not.empty()) {
-      return {name(), Outcome::not_judged, why_not, evidence.dump()};
+      return {kind(), Outcome::not_judged, why_not, std::move(evidence)};
     }
-    return {name(), Outcome::passed,
+    return {kind(), Outcome::passed,
             fmt::format("{} kernel{} on shapes around {} tile{}, {} schedules each: nothing found", kernels.size(),
                         kernels.size() == 1 ? "" : "s", kernels.size() == 1 ? "its" : "their",
                         kernels.size() == 1 ? "" : "s", seeds.size()),
-            evidence.dump()};
+            std::move(evidence)};
   }
 
   [[nodiscard]] const Findings& of(const EmulatedKernel& kernel, const std::vector<std::uint64_t>& seeds) const {
@@ -115,7 +112,7 @@ class RaceFreeGate final : public Gate {
       if (error.code() != ErrorCode::unsupported && error.code() != ErrorCode::compile) {
         throw;
       }
-      return {Outcome::not_judged, error.what(), {{"kernel", kernel.title()}, {"not_judged", error.what()}}};
+      return {Outcome::not_judged, error.what(), {kernel.title(), {}, {}, error.what()}};
     }
   }
 

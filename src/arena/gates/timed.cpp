@@ -107,26 +107,28 @@ Measurement measurement_of(const Match& match, const Problem& problem, const Tim
 
 class TimedGate final : public Gate {
  public:
-  [[nodiscard]] std::string name() const override { return "timed"; }
+  [[nodiscard]] GateKind kind() const override { return GateKind::timed; }
 
   [[nodiscard]] GateResult judge(Match& match) const override {
     if (!match.suite.timed) {
-      return {name(), Outcome::skipped, fmt::format("the suite {} says timed = false", match.suite.name), "{}"};
+      return {kind(), Outcome::skipped, fmt::format("the suite {} says timed = false", match.suite.name)};
     }
     const Ceilings& ceilings = match.rig.ceilings();
     for (const Problem& problem : match.suite.problems) {
-      match.progress.begin(name(), fmt::format("{} on {}", match.contestant.name(), label(problem)));
+      match.progress.begin(std::string(name(kind())), fmt::format("{} on {}", match.contestant.name(), label(problem)));
       match.timed.push_back({problem, time_problem(match, problem)});
       match.progress.end();
       const Times& times = match.timed.back().times;
       if (!times.clock_fault.empty()) {
-        return {name(), Outcome::not_judged, "the clock cannot be trusted: " + times.clock_fault, "{}"};
+        return {kind(), Outcome::not_judged, "the clock cannot be trusted: " + times.clock_fault};
       }
       for (const ModeTimes& mode : times.modes) {
         match.measurements.push_back(measurement_of(match, problem, times, mode));
       }
     }
-    return {name(), Outcome::passed, summary(match), evidence(match, ceilings)};
+    return {kind(), Outcome::passed, summary(match),
+            TimedEvidence{std::string(match.rig.clock().name()), match.suite.distributions.front(),
+                          match.timing.budget_s, ceilings}};
   }
 
  private:
@@ -141,19 +143,6 @@ class TimedGate final : public Gate {
       }
     }
     return sentence;
-  }
-
-  static std::string evidence(const Match& match, const Ceilings& ceilings) {
-    return nlohmann::json{{"clock", match.rig.clock().name()},
-                          {"distribution", arena::name(match.suite.distributions.front())},
-                          {"budget_s", match.timing.budget_s},
-                          {"ceilings",
-                           {{"peak_operations_per_s", ceilings.peak_operations_per_s},
-                            {"sustained_operations_per_s", ceilings.sustained_operations_per_s},
-                            {"bytes_per_s", ceilings.bytes_per_s},
-                            {"fast_rate", ceilings.fast_rate},
-                            {"method", ceilings.method}}}}
-        .dump();
   }
 };
 

@@ -42,10 +42,10 @@ std::optional<std::string> measured_rejection(const std::vector<ModeSpeedup>& mo
 /// Terms that this machine or version cannot judge.
 std::vector<std::string> unjudged_terms(const std::vector<GateResult>& gates, const Acceptance& accept) {
   std::vector<std::string> terms;
-  for (const std::string& wanted : accept.gates) {
+  for (const GateKind wanted : accept.gates) {
     const GateResult* const found = find_gate(gates, wanted);
     if (found == nullptr || found->outcome != Outcome::passed) {
-      terms.push_back("gate " + wanted);
+      terms.push_back(fmt::format("gate {}", name(wanted)));
     }
   }
   if (accept.shared_memory_bytes_below) {
@@ -89,10 +89,10 @@ Decision reach_verdict(const std::vector<ModeSpeedup>& modes, const std::vector<
     return {Verdict::not_judged,
             fmt::format("its terms ask for {}, which cannot be judged here; {}", fmt::join(terms, ", "), over)};
   }
-  std::vector<std::string> open;
+  std::vector<std::string_view> open;
   for (const GateResult& gate : gates) {
     if (gate.outcome == Outcome::not_judged) {
-      open.push_back(gate.gate);
+      open.push_back(name(gate.kind));
     }
   }
   const GateCount count = count_gates(gates);  // and this one

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 
 #include "arena/honesty/probes.hpp"
 #include "thresher/error.hpp"
@@ -45,20 +44,6 @@ Problem within(Problem problem, double max_operations) {
   return problem;
 }
 
-nlohmann::json to_json(const ProbeResult& result) {
-  nlohmann::json json{{"probe", result.probe},
-                      {"outcome", result.accusation           ? "accused"
-                                  : result.not_judged.empty() ? "nothing found"
-                                                              : "not judged"}};
-  if (result.accusation) {
-    json["cheat"] = result.accusation->cheat;
-    json["sentence"] = result.accusation->sentence;
-  } else if (!result.not_judged.empty()) {
-    json["why"] = result.not_judged;
-  }
-  return json;
-}
-
 }  // namespace
 
 std::vector<ProbeResult> probe_honesty(const Problem& problem, const Contestant& contestant, Rig& rig,
@@ -77,7 +62,7 @@ std::vector<ProbeResult> probe_honesty(const Problem& problem, const Contestant&
 }
 
 GateResult judge_honesty(const Suite& suite, const Contestant& contestant, Rig& rig, const HonestyOptions& options) {
-  GateResult gate{"honest", Outcome::passed, "", "{}"};
+  GateResult gate{GateKind::honest, Outcome::passed, ""};
   const Problem* chosen = nullptr;
   for (const Problem& problem : suite.problems) {
     // A problem without work tells nothing.
@@ -93,14 +78,11 @@ GateResult judge_honesty(const Suite& suite, const Contestant& contestant, Rig& 
   }
   const Problem asked = within(*chosen, options.max_operations);
   const std::vector<ProbeResult> results = probe_honesty(asked, contestant, rig, options);
-  nlohmann::json probes = nlohmann::json::array();
+  gate.evidence = HonestEvidence{label(asked), options.secret_seed, results};
   std::size_t not_judged = 0;
   for (const ProbeResult& result : results) {
-    probes.push_back(to_json(result));
     not_judged += result.not_judged.empty() ? 0 : 1;
   }
-  gate.evidence =
-      nlohmann::json{{"problem", label(asked)}, {"secret_seed", options.secret_seed}, {"probes", probes}}.dump();
   if (const auto& accusation = results.back().accusation) {
     gate.outcome = Outcome::failed;
     gate.sentence = fmt::format("{}: {} (experiment \"{}\" on {})", accusation->cheat, accusation->sentence,

@@ -29,19 +29,6 @@ struct HonestyOptions {
   double wait_s = 0.005;
 };
 
-/// What an experiment found.
-struct Accusation {
-  std::string cheat;     ///< in a few words, "answers from a cache keyed by pointer"
-  std::string sentence;  ///< what was done, and what came out
-};
-
-/// One experiment by name.
-struct ProbeResult {
-  std::string probe;
-  std::optional<Accusation> accusation;
-  std::string not_judged;  ///< why it says nothing; empty when it does
-};
-
 /// All experiments, the first accusation last: the ones after it are not made.
 [[nodiscard]] std::vector<ProbeResult> probe_honesty(const Problem& problem, const Contestant& contestant, Rig& rig,
                                                      const HonestyOptions& options);

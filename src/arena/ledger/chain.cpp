@@ -7,6 +7,7 @@
 #include "arena/ledger/ledger.hpp"
 #include "arena/ledger/sha256.hpp"
 #include "arena/ledger/statement.hpp"
+#include "arena/results/record_json.hpp"
 
 namespace thresher::arena {
 namespace {

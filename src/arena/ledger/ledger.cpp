@@ -9,6 +9,8 @@
 
 #include "arena/ledger/schema.hpp"
 #include "arena/ledger/statement.hpp"
+#include "arena/results/evidence_json.hpp"
+#include "arena/results/record_json.hpp"
 #include "core/user_folder.hpp"
 #include "thresher/error.hpp"
 
@@ -245,7 +247,7 @@ void Ledger::append(std::int64_t run, const Entry& entry) {
       .bind(entry.pitch)
       .bind(plain_verdict(entry))
       .bind(entry.sentence)
-      .bind(entry.clocks)
+      .bind(to_json(entry.clocks))
       .bind(entry.started)
       .bind(entry.ended)
       .bind(context_id(entry.context))
@@ -256,10 +258,10 @@ void Ledger::append(std::int64_t run, const Entry& entry) {
     Statement(*this, "INSERT INTO gates VALUES(?, ?, ?, ?, ?, ?)")
         .bind(id)
         .bind(ordinal++)
-        .bind(gate.gate)
+        .bind(std::string(name(gate.kind)))
         .bind(std::string(name(gate.outcome)))
         .bind(gate.sentence)
-        .bind(gate.evidence)
+        .bind(to_json(gate.evidence))
         .step();
   }
   ordinal = 0;
@@ -309,6 +311,7 @@ std::vector<RunRecord> Ledger::runs() const {
     run.device = select.text();
     run.seed = std::stoull(select.text());
     run.arguments = select.text();
+    run.suites = suites_from_json(run.arguments);
     run.context.source_hash = select.text();
     run.context.toolchain = select.text();
     run.context.machine = select.text();
@@ -351,7 +354,7 @@ void Ledger::load_entries(RunRecord& run) const {
     entry.claim = claim_from_json(entry.pitch);
     entry.verdict = verdict_from_text(select.text());
     entry.sentence = select.text();
-    entry.clocks = select.text();
+    entry.clocks = clocks_from_json(select.text());
     entry.started = select.text();
     entry.ended = select.text();
     entry.context.source_hash = select.text();
@@ -366,12 +369,12 @@ void Ledger::load_details(std::int64_t entry_id, Entry& entry) const {
   gates.bind(entry_id);
   while (gates.step()) {
     GateResult& gate = entry.gates.emplace_back();
-    gate.gate = gates.text();
+    gate.kind = gate_from_name(gates.text());
     gate.outcome = outcome_from_name(gates.text());
     gate.sentence = gates.text();
-    gate.evidence = gates.text();
-    if (gate.gate == "verdict") {
-      entry.speedups = speedups_from_json(gate.evidence);
+    gate.evidence = RecordedEvidence{gates.text()};
+    if (gate.kind == GateKind::verdict) {
+      entry.speedups = speedups_of(gate.evidence);
     }
   }
   Statement select(*this,

@@ -1,5 +1,9 @@
 #include "arena/operation/operation.hpp"
 
+#include <fmt/format.h>
+
+#include "thresher/error.hpp"
+
 namespace thresher::arena {
 
 std::string label(const Problem& problem) { return problem.operation().label(problem); }
@@ -12,6 +16,11 @@ std::vector<HostTensor> Operation::variation(const std::vector<HostTensor>& inpu
     step += 2;
   }
   return varied;
+}
+
+PreparedVariant Operation::prepare_variant(const Problem&, const PlanRequest&, const Device&, Memory&,
+                                           const std::vector<DeviceSet>&, const ops::KernelVariant&) const {
+  throw Error(ErrorCode::unsupported, fmt::format("{} has no kernels that can be looked into", name()));
 }
 
 }  // namespace thresher::arena

@@ -19,11 +19,16 @@
 #include "arena/operation/contestant_spec.hpp"
 #include "arena/operation/problem.hpp"
 #include "arena/operation/problem_table.hpp"
+#include "arena/operation/tuned_choices.hpp"
 #include "arena/results/finding.hpp"
 #include "arena/timing/runner.hpp"
 #include "core/device_spec.hpp"
 #include "planner/predict.hpp"
 #include "thresher/dual_gemm.hpp"
+
+namespace thresher::ops {
+struct KernelVariant;
+}
 
 namespace thresher::arena {
 
@@ -72,6 +77,18 @@ struct ProblemOption {
   bool is_flag = false;                                     ///< without a value
   bool is_extent = false;                                   ///< a part of the problem's shape
   std::function<void(Problem&, const std::string&)> set{};  ///< of one of `allowed`; of a flag that is given, ""
+};
+
+/// One contestant on one problem, timed to fit the planner to a card.
+struct CalibrationCase {
+  Problem problem;
+  ContestantSpec contestant;
+};
+
+/// A kernel made to be looked into, ready to run, and the strategy that it is of.
+struct PreparedVariant {
+  std::unique_ptr<Runner> runner;
+  std::string strategy;
 };
 
 class Operation {
@@ -145,6 +162,16 @@ class Operation {
                                                         const std::vector<DeviceSet>& sets) const = 0;
   [[nodiscard]] virtual Outlook outlook(const Problem& problem, const ContestantSpec& spec, const DeviceSpec& device,
                                         const planner::Calibration& calibration) const = 0;
+  /// What `thresher calibrate` times, on problems that no built-in suite holds; empty: the planner is not fitted to it.
+  [[nodiscard]] virtual std::vector<CalibrationCase> calibration_cases() const { return {}; }
+  /// The choices of `plan` that `thresher tournament --tune` changes; null: it has none.
+  [[nodiscard]] virtual const TunedChoices* tuned_choices() const { return nullptr; }
+  /// As prepare, of the kernel that `request` asks for with a part left out, done twice or timed from inside. Throws
+  /// Error(unsupported) where no kernel can be.
+  [[nodiscard]] virtual PreparedVariant prepare_variant(const Problem& problem, const PlanRequest& request,
+                                                        const Device& device, Memory& memory,
+                                                        const std::vector<DeviceSet>& sets,
+                                                        const ops::KernelVariant& variant) const;
   /// Whether its suites are timed with one set of inputs that stays in the cache; else with cold weights.
   [[nodiscard]] virtual bool is_timed_warm() const { return false; }
   /// Whether pitches may bring kernels of their own for it (docs/bring-your-own.md).

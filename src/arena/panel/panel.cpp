@@ -50,15 +50,15 @@ double evidence_score(const Opinion& opinion, bool calibrated) {
   return score + (agrees ? 0.2 : 0.0);
 }
 
-struct Evidence {
+struct Gathered {
   std::vector<double> speedups;
   std::vector<double> touched;
   bool is_unknown = false;  ///< the planner has no words for a kernel, which says nothing against the pitch
 };
 
-Evidence gather(const Pitch& pitch, std::span<const Problem> problems, const DeviceSpec& device,
+Gathered gather(const Pitch& pitch, std::span<const Problem> problems, const DeviceSpec& device,
                 const planner::Calibration& calibration, Opinion& opinion) {
-  Evidence evidence;
+  Gathered evidence;
   for (const Problem& problem : problems) {
     if (problem.operation().name() != pitch.contestant.operation) {
       continue;
@@ -146,7 +146,7 @@ Opinion consider(const Pitch& pitch, std::span<const Problem> problems, const De
   out.pitch = pitch.title;
   out.claimed_low = pitch.claim.speedup_low;
   out.claimed_high = pitch.claim.speedup_high;
-  const Evidence evidence = gather(pitch, problems, device, calibration, out);
+  const Gathered evidence = gather(pitch, problems, device, calibration, out);
   if (!evidence.touched.empty()) {
     out.touched_share = *std::max_element(evidence.touched.begin(), evidence.touched.end());
     out.most_possible = *out.touched_share < 1 ? 1 / (1 - *out.touched_share) : full_score_speedup * full_score_speedup;

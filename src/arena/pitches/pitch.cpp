@@ -9,7 +9,6 @@
 #include "arena/audit/expectations.hpp"
 #include "arena/config/config.hpp"
 #include "arena/operations.hpp"
-#include "arena/results/gate.hpp"
 #include "core/input_file.hpp"
 #include "thresher/error.hpp"
 
@@ -75,17 +74,23 @@ PitchCost read_cost(const ConfigTable& table) {
   return cost;
 }
 
-std::vector<std::string> read_gates(const ConfigTable& table) {
+/// Any but the verdict, which is what the list is for.
+std::vector<GateKind> read_gates(const ConfigTable& table) {
+  std::vector<GateKind> gates;
   if (!table.has("gates")) {
-    return {};
+    return gates;
   }
-  std::vector<std::string> known = gate_names();
-  known.pop_back();  // the verdict is what the list is for
-  std::vector<std::string> gates = table.texts("gates");
-  for (const std::string& gate : gates) {
+  std::vector<std::string_view> known;
+  for (const GateTraits& gate : all_gates) {
+    if (gate.kind != GateKind::verdict) {
+      known.push_back(gate.name);
+    }
+  }
+  for (const std::string& gate : table.texts("gates")) {
     if (std::find(known.begin(), known.end(), gate) == known.end()) {
       table.fail("gates", fmt::format("names \"{}\", but there are only the gates {}", gate, fmt::join(known, ", ")));
     }
+    gates.push_back(gate_from_name(gate));
   }
   return gates;
 }
@@ -119,6 +124,14 @@ std::map<std::string, std::string> read_audit(const ConfigTable& table) {
 template <class Value>
 nlohmann::json or_null(const std::optional<Value>& value) {
   return value ? nlohmann::json(*value) : nlohmann::json();
+}
+
+std::vector<std::string_view> names(const std::vector<GateKind>& gates) {
+  std::vector<std::string_view> all;
+  for (const GateKind gate : gates) {
+    all.push_back(name(gate));
+  }
+  return all;
 }
 
 nlohmann::json kernel_json(const std::optional<user_kernels::Kernel>& kernel) {
@@ -202,7 +215,7 @@ std::string to_json(const Pitch& pitch) {
                         {"accept",
                          {{"geomean_speedup", or_null(accept.geomean_speedup)},
                           {"each_speedup", or_null(accept.each_speedup)},
-                          {"gates", accept.gates},
+                          {"gates", names(accept.gates)},
                           {"shared_memory_bytes_below", or_null(accept.shared_memory_bytes_below)},
                           {"occupancy_not_worse", accept.occupancy_not_worse},
                           {"fall_back_below", or_null(accept.fall_back_below)}}},

@@ -8,6 +8,7 @@
 
 #include "arena/operation/contestant_spec.hpp"
 #include "arena/pitches/kernel.hpp"
+#include "arena/results/gate.hpp"
 
 namespace thresher::arena {
 
@@ -29,7 +30,7 @@ struct PitchCost {
 struct Acceptance {
   std::optional<double> geomean_speedup;  ///< at least this over the suite; without it: more than 1, beyond the noise
   std::optional<double> each_speedup;     ///< at least this on every problem
-  std::vector<std::string> gates;         ///< must have passed, not merely not failed
+  std::vector<GateKind> gates;            ///< must have passed, not merely not failed
   std::optional<double> shared_memory_bytes_below;
   bool occupancy_not_worse = false;
   std::optional<double> fall_back_below;  ///< under this speed-up the baseline is to be kept

@@ -3,12 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <tuple>
 
-#include "arena/attention/task.hpp"
 #include "arena/contestants/registry.hpp"
-#include "arena/dual_gemm/task.hpp"
 #include "arena/operation/input_sets.hpp"
+#include "arena/operations.hpp"
 #include "arena/predictions/predictions.hpp"
 #include "arena/random.hpp"
 #include "arena/timing/timing.hpp"
@@ -19,83 +17,24 @@ namespace {
 
 constexpr std::uint64_t data_seed = 1;
 
-struct Asked {
-  Problem problem;
-  ContestantSpec contestant;
-};
-
-void add(std::vector<Asked>& all, const DualGemmProblem& problem, const char* strategy,
-         std::map<std::string, std::string> knobs = {}) {
-  all.push_back({problem_of(problem), {"dual_gemm", strategy, std::move(knobs)}});
-}
-
-void add_attention(std::vector<Asked>& all, const AttentionProblem& problem, const char* strategy) {
-  all.push_back({problem_of(AttentionTask{problem}), {"attention", strategy}});
-}
-
-void add_products(std::vector<Asked>& all) {
-  const auto of = [](std::int64_t m, std::int64_t n, std::int64_t k, Format a, Format b, Format out) {
-    return DualGemmProblem{.m = m, .n = n, .k = k, .a = a, .b = b, .out = out};
-  };
-  const std::map<std::string, std::string> fast{{"numerics", "fast"}};
-  for (const auto& [m, n, k] : {std::tuple{128, 5120, 5120}, {320, 6144, 4096}, {1024, 5120, 5120}}) {
-    const DualGemmProblem plain = of(m, n, k, Format::bf16, Format::bf16, Format::bf16);
-    for (const char* strategy : {"two_pass", "interleaved", "sequential", "pingpong"}) {
-      add(all, plain, strategy);
+std::vector<CalibrationCase> everything() {
+  std::vector<CalibrationCase> all;
+  for (const Operation* operation : operations()) {
+    for (CalibrationCase& one : operation->calibration_cases()) {
+      all.push_back(std::move(one));
     }
-    const DualGemmProblem packed = of(m, n, k, Format::fp16, Format::nvfp4, Format::fp16);
-    add(all, packed, "two_pass");
-    add(all, packed, "packed");
-    add(all, packed, "packed", fast);
-    add(all, packed, "packed",
-        {{"math_warpgroups", "2"},
-         {"block_tokens", "128"},
-         {"blocks_per_slot", "2"},
-         {"stages", "3"},
-         {"split_k", "1"}});
   }
-  for (const std::int64_t m : {2, 24, 48}) {
-    const DualGemmProblem packed = of(m, 11008, 4096, Format::fp16, Format::nvfp4, Format::fp16);
-    add(all, packed, "two_pass");
-    add(all, packed, "packed");
-    add(all, packed, "packed", fast);
-  }
-}
-
-void add_attentions(std::vector<Asked>& all) {
-  const auto of = [](std::int64_t batch, std::int64_t heads, std::int64_t length, std::int64_t head_dim, bool causal) {
-    return AttentionProblem{.batch = batch,
-                            .heads = heads,
-                            .kv_heads = heads,
-                            .queries = length,
-                            .keys = length,
-                            .head_dim = head_dim,
-                            .format = Format::bf16,
-                            .causal = causal};
-  };
-  for (const bool causal : {false, true}) {
-    add_attention(all, of(1, 10, 384, 64, causal), "split");
-    add_attention(all, of(1, 10, 384, 64, causal), "pipelined");
-    add_attention(all, of(2, 16, 3072, 64, causal), "pipelined");
-    add_attention(all, of(2, 12, 3072, 128, causal), "pipelined");
-  }
-}
-
-std::vector<Asked> everything() {
-  std::vector<Asked> all;
-  add_products(all);
-  add_attentions(all);
   return all;
 }
 
-planner::CalibrationSample sample_of(const Asked& asked, const DeviceSpec& device) {
+planner::CalibrationSample sample_of(const CalibrationCase& asked, const DeviceSpec& device) {
   return {.what = label(asked.contestant) + " on " + label(asked.problem),
           .work = asked.problem.operation().outlook(asked.problem, asked.contestant, device, {}).work};
 }
 
 /// Median microseconds of the modes that the budget allowed.
-void measure(Rig& rig, const Asked& asked, const Contestant& contestant, const DeviceSpec& device, double seconds,
-             std::vector<planner::CalibrationSample>& samples) {
+void measure(Rig& rig, const CalibrationCase& asked, const Contestant& contestant, const DeviceSpec& device,
+             double seconds, std::vector<planner::CalibrationSample>& samples) {
   const bool warm = asked.problem.operation().is_timed_warm();
   const Distribution distribution = warm ? Distribution::normal : Distribution::contest;
   const InputSets inputs = make_input_sets(rig, asked.problem, distribution, data_seed, warm ? 1 : max_sets);
@@ -121,7 +60,7 @@ const DeviceSpec& table_of(Rig& rig) {
     throw Error(ErrorCode::unsupported,
                 "calibrate needs a GPU, and there is none here: the planner predicts no contestants of a CPU");
   }
-  const DeviceSpec* const spec = forecaster_for(rig.machine_json()).device;
+  const DeviceSpec* const spec = forecaster_for(rig.machine()).device;
   if (spec == nullptr) {
     throw Error(ErrorCode::unsupported,
                 fmt::format("calibrate: the planner has no table for {}, only for H100, H200, B200 and GB300",
@@ -135,7 +74,7 @@ const DeviceSpec& table_of(Rig& rig) {
 std::vector<planner::CalibrationSample> measure_calibration(
     Rig& rig, double seconds_each, const std::function<void(const std::string&, std::size_t, std::size_t)>& each) {
   const DeviceSpec& device = table_of(rig);
-  const std::vector<Asked> all = everything();
+  const std::vector<CalibrationCase> all = everything();
   std::vector<planner::CalibrationSample> samples;
   for (std::size_t i = 0; i < all.size(); ++i) {
     each(label(all[i].contestant) + " on " + label(all[i].problem), i, all.size());
@@ -148,8 +87,9 @@ std::vector<planner::CalibrationSample> measure_calibration(
 }
 
 bool is_calibrated_on(const std::string& problem) {
-  const std::vector<Asked> all = everything();
-  return std::any_of(all.begin(), all.end(), [&](const Asked& asked) { return label(asked.problem) == problem; });
+  const std::vector<CalibrationCase> all = everything();
+  return std::any_of(all.begin(), all.end(),
+                     [&](const CalibrationCase& asked) { return label(asked.problem) == problem; });
 }
 
 planner::PredictionError unseen_error(const std::vector<planner::CalibrationSample>& samples,

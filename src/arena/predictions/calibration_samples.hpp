@@ -9,9 +9,9 @@
 
 namespace thresher::arena {
 
-/// Contestants of every kind on shapes that no built-in suite holds, so that the suites stay a test of the fit. What
-/// the device cannot run is left out. `each` is told what is measured next, and of how many. Throws Error(unsupported)
-/// when the rig is no GPU, or one that the planner has no table for.
+/// What every operation names (Operation::calibration_cases), on shapes that no built-in suite holds, so that the
+/// suites stay a test of the fit. What the device cannot run is left out. `each` is told what is measured next, and of
+/// how many. Throws Error(unsupported) when the rig is no GPU, or one that the planner has no table for.
 [[nodiscard]] std::vector<planner::CalibrationSample> measure_calibration(
     Rig& rig, double seconds_each, const std::function<void(const std::string&, std::size_t, std::size_t)>& each);
 

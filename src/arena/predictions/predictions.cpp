@@ -175,25 +175,11 @@ void judge_times(PredictionQuality& quality) {
   }
 }
 
-nlohmann::json to_json_value(const PredictionAccuracy& accuracy) {
-  return {{"times", accuracy.times},
-          {"median_error", accuracy.median_error},
-          {"shapes", accuracy.shapes},
-          {"best_within_10_percent", accuracy.best_within}};
-}
-
 std::string accuracy_line(const std::string& whose, const PredictionAccuracy& accuracy) {
   return fmt::format(
       "{}: median error {:.1f} % over {} times; the predicted best is within 10 % of the measured best on {} of {} "
       "shapes\n",
       whose, 100 * accuracy.median_error, accuracy.times, accuracy.best_within, accuracy.shapes);
-}
-
-nlohmann::json to_json_value(const ForecastQuality& quality) {
-  return {{"count", quality.count},
-          {"sign_right", quality.sign_right},
-          {"mean_log_error", quality.mean_log_error},
-          {"covered", quality.covered}};
 }
 
 std::string forecast_line(const char* whose, const ForecastQuality& quality) {
@@ -206,11 +192,10 @@ std::string forecast_line(const char* whose, const ForecastQuality& quality) {
 
 }  // namespace
 
-Forecaster forecaster_for(const std::string& machine_json) {
+Forecaster forecaster_for(const Machine& machine) {
   Forecaster forecaster;
-  const auto machine = nlohmann::json::parse(machine_json);
-  if (machine.contains("gpu")) {
-    forecaster.device = find_device_spec(machine["gpu"].get<std::string>());
+  if (machine.gpu) {
+    forecaster.device = find_device_spec(machine.gpu->name);
   }
   if (forecaster.device != nullptr) {
     const LoadedCalibration loaded = load_calibration("", forecaster.device->name);
@@ -255,18 +240,6 @@ PredictionQuality prediction_quality(std::span<const RunRecord> runs) {
   quality.panel = quality_of(forecasts.panel);
   quality.claims = quality_of(forecasts.claims);
   return quality;
-}
-
-std::string prediction_quality_json(const PredictionQuality& quality) {
-  nlohmann::json json = to_json_value(quality.all);
-  json["unseen"] = to_json_value(quality.unseen);
-  json["suites"] = nlohmann::json::object();
-  for (const auto& [suite, accuracy] : quality.suites) {
-    json["suites"][suite] = to_json_value(accuracy);
-  }
-  json["panel"] = to_json_value(quality.panel);
-  json["claims"] = to_json_value(quality.claims);
-  return json.dump();
 }
 
 std::string prediction_quality_text(const PredictionQuality& quality) {

@@ -20,9 +20,8 @@ struct Forecaster {
   std::string calibration_source = "built in";
 };
 
-/// The planner's table for the machine that `machine_json` (Rig::machine_json) describes, if it has one, with the
-/// calibration of load_calibration("", device).
-[[nodiscard]] Forecaster forecaster_for(const std::string& machine_json);
+/// The planner's table for the machine, if it has one, with the calibration of load_calibration("", device).
+[[nodiscard]] Forecaster forecaster_for(const Machine& machine);
 
 /// One record for each problem of the suite; none for a suite that is not timed. `pitch` may be null.
 [[nodiscard]] std::vector<PredictionRecord> predict_times(const Forecaster& forecaster, const Suite& suite,
@@ -60,8 +59,6 @@ struct PredictionQuality {
 
 [[nodiscard]] PredictionQuality prediction_quality(std::span<const RunRecord> runs);
 
-/// JSON object with everything but the times.
-[[nodiscard]] std::string prediction_quality_json(const PredictionQuality& quality);
 /// Lines for people, each ended; empty when nothing was predicted and measured.
 [[nodiscard]] std::string prediction_quality_text(const PredictionQuality& quality);
 

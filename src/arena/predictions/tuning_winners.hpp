@@ -11,6 +11,9 @@
 
 namespace thresher::arena {
 
+/// Throws Error(unsupported) that names a suite whose operation keeps no choices (Operation::tuned_choices).
+void check_tuned(std::span<const Suite> suites);
+
 /// Enters the run's winners into `tuning` and says so, a sentence each. A winner is recorded only where the default
 /// choice was timed in the same run and is slower beyond both intervals; where the default was timed and is not, what
 /// was known of the problem is forgotten. Contestants that failed a gate count for nothing.

@@ -4,9 +4,7 @@
 #include <cmath>
 #include <memory>
 
-#include "arena/dual_gemm/task.hpp"
 #include "arena/operation/input_sets.hpp"
-#include "arena/operation/operation.hpp"
 #include "arena/random.hpp"
 #include "ops/kernel_variant.hpp"
 #include "thresher/error.hpp"
@@ -16,32 +14,10 @@ namespace {
 
 constexpr std::uint64_t data_seed = 1;
 
-/// One variant over rotating input sets.
-class VariantRunner final : public Runner {
- public:
-  VariantRunner(Rig& rig, const Problem& problem, const ProfileOptions& options, const ops::KernelVariant& variant,
-                const std::vector<DeviceSet>& sets)
-      : sets_(sets) {
-    const DualGemmOptions plan{.strategy = options.strategy, .knobs = Knobs::parse(options.knobs)};
-    for (const DeviceSet& set : sets) {
-      plans_.emplace_back(
-          ops::plan_variant(rig.device(), dual_gemm(problem), set.tensor("b1"), set.tensor("b2"), plan, variant));
-    }
-    if (const std::size_t bytes = plans_.front().workspace_bytes(); bytes > 0) {
-      workspace_ = std::make_unique<GuardedBuffer>(rig.memory(), bytes);
-    }
-  }
-
-  void run(Stream stream, std::size_t set) override {
-    plans_[set].run(stream, sets_[set].tensor("a"), sets_[set].tensor("c"), workspace_ ? workspace_->data() : nullptr);
-  }
-  [[nodiscard]] const std::string& strategy() const { return plans_.front().strategy(); }
-
- private:
-  const std::vector<DeviceSet>& sets_;
-  std::vector<DualGemm> plans_;
-  std::unique_ptr<GuardedBuffer> workspace_;
-};
+PreparedVariant prepare(Rig& rig, const Problem& problem, const ProfileOptions& options,
+                        const std::vector<DeviceSet>& sets, const ops::KernelVariant& variant) {
+  return problem.operation().prepare_variant(problem, options.request, rig.device(), rig.memory(), sets, variant);
+}
 
 /// Whole turns of the rotation, enough for the clock.
 std::size_t calls_of_a_sample(Clock& clock, Runner& whole, std::size_t num_sets) {
@@ -98,11 +74,11 @@ Timeline take_timeline(Rig& rig, const Problem& problem, const ProfileOptions& o
   const Operation& operation = problem.operation();
   first.emplace_back(rig.memory(), operation.inputs(problem, Distribution::contest, data_seed),
                      operation.outputs(problem));
-  VariantRunner timed(rig, problem, options, {.profile = buffer}, first);
-  (void)rig.clock().measure(timed, {1, 0, 1});
-  VariantRunner between(rig, problem, options, {}, sets);
-  (void)rig.clock().measure(between, {sets.size(), 0, sets.size()});  // drives the inputs out of the cache
-  (void)rig.clock().measure(timed, {1, 0, 1});
+  const PreparedVariant timed = prepare(rig, problem, options, first, {.profile = buffer});
+  (void)rig.clock().measure(*timed.runner, {1, 0, 1});
+  const PreparedVariant between = prepare(rig, problem, options, sets, {});
+  (void)rig.clock().measure(*between.runner, {sets.size(), 0, sets.size()});  // drives the inputs out of the cache
+  (void)rig.clock().measure(*timed.runner, {1, 0, 1});
   rig.wait();
   return read_timeline(buffer->read(), buffer->shape);
 }
@@ -116,17 +92,19 @@ Profile profile(Rig& rig, const Problem& problem, const ProfileOptions& options)
   }
   const InputSets inputs = make_input_sets(rig, problem, Distribution::contest, data_seed);
   const std::vector<DeviceSet>& sets = inputs.sets;
-  VariantRunner whole(rig, problem, options, {}, sets);
+  const PreparedVariant whole = prepare(rig, problem, options, sets, {});
   Clock& clock = rig.clock();
-  const Sampling sampling{calls_of_a_sample(clock, whole, sets.size()), sets.size(), options.rounds, options.rest_s};
+  const Sampling sampling{calls_of_a_sample(clock, *whole.runner, sets.size()), sets.size(), options.rounds,
+                          options.rest_s};
   Profile result;
-  result.contestant = options.knobs.empty() ? whole.strategy() : whole.strategy() + " (" + options.knobs + ")";
+  const std::string& knobs = options.request.knobs;
+  result.contestant = knobs.empty() ? whole.strategy : whole.strategy + " (" + knobs + ")";
   result.problem = label(problem);
   result.machine = rig.device().name();
   std::vector<double> whole_us;
   for (const Ablated& ablated : ablations) {
-    VariantRunner varied(rig, problem, options, {.ablation = ablated.ablation}, sets);
-    result.parts.push_back(cost_of(ablated, clock, whole, varied, sampling, whole_us));
+    const PreparedVariant varied = prepare(rig, problem, options, sets, {.ablation = ablated.ablation});
+    result.parts.push_back(cost_of(ablated, clock, *whole.runner, *varied.runner, sampling, whole_us));
   }
   result.us = median(whole_us);
   result.timeline = take_timeline(rig, problem, options, sets);

@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include "arena/operation/problem.hpp"
+#include "arena/operation/operation.hpp"
 #include "arena/profile/timeline.hpp"
 #include "arena/rig/rig.hpp"
 #include "arena/timing/statistics.hpp"
@@ -29,13 +29,12 @@ struct Profile {
 };
 
 struct ProfileOptions {
-  std::string strategy;  ///< as DualGemmOptions
-  std::string knobs;
+  PlanRequest request;  ///< of which kernel
   int rounds = 15;
   double rest_s = 0.02;  ///< before each sample
 };
 
-/// Throws Error(unsupported) when the rig is no GPU or no fused kernel takes the problem.
+/// Throws Error(unsupported) when the rig is no GPU or no kernel for the problem can be looked into.
 [[nodiscard]] Profile profile(Rig& rig, const Problem& problem, const ProfileOptions& options);
 
 /// JSON object, as the report takes it.

@@ -3,6 +3,8 @@
 #include <nlohmann/json.hpp>
 
 #include "arena/predictions/predictions.hpp"
+#include "arena/results/evidence_json.hpp"
+#include "arena/results/record_json.hpp"
 
 namespace thresher::arena {
 namespace {
@@ -16,10 +18,10 @@ Json to_json_value(const Estimate& estimate) {
 }
 
 Json to_json_value(const GateResult& gate) {
-  return {{"gate", gate.gate},
+  return {{"gate", name(gate.kind)},
           {"outcome", name(gate.outcome)},
           {"sentence", gate.sentence},
-          {"evidence", parsed(gate.evidence)}};
+          {"evidence", parsed(to_json(gate.evidence))}};
 }
 
 Json to_json_value(const Measurement& measurement) {
@@ -57,7 +59,7 @@ Json to_json_value(const Entry& entry) {
             {"sentence", entry.sentence},
             {"started", entry.started},
             {"ended", entry.ended},
-            {"clocks", parsed(entry.clocks)},
+            {"clocks", parsed(to_json(entry.clocks))},
             {"pitch", parsed(entry.pitch)},
             {"gates", Json::array()},
             {"measurements", Json::array()},
@@ -84,6 +86,33 @@ Json to_json_value(const PredictionRecord& prediction) {
           {"hash", prediction.hash}};
 }
 
+nlohmann::json to_json_value(const PredictionAccuracy& accuracy) {
+  return {{"times", accuracy.times},
+          {"median_error", accuracy.median_error},
+          {"shapes", accuracy.shapes},
+          {"best_within_10_percent", accuracy.best_within}};
+}
+
+nlohmann::json to_json_value(const ForecastQuality& quality) {
+  return {{"count", quality.count},
+          {"sign_right", quality.sign_right},
+          {"mean_log_error", quality.mean_log_error},
+          {"covered", quality.covered}};
+}
+
+/// Everything but the times.
+nlohmann::json to_json_value(const PredictionQuality& quality) {
+  nlohmann::json json = to_json_value(quality.all);
+  json["unseen"] = to_json_value(quality.unseen);
+  json["suites"] = nlohmann::json::object();
+  for (const auto& [suite, accuracy] : quality.suites) {
+    json["suites"][suite] = to_json_value(accuracy);
+  }
+  json["panel"] = to_json_value(quality.panel);
+  json["claims"] = to_json_value(quality.claims);
+  return json;
+}
+
 }  // namespace
 
 std::string to_json(const RunRecord& run, int indent) {
@@ -94,7 +123,7 @@ std::string to_json(const RunRecord& run, int indent) {
             {"seed", run.seed},
             {"arguments", parsed(run.arguments)},
             {"context", to_json_value(run.context)},
-            {"prediction_quality", Json::parse(prediction_quality_json(prediction_quality({&run, 1})))},
+            {"prediction_quality", Json(to_json_value(prediction_quality({&run, 1})))},
             {"predictions", Json::array()},
             {"entries", Json::array()}};
   for (const PredictionRecord& prediction : run.predictions) {

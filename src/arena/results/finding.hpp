@@ -39,7 +39,4 @@ struct TrialResult {
   Finding finding;
 };
 
-/// As a JSON object.
-[[nodiscard]] std::string to_json(const TrialResult& result);
-
 }  // namespace thresher::arena

@@ -1,11 +1,44 @@
 #pragma once
-/// Gates as data: a name, an outcome, a sentence and evidence.
+/// Gates as data: which there are, an outcome, a sentence and evidence.
+#include <algorithm>
+#include <array>
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "arena/results/evidence.hpp"
+
 namespace thresher::arena {
+
+/// In the order in which they are judged.
+enum class GateKind : std::uint8_t { feasible, compiles, audited, race_free, correct, honest, timed, verdict };
+
+struct GateTraits {
+  GateKind kind;
+  std::string_view name;  ///< as ledgers, reports and pitches spell it
+  bool needs_a_run;       ///< it runs the contestant, or speaks of how it ran
+  bool ends_the_match;    ///< when failed, for nothing after it means anything; the verdict's rejection is a result
+};
+
+inline constexpr std::array all_gates{
+    GateTraits{GateKind::feasible, "feasible", false, true}, GateTraits{GateKind::compiles, "compiles", false, true},
+    GateTraits{GateKind::audited, "audited", false, true},   GateTraits{GateKind::race_free, "race-free", false, true},
+    GateTraits{GateKind::correct, "correct", true, true},    GateTraits{GateKind::honest, "honest", true, true},
+    GateTraits{GateKind::timed, "timed", true, true},        GateTraits{GateKind::verdict, "verdict", true, false},
+};
+
+static_assert(std::ranges::all_of(all_gates, [](const GateTraits& gate) {
+  return &gate == &all_gates[static_cast<std::size_t>(gate.kind)];
+}));
+
+[[nodiscard]] constexpr const GateTraits& traits(GateKind kind) noexcept {
+  return all_gates[static_cast<std::size_t>(kind)];
+}
+[[nodiscard]] constexpr std::string_view name(GateKind kind) noexcept { return traits(kind).name; }
+/// Throws Error(invalid_argument) that names the gates there are for anything else.
+[[nodiscard]] GateKind gate_from_name(std::string_view name);
 
 enum class Outcome : std::uint8_t {
   passed,
@@ -20,18 +53,15 @@ enum class Outcome : std::uint8_t {
 [[nodiscard]] Outcome outcome_from_name(std::string_view name);
 
 struct GateResult {
-  std::string gate;
+  GateKind kind = GateKind::feasible;
   Outcome outcome = Outcome::passed;
-  std::string sentence;         ///< why, for people
-  std::string evidence = "{}";  ///< JSON object
+  std::string sentence;  ///< why, for people
+  Evidence evidence{};
 };
 
 /// Null when it is not among them.
-[[nodiscard]] const GateResult* find_gate(const std::vector<GateResult>& gates, std::string_view name);
-/// The first that failed, but for the verdict, whose rejection is a result; null when none did.
+[[nodiscard]] const GateResult* find_gate(const std::vector<GateResult>& gates, GateKind kind);
+/// The first that failed and ended the match; null when none did.
 [[nodiscard]] const GateResult* first_failure(const std::vector<GateResult>& gates);
-
-/// Every gate there is, in the order in which they are judged.
-[[nodiscard]] const std::vector<std::string>& gate_names();
 
 }  // namespace thresher::arena

@@ -3,31 +3,12 @@
 #include <fmt/chrono.h>
 
 #include <chrono>
-#include <nlohmann/json.hpp>
 
 namespace thresher::arena {
 
-std::optional<ClaimRecord> claim_from_json(const std::string& pitch) {
-  const auto json = pitch.empty() ? nlohmann::json::object() : nlohmann::json::parse(pitch);
-  if (!json.contains("claim")) {
-    return std::nullopt;
-  }
-  return ClaimRecord{json.at("title"), json["claim"].at("speedup_low"), json["claim"].at("speedup_high")};
-}
-
-std::optional<PanelRecord> panel_from_json(const std::string& opinion) {
-  const auto json = opinion.empty() ? nlohmann::json::object() : nlohmann::json::parse(opinion);
-  if (!json.contains("predicted") || json["predicted"].is_null()) {
-    return std::nullopt;
-  }
-  const auto& claimed = json.at("claimed");
-  const auto& interval = json.at("predicted_interval");
-  return PanelRecord{claimed.at(0), claimed.at(1), json.at("predicted"), interval.at(0), interval.at(1)};
-}
-
 std::string plain_verdict(const Entry& entry) {
   const GateResult* const failed = first_failure(entry.gates);
-  return entry.verdict == Verdict::failed && failed != nullptr ? "failed at " + failed->gate
+  return entry.verdict == Verdict::failed && failed != nullptr ? fmt::format("failed at {}", name(failed->kind))
                                                                : std::string(name(entry.verdict));
 }
 

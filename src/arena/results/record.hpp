@@ -2,6 +2,7 @@
 /// What the ledger keeps and the report shows.
 #include <cstdint>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -11,11 +12,21 @@
 
 namespace thresher::arena {
 
-/// What was run, and on what: every row of the ledger carries one.
+/// What built this binary.
+struct Toolchain {
+  std::string thresher;  ///< its version
+  std::string compiler;  ///< "GCC 12.2.0"
+  std::string build_type;
+  std::string flags;
+  std::string onednn;
+  std::string sqlite;
+};
+
+/// What was run, and on what: every row of the ledger carries one, and hands it on as it was written.
 struct Context {
   std::string source_hash;
-  std::string toolchain;  ///< JSON object
-  std::string machine;    ///< JSON object
+  std::string toolchain;  ///< JSON object, to_json(const Toolchain&)
+  std::string machine;    ///< JSON object, to_json(const Machine&)
   bool operator==(const Context&) const = default;
 };
 
@@ -41,8 +52,6 @@ struct ClaimRecord {
   double low = 1;
   double high = 1;
 };
-/// Of a pitch as to_json(const Pitch&) writes it; nothing of an empty text.
-[[nodiscard]] std::optional<ClaimRecord> claim_from_json(const std::string& pitch);
 
 /// What the panel said of a pitch's speed-up, where it could say something.
 struct PanelRecord {
@@ -52,8 +61,13 @@ struct PanelRecord {
   double predicted_low = 1;
   double predicted_high = 1;
 };
-/// Of an opinion as opinion_json writes it; nothing of an empty text and without a prediction.
-[[nodiscard]] std::optional<PanelRecord> panel_from_json(const std::string& opinion);
+/// What the clock was, and what it saw of the machine's.
+struct ClockSummary {
+  std::string clock;  ///< its name; empty: nobody told
+  std::optional<double> lowest_mhz{};
+  std::optional<double> highest_mhz{};
+  std::set<std::string> throttle_reasons{};
+};
 
 /// One contestant on one suite.
 struct Entry {
@@ -65,8 +79,8 @@ struct Entry {
   std::optional<ClaimRecord> claim{};  ///< of the pitch
   Verdict verdict = Verdict::not_judged;
   std::string sentence;
-  std::string clocks = "{}";  ///< JSON object: the clock's name, the frequencies seen, what held them back
-  std::string started;        ///< UTC, ISO 8601
+  ClockSummary clocks;
+  std::string started;  ///< UTC, ISO 8601
   std::string ended;
   Context context;
   std::vector<GateResult> gates;
@@ -103,7 +117,8 @@ struct RunRecord {
   std::string ended;  ///< empty while unfinished
   std::string device;
   std::uint64_t seed = 0;
-  std::string arguments = "{}";  ///< JSON object: suites and pitches as they were read, options
+  std::string arguments = "{}";     ///< JSON object: suites and pitches as they were read, options
+  std::vector<std::string> suites;  ///< their names
   Context context;
   std::vector<PredictionRecord> predictions;
   std::vector<Entry> entries;

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <nlohmann/json.hpp>
 
 #include "thresher/error.hpp"
 
@@ -41,31 +40,6 @@ GateCount count_gates(const std::vector<GateResult>& gates) {
     return gate.outcome == Outcome::passed || gate.outcome == Outcome::failed;
   });
   return {static_cast<std::size_t>(judged), gates.size()};
-}
-
-std::string to_json(const std::vector<ModeSpeedup>& speedups) {
-  nlohmann::json json = nlohmann::json::object();
-  for (const ModeSpeedup& mode : speedups) {
-    json[std::string(name(mode.mode))] = {
-        {"geomean_speedup", mode.geomean.value}, {"low", mode.geomean.low}, {"high", mode.geomean.high},
-        {"noise", noise_factor(mode.self)},      {"rounds", mode.rounds},   {"each", mode.each}};
-  }
-  return json.dump();
-}
-
-std::vector<ModeSpeedup> speedups_from_json(const std::string& evidence) {
-  const auto json = nlohmann::json::parse(evidence);
-  std::vector<ModeSpeedup> speedups;
-  for (const TimingMode mode : all_modes) {
-    if (const auto found = json.find(std::string(name(mode))); found != json.end()) {
-      ModeSpeedup& speedup = speedups.emplace_back();
-      speedup.mode = mode;
-      speedup.geomean = {found->at("geomean_speedup"), found->at("low"), found->at("high")};
-      speedup.rounds = found->value("rounds", 0);
-      speedup.each = found->value("each", std::vector<double>{});
-    }
-  }
-  return speedups;
 }
 
 }  // namespace thresher::arena

@@ -5,8 +5,6 @@
 #include <vector>
 
 #include "arena/results/gate.hpp"
-#include "arena/timing/mode.hpp"
-#include "arena/timing/statistics.hpp"
 
 namespace thresher::arena {
 
@@ -32,19 +30,5 @@ struct GateCount {
   std::size_t all = 0;
 };
 [[nodiscard]] GateCount count_gates(const std::vector<GateResult>& gates);
-
-/// The speed-ups of one deciding mode over all problems of a suite.
-struct ModeSpeedup {
-  TimingMode mode = TimingMode::cold_burst;
-  Estimate geomean;
-  Estimate self;             ///< geometric mean of the baseline against itself
-  int rounds = 0;            ///< the fewest of any problem
-  std::vector<double> each;  ///< median of each problem
-};
-
-/// The evidence of the gate `verdict`: a JSON object with a member for each mode.
-[[nodiscard]] std::string to_json(const std::vector<ModeSpeedup>& speedups);
-/// What to_json wrote, for a ledger and a process that told of it; `self` is kept as its noise alone and stays empty.
-[[nodiscard]] std::vector<ModeSpeedup> speedups_from_json(const std::string& evidence);
 
 }  // namespace thresher::arena

@@ -2,12 +2,10 @@
 
 #include <fmt/format.h>
 
-#include <nlohmann/json.hpp>
 #include <optional>
 
 #include "arena/rig/cuda_ceilings.hpp"
 #include "arena/rig/cuda_memory.hpp"
-#include "arena/rig/machine_info.hpp"
 #include "arena/timing/cuda_clock.hpp"
 #include "ops/cuda_pause.hpp"
 #include "runtime/cublaslt.hpp"
@@ -48,7 +46,7 @@ class CudaRig final : public Rig {
     }
     return *ceilings_;
   }
-  [[nodiscard]] std::string machine_json() const override;
+  [[nodiscard]] Machine machine() const override;
 
  private:
   Device device_;
@@ -60,22 +58,20 @@ class CudaRig final : public Rig {
   std::optional<Ceilings> ceilings_;
 };
 
-std::string CudaRig::machine_json() const {
+Machine CudaRig::machine() const {
   const runtime::DeviceProperties& properties = runtime::device_properties(ordinal_);
-  return nlohmann::json{{"device", name()},
-                        {"gpu", properties.name},
-                        {"arch", properties.arch()},
-                        {"multiprocessors", properties.multiprocessors},
-                        {"clock_mhz", properties.clock_khz / 1e3},
-                        {"memory_bytes", properties.memory_bytes},
-                        {"last_level_cache_bytes", properties.l2_bytes},
-                        {"power_limit_w", runtime::gpu_state(ordinal_).power_limit_w.value_or(0)},
-                        {"driver", runtime::nvml_status().driver_version},
-                        {"driver_cuda", runtime::version_text(runtime::driver_status().version)},
-                        {"nvrtc", runtime::version_text(runtime::nvrtc_status().version)},
-                        {"cublaslt", runtime::cublaslt_status().version},
-                        {"host", nlohmann::json::parse(arena::machine_json())}}
-      .dump();
+  return {name(), machine_info(),
+          GpuInfo{.name = properties.name,
+                  .arch = properties.arch(),
+                  .multiprocessors = properties.multiprocessors,
+                  .clock_mhz = properties.clock_khz / 1e3,
+                  .memory_bytes = properties.memory_bytes,
+                  .last_level_cache_bytes = properties.l2_bytes,
+                  .power_limit_w = runtime::gpu_state(ordinal_).power_limit_w.value_or(0),
+                  .driver = runtime::nvml_status().driver_version,
+                  .driver_cuda = runtime::version_text(runtime::driver_status().version),
+                  .nvrtc = runtime::version_text(runtime::nvrtc_status().version),
+                  .cublaslt = runtime::cublaslt_status().version}};
 }
 
 }  // namespace

@@ -9,7 +9,6 @@
 #include <filesystem>
 #include <fstream>
 #include <map>
-#include <nlohmann/json.hpp>
 #include <set>
 #include <sstream>
 #include <thread>
@@ -115,21 +114,6 @@ MachineInfo read_machine() {
 const MachineInfo& machine_info() {
   static const MachineInfo info = read_machine();
   return info;
-}
-
-std::string machine_json() {
-  const MachineInfo& info = machine_info();
-  return nlohmann::json{{"device", "cpu"},
-                        {"cpu", info.cpu},
-                        {"processors", info.processors},
-                        {"memory_bytes", info.memory_bytes},
-                        {"last_level_cache_bytes", info.last_level_cache_bytes},
-                        {"clock_mhz", info.clock_mhz},
-                        {"operating_system", info.operating_system},
-                        {"kernel", info.kernel},
-                        {"virtual_machine", info.is_virtual},
-                        {"instructions", info.instructions}}
-      .dump();
 }
 
 }  // namespace thresher::arena

@@ -1,6 +1,7 @@
 #pragma once
-/// What the operating system tells of the CPU.
+/// What the operating system tells of the CPU, and the driver of a GPU.
 #include <cstddef>
+#include <optional>
 #include <string>
 
 namespace thresher::arena {
@@ -18,7 +19,26 @@ struct MachineInfo {
 };
 
 [[nodiscard]] const MachineInfo& machine_info();
-/// JSON object.
-[[nodiscard]] std::string machine_json();
+
+struct GpuInfo {
+  std::string name;  ///< "NVIDIA H200"
+  std::string arch;
+  int multiprocessors = 0;
+  double clock_mhz = 0;  ///< the highest
+  std::size_t memory_bytes = 0;
+  std::size_t last_level_cache_bytes = 0;
+  double power_limit_w = 0;  ///< 0 unknown
+  std::string driver;
+  std::string driver_cuda;
+  std::string nvrtc;
+  std::size_t cublaslt = 0;
+};
+
+/// What a tournament is held on.
+struct Machine {
+  std::string device;  ///< "cpu", "cuda:0"
+  MachineInfo host;
+  std::optional<GpuInfo> gpu{};  ///< of the device, when it is one
+};
 
 }  // namespace thresher::arena

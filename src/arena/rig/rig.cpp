@@ -6,7 +6,6 @@
 
 #include "arena/rig/cpu_ceilings.hpp"
 #include "arena/rig/cuda_rig.hpp"
-#include "arena/rig/machine_info.hpp"
 #include "arena/timing/wall_clock.hpp"
 #include "thresher/error.hpp"
 
@@ -28,7 +27,7 @@ class CpuRig final : public Rig {
     }
     return *ceilings_;
   }
-  [[nodiscard]] std::string machine_json() const override { return arena::machine_json(); }
+  [[nodiscard]] Machine machine() const override { return {name(), machine_info()}; }
 
  private:
   HostMemory memory_;

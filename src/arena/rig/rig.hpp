@@ -4,25 +4,13 @@
 #include <memory>
 #include <string>
 
+#include "arena/rig/ceilings.hpp"
+#include "arena/rig/machine_info.hpp"
 #include "arena/rig/memory.hpp"
 #include "arena/timing/clock.hpp"
 #include "thresher/device.hpp"
-#include "thresher/dual_gemm.hpp"
 
 namespace thresher::arena {
-
-/// What the machine can do at best, for floors; 0 where it is not known.
-struct Ceilings {
-  double peak_operations_per_s = 0;       ///< of the matrix unit at the highest clock, from the data sheet
-  double sustained_operations_per_s = 0;  ///< measured on the day
-  double bytes_per_s = 0;                 ///< of memory, measured
-  std::string method;                     ///< how these were found
-  double fast_rate = 1;                   ///< how many times as fast is the matrix unit of numerics `fast`
-  /// What `operations_per_s` is for a contestant of these numerics.
-  [[nodiscard]] double rate(double operations_per_s, Numerics numerics) const noexcept {
-    return numerics == Numerics::fast ? fast_rate * operations_per_s : operations_per_s;
-  }
-};
 
 class Rig {
  public:
@@ -43,8 +31,7 @@ class Rig {
   [[nodiscard]] virtual std::size_t last_level_cache_bytes() const = 0;
   /// Measured on the first call.
   [[nodiscard]] virtual const Ceilings& ceilings() = 0;
-  /// JSON object that describes the machine.
-  [[nodiscard]] virtual std::string machine_json() const = 0;
+  [[nodiscard]] virtual Machine machine() const = 0;
 };
 
 [[nodiscard]] std::unique_ptr<Rig> cpu_rig();

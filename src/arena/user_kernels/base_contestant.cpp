@@ -64,7 +64,7 @@ std::string BaseContestant::format_obstacle(const Problem& problem) const {
 Answer BaseContestant::feasible(const Problem& problem, Memory& memory) const {
   const std::int64_t workspace_bytes = evaluate(kernel_.workspace_bytes, shape_of(dual_gemm(problem)));
   if (workspace_bytes < 0) {
-    return {false, fmt::format("workspace_bytes is {} for {}", workspace_bytes, label(problem)), "{}"};
+    return {false, fmt::format("workspace_bytes is {} for {}", workspace_bytes, label(problem))};
   }
   const double needed = 2 * problem.operation().cost(problem).compulsory_bytes + static_cast<double>(workspace_bytes);
   return fits_in_memory(problem, needed, memory);

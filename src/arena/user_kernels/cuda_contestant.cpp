@@ -2,7 +2,6 @@
 #include <fmt/format.h>
 
 #include <filesystem>
-#include <nlohmann/json.hpp>
 #include <optional>
 
 #include "arena/audit/expectations.hpp"
@@ -73,16 +72,16 @@ class CudaContestant final : public BaseContestant {
 
   [[nodiscard]] Answer compile(const Problem& problem) const override {
     if (const std::string& missing = runtime::nvrtc_status().problem; !missing.empty()) {
-      Answer answer{true, "", "{}"};
+      Answer answer;
       answer.not_judged = missing;
       return answer;
     }
     try {
       const KernelCode code = machine_code(problem).kernels.front();
-      return {true, fmt::format("{} by {} for {}: {}", code.title, code.toolchain, arch(), resources_text(code)), "{}"};
+      return {true, fmt::format("{} by {} for {}: {}", code.title, code.toolchain, arch(), resources_text(code))};
     } catch (const Error& error) {
       return {false, fmt::format("{} does not compile: {}", title(), first_error(error.what())),
-              nlohmann::json{{"log", error.what()}}.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace)};
+              CompilerLog{error.what()}};
     }
   }
 

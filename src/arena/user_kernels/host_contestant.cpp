@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <cstdlib>
-#include <nlohmann/json.hpp>
 #include <optional>
 
 #include "arena/dual_gemm/task.hpp"
@@ -86,10 +85,8 @@ class HostContestant final : public BaseContestant {
 
   [[nodiscard]] Answer feasible(const Problem& problem, Memory& memory) const override {
     if (device_.kind() != DeviceKind::cpu) {
-      return {
-          false,
-          fmt::format("{} runs on the CPU, this tournament is held on {}: use --device cpu", file(), device_.name()),
-          "{}"};
+      return {false, fmt::format("{} runs on the CPU, this tournament is held on {}: use --device cpu", file(),
+                                 device_.name())};
     }
     return BaseContestant::feasible(problem, memory);
   }
@@ -97,9 +94,9 @@ class HostContestant final : public BaseContestant {
   [[nodiscard]] Answer compile(const Problem&) const override {
     try {
       (void)library();
-      return {true, fmt::format("{} by {}", file(), compiler()), "{}"};
+      return {true, fmt::format("{} by {}", file(), compiler())};
     } catch (const Error& error) {
-      return {false, fmt::format("{} does not compile: {}", file(), error.what()), "{}"};
+      return {false, fmt::format("{} does not compile: {}", file(), error.what())};
     }
   }
 

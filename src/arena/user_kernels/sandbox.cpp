@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "arena/results/evidence_json.hpp"
+#include "arena/results/record_json.hpp"
 #include "arena/user_kernels/wire.hpp"
 #include "arena/user_kernels/worker_process.hpp"
 #include "thresher/error.hpp"
@@ -21,10 +23,10 @@ class Worker {
       : process_(command, request(match)), limit_s_(match.pitch->kernel->time_limit_s) {}
 
   /// What the worker makes of one gate. Its other messages until then are progress.
-  GateResult result_of(const std::string& gate, Match& match) {
+  GateResult result_of(GateKind gate, Match& match) {
     std::string doing;
     // What is done before it runs takes the compiler's time, not the kernel's.
-    const double limit_s = needs_a_run(gate) ? limit_s_ : std::max(limit_s_, compiling_limit_s);
+    const double limit_s = traits(gate).needs_a_run ? limit_s_ : std::max(limit_s_, compiling_limit_s);
     while (auto message = process_.next(limit_s)) {
       if (message->contains("gate")) {
         finish_piece(match);
@@ -37,16 +39,15 @@ class Worker {
       } else if (message->contains("end")) {
         finish_piece(match);
       } else if (message->contains("failed")) {
-        return {gate, Outcome::failed, message->at("failed"), "{}"};
+        return {gate, Outcome::failed, message->at("failed")};
       }
     }
     finish_piece(match);
     return {gate, Outcome::failed,
-            fmt::format("the kernel's process {}{}", process_.how_it_ended(), doing.empty() ? "" : " at " + doing),
-            "{}"};
+            fmt::format("the kernel's process {}{}", process_.how_it_ended(), doing.empty() ? "" : " at " + doing)};
   }
 
-  [[nodiscard]] const std::string& clocks() const { return clocks_; }
+  [[nodiscard]] const ClockSummary& clocks() const { return clocks_; }
 
  private:
   static nlohmann::json request(const Match& match) {
@@ -67,13 +68,13 @@ class Worker {
 
   GateResult take(const nlohmann::json& message, Match& match) {
     match.verdict = verdict_from_text(message.at("verdict").get<std::string>());
-    clocks_ = message.at("clocks");
+    clocks_ = clocks_from_json(message.at("clocks"));
     for (const nlohmann::json& measurement : message.at("measurements")) {
       match.measurements.push_back(measurement_from_wire(measurement));
     }
     GateResult gate = gate_from_wire(message.at("gate"));
-    if (gate.gate == "verdict") {
-      match.speedups = speedups_from_json(gate.evidence);
+    if (gate.kind == GateKind::verdict) {
+      match.speedups = speedups_of(gate.evidence);
     }
     return gate;
   }
@@ -81,24 +82,24 @@ class Worker {
   WorkerProcess process_;
   double limit_s_;
   bool is_in_piece_ = false;
-  std::string clocks_ = "{}";
+  ClockSummary clocks_;
 };
 
 /// A gate that is judged by the worker.
 class SandboxedGate final : public Gate {
  public:
-  SandboxedGate(std::string name, Worker& worker) : name_(std::move(name)), worker_(worker) {}
-  [[nodiscard]] std::string name() const override { return name_; }
+  SandboxedGate(GateKind kind, Worker& worker) : kind_(kind), worker_(worker) {}
+  [[nodiscard]] GateKind kind() const override { return kind_; }
   [[nodiscard]] GateResult judge(Match& match) const override {
     try {
-      return worker_.result_of(name_, match);
+      return worker_.result_of(kind_, match);
     } catch (const nlohmann::json::exception&) {
-      return {name_, Outcome::failed, "the kernel's process said something that is no answer", "{}"};
+      return {kind_, Outcome::failed, "the kernel's process said something that is no answer"};
     }
   }
 
  private:
-  std::string name_;
+  GateKind kind_;
   Worker& worker_;
 };
 
@@ -107,8 +108,8 @@ class SandboxedGate final : public Gate {
 Entry hold_match_in_sandbox(Match& match, const std::vector<std::string>& worker, const Context& context) {
   Worker sandboxed(worker, match);
   std::vector<std::unique_ptr<Gate>> gates;
-  for (const std::string& name : gate_names()) {
-    gates.push_back(std::make_unique<SandboxedGate>(name, sandboxed));
+  for (const GateTraits& gate : all_gates) {
+    gates.push_back(std::make_unique<SandboxedGate>(gate.kind, sandboxed));
   }
   Entry entry = hold_match(match, gates, context);
   entry.clocks = sandboxed.clocks();

@@ -11,6 +11,7 @@
 
 #include "arena/contestants/registry.hpp"
 #include "arena/gates/match.hpp"
+#include "arena/results/record_json.hpp"
 #include "arena/user_kernels/contestant.hpp"
 #include "arena/user_kernels/watched_rig.hpp"
 #include "arena/user_kernels/wire.hpp"
@@ -64,7 +65,7 @@ class Line {
 class ToldGate final : public Gate {
  public:
   ToldGate(std::unique_ptr<Gate> gate, Line& line) : gate_(std::move(gate)), line_(line) {}
-  [[nodiscard]] std::string name() const override { return gate_->name(); }
+  [[nodiscard]] GateKind kind() const override { return gate_->kind(); }
   [[nodiscard]] GateResult judge(Match& match) const override {
     const std::size_t measured_before = match.measurements.size();
     GateResult result = judge_gate(*gate_, match);
@@ -75,7 +76,7 @@ class ToldGate final : public Gate {
     line_.say({{"gate", to_wire(result)},
                {"measurements", measurements},
                {"verdict", arena::name(match.verdict)},
-               {"clocks", clocks_json(match)}});
+               {"clocks", to_json(clock_summary(match))}});
     return result;
   }
 

@@ -31,7 +31,7 @@ class WatchedRig final : public Rig {
   bool hold_stream(double microseconds) override { return rig_->hold_stream(microseconds); }
   [[nodiscard]] std::size_t last_level_cache_bytes() const override { return rig_->last_level_cache_bytes(); }
   [[nodiscard]] const Ceilings& ceilings() override { return rig_->ceilings(); }
-  [[nodiscard]] std::string machine_json() const override { return rig_->machine_json(); }
+  [[nodiscard]] Machine machine() const override { return rig_->machine(); }
 
  private:
   class WatchedClock final : public Clock {

@@ -2,6 +2,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include "arena/results/evidence_json.hpp"
+
 namespace thresher::arena::user_kernels {
 namespace {
 
@@ -12,13 +14,15 @@ Estimate estimate_from(const nlohmann::json& json) { return {json.at(0), json.at
 }  // namespace
 
 nlohmann::json to_wire(const GateResult& gate) {
-  return {
-      {"gate", gate.gate}, {"outcome", name(gate.outcome)}, {"sentence", gate.sentence}, {"evidence", gate.evidence}};
+  return {{"gate", name(gate.kind)},
+          {"outcome", name(gate.outcome)},
+          {"sentence", gate.sentence},
+          {"evidence", to_json(gate.evidence)}};
 }
 
 GateResult gate_from_wire(const nlohmann::json& json) {
-  return {json.at("gate"), outcome_from_name(json.at("outcome").get<std::string>()), json.at("sentence"),
-          json.at("evidence")};
+  return {gate_from_name(json.at("gate").get<std::string>()), outcome_from_name(json.at("outcome").get<std::string>()),
+          json.at("sentence"), RecordedEvidence{json.at("evidence")}};
 }
 
 nlohmann::json to_wire(const Measurement& measurement) {

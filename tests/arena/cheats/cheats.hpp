@@ -57,7 +57,7 @@ class CheatRig final : public Rig {
   }
   std::size_t last_level_cache_bytes() const override { return rig_.last_level_cache_bytes(); }
   const Ceilings& ceilings() override { return rig_.ceilings(); }
-  std::string machine_json() const override { return rig_.machine_json(); }
+  Machine machine() const override { return rig_.machine(); }
   void later(std::function<void()> work) { pending_.push_back({std::move(work), 2}); }
   /// From now on calls are not complete on return.
   void let_stream_be_held() { can_hold_ = true; }
@@ -85,8 +85,8 @@ class CheatContestant final : public Contestant {
  public:
   CheatContestant(const std::string& name, Prepare prepare, CheatRig& rig)
       : Contestant({"dual_gemm", name}), prepare_(std::move(prepare)), rig_(rig) {}
-  Answer feasible(const Problem&, Memory&) const override { return {true, "", "{}"}; }
-  Answer compile(const Problem&) const override { return {true, "", "{}"}; }
+  Answer feasible(const Problem&, Memory&) const override { return {}; }
+  Answer compile(const Problem&) const override { return {}; }
   std::unique_ptr<Runner> prepare(const Problem& problem, Memory& memory,
                                   const std::vector<DeviceSet>& sets) const override;
 

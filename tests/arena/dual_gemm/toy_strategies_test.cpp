@@ -19,13 +19,16 @@
 namespace thresher::arena {
 namespace {
 
-class ToyStrategies : public ::testing::Test {
- protected:
-  static void SetUpTestSuite() {
+class RegisteredOnce : public ::testing::Environment {
+  void SetUp() override {
     strategies::dual_gemm::register_strategy(test::toy_gpu_strategy());
     strategies::dual_gemm::register_strategy(test::toy_cpu_strategy());
   }
+};
+const ::testing::Environment* const environment = ::testing::AddGlobalTestEnvironment(new RegisteredOnce);
 
+class ToyStrategies : public ::testing::Test {
+ protected:
   static const DeviceSpec& h200() { return device_spec("H200"); }
   DualGemmProblem problem_{.m = 3, .n = 40, .k = 16, .a = Format::bf16, .b = Format::bf16, .out = Format::bf16};
   DualGemmOptions options_{.strategy = "toy"};

@@ -8,7 +8,6 @@
 #include <filesystem>
 #include <fstream>
 #include <iterator>
-#include <nlohmann/json.hpp>
 
 #include "arena/audit/expectations.hpp"
 #include "arena/audit/recorded.hpp"
@@ -76,8 +75,8 @@ GateResult judged(const Contestant& contestant, const Disassembler& tools, const
   Progress progress = Progress::silent();
   Match match{suite, contestant, contestant, pitch, rig, 1, {}, progress};
   const GateResult result = make_audited_gate(tools)->judge(match);
-  EXPECT_EQ(result.gate, "audited");
-  EXPECT_TRUE(nlohmann::json::parse(result.evidence)["kernels"].is_array()) << result.evidence;
+  EXPECT_EQ(result.kind, GateKind::audited);
+  EXPECT_TRUE(std::holds_alternative<AuditedEvidence>(result.evidence));
   EXPECT_FALSE(result.sentence.empty());
   return result;
 }
@@ -122,10 +121,10 @@ TEST(AuditedGate, AnHonestKernelPassesAndIsReadOnceForAllProblems) {
   const CodedContestant contestant({{kernel_code("staged", staged_resources, 0)}, ""});
   const GateResult result = judged(contestant, recorded.tools(), nullptr, 3);
   EXPECT_EQ(result.outcome, Outcome::passed) << result.sentence;
-  const nlohmann::json evidence = nlohmann::json::parse(result.evidence);
-  ASSERT_EQ(evidence["kernels"].size(), 1U);
-  EXPECT_EQ(evidence["kernels"][0]["registers"], 34);
-  EXPECT_EQ(evidence["kernels"][0]["title"], "the planted kernel");
+  const std::vector<AuditedKernel>& kernels = std::get<AuditedEvidence>(result.evidence).kernels;
+  ASSERT_EQ(kernels.size(), 1U);
+  EXPECT_EQ(kernels[0].report.registers, 34);
+  EXPECT_EQ(kernels[0].title, "the planted kernel");
 }
 
 TEST(AuditedGate, TheWorstKernelDecides) {

@@ -2,7 +2,6 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <nlohmann/json.hpp>
 
 #include "arena/gates/correctness.hpp"
 #include "arena/honesty/honesty.hpp"
@@ -123,9 +122,9 @@ TEST(FastNumerics, TheGateTellsTheErrorAgainstTheExactOperands) {
   const GateResult gate =
       judge_correctness(suite, DeclaredContestant(Numerics::fast, fast_kernel), rig, 42, [](auto, auto) {});
   EXPECT_EQ(gate.outcome, Outcome::passed) << gate.sentence;
-  const nlohmann::json evidence = nlohmann::json::parse(gate.evidence);
-  EXPECT_EQ(evidence["numerics"], "fast");
-  const double error = evidence["trials"][0]["error_against_exact_operands"];
+  const auto& evidence = std::get<CorrectEvidence>(gate.evidence);
+  EXPECT_EQ(evidence.numerics, Numerics::fast);
+  const double error = evidence.trials.at(0).finding.error_against_exact.value();
   EXPECT_GT(error, 0.02);
   EXPECT_LT(error, 0.08);
   EXPECT_NE(gate.sentence.find("folded operands"), std::string::npos) << gate.sentence;

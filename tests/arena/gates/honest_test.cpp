@@ -5,7 +5,6 @@
 #include <stdlib.h>
 
 #include <filesystem>
-#include <nlohmann/json.hpp>
 
 #include "arena/cheats/cheats.hpp"
 #include "arena/tournament.hpp"
@@ -47,25 +46,25 @@ TEST_P(CheatInATournament, IsCaughtByName) {
   cheats::CheatRig rig(cheat.machine);
   const GateResult result = judged(cheats::CheatContestant(cheat.name, cheat.prepare, rig), rig,
                                    suite_of(cheats::planted_problem(), true), *make_honest_gate());
-  EXPECT_EQ(result.gate, "honest");
+  EXPECT_EQ(result.kind, GateKind::honest);
   EXPECT_EQ(result.outcome, Outcome::failed) << cheat.name;
   EXPECT_TRUE(result.sentence.starts_with(cheat.accusation + ": ")) << cheat.name << ": " << result.sentence;
-  EXPECT_NE(nlohmann::json::parse(result.evidence)["secret_seed"], cheats::announced_seed);
+  EXPECT_NE(std::get<HonestEvidence>(result.evidence).secret_seed, cheats::announced_seed);
 }
 
 INSTANTIATE_TEST_SUITE_P(Cheats, CheatInATournament, ::testing::Range<std::size_t>(0, tournament_cheats().size()),
                          [](const auto& tested) { return tournament_cheats()[tested.param].name; });
 
 TEST(HonestGate, TwoTournamentsOfOneSeedAskWithDifferentData) {
-  std::vector<std::string> evidence;
+  std::vector<std::uint64_t> seeds;
   for (int tournament = 0; tournament < 2; ++tournament) {
     cheats::CheatRig rig({});
     const GateResult result = judged(cheats::CheatContestant("honest", cheats::honest(60), rig), rig,
                                      suite_of(cheats::planted_problem(), true), *make_honest_gate());
     EXPECT_EQ(result.outcome, Outcome::passed) << result.sentence;
-    evidence.push_back(nlohmann::json::parse(result.evidence)["secret_seed"].dump());
+    seeds.push_back(std::get<HonestEvidence>(result.evidence).secret_seed);
   }
-  EXPECT_NE(evidence[0], evidence[1]);
+  EXPECT_NE(seeds[0], seeds[1]);
 }
 
 TEST(HonestGate, ALargeProblemIsAskedAboutInASmallerShapeOfTheSameFormats) {
@@ -121,7 +120,7 @@ TEST(HonestGate, NoHonestContestantIsAccusedInAHundredTournaments) {
     ASSERT_EQ(result.run.entries.size(), 2U);
     for (const Entry& entry : result.run.entries) {
       for (const GateResult& gate : entry.gates) {
-        EXPECT_TRUE(gate.gate != "honest" || gate.outcome == Outcome::passed)
+        EXPECT_TRUE(gate.kind != GateKind::honest || gate.outcome == Outcome::passed)
             << "tournament " << tournament << ", " << entry.contestant << ": " << gate.sentence;
       }
     }

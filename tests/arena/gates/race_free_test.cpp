@@ -7,7 +7,6 @@
 #include <gtest/gtest.h>
 
 #include <cstdlib>
-#include <nlohmann/json.hpp>
 
 #include "arena/contestants/registry.hpp"
 #include "arena/emulation/host_kernel.hpp"
@@ -132,18 +131,18 @@ class RaceFreeGateTest : public ::testing::Test {
 TEST_F(RaceFreeGateTest, KernelWithABarrierPasses) {
   const GateResult result = judge(Between::barrier);
   EXPECT_EQ(result.outcome, Outcome::passed) << result.sentence;
-  EXPECT_EQ(nlohmann::json::parse(result.evidence)["seeds"].size(), static_cast<std::size_t>(runs_));
+  EXPECT_EQ(std::get<RaceFreeEvidence>(result.evidence).seeds.size(), static_cast<std::size_t>(runs_));
 }
 
 TEST_F(RaceFreeGateTest, KernelWithoutItFailsWithTheFindingAndItsSeed) {
   const GateResult result = judge(Between::nothing);
   EXPECT_EQ(result.outcome, Outcome::failed);
   EXPECT_NE(result.sentence.find("race: shared bytes"), std::string::npos) << result.sentence;
-  const nlohmann::json evidence = nlohmann::json::parse(result.evidence)["kernels"][0];
-  const std::string seed = std::to_string(evidence["seed"].get<std::uint64_t>());
+  const ScheduleFinding found = std::get<RaceFreeEvidence>(result.evidence).kernels.at(0).finding.value();
+  const std::string seed = std::to_string(found.seed);
   EXPECT_NE(result.sentence.find("seed " + seed), std::string::npos) << result.sentence;
-  EXPECT_NE(evidence["finding"].get<std::string>().find("race_free_test.cpp"), std::string::npos);
-  EXPECT_EQ(evidence["replay"], "thresher emulate planted --edges --schedules 1 --seed " + seed);
+  EXPECT_NE(found.text.find("race_free_test.cpp"), std::string::npos);
+  EXPECT_EQ(found.replay, "thresher emulate planted --edges --schedules 1 --seed " + seed);
 }
 
 TEST_F(RaceFreeGateTest, ResultThatDependsOnTheScheduleFails) {
@@ -186,7 +185,7 @@ TEST_F(RaceFreeGateTest, PlannedKernelsOfTheOriginsProblemsPass) {
   }
   const GateResult fused = judge("interleaved");
   EXPECT_EQ(fused.outcome, Outcome::passed) << fused.sentence;
-  EXPECT_EQ(nlohmann::json::parse(fused.evidence)["kernels"].size(), 2U);
+  EXPECT_EQ(std::get<RaceFreeEvidence>(fused.evidence).kernels.size(), 2U);
   for (Problem& problem : suite_.problems) {
     dual_gemm(problem).a = dual_gemm(problem).b = Format::nvfp4;
     dual_gemm(problem).out = Format::fp16;

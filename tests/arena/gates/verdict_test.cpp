@@ -9,10 +9,10 @@ ModeSpeedup speedup(double value, TimingMode mode = TimingMode::cold_burst, doub
   return {mode, {value, value - half_width, value + half_width}, {1, 0.995, 1.005}, 20, {value, value}};
 }
 
-const std::vector<GateResult> gates{{"feasible", Outcome::passed, "", "{}"},
-                                    {"audited", Outcome::not_judged, "no disassembler", "{}"},
-                                    {"correct", Outcome::passed, "", "{}"},
-                                    {"timed", Outcome::passed, "", "{}"}};
+const std::vector<GateResult> gates{{GateKind::feasible, Outcome::passed, ""},
+                                    {GateKind::audited, Outcome::not_judged, "no disassembler"},
+                                    {GateKind::correct, Outcome::passed, ""},
+                                    {GateKind::timed, Outcome::passed, ""}};
 
 Pitch pitch_with(const Acceptance& accept) {
   Pitch pitch;
@@ -78,10 +78,10 @@ TEST(Verdict, OneProblemCanRejectAPitch) {
 
 TEST(Verdict, WhatCannotBeJudgedDoesNotCountAsPassed) {
   Acceptance accept;
-  accept.gates = {"correct", "audited"};
+  accept.gates = {GateKind::correct, GateKind::audited};
   EXPECT_EQ(word({speedup(1.2)}, accept), "not judged");
   EXPECT_EQ(word({speedup(0.8)}, accept), "rejected");
-  accept.gates = {"correct"};
+  accept.gates = {GateKind::correct};
   EXPECT_EQ(word({speedup(1.2)}, accept), "accepted");
   accept.occupancy_not_worse = true;
   EXPECT_EQ(word({speedup(1.2)}, accept), "not judged");

@@ -86,12 +86,12 @@ TEST(Honesty, TheGateNamesTheCheatTheExperimentAndTheProblem) {
     cheats::CheatRig rig({});
     const GateResult gate =
         judge_honesty(suite, cheats::CheatContestant(cheat.name, cheat.prepare, rig), rig, options_of(5));
-    EXPECT_EQ(gate.gate, "honest");
+    EXPECT_EQ(gate.kind, GateKind::honest);
     EXPECT_EQ(gate.outcome, Outcome::failed);
     EXPECT_EQ(gate.sentence,
               "answers from a cache keyed by pointer: new data at the same addresses gave the old outputs (experiment "
               "\"new data at old addresses\" on 7x24x64 nvfp4*nvfp4->fp16)");
-    EXPECT_NE(gate.evidence.find("\"secret_seed\":5"), std::string::npos);
+    EXPECT_EQ(std::get<HonestEvidence>(gate.evidence).secret_seed, 5U);
   }
   cheats::CheatRig rig({});
   const GateResult gate =

@@ -41,9 +41,10 @@ class LedgerTest : public ::testing::Test {
     entry.pitch = R"({"title":"p"})";
     entry.verdict = Verdict::accepted;
     entry.sentence = "it is";
-    entry.clocks = R"({"clock":"wall clock"})";
+    entry.clocks = {"wall clock", 2400.0, 2600.5, {"power cap"}};
     entry.context = sample_run().context;
-    entry.gates = {{"correct", Outcome::passed, "fine", R"({"seed":1})"}, {"timed", Outcome::not_judged, "why", "{}"}};
+    entry.gates = {{GateKind::correct, Outcome::passed, "fine", CorrectEvidence{1, Numerics::exact, {}}},
+                   {GateKind::timed, Outcome::not_judged, "why"}};
     Measurement measurement;
     measurement.problem = "1x8x16";
     measurement.mode = TimingMode::cold_burst;

@@ -34,8 +34,11 @@ TEST_F(CalibrationFile, IsReadWhereItIsAndElseTheBuiltInOneIs) {
   EXPECT_EQ(load_calibration("", "H200").calibration, slow);
   EXPECT_EQ(load_calibration("", "H200").source, file_.string());
   EXPECT_EQ(load_calibration(file_.string(), "H200").calibration, slow);
-  EXPECT_EQ(forecaster_for(R"({"gpu":"NVIDIA H200"})").calibration, slow);
-  EXPECT_EQ(forecaster_for(R"({"gpu":"NVIDIA H200"})").calibration_source, file_.string());
+  Machine machine{"cuda:0", {}, GpuInfo{}};
+  machine.gpu->name = "NVIDIA H200";
+  const Forecaster forecaster = forecaster_for(machine);
+  EXPECT_EQ(forecaster.calibration, slow);
+  EXPECT_EQ(forecaster.calibration_source, file_.string());
 }
 
 TEST_F(CalibrationFile, ABadOneIsNamed) {

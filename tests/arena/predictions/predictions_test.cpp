@@ -82,7 +82,8 @@ TEST(Predictions, AttentionOnTheMatrixUnitHasATimeToo) {
   }
   const auto simple = predict_times(h200(), suite, {"attention", "simple"}, nullptr, 0);
   EXPECT_FALSE(simple.front().predicted_us);
-  EXPECT_NE(simple.front().why.find("no words for the work of the strategy simple"), std::string::npos) << simple.front().why;
+  EXPECT_NE(simple.front().why.find("no words for the work of the strategy simple"), std::string::npos)
+      << simple.front().why;
 }
 
 TEST(Predictions, ThePanelKnowsPitchesOfAttentionAndOfFastNumerics) {
@@ -112,9 +113,13 @@ TEST(Predictions, WhoCannotSaySaysSo) {
 }
 
 TEST(Forecaster, FindsTheTableOfTheMachine) {
-  EXPECT_EQ(forecaster_for(R"({"gpu":"NVIDIA H200"})").device, &device_spec("H200"));
-  EXPECT_EQ(forecaster_for(R"({"gpu":"another"})").device, nullptr);
-  EXPECT_EQ(forecaster_for(R"({"cpu":"x"})").device, nullptr);
+  Machine machine{"cuda:0", {}, GpuInfo{}};
+  machine.gpu->name = "NVIDIA H200";
+  EXPECT_EQ(forecaster_for(machine).device, &device_spec("H200"));
+  machine.gpu->name = "another";
+  EXPECT_EQ(forecaster_for(machine).device, nullptr);
+  machine.gpu.reset();
+  EXPECT_EQ(forecaster_for(machine).device, nullptr);
 }
 
 PredictionRecord prediction(std::int64_t ordinal, const std::string& problem, double us) {

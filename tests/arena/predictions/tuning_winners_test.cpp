@@ -24,7 +24,7 @@ class TuningWinners : public ::testing::Test {
     Entry& entry = run_.entries.emplace_back();
     entry.suite = suite_.name;
     entry.contestant = contestant;
-    entry.gates = {{"correct", Outcome::passed, "", "{}"}, {"verdict", Outcome::failed, "rejected", "{}"}};
+    entry.gates = {{GateKind::correct, Outcome::passed, ""}, {GateKind::verdict, Outcome::failed, "rejected"}};
     Measurement measurement = sample_measurement(label(suite_.problems[0]), TimingMode::cold_burst, us, us);
     measurement.contestant_us = {us, us * (1 - spread), us * (1 + spread)};
     entry.measurements = {measurement};
@@ -89,6 +89,13 @@ TEST_F(TuningWinners, AFailedGateAndAWideIntervalCountForNothing) {
   run_.entries.back().gates.front().outcome = Outcome::failed;
   time("dual_gemm/packed[block_tokens=128,blocks_per_slot=2,math_warpgroups=2,split_k=1,stages=3]", 40, 0.12);
   EXPECT_TRUE(enter().empty());
+}
+
+TEST(CheckTuned, NamesTheSuiteWhoseOperationKeepsNoChoices) {
+  const std::vector<Suite> suites{load_suite("origin"), load_suite("attention")};
+  EXPECT_NO_THROW(check_tuned({suites.data(), 1}));
+  EXPECT_EQ(error_of([&] { check_tuned(suites); }),
+            "--tune: plan keeps no measured choices of attention: leave suite attention out");
 }
 
 TEST(ContestantLabel, IsReadBack) {

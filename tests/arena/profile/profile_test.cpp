@@ -6,6 +6,8 @@
 #include <nlohmann/json.hpp>
 
 #include "arena/expect_error.hpp"
+#include "arena/operations.hpp"
+#include "ops/kernel_variant.hpp"
 #include "pipeline/timeline.hpp"
 
 namespace thresher::arena {
@@ -84,6 +86,14 @@ TEST(Profile, NeedsAGpuAndSaysSo) {
   const Problem problem = arena::problem_of(DualGemmProblem{.m = 8, .n = 8, .k = 64});
   EXPECT_EQ(error_of([&] { (void)profile(*cpu_rig(), problem, {}); }),
             "profile needs a GPU: there is none here, and the emulator's schedules do not measure time");
+}
+
+TEST(Profile, AnOperationWithoutKernelsToLookIntoSaysSo) {
+  const Operation& attention = find_operation("attention");
+  const auto rig = cpu_rig();
+  EXPECT_EQ(
+      error_of([&] { (void)attention.prepare_variant(attention.example(), {}, rig->device(), rig->memory(), {}, {}); }),
+      "attention has no kernels that can be looked into");
 }
 
 TEST(Profile, SaysWhatEachPartCouldGiveBack) {

@@ -5,7 +5,6 @@
 #include <gtest/gtest.h>
 
 #include <functional>
-#include <nlohmann/json.hpp>
 
 #include "arena/contestants/registry.hpp"
 #include "arena/gates/correctness.hpp"
@@ -81,10 +80,10 @@ TEST(CudaClock, WorkOnAnotherStreamCannotBeCaptured) {
 
 TEST(CudaRig, DescribesTheMachine) {
   SKIP_WITHOUT_GPU();
-  const nlohmann::json machine = nlohmann::json::parse(cuda_rig(0)->machine_json());
-  EXPECT_EQ(machine.at("device"), "cuda:0");
-  EXPECT_GT(machine.at("multiprocessors"), 0);
-  EXPECT_FALSE(machine.at("driver").get<std::string>().empty());
+  const Machine machine = cuda_rig(0)->machine();
+  EXPECT_EQ(machine.device, "cuda:0");
+  EXPECT_GT(machine.gpu.value().multiprocessors, 0);
+  EXPECT_FALSE(machine.gpu.value().driver.empty());
 }
 
 TEST(CudaRig, MeasuresItsCeilings) {

@@ -48,7 +48,7 @@ TEST(Pitch, HoldsTheOriginsTerms) {
   EXPECT_EQ(pitch.accept.shared_memory_bytes_below, 204800);
   EXPECT_TRUE(pitch.accept.occupancy_not_worse);
   EXPECT_EQ(pitch.accept.fall_back_below, 1.3);
-  EXPECT_EQ(pitch.accept.gates, (std::vector<std::string>{"correct", "timed"}));
+  EXPECT_EQ(pitch.accept.gates, (std::vector{GateKind::correct, GateKind::timed}));
   EXPECT_EQ(pitch.abort_below_share, 0.03);
 }
 

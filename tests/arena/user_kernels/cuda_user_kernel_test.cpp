@@ -14,10 +14,11 @@ TEST_F(OwnCudaKernel, TheExamplePassesEveryGateThatCanBeJudged) {
   const TournamentResult result =
       hold({load_pitch(example_folder / "naive.toml")}, slurp(example_folder / "small.toml"), "cuda:0");
   const Entry& naive = entry(result, "naive");
-  for (const char* name : {"feasible", "compiles", "correct", "honest", "timed"}) {
-    EXPECT_EQ(gate(naive, name).outcome, Outcome::passed) << name << ": " << gate(naive, name).sentence;
+  for (const GateKind kind :
+       {GateKind::feasible, GateKind::compiles, GateKind::correct, GateKind::honest, GateKind::timed}) {
+    EXPECT_EQ(gate(naive, kind).outcome, Outcome::passed) << name(kind) << ": " << gate(naive, kind).sentence;
   }
-  EXPECT_NE(gate(naive, "audited").outcome, Outcome::failed) << gate(naive, "audited").sentence;
+  EXPECT_NE(gate(naive, GateKind::audited).outcome, Outcome::failed) << gate(naive, GateKind::audited).sentence;
 }
 
 TEST_F(OwnCudaKernel, AFaultAndAHangFailTheirGateAndNothingElse) {

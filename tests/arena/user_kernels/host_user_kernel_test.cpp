@@ -19,18 +19,19 @@ TEST_F(OwnKernel, TheExamplePassesEveryGateThatCanBeJudged) {
   const Pitch pitch = load_pitch(example_folder / "naive-cpu.toml");
   const TournamentResult result = hold({pitch}, slurp(example_folder / "small.toml"));
   const Entry& naive = entry(result, "naive");
-  for (const char* name : {"feasible", "compiles", "correct"}) {
-    EXPECT_EQ(gate(naive, name).outcome, Outcome::passed) << name << ": " << gate(naive, name).sentence;
+  for (const GateKind kind : {GateKind::feasible, GateKind::compiles, GateKind::correct}) {
+    EXPECT_EQ(gate(naive, kind).outcome, Outcome::passed) << name(kind) << ": " << gate(naive, kind).sentence;
   }
   // The gates after these look at this machine's own clock, which may stall.
-  EXPECT_NE(gate(naive, "honest").outcome, Outcome::not_judged) << gate(naive, "honest").sentence;
-  EXPECT_EQ(gate(naive, "audited").sentence, "the audit reads GPU machine code, and this kernel is for the CPU");
-  EXPECT_EQ(naive.measurements.empty(), gate(naive, "timed").outcome != Outcome::passed);
-  EXPECT_EQ(nlohmann::json::parse(naive.clocks)["clock"], "wall clock");
+  EXPECT_NE(gate(naive, GateKind::honest).outcome, Outcome::not_judged) << gate(naive, GateKind::honest).sentence;
+  EXPECT_EQ(gate(naive, GateKind::audited).sentence,
+            "the audit reads GPU machine code, and this kernel is for the CPU");
+  EXPECT_EQ(naive.measurements.empty(), gate(naive, GateKind::timed).outcome != Outcome::passed);
+  EXPECT_EQ(naive.clocks.clock, "wall clock");
   EXPECT_NE(nlohmann::json::parse(naive.pitch)["kernel"]["text"].get<std::string>().find("extern \"C\""),
             std::string::npos)
       << "the ledger keeps what was run";
-  EXPECT_EQ(gate(entry(result, "two_pass"), "correct").outcome, Outcome::passed);
+  EXPECT_EQ(gate(entry(result, "two_pass"), GateKind::correct).outcome, Outcome::passed);
 }
 
 TEST_F(OwnKernel, AWrongOneFailsWithItsMistakeNamed) {
@@ -82,10 +83,11 @@ TEST_F(OwnKernel, ACrashAHangAndAnExitFailTheirGateAndNothingElse) {
       << entry(result, "leaves").sentence;
   EXPECT_EQ(plain_verdict(entry(result, "writes_all_over")), "failed at correct");
   for (const char* name : {"crashes", "leaves"}) {
-    EXPECT_EQ(gate(entry(result, name), "compiles").outcome, Outcome::passed) << name;
-    EXPECT_EQ(gate(entry(result, name), "timed").outcome, Outcome::skipped) << name;
+    EXPECT_EQ(gate(entry(result, name), GateKind::compiles).outcome, Outcome::passed) << name;
+    EXPECT_EQ(gate(entry(result, name), GateKind::timed).outcome, Outcome::skipped) << name;
   }
-  EXPECT_EQ(gate(entry(result, "naive"), "correct").outcome, Outcome::passed) << entry(result, "naive").sentence;
+  EXPECT_EQ(gate(entry(result, "naive"), GateKind::correct).outcome, Outcome::passed)
+      << entry(result, "naive").sentence;
   EXPECT_TRUE(result.ledger_problem.empty());
 }
 
@@ -114,12 +116,12 @@ TEST_F(OwnKernel, WithoutAGpuACudaKernelIsCompiledAndAuditedAndNotRun) {
   const TournamentResult result = hold({load_pitch(example_folder / "naive.toml")}, tiny_suite);
   const Entry& naive = entry(result, "naive");
   EXPECT_EQ(plain_verdict(naive), "not judged");
-  EXPECT_EQ(gate(naive, "compiles").outcome, Outcome::passed) << gate(naive, "compiles").sentence;
-  EXPECT_NE(gate(naive, "compiles").sentence.find("naive.cu by NVRTC"), std::string::npos);
-  EXPECT_NE(gate(naive, "audited").outcome, Outcome::failed) << gate(naive, "audited").sentence;
-  for (const char* name : {"correct", "honest", "timed", "verdict"}) {
-    EXPECT_EQ(gate(naive, name).outcome, Outcome::not_judged) << name;
-    EXPECT_NE(gate(naive, name).sentence.find("no GPU"), std::string::npos) << gate(naive, name).sentence;
+  EXPECT_EQ(gate(naive, GateKind::compiles).outcome, Outcome::passed) << gate(naive, GateKind::compiles).sentence;
+  EXPECT_NE(gate(naive, GateKind::compiles).sentence.find("naive.cu by NVRTC"), std::string::npos);
+  EXPECT_NE(gate(naive, GateKind::audited).outcome, Outcome::failed) << gate(naive, GateKind::audited).sentence;
+  for (const GateKind kind : {GateKind::correct, GateKind::honest, GateKind::timed, GateKind::verdict}) {
+    EXPECT_EQ(gate(naive, kind).outcome, Outcome::not_judged) << name(kind);
+    EXPECT_NE(gate(naive, kind).sentence.find("no GPU"), std::string::npos) << gate(naive, kind).sentence;
   }
 }
 

@@ -65,13 +65,12 @@ class OwnTournament : public ::testing::Test {
     throw std::runtime_error("no entry of " + strategy);
   }
 
-  static const GateResult& gate(const Entry& entry, const std::string& name) {
-    for (const GateResult& candidate : entry.gates) {
-      if (candidate.gate == name) {
-        return candidate;
-      }
+  static const GateResult& gate(const Entry& entry, GateKind kind) {
+    const GateResult* const found = find_gate(entry.gates, kind);
+    if (found == nullptr) {
+      throw std::runtime_error("no gate " + std::string(name(kind)));
     }
-    throw std::runtime_error("no gate " + name);
+    return *found;
   }
 
   static constexpr const char* tiny_suite =

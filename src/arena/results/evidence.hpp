@@ -1,0 +1,104 @@
+#pragma once
+/// What the gates found, each in its own words. evidence_json.hpp writes it for the ledger, the report and the wire.
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "arena/data/distribution.hpp"
+#include "arena/results/audit_report.hpp"
+#include "arena/results/finding.hpp"
+#include "arena/results/mode_speedup.hpp"
+#include "arena/rig/ceilings.hpp"
+#include "thresher/dual_gemm.hpp"
+
+namespace thresher::arena {
+
+/// Of `feasible`.
+struct MemoryNeed {
+  double needed_bytes = 0;
+  double available_bytes = 0;
+};
+
+/// Of `compiles`, where it failed.
+struct CompilerLog {
+  std::string text;
+};
+
+/// Of `audited`.
+struct AuditedEvidence {
+  std::vector<AuditedKernel> kernels;
+};
+
+/// What the emulator found, and the schedule under which it did.
+struct ScheduleFinding {
+  std::string text;
+  std::uint64_t seed = 0;
+  std::string replay;  ///< the command that shows it again
+};
+
+/// One kernel in the emulator.
+struct ScheduledKernel {
+  std::string kernel;
+  std::vector<std::string> problems;         ///< looked at, up to the one of the finding
+  std::optional<ScheduleFinding> finding{};  ///< empty: nothing was found
+  std::string not_judged{};                  ///< why none was looked at; empty when some was
+};
+
+/// Of `race-free`.
+struct RaceFreeEvidence {
+  std::vector<std::uint64_t> seeds;
+  std::vector<ScheduledKernel> kernels;
+};
+
+/// Of `correct`.
+struct CorrectEvidence {
+  std::uint64_t seed = 0;
+  Numerics numerics = Numerics::exact;  ///< by which definition outputs were judged
+  std::vector<TrialResult> trials;
+};
+
+/// What an experiment found.
+struct Accusation {
+  std::string cheat;     ///< in a few words, "answers from a cache keyed by pointer"
+  std::string sentence;  ///< what was done, and what came out
+};
+
+/// One experiment by name.
+struct ProbeResult {
+  std::string probe;
+  std::optional<Accusation> accusation;
+  std::string not_judged;  ///< why it says nothing; empty when it does
+};
+
+/// Of `honest`.
+struct HonestEvidence {
+  std::string problem;
+  std::uint64_t secret_seed = 0;
+  std::vector<ProbeResult> probes;
+};
+
+/// Of `timed`.
+struct TimedEvidence {
+  std::string clock;
+  Distribution distribution = Distribution::normal;  ///< of the inputs
+  double budget_s = 0;
+  Ceilings ceilings;
+};
+
+/// Of `verdict`.
+struct VerdictEvidence {
+  std::vector<ModeSpeedup> modes;
+};
+
+/// Of any gate, as a ledger or another process told of it: a JSON object that is handed on as it is.
+struct RecordedEvidence {
+  std::string json;
+};
+
+/// The first: nothing beyond the gate's sentence.
+using Evidence = std::variant<std::monostate, MemoryNeed, CompilerLog, AuditedEvidence, RaceFreeEvidence,
+                              CorrectEvidence, HonestEvidence, TimedEvidence, VerdictEvidence, RecordedEvidence>;
+
+}  // namespace thresher::arena
