@@ -93,8 +93,8 @@ std::vector<Variant> stream_variants(int head_dim) {
     list.push_back({"96 keys", {{"keys", "96"}}});
   } else {
     list.push_back({"descriptors by themselves", {{"base_descriptors", "0"}}});
-    list.push_back({"cluster of two", {{"cluster", "2"}}});
-    list.push_back({"cluster of two, no turns", {{"cluster", "2"}, {"take_turns", "0"}}});
+    list.push_back({"cluster of two", {{"multicast", "2"}}});
+    list.push_back({"cluster of two, no turns", {{"multicast", "2"}, {"take_turns", "0"}}});
     list.push_back({"no turns", {{"take_turns", "0"}}});
     list.push_back({"112 keys", {{"keys", "112"}}});
   }

@@ -17,7 +17,7 @@ SIGNATURES = {
     "thresher_dual_gemm_pack_flat": (I, [I, I, I, L, L, *MATRIX, *MATRIX, I, I, P]),
     "thresher_dual_gemm_weights_destroy": (None, [P]),
     "thresher_dual_gemm_plan_flat": (I, [P, L, I, I, I, P, S, S, I, P]),
-    "thresher_dual_gemm_plan_raw_flat": (I, [I, I, L, L, L, I, I, I, I, P, *MATRIX, *MATRIX, I, S, S, I, I, P]),
+    "thresher_dual_gemm_plan_raw_flat": (I, [I, I, L, L, L, I, I, I, I, P, *MATRIX, *MATRIX, I, S, S, I, P]),
     "thresher_dual_gemm_run_flat": (I, [P, P, *TOKENS, P, L, P]),
     "thresher_dual_gemm_prepare_flat": (I, [P, P, *TOKENS, P]),
     "thresher_dual_gemm_run_prepared_flat": (I, [P, P, *TOKENS, P, L, P]),
@@ -97,7 +97,7 @@ class DualGemm:
         if strategy == "two_pass":
             library.check(lib.thresher_dual_gemm_plan_raw_flat(
                 CUDA, 0, m, n, k, a, b, out, SILU, None, *whole(gate), *whole(up), ROW_MAJOR, strategy.encode(), None,
-                NUMERICS["exact"], 0, c.byref(self.plan)))
+                0, c.byref(self.plan)))
         else:
             library.check(lib.thresher_dual_gemm_pack_flat(CUDA, 0, b, n, k, *whole(gate), *whole(up), ROW_MAJOR,
                                                            NUMERICS[numerics], c.byref(self.weights)))

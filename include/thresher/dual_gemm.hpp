@@ -88,12 +88,11 @@ struct DualGemmOptions {
   /// Empty: what a tournament on such a device measured fastest (docs/planner.md), else the planner's choice. Else one
   /// of `dual_gemm_strategies(device)`.
   std::string strategy{};
-  /// Choices of a strategy that are not left to the planner, as `thresher plan` prints them.
+  /// Choices of a strategy that are not left to the planner, as `thresher plan` prints them. The knob `numerics` says
+  /// how `plan` packs raw weights, {{"numerics", "fast"}}; packed weights have numerics of their own.
   Knobs knobs{};
   /// CPU: threads to use, 0 for all.
   int threads = 0;
-  /// How `plan` packs raw weights; packed weights have numerics of their own.
-  Numerics numerics = Numerics::exact;
   bool operator==(const DualGemmOptions&) const = default;
 };
 

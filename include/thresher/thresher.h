@@ -119,9 +119,8 @@ typedef struct thresher_dual_gemm_options {
   uint32_t struct_size;
   int32_t threads;            /* CPU: 0, the default, for all */
   const char* strategy;       /* null or "", the default: chosen for the problem */
-  const char* knobs;          /* "name=value ..." as `thresher plan` prints them; null or "": chosen for the problem */
-  thresher_numerics numerics; /* how plan_raw packs; packed weights have numerics of their own. Exact by default */
-  int32_t reserved;           /* 0 */
+  const char* knobs;          /* "name=value ..." as `thresher plan` prints them; null or "": chosen for the problem.
+                                 "numerics=fast" says how plan_raw packs; packed weights have numerics of their own */
 } thresher_dual_gemm_options;
 
 typedef struct thresher_dual_gemm_weights thresher_dual_gemm_weights;
@@ -203,7 +202,7 @@ THRESHER_API thresher_status thresher_dual_gemm_plan_raw_flat(
     int32_t out_format, int32_t activation, const float* activation_constants, const void* b1_gate,
     int64_t b1_row_stride, const void* b1_scales, const float* b1_global_scale, const void* b2_up,
     int64_t b2_row_stride, const void* b2_scales, const float* b2_global_scale, int32_t scale_layout,
-    const char* strategy, const char* knobs, int32_t numerics, int32_t threads, thresher_dual_gemm** plan);
+    const char* strategy, const char* knobs, int32_t threads, thresher_dual_gemm** plan);
 /* Formats, k, n and the device are the plan's. */
 THRESHER_API thresher_status thresher_dual_gemm_run_flat(const thresher_dual_gemm* plan, void* stream, int64_t rows,
                                                          const void* a, int64_t a_row_stride, const void* a_scales,

@@ -99,8 +99,7 @@ void run_packed(const formats::SafetensorsFile& file, const formats::Operand& a,
                                 .b = weights.format(),
                                 .out = options.out_type,
                                 .activation = options.activation};
-  const DualGemmOptions how{.strategy = options.strategy, .numerics = weights.numerics()};
-  run_planned(plan(device, problem, weights, how), a, device, options);
+  run_planned(plan(device, problem, weights, {.strategy = options.strategy}), a, device, options);
 }
 
 void run_dual_gemm(const RunOptions& options) {
@@ -117,9 +116,11 @@ void run_dual_gemm(const RunOptions& options) {
   const DualGemmProblem problem = problem_of(file, a, gate, up, options);
   const ops::DeviceTensor gate_there(gate.view(), device);
   const ops::DeviceTensor up_there(up.view(), device);
-  run_planned(plan(device, problem, gate_there.tensor(), up_there.tensor(),
-                   {.strategy = options.strategy, .numerics = options.operands.numerics}),
-              a, device, options);
+  DualGemmOptions how{.strategy = options.strategy};
+  if (options.operands.numerics != Numerics::exact) {
+    how.knobs.set("numerics", std::string(name(options.operands.numerics)));
+  }
+  run_planned(plan(device, problem, gate_there.tensor(), up_there.tensor(), how), a, device, options);
 }
 
 void add_run_dual_gemm(CLI::App& run) {

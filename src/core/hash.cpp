@@ -45,7 +45,7 @@ std::size_t std::hash<thresher::DualGemmProblem>::operator()(const thresher::Dua
 }
 
 std::size_t std::hash<thresher::DualGemmOptions>::operator()(const thresher::DualGemmOptions& o) const noexcept {
-  return thresher::Hash().add(o.strategy).add(o.knobs).add(o.threads).add(o.numerics).sum();
+  return thresher::Hash().add(o.strategy).add(o.knobs).add(o.threads).sum();
 }
 
 std::size_t std::hash<thresher::AttentionProblem>::operator()(const thresher::AttentionProblem& p) const noexcept {

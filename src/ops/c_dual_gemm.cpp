@@ -78,11 +78,9 @@ DualGemmProblem problem_of(const thresher_dual_gemm_problem* problem) {
 
 Numerics numerics_of(std::int32_t numerics) { return enumerator(numerics, all_numerics.back(), "numerics"); }
 
-DualGemmOptions options_of(const char* strategy, const char* knobs, std::int32_t threads, Numerics numerics) {
-  return {.strategy = text_or_empty(strategy),
-          .knobs = Knobs::parse(text_or_empty(knobs)),
-          .threads = threads,
-          .numerics = numerics};
+DualGemmOptions options_of(const char* strategy, const char* knobs, std::int32_t threads) {
+  return {
+      .strategy = text_or_empty(strategy), .knobs = Knobs::parse(text_or_empty(knobs)), .threads = threads};
 }
 
 DualGemmOptions options_of(const thresher_dual_gemm_options* options) {
@@ -90,7 +88,7 @@ DualGemmOptions options_of(const thresher_dual_gemm_options* options) {
     return {};
   }
   const thresher_dual_gemm_options given = known(options, "options", offsetof(thresher_dual_gemm_options, threads), {});
-  return options_of(given.strategy, given.knobs, given.threads, numerics_of(given.numerics));
+  return options_of(given.strategy, given.knobs, given.threads);
 }
 
 Tensor a_of(const thresher_dual_gemm& plan, std::int64_t rows, const void* a, std::int64_t row_stride,
@@ -233,7 +231,7 @@ thresher_status thresher_dual_gemm_plan_flat(const thresher_dual_gemm_weights* w
                                   .b = packed.format(),
                                   .out = format_of(out_format, "out_format"),
                                   .activation = activation_of(activation, activation_constants)};
-    const DualGemmOptions options = options_of(strategy, knobs, threads, packed.numerics());
+    const DualGemmOptions options = options_of(strategy, knobs, threads);
     *plan_out = new thresher_dual_gemm{plan(packed.device(), problem, packed, options), packed.device().id()};
   });
 }
@@ -245,7 +243,7 @@ thresher_status thresher_dual_gemm_plan_raw_flat(int32_t device_kind, int32_t de
                                                  const float* b1_global_scale, const void* b2_up, int64_t b2_row_stride,
                                                  const void* b2_scales, const float* b2_global_scale,
                                                  int32_t scale_layout, const char* strategy, const char* knobs,
-                                                 int32_t numerics, int32_t threads, thresher_dual_gemm** plan_out) {
+                                                 int32_t threads, thresher_dual_gemm** plan_out) {
   return guarded([&] {
     required(plan_out, "plan");
     const Device device = device_of({device_kind, device_ordinal});
@@ -261,7 +259,7 @@ thresher_status thresher_dual_gemm_plan_raw_flat(int32_t device_kind, int32_t de
     *plan_out =
         new thresher_dual_gemm{plan(device, problem, with_scales(gate, b1_scales, scale_layout, b1_global_scale),
                                     with_scales(up, b2_scales, scale_layout, b2_global_scale),
-                                    options_of(strategy, knobs, threads, numerics_of(numerics))),
+                                    options_of(strategy, knobs, threads)),
                                device.id()};
   });
 }

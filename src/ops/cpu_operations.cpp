@@ -89,7 +89,7 @@ class CpuOperations final : public DeviceOperations {
   [[nodiscard]] std::shared_ptr<const DualGemm::Backend> plan_raw(const Device& device, const DualGemmProblem& problem,
                                                                   const Tensor& b1_gate, const Tensor& b2_up,
                                                                   const DualGemmOptions& options) const override {
-    require_exact(options.numerics);
+    require_exact(numerics_of(options.knobs));
     return std::make_shared<CpuDualGemm>(problem, device.id(), planned_calls(device, problem, options), b1_gate, b2_up);
   }
 };

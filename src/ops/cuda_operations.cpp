@@ -18,20 +18,22 @@ DualGemmProblem problem_of(Format format, std::int64_t n, std::int64_t k) {
   return {.m = 1, .n = std::max<std::int64_t>(n, 1), .k = k, .a = format, .b = format};
 }
 
+/// Sets the knob where nobody did; every strategy is exact by itself.
+void ask_for(Numerics numerics, Knobs& knobs) {
+  if (numerics != Numerics::exact && knobs.find("numerics") == nullptr) {
+    knobs.set("numerics", std::string(name(numerics)));
+  }
+}
+
 DualGemmRequest request_of(Numerics numerics) {
-  DualGemmOptions options;
-  options.numerics = numerics;
-  return ops::request_of(options);
+  DualGemmRequest request;
+  ask_for(numerics, request.knobs);
+  return request;
 }
 
 /// How weights are packed, by the strategy that `plan` would choose for them.
 PlannedCall packing_choice(const Device& device, Format format, std::int64_t n, std::int64_t k, Numerics numerics) {
   return choose_dual_gemm(problem_of(format, n, k), request_of(numerics), DeviceKind::cuda, spec_of(device));
-}
-
-Numerics numerics_of(const PlannedCall& call) {
-  const std::string* const numerics = call.knobs.find("numerics");
-  return numerics != nullptr && *numerics == name(Numerics::fast) ? Numerics::fast : Numerics::exact;
 }
 
 void require_pair_on_gpu(const Device& device, const Tensor& b1_gate, const Tensor& b2_up) {
@@ -79,7 +81,7 @@ class CudaOperations final : public DeviceOperations {
       return plan_matrices(device, problem, b1_gate, b2_up, weights.shared(), options);
     }
     DualGemmOptions of_weights = options;
-    of_weights.numerics = packed->numerics();
+    ask_for(packed->numerics(), of_weights.knobs);
     const auto obstacle = [&](const PlannedCall& call) {
       return call.packed_layout == packed->layout()
                  ? std::string()
@@ -113,7 +115,7 @@ class CudaOperations final : public DeviceOperations {
     std::vector<PlannedRows> calls = planned_calls(device, problem, options, obstacle);
     CudaOperands operands{b1_gate, b2_up, nullptr, weights};
     if (const PlannedCall& call = calls.back().call; call.packing != nullptr) {
-      const auto packed = packed_by(device, b1_gate, b2_up, numerics_of(call), call);
+      const auto packed = packed_by(device, b1_gate, b2_up, numerics_of(call.knobs), call);
       operands = {packed->b1_gate(), packed->b2_up(), packed->packed(), packed};
     }
     return make_cuda_dual_gemm(device, problem, std::move(calls), std::move(operands));

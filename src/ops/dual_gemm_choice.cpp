@@ -50,11 +50,13 @@ bool launch_alike(const PlannedCall& a, const PlannedCall& b) {
 
 }  // namespace
 
+Numerics numerics_of(const Knobs& knobs) {
+  const std::string* const asked = knobs.find("numerics");
+  return asked == nullptr ? Numerics::exact : parse_numerics(*asked).value_or(Numerics::exact);
+}
+
 DualGemmRequest request_of(const DualGemmOptions& options) {
   DualGemmRequest request{options.strategy, options.knobs};
-  if (options.numerics != Numerics::exact) {
-    request.knobs.set("numerics", std::string(name(options.numerics)));
-  }
   if (options.threads > 0) {
     request.knobs.set("threads", std::to_string(options.threads));
   }

@@ -16,6 +16,9 @@ using TensorObstacle = std::function<std::string(const strategies::PlannedCall&)
 
 using DualGemmRequest = planner::Request;
 
+/// What the knob `numerics` says; exact where it is left out.
+[[nodiscard]] Numerics numerics_of(const Knobs& knobs);
+
 /// `options` in the words of strategies.
 [[nodiscard]] DualGemmRequest request_of(const DualGemmOptions& options);
 

@@ -103,7 +103,7 @@ std::shared_ptr<const DualGemm::Backend> plan_variant(const Device& device, cons
   CudaOperands operands{b1_gate, b2_up};
   if (profiled->call.packing != nullptr) {
     const auto packed =
-        std::make_shared<const CudaPackedWeights>(device, b1_gate, b2_up, options.numerics, profiled->call);
+        std::make_shared<const CudaPackedWeights>(device, b1_gate, b2_up, numerics_of(options.knobs), profiled->call);
     operands = {packed->b1_gate(), packed->b2_up(), packed->packed(), packed};
   }
   if (variant.profile) {

@@ -96,7 +96,7 @@ Tuning read_tuning(const std::filesystem::path& file) {
 std::optional<DualGemmOptions> tuned_options(const Device& device, const DualGemmProblem& problem,
                                              const DualGemmOptions& options) {
   static const Tuning tuning = read_tuning(tuning_file());
-  if (!options.strategy.empty() || !options.knobs.empty() || options.numerics != Numerics::exact) {
+  if (!options.strategy.empty() || !options.knobs.empty()) {
     return std::nullopt;
   }
   const TunedChoice* const choice = tuning.find(device.name(), problem);

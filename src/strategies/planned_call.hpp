@@ -70,7 +70,9 @@ class LaunchArguments {
     if (std::find(extents, extents + description.rank, 0) != extents + description.rank) {
       return;
     }
-    maps_[map_count_++] = {offset, description};
+    Map& map = maps_[map_count_++];
+    map.offset = offset;
+    map.description = description;
   }
 
   [[nodiscard]] std::byte* data() noexcept { return bytes_.data(); }

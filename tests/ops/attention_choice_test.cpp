@@ -85,10 +85,10 @@ TEST(AttentionChoice, TakesKnobsAndNamesTheOnesItLacks) {
     return "accepted";
   };
   EXPECT_EQ(refusal({.strategy = "pipelined", .knobs = {{"speed", "11"}}}),
-            "the strategy pipelined has no knob speed, expected one of keys, stages, math_warpgroups, cluster, "
+            "the strategy pipelined has no knob speed, expected one of keys, stages, math_warpgroups, multicast, "
             "queries_in_registers, take_turns, hold_softmax, base_descriptors, dependent_launch");
-  EXPECT_EQ(refusal({.strategy = "pipelined", .knobs = {{"cluster", "3"}}}),
-            "the knob cluster of strategy pipelined is 3, expected one of 1, 2");
+  EXPECT_EQ(refusal({.strategy = "pipelined", .knobs = {{"multicast", "3"}}}),
+            "the knob multicast of strategy pipelined is 3, expected one of 1, 2");
   EXPECT_EQ(refusal({.strategy = "split"}),
             "no strategy of attention can run this problem: split: it takes at most 2048 keys, problem.keys is 4096");
   EXPECT_EQ(refusal({.strategy = "rows"}),

@@ -70,13 +70,13 @@ struct Variant {
 std::vector<Variant> variants() {
   return {{"simple", "simple"},
           {"pipelined", "pipelined"},
-          {"pipelined_alone", "pipelined", {{"cluster", "1"}, {"math_warpgroups", "1"}}},
+          {"pipelined_alone", "pipelined", {{"multicast", "1"}, {"math_warpgroups", "1"}}},
           {"pipelined_two",
            "pipelined",
-           {{"cluster", "2"}, {"math_warpgroups", "2"}, {"queries_in_registers", "1"}, {"take_turns", "0"}}},
+           {{"multicast", "2"}, {"math_warpgroups", "2"}, {"queries_in_registers", "1"}, {"take_turns", "0"}}},
           {"pipelined_shared_queries",
            "pipelined",
-           {{"cluster", "1"}, {"math_warpgroups", "2"}, {"queries_in_registers", "0"}}},
+           {{"multicast", "1"}, {"math_warpgroups", "2"}, {"queries_in_registers", "0"}}},
           {"split", "split"},
           {"split_8", "split", {{"cluster", "8"}}}};
 }

@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "ops/recording_driver.hpp"
+#include "runtime/driver.hpp"
 #include "runtime/nvrtc.hpp"
 #include "strategies/pause_program.hpp"
 #include "thresher/error.hpp"
@@ -163,6 +164,14 @@ TEST_F(CudaCallTest, LaunchesTheAlternativeForTensorsThatALaunchRefuses) {
   EXPECT_EQ(parameter(driver_record().launches[0]).value, 1U);
   EXPECT_EQ(parameter(driver_record().launches[1]).value, 2U);
   EXPECT_EQ(driver_record().launches[1].grid[0], 7U);
+}
+
+TEST_F(CudaCallTest, TheDriverTellsTheGpusMemoryFromWhatItDoesNotKnow) {
+  int on_host = 0;
+  EXPECT_EQ(runtime::pointer_device(reinterpret_cast<void*>(testing::recorded_page_bytes)),
+            (DeviceId{DeviceKind::cuda, 0}));
+  EXPECT_EQ(runtime::pointer_device(&on_host), (DeviceId{DeviceKind::cpu, 0}));
+  EXPECT_EQ(runtime::pointer_device(nullptr), (DeviceId{DeviceKind::cpu, 0}));
 }
 
 TEST_F(CudaCallTest, RefusesAStepOfTheCpu) {

@@ -93,7 +93,7 @@ TEST(DualGemm, FastNumericsAreRefusedOnTheCpu) {
   const std::string packing =
       refusal([&] { (void)pack(cpu, operands.b1(), operands.b2(), {.numerics = Numerics::fast}); });
   const std::string planning = refusal([&] {
-    (void)plan(cpu, operands.problem, operands.b1(), operands.b2(), {.strategy = "", .numerics = Numerics::fast});
+    (void)plan(cpu, operands.problem, operands.b1(), operands.b2(), {.strategy = "", .knobs = {{"numerics", "fast"}}});
   });
   EXPECT_NE(packing.find("the CPU computes exactly"), std::string::npos) << packing;
   EXPECT_EQ(planning, packing);

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "ops/cuda_weights.hpp"
+#include "ops/dual_gemm_choice.hpp"
 #include "reference/dual_gemm.hpp"
 #include "reference/fold.hpp"
 #include "reference/tolerance.hpp"
@@ -66,10 +67,12 @@ class GpuDualGemmCase {
     out.data = c.data();
   }
 
+  [[nodiscard]] Numerics numerics() const { return ops::numerics_of(options.knobs); }
+
   [[nodiscard]] DualGemm planned() const {
     const Device device = Device::cuda();
     return packed_
-               ? plan(device, problem, pack(device, b1.tensor(), b2.tensor(), {.numerics = options.numerics}), options)
+               ? plan(device, problem, pack(device, b1.tensor(), b2.tensor(), {.numerics = numerics()}), options)
                : plan(device, problem, b1.tensor(), b2.tensor(), options);
   }
 
@@ -95,7 +98,7 @@ class GpuDualGemmCase {
       return "a gap between rows was written";
     }
     const reference::Verdict verdict =
-        options.numerics == Numerics::fast
+        numerics() == Numerics::fast
             ? reference::judge_fast_dual_gemm(problem, rule, host.a.view(), host.b1_gate.view(), host.b2_up.view(),
                                               c_host, reference::whole(problem))
             : reference::judge_dual_gemm(problem, rule, host.a.view(), host.b1_gate.view(), host.b2_up.view(), c_host,

@@ -96,7 +96,7 @@ double DualGemmOperation::working_bytes(const Problem& problem) const {
 
 PlanRequest DualGemmOperation::plan_request(const ContestantSpec& spec) const {
   const DualGemmOptions options = plan_options(spec);
-  return {options.strategy, options.knobs.text(), options.numerics};
+  return {options.strategy, options.knobs.text()};
 }
 
 MachineCode DualGemmOperation::machine_code(const Problem& problem, const ContestantSpec& spec,

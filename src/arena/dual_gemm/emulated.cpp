@@ -133,8 +133,7 @@ class DualGemmEmulation final : public EmulatedOperation {
 
   [[nodiscard]] Emulation planned(const Problem& problem, const PlanRequest& request,
                                   const DeviceSpec& device) const override {
-    DualGemmOptions options{.strategy = request.strategy, .knobs = Knobs::parse(request.knobs)};
-    options.numerics = request.numerics;
+    const DualGemmOptions options{.strategy = request.strategy, .knobs = Knobs::parse(request.knobs)};
     const PlannedCall call = ops::planned_call(dual_gemm(problem), options, device);
     if (!only_launches(call)) {
       return {nullptr, "its products are a library's kernels (cuBLASLt), not Thresher's"};

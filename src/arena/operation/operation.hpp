@@ -58,7 +58,6 @@ struct Cost {
 struct PlanRequest {
   std::string strategy;
   std::string knobs;
-  Numerics numerics = Numerics::exact;  ///< of NVFP4 weights; knobs have their own
 };
 
 /// What the planner says of a contestant on one problem.

@@ -21,7 +21,7 @@ struct StreamConfig {
   int keys;             ///< how many make a block
   int stages;           ///< how many slots the rings of keys and of values have
   int math_warpgroups;  ///< each has 64 query rows
-  int cluster;          ///< blocks that share keys and values: 1 or 2
+  int multicast;        ///< blocks of a cluster that share keys and values: 1 or 2
   bool queries_in_registers;
   /// Warpgroups issue their products one after another: one's softmax runs beside another's products.
   bool take_turns;
@@ -37,8 +37,8 @@ struct StreamConfig {
   TH_DEVICE constexpr int rows() const { return math_warpgroups * rows_per_warpgroup; }
   TH_DEVICE constexpr int panels() const { return head_dim / panel_columns; }
   /// A block of the cluster copies whole panels of a block of keys where there are enough, else a share of its rows.
-  TH_DEVICE constexpr int copied_panels() const { return panels() >= cluster ? panels() / cluster : panels(); }
-  TH_DEVICE constexpr int copied_keys() const { return panels() >= cluster ? keys : keys / cluster; }
+  TH_DEVICE constexpr int copied_panels() const { return panels() >= multicast ? panels() / multicast : panels(); }
+  TH_DEVICE constexpr int copied_keys() const { return panels() >= multicast ? keys : keys / multicast; }
   TH_DEVICE constexpr int loader_registers() const { return math_warpgroups == 2 ? 40 : 32; }
   TH_DEVICE constexpr int math_registers() const {
     return math_warpgroups == 1 ? 240 : math_warpgroups == 2 ? 232 : 160;

@@ -39,9 +39,9 @@ struct StreamMemory {
     TH_UNROLL
     for (u32 slot = 0; slot < static_cast<u32>(config.stages); ++slot) {
       keys_full(slot).init(1);
-      keys_empty(slot).init(static_cast<u32>(config.math_warpgroups * config.cluster));
+      keys_empty(slot).init(static_cast<u32>(config.math_warpgroups * config.multicast));
       values_full(slot).init(1);
-      values_empty(slot).init(static_cast<u32>(config.math_warpgroups * config.cluster));
+      values_empty(slot).init(static_cast<u32>(config.math_warpgroups * config.multicast));
       debug::name_barrier(keys_full(slot), "keys_full", slot);
       debug::name_barrier(keys_empty(slot), "keys_empty", slot);
       debug::name_barrier(values_full(slot), "values_full", slot);
@@ -57,11 +57,11 @@ struct StreamMemory {
 template <StreamConfig config>
 TH_DEVICE void release(Barrier empty) {
   const u32 thread = launch::thread_index() % 128;
-  if constexpr (config.cluster == 1) {
+  if constexpr (config.multicast == 1) {
     if (thread == 0) {
       empty.arrive();
     }
-  } else if (thread % 32 == 0 && thread / 32 < static_cast<u32>(config.cluster)) {
+  } else if (thread % 32 == 0 && thread / 32 < static_cast<u32>(config.multicast)) {
     cluster::map(empty, thread / 32).arrive();
   }
 }
@@ -104,9 +104,9 @@ struct Turns {
 template <StreamConfig config, typename Operation>
 TH_DEVICE void loader(const Operation& operation, const StreamMemory<config>& memory) {
   debug::role("load");
-  constexpr u16 everyone = config.cluster == 1 ? 0 : (1U << config.cluster) - 1;
-  const u32 share = config.cluster == 1 ? 0 : cluster::rank();
-  constexpr bool by_panel = config.panels() >= config.cluster;
+  constexpr u16 everyone = config.multicast == 1 ? 0 : (1U << config.multicast) - 1;
+  const u32 share = config.multicast == 1 ? 0 : cluster::rank();
+  constexpr bool by_panel = config.panels() >= config.multicast;
   const u32 share_offset = by_panel ? share * tile_bytes(config.keys, panel_columns) * config.copied_panels()
                                     : share * tile_bytes(config.copied_keys(), panel_columns);
   const i32 first_panel = by_panel ? static_cast<i32>(share) * config.copied_panels() : 0;
@@ -289,14 +289,14 @@ concept StreamedOperation = MatrixEngine<typename Operation::Engine> &&
   { operation.finish(index, tile, index) } -> Same<void>;
 };
 
-/// The whole kernel. The launch has config.threads() threads and clusters of config.cluster blocks.
+/// The whole kernel. The launch has config.threads() threads and clusters of config.multicast blocks.
 template <StreamConfig config, StreamedOperation<config> Operation>
 TH_DEVICE void stream(const Operation& operation) {
   const StreamMemory<config> memory{launch::shared_memory()};
   if (launch::thread_index() == 0) {
     memory.init();
   }
-  if constexpr (config.cluster == 1) {
+  if constexpr (config.multicast == 1) {
     block::sync();
   } else {
     cluster::sync();
@@ -312,7 +312,7 @@ TH_DEVICE void stream(const Operation& operation) {
     registers::increase<config.math_registers()>();
     math_warpgroup<config>(operation, memory, group - 1);
   }
-  if constexpr (config.cluster != 1) {
+  if constexpr (config.multicast != 1) {
     cluster::sync();  // no block leaves while another may still arrive on its barriers or copy into it
   }
 }

@@ -11,8 +11,8 @@ namespace thresher::strategies {
 namespace {
 
 constexpr std::size_t memory_alignment = 256;
-/// A few multiprocessors: persistent blocks take several tiles.
-constexpr std::uint32_t resident_blocks = 3;
+/// Of a persistent kernel: few enough that each takes several pieces of work, where there are several.
+constexpr std::uint32_t most_resident_clusters = 3;
 constexpr int poison = 0xA5;
 
 [[noreturn]] void refuse(const PlannedCall& call, const std::string& title, const char* whose) {
@@ -63,7 +63,8 @@ emulator::LaunchShape shape_of(const KernelLaunch& launch, const LaunchArguments
   shape.cluster = extent(launch.cluster);
   shape.dynamic_shared_bytes = launch.shared_bytes;
   if (launch.persistent) {
-    shape.grid.x = std::min(shape.grid.x, std::max(resident_blocks / launch.cluster.x, 1U) * launch.cluster.x);
+    const std::uint32_t pairs = shape.grid.x / launch.cluster.x / 2;
+    shape.grid.x = std::min(shape.grid.x, std::clamp(pairs, 1U, most_resident_clusters) * launch.cluster.x);
   }
   shape.after_earlier_grid = std::any_of(launch.accesses.begin(), launch.accesses.end(),
                                          [&](const Access& access) { return is_earlier_input(launch, access); });

@@ -71,7 +71,7 @@ void run_pipelined(AttentionCase& c) {
                {{"keys", std::to_string(config.keys)},
                 {"stages", std::to_string(config.stages)},
                 {"math_warpgroups", std::to_string(config.math_warpgroups)},
-                {"cluster", std::to_string(config.cluster)},
+                {"multicast", std::to_string(config.multicast)},
                 {"queries_in_registers", word(config.queries_in_registers)},
                 {"take_turns", word(config.take_turns)},
                 {"hold_softmax", word(config.hold_softmax)},
@@ -145,6 +145,25 @@ void for_each_case(i32 head_dim, const std::function<void(AttentionCase&)>& run)
     problem.variable_length = true;
     AttentionCase c(problem, test::Order::heads_first, {0, 0, 70, 70, 137}, {0, 9, 200, 240, 290});
     each("variable length", c);
+  }
+}
+
+// The gate race-free needs no compiler for what plan chooses.
+TEST(CompiledIn, HoldsWhatIsChosenForDirectLogits) {
+  for (const auto* const strategy : registry().of(DeviceKind::cuda)) {
+    for (const std::int64_t head_dim : {64, 128}) {
+      for (const std::int64_t rows : {64, 256, 512, 1024, 2048, 2052, 4096}) {
+        const AttentionProblem problem{.heads = 1, .queries = rows, .keys = rows, .head_dim = head_dim};
+        for (const Knobs& knobs : strategy->candidates(problem, {}, device_spec("H200"))) {
+          if (strategy->role() == Role::by_name) {
+            continue;
+          }
+          const PlannedCall call = strategy->plan(problem, knobs, device_spec("H200"));
+          EXPECT_NE(find_compiled_in(std::get<KernelLaunch>(call.steps.front()).expression), nullptr)
+              << strategy->name() << " " << knobs.text();
+        }
+      }
+    }
   }
 }
 

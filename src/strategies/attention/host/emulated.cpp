@@ -13,22 +13,23 @@ namespace thresher::strategies::attention {
 namespace {
 
 using pipeline::attention::SplitConfig;
-using pipeline::attention::StreamConfig;
 
-constexpr std::array streams{
-    StreamConfig{64, 128, 2, 1, 1, true, false, false}, StreamConfig{64, 128, 2, 3, 1, false, true, false},
-    StreamConfig{128, 128, 2, 1, 1, true, false, true, true}, StreamConfig{128, 128, 2, 2, 1, true, true, true, true}};
+/// What the strategies choose for direct logits: few queries and many, clusters of every size.
+constexpr std::array streams{stream_choice(64, true, true), stream_choice(64, false, true),
+                             stream_choice(128, true, true), stream_choice(128, false, true)};
 
-constexpr SplitConfig split_of(int head_dim, int cluster, bool whole) {
-  return {
-      .head_dim = head_dim, .cluster = cluster, .whole = whole, .parts = 4, .inspect_early = whole, .meet_early = true};
-}
-
-constexpr std::array splits{
-    split_of(64, 1, false),  split_of(64, 2, false),  split_of(64, 4, false),  split_of(64, 8, false),
-    split_of(128, 1, false), split_of(128, 2, false), split_of(128, 4, false), split_of(128, 8, false),
-    split_of(64, 1, true),   split_of(64, 2, true),   split_of(64, 4, true),   split_of(64, 8, true),
-    split_of(128, 1, true),  split_of(128, 2, true),  split_of(128, 4, true),  split_of(128, 8, true)};
+constexpr std::array splits = [] {
+  std::array<SplitConfig, 16> all{};
+  std::size_t next = 0;
+  for (const bool whole : {false, true}) {
+    for (const int head_dim : {64, 128}) {
+      for (const int cluster : {1, 2, 4, 8}) {
+        all[next++] = split_choice(head_dim, cluster, whole);
+      }
+    }
+  }
+  return all;
+}();
 
 template <class Element, std::size_t... stream, std::size_t... split_index>
 void add_format(std::vector<CompiledIn>& kernels, Format format, std::index_sequence<stream...>,

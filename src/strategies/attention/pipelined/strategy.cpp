@@ -18,7 +18,7 @@ KnobTable<Config> knob_table() {
        number<Config>("stages", &StreamConfig::stages, {2, 3, 4}, "slots of the rings of keys and of values"),
        number<Config>("math_warpgroups", &StreamConfig::math_warpgroups, {1, 2, 3},
                       "warpgroups that multiply, of 64 queries each"),
-       number<Config>("cluster", &StreamConfig::cluster, {1, 2}, "blocks that share keys and values"),
+       number<Config>("multicast", &StreamConfig::multicast, {1, 2}, "blocks of a cluster that share keys and values"),
        flag<Config>("queries_in_registers", &StreamConfig::queries_in_registers,
                     "queries are operands in registers, else in shared memory"),
        flag<Config>("take_turns", &StreamConfig::take_turns, "one warpgroup's softmax runs beside another's products"),
@@ -38,29 +38,18 @@ class Pipelined final : public GpuStrategy<StreamConfig> {
   [[nodiscard]] std::vector<Sample<AttentionProblem>> built_in() const override { return long_sequences(); }
 
  protected:
-  /// As measured (docs/kernels/attention.md).
   [[nodiscard]] Config own_choice(const AttentionProblem& problem) const override {
     const bool few_queries = !problem.variable_length && problem.queries <= StreamConfig::rows_per_warpgroup;
-    const bool narrow = problem.head_dim == 64;
-    const int math_warpgroups = few_queries ? 1 : narrow && !has_general_logits(problem) ? 3 : 2;
-    return {{.head_dim = static_cast<int>(problem.head_dim),
-             .keys = 128,
-             .stages = 2,
-             .math_warpgroups = math_warpgroups,
-             .cluster = 1,
-             .queries_in_registers = math_warpgroups != 3,
-             .take_turns = math_warpgroups > 1,
-             .hold_softmax = !narrow,
-             .base_descriptors = !narrow}};
+    return {stream_choice(static_cast<int>(problem.head_dim), few_queries, !has_general_logits(problem))};
   }
 
   [[nodiscard]] Geometry geometry_of(const Config& config) const override {
-    return {.tile_rows = config.rows() * config.cluster,
+    return {.tile_rows = config.rows() * config.multicast,
             .query_box_rows = config.rows(),
             .key_box_rows = config.copied_keys(),
             .key_box_panels = config.copied_panels(),
             .threads = static_cast<std::uint32_t>(config.threads()),
-            .cluster = static_cast<std::uint32_t>(config.cluster),
+            .cluster = static_cast<std::uint32_t>(config.multicast),
             .shared_bytes = config.shared_bytes(),
             .persistent = true};
   }
@@ -84,7 +73,7 @@ class Pipelined final : public GpuStrategy<StreamConfig> {
     return {{tiled_kernel(problem, {.query_rows = config.rows(),
                                     .key_step = config.keys,
                                     .stages = config.stages,
-                                    .multicast = config.cluster,
+                                    .multicast = config.multicast,
                                     .pairs_tiles = true,
                                     .dependent_launch = config.dependent_launch})}};
   }

@@ -74,13 +74,7 @@ class Split final : public GpuStrategy<SplitConfig> {
 
   [[nodiscard]] Config own_choice(const AttentionProblem& problem) const override {
     const int smallest = smallest_cluster(problem);
-    const int cluster = smallest == 0 ? most_blocks : smallest;
-    // Eight blocks that exchange 128 columns leave no registers for finer steps.
-    const bool crowded = cluster == 8 && problem.head_dim == 128;
-    return {{.head_dim = static_cast<int>(problem.head_dim),
-             .cluster = cluster,
-             .parts = crowded ? 1 : 4,
-             .meet_early = true}};
+    return {split_choice(static_cast<int>(problem.head_dim), smallest == 0 ? most_blocks : smallest, false)};
   }
 
   void follow(const AttentionProblem& problem, const Knobs& knobs, Config& config) const override {

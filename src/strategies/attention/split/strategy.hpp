@@ -11,6 +11,18 @@ namespace thresher::strategies::attention {
 /// For problems too small to fill the machine: the blocks of a cluster share the keys of a tile of queries.
 const Strategy<AttentionProblem>& split_strategy();
 
+/// What is chosen for direct logits (docs/kernels/attention.md). `whole`: no row or key is missing or masked.
+constexpr pipeline::attention::SplitConfig split_choice(int head_dim, int cluster, bool whole) {
+  // Eight blocks that exchange 128 columns leave no registers for finer steps.
+  const bool crowded = cluster == 8 && head_dim == 128;
+  return {.head_dim = head_dim,
+          .cluster = cluster,
+          .whole = whole,
+          .parts = crowded ? 1 : 4,
+          .inspect_early = whole && !crowded,
+          .meet_early = true};
+}
+
 /// The kernel's name expression.
 [[nodiscard]] std::string split_expression(const pipeline::attention::SplitConfig& config, Format format,
                                            Logits logits);

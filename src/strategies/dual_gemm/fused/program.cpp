@@ -53,7 +53,7 @@ const KnobTable<Config>& knob_table() {
        range("block_outputs", &Config::block_outputs, 8, 256, 8, "columns of C in a tile"),
        range("block_k", &Config::block_k, 64, 512, 64, "elements along K in a slot of the ring"),
        range("stages", &Config::stages, 1, 16, 1, "slots of the ring"),
-       number("multicast", &Config::multicast, {1, 2, 4, 8, 16}, "blocks that load their weights for each other"),
+       number("multicast", &Config::multicast, {1, 2, 4, 8, 16}, "blocks of a cluster that share weights"),
        number("split_k", &Config::split_k, {1, 2, 4}, "blocks that share a tile's K and add up"), epilogue_knob(),
        raster_knob(), flag("persistent", &Config::persistent, "a block takes tile after tile"),
        registers_knob("loader_registers", &Config::loader_registers, "of a loading thread; 0: as launched"),

@@ -63,9 +63,9 @@ struct StreamedAttention {
 
   template <StreamConfig config>
   TH_DEVICE StreamedWork work(i32 index) const {
-    constexpr i32 cluster_rows = config.rows() * config.cluster;
+    constexpr i32 cluster_rows = config.rows() * config.multicast;
     const Work work = work_at(params, pieces(), index, cluster_rows);
-    const i32 rank = config.cluster == 1 ? 0 : static_cast<i32>(cluster::rank());
+    const i32 rank = config.multicast == 1 ? 0 : static_cast<i32>(cluster::rank());
     return {work.sequence, work.first_row + rank * config.rows(),
             blocks_of<config.keys>(work.sequence, work.first_row, work.first_row + cluster_rows)};
   }
