@@ -12,8 +12,7 @@ class VariantRunner final : public Runner {
   VariantRunner(const Device& device, const DualGemmProblem& problem, const PlanRequest& request, Memory& memory,
                 const std::vector<DeviceSet>& sets, const ops::KernelVariant& variant)
       : sets_(sets) {
-    const DualGemmOptions options{
-        .strategy = request.strategy, .knobs = Knobs::parse(request.knobs), .numerics = request.numerics};
+    const DualGemmOptions options{.strategy = request.strategy, .knobs = Knobs::parse(request.knobs)};
     for (const DeviceSet& set : sets) {
       plans_.emplace_back(ops::plan_variant(device, problem, set.tensor("b1"), set.tensor("b2"), options, variant));
     }
