@@ -22,11 +22,11 @@ struct ResourceLimits {
 
 /// Every path is absolute, and one that does not exist is passed over.
 struct Confinement {
-  std::vector<std::filesystem::path> writable;    ///< folders: everything below may be read, written, made and removed
-  std::vector<std::filesystem::path> readable;    ///< folders or files, beside those of the system that every program needs
-  std::vector<std::filesystem::path> executable;  ///< folders or files beside the system's programs; only with may_exec
-  std::vector<std::filesystem::path> devices;     ///< device files, or folders of them, that may be read, written and controlled
-  ResourceLimits limits;
+  std::vector<std::filesystem::path> writable{};    ///< folders: all below may be read, written, made, removed
+  std::vector<std::filesystem::path> readable{};    ///< folders or files, beside the system's own
+  std::vector<std::filesystem::path> executable{};  ///< programs beside the system's; only with may_exec
+  std::vector<std::filesystem::path> devices{};     ///< device files, read, written and controlled
+  ResourceLimits limits{};
   bool may_fork = false;  ///< processes of its own; threads it may always start
   bool may_exec = false;  ///< start programs; never one that it wrote itself
 };
@@ -36,7 +36,7 @@ struct Confinement {
 
 /// One kind of protection, as a report shows it.
 struct Protection {
-  std::string what;      ///< "system calls", "files", "limits", …
+  std::string what;  ///< "system calls", "files", "limits", …
   bool in_force = false;
   std::string sentence;  ///< what it denies, or why there is none here
 };
@@ -56,9 +56,12 @@ class PreparedConfinement {
   PreparedConfinement& operator=(const PreparedConfinement&) = delete;
   ~PreparedConfinement();
 
-  static constexpr std::size_t steps = 6;
+  static constexpr std::size_t steps = 5;
   /// errno of each step, 0 for one that is in force.
   using Outcome = std::array<int, steps>;
+
+  /// A descriptor that must stay open until `apply`; -1 when there is none.
+  [[nodiscard]] int descriptor() const;
 
   /// Confines the calling process for good; only calls that are safe between fork and exec.
   [[nodiscard]] Outcome apply() noexcept;

@@ -13,12 +13,13 @@
 namespace thresher::runtime {
 
 struct Command {
-  std::vector<std::string> words;  ///< the program, looked for on PATH when it has no slash, and its arguments
-  std::vector<std::pair<int, int>> descriptors;  ///< a descriptor of this process and its number there; no others are open
-  int output = -1;   ///< a descriptor that becomes its standard output and error; -1: what it prints is thrown away
-  std::filesystem::path folder;                         ///< where it starts; empty: here
-  std::optional<std::vector<std::string>> environment;  ///< "NAME=value"; this process's when not given
-  std::optional<Confinement> confinement;  ///< in force before the program begins; needs may_exec
+  std::vector<std::string> words{};  ///< the program, looked for on PATH when it has no slash, and its arguments
+  std::vector<std::pair<int, int>>
+      descriptors{};  ///< a descriptor here and its number there, below 100; no others are open
+  int output = -1;    ///< a descriptor that becomes its standard output and error; -1: what it prints is thrown away
+  std::filesystem::path folder{};                         ///< where it starts; empty: here
+  std::optional<std::vector<std::string>> environment{};  ///< "NAME=value"; this process's when not given
+  std::optional<Confinement> confinement{};               ///< in force before the program begins; needs may_exec
 };
 
 /// How the program itself ended, whatever it started.
@@ -28,6 +29,9 @@ struct Ending {
   /// "was killed by signal 11 (Segmentation fault)", "ended with status 1".
   [[nodiscard]] std::string sentence() const;
 };
+
+/// The program of that name: as it is when it has a slash, else looked for on PATH; empty when there is none.
+[[nodiscard]] std::filesystem::path find_program(const std::string& name);
 
 /// A small process between this one and the program adopts whatever loses its parent, so that everything ends when the
 /// program does, when this object is destroyed, and when this process is gone, however it went.
@@ -58,6 +62,11 @@ class ProcessTree {
   void thaw();
 
  private:
+  /// The supervisor's next report: whether the program is frozen, else it has ended.
+  bool listen();
+  bool ask(char request) const;
+  void reap();
+
   pid_t supervisor_ = -1;
   pid_t program_ = -1;
   int line_ = -1;
