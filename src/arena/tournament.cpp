@@ -11,7 +11,6 @@
 #include "arena/random.hpp"
 #include "arena/results/record_json.hpp"
 #include "arena/user_kernels/contestant.hpp"
-#include "arena/user_kernels/sandbox.hpp"
 #include "thresher/error.hpp"
 
 namespace thresher::arena {
@@ -39,9 +38,16 @@ void add_field(const Suite& suite, const Registry& registry, std::vector<Pairing
   }
 }
 
+Pairing meet_kernel(const Suite& suite, const Pitch& pitch, const std::vector<std::string>& server,
+                    const Device& device, const Registry& registry) {
+  return {&suite, user_kernels::bring(pitch.contestant, *pitch.kernel, device, registry, server),
+          user_kernels::baseline_of(*pitch.kernel, pitch.baseline, device, registry, server), &pitch};
+}
+
 /// Every pitch on the suites of its operation, after the baselines that they name.
-void add_pitches(const Suite& suite, const std::vector<Pitch>& pitches, const Device& device, const Registry& registry,
+void add_pitches(const Suite& suite, const TournamentOptions& options, const Device& device, const Registry& registry,
                  std::vector<Pairing>& pairings) {
+  const std::vector<Pitch>& pitches = options.pitches;
   const std::string operation(suite.problems.front().operation().name());
   std::vector<ContestantSpec> baselines;
   for (const Pitch& pitch : pitches) {
@@ -53,9 +59,9 @@ void add_pitches(const Suite& suite, const std::vector<Pitch>& pitches, const De
   }
   for (const Pitch& pitch : pitches) {
     if (pitch.contestant.operation == operation) {
-      auto contestant = pitch.kernel ? user_kernels::bring(pitch.contestant, *pitch.kernel, device, registry)
-                                     : registry.create(pitch.contestant);
-      pairings.push_back({&suite, std::move(contestant), registry.create(pitch.baseline), &pitch});
+      pairings.push_back(pitch.kernel ? meet_kernel(suite, pitch, options.server, device, registry)
+                                      : Pairing{&suite, registry.create(pitch.contestant),
+                                                registry.create(pitch.baseline), &pitch});
     }
   }
   if (baselines.empty()) {
@@ -70,7 +76,7 @@ std::vector<Pairing> make_pairings(const TournamentOptions& options, const Devic
     if (options.pitches.empty()) {
       add_field(suite, registry, pairings);
     } else {
-      add_pitches(suite, options.pitches, device, registry, pairings);
+      add_pitches(suite, options, device, registry, pairings);
     }
   }
   return pairings;
@@ -169,6 +175,10 @@ void check_field(const TournamentOptions& options, const Device& device, const R
 TournamentResult hold_tournament(const TournamentOptions& options, Rig& rig, const Registry& registry, Ledger& ledger,
                                  Progress& progress) {
   const std::vector<Pairing> pairings = make_pairings(options, rig.device(), registry);
+  if (std::any_of(options.pitches.begin(), options.pitches.end(),
+                  [](const Pitch& pitch) { return pitch.kernel.has_value(); })) {
+    user_kernels::check_server(options.server);
+  }
   TournamentResult result;
   result.run = begin_or_resume(options, rig, ledger, progress);
   RunRecord& run = result.run;
@@ -198,9 +208,7 @@ TournamentResult hold_tournament(const TournamentOptions& options, Rig& rig, con
                 timing_options(*pairing.suite, options.seconds),
                 progress,
                 std::move(left_out)};
-    Entry entry = pairing.pitch != nullptr && pairing.pitch->kernel
-                      ? user_kernels::hold_match_in_sandbox(match, options.worker, run.context)
-                      : hold_match(match, gates, run.context);
+    Entry entry = hold_match(match, gates, run.context);
     entry.ordinal = static_cast<std::int64_t>(ordinal);
     progress.leave("correct", trials_after);
     progress.leave("timed", timings_after);

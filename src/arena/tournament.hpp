@@ -20,8 +20,8 @@ struct TournamentOptions {
   std::vector<Pitch> pitches;         ///< empty: every strategy of the device competes
   std::optional<std::uint64_t> seed;  ///< empty: a random one
   double seconds = 6;                 ///< for timing one contestant on one problem
-  /// Command that judges a kernel from outside in a process of its own (user_kernels/sandbox_worker.hpp).
-  std::vector<std::string> worker = {"/proc/self/exe", "judge-sandboxed"};
+  /// Command whose process a kernel from outside runs in (user_kernels/call_server.hpp).
+  std::vector<std::string> server = {"/proc/self/exe", "serve-calls"};
   bool resume = false;      ///< go on with the unfinished tournament that is otherwise the same
   Forecaster forecaster{};  ///< who predicts times, before the first of them is measured
 };

@@ -20,7 +20,7 @@ struct Context {
 
 void add_doctor(CLI::App& app, Context& context);
 /// Not for people: a tournament starts it for a kernel from outside.
-void add_judge_sandboxed(CLI::App& app, Context& context);
+void add_serve_calls(CLI::App& app, Context& context);
 void add_ledger(CLI::App& app, Context& context);
 void add_report(CLI::App& app, Context& context);
 /// `attention` under `run`.

@@ -94,7 +94,7 @@ int run(int argc, const char* const* argv) {
   add_audit(app, context);
   add_doctor(app, context);
   add_tournament(app, context);
-  add_judge_sandboxed(app, context);
+  add_serve_calls(app, context);
   add_ledger(app, context);
   add_report(app, context);
   add_warm(app, context);

@@ -24,22 +24,6 @@ namespace fs = std::filesystem;
 constexpr std::array options{"-std=c++20", "-O2", "-fPIC", "-shared", "-w"};
 constexpr std::uint64_t most_library_bytes = std::uint64_t{256} << 20;
 
-fs::path on_path(const std::string& name) {
-  if (name.find('/') != std::string::npos) {
-    return access(name.c_str(), X_OK) == 0 ? fs::path(name) : fs::path();
-  }
-  const char* variable = std::getenv("PATH");
-  for (std::string_view rest = variable == nullptr ? "" : variable; !rest.empty();) {
-    const std::size_t colon = rest.find(':');
-    const fs::path candidate = fs::path(rest.substr(0, colon)) / name;
-    if (access(candidate.c_str(), X_OK) == 0) {
-      return candidate;
-    }
-    rest = colon == std::string_view::npos ? "" : rest.substr(colon + 1);
-  }
-  return {};
-}
-
 void write(const fs::path& file, std::string_view text) {
   fs::create_directories(file.parent_path());
   std::ofstream stream(file, std::ios::binary);
@@ -165,7 +149,7 @@ HostCompiler find_host_compiler() {
   }
   HostCompiler compiler;
   for (const std::string& name : names) {
-    compiler.path = on_path(name);
+    compiler.path = find_program(name);
     if (!compiler.path.empty()) {
       break;
     }

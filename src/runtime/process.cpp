@@ -1,11 +1,16 @@
 #include "runtime/process.hpp"
 
 #include <fcntl.h>
+#include <poll.h>
 #include <spawn.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
+#include <cerrno>
+#include <chrono>
+#include <cmath>
 #include <cstdlib>
 
 #include "thresher/error.hpp"
@@ -31,6 +36,7 @@ class Pipe {
     ::close(ends_[0]);
     close_writer();
   }
+  [[nodiscard]] int reader() const { return ends_[0]; }
   [[nodiscard]] int writer() const { return ends_[1]; }
   void close_writer() {
     if (ends_[1] >= 0) {
@@ -38,14 +44,12 @@ class Pipe {
       ends_[1] = -1;
     }
   }
-  std::string read_all() {
-    close_writer();
-    std::string text;
+  /// Adds what there is to `text`. False at the end.
+  bool read_some(std::string& text) {
     std::array<char, 1 << 16> buffer{};
-    for (ssize_t got = 0; (got = ::read(ends_[0], buffer.data(), buffer.size())) > 0;) {
-      text.append(buffer.data(), static_cast<std::size_t>(got));
-    }
-    return text;
+    const ssize_t got = ::read(ends_[0], buffer.data(), buffer.size());
+    text.append(buffer.data(), static_cast<std::size_t>(std::max<ssize_t>(got, 0)));
+    return got > 0 || (got < 0 && errno == EINTR);
   }
 
  private:
@@ -82,8 +86,46 @@ ProcessOutput run_process(const fs::path& program, const std::vector<std::string
     throw Error(ErrorCode::io, program.string() + " could not be started: check that it may be executed");
   }
   ProcessOutput output;
-  output.text = pipe.read_all();
+  pipe.close_writer();
+  while (pipe.read_some(output.text)) {
+  }
   ::waitpid(child, &output.status, 0);
+  return output;
+}
+
+ProcessOutput run_process(Command command, const ProcessLimits& limits) {
+  using Clock = std::chrono::steady_clock;
+  const auto until =
+      Clock::now() + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(limits.time_s));
+  Pipe pipe;
+  command.output = pipe.writer();
+  ProcessTree tree(command);
+  pipe.close_writer();
+  ProcessOutput output;
+  output.confined = tree.confined();
+  for (;;) {
+    const double left_ms = std::chrono::duration<double, std::milli>(until - Clock::now()).count();
+    pollfd waited{pipe.reader(), POLLIN, 0};
+    const int ready = left_ms <= 0 ? 0 : ::poll(&waited, 1, static_cast<int>(std::min(std::ceil(left_ms), 1e9)));
+    if (ready == 0) {
+      output.stopped_because = "it took longer than " + std::to_string(std::lround(limits.time_s)) + " s";
+      break;
+    }
+    if (ready > 0 && !pipe.read_some(output.text)) {
+      break;  // everything that could print has ended
+    }
+    if (output.text.size() > limits.output_bytes) {
+      output.text.resize(limits.output_bytes);
+      output.stopped_because = "it printed more than " + std::to_string(limits.output_bytes) + " bytes";
+      break;
+    }
+  }
+  const double left_s = std::chrono::duration<double>(until - Clock::now()).count();
+  const std::optional<Ending> ending = output.stopped_because.empty() ? tree.wait(std::max(left_s, 0.0)) : std::nullopt;
+  if (!ending && output.stopped_because.empty()) {
+    output.stopped_because = "it took longer than " + std::to_string(std::lround(limits.time_s)) + " s";
+  }
+  output.status = tree.end().status;
   return output;
 }
 

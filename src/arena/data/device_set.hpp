@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "arena/data/host_tensor.hpp"
@@ -19,6 +20,8 @@ class DeviceSet {
  public:
   /// Uploads `inputs`; `outputs` say only format and shape.
   DeviceSet(Memory& memory, const std::vector<HostTensor>& inputs, const std::vector<HostTensor>& outputs);
+  /// What lies in memory of somebody else, to be run on and no more: it has no buffers that could be looked at.
+  explicit DeviceSet(std::vector<std::pair<std::string, Tensor>> tensors) : tensors_(std::move(tensors)) {}
 
   /// Throws Error(internal) when there is none of that name.
   [[nodiscard]] const Tensor& tensor(std::string_view name) const;
@@ -41,7 +44,7 @@ class DeviceSet {
   [[nodiscard]] const Part& part(std::string_view name) const;
   [[nodiscard]] bool holds(const std::string& name, const void* host, std::size_t bytes) const;
 
-  Memory* memory_;
+  Memory* memory_ = nullptr;
   std::vector<Part> parts_;
   std::vector<std::pair<std::string, Tensor>> tensors_;
 };

@@ -23,12 +23,12 @@ double microseconds_since(WatchTime start) {
   return std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now() - start).count();
 }
 
-Telemetry read_telemetry(int ordinal) {
+}  // namespace
+
+Telemetry gpu_telemetry(int ordinal) {
   const runtime::GpuState state = runtime::gpu_state(ordinal);
   return {state.multiprocessor_clock_mhz, state.power_w, state.temperature_c, state.throttle_reasons};
 }
-
-}  // namespace
 
 CudaClock::CudaClock(int ordinal)
     : ordinal_(ordinal), stream_(ordinal), pause_(ordinal), start_(ordinal), end_(ordinal) {}
@@ -58,6 +58,11 @@ const runtime::Graph& CudaClock::captured(Runner& runner, const Batch& batch) {
   return graphs_.front().second;
 }
 
+void CudaClock::get_ready(Runner& runner, const Batch& batch) {
+  (void)captured(runner, batch);
+  runtime::synchronize_device(ordinal_);
+}
+
 Reading CudaClock::measure(Runner& runner, const Batch& batch) {
   const runtime::Graph& graph = captured(runner, batch);
   runtime::synchronize_device(ordinal_);
@@ -67,7 +72,7 @@ Reading CudaClock::measure(Runner& runner, const Batch& batch) {
   graph.launch(stream_.get());
   end_.record(stream_.get());
   // On a thread of its own, because NVML at times takes longer than the batch, which the watch must not see.
-  std::future<Telemetry> telemetry = std::async(std::launch::async, read_telemetry, ordinal_);
+  std::future<Telemetry> telemetry = std::async(std::launch::async, gpu_telemetry, ordinal_);
   runtime::synchronize_device(ordinal_);
   const double watch_us = microseconds_since(watch_start);
   telemetry_ = telemetry.get();

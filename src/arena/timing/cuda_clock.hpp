@@ -12,6 +12,9 @@
 
 namespace thresher::arena {
 
+/// What NVML says of the GPU at this moment.
+[[nodiscard]] Telemetry gpu_telemetry(int ordinal);
+
 class CudaClock final : public Clock {
  public:
   explicit CudaClock(int ordinal);
@@ -21,6 +24,8 @@ class CudaClock final : public Clock {
   /// until the whole GPU is idle, so that work on another stream shows. Throws Error(device) when the runner allocates,
   /// synchronises or enqueues nothing on the clock's stream.
   [[nodiscard]] Reading measure(Runner& runner, const Batch& batch) override;
+  /// Captures the batch now and waits until the GPU is idle, so that the next measurement of it has but to launch.
+  void get_ready(Runner& runner, const Batch& batch);
   void rest(double seconds) override;
   [[nodiscard]] double now_s() override;
   /// What NVML said in the middle of the last measurement.

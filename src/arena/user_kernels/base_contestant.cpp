@@ -49,9 +49,6 @@ int activation_code(ActivationKind kind) {
 
 }  // namespace
 
-BaseContestant::BaseContestant(ContestantSpec spec, Kernel kernel, std::function<void()> alive)
-    : Contestant(std::move(spec)), kernel_(std::move(kernel)), alive_(std::move(alive)) {}
-
 std::string BaseContestant::format_obstacle(const Problem& problem) const {
   const std::vector<std::string>& formats = kernel_.formats;
   const std::string asked = formats_text(dual_gemm(problem));
@@ -102,21 +99,24 @@ std::vector<std::string> Calls::guard_damage() const {
   return damage ? std::vector{describe(*damage, "its workspace")} : std::vector<std::string>{};
 }
 
-std::unique_ptr<Contestant> make_contestant(const ContestantSpec& spec, const Kernel& kernel, const Device& device,
-                                            std::function<void()> alive) {
-  return kernel.language == Language::cuda ? make_cuda_contestant(spec, kernel, device, std::move(alive))
-                                           : make_host_contestant(spec, kernel, device, std::move(alive));
+std::size_t output_bytes(const thresher_own_dual_gemm& call) {
+  const std::size_t element_bytes = call.c_format == THRESHER_OWN_FP32 ? 4 : 2;
+  return call.m == 0 ? 0
+                     : (static_cast<std::size_t>(call.m - 1) * static_cast<std::size_t>(call.c_row_stride) +
+                        static_cast<std::size_t>(call.n)) *
+                           element_bytes;
 }
 
 std::unique_ptr<Contestant> bring(const ContestantSpec& spec, const Kernel& kernel, const Device& device,
-                                  const Registry& registry) {
+                                  const Registry& registry, const std::vector<std::string>& server) {
   const std::vector<std::string> known = registry.strategies(spec.operation);
   if (std::find(known.begin(), known.end(), spec.strategy) != known.end()) {
     throw Error(ErrorCode::invalid_argument,
                 fmt::format("contestant {}: {} is a strategy of Thresher's own: give the kernel {} another name",
                             label(spec), spec.strategy, kernel.source));
   }
-  return make_contestant(spec, kernel, device);
+  return kernel.language == Language::cuda ? make_cuda_contestant(spec, kernel, device, server)
+                                           : make_host_contestant(spec, kernel, device, server);
 }
 
 }  // namespace thresher::arena::user_kernels

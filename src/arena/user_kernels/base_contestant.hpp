@@ -1,6 +1,6 @@
 #pragma once
 /// What kernels from outside have in common, whatever they run on.
-#include <functional>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -12,18 +12,16 @@ namespace thresher::arena::user_kernels {
 
 class BaseContestant : public Contestant {
  public:
-  BaseContestant(ContestantSpec spec, Kernel kernel, std::function<void()> alive);
+  BaseContestant(ContestantSpec spec, Kernel kernel) : Contestant(std::move(spec)), kernel_(std::move(kernel)) {}
 
   [[nodiscard]] std::string format_obstacle(const Problem& problem) const override;
   [[nodiscard]] Answer feasible(const Problem& problem, Memory& memory) const override;
 
  protected:
   [[nodiscard]] const Kernel& kernel() const { return kernel_; }
-  [[nodiscard]] const std::function<void()>& alive() const { return alive_; }
 
  private:
   Kernel kernel_;
-  std::function<void()> alive_;
 };
 
 /// Input sets as the kernel is given them, and the workspace that they share.
@@ -31,6 +29,7 @@ class Calls {
  public:
   Calls(const Problem& problem, Memory& memory, const std::vector<DeviceSet>& sets, std::size_t workspace_bytes);
   [[nodiscard]] const thresher_own_dual_gemm& operator[](std::size_t set) const { return calls_[set]; }
+  [[nodiscard]] std::size_t size() const { return calls_.size(); }
   [[nodiscard]] std::vector<std::string> guard_damage() const;
 
  private:
@@ -38,10 +37,15 @@ class Calls {
   std::unique_ptr<GuardedBuffer> workspace_;
 };
 
+/// What a call writes, from the first byte to the last.
+[[nodiscard]] std::size_t output_bytes(const thresher_own_dual_gemm& call);
+
 /// Each in its file.
 [[nodiscard]] std::unique_ptr<Contestant> make_cuda_contestant(const ContestantSpec& spec, const Kernel& kernel,
-                                                               const Device& device, std::function<void()> alive);
+                                                               const Device& device,
+                                                               const std::vector<std::string>& server);
 [[nodiscard]] std::unique_ptr<Contestant> make_host_contestant(const ContestantSpec& spec, const Kernel& kernel,
-                                                               const Device& device, std::function<void()> alive);
+                                                               const Device& device,
+                                                               const std::vector<std::string>& server);
 
 }  // namespace thresher::arena::user_kernels

@@ -1,16 +1,18 @@
 // A .cu file, compiled with NVRTC: on a machine without a GPU too, where it is audited and not run.
 #include <fmt/format.h>
+#include <unistd.h>
 
+#include <array>
 #include <filesystem>
 #include <optional>
 
 #include "arena/audit/expectations.hpp"
 #include "arena/dual_gemm/task.hpp"
 #include "arena/user_kernels/base_contestant.hpp"
+#include "arena/user_kernels/cuda_process_rig.hpp"
 #include "arena/user_kernels/toolkit.hpp"
 #include "embedded/own_kernel_files.hpp"
 #include "runtime/driver.hpp"
-#include "runtime/kernel.hpp"
 #include "runtime/nvrtc.hpp"
 #include "thresher/error.hpp"
 
@@ -28,43 +30,22 @@ std::string first_error(const std::string& log) {
   return log.substr(begin, log.find('\n', begin) - begin);
 }
 
-runtime::Extent3 extent(const std::vector<std::int64_t>& values) {
+std::array<std::uint32_t, 3> extent(const std::vector<std::int64_t>& values) {
   constexpr std::int64_t most = 0x7FFFFFFF;
-  runtime::Extent3 out;
-  unsigned* const sides[] = {&out.x, &out.y, &out.z};
+  std::array<std::uint32_t, 3> out{1, 1, 1};
   for (std::size_t i = 0; i < values.size(); ++i) {
     if (values[i] < 1 || values[i] > most) {
       throw Error(ErrorCode::invalid_argument, fmt::format("its grid has {} blocks along one side", values[i]));
     }
-    *sides[i] = static_cast<unsigned>(values[i]);
+    out[i] = static_cast<std::uint32_t>(values[i]);
   }
   return out;
 }
 
-class CudaRunner final : public Runner {
- public:
-  CudaRunner(runtime::Kernel kernel, const runtime::LaunchConfig& launch, Calls calls, std::function<void()> alive)
-      : kernel_(std::move(kernel)), launch_(launch), calls_(std::move(calls)), alive_(std::move(alive)) {}
-
-  void run(Stream stream, std::size_t set) override {
-    alive_();
-    runtime::LaunchConfig launch = launch_;
-    launch.stream = stream;
-    kernel_.launch_with(launch, calls_[set]);
-  }
-  [[nodiscard]] std::vector<std::string> guard_damage() const override { return calls_.guard_damage(); }
-
- private:
-  runtime::Kernel kernel_;
-  runtime::LaunchConfig launch_;
-  Calls calls_;
-  std::function<void()> alive_;
-};
-
 class CudaContestant final : public BaseContestant {
  public:
-  CudaContestant(ContestantSpec spec, Kernel kernel, Device device, std::function<void()> alive)
-      : BaseContestant(std::move(spec), std::move(kernel), std::move(alive)), device_(std::move(device)) {}
+  CudaContestant(ContestantSpec spec, Kernel kernel, Device device, std::vector<std::string> server)
+      : BaseContestant(std::move(spec), std::move(kernel)), device_(std::move(device)), server_(std::move(server)) {}
 
   [[nodiscard]] std::string cannot_run() const override {
     return device_.kind() == DeviceKind::cuda ? "" : "no GPU: the kernel was compiled for " + arch() + " and not run";
@@ -104,24 +85,34 @@ class CudaContestant final : public BaseContestant {
   [[nodiscard]] std::unique_ptr<Runner> prepare(const Problem& problem, Memory& memory,
                                                 const std::vector<DeviceSet>& sets) const override {
     const Shape shape = shape_of(dual_gemm(problem));
-    if (!module_) {
-      module_.emplace(device_.id().ordinal, compiled().image);
-    }
-    const runtime::Kernel loaded = module_->kernel(compiled().kernels.front().lowered_name);
-    runtime::LaunchConfig launch;
     std::vector<std::int64_t> grid;
     for (const std::string& side : kernel().grid) {
       grid.push_back(evaluate(side, shape));
     }
-    launch.grid = extent(grid);
-    launch.block = extent(kernel().block);
-    launch.dynamic_shared_bytes = static_cast<unsigned>(shared_bytes(problem));
-    if (launch.dynamic_shared_bytes > 0) {
-      loaded.allow_dynamic_shared(launch.dynamic_shared_bytes);
-    }
-    Calls calls(problem, memory, sets, static_cast<std::size_t>(evaluate(kernel().workspace_bytes, shape)));
-    return std::make_unique<CudaRunner>(loaded, launch, std::move(calls), alive());
+    const CubinLaunch launch{extent(grid), extent(kernel().block), static_cast<std::uint32_t>(shared_bytes(problem))};
+    return rig_->bind(launch, Calls(problem, memory, sets,
+                                    static_cast<std::size_t>(evaluate(kernel().workspace_bytes, shape))));
   }
+
+  [[nodiscard]] Rig& rig(Rig& own) const override {
+    if (!rig_) {
+      const auto& image = compiled().image;
+      const OwnedDescriptor memory(make_shared_memory(image.size()));
+      if (::pwrite(memory.get(), image.data(), image.size(), 0) != static_cast<ssize_t>(image.size())) {
+        throw Error(ErrorCode::out_of_memory, "the kernel's machine code finds no room in memory: free some");
+      }
+      const Writer load = Writer(Ask::load_cubin)
+                              .put(std::int32_t{device_.id().ordinal})
+                              .put(compiled().kernels.front().lowered_name)
+                              .put(static_cast<std::uint64_t>(image.size()));
+      // No host code of the user's runs there, so it need not be stopped.
+      ProcessOptions options{server_, "the kernel's process", kernel().time_limit_s};
+      options.is_frozen = false;
+      rig_ = std::make_unique<CudaProcessRig>(own, options, load, memory.get());
+    }
+    return *rig_;
+  }
+  void start_anew() const override { rig_.reset(); }
 
  private:
   [[nodiscard]] std::string arch() const {
@@ -162,14 +153,15 @@ class CudaContestant final : public BaseContestant {
 
   Device device_;
   mutable std::optional<runtime::Cubin> cubin_;
-  mutable std::optional<runtime::Module> module_;
+  std::vector<std::string> server_;
+  mutable std::unique_ptr<CudaProcessRig> rig_;
 };
 
 }  // namespace
 
 std::unique_ptr<Contestant> make_cuda_contestant(const ContestantSpec& spec, const Kernel& kernel, const Device& device,
-                                                 std::function<void()> alive) {
-  return std::make_unique<CudaContestant>(spec, kernel, device, std::move(alive));
+                                                 const std::vector<std::string>& server) {
+  return std::make_unique<CudaContestant>(spec, kernel, device, server);
 }
 
 }  // namespace thresher::arena::user_kernels

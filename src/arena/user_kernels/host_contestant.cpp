@@ -1,5 +1,4 @@
-// A .cpp file, compiled with the host's compiler into a shared object.
-#include <dlfcn.h>
+// A .cpp file, compiled with the host's compiler into a shared object that another process loads.
 #include <fmt/format.h>
 
 #include <cstdlib>
@@ -8,6 +7,7 @@
 #include "arena/dual_gemm/task.hpp"
 #include "arena/text_file.hpp"
 #include "arena/user_kernels/base_contestant.hpp"
+#include "arena/user_kernels/process_rig.hpp"
 #include "embedded/own_kernel_files.hpp"
 #include "runtime/process.hpp"
 #include "thresher/error.hpp"
@@ -17,25 +17,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-using Function = void (*)(const thresher_own_dual_gemm*);
-
-class HostRunner final : public Runner {
- public:
-  HostRunner(Function function, Calls calls, std::function<void()> alive)
-      : function_(function), calls_(std::move(calls)), alive_(std::move(alive)) {}
-  void run(Stream, std::size_t set) override {
-    alive_();
-    function_(&calls_[set]);
-  }
-  [[nodiscard]] std::vector<std::string> guard_damage() const override { return calls_.guard_damage(); }
-
- private:
-  Function function_;
-  Calls calls_;
-  std::function<void()> alive_;
-};
-
-/// Compiled and loaded; the library stays loaded, since nobody knows what it started.
+/// Compiled into a folder that is removed with this object. Nothing of it is ever loaded here.
 class Library {
  public:
   /// Throws Error(compile) with the compiler's first error.
@@ -46,13 +28,12 @@ class Library {
       write_text(folder_.path() / "thresher/own_kernel.h", header.text, "a header");
     }
     write_text(source, kernel.text, "a copy of the kernel");
-    const fs::path object = folder_.path() / "own.so";
     std::vector<std::string> arguments{"-O3",
                                        "-march=native",
                                        "-fPIC",
                                        "-shared",
                                        "-o",
-                                       object.string(),
+                                       object().string(),
                                        "-I" + folder_.path().string(),
                                        "-I" + fs::path(kernel.source).parent_path().string()};
     arguments.insert(arguments.end(), kernel.options.begin(), kernel.options.end());
@@ -61,27 +42,18 @@ class Library {
     if (!output.succeeded()) {
       throw Error(ErrorCode::compile, output.line_with("error"));
     }
-    void* const library = ::dlopen(object.c_str(), RTLD_NOW | RTLD_LOCAL);
-    if (library == nullptr) {
-      throw Error(ErrorCode::compile, ::dlerror());
-    }
-    void* const symbol = ::dlsym(library, kernel.entry.c_str());
-    if (symbol == nullptr) {
-      throw Error(ErrorCode::compile, fmt::format("it has no extern \"C\" function {}", kernel.entry));
-    }
-    function_ = reinterpret_cast<Function>(symbol);
   }
-  [[nodiscard]] Function function() const { return function_; }
+  [[nodiscard]] fs::path folder() const { return folder_.path(); }
+  [[nodiscard]] fs::path object() const { return folder_.path() / "own.so"; }
 
  private:
   runtime::TemporaryFolder folder_;
-  Function function_ = nullptr;
 };
 
 class HostContestant final : public BaseContestant {
  public:
-  HostContestant(ContestantSpec spec, Kernel kernel, Device device, std::function<void()> alive)
-      : BaseContestant(std::move(spec), std::move(kernel), std::move(alive)), device_(std::move(device)) {}
+  HostContestant(ContestantSpec spec, Kernel kernel, Device device, std::vector<std::string> server)
+      : BaseContestant(std::move(spec), std::move(kernel)), device_(std::move(device)), server_(std::move(server)) {}
 
   [[nodiscard]] Answer feasible(const Problem& problem, Memory& memory) const override {
     if (device_.kind() != DeviceKind::cpu) {
@@ -91,24 +63,36 @@ class HostContestant final : public BaseContestant {
     return BaseContestant::feasible(problem, memory);
   }
 
+  /// With a process that loads it and does no more.
   [[nodiscard]] Answer compile(const Problem&) const override {
-    try {
-      (void)library();
-      return {true, fmt::format("{} by {}", file(), compiler())};
-    } catch (const Error& error) {
-      return {false, fmt::format("{} does not compile: {}", file(), error.what())};
+    if (!compiled_) {
+      try {
+        const KernelProcess loads(process(), load());
+        compiled_ = Answer{true, fmt::format("{} by {}", file(), compiler())};
+      } catch (const Error& error) {
+        const char* const what = error.code() == ErrorCode::compile ? "does not compile" : "cannot be loaded";
+        compiled_ = Answer{false, fmt::format("{} {}: {}", file(), what, error.what())};
+      }
     }
+    return *compiled_;
   }
 
   [[nodiscard]] MachineCode machine_code(const Problem&) const override {
     return {{}, "the audit reads GPU machine code, and this kernel is for the CPU"};
   }
 
+  [[nodiscard]] Rig& rig(Rig& own) const override {
+    if (!rig_) {
+      rig_ = std::make_unique<ProcessRig>(own, process(), load());
+    }
+    return *rig_;
+  }
+  void start_anew() const override { rig_.reset(); }
+
   [[nodiscard]] std::unique_ptr<Runner> prepare(const Problem& problem, Memory& memory,
                                                 const std::vector<DeviceSet>& sets) const override {
     const std::int64_t workspace_bytes = evaluate(kernel().workspace_bytes, shape_of(dual_gemm(problem)));
-    return std::make_unique<HostRunner>(
-        library().function(), Calls(problem, memory, sets, static_cast<std::size_t>(workspace_bytes)), alive());
+    return rig_->bind(Calls(problem, memory, sets, static_cast<std::size_t>(workspace_bytes)));
   }
 
  private:
@@ -127,15 +111,27 @@ class HostContestant final : public BaseContestant {
     return *library_;
   }
 
+  [[nodiscard]] ProcessOptions process() const { return {server_, "the kernel's process", kernel().time_limit_s}; }
+
+  [[nodiscard]] Writer load() const {
+    return Writer(Ask::load_library)
+        .put(library().folder().string())
+        .put(library().object().string())
+        .put(kernel().entry);
+  }
+
   Device device_;
+  std::vector<std::string> server_;
   mutable std::optional<Library> library_;
+  mutable std::optional<Answer> compiled_;
+  mutable std::unique_ptr<ProcessRig> rig_;
 };
 
 }  // namespace
 
 std::unique_ptr<Contestant> make_host_contestant(const ContestantSpec& spec, const Kernel& kernel, const Device& device,
-                                                 std::function<void()> alive) {
-  return std::make_unique<HostContestant>(spec, kernel, device, std::move(alive));
+                                                 const std::vector<std::string>& server) {
+  return std::make_unique<HostContestant>(spec, kernel, device, server);
 }
 
 }  // namespace thresher::arena::user_kernels

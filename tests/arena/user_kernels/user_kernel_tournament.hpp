@@ -49,7 +49,7 @@ class OwnTournament : public ::testing::Test {
     options.pitches = pitches;
     options.seed = 3;
     options.seconds = 0.1;
-    options.worker = {THRESHER_BINARY, "judge-sandboxed"};
+    options.server = {THRESHER_BINARY, "serve-calls"};
     const std::unique_ptr<Rig> rig = make_rig(device);
     Ledger ledger(folder_.path() / "ledger.sqlite", Ledger::Access::write);
     Progress progress = Progress::silent();

@@ -1,0 +1,315 @@
+#include "arena/user_kernels/kernel_process.hpp"
+
+#include <fmt/format.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <optional>
+#include <random>
+
+#include "thresher/error.hpp"
+
+namespace thresher::arena::user_kernels {
+namespace {
+
+using Watch = std::chrono::steady_clock;
+
+/// How much processor time the process may use between waking and the bell, and between its sign and sleep, before that
+/// time is taken for the call's: waking up and answering takes some ten microseconds.
+constexpr double idle_allowance_us = 100;
+/// A batch may take as long as this many of the slowest calls before, each.
+constexpr double call_growth = 20;
+/// For a process that is just ending, before it is taken for one that does not answer.
+constexpr double grace_s = 0.02;
+/// Bytes of the outputs that are looked at when the sign comes, and again when the process sleeps.
+constexpr std::size_t looks = 64;
+
+double seconds_since(Watch::time_point start) { return std::chrono::duration<double>(Watch::now() - start).count(); }
+
+double microseconds_between(Watch::time_point start, Watch::time_point end) {
+  return std::chrono::duration<double, std::micro>(end - start).count();
+}
+
+/// What lies at some places of the outputs of a batch, most of them in its last call, which alone can be unfinished.
+class Glance {
+ public:
+  Glance(Random& random, const Batch& batch, const KernelProcess::Outputs& outputs) {
+    for (std::size_t look = 0; look < looks; ++look) {
+      const std::size_t call = look % 4 != 0 ? batch.calls - 1 : random.below(batch.calls);
+      const std::span<const std::byte> output = outputs[(batch.first_set + call) % batch.num_sets];
+      if (!output.empty()) {
+        places_.push_back(&output[random.below(output.size())]);
+      }
+    }
+    bytes_.resize(places_.size());
+  }
+  void look() {
+    for (std::size_t i = 0; i < places_.size(); ++i) {
+      bytes_[i] = *static_cast<const volatile std::byte*>(places_[i]);
+    }
+  }
+  [[nodiscard]] bool still_holds() const {
+    return std::equal(places_.begin(), places_.end(), bytes_.begin(),
+                      [](const std::byte* place, std::byte byte) { return *place == byte; });
+  }
+
+ private:
+  std::vector<const std::byte*> places_;
+  std::vector<std::byte> bytes_;
+};
+
+/// What a message says of the question with that number.
+struct Reply {
+  bool is_answer = false;
+  std::optional<Error> refusal;
+  Reader rest;
+};
+
+Reply read_reply(const Received& received, std::uint32_t number) {
+  Reply reply;
+  reply.rest = Reader(received.bytes, {});
+  try {
+    if (received.is_cut || reply.rest.get<std::uint32_t>() != number) {
+      return reply;
+    }
+    if (reply.rest.get<std::uint32_t>() != 0) {
+      const auto code = reply.rest.get<std::uint32_t>();
+      reply.refusal.emplace(code <= static_cast<std::uint32_t>(ErrorCode::internal) ? static_cast<ErrorCode>(code)
+                                                                                    : ErrorCode::device,
+                            printable(reply.rest.text()));
+    }
+    reply.is_answer = true;
+  } catch (const Error&) {  // it ends too early
+    reply.is_answer = false;
+  }
+  return reply;
+}
+
+std::uint64_t secret_seed() {
+  std::random_device source;
+  return (std::uint64_t{source()} << 32) | source();
+}
+
+}  // namespace
+
+OwnedDescriptor::~OwnedDescriptor() {
+  if (descriptor_ >= 0) {
+    ::close(descriptor_);
+  }
+}
+
+/// The process, awake for as long as this lives.
+class KernelProcess::Awake {
+ public:
+  explicit Awake(KernelProcess& process) : process_(process) {
+    if (process_.options_.is_frozen && process_.tree_) {
+      process_.tree_->thaw();
+    }
+  }
+  Awake(const Awake&) = delete;
+  Awake& operator=(const Awake&) = delete;
+  ~Awake() { freeze(); }
+  void freeze() {
+    if (!is_frozen_ && process_.options_.is_frozen && process_.tree_) {
+      (void)process_.tree_->freeze();
+    }
+    is_frozen_ = true;
+  }
+
+ private:
+  KernelProcess& process_;
+  bool is_frozen_ = false;
+};
+
+KernelProcess::KernelProcess(ProcessOptions options, const Writer& load, int descriptor)
+    : options_(std::move(options)), random_(secret_seed()) {
+  std::array<int, 2> ends{-1, -1};
+  if (::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends.data()) != 0) {
+    throw Error(ErrorCode::io, "no socket could be opened for a kernel's process: close some files");
+  }
+  line_ = OwnedDescriptor(ends[0]);
+  const OwnedDescriptor its_end(ends[1]);
+  const OwnedDescriptor page(make_shared_memory(sizeof(Doorbell)));
+  doorbell_ = std::make_unique<SharedDoorbell>(page.get());
+  runtime::Command command;
+  command.words = options_.command;
+  command.descriptors = {{its_end.get(), line_descriptor}, {page.get(), doorbell_descriptor}};
+  tree_ = std::make_unique<runtime::ProcessTree>(command);
+  (void)exchange(Writer(Ask::hello), options_.own_work_limit_s, -1);
+  Reader answer = exchange(load, options_.call_limit_s + 5, descriptor);
+  const Awake falls_asleep(*this);
+}
+
+void KernelProcess::check() const {
+  if (!failure_.empty()) {
+    throw Error(ErrorCode::device, failure_);
+  }
+}
+
+void KernelProcess::fail(const std::string& why) {
+  if (failure_.empty()) {
+    // It may have ended a moment ago: how says more than that it no longer answers.
+    const std::optional<runtime::Ending> ended = tree_->wait(grace_s);
+    failure_ = ended ? fmt::format("{} {}", options_.whose, ended->sentence()) : why;
+    (void)tree_->end();
+    tree_.reset();
+  }
+  throw Error(ErrorCode::device, failure_);
+}
+
+void KernelProcess::ring(Doorbell::What what) {
+  (*doorbell_)->what = what;
+  tell((*doorbell_)->rung, ++rings_);
+}
+
+Reader KernelProcess::exchange(Writer question, double limit_s, int descriptor, const std::string& why) {
+  question.number(++questions_);
+  if (!send_message(line_.get(), question.bytes(), descriptor)) {
+    fail(options_.whose + " hung up");
+  }
+  ring(Doorbell::What::message);
+  return next_answer(questions_, limit_s, why);
+}
+
+Reader KernelProcess::next_answer(std::uint32_t number, double limit_s, const std::string& why) {
+  const Watch::time_point start = Watch::now();
+  Received received;
+  for (;;) {
+    received = receive_message(line_.get(), false, Descriptors::refused);
+    if (received.what != Received::What::nothing_yet) {
+      break;
+    }
+    const double left_s = limit_s - seconds_since(start);
+    std::array<pollfd, 2> waited{pollfd{line_.get(), POLLIN, 0}, pollfd{tree_->ended_descriptor(), POLLIN, 0}};
+    const int ready = left_s > 0 ? ::poll(waited.data(), waited.size(), static_cast<int>(std::min(left_s * 1e3 + 1, 1e9)))
+                                 : 0;
+    if (ready == 0) {
+      fail(why.empty() ? fmt::format("{} did not answer for {:g} s and was ended", options_.whose, limit_s) : why);
+    }
+    if (ready > 0 && waited[1].revents != 0 && waited[0].revents == 0) {
+      fail(options_.whose + " hung up");
+    }
+  }
+  if (received.what == Received::What::end) {
+    (void)tree_->wait(1);  // the line of a process that dies is closed a moment before
+    fail(options_.whose + " hung up");
+  }
+  Reply reply = read_reply(received, number);
+  if (reply.refusal) {
+    throw Error(*reply.refusal);
+  }
+  if (!reply.is_answer) {
+    fail(options_.whose + " said something that is no answer to what it was asked");
+  }
+  return std::move(reply.rest);
+}
+
+void KernelProcess::ask_later(Writer question, OwnedDescriptor descriptor) {
+  later_.push_back({std::move(question), std::move(descriptor)});
+}
+
+void KernelProcess::ask_what_is_late() {
+  const std::vector<Later> asked = std::exchange(later_, {});
+  for (const Later& later : asked) {
+    (void)exchange(later.question, options_.own_work_limit_s, later.descriptor.get());
+  }
+}
+
+Reader KernelProcess::ask(const Writer& question) {
+  check();
+  const Awake awake(*this);
+  ask_what_is_late();
+  return exchange(question, options_.own_work_limit_s, -1);
+}
+
+Reader KernelProcess::ask_for_calls(const Writer& question, std::size_t calls) {
+  check();
+  const Awake awake(*this);
+  ask_what_is_late();
+  return exchange(question, limit_of(calls), -1, took_too_long());
+}
+
+double KernelProcess::limit_of(std::size_t calls) const {
+  const double a_call_s =
+      slowest_call_s_ > 0 ? std::min(options_.call_limit_s, call_growth * slowest_call_s_) : options_.call_limit_s;
+  return options_.call_limit_s + static_cast<double>(calls - 1) * a_call_s;
+}
+
+std::string KernelProcess::took_too_long() const {
+  return fmt::format("a call took longer than the {:g} s that it may, and {} was ended", options_.call_limit_s,
+                     options_.whose);
+}
+
+void KernelProcess::await_done(double limit_s, const std::string& why) {
+  const Watch::time_point start = Watch::now();
+  bool has_ended = false;
+  const bool done = await((*doorbell_)->done, rings_, [&] {
+    pollfd ended{tree_->ended_descriptor(), POLLIN, 0};
+    has_ended = ::poll(&ended, 1, 0) > 0;
+    return has_ended || seconds_since(start) > limit_s;
+  });
+  if (!done) {
+    fail(has_ended ? options_.whose + " ended" : why);
+  }
+}
+
+double KernelProcess::processor_us() const {
+  clockid_t clock{};
+  timespec used{};
+  if (::clock_getcpuclockid(tree_->pid(), &clock) != 0 || ::clock_gettime(clock, &used) != 0) {
+    return 0;
+  }
+  return static_cast<double>(used.tv_sec) * 1e6 + static_cast<double>(used.tv_nsec) * 1e-3;
+}
+
+double KernelProcess::call(std::uint32_t binding, const Batch& batch, const Outputs& outputs) {
+  check();
+  if (!later_.empty()) {
+    const Awake awake(*this);
+    ask_what_is_late();
+  }
+  Glance glance(random_, batch, outputs);
+  Doorbell& bell = **doorbell_;
+  const double used_asleep_us = processor_us();
+  const Watch::time_point woken = Watch::now();
+  ring(Doorbell::What::get_ready);
+  Awake awake(*this);
+  await_done(options_.own_work_limit_s, fmt::format("{} did not get ready for {:g} s and was ended", options_.whose,
+                                           options_.own_work_limit_s));
+  const double used_ready_us = processor_us();
+  bell.binding = binding;
+  bell.num_sets = static_cast<std::uint32_t>(batch.num_sets);
+  const Watch::time_point rung = Watch::now();
+  for (std::size_t made = 0; made < batch.calls;) {
+    const std::size_t calls = std::min(batch.calls - made, batch.num_sets);
+    bell.first_set = static_cast<std::uint32_t>((batch.first_set + made) % batch.num_sets);
+    bell.calls = static_cast<std::uint32_t>(calls);
+    ring(Doorbell::What::call);
+    await_done(limit_of(calls), took_too_long());
+    if (bell.status.load() != 0) {
+      (void)next_answer(0, options_.own_work_limit_s);
+      fail(options_.whose + " said that a call failed, and not why");
+    }
+    made += calls;
+  }
+  const Watch::time_point done = Watch::now();
+  glance.look();
+  const double used_done_us = processor_us();
+  awake.freeze();
+  const Watch::time_point asleep = Watch::now();
+  if (!glance.still_holds()) {
+    fail(options_.whose + " went on writing outputs after it had said that the call was done, and was ended");
+  }
+  const Watch::time_point start = used_ready_us - used_asleep_us > idle_allowance_us ? woken : rung;
+  const Watch::time_point end = processor_us() - used_done_us > idle_allowance_us ? asleep : done;
+  const double us = microseconds_between(start, end);
+  learn(us * 1e-6 / static_cast<double>(batch.calls));
+  return us;
+}
+
+}  // namespace thresher::arena::user_kernels

@@ -1,0 +1,65 @@
+// A strategy of Thresher's own, run in a process of its own as the kernel is that it meets.
+#include "arena/operation/operation.hpp"
+#include "arena/user_kernels/contestant.hpp"
+#include "arena/user_kernels/process_rig.hpp"
+
+namespace thresher::arena::user_kernels {
+namespace {
+
+/// Nobody claims a limit for these, and packing weights takes its time.
+constexpr double limit_s = 600;
+
+class StrategyInProcess final : public Contestant {
+ public:
+  StrategyInProcess(std::unique_ptr<Contestant> strategy, std::vector<std::string> server)
+      : Contestant(strategy->spec()), strategy_(std::move(strategy)), server_(std::move(server)) {}
+
+  [[nodiscard]] Numerics numerics() const override { return strategy_->numerics(); }
+  [[nodiscard]] std::string format_obstacle(const Problem& problem) const override {
+    return strategy_->format_obstacle(problem);
+  }
+  [[nodiscard]] std::string cannot_run() const override { return strategy_->cannot_run(); }
+  [[nodiscard]] Answer feasible(const Problem& problem, Memory& memory) const override {
+    return strategy_->feasible(problem, memory);
+  }
+  [[nodiscard]] Answer compile(const Problem& problem) const override { return strategy_->compile(problem); }
+  [[nodiscard]] MachineCode machine_code(const Problem& problem) const override {
+    return strategy_->machine_code(problem);
+  }
+  [[nodiscard]] Emulation emulation(const Problem& problem) const override { return strategy_->emulation(problem); }
+
+  [[nodiscard]] Rig& rig(Rig& own) const override {
+    if (!rig_) {
+      rig_ = std::make_unique<ProcessRig>(own, ProcessOptions{server_, "the process of " + name(), limit_s, limit_s},
+                                          Writer(Ask::load_strategy).put(name()));
+    }
+    return *rig_;
+  }
+  void start_anew() const override { rig_.reset(); }
+
+  [[nodiscard]] std::unique_ptr<Runner> prepare(const Problem& problem, Memory& memory,
+                                                const std::vector<DeviceSet>& sets) const override {
+    constexpr std::size_t no_workspace = 0;  // it allocates its own
+    return rig_->bind(Calls(problem, memory, sets, no_workspace));
+  }
+
+ private:
+  std::unique_ptr<Contestant> strategy_;
+  std::vector<std::string> server_;
+  mutable std::unique_ptr<ProcessRig> rig_;
+};
+
+}  // namespace
+
+std::unique_ptr<Contestant> baseline_of(const Kernel& kernel, const ContestantSpec& spec, const Device& device,
+                                        const Registry& registry, const std::vector<std::string>& server) {
+  std::unique_ptr<Contestant> strategy = registry.create(spec);
+  const bool shares_its_clock = kernel.language == Language::host && device.kind() == DeviceKind::cpu;
+  return shares_its_clock ? std::make_unique<StrategyInProcess>(std::move(strategy), server) : std::move(strategy);
+}
+
+void check_server(const std::vector<std::string>& server) {
+  const KernelProcess answers({server, "the process for a kernel from outside"}, Writer(Ask::hello));
+}
+
+}  // namespace thresher::arena::user_kernels

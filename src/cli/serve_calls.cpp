@@ -1,0 +1,15 @@
+// `thresher serve-calls`: the process in which a tournament lets a kernel from outside run.
+#include <CLI/CLI.hpp>
+
+#include "arena/user_kernels/call_server.hpp"
+#include "cli/cli.hpp"
+
+namespace thresher::cli {
+
+void add_serve_calls(CLI::App& app, Context&) {
+  CLI::App* command = app.add_subcommand("serve-calls", "Started by tournaments, for kernels from outside");
+  command->group("");  // in no list
+  command->callback([] { arena::user_kernels::serve_calls(); });
+}
+
+}  // namespace thresher::cli

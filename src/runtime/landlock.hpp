@@ -1,0 +1,47 @@
+#pragma once
+/// Which files a confined process reaches, as Landlock's rules. The kernel's interface is declared here, since its
+/// headers are often older than the kernel.
+#include <cstdint>
+#include <filesystem>
+#include <string>
+
+namespace thresher::runtime {
+
+class Landlock {
+ public:
+  enum class Reach : std::uint8_t {
+    read,     ///< files and folders below
+    run,      ///< the same, and programs
+    change,   ///< everything but running programs
+    control,  ///< device files: read, written and controlled
+  };
+
+  Landlock();
+  Landlock(const Landlock&) = delete;
+  Landlock& operator=(const Landlock&) = delete;
+  ~Landlock();
+
+  /// Why there is none on this machine; empty when there is.
+  [[nodiscard]] const std::string& problem() const { return problem_; }
+  [[nodiscard]] int abi() const { return abi_; }
+  [[nodiscard]] bool guards_truncation() const;
+  /// The descriptor that must be open until `apply`; -1 when there is none.
+  [[nodiscard]] int descriptor() const { return ruleset_; }
+
+  /// A path that cannot be opened is passed over.
+  void allow(const std::filesystem::path& path, Reach reach) noexcept;
+
+  /// In force for the calling thread, whose privileges are fixed already, and all that it starts; /proc/self may be
+  /// read. 0 or errno. Safe between fork and exec.
+  [[nodiscard]] int apply() noexcept;
+
+ private:
+  bool allow_path(const char* path, std::uint64_t access) noexcept;
+
+  int abi_ = 0;
+  int ruleset_ = -1;
+  std::uint64_t handled_ = 0;
+  std::string problem_;
+};
+
+}  // namespace thresher::runtime

@@ -1,0 +1,284 @@
+#include "runtime/supervisor.hpp"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/signalfd.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+
+#include "runtime/process_table.hpp"
+
+namespace thresher::runtime {
+namespace {
+
+using Processes = std::array<pid_t, 1024>;
+
+void doze() noexcept {
+  constexpr timespec a_moment{0, 200'000};
+  ::nanosleep(&a_moment, nullptr);
+}
+
+void default_signals() noexcept {
+  struct sigaction plain {};
+  plain.sa_handler = SIG_DFL;
+  for (int signal = 1; signal < NSIG; ++signal) {
+    ::sigaction(signal, &plain, nullptr);
+  }
+}
+
+void close_range(unsigned first, unsigned last) noexcept {
+  constexpr long number_of_close_range = 436;
+  constexpr unsigned most = 1U << 20;
+  if (first > last || ::syscall(number_of_close_range, first, last, 0) == 0) {
+    return;
+  }
+  for (unsigned descriptor = first; descriptor <= std::min(last, most); ++descriptor) {
+    ::close(static_cast<int>(descriptor));
+  }
+}
+
+/// `kept` rises.
+void close_all_but(std::span<const int> kept) noexcept {
+  unsigned first = 0;
+  for (const int descriptor : kept) {
+    const auto keep = static_cast<unsigned>(descriptor);
+    if (keep > first) {
+      close_range(first, keep - 1);
+    }
+    first = keep + 1;
+  }
+  close_range(first, ~0U);
+}
+
+/// Descriptors in their places: first all out of the way, since one may have another's place.
+bool place_descriptors(const SupervisedProgram& program) noexcept {
+  constexpr int out_of_the_way = 200;
+  std::array<std::pair<int, int>, 32> moved{};
+  std::size_t count = 0;
+  const auto move = [&](int from, int to) {
+    const int away = count < moved.size() ? ::fcntl(from, F_DUPFD_CLOEXEC, out_of_the_way) : -1;
+    if (away >= 0) {
+      moved[count++] = {away, to};
+    }
+    return away >= 0;
+  };
+  const int output = program.output < 0 ? program.null : program.output;
+  bool all = move(program.null, STDIN_FILENO) && move(output, STDOUT_FILENO) && move(output, STDERR_FILENO);
+  for (const auto& [from, to] : program.descriptors) {
+    all = all && move(from, to);
+  }
+  for (std::size_t i = 0; all && i < count; ++i) {
+    all = ::dup2(moved[i].first, moved[i].second) >= 0;
+  }
+  return all;
+}
+
+/// What the child says before it becomes the program; an exec that succeeds ends the pipe.
+struct Word {
+  int failed = 0;
+  PreparedConfinement::Outcome outcome{};
+};
+
+[[noreturn]] void become(const SupervisedProgram& program, int pipe, pid_t supervisor) noexcept {
+  constexpr int above_all_places = 100;
+  Word word;
+  const int line = ::fcntl(pipe, F_DUPFD_CLOEXEC, above_all_places);
+  ::setsid();
+  ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+  if (::getppid() != supervisor) {
+    ::_exit(127);
+  }
+  if (!place_descriptors(program) || (program.folder != nullptr && ::chdir(program.folder) != 0)) {
+    word.failed = errno;
+  } else {
+    if (program.confinement != nullptr) {
+      word.outcome = program.confinement->apply();
+    }
+    (void)!::write(line, &word, sizeof word);
+    sigset_t none{};
+    ::sigemptyset(&none);
+    ::sigprocmask(SIG_SETMASK, &none, nullptr);
+    ::execve(program.path, program.arguments, program.environment);
+    word.failed = errno;
+  }
+  (void)!::write(line, &word, sizeof word);
+  ::_exit(127);
+}
+
+class Supervisor {
+ public:
+  explicit Supervisor(const SupervisedProgram& program) noexcept : program_(program) {}
+
+  [[noreturn]] void live() noexcept {
+    ::setsid();
+    ::prctl(PR_SET_CHILD_SUBREAPER, 1);
+    sigset_t all{};
+    ::sigfillset(&all);
+    ::sigprocmask(SIG_SETMASK, &all, nullptr);
+    default_signals();
+    close_all_but(program_.kept);
+    start();
+    sigset_t of_children{};
+    ::sigemptyset(&of_children);
+    ::sigaddset(&of_children, SIGCHLD);
+    signals_ = ::signalfd(-1, &of_children, SFD_CLOEXEC | SFD_NONBLOCK);
+    for (;;) {
+      wait_for_something();
+    }
+  }
+
+ private:
+  void start() noexcept {
+    std::array<int, 2> pipe{-1, -1};
+    const pid_t self = ::getpid();
+    main_ = ::pipe2(pipe.data(), O_CLOEXEC) == 0 ? ::fork() : -1;
+    if (main_ == 0) {
+      become(program_, pipe[1], self);
+    }
+    Report report{main_ < 0 ? Report::Kind::failed : Report::Kind::started, main_, errno, {}};
+    ::close(pipe[1]);
+    Word word;
+    while (main_ > 0 && ::read(pipe[0], &word, sizeof word) == static_cast<ssize_t>(sizeof word)) {
+      report.outcome = word.outcome;
+      if (word.failed != 0) {
+        report.kind = Report::Kind::failed;
+        report.value = word.failed;
+      }
+    }
+    ::close(pipe[0]);
+    // The program alone holds its descriptors now, so that their other ends are told when it goes.
+    const std::array only_the_line{program_.line};
+    close_all_but(only_the_line);
+    say(report);
+    if (report.kind == Report::Kind::failed) {
+      ::_exit(1);
+    }
+  }
+
+  void say(const Report& report) noexcept { (void)::send(program_.line, &report, sizeof report, MSG_NOSIGNAL); }
+
+  void wait_for_something() noexcept {
+    std::array<pollfd, 2> waited{pollfd{program_.line, POLLIN, 0}, pollfd{signals_, POLLIN, 0}};
+    if (::poll(waited.data(), waited.size(), -1) < 0) {
+      return;
+    }
+    if (waited[1].revents != 0) {
+      signalfd_siginfo unread{};
+      while (::read(signals_, &unread, sizeof unread) > 0) {
+      }
+      if (has_ended()) {
+        finish();
+      }
+      reap_adopted();
+    }
+    if (waited[0].revents != 0) {
+      char asked = 0;
+      const ssize_t got = ::recv(program_.line, &asked, 1, MSG_DONTWAIT);
+      if (got < 0 && (errno == EAGAIN || errno == EINTR)) {
+        return;
+      }
+      obey(got > 0 ? static_cast<Request>(asked) : Request::end);
+    }
+  }
+
+  void obey(Request request) noexcept {
+    switch (request) {
+      case Request::end: finish();
+      case Request::freeze: freeze(); break;
+      case Request::thaw: to_all(SIGCONT); break;
+    }
+  }
+
+  /// Asked without reaping: while it is a zombie its number, which is its group's as well, is nobody else's.
+  [[nodiscard]] bool has_ended() const noexcept {
+    siginfo_t info{};
+    return ::waitid(P_PID, static_cast<id_t>(main_), &info, WEXITED | WNOHANG | WNOWAIT) == 0 && info.si_pid == main_;
+  }
+
+  void reap_adopted() noexcept {
+    Processes children{};
+    const std::size_t count = children_of_caller(children);
+    for (const pid_t child : std::span(children).first(count)) {
+      if (child != main_) {
+        ::waitpid(child, nullptr, WNOHANG);
+      }
+    }
+  }
+
+  /// The group at once, and then whoever has left it.
+  void to_all(int signal) noexcept {
+    ::kill(-main_, signal);
+    Processes others{};
+    const std::size_t count = descendants_of(::getpid(), others);
+    for (const pid_t other : std::span(others).first(count)) {
+      if (other != main_ && ::getpgid(other) != main_) {
+        ::kill(other, signal);
+      }
+    }
+  }
+
+  void freeze() noexcept {
+    to_all(SIGSTOP);
+    siginfo_t info{};
+    while (::waitid(P_PID, static_cast<id_t>(main_), &info, WSTOPPED | WEXITED | WNOWAIT) < 0 && errno == EINTR) {
+    }
+    if (info.si_code != CLD_STOPPED) {
+      finish();
+    }
+    while (!others_are_stopped()) {
+      to_all(SIGSTOP);  // one that was just being forked
+      doze();
+    }
+    say({Report::Kind::frozen, main_, 0, {}});
+  }
+
+  static bool others_are_stopped() noexcept {
+    Processes others{};
+    const std::size_t count = descendants_of(::getpid(), others);
+    const auto list = std::span(others).first(count);
+    return std::all_of(list.begin(), list.end(), is_stopped);
+  }
+
+  /// Kills whatever there is until there is nothing, and says how the program ended.
+  [[noreturn]] void finish() noexcept {
+    ::kill(-main_, SIGKILL);
+    int status = 0;
+    while (::waitpid(main_, &status, 0) < 0 && errno == EINTR) {
+    }
+    for (;;) {
+      Processes children{};
+      const std::size_t count = children_of_caller(children);
+      for (const pid_t child : std::span(children).first(count)) {
+        ::kill(child, SIGKILL);  // a child that was not waited for keeps its number
+      }
+      const pid_t gone = ::waitpid(-1, nullptr, WNOHANG);
+      if (gone < 0 && errno == ECHILD) {
+        break;
+      }
+      if (gone == 0) {
+        doze();
+      }
+    }
+    say({Report::Kind::ended, main_, status, {}});
+    ::_exit(0);
+  }
+
+  SupervisedProgram program_;
+  pid_t main_ = -1;
+  int signals_ = -1;
+};
+
+}  // namespace
+
+void supervise(const SupervisedProgram& program) noexcept { Supervisor(program).live(); }
+
+}  // namespace thresher::runtime

@@ -1,0 +1,35 @@
+#pragma once
+/// Which system calls a confined process has, as a program for seccomp.
+#include <linux/filter.h>
+#include <sys/types.h>
+
+#include <cstddef>
+#include <string>
+#include <vector>
+
+namespace thresher::runtime {
+
+struct FilterOptions {
+  bool may_fork = false;
+  bool may_exec = false;
+  bool truncation_is_guarded = false;  ///< by Landlock, so that this filter need not deny it everywhere
+};
+
+class SystemCallFilter {
+ public:
+  explicit SystemCallFilter(const FilterOptions& options);
+
+  /// Why there is none for this machine; empty when there is one.
+  [[nodiscard]] const std::string& problem() const { return problem_; }
+
+  /// Puts it in force for every thread of the calling process, whose privileges are fixed already; 0 or errno. Safe
+  /// between fork and exec.
+  [[nodiscard]] int apply() noexcept;
+
+ private:
+  std::vector<sock_filter> program_;
+  std::vector<std::size_t> own_pids_;  ///< instructions that compare with the calling process
+  std::string problem_;
+};
+
+}  // namespace thresher::runtime

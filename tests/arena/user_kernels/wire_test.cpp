@@ -1,0 +1,114 @@
+// What judge and kernel's process say to each other, as the judge reads it: nothing that comes makes it read too far, wait
+// for ever or show what is no plain text.
+#include "arena/user_kernels/wire.hpp"
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <array>
+#include <atomic>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "arena/user_kernels/doorbell.hpp"
+#include "thresher/error.hpp"
+
+namespace thresher::arena::user_kernels {
+namespace {
+
+struct Line {
+  Line() { EXPECT_EQ(::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends.data()), 0); }
+  ~Line() {
+    ::close(ends[0]);
+    ::close(ends[1]);
+  }
+  std::array<int, 2> ends{};
+};
+
+int open_descriptors() {
+  int count = 0;
+  for (int number = 0; number < 256; ++number) {
+    count += ::fcntl(number, F_GETFD) >= 0;
+  }
+  return count;
+}
+
+TEST(Wire, WhatIsPutIsReadAndNoMore) {
+  Reader reader(Writer().put(std::uint32_t{7}).put(std::string("mine")).bytes(), {});
+  EXPECT_EQ(reader.get<std::uint32_t>(), 7U);
+  EXPECT_EQ(reader.text(), "mine");
+  EXPECT_TRUE(reader.at_end());
+  EXPECT_THROW((void)reader.get<std::uint32_t>(), Error);
+  EXPECT_THROW((void)reader.descriptor(), Error);
+  Reader longer_than_it_is(Writer().put(std::uint32_t{0xFFFFFFFF}).bytes(), {});
+  EXPECT_THROW((void)longer_than_it_is.text(), Error);
+}
+
+TEST(Wire, ALongMessageIsCutAndSaidToBe) {
+  const Line line;
+  const std::vector<std::byte> longer(most_message_bytes + 1);
+  ASSERT_TRUE(send_message(line.ends[0], longer));
+  const Received received = receive_message(line.ends[1], false, Descriptors::refused);
+  EXPECT_EQ(received.what, Received::What::message);
+  EXPECT_TRUE(received.is_cut);
+  EXPECT_EQ(received.bytes.size(), most_message_bytes);
+  EXPECT_EQ(receive_message(line.ends[1], false, Descriptors::refused).what, Received::What::nothing_yet);
+}
+
+TEST(Wire, DescriptorsThatNobodyExpectsAreClosed) {
+  const Line line;
+  const int before = open_descriptors();
+  ASSERT_TRUE(send_message(line.ends[0], Writer(Ask::hello).bytes(), line.ends[0]));
+  const Received received = receive_message(line.ends[1], false, Descriptors::refused);
+  EXPECT_EQ(received.what, Received::What::message);
+  EXPECT_TRUE(received.descriptors.empty());
+  EXPECT_EQ(open_descriptors(), before);
+}
+
+TEST(Wire, SharedMemoryKeepsItsLength) {
+  const int memory = make_shared_memory(8192);
+  EXPECT_NE(::ftruncate(memory, 0), 0);
+  EXPECT_NE(::ftruncate(memory, 1 << 20), 0);
+  ::close(memory);
+}
+
+TEST(Wire, WordsOfAProcessAreShownAsPlainText) {
+  EXPECT_EQ(printable("plain text, 100 %"), "plain text, 100 %");
+  EXPECT_EQ(printable("\033[31mred\007\n\xC2\x9B"), "?[31mred????");
+  EXPECT_EQ(printable(std::string(100000, 'x')).size(), most_sentence_bytes);
+}
+
+TEST(Wire, EveryAddressOfACallIsTranslatedAndNullStaysNull) {
+  thresher_own_dual_gemm call{};
+  char byte = 0;
+  call.a.values = call.b1.scales = reinterpret_cast<unsigned char*>(&byte);
+  call.c = call.workspace = &byte;
+  int translated = 0;
+  translate_addresses(call, [&](std::uintptr_t address) {
+    ++translated;
+    return address + 1;
+  });
+  EXPECT_EQ(translated, 4);
+  EXPECT_EQ(call.c, &byte + 1);
+  EXPECT_EQ(call.b2.values, nullptr);
+}
+
+TEST(Doorbell, AWordThatKeepsChangingKeepsNobodyWaiting) {
+  Doorbell bell{};
+  std::atomic<bool> stop = false;
+  std::thread stirs([&] {
+    for (std::uint32_t value = 1; !stop.load(); value += 2) {
+      tell(bell.done, value);
+    }
+  });
+  int asked = 0;
+  EXPECT_FALSE(await(bell.done, 2, [&] { return ++asked == 3; }));
+  stop.store(true);
+  stirs.join();
+}
+
+}  // namespace
+}  // namespace thresher::arena::user_kernels
