@@ -1,18 +1,13 @@
 #include "formats/shard_index.hpp"
 
-#include <fcntl.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
-#include <cerrno>
 #include <cstddef>
 #include <cstdint>
-#include <system_error>
 #include <utility>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "core/input_file.hpp"
 #include "core/printable.hpp"
 #include "thresher/error.hpp"
 
@@ -119,27 +114,6 @@ class IndexReader : public nlohmann::json_sax<json> {
   std::string key_;
 };
 
-/// A descriptor that is closed.
-class Descriptor {
- public:
-  explicit Descriptor(int number) : number_(number) {}
-  ~Descriptor() {
-    if (number_ >= 0) {
-      close(number_);
-    }
-  }
-  Descriptor(const Descriptor&) = delete;
-  Descriptor& operator=(const Descriptor&) = delete;
-  [[nodiscard]] int number() const noexcept { return number_; }
-
- private:
-  int number_;
-};
-
-[[noreturn]] void fail_to_read(const std::filesystem::path& path, const std::string& reason) {
-  throw Error(ErrorCode::io, fmt::format("cannot read {}: {}", path.string(), reason));
-}
-
 }  // namespace
 
 WeightMap parse_shard_index(std::string_view text, std::string_view file) {
@@ -158,31 +132,11 @@ WeightMap parse_shard_index(std::string_view text, std::string_view file) {
 }
 
 WeightMap read_shard_index(const std::filesystem::path& path) {
-  const Descriptor file(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
-  struct stat status {};
-  if (file.number() < 0 || fstat(file.number(), &status) != 0) {
-    fail_to_read(path, std::generic_category().message(errno));
+  const InputFile file = read_input_file(path, max_index_bytes);
+  if (!file.bytes) {
+    throw Error(ErrorCode::io, fmt::format("{}: {}", path.string(), file.obstacle));
   }
-  if (!S_ISREG(status.st_mode)) {
-    fail_to_read(path, "it is not a regular file");
-  }
-  const auto bytes = static_cast<std::uint64_t>(status.st_size);
-  if (bytes > max_index_bytes) {
-    reject(path.string(), fmt::format("it has {} bytes, and more than {} are not believed", bytes, max_index_bytes));
-  }
-  std::string text(bytes, '\0');
-  std::size_t filled = 0;
-  while (filled < text.size()) {
-    const ssize_t got = read(file.number(), text.data() + filled, text.size() - filled);
-    if (got < 0 && errno == EINTR) {
-      continue;
-    }
-    if (got <= 0) {
-      fail_to_read(path, got == 0 ? "it became shorter while it was read" : std::generic_category().message(errno));
-    }
-    filled += static_cast<std::size_t>(got);
-  }
-  return parse_shard_index(text, path.string());
+  return parse_shard_index(*file.bytes, path.string());
 }
 
 }  // namespace thresher::formats

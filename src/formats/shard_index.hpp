@@ -15,7 +15,7 @@ using WeightMap = std::map<std::string, std::string, std::less<>>;
 /// Error(invalid_argument) naming `file` and what is wrong.
 [[nodiscard]] WeightMap parse_shard_index(std::string_view json, std::string_view file);
 
-/// Reads a regular file of at most 100 MB. Throws Error(io) when it cannot be read.
+/// The same of a regular file of at most 100 MB. Throws Error(io) when it cannot be read.
 [[nodiscard]] WeightMap read_shard_index(const std::filesystem::path& path);
 
 }  // namespace thresher::formats

@@ -94,8 +94,7 @@ TEST(ShardIndex, OnlyARegularFileOfABoundedSizeIsRead) {
   EXPECT_NE(refused(folder / "pipe").find("not a regular file"), std::string::npos);
   std::ofstream(folder / "large") << "{";
   std::filesystem::resize_file(folder / "large", 200'000'000);  // a hole, which takes no space
-  EXPECT_NE(refused(folder / "large").find("200000000 bytes, and more than 100000000 are not believed"),
-            std::string::npos);
+  EXPECT_NE(refused(folder / "large").find("more than the 100000000 bytes"), std::string::npos);
 }
 
 }  // namespace
