@@ -4,10 +4,12 @@
 #include <CLI/CLI.hpp>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "cli/cli.hpp"
+#include "cli/interruption.hpp"
 #include "cli/operand_options.hpp"
-#include "cli/options.hpp"
+#include "cli/weight_options.hpp"
 #include "formats/operands.hpp"
 #include "ops/device_memory.hpp"
 #include "thresher/thresher.hpp"
@@ -16,22 +18,23 @@ namespace thresher::cli {
 namespace {
 
 struct PackFileOptions {
-  std::string in;
+  std::vector<std::string> in;
   std::string out;
   OperandOptions operands;
+  WeightNames names;
 };
 
 void pack_file(const PackFileOptions& options) {
-  const formats::SafetensorsFile file(options.in);
-  const formats::Operand gate = formats::load_operand(file, "b1", options.operands.scale_layout);
-  const formats::Operand up = formats::load_operand(file, "b2", options.operands.scale_layout);
+  leave_no_temporary_files();
+  const formats::Checkpoint checkpoint = open_checkpoint(options.in, options.out);
+  const auto [gate, up] = options.names.load(checkpoint, options.operands.scale_layout);
   const Device device = Device::named(options.operands.device);
   const ops::DeviceTensor gate_there(gate.view(), device);
   const ops::DeviceTensor up_there(up.view(), device);
   save_packed(pack(device, gate_there.tensor(), up_there.tensor(), {.numerics = options.operands.numerics}),
               options.out);
-  fmt::print("b1 (gate) and b2 (up) [{}, {}] {} packed for {}, written to {}\n", gate.rows(), gate.k(),
-             name(gate.format()), device.name(), options.out);
+  fmt::print("{} (gate) and {} (up) [{}, {}] {} packed for {}, written to {}\n", options.names.gate(),
+             options.names.up(), gate.rows(), gate.k(), name(gate.format()), device.name(), options.out);
 }
 
 }  // namespace
@@ -39,9 +42,11 @@ void pack_file(const PackFileOptions& options) {
 void add_pack(CLI::App& app, Context&) {
   const auto options = std::make_shared<PackFileOptions>();
   CLI::App& command =
-      *app.add_subcommand("pack", "Arranges the weights b1 and b2 once for a device, for run --weights");
-  add_in_and_out(command, options->in, "Safetensors file with b1 (gate) and b2 (up)", options->out,
-                 "File to write the packed weights to");
+      *app.add_subcommand("pack", "Arranges the weights of gate and up once for a device, for run --weights");
+  command.footer(checkpoint_help);
+  add_checkpoint(command, options->in, "Where gate and up are");
+  command.add_option("--out", options->out, "File to write the packed weights to")->required();
+  options->names.add_to(command);
   options->operands.add_to(command);
   command.callback([options] { pack_file(*options); });
 }

@@ -7,7 +7,9 @@
 #include <vector>
 
 #include "cli/cli.hpp"
+#include "cli/interruption.hpp"
 #include "cli/options.hpp"
+#include "core/printable.hpp"
 #include "formats/quantize_file.hpp"
 
 namespace thresher::cli {
@@ -16,14 +18,24 @@ namespace {
 struct QuantizeOptions {
   std::string in;
   std::string out;
-  std::vector<std::string> tensors;
+  formats::QuantizeSelection selection;
 };
 
 void quantize(const QuantizeOptions& options) {
-  for (const formats::QuantizedTensor& tensor : formats::quantize_file(options.in, options.out, options.tensors)) {
-    fmt::print("{} -> {} [{}, {}]: {} bytes to {}\n", tensor.name, tensor.new_name, tensor.rows, tensor.k,
-               tensor.bytes_before, tensor.bytes_after);
+  leave_no_temporary_files();
+  const formats::QuantizeReport report = formats::quantize_file(options.in, options.out, options.selection);
+  for (const formats::QuantizedTensor& tensor : report.quantized) {
+    fmt::print("{} -> {} [{}, {}]: {} bytes to {}\n", printable(tensor.name), printable(tensor.new_name), tensor.rows,
+               tensor.k, tensor.bytes_before, tensor.bytes_after);
   }
+  for (const formats::CopiedTensor& tensor : report.copied) {
+    fmt::print("{} left alone: {}\n", printable(tensor.name), tensor.reason);
+  }
+  for (const std::string& pattern : report.idle_excludes) {
+    fmt::print("no tensor is excluded by {}\n", quoted_name(pattern));
+  }
+  fmt::print("{} quantised, {} left alone, written to {}\n", report.quantized.size(), report.copied.size(),
+             options.out);
 }
 
 }  // namespace
@@ -33,7 +45,13 @@ void add_quantize(CLI::App& app, Context&) {
   CLI::App& command =
       *app.add_subcommand("quantize", "Turns F16, BF16 and F32 matrices of a safetensors file into NVFP4");
   add_in_and_out(command, options->in, "Safetensors file to read", options->out, "Safetensors file to write");
-  command.add_option("--tensor", options->tensors, "Only these; default: every matrix whose K is a multiple of 16");
+  command.footer(
+      "A pattern is a name in which * stands for any characters and ? for one. Embeddings, heads, norms, biases and\n"
+      "routers stay as they are unless --include says their word itself: '*embed*', '*lm_head*'.");
+  command.add_option("--include", options->selection.include, "Only tensors of these names; default: every matrix")
+      ->option_text("PATTERN ...");
+  command.add_option("--exclude", options->selection.exclude, "But not those of these names")
+      ->option_text("PATTERN ...");
   command.callback([options] { quantize(*options); });
 }
 

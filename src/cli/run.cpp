@@ -12,8 +12,10 @@
 
 #include "cli/by_name.hpp"
 #include "cli/cli.hpp"
+#include "cli/interruption.hpp"
 #include "cli/operand_options.hpp"
 #include "cli/options.hpp"
+#include "cli/weight_options.hpp"
 #include "formats/operands.hpp"
 #include "formats/safetensors.hpp"
 #include "ops/device_memory.hpp"
@@ -24,8 +26,10 @@ namespace {
 
 struct RunOptions {
   OperandOptions operands;
-  std::string in;
-  std::string weights;  ///< packed ones; empty: b1 and b2 of `in`
+  std::vector<std::string> in;
+  std::string a = "a";
+  WeightNames names;
+  std::string weights;  ///< packed ones; empty: those of `in`
   std::string out;
   std::string strategy;
   Format out_type = Format::fp16;
@@ -40,27 +44,21 @@ formats::Dtype stored_type(Format format) {
   }
 }
 
-void require_shape(const formats::SafetensorsFile& file, const char* name, const formats::Operand& operand,
-                   std::int64_t rows, std::int64_t k, const char* like) {
-  if (operand.rows() != rows || operand.k() != k) {
-    throw Error(ErrorCode::invalid_argument,
-                fmt::format("tensor '{}' of {} is [{}, {}], expected [{}, {}] like {}", name, file.path(),
-                            operand.rows(), operand.k(), rows, k, like));
-  }
-}
-
-/// The problem that the three operands of a file state.
-DualGemmProblem problem_of(const formats::SafetensorsFile& file, const formats::Operand& a,
-                           const formats::Operand& gate, const formats::Operand& up, const RunOptions& options) {
+/// The problem that the three operands state.
+DualGemmProblem problem_of(const formats::Operand& a, const formats::Operand& gate, const formats::Operand& up,
+                           const RunOptions& options) {
   if (a.k() != gate.k()) {
-    throw Error(
-        ErrorCode::invalid_argument,
-        fmt::format("tensor 'a' of {} has K = {}, but 'b1' has K = {}: they must agree", file.path(), a.k(), gate.k()));
+    throw Error(ErrorCode::invalid_argument, fmt::format("{} has K = {}, but '{}' has K = {}: they must agree",
+                                                         a.source(), a.k(), options.names.gate(), gate.k()));
   }
-  require_shape(file, "b2", up, gate.rows(), gate.k(), "b1");
+  if (up.rows() != gate.rows() || up.k() != gate.k()) {
+    throw Error(ErrorCode::invalid_argument,
+                fmt::format("{} is [{}, {}], expected [{}, {}] like {}", up.source(), up.rows(), up.k(), gate.rows(),
+                            gate.k(), options.names.gate()));
+  }
   if (up.format() != gate.format()) {
-    throw Error(ErrorCode::invalid_argument, fmt::format("tensor 'b2' of {} is {}, expected {} like b1", file.path(),
-                                                         name(up.format()), name(gate.format())));
+    throw Error(ErrorCode::invalid_argument, fmt::format("{} is {}, expected {} like {}", up.source(),
+                                                         name(up.format()), name(gate.format()), options.names.gate()));
   }
   return {.m = a.rows(),
           .n = gate.rows(),
@@ -85,12 +83,11 @@ void run_planned(const DualGemm& gemm, const formats::Operand& a, const Device& 
              name(problem.out), name(problem.activation.kind), gemm.strategy(), device.name(), options.out);
 }
 
-void run_packed(const formats::SafetensorsFile& file, const formats::Operand& a, const Device& device,
-                const RunOptions& options) {
+void run_packed(const formats::Operand& a, const Device& device, const RunOptions& options) {
   const PackedWeights weights = load_packed(device, options.weights);
   if (a.k() != weights.k()) {
-    throw Error(ErrorCode::invalid_argument, fmt::format("tensor 'a' of {} has K = {}, but the weights of {} have {}",
-                                                         file.path(), a.k(), options.weights, weights.k()));
+    throw Error(ErrorCode::invalid_argument, fmt::format("{} has K = {}, but the weights of {} have {}", a.source(),
+                                                         a.k(), options.weights, weights.k()));
   }
   const DualGemmProblem problem{.m = a.rows(),
                                 .n = weights.n(),
@@ -103,17 +100,17 @@ void run_packed(const formats::SafetensorsFile& file, const formats::Operand& a,
 }
 
 void run_dual_gemm(const RunOptions& options) {
-  const formats::SafetensorsFile file(options.in);
-  const formats::Operand a = formats::load_operand(file, "a", options.operands.scale_layout);
+  leave_no_temporary_files();
+  const formats::Checkpoint checkpoint = open_checkpoint(options.in, options.out);
+  const formats::Operand a = formats::load_operand(checkpoint, options.a, options.operands.scale_layout);
   const Device device = Device::named(options.operands.device);
   if (!options.weights.empty()) {
     refuse_overwriting("--out", options.out, options.weights);
-    run_packed(file, a, device, options);
+    run_packed(a, device, options);
     return;
   }
-  const formats::Operand gate = formats::load_operand(file, "b1", options.operands.scale_layout);
-  const formats::Operand up = formats::load_operand(file, "b2", options.operands.scale_layout);
-  const DualGemmProblem problem = problem_of(file, a, gate, up, options);
+  const auto [gate, up] = options.names.load(checkpoint, options.operands.scale_layout);
+  const DualGemmProblem problem = problem_of(a, gate, up, options);
   const ops::DeviceTensor gate_there(gate.view(), device);
   const ops::DeviceTensor up_there(up.view(), device);
   DualGemmOptions how{.strategy = options.strategy};
@@ -127,12 +124,13 @@ void add_run_dual_gemm(CLI::App& run) {
   const auto options = std::make_shared<RunOptions>();
   CLI::App& command = *run.add_subcommand(
       "dual-gemm", "c = activation(a·b1ᵀ) ∘ (a·b2ᵀ): b1 is the gate, to which the activation is applied, b2 is up");
-  command.footer(
-      "The input has the tensors a [M,K], b1 and b2 [N,K], each F16 or BF16, or NVFP4: U8 [rows,K/2] with NAME_scale\n"
-      "(F8_E4M3) and optionally NAME_global_scale (F32), or the names that ModelOpt uses.");
-  add_in_and_out(command, options->in, "Safetensors file with a, and b1 (gate) and b2 (up) unless --weights has them",
-                 options->out, "Safetensors file to write c to");
-  command.add_option("--weights", options->weights, "Packed weights that `thresher pack` wrote, instead of b1 and b2");
+  command.footer(checkpoint_help);
+  add_checkpoint(command, options->in, "Where a [M,K], gate and up are");
+  command.add_option("--out", options->out, "Safetensors file to write c to")->required();
+  command.add_option("--a", options->a, "Tensor of the tokens [M,K]")->option_text("NAME [a]");
+  options->names.add_to(command,
+                        command.add_option("--weights", options->weights,
+                                           "Packed weights that `thresher pack` wrote, instead of gate and up"));
   options->operands.add_to(command);
   command.add_option("--strategy", options->strategy, "Default: chosen for the problem");
   command.add_option("--out-type", options->out_type, "Type of c")

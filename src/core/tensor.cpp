@@ -1,5 +1,7 @@
 #include "thresher/tensor.hpp"
 
+#include <span>
+
 #include "core/integers.hpp"
 
 namespace thresher {
@@ -19,7 +21,7 @@ Tensor Tensor::contiguous(void* data, Format format, std::span<const std::int64_
   std::int64_t stride = 1;
   for (int d = tensor.rank - 1; d >= 0; --d) {
     tensor.strides[static_cast<std::size_t>(d)] = stride;
-    stride *= tensor.shape[static_cast<std::size_t>(d)];
+    stride = size_product(stride, tensor.shape[static_cast<std::size_t>(d)]);
   }
   return tensor;
 }
@@ -34,11 +36,7 @@ Tensor Tensor::nvfp4(void* data, const std::uint8_t* scales, std::int64_t rows, 
 }
 
 std::int64_t Tensor::elements() const noexcept {
-  std::int64_t count = 1;
-  for (int d = 0; d < rank; ++d) {
-    count *= shape[static_cast<std::size_t>(d)];
-  }
-  return count;
+  return size_product(std::span(shape.data(), static_cast<std::size_t>(rank)));
 }
 
 bool Tensor::is_contiguous() const noexcept {
@@ -48,7 +46,7 @@ bool Tensor::is_contiguous() const noexcept {
     if (shape[i] != 1 && strides[i] != stride) {
       return false;
     }
-    stride *= shape[i];
+    stride = size_product(stride, shape[i]);
   }
   return true;
 }
@@ -57,7 +55,8 @@ namespace {
 
 /// How many scales a matrix of [rows, columns] scales has in `layout`, padding included.
 std::int64_t scale_count(std::int64_t rows, std::int64_t columns, ScaleLayout layout) noexcept {
-  return layout == ScaleLayout::row_major ? rows * columns : ceil_div(rows, 128) * ceil_div(columns, 4) * 512;
+  return layout == ScaleLayout::row_major ? size_product(rows, columns)
+                                          : size_product(size_product(ceil_div(rows, 128), ceil_div(columns, 4)), 512);
 }
 
 }  // namespace
@@ -74,7 +73,7 @@ std::size_t scale_bytes(const Tensor& matrix) noexcept {
   const Scales& scales = matrix.scales;
   const std::int64_t count = scale_count(ceil_div(matrix.shape[0], scales.block.rows),
                                          ceil_div(matrix.shape[1], scales.block.columns), scales.layout);
-  return static_cast<std::size_t>(count * bits(scales.format) / 8);
+  return static_cast<std::size_t>(size_product(count, bits(scales.format) / 8));
 }
 
 }  // namespace thresher

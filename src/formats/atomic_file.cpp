@@ -1,9 +1,12 @@
 #include "formats/atomic_file.hpp"
 
 #include <fcntl.h>
+#include <signal.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <array>
+#include <atomic>
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
@@ -29,23 +32,73 @@ std::filesystem::path followed(const std::filesystem::path& target) {
   return ignored ? target : real;
 }
 
+/// Holds this thread's signals back while it lives.
+class AllSignalsHeld {
+ public:
+  AllSignalsHeld() {
+    sigset_t all;
+    sigfillset(&all);
+    pthread_sigmask(SIG_BLOCK, &all, &before_);
+  }
+  ~AllSignalsHeld() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
+  AllSignalsHeld(const AllSignalsHeld&) = delete;
+  AllSignalsHeld& operator=(const AllSignalsHeld&) = delete;
+
+ private:
+  sigset_t before_{};
+};
+
+/// The names of temporary files that are there, each a string that lives until its place is null again. A file that
+/// finds no place is written all the same; it only stays when a signal ends the process.
+std::array<std::atomic<const char*>, 64> temporary_names{};
+static_assert(std::atomic<const char*>::is_always_lock_free, "a signal handler reads them");
+
 std::string folder_of(const std::filesystem::path& file) {
   return file.has_parent_path() ? file.parent_path().string() : ".";
 }
 
 }  // namespace
 
+void remove_temporary_files() noexcept {
+  for (const std::atomic<const char*>& name : temporary_names) {
+    if (const char* path = name.load(); path != nullptr) {
+      unlink(path);
+    }
+  }
+}
+
+void AtomicFile::remember() noexcept {
+  for (std::atomic<const char*>& name : temporary_names) {
+    const char* free_place = nullptr;
+    if (name.compare_exchange_strong(free_place, temporary_.c_str())) {
+      return;
+    }
+  }
+}
+
+void AtomicFile::forget() noexcept {
+  for (std::atomic<const char*>& name : temporary_names) {
+    const char* own = temporary_.c_str();
+    if (name.compare_exchange_strong(own, nullptr)) {
+      return;
+    }
+  }
+}
+
 AtomicFile::AtomicFile(const std::filesystem::path& target) : target_(followed(target)) {
-  struct stat status{};
+  struct stat status {};
   if (stat(target_.c_str(), &status) == 0 && !S_ISREG(status.st_mode)) {
     throw Error(ErrorCode::io, fmt::format("cannot write {}: it exists and is not a regular file", target_.string()));
   }
   temporary_ = target_.string() + ".XXXXXX";
+  const AllSignalsHeld held;  // so that none ends the process between making the file and remembering it
   descriptor_ = mkostemp(temporary_.data(), O_CLOEXEC);
   if (descriptor_ < 0) {
+    const int error_number = errno;
     temporary_.clear();
-    fail(errno);
+    fail(error_number);
   }
+  remember();
 }
 
 AtomicFile::~AtomicFile() {
@@ -54,6 +107,7 @@ AtomicFile::~AtomicFile() {
   }
   if (!temporary_.empty()) {
     unlink(temporary_.c_str());
+    forget();
   }
 }
 
@@ -86,6 +140,7 @@ void AtomicFile::commit() {
   if (std::rename(temporary_.c_str(), target_.c_str()) != 0) {
     fail(errno);
   }
+  forget();
   temporary_.clear();
   // The new name itself must survive a crash; a file system that cannot sync folders has nothing more to offer.
   const int folder = open(folder_of(target_).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);

@@ -8,6 +8,10 @@
 
 namespace thresher::formats {
 
+/// Removes the temporary files of all AtomicFiles of this process that are neither committed nor destroyed. For a
+/// signal handler that ends the process: it calls nothing but unlink.
+void remove_temporary_files() noexcept;
+
 /// A file written beside `target` under a temporary name and renamed onto it by commit(). Without a commit, by an error
 /// or an exception, the temporary file is removed and `target` stays as it was. Every failure throws Error(io) naming
 /// `target` and the reason.
@@ -25,9 +29,11 @@ class AtomicFile {
 
  private:
   [[noreturn]] void fail(int error_number) const;
+  void remember() noexcept;
+  void forget() noexcept;
 
   std::filesystem::path target_;
-  std::string temporary_;
+  std::string temporary_;  ///< empty when there is none
   int descriptor_ = -1;
 };
 

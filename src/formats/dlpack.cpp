@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "core/integers.hpp"
 #include "formats/elements.hpp"
 #include "formats/scales.hpp"
 #include "thresher/error.hpp"
@@ -75,7 +76,10 @@ void copy_shape(const DLTensor& source, std::string_view role, Tensor& view) {
     }
     view.shape[i] = source.shape[d];
     view.strides[i] = source.strides != nullptr ? source.strides[d] : compact_stride;
-    compact_stride *= source.shape[d];
+    compact_stride = size_product(compact_stride, source.shape[d]);
+  }
+  if (view.elements() == too_large) {
+    reject(ErrorCode::invalid_argument, role, "has more elements than 63 bits can count");
   }
 }
 
@@ -141,7 +145,7 @@ Tensor nvfp4_from_dlpack(const DLTensor& values, const DLTensor& scales, ScaleLa
     reject(ErrorCode::invalid_argument, role, "has NVFP4 values whose rows are not contiguous");
   }
   const std::int64_t rows = bytes.shape[0];
-  const std::int64_t k = bytes.shape[1] * 2;
+  const std::int64_t k = size_product(bytes.shape[1], 2);
   if (k % formats::scale_block != 0) {
     reject(ErrorCode::invalid_argument, role,
            fmt::format("has K = {}, but NVFP4 needs a multiple of {}", k, formats::scale_block));
@@ -150,7 +154,7 @@ Tensor nvfp4_from_dlpack(const DLTensor& values, const DLTensor& scales, ScaleLa
   check_nvfp4_scales(scale_view, rows, k, layout, role);
   Tensor view = Tensor::nvfp4(bytes.data, static_cast<const std::uint8_t*>(scale_view.data), rows, k, nullptr, layout,
                               bytes.device);
-  view.strides[0] = bytes.strides[0] * 2;
+  view.strides[0] = size_product(bytes.strides[0], 2);
   Tensor global_view;
   global_view.device = bytes.device;
   if (global_scale != nullptr) {

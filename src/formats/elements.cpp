@@ -1,11 +1,13 @@
 #include "formats/elements.hpp"
 
+#include <algorithm>
 #include <cstddef>
 #include <cstring>
 #include <utility>
 
 #include <fmt/format.h>
 
+#include "core/integers.hpp"
 #include "formats/numbers.hpp"
 #include "formats/scales.hpp"
 #include "thresher/error.hpp"
@@ -70,6 +72,9 @@ void check_matrix(const Tensor& tensor, std::string_view role, std::int64_t rows
   if ((columns > 1 && tensor.strides[1] != 1) || (rows > 1 && tensor.strides[0] < columns)) {
     reject(role, "has the strides [{}, {}], but the last dimension must be contiguous and rows must not overlap",
            tensor.strides[0], tensor.strides[1]);
+  }
+  if (rows != 0 && columns != 0 && size_product(rows, std::max(tensor.strides[0], columns)) == too_large) {
+    reject(role, "is [{}, {}] with a row stride of {}, more than 63 bits can count", rows, columns, tensor.strides[0]);
   }
   if (tensor.data == nullptr && tensor.elements() != 0) {
     reject(role, "has no data; its pointer is null");

@@ -88,8 +88,11 @@ Nvfp4Matrix quantize_nvfp4(const Tensor& matrix, std::string_view role, ScaleLay
   const std::int64_t rows = matrix.shape[0];
   const std::int64_t k = matrix.shape[1];
   Nvfp4Matrix out{.rows = rows, .k = k, .values = {}, .scales = {}, .scale_layout = layout, .global_scale = 1.0F};
-  out.values.resize(static_cast<std::size_t>(rows * k / 2));
+  out.values.resize(static_cast<std::size_t>(matrix.elements() / 2));
   out.scales.resize(scale_bytes(rows, k, layout), 0);
+  if (matrix.elements() == 0) {
+    return out;  // without walking over rows that hold nothing, of which there may be 2^62
+  }
 
   std::vector<float> row_buffer(static_cast<std::size_t>(k));
   const float global_scale = largest_magnitude_checked(matrix, role, row_buffer) / largest_scaled_value;
@@ -118,7 +121,7 @@ std::vector<Real> dequantize(const Tensor& matrix, std::string_view role) {
   const auto columns = static_cast<std::size_t>(matrix.shape[1]);
   const auto global = static_cast<Real>(global_scale(matrix));
   std::vector<Real> out(static_cast<std::size_t>(matrix.elements()));
-  for (std::int64_t row = 0; row < matrix.shape[0]; ++row) {
+  for (std::int64_t row = 0; row < (out.empty() ? 0 : matrix.shape[0]); ++row) {
     const auto values = std::span<Real>(out).subspan(static_cast<std::size_t>(row) * columns, columns);
     decode_row(matrix, row, values);
     std::transform(values.begin(), values.end(), values.begin(), [global](Real value) { return value * global; });

@@ -1,5 +1,6 @@
 #pragma once
-/// Operands of an operation as files hold them.
+/// Operands of an operation as checkpoints hold them.
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -7,10 +8,21 @@
 #include <string_view>
 #include <vector>
 
-#include "formats/safetensors.hpp"
+#include "formats/checkpoint.hpp"
 #include "thresher/tensor.hpp"
 
 namespace thresher::formats {
+
+/// How the rows of gate and up lie in one fused tensor.
+enum class GateUpOrder : std::uint8_t {
+  gate_first,   ///< all of gate, then all of up
+  up_first,     ///< all of up, then all of gate
+  interleaved,  ///< gate, up, gate, up, …
+};
+inline constexpr std::array all_gate_up_orders{GateUpOrder::gate_first, GateUpOrder::up_first,
+                                               GateUpOrder::interleaved};
+/// "gate-first", …
+[[nodiscard]] std::string_view name(GateUpOrder order) noexcept;
 
 /// A matrix [rows, k] in fp16, bf16, fp32 or nvfp4 with the memory it needs.
 class Operand {
@@ -20,31 +32,46 @@ class Operand {
   [[nodiscard]] Format format() const noexcept { return format_; }
   [[nodiscard]] std::int64_t rows() const noexcept { return rows_; }
   [[nodiscard]] std::int64_t k() const noexcept { return k_; }
+  /// "tensor 'b1' of model.safetensors", for error messages.
+  [[nodiscard]] const std::string& source() const noexcept { return source_; }
 
  private:
-  friend Operand load_operand(const SafetensorsFile&, std::string_view, ScaleLayout);
-  friend Operand load_matrix(const SafetensorsFile&, const StoredTensor&);
+  friend class OperandReader;
+  friend Operand load_matrix(const LocatedTensor&);
+  friend Operand rows_of(const Operand&, std::string_view, std::int64_t, std::int64_t);
 
   Format format_ = Format::fp16;
   std::int64_t rows_ = 0;
   std::int64_t k_ = 0;
+  std::string source_;
   std::vector<std::byte> data_;
   std::vector<std::byte> scales_;
   ScaleLayout scale_layout_ = ScaleLayout::row_major;
   std::optional<float> global_scale_;
 };
 
-/// The operand `name`, stored as the tensor T = `name` or `name`.weight: F16 or BF16 [rows, K], or NVFP4 as U8 [rows,
-/// K/2] with T_scale, F8_E4M3 in `scale_layout` ([rows, K/16] or flat; blocked in any shape of its size), and
-/// optionally T_global_scale or, as ModelOpt names it, T_scale_2: one F32 that multiplies. Throws
-/// Error(invalid_argument) with a sentence that names the file, the tensor, what it is and what was expected.
-[[nodiscard]] Operand load_operand(const SafetensorsFile& file, std::string_view name,
+struct GateUp {
+  Operand gate;
+  Operand up;
+};
+
+/// The operand `name`, with T = `name` or `name`.weight, in one of three conventions:
+///   plain             T, F16 or BF16 [rows, K];
+///   ModelOpt          T, U8 [rows, K/2], with T_scale and optionally T_scale_2, one F32 that multiplies;
+///   compressed-tensors  T_packed, U8 [rows, K/2], with T_scale and T_global_scale, one F32 that divides.
+/// T_scale is F8_E4M3 in `scale_layout`: [rows, K/16] or flat; blocked in any shape of its size. What scales the
+/// layer's input (X.input_scale, X.input_global_scale) is left aside; any other tensor of the layer is refused, as is a
+/// T_global_scale beside T. Throws Error(invalid_argument) with a sentence that names the file, the tensor, what it is
+/// and what was expected.
+[[nodiscard]] Operand load_operand(const Checkpoint& checkpoint, std::string_view name,
                                    ScaleLayout scale_layout = ScaleLayout::row_major);
 
-/// The F16, BF16 or F32 matrix `tensor` of `file`. Throws like load_operand.
-[[nodiscard]] Operand load_matrix(const SafetensorsFile& file, const StoredTensor& tensor);
+/// The halves of the operand `name` [2·N, K], read like any other; one global scale is that of both. Throws
+/// Error(invalid_argument) when the number of rows is odd.
+[[nodiscard]] GateUp load_gate_up(const Checkpoint& checkpoint, std::string_view name, GateUpOrder order,
+                                  ScaleLayout scale_layout = ScaleLayout::row_major);
 
-/// "tensor 'b1' of model.safetensors", for error messages.
-[[nodiscard]] std::string described(const SafetensorsFile& file, const StoredTensor& tensor);
+/// An F16, BF16 or F32 matrix. Throws like load_operand.
+[[nodiscard]] Operand load_matrix(const LocatedTensor& tensor);
 
 }  // namespace thresher::formats

@@ -1,12 +1,19 @@
 #include "formats/quantize_file.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cstddef>
+#include <iterator>
 #include <map>
 #include <set>
+#include <span>
+#include <string_view>
+#include <utility>
 
 #include <fmt/format.h>
 
+#include "core/printable.hpp"
+#include "formats/glob.hpp"
 #include "formats/nvfp4.hpp"
 #include "formats/operands.hpp"
 #include "formats/safetensors.hpp"
@@ -17,51 +24,122 @@ namespace thresher::formats {
 namespace {
 
 /// Input name to the name of the quantised values.
-using Selection = std::map<std::string, std::string>;
+using NewNames = std::map<std::string, std::string>;
+
+/// What is left alone unless a pattern says so itself.
+struct LeftAlone {
+  std::string_view pattern;
+  std::string_view what;
+};
+constexpr std::array<LeftAlone, 8> left_alone{{{"*embed*", "an embedding"},
+                                               {"*lm_head*", "the head"},
+                                               {"*output_layer*", "the head"},
+                                               {"*norm*", "a norm"},
+                                               {"*bias*", "a bias"},
+                                               {"*router*", "a router"},
+                                               {"*mlp.gate.weight", "a router"},
+                                               {"*block_sparse_moe.gate.weight", "a router"}}};
 
 bool is_floating(Dtype dtype) { return dtype == Dtype::f16 || dtype == Dtype::bf16 || dtype == Dtype::f32; }
 
-bool qualifies(const StoredTensor& tensor) {
-  return is_floating(tensor.dtype) && tensor.shape.size() == 2 && tensor.shape[1] % scale_block == 0;
+/// Why a tensor cannot become NVFP4; empty when it can.
+std::string obstacle(const StoredTensor& tensor) {
+  if (!is_floating(tensor.dtype)) {
+    return "not F16, BF16 or F32";
+  }
+  if (tensor.shape.size() != 2) {
+    return "no matrix [rows, K]";
+  }
+  return tensor.shape[1] % scale_block == 0 ? "" : fmt::format("K is no multiple of {}", scale_block);
 }
 
 std::string new_name(const std::string& name) { return name.ends_with("weight") ? name : name + ".weight"; }
 
-Selection select(const SafetensorsFile& file, std::span<const std::string> names) {
-  Selection selection;
-  for (const std::string& name : names) {
-    const StoredTensor* tensor = file.find(name);
-    if (tensor == nullptr) {
-      throw Error(ErrorCode::invalid_argument,
-                  fmt::format("{} has no tensor {} to quantise", file.path(), printable(name)));
+/// Decides what becomes of each tensor of a file.
+class Selector {
+ public:
+  Selector(const SafetensorsFile& file, const QuantizeSelection& selection) : file_(file), selection_(selection) {}
+
+  NewNames select(QuantizeReport& report) const {
+    check_includes();
+    NewNames names;
+    for (const StoredTensor& tensor : file_.header().tensors) {
+      std::string reason = reason_to_copy(tensor);
+      if (reason.empty()) {
+        names.emplace(tensor.name, new_name(tensor.name));
+      } else {
+        report.copied.push_back({tensor.name, std::move(reason)});
+      }
     }
-    if (!qualifies(*tensor)) {
-      throw Error(
-          ErrorCode::invalid_argument,
-          fmt::format("{} is {} [{}], but only an F16, BF16 or F32 matrix [rows, K] with K a multiple of {} can "
-                      "be quantised",
-                      described(file, *tensor), formats::name(tensor->dtype), fmt::join(tensor->shape, ", "),
-                      scale_block));
+    std::copy_if(selection_.exclude.begin(), selection_.exclude.end(), std::back_inserter(report.idle_excludes),
+                 [this](const std::string& pattern) { return !is_used(pattern); });
+    if (names.empty()) {
+      reject(fmt::format("{} has nothing to quantise: no F16, BF16 or F32 matrix [rows, K] with K a multiple of {}{}",
+                         file_.path(), scale_block,
+                         report.copied.empty()
+                             ? ""
+                             : fmt::format(" that is not left alone; tensor {} is: {}",
+                                           quoted_name(report.copied.front().name), report.copied.front().reason)));
     }
-    selection.emplace(name, new_name(name));
+    return names;
   }
-  if (names.empty()) {
-    for (const StoredTensor& tensor : file.header().tensors) {
-      if (qualifies(tensor)) {
-        selection.emplace(tensor.name, new_name(tensor.name));
+
+ private:
+  [[noreturn]] static void reject(const std::string& sentence) { throw Error(ErrorCode::invalid_argument, sentence); }
+
+  [[nodiscard]] bool is_used(const std::string& pattern) const {
+    const auto& tensors = file_.header().tensors;
+    return std::any_of(tensors.begin(), tensors.end(),
+                       [&](const StoredTensor& tensor) { return matches(pattern, tensor.name); });
+  }
+
+  void check_includes() const {
+    for (const std::string& pattern : selection_.include) {
+      const StoredTensor* tensor = file_.find(pattern);
+      if (tensor == nullptr && !is_used(pattern)) {
+        reject(fmt::format("{} has no tensor {} to quantise", file_.path(), quoted_name(pattern)));
+      }
+      if (tensor != nullptr && !has_wildcards(pattern) && !obstacle(*tensor).empty()) {
+        reject(
+            fmt::format("{} is {}, but only an F16, BF16 or F32 matrix [rows, K] with K a multiple of {} can be "
+                        "quantised",
+                        described({&file_, tensor}), type_and_shape(*tensor), scale_block));
       }
     }
   }
-  if (selection.empty()) {
-    throw Error(ErrorCode::invalid_argument,
-                fmt::format("{} has nothing to quantise: no F16, BF16 or F32 matrix [rows, K] with K a multiple of {}",
-                            file.path(), scale_block));
+
+  /// Empty for a tensor that is quantised.
+  [[nodiscard]] std::string reason_to_copy(const StoredTensor& tensor) const {
+    const auto has_name = [&](const std::string& pattern) { return matches(pattern, tensor.name); };
+    const auto& [include, exclude] = selection_;
+    if (!include.empty() && std::none_of(include.begin(), include.end(), has_name)) {
+      return "not included";
+    }
+    const auto excluded = std::find_if(exclude.begin(), exclude.end(), has_name);
+    if (excluded != exclude.end()) {
+      return "excluded by " + quoted_name(*excluded);
+    }
+    const std::string reason = obstacle(tensor);
+    if (!reason.empty()) {
+      return reason;
+    }
+    for (const auto& [pattern, what] : left_alone) {
+      const auto says_so = [&, guarded = pattern](const std::string& text) {
+        return matches(guarded, text) && matches(text, tensor.name);
+      };
+      if (matches(pattern, tensor.name) && std::none_of(include.begin(), include.end(), says_so)) {
+        return fmt::format("{} ({})", what, pattern);
+      }
+    }
+    return "";
   }
-  return selection;
-}
+
+  const SafetensorsFile& file_;
+  const QuantizeSelection& selection_;
+};
 
 /// The tensors of the output, each name once.
-std::vector<StoredTensor> planned(const SafetensorsFile& file, const Selection& selection) {
+std::vector<StoredTensor> planned(const SafetensorsFile& file, const NewNames& selection) {
   std::vector<StoredTensor> tensors;
   for (const StoredTensor& tensor : file.header().tensors) {
     const auto selected = selection.find(tensor.name);
@@ -79,7 +157,7 @@ std::vector<StoredTensor> planned(const SafetensorsFile& file, const Selection& 
   for (const StoredTensor& tensor : tensors) {
     if (!taken.insert(tensor.name).second) {
       throw Error(ErrorCode::invalid_argument, fmt::format("{} already has a tensor {}, which quantising would write",
-                                                           file.path(), printable(tensor.name)));
+                                                           file.path(), quoted_name(tensor.name)));
     }
   }
   return tensors;
@@ -97,7 +175,7 @@ void copy(const SafetensorsFile& file, const StoredTensor& tensor, SafetensorsWr
 
 QuantizedTensor quantize(const SafetensorsFile& file, const StoredTensor& tensor, const std::string& name,
                          SafetensorsWriter& writer) {
-  const Nvfp4Matrix matrix = quantize_nvfp4(load_matrix(file, tensor).view(), described(file, tensor));
+  const Nvfp4Matrix matrix = quantize_nvfp4(load_matrix({&file, &tensor}).view(), described({&file, &tensor}));
   writer.write(name, 0, std::as_bytes(std::span(matrix.values)));
   writer.write(name + "_scale", 0, std::as_bytes(std::span(matrix.scales)));
   writer.write(name + "_scale_2", 0, std::as_bytes(std::span(&matrix.global_scale, 1)));
@@ -107,18 +185,18 @@ QuantizedTensor quantize(const SafetensorsFile& file, const StoredTensor& tensor
 
 }  // namespace
 
-std::vector<QuantizedTensor> quantize_file(const std::filesystem::path& in, const std::filesystem::path& out,
-                                           std::span<const std::string> names) {
+QuantizeReport quantize_file(const std::filesystem::path& in, const std::filesystem::path& out,
+                             const QuantizeSelection& selection) {
   const SafetensorsFile file(in);
-  const Selection selection = select(file, names);
-  SafetensorsWriter writer(out, planned(file, selection), file.header().metadata);
-  std::vector<QuantizedTensor> report;
+  QuantizeReport report;
+  const NewNames names = Selector(file, selection).select(report);
+  SafetensorsWriter writer(out, planned(file, names), file.header().metadata);
   for (const StoredTensor& tensor : file.header().tensors) {
-    const auto selected = selection.find(tensor.name);
-    if (selected == selection.end()) {
+    const auto selected = names.find(tensor.name);
+    if (selected == names.end()) {
       copy(file, tensor, writer);
     } else {
-      report.push_back(quantize(file, tensor, selected->second, writer));
+      report.quantized.push_back(quantize(file, tensor, selected->second, writer));
     }
   }
   writer.commit();

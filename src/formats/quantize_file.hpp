@@ -2,11 +2,16 @@
 /// Quantising the matrices of a file to NVFP4.
 #include <cstdint>
 #include <filesystem>
-#include <span>
 #include <string>
 #include <vector>
 
 namespace thresher::formats {
+
+/// Which tensors are quantised, by patterns of names (formats/glob.hpp).
+struct QuantizeSelection {
+  std::vector<std::string> include;  ///< none: all
+  std::vector<std::string> exclude;
+};
 
 /// What became of one tensor.
 struct QuantizedTensor {
@@ -18,13 +23,27 @@ struct QuantizedTensor {
   std::uint64_t bytes_after = 0;  ///< values and scales
 };
 
-/// Copies the safetensors file `in` to `out` with the tensors `names` as NVFP4, or, without names, every F16, BF16 or
-/// F32 matrix [rows, K] whose K is a multiple of 16. As in ModelOpt's checkpoints, X.weight becomes X.weight (U8
-/// [rows, K/2]), X.weight_scale (F8_E4M3 [rows, K/16]) and X.weight_scale_2 (F32 [], which multiplies); a name that
-/// does not end in "weight" gets ".weight" first. `in` and `out` may be one file: the result appears whole, by rename.
-/// Throws Error naming file and tensor, and writes nothing, when a name is missing, a tensor is no such matrix or holds
-/// NaN or Inf, no tensor qualifies, a new name is taken, or a file cannot be read or written.
-std::vector<QuantizedTensor> quantize_file(const std::filesystem::path& in, const std::filesystem::path& out,
-                                           std::span<const std::string> names);
+/// A tensor that was copied as it is.
+struct CopiedTensor {
+  std::string name;
+  std::string reason;
+};
+
+struct QuantizeReport {
+  std::vector<QuantizedTensor> quantized;
+  std::vector<CopiedTensor> copied;
+  std::vector<std::string> idle_excludes;  ///< patterns that no tensor has
+};
+
+/// Copies the safetensors file `in` to `out` with F16, BF16 and F32 matrices [rows, K] whose K is a multiple of 16 as
+/// NVFP4: those that `selection` includes and does not exclude. Embeddings, heads, norms, biases and routers stay as
+/// they are unless an include pattern says their word itself, as "*embed*" does and "model.*" does not. As in
+/// ModelOpt's checkpoints, X.weight becomes X.weight (U8 [rows, K/2]), X.weight_scale (F8_E4M3 [rows, K/16]) and
+/// X.weight_scale_2 (F32 [], which multiplies); a name that does not end in "weight" gets ".weight" first. `in` and
+/// `out` may be one file: the result appears whole, by rename. Throws Error naming file and tensor, and writes nothing,
+/// when an include pattern has no tensor or one without wildcards names one that is no such matrix, a matrix holds NaN
+/// or Inf, nothing is left to quantise, a new name is taken, or a file cannot be read or written.
+QuantizeReport quantize_file(const std::filesystem::path& in, const std::filesystem::path& out,
+                             const QuantizeSelection& selection);
 
 }  // namespace thresher::formats

@@ -13,6 +13,7 @@
 
 #include <fmt/format.h>
 
+#include "core/printable.hpp"
 #include "thresher/error.hpp"
 
 namespace thresher::formats {
@@ -45,7 +46,7 @@ SafetensorsHeader laid_out(std::vector<StoredTensor> tensors, Metadata metadata,
 
 SafetensorsFile::SafetensorsFile(const std::filesystem::path& path) : path_(path.string()) {
   descriptor_ = open(path_.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-  struct stat status{};
+  struct stat status {};
   if (descriptor_ < 0 || fstat(descriptor_, &status) != 0) {
     throw Error(ErrorCode::io, fmt::format("cannot read {}: {}", path_, std::generic_category().message(errno)));
   }
@@ -118,7 +119,7 @@ SafetensorsWriter::SafetensorsWriter(const std::filesystem::path& target, std::v
 void SafetensorsWriter::write(std::string_view name, std::uint64_t offset, std::span<const std::byte> bytes) {
   const auto found = by_name_.find(name);
   if (found == by_name_.end() || offset + bytes.size() > found->second->bytes()) {
-    throw Error(ErrorCode::internal, fmt::format("tensor {} is written outside its place", printable(name)));
+    throw Error(ErrorCode::internal, fmt::format("tensor {} is written outside its place", quoted_name(name)));
   }
   file_.write_at(data_begin_ + found->second->begin + offset, bytes);
   missing_bytes_ -= bytes.size();
@@ -140,7 +141,7 @@ void write_safetensors(const std::filesystem::path& target, std::span<const Tens
     if (expected != tensor.bytes.size()) {
       throw Error(ErrorCode::invalid_argument,
                   fmt::format("cannot write {}: tensor {} has {} bytes, but its shape needs {}", target.string(),
-                              printable(tensor.name), tensor.bytes.size(), expected));
+                              quoted_name(tensor.name), tensor.bytes.size(), expected));
     }
     stored.push_back(std::move(entry));
   }

@@ -11,6 +11,8 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "core/integers.hpp"
+#include "core/printable.hpp"
 #include "thresher/error.hpp"
 
 namespace thresher::formats {
@@ -76,7 +78,7 @@ class HeaderReader : public nlohmann::json_sax<json> {
   bool boolean(bool) override { return unexpected("a boolean"); }
   bool number_integer(number_integer_t value) override { return unexpected(fmt::format("the number {}", value)); }
   bool number_float(number_float_t, const string_t& text) override {
-    return unexpected("the number " + printable(text));
+    return unexpected("the number " + quoted_name(text));
   }
   bool binary(binary_t&) override { return unexpected("binary data"); }
 
@@ -94,11 +96,11 @@ class HeaderReader : public nlohmann::json_sax<json> {
       return true;
     }
     if (place_ != Place::tensor || key_ != "dtype") {
-      return unexpected("the string " + printable(value));
+      return unexpected("the string " + quoted_name(value));
     }
     const std::optional<Dtype> dtype = dtype_named(value);
     if (!dtype) {
-      return fail(fmt::format("tensor {} has the unknown type {}", printable(tensor_.name), printable(value)));
+      return fail(fmt::format("tensor {} has the unknown type {}", quoted_name(tensor_.name), quoted_name(value)));
     }
     tensor_.dtype = *dtype;
     return true;
@@ -122,7 +124,7 @@ class HeaderReader : public nlohmann::json_sax<json> {
   bool key(string_t& value) override {
     key_ = value;
     const bool is_new = (place_ == Place::top ? names_ : fields_).insert(value).second;
-    return is_new ? true : fail(fmt::format("{} appears twice{}", printable(value), where()));
+    return is_new ? true : fail(fmt::format("{} appears twice{}", quoted_name(value), where()));
   }
 
   bool end_object() override {
@@ -163,20 +165,20 @@ class HeaderReader : public nlohmann::json_sax<json> {
     switch (place_) {
       case Place::metadata: return " in its metadata";
       case Place::tensor:
-      case Place::numbers: return " in tensor " + printable(tensor_.name);
+      case Place::numbers: return " in tensor " + quoted_name(tensor_.name);
       default: return "";
     }
   }
 
   bool unexpected(const std::string& what) {
-    const std::string at = key_.empty() ? std::string() : " at " + printable(key_);
+    const std::string at = key_.empty() ? std::string() : " at " + quoted_name(key_);
     return fail(fmt::format("its header has {}{}{}, where that does not belong", what, at, where()));
   }
 
   bool take_shape() {
     for (const std::uint64_t extent : numbers_) {
       if (extent > static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max())) {
-        return fail(fmt::format("tensor {} has the extent {}, which is too large", printable(tensor_.name), extent));
+        return fail(fmt::format("tensor {} has the extent {}, which is too large", quoted_name(tensor_.name), extent));
       }
       tensor_.shape.push_back(static_cast<std::int64_t>(extent));
     }
@@ -186,7 +188,7 @@ class HeaderReader : public nlohmann::json_sax<json> {
   bool take_offsets() {
     if (numbers_.size() != 2 || numbers_[0] > numbers_[1]) {
       return fail(
-          fmt::format("tensor {} needs data_offsets [begin, end] with begin not above end", printable(tensor_.name)));
+          fmt::format("tensor {} needs data_offsets [begin, end] with begin not above end", quoted_name(tensor_.name)));
     }
     tensor_.begin = numbers_[0];
     tensor_.end = numbers_[1];
@@ -196,7 +198,7 @@ class HeaderReader : public nlohmann::json_sax<json> {
   bool end_tensor() {
     for (const char* field : {"dtype", "shape", "data_offsets"}) {
       if (!fields_.contains(field)) {
-        return fail(fmt::format("tensor {} has no {}", printable(tensor_.name), field));
+        return fail(fmt::format("tensor {} has no {}", quoted_name(tensor_.name), field));
       }
     }
     header.tensors.push_back(std::move(tensor_));
@@ -216,8 +218,8 @@ void check_sizes(const SafetensorsHeader& header, std::string_view file) {
   for (const StoredTensor& tensor : header.tensors) {
     const std::uint64_t expected = stored_bytes(tensor, file);
     if (tensor.bytes() != expected) {
-      reject(file, fmt::format("tensor {} has {} bytes of data, but {} [{}] needs {}", printable(tensor.name),
-                               tensor.bytes(), name(tensor.dtype), fmt::join(tensor.shape, ", "), expected));
+      reject(file, fmt::format("tensor {} has {} bytes of data, but {} needs {}", quoted_name(tensor.name),
+                               tensor.bytes(), type_and_shape(tensor), expected));
     }
   }
 }
@@ -228,12 +230,12 @@ void check_coverage(const SafetensorsHeader& header, std::uint64_t data_bytes, s
   for (const StoredTensor& tensor : header.tensors) {
     if (tensor.end > data_bytes) {
       reject(file, fmt::format("the data of tensor {} end at byte {}, but the file has only {}; it may be truncated",
-                               printable(tensor.name), tensor.end, data_bytes));
+                               quoted_name(tensor.name), tensor.end, data_bytes));
     }
     if (tensor.begin != covered) {
       reject(file,
              fmt::format("the data of tensor {} begin at byte {}, but must begin at {}, where the data before end",
-                         printable(tensor.name), tensor.begin, covered));
+                         quoted_name(tensor.name), tensor.begin, covered));
     }
     covered = tensor.end;
   }
@@ -247,14 +249,12 @@ void check_coverage(const SafetensorsHeader& header, std::uint64_t data_bytes, s
 std::string_view name(Dtype dtype) noexcept { return row_of(dtype).name; }
 std::uint64_t bits(Dtype dtype) noexcept { return row_of(dtype).bits; }
 
-std::string printable(std::string_view text) {
-  constexpr std::size_t longest = 120;
-  std::string out = "'";
-  for (const char character : text.substr(0, longest)) {
-    const auto code = static_cast<unsigned char>(character);
-    out += code < 0x20 || code == 0x7F ? '?' : character;
-  }
-  return out + (text.size() > longest ? "…'" : "'");
+std::string type_and_shape(const StoredTensor& tensor) {
+  constexpr std::size_t most = 8;
+  const auto first = std::span(tensor.shape).first(std::min(most, tensor.shape.size()));
+  const std::string rest =
+      tensor.shape.size() > most ? fmt::format(", … {} dimensions in all", tensor.shape.size()) : std::string();
+  return fmt::format("{} [{}{}]", name(tensor.dtype), fmt::join(first, ", "), rest);
 }
 
 std::uint64_t safetensors_header_length(std::span<const std::byte> first_bytes, std::uint64_t file_bytes,
@@ -278,28 +278,31 @@ std::uint64_t safetensors_header_length(std::span<const std::byte> first_bytes, 
 }
 
 std::uint64_t stored_bytes(const StoredTensor& tensor, std::string_view file) {
-  std::uint64_t size_bits = bits(tensor.dtype);
-  bool fits = true;
+  auto size_bits = static_cast<std::int64_t>(bits(tensor.dtype));
   for (const std::int64_t extent : tensor.shape) {
     if (extent < 0) {
-      reject(file, fmt::format("tensor {} has the negative extent {}", printable(tensor.name), extent));
+      reject(file, fmt::format("tensor {} has the negative extent {}", quoted_name(tensor.name), extent));
     }
-    fits = fits && !__builtin_mul_overflow(size_bits, static_cast<std::uint64_t>(extent), &size_bits);
+    size_bits = size_product(size_bits, extent);
   }
-  if (!fits) {
-    reject(file, fmt::format("tensor {} has the shape [{}], which is too large", printable(tensor.name),
-                             fmt::join(tensor.shape, ", ")));
+  if (size_bits == too_large) {
+    reject(file, fmt::format("tensor {} is {}, which is too large", quoted_name(tensor.name), type_and_shape(tensor)));
   }
   if (size_bits % 8 != 0) {
     reject(file,
-           fmt::format("tensor {} has {} bits, which do not fill whole bytes", printable(tensor.name), size_bits));
+           fmt::format("tensor {} has {} bits, which do not fill whole bytes", quoted_name(tensor.name), size_bits));
   }
-  return size_bits / 8;
+  return static_cast<std::uint64_t>(size_bits / 8);
 }
 
 SafetensorsHeader parse_safetensors_header(std::string_view text, std::uint64_t data_bytes, std::string_view file) {
   if (text.empty() || text.front() != '{') {
     reject(file, "its header does not begin with {");
+  }
+  // The parser takes a NUL for the end of its input, and would not see what follows.
+  if (const std::size_t nul = text.find('\0'); nul != std::string_view::npos) {
+    reject(file, fmt::format("its header has a NUL at byte {}, where JSON has none; it is padded with spaces",
+                             length_bytes + nul));
   }
   HeaderReader reader;
   if (!json::sax_parse(text.begin(), text.end(), &reader)) {

@@ -73,7 +73,7 @@ struct SafetensorsHeader {
 /// overflows 64 bits or f4 elements do not fill whole bytes.
 [[nodiscard]] std::uint64_t stored_bytes(const StoredTensor& tensor, std::string_view file);
 
-/// `text` fit for an error message: quoted, of bounded length, without control characters.
-[[nodiscard]] std::string printable(std::string_view text);
+/// "F16 [2, 3]" for error messages; of many extents the first, and how many there are.
+[[nodiscard]] std::string type_and_shape(const StoredTensor& tensor);
 
 }  // namespace thresher::formats

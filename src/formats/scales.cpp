@@ -2,14 +2,15 @@
 
 #include <fmt/format.h>
 
+#include "core/integers.hpp"
 #include "thresher/error.hpp"
 
 namespace thresher::formats {
 namespace {
 
 void check_padding(std::span<const std::uint8_t> blocked, std::int64_t rows, std::int64_t columns) {
-  const std::int64_t padded_rows = (rows + 127) / 128 * 128;
-  const std::int64_t padded_columns = (columns + 3) / 4 * 4;
+  const std::int64_t padded_rows = round_up(rows, 128);
+  const std::int64_t padded_columns = round_up(columns, 4);
   for (std::int64_t row = 0; row < padded_rows; ++row) {
     for (std::int64_t column = row < rows ? columns : 0; column < padded_columns; ++column) {
       const std::uint8_t code = blocked[scale_offset(row, column, columns, ScaleLayout::blocked)];
@@ -33,6 +34,9 @@ std::vector<std::uint8_t> convert_scales(std::span<const std::uint8_t> scales, s
                             rows, k, scale_bytes(rows, k, from)));
   }
   const std::int64_t columns = k / scale_block;
+  if (columns == 0) {
+    return {};  // without walking over rows that hold nothing
+  }
   if (from == ScaleLayout::blocked) {
     check_padding(scales, rows, columns);
   }

@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "core/fingerprint.hpp"
+#include "core/printable.hpp"
 #include "formats/safetensors.hpp"
 #include "ops/backend.hpp"
 #include "ops/device_operations.hpp"
@@ -74,7 +75,7 @@ class PackedReader {
     const std::string found = entry(version_key, "it holds no packed weights, make it with thresher pack");
     if (found != version) {
       fail(fmt::format("it is of version {} and this Thresher reads version {}, pack the weights again",
-                       formats::printable(found), version));
+                       quoted_name(found), version));
     }
     PackedContent content;
     content.layout = entry("layout");
@@ -119,7 +120,7 @@ class PackedReader {
         return value;
       }
     }
-    fail(fmt::format("its {} is {}, which this Thresher does not know", key, formats::printable(text)));
+    fail(fmt::format("its {} is {}, which this Thresher does not know", key, quoted_name(text)));
   }
 
   std::int64_t count(const std::string& key) const {
@@ -128,7 +129,7 @@ class PackedReader {
     std::int64_t value = -1;
     const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
     if (error != std::errc() || end != text.data() + text.size() || value < 0 || value > most) {
-      fail(fmt::format("its {} is {}, expected a count", key, formats::printable(text)));
+      fail(fmt::format("its {} is {}, expected a count", key, quoted_name(text)));
     }
     return value;
   }

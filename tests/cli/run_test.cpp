@@ -119,7 +119,7 @@ TEST_F(Command, RunTakesTheActivationsParameters) {
 
 TEST_F(Command, RunReadsWhatQuantizeWrote) {
   write(path("in.safetensors"), good_file());
-  const Outcome quantized = thresher("quantize --in in.safetensors --out packed.safetensors --tensor b1 --tensor b2");
+  const Outcome quantized = thresher("quantize --in in.safetensors --out packed.safetensors --include b1 b2");
   ASSERT_EQ(quantized.status, 0) << quantized.err;
   const Outcome outcome =
       thresher("run dual-gemm --in packed.safetensors --out out.safetensors --device cpu --out-type fp32");

@@ -97,6 +97,8 @@ TEST(Dlpack, RefusesWhatItDoesNotKnow) {
   }
   expect_refused(Foreign(data.data(), float32, {1, 1, 1, 1, 1}).tensor, ErrorCode::unsupported, "5 dimensions");
   expect_refused(Foreign(data.data(), float32, {2, -1}).tensor, ErrorCode::invalid_argument, "negative extent");
+  expect_refused(Foreign(data.data(), float32, {std::int64_t{1} << 40, std::int64_t{1} << 40}).tensor,
+                 ErrorCode::invalid_argument, "more elements than 63 bits can count");
   expect_refused(Foreign(nullptr, float32, {2, 2}).tensor, ErrorCode::invalid_argument, "null");
   Foreign shapeless(data.data(), float32, {2, 2});
   shapeless.tensor.shape = nullptr;

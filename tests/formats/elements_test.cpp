@@ -97,6 +97,8 @@ TEST(Elements, RefusesWhatItCannotReadAndNamesIt) {
   EXPECT_NE(refusal(bad, 4, 32, Format::nvfp4).find("even stride"), std::string::npos);
   bad.strides[0] = 30;
   EXPECT_NE(refusal(bad, 4, 32, Format::nvfp4).find("must not overlap"), std::string::npos);
+  bad.strides[0] = std::int64_t{1} << 62;
+  EXPECT_NE(refusal(bad, 4, 32, Format::nvfp4).find("more than 63 bits can count"), std::string::npos);
   bad = good;
   bad.device = {DeviceKind::cuda, 0};
   EXPECT_NE(refusal(bad, 4, 32, Format::nvfp4).find("GPU memory"), std::string::npos);

@@ -222,6 +222,23 @@ TEST(Scales, BothLayoutsHoldTheSameScales) {
   }
 }
 
+TEST(Scales, RowsThatHoldNothingAreNotWalkedOver) {
+  const std::int64_t rows = std::int64_t{1} << 61;
+  for (const ScaleLayout from : all_scale_layouts) {
+    for (const ScaleLayout to : all_scale_layouts) {
+      EXPECT_TRUE(convert_scales({}, rows, 0, from, to).empty());
+    }
+  }
+  const Tensor nothing = Tensor::contiguous(nullptr, Format::fp32, {rows, 0});
+  EXPECT_TRUE(dequantize_to_double(nothing, "x").empty());
+  for (const ScaleLayout layout : all_scale_layouts) {
+    const Nvfp4Matrix matrix = quantize_nvfp4(nothing, "x", layout);
+    EXPECT_EQ(matrix.rows, rows);
+    EXPECT_TRUE(matrix.values.empty());
+    EXPECT_EQ(matrix.global_scale, 1.0F);
+  }
+}
+
 TEST(Scales, PaddingThatIsNotZeroIsRefused) {
   std::vector<std::uint8_t> blocked(scale_bytes(33, 80, ScaleLayout::blocked), 0);
   EXPECT_NO_THROW((void)convert_scales(blocked, 33, 80, ScaleLayout::blocked, ScaleLayout::row_major));

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <limits>
 #include <string>
 #include <vector>
 
@@ -42,7 +43,7 @@ class Operands : public testing::Test {
   [[nodiscard]] std::string refusal(const std::vector<Blank>& blanks, const std::string& name,
                                     ScaleLayout layout = ScaleLayout::row_major) const {
     write(blanks);
-    const SafetensorsFile file(path);
+    const Checkpoint file(path);
     try {
       (void)load_operand(file, name, layout);
     } catch (const Error& error) {
@@ -79,7 +80,7 @@ void expect_nvfp4(const std::filesystem::path& path, const std::string& name, co
     tensors.push_back({global, Dtype::f32, {1}, std::as_bytes(std::span(&matrix.global_scale, 1))});
   }
   write_safetensors(path, tensors);
-  const SafetensorsFile file(path);
+  const Checkpoint file(path);
   const Operand operand = load_operand(file, name, layout);
   EXPECT_EQ(operand.format(), Format::nvfp4);
   EXPECT_EQ(operand.rows(), 3);
@@ -94,7 +95,7 @@ TEST_F(Operands, SixteenBitMatricesAreRead) {
   write_safetensors(path,
                     std::vector<TensorToWrite>{{"a", Dtype::f16, {1, 2}, std::as_bytes(std::span(half))},
                                                {"b1.weight", Dtype::bf16, {2, 1}, std::as_bytes(std::span(brain))}});
-  const SafetensorsFile file(path);
+  const Checkpoint file(path);
   const Operand a = load_operand(file, "a");
   EXPECT_EQ(a.format(), Format::fp16);
   EXPECT_EQ(element(a.view(), 0, 1), -2.0);
@@ -104,20 +105,20 @@ TEST_F(Operands, SixteenBitMatricesAreRead) {
   EXPECT_EQ(element(b1.view(), 1, 0), 4.0);
 }
 
-TEST_F(Operands, Nvfp4IsReadUnderItsOwnAndModelOptsNames) {
+TEST_F(Operands, Nvfp4IsReadUnderModelOptsNames) {
   const auto row_major = ScaleLayout::row_major;
-  expect_nvfp4(path, "b1", "b1", "b1_global_scale", row_major, {3, 2});
+  expect_nvfp4(path, "b1", "b1", "b1_scale_2", row_major, {3, 2});
   expect_nvfp4(path, "b1", "b1", "", row_major, {3, 2});
   expect_nvfp4(path, "b1", "b1", "", row_major, {6});
   expect_nvfp4(path, "b1", "b1.weight", "b1.weight_scale_2", row_major, {3, 2});
   expect_nvfp4(path, "weight", "weight", "weight_scale_2", row_major, {3, 2});
-  expect_nvfp4(path, "b1", "b1", "b1_global_scale", ScaleLayout::blocked, {512});
+  expect_nvfp4(path, "b1", "b1", "b1_scale_2", ScaleLayout::blocked, {512});
   expect_nvfp4(path, "b1", "b1", "", ScaleLayout::blocked, {128, 4});
 }
 
 TEST_F(Operands, AnOperandWithoutRowsIsEmpty) {
   write({{"a", Dtype::f16, {0, 64}}, {"b1", Dtype::u8, {0, 32}}, {"b1_scale", Dtype::f8_e4m3, {0, 4}}});
-  const SafetensorsFile file(path);
+  const Checkpoint file(path);
   EXPECT_EQ(load_operand(file, "a").rows(), 0);
   EXPECT_EQ(load_operand(file, "b1").k(), 64);
 }
@@ -150,11 +151,8 @@ TEST_F(Operands, WrongScalesAreNamed) {
   expect_refused({values, {"b1_scale", Dtype::f8_e4m3, {3, 2}}}, "its size fits the row-major scale layout",
                  ScaleLayout::blocked);
   const Blank scales{"b1_scale", Dtype::f8_e4m3, {3, 2}};
-  expect_refused({values, scales, {"b1_global_scale", Dtype::f16, {1}}},
-                 "is F16 [1], but a global scale must be one F32");
-  expect_refused({values, scales, {"b1_global_scale", Dtype::f32, {2}}}, "is F32 [2], but a global scale");
-  expect_refused({values, scales, {"b1_global_scale", Dtype::f32, {}}, {"b1_scale_2", Dtype::f32, {}}},
-                 "both 'b1_global_scale' and 'b1_scale_2'");
+  expect_refused({values, scales, {"b1_scale_2", Dtype::f16, {1}}}, "is F16 [1], but a global scale must be one F32");
+  expect_refused({values, scales, {"b1_scale_2", Dtype::f32, {2}}}, "is F32 [2], but a global scale");
 }
 
 TEST_F(Operands, BlockedPaddingThatIsNotZeroIsRefused) {
@@ -162,13 +160,187 @@ TEST_F(Operands, BlockedPaddingThatIsNotZeroIsRefused) {
   std::vector<std::byte> scales(512, std::byte{0x38});
   write_safetensors(path, std::vector<TensorToWrite>{{"b1", Dtype::u8, {3, 16}, values},
                                                      {"b1_scale", Dtype::f8_e4m3, {512}, scales}});
-  const SafetensorsFile file(path);
+  const Checkpoint file(path);
   try {
     (void)load_operand(file, "b1", ScaleLayout::blocked);
     FAIL();
   } catch (const Error& error) {
     EXPECT_NE(std::string(error.what()).find("tensor 'b1_scale' of"), std::string::npos) << error.what();
     EXPECT_NE(std::string(error.what()).find("padding"), std::string::npos) << error.what();
+  }
+}
+
+/// b1.weight_packed of one row of K = 16, all 1 (code 2), scale 1 (0x38), beside these other tensors.
+class PackedOperand : public Operands {
+ protected:
+  void write_packed(float global, const std::vector<Blank>& others = {}) const {
+    const std::vector<std::byte> ones(8, std::byte{0x22});
+    const std::byte one{0x38};
+    std::vector<std::vector<std::byte>> storage;
+    std::vector<TensorToWrite> tensors{
+        {"b1.weight_packed", Dtype::u8, {1, 8}, ones},
+        {"b1.weight_scale", Dtype::f8_e4m3, {1, 1}, std::span(&one, 1)},
+        {"b1.weight_global_scale", Dtype::f32, {1}, std::as_bytes(std::span(&global, 1))}};
+    for (const Blank& other : others) {
+      storage.emplace_back(stored_bytes({other.name, other.dtype, other.shape, 0, 0}, "f"));
+      tensors.push_back({other.name, other.dtype, other.shape, storage.back()});
+    }
+    write_safetensors(path, tensors);
+  }
+
+  [[nodiscard]] std::string refusal_of_packed(float global, const std::vector<Blank>& others = {}) const {
+    write_packed(global, others);
+    try {
+      (void)load_operand(Checkpoint(path), "b1");
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), ErrorCode::invalid_argument);
+      return error.what();
+    }
+    return "";
+  }
+};
+
+TEST_F(PackedOperand, TheGlobalScaleDivides) {
+  write_packed(4.0F);
+  for (const char* name : {"b1", "b1.weight", "b1.weight_packed"}) {
+    const Checkpoint file(path);
+    const Operand operand = load_operand(file, name);
+    EXPECT_EQ(operand.k(), 16);
+    EXPECT_EQ(dequantize_to_double(operand.view(), name), std::vector<double>(16, 0.25));
+    EXPECT_EQ(operand.source(), "tensor 'b1.weight_packed' of " + path.string());
+  }
+}
+
+TEST_F(PackedOperand, AGlobalScaleThatCannotDivideIsRefused) {
+  for (const float global :
+       {0.0F, -1.0F, std::numeric_limits<float>::infinity(), std::numeric_limits<float>::quiet_NaN(), 1e-45F}) {
+    EXPECT_NE(refusal_of_packed(global).find("it must be positive and finite"), std::string::npos) << global;
+  }
+}
+
+TEST_F(PackedOperand, WhatScalesTheInputIsLeftAside) {
+  EXPECT_EQ(refusal_of_packed(4.0F, {{"b1.input_global_scale", Dtype::f32, {1}}, {"b1.input_scale", Dtype::f32, {1}}}),
+            "");
+}
+
+TEST_F(PackedOperand, OtherPartsOfTheLayerAreRefusedByName) {
+  const auto expect = [&](const Blank& part, const std::string& reason) {
+    const std::string sentence = refusal_of_packed(4.0F, {part});
+    EXPECT_NE(sentence.find(path.string() + " has '" + part.name + "' beside 'b1.weight_packed': " + reason),
+              std::string::npos)
+        << sentence;
+  };
+  expect({"b1.bias", Dtype::bf16, {1}}, "no bias is added here");
+  expect({"b1.pre_quant_scale", Dtype::bf16, {16}}, "it multiplies what enters the layer");
+  expect({"b1.weight_zero_point", Dtype::i8, {1, 1}}, "quantisation with a zero point is not read");
+  expect({"b1.weight_scale_2", Dtype::f32, {}}, "a second scale belongs to");
+  expect({"b1.lora_A.weight", Dtype::bf16, {4, 16}}, "what it does to the weights is not known here");
+}
+
+TEST_F(Operands, AGlobalScaleThatMayMultiplyOrDivideIsRefused) {
+  const std::string sentence = refusal({{"b1.weight", Dtype::u8, {3, 16}},
+                                        {"b1.weight_scale", Dtype::f8_e4m3, {3, 2}},
+                                        {"b1.weight_global_scale", Dtype::f32, {1}}},
+                                       "b1");
+  EXPECT_NE(sentence.find("has 'b1.weight_global_scale' beside 'b1.weight', which may multiply or divide"),
+            std::string::npos)
+      << sentence;
+  EXPECT_NE(sentence.find("'b1.weight_packed'; one that multiplies is named 'b1.weight_scale_2'"), std::string::npos)
+      << sentence;
+  expect_refused(
+      {{"b1", Dtype::u8, {3, 16}}, {"b1_scale", Dtype::f8_e4m3, {3, 2}}, {"b1_global_scale", Dtype::f32, {1}}},
+      "has 'b1_global_scale' beside 'b1', which may multiply or divide");
+}
+
+TEST_F(Operands, FormatsThatAreNotReadAreNamed) {
+  expect_refused({{"b1.weight", Dtype::f8_e4m3, {3, 16}}, {"b1.weight_scale", Dtype::f32, {1}}},
+                 "is F8_E4M3 [3, 16], but an operand must be F16, BF16 or NVFP4 (U8 with scales): FP8 weights are not");
+  expect_refused({{"b1.weight", Dtype::i8, {3, 16}}, {"b1.weight_scale", Dtype::f32, {1}}},
+                 "integer weights are not read");
+  expect_refused({{"b1.weight_packed", Dtype::i32, {3, 16}}, {"b1.weight_scale", Dtype::f32, {1}}},
+                 "packed integers (pack-quantized) are not read");
+  expect_refused({{"b1.weight_packed", Dtype::u8, {3, 16}}, {"b1.weight_scale", Dtype::u8, {3, 1}}},
+                 "one exponent for 32 values is MXFP4, which is not read");
+  expect_refused({{"b1.weight_packed", Dtype::u8, {3, 16}}, {"b1.weight_scale", Dtype::f8_e4m3, {3, 2}}},
+                 "its global scale 'b1.weight_global_scale' is missing");
+  expect_refused({{"b1.weight", Dtype::bf16, {3, 16}}, {"b1.weight_scale", Dtype::f32, {1}}},
+                 "has 'b1.weight_scale' beside 'b1.weight': scales belong to NVFP4 values");
+  expect_refused({{"b1.weight", Dtype::bf16, {3, 16}}, {"b1.weight_packed", Dtype::u8, {3, 16}}},
+                 "has both 'b1.weight' and 'b1.weight_packed'");
+  expect_refused({{"b1.weight", Dtype::bf16, {2, 3, 16}}}, "is BF16 [2, 3, 16], but must be a matrix");
+  expect_refused({{"b1.qweight", Dtype::i32, {3, 16}}, {"a", Dtype::bf16, {3, 16}}}, "it has 'b1.qweight', 'a'");
+}
+
+TEST_F(Operands, AMessageOfAManyDimensionalTensorStaysShort) {
+  const std::string sentence = refusal({{"b1", Dtype::f16, std::vector<std::int64_t>(100'002, 1)}}, "b1");
+  EXPECT_NE(sentence.find("… 100002 dimensions in all], but must be a matrix"), std::string::npos) << sentence;
+  EXPECT_LT(sentence.size(), 400U);
+}
+
+TEST_F(Operands, RowsThatHoldNothingAreNotWalkedOver) {
+  const std::int64_t rows = std::int64_t{1} << 58;
+  write({{"a", Dtype::f16, {rows, 0}}, {"b1", Dtype::u8, {rows, 0}}, {"b1_scale", Dtype::f8_e4m3, {0}}});
+  const Checkpoint file(path);
+  EXPECT_EQ(load_operand(file, "a").rows(), rows);
+  EXPECT_EQ(load_operand(file, "b1", ScaleLayout::blocked).rows(), rows);
+  for (const GateUpOrder order : all_gate_up_orders) {
+    EXPECT_EQ(load_gate_up(file, "b1", order, ScaleLayout::blocked).up.rows(), rows / 2);
+  }
+}
+
+/// Rows 0, 1, 2, … of a fused tensor, each of one value, and which of them gate and up must get.
+TEST_F(Operands, AFusedTensorIsTakenApartInTheOrderThatIsSaid) {
+  std::vector<float> x;
+  for (int row = 0; row < 6; ++row) {
+    x.insert(x.end(), 32, static_cast<float>(row + 1));
+  }
+  std::vector<std::uint16_t> half;
+  for (const float value : x) {
+    half.push_back(float_to_fp16(value));
+  }
+  for (const ScaleLayout layout : all_scale_layouts) {
+    const Nvfp4Matrix packed = quantize_nvfp4(Tensor::contiguous(x.data(), Format::fp32, {6, 32}), "x", layout);
+    write_safetensors(path,
+                      std::vector<TensorToWrite>{
+                          {"plain.weight", Dtype::f16, {6, 32}, std::as_bytes(std::span(half))},
+                          {"fp4.weight", Dtype::u8, {6, 16}, std::as_bytes(std::span(packed.values))},
+                          {"fp4.weight_scale",
+                           Dtype::f8_e4m3,
+                           {static_cast<std::int64_t>(packed.scales.size())},
+                           std::as_bytes(std::span(packed.scales))},
+                          {"fp4.weight_scale_2", Dtype::f32, {}, std::as_bytes(std::span(&packed.global_scale, 1))}});
+    const Checkpoint file(path);
+    for (const char* name : {"plain", "fp4"}) {
+      const std::vector<double> whole = dequantize_to_double(load_operand(file, name, layout).view(), name);
+      const auto rows = [&](const std::vector<int>& taken) {
+        std::vector<double> values;
+        for (const int row : taken) {
+          values.insert(values.end(), whole.begin() + row * 32, whole.begin() + (row + 1) * 32);
+        }
+        return values;
+      };
+      const auto expect = [&](GateUpOrder order, const std::vector<int>& gate_rows, const std::vector<int>& up_rows) {
+        const GateUp both = load_gate_up(file, name, order, layout);
+        EXPECT_EQ(both.gate.rows(), 3);
+        EXPECT_EQ(dequantize_to_double(both.gate.view(), "gate"), rows(gate_rows));
+        EXPECT_EQ(dequantize_to_double(both.up.view(), "up"), rows(up_rows));
+      };
+      expect(GateUpOrder::gate_first, {0, 1, 2}, {3, 4, 5});
+      expect(GateUpOrder::up_first, {3, 4, 5}, {0, 1, 2});
+      expect(GateUpOrder::interleaved, {0, 2, 4}, {1, 3, 5});
+    }
+  }
+}
+
+TEST_F(Operands, AFusedTensorNeedsAnEvenNumberOfRows) {
+  write({{"b1", Dtype::f16, {5, 32}}});
+  try {
+    (void)load_gate_up(Checkpoint(path), "b1", GateUpOrder::interleaved);
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_NE(std::string(error.what()).find("is [5, 32], but gate and up in one tensor need an even number of rows"),
+              std::string::npos)
+        << error.what();
   }
 }
 

@@ -40,9 +40,9 @@ class QuantizeFile : public testing::Test {
                       {{"format", "pt"}});
   }
 
-  [[nodiscard]] std::string refusal(const std::vector<std::string>& names) const {
+  [[nodiscard]] std::string refusal(const std::vector<std::string>& include) const {
     try {
-      (void)quantize_file(in, out, names);
+      (void)quantize_file(in, out, {include, {}});
     } catch (const Error& error) {
       EXPECT_EQ(error.code(), ErrorCode::invalid_argument);
       EXPECT_NE(std::string(error.what()).find(in.string()), std::string::npos) << error.what();
@@ -55,7 +55,7 @@ class QuantizeFile : public testing::Test {
 
 TEST_F(QuantizeFile, EveryMatrixThatCanBecomesNvfp4AndTheRestIsCopied) {
   write_input();
-  const std::vector<QuantizedTensor> report = quantize_file(in, out, {});
+  const std::vector<QuantizedTensor> report = quantize_file(in, out, {}).quantized;
   ASSERT_EQ(report.size(), 2U);
 
   const SafetensorsFile file(out);
@@ -73,15 +73,16 @@ TEST_F(QuantizeFile, EveryMatrixThatCanBecomesNvfp4AndTheRestIsCopied) {
   EXPECT_TRUE(file.find("layer.weight_scale_2")->shape.empty());
 
   Nvfp4Matrix expected = quantize_nvfp4(Tensor::contiguous(wide.data(), Format::fp32, {2, 32}), "w");
-  EXPECT_EQ(dequantize_to_double(load_operand(file, "layer").view(), "layer"),
+  EXPECT_EQ(dequantize_to_double(load_operand(Checkpoint(out), "layer").view(), "layer"),
             dequantize_to_double(expected.view(), "w"));
   expected = quantize_nvfp4(Tensor::contiguous(half.data(), Format::fp16, {3, 16}), "b1");
-  EXPECT_EQ(dequantize_to_double(load_operand(file, "b1").view(), "b1"), dequantize_to_double(expected.view(), "b1"));
+  EXPECT_EQ(dequantize_to_double(load_operand(Checkpoint(out), "b1").view(), "b1"),
+            dequantize_to_double(expected.view(), "b1"));
 }
 
 TEST_F(QuantizeFile, TheReportSaysWhatBecameOfEachTensor) {
   write_input();
-  const std::vector<QuantizedTensor> report = quantize_file(in, out, std::vector<std::string>{"b1"});
+  const std::vector<QuantizedTensor> report = quantize_file(in, out, {{"b1"}, {}}).quantized;
   ASSERT_EQ(report.size(), 1U);
   EXPECT_EQ(report[0].name, "b1");
   EXPECT_EQ(report[0].new_name, "b1.weight");
@@ -96,8 +97,8 @@ TEST_F(QuantizeFile, TheReportSaysWhatBecameOfEachTensor) {
 
 TEST_F(QuantizeFile, AMatrixWithoutRowsStaysOne) {
   write_safetensors(in, std::vector<TensorToWrite>{{"a", Dtype::f16, {0, 16}, {}}});
-  EXPECT_EQ(quantize_file(in, out, {}).size(), 1U);
-  EXPECT_EQ(load_operand(SafetensorsFile(out), "a").rows(), 0);
+  EXPECT_EQ(quantize_file(in, out, {}).quantized.size(), 1U);
+  EXPECT_EQ(load_operand(Checkpoint(out), "a").rows(), 0);
 }
 
 TEST_F(QuantizeFile, LargeTensorsAreCopiedWhole) {
@@ -117,7 +118,7 @@ TEST_F(QuantizeFile, LargeTensorsAreCopiedWhole) {
 TEST_F(QuantizeFile, AFileCanReplaceItself) {
   write_input();
   (void)quantize_file(in, in, {});
-  EXPECT_EQ(load_operand(SafetensorsFile(in), "layer").format(), Format::nvfp4);
+  EXPECT_EQ(load_operand(Checkpoint(in), "layer").format(), Format::nvfp4);
   EXPECT_EQ(folder.entries(), 1);
 }
 
@@ -141,6 +142,86 @@ TEST_F(QuantizeFile, WhatCannotBeQuantisedIsNamedAndNothingIsWritten) {
                             {"b1.weight_scale", Dtype::f32, {3}, std::as_bytes(std::span(bias))},
                         });
   EXPECT_NE(refusal({}).find("already has a tensor 'b1.weight_scale'"), std::string::npos);
+}
+
+/// A file of F16 matrices [3, 16] of these names, but "*bias" with one dimension.
+class QuantizeModel : public QuantizeFile {
+ protected:
+  void write_model(const std::vector<std::string>& names) const {
+    std::vector<TensorToWrite> tensors;
+    for (const std::string& name : names) {
+      const bool is_bias = name.ends_with("bias");
+      tensors.push_back({name, Dtype::f16, is_bias ? std::vector<std::int64_t>{48} : std::vector<std::int64_t>{3, 16},
+                         std::as_bytes(std::span(half))});
+    }
+    write_safetensors(in, tensors);
+  }
+
+  /// The names that are quantised, in order.
+  [[nodiscard]] std::string quantized(const QuantizeSelection& selection) const {
+    std::string names;
+    for (const QuantizedTensor& tensor : quantize_file(in, out, selection).quantized) {
+      names += (names.empty() ? "" : " ") + tensor.name;
+    }
+    return names;
+  }
+};
+
+TEST_F(QuantizeModel, EmbeddingsHeadsNormsBiasesAndRoutersStayAsTheyAre) {
+  write_model({"lm_head.weight", "model.embed_tokens.weight", "model.layers.0.mlp.gate.weight",
+               "model.layers.0.mlp.gate_proj.bias", "model.layers.0.mlp.gate_proj.weight", "model.norm.weight"});
+  const QuantizeReport report = quantize_file(in, out, {});
+  ASSERT_EQ(report.quantized.size(), 1U);
+  EXPECT_EQ(report.quantized[0].name, "model.layers.0.mlp.gate_proj.weight");
+  std::string copied;
+  for (const CopiedTensor& tensor : report.copied) {
+    copied += tensor.name + ": " + tensor.reason + "\n";
+  }
+  EXPECT_EQ(copied,
+            "lm_head.weight: the head (*lm_head*)\n"
+            "model.embed_tokens.weight: an embedding (*embed*)\n"
+            "model.layers.0.mlp.gate.weight: a router (*mlp.gate.weight)\n"
+            "model.layers.0.mlp.gate_proj.bias: no matrix [rows, K]\n"
+            "model.norm.weight: a norm (*norm*)\n");
+  const SafetensorsFile before(in);
+  const SafetensorsFile after(out);
+  for (const CopiedTensor& tensor : report.copied) {
+    ASSERT_NE(after.find(tensor.name), nullptr) << tensor.name;
+    EXPECT_EQ(after.find(tensor.name)->dtype, Dtype::f16);
+    EXPECT_EQ(after.find(tensor.name)->shape, before.find(tensor.name)->shape);
+    EXPECT_EQ(after.read(*after.find(tensor.name)), before.read(*before.find(tensor.name)));
+  }
+}
+
+TEST_F(QuantizeModel, PatternsSayWhichAreQuantised) {
+  write_model(
+      {"lm_head.weight", "m.embed.weight", "m.layers.0.down.weight", "m.layers.0.up.weight", "m.layers.1.up.weight"});
+  EXPECT_EQ(quantized({}), "m.layers.0.down.weight m.layers.0.up.weight m.layers.1.up.weight");
+  EXPECT_EQ(quantized({{"m.layers.0.*"}, {}}), "m.layers.0.down.weight m.layers.0.up.weight");
+  EXPECT_EQ(quantized({{"*.up.weight", "m.layers.0.*"}, {"*.1.*"}}), "m.layers.0.down.weight m.layers.0.up.weight");
+  EXPECT_EQ(quantized({{}, {"*down*", "m.layers.?.up.weigh", "*.1.*"}}), "m.layers.0.up.weight");
+}
+
+TEST_F(QuantizeModel, WhatIsLeftAloneIsQuantisedWhenAPatternSaysSoItself) {
+  write_model({"lm_head.weight", "m.embed.weight", "m.layers.0.up.weight"});
+  EXPECT_EQ(quantized({{"*"}, {}}), "m.layers.0.up.weight");
+  EXPECT_EQ(quantized({{"m.*"}, {}}), "m.layers.0.up.weight");
+  EXPECT_EQ(quantized({{"*embed*"}, {}}), "m.embed.weight");
+  EXPECT_EQ(quantized({{"lm_head.weight", "*"}, {}}), "lm_head.weight m.layers.0.up.weight");
+  EXPECT_EQ(quantized({{"lm_head.weight", "*"}, {"*head*"}}), "m.layers.0.up.weight");
+}
+
+TEST_F(QuantizeModel, PatternsWithoutATensorAreTold) {
+  write_model({"a", "b"});
+  EXPECT_NE(refusal({"c*"}).find("has no tensor 'c*' to quantise"), std::string::npos);
+  EXPECT_EQ(quantize_file(in, out, {{}, {"z*", "b"}}).idle_excludes, std::vector<std::string>{"z*"});
+}
+
+TEST_F(QuantizeFile, RowsThatHoldNothingAreNotWalkedOver) {
+  write_safetensors(in, std::vector<TensorToWrite>{{"a", Dtype::f32, {std::int64_t{1} << 40, 0}, {}},
+                                                   {"b", Dtype::f32, {0, 16}, {}}});
+  EXPECT_EQ(quantize_file(in, out, {}).quantized.size(), 2U);
+  EXPECT_EQ(load_operand(Checkpoint(out), "a").rows(), std::int64_t{1} << 40);
 }
 
 }  // namespace

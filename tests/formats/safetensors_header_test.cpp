@@ -91,7 +91,10 @@ INSTANTIATE_TEST_SUITE_P(
         Bad{"metadata_number", R"({"__metadata__":{"k":1}})", 0, "the number 1 at 'k' in its metadata"},
         Bad{"metadata_nested", R"({"__metadata__":{"k":{}}})", 0, "an object at 'k' in its metadata"},
         Bad{"metadata_string", R"({"__metadata__":"k"})", 0, "the string 'k' at '__metadata__'"},
-        Bad{"control_characters", "{\"a\\nb\":3}", 0, "'a?b'"}),
+        Bad{"control_characters", "{\"a\\nb\":3}", 0, "'a?b'"},
+        Bad{"escapes_of_a_terminal", "{\"\u009b31m\u202e\":3}", 0, "'?31m?'"},
+        Bad{"trailing_nul", std::string("{}\0\0\0", 5), 0, "has a NUL at byte 10"},
+        Bad{"hidden_after_a_nul", std::string("{}\0{\"a\":3}", 10), 0, "has a NUL at byte 10"}),
     [](const auto& bad) { return bad.param.what; });
 
 TEST(SafetensorsHeader, DeepNestingIsRefusedAtOnce) {
@@ -105,6 +108,17 @@ TEST(SafetensorsHeader, DeepNestingIsRefusedAtOnce) {
 
 TEST(SafetensorsHeader, AnErrorOfALongNameStaysShort) {
   EXPECT_LT(refusal("{\"" + std::string(100'000, 'n') + "\":3}", 0).size(), 400U);
+}
+
+TEST(SafetensorsHeader, AnErrorOfAShapeWithManyExtentsStaysShort) {
+  std::string shape = "[2";
+  for (int i = 1; i < 100'000; ++i) {
+    shape += ",1";
+  }
+  const std::string sentence = refusal("{" + tensor("a", "U8", shape + "]", "[0,1]") + "}", 1);
+  EXPECT_LT(sentence.size(), 400U);
+  EXPECT_NE(sentence.find("U8 [2, 1, 1, 1, 1, 1, 1, 1, … 100000 dimensions in all] needs 2"), std::string::npos)
+      << sentence;
 }
 
 TEST(SafetensorsHeader, AcceptsWhatTheFormatAllows) {

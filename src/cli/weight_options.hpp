@@ -1,0 +1,42 @@
+#pragma once
+/// Where the weights of a dual GEMM are: the files and the names in them.
+#include <string>
+#include <vector>
+
+#include "formats/operands.hpp"
+
+namespace CLI {
+class App;
+class Option;
+}  // namespace CLI
+
+namespace thresher::cli {
+
+/// --in, once or several times, for add_checkpoint's command.
+void add_checkpoint(CLI::App& command, std::vector<std::string>& in, const std::string& what);
+/// Opens them. Throws Error when `out`, the value of --out, is one of the files that may be read.
+[[nodiscard]] formats::Checkpoint open_checkpoint(const std::vector<std::string>& in, const std::string& out);
+
+/// The names of gate and up, or of both in one tensor.
+class WeightNames {
+ public:
+  /// --gate, --up, --gate-up and --gate-up-order, none of them together with `other`. This object must outlive the
+  /// parsing.
+  void add_to(CLI::App& command, CLI::Option* other = nullptr);
+
+  [[nodiscard]] formats::GateUp load(const formats::Checkpoint& checkpoint, ScaleLayout layout) const;
+  /// For sentences: as the options name them.
+  [[nodiscard]] std::string gate() const;
+  [[nodiscard]] std::string up() const;
+
+ private:
+  std::string gate_ = "b1";
+  std::string up_ = "b2";
+  std::string fused_;
+  formats::GateUpOrder order_ = formats::GateUpOrder::gate_first;
+};
+
+/// For the footers of commands.
+extern const char* const checkpoint_help;
+
+}  // namespace thresher::cli

@@ -1,0 +1,15 @@
+#pragma once
+/// Text from outside, made fit for a terminal.
+#include <string>
+#include <string_view>
+
+namespace thresher {
+
+/// `text` with '?' for what a terminal obeys instead of showing: control characters (C0, DEL, C1), marks that turn the
+/// direction of text or have no width, and bytes that are not UTF-8. Line feeds and tabs are control characters too.
+[[nodiscard]] std::string printable(std::string_view text);
+
+/// The same for a name in a sentence: in quotes, and of at most 120 characters.
+[[nodiscard]] std::string quoted_name(std::string_view name);
+
+}  // namespace thresher

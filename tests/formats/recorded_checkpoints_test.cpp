@@ -1,0 +1,75 @@
+// Checkpoints that the public packages of their formats wrote (checkpoints/make.py): what is read is what the package
+// itself reads, and formats that are not read are refused by name.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstring>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "formats/nvfp4.hpp"
+#include "formats/operands.hpp"
+#include "thresher/error.hpp"
+
+namespace thresher::formats {
+namespace {
+
+const std::filesystem::path folder = std::filesystem::path(THRESHER_SOURCE_DIR) / "tests/formats/checkpoints";
+const std::string layer = "model.layers.0.mlp.";
+
+std::vector<float> expected(const Checkpoint& checkpoint, const std::string& projection) {
+  const std::vector<std::byte> bytes = checkpoint.find("expected." + projection).read();
+  std::vector<float> values(bytes.size() / sizeof(float));
+  std::memcpy(values.data(), bytes.data(), bytes.size());
+  return values;
+}
+
+class RecordedNvfp4 : public testing::TestWithParam<const char*> {};
+
+TEST_P(RecordedNvfp4, IsReadAsItsPackageReadsIt) {
+  const Checkpoint checkpoint(folder / GetParam());
+  for (const std::string projection : {"gate_proj", "up_proj"}) {
+    const Operand operand = load_operand(checkpoint, layer + projection);
+    EXPECT_EQ(operand.format(), Format::nvfp4);
+    const std::vector<double> found = dequantize_to_double(operand.view(), projection);
+    const std::vector<float> wanted = expected(checkpoint, projection);
+    ASSERT_EQ(found.size(), wanted.size());
+    for (std::size_t i = 0; i < found.size(); ++i) {
+      EXPECT_NEAR(found[i], static_cast<double>(wanted[i]), 1e-6 * std::fabs(static_cast<double>(wanted[i]))) << i;
+    }
+    EXPECT_GT(std::fabs(wanted[0]), 0.0F);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Files, RecordedNvfp4,
+                         testing::Values("compressed_tensors_nvfp4a16.safetensors",
+                                         "compressed_tensors_nvfp4.safetensors", "modelopt_nvfp4.safetensors"));
+
+std::string refusal(const char* file) {
+  try {
+    (void)load_operand(Checkpoint(folder / file), layer + "up_proj");
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "";
+}
+
+TEST(RecordedCheckpoints, FormatsThatAreNotReadAreNamed) {
+  EXPECT_NE(refusal("compressed_tensors_fp8.safetensors").find("FP8 weights are not read"), std::string::npos);
+  EXPECT_NE(refusal("compressed_tensors_mxfp4.safetensors").find("MXFP4, which is not read"), std::string::npos);
+}
+
+TEST(RecordedCheckpoints, AModelInSeveralFilesIsFoundByItsFolder) {
+  const Checkpoint model(folder / "llama");
+  const Operand gate = load_operand(model, layer + "gate_proj");
+  const Operand up = load_operand(model, layer + "up_proj.weight");
+  EXPECT_EQ(gate.format(), Format::bf16);
+  EXPECT_EQ(gate.rows(), 8);
+  EXPECT_EQ(up.k(), 32);
+  EXPECT_NE(gate.source().find("model-00004-of-00006.safetensors"), std::string::npos) << gate.source();
+  EXPECT_NE(up.source().find("model-00005-of-00006.safetensors"), std::string::npos) << up.source();
+}
+
+}  // namespace
+}  // namespace thresher::formats
