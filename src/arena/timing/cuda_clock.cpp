@@ -34,7 +34,7 @@ CudaClock::CudaClock(int ordinal)
     : ordinal_(ordinal), stream_(ordinal), pause_(ordinal), start_(ordinal), end_(ordinal) {}
 
 const runtime::Graph& CudaClock::captured(Runner& runner, const Batch& batch) {
-  const Key key{runner.id(), batch.calls, batch.first_set, batch.num_sets};
+  const Key key{runner.id(), batch.calls, batch.first_set, batch.num_sets, batch.base};
   const auto found =
       std::find_if(graphs_.begin(), graphs_.end(), [&](const auto& entry) { return entry.first == key; });
   if (found != graphs_.end()) {
@@ -43,12 +43,12 @@ const runtime::Graph& CudaClock::captured(Runner& runner, const Batch& batch) {
   }
   if (std::none_of(graphs_.begin(), graphs_.end(),
                    [&](const auto& entry) { return std::get<0>(entry.first) == runner.id(); })) {
-    runner.run(stream_.get(), batch.first_set);  // what a foreign kernel does lazily may not happen in a capture
+    runner.run(stream_.get(), batch.set_of(0));  // what a foreign kernel does lazily may not happen in a capture
     stream_.synchronize();
   }
   runtime::Graph graph = runtime::Graph::capture(ordinal_, [&](Stream stream) {
     for (std::size_t call = 0; call < batch.calls; ++call) {
-      runner.run(stream, (batch.first_set + call) % batch.num_sets);
+      runner.run(stream, batch.set_of(call));
     }
   });
   graphs_.emplace_front(key, std::move(graph));
@@ -60,10 +60,21 @@ const runtime::Graph& CudaClock::captured(Runner& runner, const Batch& batch) {
 
 void CudaClock::get_ready(Runner& runner, const Batch& batch) {
   (void)captured(runner, batch);
+  pause_.enqueue(stream_.get(), 0);  // whose code is loaded when it is first launched
   runtime::synchronize_device(ordinal_);
 }
 
 Reading CudaClock::measure(Runner& runner, const Batch& batch) {
+  // On a thread of its own, because NVML at times takes longer than the batch, which the watch must not see.
+  std::future<Telemetry> telemetry;
+  const Reading reading = time(runner, batch, [&] {
+    telemetry = std::async(std::launch::async, gpu_telemetry, ordinal_);
+  });
+  telemetry_ = telemetry.get();
+  return reading;
+}
+
+Reading CudaClock::time(Runner& runner, const Batch& batch, const std::function<void()>& meanwhile) {
   const runtime::Graph& graph = captured(runner, batch);
   runtime::synchronize_device(ordinal_);
   pause_.enqueue(stream_.get(), enqueueing_us);
@@ -71,11 +82,9 @@ Reading CudaClock::measure(Runner& runner, const Batch& batch) {
   start_.record(stream_.get());
   graph.launch(stream_.get());
   end_.record(stream_.get());
-  // On a thread of its own, because NVML at times takes longer than the batch, which the watch must not see.
-  std::future<Telemetry> telemetry = std::async(std::launch::async, gpu_telemetry, ordinal_);
+  meanwhile();
   runtime::synchronize_device(ordinal_);
   const double watch_us = microseconds_since(watch_start);
-  telemetry_ = telemetry.get();
   const auto calls = static_cast<double>(batch.calls);
   return {end_.elapsed_us_since(start_) / calls, watch_us / calls};
 }

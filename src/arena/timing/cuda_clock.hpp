@@ -1,6 +1,7 @@
 #pragma once
 /// The clock of a GPU: events around a graph of the batch's calls, with NVML's telemetry read while it runs.
 #include <cstdint>
+#include <functional>
 #include <list>
 #include <string_view>
 #include <tuple>
@@ -26,6 +27,8 @@ class CudaClock final : public Clock {
   [[nodiscard]] Reading measure(Runner& runner, const Batch& batch) override;
   /// Captures the batch now and waits until the GPU is idle, so that the next measurement of it has but to launch.
   void get_ready(Runner& runner, const Batch& batch);
+  /// As `measure`, without telemetry; `meanwhile` is called once the batch is under way.
+  [[nodiscard]] Reading time(Runner& runner, const Batch& batch, const std::function<void()>& meanwhile = [] {});
   void rest(double seconds) override;
   [[nodiscard]] double now_s() override;
   /// What NVML said in the middle of the last measurement.
@@ -34,8 +37,8 @@ class CudaClock final : public Clock {
   [[nodiscard]] double shortest_batch_us() const override { return 2000; }
 
  private:
-  /// Runner, calls, first set, number of sets.
-  using Key = std::tuple<std::uint64_t, std::size_t, std::size_t, std::size_t>;
+  /// Runner, and what the batch holds.
+  using Key = std::tuple<std::uint64_t, std::size_t, std::size_t, std::size_t, std::size_t>;
   const runtime::Graph& captured(Runner& runner, const Batch& batch);
 
   int ordinal_;

@@ -76,6 +76,7 @@ class CudaProcessRig final : public Rig {
   void wait_for_stream() override { wait_by(Ask::wait_for_stream); }
   bool hold_stream(double microseconds) override;
   [[nodiscard]] std::size_t last_level_cache_bytes() const override { return own_.last_level_cache_bytes(); }
+  void flush_caches() override { own_.flush_caches(); }
   [[nodiscard]] const Ceilings& ceilings() override { return own_.ceilings(); }
   [[nodiscard]] Machine machine() const override { return own_.machine(); }
 

@@ -41,7 +41,7 @@ class Glance {
   Glance(Random& random, const Batch& batch, const KernelProcess::Outputs& outputs) {
     for (std::size_t look = 0; look < looks; ++look) {
       const std::size_t call = look % 4 != 0 ? batch.calls - 1 : random.below(batch.calls);
-      const std::span<const std::byte> output = outputs[(batch.first_set + call) % batch.num_sets];
+      const std::span<const std::byte> output = outputs[batch.set_of(call)];
       if (!output.empty()) {
         places_.push_back(&output[random.below(output.size())]);
       }
@@ -283,6 +283,7 @@ double KernelProcess::call(std::uint32_t binding, const Batch& batch, const Outp
                                            options_.own_work_limit_s));
   const double used_ready_us = processor_us();
   bell.binding = binding;
+  bell.base = static_cast<std::uint32_t>(batch.base);
   bell.num_sets = static_cast<std::uint32_t>(batch.num_sets);
   const Watch::time_point rung = Watch::now();
   for (std::size_t made = 0; made < batch.calls;) {

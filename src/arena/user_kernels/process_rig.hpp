@@ -38,6 +38,7 @@ class ProcessRig final : public Rig {
   [[nodiscard]] Stream stream() override { return {}; }
   void wait() override {}
   [[nodiscard]] std::size_t last_level_cache_bytes() const override { return own_.last_level_cache_bytes(); }
+  void flush_caches() override { own_.flush_caches(); }
   [[nodiscard]] const Ceilings& ceilings() override { return own_.ceilings(); }
   [[nodiscard]] Machine machine() const override { return own_.machine(); }
 

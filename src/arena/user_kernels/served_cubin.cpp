@@ -101,7 +101,7 @@ class ServedCubin final : public Served {
       }
       case Ask::measure: {
         const auto binding = question.get<std::uint32_t>();
-        answer.put(clock_.measure(runner(binding), question.get<Batch>()).us_per_call);
+        answer.put(clock_.time(runner(binding), question.get<Batch>()).us_per_call);
         return;
       }
       default: Served::answer(ask, question, piece, answer);
