@@ -8,12 +8,12 @@
 
 namespace thresher::cli {
 
-void add_compile_confined(CLI::App& app, Context& context) {
+void add_compile_confined(CLI::App& app, Context&) {
   const auto folder = std::make_shared<std::string>();
   CLI::App* command = app.add_subcommand("compile-confined", "Started by tournaments, for kernels from outside");
   command->group("");  // in no list
   command->add_option("FOLDER", *folder)->required();
-  command->callback([folder, &context] { context.exit_status = arena::user_kernels::compile_confined(*folder); });
+  command->callback([folder] { arena::user_kernels::compile_confined(*folder); });
 }
 
 }  // namespace thresher::cli

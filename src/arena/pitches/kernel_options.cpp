@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <regex>
+#include <sstream>
 #include <string_view>
 
 namespace thresher::arena::user_kernels {
@@ -42,19 +43,32 @@ constexpr std::array<std::string_view, 28> refused_of_host{"-fplugin",        "-
 
 bool is_allowed_on_host(const std::string& option) {
   static const std::regex kinds(
-      R"(-O([0-3gsz]|fast)?|-[fm][a-z0-9][A-Za-z0-9_+.,=-]*|-std=[a-z0-9+:]+|-W[a-z0-9][A-Za-z0-9_+=-]*|-g[0-3]?|-ggdb[0-3]?|-w|-pthread|-pedantic|--param=[a-z0-9-]+=[0-9]+|-l(m|c|dl|rt|gomp|omp|pthread|atomic|stdc\+\+|quadmath))");
+      R"(-O([0-3gsz]|fast)?|-[fm][a-z0-9][A-Za-z0-9_+.,=-]*|-std=[a-z0-9+:]+|--param=[a-z0-9-]+=[0-9]+)"
+      R"(|-W[a-z0-9][A-Za-z0-9_+=-]*|-g[0-3]?|-ggdb[0-3]?|-w|-pthread|-pedantic)"
+      R"(|-l(m|c|dl|rt|gomp|omp|pthread|atomic|stdc\+\+|quadmath))");
   return std::regex_match(option, kinds) && !begins_with_one_of(option, refused_of_host);
 }
 
 bool is_allowed_on_gpu(const std::string& option) {
   static const std::regex kinds(
-      R"(--?(use_fast_math|extra-device-vectorization|restrict|generate-line-info|lineinfo|disable-warnings|w|device-int128|minimal|extensible-whole-program|ewp))"
+      R"(--?(use_fast_math|extra-device-vectorization|restrict|generate-line-info|lineinfo|disable-warnings|w))"
+      R"(|--?(device-int128|minimal|extensible-whole-program|ewp))"
       R"(|--?(ftz|prec-sqrt|prec-div|fmad)=(true|false))"
-      R"(|--?(maxrregcount)=[0-9]+|--?std=c\+\+[0-9]+|--(define-macro|undefine-macro)=[A-Za-z_][A-Za-z0-9_]*(=[^\x00-\x1f\x7f]*)?)"
-      R"(|--?diag-(suppress|warn|error)=[0-9,]+)");
+      R"(|--?maxrregcount=[0-9]+|--?std=c\+\+[0-9]+|--?diag-(suppress|warn|error)=[0-9,]+)"
+      R"(|--(define-macro|undefine-macro)=[A-Za-z_][A-Za-z0-9_]*(=[^\x00-\x1f\x7f]*)?)");
   static const std::regex ptxas(
-      R"(--ptxas-options=(-v|--verbose|-O[0-4]|--opt-level=[0-4]|--warn-on-spills|--warn-on-local-memory-usage|--allow-expensive-optimizations=(true|false)|--def-load-cache=[a-z]+|-dlcm=[a-z]+|--maxrregcount=[0-9]+)(,(-v|-O[0-4]|--warn-on-spills|-dlcm=[a-z]+|--maxrregcount=[0-9]+))*)");
-  return std::regex_match(option, kinds) || std::regex_match(option, ptxas);
+      R"(-v|-O[0-4]|--warn-on-spills|--warn-on-local-memory-usage|-dlcm=[a-z]+|--maxrregcount=[0-9]+)"
+      R"(|--allow-expensive-optimizations=(true|false))");
+  constexpr std::string_view for_ptxas = "--ptxas-options=";
+  if (!option.starts_with(for_ptxas)) {
+    return std::regex_match(option, kinds);
+  }
+  std::istringstream words(option.substr(for_ptxas.size()) + ",");
+  bool all = option.size() > for_ptxas.size();
+  for (std::string word; std::getline(words, word, ',');) {
+    all = all && std::regex_match(word, ptxas);
+  }
+  return all;
 }
 
 }  // namespace
@@ -69,7 +83,8 @@ std::optional<fs::path> include_folder(const std::string& option) {
 std::string option_obstacle(Language language, const std::string& option) {
   if (const auto folder = include_folder(option)) {
     const fs::path inside = folder->lexically_normal();
-    const bool is_below = !inside.empty() && inside.is_relative() && *inside.begin() != ".." && inside.native()[0] != '-';
+    const bool is_below =
+        !inside.empty() && inside.is_relative() && *inside.begin() != ".." && inside.native()[0] != '-';
     return is_below ? "" : "names no folder beside the kernel or below";
   }
   const bool is_host = language == Language::host;

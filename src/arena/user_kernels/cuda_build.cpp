@@ -1,16 +1,18 @@
 #include "arena/user_kernels/cuda_build.hpp"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
-#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
 #include <nlohmann/json.hpp>
-#include <regex>
 #include <set>
-#include <sstream>
+#include <string_view>
 
 #include "arena/pitches/kernel_options.hpp"
 #include "arena/text_file.hpp"
 #include "arena/user_kernels/host_toolchain.hpp"
+#include "arena/user_kernels/include_lines.hpp"
 #include "arena/user_kernels/toolkit.hpp"
 #include "core/input_file.hpp"
 #include "embedded/own_kernel_files.hpp"
@@ -64,20 +66,21 @@ class Includes {
 
  private:
   void follow(const std::string& text, const fs::path& folder) {
-    static const std::regex include(R"(^[ \t]*(?:#|%:)[ \t]*(?:include|include_next|import|embed)\b[ \t]*(.*)$)");
-    static const std::regex named(R"(^(?:"([^"]*)\"|<([^>]*)>).*$)");
-    std::istringstream lines(text);
-    std::smatch match;
-    for (std::string line; std::getline(lines, line);) {
-      if (line.size() < 4096 && std::regex_match(line, match, include)) {
-        const std::string what = match[1];
-        if (!std::regex_match(what, match, named)) {
-          throw Error(ErrorCode::compile,
-                      fmt::format("it includes {}: a file is kept only when it is named in quotes", what));
-        }
-        take(match[1].matched ? match[1].str() : match[2].str(), folder);
+    for (const std::string& what : include_lines(text)) {
+      const std::string name = name_in(what);
+      if (name.empty()) {
+        throw Error(ErrorCode::compile,
+                    fmt::format("it includes {}: a file is kept only when it is named in quotes", what));
       }
+      take(name, folder);
     }
+  }
+
+  /// Of "name" and <name>; empty for anything else.
+  static std::string name_in(const std::string& what) {
+    const char close = what.starts_with('"') ? '"' : what.starts_with('<') ? '>' : '\0';
+    const std::size_t end = close == '\0' ? std::string::npos : what.find(close, 1);
+    return end == std::string::npos ? "" : what.substr(1, end - 1);
   }
 
   void take(const std::string& name, const fs::path& folder) {
@@ -117,18 +120,15 @@ class Includes {
     }
     const fs::path plain = file.lexically_normal();
     if (toolkit_files_.insert(plain).second) {
-      static const std::regex include(R"re(^[ \t]*#[ \t]*include[ \t]*["<]([^">]+)[">].*$)re");
-      std::istringstream lines(read_input_file(plain).bytes.value_or(""));
-      std::smatch match;
       std::error_code ignored;
-      for (std::string line; std::getline(lines, line);) {
-        if (line.find("include") == std::string::npos || line.size() > 4096 ||
-            !std::regex_match(line, match, include)) {
+      for (const std::string& what : include_lines(read_input_file(plain).bytes.value_or(""))) {
+        const std::string other = name_in(what);
+        if (other.empty()) {
           continue;
         }
-        for (const fs::path& place : {plain.parent_path() / match[1].str(), toolkit_ / match[1].str()}) {
+        for (const fs::path& place : {plain.parent_path() / other, toolkit_ / other}) {
           if (fs::is_regular_file(place, ignored) && lies_below(place, toolkit_)) {
-            follow_toolkit(place, match[1]);
+            follow_toolkit(place, other);
             break;
           }
         }
@@ -257,7 +257,8 @@ CudaBuild build_cuda(const Kernel& kernel, const std::string& arch, const fs::pa
   }
 }
 
-int compile_confined(const fs::path& folder) {
+void compile_confined(const fs::path& folder) {
+  int status = 1;
   try {
     (void)runtime::confine_self(confinement_in(folder));  // from here on it starts no programs either
     const Json request = Json::parse(read_input_file(folder / "request.json", most_request_bytes).bytes.value_or(""));
@@ -276,11 +277,12 @@ int compile_confined(const fs::path& folder) {
     write_text(folder / "out/image", image, "the machine code");
     write_text(folder / "out/answer.json", to_json(cubin).dump(-1, ' ', false, Json::error_handler_t::replace),
                "the answer");
-    return 0;
+    status = 0;
   } catch (const std::exception& error) {
     fmt::print("{}", error.what());
-    return 1;
   }
+  std::fflush(stdout);
+  ::_exit(status);  // nothing that the compiler left to be done at an orderly end
 }
 
 }  // namespace thresher::arena::user_kernels

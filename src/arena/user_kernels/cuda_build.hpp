@@ -20,7 +20,7 @@ struct CudaBuild {
 [[nodiscard]] CudaBuild build_cuda(const Kernel& kernel, const std::string& arch,
                                    const std::filesystem::path& thresher);
 
-/// The life of that process; returns its exit status. `folder` holds what is asked, and what is answered afterwards.
-int compile_confined(const std::filesystem::path& folder);
+/// The life of that process. `folder` holds what is asked, and what is answered afterwards.
+[[noreturn]] void compile_confined(const std::filesystem::path& folder);
 
 }  // namespace thresher::arena::user_kernels

@@ -74,10 +74,7 @@ class HostContestant final : public BaseContestant {
   [[nodiscard]] ProcessOptions process() const { return {server_, "the kernel's process", kernel().time_limit_s}; }
 
   [[nodiscard]] Writer load() const {
-    return Writer(Ask::load_library)
-        .put(build().folder().string())
-        .put(build().object().string())
-        .put(kernel().entry);
+    return Writer(Ask::load_library).put(build().folder().string()).put(build().object().string()).put(kernel().entry);
   }
 
   Device device_;

@@ -13,6 +13,7 @@
 #include "arena/pitches/pitch.hpp"
 #include "arena/user_kernels/cuda_build.hpp"
 #include "arena/user_kernels/host_build.hpp"
+#include "arena/user_kernels/include_lines.hpp"
 #include "support/scratch_folder.hpp"
 
 namespace thresher::arena::user_kernels {
@@ -145,6 +146,19 @@ TEST(KernelOptions, WhatReadsWritesOrStartsSomethingIsRefused) {
                              "--fdevice-time-trace=x"}) {
     EXPECT_NE(option_obstacle(Language::cuda, option), "") << option;
   }
+}
+
+TEST(IncludeLines, AreFoundHoweverTheyAreWritten) {
+  using Lines = std::vector<std::string>;
+  EXPECT_EQ(include_lines("#include \"a.h\"\n  #  include <b.h> // c\n%:include \"d\"\n#include_next <e>\n"),
+            (Lines{"\"a.h\"", "<b.h>", "\"d\"", "<e>"}));
+  EXPECT_EQ(include_lines(
+                "#/**/include/* */\"a\"\n#inc\\\nlude \"b\"\n/* \n */ #include WHERE\n#if 0\n#include \"c\"\n#endif"),
+            (Lines{"\"a\"", "\"b\"", "WHERE", "\"c\""}));
+  EXPECT_EQ(include_lines("// #include \"a\"\n/*\n#include \"b\"\n*/ x = \"/*\";\n#include \"c\"\n"), (Lines{"\"c\""}));
+  EXPECT_EQ(include_lines("x = R\"k(\n/* )\" )k\"; y = '\"'; z = 1'000;\n#include \"a\"\n#define include\n"),
+            (Lines{"\"a\""}));
+  EXPECT_EQ(include_lines("#include"), (Lines{""}));
 }
 
 /// A folder with a kernel in it.
