@@ -7,6 +7,8 @@
 #include <chrono>
 #include <cmath>
 
+#include "core/printable.hpp"
+
 namespace thresher::arena {
 namespace {
 
@@ -41,7 +43,7 @@ std::size_t Progress::left(const std::string& kind) const {
 void Progress::begin(const std::string& kind, const std::string& what) {
   kind_ = kind;
   piece_start_s_ = now_s_();
-  draw(kind + " " + what, kinds_[kind].done == 0);
+  draw(printable(kind + " " + what), kinds_[kind].done == 0);
   if (begun_) {
     begun_(kind, what);
   }
@@ -108,7 +110,7 @@ void Progress::wipe() {
 void Progress::say(const std::string& line) {
   if (out_ != nullptr) {
     wipe();
-    fmt::print(out_, "{}\n", line);
+    fmt::print(out_, "{}\n", printable(line));
     std::fflush(out_);
   }
 }

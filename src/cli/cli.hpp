@@ -19,6 +19,8 @@ struct Context {
 };
 
 void add_doctor(CLI::App& app, Context& context);
+/// Not for people: a tournament starts it to compile a kernel from outside.
+void add_compile_confined(CLI::App& app, Context& context);
 /// Not for people: a tournament starts it for a kernel from outside.
 void add_serve_calls(CLI::App& app, Context& context);
 void add_ledger(CLI::App& app, Context& context);

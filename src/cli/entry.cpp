@@ -13,6 +13,7 @@
 
 #include "cli/cli.hpp"
 #include "cli/planner_commands.hpp"
+#include "core/printable.hpp"
 #include "thresher/error.hpp"
 #include "thresher/version.hpp"
 
@@ -67,15 +68,16 @@ int report_failure(const std::exception_ptr& thrown) {
   try {
     std::rethrow_exception(thrown);
   } catch (const CLI::ParseError& error) {
-    fmt::print(stderr, "thresher: {} (see thresher --help)\n", error.what());
+    fmt::print(stderr, "thresher: {} (see thresher --help)\n", printable_lines(error.what()));
     return bad_input;
   } catch (const Error& error) {
-    fmt::print(stderr, "thresher: {}{}\n", error.what(), error.code() == ErrorCode::internal ? please_report : "");
+    fmt::print(stderr, "thresher: {}{}\n", printable_lines(error.what()),
+               error.code() == ErrorCode::internal ? please_report : "");
     return status_of(error.code());
   } catch (const std::bad_alloc&) {
     fmt::print(stderr, "thresher: out of memory: use a smaller problem or free some memory\n");
   } catch (const std::exception& error) {
-    fmt::print(stderr, "thresher: unexpected failure: {}{}\n", error.what(), please_report);
+    fmt::print(stderr, "thresher: unexpected failure: {}{}\n", printable_lines(error.what()), please_report);
   }
   return failure;
 }
@@ -94,6 +96,7 @@ int run(int argc, const char* const* argv) {
   add_audit(app, context);
   add_doctor(app, context);
   add_tournament(app, context);
+  add_compile_confined(app, context);
   add_serve_calls(app, context);
   add_ledger(app, context);
   add_report(app, context);

@@ -9,6 +9,7 @@
 #include "arena/predictions/calibration_file.hpp"
 #include "arena/suites/suite.hpp"
 #include "cli/planner_commands.hpp"
+#include "core/printable.hpp"
 
 namespace thresher::cli {
 namespace {
@@ -27,8 +28,8 @@ void print(const std::vector<arena::Opinion>& opinions) {
     fmt::print("{:>5}  {:>12}  {:>9}  {}\n       {}\n",
                opinion.withdrawn ? "out" : fmt::format("{:.2f}", opinion.score),
                fmt::format("{:.3g}-{:.3g}x", opinion.claimed_low, opinion.claimed_high),
-               opinion.predicted_speedup ? fmt::format("{:.3g}x", *opinion.predicted_speedup) : "-", opinion.pitch,
-               opinion.reason);
+               opinion.predicted_speedup ? fmt::format("{:.3g}x", *opinion.predicted_speedup) : "-",
+               printable(opinion.pitch), printable(opinion.reason));
   }
 }
 
@@ -49,7 +50,7 @@ void judge(const Arguments& arguments) {
   for (const arena::Opinion& opinion : opinions) {
     all.push_back(nlohmann::json::parse(arena::opinion_json(opinion)));
   }
-  fmt::print("{}\n", all.dump(1));
+  fmt::print("{}\n", all.dump(1, ' ', true));
 }
 
 }  // namespace

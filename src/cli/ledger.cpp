@@ -11,6 +11,7 @@
 #include "arena/text_file.hpp"
 #include "arena/tournament.hpp"
 #include "cli/cli.hpp"
+#include "core/printable.hpp"
 
 namespace thresher::cli {
 namespace {
@@ -27,7 +28,7 @@ void list(const Arguments& arguments) {
   for (const arena::RunRecord& run : ledger.runs()) {
     fmt::print("{:>5}  {:20}  {:10}  {:16}  {:6}  {}\n", run.id, run.started,
                run.ended.empty() ? "unfinished" : "finished", run.context.source_hash, run.device,
-               fmt::join(run.suites, ", "));
+               printable(fmt::format("{}", fmt::join(run.suites, ", "))));
   }
 }
 
@@ -49,7 +50,8 @@ void predictions(const Arguments& arguments) {
              "contestant");
   for (const arena::PredictedTime& time : quality.times) {
     fmt::print("{:>5}  {:>12.1f}  {:>12.1f}  {:>+5.0f} %  {:6}  {} on {}\n", time.run, time.predicted_us,
-               time.measured_us, 100 * time.error(), time.is_unseen ? "unseen" : "", time.contestant, time.problem);
+               time.measured_us, 100 * time.error(), time.is_unseen ? "unseen" : "", printable(time.contestant),
+               printable(time.problem));
   }
   fmt::print("\n{}", arena::prediction_quality_text(quality));
 }
@@ -58,7 +60,7 @@ void verify(const Arguments& arguments, Context& context) {
   const arena::Ledger ledger(arguments.ledger, arena::Ledger::Access::read);
   const arena::Verification found = ledger.verify();
   for (const std::string& fault : found.faults) {
-    fmt::print("{}\n", fault);
+    fmt::print("{}\n", printable(fault));
   }
   if (found.faults.empty()) {
     fmt::print("{} links, all as they were written; head {}\n", found.links, found.head);
@@ -79,9 +81,9 @@ void show(const Arguments& arguments) {
              run.ended.empty() ? "unfinished" : "ended " + run.ended, run.seed, run.context.source_hash, run.device,
              arena::standings(run));
   for (const arena::Entry& entry : run.entries) {
-    fmt::print("\n{} on {}\n", entry.contestant, entry.suite);
+    fmt::print("\n{} on {}\n", printable(entry.contestant), printable(entry.suite));
     for (const arena::GateResult& gate : entry.gates) {
-      fmt::print("  {:10} {:10}  {}\n", arena::name(gate.kind), arena::name(gate.outcome), gate.sentence);
+      fmt::print("  {:10} {:10}  {}\n", arena::name(gate.kind), arena::name(gate.outcome), printable(gate.sentence));
     }
   }
 }

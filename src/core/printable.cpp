@@ -84,4 +84,29 @@ std::string quoted_name(std::string_view name) {
   return "'" + text + (whole ? "'" : "…'");
 }
 
+std::string printable_lines(std::string_view text) {
+  std::string out;
+  for (;;) {
+    const std::size_t end = std::min(text.find_first_of("\n\t"), text.size());
+    out += printable(text.substr(0, end));
+    if (end == text.size()) {
+      return out;
+    }
+    out += text[end];
+    text.remove_prefix(end + 1);
+  }
+}
+
+bool is_utf8(std::string_view text) noexcept {
+  while (!text.empty()) {
+    std::uint32_t code = 0;
+    const std::size_t bytes = character_bytes(text, code);
+    if (bytes == 0) {
+      return false;
+    }
+    text.remove_prefix(bytes);
+  }
+  return true;
+}
+
 }  // namespace thresher

@@ -12,4 +12,9 @@ namespace thresher {
 /// The same for a name in a sentence: in quotes, and of at most 120 characters.
 [[nodiscard]] std::string quoted_name(std::string_view name);
 
+/// `printable` of a text of several lines, which keeps its line feeds and tabs.
+[[nodiscard]] std::string printable_lines(std::string_view text);
+
+[[nodiscard]] bool is_utf8(std::string_view text) noexcept;
+
 }  // namespace thresher

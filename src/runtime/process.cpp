@@ -13,6 +13,7 @@
 #include <cmath>
 #include <cstdlib>
 
+#include "runtime/forked.hpp"
 #include "thresher/error.hpp"
 
 extern char** environ;  // NOLINT: POSIX declares it nowhere
@@ -55,6 +56,20 @@ class Pipe {
  private:
   std::array<int, 2> ends_{-1, -1};
 };
+
+/// In a child: waits for a byte, after which there is nothing to do, or for the line's end.
+[[noreturn]] void keep(int line, const char* folder) noexcept {
+  leave_session_and_block_signals();
+  close_all_but(std::array{line});
+  char byte = 0;
+  ssize_t got = 0;
+  while ((got = ::read(line, &byte, 1)) < 0 && errno == EINTR) {
+  }
+  if (got == 0) {
+    ::execl("/bin/rm", "rm", "-rf", "--", folder, nullptr);
+  }
+  ::_exit(0);
+}
 
 }  // namespace
 
@@ -135,11 +150,28 @@ TemporaryFolder::TemporaryFolder() {
     throw Error(ErrorCode::io, "no folder could be made in " + fs::temp_directory_path().string() + ": set TMPDIR");
   }
   path_ = pattern;
+  std::array<int, 2> ends{-1, -1};
+  if (::pipe2(ends.data(), O_CLOEXEC) == 0) {
+    keeper_ = ::fork();
+    if (keeper_ == 0) {
+      keep(ends[0], path_.c_str());
+    }
+    ::close(ends[0]);
+    line_ = ends[1];
+  }
 }
 
 TemporaryFolder::~TemporaryFolder() {
   std::error_code ignored;
   fs::remove_all(path_, ignored);
+  if (keeper_ > 0) {
+    (void)!::write(line_, "", 1);
+    while (::waitpid(keeper_, nullptr, 0) < 0 && errno == EINTR) {
+    }
+  }
+  if (line_ >= 0) {
+    ::close(line_);
+  }
 }
 
 }  // namespace thresher::runtime

@@ -1,5 +1,7 @@
 #pragma once
 /// Other programs: what they say and how they end.
+#include <sys/types.h>
+
 #include <filesystem>
 #include <string>
 #include <vector>
@@ -32,7 +34,8 @@ struct ProcessLimits {
 /// function's. Throws Error(io) when it cannot be started.
 [[nodiscard]] ProcessOutput run_process(Command command, const ProcessLimits& limits);
 
-/// A folder of its own among the system's temporary ones, removed with all it holds.
+/// A folder of its own among the system's temporary ones, removed with all it holds when the object goes, and when this
+/// process does, however it ends.
 class TemporaryFolder {
  public:
   /// Throws Error(io).
@@ -44,6 +47,8 @@ class TemporaryFolder {
 
  private:
   std::filesystem::path path_;
+  pid_t keeper_ = -1;  ///< a process that waits for this one to end
+  int line_ = -1;      ///< to it
 };
 
 }  // namespace thresher::runtime

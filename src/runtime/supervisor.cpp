@@ -6,7 +6,6 @@
 #include <sys/prctl.h>
 #include <sys/signalfd.h>
 #include <sys/socket.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -15,6 +14,7 @@
 #include <array>
 #include <cerrno>
 
+#include "runtime/forked.hpp"
 #include "runtime/process_table.hpp"
 
 namespace thresher::runtime {
@@ -25,38 +25,6 @@ using Processes = std::array<pid_t, 1024>;
 void doze() noexcept {
   constexpr timespec a_moment{0, 200'000};
   ::nanosleep(&a_moment, nullptr);
-}
-
-void default_signals() noexcept {
-  struct sigaction plain {};
-  plain.sa_handler = SIG_DFL;
-  for (int signal = 1; signal < NSIG; ++signal) {
-    ::sigaction(signal, &plain, nullptr);
-  }
-}
-
-void close_range(unsigned first, unsigned last) noexcept {
-  constexpr long number_of_close_range = 436;
-  constexpr unsigned most = 1U << 20;
-  if (first > last || ::syscall(number_of_close_range, first, last, 0) == 0) {
-    return;
-  }
-  for (unsigned descriptor = first; descriptor <= std::min(last, most); ++descriptor) {
-    ::close(static_cast<int>(descriptor));
-  }
-}
-
-/// `kept` rises.
-void close_all_but(std::span<const int> kept) noexcept {
-  unsigned first = 0;
-  for (const int descriptor : kept) {
-    const auto keep = static_cast<unsigned>(descriptor);
-    if (keep > first) {
-      close_range(first, keep - 1);
-    }
-    first = keep + 1;
-  }
-  close_range(first, ~0U);
 }
 
 /// Descriptors in their places: first all out of the way, since one may have another's place.
@@ -119,11 +87,8 @@ class Supervisor {
   explicit Supervisor(const SupervisedProgram& program) noexcept : program_(program) {}
 
   [[noreturn]] void live() noexcept {
-    ::setsid();
+    leave_session_and_block_signals();
     ::prctl(PR_SET_CHILD_SUBREAPER, 1);
-    sigset_t all{};
-    ::sigfillset(&all);
-    ::sigprocmask(SIG_SETMASK, &all, nullptr);
     default_signals();
     close_all_but(program_.kept);
     start();

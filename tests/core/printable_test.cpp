@@ -45,5 +45,17 @@ TEST(Printable, ANameIsQuotedAndStaysShort) {
   EXPECT_EQ(quoted_name(wide), "'" + wide.substr(0, 360) + "…'");
 }
 
+TEST(Printable, LinesAreKeptWhereTheyMayBe) {
+  EXPECT_EQ(printable_lines("two\n\tlines\r\x1b\n"), "two\n\tlines??\n");
+  EXPECT_EQ(printable_lines(""), "");
+}
+
+TEST(Printable, WhatIsNoUtf8IsTold) {
+  EXPECT_TRUE(is_utf8("größer 重 \x1b\n"));
+  for (const char* text : {"\xff", "a\x80", "\xc3", "\xc0\x80", "\xe2\x80", "\xed\xa0\x80", "\xf4\x90\x80\x80"}) {
+    EXPECT_FALSE(is_utf8(text));
+  }
+}
+
 }  // namespace
 }  // namespace thresher

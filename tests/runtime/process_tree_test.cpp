@@ -120,6 +120,29 @@ TEST(ProcessTree, EndsWhenWhoStartedItIsKilled) {
   }
 }
 
+TEST(TemporaryFolder, IsRemovedHoweverItsProcessEnds) {
+  for (const int how : {0, SIGKILL, SIGINT}) {
+    const ScratchFolder folder;
+    const pid_t owner = ::fork();
+    if (owner == 0) {
+      ::setenv("TMPDIR", folder.path().c_str(), 1);
+      const TemporaryFolder temporary;
+      std::ofstream(temporary.path() / "file") << "x";
+      if (how == 0) {
+        ::_exit(fs::exists(temporary.path() / "file") ? 0 : 1);
+      }
+      ::signal(how, SIG_DFL);
+      ::raise(how);
+    }
+    int status = -1;
+    ::waitpid(owner, &status, 0);
+    EXPECT_EQ(how == 0 ? status : WTERMSIG(status), how);
+    while (folder.entries() != 0) {
+      std::this_thread::yield();
+    }
+  }
+}
+
 TEST(ProcessTree, FrozenNothingRuns) {
   const ScratchFolder folder;
   const std::string busy = "sh -c 'echo $$ > %.part; mv %.part %; while :; do :; done'";

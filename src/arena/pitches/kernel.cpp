@@ -7,7 +7,9 @@
 #include <filesystem>
 
 #include "arena/config/config.hpp"
+#include "arena/pitches/kernel_options.hpp"
 #include "core/input_file.hpp"
+#include "core/printable.hpp"
 #include "thresher/error.hpp"
 
 namespace thresher::arena::user_kernels {
@@ -72,6 +74,16 @@ bool is_identifier(const std::string& text) {
          std::all_of(text.begin(), text.end(), [](unsigned char c) { return std::isalnum(c) != 0 || c == '_'; });
 }
 
+std::vector<std::string> read_options(const ConfigTable& table, Language language) {
+  const std::vector<std::string> options = table.has("options") ? table.texts("options") : std::vector<std::string>{};
+  for (const std::string& option : options) {
+    if (const std::string obstacle = option_obstacle(language, option); !obstacle.empty()) {
+      table.fail("options", fmt::format("holds \"{}\", which {}", printable(option.substr(0, 100)), obstacle));
+    }
+  }
+  return options;
+}
+
 void read_launch(const ConfigTable& table, Kernel& kernel) {
   kernel.grid = read_grid(table);
   kernel.block = read_block(table);
@@ -91,6 +103,9 @@ Kernel read_kernel(const ConfigTable& table, const std::string& pitch_file) {
     table.fail("source", fmt::format("names {}: {}", source.string(), file.obstacle));
   }
   kernel.text = std::move(*file.bytes);
+  if (!is_utf8(kernel.text)) {
+    table.fail("source", fmt::format("names {}, which is no text in UTF-8", source.string()));
+  }
   kernel.entry = table.text("entry");
   if (!is_identifier(kernel.entry)) {
     table.fail("entry", fmt::format("is \"{}\", expected the name of an extern \"C\" function", kernel.entry));
@@ -99,7 +114,7 @@ Kernel read_kernel(const ConfigTable& table, const std::string& pitch_file) {
     read_launch(table, kernel);
   }
   kernel.workspace_bytes = expression(table, "workspace_bytes", table.text_or("workspace_bytes", "0"), 0);
-  kernel.options = table.has("options") ? table.texts("options") : std::vector<std::string>{};
+  kernel.options = read_options(table, kernel.language);
   kernel.formats = table.has("formats") ? table.texts("formats") : std::vector<std::string>{};
   kernel.time_limit_s = table.optional_number("time_limit_s").value_or(kernel.time_limit_s);
   if (!(kernel.time_limit_s > 0)) {

@@ -10,6 +10,7 @@
 #include "arena/config/config.hpp"
 #include "arena/operations.hpp"
 #include "core/input_file.hpp"
+#include "core/printable.hpp"
 #include "thresher/error.hpp"
 
 namespace thresher::arena {
@@ -61,6 +62,16 @@ Claim read_claim(const ConfigTable& table) {
   claim.touches = table.text_or("touches", "");
   table.reject_unknown();
   return claim;
+}
+
+/// What a kernel from outside may call itself: nothing that reads like another one's name with knobs, and nothing that
+/// is read otherwise than it is written.
+bool is_name(const std::string& text) {
+  constexpr std::size_t longest = 64;
+  return !text.empty() && text.size() <= longest && std::all_of(text.begin(), text.end(), [](char c) {
+    return (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_' || c == '.' ||
+           c == '-';
+  });
 }
 
 PitchCost read_cost(const ConfigTable& table) {
@@ -172,6 +183,11 @@ Pitch parse_pitch(std::string_view text, const std::string& file) {
     if (!find_operation(pitch.contestant.operation).takes_user_kernels()) {
       top.fail("kernel",
                fmt::format("brings a kernel for {}, which takes none from outside", pitch.contestant.operation));
+    }
+    if (!is_name(pitch.contestant.strategy)) {
+      top.table("contestant")
+          .fail("strategy", fmt::format("is \"{}\", but a kernel's name is 1 to 64 of A-Z, a-z, 0-9, _, . and -",
+                                        printable(pitch.contestant.strategy.substr(0, 100))));
     }
     if (!pitch.contestant.knobs.empty()) {
       top.fail("contestant", "has knobs, but a kernel from outside takes none: use options in [kernel]");

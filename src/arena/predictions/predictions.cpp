@@ -12,6 +12,7 @@
 #include "arena/operation/operation.hpp"
 #include "arena/predictions/calibration_file.hpp"
 #include "arena/predictions/calibration_samples.hpp"
+#include "core/printable.hpp"
 #include "planner/calibrate.hpp"
 #include "thresher/error.hpp"
 
@@ -268,10 +269,10 @@ std::string claims_text(const RunRecord& run) {
     const auto interval = [](double value, double low, double high) {
       return fmt::format("{:.3g}x [{:.3g}, {:.3g}]", value, low, high);
     };
-    text += fmt::format("  {:>13}  {:>21}  {:>21}  {}\n",
-                        fmt::format("{:.3g}-{:.3g}x", entry.claim->low, entry.claim->high),
-                        opinion ? interval(opinion->predicted, opinion->predicted_low, opinion->predicted_high) : "-",
-                        measured ? interval(measured->value, measured->low, measured->high) : "-", entry.claim->title);
+    text += fmt::format(
+        "  {:>13}  {:>21}  {:>21}  {}\n", fmt::format("{:.3g}-{:.3g}x", entry.claim->low, entry.claim->high),
+        opinion ? interval(opinion->predicted, opinion->predicted_low, opinion->predicted_high) : "-",
+        measured ? interval(measured->value, measured->low, measured->high) : "-", printable(entry.claim->title));
   }
   return text.empty()
              ? text

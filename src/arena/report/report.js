@@ -8,10 +8,15 @@ const css = (name) => getComputedStyle(document.documentElement).getPropertyValu
 
 /* ---- elements -------------------------------------------------------------------------------------------------- */
 
+/* What is not seen, or turns what stands beside it around, is spelt out. */
+const unseen = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u00ad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb]/g;
+const shown = (text) => text.replace(unseen, (found) => `\\u{${found.codePointAt(0).toString(16)}}`);
+
 function el(tag, attributes, ...children) {
   const node = document.createElement(tag);
   for (const [key, value] of Object.entries(attributes || {})) node.setAttribute(key, value);
-  node.append(...children.filter((child) => child !== null && child !== undefined));
+  node.append(...children.filter((child) => child !== null && child !== undefined)
+    .map((child) => (child instanceof Node ? child : shown(String(child)))));
   return node;
 }
 

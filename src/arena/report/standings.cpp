@@ -7,6 +7,7 @@
 #include <map>
 
 #include "arena/predictions/predictions.hpp"
+#include "core/printable.hpp"
 
 namespace thresher::arena {
 namespace {
@@ -104,10 +105,11 @@ std::string suite_standings(const std::string& suite, std::vector<const Entry*> 
   const auto columns = problem_columns(entries, headline_mode);
   std::vector<Row> rows{{"contestant", "verdict", columns.empty() ? "" : std::string(name(headline_mode))}};
   for (const auto& [problem, heading] : columns) {
-    rows.front().push_back(heading);
+    rows.front().push_back(printable(heading));
   }
   for (const Entry* entry : entries) {
-    Row row{entry->contestant, verdict_text(*entry), columns.empty() ? "" : score_of(*entry, headline_mode).text};
+    Row row{printable(entry->contestant), verdict_text(*entry),
+            columns.empty() ? "" : score_of(*entry, headline_mode).text};
     for (const auto& [problem, heading] : columns) {
       std::string cell = "-";
       for (const Measurement& measurement : entry->measurements) {
@@ -119,10 +121,11 @@ std::string suite_standings(const std::string& suite, std::vector<const Entry*> 
     }
     rows.push_back(row);
   }
-  std::string text = fmt::format("{}\n{}", suite, table(rows));
+  std::string text = fmt::format("{}\n{}", printable(suite), table(rows));
   for (const Entry* entry : entries) {
     if (entry->verdict != Verdict::baseline) {
-      text += fmt::format("  {}: {}: {}\n", entry->contestant, plain_verdict(*entry), entry->sentence);
+      text += fmt::format("  {}: {}: {}\n", printable(entry->contestant), plain_verdict(*entry),
+                          printable(entry->sentence));
     }
   }
   return text;

@@ -9,9 +9,8 @@
 #include "arena/audit/expectations.hpp"
 #include "arena/dual_gemm/task.hpp"
 #include "arena/user_kernels/base_contestant.hpp"
+#include "arena/user_kernels/cuda_build.hpp"
 #include "arena/user_kernels/cuda_process_rig.hpp"
-#include "arena/user_kernels/toolkit.hpp"
-#include "embedded/own_kernel_files.hpp"
 #include "runtime/driver.hpp"
 #include "runtime/nvrtc.hpp"
 #include "thresher/error.hpp"
@@ -59,7 +58,9 @@ class CudaContestant final : public BaseContestant {
     }
     try {
       const KernelCode code = machine_code(problem).kernels.front();
-      return {true, fmt::format("{} by {} for {}: {}", code.title, code.toolchain, arch(), resources_text(code))};
+      return {true,
+              fmt::format("{} by {} for {}: {}", code.title, by_whom(build().record), arch(), resources_text(code)),
+              RecordedEvidence{to_json(build().record)}};
     } catch (const Error& error) {
       return {false, fmt::format("{} does not compile: {}", title(), first_error(error.what())),
               CompilerLog{error.what()}};
@@ -131,28 +132,16 @@ class CudaContestant final : public BaseContestant {
   }
 
   /// Compiled when it is first asked for.
-  [[nodiscard]] const runtime::Cubin& compiled() const {
-    if (!cubin_) {
-      runtime::Program program;
-      program.title = std::filesystem::path(kernel().source).stem().string();  // the compiler appends .cu
-      program.text = kernel().text;
-      const std::span<const EmbeddedFile> headers = embedded::own_kernel_files();
-      for (const EmbeddedFile& header : headers) {
-        program.headers.push_back({"thresher/own_kernel.h", header.text});
-      }
-      program.kernels = {kernel().entry};
-      program.options = kernel().options;
-      if (const std::filesystem::path toolkit = toolkit_headers(); !toolkit.empty()) {
-        program.options.push_back("--include-path=" + toolkit.string());
-      }
-      program.arch = arch();
-      cubin_ = runtime::compile(program);
+  [[nodiscard]] const runtime::Cubin& compiled() const { return build().cubin; }
+  [[nodiscard]] const CudaBuild& build() const {
+    if (!build_) {
+      build_ = build_cuda(kernel(), arch(), server_.empty() ? "" : server_.front());
     }
-    return *cubin_;
+    return *build_;
   }
 
   Device device_;
-  mutable std::optional<runtime::Cubin> cubin_;
+  mutable std::optional<CudaBuild> build_;
   std::vector<std::string> server_;
   mutable std::unique_ptr<CudaProcessRig> rig_;
 };

@@ -1,54 +1,18 @@
 // A .cpp file, compiled with the host's compiler into a shared object that another process loads.
 #include <fmt/format.h>
 
-#include <cstdlib>
 #include <optional>
 
 #include "arena/dual_gemm/task.hpp"
-#include "arena/text_file.hpp"
 #include "arena/user_kernels/base_contestant.hpp"
+#include "arena/user_kernels/host_build.hpp"
 #include "arena/user_kernels/process_rig.hpp"
-#include "embedded/own_kernel_files.hpp"
-#include "runtime/process.hpp"
 #include "thresher/error.hpp"
 
 namespace thresher::arena::user_kernels {
 namespace {
 
 namespace fs = std::filesystem;
-
-/// Compiled into a folder that is removed with this object. Nothing of it is ever loaded here.
-class Library {
- public:
-  /// Throws Error(compile) with the compiler's first error.
-  Library(const Kernel& kernel, const std::string& compiler) {
-    const fs::path source = folder_.path() / fs::path(kernel.source).filename();
-    fs::create_directory(folder_.path() / "thresher");
-    for (const EmbeddedFile& header : embedded::own_kernel_files()) {
-      write_text(folder_.path() / "thresher/own_kernel.h", header.text, "a header");
-    }
-    write_text(source, kernel.text, "a copy of the kernel");
-    std::vector<std::string> arguments{"-O3",
-                                       "-march=native",
-                                       "-fPIC",
-                                       "-shared",
-                                       "-o",
-                                       object().string(),
-                                       "-I" + folder_.path().string(),
-                                       "-I" + fs::path(kernel.source).parent_path().string()};
-    arguments.insert(arguments.end(), kernel.options.begin(), kernel.options.end());
-    arguments.push_back(source.string());
-    const runtime::ProcessOutput output = runtime::run_process(compiler, arguments);
-    if (!output.succeeded()) {
-      throw Error(ErrorCode::compile, output.line_with("error"));
-    }
-  }
-  [[nodiscard]] fs::path folder() const { return folder_.path(); }
-  [[nodiscard]] fs::path object() const { return folder_.path() / "own.so"; }
-
- private:
-  runtime::TemporaryFolder folder_;
-};
 
 class HostContestant final : public BaseContestant {
  public:
@@ -68,7 +32,8 @@ class HostContestant final : public BaseContestant {
     if (!compiled_) {
       try {
         const KernelProcess loads(process(), load());
-        compiled_ = Answer{true, fmt::format("{} by {}", file(), compiler())};
+        compiled_ = Answer{true, fmt::format("{} by {}", file(), by_whom(build().record())),
+                           RecordedEvidence{to_json(build().record())}};
       } catch (const Error& error) {
         const char* const what = error.code() == ErrorCode::compile ? "does not compile" : "cannot be loaded";
         compiled_ = Answer{false, fmt::format("{} {}: {}", file(), what, error.what())};
@@ -98,31 +63,23 @@ class HostContestant final : public BaseContestant {
  private:
   [[nodiscard]] std::string file() const { return fs::path(kernel().source).filename().string(); }
 
-  static std::string compiler() {
-    const char* const chosen = std::getenv("CXX");
-    return chosen != nullptr && *chosen != '\0' ? chosen : "c++";
-  }
-
-  /// Compiled when it is first asked for.
-  [[nodiscard]] const Library& library() const {
-    if (!library_) {
-      library_.emplace(kernel(), compiler());
+  /// Compiled when it is first asked for. Nothing of it is ever loaded here.
+  [[nodiscard]] const HostBuild& build() const {
+    if (!build_) {
+      build_.emplace(kernel());
     }
-    return *library_;
+    return *build_;
   }
 
   [[nodiscard]] ProcessOptions process() const { return {server_, "the kernel's process", kernel().time_limit_s}; }
 
   [[nodiscard]] Writer load() const {
-    return Writer(Ask::load_library)
-        .put(library().folder().string())
-        .put(library().object().string())
-        .put(kernel().entry);
+    return Writer(Ask::load_library).put(build().folder().string()).put(build().object().string()).put(kernel().entry);
   }
 
   Device device_;
   std::vector<std::string> server_;
-  mutable std::optional<Library> library_;
+  mutable std::optional<HostBuild> build_;
   mutable std::optional<Answer> compiled_;
   mutable std::unique_ptr<ProcessRig> rig_;
 };
