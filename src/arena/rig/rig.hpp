@@ -29,6 +29,8 @@ class Rig {
   /// Keeps `stream` busy for so long from now on, and nothing else. False where calls are complete on return.
   virtual bool hold_stream(double /*microseconds*/) { return false; }
   [[nodiscard]] virtual std::size_t last_level_cache_bytes() const = 0;
+  /// Leaves nothing of anybody's data in the caches, as far as the machine lets a user.
+  virtual void flush_caches() {}
   /// Measured on the first call.
   [[nodiscard]] virtual const Ceilings& ceilings() = 0;
   [[nodiscard]] virtual Machine machine() const = 0;

@@ -34,7 +34,7 @@ CudaClock::CudaClock(int ordinal)
     : ordinal_(ordinal), stream_(ordinal), pause_(ordinal), start_(ordinal), end_(ordinal) {}
 
 const runtime::Graph& CudaClock::captured(Runner& runner, const Batch& batch) {
-  const Key key{runner.id(), batch.calls, batch.first_set, batch.num_sets};
+  const Key key{runner.id(), batch.calls, batch.first_set, batch.num_sets, batch.base};
   const auto found =
       std::find_if(graphs_.begin(), graphs_.end(), [&](const auto& entry) { return entry.first == key; });
   if (found != graphs_.end()) {
@@ -43,12 +43,12 @@ const runtime::Graph& CudaClock::captured(Runner& runner, const Batch& batch) {
   }
   if (std::none_of(graphs_.begin(), graphs_.end(),
                    [&](const auto& entry) { return std::get<0>(entry.first) == runner.id(); })) {
-    runner.run(stream_.get(), batch.first_set);  // what a foreign kernel does lazily may not happen in a capture
+    runner.run(stream_.get(), batch.set_of(0));  // what a foreign kernel does lazily may not happen in a capture
     stream_.synchronize();
   }
   runtime::Graph graph = runtime::Graph::capture(ordinal_, [&](Stream stream) {
     for (std::size_t call = 0; call < batch.calls; ++call) {
-      runner.run(stream, (batch.first_set + call) % batch.num_sets);
+      runner.run(stream, batch.set_of(call));
     }
   });
   graphs_.emplace_front(key, std::move(graph));

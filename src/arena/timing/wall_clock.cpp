@@ -46,7 +46,7 @@ std::optional<double> hottest_zone_c() {
 Reading WallClock::measure(Runner& runner, const Batch& batch) {
   const auto start = std::chrono::steady_clock::now();
   for (std::size_t call = 0; call < batch.calls; ++call) {
-    runner.run(Stream{}, (batch.first_set + call) % batch.num_sets);
+    runner.run(Stream{}, batch.set_of(call));
   }
   const std::chrono::duration<double, std::micro> elapsed = std::chrono::steady_clock::now() - start;
   const double us_per_call = elapsed.count() / static_cast<double>(batch.calls);
