@@ -19,13 +19,13 @@ class DualGemmOperation final : public Operation {
   [[nodiscard]] bool offers(const Problem& problem, Distribution distribution) const override;
   [[nodiscard]] std::vector<HostTensor> inputs(const Problem& problem, Distribution distribution,
                                                std::uint64_t seed) const override;
-  [[nodiscard]] std::unique_ptr<Inspector> inspector(const Problem& problem, Distribution distribution,
-                                                     const std::vector<HostTensor>& inputs, const Maker& maker,
-                                                     std::uint64_t seed) const override;
   [[nodiscard]] std::vector<HostTensor> outputs(const Problem& problem) const override;
   [[nodiscard]] std::unique_ptr<Judge> judge(const Problem& problem, Distribution distribution,
                                              const std::vector<HostTensor>& inputs, const Maker& maker,
                                              std::uint64_t seed) const override;
+  [[nodiscard]] std::unique_ptr<Inspector> inspector(const Problem& problem, Distribution distribution,
+                                                     const std::vector<HostTensor>& inputs, const Maker& maker,
+                                                     std::uint64_t seed) const override;
   [[nodiscard]] std::vector<HostTensor> activations(const Problem& problem, Distribution distribution,
                                                     std::uint64_t seed) const override;
   [[nodiscard]] std::optional<Problem> neighbour(const Problem& problem) const override;
