@@ -259,7 +259,7 @@ std::size_t estimated_calls(const Problem& problem, Distribution distribution, c
       continue;
     }
     Clocked clocked = role == Role::contestant ? *few.contestant() : few.baseline();
-    const Batch batch{1, 0, 1, few.plan().ranges().warm.base};
+    const Batch batch = few.plan().ranges().warm.batch(1);
     double us = 0;
     for (int call = 0; call < 2; ++call) {  // the first may compile, or fault pages in
       few.prepare(role, batch, true);

@@ -56,16 +56,16 @@ CallPlan plan_calls(const Problem& problem, const std::vector<HostTensor>& input
                                 rig.last_level_cache_bytes(), limit);
   plan.groups = warm ? 1 : plan.rotation.num_sets;
   plan.rotation.num_sets = plan.groups;
-  plan.trusted = plan.groups;
   const std::size_t taken = plan.groups * (weight_footprint + call_footprint);
   const std::size_t left = (limit > taken ? limit - taken : 0) / std::max<std::size_t>(call_footprint, 1);
   const std::size_t wanted = std::min(calls, max_sets);
   plan.warm = std::clamp<std::size_t>(left / 2, 2, wanted + 1);
   plan.cold = plan.groups;
   if (!warm && wanted > plan.groups) {
-    const std::size_t affordable = left > plan.warm ? (left - plan.warm) / plan.groups * plan.groups : 0;
+    const std::size_t affordable = left > plan.warm ? (left - plan.warm) / 2 / plan.groups * plan.groups : 0;
     plan.cold = std::max(plan.groups, std::min(round_up(wanted, plan.groups), affordable));
   }
+  plan.trusted = plan.cold;  // as many, for they heat the machine up too
   return plan;
 }
 

@@ -34,8 +34,8 @@ class CudaClock final : public Clock {
   [[nodiscard]] double shortest_batch_us() const override { return 2000; }
 
  private:
-  /// Runner, and what the batch holds.
-  using Key = std::tuple<std::uint64_t, std::size_t, std::size_t, std::size_t, std::size_t>;
+  /// Runner, calls, first set, number of sets.
+  using Key = std::tuple<std::uint64_t, std::size_t, std::size_t, std::size_t>;
   const runtime::Graph& captured(Runner& runner, const Batch& batch);
 
   int ordinal_;

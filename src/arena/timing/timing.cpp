@@ -143,9 +143,9 @@ class Timer {
 
   Batch next_batch(TimingMode mode, std::size_t calls) {
     if (!is_cold(mode)) {
-      return {calls, 0, usable_sets(mode), sets_.warm.base};
+      return attendant_ == nullptr ? Batch{calls, sets_.warm.base, 1} : sets_.warm.batch(calls);
     }
-    const Batch batch{calls, next_set_, sets_.cold.count, sets_.cold.base};
+    const Batch batch{calls, next_set_, sets_.cold.count};  // which begin with the first set
     next_set_ = (next_set_ + calls) % sets_.cold.count;
     return batch;
   }
@@ -223,10 +223,9 @@ class Timer {
   }
 
   void heat_up(const ModeTimes& mode, double seconds) {
-    const SetRange& range = sets_.heating;
     const double end_s = clock_.now_s() + seconds;
     while (clock_.now_s() < end_s && !is_over()) {
-      (void)measure(Role::baseline, {mode.calls_per_sample, 0, range.count, range.base});
+      (void)measure(Role::baseline, sets_.heating.batch(mode.calls_per_sample));
     }
   }
 
@@ -242,7 +241,8 @@ class Timer {
   }
 
   Batch warm_up() const {
-    return {1, 0, 1, sets_.warm.base + (attendant_ == nullptr ? 0 : sets_.warm.count - 1)};
+    const std::size_t last = sets_.warm.base + sets_.warm.count - 1;
+    return {1, last, last + 1};
   }
 
   /// One sample; nothing where it does not count.

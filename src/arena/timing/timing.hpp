@@ -1,5 +1,6 @@
 #pragma once
 /// Times a contestant against its baseline, interleaved in random order, in each mode that the budget allows.
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -36,6 +37,9 @@ class Attendant {
 struct SetRange {
   std::size_t base = 0;
   std::size_t count = 1;
+
+  /// Calls on the first of them, as many as there are at most.
+  [[nodiscard]] Batch batch(std::size_t calls) const { return {std::min(calls, count), base, base + count}; }
 };
 
 /// Which of a runner's sets are used for what.

@@ -290,7 +290,7 @@ std::string found_in_samples(const Problem& problem, const AttentionKernel& kern
   VerifiedCalls calls(problem, distribution, &contestant, baseline, rig, environment, 4, true, 17);
   const SetRange range = calls.plan().ranges().warm;
   for (int sample = 0; sample < 3; ++sample) {
-    const Batch batch{4, 0, 4, range.base};
+    const Batch batch = range.batch(4);
     calls.prepare(Role::contestant, batch, false);
     for (std::size_t call = 0; call < batch.calls; ++call) {
       calls.contestant()->runner.run({}, batch.set_of(call));
