@@ -145,8 +145,8 @@ class AttentionInspector final : public Inspector {
       const Tensor here = Tensor::contiguous(outputs[which].view().data, output.format, {rows, columns});
       const Tensor there = Tensor::contiguous(trusted.at(which).view().data, output.format, {rows, columns});
       reference::parallel_for((rows + rows_at_once - 1) / rows_at_once, 0, [&](std::int64_t part) {
-        std::string found = fault_of_rows(output, here, there, part * rows_at_once,
-                                          std::min((part + 1) * rows_at_once, rows));
+        std::string found =
+            fault_of_rows(output, here, there, part * rows_at_once, std::min((part + 1) * rows_at_once, rows));
         if (!found.empty()) {
           const std::lock_guard lock(guard);
           first = first.empty() ? std::move(found) : first;
@@ -164,12 +164,12 @@ class AttentionInspector final : public Inspector {
       for (std::int64_t column = 0; column < here.shape[1]; ++column) {
         const double value = formats::element(here, row, column);
         const double wanted = formats::element(there, row, column);
-        const double allowed =
-            2 * (is_lse ? allowed_lse(beyond_the_gauge * errors_.lse, wanted)
-                        : 2 * beyond_the_gauge * errors_.o + reference::ulp(output.format, wanted));
+        const double allowed = 2 * (is_lse ? allowed_lse(beyond_the_gauge * errors_.lse, wanted)
+                                           : 2 * beyond_the_gauge * errors_.o + reference::ulp(output.format, wanted));
         if (!is_within(value, wanted, allowed)) {
-          return fmt::format("{}[{}, {}] is {}, a trusted computation of the same inputs gives {} and may lie {:.3g} off",
-                             output.name, row, column, value, wanted, allowed);
+          return fmt::format(
+              "{}[{}, {}] is {}, a trusted computation of the same inputs gives {} and may lie {:.3g} off", output.name,
+              row, column, value, wanted, allowed);
         }
       }
     }
@@ -178,8 +178,8 @@ class AttentionInspector final : public Inspector {
 
   static std::string sentence(const char* what, const AttentionSample& at, std::int64_t column, double value,
                               double wanted, double allowed, bool is_unwritten) {
-    const std::string place = fmt::format("{} of sequence {}, head {}, query {}, column {}", what, at.batch, at.head,
-                                          at.query, column);
+    const std::string place =
+        fmt::format("{} of sequence {}, head {}, query {}, column {}", what, at.batch, at.head, at.query, column);
     return is_unwritten ? fmt::format("{} was not written, the definition gives {}", place, wanted)
                         : fmt::format("{} is {}, the definition gives {} ± {:.3g}", place, value, wanted, allowed);
   }

@@ -88,9 +88,9 @@ class DualGemmInspector final : public Inspector {
     if (rule_ != Rule::general) {
       return;
     }
-    const Accumulation accumulation = is_folded_                           ? Accumulation::float14_truncated
+    const Accumulation accumulation = is_folded_                         ? Accumulation::float14_truncated
                                       : maker.device == DeviceKind::cuda ? Accumulation::float32_truncated
-                                                                           : Accumulation::float32;
+                                                                         : Accumulation::float32;
     const Outputs definition = compute(some, Accumulation::float64, is_folded_);
     errors_ = reference::plain_errors(problem_.activation, definition, compute(some, accumulation, is_folded_));
     errors_.gate *= beyond_the_gauge;
@@ -228,8 +228,9 @@ class DualGemmInspector final : public Inspector {
                                  : (std::isnan(value) && std::isnan(wanted)) || value == wanted ||
                                        (std::fabs(value) >= edge && std::fabs(wanted) >= edge);
         if (!is_same) {
-          return fmt::format("c[{}, {}] is {}, a trusted computation of the same inputs gives {} and may lie {:.3g} off",
-                             row, column, value, wanted, reach(wanted));
+          return fmt::format(
+              "c[{}, {}] is {}, a trusted computation of the same inputs gives {} and may lie {:.3g} off", row, column,
+              value, wanted, reach(wanted));
         }
       }
     }
@@ -254,9 +255,10 @@ class DualGemmInspector final : public Inspector {
         }
       }
       if (const double off = distance(values, wanted); off > limit) {
-        return fmt::format("the tile of c at [{}, {}] lies {:.3g} of its norm from a trusted computation of the same "
-                           "inputs, {:.3g} are allowed",
-                           row, column, off, limit);
+        return fmt::format(
+            "the tile of c at [{}, {}] lies {:.3g} of its norm from a trusted computation of the same "
+            "inputs, {:.3g} are allowed",
+            row, column, off, limit);
       }
     }
     return {};

@@ -27,8 +27,8 @@ class ProblemTimer {
         problem_(problem),
         secret_seed_(secret_seed()),
         random_(derive_seed(match.seed, "order of calls " + label(problem))),
-        calls_(estimated_calls(problem, main_distribution(), contestant(), match.baseline, match.rig,
-                               match.environment, secret_seed_)) {
+        calls_(estimated_calls(problem, main_distribution(), contestant(), match.baseline, match.rig, match.environment,
+                               secret_seed_)) {
     verification_.problem = label(problem);
     verification_.secret_seed = secret_seed_;
   }
@@ -52,7 +52,9 @@ class ProblemTimer {
  private:
   [[nodiscard]] Distribution main_distribution() const { return match_.suite.distributions.front(); }
   [[nodiscard]] const Contestant* contestant() const { return match_.is_baseline() ? nullptr : &match_.contestant; }
-  [[nodiscard]] TimingMode deciding_mode() const { return match_.timing.warm ? warm_modes.front() : cold_modes.front(); }
+  [[nodiscard]] TimingMode deciding_mode() const {
+    return match_.timing.warm ? warm_modes.front() : cold_modes.front();
+  }
 
   VerifiedCalls make_calls(Distribution distribution, const Contestant* contestant) {
     return VerifiedCalls(problem_, distribution, contestant, match_.baseline, match_.rig, match_.environment, calls_,
@@ -149,10 +151,11 @@ class ProblemTimer {
         return fault;
       }
       if (turn + 1 == times_in_a_row) {
-        return fmt::format("{}: it depends on the data: {:.3f}x its baseline's speed on {} inputs and {:.3f}x on {} "
-                           "ones, {} times in a row",
-                           label(problem_), median(speedups), name(main_distribution()), median(on_other), name(other),
-                           times_in_a_row);
+        return fmt::format(
+            "{}: it depends on the data: {:.3f}x its baseline's speed on {} inputs and {:.3f}x on {} "
+            "ones, {} times in a row",
+            label(problem_), median(speedups), name(main_distribution()), median(on_other), name(other),
+            times_in_a_row);
       }
     }
     return {};
@@ -275,8 +278,9 @@ class TimedGate final : public Gate {
     std::string sentence = fmt::format("{} problems, {} of {} modes measured with the {}", match.timed.size(), measured,
                                        match.measurements.size(), match.rig.clock().name());
     if (match.timing.patience > 1 && went_on(match)) {
-      sentence += fmt::format("; the machine was busy: some samples were taken past the budget, up to {:g} times {:g} s",
-                              match.timing.patience, match.timing.budget_s);
+      sentence +=
+          fmt::format("; the machine was busy: some samples were taken past the budget, up to {:g} times {:g} s",
+                      match.timing.patience, match.timing.budget_s);
     }
     for (const TimedProblem& timed : match.timed) {
       if (const std::string why = timed.times.rotation.why_not_cold(); !why.empty() && !match.timing.warm) {

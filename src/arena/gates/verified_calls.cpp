@@ -77,8 +77,7 @@ void VerifiedCalls::let_contestant_go() { away_.reset(); }
 void VerifiedCalls::call_contestant_back(const Contestant& contestant, Rig& own) {
   Lane& there = away_.emplace();
   there.rig = &contestant.rig(own);
-  there.sets =
-      there.rig == home_.rig ? home_.sets : make_call_sets(there.rig->memory(), problem_, plan_, groups_);
+  there.sets = there.rig == home_.rig ? home_.sets : make_call_sets(there.rig->memory(), problem_, plan_, groups_);
   // The sets of a trusted computation are none of the contestant's.
   there.sets.erase(there.sets.begin() + static_cast<std::ptrdiff_t>(plan_.called()), there.sets.end());
   there.inspector = inspector_of(contestant, own);
@@ -130,7 +129,8 @@ void VerifiedCalls::read(const DeviceSet& set, Look& look) const {
     const HostTensor& shape = shapes_.at(part.output);
     const std::size_t element_bytes = static_cast<std::size_t>(bits(shape.format)) / 8;
     const auto first = static_cast<std::size_t>(part.row * shape.shape.back() + part.first_column);
-    part.bytes = set.download(shape.name, first * element_bytes, static_cast<std::size_t>(part.columns) * element_bytes);
+    part.bytes =
+        set.download(shape.name, first * element_bytes, static_cast<std::size_t>(part.columns) * element_bytes);
   }
 }
 
@@ -147,7 +147,8 @@ std::string VerifiedCalls::look_at_each(Lane& there, const Batch& batch) {
   parallel_for(static_cast<std::int64_t>(batch.calls), threads_for(bytes), [&](std::int64_t index) {
     const auto call = static_cast<std::size_t>(index);
     const std::size_t set = batch.set_of(call);
-    faults[call] = there.inspector->fault_in(looks[call], inputs_of(calls_[set], plan_.group_of(set)), calls_[set].poison);
+    faults[call] =
+        there.inspector->fault_in(looks[call], inputs_of(calls_[set], plan_.group_of(set)), calls_[set].poison);
   });
   for (std::size_t call = 0; call < batch.calls; ++call) {
     if (!faults[call].empty()) {
@@ -268,8 +269,8 @@ std::size_t estimated_calls(const Problem& problem, Distribution distribution, c
     fastest_us = fastest_us == 0 ? us : std::min(fastest_us, us);
     shortest_us = std::max(shortest_us, clocked.clock.shortest_batch_us());
   }
-  return static_cast<std::size_t>(std::clamp(std::ceil(shortest_us / std::max(fastest_us, 1e-3)), 1.0,
-                                             static_cast<double>(max_sets)));
+  return static_cast<std::size_t>(
+      std::clamp(std::ceil(shortest_us / std::max(fastest_us, 1e-3)), 1.0, static_cast<double>(max_sets)));
 }
 
 }  // namespace thresher::arena

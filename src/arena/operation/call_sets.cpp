@@ -48,8 +48,8 @@ CallPlan plan_calls(const Problem& problem, const std::vector<HostTensor>& input
   const std::size_t weight_footprint = sizes.weight_footprint + (is_host ? sizes.weight_bytes : 0);
   const std::size_t call_footprint = sizes.call_footprint + (is_host ? sizes.call_bytes : 0);
   const std::size_t num_rigs = rigs.front() == rigs.back() ? 1 : 2;
-  const auto limit = static_cast<std::size_t>(memory_share * static_cast<double>(rig.memory().available_bytes())) /
-                     num_rigs;
+  const auto limit =
+      static_cast<std::size_t>(memory_share * static_cast<double>(rig.memory().available_bytes())) / num_rigs;
   CallPlan plan;
   // With every group comes a trusted set.
   plan.rotation = plan_rotation(sizes.weight_bytes + sizes.call_bytes, weight_footprint + 2 * call_footprint,
@@ -75,7 +75,8 @@ FreshInputs::FreshInputs(const Problem& problem, Distribution distribution, std:
     return;  // made so that sums are exact, which signs of their own would spoil
   }
   for (std::size_t i = 0; i < pool_size; ++i) {
-    pool_.push_back(problem_.operation().activations(problem_, distribution_, derive_seed(seed_, fmt::format("pool {}", i))));
+    pool_.push_back(
+        problem_.operation().activations(problem_, distribution_, derive_seed(seed_, fmt::format("pool {}", i))));
     std::erase_if(pool_.back(), [](const HostTensor& tensor) { return tensor.is_weight; });
   }
 }

@@ -107,7 +107,8 @@ class InspectorTest : public ::testing::TestWithParam<Distribution> {
     for (int i = 0; i < times; ++i) {
       Look look = inspector_->choose(random);
       for (RowPart& part : look.parts) {
-        const auto* const first = &outputs_[part.output].values[static_cast<std::size_t>(2 * (part.row * 96 + part.first_column))];
+        const auto* const first =
+            &outputs_[part.output].values[static_cast<std::size_t>(2 * (part.row * 96 + part.first_column))];
         part.bytes.assign(first, first + 2 * part.columns);
       }
       if (std::string fault = inspector_->fault_in(look, call_, poison); !fault.empty()) {
@@ -121,8 +122,8 @@ class InspectorTest : public ::testing::TestWithParam<Distribution> {
   std::vector<HostTensor> inputs_ = problem_.operation().inputs(problem_, GetParam(), 9);
   std::vector<HostTensor> outputs_ = problem_.operation().outputs(problem_);
   InputsOfCall call_;
-  std::unique_ptr<Inspector> inspector_ =
-      problem_.operation().inspector(problem_, GetParam(), problem_.operation().inputs(problem_, GetParam(), 10), {}, 4);
+  std::unique_ptr<Inspector> inspector_ = problem_.operation().inspector(
+      problem_, GetParam(), problem_.operation().inputs(problem_, GetParam(), 10), {}, 4);
 };
 
 TEST_P(InspectorTest, AnHonestOutputHolds) {

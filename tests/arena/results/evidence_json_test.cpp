@@ -91,7 +91,8 @@ TEST(EvidenceJson, OfTimedHasClockCeilingsAndWhatWasLookedAt) {
             R"({"budget_s":6.0,"ceilings":{"bytes_per_s":3.5,"fast_rate":2.0,"method":"measured",)"
             R"("peak_operations_per_s":1.5,"sustained_operations_per_s":2.5},"clock":"wall clock",)"
             R"("distribution":"contest","verification":[{"calls":60,"inputs_compared":31,"problem":"1x8x16",)"
-            R"("samples":30,"seconds_of_samples":1.5,"seconds_of_verification":0.5,"secret_seed":5,"whole_outputs":4}]})");
+            R"("samples":30,"seconds_of_samples":1.5,"seconds_of_verification":0.5,"secret_seed":5,)"
+            R"("whole_outputs":4}]})");
 }
 
 TEST(EvidenceJson, OfVerdictIsReadAgainWhereItWasRecorded) {
