@@ -39,7 +39,8 @@ class Inspector {
   [[nodiscard]] virtual Look choose(Random& random) const = 0;
   /// Holds elements of `look` against the float64 definition on `inputs`, first of all those that still hold `poison`:
   /// one sentence about one that is wrong, empty when none is.
-  [[nodiscard]] virtual std::string fault_in(const Look& look, const InputsOfCall& inputs, std::uint8_t poison) const = 0;
+  [[nodiscard]] virtual std::string fault_in(const Look& look, const InputsOfCall& inputs,
+                                             std::uint8_t poison) const = 0;
   /// Holds every element of `outputs` against those of a trusted computation on the same inputs.
   [[nodiscard]] virtual std::string fault_against(const std::vector<HostTensor>& outputs,
                                                   const std::vector<HostTensor>& trusted) const = 0;

@@ -22,7 +22,8 @@ enum class Comparison : std::uint8_t { faster, slower, same, too_noisy };
 /// "faster", "slower", "same", "too noisy to say".
 [[nodiscard]] std::string_view name(Comparison comparison) noexcept;
 
-/// Fewer rounds than this say next to nothing: the interval of a median of five already reaches from the least to the greatest.
+/// Fewer rounds than this say next to nothing: the interval of a median of five already reaches from the least to the
+/// greatest.
 inline constexpr int min_rounds = 6;
 /// Two contestants are called the same when neither the speed-up nor the noise leaves 1 by more than this factor.
 inline constexpr double same_factor = 1.02;
