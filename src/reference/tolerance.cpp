@@ -55,13 +55,6 @@ void for_each_place(const Region& region, Visit visit) {
   }
 }
 
-/// The largest errors of the plain computation in one tile, in what makes up an output.
-struct PlainErrors {
-  double gate = 0.0;
-  double up = 0.0;
-  double activation = 0.0;
-};
-
 /// Raises `largest` to |value - reference| unless that is NaN or Inf.
 void raise(double& largest, double value, double reference) {
   const double error = std::fabs(value - reference);
@@ -70,17 +63,21 @@ void raise(double& largest, double value, double reference) {
   }
 }
 
+void raise(PlainErrors& largest, const Activation& activation, const Outputs& reference, const Outputs& plain,
+           std::size_t index) {
+  const double gate = plain.gate[index];
+  const double up = plain.up[index];
+  raise(largest.gate, gate, reference.gate[index]);
+  raise(largest.up, up, reference.up[index]);
+  const float in_float32 = activate(static_cast<float>(gate), static_cast<float>(up), activation);
+  raise(largest.activation, static_cast<double>(in_float32), activate(gate, up, activation));
+}
+
 std::vector<PlainErrors> plain_errors_by_tile(const TileGrid& grid, const Region& region, const Activation& activation,
                                               const Outputs& reference, const Outputs& plain) {
   std::vector<PlainErrors> errors(grid.count());
   for_each_place(region, [&](std::int64_t row, std::int64_t column, std::size_t index) {
-    PlainErrors& largest = errors[grid.of(row, column)];
-    const double gate = plain.gate[index];
-    const double up = plain.up[index];
-    raise(largest.gate, gate, reference.gate[index]);
-    raise(largest.up, up, reference.up[index]);
-    const float in_float32 = activate(static_cast<float>(gate), static_cast<float>(up), activation);
-    raise(largest.activation, static_cast<double>(in_float32), activate(gate, up, activation));
+    raise(errors[grid.of(row, column)], activation, reference, plain, index);
   });
   return errors;
 }
@@ -95,19 +92,6 @@ double spread(const Activation& activation, double gate, double up, const PlainE
     }
   }
   return largest;
-}
-
-double bound_for(const DualGemmProblem& problem, Rule rule, const Outputs& reference, std::size_t index,
-                 const PlainErrors& plain) {
-  const double value = reference.value[index];
-  switch (rule) {
-    case Rule::general:
-      return spread(problem.activation, reference.gate[index], reference.up[index], plain) + 2.0 * plain.activation +
-             2.0 * ulp(problem.out, value);
-    case Rule::contest: return 1e-3 + 1e-3 * std::fabs(value);
-    case Rule::exact: return 0.0;
-  }
-  return 0.0;
 }
 
 /// error / bound of an output whose reference is finite.
@@ -191,12 +175,36 @@ std::string_view name(Rule rule) noexcept {
   return "unknown";
 }
 
+PlainErrors plain_errors(const Activation& activation, const Outputs& reference, const Outputs& plain) {
+  PlainErrors largest;
+  for (std::size_t index = 0; index < reference.value.size(); ++index) {
+    raise(largest, activation, reference, plain, index);
+  }
+  return largest;
+}
+
+double bound_for(const DualGemmProblem& problem, Rule rule, double gate, double up, const PlainErrors& plain) {
+  const double value = output_element(gate, up, problem.activation);
+  switch (rule) {
+    case Rule::general:
+      return spread(problem.activation, gate, up, plain) + 2.0 * plain.activation + 2.0 * ulp(problem.out, value);
+    case Rule::contest: return 1e-3 + 1e-3 * std::fabs(value);
+    case Rule::exact: return 0.0;
+  }
+  return 0.0;
+}
+
+double error_ratio(Rule rule, Format out, double value, double reference, double bound) {
+  return std::isfinite(reference) ? finite_ratio(rule, out, value, reference, bound)
+                                  : (same_non_finite(value, reference) ? 0.0 : infinity);
+}
+
 Verdict judge(const DualGemmProblem& problem, Rule rule, const Region& region, const Outputs& reference,
               const Outputs& plain, const Tensor& c) {
   check_sizes(problem, rule, region, reference, plain, c);
   const TileGrid grid(problem);
   const bool general = rule == Rule::general;
-  const std::vector<PlainErrors> plain_errors =
+  const std::vector<PlainErrors> errors =
       general ? plain_errors_by_tile(grid, region, problem.activation, reference, plain)
               : std::vector<PlainErrors>(grid.count());
   std::vector<TileSums> tiles(grid.count());
@@ -207,11 +215,9 @@ Verdict judge(const DualGemmProblem& problem, Rule rule, const Region& region, c
     const std::size_t tile = grid.of(row, column);
     ElementEvidence element{row, column, formats::element(c, row, column), reference.value[index], 0.0, 0.0};
     if (std::isfinite(element.reference)) {
-      element.bound = bound_for(problem, rule, reference, index, plain_errors[tile]);
-      element.ratio = finite_ratio(rule, problem.out, element.value, element.reference, element.bound);
-    } else {
-      element.ratio = same_non_finite(element.value, element.reference) ? 0.0 : infinity;
+      element.bound = bound_for(problem, rule, reference.gate[index], reference.up[index], errors[tile]);
     }
+    element.ratio = error_ratio(rule, problem.out, element.value, element.reference, element.bound);
     if (general && element.ratio > 1.0 && same_non_finite(element.value, plain.value[index])) {
       element.ratio = 0.0;
     }

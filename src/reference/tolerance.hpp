@@ -62,6 +62,24 @@ struct [[nodiscard]] Verdict {
   [[nodiscard]] std::string explain() const;
 };
 
+/// The largest errors of the plain computation in some elements, in what makes up an output.
+struct PlainErrors {
+  double gate = 0.0;
+  double up = 0.0;
+  double activation = 0.0;
+};
+
+/// Over all elements of both, which are the definition and plain_low_precision on the same region.
+[[nodiscard]] PlainErrors plain_errors(const Activation& activation, const Outputs& reference, const Outputs& plain);
+
+/// How far an output may lie from the definition's, whose gate and up these are.
+[[nodiscard]] double bound_for(const DualGemmProblem& problem, Rule rule, double gate, double up,
+                               const PlainErrors& plain);
+
+/// error / bound of one output, at most 1 if it is right; Inf for a wrong NaN or Inf. An Inf is right where the bound
+/// reaches past the format's range.
+[[nodiscard]] double error_ratio(Rule rule, Format out, double value, double reference, double bound);
+
 /// Judges the output `c` [m, n] over a region. `reference` and `plain` are dual_gemm_fast and plain_low_precision over
 /// that region; only Rule::general reads `plain`, whose accumulation is that of the device that made c. NaN and Inf
 /// must stand where the reference has them (or where `plain` has them, whose float32 sums can overflow on the way to a

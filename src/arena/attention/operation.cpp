@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "arena/attention/inputs.hpp"
+#include "arena/attention/inspector.hpp"
 #include "arena/attention/judge.hpp"
 #include "arena/attention/task.hpp"
 #include "reference/attention_view.hpp"
@@ -40,6 +41,12 @@ std::unique_ptr<Judge> AttentionOperation::judge(const Problem& problem, Distrib
                                                  const std::vector<HostTensor>& inputs, const Maker&,
                                                  std::uint64_t seed) const {
   return make_attention_judge(problem.as<AttentionTask>(), inputs, seed);
+}
+
+std::unique_ptr<Inspector> AttentionOperation::inspector(const Problem& problem, Distribution,
+                                                         const std::vector<HostTensor>& inputs, const Maker&,
+                                                         std::uint64_t seed) const {
+  return make_attention_inspector(problem.as<AttentionTask>(), inputs, seed);
 }
 
 Cost AttentionOperation::cost(const Problem& problem) const {

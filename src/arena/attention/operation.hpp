@@ -21,6 +21,9 @@ class AttentionOperation final : public Operation {
   [[nodiscard]] std::unique_ptr<Judge> judge(const Problem& problem, Distribution distribution,
                                              const std::vector<HostTensor>& inputs, const Maker& maker,
                                              std::uint64_t seed) const override;
+  [[nodiscard]] std::unique_ptr<Inspector> inspector(const Problem& problem, Distribution distribution,
+                                                     const std::vector<HostTensor>& inputs, const Maker& maker,
+                                                     std::uint64_t seed) const override;
   [[nodiscard]] std::optional<Problem> neighbour(const Problem& problem) const override;
   [[nodiscard]] std::optional<Problem> smaller(const Problem& problem) const override;
 

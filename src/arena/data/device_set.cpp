@@ -2,13 +2,16 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <cstddef>
 #include <cstring>
 
 #include "thresher/error.hpp"
 
 namespace thresher::arena {
 
-DeviceSet::DeviceSet(Memory& memory, const std::vector<HostTensor>& inputs, const std::vector<HostTensor>& outputs)
+DeviceSet::DeviceSet(Memory& memory, const std::vector<HostTensor>& inputs, const std::vector<HostTensor>& outputs,
+                     const DeviceSet* weights)
     : memory_(&memory) {
   const auto add = [&](const HostTensor& host, bool is_output) {
     Tensor tensor = host.view();
@@ -24,7 +27,11 @@ DeviceSet::DeviceSet(Memory& memory, const std::vector<HostTensor>& inputs, cons
     tensors_.emplace_back(host.name, tensor);
   };
   for (const HostTensor& input : inputs) {
-    add(input, false);
+    if (input.is_weight && weights != nullptr) {
+      share(*weights, input);
+    } else {
+      add(input, false);
+    }
   }
   for (const HostTensor& output : outputs) {
     add(output, true);
@@ -33,12 +40,23 @@ DeviceSet::DeviceSet(Memory& memory, const std::vector<HostTensor>& inputs, cons
 
 void* DeviceSet::add_part(Memory& memory, const std::string& name, bool is_output, const void* host,
                           std::size_t bytes) {
-  parts_.push_back({name, is_output, GuardedBuffer(memory, bytes)});
-  void* data = parts_.back().buffer.data();
+  parts_.push_back({name, is_output, std::make_shared<GuardedBuffer>(memory, bytes)});
+  void* data = parts_.back().buffer->data();
   if (host != nullptr && bytes > 0) {
     memory.upload(data, host, bytes);
   }
   return data;
+}
+
+void DeviceSet::share(const DeviceSet& other, const HostTensor& host) {
+  for (const std::string& name : {host.name, host.name + " scales", host.name + " global scale"}) {
+    const auto found =
+        std::find_if(other.parts_.begin(), other.parts_.end(), [&](const Part& known) { return known.name == name; });
+    if (found != other.parts_.end()) {
+      parts_.push_back(*found);
+    }
+  }
+  tensors_.emplace_back(host.name, other.tensor(host.name));
 }
 
 const Tensor& DeviceSet::tensor(std::string_view name) const {
@@ -62,22 +80,46 @@ const DeviceSet::Part& DeviceSet::part(std::string_view name) const {
 void DeviceSet::poison_outputs(std::uint8_t byte) {
   for (Part& known : parts_) {
     if (known.is_output) {
-      known.buffer.fill(byte);
+      known.buffer->fill(byte);
     }
   }
 }
 
 std::vector<std::uint8_t> DeviceSet::download(std::string_view output) const {
+  return download(output, 0, part(output).buffer->bytes());
+}
+
+std::vector<std::uint8_t> DeviceSet::download(std::string_view output, std::size_t offset, std::size_t bytes) const {
   const Part& wanted = part(output);
-  std::vector<std::uint8_t> bytes(wanted.buffer.bytes());
-  memory_->download(bytes.data(), wanted.buffer.data(), bytes.size());
-  return bytes;
+  if (offset + bytes > wanted.buffer->bytes()) {
+    throw Error(ErrorCode::internal, fmt::format("{} has no {} bytes from {} on", output, bytes, offset));
+  }
+  std::vector<std::uint8_t> copied(bytes);
+  memory_->download(copied.data(), static_cast<const std::byte*>(wanted.buffer->data()) + offset, bytes);
+  return copied;
+}
+
+void DeviceSet::replace(const HostTensor& tensor) {
+  const auto upload = [&](const std::string& name, const void* host, std::size_t bytes) {
+    const Part& wanted = part(name);
+    if (bytes != wanted.buffer->bytes()) {
+      throw Error(ErrorCode::internal, fmt::format("{} takes {} bytes, not {}", name, wanted.buffer->bytes(), bytes));
+    }
+    memory_->upload(wanted.buffer->data(), host, bytes);
+  };
+  upload(tensor.name, tensor.values.data(), tensor.values.size());
+  if (!tensor.scales.empty()) {
+    upload(tensor.name + " scales", tensor.scales.data(), tensor.scales.size());
+  }
+  if (tensor.global_scale) {
+    upload(tensor.name + " global scale", &*tensor.global_scale, sizeof(float));
+  }
 }
 
 std::vector<std::string> DeviceSet::guard_damage() const {
   std::vector<std::string> sentences;
   for (const Part& known : parts_) {
-    if (const auto damage = known.buffer.damage()) {
+    if (const auto damage = known.buffer->damage()) {
       sentences.push_back(describe(*damage, known.name));
     }
   }

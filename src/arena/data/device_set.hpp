@@ -1,6 +1,7 @@
 #pragma once
 /// One input set on a device: inputs and outputs in guarded buffers.
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -16,10 +17,13 @@ namespace thresher::arena {
 inline constexpr std::uint8_t first_poison = 0xFF;  // a NaN in every format
 inline constexpr std::uint8_t second_poison = 0x5A;
 
+/// Copies refer to the same buffers.
 class DeviceSet {
  public:
-  /// Uploads `inputs`; `outputs` say only format and shape.
-  DeviceSet(Memory& memory, const std::vector<HostTensor>& inputs, const std::vector<HostTensor>& outputs);
+  /// Uploads `inputs`; `outputs` say only format and shape. Where `weights` is given, its weights are those of this set
+  /// too, in the same buffers.
+  DeviceSet(Memory& memory, const std::vector<HostTensor>& inputs, const std::vector<HostTensor>& outputs,
+            const DeviceSet* weights = nullptr);
   /// What lies in memory of somebody else, to be run on and no more: it has no buffers that could be looked at.
   explicit DeviceSet(std::vector<std::pair<std::string, Tensor>> tensors) : tensors_(std::move(tensors)) {}
 
@@ -28,6 +32,11 @@ class DeviceSet {
 
   void poison_outputs(std::uint8_t byte);
   [[nodiscard]] std::vector<std::uint8_t> download(std::string_view output) const;
+  /// So many bytes of an output from `offset` on.
+  [[nodiscard]] std::vector<std::uint8_t> download(std::string_view output, std::size_t offset,
+                                                   std::size_t bytes) const;
+  /// Puts other data where the input `tensor.name` lies: values, scales and global scale, all as large as they were.
+  void replace(const HostTensor& tensor);
 
   /// Sentences such as "writes past the end of c: 12 bytes, the nearest 1 byte away".
   [[nodiscard]] std::vector<std::string> guard_damage() const;
@@ -38,9 +47,10 @@ class DeviceSet {
   struct Part {
     std::string name;  ///< "b1", "b1 scales", "b1 global scale", "c"
     bool is_output;
-    GuardedBuffer buffer;
+    std::shared_ptr<GuardedBuffer> buffer;
   };
   void* add_part(Memory& memory, const std::string& name, bool is_output, const void* host, std::size_t bytes);
+  void share(const DeviceSet& other, const HostTensor& host);
   [[nodiscard]] const Part& part(std::string_view name) const;
   [[nodiscard]] bool holds(const std::string& name, const void* host, std::size_t bytes) const;
 

@@ -1,6 +1,7 @@
 #include "arena/data/host_tensor.hpp"
 
 #include <algorithm>
+#include <cstring>
 #include <functional>
 #include <numeric>
 
@@ -42,6 +43,25 @@ HostTensor make_host_tensor(std::string name, Format format, std::vector<std::in
     tensor.scales.resize(scale_bytes(tensor.shape[0], tensor.shape[1], layout));
   }
   return tensor;
+}
+
+void flip_signs(HostTensor& tensor, Random& random) {
+  const int element_bits = bits(tensor.format);
+  std::uint64_t signs = 0;
+  for (int bit = element_bits - 1; bit < 64; bit += element_bits) {
+    signs |= std::uint64_t{1} << bit;
+  }
+  std::size_t byte = 0;
+  for (; byte + 8 <= tensor.values.size(); byte += 8) {
+    std::uint64_t word = 0;
+    std::memcpy(&word, &tensor.values[byte], 8);
+    word ^= random.next() & signs;
+    std::memcpy(&tensor.values[byte], &word, 8);
+  }
+  const std::uint64_t last = random.next() & signs;
+  for (std::size_t i = 0; byte + i < tensor.values.size(); ++i) {
+    tensor.values[byte + i] ^= static_cast<std::uint8_t>(last >> (8 * i));
+  }
 }
 
 HostTensor rotate_rows(const HostTensor& tensor, std::int64_t shift) {

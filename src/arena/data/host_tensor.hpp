@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "arena/random.hpp"
 #include "thresher/tensor.hpp"
 
 namespace thresher::arena {
@@ -34,5 +35,9 @@ struct HostTensor {
 /// The same tensor with its rows (first dimension) turned by `shift`: new data at the cost of a copy, drawn from the
 /// same distribution. NVFP4 scales turn with their rows.
 [[nodiscard]] HostTensor rotate_rows(const HostTensor& tensor, std::int64_t shift);
+
+/// Gives every element a random sign: new data, drawn from the same distribution where that is symmetric, and no row
+/// comes again.
+void flip_signs(HostTensor& tensor, Random& random);
 
 }  // namespace thresher::arena

@@ -3,6 +3,8 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <map>
+#include <utility>
 
 #include "arena/dual_gemm/machine_code.hpp"
 #include "arena/dual_gemm/operation.hpp"
@@ -19,18 +21,24 @@ namespace {
 /// What a user without Thresher does.
 constexpr const char* baseline = "two_pass";
 
-/// A plan for each input set, and one watched workspace that they share, since they run one after another.
+/// A plan for each pair of weights, which several sets may share, and one watched workspace for all, since they run one
+/// after another.
 class DualGemmRunner final : public Runner {
  public:
   DualGemmRunner(const Device& device, const DualGemmProblem& problem, const DualGemmOptions& options, Memory& memory,
                  const std::vector<DeviceSet>& sets)
       : sets_(sets) {
-    for (const DeviceSet& set : sets) {
-      plans_.push_back(plan(device, problem, set.tensor("b1"), set.tensor("b2"), options));
-    }
+    std::map<std::pair<const void*, const void*>, DualGemm> by_weights;
     std::size_t bytes = 0;
-    for (const DualGemm& gemm : plans_) {
-      bytes = std::max(bytes, gemm.workspace_bytes());
+    for (const DeviceSet& set : sets) {
+      const Tensor& b1 = set.tensor("b1");
+      const Tensor& b2 = set.tensor("b2");
+      auto known = by_weights.find({b1.data, b2.data});
+      if (known == by_weights.end()) {
+        known = by_weights.emplace(std::pair{b1.data, b2.data}, plan(device, problem, b1, b2, options)).first;
+      }
+      plans_.push_back(known->second);
+      bytes = std::max(bytes, known->second.workspace_bytes());
     }
     if (bytes > 0) {
       workspace_ = std::make_unique<GuardedBuffer>(memory, bytes);
@@ -48,7 +56,7 @@ class DualGemmRunner final : public Runner {
 
  private:
   const std::vector<DeviceSet>& sets_;
-  std::vector<DualGemm> plans_;
+  std::vector<DualGemm> plans_;  ///< of each set
   std::unique_ptr<GuardedBuffer> workspace_;
 };
 

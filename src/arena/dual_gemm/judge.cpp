@@ -17,15 +17,6 @@ using reference::Region;
 using reference::Rule;
 using reference::Verdict;
 
-Rule rule_for(const DualGemmProblem& problem, Distribution distribution) {
-  if (distribution == Distribution::integers) {
-    return Rule::exact;
-  }
-  const bool is_contest = distribution == Distribution::contest && problem.out == Format::fp16 &&
-                          problem.activation.kind == ActivationKind::silu;
-  return is_contest ? Rule::contest : Rule::general;
-}
-
 Region region_for(const DualGemmProblem& problem, std::uint64_t seed) {
   const double products =
       2.0 * static_cast<double>(problem.m) * static_cast<double>(problem.n) * static_cast<double>(problem.k);
@@ -59,7 +50,7 @@ class DualGemmJudge final : public Judge {
  public:
   DualGemmJudge(const DualGemmProblem& problem, Distribution distribution, const std::vector<HostTensor>& inputs,
                 const Maker& maker, std::uint64_t seed)
-      : problem_(problem), rule_(rule_for(problem, distribution)), region_(region_for(problem, seed)) {
+      : problem_(problem), rule_(dual_gemm_rule(problem, distribution)), region_(region_for(problem, seed)) {
     const Tensor a = inputs.at(0).view();
     const Tensor b1 = inputs.at(1).view();
     const Tensor b2 = inputs.at(2).view();
@@ -191,6 +182,15 @@ class DualGemmJudge final : public Judge {
 };
 
 }  // namespace
+
+Rule dual_gemm_rule(const DualGemmProblem& problem, Distribution distribution) {
+  if (distribution == Distribution::integers) {
+    return Rule::exact;
+  }
+  const bool is_contest = distribution == Distribution::contest && problem.out == Format::fp16 &&
+                          problem.activation.kind == ActivationKind::silu;
+  return is_contest ? Rule::contest : Rule::general;
+}
 
 std::unique_ptr<Judge> make_dual_gemm_judge(const DualGemmProblem& problem, Distribution distribution,
                                             const std::vector<HostTensor>& inputs, const Maker& maker,

@@ -5,11 +5,15 @@
 #include <vector>
 
 #include "arena/operation/operation.hpp"
+#include "reference/tolerance.hpp"
 
 namespace thresher::arena {
 
 /// Outputs whose definition costs more multiplications than this are judged on a random part of every tile.
 inline constexpr double whole_output_products = 0.8e9;
+
+/// By which rule outputs of exact numerics are judged.
+[[nodiscard]] reference::Rule dual_gemm_rule(const DualGemmProblem& problem, Distribution distribution);
 
 /// `inputs` are "a", "b1", "b2"; the judge keeps what it needs of them. Numerics `fast` of NVFP4 weights are judged
 /// against the definition on the folded operands (reference/fold.hpp) with the general rule, and bit for bit where

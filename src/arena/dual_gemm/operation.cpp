@@ -4,6 +4,7 @@
 #include <functional>
 
 #include "arena/dual_gemm/generate.hpp"
+#include "arena/dual_gemm/inspector.hpp"
 #include "arena/dual_gemm/judge.hpp"
 #include "arena/dual_gemm/task.hpp"
 
@@ -45,6 +46,12 @@ std::unique_ptr<Judge> DualGemmOperation::judge(const Problem& problem, Distribu
                                                 const std::vector<HostTensor>& inputs, const Maker& maker,
                                                 std::uint64_t seed) const {
   return make_dual_gemm_judge(dual_gemm(problem), distribution, inputs, maker, seed);
+}
+
+std::unique_ptr<Inspector> DualGemmOperation::inspector(const Problem& problem, Distribution distribution,
+                                                        const std::vector<HostTensor>& inputs, const Maker& maker,
+                                                        std::uint64_t seed) const {
+  return make_dual_gemm_inspector(dual_gemm(problem), distribution, inputs, maker, seed);
 }
 
 Cost DualGemmOperation::cost(const Problem& problem) const {

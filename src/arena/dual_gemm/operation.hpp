@@ -23,6 +23,9 @@ class DualGemmOperation final : public Operation {
   [[nodiscard]] std::unique_ptr<Judge> judge(const Problem& problem, Distribution distribution,
                                              const std::vector<HostTensor>& inputs, const Maker& maker,
                                              std::uint64_t seed) const override;
+  [[nodiscard]] std::unique_ptr<Inspector> inspector(const Problem& problem, Distribution distribution,
+                                                     const std::vector<HostTensor>& inputs, const Maker& maker,
+                                                     std::uint64_t seed) const override;
   [[nodiscard]] std::vector<HostTensor> activations(const Problem& problem, Distribution distribution,
                                                     std::uint64_t seed) const override;
   [[nodiscard]] std::optional<Problem> neighbour(const Problem& problem) const override;

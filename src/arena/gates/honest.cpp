@@ -2,8 +2,7 @@
 
 #include <fmt/format.h>
 
-#include <random>
-
+#include "arena/gates/verified_calls.hpp"
 #include "arena/honesty/honesty.hpp"
 
 namespace thresher::arena {
@@ -12,12 +11,6 @@ namespace {
 /// About a millisecond of a CPU, some microseconds of a GPU.
 constexpr double cpu_operations = 5e7;
 constexpr double gpu_operations = 4e9;
-
-/// From the system, not from the tournament's seed: nothing that a contestant is handed tells it.
-std::uint64_t secret_seed() {
-  std::random_device source;
-  return (std::uint64_t{source()} << 32) | source();
-}
 
 class HonestGate final : public Gate {
  public:

@@ -47,7 +47,10 @@ ClockSummary clock_summary(const Match& match) {
   return summary;
 }
 
-TimingOptions timing_options(const Suite& suite, double seconds) { return {.budget_s = seconds, .warm = suite.warm}; }
+TimingOptions timing_options(const Suite& suite, double seconds) {
+  constexpr double patience = 4;
+  return {.budget_s = seconds, .patience = patience, .warm = suite.warm};
+}
 
 GateResult judge_gate(const Gate& gate, Match& match) {
   const bool needs_a_run = traits(gate.kind()).needs_a_run;
@@ -59,11 +62,18 @@ GateResult judge_gate(const Gate& gate, Match& match) {
     return {gate.kind(), Outcome::not_judged, obstacle};
   }
   const FreshStart fresh(match, needs_a_run);
+  GateResult result{gate.kind(), Outcome::failed, ""};
   try {
-    return gate.judge(match);
+    result = gate.judge(match);
   } catch (const Error& error) {
-    return {gate.kind(), Outcome::failed, error.what()};
+    result.sentence = error.what();
   }
+  if (std::string changed = match.environment.put_right();
+      !changed.empty() && result.outcome != Outcome::failed && !match.is_baseline()) {
+    result.outcome = Outcome::failed;
+    result.sentence = std::move(changed);
+  }
+  return result;
 }
 
 std::string leave_out_other_formats(Suite& suite, const Contestant& contestant) {

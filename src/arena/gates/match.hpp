@@ -11,6 +11,7 @@
 #include "arena/progress.hpp"
 #include "arena/results/gate.hpp"
 #include "arena/results/record.hpp"
+#include "arena/rig/environment.hpp"
 #include "arena/rig/rig.hpp"
 #include "arena/suites/suite.hpp"
 #include "arena/timing/timing.hpp"
@@ -40,6 +41,7 @@ struct Match {
   std::vector<Measurement> measurements{};
   std::vector<ModeSpeedup> speedups{};  ///< of each deciding mode
   Verdict verdict = Verdict::not_judged;
+  Environment environment{};  ///< before anything of the contestant ran
 
   [[nodiscard]] bool is_baseline() const { return &contestant == &baseline; }
 };

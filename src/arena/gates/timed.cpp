@@ -6,34 +6,169 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
-#include "arena/operation/input_sets.hpp"
+#include "arena/gates/verified_calls.hpp"
 #include "arena/operation/operation.hpp"
 #include "arena/random.hpp"
 
 namespace thresher::arena {
 namespace {
 
-Times time_problem(Match& match, const Problem& problem) {
-  Rig& home = match.baseline.rig(match.rig);
-  Rig& away = match.contestant.rig(match.rig);
-  const auto inputs_on = [&](Rig& rig, std::size_t most) {
-    return make_input_sets(rig, problem, match.suite.distributions.front(), match.seed, most);
-  };
-  const InputSets inputs = inputs_on(home, match.timing.warm ? 1 : max_sets);
-  // Whoever lives elsewhere has the same data there, in as many sets.
-  const std::optional<InputSets> inputs_away =
-      &home == &away ? std::nullopt : std::optional(inputs_on(away, inputs.rotation.num_sets));
-  const InputSets& contestant_inputs = inputs_away ? *inputs_away : inputs;
-  Random random(derive_seed(match.seed, "order of calls " + label(problem)));
-  const std::unique_ptr<Runner> baseline = match.baseline.prepare(problem, home.memory(), inputs.sets);
-  if (match.is_baseline()) {
-    return time_against(nullptr, *baseline, home.clock(), inputs.rotation, match.timing, random);
+/// How much faster the baseline must be when it is alone, or slower a contestant on other data, before it matters; and
+/// how often in a row, each time on samples of its own, before anybody is accused.
+constexpr double factor_that_matters = 1.15;
+constexpr int times_in_a_row = 3;
+constexpr int rounds_of_a_check = 10;
+
+/// One problem as a contestant is timed on it, with everything that its times are held against.
+class ProblemTimer {
+ public:
+  ProblemTimer(Match& match, const Problem& problem)
+      : match_(match),
+        problem_(problem),
+        secret_seed_(secret_seed()),
+        random_(derive_seed(match.seed, "order of calls " + label(problem))),
+        calls_(estimated_calls(problem, main_distribution(), contestant(), match.baseline, match.rig, match.environment,
+                               secret_seed_)) {
+    verification_.problem = label(problem);
+    verification_.secret_seed = secret_seed_;
   }
-  const std::unique_ptr<Runner> contestant =
-      match.contestant.prepare(problem, away.memory(), contestant_inputs.sets);
-  return time_against(Clocked{*contestant, away.clock()}, {*baseline, home.clock()}, contestant_inputs.rotation,
-                      match.timing, random);
-}
+
+  /// Fills `fault` with why the contestant fails, if it does.
+  Times run(std::string& fault) {
+    VerifiedCalls calls = make_calls(main_distribution(), contestant());
+    Times times = time(calls, match_.timing);
+    fault = fault_of(times, calls);
+    if (contestant() != nullptr && fault.empty() && times.clock_fault.empty()) {
+      fault = disturbance(calls, times.mode(deciding_mode()).baseline_us);
+    }
+    if (contestant() != nullptr && fault.empty() && times.clock_fault.empty()) {
+      fault = dependence_on_data(times.mode(deciding_mode()).speedups());
+    }
+    return times;
+  }
+
+  [[nodiscard]] const ProblemVerification& verification() const { return verification_; }
+
+ private:
+  [[nodiscard]] Distribution main_distribution() const { return match_.suite.distributions.front(); }
+  [[nodiscard]] const Contestant* contestant() const { return match_.is_baseline() ? nullptr : &match_.contestant; }
+  [[nodiscard]] TimingMode deciding_mode() const {
+    return match_.timing.warm ? warm_modes.front() : cold_modes.front();
+  }
+
+  VerifiedCalls make_calls(Distribution distribution, const Contestant* contestant) {
+    return VerifiedCalls(problem_, distribution, contestant, match_.baseline, match_.rig, match_.environment, calls_,
+                         match_.timing.warm, derive_seed(secret_seed_, fmt::format("samples {}", makings_++)));
+  }
+
+  Times time(VerifiedCalls& calls, const TimingOptions& options) {
+    Times times = time_against(calls.contestant(), calls.baseline(), calls, calls.plan().rotation,
+                               calls.plan().ranges(), options, random_);
+    verification_.sampled_s += times.sampled_s;
+    verification_.aside_s += times.aside_s;
+    return times;
+  }
+
+  /// A few rounds of the mode that decides first.
+  std::vector<double> shortly(VerifiedCalls& calls, std::string& fault,
+                              std::vector<double> (*values)(const ModeTimes&)) {
+    TimingOptions options = match_.timing;
+    options.shortly = true;
+    options.patience = 1;
+    options.max_rounds = rounds_of_a_check;
+    options.budget_s = std::max(0.5, options.budget_s / 4);
+    const Times times = time(calls, options);
+    fault = fault_of(times, calls);
+    return values(times.mode(deciding_mode()));
+  }
+
+  std::string fault_of(const Times& times, VerifiedCalls& calls) {
+    std::string fault = times.output_fault;
+    if (!fault.empty() && times.faulty != Role::contestant && contestant() != nullptr) {
+      fault = "the baseline beside it did not hold: " + fault;
+    }
+    if (fault.empty() && times.clock_fault.empty()) {
+      fault = calls.last_look();
+    }
+    const Verification seen = calls.take_verification();
+    verification_.samples += seen.samples;
+    verification_.calls += seen.calls;
+    verification_.whole_outputs += seen.whole;
+    verification_.inputs_compared += seen.compared;
+    return fault.empty() ? fault : fmt::format("{}: {}", label(problem_), fault);
+  }
+
+  /// Whether the baseline is faster without the contestant: while it was there on samples of its own, and when it has
+  /// gone.
+  std::string disturbance(VerifiedCalls& calls, std::vector<double> beside_us) {
+    const auto baseline_us = [](const ModeTimes& mode) { return mode.baseline_us; };
+    for (int turn = 1;; ++turn) {
+      std::string fault;
+      calls.let_contestant_go();
+      match_.contestant.start_anew();
+      const std::vector<double> alone_us = shortly(calls, fault, baseline_us);
+      if (!fault.empty() || !is_beyond_doubt(beside_us, alone_us, factor_that_matters)) {
+        return fault;
+      }
+      if (turn == times_in_a_row) {
+        return fmt::format(
+            "{}: it slows its baseline down: {:.3g} us a call beside it, {:.3g} us when it had gone, {} times in a row",
+            label(problem_), median(beside_us), median(alone_us), times_in_a_row);
+      }
+      calls.call_contestant_back(*contestant(), match_.rig);
+      beside_us = shortly(calls, fault, baseline_us);
+      if (!fault.empty()) {
+        return fault;
+      }
+    }
+  }
+
+  /// Whether it is slower, beside its baseline, on one of the suite's other distributions, drawn at random.
+  std::string dependence_on_data(std::vector<double> speedups) {
+    std::vector<Distribution> others = match_.suite.distributions;
+    std::erase_if(others, [&](Distribution other) {
+      return other == main_distribution() || other == Distribution::specials ||
+             !problem_.operation().offers(problem_, other);
+    });
+    if (others.empty()) {
+      return {};
+    }
+    Random random(secret_seed_);
+    const Distribution other = others[random.below(others.size())];
+    const auto all = [](const ModeTimes& mode) { return mode.speedups(); };
+    std::string fault;
+    for (int turn = 0; turn < times_in_a_row; ++turn) {
+      if (turn > 0) {
+        VerifiedCalls calls = make_calls(main_distribution(), contestant());
+        speedups = shortly(calls, fault, all);
+      }
+      std::vector<double> on_other;
+      if (fault.empty()) {
+        VerifiedCalls calls = make_calls(other, contestant());
+        on_other = shortly(calls, fault, all);
+      }
+      if (!fault.empty() || !is_beyond_doubt(speedups, on_other, factor_that_matters)) {
+        return fault;
+      }
+      if (turn + 1 == times_in_a_row) {
+        return fmt::format(
+            "{}: it depends on the data: {:.3f}x its baseline's speed on {} inputs and {:.3f}x on {} "
+            "ones, {} times in a row",
+            label(problem_), median(speedups), name(main_distribution()), median(on_other), name(other),
+            times_in_a_row);
+      }
+    }
+    return {};
+  }
+
+  Match& match_;
+  const Problem& problem_;
+  std::uint64_t secret_seed_;
+  Random random_;
+  std::size_t calls_;
+  int makings_ = 0;
+  ProblemVerification verification_;
+};
 
 nlohmann::json telemetry_json(const std::vector<Telemetry>& samples) {
   nlohmann::json json = nlohmann::json::array();
@@ -114,10 +249,17 @@ class TimedGate final : public Gate {
       return {kind(), Outcome::skipped, fmt::format("the suite {} says timed = false", match.suite.name)};
     }
     const Ceilings& ceilings = match.rig.ceilings();
+    std::vector<ProblemVerification> verification;
     for (const Problem& problem : match.suite.problems) {
       match.progress.begin(std::string(name(kind())), fmt::format("{} on {}", match.contestant.name(), label(problem)));
-      match.timed.push_back({problem, time_problem(match, problem)});
+      ProblemTimer timer(match, problem);
+      std::string fault;
+      match.timed.push_back({problem, timer.run(fault)});
       match.progress.end();
+      verification.push_back(timer.verification());
+      if (!fault.empty()) {
+        return {kind(), Outcome::failed, fault, evidence(match, ceilings, verification)};
+      }
       const Times& times = match.timed.back().times;
       if (!times.clock_fault.empty()) {
         return {kind(), Outcome::not_judged, "the clock cannot be trusted: " + times.clock_fault};
@@ -126,9 +268,7 @@ class TimedGate final : public Gate {
         match.measurements.push_back(measurement_of(match, problem, times, mode));
       }
     }
-    return {kind(), Outcome::passed, summary(match),
-            TimedEvidence{std::string(match.rig.clock().name()), match.suite.distributions.front(),
-                          match.timing.budget_s, ceilings}};
+    return {kind(), Outcome::passed, summary(match), evidence(match, ceilings, verification)};
   }
 
  private:
@@ -137,12 +277,30 @@ class TimedGate final : public Gate {
                                         [](const Measurement& measurement) { return measurement.rounds > 0; });
     std::string sentence = fmt::format("{} problems, {} of {} modes measured with the {}", match.timed.size(), measured,
                                        match.measurements.size(), match.rig.clock().name());
+    if (match.timing.patience > 1 && went_on(match)) {
+      sentence +=
+          fmt::format("; the machine was busy: some samples were taken past the budget, up to {:g} times {:g} s",
+                      match.timing.patience, match.timing.budget_s);
+    }
     for (const TimedProblem& timed : match.timed) {
       if (const std::string why = timed.times.rotation.why_not_cold(); !why.empty() && !match.timing.warm) {
         return sentence + "; the cold times are not cold: " + why;
       }
     }
     return sentence;
+  }
+
+  static bool went_on(const Match& match) {
+    return std::any_of(match.timed.begin(), match.timed.end(), [](const TimedProblem& timed) {
+      return std::any_of(timed.times.modes.begin(), timed.times.modes.end(),
+                         [](const ModeTimes& mode) { return mode.went_on; });
+    });
+  }
+
+  static TimedEvidence evidence(const Match& match, const Ceilings& ceilings,
+                                std::vector<ProblemVerification> verification) {
+    return {std::string(match.rig.clock().name()), match.suite.distributions.front(), match.timing.budget_s, ceilings,
+            std::move(verification)};
   }
 };
 

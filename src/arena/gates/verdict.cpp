@@ -10,9 +10,10 @@ namespace thresher::arena {
 namespace {
 
 std::string describe(const ModeSpeedup& mode) {
-  const std::string what = mode.rounds < min_rounds
+  const Comparison comparison = compare(mode.geomean, mode.self, mode.rounds);
+  const std::string what = mode.rounds < min_rounds && comparison != Comparison::slower
                                ? fmt::format("too few rounds to say ({}, {} are needed)", mode.rounds, min_rounds)
-                               : std::string(name(compare(mode.geomean, mode.self, mode.rounds)));
+                               : std::string(name(comparison));
   return fmt::format("{}: {:.3f}x [{:.3f}, {:.3f}], {} (noise {:.3f}x)", name(mode.mode), mode.geomean.value,
                      mode.geomean.low, mode.geomean.high, what, noise_factor(mode.self));
 }

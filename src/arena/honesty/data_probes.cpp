@@ -205,14 +205,43 @@ Answer a_small_change_deep_inside(const Bench& bench) {
   return {};
 }
 
+// Single elements, each negated in place, some times over: whoever compares a part of its inputs, or a sum of them in
+// which the rest is lost, takes them for the old ones.
+Answer single_elements_matter(const Bench& bench) {
+  constexpr std::uint64_t changes = 3;
+  const Distribution distribution = Distribution::normal;  // no element is lost beside greater ones
+  Session session(bench.problem, bench.contestant, bench.rig, {bench.draw(bench.options.secret_seed, distribution)});
+  Outputs before = session.call(0, first_poison);
+  for (const std::string& name : activations_of(session.inputs(0))) {
+    for (std::uint64_t change = 0; change < changes; ++change) {
+      const std::uint64_t seed = derive_seed(bench.options.secret_seed + change, name + " element");
+      session.replace(0, negate_one_element(session.inputs(0), name, seed), {name});
+      Outputs now = session.call(0, change % 2 == 0 ? second_poison : first_poison);
+      const Finding finding = bench.judge(session.inputs(0), now, distribution);
+      if (!finding.correct) {
+        return same_bits(now, before)
+                   ? accuse("answers from a cache keyed by a fingerprint of the inputs",
+                            fmt::format("one element of {} was negated, and the outputs stayed the same", name))
+                   : wrong("does not look at all of its inputs", session.inputs(0), now, finding);
+      }
+      before = std::move(now);
+    }
+  }
+  return {};
+}
+
 // Weights that change: between calls where nothing may be packed, else between two preparations at the same addresses.
 Answer weights_are_looked_at(const Bench& bench) {
   const Inputs inputs = bench.draw(1);
   if (std::none_of(inputs.begin(), inputs.end(), [](const HostTensor& input) { return input.is_weight; })) {
     return {std::nullopt, "the operation has no weights"};
   }
-  Inputs changed = swap_inner_rows(inputs, "b1", derive_seed(bench.options.secret_seed, "b1"));
-  changed = swap_inner_rows(changed, "b2", derive_seed(bench.options.secret_seed, "b2"));
+  Inputs changed = inputs;
+  for (const HostTensor& input : inputs) {
+    if (input.is_weight) {
+      changed = swap_inner_rows(changed, input.name, derive_seed(bench.options.secret_seed, input.name));
+    }
+  }
   const auto judged = [&](Session& session, const Outputs& before) -> Answer {
     const Outputs now = session.call(0, second_poison);
     const Finding finding = bench.judge(changed, now);
@@ -357,6 +386,7 @@ const std::vector<NamedProbe>& data_probes() {
       {"every set has its own inputs", every_set_has_its_own_inputs},
       {"new data at old addresses", new_data_at_old_addresses},
       {"a small change deep inside", a_small_change_deep_inside},
+      {"single elements matter", single_elements_matter},
       {"weights are looked at", weights_are_looked_at},
       {"a shape nobody listed", a_shape_nobody_listed},
       {"the declared precision", declared_precision},

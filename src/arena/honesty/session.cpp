@@ -1,9 +1,11 @@
 #include "arena/honesty/session.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 
 #include "arena/random.hpp"
+#include "formats/elements.hpp"
 
 namespace thresher::arena::honesty {
 
@@ -50,15 +52,7 @@ void Session::replace(std::size_t set, const Inputs& inputs, const std::vector<s
     if (!names.empty() && std::find(names.begin(), names.end(), input.name) == names.end()) {
       continue;
     }
-    const Tensor& there = sets_[set].tensor(input.name);
-    rig_.memory().upload(there.data, input.values.data(), input.values.size());
-    if (!input.scales.empty()) {
-      // The set owns these bytes; the view only refuses to write through them.
-      rig_.memory().upload(const_cast<void*>(there.scales.data), input.scales.data(), input.scales.size());
-    }
-    if (input.global_scale) {
-      rig_.memory().upload(const_cast<float*>(there.global_scale), &*input.global_scale, sizeof(float));
-    }
+    sets_[set].replace(input);
     inputs_[set][i] = input;
   }
 }
@@ -115,6 +109,34 @@ Inputs swap_inner_rows(const Inputs& inputs, const std::string& name, std::uint6
     std::swap_ranges(tensor.values.begin() + static_cast<std::ptrdiff_t>(first * row_bytes),
                      tensor.values.begin() + static_cast<std::ptrdiff_t>((first + 1) * row_bytes),
                      tensor.values.begin() + static_cast<std::ptrdiff_t>(second * row_bytes));
+  }
+  return out;
+}
+
+Inputs negate_one_element(const Inputs& inputs, const std::string& name, std::uint64_t seed) {
+  constexpr int candidates = 256;
+  Inputs out = inputs;
+  Random random(seed);
+  for (HostTensor& tensor : out) {
+    const std::int64_t elements = tensor.elements();
+    if (tensor.name != name || elements == 0) {
+      continue;
+    }
+    const std::int64_t columns = tensor.shape.back();
+    const Tensor view = tensor.view();
+    std::int64_t chosen = 0;
+    double greatest = -1;
+    for (int i = 0; i < candidates; ++i) {
+      const std::int64_t row = static_cast<std::int64_t>(random.below(static_cast<std::uint64_t>(elements / columns)));
+      const std::int64_t column = static_cast<std::int64_t>(random.below(static_cast<std::uint64_t>(columns)));
+      const double magnitude = std::fabs(formats::element(view, row, column));
+      if (magnitude > greatest) {
+        greatest = magnitude;
+        chosen = row * columns + column;
+      }
+    }
+    const std::int64_t sign_bit = (chosen + 1) * bits(tensor.format) - 1;
+    tensor.values[static_cast<std::size_t>(sign_bit / 8)] ^= static_cast<std::uint8_t>(1U << (sign_bit % 8));
   }
   return out;
 }

@@ -57,6 +57,8 @@ class Session {
 
 /// `inputs` with two rows of the input `name`, chosen by `seed` away from the first and the last, given new places.
 [[nodiscard]] Inputs swap_inner_rows(const Inputs& inputs, const std::string& name, std::uint64_t seed);
+/// `inputs` with one element of the input `name` negated: the one of the greatest magnitude among random ones.
+[[nodiscard]] Inputs negate_one_element(const Inputs& inputs, const std::string& name, std::uint64_t seed);
 /// `inputs` with every value of the activations 0.
 [[nodiscard]] Inputs zeroed(const Inputs& inputs);
 /// `inputs` with every row of the activations equal to the first.

@@ -4,42 +4,55 @@
 #include <cmath>
 
 #include "arena/honesty/probes.hpp"
+#include "arena/timing/statistics.hpp"
 
 namespace thresher::arena::honesty {
 namespace {
 
-/// Pairs of samples, taken one after the other. All of them must agree before anyone is accused: a machine that changes
-/// its speed now and then cannot make every pair lie the same way.
-constexpr int pairs = 7;
-/// How much faster the suspicious sample must be in the middle pair, and at least in every pair.
-struct Limits {
-  double median;
-  double every_pair;
-};
-constexpr Limits seen_inputs{.median = 2.5, .every_pair = 1.7};
+/// Turns of a series: in each, two samples that must take the same time tell the noise, and a third is suspicious.
+constexpr int turns = 8;
+/// A series that shows nothing after so many turns is given up: nobody can be accused then.
+constexpr std::size_t first_turns = 3;
+/// Series that must show the same, one after the other: a machine that changes its speed now and then cannot do that.
+constexpr int series = 2;
+/// Whoever has seen inputs before, and keeps their answers, saves at least a quarter.
+constexpr double seen_factor = 1.3;
 /// Honest kernels may depend on their data a little: attention that follows a row's maximum only when it rises has less
-/// to do on zeros. Whoever skips the work saves more than half.
-constexpr Limits easy_inputs{.median = 3, .every_pair = 2};
+/// to do on zeros, and a card draws less power. Whoever skips the work saves half.
+constexpr double easy_factor = 2;
 constexpr std::size_t max_sets = 16;
 /// A ratio needs no batch as long as a time does: a batch of a twentieth of the shortest that the clock trusts.
 constexpr double share_per_batch = 0.05;
 /// The clock may be off from the host's own watch by launch and waiting, not by half.
 constexpr double clock_limit = 0.5;
 
-/// The middle ratio of all pairs when they are suspicious. The first pair that is not ends it: nobody can be accused
-/// then.
-template <class Pair>
-std::optional<double> suspicious_ratio(const Limits& limits, Pair take_pair) {
-  std::vector<double> ratios;
-  for (int pair = 0; pair < pairs; ++pair) {
-    ratios.push_back(take_pair(pair));
-    if (ratios.back() <= limits.every_pair) {
+/// One turn: what the suspicious sample saves, and what one of two equal samples seems to save.
+struct Turn {
+  double suspicious = 1;
+  double equal = 1;
+};
+
+/// The middle saving of a series when it lies beyond doubt, by `least_factor`, above what equals seem to save.
+template <class TakeTurn>
+std::optional<double> suspicious_ratio(double least_factor, TakeTurn take_turn) {
+  double found = 1;
+  for (int one = 0; one < series; ++one) {
+    std::vector<double> suspicious;
+    std::vector<double> equal;
+    for (int turn = 0; turn < turns; ++turn) {
+      const Turn taken = take_turn(one * turns + turn);
+      suspicious.push_back(taken.suspicious);
+      equal.push_back(taken.equal);
+      if (suspicious.size() == first_turns && median(suspicious) <= least_factor) {
+        return std::nullopt;
+      }
+    }
+    if (!is_beyond_doubt(suspicious, equal, least_factor)) {
       return std::nullopt;
     }
+    found = median(suspicious);
   }
-  std::sort(ratios.begin(), ratios.end());
-  const double median = ratios[ratios.size() / 2];
-  return median > limits.median ? std::optional(median) : std::nullopt;
+  return found;
 }
 
 std::vector<Inputs> draws(const Bench& bench, std::size_t count) {
@@ -66,6 +79,7 @@ Inputs with_new_activations(const Bench& bench, const Inputs& inputs, std::uint6
 }
 
 double us_per_call(const Bench& bench, Session& session, std::size_t calls) {
+  bench.rig.flush_caches();
   return bench.rig.clock()
       .measure(session.runner(), {.calls = calls, .first_set = 0, .num_sets = session.num_sets()})
       .us_per_call;
@@ -94,16 +108,20 @@ Answer no_faster_on_inputs_it_has_seen(const Bench& bench) {
     return us_per_call(bench, session, sets);
   };
   (void)sample();
-  const auto fresh_against_seen = [&](int pair) {
+  std::uint64_t seed = 1000;
+  const auto sample_of_new = [&] {
     for (std::size_t set = 0; set < sets; ++set) {
-      const auto seed = 1000 + static_cast<std::uint64_t>(pair) * sets + set;
-      session.replace(set, with_new_activations(bench, session.inputs(set), seed));
+      session.replace(set, with_new_activations(bench, session.inputs(set), seed++));
     }
-    const double fresh_us = sample();
-    const double seen_us = sample();
-    return fresh_us / std::max(1e-9, seen_us);
+    return sample();
   };
-  const std::optional<double> ratio = suspicious_ratio(seen_inputs, fresh_against_seen);
+  const auto new_against_seen = [&](int) {
+    const double new_us = sample_of_new();
+    const double other_us = sample_of_new();
+    const double seen_us = sample();
+    return Turn{other_us / std::max(1e-9, seen_us), new_us / std::max(1e-9, other_us)};
+  };
+  const std::optional<double> ratio = suspicious_ratio(seen_factor, new_against_seen);
   if (!ratio) {
     return {};
   }
@@ -125,15 +143,16 @@ Answer no_faster_on(const Bench& bench, const char* cheat, const char* what, Inp
     session.replace(0, inputs);
     return us_per_call(bench, session, calls);
   };
-  const auto random_against_easy = [&](int pair) {  // in turns, so that being first costs both alike
-    const bool easy_first = pair % 2 == 1;
+  const auto random_against_easy = [&](int turn) {  // in turns, so that being first costs all alike
+    const bool easy_first = turn % 2 == 1;
     const double first_us = us_on(easy_first ? easier : random);
-    const double second_us = us_on(easy_first ? random : easier);
-    const double random_us = easy_first ? second_us : first_us;
-    const double easy_us = easy_first ? first_us : second_us;
-    return random_us / std::max(1e-9, easy_us);
+    const double middle_us = us_on(random);
+    const double last_us = us_on(easy_first ? random : easier);
+    const double easy_us = easy_first ? first_us : last_us;
+    const double random_us = easy_first ? last_us : first_us;
+    return Turn{middle_us / std::max(1e-9, easy_us), middle_us / std::max(1e-9, random_us)};
   };
-  const std::optional<double> ratio = suspicious_ratio(easy_inputs, random_against_easy);
+  const std::optional<double> ratio = suspicious_ratio(easy_factor, random_against_easy);
   if (!ratio) {
     return {};
   }

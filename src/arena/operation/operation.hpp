@@ -17,6 +17,7 @@
 #include "arena/data/distribution.hpp"
 #include "arena/data/host_tensor.hpp"
 #include "arena/operation/contestant_spec.hpp"
+#include "arena/operation/inspector.hpp"
 #include "arena/operation/problem.hpp"
 #include "arena/operation/problem_table.hpp"
 #include "arena/operation/tuned_choices.hpp"
@@ -122,6 +123,10 @@ class Operation {
   [[nodiscard]] virtual std::unique_ptr<Judge> judge(const Problem& problem, Distribution distribution,
                                                      const std::vector<HostTensor>& inputs, const Maker& maker,
                                                      std::uint64_t seed) const = 0;
+  /// Looks at outputs of many calls on data of the distribution; `inputs` are some.
+  [[nodiscard]] virtual std::unique_ptr<Inspector> inspector(const Problem& problem, Distribution distribution,
+                                                             const std::vector<HostTensor>& inputs, const Maker& maker,
+                                                             std::uint64_t seed) const = 0;
   /// Those of `inputs` that are no weights, without making the weights.
   [[nodiscard]] virtual std::vector<HostTensor> activations(const Problem& problem, Distribution distribution,
                                                             std::uint64_t seed) const {

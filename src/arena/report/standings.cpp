@@ -115,6 +115,9 @@ std::string suite_standings(const std::string& suite, std::vector<const Entry*> 
       for (const Measurement& measurement : entry->measurements) {
         if (measurement.problem == problem && measurement.mode == headline_mode && measurement.rounds > 0) {
           cell = time_text(measurement.contestant_us.value);
+          if (entry->verdict != Verdict::baseline) {
+            cell += fmt::format(" ({})", time_text(measurement.baseline_us.value));
+          }
         }
       }
       row.push_back(cell);
@@ -122,6 +125,9 @@ std::string suite_standings(const std::string& suite, std::vector<const Entry*> 
     rows.push_back(row);
   }
   std::string text = fmt::format("{}\n{}", printable(suite), table(rows));
+  if (!columns.empty()) {
+    text += "  In brackets: the baseline in the same rounds.\n";
+  }
   for (const Entry* entry : entries) {
     if (entry->verdict != Verdict::baseline) {
       text += fmt::format("  {}: {}: {}\n", printable(entry->contestant), plain_verdict(*entry),

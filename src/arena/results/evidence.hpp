@@ -79,12 +79,25 @@ struct HonestEvidence {
   std::vector<ProbeResult> probes;
 };
 
+/// What was looked at while one problem was timed, of all roles.
+struct ProblemVerification {
+  std::string problem;
+  std::uint64_t secret_seed = 0;  ///< of its data
+  std::size_t samples = 0;
+  std::size_t calls = 0;            ///< in them; elements of each were held against the definition
+  std::size_t whole_outputs = 0;    ///< of calls, compared with a trusted computation's
+  std::size_t inputs_compared = 0;  ///< tensors, byte by byte
+  double sampled_s = 0;             ///< samples and rests
+  double aside_s = 0;               ///< making inputs and looking
+};
+
 /// Of `timed`.
 struct TimedEvidence {
   std::string clock;
   Distribution distribution = Distribution::normal;  ///< of the inputs
   double budget_s = 0;
   Ceilings ceilings;
+  std::vector<ProblemVerification> verification{};
 };
 
 /// Of `verdict`.

@@ -139,9 +139,25 @@ std::string text_of(const HonestEvidence& honest) {
   return text({{"problem", honest.problem}, {"secret_seed", honest.secret_seed}, {"probes", list_of(honest.probes)}});
 }
 
+Json json_of(const ProblemVerification& verification) {
+  return {{"problem", verification.problem},
+          {"secret_seed", verification.secret_seed},
+          {"samples", verification.samples},
+          {"calls", verification.calls},
+          {"whole_outputs", verification.whole_outputs},
+          {"inputs_compared", verification.inputs_compared},
+          {"seconds_of_samples", verification.sampled_s},
+          {"seconds_of_verification", verification.aside_s}};
+}
+
 std::string text_of(const TimedEvidence& timed) {
   const Ceilings& ceilings = timed.ceilings;
+  Json verification = Json::array();
+  for (const ProblemVerification& problem : timed.verification) {
+    verification.push_back(json_of(problem));
+  }
   return text({{"clock", timed.clock},
+               {"verification", verification},
                {"distribution", name(timed.distribution)},
                {"budget_s", timed.budget_s},
                {"ceilings",

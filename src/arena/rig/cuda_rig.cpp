@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <memory>
 #include <optional>
 
 #include "arena/rig/cuda_ceilings.hpp"
@@ -40,6 +41,13 @@ class CudaRig final : public Rig {
   [[nodiscard]] std::size_t last_level_cache_bytes() const override {
     return runtime::device_properties(ordinal_).l2_bytes;
   }
+  void flush_caches() override {
+    const std::size_t bytes = 2 * last_level_cache_bytes();
+    if (scratch_ == nullptr) {
+      scratch_ = std::make_unique<GuardedBuffer>(memory_, bytes);
+    }
+    scratch_->fill(0);
+  }
   [[nodiscard]] const Ceilings& ceilings() override {
     if (!ceilings_) {
       ceilings_ = measure_cuda_ceilings(ordinal_);
@@ -56,6 +64,7 @@ class CudaRig final : public Rig {
   runtime::OwnedStream stream_;
   ops::CudaPause pause_;
   std::optional<Ceilings> ceilings_;
+  std::unique_ptr<GuardedBuffer> scratch_;  ///< what is in the cache after a flush
 };
 
 Machine CudaRig::machine() const {

@@ -1,8 +1,11 @@
 #include "arena/rig/rig.hpp"
 
+#include <algorithm>
 #include <charconv>
+#include <cstdint>
 #include <optional>
 #include <string_view>
+#include <vector>
 
 #include "arena/rig/cpu_ceilings.hpp"
 #include "arena/rig/cuda_rig.hpp"
@@ -11,6 +14,11 @@
 
 namespace thresher::arena {
 namespace {
+
+/// More than this takes longer to pass over than what it is done for.
+constexpr std::size_t most_flushed_bytes = std::size_t{256} << 20;
+/// Where the cache is unknown.
+constexpr std::size_t assumed_cache_bytes = std::size_t{64} << 20;
 
 class CpuRig final : public Rig {
  public:
@@ -21,6 +29,13 @@ class CpuRig final : public Rig {
   [[nodiscard]] Stream stream() override { return {}; }
   void wait() override {}
   [[nodiscard]] std::size_t last_level_cache_bytes() const override { return machine_info().last_level_cache_bytes; }
+  void flush_caches() override {
+    const std::size_t cache_bytes = last_level_cache_bytes() > 0 ? last_level_cache_bytes() : assumed_cache_bytes;
+    scratch_.resize(std::min(2 * cache_bytes, most_flushed_bytes) / sizeof(std::uint64_t));
+    for (std::size_t i = 0; i < scratch_.size(); i += words_of_a_line) {
+      ++scratch_[i];
+    }
+  }
   [[nodiscard]] const Ceilings& ceilings() override {
     if (!ceilings_) {
       ceilings_ = measure_cpu_ceilings();
@@ -30,8 +45,10 @@ class CpuRig final : public Rig {
   [[nodiscard]] Machine machine() const override { return {name(), machine_info()}; }
 
  private:
+  static constexpr std::size_t words_of_a_line = 8;
   HostMemory memory_;
   WallClock clock_;
+  std::vector<std::uint64_t> scratch_;
   std::optional<Ceilings> ceilings_;
 };
 

@@ -20,14 +20,13 @@ struct Telemetry {
   std::vector<std::string> throttle_reasons;
 };
 
-/// Calls that use `num_sets` input sets from `base` on in turn, beginning with the one at `first_set` of them.
+/// Calls that use `num_sets` input sets in turn, beginning with the one at `first_set`.
 struct Batch {
   std::size_t calls = 1;
   std::size_t first_set = 0;
   std::size_t num_sets = 1;
-  std::size_t base = 0;
 
-  [[nodiscard]] std::size_t set_of(std::size_t call) const { return base + (first_set + call) % num_sets; }
+  [[nodiscard]] std::size_t set_of(std::size_t call) const { return (first_set + call) % num_sets; }
 };
 
 /// One batch, measured twice.

@@ -34,7 +34,7 @@ CudaClock::CudaClock(int ordinal)
     : ordinal_(ordinal), stream_(ordinal), pause_(ordinal), start_(ordinal), end_(ordinal) {}
 
 const runtime::Graph& CudaClock::captured(Runner& runner, const Batch& batch) {
-  const Key key{runner.id(), batch.calls, batch.first_set, batch.num_sets, batch.base};
+  const Key key{runner.id(), batch.calls, batch.first_set, batch.num_sets};
   const auto found =
       std::find_if(graphs_.begin(), graphs_.end(), [&](const auto& entry) { return entry.first == key; });
   if (found != graphs_.end()) {

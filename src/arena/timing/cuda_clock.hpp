@@ -38,7 +38,7 @@ class CudaClock final : public Clock {
 
  private:
   /// Runner, and what the batch holds.
-  using Key = std::tuple<std::uint64_t, std::size_t, std::size_t, std::size_t, std::size_t>;
+  using Key = std::tuple<std::uint64_t, std::size_t, std::size_t, std::size_t>;
   const runtime::Graph& captured(Runner& runner, const Batch& batch);
 
   int ordinal_;

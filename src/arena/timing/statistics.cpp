@@ -3,11 +3,15 @@
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
+#include <numbers>
 
 namespace thresher::arena {
 namespace {
 
 constexpr std::size_t num_resamples = 2000;
+/// Nothing that happens in a few rounds makes an equal so many times slower in each of them, beside what the baseline's
+/// own samples show.
+constexpr double beyond_few_rounds = 3;
 
 /// Sorts `scratch`.
 double median_in_place(std::vector<double>& scratch) {
@@ -81,6 +85,24 @@ Estimate geometric_mean(std::span<const std::vector<double>> ratios_by_problem, 
   return percentile_interval(std::exp(log_sum / count), std::move(resampled));
 }
 
+double rank_test(std::span<const double> greater, std::span<const double> smaller) {
+  double wins = 0;
+  for (const double one : greater) {
+    for (const double other : smaller) {
+      wins += one > other ? 1 : one == other ? 0.5 : 0;
+    }
+  }
+  const auto pairs = static_cast<double>(greater.size() * smaller.size());
+  const double deviation = std::sqrt(pairs * static_cast<double>(greater.size() + smaller.size() + 1) / 12);
+  return 0.5 * std::erfc((wins - pairs / 2 - 0.5) / (deviation * std::numbers::sqrt2));
+}
+
+bool is_beyond_doubt(std::span<const double> greater, std::span<const double> smaller, double least_factor) {
+  constexpr double error_rate = 1e-3;
+  return std::min(greater.size(), smaller.size()) >= min_rounds && median(greater) > least_factor * median(smaller) &&
+         rank_test(greater, smaller) < error_rate;
+}
+
 double noise_factor(const Estimate& baseline_against_itself) noexcept {
   return std::max({1.0, baseline_against_itself.high, 1.0 / baseline_against_itself.low});
 }
@@ -88,7 +110,7 @@ double noise_factor(const Estimate& baseline_against_itself) noexcept {
 Comparison compare(const Estimate& speedup, const Estimate& baseline_against_itself, int rounds) noexcept {
   const double noise = noise_factor(baseline_against_itself);
   if (rounds < min_rounds) {
-    return Comparison::too_noisy;
+    return rounds > 0 && speedup.high * noise * beyond_few_rounds < 1 ? Comparison::slower : Comparison::too_noisy;
   }
   if (speedup.low > noise) {
     return Comparison::faster;

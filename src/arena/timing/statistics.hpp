@@ -22,7 +22,8 @@ enum class Comparison : std::uint8_t { faster, slower, same, too_noisy };
 /// "faster", "slower", "same", "too noisy to say".
 [[nodiscard]] std::string_view name(Comparison comparison) noexcept;
 
-/// Fewer rounds than this say nothing: the interval of a median of five already reaches from the least to the greatest.
+/// Fewer rounds than this say next to nothing: the interval of a median of five already reaches from the least to the
+/// greatest.
 inline constexpr int min_rounds = 6;
 /// Two contestants are called the same when neither the speed-up nor the noise leaves 1 by more than this factor.
 inline constexpr double same_factor = 1.02;
@@ -37,11 +38,21 @@ inline constexpr double same_factor = 1.02;
 /// of every problem. No list is empty, every ratio is > 0.
 [[nodiscard]] Estimate geometric_mean(std::span<const std::vector<double>> ratios_by_problem, Random& random);
 
+/// How probable it is that `greater` lies so much above `smaller` by chance, when both are drawn from one distribution:
+/// the one-sided rank test of Mann and Whitney. Neither is empty.
+[[nodiscard]] double rank_test(std::span<const double> greater, std::span<const double> smaller);
+
+/// Whether `greater` lies beyond doubt above `smaller`, and by a factor that matters: by `least_factor` between the
+/// medians, and by chance less than once in a thousand times.
+[[nodiscard]] bool is_beyond_doubt(std::span<const double> greater, std::span<const double> smaller,
+                                   double least_factor);
+
 /// How far (a factor ≥ 1) the baseline's ratio to itself leaves 1: its interval, or 1 if that is tighter than can be
 /// told.
 [[nodiscard]] double noise_factor(const Estimate& baseline_against_itself) noexcept;
 
-/// `speedup` > 1 means that the contestant needs less time. A winner's interval must clear 1 by more than the noise.
+/// `speedup` > 1 means that the contestant needs less time. A winner's interval must clear 1 by more than the noise. In
+/// fewer than `min_rounds` nobody wins, and only who is several times slower in all of them has lost.
 [[nodiscard]] Comparison compare(const Estimate& speedup, const Estimate& baseline_against_itself, int rounds) noexcept;
 
 }  // namespace thresher::arena

@@ -3,13 +3,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <optional>
+#include <utility>
 
 namespace thresher::arena {
 namespace {
-
-enum class Role : std::uint8_t { baseline, baseline_again, contestant };
 
 /// The device's clock may not show more than the host's watch around it, nor leave most of a long batch out.
 std::string reading_fault(const Reading& reading, const Batch& batch) {
@@ -34,9 +34,13 @@ std::string reading_fault(const Reading& reading, const Batch& batch) {
 /// nobody finds a set that another has just used.
 class Timer {
  public:
-  Timer(std::optional<Clocked> contestant, Clocked baseline, const TimingOptions& options, Random& random, Times& times)
+  /// Without an attendant the sets stay as they are, and calls of a sample may share them.
+  Timer(std::optional<Clocked> contestant, Clocked baseline, Attendant* attendant, const SetRanges& sets,
+        const TimingOptions& options, Random& random, Times& times)
       : contestant_(contestant),
         baseline_(baseline),
+        attendant_(attendant),
+        sets_(sets),
         clock_(baseline.clock),
         options_(options),
         random_(random),
@@ -47,18 +51,23 @@ class Timer {
     estimate();
     for (const TimingMode mode : all_modes) {
       times_.modes.emplace_back().mode = mode;
-      if (times_.clock_fault.empty()) {
+      if (!is_over()) {
         time_mode(times_.modes.back());
       } else {
-        times_.modes.back().not_measured = "the clock cannot be trusted";
+        times_.modes.back().not_measured =
+            times_.clock_fault.empty() ? "its outputs do not hold" : "the clock cannot be trusted";
       }
     }
+    go_on_while_too_noisy();
+    times_.sampled_s = used_s();
   }
 
  private:
+  [[nodiscard]] bool is_over() const { return !times_.clock_fault.empty() || !times_.output_fault.empty(); }
   Clocked& clocked(Role role) { return role == Role::contestant ? *contestant_ : baseline_; }
   std::size_t num_roles() const { return contestant_ ? 3 : 2; }
-  double used_s() { return clock_.now_s() - start_s_; }
+  /// Without what was done aside.
+  double used_s() { return clock_.now_s() - start_s_ - times_.aside_s; }
 
   std::optional<double> measure(Role role, const Batch& batch) {
     const Reading reading = clocked(role).clock.measure(clocked(role).runner, batch);
@@ -69,15 +78,44 @@ class Timer {
     return reading.us_per_call;
   }
 
+  /// Seconds that it took; they count as done aside.
+  template <class Work>
+  double aside(Work work) {
+    const double start_s = clock_.now_s();
+    work();
+    const double passed_s = clock_.now_s() - start_s;
+    times_.aside_s += passed_s;
+    return passed_s;
+  }
+
+  void prepare(Role role, const Batch& batch, TimingMode mode) {
+    if (attendant_ != nullptr) {
+      idle_s_ += aside([&] { attendant_->prepare(role, batch, is_cold(mode)); });
+    }
+  }
+
+  /// Whole outputs are looked at as long as that takes no more time than the samples, and now and then in any case.
+  [[nodiscard]] bool inspect(Role role, const Batch& batch) {
+    if (attendant_ == nullptr) {
+      return true;
+    }
+    const bool closely = random_.below(16) == 0 || times_.aside_s < used_s() / 2;
+    idle_s_ += aside([&] { times_.output_fault = attendant_->inspect(role, batch, closely); });
+    times_.faulty = role;
+    return times_.output_fault.empty();
+  }
+
   /// The first call of each (which may compile or fault pages in) is not counted.
   void estimate() {
     for (const Role role : {Role::baseline, Role::contestant}) {
       if (role == Role::contestant && !contestant_) {
         continue;
       }
-      for (int call = 0; call < 2 && times_.clock_fault.empty(); ++call) {
-        const double us = measure(role, next_batch(TimingMode::cold_burst, 1)).value_or(0);
-        if (call == 1) {
+      for (int call = 0; call < 2 && !is_over(); ++call) {
+        const Batch batch = next_batch(TimingMode::cold_burst, 1);
+        prepare(role, batch, TimingMode::cold_burst);
+        const double us = measure(role, batch).value_or(0);
+        if (!is_over() && inspect(role, batch) && call == 1) {
           fastest_us_ = fastest_us_ == 0 ? us : std::min(fastest_us_, us);
           slowest_us_ = std::max(slowest_us_, us);
         }
@@ -85,21 +123,30 @@ class Timer {
     }
   }
 
-  /// Enough calls for the clock, and whole turns of the rotation where they are that many.
+  /// Sets that timed calls of the mode may use; the last of the warm ones warms up.
+  std::size_t usable_sets(TimingMode mode) const {
+    return is_cold(mode) ? sets_.cold.count : attendant_ == nullptr ? 1 : sets_.warm.count - 1;
+  }
+
+  /// Enough calls for the clock, and whole turns of the rotation where they are that many. With an attendant no more
+  /// than there are sets.
   std::size_t calls_per_sample(TimingMode mode) const {
     const double shortest_us =
         std::max(clock_.shortest_batch_us(), contestant_ ? contestant_->clock.shortest_batch_us() : 0);
-    const auto calls = static_cast<std::size_t>(std::ceil(shortest_us / fastest_us_));
-    const std::size_t num_sets = is_cold(mode) ? times_.rotation.num_sets : 1;
-    return calls <= num_sets ? std::max<std::size_t>(calls, 1) : (calls + num_sets - 1) / num_sets * num_sets;
+    const auto calls = static_cast<std::size_t>(std::max(1.0, std::ceil(shortest_us / fastest_us_)));
+    const std::size_t sets = usable_sets(mode);
+    if (attendant_ != nullptr) {
+      return std::min(calls, sets);
+    }
+    return calls <= sets ? calls : (calls + sets - 1) / sets * sets;
   }
 
   Batch next_batch(TimingMode mode, std::size_t calls) {
     if (!is_cold(mode)) {
-      return {calls, 0, 1};
+      return attendant_ == nullptr ? Batch{calls, sets_.warm.base, 1} : sets_.warm.batch(calls);
     }
-    const Batch batch{calls, next_set_, times_.rotation.num_sets};
-    next_set_ = (next_set_ + calls) % times_.rotation.num_sets;
+    const Batch batch{calls, next_set_, sets_.cold.count};  // which begin with the first set
+    next_set_ = (next_set_ + calls) % sets_.cold.count;
     return batch;
   }
 
@@ -114,7 +161,11 @@ class Timer {
       mode.not_measured = "the suite is timed warm";
       return;
     }
-    const bool is_first = mode.mode == (options_.warm ? warm_modes : cold_modes).front();
+    const bool is_first = mode.mode == deciding_modes().front();
+    if (options_.shortly && !is_first) {
+      mode.not_measured = "one mode was wanted";
+      return;
+    }
     const double left_s = options_.budget_s - used_s();
     mode.calls_per_sample = calls_per_sample(mode.mode);
     const double least_s = min_rounds * round_s(mode) + (is_burst(mode.mode) ? 0 : options_.heat_s);
@@ -124,28 +175,91 @@ class Timer {
       return;
     }
     const auto modes_left = static_cast<double>(all_modes.size() - static_cast<std::size_t>(mode.mode));
-    const double share_end_s = used_s() + left_s / modes_left;
+    time_rounds(mode, options_.max_rounds, used_s() + left_s / modes_left, options_.budget_s);
+  }
+
+  /// Rounds until `end_s`, the first few of a mode until `last_s`: of samples, and what is done aside may take as long.
+  void time_rounds(ModeTimes& mode, int most, double end_s, double last_s) {
+    const double aside_end_s = times_.aside_s + std::max(end_s - used_s(), 0.0);
     if (!is_burst(mode.mode)) {
-      heat_up(mode);
+      heat_up(mode, options_.heat_s);
     }
-    while (mode.rounds() < options_.max_rounds && times_.clock_fault.empty()) {
-      const double end_s = mode.rounds() < min_rounds ? options_.budget_s : share_end_s;
-      if (mode.rounds() > 0 && used_s() + round_s(mode) > end_s) {
+    idle_s_ = 0;
+    while (mode.rounds() < most && !is_over()) {
+      const bool is_short = mode.rounds() < min_rounds;
+      if (mode.rounds() > 0 && used_s() + round_s(mode) > (is_short ? last_s : end_s)) {
+        break;
+      }
+      if (!is_short && times_.aside_s > aside_end_s) {
         break;
       }
       time_round(mode);
     }
   }
 
-  void heat_up(const ModeTimes& mode) {
-    const double end_s = clock_.now_s() + options_.heat_s;
-    for (std::size_t turn = 0; clock_.now_s() < end_s && times_.clock_fault.empty(); ++turn) {
-      const Role role = turn % 2 == 1 && contestant_.has_value() ? Role::contestant : Role::baseline;
-      (void)measure(role, next_batch(mode.mode, mode.calls_per_sample));
+  [[nodiscard]] std::array<TimingMode, 2> deciding_modes() const { return options_.warm ? warm_modes : cold_modes; }
+
+  [[nodiscard]] bool is_too_noisy(const ModeTimes& mode) const {
+    Random random(static_cast<std::uint64_t>(mode.rounds()));
+    return compare(median_estimate(mode.speedups(), random), median_estimate(mode.self_ratios(), random),
+                   mode.rounds()) == Comparison::too_noisy;
+  }
+
+  /// As many rounds again, and again, so that few looks are taken: each look at equals is another chance to find them
+  /// different.
+  void go_on_while_too_noisy() {
+    for (double times = 2; contestant_ && times <= options_.patience; times *= 2) {
+      const double until_s = times * options_.budget_s;
+      for (const TimingMode which : deciding_modes()) {
+        ModeTimes& mode = times_.modes[static_cast<std::size_t>(which)];
+        if (mode.rounds() > 0 && !is_over() && is_too_noisy(mode)) {
+          mode.went_on = true;
+          const bool is_last = which == deciding_modes().back();
+          const double end_s = used_s() + std::max(until_s - used_s(), 0.0) / (is_last ? 1 : 2);
+          time_rounds(mode, static_cast<int>(times * options_.max_rounds), end_s, until_s);
+        }
+      }
     }
   }
 
-  /// One sample of each role in random order; a round that is cut short by a clock fault leaves nothing behind.
+  void heat_up(const ModeTimes& mode, double seconds) {
+    const double end_s = clock_.now_s() + seconds;
+    while (clock_.now_s() < end_s && !is_over()) {
+      (void)measure(Role::baseline, sets_.heating.batch(mode.calls_per_sample));
+    }
+  }
+
+  /// What comes between inputs and sample: rest in a burst, work where the machine had been idle in a sustained mode,
+  /// and a call that warms the weights.
+  [[nodiscard]] bool lead_in(Role role, const ModeTimes& mode) {
+    if (is_burst(mode.mode)) {
+      clock_.rest(options_.rest_s);
+    } else if (attendant_ != nullptr) {
+      aside([&] { heat_up(mode, std::min(std::exchange(idle_s_, 0), options_.heat_s)); });
+    }
+    return is_over() ? false : is_cold(mode.mode) || measure(role, warm_up()).has_value();
+  }
+
+  Batch warm_up() const {
+    const std::size_t last = sets_.warm.base + sets_.warm.count - 1;
+    return {1, last, last + 1};
+  }
+
+  /// One sample; nothing where it does not count.
+  std::optional<double> sample(Role role, const ModeTimes& mode) {
+    const Batch batch = next_batch(mode.mode, mode.calls_per_sample);
+    if (!is_cold(mode.mode)) {
+      prepare(role, warm_up(), mode.mode);
+    }
+    prepare(role, batch, mode.mode);
+    if (!lead_in(role, mode)) {
+      return std::nullopt;
+    }
+    const std::optional<double> us = measure(role, batch);
+    return us && inspect(role, batch) ? us : std::nullopt;
+  }
+
+  /// One sample of each role in random order; a round that is cut short leaves nothing behind.
   void time_round(ModeTimes& mode) {
     std::vector<Role> order{Role::baseline, Role::baseline_again};
     if (contestant_) {
@@ -155,13 +269,7 @@ class Timer {
     std::array<double, 3> us{};
     std::vector<Telemetry> telemetry;
     for (const Role role : order) {
-      if (is_burst(mode.mode)) {
-        clock_.rest(options_.rest_s);
-      }
-      if (!is_cold(mode.mode) && !measure(role, {1, 0, 1})) {
-        return;
-      }
-      const std::optional<double> sample_us = measure(role, next_batch(mode.mode, mode.calls_per_sample));
+      const std::optional<double> sample_us = sample(role, mode);
       if (!sample_us) {
         return;
       }
@@ -178,6 +286,8 @@ class Timer {
 
   std::optional<Clocked> contestant_;
   Clocked baseline_;
+  Attendant* attendant_;
+  const SetRanges& sets_;
   Clock& clock_;
   const TimingOptions& options_;
   Random& random_;
@@ -185,6 +295,7 @@ class Timer {
   double start_s_ = 0;
   double fastest_us_ = 0;
   double slowest_us_ = 0;
+  double idle_s_ = 0;  ///< since the machine was last at work, in a sustained mode
   std::size_t next_set_ = 0;
 };
 
@@ -201,6 +312,17 @@ std::string stillness_fault(const Times& times) {
     }
   }
   return {};
+}
+
+Times time_over(std::optional<Clocked> contestant, Clocked baseline, Attendant* attendant, const Rotation& rotation,
+                const SetRanges& sets, const TimingOptions& options, Random& random) {
+  Times times;
+  times.rotation = rotation;
+  Timer(contestant, baseline, attendant, sets, options, random, times).run();
+  if (times.clock_fault.empty() && times.output_fault.empty()) {
+    times.clock_fault = stillness_fault(times);
+  }
+  return times;
 }
 
 }  // namespace
@@ -221,21 +343,16 @@ std::vector<double> ModeTimes::self_ratios() const {
   return ratios;
 }
 
-Times time_against(std::optional<Clocked> contestant, Clocked baseline, const Rotation& rotation,
-                   const TimingOptions& options, Random& random) {
-  Times times;
-  times.rotation = rotation;
-  Timer(contestant, baseline, options, random, times).run();
-  if (times.clock_fault.empty()) {
-    times.clock_fault = stillness_fault(times);
-  }
-  return times;
+Times time_against(std::optional<Clocked> contestant, Clocked baseline, Attendant& attendant, const Rotation& rotation,
+                   const SetRanges& sets, const TimingOptions& options, Random& random) {
+  return time_over(contestant, baseline, &attendant, rotation, sets, options, random);
 }
 
 Times time_against(Runner* contestant, Runner& baseline, Clock& clock, const Rotation& rotation,
                    const TimingOptions& options, Random& random) {
-  return time_against(contestant == nullptr ? std::nullopt : std::optional(Clocked{*contestant, clock}),
-                      {baseline, clock}, rotation, options, random);
+  const SetRange all{0, rotation.num_sets};
+  return time_over(contestant == nullptr ? std::nullopt : std::optional(Clocked{*contestant, clock}),
+                   {baseline, clock}, nullptr, rotation, {all, {0, 1}, all}, options, random);
 }
 
 }  // namespace thresher::arena

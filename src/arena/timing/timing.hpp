@@ -1,5 +1,6 @@
 #pragma once
 /// Times a contestant against its baseline, interleaved in random order, in each mode that the budget allows.
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -14,12 +15,49 @@
 
 namespace thresher::arena {
 
+/// Who runs a sample. The baseline is timed twice in every round, against itself.
+enum class Role : std::uint8_t { baseline, baseline_again, contestant };
+
+/// What is done around samples, outside the time that they take, for every role alike.
+class Attendant {
+ public:
+  Attendant() = default;
+  Attendant(const Attendant&) = delete;
+  Attendant& operator=(const Attendant&) = delete;
+  virtual ~Attendant() = default;
+  /// Before a sample: inputs that nobody has seen and poisoned outputs for every call of `batch`; cold caches for
+  /// `cold`.
+  virtual void prepare(Role role, const Batch& batch, bool cold) = 0;
+  /// After it: one sentence about the first call whose outputs do not hold, empty when all do. `closely`: whole outputs
+  /// too.
+  [[nodiscard]] virtual std::string inspect(Role role, const Batch& batch, bool closely) = 0;
+};
+
+/// So many input sets from `base` on.
+struct SetRange {
+  std::size_t base = 0;
+  std::size_t count = 1;
+
+  /// Calls on the first of them, as many as there are at most.
+  [[nodiscard]] Batch batch(std::size_t calls) const { return {std::min(calls, count), base, base + count}; }
+};
+
+/// Which of a runner's sets are used for what.
+struct SetRanges {
+  SetRange cold;
+  SetRange warm;     ///< sets of the same weights; the last of them warms up
+  SetRange heating;  ///< of the baseline: what keeps the machine at work between samples of a sustained mode
+};
+
 struct TimingOptions {
   double budget_s = 8;  ///< for one contestant on one problem, over all modes
-  int max_rounds = 60;
+  /// A deciding mode that is still too noisy to say goes on until so many times the budget have passed.
+  double patience = 1;
+  int max_rounds = 60;  ///< of a mode, and so many times `patience` in all
   double heat_s = 0.25;  ///< back-to-back calls before a sustained mode
   double rest_s = 0.02;  ///< idle time before each sample of a burst mode
   bool warm = false;     ///< the warm modes alone, with all of the budget
+  bool shortly = false;  ///< the first deciding mode alone
 };
 
 /// One mode's samples: microseconds per call, one of each role in every round.
@@ -31,6 +69,7 @@ struct ModeTimes {
   std::vector<double> baseline_again_us;  ///< the baseline against itself: the machine's own noise
   std::vector<double> contestant_us;      ///< empty when the contestant is the baseline
   std::vector<Telemetry> telemetry;       ///< after each sample, in the order they were taken
+  bool went_on = false;                   ///< past its share of the budget, because it was too noisy to say
 
   [[nodiscard]] int rounds() const noexcept { return static_cast<int>(baseline_us.size()); }
   /// Baseline time (the geometric mean of the round's two) over contestant time, round by round: drift cancels.
@@ -44,6 +83,11 @@ struct Times {
   Rotation rotation;
   /// Why no time here can be believed; empty when nothing speaks against the clock. The modes then stop short.
   std::string clock_fault;
+  /// Why a sample does not count: outputs of its calls do not hold. Empty when all held; the modes then stop short.
+  std::string output_fault;
+  Role faulty = Role::contestant;  ///< whose outputs they are
+  double sampled_s = 0;            ///< samples, rests and what drives caches and clocks into their state
+  double aside_s = 0;              ///< making inputs and looking at outputs, which no sample holds
 
   [[nodiscard]] const ModeTimes& mode(TimingMode which) const { return modes.at(static_cast<std::size_t>(which)); }
 };
@@ -54,13 +98,15 @@ struct Clocked {
   Clock& clock;
 };
 
-/// Times `contestant` against `baseline` over sets that hold the same data; without a contestant the baseline alone,
-/// against itself. Budgets and rests are by the baseline's clock.
-[[nodiscard]] Times time_against(std::optional<Clocked> contestant, Clocked baseline, const Rotation& rotation,
-                                 const TimingOptions& options, Random& random);
+/// Times `contestant` against `baseline`; without a contestant the baseline alone, against itself. Budgets and rests are
+/// by the baseline's clock. Before and after every sample the attendant does its work; no two calls of a sample use one
+/// set.
+[[nodiscard]] Times time_against(std::optional<Clocked> contestant, Clocked baseline, Attendant& attendant,
+                                 const Rotation& rotation, const SetRanges& sets, const TimingOptions& options,
+                                 Random& random);
 
-/// Times `contestant` against `baseline` over the same input sets. `contestant` may be null: then only the baseline is
-/// timed, against itself.
+/// The same over `rotation` alone with nobody attending, for what is trusted: the inputs stay as they are. `contestant`
+/// may be null.
 [[nodiscard]] Times time_against(Runner* contestant, Runner& baseline, Clock& clock, const Rotation& rotation,
                                  const TimingOptions& options, Random& random);
 

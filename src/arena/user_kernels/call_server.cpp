@@ -82,8 +82,7 @@ class Server {
   bool make_calls() {
     try {
       for (std::uint32_t call = 0; call < doorbell_->calls; ++call) {
-        served_->call(doorbell_->binding,
-                      doorbell_->base + (doorbell_->first_set + call) % doorbell_->num_sets);
+        served_->call(doorbell_->binding, (doorbell_->first_set + call) % doorbell_->num_sets);
       }
       return true;
     } catch (const Error& error) {

@@ -25,7 +25,6 @@ struct Doorbell {
   // What the ring is about, written by the judge beforehand.
   alignas(line_bytes) What what;
   std::uint32_t binding;
-  std::uint32_t base;
   std::uint32_t first_set;
   std::uint32_t num_sets;
   std::uint32_t calls;

@@ -283,7 +283,6 @@ double KernelProcess::call(std::uint32_t binding, const Batch& batch, const Outp
                                            options_.own_work_limit_s));
   const double used_ready_us = processor_us();
   bell.binding = binding;
-  bell.base = static_cast<std::uint32_t>(batch.base);
   bell.num_sets = static_cast<std::uint32_t>(batch.num_sets);
   const Watch::time_point rung = Watch::now();
   for (std::size_t made = 0; made < batch.calls;) {

@@ -10,6 +10,7 @@
 #include "arena/contestants/registry.hpp"
 #include "arena/expect_error.hpp"
 #include "arena/gates/correctness.hpp"
+#include "arena/gates/verified_calls.hpp"
 #include "arena/operations.hpp"
 #include "arena/planted.hpp"
 
@@ -276,6 +277,54 @@ TEST(AttentionContestants, KnobsAndStrategiesThatDoNotExistAreNamed) {
               (void)registry->create({"attention", "blockwise", {{"threads", "many"}}});
             }).find("must be a whole number"),
             std::string::npos);
+}
+
+/// What looking closely at four calls of a sample finds, some samples over.
+std::string found_in_samples(const Problem& problem, const AttentionKernel& kernel, Distribution distribution) {
+  FakeRig rig;
+  const AttentionPlanted contestant(kernel);
+  const AttentionPlanted baseline([](const AttentionTask& task, const AttentionTensors& tensors, int) {
+    compute(task.problem, tensors);
+  });
+  const Environment environment;
+  VerifiedCalls calls(problem, distribution, &contestant, baseline, rig, environment, 4, true, 17);
+  const SetRange range = calls.plan().ranges().warm;
+  for (int sample = 0; sample < 3; ++sample) {
+    const Batch batch = range.batch(4);
+    calls.prepare(Role::contestant, batch, false);
+    for (std::size_t call = 0; call < batch.calls; ++call) {
+      calls.contestant()->runner.run({}, batch.set_of(call));
+    }
+    if (std::string fault = calls.inspect(Role::contestant, batch, true); !fault.empty()) {
+      return fault;
+    }
+  }
+  return calls.last_look();
+}
+
+TEST(AttentionSamples, HonestOutputsHoldAndOneWrongElementInAWholeOutputDoesNot) {
+  const AttentionKernel honest = [](const AttentionTask& task, const AttentionTensors& tensors, int) {
+    compute(task.problem, tensors);
+  };
+  const AttentionKernel one_off = [](const AttentionTask& task, const AttentionTensors& tensors, int) {
+    compute(task.problem, tensors);
+    element(tensors, 1, 77, 9) ^= 0x8040U;
+  };
+  const AttentionKernel no_mask = [](const AttentionTask& task, const AttentionTensors& tensors, int) {
+    AttentionProblem without = task.problem;
+    without.causal = false;
+    compute(without, tensors);
+  };
+  const AttentionProblem shape{.batch = 2, .heads = 4, .kv_heads = 2, .queries = 150, .keys = 180, .causal = true};
+  for (const bool rows_first : {false, true}) {
+    const Problem problem = problem_of(shape, true, rows_first);
+    for (const Distribution distribution : {Distribution::normal, Distribution::full_range}) {
+      EXPECT_EQ(found_in_samples(problem, honest, distribution), "") << label(problem);
+      EXPECT_NE(found_in_samples(problem, one_off, distribution).find("a trusted computation of the same inputs gives"),
+                std::string::npos);
+      EXPECT_NE(found_in_samples(problem, no_mask, distribution).find(" is "), std::string::npos);
+    }
+  }
 }
 
 }  // namespace

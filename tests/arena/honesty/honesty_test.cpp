@@ -70,7 +70,7 @@ TEST(Honesty, NoHonestContestantIsAccusedInAHundredTournaments) {
     const auto results = probe_honesty(cheats::planted_problem(), contestant, rig,
                                        options_of(1000 + static_cast<std::uint64_t>(tournament), tournament % 2 == 0));
     EXPECT_FALSE(results.back().accusation) << "tournament " << tournament << ": " << found(results);
-    EXPECT_EQ(results.size(), 17U);
+    EXPECT_EQ(results.size(), 18U);
   }
 }
 
@@ -97,7 +97,7 @@ TEST(Honesty, TheGateNamesTheCheatTheExperimentAndTheProblem) {
   const GateResult gate =
       judge_honesty(suite, cheats::CheatContestant("honest", cheats::honest(60), rig), rig, options_of(5));
   EXPECT_EQ(gate.outcome, Outcome::passed) << gate.sentence;
-  EXPECT_NE(gate.sentence.find("17 experiments on 7x24x64"), std::string::npos) << gate.sentence;
+  EXPECT_NE(gate.sentence.find("18 experiments on 7x24x64"), std::string::npos) << gate.sentence;
 }
 
 /// What is found of `prepare` on a rig whose stream can be held, by a host that waits for so long.

@@ -82,11 +82,17 @@ TEST(EvidenceJson, OfHonestTellsWhatEachExperimentSaid) {
             R"("problem":"1x8x16","secret_seed":5})");
 }
 
-TEST(EvidenceJson, OfTimedHasClockAndCeilings) {
-  EXPECT_EQ(to_json(TimedEvidence{"wall clock", Distribution::contest, 6, {1.5, 2.5, 3.5, "measured", 2}}),
+TEST(EvidenceJson, OfTimedHasClockCeilingsAndWhatWasLookedAt) {
+  EXPECT_EQ(to_json(TimedEvidence{"wall clock",
+                                  Distribution::contest,
+                                  6,
+                                  {1.5, 2.5, 3.5, "measured", 2},
+                                  {{"1x8x16", 5, 30, 60, 4, 31, 1.5, 0.5}}}),
             R"({"budget_s":6.0,"ceilings":{"bytes_per_s":3.5,"fast_rate":2.0,"method":"measured",)"
             R"("peak_operations_per_s":1.5,"sustained_operations_per_s":2.5},"clock":"wall clock",)"
-            R"("distribution":"contest"})");
+            R"("distribution":"contest","verification":[{"calls":60,"inputs_compared":31,"problem":"1x8x16",)"
+            R"("samples":30,"seconds_of_samples":1.5,"seconds_of_verification":0.5,"secret_seed":5,)"
+            R"("whole_outputs":4}]})");
 }
 
 TEST(EvidenceJson, OfVerdictIsReadAgainWhereItWasRecorded) {

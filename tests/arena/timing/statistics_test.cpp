@@ -82,5 +82,34 @@ TEST(Compare, TooFewRoundsSayNothing) {
   EXPECT_EQ(compare({5, 4.9, 5.1}, {1, 1, 1}, min_rounds), Comparison::faster);
 }
 
+TEST(Statistics, RanksTellWhatLiesAboveByChance) {
+  const std::vector<double> low{1.00, 1.02, 0.98, 1.01, 0.99, 1.03, 0.97, 1.04};
+  std::vector<double> high = low;
+  for (double& value : high) {
+    value += 0.5;
+  }
+  EXPECT_NEAR(rank_test(low, low), 0.5, 0.05);
+  EXPECT_LT(rank_test(high, low), 1e-3);
+  EXPECT_GT(rank_test(low, high), 0.99);
+  EXPECT_TRUE(is_beyond_doubt(high, low, 1.3));
+  EXPECT_FALSE(is_beyond_doubt(high, low, 1.6)) << "beyond doubt, but no factor that matters";
+  EXPECT_FALSE(is_beyond_doubt(std::span(high).first(4), low, 1.3)) << "too few to say";
+}
+
+TEST(Statistics, EqualsAreToldApartLessThanOnceInAThousandTimes) {
+  Random random(3);
+  int told_apart = 0;
+  for (int times = 0; times < 4000; ++times) {
+    std::vector<double> one(10);
+    std::vector<double> other(10);
+    for (std::size_t i = 0; i < one.size(); ++i) {
+      one[i] = std::exp(0.3 * random.normal());
+      other[i] = std::exp(0.3 * random.normal());
+    }
+    told_apart += is_beyond_doubt(one, other, 1) ? 1 : 0;
+  }
+  EXPECT_LE(told_apart, 12);
+}
+
 }  // namespace
 }  // namespace thresher::arena

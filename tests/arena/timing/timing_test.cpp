@@ -65,6 +65,40 @@ TEST(Timing, NeverAWinnerInsideTheNoise) {
   }
 }
 
+TEST(Timing, GoingOnWhileItIsTooNoisyMakesNoWinnersOfEquals) {
+  int said = 0;
+  int went_on = 0;
+  for (std::uint64_t seed = 1; seed <= 200; ++seed) {
+    const Outcome outcome = judge({.noise = 0.1}, 1000, 1000, TimingMode::cold_burst, seed,
+                                  {.budget_s = 1.5, .patience = 4, .max_rounds = 10});
+    said += outcome.comparison == Comparison::faster || outcome.comparison == Comparison::slower ? 1 : 0;
+    went_on += outcome.times.mode(TimingMode::cold_burst).went_on ? 1 : 0;
+  }
+  EXPECT_LE(said, 10);
+  EXPECT_GE(went_on, 150);
+}
+
+TEST(Timing, GoesOnUntilItCanSayAndNoLongerThanItsPatience) {
+  const FakeMachine noisy{.noise = 0.08};
+  const TimingOptions options{.budget_s = 1.5, .max_rounds = 8};
+  TimingOptions patient = options;
+  patient.patience = 4;
+  int said_at_once = 0;
+  int said = 0;
+  for (std::uint64_t seed = 1; seed <= 40; ++seed) {
+    said_at_once += judge(noisy, 900, 1000, TimingMode::cold_burst, seed, options).comparison == Comparison::faster;
+    const Outcome outcome = judge(noisy, 900, 1000, TimingMode::cold_burst, seed, patient);
+    said += outcome.comparison == Comparison::faster;
+    EXPECT_LE(outcome.times.sampled_s, 4 * patient.budget_s + 1);
+    EXPECT_LE(outcome.times.mode(TimingMode::cold_burst).rounds(), 32);
+  }
+  EXPECT_GT(said, said_at_once);
+  EXPECT_FALSE(judge({.noise = 0.005}, 900, 1000, TimingMode::cold_burst, 1, patient)
+                   .times.mode(TimingMode::cold_burst)
+                   .went_on)
+      << "what is clear is not timed again";
+}
+
 TEST(Timing, DriftMakesNoWinnerAndHidesNone) {
   const FakeMachine drifting{.noise = 0.01, .drift_per_s = 0.5};
   const std::array<int, 4> equal = tally(drifting, 1000, 1000, TimingMode::cold_sustained);

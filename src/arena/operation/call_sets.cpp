@@ -1,0 +1,115 @@
+#include "arena/operation/call_sets.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "arena/operation/operation.hpp"
+#include "arena/random.hpp"
+
+namespace thresher::arena {
+namespace {
+
+/// Sets may take this share of the memory that is available, on all rigs together.
+constexpr double memory_share = 0.4;
+constexpr std::size_t pool_size = 3;
+
+/// What weights and the rest of one call take, alone and with their guard zones.
+struct Sizes {
+  std::size_t weight_bytes = 0;
+  std::size_t weight_footprint = 0;
+  std::size_t call_bytes = 0;
+  std::size_t call_footprint = 0;
+
+  void add(const HostTensor& tensor) {
+    const std::size_t parts = 1U + (tensor.scales.empty() ? 0U : 1U) + (tensor.global_scale ? 1U : 0U);
+    const std::size_t footprint = tensor.bytes() + parts * 2 * GuardedBuffer::zone_bytes;
+    (tensor.is_weight ? weight_bytes : call_bytes) += tensor.bytes();
+    (tensor.is_weight ? weight_footprint : call_footprint) += footprint;
+  }
+};
+
+std::size_t round_up(std::size_t value, std::size_t step) { return (value + step - 1) / step * step; }
+
+}  // namespace
+
+CallPlan plan_calls(const Problem& problem, const std::vector<HostTensor>& inputs, const std::vector<Rig*>& rigs,
+                    std::size_t calls, bool warm) {
+  Sizes sizes;
+  for (const HostTensor& input : inputs) {
+    sizes.add(input);
+  }
+  for (const HostTensor& output : problem.operation().outputs(problem)) {
+    sizes.add(output);
+  }
+  Rig& rig = *rigs.front();
+  const bool is_host = rig.device().kind() == DeviceKind::cpu;
+  // What the judge keeps of the weights and of the activations lies in the same memory on the CPU.
+  const std::size_t weight_footprint = sizes.weight_footprint + (is_host ? sizes.weight_bytes : 0);
+  const std::size_t call_footprint = sizes.call_footprint + (is_host ? sizes.call_bytes : 0);
+  const std::size_t num_rigs = rigs.front() == rigs.back() ? 1 : 2;
+  const auto limit =
+      static_cast<std::size_t>(memory_share * static_cast<double>(rig.memory().available_bytes())) / num_rigs;
+  CallPlan plan;
+  // With every group comes a trusted set.
+  plan.rotation = plan_rotation(sizes.weight_bytes + sizes.call_bytes, weight_footprint + 2 * call_footprint,
+                                rig.last_level_cache_bytes(), limit);
+  plan.groups = warm ? 1 : plan.rotation.num_sets;
+  plan.rotation.num_sets = plan.groups;
+  const std::size_t taken = plan.groups * (weight_footprint + call_footprint);
+  const std::size_t left = (limit > taken ? limit - taken : 0) / std::max<std::size_t>(call_footprint, 1);
+  const std::size_t wanted = std::min(calls, max_sets);
+  plan.warm = std::clamp<std::size_t>(left / 2, 2, wanted + 1);
+  plan.cold = plan.groups;
+  if (!warm && wanted > plan.groups) {
+    const std::size_t affordable = left > plan.warm ? (left - plan.warm) / 2 / plan.groups * plan.groups : 0;
+    plan.cold = std::max(plan.groups, std::min(round_up(wanted, plan.groups), affordable));
+  }
+  plan.trusted = plan.cold;  // as many, for they heat the machine up too
+  return plan;
+}
+
+FreshInputs::FreshInputs(const Problem& problem, Distribution distribution, std::uint64_t seed)
+    : problem_(problem), distribution_(distribution), seed_(seed) {
+  if (distribution_ == Distribution::integers) {
+    return;  // made so that sums are exact, which signs of their own would spoil
+  }
+  for (std::size_t i = 0; i < pool_size; ++i) {
+    pool_.push_back(
+        problem_.operation().activations(problem_, distribution_, derive_seed(seed_, fmt::format("pool {}", i))));
+    std::erase_if(pool_.back(), [](const HostTensor& tensor) { return tensor.is_weight; });
+  }
+}
+
+std::vector<HostTensor> FreshInputs::inputs_of_group(std::size_t group) const {
+  return problem_.operation().inputs(problem_, distribution_, derive_seed(seed_, fmt::format("group {}", group)));
+}
+
+std::vector<HostTensor> FreshInputs::activations(std::uint64_t seed_of_call) const {
+  if (pool_.empty()) {
+    std::vector<HostTensor> made = problem_.operation().activations(problem_, distribution_, seed_of_call);
+    std::erase_if(made, [](const HostTensor& tensor) { return tensor.is_weight; });
+    return made;
+  }
+  Random random(seed_of_call);
+  std::vector<HostTensor> made = pool_[random.below(pool_.size())];
+  for (HostTensor& tensor : made) {
+    flip_signs(tensor, random);
+  }
+  return made;
+}
+
+std::vector<DeviceSet> make_call_sets(Memory& memory, const Problem& problem, const CallPlan& plan,
+                                      const std::vector<std::vector<HostTensor>>& groups) {
+  const std::vector<HostTensor> outputs = problem.operation().outputs(problem);
+  std::vector<DeviceSet> sets;
+  const std::size_t count = plan.called() + plan.trusted;
+  sets.reserve(count);
+  for (std::size_t set = 0; set < count; ++set) {
+    const std::size_t group = plan.group_of(set);
+    sets.emplace_back(memory, groups[group], outputs, group < sets.size() ? &sets[group] : nullptr);
+  }
+  return sets;
+}
+
+}  // namespace thresher::arena

@@ -1,0 +1,58 @@
+#pragma once
+/// The input sets of timed calls: every call of a sample has activations and outputs of its own, over as many groups of
+/// weights as make calls cold.
+#include <cstdint>
+#include <vector>
+
+#include "arena/data/device_set.hpp"
+#include "arena/data/distribution.hpp"
+#include "arena/operation/problem.hpp"
+#include "arena/rig/rig.hpp"
+#include "arena/timing/rotation.hpp"
+#include "arena/timing/timing.hpp"
+
+namespace thresher::arena {
+
+/// How many sets of each kind there are, in this order: those that cold calls use, those that warm calls use, and those
+/// that a trusted computation uses. Set i of the cold and of the trusted ones has the weights of group i % groups, warm
+/// ones have those of group 0.
+struct CallPlan {
+  Rotation rotation;  ///< of the groups
+  std::size_t groups = 1;
+  std::size_t cold = 1;
+  std::size_t warm = 2;
+  std::size_t trusted = 1;
+
+  [[nodiscard]] std::size_t called() const noexcept { return cold + warm; }
+  [[nodiscard]] SetRanges ranges() const noexcept { return {{0, cold}, {cold, warm}, {called(), trusted}}; }
+  [[nodiscard]] std::size_t group_of(std::size_t set) const noexcept {
+    return set < cold ? set % groups : set < called() ? 0 : (set - called()) % groups;
+  }
+};
+
+/// Sets for samples of `calls`, as many as memory allows on `rigs` (the same or two), with `groups` at most. Problems
+/// that are timed warm have no cold sets to speak of.
+[[nodiscard]] CallPlan plan_calls(const Problem& problem, const std::vector<HostTensor>& inputs,
+                                  const std::vector<Rig*>& rigs, std::size_t calls, bool warm);
+
+/// Inputs that no call has had: each call's from a seed of its own.
+class FreshInputs {
+ public:
+  FreshInputs(const Problem& problem, Distribution distribution, std::uint64_t seed);
+  /// Inputs of `group`, in the order of Operation::inputs; the activations among them are for nobody.
+  [[nodiscard]] std::vector<HostTensor> inputs_of_group(std::size_t group) const;
+  /// Activations of one call, in the order of Operation::inputs.
+  [[nodiscard]] std::vector<HostTensor> activations(std::uint64_t seed_of_call) const;
+
+ private:
+  Problem problem_;
+  Distribution distribution_;
+  std::uint64_t seed_;
+  std::vector<std::vector<HostTensor>> pool_;  ///< what is varied from call to call
+};
+
+/// The planned sets on one rig. `groups` are inputs of each group.
+[[nodiscard]] std::vector<DeviceSet> make_call_sets(Memory& memory, const Problem& problem, const CallPlan& plan,
+                                                    const std::vector<std::vector<HostTensor>>& groups);
+
+}  // namespace thresher::arena

@@ -1,0 +1,49 @@
+#include "arena/rig/environment.hpp"
+
+#include <sys/resource.h>
+
+#include <cfenv>
+#if defined(__x86_64__)
+#include <xmmintrin.h>
+#endif
+
+namespace thresher::arena {
+namespace {
+
+#if defined(__x86_64__)
+/// Without the flags of what has happened, which every computation sets.
+std::uint32_t floating_point_mode() { return _mm_getcsr() & ~0x3FU; }
+void set_floating_point_mode(std::uint32_t mode) { _mm_setcsr(mode); }
+#else
+std::uint32_t floating_point_mode() { return static_cast<std::uint32_t>(std::fegetround()); }
+void set_floating_point_mode(std::uint32_t mode) { std::fesetround(static_cast<int>(mode)); }
+#endif
+
+int priority() { return ::getpriority(PRIO_PROCESS, 0); }
+
+}  // namespace
+
+Environment::Environment() : floating_point_(floating_point_mode()), priority_(priority()) {
+  ::sched_getaffinity(0, sizeof(processors_), &processors_);
+}
+
+std::string Environment::put_right() const {
+  std::string changed;
+  if (floating_point_mode() != floating_point_) {
+    set_floating_point_mode(floating_point_);
+    changed = "it left the processor's floating-point mode changed";
+  }
+  cpu_set_t processors{};
+  ::sched_getaffinity(0, sizeof(processors), &processors);
+  if (CPU_EQUAL(&processors, &processors_) == 0) {
+    ::sched_setaffinity(0, sizeof(processors_), &processors_);
+    changed = "it left the judge bound to other processors";
+  }
+  if (priority() != priority_) {
+    ::setpriority(PRIO_PROCESS, 0, priority_);
+    changed = "it left the judge's priority changed";
+  }
+  return changed;
+}
+
+}  // namespace thresher::arena

@@ -1,0 +1,324 @@
+// The gate `timed` on fake clocks: samples count only if their outputs hold, whatever the contestant tells apart.
+#include "arena/gates/timed.hpp"
+
+#include <gtest/gtest.h>
+
+#include <map>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <thread>
+
+#if defined(__x86_64__)
+#include <xmmintrin.h>
+#endif
+
+#include "arena/cheats/cheats.hpp"
+#include "arena/gates/match.hpp"
+#include "arena/results/evidence_json.hpp"
+
+namespace thresher::arena {
+namespace {
+
+using cheats::Act;
+using cheats::Prepare;
+using cheats::Stage;
+
+constexpr double work_us = 60;
+constexpr double nothing_us = 6;
+
+Suite suite_of(std::vector<Distribution> distributions) {
+  Suite suite;
+  suite.name = "planted";
+  suite.distributions = std::move(distributions);
+  suite.problems = {cheats::planted_problem()};
+  return suite;
+}
+
+struct Timed {
+  GateResult gate;
+  double speedup = 0;  ///< in the cold burst; 0 where it was not measured
+};
+
+Timed timed(const Prepare& contestant, const Prepare& baseline = cheats::honest(work_us),
+            std::vector<Distribution> distributions = {Distribution::contest}) {
+  cheats::CheatRig rig({.noise = 0.01});
+  const Suite suite = suite_of(std::move(distributions));
+  const cheats::CheatContestant one("one", contestant, rig);
+  const cheats::CheatContestant other("other", baseline, rig);
+  Progress progress = Progress::silent();
+  Match match{suite, one, other, nullptr, rig, 5, {.budget_s = 8, .max_rounds = 24}, progress};
+  Timed result{make_timed_gate()->judge(match)};
+  for (const Measurement& measurement : match.measurements) {
+    if (measurement.mode == TimingMode::cold_burst && measurement.rounds > 0) {
+      result.speedup = measurement.speedup.value;
+    }
+  }
+  return result;
+}
+
+std::size_t bytes_of(const Tensor& tensor) {
+  return static_cast<std::size_t>(tensor.elements() * bits(tensor.format) / 8);
+}
+
+const std::uint8_t* bytes(const Tensor& tensor) { return static_cast<const std::uint8_t*>(tensor.data); }
+
+/// What `act` makes of each call.
+Prepare calling(const std::function<double(const KernelCall&)>& act) {
+  return [act](const Stage& stage) -> Act {
+    return [stage, act](std::size_t set, int number) { return act(stage.call(set, number)); };
+  };
+}
+
+double work(const KernelCall& call) {
+  honest_kernel(call);
+  return work_us;
+}
+
+void zero_activations(const KernelCall& call) { std::memset(call.a.data, 0, bytes_of(call.a)); }
+
+/// Answers by `fingerprint` of a call.
+Prepare cache(const std::function<std::string(const KernelCall&)>& fingerprint) {
+  return [fingerprint](const Stage& stage) -> Act {
+    auto kept = std::make_shared<std::map<std::string, std::string>>();
+    return [stage, kept, fingerprint](std::size_t set, int number) {
+      const KernelCall call = stage.call(set, number);
+      const auto [found, is_new] = kept->try_emplace(fingerprint(call));
+      if (is_new) {
+        honest_kernel(call);
+        found->second = {static_cast<const char*>(call.c.data), bytes_of(call.c)};
+        return work_us;
+      }
+      std::memcpy(call.c.data, found->second.data(), found->second.size());
+      return nothing_us;
+    };
+  };
+}
+
+struct Planted {
+  const char* name;
+  const char* sentence;  ///< a part of it
+  Prepare prepare;
+};
+
+std::vector<Planted> cheats_of_timed_calls() {
+  return {
+      {"cache_by_magnitudes", "the definition gives",
+       cache([](const KernelCall& call) {
+         std::string key(reinterpret_cast<const char*>(call.a.data), bytes_of(call.a));
+         for (char& byte : key) {
+           byte = static_cast<char>(byte & 0x77);
+         }
+         return key;
+       })},
+      {"cache_by_sum", "the definition gives",
+       cache([](const KernelCall& call) {
+         unsigned sum = 0;
+         for (std::size_t i = 0; i < bytes_of(call.a); ++i) {
+           sum += bytes(call.a)[i];
+         }
+         return std::to_string(sum % 64);
+       })},
+      {"cache_by_buffer", "the definition gives",
+       cache([](const KernelCall& call) { return std::to_string(reinterpret_cast<std::uintptr_t>(call.c.data)); })},
+      {"stops_after_some_calls", "was not written",
+       calling([](const KernelCall& call) { return call.number > 40 ? nothing_us : work(call); })},
+      {"a_tenth_of_the_work_later", "was not written",
+       [](const Stage& stage) -> Act {
+         return [stage](std::size_t set, int number) {
+           KernelCall call = stage.call(set, number);
+           if (number > 40) {
+             call.problem.m = 1;
+             call.a.shape[0] = call.c.shape[0] = 1;
+           }
+           honest_kernel(call);
+           return number > 40 ? nothing_us : work_us;
+         };
+       }},
+      {"skips_one_row_later", "c[3, ",
+       calling([](const KernelCall& call) {
+         const std::size_t row_bytes = bytes_of(call.c) / 7;
+         auto* const row = static_cast<char*>(call.c.data) + 3 * row_bytes;
+         const std::string before(row, row_bytes);
+         honest_kernel(call);
+         if (call.number > 40) {
+           std::memcpy(row, before.data(), row_bytes);
+         }
+         return work_us;
+       })},
+      {"works_where_it_knows_the_poison", "was not written",
+       calling([](const KernelCall& call) { return bytes(call.c)[0] == first_poison ? work(call) : nothing_us; })},
+      {"zeros_its_inputs_first", "the definition gives",
+       calling([](const KernelCall& call) {
+         zero_activations(call);
+         honest_kernel(call);
+         return nothing_us;
+       })},
+      {"zeros_its_inputs_afterwards", "its input a was written to",
+       calling([](const KernelCall& call) {
+         honest_kernel(call);
+         zero_activations(call);
+         return work_us;
+       })},
+      {"writes_its_weights", "",
+       [](const Stage& stage) -> Act {
+         const KernelCall call = stage.call(0, 0);
+         static_cast<std::uint8_t*>(call.b2.data)[5] ^= 1U;
+         return [stage](std::size_t set, int number) {
+           KernelCall now = stage.call(set, number);
+           if (now.b2.data != stage.call(0, 0).b2.data) {
+             return work(now);
+           }
+           static_cast<std::uint8_t*>(now.b2.data)[5] ^= 1U;
+           honest_kernel(now);
+           static_cast<std::uint8_t*>(now.b2.data)[5] ^= 1U;
+           return work_us;
+         };
+       }},
+      {"writes_past_the_end", "past the end of c",
+       calling([](const KernelCall& call) {
+         honest_kernel(call);
+         call.write(call.problem.m, 0, 1.0F);
+         return work_us;
+       })},
+#if defined(__x86_64__)
+      {"flushes_subnormals", "floating-point mode",
+       calling([](const KernelCall& call) {
+         honest_kernel(call);
+         _mm_setcsr(_mm_getcsr() | 0x8040U);
+         return work_us;
+       })},
+#endif
+  };
+}
+
+class CheatOfTimedCalls : public ::testing::TestWithParam<std::size_t> {};
+
+TEST_P(CheatOfTimedCalls, FailsWithASentence) {
+  const Planted cheat = cheats_of_timed_calls()[GetParam()];
+  const Timed result = timed(cheat.prepare);
+  EXPECT_EQ(result.gate.outcome, Outcome::failed) << cheat.name;
+  EXPECT_NE(result.gate.sentence.find(cheat.sentence), std::string::npos) << cheat.name << ": " << result.gate.sentence;
+  EXPECT_TRUE(result.gate.sentence.starts_with("7x24x64 ")) << result.gate.sentence;
+}
+
+INSTANTIATE_TEST_SUITE_P(Cheats, CheatOfTimedCalls,
+                         ::testing::Range<std::size_t>(0, cheats_of_timed_calls().size()),
+                         [](const auto& tested) { return std::string(cheats_of_timed_calls()[tested.param].name); });
+
+TEST(TimedGate, WhatIsKeptForInputsIsNeverAskedFor) {
+  const Prepare by_content = cache([](const KernelCall& call) {
+    return std::string(reinterpret_cast<const char*>(call.a.data), bytes_of(call.a));
+  });
+  const Prepare by_row = cache([](const KernelCall& call) {
+    return std::string(reinterpret_cast<const char*>(call.a.data), bytes_of(call.a) / 7);
+  });
+  for (const Prepare& keeping : {by_content, by_row}) {
+    const Timed result = timed(keeping);
+    EXPECT_EQ(result.gate.outcome, Outcome::passed) << result.gate.sentence;
+    EXPECT_NEAR(result.speedup, 1, 0.05);
+  }
+}
+
+TEST(TimedGate, AShortcutForTheDistributionThatIsTimedIsFound) {
+  const Prepare knows_contest = calling([](const KernelCall& call) {
+    honest_kernel(call);
+    for (std::size_t i = 0; i < bytes_of(call.a); ++i) {
+      if ((bytes(call.a)[i] & 0x44U) != 0) {
+        return work_us;
+      }
+    }
+    return work_us / 2;
+  });
+  const Timed result = timed(knows_contest, cheats::honest(work_us), {Distribution::contest, Distribution::full_range});
+  EXPECT_EQ(result.gate.outcome, Outcome::failed);
+  EXPECT_NE(result.gate.sentence.find("it depends on the data"), std::string::npos) << result.gate.sentence;
+}
+
+TEST(TimedGate, WhoSlowsItsBaselineDownIsFoundWhenItHasGone) {
+  auto alive = std::make_shared<std::weak_ptr<int>>();
+  const Prepare slowing = [alive](const Stage& stage) -> Act {
+    auto token = std::make_shared<int>(0);
+    *alive = token;
+    return [stage, token](std::size_t set, int number) { return work(stage.call(set, number)); };
+  };
+  const Prepare slowed = [alive](const Stage& stage) -> Act {
+    return [stage, alive](std::size_t set, int number) {
+      return work(stage.call(set, number)) * (alive->expired() ? 1 : 1.5);
+    };
+  };
+  const Timed result = timed(slowing, slowed);
+  EXPECT_EQ(result.gate.outcome, Outcome::failed);
+  EXPECT_NE(result.gate.sentence.find("it slows its baseline down: "), std::string::npos) << result.gate.sentence;
+}
+
+TEST(TimedGate, HonestButUnusualContestantsPass) {
+  const std::vector<Planted> unusual{
+      {"tables at first use", "",
+       [](const Stage& stage) -> Act {
+         auto is_made = std::make_shared<bool>(false);
+         return [stage, is_made](std::size_t set, int number) {
+           const double table_us = std::exchange(*is_made, true) ? 0 : 3000;
+           return work(stage.call(set, number)) + table_us;
+         };
+       }},
+      {"tuning on the first calls", "",
+       calling([](const KernelCall& call) { return work(call) * (call.number < 12 ? 1 + call.number % 4 : 0.9); })},
+      {"a warm-up allocation", "",
+       [](const Stage& stage) -> Act {
+         auto workspace = std::make_shared<std::unique_ptr<GuardedBuffer>>();
+         return [stage, workspace](std::size_t set, int number) {
+           if (!*workspace) {
+             *workspace = std::make_unique<GuardedBuffer>(*stage.memory, 1 << 12);
+           }
+           return work(stage.call(set, number));
+         };
+       }},
+      {"a thread", "",
+       calling([](const KernelCall& call) {
+         std::thread([&call] { honest_kernel(call); }).join();
+         return work_us;
+       })},
+      {"fast mathematics", "",
+       calling([](const KernelCall& call) {
+         std::vector<double> values = call.definition();
+         for (double& value : values) {
+           value *= 1 + 2e-4;
+         }
+         call.write_all(values);
+         return 0.8 * work_us;
+       })},
+  };
+  for (const Planted& one : unusual) {
+    const Timed result =
+        timed(one.prepare, cheats::honest(work_us), {Distribution::contest, Distribution::full_range});
+    EXPECT_EQ(result.gate.outcome, Outcome::passed) << one.name << ": " << result.gate.sentence;
+  }
+}
+
+TEST(TimedGate, TheEvidenceTellsWhatWasLookedAt) {
+  const Timed result = timed(cheats::honest(work_us / 2));
+  EXPECT_NEAR(result.speedup, 2, 0.05);
+  const nlohmann::json seen = nlohmann::json::parse(to_json(result.gate.evidence))["verification"].at(0);
+  EXPECT_GT(seen.at("samples"), 50);
+  EXPECT_GE(seen.at("calls"), seen.at("samples"));
+  EXPECT_GT(seen.at("whole_outputs"), 5);
+  EXPECT_GT(seen.at("inputs_compared"), 50);
+  EXPECT_TRUE(seen.contains("secret_seed"));
+  EXPECT_TRUE(seen.contains("seconds_of_verification"));
+}
+
+TEST(TimedGate, HonestContestantsAreNotAccusedOnAnyMachine) {
+  for (int tournament = 0; tournament < 25; ++tournament) {
+    cheats::CheatRig rig(cheats::machine_of(tournament), static_cast<std::uint64_t>(tournament) + 1);
+    const Suite suite = suite_of({Distribution::contest, Distribution::full_range, Distribution::integers});
+    const cheats::CheatContestant one("one", cheats::honest(40), rig);
+    const cheats::CheatContestant other("other", cheats::honest(50), rig);
+    Progress progress = Progress::silent();
+    Match match{suite, one, other, nullptr, rig, 5, {.budget_s = 0.3, .patience = 4, .max_rounds = 12}, progress};
+    const GateResult gate = make_timed_gate()->judge(match);
+    EXPECT_NE(gate.outcome, Outcome::failed) << "tournament " << tournament << ": " << gate.sentence;
+  }
+}
+
+}  // namespace
+}  // namespace thresher::arena
