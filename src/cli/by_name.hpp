@@ -1,21 +1,36 @@
 #pragma once
 /// Enumerations as options take them.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <CLI/CLI.hpp>
 #include <array>
 #include <map>
 #include <string>
+#include <vector>
 
 #include "thresher/dual_gemm.hpp"
 
 namespace thresher::cli {
 
-/// For CLI::CheckedTransformer.
+/// For an option's `transform`: takes the names of `values`, and says for any other word which there are.
 template <class Enum, std::size_t count>
-std::map<std::string, Enum> by_name(const std::array<Enum, count>& values) {
-  std::map<std::string, Enum> map;
+CLI::Validator by_name(const std::array<Enum, count>& values) {
+  std::map<std::string, std::string> numbers;  // what the parser makes an enumerator from
+  std::vector<std::string> names;
   for (const Enum value : values) {
-    map.emplace(name(value), value);
+    names.emplace_back(name(value));
+    numbers.emplace(names.back(), std::to_string(static_cast<int>(value)));
   }
-  return map;
+  return {[numbers, names](std::string& word) {
+            const auto found = numbers.find(word);
+            if (found == numbers.end()) {
+              return fmt::format("{} is none of {}", word, fmt::join(names, ", "));
+            }
+            word = found->second;
+            return std::string();
+          },
+          fmt::format("{}", fmt::join(names, "|")), "by name"};
 }
 
 }  // namespace thresher::cli

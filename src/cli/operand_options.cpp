@@ -9,10 +9,10 @@ namespace thresher::cli {
 void OperandOptions::add_to(CLI::App& command) {
   add_device(command, device);
   command.add_option("--numerics", numerics, "fast: NVFP4 rounded to e4m3, on a Hopper GPU")
-      ->transform(CLI::CheckedTransformer(by_name(all_numerics)))
+      ->transform(by_name(all_numerics))
       ->option_text("exact|fast");
   command.add_option("--scale-layout", scale_layout, "How NVFP4 scales lie in the file")
-      ->transform(CLI::CheckedTransformer(by_name(all_scale_layouts)))
+      ->transform(by_name(all_scale_layouts))
       ->option_text("row-major|blocked");
 }
 

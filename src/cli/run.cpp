@@ -134,10 +134,10 @@ void add_run_dual_gemm(CLI::App& run) {
   options->operands.add_to(command);
   command.add_option("--strategy", options->strategy, "Default: chosen for the problem");
   command.add_option("--out-type", options->out_type, "Type of c")
-      ->transform(CLI::CheckedTransformer(by_name(output_formats)))
+      ->transform(by_name(output_formats))
       ->option_text("fp16|bf16|fp32");
   command.add_option("--activation", options->activation.kind, "Applied to the gate")
-      ->transform(CLI::CheckedTransformer(by_name(all_activation_kinds)))
+      ->transform(by_name(all_activation_kinds))
       ->option_text("silu|gelu_tanh|swiglu_clamped");
   command.add_option("--alpha", options->activation.alpha, "swiglu_clamped only")->capture_default_str();
   command.add_option("--limit", options->activation.limit, "swiglu_clamped only")->capture_default_str();

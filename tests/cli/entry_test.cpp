@@ -61,6 +61,14 @@ TEST(Command, NamesTheSubcommandsForAWordThatIsNone) {
   EXPECT_TRUE(said.starts_with("thresher: there is no subcommand tournamnet: use one of plan, judge, ")) << said;
 }
 
+TEST(Command, NamesWhatAnOptionTakes) {
+  const char* const arguments[] = {"thresher", "run", "dual-gemm", "--in", "x", "--out", "y", "--out-type", "fp8"};
+  ::testing::internal::CaptureStderr();
+  EXPECT_EQ(run(9, arguments), bad_input);
+  EXPECT_EQ(::testing::internal::GetCapturedStderr(),
+            "thresher: --out-type: fp8 is none of fp32, fp16, bf16 (see thresher --help)\n");
+}
+
 TEST(Command, EmulatesNoProblemThatItsOperationDoesNotTake) {
   const char* const arguments[] = {"thresher", "emulate", "attention", "--a", "nvfp4", "--knobs", "keys=64"};
   ::testing::internal::CaptureStderr();

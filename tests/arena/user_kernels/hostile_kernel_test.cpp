@@ -138,7 +138,10 @@ static void flood() {
 __attribute__((constructor)) static void begin() { std::thread(flood).detach(); })",
                                      "honest(call);"));
   EXPECT_TRUE(plain_verdict(entry).starts_with("failed at ")) << plain_verdict(entry);
-  EXPECT_NE(entry.sentence.find("said something that is no answer"), std::string::npos) << entry.sentence;
+  // Either junk is read first, or the process finds no room left on the line for its own answer and ends.
+  const bool is_junk = entry.sentence.find("said something that is no answer") != std::string::npos;
+  const bool has_ended = entry.sentence.find("the kernel's process ended with status") != std::string::npos;
+  EXPECT_TRUE(is_junk || has_ended) << entry.sentence;
 }
 
 TEST_F(HostileKernel, AMessageWithoutEndIsNoAnswer) {
