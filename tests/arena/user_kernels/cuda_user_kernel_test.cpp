@@ -1,6 +1,8 @@
 // Kernels from outside on a GPU: a fault or a hang ends their process and nothing else.
 #include <gtest/gtest.h>
 
+#include <cstdio>
+
 #include "arena/user_kernels/user_kernel_tournament.hpp"
 #include "support/gpu.hpp"
 
@@ -37,6 +39,81 @@ TEST_F(OwnCudaKernel, AFaultAndAHangFailTheirGateAndNothingElse) {
   EXPECT_NE(entry(result, "hangs").sentence.find("a call took longer than the 5 s that it may"), std::string::npos)
       << entry(result, "hangs").sentence;
   EXPECT_EQ(plain_verdict(entry(result, "naive")), "not timed") << entry(result, "naive").sentence;
+}
+
+/// A kernel that may look before it computes, and remember afterwards.
+std::string cheating_source(const std::string& before, const std::string& after) {
+  return R"(#include "thresher/own_kernel.h"
+__device__ float answers[1 << 20];
+__device__ unsigned keys[1 << 20];
+extern "C" __global__ void mine(thresher_own_dual_gemm call) {
+  const long long column = (long long)blockIdx.x * blockDim.x + threadIdx.x;
+  const long long row = (long long)blockIdx.y * blockDim.y + threadIdx.y;
+  if (row >= call.m || column >= call.n) return;
+  const unsigned* const words = (const unsigned*)call.a.values + row * call.k / 2;
+  const unsigned slot = (unsigned)(((unsigned long long)call.c >> 8) * 2654435761u + row * call.n + column) % (1u << 20);
+  )" + before +
+         R"(
+  float gate = 0, up = 0;
+  for (long long k = 0; k < call.k; ++k) {
+    const float a = thresher_own_load(&call.a, row, k);
+    gate += a * thresher_own_load(&call.b1, column, k);
+    up += a * thresher_own_load(&call.b2, column, k);
+  }
+  const float value = thresher_own_finish(&call, gate, up);
+  )" + after +
+         R"(
+  thresher_own_store(&call, row, column, value);
+})";
+}
+
+struct Cheat {
+  const char* name;
+  const char* before;
+  const char* after;
+};
+
+// Of each kind two: answers kept under a fingerprint, work left out after so many calls, and what was given made easy.
+constexpr Cheat cheats[] = {
+    {"knows_rows_by_their_first_bytes",
+     "if (keys[slot] == (words[0] | 1u)) { thresher_own_store(&call, row, column, answers[slot]); return; }",
+     "answers[slot] = value; keys[slot] = words[0] | 1u;"},
+    {"knows_rows_by_their_last_bytes",
+     "const unsigned key = words[call.k / 2 - 1] | 1u;"
+     "if (keys[slot] == key) { thresher_own_store(&call, row, column, answers[slot]); return; }",
+     "answers[slot] = value; keys[slot] = key;"},
+    {"leaves_columns_out_after_many_calls",
+     "if (atomicAdd(&keys[0], 1u) > 4000000u && column % 10 != 0) return;", ""},
+    {"writes_zeros_after_fifty_calls",
+     "if (row == 0 && column == 0) atomicAdd(&keys[1], 1u);"
+     "if (keys[1] > 50u) { thresher_own_store(&call, row, column, 0.0F); return; }",
+     ""},
+    {"makes_its_tokens_zero", "",
+     "if (column == call.n - 1) { for (long long k = 0; k < call.k / 2; ++k) ((unsigned*)words)[k] = 0; }"},
+    {"makes_its_weights_zero", "",
+     "if (row == call.m - 1) { for (long long k = 0; k < call.k; ++k)"
+     " ((unsigned short*)call.b1.values)[column * call.k + k] = 0; }"},
+};
+
+TEST_F(OwnCudaKernel, CheatsFailTheirGateInWordsThatSayWhy) {
+  SKIP_WITHOUT_GPU();
+  constexpr const char* suite =
+      "title = \"One\"\noperation = \"dual_gemm\"\ndistributions = [\"contest\", \"full_range\"]\n"
+      "[[problem]]\nm = 64\nn = 512\nk = 1024\na = \"fp16\"\nb = \"fp16\"\nout = \"fp16\"\n";
+  const std::string launch = "grid = [\"div_up(n, 32)\", \"div_up(m, 8)\"]\nblock = [32, 8]\n";
+  std::vector<Pitch> pitches;
+  for (const Cheat& cheat : cheats) {
+    pitches.push_back(pitch_of(cheat.name, std::string(cheat.name) + ".cu", cheating_source(cheat.before, cheat.after),
+                               launch));
+  }
+  pitches.push_back(pitch_of("honest", "honest.cu", cheating_source("", ""), launch));
+  const TournamentResult result = hold(pitches, suite, "cuda:0");
+  for (const Cheat& cheat : cheats) {
+    const Entry& found = entry(result, cheat.name);
+    EXPECT_EQ(found.verdict, Verdict::failed) << cheat.name << ": " << found.sentence;
+    std::printf("%s: %s: %s\n", cheat.name, plain_verdict(found).c_str(), found.sentence.c_str());
+  }
+  EXPECT_NE(entry(result, "honest").verdict, Verdict::failed) << entry(result, "honest").sentence;
 }
 
 }  // namespace
