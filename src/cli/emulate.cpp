@@ -12,6 +12,7 @@
 #include "arena/emulation/examine.hpp"
 #include "arena/operations.hpp"
 #include "cli/cli.hpp"
+#include "cli/options.hpp"
 #include "thresher/error.hpp"
 
 namespace thresher::cli {
@@ -90,7 +91,7 @@ struct Given {
       if (!option.allowed.empty()) {
         added->check(CLI::IsMember(option.allowed));
       } else if (!option.is_flag) {
-        added->check(CLI::Range(1, 1 << 24));
+        added->check(CLI::Range(1, most_extent));
       }
       parsed.push_back(added);
     }

@@ -10,6 +10,9 @@ class App;
 
 namespace thresher::cli {
 
+/// What every extent of a problem on a command line may be at most; the least is 1.
+inline constexpr int most_extent = 1 << 24;
+
 /// Throws Error when `output`, the value of `option`, is the file `input`: writing it would lose what is read.
 void refuse_overwriting(const std::string& option, const std::string& output, const std::string& input);
 

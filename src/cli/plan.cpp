@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "arena/predictions/calibration_file.hpp"
+#include "cli/options.hpp"
 #include "cli/planner_commands.hpp"
 #include "cli/problem_option.hpp"
 #include "ops/forecast.hpp"
@@ -145,14 +146,15 @@ void add_attention(CLI::App& plan_command, Context& context) {
   const auto asked = std::make_shared<AttentionArguments>();
   AttentionProblem& problem = asked->problem;
   CLI::App* command = plan_command.add_subcommand("attention", "The same of an attention");
-  command->add_option("--batch", problem.batch, "Sequences")->capture_default_str()->check(CLI::PositiveNumber);
-  command->add_option("--heads", problem.heads, "Heads of queries")->capture_default_str()->check(CLI::PositiveNumber);
+  const CLI::Range extents(1, most_extent);
+  command->add_option("--batch", problem.batch, "Sequences")->capture_default_str()->check(extents);
+  command->add_option("--heads", problem.heads, "Heads of queries")->capture_default_str()->check(extents);
   CLI::Option* const kv_heads = command->add_option("--kv-heads", problem.kv_heads, "Heads of keys; as --heads");
-  kv_heads->check(CLI::PositiveNumber);
+  kv_heads->check(extents);
   CLI::Option* const queries = command->add_option("--queries", problem.queries, "Queries of a sequence");
-  queries->check(CLI::PositiveNumber);
+  queries->check(extents);
   CLI::Option* const keys = command->add_option("--keys", problem.keys, "Keys of a sequence; as --queries");
-  keys->check(CLI::PositiveNumber);
+  keys->check(extents);
   command->add_option("--head-dim", problem.head_dim, "64 or 128")
       ->capture_default_str()
       ->check(CLI::IsMember({64, 128}));

@@ -60,6 +60,12 @@ TEST(PlanCommand, ListsTheKnobsOfAttentionToo) {
   EXPECT_EQ(nothing.err, "thresher: plan attention: --queries is missing: say how many a sequence has\n");
 }
 
+TEST(PlanCommand, AnExtentThatCannotBeIsSaidWithItsRange) {
+  const Outcome outcome = run("plan attention --queries 0");
+  EXPECT_EQ(outcome.status, 2);
+  EXPECT_EQ(outcome.err, "thresher: --queries: Value 0 not in range 1 to 16777216 (see thresher --help)\n");
+}
+
 TEST(PlanCommand, SaysWhenItsOutputCannotBeWritten) {
   const ScratchFolder folder;
   const std::string command =
