@@ -28,6 +28,7 @@ struct Request {
   std::string knobs{};
   std::string device = "H200";
   arena::Problem problem = operation.example();
+  bool has_shape = false;  ///< an extent was given
   std::uint64_t schedules = 64;
   std::uint64_t seed = 0;
 };
@@ -53,12 +54,9 @@ Kernels kernels_of(const Request& request) {
   return kernels;
 }
 
-/// The problem asked for; where a command line cannot give a shape, the kernel's own small ones.
+/// The problem asked for, or the kernel's own small ones.
 std::vector<arena::Problem> problems_for(const arena::EmulatedKernel& kernel, const Request& request) {
-  const auto options = request.operation.options();
-  const bool has_shape =
-      std::any_of(options.begin(), options.end(), [](const arena::ProblemOption& option) { return option.is_extent; });
-  return has_shape ? std::vector{request.problem} : kernel.edges();
+  return request.has_shape ? std::vector{request.problem} : kernel.edges();
 }
 
 void emulate(const Request& request, Context& context) {
@@ -96,10 +94,11 @@ struct Given {
       parsed.push_back(added);
     }
   }
-  void set(arena::Problem& problem) const {
+  void set(Request& request) const {
     for (std::size_t i = 0; i < options.size(); ++i) {
       if (parsed[i]->count() > 0) {
-        options[i].set(problem, options[i].is_flag ? "" : parsed[i]->results().back());
+        options[i].set(request.problem, options[i].is_flag ? "" : parsed[i]->results().back());
+        request.has_shape = request.has_shape || options[i].is_extent;
       }
     }
   }
@@ -120,7 +119,7 @@ void add_operation(CLI::App& emulate_command, const arena::Operation& operation,
   command->add_option("--seed", request->seed, "the first schedule; a finding names the one that shows it")
       ->capture_default_str();
   command->callback([request, given, &context] {
-    given->set(request->problem);
+    given->set(*request);
     emulate(*request, context);
   });
 }

@@ -1,6 +1,7 @@
 #pragma once
 /// What attention's strategies on a GPU have in common: one kernel, launched once.
 #include <fmt/format.h>
+#include <algorithm>
 
 #include <string>
 #include <string_view>
@@ -163,7 +164,8 @@ class GpuStrategy : public Strategy<AttentionProblem> {
     AttentionProblem window = bare(problem, 75, 60);
     window.window_left = 10;
     window.window_right = 20;
-    AttentionProblem lengths = bare(problem, 137, 290);
+    AttentionProblem lengths =
+        bare(problem, std::min<std::int64_t>(tile_rows, 128) + 9, std::min<std::int64_t>(keys, 203) + 87);
     lengths.batch = 4;
     lengths.causal = true;
     lengths.variable_length = true;

@@ -5,23 +5,20 @@
 #include "thresher/error.hpp"
 
 namespace thresher::emulator {
-namespace {
 
-thread_local Engine* running_engine = nullptr;
+thread_local constinit Engine* Engine::running_ = nullptr;
 
 /// The engine is the host thread's current one for as long as this lives.
-class Running {
+class Engine::Running {
  public:
-  explicit Running(Engine& engine) : outer_(std::exchange(running_engine, &engine)) {}
-  ~Running() { running_engine = outer_; }
+  explicit Running(Engine& engine) : outer_(std::exchange(running_, &engine)) {}
+  ~Running() { running_ = outer_; }
   Running(const Running&) = delete;
   Running& operator=(const Running&) = delete;
 
  private:
   Engine* outer_;
 };
-
-}  // namespace
 
 Report launch(const LaunchShape& shape, const Options& options, const GlobalMemory& memory,
               const std::function<void()>& kernel) {
@@ -40,15 +37,10 @@ Engine::Engine(const LaunchShape& launch_shape, const Options& launch_options, c
       barriers(cluster, memory, words, findings, scheduler),
       kernel_(kernel) {}
 
-Engine& Engine::current() {
-  if (running_engine == nullptr) {
-    throw Error(ErrorCode::invalid_argument,
-                "A kernel was called outside emulator::launch; device code runs only inside a launch");
-  }
-  return *running_engine;
+void Engine::refuse_call_outside_a_launch() {
+  throw Error(ErrorCode::invalid_argument,
+              "A kernel was called outside emulator::launch; device code runs only inside a launch");
 }
-
-Thread& Engine::self() { return *current().cluster.current; }
 
 bool Engine::launch_is_legal() {
   const auto refuse = [this](const std::string& sentence) {

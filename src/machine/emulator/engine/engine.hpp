@@ -25,8 +25,13 @@ class Engine final : private SchedulerOwner {
   Report run();
 
   /// The engine and thread that run now on this host thread.
-  static Engine& current();
-  static Thread& self();
+  static Engine& current() {
+    if (running_ == nullptr) {
+      refuse_call_outside_a_launch();
+    }
+    return *running_;
+  }
+  static Thread& self() { return *current().cluster.current; }
 
   const LaunchShape shape;
   const Options options;
@@ -41,6 +46,8 @@ class Engine final : private SchedulerOwner {
   Barriers barriers;
 
  private:
+  class Running;
+  [[noreturn]] static void refuse_call_outside_a_launch();
   bool launch_is_legal();
   void run_cluster(Extent first);
   void build_cluster(Extent first);
@@ -48,6 +55,7 @@ class Engine final : private SchedulerOwner {
   void thread_ended(Thread& thread) override;
   void stuck() override;
 
+  static thread_local constinit Engine* running_;
   const std::function<void()>& kernel_;
 };
 

@@ -5,6 +5,17 @@
 #include <functional>
 #include <vector>
 
+#if defined(__SANITIZE_ADDRESS__)
+#define THRESHER_ADDRESS_SANITIZER 1
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define THRESHER_ADDRESS_SANITIZER 1
+#endif
+#endif
+#if defined(THRESHER_ADDRESS_SANITIZER)
+#include <sanitizer/common_interface_defs.h>
+#endif
+
 namespace thresher::emulator {
 
 /// Stacks of one size, each with an inaccessible page below it, reused from launch to launch.
@@ -21,32 +32,80 @@ class StackPool {
 
  private:
   std::size_t usable_bytes_;
+  std::size_t mapped_ = 0;
   std::vector<boost::context::stack_context> free_;
+};
+
+/// Where control comes from when a fiber or the scheduler of a launch goes on: whoever leaves says first where the rest
+/// of it is to be kept, and whoever arrives puts it there.
+struct Switchboard {
+  boost::context::fiber scheduler;
+  boost::context::fiber* leaving = nullptr;
+  const void* scheduler_bottom = nullptr;  // of its stack, for AddressSanitizer
+  std::size_t scheduler_bytes = 0;
 };
 
 /// Runs a function that may suspend itself. A fiber that has started must run to its end before it is destroyed; one
 /// that is to be abandoned is resumed once more and throws out of its suspension.
 class Fiber {
  public:
-  void start(StackPool& stacks, std::function<void()> body);
-  /// The scheduler calls it: runs the body until it suspends or ends.
+  void start(Switchboard& board, StackPool& stacks, std::function<void()> body);
+  /// The scheduler calls it: runs the body, and those that it hands over to, until one suspends or ends.
   void resume();
   /// The body calls it: goes back to the scheduler.
   void suspend();
+  /// The body calls it: goes on with another suspended fiber, without the scheduler between.
+  void hand_over_to(Fiber& next);
   [[nodiscard]] bool done() const { return done_; }
 
  private:
-  void enter(bool last = false);
-  void leave(bool last = false);
+  void arrived();
+  void leave_for_scheduler(bool last);
+  [[nodiscard]] const void* stack_bottom() const { return static_cast<char*>(stack_.sp) - stack_.size; }
 
   boost::context::fiber self_;
-  boost::context::fiber scheduler_;
+  Switchboard* board_ = nullptr;
   std::function<void()> body_;
   boost::context::stack_context stack_{};
   bool done_ = true;
-  void* shadow_stack_ = nullptr;            // AddressSanitizer's record of the stack that is not running
-  const void* scheduler_bottom_ = nullptr;  // for AddressSanitizer
-  std::size_t scheduler_bytes_ = 0;
+  void* shadow_stack_ = nullptr;  // AddressSanitizer's record of the stack that is not running
 };
+
+// AddressSanitizer follows which stack runs only if it is told before and after every switch.
+inline void Fiber::leave_for_scheduler([[maybe_unused]] bool last) {
+  board_->leaving = &self_;
+#if defined(THRESHER_ADDRESS_SANITIZER)
+  __sanitizer_start_switch_fiber(last ? nullptr : &shadow_stack_, board_->scheduler_bottom, board_->scheduler_bytes);
+#endif
+}
+
+inline void Fiber::arrived() {
+#if defined(THRESHER_ADDRESS_SANITIZER)
+  const void* from_bottom = nullptr;
+  std::size_t from_bytes = 0;
+  __sanitizer_finish_switch_fiber(shadow_stack_, &from_bottom, &from_bytes);
+  if (board_->leaving == &board_->scheduler) {
+    board_->scheduler_bottom = from_bottom;
+    board_->scheduler_bytes = from_bytes;
+  }
+#endif
+}
+
+inline void Fiber::suspend() {
+  leave_for_scheduler(false);
+  boost::context::fiber before = std::move(board_->scheduler).resume();
+  arrived();
+  *board_->leaving = std::move(before);
+}
+
+inline void Fiber::hand_over_to(Fiber& next) {
+  board_->leaving = &self_;
+#if defined(THRESHER_ADDRESS_SANITIZER)
+  __sanitizer_start_switch_fiber(&shadow_stack_, next.stack_bottom(), next.stack_.size);
+#endif
+  boost::context::fiber before = std::move(next.self_).resume();
+  arrived();
+  *board_->leaving = std::move(before);
+}
 
 }  // namespace thresher::emulator

@@ -26,11 +26,11 @@ void block_sync(std::uint32_t id, std::uint32_t threads, bool waits, Site where)
   Thread& thread = Engine::self();
   const std::uint32_t site = engine.sites.number(where);
   engine.scheduler.pause(thread);
-  const std::string call = id == 0 ? "block::sync" : "named barrier " + std::to_string(id);
+  const auto call = [id] { return id == 0 ? "block::sync" : "named barrier " + std::to_string(id); };
   const std::uint32_t expected = id == 0 ? engine.shape.block : threads;
   if (id > 15 || (id != 0 && (threads == 0 || threads % 32 != 0 || threads > (engine.shape.block + 31) / 32 * 32))) {
     engine.findings.fatal(FindingKind::bad_argument,
-                          call + engine.words.at(site) + " with " + std::to_string(threads) +
+                          call() + engine.words.at(site) + " with " + std::to_string(threads) +
                               " threads: ids are 1 to 15, threads a multiple of 32 and not more than the block has");
   }
   BlockBarrier& barrier = thread.block->named[id];
@@ -40,17 +40,18 @@ void block_sync(std::uint32_t id, std::uint32_t threads, bool waits, Site where)
   } else if (barrier.threads != expected) {
     engine.findings.fatal(
         FindingKind::arrival_count,
-        call + engine.words.at(site) + " by " + engine.words.of(thread) + " counts " + std::to_string(expected) +
+        call() + engine.words.at(site) + " by " + engine.words.of(thread) + " counts " + std::to_string(expected) +
             " threads, but the round that is under way counts " + std::to_string(barrier.threads),
         {"the round was begun by " + engine.words.of(*barrier.arrived.front()) + engine.words.at(barrier.site)});
   }
-  if (std::find(barrier.arrived.begin(), barrier.arrived.end(), &thread) != barrier.arrived.end()) {
+  if (barrier.is_there[thread.in_block]) {
     engine.findings.fatal(FindingKind::arrival_count,
-                          engine.words.of(thread) + " comes to " + call + engine.words.at(site) +
+                          engine.words.of(thread) + " comes to " + call() + engine.words.at(site) +
                               " twice in one round: " + std::to_string(barrier.arrived.size()) + " of " +
                               std::to_string(barrier.threads) + " had arrived");
   }
   barrier.arrived.push_back(&thread);
+  barrier.is_there.set(thread.in_block);
   Ordering::release(thread, barrier.arriving);
   if (barrier.arrived.size() < barrier.threads) {
     if (waits) {
@@ -59,18 +60,17 @@ void block_sync(std::uint32_t id, std::uint32_t threads, bool waits, Site where)
     }
     return;
   }
-  Knowledge complete;
-  std::swap(complete, barrier.arriving);
-  std::vector<Thread*> waiters;
-  waiters.swap(barrier.waiters);
-  barrier.arrived.clear();
-  for (Thread* waiter : waiters) {
-    Ordering::learn(*waiter, complete);
+  for (Thread* waiter : barrier.waiters) {
+    Ordering::learn(*waiter, barrier.arriving);
     engine.scheduler.wake(*waiter);
   }
   if (waits) {
-    Ordering::learn(thread, complete);
+    Ordering::learn(thread, barrier.arriving);
   }
+  barrier.waiters.clear();
+  barrier.arrived.clear();
+  barrier.is_there.reset();
+  barrier.arriving.clear();
   engine.scheduler.progress();
 }
 
@@ -133,7 +133,7 @@ const std::uint64_t* warp_exchange(const char* call, std::uint64_t word, std::ui
     engine.findings.fatal(FindingKind::divergent, std::string(call) + engine.words.at(site) + " by " +
                                                       engine.words.of(thread) + ", which its own mask leaves out");
   }
-  WarpMeeting& meeting = warp.meetings[mask];
+  WarpMeeting& meeting = mask == warp.present ? warp.whole : warp.meetings[mask];
   if (meeting.arrived == 0) {
     meeting.call = call;
     meeting.site = site;
@@ -154,19 +154,16 @@ const std::uint64_t* warp_exchange(const char* call, std::uint64_t word, std::ui
   meeting.taken = meeting.given;
   meeting.given = {};
   meeting.arrived = 0;
-  Knowledge complete;
-  std::swap(complete, meeting.arriving);
-  for (std::uint32_t other = 0; other < 32; ++other) {
-    if ((mask >> other & 1U) == 0) {
-      continue;
-    }
+  for (std::uint32_t left = mask; left != 0; left &= left - 1) {
+    const auto other = static_cast<std::uint32_t>(std::countr_zero(left));
     if (orders) {
-      Ordering::learn(*warp.lanes[other], complete);
+      Ordering::learn(*warp.lanes[other], meeting.arriving);
     }
     if (other != lane) {
       engine.scheduler.wake(*warp.lanes[other]);
     }
   }
+  meeting.arriving.clear();
   return meeting.taken.data();
 }
 

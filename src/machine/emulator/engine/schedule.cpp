@@ -1,7 +1,6 @@
 #include "machine/emulator/engine/schedule.hpp"
 
 #include <algorithm>
-#include <bit>
 #include <numeric>
 #include <utility>
 
@@ -65,35 +64,6 @@ void ThreadQueue::reset(const Schedule& schedule, Random& random, std::uint32_t 
   }
   runnable_.assign((threads + 63) / 64, 0);
   count_ = 0;
-}
-
-void ThreadQueue::set(std::uint32_t position, bool runnable) {
-  const std::uint64_t bit = 1ULL << (position % 64);
-  std::uint64_t& word = runnable_[position / 64];
-  if (((word & bit) != 0) != runnable) {
-    word ^= bit;
-    runnable ? ++count_ : --count_;
-  }
-}
-
-std::uint32_t ThreadQueue::first_from(std::uint32_t position) const {
-  std::size_t index = position / 64;
-  std::uint64_t word = runnable_[index] & (~0ULL << (position % 64));
-  while (word == 0) {
-    index = (index + 1) % runnable_.size();
-    word = runnable_[index];
-  }
-  return static_cast<std::uint32_t>(index * 64 + static_cast<std::size_t>(std::countr_zero(word)));
-}
-
-std::uint32_t ThreadQueue::take(Random& random) {
-  const std::uint32_t position = first_from(uniform_ ? random.below(static_cast<std::uint32_t>(thread_.size())) : 0);
-  set(position, false);
-  const std::uint32_t thread = thread_[position];
-  if (random.once_in(demote_once_in_)) {
-    demote(random);
-  }
-  return thread;
 }
 
 /// Two groups change places in the order of priority.

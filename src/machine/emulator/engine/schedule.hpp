@@ -1,5 +1,6 @@
 #pragma once
 /// The order in which a launch's threads run and its asynchronous work completes: a pure function of one number.
+#include <bit>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -53,5 +54,34 @@ class ThreadQueue {
   std::vector<std::uint32_t> thread_;    // at each position
   std::vector<std::uint64_t> runnable_;  // bit per position
 };
+
+inline void ThreadQueue::set(std::uint32_t position, bool runnable) {
+  const std::uint64_t bit = 1ULL << (position % 64);
+  std::uint64_t& word = runnable_[position / 64];
+  if (((word & bit) != 0) != runnable) {
+    word ^= bit;
+    runnable ? ++count_ : --count_;
+  }
+}
+
+inline std::uint32_t ThreadQueue::first_from(std::uint32_t position) const {
+  std::size_t index = position / 64;
+  std::uint64_t word = runnable_[index] & (~0ULL << (position % 64));
+  while (word == 0) {
+    index = (index + 1) % runnable_.size();
+    word = runnable_[index];
+  }
+  return static_cast<std::uint32_t>(index * 64 + static_cast<std::size_t>(std::countr_zero(word)));
+}
+
+inline std::uint32_t ThreadQueue::take(Random& random) {
+  const std::uint32_t position = first_from(uniform_ ? random.below(static_cast<std::uint32_t>(thread_.size())) : 0);
+  set(position, false);
+  const std::uint32_t thread = thread_[position];
+  if (random.once_in(demote_once_in_)) {
+    demote(random);
+  }
+  return thread;
+}
 
 }  // namespace thresher::emulator

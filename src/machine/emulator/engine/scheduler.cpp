@@ -1,6 +1,7 @@
 #include "machine/emulator/engine/scheduler.hpp"
 
 #include <map>
+#include <utility>
 
 namespace thresher::emulator {
 namespace {
@@ -31,10 +32,11 @@ Scheduler::Scheduler(const Options& options, Cluster& cluster, Findings& finding
 void Scheduler::start_cluster() {
   queue_.reset(options_.schedule, random_, cluster_.running, 32);
   async_.reset(options_.schedule.completions, random_);
+  completion_is_due_ = false;
   progress_at_poll_ = progress_;
   idle_poll_rounds_ = 0;
   for (const auto& thread : cluster_.threads) {
-    thread->fiber.start(stacks_, [this, started = thread.get()] { owner_.run_thread(*started); });
+    thread->fiber.start(board_, stacks_, [this, started = thread.get()] { owner_.run_thread(*started); });
     thread->state = Thread::State::runnable;
     queue_.insert(thread->index);
   }
@@ -54,9 +56,9 @@ void Scheduler::run_cluster() {
   async_.clear();
 }
 
-/// One completion, or one thread until it waits or lets others run.
+/// One completion, or threads one after the other until one ends or there is something else to do.
 void Scheduler::step() {
-  if (async_.eager(random_) || (queue_.empty() && !async_.empty())) {
+  if (std::exchange(completion_is_due_, false) || completes_first()) {
     ++statistics_.completions;
     progress();
     async_.complete_one(random_);
@@ -66,26 +68,20 @@ void Scheduler::step() {
     owner_.stuck();
     return;
   }
-  Thread& thread = *cluster_.threads[queue_.take(random_)];
-  ++statistics_.switches;
-  resume(thread);
-  if (thread.fiber.done() && thread.state != Thread::State::done) {
-    thread.state = Thread::State::done;
-    progress();
-    owner_.thread_ended(thread);
-  }
+  resume(take_next());
 }
 
-void Scheduler::resume(Thread& thread) {
-  cluster_.current = &thread;
-  thread.fiber.resume();
-  cluster_.current = nullptr;
-}
-
-void Scheduler::suspend(Thread& thread) {
-  thread.fiber.suspend();
-  if (findings_.stopping()) {
-    throw StopThread{};
+/// Until the thread suspends, or another to which control was handed over meanwhile.
+void Scheduler::resume(Thread& first) {
+  cluster_.current = &first;
+  first.fiber.resume();
+  Thread& last = *std::exchange(cluster_.current, nullptr);
+  if (last.fiber.done() && last.state != Thread::State::done) {
+    last.state = Thread::State::done;
+    if (!findings_.stopping()) {
+      progress();
+      owner_.thread_ended(last);
+    }
   }
 }
 
@@ -106,29 +102,6 @@ bool Scheduler::wake_pollers() {
     }
   }
   return any;
-}
-
-void Scheduler::block(Thread& thread, Wait wait) {
-  thread.state = Thread::State::blocked;
-  thread.wait = wait;
-  suspend(thread);
-  thread.wait = {};
-}
-
-void Scheduler::wake(Thread& thread) {
-  if (thread.state == Thread::State::blocked || thread.state == Thread::State::polling) {
-    thread.state = Thread::State::runnable;
-    queue_.insert(thread.index);
-    progress();
-  }
-}
-
-void Scheduler::pause(Thread& thread) {
-  thread.plain_accesses = 0;
-  if (queue_.interrupts(random_)) {
-    queue_.insert(thread.index);
-    suspend(thread);
-  }
 }
 
 void Scheduler::poll(Thread& thread, Wait wait) {

@@ -6,6 +6,7 @@
 #include "machine/emulator/engine/async.hpp"
 #include "machine/emulator/engine/findings.hpp"
 #include "machine/emulator/engine/schedule.hpp"
+#include "machine/emulator/engine/state.hpp"
 #include "machine/emulator/engine/words.hpp"
 
 namespace thresher::emulator {
@@ -54,6 +55,8 @@ class Scheduler {
 
  private:
   void step();
+  [[nodiscard]] bool completes_first();
+  [[nodiscard]] Thread& take_next();
   void resume(Thread& thread);
   void suspend(Thread& thread);
   bool wake_pollers();
@@ -66,13 +69,63 @@ class Scheduler {
   Statistics& statistics_;
   SchedulerOwner& owner_;
   StackPool& stacks_;
+  Switchboard board_;
   Random random_;
   AsyncEngine async_;
   ThreadQueue queue_;
+  bool completion_is_due_ = false;  // it was drawn by a thread that then suspended
   std::uint64_t progress_ = 0;
   std::uint64_t progress_at_poll_ = 0;
   std::uint32_t idle_poll_rounds_ = 0;
   std::uint64_t spun_accesses_ = 0;  // plain accesses since anyone synchronised
 };
+
+// --- what every switch of threads goes through: a call less is a return less that the processor foretells wrongly ----
+/// Whether asynchronous work completes before the next step of a thread.
+inline bool Scheduler::completes_first() { return async_.eager(random_) || (queue_.empty() && !async_.empty()); }
+
+inline Thread& Scheduler::take_next() {
+  ++statistics_.switches;
+  return *cluster_.threads[queue_.take(random_)];
+}
+
+/// The next thread goes on at once; completions and what comes when nobody can run are the scheduler's.
+inline void Scheduler::suspend(Thread& thread) {
+  if (findings_.stopping() || queue_.empty()) {
+    thread.fiber.suspend();
+  } else if (completes_first()) {
+    completion_is_due_ = true;
+    thread.fiber.suspend();
+  } else if (Thread& next = take_next(); &next != &thread) {
+    cluster_.current = &next;
+    thread.fiber.hand_over_to(next.fiber);
+  }
+  if (findings_.stopping()) {
+    throw StopThread{};
+  }
+}
+
+inline void Scheduler::block(Thread& thread, Wait wait) {
+  thread.state = Thread::State::blocked;
+  thread.wait = wait;
+  suspend(thread);
+  thread.wait = {};
+}
+
+inline void Scheduler::wake(Thread& thread) {
+  if (thread.state == Thread::State::blocked || thread.state == Thread::State::polling) {
+    thread.state = Thread::State::runnable;
+    queue_.insert(thread.index);
+    progress();
+  }
+}
+
+inline void Scheduler::pause(Thread& thread) {
+  thread.plain_accesses = 0;
+  if (queue_.interrupts(random_)) {
+    queue_.insert(thread.index);
+    suspend(thread);
+  }
+}
 
 }  // namespace thresher::emulator

@@ -1,6 +1,7 @@
 #include "machine/emulator/engine/shadow.hpp"
 
 #include <algorithm>
+#include <tuple>
 #include <utility>
 
 namespace thresher::emulator {
@@ -21,6 +22,19 @@ bool same_async_group(const Access& earlier, const Access& later) {
 bool lacks_fence(const Access& earlier, const Observer& observer) {
   return is_async(observer.self.kind) && !is_async(earlier.kind) && earlier.cluster == observer.self.cluster &&
          (observer.fenced == nullptr || observer.fenced->at(earlier.lane) < earlier.clock);
+}
+
+/// What one agent reads it reads in order; only accesses through the read-only path are replaced by their like alone.
+void keep_latest_of_each_lane(std::vector<Access>& readers) {
+  const auto agent = [](const Access& reader) {
+    return std::tuple(reader.cluster, reader.lane, reader.kind == AccessKind::read_only);
+  };
+  std::reverse(readers.begin(), readers.end());
+  std::stable_sort(readers.begin(), readers.end(),
+                   [&](const Access& one, const Access& other) { return agent(one) < agent(other); });
+  readers.erase(std::unique(readers.begin(), readers.end(),
+                            [&](const Access& one, const Access& other) { return agent(one) == agent(other); }),
+                readers.end());
 }
 
 }  // namespace
@@ -120,7 +134,7 @@ void Shadow::split(Granule& granule, std::uint8_t unit) {
     Cell to = from;
     if (from.more_reads != 0) {
       to.more_reads = static_cast<std::uint32_t>(read_lists_.size());
-      auto readers = read_lists_[from.more_reads];
+      Readers readers = read_lists_[from.more_reads];
       read_lists_.push_back(std::move(readers));
     }
     return to;
@@ -190,7 +204,7 @@ void Shadow::write(Cell& cell, const Observer& observer, std::uint64_t offset, s
   if (cell.read.kind != AccessKind::none) {
     check_reader(cell.read);
     if (cell.more_reads != 0) {
-      for (const Access& reader : read_lists_[cell.more_reads]) {
+      for (const Access& reader : read_lists_[cell.more_reads].list) {
         check_reader(reader);
       }
     }
@@ -211,9 +225,8 @@ void Shadow::add_reader(Cell& cell, const Observer& observer, const ConflictSink
     cell.read = observer.self;
     return;
   }
-  if (replaceable(cell.read)) {
+  if (cell.read.lane == observer.self.lane && replaceable(cell.read)) {
     cell.read = observer.self;
-    std::erase_if(read_lists_[cell.more_reads], replaceable);
     return;
   }
   if (cell.more_reads == 0) {
@@ -225,14 +238,20 @@ void Shadow::add_reader(Cell& cell, const Observer& observer, const ConflictSink
       free_read_lists_.pop_back();
     }
   }
-  auto& readers = read_lists_[cell.more_reads];
-  std::erase_if(readers, replaceable);
-  readers.push_back(observer.self);
+  Readers& readers = read_lists_[cell.more_reads];
+  if (readers.list.size() >= readers.tidy_at) {
+    std::erase_if(readers.list, replaceable);
+    keep_latest_of_each_lane(readers.list);
+    readers.tidy_at = std::max<std::size_t>(16, readers.list.size() * 2);
+  }
+  readers.list.push_back(cell.read);
+  cell.read = observer.self;
 }
 
 void Shadow::drop_readers(Cell& cell) {
   if (cell.more_reads != 0) {
-    read_lists_[cell.more_reads].clear();
+    read_lists_[cell.more_reads].list.clear();
+    read_lists_[cell.more_reads].tidy_at = 16;
     free_read_lists_.push_back(cell.more_reads);
     cell.more_reads = 0;
   }

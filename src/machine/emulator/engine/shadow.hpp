@@ -114,7 +114,13 @@ class Shadow {
   std::vector<std::unique_ptr<Page>> spare_pages_;
   std::vector<std::unique_ptr<Pieces>> pieces_;
   std::vector<std::uint32_t> free_pieces_;
-  std::vector<std::vector<Access>> read_lists_;
+  /// Readers of one cell beside its latest. Those that a later one made needless leave when the list is tidied, which
+  /// its length decides, so that adding one takes constant time on average.
+  struct Readers {
+    std::vector<Access> list;
+    std::size_t tidy_at = 16;
+  };
+  std::vector<Readers> read_lists_;
   std::vector<std::uint32_t> free_read_lists_;
 };
 

@@ -2,6 +2,7 @@
 /// What a launch consists of while it runs: the threads, blocks and barriers of the cluster that is being emulated.
 /// Plain data; who may change it is the other headers' subject.
 #include <array>
+#include <bitset>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -73,6 +74,7 @@ struct Mbarrier {
 struct BlockBarrier {
   std::uint32_t threads = 0;  // of the current round; 0 before its first arrival
   std::vector<Thread*> arrived;
+  std::bitset<max_block_threads> is_there;  // those that have arrived, by number in the block
   std::vector<Thread*> waiters;
   Knowledge arriving;
   std::uint32_t site = 0;
@@ -94,7 +96,8 @@ struct Warp {
   std::array<Thread*, 32> lanes{};
   std::uint32_t first_thread = 0;
   std::uint32_t present = 0;                      // mask of lanes that exist
-  std::map<std::uint32_t, WarpMeeting> meetings;  // by mask
+  WarpMeeting whole;                              // of all that are present
+  std::map<std::uint32_t, WarpMeeting> meetings;  // of fewer, by mask
 };
 
 /// Asynchronous work of one agent in numbered groups, complete in order.
