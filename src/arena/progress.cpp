@@ -1,6 +1,7 @@
 #include "arena/progress.hpp"
 
 #include <fmt/format.h>
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -16,17 +17,28 @@ constexpr int bar_width = 24;
 constexpr double redraw_s = 0.1;
 constexpr double line_s = 5;  // between plain lines
 
+/// Of a terminal that does not say.
+constexpr std::size_t usual_columns = 80;
+
+std::size_t standard_error_columns() {
+  winsize size{};
+  return ::ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col : usual_columns;
+}
+
 double steady_now_s() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
 
 }  // namespace
 
-Progress::Progress(std::FILE* out, bool is_terminal, std::function<double()> now_s)
-    : out_(out), is_terminal_(is_terminal), now_s_(std::move(now_s)), start_s_(now_s_()) {}
+Progress::Progress(std::FILE* out, std::function<std::size_t()> columns, std::function<double()> now_s)
+    : out_(out), columns_(std::move(columns)), now_s_(std::move(now_s)), start_s_(now_s_()) {}
 
-Progress Progress::on_standard_error() { return {stderr, ::isatty(STDERR_FILENO) == 1, steady_now_s}; }
-Progress Progress::silent() { return {nullptr, false, steady_now_s}; }
+Progress Progress::on_standard_error() {
+  const bool is_terminal = ::isatty(STDERR_FILENO) == 1;
+  return {stderr, is_terminal ? standard_error_columns : std::function<std::size_t()>(), steady_now_s};
+}
+Progress Progress::silent() { return {nullptr, nullptr, steady_now_s}; }
 
 void Progress::expect(const std::string& kind, std::size_t count, double seconds_each) {
   kinds_[kind].left += count;
@@ -84,18 +96,20 @@ double Progress::share_done() const {
 
 void Progress::draw(const std::string& what, bool is_new) {
   const double since_s = now_s_() - drawn_s_;
-  if (out_ == nullptr || (!is_new && since_s < (is_terminal_ ? redraw_s : line_s))) {
+  if (out_ == nullptr || (!is_new && since_s < (columns_ ? redraw_s : line_s))) {
     return;
   }
   drawn_s_ = now_s_();
   const double share = share_done();
-  if (is_terminal_) {
+  const std::string line = fmt::format("{:3.0f} %  {} left  {}", 100 * share, duration_text(seconds_left()), what);
+  if (columns_) {
     const int filled = static_cast<int>(std::lround(share * bar_width));
-    fmt::print(out_, "\r\x1b[K[{:=<{}}{: <{}}] {:3.0f} %  {} left  {:.60}", "", filled, "", bar_width - filled,
-               100 * share, duration_text(seconds_left()), what);
+    const std::string bar = fmt::format("[{:=<{}}{: <{}}] {}", "", filled, "", bar_width - filled, line);
+    // Whatever reaches the last column may go on to a line of its own, which stays behind.
+    fmt::print(out_, "\r\x1b[K{}", first_columns(bar, columns_() - 1));
     bar_stands_ = true;
   } else {
-    fmt::print(out_, "{:3.0f} %  {} left  {}\n", 100 * share, duration_text(seconds_left()), what);
+    fmt::print(out_, "{}\n", line);
   }
   std::fflush(out_);
 }

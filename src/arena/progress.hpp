@@ -9,8 +9,9 @@ namespace thresher::arena {
 
 class Progress {
  public:
-  /// `now_s` is for tests. A null `out` says nothing.
-  Progress(std::FILE* out, bool is_terminal, std::function<double()> now_s);
+  /// `columns` says how wide the terminal is, before every drawing; empty: it is none. `now_s` is for tests. A null
+  /// `out` says nothing.
+  Progress(std::FILE* out, std::function<std::size_t()> columns, std::function<double()> now_s);
   /// Standard error, with a bar if that is a terminal.
   static Progress on_standard_error();
   static Progress silent();
@@ -43,7 +44,7 @@ class Progress {
   void wipe();
 
   std::FILE* out_;
-  bool is_terminal_;
+  std::function<std::size_t()> columns_;
   std::function<double()> now_s_;
   std::function<void(const std::string&, const std::string&)> begun_;
   std::function<void()> ended_;

@@ -24,17 +24,34 @@ struct Pairing {
   const Pitch* pitch;
 };
 
-void add_field(const Suite& suite, const Registry& registry, std::vector<Pairing>& pairings) {
+struct Field {
+  std::vector<Pairing> pairings;
+  std::vector<std::string> not_entered;  ///< a sentence for each strategy that is not made for a suite's formats
+};
+
+/// Every strategy that is made for the suite's formats.
+void enter_all(const Suite& suite, const Registry& registry, Field& field) {
   const std::string operation(suite.problems.front().operation().name());
   const std::vector<std::string> strategies = registry.strategies(operation);
   if (strategies.empty()) {
     throw Error(ErrorCode::unsupported,
                 fmt::format("suite {}: this device has no strategies for {}", suite.name, operation));
   }
+  std::optional<std::string> baseline;
+  std::string obstacle;
   for (const std::string& strategy : strategies) {
-    const bool is_baseline = strategy == strategies.front();
-    pairings.push_back({&suite, registry.create({operation, strategy}),
-                        is_baseline ? nullptr : registry.create({operation, strategies.front()}), nullptr});
+    std::unique_ptr<Contestant> contestant = registry.create({operation, strategy});
+    if (obstacle = format_obstacle(suite, *contestant); !obstacle.empty()) {
+      field.not_entered.push_back(fmt::format("{} is not entered on {}: {}", contestant->name(), suite.name, obstacle));
+      continue;
+    }
+    field.pairings.push_back(
+        {&suite, std::move(contestant), baseline ? registry.create({operation, *baseline}) : nullptr, nullptr});
+    baseline = baseline.value_or(strategy);
+  }
+  if (!baseline) {
+    throw Error(ErrorCode::unsupported, fmt::format("suite {}: no strategy of this device is made for its formats: {}",
+                                                    suite.name, obstacle));
   }
 }
 
@@ -70,16 +87,16 @@ void add_pitches(const Suite& suite, const TournamentOptions& options, const Dev
   }
 }
 
-std::vector<Pairing> make_pairings(const TournamentOptions& options, const Device& device, const Registry& registry) {
-  std::vector<Pairing> pairings;
+Field make_field(const TournamentOptions& options, const Device& device, const Registry& registry) {
+  Field field;
   for (const Suite& suite : options.suites) {
     if (options.pitches.empty()) {
-      add_field(suite, registry, pairings);
+      enter_all(suite, registry, field);
     } else {
-      add_pitches(suite, options, device, registry, pairings);
+      add_pitches(suite, options, device, registry, field.pairings);
     }
   }
-  return pairings;
+  return field;
 }
 
 std::string arguments_json(const TournamentOptions& options) {
@@ -169,12 +186,13 @@ bool TournamentResult::any_gate_failed() const {
 }
 
 void check_field(const TournamentOptions& options, const Device& device, const Registry& registry) {
-  (void)make_pairings(options, device, registry);
+  (void)make_field(options, device, registry);
 }
 
 TournamentResult hold_tournament(const TournamentOptions& options, Rig& rig, const Registry& registry, Ledger& ledger,
                                  Progress& progress) {
-  const std::vector<Pairing> pairings = make_pairings(options, rig.device(), registry);
+  const Field field = make_field(options, rig.device(), registry);
+  const std::vector<Pairing>& pairings = field.pairings;
   if (std::any_of(options.pitches.begin(), options.pitches.end(),
                   [](const Pitch& pitch) { return pitch.kernel.has_value(); })) {
     user_kernels::check_server(options.server);
@@ -182,6 +200,9 @@ TournamentResult hold_tournament(const TournamentOptions& options, Rig& rig, con
   TournamentResult result;
   result.run = begin_or_resume(options, rig, ledger, progress);
   RunRecord& run = result.run;
+  for (const std::string& sentence : field.not_entered) {
+    progress.say(sentence);
+  }
   freeze_predictions(options, pairings, run, ledger);
   for (std::size_t ordinal = 0; ordinal < pairings.size(); ++ordinal) {
     if (!is_done(run, ordinal)) {

@@ -17,7 +17,7 @@ namespace thresher::arena {
 
 struct TournamentOptions {
   std::vector<Suite> suites;          ///< not empty
-  std::vector<Pitch> pitches;         ///< empty: every strategy of the device competes
+  std::vector<Pitch> pitches;         ///< empty: every strategy that is made for a suite's formats competes on it
   std::optional<std::uint64_t> seed;  ///< empty: a random one
   double seconds = 6;                 ///< for timing one contestant on one problem
   /// Command whose process a kernel from outside runs in (user_kernels/call_server.hpp).

@@ -13,6 +13,7 @@
 #include "arena/report/report.hpp"
 #include "arena/text_file.hpp"
 #include "cli/cli.hpp"
+#include "cli/interruption.hpp"
 #include "cli/options.hpp"
 #include "thresher/error.hpp"
 
@@ -105,7 +106,12 @@ void tournament(const Arguments& arguments, Context& context) {
   check_outputs(arguments);
   arena::Ledger ledger(arguments.ledger, arena::Ledger::Access::write);
   arena::Progress progress = arena::Progress::on_standard_error();
-  const arena::TournamentResult result = arena::hold_tournament(options, *rig, *registry, ledger, progress);
+  const arena::TournamentResult result = [&] {
+    const SaidWhenInterrupted how_to_go_on(fmt::format(
+        "thresher: interrupted: every contestant that is through is in ledger {}; the same command with --resume goes on",
+        arguments.ledger));
+    return arena::hold_tournament(options, *rig, *registry, ledger, progress);
+  }();
   fmt::print("{}", arena::standings(result.run));
   if (!arguments.json.empty()) {
     arena::write_text(arguments.json, arena::to_json(result.run, 1) + "\n", "the JSON file");

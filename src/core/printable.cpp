@@ -27,6 +27,9 @@ constexpr std::array<Range, 12> not_shown{{{0x00, 0x1F},          // C0
                                            {0x1BCA0, 0x1BCA3},    // controls of shorthand
                                            {0xE0000, 0xE0FFF}}};  // tags, more selectors
 
+/// From here on a character may take two columns.
+constexpr std::uint32_t first_wide = 0x1100;
+
 bool is_shown(std::uint32_t code) noexcept {
   return std::none_of(not_shown.begin(), not_shown.end(),
                       [code](const Range& range) { return range.first <= code && code <= range.last; });
@@ -95,6 +98,21 @@ std::string printable_lines(std::string_view text) {
     out += text[end];
     text.remove_prefix(end + 1);
   }
+}
+
+std::string_view first_columns(std::string_view text, std::size_t columns) noexcept {
+  std::size_t end = 0;
+  while (end < text.size()) {
+    std::uint32_t code = 0;
+    const std::size_t bytes = std::max<std::size_t>(character_bytes(text.substr(end), code), 1);
+    const std::size_t width = code < first_wide ? 1 : 2;
+    if (width > columns) {
+      break;
+    }
+    columns -= width;
+    end += bytes;
+  }
+  return text.substr(0, end);
 }
 
 bool is_utf8(std::string_view text) noexcept {

@@ -1,5 +1,6 @@
 #pragma once
 /// Text from outside, made fit for a terminal.
+#include <cstddef>
 #include <string>
 #include <string_view>
 
@@ -14,6 +15,9 @@ namespace thresher {
 
 /// `printable` of a text of several lines, which keeps its line feeds and tabs.
 [[nodiscard]] std::string printable_lines(std::string_view text);
+
+/// As much of `text`, which is printable, as is not wider than so many columns of a terminal.
+[[nodiscard]] std::string_view first_columns(std::string_view text, std::size_t columns) noexcept;
 
 [[nodiscard]] bool is_utf8(std::string_view text) noexcept;
 

@@ -63,11 +63,14 @@ DualGemmRequest request_of(const DualGemmOptions& options) {
   return request;
 }
 
+std::string dual_gemm_format_obstacle(DeviceKind kind, const DeviceSpec& device, const DualGemmProblem& problem,
+                                      const DualGemmOptions& options) {
+  return options.strategy.empty() ? "" : named(kind, options.strategy).not_made_for(problem, device).value_or("");
+}
+
 std::string dual_gemm_format_obstacle(const Device& device, const DualGemmProblem& problem,
                                       const DualGemmOptions& options) {
-  return options.strategy.empty()
-             ? ""
-             : named(device.kind(), options.strategy).not_made_for(problem, spec_of(device)).value_or("");
+  return dual_gemm_format_obstacle(device.kind(), spec_of(device), problem, options);
 }
 
 std::string dual_gemm_obstacle(const Device& device, const DualGemmProblem& problem, const DualGemmOptions& options) {

@@ -22,7 +22,9 @@ using DualGemmRequest = planner::Request;
 /// `options` in the words of strategies.
 [[nodiscard]] DualGemmRequest request_of(const DualGemmOptions& options);
 
-/// Why the strategy that is asked for is not made for the problem's formats or for `device`; empty when it is.
+/// Why the strategy that is asked for is not made for the problem's formats or for the device; empty when it is.
+[[nodiscard]] std::string dual_gemm_format_obstacle(DeviceKind kind, const DeviceSpec& device,
+                                                    const DualGemmProblem& problem, const DualGemmOptions& options);
 [[nodiscard]] std::string dual_gemm_format_obstacle(const Device& device, const DualGemmProblem& problem,
                                                     const DualGemmOptions& options);
 /// Why it cannot run the problem with these knobs whatever its tensors; empty when it can.

@@ -3,6 +3,9 @@
 #include <gtest/gtest.h>
 
 #include <cstdio>
+#include <string>
+
+#include "core/printable.hpp"
 
 namespace thresher::arena {
 namespace {
@@ -24,7 +27,7 @@ class Output {
 
 TEST(Progress, TimeLeftComesFromGuessesAndThenFromWhatWasSeen) {
   double now_s = 0;
-  Progress progress(nullptr, false, [&] { return now_s; });
+  Progress progress(nullptr, nullptr, [&] { return now_s; });
   progress.expect("correct", 4, 1);
   progress.expect("timed", 2, 10);
   EXPECT_DOUBLE_EQ(progress.seconds_left(), 24);
@@ -42,7 +45,7 @@ TEST(Progress, TimeLeftComesFromGuessesAndThenFromWhatWasSeen) {
 TEST(Progress, PipedItWritesPlainLinesAndNotManyOfThem) {
   double now_s = 0;
   Output output;
-  Progress progress(output.file(), false, [&] { return now_s; });
+  Progress progress(output.file(), nullptr, [&] { return now_s; });
   progress.expect("correct", 100, 0.5);
   for (int i = 0; i < 100; ++i) {
     progress.begin("correct", "piece " + std::to_string(i));
@@ -61,7 +64,8 @@ TEST(Progress, PipedItWritesPlainLinesAndNotManyOfThem) {
 TEST(Progress, OnATerminalABarIsDrawnOverItself) {
   double now_s = 0;
   Output output;
-  Progress progress(output.file(), true, [&] { return now_s; });
+  Progress progress(
+      output.file(), [] { return 80; }, [&] { return now_s; });
   progress.expect("timed", 2, 60);
   progress.begin("timed", "first");
   now_s = 60;
@@ -71,6 +75,31 @@ TEST(Progress, OnATerminalABarIsDrawnOverItself) {
   const std::string text = output.text();
   EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), 1);
   EXPECT_NE(text.find("[============            ]  50 %  1 min 0 s left  timed second"), std::string::npos) << text;
+}
+
+TEST(Progress, TheBarIsNarrowerThanTheTerminalWhateverItsWidthBecomes) {
+  for (const std::size_t columns : {1, 2, 20, 61, 80, 300}) {
+    double now_s = 0;
+    Output output;
+    std::size_t asked = 0;
+    Progress progress(
+        output.file(), [&] { return columns + asked++; }, [&] { return now_s; });
+    for (const std::string& what : {std::string(200, 'x'), std::string("short"), std::string("漢字漢字漢字漢字漢字")}) {
+      progress.expect("timed", 1, 60);
+      progress.begin("timed", what);
+      progress.end();
+      now_s += 1;
+    }
+    const std::string text = output.text();
+    std::size_t drawn = 0;
+    for (std::size_t start = text.find('\r'); start != std::string::npos; ++drawn) {
+      const std::size_t end = text.find('\r', start + 1);
+      const std::string line = text.substr(start + 4, end - start - 4);  // behind what wipes
+      EXPECT_EQ(first_columns(line, columns + drawn - 1), line) << "on " << columns + drawn << " columns";
+      start = end;
+    }
+    EXPECT_EQ(drawn, 3U);
+  }
 }
 
 TEST(Progress, Durations) {

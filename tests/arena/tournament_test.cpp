@@ -240,12 +240,68 @@ TEST_F(TournamentTest, CorrectnessIsJudgedOnTheFormatsThatAContestantIsMadeFor) 
   EXPECT_EQ(entry(result.run, "fast").gates[0].sentence.find("judged on"), std::string::npos);
 }
 
-TEST_F(TournamentTest, ATimedSuiteIsTakenAsAWhole) {
+TEST_F(TournamentTest, AStrategyForOtherFormatsIsNotEntered) {
   options_.suites = {parse_suite(mixed_suite, "mixed", "mixed.toml")};
   registry_.add("nvfp4_alone", 900);
-  const Entry judged = entry(hold().run, "nvfp4_alone");
-  EXPECT_EQ(plain_verdict(judged), "failed at feasible");
-  EXPECT_EQ(judged.sentence, "it takes nvfp4 alone");
+  registry_.lead_with("nvfp4_alone");
+  const RunRecord run = hold().run;
+  ASSERT_EQ(run.entries.size(), 3U) << "a timed suite is taken as a whole";
+  EXPECT_EQ(plain_verdict(entry(run, "plain")), "baseline") << "the first that is entered";
+  EXPECT_EQ(entry(run, "fast").baseline, "dual_gemm/plain");
+}
+
+TEST_F(TournamentTest, ASuiteWhoseFormatsNoStrategyTakesIsRefused) {
+  options_.suites = {parse_suite(mixed_suite, "mixed", "mixed.toml")};
+  FakeRegistry registry(rig_.fake_clock());
+  registry.add("nvfp4_alone", 900);
+  EXPECT_EQ(error_of([&] { check_field(options_, rig_.device(), registry); }),
+            "suite mixed: no strategy of this device is made for its formats: it takes nvfp4 alone");
+}
+
+constexpr const char* pitch_of_two = R"(title = "x"
+[contestant]
+operation = "dual_gemm"
+strategy = "CONTESTANT"
+[baseline]
+strategy = "BASELINE"
+[claim]
+speedup = 2
+confidence = 1
+reason = "none"
+)";
+
+Pitch pitch_of(const std::string& contestant, const std::string& baseline) {
+  std::string text = pitch_of_two;
+  text.replace(text.find("CONTESTANT"), 10, contestant);
+  text.replace(text.find("BASELINE"), 8, baseline);
+  return parse_pitch(text, "p.toml");
+}
+
+TEST_F(TournamentTest, AStrategyForOtherFormatsThatIsNamedHasNotFailed) {
+  options_.suites = {parse_suite(mixed_suite, "mixed", "mixed.toml")};
+  registry_.add("nvfp4_alone", 900);
+  options_.pitches = {pitch_of("nvfp4_alone", "plain")};
+  const TournamentResult result = hold();
+  const Entry& named = entry(result.run, "nvfp4_alone");
+  EXPECT_EQ(verdict_text(named), "not for these formats");
+  EXPECT_EQ(named.sentence, "it takes nvfp4 alone");
+  EXPECT_EQ(named.gates.front().outcome, Outcome::skipped);
+  EXPECT_FALSE(result.any_gate_failed());
+  EXPECT_NE(standings(result.run).find("dual_gemm/nvfp4_alone: not for these formats: it takes nvfp4 alone"),
+            std::string::npos);
+  const RunRecord kept = Ledger(folder_ / "ledger.sqlite", Ledger::Access::read).load(result.run.id);
+  EXPECT_EQ(entry(kept, "nvfp4_alone").verdict, Verdict::not_made_for);
+}
+
+TEST_F(TournamentTest, ABaselineForOtherFormatsGivesNoVerdict) {
+  options_.suites = {parse_suite(mixed_suite, "mixed", "mixed.toml")};
+  registry_.add("nvfp4_alone", 900);
+  options_.pitches = {pitch_of("fast", "nvfp4_alone")};
+  const TournamentResult result = hold();
+  EXPECT_EQ(verdict_text(entry(result.run, "fast")), "not judged");
+  EXPECT_EQ(entry(result.run, "fast").sentence,
+            "without times: the baseline dual_gemm/nvfp4_alone is not for these formats: it takes nvfp4 alone");
+  EXPECT_FALSE(result.any_gate_failed());
 }
 
 TEST_F(TournamentTest, GoesOnWhereItWasKilled) {
@@ -279,18 +335,7 @@ TEST_F(TournamentTest, ResumesNothingElse) {
 }
 
 TEST_F(TournamentTest, WhatDoesNotExistIsRefusedBeforeAnythingRuns) {
-  options_.pitches = {parse_pitch(R"(title = "x"
-[contestant]
-operation = "dual_gemm"
-strategy = "imaginary"
-[baseline]
-strategy = "plain"
-[claim]
-speedup = 2
-confidence = 1
-reason = "none"
-)",
-                                  "p.toml")};
+  options_.pitches = {pitch_of("imaginary", "plain")};
   EXPECT_EQ(error_of([&] { (void)hold(); }), "there is no imaginary");
   EXPECT_TRUE(Ledger(folder_ / "ledger.sqlite", Ledger::Access::read).runs().empty());
 }

@@ -63,6 +63,7 @@ class InterruptedTournament : public TournamentFolder {
     argv.push_back(nullptr);
     const pid_t child = ::fork();
     if (child == 0) {
+      ::signal(SIGINT, SIG_DFL);  // whoever runs the tests in the background ignores it
       if (is_held) {
         ::setenv("HELD", "1", 1);
       }
@@ -93,6 +94,22 @@ class InterruptedTournament : public TournamentFolder {
     return status;
   }
 };
+
+TEST_F(InterruptedTournament, InterruptedItSaysHowToGoOn) {
+  write("waiting.cpp", waiting_kernel);
+  write("waiting.toml", waiting_pitch);
+  const pid_t child = start({"--pitch", "waiting.toml"}, true);
+  const bool first_is_through = first_contestant_is_through();
+  ::kill(child, SIGINT);
+  const int status = status_of(child);
+  ASSERT_TRUE(first_is_through) << slurp(folder() / "child.txt");
+  EXPECT_TRUE(WIFSIGNALED(status) && WTERMSIG(status) == SIGINT) << "as the shell expects it: " << status;
+  const std::string said = slurp(folder() / "child.txt");
+  const std::string last =
+      "thresher: interrupted: every contestant that is through is in ledger ledger.sqlite; the same command with "
+      "--resume goes on\n";
+  EXPECT_TRUE(said.ends_with("\n" + last)) << said;
+}
 
 TEST_F(InterruptedTournament, KilledInTheMiddleItLosesOnlyTheContestantInProgress) {
   write("waiting.cpp", waiting_kernel);

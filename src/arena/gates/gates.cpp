@@ -17,10 +17,8 @@ class FeasibleGate final : public Gate {
  public:
   [[nodiscard]] GateKind kind() const override { return GateKind::feasible; }
   [[nodiscard]] GateResult judge(Match& match) const override {
-    GateResult result = ask_each(match, kind(), [&](const Problem& problem) -> Answer {
-      std::string obstacle = match.contestant.format_obstacle(problem);
-      return obstacle.empty() ? match.contestant.feasible(problem, match.rig.memory())
-                              : Answer{false, std::move(obstacle)};
+    GateResult result = ask_each(match, kind(), [&](const Problem& problem) {
+      return match.contestant.feasible(problem, match.rig.memory());
     });
     if (!match.left_out.empty()) {
       result.sentence += "; " + match.left_out;

@@ -76,6 +76,20 @@ GateResult judge_gate(const Gate& gate, Match& match) {
   return result;
 }
 
+std::string format_obstacle(const Suite& suite, const Contestant& contestant) {
+  std::string first_obstacle;
+  for (const Problem& problem : suite.problems) {
+    std::string obstacle = contestant.format_obstacle(problem);
+    if (obstacle.empty() && !suite.timed) {
+      return "";
+    }
+    if (first_obstacle.empty()) {
+      first_obstacle = std::move(obstacle);
+    }
+  }
+  return first_obstacle;
+}
+
 std::string leave_out_other_formats(Suite& suite, const Contestant& contestant) {
   std::string first_obstacle;
   std::vector<Problem> taken;
@@ -106,19 +120,23 @@ Entry hold_match(Match& match, const std::vector<std::unique_ptr<Gate>>& gates, 
   }
   entry.context = context;
   entry.started = utc_now();
-  std::string failed_at;
+  std::string why_skipped;
+  if (entry.sentence = format_obstacle(match.suite, match.contestant); !entry.sentence.empty()) {
+    match.verdict = Verdict::not_made_for;
+    why_skipped = name(match.verdict);
+  }
   for (const auto& gate : gates) {
     const GateTraits& about = traits(gate->kind());
-    GateResult result = failed_at.empty() ? judge_gate(*gate, match)
-                                          : GateResult{about.kind, Outcome::skipped, "failed at " + failed_at};
-    if (result.outcome == Outcome::failed && failed_at.empty() && about.ends_the_match) {
-      failed_at = about.name;
+    GateResult result =
+        why_skipped.empty() ? judge_gate(*gate, match) : GateResult{about.kind, Outcome::skipped, why_skipped};
+    if (result.outcome == Outcome::failed && about.ends_the_match) {
+      why_skipped = fmt::format("failed at {}", about.name);
       match.verdict = Verdict::failed;
       entry.sentence = result.sentence;
     }
     match.gates.push_back(std::move(result));
   }
-  if (failed_at.empty()) {
+  if (why_skipped.empty()) {
     entry.sentence = match.gates.back().sentence;
   }
   entry.verdict = match.verdict;

@@ -66,11 +66,16 @@ class Gate {
 /// Of everything that was timed so far.
 [[nodiscard]] ClockSummary clock_summary(const Match& match);
 
+/// Why the contestant does not compete on the suite, whose formats it is not made for, in one sentence; empty when it
+/// does. A timed suite asks for all of its problems, one that is there for correctness for any.
+[[nodiscard]] std::string format_obstacle(const Suite& suite, const Contestant& contestant);
+
 /// A suite that is there for correctness judges every contestant on the problems whose formats it is made for; a timed
 /// one is taken as a whole, so that all its means are over the same problems. Says which are left out, and why.
 [[nodiscard]] std::string leave_out_other_formats(Suite& suite, const Contestant& contestant);
 
-/// Passes the match through the gates, to the first that fails; the rest are skipped. Fills everything of the entry but
+/// Passes the match through the gates, to the first that fails; the rest are skipped, and all are where the contestant
+/// does not compete on the suite. Fills everything of the entry but
 /// its ordinal.
 [[nodiscard]] Entry hold_match(Match& match, const std::vector<std::unique_ptr<Gate>>& gates, const Context& context);
 

@@ -64,6 +64,7 @@ struct PlanRequest {
 /// What the planner says of a contestant on one problem.
 struct Outlook {
   std::vector<std::string> obstacles{};  ///< why it cannot run; empty when it can
+  bool is_for_other_formats = false;     ///< the obstacle is that it is not made for the problem's formats
   bool is_unknown = false;               ///< the planner has no words for it, which says nothing against it
   strategies::WorkModel work{};          ///< of what would be launched, without obstacles
   planner::Prediction prediction{};      ///< of that

@@ -53,7 +53,8 @@ double evidence_score(const Opinion& opinion, bool calibrated) {
 struct Gathered {
   std::vector<double> speedups;
   std::vector<double> touched;
-  bool is_unknown = false;  ///< the planner has no words for a kernel, which says nothing against the pitch
+  bool is_unknown = false;            ///< the planner has no words for a kernel, which says nothing against the pitch
+  std::size_t of_other_formats = 0;  ///< problems that the contestant or its baseline is not made for
 };
 
 Gathered gather(const Pitch& pitch, std::span<const Problem> problems, const DeviceSpec& device,
@@ -69,6 +70,7 @@ Gathered gather(const Pitch& pitch, std::span<const Problem> problems, const Dev
     const Outlook before = operation.outlook(problem, pitch.baseline, device, calibration);
     evidence.is_unknown = evidence.is_unknown || after.is_unknown || before.is_unknown;
     if (!after.obstacles.empty() || !before.obstacles.empty()) {
+      evidence.of_other_formats += after.is_for_other_formats || before.is_for_other_formats ? 1 : 0;
       if (opinion.obstacles.empty()) {
         opinion.obstacles = after.obstacles.empty() ? before.obstacles : after.obstacles;
       }
@@ -92,7 +94,10 @@ void predict_speedup(double speedup, Opinion& out) {
   out.predicted_high = std::min(*out.predicted_speedup * spread, most);
 }
 
-std::string reason_of(const Opinion& opinion, const Pitch& pitch) {
+std::string reason_of(const Opinion& opinion, const Pitch& pitch, const Gathered& evidence) {
+  if (evidence.of_other_formats > 0 && evidence.of_other_formats == opinion.problems) {
+    return fmt::format("not for these formats: {}", opinion.obstacles.front());
+  }
   if (opinion.feasible_problems == 0 && !opinion.withdrawn) {
     return fmt::format("nothing is predicted: {}", opinion.obstacles.front());
   }
@@ -164,7 +169,7 @@ Opinion consider(const Pitch& pitch, std::span<const Problem> problems, const De
   out.evidence_score = evidence_score(out, device.calibrated);
   out.score = weights.speedup * out.speedup_score + weights.feasibility * out.feasibility_score +
               weights.risk * out.risk_score + weights.evidence * out.evidence_score;
-  out.reason = reason_of(out, pitch);
+  out.reason = reason_of(out, pitch, evidence);
   return out;
 }
 

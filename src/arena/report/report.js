@@ -99,6 +99,16 @@ const nameIn = (entry, entries) =>
   entries.filter((other) => other.contestant === entry.contestant).length > 1 && !entry.is_baseline
     ? `${entry.contestant} over ${entry.baseline}` : entry.contestant;
 
+/* A contestant has one colour on the whole page; those of one operation, which meet in a suite, have different ones. */
+const series = 10;
+const colours = new Map();
+for (const entry of [...run.entries].sort((a, b) => b.is_baseline - a.is_baseline)) {
+  const operation = entry.contestant.split("/")[0] + "/";
+  const before = [...colours.keys()].filter((contestant) => contestant.startsWith(operation));
+  if (!colours.has(entry.contestant)) colours.set(entry.contestant, `--series-${before.length % series}`);
+}
+const swatch = (colour) => el("i", { class: "swatch", style: `background:var(${colour})` });
+
 /* ---- charts ---------------------------------------------------------------------------------------------------- */
 
 const charts = [];
@@ -195,7 +205,7 @@ function standingsTable(entries) {
   const columns = [{ title: "contestant" }, { title: "verdict" }, ...modes.map((mode) => ({ title: mode, number: true })),
     ...(modes.length ? [{ title: "noise", number: true }] : []), { title: "first gate not passed" }];
   const rows = entries.map((entry) => {
-    const open = entry.gates.find((gate) => gate.outcome === "failed" || gate.outcome === "not judged");
+    const open = ["failed", "not judged"].map((outcome) => entry.gates.find((gate) => gate.outcome === outcome)).find(Boolean);
     const scores = modes.map((mode) => score(entry, mode));
     return [breakable(nameIn(entry, entries)), badge(entry.verdict_text || entry.verdict),
       ...scores.map((found) => found ? interval(found) : entry.verdict === "baseline" ? "1" : "–"),
@@ -205,7 +215,7 @@ function standingsTable(entries) {
   return el("div", { class: "card" }, table(columns, rows, true));
 }
 
-function problemChart(problem, entries, mode, colours) {
+function problemChart(problem, entries, mode) {
   const bars = entries.map((entry) => ({ entry, m: measured(entry).find((m) => m.problem === problem && m.mode === mode) }))
     .filter((bar) => bar.m);
   if (!bars.length) return null;
@@ -227,9 +237,6 @@ function problemChart(problem, entries, mode, colours) {
 function times(entries) {
   const all = entries.flatMap(measured);
   if (!all.length) return null;
-  const baselinesFirst = [...entries].sort((a, b) => b.is_baseline - a.is_baseline);
-  const colours = new Map(unique(baselinesFirst.map((entry) => entry.contestant))
-    .map((contestant, i) => [contestant, `--series-${i % 6}`]));
   const problems = unique(all.map((m) => m.problem));
   const holder = el("div", {});
   const buttons = unique(all.map((m) => m.mode)).map((mode) => {
@@ -243,14 +250,15 @@ function times(entries) {
     for (const draw of own) charts.splice(charts.indexOf(draw), 1);
     const before = charts.length;
     holder.replaceChildren(el("div", { class: "grid" },
-      ...problems.map((problem) => problemChart(problem, entries, mode, colours)).filter(Boolean)));
+      ...problems.map((problem) => problemChart(problem, entries, mode)).filter(Boolean)));
     own = charts.slice(before);
     if (document.readyState !== "loading" && page.contains(holder)) drawCharts();
   }
   show(buttons[0][0]);
+  const baselinesFirst = [...entries].sort((a, b) => b.is_baseline - a.is_baseline);
   const legend = el("div", { class: "legend" },
-    ...[...colours].map(([contestant, colour]) =>
-      el("span", {}, el("i", { class: "swatch", style: `background:var(${colour})` }), breakable(contestant))),
+    ...unique(baselinesFirst.map((entry) => entry.contestant)).map((contestant) =>
+      el("span", {}, swatch(colours.get(contestant)), breakable(contestant))),
     el("span", {}, el("i", { class: "rule" }), "floor"),
     el("span", {}, el("i", { class: "rule dashed" }), "sustained line"));
   return el("section", {}, el("h3", {}, "Time of a call"), el("div", { class: "tabs" }, ...buttons.map(([, b]) => b)),
@@ -319,32 +327,31 @@ function panel(entries) {
 function predictions(entries) {
   const points = entries.flatMap((entry) => predictionsOf(entry).filter((p) => p.predicted_us !== null).flatMap((p) =>
     measured(entry).filter((m) => m.problem === p.problem && m.mode === headlineOf(entry))
-      .map((m) => ({ x: m.contestant_us.value, y: p.predicted_us, contestant: nameIn(entry, entries), problem: p.problem }))));
+      .map((m) => ({ x: m.contestant_us.value, y: p.predicted_us, name: nameIn(entry, entries), contestant: entry.contestant, problem: p.problem }))));
   if (!points.length) return null;
   const ends = points.flatMap(({ x, y }) => [x, y]);
   const [low, high] = [Math.min(...ends) / 1.3, Math.max(...ends) * 1.3];
   const canvas = el("canvas", { role: "img", "aria-label": "Predicted against measured times" });
   const line = (factorOf, dash) => ({ type: "line", data: [{ x: low, y: low * factorOf }, { x: high, y: high * factorOf }], pointRadius: 0,
     borderColor: css("--muted"), borderWidth: 1.5, borderDash: dash });
-  const names = unique(points.map((point) => point.contestant));
-  const colours = names.map((_, i) => `--series-${i % 6}`);
+  const contestants = unique(points.map((point) => point.contestant));
   const axis = (title) => ({ type: "logarithmic", min: low, max: high, grid: { color: css("--line") },
     ticks: { color: css("--muted"), maxTicksLimit: 5, maxRotation: 0, callback: (us) => time(us).replace(/\.0+ /, " ") },
     title: { display: true, text: title, color: css("--muted") } });
   charts.push(() => new Chart(canvas, {
     type: "scatter",
-    data: { datasets: [...names.map((name, i) => ({ data: points.filter((point) => point.contestant === name), pointRadius: 5,
-      backgroundColor: css(colours[i]) })), line(1, []), line(1.15, [4, 4]), line(1 / 1.15, [4, 4])] },
+    data: { datasets: [...contestants.map((contestant) => ({ data: points.filter((point) => point.contestant === contestant), pointRadius: 5,
+      backgroundColor: css(colours.get(contestant)) })), line(1, []), line(1.15, [4, 4]), line(1 / 1.15, [4, 4])] },
     options: { animation: false, responsive: true, maintainAspectRatio: false,
       plugins: { legend: { display: false }, tooltip: { filter: (item) => item.raw.contestant !== undefined, callbacks: { label: ({ raw }) =>
-        `${raw.contestant} on ${raw.problem}: ${time(raw.y)} predicted, ${time(raw.x)} measured` } } },
+        `${raw.name} on ${raw.problem}: ${time(raw.y)} predicted, ${time(raw.x)} measured` } } },
       scales: { x: axis("measured, " + headlineOf(entries[0])), y: axis("predicted") } },
   }));
   const { median_error: error, times: count, shapes, best_within_10_percent: best, unseen } = run.prediction_quality;
   return el("section", {}, el("h3", {}, "Predicted against measured"),
     el("div", { class: "card" }, el("div", { class: "chart", style: "height:340px" }, canvas),
-      el("div", { class: "legend" }, ...names.map((name, i) =>
-        el("span", {}, el("i", { class: "swatch", style: `background:var(${colours[i]})` }), breakable(name))))),
+      el("div", { class: "legend" }, ...contestants.map((contestant) =>
+        el("span", {}, swatch(colours.get(contestant)), breakable(contestant))))),
     el("p", { class: "small muted" }, `Predictions were written into the ledger before anything was timed. Over this run: median error ` +
       `${percent(error)} of ${count} times; the predicted best within 10 % of the measured best on ${best} of ${shapes} shapes. ` +
       (unseen && unseen.times < count ? `On problems that the calibration never timed: ${percent(unseen.median_error)} of ${unseen.times} times. ` : "") +
@@ -363,10 +370,10 @@ function claimsChart(pitched) {
   const ends = [...values.flat(), 1];
   return el("div", {},
     el("div", { class: "legend", style: "margin-top:1rem" },
-      el("span", {}, el("i", { class: "swatch", style: "background:var(--series-0)" }), "claimed"),
-      el("span", {}, el("i", { class: "swatch", style: "background:var(--series-1)" }), "measured, " + headlineOf(drawn[0])),
+      el("span", {}, swatch("--line"), "claimed"),
+      el("span", {}, ...unique(drawn.map((entry) => colours.get(entry.contestant))).map(swatch), "measured, " + headlineOf(drawn[0])),
       el("span", {}, el("i", { class: "rule" }), "the baseline")),
-    barChart(drawn.flatMap((entry) => [entry.pitch.title, ""]), values, drawn.flatMap(() => ["--series-0", "--series-1"]), {
+    barChart(drawn.flatMap((entry) => [entry.pitch.title, ""]), values, drawn.flatMap((entry) => ["--line", colours.get(entry.contestant)]), {
       description: "Claimed and measured speed-ups", fromZero: false, names: true, lines: [{ at: 1 }],
       min: Math.max(0, Math.floor(10 * Math.min(...ends) - .5) / 10), max: Math.ceil(10 * Math.max(...ends) + .5) / 10,
       tick: (value) => short(value) + "×", tooltip: (i) => `${values[i][0].toFixed(3)} to ${values[i][1].toFixed(3)}×` }));
@@ -414,7 +421,7 @@ function profileCard(profile) {
       `for ${timeline.span_us.toFixed(1)} µs at ${timeline.clock_ghz.toFixed(2)} GHz. The median block's roles:`),
     ...roleRows(timeline),
     el("div", { class: "legend" }, ...names.map((name) =>
-      el("span", {}, el("i", { class: "swatch", style: `background:var(${segmentColours.get(name)})` }), name))),
+      el("span", {}, swatch(segmentColours.get(name)), name))),
     table([{ title: "µs" }, ...names.map((title) => ({ title, number: true }))], lengths, true),
     el("p", { class: "small muted", style: "margin-top:1rem" }, "Every block from its start to its end:"), blockRows(timeline),
     table([{ title: "part" }, { title: "variant" }, { title: "a call", number: true }, { title: "says" }],

@@ -14,6 +14,7 @@ enum class Verdict : std::uint8_t {
   within_noise,  ///< neither can be said
   not_judged,    ///< without times, or without terms that this machine can judge
   not_timed,     ///< the suite is there for correctness alone
+  not_made_for,  ///< the suite's formats are not those that it is made for: no failure
   baseline,      ///< the others are measured against it
   failed,        ///< at the first gate that failed
 };

@@ -55,6 +55,17 @@ TEST(Panel, EveryPitchOfTheOriginIsFeasibleAndPredicted) {
   }
 }
 
+TEST(Panel, AStrategyForOtherFormatsIsNotCalledInfeasible) {
+  const Pitch pitch = load_pitch((folder / "tile_tuning.toml").string());
+  const auto opinion_on = [&](const char* suite) {
+    return consider(pitch, load_suite(suite).problems, device_spec("H200"));
+  };
+  const Opinion elsewhere = opinion_on(pitch.contestant.strategy == "packed" ? "origin_bf16" : "origin");
+  EXPECT_TRUE(elsewhere.reason.starts_with("not for these formats: strategy " + pitch.contestant.strategy))
+      << elsewhere.reason;
+  EXPECT_FALSE(elsewhere.predicted_speedup);
+}
+
 // What the origin found out by building it.
 TEST(Panel, TheOriginsClaimsAreNotBelieved) {
   auto opinions = origins();

@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include "arena/report/report.hpp"
 #include "arena/sample_run.hpp"
@@ -40,13 +41,24 @@ addEventListener("load", () => {
     node.scrollWidth > node.clientWidth + 1).map((node) => node.innerText.slice(0, 40));
   const small = [...document.querySelectorAll("body *")].filter((node) => node.childNodes.length && node.innerText &&
     !hidden(node) && parseFloat(getComputedStyle(node).fontSize) < 12).map((node) => node.tagName);
+  const colours = {};
+  const painted = (contestant, colour) => {
+    const node = document.body.appendChild(document.createElement("i"));
+    node.style.color = colour;
+    if (contestant.startsWith("dual_gemm/")) (colours[contestant] ||= []).push(getComputedStyle(node).color);
+    node.remove();
+  };
+  for (const span of document.querySelectorAll('.legend > span:has(.swatch)'))
+    painted(span.innerText, getComputedStyle(span.querySelector(".swatch")).backgroundColor);
+  for (const chart of Object.values(Chart.instances))
+    (chart.data.labels || []).forEach((label, i) => painted(label, chart.data.datasets[0].backgroundColor[i]));
   parent.postMessage(JSON.stringify({
     errors: window.errors || [], width: innerWidth, pageWidth: document.documentElement.scrollWidth, drawn, overflowing, cut, small,
     text: document.body.innerText, buttons: document.querySelectorAll(".tabs button").length,
     rects: document.querySelectorAll("svg rect").length,
     flatRects: [...document.querySelectorAll("svg rect")].filter((rect) => rect.getBoundingClientRect().width < .5 ||
       rect.getBoundingClientRect().height < .5).length,
-    injected: document.querySelectorAll("h2 b").length,
+    colours, injected: document.querySelectorAll("h2 b").length,
   }), "*");
 });
 </script>)";
@@ -154,6 +166,32 @@ void expect_readable(const nlohmann::json& seen, int width) {
 TEST_F(BrowserTest, IsReadableOnADesk) { expect_readable(look(sample_run(), 1280), 1280); }
 
 TEST_F(BrowserTest, IsReadableOnAPhone) { expect_readable(look(sample_run(), 390), 390); }
+
+TEST_F(BrowserTest, AContestantHasOneColourInEveryPlot) {
+  RunRecord run = sample_run();
+  Entry faster = sample_entry("decode", "dual_gemm/sequential", "accepted", 1.2);
+  faster.ordinal = static_cast<std::int64_t>(run.entries.size());
+  faster.context = run.context;
+  run.entries.push_back(faster);
+  run.arguments.replace(run.arguments.find("\"suites\":["), 10,
+                        R"("suites":[{"name":"decode","title":"Decoding","timed":true,"text":""},)");
+  const nlohmann::json seen = look(run, 1280);
+  EXPECT_EQ(seen["errors"], nlohmann::json::array());
+  EXPECT_EQ(seen["colours"].size(), 3U);
+  std::set<std::string> all;
+  for (const auto& [contestant, colours] : seen["colours"].items()) {
+    EXPECT_GT(colours.size(), 3U) << contestant << ": two legends and a bar for each problem";
+    EXPECT_EQ(std::set<std::string>(colours.begin(), colours.end()).size(), 1U) << contestant << ": " << colours;
+    all.insert(colours.front());
+  }
+  EXPECT_EQ(all.size(), 3U) << "no two have the same";
+}
+
+TEST_F(BrowserTest, TheFirstGateThatStoodInTheWayIsTheOneThatFailed) {
+  const nlohmann::json seen = look(sample_run(), 1280);
+  EXPECT_NE(seen["text"].get<std::string>().find("correct: failed"), std::string::npos)
+      << "not the gate before it that could not be judged";
+}
 
 TEST_F(BrowserTest, AnUnfinishedRunWithoutEntriesIsAPageToo) {
   RunRecord run = sample_run();
