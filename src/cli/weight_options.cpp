@@ -41,7 +41,7 @@ void WeightNames::add_to(CLI::App& command, CLI::Option* other) {
       command.add_option("--gate-up", fused_, "One tensor with the rows of both [2N,K]")->option_text("NAME");
   CLI::Option* order =
       command.add_option("--gate-up-order", order_, "How they lie in it; a wrong order gives wrong numbers, no error")
-          ->transform(by_name(formats::all_gate_up_orders))
+          ->transform(by_name(all_gate_up_orders))
           ->option_text("gate-first|up-first|interleaved");
   gate->needs(up);
   up->needs(gate);

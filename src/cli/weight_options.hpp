@@ -33,7 +33,7 @@ class WeightNames {
   std::string gate_ = "b1";
   std::string up_ = "b2";
   std::string fused_;
-  formats::GateUpOrder order_ = formats::GateUpOrder::gate_first;
+  GateUpOrder order_ = GateUpOrder::gate_first;
 };
 
 /// For the footers of commands.

@@ -1,6 +1,6 @@
 // Hashes of what plans are made for: equal values have equal hashes.
 #include "thresher/attention.hpp"
-#include "thresher/dual_gemm.hpp"
+#include "thresher/grouped_gemm.hpp"
 
 namespace thresher {
 namespace {
@@ -13,6 +13,12 @@ class Hash {
     constexpr std::size_t golden = 0x9E3779B97F4A7C15ULL;
     sum_ ^= std::hash<Value>()(value) + golden + (sum_ << 6) + (sum_ >> 2);
     return *this;
+  }
+  Hash& add(const Activation& activation) noexcept {
+    return add(activation.kind).add(activation.alpha).add(activation.limit).add(activation.up_offset);
+  }
+  Hash& add(const std::optional<Activation>& activation) noexcept {
+    return activation ? add(true).add(*activation) : add(false);
   }
   Hash& add(const Knobs& knobs) noexcept {
     for (const auto& [name, value] : knobs) {
@@ -37,10 +43,7 @@ std::size_t std::hash<thresher::DualGemmProblem>::operator()(const thresher::Dua
       .add(p.a)
       .add(p.b)
       .add(p.out)
-      .add(p.activation.kind)
-      .add(p.activation.alpha)
-      .add(p.activation.limit)
-      .add(p.activation.up_offset)
+      .add(p.activation)
       .sum();
 }
 
@@ -68,4 +71,23 @@ std::size_t std::hash<thresher::AttentionProblem>::operator()(const thresher::At
 
 std::size_t std::hash<thresher::AttentionOptions>::operator()(const thresher::AttentionOptions& o) const noexcept {
   return thresher::Hash().add(o.strategy).add(o.knobs).add(o.threads).add(o.dependent_launch).sum();
+}
+
+std::size_t std::hash<thresher::GroupedProblem>::operator()(const thresher::GroupedProblem& p) const noexcept {
+  return thresher::Hash()
+      .add(p.experts)
+      .add(p.rows)
+      .add(p.n)
+      .add(p.k)
+      .add(p.tokens)
+      .add(p.expected_rows)
+      .add(p.layout)
+      .add(p.row_ids_divisor)
+      .add(p.a)
+      .add(p.b)
+      .add(p.out)
+      .add(p.activation)
+      .add(p.bias)
+      .add(p.row_weights)
+      .sum();
 }

@@ -2,7 +2,7 @@
 #include <algorithm>
 
 #include "core/arch.hpp"
-#include "thresher/dual_gemm.hpp"
+#include "thresher/grouped_gemm.hpp"
 
 namespace thresher {
 namespace {
@@ -41,6 +41,30 @@ std::optional<ActivationKind> parse_activation_kind(std::string_view text) noexc
 std::string_view name(Numerics numerics) noexcept { return numerics == Numerics::exact ? "exact" : "fast"; }
 
 std::optional<Numerics> parse_numerics(std::string_view text) noexcept { return of_name(all_numerics, text); }
+
+std::string_view name(RowLayout layout) noexcept {
+  switch (layout) {
+    case RowLayout::packed: return "packed";
+    case RowLayout::slots: return "slots";
+    case RowLayout::gathered: return "gathered";
+  }
+  return "unknown";
+}
+
+std::optional<RowLayout> parse_row_layout(std::string_view text) noexcept { return of_name(all_row_layouts, text); }
+
+std::string_view name(GateUpOrder order) noexcept {
+  switch (order) {
+    case GateUpOrder::gate_first: return "gate-first";
+    case GateUpOrder::up_first: return "up-first";
+    case GateUpOrder::interleaved: return "interleaved";
+  }
+  return "unknown";
+}
+
+std::optional<GateUpOrder> parse_gate_up_order(std::string_view text) noexcept {
+  return of_name(all_gate_up_orders, text);
+}
 
 std::string_view name(Arch arch) noexcept {
   switch (arch) {

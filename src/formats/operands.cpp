@@ -59,15 +59,6 @@ std::string_view reason_against(std::string_view name) {
 
 }  // namespace
 
-std::string_view name(GateUpOrder order) noexcept {
-  switch (order) {
-    case GateUpOrder::gate_first: return "gate-first";
-    case GateUpOrder::up_first: return "up-first";
-    case GateUpOrder::interleaved: break;
-  }
-  return "interleaved";
-}
-
 Tensor Operand::view() const noexcept {
   // Tensor is also the view of outputs, so its pointers are to mutable memory; operands are only read.
   auto* data = const_cast<std::byte*>(data_.data());

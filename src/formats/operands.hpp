@@ -1,6 +1,5 @@
 #pragma once
 /// Operands of an operation as checkpoints hold them.
-#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -9,20 +8,10 @@
 #include <vector>
 
 #include "formats/checkpoint.hpp"
+#include "thresher/grouped_gemm.hpp"
 #include "thresher/tensor.hpp"
 
 namespace thresher::formats {
-
-/// How the rows of gate and up lie in one fused tensor.
-enum class GateUpOrder : std::uint8_t {
-  gate_first,   ///< all of gate, then all of up
-  up_first,     ///< all of up, then all of gate
-  interleaved,  ///< gate, up, gate, up, …
-};
-inline constexpr std::array all_gate_up_orders{GateUpOrder::gate_first, GateUpOrder::up_first,
-                                               GateUpOrder::interleaved};
-/// "gate-first", …
-[[nodiscard]] std::string_view name(GateUpOrder order) noexcept;
 
 /// A matrix [rows, k] in fp16, bf16, fp32 or nvfp4 with the memory it needs.
 class Operand {

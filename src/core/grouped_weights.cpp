@@ -1,0 +1,117 @@
+#include "core/grouped_weights.hpp"
+
+#include <fmt/format.h>
+
+#include <vector>
+
+namespace thresher {
+namespace {
+
+std::byte* behind(void* data, std::int64_t elements, Format format) {
+  return data == nullptr ? nullptr : static_cast<std::byte*>(data) + elements * bits(format) / 8;
+}
+
+const std::uint8_t* behind(const std::uint8_t* scales, std::int64_t codes) {
+  return scales == nullptr ? nullptr : scales + codes;
+}
+
+/// Every `step`-th row of each expert's, from `first` on.
+Tensor rows_of(Tensor fused, std::int64_t first, std::int64_t step) {
+  fused.data = behind(fused.data, first * fused.strides[1], fused.format);
+  if (const FormatTraits& traits = format_traits(fused.format); traits.has_scales()) {
+    fused.scales.data = behind(fused.scales.codes(), first * fused.shape[2] / traits.values_per_scale);
+  }
+  fused.shape[1] /= 2;
+  fused.strides[1] *= step;
+  return fused;
+}
+
+/// The same of biases [E,2·N].
+Tensor columns_of(Tensor fused, std::int64_t first, std::int64_t step) {
+  fused.data = behind(fused.data, first, fused.format);
+  fused.shape[1] /= 2;
+  fused.strides[1] = step;
+  return fused;
+}
+
+/// The codes from one matrix's scales to the next one's, in a stack or a view of one.
+std::int64_t scales_stride(const Tensor& view) {
+  return view.scales.layout == ScaleLayout::row_major
+             ? view.strides[0] / format_traits(view.format).values_per_scale
+             : static_cast<std::int64_t>(scale_bytes(view.shape[1], view.shape[2], ScaleLayout::blocked));
+}
+
+}  // namespace
+
+WeightViews weight_views(const GroupedWeights& weights) {
+  if (!weights.order) {
+    return {weights.b1, weights.b2, weights.bias1, weights.bias2};
+  }
+  const bool is_interleaved = weights.order == GateUpOrder::interleaved;
+  const bool is_gate_first = weights.order != GateUpOrder::up_first;
+  const std::int64_t step = is_interleaved ? 2 : 1;
+  const std::int64_t second = is_interleaved ? 1 : weights.b1.shape[1] / 2;
+  const std::int64_t gate = is_gate_first ? 0 : second;
+  const std::int64_t up = is_gate_first ? second : 0;
+  WeightViews views{rows_of(weights.b1, gate, step), rows_of(weights.b1, up, step), {}, {}};
+  if (weights.up_global_scale != nullptr) {
+    views.up.global_scale = weights.up_global_scale;
+  }
+  if (weights.has_bias()) {
+    views.gate_bias = columns_of(weights.bias1, gate, step);
+    views.up_bias = columns_of(weights.bias1, up, step);
+  }
+  return views;
+}
+
+ExpertMatrix expert_matrix(const Tensor& view, std::int64_t expert) {
+  Tensor matrix = view;
+  matrix.rank = 2;
+  const std::int64_t n = view.shape[1];
+  const std::int64_t k = view.shape[2];
+  matrix.data = behind(view.data, expert * view.strides[0], view.format);
+  matrix.shape = {n, k};
+  matrix.strides = {view.strides[1], 1};
+  matrix.global_scale = view.global_scale == nullptr ? nullptr : view.global_scale + expert;
+  if (!format_traits(view.format).has_scales()) {
+    return {matrix, 1};
+  }
+  matrix.scales.data = behind(view.scales.codes(), expert * scales_stride(view));
+  const std::int64_t step = view.strides[1] / k;
+  matrix.shape[0] = n == 0 ? 0 : (n - 1) * step + 1;
+  matrix.strides[0] = k;
+  return {matrix, step};
+}
+
+Tensor slot_matrix(const Tensor& stack, std::int64_t slot) {
+  Tensor matrix = stack;
+  matrix.rank = 2;
+  matrix.data = behind(stack.data, slot * stack.strides[0], stack.format);
+  matrix.shape = {stack.shape[1], stack.shape[2]};
+  matrix.strides = {stack.strides[1], stack.strides[2]};
+  if (format_traits(stack.format).has_scales()) {
+    matrix.scales.data =
+        behind(stack.scales.codes(),
+               slot * static_cast<std::int64_t>(scale_bytes(stack.shape[1], stack.shape[2], stack.scales.layout)));
+  }
+  return matrix;
+}
+
+std::string GroupedStatus::explain() const {
+  struct Word {
+    std::uint32_t flag;
+    const char* says;
+  };
+  constexpr std::array words{Word{decreasing, "offsets decrease"}, Word{negative, "an offset or a count is negative"},
+                             Word{beyond, "an offset or a count exceeds the rows there are"},
+                             Word{skipped_rows, "rows were skipped, for their ids lie outside A"}};
+  std::string text;
+  for (const Word& word : words) {
+    if (has(word.flag)) {
+      text += fmt::format("{}{}", text.empty() ? "" : "; ", word.says);
+    }
+  }
+  return text.empty() ? "offsets, counts and ids make sense" : text;
+}
+
+}  // namespace thresher

@@ -1,0 +1,32 @@
+#pragma once
+/// The weights of a grouped product, in whichever form they came, as one view of gate and one of up.
+#include "thresher/grouped_gemm.hpp"
+
+namespace thresher {
+
+/// Views [E,N,K] of the values: `strides[0]` leads from expert to expert, `strides[1]` from row to row (2·K where gate
+/// and up are interleaved). Row-major scales have the strides of the values over the values of a scale; blocked ones
+/// (two tensors, contiguous) lie expert behind expert. `global_scale` points to one float32 an expert, or is null.
+/// Biases are views [E,N] with strides of their own. What there is not has rank 0.
+struct WeightViews {
+  Tensor gate{};  ///< or the one matrix of a plain grouped GEMM
+  Tensor up{};
+  Tensor gate_bias{};
+  Tensor up_bias{};
+};
+
+/// Of valid weights (ops/validate_grouped.hpp).
+[[nodiscard]] WeightViews weight_views(const GroupedWeights& weights);
+
+/// One expert's matrix of a view. Row n of the weights is row n · row_step of `matrix`, a matrix like any other: its
+/// scales and its one global scale are its own.
+struct ExpertMatrix {
+  Tensor matrix;
+  std::int64_t row_step = 1;
+};
+[[nodiscard]] ExpertMatrix expert_matrix(const Tensor& view, std::int64_t expert);
+
+/// One matrix of a contiguous stack [E,rows,K] of tokens, whose global scale is one for all.
+[[nodiscard]] Tensor slot_matrix(const Tensor& stack, std::int64_t slot);
+
+}  // namespace thresher

@@ -1,0 +1,26 @@
+#pragma once
+/// THE definition of the grouped dual GEMM and of the grouped GEMM, in float64: everything else is judged against it.
+#include <optional>
+#include <vector>
+
+#include "reference/grouped_rows.hpp"
+#include "thresher/grouped_gemm.hpp"
+
+namespace thresher::reference {
+
+/// One output from its finished products, biases added. float32 decides where NaN and Inf go, as in output_element.
+[[nodiscard]] double grouped_element(double gate, double up, const std::optional<Activation>& activation,
+                                     double row_weight);
+
+struct GroupedOutputs {
+  /// Row-major [rows of C, n], not rounded to the output format; 0 in rows that are not written.
+  std::vector<double> values;
+  OwnedRows owned;
+};
+
+/// One element at a time, K in ascending order. Throws Error(invalid_argument) naming the operand unless all of them
+/// are the CPU's and as the problem states; the values of `tensors.c` are not looked at.
+GroupedOutputs grouped_gemm(const GroupedProblem& problem, const GroupedWeights& weights,
+                            const GroupedTensors& tensors);
+
+}  // namespace thresher::reference

@@ -1,0 +1,19 @@
+#include "strategies/grouped_gemm/registry.hpp"
+
+#include "strategies/registry.hpp"
+
+namespace thresher::strategies::grouped_gemm {
+namespace {
+
+Registry<GroupedProblem>& registry() {
+  static Registry<GroupedProblem> all("the grouped GEMM", {}, {});
+  return all;
+}
+
+}  // namespace
+
+Strategies<GroupedProblem> strategies_of(DeviceKind kind) { return registry().of(kind); }
+
+void register_strategy(const Strategy<GroupedProblem>& strategy) { registry().add(strategy); }
+
+}  // namespace thresher::strategies::grouped_gemm
