@@ -82,7 +82,8 @@ struct Given {
   std::vector<arena::ProblemOption> options;
   std::vector<CLI::Option*> parsed{};
 
-  void add_to(CLI::App& command) {
+  /// Without `knobs`, which name one kernel, the samples compute problems of their own formats.
+  void add_to(CLI::App& command, CLI::Option* knobs) {
     for (const arena::ProblemOption& option : options) {
       CLI::Option* const added =
           option.is_flag ? command.add_flag(option.name, option.help) : command.add_option(option.name, option.help);
@@ -90,6 +91,9 @@ struct Given {
         added->check(CLI::IsMember(option.allowed));
       } else if (!option.is_flag) {
         added->check(CLI::Range(1, most_extent));
+      }
+      if (!option.is_extent) {
+        added->needs(knobs);
       }
       parsed.push_back(added);
     }
@@ -110,9 +114,12 @@ void add_operation(CLI::App& emulate_command, const arena::Operation& operation,
   const auto given = std::make_shared<Given>(Given{operation.options()});
   CLI::App* command = emulate_command.add_subcommand(std::string(operation.name()), "Its kernels");
   command->add_option("--strategy", request->strategy, "all when left out")->check(CLI::IsMember(kernels.strategies()));
-  command->add_option("--knobs", request->knobs, "one kernel, in the words of `thresher plan`; samples when left out");
-  command->add_option("--device", request->device, "with --knobs: the card that they are for")->capture_default_str();
-  given->add_to(*command);
+  CLI::Option* const knobs = command->add_option(
+      "--knobs", request->knobs, "one kernel, in the words of `thresher plan`; samples when left out");
+  command->add_option("--device", request->device, "with --knobs: the card that they are for")
+      ->capture_default_str()
+      ->needs(knobs);
+  given->add_to(*command, knobs);
   command->add_option("--schedules", request->schedules, "how many orders of threads and copies to try")
       ->check(CLI::Range(1, 1'000'000))
       ->capture_default_str();

@@ -1,18 +1,20 @@
 #include "cli/entry.hpp"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
+#include <signal.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <new>
+#include <span>
 #include <string>
 #include <system_error>
-#include <vector>
 
 #include "cli/cli.hpp"
 #include "cli/planner_commands.hpp"
+#include "cli/wording.hpp"
 #include "core/printable.hpp"
 #include "thresher/error.hpp"
 #include "thresher/version.hpp"
@@ -35,22 +37,9 @@ int status_of(ErrorCode code) {
   return bad_input;
 }
 
-/// A word in the place of a subcommand that is none: the parser would only say that one is missing.
-void check_subcommand(const CLI::App& app, int argc, const char* const* argv) {
-  if (argc < 2 || argv[1][0] == '-') {
-    return;
-  }
-  std::vector<std::string> names;
-  for (const CLI::App* const subcommand : app.get_subcommands([](const CLI::App*) { return true; })) {
-    if (subcommand->get_name() == argv[1]) {
-      return;
-    }
-    if (!subcommand->get_group().empty()) {
-      names.push_back(subcommand->get_name());
-    }
-  }
-  throw Error(ErrorCode::invalid_argument,
-              fmt::format("there is no subcommand {}: use one of {}", argv[1], fmt::join(names, ", ")));
+/// Everything in one line, but for what a compiler said.
+std::string told(const Error& error) {
+  return error.code() == ErrorCode::compile ? printable_lines(error.what()) : printable(error.what());
 }
 
 /// What was printed is not said until it is written: a full disk must not look like success.
@@ -67,11 +56,8 @@ void end_output() {
 int report_failure(const std::exception_ptr& thrown) {
   try {
     std::rethrow_exception(thrown);
-  } catch (const CLI::ParseError& error) {
-    fmt::print(stderr, "thresher: {} (see thresher --help)\n", printable_lines(error.what()));
-    return bad_input;
   } catch (const Error& error) {
-    fmt::print(stderr, "thresher: {}{}\n", printable_lines(error.what()),
+    fmt::print(stderr, "thresher: {}{}\n", told(error),
                error.code() == ErrorCode::internal ? please_report : "");
     return status_of(error.code());
   } catch (const std::bad_alloc&) {
@@ -105,13 +91,20 @@ int run(int argc, const char* const* argv) {
   add_quantize(app, context);
   add_pack(app, context);
   add_emulate(app, context);
+  take_numbers_alone(app);
 
+  // A file that may not grow is an error of the write, which says so; the signal would end the process without a word.
+  signal(SIGXFSZ, SIG_IGN);
   try {
-    check_subcommand(app, argc, argv);
+    const std::span words(argv, static_cast<std::size_t>(argc));
+    check_subcommands(app, words.subspan(std::min<std::size_t>(words.size(), 1)));
     app.parse(argc, argv);
     end_output();
   } catch (const CLI::Success& success) {  // --help, --version
     return app.exit(success);
+  } catch (const CLI::ParseError& error) {
+    fmt::print(stderr, "thresher: {} (see thresher --help)\n", printable(in_words(error, app)));
+    return bad_input;
   } catch (...) {
     return report_failure(std::current_exception());
   }

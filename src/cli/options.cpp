@@ -21,11 +21,6 @@ std::string not_seconds(const std::string& text) {
   return read && seconds > 0 && seconds <= day_s ? "" : fmt::format("{} is not a time from 0 to {} s", text, day_s);
 }
 
-/// A minus sign would be read as a number near 2^64.
-std::string not_unsigned(const std::string& text) {
-  return text.starts_with('-') ? text + " is not a whole number from 0 to 18446744073709551615" : "";
-}
-
 bool same_file(const fs::path& a, const fs::path& b) {
   std::error_code missing;
   return fs::equivalent(a, b, missing);
@@ -59,7 +54,7 @@ void add_seconds(CLI::App& command, double& seconds, const std::string& what) {
 }
 
 void add_seed(CLI::App& command, std::optional<std::uint64_t>& seed, const std::string& what) {
-  command.add_option("--seed", seed, what)->check(CLI::Validator(not_unsigned, "", "seed"));
+  command.add_option("--seed", seed, what);
 }
 
 }  // namespace thresher::cli

@@ -11,6 +11,7 @@
 #include "cli/planner_commands.hpp"
 #include "cli/problem_option.hpp"
 #include "ops/forecast.hpp"
+#include "ops/validate_attention.hpp"
 #include "strategies/attention/registry.hpp"
 #include "strategies/dual_gemm/registry.hpp"
 #include "thresher/error.hpp"
@@ -174,6 +175,7 @@ void add_attention(CLI::App& plan_command, Context& context) {
     wanted.kv_heads = kv_heads->count() > 0 ? wanted.kv_heads : wanted.heads;
     wanted.keys = keys->count() > 0 ? wanted.keys : wanted.queries;
     wanted.format = asked->bf16 ? Format::bf16 : Format::fp16;
+    ops::validate(wanted);
     AttentionOptions options{.strategy = arguments->strategy, .knobs = Knobs::parse(arguments->knobs)};
     options.dependent_launch = asked->dependent_launch;
     plan(wanted, options, *arguments, context);

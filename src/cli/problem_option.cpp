@@ -10,6 +10,7 @@
 #include <string_view>
 
 #include "cli/options.hpp"
+#include "ops/validate.hpp"
 #include "thresher/error.hpp"
 
 namespace thresher::cli {
@@ -59,6 +60,7 @@ DualGemmProblem ProblemOption::problem() const {
   problem.a = format_of("--a", a, operand_formats);
   problem.b = format_of("--b", b, operand_formats);
   problem.out = format_of("--out", out, output_formats);
+  ops::validate(problem);
   return problem;
 }
 

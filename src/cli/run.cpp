@@ -3,6 +3,7 @@
 #include <fmt/ranges.h>
 
 #include <CLI/CLI.hpp>
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
@@ -106,10 +107,12 @@ void run_dual_gemm(const RunOptions& options) {
   const Device device = Device::named(options.operands.device);
   if (!options.weights.empty()) {
     refuse_overwriting("--out", options.out, options.weights);
+    options.operands.check_scale_layout({a.format()});
     run_packed(a, device, options);
     return;
   }
   const auto [gate, up] = options.names.load(checkpoint, options.operands.scale_layout);
+  options.operands.check_scale_layout({a.format(), gate.format(), up.format()});
   const DualGemmProblem problem = problem_of(a, gate, up, options);
   const ops::DeviceTensor gate_there(gate.view(), device);
   const ops::DeviceTensor up_there(up.view(), device);
@@ -128,10 +131,11 @@ void add_run_dual_gemm(CLI::App& run) {
   add_checkpoint(command, options->in, "Where a [M,K], gate and up are");
   command.add_option("--out", options->out, "Safetensors file to write c to")->required();
   command.add_option("--a", options->a, "Tensor of the tokens [M,K]")->option_text("NAME [a]");
-  options->names.add_to(command,
-                        command.add_option("--weights", options->weights,
-                                           "Packed weights that `thresher pack` wrote, instead of gate and up"));
+  CLI::Option* const weights = command.add_option(
+      "--weights", options->weights, "Packed weights that `thresher pack` wrote, instead of gate and up");
+  options->names.add_to(command, weights);
   options->operands.add_to(command);
+  weights->excludes(command.get_option("--numerics"));
   command.add_option("--strategy", options->strategy, "Default: chosen for the problem");
   command.add_option("--out-type", options->out_type, "Type of c")
       ->transform(by_name(output_formats))
@@ -139,10 +143,19 @@ void add_run_dual_gemm(CLI::App& run) {
   command.add_option("--activation", options->activation.kind, "Applied to the gate")
       ->transform(by_name(all_activation_kinds))
       ->option_text("silu|gelu_tanh|swiglu_clamped");
-  command.add_option("--alpha", options->activation.alpha, "swiglu_clamped only")->capture_default_str();
-  command.add_option("--limit", options->activation.limit, "swiglu_clamped only")->capture_default_str();
-  command.add_option("--up-offset", options->activation.up_offset, "swiglu_clamped only")->capture_default_str();
-  command.callback([options] { run_dual_gemm(*options); });
+  const std::array parameters{
+      command.add_option("--alpha", options->activation.alpha, "swiglu_clamped only")->capture_default_str(),
+      command.add_option("--limit", options->activation.limit, "swiglu_clamped only")->capture_default_str(),
+      command.add_option("--up-offset", options->activation.up_offset, "swiglu_clamped only")->capture_default_str()};
+  command.callback([options, parameters] {
+    for (const CLI::Option* const parameter : parameters) {
+      if (parameter->count() > 0 && options->activation.kind != ActivationKind::swiglu_clamped) {
+        throw Error(ErrorCode::invalid_argument, fmt::format("{} is of --activation swiglu_clamped, not of {}",
+                                                             parameter->get_name(), name(options->activation.kind)));
+      }
+    }
+    run_dual_gemm(*options);
+  });
 }
 
 }  // namespace

@@ -104,6 +104,9 @@ void tournament(const Arguments& arguments, Context& context) {
   const auto registry = arena::library_registry(rig->device());
   arena::check_field(options, rig->device(), *registry);
   check_outputs(arguments);
+  if (arguments.resume) {
+    (void)arena::Ledger(arguments.ledger, arena::Ledger::Access::read);  // one that is not there is not made
+  }
   arena::Ledger ledger(arguments.ledger, arena::Ledger::Access::write);
   arena::Progress progress = arena::Progress::on_standard_error();
   const arena::TournamentResult result = [&] {

@@ -4,6 +4,8 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <chrono>
+#include <cstdio>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -30,7 +32,7 @@ std::vector<std::string> default_archs() {
 
 std::string words(ops::CodeOrigin origin, double seconds) {
   switch (origin) {
-    case ops::CodeOrigin::built_in: return "built in";
+    case ops::CodeOrigin::built_in: break;
     case ops::CodeOrigin::disk_cache: return "already in the cache";
     case ops::CodeOrigin::compiled: return fmt::format("compiled in {:.2f} s", seconds);
   }
@@ -41,13 +43,23 @@ void warm(std::vector<std::string> archs) {
   if (archs.empty()) {
     archs = default_archs();
   }
+  std::map<std::string, int> built_in;  // programs by what they are called
   for (const std::string& arch : archs) {
     for (const strategies::DeviceProgram& program : ops::default_programs(arch)) {
       const auto start = std::chrono::steady_clock::now();
       const ops::CodeOrigin origin = ops::warm_program(program, arch);
       const std::chrono::duration<double> taken = std::chrono::steady_clock::now() - start;
-      fmt::print("{} for {}: {}\n", program.title, arch, words(origin, taken.count()));
+      const std::string name = fmt::format("{} for {}", program.title, arch);
+      if (origin == ops::CodeOrigin::built_in) {
+        ++built_in[name];
+      } else {
+        fmt::print("{}: {}\n", name, words(origin, taken.count()));
+        std::fflush(stdout);  // the next one may take seconds
+      }
     }
+  }
+  for (const auto& [name, count] : built_in) {
+    fmt::print("{}: built in{}\n", name, count > 1 ? fmt::format(", in {} variants", count) : "");
   }
   const std::string cache = runtime::CubinCache::default_directory().string();
   fmt::print("cache: {}\n",

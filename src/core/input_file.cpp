@@ -31,6 +31,10 @@ class Descriptor {
 
 InputFile unreadable(const std::string& why) { return {std::nullopt, "the file cannot be read: " + why}; }
 
+InputFile above(std::uint64_t most_bytes) {
+  return unreadable(fmt::format("it has more than the {} bytes that such a file may have", most_bytes));
+}
+
 InputFile unreadable_for(int error_number) { return unreadable(std::generic_category().message(error_number)); }
 
 }  // namespace
@@ -44,8 +48,11 @@ InputFile read_input_file(const std::filesystem::path& path, std::uint64_t most_
   if (!S_ISREG(status.st_mode)) {
     return unreadable("it is not a regular file");
   }
+  if (static_cast<std::uint64_t>(status.st_size) > most_bytes) {
+    return above(most_bytes);
+  }
   // The file may grow while it is read: one byte above the limit is all that is ever asked for.
-  std::string bytes(static_cast<std::size_t>(std::min(static_cast<std::uint64_t>(status.st_size), most_bytes) + 1), '\0');
+  std::string bytes(static_cast<std::size_t>(status.st_size) + 1, '\0');
   std::size_t filled = 0;
   for (;;) {
     const ssize_t count = ::read(file.value(), bytes.data() + filled, bytes.size() - filled);
@@ -57,7 +64,7 @@ InputFile read_input_file(const std::filesystem::path& path, std::uint64_t most_
     }
     filled += static_cast<std::size_t>(count);
     if (filled > most_bytes) {
-      return unreadable(fmt::format("it has more than the {} bytes that such a file may have", most_bytes));
+      return above(most_bytes);
     }
     if (count == 0) {
       break;

@@ -76,6 +76,9 @@ struct Loop {
   }
 };
 
+/// Of what OpenMP's environment asks for, as of the knob `threads`.
+constexpr int most_threads = 1024;
+
 void run_team(Loop& loop, int threads) {
   GOMP_parallel([](void* shared) { static_cast<Loop*>(shared)->work(omp_get_thread_num()); }, &loop,
                 static_cast<unsigned>(threads), 0);
@@ -83,7 +86,9 @@ void run_team(Loop& loop, int threads) {
 
 }  // namespace
 
-int resolve_threads(int requested) { return requested > 0 ? requested : std::max(1, omp_get_max_threads()); }
+int resolve_threads(int requested) {
+  return requested > 0 ? requested : std::clamp(omp_get_max_threads(), 1, most_threads);
+}
 
 void detail::parallel_for(int threads, std::int64_t count, Body body, const void* context) {
   Loop loop{.count = count, .body = body, .context = context};

@@ -30,7 +30,12 @@ const Strategy& named(DeviceKind kind, const std::string& name) {
   if (const Strategy* strategy = strategies::find_strategy<DualGemmProblem>(all, name)) {
     return *strategy;
   }
-  throw Error(ErrorCode::invalid_argument, "there is no dual-GEMM strategy '" + name + "' on this device");
+  std::vector<std::string_view> names;
+  for (const Strategy* const strategy : all) {
+    names.push_back(strategy->name());
+  }
+  throw Error(ErrorCode::invalid_argument, fmt::format("there is no dual-GEMM strategy '{}' on this device, expected one of {}",
+                                                       name, fmt::join(names, ", ")));
 }
 
 void add_once(std::vector<std::string>& sentences, const std::string& sentence) {
@@ -71,6 +76,10 @@ std::string dual_gemm_format_obstacle(DeviceKind kind, const DeviceSpec& device,
 std::string dual_gemm_format_obstacle(const Device& device, const DualGemmProblem& problem,
                                       const DualGemmOptions& options) {
   return dual_gemm_format_obstacle(device.kind(), spec_of(device), problem, options);
+}
+
+void check_dual_gemm_knobs(const Device& device, const DualGemmProblem& problem, const DualGemmOptions& options) {
+  (void)named(device.kind(), options.strategy).obstacles(problem, request_of(options).knobs, spec_of(device));
 }
 
 std::string dual_gemm_obstacle(const Device& device, const DualGemmProblem& problem, const DualGemmOptions& options) {

@@ -27,6 +27,9 @@ using DualGemmRequest = planner::Request;
                                                     const DualGemmProblem& problem, const DualGemmOptions& options);
 [[nodiscard]] std::string dual_gemm_format_obstacle(const Device& device, const DualGemmProblem& problem,
                                                     const DualGemmOptions& options);
+/// Throws Error(invalid_argument) for a strategy, a knob or a value that there is not on the device, whether or not the
+/// strategy can run the problem.
+void check_dual_gemm_knobs(const Device& device, const DualGemmProblem& problem, const DualGemmOptions& options);
 /// Why it cannot run the problem with these knobs whatever its tensors; empty when it can.
 [[nodiscard]] std::string dual_gemm_obstacle(const Device& device, const DualGemmProblem& problem,
                                              const DualGemmOptions& options);

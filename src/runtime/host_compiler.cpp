@@ -88,15 +88,6 @@ fs::path compile(const HostProgram& program, const HostCompiler& compiler, const
   return library;
 }
 
-/// An entry is the library with the fingerprint of its bytes behind it, which the loader passes over.
-std::string entry_of(std::string library) { return library + Fingerprint().add(library).hex(); }
-
-bool is_whole(std::string_view entry) {
-  const std::size_t digits = Fingerprint().hex().size();
-  const std::size_t library_bytes = entry.size() - std::min(entry.size(), digits);
-  return entry.substr(library_bytes) == Fingerprint().add(entry.substr(0, library_bytes)).hex();
-}
-
 /// Keeps the library under `entry`, which appears whole or not at all; several processes may do so at once. False when it
 /// cannot be kept.
 bool keep(const fs::path& library, const fs::path& entry) {
@@ -109,7 +100,7 @@ bool keep(const fs::path& library, const fs::path& entry) {
       entry.string() + "." + std::to_string(getpid()) + "." + std::to_string(counter++) + ".part";
   std::error_code failure;
   try {
-    write(unfinished, entry_of(std::move(*built.bytes)));
+    write(unfinished, host_cache_entry(*built.bytes));
     fs::rename(unfinished, entry, failure);
   } catch (const std::exception&) {  // no folder, no room
     failure = std::make_error_code(std::errc::io_error);
@@ -129,7 +120,7 @@ void* find_kept(const fs::path& entry, const HostProgram& program) {
   if (!kept.bytes) {
     return nullptr;
   }
-  if (is_whole(*kept.bytes)) {
+  if (is_whole_host_cache_entry(*kept.bytes)) {
     try {
       return function_of(entry, program);
     } catch (const Error&) {  // kept by another version of the system: compiled anew
@@ -141,6 +132,16 @@ void* find_kept(const fs::path& entry, const HostProgram& program) {
 }
 
 }  // namespace
+
+std::string host_cache_entry(std::string_view library) {
+  return std::string(library) + Fingerprint().add(library).hex();
+}
+
+bool is_whole_host_cache_entry(std::string_view entry) {
+  const std::size_t digits = Fingerprint().hex().size();
+  const std::size_t library_bytes = entry.size() - std::min(entry.size(), digits);
+  return entry.substr(library_bytes) == Fingerprint().add(entry.substr(0, library_bytes)).hex();
+}
 
 HostCompiler find_host_compiler() {
   std::vector<std::string> names{"c++", "g++", "clang++"};

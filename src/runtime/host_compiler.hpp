@@ -2,6 +2,7 @@
 /// Code for this CPU, compiled at run time by the machine's C++ compiler into shared objects that are kept on disk.
 #include <filesystem>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "core/embedded_file.hpp"
@@ -25,6 +26,11 @@ struct HostProgram {
   std::vector<EmbeddedFile> headers;  ///< all that it includes beside the standard library
   std::string symbol;                 ///< of the function
 };
+
+/// A library as the cache keeps it: the fingerprint of its bytes stands behind them, which the loader passes over.
+[[nodiscard]] std::string host_cache_entry(std::string_view library);
+/// Whether an entry is as it was made: loading a damaged one could end the process.
+[[nodiscard]] bool is_whole_host_cache_entry(std::string_view entry);
 
 /// The address of the program's function, whose library stays loaded. What the code calls and does not define must be
 /// exported by this process. Compiled shared objects are kept in `cache` by source, options and compiler; an empty path

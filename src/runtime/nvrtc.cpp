@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <memory>
+#include <sstream>
 
 #include "runtime/driver.hpp"
 #include "runtime/shared_library.hpp"
@@ -212,10 +213,30 @@ struct Attempt {
   std::string log;
 };
 
+/// The first lines that tell of errors, and how many more the compiler wrote; all of a log that tells of none.
+std::string first_errors(const std::string& log) {
+  constexpr int most_errors = 3;
+  std::string told;
+  int errors = 0;
+  int left_out = 0;
+  std::istringstream lines(log);
+  for (std::string line; std::getline(lines, line);) {
+    const bool is_error = line.find("error") != std::string::npos;
+    if (is_error && errors < most_errors) {
+      told += (errors++ == 0 ? "" : "\n") + line;
+    } else {
+      ++left_out;
+    }
+  }
+  return errors == 0      ? log
+         : left_out == 0 ? told
+                         : told + "\n(" + std::to_string(left_out) + " more lines of the compiler are left out)";
+}
+
 void require_good(const Program& program, const Attempt& attempt) {
   if (!attempt.succeeded) {
     throw Error(ErrorCode::compile, program.title + " did not compile for " + program.arch + " with " +
-                                        nvrtc_toolchain() + ":\n" + attempt.log);
+                                        nvrtc_toolchain() + ":\n" + first_errors(attempt.log));
   }
   if (const std::string_view line = performance_failure(attempt.log); !line.empty()) {
     throw Error(ErrorCode::compile, program.title + " compiled badly for " + program.arch + ": " + std::string(line));

@@ -145,9 +145,13 @@ ProcessOutput run_process(Command command, const ProcessLimits& limits) {
 }
 
 TemporaryFolder::TemporaryFolder() {
-  std::string pattern = (fs::temp_directory_path() / "thresher-XXXXXX").string();
-  if (::mkdtemp(pattern.data()) == nullptr) {
-    throw Error(ErrorCode::io, "no folder could be made in " + fs::temp_directory_path().string() + ": set TMPDIR");
+  std::error_code missing;
+  const fs::path parent = fs::temp_directory_path(missing);
+  std::string pattern = (parent / "thresher-XXXXXX").string();
+  if (missing || ::mkdtemp(pattern.data()) == nullptr) {
+    throw Error(ErrorCode::io, "no folder could be made in " +
+                                   (missing ? std::string("the folder for temporary files") : parent.string()) +
+                                   ": set TMPDIR to one that can be written");
   }
   path_ = pattern;
   std::array<int, 2> ends{-1, -1};

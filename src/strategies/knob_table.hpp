@@ -38,6 +38,13 @@ struct Knob {
   [[nodiscard]] bool is_chosen() const { return !allowed.empty(); }
 };
 
+/// "1, 2, 4"; of many values the first and the last.
+inline std::string listed(const std::vector<std::string>& values) {
+  constexpr std::size_t many = 32;
+  return values.size() < many ? fmt::format("{}", fmt::join(values, ", "))
+                              : fmt::format("{}, {}, …, {}", values[0], values[1], values.back());
+}
+
 /// A whole number out of `allowed`.
 template <class Config>
 Knob<Config> number(std::string_view name, int Config::*member, std::initializer_list<int> allowed,
@@ -152,7 +159,7 @@ class KnobTable {
       const std::string meant = knob.is_flag && value == "1" ? "true" : knob.is_flag && value == "0" ? "false" : value;
       if (std::find(knob.allowed.begin(), knob.allowed.end(), meant) == knob.allowed.end()) {
         throw Error(ErrorCode::invalid_argument, fmt::format("the knob {} of strategy {} is {}, expected one of {}",
-                                                             name, strategy, value, fmt::join(knob.allowed, ", ")));
+                                                             name, strategy, value, listed(knob.allowed)));
       }
       knob.assign(config, meant);
     }

@@ -157,6 +157,9 @@ Outlook AttentionOperation::outlook(const Problem& problem, const ContestantSpec
         ops::planned_call(problem.as<AttentionTask>().problem, attention_options(spec), device);
     return {.work = call.work, .prediction = ops::forecast(call, device, calibration)};
   } catch (const Error& error) {
+    if (error.code() == ErrorCode::invalid_argument) {
+      throw;  // a strategy, a knob or a value that there is not
+    }
     return {.obstacles = {error.what()}, .is_unknown = true};
   }
 }

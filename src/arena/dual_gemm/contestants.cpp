@@ -78,6 +78,7 @@ void DualGemmOperation::check(const ContestantSpec& spec, const Device& device) 
                 fmt::format("contestant {}: there is no such strategy on {}, expected one of {}", arena::label(spec),
                             device.name(), fmt::join(known, ", ")));
   }
+  ops::check_dual_gemm_knobs(device, dual_gemm(example()), plan_options(spec));
 }
 
 Numerics DualGemmOperation::numerics(const ContestantSpec& spec) const {
@@ -130,6 +131,9 @@ Outlook DualGemmOperation::outlook(const Problem& problem, const ContestantSpec&
     const strategies::PlannedCall call = ops::planned_call(dual_gemm(problem), plan_options(spec), device);
     return {.work = call.work, .prediction = ops::forecast(call, device, calibration)};
   } catch (const Error& error) {
+    if (error.code() == ErrorCode::invalid_argument) {
+      throw;  // a strategy, a knob or a value that there is not
+    }
     return {.obstacles = {error.what()}};
   }
 }

@@ -1,5 +1,8 @@
 // The [[problem]]s of suites about the dual GEMM.
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <cmath>
 
 #include "arena/dual_gemm/operation.hpp"
 #include "arena/dual_gemm/task.hpp"
@@ -14,11 +17,20 @@ void check_k(const ConfigTable& table, const DualGemmProblem& gemm) {
   }
 }
 
-Activation activation_parameters(const ProblemTable& tables) {
+/// Parameters that no activation of the table takes are refused: they would be passed over in silence.
+Activation activation_parameters(const ProblemTable& tables, const std::vector<ActivationKind>& kinds) {
   Activation activation;
+  const bool are_taken = std::find(kinds.begin(), kinds.end(), ActivationKind::swiglu_clamped) != kinds.end();
   const auto read = [&](const std::string& key, float& value) {
-    if (const auto number = tables.holder(key).optional_number(key)) {
+    const ConfigTable& table = tables.holder(key);
+    if (const auto number = table.optional_number(key)) {
       value = static_cast<float>(*number);
+      if (!std::isfinite(value)) {
+        table.fail(key, fmt::format("is {}, which no float of 32 bits holds", *number));
+      }
+      if (!are_taken) {
+        table.fail(key, "is of the activation swiglu_clamped, which is not among these");
+      }
     }
   };
   read("alpha", activation.alpha);
@@ -43,7 +55,7 @@ void DualGemmOperation::add_problems(const ProblemTable& tables, std::vector<Pro
   const auto layouts = choices<ScaleLayout>(tables, "scale_layout", named(all_scale_layouts), ScaleLayout::row_major);
   DualGemmTask task;
   DualGemmProblem& gemm = task.problem;
-  gemm.activation = activation_parameters(tables);
+  gemm.activation = activation_parameters(tables, kinds);
   const auto add = [&] {
     check_k(tables.problem, gemm);
     add_once(tables, "m", problem_of(task), problems);

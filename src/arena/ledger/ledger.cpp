@@ -5,6 +5,7 @@
 #include <fmt/ranges.h>
 #include <unistd.h>
 
+#include <charconv>
 #include <cstdlib>
 
 #include "arena/ledger/schema.hpp"
@@ -34,6 +35,15 @@ bool lock_byte(int file, std::int64_t byte, int command) {
   lock.l_start = byte;
   lock.l_len = 1;
   return ::fcntl(file, command, &lock) == 0;
+}
+
+std::uint64_t seed_of(const std::string& digits) {
+  std::uint64_t seed = 0;
+  const char* const end = digits.data() + digits.size();
+  if (const auto [stop, error] = std::from_chars(digits.data(), end, seed); error != std::errc() || stop != end) {
+    throw Error(ErrorCode::invalid_argument, fmt::format("there is no seed \"{}\"", digits));
+  }
+  return seed;
 }
 
 /// SQLite makes files of its own beside the one that it opens.
@@ -71,6 +81,11 @@ void Ledger::fail(int code, const char* doing) const {
   }
   throw Error(ErrorCode::io,
               fmt::format("ledger {} cannot be {}: {}", path_.string(), doing, sqlite3_errmsg(database_)));
+}
+
+void Ledger::fail_as_damaged(const std::string& why) const {
+  throw Error(ErrorCode::io, fmt::format("ledger {} is damaged ({}): keep it for repair and name another with --ledger",
+                                         path_.string(), why));
 }
 
 void Ledger::execute(const char* sql) const {
@@ -295,7 +310,21 @@ void Ledger::finish(std::int64_t run) {
   transaction.commit();
 }
 
-std::vector<RunRecord> Ledger::runs() const {
+template <class Read>
+auto Ledger::undamaged(Read&& read) const {
+  try {
+    return read();
+  } catch (const Error& error) {
+    if (error.code() != ErrorCode::invalid_argument) {
+      throw;
+    }
+    fail_as_damaged(error.what());
+  }
+}
+
+std::vector<RunRecord> Ledger::runs() const { return undamaged([&] { return read_runs(); }); }
+
+std::vector<RunRecord> Ledger::read_runs() const {
   std::vector<RunRecord> found;
   Statement select(
       *this,
@@ -309,7 +338,7 @@ std::vector<RunRecord> Ledger::runs() const {
     run.started = select.text();
     run.ended = select.text();
     run.device = select.text();
-    run.seed = std::stoull(select.text());
+    run.seed = seed_of(select.text());
     run.arguments = select.text();
     run.suites = suites_from_json(run.arguments);
     run.context.source_hash = select.text();
@@ -323,8 +352,10 @@ RunRecord Ledger::load(std::int64_t id) const {
   std::vector<std::int64_t> known;
   for (RunRecord& run : runs()) {
     if (run.id == id) {
-      load_predictions(run);
-      load_entries(run);
+      undamaged([&] {
+        load_predictions(run);
+        load_entries(run);
+      });
       return std::move(run);
     }
     known.push_back(run.id);

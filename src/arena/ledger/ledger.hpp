@@ -81,6 +81,11 @@ class Ledger {
   void load_details(std::int64_t entry_id, Entry& entry) const;
   void execute(const char* sql) const;
   [[noreturn]] void fail(int code, const char* doing) const;
+  [[noreturn]] void fail_as_damaged(const std::string& why) const;
+  [[nodiscard]] std::vector<RunRecord> read_runs() const;
+  /// What `read` reads of rows, where anything that Thresher does not write is damage.
+  template <class Read>
+  auto undamaged(Read&& read) const;
 
   std::filesystem::path path_;
   std::optional<runtime::TemporaryFolder> copy_{};  ///< of a file that may only be read

@@ -60,11 +60,16 @@ struct Gathered {
 Gathered gather(const Pitch& pitch, std::span<const Problem> problems, const DeviceSpec& device,
                 const planner::Calibration& calibration, Opinion& opinion) {
   Gathered evidence;
+  evidence.is_unknown = pitch.kernel.has_value();
   for (const Problem& problem : problems) {
     if (problem.operation().name() != pitch.contestant.operation) {
       continue;
     }
     ++opinion.problems;
+    if (pitch.kernel) {
+      opinion.obstacles = {"the planner has no words for kernels from outside"};
+      continue;
+    }
     const Operation& operation = problem.operation();
     const Outlook after = operation.outlook(problem, pitch.contestant, device, calibration);
     const Outlook before = operation.outlook(problem, pitch.baseline, device, calibration);
@@ -98,12 +103,12 @@ std::string reason_of(const Opinion& opinion, const Pitch& pitch, const Gathered
   if (evidence.of_other_formats > 0 && evidence.of_other_formats == opinion.problems) {
     return fmt::format("not for these formats: {}", opinion.obstacles.front());
   }
-  if (opinion.feasible_problems == 0 && !opinion.withdrawn) {
+  if (opinion.feasible_problems == 0 && !opinion.withdrawn && !opinion.obstacles.empty()) {
     return fmt::format("nothing is predicted: {}", opinion.obstacles.front());
   }
   if (opinion.feasible_problems == 0) {
     return fmt::format("feasible on none of {} problems: {}", opinion.problems,
-                       opinion.obstacles.empty() ? "the planner knows no such operation" : opinion.obstacles.front());
+                       opinion.obstacles.empty() ? "none is of its operation" : opinion.obstacles.front());
   }
   std::string out = fmt::format("{:.3g}× predicted where {:.3g} to {:.3g}× is claimed", *opinion.predicted_speedup,
                                 opinion.claimed_low, opinion.claimed_high);

@@ -11,6 +11,12 @@
 namespace thresher::arena::user_kernels {
 namespace {
 
+/// As much of a text as a sentence bears.
+std::string excerpt(std::string_view text) {
+  constexpr std::size_t longest = 120;
+  return text.size() <= longest ? std::string(text) : fmt::format("{}…", text.substr(0, longest));
+}
+
 constexpr std::int64_t largest = std::int64_t{1} << 62;
 constexpr int deepest = 50;
 
@@ -23,14 +29,14 @@ class Parser {
     const std::int64_t value = sum();
     skip_blanks();
     if (!rest_.empty()) {
-      fail(fmt::format("there is \"{}\" where it should end", rest_));
+      fail(fmt::format("there is \"{}\" where it should end", excerpt(rest_)));
     }
     return value;
   }
 
  private:
   [[noreturn]] void fail(const std::string& why) const {
-    throw Error(ErrorCode::invalid_argument, fmt::format("\"{}\": {}", text_, why));
+    throw Error(ErrorCode::invalid_argument, fmt::format("\"{}\": {}", excerpt(text_), why));
   }
 
   void skip_blanks() { rest_.remove_prefix(std::min(rest_.find_first_not_of(' '), rest_.size())); }
@@ -46,7 +52,7 @@ class Parser {
 
   void require(char symbol) {
     if (!take(symbol)) {
-      fail(fmt::format("'{}' is missing before \"{}\"", symbol, rest_));
+      fail(fmt::format("'{}' is missing before \"{}\"", symbol, excerpt(rest_)));
     }
   }
 
@@ -146,8 +152,8 @@ class Parser {
       return shape_.k;
     }
     if (name != "div_up" && name != "min" && name != "max") {
-      fail(name.empty() ? fmt::format("a value is missing before \"{}\"", rest_)
-                        : fmt::format("\"{}\" is none of m, n, k, div_up, min and max", name));
+      fail(name.empty() ? fmt::format("a value is missing before \"{}\"", excerpt(rest_))
+                        : fmt::format("\"{}\" is none of m, n, k, div_up, min and max", excerpt(name)));
     }
     require('(');
     const std::int64_t first = sum();

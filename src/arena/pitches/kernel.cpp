@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cctype>
 #include <filesystem>
+#include <set>
 
 #include "arena/config/config.hpp"
 #include "arena/pitches/kernel_options.hpp"
@@ -18,6 +19,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::int64_t most_threads = 1024;
+constexpr double day_s = 86'400;
 
 Language language_of(const ConfigTable& table, const fs::path& source) {
   const std::string extension = source.extension().string();
@@ -39,8 +41,8 @@ std::string expression(const ConfigTable& table, const std::string& key, const s
     table.fail(key, fmt::format("holds {}", error.what()));
   }
   if (value < least) {
-    table.fail(key, fmt::format("holds \"{}\", which is {} for m = 1, n = 16, k = 16, but must be at least {}", text,
-                                value, least));
+    table.fail(key, fmt::format("holds \"{}\", which is {} for m = 1, n = 16, k = 16, but must be at least {}",
+                                text.substr(0, 120), value, least));
   }
   return text;
 }
@@ -91,6 +93,25 @@ void read_launch(const ConfigTable& table, Kernel& kernel) {
   kernel.arch = table.text_or("arch", kernel.arch);
 }
 
+std::vector<std::string> read_formats(const ConfigTable& table) {
+  const std::vector<std::string> formats = table.has("formats") ? table.texts("formats") : std::vector<std::string>{};
+  std::set<std::string> known;
+  for (const Format a : operand_formats) {
+    for (const Format b : operand_formats) {
+      for (const Format out : output_formats) {
+        known.insert(formats_text({.a = a, .b = b, .out = out}));
+      }
+    }
+  }
+  for (const std::string& text : formats) {
+    if (!known.contains(text)) {
+      table.fail("formats", fmt::format("holds \"{}\", expected A*B->OUT as in nvfp4*nvfp4->fp16",
+                                        printable(text.substr(0, 100))));
+    }
+  }
+  return formats;
+}
+
 }  // namespace
 
 Kernel read_kernel(const ConfigTable& table, const std::string& pitch_file) {
@@ -108,17 +129,18 @@ Kernel read_kernel(const ConfigTable& table, const std::string& pitch_file) {
   }
   kernel.entry = table.text("entry");
   if (!is_identifier(kernel.entry)) {
-    table.fail("entry", fmt::format("is \"{}\", expected the name of an extern \"C\" function", kernel.entry));
+    table.fail("entry", fmt::format("is \"{}\", expected the name of an extern \"C\" function",
+                                    printable(kernel.entry.substr(0, 100))));
   }
   if (kernel.language == Language::cuda) {
     read_launch(table, kernel);
   }
   kernel.workspace_bytes = expression(table, "workspace_bytes", table.text_or("workspace_bytes", "0"), 0);
   kernel.options = read_options(table, kernel.language);
-  kernel.formats = table.has("formats") ? table.texts("formats") : std::vector<std::string>{};
+  kernel.formats = read_formats(table);
   kernel.time_limit_s = table.optional_number("time_limit_s").value_or(kernel.time_limit_s);
-  if (!(kernel.time_limit_s > 0)) {
-    table.fail("time_limit_s", "must be greater than 0");
+  if (!(kernel.time_limit_s > 0 && kernel.time_limit_s <= day_s)) {
+    table.fail("time_limit_s", fmt::format("must be greater than 0 and at most {}", day_s));
   }
   table.reject_unknown();
   return kernel;

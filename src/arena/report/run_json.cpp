@@ -5,13 +5,14 @@
 #include "arena/predictions/predictions.hpp"
 #include "arena/results/evidence_json.hpp"
 #include "arena/results/record_json.hpp"
+#include "arena/results/recorded_json.hpp"
 
 namespace thresher::arena {
 namespace {
 
 using Json = nlohmann::ordered_json;
 
-Json parsed(const std::string& text) { return text.empty() ? Json() : Json::parse(text); }
+Json parsed(const std::string& text) { return text.empty() ? Json() : parse_recorded<Json>(text); }
 
 Json to_json_value(const Estimate& estimate) {
   return {{"value", estimate.value}, {"low", estimate.low}, {"high", estimate.high}};

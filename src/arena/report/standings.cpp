@@ -83,16 +83,19 @@ std::string shape_of(const std::string& problem) { return problem.substr(0, prob
 std::vector<std::pair<std::string, std::string>> problem_columns(const std::vector<const Entry*>& entries,
                                                                  TimingMode headline_mode) {
   std::vector<std::pair<std::string, std::string>> columns;  // problem → heading
+  std::map<std::string, int> shapes;
   for (const Entry* entry : entries) {
     for (const Measurement& measurement : entry->measurements) {
       const auto is_same = [&](const auto& column) { return column.first == measurement.problem; };
       if (measurement.mode == headline_mode && std::none_of(columns.begin(), columns.end(), is_same)) {
-        const std::string shape = shape_of(measurement.problem);
-        const auto has_shape = [&](const auto& column) { return column.second == shape; };
-        const bool is_told_apart = std::none_of(columns.begin(), columns.end(), has_shape);
-        columns.emplace_back(measurement.problem, is_told_apart ? shape : measurement.problem);
+        columns.emplace_back(measurement.problem, measurement.problem);
+        ++shapes[shape_of(measurement.problem)];
       }
     }
+  }
+  for (auto& [problem, heading] : columns) {
+    const std::string shape = shape_of(problem);
+    heading = shapes[shape] == 1 ? shape : problem;
   }
   return columns;
 }

@@ -6,6 +6,8 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
+#include "arena/results/recorded_json.hpp"
+
 namespace thresher::arena {
 namespace {
 
@@ -181,18 +183,20 @@ std::string text_of(const VerdictEvidence& verdict) {
 std::string text_of(const RecordedEvidence& recorded) { return recorded.json; }
 
 std::vector<ModeSpeedup> recorded_speedups(const std::string& evidence) {
-  const Json json = Json::parse(evidence);
-  std::vector<ModeSpeedup> speedups;
-  for (const TimingMode mode : all_modes) {
-    if (const auto found = json.find(std::string(name(mode))); found != json.end()) {
-      ModeSpeedup& speedup = speedups.emplace_back();
-      speedup.mode = mode;
-      speedup.geomean = {found->at("geomean_speedup"), found->at("low"), found->at("high")};
-      speedup.rounds = found->value("rounds", 0);
-      speedup.each = found->value("each", std::vector<double>{});
+  return read_recorded([&] {
+    const Json json = parse_recorded<Json>(evidence);
+    std::vector<ModeSpeedup> speedups;
+    for (const TimingMode mode : all_modes) {
+      if (const auto found = json.find(std::string(name(mode))); found != json.end()) {
+        ModeSpeedup& speedup = speedups.emplace_back();
+        speedup.mode = mode;
+        speedup.geomean = {found->at("geomean_speedup"), found->at("low"), found->at("high")};
+        speedup.rounds = found->value("rounds", 0);
+        speedup.each = found->value("each", std::vector<double>{});
+      }
     }
-  }
-  return speedups;
+    return speedups;
+  });
 }
 
 }  // namespace

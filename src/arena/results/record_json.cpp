@@ -2,6 +2,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include "arena/results/recorded_json.hpp"
+
 namespace thresher::arena {
 namespace {
 
@@ -69,36 +71,44 @@ std::string to_json(const ClockSummary& clocks) {
 }
 
 ClockSummary clocks_from_json(const std::string& clocks) {
-  const Json json = Json::parse(clocks);
-  return {json.value("clock", ""), optional_number(json, "lowest_mhz"), optional_number(json, "highest_mhz"),
-          json.value("throttle_reasons", std::set<std::string>{})};
+  return read_recorded([&]() -> ClockSummary {
+    const Json json = parse_recorded(clocks);
+    return {json.value("clock", ""), optional_number(json, "lowest_mhz"), optional_number(json, "highest_mhz"),
+            json.value("throttle_reasons", std::set<std::string>{})};
+  });
 }
 
 std::optional<ClaimRecord> claim_from_json(const std::string& pitch) {
-  const Json json = pitch.empty() ? Json::object() : Json::parse(pitch);
-  if (!json.contains("claim")) {
-    return std::nullopt;
-  }
-  return ClaimRecord{json.at("title"), json["claim"].at("speedup_low"), json["claim"].at("speedup_high")};
+  return read_recorded([&]() -> std::optional<ClaimRecord> {
+    const Json json = pitch.empty() ? Json::object() : parse_recorded(pitch);
+    if (!json.contains("claim")) {
+      return std::nullopt;
+    }
+    return ClaimRecord{json.at("title"), json["claim"].at("speedup_low"), json["claim"].at("speedup_high")};
+  });
 }
 
 std::optional<PanelRecord> panel_from_json(const std::string& opinion) {
-  const Json json = opinion.empty() ? Json::object() : Json::parse(opinion);
-  if (!json.contains("predicted") || json["predicted"].is_null()) {
-    return std::nullopt;
-  }
-  const auto& claimed = json.at("claimed");
-  const auto& interval = json.at("predicted_interval");
-  return PanelRecord{claimed.at(0), claimed.at(1), json.at("predicted"), interval.at(0), interval.at(1)};
+  return read_recorded([&]() -> std::optional<PanelRecord> {
+    const Json json = opinion.empty() ? Json::object() : parse_recorded(opinion);
+    if (!json.contains("predicted") || json["predicted"].is_null()) {
+      return std::nullopt;
+    }
+    const auto& claimed = json.at("claimed");
+    const auto& interval = json.at("predicted_interval");
+    return PanelRecord{claimed.at(0), claimed.at(1), json.at("predicted"), interval.at(0), interval.at(1)};
+  });
 }
 
 std::vector<std::string> suites_from_json(const std::string& arguments) {
-  std::vector<std::string> names;
-  const Json json = Json::parse(arguments);
-  for (const Json& suite : json.value("suites", Json::array())) {
-    names.push_back(suite.at("name"));
-  }
-  return names;
+  return read_recorded([&] {
+    std::vector<std::string> names;
+    const Json json = parse_recorded(arguments);
+    for (const Json& suite : json.value("suites", Json::array())) {
+      names.push_back(suite.at("name"));
+    }
+    return names;
+  });
 }
 
 }  // namespace thresher::arena

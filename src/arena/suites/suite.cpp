@@ -27,6 +27,9 @@ std::vector<Distribution> read_distributions(const ConfigTable& top) {
                      [](Distribution known) { return name(known); });
       top.fail("distributions", fmt::format("has \"{}\", but must be of {}", wanted, fmt::join(names, ", ")));
     }
+    if (std::find(distributions.begin(), distributions.end(), *distribution) != distributions.end()) {
+      top.fail("distributions", fmt::format("has \"{}\" twice", wanted));
+    }
     distributions.push_back(*distribution);
   }
   return distributions;

@@ -63,33 +63,6 @@ class Glance {
   std::vector<std::byte> bytes_;
 };
 
-/// What a message says of the question with that number.
-struct Reply {
-  bool is_answer = false;
-  std::optional<Error> refusal;
-  Reader rest;
-};
-
-Reply read_reply(const Received& received, std::uint32_t number) {
-  Reply reply;
-  reply.rest = Reader(received.bytes, {});
-  try {
-    if (received.is_cut || reply.rest.get<std::uint32_t>() != number) {
-      return reply;
-    }
-    if (reply.rest.get<std::uint32_t>() != 0) {
-      const auto code = reply.rest.get<std::uint32_t>();
-      reply.refusal.emplace(code <= static_cast<std::uint32_t>(ErrorCode::internal) ? static_cast<ErrorCode>(code)
-                                                                                    : ErrorCode::device,
-                            printable(reply.rest.text()));
-    }
-    reply.is_answer = true;
-  } catch (const Error&) {  // it ends too early
-    reply.is_answer = false;
-  }
-  return reply;
-}
-
 std::uint64_t secret_seed() {
   std::random_device source;
   return (std::uint64_t{source()} << 32) | source();

@@ -123,6 +123,26 @@ Received receive_message(int socket, bool waits, Descriptors wanted) {
   return received;
 }
 
+Reply read_reply(const Received& received, std::uint32_t number) {
+  Reply reply;
+  reply.rest = Reader(received.bytes, {});
+  try {
+    if (received.is_cut || reply.rest.get<std::uint32_t>() != number) {
+      return reply;
+    }
+    if (reply.rest.get<std::uint32_t>() != 0) {
+      const auto code = reply.rest.get<std::uint32_t>();
+      reply.refusal.emplace(code <= static_cast<std::uint32_t>(ErrorCode::internal) ? static_cast<ErrorCode>(code)
+                                                                                    : ErrorCode::device,
+                            printable(reply.rest.text()));
+    }
+    reply.is_answer = true;
+  } catch (const Error&) {  // it ends too early
+    reply.is_answer = false;
+  }
+  return reply;
+}
+
 std::string printable(const std::string& text) {
   std::string shown = text.substr(0, most_sentence_bytes);
   std::replace_if(

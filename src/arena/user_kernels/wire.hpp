@@ -5,11 +5,13 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <optional>
 #include <span>
 #include <string>
 #include <type_traits>
 #include <vector>
 
+#include "thresher/error.hpp"
 #include "thresher/own_kernel.h"
 
 namespace thresher::arena::user_kernels {
@@ -113,6 +115,14 @@ struct Received {
 };
 enum class Descriptors : std::uint8_t { refused, taken };
 [[nodiscard]] Received receive_message(int socket, bool waits, Descriptors descriptors);
+
+/// What a message says of the question with that number.
+struct Reply {
+  bool is_answer = false;
+  std::optional<Error> refusal;
+  Reader rest;
+};
+[[nodiscard]] Reply read_reply(const Received& received, std::uint32_t number);
 
 /// Every address in a call, exchanged for what `translate` makes of it; null stays null.
 template <class Translate>

@@ -440,6 +440,30 @@ TEST_F(LedgerTest, ADamagedLedgerIsNamed) {
   EXPECT_EQ(fs::file_size(path_), size);
 }
 
+TEST_F(LedgerTest, RecordsThatThresherDidNotWriteAreDamage) {
+  const std::string deep = std::string(100'000, '[') + std::string(100'000, ']');
+  for (const std::string& sql :
+       {std::string("UPDATE entries SET clocks = '{\"clock\":'"), std::string("UPDATE entries SET clocks = '{\"clock\":7}'"),
+        std::string("UPDATE entries SET pitch = '{\"claim\":{}}'"), std::string("UPDATE entries SET verdict = 'victory'"),
+        std::string("UPDATE gates SET gate = 'garden'"), std::string("UPDATE gates SET outcome = 'open'"),
+        std::string("UPDATE measurements SET mode = 'tepid'"), std::string("UPDATE predictions SET panel = '{\"predicted\":1}'"),
+        std::string("UPDATE predictions SET panel = '\"'"), std::string("UPDATE runs SET seed = 'x'"),
+        std::string("UPDATE runs SET arguments = '{\"suites\":[{}]}'"), std::string("UPDATE runs SET arguments = '"  + deep + "'")}) {
+    fs::remove_all(path_.parent_path());
+    const std::int64_t id = write_one_run();
+    edit(sql);
+    const std::string error = error_of([&] { (void)Ledger(path_, Ledger::Access::read).load(id); });
+    EXPECT_TRUE(error.starts_with("ledger " + path_.string() + " is damaged (")) << sql.substr(0, 100) << ": " << error;
+  }
+}
+
+TEST_F(LedgerTest, WhatNobodyReadsOfARecordIsDamageWhereItIsExported) {
+  const std::int64_t id = write_one_run();
+  edit("UPDATE gates SET evidence = '" + std::string(100'000, '[') + "'");
+  const RunRecord run = Ledger(path_, Ledger::Access::read).load(id);
+  EXPECT_EQ(error_of([&] { (void)to_json(run); }), "what was recorded as JSON is nested deeper than 64");
+}
+
 TEST_F(LedgerTest, PlacesThatCannotBeWrittenAreNamed) {
   path_ = "/proc/no-such-folder/ledger.sqlite";
   EXPECT_NE(opening_error().find("ledger /proc/no-such-folder/ledger.sqlite cannot be opened"), std::string::npos);

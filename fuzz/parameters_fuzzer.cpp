@@ -1,0 +1,19 @@
+// What commands leave for each other in files of their own: calibration, of which a line that is wrong is refused, and
+// tuning, of which it is passed over. Both are written as they were understood.
+#include "fuzzed.hpp"
+#include "ops/tuning.hpp"
+#include "planner/calibrate.hpp"
+
+using namespace thresher;
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  const std::string_view text = fuzz::text_of(data, size);
+  planner::Calibration calibration;
+  if (fuzz::understood([&] { calibration = planner::read_calibration(text); })) {
+    const std::string written = planner::write_calibration(calibration, "H200");
+    fuzz::require(planner::write_calibration(planner::read_calibration(written), "H200") == written);
+  }
+  const std::string tuning = ops::Tuning::parse(text).text();
+  fuzz::require(ops::Tuning::parse(tuning).text() == tuning);
+  return 0;
+}

@@ -1,0 +1,132 @@
+#include "cli/wording.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <CLI/CLI.hpp>
+#include <charconv>
+#include <cstdint>
+#include <limits>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "thresher/error.hpp"
+
+namespace thresher::cli {
+namespace {
+
+template <class Number>
+std::string no_number(const std::string& text, std::string_view what) {
+  Number value{};
+  const char* const end = text.data() + text.size();
+  const auto [stop, error] = std::from_chars(text.data(), end, value);
+  if (error == std::errc::result_out_of_range && stop == end) {
+    return fmt::format("{} is not a {} from {} to {}", text, what, std::numeric_limits<Number>::lowest(),
+                       std::numeric_limits<Number>::max());
+  }
+  return error == std::errc() && stop == end ? "" : fmt::format("{} is not a {}", text, what);
+}
+
+std::string no_unsigned(const std::string& text) {
+  if (text.starts_with('-') && no_number<std::int64_t>(text, "").empty()) {
+    return fmt::format("{} is not a whole number from 0 to {}", text, std::numeric_limits<std::uint64_t>::max());
+  }
+  return no_number<std::uint64_t>(text, "whole number");
+}
+
+std::string no_signed(const std::string& text) { return no_number<std::int64_t>(text, "whole number"); }
+std::string no_real(const std::string& text) { return no_number<double>(text, "number"); }
+
+/// The pieces of a text between `marks`, which stand in it one after another, the first at its beginning; nothing when
+/// they do not. The last mark is the text's end.
+std::vector<std::string> between(std::string_view text, std::initializer_list<std::string_view> marks) {
+  std::vector<std::string> pieces;
+  if (!text.starts_with(*marks.begin())) {
+    return pieces;
+  }
+  text.remove_prefix(marks.begin()->size());
+  for (const std::string_view mark : std::span(marks).subspan(1)) {
+    const std::size_t end = mark.empty() ? text.size() : text.find(mark);
+    if (end == std::string_view::npos) {
+      return {};
+    }
+    pieces.emplace_back(text.substr(0, end));
+    text.remove_prefix(end + mark.size());
+  }
+  return pieces;
+}
+
+std::vector<std::string> names_of_subcommands(const CLI::App& app) {
+  std::vector<std::string> names;
+  for (const CLI::App* const subcommand : app.get_subcommands([](const CLI::App*) { return true; })) {
+    if (!subcommand->get_group().empty()) {
+      names.push_back(subcommand->get_name());
+    }
+  }
+  return names;
+}
+
+}  // namespace
+
+void take_numbers_alone(CLI::App& app) {
+  for (CLI::Option* const option : app.get_options()) {
+    const std::string type = option->get_type_name();
+    if (type.starts_with("UINT")) {
+      option->check(CLI::Validator(no_unsigned, "", "whole number"));
+    } else if (type.starts_with("INT")) {
+      option->check(CLI::Validator(no_signed, "", "whole number"));
+    } else if (type.starts_with("FLOAT")) {
+      option->check(CLI::Validator(no_real, "", "number"));
+    }
+  }
+  for (CLI::App* const subcommand : app.get_subcommands([](CLI::App*) { return true; })) {
+    take_numbers_alone(*subcommand);
+  }
+}
+
+void check_subcommands(const CLI::App& app, std::span<const char* const> words, const std::string& path) {
+  if (app.get_require_subcommand_min() == 0) {
+    return;
+  }
+  const auto use_one_of = fmt::format("use one of {}", fmt::join(names_of_subcommands(app), ", "));
+  if (words.empty()) {
+    throw Error(ErrorCode::invalid_argument,
+                fmt::format("{} needs to be told what to do: {}", path.empty() ? "thresher" : path, use_one_of));
+  }
+  const std::string word = words.front();
+  if (word.starts_with('-')) {
+    if (app.get_option_no_throw(word) == nullptr) {
+      throw Error(ErrorCode::invalid_argument,
+                  fmt::format("there is no option {} before a subcommand: {}", word, use_one_of));
+    }
+    return;
+  }
+  for (const CLI::App* const subcommand : app.get_subcommands([](const CLI::App*) { return true; })) {
+    if (subcommand->get_name() == word) {
+      check_subcommands(*subcommand, words.subspan(1), path.empty() ? word : path + " " + word);
+      return;
+    }
+  }
+  throw Error(ErrorCode::invalid_argument, fmt::format("there is no subcommand {}{}: {}", path.empty() ? "" : path + " ",
+                                                       word, use_one_of));
+}
+
+std::string in_words(const CLI::ParseError& error, const CLI::App& app) {
+  const std::string said = error.what();
+  if (dynamic_cast<const CLI::ExtrasError*>(&error) != nullptr) {
+    return fmt::format("not known here: {}", fmt::join(app.remaining(true), " "));
+  }
+  if (const auto parts = between(said, {"Could not convert: ", " = ", ""}); parts.size() == 2) {
+    return fmt::format("{}: {} is nothing that it takes", parts[0], parts[1]);
+  }
+  for (const auto& [mark, bound] :
+       {std::pair{": At least ", "at least"}, {": At Most ", "at most"}, {": At most ", "at most"}}) {
+    if (const auto parts = between(said, {"", mark, " required but received ", ""}); parts.size() == 3) {
+      return fmt::format("{} takes {} {}, and {} came", parts[0], bound, parts[1], parts[2]);
+    }
+  }
+  return said;
+}
+
+}  // namespace thresher::cli
