@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include "cli/tournament_folder.hpp"
+#include "support/naive_kernel.hpp"
 
 namespace thresher::testing {
 namespace {
@@ -11,7 +12,7 @@ namespace {
 using nlohmann::json;
 
 // A call does not return while the variable HELD is set.
-constexpr const char* waiting_kernel = R"(#include "thresher/own_kernel.h"
+constexpr const char* waiting_kernel = R"(
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -19,16 +20,7 @@ extern "C" void waiting(const thresher_own_dual_gemm* call) {
   while (getenv("HELD") != nullptr) {
     pause();
   }
-  for (long long row = 0; row < call->m; ++row)
-    for (long long column = 0; column < call->n; ++column) {
-      float gate = 0, up = 0;
-      for (long long k = 0; k < call->k; ++k) {
-        const float a = thresher_own_load(&call->a, row, k);
-        gate += a * thresher_own_load(&call->b1, column, k);
-        up += a * thresher_own_load(&call->b2, column, k);
-      }
-      thresher_own_store(call, row, column, thresher_own_finish(call, gate, up));
-    }
+  naive(call);
 })";
 
 constexpr const char* waiting_pitch = R"(title = "Waits to be interrupted"
@@ -112,7 +104,7 @@ TEST_F(InterruptedTournament, InterruptedItSaysHowToGoOn) {
 }
 
 TEST_F(InterruptedTournament, KilledInTheMiddleItLosesOnlyTheContestantInProgress) {
-  write("waiting.cpp", waiting_kernel);
+  write("waiting.cpp", naive_kernel() + waiting_kernel);
   write("waiting.toml", waiting_pitch);
   const pid_t child = start({"--pitch", "waiting.toml"}, true);
   const bool first_is_through = first_contestant_is_through();

@@ -5,6 +5,7 @@
 
 #include "arena/user_kernels/user_kernel_tournament.hpp"
 #include "support/gpu.hpp"
+#include "support/naive_kernel.hpp"
 
 namespace thresher::arena {
 namespace {
@@ -43,7 +44,7 @@ TEST_F(OwnCudaKernel, AFaultAndAHangFailTheirGateAndNothingElse) {
 
 /// A kernel that may look before it computes, and remember afterwards.
 std::string cheating_source(const std::string& before, const std::string& after) {
-  return R"(#include "thresher/own_kernel.h"
+  return naive_kernel() + R"(
 __device__ float answers[1 << 20];
 __device__ unsigned keys[1 << 20];
 extern "C" __global__ void mine(thresher_own_dual_gemm call) {
@@ -53,18 +54,8 @@ extern "C" __global__ void mine(thresher_own_dual_gemm call) {
   const unsigned* const words = (const unsigned*)call.a.values + row * call.k / 2;
   const unsigned slot = (unsigned)(((unsigned long long)call.c >> 8) * 2654435761u + row * call.n + column) % (1u << 20);
   )" + before +
-         R"(
-  float gate = 0, up = 0;
-  for (long long k = 0; k < call.k; ++k) {
-    const float a = thresher_own_load(&call.a, row, k);
-    gate += a * thresher_own_load(&call.b1, column, k);
-    up += a * thresher_own_load(&call.b2, column, k);
-  }
-  const float value = thresher_own_finish(&call, gate, up);
-  )" + after +
-         R"(
-  thresher_own_store(&call, row, column, value);
-})";
+         "\n  const float value = naive_element(&call, row, column);\n  " + after +
+         "\n  thresher_own_store(&call, row, column, value);\n}\n";
 }
 
 struct Cheat {

@@ -5,26 +5,14 @@
 #include <cstdlib>
 
 #include "arena/user_kernels/user_kernel_tournament.hpp"
+#include "support/naive_kernel.hpp"
 
 namespace thresher::arena {
 namespace {
 
 namespace fs = std::filesystem;
 
-constexpr const char* honest_body = R"(
-  for (long long row = 0; row < call->m; ++row)
-    for (long long column = 0; column < call->n; ++column) {
-      float gate = 0, up = 0;
-      for (long long k = 0; k < call->k; ++k) {
-        const float a = thresher_own_load(&call->a, row, k);
-        gate += a * thresher_own_load(&call->b1, column, k);
-        up += a * thresher_own_load(&call->b2, column, k);
-      }
-      thresher_own_store(call, row, column, thresher_own_finish(call, gate, up));
-    })";
-
-constexpr const char* prelude = R"(#include "thresher/own_kernel.h"
-#include <errno.h>
+constexpr const char* prelude = R"(#include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
@@ -52,7 +40,6 @@ inline std::vector<Range> shared() {
   }
   return found;
 }
-inline void honest(const thresher_own_dual_gemm* call);
 )";
 
 class HostileKernel : public OwnTournament {
@@ -67,11 +54,11 @@ class HostileKernel : public OwnTournament {
     ::unsetenv("TMPDIR");
   }
 
-  /// `before` stands in front of the function, `body` in it; `honest(call)` computes what is asked.
+  /// `before` stands in front of the function, `body` in it; `naive(call)` computes what is asked.
   Pitch hostile(const std::string& before, const std::string& body, const std::string& table = "") {
     return pitch_of("mine", "mine.cpp",
-                    prelude + before + "\nextern \"C\" void mine(const thresher_own_dual_gemm* call) {\n" + body +
-                        "\n}\ninline void honest(const thresher_own_dual_gemm* call) {" + honest_body + "\n}\n",
+                    naive_kernel() + prelude + before + "\nextern \"C\" void mine(const thresher_own_dual_gemm* call) {\n" +
+                        body + "\n}\n",
                     table);
   }
 
@@ -124,7 +111,7 @@ __attribute__((constructor)) static void begin() { for (int d = 3; d < 16; ++d) 
 }
 
 TEST_F(HostileKernel, GatesThatAKernelForTheCpuCannotPassAreNotJudged) {
-  const Entry entry = judged(hostile(forge, "for (int d = 3; d < 16; ++d) forge(d); honest(call);"));
+  const Entry entry = judged(hostile(forge, "for (int d = 3; d < 16; ++d) forge(d); naive(call);"));
   EXPECT_EQ(gate(entry, GateKind::audited).outcome, Outcome::not_judged);
   EXPECT_EQ(gate(entry, GateKind::race_free).outcome, Outcome::not_judged);
 }
@@ -136,7 +123,7 @@ static void flood() {
   for (;;) (void)!send(3, junk.data(), junk.size(), MSG_NOSIGNAL);
 }
 __attribute__((constructor)) static void begin() { std::thread(flood).detach(); })",
-                                     "honest(call);"));
+                                     "naive(call);"));
   EXPECT_TRUE(plain_verdict(entry).starts_with("failed at ")) << plain_verdict(entry);
   // Either junk is read first, or the process finds no room left on the line for its own answer and ends.
   const bool is_junk = entry.sentence.find("said something that is no answer") != std::string::npos;
@@ -148,7 +135,7 @@ TEST_F(HostileKernel, AMessageWithoutEndIsNoAnswer) {
   const Entry entry = judged(hostile("", R"(
   std::vector<char> junk(60000, 'x');
   (void)!send(3, junk.data(), junk.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
-  honest(call);)"));
+  naive(call);)"));
   EXPECT_TRUE(plain_verdict(entry).starts_with("failed at ")) << plain_verdict(entry);
   EXPECT_NE(entry.sentence.find("said something that is no answer"), std::string::npos) << entry.sentence;
 }
@@ -178,7 +165,7 @@ TEST_F(HostileKernel, ASignThatACallIsDoneIsNoOutput) {
 }
 
 TEST_F(HostileKernel, OneThatHangsUpOrLeavesSaysHow) {
-  expect_failed(judged(hostile("", "for (int d = 0; d < 256; ++d) close(d); honest(call);")), "correct", "hung up");
+  expect_failed(judged(hostile("", "for (int d = 0; d < 256; ++d) close(d); naive(call);")), "correct", "hung up");
   expect_failed(judged(hostile("", "_exit(0);")), "correct", "ended with status 0");
   expect_failed(judged(hostile("", "raise(SIGKILL);")), "correct", "signal 9");
 }
@@ -191,7 +178,7 @@ TEST_F(HostileKernel, ACrashIsReportedThoughAChildHoldsTheLine) {
 TEST_F(HostileKernel, WhatIsComputedAfterTheCallIsNotThere) {
   const Entry entry = judged(hostile("", R"(
   const thresher_own_dual_gemm later = *call;
-  std::thread([later] { usleep(20000); honest(&later); }).detach();)"));
+  std::thread([later] { usleep(20000); naive(&later); }).detach();)"));
   EXPECT_EQ(plain_verdict(entry), "failed at correct") << entry.sentence;
 }
 
@@ -204,7 +191,7 @@ TEST_F(HostileKernel, AConstructorThatHangsEndsAtItsLimit) {
 TEST_F(HostileKernel, AConstructorThatComputesIsNoCall) {
   const Entry entry = judged(hostile(
       "__attribute__((constructor)) static void begin() { for (volatile int i = 0; i < 100000000; ++i) {} }",
-      "honest(call);"));
+      "naive(call);"));
   EXPECT_EQ(gate(entry, GateKind::correct).outcome, Outcome::passed) << entry.sentence;
 }
 
@@ -220,10 +207,10 @@ TEST_F(HostileKernel, AnHonestOneIsNotEndedForTheArenasWork) {
 }
 
 TEST_F(HostileKernel, MemoryThatIsNotItsOwnIsLookedAt) {
-  expect_failed(judged(hostile("", "honest(call);\n  ((unsigned char*)call->a.values)[7] ^= 1;")), "correct",
+  expect_failed(judged(hostile("", "naive(call);\n  ((unsigned char*)call->a.values)[7] ^= 1;")), "correct",
                 "its input a was written to");
   const Entry scribbles = judged(hostile("", R"(
-  honest(call);
+  naive(call);
   for (const Range& range : shared())
     if (range.end - range.begin > 4096) memset(range.begin, 0x5A, (size_t)(range.end - range.begin));)"));
   EXPECT_EQ(plain_verdict(scribbles), "failed at correct") << scribbles.sentence;
@@ -248,7 +235,7 @@ __attribute__((constructor)) static void begin() {
   struct { unsigned number, refused, code, length; char text[64]; } answer{2, 1, 5, 12, "\033[31mred\007\n"};
   (void)!send(3, &answer, 28, MSG_NOSIGNAL);
 })",
-                                     "honest(call);"));
+                                     "naive(call);"));
   EXPECT_EQ(plain_verdict(entry), "failed at compiles") << entry.sentence;
   for (const char c : entry.sentence) {
     EXPECT_TRUE(c >= ' ' && c <= '~') << static_cast<int>(c);

@@ -24,12 +24,12 @@ class OwnTournament : public ::testing::Test {
  protected:
   /// A kernel whose pitch says so much and no more of itself.
   Pitch pitch_of(const std::string& name, const std::string& file, const std::string& source,
-                 const std::string& kernel_table) {
+                 const std::string& kernel_table, const std::string& baseline_table = "strategy = \"two_pass\"") {
     std::ofstream(folder_.path() / file) << source;
     return parse_pitch("title = \"Mine\"\n[contestant]\noperation = \"dual_gemm\"\nstrategy = \"" + name +
                            "\"\n[kernel]\nsource = \"" + file + "\"\nentry = \"mine\"\n" + kernel_table +
-                           "\n[baseline]\nstrategy = \"two_pass\"\n[claim]\nspeedup = 1\nconfidence = 0\n"
-                           "reason = \"none\"\n",
+                           "\n[baseline]\n" + baseline_table +
+                           "\n[claim]\nspeedup = 1\nconfidence = 0\nreason = \"none\"\n",
                        (folder_.path() / "pitch.toml").string());
   }
 

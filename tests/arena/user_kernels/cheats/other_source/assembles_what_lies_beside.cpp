@@ -1,0 +1,3 @@
+// fails at compiles: does not compile
+// Its code comes from a file that no line of the preprocessor names.
+asm(".globl mine\nmine:\n.incbin \"beside.bin\"\n");
