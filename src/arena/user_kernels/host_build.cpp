@@ -84,6 +84,12 @@ std::string HostBuild::first_error(const runtime::ProcessOutput& output) const {
   if (!output.stopped_because.empty()) {
     return "the compiler was ended: " + output.stopped_because;
   }
+  constexpr std::string_view of_assembler = ": Error: file not found: ";
+  if (const std::size_t found = output.text.find(of_assembler); found != std::string::npos) {
+    const std::size_t name = found + of_assembler.size();
+    return fmt::format("the assembler is to read {}, which is no file that it may read",
+                       output.text.substr(name, output.text.find('\n', name) - name));
+  }
   const std::string line = output.line_with("error");
   const fs::path file = line.substr(0, line.find(':'));
   std::error_code ignored;

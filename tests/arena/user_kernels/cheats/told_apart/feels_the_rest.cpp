@@ -1,5 +1,5 @@
-// fails at correct|honest|timed: row 1|c\[1, |at \[1, 
-// Leaves a row out after a rest, as samples have one before them.
+// fails at correct|honest|timed: was not written|never written|a trusted computation|wrong
+// Makes its first row alone after a rest, as samples have one before them.
 #include <time.h>
 
 #include "naive_kernel.h"
@@ -15,6 +15,6 @@ static double last_s;
 extern "C" void mine(const thresher_own_dual_gemm* call) {
   const bool rested = last_s > 0 && now_s() - last_s > 0.015;
   for (long long row = 0; row < call->m; ++row)
-    if (!rested || row != 1) naive_row(call, row);
+    if (!rested || row == 0) naive_row(call, row);
   last_s = now_s();
 }
