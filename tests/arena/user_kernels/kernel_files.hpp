@@ -47,17 +47,18 @@ class KernelFiles : public OwnTournament {
     return pitches;
   }
 
-  /// The first line of a cheat is "// fails at GATE|GATE: regular expression" or "// rejected: regular expression".
+  /// The first line of a cheat is "// fails at GATE|GATE: regular expression", or with a verdict in the place of gates
+  /// "// VERDICT|VERDICT: regular expression".
   static void expect_caught(const KernelFile& cheat, const Entry& entry) {
-    static const std::regex expectation(R"(// (?:fails at ([a-z|-]+)|(rejected)): (.+))");
+    static const std::regex expectation(R"(// (?:fails at )?([a-z| -]+): (.+))");
     const std::string first = cheat.source.substr(0, cheat.source.find('\n'));
     std::smatch found;
     ASSERT_TRUE(std::regex_match(first, found, expectation)) << cheat.name << ": " << first;
-    const std::string gates = "|" + (found[1].matched ? found[1].str() : found[2].str()) + "|";
+    const std::string gates = "|" + found[1].str() + "|";
     const std::string verdict = plain_verdict(entry);
     const std::string at = verdict.starts_with("failed at ") ? verdict.substr(10) : verdict;
     EXPECT_NE(gates.find("|" + at + "|"), std::string::npos) << cheat.name << " " << verdict << ": " << entry.sentence;
-    EXPECT_TRUE(std::regex_search(entry.sentence, std::regex(found[3].str())))
+    EXPECT_TRUE(std::regex_search(entry.sentence, std::regex(found[2].str())))
         << cheat.name << " " << verdict << ": " << entry.sentence;
   }
 

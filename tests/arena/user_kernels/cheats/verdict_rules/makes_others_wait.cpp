@@ -1,4 +1,4 @@
-// rejected: slower in
+// rejected|within noise: slower in|too few rounds|too noisy
 // So slow at first that few rounds seem to fit, and only slow later.
 #include <unistd.h>
 

@@ -1,4 +1,4 @@
-// rejected: slower in
+// rejected|within noise: slower in|too few rounds|too noisy
 // A hundred times slower, in few rounds.
 #include "gpu.h"
 
