@@ -2,7 +2,9 @@
 #include "arena/gates/timed.hpp"
 
 #include <gtest/gtest.h>
+#include <sched.h>
 
+#include <cfenv>
 #include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -100,6 +102,12 @@ struct Planted {
   Prepare prepare;
 };
 
+cpu_set_t judges_processors() {
+  cpu_set_t processors;
+  ::sched_getaffinity(0, sizeof(processors), &processors);
+  return processors;
+}
+
 std::vector<Planted> cheats_of_timed_calls() {
   return {
       {"cache_by_magnitudes", "the definition gives",
@@ -188,6 +196,25 @@ std::vector<Planted> cheats_of_timed_calls() {
          return work_us;
        })},
 #endif
+      {"rounds_upwards", "floating-point mode",
+       calling([](const KernelCall& call) {
+         honest_kernel(call);
+         std::fesetround(FE_UPWARD);
+         return work_us;
+       })},
+      {"binds_its_judge", "bound to other processors",
+       calling([](const KernelCall& call) {
+         honest_kernel(call);
+         cpu_set_t processors = judges_processors();
+         for (int first = 0; first < CPU_SETSIZE; ++first) {
+           if (CPU_ISSET(first, &processors)) {
+             CPU_CLR(first, &processors);
+             break;
+           }
+         }
+         ::sched_setaffinity(0, sizeof(processors), &processors);
+         return work_us;
+       })},
   };
 }
 
@@ -195,6 +222,10 @@ class CheatOfTimedCalls : public ::testing::TestWithParam<std::size_t> {};
 
 TEST_P(CheatOfTimedCalls, FailsWithASentence) {
   const Planted cheat = cheats_of_timed_calls()[GetParam()];
+  const cpu_set_t processors = judges_processors();
+  if (std::string(cheat.name) == "binds_its_judge" && CPU_COUNT(&processors) < 2) {
+    GTEST_SKIP() << "one processor is all that there is";
+  }
   const Timed result = timed(cheat.prepare);
   EXPECT_EQ(result.gate.outcome, Outcome::failed) << cheat.name;
   EXPECT_NE(result.gate.sentence.find(cheat.sentence), std::string::npos) << cheat.name << ": " << result.gate.sentence;
