@@ -96,9 +96,9 @@ using Bind = std::function<bool(const CallTensors&, LaunchArguments&)>;
 struct Access {
   enum class Memory : std::uint8_t { tensor, scales, global_scale, workspace, packed };
   enum class Use : std::uint8_t {
-    reads,          ///< what was there before the call
-    reads_earlier,  ///< what the launch before it writes: with dependent launch it must be waited for
-    writes,
+    reads,          ///< what is the same in every call of a plan: weights, and what was made of them
+    reads_earlier,  ///< what a launch ahead of it writes, of this call or before: a dependent launch waits first
+    writes,         ///< and what a launch ahead may still use: a dependent launch waits first
   };
   Memory memory = Memory::tensor;
   std::size_t index = 0;
@@ -112,6 +112,7 @@ struct KernelLaunch {
   Extent3 block{};           ///< threads
   Extent3 cluster{};         ///< blocks
   std::uint32_t shared_bytes = 0;
+  std::uint32_t registers = 0;  ///< of a thread when it starts; 0 where none are handed over (launch_registers.hpp)
   /// May start before the launch ahead of it on the stream has ended; the kernel waits itself.
   bool dependent = false;
   /// Its blocks take tile after tile: the launcher caps grid.x at the clusters that are resident at once.

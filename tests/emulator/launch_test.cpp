@@ -21,6 +21,7 @@ test::Subject registers(RegisterDefect defect) {
   test::Subject subject;
   subject.shape.block = 640;
   subject.shape.registers_at_launch = 96;
+  subject.shape.dynamic_shared_bytes = planted::register_shared_bytes;
   subject.kernel = [defect] { planted::hand_over(planted::RegisterParams{defect}); };
   return subject;
 }
@@ -34,7 +35,18 @@ TEST(Registers, NobodyGives) {
   test::expect_found(registers(RegisterDefect::nobody_gives), FindingKind::register_budget, {"0 free in the pool"});
 }
 TEST(Registers, OneWarpKeeps) {
-  test::expect_found(registers(RegisterDefect::one_warp_keeps), FindingKind::register_budget, {"112 a thread asked"});
+  test::expect_found(registers(RegisterDefect::one_warp_keeps), FindingKind::register_budget,
+                     {"112 a thread asked", "was made by threads 512-543 (load[0])", "and not by threads 576-607"});
+}
+TEST(Registers, OneWarpGives) {
+  test::expect_found(registers(RegisterDefect::one_warp_gives), FindingKind::divergent,
+                     {"registers::decrease", "registers.hpp", "to 24 was made by threads 576-607 (load[0])",
+                      "and not by threads 512-543 (load[0])", "of its warpgroup"});
+}
+TEST(Registers, OneWarpgroupDoesNotAsk) {
+  test::expect_found(registers(RegisterDefect::one_warpgroup_does_not_ask), FindingKind::register_budget,
+                     {"as many registers as it was launched with", "112 registers (registers::increase at",
+                      "make the same hand-over"});
 }
 TEST(Registers, DivergentWarp) {
   test::expect_found(registers(RegisterDefect::divergent_warp), FindingKind::divergent, {"registers::increase"});
@@ -107,6 +119,11 @@ TEST_F(Copies, BarrierNotAwaited) {
 TEST_F(Copies, Misaligned) { finds(CopyDefect::misaligned, FindingKind::misaligned, {"multiple of 16"}); }
 TEST_F(Copies, EarlierGridNotAwaited) {
   finds(CopyDefect::touches_earlier_grid, FindingKind::earlier_grid, {"'in'", "wait_for_earlier_grids"});
+}
+
+TEST_F(Copies, OutputsWrittenBeforeTheEarlierGridIsAwaited) {
+  finds(CopyDefect::writes_before_waiting, FindingKind::earlier_grid,
+        {"'out'", "may still read or write", "copies.hpp", "wait_for_earlier_grids"});
 }
 
 TEST(Launch, RefusesWhatTheDriverWould) {

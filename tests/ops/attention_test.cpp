@@ -83,6 +83,10 @@ TEST(Attention, TensorsThatDoNotFitAreRefusedAndNothingIsWritten) {
             "v has stride 2 along its last dimension, expected 1 (contiguous)");
   EXPECT_EQ(run_refusal([](auto& t) { t.o.strides[1] = 64; }),
             "o has overlapping rows: a stride of 64 where the smaller dimensions reach over 256 elements");
+  EXPECT_EQ(run_refusal([](auto& t) { t.lse.strides[1] = 7; }),
+            "lse has overlapping rows: a stride of 7 where the smaller dimensions reach over 8 elements");
+  EXPECT_NE(run_refusal([](auto& t) { t.o.data = static_cast<char*>(t.o.data) + 8; }).find("multiple of 16 bytes"),
+            std::string::npos);
   EXPECT_EQ(run_refusal([](auto& t) { t.q.data = nullptr; }), "q has a null data pointer");
   EXPECT_NE(run_refusal([](auto& t) { t.k.data = static_cast<char*>(t.k.data) + 2; }).find("multiple of 16 bytes"),
             std::string::npos);

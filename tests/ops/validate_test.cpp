@@ -66,6 +66,11 @@ TEST(ValidateProblem, NamesWhatIsWrong) {
   wrong.m = -1;
   EXPECT_EQ(refusal([&] { validate(wrong); }), "problem.m is -1, expected 0 to 2147483647");
   wrong = problem;
+  wrong.n = std::int64_t{1} << 31;
+  EXPECT_EQ(refusal([&] { validate(wrong); }), "problem.n is 2147483648, expected 0 to 2147483647");
+  --wrong.n;
+  EXPECT_EQ(refusal([&] { validate(wrong); }), "");
+  wrong = problem;
   wrong.out = Format::nvfp4;
   EXPECT_EQ(refusal([&] { validate(wrong); }), "problem.out is nvfp4, expected fp32, fp16 or bf16");
   wrong = problem;
@@ -102,6 +107,8 @@ TEST(ValidateWeights, NamesTheRoleOfTheOperand) {
               x.b1.scales.block = {128, 128};
             }),
             "b1 (gate).scales are one for 128 rows and 128 columns, expected 1 and 16 for nvfp4");
+  EXPECT_EQ(weights_refusal([](Arguments& x) { x.b1.strides[0] = 17; }),
+            "b1 (gate) has row stride 17, expected a multiple of 2 (nvfp4 rows start on a byte)");
   EXPECT_EQ(weights_refusal([](Arguments& x) { x.b1.format = Format::bf16; }),
             "b1 (gate) is bf16, but the problem says nvfp4");
   EXPECT_EQ(weights_refusal([](Arguments& x) {
@@ -129,6 +136,7 @@ TEST(ValidateRun, TheOutputLiesApartFromTheOperands) {
   EXPECT_FALSE(overlap_is_refused(0, 0, 4, 0));    // nothing is written
   EXPECT_TRUE(overlap_is_refused(0, 2, 4, 0));     // A itself
   EXPECT_TRUE(overlap_is_refused(39, 2, 4, 0));    // A's last element
+  EXPECT_TRUE(overlap_is_refused(0, 2, 4, 7));     // A's first element
   EXPECT_TRUE(overlap_is_refused(15, 2, 24, 0));   // the last column of A
   EXPECT_TRUE(overlap_is_refused(22, 2, 24, 0));   // out of one row into the next
   EXPECT_TRUE(overlap_is_refused(16, 2, 25, 0));   // beside A in the first row only
@@ -149,8 +157,16 @@ TEST(ValidateRun, ChecksStridesAlignmentAndWorkspace) {
               x.a.data = x.a_data + 1;
             }).find("expected an address that is a multiple of 16 bytes"),
             std::string::npos);
+  EXPECT_NE(run_refusal([](Arguments& x) {
+              x.c.data = x.c_data + 4;  // 8 bytes on
+            }).find("c starts at"),
+            std::string::npos);
   EXPECT_EQ(run_refusal([](Arguments& x) { x.c.data = nullptr; }), "c has a null data pointer");
   const Arguments arguments;
+  alignas(256) const std::uint8_t workspace[512] = {};
+  EXPECT_EQ(arguments.run(workspace, 256), "");
+  EXPECT_NE(arguments.run(workspace + 128, 256).find("expected an address that is a multiple of 256 bytes"),
+            std::string::npos);
   EXPECT_EQ(arguments.run(nullptr, 512), "workspace is null, expected 512 bytes (workspace_bytes())");
 }
 

@@ -66,6 +66,20 @@ TEST(Predict, ATmaStoreEpilogueGivesBackNoMoreThanTheEpiloguesShare) {
   }
 }
 
+// As many blocks as there are places take one round, one more takes another.
+TEST(Predict, BlocksThatFillTheDeviceExactlyTakeNoRoundMore) {
+  const std::int64_t places = device_spec("H200").multiprocessors;
+  const auto fused = [&](std::int64_t n) {
+    return predicted(problem_of(128, n, 7168, Format::fp16), "interleaved", "block_outputs=64");
+  };
+  EXPECT_EQ(fused(64 * places).blocks, places);
+  EXPECT_EQ(fused(64 * places).rounds, 1);
+  EXPECT_EQ(fused(64 * places + 8).rounds, 2);
+  const Prediction products = predicted(problem_of(128, 256 * places, 7168, Format::fp16), "two_pass", "");
+  EXPECT_EQ(products.blocks % places, 0);
+  EXPECT_EQ(products.rounds, products.blocks / places);
+}
+
 TEST(Predict, PartsAddUpToTheTime) {
   for (const DeviceSpec& device : device_specs()) {
     for (const Format b : {Format::fp16, Format::nvfp4}) {

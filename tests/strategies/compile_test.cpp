@@ -1,11 +1,17 @@
 // Every program compiles for Hopper, on any machine that has NVRTC.
 #include <gtest/gtest.h>
 
+#include <array>
+#include <vector>
+
 #include "runtime/nvrtc.hpp"
+#include "strategies/attention/pipelined/strategy.hpp"
 #include "strategies/device_program.hpp"
 #include "strategies/dual_gemm/fused/defaults.hpp"
+#include "strategies/dual_gemm/fused/launch.hpp"
 #include "strategies/dual_gemm/fused/program.hpp"
 #include "strategies/dual_gemm/packed/candidates.hpp"
+#include "strategies/dual_gemm/packed/launch.hpp"
 #include "strategies/dual_gemm/packed/program.hpp"
 #include "strategies/dual_gemm/reference/program.hpp"
 #include "strategies/dual_gemm/two_pass/program.hpp"
@@ -99,6 +105,38 @@ TEST(PackedNvfp4Kernels, EveryDefaultCompilesForHopperWithoutSpills) {
     }
   }
   expect_clean(all);
+}
+
+/// The number that the emulator starts a thread with is the compiler's.
+TEST(HandOver, TheCompilerGivesAThreadWhatTheLaunchSays) {
+  if (!runtime::nvrtc_status().problem.empty()) {
+    GTEST_SKIP() << runtime::nvrtc_status().problem;
+  }
+  const DualGemmProblem wide{.m = 256, .n = 256, .k = 256, .a = Format::bf16, .b = Format::bf16, .out = Format::bf16};
+  const DualGemmProblem packed{
+      .m = 256, .n = 256, .k = 256, .a = Format::nvfp4, .b = Format::nvfp4, .out = Format::fp16};
+  const AttentionProblem attention{.heads = 1, .queries = 64, .keys = 256, .head_dim = 64};
+  std::vector<PlannedCall> calls;
+  for (const auto& [warpgroups, loader, math] : {std::array{1, 40, 232}, {1, 24, 160}, {2, 40, 232}, {2, 24, 96}}) {
+    calls.push_back(dual_gemm::fused::planned_call(wide, {.math_warpgroups = warpgroups,
+                                                          .block_outputs = 32,
+                                                          .stages = 3,
+                                                          .loader_registers = loader,
+                                                          .math_registers = math}));
+  }
+  calls.push_back(dual_gemm::packed::planned_call(
+      packed, dual_gemm::packed::prefill(dual_gemm::packed::Numerics::exact, 2, 256, 1)));
+  for (const char* warpgroups : {"1", "2", "3"}) {
+    calls.push_back(attention::pipelined_strategy().plan(
+        attention, {{"math_warpgroups", warpgroups}, {"queries_in_registers", "false"}}, device_spec("H200")));
+  }
+  for (const PlannedCall& call : calls) {
+    const auto& launch = std::get<KernelLaunch>(call.steps.back());
+    EXPECT_NE(launch.registers, 0U) << launch.expression;
+    for (const runtime::CompiledKernel& kernel : compile(launch.program).kernels) {
+      EXPECT_EQ(static_cast<std::uint32_t>(kernel.resources.registers), launch.registers) << launch.expression;
+    }
+  }
 }
 
 TEST(PauseKernel, CompilesForHopper) { expect_clean(pause_program()); }

@@ -17,29 +17,44 @@ std::string title(const Config& config) { return knob_table().knobs(config).text
 
 class Emulated : public ::testing::TestWithParam<std::size_t> {
  protected:
-  [[nodiscard]] static const Config& config() { return small_config_list[GetParam()]; }
+  /// Launched as a dependent, which asks most of it.
+  [[nodiscard]] static Config config() {
+    Config config = small_config_list[GetParam()];
+    config.dependent_launch = true;
+    return config;
+  }
+
+  static DualGemmProblem problem_of(std::int64_t m, std::int64_t n, std::int64_t k) {
+    return {.m = m,
+            .n = n,
+            .k = k,
+            .a = format_of(config().operand),
+            .b = format_of(config().operand),
+            .out = format_of(config().output),
+            .activation = {.kind = kind_of(config().activation)}};
+  }
+
+  static void clean_and_right(test::DualGemmCase& host, std::uint64_t seed) {
+    const DualGemmProblem& problem = host.problem;
+    const std::string what = title(config()) + ", " + std::to_string(problem.m) + "x" + std::to_string(problem.n) +
+                             "x" + std::to_string(problem.k) + ": ";
+    const emulator::Report report = test::emulate(planned_call(problem, config()), host, seed);
+    for (const emulator::Finding& finding : report.findings) {
+      ADD_FAILURE() << what << to_string(finding);
+    }
+    const reference::Verdict verdict = reference::judge_dual_gemm(
+        problem, reference::Rule::general, host.a.view(), host.b1_gate.view(), host.b2_up.view(), host.c.view(),
+        reference::whole(problem), reference::Accumulation::float32_truncated);
+    ASSERT_TRUE(host.c.gaps_intact()) << what;
+    ASSERT_TRUE(verdict.passed) << what << verdict.explain();
+  }
 
   static void clean_and_right(std::int64_t m, std::int64_t n, std::int64_t k, std::uint64_t schedules) {
-    const DualGemmProblem problem{.m = m,
-                                  .n = n,
-                                  .k = k,
-                                  .a = format_of(config().operand),
-                                  .b = format_of(config().operand),
-                                  .out = format_of(config().output),
-                                  .activation = {.kind = kind_of(config().activation)}};
-    for (std::uint64_t seed = 0; seed < schedules; ++seed) {
+    for (std::uint64_t seed = 0; seed < schedules && !HasFatalFailure(); ++seed) {
       const test::Layout layout{.row_gap = seed % 2 == 0 ? 0 : 8, .out_row_gap = seed % 3 == 0 ? 0 : 8};
-      test::DualGemmCase host = test::DualGemmCase::random(problem, layout, static_cast<unsigned>(seed + 1));
-      const Tensor c = host.c.view();
-      const emulator::Report report = test::emulate(planned_call(problem, config()), host, seed);
-      for (const emulator::Finding& finding : report.findings) {
-        ADD_FAILURE() << title(config()) << ", " << m << "x" << n << "x" << k << ": " << to_string(finding);
-      }
-      const reference::Verdict verdict = reference::judge_dual_gemm(
-          problem, reference::Rule::general, host.a.view(), host.b1_gate.view(), host.b2_up.view(), c,
-          reference::whole(problem), reference::Accumulation::float32_truncated);
-      ASSERT_TRUE(host.c.gaps_intact());
-      ASSERT_TRUE(verdict.passed) << title(config()) << ", " << m << "x" << n << "x" << k << ": " << verdict.explain();
+      test::DualGemmCase host =
+          test::DualGemmCase::random(problem_of(m, n, k), layout, static_cast<unsigned>(seed + 1));
+      clean_and_right(host, seed);
     }
   }
 };
@@ -51,6 +66,46 @@ TEST_P(Emulated, OneTokenAndOneStepOfK) { clean_and_right(1, 24, 8, 4); }
 TEST_P(Emulated, RaggedInEveryDimension) { clean_and_right(200, 72, 200, 8); }
 TEST_P(Emulated, WholeTiles) { clean_and_right(128, 64, 256, 2); }
 TEST_P(Emulated, OneBeyondATile) { clean_and_right(129, 136, 264, 2); }
+
+/// Threads store pairs of outputs; the last of a row is alone. The copy engine takes no such rows.
+TEST_P(Emulated, OddOutputs) {
+  if (config().epilogue == Epilogue::simt) {
+    clean_and_right(130, 75, 72, 2);
+  }
+}
+
+/// Rows that do not start on 16 bytes take no stores of 16 bytes.
+TEST_P(Emulated, OutputRowsAnyDistanceApart) {
+  if (config().epilogue == Epilogue::simt) {
+    for (const std::int64_t gap : {1, 2, 4}) {
+      test::DualGemmCase host = test::DualGemmCase::random(problem_of(66, 40, 72), {.out_row_gap = gap});
+      clean_and_right(host, 1);
+    }
+  }
+}
+
+TEST_P(Emulated, ANaNOfTheGateAloneOrOfUpAloneReachesItsOutputs) {
+  constexpr std::uint16_t nan = 0x7FFF;
+  test::DualGemmCase host = test::DualGemmCase::random(problem_of(65, 40, 72));
+  host.b1_gate.set_pattern(3, 2, nan);
+  host.b2_up.set_pattern(34, 71, nan);
+  clean_and_right(host, 1);
+}
+
+// The copy engine cannot address rows of 73 elements: the call takes the kernel whose threads store.
+TEST(EmulatedAlternative, StoresWhatTheCopyEngineCannot) {
+  const Config config = default_config_list.front();
+  ASSERT_EQ(config.epilogue, Epilogue::tma);
+  const DualGemmProblem problem{.m = 130, .n = 72, .k = 72, .a = Format::bf16, .b = Format::bf16, .out = Format::bf16};
+  test::DualGemmCase host = test::DualGemmCase::random(problem, {.out_row_gap = 1});
+  const emulator::Report report = test::emulate(planned_call(problem, config), host, 1);
+  ASSERT_TRUE(report.clean()) << to_string(report.findings.front());
+  const reference::Verdict verdict = reference::judge_dual_gemm(
+      problem, reference::Rule::general, host.a.view(), host.b1_gate.view(), host.b2_up.view(), host.c.view(),
+      reference::whole(problem), reference::Accumulation::float32_truncated);
+  EXPECT_TRUE(verdict.passed) << verdict.explain();
+  EXPECT_TRUE(host.c.gaps_intact());
+}
 
 INSTANTIATE_TEST_SUITE_P(AllConfigurations, Emulated, ::testing::Range(std::size_t{0}, small_config_list.size()));
 

@@ -120,6 +120,19 @@ TEST(FusedStrategies, StoreDirectlyWhereTheCopyEngineCannot) {
 }
 
 // Tokens of 16 bits are read where they lie when they fill whole blocks along K; nothing is prepared.
+// 16 slots and the staging are all that a block may have: their barriers are too much.
+TEST(FusedStrategies, NeedNoMoreSharedMemoryThanABlockMayHave) {
+  const DualGemmProblem problem{.m = 256, .n = 256, .k = 4096, .a = Format::bf16, .b = Format::bf16};
+  const Knobs most = Knobs::parse("math_warpgroups=1 block_outputs=24 stages=16 epilogue=tma persistent");
+  const auto& interleaved = *find_strategy<DualGemmProblem>(strategies_of(DeviceKind::cuda), "interleaved");
+  const auto obstacles = interleaved.obstacles(problem, most, h200());
+  ASSERT_EQ(obstacles.size(), 1U);
+  EXPECT_NE(obstacles[0].find("shared memory: 232728 bytes"), std::string::npos) << obstacles[0];
+  Knobs fewer = most;
+  fewer.set("stages", "15");
+  EXPECT_EQ(interleaved.obstacles(problem, fewer, h200()), std::vector<std::string>{});
+}
+
 TEST(PackedStrategy, PreparesTokensOnlyWhereItMust) {
   const auto& strategy = *find_strategy<DualGemmProblem>(strategies_of(DeviceKind::cuda), "packed");
   DualGemmProblem problem{.m = 16, .n = 64, .k = 512, .a = Format::fp16, .b = Format::nvfp4};

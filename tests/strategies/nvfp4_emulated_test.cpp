@@ -2,6 +2,8 @@
 // ragged edges and many schedules. Right and clean.
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 #include "emulated_case.hpp"
 #include "reference/dual_gemm.hpp"
 #include "reference/fold.hpp"
@@ -32,6 +34,7 @@ std::string run_and_judge(const Config& config, test::DualGemmCase& host, std::u
   const Tensor a = host.a.view();
   const Tensor gate = host.b1_gate.view();
   const Tensor up = host.b2_up.view();
+  host.c.poison();
   const emulator::Report report = test::emulate(planned_call(host.problem, config), host, seed);
   std::string found;
   for (const emulator::Finding& finding : report.findings) {
@@ -86,9 +89,62 @@ TEST_P(EmulatedNvfp4, Nvfp4Tokens) {
 TEST_P(EmulatedNvfp4, LongRows) {
   if (config().numerics == Numerics::fast) {
     const std::int64_t held = fold_threads * fold_held * 16;
-    clean_and_right(2, 8, held + 64, Format::nvfp4, 1);
+    clean_and_right(2, 8, held + 64, Format::nvfp4, 2);  // with both layouts of scales
     clean_and_right(2, 8, held + 64, Format::fp16, 1);
   }
+}
+
+TEST_P(EmulatedNvfp4, TheLargestElementOfALongRowMayLieInItsTail) {
+  if (config().numerics == Numerics::fast) {
+    constexpr std::uint8_t largest_scale = 0x7E;
+    const std::int64_t k = fold_threads * fold_held * 16 + 64;
+    for (const Format tokens : {Format::nvfp4, Format::fp16}) {
+      test::DualGemmCase host =
+          test::DualGemmCase::random(problem_for(config(), 2, 8, k, tokens), {.global_scales = false});
+      if (tokens == Format::nvfp4) {
+        host.a.set_scale(1, k / 16 - 1, largest_scale);
+      } else {
+        host.a.set_value(1, k - 1, 1000.0F);
+      }
+      ASSERT_EQ(run_and_judge(config(), host, 1), "") << title(config()) << " " << name(tokens);
+    }
+  }
+}
+
+/// Rows that start on any byte, and scales that do.
+TEST_P(EmulatedNvfp4, TokensAndScalesAtAnyByte) {
+  if (!takes_nvfp4()) {
+    return;
+  }
+  for (const std::int64_t gap : {0, 2, 4, 8}) {
+    test::DualGemmCase host = test::DualGemmCase::random(problem_for(config(), 9, 40, 256, Format::nvfp4),
+                                                         {.row_gap = gap, .global_scales = false});
+    ASSERT_EQ(run_and_judge(config(), host, 1), "") << title(config()) << ", " << gap << " elements between rows";
+    for (const std::size_t byte : {1, 2}) {
+      host.a.move_scales(byte);
+      ASSERT_EQ(run_and_judge(config(), host, 1), "") << title(config()) << ", scales " << byte << " bytes further";
+    }
+  }
+}
+
+TEST_P(EmulatedNvfp4, OutputRowsAnyDistanceApart) {
+  for (const std::int64_t gap : {1, 2, 4}) {
+    test::DualGemmCase host =
+        test::DualGemmCase::random(problem_for(config(), 9, 40, 64, wide()), {.out_row_gap = gap});
+    ASSERT_EQ(run_and_judge(config(), host, 1), "") << title(config()) << ", " << gap << " elements between rows";
+  }
+}
+
+/// No token's factor does for another's.
+TEST_P(EmulatedNvfp4, RowsOfDifferentMagnitude) {
+  test::DualGemmCase host = test::DualGemmCase::random(problem_for(config(), 70, 33, 144, wide()));
+  for (std::int64_t row = 0; row < host.problem.m; ++row) {
+    const auto factor = std::ldexp(1.0F, -static_cast<int>(row * 5 % 7));
+    for (std::int64_t k = 0; k < host.problem.k; ++k) {
+      host.a.set_value(row, k, static_cast<float>(host.a.value(row, k)) * factor);
+    }
+  }
+  ASSERT_EQ(run_and_judge(config(), host, 1), "") << title(config());
 }
 
 TEST_P(EmulatedNvfp4, GlobalScalesAndEveryScaleCode) {
@@ -107,6 +163,15 @@ TEST_P(EmulatedNvfp4, NaNScalesSpoilTheirRowsAndNothingElse) {
   ASSERT_EQ(run_and_judge(config(), host, 2), "") << title(config());
 }
 
+/// Five exponents of e4m3 that a row has to itself.
+void give_rows_different_magnitudes(test::Matrix& tokens, std::int64_t rows, std::int64_t blocks) {
+  for (std::int64_t row = 0; row < rows; ++row) {
+    for (std::int64_t block = 0; block < blocks; ++block) {
+      tokens.set_scale(row, block, static_cast<std::uint8_t>((3 + row % 5) << 3 | block % 8));
+    }
+  }
+}
+
 /// What may be chosen, on problems of little more than one tile and one turn of the ring.
 class EveryChoice : public ::testing::TestWithParam<std::size_t> {};
 
@@ -117,6 +182,9 @@ TEST_P(EveryChoice, IsCleanAndRightAndBitwiseEqualOnEverySchedule) {
   const Format tokens = config.operand == Number::bf16 ? Format::bf16 : Format::nvfp4;
   test::DualGemmCase host = test::DualGemmCase::random(
       problem_for(config, config.block_tokens + 3, tile_outputs(config) + 5, k, tokens), {.global_scales = false});
+  if (tokens == Format::nvfp4) {
+    give_rows_different_magnitudes(host.a, host.problem.m, k / 16);
+  }
   std::vector<std::uint8_t> first;
   for (const std::uint64_t seed : {0, 3, 17}) {
     host.c.poison();

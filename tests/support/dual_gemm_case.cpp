@@ -135,7 +135,7 @@ Tensor Matrix::view() {
   Tensor tensor = Tensor::contiguous(bytes_.data(), format_, {rows_, columns_});
   tensor.strides[0] = row_stride_;
   if (format_ == Format::nvfp4) {
-    tensor.scales.data = scales_.data();
+    tensor.scales.data = scales_.data() + scales_at_;
     tensor.scales.layout = scale_layout_;
     tensor.global_scale = has_global_scale_ ? &global_scale_ : nullptr;
   }
@@ -151,7 +151,13 @@ void Matrix::set_value(std::int64_t row, std::int64_t column, float value) {
 }
 
 void Matrix::set_scale(std::int64_t row, std::int64_t block, std::uint8_t code) {
-  scales_[formats::scale_offset(row, block, columns_ / formats::scale_block, scale_layout_)] = code;
+  scales_[scales_at_ + formats::scale_offset(row, block, columns_ / formats::scale_block, scale_layout_)] = code;
+}
+
+void Matrix::move_scales(std::size_t bytes) {
+  scales_.erase(scales_.begin(), scales_.begin() + static_cast<std::ptrdiff_t>(scales_at_));
+  scales_.insert(scales_.begin(), bytes, 0);
+  scales_at_ = bytes;
 }
 
 void Matrix::assign(const Matrix& other) {

@@ -39,6 +39,8 @@ class Matrix {
   void set_value(std::int64_t row, std::int64_t column, float value);
   /// Replaces the scale of `row` and of its block `block`.
   void set_scale(std::int64_t row, std::int64_t block, std::uint8_t code);
+  /// Moves the scales so many bytes behind where an allocation starts.
+  void move_scales(std::size_t bytes);
   /// Takes over the elements of a matrix of the same shape and layout; views stay valid.
   void assign(const Matrix& other);
   [[nodiscard]] double value(std::int64_t row, std::int64_t column);
@@ -57,6 +59,7 @@ class Matrix {
   std::int64_t row_stride_;
   std::vector<std::uint8_t> bytes_;
   std::vector<std::uint8_t> scales_;
+  std::size_t scales_at_ = 0;  ///< bytes of `scales_` before the first
   ScaleLayout scale_layout_ = ScaleLayout::row_major;
   float global_scale_ = 1.0F;
   bool has_global_scale_ = false;

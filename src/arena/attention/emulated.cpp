@@ -6,9 +6,11 @@
 #include <optional>
 
 #include "arena/attention/inputs.hpp"
+#include "arena/attention/judge.hpp"
 #include "arena/attention/operation.hpp"
 #include "arena/attention/options.hpp"
 #include "arena/attention/task.hpp"
+#include "arena/emulation/dependent_launch.hpp"
 #include "arena/emulation/planned_run.hpp"
 #include "ops/attention_call.hpp"
 #include "ops/validate_attention.hpp"
@@ -22,10 +24,19 @@ namespace {
 
 using AttentionStrategy = strategies::Strategy<AttentionProblem>;
 
+/// Where there are many keys, logits that are far apart, so that the softmax moves from block to block; NaN and
+/// infinities under a window, where some rows do not see them.
+Distribution distribution_of(const AttentionTask& task) {
+  if (task.problem.window_left >= 0) {
+    return Distribution::specials;
+  }
+  return task.problem.variable_length ? Distribution::normal : Distribution::full_range;
+}
+
 /// The memory of one call.
 struct Storage {
   explicit Storage(const AttentionTask& task)
-      : inputs(attention_inputs(task, Distribution::normal, 1)),
+      : inputs(attention_inputs(task, distribution_of(task), 1)),
         outputs(attention_outputs(task)),
         query_offsets(offsets_of(task.query_lengths)),
         key_offsets(offsets_of(task.key_lengths)) {}
@@ -80,7 +91,10 @@ class AttentionKernel final : public EmulatedKernel {
   /// `knobs` are all of the strategy's; the code depends on the problem's format, head dimension and logits too.
   AttentionKernel(const AttentionStrategy& strategy, const AttentionProblem& problem, Knobs knobs,
                   const DeviceSpec& device)
-      : strategy_(strategy), problem_(problem), knobs_(std::move(knobs)), device_(device) {
+      : strategy_(strategy),
+        problem_(problem),
+        knobs_(as_dependent(strategy, std::move(knobs))),
+        device_(device) {
     problem_.softcap = strategies::attention::has_general_logits(problem) ? 2.0F : 0.0F;
     problem_.scale.reset();
   }
@@ -126,8 +140,9 @@ class AttentionKernel final : public EmulatedKernel {
                   fmt::format("{} cannot be emulated on {}: {}", title(), label(wanted), fmt::join(obstacles, "; ")));
     }
     const auto storage = std::make_shared<Storage>(task);
-    return std::make_unique<PlannedRun>(strategy_.plan(task.problem, knobs_, device_), tensors_of(task, *storage),
-                                        storage);
+    return std::make_unique<PlannedRun>(
+        strategy_.plan(task.problem, knobs_, device_), tensors_of(task, *storage),
+        [storage, task] { return make_attention_judge(task, storage->inputs, 1)->judge(storage->outputs); });
   }
 
  private:

@@ -5,9 +5,12 @@
 #include <array>
 
 #include "arena/dual_gemm/generate.hpp"
+#include "arena/dual_gemm/judge.hpp"
 #include "arena/dual_gemm/operation.hpp"
 #include "arena/dual_gemm/task.hpp"
+#include "arena/emulation/dependent_launch.hpp"
 #include "arena/emulation/planned_run.hpp"
+#include "formats/scales.hpp"
 #include "ops/forecast.hpp"
 #include "strategies/dual_gemm/registry.hpp"
 #include "thresher/error.hpp"
@@ -34,23 +37,52 @@ Distribution distribution(const DualGemmProblem& problem) {
   return format_traits(problem.b).has_scales() ? Distribution::full_range : Distribution::normal;
 }
 
+/// Divides rows by powers of two, so that no row's factor does for another's. Scales stay finite.
+void vary_rows(HostTensor& tensor) {
+  constexpr std::uint8_t one_exponent = 1U << 3;  // of e4m3
+  constexpr std::int64_t powers = 5;
+  const std::int64_t columns = tensor.shape[1] / formats::scale_block;
+  for (std::int64_t row = 0; row < tensor.rows(); ++row) {
+    for (std::int64_t column = 0; column < columns; ++column) {
+      std::uint8_t& code = tensor.scales[formats::scale_offset(row, column, columns, tensor.scale_layout)];
+      const auto less = static_cast<std::uint8_t>(row % powers * one_exponent);
+      code = code > less ? static_cast<std::uint8_t>(code - less) : std::uint8_t{0};
+    }
+  }
+}
+
+/// The operands of one call, and behind them its output.
+std::vector<HostTensor> tensors_of(const DualGemmTask& task) {
+  std::vector<HostTensor> tensors = dual_gemm_inputs(task, distribution(task.problem), 1);
+  for (HostTensor& tensor : tensors) {
+    if (format_traits(tensor.format).has_scales()) {
+      vary_rows(tensor);
+    }
+  }
+  tensors.push_back(make_host_tensor("c", task.problem.out, {task.problem.m, task.problem.n}));
+  return tensors;
+}
+
 std::unique_ptr<EmulatedRun> run_of(PlannedCall call, const DualGemmTask& task) {
-  const auto storage =
-      std::make_shared<std::vector<HostTensor>>(dual_gemm_inputs(task, distribution(task.problem), 1));
-  storage->push_back(make_host_tensor("c", task.problem.out, {task.problem.m, task.problem.n}));
+  const auto storage = std::make_shared<std::vector<HostTensor>>(tensors_of(task));
   constexpr std::array names{"a", "b1 (gate)", "b2 (up)", "c"};
   std::vector<strategies::NamedTensor> tensors;
   for (std::size_t i = 0; i < storage->size(); ++i) {
     tensors.push_back({names[i], (*storage)[i].view()});
   }
-  return std::make_unique<PlannedRun>(std::move(call), std::move(tensors), storage);
+  const std::string* const numerics = call.knobs.find("numerics");
+  const bool folds = numerics != nullptr && *numerics == name(Numerics::fast);
+  const Maker maker{DeviceKind::cuda, folds ? Numerics::fast : Numerics::exact};
+  return std::make_unique<PlannedRun>(std::move(call), std::move(tensors), [storage, problem = task.problem, maker] {
+    return make_dual_gemm_judge(problem, distribution(problem), *storage, maker, 1)->judge({storage->back()});
+  });
 }
 
 /// What a strategy launches with one set of knobs.
 class PlannedKernel final : public EmulatedKernel {
  public:
   PlannedKernel(const Strategy& strategy, const DualGemmTask& task, Knobs knobs, const DeviceSpec& device)
-      : strategy_(strategy), task_(task), knobs_(std::move(knobs)), device_(device) {}
+      : strategy_(strategy), task_(task), knobs_(as_dependent(strategy, std::move(knobs))), device_(device) {}
 
   [[nodiscard]] std::string title() const override {
     return fmt::format("{} ({})", last_launch(call(task_.problem)).program.title, knobs_.text());

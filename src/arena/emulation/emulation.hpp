@@ -26,6 +26,8 @@ class EmulatedRun {
   [[nodiscard]] virtual emulator::Report run(const emulator::Options& options) = 0;
   /// What the last run wrote: the same bytes on every schedule.
   [[nodiscard]] virtual std::span<const std::uint8_t> output() const = 0;
+  /// What of that is not what the operation's float64 definition says; empty when all of it is.
+  [[nodiscard]] virtual std::string wrong() const = 0;
 };
 
 /// One kernel with all its knobs.

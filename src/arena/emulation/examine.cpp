@@ -23,7 +23,11 @@ Examination examine(const EmulatedKernel& kernel, const Problem& problem, std::s
       return result;
     }
     if (result.runs++ == 0) {
-      first.assign(output.begin(), output.end());
+      first.assign(output.begin(), output.end());  // what later runs equal need not be judged again
+      if (const std::string wrong = run->wrong(); !wrong.empty()) {
+        result.finding = fmt::format("the result is wrong: {}\n", wrong);
+        return result;
+      }
     } else if (!std::equal(first.begin(), first.end(), output.begin(), output.end())) {
       result.finding = fmt::format("the result depends on the schedule: seeds {} and {} wrote different bytes\n",
                                    seeds.front(), seed);

@@ -1,5 +1,7 @@
 #include "arena/emulation/planned_run.hpp"
 
+#include <fmt/format.h>
+
 #include "arena/emulation/host_kernel.hpp"
 
 namespace thresher::arena {
@@ -12,12 +14,17 @@ strategies::HostKernel kernel_of(const strategies::KernelLaunch& launch) {
 }  // namespace
 
 PlannedRun::PlannedRun(strategies::PlannedCall call, std::vector<strategies::NamedTensor> tensors,
-                       std::shared_ptr<const void> storage)
-    : storage_(std::move(storage)), call_(std::move(call), std::move(tensors), kernel_of) {}
+                       JudgeOutputs judge)
+    : judge_(std::move(judge)), call_(std::move(call), std::move(tensors), kernel_of) {}
 
 emulator::Report PlannedRun::run(const emulator::Options& options) {
   call_.poison_outputs();
   return call_.run(options);
+}
+
+std::string PlannedRun::wrong() const {
+  const Finding finding = judge_();
+  return finding.correct ? "" : fmt::format("{}: {}", finding.fault, finding.sentence);
 }
 
 }  // namespace thresher::arena

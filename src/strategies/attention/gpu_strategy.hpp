@@ -115,6 +115,11 @@ class GpuStrategy : public Strategy<AttentionProblem> {
         if (obstacles_of(problem, own_choice(problem)).empty()) {
           all.push_back({problem, {}});
         }
+        if (softcap == 0.0F) {
+          for (const Knobs& knobs : sample_knobs()) {
+            all.push_back({problem, knobs});
+          }
+        }
       }
     }
     return all;
@@ -130,6 +135,8 @@ class GpuStrategy : public Strategy<AttentionProblem> {
   [[nodiscard]] virtual std::vector<std::string> obstacles_of(const AttentionProblem&, const Config&) const {
     return {};
   }
+  /// Other choices whose code the emulator runs too, with direct logits.
+  [[nodiscard]] virtual std::vector<Knobs> sample_knobs() const { return {}; }
   [[nodiscard]] virtual Geometry geometry_of(const Config& config) const = 0;
   /// Within strategies/attention/.
   [[nodiscard]] virtual std::string header() const = 0;
@@ -156,14 +163,18 @@ class GpuStrategy : public Strategy<AttentionProblem> {
     }
     return all;
   }
-  /// Small problems whose code is `problem`'s, and whose logits are of its kind.
+  /// Small problems whose code is `problem`'s, and whose logits are of its kind: batches, heads that share keys in
+  /// groups, and sequences.
   [[nodiscard]] static std::vector<AttentionProblem> ragged(const AttentionProblem& problem, std::int64_t tile_rows,
                                                             std::int64_t keys) {
     AttentionProblem causal = bare(problem, tile_rows + 3, keys);
     causal.causal = true;
+    causal.batch = 2;
+    causal.kv_heads = 1;
     AttentionProblem window = bare(problem, 75, 60);
     window.window_left = 10;
     window.window_right = 20;
+    window.heads = 4;
     AttentionProblem lengths =
         bare(problem, std::min<std::int64_t>(tile_rows, 128) + 9, std::min<std::int64_t>(keys, 203) + 87);
     lengths.batch = 4;
@@ -173,6 +184,7 @@ class GpuStrategy : public Strategy<AttentionProblem> {
   }
   [[nodiscard]] static AttentionProblem bare(const AttentionProblem& problem, std::int64_t queries, std::int64_t keys) {
     return {.heads = 2,
+            .kv_heads = 2,
             .queries = queries,
             .keys = keys,
             .head_dim = problem.head_dim,

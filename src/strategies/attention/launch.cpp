@@ -130,10 +130,11 @@ KernelLaunch kernel_launch(const AttentionProblem& problem, const Geometry& geom
   launch.block.x = geometry.threads;
   launch.cluster.x = geometry.cluster;
   launch.shared_bytes = geometry.shared_bytes;
+  launch.registers = geometry.registers;
   launch.persistent = geometry.persistent;
   for (std::size_t index = 0; index < tensor_count; ++index) {
     const bool writes = index == output_index || index == lse_index;
-    launch.accesses.push_back({Access::Memory::tensor, index, writes ? Access::Use::writes : Access::Use::reads});
+    launch.accesses.push_back({Access::Memory::tensor, index, writes ? Access::Use::writes : Access::Use::reads_earlier});
   }
   const Params known = constants(problem, geometry);
   launch.bind = [problem, geometry, known](const CallTensors& call, LaunchArguments& out) {

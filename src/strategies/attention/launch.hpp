@@ -23,6 +23,7 @@ struct Geometry {
   std::uint32_t threads = 0;
   std::uint32_t cluster = 1;
   std::uint32_t shared_bytes = 0;
+  std::uint32_t registers = 0;  ///< KernelLaunch::registers
   bool persistent = false;     ///< fewer blocks may take all the work
   bool grid_of_heads = false;  ///< heads along x, tiles along y, sequences along z; else all pieces along x
 };

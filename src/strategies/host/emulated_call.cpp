@@ -66,8 +66,8 @@ emulator::LaunchShape shape_of(const KernelLaunch& launch, const LaunchArguments
     const std::uint32_t pairs = shape.grid.x / launch.cluster.x / 2;
     shape.grid.x = std::min(shape.grid.x, std::clamp(pairs, 1U, most_resident_clusters) * launch.cluster.x);
   }
-  shape.after_earlier_grid = std::any_of(launch.accesses.begin(), launch.accesses.end(),
-                                         [&](const Access& access) { return is_earlier_input(launch, access); });
+  shape.registers_at_launch = launch.registers;
+  shape.after_earlier_grid = launch.dependent;
   return shape;
 }
 

@@ -33,12 +33,13 @@ std::vector<NamedTensor> tensors_of(AttentionCase& c) {
   return tensors;
 }
 
-/// Runs what the strategy plans for a case under a few schedules.
-void expect_clean(AttentionCase& c, const std::string& name, const Knobs& knobs) {
+/// Runs what the strategy plans for a case under a few schedules, launched as a dependent, which asks most of it.
+void expect_clean(AttentionCase& c, const std::string& name, Knobs knobs) {
+  knobs.set("dependent_launch", "true");
   const Strategy<AttentionProblem>* const strategy =
       find_strategy<AttentionProblem>(registry().of(DeviceKind::cuda), name);
   ASSERT_NE(strategy, nullptr) << name;
-  arena::PlannedRun run(strategy->plan(c.problem, knobs, device_spec("H200")), tensors_of(c), nullptr);
+  arena::PlannedRun run(strategy->plan(c.problem, knobs, device_spec("H200")), tensors_of(c), {});
   const reference::AttentionResult definition = reference::attention(c.problem, c.tensors);
   const reference::AttentionResult plain = reference::attention_plain_low_precision(c.problem, c.tensors);
   for (const std::uint64_t seed : {0, 3, 11}) {
@@ -146,6 +147,15 @@ void for_each_case(i32 head_dim, const std::function<void(AttentionCase&)>& run)
     AttentionCase c(problem, test::Order::heads_first, {0, 0, 70, 70, 137}, {0, 9, 200, 240, 290});
     each("variable length", c);
   }
+  {
+    AttentionProblem problem = small(70, 330, true, head_dim);
+    problem.batch = 2;
+    problem.heads = 4;
+    problem.kv_heads = 2;
+    problem.scale = 2.0F;
+    AttentionCase c(problem);
+    each("batches of grouped heads whose largest logit moves from block to block", c);
+  }
 }
 
 // The gate race-free needs no compiler for what plan chooses.
@@ -208,6 +218,14 @@ TEST(AttentionOnTheEmulator, PipelinedTakesHeadsInPairsAndSinglyAndIsClean) {
   problem.heads = problem.kv_heads = 5;
   AttentionCase c(problem);
   run_pipelined<StreamConfig{128, 128, 2, 2, 1, true, true, true, true}, BFloat16>(c);
+}
+
+// A warpgroup sees one block of seven and takes part in the others without a turn.
+TEST(AttentionOnTheEmulator, PipelinedThatSkipsManyBlocksIsClean) {
+  AttentionProblem problem = small(384, 384, false, 64);
+  problem.window_left = problem.window_right = 3;
+  AttentionCase c(problem);
+  run_pipelined<StreamConfig{64, 64, 2, 3, 2, false, false, false}, Half>(c);
 }
 
 TEST(AttentionOnTheEmulator, PipelinedWithSharedKeysIsClean) {

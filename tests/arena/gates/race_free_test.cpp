@@ -20,7 +20,7 @@ namespace thresher::arena {
 namespace {
 
 /// What a planted kernel does between writing a word and overwriting its neighbour's.
-enum class Between { barrier, nothing, a_word_of_the_thread_order };
+enum class Between { barrier, nothing, a_word_of_the_thread_order, barrier_and_a_wrong_word };
 
 class PlantedRun final : public EmulatedRun {
  public:
@@ -36,6 +36,9 @@ class PlantedRun final : public EmulatedRun {
     return emulator::launch(shape, options, memory_, [this] { kernel(); });
   }
   std::span<const std::uint8_t> output() const override { return out_; }
+  std::string wrong() const override {
+    return between_ == Between::barrier_and_a_wrong_word ? "the word of thread 7 is 8" : "";
+  }
 
  private:
   void kernel() {
@@ -149,6 +152,13 @@ TEST_F(RaceFreeGateTest, ResultThatDependsOnTheScheduleFails) {
   const GateResult result = judge(Between::a_word_of_the_thread_order);
   EXPECT_EQ(result.outcome, Outcome::failed);
   EXPECT_NE(result.sentence.find("the result depends on the schedule"), std::string::npos) << result.sentence;
+}
+
+TEST_F(RaceFreeGateTest, ResultThatTheDefinitionDoesNotSayFails) {
+  const GateResult result = judge(Between::barrier_and_a_wrong_word);
+  EXPECT_EQ(result.outcome, Outcome::failed);
+  EXPECT_NE(result.sentence.find("the result is wrong: the word of thread 7 is 8"), std::string::npos)
+      << result.sentence;
 }
 
 TEST_F(RaceFreeGateTest, TheSameKernelIsRunOnce) {

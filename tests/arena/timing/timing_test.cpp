@@ -216,6 +216,15 @@ TEST(Timing, TheBaselineAloneIsTimedAgainstItself) {
   EXPECT_EQ(mode.self_ratios().size(), mode.baseline_us.size());
 }
 
+TEST(Timing, BothOfTheBaselinesSamplesEnterASpeedup) {
+  ModeTimes mode;
+  mode.baseline_us = {1, 9};
+  mode.baseline_again_us = {4, 1};
+  mode.contestant_us = {2, 3};
+  EXPECT_EQ(mode.speedups(), (std::vector<double>{1, 1}));
+  EXPECT_EQ(mode.self_ratios(), (std::vector<double>{0.25, 9}));
+}
+
 TEST(Timing, ShortCallsAreBatchedIntoWholeTurns) {
   const Outcome outcome = judge({.noise = 0.01}, 5, 10, TimingMode::cold_burst, 3, {.budget_s = 1});
   EXPECT_EQ(outcome.times.mode(TimingMode::cold_burst).calls_per_sample, 24U);  // 100 us / 5 us, whole turns of 8

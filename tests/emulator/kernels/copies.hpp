@@ -16,6 +16,7 @@ enum class CopyDefect {
   barrier_not_awaited,    // completion by mbarrier, nobody waits
   misaligned,             // a 16-byte copy to a multiple of 4
   touches_earlier_grid,   // reads what an earlier grid still writes
+  writes_before_waiting,  // writes what an earlier grid may still read
 };
 
 struct CopyParams {
@@ -38,6 +39,9 @@ TH_KERNEL(128, 1) copies(TH_GRID_CONSTANT const CopyParams params) {
     fence::barrier_init();
   }
   block::sync();
+  if (is(CopyDefect::writes_before_waiting)) {
+    params.out.store(thread, 0);
+  }
   if (!is(CopyDefect::touches_earlier_grid)) {
     launch::wait_for_earlier_grids();
   }

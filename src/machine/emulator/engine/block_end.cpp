@@ -1,5 +1,7 @@
 #include "machine/emulator/engine/block_end.hpp"
 
+#include "machine/emulator/engine/hand_over.hpp"
+
 namespace thresher::emulator {
 
 void check_block_end(const Cluster& cluster, const Block& block, const Ordering& ordering, const Words& words,
@@ -14,6 +16,9 @@ void check_block_end(const Cluster& cluster, const Block& block, const Ordering&
     }
   }
   over.join(known);
+  for (const std::string& sentence : unequal_hand_overs(cluster, block, words)) {
+    findings.report(FindingKind::divergent, sentence);
+  }
   const auto unfinished = [&](const std::string& what) {
     findings.report(FindingKind::unfinished_work, words.of(block) + " ended while " + what);
   };

@@ -2,6 +2,9 @@
 
 #include <map>
 #include <tuple>
+#include <utility>
+
+#include "machine/emulator/engine/hand_over.hpp"
 
 namespace thresher::emulator {
 namespace {
@@ -64,6 +67,11 @@ void report_deadlock(const Cluster& cluster, const Words& words, Findings& findi
   for (const auto& block : cluster.blocks) {
     for (const auto& group : block->groups) {
       warp_split = describe_partial_product(cluster, group, words, details) || warp_split;
+    }
+    if (registers) {
+      for (std::string& sentence : unequal_hand_overs(cluster, *block, words)) {
+        details.push_back(std::move(sentence));
+      }
     }
   }
   const FindingKind kind = registers     ? FindingKind::register_budget

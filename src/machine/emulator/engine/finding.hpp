@@ -25,7 +25,7 @@ enum class FindingKind : std::uint8_t {
   register_budget,     ///< more registers than the multiprocessor or the block's pool has
   left_cluster_early,  ///< another block's shared memory used outside that block's life
   unfinished_work,     ///< a block ended with copies or multiplies nobody waited for
-  earlier_grid,        ///< memory of an earlier grid touched before launch::wait_for_earlier_grids
+  earlier_grid,        ///< memory that an earlier grid may use touched before launch::wait_for_earlier_grids
   bad_argument,        ///< a call the hardware forbids: count, size, coordinate, descriptor
   bad_launch,          ///< a launch the driver would refuse
   failed_expectation,  ///< debug::expect

@@ -15,8 +15,9 @@ struct LaunchShape {
   Extent cluster;                          ///< blocks; divides the grid
   std::uint32_t dynamic_shared_bytes = 0;  ///< at most 227 KiB
   std::uint32_t registers_at_launch = 0;   ///< for each thread, as the compiler reported; 0: unknown, not checked
-  bool after_earlier_grid =
-      false;  ///< programmatic dependent launch: buffers marked so belong to a grid that still runs
+  /// Programmatic dependent launch: the grid before still runs. It writes inputs that are marked so, and outputs may be
+  /// what it reads or writes.
+  bool after_earlier_grid = false;
 };
 
 /// A multiprocessor of sm_90.

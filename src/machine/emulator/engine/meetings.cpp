@@ -185,6 +185,9 @@ void registers_change(std::uint32_t count, bool increase, Site where) {
     engine.findings.fatal(FindingKind::divergent,
                           std::string(call) + engine.words.at(site) + " with different counts in one warp");
   }
+  if (thread.warp->lanes[0] == &thread) {
+    thread.warp->hand_overs.push_back({count, increase, site});
+  }
   if (engine.shape.registers_at_launch == 0) {
     return;
   }

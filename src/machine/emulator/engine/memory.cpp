@@ -86,11 +86,13 @@ GlobalBuffer* Memory::global_buffer(std::uint64_t address, std::uint64_t bytes, 
 void Memory::check_global(GlobalBuffer& buffer, std::uint64_t address, std::uint64_t bytes, const Observer& observer) {
   const std::uint64_t offset = address - buffer.buffer->address;
   const Use use = buffer.buffer->use;
-  if (use == Use::earlier_input && shape_.after_earlier_grid && observer.seen->at(ordering_.earlier_grid()) == 0 &&
+  if (shape_.after_earlier_grid && use != Use::input && observer.seen->at(ordering_.earlier_grid()) == 0 &&
       findings_.first_time(FindingKind::earlier_grid, observer.self.site, 0)) {
-    findings_.report(FindingKind::earlier_grid, Words::of_global(*buffer.buffer, offset, bytes) +
-                                                    ", which an earlier grid writes, " + words_.of(observer.self) +
-                                                    ": launch::wait_for_earlier_grids did not come before");
+    findings_.report(FindingKind::earlier_grid,
+                     Words::of_global(*buffer.buffer, offset, bytes) +
+                         (use == Use::earlier_input ? ", which an earlier grid writes, "
+                                                    : ", which an earlier grid may still read or write, ") +
+                         words_.of(observer.self) + ": launch::wait_for_earlier_grids did not come before");
   }
   if (!buffer.shadow) {
     if (is_write(observer.self.kind) && findings_.first_time(FindingKind::out_of_bounds, observer.self.site, 1)) {

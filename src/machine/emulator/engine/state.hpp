@@ -92,12 +92,20 @@ struct WarpMeeting {
   Knowledge arriving;
 };
 
+/// A change of a warp's registers.
+struct HandOver {
+  std::uint32_t count;
+  bool increase;
+  std::uint32_t site;
+};
+
 struct Warp {
   std::array<Thread*, 32> lanes{};
   std::uint32_t first_thread = 0;
   std::uint32_t present = 0;                      // mask of lanes that exist
   WarpMeeting whole;                              // of all that are present
   std::map<std::uint32_t, WarpMeeting> meetings;  // of fewer, by mask
+  std::vector<HandOver> hand_overs;               // in order
 };
 
 /// Asynchronous work of one agent in numbered groups, complete in order.
@@ -116,6 +124,7 @@ struct Warpgroup {
   Block* block = nullptr;
   std::uint32_t index = 0;
   Lane lane = 0;  // 0 until the first product: lane 0 is a thread's
+  std::uint32_t first_product = 0;  // its line
   Groups groups;
   AsyncQueue forming;  // products that not all threads have issued yet, the oldest first: number groups.issued
   AsyncQueue queue;    // those in flight

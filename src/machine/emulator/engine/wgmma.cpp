@@ -8,6 +8,7 @@
 #include "formats/numbers.hpp"
 #include "machine/emulator/engine/deadlock.hpp"
 #include "machine/emulator/engine/engine.hpp"
+#include "machine/emulator/engine/hand_over.hpp"
 #include "machine/emulator/engine/operand.hpp"
 #include "machine/emulator/engine/product.hpp"
 #include "machine/emulator/engine/simd.hpp"
@@ -336,6 +337,9 @@ void product(const ProductCall& call, Site where) {
   }
   if (product.join(thread.in_block % group_threads, call)) {
     refresh_common(group);
+    if (group.groups.issued == 0) {
+      check_hand_over_before_product(group, site, engine.words, engine.findings);
+    }
     product.check_operands();
     auto work = std::move(group.forming.front());
     group.forming.pop_front();

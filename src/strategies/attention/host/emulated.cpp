@@ -13,10 +13,18 @@ namespace thresher::strategies::attention {
 namespace {
 
 using pipeline::attention::SplitConfig;
+using pipeline::attention::StreamConfig;
 
-/// What the strategies choose for direct logits: few queries and many, clusters of every size.
-constexpr std::array streams{stream_choice(64, true, true), stream_choice(64, false, true),
-                             stream_choice(128, true, true), stream_choice(128, false, true)};
+constexpr StreamConfig with_shared_keys(StreamConfig config) {
+  config.multicast = 2;
+  return config;
+}
+
+/// What the strategies choose for direct logits: few queries and many, clusters of every size; and the samples.
+constexpr std::array streams{stream_choice(64, true, true),   stream_choice(64, false, true),
+                             stream_choice(128, true, true),  stream_choice(128, false, true),
+                             with_shared_keys(stream_choice(64, false, true)),
+                             with_shared_keys(stream_choice(128, false, true))};
 
 constexpr std::array splits = [] {
   std::array<SplitConfig, 16> all{};

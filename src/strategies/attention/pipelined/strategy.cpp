@@ -3,6 +3,7 @@
 #include "pipeline/attention/config.hpp"
 #include "strategies/attention/gpu_strategy.hpp"
 #include "strategies/attention/tile_work.hpp"
+#include "strategies/launch_registers.hpp"
 
 namespace thresher::strategies::attention {
 namespace {
@@ -38,6 +39,7 @@ class Pipelined final : public GpuStrategy<StreamConfig> {
   [[nodiscard]] std::vector<Sample<AttentionProblem>> built_in() const override { return long_sequences(); }
 
  protected:
+  [[nodiscard]] std::vector<Knobs> sample_knobs() const override { return {{{"multicast", "2"}}}; }
   [[nodiscard]] Config own_choice(const AttentionProblem& problem) const override {
     const bool few_queries = !problem.variable_length && problem.queries <= StreamConfig::rows_per_warpgroup;
     return {stream_choice(static_cast<int>(problem.head_dim), few_queries, !has_general_logits(problem))};
@@ -51,6 +53,7 @@ class Pipelined final : public GpuStrategy<StreamConfig> {
             .threads = static_cast<std::uint32_t>(config.threads()),
             .cluster = static_cast<std::uint32_t>(config.multicast),
             .shared_bytes = config.shared_bytes(),
+            .registers = registers_at_launch(config.threads(), config.loader_registers(), config.math_registers()),
             .persistent = true};
   }
 

@@ -66,6 +66,7 @@ class Split final : public GpuStrategy<SplitConfig> {
   }
 
  protected:
+  [[nodiscard]] std::vector<Knobs> sample_knobs() const override { return {{{"cluster", "4"}}}; }
   /// Where all its blocks are resident at once.
   [[nodiscard]] bool is_entered(const AttentionProblem& problem, const DeviceSpec& device) const override {
     const int cluster = problem.variable_length ? 0 : smallest_cluster(problem);

@@ -64,6 +64,16 @@ inline constexpr std::array small_config_list{
            .stages = 4,
            .raster = Raster::columns_first,
            .persistent = true},
+    Config{.block_outputs = 32, .stages = 3, .multicast = 2, .split_k = 2},
+    // Two tiles of tokens a warpgroup, each staged in several panels.
+    Config{.operand = Number::fp16,
+           .output = Number::fp16,
+           .warpgroup_tiles = 2,
+           .block_outputs = 96,
+           .stages = 2,
+           .epilogue = Epilogue::tma,
+           .loader_registers = 24,
+           .math_registers = 240},
 };
 
 }  // namespace thresher::strategies::dual_gemm::fused

@@ -6,6 +6,7 @@
 #include "strategies/dual_gemm/fused/host/work.hpp"
 #include "strategies/dual_gemm/fused/program.hpp"
 #include "strategies/dual_gemm/tensors.hpp"
+#include "strategies/launch_registers.hpp"
 
 namespace thresher::strategies::dual_gemm::fused {
 namespace {
@@ -52,7 +53,7 @@ void bind_weights(const Config& config, const CallTensors& call, LaunchArguments
 }
 
 std::vector<Access> accesses(const Config& config) {
-  std::vector<Access> all{{Access::Memory::tensor, tokens_index, Access::Use::reads},
+  std::vector<Access> all{{Access::Memory::tensor, tokens_index, Access::Use::reads_earlier},
                           {Access::Memory::tensor, gate_index, Access::Use::reads},
                           {Access::Memory::tensor, up_index, Access::Use::reads},
                           {Access::Memory::tensor, output_index, Access::Use::writes}};
@@ -71,6 +72,7 @@ KernelLaunch launch(const Config& config, const Activation& activation) {
   launch.block.x = static_cast<std::uint32_t>(pipeline::threads(shape));
   launch.cluster.x = static_cast<std::uint32_t>(pipeline::cluster_blocks(shape));
   launch.shared_bytes = static_cast<std::uint32_t>(pipeline::shared_bytes(shape));
+  launch.registers = registers_at_launch(pipeline::threads(shape), config.loader_registers, config.math_registers);
   launch.dependent = config.dependent_launch;
   launch.persistent = config.persistent;
   launch.accesses = accesses(config);

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include "strategies/launch_registers.hpp"
+
 namespace thresher::strategies::dual_gemm::fused {
 namespace {
 
@@ -153,9 +155,8 @@ class Judge {
 }  // namespace
 
 int launch_registers(const Config& config, const DeviceSpec& device) {
-  // Registers are allotted to warps in units that divide evenly among 4 schedulers.
-  const int threads = (pipeline::threads(shape_of(config)) + 127) / 128 * 128;
-  return std::min(device.max_registers_per_thread, device.registers_per_multiprocessor / threads) / 8 * 8;
+  return registers_within_bounds(pipeline::threads(shape_of(config)), device.registers_per_multiprocessor,
+                                 device.max_registers_per_thread);
 }
 
 int math_registers_needed(const Config& config) { return accumulators(config) + least_other_registers; }

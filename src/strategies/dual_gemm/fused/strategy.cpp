@@ -117,7 +117,9 @@ std::optional<ProfiledCall> FusedStrategy::profiled(const DualGemmProblem& probl
 std::vector<DualGemmProblem> FusedStrategy::edges(const DualGemmProblem& problem, const Knobs& knobs,
                                                   const DeviceSpec&) const {
   const Config wanted = config(problem, knobs);
-  const DualGemmProblem least = with_extents(problem, 1, 8, wanted.split_k > 1 ? wanted.block_k + 8 : 8);
+  // Threads that store pairs of outputs must not store one beyond a row's last; the copy engine takes no such rows.
+  const std::int64_t outputs = wanted.epilogue == Epilogue::simt ? 7 : 8;
+  const DualGemmProblem least = with_extents(problem, 1, outputs, wanted.split_k > 1 ? wanted.block_k + 8 : 8);
   return {beyond_a_tile(problem, wanted), least};
 }
 

@@ -7,6 +7,7 @@
 #include "strategies/dual_gemm/packed/launches.hpp"
 #include "strategies/dual_gemm/packed/program.hpp"
 #include "strategies/dual_gemm/tensors.hpp"
+#include "strategies/launch_registers.hpp"
 
 namespace thresher::strategies::dual_gemm::packed {
 namespace {
@@ -34,10 +35,10 @@ std::vector<WorkspacePiece> packed_pieces(Numerics numerics, std::int64_t n, std
   return pieces;
 }
 
-void add_reads(std::vector<Access>& accesses, std::size_t tensor, Format format) {
-  accesses.push_back({Access::Memory::tensor, tensor, Access::Use::reads});
+void add_reads(std::vector<Access>& accesses, std::size_t tensor, Format format, Access::Use use) {
+  accesses.push_back({Access::Memory::tensor, tensor, use});
   if (format == Format::nvfp4) {
-    accesses.push_back({Access::Memory::scales, tensor, Access::Use::reads});
+    accesses.push_back({Access::Memory::scales, tensor, use});
   }
 }
 
@@ -56,8 +57,8 @@ KernelLaunch preparation_launch(std::string title, const std::string& expression
 KernelLaunch packing_launch(Numerics numerics, std::string title, const std::string& expression, bool makes_factors) {
   const std::vector<WorkspacePiece> pieces = packed_pieces(numerics, 0, 0);
   KernelLaunch launch = preparation_launch(std::move(title), expression, threads);
-  add_reads(launch.accesses, gate_index, Format::nvfp4);
-  add_reads(launch.accesses, up_index, Format::nvfp4);
+  add_reads(launch.accesses, gate_index, Format::nvfp4, Access::Use::reads);
+  add_reads(launch.accesses, up_index, Format::nvfp4, Access::Use::reads);
   const auto piece = makes_factors ? row_factors_piece : blocks_piece;
   launch.accesses.push_back({Access::Memory::packed, piece, Access::Use::writes});
   if (numerics == Numerics::fast && !makes_factors) {
@@ -125,7 +126,7 @@ KernelLaunch widening(const DualGemmProblem& problem) {
 KernelLaunch preparing(const DualGemmProblem& problem, const Config& config, std::size_t factors_at) {
   KernelLaunch launch = folds(config) ? folding(problem, factors_at) : widening(problem);
   launch.dependent = config.dependent_launch;
-  add_reads(launch.accesses, tokens_index, problem.a);
+  add_reads(launch.accesses, tokens_index, problem.a, Access::Use::reads_earlier);
   launch.accesses.push_back({Access::Memory::workspace, tokens_piece, Access::Use::writes});
   return launch;
 }
@@ -176,14 +177,14 @@ struct Product {
     if (prepared) {
       all.push_back({Access::Memory::workspace, tokens_piece, Access::Use::reads_earlier});
     } else {
-      all.push_back({Access::Memory::tensor, tokens_index, Access::Use::reads});
+      all.push_back({Access::Memory::tensor, tokens_index, Access::Use::reads_earlier});
     }
     if (folds(config)) {
       all.push_back({Access::Memory::packed, row_factors_piece, Access::Use::reads});
       all.push_back({Access::Memory::workspace, token_factors_piece, Access::Use::reads_earlier});
     }
     if (tokens == Format::nvfp4) {
-      all.push_back({Access::Memory::global_scale, tokens_index, Access::Use::reads});
+      all.push_back({Access::Memory::global_scale, tokens_index, Access::Use::reads_earlier});
     }
     all.push_back({Access::Memory::global_scale, gate_index, Access::Use::reads});
     all.push_back({Access::Memory::global_scale, up_index, Access::Use::reads});
@@ -204,6 +205,8 @@ KernelLaunch multiplying(const DualGemmProblem& problem, const Product& product)
   launch.block.x = static_cast<std::uint32_t>(launch_threads(config));
   launch.cluster.x = static_cast<std::uint32_t>(config.split_k);
   launch.shared_bytes = static_cast<std::uint32_t>(shared_bytes(config));
+  launch.registers = registers_at_launch(static_cast<int>(launch_threads(config)) * config.blocks_resident,
+                                         config.loader_registers, config.math_registers);
   launch.dependent = config.dependent_launch;
   launch.accesses = product.accesses(problem.a);
   launch.bind = [product](const CallTensors& call, LaunchArguments& out) {

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "strategies/dual_gemm/packed/program.hpp"
+#include "strategies/launch_registers.hpp"
 
 namespace thresher::strategies::dual_gemm::packed {
 namespace {
@@ -68,7 +69,7 @@ class Judge {
     }
     const int threads = launch_threads(config_) * config_.blocks_resident;
     const int at_launch =
-        std::min(device_.max_registers_per_thread, device_.registers_per_multiprocessor / threads) / 8 * 8;
+        registers_within_bounds(threads, device_.registers_per_multiprocessor, device_.max_registers_per_thread);
     const int pool = (config_.math_warpgroups + 1) * at_launch;
     const int wanted = config_.loader_registers + config_.math_warpgroups * config_.math_registers;
     if (config_.loader_registers == 0 || config_.math_registers == 0) {
