@@ -51,14 +51,10 @@ def find(text, edit):
     return begin, begin + len(before)
 
 
-def is_statement(before):
-    return before.endswith((";", "}")) or before.startswith("//") or before.splitlines()[0].split("//")[0].rstrip().endswith(";")
-
-
 def behind_switches(text, begin, end, variants):
     """The text between begin and end, or one of the variants (number, text)."""
     before = text[begin:end]
-    if is_statement(before):
+    if ";" in before:  # statements, else an expression
         code = "".join(f"if (thresher_mutant({number})) {{ {after} }} else " for number, after in variants)
         return code + "{ " + before + "\n}"
     code = "".join(f"thresher_mutant({number}) ? ({after}) : " for number, after in variants)

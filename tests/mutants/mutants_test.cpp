@@ -7,7 +7,7 @@
 #include <optional>
 #include <set>
 #include <string>
-#include <toml++/toml.hpp>
+#include <toml++/toml.h>
 #include <vector>
 
 namespace {

@@ -204,6 +204,21 @@ TEST_F(RaceFreeGateTest, PlannedKernelsOfTheOriginsProblemsPass) {
   EXPECT_EQ(packed.outcome, Outcome::passed) << packed.sentence;
 }
 
+TEST(RaceFree, KernelsAreLaunchedAsDependentsAndHeldAgainstTheDefinition) {
+  for (const auto& [operation, strategy] :
+       {std::pair{&dual_gemm_operation(), "sequential"}, std::pair{&attention_operation(), "pipelined"}}) {
+    const auto kernel = operation->emulated()->samples(strategy).front();
+    const Problem problem = kernel->edges().front();
+    EXPECT_NE(kernel->arguments(problem).find("dependent_launch=true"), std::string::npos);
+    const std::unique_ptr<EmulatedRun> run = kernel->on(problem);
+    ASSERT_TRUE(run->run({}).clean());
+    EXPECT_EQ(run->wrong(), "");
+    constexpr std::uint8_t of_the_exponent = 0x40;
+    const_cast<std::uint8_t*>(run->output().data())[1] ^= of_the_exponent;
+    EXPECT_NE(run->wrong(), "");
+  }
+}
+
 /// Kernels that the build did not compile in; compiled code is kept in a folder of the test's own.
 class CompiledOnRequest : public RaceFreeGateTest {
  protected:
