@@ -35,6 +35,9 @@ const DeviceProperties& device_properties(int) { refuse(); }
 MemoryInfo memory_info(int) { refuse(); }
 ContextGuard::ContextGuard(int) { refuse(); }
 ContextGuard::~ContextGuard() = default;
+std::size_t persisting_cache_bytes(int) { refuse(); }
+void set_persisting_cache_bytes(int, std::size_t) { refuse(); }
+void reset_persisting_cache(int) { refuse(); }
 void synchronize_device(int) { refuse(); }
 DeviceId pointer_device(const void*) { return {}; }
 void require_on_gpu(const void*, int, const char*) { refuse(); }

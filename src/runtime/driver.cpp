@@ -216,6 +216,23 @@ MemoryInfo memory_info(int ordinal) {
   return info;
 }
 
+std::size_t persisting_cache_bytes(int ordinal) {
+  const ContextGuard guard(ordinal);
+  std::size_t bytes = 0;
+  check(driver().context_limit(&bytes, CU_LIMIT_PERSISTING_L2_CACHE_SIZE), "tell how much of a GPU's cache is set aside");
+  return bytes;
+}
+
+void set_persisting_cache_bytes(int ordinal, std::size_t bytes) {
+  const ContextGuard guard(ordinal);
+  check(driver().context_set_limit(CU_LIMIT_PERSISTING_L2_CACHE_SIZE, bytes), "set a part of a GPU's cache aside");
+}
+
+void reset_persisting_cache(int ordinal) {
+  const ContextGuard guard(ordinal);
+  check(driver().context_reset_cache(), "reset the lines that persist in a GPU's cache");
+}
+
 void synchronize_device(int ordinal) {
   const ContextGuard guard(ordinal);
   check(driver().context_synchronize(), "finish the work on a GPU");

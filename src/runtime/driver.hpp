@@ -70,6 +70,12 @@ class ContextGuard {
   bool is_pushed_ = false;
 };
 
+/// How much of a GPU's last-level cache is set aside for lines that persist, in this process's context.
+std::size_t persisting_cache_bytes(int ordinal);
+void set_persisting_cache_bytes(int ordinal, std::size_t bytes);
+/// Makes all lines that persist ordinary ones, whoever asked for them.
+void reset_persisting_cache(int ordinal);
+
 /// Waits for all work on a GPU.
 void synchronize_device(int ordinal);
 

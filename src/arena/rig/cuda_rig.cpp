@@ -13,6 +13,7 @@
 #include "runtime/driver.hpp"
 #include "runtime/nvml.hpp"
 #include "runtime/nvrtc.hpp"
+#include "thresher/error.hpp"
 
 namespace thresher::arena {
 namespace {
@@ -25,7 +26,8 @@ class CudaRig final : public Rig {
         memory_(ordinal),
         clock_(ordinal),
         stream_(ordinal),
-        pause_(ordinal) {}
+        pause_(ordinal),
+        persisting_bytes_(runtime::persisting_cache_bytes(ordinal)) {}
 
   [[nodiscard]] std::string name() const override { return fmt::format("cuda:{}", ordinal_); }
   [[nodiscard]] Device device() const override { return device_; }
@@ -48,6 +50,18 @@ class CudaRig final : public Rig {
     }
     scratch_->fill(0);
   }
+  std::string put_right() override {
+    try {
+      runtime::reset_persisting_cache(ordinal_);
+      if (runtime::persisting_cache_bytes(ordinal_) == persisting_bytes_) {
+        return {};
+      }
+      runtime::set_persisting_cache_bytes(ordinal_, persisting_bytes_);
+    } catch (const Error&) {
+      return {};  // of a GPU that failed, which whoever waits for it is told
+    }
+    return "it left a part of the GPU's cache set aside for lines that persist";
+  }
   [[nodiscard]] const Ceilings& ceilings() override {
     if (!ceilings_) {
       ceilings_ = measure_cuda_ceilings(ordinal_);
@@ -63,6 +77,7 @@ class CudaRig final : public Rig {
   CudaClock clock_;
   runtime::OwnedStream stream_;
   ops::CudaPause pause_;
+  std::size_t persisting_bytes_;  ///< of the cache, before anybody ran
   std::optional<Ceilings> ceilings_;
   std::unique_ptr<GuardedBuffer> scratch_;  ///< what is in the cache after a flush
 };

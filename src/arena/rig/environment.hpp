@@ -7,7 +7,7 @@
 
 namespace thresher::arena {
 
-/// Of the calling thread, and of its process.
+/// Of the calling thread, and of its process. What lies on a device is put right by its rig.
 class Environment {
  public:
   /// As it is now.
@@ -20,6 +20,7 @@ class Environment {
   std::uint32_t floating_point_;
   cpu_set_t processors_{};
   int priority_;
+  int threads_of_a_team_;  ///< of OpenMP; 0 where nobody uses it
 };
 
 }  // namespace thresher::arena

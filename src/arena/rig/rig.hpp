@@ -31,6 +31,9 @@ class Rig {
   [[nodiscard]] virtual std::size_t last_level_cache_bytes() const = 0;
   /// Leaves nothing of anybody's data in the caches, as far as the machine lets a user.
   virtual void flush_caches() {}
+  /// Makes the device as those that come next expect to find it. One sentence about what a contestant had left changed;
+  /// empty when nothing was, as far as that can be told.
+  virtual std::string put_right() { return {}; }
   /// Measured on the first call.
   [[nodiscard]] virtual const Ceilings& ceilings() = 0;
   [[nodiscard]] virtual Machine machine() const = 0;

@@ -8,6 +8,7 @@
 
 #include "arena/contestants/registry.hpp"
 #include "arena/gates/correctness.hpp"
+#include "runtime/driver.hpp"
 #include "runtime/stream.hpp"
 #include "support/gpu.hpp"
 #include "thresher/error.hpp"
@@ -27,6 +28,18 @@ TEST(CudaMemory, GuardZonesShowAWrite) {
   EXPECT_TRUE(damage->after);
   EXPECT_EQ(damage->distance, 3U);
   EXPECT_EQ(damage->bytes, 3U);
+}
+
+TEST(CudaRig, ACacheThatWasSetAsideIsPutRight) {
+  SKIP_WITHOUT_GPU();
+  const std::unique_ptr<Rig> rig = cuda_rig(0);
+  const std::size_t before = runtime::persisting_cache_bytes(0);
+  EXPECT_EQ(rig->put_right(), "");
+  runtime::set_persisting_cache_bytes(0, std::size_t{4} << 20);
+  ASSERT_NE(runtime::persisting_cache_bytes(0), before) << "the GPU has no such part, or had it already";
+  EXPECT_EQ(rig->put_right(), "it left a part of the GPU's cache set aside for lines that persist");
+  EXPECT_EQ(runtime::persisting_cache_bytes(0), before);
+  EXPECT_EQ(rig->put_right(), "");
 }
 
 TEST(CudaMemory, SaysWhatIsFree) {
