@@ -39,13 +39,14 @@ Writer empty_kernel(const std::filesystem::path& folder) {
   if (!built.succeeded()) {
     throw Error(ErrorCode::compile, built.text);
   }
-  return Writer(Ask::load_library).put(folder.string()).put((folder / "empty.so").string()).put(std::string("empty"));
+  return Writer(Ask::load_library).put((folder / "empty.so").string()).put(std::string("empty"));
 }
 
 void measure(const std::string& command) {
   const runtime::TemporaryFolder folder;
   const Writer load = empty_kernel(folder.path());
-  const ProcessOptions options{{command, "serve-calls"}, "the kernel's process"};
+  ProcessOptions options{{command, "serve-calls"}, "the kernel's process"};
+  options.readable = folder.path();
   constexpr int samples = 200;
   std::vector<double> started;
   for (int i = 0; i < 10; ++i) {

@@ -12,6 +12,7 @@
 #include "arena/results/evidence.hpp"
 #include "arena/rig/memory.hpp"
 #include "arena/timing/runner.hpp"
+#include "runtime/confinement.hpp"
 
 namespace thresher::arena {
 
@@ -63,6 +64,8 @@ class Contestant {
   /// Ends what keeps anything from one call to the next, a process of its own for one; nothing that lives on its rig
   /// is used any more. What comes after begins anew. Called before and after each gate that runs it.
   virtual void start_anew() const {}
+  /// What holds the process that it has on its rig; empty while it has none.
+  [[nodiscard]] virtual runtime::Confined confined() const { return {}; }
   /// Ready to run over `sets`, which outlive the runner. Throws Error. Weights are packed here, outside what is timed.
   [[nodiscard]] virtual std::unique_ptr<Runner> prepare(const Problem& problem, Memory& memory,
                                                         const std::vector<DeviceSet>& sets) const = 0;

@@ -1,10 +1,12 @@
 #include "arena/data/host_tensor.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 #include <functional>
 #include <numeric>
 
+#include "formats/elements.hpp"
 #include "formats/scales.hpp"
 
 namespace thresher::arena {
@@ -62,6 +64,30 @@ void flip_signs(HostTensor& tensor, Random& random) {
   for (std::size_t i = 0; byte + i < tensor.values.size(); ++i) {
     tensor.values[byte + i] ^= static_cast<std::uint8_t>(last >> (8 * i));
   }
+}
+
+void negate_one_element(HostTensor& tensor, Random& random) {
+  constexpr int candidates = 256;
+  const std::int64_t elements = tensor.elements();
+  if (elements == 0) {
+    return;
+  }
+  const std::int64_t columns = tensor.shape.back();
+  Tensor matrix = tensor.view();
+  matrix.strides[0] = columns;  // of a tensor of any rank, as rows of its last dimension
+  std::int64_t chosen = 0;
+  double greatest = -1;
+  for (int i = 0; i < candidates; ++i) {
+    const std::int64_t row = static_cast<std::int64_t>(random.below(static_cast<std::uint64_t>(elements / columns)));
+    const std::int64_t column = static_cast<std::int64_t>(random.below(static_cast<std::uint64_t>(columns)));
+    const double magnitude = std::fabs(formats::element(matrix, row, column));
+    if (magnitude > greatest) {
+      greatest = magnitude;
+      chosen = row * columns + column;
+    }
+  }
+  const std::int64_t sign_bit = (chosen + 1) * bits(tensor.format) - 1;
+  tensor.values[static_cast<std::size_t>(sign_bit / 8)] ^= static_cast<std::uint8_t>(1U << (sign_bit % 8));
 }
 
 HostTensor rotate_rows(const HostTensor& tensor, std::int64_t shift) {

@@ -40,4 +40,7 @@ struct HostTensor {
 /// comes again.
 void flip_signs(HostTensor& tensor, Random& random);
 
+/// Negates one element: the one of the greatest magnitude among random ones.
+void negate_one_element(HostTensor& tensor, Random& random);
+
 }  // namespace thresher::arena

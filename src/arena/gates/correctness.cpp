@@ -6,7 +6,9 @@
 #include <algorithm>
 #include <cstring>
 
+#include "arena/gates/verified_calls.hpp"
 #include "arena/random.hpp"
+#include "arena/rig/environment.hpp"
 #include "arena/timing/statistics.hpp"
 #include "thresher/error.hpp"
 
@@ -17,14 +19,6 @@ constexpr std::int64_t tile_side = 64;
 
 /// Outputs of one call, in the order of Operation::outputs.
 using Outputs = std::vector<HostTensor>;
-
-Outputs download(const DeviceSet& set, const Outputs& shapes) {
-  Outputs outputs = shapes;
-  for (HostTensor& output : outputs) {
-    output.values = set.download(output.name);
-  }
-  return outputs;
-}
 
 /// An output as a matrix of whole elements: its last dimension times the rest.
 struct Grid {
@@ -50,15 +44,17 @@ bool is_poison(const std::uint8_t* bytes, std::size_t count, std::uint8_t poison
 }
 
 /// Elements that hold the poison of both calls were not written by either.
-std::optional<Finding> find_unwritten(const Outputs& first, const Outputs& last) {
+std::optional<Finding> find_unwritten(const MadeCall& first_call, const MadeCall& last_call) {
+  const Outputs& first = first_call.outputs;
+  const Outputs& last = last_call.outputs;
   for (std::size_t i = 0; i < first.size(); ++i) {
     const Grid grid(first[i]);
     std::int64_t unwritten = 0;
     std::int64_t where = -1;
     for (std::int64_t element = 0; element < grid.rows * grid.columns; ++element) {
       const std::size_t offset = static_cast<std::size_t>(element) * grid.element_bytes;
-      if (is_poison(&first[i].values[offset], grid.element_bytes, first_poison) &&
-          is_poison(&last[i].values[offset], grid.element_bytes, second_poison)) {
+      if (is_poison(&first[i].values[offset], grid.element_bytes, first_call.poison) &&
+          is_poison(&last[i].values[offset], grid.element_bytes, last_call.poison)) {
         where = unwritten++ == 0 ? element : where;
       }
     }
@@ -125,107 +121,240 @@ std::optional<Finding> find_stale_tile(const Outputs& now, const Outputs& before
   return std::nullopt;
 }
 
-std::optional<Finding> find_damage(const std::vector<DeviceSet>& sets, const Runner& runner) {
-  std::vector<std::string> sentences = runner.guard_damage();
-  for (const DeviceSet& set : sets) {
-    const std::vector<std::string> more = set.guard_damage();
-    sentences.insert(sentences.end(), more.begin(), more.end());
-  }
-  if (sentences.empty()) {
+std::optional<Finding> find_damage(const std::string& sentence) {
+  if (sentence.empty()) {
     return std::nullopt;
   }
-  const bool past = sentences.front().find("past the end") != std::string::npos;
-  return fault(past ? "write past the end" : "write before the beginning", sentences.front());
+  const bool past = sentence.find("past the end") != std::string::npos;
+  return fault(past ? "write past the end" : "write before the beginning", sentence);
 }
 
-std::optional<Finding> find_changed_inputs(const Trial& trial, const std::vector<DeviceSet>& sets) {
-  std::vector<std::string> changed = sets[0].changed_inputs(trial.inputs);
-  const std::vector<std::string> more = sets[1].changed_inputs(trial.other_inputs);
-  changed.insert(changed.end(), more.begin(), more.end());
-  return changed.empty() ? std::nullopt
-                         : std::optional(fault("input changed", "its input " + changed.front() + " was written to"));
-}
+/// The samples of one trial. Those before the first that is judged, and those between, are like any other.
+class JudgedStream {
+ public:
+  JudgedStream(const Trial& trial, const Contestant& contestant, Rig& own, const CallPattern& pattern)
+      : trial_(trial),
+        pattern_(pattern),
+        is_baseline_(pattern.baseline == nullptr || pattern.baseline == &contestant),
+        random_(derive_seed(trial.seed, "what is judged")),
+        calls_(trial.problem, trial.distribution, is_baseline_ ? nullptr : &contestant,
+               is_baseline_ ? contestant : *pattern.baseline, own, environment_, pattern.calls_per_sample,
+               !pattern.is_timed || pattern.timing.warm, derive_seed(trial.seed, "trial")) {
+    calls_.look_back_in_one_of(0);
+    first_judged_ = 1 + random_.below(samples - 2);
+    last_judged_ = first_judged_ + 1 + random_.below(samples - 1 - first_judged_);
+  }
 
-/// The judge's finding on a call, and its name made more precise where the call before, on other inputs, explains it.
-Finding judge_after(const Trial& trial, const Outputs& before, const Outputs& now) {
-  Finding finding = trial.judge->judge(now);
-  if (finding.fault == wrong_values || finding.fault == one_tile_wrong) {
-    if (const auto stale = find_stale_tile(now, before)) {
-      finding.fault = stale->fault;
-      finding.sentence = stale->sentence + "; " + finding.sentence;
+  Finding run() {
+    while (sample_ < samples) {
+      std::vector<Role> order{Role::baseline, Role::contestant};
+      if (pattern_.is_timed) {
+        order.push_back(Role::baseline_again);
+        random_.shuffle(order);
+      }
+      for (const Role role : order) {
+        if (role != judged_role()) {
+          if (!is_baseline_ && pattern_.is_timed) {
+            take(role, next_batch(calls_in_sample()), std::nullopt);
+          }
+        } else if (sample_ < samples) {
+          take_judged();
+        }
+      }
+    }
+    return conclude();
+  }
+
+ private:
+  static constexpr std::size_t samples = 5;
+  static constexpr std::size_t samples_of_one_call = 2;
+
+  /// One call that is judged.
+  struct Judged {
+    MadeCall made;
+    std::size_t set = 0;
+    Outputs before;  ///< of the call before
+  };
+
+  [[nodiscard]] Role judged_role() const { return is_baseline_ ? Role::baseline : Role::contestant; }
+  [[nodiscard]] Clocked clocked(Role role) {
+    return role == Role::contestant && calls_.contestant() ? *calls_.contestant() : calls_.baseline();
+  }
+  [[nodiscard]] SetRange sets() const {
+    return pattern_.timing.warm || !pattern_.is_timed ? calls_.plan().ranges().warm : calls_.plan().ranges().cold;
+  }
+  /// As the first samples are that tell how long a call takes.
+  [[nodiscard]] std::size_t calls_in_sample() const {
+    return sample_ < samples_of_one_call ? 1 : std::min(pattern_.calls_per_sample, sets().count);
+  }
+  Batch next_batch(std::size_t calls) {
+    const SetRange range = sets();
+    if (range.base != 0) {
+      return range.batch(calls);
+    }
+    const Batch batch{calls, next_set_, range.count};
+    next_set_ = (next_set_ + calls) % range.count;
+    return batch;
+  }
+
+  /// A batch with a set that has the weights of `set`: the turns that others would have had are passed over.
+  Batch batch_with_weights_of(std::size_t set, std::size_t calls, std::size_t& found) {
+    for (;;) {
+      const Batch batch = next_batch(calls);
+      std::vector<std::size_t> same;
+      for (std::size_t call = 0; call < batch.calls; ++call) {
+        if (calls_.plan().group_of(batch.set_of(call)) == calls_.plan().group_of(set)) {
+          same.push_back(batch.set_of(call));
+        }
+      }
+      if (!same.empty()) {
+        found = same[random_.below(same.size())];
+        return batch;
+      }
     }
   }
-  return finding;
-}
 
-Finding judge_later(const Trial& trial, const Outputs& later) {
-  Finding finding = trial.judge->judge(later);
-  if (!finding.correct) {
-    finding.fault = "right at first, wrong later";
-    finding.sentence = "a second call on the same inputs was wrong; " + finding.sentence;
+  void take_judged() {
+    const std::size_t calls = calls_in_sample();
+    if (sample_ == last_judged_) {
+      std::size_t set = 0;
+      const Batch batch = batch_with_weights_of(first_->set, calls, set);
+      calls_.repeat_next(set, first_->made);
+      take(judged_role(), batch, set);
+    } else {
+      const Batch batch = next_batch(calls);
+      take(judged_role(), batch, batch.set_of(random_.below(batch.calls)));
+    }
+    ++sample_;
   }
-  return finding;
-}
 
-Finding run_and_judge(const Trial& trial, const Contestant& contestant, Rig& own) {
-  Rig& rig = contestant.rig(own);
-  const Outputs shapes = trial.problem.operation().outputs(trial.problem);
-  std::vector<DeviceSet> sets;
-  sets.emplace_back(rig.memory(), trial.inputs, shapes);
-  sets.emplace_back(rig.memory(), trial.other_inputs, shapes);
-  const std::unique_ptr<Runner> runner = contestant.prepare(trial.problem, rig.memory(), sets);
-  const auto call = [&](std::size_t set, std::uint8_t poison) {
-    sets[set].poison_outputs(poison);
-    runner->run(rig.stream(), set);
-    rig.wait();
-    return download(sets[set], shapes);
-  };
-  const Outputs other = call(1, first_poison);
-  const Outputs first = call(0, first_poison);
-  const Outputs later = call(0, second_poison);
-  if (auto found = find_damage(sets, *runner)) {
-    return *found;
+  /// `judged`: the set whose call is, if the sample is one of those.
+  void take(Role role, const Batch& batch, std::optional<std::size_t> judged) {
+    calls_.prepare(role, batch, pattern_.is_timed && !pattern_.timing.warm);
+    Clocked own = clocked(role);
+    if (pattern_.is_timed) {
+      own.clock.rest(pattern_.timing.rest_s);
+    }
+    (void)own.clock.measure(own.runner, batch);
+    const std::string found = calls_.inspect(role, batch, true);
+    if (!judged) {
+      return;  // a baseline that does not hold is told so where it is judged itself
+    }
+    complaint_ = complaint_.empty() && !calls_.baseline_is_wrong() ? found : complaint_;
+    damage_ = damage_.empty() ? calls_.damage_of(role, *judged) : damage_;
+    changed_ = changed_.empty() ? calls_.change_of(role, *judged) : changed_;
+    MadeCall made = calls_.made(role, *judged);
+    Outputs outputs = made.outputs;
+    if (sample_ == first_judged_ || sample_ == last_judged_) {
+      (sample_ == first_judged_ ? first_ : last_) = Judged{std::move(made), *judged, std::move(before_)};
+    }
+    oldest_ = oldest_.empty() ? outputs : oldest_;
+    before_ = std::move(outputs);
   }
-  if (auto found = find_changed_inputs(trial, sets)) {
-    return *found;
-  }
-  if (auto found = find_unwritten(first, later)) {
-    return *found;
-  }
-  if (Finding finding = judge_after(trial, other, first); !finding.correct) {
-    return finding;
-  }
-  Finding finding = judge_later(trial, later);
-  if (finding.correct) {
-    if (auto found = find_difference(first, later)) {
+
+  [[nodiscard]] Finding conclude() {
+    damage_ = damage_.empty() ? calls_.damage() : damage_;
+    if (auto found = find_damage(damage_)) {
       return *found;
     }
+    if (!changed_.empty()) {
+      return fault("input changed", changed_);
+    }
+    if (auto found = find_unwritten(first_->made, last_->made)) {
+      return *found;
+    }
+    const std::unique_ptr<Judge> judge =
+        trial_.problem.operation().judge(trial_.problem, trial_.distribution, first_->made.inputs, trial_.maker,
+                                         derive_seed(trial_.seed, "judged elements"));
+    if (Finding finding = judge_first(*judge); !finding.correct) {
+      return finding;
+    }
+    Finding finding = judge->judge(last_->made.outputs);
+    if (!finding.correct) {
+      finding.fault = "right at first, wrong later";
+      finding.sentence = "a second call on the same inputs was wrong; " + finding.sentence;
+      return finding;
+    }
+    if (auto found = find_difference(first_->made.outputs, last_->made.outputs)) {
+      return *found;
+    }
+    return complaint_.empty() ? finding : fault("wrong in some calls", complaint_);
   }
-  return finding;
-}
+
+  /// The finding's name is made more precise where an earlier call, on other inputs, explains it.
+  [[nodiscard]] Finding judge_first(const Judge& judge) const {
+    Finding finding = judge.judge(first_->made.outputs);
+    if (finding.fault == wrong_values || finding.fault == one_tile_wrong) {
+      for (const Outputs* const earlier : {&first_->before, &oldest_}) {
+        if (const auto stale = find_stale_tile(first_->made.outputs, *earlier)) {
+          finding.fault = stale->fault;
+          finding.sentence = stale->sentence + "; " + finding.sentence;
+          break;
+        }
+      }
+    }
+    return finding;
+  }
+
+  const Trial& trial_;
+  const CallPattern& pattern_;
+  bool is_baseline_;
+  Random random_;
+  Environment environment_;
+  VerifiedCalls calls_;
+  std::size_t first_judged_ = 0;
+  std::size_t last_judged_ = 0;
+  std::size_t sample_ = 0;
+  std::size_t next_set_ = 0;
+  std::optional<Judged> first_;
+  std::optional<Judged> last_;
+  Outputs before_;
+  Outputs oldest_;
+  std::string complaint_;
+  std::string damage_;
+  std::string changed_;
+};
 
 }  // namespace
 
 Trial make_trial(const Problem& problem, Distribution distribution, const Maker& maker, std::uint64_t seed) {
-  const Operation& operation = problem.operation();
-  auto inputs = operation.inputs(problem, distribution, seed);
-  auto judge = operation.judge(problem, distribution, inputs, maker, derive_seed(seed, "judged elements"));
-  return {problem, distribution, std::move(inputs),
-          operation.inputs(problem, distribution, derive_seed(seed, "other inputs")), std::move(judge)};
+  return {problem, distribution, maker, seed};
 }
 
-TrialResult run_trial(const Trial& trial, const Contestant& contestant, Rig& rig) {
+TrialResult run_trial(const Trial& trial, const Contestant& contestant, Rig& rig, const CallPattern& pattern) {
   TrialResult result{label(trial.problem), std::string(name(trial.distribution)), {}};
   try {
-    result.finding = run_and_judge(trial, contestant, rig);
+    result.finding = JudgedStream(trial, contestant, rig, pattern).run();
   } catch (const Error& error) {
     result.finding = fault("an error", error.what());
   }
   return result;
 }
 
+namespace {
+
+/// As the problem will be timed. One of which no call can be made shows that in its trials.
+CallPattern pattern_of(const CallPattern& wanted, const Suite& suite, const Problem& problem,
+                       const Contestant& contestant, Rig& rig, std::uint64_t seed) {
+  CallPattern pattern = wanted;
+  if (!pattern.is_timed) {
+    return pattern;
+  }
+  const bool is_baseline = pattern.baseline == nullptr || pattern.baseline == &contestant;
+  try {
+    pattern.calls_per_sample =
+        estimated_calls(problem, suite.distributions.front(), is_baseline ? nullptr : &contestant,
+                        is_baseline ? contestant : *pattern.baseline, rig, Environment(), derive_seed(seed, "estimate"));
+  } catch (const Error&) {
+    pattern.calls_per_sample = 1;
+  }
+  return pattern;
+}
+
+}  // namespace
+
 GateResult judge_correctness(const Suite& suite, const Contestant& contestant, Rig& rig, std::uint64_t seed,
-                             const std::function<void(std::size_t, std::size_t)>& each) {
+                             const std::function<void(std::size_t, std::size_t)>& each, const CallPattern& wanted) {
   GateResult gate{GateKind::correct, Outcome::passed, ""};
   CorrectEvidence evidence;
   double worst_ratio = 0;
@@ -234,12 +363,13 @@ GateResult judge_correctness(const Suite& suite, const Contestant& contestant, R
   const std::size_t total = suite.problems.size() * suite.distributions.size();
   std::size_t number = 0;
   for (const Problem& problem : suite.problems) {
+    const CallPattern pattern = pattern_of(wanted, suite, problem, contestant, rig, seed);
     for (const Distribution distribution : suite.distributions) {
       each(number++, total);
       if (gate.outcome == Outcome::failed || !problem.operation().offers(problem, distribution)) {
         continue;
       }
-      evidence.trials.push_back(run_trial(make_trial(problem, distribution, maker, seed), contestant, rig));
+      evidence.trials.push_back(run_trial(make_trial(problem, distribution, maker, seed), contestant, rig, pattern));
       const TrialResult& result = evidence.trials.back();
       if (const auto& error = result.finding.error_against_exact) {
         folding_errors.push_back(*error);
@@ -260,6 +390,10 @@ GateResult judge_correctness(const Suite& suite, const Contestant& contestant, R
           "; judged on the folded operands of numerics fast, in the median trial {:.1f} % of the norm from the exact",
           100 * median(folding_errors));
     }
+  }
+  evidence.confined = contestant.confined();
+  if (const std::string missing = evidence.confined.missing(); !missing.empty()) {
+    gate.sentence += fmt::format("; its process was not wholly confined ({})", missing);
   }
   evidence.seed = seed;
   evidence.numerics = maker.numerics;

@@ -10,30 +10,40 @@
 #include "arena/results/gate.hpp"
 #include "arena/rig/rig.hpp"
 #include "arena/suites/suite.hpp"
+#include "arena/timing/timing.hpp"
 
 namespace thresher::arena {
 
-/// One problem with one distribution: inputs for two sets and the judge of the first, for contestants of one kind of
-/// maker.
+/// One problem with one distribution, for contestants of one kind of maker.
 struct Trial {
   Problem problem;
   Distribution distribution;
-  std::vector<HostTensor> inputs;
-  std::vector<HostTensor> other_inputs;
-  std::unique_ptr<Judge> judge;
+  Maker maker;
+  std::uint64_t seed = 0;  ///< of the data, and of what is judged
 };
 
 [[nodiscard]] Trial make_trial(const Problem& problem, Distribution distribution, const Maker& maker,
                                std::uint64_t seed);
 
-/// Runs other inputs first, so that whatever is kept from them shows, then the judged ones twice, with outputs poisoned
-/// differently, and judges both calls.
-[[nodiscard]] TrialResult run_trial(const Trial& trial, const Contestant& contestant, Rig& rig);
+/// How calls are made that are judged: as those that are timed are, where there will be such, so that nothing tells one
+/// from another.
+struct CallPattern {
+  const Contestant* baseline = nullptr;  ///< whose samples are taken in between; null: nobody's
+  std::size_t calls_per_sample = 1;
+  bool is_timed = false;  ///< with rests and flushed caches, over as many sets
+  TimingOptions timing{};
+};
+
+/// Takes some samples. Which two are judged in full, and which call of each, is drawn; they are made on the same inputs
+/// with different poisons. All that was found of the others counts too.
+[[nodiscard]] TrialResult run_trial(const Trial& trial, const Contestant& contestant, Rig& rig,
+                                    const CallPattern& pattern = {});
 
 /// Every problem of the suite with every distribution, until the first mistake. `each` is called before each trial with
 /// its number and how many there are.
 [[nodiscard]] GateResult judge_correctness(const Suite& suite, const Contestant& contestant, Rig& rig,
                                            std::uint64_t seed,
-                                           const std::function<void(std::size_t, std::size_t)>& each);
+                                           const std::function<void(std::size_t, std::size_t)>& each,
+                                           const CallPattern& pattern = {});
 
 }  // namespace thresher::arena

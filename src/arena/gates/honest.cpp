@@ -2,15 +2,36 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "arena/gates/verified_calls.hpp"
+#include "arena/operation/call_sets.hpp"
 #include "arena/honesty/honesty.hpp"
 
 namespace thresher::arena {
 namespace {
 
-/// About a millisecond of a CPU, some microseconds of a GPU.
-constexpr double cpu_operations = 5e7;
-constexpr double gpu_operations = 4e9;
+/// What is asked about takes this at most, about half a second of a CPU and a millisecond of a GPU. Suites that are not
+/// timed are asked about in a shape that takes a thousandth of a second.
+constexpr double cpu_operations = 4e10;
+constexpr double gpu_operations = 4e11;
+constexpr double untimed_cpu_operations = 5e7;
+constexpr double untimed_gpu_operations = 4e9;
+
+/// As timed calls of the problem are made. Three sets at least, for experiments that need so many.
+SamplePattern pattern_of(const Match& match, const Problem& problem, Rig& rig) {
+  const std::uint64_t seed = secret_seed();
+  const Contestant* const contestant = match.is_baseline() ? nullptr : &match.contestant;
+  SamplePattern pattern;
+  pattern.calls = estimated_calls(problem, match.suite.distributions.front(), contestant, match.baseline, match.rig,
+                                  match.environment, seed);
+  const std::vector<HostTensor> inputs = problem.operation().inputs(problem, match.suite.distributions.front(), seed);
+  pattern.plan = plan_calls(problem, inputs, {&match.baseline.rig(match.rig), &rig}, pattern.calls, false);
+  pattern.plan.groups = std::max<std::size_t>(pattern.plan.groups, 3);
+  pattern.plan.cold = std::max(pattern.plan.cold / pattern.plan.groups, std::size_t{1}) * pattern.plan.groups;
+  pattern.rest_s = match.timing.rest_s;
+  return pattern;
+}
 
 class HonestGate final : public Gate {
  public:
@@ -20,7 +41,12 @@ class HonestGate final : public Gate {
     options.seed = match.seed;
     options.is_timed = match.suite.timed;
     options.secret_seed = secret_seed();
-    options.max_operations = match.rig.device().kind() == DeviceKind::cpu ? cpu_operations : gpu_operations;
+    const bool is_cpu = match.rig.device().kind() == DeviceKind::cpu;
+    options.max_operations = match.suite.timed ? (is_cpu ? cpu_operations : gpu_operations)
+                                               : (is_cpu ? untimed_cpu_operations : untimed_gpu_operations);
+    if (match.suite.timed && !match.timing.warm) {
+      options.pattern_of = [&match](const Problem& problem, Rig& rig) { return pattern_of(match, problem, rig); };
+    }
     match.progress.begin(std::string(name(kind())), fmt::format("{} on {}", match.contestant.name(), match.suite.name));
     GateResult result = judge_honesty(match.suite, match.contestant, match.rig, options);
     match.progress.end();

@@ -68,8 +68,11 @@ GateResult judge_gate(const Gate& gate, Match& match) {
   } catch (const Error& error) {
     result.sentence = error.what();
   }
-  if (std::string changed = match.environment.put_right();
-      !changed.empty() && result.outcome != Outcome::failed && !match.is_baseline()) {
+  std::string changed = match.environment.put_right();
+  if (std::string on_device = needs_a_run ? match.rig.put_right() : ""; changed.empty()) {
+    changed = std::move(on_device);
+  }
+  if (!changed.empty() && result.outcome != Outcome::failed && !match.is_baseline()) {
     result.outcome = Outcome::failed;
     result.sentence = std::move(changed);
   }

@@ -3,21 +3,34 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
+#include <array>
+#include <iterator>
 #include <optional>
 
 #include "arena/gates/verified_calls.hpp"
 #include "arena/operation/operation.hpp"
 #include "arena/random.hpp"
+#include "arena/results/mode_samples.hpp"
 
 namespace thresher::arena {
 namespace {
 
-/// How much faster the baseline must be when it is alone, or slower a contestant on other data, before it matters; and
-/// how often in a row, each time on samples of its own, before anybody is accused.
-constexpr double factor_that_matters = 1.15;
+/// Below these factors nothing is proved, however quiet the run (docs/audit-and-honesty.md argues for each); above them
+/// the spread of the run's own samples decides.
+constexpr double floor_of_disturbance = 1.05;  // a machine that works more is warmer and slower
+constexpr double floor_of_other_data = 1.15;   // a card draws more power on some data than on others
+constexpr double floor_of_seen_inputs = 1.02;  // nothing differs between the two but what is remembered
+/// How often in a row, each time on samples of its own, before anybody is accused.
 constexpr int times_in_a_row = 3;
 constexpr int rounds_of_a_check = 10;
+constexpr int rounds_of_a_look_back = 24;  // a quarter of whose samples are on inputs that were seen
+
+/// What speaks against the times of a problem. Where that is not the contestant's doing, its problem is not judged.
+struct Objection {
+  std::string sentence{};
+  Outcome outcome = Outcome::failed;
+  [[nodiscard]] explicit operator bool() const { return !sentence.empty(); }
+};
 
 /// One problem as a contestant is timed on it, with everything that its times are held against.
 class ProblemTimer {
@@ -33,16 +46,20 @@ class ProblemTimer {
     verification_.secret_seed = secret_seed_;
   }
 
-  /// Fills `fault` with why the contestant fails, if it does.
-  Times run(std::string& fault) {
+  /// Fills `objection`, if there is one.
+  Times run(Objection& objection) {
     VerifiedCalls calls = make_calls(main_distribution(), contestant());
     Times times = time(calls, match_.timing);
-    fault = fault_of(times, calls);
-    if (contestant() != nullptr && fault.empty() && times.clock_fault.empty()) {
-      fault = disturbance(calls, times.mode(deciding_mode()).baseline_us);
+    objection = objection_to(times, calls);
+    if (contestant() == nullptr || objection || !times.clock_fault.empty()) {
+      return times;
     }
-    if (contestant() != nullptr && fault.empty() && times.clock_fault.empty()) {
-      fault = dependence_on_data(times.mode(deciding_mode()).speedups());
+    objection = memory(times, calls);
+    if (!objection) {
+      objection = disturbance(calls, times.mode(deciding_mode()).baseline_us);
+    }
+    if (!objection) {
+      objection = dependence_on_data(times.mode(deciding_mode()).speedups());
     }
     return times;
   }
@@ -52,9 +69,10 @@ class ProblemTimer {
  private:
   [[nodiscard]] Distribution main_distribution() const { return match_.suite.distributions.front(); }
   [[nodiscard]] const Contestant* contestant() const { return match_.is_baseline() ? nullptr : &match_.contestant; }
-  [[nodiscard]] TimingMode deciding_mode() const {
-    return match_.timing.warm ? warm_modes.front() : cold_modes.front();
+  [[nodiscard]] std::array<TimingMode, 2> deciding_modes() const {
+    return match_.timing.warm ? warm_modes : cold_modes;
   }
+  [[nodiscard]] TimingMode deciding_mode() const { return deciding_modes().front(); }
 
   VerifiedCalls make_calls(Distribution distribution, const Contestant* contestant) {
     return VerifiedCalls(problem_, distribution, contestant, match_.baseline, match_.rig, match_.environment, calls_,
@@ -70,21 +88,31 @@ class ProblemTimer {
   }
 
   /// A few rounds of the mode that decides first.
-  std::vector<double> shortly(VerifiedCalls& calls, std::string& fault,
-                              std::vector<double> (*values)(const ModeTimes&)) {
+  ModeTimes shortly(VerifiedCalls& calls, Objection& objection, int rounds = rounds_of_a_check) {
     TimingOptions options = match_.timing;
     options.shortly = true;
     options.patience = 1;
-    options.max_rounds = rounds_of_a_check;
+    options.max_rounds = rounds;
     options.budget_s = std::max(0.5, options.budget_s / 4);
     const Times times = time(calls, options);
-    fault = fault_of(times, calls);
-    return values(times.mode(deciding_mode()));
+    objection = objection_to(times, calls);
+    return times.mode(deciding_mode());
   }
 
-  std::string fault_of(const Times& times, VerifiedCalls& calls) {
+  [[nodiscard]] Objection accuse(const std::string& sentence) const {
+    return {fmt::format("{}: {}", label(problem_), sentence), Outcome::failed};
+  }
+
+  /// What is wrong with outputs and buffers; a baseline that is wrong tells nothing of others.
+  Objection objection_to(const Times& times, VerifiedCalls& calls) {
     std::string fault = times.output_fault;
-    if (!fault.empty() && times.faulty != Role::contestant && contestant() != nullptr) {
+    bool is_baselines =
+        contestant() != nullptr && !fault.empty() && (times.faulty != Role::contestant || calls.baseline_is_wrong());
+    if (std::string spoilt = is_baselines && calls.share_a_rig() ? calls.last_look() : ""; !spoilt.empty()) {
+      is_baselines = false;  // by whoever else was there
+      fault = std::move(spoilt);
+    }
+    if (is_baselines && times.faulty != Role::contestant) {
       fault = "the baseline beside it did not hold: " + fault;
     }
     if (fault.empty() && times.clock_fault.empty()) {
@@ -95,67 +123,109 @@ class ProblemTimer {
     verification_.calls += seen.calls;
     verification_.whole_outputs += seen.whole;
     verification_.inputs_compared += seen.compared;
-    return fault.empty() ? fault : fmt::format("{}: {}", label(problem_), fault);
+    verification_.uncounted += seen.uncounted;
+    if (!fault.empty()) {
+      Objection objection = accuse(fault);
+      objection.outcome = is_baselines ? Outcome::not_judged : Outcome::failed;
+      return objection;
+    }
+    return {};
+  }
+
+  /// Whether it is faster on inputs that it has seen, in the very stream that its times are taken from. What the few
+  /// samples of that stream make probable is looked into.
+  Objection memory(const Times& times, VerifiedCalls& calls) {
+    constexpr double probable = 0.05;
+    std::vector<double> fresh;  // of all modes, each beside the middle of its own
+    std::vector<double> seen;
+    for (const ModeTimes& mode : times.modes) {
+      const double middle_us = mode.rounds() > 0 ? median(mode.contestant_us) : 1;
+      const auto beside = [&](double us) { return us / middle_us; };
+      std::transform(mode.contestant_us.begin(), mode.contestant_us.end(), std::back_inserter(fresh), beside);
+      if (mode.rounds() > 0) {
+        std::transform(mode.seen_us.begin(), mode.seen_us.end(), std::back_inserter(seen), beside);
+      }
+    }
+    if (seen.size() < 2 || rank_test(fresh, seen) >= probable) {
+      return {};
+    }
+    calls.look_back_in_one_of(2);
+    ModeTimes taken;
+    for (int turn = 0; turn < times_in_a_row; ++turn) {
+      Objection objection;
+      taken = shortly(calls, objection, rounds_of_a_look_back);
+      if (objection || !is_beyond_doubt(taken.contestant_us, taken.seen_us, floor_of_seen_inputs)) {
+        return objection;
+      }
+    }
+    return accuse(
+        fmt::format("it keeps answers: {:.3g} us a call on inputs that it had not seen, {:.3g} us on those that it had, {} "
+                    "times in a row",
+                    median(taken.contestant_us), median(taken.seen_us), times_in_a_row));
   }
 
   /// Whether the baseline is faster without the contestant: while it was there on samples of its own, and when it has
-  /// gone.
-  std::string disturbance(VerifiedCalls& calls, std::vector<double> beside_us) {
-    const auto baseline_us = [](const ModeTimes& mode) { return mode.baseline_us; };
+  /// gone. If it was once and then is not, its samples contradict each other, and nobody knows by which of them to judge.
+  Objection disturbance(VerifiedCalls& calls, std::vector<double> beside_us) {
     for (int turn = 1;; ++turn) {
-      std::string fault;
+      Objection objection;
       calls.let_contestant_go();
       match_.contestant.start_anew();
-      const std::vector<double> alone_us = shortly(calls, fault, baseline_us);
-      if (!fault.empty() || !is_beyond_doubt(beside_us, alone_us, factor_that_matters)) {
-        return fault;
+      const std::vector<double> alone_us = shortly(calls, objection).baseline_us;
+      const bool is_faster_alone = is_beyond_doubt(beside_us, alone_us, floor_of_disturbance);
+      if (!objection && turn > 1 && !is_faster_alone) {
+        return {fmt::format("{}: the baseline's samples contradict each other: it was faster when {} had gone, and then "
+                            "it was not, {:.3g} us a call beside it and {:.3g} us alone",
+                            label(problem_), match_.contestant.name(), median(beside_us), median(alone_us)),
+                Outcome::not_judged};
+      }
+      if (objection || !is_faster_alone) {
+        return objection;
       }
       if (turn == times_in_a_row) {
-        return fmt::format(
-            "{}: it slows its baseline down: {:.3g} us a call beside it, {:.3g} us when it had gone, {} times in a row",
-            label(problem_), median(beside_us), median(alone_us), times_in_a_row);
+        return accuse(fmt::format(
+            "it slows its baseline down: {:.3g} us a call beside it, {:.3g} us when it had gone, {} times in a row",
+            median(beside_us), median(alone_us), times_in_a_row));
       }
       calls.call_contestant_back(*contestant(), match_.rig);
-      beside_us = shortly(calls, fault, baseline_us);
-      if (!fault.empty()) {
-        return fault;
+      beside_us = shortly(calls, objection).baseline_us;
+      if (objection) {
+        return objection;
       }
     }
   }
 
   /// Whether it is slower, beside its baseline, on one of the suite's other distributions, drawn at random.
-  std::string dependence_on_data(std::vector<double> speedups) {
+  Objection dependence_on_data(std::vector<double> speedups) {
     std::vector<Distribution> others = match_.suite.distributions;
     std::erase_if(others, [&](Distribution other) {
-      return other == main_distribution() || other == Distribution::specials ||
-             !problem_.operation().offers(problem_, other);
+      return other == main_distribution() || !problem_.operation().offers(problem_, other);
     });
     if (others.empty()) {
       return {};
     }
-    Random random(secret_seed_);
+    Random random(derive_seed(secret_seed_, "other data"));
     const Distribution other = others[random.below(others.size())];
-    const auto all = [](const ModeTimes& mode) { return mode.speedups(); };
-    std::string fault;
+    verification_.other_data = other;
+    Objection objection;
     for (int turn = 0; turn < times_in_a_row; ++turn) {
       if (turn > 0) {
         VerifiedCalls calls = make_calls(main_distribution(), contestant());
-        speedups = shortly(calls, fault, all);
+        speedups = shortly(calls, objection).speedups();
       }
       std::vector<double> on_other;
-      if (fault.empty()) {
+      if (!objection) {
         VerifiedCalls calls = make_calls(other, contestant());
-        on_other = shortly(calls, fault, all);
+        on_other = shortly(calls, objection).speedups();
       }
-      if (!fault.empty() || !is_beyond_doubt(speedups, on_other, factor_that_matters)) {
-        return fault;
+      if (objection || !is_beyond_doubt(speedups, on_other, floor_of_other_data)) {
+        return objection;
       }
       if (turn + 1 == times_in_a_row) {
-        return fmt::format(
-            "{}: it depends on the data: {:.3f}x its baseline's speed on {} inputs and {:.3f}x on {} "
-            "ones, {} times in a row",
-            label(problem_), median(speedups), name(main_distribution()), median(on_other), name(other),
-            times_in_a_row);
+        return accuse(fmt::format("it depends on the data: {:.3f}x its baseline's speed on {} inputs and {:.3f}x on {} "
+                                  "ones, {} times in a row",
+                                  median(speedups), name(main_distribution()), median(on_other), name(other),
+                                  times_in_a_row));
       }
     }
     return {};
@@ -169,34 +239,6 @@ class ProblemTimer {
   int makings_ = 0;
   ProblemVerification verification_;
 };
-
-nlohmann::json telemetry_json(const std::vector<Telemetry>& samples) {
-  nlohmann::json json = nlohmann::json::array();
-  for (const Telemetry& sample : samples) {
-    nlohmann::json one = nlohmann::json::object();
-    const auto add = [&](const char* key, const std::optional<double>& value) {
-      if (value) {
-        one[key] = *value;
-      }
-    };
-    add("mhz", sample.clock_mhz);
-    add("w", sample.power_w);
-    add("c", sample.temperature_c);
-    if (!sample.throttle_reasons.empty()) {
-      one["throttled"] = sample.throttle_reasons;
-    }
-    json.push_back(std::move(one));
-  }
-  return json;
-}
-
-nlohmann::json rotation_json(const Rotation& rotation) {
-  return {{"sets", rotation.num_sets},
-          {"bytes", rotation.rotated_bytes()},
-          {"last_level_cache_bytes", rotation.last_level_cache_bytes},
-          {"cold", rotation.is_cold()},
-          {"why_not_cold", rotation.why_not_cold()}};
-}
 
 /// The least time by the machine's ceilings: of its data sheet, or of the day. Warm calls need not read memory.
 double least_us(const Cost& cost, double operations_per_s, double bytes_per_s, TimingMode mode) {
@@ -232,11 +274,8 @@ Measurement measurement_of(const Match& match, const Problem& problem, const Tim
   };
   measurement.floor_us = least(ceilings.peak_operations_per_s);
   measurement.sustained_us = least(ceilings.sustained_operations_per_s);
-  measurement.samples =
-      nlohmann::json{{"calls_per_sample", mode.calls_per_sample},   {"baseline_us", mode.baseline_us},
-                     {"baseline_again_us", mode.baseline_again_us}, {"contestant_us", mode.contestant_us},
-                     {"telemetry", telemetry_json(mode.telemetry)}, {"rotation", rotation_json(times.rotation)}}
-          .dump();
+  measurement.samples = to_json(ModeSamples{mode.calls_per_sample, mode.baseline_us, mode.baseline_again_us,
+                                            mode.contestant_us, mode.seen_us, mode.telemetry, times.rotation});
   return measurement;
 }
 
@@ -257,12 +296,12 @@ class TimedGate final : public Gate {
     for (const Problem& problem : match.suite.problems) {
       match.progress.begin(std::string(name(kind())), fmt::format("{} on {}", match.contestant.name(), label(problem)));
       ProblemTimer timer(match, problem);
-      std::string fault;
-      match.timed.push_back({problem, timer.run(fault)});
+      Objection objection;
+      match.timed.push_back({problem, timer.run(objection)});
       match.progress.end();
       verification.push_back(timer.verification());
-      if (!fault.empty()) {
-        return {kind(), Outcome::failed, fault, evidence(match, ceilings, verification)};
+      if (objection) {
+        return {kind(), objection.outcome, objection.sentence, evidence(match, ceilings, verification)};
       }
       const Times& times = match.timed.back().times;
       if (!times.clock_fault.empty()) {

@@ -15,12 +15,14 @@ namespace {
 
 using reference::parallel_for;
 
-std::vector<std::vector<HostTensor>> inputs_of_groups(const FreshInputs& fresh, std::size_t groups) {
-  std::vector<std::vector<HostTensor>> inputs(groups);
-  parallel_for(static_cast<std::int64_t>(groups), 0, [&](std::int64_t group) {
-    inputs[static_cast<std::size_t>(group)] = fresh.inputs_of_group(static_cast<std::size_t>(group));
+/// Makes as many as there are to be.
+void make_groups(std::vector<std::vector<HostTensor>>& inputs, const FreshInputs& fresh, std::size_t groups) {
+  const std::size_t made = inputs.size();
+  inputs.resize(groups);
+  parallel_for(static_cast<std::int64_t>(groups - made), 0, [&](std::int64_t index) {
+    const std::size_t group = made + static_cast<std::size_t>(index);
+    inputs[group] = fresh.inputs_of_group(group);
   });
-  return inputs;
 }
 
 std::vector<HostTensor> download(const DeviceSet& set, std::vector<HostTensor> outputs) {
@@ -51,13 +53,16 @@ VerifiedCalls::VerifiedCalls(const Problem& problem, Distribution distribution, 
     : problem_(problem),
       distribution_(distribution),
       shapes_(problem.operation().outputs(problem)),
+      has_outputs_(std::any_of(shapes_.begin(), shapes_.end(), [](const HostTensor& shape) { return shape.elements() > 0; })),
       secret_seed_(secret_seed),
       fresh_(problem, distribution, secret_seed),
-      environment_(environment) {
-  groups_ = inputs_of_groups(fresh_, 1);
+      environment_(environment),
+      own_(own) {
+  make_groups(groups_, fresh_, 1);
   plan_ = plan_calls(problem, groups_.front(), rigs_of(contestant, baseline, own), calls, warm);
-  groups_ = inputs_of_groups(fresh_, plan_.groups);
+  make_groups(groups_, fresh_, plan_.groups);
   calls_.resize(plan_.called() + plan_.trusted);
+  home_.had.resize(calls_.size());
   home_.rig = &baseline.rig(own);
   home_.sets = make_call_sets(home_.rig->memory(), problem, plan_, groups_);
   home_.inspector = inspector_of(baseline, own);
@@ -67,8 +72,18 @@ VerifiedCalls::VerifiedCalls(const Problem& problem, Distribution distribution, 
   }
 }
 
+VerifiedCalls::~VerifiedCalls() {
+  for (const Role role : {Role::baseline, Role::contestant}) {
+    try {
+      lane(role).rig->wait();
+    } catch (const std::exception&) {
+      continue;  // who runs it is told where its calls are waited for
+    }
+  }
+}
+
 std::unique_ptr<Inspector> VerifiedCalls::inspector_of(const Contestant& maker, Rig& own) const {
-  return problem_.operation().inspector(problem_, distribution_, groups_.front(),
+  return !has_outputs_ ? nullptr : problem_.operation().inspector(problem_, distribution_, groups_.front(),
                                         {own.device().kind(), maker.numerics()}, derive_seed(secret_seed_, "gauge"));
 }
 
@@ -76,6 +91,7 @@ void VerifiedCalls::let_contestant_go() { away_.reset(); }
 
 void VerifiedCalls::call_contestant_back(const Contestant& contestant, Rig& own) {
   Lane& there = away_.emplace();
+  there.had.resize(calls_.size());
   there.rig = &contestant.rig(own);
   there.sets = there.rig == home_.rig ? home_.sets : make_call_sets(there.rig->memory(), problem_, plan_, groups_);
   // The sets of a trusted computation are none of the contestant's.
@@ -89,18 +105,62 @@ std::uint64_t VerifiedCalls::next_seed() {
   return std::stoull(sha256(fmt::format("{} {}", secret_seed_, draws_++)).substr(0, 16), nullptr, 16);
 }
 
-VerifiedCalls::Call VerifiedCalls::fresh_call(std::uint64_t seed) const {
-  return {fresh_.activations(seed), derive_seed(seed, "poison") % 2 == 0 ? first_poison : second_poison};
+VerifiedCalls::Call VerifiedCalls::make_call(const Order& order) const {
+  const Recipe& recipe = order.recipe;
+  Call call{recipe, fresh_.activations(recipe.seed), order.poison};
+  if (recipe.change != 0 && !call.activations.empty()) {
+    Random random(recipe.change);
+    negate_one_element(call.activations[random.below(call.activations.size())], random);
+  }
+  return call;
+}
+
+SampleKind VerifiedCalls::draw_kind(Role role, const Batch& batch) {
+  const Lane& there = lane(role);
+  std::size_t had = 0;
+  for (std::size_t call = 0; call < batch.calls; ++call) {
+    had += there.had[batch.set_of(call)] ? 1 : 0;
+  }
+  const std::uint64_t draw = next_seed();
+  if (role != Role::contestant || 2 * had < batch.calls || samples_of_a_look_back_ == 0 ||
+      draw % samples_of_a_look_back_ != 0) {
+    return SampleKind::counted;
+  }
+  // Integers are made so that sums are exact, which another sign would spoil.
+  return (draw / samples_of_a_look_back_) % 2 == 0 || distribution_ == Distribution::integers ? SampleKind::seen
+                                                                                               : SampleKind::changed;
+}
+
+/// What is not fresh lies on the sets that it lay on before, so that neither address nor data tell a call from the one before.
+std::vector<VerifiedCalls::Order> VerifiedCalls::orders_of(Lane& there, const Batch& batch) {
+  std::vector<Order> orders(batch.calls);
+  for (std::size_t call = 0; call < batch.calls; ++call) {
+    const std::size_t set = batch.set_of(call);
+    Order& order = orders[call];
+    std::optional<Recipe>& had = there.had[set];
+    const bool is_fresh = kind_ == SampleKind::counted || !had;
+    order.recipe = is_fresh ? Recipe{next_seed()} : *had;
+    if (kind_ == SampleKind::changed && !is_fresh) {
+      order.recipe.change = next_seed() | 1U;
+    }
+    order.poison = next_seed() % 2 == 0 ? first_poison : second_poison;
+    if (repeated_ && repeated_->set == set) {
+      order = {repeated_->recipe, repeated_->poison_before == first_poison ? second_poison : first_poison};
+    }
+    had = order.recipe;
+  }
+  repeated_.reset();
+  return orders;
 }
 
 void VerifiedCalls::prepare(Role role, const Batch& batch, bool cold) {
   Lane& there = lane(role);
-  std::vector<std::uint64_t> seeds(batch.calls);
-  std::generate(seeds.begin(), seeds.end(), [&] { return next_seed(); });
+  kind_ = draw_kind(role, batch);
+  const std::vector<Order> orders = orders_of(there, batch);
   const std::size_t bytes = batch.calls * (groups_.front().front().bytes());
   parallel_for(static_cast<std::int64_t>(batch.calls), threads_for(bytes), [&](std::int64_t call) {
     const auto index = static_cast<std::size_t>(call);
-    calls_[batch.set_of(index)] = fresh_call(seeds[index]);
+    calls_[batch.set_of(index)] = make_call(orders[index]);
   });
   for (std::size_t call = 0; call < batch.calls; ++call) {
     const std::size_t set = batch.set_of(call);
@@ -173,6 +233,7 @@ std::string VerifiedCalls::look_at_whole(Lane& there, std::size_t set) {
   read(home_.sets[trusted], look);
   if (const std::string fault = home_.inspector->fault_in(look, inputs_of(calls_[set], group), calls_[set].poison);
       !fault.empty()) {
+    baseline_is_wrong_ = true;
     return "the baseline that outputs are compared with is wrong itself: " + fault;
   }
   ++verification_.whole;
@@ -193,20 +254,38 @@ std::string VerifiedCalls::changed_input(Lane& there, std::size_t set, bool with
   return changed.empty() ? "" : fmt::format("its input {} was written to", changed.front());
 }
 
-std::string VerifiedCalls::guard_damage(Lane& there, std::size_t set) {
-  std::vector<std::string> damage = there.sets[set].guard_damage();
+MadeCall VerifiedCalls::made(Role role, std::size_t set) const {
+  MadeCall call{{}, download(lane(role).sets[set], shapes_), calls_[set].recipe, calls_[set].poison};
+  for (const HostTensor* input : inputs_of(calls_[set], plan_.group_of(set))) {
+    call.inputs.push_back(*input);
+  }
+  return call;
+}
+
+std::string VerifiedCalls::damage_of(Role role, std::size_t set) const {
+  std::vector<std::string> damage = lane(role).runner->guard_damage();
+  if (damage.empty()) {
+    damage = lane(role).sets[set].guard_damage();
+  }
   return damage.empty() ? "" : damage.front();
 }
+
+std::string VerifiedCalls::change_of(Role role, std::size_t set) { return changed_input(lane(role), set, true); }
 
 std::string VerifiedCalls::inspect(Role role, const Batch& batch, bool closely) {
   Lane& there = lane(role);
   there.rig->wait();
-  if (std::string changed = environment_.put_right(); !changed.empty()) {
-    return changed;
+  std::string left_changed = environment_.put_right();
+  if (std::string on_device = own_.put_right(); left_changed.empty()) {
+    left_changed = std::move(on_device);
+  }
+  if (!left_changed.empty()) {
+    return left_changed;
   }
   ++verification_.samples;
   verification_.calls += batch.calls;
-  if (std::string fault = look_at_each(there, batch); !fault.empty()) {
+  verification_.uncounted += kind_ == SampleKind::counted ? 0 : 1;
+  if (std::string fault = has_outputs_ ? look_at_each(there, batch) : ""; !fault.empty()) {
     return fault;
   }
   Random random(next_seed());
@@ -215,27 +294,37 @@ std::string VerifiedCalls::inspect(Role role, const Batch& batch, bool closely) 
   const auto in_words = [&](std::string fault) {
     return fault.empty() ? fault : fmt::format("call {} of {} of a sample: {}", call + 1, batch.calls, fault);
   };
-  std::string fault = in_words(guard_damage(there, set));
+  std::string fault = in_words(damage_of(role, set));
   if (fault.empty()) {
     fault = in_words(changed_input(there, set, random.below(32) == 0));
   }
   // The baseline is compared with nothing but the definition: it would be compared with itself.
-  if (fault.empty() && closely && role == Role::contestant) {
+  if (fault.empty() && (closely || kind_ != SampleKind::counted) && role == Role::contestant && has_outputs_) {
     fault = in_words(look_at_whole(there, set));
   }
   return fault;
 }
 
-std::string VerifiedCalls::last_look() {
-  for (Lane* there : {&home_, away_ ? &*away_ : &home_}) {
-    if (const std::vector<std::string> damage = there->runner->guard_damage(); !damage.empty()) {
+std::string VerifiedCalls::damage() const {
+  for (const Role role : {Role::baseline, Role::contestant}) {
+    if (const std::vector<std::string> damage = lane(role).runner->guard_damage(); !damage.empty()) {
       return damage.front();
     }
-    for (std::size_t set = 0; set < there->sets.size(); ++set) {
-      if (std::string damage = guard_damage(*there, set); !damage.empty()) {
-        return damage;
+    for (const DeviceSet& set : lane(role).sets) {
+      if (const std::vector<std::string> damage = set.guard_damage(); !damage.empty()) {
+        return damage.front();
       }
     }
+  }
+  return {};
+}
+
+std::string VerifiedCalls::last_look() {
+  if (std::string damaged = damage(); !damaged.empty()) {
+    return damaged;
+  }
+  for (const Role role : {Role::baseline, Role::contestant}) {
+    Lane* const there = &lane(role);
     for (std::size_t group = 0; group < plan_.groups; ++group) {
       std::vector<HostTensor> weights = groups_[group];
       std::erase_if(weights, [](const HostTensor& input) { return !input.is_weight; });
@@ -265,6 +354,8 @@ std::size_t estimated_calls(const Problem& problem, Distribution distribution, c
     for (int call = 0; call < 2; ++call) {  // the first may compile, or fault pages in
       few.prepare(role, batch, true);
       us = clocked.clock.measure(clocked.runner, batch).us_per_call;
+      few.wait(role);
+      (void)environment.put_right();  // whoever changes it does so again where it is looked for
     }
     fastest_us = fastest_us == 0 ? us : std::min(fastest_us, us);
     shortest_us = std::max(shortest_us, clocked.clock.shortest_batch_us());

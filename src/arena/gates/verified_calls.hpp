@@ -23,6 +23,21 @@ struct Verification {
   std::size_t calls = 0;     ///< in them; of each some elements are held against the definition
   std::size_t whole = 0;     ///< calls whose whole outputs were compared with a trusted computation's
   std::size_t compared = 0;  ///< input tensors that were compared with what had been uploaded
+  std::size_t uncounted = 0;  ///< samples on data that the contestant had seen, or all but seen
+};
+
+/// What the activations of a call are made from.
+struct Recipe {
+  std::uint64_t seed = 0;
+  std::uint64_t change = 0;  ///< chooses an element, which is negated; 0: none is
+};
+
+/// A call as it was made, and what it wrote.
+struct MadeCall {
+  std::vector<HostTensor> inputs;
+  std::vector<HostTensor> outputs;
+  Recipe recipe;
+  std::uint8_t poison = 0;
 };
 
 /// A contestant and its baseline, prepared over sets of their own rigs, whose samples count only if their outputs hold.
@@ -34,13 +49,34 @@ class VerifiedCalls final : public Attendant {
   VerifiedCalls(const Problem& problem, Distribution distribution, const Contestant* contestant,
                 const Contestant& baseline, Rig& own, const Environment& environment, std::size_t calls, bool warm,
                 std::uint64_t secret_seed);
+  /// Nothing is at work on its sets any more.
+  ~VerifiedCalls() override;
 
   void prepare(Role role, const Batch& batch, bool cold) override;
   [[nodiscard]] std::string inspect(Role role, const Batch& batch, bool closely) override;
+  /// One in eight of the contestant's samples is for something else than its time, unless told otherwise.
+  [[nodiscard]] SampleKind kind() const override { return kind_; }
+  void wait(Role role) { lane(role).rig->wait(); }
   /// What is looked at when all samples are taken: all guard zones and all weights.
   [[nodiscard]] std::string last_look();
+  /// Whether what one of the two writes may be the other's.
+  [[nodiscard]] bool share_a_rig() const { return away_ && away_->rig == home_.rig; }
   /// From now on the baseline is alone.
   void let_contestant_go();
+  /// Whether what was found last is the baseline's, with which outputs are compared.
+  [[nodiscard]] bool baseline_is_wrong() const { return baseline_is_wrong_; }
+  /// One of so many is from now on; 0: none.
+  void look_back_in_one_of(std::uint64_t samples) { samples_of_a_look_back_ = samples; }
+  /// The next sample makes the call of `set` on the activations of `before`, its outputs poisoned differently.
+  void repeat_next(std::size_t set, const MadeCall& before) { repeated_ = Repeated{set, before.recipe, before.poison}; }
+  /// The call that `role` made last on the set; its sample was the last that was prepared.
+  [[nodiscard]] MadeCall made(Role role, std::size_t set) const;
+  /// "writes past the end of c: …" of a buffer of the set or of the workspace; empty when nothing does.
+  [[nodiscard]] std::string damage_of(Role role, std::size_t set) const;
+  /// The same of all buffers of both roles.
+  [[nodiscard]] std::string damage() const;
+  /// "its input b1 was written to"; empty when none was.
+  [[nodiscard]] std::string change_of(Role role, std::size_t set);
   /// The contestant is prepared anew, after let_contestant_go.
   void call_contestant_back(const Contestant& contestant, Rig& own);
 
@@ -59,27 +95,42 @@ class VerifiedCalls final : public Attendant {
     std::vector<DeviceSet> sets;
     std::unique_ptr<Runner> runner;
     std::unique_ptr<Inspector> inspector;
+    std::vector<std::optional<Recipe>> had;  ///< of each set's last call
+  };
+  struct Repeated {
+    std::size_t set = 0;
+    Recipe recipe;
+    std::uint8_t poison_before = 0;
   };
   /// What the host knows of one set since it was last prepared.
   struct Call {
+    Recipe recipe;
     std::vector<HostTensor> activations;
     std::uint8_t poison = 0;
   };
 
   Lane& lane(Role role) { return role == Role::contestant && away_ ? *away_ : home_; }
+  [[nodiscard]] const Lane& lane(Role role) const { return role == Role::contestant && away_ ? *away_ : home_; }
   std::uint64_t next_seed();
   std::unique_ptr<Inspector> inspector_of(const Contestant& maker, Rig& own) const;
-  Call fresh_call(std::uint64_t seed) const;
+  SampleKind draw_kind(Role role, const Batch& batch);
+  /// With which poison, and on what.
+  struct Order {
+    Recipe recipe;
+    std::uint8_t poison = 0;
+  };
+  std::vector<Order> orders_of(Lane& lane, const Batch& batch);
+  [[nodiscard]] Call make_call(const Order& order) const;
   [[nodiscard]] InputsOfCall inputs_of(const Call& call, std::size_t group) const;
   std::string look_at_each(Lane& lane, const Batch& batch);
   std::string look_at_whole(Lane& lane, std::size_t set);
   std::string changed_input(Lane& lane, std::size_t set, bool with_weights);
-  std::string guard_damage(Lane& lane, std::size_t set);
   void read(const DeviceSet& set, Look& look) const;
 
   const Problem problem_;
   Distribution distribution_;
   std::vector<HostTensor> shapes_;
+  bool has_outputs_;  ///< any element at all
   std::uint64_t secret_seed_;
   std::uint64_t draws_ = 0;
   FreshInputs fresh_;
@@ -88,8 +139,13 @@ class VerifiedCalls final : public Attendant {
   Lane home_;
   std::optional<Lane> away_;
   std::vector<Call> calls_;  ///< of each set, for the role that was prepared last
+  SampleKind kind_ = SampleKind::counted;
+  std::uint64_t samples_of_a_look_back_ = 8;
+  bool baseline_is_wrong_ = false;
+  std::optional<Repeated> repeated_;
   Verification verification_;
   const Environment& environment_;
+  Rig& own_;
 };
 
 /// How many calls a sample takes, from a few calls over sets of their own.

@@ -69,7 +69,7 @@ Answer wrong(const std::string& cheat, const Inputs& inputs, const Outputs& outp
 
 // Nothing may be written before a call, and preparing may not change the inputs to easier ones.
 Answer before_any_call(const Bench& bench) {
-  const Session session(bench.problem, bench.contestant, bench.rig, {bench.draw(1)});
+  const Session session = bench.session({bench.draw(1)});
   wait(bench);
   if (const auto changed = session.changed_input()) {
     return accuse("makes its data easy", fmt::format("its input {} was changed while it was prepared", *changed));
@@ -82,7 +82,7 @@ Answer before_any_call(const Bench& bench) {
 
 // A call computes its own outputs and no others.
 Answer one_call_one_output(const Bench& bench) {
-  Session session(bench.problem, bench.contestant, bench.rig, {bench.draw(1), bench.draw(2), bench.draw(3)});
+  Session session = bench.session({bench.draw(1), bench.draw(2), bench.draw(3)});
   const Outputs outputs = session.call(1, first_poison);
   if (!session.is_poisoned(0, first_poison) || !session.is_poisoned(2, first_poison)) {
     return accuse("one launch serves many calls", "a call on one input set wrote the outputs of others");
@@ -118,7 +118,7 @@ bool works_while_its_stream_is_held(const Bench& bench, Session& session) {
 // When calls have returned (and their stream is idle), their work is done. Several of them, so that what goes on
 // elsewhere is still at it when the outputs are poisoned.
 Answer nothing_after_the_call(const Bench& bench) {
-  Session session(bench.problem, bench.contestant, bench.rig, {bench.draw(1)});
+  Session session = bench.session({bench.draw(1)});
   session.run(0, 16);
   session.poison(0, second_poison);
   wait(bench);
@@ -134,7 +134,7 @@ Answer nothing_after_the_call(const Bench& bench) {
 
 // Every input set is computed from its own inputs.
 Answer every_set_has_its_own_inputs(const Bench& bench) {
-  Session session(bench.problem, bench.contestant, bench.rig, {bench.draw(1), bench.draw(2), bench.draw(3)});
+  Session session = bench.session({bench.draw(1), bench.draw(2), bench.draw(3)});
   const Outputs first = session.call(0, first_poison);
   for (const std::size_t set : {std::size_t{1}, std::size_t{2}}) {
     const Outputs outputs = session.call(set, first_poison);
@@ -162,7 +162,7 @@ std::vector<std::string> activations_of(const Inputs& inputs) {
 
 // New activations at the same addresses.
 Answer new_data_at_old_addresses(const Bench& bench) {
-  Session session(bench.problem, bench.contestant, bench.rig, {bench.draw(1)});
+  Session session = bench.session({bench.draw(1)});
   const Outputs before = session.call(0, first_poison);
   for (const std::uint64_t seed : {2, 3}) {
     session.replace(0, bench.draw(seed), activations_of(session.inputs(0)));
@@ -183,7 +183,7 @@ Answer new_data_at_old_addresses(const Bench& bench) {
 
 // A change that a look at a few elements does not see.
 Answer a_small_change_deep_inside(const Bench& bench) {
-  Session session(bench.problem, bench.contestant, bench.rig, {bench.draw(1)});
+  Session session = bench.session({bench.draw(1)});
   Outputs before = session.call(0, first_poison);
   for (const std::string& name : activations_of(session.inputs(0))) {
     const std::uint64_t seed = derive_seed(bench.options.secret_seed, name);
@@ -205,62 +205,105 @@ Answer a_small_change_deep_inside(const Bench& bench) {
   return {};
 }
 
+/// What a call says of inputs of which one element was negated.
+class ElementWatch {
+ public:
+  explicit ElementWatch(Outputs before) : before_(std::move(before)) {}
+  /// Whether old answers were given for new inputs: wrong ones, or the same so often that it cannot be by chance.
+  [[nodiscard]] bool gives_old_answers(const Outputs& now, bool is_correct) {
+    const bool is_same = same_bits(now, before_);
+    times_same_ = is_same ? times_same_ + 1 : 0;
+    before_ = now;
+    return is_same && (!is_correct || times_same_ == changes);
+  }
+
+  /// Of each input. One that changes no bit of any output is rare; so many in a row there are not.
+  static constexpr std::uint64_t changes = 3;
+
+ private:
+  Outputs before_;
+  std::uint64_t times_same_ = 0;
+};
+
+constexpr const char* by_fingerprint = "answers from a cache keyed by a fingerprint of the inputs";
+/// In which no element is lost beside greater ones.
+Distribution distribution_of_elements(const Bench& bench) {
+  return bench.operation().offers(bench.problem, Distribution::contest) ? Distribution::contest : Distribution::normal;
+}
+
 // Single elements, each negated in place, some times over: whoever compares a part of its inputs, or a sum of them in
 // which the rest is lost, takes them for the old ones.
 Answer single_elements_matter(const Bench& bench) {
-  constexpr std::uint64_t changes = 3;
-  const Distribution distribution = Distribution::normal;  // no element is lost beside greater ones
-  Session session(bench.problem, bench.contestant, bench.rig, {bench.draw(bench.options.secret_seed, distribution)});
-  Outputs before = session.call(0, first_poison);
+  const Distribution distribution = distribution_of_elements(bench);
+  Session session = bench.session({bench.draw(bench.options.secret_seed, distribution)}, distribution);
+  ElementWatch watch(session.call(0, first_poison));
   for (const std::string& name : activations_of(session.inputs(0))) {
-    for (std::uint64_t change = 0; change < changes; ++change) {
+    for (std::uint64_t change = 0; change < ElementWatch::changes; ++change) {
       const std::uint64_t seed = derive_seed(bench.options.secret_seed + change, name + " element");
       session.replace(0, negate_one_element(session.inputs(0), name, seed), {name});
-      Outputs now = session.call(0, change % 2 == 0 ? second_poison : first_poison);
+      const Outputs now = session.call(0, change % 2 == 0 ? second_poison : first_poison);
       const Finding finding = bench.judge(session.inputs(0), now, distribution);
-      if (!finding.correct) {
-        return same_bits(now, before)
-                   ? accuse("answers from a cache keyed by a fingerprint of the inputs",
-                            fmt::format("one element of {} was negated, and the outputs stayed the same", name))
-                   : wrong("does not look at all of its inputs", session.inputs(0), now, finding);
+      if (watch.gives_old_answers(now, finding.correct)) {
+        return accuse(by_fingerprint, fmt::format("one element of {} was negated, and the outputs stayed the same", name));
       }
-      before = std::move(now);
+      if (!finding.correct) {
+        return wrong("does not look at all of its inputs", session.inputs(0), now, finding);
+      }
     }
   }
   return {};
 }
 
-// Weights that change: between calls where nothing may be packed, else between two preparations at the same addresses.
+// Weights that change at the same addresses, two rows first and then single elements: between calls where nothing may be
+// packed, else before the contestant is prepared anew.
 Answer weights_are_looked_at(const Bench& bench) {
-  const Inputs inputs = bench.draw(1);
-  if (std::none_of(inputs.begin(), inputs.end(), [](const HostTensor& input) { return input.is_weight; })) {
-    return {std::nullopt, "the operation has no weights"};
-  }
-  Inputs changed = inputs;
+  constexpr const char* keeps = "keeps converted weights from an earlier call";
+  const Distribution distribution = distribution_of_elements(bench);
+  const Inputs inputs = bench.draw(bench.options.secret_seed + 1, distribution);
+  std::vector<std::string> weights;
   for (const HostTensor& input : inputs) {
     if (input.is_weight) {
-      changed = swap_inner_rows(changed, input.name, derive_seed(bench.options.secret_seed, input.name));
+      weights.push_back(input.name);
     }
   }
-  const auto judged = [&](Session& session, const Outputs& before) -> Answer {
-    const Outputs now = session.call(0, second_poison);
-    const Finding finding = bench.judge(changed, now);
-    if (finding.correct) {
-      return {};
+  if (weights.empty()) {
+    return {std::nullopt, "the operation has no weights"};
+  }
+  Session session = bench.session({inputs}, distribution);
+  const auto call_with = [&](const Inputs& changed, std::uint8_t poison) {
+    if (bench.options.weights_are_packed) {
+      session.prepare_anew(0, changed);
+    } else {
+      session.replace(0, changed);
     }
-    return same_bits(now, before)
-               ? accuse("keeps converted weights from an earlier call",
-                        "two rows of each weight matrix were exchanged, and the outputs stayed the same")
-               : wrong("wrong on changed weights", changed, now, finding);
+    return session.call(0, poison);
   };
-  Session session(bench.problem, bench.contestant, bench.rig, {inputs});
   const Outputs before = session.call(0, first_poison);
-  if (!bench.options.weights_are_packed) {
-    session.replace(0, changed);
-    return judged(session, before);
+  Inputs changed = inputs;
+  for (const std::string& name : weights) {
+    changed = swap_inner_rows(changed, name, derive_seed(bench.options.secret_seed, name));
   }
-  Session other(bench.problem, bench.contestant, bench.rig, {changed});
-  return judged(other, before);
+  const Outputs exchanged = call_with(changed, second_poison);
+  if (const Finding finding = bench.judge(changed, exchanged, distribution); !finding.correct) {
+    return same_bits(exchanged, before)
+               ? accuse(keeps, "two rows of each weight matrix were exchanged, and the outputs stayed the same")
+               : wrong("wrong on changed weights", changed, exchanged, finding);
+  }
+  ElementWatch watch(exchanged);
+  for (const std::string& name : weights) {
+    for (std::uint64_t change = 0; change < ElementWatch::changes; ++change) {
+      changed = negate_one_element(changed, name, derive_seed(bench.options.secret_seed + change, name + " element"));
+      const Outputs now = call_with(changed, change % 2 == 0 ? first_poison : second_poison);
+      const Finding finding = bench.judge(changed, now, distribution);
+      if (watch.gives_old_answers(now, finding.correct)) {
+        return accuse(keeps, fmt::format("one element of {} was negated, and the outputs stayed the same", name));
+      }
+      if (!finding.correct) {
+        return wrong("wrong on changed weights", changed, now, finding);
+      }
+    }
+  }
+  return {};
 }
 
 // Right on data from the announced seed and wrong on data from one that nobody knew.
@@ -270,7 +313,7 @@ Answer a_seed_nobody_announced(const Bench& bench) {
       continue;
     }
     const Inputs announced = bench.operation().inputs(bench.problem, distribution, bench.options.seed);
-    Session session(bench.problem, bench.contestant, bench.rig, {announced, bench.draw(1, distribution)});
+    Session session = bench.session({announced, bench.draw(1, distribution)}, distribution);
     const Outputs known = session.call(0, first_poison);
     if (const Finding finding = bench.judge(announced, known, distribution); !finding.correct) {
       return wrong(finding.fault, announced, known, finding);
@@ -291,7 +334,7 @@ Answer a_shape_nobody_listed(const Bench& bench) {
   }
   const Bench there{*neighbour, bench.contestant, bench.rig, bench.options};
   try {
-    Session session(*neighbour, bench.contestant, bench.rig, {there.draw(bench.options.secret_seed)});
+    Session session = there.session({there.draw(bench.options.secret_seed)});
     const Outputs outputs = session.call(0, first_poison);
     const Finding finding = there.judge(session.inputs(0), outputs);
     return finding.correct ? Answer{} : wrong("right only for listed shapes", session.inputs(0), outputs, finding);
@@ -306,8 +349,7 @@ Answer declared_precision(const Bench& bench) {
   if (!bench.operation().offers(bench.problem, Distribution::integers)) {
     return {std::nullopt, "the operation has no exact inputs for this problem"};
   }
-  Session session(bench.problem, bench.contestant, bench.rig,
-                  {bench.draw(bench.options.secret_seed, Distribution::integers)});
+  Session session = bench.session({bench.draw(bench.options.secret_seed, Distribution::integers)}, Distribution::integers);
   const Outputs outputs = session.call(0, first_poison);
   const Finding finding = bench.judge(session.inputs(0), outputs, Distribution::integers);
   return finding.correct ? Answer{}
@@ -316,7 +358,7 @@ Answer declared_precision(const Bench& bench) {
 
 // Right in the first calls and in the last of many, in the batches that a clock would take.
 Answer right_after_many_calls(const Bench& bench) {
-  Session session(bench.problem, bench.contestant, bench.rig, {bench.draw(1), bench.draw(2)});
+  Session session = bench.session({bench.draw(1), bench.draw(2)}, Distribution::full_range, Places::together);
   const std::array<Outputs, 2> first{session.call(0, first_poison), session.call(1, first_poison)};
   // The last batch is short again: in a long one the first calls would have written what the later ones leave out.
   constexpr double longest_batch_us = 250e3;
@@ -326,8 +368,7 @@ Answer right_after_many_calls(const Bench& bench) {
     const std::size_t calls = is_long ? static_cast<std::size_t>(many) : 1;
     session.poison(0, second_poison);
     session.poison(1, second_poison);
-    const Reading reading =
-        bench.rig.clock().measure(session.runner(), {.calls = 2 * calls, .first_set = 0, .num_sets = 2});
+    const Reading reading = session.measure(2 * calls);
     many = std::min(many, std::max(fewest_calls, longest_batch_us / std::max(1e-3, 2 * reading.us_per_call)));
     for (const std::size_t set : {std::size_t{0}, std::size_t{1}}) {
       const Outputs now = session.download(set);
@@ -349,7 +390,7 @@ Answer any_workspace_will_do(const Bench& bench) {
   std::optional<Outputs> first;
   for (const std::uint8_t byte : {std::uint8_t{0x00}, std::uint8_t{0xFF}, std::uint8_t{0x3C}}) {
     ScrambledMemory memory(bench.rig.memory(), byte);
-    Session session(bench.problem, bench.contestant, bench.rig, {bench.draw(1)}, &memory);
+    Session session = bench.session({bench.draw(1)}, Distribution::full_range, Places::apart, &memory);
     const Outputs outputs = session.call(0, first_poison);
     if (first && !same_bits(outputs, *first)) {
       return accuse("depends on what its workspace held",
@@ -362,8 +403,43 @@ Answer any_workspace_will_do(const Bench& bench) {
 
 }  // namespace
 
+Ground* Bench::ground(Distribution distribution) const {
+  if (grounds == nullptr) {
+    return nullptr;
+  }
+  if (grounds->ground == nullptr || grounds->distribution != distribution) {
+    grounds->ground.reset();
+    grounds->ground = std::make_unique<Ground>(problem, rig, grounds->pattern, distribution, draw(0, distribution),
+                                               derive_seed(options.secret_seed, name(distribution)));
+    grounds->distribution = distribution;
+  }
+  return grounds->ground.get();
+}
+
 Inputs Bench::draw(std::uint64_t seed, Distribution distribution) const {
-  return operation().inputs(problem, distribution, derive_seed(seed ^ options.secret_seed, "honesty"));
+  const std::uint64_t own_seed = derive_seed(seed ^ options.secret_seed, "honesty");
+  if (drawn == nullptr) {
+    return operation().inputs(problem, distribution, own_seed);
+  }
+  const auto known = drawn->find(distribution);
+  Inputs& all = known != drawn->end()
+                    ? known->second
+                    : drawn->emplace(distribution, operation().inputs(problem, distribution, own_seed)).first->second;
+  Inputs inputs = all;
+  Random random(own_seed);
+  for (const HostTensor& activation : operation().activations(problem, distribution, own_seed)) {
+    const auto place = std::find_if(inputs.begin(), inputs.end(),
+                                    [&](const HostTensor& input) { return input.name == activation.name; });
+    if (place != inputs.end() && !place->is_weight) {
+      *place = activation;
+    }
+  }
+  for (HostTensor& input : inputs) {
+    if (input.is_weight && input.rows() > 1) {
+      input = rotate_rows(input, 1 + static_cast<std::int64_t>(random.below(static_cast<std::uint64_t>(input.rows() - 1))));
+    }
+  }
+  return inputs;
 }
 
 Inputs Bench::draw_activations(std::uint64_t seed) const {

@@ -3,8 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 
 #include "arena/honesty/probes.hpp"
+#include "arena/random.hpp"
 #include "thresher/error.hpp"
 
 namespace thresher::arena {
@@ -48,7 +50,13 @@ Problem within(Problem problem, double max_operations) {
 
 std::vector<ProbeResult> probe_honesty(const Problem& problem, const Contestant& contestant, Rig& rig,
                                        const HonestyOptions& options) {
-  const honesty::Bench bench{problem, contestant, contestant.rig(rig), options};
+  Rig& own = contestant.rig(rig);
+  honesty::Grounds grounds;
+  if (options.pattern_of) {
+    grounds.pattern = options.pattern_of(problem, own);
+  }
+  std::map<Distribution, honesty::Inputs> drawn;
+  const honesty::Bench bench{problem, contestant, own, options, options.pattern_of ? &grounds : nullptr, &drawn};
   std::vector<ProbeResult> results;
   for (const std::vector<honesty::NamedProbe>* group : {&honesty::data_probes(), &honesty::time_probes()}) {
     for (const honesty::NamedProbe& probe : *group) {
@@ -63,13 +71,22 @@ std::vector<ProbeResult> probe_honesty(const Problem& problem, const Contestant&
 
 GateResult judge_honesty(const Suite& suite, const Contestant& contestant, Rig& rig, const HonestyOptions& options) {
   GateResult gate{GateKind::honest, Outcome::passed, ""};
+  std::vector<const Problem*> own;
   const Problem* chosen = nullptr;
   for (const Problem& problem : suite.problems) {
     // A problem without work tells nothing.
-    if (operations_of(problem) > 0 && contestant.feasible(problem, rig.memory()).yes &&
-        (!chosen || is_better(operations_of(problem), operations_of(*chosen), options.max_operations))) {
+    if (operations_of(problem) <= 0 || !contestant.feasible(problem, rig.memory()).yes) {
+      continue;
+    }
+    if (!chosen || is_better(operations_of(problem), operations_of(*chosen), options.max_operations)) {
       chosen = &problem;
     }
+    if (options.pattern_of && operations_of(problem) <= options.max_operations) {
+      own.push_back(&problem);
+    }
+  }
+  if (!own.empty()) {
+    chosen = own[Random(derive_seed(options.secret_seed, "problem")).below(own.size())];
   }
   if (!chosen) {
     gate.outcome = Outcome::not_judged;

@@ -7,11 +7,19 @@
 #include <vector>
 
 #include "arena/contestants/contestant.hpp"
+#include "arena/operation/call_sets.hpp"
 #include "arena/results/gate.hpp"
 #include "arena/rig/rig.hpp"
 #include "arena/suites/suite.hpp"
 
 namespace thresher::arena {
+
+/// How timed calls of a problem are made, so that experiments can be made alike.
+struct SamplePattern {
+  CallPlan plan;
+  std::size_t calls = 1;  ///< in a sample
+  double rest_s = 0;      ///< before each
+};
 
 struct HonestyOptions {
   std::uint64_t seed = 0;  ///< of the tournament: announced, so that a cheat could know it
@@ -25,6 +33,8 @@ struct HonestyOptions {
   /// A greater problem is asked about in a smaller shape of the same formats, so that the experiments take seconds. No
   /// limit when 0.
   double max_operations = 0;
+  /// What is asked about on a rig; not given: one call at a time, on sets of its own.
+  std::function<SamplePattern(const Problem&, Rig&)> pattern_of{};
   /// How long to wait for work that goes on after a call has returned.
   double wait_s = 0.005;
 };
@@ -33,8 +43,9 @@ struct HonestyOptions {
 [[nodiscard]] std::vector<ProbeResult> probe_honesty(const Problem& problem, const Contestant& contestant, Rig& rig,
                                                      const HonestyOptions& options);
 
-/// On the suite's greatest problem within the limit of operations, else its cheapest, and for its shape on a
-/// neighbouring one. A contestant that passed `correct`.
+/// On one of the suite's problems within the limit of operations: where calls are made as timed ones are, one drawn by the
+/// secret seed, else the greatest. Without one, on the cheapest in a smaller shape. For its shape on a neighbouring one
+/// too. A contestant that passed `correct`.
 [[nodiscard]] GateResult judge_honesty(const Suite& suite, const Contestant& contestant, Rig& rig,
                                        const HonestyOptions& options);
 

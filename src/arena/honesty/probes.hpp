@@ -1,16 +1,38 @@
 #pragma once
 /// The experiments. Each answers with an accusation, nothing, or why it could not be made.
+#include <map>
+#include <memory>
+
 #include "arena/honesty/session.hpp"
 
 namespace thresher::arena::honesty {
+
+/// One ground at a time, of the distribution that was asked for last.
+struct Grounds {
+  SamplePattern pattern;
+  Distribution distribution = Distribution::full_range;
+  std::unique_ptr<Ground> ground{};
+};
 
 struct Bench {
   const Problem& problem;
   const Contestant& contestant;
   Rig& rig;
   const HonestyOptions& options;
+  Grounds* grounds = nullptr;  ///< null: experiments have sets of their own
+  std::map<Distribution, Inputs>* drawn = nullptr;  ///< from which `draw` takes weights; null: from nowhere
+
+  /// Null: there is none.
+  [[nodiscard]] Ground* ground(Distribution distribution = Distribution::full_range) const;
+  /// Over inputs of the distribution.
+  [[nodiscard]] Session session(std::vector<Inputs> inputs, Distribution distribution = Distribution::full_range,
+                                Places places = Places::apart, Memory* memory = nullptr) const {
+    return Session(problem, contestant, rig, std::move(inputs), ground(distribution), places, memory);
+  }
 
   [[nodiscard]] const Operation& operation() const { return problem.operation(); }
+  /// Activations of that seed. Weights of one distribution are drawn once and turned for each seed: making them takes the
+  /// most time.
   [[nodiscard]] Inputs draw(std::uint64_t seed, Distribution distribution = Distribution::full_range) const;
   /// What `draw` gives but for the weights.
   [[nodiscard]] Inputs draw_activations(std::uint64_t seed) const;

@@ -10,36 +10,124 @@
 namespace thresher::arena::honesty {
 
 Session::Session(const Problem& problem, const Contestant& contestant, Rig& rig, std::vector<Inputs> inputs,
-                 Memory* memory)
+                 Ground* ground, Places places, Memory* memory)
     : problem_(problem),
+      contestant_(contestant),
       rig_(rig),
       memory_(memory ? *memory : rig.memory()),
       shapes_(problem.operation().outputs(problem)),
-      inputs_(std::move(inputs)) {
-  for (const Inputs& each : inputs_) {
-    sets_.emplace_back(rig.memory(), each, shapes_);
-    sets_.back().poison_outputs(first_poison);
+      inputs_(std::move(inputs)),
+      ground_(ground) {
+  if (ground_ != nullptr) {
+    lie_on(*ground_, places);
+  } else {
+    for (const Inputs& each : inputs_) {
+      places_.push_back(sets_.size());
+      sets_.emplace_back(rig.memory(), each, shapes_);
+    }
+  }
+  for (std::size_t set = 0; set < inputs_.size(); ++set) {
+    poison(set, first_poison);
   }
   runner_ = contestant.prepare(problem_, memory_, sets_);
 }
 
+void Session::lie_on(Ground& ground, Places places) {
+  sets_ = ground.sets();
+  const std::size_t count = ground.count();
+  const std::size_t start = places == Places::apart ? ground.random().below(count) : 0;
+  for (std::size_t set = 0; set < inputs_.size(); ++set) {
+    std::size_t place = places == Places::last       ? count - 1
+                        : places == Places::together ? set
+                                                     : (start + set * (count / inputs_.size())) % count;
+    for (std::size_t tries = 0; places == Places::apart && tries < count; ++tries) {
+      const bool is_free = std::find(places_.begin(), places_.end(), place) == places_.end();
+      if (is_free && ground.group_of(place) == set % ground.pattern().plan.groups) {
+        break;
+      }
+      place = (place + 1) % count;
+    }
+    const auto same_weights = std::find_if(places_.begin(), places_.end(), [&](std::size_t other) {
+      return ground.group_of(other) == ground.group_of(place);
+    });
+    for (std::size_t i = 0; i < inputs_[set].size(); ++i) {
+      HostTensor& input = inputs_[set][i];
+      if (input.is_weight && same_weights != places_.end()) {
+        input = inputs_[static_cast<std::size_t>(same_weights - places_.begin())][i];
+      } else {
+        sets_[place].replace(input);
+      }
+    }
+    places_.push_back(place);
+  }
+}
+
 void Session::run(std::size_t set, int calls) {
   for (int call = 0; call < calls; ++call) {
-    runner_->run(rig_.stream(), set);
+    runner_->run(rig_.stream(), places_[set]);
   }
   rig_.wait_for_stream();
 }
 
-Outputs Session::call(std::size_t set, std::uint8_t poison) {
-  sets_[set].poison_outputs(poison);
-  run(set);
+/// A sample's calls with the one on `place` among them, and none on another of this session's.
+Batch Session::batch_around(std::size_t place) {
+  const std::size_t count = ground_->count();
+  const std::size_t calls = std::min(ground_->pattern().calls, count);
+  const std::size_t first_try = ground_->random().below(calls);
+  for (std::size_t attempt = 0; attempt < calls; ++attempt) {
+    const std::size_t before = (first_try + attempt) % calls;
+    const Batch batch{calls, (place + count - before) % count, count};
+    bool is_alone = true;
+    for (std::size_t call = 0; call < calls; ++call) {
+      const std::size_t other = batch.set_of(call);
+      is_alone = is_alone && (other == place || std::find(places_.begin(), places_.end(), other) == places_.end());
+    }
+    if (is_alone) {
+      return batch;
+    }
+  }
+  return {1, place, count};
+}
+
+Outputs Session::call(std::size_t set, std::uint8_t poisoned_with) {
+  if (ground_ == nullptr) {
+    poison(set, poisoned_with);
+    run(set);
+    return download(set);
+  }
+  const Batch batch = batch_around(places_[set]);
+  for (std::size_t call = 0; call < batch.calls; ++call) {
+    if (batch.set_of(call) != places_[set]) {
+      ground_->refresh(batch.set_of(call));
+    }
+  }
+  poison(set, poisoned_with);
+  rig_.flush_caches();
+  rig_.clock().rest(ground_->pattern().rest_s);
+  (void)rig_.clock().measure(*runner_, batch);
+  rig_.wait_for_stream();
   return download(set);
+}
+
+Reading Session::measure(std::size_t calls) {
+  const Batch batch = places_.front() == 0 ? Batch{calls, 0, places_.size()}
+                                           : Batch{1, places_.front(), places_.front() + 1};
+  if (ground_ != nullptr) {
+    rig_.clock().rest(ground_->pattern().rest_s);
+  }
+  return rig_.clock().measure(*runner_, batch);
+}
+
+void Session::prepare_anew(std::size_t set, const Inputs& inputs) {
+  replace(set, inputs);
+  runner_.reset();
+  runner_ = contestant_.prepare(problem_, memory_, sets_);
 }
 
 Outputs Session::download(std::size_t set) const {
   Outputs outputs = shapes_;
   for (HostTensor& output : outputs) {
-    output.values = sets_[set].download(output.name);
+    output.values = sets_[places_[set]].download(output.name);
   }
   return outputs;
 }
@@ -52,14 +140,14 @@ void Session::replace(std::size_t set, const Inputs& inputs, const std::vector<s
     if (!names.empty() && std::find(names.begin(), names.end(), input.name) == names.end()) {
       continue;
     }
-    sets_[set].replace(input);
+    sets_[places_[set]].replace(input);
     inputs_[set][i] = input;
   }
 }
 
 std::optional<std::string> Session::changed_input() const {
-  for (std::size_t set = 0; set < sets_.size(); ++set) {
-    if (const std::vector<std::string> changed = sets_[set].changed_inputs(inputs_[set]); !changed.empty()) {
+  for (std::size_t set = 0; set < inputs_.size(); ++set) {
+    if (const std::vector<std::string> changed = sets_[places_[set]].changed_inputs(inputs_[set]); !changed.empty()) {
       return changed.front();
     }
   }
@@ -114,29 +202,12 @@ Inputs swap_inner_rows(const Inputs& inputs, const std::string& name, std::uint6
 }
 
 Inputs negate_one_element(const Inputs& inputs, const std::string& name, std::uint64_t seed) {
-  constexpr int candidates = 256;
   Inputs out = inputs;
   Random random(seed);
   for (HostTensor& tensor : out) {
-    const std::int64_t elements = tensor.elements();
-    if (tensor.name != name || elements == 0) {
-      continue;
+    if (tensor.name == name) {
+      arena::negate_one_element(tensor, random);
     }
-    const std::int64_t columns = tensor.shape.back();
-    const Tensor view = tensor.view();
-    std::int64_t chosen = 0;
-    double greatest = -1;
-    for (int i = 0; i < candidates; ++i) {
-      const std::int64_t row = static_cast<std::int64_t>(random.below(static_cast<std::uint64_t>(elements / columns)));
-      const std::int64_t column = static_cast<std::int64_t>(random.below(static_cast<std::uint64_t>(columns)));
-      const double magnitude = std::fabs(formats::element(view, row, column));
-      if (magnitude > greatest) {
-        greatest = magnitude;
-        chosen = row * columns + column;
-      }
-    }
-    const std::int64_t sign_bit = (chosen + 1) * bits(tensor.format) - 1;
-    tensor.values[static_cast<std::size_t>(sign_bit / 8)] ^= static_cast<std::uint8_t>(1U << (sign_bit % 8));
   }
   return out;
 }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 
 #include "arena/honesty/probes.hpp"
 #include "arena/timing/statistics.hpp"
@@ -15,12 +16,14 @@ constexpr int turns = 8;
 constexpr std::size_t first_turns = 3;
 /// Series that must show the same, one after the other: a machine that changes its speed now and then cannot do that.
 constexpr int series = 2;
-/// Whoever has seen inputs before, and keeps their answers, saves at least a quarter.
-constexpr double seen_factor = 1.3;
+/// Floors of what is an effect at all (docs/audit-and-honesty.md); the spread of the samples decides above them. New inputs
+/// were written a moment ago and seen ones were not, which caches tell.
+constexpr double floor_of_seen_inputs = 1.1;
 /// Honest kernels may depend on their data a little: attention that follows a row's maximum only when it rises has less
-/// to do on zeros, and a card draws less power. Whoever skips the work saves half.
-constexpr double easy_factor = 2;
+/// to do on zeros, and a card draws less power. Nothing that is timed is easy, so who skips less than half gains nothing.
+constexpr double floor_of_easy_data = 2;
 constexpr std::size_t max_sets = 16;
+constexpr std::size_t most_host_bytes = std::size_t{1} << 30;
 /// A ratio needs no batch as long as a time does: a batch of a twentieth of the shortest that the clock trusts.
 constexpr double share_per_batch = 0.05;
 /// The clock may be off from the host's own watch by launch and waiting, not by half.
@@ -32,9 +35,9 @@ struct Turn {
   double equal = 1;
 };
 
-/// The middle saving of a series when it lies beyond doubt, by `least_factor`, above what equals seem to save.
+/// The middle saving of a series when it lies beyond doubt, by `floor`, above what equals seem to save.
 template <class TakeTurn>
-std::optional<double> suspicious_ratio(double least_factor, TakeTurn take_turn) {
+std::optional<double> suspicious_ratio(double floor, TakeTurn take_turn) {
   double found = 1;
   for (int one = 0; one < series; ++one) {
     std::vector<double> suspicious;
@@ -43,16 +46,31 @@ std::optional<double> suspicious_ratio(double least_factor, TakeTurn take_turn) 
       const Turn taken = take_turn(one * turns + turn);
       suspicious.push_back(taken.suspicious);
       equal.push_back(taken.equal);
-      if (suspicious.size() == first_turns && median(suspicious) <= least_factor) {
+      if (suspicious.size() == first_turns && median(suspicious) <= floor) {
         return std::nullopt;
       }
     }
-    if (!is_beyond_doubt(suspicious, equal, least_factor)) {
+    if (!is_beyond_doubt(suspicious, equal, floor)) {
       return std::nullopt;
     }
     found = median(suspicious);
   }
   return found;
+}
+
+std::vector<std::string> names_of_activations(const Inputs& inputs) {
+  std::vector<std::string> names;
+  for (const HostTensor& input : inputs) {
+    if (!input.is_weight) {
+      names.push_back(input.name);
+    }
+  }
+  return names;
+}
+
+std::size_t bytes_of(const Inputs& inputs) {
+  return std::accumulate(inputs.begin(), inputs.end(), std::size_t{0},
+                         [](std::size_t bytes, const HostTensor& input) { return bytes + input.bytes(); });
 }
 
 std::vector<Inputs> draws(const Bench& bench, std::size_t count) {
@@ -80,14 +98,17 @@ Inputs with_new_activations(const Bench& bench, const Inputs& inputs, std::uint6
 
 double us_per_call(const Bench& bench, Session& session, std::size_t calls) {
   bench.rig.flush_caches();
-  return bench.rig.clock()
-      .measure(session.runner(), {.calls = calls, .first_set = 0, .num_sets = session.num_sets()})
-      .us_per_call;
+  return session.measure(calls).us_per_call;
 }
 
-/// Calls that a batch needs to be trusted, each on a set of its own; 0 when that would be too many.
+/// Calls that a batch needs to be trusted, each on a set of its own; 0 when that would be too many. On a ground as many
+/// as a sample's, as far as their inputs are to be had on the host, and one set is left over.
 std::size_t sets_for_a_batch(const Bench& bench) {
-  Session session(bench.problem, bench.contestant, bench.rig, {bench.draw(1)});
+  if (const Ground* const ground = bench.ground()) {
+    const std::size_t affordable = most_host_bytes / std::max<std::size_t>(bytes_of(bench.draw(1)), 1);
+    return std::min({ground->pattern().calls, ground->count() - 1, std::max<std::size_t>(affordable, 1)});
+  }
+  Session session = bench.session({bench.draw(1)});
   // The first call counts: later ones may be answered from a cache.
   const double us = std::max(1e-3, us_per_call(bench, session, 1));
   const double calls = std::ceil(share_per_batch * bench.rig.clock().shortest_batch_us() / us);
@@ -101,17 +122,18 @@ Answer no_faster_on_inputs_it_has_seen(const Bench& bench) {
   if (sets == 0) {
     return {std::nullopt, "calls are too short for the clock to tell one batch of new inputs from another"};
   }
-  Session session(bench.problem, bench.contestant, bench.rig, draws(bench, sets));
-  Session other(bench.problem, bench.contestant, bench.rig, {bench.draw(sets + 1)});
+  Session session = bench.session(draws(bench, sets), Distribution::full_range, Places::together);
+  Session other = bench.session({bench.draw(sets + 1)}, Distribution::full_range, Places::last);
   const auto sample = [&] {
     (void)us_per_call(bench, other, sets);
     return us_per_call(bench, session, sets);
   };
   (void)sample();
   std::uint64_t seed = 1000;
+  const std::vector<std::string> activations = names_of_activations(session.inputs(0));
   const auto sample_of_new = [&] {
     for (std::size_t set = 0; set < sets; ++set) {
-      session.replace(set, with_new_activations(bench, session.inputs(set), seed++));
+      session.replace(set, with_new_activations(bench, session.inputs(set), seed++), activations);
     }
     return sample();
   };
@@ -121,7 +143,7 @@ Answer no_faster_on_inputs_it_has_seen(const Bench& bench) {
     const double seen_us = sample();
     return Turn{other_us / std::max(1e-9, seen_us), new_us / std::max(1e-9, other_us)};
   };
-  const std::optional<double> ratio = suspicious_ratio(seen_factor, new_against_seen);
+  const std::optional<double> ratio = suspicious_ratio(floor_of_seen_inputs, new_against_seen);
   if (!ratio) {
     return {};
   }
@@ -130,17 +152,29 @@ Answer no_faster_on_inputs_it_has_seen(const Bench& bench) {
           {}};
 }
 
-/// Random data against easy data in the same buffers.
+/// Random data against easy data in the same buffers: on a ground in samples like those that are timed, else over and over
+/// on one set.
 Answer no_faster_on(const Bench& bench, const char* cheat, const char* what, Inputs (*easy)(const Inputs&)) {
-  Session session(bench.problem, bench.contestant, bench.rig, {bench.draw(1)});
+  const std::size_t sets = bench.grounds != nullptr ? sets_for_a_batch(bench) : 1;
+  Session session = bench.session(draws(bench, sets), Distribution::full_range, Places::together);
   session.run(0);
-  const Inputs random = session.inputs(0);
-  const Inputs easier = easy(random);
-  const double once_us = std::max(1e-3, us_per_call(bench, session, 4));
-  const auto calls = static_cast<std::size_t>(
-      std::clamp(std::ceil(2 * bench.rig.clock().shortest_batch_us() / once_us), 2.0, 10000.0));
-  const auto us_on = [&](const Inputs& inputs) {
-    session.replace(0, inputs);
+  std::vector<Inputs> random;
+  std::vector<Inputs> easier;
+  for (std::size_t set = 0; set < sets; ++set) {
+    random.push_back(session.inputs(set));
+    easier.push_back(easy(session.inputs(set)));
+  }
+  std::size_t calls = sets;
+  if (bench.grounds == nullptr) {
+    const double once_us = std::max(1e-3, us_per_call(bench, session, 4));
+    calls = static_cast<std::size_t>(
+        std::clamp(std::ceil(2 * bench.rig.clock().shortest_batch_us() / once_us), 2.0, 10000.0));
+  }
+  const std::vector<std::string> activations = names_of_activations(session.inputs(0));
+  const auto us_on = [&](const std::vector<Inputs>& inputs) {
+    for (std::size_t set = 0; set < sets; ++set) {
+      session.replace(set, inputs[set], activations);
+    }
     return us_per_call(bench, session, calls);
   };
   const auto random_against_easy = [&](int turn) {  // in turns, so that being first costs all alike
@@ -152,7 +186,7 @@ Answer no_faster_on(const Bench& bench, const char* cheat, const char* what, Inp
     const double random_us = easy_first ? last_us : first_us;
     return Turn{middle_us / std::max(1e-9, easy_us), middle_us / std::max(1e-9, random_us)};
   };
-  const std::optional<double> ratio = suspicious_ratio(easy_factor, random_against_easy);
+  const std::optional<double> ratio = suspicious_ratio(floor_of_easy_data, random_against_easy);
   if (!ratio) {
     return {};
   }
@@ -167,14 +201,14 @@ Answer no_faster_on_constant_rows(const Bench& bench) {
 
 // What the device's clock says against the host's watch around it, on a batch that is long for both.
 Answer the_clock_is_left_alone(const Bench& bench) {
-  Session session(bench.problem, bench.contestant, bench.rig, {bench.draw(1)});
+  Session session = bench.session({bench.draw(1)}, Distribution::full_range, Places::together);
   session.run(0);
   const double once_us = std::max(1e-3, us_per_call(bench, session, 4));
   const auto calls = static_cast<std::size_t>(
       std::clamp(std::ceil(10 * bench.rig.clock().shortest_batch_us() / once_us), 4.0, 20000.0));
   for (int attempt = 0; attempt < 3; ++attempt) {
     const Reading reading =
-        bench.rig.clock().measure(session.runner(), {.calls = calls, .first_set = 0, .num_sets = 1});
+        session.measure(calls);
     if (reading.us_per_call > clock_limit * reading.watch_us_per_call) {
       return {};
     }
@@ -196,7 +230,7 @@ Answer no_faster_than_possible(const Bench& bench) {
     return {std::nullopt, "the peak of this machine is not known"};
   }
   const double floor_us = cost.operations / peak * 1e6;
-  Session session(bench.problem, bench.contestant, bench.rig, {bench.draw(1)});
+  Session session = bench.session({bench.draw(1)}, Distribution::full_range, Places::together);
   session.run(0);
   const double once_us = std::max(1e-3, us_per_call(bench, session, 4));
   const auto calls = static_cast<std::size_t>(

@@ -8,6 +8,7 @@
 
 #include "arena/data/distribution.hpp"
 #include "arena/results/audit_report.hpp"
+#include "arena/results/build_evidence.hpp"
 #include "arena/results/finding.hpp"
 #include "arena/results/mode_speedup.hpp"
 #include "arena/rig/ceilings.hpp"
@@ -57,6 +58,7 @@ struct CorrectEvidence {
   std::uint64_t seed = 0;
   Numerics numerics = Numerics::exact;  ///< by which definition outputs were judged
   std::vector<TrialResult> trials;
+  runtime::Confined confined{};  ///< what the process of a contestant from outside was held by; empty: it has none
 };
 
 /// What an experiment found.
@@ -89,6 +91,8 @@ struct ProblemVerification {
   std::size_t inputs_compared = 0;  ///< tensors, byte by byte
   double sampled_s = 0;             ///< samples and rests
   double aside_s = 0;               ///< making inputs and looking
+  std::size_t uncounted = 0;        ///< samples on inputs that had been seen, or all but seen
+  std::optional<Distribution> other_data{};  ///< the other distribution that was timed
 };
 
 /// Of `timed`.
@@ -111,7 +115,7 @@ struct RecordedEvidence {
 };
 
 /// The first: nothing beyond the gate's sentence.
-using Evidence = std::variant<std::monostate, MemoryNeed, CompilerLog, AuditedEvidence, RaceFreeEvidence,
+using Evidence = std::variant<std::monostate, MemoryNeed, CompilerLog, BuildEvidence, AuditedEvidence, RaceFreeEvidence,
                               CorrectEvidence, HonestEvidence, TimedEvidence, VerdictEvidence, RecordedEvidence>;
 
 }  // namespace thresher::arena

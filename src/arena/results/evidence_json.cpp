@@ -6,6 +6,7 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
+#include "arena/results/confined_json.hpp"
 #include "arena/results/recorded_json.hpp"
 
 namespace thresher::arena {
@@ -109,6 +110,22 @@ Json value_of(const ProbeResult& result) {
   return json;
 }
 
+Json value_of(const ProblemVerification& verification) {
+  Json json{{"problem", verification.problem},
+            {"secret_seed", verification.secret_seed},
+            {"samples", verification.samples},
+            {"samples_that_do_not_count", verification.uncounted},
+            {"calls", verification.calls},
+            {"whole_outputs", verification.whole_outputs},
+            {"inputs_compared", verification.inputs_compared},
+            {"seconds_of_samples", verification.sampled_s},
+            {"seconds_of_verification", verification.aside_s}};
+  if (verification.other_data) {
+    json["other_data"] = name(*verification.other_data);
+  }
+  return json;
+}
+
 template <class Value>
 Json list_of(const std::vector<Value>& values) {
   Json json = Json::array();
@@ -126,6 +143,8 @@ std::string text_of(const MemoryNeed& need) {
 
 std::string text_of(const CompilerLog& log) { return text({{"log", log.text}}); }
 
+std::string text_of(const BuildEvidence& build) { return to_json(build); }
+
 std::string text_of(const AuditedEvidence& audited) { return text({{"kernels", list_of(audited.kernels)}}); }
 
 std::string text_of(const RaceFreeEvidence& race_free) {
@@ -133,33 +152,20 @@ std::string text_of(const RaceFreeEvidence& race_free) {
 }
 
 std::string text_of(const CorrectEvidence& correct) {
-  return fmt::format(R"({{"seed":{},"numerics":"{}","trials":{}}})", correct.seed, name(correct.numerics),
-                     text(list_of(correct.trials)));
+  const std::string process =
+      correct.confined.protections.empty() ? "" : R"(,"process_confined":)" + text(json_of(correct.confined));
+  return fmt::format(R"({{"seed":{},"numerics":"{}","trials":{}{}}})", correct.seed, name(correct.numerics),
+                     text(list_of(correct.trials)), process);
 }
 
 std::string text_of(const HonestEvidence& honest) {
   return text({{"problem", honest.problem}, {"secret_seed", honest.secret_seed}, {"probes", list_of(honest.probes)}});
 }
 
-Json json_of(const ProblemVerification& verification) {
-  return {{"problem", verification.problem},
-          {"secret_seed", verification.secret_seed},
-          {"samples", verification.samples},
-          {"calls", verification.calls},
-          {"whole_outputs", verification.whole_outputs},
-          {"inputs_compared", verification.inputs_compared},
-          {"seconds_of_samples", verification.sampled_s},
-          {"seconds_of_verification", verification.aside_s}};
-}
-
 std::string text_of(const TimedEvidence& timed) {
   const Ceilings& ceilings = timed.ceilings;
-  Json verification = Json::array();
-  for (const ProblemVerification& problem : timed.verification) {
-    verification.push_back(json_of(problem));
-  }
   return text({{"clock", timed.clock},
-               {"verification", verification},
+               {"verification", list_of(timed.verification)},
                {"distribution", name(timed.distribution)},
                {"budget_s", timed.budget_s},
                {"ceilings",

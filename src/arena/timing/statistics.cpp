@@ -3,12 +3,16 @@
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
+#include <iterator>
 #include <numbers>
 
 namespace thresher::arena {
 namespace {
 
 constexpr std::size_t num_resamples = 2000;
+/// Whoever is told from an equal is told so wrongly once in a thousand times.
+constexpr double error_rate = 1e-3;
+constexpr std::size_t num_draws = 8000;
 /// Nothing that happens in a few rounds makes an equal so many times slower in each of them, beside what the baseline's
 /// own samples show.
 constexpr double beyond_few_rounds = 3;
@@ -97,10 +101,35 @@ double rank_test(std::span<const double> greater, std::span<const double> smalle
   return 0.5 * std::erfc((wins - pairs / 2 - 0.5) / (deviation * std::numbers::sqrt2));
 }
 
-bool is_beyond_doubt(std::span<const double> greater, std::span<const double> smaller, double least_factor) {
-  constexpr double error_rate = 1e-3;
-  return std::min(greater.size(), smaller.size()) >= min_rounds && median(greater) > least_factor * median(smaller) &&
-         rank_test(greater, smaller) < error_rate;
+double chance_factor(std::span<const double> one, std::span<const double> other) {
+  std::vector<double> around;  // each list about its own median
+  for (const std::span<const double> list : {one, other}) {
+    const double middle = median(list);
+    std::transform(list.begin(), list.end(), std::back_inserter(around), [&](double value) { return value / middle; });
+  }
+  Random random(around.size());
+  std::vector<double> scratch;
+  const auto drawn_median = [&](std::size_t count) {
+    scratch.resize(count);
+    std::generate(scratch.begin(), scratch.end(), [&] { return around[random.below(around.size())]; });
+    return median_in_place(scratch);
+  };
+  std::vector<double> factors(num_draws);
+  for (double& factor : factors) {
+    const double upper = drawn_median(one.size());
+    factor = upper / drawn_median(other.size());
+  }
+  const auto beyond = static_cast<std::ptrdiff_t>(error_rate * static_cast<double>(num_draws));
+  std::nth_element(factors.begin(), factors.end() - 1 - beyond, factors.end());
+  return std::max(1.0, *(factors.end() - 1 - beyond));
+}
+
+bool is_beyond_doubt(std::span<const double> greater, std::span<const double> smaller, double floor) {
+  if (std::min(greater.size(), smaller.size()) < min_rounds || rank_test(greater, smaller) >= error_rate) {
+    return false;
+  }
+  const double factor = median(greater) / median(smaller);
+  return factor > floor && factor > chance_factor(greater, smaller);
 }
 
 double noise_factor(const Estimate& baseline_against_itself) noexcept {

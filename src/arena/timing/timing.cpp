@@ -71,7 +71,7 @@ class Timer {
 
   std::optional<double> measure(Role role, const Batch& batch) {
     const Reading reading = clocked(role).clock.measure(clocked(role).runner, batch);
-    times_.clock_fault = reading_fault(reading, batch);
+    times_.clock_fault = options_.clock_matters ? reading_fault(reading, batch) : "";
     if (!times_.clock_fault.empty()) {
       return std::nullopt;
     }
@@ -133,7 +133,8 @@ class Timer {
   std::size_t calls_per_sample(TimingMode mode) const {
     const double shortest_us =
         std::max(clock_.shortest_batch_us(), contestant_ ? contestant_->clock.shortest_batch_us() : 0);
-    const auto calls = static_cast<std::size_t>(std::max(1.0, std::ceil(shortest_us / fastest_us_)));
+    const auto calls = fastest_us_ > 0 ? static_cast<std::size_t>(std::max(1.0, std::ceil(shortest_us / fastest_us_)))
+                                       : std::size_t{1};
     const std::size_t sets = usable_sets(mode);
     if (attendant_ != nullptr) {
       return std::min(calls, sets);
@@ -174,7 +175,8 @@ class Timer {
           fmt::format("it needs {:.1f} s and {:.1f} s of the time budget were left", least_s, std::max(left_s, 0.0));
       return;
     }
-    const auto modes_left = static_cast<double>(all_modes.size() - static_cast<std::size_t>(mode.mode));
+    const auto modes_left =
+        options_.shortly ? 1.0 : static_cast<double>(all_modes.size() - static_cast<std::size_t>(mode.mode));
     time_rounds(mode, options_.max_rounds, used_s() + left_s / modes_left, options_.budget_s);
   }
 
@@ -245,8 +247,21 @@ class Timer {
     return {1, last, last + 1};
   }
 
-  /// One sample; nothing where it does not count.
-  std::optional<double> sample(Role role, const ModeTimes& mode) {
+  /// One sample that counts, after others that do not; nothing where its outputs do not hold.
+  std::optional<double> sample(Role role, ModeTimes& mode) {
+    for (;;) {
+      const std::optional<double> us = sample_of_any_kind(role, mode);
+      const SampleKind kind = attendant_ == nullptr ? SampleKind::counted : attendant_->kind();
+      if (!us || kind == SampleKind::counted) {
+        return us;
+      }
+      if (kind == SampleKind::seen) {
+        mode.seen_us.push_back(*us);
+      }
+    }
+  }
+
+  std::optional<double> sample_of_any_kind(Role role, const ModeTimes& mode) {
     const Batch batch = next_batch(mode.mode, mode.calls_per_sample);
     if (!is_cold(mode.mode)) {
       prepare(role, warm_up(), mode.mode);

@@ -18,6 +18,13 @@ namespace thresher::arena {
 /// Who runs a sample. The baseline is timed twice in every round, against itself.
 enum class Role : std::uint8_t { baseline, baseline_again, contestant };
 
+/// What a sample is for. Whoever runs it cannot tell.
+enum class SampleKind : std::uint8_t {
+  counted,  ///< on data that nobody has seen: its time is one of the round's
+  seen,     ///< on data that its runner has seen: another sample is taken in its place, and the times are compared
+  changed,  ///< on data that its runner has all but seen: its outputs alone are looked at, another is taken in its place
+};
+
 /// What is done around samples, outside the time that they take, for every role alike.
 class Attendant {
  public:
@@ -31,6 +38,8 @@ class Attendant {
   /// After it: one sentence about the first call whose outputs do not hold, empty when all do. `closely`: whole outputs
   /// too.
   [[nodiscard]] virtual std::string inspect(Role role, const Batch& batch, bool closely) = 0;
+  /// Of the sample that was inspected last.
+  [[nodiscard]] virtual SampleKind kind() const { return SampleKind::counted; }
 };
 
 /// So many input sets from `base` on.
@@ -58,6 +67,8 @@ struct TimingOptions {
   double rest_s = 0.02;  ///< idle time before each sample of a burst mode
   bool warm = false;     ///< the warm modes alone, with all of the budget
   bool shortly = false;  ///< the first deciding mode alone
+  /// False where samples are taken for their outputs: what the clock says then stops nothing.
+  bool clock_matters = true;
 };
 
 /// One mode's samples: microseconds per call, one of each role in every round.
@@ -68,6 +79,7 @@ struct ModeTimes {
   std::vector<double> baseline_us;
   std::vector<double> baseline_again_us;  ///< the baseline against itself: the machine's own noise
   std::vector<double> contestant_us;      ///< empty when the contestant is the baseline
+  std::vector<double> seen_us;            ///< of the contestant, on inputs that it had seen; in no round
   std::vector<Telemetry> telemetry;       ///< after each sample, in the order they were taken
   bool went_on = false;                   ///< past its share of the budget, because it was too noisy to say
 

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 
 #include "arena/ledger/sha256.hpp"
 #include "arena/text_file.hpp"
@@ -15,29 +14,20 @@ namespace thresher::arena::user_kernels {
 namespace {
 
 namespace fs = std::filesystem;
-using Json = nlohmann::json;
 
 constexpr std::uint64_t most_tool_bytes = std::uint64_t{1} << 30;
 constexpr std::size_t most_files = 500;
 constexpr std::size_t most_bytes = std::size_t{4} << 20;
 
 /// One hash of many files, whatever order they were read in.
-Json system_json(std::vector<fs::path> files) {
+std::string hash_of(std::vector<fs::path>& files) {
   std::sort(files.begin(), files.end());
   files.erase(std::unique(files.begin(), files.end()), files.end());
   std::string list;
   for (const fs::path& file : files) {
     list += fmt::format("{} {}\n", sha256(read_input_file(file).bytes.value_or("")), file.string());
   }
-  return {{"count", files.size()}, {"sha256", sha256(list)}};
-}
-
-Json confined_json(const runtime::Confined& confined) {
-  Json list = Json::array();
-  for (const runtime::Protection& protection : confined.protections) {
-    list.push_back({{"what", protection.what}, {"in_force", protection.in_force}, {"sentence", protection.sentence}});
-  }
-  return list;
+  return sha256(list);
 }
 
 }  // namespace
@@ -55,23 +45,20 @@ std::string by_whom(const BuildRecord& record) {
   return text;
 }
 
-std::string to_json(const BuildRecord& record) {
-  Json tools = Json::array();
-  for (const ToolFile& tool : record.tools) {
-    tools.push_back({{"path", tool.path}, {"sha256", tool.sha256}, {"is_script", tool.is_script}});
-  }
-  Json files = Json::array();
+BuildEvidence evidence_of(const BuildRecord& record) {
+  BuildEvidence evidence;
+  evidence.compiler = record.compiler;
+  evidence.tools = record.tools;
+  evidence.options = record.options;
+  evidence.kernel = {record.kernel.path, sha256(record.kernel.text), ""};
   for (const SourceFile& file : record.files) {
-    files.push_back({{"path", file.path}, {"sha256", sha256(file.text)}, {"text", file.text}});
+    evidence.files.push_back({file.path, sha256(file.text), file.text});
   }
-  return Json{{"compiler", record.compiler},
-              {"tools", tools},
-              {"options", record.options},
-              {"kernel", {{"path", record.kernel.path}, {"sha256", sha256(record.kernel.text)}}},
-              {"files", files},
-              {"system_files", system_json(record.system_files)},
-              {"confined", confined_json(record.confined)}}
-      .dump(-1, ' ', false, Json::error_handler_t::replace);
+  std::vector<fs::path> system_files = record.system_files;
+  evidence.system_files_sha256 = hash_of(system_files);
+  evidence.system_files = system_files.size();
+  evidence.confined = record.confined;
+  return evidence;
 }
 
 ToolFile tool_file(const fs::path& path) {

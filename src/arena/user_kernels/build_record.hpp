@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "arena/results/build_evidence.hpp"
 #include "runtime/confinement.hpp"
 
 namespace thresher::arena::user_kernels {
@@ -14,13 +15,6 @@ namespace thresher::arena::user_kernels {
 struct SourceFile {
   std::string path;  ///< from the kernel's folder
   std::string text;
-};
-
-/// A program or a library that took part.
-struct ToolFile {
-  std::string path;
-  std::string sha256;
-  bool is_script = false;
 };
 
 struct BuildRecord {
@@ -36,9 +30,8 @@ struct BuildRecord {
 /// "g++ … by the script /home/me/cxx", what a gate's sentence says.
 [[nodiscard]] std::string by_whom(const BuildRecord& record);
 
-/// JSON object for the ledger: each file with its SHA-256, those beside the kernel with their text, the system's as
-/// one hash of all of them.
-[[nodiscard]] std::string to_json(const BuildRecord& record);
+/// For the ledger: each file with its SHA-256, those beside the kernel with their text, the system's as one hash of all.
+[[nodiscard]] BuildEvidence evidence_of(const BuildRecord& record);
 
 /// The tool at `path`. Throws Error(io) when it cannot be read.
 [[nodiscard]] ToolFile tool_file(const std::filesystem::path& path);

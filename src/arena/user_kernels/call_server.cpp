@@ -11,6 +11,7 @@
 #include "arena/user_kernels/served.hpp"
 #include "arena/user_kernels/wire.hpp"
 #include "runtime/confinement.hpp"
+#include "runtime/driver.hpp"
 #include "thresher/error.hpp"
 
 namespace thresher::arena::user_kernels {
@@ -115,6 +116,7 @@ class Server {
   void take(Ask ask, Reader& question, Writer& answer) {
     switch (ask) {
       case Ask::hello: return;
+      case Ask::confine: confine(question, answer); return;
       case Ask::load_library: served_ = serve_library(question); return;
       case Ask::load_strategy: served_ = serve_strategy(question); return;
       case Ask::load_cubin:
@@ -165,16 +167,28 @@ void Served::answer(Ask, Reader&, std::byte*, Writer&) {
   throw Error(ErrorCode::internal, "a kernel's process was asked what it does not know");
 }
 
-void confine(const std::filesystem::path& folder) {
+void confine(Reader& question, Writer& answer) {
   constexpr double share_of_memory = 0.75;
+  const std::string folder = question.text();
+  const auto gpu = question.get<std::int32_t>();
+  const bool opens_first = question.get<std::uint8_t>() != 0;
+  const auto open_gpu = [&] { const runtime::ContextGuard keeps_its_context(gpu); };
+  if (gpu >= 0 && opens_first) {
+    open_gpu();
+  }
   runtime::Confinement wanted;
   wanted.readable = {folder};
+  wanted.devices = gpu >= 0 ? runtime::gpu_device_files() : std::vector<std::filesystem::path>{};
   wanted.limits.data_bytes =
       static_cast<std::uint64_t>(share_of_memory * static_cast<double>(HostMemory().available_bytes()));
   wanted.limits.more_processes = 4096;
   wanted.limits.file_bytes = std::uint64_t{1} << 20;
   wanted.limits.open_files = 256;
-  (void)runtime::confine_self(wanted);
+  const runtime::Confined confined = runtime::confine_self(wanted);
+  if (gpu >= 0 && !opens_first) {
+    open_gpu();
+  }
+  put(answer, confined);
 }
 
 void serve_calls() { Server().serve(); }

@@ -60,7 +60,7 @@ class CudaContestant final : public BaseContestant {
       const KernelCode code = machine_code(problem).kernels.front();
       return {true,
               fmt::format("{} by {} for {}: {}", code.title, by_whom(build().record), arch(), resources_text(code)),
-              RecordedEvidence{to_json(build().record)}};
+              evidence_of(build().record)};
     } catch (const Error& error) {
       return {false, fmt::format("{} does not compile: {}", title(), first_error(error.what())),
               CompilerLog{error.what()}};
@@ -109,11 +109,13 @@ class CudaContestant final : public BaseContestant {
       // No host code of the user's runs there, so it need not be stopped.
       ProcessOptions options{server_, "the kernel's process", kernel().time_limit_s};
       options.is_frozen = false;
+      options.gpu = device_.id().ordinal;
       rig_ = std::make_unique<CudaProcessRig>(own, options, load, memory.get());
     }
     return *rig_;
   }
   void start_anew() const override { rig_.reset(); }
+  [[nodiscard]] runtime::Confined confined() const override { return rig_ ? rig_->confined() : runtime::Confined{}; }
 
  private:
   [[nodiscard]] std::string arch() const {

@@ -77,11 +77,13 @@ class CudaProcessRig final : public Rig {
   bool hold_stream(double microseconds) override;
   [[nodiscard]] std::size_t last_level_cache_bytes() const override { return own_.last_level_cache_bytes(); }
   void flush_caches() override { own_.flush_caches(); }
+  std::string put_right() override { return own_.put_right(); }
   [[nodiscard]] const Ceilings& ceilings() override { return own_.ceilings(); }
   [[nodiscard]] Machine machine() const override { return own_.machine(); }
 
   /// A runner over calls whose data lie in this rig's memory.
   [[nodiscard]] std::unique_ptr<Runner> bind(const CubinLaunch& launch, Calls calls);
+  [[nodiscard]] const runtime::Confined& confined() { return cuda_.process().confined(); }
 
  private:
   void wait_by(Ask ask);

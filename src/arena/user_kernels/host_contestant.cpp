@@ -33,7 +33,7 @@ class HostContestant final : public BaseContestant {
       try {
         const KernelProcess loads(process(), load());
         compiled_ = Answer{true, fmt::format("{} by {}", file(), by_whom(build().record())),
-                           RecordedEvidence{to_json(build().record())}};
+                           evidence_of(build().record())};
       } catch (const Error& error) {
         const char* const what = error.code() == ErrorCode::compile ? "does not compile" : "cannot be loaded";
         compiled_ = Answer{false, fmt::format("{} {}: {}", file(), what, error.what())};
@@ -53,6 +53,7 @@ class HostContestant final : public BaseContestant {
     return *rig_;
   }
   void start_anew() const override { rig_.reset(); }
+  [[nodiscard]] runtime::Confined confined() const override { return rig_ ? rig_->confined() : runtime::Confined{}; }
 
   [[nodiscard]] std::unique_ptr<Runner> prepare(const Problem& problem, Memory& memory,
                                                 const std::vector<DeviceSet>& sets) const override {
@@ -71,10 +72,14 @@ class HostContestant final : public BaseContestant {
     return *build_;
   }
 
-  [[nodiscard]] ProcessOptions process() const { return {server_, "the kernel's process", kernel().time_limit_s}; }
+  [[nodiscard]] ProcessOptions process() const {
+    ProcessOptions options{server_, "the kernel's process", kernel().time_limit_s};
+    options.readable = build().folder();
+    return options;
+  }
 
   [[nodiscard]] Writer load() const {
-    return Writer(Ask::load_library).put(build().folder().string()).put(build().object().string()).put(kernel().entry);
+    return Writer(Ask::load_library).put(build().object().string()).put(kernel().entry);
   }
 
   Device device_;

@@ -101,6 +101,36 @@ class KernelProcess::Awake {
 
 KernelProcess::KernelProcess(ProcessOptions options, const Writer& load, int descriptor)
     : options_(std::move(options)), random_(secret_seed()) {
+  start();
+  try {
+    confined_ = confine(false);
+  } catch (const Error&) {
+    if (options_.gpu < 0) {
+      throw;
+    }
+    // Some drivers open a GPU by ways that a confined process has not. What they started by then is not wholly confined,
+    // and the protections say so.
+    tree_.reset();
+    failure_.clear();
+    start();
+    confined_ = confine(true);
+  }
+  (void)exchange(load, options_.call_limit_s + 5, descriptor);
+  const Awake falls_asleep(*this);
+}
+
+runtime::Confined KernelProcess::confine(bool gpu_first) {
+  const Writer question = Writer(Ask::confine)
+                              .put(options_.readable.string())
+                              .put(std::int32_t{options_.gpu})
+                              .put(std::uint8_t{gpu_first});
+  Reader answer = exchange(question, options_.own_work_limit_s, -1);
+  return read_confined(answer);
+}
+
+void KernelProcess::start() {
+  rings_ = 0;
+  questions_ = 0;
   std::array<int, 2> ends{-1, -1};
   if (::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends.data()) != 0) {
     throw Error(ErrorCode::io, "no socket could be opened for a kernel's process: close some files");
@@ -114,8 +144,6 @@ KernelProcess::KernelProcess(ProcessOptions options, const Writer& load, int des
   command.descriptors = {{its_end.get(), line_descriptor}, {page.get(), doorbell_descriptor}};
   tree_ = std::make_unique<runtime::ProcessTree>(command);
   (void)exchange(Writer(Ask::hello), options_.own_work_limit_s, -1);
-  Reader answer = exchange(load, options_.call_limit_s + 5, descriptor);
-  const Awake falls_asleep(*this);
 }
 
 void KernelProcess::check() const {

@@ -4,6 +4,7 @@
 /// and its outputs are looked at here.
 #include <algorithm>
 #include <cstdint>
+#include <filesystem>
 #include <memory>
 #include <span>
 #include <string>
@@ -24,6 +25,8 @@ struct ProcessOptions {
   double call_limit_s = 60;          ///< for one call, and for what a library does when it is loaded
   double own_work_limit_s = 60;      ///< for each thing that is no call: to map memory, say, or to pack weights
   bool is_frozen = true;             ///< stopped while it is not asked anything; not where no host code of a user's runs
+  std::filesystem::path readable{};  ///< a folder that it may read beside the system's; empty: none
+  int gpu = -1;                      ///< that it may use; -1: none
 };
 
 /// A file descriptor that is closed with it.
@@ -68,6 +71,7 @@ class KernelProcess {
   double call(std::uint32_t binding, const Batch& batch, const Outputs& outputs);
 
   [[nodiscard]] std::uint32_t next_number() { return ++last_number_; }
+  /// What holds it, told before anything from outside was loaded.
   [[nodiscard]] const runtime::Confined& confined() const { return confined_; }
 
  private:
@@ -77,6 +81,9 @@ class KernelProcess {
     OwnedDescriptor descriptor;
   };
 
+  void start();
+  /// The question is asked before anything from outside is loaded, so its answer is believed.
+  [[nodiscard]] runtime::Confined confine(bool gpu_first);
   void check() const;
   /// Ends the process and throws: how it ended if it had by itself, else `why`.
   [[noreturn]] void fail(const std::string& why);

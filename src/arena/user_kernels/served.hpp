@@ -1,7 +1,6 @@
 #pragma once
 /// What a kernel's process serves: calls over bindings of a kernel to tensors.
 #include <cstdint>
-#include <filesystem>
 #include <memory>
 #include <vector>
 
@@ -26,9 +25,10 @@ class Served {
   virtual void answer(Ask ask, Reader& question, std::byte* piece, Writer& answer);
 };
 
-/// Confines this process for good: it reads its own folder and the system's libraries, and writes nothing. A baseline is
-/// confined as the kernel is that it meets, since system calls cost more then.
-void confine(const std::filesystem::path& folder);
+/// Confines this process for good, before anything from outside is loaded: it reads its own folder and the system's
+/// libraries, and writes nothing but to the GPU's device files where it has one. A baseline is confined as the kernel is
+/// that it meets, since system calls cost more then. Answers with what holds it.
+void confine(Reader& question, Writer& answer);
 
 /// Each in its file; what to load is the rest of the question.
 [[nodiscard]] std::unique_ptr<Served> serve_library(Reader& question);

@@ -34,10 +34,8 @@ class ServedLibrary final : public Served {
 }  // namespace
 
 std::unique_ptr<Served> serve_library(Reader& question) {
-  const std::string folder = question.text();
   const std::string object = question.text();
   const std::string entry = question.text();
-  confine(folder);
   // It stays loaded, since nobody knows what it started.
   void* const library = ::dlopen(object.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (library == nullptr) {

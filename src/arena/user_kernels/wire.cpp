@@ -69,6 +69,24 @@ int Reader::descriptor() {
   return descriptor;
 }
 
+void put(Writer& writer, const runtime::Confined& confined) {
+  writer.put(static_cast<std::uint32_t>(confined.protections.size()));
+  for (const runtime::Protection& protection : confined.protections) {
+    writer.put(protection.what).put(std::uint8_t{protection.in_force}).put(protection.sentence);
+  }
+}
+
+runtime::Confined read_confined(Reader& reader) {
+  runtime::Confined confined;
+  for (auto left = reader.get<std::uint32_t>(); left > 0; --left) {
+    runtime::Protection& protection = confined.protections.emplace_back();
+    protection.what = reader.text();
+    protection.in_force = reader.get<std::uint8_t>() != 0;
+    protection.sentence = reader.text();
+  }
+  return confined;
+}
+
 bool send_message(int socket, std::span<const std::byte> bytes, int descriptor) {
   iovec part{const_cast<std::byte*>(bytes.data()), bytes.size()};
   alignas(cmsghdr) std::array<char, CMSG_SPACE(sizeof(int))> control{};

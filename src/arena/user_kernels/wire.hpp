@@ -11,6 +11,7 @@
 #include <type_traits>
 #include <vector>
 
+#include "runtime/confinement.hpp"
 #include "thresher/error.hpp"
 #include "thresher/own_kernel.h"
 
@@ -31,7 +32,8 @@ inline constexpr std::size_t most_sentence_bytes = 400;
 /// or 1, an ErrorCode and a sentence.
 enum class Ask : std::uint32_t {
   hello,          ///< whether it is there at all
-  load_library,   ///< flag whether it is confined, folder, path of a shared object, its function
+  confine,        ///< folder that it may read, GPU or -1, whether that is opened first; answered with protections
+  load_library,   ///< path of a shared object, its function
   load_strategy,  ///< label of a contestant of Thresher's own
   load_cubin,     ///< GPU, name of the kernel, bytes; with the memory that holds it
   share,          ///< number of a piece, bytes; with its memory
@@ -102,6 +104,11 @@ class Reader {
   std::vector<int> descriptors_;
   std::size_t at_ = 0;
 };
+
+/// What a process is held by.
+void put(Writer& writer, const runtime::Confined& confined);
+/// Throws Error(device) where the message ends too early.
+[[nodiscard]] runtime::Confined read_confined(Reader& reader);
 
 /// Sends one datagram with at most one descriptor. False when nobody is there, or will take it at once.
 [[nodiscard]] bool send_message(int socket, std::span<const std::byte> bytes, int descriptor = -1);

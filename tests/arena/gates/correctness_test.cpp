@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <cstring>
+#include <map>
 #include <set>
 
 #include "arena/planted.hpp"
@@ -192,10 +193,17 @@ TEST(Correctness, AWrongLastBitOfIntegersIsFound) {
   EXPECT_EQ(finding.fault, "one element off");
 }
 
+/// Whether the kernel that owns `seen` was given these activations before.
+bool is_repeated(std::set<std::string>& seen, const KernelCall& call) {
+  const auto bytes = static_cast<std::size_t>(call.a.elements() * bits(call.a.format) / 8);
+  return !seen.emplace(static_cast<const char*>(call.a.data), bytes).second;
+}
+
 TEST(Correctness, RightAtFirstAndWrongLaterIsNamed) {
-  const Finding finding = judge([](const KernelCall& call) {
+  std::set<std::string> seen;
+  const Finding finding = judge([&seen](const KernelCall& call) {
     honest_kernel(call);
-    if (call.number == 2) {
+    if (is_repeated(seen, call)) {
       for (std::int64_t column = 0; column < 200; ++column) {
         call.write(0, column, 3.0F);
       }
@@ -205,12 +213,31 @@ TEST(Correctness, RightAtFirstAndWrongLaterIsNamed) {
 }
 
 TEST(Correctness, DifferentBitsFromRunToRunAreNamed) {
-  const Finding finding = judge([](const KernelCall& call) {
+  std::set<std::string> seen;
+  const Finding finding = judge([&seen](const KernelCall& call) {
     honest_kernel(call);
-    static_cast<std::uint16_t*>(call.c.data)[0] ^= static_cast<std::uint16_t>(call.number == 2 ? 1 : 0);
+    static_cast<std::uint16_t*>(call.c.data)[0] ^= static_cast<std::uint16_t>(is_repeated(seen, call) ? 1 : 0);
   });
   EXPECT_EQ(finding.fault, "differs from run to run");
   EXPECT_NE(finding.sentence.find("[0, 0]"), std::string::npos);
+}
+
+TEST(Correctness, WhichCallsAreJudgedIsDrawn) {
+  std::set<int> numbers;
+  for (std::uint64_t seed = 1; seed < 30; ++seed) {
+    std::map<std::string, int> first;
+    (void)judge(
+        [&](const KernelCall& call) {
+          honest_kernel(call);
+          const auto bytes = static_cast<std::size_t>(call.a.elements() * bits(call.a.format) / 8);
+          const auto [before, is_new] = first.try_emplace({static_cast<const char*>(call.a.data), bytes}, call.number);
+          if (!is_new) {
+            numbers.insert(call.number);
+          }
+        },
+        problem_of(7, 24, 64), Distribution::contest, seed);
+  }
+  EXPECT_EQ(numbers, (std::set{2, 3, 4})) << "where the inputs of a judged call come again";
 }
 
 TEST(Correctness, AnErrorOfTheContestantIsAFailedTrial) {

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <map>
+#include <memory>
 #include <set>
 
 #include "arena/cheats/cheats.hpp"
@@ -43,6 +45,37 @@ TEST_P(PlantedCheat, IsCaughtAndNamed) {
 
 INSTANTIATE_TEST_SUITE_P(Cheats, PlantedCheat, ::testing::Range<std::size_t>(0, cheats::all_cheats().size()),
                          [](const auto& tested) { return cheats::all_cheats()[tested.param].name; });
+
+TEST(Honesty, SingleElementsOfTheWeightsMatterToo) {
+  // Converts weights once for what it can tell apart: it looks at the first bytes of each row.
+  auto kept = std::make_shared<std::map<std::string, std::pair<std::string, std::string>>>();
+  const cheats::Prepare keeping = [kept](const cheats::Stage& stage) -> cheats::Act {
+    return [kept, stage](std::size_t set, int number) {
+      KernelCall call = stage.call(set, number);
+      const auto bytes = [](const Tensor& tensor) {
+        return std::string(static_cast<const char*>(tensor.data),
+                           static_cast<std::size_t>(tensor.elements() * bits(tensor.format) / 8));
+      };
+      std::string fingerprint;
+      for (const Tensor& weight : {call.b1, call.b2}) {
+        const std::string all = bytes(weight);
+        const std::size_t row = all.size() / static_cast<std::size_t>(weight.shape[0]);
+        for (std::size_t first = 0; first < all.size(); first += row) {
+          fingerprint += all.substr(first, 2);
+        }
+      }
+      auto& [b1, b2] = kept->try_emplace(fingerprint, bytes(call.b1), bytes(call.b2)).first->second;
+      call.b1.data = b1.data();
+      call.b2.data = b2.data();
+      honest_kernel(call);
+      return 60.0;
+    };
+  };
+  cheats::CheatRig rig({});
+  const std::string accusation = found(probe_honesty(
+      cheats::planted_problem(), cheats::CheatContestant("keeping", keeping, rig), rig, options_of(1234567)));
+  EXPECT_TRUE(accusation.starts_with("keeps converted weights from an earlier call: one element of b")) << accusation;
+}
 
 TEST(Honesty, AtLeastTwentyDifferentCheatsArePlanted) {
   std::set<std::string> accusations;

@@ -7,6 +7,7 @@
 
 #include "arena/expect_error.hpp"
 #include "arena/results/gate.hpp"
+#include "arena/results/mode_samples.hpp"
 
 namespace thresher::arena {
 namespace {
@@ -87,12 +88,50 @@ TEST(EvidenceJson, OfTimedHasClockCeilingsAndWhatWasLookedAt) {
                                   Distribution::contest,
                                   6,
                                   {1.5, 2.5, 3.5, "measured", 2},
-                                  {{"1x8x16", 5, 30, 60, 4, 31, 1.5, 0.5}}}),
+                                  {{"1x8x16", 5, 30, 60, 4, 31, 1.5, 0.5, 3, Distribution::specials}}}),
             R"({"budget_s":6.0,"ceilings":{"bytes_per_s":3.5,"fast_rate":2.0,"method":"measured",)"
             R"("peak_operations_per_s":1.5,"sustained_operations_per_s":2.5},"clock":"wall clock",)"
-            R"("distribution":"contest","verification":[{"calls":60,"inputs_compared":31,"problem":"1x8x16",)"
-            R"("samples":30,"seconds_of_samples":1.5,"seconds_of_verification":0.5,"secret_seed":5,)"
+            R"("distribution":"contest","verification":[{"calls":60,"inputs_compared":31,"other_data":"specials",)"
+            R"("problem":"1x8x16","samples":30,"samples_that_do_not_count":3,"seconds_of_samples":1.5,"seconds_of_verification":0.5,"secret_seed":5,)"
             R"("whole_outputs":4}]})");
+}
+
+TEST(EvidenceJson, OfCompilesKeepsWhatWasReadAndWhatHeldTheCompiler) {
+  BuildEvidence build;
+  build.compiler = "g++ 12";
+  build.tools = {{"/usr/bin/g++", "ab", false}};
+  build.options = {"-O3"};
+  build.kernel = {"mine.cpp", "cd", "int x;"};
+  build.files = {{"mine.hpp", "ef", "int y;"}};
+  build.system_files = 3;
+  build.system_files_sha256 = "01";
+  build.confined = {{{"files", true, "reads its own"}}};
+  EXPECT_EQ(to_json(Evidence{build}),
+            R"({"compiler":"g++ 12","confined":[{"in_force":true,"sentence":"reads its own","what":"files"}],)"
+            R"("files":[{"path":"mine.hpp","sha256":"ef","text":"int y;"}],)"
+            R"("kernel":{"path":"mine.cpp","sha256":"cd"},"options":["-O3"],"system_files":{"count":3,"sha256":"01"},)"
+            R"("tools":[{"is_script":false,"path":"/usr/bin/g++","sha256":"ab"}]})");
+}
+
+TEST(EvidenceJson, OfCorrectTellsWhatHeldTheProcessWhereThereWasOne) {
+  CorrectEvidence correct{7, Numerics::exact, {}};
+  correct.confined = {{{"files", false, "no Landlock"}}};
+  EXPECT_EQ(to_json(correct),
+            R"({"seed":7,"numerics":"exact","trials":[],"process_confined":)"
+            R"([{"in_force":false,"sentence":"no Landlock","what":"files"}]})");
+}
+
+TEST(ModeSamples, HoldTimesTelemetryAndRotation) {
+  Telemetry hot;
+  hot.clock_mhz = 1500;
+  hot.throttle_reasons = {"heat"};
+  ModeSamples samples{4, {2.5}, {3.5}, {1.5}, {}, {hot, {}}, {3, 100, 10, 1000}};
+  EXPECT_EQ(to_json(samples),
+            R"({"baseline_again_us":[3.5],"baseline_us":[2.5],"calls_per_sample":4,"contestant_us":[1.5],)"
+            R"("rotation":{"bytes":300,"cold":true,"last_level_cache_bytes":10,"sets":3,"why_not_cold":""},)"
+            R"("telemetry":[{"mhz":1500.0,"throttled":["heat"]},{}]})");
+  samples.seen_us = {0.5};
+  EXPECT_NE(to_json(samples).find(R"("seen_us":[0.5])"), std::string::npos);
 }
 
 TEST(EvidenceJson, OfVerdictIsReadAgainWhereItWasRecorded) {

@@ -96,6 +96,33 @@ TEST(Statistics, RanksTellWhatLiesAboveByChance) {
   EXPECT_FALSE(is_beyond_doubt(std::span(high).first(4), low, 1.3)) << "too few to say";
 }
 
+std::vector<double> samples_of(double middle, double spread, std::size_t count, Random& random) {
+  std::vector<double> samples(count);
+  for (double& sample : samples) {
+    sample = middle * std::exp(spread * random.normal());
+  }
+  return samples;
+}
+
+TEST(Statistics, TheSpreadOfTheSamplesDecidesWhatChanceDoes) {
+  Random random(5);
+  const std::vector<double> still = samples_of(1, 0.001, 12, random);
+  const std::vector<double> wild = samples_of(1, 0.3, 12, random);
+  EXPECT_LT(chance_factor(still, still), 1.005);
+  EXPECT_GT(chance_factor(wild, wild), 1.2);
+  EXPECT_LT(chance_factor(samples_of(1, 0.3, 100, random), samples_of(1, 0.3, 100, random)),
+            chance_factor(wild, wild))
+      << "many samples tell more";
+  int found = 0;
+  int accused = 0;
+  for (int times = 0; times < 200; ++times) {
+    found += is_beyond_doubt(samples_of(1.05, 0.005, 10, random), samples_of(1, 0.005, 10, random), 1.02) ? 1 : 0;
+    accused += is_beyond_doubt(samples_of(1.05, 0.2, 10, random), samples_of(1, 0.2, 10, random), 1.02) ? 1 : 0;
+  }
+  EXPECT_GT(found, 195) << "a twentieth is plain on a quiet machine";
+  EXPECT_LT(accused, 5) << "and nothing on a wild one";
+}
+
 TEST(Statistics, EqualsAreToldApartLessThanOnceInAThousandTimes) {
   Random random(3);
   int told_apart = 0;

@@ -24,6 +24,24 @@ TEST_F(OwnCudaKernel, TheExamplePassesEveryGateThatCanBeJudged) {
   EXPECT_NE(gate(naive, GateKind::audited).outcome, Outcome::failed) << gate(naive, GateKind::audited).sentence;
 }
 
+TEST_F(OwnCudaKernel, ItsProcessIsConfined) {
+  SKIP_WITHOUT_GPU();
+  const std::string suite =
+      "title = \"Small\"\noperation = \"dual_gemm\"\ndistributions = [\"contest\"]\ntimed = false\n"
+      "[[problem]]\nm = 33\nn = 72\nk = 64\na = \"fp16\"\nb = \"fp16\"\nout = \"fp16\"\n";
+  const TournamentResult result = hold({load_pitch(example_folder / "naive.toml")}, suite, "cuda:0");
+  const GateResult& correct = gate(entry(result, "naive"), GateKind::correct);
+  ASSERT_EQ(correct.outcome, Outcome::passed) << correct.sentence;
+  const runtime::Confined& confined = std::get<CorrectEvidence>(correct.evidence).confined;
+  ASSERT_EQ(confined.protections.size(), 5U);
+  for (const runtime::Protection& protection : confined.protections) {
+    std::printf("%s: %s%s\n", protection.what.c_str(), protection.in_force ? "" : "(missing) ",
+                protection.sentence.c_str());
+    EXPECT_TRUE(protection.in_force || protection.what == "files" || protection.what == "privileges")
+        << protection.what << ": " << protection.sentence;
+  }
+}
+
 TEST_F(OwnCudaKernel, AFaultAndAHangFailTheirGateAndNothingElse) {
   SKIP_WITHOUT_GPU();
   const std::string launch = "grid = [\"1\"]\nblock = [32]\n";

@@ -203,7 +203,7 @@ TEST_F(KernelBuild, EveryFileBesideTheKernelIsKeptAndEveryOtherHashed) {
       "#include \"thresher/own_kernel.h\"\n#include \"tile.h\"\nextern \"C\" int mine() { return told() + TWO; }\n",
       {"-DTWO=2", "-fopenmp", "-lm"}));
   EXPECT_EQ(answer_of(build), 42);
-  const nlohmann::json json = nlohmann::json::parse(to_json(build.record()));
+  const nlohmann::json json = nlohmann::json::parse(to_json(evidence_of(build.record())));
   ASSERT_EQ(json["files"].size(), 3U) << json["files"];
   EXPECT_EQ(json["files"][0]["path"], "deep/beside.h");
   EXPECT_EQ(json["files"][1]["path"], "deep/er.h");
@@ -346,7 +346,7 @@ TEST_F(CudaBuildTest, EveryFileBesideTheKernelIsKept) {
   ASSERT_EQ(built.cubin.kernels.size(), 1U);
   EXPECT_EQ(built.cubin.kernels.front().lowered_name, "mine");
   EXPECT_GT(built.cubin.kernels.front().resources.registers, 0);
-  const nlohmann::json json = nlohmann::json::parse(to_json(built.record));
+  const nlohmann::json json = nlohmann::json::parse(to_json(evidence_of(built.record)));
   std::vector<std::string> paths;
   for (const auto& file : json["files"]) {
     paths.push_back(file["path"]);

@@ -47,6 +47,18 @@ TEST(Wire, WhatIsPutIsReadAndNoMore) {
   EXPECT_THROW((void)longer_than_it_is.text(), Error);
 }
 
+TEST(Wire, WhatHoldsAProcessIsTold) {
+  Writer writer;
+  put(writer, {{{"files", true, "reads nothing"}, {"system calls", false, "this kernel has no filters"}}});
+  Reader reader(writer.bytes(), {});
+  const runtime::Confined confined = read_confined(reader);
+  ASSERT_EQ(confined.protections.size(), 2U);
+  EXPECT_TRUE(confined.protections[0].in_force);
+  EXPECT_EQ(confined.missing(), "system calls: this kernel has no filters");
+  Reader more_than_there_is(Writer().put(std::uint32_t{1000}).bytes(), {});
+  EXPECT_THROW((void)read_confined(more_than_there_is), Error);
+}
+
 TEST(Wire, ALongMessageIsCutAndSaidToBe) {
   const Line line;
   const std::vector<std::byte> longer(most_message_bytes + 1);

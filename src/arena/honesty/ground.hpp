@@ -1,0 +1,45 @@
+#pragma once
+/// The input sets that experiments lie on: as many, with as many weights, as timed calls rotate over, so that neither
+/// addresses nor their order tell an experiment from a sample.
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "arena/data/device_set.hpp"
+#include "arena/data/host_tensor.hpp"
+#include "arena/honesty/honesty.hpp"
+#include "arena/operation/call_sets.hpp"
+#include "arena/operation/operation.hpp"
+#include "arena/random.hpp"
+#include "arena/rig/rig.hpp"
+
+namespace thresher::arena::honesty {
+
+using Inputs = std::vector<HostTensor>;
+
+class Ground {
+ public:
+  /// `inputs` are some of the distribution that experiments on it have: each distribution has tensors of its own kind.
+  Ground(const Problem& problem, Rig& rig, SamplePattern pattern, Distribution distribution, Inputs inputs,
+         std::uint64_t seed);
+  Ground(const Ground&) = delete;
+  Ground& operator=(const Ground&) = delete;
+
+  [[nodiscard]] const SamplePattern& pattern() const { return pattern_; }
+  [[nodiscard]] std::vector<DeviceSet>& sets() { return sets_; }
+  /// Cold sets, which experiments and samples use.
+  [[nodiscard]] std::size_t count() const { return pattern_.plan.cold; }
+  [[nodiscard]] std::size_t group_of(std::size_t set) const { return pattern_.plan.group_of(set); }
+
+  /// Data and poison that no call has had, where a call is made beside the one that is asked about.
+  void refresh(std::size_t set);
+  [[nodiscard]] Random& random() { return random_; }
+
+ private:
+  SamplePattern pattern_;
+  FreshInputs fresh_;
+  std::vector<DeviceSet> sets_;
+  Random random_;
+};
+
+}  // namespace thresher::arena::honesty

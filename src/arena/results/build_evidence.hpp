@@ -1,0 +1,40 @@
+#pragma once
+/// What a kernel from outside was built from and by what.
+#include <cstddef>
+#include <string>
+#include <vector>
+
+#include "runtime/confinement.hpp"
+
+namespace thresher::arena {
+
+/// A program or a library that took part.
+struct ToolFile {
+  std::string path;
+  std::string sha256;
+  bool is_script = false;
+};
+
+/// A file beside the kernel.
+struct KeptFile {
+  std::string path;  ///< from the kernel's folder
+  std::string sha256;
+  std::string text;
+};
+
+/// Of `compiles`.
+struct BuildEvidence {
+  std::string compiler;
+  std::vector<ToolFile> tools;
+  std::vector<std::string> options;
+  KeptFile kernel;  ///< its text is the pitch's
+  std::vector<KeptFile> files;
+  std::size_t system_files = 0;     ///< headers of the compiler, the toolkit and the system
+  std::string system_files_sha256;  ///< of all of them together
+  runtime::Confined confined;       ///< what the compiler was held by
+};
+
+/// JSON objects.
+[[nodiscard]] std::string to_json(const BuildEvidence& build);
+
+}  // namespace thresher::arena
