@@ -110,7 +110,7 @@ cpu_set_t judges_processors() {
 
 std::vector<Planted> cheats_of_timed_calls() {
   return {
-      {"cache_by_magnitudes", "the definition gives",
+      {"cache_by_magnitudes", "gives",
        cache([](const KernelCall& call) {
          std::string key(reinterpret_cast<const char*>(call.a.data), bytes_of(call.a));
          for (char& byte : key) {
@@ -118,7 +118,7 @@ std::vector<Planted> cheats_of_timed_calls() {
          }
          return key;
        })},
-      {"cache_by_sum", "the definition gives",
+      {"cache_by_sum", "gives",
        cache([](const KernelCall& call) {
          unsigned sum = 0;
          for (std::size_t i = 0; i < bytes_of(call.a); ++i) {
@@ -126,7 +126,7 @@ std::vector<Planted> cheats_of_timed_calls() {
          }
          return std::to_string(sum % 64);
        })},
-      {"cache_by_buffer", "the definition gives",
+      {"cache_by_buffer", "gives",
        cache([](const KernelCall& call) { return std::to_string(reinterpret_cast<std::uintptr_t>(call.c.data)); })},
       {"stops_after_some_calls", "was not written",
        calling([](const KernelCall& call) { return call.number > 40 ? nothing_us : work(call); })},
@@ -155,7 +155,7 @@ std::vector<Planted> cheats_of_timed_calls() {
        })},
       {"works_where_it_knows_the_poison", "was not written",
        calling([](const KernelCall& call) { return bytes(call.c)[0] == first_poison ? work(call) : nothing_us; })},
-      {"zeros_its_inputs_first", "the definition gives",
+      {"zeros_its_inputs_first", "gives",
        calling([](const KernelCall& call) {
          zero_activations(call);
          honest_kernel(call);
