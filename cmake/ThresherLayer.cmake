@@ -61,5 +61,7 @@ function(thresher_test name)
   if(ARG_LABELS)
     set(labels "${ARG_LABELS}")
   endif()
-  gtest_discover_tests(test_${name} TEST_PREFIX "${ARG_PREFIX}" DISCOVERY_TIMEOUT 60 PROPERTIES LABELS "${labels}" TIMEOUT 300)
+  # Several tests share the processors: threads of OpenMP that look for work would keep them from each other.
+  gtest_discover_tests(test_${name} TEST_PREFIX "${ARG_PREFIX}" DISCOVERY_TIMEOUT 60
+                       PROPERTIES LABELS "${labels}" TIMEOUT 300 ENVIRONMENT "OMP_WAIT_POLICY=passive")
 endfunction()
