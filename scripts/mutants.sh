@@ -5,7 +5,7 @@
 #        scripts/mutants.sh run FOLDER [JOBS]      turns them on one at a time and prints the score; needs nothing but FOLDER, so that
 #                                                  it may be another machine's
 #        scripts/mutants.sh alone NUMBER FOLDER    the same for one fault, planted as it is written, without switches
-# CMAKE_ARGUMENTS are given to cmake. A fault counts as found when a test fails, the program crashes, or LIMIT (default 600) seconds pass.
+# CMAKE_ARGUMENTS and NINJA_ARGUMENTS are given to both. A fault counts as found when a test fails, the program crashes, or LIMIT (default 600) seconds pass.
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 
@@ -20,7 +20,7 @@ build_programs() { # FOLDER: the targets that its list names
   # Machine code is nobody's business here, and the device code is not what it should be.
   cmake --preset default -DTHRESHER_BUILT_IN_ARCHS= ${CMAKE_ARGUMENTS:-} >cmake.log
   cut -f 2 faults.tsv | tr ' ' '\n' | cut -d : -f 1 | sort -u >programs.txt
-  xargs ninja -C build/default <programs.txt
+  xargs ninja -C build/default ${NINJA_ARGUMENTS:-} <programs.txt
   mkdir -p programs
   while read -r program; do
     cp "$(find build/default/tests -name "$program" -type f)" programs/

@@ -15,6 +15,7 @@ switch = """#ifndef THRESHER_MUTANT_SWITCH
 #ifdef __CUDACC__
 constexpr bool thresher_mutant(int) {{ return false; }}
 #else
+#pragma GCC diagnostic ignored "-Waggressive-loop-optimizations"
 #include <cstdlib>
 inline const int thresher_mutant_on = [] {{
   const char* number = std::getenv("THRESHER_MUTANT");
