@@ -1,7 +1,10 @@
 // The gate `honest` on a GPU: cheats around two_pass are caught by name, and the library's strategies are not accused.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <functional>
+#include <string>
+#include <vector>
 
 #include "arena/contestants/registry.hpp"
 #include "arena/dual_gemm/task.hpp"
@@ -89,20 +92,20 @@ GateResult judged(const Contestant& contestant, Rig& rig, Format format) {
 }
 
 struct Cheat {
-  const char* accusation;
+  std::vector<std::string> accusations;  ///< any of them: which experiment comes first is a matter of chance
   Act act;
 };
 
 std::vector<Cheat> cheats() {
   return {
-      {"works on another stream", [](const Stage& stage) { stage.real.run(stage.elsewhere, stage.set); }},
-      {"one launch serves many calls",
+      {{"works on another stream"}, [](const Stage& stage) { stage.real.run(stage.elsewhere, stage.set); }},
+      {{"one launch serves many calls"},
        [](const Stage& stage) {
          for (std::size_t each = 0; each < stage.sets.size(); ++each) {
            stage.real.run(stage.stream, each);
          }
        }},
-      {"answers from a cache keyed by pointer",
+      {{"answers from a cache keyed by pointer"},
        [](const Stage& stage) {
          if (stage.is_first) {
            stage.compute();
@@ -111,30 +114,30 @@ std::vector<Cheat> cheats() {
            runtime::copy_async(stage.c().data, stage.kept[stage.set].data(), stage.c_bytes(), stage.stream, 0);
          }
        }},
-      {"leaves the outputs of last time",
+      {{"leaves the outputs of last time"},
        [](const Stage& stage) {
          if (stage.is_first) {
            stage.compute();
          }
        }},
-      {"changes its inputs",
+      {{"changes its inputs"},
        [](const Stage& stage) {
          stage.compute();
          runtime::fill_async(stage.a().data, 0x11, 2, stage.stream, 0);
        }},
-      {"writes outside its outputs",
+      {{"writes outside its outputs"},
        [](const Stage& stage) {
          stage.compute();
          runtime::fill_async(static_cast<std::byte*>(stage.c().data) + stage.c_bytes(), 0x11, 2, stage.stream, 0);
        }},
-      {"returns its input",
+      {{"returns its input"},
        [](const Stage& stage) {
          const auto a_bytes = static_cast<std::size_t>(stage.a().elements() * bits(stage.a().format) / 8);
          runtime::copy_async(stage.c().data, stage.a().data, std::min(a_bytes, stage.c_bytes()), stage.stream, 0);
        }},
-      {"NaN instead of an answer",
+      {{"NaN instead of an answer"},
        [](const Stage& stage) { runtime::fill_async(stage.c().data, 0xFF, stage.c_bytes(), stage.stream, 0); }},
-      {"right at first and wrong later",
+      {{"right at first and wrong later", "one tile wrong"},
        [](const Stage& stage) {
          stage.compute();
          if (stage.number > 20) {
@@ -152,8 +155,11 @@ TEST_P(CudaCheat, IsCaughtByName) {
   const std::unique_ptr<Rig> rig = cuda_rig(0);
   const CheatContestant contestant(library_registry(rig->device())->create({"dual_gemm", "two_pass"}), cheat.act);
   const GateResult result = judged(contestant, *rig, Format::bf16);
-  EXPECT_EQ(result.outcome, Outcome::failed) << cheat.accusation;
-  EXPECT_TRUE(result.sentence.starts_with(cheat.accusation)) << cheat.accusation << ": " << result.sentence;
+  EXPECT_EQ(result.outcome, Outcome::failed) << cheat.accusations.front();
+  EXPECT_TRUE(std::any_of(cheat.accusations.begin(), cheat.accusations.end(), [&](const std::string& accusation) {
+    return result.sentence.starts_with(accusation);
+  })) << cheat.accusations.front()
+      << ": " << result.sentence;
 }
 
 INSTANTIATE_TEST_SUITE_P(Cheats, CudaCheat, ::testing::Range<std::size_t>(0, cheats().size()));

@@ -106,7 +106,7 @@ TEST_F(OwnKernel, WhatDoesNotCompileSaysTheFirstError) {
 
 TEST_F(OwnKernel, OneMadeForOtherFormatsIsNotFeasible) {
   const TournamentResult result = hold({host_pitch("picky", "", "formats = [\"bf16*bf16->bf16\"]")}, tiny_suite);
-  EXPECT_EQ(plain_verdict(entry(result, "picky")), "failed at feasible");
+  EXPECT_EQ(plain_verdict(entry(result, "picky")), "not for these formats");
   EXPECT_EQ(entry(result, "picky").sentence, "the pitch enters mine for bf16*bf16->bf16, not fp16*fp16->fp16");
 }
 
