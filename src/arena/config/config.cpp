@@ -60,50 +60,97 @@ std::shared_ptr<const ConfigNode> convert(const toml::node& source) {
   return node;
 }
 
-/// The place of the last quote of the string that begins at `at`, of one line or of several; counts its lines.
-std::size_t end_of_string(std::string_view text, std::size_t at, std::uint32_t& line) {
-  const char quote = text[at];
-  const std::string_view three = quote == '"' ? R"(""")" : "'''";
-  const bool is_long = text.substr(at, 3) == three;
-  for (std::size_t next = at + (is_long ? 3 : 1); next < text.size(); ++next) {
-    if (text[next] == '\n') {
-      if (!is_long) {
-        return next - 1;  // the parser will say that it has no end
-      }
-      ++line;
-    } else if (text[next] == '\\' && quote == '"') {
-      ++next;
-    } else if (text[next] == quote && (!is_long || text.substr(next, 3) == three)) {
-      return next + (is_long ? 2 : 0);
+/// Looks a text over before the parser does, for what that cannot be given: keys of many parts, of each of which it makes
+/// a table inside a table, and ends them one inside the other; and characters that are not ASCII where it looks for blanks,
+/// of which there is none in TOML and for some of which its behaviour is undefined.
+class FirstLook {
+ public:
+  explicit FirstLook(std::string_view text) : text_(text) {
+    constexpr std::string_view byte_order_mark = "\xef\xbb\xbf";
+    at_ = text.starts_with(byte_order_mark) ? byte_order_mark.size() : 0;
+    while (at_ < text_.size() && obstacle_.empty()) {
+      look();
     }
   }
-  return text.size();
-}
+  /// Why the text is not parsed; empty when it may be.
+  [[nodiscard]] const std::string& obstacle() const { return obstacle_; }
+  [[nodiscard]] std::uint32_t line() const { return line_; }
 
-/// A key has few parts; the parser makes a table inside a table of each, and ends them one inside the other.
-constexpr int most_key_parts = 32;
+ private:
+  static constexpr int most_key_parts = 32;
 
-/// The line of the first key with more parts than that; nothing when there is none. Strings and comments are passed over.
-std::optional<std::uint32_t> line_of_deep_key(std::string_view text) {
-  std::uint32_t line = 1;
-  int parts = 1;
-  for (std::size_t at = 0; at < text.size(); ++at) {
-    const char character = text[at];
+  void look() {
+    const char character = text_[at_];
     if (character == '"' || character == '\'') {
-      at = end_of_string(text, at, line);
-    } else if (character == '#') {
-      at = std::min(text.find('\n', at), text.size()) - 1;
-    } else if (character == '.') {
-      if (++parts > most_key_parts) {
-        return line;
+      pass_string(character);
+      return;
+    }
+    if (character == '#') {
+      at_ = std::min(text_.find('\n', at_), text_.size());
+      return;
+    }
+    ++at_;
+    if (character == '.') {
+      if (++parts_ > most_key_parts) {
+        obstacle_ = fmt::format("this key has more than {} parts", most_key_parts);
       }
     } else if (character == '\n' || std::string_view("=[]{},").find(character) != std::string_view::npos) {
-      parts = 1;
-      line += character == '\n' ? 1U : 0U;
+      parts_ = 1;
+      line_ += character == '\n' ? 1U : 0U;
+    } else {
+      look_for_blank(character);
     }
   }
-  return std::nullopt;
-}
+
+  void look_for_blank(char character) {
+    if (static_cast<unsigned char>(character) >= 0x80) {
+      obstacle_ = "this is not TOML: outside of texts and comments there is nothing but ASCII";
+    }
+  }
+
+  /// A string of one line or of several, to behind its end; one without an end is the parser's to name.
+  void pass_string(char quote) {
+    const std::string_view three = quote == '"' ? R"(""")" : "'''";
+    const bool is_long = text_.substr(at_, 3) == three;
+    at_ += is_long ? 3 : 1;
+    while (at_ < text_.size() && obstacle_.empty()) {
+      const char character = text_[at_];
+      if (character == quote && (!is_long || text_.substr(at_, 3) == three)) {
+        at_ += is_long ? 3 : 1;
+        return;
+      }
+      if (character == '\n' && !is_long) {
+        return;
+      }
+      line_ += character == '\n' ? 1U : 0U;
+      ++at_;
+      if (character == '\\' && quote == '"') {
+        pass_escape(is_long);
+      }
+    }
+  }
+
+  /// A backslash at the end of a line takes all blanks behind it.
+  void pass_escape(bool is_long) {
+    constexpr std::string_view blanks = " \t\r\n";
+    if (!is_long || at_ >= text_.size() || blanks.find(text_[at_]) == std::string_view::npos) {
+      at_ = std::min(at_ + 1, text_.size());
+      return;
+    }
+    while (at_ < text_.size() && blanks.find(text_[at_]) != std::string_view::npos) {
+      line_ += text_[at_++] == '\n' ? 1U : 0U;
+    }
+    if (at_ < text_.size()) {
+      look_for_blank(text_[at_]);
+    }
+  }
+
+  std::string_view text_;
+  std::size_t at_ = 0;
+  std::uint32_t line_ = 1;
+  int parts_ = 1;
+  std::string obstacle_;
+};
 
 std::optional<double> as_number(const ConfigNode& node) {
   if (const auto* integer = std::get_if<std::int64_t>(&node.value)) {
@@ -140,8 +187,8 @@ ConfigTable::ConfigTable(std::shared_ptr<const ConfigNode> node, std::string fil
       asked_(std::make_shared<std::set<std::string>>()) {}
 
 ConfigTable ConfigTable::parse(std::string_view text, const std::string& file) {
-  if (const auto line = line_of_deep_key(text)) {
-    fail_at(file, *line, fmt::format("this key has more than {} parts", most_key_parts));
+  if (const FirstLook look(text); !look.obstacle().empty()) {
+    fail_at(file, look.line(), look.obstacle());
   }
   try {
     return {convert(toml::parse(text, file)), file, ""};

@@ -98,6 +98,21 @@ TEST(Suite, DotsInStringsAndCommentsAreNoParts) {
   }
 }
 
+// The parser's behaviour is undefined for some of them, U+FE80 for one.
+TEST(Suite, OutsideOfTextsAndCommentsThereIsAsciiAlone) {
+  const std::string refused = "this is not TOML: outside of texts and comments there is nothing but ASCII";
+  EXPECT_EQ(error_in("\xef\xba\x80 = 1\n"), "mine.toml:1: " + refused);
+  EXPECT_EQ(error_in("title = \"x\" \xef\xba\x80\n"), "mine.toml:1: " + refused);
+  EXPECT_EQ(error_in("\xef\xbb\xbb"), "mine.toml:1: " + refused);
+  EXPECT_EQ(error_in("title = \"\"\"a\nb\\\n  \xef\xba\x80\"\"\"\n"), "mine.toml:3: " + refused);
+  for (const char* const text :
+       {"\xef\xbb\xbf# a mark of the order of bytes\n", "title = \"\xef\xba\x80\" # \xef\xba\x80\n",
+        "title = '\xef\xba\x80\\'\n", "title = '''\n\xef\xba\x80\\\n\xef\xba\x80'''\n",
+        "title = \"\"\"\\\"\xef\xba\x80\\\n  x\"\"\"\n"}) {
+    EXPECT_EQ(error_in(text).find("ASCII"), std::string::npos) << text << error_in(text);
+  }
+}
+
 TEST(Suite, ListsThatMultiplyToTooManyProblemsAreRefused) {
   std::string many = "[1";
   for (int m = 2; m <= 80; ++m) {

@@ -32,10 +32,6 @@ TEST_F(OwnKernel, TheExamplePassesEveryGateThatCanBeJudged) {
             std::string::npos)
       << "the ledger keeps what was run";
   EXPECT_EQ(gate(entry(result, "two_pass"), GateKind::correct).outcome, Outcome::passed);
-  const runtime::Confined& confined = std::get<CorrectEvidence>(gate(naive, GateKind::correct).evidence).confined;
-  EXPECT_EQ(confined.protections.size(), 5U) << "what holds its process is told";
-  EXPECT_EQ(gate(naive, GateKind::correct).sentence.find("not wholly confined") == std::string::npos, confined.whole())
-      << gate(naive, GateKind::correct).sentence;
 }
 
 TEST_F(OwnKernel, AWrongOneFailsWithItsMistakeNamed) {
@@ -104,9 +100,10 @@ TEST_F(OwnKernel, WhatDoesNotCompileSaysTheFirstError) {
   EXPECT_EQ(entry(result, "nameless").sentence, "nameless.cpp does not compile: it has no extern \"C\" function mine");
 }
 
-TEST_F(OwnKernel, OneMadeForOtherFormatsIsNotFeasible) {
+TEST_F(OwnKernel, OneMadeForOtherFormatsHasNotFailed) {
   const TournamentResult result = hold({host_pitch("picky", "", "formats = [\"bf16*bf16->bf16\"]")}, tiny_suite);
   EXPECT_EQ(plain_verdict(entry(result, "picky")), "not for these formats");
+  EXPECT_FALSE(result.any_gate_failed());
   EXPECT_EQ(entry(result, "picky").sentence, "the pitch enters mine for bf16*bf16->bf16, not fp16*fp16->fp16");
 }
 
