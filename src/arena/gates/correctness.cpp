@@ -168,6 +168,7 @@ class JudgedStream {
  private:
   static constexpr std::size_t samples = 5;
   static constexpr std::size_t samples_of_one_call = 2;
+  static constexpr std::size_t sets_whose_zones_are_looked_at = 32;  // beside those of the calls that are judged
 
   /// One call that is judged.
   struct Judged {
@@ -253,7 +254,7 @@ class JudgedStream {
   }
 
   [[nodiscard]] Finding conclude() {
-    damage_ = damage_.empty() ? calls_.damage() : damage_;
+    damage_ = damage_.empty() ? calls_.damage(sets_whose_zones_are_looked_at) : damage_;
     if (auto found = find_damage(damage_)) {
       return *found;
     }
@@ -333,6 +334,16 @@ TrialResult run_trial(const Trial& trial, const Contestant& contestant, Rig& rig
 
 namespace {
 
+/// Beside the one that is timed, one other has calls that are made as timed ones are.
+Distribution drawn_distribution(const Suite& suite, const Problem& problem, std::uint64_t seed) {
+  std::vector<Distribution> others = suite.distributions;
+  std::erase_if(others, [&](Distribution other) {
+    return other == suite.distributions.front() || !problem.operation().offers(problem, other);
+  });
+  return others.empty() ? suite.distributions.front()
+                        : others[Random(derive_seed(seed, "drawn " + label(problem))).below(others.size())];
+}
+
 /// As the problem will be timed. One of which no call can be made shows that in its trials.
 CallPattern pattern_of(const CallPattern& wanted, const Suite& suite, const Problem& problem,
                        const Contestant& contestant, Rig& rig, std::uint64_t seed) {
@@ -363,13 +374,15 @@ GateResult judge_correctness(const Suite& suite, const Contestant& contestant, R
   const std::size_t total = suite.problems.size() * suite.distributions.size();
   std::size_t number = 0;
   for (const Problem& problem : suite.problems) {
-    const CallPattern pattern = pattern_of(wanted, suite, problem, contestant, rig, seed);
+    const CallPattern as_timed = pattern_of(wanted, suite, problem, contestant, rig, seed);
+    const Distribution drawn = drawn_distribution(suite, problem, seed);
     for (const Distribution distribution : suite.distributions) {
       each(number++, total);
       if (gate.outcome == Outcome::failed || !problem.operation().offers(problem, distribution)) {
         continue;
       }
-      evidence.trials.push_back(run_trial(make_trial(problem, distribution, maker, seed), contestant, rig, pattern));
+      evidence.trials.push_back(run_trial(make_trial(problem, distribution, maker, seed), contestant, rig,
+                                          distribution == suite.distributions.front() || distribution == drawn ? as_timed : CallPattern{.baseline = wanted.baseline}));
       const TrialResult& result = evidence.trials.back();
       if (const auto& error = result.finding.error_against_exact) {
         folding_errors.push_back(*error);

@@ -18,6 +18,9 @@ constexpr double gpu_operations = 4e11;
 constexpr double untimed_cpu_operations = 5e7;
 constexpr double untimed_gpu_operations = 4e9;
 
+/// Every experiment prepares its contestant anew, which may pack the weights of each group.
+constexpr std::size_t most_groups = 48;
+
 /// As timed calls of the problem are made. Three sets at least, for experiments that need so many.
 SamplePattern pattern_of(const Match& match, const Problem& problem, Rig& rig) {
   const std::uint64_t seed = secret_seed();
@@ -27,8 +30,10 @@ SamplePattern pattern_of(const Match& match, const Problem& problem, Rig& rig) {
                                   match.environment, seed);
   const std::vector<HostTensor> inputs = problem.operation().inputs(problem, match.suite.distributions.front(), seed);
   pattern.plan = plan_calls(problem, inputs, {&match.baseline.rig(match.rig), &rig}, pattern.calls, false);
-  pattern.plan.groups = std::max<std::size_t>(pattern.plan.groups, 3);
-  pattern.plan.cold = std::max(pattern.plan.cold / pattern.plan.groups, std::size_t{1}) * pattern.plan.groups;
+  CallPlan& plan = pattern.plan;
+  plan.groups = std::clamp<std::size_t>(plan.groups, 3, most_groups);
+  plan.cold = (std::min(plan.cold, std::max(pattern.calls, plan.groups)) + plan.groups - 1) / plan.groups * plan.groups;
+  plan.warm = std::min(plan.warm, plan.cold);
   pattern.rest_s = match.timing.rest_s;
   return pattern;
 }

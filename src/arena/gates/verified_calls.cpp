@@ -305,13 +305,16 @@ std::string VerifiedCalls::inspect(Role role, const Batch& batch, bool closely) 
   return fault;
 }
 
-std::string VerifiedCalls::damage() const {
+std::string VerifiedCalls::damage(std::size_t most) {
+  Random random(next_seed());
   for (const Role role : {Role::baseline, Role::contestant}) {
     if (const std::vector<std::string> damage = lane(role).runner->guard_damage(); !damage.empty()) {
       return damage.front();
     }
-    for (const DeviceSet& set : lane(role).sets) {
-      if (const std::vector<std::string> damage = set.guard_damage(); !damage.empty()) {
+    const std::vector<DeviceSet>& sets = lane(role).sets;
+    for (std::size_t looked = 0; looked < std::min(most, sets.size()); ++looked) {
+      const std::size_t set = most < sets.size() ? random.below(sets.size()) : looked;
+      if (const std::vector<std::string> damage = sets[set].guard_damage(); !damage.empty()) {
         return damage.front();
       }
     }

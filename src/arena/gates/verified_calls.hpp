@@ -73,8 +73,8 @@ class VerifiedCalls final : public Attendant {
   [[nodiscard]] MadeCall made(Role role, std::size_t set) const;
   /// "writes past the end of c: …" of a buffer of the set or of the workspace; empty when nothing does.
   [[nodiscard]] std::string damage_of(Role role, std::size_t set) const;
-  /// The same of all buffers of both roles.
-  [[nodiscard]] std::string damage() const;
+  /// The same of all buffers of both roles, or of those of `most` sets of each, drawn.
+  [[nodiscard]] std::string damage(std::size_t most = max_sets * 4);
   /// "its input b1 was written to"; empty when none was.
   [[nodiscard]] std::string change_of(Role role, std::size_t set);
   /// The contestant is prepared anew, after let_contestant_go.
