@@ -8,7 +8,8 @@ using namespace machine;
 
 /// Two rows of the tile make one output (gate in row r, up in row r + 8): a warp's 16 rows are 8 outputs.
 inline constexpr u32 warpgroup_outputs = 32;
-/// Rows of staging are 16 bytes longer than 32 outputs of 16 bits, so that eight of them touch different banks.
-inline constexpr u32 transposed_pitch_bytes = warpgroup_outputs * 2 + 16;
+/// Rows of staging are 16 bytes longer than their outputs of 16 bits, so that eight of them touch different banks.
+TH_DEVICE constexpr u32 transposed_pitch(u32 outputs) { return outputs * 2 + 16; }
+inline constexpr u32 transposed_pitch_bytes = transposed_pitch(warpgroup_outputs);
 
 }  // namespace thresher::pipeline

@@ -15,6 +15,9 @@
 #include "strategies/dual_gemm/packed/program.hpp"
 #include "strategies/dual_gemm/reference/program.hpp"
 #include "strategies/dual_gemm/two_pass/program.hpp"
+#include "strategies/grouped_gemm/columns/candidates.hpp"
+#include "strategies/grouped_gemm/columns/program.hpp"
+#include "strategies/grouped_gemm/host/gather.hpp"
 #include "strategies/pause_program.hpp"
 
 namespace thresher::strategies {
@@ -93,6 +96,22 @@ TEST(ProfiledKernels, CompileForHopperWithoutSpills) {
   }
   expect_clean(all);
   expect_clean(packed);
+}
+
+TEST(GroupedKernels, EverySixteenBitDefaultCompilesForHopperWithoutSpills) {
+  using namespace grouped_gemm::columns;
+  expect_clean(grouped_gemm::gather_program());
+  DeviceProgram all = program(default_config_list.front());
+  all.kernels.clear();
+  for (const Config& config : default_config_list) {
+    if (config.operand == Number::bf16) {
+      all.kernels.push_back(kernel_expression(config));
+    }
+  }
+  for (const Config& config : small_config_list) {
+    all.kernels.push_back(kernel_expression(config));
+  }
+  expect_clean(all);
 }
 
 TEST(PackedNvfp4Kernels, EveryDefaultCompilesForHopperWithoutSpills) {

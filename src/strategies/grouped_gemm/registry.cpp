@@ -1,12 +1,13 @@
 #include "strategies/grouped_gemm/registry.hpp"
 
+#include "strategies/grouped_gemm/columns/strategy.hpp"
 #include "strategies/registry.hpp"
 
 namespace thresher::strategies::grouped_gemm {
 namespace {
 
 Registry<GroupedProblem>& registry() {
-  static Registry<GroupedProblem> all("the grouped GEMM", {}, {});
+  static Registry<GroupedProblem> all("the grouped GEMM", {&columns_strategy()}, {});
   return all;
 }
 

@@ -4,6 +4,8 @@
 /// it has an activation, else one matrix an expert, which comes as the gate.
 #include <array>
 #include <cstddef>
+#include <cstdint>
+#include <span>
 
 #include "core/grouped_weights.hpp"
 #include "strategies/planned_call.hpp"
@@ -25,13 +27,46 @@ enum TensorIndex : std::size_t {
   profile_index = tensor_count,  ///< of a profiled call: 64-bit words (pipeline/timeline.hpp)
 };
 
-/// The first piece of every grouped call's workspace: 32-bit words of GroupedStatus's flags, of any number. Each run
-/// writes every one of them; what is read is all of them together.
+/// The first piece of every grouped call's workspace, so that it lies at its beginning: 32-bit words, of which the
+/// first says how many follow, and each of those has flags of GroupedStatus. Every call writes the first and all that
+/// it announces (a kernel: one word for each of its blocks); those before it need not be cleared.
 inline constexpr std::size_t status_piece = 0;
+[[nodiscard]] constexpr std::size_t status_bytes(std::size_t words) noexcept {
+  return (1 + words) * sizeof(std::uint32_t);
+}
+
+/// All flags of `memory`, the words that there is room for.
+inline GroupedStatus status_in(std::span<const std::uint32_t> memory) {
+  GroupedStatus status;
+  for (std::size_t i = 1; i < memory.size() && i <= memory.front(); ++i) {
+    status.flags |= memory[i];
+  }
+  return status;
+}
 
 inline std::array<Tensor, tensor_count> in_order(const WeightViews& weights, const GroupedTensors& of) {
-  return {of.a, weights.gate,  weights.up,  weights.gate_bias,
-          weights.up_bias, of.c, of.counts.rank > 0 ? of.counts : of.offsets, of.row_ids, of.row_weights};
+  return {of.a,
+          weights.gate,
+          weights.up,
+          weights.gate_bias,
+          weights.up_bias,
+          of.c,
+          of.counts.rank > 0 ? of.counts : of.offsets,
+          of.row_ids,
+          of.row_weights};
+}
+
+/// The same by their names.
+inline WeightViews weights_of(const CallTensors& call) {
+  return {call.tensors[gate_index], call.tensors[up_index], call.tensors[gate_bias_index], call.tensors[up_bias_index]};
+}
+inline GroupedTensors tensors_of(const GroupedProblem& problem, const CallTensors& call) {
+  GroupedTensors tensors{.a = call.tensors[tokens_index],
+                         .c = call.tensors[output_index],
+                         .row_ids = call.tensors[row_ids_index],
+                         .row_weights = call.tensors[row_weights_index]};
+  (problem.layout == RowLayout::slots ? tensors.counts : tensors.offsets) = call.tensors[groups_index];
+  return tensors;
 }
 
 }  // namespace thresher::strategies::grouped_gemm

@@ -128,7 +128,7 @@ EmulatedCall::Region EmulatedCall::region_of(const Access& access, bool packs) c
     return {name + ".scales", tensor.scales.data, scale_bytes(tensor)};
   }
   if (access.memory == Access::Memory::global_scale) {
-    return {name + ".global_scale", tensor.global_scale, sizeof(float)};
+    return {name + ".global_scale", tensor.global_scale, (tensor.rank == 3 ? tensor.shape[0] : 1) * sizeof(float)};
   }
   return {name, tensor.data, extent_bytes(tensor)};
 }
@@ -147,8 +147,17 @@ emulator::GlobalMemory EmulatedCall::memory_of(const Loaded& loaded) const {
     }
   }
   emulator::GlobalMemory memory;
-  for (const auto& [data, known] : regions) {
-    memory.add(known.first.name, data, known.first.bytes, known.second);
+  for (auto next = regions.begin(); next != regions.end();) {
+    // Views of one tensor reach into each other: one region, by the name of the first.
+    auto [region, use] = next->second;
+    const auto* const start = static_cast<const std::byte*>(region.data);
+    for (++next; next != regions.end() && next->second.second == use &&
+                 static_cast<const std::byte*>(next->first) < start + region.bytes;
+         ++next) {
+      const auto* const end = static_cast<const std::byte*>(next->first) + next->second.first.bytes;
+      region.bytes = std::max(region.bytes, static_cast<std::size_t>(end - start));
+    }
+    memory.add(region.name, region.data, region.bytes, use);
   }
   return memory;
 }

@@ -1,0 +1,34 @@
+#pragma once
+/// The groups of a launch as its kernels are given them, and what shared memory their directory takes.
+#include "machine/global.hpp"
+#include "pipeline/shape.hpp"
+
+namespace thresher::pipeline {
+
+inline constexpr u32 most_groups = 1024;
+
+/// Part of the kernel's parameter.
+struct Groups {
+  Global<i32> bounds;    ///< packed: offsets [count + 1]; slots: counts [count]
+  u32 count = 0;         ///< 1 … most_groups
+  u32 rows = 0;          ///< packed: of all groups together; slots: of one
+  u32 slots = 0;         ///< 1 for slots
+  u32 column_tiles = 0;  ///< of each row tile
+};
+
+/// What was wrong with the bounds; they were limited so that groups lie apart and inside.
+enum GroupFlag : u32 { bounds_decrease = 1, bounds_negative = 2, bounds_beyond = 4 };
+
+/// Words of shared memory in which lanes that are a power of two apart meet in different banks.
+TH_DEVICE constexpr u32 padded_word(u32 index) { return index + index / 32; }
+/// Of one array with an element more than there are groups.
+TH_DEVICE constexpr u32 directory_array_words(u32 groups) { return padded_word(groups) + 1; }
+TH_DEVICE constexpr u32 directory_bytes(u32 groups) { return (2 * directory_array_words(groups) * 4 + 15) / 16 * 16; }
+
+/// It lies behind all that a Shape knows.
+TH_DEVICE constexpr int directory_offset(const Shape& shape) { return (shared_bytes(shape) + 15) / 16 * 16; }
+TH_DEVICE constexpr int grouped_shared_bytes(const Shape& shape, u32 groups) {
+  return directory_offset(shape) + static_cast<int>(directory_bytes(groups));
+}
+
+}  // namespace thresher::pipeline

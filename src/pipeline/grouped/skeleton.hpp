@@ -1,0 +1,227 @@
+#pragma once
+/// The body of a grouped kernel: blocks that stay take tile after tile of groups whose rows only the device knows. One
+/// loader warp makes the directory and fills the ring, math warpgroups empty it, each tile with products of the least
+/// width that holds its rows.
+#include "machine/debug.hpp"
+#include "machine/fence.hpp"
+#include "machine/launch.hpp"
+#include "machine/named_barrier.hpp"
+#include "machine/registers.hpp"
+#include "pipeline/accumulator_tiles.hpp"
+#include "pipeline/grouped/directory.hpp"
+#include "pipeline/grouped/rung.hpp"
+#include "pipeline/operation.hpp"
+#include "pipeline/products.hpp"
+#include "pipeline/register_operand.hpp"
+#include "pipeline/ring.hpp"
+#include "pipeline/timeline.hpp"
+
+namespace thresher::pipeline {
+
+/// What the skeleton asks of a grouped operation. One thread of the loader calls prefetch first of all, and for each
+/// slot `load`, whose copies bring slot_load_bytes(tile). The loader's lanes together call `inspect`, where the
+/// operation `inspects`, for one tile of each stretch of rows; it gives flags. One thread `report`s them at the end with
+/// what was wrong with the bounds: of every block where the operation inspects, else of the first. A math warpgroup
+/// makes a `Part` for each tile, of the rung that holds its rows.
+template <class Operation>
+concept Grouped = MatrixEngine<typename Operation::Engine> &&
+    requires(const Operation& operation, const GroupTile& tile, const LoadSlot& slot, u32 at) {
+  requires Same<decltype(Operation::shape), const Shape>;
+  requires Same<decltype(Operation::tile_rows), const u32>;
+  requires Same<decltype(Operation::makes_operand), const bool>;
+  requires Same<decltype(Operation::inspects), const bool>;
+  typename Operation::template Part<least_rung>;
+  { operation.groups() } -> Same<const Groups&>;
+  { operation.k_steps() } -> Same<u32>;
+  { operation.prefetch() } -> Same<void>;
+  { operation.inspect(tile) } -> Same<u32>;
+  { operation.report(at) } -> Same<void>;
+  { operation.slot_load_bytes(tile) } -> Same<u32>;
+  { operation.load(slot, tile, at) } -> Same<void>;
+  { operation.profile() } -> Same<Global<u64>>;
+};
+
+/// What a math warpgroup does with tiles of so many columns: `ahead` asks memory for what `finish` will need, before
+/// the first slot. Products are issued by `multiply`, or of an A operand that is made in registers (MakesOperand).
+template <class Part>
+concept GroupedPart = requires(const Part& part, typename Part::Sums& sums, const GroupTile& tile, Shared<u8> memory) {
+  { part.ahead(tile) } -> Same<typename Part::Ahead>;
+  { part.finish(sums, tile, memory, part.ahead(tile)) } -> Same<void>;
+};
+
+template <Grouped Operation>
+class GroupedSkeleton {
+ public:
+  static constexpr Shape shape = Operation::shape;
+  using Engine = typename Operation::Engine;
+  static_assert(shape.persistent && cluster_blocks(shape) == 1 && shape.passes == 1 &&
+                shape.reading == Reading::together && shape.ablation == Ablation::none);
+
+  TH_DEVICE explicit GroupedSkeleton(const Operation& operation)
+      : operation_(operation),
+        memory_(launch::shared_memory()),
+        ring_{memory_, barriers(), barriers().offset(shape.stages)},
+        directory_(operation.groups(), memory_.offset_bytes(directory_offset(shape))),
+        block_(launch::block_index().x),
+        blocks_(launch::block_count().x) {}
+
+  TH_DEVICE void run() const {
+    const u32 warpgroup = warp::group_index();
+    if constexpr (shape.release_early) {
+      launch::release_dependents();
+    }
+    if (launch::thread_index() % 128 == 0) {
+      mark(warpgroup, Moment::started);
+    }
+    if (warpgroup == shape.math_warpgroups) {
+      const bool loader = warp::index() == 4 * shape.math_warpgroups;
+      u32 flags = 0;
+      if (loader) {
+        debug::role("load");
+        init();
+        launch::wait_for_earlier_grids();
+        flags = describe();
+      }
+      named_barrier::arrive(made_barrier, threads(shape));
+      if constexpr (shape.loader_registers > 0) {
+        registers::decrease<shape.loader_registers>();
+      }
+      if (loader) {
+        load(flags);
+      }
+    } else {
+      debug::role("math", warpgroup);
+      named_barrier::sync(made_barrier, threads(shape));
+      if constexpr (shape.math_registers > 0) {
+        registers::increase<shape.math_registers>();
+      }
+      launch::wait_for_earlier_grids();
+      math(warpgroup);
+    }
+  }
+
+ private:
+  static constexpr u32 made_barrier = 15;
+
+  TH_DEVICE Barrier barriers() const { return {memory_.offset_bytes(barrier_offset(shape)).address}; }
+
+  TH_DEVICE void mark(u32 role, Moment moment) const {
+    if constexpr (shape.profiled) {
+      Timeline<shape>(operation_.profile()).mark(role, moment);
+    }
+  }
+
+  TH_DEVICE void init() const {
+    if (warp::lane() == 0) {
+      operation_.prefetch();
+      ring_.init();
+      fence::barrier_init();
+    }
+    warp::sync();
+  }
+
+  TH_DEVICE u32 describe() const {
+    debug::name_shared(memory_.offset_bytes(directory_offset(shape)), directory_bytes(operation_.groups().count),
+                       "directory");
+    const u32 flags = directory_.make();
+    warp::sync();
+    return flags;
+  }
+
+  /// The next tile is looked up when the first slot of this one has been asked for.
+  TH_DEVICE void load(u32 flags) const {
+    RingWriter<shape> writer(ring_);
+    const u32 tiles = directory_.tiles();
+    const u32 steps = operation_.k_steps();
+    if (warp::lane() == 0) {
+      mark(shape.math_warpgroups, Moment::ready);
+    }
+    GroupTile next = block_ < tiles ? directory_.find(block_) : GroupTile{};
+    for (u32 index = block_; index < tiles; index += blocks_) {
+      const GroupTile tile = next;
+      load_slot(writer, tile, 0);
+      if (tiles - index > blocks_) {
+        next = directory_.find(index + blocks_);
+      }
+      if constexpr (Operation::inspects) {
+        if (tile.column == 0) {
+          flags |= operation_.inspect(tile);
+        }
+      }
+      TH_NO_UNROLL
+      for (u32 step = 1; step < steps; ++step) {
+        load_slot(writer, tile, step);
+      }
+    }
+    if (warp::lane() == 0) {
+      if (Operation::inspects || block_ == 0) {
+        operation_.report(flags);
+      }
+      mark(shape.math_warpgroups, Moment::finished);
+    }
+  }
+
+  TH_DEVICE void load_slot(RingWriter<shape>& writer, const GroupTile& tile, u32 step) const {
+    const LoadSlot slot = writer.acquire();
+    if (warp::elect()) {
+      slot.full.arrive_expect_bytes(operation_.slot_load_bytes(tile));
+      operation_.load(slot, tile, step);
+    }
+    warp::sync();
+    writer.advance();
+  }
+
+  TH_DEVICE void math(u32 warpgroup) const {
+    RingReader<shape> reader(ring_, 0);
+    const u32 tiles = directory_.tiles();
+    if (launch::thread_index() % 128 == 0) {
+      mark(warpgroup, Moment::ready);
+    }
+    for (u32 index = block_; index < tiles; index += blocks_) {
+      const GroupTile tile = directory_.find(index);
+      with_rung<Operation::tile_rows>(tile.rows, [&](auto rung) {
+        compute(reader, tile, warpgroup, typename Operation::template Part<decltype(rung)::columns>(operation_, warpgroup));
+      });
+      if (launch::thread_index() % 128 == 0) {
+        mark(warpgroup, Moment::finished);
+      }
+    }
+  }
+
+  template <GroupedPart Part>
+  TH_DEVICE void compute(RingReader<shape>& reader, const GroupTile& tile, u32 warpgroup, const Part& part) const {
+    const typename Part::Ahead ahead = part.ahead(tile);
+    typename Part::Sums sums;
+    sums.clear();
+    sums.settle();
+    const u32 steps = operation_.k_steps();
+    if constexpr (Operation::makes_operand) {
+      RegisterOperand<Part>(part, reader, warpgroup).accumulate(sums, steps, [] {});
+    } else {
+      const SlotProducts<Engine, shape> products(reader);
+      const auto multiply = [&](Shared<u8> slot) { part.multiply(sums, slot); };
+      constexpr u32 held = products_in_flight<shape>;
+      if constexpr (held > 0) {
+        products.issue(multiply);
+      }
+      products.issue_and_release(steps - held, multiply);
+      products.finish(true);
+    }
+    sums.settle();
+    part.finish(sums, tile, memory_.offset_bytes(staging_offset(shape) + warpgroup * shape.staging_bytes), ahead);
+  }
+
+  const Operation& operation_;
+  Shared<u8> memory_;
+  Ring<shape> ring_;
+  Directory<Operation::tile_rows> directory_;
+  u32 block_;
+  u32 blocks_;
+};
+
+template <Grouped Operation>
+TH_DEVICE void run_grouped(const Operation& operation) {
+  GroupedSkeleton<Operation>(operation).run();
+}
+
+}  // namespace thresher::pipeline

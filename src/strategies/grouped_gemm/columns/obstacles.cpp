@@ -1,0 +1,32 @@
+#include "strategies/grouped_gemm/columns/obstacles.hpp"
+
+#include "strategies/grouped_gemm/columns/program.hpp"
+#include "strategies/grouped_gemm/host/obstacles.hpp"
+
+namespace thresher::strategies::grouped_gemm::columns {
+namespace {
+
+constexpr int max_box_rows = 256;
+/// Addresses, phases and the epilogue's values, beside the accumulators: measured of compiled kernels.
+constexpr int other_registers = 40;
+
+}  // namespace
+
+std::vector<std::string> obstacles(const GroupedProblem& problem, const Config& config, const DeviceSpec& device) {
+  Obstacles found;
+  check_groups(problem, config.block_tokens, tile_outputs(config), found);
+  if (weight_box_rows(config) > max_box_rows) {
+    found.say("TMA: a box of {} rows of weights is over the limit of {}", weight_box_rows(config), max_box_rows);
+  }
+  if (config.block_k % panel_k != 0) {
+    found.say("tile: {} of k are not a multiple of {}, a swizzled row of 128 bytes", config.block_k, panel_k);
+  }
+  check_block({.shape = shape_of(config),
+               .blocks_resident = config.blocks_resident,
+               .experts = problem.experts,
+               .registers = config.block_tokens + other_registers},
+              device, found);
+  return found.take();
+}
+
+}  // namespace thresher::strategies::grouped_gemm::columns

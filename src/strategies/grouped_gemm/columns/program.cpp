@@ -1,0 +1,48 @@
+#include "strategies/grouped_gemm/columns/program.hpp"
+
+#include <fmt/format.h>
+
+#include "pipeline/grouped/groups.hpp"
+#include "strategies/dual_gemm/common_knobs.hpp"
+#include "strategies/dual_gemm/formats.hpp"
+
+namespace thresher::strategies::grouped_gemm::columns {
+
+const KnobTable<Config>& knob_table() {
+  static const KnobTable<Config> table{
+      "thresher::strategies::grouped_gemm::columns::Config",
+      {dual_gemm::number_knob("operand", &Config::operand), dual_gemm::number_knob("output", &Config::output),
+       from_problem(number("matrices", &Config::matrices, {1, 2}, "")),
+       dual_gemm::activation_knob("activation", &Config::activation), from_problem(flag("bias", &Config::bias, "")),
+       from_problem(flag("row_weights", &Config::row_weights, "")),
+       from_problem(flag("gathered", &Config::gathered, "")),
+       range("math_warpgroups", &Config::math_warpgroups, 1, 4, 1, "warpgroups that multiply, 128 rows of weights each"),
+       number("block_tokens", &Config::block_tokens, {8, 16, 32, 64, 128}, "the most tokens of a tile"),
+       range("block_k", &Config::block_k, 64, 256, 64, "elements along K in a slot of the ring"),
+       range("stages", &Config::stages, 1, 16, 1, "slots of the ring"),
+       range("blocks_resident", &Config::blocks_resident, 1, 4, 1, "blocks meant to share a multiprocessor"),
+       dual_gemm::registers_knob("loader_registers", &Config::loader_registers, "of a loading thread; 0: as launched"),
+       dual_gemm::registers_knob("math_registers", &Config::math_registers, "of a multiplying thread; 0: as launched"),
+       from_problem(flag("profiled", &Config::profiled, "")),
+       of_launch(flag("dependent_launch", &Config::dependent_launch, "starts before the launch ahead has ended"))}};
+  return table;
+}
+
+std::string kernel_expression(const Config& config) {
+  return fmt::format("thresher::strategies::grouped_gemm::columns::kernel<{}>", knob_table().spelling(config));
+}
+
+DeviceProgram program(const Config& config) {
+  return {.title = fmt::format("grouped_gemm columns, {} outputs x {} tokens x {} of k, {} stages",
+                               tile_outputs(config), config.block_tokens, config.block_k, config.stages),
+          .text = "#include \"strategies/grouped_gemm/columns/device/kernel.hpp\"\n",
+          .kernels = {kernel_expression(config)},
+          .options = {},
+          .only_arch = Arch::sm_90a};
+}
+
+int shared_bytes(const Config& config, std::int64_t experts) {
+  return pipeline::grouped_shared_bytes(shape_of(config), static_cast<std::uint32_t>(experts));
+}
+
+}  // namespace thresher::strategies::grouped_gemm::columns

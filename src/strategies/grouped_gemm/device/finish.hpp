@@ -1,0 +1,196 @@
+#pragma once
+/// From finished sums to rows of C: factors, biases, the activation, row weights, one rounding; and of each tile only
+/// the rows that its group owns. Outputs lie along the rows of the sums, tokens along their columns.
+#include "machine/named_barrier.hpp"
+#include "pipeline/grouped/directory.hpp"
+#include "pipeline/output.hpp"
+#include "pipeline/transposed_output.hpp"
+#include "strategies/dual_gemm/device/activation.hpp"
+#include "strategies/dual_gemm/device/number_type.hpp"
+#include "strategies/grouped_gemm/device/finish_params.hpp"
+#include "strategies/grouped_gemm/device/groups.hpp"
+
+namespace thresher::strategies::grouped_gemm {
+
+using dual_gemm::NumberType;
+
+/// Whether a row of C is computed: the id that it was gathered by is of a token.
+TH_DEVICE bool is_gathered(const FinishParams& params, u32 row) {
+  return static_cast<u32>(params.row_ids.load(row)) < params.ids_end;
+}
+
+/// By all lanes of a warp: rows_skipped where a row of the tile has no token.
+TH_DEVICE u32 skipped_rows(const FinishParams& params, const pipeline::GroupTile& tile) {
+  bool skips = false;
+  for (u32 row = warp::lane(); row < tile.rows; row += 32) {
+    skips |= !is_gathered(params, tile.row + row);
+  }
+  return warp::any(skips) ? rows_skipped : 0;
+}
+
+TH_DEVICE float bias_at(const Biases& biases, u32 group, u32 output) {
+  const i64 at = static_cast<i64>(group) * biases.group_stride + static_cast<i64>(output) * biases.stride;
+  if (biases.format == Number::fp32) {
+    return biases.data.as<float>().load(at);
+  }
+  const u16 word = biases.data.as<u16>().load(at);
+  return biases.format == Number::fp16 ? convert::to_float(Half{word}) : convert::to_float(BFloat16{word});
+}
+
+/// Gate and up in sums of their own; of one matrix the second sums are of outputs `distance` further on.
+template <int matrices>
+struct TwoTiles {
+  static constexpr int eights = 2;
+  static constexpr int blocks = matrices == 2 ? 1 : 2;
+  template <class Sums>
+  static TH_DEVICE float gate(const Sums& sums, int block, int group, int eight, int e) {
+    return sums.tile[block].get(group * 4 + eight * 2 + e);
+  }
+  template <class Sums>
+  static TH_DEVICE float up(const Sums& sums, int group, int eight, int e) {
+    return sums.tile[1].get(group * 4 + eight * 2 + e);
+  }
+};
+
+/// Gate in row r and up in row r + 8 of the same sums; of one matrix both are outputs.
+template <int matrices>
+struct RowPairs {
+  static constexpr int eights = matrices == 2 ? 1 : 2;
+  static constexpr int blocks = 1;
+  template <class Sums>
+  static TH_DEVICE float gate(const Sums& sums, int, int group, int eight, int e) {
+    return sums.tile[0].get(group * 4 + eight * 2 + e);
+  }
+  template <class Sums>
+  static TH_DEVICE float up(const Sums& sums, int group, int, int e) {
+    return sums.tile[0].get(group * 4 + 2 + e);
+  }
+};
+
+/// A warpgroup's outputs of a tile: of each block `eights` · 32 from `output` + block · `distance` on.
+struct OutputPlace {
+  u32 output = 0;
+  u32 distance = 0;
+  u32 warpgroup = 0;
+};
+
+template <FinishKnobs knobs, class Sources, u32 columns>
+class Finish {
+ public:
+  /// What memory is asked for before the first slot. Lane l has the weights of the tile's rows l, l + 32, …
+  struct Ahead {
+    float gate_bias[Sources::blocks][Sources::eights];
+    float up_bias[Sources::eights];
+    float row_weight[(columns + 31) / 32];
+  };
+
+  TH_DEVICE Finish(const FinishParams& params, const OutputPlace& place) : params_(params), place_(place) {}
+
+  TH_DEVICE Ahead ahead(const pipeline::GroupTile& tile) const {
+    Ahead ahead{};
+    if constexpr (knobs.bias) {
+      TH_UNROLL
+      for (int eight = 0; eight < Sources::eights; ++eight) {
+        TH_UNROLL
+        for (int block = 0; block < Sources::blocks; ++block) {
+          ahead.gate_bias[block][eight] = bias(params_.gate_bias, tile.group, block, eight);
+        }
+        if constexpr (knobs.matrices == 2) {
+          ahead.up_bias[eight] = bias(params_.up_bias, tile.group, 0, eight);
+        }
+      }
+    }
+    if constexpr (knobs.row_weights) {
+      const u64 first = tile.group * params_.row_weights_slot_stride + tile.row;
+      TH_UNROLL
+      for (u32 i = 0; i < (columns + 31) / 32; ++i) {
+        const u32 row = i * 32 + warp::lane();
+        ahead.row_weight[i] = row < tile.rows ? params_.row_weights.load(static_cast<i64>(first + row)) : 0.0F;
+      }
+    }
+    return ahead;
+  }
+
+  /// `scaled(sum, is_up, token group, e)` are the products, of whatever power of two the operands were brought in.
+  template <class Sums, class Scaled>
+  TH_DEVICE void write(const Sums& sums, const pipeline::GroupTile& tile, Shared<u8> staging, const Ahead& ahead,
+                       const Scaled& scaled) const {
+    const pipeline::OutputMatrix<Result> matrix{
+        params_.c.template as<Result>().offset(static_cast<i64>(tile.group * params_.slot_stride)), params_.row_stride,
+        tile.row + tile.rows, params_.n, params_.wide};
+    const auto is_stored = [&](u32 row) {
+      if constexpr (knobs.gathered) {
+        return is_gathered(params_, row);
+      } else {
+        return true;
+      }
+    };
+    TH_UNROLL
+    for (int block = 0; block < Sources::blocks; ++block) {
+      const u32 output = place_.output + block * place_.distance;
+      if constexpr (knobs.output == Number::fp32) {
+        pipeline::TransposedFloatOutput<columns, Sources::eights>::write(
+            matrix, {tile.row, output},
+            [&](int group, int eight) { return outputs(sums, block, group, eight, ahead, scaled); }, is_stored);
+      } else {
+        constexpr u32 at_once = staged_at_once(columns);
+        TH_UNROLL
+        for (u32 first = 0; first < columns; first += at_once) {
+          // All of the warpgroup have read what was staged before.
+          named_barrier::sync(1 + place_.warpgroup, 128);
+          pipeline::TransposedOutput<Result, at_once, Sources::eights>::write(
+              matrix, {tile.row + first, output}, staging, 1 + place_.warpgroup,
+              [&](int group, int eight) {
+                return outputs(sums, block, group + static_cast<int>(first / 8), eight, ahead, scaled);
+              },
+              is_stored);
+        }
+      }
+    }
+  }
+
+ private:
+  using Result = typename NumberType<knobs.output>::type;
+
+  TH_DEVICE float bias(const Biases& biases, u32 group, int block, int eight) const {
+    const u32 warp_row = launch::thread_index() % 128 / 32 * Sources::eights + eight;
+    const u32 output = place_.output + block * place_.distance + warp_row * 8 + warp::lane() / 4;
+    return output < params_.n ? bias_at(biases, group, output) : 0.0F;
+  }
+
+  /// One output for two neighbouring tokens.
+  template <class Sums, class Scaled>
+  TH_DEVICE auto outputs(const Sums& sums, int block, int group, int eight, const Ahead& ahead,
+                         const Scaled& scaled) const {
+    float result[2];
+    TH_UNROLL
+    for (int e = 0; e < 2; ++e) {
+      float gate = scaled(Sources::gate(sums, block, group, eight, e), false, group, e);
+      if constexpr (knobs.bias) {
+        gate += ahead.gate_bias[block][eight];
+      }
+      result[e] = gate;
+      if constexpr (knobs.matrices == 2) {
+        float up = scaled(Sources::up(sums, group, eight, e), true, group, e);
+        if constexpr (knobs.bias) {
+          up += ahead.up_bias[eight];
+        }
+        result[e] = dual_gemm::activate<knobs.activation>(gate, up, params_);
+      }
+      if constexpr (knobs.row_weights) {
+        const u32 token = static_cast<u32>(group % 4 * 8 + e) + warp::lane() % 4 * 2;
+        result[e] *= warp::shuffle(ahead.row_weight[group / 4], token);
+      }
+    }
+    if constexpr (knobs.output == Number::fp32) {
+      return Vector<float, 2>{{result[0], result[1]}};
+    } else {
+      return convert::pack<Result>(result[0], result[1]);
+    }
+  }
+
+  const FinishParams& params_;
+  OutputPlace place_;
+};
+
+}  // namespace thresher::strategies::grouped_gemm

@@ -1,0 +1,149 @@
+#include "strategies/grouped_gemm/host/call.hpp"
+
+#include <algorithm>
+
+#include "core/integers.hpp"
+#include "strategies/dual_gemm/formats.hpp"
+#include "strategies/grouped_gemm/tensors.hpp"
+
+namespace thresher::strategies::grouped_gemm {
+namespace {
+
+static_assert(GroupedStatus::skipped_rows == rows_skipped);
+static_assert(GroupedStatus::decreasing == pipeline::bounds_decrease &&
+              GroupedStatus::negative == pipeline::bounds_negative && GroupedStatus::beyond == pipeline::bounds_beyond);
+
+constexpr std::int64_t wide_bytes = 16;
+
+Biases biases_of(const Tensor& view) {
+  if (view.rank == 0) {
+    return {};
+  }
+  return {{address_of(view.data)}, view.strides[0], view.strides[1], dual_gemm::number_of(view.format)};
+}
+
+bool allows_wide_stores(const Tensor& c) {
+  const std::int64_t bytes = bits(c.format) / 8;
+  bool allows = address_of(c.data) % wide_bytes == 0 && c.shape[c.rank - 1] * bytes % wide_bytes == 0;
+  for (int d = 0; d + 1 < c.rank; ++d) {
+    allows = allows && c.strides[d] * bytes % wide_bytes == 0;
+  }
+  return allows;
+}
+
+}  // namespace
+
+CallExtents extents_of(const CallTensors& call) {
+  const Tensor& weights = call.tensors[gate_index];
+  const Tensor& c = call.tensors[output_index];
+  const bool has_slots = c.rank == 3;
+  return {weights.shape[0], c.shape[has_slots ? 1 : 0], weights.shape[1], weights.shape[2], has_slots};
+}
+
+std::size_t add_status(const GroupedProblem& problem, std::int64_t blocks, PlannedCall& call) {
+  const bool by_every_block = problem.layout == RowLayout::gathered;
+  return add_piece(call, "status", status_bytes(static_cast<std::size_t>(by_every_block ? blocks : 1)));
+}
+
+std::uint64_t profile_address(const CallTensors& call) {
+  return call.tensors.size() > profile_index ? address_of(call.tensors[profile_index].data) : 0;
+}
+
+std::int64_t most_tiles(const CallExtents& extents, std::int64_t tile_rows, std::int64_t tile_outputs) {
+  // Of packed rows every group may end in the middle of a tile.
+  const std::int64_t row_tiles =
+      extents.has_slots ? size_product(extents.experts, ceil_div(extents.rows, tile_rows))
+                        : extents.rows / tile_rows + std::min(extents.experts, extents.rows);
+  return size_product(row_tiles, ceil_div(extents.n, tile_outputs));
+}
+
+GroupParams group_params(const CallTensors& call, std::int64_t tile_outputs) {
+  const CallExtents extents = extents_of(call);
+  GroupParams params{};
+  params.groups.bounds = {address_of(call.tensors[groups_index].data)};
+  params.groups.count = static_cast<std::uint32_t>(extents.experts);
+  params.groups.rows = static_cast<std::uint32_t>(extents.rows);
+  params.groups.slots = extents.has_slots ? 1 : 0;
+  params.groups.column_tiles = static_cast<std::uint32_t>(ceil_div(extents.n, tile_outputs));
+  params.status = {address_of(call.workspace)};
+  return params;
+}
+
+FinishParams finish_params(const GroupedProblem& problem, const CallTensors& call) {
+  const Tensor& c = call.tensors[output_index];
+  const bool has_slots = c.rank == 3;
+  FinishParams params{};
+  params.c = {address_of(c.data)};
+  params.row_stride = static_cast<std::uint64_t>(c.strides[has_slots ? 1 : 0]);
+  params.slot_stride = has_slots ? static_cast<std::uint64_t>(c.strides[0]) : 0;
+  params.n = static_cast<std::uint32_t>(c.shape[c.rank - 1]);
+  params.wide = allows_wide_stores(c) ? 1 : 0;
+  params.gate_bias = biases_of(call.tensors[gate_bias_index]);
+  params.up_bias = biases_of(call.tensors[up_bias_index]);
+  params.row_weights = {address_of(call.tensors[row_weights_index].data)};
+  params.row_weights_slot_stride = has_slots ? static_cast<std::uint64_t>(c.shape[1]) : 0;
+  if (problem.layout == RowLayout::gathered) {
+    params.row_ids = {address_of(call.tensors[row_ids_index].data)};
+    params.ids_end = static_cast<std::uint32_t>(call.tensors[tokens_index].shape[0] * problem.row_ids_divisor);
+  }
+  if (problem.activation) {
+    params.alpha = problem.activation->alpha;
+    params.limit = problem.activation->limit;
+    params.up_offset = problem.activation->up_offset;
+  }
+  return params;
+}
+
+machine::TensorMapDescription tokens_map(const TokenRows& tokens, std::uint32_t box_rows) {
+  machine::TensorMapDescription map;
+  map.address = tokens.address;
+  map.element = tokens.element;
+  map.swizzle = machine::Swizzle::b128;
+  map.rank = 3;
+  map.extent[0] = static_cast<std::uint64_t>(tokens.k);
+  map.extent[1] = static_cast<std::uint64_t>(tokens.rows);
+  map.extent[2] = static_cast<std::uint64_t>(tokens.slots);
+  map.stride_bytes[1] = static_cast<std::uint64_t>(tokens.row_bytes);
+  map.stride_bytes[2] = static_cast<std::uint64_t>(tokens.slot_bytes);
+  map.box[0] = machine::swizzle_span_bytes(map.swizzle) / machine::element_bytes(tokens.element);
+  map.box[1] = box_rows;
+  map.box[2] = 1;
+  return map;
+}
+
+TokenRows token_rows(const CallTensors& call, machine::ElementType element) {
+  const Tensor& a = call.tensors[tokens_index];
+  const bool has_slots = a.rank == 3;
+  const std::int64_t bytes = machine::element_bytes(element);
+  const std::int64_t row_bytes = a.strides[has_slots ? 1 : 0] * bytes;
+  return {.element = element,
+          .address = address_of(a.data),
+          .k = a.shape[a.rank - 1],
+          .rows = a.shape[has_slots ? 1 : 0],
+          .slots = has_slots ? a.shape[0] : 1,
+          .row_bytes = row_bytes,
+          .slot_bytes = has_slots ? a.strides[0] * bytes : row_bytes};
+}
+
+void add_common_accesses(const GroupedProblem& problem, std::vector<Access>& accesses) {
+  const auto read = [&](std::size_t tensor) {
+    accesses.push_back({Access::Memory::tensor, tensor, Access::Use::reads});
+  };
+  read(groups_index);
+  if (problem.bias) {
+    read(gate_bias_index);
+    if (problem.activation) {
+      read(up_bias_index);
+    }
+  }
+  if (problem.row_weights) {
+    read(row_weights_index);
+  }
+  if (problem.layout == RowLayout::gathered) {
+    read(row_ids_index);
+  }
+  accesses.push_back({Access::Memory::tensor, output_index, Access::Use::writes});
+  accesses.push_back({Access::Memory::workspace, status_piece, Access::Use::writes});
+}
+
+}  // namespace thresher::strategies::grouped_gemm

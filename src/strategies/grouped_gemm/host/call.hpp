@@ -1,0 +1,55 @@
+#pragma once
+/// What the GPU's strategies of a grouped product have in common when a call is bound to its tensors: extents, groups,
+/// the parameters of the end, tensor maps of tokens. Pure functions.
+#include <cstdint>
+#include <vector>
+
+#include "machine/tensor_map.hpp"
+#include "strategies/grouped_gemm/device/finish_params.hpp"
+#include "strategies/grouped_gemm/device/groups.hpp"
+#include "strategies/planned_call.hpp"
+#include "thresher/grouped_gemm.hpp"
+
+namespace thresher::strategies::grouped_gemm {
+
+/// Of one call: `rows` of C, of one slot where there are slots.
+struct CallExtents {
+  std::int64_t experts = 0;
+  std::int64_t rows = 0;
+  std::int64_t n = 0;
+  std::int64_t k = 0;
+  bool has_slots = false;
+};
+[[nodiscard]] CallExtents extents_of(const CallTensors& call);
+
+inline std::uint64_t address_of(const void* pointer) { return reinterpret_cast<std::uintptr_t>(pointer); }
+/// Where a profiled call leaves its timestamps; 0 in any other call.
+[[nodiscard]] std::uint64_t profile_address(const CallTensors& call);
+
+/// The most tiles that the groups of a call can have, whatever their rows: what the grid is made for.
+[[nodiscard]] std::int64_t most_tiles(const CallExtents& extents, std::int64_t tile_rows, std::int64_t tile_outputs);
+
+/// The first piece of a call's workspace, for a product of at most so many blocks.
+std::size_t add_status(const GroupedProblem& problem, std::int64_t blocks, PlannedCall& call);
+
+[[nodiscard]] GroupParams group_params(const CallTensors& call, std::int64_t tile_outputs);
+[[nodiscard]] FinishParams finish_params(const GroupedProblem& problem, const CallTensors& call);
+
+/// A map of rows of `element`s at `address` as the kernels read tokens: [slot, row, k], boxes of 128 bytes × `rows`.
+struct TokenRows {
+  machine::ElementType element = machine::ElementType::bf16;
+  std::uint64_t address = 0;
+  std::int64_t k = 0;
+  std::int64_t rows = 0;
+  std::int64_t slots = 1;
+  std::int64_t row_bytes = 0;
+  std::int64_t slot_bytes = 0;
+};
+[[nodiscard]] machine::TensorMapDescription tokens_map(const TokenRows& tokens, std::uint32_t box_rows);
+/// Tokens of 16 bits where they lie.
+[[nodiscard]] TokenRows token_rows(const CallTensors& call, machine::ElementType element);
+
+/// What every product reads and writes beside tokens and weights.
+void add_common_accesses(const GroupedProblem& problem, std::vector<Access>& accesses);
+
+}  // namespace thresher::strategies::grouped_gemm

@@ -1,0 +1,75 @@
+#include "strategies/grouped_gemm/host/obstacles.hpp"
+
+#include <algorithm>
+#include <limits>
+
+#include "pipeline/grouped/groups.hpp"
+#include "strategies/grouped_gemm/host/call.hpp"
+
+namespace thresher::strategies::grouped_gemm {
+namespace {
+
+/// Registers are allotted to warps in units that divide evenly among 4 schedulers.
+int launch_registers(const BlockNeeds& needs, const DeviceSpec& device) {
+  const int threads = (pipeline::threads(needs.shape) + 127) / 128 * 128 * needs.blocks_resident;
+  return std::min(device.max_registers_per_thread, device.registers_per_multiprocessor / threads) / 8 * 8;
+}
+
+}  // namespace
+
+void check_groups(const GroupedProblem& problem, int tile_rows, int tile_outputs, Obstacles& found) {
+  if (problem.experts > pipeline::most_groups) {
+    found.say("directory: {} experts are over the limit of {}", problem.experts, pipeline::most_groups);
+  }
+  const CallExtents extents{problem.experts, problem.rows, problem.n, problem.k,
+                            problem.layout == RowLayout::slots};
+  const std::int64_t tiles = most_tiles(extents, tile_rows, tile_outputs);
+  if (constexpr std::int64_t most = std::numeric_limits<std::int32_t>::max(); tiles > most) {
+    found.say("tiles: up to {} of {} rows and {} outputs are over the limit of {}", tiles, tile_rows, tile_outputs,
+              most);
+  }
+}
+
+void check_block(const BlockNeeds& needs, const DeviceSpec& device, Obstacles& found) {
+  const int experts = static_cast<int>(std::min<std::int64_t>(needs.experts, pipeline::most_groups));
+  const int bytes = pipeline::grouped_shared_bytes(needs.shape, static_cast<std::uint32_t>(experts));
+  // A kibibyte of each block is the system's.
+  const int room = device.shared_bytes_per_multiprocessor / needs.blocks_resident - 1024;
+  if (const int limit = std::min(device.shared_bytes_per_block, room); bytes > limit) {
+    found.say("shared memory: {} bytes a block ({} stages of {}, a directory of {} experts) are over the limit of {}",
+              bytes, needs.shape.stages, needs.shape.slot_bytes, experts, limit);
+  }
+  const int threads = pipeline::threads(needs.shape);
+  if (threads > device.max_threads_per_block) {
+    found.say("threads: {} math warpgroups and a loader are {} threads a block, over the limit of {}",
+              needs.shape.math_warpgroups, threads, device.max_threads_per_block);
+    return;
+  }
+  if (threads * needs.blocks_resident > device.max_threads_per_multiprocessor) {
+    found.say("threads: {} blocks of {} are over the limit of {} a multiprocessor", needs.blocks_resident, threads,
+              device.max_threads_per_multiprocessor);
+    return;
+  }
+  const int at_launch = launch_registers(needs, device);
+  const bool hands_over = needs.shape.loader_registers > 0 || needs.shape.math_registers > 0;
+  if (const int available = hands_over ? needs.shape.math_registers : at_launch; needs.registers > available) {
+    found.say("registers: a math thread needs about {}, over the {} that {} threads give it", needs.registers,
+              available, threads * needs.blocks_resident);
+  }
+  if (!hands_over) {
+    return;
+  }
+  const int pool = (needs.shape.math_warpgroups + 1) * at_launch;
+  const int wanted = needs.shape.loader_registers + needs.shape.math_warpgroups * needs.shape.math_registers;
+  if (needs.shape.loader_registers == 0 || needs.shape.math_registers == 0) {
+    found.say("setmaxnreg: loader_registers = {} and math_registers = {} go together, or both are 0",
+              needs.shape.loader_registers, needs.shape.math_registers);
+  } else if (wanted > pool) {
+    found.say("setmaxnreg: a loader of {} and {} math warpgroups of {} registers are {}, over the pool of {} ({} × {} "
+              "at launch); the kernel would hang",
+              needs.shape.loader_registers, needs.shape.math_warpgroups, needs.shape.math_registers, wanted, pool,
+              needs.shape.math_warpgroups + 1, at_launch);
+  }
+}
+
+}  // namespace thresher::strategies::grouped_gemm

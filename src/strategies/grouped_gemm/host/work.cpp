@@ -1,0 +1,101 @@
+#include "strategies/grouped_gemm/host/work.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+#include "core/integers.hpp"
+#include "pipeline/grouped/rung.hpp"
+#include "strategies/dual_gemm/host/tile_work.hpp"
+
+namespace thresher::strategies::grouped_gemm {
+namespace {
+
+using dual_gemm::stored_bits;
+
+constexpr double block_elements = 64.0 * 64.0;
+/// Instructions a warp issues for a 64×64 block of weights that needs no conversion.
+constexpr double plain_instructions = 10;
+constexpr double epilogue_instructions = 14;  ///< for an output, its store not counted
+constexpr double specials_per_output = 2;     ///< of an activation: an exponential and a reciprocal
+constexpr double lanes = 128;                 ///< of the four schedulers
+
+int matrices(const GroupedProblem& problem) { return problem.activation ? 2 : 1; }
+
+/// What an expert's rows are cut into.
+struct RowTiles {
+  double count = 0;    ///< of an active expert
+  double columns = 0;  ///< of one, the rungs' padding included
+};
+
+RowTiles row_tiles(double rows, int most) {
+  const double whole = std::floor(rows / most);
+  const auto rest = static_cast<std::uint32_t>(std::ceil(rows - whole * most));
+  const double rung = rest == 0 ? 0 : pipeline::rung_of(rest, static_cast<std::uint32_t>(most));
+  const double count = whole + (rest == 0 ? 0 : 1);
+  return {count, (whole * most + rung) / count};
+}
+
+}  // namespace
+
+double usual_rows(const GroupedProblem& problem) noexcept {
+  const std::int64_t slots = problem.layout == RowLayout::slots ? problem.experts : 1;
+  const std::int64_t most = size_product(slots, problem.rows);
+  return static_cast<double>(
+      std::max<std::int64_t>(1, problem.expected_rows > 0 ? std::min(problem.expected_rows, most) : most));
+}
+
+double active_experts(const GroupedProblem& problem) noexcept {
+  const auto experts = static_cast<double>(problem.experts);
+  return std::max(1.0, experts * (1 - std::pow(1 - 1 / experts, usual_rows(problem))));
+}
+
+double compulsory_bytes(const GroupedProblem& problem) noexcept {
+  const auto n = static_cast<double>(problem.n);
+  const auto k = static_cast<double>(problem.k);
+  const double rows = usual_rows(problem);
+  const double of_a = problem.layout == RowLayout::gathered ? std::min(rows, static_cast<double>(problem.tokens)) : rows;
+  return active_experts(problem) * matrices(problem) * n * k * stored_bits(problem.b) / 8 +
+         of_a * k * stored_bits(problem.a) / 8 + rows * n * bits(problem.out) / 8;
+}
+
+TiledKernel grouped_kernel(const GroupedProblem& problem, const GroupedTile& tile) {
+  const double active = active_experts(problem);
+  const double rows_each = usual_rows(problem) / active;
+  const RowTiles rows = row_tiles(rows_each, tile.most_tokens);
+  const auto column_tiles = static_cast<double>(ceil_div(problem.n, tile.outputs));
+  const auto k_steps = static_cast<double>(ceil_div(problem.k, tile.k));
+  const double element_bytes = stored_bits(tile.type) / 8;
+  const double weights = tile.weight_rows * static_cast<double>(tile.k) * stored_bits(problem.b) / 8;
+  const double tokens = rows.columns * tile.k * element_bytes;
+  const double weight_blocks = tile.weight_rows * tile.k / block_elements;
+  const double outputs = tile.outputs * rows.columns;
+  TiledKernel kernel;
+  kernel.step.matrix_type = tile.type;
+  kernel.step.matrix_operations = 2.0 * tile.weight_rows * rows.columns * tile.k;
+  kernel.step.shared_bytes = weights + tokens + (tile.converts_weights ? weights : 0);
+  kernel.step.shared_read_bytes =
+      (tile.weight_rows / 64.0 * rows.columns + (tile.converts_weights ? 0 : tile.weight_rows)) * tile.k *
+      element_bytes;
+  kernel.step.instructions = tile.converts_weights ? 0 : weight_blocks * plain_instructions;
+  kernel.step.converted_blocks = tile.converts_weights ? weight_blocks : 0;
+  kernel.step.l2_bytes = weights + tokens;
+  kernel.epilogue = {.instructions = outputs * epilogue_instructions / lanes,
+                     .specials = problem.activation ? outputs * specials_per_output : 0,
+                     .store_bytes = outputs * bits(problem.out) / 8};
+  kernel.blocks = static_cast<std::int64_t>(std::ceil(active * rows.count * column_tiles));
+  kernel.blocks_per_multiprocessor = tile.blocks_per_multiprocessor;
+  kernel.steps = k_steps;
+  // A slot is given back a step late, and one is always being read.
+  kernel.loads_in_flight = std::max(1.0, tile.stages - 1.5);
+  kernel.converts_in_turns = tile.converts_in_turns;
+  kernel.stages = tile.stages;
+  kernel.persistent = true;
+  kernel.dependent_launch = tile.dependent_launch;
+  kernel.dram_bytes = compulsory_bytes(problem);
+  kernel.useful_share = 2.0 * usual_rows(problem) * matrices(problem) * static_cast<double>(problem.n) *
+                        static_cast<double>(problem.k) /
+                        (static_cast<double>(kernel.blocks) * k_steps * kernel.step.matrix_operations);
+  return kernel;
+}
+
+}  // namespace thresher::strategies::grouped_gemm

@@ -1,0 +1,32 @@
+#pragma once
+/// The work of a grouped product in terms of its tile: what the strategies have in common. Nobody on the host knows the
+/// rows of a call; the work is that of expected_rows dealt to the experts at random.
+#include "strategies/work_model.hpp"
+#include "thresher/grouped_gemm.hpp"
+
+namespace thresher::strategies::grouped_gemm {
+
+/// How one kernel goes over the weights of an expert.
+struct GroupedTile {
+  int weight_rows = 256;  ///< of all matrices, in a tile
+  int outputs = 128;
+  int most_tokens = 128;
+  int k = 64;  ///< elements of a slot
+  MatrixType type = MatrixType::bits16;
+  bool converts_weights = false;  ///< from NVFP4 to the matrix type
+  bool converts_in_turns = false;
+  int stages = 4;
+  int blocks_per_multiprocessor = 1;
+  bool dependent_launch = false;
+};
+
+/// Rows that experts own in a usual call.
+[[nodiscard]] double usual_rows(const GroupedProblem& problem) noexcept;
+/// Experts that have some of them, when each row's expert is drawn.
+[[nodiscard]] double active_experts(const GroupedProblem& problem) noexcept;
+/// The least that a usual call reads and writes.
+[[nodiscard]] double compulsory_bytes(const GroupedProblem& problem) noexcept;
+
+[[nodiscard]] TiledKernel grouped_kernel(const GroupedProblem& problem, const GroupedTile& tile);
+
+}  // namespace thresher::strategies::grouped_gemm
