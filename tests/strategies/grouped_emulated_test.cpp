@@ -2,23 +2,22 @@
 // many schedules. Right, clean, and bitwise equal on every schedule.
 #include <gtest/gtest.h>
 
-#include <cmath>
-#include <limits>
-
 #include "core/grouped_weights.hpp"
 #include "emulated_case.hpp"
-#include "formats/elements.hpp"
 #include "reference/grouped_gemm.hpp"
 #include "strategies/grouped_gemm/columns/candidates.hpp"
 #include "strategies/grouped_gemm/columns/strategy.hpp"
 #include "strategies/grouped_gemm/tensors.hpp"
-#include "support/grouped_case.hpp"
+#include "support/grouped_checks.hpp"
 
 namespace thresher::strategies::grouped_gemm {
 namespace {
 
 using test::GroupedCase;
 using test::GroupedForm;
+using test::ragged_form;
+using test::with_layout;
+using test::wrong_rows;
 
 const DeviceSpec& hopper() { return device_spec("H200"); }
 
@@ -30,32 +29,6 @@ EmulatedCall emulated(const PlannedCall& call, GroupedCase& host) {
     named.push_back({names[i], tensors[i]});
   }
   return {call, named, test::compiled_in_kernel};
-}
-
-/// What is wrong with C, in words; empty when nothing is.
-std::string wrong_rows(GroupedCase& host) {
-  const GroupedProblem& problem = host.problem();
-  const reference::GroupedOutputs wanted = reference::grouped_gemm(problem, host.weights(), host.tensors());
-  const Tensor c = host.c().view();
-  const double allowed = problem.out == Format::bf16 ? 0.02 : problem.out == Format::fp16 ? 0.006 : 0.004;
-  for (std::size_t row = 0; row < wanted.owned.tokens.size(); ++row) {
-    const auto at = static_cast<std::int64_t>(row);
-    if (wanted.owned.tokens[row] < 0) {
-      if (!host.is_untouched(at)) {
-        return "row " + std::to_string(row) + ", which no expert owns, was written";
-      }
-      continue;
-    }
-    for (std::int64_t n = 0; n < problem.n; ++n) {
-      const double want = wanted.values[row * static_cast<std::size_t>(problem.n) + static_cast<std::size_t>(n)];
-      const double got = formats::element(c, at, n);
-      if (std::isnan(want) ? !std::isnan(got) : !(std::abs(got - want) <= allowed * (1 + std::abs(want)))) {
-        return "row " + std::to_string(row) + ", output " + std::to_string(n) + ": " + std::to_string(got) +
-               ", expected " + std::to_string(want);
-      }
-    }
-  }
-  return host.c().gaps_intact() ? "" : "a gap between rows was written";
 }
 
 /// Runs the call on so many schedules; empty when all are clean, right, equal, and the status is as defined.
@@ -91,42 +64,6 @@ std::string run_and_judge(const PlannedCall& call, GroupedCase& host, std::uint6
   return "";
 }
 
-/// Offsets, or counts, of ragged groups: full tiles, partial ones and empty groups.
-std::vector<std::int32_t> ragged_groups(const GroupedProblem& problem) {
-  std::vector<std::int32_t> counts;
-  std::int64_t left = problem.rows;
-  for (std::int64_t e = 0; e < problem.experts; ++e) {
-    const std::int64_t wanted = e % 4 == 1 ? 0 : e % 4 == 0 ? problem.rows / 2 + 3 : problem.rows / (e + 5) + 1;
-    const std::int64_t count = std::min(wanted, problem.layout == RowLayout::slots ? problem.rows : left);
-    counts.push_back(static_cast<std::int32_t>(count));
-    left -= count;
-  }
-  if (problem.layout == RowLayout::slots) {
-    return counts;
-  }
-  std::vector<std::int32_t> offsets{0};
-  for (const std::int32_t count : counts) {
-    offsets.push_back(offsets.back() + count);
-  }
-  return offsets;
-}
-
-GroupedForm form_of(const GroupedProblem& problem) {
-  GroupedForm form{.groups = ragged_groups(problem)};
-  for (std::int64_t row = 0; row < problem.rows && problem.layout == RowLayout::gathered; ++row) {
-    form.row_ids.push_back(row % 7 == 3 ? -1
-                                        : static_cast<std::int32_t>(row * 5 % (problem.tokens * problem.row_ids_divisor)));
-  }
-  return form;
-}
-
-GroupedProblem as(GroupedProblem problem, RowLayout layout) {
-  problem.layout = layout;
-  problem.tokens = layout == RowLayout::gathered ? problem.rows / 2 + 1 : 0;
-  problem.row_ids_divisor = layout == RowLayout::gathered ? 2 : 1;
-  return problem;
-}
-
 class EmulatedColumns : public ::testing::TestWithParam<std::size_t> {
  protected:
   [[nodiscard]] static Sample<GroupedProblem> sample() { return columns_strategy().samples()[GetParam()]; }
@@ -136,7 +73,7 @@ class EmulatedColumns : public ::testing::TestWithParam<std::size_t> {
     ASSERT_EQ(run_and_judge(call, host, schedules), "") << sample().knobs.text();
   }
   static void clean_and_right(const GroupedProblem& problem, std::uint64_t schedules) {
-    clean_and_right(problem, schedules, form_of(problem));
+    clean_and_right(problem, schedules, ragged_form(problem));
   }
   /// Gathering is another kernel: its sample runs gathered rows, the others rows that lie as they are.
   [[nodiscard]] static bool is_gathered() { return sample().problem.layout == RowLayout::gathered; }
@@ -150,24 +87,24 @@ TEST_P(EmulatedColumns, SmallerThanATile) {
 }
 TEST_P(EmulatedColumns, SlotsWithGarbageBehindTheCounts) {
   if (!is_gathered()) {
-    GroupedProblem problem = as(sample().problem, RowLayout::slots);
+    GroupedProblem problem = with_layout(sample().problem, RowLayout::slots);
     problem.rows = problem.rows / 2 + 1;
     clean_and_right(problem, 4);
   }
 }
 TEST_P(EmulatedColumns, NonsenseForBounds) {
   const auto rows = static_cast<std::int32_t>(sample().problem.rows);
-  GroupedForm form = form_of(sample().problem);
+  GroupedForm form = ragged_form(sample().problem);
   form.groups = {-4, rows / 2, rows / 3, 2 * rows, rows / 4, rows};
   clean_and_right(sample().problem, 3, form);
 }
 TEST_P(EmulatedColumns, NoRowsAtAll) {
-  GroupedForm form = form_of(sample().problem);
+  GroupedForm form = ragged_form(sample().problem);
   form.groups.assign(form.groups.size(), 7);
   clean_and_right(sample().problem, 3, form);
 }
 TEST_P(EmulatedColumns, RowsWithGapsAndOutputsOffTheGrid) {
-  GroupedForm form = form_of(sample().problem);
+  GroupedForm form = ragged_form(sample().problem);
   form.layout = {.row_gap = 8, .out_row_gap = 1};
   clean_and_right(sample().problem, 2, form);
 }
@@ -176,7 +113,7 @@ TEST_P(EmulatedColumns, GateAndUpInOneTensor) {
     return;
   }
   for (const GateUpOrder order : all_gate_up_orders) {
-    GroupedForm form = form_of(sample().problem);
+    GroupedForm form = ragged_form(sample().problem);
     form.order = order;
     form.bias_format = Format::bf16;
     clean_and_right(sample().problem, 2, form);
@@ -186,8 +123,8 @@ TEST_P(EmulatedColumns, GateAndUpInOneTensor) {
 /// NaN and Inf stay in their own rows, of their own experts; behind a slot's rows there is nothing but NaN.
 TEST_P(EmulatedColumns, NanStaysInItsRow) {
   const GroupedProblem problem =
-      is_gathered() ? sample().problem : as(sample().problem, RowLayout::slots);
-  GroupedCase host(problem, form_of(problem));
+      is_gathered() ? sample().problem : with_layout(sample().problem, RowLayout::slots);
+  GroupedCase host(problem, ragged_form(problem));
   const std::vector<std::int32_t> groups = host.groups();
   if (is_gathered()) {
     for (std::int64_t k = 0; k < problem.k; ++k) {

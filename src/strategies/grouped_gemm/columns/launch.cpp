@@ -51,7 +51,7 @@ struct Product {
   GroupedProblem problem;
   Config config;
   std::int64_t most_blocks = 0;
-  std::optional<GatheredRows> gathered{};
+  std::optional<RowsInWorkspace> gathered{};
 
   void bind(const CallTensors& call, LaunchArguments& out) const {
     const CallExtents extents = extents_of(call);
@@ -64,7 +64,8 @@ struct Product {
     out.grid.x = static_cast<std::uint32_t>(
         std::min(most_blocks, most_tiles(extents, config.block_tokens, tile_outputs(config))));
     const machine::ElementType element = element_type(config);
-    const TokenRows tokens = gathered ? token_rows(call, *gathered, element) : token_rows(call, element);
+    const TokenRows tokens =
+        gathered ? token_rows(call, *gathered, element, extents.k) : token_rows(call, element);
     out.add_map(offsetof(Params, few_tokens), tokens_map(tokens, pipeline::few_token_rows));
     out.add_map(offsetof(Params, many_tokens), tokens_map(tokens, pipeline::many_token_rows));
   }
@@ -125,7 +126,7 @@ PlannedCall planned_call(const GroupedProblem& problem, const Config& config, in
   Product product{problem, config, std::int64_t{multiprocessors} * config.blocks_resident};
   add_status(problem, product.most_blocks, call);
   if (config.gathered) {
-    product.gathered = add_gathering(problem, config.dependent_launch, call);
+    product.gathered = add_gathering(problem, std::nullopt, config.dependent_launch, call);
   }
   call.steps.emplace_back(multiplying(product));
   call.data_alignment = copy_engine_bytes;

@@ -111,7 +111,8 @@ class Finish {
     return ahead;
   }
 
-  /// `scaled(sum, is_up, token group, e)` are the products, of whatever power of two the operands were brought in.
+  /// `scaled(sum, row, group, e)` is the product that a sum stands for: of gate (row 0) or up (row 1), of one matrix of
+  /// the first or the second eight; for token 2(lane%4) + e of the group of 8.
   template <class Sums, class Scaled>
   TH_DEVICE void write(const Sums& sums, const pipeline::GroupTile& tile, Shared<u8> staging, const Ahead& ahead,
                        const Scaled& scaled) const {
@@ -165,13 +166,13 @@ class Finish {
     float result[2];
     TH_UNROLL
     for (int e = 0; e < 2; ++e) {
-      float gate = scaled(Sources::gate(sums, block, group, eight, e), false, group, e);
+      float gate = scaled(Sources::gate(sums, block, group, eight, e), knobs.matrices == 2 ? 0 : eight, group, e);
       if constexpr (knobs.bias) {
         gate += ahead.gate_bias[block][eight];
       }
       result[e] = gate;
       if constexpr (knobs.matrices == 2) {
-        float up = scaled(Sources::up(sums, group, eight, e), true, group, e);
+        float up = scaled(Sources::up(sums, group, eight, e), 1, group, e);
         if constexpr (knobs.bias) {
           up += ahead.up_bias[eight];
         }

@@ -10,8 +10,6 @@ namespace {
 constexpr std::int64_t element_bytes = 2;
 constexpr std::int64_t copy_engine_bytes = 16;
 
-std::int64_t gathered_row_bytes(std::int64_t k) { return round_up(k * element_bytes, copy_engine_bytes); }
-
 }  // namespace
 
 std::string gather_kernel_name() { return "thresher::strategies::grouped_gemm::gather_rows_kernel"; }
@@ -23,10 +21,12 @@ DeviceProgram gather_program() {
           .options = {}};
 }
 
-GatheredRows add_gathering(const GroupedProblem& problem, bool dependent, PlannedCall& call) {
-  GatheredRows gathered;
+RowsInWorkspace add_gathering(const GroupedProblem& problem, const std::optional<RowsInWorkspace>& from, bool dependent,
+                              PlannedCall& call) {
+  RowsInWorkspace gathered;
+  gathered.row_bytes = from ? from->row_bytes : round_up(problem.k * element_bytes, copy_engine_bytes);
   gathered.piece = add_piece(call, "gathered rows",
-                             static_cast<std::size_t>(size_product(problem.rows, gathered_row_bytes(problem.k))));
+                             static_cast<std::size_t>(size_product(problem.rows, gathered.row_bytes)));
   gathered.offset = call.workspace[gathered.piece].offset;
   KernelLaunch launch;
   launch.title = "gather the rows";
@@ -35,21 +35,24 @@ GatheredRows add_gathering(const GroupedProblem& problem, bool dependent, Planne
   launch.block.x = gather_threads;
   launch.dependent = dependent;
   launch.expected.uses_shared_memory = false;
-  launch.accesses = {{Access::Memory::tensor, tokens_index, Access::Use::reads},
-                     {Access::Memory::tensor, row_ids_index, Access::Use::reads},
+  launch.accesses = {{Access::Memory::tensor, row_ids_index, Access::Use::reads},
                      {Access::Memory::workspace, gathered.piece, Access::Use::writes}};
-  launch.bind = [gathered, divisor = problem.row_ids_divisor](const CallTensors& of, LaunchArguments& out) {
+  if (from) {
+    launch.accesses.push_back({Access::Memory::workspace, from->piece, Access::Use::reads_earlier});
+  } else {
+    launch.accesses.push_back({Access::Memory::tensor, tokens_index, Access::Use::reads});
+  }
+  launch.bind = [gathered, from, divisor = problem.row_ids_divisor](const CallTensors& of, LaunchArguments& out) {
     const Tensor& a = of.tensors[tokens_index];
-    const std::int64_t k = a.shape[1];
     GatherParams params{};
-    params.from = {address_of(a.data)};
+    params.from = {from ? address_of(of.workspace) + from->offset : address_of(a.data)};
     params.to = {address_of(of.workspace) + gathered.offset};
     params.row_ids = {address_of(of.tensors[row_ids_index].data)};
-    params.from_stride = static_cast<std::uint64_t>(a.strides[0] * element_bytes);
-    params.to_stride = static_cast<std::uint64_t>(gathered_row_bytes(k));
+    params.from_stride = static_cast<std::uint64_t>(from ? from->row_bytes : a.strides[0] * element_bytes);
+    params.to_stride = static_cast<std::uint64_t>(gathered.row_bytes);
     params.ids_end = static_cast<std::uint32_t>(a.shape[0] * divisor);
     params.divisor = static_cast<std::uint32_t>(divisor);
-    params.k = static_cast<std::uint32_t>(k);
+    params.row_bytes = static_cast<std::uint32_t>(from ? from->row_bytes : a.shape[1] * element_bytes);
     out.set(params);
     out.grid.x = static_cast<std::uint32_t>(extents_of(of).rows);
     return true;
@@ -58,16 +61,16 @@ GatheredRows add_gathering(const GroupedProblem& problem, bool dependent, Planne
   return gathered;
 }
 
-TokenRows token_rows(const CallTensors& call, const GatheredRows& gathered, machine::ElementType element) {
+TokenRows token_rows(const CallTensors& call, const RowsInWorkspace& rows, machine::ElementType element,
+                     std::int64_t k) {
   const CallExtents extents = extents_of(call);
-  const std::int64_t row_bytes = gathered_row_bytes(extents.k);
   return {.element = element,
-          .address = address_of(call.workspace) + gathered.offset,
-          .k = extents.k,
+          .address = address_of(call.workspace) + rows.offset,
+          .k = k,
           .rows = extents.rows,
-          .slots = 1,
-          .row_bytes = row_bytes,
-          .slot_bytes = row_bytes};
+          .slots = extents.has_slots ? extents.experts : 1,
+          .row_bytes = rows.row_bytes,
+          .slot_bytes = extents.has_slots ? extents.rows * rows.row_bytes : rows.row_bytes};
 }
 
 }  // namespace thresher::strategies::grouped_gemm

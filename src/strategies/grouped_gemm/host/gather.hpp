@@ -1,5 +1,6 @@
 #pragma once
-/// The launch that brings gathered rows of 16 bits together in the workspace.
+/// The launch that brings gathered rows together in the workspace.
+#include <optional>
 #include <string>
 
 #include "strategies/grouped_gemm/host/call.hpp"
@@ -9,15 +10,20 @@ namespace thresher::strategies::grouped_gemm {
 std::string gather_kernel_name();
 DeviceProgram gather_program();
 
-/// Where it leaves them.
-struct GatheredRows {
-  std::size_t piece = 0;  ///< of the workspace
+/// Rows that a kernel left in the workspace, one behind the other.
+struct RowsInWorkspace {
+  std::size_t piece = 0;
   std::size_t offset = 0;
+  std::int64_t row_bytes = 0;  ///< a multiple of 16
 };
-/// Adds the piece and, as the call's first step, the launch.
-GatheredRows add_gathering(const GroupedProblem& problem, bool dependent, PlannedCall& call);
 
-/// The same rows for the product's tensor maps.
-[[nodiscard]] TokenRows token_rows(const CallTensors& call, const GatheredRows& gathered, machine::ElementType element);
+/// Adds the piece and, as the call's next step, the launch: rows are taken from A, whose elements have 16 bits, or from
+/// what a step before made of it.
+RowsInWorkspace add_gathering(const GroupedProblem& problem, const std::optional<RowsInWorkspace>& from, bool dependent,
+                              PlannedCall& call);
+
+/// Rows in the workspace for the product's tensor maps: `rows` in each of `slots`, k elements of each.
+[[nodiscard]] TokenRows token_rows(const CallTensors& call, const RowsInWorkspace& rows, machine::ElementType element,
+                                   std::int64_t k);
 
 }  // namespace thresher::strategies::grouped_gemm

@@ -97,7 +97,7 @@ class Operation {
     }
 
     TH_DEVICE void finish(Sums& sums, const pipeline::GroupTile& tile, Shared<u8> staging, const Ahead& ahead) const {
-      finishing(tile).write(sums, tile, staging, ahead, [](float sum, bool, int, int) { return sum; });
+      finishing(tile).write(sums, tile, staging, ahead, [](float sum, int, int, int) { return sum; });
     }
 
    private:

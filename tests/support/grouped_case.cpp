@@ -1,0 +1,106 @@
+#include "support/grouped_case.hpp"
+
+#include <algorithm>
+#include <random>
+
+namespace thresher::test {
+namespace {
+
+std::int64_t rows_of_a(const GroupedProblem& p) {
+  return p.layout == RowLayout::slots ? p.experts * p.rows : p.layout == RowLayout::gathered ? p.tokens : p.rows;
+}
+
+std::int64_t rows_of_c(const GroupedProblem& p) { return p.layout == RowLayout::slots ? p.experts * p.rows : p.rows; }
+
+/// A dual GEMM with all experts' rows in its weights.
+DualGemmCase operands_of(const GroupedProblem& p, const GroupedForm& form, unsigned seed) {
+  DualGemmCase made = DualGemmCase::random(
+      {.m = rows_of_a(p), .n = p.experts * p.n * (form.order ? 2 : 1), .k = p.k, .a = p.a, .b = p.b, .out = p.out},
+      form.layout, seed);
+  made.c = Matrix::of_values(p.out, rows_of_c(p), p.n, form.layout.out_row_gap,
+                             [](std::int64_t, std::int64_t) { return 0.0F; });
+  made.c.poison();
+  return made;
+}
+
+}  // namespace
+
+GroupedCase::GroupedCase(const GroupedProblem& problem, GroupedForm form, unsigned seed)
+    : problem_(problem), form_(std::move(form)), operands_(operands_of(problem_, form_, seed)) {
+  std::mt19937 random(seed + 1);
+  std::uniform_real_distribution<float> factor(0.5F, 2.0F);
+  std::normal_distribution<float> normal;
+  for (std::int64_t expert = 0; expert < problem_.experts; ++expert) {
+    const float* const of_a = operands_.a.view().global_scale;
+    const float* const of_gate = operands_.b1_gate.view().global_scale;
+    const float* const of_up = operands_.b2_up.view().global_scale;
+    slot_scales_.push_back(factor(random) * (of_a == nullptr ? 1.0F : *of_a));
+    gate_scales_.push_back(factor(random) * (of_gate == nullptr ? 1.0F : *of_gate));
+    up_scales_.push_back(factor(random) * (of_up == nullptr ? 1.0F : *of_up));
+  }
+  for (int i = 0; i < 2 && problem_.bias; ++i) {
+    biases_.push_back(Matrix::of_values(form_.bias_format, problem_.experts, problem_.n * (form_.order ? 2 : 1), 0,
+                                        [&](std::int64_t, std::int64_t) { return normal(random); }));
+  }
+  row_weights_.resize(static_cast<std::size_t>(rows_of_c(problem_)));
+  std::generate(row_weights_.begin(), row_weights_.end(), [&] { return normal(random); });
+}
+
+Tensor GroupedCase::stack(Matrix& matrix, std::int64_t rows) {
+  Tensor tensor = matrix.view();
+  tensor.rank = 3;
+  tensor.shape = {problem_.experts, rows, tensor.shape[1]};
+  tensor.strides = {rows * tensor.strides[0], tensor.strides[0], 1};
+  return tensor;
+}
+
+GroupedWeights GroupedCase::weights() {
+  const bool has_scales = problem_.b == Format::nvfp4 && form_.layout.global_scales;
+  GroupedWeights weights;
+  weights.order = form_.order;
+  weights.b1 = stack(operands_.b1_gate, problem_.n * (form_.order ? 2 : 1));
+  weights.b1.global_scale = has_scales ? gate_scales_.data() : nullptr;
+  if (form_.order) {
+    weights.up_global_scale = has_scales ? up_scales_.data() : nullptr;
+  } else if (problem_.activation) {
+    weights.b2 = stack(operands_.b2_up, problem_.n);
+    weights.b2.global_scale = has_scales ? up_scales_.data() : nullptr;
+  }
+  if (problem_.bias) {
+    weights.bias1 = biases_[0].view();
+    weights.bias2 = form_.order || !problem_.activation ? Tensor{} : biases_[1].view();
+  }
+  return weights;
+}
+
+GroupedTensors GroupedCase::tensors() {
+  const bool has_slots = problem_.layout == RowLayout::slots;
+  const auto integers = [](std::vector<std::int32_t>& values) {
+    return Tensor::contiguous(values.data(), Format::int32, {static_cast<std::int64_t>(values.size())});
+  };
+  GroupedTensors tensors;
+  tensors.a = has_slots ? stack(operands_.a, problem_.rows) : operands_.a.view();
+  if (has_slots && tensors.a.global_scale != nullptr) {
+    tensors.a.global_scale = slot_scales_.data();
+  }
+  tensors.c = has_slots ? stack(operands_.c, problem_.rows) : operands_.c.view();
+  (has_slots ? tensors.counts : tensors.offsets) = integers(form_.groups);
+  if (problem_.layout == RowLayout::gathered) {
+    tensors.row_ids = integers(form_.row_ids);
+  }
+  if (problem_.row_weights) {
+    tensors.row_weights = has_slots
+                              ? Tensor::contiguous(row_weights_.data(), Format::fp32, {problem_.experts, problem_.rows})
+                              : Tensor::contiguous(row_weights_.data(), Format::fp32, {problem_.rows});
+  }
+  return tensors;
+}
+
+bool GroupedCase::is_untouched(std::int64_t row) {
+  const Tensor view = operands_.c.view();
+  const auto row_bytes = static_cast<std::size_t>(view.shape[1] * bits(view.format) / 8);
+  const auto* const bytes = static_cast<const std::uint8_t*>(view.data) + row * view.strides[0] * bits(view.format) / 8;
+  return std::all_of(bytes, bytes + row_bytes, [](std::uint8_t byte) { return byte == 0xFF; });
+}
+
+}  // namespace thresher::test
