@@ -32,6 +32,10 @@ TEST_F(OwnKernel, TheExamplePassesEveryGateThatCanBeJudged) {
             std::string::npos)
       << "the ledger keeps what was run";
   EXPECT_EQ(gate(entry(result, "two_pass"), GateKind::correct).outcome, Outcome::passed);
+  const runtime::Confined& confined = std::get<CorrectEvidence>(gate(naive, GateKind::correct).evidence).confined;
+  EXPECT_EQ(confined.protections.size(), 5U) << "what holds its process is told";
+  EXPECT_EQ(gate(naive, GateKind::correct).sentence.find("not wholly confined") == std::string::npos, confined.whole())
+      << gate(naive, GateKind::correct).sentence;
 }
 
 TEST_F(OwnKernel, AWrongOneFailsWithItsMistakeNamed) {
