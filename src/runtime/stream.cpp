@@ -102,6 +102,9 @@ Graph Graph::capture(int ordinal, const std::function<void(Stream)>& enqueue) {
   const Captured captured(handle, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL, enqueue);
   std::size_t nodes = 0;
   check(driver().graph_nodes(captured.graph, nullptr, &nodes), "count the nodes of a graph");
+  if (nodes == 0) {
+    throw Error(ErrorCode::device, "nothing was enqueued on the stream of a graph capture");
+  }
   CUgraphExec executable = nullptr;
   check(driver().graph_instantiate(&executable, captured.graph, 0), "instantiate a graph");
   Graph graph(executable, nodes, ordinal);

@@ -52,8 +52,8 @@ class Event {
 /// Work captured once and launched many times.
 class Graph {
  public:
-  /// Captures what `enqueue` puts on the stream it is given, be it nothing. An allocation or a synchronisation by this
-  /// thread inside `enqueue` is an Error(device).
+  /// Captures what `enqueue` puts on the stream it is given. An allocation or a synchronisation by this thread inside
+  /// `enqueue` is an Error(device); so is an empty capture.
   static Graph capture(int ordinal, const std::function<void(Stream)>& enqueue);
   Graph(Graph&& other) noexcept
       : executable_(std::exchange(other.executable_, nullptr)), nodes_(other.nodes_), ordinal_(other.ordinal_) {}
