@@ -33,7 +33,6 @@ SamplePattern pattern_of(const Match& match, const Problem& problem, Rig& rig) {
   CallPlan& plan = pattern.plan;
   plan.groups = std::clamp<std::size_t>(plan.groups, 3, most_groups);
   plan.cold = (std::min(plan.cold, std::max(pattern.calls, plan.groups)) + plan.groups - 1) / plan.groups * plan.groups;
-  plan.warm = std::min(plan.warm, plan.cold);
   pattern.rest_s = match.timing.rest_s;
   return pattern;
 }
