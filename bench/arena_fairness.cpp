@@ -124,7 +124,7 @@ Entry held(const Field& field, const Suite& suite, const Contestant& contestant,
   return hold_match(match, gates, {});
 }
 
-/// The baseline, and one that challenges it: in this process, in another, or from outside.
+/// A baseline, which is judged itself at first, and one that challenges it: in this process, in another, or from outside.
 int hold_tournaments(const Field& field, int count) {
   const Suite suite = suite_of(R"("contest", "full_range")");
   const auto gates = standard_gates();
@@ -140,19 +140,26 @@ int hold_tournaments(const Field& field, int count) {
         std::fflush(stdout);
       }
     };
-    const auto baseline = number % kinds == 0 ? field.own("two_pass") : field.served("two_pass");
-    const auto challenger = number % kinds == 0   ? field.own("interleaved")
-                            : number % kinds == 1 ? field.served("interleaved")
-                                                  : field.kernel(number / kinds % field.kernels());
-    hold(*baseline, *baseline);
+    const std::size_t round = number / kinds;
+    const std::string strategy = round % 2 == 0 ? "interleaved" : "two_pass";
+    const std::string baseline_strategy = round % 2 == 0 ? "two_pass" : "interleaved";
+    const auto baseline = number % kinds == 0 ? field.own(baseline_strategy) : field.served(baseline_strategy);
+    const auto challenger = number % kinds == 0   ? field.own(strategy)
+                            : number % kinds == 1 ? field.served(strategy)
+                                                  : field.kernel(round % field.kernels());
+    if (round < 2) {
+      hold(*baseline, *baseline);
+    }
     hold(*challenger, *baseline);
   }
   int accused = 0;
+  int matches = 0;
   for (const auto& [verdict, times] : verdicts) {
     fmt::print("{}: {}\n", verdict, times);
+    matches += times;
     accused += verdict.starts_with("failed at") ? times : 0;
   }
-  fmt::print("{} tournaments, {} matches of honest contestants: {} accused\n", count, 2 * count, accused);
+  fmt::print("{} tournaments, {} matches of honest contestants: {} accused\n", count, matches, accused);
   return accused == 0 ? 0 : 1;
 }
 
