@@ -52,11 +52,16 @@ std::vector<ProbeResult> probe_honesty(const Problem& problem, const Contestant&
                                        const HonestyOptions& options) {
   Rig& own = contestant.rig(rig);
   honesty::Grounds grounds;
-  if (options.pattern_of) {
-    grounds.pattern = options.pattern_of(problem, own);
+  bool has_grounds = static_cast<bool>(options.pattern_of);
+  ProbeResult batches{"batches of calls", std::nullopt, {}};
+  try {
+    grounds.pattern = has_grounds ? options.pattern_of(problem, own) : SamplePattern{};
+  } catch (const Error& error) {  // calls one at a time tell best why
+    batches.accusation = Accusation{"fails where it worked before", error.what()};
+    has_grounds = false;
   }
   std::map<Distribution, honesty::Inputs> drawn;
-  const honesty::Bench bench{problem, contestant, own, options, options.pattern_of ? &grounds : nullptr, &drawn};
+  const honesty::Bench bench{problem, contestant, own, options, has_grounds ? &grounds : nullptr, &drawn};
   std::vector<ProbeResult> results;
   for (const std::vector<honesty::NamedProbe>* group : {&honesty::data_probes(), &honesty::time_probes()}) {
     for (const honesty::NamedProbe& probe : *group) {
@@ -65,6 +70,9 @@ std::vector<ProbeResult> probe_honesty(const Problem& problem, const Contestant&
         return results;
       }
     }
+  }
+  if (batches.accusation) {
+    results.push_back(std::move(batches));
   }
   return results;
 }

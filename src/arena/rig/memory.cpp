@@ -69,8 +69,10 @@ void* HostMemory::allocate(std::size_t bytes) {
 
 void HostMemory::release(void* memory) noexcept { std::free(memory); }
 void HostMemory::fill(void* to, std::uint8_t byte, std::size_t bytes) { std::memset(to, byte, bytes); }
-void HostMemory::upload(void* to, const void* from_host, std::size_t bytes) { std::memcpy(to, from_host, bytes); }
-void HostMemory::download(void* to_host, const void* from, std::size_t bytes) { std::memcpy(to_host, from, bytes); }
+void HostMemory::upload(void* to, const void* from_host, std::size_t bytes) {
+  std::copy_n(static_cast<const std::byte*>(from_host), bytes, static_cast<std::byte*>(to));
+}
+void HostMemory::download(void* to_host, const void* from, std::size_t bytes) { upload(to_host, from, bytes); }
 
 std::size_t HostMemory::available_bytes() {
   return std::min({free_memory_bytes(), control_group_bytes(), address_space_bytes()});
