@@ -151,6 +151,8 @@ TEST(ValidateRun, ChecksStridesAlignmentAndWorkspace) {
   EXPECT_EQ(run_refusal([](Arguments&) {}), "");
   EXPECT_EQ(run_refusal([](Arguments& x) { x.a.strides[1] = 2; }),
             "a has stride 2 along its last dimension, expected 1 (contiguous)");
+  EXPECT_EQ(run_refusal([](Arguments& x) { x.a.shape[0] = 3; }),
+            "a has 3 rows, expected 0 to 2, which the plan was made for");
   EXPECT_EQ(run_refusal([](Arguments& x) { x.c.strides[0] = 3; }),
             "c has row stride 3, which is less than its row length 4");
   EXPECT_NE(run_refusal([](Arguments& x) {

@@ -81,6 +81,9 @@ TEST_P(Emulated, OutputRowsAnyDistanceApart) {
       test::DualGemmCase host = test::DualGemmCase::random(problem_of(66, 40, 72), {.out_row_gap = gap});
       clean_and_right(host, 1);
     }
+    // Rows that start there, but do not end there.
+    test::DualGemmCase host = test::DualGemmCase::random(problem_of(66, 75, 72), {.out_row_gap = 5});
+    clean_and_right(host, 1);
   }
 }
 

@@ -119,6 +119,17 @@ TEST(FusedStrategies, StoreDirectlyWhereTheCopyEngineCannot) {
   EXPECT_EQ(staged.alternative->expected.min_tma_stores, 0);
 }
 
+// 40 and twice 240 registers a thread, of which 384 threads have 3 times 168.
+TEST(FusedStrategies, HandOverNoMoreRegistersThanThereAre) {
+  const DualGemmProblem problem{.m = 256, .n = 256, .k = 4096, .a = Format::bf16, .b = Format::bf16};
+  const auto& interleaved = *find_strategy<DualGemmProblem>(strategies_of(DeviceKind::cuda), "interleaved");
+  const std::string tile = "block_outputs=64 stages=4 math_registers=240 loader_registers=";
+  const auto obstacles = interleaved.obstacles(problem, Knobs::parse(tile + "40"), h200());
+  ASSERT_EQ(obstacles.size(), 1U);
+  EXPECT_NE(obstacles[0].find("over the pool of 504"), std::string::npos) << obstacles[0];
+  EXPECT_EQ(interleaved.obstacles(problem, Knobs::parse(tile + "24"), h200()), std::vector<std::string>{});
+}
+
 // Tokens of 16 bits are read where they lie when they fill whole blocks along K; nothing is prepared.
 // 16 slots and the staging are all that a block may have: their barriers are too much.
 TEST(FusedStrategies, NeedNoMoreSharedMemoryThanABlockMayHave) {

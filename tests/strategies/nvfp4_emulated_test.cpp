@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <limits>
 
 #include "emulated_case.hpp"
 #include "reference/dual_gemm.hpp"
@@ -133,6 +134,9 @@ TEST_P(EmulatedNvfp4, OutputRowsAnyDistanceApart) {
         test::DualGemmCase::random(problem_for(config(), 9, 40, 64, wide()), {.out_row_gap = gap});
     ASSERT_EQ(run_and_judge(config(), host, 1), "") << title(config()) << ", " << gap << " elements between rows";
   }
+  // Rows that start on 16 bytes, but do not end there.
+  test::DualGemmCase host = test::DualGemmCase::random(problem_for(config(), 9, 43, 64, wide()), {.out_row_gap = 5});
+  ASSERT_EQ(run_and_judge(config(), host, 1), "") << title(config());
 }
 
 /// No token's factor does for another's.
@@ -154,12 +158,13 @@ TEST_P(EmulatedNvfp4, GlobalScalesAndEveryScaleCode) {
   }
 }
 
-TEST_P(EmulatedNvfp4, NaNScalesSpoilTheirRowsAndNothingElse) {
+TEST_P(EmulatedNvfp4, NaNAndInfSpoilTheirRowsAndNothingElse) {
   test::DualGemmCase host =
       test::DualGemmCase::random(problem_for(config(), 9, 40, 128, wide()), {.global_scales = false});
   host.b1_gate.set_scale(3, 2, 0x7F);
   host.b2_up.set_scale(35, 7, 0xFF);
   host.a.set_pattern(4, 17, 0x7FFF);
+  host.a.set_value(6, 30, std::numeric_limits<float>::infinity());
   ASSERT_EQ(run_and_judge(config(), host, 2), "") << title(config());
 }
 

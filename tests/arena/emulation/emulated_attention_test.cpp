@@ -158,6 +158,13 @@ void for_each_case(i32 head_dim, const std::function<void(AttentionCase&)>& run)
     AttentionCase c(problem);
     each("batches of grouped heads whose largest logit moves from block to block", c);
   }
+  {
+    AttentionProblem problem = small(70, 330, false, head_dim);
+    problem.heads = 1;
+    problem.window_left = 20;
+    AttentionCase c(problem);
+    each("window that is open to the right", c);
+  }
 }
 
 // The gate race-free needs no compiler for what plan chooses.
