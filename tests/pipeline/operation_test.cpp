@@ -92,14 +92,22 @@ class DeviceCompiler : public testing::Test {
 TEST_F(DeviceCompiler, TakesGoodOperations) { EXPECT_EQ(runtime::compile(program()).kernels.size(), 1U); }
 
 TEST_F(DeviceCompiler, RefusesWrongHooks) {
-  runtime::Program bad = program();
-  bad.options.emplace_back("-DBAD_OPERATIONS");
-  try {
-    runtime::compile(bad);
-    FAIL() << "the bad operations compiled";
-  } catch (const Error& error) {
-    expect_refusals(error.what());
+  std::string log;  // one after the other: of a program the first errors alone are told
+  for (const char* const operation :
+       {"MisspeltPrepare", "MistypedPrepare", "UnlistedPrepare", "MisspeltAhead", "UnlistedAhead", "UnusedAhead",
+        "MisspeltLoadConstant", "UnlistedLoadConstant", "MisspeltLoad", "MistypedFinish", "MistypedExpand",
+        "UnlistedSlotsTogether", "Unhooked"}) {
+    runtime::Program bad = program();
+    bad.options.emplace_back("-DBAD_OPERATIONS");
+    bad.options.emplace_back(std::string("-DBAD_OPERATION=") + operation);
+    try {
+      runtime::compile(bad);
+      ADD_FAILURE() << operation << " compiled";
+    } catch (const Error& error) {
+      log += error.what();
+    }
   }
+  expect_refusals(log);
 }
 
 }  // namespace

@@ -121,6 +121,9 @@ struct Unhooked : Common {};
 
 TH_KERNEL(160, 1)
 kernel() {
+#ifdef BAD_OPERATION
+  run(BAD_OPERATION{});
+#else
   run(MisspeltPrepare{});
   run(MistypedPrepare{});
   run(UnlistedPrepare{});
@@ -134,6 +137,7 @@ kernel() {
   run(MistypedExpand{});
   run(UnlistedSlotsTogether{});
   run(Unhooked{});
+#endif
 }
 #endif
 
