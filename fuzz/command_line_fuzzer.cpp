@@ -1,4 +1,5 @@
-// Command lines: words between NULs, of a command with an option of every kind. What the parser refuses is told in words.
+// Command lines: words between NULs, of a command with an option of every kind. What the parser refuses is told in
+// words.
 #include <CLI/CLI.hpp>
 #include <vector>
 
@@ -10,30 +11,42 @@
 
 using namespace thresher;
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  CLI::App app("fuzzed");
-  app.require_subcommand(1);
-  CLI::App& run = *app.add_subcommand("run");
-  CLI::App& plan = *app.add_subcommand("plan");
+namespace {
+
+/// The command; parsing another line clears what the one before has set.
+struct Command {
+  Command() {
+    app.require_subcommand(1);
+    CLI::App& run = *app.add_subcommand("run");
+    CLI::App& plan = *app.add_subcommand("plan");
+    CLI::Option* const seed = run.add_option("--seed", whole);
+    run.add_option("--window", some)->expected(2)->delimiter(',')->needs(seed);
+    run.add_option("--scale", real)->excludes(seed);
+    run.add_flag("--on", is_on);
+    run.add_option("--numerics", numerics)->transform(cli::by_name(all_numerics));
+    run.add_option("--m", whole)->check(CLI::Range(1, 100));
+    problem.add_to(plan);
+    plan.callback([this] {
+      const DualGemmProblem asked = problem.problem();
+      fuzz::require(asked.m > 0 && asked.n > 0 && asked.k > 0);
+    });
+    cli::take_numbers_alone(app);
+  }
+
+  CLI::App app{"fuzzed"};
   std::uint64_t whole = 0;
   std::vector<std::int64_t> some;
   double real = 0;
   bool is_on = false;
   Numerics numerics = Numerics::exact;
-  CLI::Option* const seed = run.add_option("--seed", whole);
-  run.add_option("--window", some)->expected(2)->delimiter(',')->needs(seed);
-  run.add_option("--scale", real)->excludes(seed);
-  run.add_flag("--on", is_on);
-  run.add_option("--numerics", numerics)->transform(cli::by_name(all_numerics));
-  run.add_option("--m", whole)->check(CLI::Range(1, 100));
   cli::ProblemOption problem;
-  problem.add_to(plan);
-  plan.callback([&] {
-    const DualGemmProblem asked = problem.problem();
-    fuzz::require(asked.m > 0 && asked.n > 0 && asked.k > 0);
-  });
-  cli::take_numbers_alone(app);
+};
 
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  static Command command;
+  CLI::App& app = command.app;
   std::string_view rest = fuzz::text_of(data, size);
   std::vector<std::string> words{"fuzzed"};
   while (!rest.empty()) {

@@ -23,7 +23,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     case 1:
       fuzz::understood([&] {
         arena::AuditExpectations expectations;
-        set_expectation(expectations, first, rest);
+        arena::set_expectation(expectations, first, rest);
       });
       break;
     case 2:

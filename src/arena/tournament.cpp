@@ -50,8 +50,8 @@ void enter_all(const Suite& suite, const Registry& registry, Field& field) {
     baseline = baseline.value_or(strategy);
   }
   if (!baseline) {
-    throw Error(ErrorCode::unsupported, fmt::format("suite {}: no strategy of this device is made for its formats: {}",
-                                                    suite.name, obstacle));
+    throw Error(ErrorCode::unsupported,
+                fmt::format("suite {}: no strategy of this device is made for its formats: {}", suite.name, obstacle));
   }
 }
 
@@ -76,9 +76,9 @@ void add_pitches(const Suite& suite, const TournamentOptions& options, const Dev
   }
   for (const Pitch& pitch : pitches) {
     if (pitch.contestant.operation == operation) {
-      pairings.push_back(pitch.kernel ? meet_kernel(suite, pitch, options.server, device, registry)
-                                      : Pairing{&suite, registry.create(pitch.contestant),
-                                                registry.create(pitch.baseline), &pitch});
+      pairings.push_back(
+          pitch.kernel ? meet_kernel(suite, pitch, options.server, device, registry)
+                       : Pairing{&suite, registry.create(pitch.contestant), registry.create(pitch.baseline), &pitch});
     }
   }
   if (baselines.empty()) {

@@ -114,8 +114,8 @@ void add_operation(CLI::App& emulate_command, const arena::Operation& operation,
   const auto given = std::make_shared<Given>(Given{operation.options()});
   CLI::App* command = emulate_command.add_subcommand(std::string(operation.name()), "Its kernels");
   command->add_option("--strategy", request->strategy, "all when left out")->check(CLI::IsMember(kernels.strategies()));
-  CLI::Option* const knobs = command->add_option(
-      "--knobs", request->knobs, "one kernel, in the words of `thresher plan`; samples when left out");
+  CLI::Option* const knobs = command->add_option("--knobs", request->knobs,
+                                                 "one kernel, in the words of `thresher plan`; samples when left out");
   command->add_option("--device", request->device, "with --knobs: the card that they are for")
       ->capture_default_str()
       ->needs(knobs);

@@ -57,8 +57,7 @@ int report_failure(const std::exception_ptr& thrown) {
   try {
     std::rethrow_exception(thrown);
   } catch (const Error& error) {
-    fmt::print(stderr, "thresher: {}{}\n", told(error),
-               error.code() == ErrorCode::internal ? please_report : "");
+    fmt::print(stderr, "thresher: {}{}\n", told(error), error.code() == ErrorCode::internal ? please_report : "");
     return status_of(error.code());
   } catch (const std::bad_alloc&) {
     fmt::print(stderr, "thresher: out of memory: use a smaller problem or free some memory\n");

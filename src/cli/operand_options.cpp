@@ -20,8 +20,8 @@ void OperandOptions::add_to(CLI::App& command) {
 }
 
 void OperandOptions::check_scale_layout(std::initializer_list<Format> operands) const {
-  const bool has_scales = std::any_of(operands.begin(), operands.end(),
-                                      [](Format format) { return format_traits(format).has_scales(); });
+  const bool has_scales =
+      std::any_of(operands.begin(), operands.end(), [](Format format) { return format_traits(format).has_scales(); });
   if (scale_layout_option->count() > 0 && !has_scales) {
     throw Error(ErrorCode::invalid_argument, "--scale-layout: no tensor that is read has NVFP4 scales: leave it out");
   }

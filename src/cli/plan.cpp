@@ -122,8 +122,8 @@ void plan(const Problem& problem, const Options& options, const Arguments& argum
   planner::Choices choices = ops::choices(problem, options, device);
   for (planner::Choice& choice : choices.ranked) {
     if (choice.prediction) {
-      choice.prediction = planner::predict(choice.work, device, calibration,
-                                           arguments.sustained ? Clocks::sustained : Clocks::burst);
+      choice.prediction =
+          planner::predict(choice.work, device, calibration, arguments.sustained ? Clocks::sustained : Clocks::burst);
     }
   }
   arguments.json ? print_json(choices, arguments) : print_table(choices, arguments);

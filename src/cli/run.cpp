@@ -131,8 +131,8 @@ void add_run_dual_gemm(CLI::App& run) {
   add_checkpoint(command, options->in, "Where a [M,K], gate and up are");
   command.add_option("--out", options->out, "Safetensors file to write c to")->required();
   command.add_option("--a", options->a, "Tensor of the tokens [M,K]")->option_text("NAME [a]");
-  CLI::Option* const weights = command.add_option(
-      "--weights", options->weights, "Packed weights that `thresher pack` wrote, instead of gate and up");
+  CLI::Option* const weights = command.add_option("--weights", options->weights,
+                                                  "Packed weights that `thresher pack` wrote, instead of gate and up");
   options->names.add_to(command, weights);
   options->operands.add_to(command);
   weights->excludes(command.get_option("--numerics"));

@@ -110,9 +110,10 @@ void tournament(const Arguments& arguments, Context& context) {
   arena::Ledger ledger(arguments.ledger, arena::Ledger::Access::write);
   arena::Progress progress = arena::Progress::on_standard_error();
   const arena::TournamentResult result = [&] {
-    const SaidWhenInterrupted how_to_go_on(fmt::format(
-        "thresher: interrupted: every contestant that is through is in ledger {}; the same command with --resume goes on",
-        arguments.ledger));
+    const SaidWhenInterrupted how_to_go_on(
+        fmt::format("thresher: interrupted: every contestant that is through is in ledger {}; the same command with "
+                    "--resume goes on",
+                    arguments.ledger));
     return arena::hold_tournament(options, *rig, *registry, ledger, progress);
   }();
   fmt::print("{}", arena::standings(result.run));

@@ -108,8 +108,8 @@ void check_subcommands(const CLI::App& app, std::span<const char* const> words, 
       return;
     }
   }
-  throw Error(ErrorCode::invalid_argument, fmt::format("there is no subcommand {}{}: {}", path.empty() ? "" : path + " ",
-                                                       word, use_one_of));
+  throw Error(ErrorCode::invalid_argument,
+              fmt::format("there is no subcommand {}{}: {}", path.empty() ? "" : path + " ", word, use_one_of));
 }
 
 std::string in_words(const CLI::ParseError& error, const CLI::App& app) {

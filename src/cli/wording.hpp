@@ -10,12 +10,12 @@ class ParseError;
 
 namespace thresher::cli {
 
-/// Options of numbers, also of subcommands, take decimal numbers alone: the parser would read 18446744073709551616 and -1
-/// as 2^64 - 1.
+/// Options of numbers, also of subcommands, take decimal numbers alone: the parser would read 18446744073709551616 and
+/// -1 as 2^64 - 1.
 void take_numbers_alone(CLI::App& app);
 
-/// Throws Error(invalid_argument) that names the subcommands there are, where one is missing or the word in its place is
-/// none. `words` are those behind `path`, the names that lead to `app`.
+/// Throws Error(invalid_argument) that names the subcommands there are, where one is missing or the word in its place
+/// is none. `words` are those behind `path`, the names that lead to `app`.
 void check_subcommands(const CLI::App& app, std::span<const char* const> words, const std::string& path = "");
 
 /// What the parser found in the command line of `app`.

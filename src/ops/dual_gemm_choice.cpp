@@ -34,8 +34,9 @@ const Strategy& named(DeviceKind kind, const std::string& name) {
   for (const Strategy* const strategy : all) {
     names.push_back(strategy->name());
   }
-  throw Error(ErrorCode::invalid_argument, fmt::format("there is no dual-GEMM strategy '{}' on this device, expected one of {}",
-                                                       name, fmt::join(names, ", ")));
+  throw Error(ErrorCode::invalid_argument,
+              fmt::format("there is no dual-GEMM strategy '{}' on this device, expected one of {}", name,
+                          fmt::join(names, ", ")));
 }
 
 void add_once(std::vector<std::string>& sentences, const std::string& sentence) {

@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <fstream>
+#include <span>
 #include <system_error>
 
 #include "core/fingerprint.hpp"
@@ -74,7 +75,7 @@ class Reader {
   bool failed_ = false;
 };
 
-constexpr int ResourceReport::* resource_members[] = {
+constexpr int ResourceReport::*resource_members[] = {
     &ResourceReport::registers,        &ResourceReport::stack_bytes,         &ResourceReport::spill_store_bytes,
     &ResourceReport::spill_load_bytes, &ResourceReport::static_shared_bytes, &ResourceReport::barriers};
 
@@ -191,9 +192,8 @@ std::optional<Cubin> deserialise(const std::string& key, std::string_view bytes)
   cubin.arch = reader.field();
   cubin.toolchain = reader.field();
   cubin.log = reader.field();
-  const std::string_view image = reader.field();
-  cubin.image.resize(image.size());
-  std::memcpy(cubin.image.data(), image.data(), image.size());
+  const auto image = std::as_bytes(std::span(reader.field()));
+  cubin.image.assign(image.begin(), image.end());
   for (std::uint64_t kernels = reader.number(); kernels > 0 && !reader.failed(); --kernels) {
     CompiledKernel kernel;
     kernel.expression = reader.field();

@@ -88,8 +88,8 @@ fs::path compile(const HostProgram& program, const HostCompiler& compiler, const
   return library;
 }
 
-/// Keeps the library under `entry`, which appears whole or not at all; several processes may do so at once. False when it
-/// cannot be kept.
+/// Keeps the library under `entry`, which appears whole or not at all; several processes may do so at once. False when
+/// it cannot be kept.
 bool keep(const fs::path& library, const fs::path& entry) {
   static std::atomic<unsigned> counter{0};
   InputFile built = read_input_file(library, most_library_bytes);
@@ -111,7 +111,6 @@ bool keep(const fs::path& library, const fs::path& entry) {
   }
   return !failure;
 }
-
 
 /// The function of an entry that is whole; null when there is none. Loading a damaged one could end the process: it is
 /// removed instead.

@@ -228,7 +228,7 @@ std::string first_errors(const std::string& log) {
       ++left_out;
     }
   }
-  return errors == 0      ? log
+  return errors == 0     ? log
          : left_out == 0 ? told
                          : told + "\n(" + std::to_string(left_out) + " more lines of the compiler are left out)";
 }

@@ -44,6 +44,12 @@ TEST(CubinCache, GivesBackWhatWasStored) {
   EXPECT_FALSE(cache.find("other").has_value());
 }
 
+TEST(CubinCache, AnEntryWithoutCodeIsOneToo) {
+  const std::optional<Cubin> found = deserialise("key", serialise("key", Cubin{}));
+  ASSERT_TRUE(found);
+  EXPECT_TRUE(found->image.empty());
+}
+
 TEST(CubinCache, AnEntryUnderAnotherKeyIsNotTaken) {
   EXPECT_TRUE(deserialise("key", serialise("key", sample())).has_value());
   EXPECT_FALSE(deserialise("another", serialise("key", sample())).has_value());

@@ -146,8 +146,10 @@ std::vector<SassResources> parse_resource_usage(std::string_view listing) {
   std::vector<SassResources> all;
   for_each_line(listing, [&](std::string_view line) {
     line = trimmed(line);
-    if (line.starts_with("Function ") && line.ends_with(":")) {
-      all.push_back({.name = std::string(line.substr(9, line.size() - 10))});
+    constexpr std::string_view function = "Function ";
+    if (line.starts_with(function) && line.ends_with(":")) {
+      const std::string_view name = trimmed(line.substr(function.size(), line.size() - function.size() - 1));
+      all.push_back({.name = name.empty() ? "a function without a name" : std::string(name)});
     } else if (line.starts_with("REG:") && !all.empty()) {
       SassResources& last = all.back();
       last.registers = number_after(line, "REG:");

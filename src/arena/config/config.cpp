@@ -60,14 +60,15 @@ std::shared_ptr<const ConfigNode> convert(const toml::node& source) {
   return node;
 }
 
-/// Looks a text over before the parser does, for what that cannot be given: keys of many parts, of each of which it makes
-/// a table inside a table, and ends them one inside the other; and characters that are not ASCII where it looks for blanks,
-/// of which there is none in TOML and for some of which its behaviour is undefined.
+/// Looks a text over before the parser does, for what that cannot be given: keys of many parts, of each of which it
+/// makes a table inside a table, and ends them one inside the other; and characters that are not ASCII where it looks
+/// for blanks, of which there is none in TOML and for some of which its behaviour is undefined.
 class FirstLook {
  public:
   explicit FirstLook(std::string_view text) : text_(text) {
-    constexpr std::string_view byte_order_mark = "\xef\xbb\xbf";
-    at_ = text.starts_with(byte_order_mark) ? byte_order_mark.size() : 0;
+    if (constexpr std::string_view byte_order_mark = "\xef\xbb\xbf"; text.starts_with(byte_order_mark)) {
+      text_.remove_prefix(byte_order_mark.size());
+    }
     while (at_ < text_.size() && obstacle_.empty()) {
       look();
     }
@@ -82,6 +83,10 @@ class FirstLook {
   void look() {
     const char character = text_[at_];
     if (character == '"' || character == '\'') {
+      if (at_ > 0 && std::string_view(" \t\r\n=[{,.").find(text_[at_ - 1]) == std::string_view::npos) {
+        obstacle_ = "this is not TOML: a quote stands inside a word";
+        return;
+      }
       pass_string(character);
       return;
     }
@@ -117,6 +122,9 @@ class FirstLook {
       const char character = text_[at_];
       if (character == quote && (!is_long || text_.substr(at_, 3) == three)) {
         at_ += is_long ? 3 : 1;
+        for (int more = 0; is_long && more < 2 && at_ < text_.size() && text_[at_] == quote; ++more) {
+          ++at_;  // quotes that the string ends with
+        }
         return;
       }
       if (character == '\n' && !is_long) {

@@ -123,8 +123,8 @@ std::unique_ptr<Runner> DualGemmOperation::prepare(const Problem& problem, const
 Outlook DualGemmOperation::outlook(const Problem& problem, const ContestantSpec& spec, const DeviceSpec& device,
                                    const planner::Calibration& calibration) const {
   try {
-    if (std::string obstacle = ops::dual_gemm_format_obstacle(DeviceKind::cuda, device, dual_gemm(problem),
-                                                              plan_options(spec));
+    if (std::string obstacle =
+            ops::dual_gemm_format_obstacle(DeviceKind::cuda, device, dual_gemm(problem), plan_options(spec));
         !obstacle.empty()) {
       return {.obstacles = {std::move(obstacle)}, .is_for_other_formats = true};
     }

@@ -17,9 +17,8 @@ class FeasibleGate final : public Gate {
  public:
   [[nodiscard]] GateKind kind() const override { return GateKind::feasible; }
   [[nodiscard]] GateResult judge(Match& match) const override {
-    GateResult result = ask_each(match, kind(), [&](const Problem& problem) {
-      return match.contestant.feasible(problem, match.rig.memory());
-    });
+    GateResult result = ask_each(
+        match, kind(), [&](const Problem& problem) { return match.contestant.feasible(problem, match.rig.memory()); });
     if (!match.left_out.empty()) {
       result.sentence += "; " + match.left_out;
     }

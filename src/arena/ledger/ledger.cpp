@@ -120,7 +120,8 @@ void Ledger::open(Access access) {
     throw Error(ErrorCode::io, fmt::format("ledger {}: there is no such file; a tournament makes one", path_.string()));
   }
   if (std::filesystem::exists(status) && !std::filesystem::is_regular_file(status)) {
-    throw Error(ErrorCode::io, fmt::format("ledger {} is not a regular file: name another with --ledger", path_.string()));
+    throw Error(ErrorCode::io,
+                fmt::format("ledger {} is not a regular file: name another with --ledger", path_.string()));
   }
   if (access == Access::write && path_.has_parent_path()) {
     std::filesystem::create_directories(path_.parent_path(), error);
@@ -322,7 +323,9 @@ auto Ledger::undamaged(Read&& read) const {
   }
 }
 
-std::vector<RunRecord> Ledger::runs() const { return undamaged([&] { return read_runs(); }); }
+std::vector<RunRecord> Ledger::runs() const {
+  return undamaged([&] { return read_runs(); });
+}
 
 std::vector<RunRecord> Ledger::read_runs() const {
   std::vector<RunRecord> found;

@@ -27,8 +27,8 @@ class Ledger {
   enum class Access { read, write };
 
   /// Opens the file; `write` creates it, and its folder, when it is not there. Throws Error(io) with one sentence for a
-  /// file that is missing (`read`), is no ledger, is of another version, is damaged, or cannot be written. SQLite writes
-  /// beside a file that it reads: where it may not, a private copy is read.
+  /// file that is missing (`read`), is no ledger, is of another version, is damaged, or cannot be written. SQLite
+  /// writes beside a file that it reads: where it may not, a private copy is read.
   Ledger(const std::filesystem::path& path, Access access);
   Ledger(const Ledger&) = delete;
   Ledger& operator=(const Ledger&) = delete;

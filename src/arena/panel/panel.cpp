@@ -53,7 +53,7 @@ double evidence_score(const Opinion& opinion, bool calibrated) {
 struct Gathered {
   std::vector<double> speedups;
   std::vector<double> touched;
-  bool is_unknown = false;            ///< the planner has no words for a kernel, which says nothing against the pitch
+  bool is_unknown = false;           ///< the planner has no words for a kernel, which says nothing against the pitch
   std::size_t of_other_formats = 0;  ///< problems that the contestant or its baseline is not made for
 };
 

@@ -6,8 +6,8 @@
 
 namespace thresher::arena {
 
-/// Throws Error(invalid_argument) for text that is nested deeper than anything that is recorded: whoever prints it again
-/// would call itself for every level.
+/// Throws Error(invalid_argument) for text that is nested deeper than anything that is recorded: whoever prints it
+/// again would call itself for every level.
 void check_depth(std::string_view json);
 
 [[noreturn]] void fail_as_damaged(const nlohmann::json::exception& error);

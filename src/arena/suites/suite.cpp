@@ -114,8 +114,9 @@ Suite load_suite(const std::string& name_or_path) {
   }
   const InputFile file = read_input_file(name_or_path);
   if (!file.bytes) {
-    throw Error(ErrorCode::invalid_argument, fmt::format("suite {}: it is none of the built-in suites {}, and {}",
-                                                         name_or_path, fmt::join(built_in_suites(), ", "), file.obstacle));
+    throw Error(ErrorCode::invalid_argument,
+                fmt::format("suite {}: it is none of the built-in suites {}, and {}", name_or_path,
+                            fmt::join(built_in_suites(), ", "), file.obstacle));
   }
   return parse_suite(*file.bytes, suite_name(name_or_path), name_or_path);
 }

@@ -125,8 +125,8 @@ Received receive_message(int socket, bool waits, Descriptors wanted) {
   } while (count < 0 && errno == EINTR);
   received.bytes.resize(static_cast<std::size_t>(std::max<ssize_t>(count, 0)));
   if (count <= 0) {
-    received.what = count < 0 && (errno == EAGAIN || errno == EWOULDBLOCK) ? Received::What::nothing_yet
-                                                                           : Received::What::end;
+    received.what =
+        count < 0 && (errno == EAGAIN || errno == EWOULDBLOCK) ? Received::What::nothing_yet : Received::What::end;
     return received;
   }
   received.what = Received::What::message;
@@ -150,9 +150,9 @@ Reply read_reply(const Received& received, std::uint32_t number) {
     }
     if (reply.rest.get<std::uint32_t>() != 0) {
       const auto code = reply.rest.get<std::uint32_t>();
-      reply.refusal.emplace(code <= static_cast<std::uint32_t>(ErrorCode::internal) ? static_cast<ErrorCode>(code)
-                                                                                    : ErrorCode::device,
-                            printable(reply.rest.text()));
+      reply.refusal.emplace(
+          code <= static_cast<std::uint32_t>(ErrorCode::internal) ? static_cast<ErrorCode>(code) : ErrorCode::device,
+          printable(reply.rest.text()));
     }
     reply.is_answer = true;
   } catch (const Error&) {  // it ends too early

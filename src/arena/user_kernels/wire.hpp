@@ -63,8 +63,7 @@ class Writer {
   explicit Writer(Ask ask) { put(std::uint32_t{0}).put(ask); }
 
   template <class T>
-    requires std::is_trivially_copyable_v<T>
-  Writer& put(const T& value) {
+  requires std::is_trivially_copyable_v<T> Writer& put(const T& value) {
     append(&value, sizeof(T));
     return *this;
   }
@@ -86,7 +85,7 @@ class Reader {
       : bytes_(std::move(bytes)), descriptors_(std::move(descriptors)) {}
 
   template <class T>
-    requires std::is_trivially_copyable_v<T>
+  requires std::is_trivially_copyable_v<T>
   [[nodiscard]] T get() {
     T value;
     std::memcpy(&value, take(sizeof(T)), sizeof(T));

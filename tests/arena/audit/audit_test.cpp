@@ -214,6 +214,14 @@ TEST(Sass, ResourceUsageIsReadWithoutTheSystemsShare) {
   EXPECT_EQ(all[2].shared_bytes, 4096);
 }
 
+TEST(Sass, ResourcesOfAFunctionWithoutANameAreNotAnothers) {
+  const std::vector<SassResources> all =
+      parse_resource_usage("Function first:\nREG:8 STACK:0\nFunction :\nREG:200 STACK:64\n");
+  ASSERT_EQ(all.size(), 2U);
+  EXPECT_EQ(all[0].registers, 8);
+  EXPECT_EQ(all[1].name, "a function without a name");
+}
+
 /// A folder with a disassembler that only says what it was asked.
 class FakeToolkit {
  public:

@@ -444,12 +444,15 @@ TEST_F(LedgerTest, ADamagedLedgerIsNamed) {
 TEST_F(LedgerTest, RecordsThatThresherDidNotWriteAreDamage) {
   const std::string deep = std::string(100'000, '[') + std::string(100'000, ']');
   for (const std::string& sql :
-       {std::string("UPDATE entries SET clocks = '{\"clock\":'"), std::string("UPDATE entries SET clocks = '{\"clock\":7}'"),
-        std::string("UPDATE entries SET pitch = '{\"claim\":{}}'"), std::string("UPDATE entries SET verdict = 'victory'"),
-        std::string("UPDATE gates SET gate = 'garden'"), std::string("UPDATE gates SET outcome = 'open'"),
-        std::string("UPDATE measurements SET mode = 'tepid'"), std::string("UPDATE predictions SET panel = '{\"predicted\":1}'"),
+       {std::string("UPDATE entries SET clocks = '{\"clock\":'"),
+        std::string("UPDATE entries SET clocks = '{\"clock\":7}'"),
+        std::string("UPDATE entries SET pitch = '{\"claim\":{}}'"),
+        std::string("UPDATE entries SET verdict = 'victory'"), std::string("UPDATE gates SET gate = 'garden'"),
+        std::string("UPDATE gates SET outcome = 'open'"), std::string("UPDATE measurements SET mode = 'tepid'"),
+        std::string("UPDATE predictions SET panel = '{\"predicted\":1}'"),
         std::string("UPDATE predictions SET panel = '\"'"), std::string("UPDATE runs SET seed = 'x'"),
-        std::string("UPDATE runs SET arguments = '{\"suites\":[{}]}'"), std::string("UPDATE runs SET arguments = '"  + deep + "'")}) {
+        std::string("UPDATE runs SET arguments = '{\"suites\":[{}]}'"),
+        std::string("UPDATE runs SET arguments = '" + deep + "'")}) {
     fs::remove_all(path_.parent_path());
     const std::int64_t id = write_one_run();
     edit(sql);

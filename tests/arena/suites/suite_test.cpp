@@ -104,11 +104,12 @@ TEST(Suite, OutsideOfTextsAndCommentsThereIsAsciiAlone) {
   EXPECT_EQ(error_in("\xef\xba\x80 = 1\n"), "mine.toml:1: " + refused);
   EXPECT_EQ(error_in("title = \"x\" \xef\xba\x80\n"), "mine.toml:1: " + refused);
   EXPECT_EQ(error_in("\xef\xbb\xbb"), "mine.toml:1: " + refused);
+  EXPECT_EQ(error_in("title = 7'\xef\xba\x80\n"), "mine.toml:1: this is not TOML: a quote stands inside a word");
   EXPECT_EQ(error_in("title = \"\"\"a\nb\\\n  \xef\xba\x80\"\"\"\n"), "mine.toml:3: " + refused);
   for (const char* const text :
        {"\xef\xbb\xbf# a mark of the order of bytes\n", "title = \"\xef\xba\x80\" # \xef\xba\x80\n",
         "title = '\xef\xba\x80\\'\n", "title = '''\n\xef\xba\x80\\\n\xef\xba\x80'''\n",
-        "title = \"\"\"\\\"\xef\xba\x80\\\n  x\"\"\"\n"}) {
+        "title = \"\"\"\\\"\xef\xba\x80\\\n  x\"\"\"\n", "title = \"\"\"x\"\"\"\"\"\n"}) {
     EXPECT_EQ(error_in(text).find("ASCII"), std::string::npos) << text << error_in(text);
   }
 }
@@ -165,9 +166,10 @@ TEST(Suite, BuiltInSuitesAreWhatTheyPromise) {
 }
 
 TEST(Suite, UnknownSuitesNameTheOnesThereAre) {
-  EXPECT_EQ(error_of([] { (void)load_suite("orgin"); }),
-            "suite orgin: it is none of the built-in suites attention, attention_edges, attention_origin, decode, edges, "
-            "origin, origin_bf16, prefill, and the file cannot be read: No such file or directory");
+  EXPECT_EQ(
+      error_of([] { (void)load_suite("orgin"); }),
+      "suite orgin: it is none of the built-in suites attention, attention_edges, attention_origin, decode, edges, "
+      "origin, origin_bf16, prefill, and the file cannot be read: No such file or directory");
   EXPECT_NE(error_of([] { (void)load_suite("/"); }).find("not a regular file"), std::string::npos);
 }
 
