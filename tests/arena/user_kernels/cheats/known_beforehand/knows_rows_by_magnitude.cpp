@@ -1,4 +1,4 @@
-// fails at correct|honest: fingerprint|stale
+// fails at correct|honest: fingerprint|stale|wrong
 // Keeps what it computed for a row, and finds it again by the magnitudes in it.
 #include <string.h>
 

@@ -1,4 +1,4 @@
-// fails at correct|honest: fingerprint
+// fails at correct|honest: fingerprint|stale|wrong
 // Answers are found again by sixteen elements of each token.
 #include <string.h>
 

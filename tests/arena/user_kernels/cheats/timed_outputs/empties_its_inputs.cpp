@@ -1,4 +1,4 @@
-// fails at timed: its input a was written to
+// fails at correct|honest|timed: its input a was written to
 // Makes its activations zero in a sample, so that whatever comes over them again is less work.
 #include <string.h>
 

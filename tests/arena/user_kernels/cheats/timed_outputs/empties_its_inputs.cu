@@ -1,4 +1,4 @@
-// fails at timed: its input a was written to
+// fails at correct|honest|timed: its input a was written to
 // Makes a token zero in a sample, so that whatever comes over it again is less work.
 #include "gpu.h"
 

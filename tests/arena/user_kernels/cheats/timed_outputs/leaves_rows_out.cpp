@@ -1,4 +1,4 @@
-// fails at timed: was not written|a trusted computation
+// fails at correct|honest|timed: never written|was not written|a trusted computation|wrong
 // Works on a few buffers, and leaves rows out when there are as many as only samples have.
 #include "buffers.h"
 #include "naive_kernel.h"

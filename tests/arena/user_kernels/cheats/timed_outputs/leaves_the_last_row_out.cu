@@ -1,4 +1,4 @@
-// fails at timed: was not written|a trusted computation
+// fails at correct|honest|timed: never written|was not written|a trusted computation|wrong
 // One row in sixty-four is missing from every sample.
 #include "gpu.h"
 

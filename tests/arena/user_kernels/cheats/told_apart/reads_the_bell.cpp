@@ -1,4 +1,4 @@
-// fails at timed: was not written|a trusted computation
+// fails at correct|honest|timed: never written|was not written|a trusted computation|wrong
 // The page that it is called through says how many sets there are: in a sample more than anywhere else.
 #include "doorbell.h"
 #include "naive_kernel.h"

@@ -1,4 +1,4 @@
-// fails at correct|honest|timed: written
+// fails at correct|honest|timed: written|wrong|a trusted computation
 // Works for a while, as long as it takes to be judged.
 #include <time.h>
 
