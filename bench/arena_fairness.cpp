@@ -7,11 +7,17 @@
 // another, and the kernel of one of the pitches, which needs a compiler; whoever fails a gate was accused. A match is of a contestant with itself. "busy" keeps as many threads as there are processors at work and at rest by turns, a fifth of a second long
 // at most. Ends with 1 when anybody was accused, or more than 5 % of the matches said "faster" or "slower".
 #include <fmt/format.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <atomic>
 #include <chrono>
 #include <cstdio>
 #include <map>
+#include <new>
 #include <string>
 #include <thread>
 #include <vector>
@@ -27,30 +33,42 @@
 namespace thresher::arena {
 namespace {
 
-/// A machine that others use, too.
+/// A machine that others use, too: threads of another process, so that nobody takes them for the judge's.
 class Crowd {
  public:
-  explicit Crowd(unsigned threads) {
-    for (unsigned i = 0; i < threads; ++i) {
-      threads_.emplace_back([this, i] { live(i); });
+  /// It is at work once it is called. To be made before there is any thread.
+  Crowd() {
+    void* const page = ::mmap(nullptr, sizeof(std::atomic<unsigned>), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (page == MAP_FAILED || (threads_ = new (page) std::atomic<unsigned>(0), process_ = ::fork()) < 0) {
+      throw Error(ErrorCode::io, "a crowd could not be started");
+    }
+    if (process_ == 0) {
+      ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+      while (*threads_ == 0) {
+        std::this_thread::sleep_for(std::chrono::milliseconds(1));
+      }
+      std::vector<std::thread> threads;
+      for (unsigned i = 0; i < threads_->load(); ++i) {
+        threads.emplace_back([i] { live(i); });
+      }
+      threads.front().join();
     }
   }
   Crowd(const Crowd&) = delete;
   Crowd& operator=(const Crowd&) = delete;
   ~Crowd() {
-    over_ = true;
-    for (std::thread& thread : threads_) {
-      thread.join();
-    }
+    ::kill(process_, SIGKILL);
+    ::waitpid(process_, nullptr, 0);
   }
+  void call(unsigned threads) { *threads_ = threads; }
 
  private:
   using Clock = std::chrono::steady_clock;
 
-  void live(unsigned seed) {
+  [[noreturn]] static void live(unsigned seed) {
     Random random(seed + 1);
     std::vector<double> memory(std::size_t{4} << 20);
-    while (!over_) {
+    for (;;) {
       const auto span = [&] { return std::chrono::milliseconds(1 + random.below(200)); };
       const bool streams = random.below(2) == 0;
       for (const auto until = Clock::now() + span(); Clock::now() < until;) {
@@ -63,8 +81,8 @@ class Crowd {
     }
   }
 
-  std::atomic<bool> over_ = false;
-  std::vector<std::thread> threads_;
+  std::atomic<unsigned>* threads_ = nullptr;
+  pid_t process_ = -1;
 };
 
 Suite suite_of(const std::string& distributions) {
@@ -120,7 +138,9 @@ class Field {
 Entry held(const Field& field, const Suite& suite, const Contestant& contestant, const Contestant& baseline,
            std::uint64_t seed, double seconds, const std::vector<std::unique_ptr<Gate>>& gates) {
   Progress progress = Progress::silent();
-  Match match{suite, contestant, baseline, nullptr, field.rig(), seed, timing_options(suite, seconds), progress};
+  TimingOptions timing = timing_options(suite, seconds);
+  timing.rest_s = 0.005;  // a tournament's are longer; most of the time would be rests
+  Match match{suite, contestant, baseline, nullptr, field.rig(), seed, timing, progress};
   return hold_match(match, gates, {});
 }
 
@@ -208,9 +228,12 @@ int run(const std::vector<std::string>& words) {
     fmt::print(stderr, "usage: bench_arena_fairness THRESHER tournaments|matches COUNT quiet|busy [PITCH.toml...]\n");
     return 2;
   }
+  Crowd crowd;
   const Field field(words[0], {words.begin() + 4, words.end()});
   (void)field.rig().ceilings();
-  const Crowd crowd(words[3] == "busy" ? std::thread::hardware_concurrency() : 0);
+  if (words[3] == "busy") {
+    crowd.call(std::thread::hardware_concurrency());
+  }
   const int count = std::stoi(words[2]);
   return words[1] == "tournaments" ? hold_tournaments(field, count) : hold_matches(field, count);
 }

@@ -1,4 +1,5 @@
-// What it costs to call a kernel in another process: an empty one, in batches of one call and of a thousand.
+// What it costs to call a kernel in another process: an empty one, in batches of one call and of a thousand, and with
+// activations that are put in before each.
 //
 //   bench_call_server THRESHER     THRESHER: the command
 #include <fmt/format.h>
@@ -8,10 +9,12 @@
 #include <cstdlib>
 #include <fstream>
 #include <functional>
+#include <span>
 #include <string>
 #include <vector>
 
-#include "arena/user_kernels/kernel_process.hpp"
+#include "arena/user_kernels/process/kernel_process.hpp"
+#include "arena/user_kernels/process/shared_memory.hpp"
 #include "runtime/host_compiler.hpp"
 #include "runtime/process.hpp"
 #include "thresher/error.hpp"
@@ -42,6 +45,32 @@ Writer empty_kernel(const std::filesystem::path& folder) {
   return Writer(Ask::load_library).put((folder / "empty.so").string()).put(std::string("empty"));
 }
 
+/// Activations of as many calls as a sample may have, so large each.
+class Activations {
+ public:
+  static constexpr std::size_t calls = 64;
+
+  Activations(KernelProcess& process, std::size_t bytes) : memory_(process), fresh_(bytes) {
+    for (std::size_t set = 0; set < calls; ++set) {
+      places_.push_back({static_cast<std::byte*>(memory_.allocate(bytes)), bytes});
+      sets_.inputs.push_back({&memory_.hold_back(places_.back())});
+      sets_.outputs.emplace_back();
+    }
+  }
+  double us_per_call(KernelProcess& process, std::uint32_t binding) {
+    for (const std::span<std::byte> place : places_) {
+      memory_.upload(place.data(), fresh_.data(), fresh_.size());
+    }
+    return process.call(binding, {calls, 0, calls}, sets_) / static_cast<double>(calls);
+  }
+
+ private:
+  SharedMemory memory_;
+  std::vector<std::byte> fresh_;
+  std::vector<std::span<std::byte>> places_;
+  KernelProcess::Sets sets_;
+};
+
 void measure(const std::string& command) {
   const runtime::TemporaryFolder folder;
   const Writer load = empty_kernel(folder.path());
@@ -57,18 +86,29 @@ void measure(const std::string& command) {
   KernelProcess process(options, load);
   const std::uint32_t binding = process.next_number();
   process.ask_later(Writer(Ask::bind).put(binding));
-  process.ask_later(Writer(Ask::add_calls).put(binding).put(thresher_own_dual_gemm{}));
+  for (std::size_t set = 0; set < Activations::calls; ++set) {
+    process.ask_later(Writer(Ask::add_calls).put(binding).put(thresher_own_dual_gemm{}));
+  }
   (void)process.ask(Writer(Ask::complete).put(binding));
+  const KernelProcess::Sets empty{{{}}, {{}}};
   std::vector<double> turns;
   std::vector<double> rings;
   std::vector<double> single;
   for (int i = 0; i < samples; ++i) {
-    turns.push_back(us_of([&] { single.push_back(process.call(binding, {1, 0, 1}, {{}})); }));
-    rings.push_back(process.call(binding, {1000, 0, 1}, {{}}) / 1000);
+    turns.push_back(us_of([&] { single.push_back(process.call(binding, {1, 0, 1}, empty)); }));
+    rings.push_back(process.call(binding, {1000, 0, 1}, empty) / 1000);
   }
   print("a turn: awake, one call, asleep", turns);
   print("that call by the watch", single);
   print("a ring of the bell, one of a thousand", rings);
+  for (const std::size_t kib : {8, 128, 2048}) {
+    Activations activations(process, kib << 10);
+    std::vector<double> calls;
+    for (int i = 0; i < samples / 4; ++i) {
+      calls.push_back(activations.us_per_call(process, binding));
+    }
+    print(fmt::format("the same with {} KiB of activations", kib).c_str(), calls);
+  }
 }
 
 }  // namespace

@@ -59,8 +59,7 @@ std::vector<std::int64_t> routed(std::int64_t tokens, int top, std::int64_t all,
   for (std::int64_t token = 0; token < tokens; ++token) {
     for (int choice = 0; choice < top; ++choice) {
       const auto left = static_cast<std::uint64_t>(all - choice);
-      std::swap(experts[static_cast<std::size_t>(choice)],
-                experts[static_cast<std::size_t>(choice) + random() % left]);
+      std::swap(experts[static_cast<std::size_t>(choice)], experts[static_cast<std::size_t>(choice) + random() % left]);
       const std::int64_t expert = experts[static_cast<std::size_t>(choice)];
       if (expert < here) {
         ++rows[static_cast<std::size_t>(expert)];
@@ -305,8 +304,8 @@ struct Data {
         up(of.b, 0.02F, 21),
         a(tokens.on_gpu({of.rows, of.k})),
         c(0, static_cast<std::size_t>(of.rows * of.n * bits(of.out) / 8)) {
-    const std::size_t one = static_cast<std::size_t>(of.experts * of.n * of.k) *
-                            static_cast<std::size_t>(bits(of.b)) / 8 * (of.activation ? 2 : 1);
+    const std::size_t one = static_cast<std::size_t>(of.experts * of.n * of.k) * static_cast<std::size_t>(bits(of.b)) /
+                            8 * (of.activation ? 2 : 1);
     const std::size_t sets = std::max<std::size_t>(1, (cold_bytes + one - 1) / one);
     for (std::size_t set = 0; set < sets; ++set) {
       gates.push_back(gate.on_gpu({of.experts, of.n, of.k}));
@@ -468,8 +467,8 @@ void measure(const Wanted& wanted, const Case& of, const DeviceSpec& device) {
   for (const Contender& one : contenders) {
     const double median = median_of(one);
     fmt::print("  {:>8.2f} us  least {:>8.2f}  {:>5.1f} % of the floor  predicted {:>8.2f}  error {:.2f}{}  {}\n",
-               median, one.us.front(), 100 * least / median, one.predicted, one.worst,
-               one.worst <= 1 ? "" : " WRONG", one.name);
+               median, one.us.front(), 100 * least / median, one.predicted, one.worst, one.worst <= 1 ? "" : " WRONG",
+               one.name);
   }
   std::fflush(stdout);
 }

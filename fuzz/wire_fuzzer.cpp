@@ -5,7 +5,7 @@
 
 #include <array>
 
-#include "arena/user_kernels/wire.hpp"
+#include "arena/user_kernels/line/wire.hpp"
 #include "fuzzed.hpp"
 
 using namespace thresher;

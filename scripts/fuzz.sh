@@ -15,6 +15,9 @@ export fuzzers parts=${PARTS:-4} corpus=${CORPUS:-$(mktemp -d)}
 [ $# -gt 0 ] || { echo "there are no fuzzers in $fuzzers" >&2; exit 2; }
 export each=$(((executions + parts - 1) / parts))
 
+# Where memory was allocated is asked when a finding is run again.
+export ASAN_OPTIONS=${ASAN_OPTIONS:-malloc_context_size=0}
+
 part() {  # TARGET NUMBER
   local at=$corpus/$1
   mkdir -p "$at/$2"

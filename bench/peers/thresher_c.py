@@ -24,6 +24,12 @@ SIGNATURES = {
     "thresher_dual_gemm_workspace_bytes": (c.c_size_t, [P]),
     "thresher_dual_gemm_strategy": (S, [P]),
     "thresher_dual_gemm_destroy": (None, [P]),
+    "thresher_grouped_pack": (I, [P, I, P]),
+    "thresher_grouped_weights_destroy": (None, [P]),
+    "thresher_grouped_workspace_bytes": (c.c_size_t, [P]),
+    "thresher_grouped_strategy": (S, [P]),
+    "thresher_grouped_run_flat": (I, [P, P, I, L, L, P, L, P, P, P, L, P, P, P, P]),
+    "thresher_grouped_destroy": (None, [P]),
     "thresher_attention_plan_flat": (I, [I, I, I, L, L, L, L, L, L, I, P, L, L, P, I, S, S, I, I, P]),
     "thresher_attention_run_flat": (I, [P] * 14),
     "thresher_attention_workspace_bytes": (c.c_size_t, [P]),
@@ -33,6 +39,36 @@ SIGNATURES = {
 
 class Device(c.Structure):
     _fields_ = [("kind", I), ("ordinal", I)]
+
+
+class Versioned(c.Structure):
+    """A structure of the header that begins with its own size; `made` fills it with the library's defaults."""
+
+    @classmethod
+    def made(cls, library, **values):
+        one = cls()
+        getattr(library.library, cls.__name__ + "_init")(c.byref(one), c.c_uint32(c.sizeof(cls)))
+        for name, value in values.items():
+            setattr(one, name, value)
+        return one
+
+
+class thresher_grouped_problem(Versioned):
+    _fields_ = [("struct_size", c.c_uint32), ("layout", I), ("experts", L), ("rows", L), ("n", L), ("k", L),
+                ("tokens", L), ("expected_rows", L), ("row_ids_divisor", L), ("a", I), ("b", I), ("out", I),
+                ("activation", I), ("alpha", c.c_float), ("limit", c.c_float), ("up_offset", c.c_float), ("bias", I),
+                ("row_weights", I), ("reserved", I)]
+
+
+class thresher_grouped_weights_view(Versioned):
+    _fields_ = [("struct_size", c.c_uint32), ("format", I), ("device", Device), ("experts", L), ("n", L), ("k", L),
+                ("order", I), ("scale_layout", I), ("b1", P), ("b2", P), ("expert_stride", L), ("row_stride", L),
+                ("b1_scales", P), ("b2_scales", P), ("b1_global_scales", P), ("b2_global_scales", P), ("bias1", P),
+                ("bias2", P), ("bias_format", I), ("reserved", I)]
+
+
+class thresher_dual_gemm_options(Versioned):
+    _fields_ = [("struct_size", c.c_uint32), ("threads", I), ("strategy", S), ("knobs", S)]
 
 
 class ThresherError(RuntimeError):
@@ -53,9 +89,10 @@ class Library:
     def version(self):
         return self.library.thresher_version().decode()
 
-    def strategies(self):
+    def strategies(self, operation="dual_gemm"):
         names = c.create_string_buffer(1024)
-        self.check(self.library.thresher_dual_gemm_strategies(Device(CUDA, 0), names, c.c_size_t(len(names))))
+        of = getattr(self.library, f"thresher_{operation}_strategies")
+        self.check(of(Device(CUDA, 0), names, c.c_size_t(len(names))))
         return names.value.decode().split(",")
 
 
@@ -122,6 +159,49 @@ class DualGemm:
     def __del__(self):
         self.library.library.thresher_dual_gemm_destroy(self.plan)
         self.library.library.thresher_dual_gemm_weights_destroy(self.weights)
+
+
+GATE_FIRST = 1
+
+
+class Grouped:
+    """A plan of the grouped dual GEMM with its workspace. `weights`, which it keeps, is [E, 2N, K], gate first, or for
+    nvfp4 its codes, scales and a global scale for each expert; numerics None: it is read where it lies."""
+
+    def __init__(self, library, shape, a_format, b_format, out_format, weights, numerics=None, strategy="", knobs="",
+                 device=CUDA):
+        experts, rows, n, k = shape
+        codes, scales, global_scales = weights if b_format == "nvfp4" else (weights, None, None)
+        self.library, self.kept, self.rows = library, weights, rows
+        self.packed, self.plan = P(), P()
+        lib = library.library
+        problem = thresher_grouped_problem.made(
+            library, experts=experts, rows=rows, n=n, k=k, expected_rows=rows, a=FORMATS[a_format],
+            b=FORMATS[b_format], out=FORMATS[out_format])
+        view = thresher_grouped_weights_view.made(
+            library, format=FORMATS[b_format], device=Device(device, 0), experts=experts, n=n, k=k, order=GATE_FIRST,
+            b1=pointer(codes), b1_scales=pointer(scales), b1_global_scales=pointer(global_scales))
+        options = thresher_dual_gemm_options.made(library, strategy=strategy.encode(), knobs=knobs.encode())
+        if numerics is None:
+            library.check(lib.thresher_grouped_plan_raw(Device(device, 0), c.byref(problem), c.byref(view),
+                                                        c.byref(options), c.byref(self.plan)))
+        else:
+            library.check(lib.thresher_grouped_pack(c.byref(view), NUMERICS[numerics], c.byref(self.packed)))
+            library.check(lib.thresher_grouped_plan(Device(device, 0), c.byref(problem), self.packed, c.byref(options),
+                                                    c.byref(self.plan)))
+        bytes_needed = lib.thresher_grouped_workspace_bytes(self.plan)
+        self.workspace = torch.empty(max(bytes_needed, 4), dtype=torch.uint8, device="cuda")
+        self.strategy = lib.thresher_grouped_strategy(self.plan).decode()
+
+    def run(self, a, out, offsets):
+        """`a` and `out` are matrices, `offsets` int32 [E + 1] on the device."""
+        self.library.check(self.library.library.thresher_grouped_run_flat(
+            self.plan, stream(), ROW_MAJOR, self.rows, 0, a.data, 0, a.scales, a.global_scale, out.data, 0,
+            offsets.data_ptr(), None, None, self.workspace.data_ptr()))
+
+    def __del__(self):
+        self.library.library.thresher_grouped_destroy(self.plan)
+        self.library.library.thresher_grouped_weights_destroy(self.packed)
 
 
 class Attention:

@@ -98,8 +98,8 @@ struct GroupedWeights {
 };
 
 /// The tensors of one run, all on the plan's device. Row strides may exceed the row length, K and N are contiguous, and
-/// C lies apart from every other tensor. A of NVFP4 has one global scale, and with slots every slot's scales lie as
-/// those of a matrix of its own.
+/// C lies apart from every other tensor. A of NVFP4 in slots is contiguous, and its scales and global scales are as
+/// those of weights: a matrix of its own for each slot. Elsewhere A has one global scale.
 struct GroupedTensors {
   Tensor a{};            ///< [rows,K], slots: [E,capacity,K], gathered: [tokens,K]
   Tensor c{};            ///< [rows,N], slots: [E,capacity,N]

@@ -49,7 +49,8 @@ struct Tensor {
   DeviceId device{};
 
   Scales scales{};  ///< of a format whose traits say that it has scales
-  /// One float32 on the tensor's device that multiplies every value of a tensor with scales; null means 1.
+  /// One float32 on the tensor's device that multiplies every value of a tensor with scales, of a stack of matrices one
+  /// for each; null means 1.
   const float* global_scale = nullptr;
 
   /// A contiguous row-major view.
@@ -67,7 +68,12 @@ struct Tensor {
 
 /// Bytes of the scales of an NVFP4 tensor [rows, k] in `layout`, padding included.
 [[nodiscard]] std::size_t scale_bytes(std::int64_t rows, std::int64_t k, ScaleLayout layout) noexcept;
-/// Bytes of the scales of a matrix; 0 when its format has none.
+/// Bytes of the scales of a matrix, or of those of a stack of matrices [count, rows, k], one behind the other; 0 when
+/// its format has none.
 [[nodiscard]] std::size_t scale_bytes(const Tensor& matrix) noexcept;
+/// How many global scales it may have: one, or one for each matrix of a stack.
+[[nodiscard]] constexpr std::size_t global_scales(const Tensor& tensor) noexcept {
+  return tensor.rank == 3 ? static_cast<std::size_t>(tensor.shape[0]) : 1;
+}
 
 }  // namespace thresher

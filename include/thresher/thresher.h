@@ -218,6 +218,135 @@ THRESHER_API thresher_status thresher_dual_gemm_run_prepared_flat(const thresher
                                                                   const float* a_global_scale, void* c,
                                                                   int64_t c_row_stride, void* workspace);
 
+/* ---- Grouped products: each group of rows with the weights of its own expert ----
+ * The grouped dual GEMM C = activation(A*B1^T) o (A*B2^T), and without an activation the grouped GEMM C = A*B1^T. What
+ * the members mean, thresher/grouped_gemm.hpp says of their namesakes. */
+
+typedef int32_t thresher_row_layout;
+enum {
+  THRESHER_ROWS_PACKED = 0,  /* A [rows,K]; expert e owns rows offsets[e] to offsets[e+1]-1 of C */
+  THRESHER_ROWS_SLOTS = 1,   /* A [E,rows,K]; expert e owns the first counts[e] rows of its slot of C */
+  THRESHER_ROWS_GATHERED = 2 /* as packed; row r of C takes row row_ids[r]/row_ids_divisor of A [tokens,K] */
+};
+
+/* Where the rows of gate and up lie. Nothing tells a wrong one from a right one. */
+typedef int32_t thresher_gate_up;
+enum {
+  THRESHER_SEPARATE = 0,    /* b1 [E,N,K] is the gate and b2 [E,N,K] up; or b1 alone, of the grouped GEMM */
+  THRESHER_GATE_FIRST = 1,  /* b1 [E,2N,K] has all of gate, then all of up */
+  THRESHER_UP_FIRST = 2,    /* all of up, then all of gate */
+  THRESHER_INTERLEAVED = 3  /* gate, up, gate, up, ... */
+};
+
+enum { THRESHER_NO_ACTIVATION = -1 }; /* of thresher_grouped_problem: the grouped GEMM */
+
+typedef struct thresher_grouped_problem {
+  uint32_t struct_size;
+  thresher_row_layout layout; /* packed by default */
+  int64_t experts;
+  int64_t rows;   /* the most rows of C that a call has; with slots of one slot */
+  int64_t n;
+  int64_t k;
+  int64_t tokens;          /* gathered: the most rows of A; else 0 */
+  int64_t expected_rows;   /* rows that experts own in a usual call; 0, the default: unknown */
+  int64_t row_ids_divisor; /* 1 by default */
+  thresher_format a;
+  thresher_format b;
+  thresher_format out;
+  thresher_activation activation; /* silu by default; THRESHER_NO_ACTIVATION: the grouped GEMM */
+  float alpha;                    /* these as in thresher_dual_gemm_problem */
+  float limit;
+  float up_offset;
+  int32_t bias;        /* 1: the weights bring biases; 0 by default */
+  int32_t row_weights; /* 1: every row of C is multiplied by a float32 of its own; 0 by default */
+  int32_t reserved;    /* 0 */
+} thresher_grouped_problem;
+
+/* All pointers are to memory of the device. Strides count elements, 0 for contiguous tensors. */
+typedef struct thresher_grouped_weights_view {
+  uint32_t struct_size;
+  thresher_format format;
+  thresher_device device;
+  int64_t experts;
+  int64_t n; /* rows of one matrix of one expert */
+  int64_t k;
+  thresher_gate_up order;
+  thresher_scale_layout scale_layout;
+  const void* b1;
+  const void* b2; /* null unless gate and up are separate */
+  int64_t expert_stride;
+  int64_t row_stride;
+  const void* b1_scales; /* NVFP4: each expert's behind the one before */
+  const void* b2_scales;
+  const float* b1_global_scales; /* one for each expert, or null for 1; of gate and up in one tensor the gate's */
+  const float* b2_global_scales; /* up's; with gate and up in one tensor null for those of the gate */
+  const void* bias1;             /* [E,N], in one tensor [E,2N] in the same order; or null */
+  const void* bias2;
+  thresher_format bias_format; /* fp32, fp16 or bf16 */
+  int32_t reserved;            /* 0 */
+} thresher_grouped_weights_view;
+
+/* One call. All pointers are to memory of the plan's device; what the layout has no use for is null. */
+typedef struct thresher_grouped_tensors {
+  uint32_t struct_size;
+  thresher_scale_layout a_scale_layout;
+  int64_t rows;   /* of C; with slots of one slot */
+  int64_t tokens; /* gathered: rows of A; else ignored */
+  const void* a;
+  int64_t a_row_stride; /* in elements, 0 for contiguous rows */
+  const void* a_scales;
+  const float* a_global_scale; /* one; with slots one for each slot; or null for 1 */
+  void* c;
+  int64_t c_row_stride;
+  const int32_t* groups; /* offsets [E+1]; with slots counts [E] */
+  const int32_t* row_ids;
+  const float* row_weights;
+} thresher_grouped_tensors;
+
+/* Flags of thresher_grouped_status. */
+enum {
+  THRESHER_OFFSETS_DECREASE = 1,
+  THRESHER_OFFSETS_NEGATIVE = 2,
+  THRESHER_OFFSETS_BEYOND = 4,
+  THRESHER_ROWS_SKIPPED = 8 /* ids outside A, which is no mistake by itself */
+};
+
+typedef struct thresher_grouped_weights thresher_grouped_weights;
+typedef struct thresher_grouped thresher_grouped;
+
+/* Each as its namesake of the dual GEMM, with the options of the dual GEMM. */
+THRESHER_API void thresher_grouped_problem_init(thresher_grouped_problem* problem, uint32_t struct_size);
+THRESHER_API void thresher_grouped_weights_view_init(thresher_grouped_weights_view* view, uint32_t struct_size);
+THRESHER_API void thresher_grouped_tensors_init(thresher_grouped_tensors* tensors, uint32_t struct_size);
+THRESHER_API thresher_status thresher_grouped_strategies(thresher_device device, char* names, size_t capacity);
+THRESHER_API thresher_status thresher_grouped_pack(const thresher_grouped_weights_view* view,
+                                                   thresher_numerics numerics, thresher_grouped_weights** weights);
+THRESHER_API void thresher_grouped_weights_destroy(thresher_grouped_weights* weights);
+THRESHER_API thresher_status thresher_grouped_plan(thresher_device device, const thresher_grouped_problem* problem,
+                                                   const thresher_grouped_weights* weights,
+                                                   const thresher_dual_gemm_options* options, thresher_grouped** plan);
+THRESHER_API thresher_status thresher_grouped_plan_raw(thresher_device device, const thresher_grouped_problem* problem,
+                                                       const thresher_grouped_weights_view* view,
+                                                       const thresher_dual_gemm_options* options,
+                                                       thresher_grouped** plan);
+THRESHER_API void thresher_grouped_destroy(thresher_grouped* plan);
+THRESHER_API size_t thresher_grouped_workspace_bytes(const thresher_grouped* plan);
+THRESHER_API const char* thresher_grouped_strategy(const thresher_grouped* plan);
+/* Writes the rows of C that experts own. The contents of groups and row_ids are not looked at by the host: they may
+ * change between replays of a captured graph. */
+THRESHER_API thresher_status thresher_grouped_run(const thresher_grouped* plan, void* stream,
+                                                  const thresher_grouped_tensors* tensors, void* workspace);
+/* The flags of the last run in `stream` with this workspace, for which it waits. */
+THRESHER_API thresher_status thresher_grouped_run_status(const thresher_grouped* plan, void* stream,
+                                                         const void* workspace, uint32_t* flags);
+/* The members of thresher_grouped_tensors in their order. */
+THRESHER_API thresher_status thresher_grouped_run_flat(const thresher_grouped* plan, void* stream,
+                                                       int32_t a_scale_layout, int64_t rows, int64_t tokens,
+                                                       const void* a, int64_t a_row_stride, const void* a_scales,
+                                                       const float* a_global_scale, void* c, int64_t c_row_stride,
+                                                       const int32_t* groups, const int32_t* row_ids,
+                                                       const float* row_weights, void* workspace);
+
 /* ---- Attention, forward: O = softmax(Q*K^T*scale + mask)*V ---- */
 
 /* The members are those of AttentionProblem in thresher/attention.hpp. */

@@ -7,12 +7,14 @@
 
 #include "arena/attention/task.hpp"
 #include "arena/dual_gemm/task.hpp"
+#include "arena/grouped_gemm/task.hpp"
 #include "thresher/error.hpp"
 
 namespace thresher::arena {
 
 std::span<const Operation* const> operations() {
-  static const std::array<const Operation*, 2> all{&dual_gemm_operation(), &attention_operation()};
+  static const std::array<const Operation*, 4> all{&dual_gemm_operation(), &attention_operation(),
+                                                   &grouped_dual_gemm_operation(), &grouped_gemm_operation()};
   return all;
 }
 

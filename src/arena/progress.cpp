@@ -9,6 +9,7 @@
 #include <cmath>
 
 #include "core/printable.hpp"
+#include "core/remark.hpp"
 
 namespace thresher::arena {
 namespace {
@@ -106,17 +107,16 @@ void Progress::draw(const std::string& what, bool is_new) {
     const int filled = static_cast<int>(std::lround(share * bar_width));
     const std::string bar = fmt::format("[{:=<{}}{: <{}}] {}", "", filled, "", bar_width - filled, line);
     // Whatever reaches the last column may go on to a line of its own, which stays behind.
-    fmt::print(out_, "\r\x1b[K{}", first_columns(bar, columns_() - 1));
+    remark(out_, fmt::format("\r\x1b[K{}", first_columns(bar, columns_() - 1)));
     bar_stands_ = true;
   } else {
-    fmt::print(out_, "{}\n", line);
+    remark(out_, line + "\n");
   }
-  std::fflush(out_);
 }
 
 void Progress::wipe() {
   if (bar_stands_) {
-    fmt::print(out_, "\r\x1b[K");
+    remark(out_, "\r\x1b[K");
     bar_stands_ = false;
   }
 }
@@ -124,8 +124,7 @@ void Progress::wipe() {
 void Progress::say(const std::string& line) {
   if (out_ != nullptr) {
     wipe();
-    fmt::print(out_, "{}\n", printable(line));
-    std::fflush(out_);
+    remark(out_, printable(line) + "\n");
   }
 }
 

@@ -178,6 +178,14 @@ void freeze_predictions(const TournamentOptions& options, const std::vector<Pair
   run.predictions = ledger.load(run.id).predictions;
 }
 
+/// Of a baseline on a suite; null: none yet.
+const Entry* row_of(const Contestant& baseline, const Suite& suite, const RunRecord& run) {
+  const auto row = std::find_if(run.entries.begin(), run.entries.end(), [&](const Entry& entry) {
+    return entry.is_baseline() && entry.suite == suite.name && entry.contestant == baseline.name();
+  });
+  return row == run.entries.end() ? nullptr : &*row;
+}
+
 }  // namespace
 
 bool TournamentResult::any_gate_failed() const {
@@ -220,6 +228,7 @@ TournamentResult hold_tournament(const TournamentOptions& options, Rig& rig, con
     const std::size_t timings_after = progress.left("timed") - timings(*pairing.suite);
     Suite suite = *pairing.suite;
     std::string left_out = leave_out_other_formats(suite, *pairing.contestant);
+    const Entry* const own_row = pairing.baseline ? row_of(*pairing.baseline, suite, run) : nullptr;
     Match match{suite,
                 *pairing.contestant,
                 pairing.baseline ? *pairing.baseline : *pairing.contestant,
@@ -228,7 +237,8 @@ TournamentResult hold_tournament(const TournamentOptions& options, Rig& rig, con
                 run.seed,
                 timing_options(*pairing.suite, options.seconds),
                 progress,
-                std::move(left_out)};
+                std::move(left_out),
+                own_row};
     Entry entry = hold_match(match, gates, run.context);
     entry.ordinal = static_cast<std::int64_t>(ordinal);
     progress.leave("correct", trials_after);

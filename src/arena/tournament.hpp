@@ -20,7 +20,7 @@ struct TournamentOptions {
   std::vector<Pitch> pitches;         ///< empty: every strategy that is made for a suite's formats competes on it
   std::optional<std::uint64_t> seed;  ///< empty: a random one
   double seconds = 6;                 ///< for timing one contestant on one problem
-  /// Command whose process a kernel from outside runs in (user_kernels/call_server.hpp).
+  /// Command whose process a kernel from outside runs in (user_kernels/served/call_server.hpp).
   std::vector<std::string> server = {"/proc/self/exe", "serve-calls"};
   bool resume = false;      ///< go on with the unfinished tournament that is otherwise the same
   Forecaster forecaster{};  ///< who predicts times, before the first of them is measured

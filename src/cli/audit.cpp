@@ -9,6 +9,7 @@
 #include "arena/results/evidence_json.hpp"
 #include "cli/planner_commands.hpp"
 #include "core/input_file.hpp"
+#include "core/printable.hpp"
 #include "thresher/error.hpp"
 
 namespace thresher::cli {
@@ -71,7 +72,7 @@ arena::AuditExpectations expectations_of(const Arguments& arguments) {
 }
 
 void print(const arena::AuditReport& report, const arena::AuditVerdict& verdict) {
-  fmt::print("{} ({})\n", report.kernel, report.arch);
+  fmt::print("{} ({})\n", printable(report.kernel), printable(report.arch));
   fmt::print("  {} registers, {} bytes of local memory, {} bytes of shared memory declared, {} accesses to it\n",
              report.registers, report.stack_bytes, report.declared_shared_bytes, report.shared_accesses);
   fmt::print(

@@ -12,6 +12,8 @@
 #include "arena/text_file.hpp"
 #include "cli/options.hpp"
 #include "cli/planner_commands.hpp"
+#include "core/printable.hpp"
+#include "core/remark.hpp"
 
 namespace thresher::cli {
 namespace {
@@ -30,7 +32,7 @@ void print_errors(const char* whose, const planner::PredictionError& error) {
 void calibrate(const Arguments& arguments) {
   const auto rig = arena::make_rig(arguments.device);
   const auto say = [](const std::string& what, std::size_t number, std::size_t total) {
-    fmt::print(stderr, "{:>3} of {}  {}\n", number + 1, total, what);
+    remark(stderr, fmt::format("{:>3} of {}  {}\n", number + 1, total, what));
   };
   const std::vector<planner::CalibrationSample> samples = arena::measure_calibration(*rig, arguments.seconds, say);
   const DeviceSpec& device = *arena::forecaster_for(rig->machine()).device;
@@ -48,7 +50,7 @@ void calibrate(const Arguments& arguments) {
     std::filesystem::create_directories(path.parent_path());
   }
   arena::write_text(path, planner::write_calibration(fitted, device.name), "the calibration");
-  fmt::print("calibration: {}\n", path.string());
+  fmt::print("calibration: {}\n", printable(path.string()));
 }
 
 }  // namespace

@@ -3,7 +3,7 @@
 #include <memory>
 #include <string>
 
-#include "arena/user_kernels/cuda_build.hpp"
+#include "arena/user_kernels/compile/cuda_build.hpp"
 #include "cli/cli.hpp"
 
 namespace thresher::cli {

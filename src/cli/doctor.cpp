@@ -9,6 +9,7 @@
 #include "arena/audit/disassembler.hpp"
 #include "arena/ledger/ledger.hpp"
 #include "cli/cli.hpp"
+#include "core/printable.hpp"
 #include "cpu/instructions.hpp"
 #include "runtime/cubin_cache.hpp"
 #include "runtime/cublaslt.hpp"
@@ -23,7 +24,7 @@ namespace {
 
 constexpr double gib = 1024.0 * 1024.0 * 1024.0;
 
-void line(const char* what, const std::string& found) { fmt::print("{:<13}{}\n", what, found); }
+void line(const char* what, const std::string& found) { fmt::print("{:<13}{}\n", what, printable(found)); }
 
 /// What was found and where, or what is wrong and what to do.
 void library_line(const char* what, const std::string& path, const std::string& version, const std::string& problem) {

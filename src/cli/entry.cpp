@@ -9,6 +9,7 @@
 #include <cstdio>
 #include <new>
 #include <span>
+#include <sstream>
 #include <string>
 #include <system_error>
 
@@ -16,6 +17,7 @@
 #include "cli/planner_commands.hpp"
 #include "cli/wording.hpp"
 #include "core/printable.hpp"
+#include "core/remark.hpp"
 #include "thresher/error.hpp"
 #include "thresher/version.hpp"
 
@@ -42,12 +44,23 @@ std::string told(const Error& error) {
   return error.code() == ErrorCode::compile ? printable_lines(error.what()) : printable(error.what());
 }
 
-/// What was printed is not said until it is written: a full disk must not look like success.
-void end_output() {
-  errno = 0;
-  if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0) {
-    throw Error(ErrorCode::io, fmt::format("standard output cannot be written: {}",
-                                           std::generic_category().message(errno == 0 ? EIO : errno)));
+void complain(const std::string& sentence) { remark(stderr, "thresher: " + sentence + "\n"); }
+
+/// Runs the command; what it prints counts when it is written: a full disk must not look like success, nor like a
+/// defect.
+template <class Command>
+void print_all_of(const Command& command) {
+  try {
+    command();
+    errno = 0;
+    if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0) {
+      throw std::system_error(errno == 0 ? EIO : errno, std::generic_category());
+    }
+  } catch (const std::system_error& error) {
+    if (std::ferror(stdout) == 0) {
+      throw;
+    }
+    throw Error(ErrorCode::io, fmt::format("standard output cannot be written: {}", error.code().message()));
   }
 }
 
@@ -57,12 +70,12 @@ int report_failure(const std::exception_ptr& thrown) {
   try {
     std::rethrow_exception(thrown);
   } catch (const Error& error) {
-    fmt::print(stderr, "thresher: {}{}\n", told(error), error.code() == ErrorCode::internal ? please_report : "");
+    complain(told(error) + (error.code() == ErrorCode::internal ? please_report : ""));
     return status_of(error.code());
   } catch (const std::bad_alloc&) {
-    fmt::print(stderr, "thresher: out of memory: use a smaller problem or free some memory\n");
+    complain("out of memory: use a smaller problem or free some memory");
   } catch (const std::exception& error) {
-    fmt::print(stderr, "thresher: unexpected failure: {}{}\n", printable_lines(error.what()), please_report);
+    complain(fmt::format("unexpected failure: {}{}", printable_lines(error.what()), please_report));
   }
   return failure;
 }
@@ -97,12 +110,17 @@ int run(int argc, const char* const* argv) {
   try {
     const std::span words(argv, static_cast<std::size_t>(argc));
     check_subcommands(app, words.subspan(std::min<std::size_t>(words.size(), 1)));
-    app.parse(argc, argv);
-    end_output();
-  } catch (const CLI::Success& success) {  // --help, --version
-    return app.exit(success);
+    print_all_of([&] {
+      try {
+        app.parse(argc, argv);
+      } catch (const CLI::Success& asked) {  // --help, --version
+        std::ostringstream text;
+        app.exit(asked, text, text);
+        fmt::print("{}", printable_lines(text.str()));  // defaults have paths of the environment
+      }
+    });
   } catch (const CLI::ParseError& error) {
-    fmt::print(stderr, "thresher: {} (see thresher --help)\n", printable(in_words(error, app)));
+    complain(printable(in_words(error, app)) + " (see thresher --help)");
     return bad_input;
   } catch (...) {
     return report_failure(std::current_exception());

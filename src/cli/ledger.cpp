@@ -11,6 +11,7 @@
 #include "arena/text_file.hpp"
 #include "arena/tournament.hpp"
 #include "cli/cli.hpp"
+#include "cli/options.hpp"
 #include "core/printable.hpp"
 
 namespace thresher::cli {
@@ -90,6 +91,9 @@ void show(const Arguments& arguments) {
 
 /// One run, or all of them as a list.
 void write_json(const Arguments& arguments) {
+  if (!arguments.json.empty()) {
+    refuse_overwriting("--json", arguments.json, arguments.ledger);
+  }
   const arena::Ledger ledger(arguments.ledger, arena::Ledger::Access::read);
   std::string text;
   if (arguments.run) {

@@ -1,5 +1,7 @@
 #include "cli/operand_options.hpp"
 
+#include <fmt/format.h>
+
 #include <CLI/CLI.hpp>
 #include <algorithm>
 
@@ -8,6 +10,30 @@
 #include "thresher/error.hpp"
 
 namespace thresher::cli {
+
+ActivationParameters add_activation(CLI::App& command, Activation& activation) {
+  command.add_option("--activation", activation.kind, "Applied to the gate")
+      ->transform(by_name(all_activation_kinds))
+      ->option_text("silu|gelu_tanh|swiglu_clamped");
+  return {command.add_option("--alpha", activation.alpha, "swiglu_clamped only")->capture_default_str(),
+          command.add_option("--limit", activation.limit, "swiglu_clamped only")->capture_default_str(),
+          command.add_option("--up-offset", activation.up_offset, "swiglu_clamped only")->capture_default_str()};
+}
+
+void check_parameters(const ActivationParameters& parameters, const Activation& activation) {
+  for (const CLI::Option* const parameter : parameters) {
+    if (parameter->count() > 0 && activation.kind != ActivationKind::swiglu_clamped) {
+      throw Error(ErrorCode::invalid_argument, fmt::format("{} is of --activation swiglu_clamped, not of {}",
+                                                           parameter->get_name(), name(activation.kind)));
+    }
+  }
+}
+
+void add_out_type(CLI::App& command, Format& out_type) {
+  command.add_option("--out-type", out_type, "Type of c")
+      ->transform(by_name(output_formats))
+      ->option_text("fp16|bf16|fp32");
+}
 
 void OperandOptions::add_to(CLI::App& command) {
   add_device(command, device);

@@ -1,5 +1,6 @@
 #pragma once
 /// What the commands that read operands from a file ask for alike: the device, NVFP4's numerics and scale layout.
+#include <array>
 #include <initializer_list>
 #include <string>
 
@@ -11,6 +12,15 @@ class Option;
 }  // namespace CLI
 
 namespace thresher::cli {
+
+/// --alpha, --limit and --up-offset.
+using ActivationParameters = std::array<const CLI::Option*, 3>;
+
+/// --activation and its parameters, and --out-type. What they set must outlive the parsing.
+ActivationParameters add_activation(CLI::App& command, Activation& activation);
+/// Throws Error(invalid_argument) for a parameter that was given and is not of the activation.
+void check_parameters(const ActivationParameters& parameters, const Activation& activation);
+void add_out_type(CLI::App& command, Format& out_type);
 
 struct OperandOptions {
   std::string device = "best";

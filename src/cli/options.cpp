@@ -18,12 +18,19 @@ constexpr double day_s = 86'400;
 std::string not_seconds(const std::string& text) {
   double seconds = 0;
   const bool read = CLI::detail::lexical_cast(text, seconds);
-  return read && seconds > 0 && seconds <= day_s ? "" : fmt::format("{} is not a time from 0 to {} s", text, day_s);
+  return read && seconds > 0 && seconds <= day_s
+             ? ""
+             : fmt::format("{} is not a time of more than 0 and at most {} s", text, day_s);
 }
 
+/// Of files that are there, or of one that is still to be made under both names.
 bool same_file(const fs::path& a, const fs::path& b) {
   std::error_code missing;
-  return fs::equivalent(a, b, missing);
+  if (fs::equivalent(a, b, missing)) {
+    return true;
+  }
+  const auto whole = [&](const fs::path& path) { return fs::weakly_canonical(fs::absolute(path, missing), missing); };
+  return !a.empty() && !b.empty() && whole(a) == whole(b);
 }
 
 }  // namespace
@@ -33,6 +40,12 @@ void refuse_overwriting(const std::string& option, const std::string& output, co
     throw Error(
         ErrorCode::invalid_argument,
         fmt::format("{} {} is a file that this command reads: name another, or what it holds is lost", option, output));
+  }
+}
+
+void refuse_overwriting_in(const std::string& report, const std::string& input) {
+  for (const char* file : {"report.html", "report.json"}) {
+    refuse_overwriting("--report", (fs::path(report) / file).string(), input);
   }
 }
 

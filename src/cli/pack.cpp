@@ -10,6 +10,7 @@
 #include "cli/interruption.hpp"
 #include "cli/operand_options.hpp"
 #include "cli/weight_options.hpp"
+#include "core/printable.hpp"
 #include "formats/operands.hpp"
 #include "ops/device_memory.hpp"
 #include "thresher/thresher.hpp"
@@ -34,7 +35,7 @@ void pack_file(const PackFileOptions& options) {
   save_packed(pack(device, gate_there.tensor(), up_there.tensor(), {.numerics = options.operands.numerics}),
               options.out);
   fmt::print("{} (gate) and {} (up) [{}, {}] {} packed for {}, written to {}\n", options.names.gate(),
-             options.names.up(), gate.rows(), gate.k(), name(gate.format()), device.name(), options.out);
+             options.names.up(), gate.rows(), gate.k(), name(gate.format()), device.name(), printable(options.out));
 }
 
 }  // namespace

@@ -5,15 +5,21 @@
 #include <CLI/CLI.hpp>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <tuple>
+#include <vector>
 
 #include "arena/predictions/calibration_file.hpp"
+#include "cli/by_name.hpp"
+#include "cli/operand_options.hpp"
 #include "cli/options.hpp"
 #include "cli/planner_commands.hpp"
 #include "cli/problem_option.hpp"
 #include "ops/forecast.hpp"
 #include "ops/validate_attention.hpp"
+#include "ops/validate_grouped.hpp"
 #include "strategies/attention/registry.hpp"
 #include "strategies/dual_gemm/registry.hpp"
+#include "strategies/grouped_gemm/registry.hpp"
 #include "thresher/error.hpp"
 
 namespace thresher::cli {
@@ -102,6 +108,9 @@ void print_table(const planner::Choices& choices, const Arguments& arguments) {
   if (choices.ranked.size() > shown) {
     fmt::print("({} more can run; --top shows them)\n", choices.ranked.size() - shown);
   }
+  if (choices.ranked.empty() && choices.refused.empty()) {
+    fmt::print("no strategy of a GPU computes this\n");
+  }
   if (arguments.refused || choices.ranked.empty()) {
     for (const planner::RefusedStrategy& refused : choices.refused) {
       for (const std::string& obstacle : refused.obstacles) {
@@ -142,6 +151,18 @@ void print_knobs(strategies::Strategies<Problem> all) {
   }
 }
 
+/// What stands before the name of a subcommand is of the dual GEMM, and would be passed over in silence.
+void refuse_words_before(const CLI::App& command) {
+  for (const CLI::Option* option : command.get_parent()->get_options()) {
+    if (option->count() > 0) {
+      throw Error(
+          ErrorCode::invalid_argument,
+          fmt::format("plan {}: {} stands before {}, where it is of the dual GEMM: put it behind, or leave it out",
+                      command.get_name(), option->get_name(), command.get_name()));
+    }
+  }
+}
+
 void add_attention(CLI::App& plan_command, Context& context) {
   const auto arguments = std::make_shared<Arguments>();
   const auto asked = std::make_shared<AttentionArguments>();
@@ -163,7 +184,8 @@ void add_attention(CLI::App& plan_command, Context& context) {
   command->add_flag("--bf16", asked->bf16, "In bf16 instead of fp16");
   command->add_flag("--dependent-launch", asked->dependent_launch, "Started while the call before it ends");
   arguments->add_to(*command);
-  command->callback([arguments, asked, kv_heads, queries, keys, &context] {
+  command->callback([arguments, asked, command, kv_heads, queries, keys, &context] {
+    refuse_words_before(*command);
     if (arguments->help_knobs) {
       print_knobs<AttentionProblem>(strategies::attention::registry().of(DeviceKind::cuda));
       return;
@@ -182,6 +204,56 @@ void add_attention(CLI::App& plan_command, Context& context) {
   });
 }
 
+/// The grouped dual GEMM, or the grouped GEMM.
+void add_grouped(CLI::App& plan_command, const char* name, const char* description, bool is_dual, Context& context) {
+  const auto arguments = std::make_shared<Arguments>();
+  const auto asked = std::make_shared<GroupedProblem>(
+      GroupedProblem{.experts = 0, .a = Format::bf16, .b = Format::bf16, .out = Format::bf16});
+  if (is_dual) {
+    asked->activation = Activation{};
+  }
+  GroupedProblem& problem = *asked;
+  CLI::App* command = plan_command.add_subcommand(name, description);
+  const CLI::Range extents(1, most_extent);
+  std::vector<CLI::Option*> needed{
+      command->add_option("--experts", problem.experts, "Experts")->check(extents),
+      command->add_option("--rows", problem.rows, "Rows of all experts together; with slots: of one")->check(extents),
+      command->add_option("--n", problem.n, "Outputs")->check(extents),
+      command->add_option("--k", problem.k, "Inputs")->check(extents)};
+  CLI::Option* const tokens = command->add_option("--tokens", problem.tokens, "Gathered: rows of a")->check(extents);
+  command->add_option("--layout", problem.layout, "How the rows of the experts lie")
+      ->transform(by_name(all_row_layouts))
+      ->option_text("packed|slots|gathered");
+  command->add_option("--expected-rows", problem.expected_rows, "Rows that experts own in a usual call")
+      ->check(extents);
+  for (const auto& [option, format, what] : {std::tuple{"--a", &problem.a, "Format of the tokens"},
+                                             std::tuple{"--b", &problem.b, "Format of the weights"}}) {
+    command->add_option(option, *format, what)->transform(by_name(operand_formats))->option_text("fp16|bf16|nvfp4");
+  }
+  add_out_type(*command, problem.out);
+  arguments->add_to(*command);
+  command->callback([arguments, asked, command, needed, tokens, name, &context] {
+    refuse_words_before(*command);
+    if (arguments->help_knobs) {
+      print_knobs<GroupedProblem>(strategies::grouped_gemm::strategies_of(DeviceKind::cuda));
+      return;
+    }
+    for (const CLI::Option* option : needed) {
+      if (option->count() == 0) {
+        throw Error(ErrorCode::invalid_argument, fmt::format("plan {}: {} is missing", name, option->get_name()));
+      }
+    }
+    if (asked->layout == RowLayout::gathered) {
+      asked->tokens = asked->tokens == 0 ? asked->rows : asked->tokens;
+    } else if (tokens->count() > 0) {
+      throw Error(ErrorCode::invalid_argument, fmt::format("plan {}: --tokens is of --layout gathered", name));
+    }
+    ops::validate(*asked);
+    const GroupedOptions options{.strategy = arguments->strategy, .knobs = Knobs::parse(arguments->knobs)};
+    plan(*asked, options, *arguments, context);
+  });
+}
+
 }  // namespace
 
 void add_plan(CLI::App& app, Context& context) {
@@ -193,6 +265,8 @@ void add_plan(CLI::App& app, Context& context) {
   command->get_option("problem")->required(false);
   arguments->add_to(*command);
   add_attention(*command, context);
+  add_grouped(*command, "grouped-dual-gemm", "The same of gate and up of all experts", true, context);
+  add_grouped(*command, "grouped-gemm", "The same of one matrix of each expert", false, context);
   command->callback([arguments, problem, command, &context] {
     if (!command->get_subcommands().empty()) {
       return;

@@ -35,7 +35,7 @@ void quantize(const QuantizeOptions& options) {
     fmt::print("no tensor is excluded by {}\n", quoted_name(pattern));
   }
   fmt::print("{} quantised, {} left alone, written to {}\n", report.quantized.size(), report.copied.size(),
-             options.out);
+             printable(options.out));
 }
 
 }  // namespace

@@ -7,6 +7,8 @@
 
 #include "arena/ledger/ledger.hpp"
 #include "cli/cli.hpp"
+#include "cli/options.hpp"
+#include "core/printable.hpp"
 
 namespace thresher::cli {
 namespace {
@@ -19,6 +21,10 @@ struct Arguments {
 };
 
 void report(const Arguments& arguments) {
+  refuse_overwriting_in(arguments.folder, arguments.ledger);
+  for (const std::string& profile : arguments.profiles) {
+    refuse_overwriting_in(arguments.folder, profile);
+  }
   const arena::Ledger ledger(arguments.ledger, arena::Ledger::Access::read);
   const auto runs = ledger.runs();
   const arena::RunRecord run = ledger.load(arguments.run ? *arguments.run : runs.empty() ? 0 : runs.back().id);
@@ -27,7 +33,7 @@ void report(const Arguments& arguments) {
     profiles.push_back(arena::read_profile(file));
   }
   arena::prepare_report_folder(arguments.folder);
-  fmt::print("report: {}\n", arena::write_report(run, arguments.folder, profiles).string());
+  fmt::print("report: {}\n", printable(arena::write_report(run, arguments.folder, profiles).string()));
 }
 
 }  // namespace

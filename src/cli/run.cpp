@@ -1,9 +1,7 @@
 // `thresher run`: one operation on named tensors of a safetensors file.
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <CLI/CLI.hpp>
-#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
@@ -11,14 +9,15 @@
 #include <string>
 #include <vector>
 
-#include "cli/by_name.hpp"
 #include "cli/cli.hpp"
 #include "cli/interruption.hpp"
 #include "cli/operand_options.hpp"
 #include "cli/options.hpp"
 #include "cli/weight_options.hpp"
+#include "core/printable.hpp"
 #include "formats/operands.hpp"
 #include "formats/safetensors.hpp"
+#include "formats/stacks.hpp"
 #include "ops/device_memory.hpp"
 #include "thresher/thresher.hpp"
 
@@ -36,14 +35,6 @@ struct RunOptions {
   Format out_type = Format::fp16;
   Activation activation;
 };
-
-formats::Dtype stored_type(Format format) {
-  switch (format) {
-    case Format::fp16: return formats::Dtype::f16;
-    case Format::bf16: return formats::Dtype::bf16;
-    default: return formats::Dtype::f32;
-  }
-}
 
 /// The problem that the three operands state.
 DualGemmProblem problem_of(const formats::Operand& a, const formats::Operand& gate, const formats::Operand& up,
@@ -78,10 +69,10 @@ void run_planned(const DualGemm& gemm, const formats::Operand& a, const Device& 
   gemm.run({}, a_there.tensor(), c_there.tensor(), workspace.data());
 
   const std::vector<std::byte> c = c_there.to_host();
-  const formats::TensorToWrite result{"c", stored_type(problem.out), {problem.m, problem.n}, c};
+  const formats::TensorToWrite result{"c", formats::stored_type(problem.out), {problem.m, problem.n}, c};
   formats::write_safetensors(options.out, {&result, 1});
   fmt::print("c [{}, {}] {} = {}(a·b1ᵀ) ∘ (a·b2ᵀ), strategy {} on {}, written to {}\n", problem.m, problem.n,
-             name(problem.out), name(problem.activation.kind), gemm.strategy(), device.name(), options.out);
+             name(problem.out), name(problem.activation.kind), gemm.strategy(), device.name(), printable(options.out));
 }
 
 void run_packed(const formats::Operand& a, const Device& device, const RunOptions& options) {
@@ -137,23 +128,10 @@ void add_run_dual_gemm(CLI::App& run) {
   options->operands.add_to(command);
   weights->excludes(command.get_option("--numerics"));
   command.add_option("--strategy", options->strategy, "Default: chosen for the problem");
-  command.add_option("--out-type", options->out_type, "Type of c")
-      ->transform(by_name(output_formats))
-      ->option_text("fp16|bf16|fp32");
-  command.add_option("--activation", options->activation.kind, "Applied to the gate")
-      ->transform(by_name(all_activation_kinds))
-      ->option_text("silu|gelu_tanh|swiglu_clamped");
-  const std::array parameters{
-      command.add_option("--alpha", options->activation.alpha, "swiglu_clamped only")->capture_default_str(),
-      command.add_option("--limit", options->activation.limit, "swiglu_clamped only")->capture_default_str(),
-      command.add_option("--up-offset", options->activation.up_offset, "swiglu_clamped only")->capture_default_str()};
+  add_out_type(command, options->out_type);
+  const ActivationParameters parameters = add_activation(command, options->activation);
   command.callback([options, parameters] {
-    for (const CLI::Option* const parameter : parameters) {
-      if (parameter->count() > 0 && options->activation.kind != ActivationKind::swiglu_clamped) {
-        throw Error(ErrorCode::invalid_argument, fmt::format("{} is of --activation swiglu_clamped, not of {}",
-                                                             parameter->get_name(), name(options->activation.kind)));
-      }
-    }
+    check_parameters(parameters, options->activation);
     run_dual_gemm(*options);
   });
 }
@@ -165,6 +143,7 @@ void add_run(CLI::App& app, Context&) {
   run.require_subcommand(1);
   add_run_dual_gemm(run);
   add_run_attention(run);
+  add_run_grouped(run);
 }
 
 }  // namespace thresher::cli

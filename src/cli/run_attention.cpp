@@ -10,6 +10,7 @@
 
 #include "cli/cli.hpp"
 #include "cli/options.hpp"
+#include "core/printable.hpp"
 #include "formats/safetensors.hpp"
 #include "ops/device_memory.hpp"
 #include "thresher/attention.hpp"
@@ -149,7 +150,8 @@ void run_attention(const Arguments& arguments) {
       {"o", problem.format == Format::fp16 ? formats::Dtype::f16 : formats::Dtype::bf16, o_shape, o},
       {"lse", formats::Dtype::f32, lse_shape, lse}};
   formats::write_safetensors(arguments.out, outputs, {});
-  fmt::print("attention {} on {}: o and lse are in {}\n", attention.strategy(), device.name(), arguments.out);
+  fmt::print("attention {} on {}: o and lse are in {}\n", attention.strategy(), device.name(),
+             printable(arguments.out));
 }
 
 }  // namespace

@@ -1,7 +1,7 @@
 // `thresher serve-calls`: the process in which a tournament lets a kernel from outside run.
 #include <CLI/CLI.hpp>
 
-#include "arena/user_kernels/call_server.hpp"
+#include "arena/user_kernels/served/call_server.hpp"
 #include "cli/cli.hpp"
 
 namespace thresher::cli {

@@ -15,6 +15,8 @@
 #include "cli/cli.hpp"
 #include "cli/interruption.hpp"
 #include "cli/options.hpp"
+#include "core/printable.hpp"
+#include "runtime/process.hpp"
 #include "thresher/error.hpp"
 
 namespace thresher::cli {
@@ -36,6 +38,7 @@ struct Arguments {
 /// Outputs that cannot be written are found out before hours are spent, not after.
 void check_outputs(const Arguments& arguments) {
   if (!arguments.report.empty()) {
+    refuse_overwriting_in(arguments.report, arguments.ledger);
     arena::prepare_report_folder(arguments.report);
   }
   if (!arguments.json.empty()) {
@@ -68,6 +71,13 @@ arena::TournamentOptions read_options(const Arguments& arguments) {
   return options;
 }
 
+/// A kernel from outside is built and run in a folder of its own; without one it would fail for what is not its fault.
+void check_temporary_folder(const arena::TournamentOptions& options) {
+  if (std::any_of(options.pitches.begin(), options.pitches.end(), [](const auto& pitch) { return pitch.kernel; })) {
+    const runtime::TemporaryFolder can_be_made;
+  }
+}
+
 /// Without a device table nothing can be tuned: found out before hours are spent, not after.
 void check_tuning(const Arguments& arguments, const arena::TournamentOptions& options, const arena::Rig& rig) {
   if (arguments.tune && options.forecaster.device == nullptr) {
@@ -90,7 +100,7 @@ void tune(const arena::TournamentOptions& options, const arena::Rig& rig, const 
   }
   arena::write_text(path, tuning.text(), "the tuning cache");
   fmt::print("\ntuning: {} problem{} where another choice than the default is faster, in {}\n", winners.size(),
-             winners.size() == 1 ? "" : "s", path.string());
+             winners.size() == 1 ? "" : "s", printable(path.string()));
   for (const std::string& winner : winners) {
     fmt::print("  {}\n", winner);
   }
@@ -98,6 +108,7 @@ void tune(const arena::TournamentOptions& options, const arena::Rig& rig, const 
 
 void tournament(const Arguments& arguments, Context& context) {
   arena::TournamentOptions options = read_options(arguments);
+  check_temporary_folder(options);
   const auto rig = arena::make_rig(arguments.device);
   options.forecaster = arena::forecaster_for(rig->machine());
   check_tuning(arguments, options, *rig);
@@ -121,7 +132,7 @@ void tournament(const Arguments& arguments, Context& context) {
     arena::write_text(arguments.json, arena::to_json(result.run, 1) + "\n", "the JSON file");
   }
   if (!arguments.report.empty()) {
-    fmt::print("\nreport: {}\n", arena::write_report(result.run, arguments.report).string());
+    fmt::print("\nreport: {}\n", printable(arena::write_report(result.run, arguments.report).string()));
   }
   if (arguments.tune) {
     tune(options, *rig, result.run);

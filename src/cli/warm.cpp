@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "cli/cli.hpp"
+#include "core/printable.hpp"
 #include "ops/cuda_programs.hpp"
 #include "runtime/cubin_cache.hpp"
 #include "runtime/driver.hpp"
@@ -63,7 +64,7 @@ void warm(std::vector<std::string> archs) {
   }
   const std::string cache = runtime::CubinCache::default_directory().string();
   fmt::print("cache: {}\n",
-             cache.empty() ? "none, because THRESHER_CACHE, XDG_CACHE_HOME and HOME are not set" : cache);
+             cache.empty() ? "none, because THRESHER_CACHE, XDG_CACHE_HOME and HOME are not set" : printable(cache));
 }
 
 }  // namespace

@@ -52,16 +52,20 @@ void WeightNames::add_to(CLI::App& command, CLI::Option* other) {
   }
 }
 
-formats::GateUp WeightNames::load(const formats::Checkpoint& checkpoint, ScaleLayout layout) const {
-  if (!fused_.empty()) {
-    return formats::load_gate_up(checkpoint, fused_, order_, layout);
-  }
+void WeightNames::check_are_two() const {
   if (gate_ == up_) {
     throw Error(ErrorCode::invalid_argument,
                 fmt::format("--gate and --up both name {}: if it holds the rows of both, name it with --gate-up and "
                             "--gate-up-order",
                             quoted_name(gate_)));
   }
+}
+
+formats::GateUp WeightNames::load(const formats::Checkpoint& checkpoint, ScaleLayout layout) const {
+  if (!fused_.empty()) {
+    return formats::load_gate_up(checkpoint, fused_, order_, layout);
+  }
+  check_are_two();
   return {formats::load_operand(checkpoint, gate_, layout), formats::load_operand(checkpoint, up_, layout)};
 }
 

@@ -25,6 +25,13 @@ class WeightNames {
   void add_to(CLI::App& command, CLI::Option* other = nullptr);
 
   [[nodiscard]] formats::GateUp load(const formats::Checkpoint& checkpoint, ScaleLayout layout) const;
+  /// Throws Error when gate and up, of which there are two, have one name.
+  void check_are_two() const;
+  /// The names themselves: of gate and up, or of both in one and their order.
+  [[nodiscard]] const std::string& gate_name() const noexcept { return gate_; }
+  [[nodiscard]] const std::string& up_name() const noexcept { return up_; }
+  [[nodiscard]] const std::string& fused_name() const noexcept { return fused_; }  ///< empty: two tensors
+  [[nodiscard]] GateUpOrder order() const noexcept { return order_; }
   /// For sentences: as the options name them.
   [[nodiscard]] std::string gate() const;
   [[nodiscard]] std::string up() const;

@@ -89,6 +89,7 @@ Tensor slot_matrix(const Tensor& stack, std::int64_t slot) {
   matrix.data = behind(stack.data, slot * stack.strides[0], stack.format);
   matrix.shape = {stack.shape[1], stack.shape[2]};
   matrix.strides = {stack.strides[1], stack.strides[2]};
+  matrix.global_scale = stack.global_scale == nullptr ? nullptr : stack.global_scale + slot;
   if (format_traits(stack.format).has_scales()) {
     matrix.scales.data =
         behind(stack.scales.codes(),

@@ -26,7 +26,7 @@ struct ExpertMatrix {
 };
 [[nodiscard]] ExpertMatrix expert_matrix(const Tensor& view, std::int64_t expert);
 
-/// One matrix of a contiguous stack [E,rows,K] of tokens, whose global scale is one for all.
+/// One matrix of a stack [E,rows,K] as callers give it: with its own scales and its own global scale.
 [[nodiscard]] Tensor slot_matrix(const Tensor& stack, std::int64_t slot);
 
 }  // namespace thresher

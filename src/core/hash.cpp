@@ -36,15 +36,7 @@ class Hash {
 }  // namespace thresher
 
 std::size_t std::hash<thresher::DualGemmProblem>::operator()(const thresher::DualGemmProblem& p) const noexcept {
-  return thresher::Hash()
-      .add(p.m)
-      .add(p.n)
-      .add(p.k)
-      .add(p.a)
-      .add(p.b)
-      .add(p.out)
-      .add(p.activation)
-      .sum();
+  return thresher::Hash().add(p.m).add(p.n).add(p.k).add(p.a).add(p.b).add(p.out).add(p.activation).sum();
 }
 
 std::size_t std::hash<thresher::DualGemmOptions>::operator()(const thresher::DualGemmOptions& o) const noexcept {

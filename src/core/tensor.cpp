@@ -71,9 +71,13 @@ std::size_t scale_bytes(const Tensor& matrix) noexcept {
     return 0;
   }
   const Scales& scales = matrix.scales;
-  const std::int64_t count = scale_count(ceil_div(matrix.shape[0], scales.block.rows),
-                                         ceil_div(matrix.shape[1], scales.block.columns), scales.layout);
-  return static_cast<std::size_t>(size_product(count, bits(scales.format) / 8));
+  const bool is_stack = matrix.rank == 3;
+  const std::int64_t rows = matrix.shape[is_stack ? 1 : 0];
+  const std::int64_t columns = matrix.shape[is_stack ? 2 : 1];
+  const std::int64_t count =
+      scale_count(ceil_div(rows, scales.block.rows), ceil_div(columns, scales.block.columns), scales.layout);
+  return static_cast<std::size_t>(
+      size_product(size_product(is_stack ? matrix.shape[0] : 1, count), bits(scales.format) / 8));
 }
 
 }  // namespace thresher

@@ -63,14 +63,22 @@ HWY_INLINE Vector Scaled(Vector products, double scale) {
 }
 
 template <class Formula>
-HWY_INLINE void ForEachVector(const Finish& finish, const float* gate, const float* up, std::size_t count, float* out,
-                              const Formula& formula) {
+HWY_INLINE void ForEachVector(const Finish& finish, const ColumnBias& bias, const float* gate, const float* up,
+                              std::size_t count, float* out, const Formula& formula) {
   const Floats d;
   const bool scaled = finish.gate_scale != 1.0 || finish.up_scale != 1.0;
   const auto at = [&](const float* from_gate, const float* from_up) HWY_ATTR {
-    const Vector g = hn::LoadU(d, from_gate);
-    const Vector u = hn::LoadU(d, from_up);
-    return scaled ? formula(Scaled(g, finish.gate_scale), Scaled(u, finish.up_scale)) : formula(g, u);
+    Vector g = hn::LoadU(d, from_gate);
+    Vector u = hn::LoadU(d, from_up);
+    if (scaled) {
+      g = Scaled(g, finish.gate_scale);
+      u = Scaled(u, finish.up_scale);
+    }
+    if (bias.is_any) {
+      g = hn::Add(g, Splat(bias.gate));
+      u = hn::Add(u, Splat(bias.up));
+    }
+    return formula(g, u);
   };
   const std::size_t step = hn::Lanes(d);
   std::size_t i = 0;
@@ -87,18 +95,24 @@ HWY_INLINE void ForEachVector(const Finish& finish, const float* gate, const flo
   }
 }
 
-/// `out` may be `gate`.
-void Activate(const Finish& finish, const float* gate, const float* up, std::size_t count, float* out) {
-  switch (finish.activation.kind) {
+/// `out` may be `gate`; without an activation `up` is read and not used.
+void Activate(const Finish& finish, const ColumnBias& bias, const float* gate, const float* up, std::size_t count,
+              float* out) {
+  if (!finish.activation) {
+    ForEachVector(finish, bias, gate, up, count, out, [](Vector g, Vector) HWY_ATTR { return g; });
+    return;
+  }
+  const Activation& activation = *finish.activation;
+  switch (activation.kind) {
     case ActivationKind::silu:
-      ForEachVector(finish, gate, up, count, out, [](Vector g, Vector u) HWY_ATTR { return Silu(g, u); });
+      ForEachVector(finish, bias, gate, up, count, out, [](Vector g, Vector u) HWY_ATTR { return Silu(g, u); });
       return;
     case ActivationKind::gelu_tanh:
-      ForEachVector(finish, gate, up, count, out, [](Vector g, Vector u) HWY_ATTR { return GeluTanh(g, u); });
+      ForEachVector(finish, bias, gate, up, count, out, [](Vector g, Vector u) HWY_ATTR { return GeluTanh(g, u); });
       return;
     case ActivationKind::swiglu_clamped:
-      ForEachVector(finish, gate, up, count, out,
-                    [&finish](Vector g, Vector u) HWY_ATTR { return SwigluClamped(g, u, finish.activation); });
+      ForEachVector(finish, bias, gate, up, count, out,
+                    [&activation](Vector g, Vector u) HWY_ATTR { return SwigluClamped(g, u, activation); });
       return;
   }
 }
@@ -189,7 +203,7 @@ void finish_row(const Finish& finish, const float* gate, const float* up, std::i
   const std::size_t out_bytes = size(bits(out_format)) / 8;
   for (std::size_t i = 0; i < size(count); i += values.size()) {
     const std::size_t piece = std::min(values.size(), size(count) - i);
-    HWY_DYNAMIC_DISPATCH(Activate)(finish, gate + i, up + i, piece, values.data());
+    HWY_DYNAMIC_DISPATCH(Activate)(finish, ColumnBias{}, gate + i, up + i, piece, values.data());
     round_row(values.data(), piece, out_format, static_cast<std::byte*>(out) + i * out_bytes);
   }
 }
@@ -201,16 +215,28 @@ void finish_transposed(const Finish& finish, float* gate, const float* up, std::
                        float* scratch) {
   const std::int64_t padded_columns = round_up_to_4(columns);
   const std::int64_t out_bytes = bits(c.format) / 8;
+  const bool has_bias = finish.gate_bias.data != nullptr || finish.up_bias.data != nullptr;
   for (std::int64_t tile = 0; tile < rows; tile += tile_rows) {
     for (std::int64_t column = 0; column < padded_columns; ++column) {
       float* products = gate + column * stride + tile;
-      HWY_DYNAMIC_DISPATCH(Activate)(finish, products, up + column * stride + tile, size(tile_rows), products);
+      const std::int64_t of = first_column + std::min(column, columns - 1);
+      const ColumnBias bias =
+          has_bias ? ColumnBias{finish.gate_bias.at(of), finish.up_bias.at(of), true} : ColumnBias{};
+      HWY_DYNAMIC_DISPATCH(Activate)(finish, bias, products, up + column * stride + tile, size(tile_rows), products);
     }
     HWY_DYNAMIC_DISPATCH(TransposeTile)(gate + tile, size(stride), size(padded_columns), scratch);
-    for (std::int64_t row = 0; row < std::min(tile_rows, rows - tile); ++row) {
-      const std::int64_t element = (first_row + tile + row) * c.strides[0] + first_column;
-      round_row(scratch + row * padded_columns, size(columns), c.format,
-                static_cast<std::byte*>(c.data) + element * out_bytes);
+    for (std::int64_t i = 0; i < std::min(tile_rows, rows - tile); ++i) {
+      const std::int64_t row = first_row + tile + i;
+      if (finish.tokens != nullptr && finish.tokens[row] < 0) {
+        continue;
+      }
+      float* values = scratch + i * padded_columns;
+      if (finish.row_weights != nullptr) {
+        std::transform(values, values + columns, values,
+                       [weight = finish.row_weights[row]](float value) { return value * weight; });
+      }
+      round_row(values, size(columns), c.format,
+                static_cast<std::byte*>(c.data) + (row * c.strides[0] + first_column) * out_bytes);
     }
   }
 }

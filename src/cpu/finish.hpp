@@ -1,17 +1,54 @@
 #pragma once
-/// The end of a dual GEMM: global scales, activation, rounding, store.
+/// The end of a product or of two: global scales, bias, activation, the rows' weights, rounding, store.
 #include <cstdint>
+#include <cstring>
+#include <optional>
 
+#include "formats/numbers.hpp"
 #include "thresher/dual_gemm.hpp"
 #include "thresher/tensor.hpp"
 
 namespace thresher::cpu {
 
-/// What is applied to the finished products. The scales are products of two global scales, exact in float64.
+/// One number for each column, in fp32, fp16 or bf16.
+struct Bias {
+  const void* data = nullptr;  ///< null: 0
+  Format format = Format::fp32;
+  std::int64_t step = 1;  ///< elements from column to column
+
+  [[nodiscard]] float at(std::int64_t column) const noexcept {
+    if (data == nullptr) {
+      return 0.0F;
+    }
+    const auto* bytes = static_cast<const std::byte*>(data) + column * step * bits(format) / 8;
+    if (format == Format::fp32) {
+      float value = 0;
+      std::memcpy(&value, bytes, sizeof value);
+      return value;
+    }
+    std::uint16_t half = 0;
+    std::memcpy(&half, bytes, sizeof half);
+    return format == Format::fp16 ? formats::fp16_to_float(half) : formats::bf16_to_float(half);
+  }
+};
+
+/// What is added to the products of one column.
+struct ColumnBias {
+  float gate = 0;
+  float up = 0;
+  bool is_any = false;
+};
+
+/// What is applied to the finished products. The scales are products of two global scales, exact in float64. What
+/// stands behind them is read by finish_transposed alone.
 struct Finish {
-  Activation activation;
+  std::optional<Activation> activation;  ///< none: the gate itself
   double gate_scale;
   double up_scale;
+  Bias gate_bias{};
+  Bias up_bias{};
+  const float* row_weights = nullptr;    ///< of every row; null: 1
+  const std::int64_t* tokens = nullptr;  ///< of every row; one whose token is negative is not stored
 };
 
 /// One row: out[i] = activation(gate_scale · gate[i], up_scale · up[i]), rounded once to `out_format` (fp16, bf16,

@@ -1,13 +1,41 @@
 #pragma once
-/// The strategy "interleaved" for one type of product.
+/// Products block by block of the weights, one or two matrices at a time: the strategy "interleaved" of the dual GEMM,
+/// and what the grouped products make of each expert, for one type of product.
+#include <array>
 #include <cstddef>
 #include <cstdint>
 
+#include "cpu/finish.hpp"
 #include "cpu/operand.hpp"
 #include "cpu/product.hpp"
 #include "thresher/dual_gemm.hpp"
 
 namespace thresher::cpu {
+
+/// What is multiplied: A [m,k] by one matrix [n,k], or by gate and up.
+struct InterleavedShape {
+  std::int64_t m = 0;  ///< the most rows of a call
+  std::int64_t n = 0;
+  std::int64_t k = 0;
+  Format a = Format::fp16;
+  Format b = Format::fp16;
+  int matrices = 2;
+};
+
+/// A matrix, and which of its rows are the operand's.
+struct MatrixRows {
+  Tensor matrix;
+  Rows rows{};
+};
+
+/// The operands of one call. C has as many rows as A and takes what `finish` makes of the products.
+struct InterleavedCall {
+  MatrixRows a;
+  MatrixRows b1_gate;
+  MatrixRows b2_up;  ///< not looked at where there is one matrix
+  Tensor c;
+  Finish finish;
+};
 
 /// How the problem is cut. Chunks and blocks cover it evenly; the last ones are filled with zeros.
 struct Blocking {
@@ -18,20 +46,21 @@ struct Blocking {
   std::int64_t block_columns;  ///< rows of B1 and of B2 in one block, a multiple of 16
   std::int64_t blocks;
 
-  static Blocking choose(const DualGemmProblem& problem, int threads) noexcept;
+  static Blocking choose(const InterleavedShape& shape, int threads) noexcept;
 };
 
 /// Products are taken the other way round, Cᵀ = B·Aᵀ: the weights are the operand that oneDNN takes row by row, so that
 /// dequantising writes what is multiplied; A, which is smaller and used by every block, is packed once a run into the
 /// layout that oneDNN wants of its other operand.
-class InterleavedDualGemm {
+class InterleavedGemm {
  public:
-  InterleavedDualGemm(const DualGemmProblem& problem, ProductType type, int threads);
+  InterleavedGemm(const InterleavedShape& shape, ProductType type, int threads);
 
-  [[nodiscard]] std::size_t workspace_bytes() const noexcept;
+  [[nodiscard]] int threads() const noexcept { return threads_; }
+  /// For a run on `team` of the threads.
+  [[nodiscard]] std::size_t workspace_bytes(int team) const noexcept;
   /// False: bf16 products would not have been exact (operand.hpp), and C holds nothing of use. float32 returns true.
-  [[nodiscard]] bool run(const Tensor& a, const Tensor& b1_gate, const Tensor& b2_up, const Tensor& c,
-                         void* workspace) const;
+  [[nodiscard]] bool run(const InterleavedCall& call, void* workspace, int team) const;
 
  private:
   struct Run;
@@ -48,17 +77,18 @@ class InterleavedDualGemm {
   void lay_out_workspace() noexcept;
   void pack(Run& run, std::int64_t task, int thread) const;
   void compute_block(Run& run, std::int64_t block, int thread) const;
-  bool multiply_chunk(Run& run, const Tensor& weights, std::byte* planes, bool planes_ready, std::int64_t block,
+  bool multiply_chunk(Run& run, const MatrixRows& weights, std::byte* planes, bool planes_ready, std::int64_t block,
                       std::int64_t row_chunk, std::int64_t depth_chunk, float* out, void* scratch) const;
   ValueRange convert(const Tensor& operand, const Slice& slice, std::byte* planes, std::size_t plane_bytes) const;
-  ValueRange convert_weights(const Tensor& weights, std::int64_t block, std::int64_t depth_chunk,
+  ValueRange convert_weights(const MatrixRows& weights, std::int64_t block, std::int64_t depth_chunk,
                              std::byte* planes) const;
-  [[nodiscard]] Slice slice(std::int64_t first_row, std::int64_t rows, std::int64_t depth_chunk) const noexcept;
+  [[nodiscard]] Slice slice(const MatrixRows& operand, std::int64_t first_row, std::int64_t rows,
+                            std::int64_t depth_chunk) const noexcept;
   [[nodiscard]] std::size_t panel_offset(std::int64_t plane, std::int64_t row_chunk,
                                          std::int64_t depth_chunk) const noexcept;
   [[nodiscard]] std::size_t thread_offset(int thread) const noexcept;
 
-  DualGemmProblem problem_;
+  InterleavedShape shape_;
   ProductType type_;
   int threads_;
   Blocking blocking_;
@@ -72,6 +102,21 @@ class InterleavedDualGemm {
   std::size_t slot_bytes_;
   std::size_t slot_plane_bytes_;
   ThreadParts parts_{};
+};
+
+/// The strategy "interleaved" of the dual GEMM.
+class InterleavedDualGemm {
+ public:
+  InterleavedDualGemm(const DualGemmProblem& problem, ProductType type, int threads);
+
+  [[nodiscard]] std::size_t workspace_bytes() const noexcept { return gemm_.workspace_bytes(gemm_.threads()); }
+  /// As InterleavedGemm::run.
+  [[nodiscard]] bool run(const Tensor& a, const Tensor& b1_gate, const Tensor& b2_up, const Tensor& c,
+                         void* workspace) const;
+
+ private:
+  Activation activation_;
+  InterleavedGemm gemm_;
 };
 
 }  // namespace thresher::cpu

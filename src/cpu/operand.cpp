@@ -74,7 +74,7 @@ void prefetch_bytes(const void* first, std::int64_t count) noexcept {
 
 /// Rows of the slice that exist in the operand.
 std::int64_t present_rows(const Tensor& operand, const Slice& slice) noexcept {
-  return std::clamp<std::int64_t>(operand.shape[0] - slice.first_row, 0, slice.rows);
+  return std::clamp<std::int64_t>(slice.of.count(operand) - slice.first_row, 0, slice.rows);
 }
 
 template <typename Element>
@@ -100,9 +100,14 @@ ValueRange to_bf16(const Tensor& operand, const Slice& slice, std::uint16_t* hig
   RangeLanes lanes;
   const std::int64_t present = present_rows(operand, slice);
   for (std::int64_t i = 0; i < present; ++i) {
-    const std::int64_t row = slice.first_row + i;
+    const std::int64_t row = slice.of[slice.first_row + i];
     std::uint16_t* out = high + i * slice.padded_depth;
-    if (format_traits(operand.format).has_scales()) {
+    if (row < 0) {
+      std::fill_n(out, slice.padded_depth, std::uint16_t{});
+      if (operand.format == Format::fp16) {
+        std::fill_n(low + i * slice.padded_depth, slice.padded_depth, std::uint16_t{});
+      }
+    } else if (format_traits(operand.format).has_scales()) {
       for_each_scaled_piece(operand, slice, row,
                             [out](const std::uint8_t* packed, const std::uint8_t* scales, std::int64_t count,
                                   std::int64_t offset) { nvfp4_row_to_bf16(packed, scales, count, out + offset); });
@@ -123,9 +128,11 @@ ValueRange to_bf16(const Tensor& operand, const Slice& slice, std::uint16_t* hig
 void to_float32(const Tensor& operand, const Slice& slice, float* out) {
   const std::int64_t present = present_rows(operand, slice);
   for (std::int64_t i = 0; i < present; ++i) {
-    const std::int64_t row = slice.first_row + i;
+    const std::int64_t row = slice.of[slice.first_row + i];
     float* out_row = out + i * slice.padded_depth;
-    if (format_traits(operand.format).has_scales()) {
+    if (row < 0) {
+      std::fill_n(out_row, slice.padded_depth, 0.0F);
+    } else if (format_traits(operand.format).has_scales()) {
       for_each_scaled_piece(
           operand, slice, row,
           [out_row](const std::uint8_t* packed, const std::uint8_t* scales, std::int64_t count, std::int64_t offset) {
@@ -144,7 +151,7 @@ void prefetch(const Tensor& operand, const Slice& slice) noexcept {
   const std::int64_t present = present_rows(operand, slice);
   const std::int64_t columns = operand.shape[1] / scale_block;
   for (std::int64_t i = 0; i < present; ++i) {
-    const std::int64_t row = slice.first_row + i;
+    const std::int64_t row = std::max<std::int64_t>(slice.of[slice.first_row + i], 0);
     const auto* bytes = static_cast<const std::byte*>(operand.data) +
                         (row * operand.strides[0] + slice.first_k) * bits(operand.format) / 8;
     prefetch_bytes(bytes, slice.depth * bits(operand.format) / 8);

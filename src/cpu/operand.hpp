@@ -5,10 +5,25 @@
 /// most 6 significant bits), a high and a low one for fp16 (11 significant bits). Global scales stay out: they multiply
 /// the finished product.
 #include <cstdint>
+#include <span>
 
 #include "thresher/tensor.hpp"
 
 namespace thresher::cpu {
+
+/// Which rows of a matrix an operand has, and in which order.
+struct Rows {
+  std::int64_t step = 1;                   ///< every so many-th, from the first on
+  std::span<const std::int64_t> listed{};  ///< these instead, where `is_listed`; a row of zeros where one is negative
+  bool is_listed = false;
+
+  [[nodiscard]] std::int64_t count(const Tensor& matrix) const noexcept {
+    return is_listed ? std::ssize(listed) : (matrix.shape[0] + step - 1) / step;
+  }
+  [[nodiscard]] std::int64_t operator[](std::int64_t row) const noexcept {
+    return is_listed ? listed[static_cast<std::size_t>(row)] : row * step;
+  }
+};
 
 /// A rectangle of an operand [rows, K]. The block that is written has `rows` rows of `padded_depth` elements each:
 /// zeros from `depth` on, and in rows that lie beyond the operand's end.
@@ -18,6 +33,7 @@ struct Slice {
   std::int64_t first_k;
   std::int64_t depth;  ///< a multiple of 16 for NVFP4
   std::int64_t padded_depth;
+  Rows of{};  ///< the matrix
 };
 
 /// What decides whether products of bf16 planes are exact; see exact_in_bf16.

@@ -44,14 +44,8 @@ struct GateUp {
   Operand up;
 };
 
-/// The operand `name`, with T = `name` or `name`.weight, in one of three conventions:
-///   plain             T, F16 or BF16 [rows, K];
-///   ModelOpt          T, U8 [rows, K/2], with T_scale and optionally T_scale_2, one F32 that multiplies;
-///   compressed-tensors  T_packed, U8 [rows, K/2], with T_scale and T_global_scale, one F32 that divides.
-/// T_scale is F8_E4M3 in `scale_layout`: [rows, K/16] or flat; blocked in any shape of its size. What scales the
-/// layer's input (X.input_scale, X.input_global_scale) is left aside; any other tensor of the layer is refused, as is a
-/// T_global_scale beside T. Throws Error(invalid_argument) with a sentence that names the file, the tensor, what it is
-/// and what was expected.
+/// The operand `name`, in the names and conventions of WeightParts, with one global scale; a bias is refused. Throws
+/// Error(invalid_argument) with a sentence that names the file, the tensor, what it is and what was expected.
 [[nodiscard]] Operand load_operand(const Checkpoint& checkpoint, std::string_view name,
                                    ScaleLayout scale_layout = ScaleLayout::row_major);
 

@@ -32,6 +32,11 @@ template <int rank>
 TH_DEVICE void load_multicast(Shared<u8> destination, const TensorMap& map, Barrier full, At<rank> at, u16 block_mask,
                               CacheHint hint = CacheHint::none, Site site = here());
 
+/// Copies one box to this block and completes its bytes on the barrier at `full`'s place in the even block of the pair,
+/// where one thread waits for what both blocks load. Blackwell.
+template <int rank>
+TH_DEVICE void load_pair(Shared<u8> destination, const TensorMap& map, Barrier full, At<rank> at, Site site = here());
+
 /// Copies a box from `source` (ordinary stores to it need fence::async_shared() and a barrier before). The box may
 /// reach beyond the tensor's end but, unlike a load's, not begin before it: an illegal instruction. Part of the
 /// thread's current group of stores.

@@ -8,6 +8,7 @@
 #include "ops/attention_backend.hpp"
 #include "ops/attention_call.hpp"
 #include "ops/cuda_call.hpp"
+#include "ops/tensor_checks.hpp"
 #include "ops/validate_attention.hpp"
 #include "runtime/nvrtc.hpp"
 #include "strategies/attention/registry.hpp"
@@ -98,7 +99,7 @@ Attention plan(const Device& device, const AttentionProblem& problem, const Atte
 
 void Attention::run(Stream stream, const AttentionTensors& tensors, void* workspace) const {
   ops::validate_run(problem(), tensors, backend_->device());
-  ops::validate_workspace(workspace, workspace_bytes());
+  ops::check_workspace(workspace, workspace_bytes());
   if (problem().queries == 0 || problem().batch == 0) {
     return;
   }

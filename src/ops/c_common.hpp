@@ -91,6 +91,21 @@ void fill(Struct* to, std::uint32_t size, const Struct& with_defaults) noexcept 
 [[nodiscard]] Format format_of(thresher_format format, const char* argument);
 [[nodiscard]] DeviceId id_of(thresher_device device);
 [[nodiscard]] Device device_of(thresher_device device);
+[[nodiscard]] Numerics numerics_of(std::int32_t numerics);
+
+inline constexpr Activation default_activation{};
+[[nodiscard]] Activation activation_of(std::int32_t kind, float alpha, float limit, float up_offset);
+/// `constants` are alpha, limit and up_offset; null for the defaults.
+[[nodiscard]] Activation activation_of(std::int32_t kind, const float* constants);
+
+/// A matrix, its row stride 0 for contiguous rows.
+[[nodiscard]] Tensor matrix_of(const void* data, Format format, std::int64_t rows, std::int64_t columns,
+                               std::int64_t row_stride, DeviceId device);
+[[nodiscard]] Tensor with_scales(Tensor tensor, const void* scales, std::int32_t layout, const float* global_scale);
+
+/// What the dual GEMM and the grouped products are asked for alike.
+[[nodiscard]] DualGemmOptions options_of(const char* strategy, const char* knobs, std::int32_t threads);
+[[nodiscard]] DualGemmOptions options_of(const thresher_dual_gemm_options* options);
 /// "a,b,c", cut off to fit and terminated.
 void copy_names(const std::vector<std::string>& names, char* to, std::size_t capacity);
 

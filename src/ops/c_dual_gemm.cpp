@@ -15,8 +15,6 @@ namespace {
 using namespace thresher;
 using namespace thresher::c;
 
-constexpr Activation default_activation{};
-
 thresher_dual_gemm_problem default_problem() {
   thresher_dual_gemm_problem problem{};
   problem.activation = static_cast<thresher_activation>(default_activation.kind);
@@ -26,42 +24,11 @@ thresher_dual_gemm_problem default_problem() {
   return problem;
 }
 
-/// A matrix, its row stride 0 for contiguous rows.
-Tensor matrix_of(const void* data, Format format, std::int64_t rows, std::int64_t columns, std::int64_t row_stride,
-                 DeviceId device) {
-  Tensor tensor = Tensor::contiguous(const_cast<void*>(data), format, {rows, columns}, device);
-  if (row_stride != 0) {
-    tensor.strides[0] = row_stride;
-  }
-  return tensor;
-}
-
-Tensor with_scales(Tensor tensor, const void* scales, std::int32_t layout, const float* global_scale) {
-  tensor.scales.data = scales;
-  tensor.scales.layout = enumerator(layout, all_scale_layouts.back(), "scale_layout");
-  tensor.global_scale = global_scale;
-  return tensor;
-}
-
 Tensor tensor_of(const thresher_matrix* matrix, const char* argument) {
   const thresher_matrix given = known(matrix, argument, offsetof(thresher_matrix, row_stride), thresher_matrix{});
   return with_scales(matrix_of(given.data, format_of(given.format, argument), given.shape[0], given.shape[1],
                                given.row_stride, id_of(given.device)),
                      given.scales, given.scale_layout, given.global_scale);
-}
-
-Activation activation_of(std::int32_t kind, float alpha, float limit, float up_offset) {
-  return {.kind = enumerator(kind, all_activation_kinds.back(), "problem.activation"),
-          .alpha = alpha,
-          .limit = limit,
-          .up_offset = up_offset};
-}
-
-/// `constants` are alpha, limit and up_offset; null for the defaults.
-Activation activation_of(std::int32_t kind, const float* constants) {
-  return constants == nullptr
-             ? activation_of(kind, default_activation.alpha, default_activation.limit, default_activation.up_offset)
-             : activation_of(kind, constants[0], constants[1], constants[2]);
 }
 
 DualGemmProblem problem_of(const thresher_dual_gemm_problem* problem) {
@@ -74,21 +41,6 @@ DualGemmProblem problem_of(const thresher_dual_gemm_problem* problem) {
           .b = format_of(given.b, "problem.b"),
           .out = format_of(given.out, "problem.out"),
           .activation = activation_of(given.activation, given.alpha, given.limit, given.up_offset)};
-}
-
-Numerics numerics_of(std::int32_t numerics) { return enumerator(numerics, all_numerics.back(), "numerics"); }
-
-DualGemmOptions options_of(const char* strategy, const char* knobs, std::int32_t threads) {
-  return {
-      .strategy = text_or_empty(strategy), .knobs = Knobs::parse(text_or_empty(knobs)), .threads = threads};
-}
-
-DualGemmOptions options_of(const thresher_dual_gemm_options* options) {
-  if (options == nullptr) {
-    return {};
-  }
-  const thresher_dual_gemm_options given = known(options, "options", offsetof(thresher_dual_gemm_options, threads), {});
-  return options_of(given.strategy, given.knobs, given.threads);
 }
 
 Tensor a_of(const thresher_dual_gemm& plan, std::int64_t rows, const void* a, std::int64_t row_stride,

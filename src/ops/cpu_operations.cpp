@@ -4,7 +4,9 @@
 
 #include "ops/device_operations.hpp"
 #include "ops/dual_gemm_choice.hpp"
+#include "ops/grouped_choice.hpp"
 #include "strategies/dual_gemm/tensors.hpp"
+#include "strategies/grouped_gemm/tensors.hpp"
 #include "thresher/error.hpp"
 
 namespace thresher::ops {
@@ -14,6 +16,17 @@ void require_exact(Numerics numerics) {
   if (numerics != Numerics::exact) {
     throw Error(ErrorCode::unsupported,
                 "numerics fast is for NVFP4 weights on a Hopper GPU; the CPU computes exactly: use numerics exact");
+  }
+}
+
+/// The one for so many rows.
+const strategies::PlannedCall& call_for(const std::vector<PlannedRows>& calls, std::int64_t rows) {
+  return std::find_if(calls.begin(), calls.end(), [&](const PlannedRows& one) { return one.rows >= rows; })->call;
+}
+
+void run_steps(const strategies::PlannedCall& call, const strategies::CallTensors& tensors) {
+  for (const strategies::Step& step : call.steps) {
+    std::get<strategies::HostCall>(step).call(tensors);
   }
 }
 
@@ -34,11 +47,7 @@ class CpuDualGemm final : public DualGemm::Backend {
 
   void run_prepared(Stream, const Tensor& a, const Tensor& c, void* workspace) const override {
     const std::array<Tensor, strategies::dual_gemm::tensor_count> all{a, b1_gate_, b2_up_, c};
-    const auto planned =
-        std::find_if(calls_.begin(), calls_.end(), [&](const PlannedRows& one) { return one.rows >= a.shape[0]; });
-    for (const strategies::Step& step : planned->call.steps) {
-      std::get<strategies::HostCall>(step).call({all, workspace});
-    }
+    run_steps(call_for(calls_, a.shape[0]), {all, workspace});
   }
   [[nodiscard]] std::size_t workspace_bytes() const override { return workspace_bytes_; }
   [[nodiscard]] std::size_t data_alignment() const override { return data_alignment_; }
@@ -49,6 +58,30 @@ class CpuDualGemm final : public DualGemm::Backend {
   Tensor b2_up_;
   std::size_t workspace_bytes_ = 0;
   std::size_t data_alignment_ = 1;
+};
+
+/// What a strategy planned of a grouped product, whatever the rows.
+class CpuGroupedGemm final : public GroupedGemm::Backend {
+ public:
+  CpuGroupedGemm(const GroupedProblem& problem, DeviceId device, strategies::PlannedCall call,
+                 const GroupedWeights& weights)
+      : Backend(problem, device, call.strategy, weights), call_(std::move(call)), views_(weight_views(weights)) {}
+
+  void run(Stream, const GroupedTensors& tensors, void* workspace) const override {
+    const auto all = strategies::grouped_gemm::in_order(views_, tensors);
+    run_steps(call_, {all, workspace});
+  }
+  [[nodiscard]] GroupedStatus status(Stream, const void* workspace) const override {
+    const std::size_t bytes = call_.workspace[strategies::grouped_gemm::status_piece].bytes;
+    return strategies::grouped_gemm::status_in(
+        {static_cast<const std::uint32_t*>(workspace), bytes / sizeof(std::uint32_t)});
+  }
+  [[nodiscard]] std::size_t workspace_bytes() const override { return call_.workspace_bytes(); }
+  [[nodiscard]] std::size_t data_alignment() const override { return call_.data_alignment; }
+
+ private:
+  strategies::PlannedCall call_;
+  WeightViews views_;
 };
 
 /// The matrices of a file, kept as they are.
@@ -91,6 +124,29 @@ class CpuOperations final : public DeviceOperations {
                                                                   const DualGemmOptions& options) const override {
     require_exact(numerics_of(options.knobs));
     return std::make_shared<CpuDualGemm>(problem, device.id(), planned_calls(device, problem, options), b1_gate, b2_up);
+  }
+
+  [[nodiscard]] std::shared_ptr<const PackedGroupedWeights::Storage> pack(const Device& device,
+                                                                          const GroupedWeights& weights,
+                                                                          const PackOptions& options) const override {
+    require_exact(options.numerics);
+    return std::make_shared<const PackedGroupedWeights::Storage>(device, weights, options.numerics);
+  }
+
+  [[nodiscard]] std::shared_ptr<const GroupedGemm::Backend> plan_packed(const Device& device,
+                                                                        const GroupedProblem& problem,
+                                                                        const PackedGroupedWeights& weights,
+                                                                        const GroupedOptions& options) const override {
+    return plan_raw(device, problem, weights.storage().weights(), options);
+  }
+
+  [[nodiscard]] std::shared_ptr<const GroupedGemm::Backend> plan_raw(const Device& device,
+                                                                     const GroupedProblem& problem,
+                                                                     const GroupedWeights& weights,
+                                                                     const GroupedOptions& options) const override {
+    require_exact(numerics_of(options.knobs));
+    return std::make_shared<CpuGroupedGemm>(
+        problem, device.id(), choose_grouped(problem, request_of(options), device.kind(), cpu_device_spec()), weights);
   }
 };
 

@@ -1,6 +1,7 @@
 // The operations on an NVIDIA GPU.
 #include "ops/cuda_device_spec.hpp"
 #include "ops/cuda_dual_gemm.hpp"
+#include "ops/cuda_grouped_gemm.hpp"
 #include "ops/cuda_packed_weights.hpp"
 #include "ops/cuda_weights.hpp"
 #include "ops/device_memory.hpp"
@@ -16,13 +17,6 @@ using strategies::PlannedCall;
 /// What weights alone say of a problem.
 DualGemmProblem problem_of(Format format, std::int64_t n, std::int64_t k) {
   return {.m = 1, .n = std::max<std::int64_t>(n, 1), .k = k, .a = format, .b = format};
-}
-
-/// Sets the knob where nobody did; every strategy is exact by itself.
-void ask_for(Numerics numerics, Knobs& knobs) {
-  if (numerics != Numerics::exact && knobs.find("numerics") == nullptr) {
-    knobs.set("numerics", std::string(name(numerics)));
-  }
 }
 
 DualGemmRequest request_of(Numerics numerics) {
@@ -97,6 +91,24 @@ class CudaOperations final : public DeviceOperations {
                                                                   const Tensor& b1_gate, const Tensor& b2_up,
                                                                   const DualGemmOptions& options) const override {
     return plan_matrices(device, problem, b1_gate, b2_up, nullptr, options);
+  }
+
+  [[nodiscard]] std::shared_ptr<const PackedGroupedWeights::Storage> pack(const Device& device,
+                                                                          const GroupedWeights& weights,
+                                                                          const PackOptions& options) const override {
+    return pack_on_gpu(device, weights, options);
+  }
+  [[nodiscard]] std::shared_ptr<const GroupedGemm::Backend> plan_packed(const Device& device,
+                                                                        const GroupedProblem& problem,
+                                                                        const PackedGroupedWeights& weights,
+                                                                        const GroupedOptions& options) const override {
+    return plan_packed_on_gpu(device, problem, weights, options);
+  }
+  [[nodiscard]] std::shared_ptr<const GroupedGemm::Backend> plan_raw(const Device& device,
+                                                                     const GroupedProblem& problem,
+                                                                     const GroupedWeights& weights,
+                                                                     const GroupedOptions& options) const override {
+    return plan_raw_on_gpu(device, problem, weights, options);
   }
 
  private:

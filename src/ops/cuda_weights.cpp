@@ -13,12 +13,16 @@ runtime::DeviceBuffer copy_of(const void* source, std::size_t bytes, int ordinal
 
 }  // namespace
 
-std::size_t extent_bytes(const Tensor& matrix) {
-  if (matrix.shape[0] == 0) {
+std::size_t extent_bytes(const Tensor& tensor) {
+  if (tensor.elements() == 0) {
     return 0;
   }
-  const std::int64_t elements = (matrix.shape[0] - 1) * matrix.strides[0] + matrix.shape[1];
-  return static_cast<std::size_t>(elements * bits(matrix.format) / 8);
+  std::int64_t last = 0;
+  for (int d = 0; d < tensor.rank; ++d) {
+    const auto i = static_cast<std::size_t>(d);
+    last += (tensor.shape[i] - 1) * tensor.strides[i];
+  }
+  return static_cast<std::size_t>((last + 1) * bits(tensor.format) / 8);
 }
 
 void require_matrix_on_gpu(const Tensor& matrix, int ordinal, const std::string& argument) {
@@ -42,7 +46,7 @@ DeviceMatrix::DeviceMatrix(const Tensor& source) : tensor_(source) {
     scales_ = copy_of(source.scales.data, scale_bytes(source), ordinal);
     tensor_.scales.data = scales_.data();
     if (source.global_scale != nullptr) {
-      global_scale_ = copy_of(source.global_scale, sizeof(float), ordinal);
+      global_scale_ = copy_of(source.global_scale, global_scales(source) * sizeof(float), ordinal);
       tensor_.global_scale = static_cast<const float*>(global_scale_.data());
     }
   }

@@ -5,12 +5,12 @@
 
 namespace thresher::ops {
 
-/// A copy of one matrix in GPU memory, with its strides, scales and global scale.
+/// A copy of one matrix in GPU memory, or of a stack of them, with its strides, scales and global scales.
 class DeviceMatrix {
  public:
   explicit DeviceMatrix(const Tensor& source);
   [[nodiscard]] const Tensor& tensor() const noexcept { return tensor_; }
-  [[nodiscard]] HostMatrix to_host() const;
+  [[nodiscard]] HostMatrix to_host() const;  ///< of one matrix
 
  private:
   runtime::DeviceBuffer values_;
@@ -30,8 +30,8 @@ class CudaWeights final : public PackedWeights::Storage {
   DeviceMatrix up_;
 };
 
-/// Bytes from the first to the last byte of a matrix, row strides included.
-std::size_t extent_bytes(const Tensor& matrix);
+/// Bytes from the first to the last byte of a tensor, row strides included.
+std::size_t extent_bytes(const Tensor& tensor);
 
 /// Throws Error(invalid_argument) naming the argument unless values, scales and global scale are in the memory of GPU
 /// `ordinal`.

@@ -5,6 +5,7 @@
 #include "strategies/attention/registry.hpp"
 #include "strategies/dual_gemm/reference/program.hpp"
 #include "strategies/dual_gemm/registry.hpp"
+#include "strategies/grouped_gemm/registry.hpp"
 #include "strategies/pause_program.hpp"
 
 namespace thresher::ops {
@@ -61,6 +62,7 @@ std::vector<strategies::DeviceProgram> default_programs(const std::string& arch)
   const DeviceSpec& device = device_of(arch);
   add_built_in<DualGemmProblem>(programs, strategies::dual_gemm::strategies_of(DeviceKind::cuda), device);
   add_built_in<AttentionProblem>(programs, strategies::attention::registry().of(DeviceKind::cuda), device);
+  add_built_in<GroupedProblem>(programs, strategies::grouped_gemm::strategies_of(DeviceKind::cuda), device);
   std::erase_if(programs, [&](const strategies::DeviceProgram& program) {
     return program.only_arch && name(*program.only_arch) != arch;
   });

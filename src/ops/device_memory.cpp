@@ -44,7 +44,7 @@ DeviceMemory::DeviceMemory(std::size_t bytes, const Device& device) : bytes_(byt
 DeviceTensor::DeviceTensor(const Tensor& host, const Device& device)
     : values_(host.data == nullptr ? 0 : value_bytes(host), device),
       scales_(scale_bytes(host), device),
-      global_scale_(host.global_scale != nullptr ? sizeof(float) : 0, device),
+      global_scale_(host.global_scale != nullptr ? global_scales(host) * sizeof(float) : 0, device),
       tensor_(host) {
   copy_in(values_, host.data);
   copy_in(scales_, host.scales.data);

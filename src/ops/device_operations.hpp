@@ -3,6 +3,7 @@
 #include <memory>
 
 #include "ops/backend.hpp"
+#include "ops/grouped_backend.hpp"
 
 namespace thresher::ops {
 
@@ -24,6 +25,18 @@ class DeviceOperations {
                                                                           const DualGemmProblem& problem,
                                                                           const Tensor& b1_gate, const Tensor& b2_up,
                                                                           const DualGemmOptions& options) const = 0;
+
+  /// The grouped products.
+  [[nodiscard]] virtual std::shared_ptr<const PackedGroupedWeights::Storage> pack(const Device& device,
+                                                                                  const GroupedWeights& weights,
+                                                                                  const PackOptions& options) const = 0;
+  [[nodiscard]] virtual std::shared_ptr<const GroupedGemm::Backend> plan_packed(
+      const Device& device, const GroupedProblem& problem, const PackedGroupedWeights& weights,
+      const GroupedOptions& options) const = 0;
+  [[nodiscard]] virtual std::shared_ptr<const GroupedGemm::Backend> plan_raw(const Device& device,
+                                                                             const GroupedProblem& problem,
+                                                                             const GroupedWeights& weights,
+                                                                             const GroupedOptions& options) const = 0;
 };
 
 const DeviceOperations& operations_for(DeviceKind kind);

@@ -1,13 +1,14 @@
 #include "thresher/dual_gemm.hpp"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 
 #include "ops/backend.hpp"
 #include "ops/device_operations.hpp"
+#include "ops/tensor_checks.hpp"
 #include "ops/validate.hpp"
+#include "planner/choose.hpp"
 #include "strategies/dual_gemm/registry.hpp"
 #include "thresher/error.hpp"
 
@@ -18,9 +19,7 @@ namespace {
 void require_strategy(const Device& device, const std::string& strategy) {
   const std::vector<std::string> known = dual_gemm_strategies(device);
   if (!strategy.empty() && std::find(known.begin(), known.end(), strategy) == known.end()) {
-    throw Error(ErrorCode::invalid_argument,
-                fmt::format("there is no dual-GEMM strategy '{}' on this device, expected one of {}", strategy,
-                            fmt::join(known, ", ")));
+    planner::refuse_unknown_strategy(strategy, known);
   }
 }
 
@@ -28,8 +27,8 @@ void require_strategy(const Device& device, const std::string& strategy) {
 
 void DualGemm::validate(const Tensor& a, const Tensor& c, const void* workspace) const {
   ops::validate_run(problem(), a, c, workspace, workspace_bytes(), backend_->data_alignment(), backend_->device());
-  ops::validate_apart(c, "b1 (gate)", weights_[0]);
-  ops::validate_apart(c, "b2 (up)", weights_[1]);
+  ops::check_apart(c, "b1 (gate)", weights_[0]);
+  ops::check_apart(c, "b2 (up)", weights_[1]);
 }
 
 void DualGemm::run(Stream stream, const Tensor& a, const Tensor& c, void* workspace) const {

@@ -1,26 +1,13 @@
 #pragma once
 /// Which strategy runs a dual GEMM, with which knobs: a pure function of the problem, what is asked for and the device.
-#include <functional>
 #include <string>
 #include <vector>
 
-#include "core/device_spec.hpp"
-#include "planner/choose.hpp"
-#include "strategies/planned_call.hpp"
-#include "thresher/dual_gemm.hpp"
+#include "ops/call_choice.hpp"
 
 namespace thresher::ops {
 
-/// Why a call cannot run with the tensors that are there, in one sentence; empty when it can.
-using TensorObstacle = std::function<std::string(const strategies::PlannedCall&)>;
-
 using DualGemmRequest = planner::Request;
-
-/// What the knob `numerics` says; exact where it is left out.
-[[nodiscard]] Numerics numerics_of(const Knobs& knobs);
-
-/// `options` in the words of strategies.
-[[nodiscard]] DualGemmRequest request_of(const DualGemmOptions& options);
 
 /// Why the strategy that is asked for is not made for the problem's formats or for the device; empty when it is.
 [[nodiscard]] std::string dual_gemm_format_obstacle(DeviceKind kind, const DeviceSpec& device,
@@ -46,19 +33,10 @@ void check_dual_gemm_knobs(const Device& device, const DualGemmProblem& problem,
 [[nodiscard]] strategies::PlannedCall choose_tuned(const Device& device, const DualGemmProblem& problem,
                                                    const DualGemmOptions& options, const TensorObstacle& obstacle = {});
 
-/// One of a plan's calls, and for how many rows.
-struct PlannedRows {
-  std::int64_t rows = 0;
-  strategies::PlannedCall call;
-};
-
 /// A call for each number of rows, each chosen as a plan for so many rows chooses it, all for the same packed weights;
 /// those that launch alike are one. The rows ascend.
 [[nodiscard]] std::vector<PlannedRows> planned_calls(const Device& device, const DualGemmProblem& problem,
                                                      const DualGemmOptions& options,
                                                      const TensorObstacle& obstacle = {});
-
-/// Row counts that a plan for up to `m` rows is made for, `m` the last: a call takes the first that it fits.
-[[nodiscard]] std::vector<std::int64_t> planned_rows(std::int64_t m);
 
 }  // namespace thresher::ops

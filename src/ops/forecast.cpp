@@ -4,8 +4,10 @@
 
 #include "ops/attention_call.hpp"
 #include "ops/dual_gemm_choice.hpp"
+#include "ops/grouped_choice.hpp"
 #include "strategies/attention/registry.hpp"
 #include "strategies/dual_gemm/registry.hpp"
+#include "strategies/grouped_gemm/registry.hpp"
 #include "thresher/error.hpp"
 
 namespace thresher::ops {
@@ -20,6 +22,11 @@ strategies::PlannedCall planned_call(const AttentionProblem& problem, const Atte
   return attention_call(problem, options, device);
 }
 
+strategies::PlannedCall planned_call(const GroupedProblem& problem, const GroupedOptions& options,
+                                     const DeviceSpec& device) {
+  return choose_grouped(problem, request_of(options), DeviceKind::cuda, device);
+}
+
 planner::Choices choices(const DualGemmProblem& problem, const DualGemmOptions& options, const DeviceSpec& device) {
   return planner::choose(strategies::dual_gemm::strategies_of(DeviceKind::cuda), problem, request_of(options), device);
 }
@@ -27,6 +34,11 @@ planner::Choices choices(const DualGemmProblem& problem, const DualGemmOptions& 
 planner::Choices choices(const AttentionProblem& problem, const AttentionOptions& options, const DeviceSpec& device) {
   return planner::choose(strategies::attention::registry().of(DeviceKind::cuda), problem,
                          request_of(options, DeviceKind::cuda), device);
+}
+
+planner::Choices choices(const GroupedProblem& problem, const GroupedOptions& options, const DeviceSpec& device) {
+  return planner::choose(strategies::grouped_gemm::strategies_of(DeviceKind::cuda), problem, request_of(options),
+                         device);
 }
 
 planner::Prediction forecast(const strategies::PlannedCall& call, const DeviceSpec& device,

@@ -6,6 +6,7 @@
 #include "strategies/planned_call.hpp"
 #include "thresher/attention.hpp"
 #include "thresher/dual_gemm.hpp"
+#include "thresher/grouped_gemm.hpp"
 
 namespace thresher::ops {
 
@@ -15,12 +16,16 @@ namespace thresher::ops {
                                                    const DeviceSpec& device);
 [[nodiscard]] strategies::PlannedCall planned_call(const AttentionProblem& problem, const AttentionOptions& options,
                                                    const DeviceSpec& device);
+[[nodiscard]] strategies::PlannedCall planned_call(const GroupedProblem& problem, const GroupedOptions& options,
+                                                   const DeviceSpec& device);
 
 /// Everything that could be launched, in the order in which `plan` prefers it, and what cannot. Throws
 /// Error(invalid_argument) for a strategy or a knob that does not exist.
 [[nodiscard]] planner::Choices choices(const DualGemmProblem& problem, const DualGemmOptions& options,
                                        const DeviceSpec& device);
 [[nodiscard]] planner::Choices choices(const AttentionProblem& problem, const AttentionOptions& options,
+                                       const DeviceSpec& device);
+[[nodiscard]] planner::Choices choices(const GroupedProblem& problem, const GroupedOptions& options,
                                        const DeviceSpec& device);
 
 /// One call on a GPU like `device`. Throws Error(unsupported) for a call whose work the planner has no words for.

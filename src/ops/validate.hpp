@@ -14,8 +14,6 @@ void validate_tokens(const DualGemmProblem& problem, const Tensor& a, const void
                      std::size_t workspace_bytes, std::size_t alignment, DeviceId device);
 void validate_run(const DualGemmProblem& problem, const Tensor& a, const Tensor& c, const void* workspace,
                   std::size_t workspace_bytes, std::size_t alignment, DeviceId device);
-/// C lies apart from an operand, which may lie beside it in the same rows; both are valid matrices.
-void validate_apart(const Tensor& c, const char* argument, const Tensor& operand);
 /// B1 and B2 against each other, before any problem is known.
 void validate_pair(const Tensor& b1_gate, const Tensor& b2_up, DeviceId device);
 

@@ -1,100 +1,24 @@
 #include "ops/validate_attention.hpp"
 
-#include <fmt/format.h>
-#include <fmt/ranges.h>
-
-#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <string>
 #include <utility>
-#include <vector>
 
-#include "thresher/error.hpp"
+#include "ops/tensor_checks.hpp"
 
 namespace thresher {
 namespace {
 
+using ops::check_no_overlap;
+using ops::check_place;
+using ops::check_strides;
+using ops::refuse;
+using ops::Shape;
+
 constexpr std::int64_t max_extent = (std::int64_t{1} << 31) - 1;
 constexpr std::int64_t row_alignment_elements = 8;
 constexpr std::size_t data_alignment_bytes = 16;
-
-template <class... Arguments>
-[[noreturn]] void refuse(fmt::format_string<Arguments...> sentence, Arguments&&... arguments) {
-  throw Error(ErrorCode::invalid_argument, fmt::format(sentence, std::forward<Arguments>(arguments)...));
-}
-
-std::string text(DeviceId device) {
-  return device.kind == DeviceKind::cpu ? "the CPU" : fmt::format("GPU {}", device.ordinal);
-}
-
-using Shape = std::vector<std::int64_t>;
-
-Shape shape_of(const Tensor& tensor) { return {tensor.shape.begin(), tensor.shape.begin() + tensor.rank}; }
-
-bool aligned(const void* pointer, std::size_t alignment) {
-  return reinterpret_cast<std::uintptr_t>(pointer) % alignment == 0;
-}
-
-void check_place(std::string_view argument, const Tensor& tensor, Format format, const Shape& shape, DeviceId device,
-                 std::size_t alignment) {
-  if (tensor.format != format) {
-    refuse("{} is {}, expected {}", argument, name(tensor.format), name(format));
-  }
-  if (tensor.rank < 1 || tensor.rank > max_rank || shape_of(tensor) != shape) {
-    refuse("{} is [{}], expected [{}]", argument,
-           fmt::join(tensor.rank < 1 || tensor.rank > max_rank ? Shape{} : shape_of(tensor), ", "),
-           fmt::join(shape, ", "));
-  }
-  if (tensor.device != device) {
-    refuse("{} is in the memory of {}, expected {}: copy it there first", argument, text(tensor.device), text(device));
-  }
-  if (tensor.elements() == 0) {
-    return;
-  }
-  if (tensor.data == nullptr) {
-    refuse("{} has a null data pointer", argument);
-  }
-  if (!aligned(tensor.data, alignment)) {
-    refuse("{} starts at {}, expected an address that is a multiple of {} bytes", argument, fmt::ptr(tensor.data),
-           alignment);
-  }
-}
-
-/// The last dimension is contiguous; the others neither run backwards nor break the alignment of rows.
-void check_strides(std::string_view argument, const Tensor& tensor, std::int64_t multiple) {
-  const int last = tensor.rank - 1;
-  if (tensor.strides[static_cast<std::size_t>(last)] != 1 && tensor.shape[static_cast<std::size_t>(last)] > 1) {
-    refuse("{} has stride {} along its last dimension, expected 1 (contiguous)", argument,
-           tensor.strides[static_cast<std::size_t>(last)]);
-  }
-  for (int d = 0; d < last; ++d) {
-    const std::int64_t stride = tensor.strides[static_cast<std::size_t>(d)];
-    if (tensor.shape[static_cast<std::size_t>(d)] > 1 && (stride < 0 || stride % multiple != 0)) {
-      refuse("{} has stride {} along dimension {}, expected a multiple of {} elements that is not negative", argument,
-             stride, d, multiple);
-    }
-  }
-}
-
-/// Two indices of an output never name the same element.
-void check_no_overlap(std::string_view argument, const Tensor& tensor) {
-  std::vector<std::pair<std::int64_t, std::int64_t>> dimensions;  // stride, extent
-  for (int d = 0; d < tensor.rank; ++d) {
-    if (tensor.shape[static_cast<std::size_t>(d)] > 1) {
-      dimensions.emplace_back(tensor.strides[static_cast<std::size_t>(d)], tensor.shape[static_cast<std::size_t>(d)]);
-    }
-  }
-  std::sort(dimensions.begin(), dimensions.end());
-  std::int64_t reach = 1;
-  for (const auto& [stride, extent] : dimensions) {
-    if (stride < reach) {
-      refuse("{} has overlapping rows: a stride of {} where the smaller dimensions reach over {} elements", argument,
-             stride, reach);
-    }
-    reach = (extent - 1) * stride + reach;
-  }
-}
 
 void check_operand(std::string_view argument, const Tensor& tensor, Format format, const Shape& shape,
                    DeviceId device) {
@@ -195,15 +119,6 @@ void validate_run(const AttentionProblem& problem, const AttentionTensors& tenso
   if (problem.variable_length) {
     check_offsets("cu_seqlens_q", tensors.cu_seqlens_q, problem.batch, problem.queries, device);
     check_offsets("cu_seqlens_k", tensors.cu_seqlens_k, problem.batch, problem.keys, device);
-  }
-}
-
-void validate_workspace(const void* workspace, std::size_t bytes) {
-  if (bytes > 0 && workspace == nullptr) {
-    refuse("workspace is null, expected {} bytes (workspace_bytes())", bytes);
-  }
-  if (bytes > 0 && !aligned(workspace, 256)) {
-    refuse("workspace starts at {}, expected an address that is a multiple of 256 bytes", fmt::ptr(workspace));
   }
 }
 

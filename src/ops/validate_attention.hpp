@@ -8,7 +8,5 @@ namespace thresher::ops {
 void validate(const AttentionProblem& problem);
 /// The tensors of one run: formats, shapes, strides, alignment, memory; on the CPU the contents of cu_seqlens too.
 void validate_run(const AttentionProblem& problem, const AttentionTensors& tensors, DeviceId device);
-/// A workspace of at least `bytes` bytes is there and aligned to 256.
-void validate_workspace(const void* workspace, std::size_t bytes);
 
 }  // namespace thresher::ops

@@ -33,12 +33,19 @@ struct OutputOrigin {
   u32 column = 0;
 };
 
+/// Every row that the matrix has is stored.
+struct EveryRow {
+  TH_DEVICE bool operator()(u32) const { return true; }
+};
+
 /// Registers to global memory. A quad of threads first transposes 4×4 words so that each stores 16 contiguous bytes.
 template <typename T, int tiles, int groups>
 class DirectOutput {
  public:
-  template <class Value>
-  static TH_DEVICE void write(const OutputMatrix<T>& matrix, OutputOrigin origin, const Value& value) {
+  /// `is_stored(row)` of the rows of the matrix says which.
+  template <class Value, class Stored = EveryRow>
+  static TH_DEVICE void write(const OutputMatrix<T>& matrix, OutputOrigin origin, const Value& value,
+                              const Stored& is_stored = {}) {
     const u32 lane = warp::lane();
     const u32 warp_row = (launch::thread_index() / 32 % 4) * 16;
     TH_UNROLL
@@ -46,6 +53,7 @@ class DirectOutput {
       TH_UNROLL
       for (int half = 0; half < 2; ++half) {
         const u32 row = origin.row + t * 64 + warp_row + half * 8 + lane / 4;
+        const bool stores = row < matrix.rows && is_stored(row);
         int group = 0;
         if constexpr (sizeof(T) == 2) {
           TH_UNROLL
@@ -55,23 +63,24 @@ class DirectOutput {
             for (int g = 0; g < 4; ++g) {
               word[g] = value(t, group + g, half);
             }
-            store_four(matrix, row, origin.column + group * 8, word, lane);
+            store_four(matrix, row, origin.column + group * 8, word, lane, stores);
           }
         }
         TH_UNROLL
         for (; group < groups; ++group) {
-          store_pair(matrix, row, origin.column + group * 8 + lane % 4 * 2, value(t, group, half));
+          store_pair(matrix, row, origin.column + group * 8 + lane % 4 * 2, value(t, group, half), stores);
         }
       }
     }
   }
 
  private:
-  static TH_DEVICE void store_four(const OutputMatrix<T>& matrix, u32 row, u32 column, u32 (&word)[4], u32 lane) {
+  static TH_DEVICE void store_four(const OutputMatrix<T>& matrix, u32 row, u32 column, u32 (&word)[4], u32 lane,
+                                   bool stores) {
     if (matrix.wide != 0) {
       transpose(word, lane);
       const u32 own = column + lane % 4 * 8;
-      if (row < matrix.rows && own < matrix.columns) {
+      if (stores && own < matrix.columns) {
         const auto wide =
             matrix.data.offset(static_cast<i64>(row * matrix.row_stride + own)).template as<Vector<u32, 4>>();
         wide.store(0, Vector<u32, 4>{{word[0], word[1], word[2], word[3]}});
@@ -79,7 +88,7 @@ class DirectOutput {
     } else {
       TH_UNROLL
       for (int g = 0; g < 4; ++g) {
-        store_pair(matrix, row, column + g * 8 + lane % 4 * 2, word[g]);
+        store_pair(matrix, row, column + g * 8 + lane % 4 * 2, word[g], stores);
       }
     }
   }
@@ -100,8 +109,9 @@ class DirectOutput {
   }
 
   template <class Pair>
-  static TH_DEVICE void store_pair(const OutputMatrix<T>& matrix, u32 row, u32 column, const Pair& pair) {
-    if (row >= matrix.rows) {
+  static TH_DEVICE void store_pair(const OutputMatrix<T>& matrix, u32 row, u32 column, const Pair& pair,
+                                   bool stores) {
+    if (!stores) {
       return;
     }
     const Global<T> at = matrix.data.offset(static_cast<i64>(row * matrix.row_stride + column));

@@ -4,14 +4,13 @@
 
 namespace thresher::pipeline {
 
-/// One group of products stays in flight, so that a slot is released one step late. A ring of one slot cannot wait for
-/// that.
-template <Shape shape>
-inline constexpr int products_in_flight = shape.stages > 1 ? 1 : 0;
-
 template <class Engine, Shape shape>
 class SlotProducts {
  public:
+  /// One group of products stays in flight, so that a slot is released one step late. A ring of one slot cannot wait
+  /// for that.
+  static constexpr int in_flight = shape.stages > 1 ? 1 : 0;
+
   TH_DEVICE explicit SlotProducts(RingReader<shape>& reader) : reader_(reader) {}
 
   /// `multiply(slot)` issues the products of the next slot, which stay in flight.
@@ -23,20 +22,20 @@ class SlotProducts {
     Engine::commit();
   }
 
-  /// The next `steps` slots; those before them are retired and released, one by one.
+  /// The slots `first` to `end` of a walk; those before them are retired and released, one by one.
   template <class Multiply>
-  TH_DEVICE void issue_and_release(u32 steps, const Multiply& multiply) const {
+  TH_DEVICE void issue_and_release(u32 first, u32 end, const Multiply& multiply) const {
     TH_NO_UNROLL
-    for (u32 step = 0; step < steps; ++step) {
+    for (u32 step = first; step < end; ++step) {
       issue(multiply);
-      Engine::template retire<products_in_flight<shape>>();
+      Engine::template retire<in_flight>();
       reader_.release();
     }
   }
 
   /// What is still in flight has retired, and the slot that is still held is released.
   TH_DEVICE void finish(bool holds_a_slot) const {
-    if constexpr (products_in_flight<shape> > 0) {
+    if constexpr (in_flight > 0) {
       Engine::template retire<0>();
       if (holds_a_slot) {
         reader_.release();

@@ -10,6 +10,7 @@
 #include "pipeline/ablation.hpp"
 #include "pipeline/merge.hpp"
 #include "pipeline/operation.hpp"
+#include "pipeline/products.hpp"
 #include "pipeline/register_operand.hpp"
 #include "pipeline/ring.hpp"
 #include "pipeline/timeline.hpp"
@@ -350,49 +351,29 @@ class Skeleton {
     }
   }
 
-  /// One group of products stays in flight, so that a slot is released one step late. A ring of one slot cannot wait
-  /// for that.
-  static constexpr int in_flight = shape.stages > 1 ? 1 : 0;
+  template <int pass>
+  TH_DEVICE auto multiply(Sums& sums, u32 warpgroup) const {
+    return [this, &sums, warpgroup](Shared<u8> slot) { operation_.template math<pass>(sums, slot, warpgroup); };
+  }
 
   TH_DEVICE void accumulate(RingReader<shape>& reader, const Turns<shape>& turns, Sums& sums, u32 warpgroup) const {
+    using Products = SlotProducts<Engine, shape>;
+    const Products products(reader);
     const u32 steps = end_step() - first_step();
-    if constexpr (in_flight > 0) {
+    if constexpr (Products::in_flight > 0) {
       if (steps != 0) {
-        issue<0>(reader, sums, warpgroup);
+        products.issue(multiply<0>(sums, warpgroup));
       }
     }
     mark(warpgroup, Moment::first_slot);
-    issue_rest<0>(reader, sums, warpgroup, in_flight, steps);
+    products.issue_and_release(Products::in_flight, steps, multiply<0>(sums, warpgroup));
     if constexpr (shape.passes > 1) {
-      issue_rest<1>(reader, sums, warpgroup, 0, steps);
+      products.issue_and_release(0, steps, multiply<1>(sums, warpgroup));
     }
     if constexpr (shape.reading == Reading::by_turns) {
       turns.pass_on();
     }
-    if constexpr (in_flight > 0) {
-      Engine::template retire<0>();
-      if (steps != 0) {
-        reader.release();
-      }
-    }
-  }
-
-  template <int pass>
-  TH_DEVICE void issue_rest(RingReader<shape>& reader, Sums& sums, u32 warpgroup, u32 first, u32 steps) const {
-    TH_NO_UNROLL
-    for (u32 step = first; step < steps; ++step) {
-      issue<pass>(reader, sums, warpgroup);
-      Engine::template retire<in_flight>();
-      reader.release();
-    }
-  }
-
-  template <int pass>
-  TH_DEVICE void issue(RingReader<shape>& reader, Sums& sums, u32 warpgroup) const {
-    const Shared<u8> slot = reader.acquire();
-    Engine::fence();
-    operation_.template math<pass>(sums, slot, warpgroup);
-    Engine::commit();
+    products.finish(steps != 0);
   }
 
   const Operation& operation_;

@@ -25,11 +25,6 @@ TH_DEVICE auto value_of(const Value& value, int group, int eight) {
 }
 }  // namespace detail
 
-/// Every row that the matrix has is stored.
-struct EveryRow {
-  TH_DEVICE bool operator()(u32) const { return true; }
-};
-
 /// 16-bit elements, through staging memory: stmatrix transposes, then each thread stores 16 contiguous bytes.
 template <typename T, int tokens, int eights = 1>
 class TransposedOutput {

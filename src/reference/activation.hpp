@@ -2,6 +2,7 @@
 /// The three activations, in float64 and in float32.
 #include <algorithm>
 #include <cmath>
+#include <optional>
 
 #include "thresher/dual_gemm.hpp"
 
@@ -45,14 +46,19 @@ Real activate(Real gate, Real up, const Activation& activation) {
   return Real(0);
 }
 
+/// What an output is before it is rounded; without an activation there is no up.
+template <typename Real>
+Real unrounded(Real gate, Real up, const std::optional<Activation>& activation, Real row_weight) {
+  return (activation ? activate(gate, up, *activation) : gate) * row_weight;
+}
+
 /// The definition of one output element from its gate and up: float32 decides where NaN and Inf go, because every
 /// backend's intermediates are float32, and float64 gives every finite value.
-inline double output_element(double gate, double up, const Activation& activation) {
-  const float in_float32 = activate(static_cast<float>(gate), static_cast<float>(up), activation);
-  if (!std::isfinite(in_float32)) {
-    return static_cast<double>(in_float32);
-  }
-  return activate(gate, up, activation);
+inline double output_element(double gate, double up, const std::optional<Activation>& activation,
+                             double row_weight = 1) {
+  const float in_float32 =
+      unrounded(static_cast<float>(gate), static_cast<float>(up), activation, static_cast<float>(row_weight));
+  return std::isfinite(in_float32) ? unrounded(gate, up, activation, row_weight) : static_cast<double>(in_float32);
 }
 
 }  // namespace thresher::reference

@@ -13,7 +13,7 @@ Outputs evaluate(const DualGemmProblem& problem, const Tensor& a, const Tensor& 
   check_operands(problem, a, b1_gate, b2_up);
   const auto elements = static_cast<std::size_t>(region.elements());
   Outputs out{std::vector<double>(elements), std::vector<double>(elements), std::vector<double>(elements)};
-  products(problem, a, b1_gate, b2_up, region, accumulation, threads,
+  products(a, b1_gate, b2_up, region, accumulation, threads,
            [&](std::size_t row, std::size_t column, double gate, double up) {
              const std::size_t at = row * region.columns.size() + column;
              out.gate[at] = gate;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <numeric>
 #include <span>
 
 #include "formats/decode.hpp"
@@ -91,29 +92,40 @@ void fold_wide_row(std::span<float> values) {
 }
 
 template <class FoldRow>
-Folded fold(const Tensor& matrix, FoldRow fold_row) {
-  const std::int64_t rows = matrix.shape[0];
+Folded fold(const Tensor& matrix, std::span<const std::int64_t> rows, FoldRow fold_row) {
   const std::int64_t k = matrix.shape[1];
   Folded folded;
-  folded.values.resize(static_cast<std::size_t>(rows * k));
-  parallel_for(rows, 0, [&](std::int64_t row) {
-    const std::span<float> values(folded.values.data() + row * k, static_cast<std::size_t>(k));
+  folded.values.resize(rows.size() * static_cast<std::size_t>(k));
+  parallel_for(std::ssize(rows), 0, [&](std::int64_t i) {
+    const std::int64_t row = rows[static_cast<std::size_t>(i)];
+    const std::span<float> values(folded.values.data() + i * k, static_cast<std::size_t>(k));
     formats::decode_row(matrix, row, values);
     fold_row(row, values);
   });
-  folded.view = Tensor::contiguous(folded.values.data(), Format::fp32, {rows, k});
+  folded.view = Tensor::contiguous(folded.values.data(), Format::fp32, {std::ssize(rows), k});
   folded.view.global_scale = matrix.global_scale;
   return folded;
 }
 
-}  // namespace
-
-Folded fold_weights(const Tensor& weights) {
-  return fold(weights, [&](std::int64_t row, std::span<float> values) { fold_nvfp4_row(weights, row, values, true); });
+std::vector<std::int64_t> all_rows(const Tensor& matrix) {
+  std::vector<std::int64_t> rows(static_cast<std::size_t>(matrix.shape[0]));
+  std::iota(rows.begin(), rows.end(), 0);
+  return rows;
 }
 
-Folded fold_tokens(const Tensor& tokens) {
-  return fold(tokens, [&](std::int64_t row, std::span<float> values) {
+}  // namespace
+
+Folded fold_weights(const Tensor& weights) { return fold_weights(weights, all_rows(weights)); }
+
+Folded fold_weights(const Tensor& weights, std::span<const std::int64_t> rows) {
+  return fold(weights, rows,
+              [&](std::int64_t row, std::span<float> values) { fold_nvfp4_row(weights, row, values, true); });
+}
+
+Folded fold_tokens(const Tensor& tokens) { return fold_tokens(tokens, all_rows(tokens)); }
+
+Folded fold_tokens(const Tensor& tokens, std::span<const std::int64_t> rows) {
+  return fold(tokens, rows, [&](std::int64_t row, std::span<float> values) {
     if (format_traits(tokens.format).has_scales()) {
       fold_nvfp4_row(tokens, row, values, false);
     } else {

@@ -1,6 +1,8 @@
 #pragma once
 /// What numerics `fast` makes of an operand: each element rounded once to e4m3, after its row was multiplied by a power
 /// of two. The definition of `fast` is the float64 definition on folded operands.
+#include <cstdint>
+#include <span>
 #include <vector>
 
 #include "reference/tolerance.hpp"
@@ -17,10 +19,13 @@ struct Folded {
 /// of two can. Groups whose scale is then below 2^-5 are rounded to multiples of it that e2m1 has.
 /// A row with a NaN scale is NaN.
 Folded fold_weights(const Tensor& weights);
+/// Some of its rows, in that order.
+Folded fold_weights(const Tensor& weights, std::span<const std::int64_t> rows);
 
 /// Tokens: NVFP4 rows by their largest scale in the same way, 16-bit rows so that the largest element is at most 448.
 /// No element is treated apart. A row with a NaN or an Inf is NaN.
 Folded fold_tokens(const Tensor& tokens);
+Folded fold_tokens(const Tensor& tokens, std::span<const std::int64_t> rows);
 
 /// judge_dual_gemm against the definition on the folded operands.
 Verdict judge_fast_dual_gemm(const DualGemmProblem& problem, Rule rule, const Tensor& a, const Tensor& b1_gate,

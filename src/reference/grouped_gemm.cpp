@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 
 #include "core/grouped_weights.hpp"
 #include "formats/elements.hpp"
@@ -33,11 +32,9 @@ class Weight {
         is_up_(is_up),
         outputs_(problem.n),
         expert_(expert) {
-    const float* scales = matrix_.global_scale;
     if (is_up && order_ && weights.up_global_scale != nullptr) {
-      scales = weights.up_global_scale;
+      matrix_.global_scale = weights.up_global_scale + expert;
     }
-    global_scale_ = scales == nullptr ? 1.0 : static_cast<double>(scales[expert]);
     formats::check_matrix(matrix_, is_up ? "b2 (up)" : "b1 (gate)", (order_ ? 2 : 1) * problem.n, problem.k, problem.b);
   }
 
@@ -46,7 +43,7 @@ class Weight {
     for (std::int64_t k = 0; k < a.shape[1]; ++k) {
       sum += formats::element(a, row, k) * formats::element(matrix_, this->row(n), k);
     }
-    sum *= formats::global_scale(a) * global_scale_;
+    sum = sum * formats::global_scale(a) * formats::global_scale(matrix_);
     return bias_.rank == 0 ? sum : sum + formats::element(bias_, expert_, this->row(n));
   }
 
@@ -59,7 +56,6 @@ class Weight {
   bool is_up_;
   std::int64_t outputs_;
   std::int64_t expert_;
-  double global_scale_ = 1.0;
 };
 
 void require_shape(const Tensor& tensor, const char* role, Format format, std::initializer_list<std::int64_t> shape) {
@@ -103,12 +99,6 @@ TokenRow token_row(const Tensor& a, std::int64_t row) {
 
 }  // namespace
 
-double grouped_element(double gate, double up, const std::optional<Activation>& activation, double row_weight) {
-  const auto value = [&]<class Real>(Real g, Real u) { return activation ? activate(g, u, *activation) : g; };
-  const float in_float32 = value(static_cast<float>(gate), static_cast<float>(up)) * static_cast<float>(row_weight);
-  return std::isfinite(in_float32) ? value(gate, up) * row_weight : static_cast<double>(in_float32);
-}
-
 GroupedOutputs grouped_gemm(const GroupedProblem& problem, const GroupedWeights& weights,
                             const GroupedTensors& tensors) {
   check_tensors(problem, tensors);
@@ -129,8 +119,8 @@ GroupedOutputs grouped_gemm(const GroupedProblem& problem, const GroupedWeights&
           problem.row_weights ? static_cast<double>(static_cast<const float*>(tensors.row_weights.data)[row]) : 1.0;
       for (std::int64_t n = 0; n < problem.n; ++n) {
         out.values[static_cast<std::size_t>(row * problem.n + n)] =
-            grouped_element(gate.product(a.matrix, a.row, n), up ? up->product(a.matrix, a.row, n) : 0.0,
-                            problem.activation, row_weight);
+            output_element(gate.product(a.matrix, a.row, n), up ? up->product(a.matrix, a.row, n) : 0.0,
+                           problem.activation, row_weight);
       }
     }
   }

@@ -1,16 +1,11 @@
 #pragma once
 /// THE definition of the grouped dual GEMM and of the grouped GEMM, in float64: everything else is judged against it.
-#include <optional>
 #include <vector>
 
 #include "reference/grouped_rows.hpp"
 #include "thresher/grouped_gemm.hpp"
 
 namespace thresher::reference {
-
-/// One output from its finished products, biases added. float32 decides where NaN and Inf go, as in output_element.
-[[nodiscard]] double grouped_element(double gate, double up, const std::optional<Activation>& activation,
-                                     double row_weight);
 
 struct GroupedOutputs {
   /// Row-major [rows of C, n], not rounded to the output format; 0 in rows that are not written.

@@ -55,8 +55,7 @@ OwnedRows owned_rows(const GroupedProblem& problem, const GroupedTensors& tensor
   owned.tokens.assign(static_cast<std::size_t>(rows), -1);
   for (const GroupRows& group : owned.groups) {
     for (std::int64_t row = group.first; row < group.end(); ++row) {
-      const std::int64_t token =
-          problem.layout == RowLayout::gathered ? gathered_token(problem, tensors, row) : row;
+      const std::int64_t token = problem.layout == RowLayout::gathered ? gathered_token(problem, tensors, row) : row;
       owned.tokens[static_cast<std::size_t>(row)] = token;
       owned.status.flags |= token < 0 ? GroupedStatus::skipped_rows : 0U;
     }

@@ -82,28 +82,33 @@ std::vector<Real> multiply(const Panels<Real>& a, std::int64_t a_panels, const P
 
 /// `Scalar` is the precision in which the global scales multiply.
 template <typename Scalar, typename Real>
-void products_with(const DualGemmProblem& problem, const Tensor& a, const Tensor& b1_gate, const Tensor& b2_up,
-                   const Region& region, int threads, const OutputSink& sink, AddProduct<Real> add) {
-  const auto scaled = [&a](Real sum, const Tensor& b) {
-    return static_cast<Scalar>(sum) * static_cast<Scalar>(formats::global_scale(a)) *
-           static_cast<Scalar>(formats::global_scale(b));
+void products_with(const SomeRows& a, const SomeRows& b1_gate, const SomeRows* b2_up, int threads,
+                   const OutputSink& sink, AddProduct<Real> add) {
+  const auto scaled = [&a](Real sum, const SomeRows& b) {
+    return static_cast<Scalar>(sum) * static_cast<Scalar>(formats::global_scale(a.matrix)) *
+           static_cast<Scalar>(formats::global_scale(b.matrix));
   };
-  const std::span<const std::int64_t> columns = region.columns;
-  const std::int64_t column_panels = round_up(std::ssize(columns), panel_columns) / panel_columns;
-  for (std::size_t first_row = 0; first_row < region.rows.size(); first_row += rows_at_once) {
-    const std::size_t row_count = std::min(region.rows.size() - first_row, std::size_t{rows_at_once});
-    const Panels<Real> a_panels(a, std::span(region.rows).subspan(first_row, row_count), panel_rows);
+  const std::int64_t k = a.matrix.shape[1];
+  const std::size_t all_columns = b1_gate.rows.size();
+  const std::int64_t column_panels = round_up(static_cast<std::int64_t>(all_columns), panel_columns) / panel_columns;
+  for (std::size_t first_row = 0; first_row < a.rows.size(); first_row += rows_at_once) {
+    const std::size_t row_count = std::min(a.rows.size() - first_row, std::size_t{rows_at_once});
+    const Panels<Real> a_panels(a.matrix, a.rows.subspan(first_row, row_count), panel_rows);
     const std::int64_t row_panels = round_up(static_cast<std::int64_t>(row_count), panel_rows) / panel_rows;
     parallel_for(column_panels, threads, [&](std::int64_t panel) {
       const auto first_column = static_cast<std::size_t>(panel * panel_columns);
-      const std::size_t column_count = std::min(columns.size() - first_column, std::size_t{panel_columns});
-      const auto own = columns.subspan(first_column, column_count);
-      const auto gates = multiply(a_panels, row_panels, Panels<Real>(b1_gate, own, panel_columns), problem.k, add);
-      const auto ups = multiply(a_panels, row_panels, Panels<Real>(b2_up, own, panel_columns), problem.k, add);
+      const std::size_t column_count = std::min(all_columns - first_column, std::size_t{panel_columns});
+      const auto sums_of = [&](const SomeRows& b) {
+        const Panels<Real> own(b.matrix, b.rows.subspan(first_column, column_count), panel_columns);
+        return multiply(a_panels, row_panels, own, k, add);
+      };
+      const std::vector<Real> gates = sums_of(b1_gate);
+      const std::vector<Real> ups = b2_up == nullptr ? std::vector<Real>{} : sums_of(*b2_up);
       for (std::size_t row = 0; row < row_count; ++row) {
         for (std::size_t column = 0; column < column_count; ++column) {
           const std::size_t at = row * panel_columns + column;
-          sink(first_row + row, first_column + column, scaled(gates[at], b1_gate), scaled(ups[at], b2_up));
+          sink(first_row + row, first_column + column, scaled(gates[at], b1_gate),
+               b2_up == nullptr ? 0.0 : static_cast<double>(scaled(ups[at], *b2_up)));
         }
       }
     });
@@ -112,18 +117,23 @@ void products_with(const DualGemmProblem& problem, const Tensor& a, const Tensor
 
 }  // namespace
 
-void products(const DualGemmProblem& problem, const Tensor& a, const Tensor& b1_gate, const Tensor& b2_up,
-              const Region& region, Accumulation accumulation, int threads, const OutputSink& sink) {
+void products(const SomeRows& a, const SomeRows& b1_gate, const SomeRows* b2_up, Accumulation accumulation, int threads,
+              const OutputSink& sink) {
   switch (accumulation) {
     case Accumulation::float64:
-      return products_with<double, double>(problem, a, b1_gate, b2_up, region, threads, sink, add_panel_product);
-    case Accumulation::float32:
-      return products_with<float, float>(problem, a, b1_gate, b2_up, region, threads, sink, add_panel_product);
+      return products_with<double, double>(a, b1_gate, b2_up, threads, sink, add_panel_product);
+    case Accumulation::float32: return products_with<float, float>(a, b1_gate, b2_up, threads, sink, add_panel_product);
     case Accumulation::float32_truncated:
-      return products_with<float, double>(problem, a, b1_gate, b2_up, region, threads, sink, add_truncating<16, 23>);
+      return products_with<float, double>(a, b1_gate, b2_up, threads, sink, add_truncating<16, 23>);
     case Accumulation::float14_truncated:
-      return products_with<float, double>(problem, a, b1_gate, b2_up, region, threads, sink, add_truncating<32, 13>);
+      return products_with<float, double>(a, b1_gate, b2_up, threads, sink, add_truncating<32, 13>);
   }
+}
+
+void products(const Tensor& a, const Tensor& b1_gate, const Tensor& b2_up, const Region& region,
+              Accumulation accumulation, int threads, const OutputSink& sink) {
+  const SomeRows up{b2_up, region.columns};
+  products({a, region.rows}, {b1_gate, region.columns}, &up, accumulation, threads, sink);
 }
 
 }  // namespace thresher::reference

@@ -1,7 +1,8 @@
 #pragma once
-/// The two products of a dual GEMM over a region, blocked and threaded.
+/// The products of a dual GEMM or of one matrix over a region, blocked and threaded.
 #include <cstdint>
 #include <functional>
+#include <span>
 
 #include "reference/region.hpp"
 #include "thresher/dual_gemm.hpp"
@@ -18,13 +19,22 @@ enum class Accumulation : std::uint8_t {
   float14_truncated,
 };
 
-/// Takes gate and up of the output at region.rows[row], region.columns[column]; called once for each, from several
-/// threads at once.
+/// Some rows of a matrix that check_matrix accepts, in any order.
+struct SomeRows {
+  const Tensor& matrix;
+  std::span<const std::int64_t> rows;
+};
+
+/// Takes gate and up of output [row, column], which count the rows of A and those of B; called once for each, from
+/// several threads at once. Where there is one matrix, up is 0.
 using OutputSink = std::function<void(std::size_t row, std::size_t column, double gate, double up)>;
 
 /// Global scales multiply the finished sums, in the precision of the sums. With float64 this is bit for bit the
 /// definition: products of two elements are exact there, so fusing multiply and add changes nothing.
-void products(const DualGemmProblem& problem, const Tensor& a, const Tensor& b1_gate, const Tensor& b2_up,
-              const Region& region, Accumulation accumulation, int threads, const OutputSink& sink);
+void products(const SomeRows& a, const SomeRows& b1_gate, const SomeRows* b2_up, Accumulation accumulation, int threads,
+              const OutputSink& sink);
+/// Those of a dual GEMM over a region.
+void products(const Tensor& a, const Tensor& b1_gate, const Tensor& b2_up, const Region& region,
+              Accumulation accumulation, int threads, const OutputSink& sink);
 
 }  // namespace thresher::reference

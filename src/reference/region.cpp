@@ -30,12 +30,16 @@ std::vector<std::int64_t> sample(std::int64_t extent, std::int64_t per_tile, std
 
 }  // namespace
 
-Region whole(const DualGemmProblem& problem) { return {indices(0, problem.m), indices(0, problem.n)}; }
+Region whole(std::int64_t m, std::int64_t n) { return {indices(0, m), indices(0, n)}; }
+Region whole(const DualGemmProblem& problem) { return whole(problem.m, problem.n); }
 
-Region sample_every_tile(const DualGemmProblem& problem, std::int64_t per_tile, std::uint64_t seed) {
+Region sample_every_tile(std::int64_t m, std::int64_t n, std::int64_t per_tile, std::uint64_t seed) {
   std::mt19937_64 random(seed);
-  std::vector<std::int64_t> rows = sample(problem.m, per_tile, random);
-  return {std::move(rows), sample(problem.n, per_tile, random)};
+  std::vector<std::int64_t> rows = sample(m, per_tile, random);
+  return {std::move(rows), sample(n, per_tile, random)};
+}
+Region sample_every_tile(const DualGemmProblem& problem, std::int64_t per_tile, std::uint64_t seed) {
+  return sample_every_tile(problem.m, problem.n, per_tile, seed);
 }
 
 }  // namespace thresher::reference

@@ -21,11 +21,13 @@ struct Region {
   }
 };
 
-/// All of C.
+/// All of C [m, n].
+[[nodiscard]] Region whole(std::int64_t m, std::int64_t n);
 [[nodiscard]] Region whole(const DualGemmProblem& problem);
 
 /// At most `per_tile` rows and columns, random by `seed`, of every tile, the first and the last of C among them: no
 /// tile goes unseen, at (per_tile/tile_side)² of the cost.
+[[nodiscard]] Region sample_every_tile(std::int64_t m, std::int64_t n, std::int64_t per_tile, std::uint64_t seed);
 [[nodiscard]] Region sample_every_tile(const DualGemmProblem& problem, std::int64_t per_tile, std::uint64_t seed);
 
 }  // namespace thresher::reference

@@ -24,9 +24,8 @@ bool same_non_finite(double left, double right) {
 /// Tiles of the output; the last one along each side takes the ragged rest in, so that none is a sliver.
 class TileGrid {
  public:
-  explicit TileGrid(const DualGemmProblem& problem)
-      : rows_(std::max<std::int64_t>(1, problem.m / tile_side)),
-        columns_(std::max<std::int64_t>(1, problem.n / tile_side)) {}
+  explicit TileGrid(const OutputMatrix& of)
+      : rows_(std::max<std::int64_t>(1, of.m / tile_side)), columns_(std::max<std::int64_t>(1, of.n / tile_side)) {}
 
   [[nodiscard]] std::size_t count() const { return static_cast<std::size_t>(rows_ * columns_); }
   [[nodiscard]] std::size_t of(std::int64_t row, std::int64_t column) const {
@@ -63,18 +62,19 @@ void raise(double& largest, double value, double reference) {
   }
 }
 
-void raise(PlainErrors& largest, const Activation& activation, const Outputs& reference, const Outputs& plain,
-           std::size_t index) {
+void raise(PlainErrors& largest, const std::optional<Activation>& activation, const Outputs& reference,
+           const Outputs& plain, std::size_t index) {
   const double gate = plain.gate[index];
   const double up = plain.up[index];
   raise(largest.gate, gate, reference.gate[index]);
   raise(largest.up, up, reference.up[index]);
-  const float in_float32 = activate(static_cast<float>(gate), static_cast<float>(up), activation);
-  raise(largest.activation, static_cast<double>(in_float32), activate(gate, up, activation));
+  const float in_float32 = unrounded(static_cast<float>(gate), static_cast<float>(up), activation, 1.0F);
+  raise(largest.activation, static_cast<double>(in_float32), unrounded(gate, up, activation, 1.0));
 }
 
-std::vector<PlainErrors> plain_errors_by_tile(const TileGrid& grid, const Region& region, const Activation& activation,
-                                              const Outputs& reference, const Outputs& plain) {
+std::vector<PlainErrors> plain_errors_by_tile(const TileGrid& grid, const Region& region,
+                                              const std::optional<Activation>& activation, const Outputs& reference,
+                                              const Outputs& plain) {
   std::vector<PlainErrors> errors(grid.count());
   for_each_place(region, [&](std::int64_t row, std::int64_t column, std::size_t index) {
     raise(errors[grid.of(row, column)], activation, reference, plain, index);
@@ -83,12 +83,12 @@ std::vector<PlainErrors> plain_errors_by_tile(const TileGrid& grid, const Region
 }
 
 /// How far the output moves when gate and up are off by twice the plain error.
-double spread(const Activation& activation, double gate, double up, const PlainErrors& plain) {
-  const double value = activate(gate, up, activation);
+double spread(const std::optional<Activation>& activation, double gate, double up, const PlainErrors& plain) {
+  const double value = unrounded(gate, up, activation, 1.0);
   double largest = 0.0;
   for (const double gate_error : {-2.0 * plain.gate, 2.0 * plain.gate}) {
     for (const double up_error : {-2.0 * plain.up, 2.0 * plain.up}) {
-      raise(largest, activate(gate + gate_error, up + up_error, activation), value);
+      raise(largest, unrounded(gate + gate_error, up + up_error, activation, 1.0), value);
     }
   }
   return largest;
@@ -130,6 +130,10 @@ struct TileSums {
   }
 };
 
+bool is_worse(const TileEvidence& tile, const TileEvidence& than) {
+  return than.elements == 0 || tile.wrong > than.wrong || (tile.wrong == than.wrong && tile.rms_ratio > than.rms_ratio);
+}
+
 TileEvidence worst_of(const TileGrid& grid, const std::vector<TileSums>& tiles) {
   TileEvidence worst;
   for (std::size_t tile = 0; tile < tiles.size(); ++tile) {
@@ -137,17 +141,16 @@ TileEvidence worst_of(const TileGrid& grid, const std::vector<TileSums>& tiles) 
       continue;
     }
     const TileEvidence evidence = tiles[tile].evidence(grid.first_row(tile), grid.first_column(tile));
-    if (worst.elements == 0 || evidence.wrong > worst.wrong ||
-        (evidence.wrong == worst.wrong && evidence.rms_ratio > worst.rms_ratio)) {
+    if (is_worse(evidence, worst)) {
       worst = evidence;
     }
   }
   return worst;
 }
 
-void check_sizes(const DualGemmProblem& problem, Rule rule, const Region& region, const Outputs& reference,
+void check_sizes(const OutputMatrix& of, Rule rule, const Region& region, const Outputs& reference,
                  const Outputs& plain, const Tensor& c) {
-  formats::check_matrix(c, "c", problem.m, problem.n, problem.out);
+  formats::check_matrix(c, "c", of.m, of.n, of.out);
   const auto elements = static_cast<std::size_t>(region.elements());
   const auto fits = [elements](const Outputs& outputs) {
     return outputs.gate.size() == elements && outputs.up.size() == elements && outputs.value.size() == elements;
@@ -157,10 +160,9 @@ void check_sizes(const DualGemmProblem& problem, Rule rule, const Region& region
                 fmt::format("the region has {} elements, but the reference has {} and the plain computation {}",
                             elements, reference.value.size(), plain.value.size()));
   }
-  if (elements != 0 && (region.rows.back() >= problem.m || region.columns.back() >= problem.n)) {
-    throw Error(ErrorCode::invalid_argument,
-                fmt::format("the region reaches row {} and column {}, but c is [{}, {}]", region.rows.back(),
-                            region.columns.back(), problem.m, problem.n));
+  if (elements != 0 && (region.rows.back() >= of.m || region.columns.back() >= of.n)) {
+    throw Error(ErrorCode::invalid_argument, fmt::format("the region reaches row {} and column {}, but c is [{}, {}]",
+                                                         region.rows.back(), region.columns.back(), of.m, of.n));
   }
 }
 
@@ -175,7 +177,11 @@ std::string_view name(Rule rule) noexcept {
   return "unknown";
 }
 
-PlainErrors plain_errors(const Activation& activation, const Outputs& reference, const Outputs& plain) {
+OutputMatrix output_of(const DualGemmProblem& problem) noexcept {
+  return {.m = problem.m, .n = problem.n, .out = problem.out, .activation = problem.activation};
+}
+
+PlainErrors plain_errors(const std::optional<Activation>& activation, const Outputs& reference, const Outputs& plain) {
   PlainErrors largest;
   for (std::size_t index = 0; index < reference.value.size(); ++index) {
     raise(largest, activation, reference, plain, index);
@@ -183,11 +189,14 @@ PlainErrors plain_errors(const Activation& activation, const Outputs& reference,
   return largest;
 }
 
-double bound_for(const DualGemmProblem& problem, Rule rule, double gate, double up, const PlainErrors& plain) {
-  const double value = output_element(gate, up, problem.activation);
+double bound_for(const OutputMatrix& of, Rule rule, std::int64_t row, double gate, double up,
+                 const PlainErrors& plain) {
+  const double row_weight = of.row_weight(row);
+  const double value = output_element(gate, up, of.activation, row_weight);
   switch (rule) {
     case Rule::general:
-      return spread(problem.activation, gate, up, plain) + 2.0 * plain.activation + 2.0 * ulp(problem.out, value);
+      return std::fabs(row_weight) * (spread(of.activation, gate, up, plain) + 2.0 * plain.activation) +
+             2.0 * ulp(of.out, value);
     case Rule::contest: return 1e-3 + 1e-3 * std::fabs(value);
     case Rule::exact: return 0.0;
   }
@@ -199,14 +208,13 @@ double error_ratio(Rule rule, Format out, double value, double reference, double
                                   : (same_non_finite(value, reference) ? 0.0 : infinity);
 }
 
-Verdict judge(const DualGemmProblem& problem, Rule rule, const Region& region, const Outputs& reference,
-              const Outputs& plain, const Tensor& c) {
-  check_sizes(problem, rule, region, reference, plain, c);
-  const TileGrid grid(problem);
+Verdict judge(const OutputMatrix& of, Rule rule, const Region& region, const Outputs& reference, const Outputs& plain,
+              const Tensor& c) {
+  check_sizes(of, rule, region, reference, plain, c);
+  const TileGrid grid(of);
   const bool general = rule == Rule::general;
-  const std::vector<PlainErrors> errors =
-      general ? plain_errors_by_tile(grid, region, problem.activation, reference, plain)
-              : std::vector<PlainErrors>(grid.count());
+  const std::vector<PlainErrors> errors = general ? plain_errors_by_tile(grid, region, of.activation, reference, plain)
+                                                  : std::vector<PlainErrors>(grid.count());
   std::vector<TileSums> tiles(grid.count());
   Verdict verdict;
   verdict.rule = rule;
@@ -215,9 +223,9 @@ Verdict judge(const DualGemmProblem& problem, Rule rule, const Region& region, c
     const std::size_t tile = grid.of(row, column);
     ElementEvidence element{row, column, formats::element(c, row, column), reference.value[index], 0.0, 0.0};
     if (std::isfinite(element.reference)) {
-      element.bound = bound_for(problem, rule, reference.gate[index], reference.up[index], errors[tile]);
+      element.bound = bound_for(of, rule, row, reference.gate[index], reference.up[index], errors[tile]);
     }
-    element.ratio = error_ratio(rule, problem.out, element.value, element.reference, element.bound);
+    element.ratio = error_ratio(rule, of.out, element.value, element.reference, element.bound);
     if (general && element.ratio > 1.0 && same_non_finite(element.value, plain.value[index])) {
       element.ratio = 0.0;
     }
@@ -232,6 +240,11 @@ Verdict judge(const DualGemmProblem& problem, Rule rule, const Region& region, c
   return verdict;
 }
 
+Verdict judge(const DualGemmProblem& problem, Rule rule, const Region& region, const Outputs& reference,
+              const Outputs& plain, const Tensor& c) {
+  return judge(output_of(problem), rule, region, reference, plain, c);
+}
+
 Verdict judge_dual_gemm(const DualGemmProblem& problem, Rule rule, const Tensor& a, const Tensor& b1_gate,
                         const Tensor& b2_up, const Tensor& c, const Region& region, Accumulation accumulation,
                         int threads) {
@@ -241,6 +254,21 @@ Verdict judge_dual_gemm(const DualGemmProblem& problem, Rule rule, const Tensor&
     plain = plain_low_precision(problem, a, b1_gate, b2_up, region, accumulation, threads);
   }
   return judge(problem, rule, region, reference, plain, c);
+}
+
+void Verdict::include(Verdict other, std::int64_t first_row) {
+  passed = passed && other.passed;
+  rule = other.rule;
+  elements += other.elements;
+  wrong += other.wrong;
+  if (other.worst.row >= 0 && (worst.row < 0 || other.worst.ratio > worst.ratio)) {
+    worst = other.worst;
+    worst.row += first_row;
+  }
+  if (other.worst_tile.elements > 0 && is_worse(other.worst_tile, worst_tile)) {
+    worst_tile = other.worst_tile;
+    worst_tile.row += first_row;
+  }
 }
 
 std::string Verdict::explain() const {

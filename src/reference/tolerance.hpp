@@ -2,6 +2,7 @@
 /// Whether an output is right: the one tolerance that everything is compared under, and a verdict that carries its
 /// evidence.
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -60,7 +61,23 @@ struct [[nodiscard]] Verdict {
 
   /// One sentence.
   [[nodiscard]] std::string explain() const;
+  /// Takes in what was found of other outputs of the same call, whose rows are counted from `first_row` on.
+  void include(Verdict other, std::int64_t first_row);
 };
+
+/// A matrix of outputs, as far as its tolerance depends on what it is.
+struct OutputMatrix {
+  std::int64_t m = 0;
+  std::int64_t n = 0;
+  Format out = Format::fp16;
+  std::optional<Activation> activation{};  ///< none: the gate itself
+  const float* row_weights = nullptr;      ///< m of them; null: 1
+
+  [[nodiscard]] double row_weight(std::int64_t row) const noexcept {
+    return row_weights == nullptr ? 1.0 : static_cast<double>(row_weights[row]);
+  }
+};
+[[nodiscard]] OutputMatrix output_of(const DualGemmProblem& problem) noexcept;
 
 /// The largest errors of the plain computation in some elements, in what makes up an output.
 struct PlainErrors {
@@ -70,10 +87,11 @@ struct PlainErrors {
 };
 
 /// Over all elements of both, which are the definition and plain_low_precision on the same region.
-[[nodiscard]] PlainErrors plain_errors(const Activation& activation, const Outputs& reference, const Outputs& plain);
+[[nodiscard]] PlainErrors plain_errors(const std::optional<Activation>& activation, const Outputs& reference,
+                                       const Outputs& plain);
 
-/// How far an output may lie from the definition's, whose gate and up these are.
-[[nodiscard]] double bound_for(const DualGemmProblem& problem, Rule rule, double gate, double up,
+/// How far an output of `row` may lie from the definition's, whose gate and up these are.
+[[nodiscard]] double bound_for(const OutputMatrix& of, Rule rule, std::int64_t row, double gate, double up,
                                const PlainErrors& plain);
 
 /// error / bound of one output, at most 1 if it is right; Inf for a wrong NaN or Inf. An Inf is right where the bound
@@ -85,7 +103,9 @@ struct PlainErrors {
 /// must stand where the reference has them (or where `plain` has them, whose float32 sums can overflow on the way to a
 /// finite one) and nowhere else; an output at the edge of the format's range may be Inf if the bound reaches past it.
 /// A tile of one or two fp32 outputs can be unlucky: the plain computation may happen to be exact there.
-/// Throws Error(invalid_argument) when c or a size does not fit the problem.
+/// Throws Error(invalid_argument) when c or a size does not fit.
+Verdict judge(const OutputMatrix& of, Rule rule, const Region& region, const Outputs& reference, const Outputs& plain,
+              const Tensor& c);
 Verdict judge(const DualGemmProblem& problem, Rule rule, const Region& region, const Outputs& reference,
               const Outputs& plain, const Tensor& c);
 

@@ -36,8 +36,8 @@ constexpr std::array system_folders{"/usr", "/bin", "/sbin", "/lib", "/lib32", "
 constexpr std::array system_files{"/etc/ld.so.cache",  "/etc/ld.so.conf", "/etc/ld.so.conf.d", "/etc/localtime",
                                   "/proc/cpuinfo",     "/proc/meminfo",   "/proc/stat",        "/proc/version",
                                   "/proc/filesystems", "/proc/sys/vm",    "/proc/sys/kernel",  "/sys/devices/system",
-                                  "/sys/kernel/mm",    "/dev/random",     "/dev/urandom"};
-constexpr std::array harmless_devices{"/dev/null", "/dev/zero", "/dev/full"};
+                                  "/sys/kernel/mm",    "/dev/random",     "/dev/urandom",      "/dev/zero"};
+constexpr std::array harmless_devices{"/dev/null", "/dev/full"};
 constexpr std::array of_gpu_driver{"/proc/driver", "/proc/devices", "/proc/modules",
                                    "/sys/bus",     "/sys/devices",  "/sys/module"};
 
@@ -195,7 +195,10 @@ struct PreparedConfinement::State {
   explicit State(const Confinement& confinement)
       : wanted(confinement),
         resources(limits_of(confinement.limits)),
-        filter({confinement.may_fork, confinement.may_exec, landlock.guards_truncation()}) {}
+        filter({.may_fork = confinement.may_fork,
+                .may_exec = confinement.may_exec,
+                .memory_is_counted = confinement.limits.data_bytes > 0 && confinement.devices.empty(),
+                .truncation_is_guarded = landlock.guards_truncation()}) {}
 
   Confinement wanted;
   std::vector<Limit> resources;

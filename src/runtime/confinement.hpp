@@ -13,7 +13,9 @@ namespace thresher::runtime {
 /// How much a process may use; 0 leaves a limit as it is.
 struct ResourceLimits {
   std::uint64_t address_space_bytes = 0;  ///< all that is mapped, shared memory included; not for a GPU's process
-  std::uint64_t data_bytes = 0;           ///< private memory that can be written, stacks of threads included
+  /// Private memory that can be written, stacks of threads included. Where no device is used, nobody makes any that is
+  /// shared, which this does not count.
+  std::uint64_t data_bytes = 0;
   std::uint64_t more_processes = 0;       ///< processes and threads beyond those that the user has when it begins
   std::uint64_t file_bytes = 0;           ///< the largest file that it may write
   std::uint64_t cpu_s = 0;                ///< processor time of each process

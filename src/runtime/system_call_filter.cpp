@@ -5,6 +5,7 @@
 #include <linux/seccomp.h>
 #include <sched.h>
 #include <sys/ioctl.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
@@ -28,6 +29,7 @@ constexpr std::uint32_t unknown = SECCOMP_RET_ERRNO | ENOSYS;  // the C library 
 
 constexpr std::uint32_t x32_bit = 0x40000000;  // the same numbers with other meanings
 // Calls that came to Linux after the C library's list: their numbers are the same everywhere.
+constexpr int number_of_memfd_secret = 447;
 constexpr int number_of_fchmodat2 = 452;
 constexpr int number_of_lsm_set_self_attr = 460;
 constexpr int newest_known = 462;
@@ -202,6 +204,13 @@ void deny_cutting(Writer& writer, bool truncation_is_guarded) {
   writer.always(SYS_openat2, unknown);  // its flags lie in memory
 }
 
+/// Memory without a file, and files without a name, that no limit of data counts.
+void deny_uncounted_memory(Writer& writer) {
+  constexpr std::uint32_t of_nobodys_file = MAP_SHARED | MAP_ANONYMOUS;
+  writer.deny_values(SYS_mmap, 3, of_nobodys_file, {of_nobodys_file});
+  writer.deny(std::array{SYS_memfd_create, number_of_memfd_secret});
+}
+
 void deny_prctl(Writer& writer) {
   writer.deny_values(SYS_prctl, 0, ~0U,
                      {PR_SET_PDEATHSIG, PR_SET_DUMPABLE, PR_SET_MM, PR_SET_CHILD_SUBREAPER, PR_SET_PTRACER});
@@ -229,6 +238,9 @@ Writer write(const FilterOptions& options) {
   writer.own_process_of_kind(SYS_ioprio_set, one_process);
   deny_commands_of_files(writer);
   deny_cutting(writer, options.truncation_is_guarded);
+  if (options.memory_is_counted) {
+    deny_uncounted_memory(writer);
+  }
   deny_prctl(writer);
   writer.deny(network);
   writer.deny(other_processes);

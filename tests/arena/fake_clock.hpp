@@ -19,6 +19,9 @@ struct FakeMachine {
   double jump_factor = 1;
   /// What the clock makes of the truth; by default it says it.
   std::function<double(double)> lie = [](double us) { return us; };
+  /// How much of the next batch threads wait for processors that others use; by default nobody tells.
+  std::function<std::optional<double>()> waited_share = [] { return std::nullopt; };
+  double waiting_factor = 1;  ///< a batch of which they wait takes this many times as long
 };
 
 class FakeClock final : public Clock {
@@ -40,8 +43,12 @@ class FakeClock final : public Clock {
     for (std::size_t call = 0; call < batch.calls; ++call) {
       runner.run(Stream{}, batch.set_of(call));
     }
+    const std::optional<double> waited_share = machine_.waited_share();
+    if (waited_share.value_or(0) > 0) {
+      now_s_ += (now_s_ - start_s) * (machine_.waiting_factor - 1);
+    }
     const double us = (now_s_ - start_s) * 1e6 / static_cast<double>(batch.calls);
-    return {machine_.lie(us), us};
+    return {machine_.lie(us), us, waited_share};
   }
   void rest(double seconds) override {
     now_s_ += seconds;

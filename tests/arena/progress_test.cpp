@@ -42,6 +42,21 @@ TEST(Progress, TimeLeftComesFromGuessesAndThenFromWhatWasSeen) {
   EXPECT_DOUBLE_EQ(progress.seconds_left(), 20);
 }
 
+/// A log on a full disk is no reason to end a tournament.
+TEST(Progress, GoesOnWhereNothingCanBeWritten) {
+  for (const bool is_terminal : {false, true}) {
+    std::FILE* const full = std::fopen("/dev/full", "w");
+    ASSERT_NE(full, nullptr);
+    Progress progress(full, is_terminal ? [] { return std::size_t{80}; } : std::function<std::size_t()>(),
+                      [] { return 0.0; });
+    progress.expect("correct", 1, 1);
+    progress.begin("correct", "a");
+    progress.end();
+    progress.say("a line");
+    std::fclose(full);
+  }
+}
+
 TEST(Progress, PipedItWritesPlainLinesAndNotManyOfThem) {
   double now_s = 0;
   Output output;

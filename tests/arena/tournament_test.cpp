@@ -112,6 +112,30 @@ TEST_F(TournamentTest, RanksContestantsAndRecordsThem) {
   EXPECT_LT(text.find("dual_gemm/plain"), text.find("dual_gemm/slow"));
 }
 
+/// A heading without formats beside one with them would say that its problem has none.
+TEST_F(TournamentTest, StandingsNameAllProblemsAlike) {
+  RunRecord run = hold().run;
+  const auto line_of_headings = [&] {
+    const std::string text = standings(run);
+    const std::size_t begin = text.find("contestant");
+    return text.substr(begin, text.find('\n', begin) - begin);
+  };
+  const auto name_problems = [&](const std::string& first, const std::string& other) {
+    for (Entry& entry : run.entries) {
+      const std::string name_of_first = entry.measurements.front().problem;
+      for (Measurement& measurement : entry.measurements) {
+        measurement.problem = measurement.problem == name_of_first ? first : other;
+      }
+      entry.measurements.push_back(entry.measurements.front());
+      entry.measurements.back().problem = "9x8x16 fp16*fp16->fp16";
+    }
+  };
+  name_problems("1x8x16 fp16*fp16->fp16", "2x8x16 fp16*fp16->fp16");
+  EXPECT_EQ(line_of_headings().find("fp16"), std::string::npos) << line_of_headings();
+  name_problems("1x8x16 fp16*fp16->fp16", "1x8x16 fp16*fp16->bf16");
+  EXPECT_NE(line_of_headings().find("9x8x16 fp16*fp16->fp16"), std::string::npos) << line_of_headings();
+}
+
 TEST_F(TournamentTest, EveryGateIsThereInOrderAndTheUnjudgedSayWhy) {
   const TournamentResult result = hold();
   const Entry& fast = entry(result.run, "fast");

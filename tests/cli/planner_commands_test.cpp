@@ -66,13 +66,30 @@ TEST(PlanCommand, AnExtentThatCannotBeIsSaidWithItsRange) {
   EXPECT_EQ(outcome.err, "thresher: --queries: Value 0 not in range 1 to 16777216 (see thresher --help)\n");
 }
 
+/// Little is written when the command ends, much while it prints; help is printed by the parser.
 TEST(PlanCommand, SaysWhenItsOutputCannotBeWritten) {
   const ScratchFolder folder;
-  const std::string command =
-      "cd '" + folder.path().string() + "' && '" THRESHER_BINARY "' plan 1x14336x4096 >/dev/full 2>stderr.txt";
-  const int raw = std::system(command.c_str());
-  EXPECT_EQ(WEXITSTATUS(raw), 2);
-  EXPECT_EQ(slurp(folder / "stderr.txt"), "thresher: standard output cannot be written: No space left on device\n");
+  for (const char* words : {"plan 1x14336x4096", "plan --help-knobs", "plan --help", "--version"}) {
+    const std::string command =
+        "cd '" + folder.path().string() + "' && '" THRESHER_BINARY "' " + words + " >/dev/full 2>stderr.txt";
+    const int raw = std::system(command.c_str());
+    EXPECT_EQ(WEXITSTATUS(raw), 2) << words;
+    EXPECT_EQ(slurp(folder / "stderr.txt"), "thresher: standard output cannot be written: No space left on device\n")
+        << words;
+  }
+}
+
+TEST(PlanCommand, HasItsStatusWhereNothingCanBeSaid) {
+  const ScratchFolder folder;
+  for (const char* const errors : {"2>/dev/full", "2>&-"}) {
+    for (const char* const words : {"plan x", "plan --device x 64x64x64", "no-command"}) {
+      const std::string command =
+          "cd '" + folder.path().string() + "' && '" THRESHER_BINARY "' " + words + " " + errors;
+      const int raw = std::system(command.c_str());
+      EXPECT_TRUE(WIFEXITED(raw)) << command;
+      EXPECT_EQ(WEXITSTATUS(raw), 2) << command;
+    }
+  }
 }
 
 TEST(PlanCommand, JsonIsForMachines) {

@@ -149,6 +149,30 @@ TEST(Directory, LimitsNonsenseAndSaysSo) {
   EXPECT_EQ(clean_walk(extremes, 16), bounds_decrease | bounds_beyond | bounds_negative);
 }
 
+TEST(Rungs, AreDoubledUpTo64AndEvenlySpacedBeyond) {
+  constexpr pipeline::Rungs spaced{8, 192, 16};
+  EXPECT_EQ(pipeline::rung_of(1, spaced), 8U);
+  EXPECT_EQ(pipeline::rung_of(33, spaced), 64U);
+  EXPECT_EQ(pipeline::rung_of(65, spaced), 80U);
+  EXPECT_EQ(pipeline::rung_of(192, spaced), 192U);
+  EXPECT_EQ(pipeline::rung_of(3, {128, 192, 16}), 128U);
+  EXPECT_EQ(pipeline::rung_of(65, {8, 128}), 128U);
+}
+
+TEST(Rungs, CutAGroupIntoAsFewTilesAsThereCanBeAndTheseEvenly) {
+  for (const pipeline::Rungs rungs : {pipeline::Rungs{8, 192, 16}, pipeline::Rungs{8, 160, 32}, pipeline::Rungs{16, 64},
+                                      pipeline::Rungs{64, 256}}) {
+    for (std::uint32_t rows = 1; rows < 1000; ++rows) {
+      const std::uint32_t tiles = (rows + rungs.most - 1) / rungs.most;
+      const std::uint32_t each = pipeline::rows_of_tiles(rows, tiles, rungs);
+      ASSERT_LE(each, rungs.most) << rows;
+      ASSERT_EQ((rows + each - 1) / each, tiles) << rows;
+    }
+  }
+  EXPECT_EQ(pipeline::rows_of_tiles(250, 2, {8, 192, 16}), 128U);
+  EXPECT_EQ(pipeline::rows_of_tiles(130, 2, {8, 128}), 128U);
+}
+
 class DirectoryDefects : public ::testing::Test {
  protected:
   static Walk walk() { return {{0, 11, 11, 30, 37}, 40, 2}; }
@@ -187,7 +211,9 @@ TEST_F(DirectoryDefects, PrefixOfTheLaunchBefore) {
   directory.keep(6);
   is_wrong(directory);
 }
-TEST_F(DirectoryDefects, TwoBlocksOnOneTile) { finds(DirectoryDefect::two_blocks_on_a_tile, FindingKind::race, {"'out'"}); }
+TEST_F(DirectoryDefects, TwoBlocksOnOneTile) {
+  finds(DirectoryDefect::two_blocks_on_a_tile, FindingKind::race, {"'out'"});
+}
 TEST_F(DirectoryDefects, LastPartialTileStoredWhole) {
   finds(DirectoryDefect::partial_stored_whole, FindingKind::race, {"'out'"});
 }

@@ -58,6 +58,7 @@ const std::vector<std::vector<std::string>> arena_rooms = {
     {"operation"},               // what an operation is
     {"emulation"},               // kernels in the emulator
     {"attention", "dual_gemm"},  // each operation, in its own folder
+    {"grouped_gemm"},            // groups of dual GEMMs, or of one product, whose data and judge they share
     {"operations"},              // the list of them
     {"suites"},                  // problems, read from files
     {"contestants"},             // who competes
@@ -82,6 +83,13 @@ std::size_t row_of(const std::string& room) {
 
 /// "gates" of "gates/match.hpp", "random" of "random.hpp".
 std::string room_of(const std::string& path) { return path.substr(0, path.find_first_of("/.")); }
+
+/// The rooms of src/arena/user_kernels/ in the same way; its own files are the contestants, above all of them. The two ends
+/// of a line stand in one row: neither knows anything of the other.
+const std::vector<std::vector<std::string>> user_kernel_rooms = {
+    {"compile", "line"},    // sources on their way to code; what is said on the line to a kernel's process
+    {"process", "served"},  // the judge's end; the process's
+};
 
 std::vector<fs::path> source_files(const fs::path& folder) {
   std::vector<fs::path> files;
@@ -135,6 +143,29 @@ TEST(House, EveryRoomOfTheArenaIncludesOnlyWhatLiesBelowIt) {
   }
 }
 
+TEST(House, EveryRoomOfUsersKernelsIncludesOnlyWhatLiesBelowIt) {
+  const auto row = [](const std::string& path) {
+    const std::string room = path.find('/') == std::string::npos ? "" : room_of(path);
+    const auto holds = [&](const std::vector<std::string>& rooms) {
+      return std::find(rooms.begin(), rooms.end(), room) != rooms.end();
+    };
+    const auto found = std::find_if(user_kernel_rooms.begin(), user_kernel_rooms.end(), holds);
+    EXPECT_TRUE(room.empty() || found != user_kernel_rooms.end()) << room << " is not in the order of the rooms";
+    return found - user_kernel_rooms.begin();
+  };
+  const fs::path folder = source_root / "arena/user_kernels";
+  const std::regex include("#include \"arena/user_kernels/([^\"]+)\"");
+  for (const fs::path& file : source_files(folder)) {
+    const std::string path = fs::relative(file, folder).string();
+    const std::string text = read(file);
+    for (std::sregex_iterator match(text.begin(), text.end(), include), end; match != end; ++match) {
+      const std::string other = (*match)[1];
+      EXPECT_TRUE(fs::path(other).parent_path() == fs::path(path).parent_path() || row(other) < row(path))
+          << file << " includes " << other;
+    }
+  }
+}
+
 TEST(House, InlineAssemblyStandsOnlyInThePtxBody) {
   const std::regex assembly("\\basm\\s*(volatile)?\\s*\\(");
   for (const fs::path& file : source_files(source_root)) {
@@ -158,11 +189,11 @@ TEST(House, NoBarrierAppearsInAKernelFolder) {
 /// Operations and strategies by name, as their registries have them.
 constexpr const char* names =
     "dual_gemm|attention|packed|interleaved|sequential|pingpong|two_pass|pipelined|split|simple|"
-    "rows|rows_shared|rows_coalesced|blockwise|planned";
+    "rows|rows_shared|rows_coalesced|blockwise|planned|grouped_dual_gemm|grouped_gemm|by_expert";
 
 /// Folders that may know the names of one operation and its strategies: its own.
 bool is_an_operations_own(const std::string& file) {
-  return std::regex_search(file, std::regex("^(strategies|arena)/(dual_gemm|attention)/"));
+  return std::regex_search(file, std::regex("^(strategies|arena)/(dual_gemm|attention|grouped_gemm)/"));
 }
 
 // Whoever wants to know something of an operation or a strategy asks the object, and never compares its name.

@@ -49,5 +49,25 @@ TEST(PrimitiveKernels, CompileForHopper) {
   }
 }
 
+// The rings that the emulator runs, for the cards that they are for: no spills, no warnings.
+TEST(TensorKernels, CompileForBlackwell) {
+  if (!runtime::nvrtc_status().problem.empty()) {
+    GTEST_SKIP() << runtime::nvrtc_status().problem;
+  }
+  for (const std::string name : {"tensor_ring", "tensor_pair"}) {
+    const std::string header = "emulator/kernels/" + name + ".hpp";
+    const std::string text = read_file(std::string(THRESHER_SOURCE_DIR) + "/tests/" + header);
+    for (const char* arch : {"sm_100f", "sm_103a"}) {
+      runtime::Program program = program_of(header, text, {"planted::" + name});
+      program.text = "#include \"" + header + "\"\n";
+      program.arch = arch;
+      const runtime::Cubin cubin = runtime::compile(program);
+      ASSERT_EQ(cubin.kernels.size(), 1U) << arch;
+      EXPECT_EQ(cubin.log.find("warning"), std::string::npos) << cubin.log;
+      EXPECT_EQ(cubin.kernels.front().resources.spill_store_bytes, 0) << arch;
+    }
+  }
+}
+
 }  // namespace
 }  // namespace thresher::machine::test

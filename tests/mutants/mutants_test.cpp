@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <map>
 #include <optional>
 #include <set>
 #include <string>
@@ -54,20 +55,73 @@ std::optional<std::size_t> place_of(const std::string& text, const toml::table& 
   return place == std::string::npos || before.empty() || !is_alone ? std::nullopt : std::optional(place);
 }
 
+/// All that a fault changes.
+std::vector<toml::table> edits_of(const toml::table& fault) {
+  std::vector<toml::table> edits{fault};
+  if (const toml::array* also = fault["also"].as_array()) {
+    for (const toml::node& edit : *also) {
+      edits.push_back(*edit.as_table());
+    }
+  }
+  return edits;
+}
+
+std::string file_of(const toml::table& fault, const toml::table& edit) {
+  return text_of(edit.contains("file") ? edit : fault, "file");
+}
+
+/// Behind a switch a piece of code is still one: its brackets close, and without a semicolon it is one expression.
+bool is_whole(const std::string& code) {
+  const bool has_statements = code.find(';') != std::string::npos;
+  std::string open;
+  for (const char one : code) {
+    if (one == '(' || one == '[' || one == '{') {
+      open += one;
+    } else if (one == ')' || one == ']' || one == '}') {
+      const char opens = one == ')' ? '(' : one == ']' ? '[' : '{';
+      if (open.empty() || open.back() != opens) {
+        return false;
+      }
+      open.pop_back();
+    } else if (one == ',' && open.empty() && !has_statements && code.find('<') == std::string::npos) {
+      return false;
+    }
+  }
+  return open.empty();
+}
+
 TEST(Mutants, StillFitTheCode) {
   for (const toml::table& fault : faults()) {
     const std::string what = text_of(fault, "what");
-    std::vector<toml::table> edits{fault};
-    if (const toml::array* also = fault["also"].as_array()) {
-      for (const toml::node& edit : *also) {
-        edits.push_back(*edit.as_table());
-      }
-    }
-    for (const toml::table& edit : edits) {
-      const std::string file = edit.contains("file") ? text_of(edit, "file") : text_of(fault, "file");
+    for (const toml::table& edit : edits_of(fault)) {
+      const std::string file = file_of(fault, edit);
       EXPECT_TRUE(place_of(read(tree / file), edit).has_value())
           << what << ": " << file << " has not exactly one\n" << text_of(edit, "before");
       EXPECT_NE(stripped(text_of(edit, "before")), stripped(text_of(edit, "after"))) << what;
+      EXPECT_TRUE(is_whole(text_of(edit, "before")) && is_whole(text_of(edit, "after"))) << what;
+    }
+  }
+}
+
+/// Each stands behind a switch of its own: what two of them change is the same text or lies apart.
+TEST(Mutants, CanBePlantedTogether) {
+  struct Place {
+    std::size_t begin, end;
+    std::string what;
+  };
+  std::map<std::string, std::vector<Place>> places;
+  for (const toml::table& fault : faults()) {
+    for (const toml::table& edit : edits_of(fault)) {
+      const std::string file = file_of(fault, edit);
+      if (const auto begin = place_of(read(tree / file), edit)) {
+        const Place place{*begin, *begin + stripped(text_of(edit, "before")).size(), text_of(fault, "what")};
+        for (const Place& other : places[file]) {
+          const bool is_same = place.begin == other.begin && place.end == other.end;
+          EXPECT_TRUE(is_same || place.end <= other.begin || other.end <= place.begin)
+              << file << ": " << place.what << " and " << other.what << " overlap";
+        }
+        places[file].push_back(place);
+      }
     }
   }
 }

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "ops/cuda_programs.hpp"
+#include "runtime/cubin_cache.hpp"
 #include "runtime/nvrtc.hpp"
 
 namespace thresher::ops {
@@ -22,6 +23,21 @@ TEST(BuiltInCubins, HoldEveryDefaultProgramWhole) {
       EXPECT_EQ(cubin->kernels[i].expression, program.kernels[i]);
       EXPECT_FALSE(cubin->kernels[i].lowered_name.empty());
     }
+  }
+}
+
+/// Machine code of a matrix kernel that spills, or whose matrix instructions the compiler serialised, is useless.
+TEST(BuiltInCubins, HoldNothingThatSpills) {
+  for (const BuiltInCubin& built_in : built_in_cubins()) {
+    const std::optional<runtime::Cubin> cubin = runtime::deserialise(std::string(built_in.key), built_in.entry);
+    ASSERT_TRUE(cubin.has_value()) << built_in.key;
+    for (const runtime::CompiledKernel& kernel : cubin->kernels) {
+      EXPECT_EQ(kernel.resources.spill_store_bytes, 0) << kernel.expression;
+      EXPECT_EQ(kernel.resources.stack_bytes, 0) << kernel.expression;
+      EXPECT_GT(kernel.resources.registers, 0) << kernel.expression;
+    }
+    EXPECT_EQ(cubin->log.find("warning"), std::string::npos) << cubin->log;
+    EXPECT_EQ(cubin->log.find("Potential Performance Loss"), std::string::npos) << cubin->log;
   }
 }
 

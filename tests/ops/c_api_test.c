@@ -448,6 +448,131 @@ static void refuses_attention(void) {
   thresher_attention_destroy(plan);
 }
 
+/* ---- Grouped products: 2 experts, 4 rows of which the last is nobody's. ---- */
+
+enum { experts = 2, grouped_rows = 4 };
+static _Alignas(64) uint16_t grouped_a[grouped_rows * k];
+static _Alignas(64) uint16_t grouped_b[experts * 2 * n * k]; /* gate and up of each expert, one behind the other */
+static _Alignas(64) float grouped_c[grouped_rows * n];
+static const int32_t offsets[experts + 1] = {0, 1, 3};
+
+static void fill_grouped(void) {
+  for (int i = 0; i < grouped_rows * k; ++i) grouped_a[i] = fp16_of_small_integer(1 + i % 3);
+  for (int i = 0; i < experts * 2 * n * k; ++i) grouped_b[i] = fp16_of_small_integer(i % 3);
+}
+
+static float grouped_product(int row, int of_expert, int weight_row) {
+  float sum = 0;
+  for (int i = 0; i < k; ++i) {
+    sum += (float)((1 + (row * k + i) % 3) * (((of_expert * 2 * n + weight_row) * k + i) % 3));
+  }
+  return sum;
+}
+
+static int is_grouped(int has_activation) {
+  int holds = 1;
+  for (int row = 0; row < grouped_rows; ++row) {
+    for (int column = 0; column < n; ++column) {
+      const int expert = row < offsets[1] ? 0 : 1;
+      const float gate = grouped_product(row, expert, column);
+      const float up = grouped_product(row, expert, n + column);
+      const float wanted = has_activation ? gate / (1 + expf(-gate)) * up : gate;
+      const float is = grouped_c[row * n + column];
+      holds = holds && (row < offsets[experts] ? fabsf(is - wanted) <= 1e-4f * fabsf(wanted) + 1e-6f : is == -1.0f);
+    }
+  }
+  return holds;
+}
+
+static thresher_grouped_problem grouped_problem(void) {
+  thresher_grouped_problem problem;
+  thresher_grouped_problem_init(&problem, sizeof problem);
+  problem.experts = experts;
+  problem.rows = grouped_rows;
+  problem.n = n;
+  problem.k = k;
+  problem.a = THRESHER_FP16;
+  problem.b = THRESHER_FP16;
+  problem.out = THRESHER_FP32;
+  return problem;
+}
+
+static thresher_grouped_weights_view grouped_view(void) {
+  thresher_grouped_weights_view view;
+  thresher_grouped_weights_view_init(&view, sizeof view);
+  view.format = THRESHER_FP16;
+  view.device = cpu;
+  view.experts = experts;
+  view.n = n;
+  view.k = k;
+  view.order = THRESHER_GATE_FIRST;
+  view.b1 = grouped_b;
+  return view;
+}
+
+static thresher_grouped_tensors grouped_tensors(void) {
+  thresher_grouped_tensors tensors;
+  thresher_grouped_tensors_init(&tensors, sizeof tensors);
+  tensors.rows = grouped_rows;
+  tensors.a = grouped_a;
+  tensors.c = grouped_c;
+  tensors.groups = offsets;
+  return tensors;
+}
+
+static void computes_groups(void) {
+  const thresher_grouped_problem problem = grouped_problem();
+  const thresher_grouped_weights_view view = grouped_view();
+  const thresher_grouped_tensors tensors = grouped_tensors();
+  thresher_grouped_weights* weights = NULL;
+  thresher_grouped* plan = NULL;
+  uint32_t flags = 99;
+  expect_ok(thresher_grouped_pack(&view, THRESHER_EXACT, &weights), "pack the experts");
+  expect_ok(thresher_grouped_plan(cpu, &problem, weights, NULL, &plan), "plan a grouped dual GEMM");
+  expect(strcmp(thresher_grouped_strategy(plan), "by_expert") == 0, "the strategy of a grouped dual GEMM");
+  expect(thresher_grouped_workspace_bytes(plan) <= sizeof workspace, "the workspace of a grouped dual GEMM");
+  for (int i = 0; i < grouped_rows * n; ++i) grouped_c[i] = -1.0f;
+  expect_ok(thresher_grouped_run(plan, NULL, &tensors, workspace), "run a grouped dual GEMM");
+  expect(is_grouped(1), "the values of a grouped dual GEMM");
+  expect_ok(thresher_grouped_run_status(plan, NULL, workspace, &flags), "the status of a grouped dual GEMM");
+  expect(flags == 0, "offsets that make sense");
+  for (int i = 0; i < grouped_rows * n; ++i) grouped_c[i] = -1.0f;
+  expect_ok(thresher_grouped_run_flat(plan, NULL, 0, grouped_rows, 0, grouped_a, 0, NULL, NULL, grouped_c, 0, offsets,
+                                      NULL, NULL, workspace),
+            "run a grouped dual GEMM by pointers");
+  expect(is_grouped(1), "the values of a grouped dual GEMM by pointers");
+  thresher_grouped_destroy(plan);
+  thresher_grouped_weights_destroy(weights);
+}
+
+static void computes_groups_of_one_matrix(void) {
+  thresher_grouped_problem problem = grouped_problem();
+  thresher_grouped_weights_view view = grouped_view();
+  const thresher_grouped_tensors tensors = grouped_tensors();
+  thresher_grouped* plan = NULL;
+  problem.activation = THRESHER_NO_ACTIVATION;
+  view.order = THRESHER_SEPARATE;
+  view.expert_stride = 2 * n * k;
+  expect_ok(thresher_grouped_plan_raw(cpu, &problem, &view, NULL, &plan), "plan a grouped GEMM");
+  for (int i = 0; i < grouped_rows * n; ++i) grouped_c[i] = -1.0f;
+  expect_ok(thresher_grouped_run(plan, NULL, &tensors, workspace), "run a grouped GEMM");
+  expect(is_grouped(0), "the values of a grouped GEMM");
+  thresher_grouped_destroy(plan);
+}
+
+static void refuses_groups(void) {
+  const thresher_grouped_problem problem = grouped_problem();
+  thresher_grouped_weights_view view = grouped_view();
+  thresher_grouped* plan = NULL;
+  view.order = 7;
+  expect_refused(thresher_grouped_plan_raw(cpu, &problem, &view, NULL, &plan), "view.order is 7, expected 0 to 3");
+  view.order = THRESHER_SEPARATE;
+  expect_refused(thresher_grouped_plan_raw(cpu, &problem, &view, NULL, &plan),
+                 "the weights are one matrix an expert, but the problem has an activation: expected gate and up");
+  expect_refused(thresher_grouped_plan_raw(cpu, &problem, NULL, NULL, &plan), "view is null");
+  expect(plan == NULL, "no plan after a refusal");
+}
+
 int main(void) {
   thresher_device best;
   char strategies[128];
@@ -459,6 +584,12 @@ int main(void) {
   expect(strcmp(strategies, "interleaved,two_pass") == 0, "the CPU's strategies");
   expect_ok(thresher_attention_strategies(cpu, strategies, sizeof strategies), "strategies of attention");
   expect(strcmp(strategies, "blockwise") == 0, "the CPU's strategies of attention");
+  expect_ok(thresher_grouped_strategies(cpu, strategies, sizeof strategies), "strategies of the grouped products");
+  expect(strcmp(strategies, "by_expert") == 0, "the CPU's strategies of the grouped products");
+  fill_grouped();
+  computes_groups();
+  computes_groups_of_one_matrix();
+  refuses_groups();
   computes_packed();
   computes_raw();
   computes_flat();

@@ -12,11 +12,11 @@
 #include "support/gpu.hpp"
 #include "support/grouped_checks.hpp"
 
-#define SKIP_WITHOUT_HOPPER()                               \
-  SKIP_WITHOUT_GPU();                                       \
-  if (!runtime::device_properties(0).is(Arch::sm_90a)) {    \
-    GTEST_SKIP() << "these kernels are for Hopper GPUs";    \
-  }                                                         \
+#define SKIP_WITHOUT_HOPPER()                            \
+  SKIP_WITHOUT_GPU();                                    \
+  if (!runtime::device_properties(0).is(Arch::sm_90a)) { \
+    GTEST_SKIP() << "these kernels are for Hopper GPUs"; \
+  }                                                      \
   static_assert(true)
 
 namespace thresher {
@@ -50,9 +50,7 @@ class TensorOnGpu {
   [[nodiscard]] bool guards_intact() const { return values_.guards_intact() && scales_.guards_intact(); }
 
  private:
-  static std::size_t count(const Tensor& host) {
-    return host.rank == 3 ? static_cast<std::size_t>(host.shape[0]) : 1;
-  }
+  static std::size_t count(const Tensor& host) { return host.rank == 3 ? static_cast<std::size_t>(host.shape[0]) : 1; }
   static std::size_t all_scale_bytes(const Tensor& host) {
     Tensor one = host;
     if (host.rank == 3) {
@@ -92,6 +90,8 @@ class GpuRun {
         groups_(groups_of(host)),
         row_ids_(host.tensors().row_ids),
         row_weights_(host.tensors().row_weights) {
+    const std::string* const numerics = planned.knobs.find("numerics");
+    numerics_ = numerics != nullptr && *numerics == "fast" ? Numerics::fast : Numerics::exact;
     GroupedWeights weights = host.weights();
     if (weights.up_global_scale != nullptr) {
       up_scales_ = std::make_unique<OnGpu>(
@@ -143,7 +143,9 @@ class GpuRun {
     if (status != wanted) {
       return "status: " + status.explain() + ", expected: " + wanted.explain();
     }
-    return test::wrong_rows(host_);
+    return test::wrong_rows(host_, numerics_,
+                            numerics_ == Numerics::fast ? reference::Accumulation::float14_truncated
+                                                        : reference::Accumulation::float32_truncated);
   }
   /// Other groups for the calls that follow, on the GPU and for the judge.
   void regroup(const std::vector<std::int32_t>& groups) {
@@ -164,6 +166,7 @@ class GpuRun {
   }
 
   GroupedCase& host_;
+  Numerics numerics_ = Numerics::exact;
   TensorOnGpu b1_;
   TensorOnGpu b2_;
   TensorOnGpu bias1_;
@@ -186,7 +189,12 @@ void for_every_choice(const GroupedProblem& problem, const Act& act) {
   const DeviceSpec here = device();
   for (const GroupedStrategy* const strategy : grouped::strategies_of(DeviceKind::cuda)) {
     if (!strategy->not_made_for(problem, here)) {
-      for (const Knobs& knobs : strategy->candidates(problem, {}, here)) {
+      std::vector<Knobs> all = strategy->candidates(problem, {}, here);
+      if (problem.b == Format::nvfp4) {
+        const std::vector<Knobs> fast = strategy->candidates(problem, {{"numerics", "fast"}}, here);
+        all.insert(all.end(), fast.begin(), fast.end());
+      }
+      for (const Knobs& knobs : all) {
         SCOPED_TRACE(std::string(strategy->name()) + " " + knobs.text());
         act(*strategy, knobs);
       }
@@ -240,8 +248,8 @@ TEST(CudaGroupedKernels, BiasesRowWeightsAndEveryActivation) {
   SKIP_WITHOUT_HOPPER();
   for (const Operands& operands : all_operands) {
     for (const ActivationKind kind : {ActivationKind::gelu_tanh, ActivationKind::swiglu_clamped}) {
-      for (const std::optional<GateUpOrder> order :
-           {std::optional<GateUpOrder>{}, std::optional(GateUpOrder::up_first), std::optional(GateUpOrder::interleaved)}) {
+      for (const std::optional<GateUpOrder> order : {std::optional<GateUpOrder>{}, std::optional(GateUpOrder::up_first),
+                                                     std::optional(GateUpOrder::interleaved)}) {
         GroupedProblem problem = problem_of(operands, true);
         problem.activation->kind = kind;
         problem.bias = true;
@@ -325,7 +333,8 @@ TEST(CudaGroupedKernels, AGraphServesOtherCounts) {
         const std::vector<std::vector<std::int32_t>> all_groups =
             layout == RowLayout::slots
                 ? std::vector<std::vector<std::int32_t>>{{0, 0, 0, 0, 0}, {301, 1, 0, 64, 65}, {8, 9, 16, 17, 300}}
-                : std::vector<std::vector<std::int32_t>>{{0, 0, 0, 0, 0, 0}, {0, 0, 0, 0, 0, 301}, {3, 11, 20, 84, 213, 300}};
+                : std::vector<std::vector<std::int32_t>>{
+                      {0, 0, 0, 0, 0, 0}, {0, 0, 0, 0, 0, 301}, {3, 11, 20, 84, 213, 300}};
         for (const std::vector<std::int32_t>& groups : all_groups) {
           run.regroup(groups);
           run.poison();

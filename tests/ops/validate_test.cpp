@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "ops/tensor_checks.hpp"
 #include "thresher/error.hpp"
 
 namespace thresher::ops {
@@ -124,7 +125,7 @@ bool overlap_is_refused(std::int64_t c_at, std::int64_t rows, std::int64_t c_str
   a.strides[0] = 24;
   Tensor c = Tensor::contiguous(memory.data() + c_at, Format::fp16, {rows, 4});
   c.strides[0] = c_stride;
-  return !refusal([&] { validate_apart(c, "a", a); }).empty();
+  return !refusal([&] { check_apart(c, "a", a); }).empty();
 }
 
 TEST(ValidateRun, TheOutputLiesApartFromTheOperands) {

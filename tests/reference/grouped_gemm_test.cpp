@@ -9,6 +9,7 @@
 
 #include "core/grouped_weights.hpp"
 #include "formats/elements.hpp"
+#include "reference/activation.hpp"
 #include "thresher/error.hpp"
 
 namespace thresher::reference {
@@ -97,8 +98,7 @@ TEST(GroupedRows, IdsOutsideAreSkippedAndMayRepeat) {
   Values c({7, 1}, std::vector<float>(7));
   Integers offsets({0, 4, 6});
   Integers ids({5, 5, -1, 6, 0, 1, 99});
-  const OwnedRows owned =
-      owned_rows(problem, {.a = a.view, .c = c.view, .offsets = offsets.view, .row_ids = ids.view});
+  const OwnedRows owned = owned_rows(problem, {.a = a.view, .c = c.view, .offsets = offsets.view, .row_ids = ids.view});
   EXPECT_EQ(owned.tokens, (std::vector<std::int64_t>{2, 2, -1, -1, 0, 0, -1}));
   EXPECT_EQ(owned.status.flags, GroupedStatus::skipped_rows);
   EXPECT_TRUE(owned.status.makes_sense());
@@ -138,9 +138,9 @@ TEST(GroupedDefinition, BiasComesBeforeTheActivationAndTheRowWeightBehindIt) {
   Values weights({2}, {0.5F, -2});
   Values c({2, 1}, {0, 0});
   Integers offsets({0, 2});
-  const GroupedOutputs out = grouped_gemm(
-      problem, {.b1 = b1.view, .b2 = b2.view, .bias1 = bias1.view, .bias2 = bias2.view},
-      {.a = a.view, .c = c.view, .offsets = offsets.view, .row_weights = weights.view});
+  const GroupedOutputs out =
+      grouped_gemm(problem, {.b1 = b1.view, .b2 = b2.view, .bias1 = bias1.view, .bias2 = bias2.view},
+                   {.a = a.view, .c = c.view, .offsets = offsets.view, .row_weights = weights.view});
   EXPECT_DOUBLE_EQ(out.values[0], silu(1.25) * (3 - 7) * 0.5);
   EXPECT_DOUBLE_EQ(out.values[1], silu(2.25) * (6 - 7) * -2);
 
@@ -222,17 +222,16 @@ TEST(GroupedDefinition, EveryExpertHasItsGlobalScales) {
   fused.global_scale = of_gate.data();
   Values c({2, 1}, {0, 0});
   Integers offsets({0, 1, 2});
-  const GroupedWeights weights{
-      .b1 = fused, .order = GateUpOrder::gate_first, .up_global_scale = of_up.data()};
+  const GroupedWeights weights{.b1 = fused, .order = GateUpOrder::gate_first, .up_global_scale = of_up.data()};
   const GroupedOutputs out = grouped_gemm(problem, weights, {.a = a, .c = c.view, .offsets = offsets.view});
   EXPECT_DOUBLE_EQ(out.values[0], silu(16 * 0.25 * 0.125) * (16 * 0.25 * 2));
   EXPECT_DOUBLE_EQ(out.values[1], silu(16 * 0.25 * 0.5) * (16 * 0.25 * 4));
 }
 
 TEST(GroupedDefinition, Float32DecidesWhatIsInfinite) {
-  EXPECT_EQ(grouped_element(3e38, 0, std::nullopt, 4), static_cast<double>(inf));
-  EXPECT_TRUE(std::isnan(grouped_element(3e39, 0, std::nullopt, 0)));
-  EXPECT_EQ(grouped_element(2, 0, std::nullopt, 0.25), 0.5);
+  EXPECT_EQ(output_element(3e38, 0, std::nullopt, 4), static_cast<double>(inf));
+  EXPECT_TRUE(std::isnan(output_element(3e39, 0, std::nullopt, 0)));
+  EXPECT_EQ(output_element(2, 0, std::nullopt, 0.25), 0.5);
 }
 
 TEST(GroupedDefinition, RefusesWhatIsNotAsTheProblemSays) {
@@ -294,7 +293,7 @@ TEST(WeightViewsTest, ScalesFollowTheirRows) {
       const ExpertMatrix up = expert_matrix(views.up, expert);
       EXPECT_EQ(*up.matrix.global_scale, globals[static_cast<std::size_t>(expert)]);
       for (std::int64_t row = 0; row < n; ++row) {
-        const std::int64_t there = order == GateUpOrder::interleaved ? 2 * row + 1
+        const std::int64_t there = order == GateUpOrder::interleaved  ? 2 * row + 1
                                    : order == GateUpOrder::gate_first ? n + row
                                                                       : row;
         for (const std::int64_t column : {0, 17, 47}) {

@@ -323,6 +323,30 @@ TEST(Confinement, MemoryIsLimited) {
 }
 #endif
 
+TEST(Confinement, NoMemoryEscapesItsLimit) {
+  NEEDS("system calls");
+  NEEDS("files");
+  Confinement confinement;
+  confinement.limits.data_bytes = std::uint64_t{8} << 30;
+  const std::size_t bytes = 1 << 16;
+  const int given = ::memfd_create("given", MFD_CLOEXEC);
+  ASSERT_EQ(::ftruncate(given, static_cast<off_t>(bytes)), 0);
+  const auto body = [&] {
+    const auto map = [&](int flags, int file) {
+      return ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, flags, file, 0);
+    };
+    MUST(map(MAP_SHARED | MAP_ANONYMOUS, -1) == MAP_FAILED && errno == EPERM);
+    MUST(map(MAP_SHARED_VALIDATE | MAP_ANONYMOUS, -1) == MAP_FAILED);
+    DENIED(::memfd_create("own", MFD_CLOEXEC));
+    DENIED(::open("/dev/zero", O_RDWR));
+    MUST(map(MAP_PRIVATE | MAP_ANONYMOUS, -1) != MAP_FAILED);
+    MUST(map(MAP_SHARED, given) != MAP_FAILED);  // as a judge shares it
+    return 0;
+  };
+  EXPECT_EQ(complaint_of_confined(confinement, body), 0);
+  ::close(given);
+}
+
 TEST(Confinement, ProcessorTimeIsLimited) {
   Confinement confinement;
   confinement.limits.cpu_s = 1;

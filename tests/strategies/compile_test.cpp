@@ -18,6 +18,10 @@
 #include "strategies/grouped_gemm/columns/candidates.hpp"
 #include "strategies/grouped_gemm/columns/program.hpp"
 #include "strategies/grouped_gemm/host/gather.hpp"
+#include "strategies/grouped_gemm/packed/candidates.hpp"
+#include "strategies/grouped_gemm/packed/program.hpp"
+#include "strategies/grouped_gemm/rows/candidates.hpp"
+#include "strategies/grouped_gemm/rows/program.hpp"
 #include "strategies/pause_program.hpp"
 
 namespace thresher::strategies {
@@ -44,6 +48,7 @@ void expect_clean(const DeviceProgram& program) {
     EXPECT_GT(kernel.resources.registers, 0) << kernel.expression;
   }
   EXPECT_EQ(cubin.log.find("warning"), std::string::npos) << cubin.log;
+  EXPECT_EQ(cubin.log.find("Potential Performance Loss"), std::string::npos) << cubin.log;
 }
 
 TEST(TwoPassKernels, CompileForHopperWithoutSpills) { expect_clean(dual_gemm::two_pass::program()); }
@@ -98,15 +103,38 @@ TEST(ProfiledKernels, CompileForHopperWithoutSpills) {
   expect_clean(packed);
 }
 
-TEST(GroupedKernels, EverySixteenBitDefaultCompilesForHopperWithoutSpills) {
+/// What is built into the library was compiled with it; tests/ops/built_in_cubins_test.cpp looks at that.
+TEST(GroupedKernels, EverySixteenBitKnobCompilesForHopperWithoutSpills) {
   using namespace grouped_gemm::columns;
   expect_clean(grouped_gemm::gather_program());
-  DeviceProgram all = program(default_config_list.front());
+  DeviceProgram all = program(small_config_list.front());
   all.kernels.clear();
-  for (const Config& config : default_config_list) {
-    if (config.operand == Number::bf16) {
+  for (const Config& config : small_config_list) {
+    all.kernels.push_back(kernel_expression(config));
+  }
+  expect_clean(all);
+}
+
+/// Sums of 192 columns leave a thread 40 registers. Slots of 32 along K stand for those of 64, gate and up for one
+/// matrix with less to do at the end.
+TEST(GroupedKernels, TheLargestTilesCompileForHopperWithoutSpills) {
+  using namespace grouped_gemm::columns;
+  DeviceProgram all = program(large_config_list.front());
+  all.kernels.clear();
+  for (const Config& config : large_config_list) {
+    if (config.block_tokens == 192 && config.block_k == 32 && config.matrices == 2) {
       all.kernels.push_back(kernel_expression(config));
     }
+  }
+  expect_clean(all);
+}
+
+TEST(GroupedKernels, EveryTileOfManyRowsCompilesForHopperWithoutSpills) {
+  using namespace grouped_gemm::rows;
+  DeviceProgram all = program(layer_config_list.front());
+  all.kernels.clear();
+  for (const Config& config : layer_config_list) {
+    all.kernels.push_back(kernel_expression(config));
   }
   for (const Config& config : small_config_list) {
     all.kernels.push_back(kernel_expression(config));
@@ -114,14 +142,19 @@ TEST(GroupedKernels, EverySixteenBitDefaultCompilesForHopperWithoutSpills) {
   expect_clean(all);
 }
 
-TEST(PackedNvfp4Kernels, EveryDefaultCompilesForHopperWithoutSpills) {
-  expect_clean(dual_gemm::packed::preparation_program());
-  DeviceProgram all = dual_gemm::packed::program(dual_gemm::packed::default_config_list.front());
+TEST(GroupedKernels, EveryPackedOneThatIsNotBuiltInCompilesForHopperWithoutSpills) {
+  using namespace grouped_gemm::packed;
+  DeviceProgram all = program(small_config_list.front());
   all.kernels.clear();
-  for (const dual_gemm::packed::Config& config : dual_gemm::packed::default_config_list) {
-    if (config.output == dual_gemm::packed::Number::fp16) {
-      all.kernels.push_back(dual_gemm::packed::kernel_name(config));
+  for (const Numerics numerics : {Numerics::exact, Numerics::fast}) {
+    for (const Config& config : expert_tiles(numerics, 2)) {
+      if (!is_built_in(config)) {
+        all.kernels.push_back(kernel_expression(config));
+      }
     }
+  }
+  for (const Config& config : small_config_list) {
+    all.kernels.push_back(kernel_expression(config));
   }
   expect_clean(all);
 }

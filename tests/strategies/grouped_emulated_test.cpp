@@ -2,11 +2,14 @@
 // many schedules. Right, clean, and bitwise equal on every schedule.
 #include <gtest/gtest.h>
 
+#include <ostream>
+
 #include "core/grouped_weights.hpp"
 #include "emulated_case.hpp"
 #include "reference/grouped_gemm.hpp"
-#include "strategies/grouped_gemm/columns/candidates.hpp"
 #include "strategies/grouped_gemm/columns/strategy.hpp"
+#include "strategies/grouped_gemm/packed/strategy.hpp"
+#include "strategies/grouped_gemm/rows/strategy.hpp"
 #include "strategies/grouped_gemm/tensors.hpp"
 #include "support/grouped_checks.hpp"
 
@@ -47,7 +50,9 @@ std::string run_and_judge(const PlannedCall& call, GroupedCase& host, std::uint6
       return found;
     }
     if (seed == 0) {
-      if (std::string sentence = wrong_rows(host); !sentence.empty()) {
+      const std::string* const numerics = call.knobs.find("numerics");
+      const bool is_fast = numerics != nullptr && *numerics == "fast";
+      if (std::string sentence = wrong_rows(host, is_fast ? Numerics::fast : Numerics::exact); !sentence.empty()) {
         return sentence;
       }
       first = host.c().bytes();
@@ -64,12 +69,29 @@ std::string run_and_judge(const PlannedCall& call, GroupedCase& host, std::uint6
   return "";
 }
 
-class EmulatedColumns : public ::testing::TestWithParam<std::size_t> {
+/// One of a strategy's samples.
+struct Chosen {
+  const Strategy<GroupedProblem>* strategy;
+  Sample<GroupedProblem> sample;
+};
+void PrintTo(const Chosen& one, std::ostream* out) { *out << one.strategy->name() << " " << one.sample.knobs.text(); }
+std::vector<Chosen> all_samples() {
+  std::vector<Chosen> all;
+  for (const Strategy<GroupedProblem>* strategy : {&columns_strategy(), &rows_strategy(), &packed_strategy()}) {
+    for (const Sample<GroupedProblem>& sample : strategy->samples()) {
+      all.push_back({strategy, sample});
+    }
+  }
+  return all;
+}
+
+class EmulatedGrouped : public ::testing::TestWithParam<Chosen> {
  protected:
-  [[nodiscard]] static Sample<GroupedProblem> sample() { return columns_strategy().samples()[GetParam()]; }
+  [[nodiscard]] static const Strategy<GroupedProblem>& strategy() { return *GetParam().strategy; }
+  [[nodiscard]] static const Sample<GroupedProblem>& sample() { return GetParam().sample; }
   static void clean_and_right(const GroupedProblem& problem, std::uint64_t schedules, GroupedForm form) {
     GroupedCase host(problem, std::move(form));
-    const PlannedCall call = columns_strategy().plan(problem, sample().knobs, hopper());
+    const PlannedCall call = strategy().plan(problem, sample().knobs, hopper());
     ASSERT_EQ(run_and_judge(call, host, schedules), "") << sample().knobs.text();
   }
   static void clean_and_right(const GroupedProblem& problem, std::uint64_t schedules) {
@@ -79,73 +101,123 @@ class EmulatedColumns : public ::testing::TestWithParam<std::size_t> {
   [[nodiscard]] static bool is_gathered() { return sample().problem.layout == RowLayout::gathered; }
 };
 
-TEST_P(EmulatedColumns, ItsOwnSample) { clean_and_right(sample().problem, 8); }
-TEST_P(EmulatedColumns, SmallerThanATile) {
-  for (GroupedProblem& problem : columns_strategy().edges(sample().problem, sample().knobs, hopper())) {
+TEST_P(EmulatedGrouped, ItsOwnSample) { clean_and_right(sample().problem, 8); }
+TEST_P(EmulatedGrouped, SmallerThanATile) {
+  for (GroupedProblem& problem : strategy().edges(sample().problem, sample().knobs, hopper())) {
     clean_and_right(problem, 3);
   }
 }
-TEST_P(EmulatedColumns, SlotsWithGarbageBehindTheCounts) {
+TEST_P(EmulatedGrouped, SlotsWithGarbageBehindTheCounts) {
   if (!is_gathered()) {
     GroupedProblem problem = with_layout(sample().problem, RowLayout::slots);
     problem.rows = problem.rows / 2 + 1;
     clean_and_right(problem, 4);
   }
 }
-TEST_P(EmulatedColumns, NonsenseForBounds) {
+TEST_P(EmulatedGrouped, NonsenseForBounds) {
   const auto rows = static_cast<std::int32_t>(sample().problem.rows);
   GroupedForm form = ragged_form(sample().problem);
   form.groups = {-4, rows / 2, rows / 3, 2 * rows, rows / 4, rows};
   clean_and_right(sample().problem, 3, form);
 }
-TEST_P(EmulatedColumns, NoRowsAtAll) {
+TEST_P(EmulatedGrouped, NoRowsAtAll) {
   GroupedForm form = ragged_form(sample().problem);
   form.groups.assign(form.groups.size(), 7);
   clean_and_right(sample().problem, 3, form);
 }
-TEST_P(EmulatedColumns, RowsWithGapsAndOutputsOffTheGrid) {
+TEST_P(EmulatedGrouped, RowsWithGapsAndOutputsOffTheGrid) {
   GroupedForm form = ragged_form(sample().problem);
-  form.layout = {.row_gap = 8, .out_row_gap = 1};
+  form.layout = {.row_gap = sample().problem.b == Format::nvfp4 ? 0 : 8, .out_row_gap = 1};
   clean_and_right(sample().problem, 2, form);
 }
-TEST_P(EmulatedColumns, GateAndUpInOneTensor) {
+/// Rows begin where 16 bytes may be stored and end where they may not; rows of A are no whole 16 bytes.
+TEST_P(EmulatedGrouped, RowsThatEndBetweenSixteenBytes) {
+  GroupedProblem problem = sample().problem;
+  problem.n = (problem.n + 7) / 8 * 8 - 3;
+  problem.k -= problem.b == Format::nvfp4 ? 0 : 4;
+  GroupedForm form = ragged_form(problem);
+  form.layout = {.row_gap = problem.b == Format::nvfp4 ? 0 : 4, .out_row_gap = 3};
+  clean_and_right(problem, 2, form);
+}
+TEST_P(EmulatedGrouped, GateAndUpInOneTensor) {
   if (!sample().problem.activation) {
     return;
   }
   for (const GateUpOrder order : all_gate_up_orders) {
     GroupedForm form = ragged_form(sample().problem);
     form.order = order;
-    form.bias_format = Format::bf16;
+    form.bias_format = order == GateUpOrder::interleaved ? Format::bf16 : Format::fp16;
     clean_and_right(sample().problem, 2, form);
   }
 }
+/// Tiles of half their rows, of one row more, of all, and of one.
+TEST_P(EmulatedGrouped, TilesThatAreJustFull) {
+  const auto most = static_cast<std::int32_t>(std::stoll(*sample().knobs.find("block_tokens")));
+  GroupedForm form = ragged_form(sample().problem);
+  form.groups = {0, most / 2, most + 1, 2 * most + 1, 2 * most + 1, 2 * most + 2};
+  clean_and_right(sample().problem, 2, form);
+}
+/// A block reports what it has seen itself: the row of no token is in the first tile, in a later one, or is nobody's.
+TEST_P(EmulatedGrouped, RowsOfNoTokenAreReportedWhereverTheyAre) {
+  if (!is_gathered()) {
+    return;
+  }
+  const GroupedProblem problem = sample().problem;
+  const auto rows = static_cast<std::size_t>(problem.rows);
+  for (const std::size_t skipped : {std::size_t{0}, std::size_t{3}, rows - 2, rows - 1}) {
+    GroupedForm form = ragged_form(problem);
+    const auto end = static_cast<std::int32_t>(rows - 1);
+    form.groups = {0, 3, 3, 5, 5, end};
+    std::fill(form.row_ids.begin(), form.row_ids.end(), 1);
+    form.row_ids[skipped] = static_cast<std::int32_t>(problem.tokens * problem.row_ids_divisor);
+    clean_and_right(problem, 2, form);
+  }
+}
+/// Scales in blocks, of whole experts and whole slots.
+TEST_P(EmulatedGrouped, ScalesInBlocks) {
+  GroupedProblem problem = sample().problem;
+  if (problem.b != Format::nvfp4) {
+    return;
+  }
+  problem.experts = 2;
+  problem.n = 128;
+  problem.rows = 128;
+  problem.k = 192;
+  if (problem.a == Format::nvfp4 && !is_gathered()) {
+    problem = with_layout(problem, RowLayout::slots);
+  }
+  GroupedForm form = ragged_form(problem);
+  form.layout.scales = ScaleLayout::blocked;
+  clean_and_right(problem, 2, form);
+}
 
 /// NaN and Inf stay in their own rows, of their own experts; behind a slot's rows there is nothing but NaN.
-TEST_P(EmulatedColumns, NanStaysInItsRow) {
-  const GroupedProblem problem =
-      is_gathered() ? sample().problem : with_layout(sample().problem, RowLayout::slots);
+TEST_P(EmulatedGrouped, NanStaysInItsRow) {
+  const GroupedProblem problem = is_gathered() ? sample().problem : with_layout(sample().problem, RowLayout::slots);
   GroupedCase host(problem, ragged_form(problem));
   const std::vector<std::int32_t> groups = host.groups();
-  if (is_gathered()) {
-    for (std::int64_t k = 0; k < problem.k; ++k) {
-      host.a().set_pattern(1, k, 0x7FFF);
+  const auto spoil = [&](std::int64_t row) {
+    if (problem.a == Format::nvfp4) {
+      host.a().set_scale(row, 0, 0x7F);
+    } else {
+      host.a().set_pattern(row, 3, 0x7FFF);
     }
-  } else {
-    for (std::int64_t e = 0; e < problem.experts; ++e) {
-      for (std::int64_t row = groups[static_cast<std::size_t>(e)]; row < problem.rows; ++row) {
-        for (std::int64_t k = 0; k < problem.k; ++k) {
-          host.a().set_pattern(e * problem.rows + row, k, 0x7FFF);
-        }
-      }
+  };
+  for (std::int64_t e = 0; e < problem.experts && !is_gathered(); ++e) {
+    for (std::int64_t row = groups[static_cast<std::size_t>(e)]; row < problem.rows; ++row) {
+      spoil(e * problem.rows + row);
     }
-    host.a().set_pattern(2, 3, 0x7FFF);
   }
-  const PlannedCall call = columns_strategy().plan(problem, sample().knobs, hopper());
+  spoil(1);
+  const PlannedCall call = strategy().plan(problem, sample().knobs, hopper());
   ASSERT_EQ(run_and_judge(call, host, 2), "") << sample().knobs.text();
 }
 
-INSTANTIATE_TEST_SUITE_P(AllSamples, EmulatedColumns,
-                         ::testing::Range(std::size_t{0}, columns::small_config_list.size()));
+std::string name_of(const ::testing::TestParamInfo<Chosen>& of) {
+  return std::string(of.param.strategy->name()) + std::to_string(of.index);
+}
+
+INSTANTIATE_TEST_SUITE_P(AllSamples, EmulatedGrouped, ::testing::ValuesIn(all_samples()), name_of);
 
 }  // namespace
 }  // namespace thresher::strategies::grouped_gemm

@@ -62,7 +62,8 @@ std::shared_ptr<const ConfigNode> convert(const toml::node& source) {
 
 /// Looks a text over before the parser does, for what that cannot be given: keys of many parts, of each of which it
 /// makes a table inside a table, and ends them one inside the other; and characters that are not ASCII where it looks
-/// for blanks, of which there is none in TOML and for some of which its behaviour is undefined.
+/// for blanks, for which its behaviour is undefined. They may stand in strings and comments, so this finds where those
+/// begin as the parser does: what it would not read as a string is refused here.
 class FirstLook {
  public:
   explicit FirstLook(std::string_view text) : text_(text) {
@@ -82,35 +83,91 @@ class FirstLook {
 
   void look() {
     const char character = text_[at_];
-    if (character == '"' || character == '\'') {
-      if (at_ > 0 && std::string_view(" \t\r\n=[{,.").find(text_[at_ - 1]) == std::string_view::npos) {
-        obstacle_ = "this is not TOML: a quote stands inside a word";
+    switch (character) {
+      case ' ':
+      case '\t':
+      case '\r': ++at_; return;
+      case '\n': end_line(); return;
+      case '#': at_ = std::min(text_.find('\n', at_), text_.size()); return;
+      case '"':
+      case '\'':
+        if (!may_begin("=[{,", last_ == '.' && !in_value_)) {
+          obstacle_ = "this is not TOML: a quote stands where no text begins";
+          return;
+        }
+        pass_string(character);
+        last_ = character;
         return;
-      }
-      pass_string(character);
-      return;
-    }
-    if (character == '#') {
-      at_ = std::min(text_.find('\n', at_), text_.size());
-      return;
-    }
-    ++at_;
-    if (character == '.') {
-      if (++parts_ > most_key_parts) {
-        obstacle_ = fmt::format("this key has more than {} parts", most_key_parts);
-      }
-    } else if (character == '\n' || std::string_view("=[]{},").find(character) != std::string_view::npos) {
-      parts_ = 1;
-      line_ += character == '\n' ? 1U : 0U;
-    } else {
-      look_for_blank(character);
+      default: ++at_; pass(character);
     }
   }
 
-  void look_for_blank(char character) {
+  void pass(char character) {
     if (static_cast<unsigned char>(character) >= 0x80) {
       obstacle_ = "this is not TOML: outside of texts and comments there is nothing but ASCII";
+      return;
     }
+    switch (character) {
+      case '.': count_part(); break;
+      case '=': begin_value(); break;
+      case '[':
+      case '{': open(character); break;
+      case ']':
+      case '}':
+        if (!nesting_.empty()) {
+          nesting_.pop_back();
+        }
+        parts_ = 1;
+        break;
+      case ',':
+        has_value_ = false;
+        parts_ = 1;
+        break;
+      default: break;
+    }
+    last_ = character;
+  }
+
+  void count_part() {
+    if (++parts_ > most_key_parts) {
+      obstacle_ = fmt::format("this key has more than {} parts", most_key_parts);
+    }
+  }
+
+  /// Whether what comes before lets a string, a list or a table begin.
+  [[nodiscard]] bool may_begin(std::string_view after, bool or_else) const {
+    return last_ == '\n' || after.find(last_) != std::string_view::npos || or_else;
+  }
+
+  void begin_value() {
+    if (has_value_ || nesting_.ends_with('[')) {
+      obstacle_ = "this is not TOML: = stands where no value begins";
+    }
+    in_value_ = true;
+    has_value_ = true;
+    parts_ = 1;
+  }
+
+  void open(char character) {
+    if (!may_begin("=[,", false)) {
+      obstacle_ = fmt::format("this is not TOML: {} stands where nothing begins", character);
+    }
+    if (in_value_) {
+      nesting_ += character;
+    }
+    has_value_ = false;
+    parts_ = 1;
+  }
+
+  void end_line() {
+    ++line_;
+    ++at_;
+    if (nesting_.empty()) {
+      in_value_ = false;
+      has_value_ = false;
+      last_ = '\n';
+    }
+    parts_ = 1;
   }
 
   /// A string of one line or of several, to behind its end; one without an end is the parser's to name.
@@ -141,6 +198,10 @@ class FirstLook {
   /// A backslash at the end of a line takes all blanks behind it.
   void pass_escape(bool is_long) {
     constexpr std::string_view blanks = " \t\r\n";
+    if (at_ < text_.size() && static_cast<unsigned char>(text_[at_]) >= 0x80) {
+      obstacle_ = "this is not TOML: a backslash stands before a character that is not ASCII";
+      return;
+    }
     if (!is_long || at_ >= text_.size() || blanks.find(text_[at_]) == std::string_view::npos) {
       at_ = std::min(at_ + 1, text_.size());
       return;
@@ -148,15 +209,19 @@ class FirstLook {
     while (at_ < text_.size() && blanks.find(text_[at_]) != std::string_view::npos) {
       line_ += text_[at_++] == '\n' ? 1U : 0U;
     }
-    if (at_ < text_.size()) {
-      look_for_blank(text_[at_]);
+    if (at_ < text_.size() && static_cast<unsigned char>(text_[at_]) >= 0x80) {
+      obstacle_ = "this is not TOML: outside of texts and comments there is nothing but ASCII";
     }
   }
 
   std::string_view text_;
   std::size_t at_ = 0;
   std::uint32_t line_ = 1;
-  int parts_ = 1;
+  int parts_ = 1;           ///< of the key that is read
+  char last_ = '\n';        ///< the last character that is no blank and of no comment; a line's beginning
+  bool in_value_ = false;   ///< behind a key's =
+  bool has_value_ = false;  ///< an = has come since the last , [ or {
+  std::string nesting_;     ///< the lists and tables of a value that are open, by their first character
   std::string obstacle_;
 };
 

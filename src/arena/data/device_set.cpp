@@ -20,9 +20,10 @@ DeviceSet::DeviceSet(Memory& memory, const std::vector<HostTensor>& inputs, cons
     if (!host.scales.empty()) {
       tensor.scales.data = add_part(memory, host.name + " scales", is_output, host.scales.data(), host.scales.size());
     }
-    if (host.global_scale) {
-      tensor.global_scale = static_cast<const float*>(
-          add_part(memory, host.name + " global scale", is_output, &*host.global_scale, sizeof(float)));
+    if (!host.global_scales.empty()) {
+      tensor.global_scale =
+          static_cast<const float*>(add_part(memory, host.name + " global scale", is_output, host.global_scales.data(),
+                                             host.global_scales.size() * sizeof(float)));
     }
     tensors_.emplace_back(host.name, tensor);
   };
@@ -59,11 +60,14 @@ void DeviceSet::share(const DeviceSet& other, const HostTensor& host) {
   tensors_.emplace_back(host.name, other.tensor(host.name));
 }
 
+const Tensor* DeviceSet::find(std::string_view name) const noexcept {
+  const auto known = std::find_if(tensors_.begin(), tensors_.end(), [&](const auto& one) { return one.first == name; });
+  return known == tensors_.end() ? nullptr : &known->second;
+}
+
 const Tensor& DeviceSet::tensor(std::string_view name) const {
-  for (const auto& [known, tensor] : tensors_) {
-    if (known == name) {
-      return tensor;
-    }
+  if (const Tensor* const known = find(name)) {
+    return *known;
   }
   throw Error(ErrorCode::internal, fmt::format("an input set has no tensor {}", name));
 }
@@ -75,6 +79,17 @@ const DeviceSet::Part& DeviceSet::part(std::string_view name) const {
     }
   }
   throw Error(ErrorCode::internal, fmt::format("an input set has no buffer {}", name));
+}
+
+std::vector<std::span<std::byte>> DeviceSet::places_of(const std::string& input) const {
+  std::vector<std::span<std::byte>> places;
+  for (const Part& known : parts_) {
+    if (!known.is_output && known.buffer->bytes() > 0 &&
+        (known.name == input || known.name == input + " scales" || known.name == input + " global scale")) {
+      places.emplace_back(static_cast<std::byte*>(known.buffer->data()), known.buffer->bytes());
+    }
+  }
+  return places;
 }
 
 void DeviceSet::poison_outputs(std::uint8_t byte) {
@@ -111,8 +126,8 @@ void DeviceSet::replace(const HostTensor& tensor) {
   if (!tensor.scales.empty()) {
     upload(tensor.name + " scales", tensor.scales.data(), tensor.scales.size());
   }
-  if (tensor.global_scale) {
-    upload(tensor.name + " global scale", &*tensor.global_scale, sizeof(float));
+  if (!tensor.global_scales.empty()) {
+    upload(tensor.name + " global scale", tensor.global_scales.data(), tensor.global_scales.size() * sizeof(float));
   }
 }
 
@@ -137,12 +152,19 @@ std::vector<std::string> DeviceSet::changed_inputs(const std::vector<HostTensor>
     const bool same =
         holds(input.name, input.values.data(), input.values.size()) &&
         (input.scales.empty() || holds(input.name + " scales", input.scales.data(), input.scales.size())) &&
-        (!input.global_scale || holds(input.name + " global scale", &*input.global_scale, sizeof(float)));
+        (input.global_scales.empty() ||
+         holds(input.name + " global scale", input.global_scales.data(), input.global_scales.size() * sizeof(float)));
     if (!same) {
       changed.push_back(input.name);
     }
   }
   return changed;
+}
+
+std::size_t guarded_bytes(const HostTensor& tensor) {
+  const auto guarded = [](std::size_t bytes) { return bytes + 2 * GuardedBuffer::zone_bytes(bytes); };
+  return guarded(tensor.values.size()) + (tensor.scales.empty() ? 0 : guarded(tensor.scales.size())) +
+         (tensor.global_scales.empty() ? 0 : guarded(tensor.global_scales.size() * sizeof(float)));
 }
 
 std::string describe(const GuardDamage& damage, std::string_view name) {

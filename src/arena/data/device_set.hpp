@@ -1,7 +1,9 @@
 #pragma once
 /// One input set on a device: inputs and outputs in guarded buffers.
+#include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -29,6 +31,11 @@ class DeviceSet {
 
   /// Throws Error(internal) when there is none of that name.
   [[nodiscard]] const Tensor& tensor(std::string_view name) const;
+  /// Null when there is none of that name.
+  [[nodiscard]] const Tensor* find(std::string_view name) const noexcept;
+
+  /// Where the input lies: its values and, if it has them, its scales and its global scale.
+  [[nodiscard]] std::vector<std::span<std::byte>> places_of(const std::string& input) const;
 
   void poison_outputs(std::uint8_t byte);
   [[nodiscard]] std::vector<std::uint8_t> download(std::string_view output) const;
@@ -58,6 +65,9 @@ class DeviceSet {
   std::vector<Part> parts_;
   std::vector<std::pair<std::string, Tensor>> tensors_;
 };
+
+/// What a tensor takes on a device with the guard zones of its buffers.
+[[nodiscard]] std::size_t guarded_bytes(const HostTensor& tensor);
 
 /// One sentence about a damaged guard zone of the buffer `name`.
 [[nodiscard]] std::string describe(const GuardDamage& damage, std::string_view name);

@@ -19,6 +19,10 @@ enum class Distribution : std::uint8_t {
 inline constexpr std::array all_distributions{Distribution::contest, Distribution::full_range, Distribution::normal,
                                               Distribution::integers, Distribution::specials};
 
+/// Those without values that are no numbers.
+inline constexpr std::array ordinary_distributions{Distribution::contest, Distribution::full_range, Distribution::normal,
+                                                   Distribution::integers};
+
 /// "contest", "full_range", … as in suites and the ledger.
 [[nodiscard]] std::string_view name(Distribution distribution) noexcept;
 [[nodiscard]] std::optional<Distribution> distribution_from_name(std::string_view name) noexcept;

@@ -34,7 +34,7 @@ Tensor HostTensor::view() const {
   Tensor tensor = Tensor::contiguous(data, format, shape);
   tensor.scales.data = scales.empty() ? nullptr : scales.data();
   tensor.scales.layout = scale_layout;
-  tensor.global_scale = global_scale ? &*global_scale : nullptr;
+  tensor.global_scale = global_scales.empty() ? nullptr : global_scales.data();
   return tensor;
 }
 
@@ -42,12 +42,15 @@ HostTensor make_host_tensor(std::string name, Format format, std::vector<std::in
   HostTensor tensor{std::move(name), format, std::move(shape), {}, {}, layout};
   tensor.values.resize(static_cast<std::size_t>(tensor.elements() * bits(format) / 8));
   if (format_traits(format).has_scales()) {
-    tensor.scales.resize(scale_bytes(tensor.shape[0], tensor.shape[1], layout));
+    tensor.scales.resize(scale_bytes(tensor.view()));
   }
   return tensor;
 }
 
 void flip_signs(HostTensor& tensor, Random& random) {
+  if (tensor.is_index) {
+    return;
+  }
   const int element_bits = bits(tensor.format);
   std::uint64_t signs = 0;
   for (int bit = element_bits - 1; bit < 64; bit += element_bits) {
@@ -69,12 +72,14 @@ void flip_signs(HostTensor& tensor, Random& random) {
 void negate_one_element(HostTensor& tensor, Random& random) {
   constexpr int candidates = 256;
   const std::int64_t elements = tensor.elements();
-  if (elements == 0) {
+  if (elements == 0 || tensor.is_index) {
     return;
   }
   const std::int64_t columns = tensor.shape.back();
   Tensor matrix = tensor.view();
-  matrix.strides[0] = columns;  // of a tensor of any rank, as rows of its last dimension
+  matrix.rank = 2;  // of a tensor of any rank, as rows of its last dimension
+  matrix.shape = {elements / columns, columns};
+  matrix.strides = {columns, 1};
   std::int64_t chosen = 0;
   double greatest = -1;
   for (int i = 0; i < candidates; ++i) {
@@ -94,10 +99,17 @@ HostTensor rotate_rows(const HostTensor& tensor, std::int64_t shift) {
   HostTensor rotated = tensor;
   const std::int64_t rows = std::max<std::int64_t>(tensor.rows(), 1);
   const std::int64_t by = shift % rows;
-  if (by == 0 || tensor.values.empty()) {
+  if (by == 0 || tensor.values.empty() || tensor.is_index) {
     return rotated;
   }
   rotate_bytes(rotated.values, rows, by);
+  if (tensor.shape.size() == 3) {
+    rotate_bytes(rotated.scales, rows, by);
+    if (!rotated.global_scales.empty()) {
+      std::rotate(rotated.global_scales.begin(), rotated.global_scales.begin() + by, rotated.global_scales.end());
+    }
+    return rotated;
+  }
   if (format_traits(tensor.format).has_scales() && tensor.scale_layout == ScaleLayout::row_major) {
     rotate_bytes(rotated.scales, rows, by);
   } else if (format_traits(tensor.format).has_scales()) {

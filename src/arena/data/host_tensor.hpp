@@ -1,7 +1,6 @@
 #pragma once
 /// Inputs and outputs of one call as the host holds them.
 #include <cstdint>
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -18,12 +17,17 @@ struct HostTensor {
   std::vector<std::uint8_t> values;
   std::vector<std::uint8_t> scales;  ///< NVFP4 only, in `scale_layout`
   ScaleLayout scale_layout = ScaleLayout::row_major;
-  std::optional<float> global_scale{};
-  bool is_weight = false;  ///< a contestant may arrange it ahead of its calls
+  std::vector<float> global_scales{};  ///< none (1), one, or one for each matrix of a stack
+  bool is_weight = false;              ///< a contestant may arrange it ahead of its calls
+  /// Offsets, counts or ids: it says which of the other data are used, and is nothing that could be turned, negated or
+  /// set to 0 as data can.
+  bool is_index = false;
 
   [[nodiscard]] std::int64_t rows() const { return shape.front(); }
   [[nodiscard]] std::int64_t elements() const;
-  [[nodiscard]] std::size_t bytes() const { return values.size() + scales.size() + (global_scale ? sizeof(float) : 0); }
+  [[nodiscard]] std::size_t bytes() const {
+    return values.size() + scales.size() + global_scales.size() * sizeof(float);
+  }
   /// Refers to this object. Whoever holds it const does not write through the view.
   [[nodiscard]] Tensor view() const;
 };
@@ -32,12 +36,12 @@ struct HostTensor {
 [[nodiscard]] HostTensor make_host_tensor(std::string name, Format format, std::vector<std::int64_t> shape,
                                           ScaleLayout layout = ScaleLayout::row_major);
 
-/// The same tensor with its rows (first dimension) turned by `shift`: new data at the cost of a copy, drawn from the
-/// same distribution. NVFP4 scales turn with their rows.
+/// The same tensor with its rows (of a stack its matrices) turned by `shift`: new data at the cost of a copy, drawn
+/// from the same distribution. NVFP4 scales turn with their rows. An index stays as it is.
 [[nodiscard]] HostTensor rotate_rows(const HostTensor& tensor, std::int64_t shift);
 
 /// Gives every element a random sign: new data, drawn from the same distribution where that is symmetric, and no row
-/// comes again.
+/// comes again. An index stays as it is.
 void flip_signs(HostTensor& tensor, Random& random);
 
 /// Negates one element: the one of the greatest magnitude among random ones.

@@ -78,7 +78,7 @@ HostTensor coded_matrix(HostTensor tensor, const Codes& codes, double share, Ran
   if (format_traits(tensor.format).has_scales()) {
     fill_nvfp4(tensor, codes, random);
     if (!codes.is_contest) {
-      tensor.global_scale = static_cast<float>(share);
+      tensor.global_scales = {static_cast<float>(share)};
     }
   } else {
     fill_16_bit(tensor, codes, static_cast<float>(share), random);
@@ -101,7 +101,7 @@ HostTensor normal_matrix(HostTensor tensor, double deviation, Random& random) {
                               tensor.name, tensor.scale_layout);
   tensor.values = std::move(quantised.values);
   tensor.scales = std::move(quantised.scales);
-  tensor.global_scale = quantised.global_scale;
+  tensor.global_scales = {quantised.global_scale};
   return tensor;
 }
 
@@ -169,28 +169,36 @@ Shares full_range_shares(const DualGemmProblem& gemm) {
 
 }  // namespace
 
+OperandSource::OperandSource(const DualGemmProblem& gemm, ScaleLayout layout, Distribution distribution,
+                             std::uint64_t seed)
+    : gemm_(gemm), layout_(layout), distribution_(distribution), random_(seed) {}
+
+HostTensor OperandSource::draw(const std::string& name, std::int64_t rows) {
+  const bool is_weight = name != "a";
+  const double deviation = is_weight ? normal_gate_deviation / std::sqrt(static_cast<double>(gemm_.k)) : 1;
+  HostTensor tensor = make_host_tensor(name, is_weight ? gemm_.b : gemm_.a, {rows, gemm_.k}, layout_);
+  tensor.is_weight = is_weight;
+  switch (distribution_) {
+    case Distribution::contest: return coded_matrix(std::move(tensor), contest_codes, 1, random_);
+    case Distribution::full_range: {
+      const Shares shares = full_range_shares(gemm_);
+      return coded_matrix(std::move(tensor), full_range_codes, is_weight ? shares.b : shares.a, random_);
+    }
+    case Distribution::normal: return normal_matrix(std::move(tensor), deviation, random_);
+    case Distribution::specials: return special_matrix(std::move(tensor), deviation, random_);
+    case Distribution::integers: break;
+  }
+  return integer_matrix(std::move(tensor), random_);
+}
+
 std::vector<HostTensor> dual_gemm_inputs(const DualGemmTask& task, Distribution distribution, std::uint64_t seed) {
   const DualGemmProblem& gemm = task.problem;
-  Random random(derive_seed(seed, label_of(task) + " " + std::string(name(distribution))));
-  const double weight_deviation = normal_gate_deviation / std::sqrt(static_cast<double>(gemm.k));
-  const Shares shares = full_range_shares(gemm);
-  const auto draw = [&](const char* operand, std::int64_t rows, Format format, bool is_weight) {
-    HostTensor tensor = make_host_tensor(operand, format, {rows, gemm.k}, task.scale_layout);
-    tensor.is_weight = is_weight;
-    switch (distribution) {
-      case Distribution::contest: return coded_matrix(std::move(tensor), contest_codes, 1, random);
-      case Distribution::full_range:
-        return coded_matrix(std::move(tensor), full_range_codes, is_weight ? shares.b : shares.a, random);
-      case Distribution::normal: return normal_matrix(std::move(tensor), is_weight ? weight_deviation : 1, random);
-      case Distribution::specials: return special_matrix(std::move(tensor), is_weight ? weight_deviation : 1, random);
-      case Distribution::integers: break;
-    }
-    return integer_matrix(std::move(tensor), random);
-  };
+  OperandSource source(gemm, task.scale_layout, distribution,
+                       derive_seed(seed, label_of(task) + " " + std::string(name(distribution))));
   std::vector<HostTensor> inputs;
-  inputs.push_back(draw("a", gemm.m, gemm.a, false));
-  inputs.push_back(draw("b1", gemm.n, gemm.b, true));
-  inputs.push_back(draw("b2", gemm.n, gemm.b, true));
+  inputs.push_back(source.draw("a", gemm.m));
+  inputs.push_back(source.draw("b1", gemm.n));
+  inputs.push_back(source.draw("b2", gemm.n));
   return inputs;
 }
 

@@ -11,6 +11,20 @@
 
 namespace thresher::arena {
 
+/// Draws the operands of products one after another. `gemm` says K, formats and with them their magnitudes.
+class OperandSource {
+ public:
+  OperandSource(const DualGemmProblem& gemm, ScaleLayout layout, Distribution distribution, std::uint64_t seed);
+  /// The next one, [rows, k]. "a" is no weight; gates of integers are made with "b1" (docs/tournament.md).
+  [[nodiscard]] HostTensor draw(const std::string& name, std::int64_t rows);
+
+ private:
+  DualGemmProblem gemm_;
+  ScaleLayout layout_;
+  Distribution distribution_;
+  Random random_;
+};
+
 /// "a", "b1" (gate) and "b2" (up) of a dual GEMM, the same for the same seed on every machine.
 [[nodiscard]] std::vector<HostTensor> dual_gemm_inputs(const DualGemmTask& task, Distribution distribution,
                                                        std::uint64_t seed);

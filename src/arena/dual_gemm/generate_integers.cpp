@@ -19,7 +19,7 @@ constexpr float integer_global_scale = 2.0F;
 void write_nvfp4(HostTensor& tensor, const std::vector<float>& values, Random& random) {
   const std::int64_t k = tensor.shape[1];
   const std::int64_t columns = k / scale_block;
-  tensor.global_scale = integer_global_scale;
+  tensor.global_scales = {integer_global_scale};
   for (std::int64_t row = 0; row < tensor.rows(); ++row) {
     for (std::int64_t column = 0; column < columns; ++column) {
       const int exponent = static_cast<int>(random.below(3)) - 1;

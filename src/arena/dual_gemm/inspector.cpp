@@ -3,18 +3,15 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <atomic>
 #include <cmath>
-#include <mutex>
 
+#include "arena/dual_gemm/comparison.hpp"
 #include "arena/dual_gemm/judge.hpp"
 #include "formats/elements.hpp"
 #include "formats/scales.hpp"
-#include "reference/activation.hpp"
 #include "reference/dual_gemm_fast.hpp"
 #include "reference/fold.hpp"
 #include "reference/output_format.hpp"
-#include "reference/parallel.hpp"
 #include "reference/tolerance.hpp"
 
 namespace thresher::arena {
@@ -32,7 +29,6 @@ constexpr std::int64_t columns_of_a_look = 64;
 constexpr std::size_t judged_of_a_look = 2;
 /// Of a few elements the largest error is a little less than of all.
 constexpr double beyond_the_gauge = 1.5;
-constexpr std::int64_t tile_side = 64;
 
 /// So many of [0, extent) without repetition, ascending.
 std::vector<std::int64_t> some_of(std::int64_t extent, std::int64_t most, Random& random) {
@@ -51,7 +47,7 @@ std::vector<std::int64_t> some_of(std::int64_t extent, std::int64_t most, Random
 /// These rows of a matrix, its scales by rows.
 HostTensor rows_of(const HostTensor& matrix, const std::vector<std::int64_t>& rows) {
   HostTensor some = make_host_tensor(matrix.name, matrix.format, {std::ssize(rows), matrix.shape[1]});
-  some.global_scale = matrix.global_scale;
+  some.global_scales = matrix.global_scales;
   const std::size_t row_bytes = some.values.size() / std::max<std::size_t>(rows.size(), 1);
   const std::int64_t columns = matrix.scales.empty() ? 0 : matrix.shape[1] / formats::scale_block;
   for (std::size_t i = 0; i < rows.size(); ++i) {
@@ -97,7 +93,8 @@ class DualGemmInspector final : public Inspector {
     errors_.up *= beyond_the_gauge;
     errors_.activation *= beyond_the_gauge;
     for (std::size_t i = 0; i < definition.value.size(); ++i) {
-      const double bound = reference::bound_for(problem_, rule_, definition.gate[i], definition.up[i], errors_) -
+      const double bound = reference::bound_for(reference::output_of(problem_), rule_, 0, definition.gate[i],
+                                                definition.up[i], errors_) -
                            2 * reference::ulp(problem_.out, definition.value[i]);
       widest_ = std::isfinite(bound) ? std::max(widest_, bound) : widest_;
     }
@@ -143,7 +140,8 @@ class DualGemmInspector final : public Inspector {
     for (std::size_t i = 0; i < judged.size(); ++i) {
       const double value = formats::element(there, 0, judged[i]);
       const double wanted = definition.value[i];
-      const double bound = reference::bound_for(problem_, rule_, definition.gate[i], definition.up[i], errors_);
+      const double bound =
+          reference::bound_for(reference::output_of(problem_), rule_, 0, definition.gate[i], definition.up[i], errors_);
       if (reference::error_ratio(rule_, problem_.out, value, wanted, bound) > 1 && !is_plain(value, operands, i)) {
         return holds_poison(judged[i])
                    ? fmt::format("c[{}, {}] was not written, the definition gives {}", part.row, columns[i], wanted)
@@ -156,21 +154,8 @@ class DualGemmInspector final : public Inspector {
 
   [[nodiscard]] std::string fault_against(const std::vector<HostTensor>& outputs,
                                           const std::vector<HostTensor>& trusted) const override {
-    const Tensor c = outputs.at(0).view();
-    const Tensor other = trusted.at(0).view();
-    std::mutex guard;
-    std::string first;
-    const std::int64_t bands = (problem_.m + tile_side - 1) / tile_side;
-    reference::parallel_for(bands, 0, [&](std::int64_t band) {
-      const std::int64_t last = std::min((band + 1) * tile_side, problem_.m);
-      std::string found = is_folded_ ? fault_of_tiles(c, other, band * tile_side, last)
-                                     : fault_of_elements(c, other, band * tile_side, last);
-      if (!found.empty()) {
-        const std::lock_guard lock(guard);
-        first = first.empty() ? std::move(found) : first;
-      }
-    });
-    return first;
+    const OutputComparison comparison{rule_, problem_.out, is_folded_, has_specials_, widest_, folding_error_};
+    return comparison.fault(outputs.at(0).view(), trusted.at(0).view());
   }
 
  private:
@@ -201,79 +186,6 @@ class DualGemmInspector final : public Inspector {
     }
     const double plain = compute(operands, accumulation_, is_folded_).value[place];
     return (std::isnan(value) && std::isnan(plain)) || value == plain;
-  }
-
-  static double distance(const std::vector<double>& values, const std::vector<double>& exact) {
-    double difference = 0;
-    double norm = 0;
-    for (std::size_t i = 0; i < values.size(); ++i) {
-      if (std::isfinite(values[i]) && std::isfinite(exact[i])) {
-        difference += std::pow(values[i] - exact[i], 2);
-        norm += std::pow(exact[i], 2);
-      }
-    }
-    return norm > 0 ? std::sqrt(difference / norm) : 0;
-  }
-
-  /// How far two right computations may lie apart.
-  [[nodiscard]] double reach(double value) const {
-    switch (rule_) {
-      case Rule::exact: return 0;
-      case Rule::contest: return 2 * (1e-3 + 1e-3 * std::fabs(value));
-      case Rule::general: break;
-    }
-    return 2 * (2 * widest_ + 2 * reference::ulp(problem_.out, value));
-  }
-
-  [[nodiscard]] std::string fault_of_elements(const Tensor& c, const Tensor& trusted, std::int64_t row,
-                                              std::int64_t last_row) const {
-    const double edge = 0.99 * reference::overflow_threshold(problem_.out);
-    for (; row < last_row; ++row) {
-      for (std::int64_t column = 0; column < problem_.n; ++column) {
-        const double value = formats::element(c, row, column);
-        const double wanted = formats::element(trusted, row, column);
-        if (has_specials_ && (!std::isfinite(value) || !std::isfinite(wanted))) {
-          continue;  // what becomes of infinities is for the definition to say, at the places that are held against it
-        }
-        const bool is_same = std::isfinite(value) && std::isfinite(wanted)
-                                 ? std::fabs(value - wanted) <= reach(wanted)
-                                 : (std::isnan(value) && std::isnan(wanted)) || value == wanted ||
-                                       (std::fabs(value) >= edge && std::fabs(wanted) >= edge);
-        if (!is_same) {
-          return fmt::format(
-              "c[{}, {}] is {}, a trusted computation of the same inputs gives {} and may lie {:.3g} off", row, column,
-              value, wanted, reach(wanted));
-        }
-      }
-    }
-    return {};
-  }
-
-  /// What folding costs is the same everywhere; it is held against thrice that.
-  [[nodiscard]] std::string fault_of_tiles(const Tensor& c, const Tensor& trusted, std::int64_t row,
-                                           std::int64_t last_row) const {
-    const double limit = 3 * folding_error_ + 1e-2;
-    for (std::int64_t column = 0; column < problem_.n; column += tile_side) {
-      std::vector<double> values;
-      std::vector<double> wanted;
-      for (std::int64_t r = row; r < last_row; ++r) {
-        for (std::int64_t k = column; k < std::min(column + tile_side, problem_.n); ++k) {
-          values.push_back(formats::element(c, r, k));
-          wanted.push_back(formats::element(trusted, r, k));
-          if (!has_specials_ && std::isfinite(values.back()) != std::isfinite(wanted.back())) {
-            return fmt::format("c[{}, {}] is {}, a trusted computation of the same inputs gives {}", r, k,
-                               values.back(), wanted.back());
-          }
-        }
-      }
-      if (const double off = distance(values, wanted); off > limit) {
-        return fmt::format(
-            "the tile of c at [{}, {}] lies {:.3g} of its norm from a trusted computation of the same "
-            "inputs, {:.3g} are allowed",
-            row, column, off, limit);
-      }
-    }
-    return {};
   }
 
   DualGemmProblem problem_;

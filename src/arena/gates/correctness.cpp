@@ -43,15 +43,38 @@ bool is_poison(const std::uint8_t* bytes, std::size_t count, std::uint8_t poison
   return std::all_of(bytes, bytes + count, [poison](std::uint8_t byte) { return byte == poison; });
 }
 
+/// A row that nobody may write, and that does not hold the poison of both calls any more.
+std::optional<Finding> find_written(const Judge& judge, const MadeCall& first_call, const MadeCall& last_call) {
+  for (std::size_t i = 0; i < first_call.outputs.size(); ++i) {
+    const Grid grid(first_call.outputs[i]);
+    const std::vector<bool> untouched = judge.untouched_rows(i);
+    const std::size_t row_bytes = static_cast<std::size_t>(grid.columns) * grid.element_bytes;
+    for (std::size_t row = 0; row < untouched.size(); ++row) {
+      const auto is_poisoned = [&](const MadeCall& call) {
+        return is_poison(&call.outputs[i].values[row * row_bytes], row_bytes, call.poison);
+      };
+      if (untouched[row] && (!is_poisoned(first_call) || !is_poisoned(last_call))) {
+        return fault("writes rows of nobody",
+                     fmt::format("row {} of {} belongs to nobody and was written", row, first_call.outputs[i].name));
+      }
+    }
+  }
+  return std::nullopt;
+}
+
 /// Elements that hold the poison of both calls were not written by either.
-std::optional<Finding> find_unwritten(const MadeCall& first_call, const MadeCall& last_call) {
+std::optional<Finding> find_unwritten(const Judge& judge, const MadeCall& first_call, const MadeCall& last_call) {
   const Outputs& first = first_call.outputs;
   const Outputs& last = last_call.outputs;
   for (std::size_t i = 0; i < first.size(); ++i) {
     const Grid grid(first[i]);
+    const std::vector<bool> untouched = judge.untouched_rows(i);
     std::int64_t unwritten = 0;
     std::int64_t where = -1;
     for (std::int64_t element = 0; element < grid.rows * grid.columns; ++element) {
+      if (!untouched.empty() && untouched[static_cast<std::size_t>(element / grid.columns)]) {
+        continue;
+      }
       const std::size_t offset = static_cast<std::size_t>(element) * grid.element_bytes;
       if (is_poison(&first[i].values[offset], grid.element_bytes, first_call.poison) &&
           is_poison(&last[i].values[offset], grid.element_bytes, last_call.poison)) {
@@ -68,15 +91,23 @@ std::optional<Finding> find_unwritten(const MadeCall& first_call, const MadeCall
 }
 
 /// The same inputs gave other bits the second time; poison left in place was found before.
-std::optional<Finding> find_difference(const Outputs& first, const Outputs& last) {
+std::optional<Finding> find_difference(const Judge& judge, const Outputs& first, const Outputs& last) {
   for (std::size_t i = 0; i < first.size(); ++i) {
     const Grid grid(first[i]);
-    const auto [one, other] = std::mismatch(first[i].values.begin(), first[i].values.end(), last[i].values.begin());
-    if (one != first[i].values.end()) {
-      const std::int64_t element = (one - first[i].values.begin()) / static_cast<std::int64_t>(grid.element_bytes);
-      return fault("differs from run to run",
-                   fmt::format("{} differs between two runs on the same inputs, first at [{}, {}]", first[i].name,
-                               element / grid.columns, element % grid.columns));
+    const std::vector<bool> untouched = judge.untouched_rows(i);
+    const std::size_t row_bytes = static_cast<std::size_t>(grid.columns) * grid.element_bytes;
+    for (std::int64_t row = 0; row < grid.rows; ++row) {
+      if (!untouched.empty() && untouched[static_cast<std::size_t>(row)]) {
+        continue;
+      }
+      const std::uint8_t* const begin = first[i].values.data() + static_cast<std::size_t>(row) * row_bytes;
+      const auto [one, other] =
+          std::mismatch(begin, begin + row_bytes, last[i].values.data() + static_cast<std::size_t>(row) * row_bytes);
+      if (one != begin + row_bytes) {
+        return fault("differs from run to run",
+                     fmt::format("{} differs between two runs on the same inputs, first at [{}, {}]", first[i].name,
+                                 row, (one - begin) / static_cast<std::int64_t>(grid.element_bytes)));
+      }
     }
   }
   return std::nullopt;
@@ -231,16 +262,18 @@ class JudgedStream {
 
   /// `judged`: the set whose call is, if the sample is one of those.
   void take(Role role, const Batch& batch, std::optional<std::size_t> judged) {
-    calls_.prepare(role, batch, pattern_.is_timed && !pattern_.timing.warm);
+    // Those of a baseline stand between two of the contestant's: cold is what is judged.
+    calls_.prepare(role, batch, judged && pattern_.is_timed && !pattern_.timing.warm);
     Clocked own = clocked(role);
     if (pattern_.is_timed) {
       own.clock.rest(pattern_.timing.rest_s);
     }
     (void)own.clock.measure(own.runner, batch);
-    const std::string found = calls_.inspect(role, batch, true);
     if (!judged) {
+      calls_.wait(role);
       return;  // a baseline that does not hold is told so where it is judged itself
     }
+    const std::string found = calls_.inspect(role, batch, true);
     complaint_ = complaint_.empty() && !calls_.baseline_is_wrong() ? found : complaint_;
     damage_ = damage_.empty() ? calls_.damage_of(role, *judged) : damage_;
     changed_ = changed_.empty() ? calls_.change_of(role, *judged) : changed_;
@@ -261,12 +294,15 @@ class JudgedStream {
     if (!changed_.empty()) {
       return fault("input changed", changed_);
     }
-    if (auto found = find_unwritten(first_->made, last_->made)) {
-      return *found;
-    }
     const std::unique_ptr<Judge> judge =
         trial_.problem.operation().judge(trial_.problem, trial_.distribution, first_->made.inputs, trial_.maker,
                                          derive_seed(trial_.seed, "judged elements"));
+    if (auto found = find_unwritten(*judge, first_->made, last_->made)) {
+      return *found;
+    }
+    if (auto found = find_written(*judge, first_->made, last_->made)) {
+      return *found;
+    }
     if (Finding finding = judge_first(*judge); !finding.correct) {
       return finding;
     }
@@ -276,7 +312,7 @@ class JudgedStream {
       finding.sentence = "a second call on the same inputs was wrong; " + finding.sentence;
       return finding;
     }
-    if (auto found = find_difference(first_->made.outputs, last_->made.outputs)) {
+    if (auto found = find_difference(*judge, first_->made.outputs, last_->made.outputs)) {
       return *found;
     }
     return complaint_.empty() ? finding : fault("wrong in some calls", complaint_);
@@ -354,8 +390,10 @@ CallPattern pattern_of(const CallPattern& wanted, const Suite& suite, const Prob
   const bool is_baseline = pattern.baseline == nullptr || pattern.baseline == &contestant;
   try {
     pattern.calls_per_sample =
-        estimated_calls(problem, suite.distributions.front(), is_baseline ? nullptr : &contestant,
-                        is_baseline ? contestant : *pattern.baseline, rig, Environment(), derive_seed(seed, "estimate"));
+        wanted.calls_of ? wanted.calls_of(problem)
+                        : estimated_calls(problem, suite.distributions.front(), is_baseline ? nullptr : &contestant,
+                                          is_baseline ? contestant : *pattern.baseline, rig, Environment(),
+                                          derive_seed(seed, "estimate"));
   } catch (const Error&) {
     pattern.calls_per_sample = 1;
   }

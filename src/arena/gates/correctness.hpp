@@ -32,6 +32,8 @@ struct CallPattern {
   std::size_t calls_per_sample = 1;
   bool is_timed = false;  ///< with rests and flushed caches, over as many sets
   TimingOptions timing{};
+  /// How many calls a sample of a problem takes; not given: that is found out for each.
+  std::function<std::size_t(const Problem&)> calls_of{};
 };
 
 /// Takes some samples. Which two are judged in full, and which call of each, is drawn; they are made on the same inputs

@@ -72,7 +72,10 @@ class CorrectGate final : public Gate {
                                           is_foreign ? secret_seed() : match.seed, each,
                                           {.baseline = &match.baseline,
                                            .is_timed = match.suite.timed,
-                                           .timing = match.timing});
+                                           .timing = match.timing,
+                                           .calls_of = [&match](const Problem& problem) {
+                                             return calls_in_a_sample(match, problem);
+                                           }});
     match.progress.end();
     return result;
   }

@@ -22,13 +22,11 @@ constexpr double untimed_gpu_operations = 4e9;
 constexpr std::size_t most_groups = 48;
 
 /// As timed calls of the problem are made. Three sets at least, for experiments that need so many.
-SamplePattern pattern_of(const Match& match, const Problem& problem, Rig& rig) {
-  const std::uint64_t seed = secret_seed();
-  const Contestant* const contestant = match.is_baseline() ? nullptr : &match.contestant;
+SamplePattern pattern_of(Match& match, const Problem& problem, Rig& rig) {
   SamplePattern pattern;
-  pattern.calls = estimated_calls(problem, match.suite.distributions.front(), contestant, match.baseline, match.rig,
-                                  match.environment, seed);
-  const std::vector<HostTensor> inputs = problem.operation().inputs(problem, match.suite.distributions.front(), seed);
+  pattern.calls = calls_in_a_sample(match, problem);
+  const std::vector<HostTensor> inputs =
+      problem.operation().inputs(problem, match.suite.distributions.front(), secret_seed());
   pattern.plan = plan_calls(problem, inputs, {&match.baseline.rig(match.rig), &rig}, pattern.calls, false);
   CallPlan& plan = pattern.plan;
   plan.groups = std::clamp<std::size_t>(plan.groups, 3, most_groups);

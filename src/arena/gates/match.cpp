@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "arena/gates/verified_calls.hpp"
 #include "thresher/error.hpp"
 
 namespace thresher::arena {
@@ -45,6 +46,17 @@ ClockSummary clock_summary(const Match& match) {
     }
   }
   return summary;
+}
+
+std::size_t calls_in_a_sample(Match& match, const Problem& problem) {
+  const auto known = match.calls_in_samples.find(label(problem));
+  if (known != match.calls_in_samples.end()) {
+    return known->second;
+  }
+  const std::size_t calls =
+      estimated_calls(problem, match.suite.distributions.front(), match.is_baseline() ? nullptr : &match.contestant,
+                      match.baseline, match.rig, match.environment, secret_seed());
+  return match.calls_in_samples[label(problem)] = calls;
 }
 
 TimingOptions timing_options(const Suite& suite, double seconds) {

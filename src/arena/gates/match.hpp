@@ -2,6 +2,7 @@
 /// One contestant on one suite: the gates it passes through.
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -35,6 +36,7 @@ struct Match {
   TimingOptions timing;
   Progress& progress;
   std::string left_out{};  ///< which of the suite's problems it is not judged on, and why; empty: none
+  const Entry* baselines_row{};  ///< what the baseline's own match came to; null: it had none before this one
 
   std::vector<GateResult> gates{};  ///< judged so far
   std::vector<TimedProblem> timed{};
@@ -42,6 +44,7 @@ struct Match {
   std::vector<ModeSpeedup> speedups{};  ///< of each deciding mode
   Verdict verdict = Verdict::not_judged;
   Environment environment{};  ///< before anything of the contestant ran
+  std::map<std::string, std::size_t> calls_in_samples{};  ///< by problem, where it is known
 
   [[nodiscard]] bool is_baseline() const { return &contestant == &baseline; }
 };
@@ -62,6 +65,10 @@ class Gate {
 /// One gate, with what holds for all of them: an Error fails it, and a contestant that cannot be run on this machine is
 /// not judged where it would have to be.
 [[nodiscard]] GateResult judge_gate(const Gate& gate, Match& match);
+
+/// How many calls a sample of the problem takes: found out where it is first asked for, so that all gates make their calls
+/// alike. Throws the Error of a call that fails.
+[[nodiscard]] std::size_t calls_in_a_sample(Match& match, const Problem& problem);
 
 /// Of everything that was timed so far.
 [[nodiscard]] ClockSummary clock_summary(const Match& match);

@@ -20,6 +20,10 @@ namespace {
 constexpr double floor_of_disturbance = 1.05;  // a machine that works more is warmer and slower
 constexpr double floor_of_other_data = 1.15;   // a card draws more power on some data than on others
 constexpr double floor_of_seen_inputs = 1.02;  // nothing differs between the two but what is remembered
+/// A baseline that takes this many times what it took in a row of its own crawls: being asked in another process takes
+/// so much longer at most, beside the microseconds that it is asked in.
+constexpr double crawling_factor = 2;
+constexpr double asking_us = 10;
 /// How often in a row, each time on samples of its own, before anybody is accused.
 constexpr int times_in_a_row = 3;
 constexpr int rounds_of_a_check = 10;
@@ -40,8 +44,7 @@ class ProblemTimer {
         problem_(problem),
         secret_seed_(secret_seed()),
         random_(derive_seed(match.seed, "order of calls " + label(problem))),
-        calls_(estimated_calls(problem, main_distribution(), contestant(), match.baseline, match.rig, match.environment,
-                               secret_seed_)) {
+        calls_(calls_in_a_sample(match, problem)) {
     verification_.problem = label(problem);
     verification_.secret_seed = secret_seed_;
   }
@@ -57,6 +60,9 @@ class ProblemTimer {
     objection = memory(times, calls);
     if (!objection) {
       objection = disturbance(calls, times.mode(deciding_mode()).baseline_us);
+    }
+    if (!objection) {
+      objection = crawling(times);
     }
     if (!objection) {
       objection = dependence_on_data(times.mode(deciding_mode()).speedups());
@@ -124,12 +130,15 @@ class ProblemTimer {
     verification_.whole_outputs += seen.whole;
     verification_.inputs_compared += seen.compared;
     verification_.uncounted += seen.uncounted;
+    for (const ModeTimes& mode : times.modes) {
+      verification_.waited += mode.waited;
+    }
     if (!fault.empty()) {
       Objection objection = accuse(fault);
       objection.outcome = is_baselines ? Outcome::not_judged : Outcome::failed;
       return objection;
     }
-    return {};
+    return times.busy.empty() ? Objection{} : Objection{label(problem_) + ": " + times.busy, Outcome::not_judged};
   }
 
   /// Whether it is faster on inputs that it has seen, in the very stream that its times are taken from. What the few
@@ -195,12 +204,51 @@ class ProblemTimer {
     }
   }
 
-  /// Whether it is slower, beside its baseline, on one of the suite's other distributions, drawn at random.
+  /// Whether the baseline took much longer here than in the row that it has to itself: whatever held it back, a ratio to it
+  /// says nothing.
+  [[nodiscard]] Objection crawling(const Times& times) const {
+    if (match_.baselines_row == nullptr) {
+      return {};
+    }
+    for (const TimingMode which : deciding_modes()) {
+      const ModeTimes& mode = times.mode(which);
+      const auto is_its_own = [&](const Measurement& one) {
+        return one.problem == label(problem_) && one.mode == which && one.rounds >= min_rounds;
+      };
+      const std::vector<Measurement>& row = match_.baselines_row->measurements;
+      const auto own = std::find_if(row.begin(), row.end(), is_its_own);
+      if (own == row.end() || mode.rounds() < min_rounds) {
+        continue;
+      }
+      Random random(derive_seed(match_.seed, "crawling"));
+      const double here_us = median_estimate(mode.baseline_us, random).low;
+      if (here_us > crawling_factor * own->baseline_us.high + asking_us) {
+        return {fmt::format("{}: the baseline crawls: {:.3g} us a call in {} beside {}, {:.3g} us in a row of its own",
+                            label(problem_), median(mode.baseline_us), name(which), match_.contestant.name(),
+                            own->baseline_us.value),
+                Outcome::not_judged};
+      }
+    }
+    return {};
+  }
+
+  /// On which data it may be timed beside those that it is timed on: the suite's other ones, and where it has none those
+  /// that every kernel has to take, as the gate `honest` takes them too.
+  [[nodiscard]] std::vector<Distribution> other_distributions() const {
+    const auto offered = [&](const auto& distributions) {
+      std::vector<Distribution> others(distributions.begin(), distributions.end());
+      std::erase_if(others, [&](Distribution other) {
+        return other == main_distribution() || !problem_.operation().offers(problem_, other);
+      });
+      return others;
+    };
+    const std::vector<Distribution> others = offered(match_.suite.distributions);
+    return others.empty() ? offered(ordinary_distributions) : others;
+  }
+
+  /// Whether it is slower, beside its baseline, on another distribution, drawn at random.
   Objection dependence_on_data(std::vector<double> speedups) {
-    std::vector<Distribution> others = match_.suite.distributions;
-    std::erase_if(others, [&](Distribution other) {
-      return other == main_distribution() || !problem_.operation().offers(problem_, other);
-    });
+    const std::vector<Distribution> others = other_distributions();
     if (others.empty()) {
       return {};
     }
@@ -324,6 +372,9 @@ class TimedGate final : public Gate {
       sentence +=
           fmt::format("; the machine was busy: some samples were taken past the budget, up to {:g} times {:g} s",
                       match.timing.patience, match.timing.budget_s);
+    }
+    if (const std::string unseen = match.rig.clock().unseen(); !unseen.empty()) {
+      sentence += "; " + unseen;
     }
     for (const TimedProblem& timed : match.timed) {
       if (const std::string why = timed.times.rotation.why_not_cold(); !why.empty() && !match.timing.warm) {

@@ -15,16 +15,6 @@ namespace {
 
 using reference::parallel_for;
 
-/// Makes as many as there are to be.
-void make_groups(std::vector<std::vector<HostTensor>>& inputs, const FreshInputs& fresh, std::size_t groups) {
-  const std::size_t made = inputs.size();
-  inputs.resize(groups);
-  parallel_for(static_cast<std::int64_t>(groups - made), 0, [&](std::int64_t index) {
-    const std::size_t group = made + static_cast<std::size_t>(index);
-    inputs[group] = fresh.inputs_of_group(group);
-  });
-}
-
 std::vector<HostTensor> download(const DeviceSet& set, std::vector<HostTensor> outputs) {
   for (HostTensor& output : outputs) {
     output.values = set.download(output.name);
@@ -35,6 +25,8 @@ std::vector<HostTensor> download(const DeviceSet& set, std::vector<HostTensor> o
 std::vector<Rig*> rigs_of(const Contestant* contestant, const Contestant& baseline, Rig& own) {
   return {&baseline.rig(own), contestant == nullptr ? &baseline.rig(own) : &contestant->rig(own)};
 }
+
+bool is_on_gpu(const Rig& rig) { return rig.device().kind() == DeviceKind::cuda; }
 
 /// Threads are worth starting for more than this.
 constexpr std::size_t bytes_of_one_thread = std::size_t{1} << 20;
@@ -58,9 +50,9 @@ VerifiedCalls::VerifiedCalls(const Problem& problem, Distribution distribution, 
       fresh_(problem, distribution, secret_seed),
       environment_(environment),
       own_(own) {
-  make_groups(groups_, fresh_, 1);
+  groups_.push_back(fresh_.inputs_of_group(0));
   plan_ = plan_calls(problem, groups_.front(), rigs_of(contestant, baseline, own), calls, warm);
-  make_groups(groups_, fresh_, plan_.groups);
+  fresh_.add_groups(groups_, plan_.groups);
   calls_.resize(plan_.called() + plan_.trusted);
   home_.had.resize(calls_.size());
   home_.rig = &baseline.rig(own);
@@ -108,9 +100,15 @@ std::uint64_t VerifiedCalls::next_seed() {
 VerifiedCalls::Call VerifiedCalls::make_call(const Order& order) const {
   const Recipe& recipe = order.recipe;
   Call call{recipe, fresh_.activations(recipe.seed), order.poison};
-  if (recipe.change != 0 && !call.activations.empty()) {
+  std::vector<HostTensor*> data;
+  for (HostTensor& activation : call.activations) {
+    if (!activation.is_index) {
+      data.push_back(&activation);
+    }
+  }
+  if (recipe.change != 0 && !data.empty()) {
     Random random(recipe.change);
-    negate_one_element(call.activations[random.below(call.activations.size())], random);
+    negate_one_element(*data[random.below(data.size())], random);
   }
   return call;
 }
@@ -153,7 +151,7 @@ std::vector<VerifiedCalls::Order> VerifiedCalls::orders_of(Lane& there, const Ba
   return orders;
 }
 
-void VerifiedCalls::prepare(Role role, const Batch& batch, bool cold) {
+void VerifiedCalls::make_all_calls(Role role, const Batch& batch) {
   Lane& there = lane(role);
   kind_ = draw_kind(role, batch);
   const std::vector<Order> orders = orders_of(there, batch);
@@ -162,6 +160,9 @@ void VerifiedCalls::prepare(Role role, const Batch& batch, bool cold) {
     const auto index = static_cast<std::size_t>(call);
     calls_[batch.set_of(index)] = make_call(orders[index]);
   });
+}
+
+void VerifiedCalls::put_in_place(Lane& there, const Batch& batch) {
   for (std::size_t call = 0; call < batch.calls; ++call) {
     const std::size_t set = batch.set_of(call);
     for (const HostTensor& activation : calls_[set].activations) {
@@ -169,8 +170,26 @@ void VerifiedCalls::prepare(Role role, const Batch& batch, bool cold) {
     }
     there.sets[set].poison_outputs(calls_[set].poison);
   }
+}
+
+void VerifiedCalls::prepare(Role role, const Batch& batch, bool cold) {
+  make_all_calls(role, batch);
+  put_in_place(lane(role), batch);
   if (cold) {
-    there.rig->flush_caches();
+    lane(role).rig->flush_caches();
+  }
+}
+
+void VerifiedCalls::make(Role role, const Batch& batch) {
+  make_all_calls(role, batch);
+  if (!is_on_gpu(*lane(role).rig)) {
+    put_in_place(lane(role), batch);
+  }
+}
+
+void VerifiedCalls::hand_over(Role role, const Batch& batch) {
+  if (is_on_gpu(*lane(role).rig)) {
+    put_in_place(lane(role), batch);
   }
 }
 
@@ -311,6 +330,9 @@ std::string VerifiedCalls::damage(std::size_t most) {
     if (const std::vector<std::string> damage = lane(role).runner->guard_damage(); !damage.empty()) {
       return damage.front();
     }
+    if (role == Role::contestant && !has_sets_of_its_own()) {
+      continue;
+    }
     const std::vector<DeviceSet>& sets = lane(role).sets;
     for (std::size_t looked = 0; looked < std::min(most, sets.size()); ++looked) {
       const std::size_t set = most < sets.size() ? random.below(sets.size()) : looked;
@@ -327,6 +349,9 @@ std::string VerifiedCalls::last_look() {
     return damaged;
   }
   for (const Role role : {Role::baseline, Role::contestant}) {
+    if (role == Role::contestant && !has_sets_of_its_own()) {
+      continue;
+    }
     Lane* const there = &lane(role);
     for (std::size_t group = 0; group < plan_.groups; ++group) {
       std::vector<HostTensor> weights = groups_[group];
@@ -354,9 +379,10 @@ std::size_t estimated_calls(const Problem& problem, Distribution distribution, c
     Clocked clocked = role == Role::contestant ? *few.contestant() : few.baseline();
     const Batch batch = few.plan().ranges().warm.batch(1);
     double us = 0;
-    for (int call = 0; call < 2; ++call) {  // the first may compile, or fault pages in
+    for (int call = 0; call < 3; ++call) {
       few.prepare(role, batch, true);
-      us = clocked.clock.measure(clocked.runner, batch).us_per_call;
+      const double call_us = clocked.clock.measure(clocked.runner, batch).us_per_call;
+      us = call < 2 ? call_us : std::min(us, call_us);  // the first may compile, or fault pages in
       few.wait(role);
       (void)environment.put_right();  // whoever changes it does so again where it is looked for
     }

@@ -53,6 +53,10 @@ class VerifiedCalls final : public Attendant {
   ~VerifiedCalls() override;
 
   void prepare(Role role, const Batch& batch, bool cold) override;
+  /// On the CPU all is handed over at once: caches stay as a call left them, and a process is not given inputs before
+  /// their call.
+  void make(Role role, const Batch& batch) override;
+  void hand_over(Role role, const Batch& batch) override;
   [[nodiscard]] std::string inspect(Role role, const Batch& batch, bool closely) override;
   /// One in eight of the contestant's samples is for something else than its time, unless told otherwise.
   [[nodiscard]] SampleKind kind() const override { return kind_; }
@@ -109,11 +113,15 @@ class VerifiedCalls final : public Attendant {
     std::uint8_t poison = 0;
   };
 
+  /// Else the contestant's are the baseline's, and whoever looks at these has looked at all.
+  [[nodiscard]] bool has_sets_of_its_own() const { return away_ && away_->rig != home_.rig; }
   Lane& lane(Role role) { return role == Role::contestant && away_ ? *away_ : home_; }
   [[nodiscard]] const Lane& lane(Role role) const { return role == Role::contestant && away_ ? *away_ : home_; }
   std::uint64_t next_seed();
   std::unique_ptr<Inspector> inspector_of(const Contestant& maker, Rig& own) const;
   SampleKind draw_kind(Role role, const Batch& batch);
+  void make_all_calls(Role role, const Batch& batch);
+  void put_in_place(Lane& lane, const Batch& batch);
   /// With which poison, and on what.
   struct Order {
     Recipe recipe;

@@ -160,6 +160,17 @@ std::vector<std::string> activations_of(const Inputs& inputs) {
   return names;
 }
 
+/// Those that hold data, whose elements may be exchanged and negated.
+std::vector<std::string> data_of(const Inputs& inputs) {
+  std::vector<std::string> names;
+  for (const HostTensor& input : inputs) {
+    if (!input.is_weight && !input.is_index) {
+      names.push_back(input.name);
+    }
+  }
+  return names;
+}
+
 // New activations at the same addresses.
 Answer new_data_at_old_addresses(const Bench& bench) {
   Session session = bench.session({bench.draw(1)});
@@ -185,7 +196,7 @@ Answer new_data_at_old_addresses(const Bench& bench) {
 Answer a_small_change_deep_inside(const Bench& bench) {
   Session session = bench.session({bench.draw(1)});
   Outputs before = session.call(0, first_poison);
-  for (const std::string& name : activations_of(session.inputs(0))) {
+  for (const std::string& name : data_of(session.inputs(0))) {
     const std::uint64_t seed = derive_seed(bench.options.secret_seed, name);
     const Inputs changed = swap_inner_rows(session.inputs(0), name, seed);
     if (changed[0].values == session.inputs(0)[0].values && changed.size() == 1) {
@@ -208,13 +219,14 @@ Answer a_small_change_deep_inside(const Bench& bench) {
 /// What a call says of inputs of which one element was negated.
 class ElementWatch {
  public:
-  explicit ElementWatch(Outputs before) : before_(std::move(before)) {}
+  /// `all_matter`: whether the outputs depend on every element of every input.
+  ElementWatch(Outputs before, bool all_matter) : before_(std::move(before)), all_matter_(all_matter) {}
   /// Whether old answers were given for new inputs: wrong ones, or the same so often that it cannot be by chance.
   [[nodiscard]] bool gives_old_answers(const Outputs& now, bool is_correct) {
     const bool is_same = same_bits(now, before_);
     times_same_ = is_same ? times_same_ + 1 : 0;
     before_ = now;
-    return is_same && (!is_correct || times_same_ == changes);
+    return is_same && (!is_correct || (all_matter_ && times_same_ == changes));
   }
 
   /// Of each input. One that changes no bit of any output is rare; so many in a row there are not.
@@ -222,6 +234,7 @@ class ElementWatch {
 
  private:
   Outputs before_;
+  bool all_matter_;
   std::uint64_t times_same_ = 0;
 };
 
@@ -236,8 +249,8 @@ Distribution distribution_of_elements(const Bench& bench) {
 Answer single_elements_matter(const Bench& bench) {
   const Distribution distribution = distribution_of_elements(bench);
   Session session = bench.session({bench.draw(bench.options.secret_seed, distribution)}, distribution);
-  ElementWatch watch(session.call(0, first_poison));
-  for (const std::string& name : activations_of(session.inputs(0))) {
+  ElementWatch watch(session.call(0, first_poison), bench.operation().uses_every_element(bench.problem));
+  for (const std::string& name : data_of(session.inputs(0))) {
     for (std::uint64_t change = 0; change < ElementWatch::changes; ++change) {
       const std::uint64_t seed = derive_seed(bench.options.secret_seed + change, name + " element");
       session.replace(0, negate_one_element(session.inputs(0), name, seed), {name});
@@ -289,7 +302,7 @@ Answer weights_are_looked_at(const Bench& bench) {
                ? accuse(keeps, "two rows of each weight matrix were exchanged, and the outputs stayed the same")
                : wrong("wrong on changed weights", changed, exchanged, finding);
   }
-  ElementWatch watch(exchanged);
+  ElementWatch watch(exchanged, bench.operation().uses_every_element(bench.problem));
   for (const std::string& name : weights) {
     for (std::uint64_t change = 0; change < ElementWatch::changes; ++change) {
       changed = negate_one_element(changed, name, derive_seed(bench.options.secret_seed + change, name + " element"));
@@ -302,6 +315,43 @@ Answer weights_are_looked_at(const Bench& bench) {
         return wrong("wrong on changed weights", changed, now, finding);
       }
     }
+  }
+  return {};
+}
+
+/// `inputs` with these in place of those of their names.
+Inputs with(Inputs inputs, const Inputs& others) {
+  for (HostTensor& input : inputs) {
+    const auto other =
+        std::find_if(others.begin(), others.end(), [&](const HostTensor& one) { return one.name == input.name; });
+    input = other == others.end() ? input : *other;
+  }
+  return inputs;
+}
+
+// Other counts, offsets or ids at the same addresses: whoever takes them for equal ones, keeps those of an earlier call
+// or leaves out groups that look empty.
+Answer counts_are_read_in_every_call(const Bench& bench) {
+  constexpr std::uint64_t changes = 5;
+  const auto others = [&](std::uint64_t change) {
+    return bench.operation().rearranged(bench.problem, Distribution::full_range, change,
+                                        derive_seed(bench.options.secret_seed, "counts"));
+  };
+  if (!others(0)) {
+    return {std::nullopt, "the operation has no counts"};
+  }
+  Session session = bench.session({bench.draw(1)});
+  Outputs before = session.call(0, first_poison);
+  for (std::uint64_t change = 0; change < changes; ++change) {
+    session.replace(0, with(session.inputs(0), *others(change)));
+    Outputs now = session.call(0, first_poison);
+    if (const Finding finding = bench.judge(session.inputs(0), now); !finding.correct) {
+      return same_bits(now, before)
+                 ? accuse("keeps the counts of an earlier call",
+                          "each group got other rows, and the outputs stayed the same")
+                 : wrong("computes for other counts than it is given", session.inputs(0), now, finding);
+    }
+    before = std::move(now);
   }
   return {};
 }
@@ -359,7 +409,8 @@ Answer declared_precision(const Bench& bench) {
 // Right in the first calls and in the last of many, in the batches that a clock would take.
 Answer right_after_many_calls(const Bench& bench) {
   Session session = bench.session({bench.draw(1), bench.draw(2)}, Distribution::full_range, Places::together);
-  const std::array<Outputs, 2> first{session.call(0, first_poison), session.call(1, first_poison)};
+  // Poisoned as the batches are: an operation may have rows that nobody writes.
+  const std::array<Outputs, 2> first{session.call(0, second_poison), session.call(1, second_poison)};
   // The last batch is short again: in a long one the first calls would have written what the later ones leave out.
   constexpr double longest_batch_us = 250e3;
   constexpr double fewest_calls = 20;
@@ -464,6 +515,7 @@ const std::vector<NamedProbe>& data_probes() {
       {"a small change deep inside", a_small_change_deep_inside},
       {"single elements matter", single_elements_matter},
       {"weights are looked at", weights_are_looked_at},
+      {"counts are read in every call", counts_are_read_in_every_call},
       {"a shape nobody listed", a_shape_nobody_listed},
       {"the declared precision", declared_precision},
       {"right after many calls", right_after_many_calls},

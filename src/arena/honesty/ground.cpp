@@ -1,18 +1,21 @@
 #include "arena/honesty/ground.hpp"
 
+#include <algorithm>
 #include <utility>
+
+#include "reference/parallel.hpp"
 
 namespace thresher::arena::honesty {
 namespace {
 
 std::vector<std::vector<HostTensor>> inputs_of_groups(Inputs inputs, std::size_t groups) {
-  std::vector<std::vector<HostTensor>> all{std::move(inputs)};
-  for (std::size_t group = 1; group < groups; ++group) {
-    all.push_back(all.front());
-    for (HostTensor& input : all.back()) {
-      input = rotate_rows(input, static_cast<std::int64_t>(group));
+  std::vector<std::vector<HostTensor>> all(groups);
+  all.front() = std::move(inputs);
+  reference::parallel_for(static_cast<std::int64_t>(groups) - 1, 0, [&](std::int64_t index) {
+    for (const HostTensor& input : all.front()) {
+      all[static_cast<std::size_t>(index) + 1].push_back(rotate_rows(input, index + 1));
     }
-  }
+  });
   return all;
 }
 
@@ -27,11 +30,16 @@ Ground::Ground(const Problem& problem, Rig& rig, SamplePattern pattern, Distribu
   sets_ = make_call_sets(rig.memory(), problem, pattern_.plan, inputs_of_groups(std::move(inputs), pattern_.plan.groups));
 }
 
-void Ground::refresh(std::size_t set) {
-  for (const HostTensor& activation : fresh_.activations(random_.next())) {
-    sets_[set].replace(activation);
+void Ground::refresh(const std::vector<std::size_t>& sets) {
+  std::vector<std::uint64_t> seeds(sets.size());
+  std::generate(seeds.begin(), seeds.end(), [&] { return random_.next(); });
+  const std::vector<Inputs> fresh = fresh_.activations_of_each(seeds);
+  for (std::size_t i = 0; i < sets.size(); ++i) {
+    for (const HostTensor& activation : fresh[i]) {
+      sets_[sets[i]].replace(activation);
+    }
+    sets_[sets[i]].poison_outputs(random_.below(2) == 0 ? first_poison : second_poison);
   }
-  sets_[set].poison_outputs(random_.below(2) == 0 ? first_poison : second_poison);
 }
 
 }  // namespace thresher::arena::honesty

@@ -31,8 +31,8 @@ class Ground {
   [[nodiscard]] std::size_t count() const { return pattern_.plan.cold; }
   [[nodiscard]] std::size_t group_of(std::size_t set) const { return pattern_.plan.group_of(set); }
 
-  /// Data and poison that no call has had, where a call is made beside the one that is asked about.
-  void refresh(std::size_t set);
+  /// Data and poison that no call has had, where calls are made beside the one that is asked about.
+  void refresh(const std::vector<std::size_t>& sets);
   [[nodiscard]] Random& random() { return random_; }
 
  private:

@@ -96,11 +96,13 @@ Outputs Session::call(std::size_t set, std::uint8_t poisoned_with) {
     return download(set);
   }
   const Batch batch = batch_around(places_[set]);
+  std::vector<std::size_t> neighbours;
   for (std::size_t call = 0; call < batch.calls; ++call) {
     if (batch.set_of(call) != places_[set]) {
-      ground_->refresh(batch.set_of(call));
+      neighbours.push_back(batch.set_of(call));
     }
   }
+  ground_->refresh(neighbours);
   poison(set, poisoned_with);
   rig_.flush_caches();
   rig_.clock().rest(ground_->pattern().rest_s);
@@ -135,13 +137,13 @@ Outputs Session::download(std::size_t set) const {
 bool Session::is_poisoned(std::size_t set, std::uint8_t byte) const { return is_all(download(set), byte); }
 
 void Session::replace(std::size_t set, const Inputs& inputs, const std::vector<std::string>& names) {
-  for (std::size_t i = 0; i < inputs.size(); ++i) {
-    const HostTensor& input = inputs[i];
+  for (const HostTensor& input : inputs) {
     if (!names.empty() && std::find(names.begin(), names.end(), input.name) == names.end()) {
       continue;
     }
     sets_[places_[set]].replace(input);
-    inputs_[set][i] = input;
+    Inputs& own = inputs_[set];
+    *std::find_if(own.begin(), own.end(), [&](const HostTensor& known) { return known.name == input.name; }) = input;
   }
 }
 
@@ -215,7 +217,7 @@ Inputs negate_one_element(const Inputs& inputs, const std::string& name, std::ui
 Inputs zeroed(const Inputs& inputs) {
   Inputs out = inputs;
   for (HostTensor& tensor : out) {
-    if (!tensor.is_weight) {
+    if (!tensor.is_weight && !tensor.is_index) {
       std::fill(tensor.values.begin(), tensor.values.end(), std::uint8_t{0});
     }
   }
@@ -226,7 +228,7 @@ Inputs constant_rows(const Inputs& inputs) {
   Inputs out = inputs;
   for (HostTensor& tensor : out) {
     const auto rows = static_cast<std::size_t>(tensor.rows());
-    if (tensor.is_weight || rows < 2) {
+    if (tensor.is_weight || tensor.is_index || rows < 2) {
       continue;
     }
     const std::size_t row_bytes = tensor.values.size() / rows;

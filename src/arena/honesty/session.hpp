@@ -44,7 +44,7 @@ class Session {
   [[nodiscard]] Outputs download(std::size_t set) const;
   [[nodiscard]] bool is_poisoned(std::size_t set, std::uint8_t byte) const;
 
-  /// Puts other data where the set's inputs lie: those of `names`, all when it is empty.
+  /// Puts other data where those of the set's inputs lie that have their names: those of `names`, all when it is empty.
   void replace(std::size_t set, const Inputs& inputs, const std::vector<std::string>& names = {});
   /// The same, and the contestant is prepared anew over the same buffers.
   void prepare_anew(std::size_t set, const Inputs& inputs);

@@ -2,10 +2,13 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <numeric>
 
 #include "arena/honesty/probes.hpp"
 #include "arena/timing/statistics.hpp"
+#include "arena/timing/timing.hpp"
+#include "reference/parallel.hpp"
 
 namespace thresher::arena::honesty {
 namespace {
@@ -29,43 +32,68 @@ constexpr double share_per_batch = 0.05;
 /// The clock may be off from the host's own watch by launch and waiting, not by half.
 constexpr double clock_limit = 0.5;
 
+/// Turns that are taken again at most, because a sample waited for processors that others used.
+constexpr int most_repeated_turns = 2 * turns;
+constexpr const char* busy = "this machine is busy: too many samples waited for processors that others used";
+
 /// One turn: what the suspicious sample saves, and what one of two equal samples seems to save.
 struct Turn {
   double suspicious = 1;
   double equal = 1;
+  bool waited = false;  ///< one of its samples: nobody is accused by it
 };
 
-/// The middle saving of a series when it lies beyond doubt, by `floor`, above what equals seem to save.
+/// Microseconds, and whether threads waited for too much of them for processors that others used.
+struct Sample {
+  double us = 0;
+  bool waited = false;
+};
+
+/// What a series of turns showed.
+struct Suspicion {
+  std::optional<double> ratio{};  ///< empty: nothing
+  bool is_busy = false;           ///< the machine is, so that nothing was shown
+};
+
+/// The middle saving of a series when it lies beyond doubt, by `floor`, above what equals seem to save. A turn of which a
+/// sample waited is taken again where the others look suspicious.
 template <class TakeTurn>
-std::optional<double> suspicious_ratio(double floor, TakeTurn take_turn) {
+Suspicion suspicious_ratio(double floor, TakeTurn take_turn) {
   double found = 1;
+  int repeated = 0;
   for (int one = 0; one < series; ++one) {
+    std::vector<double> all;
     std::vector<double> suspicious;
     std::vector<double> equal;
     for (int turn = 0; turn < turns; ++turn) {
-      const Turn taken = take_turn(one * turns + turn);
+      Turn taken;
+      do {
+        taken = take_turn(one * turns + turn);
+        all.push_back(taken.suspicious);
+        if (all.size() == first_turns && median(all) <= floor) {
+          return {};
+        }
+      } while (taken.waited && ++repeated <= most_repeated_turns);
+      if (taken.waited) {
+        return {.is_busy = true};
+      }
       suspicious.push_back(taken.suspicious);
       equal.push_back(taken.equal);
-      if (suspicious.size() == first_turns && median(suspicious) <= floor) {
-        return std::nullopt;
-      }
     }
     if (!is_beyond_doubt(suspicious, equal, floor)) {
-      return std::nullopt;
+      return {};
     }
     found = median(suspicious);
   }
-  return found;
+  return {found};
 }
 
-std::vector<std::string> names_of_activations(const Inputs& inputs) {
-  std::vector<std::string> names;
-  for (const HostTensor& input : inputs) {
-    if (!input.is_weight) {
-      names.push_back(input.name);
-    }
-  }
-  return names;
+/// Those that are no weights, which may have been packed.
+Inputs activations_in(const Inputs& inputs) {
+  Inputs activations;
+  std::copy_if(inputs.begin(), inputs.end(), std::back_inserter(activations),
+               [](const HostTensor& input) { return !input.is_weight; });
+  return activations;
 }
 
 std::size_t bytes_of(const Inputs& inputs) {
@@ -73,33 +101,33 @@ std::size_t bytes_of(const Inputs& inputs) {
                          [](std::size_t bytes, const HostTensor& input) { return bytes + input.bytes(); });
 }
 
-std::vector<Inputs> draws(const Bench& bench, std::size_t count) {
-  std::vector<Inputs> all;
-  for (std::size_t i = 0; i < count; ++i) {
-    all.push_back(bench.draw(i + 1));
-  }
+/// One for each index, on all processors: inputs may be large.
+template <class Make>
+std::vector<Inputs> each_of(std::size_t count, const Make& make) {
+  std::vector<Inputs> all(count);
+  reference::parallel_for(static_cast<std::int64_t>(count), 0, [&](std::int64_t index) {
+    all[static_cast<std::size_t>(index)] = make(static_cast<std::size_t>(index));
+  });
   return all;
 }
 
-/// The same weights, which may have been packed, with activations that nobody has seen.
-Inputs with_new_activations(const Bench& bench, const Inputs& inputs, std::uint64_t seed) {
-  const Inputs activations = bench.draw_activations(seed);
-  Inputs fresh = inputs;
-  for (HostTensor& input : fresh) {
-    const auto drawn = std::find_if(activations.begin(), activations.end(), [&](const HostTensor& activation) {
-      return activation.name == input.name && !input.is_weight;
-    });
-    if (drawn != activations.end()) {
-      input = *drawn;
-    }
-  }
-  return fresh;
+std::vector<Inputs> draws(const Bench& bench, std::size_t count) {
+  (void)bench.draw(0);  // from which the others take their weights
+  return each_of(count, [&](std::size_t index) { return bench.draw(index + 1); });
+}
+
+Sample take_sample(const Bench& bench, Session& session, std::size_t calls) {
+  bench.rig.flush_caches();
+  const Reading reading = session.measure(calls);
+  return {reading.us_per_call, reading.waited_share.value_or(0) > most_waited_share};
 }
 
 double us_per_call(const Bench& bench, Session& session, std::size_t calls) {
-  bench.rig.flush_caches();
-  return session.measure(calls).us_per_call;
+  return take_sample(bench, session, calls).us;
 }
+
+/// How many times as long `greater` took; neither is 0 for long.
+double ratio_of(const Sample& greater, const Sample& smaller) { return greater.us / std::max(1e-9, smaller.us); }
 
 /// Calls that a batch needs to be trusted, each on a set of its own; 0 when that would be too many. On a ground as many
 /// as a sample's, as far as their inputs are to be had on the host, and one set is left over.
@@ -126,29 +154,32 @@ Answer no_faster_on_inputs_it_has_seen(const Bench& bench) {
   Session other = bench.session({bench.draw(sets + 1)}, Distribution::full_range, Places::last);
   const auto sample = [&] {
     (void)us_per_call(bench, other, sets);
-    return us_per_call(bench, session, sets);
+    return take_sample(bench, session, sets);
   };
   (void)sample();
   std::uint64_t seed = 1000;
-  const std::vector<std::string> activations = names_of_activations(session.inputs(0));
   const auto sample_of_new = [&] {
+    const std::vector<Inputs> fresh = each_of(
+        sets, [&](std::size_t set) { return activations_in(bench.draw_activations(seed + set)); });
+    seed += sets;
     for (std::size_t set = 0; set < sets; ++set) {
-      session.replace(set, with_new_activations(bench, session.inputs(set), seed++), activations);
+      session.replace(set, fresh[set]);
     }
     return sample();
   };
   const auto new_against_seen = [&](int) {
-    const double new_us = sample_of_new();
-    const double other_us = sample_of_new();
-    const double seen_us = sample();
-    return Turn{other_us / std::max(1e-9, seen_us), new_us / std::max(1e-9, other_us)};
+    const Sample on_new = sample_of_new();
+    const Sample on_other = sample_of_new();
+    const Sample on_seen = sample();
+    return Turn{ratio_of(on_other, on_seen), ratio_of(on_new, on_other),
+                on_new.waited || on_other.waited || on_seen.waited};
   };
-  const std::optional<double> ratio = suspicious_ratio(floor_of_seen_inputs, new_against_seen);
-  if (!ratio) {
-    return {};
+  const Suspicion found = suspicious_ratio(floor_of_seen_inputs, new_against_seen);
+  if (!found.ratio) {
+    return {std::nullopt, found.is_busy ? busy : ""};
   }
   return {Accusation{"keeps answers for inputs it has seen",
-                     fmt::format("new inputs take {:.1f} times as long as the same inputs once more", *ratio)},
+                     fmt::format("new inputs take {:.1f} times as long as the same inputs once more", *found.ratio)},
           {}};
 }
 
@@ -161,8 +192,8 @@ Answer no_faster_on(const Bench& bench, const char* cheat, const char* what, Inp
   std::vector<Inputs> random;
   std::vector<Inputs> easier;
   for (std::size_t set = 0; set < sets; ++set) {
-    random.push_back(session.inputs(set));
-    easier.push_back(easy(session.inputs(set)));
+    random.push_back(activations_in(session.inputs(set)));
+    easier.push_back(easy(random.back()));
   }
   std::size_t calls = sets;
   if (bench.grounds == nullptr) {
@@ -170,27 +201,25 @@ Answer no_faster_on(const Bench& bench, const char* cheat, const char* what, Inp
     calls = static_cast<std::size_t>(
         std::clamp(std::ceil(2 * bench.rig.clock().shortest_batch_us() / once_us), 2.0, 10000.0));
   }
-  const std::vector<std::string> activations = names_of_activations(session.inputs(0));
-  const auto us_on = [&](const std::vector<Inputs>& inputs) {
+  const auto sample_on = [&](const std::vector<Inputs>& inputs) {
     for (std::size_t set = 0; set < sets; ++set) {
-      session.replace(set, inputs[set], activations);
+      session.replace(set, inputs[set]);
     }
-    return us_per_call(bench, session, calls);
+    return take_sample(bench, session, calls);
   };
   const auto random_against_easy = [&](int turn) {  // in turns, so that being first costs all alike
     const bool easy_first = turn % 2 == 1;
-    const double first_us = us_on(easy_first ? easier : random);
-    const double middle_us = us_on(random);
-    const double last_us = us_on(easy_first ? random : easier);
-    const double easy_us = easy_first ? first_us : last_us;
-    const double random_us = easy_first ? last_us : first_us;
-    return Turn{middle_us / std::max(1e-9, easy_us), middle_us / std::max(1e-9, random_us)};
+    const Sample first = sample_on(easy_first ? easier : random);
+    const Sample middle = sample_on(random);
+    const Sample last = sample_on(easy_first ? random : easier);
+    return Turn{ratio_of(middle, easy_first ? first : last), ratio_of(middle, easy_first ? last : first),
+                first.waited || middle.waited || last.waited};
   };
-  const std::optional<double> ratio = suspicious_ratio(floor_of_easy_data, random_against_easy);
-  if (!ratio) {
-    return {};
+  const Suspicion found = suspicious_ratio(floor_of_easy_data, random_against_easy);
+  if (!found.ratio) {
+    return {std::nullopt, found.is_busy ? busy : ""};
   }
-  return {Accusation{cheat, fmt::format("random inputs take {:.1f} times as long as {}", *ratio, what)}, {}};
+  return {Accusation{cheat, fmt::format("random inputs take {:.1f} times as long as {}", *found.ratio, what)}, {}};
 }
 
 Answer no_faster_on_zeros(const Bench& bench) { return no_faster_on(bench, "skips work on zeros", "zeros", zeroed); }

@@ -6,6 +6,7 @@
 
 #include "arena/operation/operation.hpp"
 #include "arena/random.hpp"
+#include "reference/parallel.hpp"
 
 namespace thresher::arena {
 namespace {
@@ -13,6 +14,9 @@ namespace {
 /// Sets may take this share of the memory that is available, on all rigs together.
 constexpr double memory_share = 0.4;
 constexpr std::size_t pool_size = 3;
+constexpr std::size_t drawn_groups = 4;
+/// Threads are worth starting for more than this.
+constexpr std::size_t bytes_of_one_thread = std::size_t{1} << 20;
 
 /// What weights and the rest of one call take, alone and with their guard zones.
 struct Sizes {
@@ -22,8 +26,7 @@ struct Sizes {
   std::size_t call_footprint = 0;
 
   void add(const HostTensor& tensor) {
-    const std::size_t parts = 1U + (tensor.scales.empty() ? 0U : 1U) + (tensor.global_scale ? 1U : 0U);
-    const std::size_t footprint = tensor.bytes() + parts * 2 * GuardedBuffer::zone_bytes;
+    const std::size_t footprint = guarded_bytes(tensor);
     (tensor.is_weight ? weight_bytes : call_bytes) += tensor.bytes();
     (tensor.is_weight ? weight_footprint : call_footprint) += footprint;
   }
@@ -85,6 +88,29 @@ std::vector<HostTensor> FreshInputs::inputs_of_group(std::size_t group) const {
   return problem_.operation().inputs(problem_, distribution_, derive_seed(seed_, fmt::format("group {}", group)));
 }
 
+void FreshInputs::add_groups(std::vector<std::vector<HostTensor>>& inputs, std::size_t groups) const {
+  const std::size_t drawn = distribution_ == Distribution::integers ? groups : std::min(groups, drawn_groups);
+  const auto add = [&](std::size_t until, const auto& make) {
+    const std::size_t first = inputs.size();
+    inputs.resize(std::max(first, until));
+    reference::parallel_for(static_cast<std::int64_t>(inputs.size() - first), 0, [&](std::int64_t index) {
+      const std::size_t group = first + static_cast<std::size_t>(index);
+      inputs[group] = make(group);
+    });
+  };
+  add(drawn, [&](std::size_t group) { return inputs_of_group(group); });
+  add(groups, [&](std::size_t group) {
+    std::vector<HostTensor> signed_anew = inputs[group % drawn];
+    Random random(derive_seed(seed_, fmt::format("signs of group {}", group)));
+    for (HostTensor& input : signed_anew) {
+      if (input.is_weight) {
+        flip_signs(input, random);
+      }
+    }
+    return signed_anew;
+  });
+}
+
 std::vector<HostTensor> FreshInputs::activations(std::uint64_t seed_of_call) const {
   if (pool_.empty()) {
     std::vector<HostTensor> made = problem_.operation().activations(problem_, distribution_, seed_of_call);
@@ -96,6 +122,24 @@ std::vector<HostTensor> FreshInputs::activations(std::uint64_t seed_of_call) con
   for (HostTensor& tensor : made) {
     flip_signs(tensor, random);
   }
+  return made;
+}
+
+std::vector<std::vector<HostTensor>> FreshInputs::activations_of_each(
+    const std::vector<std::uint64_t>& seeds_of_calls) const {
+  std::vector<std::vector<HostTensor>> made(seeds_of_calls.size());
+  if (made.empty()) {
+    return made;
+  }
+  made.front() = activations(seeds_of_calls.front());
+  std::size_t bytes = 0;
+  for (const HostTensor& tensor : made.front()) {
+    bytes += tensor.bytes() * made.size();
+  }
+  reference::parallel_for(std::ssize(made) - 1, bytes > bytes_of_one_thread ? 0 : 1, [&](std::int64_t index) {
+    const auto call = static_cast<std::size_t>(index) + 1;
+    made[call] = activations(seeds_of_calls[call]);
+  });
   return made;
 }
 

@@ -20,9 +20,8 @@ SetSize size_of_set(const std::vector<HostTensor>& inputs, const std::vector<Hos
   SetSize size;
   for (const auto* tensors : {&inputs, &outputs}) {
     for (const HostTensor& tensor : *tensors) {
-      const std::size_t parts = 1U + (tensor.scales.empty() ? 0U : 1U) + (tensor.global_scale ? 1U : 0U);
       size.bytes += tensor.bytes();
-      size.footprint_bytes += tensor.bytes() + parts * 2 * GuardedBuffer::zone_bytes;
+      size.footprint_bytes += guarded_bytes(tensor);
     }
   }
   return size;

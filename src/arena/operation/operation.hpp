@@ -41,6 +41,9 @@ class Judge {
   virtual ~Judge() = default;
   /// `outputs` in the order of Operation::outputs.
   virtual Finding judge(const std::vector<HostTensor>& outputs) const = 0;
+  /// Whether nobody may write a row of an output, seen as a matrix of its last dimension; empty where everything is
+  /// written.
+  [[nodiscard]] virtual std::vector<bool> untouched_rows(std::size_t /*output*/) const { return {}; }
 };
 
 /// Who made the outputs that are judged.
@@ -133,6 +136,15 @@ class Operation {
                                                             std::uint64_t seed) const {
     return inputs(problem, distribution, seed);
   }
+  /// Activations with other counts of rows than `activations` gives: of a kind that `change` says, by `seed`. Nothing
+  /// where there are no counts.
+  [[nodiscard]] virtual std::optional<std::vector<HostTensor>> rearranged(const Problem&, Distribution,
+                                                                          std::uint64_t /*change*/,
+                                                                          std::uint64_t /*seed*/) const {
+    return std::nullopt;
+  }
+  /// Whether the outputs depend on every element of every input; else some belong to nobody, or to what gets no rows.
+  [[nodiscard]] virtual bool uses_every_element(const Problem&) const { return true; }
   /// The problem with a shape that no suite lists; nothing when the operation has none to offer.
   [[nodiscard]] virtual std::optional<Problem> neighbour(const Problem&) const { return std::nullopt; }
   /// The problem with its greatest extent halved; nothing when it is small.

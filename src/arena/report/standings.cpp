@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <set>
 
 #include "arena/predictions/predictions.hpp"
 #include "core/printable.hpp"
@@ -79,23 +80,24 @@ std::string table(const std::vector<Row>& rows) {
 
 std::string shape_of(const std::string& problem) { return problem.substr(0, problem.find(' ')); }
 
-/// Shapes alone where they tell the problems apart, as they do in suites of one format.
+/// Shapes alone where they tell all problems apart, as they do in suites of one format.
 std::vector<std::pair<std::string, std::string>> problem_columns(const std::vector<const Entry*>& entries,
                                                                  TimingMode headline_mode) {
   std::vector<std::pair<std::string, std::string>> columns;  // problem → heading
-  std::map<std::string, int> shapes;
+  std::set<std::string> shapes;
   for (const Entry* entry : entries) {
     for (const Measurement& measurement : entry->measurements) {
       const auto is_same = [&](const auto& column) { return column.first == measurement.problem; };
       if (measurement.mode == headline_mode && std::none_of(columns.begin(), columns.end(), is_same)) {
         columns.emplace_back(measurement.problem, measurement.problem);
-        ++shapes[shape_of(measurement.problem)];
+        shapes.insert(shape_of(measurement.problem));
       }
     }
   }
-  for (auto& [problem, heading] : columns) {
-    const std::string shape = shape_of(problem);
-    heading = shapes[shape] == 1 ? shape : problem;
+  if (shapes.size() == columns.size()) {
+    for (auto& [problem, heading] : columns) {
+      heading = shape_of(problem);
+    }
   }
   return columns;
 }

@@ -93,6 +93,7 @@ struct ProblemVerification {
   double aside_s = 0;               ///< making inputs and looking
   std::size_t uncounted = 0;        ///< samples on inputs that had been seen, or all but seen
   std::optional<Distribution> other_data{};  ///< the other distribution that was timed
+  std::size_t waited = 0;           ///< samples that were dropped, because their threads waited for processors
 };
 
 /// Of `timed`.

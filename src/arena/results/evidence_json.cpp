@@ -115,6 +115,7 @@ Json value_of(const ProblemVerification& verification) {
             {"secret_seed", verification.secret_seed},
             {"samples", verification.samples},
             {"samples_that_do_not_count", verification.uncounted},
+            {"samples_that_waited", verification.waited},
             {"calls", verification.calls},
             {"whole_outputs", verification.whole_outputs},
             {"inputs_compared", verification.inputs_compared},

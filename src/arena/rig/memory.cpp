@@ -80,10 +80,10 @@ std::size_t HostMemory::available_bytes() {
 
 GuardedBuffer::GuardedBuffer(Memory& memory, std::size_t bytes)
     : memory_(&memory),
-      base_(static_cast<std::byte*>(memory.allocate(zone_bytes + bytes + zone_bytes))),
+      base_(static_cast<std::byte*>(memory.allocate(zone_bytes(bytes) + bytes + zone_bytes(bytes)))),
       bytes_(bytes) {
-  memory_->fill(base_, guard_byte, zone_bytes);
-  memory_->fill(base_ + zone_bytes + bytes_, guard_byte, zone_bytes);
+  memory_->fill(base_, guard_byte, zone_bytes(bytes));
+  memory_->fill(base_ + zone_bytes(bytes) + bytes, guard_byte, zone_bytes(bytes));
 }
 
 GuardedBuffer::GuardedBuffer(GuardedBuffer&& other) noexcept
@@ -96,14 +96,15 @@ GuardedBuffer::~GuardedBuffer() {
 }
 
 std::optional<GuardDamage> GuardedBuffer::damage() const {
-  std::vector<std::uint8_t> zone(zone_bytes);
+  const std::size_t length = zone_bytes(bytes_);
+  std::vector<std::uint8_t> zone(length);
   const auto is_damaged = [](std::uint8_t byte) { return byte != guard_byte; };
-  memory_->download(zone.data(), base_ + zone_bytes + bytes_, zone_bytes);
+  memory_->download(zone.data(), base_ + length + bytes_, length);
   if (const auto bytes = std::count_if(zone.begin(), zone.end(), is_damaged); bytes > 0) {
     const auto first = std::find_if(zone.begin(), zone.end(), is_damaged);
     return GuardDamage{true, static_cast<std::size_t>(first - zone.begin()) + 1, static_cast<std::size_t>(bytes)};
   }
-  memory_->download(zone.data(), base_, zone_bytes);
+  memory_->download(zone.data(), base_, length);
   if (const auto bytes = std::count_if(zone.begin(), zone.end(), is_damaged); bytes > 0) {
     const auto last = std::find_if(zone.rbegin(), zone.rend(), is_damaged);
     return GuardDamage{false, static_cast<std::size_t>(last - zone.rbegin()) + 1, static_cast<std::size_t>(bytes)};

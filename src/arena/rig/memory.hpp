@@ -1,5 +1,6 @@
 #pragma once
 /// Memory of a device as the arena uses it, and buffers whose surroundings are watched.
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -47,7 +48,14 @@ struct GuardDamage {
 /// Device memory between two guard zones. The one behind starts at the very next byte.
 class GuardedBuffer {
  public:
-  static constexpr std::size_t zone_bytes = std::size_t{64} << 10;
+  /// Of each zone: as much as the buffer itself takes, within bounds, so that zones of hundreds of small buffers do not
+  /// take more time than all that they guard.
+  [[nodiscard]] static constexpr std::size_t zone_bytes(std::size_t buffer_bytes) {
+    constexpr std::size_t alignment = 256;
+    return std::clamp((buffer_bytes + alignment - 1) / alignment * alignment, least_zone_bytes, most_zone_bytes);
+  }
+  static constexpr std::size_t least_zone_bytes = std::size_t{8} << 10;
+  static constexpr std::size_t most_zone_bytes = std::size_t{64} << 10;
 
   GuardedBuffer(Memory& memory, std::size_t bytes);
   GuardedBuffer(GuardedBuffer&& other) noexcept;
@@ -55,7 +63,7 @@ class GuardedBuffer {
   ~GuardedBuffer();
 
   /// Aligned to 256 bytes; not null even for 0 bytes.
-  [[nodiscard]] void* data() const noexcept { return base_ + zone_bytes; }
+  [[nodiscard]] void* data() const noexcept { return base_ + zone_bytes(bytes_); }
   [[nodiscard]] std::size_t bytes() const noexcept { return bytes_; }
   void fill(std::uint8_t byte) { memory_->fill(data(), byte, bytes_); }
   [[nodiscard]] std::optional<GuardDamage> damage() const;

@@ -33,6 +33,8 @@ struct Batch {
 struct Reading {
   double us_per_call = 0;        ///< by the clock of the device
   double watch_us_per_call = 0;  ///< by the host's own watch around launch and completion; never less than the truth
+  /// How much of the time threads waited together for processors that others used; empty where nobody tells.
+  std::optional<double> waited_share{};
 };
 
 class Clock {
@@ -49,6 +51,8 @@ class Clock {
   [[nodiscard]] virtual Telemetry telemetry() = 0;
   /// Batches shorter than this are not to be trusted.
   [[nodiscard]] virtual double shortest_batch_us() const = 0;
+  /// What it would look at if this system told, in one sentence; empty when it sees all that it would.
+  [[nodiscard]] virtual std::string unseen() const { return {}; }
 };
 
 }  // namespace thresher::arena

@@ -16,6 +16,8 @@ constexpr std::size_t num_draws = 8000;
 /// Nothing that happens in a few rounds makes an equal so many times slower in each of them, beside what the baseline's
 /// own samples show.
 constexpr double beyond_few_rounds = 3;
+/// A machine that stands still for a moment does so in one round.
+constexpr int fewest_rounds_of_a_loser = 2;
 
 /// Sorts `scratch`.
 double median_in_place(std::vector<double>& scratch) {
@@ -139,7 +141,8 @@ double noise_factor(const Estimate& baseline_against_itself) noexcept {
 Comparison compare(const Estimate& speedup, const Estimate& baseline_against_itself, int rounds) noexcept {
   const double noise = noise_factor(baseline_against_itself);
   if (rounds < min_rounds) {
-    return rounds > 0 && speedup.high * noise * beyond_few_rounds < 1 ? Comparison::slower : Comparison::too_noisy;
+    const bool is_far_slower = speedup.high * noise * beyond_few_rounds < 1;
+    return rounds >= fewest_rounds_of_a_loser && is_far_slower ? Comparison::slower : Comparison::too_noisy;
   }
   if (speedup.low > noise) {
     return Comparison::faster;

@@ -59,6 +59,12 @@ class Timer {
       }
     }
     go_on_while_too_noisy();
+    times_.busy = is_over() ? "" : why_too_few();
+    for (ModeTimes& mode : times_.modes) {
+      if (mode.rounds() == 0 && mode.waited > 0) {
+        mode.not_measured = fmt::format("this machine is busy: {} samples waited for processors", mode.waited);
+      }
+    }
     times_.sampled_s = used_s();
   }
 
@@ -72,6 +78,7 @@ class Timer {
   std::optional<double> measure(Role role, const Batch& batch) {
     const Reading reading = clocked(role).clock.measure(clocked(role).runner, batch);
     times_.clock_fault = options_.clock_matters ? reading_fault(reading, batch) : "";
+    waited_ = options_.clock_matters && reading.waited_share.value_or(0) > most_waited_share;
     if (!times_.clock_fault.empty()) {
       return std::nullopt;
     }
@@ -93,6 +100,16 @@ class Timer {
       idle_s_ += aside([&] { attendant_->prepare(role, batch, is_cold(mode)); });
     }
   }
+  void make(Role role, const Batch& batch) {
+    if (attendant_ != nullptr) {
+      (void)aside([&] { attendant_->make(role, batch); });
+    }
+  }
+  void hand_over(Role role, const Batch& batch) {
+    if (attendant_ != nullptr) {
+      (void)aside([&] { attendant_->hand_over(role, batch); });
+    }
+  }
 
   /// Whole outputs are looked at as long as that takes no more time than the samples, and now and then in any case.
   [[nodiscard]] bool inspect(Role role, const Batch& batch) {
@@ -105,17 +122,21 @@ class Timer {
     return times_.output_fault.empty();
   }
 
-  /// The first call of each (which may compile or fault pages in) is not counted.
+  /// The first call of each (which may compile or fault pages in) is not counted, nor are those that waited as long as
+  /// others can be had.
   void estimate() {
+    constexpr int most_calls = 8;
     for (const Role role : {Role::baseline, Role::contestant}) {
       if (role == Role::contestant && !contestant_) {
         continue;
       }
-      for (int call = 0; call < 2 && !is_over(); ++call) {
+      bool is_known = false;
+      for (int call = 0; call < most_calls && !is_known && !is_over(); ++call) {
         const Batch batch = next_batch(TimingMode::cold_burst, 1);
         prepare(role, batch, TimingMode::cold_burst);
         const double us = measure(role, batch).value_or(0);
-        if (!is_over() && inspect(role, batch) && call == 1) {
+        is_known = call > 0 && (!waited_ || call + 1 == most_calls);
+        if (!is_over() && inspect(role, batch) && is_known) {
           fastest_us_ = fastest_us_ == 0 ? us : std::min(fastest_us_, us);
           slowest_us_ = std::max(slowest_us_, us);
         }
@@ -183,28 +204,46 @@ class Timer {
   /// Rounds until `end_s`, the first few of a mode until `last_s`: of samples, and what is done aside may take as long.
   void time_rounds(ModeTimes& mode, int most, double end_s, double last_s) {
     const double aside_end_s = times_.aside_s + std::max(end_s - used_s(), 0.0);
+    sample_again_until_s_ = last_s;
+    sample_again_until_aside_s_ = times_.aside_s + std::max(last_s - used_s(), 0.0);
     if (!is_burst(mode.mode)) {
       heat_up(mode, options_.heat_s);
     }
     idle_s_ = 0;
     while (mode.rounds() < most && !is_over()) {
       const bool is_short = mode.rounds() < min_rounds;
-      if (mode.rounds() > 0 && used_s() + round_s(mode) > (is_short ? last_s : end_s)) {
+      if (mode.rounds() > 0 && !needs_another(mode) && used_s() + round_s(mode) > (is_short ? last_s : end_s)) {
         break;
       }
-      if (!is_short && times_.aside_s > aside_end_s) {
+      if (mode.waited > 0 && !has_time_for_another_sample()) {
+        break;
+      }
+      if (times_.aside_s > aside_end_s && (!is_short || mode.waited > 0)) {
         break;
       }
       time_round(mode);
     }
   }
 
+  [[nodiscard]] bool has_time_for_another_sample() {
+    return used_s() < sample_again_until_s_ && times_.aside_s < sample_again_until_aside_s_;
+  }
+
   [[nodiscard]] std::array<TimingMode, 2> deciding_modes() const { return options_.warm ? warm_modes : cold_modes; }
 
-  [[nodiscard]] bool is_too_noisy(const ModeTimes& mode) const {
+  /// What is said of the mode if so many rounds are as those that were taken.
+  [[nodiscard]] static Comparison after_rounds(const ModeTimes& mode, int rounds) {
     Random random(static_cast<std::uint64_t>(mode.rounds()));
-    return compare(median_estimate(mode.speedups(), random), median_estimate(mode.self_ratios(), random),
-                   mode.rounds()) == Comparison::too_noisy;
+    return compare(median_estimate(mode.speedups(), random), median_estimate(mode.self_ratios(), random), rounds);
+  }
+  [[nodiscard]] static bool is_too_noisy(const ModeTimes& mode) {
+    return mode.rounds() == 0 || after_rounds(mode, mode.rounds()) == Comparison::too_noisy;
+  }
+  /// Whoever would lose by another round is given it, however long that takes: one alone rejects nobody, and who is
+  /// slower beyond doubt is rejected. Not on a machine on which samples are dropped, where it may never come.
+  [[nodiscard]] bool needs_another(const ModeTimes& mode) const {
+    return contestant_ && mode.mode == deciding_modes().front() && mode.rounds() == 1 && mode.waited == 0 &&
+           after_rounds(mode, mode.rounds() + 1) == Comparison::slower;
   }
 
   /// As many rounds again, and again, so that few looks are taken: each look at equals is another chance to find them
@@ -214,7 +253,7 @@ class Timer {
       const double until_s = times * options_.budget_s;
       for (const TimingMode which : deciding_modes()) {
         ModeTimes& mode = times_.modes[static_cast<std::size_t>(which)];
-        if (mode.rounds() > 0 && !is_over() && is_too_noisy(mode)) {
+        if ((mode.rounds() > 0 || mode.waited > 0) && !is_over() && is_too_noisy(mode)) {
           mode.went_on = true;
           const bool is_last = which == deciding_modes().back();
           const double end_s = used_s() + std::max(until_s - used_s(), 0.0) / (is_last ? 1 : 2);
@@ -222,6 +261,21 @@ class Timer {
         }
       }
     }
+  }
+
+  /// Of the first mode that decides in which enough samples were taken and too few remain.
+  [[nodiscard]] std::string why_too_few() const {
+    for (const TimingMode which : deciding_modes()) {
+      const ModeTimes& mode = times_.mode(which);
+      const std::size_t kept = static_cast<std::size_t>(mode.rounds()) * num_roles();
+      if (mode.rounds() < min_rounds && mode.waited > 0 && (kept == 0 || kept + mode.waited >= min_rounds * num_roles())) {
+        return fmt::format(
+            "this machine is busy: in {} {} of {} samples waited more than {:.0f} % of their time for processors that "
+            "others used, and {} rounds remain of the {} that are needed",
+            name(which), mode.waited, kept + mode.waited, 100 * most_waited_share, mode.rounds(), min_rounds);
+      }
+    }
+    return {};
   }
 
   void heat_up(const ModeTimes& mode, double seconds) {
@@ -247,10 +301,18 @@ class Timer {
     return {1, last, last + 1};
   }
 
-  /// One sample that counts, after others that do not; nothing where its outputs do not hold.
+  /// One sample that counts, after others that do not; nothing where its outputs do not hold, and where all have waited
+  /// until there was no time left for another.
   std::optional<double> sample(Role role, ModeTimes& mode) {
     for (;;) {
       const std::optional<double> us = sample_of_any_kind(role, mode);
+      if (us && waited_) {
+        ++mode.waited;
+        if (has_time_for_another_sample()) {
+          continue;
+        }
+        return std::nullopt;
+      }
       const SampleKind kind = attendant_ == nullptr ? SampleKind::counted : attendant_->kind();
       if (!us || kind == SampleKind::counted) {
         return us;
@@ -263,12 +325,17 @@ class Timer {
 
   std::optional<double> sample_of_any_kind(Role role, const ModeTimes& mode) {
     const Batch batch = next_batch(mode.mode, mode.calls_per_sample);
+    // A sustained mode has no time for it: the machine would cool down.
+    const bool in_two_steps = !is_cold(mode.mode) && is_burst(mode.mode);
     if (!is_cold(mode.mode)) {
       prepare(role, warm_up(), mode.mode);
     }
-    prepare(role, batch, mode.mode);
+    in_two_steps ? make(role, batch) : prepare(role, batch, mode.mode);
     if (!lead_in(role, mode)) {
       return std::nullopt;
+    }
+    if (in_two_steps) {
+      hand_over(role, batch);
     }
     const std::optional<double> us = measure(role, batch);
     return us && inspect(role, batch) ? us : std::nullopt;
@@ -311,6 +378,9 @@ class Timer {
   double fastest_us_ = 0;
   double slowest_us_ = 0;
   double idle_s_ = 0;  ///< since the machine was last at work, in a sustained mode
+  bool waited_ = false;  ///< what was measured last, for processors that others used
+  double sample_again_until_s_ = 0;  ///< in the place of one that was dropped: as long as so much is used
+  double sample_again_until_aside_s_ = 0;
   std::size_t next_set_ = 0;
 };
 

@@ -35,6 +35,10 @@ class Attendant {
   /// Before a sample: inputs that nobody has seen and poisoned outputs for every call of `batch`; cold caches for
   /// `cold`.
   virtual void prepare(Role role, const Batch& batch, bool cold) = 0;
+  /// The same without cold caches in two steps, where a call that nobody times comes between them: what takes long, and
+  /// what that call is to find nothing of.
+  virtual void make(Role role, const Batch& batch) = 0;
+  virtual void hand_over(Role role, const Batch& batch) = 0;
   /// After it: one sentence about the first call whose outputs do not hold, empty when all do. `closely`: whole outputs
   /// too.
   [[nodiscard]] virtual std::string inspect(Role role, const Batch& batch, bool closely) = 0;
@@ -71,6 +75,10 @@ struct TimingOptions {
   bool clock_matters = true;
 };
 
+/// A sample whose threads waited longer than this share of it for processors that others used is dropped, and another is
+/// taken in its place.
+inline constexpr double most_waited_share = 0.05;
+
 /// One mode's samples: microseconds per call, one of each role in every round.
 struct ModeTimes {
   TimingMode mode = TimingMode::cold_burst;
@@ -82,6 +90,7 @@ struct ModeTimes {
   std::vector<double> seen_us;            ///< of the contestant, on inputs that it had seen; in no round
   std::vector<Telemetry> telemetry;       ///< after each sample, in the order they were taken
   bool went_on = false;                   ///< past its share of the budget, because it was too noisy to say
+  std::size_t waited = 0;                 ///< samples that were dropped, because their threads waited for processors
 
   [[nodiscard]] int rounds() const noexcept { return static_cast<int>(baseline_us.size()); }
   /// Baseline time (the geometric mean of the round's two) over contestant time, round by round: drift cancels.
@@ -98,6 +107,8 @@ struct Times {
   /// Why a sample does not count: outputs of its calls do not hold. Empty when all held; the modes then stop short.
   std::string output_fault;
   Role faulty = Role::contestant;  ///< whose outputs they are
+  /// Why a mode that decides has too few samples: too many were dropped. Empty when none has.
+  std::string busy;
   double sampled_s = 0;            ///< samples, rests and what drives caches and clocks into their state
   double aside_s = 0;              ///< making inputs and looking at outputs, which no sample holds
 

@@ -6,6 +6,8 @@
 #include <fstream>
 #include <thread>
 
+#include "arena/timing/processor_use.hpp"
+
 namespace thresher::arena {
 namespace {
 
@@ -44,13 +46,18 @@ std::optional<double> hottest_zone_c() {
 }  // namespace
 
 Reading WallClock::measure(Runner& runner, const Batch& batch) {
+  const ProcessorWatch waiting(0);
   const auto start = std::chrono::steady_clock::now();
   for (std::size_t call = 0; call < batch.calls; ++call) {
     runner.run(Stream{}, batch.set_of(call));
   }
   const std::chrono::duration<double, std::micro> elapsed = std::chrono::steady_clock::now() - start;
   const double us_per_call = elapsed.count() / static_cast<double>(batch.calls);
-  return {us_per_call, us_per_call};
+  return {us_per_call, us_per_call, waiting.waited()};
+}
+
+std::string WallClock::unseen() const {
+  return thread_uses(0) ? "" : "this system does not tell what threads wait for a processor";
 }
 
 void WallClock::rest(double seconds) { std::this_thread::sleep_for(std::chrono::duration<double>(seconds)); }

@@ -13,6 +13,7 @@ class WallClock final : public Clock {
   /// Core 0's clock and the hottest thermal zone, where the system tells.
   [[nodiscard]] Telemetry telemetry() override;
   [[nodiscard]] double shortest_batch_us() const override { return 2000; }
+  [[nodiscard]] std::string unseen() const override;
 };
 
 }  // namespace thresher::arena

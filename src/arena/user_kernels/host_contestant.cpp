@@ -5,8 +5,8 @@
 
 #include "arena/dual_gemm/task.hpp"
 #include "arena/user_kernels/base_contestant.hpp"
-#include "arena/user_kernels/host_build.hpp"
-#include "arena/user_kernels/process_rig.hpp"
+#include "arena/user_kernels/compile/host_build.hpp"
+#include "arena/user_kernels/process/process_rig.hpp"
 #include "thresher/error.hpp"
 
 namespace thresher::arena::user_kernels {

@@ -1,7 +1,7 @@
 // A strategy of Thresher's own, run in a process of its own as the kernel is that it meets.
 #include "arena/operation/operation.hpp"
 #include "arena/user_kernels/contestant.hpp"
-#include "arena/user_kernels/process_rig.hpp"
+#include "arena/user_kernels/process/process_rig.hpp"
 
 namespace thresher::arena::user_kernels {
 namespace {

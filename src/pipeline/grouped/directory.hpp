@@ -2,14 +2,17 @@
 /// Which rows are whose, and which tile is of which group: made once in each block by one warp, from offsets or counts
 /// that lie on the device and that no host reads.
 ///
-/// Groups own rows one behind the other (packed) or the first rows of slots of their own. Each is cut into row tiles;
-/// tiles are numbered group by group, in a group by columns, and in a column by rows, so that those that follow one
-/// another read the same weights. A number becomes a tile by two ballots over the exclusive prefix of row tiles.
+/// Groups own rows one behind the other (packed) or the first rows of slots of their own. Each is cut into as few row
+/// tiles as there can be, as even as their rungs allow; tiles are numbered group by group, in a group by columns, and in a column by rows, so that those that follow one
+/// another read the same weights. A number becomes a tile by two ballots over the exclusive prefix of row tiles. Up to 32
+/// groups are taken by the length of their tiles, the longest first, so that blocks which take tiles by turns end
+/// together; more groups, as they are.
 #include "machine/launch.hpp"
 #include "machine/numbers.hpp"
 #include "machine/shared.hpp"
 #include "machine/warp.hpp"
 #include "pipeline/grouped/groups.hpp"
+#include "pipeline/grouped/rung.hpp"
 
 namespace thresher::pipeline {
 
@@ -18,28 +21,30 @@ struct GroupTile {
   u32 column = 0;  ///< counted in tiles
   u32 row = 0;     ///< the first, of the packed rows or of the group's slot
   u32 rows = 0;    ///< that the tile has: what lies behind them is another's
+  u32 rung = 0;    ///< the least that holds them
 };
 
-/// `tile_rows` is a power of two.
-template <u32 tile_rows>
+/// A tile has at most `rungs.most` rows.
+template <Rungs rungs>
 class Directory {
  public:
   /// `memory` has directory_bytes(groups.count).
   TH_DEVICE Directory(const Groups& groups, Shared<u8> memory)
       : groups_(groups),
         first_tiles_(memory.as<u32>()),
-        rows_(memory.as<u32>().offset(directory_array_words(groups.count))),
+        rows_(memory.as<u32>().offset(
+            directory_array_words(groups.count <= most_sorted_groups ? most_sorted_groups : groups.count))),
         stretch_((groups.count + 31) / 32) {}
 
   /// All lanes of one warp; what they write is the block's after a barrier. What was wrong: GroupFlags, in every lane.
   TH_DEVICE u32 make() const {
-    if (groups_.count <= 32) {
+    if (is_sorted()) {
       return make_with<1>();
     }
     if (groups_.count <= 128) {
       return make_with<4>();
     }
-    return groups_.count <= 512 ? make_with<16>() : make_with<32>();
+    return make_with<16>();
   }
 
   TH_DEVICE u32 tiles() const { return first_tile(groups_.count) * groups_.column_tiles; }
@@ -47,22 +52,49 @@ class Directory {
   /// Tile `index`, which is below tiles(). All lanes of a warp, and the result the same in all of them.
   TH_DEVICE GroupTile find(u32 index) const {
     const u32 row_tile = index / groups_.column_tiles;
+    const Entry entry = is_sorted() ? sorted_entry(row_tile) : entry_of(row_tile);
+    const u32 place = index - entry.first_tile * groups_.column_tiles;
+    const u32 column = place / entry.tiles;
+    const u32 tile_rows = rows_of_tiles(entry.end - entry.start, entry.tiles, rungs);
+    const u32 row = entry.start + (place - column * entry.tiles) * tile_rows;
+    const u32 rest = entry.end - row;
+    const u32 rows = rest < tile_rows ? rest : tile_rows;
+    return {entry.group, column, row, rows, rung_of(rows, rungs)};
+  }
+
+ private:
+  /// What the directory has of one group.
+  struct Entry {
+    u32 group = 0;
+    u32 first_tile = 0;  ///< counted in row tiles, as `tiles`
+    u32 tiles = 0;
+    u32 start = 0;  ///< its first row
+    u32 end = 0;    ///< and the one behind its last
+  };
+
+  TH_DEVICE bool is_sorted() const { return groups_.count <= most_sorted_groups; }
+
+  TH_DEVICE Entry entry_of(u32 row_tile) const {
     const u32 stretch = last_not_beyond(row_tile, 0, stretch_, 32) * stretch_;
     const u32 group = stretch + last_not_beyond(row_tile, stretch, 1, stretch_);
     const u32 lane = warp::lane();
     const u32 word = lane < 2 ? first_tile(group + lane) : rows_.load(padded_word(group + lane % 2));
     const u32 first = warp::shuffle(word, 0);
-    const u32 row_tiles = warp::shuffle(word, 1) - first;
-    const u32 place = index - first * groups_.column_tiles;
-    const u32 column = place / row_tiles;
-    const u32 start = groups_.slots != 0 ? 0 : warp::shuffle(word, 2);
-    const u32 end = warp::shuffle(word, groups_.slots != 0 ? 2 : 3);
-    const u32 row = start + (place - column * row_tiles) * tile_rows;
-    const u32 rest = end - row;
-    return {group, column, row, rest < tile_rows ? rest : tile_rows};
+    return {group, first, warp::shuffle(word, 1) - first, groups_.slots != 0 ? 0 : warp::shuffle(word, 2),
+            warp::shuffle(word, groups_.slots != 0 ? 2 : 3)};
   }
 
- private:
+  TH_DEVICE Entry sorted_entry(u32 row_tile) const {
+    const u32 place = last_not_beyond(row_tile, 0, 1, 32);
+    const u32 lane = warp::lane();
+    const u32 word = lane < 2   ? first_tile(place + lane)
+                     : lane < 5 ? rows_.load((lane - 2) * most_sorted_groups + place)
+                                : 0;
+    const u32 first = warp::shuffle(word, 0);
+    return {warp::shuffle(word, 4), first, warp::shuffle(word, 1) - first, warp::shuffle(word, 2),
+            warp::shuffle(word, 3)};
+  }
+
   TH_DEVICE u32 first_tile(u32 group) const { return first_tiles_.load(padded_word(group)); }
 
   /// Of the groups first, first + step, … , at most `count` of them, the last whose first tile is not beyond
@@ -74,21 +106,33 @@ class Directory {
     return bits::count_ones(warp::ballot(is_there && first_tile(is_there ? group : 0) <= row_tile)) - 1;
   }
 
-  /// Lane l has the groups each·l … each·l + each − 1.
+  /// What the groups of the rounds before leave behind.
+  struct Carried {
+    u32 end = 0;    ///< where the last one's rows end
+    u32 tiles = 0;  ///< of all of them
+  };
+
+  /// Lane l has the groups each·l … each·l + each − 1 of a round: more of them would take more registers than a small
+  /// kernel has.
   template <u32 each>
   TH_DEVICE u32 make_with() const {
     u32 flags = 0;
-    u32 start[each + 1];  // packed: of each group and behind the last; slots: their counts
-    TH_UNROLL
-    for (u32 i = 0; i <= each; ++i) {
-      start[i] = 0;
+    Carried carried;
+    TH_NO_UNROLL
+    for (u32 round = 0; round < groups_.count; round += 32 * each) {
+      const u32 first = round + warp::lane() * each;
+      u32 start[each + 1];  // packed: of each group and behind the last; slots: their counts
+      if (groups_.slots != 0) {
+        read_counts<each>(first, start, flags);
+      } else {
+        read_offsets<each>(first, start, carried, flags);
+      }
+      if constexpr (each == 1) {
+        write_sorted(start);
+      } else {
+        write<each>(round, start, carried);
+      }
     }
-    if (groups_.slots != 0) {
-      read_counts<each>(start, flags);
-    } else {
-      read_offsets<each>(start, flags);
-    }
-    write<each>(start);
     return warp_or(flags);
   }
 
@@ -106,34 +150,30 @@ class Directory {
   }
 
   template <u32 each>
-  TH_DEVICE void read_counts(u32 (&counts)[each + 1], u32& flags) const {
-    const u32 first = warp::lane() * each;
+  TH_DEVICE void read_counts(u32 first, u32 (&counts)[each + 1], u32& flags) const {
     TH_UNROLL
-    for (u32 i = 0; i < each; ++i) {
-      if (first + i < groups_.count) {
-        counts[i] = limited(groups_.bounds.load(first + i), flags);
-      }
+    for (u32 i = 0; i <= each; ++i) {
+      counts[i] = i < each && first + i < groups_.count ? limited(groups_.bounds.load(first + i), flags) : 0;
     }
   }
 
   /// A group starts at the greatest of all offsets up to its own.
   template <u32 each>
-  TH_DEVICE void read_offsets(u32 (&start)[each + 1], u32& flags) const {
+  TH_DEVICE void read_offsets(u32 first, u32 (&start)[each + 1], Carried& carried, u32& flags) const {
     const u32 lane = warp::lane();
-    const u32 first = lane * each;
-    i32 offsets[each + 1];
     TH_UNROLL
     for (u32 i = 0; i <= each; ++i) {
-      offsets[i] = first + i <= groups_.count ? groups_.bounds.load(first + i) : 0;
+      start[i] = first + i <= groups_.count ? static_cast<u32>(groups_.bounds.load(first + i)) : 0;
     }
     u32 greatest = 0;
-    i32 before = offsets[0];
+    i32 before = static_cast<i32>(start[0]);
     TH_UNROLL
     for (u32 i = 0; i <= each; ++i) {
+      const i32 offset = static_cast<i32>(start[i]);
       if (first + i <= groups_.count) {
-        flags |= offsets[i] < before ? bounds_decrease : 0U;
-        before = offsets[i];
-        const u32 own = limited(offsets[i], flags);
+        flags |= offset < before ? bounds_decrease : 0U;
+        before = offset;
+        const u32 own = limited(offset, flags);
         greatest = own > greatest ? own : greatest;
       }
       start[i] = greatest;
@@ -143,25 +183,27 @@ class Directory {
       const u32 other = warp::shuffle_up(greatest, distance);
       greatest = lane >= distance && other > greatest ? other : greatest;
     }
-    const u32 of_lanes_before = warp::shuffle_up(greatest, 1);
+    u32 of_those_before = warp::shuffle_up(greatest, 1);
+    of_those_before = lane > 0 && of_those_before > carried.end ? of_those_before : carried.end;
     TH_UNROLL
     for (u32 i = 0; i <= each; ++i) {
-      start[i] = lane > 0 && of_lanes_before > start[i] ? of_lanes_before : start[i];
+      start[i] = of_those_before > start[i] ? of_those_before : start[i];
     }
+    carried.end = warp::shuffle(start[each], 31);
   }
 
-  static TH_DEVICE u32 tiles_of(u32 rows) { return (rows + tile_rows - 1) / tile_rows; }
+  static TH_DEVICE u32 tiles_of(u32 rows) { return (rows + rungs.most - 1) / rungs.most; }
 
   template <u32 each>
-  TH_DEVICE void write(const u32 (&start)[each + 1]) const {
+  TH_DEVICE void write(u32 round, const u32 (&start)[each + 1], Carried& carried) const {
     const u32 lane = warp::lane();
-    const u32 first = lane * each;
-    u32 tiles[each];
+    const u32 first = round + lane * each;
+    // Counted twice, where keeping the counts would take as many registers again.
+    const auto tiles = [&](u32 i) { return tiles_of(groups_.slots != 0 ? start[i] : start[i + 1] - start[i]); };
     u32 sum = 0;
     TH_UNROLL
     for (u32 i = 0; i < each; ++i) {
-      tiles[i] = tiles_of(groups_.slots != 0 ? start[i] : start[i + 1] - start[i]);
-      sum += tiles[i];
+      sum += tiles(i);
     }
     u32 sum_with_lanes_before = sum;
     TH_UNROLL
@@ -169,18 +211,53 @@ class Directory {
       const u32 other = warp::shuffle_up(sum_with_lanes_before, distance);
       sum_with_lanes_before += lane >= distance ? other : 0;
     }
-    u32 before = sum_with_lanes_before - sum;
+    u32 before = carried.tiles + sum_with_lanes_before - sum;
     TH_UNROLL
     for (u32 i = 0; i < each; ++i) {
       if (first + i < groups_.count) {
         first_tiles_.store(padded_word(first + i), before);
         rows_.store(padded_word(first + i), start[i]);
       }
-      before += tiles[i];
+      before += tiles(i);
     }
-    if (lane == 31) {
+    if (lane == 31 && round + 32 * each >= groups_.count) {
       first_tiles_.store(padded_word(groups_.count), before);
       rows_.store(padded_word(groups_.count), start[each]);
+    }
+    carried.tiles = warp::shuffle(before, 31);
+  }
+
+  /// Lane l has group l, and afterwards writes what is at place l.
+  TH_DEVICE void write_sorted(const u32 (&start)[2]) const {
+    const u32 lane = warp::lane();
+    const u32 first = groups_.slots != 0 ? 0 : start[0];
+    const u32 rows = groups_.slots != 0 ? start[0] : start[1] - start[0];
+    const u32 length = rows == 0 ? 0 : rows_of_tiles(rows, tiles_of(rows), rungs);
+    u32 place = 0;
+    TH_NO_UNROLL
+    for (u32 other = 0; other < groups_.count; ++other) {
+      const u32 its_length = warp::shuffle(length, other);
+      place += its_length > length || (its_length == length && other < lane) ? 1 : 0;
+    }
+    if (lane < groups_.count) {
+      rows_.store(place, first);
+      rows_.store(most_sorted_groups + place, first + rows);
+      rows_.store(2 * most_sorted_groups + place, lane);
+    }
+    warp::sync();
+    const u32 own =
+        lane < groups_.count ? tiles_of(rows_.load(most_sorted_groups + lane) - rows_.load(lane)) : 0;
+    u32 sum = own;
+    TH_UNROLL
+    for (u32 distance = 1; distance < 32; distance *= 2) {
+      const u32 other = warp::shuffle_up(sum, distance);
+      sum += lane >= distance ? other : 0;
+    }
+    if (lane < groups_.count) {
+      first_tiles_.store(padded_word(lane), sum - own);
+    }
+    if (lane == 31) {
+      first_tiles_.store(padded_word(groups_.count), sum);
     }
   }
 
@@ -194,7 +271,9 @@ class Directory {
 
   const Groups& groups_;
   Shared<u32> first_tiles_;  ///< of each group, and how many there are: in row tiles
-  Shared<u32> rows_;         ///< packed: each group's first row, and that behind the last; slots: each one's rows
+  /// Packed: each group's first row, and that behind the last; slots: each one's rows. Of sorted groups, place by place:
+  /// their first rows, those behind their last ones, the groups themselves.
+  Shared<u32> rows_;
   u32 stretch_;              ///< groups that one lane stands for in the first ballot
 };
 

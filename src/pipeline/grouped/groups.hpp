@@ -23,7 +23,13 @@ enum GroupFlag : u32 { bounds_decrease = 1, bounds_negative = 2, bounds_beyond =
 TH_DEVICE constexpr u32 padded_word(u32 index) { return index + index / 32; }
 /// Of one array with an element more than there are groups.
 TH_DEVICE constexpr u32 directory_array_words(u32 groups) { return padded_word(groups) + 1; }
-TH_DEVICE constexpr u32 directory_bytes(u32 groups) { return (2 * directory_array_words(groups) * 4 + 15) / 16 * 16; }
+/// So few groups are sorted; each then has three words beside its first tile.
+inline constexpr u32 most_sorted_groups = 32;
+TH_DEVICE constexpr u32 directory_bytes(u32 groups) {
+  const u32 words = groups <= most_sorted_groups ? directory_array_words(most_sorted_groups) + 3 * most_sorted_groups
+                                                 : 2 * directory_array_words(groups);
+  return (words * 4 + 15) / 16 * 16;
+}
 
 /// It lies behind all that a Shape knows.
 TH_DEVICE constexpr int directory_offset(const Shape& shape) { return (shared_bytes(shape) + 15) / 16 * 16; }

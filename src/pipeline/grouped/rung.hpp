@@ -13,27 +13,47 @@ struct Rung {
   static constexpr u32 columns = count;
 };
 
-inline constexpr u32 least_rung = 8;
+/// The widths from `least` to `most`: each is twice the one below, or, of those beyond doubled_rungs, `step` wider.
+struct Rungs {
+  u32 least = 8;
+  u32 most = 8;
+  u32 step = 0;  ///< divides doubled_rungs; 0: all are twice the one below
+};
+inline constexpr u32 doubled_rungs = 64;
 
-/// 8, 16, 32 … `most`, a power of two: the least that holds `rows`, which are 1 to `most`.
-TH_DEVICE constexpr u32 rung_of(u32 rows, u32 most) {
-  u32 rung = most;
-  while (rung > least_rung && rows <= rung / 2) {
-    rung /= 2;
-  }
-  return rung;
+/// The next width below `rung`, which is not the least.
+TH_DEVICE constexpr u32 rung_below(u32 rung, Rungs rungs) {
+  return rungs.step != 0 && rung > doubled_rungs ? rung - rungs.step : rung / 2;
 }
 
-/// Calls `use` with that rung as a type.
-template <u32 most, class Use>
-TH_DEVICE void with_rung(u32 rows, const Use& use) {
-  if constexpr (most > least_rung) {
-    if (rows <= most / 2) {
-      with_rung<most / 2>(rows, use);
+/// The least that holds `rows`, which are 1 to `rungs.most`.
+TH_DEVICE constexpr u32 rung_of(u32 rows, Rungs rungs) {
+  u32 rung = rungs.step != 0 && rungs.most > doubled_rungs ? doubled_rungs : rungs.most;
+  if (rungs.step != 0 && rows > doubled_rungs) {
+    rung = (rows + rungs.step - 1) / rungs.step * rungs.step;
+  } else {
+    while (rung > rungs.least && rows <= rung / 2) {
+      rung /= 2;
+    }
+  }
+  return rung < rungs.least ? rungs.least : rung;
+}
+
+/// `rows` in tiles of equal rungs, as few as there can be: what each of them has, but for the last, which has the rest.
+TH_DEVICE constexpr u32 rows_of_tiles(u32 rows, u32 tiles, Rungs rungs) {
+  return rung_of((rows + tiles - 1) / tiles, rungs);
+}
+
+/// Calls `use` with `rung`, which is one of them, as a type.
+template <Rungs rungs, class Use>
+TH_DEVICE void with_rung(u32 rung, const Use& use) {
+  if constexpr (rungs.most > rungs.least) {
+    if (rung < rungs.most) {
+      with_rung<Rungs{rungs.least, rung_below(rungs.most, rungs), rungs.step}>(rung, use);
       return;
     }
   }
-  use(Rung<most>{});
+  use(Rung<rungs.most>{});
 }
 
 }  // namespace thresher::pipeline

@@ -1,7 +1,7 @@
 #pragma once
 /// The body of a grouped kernel: blocks that stay take tile after tile of groups whose rows only the device knows. One
 /// loader warp makes the directory and fills the ring, math warpgroups empty it, each tile with products of the least
-/// width that holds its rows.
+/// width that holds its rows: all of them one tile, or by turns each a tile of its own.
 #include "machine/debug.hpp"
 #include "machine/fence.hpp"
 #include "machine/launch.hpp"
@@ -15,22 +15,42 @@
 #include "pipeline/register_operand.hpp"
 #include "pipeline/ring.hpp"
 #include "pipeline/timeline.hpp"
+#include "pipeline/turns.hpp"
 
 namespace thresher::pipeline {
 
+/// The tiles of one block: round by round one of as many neighbours as there are blocks, every second round from the other end, so
+/// that no block always has the longer ones where lengths alternate or fall.
+class Deal {
+ public:
+  TH_DEVICE Deal(u32 block, u32 blocks) : index_(block), step_(2 * (blocks - block) - 1), both_(2 * blocks) {}
+
+  TH_DEVICE u32 index() const { return index_; }
+  TH_DEVICE u32 next() const { return index_ + step_; }
+  TH_DEVICE void advance() {
+    index_ += step_;
+    step_ = both_ - step_;
+  }
+
+ private:
+  u32 index_;
+  u32 step_;
+  u32 both_;  ///< of two rounds
+};
+
 /// What the skeleton asks of a grouped operation. One thread of the loader calls prefetch first of all, and for each
 /// slot `load`, whose copies bring slot_load_bytes(tile). The loader's lanes together call `inspect`, where the
-/// operation `inspects`, for one tile of each stretch of rows; it gives flags. One thread `report`s them at the end with
-/// what was wrong with the bounds: of every block where the operation inspects, else of the first. A math warpgroup
-/// makes a `Part` for each tile, of the rung that holds its rows.
+/// operation `inspects`, for one tile of each stretch of rows; it gives flags. One thread `report`s them at the end
+/// with what was wrong with the bounds: of every block where the operation inspects, else of the first. A math
+/// warpgroup makes a `Part` for each tile, of the rung that holds its rows.
 template <class Operation>
 concept Grouped = MatrixEngine<typename Operation::Engine> &&
     requires(const Operation& operation, const GroupTile& tile, const LoadSlot& slot, u32 at) {
   requires Same<decltype(Operation::shape), const Shape>;
-  requires Same<decltype(Operation::tile_rows), const u32>;
+  requires Same<decltype(Operation::rungs), const Rungs>;
   requires Same<decltype(Operation::makes_operand), const bool>;
   requires Same<decltype(Operation::inspects), const bool>;
-  typename Operation::template Part<least_rung>;
+  typename Operation::template Part<Operation::rungs.least>;
   { operation.groups() } -> Same<const Groups&>;
   { operation.k_steps() } -> Same<u32>;
   { operation.prefetch() } -> Same<void>;
@@ -55,7 +75,9 @@ class GroupedSkeleton {
   static constexpr Shape shape = Operation::shape;
   using Engine = typename Operation::Engine;
   static_assert(shape.persistent && cluster_blocks(shape) == 1 && shape.passes == 1 &&
-                shape.reading == Reading::together && shape.ablation == Ablation::none);
+                shape.ablation == Ablation::none);
+  static constexpr bool by_turns = shape.reading == Reading::by_turns;
+  static_assert(!by_turns || !Operation::makes_operand);
 
   TH_DEVICE explicit GroupedSkeleton(const Operation& operation)
       : operation_(operation),
@@ -104,6 +126,7 @@ class GroupedSkeleton {
   static constexpr u32 made_barrier = 15;
 
   TH_DEVICE Barrier barriers() const { return {memory_.offset_bytes(barrier_offset(shape)).address}; }
+  TH_DEVICE Barrier turn_barriers() const { return barriers().offset(2 * shape.stages + 2); }
 
   TH_DEVICE void mark(u32 role, Moment moment) const {
     if constexpr (shape.profiled) {
@@ -115,6 +138,9 @@ class GroupedSkeleton {
     if (warp::lane() == 0) {
       operation_.prefetch();
       ring_.init();
+      if constexpr (by_turns) {
+        Turns<shape>::init(turn_barriers());
+      }
       fence::barrier_init();
     }
     warp::sync();
@@ -137,11 +163,11 @@ class GroupedSkeleton {
       mark(shape.math_warpgroups, Moment::ready);
     }
     GroupTile next = block_ < tiles ? directory_.find(block_) : GroupTile{};
-    for (u32 index = block_; index < tiles; index += blocks_) {
+    for (Deal deal(block_, blocks_); deal.index() < tiles; deal.advance()) {
       const GroupTile tile = next;
       load_slot(writer, tile, 0);
-      if (tiles - index > blocks_) {
-        next = directory_.find(index + blocks_);
+      if (deal.next() < tiles) {
+        next = directory_.find(deal.next());
       }
       if constexpr (Operation::inspects) {
         if (tile.column == 0) {
@@ -173,14 +199,25 @@ class GroupedSkeleton {
 
   TH_DEVICE void math(u32 warpgroup) const {
     RingReader<shape> reader(ring_, 0);
+    Turns<shape> turns(turn_barriers(), warpgroup);
     const u32 tiles = directory_.tiles();
+    u32 turn = 0;
     if (launch::thread_index() % 128 == 0) {
       mark(warpgroup, Moment::ready);
     }
-    for (u32 index = block_; index < tiles; index += blocks_) {
-      const GroupTile tile = directory_.find(index);
-      with_rung<Operation::tile_rows>(tile.rows, [&](auto rung) {
-        compute(reader, tile, warpgroup, typename Operation::template Part<decltype(rung)::columns>(operation_, warpgroup));
+    for (Deal deal(block_, blocks_); deal.index() < tiles; deal.advance()) {
+      if constexpr (by_turns) {
+        const bool is_mine = turn == warpgroup;
+        turn = turn + 1 == shape.math_warpgroups ? 0 : turn + 1;
+        if (!is_mine) {
+          reader.skip(operation_.k_steps());
+          continue;
+        }
+      }
+      const GroupTile tile = directory_.find(deal.index());
+      with_rung<Operation::rungs>(tile.rung, [&](auto rung) {
+        compute(reader, turns, tile, warpgroup,
+                typename Operation::template Part<decltype(rung)::columns>(operation_, warpgroup));
       });
       if (launch::thread_index() % 128 == 0) {
         mark(warpgroup, Moment::finished);
@@ -189,22 +226,29 @@ class GroupedSkeleton {
   }
 
   template <GroupedPart Part>
-  TH_DEVICE void compute(RingReader<shape>& reader, const GroupTile& tile, u32 warpgroup, const Part& part) const {
+  TH_DEVICE void compute(RingReader<shape>& reader, Turns<shape>& turns, const GroupTile& tile, u32 warpgroup,
+                         const Part& part) const {
     const typename Part::Ahead ahead = part.ahead(tile);
     typename Part::Sums sums;
     sums.clear();
     sums.settle();
+    if constexpr (by_turns) {
+      turns.wait();
+    }
     const u32 steps = operation_.k_steps();
     if constexpr (Operation::makes_operand) {
       RegisterOperand<Part>(part, reader, warpgroup).accumulate(sums, steps, [] {});
     } else {
-      const SlotProducts<Engine, shape> products(reader);
+      using Products = SlotProducts<Engine, shape>;
+      const Products products(reader);
       const auto multiply = [&](Shared<u8> slot) { part.multiply(sums, slot); };
-      constexpr u32 held = products_in_flight<shape>;
-      if constexpr (held > 0) {
+      if constexpr (Products::in_flight > 0) {
         products.issue(multiply);
       }
-      products.issue_and_release(steps - held, multiply);
+      products.issue_and_release(Products::in_flight, steps, multiply);
+      if constexpr (by_turns) {
+        turns.pass_on();
+      }
       products.finish(true);
     }
     sums.settle();
@@ -214,7 +258,7 @@ class GroupedSkeleton {
   const Operation& operation_;
   Shared<u8> memory_;
   Ring<shape> ring_;
-  Directory<Operation::tile_rows> directory_;
+  Directory<Operation::rungs> directory_;
   u32 block_;
   u32 blocks_;
 };

@@ -1,5 +1,5 @@
 #pragma once
-/// Copies of a tile's tokens into a slot: rows of 128 bytes, as many as the tile's rung.
+/// Copies of a tile's tokens into a slot: rows of a panel, as many as the tile's rung.
 #include "machine/tma.hpp"
 #include "pipeline/grouped/directory.hpp"
 #include "pipeline/grouped/rung.hpp"
@@ -7,41 +7,52 @@
 
 namespace thresher::pipeline {
 
-/// Rungs below many_token_rows come in boxes of few_token_rows, the others in boxes of many.
-inline constexpr u32 few_token_rows = least_rung;
-inline constexpr u32 many_token_rows = 64;
+/// Rungs below many_token_rows come in boxes of few_token_rows, the others in boxes of many, the last of which may bring
+/// rows beyond the rung: narrow steps would want another box for each.
+inline constexpr u32 few_token_rows = 8;
+TH_DEVICE constexpr u32 many_token_rows(Rungs rungs) { return rungs.step % 64 == 0 ? 64 : 32; }
 inline constexpr u32 token_row_bytes = 128;
 
-/// Maps of [slot, row, k] with boxes of so many rows × 128 bytes; packed rows are one slot.
+/// Rows that the copies for a rung bring, at most rungs.most.
+TH_DEVICE constexpr u32 loaded_rows(u32 rung, Rungs rungs) {
+  const u32 many = many_token_rows(rungs);
+  return rung < many ? rung : (rung + many - 1) / many * many;
+}
+
+/// Maps of [slot, row, k] with boxes of so many rows of a panel; packed rows are one slot.
 struct TokenMaps {
   const TensorMap& few;
   const TensorMap& many;
 };
 
-/// Rows of one panel, from the tile's first on, to `offset` of the slot. Those behind the tile's are another's, or
+/// Rows of one panel, of so many bytes each, from the tile's first on, to `offset` of the slot. Those behind the tile's are another's, or
 /// zeros behind the last; `k` counts elements.
-template <u32 most>
+template <Rungs rungs, u32 row_bytes = token_row_bytes>
 TH_DEVICE void load_tokens(const LoadSlot& to, u32 offset, const TokenMaps& maps, const GroupTile& tile, u32 slot,
-                           u32 rung, i32 k) {
+                           i32 k) {
+  constexpr u32 many = many_token_rows(rungs);
   const Shared<u8> first = to.base.offset_bytes(offset);
   const i32 row = static_cast<i32>(tile.row);
-  if constexpr (most >= many_token_rows) {
-    if (rung >= many_token_rows) {
+  if constexpr (rungs.most >= many) {
+    if (tile.rung >= many) {
       TH_UNROLL
-      for (u32 at = 0; at < most; at += many_token_rows) {
-        if (at < rung) {
-          tma::load(first.offset_bytes(at * token_row_bytes), maps.many, to.full,
+      for (u32 at = 0; at < rungs.most; at += many) {
+        if (at < tile.rung) {
+          tma::load(first.offset_bytes(at * row_bytes), maps.many, to.full,
                     At{k, row + static_cast<i32>(at), static_cast<i32>(slot)});
         }
       }
       return;
     }
   }
-  TH_UNROLL
-  for (u32 at = 0; at < (most < many_token_rows ? most : many_token_rows / 2); at += few_token_rows) {
-    if (at < rung) {
-      tma::load(first.offset_bytes(at * token_row_bytes), maps.few, to.full,
-                At{k, row + static_cast<i32>(at), static_cast<i32>(slot)});
+  if constexpr (rungs.least < many) {
+    constexpr u32 most_few = rungs.most < many ? rungs.most : many / 2;
+    TH_UNROLL
+    for (u32 at = 0; at < most_few; at += few_token_rows) {
+      if (at < tile.rung) {
+        tma::load(first.offset_bytes(at * row_bytes), maps.few, to.full,
+                  At{k, row + static_cast<i32>(at), static_cast<i32>(slot)});
+      }
     }
   }
 }

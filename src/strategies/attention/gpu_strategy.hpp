@@ -164,13 +164,13 @@ class GpuStrategy : public Strategy<AttentionProblem> {
     return all;
   }
   /// Small problems whose code is `problem`'s, and whose logits are of its kind: batches, heads that share keys in
-  /// groups, and sequences.
+  /// groups, and sequences of several heads. Only one of them is of more than a tile, since it takes most of the time.
   [[nodiscard]] static std::vector<AttentionProblem> ragged(const AttentionProblem& problem, std::int64_t tile_rows,
                                                             std::int64_t keys) {
     AttentionProblem causal = bare(problem, tile_rows + 3, keys);
     causal.causal = true;
     causal.batch = 2;
-    causal.kv_heads = 1;
+    causal.heads = causal.kv_heads = 1;
     AttentionProblem window = bare(problem, 75, 60);
     window.window_left = 10;
     window.window_right = 20;

@@ -1,13 +1,17 @@
 #include "strategies/grouped_gemm/registry.hpp"
 
 #include "strategies/grouped_gemm/columns/strategy.hpp"
+#include "strategies/grouped_gemm/cpu/strategy.hpp"
+#include "strategies/grouped_gemm/packed/strategy.hpp"
+#include "strategies/grouped_gemm/rows/strategy.hpp"
 #include "strategies/registry.hpp"
 
 namespace thresher::strategies::grouped_gemm {
 namespace {
 
 Registry<GroupedProblem>& registry() {
-  static Registry<GroupedProblem> all("the grouped GEMM", {&columns_strategy()}, {});
+  static Registry<GroupedProblem> all("the grouped GEMM", {&columns_strategy(), &rows_strategy(), &packed_strategy()},
+                                      {&cpu_by_expert_strategy()});
   return all;
 }
 

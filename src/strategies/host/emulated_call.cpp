@@ -4,6 +4,7 @@
 #include <cstring>
 #include <map>
 
+#include "core/integers.hpp"
 #include "machine/emulator/engine/tensor_map.hpp"
 #include "thresher/error.hpp"
 
@@ -16,8 +17,8 @@ constexpr std::uint32_t most_resident_clusters = 3;
 constexpr int poison = 0xA5;
 
 [[noreturn]] void refuse(const PlannedCall& call, const std::string& title, const char* whose) {
-  throw Error(ErrorCode::unsupported, "the step \"" + title + "\" of strategy " + call.strategy + " is " + whose +
-                                          " and cannot be emulated");
+  throw Error(ErrorCode::unsupported,
+              "the step \"" + title + "\" of strategy " + call.strategy + " is " + whose + " and cannot be emulated");
 }
 
 const KernelLaunch& launch_of(const PlannedCall& call, const Step& step) {
@@ -42,12 +43,28 @@ emulator::Use use_of(const KernelLaunch& launch, const Access& access) {
   return is_earlier_input(launch, access) ? emulator::Use::earlier_input : emulator::Use::input;
 }
 
-std::size_t extent_bytes(const Tensor& tensor) {
+/// From the first element to the last.
+std::int64_t extent(const Tensor& tensor) {
   std::int64_t elements = tensor.rank == 0 || tensor.elements() == 0 ? 0 : 1;
   for (int d = 0; elements > 0 && d < tensor.rank; ++d) {
     elements += (tensor.shape[d] - 1) * tensor.strides[d];
   }
-  return static_cast<std::size_t>(elements * bits(tensor.format) / 8);
+  return elements;
+}
+
+std::size_t extent_bytes(const Tensor& tensor) {
+  return static_cast<std::size_t>(extent(tensor) * bits(tensor.format) / 8);
+}
+
+/// Of a matrix, or of a stack of them, each with its own, row by row as the values lie or in blocks.
+std::size_t scale_extent_bytes(const Tensor& tensor) {
+  if (tensor.rank != 3) {
+    return scale_bytes(tensor);
+  }
+  return tensor.scales.layout == ScaleLayout::row_major
+             ? static_cast<std::size_t>(ceil_div(extent(tensor), format_traits(tensor.format).values_per_scale))
+             : static_cast<std::size_t>(tensor.shape[0]) *
+                   scale_bytes(tensor.shape[1], tensor.shape[2], tensor.scales.layout);
 }
 
 bool is_written_tensor(const Access& access) {
@@ -125,10 +142,10 @@ EmulatedCall::Region EmulatedCall::region_of(const Access& access, bool packs) c
   }
   const auto& [name, tensor] = named_[access.index];
   if (access.memory == Access::Memory::scales) {
-    return {name + ".scales", tensor.scales.data, scale_bytes(tensor)};
+    return {name + ".scales", tensor.scales.data, scale_extent_bytes(tensor)};
   }
   if (access.memory == Access::Memory::global_scale) {
-    return {name + ".global_scale", tensor.global_scale, (tensor.rank == 3 ? tensor.shape[0] : 1) * sizeof(float)};
+    return {name + ".global_scale", tensor.global_scale, global_scales(tensor) * sizeof(float)};
   }
   return {name, tensor.data, extent_bytes(tensor)};
 }
@@ -147,15 +164,12 @@ emulator::GlobalMemory EmulatedCall::memory_of(const Loaded& loaded) const {
     }
   }
   emulator::GlobalMemory memory;
-  for (auto next = regions.begin(); next != regions.end();) {
-    // Views of one tensor reach into each other: one region, by the name of the first.
-    auto [region, use] = next->second;
-    const auto* const start = static_cast<const std::byte*>(region.data);
-    for (++next; next != regions.end() && next->second.second == use &&
-                 static_cast<const std::byte*>(next->first) < start + region.bytes;
-         ++next) {
-      const auto* const end = static_cast<const std::byte*>(next->first) + next->second.first.bytes;
-      region.bytes = std::max(region.bytes, static_cast<std::size_t>(end - start));
+  for (auto at = regions.begin(); at != regions.end();) {
+    auto [region, use] = at->second;
+    // Gate and up in one tensor are two views that overlap: one region with both names.
+    for (++at; at != regions.end() && at->second.second == use && at->second.first.begin() < region.end(); ++at) {
+      region.name += " and " + at->second.first.name;
+      region.bytes = std::max(region.end(), at->second.first.end()) - region.begin();
     }
     memory.add(region.name, region.data, region.bytes, use);
   }

@@ -60,6 +60,9 @@ class EmulatedCall {
     std::string name;
     const void* data;
     std::size_t bytes;
+
+    [[nodiscard]] std::uintptr_t begin() const noexcept { return reinterpret_cast<std::uintptr_t>(data); }
+    [[nodiscard]] std::uintptr_t end() const noexcept { return begin() + bytes; }
   };
 
   void load(const PlannedCall& call, bool packs);

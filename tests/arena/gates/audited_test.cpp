@@ -1,6 +1,6 @@
 // The gate `audited` as a tournament judges it.
-#include "arena/gates/audited.hpp"
 #include "arena/dual_gemm/task.hpp"
+#include "arena/gates/audited.hpp"
 
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -15,9 +15,10 @@
 #include "arena/expect_error.hpp"
 #include "arena/operation/planned_code.hpp"
 #include "arena/planted.hpp"
-#include "arena/user_kernels/toolkit.hpp"
+#include "arena/user_kernels/compile/toolkit.hpp"
 #include "ops/attention_call.hpp"
 #include "ops/cuda_programs.hpp"
+#include "ops/forecast.hpp"
 #include "support/scratch_folder.hpp"
 
 namespace thresher::arena {
@@ -234,6 +235,38 @@ TEST(AttentionMachineCode, IsWhatItsStrategyPromises) {
     const GateResult result = judged(CodedContestant(code), find_disassembler());
     EXPECT_EQ(result.outcome, find_disassembler().found() ? Outcome::passed : Outcome::not_judged)
         << strategy << ": " << result.sentence;
+  }
+}
+
+/// Gathering and preparation are launches of the same call, with promises of their own.
+TEST(GroupedMachineCode, IsWhatItsStrategyPromises) {
+  const GroupedProblem usual{.experts = 8, .rows = 1024, .n = 4096, .k = 7168, .expected_rows = 1024,
+                             .a = Format::bf16, .b = Format::bf16, .out = Format::bf16, .activation = Activation{}};
+  GroupedProblem few = usual;
+  few.rows = few.expected_rows = 16;
+  few.layout = RowLayout::gathered;
+  few.tokens = 8;
+  few.row_ids_divisor = 2;
+  GroupedProblem down = usual;
+  down.activation.reset();
+  GroupedProblem nvfp4 = usual;
+  nvfp4.a = nvfp4.out = Format::fp16;
+  nvfp4.b = Format::nvfp4;
+  const Knobs fast = Knobs::parse("numerics=fast");
+  for (const auto& [problem, knobs] : {std::pair{usual, Knobs{}}, {few, Knobs{}}, {down, Knobs{}}, {nvfp4, Knobs{}},
+                                       {nvfp4, fast}}) {
+    MachineCode code;
+    try {
+      code = machine_code_of(ops::planned_call(problem, {.knobs = knobs}, device_spec("H200")), "sm_90a");
+    } catch (const Error& error) {
+      EXPECT_FALSE(runtime::nvrtc_status().problem.empty()) << error.what();
+      continue;
+    }
+    ASSERT_FALSE(code.kernels.empty());
+    EXPECT_EQ(code.kernels.back().expected.matrix_kind, knobs.find("numerics") == nullptr ? "HGMMA" : "QGMMA");
+    const GateResult result = judged(CodedContestant(code), find_disassembler());
+    EXPECT_EQ(result.outcome, find_disassembler().found() ? Outcome::passed : Outcome::not_judged)
+        << code.kernels.back().kernel << ": " << result.sentence;
   }
 }
 

@@ -9,6 +9,7 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <thread>
+#include <utility>
 
 #if defined(__x86_64__)
 #include <xmmintrin.h>
@@ -265,6 +266,61 @@ TEST(TimedGate, ABaselineThatDoesNotHoldIsNotTheContestantsFault) {
   EXPECT_NE(result.gate.sentence.find("the baseline"), std::string::npos) << result.gate.sentence;
 }
 
+/// A match of equals on a machine, where the baseline's own row says so many microseconds a call; 0: it has none.
+GateResult timed_beside_own_row(const FakeMachine& machine, double own_us) {
+  cheats::CheatRig rig(machine);
+  const Suite suite = suite_of({Distribution::contest});
+  const cheats::CheatContestant one("one", cheats::honest(work_us), rig);
+  const cheats::CheatContestant other("other", cheats::honest(work_us), rig);
+  Progress progress = Progress::silent();
+  Match match{suite, one, other, nullptr, rig, 5, {.budget_s = 4, .patience = 2, .max_rounds = 12}, progress};
+  Entry row;
+  if (own_us > 0) {
+    Measurement& measured = row.measurements.emplace_back();
+    measured.problem = label(suite.problems.front());
+    measured.rounds = min_rounds;
+    measured.baseline_us = {own_us, own_us * 0.95, own_us * 1.05};
+    match.baselines_row = &row;
+  }
+  return make_timed_gate()->judge(match);
+}
+
+TEST(TimedGate, ABaselineThatCrawlsBesideItsOwnRowSaysNothingOfOthers) {
+  const GateResult crawls = timed_beside_own_row({.noise = 0.01}, work_us / 4);
+  EXPECT_EQ(crawls.outcome, Outcome::not_judged) << crawls.sentence;
+  EXPECT_NE(crawls.sentence.find("the baseline crawls: "), std::string::npos) << crawls.sentence;
+  for (const double own_us : {0.0, work_us / 1.5, work_us, work_us * 4}) {
+    const GateResult as_ever = timed_beside_own_row({.noise = 0.01}, own_us);
+    EXPECT_EQ(as_ever.outcome, Outcome::passed) << own_us << ": " << as_ever.sentence;
+  }
+}
+
+TEST(TimedGate, NobodyIsJudgedOnAMachineThatOthersKeepBusy) {
+  const auto always = [] { return std::optional(0.5); };
+  const GateResult busy = timed_beside_own_row({.noise = 0.01, .waited_share = always}, 0);
+  EXPECT_EQ(busy.outcome, Outcome::not_judged) << busy.sentence;
+  EXPECT_NE(busy.sentence.find("this machine is busy"), std::string::npos) << busy.sentence;
+  const nlohmann::json seen = nlohmann::json::parse(to_json(busy.evidence))["verification"].at(0);
+  EXPECT_GT(seen.at("samples_that_waited"), 0);
+}
+
+TEST(TimedGate, WhoIsWrongInSamplesThatWaitedFailsAllTheSame) {
+  bool waits = false;
+  const Prepare wrong_when_it_waits =
+      calling([&waits](const KernelCall& call) { return waits ? nothing_us : work(call); });
+  cheats::CheatRig rig({.noise = 0.01, .waited_share = [&waits, batches = 0]() mutable {
+                          const bool waited = std::exchange(waits, ++batches % 8 == 0);
+                          return std::optional(waited ? 0.5 : 0);
+                        }});
+  const Suite suite = suite_of({Distribution::contest});
+  const cheats::CheatContestant one("one", wrong_when_it_waits, rig);
+  const cheats::CheatContestant other("other", cheats::honest(work_us), rig);
+  Progress progress = Progress::silent();
+  Match match{suite, one, other, nullptr, rig, 5, {.budget_s = 4, .max_rounds = 12}, progress};
+  const GateResult gate = make_timed_gate()->judge(match);
+  EXPECT_EQ(gate.outcome, Outcome::failed) << gate.sentence;
+}
+
 TEST(TimedGate, ABaselineThatContradictsItselfSaysNothingOfOthers) {
   // Slowed down until the contestant goes for the first time, and never again.
   auto alive = std::make_shared<std::weak_ptr<int>>();
@@ -295,9 +351,13 @@ TEST(TimedGate, AShortcutForTheDistributionThatIsTimedIsFound) {
     }
     return work_us / 2;
   });
-  const Timed result = timed(knows_contest, cheats::honest(work_us), {Distribution::contest, Distribution::full_range});
-  EXPECT_EQ(result.gate.outcome, Outcome::failed);
-  EXPECT_NE(result.gate.sentence.find("it depends on the data"), std::string::npos) << result.gate.sentence;
+  // In a suite that lists one distribution another is drawn all the same.
+  for (const std::vector<Distribution>& listed :
+       {std::vector{Distribution::contest, Distribution::full_range}, std::vector{Distribution::contest}}) {
+    const Timed result = timed(knows_contest, cheats::honest(work_us), listed);
+    EXPECT_EQ(result.gate.outcome, Outcome::failed);
+    EXPECT_NE(result.gate.sentence.find("it depends on the data"), std::string::npos) << result.gate.sentence;
+  }
 }
 
 TEST(TimedGate, WhoSlowsItsBaselineDownIsFoundWhenItHasGone) {

@@ -53,9 +53,11 @@ TEST(Verdict, TooFewRoundsSayNothingAndAreCounted) {
   EXPECT_NE(verdict.sentence.find("too few rounds to say (3, 6 are needed)"), std::string::npos) << verdict.sentence;
 }
 
-TEST(Verdict, SlowerBeyondDoubtIsRejectedHoweverFewRoundsThereWere) {
+TEST(Verdict, SlowerBeyondDoubtIsRejectedInTwoRoundsAndNotInOne) {
   ModeSpeedup mode = speedup(0.001, TimingMode::cold_burst, 0);
   mode.rounds = 1;
+  EXPECT_EQ(reach_verdict({mode}, gates, nullptr, "base").verdict, Verdict::within_noise);
+  mode.rounds = 2;
   const Decision verdict = reach_verdict({mode}, gates, nullptr, "base");
   EXPECT_EQ(verdict.verdict, Verdict::rejected);
   EXPECT_TRUE(verdict.sentence.starts_with("slower in cold burst; over base")) << verdict.sentence;

@@ -29,10 +29,8 @@ TEST(CallSets, EveryCallHasItsOwnDataAndSharesItsGroupsWeights) {
   EXPECT_GE(plan.cold, 20U);
   EXPECT_EQ(plan.cold % plan.groups, 0U);
   EXPECT_GE(plan.warm, 21U) << "one more warms up";
-  std::vector<std::vector<HostTensor>> groups;
-  for (std::size_t group = 0; group < plan.groups; ++group) {
-    groups.push_back(fresh.inputs_of_group(group));
-  }
+  std::vector<std::vector<HostTensor>> groups{fresh.inputs_of_group(0)};
+  fresh.add_groups(groups, plan.groups);
   EXPECT_NE(groups[0][1].values, groups[1][1].values);
   const std::vector<DeviceSet> sets = make_call_sets(rig.memory(), problem, plan, groups);
   ASSERT_EQ(sets.size(), plan.called() + plan.trusted);
@@ -74,6 +72,28 @@ TEST(CallSets, NoRowOfActivationsComesTwice) {
       }
     }
     EXPECT_EQ(rows.size(), calls * 48);
+  }
+}
+
+TEST(CallSets, NoRowOfWeightsComesTwice) {
+  constexpr std::size_t many = 40;
+  for (const Distribution distribution : {Distribution::contest, Distribution::integers}) {
+    const Problem problem = small_problem();
+    const FreshInputs fresh(problem, distribution, 7);
+    std::vector<std::vector<HostTensor>> groups{fresh.inputs_of_group(0)};
+    fresh.add_groups(groups, many);
+    ASSERT_EQ(groups.size(), many);
+    std::set<std::string> rows;
+    std::size_t made = 0;
+    for (const std::vector<HostTensor>& group : groups) {
+      for (const HostTensor& input : group) {
+        for (std::int64_t row = 0; input.is_weight && row < input.rows(); ++row, ++made) {
+          rows.insert(bytes_of_row(input, row));
+        }
+      }
+    }
+    EXPECT_EQ(made, many * 2 * 96);
+    EXPECT_EQ(rows.size(), made) << name(distribution);
   }
 }
 

@@ -28,8 +28,26 @@ TEST(GuardedBuffer, OneByteBesideEitherEdgeIsSeen) {
   bytes[100] ^= 1U;
   EXPECT_EQ(describe(*buffer.damage(), "c"), "writes past the end of c: 1 bytes, the nearest 1 byte away");
   bytes[100] ^= 1U;
-  bytes[100 + GuardedBuffer::zone_bytes - 1] ^= 1U;
-  EXPECT_EQ(buffer.damage()->distance, GuardedBuffer::zone_bytes);
+  bytes[100 + GuardedBuffer::zone_bytes(100) - 1] ^= 1U;
+  EXPECT_EQ(buffer.damage()->distance, GuardedBuffer::zone_bytes(100));
+}
+
+TEST(GuardedBuffer, ZonesAreAsLongAsWhatTheyGuardWithinBounds) {
+  HostMemory memory;
+  for (const auto& [bytes, zone] : {std::pair<std::size_t, std::size_t>{0, 8 << 10},
+                                    {100, 8 << 10},
+                                    {(20 << 10) + 1, (20 << 10) + 256},
+                                    {1 << 20, 64 << 10}}) {
+    EXPECT_EQ(GuardedBuffer::zone_bytes(bytes), zone);
+    const GuardedBuffer buffer(memory, bytes);
+    auto* const data = static_cast<std::uint8_t*>(buffer.data());
+    for (std::uint8_t* const edge : {data - zone, data + bytes + zone - 1}) {
+      *edge ^= 1U;
+      EXPECT_EQ(buffer.damage()->distance, zone) << bytes;
+      *edge ^= 1U;
+    }
+    EXPECT_FALSE(buffer.damage().has_value());
+  }
 }
 
 TEST(HostMemory, SaysWhatIsAvailable) {

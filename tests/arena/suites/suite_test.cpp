@@ -71,7 +71,8 @@ TEST(Suite, ErrorsNameFileLineAndKey) {
       error_in(replaced(good, "\"contest\"", "\"cotnest\"")),
       "mine.toml:3: `distributions` has \"cotnest\", but must be of contest, full_range, normal, integers, specials");
   EXPECT_EQ(error_in(replaced(good, "dual_gemm", "conv")),
-            "mine.toml:2: `operation` is \"conv\", but must be one of dual_gemm, attention");
+            "mine.toml:2: `operation` is \"conv\", but must be one of dual_gemm, attention, "
+            "grouped_dual_gemm, grouped_gemm");
   EXPECT_EQ(error_in(replaced(good, "[1, 2]", "[2, 2]")),
             "mine.toml:9: `m` in [problem] makes the problem 2x8x16 nvfp4*nvfp4->fp16 a second time");
   EXPECT_NE(error_in(replaced(good, "m = [1, 2]", "m = [1, 2")).find("mine.toml:10: this is not TOML"),
@@ -104,13 +105,23 @@ TEST(Suite, OutsideOfTextsAndCommentsThereIsAsciiAlone) {
   EXPECT_EQ(error_in("\xef\xba\x80 = 1\n"), "mine.toml:1: " + refused);
   EXPECT_EQ(error_in("title = \"x\" \xef\xba\x80\n"), "mine.toml:1: " + refused);
   EXPECT_EQ(error_in("\xef\xbb\xbb"), "mine.toml:1: " + refused);
-  EXPECT_EQ(error_in("title = 7'\xef\xba\x80\n"), "mine.toml:1: this is not TOML: a quote stands inside a word");
+  EXPECT_EQ(error_in("title = 7'\xef\xba\x80\n"), "mine.toml:1: this is not TOML: a quote stands where no text begins");
   EXPECT_EQ(error_in("title = \"\"\"a\nb\\\n  \xef\xba\x80\"\"\"\n"), "mine.toml:3: " + refused);
   for (const char* const text :
        {"\xef\xbb\xbf# a mark of the order of bytes\n", "title = \"\xef\xba\x80\" # \xef\xba\x80\n",
         "title = '\xef\xba\x80\\'\n", "title = '''\n\xef\xba\x80\\\n\xef\xba\x80'''\n",
         "title = \"\"\"\\\"\xef\xba\x80\\\n  x\"\"\"\n", "title = \"\"\"x\"\"\"\"\"\n"}) {
     EXPECT_EQ(error_in(text).find("ASCII"), std::string::npos) << text << error_in(text);
+  }
+  for (const char* const text : {"a = 1.\"\"\"\xce\x8c\"\"\"\n", "a = [1, 2.\"\xc3\xa9\"]\n", "a = b=\"\xc3\xa9\"\n",
+                                 "a = { b = c=\"\xc3\xa9\" }\n", "a = b[\"\xc3\xa9\"]\n", "a = \"x\" \"\xc3\xa9\"\n",
+                                 "a = \"\"\"\\\xc3\xa9\"\"\"\n"}) {
+    EXPECT_NE(error_in(text).find("this is not TOML"), std::string::npos) << text;
+  }
+  for (const char* const text : {"\"k\".'l' = \"\xc3\xa9\"\n", "a = [\n  \"\xc3\xa9\", # \xc3\xa9\n  'x',\n]\n",
+                                 "a = { \"k\" = '\xc3\xa9', l = [{}, {b = 1}] }\n",
+                                 "[\"h\".i]\na = 1979-05-27T07:32:00Z\n[[j]]\nk = '''\n'\xc3\xa9'''\n"}) {
+    EXPECT_EQ(error_in(text).find("this is not TOML"), std::string::npos) << text << error_in(text);
   }
 }
 
@@ -169,6 +180,7 @@ TEST(Suite, UnknownSuitesNameTheOnesThereAre) {
   EXPECT_EQ(
       error_of([] { (void)load_suite("orgin"); }),
       "suite orgin: it is none of the built-in suites attention, attention_edges, attention_origin, decode, edges, "
+      "grouped_edges, grouped_gemm_edges, grouped_origin, moe_decode, moe_prefill, "
       "origin, origin_bf16, prefill, and the file cannot be read: No such file or directory");
   EXPECT_NE(error_of([] { (void)load_suite("/"); }).find("not a regular file"), std::string::npos);
 }

@@ -82,6 +82,12 @@ TEST(Compare, TooFewRoundsSayNothing) {
   EXPECT_EQ(compare({5, 4.9, 5.1}, {1, 1, 1}, min_rounds), Comparison::faster);
 }
 
+TEST(Compare, OneRoundRejectsNobodyAndTwoWhoIsFarSlower) {
+  EXPECT_EQ(compare({0.01, 0.01, 0.01}, {1, 1, 1}, 1), Comparison::too_noisy);
+  EXPECT_EQ(compare({0.01, 0.01, 0.01}, {1, 1, 1}, 2), Comparison::slower);
+  EXPECT_EQ(compare({0.5, 0.5, 0.5}, {1, 1, 1}, 2), Comparison::too_noisy) << "no factor that two rounds prove";
+}
+
 TEST(Statistics, RanksTellWhatLiesAboveByChance) {
   const std::vector<double> low{1.00, 1.02, 0.98, 1.01, 0.99, 1.03, 0.97, 1.04};
   std::vector<double> high = low;

@@ -2,8 +2,12 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <limits>
+#include <optional>
 #include <set>
+#include <string>
+#include <vector>
 
 #include "arena/fake_clock.hpp"
 
@@ -128,6 +132,55 @@ TEST(Timing, JumpsMakeNoWinner) {
   EXPECT_LE(equal[faster] + equal[slower], 4);
 }
 
+/// Every other batch waits, a hundred times as long as it works.
+FakeMachine used_by_others() {
+  return {.noise = 0.005,
+          .waited_share = [batches = 0]() mutable { return std::optional(++batches % 2 == 0 ? 0.9 : 0); },
+          .waiting_factor = 100};
+}
+
+TEST(Timing, SamplesThatWaitedForProcessorsAreTakenAgain) {
+  const Outcome outcome = judge(used_by_others(), 900, 1000, TimingMode::cold_burst, 1, {.budget_s = 20});
+  const ModeTimes& mode = outcome.times.mode(TimingMode::cold_burst);
+  EXPECT_EQ(outcome.comparison, Comparison::faster);
+  EXPECT_EQ(outcome.times.busy, "");
+  EXPECT_GE(mode.rounds(), min_rounds);
+  EXPECT_GT(mode.waited, 0U);
+  for (const std::vector<double>* const samples : {&mode.baseline_us, &mode.baseline_again_us, &mode.contestant_us}) {
+    for (const double us : *samples) {
+      EXPECT_LT(us, 1200);
+    }
+  }
+}
+
+TEST(Timing, ABusyMachineIsGivenUpWithinTheLimit) {
+  const auto always = [] { return std::optional(0.5); };
+  for (const double patience : {1.0, 4.0}) {
+    FakeClock clock({.noise = 0.01, .waited_share = always}, 1);
+    FakeRunner contestant(clock, 1000);
+    FakeRunner baseline(clock, 1100);
+    Random random(1);
+    const Times times = time_against(&contestant, baseline, clock, rotation,
+                                     {.budget_s = 2, .patience = patience}, random);
+    EXPECT_NE(times.busy.find("this machine is busy: in cold burst "), std::string::npos) << times.busy;
+    EXPECT_EQ(times.mode(TimingMode::cold_burst).rounds(), 0);
+    EXPECT_LE(clock.now_s(), 2 * patience + 0.5);
+    EXPECT_GE(clock.now_s(), 2 * patience - 0.5) << "the clock keeps going up to its limit";
+    for (const ModeTimes& mode : times.modes) {
+      EXPECT_NE(mode.not_measured, "") << name(mode.mode);
+    }
+  }
+}
+
+TEST(Timing, ALittleWaitingAndAKernelThatDoesNotTellDropNothing) {
+  for (const std::optional<double> told : {std::optional(most_waited_share), std::optional<double>()}) {
+    const Outcome outcome = judge({.noise = 0.01, .waited_share = [told] { return told; }}, 1000, 1000,
+                                  TimingMode::cold_burst, 1, {.budget_s = 2});
+    EXPECT_EQ(outcome.times.mode(TimingMode::cold_burst).waited, 0U);
+    EXPECT_EQ(outcome.times.busy, "");
+  }
+}
+
 TEST(Timing, ALyingClockIsNotBelieved) {
   const double nan = std::numeric_limits<double>::quiet_NaN();
   const std::vector<std::function<double(double)>> lies{
@@ -187,6 +240,52 @@ TEST(Timing, RolesShareOneRotation) {
   }
 }
 
+/// What is done for a sample, in order.
+class Diary final : public Attendant {
+ public:
+  void prepare(Role, const Batch& batch, bool) override { entries.push_back("prepare " + first_of(batch)); }
+  void make(Role, const Batch& batch) override { entries.push_back("make " + first_of(batch)); }
+  void hand_over(Role, const Batch& batch) override { entries.push_back("hand over " + first_of(batch)); }
+  std::string inspect(Role, const Batch& batch, bool) override {
+    entries.push_back("inspect " + first_of(batch));
+    return {};
+  }
+  void call(std::size_t set) { entries.push_back("call " + std::to_string(set)); }
+
+  std::vector<std::string> entries;
+
+ private:
+  static std::string first_of(const Batch& batch) { return std::to_string(batch.set_of(0)); }
+};
+
+class Noted final : public Runner {
+ public:
+  Noted(FakeClock& clock, Diary& diary) : clock_(clock), diary_(diary) {}
+  void run(Stream, std::size_t set) override {
+    diary_.call(set);
+    clock_.spend(1000);
+  }
+
+ private:
+  FakeClock& clock_;
+  Diary& diary_;
+};
+
+TEST(Timing, ACallThatWarmsABurstUpFindsNothingOfItsSample) {
+  FakeClock clock({.noise = 0.01}, 1);
+  Diary diary;
+  Noted baseline(clock, diary);
+  Random random(1);
+  const SetRanges sets{{0, 1}, {4, 3}, {8, 1}};  // set 6 warms up
+  (void)time_against(std::nullopt, {baseline, clock}, diary, rotation, sets,
+                     {.budget_s = 1, .max_rounds = 1, .warm = true, .shortly = true}, random);
+  const auto first = std::find(diary.entries.begin(), diary.entries.end(), "make 4");
+  ASSERT_GE(diary.entries.end() - first, 5);
+  EXPECT_EQ(*(first - 1), "prepare 6");
+  EXPECT_EQ(std::vector(first, first + 5),
+            (std::vector<std::string>{"make 4", "call 6", "hand over 4", "call 4", "inspect 4"}));
+}
+
 TEST(Timing, StaysWithinItsBudgetAndSaysWhatItLeftOut) {
   FakeClock clock({.noise = 0.01}, 1);
   FakeRunner contestant(clock, 200'000);
@@ -201,6 +300,22 @@ TEST(Timing, StaysWithinItsBudgetAndSaysWhatItLeftOut) {
 
 TEST(Timing, AMachineFarTooSlowStillGivesOneRound) {
   const Outcome outcome = judge({.noise = 0.01}, 3e6, 4e6, TimingMode::cold_burst, 3, {.budget_s = 1});
+  EXPECT_EQ(outcome.times.mode(TimingMode::cold_burst).rounds(), 1);
+  EXPECT_EQ(outcome.comparison, Comparison::too_noisy);
+}
+
+// One round is one chance of a machine that stood still.
+TEST(Timing, OneFarTooSlowIsGivenASecondRoundAndIsSlower) {
+  const Outcome outcome = judge({.noise = 0.01}, 4e7, 4e6, TimingMode::cold_burst, 3, {.budget_s = 1});
+  EXPECT_EQ(outcome.times.mode(TimingMode::cold_burst).rounds(), 2);
+  EXPECT_EQ(outcome.comparison, Comparison::slower);
+}
+
+TEST(Timing, NoSecondRoundIsWaitedForOnAMachineThatGrewBusy) {
+  constexpr int quiet_samples = 7;  // two calls of each, and a round
+  const auto later = [samples = 0]() mutable { return std::optional(++samples > quiet_samples ? 0.5 : 0); };
+  const Outcome outcome =
+      judge({.noise = 0.01, .waited_share = later}, 4e7, 4e6, TimingMode::cold_burst, 3, {.budget_s = 1});
   EXPECT_EQ(outcome.times.mode(TimingMode::cold_burst).rounds(), 1);
   EXPECT_EQ(outcome.comparison, Comparison::too_noisy);
 }

@@ -58,7 +58,8 @@ TEST_F(OwnKernel, AWarmSuiteIsTimedWarm) {
   suite.replace(suite.find("timed = false"), 13, "cache = \"warm\"");
   const TournamentResult result = hold({load_pitch(example_folder / "naive-cpu.toml")}, suite);
   const Entry& naive = entry(result, "naive");
-  ASSERT_FALSE(naive.measurements.empty()) << naive.sentence;
+  // Unless others use this machine's processors too.
+  ASSERT_EQ(naive.measurements.empty(), gate(naive, GateKind::timed).outcome == Outcome::not_judged) << naive.sentence;
   for (const Measurement& measurement : naive.measurements) {
     EXPECT_FALSE(is_cold(measurement.mode) && measurement.rounds > 0) << name(measurement.mode);
   }

@@ -202,7 +202,10 @@ TEST_F(HostileKernel, AConstructorThatComputesIsNoCall) {
 TEST_F(HostileKernel, AnHonestOneIsNotEndedForTheArenasWork) {
   Pitch pitch = load_pitch(example_folder / "naive-cpu.toml");
   pitch.kernel->time_limit_s = 1;
-  const TournamentResult result = hold({pitch}, slurp(example_folder / "small.toml"));
+  const TournamentResult result = hold(
+      {pitch},
+      "title = \"Small\"\noperation = \"dual_gemm\"\ndistributions = [\"contest\", \"integers\"]\n"
+      "[[problem]]\nm = 40\nn = 136\nk = 128\na = \"fp16\"\nb = \"fp16\"\nout = \"fp16\"\n");
   for (const GateResult& judged : entry(result, "naive").gates) {
     EXPECT_EQ(judged.sentence.find("took longer"), std::string::npos) << name(judged.kind) << ": " << judged.sentence;
     EXPECT_EQ(judged.sentence.find("did not answer"), std::string::npos) << name(judged.kind) << ": " << judged.sentence;

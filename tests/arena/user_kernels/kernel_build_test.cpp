@@ -11,9 +11,9 @@
 #include "arena/ledger/sha256.hpp"
 #include "arena/pitches/kernel_options.hpp"
 #include "arena/pitches/pitch.hpp"
-#include "arena/user_kernels/cuda_build.hpp"
-#include "arena/user_kernels/host_build.hpp"
-#include "arena/user_kernels/include_lines.hpp"
+#include "arena/user_kernels/compile/cuda_build.hpp"
+#include "arena/user_kernels/compile/host_build.hpp"
+#include "arena/user_kernels/compile/include_lines.hpp"
 #include "support/scratch_folder.hpp"
 
 namespace thresher::arena::user_kernels {

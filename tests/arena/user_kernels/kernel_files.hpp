@@ -47,7 +47,7 @@ class KernelFiles : public OwnTournament {
     return pitches;
   }
 
-  /// The first line of a cheat is "// fails at GATE|GATE: regular expression", or with a verdict in the place of gates
+  /// On a machine whose processors others use too nobody is judged by times. The first line of a cheat is "// fails at GATE|GATE: regular expression", or with a verdict in the place of gates
   /// "// VERDICT|VERDICT: regular expression".
   static void expect_caught(const KernelFile& cheat, const Entry& entry) {
     static const std::regex expectation(R"(// (?:fails at )?([a-z| -]+): (.+))");
@@ -57,6 +57,11 @@ class KernelFiles : public OwnTournament {
     const std::string gates = "|" + found[1].str() + "|";
     const std::string verdict = plain_verdict(entry);
     const std::string at = verdict.starts_with("failed at ") ? verdict.substr(10) : verdict;
+    const bool needs_times = std::regex_search(gates, std::regex(R"(\|(timed|rejected|within noise)\|)"));
+    static const std::regex others_are_here("this machine is busy|the baseline crawls|contradict each other");
+    if (needs_times && at == "not judged" && std::regex_search(entry.sentence, others_are_here)) {
+      return;  // whoever else is at work here; nothing was accepted
+    }
     EXPECT_NE(gates.find("|" + at + "|"), std::string::npos) << cheat.name << " " << verdict << ": " << entry.sentence;
     EXPECT_TRUE(std::regex_search(entry.sentence, std::regex(found[2].str())))
         << cheat.name << " " << verdict << ": " << entry.sentence;

@@ -1,6 +1,6 @@
 // What judge and kernel's process say to each other, as the judge reads it: nothing that comes makes it read too far, wait
 // for ever or show what is no plain text.
-#include "arena/user_kernels/wire.hpp"
+#include "arena/user_kernels/line/wire.hpp"
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
@@ -13,7 +13,7 @@
 #include <thread>
 #include <vector>
 
-#include "arena/user_kernels/doorbell.hpp"
+#include "arena/user_kernels/line/doorbell.hpp"
 #include "thresher/error.hpp"
 
 namespace thresher::arena::user_kernels {
@@ -117,7 +117,7 @@ TEST(Doorbell, AWordThatKeepsChangingKeepsNobodyWaiting) {
     }
   });
   int asked = 0;
-  EXPECT_FALSE(await(bell.done, 2, [&] { return ++asked == 3; }));
+  EXPECT_FALSE(await(bell.done, 2, true, [&] { return ++asked == 3; }));
   stop.store(true);
   stirs.join();
 }

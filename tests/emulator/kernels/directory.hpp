@@ -11,28 +11,29 @@ using namespace thresher::machine;
 
 enum class DirectoryDefect {
   none,
-  one_off,                // the prefix has a tile too many from the second group on
-  stale,                  // bounds are read before the grid that writes them has ended
-  unpublished,            // the walkers do not wait for the directory
-  another_launch,         // the prefix of the launch before, kept in memory, is taken for this one's
-  two_blocks_on_a_tile,   // neighbours walk the same tiles
-  partial_stored_whole,   // the rows of a whole tile are written, whatever the group has
+  one_off,               // the prefix has a tile too many from the second group on
+  stale,                 // bounds are read before the grid that writes them has ended
+  unpublished,           // the walkers do not wait for the directory
+  another_launch,        // the prefix of the launch before, kept in memory, is taken for this one's
+  two_blocks_on_a_tile,  // neighbours walk the same tiles
+  partial_stored_whole,  // the rows of a whole tile are written, whatever the group has
 };
 
 struct DirectoryParams {
   thresher::pipeline::Groups groups;
-  Global<u32> out;    // [rows][column_tiles]
-  Global<u32> kept;   // of another_launch: how many tiles the launch before had
+  Global<u32> out;   // [rows][column_tiles]
+  Global<u32> kept;  // of another_launch: how many tiles the launch before had
   Global<u32> flags;
   DirectoryDefect defect = DirectoryDefect::none;
 };
 
 inline constexpr u32 directory_tile_rows = 8;
+inline constexpr thresher::pipeline::Rungs directory_rungs{directory_tile_rows, directory_tile_rows};
 
 TH_KERNEL(64, 1) walk_directory(TH_GRID_CONSTANT const DirectoryParams params) {
   const auto is = [&](DirectoryDefect wanted) { return params.defect == wanted; };
   const Shared<u8> memory = launch::shared_memory();
-  const thresher::pipeline::Directory<directory_tile_rows> directory(params.groups, memory);
+  const thresher::pipeline::Directory<directory_rungs> directory(params.groups, memory);
   const bool makes = warp::index() == 0;
   if (makes) {
     debug::name_shared(memory, thresher::pipeline::directory_bytes(params.groups.count), "directory");

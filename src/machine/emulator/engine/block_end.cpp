@@ -34,8 +34,20 @@ void check_block_end(const Cluster& cluster, const Block& block, const Ordering&
                           thread.stores->waited < thread.stores->groups.closed())) {
       unfinished("TMA stores of " + words.of(thread) + " may still read its shared memory: no tma::wait_read<0>");
     }
+    if (thread.tensor_pipe && known.at(thread.tensor_pipe->lane) < thread.tensor_pipe->issued) {
+      unfinished("tcgen05 of " + words.of(thread) + words.at(thread.tensor_pipe->last_site) +
+                 " was under way: nobody waited for a commit behind it");
+    }
     if (thread.copies && (thread.copies->groups.issued > thread.copies->groups.done)) {
       unfinished("asynchronous copies of " + words.of(thread) + " still write its shared memory");
+    }
+  }
+  if (block.tensor_memory) {
+    for (const TensorAllocation& kept : block.tensor_memory->allocations) {
+      findings.report(FindingKind::tensor_allocation,
+                      words.of(block) + " ended with " + std::to_string(kept.columns) +
+                          " columns of tensor memory that were allocated" + words.at(kept.site) +
+                          " and never given back: the next launch waits for them");
     }
   }
   for (const auto& [offset, barrier] : block.barriers) {

@@ -46,6 +46,7 @@ void clear_block(Block& block, const LaunchShape& shape) {
   block.register_waiters.clear();
   block.remote_uses.clear();
   block.last_remote = {};
+  block.tensor_memory.reset();
 }
 
 }  // namespace
@@ -67,6 +68,7 @@ void Engine::build_cluster(Extent first) {
     build_block(block, shape, cluster.threads);
   }
   cluster.running = static_cast<std::uint32_t>(cluster.threads.size());
+  cluster.tensor_group = 0;
   ClusterBarrier& barrier = cluster.barrier;
   barrier.arriving.clear();
   barrier.arrived = 0;

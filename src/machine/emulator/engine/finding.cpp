@@ -11,6 +11,10 @@ std::string_view name(FindingKind kind) noexcept {
     case FindingKind::refilled_while_read: return "written while it is read";
     case FindingKind::read_before_full: return "read before it is full";
     case FindingKind::accumulator_in_flight: return "registers touched in flight";
+    case FindingKind::tensor_in_flight: return "tensor memory in flight";
+    case FindingKind::missing_tensor_fence: return "missing tensor memory fence";
+    case FindingKind::tensor_allocation: return "tensor memory misallocated";
+    case FindingKind::wrong_lanes: return "another quarter's lanes";
     case FindingKind::missing_wgmma_fence: return "missing wgmma fence";
     case FindingKind::missing_proxy_fence: return "missing proxy fence";
     case FindingKind::race: return "race";

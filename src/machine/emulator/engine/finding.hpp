@@ -15,6 +15,10 @@ enum class FindingKind : std::uint8_t {
   refilled_while_read,  ///< written while TMA or wgmma may still read it
   read_before_full,     ///< read before the asynchronous copy into it is known to be complete
   accumulator_in_flight,  ///< accumulators or fragments touched before the wait that retires their wgmma
+  tensor_in_flight,       ///< tensor memory touched while a product, a copy or a load may still use it
+  missing_tensor_fence,   ///< tensor memory handed over without tensor_memory::before_barrier or after_barrier
+  tensor_allocation,      ///< tensor memory taken or given back against its rules
+  wrong_lanes,            ///< a warp loads lanes of tensor memory that are another quarter's
   missing_wgmma_fence,    ///< registers written since the last wgmma::fence are used by a multiply
   missing_proxy_fence,    ///< ordinary stores read or overwritten by TMA or wgmma without fence::async_* in the writer
   race,                   ///< two ordinary accesses, one of them a write, without order

@@ -20,7 +20,9 @@ struct LaneOwner {
     stores_written,
     copies,
     earlier_grid,
-    release
+    release,
+    tensor_uses,  ///< a thread's allocations and loads
+    tensor_pipe   ///< what a thread issues
   };
   What what = What::thread;
   const void* object = nullptr;

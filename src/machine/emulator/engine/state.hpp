@@ -13,6 +13,7 @@
 #include "machine/emulator/engine/fiber.hpp"
 #include "machine/emulator/engine/launch_shape.hpp"
 #include "machine/emulator/engine/shadow.hpp"
+#include "machine/emulator/engine/tensor_state.hpp"
 #include "machine/types.hpp"
 
 namespace thresher::machine {
@@ -39,6 +40,7 @@ struct Wait {
     stores_written,   //
     copies,           // number: group of cp.async
     registers,        // object: Block, number: registers asked for
+    tensor_columns,   // object: Block, number: columns asked for
     memory,           // polls
   };
   What what = What::nothing;
@@ -106,6 +108,8 @@ struct Warp {
   WarpMeeting whole;                              // of all that are present
   std::map<std::uint32_t, WarpMeeting> meetings;  // of fewer, by mask
   std::vector<HandOver> hand_overs;               // in order
+  Lane tensor_lane = 0;                           // of the first thread's uses of tensor memory, the others behind it
+  std::uint32_t tensor_uses = 0;                  // clock of the latest
 };
 
 /// Asynchronous work of one agent in numbered groups, complete in order.
@@ -183,6 +187,11 @@ struct Thread {
   std::vector<const machine::FragmentShadow*> fragments;  // that multiplies in flight read
   std::unique_ptr<TmaStores> stores;
   std::unique_ptr<AsyncCopies> copies;
+  // tensor memory
+  std::uint32_t tensor_uses = 0;     // allocations and loads of its warp that it has taken part in
+  std::uint32_t tensor_arrived = 0;  // those that a wait has covered
+  VectorClock tensor_seen;           // what it knew at its latest after_barrier
+  std::unique_ptr<TensorPipe> tensor_pipe;
 
   [[nodiscard]] Lane lane() const { return static_cast<Lane>(index); }
   [[nodiscard]] std::uint32_t clock() const { return knowledge.seen.at(lane()); }
@@ -213,6 +222,7 @@ struct Block {
   VectorClock remote_uses;  // latest access of other blocks' agents to these bytes
   std::uint32_t remote_use_site = 0;
   Access last_remote;
+  std::unique_ptr<TensorMemory> tensor_memory;  // from the first allocation on
 };
 
 /// The cluster's own barrier.
@@ -233,6 +243,7 @@ struct Cluster {
   std::uint32_t running = 0;  // threads that have not ended
   ClusterBarrier barrier;
   Thread* current = nullptr;  // the thread that runs at this moment; none while asynchronous work completes
+  std::uint32_t tensor_group = 0;  // blocks that work together in an instruction of tcgen05; 0 before the first
 };
 
 }  // namespace thresher::emulator

@@ -234,8 +234,12 @@ void check_alignment(Engine& engine, const TensorMapDescription& description, co
   }
 }
 
+/// Whose barrier a copy into a block completes on.
+enum class Completes : std::uint8_t { on_its_own, on_the_even_one };
+
 void load_box(const std::vector<Block*>& blocks, const char* call, std::uint32_t destination, const void* map,
-              std::uint32_t barrier_address, const std::int32_t* at, int rank, std::uint32_t site) {
+              std::uint32_t barrier_address, const std::int32_t* at, int rank, std::uint32_t site,
+              Completes completes = Completes::on_its_own) {
   Engine& engine = Engine::current();
   Thread& thread = Engine::self();
   const TensorMapDescription description = described(engine, map, rank, call, site);
@@ -244,12 +248,18 @@ void load_box(const std::vector<Block*>& blocks, const char* call, std::uint32_t
   for (Block* block : blocks) {
     engine.memory.shared_bytes(in_block(*block, destination), box.bytes(), tile_alignment(description.swizzle), call,
                                site);
-    Mbarrier& barrier = engine.barriers.at(in_block(*block, barrier_address), call, site);
+    Block& at_block =
+        completes == Completes::on_its_own ? *block : *engine.cluster.blocks[block->rank & ~std::uint32_t{1}];
+    engine.memory.require_started(thread, at_block, call, site);
+    Mbarrier& barrier = engine.barriers.at(in_block(at_block, barrier_address), call, site);
     const Observer reader{delivery_access(engine, barrier, AccessKind::async_read, site), &thread.knowledge.seen,
                           nullptr};
     check_rows(engine, box, reader, call, site);
     announce(engine, thread, *block, barrier, destination & 0xFFFFFFU, box.bytes(), AccessKind::async_write, call,
              site);
+    if (&at_block != block) {
+      Memory::note_remote(at_block, delivery_access(engine, barrier, AccessKind::async_write, site));
+    }
     engine.scheduler.submit(
         std::make_unique<BoxDelivery>(engine, *block, destination & 0xFFFFFFU, barrier, box, description.swizzle));
   }
@@ -294,6 +304,14 @@ void tma_load_multicast(std::uint32_t destination, const void* map, std::uint32_
   const std::uint32_t site = engine.sites.number(where);
   const char* call = "tma::load_multicast";
   load_box(targets(engine, mask, call, site), call, destination, map, barrier, at, rank, site);
+}
+
+void tma_load_pair(std::uint32_t destination, const void* map, std::uint32_t barrier, const std::int32_t* at, int rank,
+                   Site where) {
+  Engine& engine = Engine::current();
+  engine.scheduler.pause(Engine::self());
+  load_box({Engine::self().block}, "tma::load_pair", destination, map, barrier, at, rank, engine.sites.number(where),
+           Completes::on_the_even_one);
 }
 
 void bulk_load(std::uint32_t destination, std::uint64_t source, std::uint32_t bytes, std::uint32_t barrier,

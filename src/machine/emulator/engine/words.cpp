@@ -96,6 +96,8 @@ std::string Words::of(const Access& access) const {
     case LaneOwner::What::copies: return by_group("cp.async", of(*static_cast<const Thread*>(owner.object)));
     case LaneOwner::What::earlier_grid: return by("the earlier grid");
     case LaneOwner::What::release: return by("another cluster");
+    case LaneOwner::What::tensor_uses: return by(of(*static_cast<const Thread*>(owner.object)));
+    case LaneOwner::What::tensor_pipe: return by("tcgen05 of " + of(*static_cast<const Thread*>(owner.object)));
   }
   return done;
 }
@@ -176,6 +178,7 @@ std::string Words::of(const Wait& wait) const {
     case Wait::What::registers:
       return fmt::format("wait for registers ({} a thread asked, {} free in the pool){}", wait.number,
                          static_cast<const Block*>(wait.object)->free_registers, where);
+    case Wait::What::tensor_columns: return fmt::format("wait for {} columns of tensor memory{}", wait.number, where);
     case Wait::What::memory: return fmt::format("poll memory{}", where);
   }
   return "?";

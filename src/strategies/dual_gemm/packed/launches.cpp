@@ -24,6 +24,7 @@ Matrix matrix_of(const Tensor& operand) {
   matrix.row_bytes = static_cast<machine::u64>(is_nvfp4 ? operand.strides[0] / 2 : operand.strides[0] * 2);
   matrix.rows = narrow(operand.shape[0]);
   matrix.scale_columns = narrow(operand.shape[1] / 16);
+  matrix.scale_stride = matrix.scale_columns;
   matrix.scales_blocked = operand.scales.layout == ScaleLayout::blocked ? 1 : 0;
   return matrix;
 }

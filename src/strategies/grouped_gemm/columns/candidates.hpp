@@ -1,5 +1,6 @@
 #pragma once
 /// The configurations that are worth predicting, those compiled ahead of time, and small ones for the emulator.
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <vector>
@@ -14,50 +15,73 @@ struct TileShape {
   int block_tokens;
   int stages;
   int blocks_resident;
+  bool by_turns = false;
+  int block_k = 64;  ///< 32: half as long slots, of which less is idle while the ring is full
 };
 
 /// For up to 1024 experts.
 inline constexpr std::array tile_shapes{
-    TileShape{2, 16, 6, 1}, TileShape{1, 16, 5, 2}, TileShape{2, 64, 5, 1}, TileShape{1, 64, 4, 2},
+    TileShape{2, 16, 6, 1},
+    TileShape{1, 16, 5, 2},
+    TileShape{2, 64, 5, 1},
+    TileShape{1, 64, 4, 2},
     TileShape{2, 128, 4, 1},
+    TileShape{2, 160, 4, 1},
+    TileShape{2, 160, 8, 1, false, 32},
+    TileShape{2, 192, 7, 1, false, 32},
+    TileShape{2, 128, 6, 1, true},
+    TileShape{2, 192, 5, 1, true},
+    TileShape{2, 192, 10, 1, true, 32},
 };
 
 constexpr Config with_tile(Config config, const TileShape& tile) {
   config.math_warpgroups = tile.math_warpgroups;
+  config.by_turns = tile.by_turns;
   config.block_tokens = tile.block_tokens;
+  config.block_k = tile.block_k;
   config.stages = tile.stages;
   config.blocks_resident = tile.blocks_resident;
-  if (tile.block_tokens == 128) {  // whose sums alone take 128 registers
+  if (tile.block_tokens >= 128) {  // whose sums alone take as many registers
     config.loader_registers = 40;
     config.math_registers = 232;
   }
   return config;
 }
 
-/// Those for groups of up to `rows` rows: with few, the smaller tiles alone.
+/// Those for groups of up to `rows` rows: none for more than there can be, and of the smallest none for many.
 inline std::vector<TileShape> tile_shapes_for(std::int64_t rows) {
   std::vector<TileShape> found;
   for (const TileShape& tile : tile_shapes) {
-    if (rows > 16 ? tile.block_tokens > 16 : tile.block_tokens == 16) {
+    const std::int64_t too_few = tile.block_tokens > 128 ? 128 : tile.block_tokens > 64 ? 64 : 16;
+    if (rows > 16 ? tile.block_tokens > 16 && rows > too_few : tile.block_tokens == 16) {
       found.push_back(tile);
     }
   }
   return found;
 }
 
-/// Both products of a layer, with the tiles above.
-inline constexpr auto default_config_list = [] {
-  std::array<Config, 4 * tile_shapes.size()> configs;
+/// Which take the compiler so long that they are compiled where they are used.
+constexpr bool is_large(const TileShape& tile) { return tile.block_tokens > 128 || tile.by_turns; }
+
+template <bool large>
+constexpr auto layer_configs() {
+  constexpr auto count = static_cast<std::size_t>(std::count_if(
+      tile_shapes.begin(), tile_shapes.end(), [](const TileShape& tile) { return is_large(tile) == large; }));
+  std::array<Config, 2 * count> configs;
   std::size_t next = 0;
-  for (const Number number : {Number::bf16, Number::fp16}) {
-    for (const int matrices : {2, 1}) {
-      for (const TileShape& tile : tile_shapes) {
-        configs[next++] = with_tile({.operand = number, .output = number, .matrices = matrices}, tile);
+  for (const int matrices : {2, 1}) {
+    for (const TileShape& tile : tile_shapes) {
+      if (is_large(tile) == large) {
+        configs[next++] = with_tile({.operand = Number::bf16, .output = Number::bf16, .matrices = matrices}, tile);
       }
     }
   }
   return configs;
-}();
+}
+
+/// Both products of a layer in BF16, with the tiles above. FP16 is compiled where it is used.
+inline constexpr auto default_config_list = layer_configs<false>();
+inline constexpr auto large_config_list = layer_configs<true>();
 
 /// Small tiles, so that a few groups of rows have many of them; each knob is set somewhere.
 inline constexpr std::array small_config_list{
@@ -86,9 +110,21 @@ inline constexpr std::array small_config_list{
            .block_tokens = 64,
            .block_k = 128,
            .stages = 2},
+    // Groups of more than a tile are cut evenly, to widths that end in part of a box.
+    Config{.math_warpgroups = 1, .block_tokens = 128, .token_step = 16, .stages = 2},
+    Config{.operand = Number::fp16,
+           .output = Number::fp16,
+           .bias = true,
+           .row_weights = true,
+           .math_warpgroups = 2,
+           .by_turns = true,
+           .block_tokens = 32,
+           .block_k = 32,
+           .stages = 3},
     Config{.matrices = 1,
            .math_warpgroups = 2,
            .block_tokens = 128,
+           .token_step = 0,
            .stages = 2,
            .blocks_resident = 1,
            .loader_registers = 40,

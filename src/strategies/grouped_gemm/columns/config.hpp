@@ -1,11 +1,13 @@
 #pragma once
 /// The knobs of the grouped GEMMs in 16 bits, and what follows from them.
 ///
-/// Weights are the M side of wgmma, tokens the N side, which goes in steps of 8: a tile takes the least of 8, 16, 32 …
-/// block_tokens columns that holds its rows. A math warpgroup owns 64 outputs, gate and up of each in sums of their own;
-/// of one matrix twice 64 outputs.
+/// Weights are the M side of wgmma, tokens the N side, which goes in steps of 8: a tile takes the least of 8, 16, 32, 64,
+/// 64 + token_step … block_tokens columns that holds its rows. A math warpgroup owns 64 outputs, gate and up of each in sums of their
+/// own; of one matrix twice 64 outputs.
+#include "pipeline/grouped/rung.hpp"
 #include "pipeline/shape.hpp"
 #include "strategies/grouped_gemm/device/finish_params.hpp"
+#include "strategies/grouped_gemm/device/slot_layout.hpp"
 
 namespace thresher::strategies::grouped_gemm::columns {
 
@@ -21,8 +23,11 @@ struct Config {
   bool row_weights = false;
   bool gathered = false;
   int math_warpgroups = 2;
-  int block_tokens = 128;   ///< the most of a tile: 8, 16, 32, 64 or 128
-  int block_k = 64;         ///< k elements of a slot, a multiple of 64
+  bool by_turns = false;   ///< each math warpgroup takes tiles of its own: one finishes while another multiplies
+  int least_tokens = 8;    ///< columns that a tile takes at the least: 8, 16, 32, 64 or 128
+  int block_tokens = 128;  ///< and at the most
+  int token_step = 16;     ///< between widths of more than 64 columns; 0: each is twice the one below
+  int block_k = 64;        ///< k elements of a slot: 32, or a multiple of 64
   int stages = 4;
   int blocks_resident = 1;   ///< thread blocks meant to share a multiprocessor
   int loader_registers = 0;  ///< with math_registers: the register hand-over; 0 for none
@@ -33,22 +38,24 @@ struct Config {
   bool operator==(const Config&) const = default;
 };
 
-/// Elements of a 128-byte row: the width of a shared-memory panel.
-inline constexpr int panel_k = 64;
-inline constexpr int row_bytes = panel_k * 2;
 /// Rows of weights of one of a warpgroup's two sums.
 inline constexpr int sum_rows = 64;
 
+/// That share a tile.
+TH_DEVICE constexpr int tile_warpgroups(const Config& c) { return c.by_turns ? 1 : c.math_warpgroups; }
 TH_DEVICE constexpr int tile_outputs(const Config& c) {
-  return c.math_warpgroups * sum_rows * (c.matrices == 2 ? 1 : 2);
+  return tile_warpgroups(c) * sum_rows * (c.matrices == 2 ? 1 : 2);
 }
-/// Rows that one copy brings: those of all warpgroups' first, or second, sums.
-TH_DEVICE constexpr int weight_box_rows(const Config& c) { return c.math_warpgroups * sum_rows; }
-TH_DEVICE constexpr int token_panel_bytes(const Config& c) { return c.block_tokens * row_bytes; }
-TH_DEVICE constexpr int weight_panel_bytes(const Config& c) { return 2 * weight_box_rows(c) * row_bytes; }
-TH_DEVICE constexpr int panels(const Config& c) { return c.block_k / panel_k; }
-TH_DEVICE constexpr int token_bytes(const Config& c) { return panels(c) * token_panel_bytes(c); }
-TH_DEVICE constexpr int weight_bytes(const Config& c) { return panels(c) * weight_panel_bytes(c); }
+/// Rows that one copy brings: those of the first, or second, sums of all warpgroups of a tile.
+TH_DEVICE constexpr int weight_box_rows(const Config& c) { return tile_warpgroups(c) * sum_rows; }
+TH_DEVICE constexpr SlotLayout slot_layout(const Config& c) {
+  return {c.block_k, c.block_tokens, weight_box_rows(c), c.matrices};
+}
+
+TH_DEVICE constexpr pipeline::Rungs rungs_of(const Config& c) {
+  return {static_cast<machine::u32>(c.least_tokens), static_cast<machine::u32>(c.block_tokens),
+          static_cast<machine::u32>(c.token_step)};
+}
 
 TH_DEVICE constexpr FinishKnobs finish_knobs(const Config& c) {
   return {.output = c.output,
@@ -62,9 +69,10 @@ TH_DEVICE constexpr FinishKnobs finish_knobs(const Config& c) {
 TH_DEVICE constexpr pipeline::Shape shape_of(const Config& c) {
   return {
       .stages = c.stages,
-      .slot_bytes = token_bytes(c) + weight_bytes(c),
+      .slot_bytes = slot_layout(c).token_bytes() + slot_layout(c).weight_bytes(),
       .staging_bytes = finish_staging_bytes(c.output, 2),
       .math_warpgroups = c.math_warpgroups,
+      .reading = c.by_turns ? pipeline::Reading::by_turns : pipeline::Reading::together,
       .loader_registers = c.loader_registers,
       .math_registers = c.math_registers,
       .persistent = true,

@@ -14,12 +14,13 @@ constexpr int other_registers = 40;
 
 std::vector<std::string> obstacles(const GroupedProblem& problem, const Config& config, const DeviceSpec& device) {
   Obstacles found;
-  check_groups(problem, config.block_tokens, tile_outputs(config), found);
+  check_groups(problem, rungs_of(config), tile_outputs(config), found);
   if (weight_box_rows(config) > max_box_rows) {
     found.say("TMA: a box of {} rows of weights is over the limit of {}", weight_box_rows(config), max_box_rows);
   }
-  if (config.block_k % panel_k != 0) {
-    found.say("tile: {} of k are not a multiple of {}, a swizzled row of 128 bytes", config.block_k, panel_k);
+  if (config.by_turns && (config.math_warpgroups < 2 || config.stages < 2)) {
+    found.say("by_turns: {} math warpgroups and a ring of {} slots leave nobody to take turns: use 2 of each at least",
+              config.math_warpgroups, config.stages);
   }
   check_block({.shape = shape_of(config),
                .blocks_resident = config.blocks_resident,

@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include "pipeline/grouped/groups.hpp"
 #include "strategies/dual_gemm/common_knobs.hpp"
 #include "strategies/dual_gemm/formats.hpp"
 
@@ -16,9 +15,14 @@ const KnobTable<Config>& knob_table() {
        dual_gemm::activation_knob("activation", &Config::activation), from_problem(flag("bias", &Config::bias, "")),
        from_problem(flag("row_weights", &Config::row_weights, "")),
        from_problem(flag("gathered", &Config::gathered, "")),
-       range("math_warpgroups", &Config::math_warpgroups, 1, 4, 1, "warpgroups that multiply, 128 rows of weights each"),
-       number("block_tokens", &Config::block_tokens, {8, 16, 32, 64, 128}, "the most tokens of a tile"),
-       range("block_k", &Config::block_k, 64, 256, 64, "elements along K in a slot of the ring"),
+       range("math_warpgroups", &Config::math_warpgroups, 1, 4, 1,
+             "warpgroups that multiply, 128 rows of weights each"),
+       flag("by_turns", &Config::by_turns, "each takes tiles of its own: one finishes while another multiplies"),
+       number("least_tokens", &Config::least_tokens, {8, 16, 32, 64, 128}, "columns of a tile at the least"),
+       number("block_tokens", &Config::block_tokens, {8, 16, 32, 64, 96, 128, 160, 192}, "the most tokens of a tile"),
+       number("token_step", &Config::token_step, {0, 16, 32},
+              "between widths of more than 64 columns; 0: each is twice the one below"),
+       number("block_k", &Config::block_k, {32, 64, 128, 192, 256}, "elements along K in a slot of the ring"),
        range("stages", &Config::stages, 1, 16, 1, "slots of the ring"),
        range("blocks_resident", &Config::blocks_resident, 1, 4, 1, "blocks meant to share a multiprocessor"),
        dual_gemm::registers_knob("loader_registers", &Config::loader_registers, "of a loading thread; 0: as launched"),
@@ -33,16 +37,13 @@ std::string kernel_expression(const Config& config) {
 }
 
 DeviceProgram program(const Config& config) {
-  return {.title = fmt::format("grouped_gemm columns, {} outputs x {} tokens x {} of k, {} stages",
-                               tile_outputs(config), config.block_tokens, config.block_k, config.stages),
+  return {.title = fmt::format("grouped_gemm columns, {} outputs x {} tokens x {} of k, {} stages{}",
+                               tile_outputs(config), config.block_tokens, config.block_k, config.stages,
+                               config.by_turns ? ", by turns" : ""),
           .text = "#include \"strategies/grouped_gemm/columns/device/kernel.hpp\"\n",
           .kernels = {kernel_expression(config)},
           .options = {},
           .only_arch = Arch::sm_90a};
-}
-
-int shared_bytes(const Config& config, std::int64_t experts) {
-  return pipeline::grouped_shared_bytes(shape_of(config), static_cast<std::uint32_t>(experts));
 }
 
 }  // namespace thresher::strategies::grouped_gemm::columns

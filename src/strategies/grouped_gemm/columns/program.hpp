@@ -1,6 +1,5 @@
 #pragma once
 /// The device code of the grouped GEMMs in 16 bits for one set of knobs, and the table of its knobs.
-#include <cstdint>
 #include <string>
 
 #include "strategies/device_program.hpp"
@@ -14,7 +13,5 @@ const KnobTable<Config>& knob_table();
 /// Its one kernel, as a name expression.
 std::string kernel_expression(const Config& config);
 DeviceProgram program(const Config& config);
-
-int shared_bytes(const Config& config, std::int64_t experts);
 
 }  // namespace thresher::strategies::grouped_gemm::columns

@@ -7,35 +7,11 @@
 #include "pipeline/transposed_output.hpp"
 #include "strategies/dual_gemm/device/activation.hpp"
 #include "strategies/dual_gemm/device/number_type.hpp"
-#include "strategies/grouped_gemm/device/finish_params.hpp"
-#include "strategies/grouped_gemm/device/groups.hpp"
+#include "strategies/grouped_gemm/device/finish_inputs.hpp"
 
 namespace thresher::strategies::grouped_gemm {
 
 using dual_gemm::NumberType;
-
-/// Whether a row of C is computed: the id that it was gathered by is of a token.
-TH_DEVICE bool is_gathered(const FinishParams& params, u32 row) {
-  return static_cast<u32>(params.row_ids.load(row)) < params.ids_end;
-}
-
-/// By all lanes of a warp: rows_skipped where a row of the tile has no token.
-TH_DEVICE u32 skipped_rows(const FinishParams& params, const pipeline::GroupTile& tile) {
-  bool skips = false;
-  for (u32 row = warp::lane(); row < tile.rows; row += 32) {
-    skips |= !is_gathered(params, tile.row + row);
-  }
-  return warp::any(skips) ? rows_skipped : 0;
-}
-
-TH_DEVICE float bias_at(const Biases& biases, u32 group, u32 output) {
-  const i64 at = static_cast<i64>(group) * biases.group_stride + static_cast<i64>(output) * biases.stride;
-  if (biases.format == Number::fp32) {
-    return biases.data.as<float>().load(at);
-  }
-  const u16 word = biases.data.as<u16>().load(at);
-  return biases.format == Number::fp16 ? convert::to_float(Half{word}) : convert::to_float(BFloat16{word});
-}
 
 /// Gate and up in sums of their own; of one matrix the second sums are of outputs `distance` further on.
 template <int matrices>
@@ -135,16 +111,18 @@ class Finish {
             [&](int group, int eight) { return outputs(sums, block, group, eight, ahead, scaled); }, is_stored);
       } else {
         constexpr u32 at_once = staged_at_once(columns);
+        constexpr u32 rest = columns % at_once;
+        const auto value = [&](u32 first) {
+          return [&, first](int group, int eight) {
+            return outputs(sums, block, group + static_cast<int>(first / 8), eight, ahead, scaled);
+          };
+        };
         TH_UNROLL
-        for (u32 first = 0; first < columns; first += at_once) {
-          // All of the warpgroup have read what was staged before.
-          named_barrier::sync(1 + place_.warpgroup, 128);
-          pipeline::TransposedOutput<Result, at_once, Sources::eights>::write(
-              matrix, {tile.row + first, output}, staging, 1 + place_.warpgroup,
-              [&](int group, int eight) {
-                return outputs(sums, block, group + static_cast<int>(first / 8), eight, ahead, scaled);
-              },
-              is_stored);
+        for (u32 first = 0; first < columns - rest; first += at_once) {
+          stage_and_store<at_once>(matrix, {tile.row + first, output}, staging, value(first), is_stored);
+        }
+        if constexpr (rest != 0) {
+          stage_and_store<rest>(matrix, {tile.row + columns - rest, output}, staging, value(columns - rest), is_stored);
         }
       }
     }
@@ -157,6 +135,15 @@ class Finish {
     const u32 warp_row = launch::thread_index() % 128 / 32 * Sources::eights + eight;
     const u32 output = place_.output + block * place_.distance + warp_row * 8 + warp::lane() / 4;
     return output < params_.n ? bias_at(biases, group, output) : 0.0F;
+  }
+
+  template <u32 tokens, class Value, class Stored>
+  TH_DEVICE void stage_and_store(const pipeline::OutputMatrix<Result>& matrix, pipeline::OutputOrigin origin,
+                                 Shared<u8> staging, const Value& value, const Stored& is_stored) const {
+    // All of the warpgroup have read what was staged before.
+    named_barrier::sync(1 + place_.warpgroup, 128);
+    pipeline::TransposedOutput<Result, static_cast<int>(tokens), Sources::eights>::write(
+        matrix, origin, staging, 1 + place_.warpgroup, value, is_stored);
   }
 
   /// One output for two neighbouring tokens.

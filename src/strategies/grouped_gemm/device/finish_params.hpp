@@ -29,7 +29,7 @@ struct FinishParams {
   Biases up_bias;
   Global<float> row_weights;
   u64 row_weights_slot_stride = 0;
-  Global<i32> row_ids;   ///< gathered: rows whose id is not below ids_end, as an unsigned number, are not stored
+  Global<i32> row_ids;  ///< gathered: rows whose id is not below ids_end, as an unsigned number, are not stored
   u32 ids_end = 0;
   float alpha = 0;  ///< swiglu_clamped
   float limit = 0;

@@ -51,9 +51,8 @@ std::uint64_t profile_address(const CallTensors& call) {
 
 std::int64_t most_tiles(const CallExtents& extents, std::int64_t tile_rows, std::int64_t tile_outputs) {
   // Of packed rows every group may end in the middle of a tile.
-  const std::int64_t row_tiles =
-      extents.has_slots ? size_product(extents.experts, ceil_div(extents.rows, tile_rows))
-                        : extents.rows / tile_rows + std::min(extents.experts, extents.rows);
+  const std::int64_t row_tiles = extents.has_slots ? size_product(extents.experts, ceil_div(extents.rows, tile_rows))
+                                                   : extents.rows / tile_rows + std::min(extents.experts, extents.rows);
   return size_product(row_tiles, ceil_div(extents.n, tile_outputs));
 }
 
@@ -94,11 +93,12 @@ FinishParams finish_params(const GroupedProblem& problem, const CallTensors& cal
   return params;
 }
 
-machine::TensorMapDescription tokens_map(const TokenRows& tokens, std::uint32_t box_rows) {
+machine::TensorMapDescription tokens_map(const TokenRows& tokens, std::uint32_t box_rows,
+                                         machine::Swizzle swizzle) {
   machine::TensorMapDescription map;
   map.address = tokens.address;
   map.element = tokens.element;
-  map.swizzle = machine::Swizzle::b128;
+  map.swizzle = swizzle;
   map.rank = 3;
   map.extent[0] = static_cast<std::uint64_t>(tokens.k);
   map.extent[1] = static_cast<std::uint64_t>(tokens.rows);
@@ -126,21 +126,21 @@ TokenRows token_rows(const CallTensors& call, machine::ElementType element) {
 }
 
 void add_common_accesses(const GroupedProblem& problem, std::vector<Access>& accesses) {
-  const auto read = [&](std::size_t tensor) {
-    accesses.push_back({Access::Memory::tensor, tensor, Access::Use::reads});
+  const auto read = [&](std::size_t tensor, Access::Use use) {
+    accesses.push_back({Access::Memory::tensor, tensor, use});
   };
-  read(groups_index);
+  read(groups_index, Access::Use::reads_earlier);
   if (problem.bias) {
-    read(gate_bias_index);
+    read(gate_bias_index, Access::Use::reads);
     if (problem.activation) {
-      read(up_bias_index);
+      read(up_bias_index, Access::Use::reads);
     }
   }
   if (problem.row_weights) {
-    read(row_weights_index);
+    read(row_weights_index, Access::Use::reads_earlier);
   }
   if (problem.layout == RowLayout::gathered) {
-    read(row_ids_index);
+    read(row_ids_index, Access::Use::reads_earlier);
   }
   accesses.push_back({Access::Memory::tensor, output_index, Access::Use::writes});
   accesses.push_back({Access::Memory::workspace, status_piece, Access::Use::writes});

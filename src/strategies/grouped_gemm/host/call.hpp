@@ -35,7 +35,7 @@ std::size_t add_status(const GroupedProblem& problem, std::int64_t blocks, Plann
 [[nodiscard]] GroupParams group_params(const CallTensors& call, std::int64_t tile_outputs);
 [[nodiscard]] FinishParams finish_params(const GroupedProblem& problem, const CallTensors& call);
 
-/// A map of rows of `element`s at `address` as the kernels read tokens: [slot, row, k], boxes of 128 bytes × `rows`.
+/// Rows of `element`s at `address` as the kernels read tokens: [slot, row, k].
 struct TokenRows {
   machine::ElementType element = machine::ElementType::bf16;
   std::uint64_t address = 0;
@@ -45,7 +45,9 @@ struct TokenRows {
   std::int64_t row_bytes = 0;
   std::int64_t slot_bytes = 0;
 };
-[[nodiscard]] machine::TensorMapDescription tokens_map(const TokenRows& tokens, std::uint32_t box_rows);
+/// Boxes of one swizzle span × `box_rows`.
+[[nodiscard]] machine::TensorMapDescription tokens_map(const TokenRows& tokens, std::uint32_t box_rows,
+                                                       machine::Swizzle swizzle = machine::Swizzle::b128);
 /// Tokens of 16 bits where they lie.
 [[nodiscard]] TokenRows token_rows(const CallTensors& call, machine::ElementType element);
 

@@ -25,8 +25,8 @@ RowsInWorkspace add_gathering(const GroupedProblem& problem, const std::optional
                               PlannedCall& call) {
   RowsInWorkspace gathered;
   gathered.row_bytes = from ? from->row_bytes : round_up(problem.k * element_bytes, copy_engine_bytes);
-  gathered.piece = add_piece(call, "gathered rows",
-                             static_cast<std::size_t>(size_product(problem.rows, gathered.row_bytes)));
+  gathered.piece =
+      add_piece(call, "gathered rows", static_cast<std::size_t>(size_product(problem.rows, gathered.row_bytes)));
   gathered.offset = call.workspace[gathered.piece].offset;
   KernelLaunch launch;
   launch.title = "gather the rows";
@@ -35,12 +35,12 @@ RowsInWorkspace add_gathering(const GroupedProblem& problem, const std::optional
   launch.block.x = gather_threads;
   launch.dependent = dependent;
   launch.expected.uses_shared_memory = false;
-  launch.accesses = {{Access::Memory::tensor, row_ids_index, Access::Use::reads},
+  launch.accesses = {{Access::Memory::tensor, row_ids_index, Access::Use::reads_earlier},
                      {Access::Memory::workspace, gathered.piece, Access::Use::writes}};
   if (from) {
     launch.accesses.push_back({Access::Memory::workspace, from->piece, Access::Use::reads_earlier});
   } else {
-    launch.accesses.push_back({Access::Memory::tensor, tokens_index, Access::Use::reads});
+    launch.accesses.push_back({Access::Memory::tensor, tokens_index, Access::Use::reads_earlier});
   }
   launch.bind = [gathered, from, divisor = problem.row_ids_divisor](const CallTensors& of, LaunchArguments& out) {
     const Tensor& a = of.tensors[tokens_index];

@@ -17,16 +17,23 @@ int launch_registers(const BlockNeeds& needs, const DeviceSpec& device) {
 
 }  // namespace
 
-void check_groups(const GroupedProblem& problem, int tile_rows, int tile_outputs, Obstacles& found) {
+void check_groups(const GroupedProblem& problem, const pipeline::Rungs& rungs, int tile_outputs, Obstacles& found) {
   if (problem.experts > pipeline::most_groups) {
     found.say("directory: {} experts are over the limit of {}", problem.experts, pipeline::most_groups);
   }
-  const CallExtents extents{problem.experts, problem.rows, problem.n, problem.k,
-                            problem.layout == RowLayout::slots};
-  const std::int64_t tiles = most_tiles(extents, tile_rows, tile_outputs);
+  const CallExtents extents{problem.experts, problem.rows, problem.n, problem.k, problem.layout == RowLayout::slots};
+  const std::int64_t tiles = most_tiles(extents, rungs.most, tile_outputs);
   if (constexpr std::int64_t most = std::numeric_limits<std::int32_t>::max(); tiles > most) {
-    found.say("tiles: up to {} of {} rows and {} outputs are over the limit of {}", tiles, tile_rows, tile_outputs,
+    found.say("tiles: up to {} of {} rows and {} outputs are over the limit of {}", tiles, rungs.most, tile_outputs,
               most);
+  }
+  if (rungs.least > rungs.most) {
+    found.say("tile: {} tokens at the least are more than the {} at the most", rungs.least, rungs.most);
+  }
+  const bool is_doubled = (rungs.most & (rungs.most - 1)) == 0;
+  if (!is_doubled && (rungs.step == 0 || rungs.most % rungs.step != 0)) {
+    found.say("tile: {} tokens are no width where widths are {}", rungs.most,
+              rungs.step == 0 ? "powers of two" : fmt::format("{} apart", rungs.step));
   }
 }
 
@@ -65,10 +72,11 @@ void check_block(const BlockNeeds& needs, const DeviceSpec& device, Obstacles& f
     found.say("setmaxnreg: loader_registers = {} and math_registers = {} go together, or both are 0",
               needs.shape.loader_registers, needs.shape.math_registers);
   } else if (wanted > pool) {
-    found.say("setmaxnreg: a loader of {} and {} math warpgroups of {} registers are {}, over the pool of {} ({} × {} "
-              "at launch); the kernel would hang",
-              needs.shape.loader_registers, needs.shape.math_warpgroups, needs.shape.math_registers, wanted, pool,
-              needs.shape.math_warpgroups + 1, at_launch);
+    found.say(
+        "setmaxnreg: a loader of {} and {} math warpgroups of {} registers are {}, over the pool of {} ({} × {} "
+        "at launch); the kernel would hang",
+        needs.shape.loader_registers, needs.shape.math_warpgroups, needs.shape.math_registers, wanted, pool,
+        needs.shape.math_warpgroups + 1, at_launch);
   }
 }
 

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "core/device_spec.hpp"
+#include "pipeline/grouped/rung.hpp"
 #include "pipeline/shape.hpp"
 #include "thresher/grouped_gemm.hpp"
 
@@ -24,8 +25,8 @@ class Obstacles {
   std::vector<std::string> found_;
 };
 
-/// The directory has room for the experts, and tiles can be counted in 32 bits.
-void check_groups(const GroupedProblem& problem, int tile_rows, int tile_outputs, Obstacles& found);
+/// The directory has room for the experts, tiles can be counted in 32 bits, and there are widths for them.
+void check_groups(const GroupedProblem& problem, const pipeline::Rungs& rungs, int tile_outputs, Obstacles& found);
 
 struct BlockNeeds {
   pipeline::Shape shape{};

@@ -4,7 +4,6 @@
 #include <cmath>
 
 #include "core/integers.hpp"
-#include "pipeline/grouped/rung.hpp"
 #include "strategies/dual_gemm/host/tile_work.hpp"
 
 namespace thresher::strategies::grouped_gemm {
@@ -27,12 +26,24 @@ struct RowTiles {
   double columns = 0;  ///< of one, the rungs' padding included
 };
 
-RowTiles row_tiles(double rows, int most) {
-  const double whole = std::floor(rows / most);
-  const auto rest = static_cast<std::uint32_t>(std::ceil(rows - whole * most));
-  const double rung = rest == 0 ? 0 : pipeline::rung_of(rest, static_cast<std::uint32_t>(most));
-  const double count = whole + (rest == 0 ? 0 : 1);
-  return {count, (whole * most + rung) / count};
+RowTiles row_tiles(std::uint32_t rows, pipeline::Rungs rungs) {
+  const std::uint32_t count = (rows + rungs.most - 1) / rungs.most;
+  const std::uint32_t each = pipeline::rows_of_tiles(rows, count, rungs);
+  const std::uint32_t last = pipeline::rung_of(rows - (count - 1) * each, rungs);
+  return {static_cast<double>(count), static_cast<double>((count - 1) * each + last) / count};
+}
+
+/// Of experts that have so many on average: as many have that, a deviation more and a deviation less, when each row's
+/// expert is drawn. A tile that just holds the average is too short for every second of them.
+RowTiles usual_row_tiles(double rows, pipeline::Rungs rungs) {
+  const double deviation = std::sqrt(1.5 * rows);  // three equal shares, of variance `rows`
+  RowTiles sum;
+  for (const double some : {rows - deviation, rows, rows + deviation}) {
+    const RowTiles tiles = row_tiles(static_cast<std::uint32_t>(std::max(1.0, std::round(some))), rungs);
+    sum.count += tiles.count;
+    sum.columns += tiles.count * tiles.columns;
+  }
+  return {sum.count / 3, sum.columns / sum.count};
 }
 
 }  // namespace
@@ -53,7 +64,8 @@ double compulsory_bytes(const GroupedProblem& problem) noexcept {
   const auto n = static_cast<double>(problem.n);
   const auto k = static_cast<double>(problem.k);
   const double rows = usual_rows(problem);
-  const double of_a = problem.layout == RowLayout::gathered ? std::min(rows, static_cast<double>(problem.tokens)) : rows;
+  const double of_a =
+      problem.layout == RowLayout::gathered ? std::min(rows, static_cast<double>(problem.tokens)) : rows;
   return active_experts(problem) * matrices(problem) * n * k * stored_bits(problem.b) / 8 +
          of_a * k * stored_bits(problem.a) / 8 + rows * n * bits(problem.out) / 8;
 }
@@ -61,7 +73,7 @@ double compulsory_bytes(const GroupedProblem& problem) noexcept {
 TiledKernel grouped_kernel(const GroupedProblem& problem, const GroupedTile& tile) {
   const double active = active_experts(problem);
   const double rows_each = usual_rows(problem) / active;
-  const RowTiles rows = row_tiles(rows_each, tile.most_tokens);
+  const RowTiles rows = usual_row_tiles(rows_each, tile.rungs);
   const auto column_tiles = static_cast<double>(ceil_div(problem.n, tile.outputs));
   const auto k_steps = static_cast<double>(ceil_div(problem.k, tile.k));
   const double element_bytes = stored_bits(tile.type) / 8;
@@ -73,15 +85,18 @@ TiledKernel grouped_kernel(const GroupedProblem& problem, const GroupedTile& til
   kernel.step.matrix_type = tile.type;
   kernel.step.matrix_operations = 2.0 * tile.weight_rows * rows.columns * tile.k;
   kernel.step.shared_bytes = weights + tokens + (tile.converts_weights ? weights : 0);
+  // Each 64 rows of the instruction read all of its columns.
+  const double read_rows = tile.tokens_are_rows ? rows.columns : tile.weight_rows;
+  const double read_columns = tile.tokens_are_rows ? tile.weight_rows : rows.columns;
   kernel.step.shared_read_bytes =
-      (tile.weight_rows / 64.0 * rows.columns + (tile.converts_weights ? 0 : tile.weight_rows)) * tile.k *
-      element_bytes;
+      (read_rows / 64 * read_columns + (tile.converts_weights ? 0 : read_rows)) * tile.k * element_bytes;
   kernel.step.instructions = tile.converts_weights ? 0 : weight_blocks * plain_instructions;
   kernel.step.converted_blocks = tile.converts_weights ? weight_blocks : 0;
   kernel.step.l2_bytes = weights + tokens;
   kernel.epilogue = {.instructions = outputs * epilogue_instructions / lanes,
                      .specials = problem.activation ? outputs * specials_per_output : 0,
-                     .store_bytes = outputs * bits(problem.out) / 8};
+                     .store_bytes = outputs * bits(problem.out) / 8,
+                     .is_hidden = tile.hides_epilogue};
   kernel.blocks = static_cast<std::int64_t>(std::ceil(active * rows.count * column_tiles));
   kernel.blocks_per_multiprocessor = tile.blocks_per_multiprocessor;
   kernel.steps = k_steps;

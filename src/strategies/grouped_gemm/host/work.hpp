@@ -1,6 +1,7 @@
 #pragma once
 /// The work of a grouped product in terms of its tile: what the strategies have in common. Nobody on the host knows the
 /// rows of a call; the work is that of expected_rows dealt to the experts at random.
+#include "pipeline/grouped/rung.hpp"
 #include "strategies/work_model.hpp"
 #include "thresher/grouped_gemm.hpp"
 
@@ -10,7 +11,7 @@ namespace thresher::strategies::grouped_gemm {
 struct GroupedTile {
   int weight_rows = 256;  ///< of all matrices, in a tile
   int outputs = 128;
-  int most_tokens = 128;
+  pipeline::Rungs rungs{8, 128};
   int k = 64;  ///< elements of a slot
   MatrixType type = MatrixType::bits16;
   bool converts_weights = false;  ///< from NVFP4 to the matrix type
@@ -18,6 +19,8 @@ struct GroupedTile {
   int stages = 4;
   int blocks_per_multiprocessor = 1;
   bool dependent_launch = false;
+  bool tokens_are_rows = false;  ///< of the matrix instruction; else weights are
+  bool hides_epilogue = false;  ///< under the next tile's products
 };
 
 /// Rows that experts own in a usual call.

@@ -1,9 +1,9 @@
 /* The page through which a kernel's process is called, as a kernel finds it: which ring it is, which is done, and which
- * calls the ring is about. */
+ * set it is about. */
 #include <stdio.h>
 #include <string.h>
 
-enum { rung = 0, done = 16, number_of_sets = 35 };
+enum { rung = 0, done = 16, number_of_set = 34 };
 
 static volatile unsigned* doorbell() {
   FILE* const maps = fopen("/proc/self/maps", "r");

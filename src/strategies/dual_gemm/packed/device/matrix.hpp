@@ -10,7 +10,7 @@ using machine::u32;
 using machine::u64;
 using machine::u8;
 
-/// A row-major NVFP4 matrix.
+/// A row-major NVFP4 matrix; its rows may lie apart.
 struct Matrix {
   Global<u8> values;  ///< two codes a byte, low nibble first
   Global<u8> scales;
@@ -18,15 +18,23 @@ struct Matrix {
   u32 rows = 0;
   u32 scale_columns = 0;   ///< k/16
   u32 scales_blocked = 0;  ///< 1 for the blocked layout
-  u32 unused = 0;
+  u32 scale_stride = 0;    ///< scales from one row to the next, row by row
+  u32 slot_rows = 0;       ///< of a stack of matrices with blocked scales: rows of each, and bytes of its scales
+  u32 slot_scales = 0;
 };
 
 TH_DEVICE i64 scale_index(const Matrix& matrix, u32 row, u32 column) {
   if (matrix.scales_blocked == 0) {
-    return static_cast<i64>(row) * matrix.scale_columns + column;
+    return static_cast<i64>(row) * matrix.scale_stride + column;
+  }
+  i64 first = 0;
+  if (matrix.slot_rows != 0) {
+    const u32 slot = row / matrix.slot_rows;
+    first = static_cast<i64>(slot) * matrix.slot_scales;
+    row -= slot * matrix.slot_rows;
   }
   const i64 tile = static_cast<i64>(row / 128) * ((matrix.scale_columns + 3) / 4) + column / 4;
-  return tile * 512 + row % 32 * 16 + row % 128 / 32 * 4 + column % 4;
+  return first + tile * 512 + row % 32 * 16 + row % 128 / 32 * 4 + column % 4;
 }
 
 TH_DEVICE u32 scale_code(const Matrix& matrix, u32 row, u32 column) {

@@ -17,6 +17,19 @@ struct PackParams {
   u32 output_groups = 0;
 };
 
+/// Which rows a block holds as gate and up.
+struct GateAndUp {
+  static TH_DEVICE Matrix matrix(const PackParams& params, bool up) { return up ? params.up : params.gate; }
+  static TH_DEVICE u32 row(u32 group, bool, u32 output) { return group * block_outputs + output; }
+};
+/// Of one matrix: a warp's eight gate rows and eight up rows are 16 of its rows, one behind the other.
+struct OneMatrix {
+  static TH_DEVICE Matrix matrix(const PackParams& params, bool) { return params.gate; }
+  static TH_DEVICE u32 row(u32 group, bool up, u32 output) {
+    return group * 2 * block_outputs + output / 8 * 16 + (up ? 8 : 0) + output % 8;
+  }
+};
+
 /// The two codes from `column` (even) of a row, beyond the matrix zero, with the sign of their scale moved into them.
 TH_DEVICE u32 signed_codes(const Matrix& matrix, u32 row, u32 column) {
   if (row >= matrix.rows || column / 16 >= matrix.scale_columns) {
@@ -31,9 +44,9 @@ TH_DEVICE u32 magnitude_of_scale(const Matrix& matrix, u32 row, u32 column) {
 }
 
 /// One thread makes one thread's 16 bytes of a block; the first 32 of a block also make its scales.
-TH_KERNEL(128, 1) pack_kernel(TH_GRID_CONSTANT const PackParams params) {
+template <class Rows>
+TH_DEVICE void pack_block(const PackParams& params, u32 block) {
   const u32 thread = machine::launch::thread_index();
-  const u32 block = machine::launch::block_index().x;
   const u32 group = block / params.k_blocks;
   const u32 first_column = block % params.k_blocks * block_k;
   const Global<u8> out = params.packed.offset(static_cast<i64>(block) * block_bytes);
@@ -44,7 +57,7 @@ TH_KERNEL(128, 1) pack_kernel(TH_GRID_CONSTANT const PackParams params) {
     TH_UNROLL
     for (u32 pair = 0; pair < 4; ++pair) {
       const Source from = source(thread, step, pair);
-      const u32 codes = signed_codes(from.up ? params.up : params.gate, group * block_outputs + from.output,
+      const u32 codes = signed_codes(Rows::matrix(params, from.up), Rows::row(group, from.up, from.output),
                                      first_column + from.column);
       words.at[step] |= place(codes, pair) | static_cast<u32>(place(codes >> 4, pair)) << 16;
     }
@@ -53,23 +66,28 @@ TH_KERNEL(128, 1) pack_kernel(TH_GRID_CONSTANT const PackParams params) {
   if (thread < block_outputs) {
     TH_UNROLL
     for (u32 step = 0; step < steps; ++step) {
-      const u32 row = group * block_outputs + thread;
       const u32 column = first_column / 16 + step;
-      out.store(block_value_bytes + scale_byte(false, thread, step),
-                static_cast<u8>(magnitude_of_scale(params.gate, row, column)));
-      out.store(block_value_bytes + scale_byte(true, thread, step),
-                static_cast<u8>(magnitude_of_scale(params.up, row, column)));
+      TH_UNROLL
+      for (u32 half = 0; half < 2; ++half) {
+        const bool up = half == 1;
+        const u32 code = magnitude_of_scale(Rows::matrix(params, up), Rows::row(group, up, thread), column);
+        out.store(block_value_bytes + scale_byte(up, thread, step), static_cast<u8>(code));
+      }
     }
   }
 }
 
+TH_KERNEL(128, 1) pack_kernel(TH_GRID_CONSTANT const PackParams params) {
+  pack_block<GateAndUp>(params, machine::launch::block_index().x);
+}
+
 /// A warp finds the factor of one row: 2^-e, NaN when the row has a NaN scale, 1 beyond the matrix.
-TH_KERNEL(128, 1) row_factors_kernel(TH_GRID_CONSTANT const PackParams params) {
-  const u32 index = machine::launch::block_index().x * 4 + machine::warp::index();
+template <class Rows>
+TH_DEVICE void find_row_factor(const PackParams& params, u32 index) {
   const u32 lane = machine::warp::lane();
   const bool up = index % fast::group_factors >= block_outputs;
-  const u32 row = index / fast::group_factors * block_outputs + index % block_outputs;
-  const Matrix& matrix = up ? params.up : params.gate;
+  const u32 row = Rows::row(index / fast::group_factors, up, index % block_outputs);
+  const Matrix matrix = Rows::matrix(params, up);
   u32 largest = 0;
   if (row < matrix.rows) {
     for (u32 column = lane; column < matrix.scale_columns; column += 32) {
@@ -89,6 +107,10 @@ TH_KERNEL(128, 1) row_factors_kernel(TH_GRID_CONSTANT const PackParams params) {
   }
 }
 
+TH_KERNEL(128, 1) row_factors_kernel(TH_GRID_CONSTANT const PackParams params) {
+  find_row_factor<GateAndUp>(params, machine::launch::block_index().x * 4 + machine::warp::index());
+}
+
 /// The exponent e of a row of the block, from its factor; 0 for NaN, of which nothing else matters.
 TH_DEVICE int exponent_of_row(const PackParams& params, u32 group, bool up, u32 output) {
   const u32 factor = machine::convert::float_bits(params.row_factors.load(fast::factor_index(group, up, output)));
@@ -96,9 +118,9 @@ TH_DEVICE int exponent_of_row(const PackParams& params, u32 group, bool up, u32 
 }
 
 /// One thread makes one thread's 32 bytes of values and 4 of scales of a block.
-TH_KERNEL(128, 1) pack_fast_kernel(TH_GRID_CONSTANT const PackParams params) {
+template <class Rows>
+TH_DEVICE void pack_fast_block(const PackParams& params, u32 block) {
   const u32 thread = machine::launch::thread_index();
-  const u32 block = machine::launch::block_index().x;
   const u32 group = block / params.k_blocks;
   const u32 first_column = block % params.k_blocks * fast::block_k;
   const Global<u8> out = params.packed.offset(static_cast<i64>(block) * fast::block_bytes);
@@ -109,8 +131,8 @@ TH_KERNEL(128, 1) pack_fast_kernel(TH_GRID_CONSTANT const PackParams params) {
     TH_UNROLL
     for (u32 matrix = 0; matrix < 2; ++matrix) {
       const fast::Source from = fast::source(thread, half, matrix);
-      const Matrix& weights = from.up ? params.up : params.gate;
-      const u32 row = group * block_outputs + from.output;
+      const Matrix weights = Rows::matrix(params, from.up);
+      const u32 row = Rows::row(group, from.up, from.output);
       const u32 column = first_column + from.column;
       const u32 code = magnitude_of_scale(weights, row, column / 16);
       const fast::PackedScale scale =
@@ -126,6 +148,10 @@ TH_KERNEL(128, 1) pack_fast_kernel(TH_GRID_CONSTANT const PackParams params) {
     out.offset(half * fast::half_value_bytes).as<machine::Vector<u32, 4>>().store(thread, words);
   }
   out.offset(fast::block_value_bytes).as<u32>().store(thread, scales);
+}
+
+TH_KERNEL(128, 1) pack_fast_kernel(TH_GRID_CONSTANT const PackParams params) {
+  pack_fast_block<GateAndUp>(params, machine::launch::block_index().x);
 }
 
 }  // namespace thresher::strategies::dual_gemm::packed

@@ -13,11 +13,12 @@ WorkModel work(const GroupedProblem& problem, const Config& config) {
   }
   work.parts.emplace_back(grouped_kernel(problem, {.weight_rows = 2 * weight_box_rows(config),
                                                    .outputs = tile_outputs(config),
-                                                   .most_tokens = config.block_tokens,
+                                                   .rungs = rungs_of(config),
                                                    .k = config.block_k,
                                                    .stages = config.stages,
                                                    .blocks_per_multiprocessor = config.blocks_resident,
-                                                   .dependent_launch = config.dependent_launch}));
+                                                   .dependent_launch = config.dependent_launch,
+                                                   .hides_epilogue = config.by_turns}));
   return work;
 }
 

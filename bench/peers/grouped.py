@@ -1,0 +1,194 @@
+#!/usr/bin/env python3
+"""Times Thresher's grouped dual GEMM beside what a user would pick today, in one process on one NVIDIA GPU.
+
+  grouped.py --library build/default/src/ops/libthresher.so --out measurements/NAME.json [--commit HASH] [--quick]
+             [--cases "origin,Mixtral"] [--strategies]
+
+Method, values and checks as in compare.py: graphs of calls over rotating input sets, contestants in random order in every
+round, burst and sustained, the same NVFP4 values for all, dequantised or folded for those who need it, outputs held
+against float64. Tokens lie sorted by expert for everybody, no contestant permutes them. Thresher is what its planner
+chooses; with --strategies every strategy that plans the problem is there too. What cannot run is reported, not hidden.
+
+Printed beside each time: how much of the least time it reaches, of the bytes that must be read and written at 4.30 TB/s or
+of the products at 800 (FP8 1450) TFLOP/s. At the end, by rows of an active expert: Thresher against the best peer.
+"""
+import argparse
+import datetime
+import json
+import math
+import random
+import statistics
+import warnings
+
+import torch
+
+import compare
+import grouped_peers
+import peers
+import thresher_c
+from grouped_operands import GroupedSets, cases
+
+warnings.filterwarnings("ignore")
+
+DRAM_BYTES_A_US = 4.30e6
+OPERATIONS_A_US = {"16-bit": 800e6, "nvfp4": 800e6, "fp8": 1450e6, "nvfp4 fast": 1450e6}
+DTYPES = {"bf16": torch.bfloat16, "fp16": torch.float16}
+WEIGHT_BITS = {"16-bit": 16, "fp8": 8, "nvfp4": 4.5, "nvfp4 fast": 4.5}
+# Whom Thresher's times are held against.
+RIVALS = {"16-bit": ("16-bit",), "nvfp4": ("nvfp4", "16-bit"), "nvfp4 fast": ("nvfp4", "fp8")}
+REGIMES = (("at most 16 rows", 0, 16), ("16 to 64", 16, 64), ("64 to 128", 64, 128), ("128 and more", 128, math.inf))
+
+
+def least_us(case, precision):
+    token_bits = 8 if precision == "fp8" else 16
+    return max(case.bytes(WEIGHT_BITS[precision], token_bits) / DRAM_BYTES_A_US,
+               case.operations / OPERATIONS_A_US[precision])
+
+
+class Contestant(compare.Contestant):
+    def __init__(self, name, kind, precision, calls, own_reference=None, pick=lambda out: out):
+        super().__init__(name, kind, precision, calls, own_reference)
+        self.pick = pick
+
+    def row(self, case, exact):
+        out = self.pick(self.calls[0]()).double()
+        own = exact if self.own_reference is None else self.own_reference()
+        errors = [((out - reference).norm() / reference.norm()).item() for reference in (own, exact)]
+        row = {"case": case.name, "experts": case.experts, "active": case.active, "rows": case.rows, "n": case.n,
+               "k": case.k, "name": self.name, "kind": self.kind, "precision": self.precision,
+               "norm_error": errors[0], "norm_error_exact": errors[1],
+               "correct": errors[0] <= compare.NORM_BOUNDS[self.precision], "least_us": least_us(case, self.precision),
+               "calls_in_graph": self.calls_in_graph, "input_sets": len(self.calls)}
+        for mode, samples in self.samples.items():
+            quartiles = statistics.quantiles(samples, n=4)
+            row[mode] = {"median_us": statistics.median(samples), "quartiles_us": [quartiles[0], quartiles[2]],
+                         "samples_us": samples, "tflops": case.operations / statistics.median(samples) / 1e6,
+                         **compare.summarise(self.states[mode])}
+        return row
+
+
+def thresher_contestants(library, sets, strategies):
+    case = sets.case
+    shape = case.experts, case.rows, case.n, case.k
+    for a_format, b_format, numerics, precision in (("bf16", "bf16", None, "16-bit"),
+                                                    ("fp16", "nvfp4", "exact", "nvfp4"),
+                                                    ("fp16", "nvfp4", "fast", "nvfp4 fast"),
+                                                    ("nvfp4", "nvfp4", "fast", "nvfp4 fast")):
+        out_format = "bf16" if a_format == "bf16" else "fp16"
+        for strategy in strategies:
+            name = f"thresher {strategy} {a_format} x {b_format}" + (" fast" if numerics == "fast" else "")
+            try:
+                plans = [thresher_c.Grouped(library, shape, a_format, b_format, out_format, sets.weights_c(i, b_format),
+                                            numerics, strategy) for i in range(sets.count)]
+            except thresher_c.ThresherError as error:
+                print(f"  {name}: {error}", flush=True)
+                continue
+            outputs = [torch.empty(case.rows, case.n, device="cuda", dtype=DTYPES[out_format]) for _ in range(sets.count)]
+
+            def call(i, plans=plans, outputs=outputs, a_format=a_format, out_format=out_format):
+                plans[i].run(sets.tokens_c(i, a_format), thresher_c.matrix(outputs[i], out_format, case.n), sets.offsets)
+                return outputs[i]
+
+            chosen = f" ({plans[0].strategy})" if strategy == "" else ""
+            yield Contestant(" ".join(name.split()) + chosen, "thresher", precision,
+                             [lambda i=i, call=call: call(i) for i in range(sets.count)])
+
+
+def peer_contestants(sets):
+    for peer, pick in grouped_peers.available(sets):
+        yield Contestant(peer.name, "peer", peer.precision, [lambda i=i, f=peer.call: f(i) for i in range(sets.count)],
+                         peer.own_reference, pick)
+
+
+def compare_case(library, case, telemetry, rounds, strategies):
+    print(f"## {case.name}: {case.rows} rows, {case.active} of {case.experts} experts, N {case.n} K {case.k}", flush=True)
+    sets = GroupedSets(case)
+    contestants = []
+    for contestant in [*peer_contestants(sets), *thresher_contestants(library, sets, strategies)]:
+        try:
+            contestant.capture()
+            contestants.append(contestant)
+        except Exception as error:  # one that cannot run here is reported, not hidden
+            torch.cuda.synchronize()
+            print(f"  {contestant.name}: {(str(error).splitlines() or [repr(error)])[0][:160]}", flush=True)
+    compare.measure(contestants, telemetry, rounds)
+    exact = sets.reference()
+    rows = [contestant.row(case, exact) for contestant in contestants]
+    for row in rows:
+        burst, sustained = row["burst"]["median_us"], row["sustained"]["median_us"]
+        print(f"  {row['name']:<62} burst {burst:8.2f}  sustained {sustained:8.2f} us"
+              f"  {100 * row['least_us'] / burst:5.1f} % of the least  error {row['norm_error']:.1e}"
+              f"{'' if row['correct'] else '  WRONG'}", flush=True)
+    return rows
+
+
+def summary(rows):
+    """Of each precision and regime: the geometric mean, and the worst, of the best peer's time over Thresher's."""
+    by_case = {}
+    for row in rows:
+        if row["correct"]:
+            by_case.setdefault(row["case"], []).append(row)
+    ratios = {}
+    for name, of_case in by_case.items():
+        each = of_case[0]["rows"] / of_case[0]["active"]
+        regime = next(words for words, least, most in REGIMES if least < each <= most)
+        for precision, rivals in RIVALS.items():
+            own = [row for row in of_case if row["kind"] == "thresher" and row["precision"] == precision]
+            for rival in rivals:
+                against = [row for row in of_case if row["kind"] == "peer" and row["precision"] == rival]
+                for mode in compare.ROUNDS:
+                    if own and against:
+                        best = [min(row[mode]["median_us"] for row in some) for some in (against, own)]
+                        ratios.setdefault((precision, rival, regime, mode), []).append((best[0] / best[1], name))
+    found = []
+    for (precision, rival, regime, mode), values in ratios.items():
+        worst = min(values)
+        found.append({"precision": precision, "against": rival, "rows_an_active_expert": regime, "mode": mode,
+                      "cases": len(values), "geometric_mean": statistics.geometric_mean(v for v, _ in values),
+                      "worst": worst[0], "worst_case": worst[1]})
+        print(f"{precision:<10} against the best {rival:<6} {regime:<16} {mode:<9} {found[-1]['geometric_mean']:.3f}x"
+              f" over {len(values)} cases, at worst {worst[0]:.3f}x ({worst[1]})", flush=True)
+    return found
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--library", required=True, help="path of libthresher.so")
+    parser.add_argument("--out", required=True, help="JSON file to write")
+    parser.add_argument("--commit", default=None, help="the commit the library was built from (default: git's HEAD)")
+    parser.add_argument("--cases", default="", help="parts of their names, separated by commas (default: all)")
+    parser.add_argument("--quick", action="store_true", help="a third of the rounds, the first models")
+    parser.add_argument("--strategies", action="store_true", help="every strategy by name beside the planner's choice")
+    parser.add_argument("--seed", type=int, default=0)
+    args = parser.parse_args()
+    random.seed(args.seed)
+    torch.manual_seed(args.seed)
+    library = thresher_c.Library(args.library)
+    telemetry = compare.Telemetry()
+    rounds = {mode: count // 3 if args.quick else count for mode, count in compare.ROUNDS.items()}
+    strategies = ["", *library.strategies("grouped")] if args.strategies else [""]
+    properties = torch.cuda.get_device_properties(0)
+    result = {"what": "grouped dual GEMM beside its peers", "date": datetime.date.today().isoformat(),
+              "thresher": {"version": library.version(), "commit": args.commit or compare.git_commit()},
+              "machine": {"gpu": properties.name, "multiprocessors": properties.multi_processor_count,
+                          "l2_bytes": properties.L2_cache_size, "driver": peers.driver_version()},
+              "toolchain": compare.toolchain(),
+              "method": {"rounds": rounds, "rest_s": compare.REST_S, "heat_s": compare.HEAT_S,
+                         "norm_error_bounds": compare.NORM_BOUNDS, "seed": args.seed},
+              "rows": []}
+    wanted = args.cases.split(",")
+    for case in cases(args.quick):
+        if not any(part in case.name for part in wanted):
+            continue
+        result["rows"] += compare_case(library, case, telemetry, rounds, strategies)
+        torch.cuda.empty_cache()
+        with open(args.out, "w") as file:
+            json.dump(result, file, indent=1)
+    result["summary"] = summary(result["rows"])
+    with open(args.out, "w") as file:
+        json.dump(result, file, indent=1)
+    return 1 if any(not row["correct"] for row in result["rows"]) else 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

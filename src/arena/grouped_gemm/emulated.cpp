@@ -1,0 +1,229 @@
+// The kernels of the grouped products in the emulator.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+
+#include "arena/emulation/planned_run.hpp"
+#include "arena/grouped_gemm/inputs.hpp"
+#include "arena/grouped_gemm/judge.hpp"
+#include "arena/grouped_gemm/operation.hpp"
+#include "arena/grouped_gemm/task.hpp"
+#include "ops/forecast.hpp"
+#include "strategies/grouped_gemm/registry.hpp"
+#include "strategies/grouped_gemm/tensors.hpp"
+#include "thresher/error.hpp"
+
+namespace thresher::arena {
+namespace {
+
+namespace tensors = strategies::grouped_gemm;
+using strategies::PlannedCall;
+using Strategy = strategies::Strategy<GroupedProblem>;
+
+bool only_launches(const PlannedCall& call) {
+  return std::all_of(call.steps.begin(), call.steps.end(), [](const strategies::Step& step) {
+    return std::holds_alternative<strategies::KernelLaunch>(step);
+  });
+}
+
+/// What of a problem without counts the emulator runs: ragged groups, an empty one, one of a single row, rows of
+/// nobody.
+GroupedTask ragged(const GroupedProblem& problem, std::optional<GateUpOrder> order) {
+  GroupedTask task;
+  task.problem = problem;
+  task.order = problem.activation ? order : std::nullopt;
+  task.counts.assign(static_cast<std::size_t>(problem.experts), 0);
+  const bool has_slots = problem.layout == RowLayout::slots;
+  std::int64_t left = has_slots ? problem.rows * problem.experts : problem.rows;
+  for (std::size_t expert = 0; expert < task.counts.size(); ++expert) {
+    const std::int64_t share =
+        has_slots ? problem.rows : std::max<std::int64_t>(left / 2, expert + 1 == task.counts.size() ? left : 1);
+    task.counts[expert] = expert % 3 == 1 ? static_cast<std::int64_t>(expert % 2) : std::min(left, share);
+    left -= task.counts[expert];
+  }
+  task.margin = !has_slots && left > 1 ? left / 2 : 0;
+  task.problem.rows = has_slots ? problem.rows : 0;
+  if (problem.layout == RowLayout::gathered) {
+    task.skipped = 5;
+    task.problem.tokens = std::max<std::int64_t>(problem.tokens, 1);
+  }
+  return completed(std::move(task));
+}
+
+/// The tensors of one call.
+struct CallStorage {
+  std::vector<HostTensor> inputs;
+  std::vector<HostTensor> outputs;
+
+  [[nodiscard]] Tensor view(std::string_view name) {
+    for (auto* const tensors : {&inputs, &outputs}) {
+      for (HostTensor& one : *tensors) {
+        if (one.name == name) {
+          return one.view();
+        }
+      }
+    }
+    return {};
+  }
+};
+
+std::unique_ptr<EmulatedRun> run_of(PlannedCall call, const GroupedTask& task) {
+  const Distribution distribution =
+      format_traits(task.problem.b).has_scales() ? Distribution::full_range : Distribution::normal;
+  const auto storage =
+      std::make_shared<CallStorage>(CallStorage{grouped_inputs(task, distribution, 1), grouped_outputs_of(task)});
+  const FindTensor find = [&](std::string_view name) { return storage->view(name); };
+  constexpr std::array names{"a", "b1 (gate)", "b2 (up)", "gate bias",  "up bias",
+                             "c", "offsets",   "row_ids", "row_weights"};
+  const auto in_order = tensors::in_order(weight_views(grouped_weights(task, find)), grouped_tensors(task, find));
+  std::vector<strategies::NamedTensor> named;
+  for (std::size_t i = 0; i < in_order.size(); ++i) {
+    named.push_back({names[i], in_order[i]});
+  }
+  const std::string* const numerics = call.knobs.find("numerics");
+  const bool folds = numerics != nullptr && *numerics == name(Numerics::fast);
+  const Maker maker{DeviceKind::cuda, folds ? Numerics::fast : Numerics::exact};
+  return std::make_unique<PlannedRun>(std::move(call), std::move(named), [storage, task, distribution, maker] {
+    return make_grouped_judge(task, distribution, storage->inputs, maker, 1)->judge(storage->outputs);
+  });
+}
+
+/// What a strategy launches with one set of knobs.
+class PlannedKernel final : public EmulatedKernel {
+ public:
+  PlannedKernel(const Strategy& strategy, GroupedTask task, Knobs knobs, const DeviceSpec& device)
+      : strategy_(strategy), task_(std::move(task)), knobs_(std::move(knobs)), device_(device) {}
+
+  [[nodiscard]] std::string title() const override {
+    const PlannedCall planned = call(task_.problem);
+    const auto& product = std::get<strategies::KernelLaunch>(planned.steps.back());
+    return fmt::format("{} ({})", product.program.title, knobs_.text());
+  }
+  [[nodiscard]] std::string key() const override {
+    std::string key;
+    for (const strategies::Step& step : call(task_.problem).steps) {
+      key += std::get<strategies::KernelLaunch>(step).expression + " ";
+    }
+    return key + std::string(thresher::name(task_.problem.a)) + std::string(thresher::name(task_.problem.layout));
+  }
+  [[nodiscard]] std::string arguments(const Problem& problem) const override {
+    const auto& task = problem.as<GroupedTask>();
+    const GroupedProblem& p = task.problem;
+    return fmt::format(
+        "{} --strategy {} --knobs \"{}\" --a {} --b {} --out {} --layout {} --experts {} --rows {} --n {} --k {}",
+        problem.operation().name(), strategy_.name(), knobs_.text(), thresher::name(p.a), thresher::name(p.b),
+        thresher::name(p.out), thresher::name(p.layout), p.experts, task.counts.empty() ? 0 : task.counts.front(), p.n,
+        p.k);
+  }
+
+  [[nodiscard]] std::vector<Problem> edges() const override {
+    std::vector<Problem> all;
+    for (const GroupedProblem& edge : strategy_.edges(task_.problem, knobs_, device_)) {
+      all.push_back(problem_of(ragged(edge, task_.order)));
+    }
+    return all;
+  }
+
+  /// The wanted shape and counts in this kernel's formats.
+  [[nodiscard]] std::unique_ptr<EmulatedRun> on(const Problem& wanted) const override {
+    GroupedTask task = wanted.as<GroupedTask>();
+    const GroupedProblem& own = task_.problem;
+    task.problem.a = own.a;
+    task.problem.b = own.b;
+    task.problem.out = own.out;
+    task.problem.activation = own.activation;
+    task.problem.bias = own.bias;
+    task.problem.row_weights = own.row_weights;
+    task.problem.layout = own.layout;
+    task.order = task_.order;
+    if (task.problem.layout == RowLayout::gathered && task.problem.tokens == 0) {
+      task.problem.tokens = task.owned_rows();
+    }
+    task = completed(std::move(task));
+    const int multiple = std::max(format_traits(own.a).k_multiple, format_traits(own.b).k_multiple);
+    if (task.problem.n < 1 || task.problem.k < multiple || task.problem.k % multiple != 0) {
+      throw Error(
+          ErrorCode::invalid_argument,
+          fmt::format("{} cannot be emulated: n is at least 1, k is a multiple of {}", label_of(task), multiple));
+    }
+    return run_of(call(task.problem), task);
+  }
+
+ private:
+  [[nodiscard]] PlannedCall call(const GroupedProblem& problem) const {
+    return strategy_.plan(problem, knobs_, device_);
+  }
+
+  const Strategy& strategy_;
+  GroupedTask task_;
+  Knobs knobs_;
+  DeviceSpec device_;
+};
+
+/// A card that the strategy is made for.
+const DeviceSpec* card_for(const Strategy& strategy, const GroupedProblem& problem) {
+  for (const DeviceSpec& device : device_specs()) {
+    if (!strategy.not_made_for(problem, device)) {
+      return &device;
+    }
+  }
+  return nullptr;
+}
+
+class GroupedEmulation final : public EmulatedOperation {
+ public:
+  explicit GroupedEmulation(bool is_dual) : is_dual_(is_dual) {}
+
+  [[nodiscard]] std::vector<std::string> strategies() const override {
+    std::vector<std::string> names;
+    for (const Strategy* strategy : tensors::strategies_of(DeviceKind::cuda)) {
+      if (!samples(std::string(strategy->name())).empty()) {
+        names.emplace_back(strategy->name());
+      }
+    }
+    return names;
+  }
+
+  [[nodiscard]] Emulation planned(const Problem& problem, const PlanRequest& request,
+                                  const DeviceSpec& device) const override {
+    const auto& task = problem.as<GroupedTask>();
+    const GroupedOptions options{.strategy = request.strategy, .knobs = Knobs::parse(request.knobs)};
+    const PlannedCall call = ops::planned_call(task.problem, options, device);
+    if (!only_launches(call)) {
+      return {nullptr, "its products are a library's kernels (cuBLASLt), not Thresher's"};
+    }
+    return {std::make_shared<const PlannedKernel>(named(call.strategy), task, call.knobs, device), ""};
+  }
+
+  [[nodiscard]] std::vector<std::shared_ptr<const EmulatedKernel>> samples(const std::string& wanted) const override {
+    std::vector<std::shared_ptr<const EmulatedKernel>> found;
+    const Strategy& strategy = named(wanted);
+    for (const auto& sample : strategy.samples()) {
+      const DeviceSpec* const card = card_for(strategy, sample.problem);
+      if (card != nullptr && sample.problem.activation.has_value() == is_dual_) {
+        found.push_back(
+            std::make_shared<const PlannedKernel>(strategy, ragged(sample.problem, std::nullopt), sample.knobs, *card));
+      }
+    }
+    return found;
+  }
+
+ private:
+  static const Strategy& named(const std::string& name) {
+    return *strategies::find_strategy<GroupedProblem>(tensors::strategies_of(DeviceKind::cuda), name);
+  }
+
+  bool is_dual_;
+};
+
+}  // namespace
+
+const EmulatedOperation* GroupedOperation::emulated() const {
+  static const GroupedEmulation dual(true);
+  static const GroupedEmulation plain(false);
+  const GroupedEmulation& kernels = is_dual_ ? dual : plain;
+  return kernels.strategies().empty() ? nullptr : &kernels;
+}
+
+}  // namespace thresher::arena

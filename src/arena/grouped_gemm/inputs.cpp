@@ -1,0 +1,394 @@
+#include "arena/grouped_gemm/inputs.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+#include <numeric>
+
+#include "arena/data/element_writer.hpp"
+#include "arena/dual_gemm/generate.hpp"
+#include "arena/random.hpp"
+#include "formats/scales.hpp"
+
+namespace thresher::arena {
+namespace {
+
+constexpr std::uint8_t nan_byte = 0xFF;
+
+std::size_t size(std::int64_t count) { return static_cast<std::size_t>(count); }
+
+std::int64_t rows_of_a(const GroupedProblem& p) {
+  return p.layout == RowLayout::slots ? p.experts * p.rows : p.layout == RowLayout::gathered ? p.tokens : p.rows;
+}
+
+/// As the operands of a product are drawn.
+DualGemmProblem operands_of(const GroupedTask& task) {
+  const GroupedProblem& p = task.problem;
+  return {.m = rows_of_a(p), .n = p.n, .k = p.k, .a = p.a, .b = p.b, .out = p.out};
+}
+
+std::uint64_t seed_of(const GroupedTask& task, Distribution distribution, std::uint64_t seed, const char* what) {
+  return derive_seed(seed, fmt::format("{} {} {}", label_of(task), name(distribution), what));
+}
+
+/// A matrix [count · rows, k] with row-major scales as a stack of `count` matrices, its scales as `layout` says.
+HostTensor stacked(HostTensor matrix, std::int64_t count, ScaleLayout layout) {
+  const std::int64_t rows = matrix.rows() / count;
+  const std::int64_t k = matrix.shape[1];
+  matrix.shape = {count, rows, k};
+  if (!matrix.scales.empty() && layout == ScaleLayout::blocked) {
+    const std::vector<std::uint8_t> row_major = std::move(matrix.scales);
+    const std::size_t of_one = row_major.size() / size(count);
+    matrix.scales.clear();
+    for (std::int64_t i = 0; i < count; ++i) {
+      const std::vector<std::uint8_t> blocked = formats::convert_scales(
+          std::span(row_major).subspan(size(i) * of_one, of_one), rows, k, ScaleLayout::row_major, layout);
+      matrix.scales.insert(matrix.scales.end(), blocked.begin(), blocked.end());
+    }
+    matrix.scale_layout = layout;
+  }
+  return matrix;
+}
+
+/// Global scales of its own for each matrix; integers stay integers.
+void spread_global_scales(HostTensor& stack, Distribution distribution, Random& random) {
+  if (stack.global_scales.empty()) {
+    return;
+  }
+  const float one = stack.global_scales.front();
+  stack.global_scales.assign(size(stack.rows()), one);
+  for (float& scale : stack.global_scales) {
+    scale *= distribution == Distribution::integers ? 1.0F : static_cast<float>(0.6 + 0.8 * random.uniform());
+  }
+}
+
+void fill_floats(HostTensor& tensor, const auto& draw) {
+  for (std::int64_t i = 0; i < tensor.elements(); ++i) {
+    const float value = draw();
+    if (tensor.format == Format::fp32) {
+      std::memcpy(&tensor.values[size(i) * sizeof value], &value, sizeof value);
+    } else {
+      write_element(tensor, i, value);
+    }
+  }
+}
+
+/// Biases of gates are above 0 where gates have to stay so large that the activation is exact.
+HostTensor bias(const GroupedTask& task, const char* name, bool is_gate, Distribution distribution, Random& random) {
+  HostTensor tensor = make_host_tensor(name, task.bias_format, {task.problem.experts, task.problem.n});
+  tensor.is_weight = true;
+  const bool is_integer = distribution == Distribution::integers;
+  fill_floats(tensor, [&]() -> float {
+    return is_integer ? static_cast<float>(static_cast<int>(random.below(3)) - (is_gate ? 0 : 1))
+                      : static_cast<float>(random.normal());
+  });
+  return tensor;
+}
+
+/// Where the row of gate or up lies among those of both.
+std::int64_t fused_row(GateUpOrder order, bool is_up, std::int64_t row, std::int64_t outputs) {
+  if (order == GateUpOrder::interleaved) {
+    return 2 * row + (is_up ? 1 : 0);
+  }
+  const bool is_second = is_up == (order == GateUpOrder::gate_first);
+  return is_second ? outputs + row : row;
+}
+
+/// Pieces of `piece` bytes, `outputs` an expert, of gate and up in one.
+std::vector<std::uint8_t> fused_bytes(const std::vector<std::uint8_t>& gate, const std::vector<std::uint8_t>& up,
+                                      std::int64_t experts, std::int64_t outputs, GateUpOrder order) {
+  std::vector<std::uint8_t> both(2 * gate.size());
+  const std::size_t piece = gate.size() / size(experts * outputs);
+  for (std::int64_t expert = 0; expert < experts; ++expert) {
+    for (std::int64_t row = 0; row < outputs; ++row) {
+      const auto* const from = &gate[size(expert * outputs + row) * piece];
+      const auto* const up_from = &up[size(expert * outputs + row) * piece];
+      std::copy_n(from, piece, &both[size(2 * expert * outputs + fused_row(order, false, row, outputs)) * piece]);
+      std::copy_n(up_from, piece, &both[size(2 * expert * outputs + fused_row(order, true, row, outputs)) * piece]);
+    }
+  }
+  return both;
+}
+
+HostTensor fused(const HostTensor& gate, const HostTensor& up, std::int64_t outputs, GateUpOrder order) {
+  HostTensor both = gate;
+  const std::int64_t experts = gate.rows();
+  both.shape[1] *= 2;
+  both.values = fused_bytes(gate.values, up.values, experts, outputs, order);
+  if (!gate.scales.empty()) {
+    both.scales = fused_bytes(gate.scales, up.scales, experts, outputs, order);
+  }
+  return both;
+}
+
+HostTensor floats(const char* name, const std::vector<float>& values) {
+  HostTensor tensor = make_host_tensor(name, Format::fp32, {std::ssize(values)});
+  std::memcpy(tensor.values.data(), values.data(), tensor.values.size());
+  return tensor;
+}
+
+HostTensor integers(const char* name, const std::vector<std::int32_t>& values) {
+  HostTensor tensor = make_host_tensor(name, Format::int32, {std::ssize(values)});
+  std::memcpy(tensor.values.data(), values.data(), tensor.values.size());
+  tensor.is_index = true;
+  return tensor;
+}
+
+std::vector<HostTensor> weights_of(const GroupedTask& task, Distribution distribution, std::uint64_t seed) {
+  const GroupedProblem& p = task.problem;
+  const std::uint64_t own = seed_of(task, distribution, seed, "weights");
+  OperandSource source(operands_of(task), ScaleLayout::row_major, distribution, own);
+  Random random(derive_seed(own, "scales and biases"));
+  const auto draw = [&](const char* name) {
+    HostTensor stack = stacked(source.draw(name, p.experts * p.n), p.experts, task.scale_layout);
+    spread_global_scales(stack, distribution, random);
+    return stack;
+  };
+  std::vector<HostTensor> weights;
+  weights.push_back(draw("b1"));
+  if (!p.activation) {
+    if (p.bias) {
+      weights.push_back(bias(task, "bias1", true, distribution, random));
+    }
+    return weights;
+  }
+  weights.push_back(draw("b2"));
+  std::vector<HostTensor> biases;
+  if (p.bias) {
+    biases.push_back(bias(task, "bias1", true, distribution, random));
+    biases.push_back(bias(task, "bias2", false, distribution, random));
+  }
+  if (task.order) {
+    const std::vector<float> up_scales = weights[1].global_scales;
+    weights = {fused(weights[0], weights[1], p.n, *task.order)};
+    if (!up_scales.empty()) {
+      weights.push_back(floats("up_global_scales", up_scales));
+      weights.back().is_weight = true;
+    }
+    if (p.bias) {
+      HostTensor both = biases[0];
+      both.shape[1] *= 2;
+      both.values = fused_bytes(biases[0].values, biases[1].values, p.experts, p.n, *task.order);
+      biases = {both};
+    }
+  }
+  std::move(biases.begin(), biases.end(), std::back_inserter(weights));
+  return weights;
+}
+
+/// Rows of C: which expert owns what, from `counts`.
+struct Rows {
+  std::vector<std::int32_t> groups;  ///< offsets or counts
+  std::vector<bool> is_owned;        ///< with slots of one slot behind the other
+  std::vector<std::int64_t> first;   ///< of each expert that has any
+};
+
+Rows rows_of(const GroupedTask& task, const std::vector<std::int64_t>& counts) {
+  const GroupedProblem& p = task.problem;
+  const bool has_slots = p.layout == RowLayout::slots;
+  Rows rows;
+  rows.is_owned.assign(size(has_slots ? p.experts * p.rows : p.rows), false);
+  std::int64_t next = task.margin;
+  for (std::int64_t expert = 0; expert < p.experts; ++expert) {
+    const std::int64_t count = counts[size(expert)];
+    const std::int64_t first = has_slots ? expert * p.rows : next;
+    rows.groups.push_back(static_cast<std::int32_t>(has_slots ? count : next));
+    std::fill_n(rows.is_owned.begin() + first, count, true);
+    if (count > 0) {
+      rows.first.push_back(first);
+    }
+    next += count;
+  }
+  if (!has_slots) {
+    rows.groups.push_back(static_cast<std::int32_t>(next));
+  }
+  return rows;
+}
+
+/// Tokens in a random order, every one once where there are as many as rows; some outside A.
+std::vector<std::int32_t> row_ids(const GroupedTask& task, Random& random) {
+  const GroupedProblem& p = task.problem;
+  const std::int64_t all = p.tokens * p.row_ids_divisor;
+  std::vector<std::int32_t> ids(size(std::max(all, p.rows)));
+  for (std::size_t i = 0; i < ids.size(); ++i) {
+    ids[i] = static_cast<std::int32_t>(static_cast<std::int64_t>(i) % std::max<std::int64_t>(all, 1));
+  }
+  random.shuffle(ids);
+  ids.resize(size(p.rows));
+  for (std::int64_t row = 0; task.skipped > 0 && row < p.rows; ++row) {
+    if (random.below(static_cast<std::uint64_t>(task.skipped)) == 0) {
+      ids[size(row)] = row % 2 == 0 ? -1 : static_cast<std::int32_t>(all + row);
+    }
+  }
+  return ids;
+}
+
+/// Every byte of a row, and of its scales.
+void fill_row(HostTensor& a, std::int64_t row, std::uint8_t value, std::uint8_t scale) {
+  const std::int64_t columns = a.shape.back();
+  const std::size_t row_bytes = a.values.size() / size(a.elements() / columns);
+  std::fill_n(a.values.begin() + static_cast<std::ptrdiff_t>(size(row) * row_bytes), row_bytes, value);
+  if (a.scales.empty()) {
+    return;
+  }
+  const std::int64_t of_one = a.shape.size() == 3 ? a.shape[1] : a.shape[0];
+  const std::size_t begin = a.scales.size() / size(a.elements() / columns / of_one) * size(row / of_one);
+  for (std::int64_t column = 0; column < columns / formats::scale_block; ++column) {
+    a.scales[begin + formats::scale_offset(row % of_one, column, columns / formats::scale_block, a.scale_layout)] =
+        scale;
+  }
+}
+
+/// Rows of nobody become NaN; and in some groups the first row is all zeros, which does not make them empty.
+void strew_rows(const GroupedTask& task, const Rows& rows, Distribution distribution, Random& random, HostTensor& a) {
+  if (task.problem.layout == RowLayout::gathered) {
+    return;
+  }
+  for (std::size_t row = 0; row < rows.is_owned.size(); ++row) {
+    if (!rows.is_owned[row]) {
+      fill_row(a, static_cast<std::int64_t>(row), nan_byte, nan_byte);
+    }
+  }
+  for (const std::int64_t first : rows.first) {
+    if (distribution != Distribution::integers && random.below(4) == 0) {
+      fill_row(a, first, 0, 0);
+    }
+  }
+}
+
+HostTensor row_weights(const GroupedTask& task, const Rows& rows, Distribution distribution, Random& random) {
+  const GroupedProblem& p = task.problem;
+  const bool has_slots = p.layout == RowLayout::slots;
+  HostTensor tensor =
+      make_host_tensor("row_weights", Format::fp32, has_slots ? std::vector{p.experts, p.rows} : std::vector{p.rows});
+  std::size_t row = 0;
+  fill_floats(tensor, [&]() -> float {
+    constexpr std::array<float, 4> exact{1.0F, -1.0F, 0.5F, 2.0F};
+    if (!rows.is_owned[row++]) {
+      return std::numeric_limits<float>::quiet_NaN();
+    }
+    return distribution == Distribution::integers ? exact[random.below(exact.size())]
+                                                  : static_cast<float>(0.05 + 0.95 * random.uniform());
+  });
+  return tensor;
+}
+
+}  // namespace
+
+std::vector<HostTensor> grouped_activations(const GroupedTask& task, const std::vector<std::int64_t>& counts,
+                                            Distribution distribution, std::uint64_t seed) {
+  const GroupedProblem& p = task.problem;
+  const std::uint64_t own = seed_of(task, distribution, seed, "rows");
+  const bool has_slots = p.layout == RowLayout::slots;
+  OperandSource source(operands_of(task), has_slots ? ScaleLayout::row_major : task.scale_layout, distribution, own);
+  Random random(derive_seed(own, "which rows"));
+  const Rows rows = rows_of(task, counts);
+  std::vector<HostTensor> tensors;
+  HostTensor a = source.draw("a", rows_of_a(p));
+  if (has_slots) {
+    a = stacked(std::move(a), p.experts, task.scale_layout);
+    spread_global_scales(a, distribution, random);
+  }
+  strew_rows(task, rows, distribution, random, a);
+  tensors.push_back(std::move(a));
+  tensors.push_back(integers(has_slots ? "counts" : "offsets", rows.groups));
+  if (p.layout == RowLayout::gathered) {
+    tensors.push_back(integers("row_ids", row_ids(task, random)));
+  }
+  if (p.row_weights) {
+    tensors.push_back(row_weights(task, rows, distribution, random));
+  }
+  return tensors;
+}
+
+std::vector<HostTensor> grouped_activations(const GroupedTask& task, Distribution distribution, std::uint64_t seed) {
+  std::vector<std::int64_t> counts = task.counts;
+  Random random(seed_of(task, distribution, seed, "counts"));
+  random.shuffle(counts);
+  return grouped_activations(task, counts, distribution, seed);
+}
+
+std::vector<HostTensor> grouped_inputs(const GroupedTask& task, Distribution distribution, std::uint64_t seed) {
+  std::vector<HostTensor> rows = grouped_activations(task, distribution, seed);
+  std::vector<HostTensor> inputs;
+  inputs.push_back(std::move(rows.front()));
+  for (HostTensor& weight : weights_of(task, distribution, seed)) {
+    inputs.push_back(std::move(weight));
+  }
+  std::move(rows.begin() + 1, rows.end(), std::back_inserter(inputs));
+  return inputs;
+}
+
+std::vector<HostTensor> grouped_outputs_of(const GroupedTask& task) {
+  const GroupedProblem& p = task.problem;
+  std::vector<HostTensor> outputs;
+  outputs.push_back(p.layout == RowLayout::slots ? make_host_tensor("c", p.out, {p.experts, p.rows, p.n})
+                                                 : make_host_tensor("c", p.out, {p.rows, p.n}));
+  return outputs;
+}
+
+GroupedWeights grouped_weights(const GroupedTask& task, const FindTensor& find) {
+  GroupedWeights weights;
+  weights.b1 = find("b1");
+  weights.b2 = find("b2");
+  weights.order = task.order;
+  weights.up_global_scale = static_cast<const float*>(find("up_global_scales").data);
+  weights.bias1 = find("bias1");
+  weights.bias2 = find("bias2");
+  return weights;
+}
+
+GroupedTensors grouped_tensors(const GroupedTask&, const FindTensor& find) {
+  return {.a = find("a"),
+          .c = find("c"),
+          .offsets = find("offsets"),
+          .counts = find("counts"),
+          .row_ids = find("row_ids"),
+          .row_weights = find("row_weights")};
+}
+
+std::vector<std::int64_t> other_counts(const GroupedTask& task, std::uint64_t change, std::uint64_t seed) {
+  const GroupedProblem& p = task.problem;
+  const bool has_slots = p.layout == RowLayout::slots;
+  const std::int64_t most = has_slots ? p.rows : task.owned_rows();
+  std::int64_t left = task.owned_rows();
+  std::vector<std::int64_t> counts(size(p.experts), 0);
+  Random random(derive_seed(seed, fmt::format("counts {}", change)));
+  const auto give = [&](std::int64_t expert, std::int64_t wanted) {
+    std::int64_t& count = counts[size(expert)];
+    const std::int64_t given = std::min({wanted, left, most - count});
+    count += given;
+    left -= given;
+  };
+  const auto any = [&] { return static_cast<std::int64_t>(random.below(static_cast<std::uint64_t>(p.experts))); };
+  switch (change % 5) {
+    case 0:
+      for (std::int64_t expert = 0; expert < p.experts; ++expert) {
+        give(expert, task.owned_rows() / p.experts);
+      }
+      break;
+    case 1: give(any(), left); break;
+    case 2:
+      for (std::int64_t expert = 0; expert < p.experts; ++expert) {
+        give(expert, 1);
+      }
+      break;
+    case 3:
+      for (std::int64_t expert = 1; expert < p.experts; expert += 2) {
+        give(expert, 2 * left / p.experts + 1);
+      }
+      break;
+    default:
+      for (std::int64_t i = 0; i < p.experts; ++i) {
+        give(any(), 1 + static_cast<std::int64_t>(random.below(static_cast<std::uint64_t>(left + 1))) / 2);
+      }
+  }
+  give(p.experts - 1, left);
+  for (std::int64_t expert = 0; expert < p.experts && left > 0; ++expert) {
+    give(expert, left);
+  }
+  return counts;
+}
+
+}  // namespace thresher::arena

@@ -1,0 +1,215 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "arena/dual_gemm/comparison.hpp"
+#include "arena/grouped_gemm/judge.hpp"
+#include "arena/grouped_gemm/judged_call.hpp"
+#include "formats/elements.hpp"
+#include "reference/output_format.hpp"
+
+namespace thresher::arena {
+namespace {
+
+using reference::Accumulation;
+using reference::GroupedCall;
+using reference::GroupRegion;
+using reference::Outputs;
+using reference::PlainErrors;
+using reference::Rule;
+
+constexpr std::size_t gauged_rows = 24;
+constexpr std::int64_t gauged_columns = 64;
+/// Elements that stand beside each other in a look, and how many of them are computed.
+constexpr std::int64_t columns_of_a_look = 64;
+constexpr std::size_t judged_of_a_look = 2;
+/// Of a few elements, and of a few experts with their scales, the largest error is less than of all.
+constexpr double beyond_the_gauge = 2.5;
+
+class GroupedInspector final : public Inspector {
+ public:
+  GroupedInspector(const GroupedTask& task, Distribution distribution, const std::vector<HostTensor>& inputs,
+                   const Maker& maker, std::uint64_t seed)
+      : task_(task),
+        comparison_{.rule = grouped_rule(task, distribution),
+                    .out = task.problem.out,
+                    .is_folded = is_folded(task, maker),
+                    .has_specials = distribution == Distribution::specials,
+                    .widest = 0,
+                    .folding_error = 0},
+        accumulation_(accumulation_of(maker, comparison_.is_folded)) {
+    if (comparison_.is_folded) {
+      comparison_.rule = Rule::general;
+    }
+    if (comparison_.rule == Rule::general) {
+      InputsOfCall all;
+      for (const HostTensor& input : inputs) {
+        all.push_back(&input);
+      }
+      Random random(seed);
+      gauge(judged_call(task, all), random);
+    }
+  }
+
+  [[nodiscard]] Look choose(Random& random) const override {
+    const GroupedProblem& p = task_.problem;
+    const std::int64_t columns = std::min(columns_of_a_look, p.n);
+    const std::int64_t rows = p.layout == RowLayout::slots ? p.experts * p.rows : p.rows;
+    const auto below = [&](std::int64_t limit) {
+      return static_cast<std::int64_t>(random.below(static_cast<std::uint64_t>(limit)));
+    };
+    Look look{{{0, below(rows), below(p.n - columns + 1), columns}}, {}};
+    for (std::size_t i = 0; i < judged_of_a_look; ++i) {
+      look.place.push_back(below(columns));
+    }
+    return look;
+  }
+
+  [[nodiscard]] std::string fault_in(const Look& look, const InputsOfCall& inputs, std::uint8_t poison) const override {
+    const RowPart& part = look.parts.front();
+    std::vector<std::uint8_t> bytes = part.bytes;
+    const Tensor there = Tensor::contiguous(bytes.data(), comparison_.out, {1, part.columns});
+    const std::size_t element_bytes = bytes.size() / static_cast<std::size_t>(part.columns);
+    const auto holds_poison = [&](std::int64_t column) {
+      return is_poison(&bytes[static_cast<std::size_t>(column) * element_bytes], element_bytes, poison);
+    };
+    const GroupedCall call = judged_call(task_, inputs);
+    if (call.owned.tokens[static_cast<std::size_t>(part.row)] < 0) {
+      return is_poison(bytes.data(), bytes.size(), poison)
+                 ? ""
+                 : fmt::format("row {} of c belongs to nobody and was written", part.row);
+    }
+    std::vector<std::int64_t> judged;
+    for (std::int64_t column = 0; column < part.columns && judged.size() < judged_of_a_look; ++column) {
+      if (holds_poison(column)) {
+        judged.push_back(column);
+      }
+    }
+    judged.insert(judged.end(), look.place.begin(), look.place.end());
+    judged.resize(judged_of_a_look);
+    GroupRegion region = region_of(call, part.row);
+    for (const std::int64_t column : judged) {
+      region.region.columns.push_back(part.first_column + column);
+    }
+    const Outputs definition = grouped_outputs(call, region, Accumulation::float64, numerics(), 1);
+    const reference::OutputMatrix of = output_of(call, region.expert);
+    for (std::size_t i = 0; i < judged.size(); ++i) {
+      const double value = formats::element(there, 0, judged[i]);
+      const double wanted = definition.value[i];
+      const double bound = reference::bound_for(of, comparison_.rule, region.region.rows.front(), definition.gate[i],
+                                                definition.up[i], errors_);
+      if (reference::error_ratio(comparison_.rule, of.out, value, wanted, bound) > 1 &&
+          !is_plain(value, call, region, i)) {
+        const std::int64_t column = region.region.columns[i];
+        return holds_poison(judged[i])
+                   ? fmt::format("c[{}, {}] was not written, the definition gives {}", part.row, column, wanted)
+                   : fmt::format("c[{}, {}] is {}, the definition gives {} ± {:.3g}", part.row, column, value, wanted,
+                                 bound);
+      }
+    }
+    return {};
+  }
+
+  [[nodiscard]] std::string fault_against(const std::vector<HostTensor>& outputs,
+                                          const std::vector<HostTensor>& trusted) const override {
+    return comparison_.fault(as_matrix(outputs.at(0)), as_matrix(trusted.at(0)));
+  }
+
+ private:
+  static Tensor as_matrix(const HostTensor& output) {
+    const std::int64_t columns = output.shape.back();
+    return Tensor::contiguous(output.view().data, output.format,
+                              {output.elements() / std::max<std::int64_t>(columns, 1), columns});
+  }
+
+  /// Whether the plain computation gives the same infinity or NaN, which is right then, as it is to the judge.
+  [[nodiscard]] bool is_plain(double value, const GroupedCall& call, const GroupRegion& region,
+                              std::size_t place) const {
+    if (std::isfinite(value) || comparison_.rule != Rule::general) {
+      return false;
+    }
+    const double plain = grouped_outputs(call, region, accumulation_, numerics(), 1).value[place];
+    return (std::isnan(value) && std::isnan(plain)) || value == plain;
+  }
+
+  [[nodiscard]] Numerics numerics() const { return comparison_.is_folded ? Numerics::fast : Numerics::exact; }
+
+  /// The row of C among those of its expert.
+  static GroupRegion region_of(const GroupedCall& call, std::int64_t row) {
+    for (std::size_t expert = 0; expert < call.owned.groups.size(); ++expert) {
+      const reference::GroupRows& group = call.owned.groups[expert];
+      if (row >= group.first && row < group.end()) {
+        return {static_cast<std::int64_t>(expert), {{row - group.first}, {}}};
+      }
+    }
+    return {};
+  }
+
+  /// The largest errors of a plain computation in some rows and columns.
+  void gauge(const GroupedCall& call, Random& random) {
+    std::vector<std::int64_t> owned;
+    for (std::size_t row = 0; row < call.owned.tokens.size(); ++row) {
+      if (call.owned.tokens[row] >= 0) {
+        owned.push_back(static_cast<std::int64_t>(row));
+      }
+    }
+    random.shuffle(owned);
+    owned.resize(std::min(owned.size(), gauged_rows));
+    std::vector<double> values;
+    std::vector<double> exact;
+    std::vector<std::pair<GroupRegion, Outputs>> definitions;
+    for (const std::int64_t row : owned) {
+      GroupRegion region = region_of(call, row);
+      const std::int64_t columns = std::min(gauged_columns, task_.problem.n);
+      const auto first =
+          static_cast<std::int64_t>(random.below(static_cast<std::uint64_t>(task_.problem.n - columns + 1)));
+      for (std::int64_t column = 0; column < columns; ++column) {
+        region.region.columns.push_back(first + column);
+      }
+      Outputs definition = grouped_outputs(call, region, Accumulation::float64, numerics());
+      raise(reference::plain_errors(task_.problem.activation, definition,
+                                    grouped_outputs(call, region, accumulation_, numerics())));
+      if (comparison_.is_folded) {
+        const Outputs of_exact = grouped_outputs(call, region, Accumulation::float64);
+        exact.insert(exact.end(), of_exact.value.begin(), of_exact.value.end());
+        values.insert(values.end(), definition.value.begin(), definition.value.end());
+      }
+      definitions.emplace_back(std::move(region), std::move(definition));
+    }
+    errors_.gate *= beyond_the_gauge;
+    errors_.up *= beyond_the_gauge;
+    errors_.activation *= beyond_the_gauge;
+    for (const auto& [region, definition] : definitions) {
+      const reference::OutputMatrix of = output_of(call, region.expert);
+      for (std::size_t i = 0; i < definition.value.size(); ++i) {
+        const double bound = reference::bound_for(of, comparison_.rule, region.region.rows.front(), definition.gate[i],
+                                                  definition.up[i], errors_) -
+                             2 * reference::ulp(of.out, definition.value[i]);
+        comparison_.widest = std::isfinite(bound) ? std::max(comparison_.widest, bound) : comparison_.widest;
+      }
+    }
+    comparison_.folding_error = distance(values, exact);
+  }
+
+  void raise(const PlainErrors& to) {
+    errors_.gate = std::max(errors_.gate, to.gate);
+    errors_.up = std::max(errors_.up, to.up);
+    errors_.activation = std::max(errors_.activation, to.activation);
+  }
+
+  GroupedTask task_;
+  OutputComparison comparison_;
+  Accumulation accumulation_;  ///< of the plain computation
+  PlainErrors errors_{};
+};
+
+}  // namespace
+
+std::unique_ptr<Inspector> make_grouped_inspector(const GroupedTask& task, Distribution distribution,
+                                                  const std::vector<HostTensor>& inputs, const Maker& maker,
+                                                  std::uint64_t seed) {
+  return std::make_unique<GroupedInspector>(task, distribution, inputs, maker, seed);
+}
+
+}  // namespace thresher::arena

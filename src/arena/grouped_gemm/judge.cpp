@@ -1,0 +1,147 @@
+#include "arena/grouped_gemm/judge.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+#include "arena/dual_gemm/comparison.hpp"
+#include "arena/dual_gemm/mistakes.hpp"
+#include "arena/grouped_gemm/judged_call.hpp"
+
+namespace thresher::arena {
+namespace {
+
+using reference::Accumulation;
+using reference::GroupedCall;
+using reference::GroupRegion;
+using reference::Outputs;
+using reference::Rule;
+using reference::Verdict;
+
+InputsOfCall pointers(const std::vector<HostTensor>& inputs) {
+  InputsOfCall all;
+  for (const HostTensor& input : inputs) {
+    all.push_back(&input);
+  }
+  return all;
+}
+
+/// Every output where the definition is cheap enough, else some of every tile.
+std::vector<GroupRegion> parts_of(const GroupedCall& call, std::uint64_t seed) {
+  const GroupedProblem& p = call.problem;
+  const auto rows =
+      std::count_if(call.owned.tokens.begin(), call.owned.tokens.end(), [](std::int64_t token) { return token >= 0; });
+  const double products =
+      (p.activation ? 2.0 : 1.0) * static_cast<double>(rows) * static_cast<double>(p.n) * static_cast<double>(p.k);
+  if (products <= whole_output_products) {
+    return reference::whole(call);
+  }
+  const auto per_tile =
+      static_cast<std::int64_t>(std::sqrt(whole_output_products / products) * double{reference::tile_side});
+  return reference::sample_every_tile(call, std::max<std::int64_t>(per_tile, 4), seed);
+}
+
+class GroupedJudge final : public Judge {
+ public:
+  GroupedJudge(const GroupedTask& task, Distribution distribution, const std::vector<HostTensor>& inputs,
+               const Maker& maker, std::uint64_t seed)
+      : rule_(grouped_rule(task, distribution)), call_(judged_call(task, pointers(inputs))) {
+    const bool folded = is_folded(task, maker);
+    rule_ = folded ? Rule::general : rule_;
+    const Numerics numerics = folded ? Numerics::fast : Numerics::exact;
+    for (GroupRegion& region : parts_of(call_, seed)) {
+      Part part{std::move(region), {}, {}, {}};
+      part.reference = grouped_outputs(call_, part.region, Accumulation::float64, numerics);
+      if (rule_ == Rule::general) {
+        part.plain = grouped_outputs(call_, part.region, accumulation_of(maker, folded), numerics);
+      }
+      if (folded) {
+        part.exact = grouped_outputs(call_, part.region, Accumulation::float64).value;
+      }
+      parts_.push_back(std::move(part));
+    }
+    forget_operands(inputs);
+  }
+
+  Finding judge(const std::vector<HostTensor>& outputs) const override {
+    GroupedCall call = call_;
+    call.tensors.c = outputs.at(0).view();
+    call.tensors.row_weights.data =
+        const_cast<std::uint8_t*>(row_weights_.data());  // a Tensor has one pointer for both
+    Verdict verdict;
+    verdict.rule = rule_;
+    std::vector<JudgedOutputs> judged;
+    for (const Part& part : parts_) {
+      const std::int64_t expert = part.region.expert;
+      judged.push_back({output_of(call, expert), part.region.region, part.reference, group_output(call, expert)});
+      verdict.include(
+          reference::judge(judged.back().of, rule_, judged.back().region, part.reference, part.plain, judged.back().c),
+          call.owned.groups[static_cast<std::size_t>(expert)].first);
+    }
+    return finding(verdict, judged);
+  }
+
+  [[nodiscard]] std::vector<bool> untouched_rows(std::size_t /*output*/) const override {
+    std::vector<bool> untouched;
+    std::transform(call_.owned.tokens.begin(), call_.owned.tokens.end(), std::back_inserter(untouched),
+                   [](std::int64_t token) { return token < 0; });
+    return untouched;
+  }
+
+ private:
+  struct Part {
+    GroupRegion region;
+    Outputs reference;
+    Outputs plain;              ///< read by Rule::general alone
+    std::vector<double> exact;  ///< what the operands would give, where folded ones are judged
+  };
+
+  /// What is kept of the inputs.
+  void forget_operands(const std::vector<HostTensor>& inputs) {
+    for (const HostTensor& input : inputs) {
+      if (input.name == "row_weights") {
+        row_weights_ = input.values;
+      }
+    }
+    call_.weights = {};
+    call_.tensors.a = call_.tensors.offsets = call_.tensors.counts = call_.tensors.row_ids = {};
+  }
+
+  [[nodiscard]] Finding finding(const Verdict& verdict, const std::vector<JudgedOutputs>& judged) const {
+    const auto rows = static_cast<std::int64_t>(call_.owned.tokens.size());
+    Finding found;
+    found.correct = verdict.passed;
+    found.worst_ratio = verdict.worst.ratio;
+    if (!verdict.passed) {
+      found.fault = mistake_in(judged);
+      found.fault = found.fault.empty() ? fault_of(verdict, rows - 1, call_.problem.n - 1) : found.fault;
+    }
+    found.sentence = verdict.explain();
+    found.evidence = evidence_of(verdict, rows * call_.problem.n);
+    std::vector<double> values;
+    std::vector<double> exact;
+    for (std::size_t i = 0; i < parts_.size() && !parts_[i].exact.empty(); ++i) {
+      const std::vector<double> of_part = values_of(judged[i]);
+      values.insert(values.end(), of_part.begin(), of_part.end());
+      exact.insert(exact.end(), parts_[i].exact.begin(), parts_[i].exact.end());
+    }
+    if (!exact.empty()) {
+      found.error_against_exact = distance(values, exact);
+    }
+    return found;
+  }
+
+  Rule rule_;
+  GroupedCall call_;  ///< without what outputs are made of
+  std::vector<std::uint8_t> row_weights_;
+  std::vector<Part> parts_;
+};
+
+}  // namespace
+
+std::unique_ptr<Judge> make_grouped_judge(const GroupedTask& task, Distribution distribution,
+                                          const std::vector<HostTensor>& inputs, const Maker& maker,
+                                          std::uint64_t seed) {
+  return std::make_unique<GroupedJudge>(task, distribution, inputs, maker, seed);
+}
+
+}  // namespace thresher::arena

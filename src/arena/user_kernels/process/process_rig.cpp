@@ -1,0 +1,65 @@
+#include "arena/user_kernels/process/process_rig.hpp"
+
+#include <algorithm>
+
+#include "arena/timing/processor_use.hpp"
+#include "thresher/error.hpp"
+
+namespace thresher::arena::user_kernels {
+namespace {
+
+class ProcessRunner final : public Runner {
+ public:
+  ProcessRunner(KernelProcess& process, SharedMemory& memory, Calls calls)
+      : process_(process), binding_(process.next_number()), calls_(std::move(calls)) {
+    process_.ask_later(Writer(Ask::bind).put(binding_));
+    for (std::size_t first = 0; first < calls_.size(); first += calls_per_message) {
+      Writer some(Ask::add_calls);
+      some.put(binding_);
+      for (std::size_t set = first; set < std::min(first + calls_per_message, calls_.size()); ++set) {
+        thresher_own_dual_gemm call = calls_[set];
+        sets_.outputs.emplace_back(static_cast<const std::byte*>(call.c), output_bytes(call));
+        sets_.inputs.emplace_back();
+        for (const std::span<std::byte> place : calls_.activations(set)) {
+          sets_.inputs.back().push_back(&memory.hold_back(place));
+        }
+        translate_addresses(call, [&](std::uintptr_t address) { return memory.place(address); });
+        some.put(call);
+      }
+      process_.ask_later(std::move(some));
+    }
+    (void)process_.ask(Writer(Ask::complete).put(binding_));  // a strategy of Thresher's own packs weights, or refuses
+  }
+  ~ProcessRunner() override { process_.ask_later(Writer(Ask::unbind).put(binding_)); }
+
+  void run(Stream, std::size_t set) override { (void)call({.calls = 1, .first_set = set, .num_sets = calls_.size()}); }
+  /// Microseconds that the batch took.
+  double call(const Batch& batch) { return process_.call(binding_, batch, sets_); }
+  [[nodiscard]] pid_t process() const { return process_.pid(); }
+  [[nodiscard]] std::vector<std::string> guard_damage() const override { return calls_.guard_damage(); }
+
+ private:
+  KernelProcess& process_;
+  std::uint32_t binding_;
+  Calls calls_;
+  KernelProcess::Sets sets_;
+};
+
+}  // namespace
+
+Reading ProcessClock::measure(Runner& runner, const Batch& batch) {
+  auto* const bound = dynamic_cast<ProcessRunner*>(&runner);
+  if (bound == nullptr) {
+    throw Error(ErrorCode::internal, "the clock of another process was asked to time something that is not there");
+  }
+  // It sleeps before and after, so that all that its threads waited for belongs to the batch.
+  const ProcessorWatch waiting(bound->process());
+  const double us_per_call = bound->call(batch) / static_cast<double>(batch.calls);
+  return {us_per_call, us_per_call, waiting.waited()};
+}
+
+std::unique_ptr<Runner> ProcessRig::bind(Calls calls) {
+  return std::make_unique<ProcessRunner>(process_, memory_, std::move(calls));
+}
+
+}  // namespace thresher::arena::user_kernels

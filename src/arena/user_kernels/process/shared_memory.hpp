@@ -1,0 +1,64 @@
+#pragma once
+/// Memory of this process that a kernel's process sees too. Only what is allocated is ever shared, so a kernel that
+/// writes all over it takes nobody's memory but its own; what lies in it is worth no more than the kernel's word, and is
+/// copied before it is looked at.
+#include <functional>
+#include <map>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "arena/rig/memory.hpp"
+#include "arena/user_kernels/process/held_back.hpp"
+#include "arena/user_kernels/process/kernel_process.hpp"
+
+namespace thresher::arena::user_kernels {
+
+class SharedMemory final : public Memory {
+ public:
+  explicit SharedMemory(KernelProcess& process) : process_(process) {}
+  SharedMemory(const SharedMemory&) = delete;
+  SharedMemory& operator=(const SharedMemory&) = delete;
+  ~SharedMemory() override;
+
+  [[nodiscard]] DeviceId device() const override { return {}; }
+  [[nodiscard]] void* allocate(std::size_t bytes) override;
+  void release(void* memory) noexcept override;
+  void fill(void* to, std::uint8_t byte, std::size_t bytes) override;
+  void upload(void* to, const void* from_host, std::size_t bytes) override;
+  void download(void* to_host, const void* from, std::size_t bytes) override;
+  [[nodiscard]] std::size_t available_bytes() override;
+
+  /// From now on what lies there, and what is uploaded there, is put in when the caller says so, and read here as if it
+  /// were in. `place` is all of a buffer, and stays held back as long as that is allocated.
+  [[nodiscard]] HeldBack& hold_back(std::span<std::byte> place);
+  /// The address as the process understands it (wire.hpp); throws Error(internal) for one that is not from here.
+  [[nodiscard]] std::uintptr_t place(std::uintptr_t address) const;
+
+ private:
+  /// What is shared at once, and which of it is free: bytes by their offset.
+  struct Piece {
+    std::uint32_t number;
+    std::byte* base;
+    std::size_t bytes;
+    std::map<std::size_t, std::size_t> free;
+
+    [[nodiscard]] bool is_free() const { return free.size() == 1 && free.begin()->second == bytes; }
+    [[nodiscard]] void* take(std::size_t wanted);
+    void give_back(std::size_t offset, std::size_t count);
+  };
+
+  Piece& share(std::size_t bytes);
+  /// Null for memory that the process finds as it is here.
+  [[nodiscard]] HeldBack* held(const void* address);
+  /// Unshares what nothing lies in any more.
+  void shrink();
+  void unmap(const Piece& piece) noexcept;
+
+  KernelProcess& process_;
+  std::vector<Piece> pieces_;
+  std::map<void*, std::size_t> taken_;  // bytes by address
+  std::map<const std::byte*, HeldBack, std::greater<>> held_;  // by where they begin
+};
+
+}  // namespace thresher::arena::user_kernels

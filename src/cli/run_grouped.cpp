@@ -1,0 +1,277 @@
+// `thresher run grouped-dual-gemm` and `run grouped-gemm`: the products of all experts on tensors of safetensors files.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "cli/cli.hpp"
+#include "cli/interruption.hpp"
+#include "cli/operand_options.hpp"
+#include "cli/options.hpp"
+#include "cli/weight_options.hpp"
+#include "core/printable.hpp"
+#include "core/remark.hpp"
+#include "formats/safetensors.hpp"
+#include "formats/stacks.hpp"
+#include "formats/weight_parts.hpp"
+#include "ops/device_memory.hpp"
+#include "thresher/error.hpp"
+#include "thresher/grouped_gemm.hpp"
+#include "thresher/workspace.hpp"
+
+namespace thresher::cli {
+namespace {
+
+constexpr const char* grouped_help =
+    "a is [rows,K]; offsets, I32 [E+1], say which rows are which expert's. With row_ids (I32 [rows]) row r takes row\n"
+    "row_ids[r]/divisor of a [T,K]; with counts (I32 [E]) instead of offsets a is [E,capacity,K]. Weights are named\n"
+    "with or without .weight. They are F16 or BF16, or NVFP4: U8 [E,N,K/2] with NAME_scale (F8_E4M3 [E,N,K/16]) and\n"
+    "global scales, F32 [E]: NAME_scale_2 that multiplies or, beside NAME_packed, NAME_global_scale that divides.\n"
+    "row_weights (F32, one a row of c), and biases [E,N] named NAME_bias, or X.bias of X.weight, are used where they\n"
+    "are there. Rows of c that no expert owns are 0.";
+
+struct GroupedArguments {
+  OperandOptions operands;
+  std::vector<std::string> in;
+  std::string out;
+  std::string a = "a";
+  WeightNames names;
+  std::string b = "b";
+  std::optional<std::int64_t> row_ids_divisor{};
+  std::string strategy;
+  Format out_type = Format::fp16;
+  std::optional<Activation> activation{};  ///< of the grouped dual GEMM
+};
+
+/// A tensor of the file on the device.
+struct Loaded {
+  formats::Stack stack;
+  ops::DeviceTensor there;
+
+  Loaded(formats::Stack loaded, const Device& device) : stack(std::move(loaded)), there(stack.view(), device) {}
+};
+using Maybe = std::unique_ptr<const Loaded>;
+
+Tensor tensor_of(const Maybe& loaded) { return loaded == nullptr ? Tensor{} : loaded->there.tensor(); }
+
+/// What the files hold.
+class Files {
+ public:
+  Files(const GroupedArguments& arguments, const Device& device)
+      : checkpoint_(open_checkpoint(arguments.in, arguments.out)),
+        device_(device),
+        layout_(arguments.operands.scale_layout) {}
+
+  [[nodiscard]] bool has(const std::string& name) const { return checkpoint_.has(name); }
+  [[nodiscard]] Maybe stack(const std::string& name, formats::StackKind kind) const {
+    return placed(formats::load_stack(checkpoint_, name, kind, layout_));
+  }
+  [[nodiscard]] Maybe numbers(const std::string& name) const {
+    return has(name) ? placed(formats::load_numbers(checkpoint_, name)) : nullptr;
+  }
+  [[nodiscard]] Maybe integers(const std::string& name) const {
+    return has(name) ? placed(formats::load_integers(checkpoint_, name)) : nullptr;
+  }
+  /// Of these weights.
+  [[nodiscard]] Maybe bias(const std::string& name) const {
+    return numbers(formats::WeightParts(checkpoint_, name).bias_name());
+  }
+  /// Gate and up in one tensor: with the gate's global scales, and those of up in `up_scales`.
+  [[nodiscard]] Maybe fused(const std::string& name, Maybe& up_scales) const {
+    const std::string factor = formats::WeightParts(checkpoint_, name).global_scale_name();
+    const bool are_two = has(factor) && checkpoint_.find(factor).tensor->shape.size() == 2;
+    formats::Stack both = formats::load_stack(checkpoint_, name, formats::StackKind::weights, layout_, are_two ? 2 : 1);
+    if (are_two) {
+      formats::Stack up = both;
+      up.keep_every_second_global_scale(1);
+      both.keep_every_second_global_scale(0);
+      up_scales = placed(formats::numbers_of(up.global_scales()));
+    }
+    return placed(std::move(both));
+  }
+
+ private:
+  [[nodiscard]] Maybe placed(formats::Stack stack) const {
+    return std::make_unique<const Loaded>(std::move(stack), device_);
+  }
+
+  formats::Checkpoint checkpoint_;
+  Device device_;
+  ScaleLayout layout_;
+};
+
+/// The weights, with the memory that they need.
+struct Weights {
+  Maybe b1, b2, up_scales, bias1, bias2;
+  GroupedWeights given;
+
+  Weights(const Files& files, const GroupedArguments& arguments) {
+    if (!arguments.activation) {
+      b1 = files.stack(arguments.b, formats::StackKind::weights);
+      bias1 = files.bias(arguments.b);
+    } else if (!arguments.names.fused_name().empty()) {
+      given.order = arguments.names.order();
+      b1 = files.fused(arguments.names.fused_name(), up_scales);
+      bias1 = files.bias(arguments.names.fused_name());
+    } else {
+      arguments.names.check_are_two();
+      b1 = files.stack(arguments.names.gate_name(), formats::StackKind::weights);
+      b2 = files.stack(arguments.names.up_name(), formats::StackKind::weights);
+      bias1 = files.bias(arguments.names.gate_name());
+      bias2 = files.bias(arguments.names.up_name());
+    }
+    given.b1 = tensor_of(b1);
+    given.b2 = tensor_of(b2);
+    given.bias1 = tensor_of(bias1);
+    given.bias2 = tensor_of(bias2);
+    given.up_global_scale = static_cast<const float*>(tensor_of(up_scales).data);
+  }
+};
+
+/// The rows: how they lie is said by what is there.
+struct RowTensors {
+  Maybe a, offsets, counts, row_ids, row_weights;
+  RowLayout layout = RowLayout::packed;
+
+  RowTensors(const Files& files, const GroupedArguments& arguments)
+      : offsets(files.integers("offsets")),
+        counts(files.integers("counts")),
+        row_ids(files.integers("row_ids")),
+        row_weights(files.numbers("row_weights")) {
+    if ((offsets == nullptr) == (counts == nullptr)) {
+      throw Error(
+          ErrorCode::invalid_argument,
+          fmt::format("there are {} of offsets [E+1] and counts [E], expected one: offsets of rows that lie one "
+                      "behind the other, counts of slots",
+                      offsets == nullptr ? "none" : "both"));
+    }
+    if (arguments.row_ids_divisor && row_ids == nullptr) {
+      throw Error(ErrorCode::invalid_argument,
+                  "--row-ids-divisor is of gathered rows, and there are no row_ids: leave it out");
+    }
+    layout = counts != nullptr ? RowLayout::slots : row_ids != nullptr ? RowLayout::gathered : RowLayout::packed;
+    a = files.stack(arguments.a, layout == RowLayout::slots ? formats::StackKind::slots : formats::StackKind::tokens);
+  }
+
+  [[nodiscard]] std::int64_t rows() const {
+    const std::vector<std::int64_t>& shape = a->stack.shape();
+    return layout == RowLayout::gathered ? row_ids->stack.shape().front() : shape[layout == RowLayout::slots ? 1 : 0];
+  }
+};
+
+/// How the first words of what the command prints name the rows.
+const char* rows_in(RowLayout layout) {
+  switch (layout) {
+    case RowLayout::slots: return "rows in slots";
+    case RowLayout::gathered: return "gathered rows";
+    default: return "packed rows";
+  }
+}
+
+GroupedProblem problem_of(const RowTensors& rows, const Weights& weights, const GroupedArguments& arguments) {
+  const std::vector<std::int64_t>& shape = weights.b1->stack.shape();
+  if (shape.back() != rows.a->stack.shape().back()) {
+    throw Error(ErrorCode::invalid_argument,
+                fmt::format("{} has K = {}, but {} has K = {}", weights.b1->stack.source(), shape.back(),
+                            rows.a->stack.source(), rows.a->stack.shape().back()));
+  }
+  return {.experts = shape[0],
+          .rows = rows.rows(),
+          .n = shape[1] / (weights.given.order ? 2 : 1),
+          .k = rows.a->stack.shape().back(),
+          .tokens = rows.layout == RowLayout::gathered ? rows.a->stack.shape().front() : 0,
+          .layout = rows.layout,
+          .row_ids_divisor = arguments.row_ids_divisor.value_or(1),
+          .a = rows.a->stack.format(),
+          .b = weights.b1->stack.format(),
+          .out = arguments.out_type,
+          .activation = arguments.activation,
+          .bias = weights.given.has_bias(),
+          .row_weights = rows.row_weights != nullptr};
+}
+
+void run_grouped(const GroupedArguments& arguments) {
+  leave_no_temporary_files();
+  const Device device = Device::named(arguments.operands.device);
+  const Files files(arguments, device);
+  const RowTensors rows(files, arguments);
+  const Weights weights(files, arguments);
+  const GroupedProblem problem = problem_of(rows, weights, arguments);
+  arguments.operands.check_scale_layout({problem.a, problem.b});
+  GroupedOptions how{.strategy = arguments.strategy};
+  if (arguments.operands.numerics != Numerics::exact) {
+    how.knobs.set("numerics", std::string(name(arguments.operands.numerics)));
+  }
+  const GroupedGemm gemm = plan(device, problem, weights.given, how);
+
+  const std::vector<std::int64_t> shape = problem.layout == RowLayout::slots
+                                              ? std::vector{problem.experts, problem.rows, problem.n}
+                                              : std::vector{problem.rows, problem.n};
+  Tensor zeros = Tensor::contiguous(nullptr, problem.out, shape);
+  std::vector<std::byte> nothing(static_cast<std::size_t>(zeros.elements() * bits(problem.out) / 8));
+  zeros.data = nothing.data();
+  const ops::DeviceTensor c(zeros, device);
+  const Workspace workspace(device, gemm.workspace_bytes());
+  gemm.run({},
+           {.a = tensor_of(rows.a),
+            .c = c.tensor(),
+            .offsets = tensor_of(rows.offsets),
+            .counts = tensor_of(rows.counts),
+            .row_ids = tensor_of(rows.row_ids),
+            .row_weights = tensor_of(rows.row_weights)},
+           workspace.data());
+  if (const GroupedStatus status = gemm.status({}, workspace.data()); !status.makes_sense()) {
+    remark(stderr, fmt::format("warning: {}: groups were limited to the rows there are\n", status.explain()));
+  }
+
+  const std::vector<std::byte> bytes = c.to_host();
+  const formats::TensorToWrite result{"c", formats::stored_type(problem.out), shape, bytes};
+  formats::write_safetensors(arguments.out, {&result, 1});
+  fmt::print("c [{}] {} of {} experts, {}, {}, strategy {} on {}, written to {}\n", fmt::join(shape, ", "),
+             name(problem.out), problem.experts, rows_in(problem.layout),
+             problem.activation ? fmt::format("{}(a·b1ᵀ) ∘ (a·b2ᵀ)", name(problem.activation->kind)) : "a·bᵀ",
+             gemm.strategy(), device.name(), printable(arguments.out));
+}
+
+void add_rest(CLI::App& command, const std::shared_ptr<GroupedArguments>& arguments) {
+  command.footer(grouped_help);
+  add_checkpoint(command, arguments->in, "Where a, offsets and the weights are");
+  command.add_option("--out", arguments->out, "Safetensors file to write c to")->required();
+  command.add_option("--a", arguments->a, "Tensor of the tokens")->option_text("NAME [a]");
+  command.add_option("--row-ids-divisor", arguments->row_ids_divisor, "Top-k where row_ids count token · k + choice")
+      ->check(CLI::Range(1, most_extent))
+      ->option_text("K [1]");
+  arguments->operands.add_to(command);
+  command.add_option("--strategy", arguments->strategy, "Default: chosen for the problem");
+  add_out_type(command, arguments->out_type);
+}
+
+}  // namespace
+
+void add_run_grouped(CLI::App& run) {
+  const auto dual = std::make_shared<GroupedArguments>();
+  dual->activation = Activation{};
+  CLI::App& gate_up = *run.add_subcommand(
+      "grouped-dual-gemm", "For each expert c = activation(a·b1ᵀ) ∘ (a·b2ᵀ) on its own rows, with its own weights");
+  add_rest(gate_up, dual);
+  dual->names.add_to(gate_up);
+  const ActivationParameters parameters = add_activation(gate_up, *dual->activation);
+  gate_up.callback([dual, parameters] {
+    check_parameters(parameters, *dual->activation);
+    run_grouped(*dual);
+  });
+
+  const auto plain = std::make_shared<GroupedArguments>();
+  CLI::App& down =
+      *run.add_subcommand("grouped-gemm", "For each expert c = a·bᵀ on its own rows, with its own weights");
+  add_rest(down, plain);
+  down.add_option("--b", plain->b, "Tensor of the weights [E,N,K]")->option_text("NAME [b]");
+  down.callback([plain] { run_grouped(*plain); });
+}
+
+}  // namespace thresher::cli

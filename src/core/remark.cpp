@@ -1,0 +1,10 @@
+#include "core/remark.hpp"
+
+namespace thresher {
+
+void remark(std::FILE* to, std::string_view text) noexcept {
+  [[maybe_unused]] const std::size_t written = std::fwrite(text.data(), 1, text.size(), to);
+  std::fflush(to);
+}
+
+}  // namespace thresher

@@ -1,0 +1,179 @@
+#include "cpu/grouped_gemm.hpp"
+
+#include <algorithm>
+#include <array>
+#include <optional>
+#include <span>
+
+#include "cpu/interleaved.hpp"
+#include "cpu/parallel.hpp"
+#include "formats/elements.hpp"
+#include "thresher/error.hpp"
+
+namespace thresher::cpu {
+namespace {
+
+/// Rows of one expert for which products are planned; more than the last take the problem's.
+constexpr std::array<std::int64_t, 3> planned_rows{16, 64, 256};
+/// An expert of more rows is for all threads together.
+constexpr std::int64_t most_rows_of_one = planned_rows.back();
+
+double product_scale(const Tensor& a, const Tensor& matrix) {
+  return formats::global_scale(a) * formats::global_scale(matrix);
+}
+
+MatrixRows rows_of(const Tensor& view, std::int64_t expert) {
+  const ExpertMatrix of = expert_matrix(view, expert);
+  return {of.matrix, {.step = of.row_step}};
+}
+
+Bias bias_of(const Tensor& view, std::int64_t expert) {
+  if (view.rank == 0) {
+    return {};
+  }
+  const auto* bytes = static_cast<const std::byte*>(view.data) + expert * view.strides[0] * bits(view.format) / 8;
+  return {bytes, view.format, view.strides[1]};
+}
+
+/// The rows of one expert: what it takes of A, where it writes C.
+struct GroupRowsOf {
+  MatrixRows a;
+  Tensor c;
+  const std::int64_t* tokens = nullptr;  ///< where a row may be skipped
+};
+
+Tensor first_rows(Tensor matrix, std::int64_t count) {
+  matrix.shape[0] = count;
+  return matrix;
+}
+
+GroupRowsOf group_of(const GroupedTensors& tensors, const reference::OwnedRows& owned, std::int64_t expert) {
+  const reference::GroupRows& group = owned.groups[static_cast<std::size_t>(expert)];
+  if (tensors.a.rank == 3) {
+    return {{first_rows(slot_matrix(tensors.a, expert), group.count)},
+            first_rows(slot_matrix(tensors.c, expert), group.count)};
+  }
+  const std::span<const std::int64_t> listed(owned.tokens.data() + group.first, static_cast<std::size_t>(group.count));
+  Tensor c = first_rows(tensors.c, group.count);
+  c.data = static_cast<std::byte*>(c.data) + group.first * c.strides[0] * bits(c.format) / 8;
+  return {{tensors.a, {.listed = listed, .is_listed = true}}, c, listed.data()};
+}
+
+}  // namespace
+
+/// One expert's products for up to so many rows, in the CPU's own product type and, where bf16 may not do for every
+/// value, in float32.
+class GroupedGemmKernel::Rung {
+ public:
+  Rung(const GroupedProblem& problem, std::int64_t rows, int threads)
+      : rows_(rows), first_(shape_of(problem, rows), native_product_type(), threads) {
+    if (native_product_type() == ProductType::bf16 && may_be_inexact_in_bf16(problem.a, problem.b)) {
+      in_float32_.emplace(shape_of(problem, rows), ProductType::float32, threads);
+    }
+  }
+
+  [[nodiscard]] std::int64_t rows() const noexcept { return rows_; }
+  [[nodiscard]] std::size_t workspace_bytes(int team) const noexcept {
+    return std::max(first_.workspace_bytes(team), in_float32_ ? in_float32_->workspace_bytes(team) : 0);
+  }
+  void run(const InterleavedCall& call, void* workspace, int team) const {
+    if (!first_.run(call, workspace, team) && (!in_float32_ || !in_float32_->run(call, workspace, team))) {
+      throw Error(ErrorCode::internal, "a CPU grouped GEMM was refused in bf16 and has no float32 form");
+    }
+  }
+
+ private:
+  static InterleavedShape shape_of(const GroupedProblem& problem, std::int64_t rows) {
+    return {.m = rows,
+            .n = problem.n,
+            .k = problem.k,
+            .a = problem.a,
+            .b = problem.b,
+            .matrices = problem.activation ? 2 : 1};
+  }
+
+  std::int64_t rows_;
+  InterleavedGemm first_;
+  std::optional<InterleavedGemm> in_float32_;
+};
+
+GroupedGemmKernel::GroupedGemmKernel(const GroupedProblem& problem, int threads)
+    : problem_(problem), threads_(resolve_threads(threads)) {
+  for (const std::int64_t rows : planned_rows) {
+    if (rows < problem.rows) {
+      rungs_.push_back(std::make_unique<const Rung>(problem, rows, threads_));
+    }
+  }
+  rungs_.push_back(std::make_unique<const Rung>(problem, std::max<std::int64_t>(problem.rows, 1), threads_));
+}
+
+GroupedGemmKernel::~GroupedGemmKernel() = default;
+
+const GroupedGemmKernel::Rung& GroupedGemmKernel::rung_for(std::int64_t rows) const {
+  return **std::find_if(rungs_.begin(), rungs_.end(), [&](const auto& one) { return one->rows() >= rows; });
+}
+
+std::size_t GroupedGemmKernel::bytes_of_one() const noexcept {
+  std::size_t most = 0;
+  for (const auto& rung : rungs_) {
+    most = rung->rows() <= most_rows_of_one ? std::max(most, rung->workspace_bytes(1)) : most;
+  }
+  return most;
+}
+
+std::size_t GroupedGemmKernel::workspace_bytes() const noexcept {
+  std::size_t most = static_cast<std::size_t>(threads_) * bytes_of_one();
+  for (const auto& rung : rungs_) {
+    most = std::max(most, rung->workspace_bytes(threads_));
+  }
+  return most;
+}
+
+void GroupedGemmKernel::run_expert(const WeightViews& weights, const GroupedTensors& tensors,
+                                   const reference::OwnedRows& owned, std::int64_t expert, void* workspace,
+                                   int team) const {
+  const reference::GroupRows& group = owned.groups[static_cast<std::size_t>(expert)];
+  const GroupRowsOf rows = group_of(tensors, owned, expert);
+  InterleavedCall call{.a = rows.a,
+                       .b1_gate = rows_of(weights.gate, expert),
+                       .b2_up = {},
+                       .c = rows.c,
+                       .finish = {.activation = problem_.activation, .gate_scale = 1, .up_scale = 1}};
+  call.finish.gate_scale = product_scale(rows.a.matrix, call.b1_gate.matrix);
+  call.finish.gate_bias = bias_of(weights.gate_bias, expert);
+  if (problem_.activation) {
+    call.b2_up = rows_of(weights.up, expert);
+    call.finish.up_scale = product_scale(rows.a.matrix, call.b2_up.matrix);
+    call.finish.up_bias = bias_of(weights.up_bias, expert);
+  }
+  if (problem_.row_weights) {
+    call.finish.row_weights = static_cast<const float*>(tensors.row_weights.data) + group.first;
+  }
+  call.finish.tokens = rows.tokens;
+  rung_for(group.count).run(call, workspace, team);
+}
+
+GroupedStatus GroupedGemmKernel::run(const WeightViews& weights, const GroupedTensors& tensors, void* workspace) const {
+  const reference::OwnedRows owned = reference::owned_rows(problem_, tensors);
+  std::int64_t all_rows = 0;
+  for (const reference::GroupRows& group : owned.groups) {
+    all_rows += group.count;
+  }
+  std::vector<std::int64_t> of_one_thread;
+  for (std::int64_t expert = 0; expert < problem_.experts; ++expert) {
+    const std::int64_t rows = owned.groups[static_cast<std::size_t>(expert)].count;
+    if (rows > most_rows_of_one || rows * threads_ > all_rows) {
+      run_expert(weights, tensors, owned, expert, workspace, threads_);
+    } else if (rows > 0) {
+      of_one_thread.push_back(expert);
+    }
+  }
+  const std::size_t bytes = bytes_of_one();
+  parallel_for(threads_, std::ssize(of_one_thread), [&](std::int64_t index, int thread) {
+    run_expert(weights, tensors, owned, of_one_thread[static_cast<std::size_t>(index)],
+               static_cast<std::byte*>(workspace) + static_cast<std::size_t>(thread) * bytes, 1);
+  });
+  return owned.status;
+}
+
+}  // namespace thresher::cpu

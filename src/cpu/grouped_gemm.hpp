@@ -1,0 +1,42 @@
+#pragma once
+/// Grouped products on this CPU: each expert's rows are multiplied as a dual GEMM's are, block by block of its weights,
+/// which are never dequantised whole. Threads take an expert each; all of them together one that has more than its
+/// share of the rows. Arguments arrive validated. Exact, and bitwise equal from
+/// run to run, as src/cpu/dual_gemm.hpp says of the dual GEMM.
+#include <cstddef>
+#include <memory>
+#include <vector>
+
+#include "core/grouped_weights.hpp"
+#include "reference/grouped_rows.hpp"
+#include "thresher/grouped_gemm.hpp"
+
+namespace thresher::cpu {
+
+/// A planned grouped product. Safe to run from several threads, each with its own workspace.
+class GroupedGemmKernel {
+ public:
+  /// `threads` 0 means all.
+  GroupedGemmKernel(const GroupedProblem& problem, int threads);
+  ~GroupedGemmKernel();
+
+  /// Bytes that `run` needs at a workspace aligned to 64 bytes.
+  [[nodiscard]] std::size_t workspace_bytes() const noexcept;
+  /// Writes the rows of C that experts own.
+  [[nodiscard]] GroupedStatus run(const WeightViews& weights, const GroupedTensors& tensors, void* workspace) const;
+
+ private:
+  class Rung;
+
+  [[nodiscard]] const Rung& rung_for(std::int64_t rows) const;
+  void run_expert(const WeightViews& weights, const GroupedTensors& tensors, const reference::OwnedRows& owned,
+                  std::int64_t expert, void* workspace, int team) const;
+  /// What one thread needs for an expert of its own.
+  [[nodiscard]] std::size_t bytes_of_one() const noexcept;
+
+  GroupedProblem problem_;
+  int threads_;
+  std::vector<std::unique_ptr<const Rung>> rungs_;  ///< for ever more rows of one expert
+};
+
+}  // namespace thresher::cpu

@@ -1,0 +1,130 @@
+#include "formats/stacks.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <optional>
+#include <utility>
+
+#include "core/integers.hpp"
+#include "core/printable.hpp"
+#include "formats/scales.hpp"
+#include "formats/weight_parts.hpp"
+#include "thresher/error.hpp"
+
+namespace thresher::formats {
+namespace {
+
+[[noreturn]] void reject(const std::string& sentence) { throw Error(ErrorCode::invalid_argument, sentence); }
+
+LocatedTensor found(const Checkpoint& checkpoint, std::string_view name) {
+  if (!checkpoint.has(name)) {
+    reject(
+        fmt::format("{} has no tensor {}; it has {}", checkpoint.title(), quoted_name(name), checkpoint.listing(name)));
+  }
+  return checkpoint.find(name);
+}
+
+std::optional<Format> format_of(Dtype dtype) {
+  constexpr std::array<std::pair<Dtype, Format>, 4> formats{{{Dtype::f16, Format::fp16},
+                                                             {Dtype::bf16, Format::bf16},
+                                                             {Dtype::f32, Format::fp32},
+                                                             {Dtype::i32, Format::int32}}};
+  const auto* known =
+      std::find_if(formats.begin(), formats.end(), [&](const auto& pair) { return pair.first == dtype; });
+  return known == formats.end() ? std::nullopt : std::optional(known->second);
+}
+
+}  // namespace
+
+Stack numbers_of(const std::vector<float>& values) {
+  Stack stack;
+  stack.format_ = Format::fp32;
+  stack.shape_ = {std::ssize(values)};
+  stack.data_.resize(values.size() * sizeof(float));
+  std::memcpy(stack.data_.data(), values.data(), stack.data_.size());
+  return stack;
+}
+
+Dtype stored_type(Format output) noexcept {
+  switch (output) {
+    case Format::fp16: return Dtype::f16;
+    case Format::bf16: return Dtype::bf16;
+    default: return Dtype::f32;
+  }
+}
+
+Tensor Stack::view() const noexcept {
+  auto* data = const_cast<std::byte*>(data_.data());  // Tensor is also the view of outputs
+  Tensor tensor = Tensor::contiguous(data, format_, shape_);
+  if (format_traits(format_).has_scales()) {
+    tensor.scales.data = scales_.data();
+    tensor.scales.layout = scale_layout_;
+    tensor.global_scale = global_scales_.empty() ? nullptr : global_scales_.data();
+  }
+  return tensor;
+}
+
+void Stack::keep_every_second_global_scale(std::size_t first) {
+  for (std::size_t i = 0; 2 * i < global_scales_.size(); ++i) {
+    global_scales_[i] = global_scales_[2 * i + first];
+  }
+  global_scales_.resize(global_scales_.size() / 2);
+}
+
+Stack load_stack(const Checkpoint& checkpoint, std::string_view name, StackKind kind, ScaleLayout layout,
+                 std::size_t scales_of_a_matrix) {
+  const WeightParts parts(checkpoint, name);
+  const LocatedTensor values = parts.values();
+  Stack stack;
+  stack.source_ = described(values);
+  stack.shape_ = values.tensor->shape;
+  const bool is_stack = kind != StackKind::tokens;
+  if (stack.shape_.size() != (is_stack ? 3U : 2U)) {
+    reject(fmt::format("{}, but must have {} dimensions: {}", described_with_type(values), is_stack ? 3 : 2,
+                       is_stack ? "[experts, rows, K]" : "[rows, K]"));
+  }
+  if (parts.check(/*adds_bias=*/kind == StackKind::weights)) {
+    stack.format_ = *format_of(values.tensor->dtype);
+    stack.data_ = values.read();
+    return stack;
+  }
+  stack.format_ = Format::nvfp4;
+  stack.scale_layout_ = layout;
+  stack.shape_.back() = size_product(stack.shape_.back(), 2);
+  if (stack.shape_.back() % scale_block != 0) {
+    reject(fmt::format("{}, two NVFP4 values a byte, but K = 2·{} must be a multiple of {}",
+                       described_with_type(values), values.tensor->shape.back(), scale_block));
+  }
+  stack.scales_ = parts.scales(stack.shape_, layout);
+  const std::size_t matrices = is_stack ? static_cast<std::size_t>(stack.shape_.front()) : 1;
+  stack.global_scales_ = parts.global_scales(matrices * scales_of_a_matrix);
+  stack.data_ = values.read();
+  return stack;
+}
+
+Stack load_numbers(const Checkpoint& checkpoint, std::string_view name) {
+  const LocatedTensor values = found(checkpoint, name);
+  const std::optional<Format> format = format_of(values.tensor->dtype);
+  if (!format || values.tensor->shape.empty() || std::ssize(values.tensor->shape) > max_rank) {
+    reject(fmt::format("{}, but must be F32, F16, BF16 or I32 of 1 to {} dimensions", described_with_type(values),
+                       max_rank));
+  }
+  Stack stack;
+  stack.source_ = described(values);
+  stack.shape_ = values.tensor->shape;
+  stack.format_ = *format;
+  stack.data_ = values.read();
+  return stack;
+}
+
+Stack load_integers(const Checkpoint& checkpoint, std::string_view name) {
+  if (const LocatedTensor values = found(checkpoint, name); values.tensor->dtype != Dtype::i32) {
+    reject(fmt::format("{}, but must be I32", described_with_type(values)));
+  }
+  return load_numbers(checkpoint, name);
+}
+
+}  // namespace thresher::formats

@@ -1,0 +1,63 @@
+#pragma once
+/// Matrices, and stacks of them, one for each expert, as files hold them for the grouped products.
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "formats/checkpoint.hpp"
+#include "thresher/tensor.hpp"
+
+namespace thresher::formats {
+
+/// What a tensor is for: tokens [rows,K], tokens in slots [E,rows,K], or weights [E,rows,K], whose biases are added.
+enum class StackKind { tokens, slots, weights };
+
+/// A tensor [rows,K] or [E,rows,K] with the memory it needs.
+class Stack {
+ public:
+  /// Refers to this object, which must outlive the view and not move.
+  [[nodiscard]] Tensor view() const noexcept;
+  [[nodiscard]] Format format() const noexcept { return format_; }
+  [[nodiscard]] const std::vector<std::int64_t>& shape() const noexcept { return shape_; }
+  /// "tensor 'b1' of model.safetensors", for error messages.
+  [[nodiscard]] const std::string& source() const noexcept { return source_; }
+  [[nodiscard]] const std::vector<float>& global_scales() const noexcept { return global_scales_; }
+  /// Keeps every second one, from `first` on: of gate and up in one tensor, whose global scales are [E,2].
+  void keep_every_second_global_scale(std::size_t first);
+
+ private:
+  friend Stack load_stack(const Checkpoint&, std::string_view, StackKind, ScaleLayout, std::size_t);
+  friend Stack load_numbers(const Checkpoint&, std::string_view);
+  friend Stack numbers_of(const std::vector<float>&);
+
+  Format format_ = Format::fp16;
+  std::vector<std::int64_t> shape_;
+  std::string source_;
+  std::vector<std::byte> data_;
+  std::vector<std::byte> scales_;
+  ScaleLayout scale_layout_ = ScaleLayout::row_major;
+  std::vector<float> global_scales_;
+};
+
+/// The operand `name`, in the names and conventions of WeightParts. Scales of NVFP4 have K/16 in their last dimension
+/// (blocked ones: each matrix's behind the other's), and there are `scales_of_a_matrix` global scales for each matrix,
+/// or one for all. Throws Error(invalid_argument) with a sentence that names the file, the tensor, what it is and what
+/// was expected.
+[[nodiscard]] Stack load_stack(const Checkpoint& checkpoint, std::string_view name, StackKind kind, ScaleLayout layout,
+                               std::size_t scales_of_a_matrix = 1);
+
+/// F32 [n] of these.
+[[nodiscard]] Stack numbers_of(const std::vector<float>& values);
+
+/// As files hold an output of that format.
+[[nodiscard]] Dtype stored_type(Format output) noexcept;
+
+/// F32, F16, BF16 or I32 of any shape. Throws like load_stack.
+[[nodiscard]] Stack load_numbers(const Checkpoint& checkpoint, std::string_view name);
+
+/// I32 of any shape. Throws like load_stack.
+[[nodiscard]] Stack load_integers(const Checkpoint& checkpoint, std::string_view name);
+
+}  // namespace thresher::formats

@@ -1,0 +1,282 @@
+#include "formats/weight_parts.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstring>
+#include <span>
+#include <utility>
+
+#include "core/integers.hpp"
+#include "core/printable.hpp"
+#include "formats/scales.hpp"
+#include "thresher/error.hpp"
+
+namespace thresher::formats {
+namespace {
+
+constexpr std::string_view packed_suffix = "_packed";
+constexpr std::string_view weight_suffix = ".weight";
+
+[[noreturn]] void reject(const std::string& sentence) { throw Error(ErrorCode::invalid_argument, sentence); }
+
+/// What is known of a tensor that belongs to a layer and is not read, by how its name ends.
+struct Unread {
+  std::string_view ending;
+  std::string_view reason;
+};
+constexpr std::array<Unread, 9> unread{{
+    {"bias", "no bias is added here"},
+    {"pre_quant_scale", "it multiplies what enters the layer (AWQ), which is not done here"},
+    {"scale_inv", "it scales FP8 weights, which are not read"},
+    {"zero_point", "quantisation with a zero point is not read"},
+    {"g_idx", "weights whose groups are reordered are not read"},
+    {"weight_shape", "it belongs to weights packed as integers, which are not read"},
+    {"_global_scale", "a global scale belongs to values that are named _packed"},
+    {"_scale_2", "a second scale belongs to NVFP4 values that are not named _packed"},
+    {"_scale", "scales belong to NVFP4 values (U8)"},
+}};
+
+std::string_view reason_against(std::string_view name) {
+  for (const Unread& known : unread) {
+    if (name.ends_with(known.ending)) {
+      return known.reason;
+    }
+  }
+  return "what it does to the weights is not known here";
+}
+
+/// Values [rows, K] or [matrices, rows, K], and the scales that belong to them.
+struct Extents {
+  std::int64_t matrices = 1;
+  std::int64_t rows = 0;
+  std::int64_t k = 0;
+  std::vector<std::int64_t> scales_shape;  ///< row-major
+
+  explicit Extents(const std::vector<std::int64_t>& shape)
+      : matrices(shape.size() == 3 ? shape.front() : 1),
+        rows(shape[shape.size() - 2]),
+        k(shape.back()),
+        scales_shape(shape) {
+    scales_shape.back() /= scale_block;
+  }
+
+  [[nodiscard]] std::uint64_t scales_bytes(ScaleLayout layout) const {
+    const auto of_one = static_cast<std::int64_t>(scale_bytes(rows, k, layout));
+    return static_cast<std::uint64_t>(size_product(matrices, of_one));
+  }
+  [[nodiscard]] bool fit(const StoredTensor& scales, ScaleLayout layout) const {
+    return scales.bytes() == scales_bytes(layout) &&
+           (layout == ScaleLayout::blocked || scales.shape.size() == 1 || scales.shape == scales_shape);
+  }
+  /// What else scales that do not fit might be.
+  [[nodiscard]] std::string guess(const StoredTensor& scales, ScaleLayout layout) const {
+    const auto other = layout == ScaleLayout::row_major ? ScaleLayout::blocked : ScaleLayout::row_major;
+    if (scales.dtype == Dtype::f8_e4m3 && fit(scales, other)) {
+      return fmt::format("; its size fits the {} scale layout",
+                         other == ScaleLayout::blocked ? "blocked" : "row-major");
+    }
+    const bool is_exponents = scales.dtype == Dtype::u8 || scales.dtype == Dtype::f8_e8m0;
+    const auto bytes_of_exponents = static_cast<std::uint64_t>(size_product(size_product(matrices, rows), k / 32));
+    return is_exponents && scales.bytes() == bytes_of_exponents
+               ? "; one exponent for 32 values is MXFP4, which is not read"
+               : "";
+  }
+};
+
+/// Blocked padding must be zero: anything else shows that the scales are in another layout.
+void check_padding(const LocatedTensor& scales, std::span<const std::byte> bytes, const Extents& of) {
+  const std::size_t of_one = of.matrices == 0 ? 0 : bytes.size() / static_cast<std::size_t>(of.matrices);
+  for (std::size_t at = 0; at < bytes.size(); at += of_one) {
+    try {
+      const auto* codes = reinterpret_cast<const std::uint8_t*>(bytes.data() + at);
+      (void)convert_scales({codes, of_one}, of.rows, of.k, ScaleLayout::blocked, ScaleLayout::row_major);
+    } catch (const Error& error) {
+      reject(fmt::format("{}: {}", described(scales), error.what()));
+    }
+  }
+}
+
+}  // namespace
+
+std::string described_with_type(const LocatedTensor& located) {
+  return fmt::format("{} is {}", described(located), type_and_shape(*located.tensor));
+}
+
+WeightParts::WeightParts(const Checkpoint& checkpoint, std::string_view name) : checkpoint_(checkpoint) {
+  if (name.ends_with(packed_suffix)) {
+    name.remove_suffix(packed_suffix.size());
+  }
+  std::vector<std::string> bases{std::string(name)};
+  if (!name.ends_with(weight_suffix)) {
+    bases.push_back(std::string(name) + std::string(weight_suffix));
+  }
+  for (const std::string& base : bases) {
+    for (const bool packed : {false, true}) {
+      const std::string candidate = packed ? base + std::string(packed_suffix) : base;
+      if (!checkpoint_.has(candidate)) {
+        continue;
+      }
+      if (!values_name_.empty()) {
+        reject(fmt::format("{} has both {} and {}, but only one of them may be there", checkpoint_.title(),
+                           quoted_name(values_name_), quoted_name(candidate)));
+      }
+      values_name_ = candidate;
+      base_ = base;
+      is_packed_ = packed;
+    }
+  }
+  if (base_.empty() && values_name_.empty()) {
+    reject(fmt::format("{} has no tensor {}{}; it has {}", checkpoint_.title(), quoted_name(bases.front()),
+                       bases.size() > 1 ? " or " + quoted_name(bases.back()) : "", checkpoint_.listing(name)));
+  }
+}
+
+std::string WeightParts::bias_name() const {
+  return base_.ends_with(weight_suffix) ? base_.substr(0, base_.size() - weight_suffix.size()) + ".bias"
+                                        : base_ + "_bias";
+}
+
+bool WeightParts::check(bool adds_bias) const {
+  const Dtype dtype = values().tensor->dtype;
+  const bool is_plain = !is_packed_ && (dtype == Dtype::f16 || dtype == Dtype::bf16);
+  if (!is_plain && dtype != Dtype::u8) {
+    refuse_type();
+  }
+  if (!is_plain && !checkpoint_.has(scales_name())) {
+    reject(fmt::format("{}, two NVFP4 values a byte, but its scales {} are missing", described_with_type(values()),
+                       quoted_name(scales_name())));
+  }
+  if (!is_plain && !is_packed_ && checkpoint_.has(divisor_name())) {
+    refuse_ambiguous_scale();
+  }
+  refuse_other_parts(is_plain, adds_bias);
+  return is_plain;
+}
+
+void WeightParts::refuse_type() const {
+  const Dtype dtype = values().tensor->dtype;
+  const char* what = "";
+  if (is_packed_) {
+    what = ": packed integers (pack-quantized) are not read";
+  } else if (dtype == Dtype::f8_e4m3 || dtype == Dtype::f8_e5m2) {
+    what = ": FP8 weights are not read";
+  } else if (dtype == Dtype::i8 || dtype == Dtype::i32) {
+    what = ": integer weights are not read";
+  }
+  reject(fmt::format("{}, but an operand must be {}{}", described_with_type(values()),
+                     is_packed_ ? "NVFP4 (U8 with scales)" : "F16, BF16 or NVFP4 (U8 with scales)", what));
+}
+
+void WeightParts::refuse_ambiguous_scale() const {
+  reject(
+      fmt::format("{} has {} beside {}, which may multiply or divide: compressed-tensors divides by it, and names "
+                  "the values {}; one that multiplies is named {}: rename either",
+                  checkpoint_.title(), quoted_name(divisor_name()), quoted_name(values_name_),
+                  quoted_name(base_ + std::string(packed_suffix)), quoted_name(factor_name())));
+}
+
+/// A part of the layer that is not read would change what the weights mean, in silence.
+void WeightParts::refuse_other_parts(bool is_plain, bool adds_bias) const {
+  std::vector<std::string> known{values_name_};
+  if (!is_plain) {
+    known.push_back(scales_name());
+    known.push_back(global_scale_name());
+  }
+  if (adds_bias) {
+    known.push_back(bias_name());
+  }
+  for (const std::string& part : parts()) {
+    if (std::find(known.begin(), known.end(), part) == known.end()) {
+      reject(fmt::format("{} has {} beside {}: {}", checkpoint_.title(), quoted_name(part), quoted_name(values_name_),
+                         reason_against(part)));
+    }
+  }
+}
+
+/// The layer's tensors but those that scale its input. Of X.weight they begin with X, of a tensor without a layer they
+/// are named after it.
+std::vector<std::string> WeightParts::parts() const {
+  std::vector<std::string> parts;
+  if (base_.ends_with(weight_suffix)) {
+    const std::string layer = base_.substr(0, base_.size() - weight_suffix.size() + 1);
+    for (std::string& part : checkpoint_.names_from(layer)) {
+      if (part != layer + "input_scale" && part != layer + "input_global_scale") {
+        parts.push_back(std::move(part));
+      }
+    }
+    return parts;
+  }
+  for (const char* ending : {"_scale", "_scale_2", "_global_scale", "_scale_inv", "_zero_point", "_g_idx", "_bias"}) {
+    if (checkpoint_.has(base_ + ending)) {
+      parts.push_back(base_ + ending);
+    }
+  }
+  if (base_ == weight_suffix.substr(1)) {
+    for (const char* part : {"bias", "pre_quant_scale"}) {
+      if (checkpoint_.has(part)) {
+        parts.emplace_back(part);
+      }
+    }
+  }
+  return parts;
+}
+
+std::vector<std::byte> WeightParts::scales(const std::vector<std::int64_t>& shape, ScaleLayout layout) const {
+  const LocatedTensor located = checkpoint_.find(scales_name());
+  const Extents of(shape);
+  if (located.tensor->dtype != Dtype::f8_e4m3 || !of.fit(*located.tensor, layout)) {
+    reject(fmt::format("{}, but the scales must be F8_E4M3 {}{}", described_with_type(located),
+                       layout == ScaleLayout::row_major
+                           ? fmt::format("[{}]", fmt::join(of.scales_shape, ", "))
+                           : fmt::format("{} in the blocked layout", of.scales_bytes(layout)),
+                       of.guess(*located.tensor, layout)));
+  }
+  std::vector<std::byte> bytes = located.read();
+  if (layout == ScaleLayout::blocked) {
+    check_padding(located, bytes, of);
+  }
+  return bytes;
+}
+
+std::vector<float> WeightParts::global_scales(std::size_t wanted) const {
+  const std::string name = global_scale_name();
+  if (!checkpoint_.has(name)) {
+    if (is_packed_) {
+      reject(fmt::format("{}, but its global scale {} is missing", described_with_type(values()), quoted_name(name)));
+    }
+    return {};
+  }
+  const LocatedTensor located = checkpoint_.find(name);
+  const std::size_t bytes_of_one = sizeof(float);
+  const std::uint64_t bytes = located.tensor->bytes();
+  if (located.tensor->dtype != Dtype::f32 || (bytes != wanted * bytes_of_one && bytes != bytes_of_one)) {
+    reject(fmt::format("{}, but {}", described_with_type(located),
+                       wanted == 1 ? "a global scale must be one F32"
+                                   : fmt::format("global scales must be {} F32, or one for all", wanted)));
+  }
+  std::vector<float> factors(bytes / bytes_of_one);
+  const std::vector<std::byte> read = located.read();
+  std::memcpy(factors.data(), read.data(), read.size());
+  if (is_packed_) {
+    for (float& value : factors) {
+      const float factor = 1.0F / value;
+      if (!(value > 0.0F) || !std::isfinite(value) || !std::isfinite(factor)) {
+        reject(
+            fmt::format("{} is {}, but the values are divided by it: it must be positive and finite, and so must "
+                        "be its reciprocal",
+                        described(located), value));
+      }
+      value = factor;
+    }
+  }
+  if (factors.size() < wanted) {
+    factors.resize(wanted, factors.front());
+  }
+  return factors;
+}
+
+}  // namespace thresher::formats

@@ -1,0 +1,61 @@
+#pragma once
+/// Which tensors of a file make up one operand, and what they mean there.
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "formats/checkpoint.hpp"
+#include "thresher/tensor.hpp"
+
+namespace thresher::formats {
+
+/// The operand `name`, with T = `name` or `name`.weight, in one of three conventions:
+///   plain             T, F16 or BF16;
+///   ModelOpt          T, U8, with T_scale and optionally T_scale_2, F32 that multiplies;
+///   compressed-tensors  T_packed, U8, with T_scale and T_global_scale, F32 that divides.
+/// What scales the layer's input (X.input_scale, X.input_global_scale) is left aside; any other tensor of the layer is
+/// refused, as is a T_global_scale beside T. Everything throws Error(invalid_argument) with a sentence that names the
+/// file, the tensor, what it is and what was expected.
+class WeightParts {
+ public:
+  /// Refers to `checkpoint`. Throws when it has none of the values, or several.
+  WeightParts(const Checkpoint& checkpoint, std::string_view name);
+
+  [[nodiscard]] LocatedTensor values() const { return checkpoint_.find(values_name_); }
+  [[nodiscard]] std::string scales_name() const { return base_ + "_scale"; }
+  /// Of what multiplies or, beside T_packed, divides.
+  [[nodiscard]] std::string global_scale_name() const { return is_packed_ ? divisor_name() : factor_name(); }
+  /// X.bias of X.weight, else T_bias.
+  [[nodiscard]] std::string bias_name() const;
+
+  /// Whether the values are plain; NVFP4 if not. Throws when they are neither, and when there are parts that are not
+  /// read: among them the bias, but where the operation adds it.
+  [[nodiscard]] bool check(bool adds_bias) const;
+
+  /// The scales of values of that shape, [rows, K] or [matrices, rows, K]: F8_E4M3, row-major with K/16 in the last
+  /// dimension or flat; blocked in any shape of their size, one matrix behind the other.
+  [[nodiscard]] std::vector<std::byte> scales(const std::vector<std::int64_t>& shape, ScaleLayout layout) const;
+
+  /// As many factors as `wanted`: those that are there, of which one is for all. None without the tensor.
+  [[nodiscard]] std::vector<float> global_scales(std::size_t wanted) const;
+
+ private:
+  [[nodiscard]] std::string factor_name() const { return base_ + "_scale_2"; }
+  [[nodiscard]] std::string divisor_name() const { return base_ + "_global_scale"; }
+  [[nodiscard]] std::vector<std::string> parts() const;
+  [[noreturn]] void refuse_type() const;
+  [[noreturn]] void refuse_ambiguous_scale() const;
+  void refuse_other_parts(bool is_plain, bool adds_bias) const;
+
+  const Checkpoint& checkpoint_;
+  std::string values_name_;
+  std::string base_;  ///< values_name_ without "_packed": what scales are named after
+  bool is_packed_ = false;
+};
+
+/// "tensor 'b1' of model.safetensors is F16 [4, 4]", for error messages.
+[[nodiscard]] std::string described_with_type(const LocatedTensor& located);
+
+}  // namespace thresher::formats

@@ -1,0 +1,51 @@
+#pragma once
+/// One element of what one instruction of tcgen05 computes, bit for bit as a B200's tensor core was found to compute
+/// it.
+///
+/// The model is published with the measurements it was fitted to (sf-tensor/tcgen05, MODEL.md); no card has confirmed
+/// it here. A raw exponent is the encoded one without its bias, that of a subnormal the least normal's. Terms are cut
+/// towards zero to a common unit and summed exactly; the sum is rounded towards zero to float32.
+#include <array>
+#include <cstdint>
+
+namespace thresher::emulator {
+
+/// An operand's element as an integer and a power of two: value = mantissa · 2^(raw − fraction bits of its format).
+struct TensorElement {
+  std::int32_t mantissa = 0;
+  std::int16_t raw = 0;
+  bool is_nan = false;
+  bool is_infinite = false;
+};
+
+struct TensorFormat {
+  int fraction_bits;
+  TensorElement (*decode)(std::uint32_t bits);
+};
+[[nodiscard]] TensorFormat tensor_fp16();
+[[nodiscard]] TensorFormat tensor_bf16();
+[[nodiscard]] TensorFormat tensor_e4m3();
+
+/// Kinds f16 and f8f6f4: Σ a[i]·b[i] + c, all in one window of 25 bits below the greatest raw exponent.
+[[nodiscard]] std::uint32_t tensor_dot(const TensorElement* a, const TensorElement* b, std::uint32_t count,
+                                       int fraction_bits, std::uint32_t c);
+
+inline constexpr std::uint32_t nvfp4_k = 64;
+inline constexpr std::uint32_t nvfp4_scales = 4;
+
+/// 64 codes of e2m1 and their four UE4M3 scales, decoded once for many products.
+struct Nvfp4Row {
+  std::array<std::int8_t, nvfp4_k> halves;  ///< value · 2
+  std::array<std::int8_t, nvfp4_k> raw;     ///< far below 0 where the value is zero
+  std::array<std::int16_t, nvfp4_scales> mantissa;
+  std::array<std::int16_t, nvfp4_scales> exponent;  ///< raw; scale = mantissa · 2^(exponent − 3)
+  bool has_nan_scale;
+};
+/// Two codes a byte, the low one first; the sign of a scale is ignored, as the hardware does.
+[[nodiscard]] Nvfp4Row nvfp4_row(const std::uint8_t* codes, const std::uint8_t* scales);
+
+/// Kind mxf4nvf4 with a scale for 16: groups of four products are exact before they are cut; where c is at least as
+/// great as every product, the 16 that share scales are.
+[[nodiscard]] std::uint32_t nvfp4_dot(const Nvfp4Row& a, const Nvfp4Row& b, std::uint32_t c);
+
+}  // namespace thresher::emulator

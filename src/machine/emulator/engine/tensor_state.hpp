@@ -1,0 +1,56 @@
+#pragma once
+/// What a block's tensor memory consists of while a kernel runs. Plain data, as in state.hpp.
+#include <cstdint>
+#include <vector>
+
+#include "machine/emulator/engine/async.hpp"
+#include "machine/emulator/engine/clock.hpp"
+
+namespace thresher::emulator {
+
+struct Thread;
+
+/// Who has touched a cell of tensor memory.
+struct TensorUse {
+  enum class What : std::uint8_t { nothing, allocation, load, product, scales_of_a_product, copy };
+  What what = What::nothing;
+  std::uint8_t agents = 1;  ///< from `lane` on: a warp's loads have 32
+  Lane lane = 0;
+  std::uint32_t clock = 0;
+  std::uint32_t site = 0;
+  std::uint64_t shape = 0;         ///< of a product: where its sums are, how many rows and columns
+  const Thread* thread = nullptr;  ///< that issued it
+  std::uint32_t thread_clock = 0;  ///< its own clock then
+};
+
+/// One column of one quarter of the lanes.
+struct TensorCell {
+  TensorUse write;  ///< nothing where it is not allocated
+  std::vector<TensorUse> reads;
+};
+
+struct TensorAllocation {
+  std::uint32_t first = 0;
+  std::uint32_t columns = 0;
+  std::uint32_t at = 0;  ///< where in shared memory its place was left
+  std::uint32_t site = 0;
+};
+
+struct TensorMemory {
+  std::vector<std::uint32_t> words;           ///< [lane][column]
+  std::vector<TensorCell> cells;              ///< [quarter][column]
+  std::vector<TensorAllocation> allocations;  ///< that were not given back
+  std::vector<TensorAllocation> history;      ///< all, in order
+  bool gave_up = false;
+  std::vector<Thread*> waiters;  ///< for columns
+};
+
+/// The asynchronous instructions of tcgen05 that one thread issues.
+struct TensorPipe {
+  Lane lane = 0;
+  std::uint32_t issued = 0;  ///< its clock
+  std::uint32_t last_site = 0;
+  AsyncQueue queue;
+};
+
+}  // namespace thresher::emulator

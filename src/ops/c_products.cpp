@@ -1,0 +1,52 @@
+// What the C interfaces of the dual GEMM and of the grouped products have alike.
+#include "ops/c_common.hpp"
+
+namespace thresher::c {
+
+/// A matrix, its row stride 0 for contiguous rows.
+Tensor matrix_of(const void* data, Format format, std::int64_t rows, std::int64_t columns, std::int64_t row_stride,
+                 DeviceId device) {
+  Tensor tensor = Tensor::contiguous(const_cast<void*>(data), format, {rows, columns}, device);
+  if (row_stride != 0) {
+    tensor.strides[0] = row_stride;
+  }
+  return tensor;
+}
+
+Tensor with_scales(Tensor tensor, const void* scales, std::int32_t layout, const float* global_scale) {
+  tensor.scales.data = scales;
+  tensor.scales.layout = enumerator(layout, all_scale_layouts.back(), "scale_layout");
+  tensor.global_scale = global_scale;
+  return tensor;
+}
+
+Activation activation_of(std::int32_t kind, float alpha, float limit, float up_offset) {
+  return {.kind = enumerator(kind, all_activation_kinds.back(), "problem.activation"),
+          .alpha = alpha,
+          .limit = limit,
+          .up_offset = up_offset};
+}
+
+/// `constants` are alpha, limit and up_offset; null for the defaults.
+Activation activation_of(std::int32_t kind, const float* constants) {
+  return constants == nullptr
+             ? activation_of(kind, default_activation.alpha, default_activation.limit, default_activation.up_offset)
+             : activation_of(kind, constants[0], constants[1], constants[2]);
+}
+
+Numerics numerics_of(std::int32_t numerics) { return enumerator(numerics, all_numerics.back(), "numerics"); }
+
+DualGemmOptions options_of(const char* strategy, const char* knobs, std::int32_t threads) {
+  return {
+      .strategy = text_or_empty(strategy), .knobs = Knobs::parse(text_or_empty(knobs)), .threads = threads};
+}
+
+DualGemmOptions options_of(const thresher_dual_gemm_options* options) {
+  if (options == nullptr) {
+    return {};
+  }
+  const thresher_dual_gemm_options given = known(options, "options", offsetof(thresher_dual_gemm_options, threads), {});
+  return options_of(given.strategy, given.knobs, given.threads);
+}
+
+}  // namespace thresher::c

@@ -1,0 +1,63 @@
+#pragma once
+/// What a device offers for a planned grouped product. `GroupedGemm` validates; a backend launches.
+#include "core/grouped_weights.hpp"
+#include "ops/validate_grouped.hpp"
+#include "thresher/grouped_gemm.hpp"
+
+namespace thresher {
+
+class GroupedGemm::Backend {
+ public:
+  /// `weights`: those that calls read where the caller left them; empty where they were copied.
+  Backend(const GroupedProblem& problem, DeviceId device, std::string strategy, const GroupedWeights& weights)
+      : problem_(problem), device_(device), strategy_(std::move(strategy)), weights_(weights) {}
+  Backend(const Backend&) = delete;
+  Backend& operator=(const Backend&) = delete;
+  virtual ~Backend() = default;
+
+  /// Enqueues everything, also where C has no elements: the status is written by every call. The tensors are validated,
+  /// on `device()`.
+  virtual void run(Stream stream, const GroupedTensors& tensors, void* workspace) const = 0;
+  /// All status words of the workspace together, once the stream has come so far.
+  [[nodiscard]] virtual GroupedStatus status(Stream stream, const void* workspace) const = 0;
+  /// Bytes that `run` needs at `workspace`; 0 means that null is accepted.
+  [[nodiscard]] virtual std::size_t workspace_bytes() const = 0;
+  /// Alignment in bytes that the data pointers of A and C need; `workspace` needs 256.
+  [[nodiscard]] virtual std::size_t data_alignment() const = 0;
+
+  [[nodiscard]] const GroupedProblem& problem() const noexcept { return problem_; }
+  [[nodiscard]] DeviceId device() const noexcept { return device_; }
+  [[nodiscard]] const std::string& strategy() const noexcept { return strategy_; }
+  [[nodiscard]] const GroupedWeights& weights() const noexcept { return weights_; }
+
+ private:
+  GroupedProblem problem_;
+  DeviceId device_;
+  std::string strategy_;
+  GroupedWeights weights_;
+};
+
+/// Weights of all experts as `pack` left them for one device. Where packing is the identity, as here, they are the
+/// caller's own.
+class PackedGroupedWeights::Storage {
+ public:
+  Storage(Device device, const GroupedWeights& weights, Numerics numerics)
+      : device_(std::move(device)), shape_(ops::shape_of(weights)), weights_(weights), numerics_(numerics) {}
+  Storage(const Storage&) = delete;
+  Storage& operator=(const Storage&) = delete;
+  virtual ~Storage() = default;
+
+  [[nodiscard]] const Device& device() const noexcept { return device_; }
+  [[nodiscard]] const ops::WeightsShape& shape() const noexcept { return shape_; }
+  /// As they were given: shapes and formats always, the data where packing is the identity.
+  [[nodiscard]] const GroupedWeights& weights() const noexcept { return weights_; }
+  [[nodiscard]] Numerics numerics() const noexcept { return numerics_; }
+
+ private:
+  Device device_;
+  ops::WeightsShape shape_;
+  GroupedWeights weights_;
+  Numerics numerics_;
+};
+
+}  // namespace thresher

@@ -1,0 +1,56 @@
+#include "ops/grouped_choice.hpp"
+
+#include <algorithm>
+
+#include "ops/cuda_device_spec.hpp"
+#include "strategies/grouped_gemm/registry.hpp"
+#include "thresher/error.hpp"
+
+namespace thresher::ops {
+
+using strategies::PlannedCall;
+using strategies::grouped_gemm::strategies_of;
+
+std::string grouped_format_obstacle(DeviceKind kind, const DeviceSpec& device, const GroupedProblem& problem,
+                                    const GroupedOptions& options) {
+  return options.strategy.empty()
+             ? ""
+             : named_strategy(strategies_of(kind), options.strategy).not_made_for(problem, device).value_or("");
+}
+
+std::string grouped_format_obstacle(const Device& device, const GroupedProblem& problem,
+                                    const GroupedOptions& options) {
+  return grouped_format_obstacle(device.kind(), spec_of(device), problem, options);
+}
+
+std::string grouped_obstacle(const Device& device, const GroupedProblem& problem, const GroupedOptions& options) {
+  if (std::string sentence = grouped_format_obstacle(device, problem, options); !sentence.empty()) {
+    return sentence;
+  }
+  try {
+    (void)choose_grouped(problem, request_of(options), device.kind(), spec_of(device));
+    return "";
+  } catch (const Error& error) {
+    return error.what();
+  }
+}
+
+PlannedCall choose_grouped(const GroupedProblem& problem, const planner::Request& request, DeviceKind kind,
+                           const DeviceSpec& device, const TensorObstacle& obstacle) {
+  return choose_call(strategies_of(kind), problem, request, device, obstacle);
+}
+
+std::vector<PlannedRows> planned_calls(const Device& device, const GroupedProblem& problem,
+                                       const GroupedOptions& options, const TensorObstacle& obstacle) {
+  GroupedProblem rung = problem;
+  rung.n = std::max<std::int64_t>(problem.n, 1);
+  rung.tokens = std::max<std::int64_t>(problem.tokens, 1);
+  const std::int64_t experts = problem.layout == RowLayout::slots ? problem.experts : 1;
+  return calls_by_rows(problem.rows, obstacle, [&](std::int64_t rows, const TensorObstacle& shares_weights) {
+    rung.rows = rows;
+    rung.expected_rows = std::min(problem.expected_rows, rows * experts);
+    return choose_grouped(rung, request_of(options), device.kind(), spec_of(device), shares_weights);
+  });
+}
+
+}  // namespace thresher::ops

@@ -1,0 +1,259 @@
+#include "ops/tensor_checks.hpp"
+
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+#include "core/integers.hpp"
+
+namespace thresher::ops {
+namespace {
+
+constexpr std::size_t workspace_alignment = 256;
+
+/// "fp32, fp16 or bf16".
+template <std::size_t count>
+std::string one_of(const std::array<Format, count>& formats) {
+  std::string text;
+  for (std::size_t i = 0; i < count; ++i) {
+    text += fmt::format("{}{}", i == 0 ? "" : i + 1 < count ? ", " : " or ", name(formats[i]));
+  }
+  return text;
+}
+
+std::string text(DeviceId device) {
+  return device.kind == DeviceKind::cpu ? "the CPU" : fmt::format("GPU {}", device.ordinal);
+}
+
+Shape shape_of(const Tensor& tensor) { return {tensor.shape.begin(), tensor.shape.begin() + tensor.rank}; }
+
+/// The bytes of a matrix: `rows` pieces of `row_bytes`, `pitch` apart.
+struct Extent {
+  std::uintptr_t begin;
+  std::uintptr_t rows;
+  std::uintptr_t pitch;
+  std::uintptr_t row_bytes;
+
+  explicit Extent(const Tensor& matrix)
+      : begin(reinterpret_cast<std::uintptr_t>(matrix.data)),
+        rows(static_cast<std::uintptr_t>(matrix.shape[0])),
+        pitch(static_cast<std::uintptr_t>(matrix.strides[0] * bits(matrix.format) / 8)),
+        row_bytes(static_cast<std::uintptr_t>(matrix.shape[1] * bits(matrix.format) / 8)) {}
+  [[nodiscard]] std::uintptr_t end() const { return begin + (rows - 1) * pitch + row_bytes; }
+};
+
+bool share_memory(const Extent& one, const Extent& other) {
+  if (one.rows * one.row_bytes == 0 || other.rows * other.row_bytes == 0 || one.end() <= other.begin ||
+      other.end() <= one.begin) {
+    return false;
+  }
+  const std::uintptr_t pitch = one.rows > 1 ? one.pitch : other.pitch;
+  if ((one.rows == 1 && other.rows == 1) || (other.rows > 1 && other.pitch != pitch)) {
+    return true;
+  }
+  // Two windows of columns of one matrix: apart if each ends before the other's next row begins.
+  const std::uintptr_t low = std::min(one.begin, other.begin);
+  const std::uintptr_t offset = (std::max(one.begin, other.begin) - low) % pitch;
+  const std::uintptr_t first = one.begin == low ? one.row_bytes : other.row_bytes;
+  const std::uintptr_t second = one.begin == low ? other.row_bytes : one.row_bytes;
+  return offset < first || offset + second > pitch;
+}
+
+/// The bytes from the first to the last of any tensor that does not run backwards.
+std::pair<std::uintptr_t, std::uintptr_t> span_of(const Tensor& tensor) {
+  const auto begin = reinterpret_cast<std::uintptr_t>(tensor.data);
+  std::int64_t last = 0;
+  for (int d = 0; d < tensor.rank; ++d) {
+    const auto i = static_cast<std::size_t>(d);
+    last += (tensor.shape[i] - 1) * tensor.strides[i];
+  }
+  return {begin, begin + static_cast<std::uintptr_t>(((last + 1) * bits(tensor.format) + 7) / 8)};
+}
+
+bool may_share_memory(const Tensor& one, const Tensor& other) {
+  if (one.rank == 2 && other.rank == 2) {
+    return share_memory(Extent(one), Extent(other));
+  }
+  const auto [one_begin, one_end] = span_of(one);
+  const auto [other_begin, other_end] = span_of(other);
+  return one_begin < other_end && other_begin < one_end;
+}
+
+}  // namespace
+
+bool is_aligned(const void* pointer, std::size_t alignment) {
+  return reinterpret_cast<std::uintptr_t>(pointer) % alignment == 0;
+}
+
+void check_operand_format(std::string_view argument, Format format) {
+  if (!format_traits(format).is_operand) {
+    refuse("{} is {}, expected {}", argument, name(format), one_of(operand_formats));
+  }
+}
+
+void check_output_format(std::string_view argument, Format format) {
+  if (!format_traits(format).is_output) {
+    refuse("{} is {}, expected {}", argument, name(format), one_of(output_formats));
+  }
+}
+
+void check_activation(const Activation& activation) {
+  if (activation.kind != ActivationKind::swiglu_clamped) {
+    return;
+  }
+  if (!(activation.limit > 0)) {
+    refuse("activation.limit is {}, expected a number above 0", activation.limit);
+  }
+  if (!std::isfinite(activation.alpha) || !std::isfinite(activation.up_offset)) {
+    refuse("activation.alpha is {} and activation.up_offset {}, expected finite numbers", activation.alpha,
+           activation.up_offset);
+  }
+}
+
+void check_depth(std::int64_t k, Format a, Format b) {
+  if (k == 0) {
+    refuse("problem.k is 0, expected at least 1");
+  }
+  for (const Format format : {a, b}) {
+    const int multiple = format_traits(format).k_multiple;
+    if (k % multiple != 0) {
+      refuse("problem.k is {}, expected a multiple of {} for {} operands", k, multiple, name(format));
+    }
+  }
+}
+
+void check_place(std::string_view argument, const Tensor& tensor, Format format, const Shape& shape, DeviceId device,
+                 std::size_t alignment) {
+  if (tensor.format != format) {
+    refuse("{} is {}, expected {}", argument, name(tensor.format), name(format));
+  }
+  if (tensor.rank < 1 || tensor.rank > max_rank || shape_of(tensor) != shape) {
+    refuse("{} is [{}], expected [{}]", argument,
+           fmt::join(tensor.rank < 1 || tensor.rank > max_rank ? Shape{} : shape_of(tensor), ", "),
+           fmt::join(shape, ", "));
+  }
+  if (tensor.device != device) {
+    refuse("{} is in the memory of {}, expected {}: copy it there first", argument, text(tensor.device), text(device));
+  }
+  if (tensor.elements() == 0) {
+    return;
+  }
+  if (tensor.data == nullptr) {
+    refuse("{} has a null data pointer", argument);
+  }
+  if (!is_aligned(tensor.data, alignment)) {
+    refuse("{} starts at {}, expected an address that is a multiple of {} bytes", argument, fmt::ptr(tensor.data),
+           alignment);
+  }
+}
+
+void check_strides(std::string_view argument, const Tensor& tensor, std::int64_t multiple) {
+  const int last = tensor.rank - 1;
+  if (tensor.strides[static_cast<std::size_t>(last)] != 1 && tensor.shape[static_cast<std::size_t>(last)] > 1) {
+    refuse("{} has stride {} along its last dimension, expected 1 (contiguous)", argument,
+           tensor.strides[static_cast<std::size_t>(last)]);
+  }
+  for (int d = 0; d < last; ++d) {
+    const std::int64_t stride = tensor.strides[static_cast<std::size_t>(d)];
+    if (tensor.shape[static_cast<std::size_t>(d)] > 1 && (stride < 0 || stride % multiple != 0)) {
+      refuse("{} has stride {} along dimension {}, expected a multiple of {} elements that is not negative", argument,
+             stride, d, multiple);
+    }
+  }
+}
+
+void check_no_overlap(std::string_view argument, const Tensor& tensor) {
+  std::vector<std::pair<std::int64_t, std::int64_t>> dimensions;  // stride, extent
+  for (int d = 0; d < tensor.rank; ++d) {
+    if (tensor.shape[static_cast<std::size_t>(d)] > 1) {
+      dimensions.emplace_back(tensor.strides[static_cast<std::size_t>(d)], tensor.shape[static_cast<std::size_t>(d)]);
+    }
+  }
+  std::sort(dimensions.begin(), dimensions.end());
+  std::int64_t reach = 1;
+  for (const auto& [stride, extent] : dimensions) {
+    if (stride < reach) {
+      refuse("{} has overlapping rows: a stride of {} where the smaller dimensions reach over {} elements", argument,
+             stride, reach);
+    }
+    reach = (extent - 1) * stride + reach;
+  }
+}
+
+void check_scales(std::string_view argument, const Tensor& tensor) {
+  const FormatTraits& traits = format_traits(tensor.format);
+  if (!traits.has_scales()) {
+    return;
+  }
+  const Scales& scales = tensor.scales;
+  if (scales.data == nullptr && tensor.elements() > 0) {
+    refuse("{} is {} but has no scales: set Tensor::scales.data", argument, traits.name);
+  }
+  if (scales.format != traits.scale_format) {
+    refuse("{}.scales are {}, expected {} for {}", argument, name(scales.format), name(traits.scale_format),
+           traits.name);
+  }
+  if (scales.block.rows != 1 || scales.block.columns != traits.values_per_scale) {
+    refuse("{}.scales are one for {} rows and {} columns, expected 1 and {} for {}", argument, scales.block.rows,
+           scales.block.columns, traits.values_per_scale, traits.name);
+  }
+}
+
+void check_matrix(std::string_view argument, const Tensor& tensor, Format format, std::int64_t rows,
+                  std::int64_t columns, DeviceId device) {
+  if (tensor.format != format) {
+    refuse("{} is {}, but the problem says {}", argument, name(tensor.format), name(format));
+  }
+  if (tensor.rank != 2) {
+    refuse("{} has {} dimensions, expected 2", argument, tensor.rank);
+  }
+  if (tensor.shape[0] != rows || tensor.shape[1] != columns) {
+    refuse("{} is [{}, {}], expected [{}, {}]", argument, tensor.shape[0], tensor.shape[1], rows, columns);
+  }
+  if (tensor.strides[1] != 1 && columns > 1) {
+    refuse("{} has stride {} along its last dimension, expected 1 (contiguous)", argument, tensor.strides[1]);
+  }
+  if (tensor.strides[0] < columns && rows > 1) {
+    refuse("{} has row stride {}, which is less than its row length {}", argument, tensor.strides[0], columns);
+  }
+  if (tensor.device != device) {
+    refuse("{} is in the memory of {}, expected {}: copy it there first", argument, text(tensor.device), text(device));
+  }
+  if (tensor.data == nullptr && rows > 0 && columns > 0) {
+    refuse("{} has a null data pointer", argument);
+  }
+  check_scales(argument, tensor);
+  const FormatTraits& traits = format_traits(format);
+  const int values_per_byte = std::max(8 / traits.bits, 1);
+  if (tensor.strides[0] % values_per_byte != 0 && rows > 1) {
+    refuse("{} has row stride {}, expected a multiple of {} ({} rows start on a byte)", argument, tensor.strides[0],
+           values_per_byte, traits.name);
+  }
+}
+
+void check_alignment(std::string_view argument, const Tensor& tensor, std::size_t alignment) {
+  if (!is_aligned(tensor.data, alignment)) {
+    refuse("{} starts at {}, expected an address that is a multiple of {} bytes", argument, fmt::ptr(tensor.data),
+           alignment);
+  }
+}
+
+void check_workspace(const void* workspace, std::size_t bytes) {
+  if (bytes > 0 && workspace == nullptr) {
+    refuse("workspace is null, expected {} bytes (workspace_bytes())", bytes);
+  }
+  if (bytes > 0 && !is_aligned(workspace, workspace_alignment)) {
+    refuse("workspace starts at {}, expected an address that is a multiple of {} bytes", fmt::ptr(workspace),
+           workspace_alignment);
+  }
+}
+
+void check_apart(const Tensor& c, std::string_view argument, const Tensor& operand) {
+  if (c.device == operand.device && c.elements() > 0 && operand.elements() > 0 && may_share_memory(c, operand)) {
+    refuse("c shares memory with {}, expected an output apart from every operand", argument);
+  }
+}
+
+}  // namespace thresher::ops

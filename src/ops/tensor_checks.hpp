@@ -1,0 +1,53 @@
+#pragma once
+/// What the validation of every operation is made of: checks of one tensor, each of which throws
+/// Error(invalid_argument) with one sentence that names the argument.
+#include <fmt/format.h>
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "thresher/dual_gemm.hpp"
+#include "thresher/error.hpp"
+#include "thresher/tensor.hpp"
+
+namespace thresher::ops {
+
+template <class... Arguments>
+[[noreturn]] void refuse(fmt::format_string<Arguments...> sentence, Arguments&&... arguments) {
+  throw Error(ErrorCode::invalid_argument, fmt::format(sentence, std::forward<Arguments>(arguments)...));
+}
+
+[[nodiscard]] bool is_aligned(const void* pointer, std::size_t alignment);
+
+using Shape = std::vector<std::int64_t>;
+
+/// Of a problem.
+void check_operand_format(std::string_view argument, Format format);
+void check_output_format(std::string_view argument, Format format);
+void check_activation(const Activation& activation);
+/// K is a multiple of what both formats ask for, and at least 1.
+void check_depth(std::int64_t k, Format a, Format b);
+
+/// Format, shape, device, data and its alignment.
+void check_place(std::string_view argument, const Tensor& tensor, Format format, const Shape& shape, DeviceId device,
+                 std::size_t alignment);
+/// The last dimension is contiguous; the others neither run backwards nor break the alignment of rows.
+void check_strides(std::string_view argument, const Tensor& tensor, std::int64_t multiple);
+/// Two indices of an output never name the same element.
+void check_no_overlap(std::string_view argument, const Tensor& tensor);
+/// What check_place leaves out of a tensor with scales: where they lie, and what they are.
+void check_scales(std::string_view argument, const Tensor& tensor);
+/// A matrix [rows, columns] with rows that do not overlap, and with its scales.
+void check_matrix(std::string_view argument, const Tensor& tensor, Format format, std::int64_t rows,
+                  std::int64_t columns, DeviceId device);
+void check_alignment(std::string_view argument, const Tensor& tensor, std::size_t alignment);
+/// There, and aligned as a Workspace is.
+void check_workspace(const void* workspace, std::size_t bytes);
+
+/// C lies apart from an operand. Matrices may lie beside each other in the same rows.
+void check_apart(const Tensor& c, std::string_view argument, const Tensor& operand);
+
+}  // namespace thresher::ops

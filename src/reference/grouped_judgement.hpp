@@ -1,0 +1,52 @@
+#pragma once
+/// Grouped products of any size: the definition, faster, what a plain computation in low precision yields, and whether
+/// outputs are right. Each expert's rows are judged as the output of a product of their own.
+#include <cstdint>
+#include <vector>
+
+#include "core/grouped_weights.hpp"
+#include "reference/dual_gemm_fast.hpp"
+#include "reference/grouped_rows.hpp"
+#include "reference/region.hpp"
+#include "reference/tolerance.hpp"
+#include "thresher/grouped_gemm.hpp"
+
+namespace thresher::reference {
+
+/// One valid call in the CPU's memory.
+struct GroupedCall {
+  GroupedProblem problem;
+  WeightViews weights;
+  GroupedTensors tensors;
+  OwnedRows owned;
+};
+[[nodiscard]] GroupedCall grouped_call(const GroupedProblem& problem, const GroupedWeights& weights,
+                                       const GroupedTensors& tensors);
+
+/// Outputs of one expert: rows are counted from its first, and are none that is skipped.
+struct GroupRegion {
+  std::int64_t expert = 0;
+  Region region;
+};
+
+/// Every output that is written.
+[[nodiscard]] std::vector<GroupRegion> whole(const GroupedCall& call);
+/// At most `per_tile` rows and columns of every tile of every expert.
+[[nodiscard]] std::vector<GroupRegion> sample_every_tile(const GroupedCall& call, std::int64_t per_tile,
+                                                         std::uint64_t seed);
+
+/// With float64 the definition, `value` unrounded; else what a plain computation yields, `value` rounded. Numerics
+/// `fast`: of the folded operands (reference/fold.hpp).
+[[nodiscard]] Outputs grouped_outputs(const GroupedCall& call, const GroupRegion& part, Accumulation accumulation,
+                                      Numerics numerics = Numerics::exact, int threads = 0);
+
+/// One expert's rows of C, and what they are.
+[[nodiscard]] Tensor group_output(const GroupedCall& call, std::int64_t expert);
+[[nodiscard]] OutputMatrix output_of(const GroupedCall& call, std::int64_t expert);
+
+/// Judges `call.tensors.c` over the parts; rows of the verdict are those of C, one slot behind the other.
+Verdict judge_grouped(const GroupedCall& call, Rule rule, const std::vector<GroupRegion>& parts,
+                      Accumulation accumulation = Accumulation::float32, Numerics numerics = Numerics::exact,
+                      int threads = 0);
+
+}  // namespace thresher::reference

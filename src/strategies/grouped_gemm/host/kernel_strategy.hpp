@@ -1,0 +1,145 @@
+#pragma once
+/// The strategy object of a grouped GEMM. What its kernels differ in, `Kernels` says, a class of static members:
+///
+///   name, summary, Config, knob_table()
+///   not_made_for(problem, device)       as Strategy has it
+///   operand(config, problem)            number that is multiplied
+///   formats(config)                     of a problem that a sample of these knobs is
+///   candidates(problem, knobs)          configurations worth predicting; what the problem decides need not be set
+///   obstacles(problem, config, device)
+///   work(problem, config)
+///   plan(problem, config, device)
+///   beyond_a_tile(config), least        extents of samples: several tiles of every rung, outputs beyond a tile and K
+///                                       beyond the ring; and as small as there are
+///   default_configs(), small_configs()  compiled ahead, and for the emulator
+#include <algorithm>
+#include <iterator>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "strategies/dual_gemm/formats.hpp"
+#include "strategies/grouped_gemm/host/samples.hpp"
+#include "strategies/refusal.hpp"
+#include "strategies/strategy.hpp"
+#include "thresher/grouped_gemm.hpp"
+
+namespace thresher::strategies::grouped_gemm {
+
+struct OperandFormats {
+  Format tokens;
+  Format weights;
+};
+
+template <class Kernels>
+class KernelStrategy final : public Strategy<GroupedProblem> {
+ public:
+  using Config = typename Kernels::Config;
+
+  [[nodiscard]] std::string_view name() const override { return Kernels::name; }
+  [[nodiscard]] std::string_view summary() const override { return Kernels::summary; }
+  [[nodiscard]] DeviceKind device_kind() const override { return DeviceKind::cuda; }
+  [[nodiscard]] Role role() const override { return Role::competes; }
+  [[nodiscard]] std::vector<KnobHelp> knobs() const override { return Kernels::knob_table().help(); }
+
+  [[nodiscard]] std::optional<std::string> not_made_for(const GroupedProblem& problem,
+                                                        const DeviceSpec& device) const override {
+    return Kernels::not_made_for(problem, device);
+  }
+
+  [[nodiscard]] std::vector<std::string> obstacles(const GroupedProblem& problem, const Knobs& knobs,
+                                                   const DeviceSpec& device) const override {
+    const Config wanted = config(problem, knobs);
+    if (auto sentence = not_made_for(problem, device)) {
+      return {*sentence};
+    }
+    return Kernels::obstacles(problem, wanted, device);
+  }
+
+  [[nodiscard]] std::vector<Knobs> candidates(const GroupedProblem& problem, const Knobs& knobs,
+                                              const DeviceSpec& device) const override {
+    (void)config(problem, knobs);
+    std::vector<Knobs> found;
+    if (not_made_for(problem, device)) {
+      return found;
+    }
+    for (const Config& usual : Kernels::candidates(problem, knobs)) {
+      const Config candidate = Kernels::knob_table().with(for_problem(usual, problem), knobs, name());
+      const Knobs all = Kernels::knob_table().knobs(candidate);
+      if (Kernels::obstacles(problem, candidate, device).empty() &&
+          std::find(found.begin(), found.end(), all) == found.end()) {
+        found.push_back(all);
+      }
+    }
+    return found;
+  }
+
+  [[nodiscard]] PlannedCall plan(const GroupedProblem& problem, const Knobs& knobs,
+                                 const DeviceSpec& device) const override {
+    refuse_obstacles(name(), knobs, obstacles(problem, knobs, device));
+    return Kernels::plan(problem, config(problem, knobs), device);
+  }
+
+  [[nodiscard]] WorkModel work(const GroupedProblem& problem, const Knobs& knobs, const DeviceSpec&) const override {
+    return Kernels::work(problem, config(problem, knobs));
+  }
+
+  [[nodiscard]] std::vector<GroupedProblem> edges(const GroupedProblem& problem, const Knobs& knobs,
+                                                  const DeviceSpec&) const override {
+    return {with_extents(problem, Kernels::beyond_a_tile(config(problem, knobs))),
+            with_extents(problem, Kernels::least)};
+  }
+
+  [[nodiscard]] std::vector<Sample<GroupedProblem>> built_in() const override {
+    return samples_of(Kernels::default_configs());
+  }
+  [[nodiscard]] std::vector<Sample<GroupedProblem>> samples() const override {
+    return samples_of(Kernels::small_configs());
+  }
+
+ private:
+  /// What a problem decides.
+  static Config for_problem(Config config, const GroupedProblem& problem) {
+    config.operand = Kernels::operand(config, problem);
+    config.output = dual_gemm::number_of(problem.out);
+    config.matrices = problem.activation ? 2 : 1;
+    config.activation =
+        problem.activation ? dual_gemm::code_of(problem.activation->kind) : dual_gemm::ActivationCode::silu;
+    config.bias = problem.bias;
+    config.row_weights = problem.row_weights;
+    config.gathered = problem.layout == RowLayout::gathered;
+    return config;
+  }
+
+  static GroupedProblem problem_of(const Config& config) {
+    const OperandFormats formats = Kernels::formats(config);
+    GroupedProblem problem{.a = formats.tokens,
+                           .b = formats.weights,
+                           .out = dual_gemm::format_of(config.output),
+                           .bias = config.bias,
+                           .row_weights = config.row_weights};
+    if (config.matrices == 2) {
+      problem.activation = Activation{.kind = dual_gemm::kind_of(config.activation)};
+    }
+    if (config.gathered) {
+      problem.layout = RowLayout::gathered;
+    }
+    return problem;
+  }
+
+  template <class Configs>
+  static std::vector<Sample<GroupedProblem>> samples_of(const Configs& configs) {
+    std::vector<Sample<GroupedProblem>> found;
+    std::transform(configs.begin(), configs.end(), std::back_inserter(found), [](const Config& config) {
+      return Sample<GroupedProblem>{with_extents(problem_of(config), Kernels::beyond_a_tile(config)),
+                                    Kernels::knob_table().knobs(config)};
+    });
+    return found;
+  }
+
+  [[nodiscard]] Config config(const GroupedProblem& problem, const Knobs& knobs) const {
+    return for_problem(Kernels::knob_table().with({}, knobs, name()), problem);
+  }
+};
+
+}  // namespace thresher::strategies::grouped_gemm

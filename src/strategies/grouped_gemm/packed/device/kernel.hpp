@@ -1,0 +1,13 @@
+#pragma once
+/// The entry point: instantiated for each Config, by NVRTC for the GPU and by the host's compiler for the emulator.
+#include "strategies/grouped_gemm/packed/device/operation.hpp"
+
+namespace thresher::strategies::grouped_gemm::packed {
+
+template <Config config>
+TH_KERNEL(pipeline::threads(shape_of(config)), config.blocks_resident)
+kernel(TH_GRID_CONSTANT const Params params) {
+  pipeline::run_grouped(Operation<config>(params));
+}
+
+}  // namespace thresher::strategies::grouped_gemm::packed

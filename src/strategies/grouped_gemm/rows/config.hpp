@@ -1,0 +1,74 @@
+#pragma once
+/// The knobs of the grouped GEMMs in 16 bits for many rows a group, and what follows from them.
+///
+/// Tokens are the M side of wgmma, in tiles of 64 rows, of which a tile takes as many as its group has left. Weights are
+/// the N side: as many gate rows as up rows, so that gate and up of one output are two elements of the same thread's
+/// sums. Math warpgroups take tiles by turns: one multiplies while another finishes.
+#include "pipeline/grouped/rung.hpp"
+#include "pipeline/shape.hpp"
+#include "strategies/grouped_gemm/device/finish_params.hpp"
+#include "strategies/grouped_gemm/device/slot_layout.hpp"
+
+namespace thresher::strategies::grouped_gemm::rows {
+
+using dual_gemm::ActivationCode;
+using dual_gemm::Number;
+
+struct Config {
+  Number operand = Number::bf16;
+  Number output = Number::bf16;
+  int matrices = 2;  ///< gate and up, or one
+  ActivationCode activation = ActivationCode::silu;
+  bool bias = false;
+  bool row_weights = false;
+  bool gathered = false;
+  int math_warpgroups = 2;
+  int block_tokens = 128;  ///< the most rows of a tile, a multiple of 64
+  int block_outputs = 64;  ///< columns of C in a tile; of one matrix half of them
+  int block_k = 64;        ///< k elements of a slot: 32, or a multiple of 64
+  int stages = 6;
+  int loader_registers = 0;  ///< with math_registers: the register hand-over; 0 for none
+  int math_registers = 0;
+  bool profiled = false;         ///< leaves timestamps of its roles in SixteenBitParams::profile
+  bool dependent_launch = true;  ///< of the launches, not of the code: they may start before the one ahead has ended
+
+  bool operator==(const Config&) const = default;
+};
+
+inline constexpr int sum_rows = 64;
+
+TH_DEVICE constexpr int tile_outputs(const Config& c) { return c.block_outputs * (c.matrices == 2 ? 1 : 2); }
+/// Rows that one copy brings, of gate or of up.
+TH_DEVICE constexpr int weight_box_rows(const Config& c) { return c.block_outputs; }
+TH_DEVICE constexpr SlotLayout slot_layout(const Config& c) {
+  return {c.block_k, c.block_tokens, weight_box_rows(c), c.matrices};
+}
+
+TH_DEVICE constexpr pipeline::Rungs rungs_of(const Config& c) {
+  return {sum_rows, static_cast<machine::u32>(c.block_tokens), sum_rows};
+}
+
+TH_DEVICE constexpr FinishKnobs finish_knobs(const Config& c) {
+  return {.output = c.output,
+          .matrices = c.matrices,
+          .activation = c.activation,
+          .bias = c.bias,
+          .row_weights = c.row_weights,
+          .gathered = c.gathered};
+}
+
+TH_DEVICE constexpr pipeline::Shape shape_of(const Config& c) {
+  return {
+      .stages = c.stages,
+      .slot_bytes = slot_layout(c).token_bytes() + slot_layout(c).weight_bytes(),
+      .math_warpgroups = c.math_warpgroups,
+      .reading = pipeline::Reading::by_turns,
+      .loader_registers = c.loader_registers,
+      .math_registers = c.math_registers,
+      .persistent = true,
+      .release_early = true,
+      .profiled = c.profiled,
+  };
+}
+
+}  // namespace thresher::strategies::grouped_gemm::rows

@@ -1,0 +1,13 @@
+#pragma once
+/// The entry point: instantiated for each Config, by NVRTC for the GPU and by the host's compiler for the emulator.
+#include "strategies/grouped_gemm/rows/device/operation.hpp"
+
+namespace thresher::strategies::grouped_gemm::rows {
+
+template <Config config>
+TH_KERNEL(pipeline::threads(shape_of(config)), 1)
+kernel(TH_GRID_CONSTANT const SixteenBitParams params) {
+  pipeline::run_grouped(Operation<config>(params));
+}
+
+}  // namespace thresher::strategies::grouped_gemm::rows

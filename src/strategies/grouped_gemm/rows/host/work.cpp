@@ -1,0 +1,25 @@
+#include "strategies/grouped_gemm/rows/host/work.hpp"
+
+#include "strategies/grouped_gemm/host/work.hpp"
+
+namespace thresher::strategies::grouped_gemm::rows {
+
+WorkModel work(const GroupedProblem& problem, const Config& config) {
+  WorkModel work;
+  if (config.gathered) {
+    constexpr double read_and_written_bytes = 2 * 2;
+    work.parts.emplace_back(MemoryPass{
+        "gathering the rows", usual_rows(problem) * static_cast<double>(problem.k) * read_and_written_bytes, true});
+  }
+  work.parts.emplace_back(grouped_kernel(problem, {.weight_rows = 2 * weight_box_rows(config),
+                                                   .outputs = tile_outputs(config),
+                                                   .rungs = rungs_of(config),
+                                                   .k = config.block_k,
+                                                   .stages = config.stages,
+                                                   .dependent_launch = config.dependent_launch,
+                                                   .tokens_are_rows = true,
+                                                   .hides_epilogue = true}));
+  return work;
+}
+
+}  // namespace thresher::strategies::grouped_gemm::rows

@@ -1,0 +1,31 @@
+#include "strategies/grouped_gemm/rows/obstacles.hpp"
+
+#include "strategies/grouped_gemm/host/obstacles.hpp"
+
+namespace thresher::strategies::grouped_gemm::rows {
+namespace {
+
+constexpr int max_columns = 256;  // of the matrix instruction
+/// Addresses, phases and the epilogue's values, beside the accumulators: measured of compiled kernels.
+constexpr int other_registers = 40;
+
+}  // namespace
+
+std::vector<std::string> obstacles(const GroupedProblem& problem, const Config& config, const DeviceSpec& device) {
+  Obstacles found;
+  check_groups(problem, rungs_of(config), tile_outputs(config), found);
+  if (const int columns = 2 * config.block_outputs; columns > max_columns) {
+    found.say("tile: {} rows of weights are over the limit of {}, a matrix instruction's columns", columns, max_columns);
+  }
+  if (config.math_warpgroups < 2 || config.stages < 2) {
+    found.say("rows: {} math warpgroups and a ring of {} slots leave nobody to take turns: use 2 of each at least",
+              config.math_warpgroups, config.stages);
+  }
+  check_block({.shape = shape_of(config),
+               .experts = problem.experts,
+               .registers = config.block_tokens / sum_rows * config.block_outputs + other_registers},
+              device, found);
+  return found.take();
+}
+
+}  // namespace thresher::strategies::grouped_gemm::rows

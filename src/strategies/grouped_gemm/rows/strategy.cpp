@@ -1,0 +1,60 @@
+#include "strategies/grouped_gemm/rows/strategy.hpp"
+
+#include <algorithm>
+#include <iterator>
+
+#include "strategies/grouped_gemm/host/sixteen_bit_kernels.hpp"
+#include "strategies/grouped_gemm/rows/candidates.hpp"
+#include "strategies/grouped_gemm/rows/host/work.hpp"
+#include "strategies/grouped_gemm/rows/obstacles.hpp"
+#include "strategies/grouped_gemm/rows/program.hpp"
+
+namespace thresher::strategies::grouped_gemm {
+namespace {
+
+struct Rows : SixteenBitKernels<Rows> {
+  using Config = rows::Config;
+  static constexpr std::string_view name = "rows";
+  static constexpr std::string_view summary =
+      "for many tokens of 16 bits an expert, as rows of the matrix unit; two warpgroups take tiles by turns";
+
+  static const KnobTable<Config>& knob_table() { return rows::knob_table(); }
+  static std::vector<Config> candidates(const GroupedProblem& problem, const Knobs&) {
+    const std::vector<rows::TileShape> shapes = rows::tile_shapes_for(problem.rows);
+    std::vector<Config> found;
+    std::transform(shapes.begin(), shapes.end(), std::back_inserter(found),
+                   [](const rows::TileShape& shape) { return rows::with_tile({}, shape); });
+    return found;
+  }
+  static std::vector<std::string> obstacles(const GroupedProblem& problem, const Config& config,
+                                            const DeviceSpec& device) {
+    return rows::obstacles(problem, config, device);
+  }
+  static WorkModel work(const GroupedProblem& problem, const Config& config) { return rows::work(problem, config); }
+  static SixteenBitKernel kernel(const GroupedProblem& problem, const Config& config) {
+    return {.strategy = name,
+            .knobs = knob_table().knobs(config),
+            .work = work(problem, config),
+            .program = rows::program(config),
+            .expression = rows::kernel_expression(config),
+            .shape = rows::shape_of(config),
+            .rungs = rows::rungs_of(config),
+            .operand = config.operand,
+            .tile_outputs = rows::tile_outputs(config),
+            .slots = rows::slot_layout(config),
+            .least_products = config.block_k / 16,
+            .dependent_launch = config.dependent_launch};
+  }
+  static int outputs(const Config& config) { return rows::tile_outputs(config); }
+  static std::vector<Config> default_configs() { return {}; }
+  static const auto& small_configs() { return rows::small_config_list; }
+};
+
+}  // namespace
+
+const Strategy<GroupedProblem>& rows_strategy() {
+  static const KernelStrategy<Rows> strategy;
+  return strategy;
+}
+
+}  // namespace thresher::strategies::grouped_gemm

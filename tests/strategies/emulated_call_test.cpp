@@ -1,0 +1,53 @@
+// A planned call on the emulator: which memory its kernels may touch.
+#include "strategies/host/emulated_call.hpp"
+
+#include <gtest/gtest.h>
+
+#include "core/grouped_weights.hpp"
+
+namespace thresher::strategies {
+namespace {
+
+void nothing(const void*) {}
+
+/// A launch of one thread that reads both tensors of the call, and their scales and global scales.
+PlannedCall reads_both() {
+  KernelLaunch launch;
+  launch.block = {32, 1, 1};
+  launch.cluster = {1, 1, 1};
+  for (const std::size_t index : {0, 1}) {
+    launch.accesses.push_back({Access::Memory::tensor, index, Access::Use::reads});
+    launch.accesses.push_back({Access::Memory::scales, index, Access::Use::reads});
+    launch.accesses.push_back({Access::Memory::global_scale, index, Access::Use::reads});
+  }
+  launch.bind = [](const CallTensors&, LaunchArguments& arguments) {
+    arguments.grid = {1, 1, 1};
+    return true;
+  };
+  PlannedCall call;
+  call.strategy = "reads both";
+  call.steps.emplace_back(std::move(launch));
+  return call;
+}
+
+/// Gate and up in one tensor are two views of one memory, in every order.
+TEST(EmulatedCallTest, TwoViewsOfOneTensorAreOneRegion) {
+  constexpr std::int64_t experts = 3;
+  constexpr std::int64_t n = 4;
+  constexpr std::int64_t k = 32;
+  std::vector<std::uint8_t> values(experts * 2 * n * k / 2);
+  std::vector<std::uint8_t> scales(experts * 2 * n * k / 16);
+  const std::vector<float> globals(experts, 1.0F);
+  Tensor both = Tensor::contiguous(values.data(), Format::nvfp4, {experts, 2 * n, k});
+  both.scales.data = scales.data();
+  both.global_scale = globals.data();
+  for (const GateUpOrder order : all_gate_up_orders) {
+    const WeightViews views = weight_views({.b1 = both, .order = order});
+    EmulatedCall call(reads_both(), {{"gate", views.gate}, {"up", views.up}},
+                      [](const KernelLaunch&) -> HostKernel { return nothing; });
+    EXPECT_TRUE(call.run({}).clean()) << name(order);
+  }
+}
+
+}  // namespace
+}  // namespace thresher::strategies

@@ -1,0 +1,113 @@
+// What the strategies of grouped products say of themselves: what stands in their way, and nothing else does.
+#include <gtest/gtest.h>
+
+#include <set>
+
+#include "core/device_spec.hpp"
+#include "pipeline/grouped/groups.hpp"
+#include "strategies/grouped_gemm/columns/config.hpp"
+#include "strategies/grouped_gemm/registry.hpp"
+
+namespace thresher::strategies::grouped_gemm {
+namespace {
+
+const DeviceSpec& h200() { return device_spec("H200"); }
+
+const Strategy<GroupedProblem>& strategy(std::string_view name) {
+  return *find_strategy<GroupedProblem>(strategies_of(DeviceKind::cuda), name);
+}
+
+const std::vector<std::string> nothing{};
+
+/// That exactly one thing is in the way, which begins so.
+void expect_one(const std::vector<std::string>& obstacles, const std::string& beginning) {
+  ASSERT_EQ(obstacles.size(), 1U);
+  EXPECT_EQ(obstacles[0].substr(0, beginning.size()), beginning);
+}
+
+GroupedProblem in_16_bits() {
+  return {.experts = 8, .rows = 512, .n = 256, .k = 512, .a = Format::bf16, .b = Format::bf16, .out = Format::bf16};
+}
+GroupedProblem in_nvfp4() {
+  return {.experts = 8, .rows = 512, .n = 256, .k = 512, .a = Format::fp16, .b = Format::nvfp4, .out = Format::fp16};
+}
+
+TEST(GroupedStrategies, SamplesAndBuiltInCallsHaveNoObstacle) {
+  for (const auto* of_a_gpu : strategies_of(DeviceKind::cuda)) {
+    for (const auto& samples : {of_a_gpu->samples(), of_a_gpu->built_in()}) {
+      for (const auto& [problem, knobs] : samples) {
+        EXPECT_EQ(of_a_gpu->obstacles(problem, knobs, h200()), nothing) << knobs.text();
+      }
+    }
+  }
+}
+
+TEST(GroupedStrategies, TheDirectoryHoldsSoManyExpertsAndNoMore) {
+  const Knobs small = Knobs::parse("math_warpgroups=1 block_tokens=16 stages=2");
+  GroupedProblem problem = in_16_bits();
+  problem.experts = 1024;
+  EXPECT_EQ(strategy("columns").obstacles(problem, small, h200()), nothing);
+  problem.experts = 1025;
+  expect_one(strategy("columns").obstacles(problem, small, h200()), "directory: 1025 experts are over the limit of 1024");
+}
+
+// 2²¹ tiles of 128 outputs in each row tile; of two groups each may end in the middle of one.
+TEST(GroupedStrategies, TilesAreCountedInThirtyTwoBits) {
+  const Knobs small = Knobs::parse("math_warpgroups=1 block_tokens=8 stages=2");
+  GroupedProblem problem = in_16_bits();
+  problem.experts = 2;
+  problem.n = std::int64_t{128} << 21;
+  problem.rows = 8 * 1021;
+  EXPECT_EQ(strategy("columns").obstacles(problem, small, h200()), nothing);
+  problem.rows = 8 * 1022;
+  expect_one(strategy("columns").obstacles(problem, small, h200()), "tiles: up to 2147483648 of 8 rows and 128 outputs");
+}
+
+TEST(GroupedStrategies, NeedNoMoreSharedMemoryThanABlockMayHave) {
+  const Knobs tile = Knobs::parse("math_warpgroups=2 block_tokens=64 stages=4");
+  const GroupedProblem problem = in_16_bits();
+  DeviceSpec device = h200();
+  constexpr columns::Config config{.math_warpgroups = 2, .block_tokens = 64, .stages = 4};
+  device.shared_bytes_per_block = pipeline::grouped_shared_bytes(columns::shape_of(config), 8);
+  EXPECT_EQ(strategy("columns").obstacles(problem, tile, device), nothing);
+  device.shared_bytes_per_block -= 1;
+  expect_one(strategy("columns").obstacles(problem, tile, device), "shared memory: ");
+}
+
+// 384 threads have three times 168 registers.
+TEST(GroupedStrategies, HandOverNoMoreRegistersThanThereAre) {
+  const std::string tile = "math_warpgroups=2 block_tokens=128 stages=2 math_registers=240 loader_registers=";
+  EXPECT_EQ(strategy("columns").obstacles(in_16_bits(), Knobs::parse(tile + "24"), h200()), nothing);
+  expect_one(strategy("columns").obstacles(in_16_bits(), Knobs::parse(tile + "40"), h200()), "setmaxnreg: ");
+}
+
+TEST(GroupedStrategies, SlotsOfThePackedRingDivideWhatWeightsArePaddedTo) {
+  const std::string fast = "numerics=fast block_tokens=16 stages=2 overlap=none blocks_per_slot=";
+  EXPECT_EQ(strategy("packed").obstacles(in_nvfp4(), Knobs::parse(fast + "2"), h200()), nothing);
+  expect_one(strategy("packed").obstacles(in_nvfp4(), Knobs::parse(fast + "4"), h200()), "tile: 512 along K a slot");
+}
+
+TEST(GroupedStrategies, TokensOfSixteenBitsInSlotsAreNotFolded) {
+  GroupedProblem problem = in_nvfp4();
+  problem.layout = RowLayout::slots;
+  const Knobs fast = Knobs::parse("numerics=fast block_tokens=16 stages=2 overlap=none blocks_per_slot=2");
+  expect_one(strategy("packed").obstacles(problem, fast, h200()), "fast: tokens of fp16 in slots are not folded");
+  problem.a = Format::nvfp4;
+  EXPECT_EQ(strategy("packed").obstacles(problem, fast, h200()), nothing);
+}
+
+TEST(GroupedStrategies, EveryPackedLayoutHasANameOfItsOwn) {
+  std::set<std::string> names;
+  for (const char* const numerics : {"numerics=exact", "numerics=fast"}) {
+    for (const bool is_dual : {false, true}) {
+      GroupedProblem problem = in_nvfp4();
+      problem.activation = is_dual ? std::optional<Activation>(Activation{}) : std::nullopt;
+      const Knobs knobs = Knobs::parse(std::string(numerics) + " block_tokens=16 stages=2 overlap=none");
+      names.insert(strategy("packed").plan(problem, knobs, h200()).packed_layout);
+    }
+  }
+  EXPECT_EQ(names.size(), 4U);
+}
+
+}  // namespace
+}  // namespace thresher::strategies::grouped_gemm
