@@ -1,4 +1,4 @@
-# thresher_layer(NAME SOURCES ... [DEPENDS layer ...] [LINK library ...] [PRECOMPILED kind])
+# thresher_layer(NAME SOURCES ... [DEPENDS layer ...] [LINK library ...] [PRECOMPILED kind] [TOGETHER])
 #
 # One static library thresher_NAME (alias thresher::NAME) from the files of src/NAME. DEPENDS names the layers below it
 # that its public headers need or its sources call; LINK names third-party libraries. The direction of dependence is
@@ -11,6 +11,31 @@ install(TARGETS thresher_options EXPORT thresher-targets)
 # the path is that a build lies under.
 set(thresher_warnings -Wall -Wextra -Wpedantic -Wshadow -Wnon-virtual-dtor -Wno-array-bounds -Wno-restrict -Wno-stringop-overflow -Werror)
 
+# thresher_compile_together(TARGET SOURCE...): up to six neighbouring files of one folder are one translation unit, since most of
+# the time goes into headers and templates that all of them use. What is unnamed or static is so in all of them: it needs a name of
+# its own in its folder.
+function(thresher_compile_together target)
+  set(before "")
+  set(members 0)
+  set(group 0)
+  foreach(source IN LISTS ARGN)
+    if(NOT source MATCHES "\\.cpp$")
+      continue()
+    endif()
+    get_filename_component(folder ${source} DIRECTORY)
+    if(NOT folder STREQUAL before OR members EQUAL 6)
+      math(EXPR group "${group} + 1")
+      set(members 0)
+    endif()
+    set(before "${folder}")
+    math(EXPR members "${members} + 1")
+    set_source_files_properties(${source} PROPERTIES UNITY_GROUP "${group}")
+  endforeach()
+  set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_MODE GROUP)
+  # g++ takes what is unnamed in such a file for a header's.
+  target_compile_options(${target} PRIVATE -Wno-subobject-linkage)
+endfunction()
+
 # thresher_library(TARGET): how every library of the project is compiled.
 function(thresher_library target)
   set_target_properties(${target} PROPERTIES CXX_EXTENSIONS OFF POSITION_INDEPENDENT_CODE ON)
@@ -18,7 +43,7 @@ function(thresher_library target)
 endfunction()
 
 function(thresher_layer name)
-  cmake_parse_arguments(ARG "" "PRECOMPILED" "SOURCES;DEPENDS;LINK" ${ARGN})
+  cmake_parse_arguments(ARG "TOGETHER" "PRECOMPILED" "SOURCES;DEPENDS;LINK" ${ARGN})
   add_library(thresher_${name} STATIC ${ARG_SOURCES})
   add_library(thresher::${name} ALIAS thresher_${name})
   set_target_properties(thresher_${name} PROPERTIES EXPORT_NAME ${name})
@@ -38,6 +63,9 @@ function(thresher_layer name)
     set(ARG_PRECOMPILED library)
   endif()
   thresher_use_precompiled(thresher_${name} ${ARG_PRECOMPILED})
+  if(ARG_TOGETHER)
+    thresher_compile_together(thresher_${name} ${ARG_SOURCES})
+  endif()
 endfunction()
 
 # thresher_test(NAME SOURCES ... [DEPENDS layer ...] [LINK library ...] [LABELS label ...] [PREFIX prefix] [KERNELS])

@@ -19,6 +19,9 @@ namespace thresher::arena {
 inline constexpr std::uint8_t first_poison = 0xFF;  // a NaN in every format
 inline constexpr std::uint8_t second_poison = 0x5A;
 
+/// All sets of a run together may take this share of the memory that is available.
+inline constexpr double sets_memory_share = 0.4;
+
 /// Copies refer to the same buffers.
 class DeviceSet {
  public:

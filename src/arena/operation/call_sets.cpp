@@ -11,8 +11,6 @@
 namespace thresher::arena {
 namespace {
 
-/// Sets may take this share of the memory that is available, on all rigs together.
-constexpr double memory_share = 0.4;
 constexpr std::size_t pool_size = 3;
 constexpr std::size_t drawn_groups = 4;
 /// Threads are worth starting for more than this.
@@ -52,7 +50,7 @@ CallPlan plan_calls(const Problem& problem, const std::vector<HostTensor>& input
   const std::size_t call_footprint = sizes.call_footprint + (is_host ? sizes.call_bytes : 0);
   const std::size_t num_rigs = rigs.front() == rigs.back() ? 1 : 2;
   const auto limit =
-      static_cast<std::size_t>(memory_share * static_cast<double>(rig.memory().available_bytes())) / num_rigs;
+      static_cast<std::size_t>(sets_memory_share * static_cast<double>(rig.memory().available_bytes())) / num_rigs;
   CallPlan plan;
   // With every group comes a trusted set.
   plan.rotation = plan_rotation(sizes.weight_bytes + sizes.call_bytes, weight_footprint + 2 * call_footprint,

@@ -7,9 +7,6 @@
 namespace thresher::arena {
 namespace {
 
-/// Input sets may take this share of the memory that is available.
-constexpr double memory_share = 0.4;
-
 /// What one set reads and writes, and what it takes with its guard zones.
 struct SetSize {
   std::size_t bytes = 0;
@@ -35,7 +32,7 @@ InputSets make_input_sets(Rig& rig, const Problem& problem, Distribution distrib
   Memory& memory = rig.memory();
   const std::vector<HostTensor> inputs = operation.inputs(problem, distribution, seed);
   const std::vector<HostTensor> outputs = operation.outputs(problem);
-  const auto limit = static_cast<std::size_t>(memory_share * static_cast<double>(memory.available_bytes()));
+  const auto limit = static_cast<std::size_t>(sets_memory_share * static_cast<double>(memory.available_bytes()));
   const SetSize size = size_of_set(inputs, outputs);
   InputSets made;
   made.rotation = plan_rotation(size.bytes, size.footprint_bytes, rig.last_level_cache_bytes(), limit);

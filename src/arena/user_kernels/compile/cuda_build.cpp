@@ -25,7 +25,6 @@ namespace {
 namespace fs = std::filesystem;
 using Json = nlohmann::json;
 
-constexpr double most_s = 120;
 constexpr std::uint64_t most_image_bytes = std::uint64_t{256} << 20;
 constexpr std::uint64_t most_request_bytes = 8 * most_text_bytes;  // a text whose every byte is escaped
 constexpr const char* own_header = "thresher/own_kernel.h";
@@ -215,7 +214,7 @@ runtime::ProcessOutput run(const fs::path& thresher, const fs::path& folder) {
   command.confinement = confinement_in(folder);
   command.confinement->executable = {thresher};
   command.confinement->may_exec = true;
-  return runtime::run_process(std::move(command), {.time_s = most_s});
+  return runtime::run_process(std::move(command), {.time_s = compiler_limit_s});
 }
 
 }  // namespace

@@ -17,8 +17,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr double most_s = 120;
-
 runtime::ResourceLimits limits() {
   runtime::ResourceLimits limits;
   limits.data_bytes = std::uint64_t{8} << 30;
@@ -120,7 +118,7 @@ void HostBuild::run_compiler(std::vector<std::string> arguments, const fs::path&
   confinement.limits = limits();
   confinement.may_fork = true;
   confinement.may_exec = true;
-  const runtime::ProcessOutput output = runtime::run_process(std::move(command), {.time_s = most_s});
+  const runtime::ProcessOutput output = runtime::run_process(std::move(command), {.time_s = compiler_limit_s});
   record_.confined = output.confined;
   if (!output.succeeded()) {
     throw Error(ErrorCode::compile, first_error(output));

@@ -8,6 +8,9 @@
 
 namespace thresher::arena::user_kernels {
 
+/// Seconds that a compiler is given for a kernel.
+inline constexpr double compiler_limit_s = 120;
+
 struct HostToolchain {
   std::filesystem::path compiler;                      ///< as it is started
   std::string version;                                 ///< the first line of --version
