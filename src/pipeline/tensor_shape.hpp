@@ -1,0 +1,73 @@
+#pragma once
+/// What the tensor memory skeleton must know of a kernel at compile time, and the shared memory, the threads and the
+/// columns of tensor memory that follow from it.
+#include "machine/tensor_memory.hpp"
+#include "pipeline/shape.hpp"
+#include "pipeline/transposed_layout.hpp"
+
+namespace thresher::pipeline {
+
+/// One compile-time value: a template parameter of the skeleton whose sums lie in tensor memory.
+struct TensorShape {
+  Group group = Group::block;  ///< the blocks that share a product
+  int stages = 0;              ///< slots of the ring
+  int slot_bytes = 0;          ///< of one block, a multiple of 1024
+  int staging_bytes = 0;       ///< shared memory of the finishing warpgroup for its outputs, a multiple of 16
+  int sums = 1;                ///< accumulators: with 2 a tile is finished while the next is multiplied
+  int sum_columns = 0;         ///< of tensor memory, of one accumulator
+  int scale_columns = 0;       ///< for the scales of one slot
+  int split_groups = 1;        ///< groups of a cluster that share one tile by dividing its k range
+  bool persistent = false;     ///< a block takes several tiles
+  bool profiled = false;       ///< the roles leave timestamps
+  Ablation ablation = Ablation::none;
+
+  bool operator==(const TensorShape&) const = default;
+};
+
+TH_DEVICE constexpr int group_blocks(const TensorShape& shape) { return static_cast<int>(shape.group); }
+TH_DEVICE constexpr int cluster_blocks(const TensorShape& shape) { return group_blocks(shape) * shape.split_groups; }
+
+/// Four warps finish, one for each quarter of the lanes; one loads; one multiplies and owns the tensor memory.
+inline constexpr u32 finishing_warps = 4;
+inline constexpr u32 loading_warp = 4;
+inline constexpr u32 multiplying_warp = 5;
+TH_DEVICE constexpr int threads(const TensorShape&) { return 6 * 32; }
+
+/// Columns: the accumulators, then a set of scales for each slot.
+TH_DEVICE constexpr int set_offset(const TensorShape& shape, u32 slot) {
+  return shape.sums * shape.sum_columns + static_cast<int>(slot) * shape.scale_columns;
+}
+TH_DEVICE constexpr int used_columns(const TensorShape& shape) {
+  return set_offset(shape, static_cast<u32>(shape.stages));
+}
+
+/// Offsets into the block's dynamic shared memory. A block of one tile has no use for its slots when the tile is summed
+/// up: its staging lies in them. A persistent block's loader refills them: staging lies behind.
+TH_DEVICE constexpr int slots_bytes(const TensorShape& shape) { return shape.stages * shape.slot_bytes; }
+TH_DEVICE constexpr int staging_offset(const TensorShape& shape) { return shape.persistent ? slots_bytes(shape) : 0; }
+TH_DEVICE constexpr int barrier_offset(const TensorShape& shape) {
+  const int staging_end = staging_offset(shape) + shape.staging_bytes;
+  return staging_end > slots_bytes(shape) ? staging_end : slots_bytes(shape);
+}
+/// full and empty of each slot and of each accumulator, and the two of a split's merge.
+TH_DEVICE constexpr int barrier_count(const TensorShape& shape) { return 2 * shape.stages + 2 * shape.sums + 2; }
+/// The word that the allocation is left in lies behind the barriers.
+TH_DEVICE constexpr int place_offset(const TensorShape& shape) {
+  return barrier_offset(shape) + 8 * barrier_count(shape);
+}
+inline constexpr int most_shared_bytes = 227 * 1024;
+/// All of tensor memory is taken, so one block is resident on a multiprocessor: it asks for more than half of the
+/// shared memory, and no allocation waits for another block of the same kernel.
+TH_DEVICE constexpr int shared_bytes(const TensorShape& shape) {
+  constexpr int one_block = most_shared_bytes / 2 + 1024;
+  const int needed = place_offset(shape) + 16;
+  return needed > one_block ? needed : one_block;
+}
+
+/// What the hardware has room for.
+TH_DEVICE constexpr bool fits(const TensorShape& shape) {
+  return used_columns(shape) <= static_cast<int>(tensor_memory::all_columns) &&
+         shared_bytes(shape) <= most_shared_bytes;
+}
+
+}  // namespace thresher::pipeline
