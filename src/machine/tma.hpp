@@ -37,6 +37,12 @@ TH_DEVICE void load_multicast(Shared<u8> destination, const TensorMap& map, Barr
 template <int rank>
 TH_DEVICE void load_pair(Shared<u8> destination, const TensorMap& map, Barrier full, At<rank> at, Site site = here());
 
+/// The same into the same offset of every block of the cluster whose bit in `block_mask` is set; each pair of them gets
+/// the bytes completed on the barrier of its even block.
+template <int rank>
+TH_DEVICE void load_pair_multicast(Shared<u8> destination, const TensorMap& map, Barrier full, At<rank> at,
+                                   u16 block_mask, Site site = here());
+
 /// Copies a box from `source` (ordinary stores to it need fence::async_shared() and a barrier before). The box may
 /// reach beyond the tensor's end but, unlike a load's, not begin before it: an illegal instruction. Part of the
 /// thread's current group of stores.

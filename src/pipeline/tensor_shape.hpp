@@ -51,7 +51,7 @@ TH_DEVICE constexpr int barrier_offset(const TensorShape& shape) {
 }
 /// full and empty of each slot and of each accumulator, and the two of a split's merge.
 TH_DEVICE constexpr int barrier_count(const TensorShape& shape) { return 2 * shape.stages + 2 * shape.sums + 2; }
-/// The word that the allocation is left in lies behind the barriers.
+/// Behind the barriers lie the word that the allocation is left in, and four words of the finishing warps.
 TH_DEVICE constexpr int place_offset(const TensorShape& shape) {
   return barrier_offset(shape) + 8 * barrier_count(shape);
 }
@@ -60,8 +60,17 @@ inline constexpr int most_shared_bytes = 227 * 1024;
 /// shared memory, and no allocation waits for another block of the same kernel.
 TH_DEVICE constexpr int shared_bytes(const TensorShape& shape) {
   constexpr int one_block = most_shared_bytes / 2 + 1024;
-  const int needed = place_offset(shape) + 16;
+  const int needed = place_offset(shape) + 32;
   return needed > one_block ? needed : one_block;
+}
+
+/// What shape a merge of the sums of two groups sees: the finishing warpgroup of each block, its slots to land in.
+TH_DEVICE constexpr Shape merge_shape(const TensorShape& shape) {
+  return {.stages = shape.stages, .slot_bytes = shape.slot_bytes, .math_warpgroups = 1, .split_blocks = 2};
+}
+/// Whose timeline a profile is: the finishing warpgroup, the multiplying warp, the loader.
+TH_DEVICE constexpr Shape profile_shape(const TensorShape& shape) {
+  return {.math_warpgroups = 2, .profiled = shape.profiled, .ablation = shape.ablation};
 }
 
 /// What the hardware has room for.

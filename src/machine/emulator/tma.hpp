@@ -22,6 +22,12 @@ void load_pair(Shared<u8> destination, const TensorMap& map, Barrier full, At<ra
   emulator::calls::tma_load_pair(destination.address, &map, full.address, at.coordinate, rank, site);
 }
 template <int rank>
+void load_pair_multicast(Shared<u8> destination, const TensorMap& map, Barrier full, At<rank> at, u16 block_mask,
+                         Site site) {
+  emulator::calls::tma_load_pair_multicast(destination.address, &map, full.address, at.coordinate, rank, block_mask,
+                                           site);
+}
+template <int rank>
 void store(const TensorMap& map, Shared<u8> source, At<rank> at, Site site) {
   emulator::calls::tma_store(&map, source.address, at.coordinate, rank, site);
 }

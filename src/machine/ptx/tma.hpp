@@ -42,12 +42,19 @@ TH_DEVICE u64 address(const TensorMap& map) { return reinterpret_cast<u64>(&map)
                "l"(address(map)), "r"(full.address), TH_COORDINATES_##rank(at), "h"(block_mask), "l"(policy(hint)) \
                : "memory")
 /// The same place in the even block of a pair: bit 24 of an address in a cluster's shared memory tells the two apart.
-#define TH_TMA_LOAD_PAIR(rank, list)                                                                         \
-  asm volatile("cp.async.bulk.tensor." #rank                                                                 \
-               "d.cta_group::2.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1, {" list        \
-               "}], [%2];" ::"r"(destination.address),                                                       \
-               "l"(address(map)), "r"(full.address & 0xFEFFFFFFU), TH_COORDINATES_##rank(at)                 \
+#define TH_TMA_LOAD_PAIR(rank, list)                                                                  \
+  asm volatile("cp.async.bulk.tensor." #rank                                                          \
+               "d.cta_group::2.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1, {" list \
+               "}], [%2];" ::"r"(destination.address),                                                \
+               "l"(address(map)), "r"(full.address & 0xFEFFFFFFU), TH_COORDINATES_##rank(at)          \
                : "memory")
+#define TH_TMA_PAIR_MULTICAST(rank, list, a)                                                                    \
+  asm volatile(                                                                                                 \
+      "cp.async.bulk.tensor." #rank                                                                             \
+      "d.cta_group::2.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster [%0], [%1, {" list \
+      "}], [%2], %" #a ";" ::"r"(destination.address),                                                          \
+      "l"(address(map)), "r"(full.address & 0xFEFFFFFFU), TH_COORDINATES_##rank(at), "h"(block_mask)            \
+      : "memory")
 #define TH_TMA_STORE(rank, list)                                                           \
   asm volatile("cp.async.bulk.tensor." #rank "d.global.shared::cta.bulk_group [%0, {" list \
                "}], [%1];" ::"l"(address(map)),                                            \
@@ -115,6 +122,24 @@ TH_DEVICE void load_pair(Shared<u8> destination, const TensorMap& map, Barrier f
 }
 
 template <int rank>
+TH_DEVICE void load_pair_multicast(Shared<u8> destination, const TensorMap& map, Barrier full, At<rank> at,
+                                   u16 block_mask, Site) {
+  using namespace ptx;
+  if constexpr (rank == 1) {
+    TH_TMA_PAIR_MULTICAST(1, "%3", 4);
+  } else if constexpr (rank == 2) {
+    TH_TMA_PAIR_MULTICAST(2, "%3, %4", 5);
+  } else if constexpr (rank == 3) {
+    TH_TMA_PAIR_MULTICAST(3, "%3, %4, %5", 6);
+  } else if constexpr (rank == 4) {
+    TH_TMA_PAIR_MULTICAST(4, "%3, %4, %5, %6", 7);
+  } else {
+    static_assert(rank == 5);
+    TH_TMA_PAIR_MULTICAST(5, "%3, %4, %5, %6, %7", 8);
+  }
+}
+
+template <int rank>
 TH_DEVICE void load_multicast(Shared<u8> destination, const TensorMap& map, Barrier full, At<rank> at, u16 block_mask,
                               CacheHint hint, Site) {
   using namespace ptx;
@@ -174,6 +199,7 @@ TH_DEVICE void store(const TensorMap& map, Shared<u8> source, At<rank> at, Site)
 #undef TH_TMA_MULTICAST
 #undef TH_TMA_MULTICAST_HINT
 #undef TH_TMA_LOAD_PAIR
+#undef TH_TMA_PAIR_MULTICAST
 #undef TH_TMA_STORE
 #undef TH_COORDINATES_1
 #undef TH_COORDINATES_2

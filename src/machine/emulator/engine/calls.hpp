@@ -77,6 +77,8 @@ void tma_load_multicast(std::uint32_t destination, const void* map, std::uint32_
 /// Completes on the barrier of the pair's even block.
 void tma_load_pair(std::uint32_t destination, const void* map, std::uint32_t barrier, const std::int32_t* at, int rank,
                    Site site);
+void tma_load_pair_multicast(std::uint32_t destination, const void* map, std::uint32_t barrier, const std::int32_t* at,
+                             int rank, std::uint16_t mask, Site site);
 void tma_store(const void* map, std::uint32_t source, const std::int32_t* at, int rank, Site site);
 void bulk_load(std::uint32_t destination, std::uint64_t source, std::uint32_t bytes, std::uint32_t barrier, Site site);
 void bulk_load_multicast(std::uint32_t destination, std::uint64_t source, std::uint32_t bytes, std::uint32_t barrier,

@@ -314,6 +314,16 @@ void tma_load_pair(std::uint32_t destination, const void* map, std::uint32_t bar
            Completes::on_the_even_one);
 }
 
+void tma_load_pair_multicast(std::uint32_t destination, const void* map, std::uint32_t barrier, const std::int32_t* at,
+                             int rank, std::uint16_t mask, Site where) {
+  Engine& engine = Engine::current();
+  engine.scheduler.pause(Engine::self());
+  const std::uint32_t site = engine.sites.number(where);
+  const char* call = "tma::load_pair_multicast";
+  load_box(targets(engine, mask, call, site), call, destination, map, barrier, at, rank, site,
+           Completes::on_the_even_one);
+}
+
 void bulk_load(std::uint32_t destination, std::uint64_t source, std::uint32_t bytes, std::uint32_t barrier,
                Site where) {
   Engine& engine = Engine::current();

@@ -1,0 +1,77 @@
+#pragma once
+/// What the tensor memory skeleton asks of an operation, checked before anything else of it is compiled. An operation
+/// says nothing about barriers.
+#include "pipeline/ring.hpp"
+#include "pipeline/tensor_shape.hpp"
+#include "pipeline/tensor_sums.hpp"
+
+namespace thresher::pipeline {
+
+/// One thread of the loader calls prefetch first of all, to bring tensor maps near. `tiles` counts them for each
+/// cluster, `k_steps` counts the slots that a tile takes; `member` of tile() is the block's place in its group.
+/// Profiles go where `profile` says, when the shape asks for one.
+template <class Operation>
+concept TensorOperation = requires(const Operation& operation, const typename Operation::Tile& tile, u32 at) {
+  requires Same<decltype(Operation::shape), const TensorShape>;
+  requires Same<decltype(Operation::slot_load_bytes), const u32>;
+  { operation.tiles() } -> Same<u32>;
+  { operation.tile(at, at) } -> Same<typename Operation::Tile>;
+  { operation.k_steps() } -> Same<u32>;
+  { operation.prefetch() } -> Same<void>;
+  { operation.profile() } -> Same<Global<u64>>;
+};
+
+/// One thread of the loader calls them for each slot; together their copies bring slot_load_bytes to each block of the
+/// group. `load_constant` brings what no earlier grid writes, `load_fresh` the rest.
+template <class Operation>
+concept LoadsTensors = requires {
+  static_cast<void (Operation::*)(const LoadSlot&, const typename Operation::Tile&, u32) const>(
+      &Operation::load_constant);
+  static_cast<void (Operation::*)(const LoadSlot&, const typename Operation::Tile&, u32) const>(&Operation::load_fresh);
+};
+
+/// One thread of the group issues the products of a slot: they start the sums anew where `first`, else add to them.
+/// `scales` are columns that no product reads any more.
+template <class Operation>
+concept MultipliesTensors = requires {
+  static_cast<void (Operation::*)(Shared<u8>, tensor_memory::Columns, tensor_memory::Columns, bool) const>(
+      &Operation::multiply);
+};
+
+/// The finishing warps call `ahead` before a tile's sums are there, and give finish its result.
+template <class Operation>
+concept LooksAheadOfTensors = requires {
+  static_cast<typename Operation::Ahead (Operation::*)(const typename Operation::Tile&, Shared<u32>) const>(
+      &Operation::ahead);
+};
+/// `half` is which part of the columns this block finishes, of a tile whose k range is split.
+template <class Operation>
+concept FinishesTensors = requires(const Operation& operation, SumsOf<Operation::shape>& sums,
+                                   const typename Operation::Tile& tile, u32 half, Shared<u8> staging,
+                                   const typename Operation::Ahead& ahead) {
+  { operation.finish(sums, tile, half, staging, ahead) } -> Same<void>;
+};
+
+/// Refuses an operation that lacks something, one sentence for each.
+template <TensorOperation Operation>
+struct CheckedTensorOperation {
+  static constexpr TensorShape shape = Operation::shape;
+  static_assert(shape.stages > 0 && shape.slot_bytes > 0 && shape.slot_bytes % 1024 == 0,
+                "slots start at swizzle atoms: their bytes are a multiple of 1024");
+  static_assert(used_columns(shape) <= static_cast<int>(tensor_memory::all_columns),
+                "the sums and a set of scales for each slot take more than the 512 columns of tensor memory");
+  static_assert(shared_bytes(shape) <= most_shared_bytes, "slots and staging take more than 227 KiB of shared memory");
+  static_assert(shape.sums == (shape.persistent ? 2 : 1),
+                "a persistent block finishes one accumulator while it fills another, and no other block does");
+  static_assert(!shape.persistent || shape.split_groups == 1, "partial sums land in the slots");
+  static_assert(LoadsTensors<Operation>,
+                "there are no 'void load_constant(const LoadSlot&, const Tile&, u32 k_step) const' and 'load_fresh' "
+                "alike");
+  static_assert(MultipliesTensors<Operation>,
+                "there is no 'void multiply(Shared<u8> slot, Columns sums, Columns scales, bool first) const'");
+  static_assert(LooksAheadOfTensors<Operation>, "there is no 'Ahead ahead(const Tile&, Shared<u32> scratch) const'");
+  static_assert(FinishesTensors<Operation>,
+                "there is no 'void finish(sums, const Tile&, u32 half, Shared<u8> staging, const Ahead&) const'");
+};
+
+}  // namespace thresher::pipeline

@@ -1,0 +1,186 @@
+#pragma once
+/// The dual GEMM of NVFP4 operands as the tensor memory skeleton runs it.
+#include "machine/numbers.hpp"
+#include "machine/tcgen05.hpp"
+#include "machine/tma.hpp"
+#include "pipeline/output.hpp"
+#include "pipeline/tensor_operation.hpp"
+#include "pipeline/transposed_output.hpp"
+#include "strategies/dual_gemm/device/activation.hpp"
+#include "strategies/dual_gemm/device/number_type.hpp"
+#include "strategies/dual_gemm/tcgen05/config.hpp"
+#include "strategies/dual_gemm/tcgen05/params.hpp"
+
+namespace thresher::strategies::dual_gemm::tcgen05 {
+
+using namespace machine;
+namespace instructions = machine::tcgen05;
+
+template <Config config>
+class Operation {
+ public:
+  static constexpr pipeline::TensorShape shape = shape_of(config);
+  static constexpr u32 slot_load_bytes = slot_bytes(config);
+  using Result = typename NumberType<config.output>::type;
+
+  struct Tile {
+    u32 token_tile;
+    u32 row_tile;  ///< of this block
+    u32 member;    ///< of the pair
+    TH_DEVICE u32 token() const { return token_tile * config.block_tokens; }
+  };
+
+  TH_DEVICE explicit Operation(const Params& params) : params_(params) {}
+
+  TH_DEVICE u32 tiles() const { return params_.token_tiles * params_.output_tiles; }
+  /// Neighbours share their weights.
+  TH_DEVICE Tile tile(u32 index, u32 member) const {
+    const u32 output_tile = index / params_.token_tiles;
+    return {index - output_tile * params_.token_tiles, output_tile * config.blocks + member, member};
+  }
+  TH_DEVICE u32 k_steps() const { return params_.k_steps; }
+  TH_DEVICE Global<u64> profile() const { return params_.profile; }
+
+  TH_DEVICE void prefetch() const {
+    tma::prefetch(params_.weights);
+    tma::prefetch(params_.weight_scales);
+    tma::prefetch(params_.tokens);
+    tma::prefetch(params_.token_scales);
+  }
+
+  /// Nothing that an earlier grid may write: weights. A row tile beyond the last is zeros.
+  TH_DEVICE void load_constant(const pipeline::LoadSlot& slot, const Tile& tile, u32 k_step) const {
+    const i32 block = static_cast<i32>(tile.row_tile * params_.k_steps + k_step);
+    load(slot.base, params_.weights, slot.full, At{0, 0, block});
+    load(slot.base.offset_bytes(weight_scales_at), params_.weight_scales, slot.full, At{0, 0, block});
+  }
+
+  TH_DEVICE void load_fresh(const pipeline::LoadSlot& slot, const Tile& tile, u32 k_step) const {
+    load(slot.base.offset_bytes(tokens_at), params_.tokens, slot.full,
+         At{static_cast<i32>(k_step * slot_row_bytes),
+            static_cast<i32>(tile.token() + tile.member * loaded_tokens(config))});
+    const Shared<u8> scales = slot.base.offset_bytes(token_scales_at + tile.member * loaded_scale_bytes);
+    const At at{0, static_cast<i32>(k_step * slot_scale_blocks + tile.member * loaded_scale_blocks(config)),
+                static_cast<i32>(tile.token_tile * groups)};
+    if constexpr (config.blocks == 2) {
+      tma::load_pair_multicast(scales, params_.token_scales, slot.full, at, both_blocks());
+    } else {
+      tma::load(scales, params_.token_scales, slot.full, at);
+    }
+  }
+
+  TH_DEVICE void multiply(Shared<u8> slot, tensor_memory::Columns sums, tensor_memory::Columns scales,
+                          bool first) const {
+    constexpr instructions::Instruction word =
+        instructions::instruction<instructions::Kind::nvfp4>(tile_rows * config.blocks, config.block_tokens);
+    const auto weights = instructions::descriptor<Swizzle::b128>(slot, 0, 8 * slot_row_bytes);
+    const auto tokens = instructions::descriptor<Swizzle::b128>(slot.offset_bytes(tokens_at), 0, 8 * slot_row_bytes);
+    TH_UNROLL
+    for (u32 k = 0; k < slot_products; ++k) {
+      const auto weight_scales = scales.plus(k * columns_of_product);
+      const auto token_scales = weight_scales.plus(scale_block_columns);
+      copy_scales(weight_scales, slot, weight_scales_at + k * scale_block_bytes);
+      TH_UNROLL
+      for (u32 g = 0; g < groups; ++g) {
+        copy_scales(token_scales.plus(g * scale_block_columns), slot, token_scales_at + token_scale_block(k, g));
+      }
+      instructions::multiply_scaled<shape.group>(sums, weights.advance(k * product_row_bytes),
+                                                 tokens.advance(k * product_row_bytes), word, weight_scales,
+                                                 token_scales, !first || k != 0);
+    }
+  }
+
+  /// What the sums are multiplied by.
+  struct Ahead {
+    float gate;
+    float up;
+  };
+  TH_DEVICE Ahead ahead(const Tile&, Shared<u32>) const {
+    const float token = scale(params_.token_scale);
+    return {token * scale(params_.gate_scale), token * scale(params_.up_scale)};
+  }
+
+  template <class Sums>
+  TH_DEVICE void finish(const Sums& sums, const Tile& tile, u32 half, Shared<u8> staging, const Ahead& ahead) const {
+    constexpr u32 tokens = finished_tokens(config);
+    const u32 first_token = tile.token() + half * tokens;
+    const u32 first_output = tile.row_tile * tile_rows_outputs;
+    // Not unrolled over chunks: each is code enough.
+    TH_NO_UNROLL
+    for (u32 first = 0; first < tokens; first += staged_tokens(config)) {
+      if (first_token + first < params_.m) {
+        const u32 part = first / staged_tokens(config) % 2;
+        write(sums.template chunk<staged_tokens(config)>(first), {first_token + first, first_output},
+              staging.offset_bytes(part * (staging_bytes(config) / 2)), ahead);
+      }
+    }
+  }
+
+ private:
+  static constexpr u32 tokens_at = weight_block_bytes;
+  static constexpr u32 weight_scales_at = tokens_at + token_bytes(config);
+  static constexpr u32 token_scales_at = weight_scales_at + weight_scale_bytes;
+  static constexpr u32 groups = token_scale_groups(config);
+  static constexpr u32 columns_of_product = (1 + groups) * scale_block_columns;
+  static constexpr u32 loaded_scale_bytes = groups * loaded_scale_blocks(config) * scale_block_bytes;
+
+  /// A block loads all groups of its part of the slot's blocks along K.
+  static TH_DEVICE constexpr u32 token_scale_block(u32 k, u32 group) {
+    constexpr u32 loaded = loaded_scale_blocks(config);
+    return ((k / loaded * groups + group) * loaded + k % loaded) * scale_block_bytes;
+  }
+
+  static TH_DEVICE u16 both_blocks() { return static_cast<u16>(3U << (cluster::rank() & ~1U)); }
+
+  template <int rank>
+  static TH_DEVICE void load(Shared<u8> to, const TensorMap& map, Barrier full, At<rank> at) {
+    if constexpr (config.blocks == 2) {
+      tma::load_pair(to, map, full, at);
+    } else {
+      tma::load(to, map, full, at);
+    }
+  }
+
+  static TH_DEVICE void copy_scales(tensor_memory::Columns to, Shared<u8> slot, u32 offset) {
+    instructions::copy_scales<shape.group>(to, instructions::scale_block(slot.offset_bytes(offset)));
+  }
+
+  static TH_DEVICE float scale(Global<float> value) { return value.is_null() ? 1.0F : value.load(); }
+
+  template <class Chunk>
+  TH_DEVICE void write(const Chunk& chunk, pipeline::OutputOrigin origin, Shared<u8> staging,
+                       const Ahead& ahead) const {
+    constexpr int tokens = staged_tokens(config);
+    constexpr u32 output_barrier = 1;
+    const auto value = [&](int group, int eight) { return outputs(chunk, group, eight, ahead); };
+    const pipeline::OutputMatrix<Result> matrix{params_.c.template as<Result>(), params_.c_row_stride, params_.m,
+                                                params_.n, params_.c_wide};
+    if constexpr (config.output == Number::fp32) {
+      pipeline::TransposedFloatOutput<tokens, pipeline::slabs>::write(matrix, origin, value);
+    } else {
+      pipeline::TransposedOutput<Result, tokens, pipeline::slabs>::write(matrix, origin, staging, output_barrier,
+                                                                         value);
+    }
+  }
+
+  /// One output for two neighbouring tokens: gate is row r of the slab, up row r + 8.
+  template <class Chunk>
+  TH_DEVICE auto outputs(const Chunk& chunk, int group, int slab, const Ahead& ahead) const {
+    float result[2];
+    TH_UNROLL
+    for (int e = 0; e < 2; ++e) {
+      const float gate = chunk.get(slab, group * 4 + e) * ahead.gate;
+      const float up = chunk.get(slab, group * 4 + 2 + e) * ahead.up;
+      result[e] = dual_gemm::activate<config.activation>(gate, up, params_);
+    }
+    if constexpr (config.output == Number::fp32) {
+      return Vector<float, 2>{{result[0], result[1]}};
+    } else {
+      return convert::pack<Result>(result[0], result[1]);
+    }
+  }
+
+  const Params& params_;
+};
+
+}  // namespace thresher::strategies::dual_gemm::tcgen05
