@@ -110,10 +110,6 @@ class Call {
     return emulator::launch(shape, options(seed), memory, [&params] { kernel<config>(params); });
   }
 
-  /// The matrix that the product must be, bit for bit, in C's format: rows of n elements.
-  template <Config config>
-  std::vector<std::uint8_t> expected() const;
-
  private:
   [[nodiscard]] u32 block_tokens() const { return static_cast<u32>(config_.block_tokens); }
   [[nodiscard]] bool reads_as_given() const {

@@ -2,15 +2,21 @@
 // instructions' arithmetic gives.
 #include <gtest/gtest.h>
 
+#include <array>
+#include <random>
+
 #include "reference/tolerance.hpp"
 #include "strategies/dual_gemm/formats.hpp"
 #include "strategies/tcgen05_case.hpp"
+#include "strategies/tcgen05_model.hpp"
 
 namespace thresher::strategies::dual_gemm::tcgen05 {
 namespace {
 
+using reference::Rule;
 using thresher::test::DualGemmCase;
 using thresher::test::Layout;
+using thresher::test::Matrix;
 
 DualGemmProblem problem_for(const Config& config, std::int64_t m, std::int64_t n, std::int64_t k) {
   return {.m = m,
@@ -30,30 +36,40 @@ std::string text_of(const std::vector<emulator::Finding>& findings) {
   return text;
 }
 
-/// What the emulator finds wrong with one call, and what is wrong with its result; empty when nothing is.
+/// What the emulator finds wrong with one call; empty when nothing is.
 template <Config config>
-std::string run_and_judge(DualGemmCase& host, std::uint64_t seed) {
+std::string run(DualGemmCase& host, std::uint64_t seed) {
   test::Call call(host, config);
   host.c.poison();
   if (const std::string found = text_of(call.prepare(seed)); !found.empty()) {
     return found;
   }
-  if (const std::string found = text_of(call.multiply<config>(seed).findings); !found.empty()) {
+  return text_of(call.multiply<config>(seed).findings);
+}
+
+/// The same, and what is wrong with its result.
+template <Config config>
+std::string run_and_judge(DualGemmCase& host, std::uint64_t seed, Rule rule = Rule::general) {
+  if (const std::string found = run<config>(host, seed); !found.empty()) {
     return found;
   }
   if (!host.c.gaps_intact()) {
     return "a gap between rows was written";
   }
   const reference::Verdict verdict = reference::judge_dual_gemm(
-      host.problem, reference::Rule::general, host.a.view(), host.b1_gate.view(), host.b2_up.view(), host.c.view(),
+      host.problem, rule, host.a.view(), host.b1_gate.view(), host.b2_up.view(), host.c.view(),
       reference::whole(host.problem), reference::Accumulation::float32_truncated);
-  return verdict.passed ? "" : verdict.explain();
+  if (!verdict.passed) {
+    return verdict.explain();
+  }
+  return test::without_gaps(host.c.view()) == test::model<config>(host) ? "" : "not what the instructions give";
 }
 
 template <Config config>
 void clean_and_right(std::int64_t m, std::int64_t n, std::int64_t k, std::uint64_t schedules) {
   for (std::uint64_t seed = 0; seed < schedules; ++seed) {
-    const Layout layout{.out_row_gap = seed % 3 == 0 ? 0 : 8,
+    const Layout layout{.row_gap = seed % 4 == 3 ? 16 : 0,
+                        .out_row_gap = seed % 3 == 0 ? 0 : 8,
                         .scales = seed % 2 == 0 ? ScaleLayout::row_major : ScaleLayout::blocked,
                         .global_scales = false};
     DualGemmCase host = DualGemmCase::random(problem_for(config, m, n, k), layout, static_cast<unsigned>(seed + 1));
@@ -61,13 +77,158 @@ void clean_and_right(std::int64_t m, std::int64_t n, std::int64_t k, std::uint64
   }
 }
 
-constexpr Config one_block{.blocks = 1, .block_tokens = 32, .stages = 2};
-constexpr Config pair{.blocks = 2, .block_tokens = 32, .stages = 2};
+/// Each tile's tokens, each way to share a product, each way to finish.
+using pipeline::Ablation;
+constexpr std::array configs{
+    Config{.blocks = 1, .block_tokens = 32, .stages = 2},
+    Config{.blocks = 2, .block_tokens = 32, .stages = 3},
+    Config{
+        .output = Number::bf16, .activation = ActivationCode::gelu_tanh, .blocks = 1, .block_tokens = 16, .stages = 4},
+    Config{.output = Number::fp32,
+           .activation = ActivationCode::swiglu_clamped,
+           .blocks = 2,
+           .block_tokens = 16,
+           .stages = 2},
+    Config{.output = Number::fp32, .blocks = 1, .block_tokens = 80, .stages = 1},
+    Config{.blocks = 2, .block_tokens = 96, .stages = 2},
+    Config{.blocks = 1, .block_tokens = 32, .stages = 2, .split_k = 2},
+    Config{.output = Number::bf16, .blocks = 2, .block_tokens = 48, .stages = 2, .split_k = 2},
+    Config{.blocks = 1, .block_tokens = 32, .stages = 3, .persistent = true},
+    Config{.output = Number::fp32, .blocks = 2, .block_tokens = 16, .stages = 2, .persistent = true},
+};
+template <std::size_t index>
+struct Chosen {
+  static constexpr Config config = configs[index];
+};
+template <std::size_t... index>
+::testing::Types<Chosen<index>...> chosen(std::index_sequence<index...>);
+using AllChosen = decltype(chosen(std::make_index_sequence<configs.size()>()));
 
-TEST(Tcgen05, OneBlock) { clean_and_right<one_block>(32, 64, 512, 4); }
-TEST(Tcgen05, OneBlockRagged) { clean_and_right<one_block>(37, 75, 592, 4); }
-TEST(Tcgen05, Pair) { clean_and_right<pair>(32, 128, 512, 4); }
-TEST(Tcgen05, PairRagged) { clean_and_right<pair>(37, 75, 592, 4); }
+template <class Choice>
+class EmulatedTcgen05 : public ::testing::Test {
+ protected:
+  static constexpr Config config = Choice::config;
+  static constexpr std::int64_t tokens = config.block_tokens;
+  static constexpr std::int64_t outputs = tile_outputs(config);
+};
+TYPED_TEST_SUITE(EmulatedTcgen05, AllChosen);
+
+TYPED_TEST(EmulatedTcgen05, OneTokenAndLittleOfK) {
+  clean_and_right<TestFixture::config>(1, 8, 256 * (TestFixture::config.split_k - 1) + 16, 2);
+}
+TYPED_TEST(EmulatedTcgen05, RaggedInEveryDimension) {
+  clean_and_right<TestFixture::config>(TestFixture::tokens + 5, TestFixture::outputs + 11, 592, 4);
+}
+TYPED_TEST(EmulatedTcgen05, WholeTiles) {
+  clean_and_right<TestFixture::config>(TestFixture::tokens, TestFixture::outputs, 512, 2);
+}
+
+TYPED_TEST(EmulatedTcgen05, GlobalScalesAndEveryScaleCode) {
+  DualGemmCase host = DualGemmCase::random(problem_for(TestFixture::config, 20, 33, 320));
+  ASSERT_EQ(run_and_judge<TestFixture::config>(host, 1), "");
+}
+
+TYPED_TEST(EmulatedTcgen05, NaNScalesSpoilTheirRowsAndNothingElse) {
+  DualGemmCase host = DualGemmCase::random(problem_for(TestFixture::config, 9, 40, 320), {.global_scales = false});
+  host.b1_gate.set_scale(3, 2, 0x7F);
+  host.b2_up.set_scale(35, 7, 0xFF);
+  host.a.set_scale(4, 17, 0x7F);
+  host.a.set_scale(6, 0, 0xFF);
+  ASSERT_EQ(run_and_judge<TestFixture::config>(host, 2), "");
+}
+
+constexpr Config one_block = configs[0];
+constexpr Config pair = configs[1];
+
+template <Config config>
+void many_schedules() {
+  DualGemmCase host = DualGemmCase::random(problem_for(config, config.block_tokens + 1, 70, 1100));
+  test::Call call(host, config);
+  ASSERT_EQ(text_of(call.prepare(0)), "");
+  const std::vector<std::uint8_t> expected = test::model<config>(host);
+  for (std::uint64_t seed = 0; seed < 24; ++seed) {
+    host.c.poison();
+    ASSERT_EQ(text_of(call.template multiply<config>(seed).findings), "") << seed;
+    ASSERT_EQ(test::without_gaps(host.c.view()), expected) << seed;
+  }
+}
+TEST(ManySchedules, OfOneBlock) { many_schedules<one_block>(); }
+TEST(ManySchedules, OfAPair) { many_schedules<pair>(); }
+TEST(ManySchedules, OfASplit) { many_schedules<configs[7]>(); }
+TEST(ManySchedules, OfPersistentBlocks) { many_schedules<configs[8]>(); }
+TEST(ManySchedules, OfPersistentPairs) { many_schedules<configs[9]>(); }
+
+/// The tiles that large problems take.
+TEST(LargeTiles, OfOneBlock) {
+  constexpr Config config{.blocks = 1, .block_tokens = 128, .stages = 3};
+  clean_and_right<config>(131, 70, 272, 2);
+}
+TEST(LargeTiles, OfAPairWith256Tokens) {
+  constexpr Config config{.blocks = 2, .block_tokens = 256, .stages = 2};
+  clean_and_right<config>(300, 96, 256, 1);
+}
+TEST(LargeTiles, OfPersistentPairsWith192Tokens) {
+  constexpr Config config{.blocks = 2, .block_tokens = 192, .stages = 2, .persistent = true};
+  clean_and_right<config>(193, 200, 256, 1);
+}
+
+TEST(OutputRows, AnyDistanceApart) {
+  for (const std::int64_t gap : {1, 2, 4}) {
+    DualGemmCase host = DualGemmCase::random(problem_for(pair, 9, 40, 64), {.out_row_gap = gap});
+    ASSERT_EQ(run_and_judge<pair>(host, 1), "") << gap << " elements between rows";
+  }
+  // Rows that start on 16 bytes, but do not end there.
+  DualGemmCase host = DualGemmCase::random(problem_for(pair, 9, 43, 64), {.out_row_gap = 5});
+  ASSERT_EQ(run_and_judge<pair>(host, 1), "");
+}
+
+/// Values of at most 1.5 and scales in [0, 1), in blocks: no token is copied.
+template <Config config>
+DualGemmCase contest_case(std::int64_t m, std::int64_t n, std::int64_t k) {
+  DualGemmCase host = DualGemmCase::random(problem_for(config, m, n, k), {.scales = ScaleLayout::blocked});
+  std::mt19937 random(5);
+  const auto operand = [&](std::int64_t rows) {
+    constexpr unsigned one = 0x38;  // the code of 1 in e4m3
+    return Matrix::nvfp4(
+        rows, k, {.scales = ScaleLayout::blocked, .global_scales = false},
+        [&](std::int64_t, std::int64_t) { return static_cast<std::uint8_t>(random() & 0xBU); },
+        [&](std::int64_t, std::int64_t) { return static_cast<std::uint8_t>(random() % one); }, 1.0F);
+  };
+  host.a = operand(m);
+  host.b1_gate = operand(n);
+  host.b2_up = operand(n);
+  return host;
+}
+
+template <Config config>
+void contest(std::int64_t m, std::int64_t n) {
+  DualGemmCase host = contest_case<config>(m, n, 512);
+  ASSERT_EQ(run_and_judge<config>(host, 3, Rule::contest), "") << m << "x" << n;
+}
+TEST(ContestInputs, OfOneBlock) {
+  contest<Config{.blocks = 1, .block_tokens = 32, .stages = 2, .unsigned_scales = true}>(30, 64);
+}
+TEST(ContestInputs, OfAPair) {
+  contest<Config{.blocks = 2, .block_tokens = 128, .stages = 2, .unsigned_scales = true}>(140, 100);
+}
+/// Tiles do not start where groups of 128 scales do: tokens are prepared all the same.
+TEST(ContestInputs, WhoseScalesDoNotFit) {
+  contest<Config{.blocks = 2, .block_tokens = 32, .stages = 2, .unsigned_scales = true}>(40, 64);
+}
+
+TEST(UnsignedScales, ASignMakesItsTileNaN) {
+  constexpr Config config{
+      .output = Number::fp32, .blocks = 2, .block_tokens = 128, .stages = 2, .unsigned_scales = true};
+  DualGemmCase host = contest_case<config>(130, 16, 512);
+  host.a.set_scale(129, 31, 0xB0);
+  ASSERT_EQ(run<config>(host, 1), "");
+  for (const std::int64_t row : {0, 127}) {
+    EXPECT_FALSE(std::isnan(host.c.value(row, 3))) << row;
+  }
+  for (const std::int64_t row : {128, 129}) {
+    EXPECT_TRUE(std::isnan(host.c.value(row, 3))) << row;
+  }
+}
 
 }  // namespace
 }  // namespace thresher::strategies::dual_gemm::tcgen05

@@ -9,6 +9,7 @@
 #include "strategies/dual_gemm/device/activation.hpp"
 #include "strategies/dual_gemm/device/number_type.hpp"
 #include "strategies/dual_gemm/tcgen05/config.hpp"
+#include "strategies/dual_gemm/tcgen05/device/scale_signs.hpp"
 #include "strategies/dual_gemm/tcgen05/params.hpp"
 
 namespace thresher::strategies::dual_gemm::tcgen05 {
@@ -95,9 +96,16 @@ class Operation {
     float gate;
     float up;
   };
-  TH_DEVICE Ahead ahead(const Tile&, Shared<u32>) const {
+  TH_DEVICE Ahead ahead(const Tile& tile, Shared<u32> scratch) const {
     const float token = scale(params_.token_scale);
-    return {token * scale(params_.gate_scale), token * scale(params_.up_scale)};
+    const Ahead scales{token * scale(params_.gate_scale), token * scale(params_.up_scale)};
+    if constexpr (config.unsigned_scales) {
+      if (ScaleSigns<config>(params_).any(tile.token_tile, scratch)) {
+        constexpr u32 nan_bits = 0x7FC00000U;
+        return {convert::bits_float(nan_bits), convert::bits_float(nan_bits)};
+      }
+    }
+    return scales;
   }
 
   template <class Sums>
