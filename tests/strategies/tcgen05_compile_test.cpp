@@ -1,0 +1,84 @@
+// The dual GEMM on tcgen05 compiles for both cards of compute capability 10, on any machine that has NVRTC.
+#include <gtest/gtest.h>
+
+#include <iostream>
+#include <string>
+#include <vector>
+
+#include "runtime/nvrtc.hpp"
+#include "strategies/device_program.hpp"
+
+namespace thresher::strategies::dual_gemm::tcgen05 {
+namespace {
+
+runtime::Cubin compile(const char* header, const std::vector<std::string>& kernels, const char* arch) {
+  const std::span<const EmbeddedFile> headers = device_sources();
+  return runtime::compile({.title = header,
+                           .text = std::string("#include \"strategies/dual_gemm/tcgen05/device/") + header + "\"\n" +
+                                   "using namespace thresher::strategies::dual_gemm::tcgen05;\n",
+                           .headers = {headers.begin(), headers.end()},
+                           .kernels = kernels,
+                           .options = {},
+                           .arch = arch});
+}
+
+/// Without spills and warnings; says how many registers each takes.
+void expect_clean(const char* header, const std::vector<std::string>& kernels,
+                  const std::vector<const char*>& archs = {"sm_100f"}) {
+  if (!runtime::nvrtc_status().problem.empty()) {
+    GTEST_SKIP() << runtime::nvrtc_status().problem;
+  }
+  for (const char* arch : archs) {
+    const runtime::Cubin cubin = compile(header, kernels, arch);
+    ASSERT_EQ(cubin.kernels.size(), kernels.size());
+    for (const runtime::CompiledKernel& kernel : cubin.kernels) {
+      EXPECT_EQ(kernel.resources.spill_store_bytes, 0) << kernel.expression;
+      EXPECT_EQ(kernel.resources.stack_bytes, 0) << kernel.expression;
+      std::cout << arch << " " << kernel.expression << ": " << kernel.resources.registers << " registers\n";
+    }
+    EXPECT_EQ(cubin.log.find("warning"), std::string::npos) << cubin.log;
+  }
+}
+
+TEST(Tcgen05Compile, EveryWayToShareAndToFinish) {
+  expect_clean("kernel.hpp",
+               {
+                   "kernel<Config{.blocks = 1, .block_tokens = 16, .stages = 10}>",
+                   "kernel<Config{.blocks = 1, .block_tokens = 128, .stages = 6}>",
+                   "kernel<Config{.blocks = 2, .block_tokens = 16, .stages = 10}>",
+                   "kernel<Config{.blocks = 2, .block_tokens = 128, .stages = 8}>",
+                   "kernel<Config{.blocks = 2, .block_tokens = 256, .stages = 5}>",
+                   "kernel<Config{.blocks = 2, .block_tokens = 128, .stages = 8, .unsigned_scales = true}>",
+                   "kernel<Config{.blocks = 2, .block_tokens = 128, .stages = 7, .persistent = true}>",
+                   "kernel<Config{.blocks = 2, .block_tokens = 80, .stages = 6, .persistent = true}>",
+                   "kernel<Config{.blocks = 1, .block_tokens = 64, .stages = 8, .split_k = 2}>",
+                   "kernel<Config{.blocks = 2, .block_tokens = 128, .stages = 7, .split_k = 2}>",
+               },
+               {"sm_100f", "sm_103a"});
+}
+
+TEST(Tcgen05Compile, EveryOutput) {
+  expect_clean("kernel.hpp",
+               {
+                   "kernel<Config{.output = Number::bf16, .activation = ActivationCode::gelu_tanh, .stages = 8}>",
+                   "kernel<Config{.output = Number::fp32, .activation = ActivationCode::swiglu_clamped, .stages = 8}>",
+                   "kernel<Config{.output = Number::fp32, .block_tokens = 64, .stages = 9, .split_k = 2}>",
+               });
+}
+
+/// A profile is of the kernel that a user runs: with timestamps, or without a part, it must not spill either.
+TEST(Tcgen05Compile, Profiled) {
+  expect_clean("kernel.hpp",
+               {
+                   "kernel<Config{.stages = 8, .profiled = true}>",
+                   "kernel<Config{.stages = 8, .ablation = thresher::pipeline::Ablation::no_epilogue}>",
+                   "kernel<Config{.stages = 8, .ablation = thresher::pipeline::Ablation::epilogue_twice}>",
+                   "kernel<Config{.stages = 8, .ablation = thresher::pipeline::Ablation::loads_only}>",
+                   "kernel<Config{.stages = 8, .ablation = thresher::pipeline::Ablation::products_only}>",
+               });
+}
+
+TEST(Tcgen05Compile, Preparation) { expect_clean("prepare_tokens.hpp", {"pack_kernel", "prepare_tokens_kernel"}); }
+
+}  // namespace
+}  // namespace thresher::strategies::dual_gemm::tcgen05
