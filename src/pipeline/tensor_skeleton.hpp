@@ -251,6 +251,9 @@ class TensorSkeleton {
 
   // --- multiplying
 
+  /// Of loads_only, the first slot is multiplied: the sums have to be something.
+  static TH_DEVICE bool is_multiplied(u32 step) { return shape.ablation != Ablation::loads_only || step == 0; }
+
   TH_DEVICE void multiply(tensor_memory::Columns columns) const {
     mark(multiplier_role, Moment::ready);
     SlotCursor at;
@@ -264,7 +267,10 @@ class TensorSkeleton {
       for (u32 step = 0; step < steps; ++step) {
         ring_.await(ring_.full(at.slot), at.phase);
         tensor_memory::after_barrier();
-        if (shape.ablation != Ablation::loads_only || step == 0) {
+        if (step == 0) {
+          mark(multiplier_role, Moment::first_slot);
+        }
+        if (is_multiplied(step)) {
           operation_.multiply(ring_.slot(at.slot), columns.plus(sums.slot * shape.sum_columns),
                               columns.plus(static_cast<u32>(set_offset(shape, 0)) + at.slot * shape.scale_columns),
                               step == 0);

@@ -82,7 +82,9 @@ class Call {
   /// What one product finds.
   template <Config config>
   emulator::Report multiply(std::uint64_t seed) {
-    const Params params = product_params();
+    Params params = product_params();
+    profile_.assign(std::size_t{blocks_of<config>(params)} * profile_words<config>(), 0);
+    params.profile = {address_of(profile_.data())};
     emulator::GlobalMemory memory;
     memory.add("weights", weights_.data(), weights_.size(), emulator::Use::input);
     memory.add("weight scales", weight_scales_.data(), weight_scales_.size(), emulator::Use::input);
@@ -98,19 +100,33 @@ class Call {
       }
     }
     memory.add("c", host_.c.bytes().data(), host_.c.bytes().size(), emulator::Use::output);
+    if (config.profiled) {
+      memory.add("profile", profile_.data(), profile_.size() * sizeof(u64), emulator::Use::output);
+    }
     emulator::LaunchShape shape;
-    constexpr auto blocks = static_cast<u32>(pipeline::cluster_blocks(shape_of(config)));
-    const u32 tiles = params.token_tiles * params.output_tiles;
-    constexpr u32 few = 2;  // clusters of a persistent kernel, so that each has several tiles
-    shape.grid.x = (config.persistent && tiles > few ? few : tiles) * blocks;
-    shape.cluster.x = blocks;
+    shape.grid.x = blocks_of<config>(params);
+    shape.cluster.x = static_cast<u32>(pipeline::cluster_blocks(shape_of(config)));
     shape.block = static_cast<u32>(pipeline::threads(shape_of(config)));
     shape.dynamic_shared_bytes = static_cast<u32>(pipeline::shared_bytes(shape_of(config)));
-    shape.after_earlier_grid = true;
+    shape.after_earlier_grid = !config.profiled;  // timestamps are taken before anything is waited for
     return emulator::launch(shape, options(seed), memory, [&params] { kernel<config>(params); });
   }
 
+  /// What the last product's roles left (pipeline/timeline.hpp).
+  [[nodiscard]] const std::vector<u64>& profile() const { return profile_; }
+  template <Config config>
+  static constexpr u32 profile_words() {
+    return static_cast<u32>(pipeline::profile_words_of_block(pipeline::profile_shape(shape_of(config))));
+  }
+
  private:
+  template <Config config>
+  static u32 blocks_of(const Params& params) {
+    constexpr u32 few = 2;  // clusters of a persistent kernel, so that each has several tiles
+    const u32 tiles = params.token_tiles * params.output_tiles;
+    const u32 clusters = config.persistent && tiles > few ? few : tiles;
+    return clusters * static_cast<u32>(pipeline::cluster_blocks(shape_of(config)));
+  }
   [[nodiscard]] u32 block_tokens() const { return static_cast<u32>(config_.block_tokens); }
   [[nodiscard]] bool reads_as_given() const {
     return config_.unsigned_scales && host_.a.view().scales.layout == ScaleLayout::blocked &&
@@ -220,6 +236,7 @@ class Call {
   Memory weight_scales_;
   Memory tokens_;
   Memory token_scales_;
+  std::vector<u64> profile_;
 };
 
 }  // namespace thresher::strategies::dual_gemm::tcgen05::test

@@ -182,6 +182,51 @@ TEST(OutputRows, AnyDistanceApart) {
   ASSERT_EQ(run_and_judge<pair>(host, 1), "");
 }
 
+/// Kernels that leave a part out, or do it twice, are as clean as the whole ones.
+template <Config config>
+void ablated() {
+  DualGemmCase host = DualGemmCase::random(problem_for(config, 40, 70, 1100));
+  for (std::uint64_t seed = 0; seed < 4; ++seed) {
+    ASSERT_EQ(run<config>(host, seed), "") << seed;
+    const bool is_written = !std::isnan(host.c.value(39, 69));
+    ASSERT_EQ(is_written, config.ablation != Ablation::no_epilogue) << seed;
+  }
+}
+TEST(Ablated, NothingButLoads) { ablated<Config{.block_tokens = 32, .stages = 2, .ablation = Ablation::loads_only}>(); }
+TEST(Ablated, NothingButProducts) {
+  ablated<Config{.block_tokens = 32, .stages = 2, .ablation = Ablation::products_only}>();
+  ablated<Config{.blocks = 1, .block_tokens = 32, .stages = 2, .ablation = Ablation::products_only}>();
+}
+TEST(Ablated, NoEpilogue) { ablated<Config{.block_tokens = 32, .stages = 2, .ablation = Ablation::no_epilogue}>(); }
+TEST(Ablated, TwoEpilogues) {
+  ablated<Config{.block_tokens = 32, .stages = 2, .ablation = Ablation::epilogue_twice}>();
+}
+
+TEST(Profiled, MomentsFollowOneAnother) {
+  using pipeline::Moment;
+  constexpr Config config{.block_tokens = 32, .stages = 2, .profiled = true};
+  DualGemmCase host = DualGemmCase::random(problem_for(config, 32, 128, 1024));
+  test::Call call(host, config);
+  ASSERT_EQ(text_of(call.prepare(0)), "");
+  ASSERT_EQ(text_of(call.multiply<config>(0).findings), "");
+  constexpr u32 roles = 3;
+  ASSERT_EQ(call.profile_words<config>(), roles * pipeline::profile_words);
+  const auto moment = [&](u32 block, u32 role, Moment at) {
+    return call.profile()[(block * roles + role) * pipeline::profile_words + static_cast<u32>(at)];
+  };
+  for (u32 block = 0; block < 2; ++block) {
+    for (u32 role = 0; role < roles; ++role) {
+      EXPECT_NE(moment(block, role, Moment::started), 0U) << role;
+    }
+    EXPECT_LE(moment(block, 0, Moment::ready), moment(block, 0, Moment::drained));
+    EXPECT_LE(moment(block, 0, Moment::drained), moment(block, 0, Moment::finished));
+    EXPECT_LE(moment(block, 2, Moment::first_slot), moment(block, 2, Moment::finished));
+  }
+  EXPECT_LE(moment(0, 2, Moment::first_slot), moment(0, 1, Moment::first_slot));
+  EXPECT_LE(moment(0, 1, Moment::first_slot), moment(0, 0, Moment::drained));
+  EXPECT_EQ(moment(1, 1, Moment::first_slot), 0U) << "the odd block multiplies nothing";
+}
+
 /// Values of at most 1.5 and scales in [0, 1), in blocks: no token is copied.
 template <Config config>
 DualGemmCase contest_case(std::int64_t m, std::int64_t n, std::int64_t k) {
