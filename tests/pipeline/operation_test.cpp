@@ -3,20 +3,17 @@
 #include <gtest/gtest.h>
 
 #include <array>
-#include <cstdio>
-#include <iterator>
-#include <regex>
 #include <string>
-#include <utility>
 
 #include "machine/device_program.hpp"
+#include "pipeline/refusals.hpp"
 #include "thresher/error.hpp"
 
 namespace thresher::pipeline::test {
 namespace {
 
-/// A sentence of the skeleton's, and how many of the bad operations earn it.
-const std::array<std::pair<const char*, int>, 11> refusals{{
+constexpr const char* header = "pipeline/operations.hpp";
+const std::array<Refusal, 11> refusals{{
     {"hooks.prepare is set, but there is no 'bool prepare(", 2},
     {"there is a 'prepare', but hooks.prepare is not set", 1},
     {"hooks.ahead is set, but there is no 'Ahead ahead(", 1},
@@ -30,46 +27,15 @@ const std::array<std::pair<const char*, int>, 11> refusals{{
     {"there is a 'Packed' or 'slots_together', but hooks.makes_operand is not set", 1},
 }};
 
-/// The words of a compiler that refused the bad operations.
-void expect_refusals(const std::string& log) {
-  const std::string quoted = R"re(static assertion failed(: | with "))re";
-  for (const auto& [sentence, count] : refusals) {
-    const std::string literal = std::regex_replace(std::string(sentence), std::regex(R"re([.()&<>])re"), R"re(\$&)re");
-    const std::regex wanted(quoted + literal);
-    EXPECT_EQ(std::distance(std::sregex_iterator(log.begin(), log.end(), wanted), std::sregex_iterator()), count)
-        << sentence << "\n"
-        << log;
-  }
-}
-
-struct Outcome {
-  bool compiled;
-  std::string log;
-};
-
-Outcome compile_for_host(const std::string& definition) {
-  const std::string source = THRESHER_SOURCE_DIR;
-  const std::string command = std::string(THRESHER_CXX_COMPILER) + " -std=c++20 -fsyntax-only -Wno-psabi " +
-                              definition + " -I'" + source + "/src' -I'" + source + "/include' -x c++ '" + source +
-                              "/tests/pipeline/operations.hpp' 2>&1";
-  FILE* const words = popen(command.c_str(), "r");
-  Outcome outcome{false, ""};
-  for (int c = fgetc(words); c != EOF; c = fgetc(words)) {
-    outcome.log += static_cast<char>(c);
-  }
-  outcome.compiled = pclose(words) == 0;
-  return outcome;
-}
-
 TEST(HostCompiler, TakesGoodOperations) {
-  const Outcome outcome = compile_for_host("");
+  const Outcome outcome = compile_for_host(header, "");
   EXPECT_TRUE(outcome.compiled) << outcome.log;
 }
 
 TEST(HostCompiler, RefusesWrongHooks) {
-  const Outcome outcome = compile_for_host("-DBAD_OPERATIONS");
+  const Outcome outcome = compile_for_host(header, "-DBAD_OPERATIONS");
   EXPECT_FALSE(outcome.compiled);
-  expect_refusals(outcome.log);
+  expect_refusals(refusals, outcome.log);
   EXPECT_NE(outcome.log.find("Unhooked"), std::string::npos) << outcome.log;
 }
 
@@ -85,7 +51,7 @@ class DeviceCompiler : public testing::Test {
     made.text = "#include \"" + header_ + "\"\n";
     return made;
   }
-  const std::string header_ = "pipeline/operations.hpp";
+  const std::string header_ = header;
   const std::string text_ = machine::test::read_file(std::string(THRESHER_SOURCE_DIR) + "/tests/" + header_);
 };
 
@@ -107,7 +73,7 @@ TEST_F(DeviceCompiler, RefusesWrongHooks) {
       log += error.what();
     }
   }
-  expect_refusals(log);
+  expect_refusals(refusals, log);
   EXPECT_NE(log.find("no instance of function template \"thresher::pipeline::run\""), std::string::npos) << log;
 }
 
