@@ -230,6 +230,7 @@ class TensorSkeleton {
     const u32 end = first + (steps < static_cast<u32>(shape.stages) ? steps : static_cast<u32>(shape.stages));
     if (warp::elect()) {
       mark(loader_role, Moment::first_slot);
+      TH_NO_UNROLL
       for (u32 step = first; step < end; ++step) {
         const u32 slot = step - first;
         ring_.announce(slot, Operation::slot_load_bytes);
@@ -239,6 +240,7 @@ class TensorSkeleton {
     warp::sync();
     launch::wait_for_earlier_grids();
     if (warp::elect()) {
+      TH_NO_UNROLL
       for (u32 step = first; step < end; ++step) {
         const u32 slot = step - first;
         operation_.load_fresh({ring_.slot(slot), ring_.full(slot)}, tile, step);

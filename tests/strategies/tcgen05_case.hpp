@@ -1,6 +1,7 @@
 #pragma once
 // The kernels of the dual GEMM on tcgen05 in the emulator, without the strategy's plan: packing, preparing tokens and
 // the product, and what the product must be bit for bit.
+#include <algorithm>
 #include <cstring>
 #include <string>
 #include <vector>
@@ -122,9 +123,9 @@ class Call {
  private:
   template <Config config>
   static u32 blocks_of(const Params& params) {
-    constexpr u32 few = 2;  // clusters of a persistent kernel, so that each has several tiles
+    constexpr u32 tiles_each = 3;  // of a persistent kernel's clusters: one more than there are accumulators
     const u32 tiles = params.token_tiles * params.output_tiles;
-    const u32 clusters = config.persistent && tiles > few ? few : tiles;
+    const u32 clusters = config.persistent ? std::max(tiles / tiles_each, 1U) : tiles;
     return clusters * static_cast<u32>(pipeline::cluster_blocks(shape_of(config)));
   }
   [[nodiscard]] u32 block_tokens() const { return static_cast<u32>(config_.block_tokens); }

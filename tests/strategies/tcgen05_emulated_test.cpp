@@ -142,7 +142,8 @@ constexpr Config pair = configs[1];
 
 template <Config config>
 void many_schedules() {
-  DualGemmCase host = DualGemmCase::random(problem_for(config, config.block_tokens + 1, 70, 1100));
+  const std::int64_t tokens = (config.persistent ? 2 : 1) * config.block_tokens + 1;
+  DualGemmCase host = DualGemmCase::random(problem_for(config, tokens, tile_outputs(config) + 6, 592));
   test::Call call(host, config);
   ASSERT_EQ(text_of(call.prepare(0)), "");
   const std::vector<std::uint8_t> expected = test::model<config>(host);
