@@ -7,9 +7,7 @@
 #include <vector>
 
 #include "core/integers.hpp"
-#include "machine/emulator/engine/launch.hpp"
-#include "machine/emulator/engine/tensor_arithmetic.hpp"
-#include "machine/emulator/engine/tensor_map.hpp"
+#include "strategies/direct_launch.hpp"
 #include "strategies/dual_gemm/packed/launches.hpp"
 #include "strategies/dual_gemm/tcgen05/device/kernel.hpp"
 #include "strategies/dual_gemm/tcgen05/device/prepare_tokens.hpp"
@@ -17,46 +15,17 @@
 
 namespace thresher::strategies::dual_gemm::tcgen05::test {
 
+using strategies::test::address_of;
+using strategies::test::map_of;
+using strategies::test::Memory;
+using strategies::test::options;
 using thresher::test::DualGemmCase;
-
-inline u64 address_of(const void* data) { return static_cast<u64>(reinterpret_cast<std::uintptr_t>(data)); }
-
-/// One buffer that starts where an allocation of a GPU may.
-class Memory {
- public:
-  explicit Memory(std::size_t bytes) : bytes_(bytes + alignment), size_(bytes) {}
-  Memory(const Memory&) = delete;
-  Memory& operator=(const Memory&) = delete;
-  [[nodiscard]] std::uint8_t* data() {
-    return bytes_.data() + (alignment - address_of(bytes_.data()) % alignment) % alignment;
-  }
-  [[nodiscard]] std::size_t size() const { return size_; }
-
- private:
-  static constexpr std::size_t alignment = 256;
-  std::vector<std::uint8_t> bytes_;
-  std::size_t size_;
-};
 
 struct Extents {
   u32 m;
   u32 n;
   u32 k;
 };
-
-inline machine::TensorMap map_of(const void* data, machine::ElementType element, machine::Swizzle swizzle,
-                                 std::initializer_list<u64> extents, std::initializer_list<u64> strides,
-                                 std::initializer_list<u32> box) {
-  machine::TensorMapDescription map;
-  map.address = address_of(data);
-  map.element = element;
-  map.swizzle = swizzle;
-  map.rank = static_cast<u32>(extents.size());
-  std::copy(extents.begin(), extents.end(), map.extent);
-  std::copy(strides.begin(), strides.end(), map.stride_bytes + 1);
-  std::copy(box.begin(), box.end(), map.box);
-  return emulator::encode_tensor_map(map);
-}
 
 /// A call's operands packed and prepared, for products of many schedules.
 class Call {
@@ -133,12 +102,6 @@ class Call {
     return config_.unsigned_scales && host_.a.view().scales.layout == ScaleLayout::blocked &&
            blocked_scales_fit(extents_.m, extents_.k, block_tokens());
   }
-  static emulator::Options options(std::uint64_t seed) {
-    emulator::Options options;
-    options.schedule = emulator::Schedule::from_seed(seed);
-    return options;
-  }
-
   static void add_operand(emulator::GlobalMemory& memory, const std::string& name, const Tensor& tensor,
                           emulator::Use use) {
     const auto rows = static_cast<std::size_t>(tensor.shape[0]);

@@ -11,11 +11,17 @@
 namespace thresher::strategies::dual_gemm::tcgen05 {
 namespace {
 
-runtime::Cubin compile(const char* header, const std::vector<std::string>& kernels, const char* arch) {
+/// Of `header` in the folder device/ of `strategy`.
+struct Source {
+  std::string strategy = "tcgen05";
+  std::string header = "kernel.hpp";
+};
+
+runtime::Cubin compile(const Source& source, const std::vector<std::string>& kernels, const char* arch) {
   const std::span<const EmbeddedFile> headers = device_sources();
-  return runtime::compile({.title = header,
-                           .text = std::string("#include \"strategies/dual_gemm/tcgen05/device/") + header + "\"\n" +
-                                   "using namespace thresher::strategies::dual_gemm::tcgen05;\n",
+  return runtime::compile({.title = source.strategy,
+                           .text = "#include \"strategies/dual_gemm/" + source.strategy + "/device/" + source.header +
+                                   "\"\nusing namespace thresher::strategies::dual_gemm::" + source.strategy + ";\n",
                            .headers = {headers.begin(), headers.end()},
                            .kernels = kernels,
                            .options = {},
@@ -23,13 +29,13 @@ runtime::Cubin compile(const char* header, const std::vector<std::string>& kerne
 }
 
 /// Without spills and warnings; says how many registers each takes.
-void expect_clean(const char* header, const std::vector<std::string>& kernels,
+void expect_clean(const Source& source, const std::vector<std::string>& kernels,
                   const std::vector<const char*>& archs = {"sm_100f"}) {
   if (!runtime::nvrtc_status().problem.empty()) {
     GTEST_SKIP() << runtime::nvrtc_status().problem;
   }
   for (const char* arch : archs) {
-    const runtime::Cubin cubin = compile(header, kernels, arch);
+    const runtime::Cubin cubin = compile(source, kernels, arch);
     ASSERT_EQ(cubin.kernels.size(), kernels.size());
     for (const runtime::CompiledKernel& kernel : cubin.kernels) {
       EXPECT_EQ(kernel.resources.spill_store_bytes, 0) << kernel.expression;
@@ -41,7 +47,7 @@ void expect_clean(const char* header, const std::vector<std::string>& kernels,
 }
 
 TEST(Tcgen05Compile, EveryWayToShareAndToFinish) {
-  expect_clean("kernel.hpp",
+  expect_clean({},
                {
                    "kernel<Config{.blocks = 1, .block_tokens = 16, .stages = 10}>",
                    "kernel<Config{.blocks = 1, .block_tokens = 128, .stages = 6}>",
@@ -58,7 +64,7 @@ TEST(Tcgen05Compile, EveryWayToShareAndToFinish) {
 }
 
 TEST(Tcgen05Compile, EveryOutput) {
-  expect_clean("kernel.hpp",
+  expect_clean({},
                {
                    "kernel<Config{.output = Number::bf16, .activation = ActivationCode::gelu_tanh, .stages = 8}>",
                    "kernel<Config{.output = Number::fp32, .activation = ActivationCode::swiglu_clamped, .stages = 8}>",
@@ -68,17 +74,25 @@ TEST(Tcgen05Compile, EveryOutput) {
 
 /// A profile is of the kernel that a user runs: with timestamps, or without a part, it must not spill either.
 TEST(Tcgen05Compile, Profiled) {
-  expect_clean("kernel.hpp",
-               {
-                   "kernel<Config{.stages = 8, .profiled = true}>",
-                   "kernel<Config{.stages = 8, .ablation = thresher::pipeline::Ablation::no_epilogue}>",
-                   "kernel<Config{.stages = 8, .ablation = thresher::pipeline::Ablation::epilogue_twice}>",
-                   "kernel<Config{.stages = 8, .ablation = thresher::pipeline::Ablation::loads_only}>",
-                   "kernel<Config{.stages = 8, .ablation = thresher::pipeline::Ablation::products_only}>",
-               });
+  expect_clean({}, {
+                       "kernel<Config{.stages = 8, .profiled = true}>",
+                       "kernel<Config{.stages = 8, .ablation = thresher::pipeline::Ablation::no_epilogue}>",
+                       "kernel<Config{.stages = 8, .ablation = thresher::pipeline::Ablation::epilogue_twice}>",
+                       "kernel<Config{.stages = 8, .ablation = thresher::pipeline::Ablation::loads_only}>",
+                       "kernel<Config{.stages = 8, .ablation = thresher::pipeline::Ablation::products_only}>",
+                   });
 }
 
-TEST(Tcgen05Compile, Preparation) { expect_clean("prepare_tokens.hpp", {"pack_kernel", "prepare_tokens_kernel"}); }
+TEST(Tcgen05Compile, SixteenBitOperands) {
+  expect_clean({.strategy = "tcgen05_sixteen_bit"},
+               {"kernel<Config{.blocks = 1, .block_tokens = 128, .stages = 4}>",
+                "kernel<Config{.blocks = 2, .block_tokens = 256, .stages = 4}>",
+                "kernel<Config{.operand = Number::fp16, .output = Number::fp16, .stages = 5, .persistent = true}>"});
+}
+
+TEST(Tcgen05Compile, Preparation) {
+  expect_clean({.header = "prepare_tokens.hpp"}, {"pack_kernel", "prepare_tokens_kernel"});
+}
 
 }  // namespace
 }  // namespace thresher::strategies::dual_gemm::tcgen05

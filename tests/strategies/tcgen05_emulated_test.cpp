@@ -14,6 +14,7 @@ namespace thresher::strategies::dual_gemm::tcgen05 {
 namespace {
 
 using reference::Rule;
+using strategies::test::text_of;
 using thresher::test::DualGemmCase;
 using thresher::test::Layout;
 using thresher::test::Matrix;
@@ -26,14 +27,6 @@ DualGemmProblem problem_for(const Config& config, std::int64_t m, std::int64_t n
           .b = Format::nvfp4,
           .out = format_of(config.output),
           .activation = {.kind = static_cast<ActivationKind>(config.activation)}};
-}
-
-std::string text_of(const std::vector<emulator::Finding>& findings) {
-  std::string text;
-  for (const emulator::Finding& finding : findings) {
-    text += to_string(finding);
-  }
-  return text;
 }
 
 /// What the emulator finds wrong with one call; empty when nothing is.

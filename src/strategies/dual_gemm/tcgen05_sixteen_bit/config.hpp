@@ -1,0 +1,69 @@
+#pragma once
+/// The knobs of the dual GEMM whose 16-bit operands Blackwell's tensor cores multiply as they are, and what follows
+/// from them.
+///
+/// Weights are the M side of tcgen05: 128 rows of the gate and the same rows of the up a block, each with an
+/// accumulator of its own, so that they are read where they lie. Tokens are the N side. One block issues a product for
+/// itself, or one of two for both.
+#include "pipeline/tensor_shape.hpp"
+#include "strategies/dual_gemm/device/words.hpp"
+
+namespace thresher::strategies::dual_gemm::tcgen05_sixteen_bit {
+
+using dual_gemm::ActivationCode;
+using dual_gemm::Number;
+using machine::u32;
+
+struct Config {
+  Number operand = Number::bf16;  ///< fp16 or bf16
+  Number output = Number::bf16;
+  ActivationCode activation = ActivationCode::silu;
+  int blocks = 2;           ///< that share a product: 1, or the 2 of a pair
+  int block_tokens = 128;   ///< of a tile: 16 … 256 by 16
+  int stages = 4;           ///< slots of the ring, 64 along K each
+  bool persistent = false;  ///< as many blocks as fit take tile after tile, with two pairs of accumulators
+  bool profiled = false;    ///< leaves timestamps of its roles in Params::profile
+  pipeline::Ablation ablation = pipeline::Ablation::none;
+  bool dependent_launch = true;  ///< of the launches, not of the code: they may start before the one ahead has ended
+
+  bool operator==(const Config&) const = default;
+};
+
+inline constexpr u32 block_outputs = 128;  ///< of one block
+inline constexpr u32 slot_k = 64;
+inline constexpr u32 slot_row_bytes = slot_k * 2;
+inline constexpr u32 product_k = 16;  ///< of one instruction
+inline constexpr u32 slot_products = slot_k / product_k;
+inline constexpr u32 product_row_bytes = product_k * 2;
+inline constexpr u32 weight_bytes = block_outputs * slot_row_bytes;  ///< of a slot, of the gate or of the up
+
+/// Outputs of a tile.
+TH_DEVICE constexpr int tile_outputs(const Config& c) { return c.blocks * static_cast<int>(block_outputs); }
+
+/// Of a slot, by each block. In a pair each block brings half of the tokens.
+TH_DEVICE constexpr u32 loaded_tokens(const Config& c) { return static_cast<u32>(c.block_tokens / c.blocks); }
+/// A slot: the gate's rows, the up's, tokens.
+TH_DEVICE constexpr u32 slot_bytes(const Config& c) { return 2 * weight_bytes + loaded_tokens(c) * slot_row_bytes; }
+
+/// Tokens whose sums a thread holds at a time, of the gate and of the up.
+TH_DEVICE constexpr int staged_tokens(const Config& c) { return c.block_tokens % 32 == 0 ? 32 : 16; }
+TH_DEVICE constexpr int staging_bytes(const Config& c) {
+  constexpr int pitch_bytes = static_cast<int>(pipeline::transposed_pitch(block_outputs));
+  return c.output == Number::fp32 ? 0 : 2 * staged_tokens(c) * pitch_bytes;
+}
+
+TH_DEVICE constexpr pipeline::TensorShape shape_of(const Config& c) {
+  return {
+      .group = c.blocks == 2 ? machine::Group::pair : machine::Group::block,
+      .stages = c.stages,
+      .slot_bytes = static_cast<int>(slot_bytes(c)),
+      .staging_bytes = staging_bytes(c),
+      .sums = c.persistent ? 2 : 1,
+      .sum_columns = 2 * c.block_tokens,
+      .persistent = c.persistent,
+      .profiled = c.profiled,
+      .ablation = c.ablation,
+  };
+}
+
+}  // namespace thresher::strategies::dual_gemm::tcgen05_sixteen_bit
