@@ -16,6 +16,7 @@
 #include "machine/named_barrier.hpp"
 #include "machine/warp.hpp"
 #include "pipeline/merge.hpp"
+#include "pipeline/tensor_meetings.hpp"
 #include "pipeline/tensor_operation.hpp"
 #include "pipeline/tensor_ring.hpp"
 #include "pipeline/timeline.hpp"
@@ -30,12 +31,13 @@ class TensorSkeleton {
   TH_DEVICE explicit TensorSkeleton(const Operation& operation)
       : operation_(operation),
         memory_(launch::shared_memory()),
-        rank_(in_cluster ? cluster::rank() : 0),
+        rank_(cluster_blocks(shape) > 1 ? cluster::rank() : 0),
         member_(rank_ % group_blocks(shape)),
         half_(rank_ / group_blocks(shape)),
         cluster_(launch::block_index().x / cluster_blocks(shape)),
         clusters_(launch::block_count().x / cluster_blocks(shape)),
-        ring_(memory_, rank_) {}
+        ring_(memory_, rank_),
+        meetings_(memory_) {}
 
   TH_DEVICE void run() const {
     const u32 warp = warp::index();
@@ -44,17 +46,15 @@ class TensorSkeleton {
       debug::role("load");
       mark_first(loader_role, Moment::started);
       init();
-      meet_first();
-      announce_nothing_taken();
+      meetings_.meet_first();
+      meetings_.arrive_taken();
       load();
-      meet_loader_late();
+      meetings_.wait_taken();
     } else if (warp == multiplying_warp) {
       debug::role("multiply");
       mark_first(multiplier_role, Moment::started);
-      meet_first();
-      tensor_memory::allocate<shape.group, tensor_memory::all_columns>(place());
-      tensor_memory::give_up_allocation<shape.group>();
-      const tensor_memory::Columns columns = meet_taken();
+      meetings_.meet_first();
+      const tensor_memory::Columns columns = meetings_.take();
       if (member_ == 0 && warp::elect()) {
         multiply(columns);
       }
@@ -62,17 +62,15 @@ class TensorSkeleton {
     } else {
       debug::role("finish");
       mark_first(finisher_role, Moment::started);
-      meet_first();
-      finish(meet_taken());
+      meetings_.meet_first();
+      finish(meetings_.meet_taken());
     }
-    give_back(warp);
+    meetings_.give_back(warp == multiplying_warp);
   }
 
  private:
-  static constexpr bool in_cluster = cluster_blocks(shape) > 1;
   static constexpr u32 finishing_threads = finishing_warps * 32;
   static constexpr u32 drained_barrier = 14;
-  static constexpr u32 taken_barrier = 15;
 
   // --- profile
 
@@ -93,12 +91,6 @@ class TensorSkeleton {
     }
   }
 
-  // --- meetings
-
-  TH_DEVICE Shared<u32> place() const { return memory_.offset_bytes(place_offset(shape)).template as<u32>(); }
-  /// Words of the finishing warps, for themselves.
-  TH_DEVICE Shared<u32> scratch() const { return place().offset(4); }
-
   TH_DEVICE void init() const {
     if (warp::lane() == 0) {
       operation_.prefetch();
@@ -109,57 +101,6 @@ class TensorSkeleton {
       fence::barrier_init();
     }
     warp::sync();
-  }
-
-  /// The barriers of the cluster's blocks are made. Without a cluster the second meeting says so, and the loader, which
-  /// has made them, starts at once.
-  TH_DEVICE void meet_first() const {
-    if constexpr (in_cluster) {
-      cluster::arrive_relaxed();
-      cluster::wait();
-    }
-  }
-
-  /// Tensor memory is taken; everyone but the loader learns where.
-  TH_DEVICE tensor_memory::Columns meet_taken() const {
-    tensor_memory::before_barrier();
-    if constexpr (in_cluster) {
-      cluster::arrive();
-      cluster::wait();
-    } else {
-      named_barrier::sync(taken_barrier, threads(shape));
-    }
-    tensor_memory::after_barrier();
-    return {place().load()};
-  }
-
-  /// The loader does not wait for it before it loads.
-  TH_DEVICE void announce_nothing_taken() const {
-    if constexpr (in_cluster) {
-      cluster::arrive_relaxed();
-    } else {
-      named_barrier::arrive(taken_barrier, threads(shape));
-    }
-  }
-  TH_DEVICE void meet_loader_late() const {
-    if constexpr (in_cluster) {
-      cluster::wait();
-    }
-  }
-
-  /// Nobody uses tensor memory any more, nor another block's barriers.
-  TH_DEVICE void give_back(u32 warp) const {
-    tensor_memory::before_barrier();
-    if constexpr (in_cluster) {
-      cluster::arrive();
-      cluster::wait();
-    } else {
-      block::sync();
-    }
-    tensor_memory::after_barrier();
-    if (warp == multiplying_warp) {
-      tensor_memory::deallocate<shape.group, tensor_memory::all_columns>({place().load()});
-    }
   }
 
   // --- tiles
@@ -296,7 +237,7 @@ class TensorSkeleton {
     Cursor<shape.sums> at;
     each_tile([&](u32 index) {
       const auto tile = operation_.tile(index, member_);
-      const auto ahead = operation_.ahead(tile, scratch());
+      const auto ahead = operation_.ahead(tile, meetings_.scratch());
       ring_.sums_full(at.slot).wait(at.phase);
       tensor_memory::after_barrier();
       mark_first(finisher_role, Moment::drained);
@@ -361,6 +302,7 @@ class TensorSkeleton {
   u32 cluster_;  ///< whose tiles these are
   u32 clusters_;
   Ring ring_;
+  TensorMeetings<shape> meetings_;
 };
 
 template <TensorOperation Operation>
