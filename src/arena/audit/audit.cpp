@@ -4,6 +4,9 @@
 
 #include <algorithm>
 #include <array>
+#include <numeric>
+
+#include "arena/audit/tensor_code.hpp"
 
 namespace thresher::arena {
 namespace {
@@ -35,7 +38,7 @@ template <class Opcodes>
 int count_wide(const SassFunction& function, const Opcodes& opcodes) {
   int total = 0;
   for (const std::string_view opcode : opcodes) {
-    total += function.count(opcode, "128");
+    total += function.count(opcode, "128") + function.count(opcode, "256");
   }
   return total;
 }
@@ -53,6 +56,7 @@ void read_code(AuditReport& report, const SassFunction& function) {
   report.barriers = count_all(function, barrier_opcodes);
   report.branches = count_all(function, branch_opcodes);
   report.code_bytes = std::int64_t{function.instructions} * instruction_bytes;
+  report.tensor = read_tensor_code(function);
   for (const auto& [mnemonic, times] : function.by_mnemonic) {
     const std::string_view opcode = std::string_view(mnemonic).substr(0, mnemonic.find('.'));
     if (std::find(matrix_opcodes.begin(), matrix_opcodes.end(), opcode) != matrix_opcodes.end()) {
@@ -89,16 +93,21 @@ void judge_resources(Judgement& judgement, const AuditReport& report, const Audi
   }
 }
 
+std::string list(const std::map<std::string, int>& instructions) {
+  std::string text;
+  for (const auto& [mnemonic, times] : instructions) {
+    text += fmt::format("{}{} × {}", text.empty() ? "" : ", ", times, mnemonic);
+  }
+  return text;
+}
+
 void judge_matrix(Judgement& judgement, const AuditReport& report, const AuditExpectations& expected) {
   if (expected.matrix_kind.empty()) {
     return;
   }
   const int count = report.matrix_count(expected.matrix_kind);
   const int least = std::max(1, expected.min_matrix_instructions);
-  std::string others;
-  for (const auto& [mnemonic, times] : report.matrix_instructions) {
-    others += fmt::format("{}{} × {}", others.empty() ? "" : ", ", times, mnemonic);
-  }
+  const std::string others = list(report.matrix_instructions);
   judgement.expect(count >= least, fmt::format("matrix instructions: {}", others),
                    fmt::format("{} matrix instructions of the kind {}, the tile implies at least {}; the code has {}",
                                count, expected.matrix_kind, least, others.empty() ? "none" : others));
@@ -118,8 +127,68 @@ void judge_shared(Judgement& judgement, const AuditReport& report, const AuditEx
   }
 }
 
+/// What holds of every kernel that uses tensor memory, whatever was expected of it.
+void judge_any_tensor_code(Judgement& judgement, const TensorReport& tensor) {
+  constexpr int threads_of_a_warp = 32;
+  constexpr int most_traps = 3;  // of the compiler's allocator: one where it allocates, two where it gives back
+  const int repeated = std::accumulate(tensor.repeated.begin(), tensor.repeated.end(), 0,
+                                       [](int sum, const auto& each) { return sum + each.second; });
+  judgement.expect(repeated == 0, "one thread issues each tcgen05 instruction",
+                   fmt::format("{} tcgen05 instructions, 0 allowed, stand in a loop that issues them once for each of "
+                               "up to {} threads, since they are under no elected branch: {}",
+                               repeated, threads_of_a_warp, list(tensor.repeated)));
+  judgement.expect(tensor.of_pairs == 0 || tensor.of_blocks == 0,
+                   fmt::format("all tcgen05 instructions are of {}", tensor.of_pairs > 0 ? "a pair" : "one block"),
+                   fmt::format("{} tcgen05 instructions are of a pair (.2CTA) and {} of one block: all or none allowed",
+                               tensor.of_pairs, tensor.of_blocks));
+  judgement.expect(tensor.trap_calls <= most_traps && tensor.traps <= most_traps,
+                   fmt::format("{} traps, the allocator's", tensor.traps),
+                   fmt::format("{} traps and {} calls of them, {} allowed (the allocator's): access checks were "
+                               "compiled in",
+                               tensor.traps, tensor.trap_calls, most_traps));
+  judgement.expect(
+      tensor.other_calls == 0, "no subroutine is called",
+      fmt::format("{} calls of subroutines that are not the allocator's traps, 0 allowed", tensor.other_calls));
+}
+
+void judge_tensor_code(Judgement& judgement, const AuditReport& report, const AuditExpectations& expected) {
+  const TensorReport tensor = report.tensor.value_or(TensorReport{});
+  const TensorExpectations& wanted = expected.tensor;
+  const auto expect_exactly = [&](const std::string& what, std::int64_t found, std::int64_t exactly) {
+    judgement.expect(found == exactly, fmt::format("{} {}", found, what),
+                     fmt::format("{} {}, exactly {} expected", found, what, exactly));
+  };
+  if (wanted.products) {
+    const std::string kind = expected.matrix_kind.empty() ? "tensor products" : expected.matrix_kind;
+    expect_exactly(kind + " in the code", report.matrix_count(expected.matrix_kind), *wanted.products);
+  }
+  if (wanted.scale_copies) {
+    expect_exactly("copies of scales (UTCCP) in the code", tensor.scale_copies, *wanted.scale_copies);
+  }
+  if (wanted.is_pair) {
+    judgement.expect((*wanted.is_pair ? tensor.of_blocks : tensor.of_pairs) == 0,
+                     *wanted.is_pair ? "two blocks issue as one" : "each block issues for itself",
+                     fmt::format("{} tcgen05 instructions are of {}, 0 expected",
+                                 *wanted.is_pair ? tensor.of_blocks : tensor.of_pairs,
+                                 *wanted.is_pair ? "one block" : "a pair (.2CTA)"));
+  }
+  if (wanted.min_commits > 0) {
+    judgement.expect(tensor.commits >= wanted.min_commits, fmt::format("{} commits", tensor.commits),
+                     fmt::format("{} commits (UTCBAR), at least {} expected: one for each ring", tensor.commits,
+                                 wanted.min_commits));
+  }
+  if (wanted.loaded_bytes) {
+    expect_exactly("bytes of sums loaded by a warp (LDTM)", tensor.loaded_bytes, *wanted.loaded_bytes);
+  }
+  if (report.tensor) {
+    judge_any_tensor_code(judgement, tensor);
+    judgement.expect(true, fmt::format("{} R2UR in the loop of the products", tensor.uniform_moves), "");
+  }
+}
+
 void judge_code(Judgement& judgement, const AuditReport& report, const AuditExpectations& expected) {
   judge_matrix(judgement, report, expected);
+  judge_tensor_code(judgement, report, expected);
   judge_shared(judgement, report, expected);
   judgement.expect(report.local_accesses == 0 || expected.max_local_bytes > 0, "no instruction touches local memory",
                    fmt::format("{} instructions load from or store to local memory", report.local_accesses));
@@ -132,11 +201,12 @@ void judge_code(Judgement& judgement, const AuditReport& report, const AuditExpe
                      fmt::format("{} bulk stores, at least {} expected", report.tma_stores, expected.min_tma_stores));
   }
   if (expected.min_wide_share) {
-    judgement.expect(report.wide_share() >= *expected.min_wide_share,
-                     fmt::format("{:.0f} % of the global accesses are 16 bytes wide", 100 * report.wide_share()),
-                     fmt::format("{} of {} global accesses are 16 bytes wide ({:.0f} %), at least {:.0f} % expected",
-                                 report.wide_global_accesses, report.global_accesses, 100 * report.wide_share(),
-                                 100 * *expected.min_wide_share));
+    judgement.expect(
+        report.wide_share() >= *expected.min_wide_share,
+        fmt::format("{:.0f} % of the global accesses are 16 bytes wide or wider", 100 * report.wide_share()),
+        fmt::format("{} of {} global accesses are 16 bytes wide or wider ({:.0f} %), at least {:.0f} % expected",
+                    report.wide_global_accesses, report.global_accesses, 100 * report.wide_share(),
+                    100 * *expected.min_wide_share));
   }
   if (expected.max_branches) {
     judgement.expect(report.branches <= *expected.max_branches, fmt::format("{} branches", report.branches),

@@ -13,6 +13,7 @@
 namespace thresher::arena {
 
 using AuditExpectations = strategies::Expectations;
+using strategies::TensorExpectations;
 
 struct AuditFinding {
   bool ok = true;

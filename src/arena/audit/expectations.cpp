@@ -56,13 +56,25 @@ void set_expectation(AuditExpectations& expectations, std::string_view key, std:
     expectations.max_local_bytes = number<int>(key, value);
   } else if (key == "max_spill_bytes") {
     expectations.max_spill_bytes = number<int>(key, value);
+  } else if (key == "tensor_products") {
+    expectations.tensor.products = number<int>(key, value);
+  } else if (key == "scale_copies") {
+    expectations.tensor.scale_copies = number<int>(key, value);
+  } else if (key == "pair") {
+    expectations.tensor.is_pair = truth(key, value);
+  } else if (key == "min_commits") {
+    expectations.tensor.min_commits = number<int>(key, value);
+  } else if (key == "tensor_loaded_bytes") {
+    expectations.tensor.loaded_bytes = number<std::int64_t>(key, value);
   } else {
     throw Error(
         ErrorCode::invalid_argument,
-        fmt::format("audit expectation \"{}\" is not known: use matrix, min_matrix_instructions, shared_memory, "
-                    "max_registers, max_branches, max_code_bytes, min_wide_share, min_tma_loads, "
-                    "min_tma_stores, max_local_bytes or max_spill_bytes",
-                    key));
+        fmt::format(
+            "audit expectation \"{}\" is not known: use matrix, min_matrix_instructions, shared_memory, "
+            "max_registers, max_branches, max_code_bytes, min_wide_share, min_tma_loads, "
+            "min_tma_stores, max_local_bytes, max_spill_bytes, tensor_products, scale_copies, pair, min_commits or "
+            "tensor_loaded_bytes",
+            key));
   }
 }
 

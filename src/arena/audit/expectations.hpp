@@ -13,8 +13,9 @@ namespace thresher::arena {
 
 /// Changes one expectation by name, as a pitch's [audit] table or the command line writes it: "matrix" (a kind of
 /// instruction), "min_matrix_instructions", "shared_memory" (true or false), "max_registers", "max_branches",
-/// "max_code_bytes", "min_wide_share", "min_tma_loads", "min_tma_stores", "max_local_bytes", "max_spill_bytes".
-/// Throws Error(invalid_argument) naming the key or the value.
+/// "max_code_bytes", "min_wide_share", "min_tma_loads", "min_tma_stores", "max_local_bytes", "max_spill_bytes";
+/// of Blackwell's tensor cores "tensor_products", "scale_copies", "pair" (true or false), "min_commits",
+/// "tensor_loaded_bytes". Throws Error(invalid_argument) naming the key or the value.
 void set_expectation(AuditExpectations& expectations, std::string_view key, std::string_view value);
 
 }  // namespace thresher::arena

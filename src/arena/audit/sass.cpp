@@ -3,6 +3,9 @@
 #include <algorithm>
 #include <cctype>
 #include <charconv>
+#include <cstdint>
+#include <optional>
+#include <utility>
 
 namespace thresher::arena {
 namespace {
@@ -26,8 +29,13 @@ std::string_view trimmed(std::string_view text) {
 
 std::string_view first_word(std::string_view text) { return text.substr(0, text.find_first_of(" \t;")); }
 
-/// What follows "/*0a30*/" when `line` is an instruction, else nothing. Encodings ("/* 0x… */" alone) are none.
-std::string_view instruction_of(std::string_view line) {
+/// An instruction's line.
+struct Line {
+  std::uint32_t offset = 0;  ///< of the instruction in its function, bytes
+  std::string_view text{};  ///< what follows "/*0a30*/"; empty when the line is none. Encodings ("/* 0x… */") are none
+};
+
+Line instruction_of(std::string_view line) {
   line = trimmed(line);
   if (!line.starts_with("/*") || line.size() < 6 || std::isxdigit(static_cast<unsigned char>(line[2])) == 0) {
     return {};
@@ -36,12 +44,14 @@ std::string_view instruction_of(std::string_view line) {
   if (close == std::string_view::npos || close > 12) {
     return {};
   }
-  const std::string_view offset = line.substr(2, close - 2);
-  if (!std::all_of(offset.begin(), offset.end(), [](unsigned char c) { return std::isxdigit(c) != 0; })) {
+  std::uint32_t offset = 0;
+  const char* const end = line.data() + close;
+  if (const auto [stop, error] = std::from_chars(line.data() + 2, end, offset, 16);
+      error != std::errc() || stop != end) {
     return {};
   }
   const std::string_view rest = trimmed(line.substr(close + 2));
-  return trimmed(rest.substr(0, rest.find("/*")));
+  return {offset, trimmed(rest.substr(0, rest.find("/*")))};
 }
 
 /// "R17" → 17, for every register the operands name.
@@ -56,18 +66,72 @@ void note_registers(std::string_view operands, int& highest) {
   }
 }
 
-void add_instruction(SassFunction& function, std::string_view text) {
-  if (text.starts_with('@')) {  // a predicate
-    text = trimmed(text.substr(first_word(text).size()));
+/// The last operand of a branch or call as the tools write it: ".L_x_40" of "`(.L_x_40) ;", "0x650" of "P0, 0x650 ;".
+std::string_view last_operand(std::string_view operands) {
+  operands = operands.substr(0, operands.find(';'));
+  operands = trimmed(operands.substr(operands.find_last_of(" ,`") + 1));
+  if (operands.starts_with('(') && operands.ends_with(')')) {
+    operands = operands.substr(1, operands.size() - 2);
   }
-  const std::string_view mnemonic = first_word(text);
-  if (mnemonic.empty() || std::isupper(static_cast<unsigned char>(mnemonic.front())) == 0) {
-    return;
-  }
-  ++function.instructions;
-  ++function.by_mnemonic[std::string(mnemonic)];
-  note_registers(text.substr(mnemonic.size()), function.highest_register);
+  return operands;
 }
+
+/// The instructions of one function as they are read. Where branches lead is known at its end.
+class Reader {
+ public:
+  explicit Reader(SassFunction& function) : function_(function) {}
+
+  void add(const Line& line) {
+    std::string_view text = line.text;
+    const bool has_predicate = text.starts_with('@');
+    if (has_predicate) {
+      text = trimmed(text.substr(first_word(text).size()));
+    }
+    const std::string_view mnemonic = first_word(text);
+    if (mnemonic.empty() || std::isupper(static_cast<unsigned char>(mnemonic.front())) == 0) {
+      return;
+    }
+    const std::string_view operands = text.substr(mnemonic.size());
+    const std::string_view opcode = opcode_of(mnemonic);
+    const bool branches = opcode == "BRA" || opcode == "CALL" || opcode == "JMP";
+    if (branches) {
+      targets_.emplace_back(function_.code.size(), last_operand(operands));
+    }
+    offsets_.emplace(line.offset, function_.code.size());
+    function_.code.push_back(
+        {std::string(mnemonic), has_predicate || (branches && operands.find(',') != std::string_view::npos)});
+    ++function_.instructions;
+    ++function_.by_mnemonic[std::string(mnemonic)];
+    note_registers(operands, function_.highest_register);
+  }
+
+  /// Of the instruction that comes next.
+  void label(std::string_view name) { labels_.emplace(name, function_.code.size()); }
+
+  void finish() {
+    for (const auto& [from, target] : targets_) {
+      function_.code[from].target = place_of(target);
+    }
+  }
+
+ private:
+  /// Of a label or an offset; −1 where this function has none such.
+  [[nodiscard]] int place_of(std::string_view target) const {
+    if (const auto label = labels_.find(target); label != labels_.end()) {
+      return label->second < function_.code.size() ? static_cast<int>(label->second) : -1;
+    }
+    std::uint32_t offset = 0;
+    const std::size_t digits = target.starts_with("0x") ? 2 : target.size();
+    const auto [end, error] = std::from_chars(target.data() + digits, target.data() + target.size(), offset, 16);
+    const auto place = error == std::errc() ? offsets_.find(offset) : offsets_.end();
+    return place == offsets_.end() ? -1 : static_cast<int>(place->second);
+  }
+
+  SassFunction& function_;
+  std::vector<std::pair<std::size_t, std::string_view>> targets_;
+  std::map<std::string_view, std::size_t> labels_;
+  std::map<std::uint32_t, std::size_t> offsets_;
+};
 
 /// The function that `line` opens, if it does.
 std::string_view opened_function(std::string_view line) {
@@ -93,7 +157,16 @@ int number_after(std::string_view line, std::string_view key) {
   return value;
 }
 
+/// ".L_x_40" of the line ".L_x_40:"; empty when the line is no label.
+std::string_view label_of(std::string_view line) {
+  line = trimmed(line);
+  return line.ends_with(':') && line.find_first_of(" \t") == std::string_view::npos ? line.substr(0, line.size() - 1)
+                                                                                    : std::string_view{};
+}
+
 }  // namespace
+
+std::string_view opcode_of(std::string_view mnemonic) noexcept { return mnemonic.substr(0, mnemonic.find('.')); }
 
 bool has_modifier(std::string_view mnemonic, std::string_view modifier) noexcept {
   for (std::size_t at = mnemonic.find('.'); at != std::string_view::npos; at = mnemonic.find('.', at + 1)) {
@@ -108,8 +181,7 @@ bool has_modifier(std::string_view mnemonic, std::string_view modifier) noexcept
 int SassFunction::count(std::string_view opcode) const {
   int total = 0;
   for (const auto& [mnemonic, times] : by_mnemonic) {
-    const std::string_view text = mnemonic;
-    total += text.substr(0, text.find('.')) == opcode ? times : 0;
+    total += opcode_of(mnemonic) == opcode ? times : 0;
   }
   return total;
 }
@@ -117,28 +189,40 @@ int SassFunction::count(std::string_view opcode) const {
 int SassFunction::count(std::string_view opcode, std::string_view modifier) const {
   int total = 0;
   for (const auto& [mnemonic, times] : by_mnemonic) {
-    const std::string_view text = mnemonic;
-    total += text.substr(0, text.find('.')) == opcode && has_modifier(text, modifier) ? times : 0;
+    total += opcode_of(mnemonic) == opcode && has_modifier(mnemonic, modifier) ? times : 0;
   }
   return total;
 }
 
 std::vector<SassFunction> parse_sass(std::string_view listing) {
   std::vector<SassFunction> functions;
+  std::optional<Reader> reader;  // of the last function
+  SassFunction function;
   std::string arch;
+  const auto close = [&] {
+    if (reader) {
+      reader->finish();
+      functions.push_back(std::move(function));
+    }
+  };
   for_each_line(listing, [&](std::string_view line) {
-    if (const std::string_view text = instruction_of(line); !text.empty()) {
-      if (!functions.empty()) {
-        add_instruction(functions.back(), text);
+    if (const Line instruction = instruction_of(line); !instruction.text.empty()) {
+      if (reader) {
+        reader->add(instruction);
       }
     } else if (const std::string_view name = opened_function(line); !name.empty()) {
-      functions.push_back({.name = std::string(name), .arch = arch});
+      close();
+      function = {.name = std::string(name), .arch = arch};
+      reader.emplace(function);
     } else if (const std::string_view target = trimmed(line); target.starts_with(".target")) {
       arch = std::string(trimmed(target.substr(7)));
     } else if (target.starts_with("code for ")) {
       arch = std::string(target.substr(9));
+    } else if (const std::string_view label = label_of(line); reader && !label.empty()) {
+      reader->label(label);
     }
   });
+  close();
   return functions;
 }
 

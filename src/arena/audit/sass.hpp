@@ -8,6 +8,13 @@
 
 namespace thresher::arena {
 
+/// One instruction where it stands in the code.
+struct SassInstruction {
+  std::string mnemonic;         ///< "BRA.U.ANY"
+  bool is_conditional = false;  ///< under a predicate, or a branch that asks one
+  int target = -1;              ///< of a branch or call: the index of the instruction it leads to; −1 unknown or none
+};
+
 /// One kernel of a disassembly.
 struct SassFunction {
   std::string name;  ///< as the cubin calls it (mangled)
@@ -15,6 +22,7 @@ struct SassFunction {
   int instructions = 0;
   int highest_register = -1;                 ///< of R0, R1, …; −1 when none is named
   std::map<std::string, int> by_mnemonic{};  ///< "HGMMA.64x256x16.F32" → how often it stands in the code
+  std::vector<SassInstruction> code{};       ///< in order
 
   /// How often an instruction stands in the code whose first word is `opcode` ("LDG" counts LDG.E.128 too).
   [[nodiscard]] int count(std::string_view opcode) const;
@@ -25,6 +33,9 @@ struct SassFunction {
 /// Every function of a listing of `cuobjdump -sass` or `nvdisasm -c`, in order. Lines that are no instructions are
 /// passed over; a listing without any function gives an empty list.
 [[nodiscard]] std::vector<SassFunction> parse_sass(std::string_view listing);
+
+/// The first word of `mnemonic`: "LDG" of "LDG.E.128".
+[[nodiscard]] std::string_view opcode_of(std::string_view mnemonic) noexcept;
 
 /// Whether one of the dot-separated words of `mnemonic` after the first is `modifier`.
 [[nodiscard]] bool has_modifier(std::string_view mnemonic, std::string_view modifier) noexcept;

@@ -51,6 +51,15 @@ Json value_of(const TrialResult& trial) {
   return json;
 }
 
+Json value_of(const TensorReport& tensor) {
+  return {{"instructions", tensor.instructions},  {"repeated", tensor.repeated},
+          {"scale_copies", tensor.scale_copies},  {"commits", tensor.commits},
+          {"of_pairs", tensor.of_pairs},          {"of_blocks", tensor.of_blocks},
+          {"loaded_bytes", tensor.loaded_bytes},  {"trap_calls", tensor.trap_calls},
+          {"other_calls", tensor.other_calls},    {"traps", tensor.traps},
+          {"uniform_moves", tensor.uniform_moves}};
+}
+
 Json value_of(const AuditedKernel& kernel) {
   const AuditReport& report = kernel.report;
   Json json{{"kernel", report.kernel},
@@ -72,6 +81,9 @@ Json value_of(const AuditedKernel& kernel) {
                  {"barriers", report.barriers},
                  {"branches", report.branches},
                  {"code_bytes", report.code_bytes}});
+  }
+  if (report.tensor) {
+    json["tensor"] = value_of(*report.tensor);
   }
   for (const auto& [key, words] : {std::pair{"title", &kernel.title}, {"sentence", &kernel.sentence}}) {
     if (!words->empty()) {

@@ -1,0 +1,18 @@
+#pragma once
+/// What machine code does with Blackwell's tensor cores and tensor memory.
+#include <optional>
+#include <string_view>
+
+#include "arena/audit/sass.hpp"
+#include "arena/results/audit_report.hpp"
+
+namespace thresher::arena {
+
+/// Empty for a kernel that uses no tensor memory.
+[[nodiscard]] std::optional<TensorReport> read_tensor_code(const SassFunction& function);
+
+/// Bytes that `mnemonic`, an LDTM, brings to the 32 threads of a warp: 8192 of "LDTM.x64", 2048 of
+/// "LDTM.16dp256bit.x4".
+[[nodiscard]] std::int64_t loaded_bytes_of(std::string_view mnemonic) noexcept;
+
+}  // namespace thresher::arena
