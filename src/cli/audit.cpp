@@ -1,15 +1,22 @@
 // `thresher audit`: what a kernel's machine code is made of, and whether that is what was expected.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
+#include <cstdio>
 #include <memory>
 
 #include "arena/audit/disassembler.hpp"
 #include "arena/audit/expectations.hpp"
+#include "arena/audit/machine_code.hpp"
+#include "arena/operation/planned_code.hpp"
 #include "arena/results/evidence_json.hpp"
 #include "cli/planner_commands.hpp"
+#include "core/device_spec.hpp"
 #include "core/input_file.hpp"
 #include "core/printable.hpp"
+#include "ops/cuda_programs.hpp"
 #include "thresher/error.hpp"
 
 namespace thresher::cli {
@@ -18,7 +25,8 @@ namespace {
 constexpr std::uint64_t most_machine_code_bytes = std::uint64_t{1} << 30;
 
 struct Arguments {
-  std::string file;
+  std::string file;  ///< empty: the library's own kernels
+  std::string arch;
   std::string kernel;
   std::vector<std::string> expectations;
   int dynamic_shared_bytes = 0;
@@ -71,51 +79,122 @@ arena::AuditExpectations expectations_of(const Arguments& arguments) {
   return expected;
 }
 
-void print(const arena::AuditReport& report, const arena::AuditVerdict& verdict) {
-  fmt::print("{} ({})\n", printable(report.kernel), printable(report.arch));
-  fmt::print("  {} registers, {} bytes of local memory, {} bytes of shared memory declared, {} accesses to it\n",
-             report.registers, report.stack_bytes, report.declared_shared_bytes, report.shared_accesses);
-  fmt::print(
-      "  {} bulk loads, {} bulk stores, {} global accesses ({:.0f} % of 16 bytes), {} barriers, {} branches, {} bytes "
-      "of code\n",
-      report.tma_loads, report.tma_stores, report.global_accesses, 100 * report.wide_share(), report.barriers,
-      report.branches, report.code_bytes);
-  for (const auto& [mnemonic, times] : report.matrix_instructions) {
-    fmt::print("  {} x {}\n", times, mnemonic);
+/// What is found, in the order in which it is.
+class Findings {
+ public:
+  Findings(bool json, Context& context) : json_(json), context_(context) {}
+
+  /// `title` is empty where nobody told one.
+  void add(const arena::AuditedKernel& kernel, const arena::AuditVerdict& verdict) {
+    if (json_) {
+      objects_.push_back(arena::to_json(kernel));
+    } else {
+      print(kernel, verdict);
+    }
+    if (verdict.failed()) {
+      context_.exit_status = gate_failed;
+    }
+    ++kernels_;
   }
-  for (const arena::AuditFinding& finding : verdict.findings) {
-    fmt::print("  {}  {}\n", finding.ok ? "ok    " : "FAILED", finding.sentence);
+
+  [[nodiscard]] std::size_t kernels() const noexcept { return kernels_; }
+
+  void end() const {
+    if (json_) {
+      fmt::print("[{}]\n", fmt::join(objects_, ",\n "));
+    }
   }
+
+ private:
+  static void print(const arena::AuditedKernel& kernel, const arena::AuditVerdict& verdict) {
+    const arena::AuditReport& report = kernel.report;
+    if (!kernel.title.empty()) {
+      fmt::print("{}\n", kernel.title);
+    }
+    fmt::print("{} ({})\n", printable(report.kernel), printable(report.arch));
+    fmt::print("  {} registers, {} bytes of local memory, {} bytes of shared memory declared, {} accesses to it\n",
+               report.registers, report.stack_bytes, report.declared_shared_bytes, report.shared_accesses);
+    fmt::print(
+        "  {} bulk loads, {} bulk stores, {} global accesses ({:.0f} % of 16 bytes or more), {} barriers, {} branches, "
+        "{} bytes of code\n",
+        report.tma_loads, report.tma_stores, report.global_accesses, 100 * report.wide_share(), report.barriers,
+        report.branches, report.code_bytes);
+    for (const auto& [mnemonic, times] : report.matrix_instructions) {
+      fmt::print("  {} x {}\n", times, mnemonic);
+    }
+    for (const arena::AuditFinding& finding : verdict.findings) {
+      fmt::print("  {}  {}\n", finding.ok ? "ok    " : "FAILED", finding.sentence);
+    }
+    if (!verdict.not_judged.empty()) {
+      fmt::print("  the machine code was not looked at: {}\n", printable(verdict.not_judged));
+    }
+    std::fflush(stdout);  // the next one may take seconds
+  }
+
+  bool json_;
+  Context& context_;
+  std::vector<std::string> objects_;
+  std::size_t kernels_ = 0;
+};
+
+bool has_wanted_name(const std::string& kernel, const Arguments& arguments) {
+  return kernel.find(arguments.kernel) != std::string::npos;
+}
+
+/// Whether a tool's "sm_100" is code for what --arch names: the tools leave out which family it is.
+bool is_for(const std::string& listed, const std::string& arch) {
+  return arch.empty() || listed == arch || (arch.ends_with('f') && listed == arch.substr(0, arch.size() - 1));
+}
+
+void audit_file(const Arguments& arguments, Context& context) {
+  const arena::AuditExpectations expected = expectations_of(arguments);
+  const arena::Disassembly code = read(arguments.file);
+  Findings findings(arguments.json, context);
+  for (const arena::SassFunction& function : code.functions) {
+    if (has_wanted_name(function.name, arguments) && is_for(function.arch, arguments.arch)) {
+      const arena::AuditReport report = report_of(code, function, arguments);
+      findings.add({report}, arena::judge_audit(report, expected));
+    }
+  }
+  if (findings.kernels() == 0) {
+    throw Error(ErrorCode::invalid_argument,
+                fmt::format("{}: there is no kernel{} whose name contains \"{}\"", arguments.file,
+                            arguments.arch.empty() ? "" : " for " + arguments.arch, arguments.kernel));
+  }
+  findings.end();
+}
+
+/// Every kernel that the library compiles by itself for the architecture, against what its strategy promises.
+void audit_library(const Arguments& arguments, Context& context) {
+  const arena::Disassembler tools = arena::find_disassembler();
+  Findings findings(arguments.json, context);
+  std::vector<arena::KernelCode> seen;
+  for (const strategies::PlannedCall& call : ops::default_calls(arguments.arch)) {
+    for (const arena::KernelCode& kernel : arena::machine_code_of(call, arguments.arch).kernels) {
+      if (has_wanted_name(kernel.kernel, arguments) && std::find(seen.begin(), seen.end(), kernel) == seen.end()) {
+        const auto [report, why_no_code] = arena::read_code(tools, kernel);
+        findings.add({report, kernel.title}, arena::judge_audit(report, kernel.expected, why_no_code));
+        seen.push_back(kernel);
+      }
+    }
+  }
+  if (findings.kernels() == 0) {
+    throw Error(ErrorCode::invalid_argument,
+                fmt::format("the library compiles no kernel for {} whose name contains \"{}\"", arguments.arch,
+                            arguments.kernel));
+  }
+  findings.end();
 }
 
 void audit(const Arguments& arguments, Context& context) {
-  const arena::AuditExpectations expected = expectations_of(arguments);
-  const arena::Disassembly code = read(arguments.file);
-  bool any = false;
-  std::string json;
-  for (const arena::SassFunction& function : code.functions) {
-    if (function.name.find(arguments.kernel) == std::string::npos) {
-      continue;
-    }
-    any = true;
-    const arena::AuditReport report = report_of(code, function, arguments);
-    const arena::AuditVerdict verdict = arena::judge_audit(report, expected);
-    if (arguments.json) {
-      json += (json.empty() ? "" : ",\n ") + arena::to_json(arena::AuditedKernel{report});
-    } else {
-      print(report, verdict);
-    }
-    if (verdict.failed()) {
-      context.exit_status = gate_failed;
-    }
+  if (!arguments.arch.empty()) {
+    (void)device_spec_of_arch(arguments.arch);  // that there is such a one
   }
-  if (!any) {
+  if (arguments.file.empty() && arguments.arch.empty()) {
     throw Error(ErrorCode::invalid_argument,
-                fmt::format("{}: there is no kernel whose name contains \"{}\"", arguments.file, arguments.kernel));
+                "audit: name a file, or with --arch the architecture whose kernels of Thresher's own are to be read");
   }
-  if (arguments.json) {
-    fmt::print("[{}]\n", json);
-  }
+  arguments.file.empty() ? audit_library(arguments, context) : audit_file(arguments, context);
 }
 
 }  // namespace
@@ -123,13 +202,19 @@ void audit(const Arguments& arguments, Context& context) {
 void add_audit(CLI::App& app, Context& context) {
   const auto arguments = std::make_shared<Arguments>();
   CLI::App* command = app.add_subcommand("audit", "Reads machine code and says whether it is what was expected");
-  command->add_option("file", arguments->file, "A cubin, an object, or a listing of cuobjdump -sass or nvdisasm -c")
-      ->required();
+  CLI::Option* const file = command->add_option("file", arguments->file,
+                                                "A cubin, an object, or a listing of cuobjdump -sass or nvdisasm -c; "
+                                                "with --arch alone the library's own kernels");
+  command->add_option("--arch", arguments->arch, "Only machine code for this architecture, as sm_100f");
   command->add_option("--kernel", arguments->kernel, "Only kernels whose name contains this");
-  command->add_option("--expect", arguments->expectations,
-                      "NAME=VALUE, for example matrix=HGMMA, max_registers=168, min_wide_share=0.5 (repeatable)");
-  command->add_option("--dynamic-shared", arguments->dynamic_shared_bytes,
-                      "Bytes of shared memory that the launch asks for");
+  command
+      ->add_option("--expect", arguments->expectations,
+                   "NAME=VALUE, for example matrix=HGMMA, max_registers=168, min_wide_share=0.5 (repeatable)")
+      ->needs(file);
+  command
+      ->add_option("--dynamic-shared", arguments->dynamic_shared_bytes,
+                   "Bytes of shared memory that the launch asks for")
+      ->needs(file);
   command->add_flag("--json", arguments->json, "For machines");
   command->callback([arguments, &context] { audit(*arguments, context); });
 }

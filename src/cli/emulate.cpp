@@ -26,7 +26,8 @@ struct Request {
   const arena::EmulatedOperation& kernels;
   std::string strategy{};
   std::string knobs{};
-  std::string device = "H200";
+  std::string device{};  ///< of the table; empty: any that the kernels are made for
+  std::string arch{};    ///< or its architecture
   arena::Problem problem = operation.example();
   bool has_shape = false;  ///< an extent was given
   std::uint64_t schedules = 64;
@@ -34,11 +35,19 @@ struct Request {
   std::string tensor_sums = "hardware";
 };
 
+/// The card that is asked for; null where none is.
+const DeviceSpec* card_of(const Request& request) {
+  return !request.device.empty() ? &device_spec(request.device)
+         : !request.arch.empty() ? &device_spec_of_arch(request.arch)
+                                 : nullptr;
+}
+
 /// The kernel with the knobs asked for, or the compiled-in ones of the strategies asked for.
 Kernels kernels_of(const Request& request) {
+  const DeviceSpec* const card = card_of(request);
   if (!request.knobs.empty()) {
-    const arena::Emulation emulation =
-        request.kernels.planned(request.problem, {request.strategy, request.knobs}, device_spec(request.device));
+    const arena::Emulation emulation = request.kernels.planned(request.problem, {request.strategy, request.knobs},
+                                                               card != nullptr ? *card : device_spec("H200"));
     if (!emulation.kernel) {
       throw Error(ErrorCode::unsupported,
                   fmt::format("the knobs \"{}\" cannot be emulated: {}", request.knobs, emulation.why_none));
@@ -48,9 +57,15 @@ Kernels kernels_of(const Request& request) {
   Kernels kernels;
   for (const std::string& strategy : request.kernels.strategies()) {
     if (request.strategy.empty() || request.strategy == strategy) {
-      const Kernels some = request.kernels.samples(strategy);
+      const Kernels some = request.kernels.samples(strategy, card);
       kernels.insert(kernels.end(), some.begin(), some.end());
     }
+  }
+  if (kernels.empty() && card != nullptr) {
+    throw Error(ErrorCode::unsupported,
+                fmt::format("{}{} has no kernels for {} ({}): leave the card out to emulate those of others",
+                            request.operation.name(), request.strategy.empty() ? "" : " " + request.strategy,
+                            card->name, name(card->arch)));
   }
   return kernels;
 }
@@ -120,9 +135,9 @@ void add_operation(CLI::App& emulate_command, const arena::Operation& operation,
   command->add_option("--strategy", request->strategy, "all when left out")->check(CLI::IsMember(kernels.strategies()));
   CLI::Option* const knobs = command->add_option("--knobs", request->knobs,
                                                  "one kernel, in the words of `thresher plan`; samples when left out");
-  command->add_option("--device", request->device, "with --knobs: the card that they are for")
-      ->capture_default_str()
-      ->needs(knobs);
+  CLI::Option* const device =
+      add_device_table(*command, request->device, "the card; with --knobs H200, else any, when left out");
+  command->add_option("--arch", request->arch, "the card by its architecture, as sm_100f")->excludes(device);
   given->add_to(*command, knobs);
   command->add_option("--schedules", request->schedules, "how many orders of threads and copies to try")
       ->check(CLI::Range(1, 1'000'000))

@@ -8,6 +8,7 @@
 #include "arena/panel/panel.hpp"
 #include "arena/predictions/calibration_file.hpp"
 #include "arena/suites/suite.hpp"
+#include "cli/options.hpp"
 #include "cli/planner_commands.hpp"
 #include "core/printable.hpp"
 
@@ -60,8 +61,7 @@ void add_judge(CLI::App& app, Context&) {
   CLI::App* command = app.add_subcommand("judge", "Ranks pitches by evidence, before anything is run");
   command->add_option("pitch", arguments->pitches, "Pitch files")->required();
   command->add_option("--suite", arguments->suite, "Suite whose problems are asked about")->capture_default_str();
-  command->add_option("--device", arguments->device, "Device of the planner's table: H100, H200, B200, GB300")
-      ->capture_default_str();
+  add_device_table(*command, arguments->device, "The card, which need not be here")->capture_default_str();
   command->add_option("--calibration", arguments->calibration,
                       "Parameters that `thresher calibrate` wrote; its own file if not given");
   command->add_flag("--json", arguments->json, "For machines");

@@ -1,11 +1,15 @@
 #include "cli/options.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <CLI/CLI.hpp>
 #include <cmath>
 #include <filesystem>
+#include <string_view>
+#include <vector>
 
+#include "core/device_spec.hpp"
 #include "thresher/error.hpp"
 
 namespace thresher::cli {
@@ -58,6 +62,14 @@ void add_in_and_out(CLI::App& command, std::string& in, const std::string& in_wh
 
 void add_device(CLI::App& command, std::string& device) {
   command.add_option("--device", device, "cpu, gpu, cuda:N or best")->capture_default_str();
+}
+
+CLI::Option* add_device_table(CLI::App& command, std::string& device, const std::string& what) {
+  std::vector<std::string_view> names;
+  for (const DeviceSpec& spec : device_specs()) {
+    names.push_back(spec.name);
+  }
+  return command.add_option("--device-table,--device", device, fmt::format("{}: {}", what, fmt::join(names, ", ")));
 }
 
 void add_seconds(CLI::App& command, double& seconds, const std::string& what) {

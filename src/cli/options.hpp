@@ -6,7 +6,8 @@
 
 namespace CLI {
 class App;
-}
+class Option;
+}  // namespace CLI
 
 namespace thresher::cli {
 
@@ -23,6 +24,8 @@ void add_in_and_out(CLI::App& command, std::string& in, const std::string& in_wh
                     const std::string& out_what);
 /// --device, for Device::named.
 void add_device(CLI::App& command, std::string& device);
+/// --device-table (also --device): a card of the planner's table, which need not be here. `what` says for what.
+CLI::Option* add_device_table(CLI::App& command, std::string& device, const std::string& what);
 /// --seconds: more than 0 and at most a day.
 void add_seconds(CLI::App& command, double& seconds, const std::string& what);
 /// --seed: 0 to 2^64 - 1.

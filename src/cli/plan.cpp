@@ -38,7 +38,7 @@ struct Arguments {
   bool json = false;
 
   void add_to(CLI::App& command) {
-    command.add_option("--device", device, "H100, H200, B200 or GB300")->capture_default_str();
+    add_device_table(command, device, "The card, which need not be here")->capture_default_str();
     command.add_option("--strategy", strategy, "This one alone");
     command.add_option("--knobs", knobs, "Kept in every choice, as in \"stages=3 split_k=2\"");
     command.add_option("--calibration", calibration,
@@ -81,8 +81,9 @@ nlohmann::json to_json(const planner::Choice& choice) {
 }
 
 void print_json(const planner::Choices& choices, const Arguments& arguments) {
-  nlohmann::json json{
-      {"device", arguments.device}, {"choices", nlohmann::json::array()}, {"refused", nlohmann::json::array()}};
+  nlohmann::json json{{"device", device_spec(arguments.device).name},
+                      {"choices", nlohmann::json::array()},
+                      {"refused", nlohmann::json::array()}};
   for (const planner::Choice& choice : choices.ranked) {
     json["choices"].push_back(to_json(choice));
   }

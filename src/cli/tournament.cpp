@@ -11,6 +11,7 @@
 
 #include "arena/predictions/tuning_winners.hpp"
 #include "arena/report/report.hpp"
+#include "arena/rig/card_rig.hpp"
 #include "arena/text_file.hpp"
 #include "cli/cli.hpp"
 #include "cli/interruption.hpp"
@@ -26,6 +27,7 @@ struct Arguments {
   std::vector<std::string> suites;
   std::vector<std::string> pitches;
   std::string device = "best";
+  std::string card;  ///< of the table, instead of a device; empty: a device
   std::string report;
   std::string json;
   std::string ledger = arena::default_ledger().string();
@@ -78,6 +80,36 @@ void check_temporary_folder(const arena::TournamentOptions& options) {
   }
 }
 
+/// Where the tournament is held.
+struct Place {
+  std::unique_ptr<arena::Rig> rig;
+  std::unique_ptr<arena::Registry> registry;
+  arena::Forecaster forecaster;
+};
+
+Place place_of(const Arguments& arguments) {
+  if (!arguments.card.empty()) {
+    const DeviceSpec& card = device_spec(arguments.card);
+    return {arena::card_rig(card), arena::card_registry(card), arena::forecaster_for(&card)};
+  }
+  Place place{arena::make_rig(arguments.device), nullptr, {}};
+  place.registry = arena::library_registry(place.rig->device());
+  place.forecaster = arena::forecaster_for(place.rig->machine());
+  return place;
+}
+
+/// On a card that is not here a kernel from outside would be judged as one of this CPU.
+void check_kernels(const Arguments& arguments, const arena::TournamentOptions& options) {
+  for (const arena::Pitch& pitch : options.pitches) {
+    if (!arguments.card.empty() && pitch.kernel) {
+      throw Error(ErrorCode::invalid_argument,
+                  fmt::format("--device-table {}: the pitch {} brings a kernel of its own, which is judged where it "
+                              "runs: name a --device",
+                              arguments.card, pitch.file));
+    }
+  }
+}
+
 /// Without a device table nothing can be tuned: found out before hours are spent, not after.
 void check_tuning(const Arguments& arguments, const arena::TournamentOptions& options, const arena::Rig& rig) {
   if (arguments.tune && options.forecaster.device == nullptr) {
@@ -109,11 +141,12 @@ void tune(const arena::TournamentOptions& options, const arena::Rig& rig, const 
 void tournament(const Arguments& arguments, Context& context) {
   arena::TournamentOptions options = read_options(arguments);
   check_temporary_folder(options);
-  const auto rig = arena::make_rig(arguments.device);
-  options.forecaster = arena::forecaster_for(rig->machine());
-  check_tuning(arguments, options, *rig);
-  const auto registry = arena::library_registry(rig->device());
-  arena::check_field(options, rig->device(), *registry);
+  check_kernels(arguments, options);
+  const Place place = place_of(arguments);
+  arena::Rig& rig = *place.rig;
+  options.forecaster = place.forecaster;
+  check_tuning(arguments, options, rig);
+  arena::check_field(options, rig.device(), *place.registry);
   check_outputs(arguments);
   if (arguments.resume) {
     (void)arena::Ledger(arguments.ledger, arena::Ledger::Access::read);  // one that is not there is not made
@@ -125,7 +158,7 @@ void tournament(const Arguments& arguments, Context& context) {
         fmt::format("thresher: interrupted: every contestant that is through is in ledger {}; the same command with "
                     "--resume goes on",
                     arguments.ledger));
-    return arena::hold_tournament(options, *rig, *registry, ledger, progress);
+    return arena::hold_tournament(options, rig, *place.registry, ledger, progress);
   }();
   fmt::print("{}", arena::standings(result.run));
   if (!arguments.json.empty()) {
@@ -135,7 +168,7 @@ void tournament(const Arguments& arguments, Context& context) {
     fmt::print("\nreport: {}\n", printable(arena::write_report(result.run, arguments.report).string()));
   }
   if (arguments.tune) {
-    tune(options, *rig, result.run);
+    tune(options, rig, result.run);
   }
   if (!result.ledger_problem.empty()) {
     throw Error(ErrorCode::io, result.ledger_problem);
@@ -155,14 +188,20 @@ void add_tournament(CLI::App& app, Context& context) {
   command->add_option("--pitch", arguments->pitches,
                       "TOML files with contestants, baselines and claims; only these compete");
   add_device(*command, arguments->device);
+  CLI::Option* const card = command->add_option(
+      "--device-table", arguments->card,
+      "A card of the planner's table instead, which need not be here: what needs no run is judged, up to race-free");
+  card->excludes("--device");
   command->add_option("--report", arguments->report, "Folder for report.html and report.json");
   command->add_option("--json", arguments->json, "File for everything that was found, as JSON");
   command->add_option("--ledger", arguments->ledger, "File that keeps every result")->capture_default_str();
   add_seed(*command, arguments->seed, "Seed of inputs and order; random if not given");
   add_seconds(*command, arguments->seconds, "Time for timing one contestant on one problem");
   command->add_flag("--resume", arguments->resume, "Go on with the same tournament where it was interrupted");
-  command->add_flag("--tune", arguments->tune,
-                    "Let plan() choose what was measured faster than its default here, by more than the noise");
+  command
+      ->add_flag("--tune", arguments->tune,
+                 "Let plan() choose what was measured faster than its default here, by more than the noise")
+      ->excludes(card);
   command->callback([arguments, &context] { tournament(*arguments, context); });
 }
 

@@ -23,5 +23,8 @@ inline constexpr std::array all_archs{Arch::cpu, Arch::sm_90a, Arch::sm_100a, Ar
 [[nodiscard]] std::string_view name(Arch arch) noexcept;
 /// The architecture of that name; empty when there is none.
 [[nodiscard]] std::optional<Arch> parse_arch(std::string_view text) noexcept;
+/// Whether machine code for `code` runs on every card of `card`: code for one architecture runs there alone, code for a
+/// family (sm_100f) on each architecture of it. The family's name stands for all of its cards.
+[[nodiscard]] bool runs_on(Arch code, Arch card) noexcept;
 
 }  // namespace thresher

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <cctype>
+#include <functional>
+#include <optional>
 
 #include "thresher/error.hpp"
 
@@ -167,7 +169,7 @@ bool has_word(std::string_view text, std::string_view word) {
 const DeviceSpec* find_device_spec(std::string_view name) noexcept {
   const DeviceSpec* found = nullptr;
   for (const DeviceSpec& spec : specs) {
-    if (name == spec.name) {
+    if (std::ranges::equal(name, spec.name, {}, [](unsigned char letter) { return std::toupper(letter); })) {
       return &spec;
     }
     if (has_word(name, spec.name)) {
@@ -187,6 +189,31 @@ const DeviceSpec& device_spec(std::string_view name) {
   }
   throw Error(ErrorCode::invalid_argument,
               fmt::format("device \"{}\" is not in the planner's table: use one of {}", name, known));
+}
+
+const DeviceSpec* find_device_spec(Arch arch) noexcept {
+  const DeviceSpec* found = nullptr;
+  for (const DeviceSpec& spec : specs) {
+    if (runs_on(arch, spec.arch) && (found == nullptr || (spec.calibrated && !found->calibrated))) {
+      found = &spec;
+    }
+  }
+  return found;
+}
+
+const DeviceSpec& device_spec_of_arch(std::string_view arch) {
+  const std::optional<Arch> parsed = parse_arch(arch);
+  if (const DeviceSpec* const spec = parsed ? find_device_spec(*parsed) : nullptr) {
+    return *spec;
+  }
+  std::string known;
+  for (const Arch one : all_archs) {
+    if (find_device_spec(one) != nullptr) {
+      known += fmt::format("{}{}", known.empty() ? "" : ", ", name(one));
+    }
+  }
+  throw Error(ErrorCode::invalid_argument,
+              fmt::format("no device of the planner's table has the architecture \"{}\": use one of {}", arch, known));
 }
 
 }  // namespace thresher

@@ -79,10 +79,17 @@ struct DeviceSpec {
 /// This CPU, of which the table knows nothing but that it is none of the GPUs: arch "cpu".
 [[nodiscard]] const DeviceSpec& cpu_device_spec() noexcept;
 
-/// The entry for `name` ("H200", or a system's "NVIDIA H200"); null when there is none.
+/// The entry for `name` ("H200", "h200", or a system's "NVIDIA H200"); null when there is none.
 [[nodiscard]] const DeviceSpec* find_device_spec(std::string_view name) noexcept;
 
 /// The same; throws Error(invalid_argument) naming the devices there are.
 [[nodiscard]] const DeviceSpec& device_spec(std::string_view name);
+
+/// The entry that an architecture stands for where no GPU decides: of those that run its code the one whose predictions
+/// were fitted, else the first; null when there is none.
+[[nodiscard]] const DeviceSpec* find_device_spec(Arch arch) noexcept;
+
+/// The same of an architecture's name; throws Error(invalid_argument) naming the architectures there are.
+[[nodiscard]] const DeviceSpec& device_spec_of_arch(std::string_view arch);
 
 }  // namespace thresher

@@ -79,4 +79,8 @@ std::string_view name(Arch arch) noexcept {
 
 std::optional<Arch> parse_arch(std::string_view text) noexcept { return of_name(all_archs, text); }
 
+bool runs_on(Arch code, Arch card) noexcept {
+  return code == card || (code == Arch::sm_100f && (card == Arch::sm_100a || card == Arch::sm_103a));
+}
+
 }  // namespace thresher

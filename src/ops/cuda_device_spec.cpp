@@ -6,10 +6,9 @@ namespace thresher::ops {
 namespace {
 
 DeviceSpec of_architecture(const std::string& arch) {
-  for (const DeviceSpec& spec : device_specs()) {
-    if (name(spec.arch) == arch) {
-      return spec;
-    }
+  const std::optional<Arch> known = parse_arch(arch);
+  if (const DeviceSpec* const spec = known ? find_device_spec(*known) : nullptr) {
+    return *spec;
   }
   DeviceSpec unknown = cpu_device_spec();  // what no strategy of a matrix unit is made for
   unknown.name = "a GPU that is not in the table";

@@ -6,6 +6,7 @@
 #include "runtime/kernel.hpp"
 #include "runtime/nvrtc.hpp"
 #include "strategies/device_program.hpp"
+#include "strategies/planned_call.hpp"
 
 namespace thresher::ops {
 
@@ -26,7 +27,12 @@ struct LoadedProgram {
 /// to be compiled and NVRTC is missing.
 const LoadedProgram& load_program(int ordinal, const strategies::DeviceProgram& program);
 
-/// The program as NVRTC takes it.
+/// Whether cards of `arch` ("sm_103a", or a family's "sm_100f") have the instructions that the program needs.
+bool can_run_on(const strategies::DeviceProgram& program, const std::string& arch);
+
+/// The program as NVRTC takes it, for cards of `arch`: compiled for the architecture or the family whose instructions
+/// it needs where it needs any, so that one machine code serves a whole family. Throws Error(unsupported) when it does
+/// not run there.
 runtime::Program compiler_input(const strategies::DeviceProgram& program, const std::string& arch);
 
 struct CompiledProgram {
@@ -40,8 +46,11 @@ CompiledProgram compile_program(const strategies::DeviceProgram& program, const 
 /// Compiles the program into the disk cache unless the library or the cache has it. Needs no GPU.
 CodeOrigin warm_program(const strategies::DeviceProgram& program, const std::string& arch);
 
-/// Every program that the library compiles by itself at default settings: what is built in and what `thresher warm`
-/// warms. Only those that `arch` can run.
+/// Every call whose programs the library compiles by itself at default settings, on a device of the table that `arch`
+/// stands for; on any where there is none.
+std::vector<strategies::PlannedCall> default_calls(const std::string& arch);
+
+/// Their programs: what is built in and what `thresher warm` warms. Only those that `arch` can run.
 std::vector<strategies::DeviceProgram> default_programs(const std::string& arch);
 
 }  // namespace thresher::ops

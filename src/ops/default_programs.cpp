@@ -7,6 +7,7 @@
 #include "strategies/dual_gemm/registry.hpp"
 #include "strategies/grouped_gemm/registry.hpp"
 #include "strategies/pause_program.hpp"
+#include "thresher/error.hpp"
 
 namespace thresher::ops {
 namespace {
@@ -32,23 +33,22 @@ void add_launches(std::vector<strategies::DeviceProgram>& programs, const strate
   }
 }
 
-/// A device of the table with that architecture; any for an architecture of which there is none, for which only
-/// programs of no architecture in particular are kept.
+/// Any for an architecture of which the table has no device, for which only programs of no architecture in particular
+/// are kept.
 const DeviceSpec& device_of(const std::string& arch) {
-  const auto devices = device_specs();
-  const auto found =
-      std::find_if(devices.begin(), devices.end(), [&](const DeviceSpec& device) { return name(device.arch) == arch; });
-  return found == devices.end() ? devices.front() : *found;
+  const std::optional<Arch> known = parse_arch(arch);
+  const DeviceSpec* const found = known ? find_device_spec(*known) : nullptr;
+  return found == nullptr ? device_specs().front() : *found;
 }
 
 /// Every strategy's own list.
 template <class Problem>
-void add_built_in(std::vector<strategies::DeviceProgram>& programs, strategies::Strategies<Problem> all,
+void add_built_in(std::vector<strategies::PlannedCall>& calls, strategies::Strategies<Problem> all,
                   const DeviceSpec& device) {
   for (const strategies::Strategy<Problem>* strategy : all) {
     for (const strategies::Sample<Problem>& sample : strategy->built_in()) {
       if (!strategy->not_made_for(sample.problem, device)) {
-        add_launches(programs, strategy->plan(sample.problem, sample.knobs, device));
+        calls.push_back(strategy->plan(sample.problem, sample.knobs, device));
       }
     }
   }
@@ -56,27 +56,42 @@ void add_built_in(std::vector<strategies::DeviceProgram>& programs, strategies::
 
 }  // namespace
 
+std::vector<strategies::PlannedCall> default_calls(const std::string& arch) {
+  std::vector<strategies::PlannedCall> calls;
+  const DeviceSpec& device = device_of(arch);
+  add_built_in<DualGemmProblem>(calls, strategies::dual_gemm::strategies_of(DeviceKind::cuda), device);
+  add_built_in<AttentionProblem>(calls, strategies::attention::registry().of(DeviceKind::cuda), device);
+  add_built_in<GroupedProblem>(calls, strategies::grouped_gemm::strategies_of(DeviceKind::cuda), device);
+  return calls;
+}
+
 std::vector<strategies::DeviceProgram> default_programs(const std::string& arch) {
   std::vector<strategies::DeviceProgram> programs{strategies::dual_gemm::reference::program(),
                                                   strategies::pause_program()};
-  const DeviceSpec& device = device_of(arch);
-  add_built_in<DualGemmProblem>(programs, strategies::dual_gemm::strategies_of(DeviceKind::cuda), device);
-  add_built_in<AttentionProblem>(programs, strategies::attention::registry().of(DeviceKind::cuda), device);
-  add_built_in<GroupedProblem>(programs, strategies::grouped_gemm::strategies_of(DeviceKind::cuda), device);
-  std::erase_if(programs, [&](const strategies::DeviceProgram& program) {
-    return program.only_arch && name(*program.only_arch) != arch;
-  });
+  for (const strategies::PlannedCall& call : default_calls(arch)) {
+    add_launches(programs, call);
+  }
+  std::erase_if(programs, [&](const strategies::DeviceProgram& program) { return !can_run_on(program, arch); });
   return programs;
 }
 
+bool can_run_on(const strategies::DeviceProgram& program, const std::string& arch) {
+  const std::optional<Arch> card = parse_arch(arch);
+  return !program.only_arch || (card && runs_on(*program.only_arch, *card));
+}
+
 runtime::Program compiler_input(const strategies::DeviceProgram& program, const std::string& arch) {
+  if (!can_run_on(program, arch)) {
+    throw Error(ErrorCode::unsupported, program.title + " is for " + std::string(name(*program.only_arch)) +
+                                            ", whose machine code does not run on " + arch);
+  }
   const std::span<const EmbeddedFile> headers = strategies::device_sources();
   return {.title = program.title,
           .text = program.text,
           .headers = {headers.begin(), headers.end()},
           .kernels = program.kernels,
           .options = program.options,
-          .arch = arch};
+          .arch = program.only_arch ? std::string(name(*program.only_arch)) : arch};
 }
 
 }  // namespace thresher::ops

@@ -8,8 +8,10 @@
 #include <cstdio>
 #include <exception>
 #include <fstream>
+#include <set>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "ops/built_in_cubins.hpp"
@@ -80,9 +82,13 @@ int main(int argc, char** argv) try {
     std::fprintf(stderr, "No machine code is built in, kernels will be compiled at run time: %s\n", problem.c_str());
   } else {
     std::vector<runtime::Program> programs;
+    std::set<std::string> keys;  // the code of a family is that of each of its architectures
     for (int i = 3; i < argc; ++i) {
       for (const strategies::DeviceProgram& program : ops::default_programs(argv[i])) {
-        programs.push_back(ops::compiler_input(program, argv[i]));
+        runtime::Program input = ops::compiler_input(program, argv[i]);
+        if (keys.insert(ops::built_in_key(input)).second) {
+          programs.push_back(std::move(input));
+        }
       }
     }
     entries = entry_sources(programs, runtime::CubinCache(argv[2]));

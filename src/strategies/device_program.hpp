@@ -15,7 +15,7 @@ struct DeviceProgram {
   std::string text;                  ///< the translation unit; includes device_sources() only
   std::vector<std::string> kernels;  ///< name expressions of the kernels to compile
   std::vector<std::string> options;  ///< for the compiler, beyond its standard ones
-  std::optional<Arch> only_arch{};   ///< the one architecture whose instructions it needs; empty for any
+  std::optional<Arch> only_arch{};   ///< whose instructions it needs, one architecture or a family; empty for any
 };
 
 /// Every header of the machine vocabulary, the pipeline and the kernels that device code may include.

@@ -1,10 +1,11 @@
-// `thresher plan`, `judge` and `audit` as a user runs them.
+// `thresher plan`, `judge`, `audit` and `emulate` as a user runs them.
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "cli/command.hpp"
+#include "runtime/nvrtc.hpp"
 
 namespace thresher::testing {
 namespace {
@@ -156,6 +157,49 @@ TEST(AuditCommand, ReadsAListingAndFailsAKernelLikeTheOrigins) {
   EXPECT_EQ(run("audit " + listing + " --kernel other").status, 2);
   EXPECT_EQ(run("audit nowhere.cubin").status, 2);
   EXPECT_EQ(run("audit " + listing + " --expect speed=9").status, 2);
+}
+
+TEST(AuditCommand, ReadsBlackwellsMachineCodeOfAFamily) {
+  const auto listing = [](const char* name) {
+    return "'" + sources + "/tests/arena/audit/" + name + ".sass' --dynamic-shared 53376 --arch sm_100f ";
+  };
+  const std::string expected =
+      "--expect matrix=UTCOMMA --expect tensor_products=4 --expect scale_copies=8 --expect pair=false "
+      "--expect min_commits=2 --expect tensor_loaded_bytes=8192";
+  const Outcome clean = run("audit " + listing("tensor_ring") + expected);
+  EXPECT_EQ(clean.status, 0) << clean.out << clean.err;
+  EXPECT_NE(clean.out.find("R2UR in the loop of the products"), std::string::npos) << clean.out;
+  const Outcome repeated = run("audit " + listing("tensor_ring_not_elected") + expected);
+  EXPECT_EQ(repeated.status, 1) << repeated.err;
+  EXPECT_NE(repeated.out.find("14 tcgen05 instructions, 0 allowed, stand in a loop"), std::string::npos);
+  EXPECT_EQ(nlohmann::json::parse(run("audit --json " + listing("tensor_ring")).out)[0]["tensor"]["commits"], 2);
+  EXPECT_EQ(run("audit '" + sources + "/tests/arena/audit/tensor_ring.sass' --arch sm_103a").status, 2);
+}
+
+// Built in, so that nothing has to be compiled; without NVRTC nothing is.
+TEST(AuditCommand, ReadsTheLibrarysOwnKernelsOfAnArchitecture) {
+  if (!runtime::nvrtc_status().problem.empty()) {
+    GTEST_SKIP() << runtime::nvrtc_status().problem;
+  }
+  const Outcome outcome = run("audit --arch sm_90a --kernel packed --json");
+  EXPECT_EQ(outcome.status, 0) << outcome.out << outcome.err;
+  const nlohmann::json kernels = nlohmann::json::parse(outcome.out);
+  EXPECT_GT(kernels.size(), 2U);
+  EXPECT_GT(kernels[0]["registers"], 0);
+}
+
+TEST(EmulateCommand, RunsWhatIsMadeForAnArchitecture) {
+  const Outcome hopper = run("emulate dual_gemm --strategy pingpong --arch sm_90a --schedules 1 --m 8 --n 8 --k 16");
+  EXPECT_EQ(hopper.status, 0) << hopper.err;
+  EXPECT_NE(hopper.out.find("clean in 1 schedules"), std::string::npos) << hopper.out;
+  const Outcome none = run("emulate dual_gemm --strategy pingpong --arch sm_103a");
+  EXPECT_EQ(none.status, 2);
+  EXPECT_NE(none.err.find("dual_gemm pingpong has no kernels for GB300 (sm_103a)"), std::string::npos) << none.err;
+}
+
+TEST(PlanCommand, TakesADeviceOfTheTableByEitherName) {
+  EXPECT_EQ(run("plan 256x4096x7168 --device-table b200 --json").out,
+            run("plan 256x4096x7168 --device B200 --json").out);
 }
 
 }  // namespace

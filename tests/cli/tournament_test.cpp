@@ -44,6 +44,29 @@ TEST_F(TournamentCommand, TuningWithoutADeviceTableIsRefusedBeforeAnythingRuns) 
                  "--tune: there is nothing to choose");
 }
 
+// Whatever there is for the card: what needs no run is judged, the rest is not.
+TEST_F(TournamentCommand, OnACardThatIsNotHereNothingIsRun) {
+  const Outcome outcome =
+      run("tournament tiny.toml --device-table b200 --ledger ledger.sqlite --seed 7 --json all.json");
+  ASSERT_EQ(outcome.status, 0) << outcome.out << outcome.err;
+  const json all = json::parse(slurp(folder() / "all.json"));
+  EXPECT_EQ(all["device"], "table:B200");
+  ASSERT_FALSE(all["entries"].empty());
+  for (const json& entry : all["entries"]) {
+    EXPECT_EQ(entry["verdict"], "not judged") << entry["contestant"];
+    for (const json& gate : entry["gates"]) {
+      const std::string name = gate["gate"];
+      if (name == "feasible") {
+        EXPECT_EQ(gate["outcome"], "passed") << gate["sentence"];
+      } else if (name != "compiles" && name != "audited" && name != "race-free") {
+        EXPECT_EQ(gate["outcome"], "not judged") << name;
+        EXPECT_EQ(gate["sentence"],
+                  "nothing of it was run: B200 (sm_100a) is a card of the planner's table and not this machine's");
+      }
+    }
+  }
+}
+
 TEST_F(TournamentCommand, PrintsStandingsAndWritesWhatItIsAskedFor) {
   const Outcome outcome = tournament("tiny.toml --json all.json --report out/report");
   ASSERT_TRUE(was_held(outcome)) << outcome.err;

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <string>
+
 #include "thresher/error.hpp"
 
 namespace thresher {
@@ -43,6 +45,41 @@ TEST(DeviceSpec, IsFoundByTheSystemsNameToo) {
     FAIL();
   } catch (const Error& error) {
     EXPECT_STREQ(error.what(), "device \"A100\" is not in the planner's table: use one of H100, H200, B200, GB300");
+  }
+}
+
+TEST(DeviceSpec, IsFoundInSmallLettersToo) {
+  EXPECT_EQ(device_spec("b200").name, "B200");
+  EXPECT_EQ(device_spec("gb300").name, "GB300");
+  EXPECT_EQ(find_device_spec("b20"), nullptr);
+}
+
+// A family's code runs on each card of it, a card's own code there alone.
+TEST(Arch, CodeRunsWhereItIsFor) {
+  for (const Arch arch : all_archs) {
+    EXPECT_TRUE(runs_on(arch, arch)) << name(arch);
+    EXPECT_EQ(runs_on(Arch::sm_100f, arch), arch == Arch::sm_100a || arch == Arch::sm_100f || arch == Arch::sm_103a);
+  }
+  EXPECT_FALSE(runs_on(Arch::sm_100a, Arch::sm_103a));
+  EXPECT_FALSE(runs_on(Arch::sm_103a, Arch::sm_100a));
+  EXPECT_FALSE(runs_on(Arch::sm_100a, Arch::sm_100f));
+  EXPECT_FALSE(runs_on(Arch::sm_90a, Arch::sm_100a));
+}
+
+TEST(Arch, StandsForACardOfTheTable) {
+  EXPECT_EQ(device_spec_of_arch("sm_90a").name, "H200");  // the one that was measured
+  EXPECT_EQ(device_spec_of_arch("sm_100a").name, "B200");
+  EXPECT_EQ(device_spec_of_arch("sm_100f").name, "B200");
+  EXPECT_EQ(device_spec_of_arch("sm_103a").name, "GB300");
+  for (const char* arch : {"sm_99z", "cpu", "", "sm_100", "SM_100F"}) {
+    try {
+      (void)device_spec_of_arch(arch);
+      FAIL() << arch;
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), ErrorCode::invalid_argument);
+      EXPECT_EQ(std::string(error.what()), "no device of the planner's table has the architecture \"" +
+                                               std::string(arch) + "\": use one of sm_90a, sm_100a, sm_100f, sm_103a");
+    }
   }
 }
 

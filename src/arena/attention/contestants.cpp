@@ -12,6 +12,7 @@
 #include "arena/operation/planned_code.hpp"
 #include "ops/attention_call.hpp"
 #include "ops/forecast.hpp"
+#include "strategies/attention/registry.hpp"
 #include "thresher/error.hpp"
 
 namespace thresher::arena {
@@ -91,8 +92,11 @@ bool competes_when_pitched_alone(const std::string& strategy) { return strategy.
 
 }  // namespace
 
-std::vector<std::string> AttentionOperation::contestants(const Device& device) const {
-  std::vector<std::string> known = attention_strategies(device);
+std::vector<std::string> AttentionOperation::contestants(DeviceKind kind) const {
+  std::vector<std::string> known;
+  for (const auto* strategy : strategies::attention::registry().of(kind)) {
+    known.emplace_back(strategy->name());
+  }
   const auto simple = std::find(known.begin(), known.end(), baseline);
   if (simple != known.end()) {
     std::rotate(known.begin(), simple, simple + 1);

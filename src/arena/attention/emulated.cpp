@@ -10,6 +10,7 @@
 #include "arena/attention/operation.hpp"
 #include "arena/attention/options.hpp"
 #include "arena/attention/task.hpp"
+#include "arena/emulation/card_for.hpp"
 #include "arena/emulation/dependent_launch.hpp"
 #include "arena/emulation/planned_run.hpp"
 #include "ops/attention_call.hpp"
@@ -91,10 +92,7 @@ class AttentionKernel final : public EmulatedKernel {
   /// `knobs` are all of the strategy's; the code depends on the problem's format, head dimension and logits too.
   AttentionKernel(const AttentionStrategy& strategy, const AttentionProblem& problem, Knobs knobs,
                   const DeviceSpec& device)
-      : strategy_(strategy),
-        problem_(problem),
-        knobs_(as_dependent(strategy, std::move(knobs))),
-        device_(device) {
+      : strategy_(strategy), problem_(problem), knobs_(as_dependent(strategy, std::move(knobs))), device_(device) {
     problem_.softcap = strategies::attention::has_general_logits(problem) ? 2.0F : 0.0F;
     problem_.scale.reset();
   }
@@ -111,8 +109,8 @@ class AttentionKernel final : public EmulatedKernel {
   }
 
   [[nodiscard]] std::string arguments(const Problem&) const override {
-    return fmt::format("attention --strategy {}{} --a {} --head-dim {}{}", strategy_.name(),
-                       knobs_.empty() ? "" : fmt::format(" --knobs \"{}\"", knobs_.text()),
+    return fmt::format("attention --strategy {}{} --device {} --a {} --head-dim {}{}", strategy_.name(),
+                       knobs_.empty() ? "" : fmt::format(" --knobs \"{}\"", knobs_.text()), device_.name,
                        thresher::name(problem_.format), problem_.head_dim, problem_.softcap > 0 ? " --softcap" : "");
   }
 
@@ -195,11 +193,14 @@ class AttentionEmulation final : public EmulatedOperation {
     return {kernel_of(*strategy, wanted, knobs, device), ""};
   }
 
-  [[nodiscard]] std::vector<std::shared_ptr<const EmulatedKernel>> samples(const std::string& name) const override {
+  [[nodiscard]] std::vector<std::shared_ptr<const EmulatedKernel>> samples(
+      const std::string& name, const DeviceSpec* wanted_card) const override {
     std::vector<std::shared_ptr<const EmulatedKernel>> found;
     const AttentionStrategy& strategy = *find(name);
     for (const auto& sample : strategy.samples()) {
-      found.push_back(kernel_of(strategy, sample.problem, sample.knobs, device_spec("H200")));
+      if (const DeviceSpec* const card = card_for(strategy, sample.problem, wanted_card)) {
+        found.push_back(kernel_of(strategy, sample.problem, sample.knobs, *card));
+      }
     }
     return found;
   }

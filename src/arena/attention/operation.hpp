@@ -27,7 +27,7 @@ class AttentionOperation final : public Operation {
   [[nodiscard]] std::optional<Problem> neighbour(const Problem& problem) const override;
   [[nodiscard]] std::optional<Problem> smaller(const Problem& problem) const override;
 
-  [[nodiscard]] std::vector<std::string> contestants(const Device& device) const override;
+  [[nodiscard]] std::vector<std::string> contestants(DeviceKind kind) const override;
   void check(const ContestantSpec& spec, const Device& device) const override;
   [[nodiscard]] std::string obstacle(const Problem& problem, const ContestantSpec& spec,
                                      const Device& device) const override;

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "arena/audit/audit.hpp"
+#include "arena/audit/disassembler.hpp"
 
 namespace thresher::arena {
 
@@ -23,6 +24,13 @@ struct MachineCode {
   std::vector<KernelCode> kernels;  ///< the one that a pitch's expectations are about first
   std::string not_judged;           ///< why some of what is run cannot be read; empty when all is in `kernels`
 };
+
+/// What is known of a kernel, and why its machine code is not among it, where it is not.
+struct ReadCode {
+  AuditReport report;
+  std::string why_no_code;
+};
+[[nodiscard]] ReadCode read_code(const Disassembler& tools, const KernelCode& code);
 
 /// "168 registers, nothing spilled, 196608 bytes of shared memory".
 [[nodiscard]] std::string resources_text(const KernelCode& code);

@@ -72,7 +72,7 @@ class LibraryRegistry final : public Registry {
   explicit LibraryRegistry(const Device& device) : device_(device) {}
 
   [[nodiscard]] std::vector<std::string> strategies(const std::string& operation) const override {
-    return find_operation(operation).contestants(device_);
+    return find_operation(operation).contestants(device_.kind());
   }
 
   [[nodiscard]] std::unique_ptr<Contestant> create(const ContestantSpec& spec) const override {

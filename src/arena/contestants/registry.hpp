@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "arena/contestants/contestant.hpp"
+#include "core/device_spec.hpp"
 #include "thresher/device.hpp"
 
 namespace thresher::arena {
@@ -20,5 +21,8 @@ class Registry {
 
 /// Thresher's own strategies through the public API.
 [[nodiscard]] std::unique_ptr<Registry> library_registry(const Device& device);
+
+/// The same on a card of the planner's table that is not here: what needs no run is judged, up to `race-free`.
+[[nodiscard]] std::unique_ptr<Registry> card_registry(const DeviceSpec& card);
 
 }  // namespace thresher::arena

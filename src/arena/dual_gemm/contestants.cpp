@@ -12,6 +12,7 @@
 #include "arena/dual_gemm/task.hpp"
 #include "ops/dual_gemm_choice.hpp"
 #include "ops/forecast.hpp"
+#include "strategies/dual_gemm/registry.hpp"
 #include "thresher/dual_gemm.hpp"
 #include "thresher/error.hpp"
 
@@ -62,8 +63,11 @@ class DualGemmRunner final : public Runner {
 
 }  // namespace
 
-std::vector<std::string> DualGemmOperation::contestants(const Device& device) const {
-  std::vector<std::string> known = dual_gemm_strategies(device);
+std::vector<std::string> DualGemmOperation::contestants(DeviceKind kind) const {
+  std::vector<std::string> known;
+  for (const auto* strategy : strategies::dual_gemm::strategies_of(kind)) {
+    known.emplace_back(strategy->name());
+  }
   const auto naive = std::find(known.begin(), known.end(), baseline);
   if (naive != known.end()) {
     std::rotate(known.begin(), naive, naive + 1);
@@ -72,7 +76,7 @@ std::vector<std::string> DualGemmOperation::contestants(const Device& device) co
 }
 
 void DualGemmOperation::check(const ContestantSpec& spec, const Device& device) const {
-  const std::vector<std::string> known = contestants(device);
+  const std::vector<std::string> known = contestants(device.kind());
   if (std::find(known.begin(), known.end(), spec.strategy) == known.end()) {
     throw Error(ErrorCode::invalid_argument,
                 fmt::format("contestant {}: there is no such strategy on {}, expected one of {}", arena::label(spec),

@@ -8,6 +8,7 @@
 #include "arena/dual_gemm/judge.hpp"
 #include "arena/dual_gemm/operation.hpp"
 #include "arena/dual_gemm/task.hpp"
+#include "arena/emulation/card_for.hpp"
 #include "arena/emulation/dependent_launch.hpp"
 #include "arena/emulation/planned_run.hpp"
 #include "formats/scales.hpp"
@@ -97,9 +98,10 @@ class PlannedKernel final : public EmulatedKernel {
   [[nodiscard]] std::string arguments(const Problem& problem) const override {
     const DualGemmProblem& gemm = dual_gemm(problem);
     return fmt::format(
-        "dual_gemm --strategy {} --knobs \"{}\" --a {} --b {} --out {} --activation {} --m {} --n {} --k {}",
-        strategy_.name(), knobs_.text(), thresher::name(gemm.a), thresher::name(gemm.b), thresher::name(gemm.out),
-        thresher::name(gemm.activation.kind), gemm.m, gemm.n, gemm.k);
+        "dual_gemm --strategy {} --knobs \"{}\" --device {} --a {} --b {} --out {} --activation {} --m {} --n {} --k "
+        "{}",
+        strategy_.name(), knobs_.text(), device_.name, thresher::name(gemm.a), thresher::name(gemm.b),
+        thresher::name(gemm.out), thresher::name(gemm.activation.kind), gemm.m, gemm.n, gemm.k);
   }
 
   [[nodiscard]] std::vector<Problem> edges() const override {
@@ -141,16 +143,6 @@ class PlannedKernel final : public EmulatedKernel {
   DeviceSpec device_;
 };
 
-/// A card that the strategy is made for.
-const DeviceSpec* card_for(const Strategy& strategy, const DualGemmProblem& problem) {
-  for (const DeviceSpec& device : device_specs()) {
-    if (!strategy.not_made_for(problem, device)) {
-      return &device;
-    }
-  }
-  return nullptr;
-}
-
 class DualGemmEmulation final : public EmulatedOperation {
  public:
   [[nodiscard]] std::vector<std::string> strategies() const override {
@@ -174,11 +166,12 @@ class DualGemmEmulation final : public EmulatedOperation {
             ""};
   }
 
-  [[nodiscard]] std::vector<std::shared_ptr<const EmulatedKernel>> samples(const std::string& wanted) const override {
+  [[nodiscard]] std::vector<std::shared_ptr<const EmulatedKernel>> samples(
+      const std::string& wanted, const DeviceSpec* wanted_card) const override {
     std::vector<std::shared_ptr<const EmulatedKernel>> found;
     const Strategy& strategy = named(wanted);
     for (const auto& sample : strategy.samples()) {
-      if (const DeviceSpec* card = card_for(strategy, sample.problem)) {
+      if (const DeviceSpec* card = card_for(strategy, sample.problem, wanted_card)) {
         found.push_back(
             std::make_shared<const PlannedKernel>(strategy, DualGemmTask{sample.problem}, sample.knobs, *card));
       }

@@ -31,7 +31,7 @@ class DualGemmOperation final : public Operation {
   [[nodiscard]] std::optional<Problem> neighbour(const Problem& problem) const override;
   [[nodiscard]] std::optional<Problem> smaller(const Problem& problem) const override;
 
-  [[nodiscard]] std::vector<std::string> contestants(const Device& device) const override;
+  [[nodiscard]] std::vector<std::string> contestants(DeviceKind kind) const override;
   void check(const ContestantSpec& spec, const Device& device) const override;
   [[nodiscard]] Numerics numerics(const ContestantSpec& spec) const override;
   [[nodiscard]] std::string format_obstacle(const Problem& problem, const ContestantSpec& spec,

@@ -62,9 +62,10 @@ class EmulatedOperation {
   /// The kernel that a plan launches for `problem` on `device`. Throws Error for knobs that cannot exist.
   [[nodiscard]] virtual Emulation planned(const Problem& problem, const PlanRequest& request,
                                           const DeviceSpec& device) const = 0;
-  /// Compiled-in knob sets that between them set every knob.
-  [[nodiscard]] virtual std::vector<std::shared_ptr<const EmulatedKernel>> samples(
-      const std::string& strategy) const = 0;
+  /// Compiled-in knob sets that between them set every knob, as they are on `card`, and none that is not made for it;
+  /// null: each on a card that it is made for.
+  [[nodiscard]] virtual std::vector<std::shared_ptr<const EmulatedKernel>> samples(const std::string& strategy,
+                                                                                   const DeviceSpec* card) const = 0;
 };
 
 }  // namespace thresher::arena

@@ -6,7 +6,6 @@
 
 #include "arena/audit/expectations.hpp"
 #include "arena/audit/machine_code.hpp"
-#include "thresher/error.hpp"
 
 namespace thresher::arena {
 namespace {
@@ -44,8 +43,7 @@ class AuditedGate final : public Gate {
     GateResult gate{kind(), Outcome::passed, ""};
     AuditedEvidence evidence;
     for (const KernelCode& kernel : code.kernels) {
-      std::string why_no_code;
-      const AuditReport report = report_of(kernel, why_no_code);
+      const auto [report, why_no_code] = read_code(tools_, kernel);
       const GateResult result = judge_audit(report, kernel.expected, why_no_code).gate(report);
       evidence.kernels.push_back({report, kernel.title, result.sentence});
       add(gate, result, kernel);
@@ -62,28 +60,6 @@ class AuditedGate final : public Gate {
   }
 
  private:
-  /// `why_no_code` becomes why the report has no machine code, where it has none.
-  [[nodiscard]] AuditReport report_of(const KernelCode& kernel, std::string& why_no_code) const {
-    why_no_code = how_to_get_a_disassembler();
-    std::optional<SassFunction> function;
-    if (tools_.found()) {
-      try {
-        function = find_function(disassemble(tools_, kernel.image).functions, kernel.kernel);
-        why_no_code = "the disassembly has no kernel " + kernel.kernel;
-      } catch (const Error& error) {
-        why_no_code = error.what();
-      }
-    }
-    return audit(kernel.kernel, &kernel.resources, function ? &*function : nullptr, kernel.dynamic_shared_bytes);
-  }
-
-  static std::optional<SassFunction> find_function(const std::vector<SassFunction>& functions,
-                                                   const std::string& name) {
-    const auto found = std::find_if(functions.begin(), functions.end(),
-                                    [&](const SassFunction& function) { return function.name == name; });
-    return found == functions.end() ? std::nullopt : std::optional(*found);
-  }
-
   /// The first failure decides, else the first that could not be judged, else the first kernel speaks for all.
   static void add(GateResult& gate, const GateResult& result, const KernelCode& kernel) {
     const auto weight = [](Outcome outcome) {
@@ -100,13 +76,6 @@ class AuditedGate final : public Gate {
 };
 
 }  // namespace
-
-std::string resources_text(const KernelCode& code) {
-  const int spilled = code.resources.spill_store_bytes + code.resources.spill_load_bytes;
-  return fmt::format("{} registers, {}, {} bytes of shared memory", code.resources.registers,
-                     spilled == 0 ? "nothing spilled" : fmt::format("{} bytes spilled", spilled),
-                     code.resources.static_shared_bytes + code.dynamic_shared_bytes);
-}
 
 std::unique_ptr<Gate> make_audited_gate(Disassembler tools) { return std::make_unique<AuditedGate>(std::move(tools)); }
 

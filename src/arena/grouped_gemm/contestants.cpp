@@ -12,6 +12,7 @@
 #include "arena/operation/planned_code.hpp"
 #include "ops/forecast.hpp"
 #include "ops/grouped_choice.hpp"
+#include "strategies/grouped_gemm/registry.hpp"
 #include "thresher/error.hpp"
 
 namespace thresher::arena {
@@ -63,12 +64,16 @@ const GroupedProblem& grouped(const Problem& problem) { return problem.as<Groupe
 
 }  // namespace
 
-std::vector<std::string> GroupedOperation::contestants(const Device& device) const {
-  return grouped_gemm_strategies(device);
+std::vector<std::string> GroupedOperation::contestants(DeviceKind kind) const {
+  std::vector<std::string> known;
+  for (const auto* strategy : strategies::grouped_gemm::strategies_of(kind)) {
+    known.emplace_back(strategy->name());
+  }
+  return known;
 }
 
 void GroupedOperation::check(const ContestantSpec& spec, const Device& device) const {
-  const std::vector<std::string> known = contestants(device);
+  const std::vector<std::string> known = contestants(device.kind());
   if (std::find(known.begin(), known.end(), spec.strategy) == known.end()) {
     throw Error(ErrorCode::invalid_argument,
                 fmt::format("contestant {}: there is no such strategy on {}, expected one of {}", arena::label(spec),

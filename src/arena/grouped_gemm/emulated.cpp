@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 
+#include "arena/emulation/card_for.hpp"
 #include "arena/emulation/planned_run.hpp"
 #include "arena/grouped_gemm/inputs.hpp"
 #include "arena/grouped_gemm/judge.hpp"
@@ -111,10 +112,11 @@ class PlannedKernel final : public EmulatedKernel {
     const auto& task = problem.as<GroupedTask>();
     const GroupedProblem& p = task.problem;
     return fmt::format(
-        "{} --strategy {} --knobs \"{}\" --a {} --b {} --out {} --layout {} --experts {} --rows {} --n {} --k {}",
-        problem.operation().name(), strategy_.name(), knobs_.text(), thresher::name(p.a), thresher::name(p.b),
-        thresher::name(p.out), thresher::name(p.layout), p.experts, task.counts.empty() ? 0 : task.counts.front(), p.n,
-        p.k);
+        "{} --strategy {} --knobs \"{}\" --device {} --a {} --b {} --out {} --layout {} --experts {} --rows {} --n {} "
+        "--k {}",
+        problem.operation().name(), strategy_.name(), knobs_.text(), device_.name, thresher::name(p.a),
+        thresher::name(p.b), thresher::name(p.out), thresher::name(p.layout), p.experts,
+        task.counts.empty() ? 0 : task.counts.front(), p.n, p.k);
   }
 
   [[nodiscard]] std::vector<Problem> edges() const override {
@@ -161,16 +163,6 @@ class PlannedKernel final : public EmulatedKernel {
   DeviceSpec device_;
 };
 
-/// A card that the strategy is made for.
-const DeviceSpec* card_for(const Strategy& strategy, const GroupedProblem& problem) {
-  for (const DeviceSpec& device : device_specs()) {
-    if (!strategy.not_made_for(problem, device)) {
-      return &device;
-    }
-  }
-  return nullptr;
-}
-
 class GroupedEmulation final : public EmulatedOperation {
  public:
   explicit GroupedEmulation(bool is_dual) : is_dual_(is_dual) {}
@@ -178,7 +170,7 @@ class GroupedEmulation final : public EmulatedOperation {
   [[nodiscard]] std::vector<std::string> strategies() const override {
     std::vector<std::string> names;
     for (const Strategy* strategy : tensors::strategies_of(DeviceKind::cuda)) {
-      if (!samples(std::string(strategy->name())).empty()) {
+      if (!samples(std::string(strategy->name()), nullptr).empty()) {
         names.emplace_back(strategy->name());
       }
     }
@@ -196,11 +188,12 @@ class GroupedEmulation final : public EmulatedOperation {
     return {std::make_shared<const PlannedKernel>(named(call.strategy), task, call.knobs, device), ""};
   }
 
-  [[nodiscard]] std::vector<std::shared_ptr<const EmulatedKernel>> samples(const std::string& wanted) const override {
+  [[nodiscard]] std::vector<std::shared_ptr<const EmulatedKernel>> samples(
+      const std::string& wanted, const DeviceSpec* wanted_card) const override {
     std::vector<std::shared_ptr<const EmulatedKernel>> found;
     const Strategy& strategy = named(wanted);
     for (const auto& sample : strategy.samples()) {
-      const DeviceSpec* const card = card_for(strategy, sample.problem);
+      const DeviceSpec* const card = card_for(strategy, sample.problem, wanted_card);
       if (card != nullptr && sample.problem.activation.has_value() == is_dual_) {
         found.push_back(
             std::make_shared<const PlannedKernel>(strategy, ragged(sample.problem, std::nullopt), sample.knobs, *card));

@@ -151,9 +151,9 @@ class Operation {
   [[nodiscard]] virtual std::optional<Problem> smaller(const Problem&) const { return std::nullopt; }
 
   // How Thresher's own strategies compute it. `spec` is of this operation.
-  /// Those that enter a tournament on the device, the baseline that the others are measured against first; empty when
-  /// the device has none.
-  [[nodiscard]] virtual std::vector<std::string> contestants(const Device& device) const = 0;
+  /// Those that enter a tournament on a device of the kind, the baseline that the others are measured against first;
+  /// empty when there are none.
+  [[nodiscard]] virtual std::vector<std::string> contestants(DeviceKind kind) const = 0;
   /// Throws Error(invalid_argument) that names what there is for an unknown strategy, knob or value.
   virtual void check(const ContestantSpec& spec, const Device& device) const = 0;
   /// By which definition the outputs are judged.

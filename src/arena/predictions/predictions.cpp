@@ -193,17 +193,18 @@ std::string forecast_line(const char* whose, const ForecastQuality& quality) {
 
 }  // namespace
 
-Forecaster forecaster_for(const Machine& machine) {
-  Forecaster forecaster;
-  if (machine.gpu) {
-    forecaster.device = find_device_spec(machine.gpu->name);
-  }
-  if (forecaster.device != nullptr) {
-    const LoadedCalibration loaded = load_calibration("", forecaster.device->name);
+Forecaster forecaster_for(const DeviceSpec* device) {
+  Forecaster forecaster{.device = device};
+  if (device != nullptr) {
+    const LoadedCalibration loaded = load_calibration("", device->name);
     forecaster.calibration = loaded.calibration;
     forecaster.calibration_source = loaded.source;
   }
   return forecaster;
+}
+
+Forecaster forecaster_for(const Machine& machine) {
+  return forecaster_for(machine.gpu ? find_device_spec(machine.gpu->name) : nullptr);
 }
 
 std::vector<PredictionRecord> predict_times(const Forecaster& forecaster, const Suite& suite,

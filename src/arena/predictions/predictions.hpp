@@ -22,6 +22,8 @@ struct Forecaster {
 
 /// The planner's table for the machine, if it has one, with the calibration of load_calibration("", device).
 [[nodiscard]] Forecaster forecaster_for(const Machine& machine);
+/// The same of an entry of the table; null: none.
+[[nodiscard]] Forecaster forecaster_for(const DeviceSpec* device);
 
 /// One record for each problem of the suite; none for a suite that is not timed. `pitch` may be null.
 [[nodiscard]] std::vector<PredictionRecord> predict_times(const Forecaster& forecaster, const Suite& suite,

@@ -204,6 +204,18 @@ TEST(TensorCode, TheLoopOfTheProductsIsTheInnermostOne) {
   EXPECT_EQ(read_tensor_code(function).value().uniform_moves, 1);
 }
 
+TEST(TensorCode, BranchesThatLeadNowhereAreNoLoops) {
+  const SassFunction function =
+      listed(listing_of({"@P0 BRA.U.ANY 0xffffffffffffffffffff", "BRA `(.L_none)", "UTCOMMA.4X gdesc[UR4]",
+                         "CALL.REL.NOINC", "BRA", "@P1 BRA `(.L_end)", ".L_end:"}));
+  for (const SassInstruction& instruction : function.code) {
+    EXPECT_EQ(instruction.target, -1) << instruction.mnemonic;
+  }
+  const TensorReport report = read_tensor_code(function).value();
+  EXPECT_TRUE(report.repeated.empty());
+  EXPECT_EQ(report.other_calls, 1);
+}
+
 // What NVRTC makes of the same rings today.
 TEST(TensorCode, TheRingsAsTheyAreCompiledHere) {
   const Disassembler tools = find_disassembler();

@@ -1,13 +1,17 @@
 // A strategy is a file and a line: two that no product has are registered here and found from everywhere.
 #include <gtest/gtest.h>
 
+#include "arena/audit/disassembler.hpp"
+#include "arena/contestants/registry.hpp"
 #include "arena/dual_gemm/machine_code.hpp"
 #include "arena/dual_gemm/task.hpp"
 #include "arena/emulation/examine.hpp"
+#include "arena/expect_error.hpp"
 #include "arena/gates/audited.hpp"
+#include "arena/gates/match.hpp"
 #include "arena/gates/race_free.hpp"
-#include "arena/planted.hpp"
 #include "arena/predictions/predictions.hpp"
+#include "arena/rig/card_rig.hpp"
 #include "core/device_spec.hpp"
 #include "ops/forecast.hpp"
 #include "runtime/nvrtc.hpp"
@@ -70,27 +74,7 @@ TEST_F(ToyStrategies, ShowTheirMachineCode) {
   ASSERT_EQ(code.kernels.size(), 1U) << code.not_judged;
 }
 
-/// A strategy as a tournament on a card that is not here would enter it.
-class ContestantForACard final : public Contestant {
- public:
-  ContestantForACard(ContestantSpec spec, const DeviceSpec& card) : Contestant(std::move(spec)), card_(card) {}
-  Answer feasible(const Problem&, Memory&) const override { return {}; }
-  Answer compile(const Problem&) const override { return {}; }
-  MachineCode machine_code(const Problem& problem) const override {
-    return problem.operation().machine_code(problem, spec(), card_);
-  }
-  Emulation emulation(const Problem& problem) const override {
-    const Operation& operation = problem.operation();
-    return operation.emulated()->planned(problem, operation.plan_request(spec()), card_);
-  }
-  std::unique_ptr<Runner> prepare(const Problem&, Memory&, const std::vector<DeviceSet>&) const override {
-    throw Error(ErrorCode::internal, "there is no such card here");
-  }
-
- private:
-  const DeviceSpec& card_;
-};
-
+/// On a card that is not here.
 class ToyInATournament : public ToyStrategies {
  protected:
   ToyInATournament() {
@@ -99,13 +83,13 @@ class ToyInATournament : public ToyStrategies {
     suite_.distributions = {Distribution::contest};
   }
   GateResult judged(const Gate& gate) {
-    const ContestantForACard contestant(spec_, h200());
+    const std::unique_ptr<Contestant> contestant = card_registry(h200())->create(spec_);
     Progress progress = Progress::silent();
-    Match match{suite_, contestant, contestant, nullptr, rig_, 1, {}, progress};
+    Match match{suite_, *contestant, *contestant, nullptr, *rig_, 1, {}, progress};
     return gate.judge(match);
   }
   Suite suite_;
-  FakeRig rig_;
+  std::unique_ptr<Rig> rig_ = card_rig(h200());
   ContestantSpec spec_{"dual_gemm", "toy"};
 };
 
@@ -120,6 +104,35 @@ TEST_F(ToyInATournament, IsAudited) {
   }
   const GateResult result = judged(*make_audited_gate());
   EXPECT_EQ(result.outcome, find_disassembler().found() ? Outcome::passed : Outcome::not_judged) << result.sentence;
+}
+
+TEST_F(ToyInATournament, IsJudgedAsFarAsNothingIsRun) {
+  const std::unique_ptr<Contestant> contestant = card_registry(h200())->create(spec_);
+  Progress progress = Progress::silent();
+  Match match{suite_, *contestant, *contestant, nullptr, *rig_, 1, {}, progress};
+  const Entry entry = hold_match(match, standard_gates(), {});
+  EXPECT_EQ(entry.verdict, Verdict::not_judged);
+  const bool compiles = runtime::nvrtc_status().problem.empty();
+  for (const GateResult& gate : entry.gates) {
+    const bool is_judged = gate.kind == GateKind::feasible || gate.kind == GateKind::race_free ||
+                           (gate.kind == GateKind::compiles && compiles) ||
+                           (gate.kind == GateKind::audited && compiles && find_disassembler().found());
+    EXPECT_EQ(gate.outcome, is_judged ? Outcome::passed : Outcome::not_judged) << name(gate.kind) << gate.sentence;
+    if (traits(gate.kind).needs_a_run) {
+      EXPECT_EQ(gate.sentence,
+                "nothing of it was run: H200 (sm_90a) is a card of the planner's table and not this machine's");
+    }
+  }
+}
+
+TEST_F(ToyInATournament, IsNotEnteredOnACardThatItIsNotMadeFor) {
+  const auto registry = card_registry(device_spec("B200"));
+  EXPECT_EQ(registry->create(spec_)->format_obstacle(suite_.problems.front()),
+            "strategy toy takes bf16 and silu on a Hopper GPU");
+  EXPECT_NE(error_of([&] {
+              (void)registry->create({"dual_gemm", "none"});
+            }).find("contestant dual_gemm/none: there is no such strategy on B200, expected one of "),
+            std::string::npos);
 }
 
 TEST_F(ToyInATournament, IsPredictedBeforeItRuns) {

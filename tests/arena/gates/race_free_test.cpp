@@ -207,7 +207,7 @@ TEST_F(RaceFreeGateTest, PlannedKernelsOfTheOriginsProblemsPass) {
 TEST(RaceFree, KernelsAreLaunchedAsDependentsAndHeldAgainstTheDefinition) {
   for (const auto& [operation, strategy] :
        {std::pair{&dual_gemm_operation(), "sequential"}, std::pair{&attention_operation(), "pipelined"}}) {
-    const auto kernel = operation->emulated()->samples(strategy).front();
+    const auto kernel = operation->emulated()->samples(strategy, nullptr).front();
     const Problem problem = kernel->edges().front();
     EXPECT_NE(kernel->arguments(problem).find("dependent_launch=true"), std::string::npos);
     const std::unique_ptr<EmulatedRun> run = kernel->on(problem);

@@ -319,7 +319,7 @@ TEST(GroupedArena, EmulatedKernelsSayWhatTheyAre) {
   for (const Operation* const operation : operations()) {
     if (const EmulatedOperation* const kernels = operation->emulated()) {
       for (const std::string& strategy : kernels->strategies()) {
-        for (const auto& kernel : kernels->samples(strategy)) {
+        for (const auto& kernel : kernels->samples(strategy, nullptr)) {
           const std::string title = kernel->title();
           EXPECT_TRUE(std::all_of(title.begin(), title.end(), [](char c) { return c >= ' ' && c <= '~'; })) << strategy;
         }
@@ -374,7 +374,7 @@ TEST(GroupedEmulation, KernelsOfEveryStrategySayWhatTheyAreAndAreCleanOnTheirEdg
     const GroupedOperation operation(is_dual);
     const EmulatedOperation& emulated = *operation.emulated();
     for (const std::string& strategy : emulated.strategies()) {
-      for (const auto& kernel : emulated.samples(strategy)) {
+      for (const auto& kernel : emulated.samples(strategy, nullptr)) {
         EXPECT_TRUE(kernel->title().starts_with("grouped_gemm " + strategy)) << kernel->title();
         for (const Problem& problem : kernel->edges()) {
           const Examination examined = examine(*kernel, problem, seeds);

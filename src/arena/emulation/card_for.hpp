@@ -1,0 +1,24 @@
+#pragma once
+/// On which card a strategy's sample is emulated.
+#include <algorithm>
+
+#include "core/device_spec.hpp"
+#include "strategies/strategy.hpp"
+
+namespace thresher::arena {
+
+/// `wanted`, or where that is null the first of the table's cards that the strategy is made for; null where it is not
+/// made for it, or for none.
+template <class Problem>
+[[nodiscard]] const DeviceSpec* card_for(const strategies::Strategy<Problem>& strategy, const Problem& problem,
+                                         const DeviceSpec* wanted) {
+  const auto suits = [&](const DeviceSpec& card) { return !strategy.not_made_for(problem, card); };
+  if (wanted != nullptr) {
+    return suits(*wanted) ? wanted : nullptr;
+  }
+  const auto cards = device_specs();
+  const auto found = std::find_if(cards.begin(), cards.end(), suits);
+  return found == cards.end() ? nullptr : &*found;
+}
+
+}  // namespace thresher::arena

@@ -1,0 +1,13 @@
+#pragma once
+/// A card of the planner's table that is not in this machine, for tournaments whose contestants are not run.
+#include <memory>
+
+#include "arena/rig/rig.hpp"
+#include "core/device_spec.hpp"
+
+namespace thresher::arena {
+
+/// `card` outlives it. Its memory and its clock are the host's, which nobody asks; it has no ceilings.
+[[nodiscard]] std::unique_ptr<Rig> card_rig(const DeviceSpec& card);
+
+}  // namespace thresher::arena
