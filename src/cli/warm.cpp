@@ -73,7 +73,9 @@ void add_warm(CLI::App& app, Context&) {
   CLI::App* command =
       app.add_subcommand("warm", "Compiles the default GPU programs into the cache, ahead of their first use");
   const auto archs = std::make_shared<std::vector<std::string>>();
-  command->add_option("--arch", *archs, "GPU architectures such as sm_90a, or sm_100f for all of a family (default: those of this machine's GPUs)");
+  command->add_option(
+      "--arch", *archs,
+      "GPU architectures such as sm_90a, or sm_100f for all of a family (default: those of this machine's GPUs)");
   command->callback([archs] { warm(*archs); });
 }
 

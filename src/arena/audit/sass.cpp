@@ -68,8 +68,8 @@ void note_registers(std::string_view operands, int& highest) {
 
 /// The last operand of a branch or call as the tools write it: ".L_x_40" of "`(.L_x_40) ;", "0x650" of "P0, 0x650 ;".
 std::string_view last_operand(std::string_view operands) {
-  operands = operands.substr(0, operands.find(';'));
-  operands = trimmed(operands.substr(operands.find_last_of(" ,`") + 1));
+  operands = trimmed(operands.substr(0, operands.find(';')));
+  operands = operands.substr(operands.find_last_of(" ,`") + 1);
   if (operands.starts_with('(') && operands.ends_with(')')) {
     operands = operands.substr(1, operands.size() - 2);
   }
