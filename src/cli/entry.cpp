@@ -88,6 +88,7 @@ int run(int argc, const char* const* argv) {
 
   Context context;
   add_plan(app, context);
+  add_predict(app, context);
   add_judge(app, context);
   add_profile(app, context);
   add_calibrate(app, context);

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "arena/predictions/calibration_file.hpp"
+#include "arena/predictions/foretold.hpp"
 #include "cli/by_name.hpp"
 #include "cli/operand_options.hpp"
 #include "cli/options.hpp"
@@ -71,6 +72,10 @@ nlohmann::json to_json(const planner::Choice& choice) {
     json["bound"] = planner::name(prediction.bound);
     json["parts_us"] = {{"launch", parts.launch_us},     {"fill", parts.fill_us},         {"main_loop", parts.main_us},
                         {"exchange", parts.exchange_us}, {"epilogue", parts.epilogue_us}, {"passes", parts.passes_us}};
+    if (prediction.interval) {
+      json["low_us"] = prediction.interval->low_us;
+      json["high_us"] = prediction.interval->high_us;
+    }
     json["blocks"] = prediction.blocks;
     json["busy_share"] = prediction.busy_share;
     json["useful_share"] = prediction.useful_share;
@@ -78,6 +83,20 @@ nlohmann::json to_json(const planner::Choice& choice) {
     json["why"] = prediction.why;
   }
   return json;
+}
+
+/// A prediction is an interval where the card's constants are: nobody measured them.
+bool has_intervals(const planner::Choices& choices) {
+  return !choices.ranked.empty() && choices.ranked.front().prediction && choices.ranked.front().prediction->interval;
+}
+
+void print_constants(const DeviceSpec& device) {
+  fmt::print("what is known of a {}, where nobody has measured with this command:\n", device.name);
+  for (const TensorUnitField& field : tensor_unit_fields) {
+    const Constant& constant = device.tensor.*field.member;
+    fmt::print("  {}: {:.6g} ({:.6g} to {:.6g}) {}, {}: {}\n", field.name, constant.value, constant.low, constant.high,
+               field.unit, name(constant.trust), constant.source);
+  }
 }
 
 void print_json(const planner::Choices& choices, const Arguments& arguments) {
@@ -89,6 +108,9 @@ void print_json(const planner::Choices& choices, const Arguments& arguments) {
   }
   for (const planner::RefusedStrategy& refused : choices.refused) {
     json["refused"].push_back({{"strategy", refused.strategy}, {"obstacles", refused.obstacles}});
+  }
+  if (has_intervals(choices)) {
+    json["constants"] = nlohmann::json::parse(arena::constants_json(device_spec(arguments.device)));
   }
   fmt::print("{}\n", json.dump(1));
 }
@@ -120,6 +142,9 @@ void print_table(const planner::Choices& choices, const Arguments& arguments) {
     }
   } else if (!choices.refused.empty()) {
     fmt::print("({} strategies cannot run it; --refused says why)\n", choices.refused.size());
+  }
+  if (has_intervals(choices)) {
+    print_constants(device_spec(arguments.device));
   }
 }
 

@@ -8,6 +8,7 @@ void add_audit(CLI::App& app, Context& context);
 void add_calibrate(CLI::App& app, Context& context);
 void add_judge(CLI::App& app, Context& context);
 void add_plan(CLI::App& app, Context& context);
+void add_predict(CLI::App& app, Context& context);
 void add_profile(CLI::App& app, Context& context);
 
 }  // namespace thresher::cli

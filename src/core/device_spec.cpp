@@ -63,6 +63,43 @@ constexpr DeviceSpec h100() {
   return spec;
 }
 
+// What was published of B200s; nobody here has run on one. "SemiAnalysis" is SemiAnalysisAI/microbench-blackwell,
+// "gau-nernst" gau-nernst/gpu-mode-kernels, both with their tables.
+constexpr TensorUnitSpec b200_tensor() {
+  return {
+      .clock_ghz = {1.85, 1.5, 1.965, Trust::derived,
+                    "SemiAnalysis' tests ran at 1.92 and more, the contest's formula takes 1.5; the data sheet's boost "
+                    "is 1.965"},
+      .nvfp4_operations_per_clock = {32768, 26100, 32768, Trust::derived,
+                                     "CUTLASS's table of tcgen05 rates; lowest: gau-nernst's ceiling of 5.8 PFLOP/s at "
+                                     "1.5 GHz"},
+      .operand_bytes_per_clock = {128, 120, 128, Trust::published,
+                                  "SemiAnalysis: products of M = 128 and 256 take (rows + columns)/4 clocks where N is "
+                                  "small"},
+      .pair_overhead_clocks = {3, 0, 6, Trust::published, "SemiAnalysis: products of a pair, M = 256, N = 64 to 112"},
+      .multiprocessor_bytes_per_us = {159e3, 120e3, 159e3, Trust::derived,
+                                      "SemiAnalysis: one tile of CUTLASS, 82 bytes a clock at best, 120 to 134 GB/s "
+                                      "with wide tiles"},
+      .card_bytes_per_us = {16.9e6, 13.7e6, 16.9e6, Trust::published,
+                            "SemiAnalysis: 16.9 TB/s delivered at most, 13.7 where pairs share and DRAM bounds"},
+      .dram_bytes_per_us = {6.6e6, 5.9e6, 7.25e6, Trust::published,
+                            "SemiAnalysis: 7.2 to 7.3 TB/s with 64 KiB in flight a multiprocessor; gau-nernst's "
+                            "kernels reach 5.9"},
+      .load_latency_us =
+          {0.84, 0.67, 1.06, Trust::derived,
+           "SemiAnalysis: 16 and 32 KiB in flight a multiprocessor reach 3.6 and 5.6 TB/s; boxes of up to "
+           "8 KiB take 0.72 to 1.06 us"},
+      .tensor_memory_bytes_per_clock = {512, 256, 512, Trust::assumed, "a column of 128 lanes a clock"},
+      .epilogue_factor =
+          {1.0, 0.4, 1.2, Trust::assumed,
+           "instructions and stores cost what they do on an H200; the contest's kernels leave about 1 us"},
+      .launch_us = {1.2, 0.8, 1.5, Trust::assumed, "1.16 were measured on an H200"},
+      .prologue_us = {1.0, 0.6, 1.8, Trust::assumed,
+                      "one load's latency, and 2.05 us, a step of the contest's timer, that gau-nernst saved by "
+                      "allocating beside the first loads"},
+  };
+}
+
 // Data sheet: 2.25 / 4.5 / 9 PFLOP/s dense of 16-bit, FP8 and FP4 products, 8 TB/s, 148 multiprocessors; PTX ISA:
 // 512 columns of tensor memory. Clocks under load and launch cost are assumptions from Hopper's.
 constexpr DeviceSpec b200() {
@@ -82,9 +119,26 @@ constexpr DeviceSpec b200() {
   spec.tensor_memory_columns = 512;
   spec.resident_clusters = {74, 36, 18};
   spec.launch_us = 1.2;
+  spec.tensor = b200_tensor();
   spec.calibrated = false;
   spec.source = "NVIDIA's B200 data sheet and the PTX ISA; clocks under load, clusters and launch are assumed";
   return spec;
+}
+
+// The same multiprocessors as far as is known. Its rate of FP4 is reached with products of 96 along K, which an sm_100f
+// program does not have.
+constexpr TensorUnitSpec gb300_tensor() {
+  TensorUnitSpec tensor = b200_tensor();
+  tensor.clock_ghz = {1.85, 1.5, 1.92, Trust::assumed, "as B200; NVIDIA's boost clock of Blackwell Ultra"};
+  tensor.nvfp4_operations_per_clock = {32768, 26100, 49152, Trust::assumed,
+                                       "B200's with products of 64 along K; 1.5 times that is NVIDIA's rate with 96"};
+  for (Constant TensorUnitSpec::*const as_b200 :
+       {&TensorUnitSpec::operand_bytes_per_clock, &TensorUnitSpec::pair_overhead_clocks,
+        &TensorUnitSpec::multiprocessor_bytes_per_us, &TensorUnitSpec::card_bytes_per_us,
+        &TensorUnitSpec::dram_bytes_per_us, &TensorUnitSpec::load_latency_us}) {
+    (tensor.*as_b200).trust = Trust::assumed;
+  }
+  return tensor;
 }
 
 // NVIDIA's description of Blackwell Ultra: up to 160 multiprocessors, 15 PFLOP/s dense of FP4, 2.5 and 5 of 16-bit and
@@ -101,6 +155,7 @@ constexpr DeviceSpec gb300() {
   spec.special_per_clock = 32;
   spec.dram_bytes_per_us = 7.2e6;
   spec.resident_clusters = {80, 38, 19};
+  spec.tensor = gb300_tensor();
   spec.source =
       "NVIDIA's description of Blackwell Ultra (up to 160 multiprocessors); clocks under load, clusters and launch are "
       "assumed";
@@ -116,6 +171,15 @@ std::string_view name(MatrixType type) noexcept {
     case MatrixType::bits16: return "16-bit";
     case MatrixType::fp8: return "fp8";
     case MatrixType::nvfp4: return "nvfp4";
+  }
+  return "?";
+}
+
+std::string_view name(Trust trust) noexcept {
+  switch (trust) {
+    case Trust::published: return "published";
+    case Trust::derived: return "derived";
+    case Trust::assumed: return "assumed";
   }
   return "?";
 }

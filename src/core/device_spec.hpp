@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "core/arch.hpp"
+#include "core/tensor_unit.hpp"
 
 namespace thresher {
 
@@ -62,6 +63,7 @@ struct DeviceSpec {
   std::array<int, 3> resident_clusters{};
 
   double launch_us = 0;       ///< of one empty kernel in a graph of many
+  TensorUnitSpec tensor{};    ///< of MatrixUnit::tcgen05; zeros elsewhere
   bool calibrated = false;    ///< whether the prediction's parameters were fitted on this very kind
   std::string_view source{};  ///< where the numbers are from
 

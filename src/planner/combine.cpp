@@ -9,6 +9,8 @@ std::string_view name(Bound bound) noexcept {
   switch (bound) {
     case Bound::matrix: return "the matrix unit";
     case Bound::memory: return "memory";
+    case Bound::l2: return "L2 to shared memory";
+    case Bound::dram: return "DRAM";
     case Bound::shared: return "shared memory";
     case Bound::issue: return "instruction issue";
     case Bound::waves: return "idle multiprocessors";

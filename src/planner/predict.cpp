@@ -6,15 +6,18 @@
 
 #include "core/integers.hpp"
 #include "planner/combine.hpp"
+#include "planner/deviation.hpp"
+#include "planner/epilogue.hpp"
 #include "planner/predict.hpp"
+#include "planner/predict_tensor.hpp"
 
 namespace thresher::planner {
 namespace {
 
-using strategies::EpilogueWork;
 using strategies::LibraryProducts;
 using strategies::MemoryPass;
 using strategies::StepWork;
+using strategies::TensorKernel;
 using strategies::TiledKernel;
 using strategies::WorkModel;
 
@@ -22,9 +25,6 @@ constexpr double lanes = 128;  ///< of a multiprocessor's four schedulers
 /// Bytes that the matrix unit reads for each that a copy or a thread moves in the same time: tiles of 128 × 96, whose
 /// operands are 1.4 times what one rate for all would allow, were measured at the full matrix rate.
 constexpr double matrix_read_factor = 2;
-constexpr double store_bytes_per_clock = 24;  ///< by threads
-constexpr double copy_engine_bytes_per_clock = 48;
-constexpr double copy_engine_latency_clocks = 300;
 /// Instructions that hiding a logit takes where a row does not see every key of a step.
 constexpr double hiding_instructions = 4;
 
@@ -126,18 +126,6 @@ MainLoop main_loop(const TiledKernel& kernel, const Walk& walked, const Where& w
   return {compute_us, latency > step.clocks ? Bound::memory : step.bound};
 }
 
-double epilogue_clocks(const EpilogueWork& work, const Where& where) {
-  if (work.clocks > 0) {
-    return work.clocks;
-  }
-  const double issue = work.instructions / where.calibration.issue_efficiency;
-  const double special = work.specials / where.device.special_per_clock;
-  const double store = work.copy_engine_stores
-                           ? work.store_bytes / copy_engine_bytes_per_clock + copy_engine_latency_clocks
-                           : work.store_bytes / store_bytes_per_clock;
-  return std::max(issue, special) + store;
-}
-
 /// The epilogue is hidden where another tile's products run beside it.
 double epilogues(const TiledKernel& kernel, const Walk& walked) {
   const bool overlaps = kernel.epilogue.is_hidden || walked.resident > 1;
@@ -203,7 +191,8 @@ Prediction predict_kernel(const TiledKernel& kernel, const Where& where, Clocks 
   add_start(kernel, walked, main.bound, where, out.parts);
   out.parts.main_us = main.us;
   out.parts.exchange_us = exchange_us(kernel, walked, where, clock_ghz);
-  out.parts.epilogue_us = microseconds(epilogue_clocks(kernel.epilogue, where), clock_ghz) * epilogues(kernel, walked);
+  out.parts.epilogue_us = microseconds(epilogue_clocks(kernel.epilogue, where.device, where.calibration), clock_ghz) *
+                          epilogues(kernel, walked);
   out.bound = final_bound(out, main.bound);
   out.why = reason(out, where.device);
   return out;
@@ -270,9 +259,8 @@ void add_pass(const MemoryPass& pass, const Where& where, Prediction& out) {
   out.why += fmt::format("; {} {:.1f} µs", pass.title, us);
 }
 
-}  // namespace
-
-Prediction predict(const WorkModel& work, const DeviceSpec& device, const Calibration& calibration, Clocks clocks) {
+Prediction predict_once(const WorkModel& work, const DeviceSpec& device, const Calibration& calibration,
+                        Clocks clocks) {
   const Where where{device, calibration};
   Prediction out;
   for (const auto& part : work.parts) {
@@ -280,6 +268,8 @@ Prediction predict(const WorkModel& work, const DeviceSpec& device, const Calibr
       out = predict_kernel(*kernel, where, clocks);
     } else if (const auto* const products = std::get_if<LibraryProducts>(&part)) {
       out = predict_products(*products, where, clocks);
+    } else if (const auto* const tensor = std::get_if<TensorKernel>(&part)) {
+      out = predict_tensor(*tensor, device, calibration, clocks);
     }
   }
   for (const auto& part : work.parts) {
@@ -289,6 +279,25 @@ Prediction predict(const WorkModel& work, const DeviceSpec& device, const Calibr
   }
   if (out.parts.passes_us > out.parts.main_us) {
     out.bound = Bound::memory;
+  }
+  return out;
+}
+
+bool has_tensor_kernel(const WorkModel& work) {
+  return std::any_of(work.parts.begin(), work.parts.end(),
+                     [](const auto& part) { return std::holds_alternative<TensorKernel>(part); });
+}
+
+}  // namespace
+
+Prediction predict(const WorkModel& work, const DeviceSpec& device, const Calibration& calibration, Clocks clocks) {
+  Prediction out = predict_once(work, device, calibration, clocks);
+  if (has_tensor_kernel(work)) {
+    const Deviation deviation = deviation_of(
+        device, out.us(), [&](const DeviceSpec& other) { return predict_once(work, other, calibration, clocks).us(); });
+    out.interval = {out.us() - deviation.down, out.us() + deviation.up};
+    out.why += fmt::format("; {:.1f} to {:.1f} µs between the ends of what is known", out.interval->low_us,
+                           out.interval->high_us);
   }
   return out;
 }

@@ -1,6 +1,7 @@
 #pragma once
 /// How long a planned call takes and what bounds it, predicted from the device table.
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -14,6 +15,8 @@ namespace thresher::planner {
 enum class Bound : std::uint8_t {
   matrix,  ///< the matrix unit
   memory,  ///< DRAM, L2 or the latency of loads
+  l2,      ///< the way from L2 into shared memory, where it is told from DRAM
+  dram,    ///< DRAM, where it is told from L2
   shared,  ///< shared memory's bandwidth
   issue,   ///< instructions: conversions, exponentials
   waves,   ///< multiprocessors that stand idle beside or after the others
@@ -36,15 +39,24 @@ struct TimeParts {
   }
 };
 
+/// Between which times a prediction lies when each constant is taken to the ends of its own interval and the deviations
+/// are added as independent ones: the root of the sum of their squares.
+struct Interval {
+  double low_us = 0;
+  double high_us = 0;
+  [[nodiscard]] bool contains(double us) const noexcept { return low_us <= us && us <= high_us; }
+};
+
 struct Prediction {
   TimeParts parts;
   Bound bound = Bound::matrix;
   std::int64_t blocks = 0;
-  std::int64_t rounds = 0;  ///< tiles that the busiest multiprocessor computes one after another
-  double busy_share = 1;    ///< of multiprocessor time, over all rounds
-  double useful_share = 1;  ///< of the matrix work; the rest is padding of tiles
-  bool calibrated = false;  ///< on this kind of device
-  std::string why;          ///< one sentence
+  std::int64_t rounds = 0;             ///< tiles that the busiest multiprocessor computes one after another
+  double busy_share = 1;               ///< of multiprocessor time, over all rounds
+  double useful_share = 1;             ///< of the matrix work; the rest is padding of tiles
+  bool calibrated = false;             ///< on this kind of device
+  std::optional<Interval> interval{};  ///< where the device table has intervals: of cards that were never measured
+  std::string why;                     ///< one sentence
 
   [[nodiscard]] double us() const noexcept { return parts.total_us(); }
 };

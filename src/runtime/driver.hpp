@@ -3,6 +3,7 @@
 ///
 /// Every function that needs a GPU throws Error(device) with what is missing when there is none.
 #include <cstddef>
+#include <optional>
 #include <string>
 
 #include "core/arch.hpp"
@@ -44,7 +45,10 @@ struct DeviceProperties {
   /// The architecture whose machine code runs here with every feature, e.g. "sm_90a".
   [[nodiscard]] std::string arch() const;
   /// Whether machine code for `wanted` runs here.
-  [[nodiscard]] bool is(Arch wanted) const { return arch() == thresher::name(wanted); }
+  [[nodiscard]] bool is(Arch wanted) const {
+    const std::optional<Arch> own = parse_arch(arch());
+    return own && runs_on(wanted, *own);
+  }
 };
 
 /// Throws Error(device) when GPU `ordinal` does not exist or is too old for Thresher (compute capability under 8.0).

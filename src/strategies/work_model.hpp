@@ -67,6 +67,32 @@ struct TiledKernel {
   bool operator==(const TiledKernel&) const = default;
 };
 
+/// Tiles of one size, each the work of the blocks that share it; everything is counted for one of these blocks.
+struct TensorTiles {
+  std::int64_t count = 0;
+  double steps = 0;                ///< along K
+  double products = 0;             ///< instructions in a step
+  double product_operations = 0;   ///< in one of them; a multiplication and an addition are two
+  double operand_bytes = 0;        ///< of shared memory that the matrix unit reads for one of them
+  double l2_bytes = 0;             ///< in a step, into the block's shared memory
+  double tensor_memory_bytes = 0;  ///< that threads load when the tile is summed up
+  EpilogueWork epilogue{};
+  bool operator==(const TensorTiles&) const = default;
+};
+
+/// A kernel of MatrixUnit::tcgen05, whose sums lie in tensor memory: one block is resident on a multiprocessor.
+struct TensorKernel {
+  std::vector<TensorTiles> tiles{};
+  bool pairs = true;           ///< two blocks share a product
+  int cluster = 2;             ///< blocks that work at one tile
+  double loads_in_flight = 0;  ///< as in TiledKernel
+  double exchange_clocks = 0;  ///< in which the blocks of a split K add up their parts
+  bool persistent = false;     ///< a block takes tile after tile, and finishes one under the next one's products
+  double dram_bytes = 0;       ///< that the call must read and write at least
+  double useful_share = 1;     ///< of the products; the rest is padding of tiles
+  bool operator==(const TensorKernel&) const = default;
+};
+
 /// A kernel that reads and writes memory and does little else.
 struct MemoryPass {
   std::string title;              ///< "widening the tokens"
@@ -87,7 +113,7 @@ struct LibraryProducts {
 /// In the order of the stream. Empty for what the predictor has no words for: functions of a CPU, kernels that use no
 /// matrix unit.
 struct WorkModel {
-  std::vector<std::variant<MemoryPass, TiledKernel, LibraryProducts>> parts;
+  std::vector<std::variant<MemoryPass, TiledKernel, LibraryProducts, TensorKernel>> parts;
   bool operator==(const WorkModel&) const = default;
 };
 

@@ -24,6 +24,27 @@ TEST(DeviceSpec, EveryEntryIsCompleteAndSaysWhereItIsFrom) {
   }
 }
 
+// Each constant of a card that nobody here has measured is an interval with a source.
+TEST(DeviceSpec, ConstantsOfTensorCoresAreIntervalsThatSayWhereTheyAreFrom) {
+  for (const DeviceSpec& spec : device_specs()) {
+    for (const TensorUnitField& field : tensor_unit_fields) {
+      SCOPED_TRACE(std::string(spec.name) + " " + std::string(field.name));
+      const Constant& constant = spec.tensor.*field.member;
+      EXPECT_EQ(constant.value > 0, spec.matrix_unit == MatrixUnit::tcgen05);
+      EXPECT_LE(constant.low, constant.value);
+      EXPECT_LE(constant.value, constant.high);
+      EXPECT_EQ(constant.source.empty(), spec.matrix_unit != MatrixUnit::tcgen05);
+      EXPECT_FALSE(name(constant.trust).empty());
+    }
+    if (spec.matrix_unit == MatrixUnit::tcgen05) {
+      EXPECT_EQ(spec.tensor.clock_ghz.value, spec.burst_clock_ghz);
+      EXPECT_EQ(spec.tensor.clock_ghz.high, spec.max_clock_ghz);
+      EXPECT_EQ(spec.tensor.launch_us.value, spec.launch_us);
+      EXPECT_EQ(spec.tensor.nvfp4_operations_per_clock.high, spec.ops_per_clock_nvfp4);
+    }
+  }
+}
+
 TEST(DeviceSpec, RatesGiveTheAdvertisedPeaks) {
   const auto tflops = [](std::string_view device, MatrixType type) {
     const DeviceSpec& spec = device_spec(device);

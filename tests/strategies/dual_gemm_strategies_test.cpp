@@ -6,6 +6,7 @@
 #include "strategies/dual_gemm/fused/program.hpp"
 #include "strategies/dual_gemm/packed/program.hpp"
 #include "strategies/dual_gemm/registry.hpp"
+#include "strategies/dual_gemm/tcgen05/program.hpp"
 #include "strategies/dual_gemm/tensors.hpp"
 #include "strategies/dual_gemm/two_pass/config.hpp"
 #include "thresher/error.hpp"
@@ -32,6 +33,7 @@ std::vector<Tensor> tensors_of(const DualGemmProblem& problem) {
 TEST(KnobTables, NameEveryMember) {
   EXPECT_EQ(fused::knob_table().size(), member_count<fused::Config>);
   EXPECT_EQ(packed::knob_table().size(), member_count<packed::Config>);
+  EXPECT_EQ(tcgen05::knob_table().size(), member_count<tcgen05::Config>);
   EXPECT_EQ(member_count<two_pass::Config>, 1U);
   EXPECT_EQ(member_count<host::Config>, 1U);
 }
@@ -51,13 +53,24 @@ TEST(KnobTables, ReadBackWhatTheyPrint) {
   EXPECT_EQ(packed::knob_table().with({}, Knobs::parse(knobs.text()), "packed"), config);
 }
 
+/// The first of the table that the strategy is made for.
+const DeviceSpec& card_for(const Strategy<DualGemmProblem>& strategy, const DualGemmProblem& problem) {
+  for (const DeviceSpec& device : device_specs()) {
+    if (!strategy.not_made_for(problem, device)) {
+      return device;
+    }
+  }
+  return h200();
+}
+
 class EveryStrategy : public ::testing::TestWithParam<const Strategy<DualGemmProblem>*> {};
 
 TEST_P(EveryStrategy, SamplesAndBuiltInCallsHaveNoObstacle) {
   const auto& strategy = *GetParam();
   for (const auto& samples : {strategy.samples(), strategy.built_in()}) {
     for (const auto& [problem, knobs] : samples) {
-      EXPECT_EQ(strategy.obstacles(problem, knobs, h200()), std::vector<std::string>{}) << knobs.text();
+      EXPECT_EQ(strategy.obstacles(problem, knobs, card_for(strategy, problem)), std::vector<std::string>{})
+          << knobs.text();
     }
   }
 }
@@ -65,7 +78,7 @@ TEST_P(EveryStrategy, SamplesAndBuiltInCallsHaveNoObstacle) {
 TEST_P(EveryStrategy, BindsEveryNumberOfRowsUpToThePlanned) {
   const auto& strategy = *GetParam();
   for (const auto& [planned, knobs] : strategy.samples()) {
-    const PlannedCall call = strategy.plan(planned, knobs, h200());
+    const PlannedCall call = strategy.plan(planned, knobs, card_for(strategy, planned));
     for (const std::int64_t rows : {std::int64_t{1}, planned.m}) {
       DualGemmProblem problem = planned;
       problem.m = rows;
@@ -87,7 +100,7 @@ TEST_P(EveryStrategy, BindsEveryNumberOfRowsUpToThePlanned) {
 TEST_P(EveryStrategy, NamesTheMemoryOfEveryLaunch) {
   const auto& strategy = *GetParam();
   for (const auto& [problem, knobs] : strategy.samples()) {
-    const PlannedCall call = strategy.plan(problem, knobs, h200());
+    const PlannedCall call = strategy.plan(problem, knobs, card_for(strategy, problem));
     for (const Step& step : call.steps) {
       for (const Access& access : std::get<KernelLaunch>(step).accesses) {
         const std::size_t count = access.memory == Access::Memory::workspace ? call.workspace.size()

@@ -56,17 +56,10 @@ StepWork step_of(const DualGemmProblem& problem, const TileWork& tile) {
 }
 
 EpilogueWork epilogue_of(const DualGemmProblem& problem, const TileWork& tile) {
-  const double outputs = tile.weight_rows / 2.0 * tile.tokens / tile.split_k;
-  return {.instructions = outputs * epilogue_instructions / lanes,
-          .specials = outputs * specials_per_output,
-          .store_bytes = outputs * bits(problem.out) / 8,
-          .copy_engine_stores = tile.copy_engine_stores,
-          .is_hidden = tile.hides_epilogue};
-}
-
-double exchange_clocks(const TileWork& tile) {
-  const double accumulator_bytes = 4.0 * tile.weight_rows * tile.tokens;
-  return accumulator_bytes * (tile.split_k - 1) / tile.split_k / exchange_bytes_per_clock;
+  EpilogueWork work = epilogue_work(problem, tile.weight_rows / 2.0 * tile.tokens / tile.split_k);
+  work.copy_engine_stores = tile.copy_engine_stores;
+  work.is_hidden = tile.hides_epilogue;
+  return work;
 }
 
 }  // namespace
@@ -84,6 +77,16 @@ double compulsory_bytes(const DualGemmProblem& problem) noexcept {
   return weights + tokens + out;
 }
 
+EpilogueWork epilogue_work(const DualGemmProblem& problem, double outputs) noexcept {
+  return {.instructions = outputs * epilogue_instructions / lanes,
+          .specials = outputs * specials_per_output,
+          .store_bytes = outputs * bits(problem.out) / 8};
+}
+
+double exchange_clocks(double accumulator_bytes, int blocks) noexcept {
+  return accumulator_bytes * (blocks - 1) / blocks / exchange_bytes_per_clock;
+}
+
 TiledKernel tiled_kernel(const DualGemmProblem& problem, const TileWork& tile) {
   const std::int64_t tiles = ceil_div(problem.m, tile.tokens) * ceil_div(2 * problem.n, tile.weight_rows);
   const std::int64_t k_steps = ceil_div(problem.k, tile.k);
@@ -99,7 +102,7 @@ TiledKernel tiled_kernel(const DualGemmProblem& problem, const TileWork& tile) {
   kernel.loads_in_flight = std::max(1.0, tile.stages - 1.5);
   kernel.converts_in_turns = tile.converts_in_turns;
   kernel.stages = tile.stages;
-  kernel.exchange_clocks = exchange_clocks(tile);
+  kernel.exchange_clocks = exchange_clocks(4.0 * tile.weight_rows * tile.tokens, tile.split_k);
   kernel.hides_exchanges = true;
   kernel.persistent = tile.persistent;
   kernel.dependent_launch = tile.dependent_launch;

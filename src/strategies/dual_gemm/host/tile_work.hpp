@@ -34,6 +34,12 @@ struct TileWork {
 /// The least that a call reads and writes.
 [[nodiscard]] double compulsory_bytes(const DualGemmProblem& problem) noexcept;
 
+/// Of a block that turns `outputs` pairs of sums into outputs.
+[[nodiscard]] EpilogueWork epilogue_work(const DualGemmProblem& problem, double outputs) noexcept;
+
+/// Clocks in which `blocks` of a cluster, each with sums of `accumulator_bytes` of one tile, add them up.
+[[nodiscard]] double exchange_clocks(double accumulator_bytes, int blocks) noexcept;
+
 [[nodiscard]] TiledKernel tiled_kernel(const DualGemmProblem& problem, const TileWork& tile);
 
 }  // namespace thresher::strategies::dual_gemm

@@ -1,0 +1,214 @@
+#include "arena/predictions/foretold.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <optional>
+
+#include "arena/operation/contestant_spec.hpp"
+#include "arena/predictions/foretold_pitches.hpp"
+#include "core/integers.hpp"
+#include "planner/choose.hpp"
+#include "strategies/dual_gemm/host/tile_work.hpp"
+#include "strategies/dual_gemm/registry.hpp"
+#include "strategies/dual_gemm/tcgen05/candidates.hpp"
+#include "strategies/dual_gemm/tcgen05/host/work.hpp"
+#include "thresher/error.hpp"
+
+namespace thresher::arena {
+namespace {
+
+using nlohmann::json;
+using planner::Choice;
+using planner::Prediction;
+using strategies::TensorKernel;
+
+double rounded(double value) { return std::round(value * 100) / 100; }
+
+json constants_of(const DeviceSpec& device) {
+  json all = json::array();
+  for (const TensorUnitField& field : tensor_unit_fields) {
+    const Constant& constant = device.tensor.*field.member;
+    all.push_back({{"name", field.name},
+                   {"unit", field.unit},
+                   {"value", constant.value},
+                   {"low", constant.low},
+                   {"high", constant.high},
+                   {"trust", name(constant.trust)},
+                   {"source", constant.source}});
+  }
+  return all;
+}
+
+json time_of(const Prediction& prediction) {
+  json time{
+      {"predicted_us", rounded(prediction.us())}, {"bound", planner::name(prediction.bound)}, {"why", prediction.why}};
+  if (prediction.interval) {
+    time["low_us"] = rounded(prediction.interval->low_us);
+    time["high_us"] = rounded(prediction.interval->high_us);
+  }
+  return time;
+}
+
+json published_of(const PublishedProblem& problem) {
+  json times = json::array();
+  for (const PublishedTime& time : problem.times) {
+    times.push_back({{"who", time.who}, {"us", time.us}});
+  }
+  return {{"speed_of_light_us", problem.speed_of_light_us}, {"times", times}};
+}
+
+// --- dual GEMMs
+
+DualGemmProblem dual_gemm_of(std::int64_t m, std::int64_t n, std::int64_t k) {
+  return {.m = m, .n = n, .k = k, .a = Format::nvfp4, .b = Format::nvfp4, .out = Format::fp16};
+}
+
+/// As tournaments label it.
+std::string label_of(const DualGemmProblem& problem) {
+  return fmt::format("{}x{}x{} {}*{}->{}", problem.m, problem.n, problem.k, name(problem.a), name(problem.b),
+                     name(problem.out));
+}
+
+/// What is entered of a strategy: its own choice, and others that somebody might think better.
+struct Entered {
+  const char* strategy;
+  const char* knobs;
+};
+constexpr std::array entered{Entered{"tcgen05", ""},
+                             Entered{"tcgen05", "unsigned_scales=true"},
+                             Entered{"tcgen05", "blocks=1 unsigned_scales=true"},
+                             Entered{"tcgen05", "block_tokens=64 unsigned_scales=true"},
+                             Entered{"tcgen05", "block_tokens=128 unsigned_scales=true"},
+                             Entered{"tcgen05", "block_tokens=256 unsigned_scales=true"},
+                             Entered{"tcgen05", "block_tokens=128 split_k=2 unsigned_scales=true"},
+                             Entered{"two_pass", ""}};
+
+json contestant_of(const Entered& entry, const DualGemmProblem& problem, const DeviceSpec& device) {
+  const Choice best = best_choice(problem, {.strategy = entry.strategy, .knobs = Knobs::parse(entry.knobs)}, device);
+  ContestantSpec spec{"dual_gemm", entry.strategy, {}};
+  for (const auto& [knob, value] : Knobs::parse(entry.knobs)) {
+    spec.knobs[knob] = value;
+  }
+  json out = time_of(*best.prediction);
+  out["contestant"] = label(spec);
+  out["knobs"] = best.knobs.text();
+  return out;
+}
+
+json dual_gemms(const Published& published, const DeviceSpec& device) {
+  json all = json::array();
+  for (const PublishedProblem& given : published.dual_gemms) {
+    const DualGemmProblem problem = dual_gemm_of(given.m, given.n, given.k);
+    json contestants = json::array();
+    for (const Entered& entry : entered) {
+      contestants.push_back(contestant_of(entry, problem, device));
+    }
+    all.push_back({{"problem", label_of(problem)}, {"contestants", contestants}, {"published", published_of(given)}});
+  }
+  return all;
+}
+
+// --- lists of groups, for which there is no kernel yet
+
+/// The dual GEMM's tiles, each of one group: with the rows of weights of `outputs` outputs, gate and up together.
+TensorKernel grouped_kernel(const PublishedProblem& given, std::int64_t outputs) {
+  namespace tcgen05 = strategies::dual_gemm::tcgen05;
+  constexpr std::int64_t widest = 128;  // of which tensor memory holds two sets of sums beside seven slots' scales
+  tcgen05::Config config{.persistent = true};
+  TensorKernel kernel;
+  kernel.persistent = true;
+  double useful = 0;
+  double computed = 0;
+  for (const std::int64_t count : given.counts) {
+    const std::int64_t tiles = ceil_div(count, widest);
+    config.block_tokens = static_cast<int>(round_up(ceil_div(count, tiles), std::int64_t{tcgen05::token_granule}));
+    const DualGemmProblem group = dual_gemm_of(count, outputs, given.k);
+    const std::int64_t all = tiles * ceil_div(outputs, static_cast<std::int64_t>(tcgen05::tile_outputs(config)));
+    kernel.tiles.push_back(tcgen05::tiles(group, config, all));
+    kernel.dram_bytes += strategies::dual_gemm::compulsory_bytes(group);
+    useful += static_cast<double>(count * outputs);
+    computed += static_cast<double>(all) * tcgen05::tile_outputs(config) * config.block_tokens;
+  }
+  config.block_tokens = static_cast<int>(widest);
+  kernel.loads_in_flight = std::max(1.0, tcgen05::most_stages_of(config) - 1.5);
+  kernel.useful_share = useful / computed;
+  return kernel;
+}
+
+json grouped_time(const PublishedProblem& given, std::int64_t outputs, const DeviceSpec& device) {
+  strategies::WorkModel work;
+  work.parts.emplace_back(grouped_kernel(given, outputs));
+  return time_of(planner::predict(work, device));
+}
+
+json grouped(const Published& published, const DeviceSpec& device) {
+  json all = json::array();
+  for (const PublishedProblem& given : published.grouped) {
+    json one{{"problem", fmt::format("{} groups of {} rows, n = {}, k = {}", given.counts.size(),
+                                     fmt::join(given.counts, ", "), given.n, given.k)},
+             {"published", published_of(given)}};
+    one["grouped_gemm"] = grouped_time(given, given.n / 2, device);
+    one["grouped_dual_gemm"] = grouped_time(given, given.n, device);
+    all.push_back(one);
+  }
+  return all;
+}
+
+// --- pitches
+
+json pitches_of(std::span<const Pitch> pitches, const Published& published, const DeviceSpec& device) {
+  std::vector<DualGemmProblem> problems;
+  for (const PublishedProblem& given : published.dual_gemms) {
+    problems.push_back(dual_gemm_of(given.m, given.n, given.k));
+  }
+  json all = json::array();
+  for (const Pitch& pitch : pitches) {
+    const ForetoldPitch foretold = foretell_pitch(pitch, problems, device);
+    all.push_back({{"pitch", pitch.title},
+                   {"file", std::filesystem::path(pitch.file).filename().string()},
+                   {"claimed", {pitch.claim.speedup_low, pitch.claim.speedup_high}},
+                   {"here", foretold.here},
+                   {"contestant", foretold.contestant},
+                   {"baseline", foretold.baseline},
+                   {"speedup", rounded(foretold.speedup)},
+                   {"low", rounded(foretold.low)},
+                   {"high", rounded(foretold.high)},
+                   {"bound", planner::name(foretold.bound)}});
+  }
+  return all;
+}
+
+}  // namespace
+
+std::string constants_json(const DeviceSpec& device) { return constants_of(device).dump(); }
+
+std::string foretell(const DeviceSpec& device, const Published& published, std::span<const Pitch> pitches) {
+  if (device.matrix_unit != MatrixUnit::tcgen05) {
+    throw Error(ErrorCode::unsupported,
+                fmt::format("predict: the constants of {} have no intervals: name B200 or GB300", device.name));
+  }
+  const json all{
+      {"device", device.name},
+      {"what",
+       "one call in a graph of many, inputs cold: microseconds of the kernels by the device's clock; predicted before "
+       "anybody ran it there"},
+      {"interval",
+       "each constant is taken to both of its ends alone, and the deviations are added by the root of the sum of their "
+       "squares"},
+      {"constants", constants_of(device)},
+      {"dual_gemm", dual_gemms(published, device)},
+      {"grouped", grouped(published, device)},
+      {"grouped_note",
+       "there is no grouped kernel for this card yet: the dual GEMM's tiles of at most 128 rows of one group, pairs of "
+       "blocks that take tile after tile; the published problem is grouped_gemm, one product of each group"},
+      {"pitches", pitches_of(pitches, published, device)},
+      {"published", {{"title", published.title}, {"caveat", published.caveat}, {"sources", published.sources}}}};
+  return all.dump(1) + "\n";
+}
+
+}  // namespace thresher::arena

@@ -1,0 +1,102 @@
+// How right the foretold intervals turned out to be.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <nlohmann/json.hpp>
+
+#include "arena/predictions/foretold.hpp"
+#include "arena/timing/mode.hpp"
+#include "core/printable.hpp"
+#include "thresher/error.hpp"
+
+namespace thresher::arena {
+namespace {
+
+using nlohmann::json;
+
+json parsed(std::string_view text, const char* what) {
+  json found = json::parse(text, nullptr, false);
+  if (!found.is_object()) {
+    throw Error(ErrorCode::invalid_argument, fmt::format("predict: {} is not a JSON object", what));
+  }
+  return found;
+}
+
+/// Problem and contestant.
+using Key = std::pair<std::string, std::string>;
+
+std::map<Key, double> measured_in(const json& run) {
+  std::map<Key, double> found;
+  for (const json& entry : run.at("entries")) {
+    for (const json& measurement : entry.at("measurements")) {
+      if (measurement.at("mode") == name(TimingMode::cold_burst) && measurement.at("rounds") > 0) {
+        found[{measurement.at("problem"), entry.at("contestant")}] = measurement.at("contestant_us").at("value");
+      }
+    }
+  }
+  return found;
+}
+
+/// Contestants whose intervals overlap were not foretold to differ.
+void compare_orders(const std::vector<ScoredInterval>& of_problem, IntervalScore& out) {
+  for (std::size_t i = 0; i < of_problem.size(); ++i) {
+    for (std::size_t j = i + 1; j < of_problem.size(); ++j) {
+      const ScoredInterval& a = of_problem[i];
+      const ScoredInterval& b = of_problem[j];
+      if (a.high_us < b.low_us || b.high_us < a.low_us) {
+        ++out.ordered;
+        out.right_order += (a.high_us < b.low_us) == (a.measured_us < b.measured_us) ? 1 : 0;
+      }
+    }
+  }
+}
+
+}  // namespace
+
+std::size_t IntervalScore::hits() const noexcept {
+  return static_cast<std::size_t>(
+      std::count_if(times.begin(), times.end(), [](const ScoredInterval& one) { return one.hit(); }));
+}
+
+IntervalScore score(std::string_view foretold, std::string_view run) {
+  try {
+    const json intervals = parsed(foretold, "the file of predictions");
+    const std::map<Key, double> measured = measured_in(parsed(run, "the measured run"));
+    IntervalScore out;
+    for (const json& problem : intervals.at("dual_gemm")) {
+      std::vector<ScoredInterval> of_problem;
+      for (const json& contestant : problem.at("contestants")) {
+        const auto found = measured.find({problem.at("problem"), contestant.at("contestant")});
+        if (found != measured.end() && contestant.contains("low_us")) {
+          of_problem.push_back({found->first.first, found->first.second, contestant.at("low_us"),
+                                contestant.at("high_us"), found->second});
+        }
+      }
+      compare_orders(of_problem, out);
+      out.times.insert(out.times.end(), of_problem.begin(), of_problem.end());
+    }
+    return out;
+  } catch (const json::exception& error) {
+    throw Error(ErrorCode::invalid_argument,
+                fmt::format("predict: predictions or the measured run lack something: {}", error.what()));
+  }
+}
+
+std::string text(const IntervalScore& score) {
+  if (score.times.empty()) {
+    return "nothing that was foretold has been measured\n";
+  }
+  std::string out = fmt::format("{:>8} {:>8} {:>11}  {:4}  {}\n", "from us", "to us", "measured us", "", "contestant");
+  for (const ScoredInterval& one : score.times) {
+    out += fmt::format("{:>8.2f} {:>8.2f} {:>11.2f}  {:4}  {} on {}\n", one.low_us, one.high_us, one.measured_us,
+                       one.hit() ? "hit" : "miss", printable(one.contestant), printable(one.problem));
+  }
+  out += fmt::format(
+      "{} of {} times lie in their intervals; {} of {} pairs whose intervals do not overlap came in the "
+      "order foretold\n",
+      score.hits(), score.times.size(), score.right_order, score.ordered);
+  return out;
+}
+
+}  // namespace thresher::arena

@@ -1,0 +1,74 @@
+// `thresher predict`: what is foretold of a card that is not here, and how right it was once somebody ran there.
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "arena/predictions/foretold.hpp"
+#include "arena/text_file.hpp"
+#include "cli/options.hpp"
+#include "cli/planner_commands.hpp"
+#include "core/input_file.hpp"
+#include "thresher/error.hpp"
+
+namespace thresher::cli {
+namespace {
+
+struct Arguments {
+  std::string device = "B200";
+  std::string published = "measurements/published_b200.toml";
+  std::vector<std::string> pitches;
+  std::string output;
+  std::string against;  ///< foretold earlier
+  std::string measured;
+};
+
+std::string read(const std::string& path) {
+  const InputFile file = read_input_file(path);
+  if (!file.bytes) {
+    throw Error(ErrorCode::invalid_argument, fmt::format("predict: {}: {}", path, file.obstacle));
+  }
+  return *file.bytes;
+}
+
+void foretell(const Arguments& arguments) {
+  std::vector<arena::Pitch> pitches;
+  for (const std::string& path : arguments.pitches) {
+    pitches.push_back(arena::load_pitch(path));
+  }
+  const std::string text =
+      arena::foretell(device_spec(arguments.device), arena::load_published(arguments.published), pitches);
+  if (arguments.output.empty()) {
+    fmt::print("{}", text);
+  } else {
+    arena::write_text(arguments.output, text, "the file of predictions");
+  }
+}
+
+}  // namespace
+
+void add_predict(CLI::App& app, Context&) {
+  const auto arguments = std::make_shared<Arguments>();
+  CLI::App* command = app.add_subcommand(
+      "predict", "Foretells a card's times as intervals, to be kept; or scores them against a run there");
+  command->add_option("pitch", arguments->pitches, "Pitch files of the origin");
+  command->add_option("--device-table,--device", arguments->device, "The card: B200 or GB300")->capture_default_str();
+  command->add_option("--published", arguments->published, "What others published of it")->capture_default_str();
+  command->add_option("--output", arguments->output, "File to write; standard output if not given");
+  CLI::Option* const against = command->add_option("--against", arguments->against, "Predictions to be scored");
+  CLI::Option* const measured = command->add_option("--measured", arguments->measured,
+                                                    "The run to score them by, as `thresher ledger export` writes it");
+  against->needs(measured);
+  measured->needs(against);
+  command->callback([arguments] {
+    if (arguments->against.empty()) {
+      foretell(*arguments);
+    } else {
+      fmt::print("{}", arena::text(arena::score(read(arguments->against), read(arguments->measured))));
+    }
+  });
+}
+
+}  // namespace thresher::cli
