@@ -91,7 +91,7 @@ bool has_intervals(const planner::Choices& choices) {
 }
 
 void print_constants(const DeviceSpec& device) {
-  fmt::print("what is known of a {}, where nobody has measured with this command:\n", device.name);
+  fmt::print("constants of a {}, none of them measured by this project:\n", device.name);
   for (const TensorUnitField& field : tensor_unit_fields) {
     const Constant& constant = device.tensor.*field.member;
     fmt::print("  {}: {:.6g} ({:.6g} to {:.6g}) {}, {}: {}\n", field.name, constant.value, constant.low, constant.high,

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "runtime/nvrtc.hpp"
+#include "strategies/device_program.hpp"
 #include "strategies/dual_gemm/registry.hpp"
 #include "strategies/dual_gemm/tcgen05/candidates.hpp"
 #include "strategies/dual_gemm/tcgen05/launches.hpp"
@@ -241,6 +243,25 @@ TEST(Tcgen05Strategy, ExpectsTheInstructionsOfASlot) {
   EXPECT_EQ(expected("block_tokens=256").tensor.scale_copies, 12);
   EXPECT_EQ(expected("block_tokens=128").tensor.is_pair, true);
   EXPECT_EQ(expected("block_tokens=128 blocks=1").tensor.is_pair, false);
+}
+
+// What scripts/check_on_b200.sh compiles in: the vendor's checks make more code of the same kernel.
+TEST(Tcgen05Strategy, ItsProgramCompilesWithTheVendorsChecksOfTensorMemory) {
+  if (!runtime::nvrtc_status().problem.empty()) {
+    GTEST_SKIP() << runtime::nvrtc_status().problem;
+  }
+  const auto code_bytes = [](const std::vector<std::string>& options) {
+    const DeviceProgram program = step(strategy().plan(problem_of(256), {}, b200()), 1).program;
+    const std::span<const EmbeddedFile> headers = device_sources();
+    return runtime::compile({.title = program.title,
+                             .text = program.text,
+                             .headers = {headers.begin(), headers.end()},
+                             .kernels = program.kernels,
+                             .options = options,
+                             .arch = std::string(name(*program.only_arch))})
+        .image.size();
+  };
+  EXPECT_GT(code_bytes({"--ptxas-options=-g-tmem-access-check"}), code_bytes({}));
 }
 
 TEST(Tcgen05Strategy, KnobsSpellWhatTheCodeDependsOn) {

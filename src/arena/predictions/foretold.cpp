@@ -74,41 +74,52 @@ std::string label_of(const DualGemmProblem& problem) {
                      name(problem.out));
 }
 
-/// What is entered of a strategy: its own choice, and others that somebody might think better.
-struct Entered {
-  const char* strategy;
-  const char* knobs;
-};
-constexpr std::array entered{Entered{"tcgen05", ""},
-                             Entered{"tcgen05", "unsigned_scales=true"},
-                             Entered{"tcgen05", "blocks=1 unsigned_scales=true"},
-                             Entered{"tcgen05", "block_tokens=64 unsigned_scales=true"},
-                             Entered{"tcgen05", "block_tokens=128 unsigned_scales=true"},
-                             Entered{"tcgen05", "block_tokens=256 unsigned_scales=true"},
-                             Entered{"tcgen05", "block_tokens=128 split_k=2 unsigned_scales=true"},
-                             Entered{"two_pass", ""}};
-
-json contestant_of(const Entered& entry, const DualGemmProblem& problem, const DeviceSpec& device) {
-  const Choice best = best_choice(problem, {.strategy = entry.strategy, .knobs = Knobs::parse(entry.knobs)}, device);
-  ContestantSpec spec{"dual_gemm", entry.strategy, {}};
-  for (const auto& [knob, value] : Knobs::parse(entry.knobs)) {
-    spec.knobs[knob] = value;
+std::vector<DualGemmProblem> problems_of(const Published& published) {
+  std::vector<DualGemmProblem> problems;
+  for (const PublishedProblem& given : published.dual_gemms) {
+    problems.push_back(dual_gemm_of(given.m, given.n, given.k));
   }
+  return problems;
+}
+
+/// Whom a tournament there enters: what `plan` would choose, the library, and both sides of the pitches that run there.
+std::vector<ContestantSpec> contestants_of(std::span<const Pitch> pitches, std::span<const DualGemmProblem> problems,
+                                           const DeviceSpec& device) {
+  std::vector<ContestantSpec> found{{"dual_gemm", "tcgen05", {}}, {"dual_gemm", "two_pass", {}}};
+  const auto add = [&](const ContestantSpec& spec) {
+    if (std::find(found.begin(), found.end(), spec) == found.end()) {
+      found.push_back(spec);
+    }
+  };
+  for (const Pitch& pitch : pitches) {
+    if (runs_as_it_stands(pitch, problems, device)) {
+      add(pitch.contestant);
+      add(pitch.baseline);
+    }
+  }
+  return found;
+}
+
+json contestant_of(const ContestantSpec& spec, const DualGemmProblem& problem, const DeviceSpec& device) {
+  const Choice best = best_choice(problem, request_of(spec), device);
   json out = time_of(*best.prediction);
   out["contestant"] = label(spec);
   out["knobs"] = best.knobs.text();
   return out;
 }
 
-json dual_gemms(const Published& published, const DeviceSpec& device) {
+json dual_gemms(const Published& published, std::span<const Pitch> pitches, const DeviceSpec& device) {
+  const std::vector<DualGemmProblem> problems = problems_of(published);
+  const std::vector<ContestantSpec> specs = contestants_of(pitches, problems, device);
   json all = json::array();
-  for (const PublishedProblem& given : published.dual_gemms) {
-    const DualGemmProblem problem = dual_gemm_of(given.m, given.n, given.k);
+  for (std::size_t i = 0; i < problems.size(); ++i) {
     json contestants = json::array();
-    for (const Entered& entry : entered) {
-      contestants.push_back(contestant_of(entry, problem, device));
+    for (const ContestantSpec& spec : specs) {
+      contestants.push_back(contestant_of(spec, problems[i], device));
     }
-    all.push_back({{"problem", label_of(problem)}, {"contestants", contestants}, {"published", published_of(given)}});
+    all.push_back({{"problem", label_of(problems[i])},
+                   {"contestants", contestants},
+                   {"published", published_of(published.dual_gemms[i])}});
   }
   return all;
 }
@@ -162,10 +173,7 @@ json grouped(const Published& published, const DeviceSpec& device) {
 // --- pitches
 
 json pitches_of(std::span<const Pitch> pitches, const Published& published, const DeviceSpec& device) {
-  std::vector<DualGemmProblem> problems;
-  for (const PublishedProblem& given : published.dual_gemms) {
-    problems.push_back(dual_gemm_of(given.m, given.n, given.k));
-  }
+  const std::vector<DualGemmProblem> problems = problems_of(published);
   json all = json::array();
   for (const Pitch& pitch : pitches) {
     const ForetoldPitch foretold = foretell_pitch(pitch, problems, device);
@@ -201,7 +209,7 @@ std::string foretell(const DeviceSpec& device, const Published& published, std::
        "each constant is taken to both of its ends alone, and the deviations are added by the root of the sum of their "
        "squares"},
       {"constants", constants_of(device)},
-      {"dual_gemm", dual_gemms(published, device)},
+      {"dual_gemm", dual_gemms(published, pitches, device)},
       {"grouped", grouped(published, device)},
       {"grouped_note",
        "there is no grouped kernel for this card yet: the dual GEMM's tiles of at most 128 rows of one group, pairs of "

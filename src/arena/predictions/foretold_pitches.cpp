@@ -75,6 +75,14 @@ constexpr std::array translations{
                 "the kernel it is compared with counts",
                 "two_pass", "", "unsigned_scales=true"}};
 
+/// Two contestants and what the first does otherwise.
+struct Idea {
+  std::string here;
+  planner::Request contestant;
+  planner::Request baseline;
+  Change change = nothing;
+};
+
 const Translation& translation_of(const Pitch& pitch) {
   const std::string file = std::filesystem::path(pitch.file).filename().string();
   const auto found =
@@ -109,38 +117,67 @@ double mean_log(std::span<const Pair> pairs, const DeviceSpec& device) {
   return sum / static_cast<double>(pairs.size());
 }
 
-std::string words(const char* strategy, const char* knobs) {
-  return *knobs == '\0' ? strategy : fmt::format("{} {}", strategy, knobs);
+std::string words(const planner::Request& request) {
+  return request.knobs.empty() ? request.strategy : fmt::format("{} {}", request.strategy, request.knobs.text());
+}
+
+Idea idea_of(const Pitch& pitch, std::span<const DualGemmProblem> problems, const DeviceSpec& device) {
+  if (runs_as_it_stands(pitch, problems, device)) {
+    return {"as it stands", request_of(pitch.contestant), request_of(pitch.baseline)};
+  }
+  const Translation& found = translation_of(pitch);
+  return {found.here,
+          {found.strategy, Knobs::parse(found.contestant)},
+          {"tcgen05", Knobs::parse(found.baseline)},
+          found.change};
 }
 
 }  // namespace
+
+planner::Request request_of(const ContestantSpec& spec) {
+  planner::Request request{.strategy = spec.strategy};
+  for (const auto& [knob, value] : spec.knobs) {
+    request.knobs.set(knob, value);
+  }
+  return request;
+}
 
 planner::Choice best_choice(const DualGemmProblem& problem, const planner::Request& request, const DeviceSpec& device) {
   planner::Choices choices = planner::choose<DualGemmProblem>(strategies::dual_gemm::strategies_of(DeviceKind::cuda),
                                                               problem, request, device);
   if (choices.ranked.empty()) {
-    throw Error(ErrorCode::unsupported,
-                fmt::format("predict: {} {} cannot run on {}", request.strategy, request.knobs.text(), device.name));
+    throw Error(ErrorCode::unsupported, fmt::format("predict: {} cannot run on {}", words(request), device.name));
   }
   return choices.ranked.front();
 }
 
+bool runs_as_it_stands(const Pitch& pitch, std::span<const DualGemmProblem> problems, const DeviceSpec& device) {
+  return std::all_of(problems.begin(), problems.end(), [&](const DualGemmProblem& problem) {
+    for (const ContestantSpec* spec : {&pitch.contestant, &pitch.baseline}) {
+      const auto choices = planner::choose<DualGemmProblem>(strategies::dual_gemm::strategies_of(DeviceKind::cuda),
+                                                            problem, request_of(*spec), device);
+      if (choices.ranked.empty()) {
+        return false;
+      }
+    }
+    return true;
+  });
+}
+
 ForetoldPitch foretell_pitch(const Pitch& pitch, std::span<const DualGemmProblem> problems, const DeviceSpec& device) {
-  const Translation& idea = translation_of(pitch);
+  const Idea idea = idea_of(pitch, problems, device);
   std::vector<Pair> pairs;
   for (const DualGemmProblem& problem : problems) {
-    const auto work = [&](const char* strategy, const char* knobs) {
-      return best_choice(problem, {.strategy = strategy, .knobs = Knobs::parse(knobs)}, device).work;
-    };
-    pairs.push_back({changed(work(idea.strategy, idea.contestant), idea.change), work("tcgen05", idea.baseline)});
+    pairs.push_back({changed(best_choice(problem, idea.contestant, device).work, idea.change),
+                     best_choice(problem, idea.baseline, device).work});
   }
-  ForetoldPitch out;
-  out.here = idea.here;
-  out.contestant = words(idea.strategy, idea.contestant);
-  out.baseline = words("tcgen05", idea.baseline);
   const double middle = mean_log(pairs, device);
   const planner::Deviation deviation =
       planner::deviation_of(device, middle, [&](const DeviceSpec& other) { return mean_log(pairs, other); });
+  ForetoldPitch out;
+  out.here = idea.here;
+  out.contestant = words(idea.contestant);
+  out.baseline = words(idea.baseline);
   out.speedup = std::exp(middle);
   out.low = std::exp(middle - deviation.down);
   out.high = std::exp(middle + deviation.up);

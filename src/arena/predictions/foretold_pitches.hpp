@@ -1,5 +1,6 @@
 #pragma once
-/// The origin's pitches, which are of Hopper's kernels, as ideas about a card with tensor memory.
+/// Pitches on a card with tensor memory: those that run there as they stand, and the origin's, which are of Hopper's
+/// kernels, as the ideas that they are.
 #include <span>
 #include <string>
 
@@ -19,9 +20,16 @@ struct ForetoldPitch {
   planner::Bound bound = planner::Bound::matrix;  ///< of the baseline, on the first problem
 };
 
-/// Throws Error(invalid_argument) for a pitch whose idea was not carried over, which its file's name says.
+/// Whether contestant and baseline both run on `device` with the knobs that they name.
+[[nodiscard]] bool runs_as_it_stands(const Pitch& pitch, std::span<const DualGemmProblem> problems,
+                                     const DeviceSpec& device);
+
+/// Throws Error(invalid_argument) for a pitch that neither runs there nor has an idea that was carried over, which its
+/// file's name says.
 [[nodiscard]] ForetoldPitch foretell_pitch(const Pitch& pitch, std::span<const DualGemmProblem> problems,
                                            const DeviceSpec& device);
+
+[[nodiscard]] planner::Request request_of(const ContestantSpec& spec);
 
 /// What is ranked first. Throws Error(unsupported) when nothing can run.
 [[nodiscard]] planner::Choice best_choice(const DualGemmProblem& problem, const planner::Request& request,

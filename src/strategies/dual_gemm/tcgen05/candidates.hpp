@@ -47,14 +47,9 @@ inline std::vector<Config> candidates(std::int64_t m) {
 
 /// Between them every knob, for the emulator.
 inline constexpr std::array small_config_list{
-    Config{.blocks = 2, .block_tokens = 32, .stages = 2},
+    Config{.activation = ActivationCode::gelu_tanh, .blocks = 2, .block_tokens = 32, .stages = 2},
     Config{.output = Number::bf16, .blocks = 1, .block_tokens = 16, .stages = 3, .split_k = 2},
-    Config{.output = Number::fp32,
-           .activation = ActivationCode::gelu_tanh,
-           .blocks = 2,
-           .block_tokens = 48,
-           .stages = 2,
-           .split_k = 2},
+    Config{.output = Number::fp32, .blocks = 2, .block_tokens = 48, .stages = 2, .split_k = 2},
     Config{
         .activation = ActivationCode::swiglu_clamped, .blocks = 2, .block_tokens = 16, .stages = 2, .persistent = true},
     Config{.blocks = 2, .block_tokens = 144, .stages = 2, .unsigned_scales = true},

@@ -1,0 +1,201 @@
+// What is foretold of cards that nobody here has run on, and how it is scored once somebody has.
+#include "arena/predictions/foretold.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+
+#include "arena/grouped_gemm/task.hpp"
+#include "arena/suites/suite.hpp"
+#include "core/input_file.hpp"
+#include "thresher/error.hpp"
+
+namespace thresher::arena {
+namespace {
+
+using nlohmann::json;
+
+const std::string root = THRESHER_SOURCE_DIR;
+
+Published published() { return load_published(root + "/measurements/published_b200.toml"); }
+
+/// In the order in which a shell names them.
+std::vector<Pitch> pitches_in(const std::vector<std::string>& folders) {
+  std::vector<Pitch> pitches;
+  for (const std::string& folder : folders) {
+    std::vector<std::string> files;
+    for (const auto& entry : std::filesystem::directory_iterator(root + "/pitches/" + folder)) {
+      files.push_back(entry.path().string());
+    }
+    std::sort(files.begin(), files.end());
+    std::transform(files.begin(), files.end(), std::back_inserter(pitches), load_pitch);
+  }
+  return pitches;
+}
+
+std::string foretold(const DeviceSpec& device = device_spec("B200")) {
+  return foretell(device, published(), pitches_in({"origin", "blackwell"}));
+}
+
+// A changed constant, model or candidate shows here: write the file anew on purpose, before anybody runs there, with
+//   thresher predict --device-table b200 --output measurements/predictions_b200.json pitches/origin/*.toml
+//   pitches/blackwell/*.toml
+TEST(Foretold, TheCommittedFileIsWhatTheCommandWritesNow) {
+  const InputFile committed = read_input_file(root + "/measurements/predictions_b200.json");
+  ASSERT_TRUE(committed.bytes) << committed.obstacle;
+  EXPECT_EQ(*committed.bytes, foretold());
+}
+
+TEST(Foretold, AChangedConstantChangesTheFile) {
+  DeviceSpec other = device_spec("B200");
+  other.tensor.card_bytes_per_us.value = 16.0e6;
+  EXPECT_NE(foretold(other), foretold());
+}
+
+TEST(Foretold, EveryTimeOfTheKernelIsAnIntervalWithItsBound) {
+  const json all = json::parse(foretold());
+  EXPECT_EQ(all["device"], "B200");
+  EXPECT_EQ(all["constants"].size(), tensor_unit_fields.size());
+  ASSERT_EQ(all["dual_gemm"].size(), 4U);
+  for (const json& problem : all["dual_gemm"]) {
+    std::size_t intervals = 0;
+    for (const json& contestant : problem["contestants"]) {
+      EXPECT_FALSE(contestant["bound"].get<std::string>().empty());
+      if (contestant.contains("low_us")) {
+        ++intervals;
+        EXPECT_LT(contestant["low_us"], contestant["predicted_us"]);
+        EXPECT_LT(contestant["predicted_us"], contestant["high_us"]);
+      }
+    }
+    EXPECT_EQ(intervals + 1, problem["contestants"].size());  // the library's time has none
+    EXPECT_FALSE(problem["published"]["times"].empty());
+  }
+  ASSERT_EQ(all["grouped"].size(), 4U);
+  for (const json& problem : all["grouped"]) {
+    EXPECT_LT(problem["grouped_gemm"]["high_us"], problem["grouped_dual_gemm"]["high_us"]);
+    EXPECT_LT(problem["grouped_gemm"]["low_us"], problem["grouped_gemm"]["high_us"]);
+  }
+  for (const json& pitch : all["pitches"]) {
+    EXPECT_LE(pitch["low"], pitch["speedup"]) << pitch["pitch"];
+    EXPECT_LE(pitch["speedup"], pitch["high"]) << pitch["pitch"];
+    EXPECT_FALSE(pitch["here"].get<std::string>().empty());
+  }
+}
+
+TEST(Foretold, ThePublishedProblemsAreTheOrigins) {
+  std::vector<std::string> foretold_labels;
+  for (const json& problem : json::parse(foretold())["dual_gemm"]) {
+    foretold_labels.push_back(problem["problem"]);
+  }
+  std::vector<std::string> labels;
+  for (const Problem& problem : load_suite("origin").problems) {
+    labels.push_back(label(problem));
+  }
+  EXPECT_EQ(foretold_labels, labels);
+  const Suite lists = load_suite("grouped_origin");
+  const Published given = published();
+  ASSERT_EQ(given.grouped.size(), 4U);
+  for (std::size_t i = 0; i < given.grouped.size(); ++i) {
+    const auto& task = lists.problems[i].as<GroupedTask>();
+    EXPECT_EQ(given.grouped[i].counts, task.counts);
+    EXPECT_EQ(given.grouped[i].n, task.problem.n);
+    EXPECT_EQ(given.grouped[i].k, task.problem.k);
+    EXPECT_EQ(task.problem.a, Format::nvfp4);
+  }
+}
+
+// Whom the script on a card enters is whom times were foretold of.
+TEST(Foretold, BothSidesOfEveryPitchOfTheCardAreForetold) {
+  std::vector<std::string> contestants;
+  for (const json& contestant : json::parse(foretold())["dual_gemm"][0]["contestants"]) {
+    contestants.push_back(contestant["contestant"]);
+  }
+  const std::vector<Pitch> pitches = pitches_in({"blackwell"});
+  EXPECT_GE(pitches.size(), 6U);
+  for (const Pitch& pitch : pitches) {
+    for (const ContestantSpec* spec : {&pitch.contestant, &pitch.baseline}) {
+      EXPECT_NE(std::find(contestants.begin(), contestants.end(), label(*spec)), contestants.end()) << label(*spec);
+    }
+  }
+}
+
+// What the panel of a pitch of ours claims was foretold.
+TEST(Foretold, OurOwnClaimsHoldWhatIsForetold) {
+  for (const json& pitch : json::parse(foretold())["pitches"]) {
+    if (pitch["here"] == "as it stands") {
+      EXPECT_LE(pitch["claimed"][0], pitch["speedup"]) << pitch["pitch"];
+      EXPECT_GE(pitch["claimed"][1], pitch["speedup"]) << pitch["pitch"];
+    }
+  }
+}
+
+std::string refusal(const DeviceSpec& device, const std::vector<Pitch>& pitches) {
+  try {
+    (void)foretell(device, published(), pitches);
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "not refused";
+}
+
+TEST(Foretold, RefusesWhatItHasNoWordsFor) {
+  EXPECT_EQ(refusal(device_spec("H200"), {}), "predict: the constants of H200 have no intervals: name B200 or GB300");
+  Pitch unknown = pitches_in({"origin"}).front();
+  unknown.file = "elsewhere/mine.toml";
+  EXPECT_EQ(refusal(device_spec("B200"), {unknown}),
+            "predict: what the pitch elsewhere/mine.toml is on such a card was not written down");
+}
+
+json run_of(const std::vector<std::pair<std::string, double>>& times, const std::string& problem) {
+  json run{{"entries", json::array()}};
+  for (const auto& [contestant, us] : times) {
+    json measurement{{"problem", problem}, {"mode", "cold burst"}, {"rounds", 5}, {"contestant_us", {{"value", us}}}};
+    run["entries"].push_back({{"contestant", contestant}, {"measurements", json::array({measurement})}});
+  }
+  return run;
+}
+
+TEST(Foretold, AScoreCountsHitsAndOrders) {
+  const json intervals{{"dual_gemm",
+                        {{{"problem", "p"},
+                          {"contestants",
+                           {{{"contestant", "fast"}, {"low_us", 8.0}, {"high_us", 10.0}},
+                            {{"contestant", "near"}, {"low_us", 9.5}, {"high_us", 12.0}},
+                            {{"contestant", "slow"}, {"low_us", 15.0}, {"high_us", 20.0}},
+                            {{"contestant", "unmeasured"}, {"low_us", 1.0}, {"high_us", 2.0}},
+                            {{"contestant", "without"}, {"predicted_us", 60.0}}}}}}}};
+  const json run = run_of({{"fast", 9}, {"near", 13}, {"slow", 12}, {"without", 60}}, "p");
+  const IntervalScore found = score(intervals.dump(), run.dump());
+  ASSERT_EQ(found.times.size(), 3U);
+  EXPECT_EQ(found.hits(), 1U);
+  EXPECT_EQ(found.ordered, 2U);      // fast and slow, near and slow
+  EXPECT_EQ(found.right_order, 1U);  // near was slower
+  EXPECT_NE(text(found).find("1 of 3 times lie in their intervals; 1 of 2 pairs"), std::string::npos) << text(found);
+  EXPECT_EQ(text(score(intervals.dump(), run_of({}, "p").dump())), "nothing that was foretold has been measured\n");
+  EXPECT_THROW((void)score("[]", run.dump()), Error);
+  EXPECT_THROW((void)score(intervals.dump(), "{}"), Error);
+}
+
+TEST(Published, SaysWhatIsWrongWithAFile) {
+  const std::string head = "title = \"t\"\ncaveat = \"c\"\nsources = [\"s\"]\n[[dual_gemm]]\nm = 1\nn = 1\n";
+  const auto said = [&](const std::string& rest) {
+    try {
+      (void)parse_published(head + rest, "f");
+    } catch (const Error& error) {
+      return std::string(error.what());
+    }
+    return std::string("nothing");
+  };
+  EXPECT_EQ(said("k = 16\nspeed_of_light_us = 1.0\nwho = [\"a\"]\nus = [1.0]\n"), "nothing");
+  EXPECT_NE(said("k = 16\nspeed_of_light_us = 1.0\nwho = [\"a\"]\nus = [1.0, 2.0]\n").find("a time for each"),
+            std::string::npos);
+  EXPECT_NE(said("k = 17\nspeed_of_light_us = 1.0\nwho = [\"a\"]\nus = [1.0]\n").find("multiple of 16"),
+            std::string::npos);
+  EXPECT_NE(said("k = 16\nspeed_of_light_us = 1.0\nwho = [\"a\"]\nus = [1.0]\nspeed = 1\n").find("speed"),
+            std::string::npos);
+}
+
+}  // namespace
+}  // namespace thresher::arena
