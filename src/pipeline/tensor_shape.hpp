@@ -55,13 +55,13 @@ TH_DEVICE constexpr int barrier_count(const TensorShape& shape) { return 2 * sha
 TH_DEVICE constexpr int place_offset(const TensorShape& shape) {
   return barrier_offset(shape) + 8 * barrier_count(shape);
 }
+TH_DEVICE constexpr int used_bytes(const TensorShape& shape) { return place_offset(shape) + 32; }
 inline constexpr int most_shared_bytes = 227 * 1024;
 /// All of tensor memory is taken, so one block is resident on a multiprocessor: it asks for more than half of the
 /// shared memory, and no allocation waits for another block of the same kernel.
 TH_DEVICE constexpr int shared_bytes(const TensorShape& shape) {
   constexpr int one_block = most_shared_bytes / 2 + 1024;
-  const int needed = place_offset(shape) + 32;
-  return needed > one_block ? needed : one_block;
+  return used_bytes(shape) > one_block ? used_bytes(shape) : one_block;
 }
 
 /// What shape a merge of the sums of two groups sees: the finishing warpgroup of each block, its slots to land in.

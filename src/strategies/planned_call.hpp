@@ -46,7 +46,7 @@ struct CallTensors {
 class LaunchArguments {
  public:
   static constexpr std::size_t most_bytes = 1024;
-  static constexpr std::size_t most_maps = 4;
+  static constexpr std::size_t most_maps = 6;
 
   /// A tensor map inside the parameter: whoever launches encodes it there.
   struct Map {

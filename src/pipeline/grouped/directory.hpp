@@ -22,6 +22,7 @@ struct GroupTile {
   u32 row = 0;     ///< the first, of the packed rows or of the group's slot
   u32 rows = 0;    ///< that the tile has: what lies behind them is another's
   u32 rung = 0;    ///< the least that holds them
+  u32 row_tile = 0;  ///< its place among the row tiles of all groups
 };
 
 /// A tile has at most `rungs.most` rows.
@@ -55,11 +56,12 @@ class Directory {
     const Entry entry = is_sorted() ? sorted_entry(row_tile) : entry_of(row_tile);
     const u32 place = index - entry.first_tile * groups_.column_tiles;
     const u32 column = place / entry.tiles;
+    const u32 in_group = place - column * entry.tiles;
     const u32 tile_rows = rows_of_tiles(entry.end - entry.start, entry.tiles, rungs);
-    const u32 row = entry.start + (place - column * entry.tiles) * tile_rows;
+    const u32 row = entry.start + in_group * tile_rows;
     const u32 rest = entry.end - row;
     const u32 rows = rest < tile_rows ? rest : tile_rows;
-    return {entry.group, column, row, rows, rung_of(rows, rungs)};
+    return {entry.group, column, row, rows, rung_of(rows, rungs), entry.first_tile + in_group};
   }
 
  private:

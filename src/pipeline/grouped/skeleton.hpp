@@ -8,6 +8,7 @@
 #include "machine/named_barrier.hpp"
 #include "machine/registers.hpp"
 #include "pipeline/accumulator_tiles.hpp"
+#include "pipeline/grouped/deal.hpp"
 #include "pipeline/grouped/directory.hpp"
 #include "pipeline/grouped/rung.hpp"
 #include "pipeline/operation.hpp"
@@ -18,25 +19,6 @@
 #include "pipeline/turns.hpp"
 
 namespace thresher::pipeline {
-
-/// The tiles of one block: round by round one of as many neighbours as there are blocks, every second round from the other end, so
-/// that no block always has the longer ones where lengths alternate or fall.
-class Deal {
- public:
-  TH_DEVICE Deal(u32 block, u32 blocks) : index_(block), step_(2 * (blocks - block) - 1), both_(2 * blocks) {}
-
-  TH_DEVICE u32 index() const { return index_; }
-  TH_DEVICE u32 next() const { return index_ + step_; }
-  TH_DEVICE void advance() {
-    index_ += step_;
-    step_ = both_ - step_;
-  }
-
- private:
-  u32 index_;
-  u32 step_;
-  u32 both_;  ///< of two rounds
-};
 
 /// What the skeleton asks of a grouped operation. One thread of the loader calls prefetch first of all, and for each
 /// slot `load`, whose copies bring slot_load_bytes(tile). The loader's lanes together call `inspect`, where the

@@ -1,0 +1,252 @@
+#pragma once
+/// The body of a grouped kernel whose sums lie in tensor memory: clusters that stay take tile after tile of groups
+/// whose rows only the device knows. As pipeline/tensor_skeleton.hpp, with two accumulators, each tile with products of
+/// the least width that holds its rows; in each block the loader makes the directory before it loads.
+#include "machine/cluster.hpp"
+#include "machine/debug.hpp"
+#include "machine/fence.hpp"
+#include "machine/launch.hpp"
+#include "machine/warp.hpp"
+#include "pipeline/grouped/deal.hpp"
+#include "pipeline/grouped/directory.hpp"
+#include "pipeline/grouped/rung.hpp"
+#include "pipeline/grouped/tensor_groups.hpp"
+#include "pipeline/tensor_meetings.hpp"
+#include "pipeline/tensor_ring.hpp"
+#include "pipeline/tensor_sums.hpp"
+#include "pipeline/timeline.hpp"
+
+namespace thresher::pipeline {
+
+/// What the skeleton asks of a grouped operation. One thread of the loader calls prefetch first of all, and for each
+/// slot `load`, whose copies bring slot_load_bytes(tile) to each block of the group. The loader's lanes together call
+/// `inspect`, where the operation `inspects`, for one tile of each stretch of rows; it gives flags. One thread
+/// `report`s them at the end with what was wrong with the bounds: of every block where the operation inspects, else of
+/// the first. One thread of the group issues a slot's products by `multiply`; `rung` are their columns. The finishing
+/// warps `finish`. `member` is the block's place in its group.
+template <class Operation>
+concept GroupedTensors = requires(const Operation& operation, const GroupTile& tile, const LoadSlot& slot, u32 at,
+                                  Shared<u8> memory, const TensorSums& sums, tensor_memory::Columns columns,
+                                  bool first) {
+  requires Same<decltype(Operation::shape), const TensorShape>;
+  requires Same<decltype(Operation::rungs), const Rungs>;
+  requires Same<decltype(Operation::inspects), const bool>;
+  { operation.groups() } -> Same<const Groups&>;
+  { operation.k_steps() } -> Same<u32>;
+  { operation.prefetch() } -> Same<void>;
+  { operation.inspect(tile) } -> Same<u32>;
+  { operation.report(at) } -> Same<void>;
+  { operation.slot_load_bytes(tile) } -> Same<u32>;
+  { operation.load(slot, tile, at, at) } -> Same<void>;
+  { operation.multiply(memory, columns, columns, at, first) } -> Same<void>;
+  { operation.finish(sums, tile, at, memory) } -> Same<void>;
+  { operation.profile() } -> Same<Global<u64>>;
+};
+
+template <GroupedTensors Operation>
+class GroupedTensorSkeleton {
+ public:
+  static constexpr TensorShape shape = Operation::shape;
+  static_assert(shape.persistent && shape.sums == 2 && shape.split_groups == 1 && shape.ablation == Ablation::none);
+  static_assert(used_columns(shape) <= static_cast<int>(tensor_memory::all_columns),
+                "the sums and a set of scales for each slot take more than the 512 columns of tensor memory");
+  static_assert(shape.slot_bytes % 1024 == 0, "slots start at swizzle atoms: their bytes are a multiple of 1024");
+
+  TH_DEVICE explicit GroupedTensorSkeleton(const Operation& operation)
+      : operation_(operation),
+        memory_(launch::shared_memory()),
+        member_(shape.group == Group::pair ? cluster::rank() : 0),
+        cluster_(launch::block_index().x / group_blocks(shape)),
+        clusters_(launch::block_count().x / group_blocks(shape)),
+        ring_(memory_, member_),
+        meetings_(memory_),
+        directory_(operation.groups(), memory_.offset_bytes(directory_offset(shape))) {}
+
+  TH_DEVICE void run() const {
+    const u32 warp = warp::index();
+    launch::release_dependents();
+    if (warp == loading_warp) {
+      debug::role("load");
+      mark_first(loader_role, Moment::started);
+      init();
+      meetings_.meet_first();
+      launch::wait_for_earlier_grids();
+      const u32 flags = describe();
+      meetings_.arrive_taken();
+      load(flags);
+      meetings_.wait_taken();
+    } else if (warp == multiplying_warp) {
+      debug::role("multiply");
+      mark_first(multiplier_role, Moment::started);
+      meetings_.meet_first();
+      const tensor_memory::Columns columns = meetings_.take();
+      if (member_ == 0) {
+        multiply(columns);
+      }
+    } else {
+      debug::role("finish");
+      mark_first(finisher_role, Moment::started);
+      meetings_.meet_first();
+      finish(meetings_.meet_taken());
+    }
+    meetings_.give_back(warp == multiplying_warp);
+  }
+
+ private:
+  static constexpr u32 finisher_role = 0;
+  static constexpr u32 multiplier_role = 1;
+  static constexpr u32 loader_role = 2;
+
+  /// All threads of a role call it: the first of its first warp marks.
+  TH_DEVICE void mark_first(u32 role, Moment moment) const {
+    if constexpr (shape.profiled) {
+      if (role == finisher_role ? launch::thread_index() == 0 : warp::lane() == 0) {
+        Timeline<profile_shape(shape)>(operation_.profile()).mark(role, moment);
+      }
+    }
+  }
+
+  TH_DEVICE void init() const {
+    if (warp::lane() == 0) {
+      operation_.prefetch();
+      ring_.init();
+      fence::barrier_init();
+    }
+    warp::sync();
+  }
+
+  TH_DEVICE u32 describe() const {
+    debug::name_shared(memory_.offset_bytes(directory_offset(shape)), directory_bytes(operation_.groups().count),
+                       "directory");
+    const u32 flags = directory_.make();
+    warp::sync();
+    return flags;
+  }
+
+  // --- loading
+
+  using SlotCursor = Cursor<shape.stages>;
+
+  /// The next tile is looked up when the first slot of this one has been asked for.
+  TH_DEVICE void load(u32 flags) const {
+    SlotCursor at;
+    const u32 tiles = directory_.tiles();
+    const u32 steps = operation_.k_steps();
+    mark_first(loader_role, Moment::ready);
+    GroupTile next = cluster_ < tiles ? directory_.find(cluster_) : GroupTile{};
+    for (Deal deal(cluster_, clusters_); deal.index() < tiles; deal.advance()) {
+      const GroupTile tile = next;
+      load_slot(at, tile, 0);
+      if (deal.next() < tiles) {
+        next = directory_.find(deal.next());
+      }
+      if constexpr (Operation::inspects) {
+        if (tile.column == 0) {
+          flags |= operation_.inspect(tile);
+        }
+      }
+      TH_NO_UNROLL
+      for (u32 step = 1; step < steps; ++step) {
+        load_slot(at, tile, step);
+      }
+    }
+    if (warp::lane() == 0 && (Operation::inspects || launch::block_index().x == 0)) {
+      operation_.report(flags);
+    }
+    mark_first(loader_role, Moment::finished);
+  }
+
+  TH_DEVICE void load_slot(SlotCursor& at, const GroupTile& tile, u32 step) const {
+    ring_.empty(at.slot).wait(Phase{at.phase.parity ^ 1U});
+    if (warp::elect()) {
+      ring_.announce(at.slot, operation_.slot_load_bytes(tile));
+      operation_.load({ring_.slot(at.slot), ring_.full(at.slot)}, tile, step, member_);
+    }
+    warp::sync();
+    at.advance();
+  }
+
+  // --- multiplying
+
+  using SumsCursor = Cursor<shape.sums>;
+
+  /// All lanes look a tile up, one issues its products.
+  TH_DEVICE void multiply(tensor_memory::Columns columns) const {
+    SlotCursor at;
+    SumsCursor sums;
+    const u32 tiles = directory_.tiles();
+    const u32 steps = operation_.k_steps();
+    mark_first(multiplier_role, Moment::ready);
+    for (Deal deal(cluster_, clusters_); deal.index() < tiles; deal.advance()) {
+      const u32 rung = directory_.find(deal.index()).rung;
+      if (warp::elect()) {
+        multiply_tile(columns, at, sums, rung);
+      }
+      warp::sync();
+      at.skip(steps);
+      sums.advance();
+    }
+    mark_first(multiplier_role, Moment::finished);
+  }
+
+  TH_DEVICE void multiply_tile(tensor_memory::Columns columns, SlotCursor at, SumsCursor sums, u32 rung) const {
+    const u32 steps = operation_.k_steps();
+    ring_.await(ring_.sums_empty(sums.slot), Phase{sums.phase.parity ^ 1U});
+    TH_NO_UNROLL
+    for (u32 step = 0; step < steps; ++step) {
+      ring_.await(ring_.full(at.slot), at.phase);
+      tensor_memory::after_barrier();
+      operation_.multiply(ring_.slot(at.slot), columns.plus(sums.slot * shape.sum_columns),
+                          columns.plus(static_cast<u32>(set_offset(shape, 0)) + at.slot * shape.scale_columns), rung,
+                          step == 0);
+      ring_.commit(ring_.empty(at.slot));
+      at.advance();
+    }
+    ring_.commit(ring_.sums_full(sums.slot));
+  }
+
+  // --- finishing
+
+  TH_DEVICE void finish(tensor_memory::Columns columns) const {
+    launch::wait_for_earlier_grids();
+    SumsCursor at;
+    const u32 tiles = directory_.tiles();
+    mark_first(finisher_role, Moment::ready);
+    for (Deal deal(cluster_, clusters_); deal.index() < tiles; deal.advance()) {
+      const GroupTile tile = directory_.find(deal.index());
+      ring_.sums_full(at.slot).wait(at.phase);
+      tensor_memory::after_barrier();
+      mark_first(finisher_role, Moment::drained);
+      operation_.finish(TensorSums(columns.plus(at.slot * shape.sum_columns)), tile, member_,
+                        memory_.offset_bytes(staging_offset(shape)));
+      give_back_sums(at.slot);
+      at.advance();
+      mark_first(finisher_role, Moment::finished);
+    }
+  }
+
+  TH_DEVICE void give_back_sums(u32 accumulator) const {
+    tensor_memory::before_barrier();
+    warp::sync();
+    if (warp::elect()) {
+      ring_.give_back(accumulator);
+    }
+    warp::sync();
+  }
+
+  const Operation& operation_;
+  Shared<u8> memory_;
+  u32 member_;   ///< of the group that shares a product; 0 leads it
+  u32 cluster_;  ///< whose tiles these are
+  u32 clusters_;
+  TensorRing<shape> ring_;
+  TensorMeetings<shape> meetings_;
+  Directory<Operation::rungs> directory_;
+};
+
+template <GroupedTensors Operation>
+TH_DEVICE void run_grouped_tensor(const Operation& operation) {
+  GroupedTensorSkeleton<Operation>(operation).run();
+}
+
+}  // namespace thresher::pipeline

@@ -1,0 +1,191 @@
+#pragma once
+/// The grouped GEMMs of NVFP4 operands as the grouped tensor memory skeleton runs them.
+#include "machine/numbers.hpp"
+#include "machine/tcgen05.hpp"
+#include "machine/tma.hpp"
+#include "pipeline/grouped/tensor_skeleton.hpp"
+#include "strategies/grouped_gemm/device/finish.hpp"
+#include "strategies/grouped_gemm/tcgen05/config.hpp"
+#include "strategies/grouped_gemm/tcgen05/params.hpp"
+
+namespace thresher::strategies::grouped_gemm::tcgen05 {
+
+using namespace machine;
+namespace instructions = machine::tcgen05;
+
+/// Gate in row r and up in row r + 8 of a slab; of one matrix both are outputs.
+template <int matrices>
+struct Slabs {
+  static constexpr int eights = matrices == 2 ? 2 : 4;
+  static constexpr int blocks = 1;
+  template <class Chunk>
+  static TH_DEVICE float gate(const Chunk& chunk, int, int group, int eight, int e) {
+    return matrices == 2 ? chunk.get(eight, group * 4 + e) : chunk.get(eight / 2, group * 4 + eight % 2 * 2 + e);
+  }
+  template <class Chunk>
+  static TH_DEVICE float up(const Chunk& chunk, int group, int eight, int e) {
+    return chunk.get(eight, group * 4 + 2 + e);
+  }
+};
+
+template <Config config>
+class Operation {
+ public:
+  static constexpr pipeline::TensorShape shape = shape_of(config);
+  static constexpr pipeline::Rungs rungs = rungs_of(config);
+  static constexpr bool inspects = config.gathered;
+
+  TH_DEVICE explicit Operation(const Params& params) : params_(params) {}
+
+  TH_DEVICE const pipeline::Groups& groups() const { return params_.groups.groups; }
+  TH_DEVICE u32 k_steps() const { return params_.k_steps; }
+  TH_DEVICE Global<u64> profile() const { return params_.profile; }
+
+  TH_DEVICE void prefetch() const {
+    tma::prefetch(params_.weights);
+    tma::prefetch(params_.weight_scales);
+    tma::prefetch(params_.few_tokens);
+    tma::prefetch(params_.many_tokens);
+    tma::prefetch(params_.token_scales);
+  }
+
+  TH_DEVICE u32 inspect(const pipeline::GroupTile& tile) const { return skipped_rows(params_.finish, tile); }
+  TH_DEVICE void report(u32 flags) const { report_status<inspects>(params_.groups, flags); }
+
+  TH_DEVICE u32 slot_load_bytes(const pipeline::GroupTile& tile) const {
+    return weights::weight_block_bytes + weights::weight_scale_bytes + token_scale_bytes(config) +
+           tile.rung / config.blocks * weights::slot_row_bytes;
+  }
+
+  /// A row tile beyond the expert's last is zeros.
+  TH_DEVICE void load(const pipeline::LoadSlot& slot, const pipeline::GroupTile& tile, u32 k_step, u32 member) const {
+    const u32 row_tile = tile.column * config.blocks + member;
+    const At block{0, 0, static_cast<i32>(row_tile * params_.k_steps + k_step), static_cast<i32>(tile.group)};
+    load_box(slot.base, params_.weights, slot.full, block);
+    load_box(slot.base.offset_bytes(weight_scales_at), params_.weight_scales, slot.full, block);
+    load_tokens(slot, tile, k_step, member);
+    const Shared<u8> scales = slot.base.offset_bytes(token_scales_at + member * loaded_scale_bytes);
+    const At of_tile{0, static_cast<i32>(k_step * weights::slot_scale_blocks + member * loaded_scale_blocks(config)),
+                     static_cast<i32>(tile.row_tile * scale_groups)};
+    if constexpr (config.blocks == 2) {
+      constexpr u16 both_blocks = 3;
+      tma::load_pair_multicast(scales, params_.token_scales, slot.full, of_tile, both_blocks);
+    } else {
+      tma::load(scales, params_.token_scales, slot.full, of_tile);
+    }
+  }
+
+  TH_DEVICE void multiply(Shared<u8> slot, tensor_memory::Columns sums, tensor_memory::Columns scales, u32 rung,
+                          bool first) const {
+    constexpr instructions::Instruction widest =
+        instructions::instruction<instructions::Kind::nvfp4>(weights::tile_rows * config.blocks, config.block_tokens);
+    const instructions::Instruction word = widest.with_columns(rung);
+    const auto rows = instructions::descriptor<Swizzle::b128>(slot, 0, 8 * weights::slot_row_bytes);
+    const auto tokens =
+        instructions::descriptor<Swizzle::b128>(slot.offset_bytes(tokens_at), 0, 8 * weights::slot_row_bytes);
+    TH_UNROLL
+    for (u32 k = 0; k < weights::slot_products; ++k) {
+      const auto row_scales = scales.plus(k * columns_of_product);
+      const auto token_scales = row_scales.plus(weights::scale_block_columns);
+      copy_scales(row_scales, slot, weight_scales_at + k * weights::scale_block_bytes);
+      TH_UNROLL
+      for (u32 g = 0; g < scale_groups; ++g) {
+        copy_scales(token_scales.plus(g * weights::scale_block_columns), slot,
+                    token_scales_at + token_scale_block(k, g));
+      }
+      instructions::multiply_scaled<shape.group>(sums, rows.advance(k * weights::product_row_bytes),
+                                                 tokens.advance(k * weights::product_row_bytes), word, row_scales,
+                                                 token_scales, !first || k != 0);
+    }
+  }
+
+  TH_DEVICE void finish(const pipeline::TensorSums& sums, const pipeline::GroupTile& tile, u32 member,
+                        Shared<u8> staging) const {
+    const Factors factors = factors_of(tile);
+    const u32 output = (tile.column * config.blocks + member) * block_outputs(config);
+    TH_NO_UNROLL
+    for (u32 first = 0; first < tile.rows; first += staged_tokens) {
+      if (tile.rung - first >= staged_tokens) {
+        finish_chunk<staged_tokens>(sums, tile, first, output, staging, factors);
+      } else {
+        finish_chunk<rungs.least>(sums, tile, first, output, staging, factors);
+      }
+    }
+  }
+
+ private:
+  static constexpr u32 tokens_at = weights::weight_block_bytes;
+  static constexpr u32 weight_scales_at = tokens_at + most_token_bytes(config);
+  static constexpr u32 token_scales_at = weight_scales_at + weights::weight_scale_bytes;
+  static constexpr u32 scale_groups = token_scale_groups(config);
+  static constexpr u32 columns_of_product = (1 + scale_groups) * weights::scale_block_columns;
+  static constexpr u32 loaded_scale_bytes = scale_groups * loaded_scale_blocks(config) * weights::scale_block_bytes;
+
+  /// A block loads all groups of its part of the slot's blocks along K.
+  static TH_DEVICE constexpr u32 token_scale_block(u32 k, u32 group) {
+    constexpr u32 loaded = loaded_scale_blocks(config);
+    return ((k / loaded * scale_groups + group) * loaded + k % loaded) * weights::scale_block_bytes;
+  }
+
+  template <int rank>
+  static TH_DEVICE void load_box(Shared<u8> to, const TensorMap& map, Barrier full, At<rank> at) {
+    if constexpr (config.blocks == 2) {
+      tma::load_pair(to, map, full, at);
+    } else {
+      tma::load(to, map, full, at);
+    }
+  }
+
+  /// This block's part of the tile's columns. Rows behind the tile's are another's, or zeros behind the last.
+  TH_DEVICE void load_tokens(const pipeline::LoadSlot& slot, const pipeline::GroupTile& tile, u32 k_step,
+                             u32 member) const {
+    const u32 count = tile.rung / config.blocks;
+    const u32 row = tile.row + (groups().slots != 0 ? tile.group * groups().rows : 0) + member * count;
+    const i32 along_k = static_cast<i32>(k_step * weights::slot_row_bytes);
+    TH_NO_UNROLL
+    for (u32 at = 0; at < count;) {
+      const bool is_many = count - at >= many_token_rows;
+      load_box(slot.base.offset_bytes(tokens_at + at * weights::slot_row_bytes),
+               is_many ? params_.many_tokens : params_.few_tokens, slot.full, At{along_k, static_cast<i32>(row + at)});
+      at += is_many ? many_token_rows : few_token_rows;
+    }
+  }
+
+  static TH_DEVICE void copy_scales(tensor_memory::Columns to, Shared<u8> slot, u32 offset) {
+    instructions::copy_scales<shape.group>(to, instructions::scale_block(slot.offset_bytes(offset)));
+  }
+
+  /// What the sums of gate and up are multiplied by.
+  struct Factors {
+    float gate;
+    float up;
+  };
+  static TH_DEVICE float factor(Global<float> values, u32 index) {
+    return values.is_null() ? 1.0F : values.load(index);
+  }
+  TH_DEVICE Factors factors_of(const pipeline::GroupTile& tile) const {
+    const float token = factor(params_.token_factors, groups().slots != 0 ? tile.group : 0);
+    const float gate = token * factor(params_.gate_factors, tile.group);
+    return {gate, config.matrices == 2 ? token * factor(params_.up_factors, tile.group) : gate};
+  }
+
+  /// So many columns from the tile's column `first` on.
+  template <u32 columns>
+  TH_DEVICE void finish_chunk(const pipeline::TensorSums& sums, const pipeline::GroupTile& tile, u32 first, u32 output,
+                              Shared<u8> staging, const Factors& factors) const {
+    using Finishing = Finish<finish_knobs(config), Slabs<config.matrices>, columns>;
+    const Finishing finishing(params_.finish, {.output = output});
+    pipeline::GroupTile part = tile;
+    part.row += first;
+    part.rows -= first;
+    const auto ahead = finishing.ahead(part);
+    finishing.write(sums.chunk<static_cast<int>(columns)>(first), part, staging, ahead,
+                    [&](float sum, int matrix, int, int) {
+                      return sum * (config.matrices == 2 && matrix == 1 ? factors.up : factors.gate);
+                    });
+  }
+
+  const Params& params_;
+};
+
+}  // namespace thresher::strategies::grouped_gemm::tcgen05
