@@ -27,6 +27,7 @@ constexpr std::uint64_t most_machine_code_bytes = std::uint64_t{1} << 30;
 struct Arguments {
   std::string file;  ///< empty: the library's own kernels
   std::string arch;
+  std::string strategy;  ///< of the library's own kernels; empty: of all
   std::string kernel;
   std::vector<std::string> expectations;
   int dynamic_shared_bytes = 0;
@@ -170,18 +171,23 @@ void audit_library(const Arguments& arguments, Context& context) {
   Findings findings(arguments.json, context);
   std::vector<arena::KernelCode> seen;
   for (const strategies::PlannedCall& call : ops::default_calls(arguments.arch)) {
+    if (!arguments.strategy.empty() && call.strategy != arguments.strategy) {
+      continue;
+    }
     for (const arena::KernelCode& kernel : arena::machine_code_of(call, arguments.arch).kernels) {
       if (has_wanted_name(kernel.kernel, arguments) && std::find(seen.begin(), seen.end(), kernel) == seen.end()) {
-        const auto [report, why_no_code] = arena::read_code(tools, kernel);
+        auto [report, why_no_code] = arena::read_code(tools, kernel);
+        report.arch = report.arch.empty() ? arguments.arch : report.arch;
         findings.add({report, kernel.title}, arena::judge_audit(report, kernel.expected, why_no_code));
         seen.push_back(kernel);
       }
     }
   }
   if (findings.kernels() == 0) {
-    throw Error(ErrorCode::invalid_argument,
-                fmt::format("the library compiles no kernel for {} whose name contains \"{}\"", arguments.arch,
-                            arguments.kernel));
+    throw Error(
+        ErrorCode::invalid_argument,
+        fmt::format("the library has no kernel{} for {} whose name contains \"{}\"",
+                    arguments.strategy.empty() ? "" : " of " + arguments.strategy, arguments.arch, arguments.kernel));
   }
   findings.end();
 }
@@ -206,6 +212,8 @@ void add_audit(CLI::App& app, Context& context) {
                                                 "A cubin, an object, or a listing of cuobjdump -sass or nvdisasm -c; "
                                                 "with --arch alone the library's own kernels");
   command->add_option("--arch", arguments->arch, "Only machine code for this architecture, as sm_100f");
+  command->add_option("--strategy", arguments->strategy, "Of the library's own kernels only this strategy's")
+      ->excludes(file);
   command->add_option("--kernel", arguments->kernel, "Only kernels whose name contains this");
   command
       ->add_option("--expect", arguments->expectations,

@@ -69,7 +69,7 @@ CLI::Option* add_device_table(CLI::App& command, std::string& device, const std:
   for (const DeviceSpec& spec : device_specs()) {
     names.push_back(spec.name);
   }
-  return command.add_option("--device-table,--device", device, fmt::format("{}: {}", what, fmt::join(names, ", ")));
+  return command.add_option("--device,--device-table", device, fmt::format("{}: {}", what, fmt::join(names, ", ")));
 }
 
 void add_seconds(CLI::App& command, double& seconds, const std::string& what) {

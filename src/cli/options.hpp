@@ -24,7 +24,7 @@ void add_in_and_out(CLI::App& command, std::string& in, const std::string& in_wh
                     const std::string& out_what);
 /// --device, for Device::named.
 void add_device(CLI::App& command, std::string& device);
-/// --device-table (also --device): a card of the planner's table, which need not be here. `what` says for what.
+/// --device, also --device-table: a card of the planner's table, which need not be here. `what` says for what.
 CLI::Option* add_device_table(CLI::App& command, std::string& device, const std::string& what);
 /// --seconds: more than 0 and at most a day.
 void add_seconds(CLI::App& command, double& seconds, const std::string& what);
