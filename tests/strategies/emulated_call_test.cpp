@@ -3,7 +3,11 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <string_view>
+
 #include "core/grouped_weights.hpp"
+#include "strategies/host/sources.hpp"
 
 namespace thresher::strategies {
 namespace {
@@ -46,6 +50,23 @@ TEST(EmulatedCallTest, TwoViewsOfOneTensorAreOneRegion) {
     EmulatedCall call(reads_both(), {{"gate", views.gate}, {"up", views.up}},
                       [](const KernelLaunch&) -> HostKernel { return nothing; });
     EXPECT_TRUE(call.run({}).clean()) << name(order);
+  }
+}
+
+// Else a kernel whose knobs nobody compiled in does not compile for this CPU.
+TEST(HostSources, HoldEveryHeaderThatTheyInclude) {
+  const std::span<const EmbeddedFile> sources = host_sources();
+  for (const EmbeddedFile& source : sources) {
+    constexpr std::string_view include = "#include \"";
+    for (std::size_t at = source.text.find(include); at != std::string_view::npos;
+         at = source.text.find(include, at + 1)) {
+      const std::string_view rest = source.text.substr(at + include.size());
+      const std::string_view wanted = rest.substr(0, rest.find('"'));
+      const bool is_there =
+          std::any_of(sources.begin(), sources.end(), [&](const EmbeddedFile& each) { return each.name == wanted; });
+      // The GPU's body of the vocabulary stands behind a condition.
+      EXPECT_TRUE(is_there || wanted.starts_with("machine/ptx/")) << source.name << " includes " << wanted;
+    }
   }
 }
 
