@@ -10,6 +10,7 @@
 #include "strategies/grouped_gemm/columns/strategy.hpp"
 #include "strategies/grouped_gemm/packed/strategy.hpp"
 #include "strategies/grouped_gemm/rows/strategy.hpp"
+#include "strategies/grouped_gemm/tcgen05/strategy.hpp"
 #include "strategies/grouped_gemm/tensors.hpp"
 #include "support/grouped_checks.hpp"
 
@@ -22,7 +23,11 @@ using test::ragged_form;
 using test::with_layout;
 using test::wrong_rows;
 
-const DeviceSpec& hopper() { return device_spec("H200"); }
+/// The first card that the strategy is made for.
+const DeviceSpec& card_of(const Strategy<GroupedProblem>& strategy, const GroupedProblem& problem) {
+  const DeviceSpec& hopper = device_spec("H200");
+  return strategy.not_made_for(problem, hopper) ? device_spec("B200") : hopper;
+}
 
 EmulatedCall emulated(const PlannedCall& call, GroupedCase& host) {
   constexpr std::array names{"a", "b1 (gate)", "b2 (up)", "bias1", "bias2", "c", "groups", "row_ids", "row_weights"};
@@ -77,7 +82,8 @@ struct Chosen {
 void PrintTo(const Chosen& one, std::ostream* out) { *out << one.strategy->name() << " " << one.sample.knobs.text(); }
 std::vector<Chosen> all_samples() {
   std::vector<Chosen> all;
-  for (const Strategy<GroupedProblem>* strategy : {&columns_strategy(), &rows_strategy(), &packed_strategy()}) {
+  for (const Strategy<GroupedProblem>* strategy :
+       {&columns_strategy(), &rows_strategy(), &packed_strategy(), &tcgen05_strategy()}) {
     for (const Sample<GroupedProblem>& sample : strategy->samples()) {
       all.push_back({strategy, sample});
     }
@@ -91,7 +97,7 @@ class EmulatedGrouped : public ::testing::TestWithParam<Chosen> {
   [[nodiscard]] static const Sample<GroupedProblem>& sample() { return GetParam().sample; }
   static void clean_and_right(const GroupedProblem& problem, std::uint64_t schedules, GroupedForm form) {
     GroupedCase host(problem, std::move(form));
-    const PlannedCall call = strategy().plan(problem, sample().knobs, hopper());
+    const PlannedCall call = strategy().plan(problem, sample().knobs, card_of(strategy(), sample().problem));
     ASSERT_EQ(run_and_judge(call, host, schedules), "") << sample().knobs.text();
   }
   static void clean_and_right(const GroupedProblem& problem, std::uint64_t schedules) {
@@ -103,7 +109,8 @@ class EmulatedGrouped : public ::testing::TestWithParam<Chosen> {
 
 TEST_P(EmulatedGrouped, ItsOwnSample) { clean_and_right(sample().problem, 8); }
 TEST_P(EmulatedGrouped, SmallerThanATile) {
-  for (GroupedProblem& problem : strategy().edges(sample().problem, sample().knobs, hopper())) {
+  for (GroupedProblem& problem :
+       strategy().edges(sample().problem, sample().knobs, card_of(strategy(), sample().problem))) {
     clean_and_right(problem, 3);
   }
 }
@@ -209,7 +216,7 @@ TEST_P(EmulatedGrouped, NanStaysInItsRow) {
     }
   }
   spoil(1);
-  const PlannedCall call = strategy().plan(problem, sample().knobs, hopper());
+  const PlannedCall call = strategy().plan(problem, sample().knobs, card_of(strategy(), sample().problem));
   ASSERT_EQ(run_and_judge(call, host, 2), "") << sample().knobs.text();
 }
 

@@ -93,8 +93,7 @@ FinishParams finish_params(const GroupedProblem& problem, const CallTensors& cal
   return params;
 }
 
-machine::TensorMapDescription tokens_map(const TokenRows& tokens, std::uint32_t box_rows,
-                                         machine::Swizzle swizzle) {
+machine::TensorMapDescription tokens_map(const TokenRows& tokens, std::uint32_t box_rows, machine::Swizzle swizzle) {
   machine::TensorMapDescription map;
   map.address = tokens.address;
   map.element = tokens.element;

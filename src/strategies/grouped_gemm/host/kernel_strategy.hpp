@@ -3,7 +3,7 @@
 ///
 ///   name, summary, Config, knob_table()
 ///   not_made_for(problem, device)       as Strategy has it
-///   operand(config, problem)            number that is multiplied
+///   operand(config, problem)            number that is multiplied, where Config has a choice of it
 ///   formats(config)                     of a problem that a sample of these knobs is
 ///   candidates(problem, knobs)          configurations worth predicting; what the problem decides need not be set
 ///   obstacles(problem, config, device)
@@ -100,7 +100,9 @@ class KernelStrategy final : public Strategy<GroupedProblem> {
  private:
   /// What a problem decides.
   static Config for_problem(Config config, const GroupedProblem& problem) {
-    config.operand = Kernels::operand(config, problem);
+    if constexpr (requires { config.operand; }) {
+      config.operand = Kernels::operand(config, problem);
+    }
     config.output = dual_gemm::number_of(problem.out);
     config.matrices = problem.activation ? 2 : 1;
     config.activation =

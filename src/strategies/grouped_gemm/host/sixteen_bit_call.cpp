@@ -60,11 +60,12 @@ struct Product {
     params.profile = {profile_address(call)};
     params.k = static_cast<std::uint32_t>(extents.k);
     out.set(params);
-    out.grid.x = static_cast<std::uint32_t>(
-        std::min(most_blocks, most_tiles(extents, kernel.rungs.most, kernel.tile_outputs)));
+    out.grid.x =
+        static_cast<std::uint32_t>(std::min(most_blocks, most_tiles(extents, kernel.rungs.most, kernel.tile_outputs)));
     const machine::ElementType element = element_type(kernel);
     const TokenRows tokens = gathered ? token_rows(call, *gathered, element, extents.k) : token_rows(call, element);
-    out.add_map(offsetof(SixteenBitParams, few_tokens), tokens_map(tokens, pipeline::few_token_rows, kernel.slots.swizzle()));
+    out.add_map(offsetof(SixteenBitParams, few_tokens),
+                tokens_map(tokens, pipeline::few_token_rows, kernel.slots.swizzle()));
     out.add_map(offsetof(SixteenBitParams, many_tokens),
                 tokens_map(tokens, pipeline::many_token_rows(kernel.rungs), kernel.slots.swizzle()));
   }

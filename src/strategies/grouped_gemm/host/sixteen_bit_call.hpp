@@ -25,7 +25,7 @@ struct SixteenBitKernel {
   dual_gemm::Number operand = dual_gemm::Number::bf16;
   int tile_outputs = 0;
   SlotLayout slots{};
-  int least_products = 0;   ///< matrix instructions that its machine code holds at the least
+  int least_products = 0;  ///< matrix instructions that its machine code holds at the least
   int blocks_resident = 1;
   bool dependent_launch = false;
 };

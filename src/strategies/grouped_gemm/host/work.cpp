@@ -23,12 +23,6 @@ constexpr double read_again_share = 0.3;
 
 int matrices(const GroupedProblem& problem) { return problem.activation ? 2 : 1; }
 
-/// What an expert's rows are cut into.
-struct RowTiles {
-  double count = 0;    ///< of an active expert
-  double columns = 0;  ///< of one, the rungs' padding included
-};
-
 RowTiles row_tiles(std::uint32_t rows, pipeline::Rungs rungs) {
   const std::uint32_t count = (rows + rungs.most - 1) / rungs.most;
   const std::uint32_t each = pipeline::rows_of_tiles(rows, count, rungs);
@@ -38,7 +32,7 @@ RowTiles row_tiles(std::uint32_t rows, pipeline::Rungs rungs) {
 
 /// Of experts that have so many on average: as many have that, a deviation more and a deviation less, when each row's
 /// expert is drawn. A tile that just holds the average is too short for every second of them.
-RowTiles usual_row_tiles(double rows, pipeline::Rungs rungs) {
+RowTiles tiles_of_rows(double rows, pipeline::Rungs rungs) {
   const double deviation = std::sqrt(1.5 * rows);  // three equal shares, of variance `rows`
   RowTiles sum;
   for (const double some : {rows - deviation, rows, rows + deviation}) {
@@ -82,10 +76,19 @@ double compulsory_bytes(const GroupedProblem& problem) noexcept {
   return weight_bytes(problem) + of_a * k * stored_bits(problem.a) / 8 + rows * n * bits(problem.out) / 8;
 }
 
+RowTiles usual_row_tiles(const GroupedProblem& problem, pipeline::Rungs rungs) {
+  return tiles_of_rows(usual_rows(problem) / active_experts(problem), rungs);
+}
+
+EpilogueWork grouped_epilogue(const GroupedProblem& problem, double outputs) {
+  return {.instructions = outputs * epilogue_instructions / lanes,
+          .specials = problem.activation ? outputs * specials_per_output : 0,
+          .store_bytes = outputs * bits(problem.out) / 8};
+}
+
 TiledKernel grouped_kernel(const GroupedProblem& problem, const GroupedTile& tile) {
   const double active = active_experts(problem);
-  const double rows_each = usual_rows(problem) / active;
-  const RowTiles rows = usual_row_tiles(rows_each, tile.rungs);
+  const RowTiles rows = usual_row_tiles(problem, tile.rungs);
   const auto column_tiles = static_cast<double>(ceil_div(problem.n, tile.outputs));
   const auto k_steps = static_cast<double>(ceil_div(problem.k, tile.k));
   const double element_bytes = stored_bits(tile.type) / 8;
@@ -105,10 +108,8 @@ TiledKernel grouped_kernel(const GroupedProblem& problem, const GroupedTile& til
   kernel.step.instructions = tile.converts_weights ? 0 : weight_blocks * plain_instructions;
   kernel.step.converted_blocks = tile.converts_weights ? weight_blocks : 0;
   kernel.step.l2_bytes = weights + tokens;
-  kernel.epilogue = {.instructions = outputs * epilogue_instructions / lanes,
-                     .specials = problem.activation ? outputs * specials_per_output : 0,
-                     .store_bytes = outputs * bits(problem.out) / 8,
-                     .is_hidden = tile.hides_epilogue};
+  kernel.epilogue = grouped_epilogue(problem, outputs);
+  kernel.epilogue.is_hidden = tile.hides_epilogue;
   kernel.blocks = static_cast<std::int64_t>(std::ceil(active * rows.count * column_tiles));
   kernel.blocks_per_multiprocessor = tile.blocks_per_multiprocessor;
   kernel.steps = k_steps;

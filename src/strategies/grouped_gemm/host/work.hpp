@@ -20,7 +20,7 @@ struct GroupedTile {
   int blocks_per_multiprocessor = 1;
   bool dependent_launch = false;
   bool tokens_are_rows = false;  ///< of the matrix instruction; else weights are
-  bool hides_epilogue = false;  ///< under the next tile's products
+  bool hides_epilogue = false;   ///< under the next tile's products
 };
 
 /// Rows that experts own in a usual call.
@@ -29,6 +29,15 @@ struct GroupedTile {
 [[nodiscard]] double active_experts(const GroupedProblem& problem) noexcept;
 /// The least that a usual call reads and writes.
 [[nodiscard]] double compulsory_bytes(const GroupedProblem& problem) noexcept;
+
+/// What a usual expert's rows are cut into.
+struct RowTiles {
+  double count = 0;    ///< of an active expert
+  double columns = 0;  ///< of one, the rungs' padding included
+};
+[[nodiscard]] RowTiles usual_row_tiles(const GroupedProblem& problem, pipeline::Rungs rungs);
+/// Of a tile with so many outputs.
+[[nodiscard]] EpilogueWork grouped_epilogue(const GroupedProblem& problem, double outputs);
 
 [[nodiscard]] TiledKernel grouped_kernel(const GroupedProblem& problem, const GroupedTile& tile);
 

@@ -9,6 +9,7 @@
 #include "strategies/grouped_gemm/host/call.hpp"
 #include "strategies/grouped_gemm/tcgen05/device/pack.hpp"
 #include "strategies/grouped_gemm/tcgen05/device/prepare_rows.hpp"
+#include "strategies/grouped_gemm/tcgen05/host/work.hpp"
 #include "strategies/grouped_gemm/tcgen05/params.hpp"
 #include "strategies/grouped_gemm/tcgen05/program.hpp"
 #include "strategies/grouped_gemm/tensors.hpp"
@@ -224,11 +225,15 @@ TensorMapDescription map_of(std::uint64_t address, ElementType element, Swizzle 
 }
 
 /// A slot of the ring: four products of 64 along K, each behind the copies of its scales.
-Expectations expectations() {
+Expectations expectations(const Config& config) {
   Expectations expected;
   expected.matrix_kind = "UTCOMMA";
   expected.min_matrix_instructions = static_cast<int>(weights::slot_products);
   expected.min_tma_loads = 4;
+  expected.tensor.products = static_cast<int>(weights::slot_products);
+  expected.tensor.scale_copies = static_cast<int>(weights::slot_scale_blocks * (1 + token_scale_groups(config)));
+  expected.tensor.is_pair = config.blocks == 2;
+  expected.tensor.min_commits = 2;
   return expected;
 }
 
@@ -323,7 +328,7 @@ KernelLaunch multiplying(const Product& product) {
     product.bind(call, out);
     return true;
   };
-  launch.expected = expectations();
+  launch.expected = expectations(product.config);
   return launch;
 }
 
@@ -333,6 +338,7 @@ PlannedCall planned_call(const GroupedProblem& problem, const Config& config, in
   PlannedCall call;
   call.strategy = "tcgen05";
   call.knobs = knob_table().knobs(config);
+  call.work = work(problem, config);
   call.packed = packed_pieces(problem, config);
   call.packed_layout = config.matrices == 2 ? "nvfp4-sm100-1-experts" : "nvfp4-sm100-1-experts-single";
   call.packing = std::make_shared<const PlannedCall>(packing_call(problem, config));

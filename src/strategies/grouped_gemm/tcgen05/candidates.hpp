@@ -1,0 +1,68 @@
+#pragma once
+/// The configurations that are worth predicting, and small ones for the emulator.
+#include <array>
+#include <cstdint>
+#include <vector>
+
+#include "pipeline/grouped/tensor_groups.hpp"
+#include "strategies/grouped_gemm/tcgen05/config.hpp"
+#include "thresher/grouped_gemm.hpp"
+
+namespace thresher::strategies::grouped_gemm::tcgen05 {
+
+inline constexpr int most_stages = 16;
+
+/// As many slots as shared memory and tensor memory hold beside a directory of so many experts; 0 where not even one
+/// fits.
+constexpr int most_stages_of(Config config, std::int64_t experts) {
+  const auto groups = static_cast<u32>(experts < pipeline::most_groups ? experts : pipeline::most_groups);
+  for (config.stages = most_stages; config.stages > 0; --config.stages) {
+    const pipeline::TensorShape shape = shape_of(config);
+    if (pipeline::used_columns(shape) <= static_cast<int>(machine::tensor_memory::all_columns) &&
+        pipeline::grouped_shared_bytes(shape, groups) <= pipeline::most_shared_bytes) {
+      return config.stages;
+    }
+  }
+  return 0;
+}
+
+/// Widths that hold an expert's rows in one tile or few. How deep the ring is follows from the rest.
+inline std::vector<Config> candidates(const GroupedProblem& problem) {
+  std::vector<Config> found;
+  for (const int blocks : {2, 1}) {
+    for (const int tokens : {16, 32, 64, 96, 128, 160}) {
+      Config config{.blocks = blocks, .block_tokens = tokens};
+      config.matrices = problem.activation ? 2 : 1;
+      config.stages = most_stages_of(config, problem.experts);
+      found.push_back(config);
+    }
+  }
+  return found;
+}
+
+/// Nothing is compiled ahead: products for Blackwell are compiled where they are used.
+inline constexpr std::array<Config, 0> default_config_list{};
+
+/// Between them every knob, for the emulator.
+inline constexpr std::array small_config_list{
+    Config{.blocks = 1, .block_tokens = 32, .stages = 2},
+    Config{.output = Number::fp32,
+           .activation = ActivationCode::swiglu_clamped,
+           .bias = true,
+           .gathered = true,
+           .blocks = 2,
+           .block_tokens = 96,
+           .token_step = 16,
+           .stages = 3},
+    Config{.matrices = 1, .bias = true, .row_weights = true, .blocks = 2, .block_tokens = 64, .stages = 2},
+    Config{.output = Number::fp16,
+           .activation = ActivationCode::gelu_tanh,
+           .row_weights = true,
+           .blocks = 2,
+           .block_tokens = 160,
+           .token_step = 32,
+           .stages = 2,
+           .dependent_launch = false},
+};
+
+}  // namespace thresher::strategies::grouped_gemm::tcgen05
