@@ -21,6 +21,9 @@ TEST(Warm, FillsTheCacheOnceForAnArchitectureThatIsNotBuiltIn) {
                                       "warm "
                                       "--arch sm_90");
   EXPECT_NE(second.out.find("two_pass for sm_90: already in the cache"), std::string::npos) << second.out;
+  const Outcome family = run_thresher(folder.path(), "warm --arch sm_100f");
+  EXPECT_EQ(family.status, 0) << family.err;
+  EXPECT_NE(family.out.find("two_pass for sm_100f: compiled in"), std::string::npos) << family.out;
   const Outcome unknown = run_thresher(folder.path(),
                                        "warm "
                                        "--arch sm_17");

@@ -5,6 +5,7 @@
 #include "ops/cuda_programs.hpp"
 #include "runtime/cubin_cache.hpp"
 #include "runtime/nvrtc.hpp"
+#include "thresher/error.hpp"
 
 namespace thresher::ops {
 namespace {
@@ -46,6 +47,31 @@ TEST(BuiltInCubins, AreNotTakenForAnotherProgram) {
   program.text += "// changed\n";
   EXPECT_FALSE(find_built_in(compiler_input(program, "sm_90a")).has_value());
   EXPECT_FALSE(find_built_in(compiler_input(default_programs("sm_90a").front(), "sm_80")).has_value());
+}
+
+// One machine code for the cards of a family, and none for others.
+TEST(DevicePrograms, AreCompiledForTheFamilyWhoseInstructionsTheyNeed) {
+  strategies::DeviceProgram program{.title = "product", .text = "", .kernels = {}, .options = {}};
+  EXPECT_EQ(compiler_input(program, "sm_103a").arch, "sm_103a");
+  EXPECT_EQ(compiler_input(program, "sm_80").arch, "sm_80");
+  program.only_arch = Arch::sm_100f;
+  for (const char* arch : {"sm_100a", "sm_103a", "sm_100f"}) {
+    EXPECT_TRUE(can_run_on(program, arch)) << arch;
+    EXPECT_EQ(compiler_input(program, arch).arch, "sm_100f") << arch;
+  }
+  for (const char* arch : {"sm_90a", "sm_120a", "sm_80"}) {
+    EXPECT_FALSE(can_run_on(program, arch)) << arch;
+    try {
+      (void)compiler_input(program, arch);
+      FAIL() << arch;
+    } catch (const Error& error) {
+      EXPECT_EQ(std::string(error.what()),
+                "product is for sm_100f, whose machine code does not run on " + std::string(arch));
+    }
+  }
+  program.only_arch = Arch::sm_100a;
+  EXPECT_FALSE(can_run_on(program, "sm_103a"));
+  EXPECT_FALSE(can_run_on(program, "sm_100f"));
 }
 
 }  // namespace
