@@ -143,8 +143,8 @@ void judge_any_tensor_code(Judgement& judgement, const TensorReport& tensor) {
                                tensor.of_pairs, tensor.of_blocks));
   judgement.expect(tensor.trap_calls <= most_traps && tensor.traps <= most_traps,
                    fmt::format("{} traps, the allocator's", tensor.traps),
-                   fmt::format("{} traps and {} calls of them, {} allowed (the allocator's): access checks were "
-                               "compiled in",
+                   fmt::format("{} traps and {} calls of them, {} allowed (the allocator's): as when access checks "
+                               "are left on",
                                tensor.traps, tensor.trap_calls, most_traps));
   judgement.expect(
       tensor.other_calls == 0, "no subroutine is called",

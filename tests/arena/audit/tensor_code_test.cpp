@@ -171,7 +171,7 @@ TEST(TensorCode, CallsOfOthersThanTheAllocatorAndChecksLeftOnFail) {
     checked.emplace_back("BPT.TRAP 0x1");
   }
   EXPECT_EQ(failures(judged(listed(listing_of(checked)), expected)),
-            "9 traps and 9 calls of them, 3 allowed (the allocator's): access checks were compiled in\n");
+            "9 traps and 9 calls of them, 3 allowed (the allocator's): as when access checks are left on\n");
 }
 
 TEST(TensorCode, StoresOf32BytesAreWide) {
