@@ -73,7 +73,8 @@ TEST(Audit, AKernelLikeTheOriginsFailsInThoseWords) {
             std::string::npos)
       << found;
   EXPECT_NE(found.find("instructions load from or store to local memory"), std::string::npos) << found;
-  EXPECT_NE(found.find("global accesses are 16 bytes wide or wider (0 %), at least 50 % expected"), std::string::npos) << found;
+  EXPECT_NE(found.find("global accesses are 16 bytes wide or wider (0 %), at least 50 % expected"), std::string::npos)
+      << found;
   const GateResult gate = verdict.gate(report);
   EXPECT_EQ(gate.kind, GateKind::audited);
   EXPECT_EQ(gate.outcome, Outcome::failed);
