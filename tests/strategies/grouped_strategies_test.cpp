@@ -17,6 +17,8 @@ const Strategy<GroupedProblem>& strategy(std::string_view name) {
   return *find_strategy<GroupedProblem>(strategies_of(DeviceKind::cuda), name);
 }
 
+const DeviceSpec& b200() { return device_spec("B200"); }
+
 const std::vector<std::string> nothing{};
 
 /// That exactly one thing is in the way, which begins so.
@@ -36,10 +38,26 @@ TEST(GroupedStrategies, SamplesAndBuiltInCallsHaveNoObstacle) {
   for (const auto* of_a_gpu : strategies_of(DeviceKind::cuda)) {
     for (const auto& samples : {of_a_gpu->samples(), of_a_gpu->built_in()}) {
       for (const auto& [problem, knobs] : samples) {
-        EXPECT_EQ(of_a_gpu->obstacles(problem, knobs, h200()), nothing) << knobs.text();
+        const DeviceSpec& card = of_a_gpu->not_made_for(problem, h200()) ? b200() : h200();
+        EXPECT_EQ(of_a_gpu->obstacles(problem, knobs, card), nothing) << knobs.text();
       }
     }
   }
+}
+
+/// Sums in tensor memory, a set of scales for each slot, a directory behind the slots.
+TEST(GroupedStrategies, SumsAndScalesFitIntoTensorMemory) {
+  GroupedProblem problem = in_nvfp4();
+  problem.a = Format::nvfp4;
+  EXPECT_EQ(strategy("tcgen05").obstacles(problem, Knobs::parse("block_tokens=128 stages=7"), b200()), nothing);
+  EXPECT_EQ(strategy("tcgen05").obstacles(problem, Knobs::parse("block_tokens=160 stages=4"), b200()), nothing);
+  expect_one(strategy("tcgen05").obstacles(problem, Knobs::parse("block_tokens=160 stages=5"), b200()),
+             "tensor memory: 560 columns");
+  expect_one(strategy("tcgen05").obstacles(problem, Knobs::parse("block_tokens=128 stages=8"), b200()),
+             "shared memory: ");
+  expect_one(strategy("tcgen05").obstacles(problem, Knobs::parse("block_tokens=128 stages=7"), h200()),
+             "strategy tcgen05 needs nvfp4 tokens");
+  EXPECT_FALSE(strategy("tcgen05").candidates(problem, {}, b200()).empty());
 }
 
 TEST(GroupedStrategies, TheDirectoryHoldsSoManyExpertsAndNoMore) {
@@ -48,7 +66,8 @@ TEST(GroupedStrategies, TheDirectoryHoldsSoManyExpertsAndNoMore) {
   problem.experts = 1024;
   EXPECT_EQ(strategy("columns").obstacles(problem, small, h200()), nothing);
   problem.experts = 1025;
-  expect_one(strategy("columns").obstacles(problem, small, h200()), "directory: 1025 experts are over the limit of 1024");
+  expect_one(strategy("columns").obstacles(problem, small, h200()),
+             "directory: 1025 experts are over the limit of 1024");
 }
 
 // 2²¹ tiles of 128 outputs in each row tile; of two groups each may end in the middle of one.
@@ -60,7 +79,8 @@ TEST(GroupedStrategies, TilesAreCountedInThirtyTwoBits) {
   problem.rows = 8 * 1021;
   EXPECT_EQ(strategy("columns").obstacles(problem, small, h200()), nothing);
   problem.rows = 8 * 1022;
-  expect_one(strategy("columns").obstacles(problem, small, h200()), "tiles: up to 2147483648 of 8 rows and 128 outputs");
+  expect_one(strategy("columns").obstacles(problem, small, h200()),
+             "tiles: up to 2147483648 of 8 rows and 128 outputs");
 }
 
 TEST(GroupedStrategies, NeedNoMoreSharedMemoryThanABlockMayHave) {

@@ -1,4 +1,4 @@
-// The dual GEMM on tcgen05 compiles for both cards of compute capability 10, on any machine that has NVRTC.
+// What multiplies on tcgen05 compiles for both cards of compute capability 10, on any machine that has NVRTC.
 #include <gtest/gtest.h>
 
 #include <iostream>
@@ -11,8 +11,9 @@
 namespace thresher::strategies::dual_gemm::tcgen05 {
 namespace {
 
-/// Of `header` in the folder device/ of `strategy`.
+/// Of `header` in the folder device/ of a strategy of `operation`.
 struct Source {
+  std::string operation = "dual_gemm";
   std::string strategy = "tcgen05";
   std::string header = "kernel.hpp";
 };
@@ -20,8 +21,10 @@ struct Source {
 runtime::Cubin compile(const Source& source, const std::vector<std::string>& kernels, const char* arch) {
   const std::span<const EmbeddedFile> headers = device_sources();
   return runtime::compile({.title = source.strategy,
-                           .text = "#include \"strategies/dual_gemm/" + source.strategy + "/device/" + source.header +
-                                   "\"\nusing namespace thresher::strategies::dual_gemm::" + source.strategy + ";\n",
+                           .text = "#include \"strategies/" + source.operation + "/" + source.strategy + "/device/" +
+                                   source.header + "\"\nusing namespace thresher::strategies::" + source.operation +
+                                   ";\nusing namespace thresher::strategies::" + source.operation +
+                                   "::" + source.strategy + ";\n",
                            .headers = {headers.begin(), headers.end()},
                            .kernels = kernels,
                            .options = {},
@@ -88,6 +91,20 @@ TEST(Tcgen05Compile, SixteenBitOperands) {
                {"kernel<Config{.blocks = 1, .block_tokens = 128, .stages = 4}>",
                 "kernel<Config{.blocks = 2, .block_tokens = 256, .stages = 4}>",
                 "kernel<Config{.operand = Number::fp16, .output = Number::fp16, .stages = 5, .persistent = true}>"});
+}
+
+TEST(Tcgen05Compile, Experts) {
+  expect_clean({.operation = "grouped_gemm"},
+               {"kernel<Config{.blocks = 1, .stages = 5}>", "kernel<Config{.blocks = 2, .stages = 7}>",
+                "kernel<Config{.output = Number::fp32, .matrices = 1, .blocks = 2, .stages = 7}>",
+                "kernel<Config{.bias = true, .row_weights = true, .gathered = true, .blocks = 2, .block_tokens = 160, "
+                ".stages = 4}>"},
+               {"sm_100f", "sm_103a"});
+  expect_clean({.operation = "grouped_gemm", .header = "pack.hpp"},
+               {"pack_experts_kernel<1>", "pack_experts_kernel<2>"});
+  expect_clean({.operation = "grouped_gemm", .header = "prepare_rows.hpp"},
+               {"prepare_rows_kernel<thresher::pipeline::Rungs{16, 128, 16}, false>",
+                "prepare_rows_kernel<thresher::pipeline::Rungs{16, 128, 16}, true>"});
 }
 
 TEST(Tcgen05Compile, Preparation) {

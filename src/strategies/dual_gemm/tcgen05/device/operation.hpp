@@ -4,6 +4,7 @@
 #include "machine/tcgen05.hpp"
 #include "machine/tma.hpp"
 #include "pipeline/output.hpp"
+#include "pipeline/tensor_loads.hpp"
 #include "pipeline/tensor_operation.hpp"
 #include "pipeline/transposed_output.hpp"
 #include "strategies/dual_gemm/device/activation.hpp"
@@ -51,23 +52,19 @@ class Operation {
 
   /// Nothing that an earlier grid may write: weights. A row tile beyond the last is zeros.
   TH_DEVICE void load_constant(const pipeline::LoadSlot& slot, const Tile& tile, u32 k_step) const {
-    const i32 block = static_cast<i32>(tile.row_tile * params_.k_steps + k_step);
-    load(slot.base, params_.weights, slot.full, At{0, 0, block});
-    load(slot.base.offset_bytes(weight_scales_at), params_.weight_scales, slot.full, At{0, 0, block});
+    const At block{0, 0, static_cast<i32>(tile.row_tile * params_.k_steps + k_step)};
+    pipeline::load_box<shape.group>(slot, 0, params_.weights, block);
+    pipeline::load_box<shape.group>(slot, weight_scales_at, params_.weight_scales, block);
   }
 
   TH_DEVICE void load_fresh(const pipeline::LoadSlot& slot, const Tile& tile, u32 k_step) const {
-    load(slot.base.offset_bytes(tokens_at), params_.tokens, slot.full,
-         At{static_cast<i32>(k_step * slot_row_bytes),
-            static_cast<i32>(tile.token() + tile.member * loaded_tokens(config))});
-    const Shared<u8> scales = slot.base.offset_bytes(token_scales_at + tile.member * loaded_scale_bytes);
-    const At at{0, static_cast<i32>(k_step * slot_scale_blocks + tile.member * loaded_scale_blocks(config)),
-                static_cast<i32>(tile.token_tile * groups)};
-    if constexpr (config.blocks == 2) {
-      tma::load_pair_multicast(scales, params_.token_scales, slot.full, at, both_blocks());
-    } else {
-      tma::load(scales, params_.token_scales, slot.full, at);
-    }
+    const i32 first = static_cast<i32>(tile.token() + tile.member * loaded_tokens(config));
+    pipeline::load_box<shape.group>(slot, tokens_at, params_.tokens,
+                                    At{static_cast<i32>(k_step * slot_row_bytes), first});
+    const i32 k_block = static_cast<i32>(k_step * slot_scale_blocks + tile.member * loaded_scale_blocks(config));
+    pipeline::load_box_for_all<shape.group>(slot, token_scales_at + tile.member * loaded_scale_bytes,
+                                            params_.token_scales,
+                                            At{0, k_block, static_cast<i32>(tile.token_tile * groups)});
   }
 
   TH_DEVICE void multiply(Shared<u8> slot, tensor_memory::Columns sums, tensor_memory::Columns scales,
@@ -136,17 +133,6 @@ class Operation {
   static TH_DEVICE constexpr u32 token_scale_block(u32 k, u32 group) {
     constexpr u32 loaded = loaded_scale_blocks(config);
     return ((k / loaded * groups + group) * loaded + k % loaded) * scale_block_bytes;
-  }
-
-  static TH_DEVICE u16 both_blocks() { return static_cast<u16>(3U << (cluster::rank() & ~1U)); }
-
-  template <int rank>
-  static TH_DEVICE void load(Shared<u8> to, const TensorMap& map, Barrier full, At<rank> at) {
-    if constexpr (config.blocks == 2) {
-      tma::load_pair(to, map, full, at);
-    } else {
-      tma::load(to, map, full, at);
-    }
   }
 
   static TH_DEVICE void copy_scales(tensor_memory::Columns to, Shared<u8> slot, u32 offset) {

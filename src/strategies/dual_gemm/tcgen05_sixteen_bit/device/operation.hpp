@@ -4,6 +4,7 @@
 #include "machine/tcgen05.hpp"
 #include "machine/tma.hpp"
 #include "pipeline/output.hpp"
+#include "pipeline/tensor_loads.hpp"
 #include "pipeline/tensor_operation.hpp"
 #include "pipeline/transposed_output.hpp"
 #include "strategies/dual_gemm/device/activation.hpp"
@@ -50,12 +51,13 @@ class Operation {
   /// Nothing that an earlier grid may write: weights.
   TH_DEVICE void load_constant(const pipeline::LoadSlot& slot, const Tile& tile, u32 k_step) const {
     const At at{static_cast<i32>(k_step * slot_k), static_cast<i32>(tile.output)};
-    load(slot.base, params_.gate, slot.full, at);
-    load(slot.base.offset_bytes(weight_bytes), params_.up, slot.full, at);
+    pipeline::load_box<shape.group>(slot, 0, params_.gate, at);
+    pipeline::load_box<shape.group>(slot, weight_bytes, params_.up, at);
   }
   TH_DEVICE void load_fresh(const pipeline::LoadSlot& slot, const Tile& tile, u32 k_step) const {
-    load(slot.base.offset_bytes(2 * weight_bytes), params_.tokens, slot.full,
-         At{static_cast<i32>(k_step * slot_k), static_cast<i32>(tile.token + tile.member * loaded_tokens(config))});
+    const i32 first = static_cast<i32>(tile.token + tile.member * loaded_tokens(config));
+    pipeline::load_box<shape.group>(slot, 2 * weight_bytes, params_.tokens,
+                                    At{static_cast<i32>(k_step * slot_k), first});
   }
 
   /// The gate's sums, and those of the up in the columns behind them.
@@ -96,15 +98,6 @@ class Operation {
  private:
   /// A warp's 32 rows are as many outputs.
   static constexpr int eights = 4;
-
-  template <int rank>
-  static TH_DEVICE void load(Shared<u8> to, const TensorMap& map, Barrier full, At<rank> at) {
-    if constexpr (config.blocks == 2) {
-      tma::load_pair(to, map, full, at);
-    } else {
-      tma::load(to, map, full, at);
-    }
-  }
 
   static TH_DEVICE tcgen05::Descriptor<Swizzle::b128> operand(Shared<u8> start) {
     return tcgen05::descriptor<Swizzle::b128>(start, 0, 8 * slot_row_bytes);

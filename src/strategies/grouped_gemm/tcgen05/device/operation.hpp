@@ -4,6 +4,7 @@
 #include "machine/tcgen05.hpp"
 #include "machine/tma.hpp"
 #include "pipeline/grouped/tensor_skeleton.hpp"
+#include "pipeline/tensor_loads.hpp"
 #include "strategies/grouped_gemm/device/finish.hpp"
 #include "strategies/grouped_gemm/tcgen05/config.hpp"
 #include "strategies/grouped_gemm/tcgen05/params.hpp"
@@ -61,18 +62,12 @@ class Operation {
   TH_DEVICE void load(const pipeline::LoadSlot& slot, const pipeline::GroupTile& tile, u32 k_step, u32 member) const {
     const u32 row_tile = tile.column * config.blocks + member;
     const At block{0, 0, static_cast<i32>(row_tile * params_.k_steps + k_step), static_cast<i32>(tile.group)};
-    load_box(slot.base, params_.weights, slot.full, block);
-    load_box(slot.base.offset_bytes(weight_scales_at), params_.weight_scales, slot.full, block);
+    pipeline::load_box<shape.group>(slot, 0, params_.weights, block);
+    pipeline::load_box<shape.group>(slot, weight_scales_at, params_.weight_scales, block);
     load_tokens(slot, tile, k_step, member);
-    const Shared<u8> scales = slot.base.offset_bytes(token_scales_at + member * loaded_scale_bytes);
-    const At of_tile{0, static_cast<i32>(k_step * weights::slot_scale_blocks + member * loaded_scale_blocks(config)),
-                     static_cast<i32>(tile.row_tile * scale_groups)};
-    if constexpr (config.blocks == 2) {
-      constexpr u16 both_blocks = 3;
-      tma::load_pair_multicast(scales, params_.token_scales, slot.full, of_tile, both_blocks);
-    } else {
-      tma::load(scales, params_.token_scales, slot.full, of_tile);
-    }
+    const i32 k_block = static_cast<i32>(k_step * weights::slot_scale_blocks + member * loaded_scale_blocks(config));
+    pipeline::load_box_for_all<shape.group>(slot, token_scales_at + member * loaded_scale_bytes, params_.token_scales,
+                                            At{0, k_block, static_cast<i32>(tile.row_tile * scale_groups)});
   }
 
   TH_DEVICE void multiply(Shared<u8> slot, tensor_memory::Columns sums, tensor_memory::Columns scales, u32 rung,
@@ -127,15 +122,6 @@ class Operation {
     return ((k / loaded * scale_groups + group) * loaded + k % loaded) * weights::scale_block_bytes;
   }
 
-  template <int rank>
-  static TH_DEVICE void load_box(Shared<u8> to, const TensorMap& map, Barrier full, At<rank> at) {
-    if constexpr (config.blocks == 2) {
-      tma::load_pair(to, map, full, at);
-    } else {
-      tma::load(to, map, full, at);
-    }
-  }
-
   /// This block's part of the tile's columns. Rows behind the tile's are another's, or zeros behind the last.
   TH_DEVICE void load_tokens(const pipeline::LoadSlot& slot, const pipeline::GroupTile& tile, u32 k_step,
                              u32 member) const {
@@ -145,8 +131,9 @@ class Operation {
     TH_NO_UNROLL
     for (u32 at = 0; at < count;) {
       const bool is_many = count - at >= many_token_rows;
-      load_box(slot.base.offset_bytes(tokens_at + at * weights::slot_row_bytes),
-               is_many ? params_.many_tokens : params_.few_tokens, slot.full, At{along_k, static_cast<i32>(row + at)});
+      pipeline::load_box<shape.group>(slot, tokens_at + at * weights::slot_row_bytes,
+                                      is_many ? params_.many_tokens : params_.few_tokens,
+                                      At{along_k, static_cast<i32>(row + at)});
       at += is_many ? many_token_rows : few_token_rows;
     }
   }
