@@ -207,8 +207,8 @@ class GroupedTensorSkeleton {
 
   // --- finishing
 
+  /// Earlier grids have ended: the loaders waited for them before the meeting that these warps come from.
   TH_DEVICE void finish(tensor_memory::Columns columns) const {
-    launch::wait_for_earlier_grids();
     SumsCursor at;
     const u32 tiles = directory_.tiles();
     mark_first(finisher_role, Moment::ready);

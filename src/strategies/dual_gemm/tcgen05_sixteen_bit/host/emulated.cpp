@@ -1,0 +1,25 @@
+#include "strategies/dual_gemm/tcgen05_sixteen_bit/host/emulated.hpp"
+
+#include <utility>
+
+#include "strategies/dual_gemm/tcgen05_sixteen_bit/candidates.hpp"
+#include "strategies/dual_gemm/tcgen05_sixteen_bit/device/kernel.hpp"
+#include "strategies/dual_gemm/tcgen05_sixteen_bit/program.hpp"
+
+namespace thresher::strategies::dual_gemm::tcgen05_sixteen_bit {
+namespace {
+
+template <std::size_t... index>
+void add(std::vector<CompiledIn>& kernels, std::index_sequence<index...>) {
+  (kernels.push_back({kernel_name(small_config_list[index]), &host_kernel<&kernel<small_config_list[index]>>}), ...);
+}
+
+}  // namespace
+
+std::vector<CompiledIn> compiled_in() {
+  std::vector<CompiledIn> kernels;
+  add(kernels, std::make_index_sequence<small_config_list.size()>());
+  return kernels;
+}
+
+}  // namespace thresher::strategies::dual_gemm::tcgen05_sixteen_bit

@@ -1,0 +1,120 @@
+#include "strategies/dual_gemm/tcgen05_sixteen_bit/launch.hpp"
+
+#include <cstddef>
+
+#include "core/integers.hpp"
+#include "strategies/dual_gemm/tcgen05_sixteen_bit/host/work.hpp"
+#include "strategies/dual_gemm/tcgen05_sixteen_bit/params.hpp"
+#include "strategies/dual_gemm/tcgen05_sixteen_bit/program.hpp"
+#include "strategies/dual_gemm/tensors.hpp"
+
+namespace thresher::strategies::dual_gemm::tcgen05_sixteen_bit {
+namespace {
+
+constexpr std::size_t copy_engine_bytes = 16;
+
+u32 narrow(std::int64_t value) { return static_cast<u32>(value); }
+
+/// Rows of an operand in boxes of `rows` × slot_k.
+machine::TensorMapDescription map_of(const Config& config, const Tensor& operand, u32 rows) {
+  machine::TensorMapDescription map;
+  map.address = address_of(operand.data);
+  map.element = config.operand == Number::bf16 ? machine::ElementType::bf16 : machine::ElementType::fp16;
+  map.swizzle = machine::Swizzle::b128;
+  map.rank = 2;
+  map.extent[0] = static_cast<machine::u64>(operand.shape[1]);
+  map.extent[1] = static_cast<machine::u64>(operand.shape[0]);
+  map.stride_bytes[1] = static_cast<machine::u64>(operand.strides[0] * 2);
+  map.box[0] = slot_k;
+  map.box[1] = rows;
+  return map;
+}
+
+bool allows_wide_stores(const Tensor& c) { return c.shape[1] % 8 == 0 && c.strides[0] % 8 == 0; }
+
+void bind(const Config& config, const Activation& activation, const CallTensors& call, LaunchArguments& out) {
+  const Tensor& tokens = tokens_of(call);
+  const Tensor& weights = gate_of(call);
+  const Tensor& c = output_of(call);
+  Params params{};
+  params.c = {address_of(c.data)};
+  params.profile = {profile_address(call)};
+  params.c_row_stride = static_cast<machine::u64>(c.strides[0]);
+  params.m = narrow(tokens.shape[0]);
+  params.n = narrow(weights.shape[0]);
+  params.k_steps = narrow(ceil_div(weights.shape[1], slot_k));
+  params.c_wide = allows_wide_stores(c) ? 1 : 0;
+  params.token_tiles = narrow(ceil_div(tokens.shape[0], config.block_tokens));
+  params.output_tiles = narrow(ceil_div(weights.shape[0], tile_outputs(config)));
+  params.alpha = activation.alpha;
+  params.limit = activation.limit;
+  params.up_offset = activation.up_offset;
+  out.set(params);
+  out.grid.x = params.token_tiles * params.output_tiles * narrow(config.blocks);
+  out.add_map(offsetof(Params, tokens), map_of(config, tokens, loaded_tokens(config)));
+}
+
+void bind_weights(const Config& config, const CallTensors& call, LaunchArguments& out) {
+  out.add_map(offsetof(Params, gate), map_of(config, gate_of(call), block_outputs));
+  out.add_map(offsetof(Params, up), map_of(config, up_of(call), block_outputs));
+}
+
+std::vector<Access> accesses(const Config& config) {
+  std::vector<Access> all{{Access::Memory::tensor, tokens_index, Access::Use::reads_earlier},
+                          {Access::Memory::tensor, gate_index, Access::Use::reads},
+                          {Access::Memory::tensor, up_index, Access::Use::reads},
+                          {Access::Memory::tensor, output_index, Access::Use::writes}};
+  if (config.profiled) {
+    all.push_back({Access::Memory::tensor, profile_index, Access::Use::writes});
+  }
+  return all;
+}
+
+/// A slot of the ring: four products of the gate and four of the up, 16 along K each.
+Expectations expectations(const Config& config) {
+  Expectations expected;
+  expected.matrix_kind = "UTCHMMA";
+  expected.min_matrix_instructions = static_cast<int>(2 * slot_products);
+  expected.min_tma_loads = 3;
+  expected.tensor.products = static_cast<int>(2 * slot_products);
+  expected.tensor.scale_copies = 0;
+  expected.tensor.is_pair = config.blocks == 2;
+  expected.tensor.min_commits = 2;
+  return expected;
+}
+
+KernelLaunch multiplying(const Config& config, const Activation& activation) {
+  const pipeline::TensorShape shape = shape_of(config);
+  KernelLaunch launch;
+  launch.title = "multiply";
+  launch.program = program(config);
+  launch.expression = kernel_name(config);
+  launch.block.x = narrow(pipeline::threads(shape));
+  launch.cluster.x = narrow(pipeline::cluster_blocks(shape));
+  launch.shared_bytes = narrow(pipeline::shared_bytes(shape));
+  launch.dependent = config.dependent_launch;
+  launch.persistent = config.persistent;
+  launch.accesses = accesses(config);
+  launch.bind = [config, activation](const CallTensors& call, LaunchArguments& out) {
+    bind(config, activation, call, out);
+    return true;
+  };
+  launch.bind_weights = [config](const CallTensors& call, LaunchArguments& out) { bind_weights(config, call, out); };
+  launch.expected = expectations(config);
+  return launch;
+}
+
+}  // namespace
+
+PlannedCall planned_call(const DualGemmProblem& problem, const Config& config) {
+  PlannedCall call;
+  call.strategy = "tcgen05_sixteen_bit";
+  call.work = work(problem, config);
+  call.knobs = knob_table().knobs(config);
+  call.data_alignment = copy_engine_bytes;
+  call.alignments = {{tokens_index, copy_engine_bytes}, {gate_index, copy_engine_bytes}, {up_index, copy_engine_bytes}};
+  call.steps.emplace_back(multiplying(config, problem.activation));
+  return call;
+}
+
+}  // namespace thresher::strategies::dual_gemm::tcgen05_sixteen_bit

@@ -1,0 +1,38 @@
+#include "strategies/dual_gemm/tcgen05_sixteen_bit/program.hpp"
+
+#include <fmt/format.h>
+
+#include "strategies/dual_gemm/common_knobs.hpp"
+#include "strategies/dual_gemm/tcgen05_sixteen_bit/candidates.hpp"
+
+namespace thresher::strategies::dual_gemm::tcgen05_sixteen_bit {
+
+const KnobTable<Config>& knob_table() {
+  static const KnobTable<Config> table{
+      "thresher::strategies::dual_gemm::tcgen05_sixteen_bit::Config",
+      {number_knob("operand", &Config::operand), number_knob("output", &Config::output),
+       activation_knob("activation", &Config::activation),
+       number("blocks", &Config::blocks, {1, 2}, "blocks that share a product"),
+       range("block_tokens", &Config::block_tokens, token_granule, most_tokens, token_granule, "tokens of a tile"),
+       range("stages", &Config::stages, 1, most_stages, 1, "slots of the ring, 64 along K each"),
+       flag("persistent", &Config::persistent,
+            "blocks take tile after tile, finishing one while they multiply the next"),
+       from_problem(flag("profiled", &Config::profiled, "")), ablation_knob("ablation", &Config::ablation),
+       of_launch(flag("dependent_launch", &Config::dependent_launch, "starts before the launch ahead has ended"))}};
+  return table;
+}
+
+std::string kernel_name(const Config& config) {
+  return fmt::format("thresher::strategies::dual_gemm::tcgen05_sixteen_bit::kernel<{}>", knob_table().spelling(config));
+}
+
+DeviceProgram program(const Config& config) {
+  return {.title = fmt::format("dual_gemm tcgen05_sixteen_bit, {} outputs x {} tokens", tile_outputs(config),
+                               config.block_tokens),
+          .text = "#include \"strategies/dual_gemm/tcgen05_sixteen_bit/device/kernel.hpp\"\n",
+          .kernels = {kernel_name(config)},
+          .options = {},
+          .only_arch = Arch::sm_100f};
+}
+
+}  // namespace thresher::strategies::dual_gemm::tcgen05_sixteen_bit
