@@ -80,6 +80,9 @@ Expectations expectations(const Config& config) {
   expected.tensor.scale_copies = 0;
   expected.tensor.is_pair = config.blocks == 2;
   expected.tensor.min_commits = 2;
+  // Gate and up of a chunk of tokens.
+  constexpr std::int64_t warp_lanes = 32;
+  expected.tensor.loaded_bytes = warp_lanes * 2 * staged_tokens(config) * sizeof(float);
   return expected;
 }
 

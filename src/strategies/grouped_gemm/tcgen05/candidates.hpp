@@ -40,8 +40,22 @@ inline std::vector<Config> candidates(const GroupedProblem& problem) {
   return found;
 }
 
-/// Nothing is compiled ahead: products for Blackwell are compiled where they are used.
-inline constexpr std::array<Config, 0> default_config_list{};
+/// Both products of a layer with outputs in BF16, for few rows an expert and for many; as deep as a directory of 256
+/// experts lets them be.
+inline constexpr auto default_config_list = [] {
+  constexpr std::int64_t usual_experts = 256;
+  std::array<Config, 6> configs;
+  std::size_t next = 0;
+  for (const int matrices : {2, 1}) {
+    for (const int tokens : {16, 64, 128}) {
+      Config& config = configs[next++];
+      config.matrices = matrices;
+      config.block_tokens = tokens;
+      config.stages = most_stages_of(config, usual_experts);
+    }
+  }
+  return configs;
+}();
 
 /// Between them every knob, for the emulator.
 inline constexpr std::array small_config_list{

@@ -234,6 +234,9 @@ Expectations expectations(const Config& config) {
   expected.tensor.scale_copies = static_cast<int>(weights::slot_scale_blocks * (1 + token_scale_groups(config)));
   expected.tensor.is_pair = config.blocks == 2;
   expected.tensor.min_commits = 2;
+  // Chunks of two widths, each once in the code.
+  constexpr std::int64_t warp_lanes = 32;
+  expected.tensor.loaded_bytes = warp_lanes * (staged_tokens + rungs_of(config).least) * sizeof(float);
   return expected;
 }
 
