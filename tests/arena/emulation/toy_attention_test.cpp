@@ -97,7 +97,7 @@ TEST(ToyAttention, TheEmulatorRunsTheOneOfTheGpu) {
   const std::vector<std::string> names = arena::attention_operation().emulated()->strategies();
   ASSERT_NE(std::find(names.begin(), names.end(), "toy"), names.end());
   const std::vector<std::uint64_t> seeds{0, 1};
-  for (const auto& kernel : arena::attention_operation().emulated()->samples("toy")) {
+  for (const auto& kernel : arena::attention_operation().emulated()->samples("toy", nullptr)) {
     for (const arena::Problem& problem : kernel->edges()) {
       const arena::Examination examined = arena::examine(*kernel, problem, seeds);
       EXPECT_TRUE(examined.clean()) << kernel->title() << ": " << examined.finding;
