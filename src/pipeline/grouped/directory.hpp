@@ -18,10 +18,10 @@ namespace thresher::pipeline {
 
 struct GroupTile {
   u32 group = 0;
-  u32 column = 0;  ///< counted in tiles
-  u32 row = 0;     ///< the first, of the packed rows or of the group's slot
-  u32 rows = 0;    ///< that the tile has: what lies behind them is another's
-  u32 rung = 0;    ///< the least that holds them
+  u32 column = 0;    ///< counted in tiles
+  u32 row = 0;       ///< the first, of the packed rows or of the group's slot
+  u32 rows = 0;      ///< that the tile has: what lies behind them is another's
+  u32 rung = 0;      ///< the least that holds them
   u32 row_tile = 0;  ///< its place among the row tiles of all groups
 };
 

@@ -11,7 +11,8 @@ namespace thresher::strategies::grouped_gemm {
 namespace {
 
 Registry<GroupedProblem>& registry() {
-  static Registry<GroupedProblem> all("the grouped GEMM", {&columns_strategy(), &rows_strategy(), &packed_strategy(), &tcgen05_strategy()},
+  static Registry<GroupedProblem> all("the grouped GEMM",
+                                      {&columns_strategy(), &rows_strategy(), &packed_strategy(), &tcgen05_strategy()},
                                       {&cpu_by_expert_strategy()});
   return all;
 }
