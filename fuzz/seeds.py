@@ -25,6 +25,7 @@ SOURCES = {
     "parameters": ([("plan", "cal.toml")], ["measurements/calibration_*.toml"]),
     "cache_entry": ([], []),
     "ledger_json": ([], []),
+    "foretold": ([("predict", "p.toml")], ["measurements/published_*.toml"]),
     "listing": ([], ["tests/arena/audit/*.sass", "tests/arena/audit/resources.txt"]),
     "wire": ([], []),
     "value": ([], []),
@@ -41,6 +42,10 @@ LEDGER_JSON = [  # in the order of the target's cases
     '{"suites":[{"name":"origin","title":"t","timed":true,"text":""}],"pitches":[],"seconds":6}',
     '{"cold burst":{"geomean_speedup":1.2,"low":1.1,"high":1.3,"noise":1.01,"rounds":12,"each":[1.0]}}',
     '[[{"a":null,"b":[1,2.5e300,-3,true,"\\u0000"]}]]']
+FORETOLD = [b"", b'{"dual_gemm":[{"problem":"p","contestants":[{"contestant":"c","low_us":1,"high_us":3},'
+            b'{"contestant":"d","low_us":5,"high_us":6}]}],"grouped":[]}',
+            b'{"entries":[{"contestant":"c","measurements":[{"problem":"p","mode":"cold burst","rounds":3,'
+            b'"contestant_us":{"value":2}}]},{"contestant":"d","measurements":[]}]}']
 VALUES = [  # the same
     [b"stages=3 split_k=2", b"dependent_launch", b"=", b"a=b a=c"],
     [b"max_registers\0" b"168", b"matrix\0HGMMA", b"min_wide_share\0" b"0.9", b"shared_memory\0true"],
@@ -67,6 +72,7 @@ def made():
     for kind, values in enumerate(VALUES):
         for value in values:
             yield "value", bytes([kind]) + value
+    yield "foretold", b"\0".join(FORETOLD)
     kernel = field(b"expression") + field(b"_Zname") + struct.pack("<6Q", 168, 0, 0, 0, 1024, 1)
     yield "cache_entry", b"".join(map(field, [b"key", b"sm_90a", b"NVRTC 13.0", b"a log", b"\x7fELF"])) + struct.pack("<Q", 1) + kernel
     yield "cache_entry", b"".join(map(field, [b"key", b"", b"", b"", b""])) + struct.pack("<Q", 2**40)

@@ -44,6 +44,11 @@ step() {
   fi
 }
 
+# ran NAME: whether none of its tests was skipped.
+ran() {
+  ! grep -q SKIPPED "$results/$1.txt" || { echo "$1: skipped, see $results/$1.txt"; failed+=("$1"); }
+}
+
 # score NAME: the foretold times against the tournament NAME.
 score() {
   [ -s "$results/$1.json" ] || return 0
@@ -53,7 +58,9 @@ score() {
 step doctor "$thresher" doctor
 step gpu_tests ctest --preset default -L gpu --no-tests=error --output-on-failure
 step bits_of_the_emulator "$tcgen05" --gtest_filter='*ComputesTheEmulatorsBits'
+ran bits_of_the_emulator
 step tensor_memory_checks "$tcgen05" --gtest_filter='*BreaksNoRuleOfTensorMemory'
+ran tensor_memory_checks
 step predictions "$thresher" predict --device-table "$card" --output "$results/predictions.json" pitches/origin/*.toml pitches/blackwell/*.toml
 if [ "$card" = b200 ]; then
   step predictions_as_committed cmp "$results/predictions.json" measurements/predictions_b200.json
@@ -62,11 +69,13 @@ pitches=()
 for pitch in pitches/blackwell/*.toml; do pitches+=(--pitch "$pitch"); done
 step tournament "$thresher" tournament origin --device gpu --json "$results/tournament.json" --ledger "$results/ledger.sqlite"
 score tournament
+step tournament_of_lists "$thresher" tournament grouped_origin --device gpu --json "$results/tournament_of_lists.json" --ledger "$results/ledger.sqlite"
+score tournament_of_lists
 step tournament_of_pitches "$thresher" tournament origin --device gpu "${pitches[@]}" --json "$results/tournament_of_pitches.json" --ledger "$results/ledger.sqlite"
 score tournament_of_pitches
 
 archive=$results.tar.gz
-tar -czf "$archive" "$results" || exit 2
+tar -czf "$archive" -C "$(dirname "$results")" "$(basename "$results")" || exit 2
 echo
 echo "send back: $archive"
 if [ "${#failed[@]}" -gt 0 ]; then

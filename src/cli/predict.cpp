@@ -2,11 +2,13 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "arena/predictions/foretold.hpp"
+#include "arena/suites/suite.hpp"
 #include "arena/text_file.hpp"
 #include "cli/options.hpp"
 #include "cli/planner_commands.hpp"
@@ -34,12 +36,20 @@ std::string read(const std::string& path) {
 }
 
 void foretell(const Arguments& arguments) {
+  refuse_overwriting("--output", arguments.output, arguments.published);
+  for (const std::string& path : arguments.pitches) {
+    refuse_overwriting("--output", arguments.output, path);
+  }
   std::vector<arena::Pitch> pitches;
   for (const std::string& path : arguments.pitches) {
     pitches.push_back(arena::load_pitch(path));
   }
-  const std::string text =
-      arena::foretell(device_spec(arguments.device), arena::load_published(arguments.published), pitches);
+  const arena::Published published = arena::load_published(arguments.published);
+  // The lists in NVFP4 come first; the same in other formats follow.
+  std::vector<arena::Problem> lists = arena::load_suite("grouped_origin").problems;
+  lists.erase(lists.begin() + static_cast<std::ptrdiff_t>(std::min(lists.size(), published.grouped.size())),
+              lists.end());
+  const std::string text = arena::foretell(device_spec(arguments.device), published, pitches, lists);
   if (arguments.output.empty()) {
     fmt::print("{}", text);
   } else {
@@ -53,20 +63,25 @@ void add_predict(CLI::App& app, Context&) {
   const auto arguments = std::make_shared<Arguments>();
   CLI::App* command = app.add_subcommand(
       "predict", "Foretells a card's times as intervals, to be kept; or scores them against a run there");
-  command->add_option("pitch", arguments->pitches, "Pitch files of the origin");
-  command->add_option("--device-table,--device", arguments->device, "The card: B200 or GB300")->capture_default_str();
-  command->add_option("--published", arguments->published, "What others published of it")->capture_default_str();
-  command->add_option("--output", arguments->output, "File to write; standard output if not given");
+  std::vector<CLI::Option*> of_foretelling{
+      command->add_option("pitch", arguments->pitches, "Pitch files: the origin's, and those of contestants there"),
+      add_device_table(*command, arguments->device, "The card, of those without a measurement")->capture_default_str(),
+      command->add_option("--published", arguments->published, "What others published of it")->capture_default_str(),
+      command->add_option("--output", arguments->output, "File to write; standard output if not given")};
   CLI::Option* const against = command->add_option("--against", arguments->against, "Predictions to be scored");
   CLI::Option* const measured = command->add_option("--measured", arguments->measured,
                                                     "The run to score them by, as `thresher ledger export` writes it");
   against->needs(measured);
   measured->needs(against);
+  for (CLI::Option* option : of_foretelling) {
+    against->excludes(option);
+  }
   command->callback([arguments] {
     if (arguments->against.empty()) {
       foretell(*arguments);
     } else {
-      fmt::print("{}", arena::text(arena::score(read(arguments->against), read(arguments->measured))));
+      const std::string foretold = read(arguments->against);
+      fmt::print("{}", arena::text(arena::score(foretold, read(arguments->measured))));
     }
   });
 }

@@ -90,7 +90,15 @@ class Course {
     const TensorUnitSpec& unit = device_.tensor;
     const double reading =
         tile.operand_bytes / unit.operand_bytes_per_clock.value + (kernel_.pairs ? unit.pair_overhead_clocks.value : 0);
-    return std::max(tile.product_operations / unit.nvfp4_operations_per_clock.value, reading);
+    return std::max(tile.product_operations / operations_per_clock(), reading);
+  }
+
+  /// A product takes 32 bytes of K in the same time, whatever they hold.
+  [[nodiscard]] double operations_per_clock() const noexcept {
+    const double share = kernel_.matrix_type == MatrixType::nvfp4 ? 1
+                         : kernel_.matrix_type == MatrixType::fp8 ? 0.5
+                                                                  : 0.25;
+    return share * device_.tensor.nvfp4_operations_per_clock.value;
   }
 
   /// Equal tiles take whole rounds; of unequal ones the short fill what the long leave.

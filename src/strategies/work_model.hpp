@@ -83,6 +83,7 @@ struct TensorTiles {
 /// A kernel of MatrixUnit::tcgen05, whose sums lie in tensor memory: one block is resident on a multiprocessor.
 struct TensorKernel {
   std::vector<TensorTiles> tiles{};
+  MatrixType matrix_type = MatrixType::nvfp4;
   bool pairs = true;           ///< two blocks share a product
   int cluster = 2;             ///< blocks that work at one tile
   double loads_in_flight = 0;  ///< as in TiledKernel

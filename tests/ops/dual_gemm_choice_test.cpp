@@ -108,6 +108,26 @@ TEST(DualGemmChoice, OriginShapesAreBuiltIn) {
   }
 }
 
+// What `thresher warm --arch sm_100f` compiles is what a card of that family asks for.
+TEST(DualGemmChoice, OriginShapesAreWarmedForBlackwell) {
+  std::vector<std::string> warmed;
+  for (const strategies::DeviceProgram& program : default_programs("sm_100f")) {
+    warmed.insert(warmed.end(), program.kernels.begin(), program.kernels.end());
+  }
+  for (const auto& [m, n, k] :
+       {std::tuple{256, 4096, 7168}, {512, 4096, 7168}, {256, 3072, 4096}, {512, 3072, 7168}, {16, 4096, 7168}}) {
+    for (const char* device : {"B200", "GB300"}) {
+      const PlannedCall call =
+          chosen({.m = m, .n = n, .k = k, .a = Format::nvfp4, .b = Format::nvfp4}, {}, device_spec(device));
+      EXPECT_EQ(call.strategy, "tcgen05");
+      for (const strategies::Step& step : call.steps) {
+        const std::string& expression = std::get<KernelLaunch>(step).expression;
+        EXPECT_NE(std::find(warmed.begin(), warmed.end(), expression), warmed.end()) << device << " " << expression;
+      }
+    }
+  }
+}
+
 TEST(DualGemmChoice, WhatNoFusedStrategyTakesGoesToTheLibrarysProducts) {
   DualGemmProblem mixed = bf16(16, 64, 64);
   mixed.b = Format::fp16;

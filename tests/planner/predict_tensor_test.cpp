@@ -87,6 +87,17 @@ TEST(PredictTensor, ProductsOfFewColumnsWaitForTheirOperands) {
   EXPECT_NEAR(products_us(256), 128 * clock_us, 1e-9);
 }
 
+// 32 bytes of K an instruction, whatever they hold.
+TEST(PredictTensor, ProductsOf16BitsAreAQuarterAsFast) {
+  auto work =
+      testing::planned(problem_of(512, 3072, 7168), "tcgen05", "unsigned_scales=true block_tokens=256 stages=5", "B200")
+          .work;
+  auto& kernel = std::get<strategies::TensorKernel>(work.parts.front());
+  const double nvfp4 = predict(work, device_spec("B200")).parts.main_us;
+  kernel.matrix_type = MatrixType::bits16;
+  EXPECT_NEAR(predict(work, device_spec("B200")).parts.main_us, 4 * nvfp4, 1e-9);
+}
+
 TEST(PredictTensor, APersistentKernelStartsOnceAndFinishesUnderTheNextTile) {
   const Prediction apart = on_b200(problem_of(2048), "block_tokens=128 stages=7");
   const Prediction persistent = on_b200(problem_of(2048), "block_tokens=128 stages=7 persistent=true");

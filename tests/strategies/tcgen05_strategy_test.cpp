@@ -241,6 +241,8 @@ TEST(Tcgen05Strategy, ExpectsTheInstructionsOfASlot) {
   EXPECT_EQ(expected("block_tokens=128").tensor.products, 4);
   EXPECT_EQ(expected("block_tokens=128").tensor.scale_copies, 8);
   EXPECT_EQ(expected("block_tokens=256").tensor.scale_copies, 12);
+  EXPECT_EQ(expected("block_tokens=128").tensor.loaded_bytes, 32 * 64 * 4);
+  EXPECT_EQ(expected("block_tokens=48").tensor.loaded_bytes, 32 * 16 * 4);
   EXPECT_EQ(expected("block_tokens=128").tensor.is_pair, true);
   EXPECT_EQ(expected("block_tokens=128 blocks=1").tensor.is_pair, false);
 }

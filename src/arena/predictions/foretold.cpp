@@ -1,22 +1,19 @@
 #include "arena/predictions/foretold.hpp"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
 #include <nlohmann/json.hpp>
-#include <optional>
+#include <numeric>
 
 #include "arena/operation/contestant_spec.hpp"
+#include "arena/operation/operation.hpp"
 #include "arena/predictions/foretold_pitches.hpp"
-#include "core/integers.hpp"
 #include "planner/choose.hpp"
-#include "strategies/dual_gemm/host/tile_work.hpp"
 #include "strategies/dual_gemm/registry.hpp"
-#include "strategies/dual_gemm/tcgen05/candidates.hpp"
-#include "strategies/dual_gemm/tcgen05/host/work.hpp"
+#include "strategies/grouped_gemm/registry.hpp"
 #include "thresher/error.hpp"
 
 namespace thresher::arena {
@@ -25,7 +22,6 @@ namespace {
 using nlohmann::json;
 using planner::Choice;
 using planner::Prediction;
-using strategies::TensorKernel;
 
 double rounded(double value) { return std::round(value * 100) / 100; }
 
@@ -124,48 +120,45 @@ json dual_gemms(const Published& published, std::span<const Pitch> pitches, cons
   return all;
 }
 
-// --- lists of groups, for which there is no kernel yet
+// --- lists of groups
 
-/// The dual GEMM's tiles, each of one group: with the rows of weights of `outputs` outputs, gate and up together.
-TensorKernel grouped_kernel(const PublishedProblem& given, std::int64_t outputs) {
-  namespace tcgen05 = strategies::dual_gemm::tcgen05;
-  constexpr std::int64_t widest = 128;  // of which tensor memory holds two sets of sums beside seven slots' scales
-  tcgen05::Config config{.persistent = true};
-  TensorKernel kernel;
-  kernel.persistent = true;
-  double useful = 0;
-  double computed = 0;
-  for (const std::int64_t count : given.counts) {
-    const std::int64_t tiles = ceil_div(count, widest);
-    config.block_tokens = static_cast<int>(round_up(ceil_div(count, tiles), std::int64_t{tcgen05::token_granule}));
-    const DualGemmProblem group = dual_gemm_of(count, outputs, given.k);
-    const std::int64_t all = tiles * ceil_div(outputs, static_cast<std::int64_t>(tcgen05::tile_outputs(config)));
-    kernel.tiles.push_back(tcgen05::tiles(group, config, all));
-    kernel.dram_bytes += strategies::dual_gemm::compulsory_bytes(group);
-    useful += static_cast<double>(count * outputs);
-    computed += static_cast<double>(all) * tcgen05::tile_outputs(config) * config.block_tokens;
+/// One product of each group, which is what was published: the grouped dual GEMM's half.
+json one_matrix(const PublishedProblem& given, const DeviceSpec& device) {
+  GroupedProblem problem;
+  problem.experts = static_cast<std::int64_t>(given.counts.size());
+  problem.rows = std::accumulate(given.counts.begin(), given.counts.end(), std::int64_t{0});
+  problem.expected_rows = problem.rows;
+  problem.n = given.n;
+  problem.k = given.k;
+  problem.a = Format::nvfp4;
+  problem.b = Format::nvfp4;
+  const planner::Choices choices = planner::choose<GroupedProblem>(
+      strategies::grouped_gemm::strategies_of(DeviceKind::cuda), problem, {.strategy = "tcgen05"}, device);
+  json out = time_of(*choices.ranked.front().prediction);
+  out["knobs"] = choices.ranked.front().knobs.text();
+  return out;
+}
+
+/// What a tournament there times.
+json contestant_of(const Problem& list, const DeviceSpec& device) {
+  const ContestantSpec spec{std::string(list.operation().name()), "tcgen05", {}};
+  json out = time_of(list.operation().outlook(list, spec, device, {}).prediction);
+  out["contestant"] = label(spec);
+  return out;
+}
+
+json grouped(const Published& published, std::span<const Problem> lists, const DeviceSpec& device) {
+  if (lists.size() != published.grouped.size()) {
+    throw Error(ErrorCode::invalid_argument,
+                fmt::format("predict: {} lists of groups were published, and there are {} problems",
+                            published.grouped.size(), lists.size()));
   }
-  config.block_tokens = static_cast<int>(widest);
-  kernel.loads_in_flight = std::max(1.0, tcgen05::most_stages_of(config) - 1.5);
-  kernel.useful_share = useful / computed;
-  return kernel;
-}
-
-json grouped_time(const PublishedProblem& given, std::int64_t outputs, const DeviceSpec& device) {
-  strategies::WorkModel work;
-  work.parts.emplace_back(grouped_kernel(given, outputs));
-  return time_of(planner::predict(work, device));
-}
-
-json grouped(const Published& published, const DeviceSpec& device) {
   json all = json::array();
-  for (const PublishedProblem& given : published.grouped) {
-    json one{{"problem", fmt::format("{} groups of {} rows, n = {}, k = {}", given.counts.size(),
-                                     fmt::join(given.counts, ", "), given.n, given.k)},
-             {"published", published_of(given)}};
-    one["grouped_gemm"] = grouped_time(given, given.n / 2, device);
-    one["grouped_dual_gemm"] = grouped_time(given, given.n, device);
-    all.push_back(one);
+  for (std::size_t i = 0; i < lists.size(); ++i) {
+    all.push_back({{"problem", label(lists[i])},
+                   {"contestants", json::array({contestant_of(lists[i], device)})},
+                   {"one_matrix", one_matrix(published.grouped[i], device)},
+                   {"published", published_of(published.grouped[i])}});
   }
   return all;
 }
@@ -195,7 +188,8 @@ json pitches_of(std::span<const Pitch> pitches, const Published& published, cons
 
 std::string constants_json(const DeviceSpec& device) { return constants_of(device).dump(); }
 
-std::string foretell(const DeviceSpec& device, const Published& published, std::span<const Pitch> pitches) {
+std::string foretell(const DeviceSpec& device, const Published& published, std::span<const Pitch> pitches,
+                     std::span<const Problem> lists) {
   if (device.matrix_unit != MatrixUnit::tcgen05) {
     throw Error(ErrorCode::unsupported,
                 fmt::format("predict: the constants of {} have no intervals: name B200 or GB300", device.name));
@@ -210,10 +204,10 @@ std::string foretell(const DeviceSpec& device, const Published& published, std::
        "squares"},
       {"constants", constants_of(device)},
       {"dual_gemm", dual_gemms(published, pitches, device)},
-      {"grouped", grouped(published, device)},
+      {"grouped", grouped(published, lists, device)},
       {"grouped_note",
-       "there is no grouped kernel for this card yet: the dual GEMM's tiles of at most 128 rows of one group, pairs of "
-       "blocks that take tile after tile; the published problem is grouped_gemm, one product of each group"},
+       "rows are taken to be spread evenly, since counts are not known when a call is planned; what was published is "
+       "one_matrix, one product of each group, without gate and up"},
       {"pitches", pitches_of(pitches, published, device)},
       {"published", {{"title", published.title}, {"caveat", published.caveat}, {"sources", published.sources}}}};
   return all.dump(1) + "\n";

@@ -6,6 +6,7 @@
 #include <string_view>
 #include <vector>
 
+#include "arena/operation/problem.hpp"
 #include "arena/pitches/pitch.hpp"
 #include "arena/predictions/published.hpp"
 #include "core/device_spec.hpp"
@@ -18,10 +19,12 @@ namespace thresher::arena {
 
 /// JSON: the card's constants with their intervals and sources; of each published problem what would be launched, the
 /// interval of its time, what bounds it and why, beside the published times; of each pitch the interval of the speed-up
-/// that its idea has on the card. The same arguments give the same bytes. Throws Error(unsupported) for a card whose
-/// constants have no intervals, Error(invalid_argument) for a pitch whose idea was not carried over.
-[[nodiscard]] std::string foretell(const DeviceSpec& device, const Published& published,
-                                   std::span<const Pitch> pitches);
+/// that its idea has on the card. `lists` are the problems of published.grouped, in its order, as tournaments have
+/// them. The same arguments give the same bytes. Throws Error(unsupported) for a card whose constants have no
+/// intervals, Error(invalid_argument) for a pitch whose idea was not carried over, and for other lists than
+/// published.grouped's.
+[[nodiscard]] std::string foretell(const DeviceSpec& device, const Published& published, std::span<const Pitch> pitches,
+                                   std::span<const Problem> lists);
 
 /// A foretold interval beside its measurement.
 struct ScoredInterval {

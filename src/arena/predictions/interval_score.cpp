@@ -38,6 +38,19 @@ std::map<Key, double> measured_in(const json& run) {
   return found;
 }
 
+/// The contestants of a problem that were foretold an interval and measured.
+std::vector<ScoredInterval> scored(const json& problem, const std::map<Key, double>& measured) {
+  std::vector<ScoredInterval> found;
+  for (const json& contestant : problem.at("contestants")) {
+    const auto at = measured.find({problem.at("problem"), contestant.at("contestant")});
+    if (at != measured.end() && contestant.contains("low_us")) {
+      found.push_back(
+          {at->first.first, at->first.second, contestant.at("low_us"), contestant.at("high_us"), at->second});
+    }
+  }
+  return found;
+}
+
 /// Contestants whose intervals overlap were not foretold to differ.
 void compare_orders(const std::vector<ScoredInterval>& of_problem, IntervalScore& out) {
   for (std::size_t i = 0; i < of_problem.size(); ++i) {
@@ -64,17 +77,12 @@ IntervalScore score(std::string_view foretold, std::string_view run) {
     const json intervals = parsed(foretold, "the file of predictions");
     const std::map<Key, double> measured = measured_in(parsed(run, "the measured run"));
     IntervalScore out;
-    for (const json& problem : intervals.at("dual_gemm")) {
-      std::vector<ScoredInterval> of_problem;
-      for (const json& contestant : problem.at("contestants")) {
-        const auto found = measured.find({problem.at("problem"), contestant.at("contestant")});
-        if (found != measured.end() && contestant.contains("low_us")) {
-          of_problem.push_back({found->first.first, found->first.second, contestant.at("low_us"),
-                                contestant.at("high_us"), found->second});
-        }
+    for (const char* const operation : {"dual_gemm", "grouped"}) {
+      for (const json& problem : intervals.at(operation)) {
+        const std::vector<ScoredInterval> of_problem = scored(problem, measured);
+        compare_orders(of_problem, out);
+        out.times.insert(out.times.end(), of_problem.begin(), of_problem.end());
       }
-      compare_orders(of_problem, out);
-      out.times.insert(out.times.end(), of_problem.begin(), of_problem.end());
     }
     return out;
   } catch (const json::exception& error) {

@@ -45,6 +45,22 @@ inline std::vector<Config> candidates(std::int64_t m) {
   return found;
 }
 
+/// What the planner chooses of problems with few and with many tokens, with outputs in fp16 and bf16.
+inline std::vector<Config> default_configs() {
+  std::vector<Config> found;
+  for (const Number output : {Number::fp16, Number::bf16}) {
+    for (const int tokens : {16, 32, 64, 128, 192, 256}) {
+      Config config{.output = output, .block_tokens = tokens};
+      config.stages = most_stages_of(config);
+      found.push_back(config);
+    }
+    Config many{.output = output, .block_tokens = 128, .persistent = true};
+    many.stages = most_stages_of(many);
+    found.push_back(many);
+  }
+  return found;
+}
+
 /// Between them every knob, for the emulator.
 inline constexpr std::array small_config_list{
     Config{.activation = ActivationCode::gelu_tanh, .blocks = 2, .block_tokens = 32, .stages = 2},

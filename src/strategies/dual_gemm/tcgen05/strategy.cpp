@@ -48,6 +48,13 @@ Sample<DualGemmProblem> sample_of(const Config& config) {
   return {beyond_a_tile(problem, config, ragged), knob_table().knobs(config)};
 }
 
+template <class Configs>
+std::vector<Sample<DualGemmProblem>> samples_of(const Configs& configs) {
+  std::vector<Sample<DualGemmProblem>> found;
+  std::transform(configs.begin(), configs.end(), std::back_inserter(found), sample_of);
+  return found;
+}
+
 class Tcgen05Strategy final : public Strategy<DualGemmProblem> {
  public:
   [[nodiscard]] std::string_view name() const override { return "tcgen05"; }
@@ -125,11 +132,8 @@ class Tcgen05Strategy final : public Strategy<DualGemmProblem> {
             with_extents(problem, 1, 1, wanted.split_k == 1 ? ragged : std::int64_t{slot_k} + ragged)};
   }
 
-  [[nodiscard]] std::vector<Sample<DualGemmProblem>> samples() const override {
-    std::vector<Sample<DualGemmProblem>> found;
-    std::transform(small_config_list.begin(), small_config_list.end(), std::back_inserter(found), sample_of);
-    return found;
-  }
+  [[nodiscard]] std::vector<Sample<DualGemmProblem>> built_in() const override { return samples_of(default_configs()); }
+  [[nodiscard]] std::vector<Sample<DualGemmProblem>> samples() const override { return samples_of(small_config_list); }
 
  private:
   [[nodiscard]] Config config(const DualGemmProblem& problem, const Knobs& knobs) const {

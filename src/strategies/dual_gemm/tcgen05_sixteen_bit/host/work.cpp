@@ -31,6 +31,7 @@ TensorTiles tiles(const DualGemmProblem& problem, const Config& config) {
 WorkModel work(const DualGemmProblem& problem, const Config& config) {
   TensorKernel kernel;
   kernel.tiles = {tiles(problem, config)};
+  kernel.matrix_type = MatrixType::bits16;
   kernel.pairs = config.blocks == 2;
   kernel.cluster = config.blocks;
   kernel.loads_in_flight = std::max(1.0, config.stages - 1.5);
