@@ -31,6 +31,7 @@ struct Request {
   bool has_shape = false;  ///< an extent was given
   std::uint64_t schedules = 64;
   std::uint64_t seed = 0;
+  std::string tensor_sums = "hardware";
 };
 
 /// The kernel with the knobs asked for, or the compiled-in ones of the strategies asked for.
@@ -62,10 +63,13 @@ std::vector<arena::Problem> problems_for(const arena::EmulatedKernel& kernel, co
 void emulate(const Request& request, Context& context) {
   std::vector<std::uint64_t> seeds(request.schedules);
   std::iota(seeds.begin(), seeds.end(), request.seed);
+  emulator::Options options;
+  options.tensor_sums =
+      request.tensor_sums == "float32" ? emulator::TensorSums::float32 : emulator::TensorSums::hardware;
   for (const auto& kernel : kernels_of(request)) {
     for (const arena::Problem& problem : problems_for(*kernel, request)) {
       const std::string title = fmt::format("{} on {}", kernel->title(), label(problem));
-      const arena::Examination examined = arena::examine(*kernel, problem, seeds);
+      const arena::Examination examined = arena::examine(*kernel, problem, seeds, options);
       if (examined.clean()) {
         fmt::print("{}: clean in {} schedules, seeds {} to {}\n", title, examined.runs, seeds.front(), seeds.back());
       } else {
@@ -124,6 +128,11 @@ void add_operation(CLI::App& emulate_command, const arena::Operation& operation,
       ->check(CLI::Range(1, 1'000'000))
       ->capture_default_str();
   command->add_option("--seed", request->seed, "the first schedule; a finding names the one that shows it")
+      ->capture_default_str();
+  command
+      ->add_option("--tensor-sums", request->tensor_sums,
+                   "how products into Blackwell's tensor memory are summed: as the tensor core does, or in float32")
+      ->check(CLI::IsMember({"hardware", "float32"}))
       ->capture_default_str();
   command->callback([request, given, &context] {
     given->set(*request);

@@ -28,8 +28,11 @@ struct Instruction {
   }
 };
 
-/// D of `rows` (128; of a pair 256: 128 in each block) by `columns` (8 … 256).
-/// Element names the operands' format where the kind leaves a choice. (PTX ISA, tcgen05: instruction descriptor.)
+/// D of `rows` (128; of a pair 256: 128 in each block) by `columns` (8 … 256), row r % 128 in lane r % 128 of its
+/// block. Kinds without scales also have 64 rows a block: row r of one block in lane 32·(r / 16) + r % 16, the lower
+/// half of each warp's lanes; of a pair's 128 rows row r % 64 of a block in lane r % 64 for the first half of the
+/// columns, and 64 lanes further, in the same places, for the second. Element names the operands' format where the kind
+/// leaves a choice. (PTX ISA, tcgen05: instruction descriptor, data path layouts.)
 template <Kind kind, typename Element = void>
 TH_DEVICE constexpr Instruction instruction(u32 rows, u32 columns) {
   if constexpr (kind == Kind::nvfp4) {

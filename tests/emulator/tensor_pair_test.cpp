@@ -63,6 +63,8 @@ class TensorPair : public ::testing::Test {
 };
 
 TEST_F(TensorPair, CorrectOneIsCleanAndComputesTheProduct) { test::expect_clean(subject(PairDefect::none), 16); }
+// measurements/emulator_tensor_1000_schedules_*.txt has the command.
+TEST_F(TensorPair, DISABLED_CleanOn1000Schedules) { test::expect_clean(subject(PairDefect::none), 1000); }
 
 TEST_F(TensorPair, ScalesOfBInOneBlockAlone) {
   finds(PairDefect::scales_of_b_in_one_block, FindingKind::uninitialised, {"tcgen05 of thread 160", "rank 1"});

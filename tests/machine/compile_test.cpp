@@ -54,17 +54,31 @@ TEST(TensorKernels, CompileForBlackwell) {
   if (!runtime::nvrtc_status().problem.empty()) {
     GTEST_SKIP() << runtime::nvrtc_status().problem;
   }
-  for (const std::string name : {"tensor_ring", "tensor_pair"}) {
+  const auto shapes = [](const std::string& tile, const std::string& element) {
+    return "planted::tensor_shapes<planted::TensorTile{thresher::machine::Group::" + tile +
+           "}, thresher::machine::" + element + ">";
+  };
+  const std::string kind = "thresher::machine::tcgen05::Kind::";
+  const std::vector<std::pair<std::string, std::vector<std::string>>> kernels = {
+      {"tensor_ring", {"planted::tensor_ring"}},
+      {"tensor_pair", {"planted::tensor_pair"}},
+      {"tensor_neighbours", {"planted::tensor_neighbours"}},
+      {"tensor_shapes",
+       {shapes("block, " + kind + "f16, 64, 64", "BFloat16"), shapes("pair, " + kind + "f16, 128, 64", "Half"),
+        shapes("pair, " + kind + "f8f6f4, 256, 32", "E4M3"), shapes("block, " + kind + "nvfp4, 128, 256", "Half")}}};
+  for (const auto& [name, expressions] : kernels) {
     const std::string header = "emulator/kernels/" + name + ".hpp";
     const std::string text = read_file(std::string(THRESHER_SOURCE_DIR) + "/tests/" + header);
     for (const char* arch : {"sm_100f", "sm_103a"}) {
-      runtime::Program program = program_of(header, text, {"planted::" + name});
+      runtime::Program program = program_of(header, text, expressions);
       program.text = "#include \"" + header + "\"\n";
       program.arch = arch;
       const runtime::Cubin cubin = runtime::compile(program);
-      ASSERT_EQ(cubin.kernels.size(), 1U) << arch;
+      ASSERT_EQ(cubin.kernels.size(), expressions.size()) << arch;
       EXPECT_EQ(cubin.log.find("warning"), std::string::npos) << cubin.log;
-      EXPECT_EQ(cubin.kernels.front().resources.spill_store_bytes, 0) << arch;
+      for (const auto& kernel : cubin.kernels) {
+        EXPECT_EQ(kernel.resources.spill_store_bytes, 0) << arch;
+      }
     }
   }
 }

@@ -113,6 +113,34 @@ TEST(TensorArithmetic, SumsAreCutTowardsZeroNotRounded) {
   EXPECT_EQ(value(dot(one, single(0, 10, 0x38), 16777216.0F)), 16777215.0F);
 }
 
+// One product after the other, each sum rounded to the nearest float32.
+TEST(TensorArithmetic, Float32WhereItIsAskedFor) {
+  EXPECT_EQ(tensor_arithmetic(TensorSums::hardware).scaled_dot, &nvfp4_dot);
+  const TensorArithmetic in_float32 = tensor_arithmetic(TensorSums::float32);
+  Random random(4);
+  std::uint32_t others = 0;
+  for (int i = 0; i < 1000; ++i) {
+    Operand a;
+    Operand b;
+    for (Operand* operand : {&a, &b}) {
+      for (std::uint8_t& code : operand->codes) {
+        code = static_cast<std::uint8_t>(random.below(256));
+      }
+      for (std::uint8_t& scale : operand->scales) {
+        scale = static_cast<std::uint8_t>(random.below(0x7F));
+      }
+    }
+    float sum = 0.1F;
+    for (std::uint32_t j = 0; j < nvfp4_k; ++j) {
+      sum += static_cast<float>(a.at(j) * b.at(j));
+    }
+    ASSERT_EQ(value(in_float32.scaled_dot(a.row(), b.row(), bits(0.1F))), sum) << i;
+    others += value(dot(a, b, 0.1F)) != sum ? 1 : 0;
+  }
+  EXPECT_GT(others, 100U);
+  EXPECT_TRUE(std::isnan(value(in_float32.scaled_dot(constant(0x22, 0x7F).row(), constant(0x22, 0x38).row(), 0))));
+}
+
 // --- the kinds without scales ----------------------------------------------------------------------------------------
 
 template <std::size_t count>

@@ -6,12 +6,12 @@
 
 namespace thresher::arena {
 
-Examination examine(const EmulatedKernel& kernel, const Problem& problem, std::span<const std::uint64_t> seeds) {
+Examination examine(const EmulatedKernel& kernel, const Problem& problem, std::span<const std::uint64_t> seeds,
+                    emulator::Options options) {
   const std::unique_ptr<EmulatedRun> run = kernel.on(problem);
   Examination result;
   std::vector<std::uint8_t> first;
   for (const std::uint64_t seed : seeds) {
-    emulator::Options options;
     options.schedule = emulator::Schedule::from_seed(seed);
     const emulator::Report report = run->run(options);
     const std::span<const std::uint8_t> output = run->output();

@@ -16,8 +16,10 @@ struct [[nodiscard]] Examination {
   [[nodiscard]] bool clean() const { return finding.empty(); }
 };
 
-/// Runs `kernel` on `problem` once for each seed, to the first that finds something, writes what the definition does not
-/// say, or writes other bytes than the first one did. Throws Error as EmulatedKernel::on does.
-Examination examine(const EmulatedKernel& kernel, const Problem& problem, std::span<const std::uint64_t> seeds);
+/// Runs `kernel` on `problem` once for each seed, to the first that finds something, writes what the definition does
+/// not say, or writes other bytes than the first one did. The schedules of `options` are those of the seeds. Throws
+/// Error as EmulatedKernel::on does.
+Examination examine(const EmulatedKernel& kernel, const Problem& problem, std::span<const std::uint64_t> seeds,
+                    emulator::Options options = {});
 
 }  // namespace thresher::arena

@@ -4,6 +4,7 @@
 #include "machine/emulator/engine/block_end.hpp"
 #include "machine/emulator/engine/deadlock.hpp"
 #include "machine/emulator/engine/engine.hpp"
+#include "machine/emulator/engine/tensor_columns.hpp"
 
 namespace thresher::emulator {
 namespace {
@@ -47,6 +48,7 @@ void clear_block(Block& block, const LaunchShape& shape) {
   block.remote_uses.clear();
   block.last_remote = {};
   block.tensor_memory.reset();
+  block.multiprocessor = nullptr;
 }
 
 }  // namespace
@@ -69,6 +71,8 @@ void Engine::build_cluster(Extent first) {
   }
   cluster.running = static_cast<std::uint32_t>(cluster.threads.size());
   cluster.tensor_group = 0;
+  cluster.multiprocessors.clear();
+  cluster.column_waiters.clear();
   ClusterBarrier& barrier = cluster.barrier;
   barrier.arriving.clear();
   barrier.arrived = 0;
@@ -107,6 +111,7 @@ void Engine::thread_ended(Thread& thread) {
   --cluster.running;
   barriers.finish_cluster_phase_if_complete();
   if (--thread.block->running == 0 && !findings.stopping()) {
+    give_up_allocation(*this, *thread.block);
     check_block_end(cluster, *thread.block, ordering, words, findings);
   }
 }

@@ -15,8 +15,18 @@
 
 namespace thresher::emulator {
 
+/// How products into tensor memory are summed.
+enum class TensorSums : std::uint8_t {
+  hardware,  ///< bit for bit as a tensor core of Blackwell does it (tensor_arithmetic.hpp)
+  float32,   ///< one product after the other in ascending k, each sum rounded to float32, as wgmma's are here
+};
+
 struct Options {
   Schedule schedule;
+  TensorSums tensor_sums = TensorSums::hardware;
+  /// Takes it for granted that a copy of scales comes after all that its thread issued before, which PTX does not
+  /// promise and many kernels rely on.
+  bool copies_in_order = false;
   std::uint32_t max_findings = 8;  ///< the launch ends when it has so many
   /// So many plain accesses by all threads without anyone synchronising or ending are taken for a spin without end.
   std::uint64_t patience_accesses = 400'000'000;

@@ -25,5 +25,8 @@ inline constexpr std::uint32_t registers_per_multiprocessor = 65536;
 inline constexpr std::uint32_t max_block_shared_bytes = 227 * 1024;
 inline constexpr std::uint32_t max_block_threads = 1024;
 inline constexpr std::uint32_t max_cluster_blocks = 16;
+inline constexpr std::uint32_t shared_bytes_per_multiprocessor = 228 * 1024;
+inline constexpr std::uint32_t reserved_block_shared_bytes = 1024;
+inline constexpr std::uint32_t threads_per_multiprocessor = 2048;
 
 }  // namespace thresher::emulator

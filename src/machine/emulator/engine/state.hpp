@@ -127,7 +127,7 @@ struct Groups {
 struct Warpgroup {
   Block* block = nullptr;
   std::uint32_t index = 0;
-  Lane lane = 0;  // 0 until the first product: lane 0 is a thread's
+  Lane lane = 0;                    // 0 until the first product: lane 0 is a thread's
   std::uint32_t first_product = 0;  // its line
   Groups groups;
   AsyncQueue forming;  // products that not all threads have issued yet, the oldest first: number groups.issued
@@ -223,6 +223,7 @@ struct Block {
   std::uint32_t remote_use_site = 0;
   Access last_remote;
   std::unique_ptr<TensorMemory> tensor_memory;  // from the first allocation on
+  Multiprocessor* multiprocessor = nullptr;     // from the cluster's first allocation on
 };
 
 /// The cluster's own barrier.
@@ -242,8 +243,10 @@ struct Cluster {
   std::vector<std::unique_ptr<Thread>> threads;
   std::uint32_t running = 0;  // threads that have not ended
   ClusterBarrier barrier;
-  Thread* current = nullptr;  // the thread that runs at this moment; none while asynchronous work completes
+  Thread* current = nullptr;       // the thread that runs at this moment; none while asynchronous work completes
   std::uint32_t tensor_group = 0;  // blocks that work together in an instruction of tcgen05; 0 before the first
+  std::vector<Multiprocessor> multiprocessors;  // from the first allocation on
+  std::vector<Thread*> column_waiters;          // for columns of tensor memory
 };
 
 }  // namespace thresher::emulator

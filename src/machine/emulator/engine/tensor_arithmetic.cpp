@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <cmath>
 #include <cstdlib>
 #include <limits>
 
@@ -203,6 +204,52 @@ std::uint32_t nvfp4_dot(const Nvfp4Row& a, const Nvfp4Row& b, std::uint32_t c) {
     }
   }
   return rounded(sum, unit);
+}
+
+namespace {
+
+float value_of(const TensorElement& element, int fraction_bits) {
+  if (element.is_nan) {
+    return std::numeric_limits<float>::quiet_NaN();
+  }
+  if (element.is_infinite) {
+    return std::copysign(std::numeric_limits<float>::infinity(), static_cast<float>(element.mantissa));
+  }
+  return std::ldexp(static_cast<float>(element.mantissa), element.raw - fraction_bits);
+}
+
+std::uint32_t dot_in_float32(const TensorElement* a, const TensorElement* b, std::uint32_t count, int fraction_bits,
+                             std::uint32_t c) {
+  auto sum = std::bit_cast<float>(c);
+  for (std::uint32_t i = 0; i < count; ++i) {
+    sum += value_of(a[i], fraction_bits) * value_of(b[i], fraction_bits);
+  }
+  return std::bit_cast<std::uint32_t>(sum);
+}
+
+/// A product with its two scales is exact in float32.
+std::uint32_t nvfp4_dot_in_float32(const Nvfp4Row& a, const Nvfp4Row& b, std::uint32_t c) {
+  if (a.has_nan_scale || b.has_nan_scale) {
+    return nan_word;
+  }
+  constexpr std::uint32_t block = nvfp4_k / nvfp4_scales;
+  constexpr int fraction_bits = 2 + 2 * 3;  // of two halves and of two scales
+  auto sum = std::bit_cast<float>(c);
+  for (std::uint32_t s = 0; s < nvfp4_scales; ++s) {
+    const auto mantissa = static_cast<float>(std::int32_t{a.mantissa[s]} * b.mantissa[s]);
+    const float scale = std::ldexp(mantissa, a.exponent[s] + b.exponent[s] - fraction_bits);
+    for (std::uint32_t i = s * block; i < (s + 1) * block; ++i) {
+      sum += static_cast<float>(std::int32_t{a.halves[i]} * b.halves[i]) * scale;
+    }
+  }
+  return std::bit_cast<std::uint32_t>(sum);
+}
+
+}  // namespace
+
+TensorArithmetic tensor_arithmetic(TensorSums sums) {
+  return sums == TensorSums::float32 ? TensorArithmetic{dot_in_float32, nvfp4_dot_in_float32}
+                                     : TensorArithmetic{tensor_dot, nvfp4_dot};
 }
 
 }  // namespace thresher::emulator

@@ -8,6 +8,8 @@
 #include <array>
 #include <cstdint>
 
+#include "machine/emulator/engine/launch.hpp"
+
 namespace thresher::emulator {
 
 /// An operand's element as an integer and a power of two: value = mantissa · 2^(raw − fraction bits of its format).
@@ -47,5 +49,12 @@ struct Nvfp4Row {
 /// Kind mxf4nvf4 with a scale for 16: groups of four products are exact before they are cut; where c is at least as
 /// great as every product, the 16 that share scales are.
 [[nodiscard]] std::uint32_t nvfp4_dot(const Nvfp4Row& a, const Nvfp4Row& b, std::uint32_t c);
+
+/// How one element of D is computed.
+struct TensorArithmetic {
+  decltype(&tensor_dot) dot;
+  decltype(&nvfp4_dot) scaled_dot;
+};
+[[nodiscard]] TensorArithmetic tensor_arithmetic(TensorSums sums);
 
 }  // namespace thresher::emulator

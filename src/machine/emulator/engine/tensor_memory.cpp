@@ -4,6 +4,7 @@
 
 #include "machine/emulator/engine/calls.hpp"
 #include "machine/emulator/engine/tensor_calls.hpp"
+#include "machine/emulator/engine/tensor_columns.hpp"
 #include "machine/emulator/engine/tensor_uses.hpp"
 
 namespace thresher::emulator::calls {
@@ -67,20 +68,6 @@ std::string sentence(const Engine& engine, const Thread& thread, const char* cal
   return std::string(call) + engine.words.at(site) + " by " + engine.words.of(thread);
 }
 
-/// The first place of that many columns in a row, at a multiple of their number; none when there is none.
-std::uint32_t free_columns(const TensorMemory& memory, std::uint32_t columns) {
-  for (std::uint32_t first = 0; first + columns <= tensor_columns; first += columns) {
-    bool is_free = true;
-    for (const TensorAllocation& taken : memory.allocations) {
-      is_free = is_free && (taken.first + taken.columns <= first || first + columns <= taken.first);
-    }
-    if (is_free) {
-      return first;
-    }
-  }
-  return tensor_columns;
-}
-
 TensorMemory& memory_of(Block& block) {
   if (!block.tensor_memory) {
     block.tensor_memory = std::make_unique<TensorMemory>();
@@ -105,44 +92,56 @@ void check_may_allocate(Engine& engine, const Thread& thread, const TensorMemory
   }
 }
 
-/// The two blocks of a pair allocate alike, when both are there.
-void check_pair_allocates_alike(Engine& engine, const Thread& thread, const TensorAllocation& taken,
-                                std::uint32_t site) {
-  constexpr const char* call = "tensor_memory::allocate";
-  Block& peer = *engine.cluster.blocks[thread.block->rank ^ 1U];
-  engine.memory.require_started(thread, peer, call, site);
-  const std::size_t index = thread.block->tensor_memory->history.size() - 1;
+/// What the other block of a pair has already taken in the allocation that comes next in this one; null when nothing.
+/// Throws unless the two allocate alike.
+const TensorAllocation* taken_by_peer(Engine& engine, const Thread& thread, std::uint32_t at, std::uint32_t columns,
+                                      std::uint32_t site) {
+  const Block& peer = *engine.cluster.blocks[thread.block->rank ^ 1U];
+  const std::size_t index = thread.block->tensor_memory->history.size();
   if (!peer.tensor_memory || peer.tensor_memory->history.size() <= index) {
-    return;
+    return nullptr;
   }
   const TensorAllocation& other = peer.tensor_memory->history[index];
-  if (other.columns != taken.columns || other.at != taken.at || other.first != taken.first) {
+  if (other.columns != columns || other.at != at) {
     engine.findings.fatal(FindingKind::tensor_allocation,
-                          sentence(engine, thread, call, site) +
+                          sentence(engine, thread, "tensor_memory::allocate", site) +
                               " differs from what the other block of the pair allocates" + engine.words.at(other.site) +
                               ": as many columns and the same place in shared memory are asked for");
+  }
+  return &other;
+}
+
+/// Waits until there are so many columns. The first block of a pair to get there takes them for both.
+std::uint32_t first_column(Engine& engine, Thread& thread, std::uint32_t at, std::uint32_t columns, bool pair,
+                           std::uint32_t site) {
+  if (pair) {
+    const Block& peer = *engine.cluster.blocks[thread.block->rank ^ 1U];
+    engine.memory.require_started(thread, peer, "tensor_memory::allocate", site);
+  }
+  for (;;) {
+    const TensorAllocation* const of_peer = pair ? taken_by_peer(engine, thread, at, columns, site) : nullptr;
+    if (of_peer != nullptr) {
+      return of_peer->first;
+    }
+    if (const auto first = take_columns(engine, *thread.block, columns, pair)) {
+      return *first;
+    }
+    wait_for_columns(engine, thread, columns, site);
   }
 }
 
 void allocate_columns(Engine& engine, Thread& thread, std::uint32_t at, std::uint32_t columns, bool pair,
                       std::uint32_t site, Site where) {
-  Block& block = *thread.block;
-  TensorMemory& memory = memory_of(block);
+  TensorMemory& memory = memory_of(*thread.block);
   check_may_allocate(engine, thread, memory, columns, site);
-  while (free_columns(memory, columns) == tensor_columns) {
-    memory.waiters.push_back(&thread);
-    engine.scheduler.block(thread, {Wait::What::tensor_columns, site, columns, &block});
-  }
-  const TensorAllocation taken{free_columns(memory, columns), columns, at & 0xFFFFFFU, site};
+  const std::uint32_t place = at & 0xFFFFFFU;
+  const TensorAllocation taken{first_column(engine, thread, place, columns, pair, site), columns, place, site};
   memory.allocations.push_back(taken);
   memory.history.push_back(taken);
-  if (pair) {
-    check_pair_allocates_alike(engine, thread, taken, site);
-  }
   const TensorUse use = use_of(engine, thread, TensorUse::What::allocation, site);
   for (std::uint32_t quarter = 0; quarter < tensor_quarters; ++quarter) {
     for (std::uint32_t column = taken.first; column < taken.first + columns; ++column) {
-      memory.cells[quarter * tensor_columns + column] = {use, {}};
+      memory.cells[quarter * tensor_columns + column] = {use, 0, {}};
     }
   }
   shared_write(at, &taken.first, sizeof taken.first, Space::own, where);
@@ -189,11 +188,7 @@ void tensor_deallocate(std::uint32_t address, std::uint32_t columns, bool pair, 
       engine, *thread.block, {.first = address, .columns = columns}, TensorTouch::give_back,
       {use_of(engine, thread, TensorUse::What::allocation, site), &known.seen, &known.tensor_seen, call});
   memory.allocations.erase(taken);
-  std::vector<Thread*> waiters;
-  waiters.swap(memory.waiters);
-  for (Thread* waiter : waiters) {
-    engine.scheduler.wake(*waiter);
-  }
+  give_back_columns(engine, *thread.block, address);
 }
 
 void tensor_give_up_allocation(bool pair, Site where) {
@@ -205,6 +200,7 @@ void tensor_give_up_allocation(bool pair, Site where) {
   meet(engine, thread, call, 0, site, where);
   thread.tensor_arrived = thread.tensor_uses;
   memory_of(*thread.block).gave_up = true;
+  give_up_allocation(engine, *thread.block);
 }
 
 std::uint64_t tensor_load(std::uint32_t address, bool rows, std::uint32_t slab, std::uint32_t columns,
@@ -222,7 +218,9 @@ std::uint64_t tensor_load(std::uint32_t address, bool rows, std::uint32_t slab, 
                                                           " on; its warp reaches the 32 of its own quarter alone");
     }
     const WarpKnowledge known(*thread.warp);
-    touch_tensor_memory(engine, *thread.block, {.quarters = 1U << quarter, .first = column, .columns = columns},
+    const std::uint8_t slabs = rows ? both_slabs : slab == 0 ? lower_slab : upper_slab;
+    touch_tensor_memory(engine, *thread.block,
+                        {.quarters = 1U << quarter, .slabs = slabs, .first = column, .columns = columns},
                         TensorTouch::load,
                         {use_of(engine, thread, TensorUse::What::load, site), &known.seen, &known.tensor_seen, call});
   }

@@ -13,7 +13,6 @@
 namespace thresher::emulator {
 namespace {
 
-constexpr std::uint32_t rows_of_block = 128;
 constexpr std::uint32_t scale_rows = 32;  // of a block of scales in shared memory, 16 bytes each
 constexpr std::uint32_t scale_columns = 4;
 
@@ -45,9 +44,8 @@ struct Issue {
     const TensorPipe& pipe = *thread.tensor_pipe;
     return {what, 1, pipe.lane, pipe.issued, site, shape, &thread, thread.clock()};
   }
-  bool touch(Block& block, std::uint32_t first, std::uint32_t columns, TensorTouch how, const TensorUse& self) const {
-    return touch_tensor_memory(engine, block, {.first = first, .columns = columns}, how,
-                               {self, &thread.knowledge.seen, &thread.tensor_seen, call});
+  bool touch(Block& block, const TensorPlace& place, TensorTouch how, const TensorUse& self) const {
+    return touch_tensor_memory(engine, block, place, how, {self, &thread.knowledge.seen, &thread.tensor_seen, call});
   }
   /// The bits of a descriptor that leave no choice.
   void check_descriptor(std::uint64_t bits, const char* operand) const {
@@ -126,12 +124,27 @@ class ScaleCopy final : public AsyncWork {
 struct Shape {
   std::uint32_t rows;  ///< of D, of both blocks
   std::uint32_t columns;
+  std::uint32_t blocks;
+
+  [[nodiscard]] std::uint32_t rows_of_block() const { return rows / blocks; }
+  /// Where the rows of a block lie (PTX ISA, tcgen05: data path layouts A, B, D and F). 128 have a lane each. 64 rows
+  /// of one block leave the upper 16 lanes of each quarter alone; those of a block of a pair have two lanes each, 64
+  /// apart, for half of the columns.
+  [[nodiscard]] bool fills_half_of_a_quarter() const { return rows == 64; }
+  [[nodiscard]] std::uint32_t lanes_of_row() const { return rows_of_block() == 64 && blocks == 2 ? 2 : 1; }
+  [[nodiscard]] std::uint32_t columns_of_lane() const { return columns / lanes_of_row(); }
+  [[nodiscard]] std::uint32_t lane(std::uint32_t row, std::uint32_t part) const {
+    return fills_half_of_a_quarter() ? row / 16 * 32 + row % 16 : row + 64 * part;
+  }
+  [[nodiscard]] TensorPlace sums(std::uint32_t first) const {
+    return {.slabs = fills_half_of_a_quarter() ? lower_slab : both_slabs, .first = first, .columns = columns_of_lane()};
+  }
 };
 
 /// What the instruction's word says, held against what can be.
 Shape decoded(const Issue& of, const TensorProductCall& call) {
   const std::uint32_t word = call.instruction;
-  const Shape shape{field(word, 24, 5) << 4U, field(word, 17, 6) << 3U};
+  const Shape shape{field(word, 24, 5) << 4U, field(word, 17, 6) << 3U, call.pair ? 2U : 1U};
   const bool is_nvfp4 = call.kind == TensorKind::nvfp4;
   const std::uint32_t a_format = field(word, 7, 3);
   const std::uint32_t b_format = field(word, 10, is_nvfp4 ? 2 : 3);
@@ -142,9 +155,9 @@ Shape decoded(const Issue& of, const TensorProductCall& call) {
   if ((word & ~used) != 0 || !formats_are_legal || (!is_nvfp4 && field(word, 4, 2) != 1)) {
     of.refuse("the word of the instruction has formats or bits that this kind does not have here");
   }
-  const std::uint32_t blocks = call.pair ? 2 : 1;
-  if (shape.rows != rows_of_block * blocks || shape.columns == 0 || shape.columns > 256 ||
-      shape.columns % (8 * blocks) != 0) {
+  const std::uint32_t rows = shape.rows_of_block();
+  if (!(rows == 128 || (rows == 64 && !is_nvfp4)) || shape.columns == 0 || shape.columns > 256 ||
+      shape.columns % (8 * shape.blocks) != 0) {
     of.refuse("the word of the instruction gives " + std::to_string(shape.rows) + " rows and " +
               std::to_string(shape.columns) + " columns");
   }
@@ -154,7 +167,11 @@ Shape decoded(const Issue& of, const TensorProductCall& call) {
 class TensorProduct final : public AsyncWork {
  public:
   TensorProduct(Engine& engine, TensorBlocks blocks, const TensorProductCall& call, Shape shape)
-      : engine_(engine), blocks_(blocks), call_(call), shape_(shape) {}
+      : engine_(engine),
+        blocks_(blocks),
+        call_(call),
+        shape_(shape),
+        arithmetic_(tensor_arithmetic(engine.options.tensor_sums)) {}
 
   void complete() override {
     for (std::uint32_t b = 0; b < blocks_.count; ++b) {
@@ -196,12 +213,21 @@ class TensorProduct final : public AsyncWork {
     std::memcpy(scales.data(), &block.tensor_memory->words[lane * tensor_columns + first + row / scale_rows], 4);
     return scales;
   }
-  [[nodiscard]] std::uint32_t* sums_of(Block& block, std::uint32_t row) const {
-    return &block.tensor_memory->words[std::size_t{row} * tensor_columns + call_.sums];
+  /// Calls `sum` with the word of each column of a row, and the column.
+  template <typename Sum>
+  void for_sums(Block& block, std::uint32_t row, const Sum& sum) const {
+    for (std::uint32_t part = 0; part < shape_.lanes_of_row(); ++part) {
+      const std::size_t lane = shape_.lane(row, part);
+      std::uint32_t* const words = &block.tensor_memory->words[lane * tensor_columns + call_.sums];
+      const std::uint32_t first = part * shape_.columns_of_lane();
+      for (std::uint32_t i = 0; i < shape_.columns_of_lane(); ++i) {
+        sum(words[i], first + i);
+      }
+    }
   }
 
   void multiply_nvfp4(Block& block) const {
-    const std::vector<Row> a = rows_of(block, call_.a, rows_of_block);
+    const std::vector<Row> a = rows_of(block, call_.a, shape_.rows_of_block());
     const std::vector<Row> b = b_rows();
     std::vector<Nvfp4Row> columns(shape_.columns);
     for (std::uint32_t quarter = 0; quarter < tensor_quarters; ++quarter) {
@@ -210,10 +236,9 @@ class TensorProduct final : public AsyncWork {
       }
       for (std::uint32_t row = quarter * scale_rows; row < (quarter + 1) * scale_rows; ++row) {
         const Nvfp4Row of_a = nvfp4_row(a[row].data(), scales_of(block, call_.a_scales, row, quarter).data());
-        std::uint32_t* sums = sums_of(block, row);
-        for (std::uint32_t n = 0; n < shape_.columns; ++n) {
-          sums[n] = nvfp4_dot(of_a, columns[n], call_.accumulate ? sums[n] : 0);
-        }
+        for_sums(block, row, [&](std::uint32_t& sum, std::uint32_t n) {
+          sum = arithmetic_.scaled_dot(of_a, columns[n], call_.accumulate ? sum : 0);
+        });
       }
     }
   }
@@ -241,14 +266,13 @@ class TensorProduct final : public AsyncWork {
   void multiply_plain(Block& block) const {
     const TensorFormat of = format();
     const std::uint32_t k = row_bytes / (call_.kind == TensorKind::e4m3 ? 1 : 2);
-    const std::vector<TensorElement> a = elements(rows_of(block, call_.a, rows_of_block), of);
+    const std::vector<TensorElement> a = elements(rows_of(block, call_.a, shape_.rows_of_block()), of);
     const std::vector<TensorElement> b = elements(b_rows(), of);
-    for (std::uint32_t row = 0; row < rows_of_block; ++row) {
-      std::uint32_t* sums = sums_of(block, row);
-      for (std::uint32_t n = 0; n < shape_.columns; ++n) {
-        sums[n] = tensor_dot(&a[std::size_t{row} * k], &b[std::size_t{n} * k], k, of.fraction_bits,
-                             call_.accumulate ? sums[n] : 0);
-      }
+    for (std::uint32_t row = 0; row < shape_.rows_of_block(); ++row) {
+      for_sums(block, row, [&](std::uint32_t& sum, std::uint32_t n) {
+        sum = arithmetic_.dot(&a[std::size_t{row} * k], &b[std::size_t{n} * k], k, of.fraction_bits,
+                              call_.accumulate ? sum : 0);
+      });
     }
   }
 
@@ -256,6 +280,7 @@ class TensorProduct final : public AsyncWork {
   TensorBlocks blocks_;
   TensorProductCall call_;
   Shape shape_;
+  TensorArithmetic arithmetic_;
 };
 
 void check_operand(const Issue& of, Block& block, std::uint64_t descriptor, std::uint32_t rows, const char* name) {
@@ -324,7 +349,8 @@ void tensor_copy_scales(std::uint32_t to, std::uint64_t descriptor, bool pair, S
     for (std::uint32_t row = 0; row < scale_rows; ++row) {
       of.check_bytes(*blocks.of[b], scale_row_offset(descriptor, row), "the block of scales");
     }
-    if (!of.touch(*blocks.of[b], to, scale_columns, TensorTouch::copy, of.use(TensorUse::What::copy))) {
+    if (!of.touch(*blocks.of[b], {.first = to, .columns = scale_columns}, TensorTouch::copy,
+                  of.use(TensorUse::What::copy))) {
       return;
     }
   }
@@ -343,17 +369,17 @@ void tensor_multiply(const TensorProductCall& call, Site where) {
   const std::uint64_t same_sums = std::uint64_t{shape.rows} << 40U | std::uint64_t{shape.columns} << 20U | call.sums;
   for (std::uint32_t b = 0; b < blocks.count; ++b) {
     Block& block = *blocks.of[b];
-    check_operand(of, block, call.a, rows_of_block, "A");
+    check_operand(of, block, call.a, shape.rows_of_block(), "A");
     check_operand(of, block, call.b, shape.columns / blocks.count, "B");
     if (call.kind == TensorKind::nvfp4) {
       const TensorUse reads = of.use(TensorUse::What::scales_of_a_product);
       const std::uint32_t b_columns = (shape.columns + scale_rows - 1) / scale_rows;
-      if (!of.touch(block, call.a_scales, scale_columns, TensorTouch::scales, reads) ||
-          !of.touch(block, call.b_scales, b_columns, TensorTouch::scales, reads)) {
+      if (!of.touch(block, {.first = call.a_scales, .columns = scale_columns}, TensorTouch::scales, reads) ||
+          !of.touch(block, {.first = call.b_scales, .columns = b_columns}, TensorTouch::scales, reads)) {
         return;
       }
     }
-    if (!of.touch(block, call.sums, shape.columns, call.accumulate ? TensorTouch::added_sums : TensorTouch::sums,
+    if (!of.touch(block, shape.sums(call.sums), call.accumulate ? TensorTouch::added_sums : TensorTouch::sums,
                   of.use(TensorUse::What::product, same_sums))) {
       return;
     }

@@ -8,6 +8,7 @@
 
 namespace thresher::emulator {
 
+struct Block;
 struct Thread;
 
 /// Who has touched a cell of tensor memory.
@@ -23,9 +24,15 @@ struct TensorUse {
   std::uint32_t thread_clock = 0;  ///< its own clock then
 };
 
+/// The two halves of a quarter, 16 lanes each, as bits.
+inline constexpr std::uint8_t lower_slab = 1;
+inline constexpr std::uint8_t upper_slab = 2;
+inline constexpr std::uint8_t both_slabs = lower_slab | upper_slab;
+
 /// One column of one quarter of the lanes.
 struct TensorCell {
-  TensorUse write;  ///< nothing where it is not allocated
+  TensorUse write;         ///< nothing where it is not allocated
+  std::uint8_t slabs = 0;  ///< that hold something
   std::vector<TensorUse> reads;
 };
 
@@ -42,7 +49,19 @@ struct TensorMemory {
   std::vector<TensorAllocation> allocations;  ///< that were not given back
   std::vector<TensorAllocation> history;      ///< all, in order
   bool gave_up = false;
-  std::vector<Thread*> waiters;  ///< for columns
+};
+
+/// Columns of a multiprocessor that a block holds, or a stranger.
+struct HeldColumns {
+  const Block* block = nullptr;  ///< none: a stranger
+  std::uint32_t first = 0;
+  std::uint32_t columns = 0;
+};
+
+/// A multiprocessor as far as its tensor memory goes.
+struct Multiprocessor {
+  std::vector<HeldColumns> held;
+  const Block* allocating = nullptr;  ///< the block that has allocated and not given that up: no other one may
 };
 
 /// The asynchronous instructions of tcgen05 that one thread issues.

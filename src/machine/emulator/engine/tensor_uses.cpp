@@ -32,7 +32,7 @@ bool is_own(const TensorUse& earlier, const TensorObserver& observer) {
 
 /// What PTX promises of instructions that one thread issues: products on the same sums in one shape, and a copy before
 /// the products that read what it wrote. And a warp's own allocation comes before its own loads.
-bool is_in_order(const TensorUse& earlier, TensorTouch touch, const TensorObserver& observer) {
+bool is_in_order(const TensorUse& earlier, TensorTouch touch, const TensorObserver& observer, bool copies_in_order) {
   if (!is_own(earlier, observer)) {
     return false;
   }
@@ -43,7 +43,7 @@ bool is_in_order(const TensorUse& earlier, TensorTouch touch, const TensorObserv
     case TensorTouch::scales: return earlier.what == TensorUse::What::copy;
     case TensorTouch::load:
     case TensorTouch::give_back: return earlier.what == TensorUse::What::allocation;
-    case TensorTouch::copy: return false;
+    case TensorTouch::copy: return copies_in_order;
   }
   return false;
 }
@@ -54,20 +54,23 @@ class Check {
       : engine_(engine), block_(block), touch_(touch), observer_(observer) {}
 
   void against(const TensorUse& earlier, std::uint32_t column) const {
-    if (earlier.what != TensorUse::What::nothing && !is_in_order(earlier, touch_, observer_) &&
+    if (earlier.what != TensorUse::What::nothing &&
+        !is_in_order(earlier, touch_, observer_, engine_.options.copies_in_order) &&
         !knows(*observer_.tensor_seen, earlier)) {
       report(earlier, column);
     }
   }
 
-  void holds_something(const TensorCell& cell, std::uint32_t quarter, std::uint32_t column) const {
-    if (cell.write.what == TensorUse::What::allocation &&
+  /// Of lanes that are loaded together some may hold nothing, if the threads that get them do not use them.
+  void holds_something(const TensorCell& cell, std::uint8_t slabs, std::uint32_t quarter, std::uint32_t column) const {
+    if ((cell.slabs & slabs) == 0 &&
         engine_.findings.first_time(FindingKind::uninitialised, observer_.self.site, column)) {
-      engine_.findings.report(FindingKind::uninitialised,
-                              call() + " reads column " + std::to_string(column) + " of quarter " +
-                                  std::to_string(quarter) + " of the tensor memory of " + engine_.words.of(block_) +
-                                  ", to which nothing was written",
-                              {"allocated" + engine_.words.at(cell.write.site)});
+      engine_.findings.report(
+          FindingKind::uninitialised,
+          call() + " reads column " + std::to_string(column) + " of quarter " + std::to_string(quarter) +
+              " of the tensor memory of " + engine_.words.of(block_) + ", to " +
+              (cell.slabs == 0 ? "" : "those lanes of ") + "which nothing was written",
+          {std::string("before: ") + words_of(cell.write.what) + engine_.words.at(cell.write.site)});
     }
   }
 
@@ -118,7 +121,7 @@ class Check {
   const TensorObserver& observer_;
 };
 
-void record(TensorCell& cell, TensorTouch touch, const TensorUse& use) {
+void record(TensorCell& cell, std::uint8_t slabs, TensorTouch touch, const TensorUse& use) {
   if (touch == TensorTouch::load || touch == TensorTouch::scales) {
     const auto same = std::find_if(cell.reads.begin(), cell.reads.end(),
                                    [&](const TensorUse& read) { return read.lane == use.lane; });
@@ -130,7 +133,12 @@ void record(TensorCell& cell, TensorTouch touch, const TensorUse& use) {
     return;
   }
   cell.reads.clear();
-  cell.write = touch == TensorTouch::give_back ? TensorUse{} : use;
+  if (touch == TensorTouch::give_back) {
+    cell = {};
+  } else {
+    cell.write = use;
+    cell.slabs |= slabs;
+  }
 }
 
 }  // namespace
@@ -167,9 +175,9 @@ bool touch_tensor_memory(Engine& engine, Block& block, const TensorPlace& place,
         }
       }
       if (touch == TensorTouch::load || touch == TensorTouch::scales || touch == TensorTouch::added_sums) {
-        check.holds_something(cell, quarter, column);
+        check.holds_something(cell, place.slabs, quarter, column);
       }
-      record(cell, touch, observer.self);
+      record(cell, place.slabs, touch, observer.self);
     }
   }
   return true;

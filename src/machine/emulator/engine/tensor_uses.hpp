@@ -27,9 +27,10 @@ struct TensorObserver {
   const char* call;
 };
 
-/// Columns `first` and `columns` behind it, of the quarters whose bits are set.
+/// Columns `first` and `columns` behind it, of the quarters whose bits are set, and of their slabs.
 struct TensorPlace {
   std::uint32_t quarters = (1U << tensor_quarters) - 1U;
+  std::uint8_t slabs = both_slabs;
   std::uint32_t first = 0;
   std::uint32_t columns = 0;
 };

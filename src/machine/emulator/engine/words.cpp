@@ -150,6 +150,19 @@ std::string Words::of(const std::vector<const Thread*>& group) const {
   return text;
 }
 
+/// Why the multiprocessor of `block` has no columns to give.
+std::string Words::of_holders(const Block& block) const {
+  std::string text;
+  for (const HeldColumns& held : block.multiprocessor->held) {
+    text += fmt::format(", {} holds {}", held.block == nullptr ? "a stranger" : of(*held.block), held.columns);
+  }
+  const Block* const allocating = block.multiprocessor->allocating;
+  if (allocating != nullptr && allocating != &block) {
+    text += fmt::format(", {} has not given up allocation", of(*allocating));
+  }
+  return text;
+}
+
 std::string Words::of(const Wait& wait) const {
   const std::string where = at(wait.site);
   switch (wait.what) {
@@ -178,7 +191,9 @@ std::string Words::of(const Wait& wait) const {
     case Wait::What::registers:
       return fmt::format("wait for registers ({} a thread asked, {} free in the pool){}", wait.number,
                          static_cast<const Block*>(wait.object)->free_registers, where);
-    case Wait::What::tensor_columns: return fmt::format("wait for {} columns of tensor memory{}", wait.number, where);
+    case Wait::What::tensor_columns:
+      return fmt::format("wait for {} columns of tensor memory{}{}", wait.number, where,
+                         of_holders(*static_cast<const Block*>(wait.object)));
     case Wait::What::memory: return fmt::format("poll memory{}", where);
   }
   return "?";

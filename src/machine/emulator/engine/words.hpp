@@ -33,6 +33,8 @@ class Words {
   [[nodiscard]] std::string by_current() const;
 
  private:
+  [[nodiscard]] std::string of_holders(const Block& block) const;
+
   const Sites& sites_;
   const Ordering& ordering_;
   const Cluster& cluster_;
