@@ -24,6 +24,11 @@ TH_DEVICE T shuffle_xor(T value, u32 lane_mask, Site site = here());
 template <typename T>
 TH_DEVICE T shuffle_up(T value, u32 distance, Site site = here());
 
+/// The values of all 32 threads combined, for every thread: in steps of shuffle_xor by 16, 8, 4, 2 and 1,
+/// combine(own, other) each. T is a 4-byte type.
+template <typename T, typename Combine>
+TH_DEVICE T reduce(T value, const Combine& combine, Site site = here());
+
 TH_DEVICE u32 ballot(bool predicate, Site site = here());
 TH_DEVICE bool any(bool predicate, Site site = here());
 TH_DEVICE bool all(bool predicate, Site site = here());

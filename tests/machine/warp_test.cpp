@@ -1,5 +1,6 @@
 #include "machine/kernels/warp.hpp"
 
+#include <algorithm>
 #include <numeric>
 
 #include "machine/rig.hpp"
@@ -41,9 +42,17 @@ TEST_F(Warp, ExchangesWords) {
       values[i] = i * i % 77;
     }
     const auto in = input("in " + std::to_string(argument), values);
-    auto out = output<u32>("out " + std::to_string(argument), 64 * 12);
+    auto out = output<u32>("out " + std::to_string(argument), 64 * 14);
     launch(blocks_of(64), RIG_KERNEL("warp.hpp", exchanges), WarpParams{{in.address}, {out.address}, argument});
     fetch(out);
+    // Combined in steps of 16, 8, 4, 2, 1 by an operation that tells its operands apart.
+    std::vector<u32> combined = values;
+    for (u32 distance = 16; distance > 0; distance /= 2) {
+      const std::vector<u32> before = combined;
+      for (u32 thread = 0; thread < 64; ++thread) {
+        combined[thread] = before[thread] * 3 + before[thread ^ distance];
+      }
+    }
     for (u32 thread = 0; thread < 64; ++thread) {
       const u32 base = thread / 32 * 32;
       const u32 lane = thread % 32;
@@ -64,8 +73,10 @@ TEST_F(Warp, ExchangesWords) {
                                          1,
                                          lane == 0 ? 1U : 0U,
                                          lane < 16 ? 1U : 0U,
-                                         lane == 0 ? 1U : 0U};
-      const std::vector<u32> got(out.host.begin() + thread * 12, out.host.begin() + thread * 12 + 12);
+                                         lane == 0 ? 1U : 0U,
+                                         *std::max_element(values.begin() + base, values.begin() + base + 32),
+                                         combined[thread]};
+      const std::vector<u32> got(out.host.begin() + thread * 14, out.host.begin() + thread * 14 + 14);
       ASSERT_EQ(got, expected) << "thread " << thread << ", argument " << argument;
     }
   }

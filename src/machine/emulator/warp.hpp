@@ -57,6 +57,23 @@ T shuffle_up(T value, u32 distance, Site site) {
   return lane() >= distance ? emulated::value_of<T>(given[lane() - distance]) : value;
 }
 
+/// One meeting instead of five: each lane makes by itself the steps that lead to its own value.
+template <typename T, typename Combine>
+T reduce(T value, const Combine& combine, Site site) {
+  const auto* given = emulated::exchange("warp::reduce", emulated::word_of(value), site);
+  const u32 own = lane();
+  T at[32];  // of the lane that differs from this one in the bits of the index
+  for (u32 i = 0; i < 32; ++i) {
+    at[i] = emulated::value_of<T>(given[own ^ i]);
+  }
+  for (u32 distance = 16; distance > 0; distance /= 2) {
+    for (u32 i = 0; i < distance; ++i) {
+      at[i] = combine(at[i], at[i ^ distance]);
+    }
+  }
+  return at[0];
+}
+
 inline u32 ballot(bool predicate, Site site) {
   const auto* given = emulated::exchange("warp::ballot", predicate ? 1 : 0, site);
   u32 mask = 0;

@@ -38,6 +38,15 @@ TH_DEVICE T shuffle_up(T value, u32 distance, Site) {
   return __shfl_up_sync(all_lanes, value, distance);
 }
 
+template <typename T, typename Combine>
+TH_DEVICE T reduce(T value, const Combine& combine, Site site) {
+  TH_UNROLL
+  for (u32 distance = 16; distance > 0; distance /= 2) {
+    value = combine(value, shuffle_xor(value, distance, site));
+  }
+  return value;
+}
+
 TH_DEVICE u32 ballot(bool predicate, Site) { return __ballot_sync(all_lanes, predicate); }
 TH_DEVICE bool any(bool predicate, Site) { return __any_sync(all_lanes, predicate) != 0; }
 TH_DEVICE bool all(bool predicate, Site) { return __all_sync(all_lanes, predicate) != 0; }

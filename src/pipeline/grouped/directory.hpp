@@ -3,10 +3,10 @@
 /// that lie on the device and that no host reads.
 ///
 /// Groups own rows one behind the other (packed) or the first rows of slots of their own. Each is cut into as few row
-/// tiles as there can be, as even as their rungs allow; tiles are numbered group by group, in a group by columns, and in a column by rows, so that those that follow one
-/// another read the same weights. A number becomes a tile by two ballots over the exclusive prefix of row tiles. Up to 32
-/// groups are taken by the length of their tiles, the longest first, so that blocks which take tiles by turns end
-/// together; more groups, as they are.
+/// tiles as there can be, as even as their rungs allow; tiles are numbered group by group, in a group by columns, and
+/// in a column by rows, so that those that follow one another read the same weights. A number becomes a tile by two
+/// ballots over the exclusive prefix of row tiles. Up to 32 groups are taken by the length of their tiles, the longest
+/// first, so that blocks which take tiles by turns end together; more groups, as they are.
 #include "machine/launch.hpp"
 #include "machine/numbers.hpp"
 #include "machine/shared.hpp"
@@ -133,7 +133,7 @@ class Directory {
         write<each>(round, start, carried);
       }
     }
-    return warp_or(flags);
+    return warp::reduce(flags, [](u32 a, u32 b) { return a | b; });
   }
 
   /// Limited to what there is, with what had to be limited.
@@ -245,8 +245,7 @@ class Directory {
       rows_.store(2 * most_sorted_groups + place, lane);
     }
     warp::sync();
-    const u32 own =
-        lane < groups_.count ? tiles_of(rows_.load(most_sorted_groups + lane) - rows_.load(lane)) : 0;
+    const u32 own = lane < groups_.count ? tiles_of(rows_.load(most_sorted_groups + lane) - rows_.load(lane)) : 0;
     u32 sum = own;
     TH_UNROLL
     for (u32 distance = 1; distance < 32; distance *= 2) {
@@ -261,20 +260,12 @@ class Directory {
     }
   }
 
-  static TH_DEVICE u32 warp_or(u32 flags) {
-    TH_UNROLL
-    for (u32 distance = 16; distance > 0; distance /= 2) {
-      flags |= warp::shuffle_xor(flags, distance);
-    }
-    return flags;
-  }
-
   const Groups& groups_;
   Shared<u32> first_tiles_;  ///< of each group, and how many there are: in row tiles
-  /// Packed: each group's first row, and that behind the last; slots: each one's rows. Of sorted groups, place by place:
-  /// their first rows, those behind their last ones, the groups themselves.
+  /// Packed: each group's first row, and that behind the last; slots: each one's rows. Of sorted groups, place by
+  /// place: their first rows, those behind their last ones, the groups themselves.
   Shared<u32> rows_;
-  u32 stretch_;              ///< groups that one lane stands for in the first ballot
+  u32 stretch_;  ///< groups that one lane stands for in the first ballot
 };
 
 }  // namespace thresher::pipeline

@@ -6,14 +6,14 @@ namespace thresher::machine::test {
 
 struct WarpParams {
   Global<u32> in;   // [64]
-  Global<u32> out;  // [64 · 12]
+  Global<u32> out;  // [64 · 14]
   u32 argument;     // source lane, mask or distance
 };
 
 TH_KERNEL(64, 1) exchanges(TH_GRID_CONSTANT const WarpParams params) {
   const u32 thread = launch::thread_index();
   const u32 value = params.in.load(thread);
-  const Global<u32> mine = params.out.offset(static_cast<i64>(thread) * 12);
+  const Global<u32> mine = params.out.offset(static_cast<i64>(thread) * 14);
   mine.store(0, warp::shuffle(value, params.argument));
   mine.store(1, warp::shuffle_xor(value, params.argument));
   mine.store(2, warp::shuffle_up(value, params.argument));
@@ -32,6 +32,8 @@ TH_KERNEL(64, 1) exchanges(TH_GRID_CONSTANT const WarpParams params) {
   warp::sync();
   mine.store(10, low);
   mine.store(11, warp::elect() ? 1 : 0);
+  mine.store(12, warp::reduce(value, [](u32 a, u32 b) { return a > b ? a : b; }));
+  mine.store(13, warp::reduce(value, [](u32 own, u32 other) { return own * 3 + other; }));
 }
 
 struct MatrixParams {

@@ -63,6 +63,7 @@ void ThreadQueue::reset(const Schedule& schedule, Random& random, std::uint32_t 
     position_[thread_[position]] = position;
   }
   runnable_.assign((threads + 63) / 64, 0);
+  words_.assign((threads + 4095) / 4096, 0);
   count_ = 0;
 }
 

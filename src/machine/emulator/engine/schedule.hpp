@@ -43,6 +43,7 @@ class ThreadQueue {
  private:
   void set(std::uint32_t position, bool runnable);
   [[nodiscard]] std::uint32_t first_from(std::uint32_t position) const;
+  [[nodiscard]] std::size_t first_word_from(std::size_t word) const;
   void demote(Random& random);
 
   bool uniform_ = false;
@@ -53,22 +54,38 @@ class ThreadQueue {
   std::vector<std::uint32_t> position_;  // of each thread
   std::vector<std::uint32_t> thread_;    // at each position
   std::vector<std::uint64_t> runnable_;  // bit per position
+  std::vector<std::uint64_t> words_;     // bit per word of runnable_ that is not 0
 };
 
 inline void ThreadQueue::set(std::uint32_t position, bool runnable) {
   const std::uint64_t bit = 1ULL << (position % 64);
   std::uint64_t& word = runnable_[position / 64];
-  if (((word & bit) != 0) != runnable) {
-    word ^= bit;
-    runnable ? ++count_ : --count_;
+  if (((word & bit) != 0) == runnable) {
+    return;
   }
+  word ^= bit;
+  const std::uint64_t of_word = 1ULL << (position / 64 % 64);
+  std::uint64_t& words = words_[position / 4096];
+  words = word != 0 ? words | of_word : words & ~of_word;
+  runnable ? ++count_ : --count_;
+}
+
+/// From a word on, and from the first one when there is none: some word is not 0.
+inline std::size_t ThreadQueue::first_word_from(std::size_t word) const {
+  std::size_t index = word / 64;
+  std::uint64_t words = index < words_.size() ? words_[index] & (~0ULL << (word % 64)) : 0;
+  while (words == 0) {
+    index = index + 1 < words_.size() ? index + 1 : 0;
+    words = words_[index];
+  }
+  return index * 64 + static_cast<std::size_t>(std::countr_zero(words));
 }
 
 inline std::uint32_t ThreadQueue::first_from(std::uint32_t position) const {
   std::size_t index = position / 64;
   std::uint64_t word = runnable_[index] & (~0ULL << (position % 64));
-  while (word == 0) {
-    index = (index + 1) % runnable_.size();
+  if (word == 0) {
+    index = first_word_from(index + 1);
     word = runnable_[index];
   }
   return static_cast<std::uint32_t>(index * 64 + static_cast<std::size_t>(std::countr_zero(word)));

@@ -9,14 +9,6 @@ TH_DEVICE float widen(u16 bits) {
   return convert::to_float(Element{bits});
 }
 
-TH_DEVICE float warp_sum(float value) {
-  TH_UNROLL
-  for (u32 distance = 16; distance > 0; distance /= 2) {
-    value += warp::shuffle_xor(value, distance);
-  }
-  return value;
-}
-
 /// All 32 lanes together; lane l owns columns [l·D/32, (l+1)·D/32) and stores those inside [first_column, end_column).
 /// Keys that the row does not see are not read.
 template <typename Element, int head_dim>
@@ -50,7 +42,7 @@ TH_DEVICE void attend_row(const Params& params, const Sequence& sequence, i32 qu
     for (int i = 0; i < owned; ++i) {
       dot = math::fma(q[i], widen<Element>(key_piece.at[i]), dot);
     }
-    const float power = exponent(params, warp_sum(dot));
+    const float power = exponent(params, warp::reduce(dot, [](float a, float b) { return a + b; }));
     const float new_shift = finite(math::max(shift, power));
     const float factor = math::exp2_approx(shift - new_shift);
     const float weight = math::exp2_approx(power - new_shift);

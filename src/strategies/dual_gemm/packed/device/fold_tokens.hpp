@@ -27,11 +27,7 @@ struct FoldTokensParams {
 /// The largest of all threads' values.
 TH_DEVICE u32 largest_of_block(u32 value) {
   const machine::Shared<u32> of_warps = machine::launch::shared_memory().as<u32>();
-  TH_UNROLL
-  for (u32 mask = 16; mask > 0; mask /= 2) {
-    const u32 other = machine::warp::shuffle_xor(value, mask);
-    value = other > value ? other : value;
-  }
+  value = machine::warp::reduce(value, [](u32 a, u32 b) { return b > a ? b : a; });
   const u32 warp = machine::warp::index();  // the whole warp asks
   if (machine::warp::lane() == 0) {
     of_warps.store(warp, value);

@@ -95,11 +95,7 @@ TH_DEVICE void find_row_factor(const PackParams& params, u32 index) {
       largest = code > largest ? code : largest;
     }
   }
-  TH_UNROLL
-  for (u32 mask = 16; mask > 0; mask /= 2) {
-    const u32 other = machine::warp::shuffle_xor(largest, mask);
-    largest = other > largest ? other : largest;
-  }
+  largest = machine::warp::reduce(largest, [](u32 a, u32 b) { return b > a ? b : a; });
   if (lane == 0) {
     constexpr u32 nan_bits = 0x7FC00000U;
     params.row_factors.store(index, largest == 0x7FU ? machine::convert::bits_float(nan_bits)
