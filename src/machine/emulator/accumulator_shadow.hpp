@@ -11,8 +11,20 @@ class AccumulatorShadow {
   AccumulatorShadow& operator=(const AccumulatorShadow& other);
   ~AccumulatorShadow();
 
-  void on_get(int element, Site site) const;
-  void on_set(int element, Site site);
+  void on_get(int element, Site site) const {
+    state.fences_at_touch = *fences_;
+    if (!is_defined(element) || in_flight() || (state.group != 0 && state.retired_unsettled)) {
+      report_get(element, site);
+    }
+  }
+  void on_set(int element, Site site) {
+    state.fences_at_touch = *fences_;
+    state.set_unsettled = true;
+    state.defined[element / 64] |= 1ULL << (element % 64);
+    if (in_flight()) {
+      report_set(element, site);
+    }
+  }
   void on_settle(Site site);
 
   /// What the multiply that uses the accumulators reads and changes.
@@ -26,7 +38,14 @@ class AccumulatorShadow {
   mutable State state;
 
  private:
-  bool in_flight() const;
+  bool is_defined(int element) const { return (state.defined[element / 64] >> (element % 64) & 1U) != 0; }
+  bool in_flight() const { return state.group > *waited_; }
+  void report_get(int element, Site site) const;
+  void report_set(int element, Site site) const;
+
+  // Of the thread that the accumulators belong to.
+  const u32* fences_;  // how many wgmma fences it has executed
+  const u32* waited_;  // and how many groups it has waited for
 };
 
 }  // namespace thresher::machine

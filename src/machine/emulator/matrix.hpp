@@ -7,8 +7,13 @@
 namespace thresher::machine::matrix {
 namespace emulated {
 
-/// The row addresses of all tiles, from the threads that name them.
-inline const auto* rows(const char* call, Shared<u8> row, Site site) {
+/// The row addresses of all tiles, from the threads that name them: 16-byte aligned, 8 of a tile.
+template <int count>
+const auto* rows(const char* call, Shared<u8> row, Site site) {
+  static_assert(count == 1 || count == 2 || count == 4, "1, 2 or 4 tiles");
+  if (warp::lane() < 8 * count) {
+    emulator::calls::check_matrix_row(row.address, site);
+  }
   return emulator::calls::warp_exchange(call, row.address, warp::all_lanes, false, site);
 }
 
@@ -23,19 +28,11 @@ inline void write(std::uint64_t row, u32 column, u32 element, Site site) {
   emulator::calls::shared_write(static_cast<u32>(row) + column * 2, &bits, 2, emulator::calls::Space::own, site);
 }
 
-/// Rows are 16-byte aligned.
-template <int count>
-void check(const std::uint64_t* row, Site site) {
-  static_assert(count == 1 || count == 2 || count == 4, "1, 2 or 4 tiles");
-  emulator::calls::check_matrix_rows(row, 8 * count, site);
-}
-
 }  // namespace emulated
 
 template <int count>
 Tiles<count> load(Shared<u8> row, Site site) {
-  const auto* given = emulated::rows("matrix::load", row, site);
-  emulated::check<count>(given, site);
+  const auto* given = emulated::rows<count>("matrix::load", row, site);
   const u32 lane = warp::lane();
   Tiles<count> tiles;
   for (u32 t = 0; t < count; ++t) {
@@ -47,8 +44,7 @@ Tiles<count> load(Shared<u8> row, Site site) {
 
 template <int count>
 Tiles<count> load_transposed(Shared<u8> row, Site site) {
-  const auto* given = emulated::rows("matrix::load_transposed", row, site);
-  emulated::check<count>(given, site);
+  const auto* given = emulated::rows<count>("matrix::load_transposed", row, site);
   const u32 lane = warp::lane();
   Tiles<count> tiles;
   for (u32 t = 0; t < count; ++t) {
@@ -61,8 +57,7 @@ Tiles<count> load_transposed(Shared<u8> row, Site site) {
 
 template <int count>
 void store(Shared<u8> row, const Tiles<count>& tiles, Site site) {
-  const auto* given = emulated::rows("matrix::store", row, site);
-  emulated::check<count>(given, site);
+  const auto* given = emulated::rows<count>("matrix::store", row, site);
   const u32 lane = warp::lane();
   for (u32 t = 0; t < count; ++t) {
     emulator::calls::shared_write(static_cast<u32>(given[t * 8 + lane / 4]) + lane % 4 * 4, &tiles.word[t], 4,
@@ -72,8 +67,7 @@ void store(Shared<u8> row, const Tiles<count>& tiles, Site site) {
 
 template <int count>
 void store_transposed(Shared<u8> row, const Tiles<count>& tiles, Site site) {
-  const auto* given = emulated::rows("matrix::store_transposed", row, site);
-  emulated::check<count>(given, site);
+  const auto* given = emulated::rows<count>("matrix::store_transposed", row, site);
   const u32 lane = warp::lane();
   for (u32 t = 0; t < count; ++t) {
     emulated::write(given[t * 8 + lane % 4 * 2], lane / 4, tiles.word[t] & 0xFFFFU, site);

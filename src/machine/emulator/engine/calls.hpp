@@ -62,7 +62,7 @@ void registers_change(std::uint32_t count, bool increase, Site site);
 const std::uint64_t* warp_exchange(const char* call, std::uint64_t word, std::uint32_t mask, bool orders, Site site);
 [[nodiscard]] std::uint32_t lane();
 /// ldmatrix and stmatrix want 16-byte aligned rows inside shared memory.
-void check_matrix_rows(const std::uint64_t* rows, std::uint32_t count, Site site);
+void check_matrix_row(std::uint32_t address, Site site);
 
 // --- asynchronous copies ---------------------------------------------------------------------------------------------
 void copy_async(std::uint32_t shared_address, std::uint64_t global_address, std::uint32_t bytes, bool valid, Site site);

@@ -167,12 +167,9 @@ const std::uint64_t* warp_exchange(const char* call, std::uint64_t word, std::ui
   return meeting.taken.data();
 }
 
-void check_matrix_rows(const std::uint64_t* rows, std::uint32_t count, Site where) {
+void check_matrix_row(std::uint32_t address, Site where) {
   Engine& engine = Engine::current();
-  const std::uint32_t site = engine.sites.number(where);
-  for (std::uint32_t row = 0; row < count; ++row) {
-    engine.memory.shared_bytes(static_cast<std::uint32_t>(rows[row]), 16, 16, "a row of a matrix access", site);
-  }
+  engine.memory.shared_bytes(address, 16, 16, "a row of a matrix access", engine.sites.number(where));
 }
 
 void registers_change(std::uint32_t count, bool increase, Site where) {

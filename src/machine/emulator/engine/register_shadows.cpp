@@ -15,14 +15,18 @@ using emulator::Thread;
 
 }  // namespace
 
-AccumulatorShadow::AccumulatorShadow() { state.fences_at_touch = Engine::self().product_fences; }
+AccumulatorShadow::AccumulatorShadow()
+    : fences_(&Engine::self().product_fences), waited_(&Engine::self().products_waited) {
+  state.fences_at_touch = *fences_;
+}
 
-AccumulatorShadow::AccumulatorShadow(const AccumulatorShadow& other) : state(other.state) {
+AccumulatorShadow::AccumulatorShadow(const AccumulatorShadow& other)
+    : state(other.state), fences_(other.fences_), waited_(other.waited_) {
   if (other.in_flight()) {
     other.on_get(0, {});
   }
   state.group = 0;
-  state.fences_at_touch = Engine::self().product_fences;
+  state.fences_at_touch = *fences_;
 }
 
 AccumulatorShadow& AccumulatorShadow::operator=(const AccumulatorShadow& other) {
@@ -50,16 +54,9 @@ AccumulatorShadow::~AccumulatorShadow() {
   }
 }
 
-bool AccumulatorShadow::in_flight() const { return state.group > Engine::self().products_waited; }
-
-void AccumulatorShadow::on_get(int element, Site where) const {
-  Thread& thread = Engine::self();
-  state.fences_at_touch = thread.product_fences;
-  const bool defined = (state.defined[element / 64] >> (element % 64) & 1U) != 0;
-  if (defined && !in_flight() && !(state.group != 0 && state.retired_unsettled)) {
-    return;
-  }
+void AccumulatorShadow::report_get(int element, Site where) const {
   Engine& engine = Engine::current();
+  const Thread& thread = Engine::self();
   const u32 site = engine.sites.number(where);
   const std::string who = "accumulator element " + std::to_string(element) + " read" + engine.words.at(site) + " by " +
                           engine.words.of(thread);
@@ -70,7 +67,7 @@ void AccumulatorShadow::on_get(int element, Site where) const {
                              {"wgmma::wait has retired group " + std::to_string(thread.products_waited) + " of " +
                               std::to_string(thread.products_closed) + " closed ones"});
     }
-  } else if (!defined) {
+  } else if (!is_defined(element)) {
     if (engine.findings.first_time(FindingKind::uninitialised, site, 1)) {
       engine.findings.report(FindingKind::uninitialised, who + " before anything was computed into it");
     }
@@ -80,20 +77,14 @@ void AccumulatorShadow::on_get(int element, Site where) const {
   }
 }
 
-void AccumulatorShadow::on_set(int element, Site where) {
-  Thread& thread = Engine::self();
-  state.fences_at_touch = thread.product_fences;
-  state.set_unsettled = true;
-  state.defined[element / 64] |= 1ULL << (element % 64);
-  if (in_flight()) {
-    Engine& engine = Engine::current();
-    const u32 site = engine.sites.number(where);
-    if (engine.findings.first_time(FindingKind::accumulator_in_flight, site, 3)) {
-      engine.findings.report(FindingKind::accumulator_in_flight, "accumulator element " + std::to_string(element) +
-                                                                     " set" + engine.words.at(site) + " by " +
-                                                                     engine.words.of(thread) + " while wgmma group " +
-                                                                     std::to_string(state.group) + " may still use it");
-    }
+void AccumulatorShadow::report_set(int element, Site where) const {
+  Engine& engine = Engine::current();
+  const u32 site = engine.sites.number(where);
+  if (engine.findings.first_time(FindingKind::accumulator_in_flight, site, 3)) {
+    engine.findings.report(FindingKind::accumulator_in_flight,
+                           "accumulator element " + std::to_string(element) + " set" + engine.words.at(site) + " by " +
+                               engine.words.of(Engine::self()) + " while wgmma group " + std::to_string(state.group) +
+                               " may still use it");
   }
 }
 
