@@ -130,15 +130,15 @@ std::uint32_t tensor_dot(const TensorElement* a, const TensorElement* b, std::ui
 }
 
 Nvfp4Row nvfp4_row(const std::uint8_t* codes, const std::uint8_t* scales) {
-  constexpr std::array<std::int8_t, 8> halves = {0, 1, 2, 3, 4, 6, 8, 12};
-  constexpr std::int8_t of_zero = -40;
-  constexpr std::array<std::int8_t, 8> raw = {of_zero, 0, 0, 0, 1, 1, 2, 2};
+  constexpr std::array<std::int16_t, 8> halves = {0, 1, 2, 3, 4, 6, 8, 12};
+  constexpr std::int16_t of_zero = -40;
+  constexpr std::array<std::int16_t, 8> raw = {of_zero, 0, 0, 0, 1, 1, 2, 2};
   Nvfp4Row row{};
   for (std::uint32_t i = 0; i < nvfp4_k; ++i) {
     const std::uint32_t code = codes[i / 2] >> (i % 2 * 4) & 0xFU;
-    const std::int8_t value = halves[code & 7U];
-    row.halves[i] = static_cast<std::int8_t>((code & 8U) != 0 ? -value : value);
-    row.raw[i] = raw[code & 7U];
+    const std::int16_t value = halves[code & 7U];
+    row.halves[nvfp4_place(i)] = static_cast<std::int16_t>((code & 8U) != 0 ? -value : value);
+    row.raw[nvfp4_place(i)] = raw[code & 7U];
   }
   for (std::uint32_t i = 0; i < nvfp4_scales; ++i) {
     const TensorElement scale = decode<4, 3, false>(scales[i] & 0x7FU);
@@ -149,9 +149,34 @@ Nvfp4Row nvfp4_row(const std::uint8_t* codes, const std::uint8_t* scales) {
   return row;
 }
 
+namespace {
+
+/// What the groups of two rows come to before their scales.
+struct Nvfp4Groups {
+  std::array<std::int16_t, nvfp4_groups> sum;  ///< of products of halves
+  std::array<std::int16_t, nvfp4_groups> raw;  ///< the greatest exponent of a product; below 0 where all are zero
+};
+
+/// In a form that compilers turn into a few instructions for all groups.
+Nvfp4Groups multiply_groups(const Nvfp4Row& a, const Nvfp4Row& b) {
+  Nvfp4Groups groups;
+  for (std::uint32_t g = 0; g < nvfp4_groups; ++g) {
+    const auto product = [&](std::uint32_t i) {
+      return a.halves[i * nvfp4_groups + g] * b.halves[i * nvfp4_groups + g];
+    };
+    const auto raw = [&](std::uint32_t i) {
+      return static_cast<std::int16_t>(a.raw[i * nvfp4_groups + g] + b.raw[i * nvfp4_groups + g]);
+    };
+    groups.sum[g] = static_cast<std::int16_t>(product(0) + product(1) + product(2) + product(3));
+    groups.raw[g] = std::max(std::max(raw(0), raw(1)), std::max(raw(2), raw(3)));
+  }
+  return groups;
+}
+
+}  // namespace
+
 std::uint32_t nvfp4_dot(const Nvfp4Row& a, const Nvfp4Row& b, std::uint32_t c) {
-  constexpr std::uint32_t block = nvfp4_k / nvfp4_scales;
-  constexpr std::uint32_t group = 4;
+  constexpr std::uint32_t groups_of_scale = nvfp4_groups / nvfp4_scales;
   // Products of halves are quarters, those of scales have six bits of fraction.
   constexpr int fraction_bits = 2 + 2 * 3;
   const TensorElement sum_before = decode_float(c);
@@ -161,7 +186,8 @@ std::uint32_t nvfp4_dot(const Nvfp4Row& a, const Nvfp4Row& b, std::uint32_t c) {
   if (sum_before.is_infinite) {
     return c;
   }
-  std::array<std::int32_t, nvfp4_k / group> sums{};
+  const Nvfp4Groups groups = multiply_groups(a, b);
+  std::array<std::int32_t, nvfp4_groups> sums{};
   int products = no_exponent;  // the greatest raw exponent of a product that is not zero
   int scales = no_exponent;    // and of its scales
   for (std::uint32_t s = 0; s < nvfp4_scales; ++s) {
@@ -170,13 +196,10 @@ std::uint32_t nvfp4_dot(const Nvfp4Row& a, const Nvfp4Row& b, std::uint32_t c) {
       continue;
     }
     const int pair = a.exponent[s] + b.exponent[s];
-    int greatest = no_exponent;
-    for (std::uint32_t i = s * block; i < (s + 1) * block; ++i) {
-      sums[i / group] += std::int32_t{a.halves[i]} * b.halves[i];
-      greatest = std::max(greatest, a.raw[i] + b.raw[i]);
-    }
-    for (std::uint32_t g = s * block / group; g < (s + 1) * block / group; ++g) {
-      sums[g] *= mantissa;
+    int greatest = -1;
+    for (std::uint32_t g = s * groups_of_scale; g < (s + 1) * groups_of_scale; ++g) {
+      sums[g] = groups.sum[g] * mantissa;
+      greatest = std::max(greatest, int{groups.raw[g]});
     }
     if (greatest >= 0) {
       scales = std::max(scales, pair);
@@ -194,12 +217,12 @@ std::uint32_t nvfp4_dot(const Nvfp4Row& a, const Nvfp4Row& b, std::uint32_t c) {
   std::int64_t sum = cut(sum_before.mantissa, sum_before.raw - float_fraction_bits, unit);
   for (std::uint32_t s = 0; s < nvfp4_scales; ++s) {
     const int exponent = a.exponent[s] + b.exponent[s] - fraction_bits;
-    const auto first = sums.begin() + s * block / group;
+    const auto first = sums.begin() + s * groups_of_scale;
     if (sum_leads) {
       sum += cut(std::int64_t{first[0]} + first[1] + first[2] + first[3], exponent, unit);
       continue;
     }
-    for (std::uint32_t g = 0; g < block / group; ++g) {
+    for (std::uint32_t g = 0; g < groups_of_scale; ++g) {
       sum += cut(first[g], exponent, unit);
     }
   }
@@ -239,7 +262,8 @@ std::uint32_t nvfp4_dot_in_float32(const Nvfp4Row& a, const Nvfp4Row& b, std::ui
     const auto mantissa = static_cast<float>(std::int32_t{a.mantissa[s]} * b.mantissa[s]);
     const float scale = std::ldexp(mantissa, a.exponent[s] + b.exponent[s] - fraction_bits);
     for (std::uint32_t i = s * block; i < (s + 1) * block; ++i) {
-      sum += static_cast<float>(std::int32_t{a.halves[i]} * b.halves[i]) * scale;
+      const std::uint32_t place = nvfp4_place(i);
+      sum += static_cast<float>(std::int32_t{a.halves[place]} * b.halves[place]) * scale;
     }
   }
   return std::bit_cast<std::uint32_t>(sum);

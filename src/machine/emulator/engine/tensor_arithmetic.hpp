@@ -35,10 +35,17 @@ struct TensorFormat {
 inline constexpr std::uint32_t nvfp4_k = 64;
 inline constexpr std::uint32_t nvfp4_scales = 4;
 
+/// Elements that are summed exactly, and how many such groups there are.
+inline constexpr std::uint32_t nvfp4_group = 4;
+inline constexpr std::uint32_t nvfp4_groups = nvfp4_k / nvfp4_group;
+/// Where an element lies in a row: the first of all groups before the second of all, so that groups are summed side by
+/// side.
+constexpr std::uint32_t nvfp4_place(std::uint32_t k) { return k % nvfp4_group * nvfp4_groups + k / nvfp4_group; }
+
 /// 64 codes of e2m1 and their four UE4M3 scales, decoded once for many products.
 struct Nvfp4Row {
-  std::array<std::int8_t, nvfp4_k> halves;  ///< value · 2
-  std::array<std::int8_t, nvfp4_k> raw;     ///< far below 0 where the value is zero
+  std::array<std::int16_t, nvfp4_k> halves;  ///< value · 2, by place
+  std::array<std::int16_t, nvfp4_k> raw;     ///< by place; far below 0 where the value is zero
   std::array<std::int16_t, nvfp4_scales> mantissa;
   std::array<std::int16_t, nvfp4_scales> exponent;  ///< raw; scale = mantissa · 2^(exponent − 3)
   bool has_nan_scale;
