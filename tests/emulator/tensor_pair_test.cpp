@@ -62,7 +62,7 @@ class TensorPair : public ::testing::Test {
   PairParams params_{};
 };
 
-TEST_F(TensorPair, CorrectOneIsCleanAndComputesTheProduct) { test::expect_clean(subject(PairDefect::none), 16); }
+TEST_F(TensorPair, CorrectOneIsCleanAndComputesTheProduct) { test::expect_clean(subject(PairDefect::none), 32); }
 // measurements/emulator_tensor_1000_schedules_*.txt has the command.
 TEST_F(TensorPair, DISABLED_CleanOn1000Schedules) { test::expect_clean(subject(PairDefect::none), 1000); }
 

@@ -56,7 +56,7 @@ class TensorRing : public ::testing::Test {
   TensorRingParams params_{};
 };
 
-TEST_F(TensorRing, CorrectOneIsCleanAndComputesTheProduct) { test::expect_clean(subject(TensorDefect::none), 16); }
+TEST_F(TensorRing, CorrectOneIsCleanAndComputesTheProduct) { test::expect_clean(subject(TensorDefect::none)); }
 // measurements/emulator_tensor_1000_schedules_*.txt has the command.
 TEST_F(TensorRing, DISABLED_CleanOn1000Schedules) { test::expect_clean(subject(TensorDefect::none), 1000); }
 
