@@ -26,6 +26,12 @@
 
 namespace thresher::strategies {
 
+/// What addresses and strides that the copy engine is given are multiples of (machine/tensor_map.hpp).
+inline constexpr std::int64_t copy_engine_bytes = 16;
+
+/// Of what is known to fit, as extents of a call do.
+[[nodiscard]] constexpr std::uint32_t narrow(std::int64_t value) noexcept { return static_cast<std::uint32_t>(value); }
+
 struct Extent3 {
   std::uint32_t x = 1;
   std::uint32_t y = 1;

@@ -11,8 +11,6 @@
 namespace thresher::strategies::dual_gemm::fused {
 namespace {
 
-constexpr std::size_t copy_engine_bytes = 16;
-
 Matrix matrix(const Tensor& tensor) { return {address_of(tensor.data), tensor.strides[0]}; }
 
 /// One slot of the ring: 64 tokens of a warpgroup and all rows of weights an instruction, 16 along K.

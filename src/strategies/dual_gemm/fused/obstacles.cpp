@@ -3,13 +3,13 @@
 #include <fmt/format.h>
 
 #include "strategies/launch_registers.hpp"
+#include "strategies/planned_call.hpp"
 
 namespace thresher::strategies::dual_gemm::fused {
 namespace {
 
 constexpr int max_columns = 256;
 constexpr int max_box_rows = 256;
-constexpr std::int64_t copy_engine_bytes = 16;
 /// Addresses, phases and the epilogue's values, beside the accumulators: at the least, and measured of compiled
 /// kernels.
 constexpr int least_other_registers = 24;

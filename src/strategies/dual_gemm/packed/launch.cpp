@@ -12,8 +12,6 @@
 namespace thresher::strategies::dual_gemm::packed {
 namespace {
 
-constexpr std::size_t copy_engine_bytes = 16;
-
 enum PackedPiece : std::size_t { blocks_piece, row_factors_piece };
 enum WorkspacePieces : std::size_t { tokens_piece, token_factors_piece };
 

@@ -7,7 +7,6 @@ namespace {
 
 constexpr std::int64_t factors_alignment = 256;
 
-u32 narrow(std::int64_t value) { return static_cast<u32>(value); }
 std::int64_t token_elements(Numerics numerics) { return numerics == Numerics::fast ? 128 : 64; }
 
 }  // namespace

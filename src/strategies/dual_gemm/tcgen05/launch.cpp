@@ -18,7 +18,6 @@ enum WorkspacePieces : std::size_t { token_codes_piece, token_scales_piece };
 /// A change of device/layout.hpp is another name.
 constexpr const char* layout_name = "nvfp4-sm100-1";
 
-u32 narrow(std::int64_t value) { return static_cast<u32>(value); }
 u64 address_in(const void* memory, std::size_t offset) { return address_of(memory) + offset; }
 
 Extents extents_of(const CallTensors& call) {

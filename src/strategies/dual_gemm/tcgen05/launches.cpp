@@ -7,10 +7,7 @@
 namespace thresher::strategies::dual_gemm::tcgen05 {
 namespace {
 
-constexpr u64 copy_engine_bytes = 16;
 constexpr u32 scale_words = scale_block_bytes / 2;  ///< of 16 bits: a row of a box has 256 elements at most
-
-u32 narrow(std::int64_t value) { return static_cast<u32>(value); }
 
 /// Blocks of 128 rows by 256 along K, one behind the other.
 u64 weight_blocks(const Extents& extents) { return u64{row_tiles(extents.n)} * k_steps(extents.k); }

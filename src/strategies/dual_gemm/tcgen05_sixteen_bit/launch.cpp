@@ -11,10 +11,6 @@
 namespace thresher::strategies::dual_gemm::tcgen05_sixteen_bit {
 namespace {
 
-constexpr std::size_t copy_engine_bytes = 16;
-
-u32 narrow(std::int64_t value) { return static_cast<u32>(value); }
-
 /// Rows of an operand in boxes of `rows` × slot_k.
 machine::TensorMapDescription map_of(const Config& config, const Tensor& operand, u32 rows) {
   machine::TensorMapDescription map;

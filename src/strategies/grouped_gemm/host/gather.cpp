@@ -8,7 +8,6 @@ namespace thresher::strategies::grouped_gemm {
 namespace {
 
 constexpr std::int64_t element_bytes = 2;
-constexpr std::int64_t copy_engine_bytes = 16;
 
 }  // namespace
 

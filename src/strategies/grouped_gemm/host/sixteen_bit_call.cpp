@@ -14,8 +14,6 @@
 namespace thresher::strategies::grouped_gemm {
 namespace {
 
-constexpr std::size_t copy_engine_bytes = 16;
-
 machine::ElementType element_type(const SixteenBitKernel& kernel) {
   return kernel.operand == dual_gemm::Number::bf16 ? machine::ElementType::bf16 : machine::ElementType::fp16;
 }

@@ -19,8 +19,6 @@
 namespace thresher::strategies::grouped_gemm::packed {
 namespace {
 
-constexpr std::size_t copy_engine_bytes = 16;
-
 enum PackedPiece : std::size_t { blocks_piece, row_factors_piece };
 
 bool folds(const Config& config) { return config.numerics == Numerics::fast; }

@@ -22,12 +22,9 @@ using machine::Swizzle;
 using machine::TensorMapDescription;
 using machine::u64;
 
-constexpr std::size_t copy_engine_bytes = 16;
 constexpr u32 scale_elements = weights::scale_block_bytes / 2;  // of 16 bits: a box of bytes has at most 256
 
 enum PackedPiece : std::size_t { codes_piece, scales_piece };
-
-u32 narrow(std::int64_t value) { return static_cast<u32>(value); }
 
 // --- weights
 
