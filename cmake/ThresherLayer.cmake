@@ -68,13 +68,13 @@ function(thresher_layer name)
   endif()
 endfunction()
 
-# thresher_test(NAME SOURCES ... [DEPENDS layer ...] [LINK library ...] [LABELS label ...] [PREFIX prefix] [KERNELS])
+# thresher_test(NAME SOURCES ... [DEPENDS layer ...] [LINK library ...] [LABELS label ...] [PREFIX prefix] [KERNELS] [TOGETHER])
 #
 # One GoogleTest executable test_NAME; every TEST becomes a ctest test with the given labels, its name
 # after the prefix where two executables share their tests (a folder's tests with one name would share their labels too).
 # KERNELS: the test's own files hold kernels for the emulator, which are compiled as the library's are.
 function(thresher_test name)
-  cmake_parse_arguments(ARG "KERNELS" "PREFIX" "SOURCES;DEPENDS;LINK;LABELS" ${ARGN})
+  cmake_parse_arguments(ARG "KERNELS;TOGETHER" "PREFIX" "SOURCES;DEPENDS;LINK;LABELS" ${ARGN})
   add_executable(test_${name} ${ARG_SOURCES})
   list(TRANSFORM ARG_DEPENDS PREPEND thresher::)
   target_link_libraries(test_${name} PRIVATE ${ARG_DEPENDS} ${ARG_LINK} GTest::gtest_main)
@@ -84,6 +84,9 @@ function(thresher_test name)
     thresher_use_precompiled(test_${name} kernel_tests)
   else()
     thresher_use_precompiled(test_${name} tests)
+  endif()
+  if(ARG_TOGETHER)
+    thresher_compile_together(test_${name} ${ARG_SOURCES})
   endif()
   target_include_directories(test_${name} PRIVATE ${PROJECT_SOURCE_DIR}/tests)
   set(labels "cpu")

@@ -77,7 +77,7 @@ TEST(ShardIndex, DeepNestingIsRefusedAtOnce) {
 }
 
 TEST(ShardIndex, OnlyARegularFileOfABoundedSizeIsRead) {
-  const ScratchFolder folder;
+  const ScratchFolder scratch;
   const auto refused = [](const std::filesystem::path& path) -> std::string {
     try {
       (void)read_shard_index(path);
@@ -87,14 +87,14 @@ TEST(ShardIndex, OnlyARegularFileOfABoundedSizeIsRead) {
     }
     return "";
   };
-  EXPECT_NE(refused(folder / "missing").find("No such file"), std::string::npos);
-  EXPECT_NE(refused(folder.path()).find("not a regular file"), std::string::npos);
+  EXPECT_NE(refused(scratch / "missing").find("No such file"), std::string::npos);
+  EXPECT_NE(refused(scratch.path()).find("not a regular file"), std::string::npos);
   EXPECT_NE(refused("/dev/zero").find("not a regular file"), std::string::npos);
-  ASSERT_EQ(mkfifo((folder / "pipe").c_str(), 0600), 0);
-  EXPECT_NE(refused(folder / "pipe").find("not a regular file"), std::string::npos);
-  std::ofstream(folder / "large") << "{";
-  std::filesystem::resize_file(folder / "large", 200'000'000);  // a hole, which takes no space
-  EXPECT_NE(refused(folder / "large").find("more than the 100000000 bytes"), std::string::npos);
+  ASSERT_EQ(mkfifo((scratch / "pipe").c_str(), 0600), 0);
+  EXPECT_NE(refused(scratch / "pipe").find("not a regular file"), std::string::npos);
+  std::ofstream(scratch / "large") << "{";
+  std::filesystem::resize_file(scratch / "large", 200'000'000);  // a hole, which takes no space
+  EXPECT_NE(refused(scratch / "large").find("more than the 100000000 bytes"), std::string::npos);
 }
 
 }  // namespace

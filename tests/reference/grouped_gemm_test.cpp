@@ -15,7 +15,7 @@
 namespace thresher::reference {
 namespace {
 
-constexpr float inf = std::numeric_limits<float>::infinity();
+constexpr float float_infinity = std::numeric_limits<float>::infinity();
 
 /// fp32 tensors, of which the definition reads any.
 struct Values {
@@ -229,7 +229,7 @@ TEST(GroupedDefinition, EveryExpertHasItsGlobalScales) {
 }
 
 TEST(GroupedDefinition, Float32DecidesWhatIsInfinite) {
-  EXPECT_EQ(output_element(3e38, 0, std::nullopt, 4), static_cast<double>(inf));
+  EXPECT_EQ(output_element(3e38, 0, std::nullopt, 4), static_cast<double>(float_infinity));
   EXPECT_TRUE(std::isnan(output_element(3e39, 0, std::nullopt, 0)));
   EXPECT_EQ(output_element(2, 0, std::nullopt, 0.25), 0.5);
 }
