@@ -58,7 +58,7 @@ TEST(Command, NamesTheSubcommandsForAWordThatIsNone) {
   ::testing::internal::CaptureStderr();
   EXPECT_EQ(run(3, arguments), bad_input);
   const std::string said = ::testing::internal::GetCapturedStderr();
-  EXPECT_TRUE(said.starts_with("thresher: there is no subcommand tournamnet: use one of plan, judge, ")) << said;
+  EXPECT_TRUE(said.starts_with("thresher: there is no subcommand tournamnet: use one of plan, predict, judge, ")) << said;
 }
 
 TEST(Command, NamesWhatAnOptionTakes) {
