@@ -180,7 +180,7 @@ TEST(Suite, UnknownSuitesNameTheOnesThereAre) {
   EXPECT_EQ(
       error_of([] { (void)load_suite("orgin"); }),
       "suite orgin: it is none of the built-in suites attention, attention_edges, attention_origin, decode, edges, "
-      "grouped_edges, grouped_gemm_edges, grouped_origin, moe_decode, moe_prefill, "
+      "grouped_edges, grouped_gemm_edges, grouped_origin, grouped_origin_bf16, moe_decode, moe_prefill, "
       "origin, origin_bf16, prefill, and the file cannot be read: No such file or directory");
   EXPECT_NE(error_of([] { (void)load_suite("/"); }).find("not a regular file"), std::string::npos);
 }
