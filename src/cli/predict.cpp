@@ -45,7 +45,6 @@ void foretell(const Arguments& arguments) {
     pitches.push_back(arena::load_pitch(path));
   }
   const arena::Published published = arena::load_published(arguments.published);
-  // The lists in NVFP4 come first; the same in other formats follow.
   std::vector<arena::Problem> lists = arena::load_suite("grouped_origin").problems;
   lists.erase(lists.begin() + static_cast<std::ptrdiff_t>(std::min(lists.size(), published.grouped.size())),
               lists.end());

@@ -1,6 +1,7 @@
 #include "arena/predictions/foretold.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>
@@ -147,6 +148,12 @@ json contestant_of(const Problem& list, const DeviceSpec& device) {
   return out;
 }
 
+/// As tournaments label it.
+std::string list_label_of(const PublishedProblem& given) {
+  return fmt::format("{}x{}x{} nvfp4*nvfp4->fp16 rows({})", given.counts.size(), given.n, given.k,
+                     fmt::join(given.counts, ","));
+}
+
 json grouped(const Published& published, std::span<const Problem> lists, const DeviceSpec& device) {
   if (lists.size() != published.grouped.size()) {
     throw Error(ErrorCode::invalid_argument,
@@ -155,6 +162,11 @@ json grouped(const Published& published, std::span<const Problem> lists, const D
   }
   json all = json::array();
   for (std::size_t i = 0; i < lists.size(); ++i) {
+    if (const std::string given = list_label_of(published.grouped[i]); given != label(lists[i])) {
+      throw Error(ErrorCode::invalid_argument,
+                  fmt::format("predict: list {} of groups was published of {}, and tournaments have {} there", i + 1,
+                              given, label(lists[i])));
+    }
     all.push_back({{"problem", label(lists[i])},
                    {"contestants", json::array({contestant_of(lists[i], device)})},
                    {"one_matrix", one_matrix(published.grouped[i], device)},

@@ -44,7 +44,7 @@ struct IntervalScore {
 };
 
 /// `foretold` is what foretell wrote, `run` what `thresher ledger export RUN` writes of a tournament; cold bursts
-/// count. Throws Error(invalid_argument) when one of them is something else.
+/// count. Throws Error(invalid_argument) when one of them is something else, and for a run on another card.
 [[nodiscard]] IntervalScore score(std::string_view foretold, std::string_view run);
 
 /// Lines for people, each ended.

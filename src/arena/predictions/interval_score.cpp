@@ -7,6 +7,7 @@
 
 #include "arena/predictions/foretold.hpp"
 #include "arena/timing/mode.hpp"
+#include "core/device_spec.hpp"
 #include "core/printable.hpp"
 #include "thresher/error.hpp"
 
@@ -23,6 +24,18 @@ json parsed(std::string_view text, const char* what) {
   return found;
 }
 
+/// A run on another card says nothing of the intervals.
+void check_card(const json& intervals, const json& run) {
+  const std::string foretold = intervals.at("device");
+  const std::string ran = run.at("context").at("machine").value("gpu", "no GPU");
+  const DeviceSpec* const card = find_device_spec(ran);
+  if (card == nullptr || card->name != foretold) {
+    throw Error(ErrorCode::invalid_argument,
+                fmt::format("predict: what was foretold of {} is not scored by a run on {}", printable(foretold),
+                            printable(ran)));
+  }
+}
+
 /// Problem and contestant.
 using Key = std::pair<std::string, std::string>;
 
@@ -30,7 +43,7 @@ std::map<Key, double> measured_in(const json& run) {
   std::map<Key, double> found;
   for (const json& entry : run.at("entries")) {
     for (const json& measurement : entry.at("measurements")) {
-      if (measurement.at("mode") == name(TimingMode::cold_burst) && measurement.at("rounds") > 0) {
+      if (measurement.at("mode") == name(TimingMode::cold_burst) && !measurement.contains("not_measured")) {
         found[{measurement.at("problem"), entry.at("contestant")}] = measurement.at("contestant_us").at("value");
       }
     }
@@ -75,7 +88,9 @@ std::size_t IntervalScore::hits() const noexcept {
 IntervalScore score(std::string_view foretold, std::string_view run) {
   try {
     const json intervals = parsed(foretold, "the file of predictions");
-    const std::map<Key, double> measured = measured_in(parsed(run, "the measured run"));
+    const json tournament = parsed(run, "the measured run");
+    check_card(intervals, tournament);
+    const std::map<Key, double> measured = measured_in(tournament);
     IntervalScore out;
     for (const char* const operation : {"dual_gemm", "grouped"}) {
       for (const json& problem : intervals.at(operation)) {

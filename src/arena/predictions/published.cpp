@@ -19,6 +19,13 @@ std::int64_t extent(const ConfigTable& table, const std::string& key) {
   return value;
 }
 
+double time(const ConfigTable& table, const std::string& key, double us) {
+  if (us <= 0) {
+    table.fail(key, "must be above 0");
+  }
+  return us;
+}
+
 /// `us` and `who` go together.
 std::vector<PublishedTime> times(const ConfigTable& table) {
   const std::vector<std::string> who = table.texts("who");
@@ -28,7 +35,7 @@ std::vector<PublishedTime> times(const ConfigTable& table) {
   }
   std::vector<PublishedTime> found;
   for (std::size_t i = 0; i < who.size(); ++i) {
-    found.push_back({who[i], us[i]});
+    found.push_back({who[i], time(table, "us", us[i])});
   }
   return found;
 }
@@ -50,7 +57,7 @@ PublishedProblem problem(const ConfigTable& table, bool has_counts) {
   if (found.k % 16 != 0) {
     table.fail("k", "must be a multiple of 16");
   }
-  found.speed_of_light_us = table.number("speed_of_light_us");
+  found.speed_of_light_us = time(table, "speed_of_light_us", table.number("speed_of_light_us"));
   found.times = times(table);
   table.reject_unknown();
   return found;

@@ -36,12 +36,7 @@ std::vector<Pitch> pitches_in(const std::vector<std::string>& folders) {
   return pitches;
 }
 
-/// The first four are in NVFP4.
-std::vector<Problem> lists() {
-  std::vector<Problem> all = load_suite("grouped_origin").problems;
-  all.erase(all.begin() + 4, all.end());
-  return all;
-}
+std::vector<Problem> lists() { return load_suite("grouped_origin").problems; }
 
 std::string foretold_of(const DeviceSpec& device) {
   return foretell(device, published(), pitches_in({"origin", "blackwell"}), lists());
@@ -193,7 +188,7 @@ TEST(Foretold, RefusesWhatItHasNoWordsFor) {
 }
 
 json run_of(const std::vector<std::pair<std::string, double>>& times, const std::string& problem) {
-  json run{{"entries", json::array()}};
+  json run{{"entries", json::array()}, {"context", {{"machine", {{"gpu", "NVIDIA B200"}}}}}};
   for (const auto& [contestant, us] : times) {
     json measurement{{"problem", problem}, {"mode", "cold burst"}, {"rounds", 5}, {"contestant_us", {{"value", us}}}};
     run["entries"].push_back({{"contestant", contestant}, {"measurements", json::array({measurement})}});
@@ -202,7 +197,8 @@ json run_of(const std::vector<std::pair<std::string, double>>& times, const std:
 }
 
 TEST(Foretold, AScoreCountsHitsAndOrders) {
-  const json intervals{{"grouped", json::array()},
+  const json intervals{{"device", "B200"},
+                       {"grouped", json::array()},
                        {"dual_gemm",
                         {{{"problem", "p"},
                           {"contestants",
@@ -219,6 +215,15 @@ TEST(Foretold, AScoreCountsHitsAndOrders) {
   EXPECT_EQ(found.right_order, 1U);  // near was slower
   EXPECT_NE(text(found).find("1 of 3 times lie in their intervals; 1 of 2 pairs"), std::string::npos) << text(found);
   EXPECT_EQ(text(score(intervals.dump(), run_of({}, "p").dump())), "nothing that was foretold has been measured\n");
+  json with_a_gap = run;
+  with_a_gap["entries"][0]["measurements"][0] = {
+      {"problem", "p"}, {"mode", "cold burst"}, {"not_measured", "the time budget was spent"}};
+  EXPECT_EQ(score(intervals.dump(), with_a_gap.dump()).times.size(), 2U);
+  for (const json& elsewhere : {json{{"gpu", "NVIDIA H200"}}, json{{"device", "cpu"}}}) {
+    json other = run;
+    other["context"]["machine"] = elsewhere;
+    EXPECT_THROW((void)score(intervals.dump(), other.dump()), Error) << elsewhere;
+  }
   EXPECT_THROW((void)score("[]", run.dump()), Error);
   EXPECT_THROW((void)score(intervals.dump(), "{}"), Error);
 }
