@@ -255,9 +255,10 @@ TEST(ContestInputs, WhoseScalesDoNotFit) {
   contest<Config{.blocks = 2, .block_tokens = 32, .stages = 2, .unsigned_scales = true}>(40, 64);
 }
 
+/// The slots fill more than half of the shared memory, so that no more of it is there than the shape says.
 TEST(UnsignedScales, ASignMakesItsTileNaN) {
   constexpr Config config{
-      .output = Number::fp32, .blocks = 2, .block_tokens = 128, .stages = 2, .unsigned_scales = true};
+      .output = Number::fp32, .blocks = 2, .block_tokens = 128, .stages = 5, .unsigned_scales = true};
   DualGemmCase host = contest_case<config>(130, 16, 512);
   host.a.set_scale(129, 31, 0xB0);
   ASSERT_EQ(run<config>(host, 1), "");
@@ -267,6 +268,16 @@ TEST(UnsignedScales, ASignMakesItsTileNaN) {
   for (const std::int64_t row : {128, 129}) {
     EXPECT_TRUE(std::isnan(host.c.value(row, 3))) << row;
   }
+}
+
+/// Of the tokens behind the first 128 of a tile too.
+TEST(UnsignedScales, ASignInTheSecondGroupOfScalesMakesItsTileNaN) {
+  constexpr Config config{
+      .output = Number::fp32, .blocks = 2, .block_tokens = 256, .stages = 2, .unsigned_scales = true};
+  DualGemmCase host = contest_case<config>(130, 16, 512);
+  host.a.set_scale(129, 31, 0xB0);
+  ASSERT_EQ(run<config>(host, 1), "");
+  EXPECT_TRUE(std::isnan(host.c.value(0, 3)));
 }
 
 }  // namespace
