@@ -1,13 +1,17 @@
 #include "arena/suites/suite.hpp"
-#include "arena/dual_gemm/task.hpp"
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <set>
 
+#include "arena/contestants/registry.hpp"
+#include "arena/dual_gemm/task.hpp"
 #include "arena/expect_error.hpp"
+#include "arena/gates/match.hpp"
+#include "core/device_spec.hpp"
 
 namespace thresher::arena {
 namespace {
@@ -176,12 +180,30 @@ TEST(Suite, BuiltInSuitesAreWhatTheyPromise) {
   }
 }
 
+/// A strategy that is not made for one of a timed suite's formats is not entered on it.
+bool has_contestant(const Suite& suite, const DeviceSpec& card) {
+  const std::unique_ptr<Registry> registry = card_registry(card);
+  const std::string operation(suite.problems.front().operation().name());
+  const std::vector<std::string> strategies = registry->strategies(operation);
+  return std::any_of(strategies.begin(), strategies.end(), [&](const std::string& strategy) {
+    return format_obstacle(suite, *registry->create({operation, strategy})).empty();
+  });
+}
+
+TEST(Suite, EveryOneHasAStrategyOfSomeGpuThatIsMadeForAllOfIt) {
+  for (const std::string& name : built_in_suites()) {
+    const Suite suite = load_suite(name);
+    EXPECT_TRUE(has_contestant(suite, device_spec("H200")) || has_contestant(suite, device_spec("B200"))) << name;
+  }
+}
+
 TEST(Suite, UnknownSuitesNameTheOnesThereAre) {
   EXPECT_EQ(
       error_of([] { (void)load_suite("orgin"); }),
       "suite orgin: it is none of the built-in suites attention, attention_edges, attention_origin, decode, edges, "
-      "grouped_edges, grouped_gemm_edges, grouped_origin, grouped_origin_bf16, moe_decode, moe_prefill, "
-      "origin, origin_bf16, prefill, and the file cannot be read: No such file or directory");
+      "grouped_edges, grouped_gemm_edges, grouped_origin, grouped_origin_bf16, moe_decode, moe_decode_bf16, "
+      "moe_prefill, "
+      "moe_prefill_bf16, origin, origin_bf16, prefill, and the file cannot be read: No such file or directory");
   EXPECT_NE(error_of([] { (void)load_suite("/"); }).find("not a regular file"), std::string::npos);
 }
 
