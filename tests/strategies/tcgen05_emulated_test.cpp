@@ -240,8 +240,8 @@ DualGemmCase contest_case(std::int64_t m, std::int64_t n, std::int64_t k) {
 }
 
 template <Config config>
-void contest(std::int64_t m, std::int64_t n) {
-  DualGemmCase host = contest_case<config>(m, n, 512);
+void contest(std::int64_t m, std::int64_t n, std::int64_t k = 512) {
+  DualGemmCase host = contest_case<config>(m, n, k);
   ASSERT_EQ(run_and_judge<config>(host, 3, Rule::contest), "") << m << "x" << n;
 }
 TEST(ContestInputs, OfOneBlock) {
@@ -250,6 +250,19 @@ TEST(ContestInputs, OfOneBlock) {
 TEST(ContestInputs, OfAPair) {
   contest<Config{.blocks = 2, .block_tokens = 128, .stages = 2, .unsigned_scales = true}>(140, 100);
 }
+
+/// In the tiles and rings that the planner gives the origin's problems of 256 and of 512 tokens: all of the tokens, and
+/// as much of K as fills the ring and more.
+constexpr Config of_256_tokens{.blocks = 2, .block_tokens = 128, .stages = 8, .unsigned_scales = true};
+constexpr Config of_512_tokens{.blocks = 2, .block_tokens = 256, .stages = 5, .unsigned_scales = true};
+TEST(OriginsTiles, Of256Tokens) { contest<of_256_tokens>(256, 128, 2560); }
+TEST(OriginsTiles, Of512Tokens) { contest<of_512_tokens>(512, 128, 1536); }
+
+/// The whole of them, once: measurements/ has what came of it.
+TEST(OriginsProblems, DISABLED_256x4096x7168) { contest<of_256_tokens>(256, 4096, 7168); }
+TEST(OriginsProblems, DISABLED_512x4096x7168) { contest<of_512_tokens>(512, 4096, 7168); }
+TEST(OriginsProblems, DISABLED_256x3072x4096) { contest<of_256_tokens>(256, 3072, 4096); }
+TEST(OriginsProblems, DISABLED_512x3072x7168) { contest<of_512_tokens>(512, 3072, 7168); }
 /// Tiles do not start where groups of 128 scales do: tokens are prepared all the same.
 TEST(ContestInputs, WhoseScalesDoNotFit) {
   contest<Config{.blocks = 2, .block_tokens = 32, .stages = 2, .unsigned_scales = true}>(40, 64);
