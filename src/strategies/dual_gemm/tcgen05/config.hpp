@@ -39,8 +39,7 @@ TH_DEVICE constexpr int tile_outputs(const Config& c) { return c.blocks * static
 /// Of a slot, by each block. In a pair each block brings half of the tokens, and half of their scales into both.
 TH_DEVICE constexpr u32 loaded_tokens(const Config& c) { return static_cast<u32>(c.block_tokens / c.blocks); }
 TH_DEVICE constexpr u32 token_scale_groups(const Config& c) { return scale_groups(static_cast<u32>(c.block_tokens)); }
-/// Blocks of scales along K that one block brings.
-TH_DEVICE constexpr u32 loaded_scale_blocks(const Config& c) { return slot_scale_blocks / static_cast<u32>(c.blocks); }
+TH_DEVICE constexpr u32 loaded_scale_blocks(const Config& c) { return loaded_scale_blocks(static_cast<u32>(c.blocks)); }
 
 /// A slot: weights, tokens, scales of the weights, scales of the tokens.
 TH_DEVICE constexpr u32 token_bytes(const Config& c) { return loaded_tokens(c) * slot_row_bytes; }

@@ -47,7 +47,7 @@ TH_DEVICE constexpr u32 token_scale_groups(const Config& c) {
   return weights::scale_groups(static_cast<u32>(c.block_tokens));
 }
 TH_DEVICE constexpr u32 loaded_scale_blocks(const Config& c) {
-  return weights::slot_scale_blocks / static_cast<u32>(c.blocks);
+  return weights::loaded_scale_blocks(static_cast<u32>(c.blocks));
 }
 TH_DEVICE constexpr u32 token_scale_bytes(const Config& c) {
   return token_scale_groups(c) * weights::slot_scale_blocks * weights::scale_block_bytes;

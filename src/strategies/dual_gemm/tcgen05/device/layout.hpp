@@ -47,6 +47,8 @@ TH_DEVICE constexpr u64 packed_scale_bytes(u32 n, u32 k) { return u64{row_tiles(
 /// Groups of 128 rows that the scales of `rows` tokens take.
 TH_DEVICE constexpr u32 scale_groups(u32 rows) { return (rows + 127) / 128; }
 TH_DEVICE constexpr u32 scale_k_blocks(u32 k) { return (k + product_k - 1) / product_k; }
+/// Blocks of a slot's token scales along K that each of `blocks` blocks brings, for all of them.
+TH_DEVICE constexpr u32 loaded_scale_blocks(u32 blocks) { return slot_scale_blocks / blocks; }
 /// Byte of the scale of a row and a column (of 16 along K) in a block.
 TH_DEVICE constexpr u32 scale_byte(u32 row, u32 column) { return row % 32 * 16 + row % 128 / 32 * 4 + column % 4; }
 

@@ -11,6 +11,7 @@
 #include "strategies/dual_gemm/device/number_type.hpp"
 #include "strategies/dual_gemm/tcgen05/config.hpp"
 #include "strategies/dual_gemm/tcgen05/device/scale_signs.hpp"
+#include "strategies/dual_gemm/tcgen05/device/slot.hpp"
 #include "strategies/dual_gemm/tcgen05/params.hpp"
 
 namespace thresher::strategies::dual_gemm::tcgen05 {
@@ -54,15 +55,15 @@ class Operation {
   TH_DEVICE void load_constant(const pipeline::LoadSlot& slot, const Tile& tile, u32 k_step) const {
     const At block{0, 0, static_cast<i32>(tile.row_tile * params_.k_steps + k_step)};
     pipeline::load_box<shape.group>(slot, 0, params_.weights, block);
-    pipeline::load_box<shape.group>(slot, weight_scales_at, params_.weight_scales, block);
+    pipeline::load_box<shape.group>(slot, Slot::weight_scales_at, params_.weight_scales, block);
   }
 
   TH_DEVICE void load_fresh(const pipeline::LoadSlot& slot, const Tile& tile, u32 k_step) const {
     const i32 first = static_cast<i32>(tile.token() + tile.member * loaded_tokens(config));
-    pipeline::load_box<shape.group>(slot, tokens_at, params_.tokens,
+    pipeline::load_box<shape.group>(slot, Slot::tokens_at, params_.tokens,
                                     At{static_cast<i32>(k_step * slot_row_bytes), first});
     const i32 k_block = static_cast<i32>(k_step * slot_scale_blocks + tile.member * loaded_scale_blocks(config));
-    pipeline::load_box_for_all<shape.group>(slot, token_scales_at + tile.member * loaded_scale_bytes,
+    pipeline::load_box_for_all<shape.group>(slot, Slot::token_scales_at + tile.member * Slot::loaded_scale_bytes,
                                             params_.token_scales,
                                             At{0, k_block, static_cast<i32>(tile.token_tile * groups)});
   }
@@ -71,21 +72,7 @@ class Operation {
                           bool first) const {
     constexpr instructions::Instruction word =
         instructions::instruction<instructions::Kind::nvfp4>(tile_rows * config.blocks, config.block_tokens);
-    const auto weights = instructions::descriptor<Swizzle::b128>(slot, 0, 8 * slot_row_bytes);
-    const auto tokens = instructions::descriptor<Swizzle::b128>(slot.offset_bytes(tokens_at), 0, 8 * slot_row_bytes);
-    TH_UNROLL
-    for (u32 k = 0; k < slot_products; ++k) {
-      const auto weight_scales = scales.plus(k * columns_of_product);
-      const auto token_scales = weight_scales.plus(scale_block_columns);
-      copy_scales(weight_scales, slot, weight_scales_at + k * scale_block_bytes);
-      TH_UNROLL
-      for (u32 g = 0; g < groups; ++g) {
-        copy_scales(token_scales.plus(g * scale_block_columns), slot, token_scales_at + token_scale_block(k, g));
-      }
-      instructions::multiply_scaled<shape.group>(sums, weights.advance(k * product_row_bytes),
-                                                 tokens.advance(k * product_row_bytes), word, weight_scales,
-                                                 token_scales, !first || k != 0);
-    }
+    Slot::multiply(slot, sums, scales, word, first);
   }
 
   /// What the sums are multiplied by.
@@ -122,22 +109,8 @@ class Operation {
   }
 
  private:
-  static constexpr u32 tokens_at = weight_block_bytes;
-  static constexpr u32 weight_scales_at = tokens_at + token_bytes(config);
-  static constexpr u32 token_scales_at = weight_scales_at + weight_scale_bytes;
   static constexpr u32 groups = token_scale_groups(config);
-  static constexpr u32 columns_of_product = (1 + groups) * scale_block_columns;
-  static constexpr u32 loaded_scale_bytes = groups * loaded_scale_blocks(config) * scale_block_bytes;
-
-  /// A block loads all groups of its part of the slot's blocks along K.
-  static TH_DEVICE constexpr u32 token_scale_block(u32 k, u32 group) {
-    constexpr u32 loaded = loaded_scale_blocks(config);
-    return ((k / loaded * groups + group) * loaded + k % loaded) * scale_block_bytes;
-  }
-
-  static TH_DEVICE void copy_scales(tensor_memory::Columns to, Shared<u8> slot, u32 offset) {
-    instructions::copy_scales<shape.group>(to, instructions::scale_block(slot.offset_bytes(offset)));
-  }
+  using Slot = tcgen05::Slot<shape.group, token_bytes(config), groups>;
 
   static TH_DEVICE float scale(Global<float> value) { return value.is_null() ? 1.0F : value.load(); }
 

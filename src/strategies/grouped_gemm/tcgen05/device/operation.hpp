@@ -5,6 +5,7 @@
 #include "machine/tma.hpp"
 #include "pipeline/grouped/tensor_skeleton.hpp"
 #include "pipeline/tensor_loads.hpp"
+#include "strategies/dual_gemm/tcgen05/device/slot.hpp"
 #include "strategies/grouped_gemm/device/finish.hpp"
 #include "strategies/grouped_gemm/tcgen05/config.hpp"
 #include "strategies/grouped_gemm/tcgen05/params.hpp"
@@ -63,10 +64,11 @@ class Operation {
     const u32 row_tile = tile.column * config.blocks + member;
     const At block{0, 0, static_cast<i32>(row_tile * params_.k_steps + k_step), static_cast<i32>(tile.group)};
     pipeline::load_box<shape.group>(slot, 0, params_.weights, block);
-    pipeline::load_box<shape.group>(slot, weight_scales_at, params_.weight_scales, block);
+    pipeline::load_box<shape.group>(slot, Slot::weight_scales_at, params_.weight_scales, block);
     load_tokens(slot, tile, k_step, member);
     const i32 k_block = static_cast<i32>(k_step * weights::slot_scale_blocks + member * loaded_scale_blocks(config));
-    pipeline::load_box_for_all<shape.group>(slot, token_scales_at + member * loaded_scale_bytes, params_.token_scales,
+    pipeline::load_box_for_all<shape.group>(slot, Slot::token_scales_at + member * Slot::loaded_scale_bytes,
+                                            params_.token_scales,
                                             At{0, k_block, static_cast<i32>(tile.row_tile * scale_groups)});
   }
 
@@ -75,23 +77,7 @@ class Operation {
     constexpr instructions::Instruction widest =
         instructions::instruction<instructions::Kind::nvfp4>(weights::tile_rows * config.blocks, config.block_tokens);
     const instructions::Instruction word = widest.with_columns(rung);
-    const auto rows = instructions::descriptor<Swizzle::b128>(slot, 0, 8 * weights::slot_row_bytes);
-    const auto tokens =
-        instructions::descriptor<Swizzle::b128>(slot.offset_bytes(tokens_at), 0, 8 * weights::slot_row_bytes);
-    TH_UNROLL
-    for (u32 k = 0; k < weights::slot_products; ++k) {
-      const auto row_scales = scales.plus(k * columns_of_product);
-      const auto token_scales = row_scales.plus(weights::scale_block_columns);
-      copy_scales(row_scales, slot, weight_scales_at + k * weights::scale_block_bytes);
-      TH_UNROLL
-      for (u32 g = 0; g < scale_groups; ++g) {
-        copy_scales(token_scales.plus(g * weights::scale_block_columns), slot,
-                    token_scales_at + token_scale_block(k, g));
-      }
-      instructions::multiply_scaled<shape.group>(sums, rows.advance(k * weights::product_row_bytes),
-                                                 tokens.advance(k * weights::product_row_bytes), word, row_scales,
-                                                 token_scales, !first || k != 0);
-    }
+    Slot::multiply(slot, sums, scales, word, first);
   }
 
   TH_DEVICE void finish(const pipeline::TensorSums& sums, const pipeline::GroupTile& tile, u32 member,
@@ -109,18 +95,8 @@ class Operation {
   }
 
  private:
-  static constexpr u32 tokens_at = weights::weight_block_bytes;
-  static constexpr u32 weight_scales_at = tokens_at + most_token_bytes(config);
-  static constexpr u32 token_scales_at = weight_scales_at + weights::weight_scale_bytes;
   static constexpr u32 scale_groups = token_scale_groups(config);
-  static constexpr u32 columns_of_product = (1 + scale_groups) * weights::scale_block_columns;
-  static constexpr u32 loaded_scale_bytes = scale_groups * loaded_scale_blocks(config) * weights::scale_block_bytes;
-
-  /// A block loads all groups of its part of the slot's blocks along K.
-  static TH_DEVICE constexpr u32 token_scale_block(u32 k, u32 group) {
-    constexpr u32 loaded = loaded_scale_blocks(config);
-    return ((k / loaded * scale_groups + group) * loaded + k % loaded) * weights::scale_block_bytes;
-  }
+  using Slot = weights::Slot<shape.group, most_token_bytes(config), scale_groups>;
 
   /// This block's part of the tile's columns. Rows behind the tile's are another's, or zeros behind the last.
   TH_DEVICE void load_tokens(const pipeline::LoadSlot& slot, const pipeline::GroupTile& tile, u32 k_step,
@@ -131,15 +107,11 @@ class Operation {
     TH_NO_UNROLL
     for (u32 at = 0; at < count;) {
       const bool is_many = count - at >= many_token_rows;
-      pipeline::load_box<shape.group>(slot, tokens_at + at * weights::slot_row_bytes,
+      pipeline::load_box<shape.group>(slot, Slot::tokens_at + at * weights::slot_row_bytes,
                                       is_many ? params_.many_tokens : params_.few_tokens,
                                       At{along_k, static_cast<i32>(row + at)});
       at += is_many ? many_token_rows : few_token_rows;
     }
-  }
-
-  static TH_DEVICE void copy_scales(tensor_memory::Columns to, Shared<u8> slot, u32 offset) {
-    instructions::copy_scales<shape.group>(to, instructions::scale_block(slot.offset_bytes(offset)));
   }
 
   /// What the sums of gate and up are multiplied by.
