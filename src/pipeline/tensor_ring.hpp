@@ -10,6 +10,7 @@
 #include "machine/cluster.hpp"
 #include "machine/debug.hpp"
 #include "machine/tcgen05.hpp"
+#include "machine/warp.hpp"
 #include "pipeline/ring.hpp"
 #include "pipeline/tensor_shape.hpp"
 
@@ -81,13 +82,18 @@ class TensorRing {
     }
   }
 
-  /// One thread of a finishing warp gives an accumulator back.
+  /// A finishing warp, which has loaded what it needs, gives an accumulator back.
   TH_DEVICE void give_back(u32 accumulator) const {
-    if constexpr (shape.group == Group::pair) {
-      cluster::map(sums_empty(accumulator), leader_).arrive();
-    } else {
-      sums_empty(accumulator).arrive();
+    tensor_memory::before_barrier();
+    warp::sync();
+    if (warp::elect()) {
+      if constexpr (shape.group == Group::pair) {
+        cluster::map(sums_empty(accumulator), leader_).arrive();
+      } else {
+        sums_empty(accumulator).arrive();
+      }
     }
+    warp::sync();
   }
 
  private:

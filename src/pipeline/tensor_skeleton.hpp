@@ -243,20 +243,11 @@ class TensorSkeleton {
       mark_first(finisher_role, Moment::drained);
       finish_tile(TensorSums(columns.plus(at.slot * shape.sum_columns)), tile, ahead);
       if constexpr (shape.persistent) {
-        give_back_sums(at.slot);
+        ring_.give_back(at.slot);
       }
       at.advance();
       mark_first(finisher_role, Moment::finished);
     });
-  }
-
-  TH_DEVICE void give_back_sums(u32 accumulator) const {
-    tensor_memory::before_barrier();
-    warp::sync();
-    if (warp::elect()) {
-      ring_.give_back(accumulator);
-    }
-    warp::sync();
   }
 
   template <class Tile, class Ahead>

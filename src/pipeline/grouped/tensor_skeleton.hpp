@@ -219,19 +219,10 @@ class GroupedTensorSkeleton {
       mark_first(finisher_role, Moment::drained);
       operation_.finish(TensorSums(columns.plus(at.slot * shape.sum_columns)), tile, member_,
                         memory_.offset_bytes(staging_offset(shape)));
-      give_back_sums(at.slot);
+      ring_.give_back(at.slot);
       at.advance();
       mark_first(finisher_role, Moment::finished);
     }
-  }
-
-  TH_DEVICE void give_back_sums(u32 accumulator) const {
-    tensor_memory::before_barrier();
-    warp::sync();
-    if (warp::elect()) {
-      ring_.give_back(accumulator);
-    }
-    warp::sync();
   }
 
   const Operation& operation_;
