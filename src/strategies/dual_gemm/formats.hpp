@@ -18,6 +18,12 @@ constexpr Format format_of(Number number) {
 constexpr ActivationCode code_of(ActivationKind kind) { return static_cast<ActivationCode>(kind); }
 constexpr ActivationKind kind_of(ActivationCode code) { return static_cast<ActivationKind>(code); }
 
+/// Of a problem.
+struct OperandFormats {
+  Format tokens;
+  Format weights;
+};
+
 constexpr bool is_16_bit(Format format) { return format == Format::fp16 || format == Format::bf16; }
 
 }  // namespace thresher::strategies::dual_gemm

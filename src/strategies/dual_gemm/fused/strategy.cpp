@@ -9,6 +9,7 @@
 #include "strategies/dual_gemm/fused/launch.hpp"
 #include "strategies/dual_gemm/fused/obstacles.hpp"
 #include "strategies/dual_gemm/fused/program.hpp"
+#include "strategies/dual_gemm/host/samples.hpp"
 #include "strategies/refusal.hpp"
 
 namespace thresher::strategies::dual_gemm::fused {
@@ -17,13 +18,6 @@ namespace {
 /// Few tokens leave a kernel waiting for memory from its first moment: starting it before the last one has ended pays
 /// there, and costs elsewhere (docs/kernels/dual-gemm.md).
 constexpr std::int64_t most_tokens_of_dependent_launch = 128;
-
-DualGemmProblem with_extents(DualGemmProblem problem, std::int64_t m, std::int64_t n, std::int64_t k) {
-  problem.m = m;
-  problem.n = n;
-  problem.k = k;
-  return problem;
-}
 
 /// A problem of a few tiles for `config`.
 DualGemmProblem beyond_a_tile(const DualGemmProblem& problem, const Config& config) {

@@ -1,41 +1,18 @@
 #pragma once
 /// The configurations that are worth predicting, and small ones for the emulator.
-#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <vector>
 
+#include "strategies/dual_gemm/host/tensor_tiles.hpp"
 #include "strategies/dual_gemm/tcgen05/config.hpp"
 
 namespace thresher::strategies::dual_gemm::tcgen05 {
 
-inline constexpr int token_granule = 16;
-inline constexpr int most_tokens = 256;
-inline constexpr int most_stages = 16;
-
-/// As many slots as shared memory and tensor memory hold; 0 where not even one fits.
-constexpr int most_stages_of(Config config) {
-  for (config.stages = most_stages; config.stages > 0; --config.stages) {
-    if (pipeline::fits(shape_of(config))) {
-      return config.stages;
-    }
-  }
-  return 0;
-}
-
-/// For `m` tokens: tiles that hold them all, or the widths that a multiprocessor's loads, its products and its tensor
-/// memory like best. How deep the ring is follows from the rest.
+/// For `m` tokens. How deep the ring is follows from the rest.
 inline std::vector<Config> candidates(std::int64_t m) {
-  const auto all =
-      static_cast<int>(std::min<std::int64_t>(most_tokens, (m + token_granule - 1) / token_granule * token_granule));
-  std::vector<int> widths{std::max(token_granule, all)};
-  for (const int tokens : {64, 96, 128, 192}) {
-    if (tokens < all) {
-      widths.push_back(tokens);
-    }
-  }
   std::vector<Config> found;
-  for (const int tokens : widths) {
+  for (const int tokens : token_widths(m)) {
     for (const int blocks : {2, 1}) {
       found.push_back({.blocks = blocks, .block_tokens = tokens});
       found.push_back({.blocks = blocks, .block_tokens = tokens, .split_k = 2});

@@ -26,10 +26,7 @@
 
 namespace thresher::strategies::grouped_gemm {
 
-struct OperandFormats {
-  Format tokens;
-  Format weights;
-};
+using dual_gemm::OperandFormats;
 
 template <class Kernels>
 class KernelStrategy final : public Strategy<GroupedProblem> {

@@ -1,0 +1,153 @@
+#pragma once
+/// The strategy object of a dual GEMM that one kernel computes behind what prepares its operands. What such kernels
+/// differ in, `Kernels` says, a class of static members:
+///
+///   name, summary, role, Config, knob_table()
+///   not_made_for(problem, device)    as Strategy has it
+///   operand(config, problem)         number that is multiplied, where Config has a choice of it
+///   formats(config)                  of a problem that a sample of these knobs is
+///   candidates(problem, knobs)       configurations worth predicting; what the problem decides need not be set
+///   completed(config, knobs)         the same with what follows from other knobs and was not asked for; empty when
+///                                    nothing fits
+///   obstacles(problem, config, device)
+///   work(problem, config)
+///   plan(problem, config)
+///   profile_shape(config)            of the kernel that is looked into, the first step behind the preparation
+///   beyond_a_tile(problem, config, rest), least_k(config)
+///                                    samples: beyond a tile and the ring with `rest` along K behind whole slots; and
+///                                    as short as there are
+///   ragged                           such a rest
+///   default_configs(), small_configs()  compiled ahead, and for the emulator
+#include <algorithm>
+#include <iterator>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "strategies/dual_gemm/formats.hpp"
+#include "strategies/dual_gemm/host/samples.hpp"
+#include "strategies/refusal.hpp"
+#include "strategies/strategy.hpp"
+
+namespace thresher::strategies::dual_gemm {
+
+template <class Kernels>
+class KernelStrategy final : public Strategy<DualGemmProblem> {
+ public:
+  using Config = typename Kernels::Config;
+
+  [[nodiscard]] std::string_view name() const override { return Kernels::name; }
+  [[nodiscard]] std::string_view summary() const override { return Kernels::summary; }
+  [[nodiscard]] DeviceKind device_kind() const override { return DeviceKind::cuda; }
+  [[nodiscard]] Role role() const override { return Kernels::role; }
+  [[nodiscard]] std::vector<KnobHelp> knobs() const override { return Kernels::knob_table().help(); }
+
+  [[nodiscard]] std::optional<std::string> not_made_for(const DualGemmProblem& problem,
+                                                        const DeviceSpec& device) const override {
+    return Kernels::not_made_for(problem, device);
+  }
+
+  [[nodiscard]] std::vector<std::string> obstacles(const DualGemmProblem& problem, const Knobs& knobs,
+                                                   const DeviceSpec& device) const override {
+    const Config wanted = config(problem, knobs);
+    if (auto sentence = not_made_for(problem, device)) {
+      return {*sentence};
+    }
+    return Kernels::obstacles(problem, wanted, device);
+  }
+
+  [[nodiscard]] std::vector<Knobs> candidates(const DualGemmProblem& problem, const Knobs& knobs,
+                                              const DeviceSpec& device) const override {
+    (void)config(problem, knobs);
+    if (not_made_for(problem, device)) {
+      return {};
+    }
+    std::vector<Knobs> found;
+    for (const Config& tile : Kernels::candidates(problem, knobs)) {
+      const std::optional<Config> candidate =
+          Kernels::completed(Kernels::knob_table().with(for_problem(tile, problem), knobs, name()), knobs);
+      if (!candidate || !Kernels::obstacles(problem, *candidate, device).empty()) {
+        continue;
+      }
+      const Knobs all = Kernels::knob_table().knobs(*candidate);
+      if (std::find(found.begin(), found.end(), all) == found.end()) {
+        found.push_back(all);
+      }
+    }
+    return found;
+  }
+
+  [[nodiscard]] PlannedCall plan(const DualGemmProblem& problem, const Knobs& knobs,
+                                 const DeviceSpec& device) const override {
+    return Kernels::plan(problem, feasible_config(problem, knobs, device));
+  }
+
+  [[nodiscard]] WorkModel work(const DualGemmProblem& problem, const Knobs& knobs, const DeviceSpec&) const override {
+    return Kernels::work(problem, config(problem, knobs));
+  }
+
+  [[nodiscard]] std::optional<ProfiledCall> profiled(const DualGemmProblem& problem, const Knobs& knobs,
+                                                     const DeviceSpec& device,
+                                                     const ProfileRequest& request) const override {
+    Config wanted = feasible_config(problem, knobs, device);
+    wanted.profiled = request.timestamps;
+    wanted.ablation = request.ablation;
+    PlannedCall call = Kernels::plan(problem, wanted);
+    const std::size_t step = call.preparation_steps;
+    return ProfiledCall{std::move(call), step, Kernels::profile_shape(wanted)};
+  }
+
+  /// Along K with and without a rest in the last slot; one token and one output.
+  [[nodiscard]] std::vector<DualGemmProblem> edges(const DualGemmProblem& problem, const Knobs& knobs,
+                                                   const DeviceSpec&) const override {
+    const Config wanted = config(problem, knobs);
+    return {Kernels::beyond_a_tile(problem, wanted, Kernels::ragged), Kernels::beyond_a_tile(problem, wanted, 0),
+            with_extents(problem, 1, 1, Kernels::least_k(wanted))};
+  }
+
+  [[nodiscard]] std::vector<Sample<DualGemmProblem>> built_in() const override {
+    return samples_of(Kernels::default_configs());
+  }
+  [[nodiscard]] std::vector<Sample<DualGemmProblem>> samples() const override {
+    return samples_of(Kernels::small_configs());
+  }
+
+ private:
+  /// What a problem decides.
+  static Config for_problem(Config config, const DualGemmProblem& problem) {
+    if constexpr (requires { config.operand; }) {
+      config.operand = Kernels::operand(config, problem);
+    }
+    config.output = number_of(problem.out);
+    config.activation = code_of(problem.activation.kind);
+    return config;
+  }
+
+  static Sample<DualGemmProblem> sample_of(const Config& config) {
+    const OperandFormats formats = Kernels::formats(config);
+    const DualGemmProblem problem{.a = formats.tokens,
+                                  .b = formats.weights,
+                                  .out = format_of(config.output),
+                                  .activation = {.kind = kind_of(config.activation)}};
+    return {Kernels::beyond_a_tile(problem, config, Kernels::ragged), Kernels::knob_table().knobs(config)};
+  }
+
+  template <class Configs>
+  static std::vector<Sample<DualGemmProblem>> samples_of(const Configs& configs) {
+    std::vector<Sample<DualGemmProblem>> found;
+    std::transform(configs.begin(), configs.end(), std::back_inserter(found), sample_of);
+    return found;
+  }
+
+  [[nodiscard]] Config config(const DualGemmProblem& problem, const Knobs& knobs) const {
+    return for_problem(Kernels::knob_table().with({}, knobs, name()), problem);
+  }
+  [[nodiscard]] Config feasible_config(const DualGemmProblem& problem, const Knobs& knobs,
+                                       const DeviceSpec& device) const {
+    refuse_obstacles(name(), knobs, obstacles(problem, knobs, device));
+    return config(problem, knobs);
+  }
+};
+
+}  // namespace thresher::strategies::dual_gemm
