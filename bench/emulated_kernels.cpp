@@ -31,7 +31,7 @@ void measure(const arena::Operation& operation, const arena::EmulatedOperation& 
   for (const std::string& strategy : kernels.strategies()) {
     double seconds = 0;
     std::uint64_t runs = 0;
-    for (const auto& kernel : kernels.samples(strategy)) {
+    for (const auto& kernel : kernels.samples(strategy, nullptr)) {
       for (const arena::Problem& problem : kernel->edges()) {
         const auto on = kernel->on(problem);
         run(*on, 0);
