@@ -17,11 +17,15 @@ constexpr bool thresher_mutant(int) {{ return false; }}
 #else
 #pragma GCC diagnostic ignored "-Waggressive-loop-optimizations"
 #include <cstdlib>
+#include <type_traits>
 inline const int thresher_mutant_on = [] {{
   const char* number = std::getenv("THRESHER_MUTANT");
   return number == nullptr ? 0 : std::atoi(number);
 }}();
-inline bool thresher_mutant(int number) {{ return thresher_mutant_on == number; }}
+// What the compiler evaluates is as it should be: only what runs can be switched.
+inline constexpr bool thresher_mutant(int number) {{
+  return !std::is_constant_evaluated() && thresher_mutant_on == number;
+}}
 #endif
 #endif
 #line 1 "{path}"
