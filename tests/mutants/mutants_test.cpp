@@ -87,7 +87,18 @@ bool is_whole(const std::string& code) {
       return false;
     }
   }
-  return open.empty();
+  const std::string last_line = code.substr(code.rfind('\n', code.find_last_not_of(" \n")) + 1);
+  const bool ends = last_line.find_first_of(";}") != std::string::npos;
+  return open.empty() && (has_statements ? ends : stripped(code).rfind("return", 0) != 0);
+}
+
+/// Statements begin where one may: nothing of another stands before them on their line.
+bool begins_well(const std::string& text, const toml::table& edit) {
+  const std::string before = stripped(text_of(edit, "before"));
+  const std::size_t place = place_of(text, edit).value_or(0);
+  const std::string on_line = stripped(text.substr(text.rfind('\n', place) + 1, place - text.rfind('\n', place) - 1));
+  return before.find(';') == std::string::npos || on_line.empty() ||
+         std::string_view("{;:)").find(on_line.back()) != std::string_view::npos || on_line == "} else";
 }
 
 TEST(Mutants, StillFitTheCode) {
@@ -99,6 +110,7 @@ TEST(Mutants, StillFitTheCode) {
           << what << ": " << file << " has not exactly one\n" << text_of(edit, "before");
       EXPECT_NE(stripped(text_of(edit, "before")), stripped(text_of(edit, "after"))) << what;
       EXPECT_TRUE(is_whole(text_of(edit, "before")) && is_whole(text_of(edit, "after"))) << what;
+      EXPECT_TRUE(begins_well(read(tree / file), edit)) << what;
     }
   }
 }
