@@ -9,19 +9,36 @@
 
 namespace thresher {
 
-/// Element formats. `nvfp4` is e2m1, two values a byte, low nibble first, with one e4m3 scale for each 16 along K.
-enum class Format : std::uint8_t { fp32, fp16, bf16, fp8_e4m3, nvfp4, int32, uint8 };
+/// Element formats, scales included. `nvfp4` is e2m1, two values a byte, low nibble first, with one e4m3 scale for each
+/// 16 along K. The three of FP8 are e4m3 values with float32 scales that multiply them, and differ in what one scale is of.
+enum class Format : std::uint8_t {
+  fp32,
+  fp16,
+  bf16,
+  fp8_e4m3,  ///< values alone
+  nvfp4,
+  int32,
+  uint8,
+  fp8_tensor,  ///< of the whole matrix: Tensor::global_scale
+  fp8_row,     ///< of one row
+  fp8_block,   ///< of 128 along K of one row of tokens, of 128 x 128 of weights
+};
 
-inline constexpr std::array all_formats{Format::fp32,  Format::fp16,  Format::bf16, Format::fp8_e4m3,
-                                        Format::nvfp4, Format::int32, Format::uint8};
+inline constexpr std::array all_formats{Format::fp32,       Format::fp16,    Format::bf16,     Format::fp8_e4m3,
+                                        Format::nvfp4,      Format::int32,   Format::uint8,    Format::fp8_tensor,
+                                        Format::fp8_row,    Format::fp8_block};
+
+/// Stands for "as many as there are along K" in FormatTraits::values_per_scale.
+inline constexpr int whole_row = 1 << 30;
 
 struct FormatTraits {
   std::string_view name;                  ///< as in suites, on the command line and in the ledger
   int bits = 0;                           ///< of one value, its scales not counted
   Format scale_format = Format::uint8;    ///< of the scales, where there are any
   int values_per_scale = 0;               ///< how many values along K share one scale; 0 where there are no scales
+  int weight_rows_per_scale = 1;          ///< how many rows of weights share one scale; of tokens each has its own
   int k_multiple = 1;                     ///< K of an operand is a multiple of it
-  Format product_format = Format::uint8;  ///< the format itself, or one in which value × scale is exact
+  Format product_format = Format::uint8;  ///< what is multiplied: the values, or a format that holds value × scale exactly
   bool is_operand = false;                ///< of a product: A, B1, B2, Q, K, V
   bool is_output = false;                 ///< of a product: C, O
 
@@ -55,6 +72,22 @@ inline constexpr std::array<FormatTraits, all_formats.size()> format_table{{
      .is_operand = true},
     {.name = "int32", .bits = 32, .product_format = Format::int32},
     {.name = "uint8", .bits = 8, .product_format = Format::uint8},
+    {.name = "fp8_tensor", .bits = 8, .k_multiple = 16, .product_format = Format::fp8_e4m3, .is_operand = true},
+    {.name = "fp8_row",
+     .bits = 8,
+     .scale_format = Format::fp32,
+     .values_per_scale = whole_row,
+     .k_multiple = 16,
+     .product_format = Format::fp8_e4m3,
+     .is_operand = true},
+    {.name = "fp8_block",
+     .bits = 8,
+     .scale_format = Format::fp32,
+     .values_per_scale = 128,
+     .weight_rows_per_scale = 128,
+     .k_multiple = 16,
+     .product_format = Format::fp8_e4m3,
+     .is_operand = true},
 }};
 
 template <bool FormatTraits::*is>
@@ -91,11 +124,13 @@ enum class ScaleLayout : std::uint8_t {
   /// Blackwell's and cuBLAS's: rows padded to 128 and C to 4 with zeros; scale (r, c) lies at byte
   /// ((r/128)*ceil(C/4) + c/4)*512 + (r%32)*16 + ((r%128)/32)*4 + c%4.
   blocked,
+  /// [C, rows rounded up to 4]: what kernels for Hopper take the scales of fp8_block tokens in; the padding is not read.
+  column_major,
 };
 
-inline constexpr std::array all_scale_layouts{ScaleLayout::row_major, ScaleLayout::blocked};
+inline constexpr std::array all_scale_layouts{ScaleLayout::row_major, ScaleLayout::blocked, ScaleLayout::column_major};
 
-/// "row-major" or "blocked".
+/// "row-major", "blocked" or "column-major".
 [[nodiscard]] std::string_view name(ScaleLayout layout) noexcept;
 [[nodiscard]] std::optional<ScaleLayout> parse_scale_layout(std::string_view text) noexcept;
 

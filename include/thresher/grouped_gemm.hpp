@@ -67,8 +67,8 @@ struct GroupedProblem {
   std::int64_t expected_rows = 0;  ///< rows that experts own in a usual call, a hint for the choice; 0: unknown
   RowLayout layout = RowLayout::packed;
   std::int64_t row_ids_divisor = 1;  ///< gathered: top-k where ids count token · k + choice; at least 1
-  Format a = Format::fp16;           ///< fp16, bf16 or nvfp4
-  Format b = Format::fp16;           ///< fp16, bf16 or nvfp4; of all weights
+  Format a = Format::fp16;           ///< fp16, bf16, nvfp4 or one of FP8
+  Format b = Format::fp16;           ///< fp16, bf16, nvfp4 or one of FP8; of all weights
   Format out = Format::fp16;         ///< fp16, bf16 or fp32
   /// The grouped dual GEMM's; empty: one weight matrix an expert, no activation.
   std::optional<Activation> activation{};

@@ -38,6 +38,16 @@ struct Scales {
   [[nodiscard]] const std::uint8_t* codes() const noexcept { return static_cast<const std::uint8_t*>(data); }
 };
 
+/// What a tensor is to a product: the scales of fp8_block cover other blocks of weights than of tokens.
+enum class OperandRole : std::uint8_t { tokens, weights };
+
+/// The values under one scale of a tensor [rows, k] in `format`; {0, 0} where there are no scales.
+[[nodiscard]] Scales::Block scale_block_of(Format format, OperandRole role, std::int64_t k) noexcept;
+
+/// Whether the scales of such a tensor may lie so: row-major always, blocked of nvfp4, column-major of tokens in
+/// fp8_block.
+[[nodiscard]] bool may_lie(ScaleLayout layout, Format format, OperandRole role) noexcept;
+
 /// A non-owning view. `shape` and `strides` count elements (for nvfp4 e2m1 values, not bytes); the last dimension of
 /// a 2-D operand is K (or N for an output) and must be contiguous. Only the first `rank` entries are meaningful.
 struct Tensor {
@@ -49,8 +59,8 @@ struct Tensor {
   DeviceId device{};
 
   Scales scales{};  ///< of a format whose traits say that it has scales
-  /// One float32 on the tensor's device that multiplies every value of a tensor with scales, of a stack of matrices one
-  /// for each; null means 1.
+  /// One float32 on the tensor's device that multiplies every value of a tensor in nvfp4 or fp8_tensor, of a stack of
+  /// matrices one for each; null means 1.
   const float* global_scale = nullptr;
 
   /// A contiguous row-major view.
@@ -61,6 +71,13 @@ struct Tensor {
   static Tensor nvfp4(void* data, const std::uint8_t* scales, std::int64_t rows, std::int64_t k,
                       const float* global_scale = nullptr, ScaleLayout layout = ScaleLayout::row_major,
                       DeviceId device = {});
+  /// A contiguous view [rows, k] in fp8_tensor, fp8_row or fp8_block; `scales` are all that there are, or the one of
+  /// fp8_tensor.
+  static Tensor fp8(void* data, Format format, OperandRole role, const float* scales, std::int64_t rows, std::int64_t k,
+                    ScaleLayout layout = ScaleLayout::row_major, DeviceId device = {});
+
+  /// Says of the scales what the format and the role do: their format and block.
+  void describe_scales(OperandRole role) noexcept;
 
   [[nodiscard]] std::int64_t elements() const noexcept;
   [[nodiscard]] bool is_contiguous() const noexcept;

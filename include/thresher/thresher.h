@@ -46,7 +46,11 @@ enum {
   THRESHER_FP8_E4M3 = 3,
   THRESHER_NVFP4 = 4, /* e2m1, two a byte, low nibble first; one e4m3 scale for each 16 along K */
   THRESHER_INT32 = 5,
-  THRESHER_UINT8 = 6
+  THRESHER_UINT8 = 6,
+  /* e4m3 with float32 scales that multiply: */
+  THRESHER_FP8_TENSOR = 7, /* one for the matrix, given as its global scale */
+  THRESHER_FP8_ROW = 8,    /* one a row */
+  THRESHER_FP8_BLOCK = 9   /* one for 128 along K of a row of tokens, of 128 rows of weights */
 };
 
 typedef int32_t thresher_device_kind;
@@ -59,8 +63,9 @@ typedef struct thresher_device {
 
 typedef int32_t thresher_scale_layout;
 enum {
-  THRESHER_SCALES_ROW_MAJOR = 0, /* [rows, K/16] */
-  THRESHER_SCALES_BLOCKED = 1    /* Blackwell's and cuBLAS's: see ScaleLayout in thresher/format.hpp */
+  THRESHER_SCALES_ROW_MAJOR = 0,   /* [rows, C], C scales for a row's K values */
+  THRESHER_SCALES_BLOCKED = 1,     /* NVFP4: Blackwell's and cuBLAS's: see ScaleLayout in thresher/format.hpp */
+  THRESHER_SCALES_COLUMN_MAJOR = 2 /* tokens in FP8 blocks: [C, rows rounded up to 4] */
 };
 
 /* "0.2.0" */
@@ -100,7 +105,7 @@ enum {
 typedef int32_t thresher_numerics;
 enum { THRESHER_EXACT = 0, THRESHER_FAST = 1 };
 
-/* C[m,n] from A[m,k], B1[n,k] (the gate) and B2[n,k] (up). a and b: fp16, bf16 or nvfp4; out: fp16, bf16 or fp32. */
+/* C[m,n] from A[m,k], B1[n,k] (the gate) and B2[n,k] (up). a and b: fp16, bf16, nvfp4 or one of FP8; out: fp16, bf16 or fp32. */
 typedef struct thresher_dual_gemm_problem {
   uint32_t struct_size;
   thresher_format a;

@@ -1,5 +1,7 @@
 #include "core/grouped_weights.hpp"
 
+#include "core/integers.hpp"
+
 #include <fmt/format.h>
 
 #include <vector>
@@ -11,15 +13,20 @@ std::byte* behind(void* data, std::int64_t elements, Format format) {
   return data == nullptr ? nullptr : static_cast<std::byte*>(data) + elements * bits(format) / 8;
 }
 
-const std::uint8_t* behind(const std::uint8_t* scales, std::int64_t codes) {
-  return scales == nullptr ? nullptr : scales + codes;
+const std::byte* behind(const Scales& scales, std::int64_t count) {
+  return scales.data == nullptr ? nullptr : static_cast<const std::byte*>(scales.data) + count * bits(scales.format) / 8;
+}
+
+/// Of so many rows of a row-major matrix [rows, k].
+std::int64_t scale_count(const Scales& scales, std::int64_t rows, std::int64_t k) {
+  return ceil_div(rows, scales.block.rows) * ceil_div(k, scales.block.columns);
 }
 
 /// Every `step`-th row of each expert's, from `first` on.
 Tensor rows_of(Tensor fused, std::int64_t first, std::int64_t step) {
   fused.data = behind(fused.data, first * fused.strides[1], fused.format);
-  if (const FormatTraits& traits = format_traits(fused.format); traits.has_scales()) {
-    fused.scales.data = behind(fused.scales.codes(), first * fused.shape[2] / traits.values_per_scale);
+  if (format_traits(fused.format).has_scales()) {
+    fused.scales.data = behind(fused.scales, scale_count(fused.scales, first, fused.shape[2]));
   }
   fused.shape[1] /= 2;
   fused.strides[1] *= step;
@@ -34,11 +41,12 @@ Tensor columns_of(Tensor fused, std::int64_t first, std::int64_t step) {
   return fused;
 }
 
-/// The codes from one matrix's scales to the next one's, in a stack or a view of one.
+/// How many scales lie from one matrix's to the next one's, in a stack or a view of one.
 std::int64_t scales_stride(const Tensor& view) {
+  const std::int64_t k = view.shape[2];
   return view.scales.layout == ScaleLayout::row_major
-             ? view.strides[0] / format_traits(view.format).values_per_scale
-             : static_cast<std::int64_t>(scale_bytes(view.shape[1], view.shape[2], ScaleLayout::blocked));
+             ? (k == 0 ? 0 : scale_count(view.scales, view.strides[0] / k, k))
+             : static_cast<std::int64_t>(scale_bytes(view.shape[1], k, ScaleLayout::blocked));
 }
 
 }  // namespace
@@ -76,7 +84,7 @@ ExpertMatrix expert_matrix(const Tensor& view, std::int64_t expert) {
   if (!format_traits(view.format).has_scales()) {
     return {matrix, 1};
   }
-  matrix.scales.data = behind(view.scales.codes(), expert * scales_stride(view));
+  matrix.scales.data = behind(view.scales, expert * scales_stride(view));
   const std::int64_t step = view.strides[1] / k;
   matrix.shape[0] = n == 0 ? 0 : (n - 1) * step + 1;
   matrix.strides[0] = k;
@@ -91,9 +99,7 @@ Tensor slot_matrix(const Tensor& stack, std::int64_t slot) {
   matrix.strides = {stack.strides[1], stack.strides[2]};
   matrix.global_scale = stack.global_scale == nullptr ? nullptr : stack.global_scale + slot;
   if (format_traits(stack.format).has_scales()) {
-    matrix.scales.data =
-        behind(stack.scales.codes(),
-               slot * static_cast<std::int64_t>(scale_bytes(stack.shape[1], stack.shape[2], stack.scales.layout)));
+    matrix.scales.data = static_cast<const std::byte*>(stack.scales.data) + slot * static_cast<std::int64_t>(scale_bytes(matrix));
   }
   return matrix;
 }

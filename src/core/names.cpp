@@ -18,7 +18,12 @@ std::optional<Enum> of_name(const std::array<Enum, count>& all, std::string_view
 std::optional<Format> parse_format(std::string_view text) noexcept { return of_name(all_formats, text); }
 
 std::string_view name(ScaleLayout layout) noexcept {
-  return layout == ScaleLayout::row_major ? "row-major" : "blocked";
+  switch (layout) {
+    case ScaleLayout::row_major: return "row-major";
+    case ScaleLayout::blocked: return "blocked";
+    case ScaleLayout::column_major: return "column-major";
+  }
+  return "unknown";
 }
 
 std::optional<ScaleLayout> parse_scale_layout(std::string_view text) noexcept {

@@ -1,5 +1,6 @@
 #include "thresher/tensor.hpp"
 
+#include <algorithm>
 #include <span>
 
 #include "core/integers.hpp"
@@ -35,6 +36,27 @@ Tensor Tensor::nvfp4(void* data, const std::uint8_t* scales, std::int64_t rows, 
   return tensor;
 }
 
+Tensor Tensor::fp8(void* data, Format format, OperandRole role, const float* scales, std::int64_t rows, std::int64_t k,
+                   ScaleLayout layout, DeviceId device) {
+  Tensor tensor = contiguous(data, format, {rows, k}, device);
+  if (!format_traits(format).has_scales()) {
+    tensor.global_scale = scales;
+    return tensor;
+  }
+  tensor.scales.data = scales;
+  tensor.scales.layout = layout;
+  tensor.describe_scales(role);
+  return tensor;
+}
+
+void Tensor::describe_scales(OperandRole role) noexcept {
+  const FormatTraits& traits = format_traits(format);
+  if (traits.has_scales() && rank > 0) {
+    scales.format = traits.scale_format;
+    scales.block = scale_block_of(format, role, shape[static_cast<std::size_t>(rank - 1)]);
+  }
+}
+
 std::int64_t Tensor::elements() const noexcept {
   return size_product(std::span(shape.data(), static_cast<std::size_t>(rank)));
 }
@@ -55,11 +77,33 @@ namespace {
 
 /// How many scales a matrix of [rows, columns] scales has in `layout`, padding included.
 std::int64_t scale_count(std::int64_t rows, std::int64_t columns, ScaleLayout layout) noexcept {
-  return layout == ScaleLayout::row_major ? size_product(rows, columns)
-                                          : size_product(size_product(ceil_div(rows, 128), ceil_div(columns, 4)), 512);
+  switch (layout) {
+    case ScaleLayout::row_major: return size_product(rows, columns);
+    case ScaleLayout::blocked: return size_product(size_product(ceil_div(rows, 128), ceil_div(columns, 4)), 512);
+    case ScaleLayout::column_major: return size_product(columns, size_product(ceil_div(rows, 4), 4));
+  }
+  return 0;
 }
 
 }  // namespace
+
+Scales::Block scale_block_of(Format format, OperandRole role, std::int64_t k) noexcept {
+  const FormatTraits& traits = format_traits(format);
+  if (!traits.has_scales()) {
+    return {0, 0};
+  }
+  const std::int64_t columns = traits.values_per_scale == whole_row ? std::max<std::int64_t>(k, 1) : traits.values_per_scale;
+  return {role == OperandRole::weights ? traits.weight_rows_per_scale : 1, columns};
+}
+
+bool may_lie(ScaleLayout layout, Format format, OperandRole role) noexcept {
+  switch (layout) {
+    case ScaleLayout::row_major: return true;
+    case ScaleLayout::blocked: return format == Format::nvfp4;
+    case ScaleLayout::column_major: return format == Format::fp8_block && role == OperandRole::tokens;
+  }
+  return false;
+}
 
 std::size_t scale_bytes(std::int64_t rows, std::int64_t k, ScaleLayout layout) noexcept {
   const std::int64_t columns = ceil_div(k, format_traits(Format::nvfp4).values_per_scale);

@@ -78,7 +78,7 @@ std::unique_ptr<const DualGemmKernel> plan_dual_gemm(std::string_view strategy, 
     throw Error(ErrorCode::invalid_argument, fmt::format("there is no CPU dual-GEMM strategy '{}', expected one of {}",
                                                          strategy, fmt::join(dual_gemm_strategies(), ", ")));
   }
-  return found->plan(problem, native_product_type(), resolve_threads(threads));
+  return found->plan(problem, product_type_of(problem.a, problem.b), resolve_threads(threads));
 }
 
 }  // namespace thresher::cpu

@@ -66,8 +66,8 @@ GroupRowsOf group_of(const GroupedTensors& tensors, const reference::OwnedRows& 
 class GroupedGemmKernel::Rung {
  public:
   Rung(const GroupedProblem& problem, std::int64_t rows, int threads)
-      : rows_(rows), first_(shape_of(problem, rows), native_product_type(), threads) {
-    if (native_product_type() == ProductType::bf16 && may_be_inexact_in_bf16(problem.a, problem.b)) {
+      : rows_(rows), first_(shape_of(problem, rows), product_type_of(problem.a, problem.b), threads) {
+    if (product_type_of(problem.a, problem.b) == ProductType::bf16 && may_be_inexact_in_bf16(problem.a, problem.b)) {
       in_float32_.emplace(shape_of(problem, rows), ProductType::float32, threads);
     }
   }

@@ -4,6 +4,7 @@
 #include <array>
 #include <cstring>
 
+#include "core/integers.hpp"
 #include "cpu/rows.hpp"
 #include "formats/scales.hpp"
 
@@ -16,6 +17,7 @@ using formats::scale_block;
 int smallest_place(Format format, const ValueRange& range) noexcept {
   switch (format) {
     case Format::nvfp4: return -10;  // 0.5 × 2^-9
+    case Format::fp8_tensor: return -9;
     case Format::fp16: return -24;
     default: return range.smallest_exponent - 127 - 7;
   }
@@ -25,6 +27,10 @@ constexpr int smallest_normal_exponent = -126;
 
 bool infinity_meets_a_low_plane(Format split, const ValueRange& other_range) noexcept {
   return bf16_planes(split) > 1 && other_range.infinite;
+}
+
+const std::uint8_t* row_of_codes(const Tensor& operand, std::int64_t row, std::int64_t k) noexcept {
+  return static_cast<const std::uint8_t*>(operand.data) + row * operand.strides[0] + k;
 }
 
 const std::uint16_t* row_of_16_bit(const Tensor& operand, std::int64_t row, std::int64_t k) noexcept {
@@ -51,6 +57,17 @@ void for_each_scaled_piece(const Tensor& operand, const Slice& slice, std::int64
           operand.scales.codes()[formats::scale_offset(row, column, columns, ScaleLayout::blocked)];
     }
     convert(packed + k / 2, scales.data(), count, k);
+  }
+}
+
+/// One row of FP8 with scales of rows or blocks, the pieces under one scale one after the other.
+void fp8_row_to_float32(const Tensor& operand, const Slice& slice, std::int64_t row, float* out) {
+  const std::int64_t end = slice.first_k + slice.depth;
+  for (std::int64_t k = slice.first_k; k < end;) {
+    const std::int64_t next = std::min(end, round_up(k + 1, operand.scales.block.columns));
+    e4m3_row_to_float32(row_of_codes(operand, row, k), next - k, formats::fp8_scale(operand, row, k),
+                        out + (k - slice.first_k));
+    k = next;
   }
 }
 
@@ -96,6 +113,8 @@ void ValueRange::include(const ValueRange& other) noexcept {
 
 int bf16_planes(Format format) noexcept { return format == Format::fp16 ? 2 : 1; }
 
+bool has_bf16_planes(Format format) noexcept { return format != Format::fp8_row && format != Format::fp8_block; }
+
 ValueRange to_bf16(const Tensor& operand, const Slice& slice, std::uint16_t* high, std::uint16_t* low) {
   RangeLanes lanes;
   const std::int64_t present = present_rows(operand, slice);
@@ -107,7 +126,9 @@ ValueRange to_bf16(const Tensor& operand, const Slice& slice, std::uint16_t* hig
       if (operand.format == Format::fp16) {
         std::fill_n(low + i * slice.padded_depth, slice.padded_depth, std::uint16_t{});
       }
-    } else if (format_traits(operand.format).has_scales()) {
+    } else if (operand.format == Format::fp8_tensor) {
+      e4m3_row_to_bf16(row_of_codes(operand, row, slice.first_k), slice.depth, out);
+    } else if (operand.format == Format::nvfp4) {
       for_each_scaled_piece(operand, slice, row,
                             [out](const std::uint8_t* packed, const std::uint8_t* scales, std::int64_t count,
                                   std::int64_t offset) { nvfp4_row_to_bf16(packed, scales, count, out + offset); });
@@ -132,7 +153,11 @@ void to_float32(const Tensor& operand, const Slice& slice, float* out) {
     float* out_row = out + i * slice.padded_depth;
     if (row < 0) {
       std::fill_n(out_row, slice.padded_depth, 0.0F);
-    } else if (format_traits(operand.format).has_scales()) {
+    } else if (operand.format == Format::fp8_tensor) {
+      e4m3_row_to_float32(row_of_codes(operand, row, slice.first_k), slice.depth, 1, out_row);
+    } else if (format_traits(operand.format).product_format == Format::fp8_e4m3) {
+      fp8_row_to_float32(operand, slice, row, out_row);
+    } else if (operand.format == Format::nvfp4) {
       for_each_scaled_piece(
           operand, slice, row,
           [out_row](const std::uint8_t* packed, const std::uint8_t* scales, std::int64_t count, std::int64_t offset) {
@@ -155,7 +180,7 @@ void prefetch(const Tensor& operand, const Slice& slice) noexcept {
     const auto* bytes = static_cast<const std::byte*>(operand.data) +
                         (row * operand.strides[0] + slice.first_k) * bits(operand.format) / 8;
     prefetch_bytes(bytes, slice.depth * bits(operand.format) / 8);
-    if (format_traits(operand.format).has_scales() && operand.scales.layout == ScaleLayout::row_major) {
+    if (operand.format == Format::nvfp4 && operand.scales.layout == ScaleLayout::row_major) {
       prefetch_bytes(operand.scales.codes() + row * columns + slice.first_k / scale_block, slice.depth / scale_block);
     }
   }

@@ -2,8 +2,8 @@
 /// Operands as oneDNN can multiply them: blocks of any format turned into bf16 planes or float32.
 ///
 /// In bf16 an operand is a sum of planes that represents it exactly: one plane for bf16 and NVFP4 (value × scale has at
-/// most 6 significant bits), a high and a low one for fp16 (11 significant bits). Global scales stay out: they multiply
-/// the finished product.
+/// most 6 significant bits) and e4m3 (4), a high and a low one for fp16 (11 significant bits). Global scales stay out:
+/// they multiply the finished product. Values with float32 scales of rows or blocks are not exact in bf16.
 #include <cstdint>
 #include <span>
 
@@ -49,8 +49,11 @@ struct ValueRange {
 /// bf16 planes of `format`: 1, or 2 for fp16.
 [[nodiscard]] int bf16_planes(Format format) noexcept;
 
+/// Whether operands of this format have bf16 planes; others are multiplied in float32, value × scale rounded once.
+[[nodiscard]] bool has_bf16_planes(Format format) noexcept;
+
 /// Writes the planes of a slice, each dense; `low` is used for fp16 only. The range is what was met for fp16 (Inf only)
-/// and bf16, and stays empty for NVFP4.
+/// and bf16, and stays empty for NVFP4 and FP8.
 ValueRange to_bf16(const Tensor& operand, const Slice& slice, std::uint16_t* high, std::uint16_t* low);
 
 /// Asks for the slice's bytes to be brought into the core's cache.

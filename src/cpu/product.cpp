@@ -6,6 +6,7 @@
 #include <array>
 #include <oneapi/dnnl/dnnl.hpp>
 
+#include "cpu/operand.hpp"
 #include "cpu/parallel.hpp"
 #include "thresher/error.hpp"
 
@@ -93,6 +94,10 @@ ProductType native_product_type() {
   const auto has = static_cast<unsigned>(dnnl::get_effective_cpu_isa());
   const auto needed = static_cast<unsigned>(dnnl::cpu_isa::avx512_core_bf16);
   return (has & needed) == needed ? ProductType::bf16 : ProductType::float32;
+}
+
+ProductType product_type_of(Format a, Format b) {
+  return has_bf16_planes(a) && has_bf16_planes(b) ? native_product_type() : ProductType::float32;
 }
 
 struct Product::Primitives {

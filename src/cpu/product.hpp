@@ -13,6 +13,8 @@ enum class ProductType : std::uint8_t { float32, bf16 };
 
 /// bf16 where this CPU multiplies bf16 natively (and oneDNN was not told to ignore that), else float32.
 [[nodiscard]] ProductType native_product_type();
+/// In what operands of these formats are multiplied: that, or float32 where one of them has no bf16 planes.
+[[nodiscard]] ProductType product_type_of(Format a, Format b);
 
 /// D[rows, columns] = L·Rᵀ, or D += L·Rᵀ, for row-major L[rows, depth] and R[columns, depth].
 struct ProductShape {

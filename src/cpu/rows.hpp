@@ -22,6 +22,11 @@ struct RangeLanes {
 void nvfp4_row_to_bf16(const std::uint8_t* packed, const std::uint8_t* scales, std::int64_t count, std::uint16_t* out);
 void nvfp4_row_to_float32(const std::uint8_t* packed, const std::uint8_t* scales, std::int64_t count, float* out);
 
+/// e4m3 codes, exactly.
+void e4m3_row_to_bf16(const std::uint8_t* codes, std::int64_t count, std::uint16_t* out);
+/// value × scale, rounded once.
+void e4m3_row_to_float32(const std::uint8_t* codes, std::int64_t count, float scale, float* out);
+
 /// in = high + low exactly. Inf and NaN are in `high` alone. Only `infinite` of the lanes is updated.
 void fp16_row_to_bf16(const std::uint16_t* in, std::int64_t count, std::uint16_t* high, std::uint16_t* low,
                       RangeLanes& lanes);

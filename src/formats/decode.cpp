@@ -1,5 +1,6 @@
 #include "formats/decode.hpp"
 
+#include <algorithm>
 #include <cstddef>
 #include <cstring>
 
@@ -37,6 +38,18 @@ void decode_nvfp4(const Tensor& matrix, std::int64_t row, std::span<Real> out) n
 }
 
 template <typename Real>
+void decode_fp8(const Tensor& matrix, std::int64_t row, std::span<Real> out) noexcept {
+  const auto* codes = static_cast<const std::uint8_t*>(matrix.data) + row * matrix.strides[0];
+  const auto columns = static_cast<std::int64_t>(out.size());
+  for (std::int64_t first = 0; first < columns; first += matrix.scales.block.columns) {
+    const auto scale = static_cast<Real>(fp8_scale(matrix, row, first));
+    for (std::int64_t column = first; column < std::min(first + matrix.scales.block.columns, columns); ++column) {
+      out[static_cast<std::size_t>(column)] = static_cast<Real>(e4m3_values[codes[column]]) * scale;
+    }
+  }
+}
+
+template <typename Real>
 void decode(const Tensor& matrix, std::int64_t row, std::span<Real> out) noexcept {
   const auto same = [](auto stored) { return stored; };
   switch (matrix.format) {
@@ -44,8 +57,11 @@ void decode(const Tensor& matrix, std::int64_t row, std::span<Real> out) noexcep
     case Format::fp16: return decode_plain<std::uint16_t>(matrix, row, out, fp16_to_float);
     case Format::bf16: return decode_plain<std::uint16_t>(matrix, row, out, bf16_to_float);
     case Format::fp8_e4m3:
+    case Format::fp8_tensor:
       return decode_plain<std::uint8_t>(matrix, row, out, [](std::uint8_t code) { return e4m3_values[code]; });
     case Format::nvfp4: return decode_nvfp4(matrix, row, out);
+    case Format::fp8_row:
+    case Format::fp8_block: return decode_fp8(matrix, row, out);
     case Format::int32: return decode_plain<std::int32_t>(matrix, row, out, same);
     case Format::uint8: return decode_plain<std::uint8_t>(matrix, row, out, same);
   }

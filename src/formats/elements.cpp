@@ -46,8 +46,24 @@ void check_nvfp4(const Tensor& tensor, std::string_view role) {
     reject(role, "is NVFP4 with a row stride of {} elements, but rows must start on a byte: use an even stride",
            tensor.strides[0]);
   }
+}
+
+void check_scales(const Tensor& tensor, std::string_view role) {
+  const FormatTraits& traits = format_traits(tensor.format);
+  if (tensor.format == Format::nvfp4) {
+    check_nvfp4(tensor, role);
+  }
   if (tensor.scales.data == nullptr && tensor.elements() != 0) {
-    reject(role, "is NVFP4 without scales; set Tensor::scales.data to its e4m3 scales");
+    reject(role, "is {} without scales; set Tensor::scales.data to its {} scales", traits.name,
+           name(traits.scale_format));
+  }
+  const Scales::Block& block = tensor.scales.block;
+  const std::int64_t k = tensor.shape[1];
+  if (tensor.scales.format != traits.scale_format ||
+      (block != scale_block_of(tensor.format, OperandRole::tokens, k) &&
+       block != scale_block_of(tensor.format, OperandRole::weights, k))) {
+    reject(role, "is {} with {} scales of {} rows and {} columns each; Tensor::describe_scales says what they are",
+           traits.name, name(tensor.scales.format), block.rows, block.columns);
   }
 }
 
@@ -80,7 +96,7 @@ void check_matrix(const Tensor& tensor, std::string_view role, std::int64_t rows
     reject(role, "has no data; its pointer is null");
   }
   if (format_traits(format).has_scales()) {
-    check_nvfp4(tensor, role);
+    check_scales(tensor, role);
   }
 }
 
@@ -90,7 +106,12 @@ double element(const Tensor& matrix, std::int64_t row, std::int64_t column) noex
     case Format::fp32: return static_cast<double>(load<float>(matrix, index));
     case Format::fp16: return static_cast<double>(fp16_to_float(load<std::uint16_t>(matrix, index)));
     case Format::bf16: return static_cast<double>(bf16_to_float(load<std::uint16_t>(matrix, index)));
-    case Format::fp8_e4m3: return static_cast<double>(e4m3_to_float(load<std::uint8_t>(matrix, index)));
+    case Format::fp8_e4m3:
+    case Format::fp8_tensor: return static_cast<double>(e4m3_to_float(load<std::uint8_t>(matrix, index)));
+    case Format::fp8_row:
+    case Format::fp8_block:
+      return static_cast<double>(e4m3_to_float(load<std::uint8_t>(matrix, index))) *
+             static_cast<double>(fp8_scale(matrix, row, column));
     case Format::nvfp4: return nvfp4_element(matrix, row, column);
     case Format::int32: return static_cast<double>(load<std::int32_t>(matrix, index));
     case Format::uint8: return static_cast<double>(load<std::uint8_t>(matrix, index));

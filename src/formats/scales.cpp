@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <cstring>
+
 #include "core/integers.hpp"
 #include "thresher/error.hpp"
 
@@ -25,6 +27,19 @@ void check_padding(std::span<const std::uint8_t> blocked, std::int64_t rows, std
 }
 
 }  // namespace
+
+float fp8_scale(const Tensor& matrix, std::int64_t row, std::int64_t column) noexcept {
+  const Scales& scales = matrix.scales;
+  const std::int64_t row_block = row / scales.block.rows;
+  const std::int64_t column_block = column / scales.block.columns;
+  const std::int64_t columns = ceil_div(matrix.shape[1], scales.block.columns);
+  const std::int64_t at = scales.layout == ScaleLayout::column_major
+                              ? column_block * round_up(ceil_div(matrix.shape[0], scales.block.rows), 4) + row_block
+                              : row_block * columns + column_block;
+  float scale;
+  std::memcpy(&scale, static_cast<const std::byte*>(scales.data) + at * static_cast<std::int64_t>(sizeof scale), sizeof scale);
+  return scale;
+}
 
 std::vector<std::uint8_t> convert_scales(std::span<const std::uint8_t> scales, std::int64_t rows, std::int64_t k,
                                          ScaleLayout from, ScaleLayout to) {

@@ -1,5 +1,5 @@
 #pragma once
-/// Where an NVFP4 tensor keeps its scales.
+/// Where a tensor keeps its scales.
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -12,7 +12,11 @@ namespace thresher::formats {
 /// Elements along K that share one scale.
 inline constexpr std::int64_t scale_block = 16;
 
-/// Byte offset of the scale of `row` and of block `column` (of `columns` = K/16) in `layout`.
+/// The scale of one value of a matrix in fp8_row or fp8_block.
+[[nodiscard]] float fp8_scale(const Tensor& matrix, std::int64_t row, std::int64_t column) noexcept;
+
+/// Byte offset of the scale of `row` and of block `column` (of `columns` = K/16) of an NVFP4 tensor in `layout`,
+/// row-major or blocked.
 constexpr std::size_t scale_offset(std::int64_t row, std::int64_t column, std::int64_t columns,
                                    ScaleLayout layout) noexcept {
   if (layout == ScaleLayout::row_major) {

@@ -56,7 +56,7 @@ Tensor stack_of(const thresher_grouped_weights_view& view, const void* data, std
                                     {view.experts, rows, view.k}, id_of(view.device));
   stack.strides[1] = view.row_stride != 0 ? view.row_stride : stack.strides[1];
   stack.strides[0] = view.expert_stride != 0 ? view.expert_stride : rows * stack.strides[1];
-  return with_scales(stack, scales, view.scale_layout, global_scales);
+  return with_scales(stack, OperandRole::weights, scales, view.scale_layout, global_scales);
 }
 
 Tensor bias_of(const thresher_grouped_weights_view& view, const void* data, std::int64_t columns) {
@@ -107,7 +107,7 @@ GroupedTensors tensors_of(const thresher_grouped& plan, const thresher_grouped_t
   const bool has_slots = problem.layout == RowLayout::slots;
   const std::int64_t rows_of_a = problem.layout == RowLayout::gathered ? given.tokens : given.rows;
   GroupedTensors tensors;
-  tensors.a = with_scales(rows_of(plan, given.a, problem.a, rows_of_a, problem.k, given.a_row_stride), given.a_scales,
+  tensors.a = with_scales(rows_of(plan, given.a, problem.a, rows_of_a, problem.k, given.a_row_stride), OperandRole::tokens, given.a_scales,
                           given.a_scale_layout, given.a_global_scale);
   tensors.c = rows_of(plan, given.c, problem.out, given.rows, problem.n, given.c_row_stride);
   (has_slots ? tensors.counts : tensors.offsets) =

@@ -13,7 +13,8 @@ Tensor matrix_of(const void* data, Format format, std::int64_t rows, std::int64_
   return tensor;
 }
 
-Tensor with_scales(Tensor tensor, const void* scales, std::int32_t layout, const float* global_scale) {
+Tensor with_scales(Tensor tensor, OperandRole role, const void* scales, std::int32_t layout, const float* global_scale) {
+  tensor.describe_scales(role);
   tensor.scales.data = scales;
   tensor.scales.layout = enumerator(layout, all_scale_layouts.back(), "scale_layout");
   tensor.global_scale = global_scale;

@@ -182,12 +182,14 @@ void check_no_overlap(std::string_view argument, const Tensor& tensor) {
   }
 }
 
-void check_scales(std::string_view argument, const Tensor& tensor) {
+void check_scales(std::string_view argument, const Tensor& tensor, OperandRole role) {
   const FormatTraits& traits = format_traits(tensor.format);
   if (!traits.has_scales()) {
     return;
   }
   const Scales& scales = tensor.scales;
+  const Scales::Block block =
+      scale_block_of(tensor.format, role, tensor.shape[static_cast<std::size_t>(std::max(tensor.rank - 1, 0))]);
   if (scales.data == nullptr && tensor.elements() > 0) {
     refuse("{} is {} but has no scales: set Tensor::scales.data", argument, traits.name);
   }
@@ -195,14 +197,25 @@ void check_scales(std::string_view argument, const Tensor& tensor) {
     refuse("{}.scales are {}, expected {} for {}", argument, name(scales.format), name(traits.scale_format),
            traits.name);
   }
-  if (scales.block.rows != 1 || scales.block.columns != traits.values_per_scale) {
-    refuse("{}.scales are one for {} rows and {} columns, expected 1 and {} for {}", argument, scales.block.rows,
-           scales.block.columns, traits.values_per_scale, traits.name);
+  if (scales.block != block) {
+    refuse("{}.scales are one for {} rows and {} columns, expected {} and {} for {}", argument, scales.block.rows,
+           scales.block.columns, block.rows, block.columns, traits.name);
+  }
+  if (!may_lie(scales.layout, tensor.format, role)) {
+    refuse("{}.scales are {}, which scales of {} in {} cannot be", argument, name(scales.layout),
+           role == OperandRole::tokens ? "tokens" : "weights", traits.name);
+  }
+  if (!is_aligned(scales.data, static_cast<std::size_t>(bits(scales.format)) / 8)) {
+    refuse("{}.scales start at {}, expected an address that is a multiple of {} bytes", argument,
+           fmt::ptr(scales.data), bits(scales.format) / 8);
+  }
+  if (tensor.global_scale != nullptr && scales.format != Format::fp8_e4m3) {
+    refuse("{} is {} with a global scale, expected its scales alone", argument, traits.name);
   }
 }
 
 void check_matrix(std::string_view argument, const Tensor& tensor, Format format, std::int64_t rows,
-                  std::int64_t columns, DeviceId device) {
+                  std::int64_t columns, DeviceId device, OperandRole role) {
   if (tensor.format != format) {
     refuse("{} is {}, but the problem says {}", argument, name(tensor.format), name(format));
   }
@@ -224,7 +237,7 @@ void check_matrix(std::string_view argument, const Tensor& tensor, Format format
   if (tensor.data == nullptr && rows > 0 && columns > 0) {
     refuse("{} has a null data pointer", argument);
   }
-  check_scales(argument, tensor);
+  check_scales(argument, tensor, role);
   const FormatTraits& traits = format_traits(format);
   const int values_per_byte = std::max(8 / traits.bits, 1);
   if (tensor.strides[0] % values_per_byte != 0 && rows > 1) {

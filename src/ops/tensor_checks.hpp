@@ -39,10 +39,10 @@ void check_strides(std::string_view argument, const Tensor& tensor, std::int64_t
 /// Two indices of an output never name the same element.
 void check_no_overlap(std::string_view argument, const Tensor& tensor);
 /// What check_place leaves out of a tensor with scales: where they lie, and what they are.
-void check_scales(std::string_view argument, const Tensor& tensor);
-/// A matrix [rows, columns] with rows that do not overlap, and with its scales.
+void check_scales(std::string_view argument, const Tensor& tensor, OperandRole role);
+/// A matrix [rows, columns] with rows that do not overlap, and with its scales. An output is like tokens.
 void check_matrix(std::string_view argument, const Tensor& tensor, Format format, std::int64_t rows,
-                  std::int64_t columns, DeviceId device);
+                  std::int64_t columns, DeviceId device, OperandRole role);
 void check_alignment(std::string_view argument, const Tensor& tensor, std::size_t alignment);
 /// There, and aligned as a Workspace is.
 void check_workspace(const void* workspace, std::size_t bytes);

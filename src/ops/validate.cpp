@@ -12,7 +12,7 @@ constexpr std::int64_t max_extent = std::int64_t{1} << 31;
 
 void check_matrix_at(const char* argument, const Tensor& tensor, Format format, std::int64_t rows, std::int64_t columns,
                      std::size_t alignment, DeviceId device) {
-  check_matrix(argument, tensor, format, rows, columns, device);
+  check_matrix(argument, tensor, format, rows, columns, device, OperandRole::tokens);
   check_alignment(argument, tensor, alignment);
 }
 
@@ -34,13 +34,13 @@ void validate(const DualGemmProblem& problem) {
 
 void validate_pair(const Tensor& b1_gate, const Tensor& b2_up, DeviceId device) {
   check_operand_format("b1 (gate)", b1_gate.format);
-  check_matrix("b1 (gate)", b1_gate, b1_gate.format, b1_gate.shape[0], b1_gate.shape[1], device);
-  check_matrix("b2 (up)", b2_up, b1_gate.format, b1_gate.shape[0], b1_gate.shape[1], device);
+  check_matrix("b1 (gate)", b1_gate, b1_gate.format, b1_gate.shape[0], b1_gate.shape[1], device, OperandRole::weights);
+  check_matrix("b2 (up)", b2_up, b1_gate.format, b1_gate.shape[0], b1_gate.shape[1], device, OperandRole::weights);
 }
 
 void validate_weights(const DualGemmProblem& problem, const Tensor& b1_gate, const Tensor& b2_up, DeviceId device) {
-  check_matrix("b1 (gate)", b1_gate, problem.b, problem.n, problem.k, device);
-  check_matrix("b2 (up)", b2_up, problem.b, problem.n, problem.k, device);
+  check_matrix("b1 (gate)", b1_gate, problem.b, problem.n, problem.k, device, OperandRole::weights);
+  check_matrix("b2 (up)", b2_up, problem.b, problem.n, problem.k, device, OperandRole::weights);
 }
 
 void validate_tokens(const DualGemmProblem& problem, const Tensor& a, const void* workspace,

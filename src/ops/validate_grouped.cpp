@@ -20,19 +20,19 @@ void check_extent(const char* argument, std::int64_t extent, std::int64_t least)
 }
 
 /// One matrix for each expert. Those with scales lie one behind the other without gaps.
-void check_stack(std::string_view argument, const Tensor& tensor, const Shape& shape, DeviceId device) {
+void check_stack(std::string_view argument, const Tensor& tensor, const Shape& shape, DeviceId device, OperandRole role) {
   const FormatTraits& traits = format_traits(tensor.format);
   check_place(argument, tensor, tensor.format, shape, device, 1);
   if (tensor.elements() == 0) {
     return;
   }
-  check_strides(argument, tensor, traits.has_scales() ? 2 : 1);
+  check_strides(argument, tensor, traits.bits < 8 ? 2 : 1);
   check_no_overlap(argument, tensor);
   if (traits.has_scales() && !tensor.is_contiguous()) {
     refuse("{} is {} with the strides [{}, {}, {}], expected a contiguous tensor, whose scales are too", argument,
            traits.name, tensor.strides[0], tensor.strides[1], tensor.strides[2]);
   }
-  check_scales(argument, tensor);
+  check_scales(argument, tensor, role);
 }
 
 void check_stack_of_weights(std::string_view argument, const Tensor& tensor, DeviceId device) {
@@ -40,7 +40,7 @@ void check_stack_of_weights(std::string_view argument, const Tensor& tensor, Dev
     refuse("{} has {} dimensions, expected 3: [experts, n, k]", argument, tensor.rank);
   }
   check_operand_format(argument, tensor.format);
-  check_stack(argument, tensor, {tensor.shape[0], tensor.shape[1], tensor.shape[2]}, device);
+  check_stack(argument, tensor, {tensor.shape[0], tensor.shape[1], tensor.shape[2]}, device, OperandRole::weights);
 }
 
 void check_bias(std::string_view argument, const Tensor& bias, std::int64_t experts, std::int64_t columns,
@@ -64,6 +64,11 @@ void validate_fused(const GroupedWeights& weights) {
     refuse("b1 (gate and up) has {} rows for each expert, expected an even number: half of them gate, half up",
            fused.shape[1]);
   }
+  if (const std::int64_t of_a_scale = format_traits(fused.format).weight_rows_per_scale;
+      of_a_scale > 1 && (weights.order == GateUpOrder::interleaved || fused.shape[1] / 2 % of_a_scale != 0)) {
+    refuse("b1 (gate and up) is {} with {} {} rows, but {} rows share a scale: give two tensors", name(fused.format),
+           fused.shape[1] / 2, weights.order == GateUpOrder::interleaved ? "interleaved" : "gate", of_a_scale);
+  }
   if (format_traits(fused.format).has_scales() && fused.scales.layout != ScaleLayout::row_major) {
     refuse("b1 (gate and up) has {} scales, expected row-major ones in one tensor of both: give two tensors",
            name(fused.scales.layout));
@@ -76,7 +81,7 @@ void validate_two(const GroupedWeights& weights, DeviceId device) {
   if (up.format != gate.format) {
     refuse("b2 (up) is {}, expected {}, as b1 (gate)", name(up.format), name(gate.format));
   }
-  check_stack("b2 (up)", up, {gate.shape[0], gate.shape[1], gate.shape[2]}, device);
+  check_stack("b2 (up)", up, {gate.shape[0], gate.shape[1], gate.shape[2]}, device, OperandRole::weights);
   if (format_traits(gate.format).has_scales() && up.scales.layout != gate.scales.layout) {
     refuse("b2 (up) has {} scales, expected {} ones, as b1 (gate)", name(up.scales.layout), name(gate.scales.layout));
   }
@@ -129,9 +134,9 @@ void check_rows(const char* argument, const Tensor& tensor, Format format, std::
     if (tensor.format != format) {
       refuse("{} is {}, but the problem says {}", argument, name(tensor.format), name(format));
     }
-    check_stack(argument, tensor, {experts, rows, columns}, device);
+    check_stack(argument, tensor, {experts, rows, columns}, device, OperandRole::tokens);
   } else {
-    check_matrix(argument, tensor, format, rows, columns, device);
+    check_matrix(argument, tensor, format, rows, columns, device, OperandRole::tokens);
   }
   check_alignment(argument, tensor, alignment);
 }

@@ -1,6 +1,7 @@
 #include "reference/products.hpp"
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <span>
 #include <vector>
@@ -60,6 +61,16 @@ void add_truncating(const double* a, const double* b, std::int64_t k, double* su
   for (std::int64_t start = 0; start < k; start += at_once) {
     add_panel_product(a + start * panel_rows, b + start * panel_columns, std::min(at_once, k - start), sums);
     truncate<fraction_bits>(sums, panel_rows * panel_columns);
+  }
+}
+
+/// Sums of so few bits within one block of K, which are then added in float32.
+template <std::int64_t at_once, int fraction_bits>
+void add_promoting(const double* a, const double* b, std::int64_t k, double* sums) {
+  std::array<double, panel_rows * panel_columns> block{};
+  add_truncating<at_once, fraction_bits>(a, b, k, block.data());
+  for (std::size_t i = 0; i < block.size(); ++i) {
+    sums[i] = static_cast<double>(static_cast<float>(sums[i]) + static_cast<float>(block[i]));
   }
 }
 
@@ -127,6 +138,8 @@ void products(const SomeRows& a, const SomeRows& b1_gate, const SomeRows* b2_up,
       return products_with<float, double>(a, b1_gate, b2_up, threads, sink, add_truncating<16, 23>);
     case Accumulation::float14_truncated:
       return products_with<float, double>(a, b1_gate, b2_up, threads, sink, add_truncating<32, 13>);
+    case Accumulation::float14_promoted:
+      return products_with<float, double>(a, b1_gate, b2_up, threads, sink, add_promoting<32, 13>);
   }
 }
 

@@ -17,6 +17,8 @@ enum class Accumulation : std::uint8_t {
   float32_truncated,
   /// 32 products at a time added exactly, the new sum cut off to 14 bits: the same for 8-bit operands on Hopper
   float14_truncated,
+  /// The same for 128 of K at a time, whose sums are added in float32: kernels for FP8 on Hopper in numerics exact
+  float14_promoted,
 };
 
 /// Some rows of a matrix that check_matrix accepts, in any order.
@@ -30,7 +32,8 @@ struct SomeRows {
 using OutputSink = std::function<void(std::size_t row, std::size_t column, double gate, double up)>;
 
 /// Global scales multiply the finished sums, in the precision of the sums. With float64 this is bit for bit the
-/// definition: products of two elements are exact there, so fusing multiply and add changes nothing.
+/// definition: products of two elements are exact there, so fusing multiply and add changes nothing. (Those of elements
+/// with float32 scales have up to 56 bits: there it is the definition to within a rounding of float64 a product.)
 void products(const SomeRows& a, const SomeRows& b1_gate, const SomeRows* b2_up, Accumulation accumulation, int threads,
               const OutputSink& sink);
 /// Those of a dual GEMM over a region.
