@@ -38,10 +38,14 @@ struct Activation {
 /// The kind of that name; empty when there is none.
 [[nodiscard]] std::optional<ActivationKind> parse_activation_kind(std::string_view text) noexcept;
 
-/// How NVFP4 operands enter the matrix unit of a GPU that has no FP4 unit.
+/// What a product may give up for speed.
 enum class Numerics : std::uint8_t {
-  exact,  ///< every product value×scale exactly; only the order of float32 additions differs from the definition
-  fast,   ///< value×scale rounded once to e4m3; opt-in, for NVFP4 weights on Hopper
+  /// Every product exactly; only the order of float32 additions differs from the definition. Where a matrix unit sums
+  /// FP8
+  /// in less than float32, its sums of 128 along K are added in float32.
+  exact,
+  /// Opt-in. NVFP4 weights on Hopper: value × scale rounded once to e4m3. FP8 there: summed by the matrix unit alone.
+  fast,
 };
 
 inline constexpr std::array all_numerics{Numerics::exact, Numerics::fast};

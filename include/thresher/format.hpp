@@ -10,7 +10,8 @@
 namespace thresher {
 
 /// Element formats, scales included. `nvfp4` is e2m1, two values a byte, low nibble first, with one e4m3 scale for each
-/// 16 along K. The three of FP8 are e4m3 values with float32 scales that multiply them, and differ in what one scale is of.
+/// 16 along K. The three of FP8 are e4m3 values with float32 scales that multiply them, and differ in what one scale is
+/// of.
 enum class Format : std::uint8_t {
   fp32,
   fp16,
@@ -24,27 +25,31 @@ enum class Format : std::uint8_t {
   fp8_block,   ///< of 128 along K of one row of tokens, of 128 x 128 of weights
 };
 
-inline constexpr std::array all_formats{Format::fp32,       Format::fp16,    Format::bf16,     Format::fp8_e4m3,
-                                        Format::nvfp4,      Format::int32,   Format::uint8,    Format::fp8_tensor,
-                                        Format::fp8_row,    Format::fp8_block};
+inline constexpr std::array all_formats{Format::fp32,    Format::fp16,     Format::bf16,  Format::fp8_e4m3,
+                                        Format::nvfp4,   Format::int32,    Format::uint8, Format::fp8_tensor,
+                                        Format::fp8_row, Format::fp8_block};
+
+/// What a tensor is to a product: the scales of fp8_block cover other blocks of weights than of tokens.
+enum class OperandRole : std::uint8_t { tokens, weights };
 
 /// Stands for "as many as there are along K" in FormatTraits::values_per_scale.
 inline constexpr int whole_row = 1 << 30;
 
 struct FormatTraits {
-  std::string_view name;                  ///< as in suites, on the command line and in the ledger
-  int bits = 0;                           ///< of one value, its scales not counted
-  Format scale_format = Format::uint8;    ///< of the scales, where there are any
-  int values_per_scale = 0;               ///< how many values along K share one scale; 0 where there are no scales
-  int weight_rows_per_scale = 1;          ///< how many rows of weights share one scale; of tokens each has its own
-  int k_multiple = 1;                     ///< K of an operand is a multiple of it
-  Format product_format = Format::uint8;  ///< what is multiplied: the values, or a format that holds value × scale exactly
-  bool is_operand = false;                ///< of a product: A, B1, B2, Q, K, V
-  bool is_output = false;                 ///< of a product: C, O
+  std::string_view name;                ///< as in suites, on the command line and in the ledger
+  int bits = 0;                         ///< of one value, its scales not counted
+  Format scale_format = Format::uint8;  ///< of the scales, where there are any
+  int values_per_scale = 0;             ///< how many values along K share one scale; 0 where there are no scales
+  int weight_rows_per_scale = 1;        ///< how many rows of weights share one scale; of tokens each has its own
+  int k_multiple = 1;                   ///< K of an operand is a multiple of it
+  Format product_format =
+      Format::uint8;        ///< what is multiplied: the values, or a format that holds value × scale exactly
+  bool is_operand = false;  ///< of a product: A, B1, B2, Q, K, V
+  bool is_output = false;   ///< of a product: C, O
 
   [[nodiscard]] constexpr bool has_scales() const noexcept { return values_per_scale > 0; }
   /// Bits of memory for one value and its share of a scale: 4.5 for nvfp4.
-  [[nodiscard]] constexpr double stored_bits() const noexcept;
+  [[nodiscard]] constexpr double stored_bits(OperandRole role = OperandRole::tokens) const noexcept;
 };
 
 namespace detail {
@@ -107,8 +112,9 @@ inline constexpr auto output_formats = detail::formats_that<&FormatTraits::is_ou
   return detail::format_table[static_cast<std::size_t>(format)];
 }
 
-constexpr double FormatTraits::stored_bits() const noexcept {
-  return has_scales() ? bits + static_cast<double>(format_traits(scale_format).bits) / values_per_scale : bits;
+constexpr double FormatTraits::stored_bits(OperandRole role) const noexcept {
+  const double rows = role == OperandRole::weights ? weight_rows_per_scale : 1;
+  return has_scales() ? bits + format_traits(scale_format).bits / (rows * values_per_scale) : bits;
 }
 
 /// "fp16", "bf16", …
@@ -124,7 +130,8 @@ enum class ScaleLayout : std::uint8_t {
   /// Blackwell's and cuBLAS's: rows padded to 128 and C to 4 with zeros; scale (r, c) lies at byte
   /// ((r/128)*ceil(C/4) + c/4)*512 + (r%32)*16 + ((r%128)/32)*4 + c%4.
   blocked,
-  /// [C, rows rounded up to 4]: what kernels for Hopper take the scales of fp8_block tokens in; the padding is not read.
+  /// [C, rows rounded up to 4]: what kernels for Hopper take the scales of fp8_block tokens in; the padding is not
+  /// read.
   column_major,
 };
 

@@ -38,9 +38,6 @@ struct Scales {
   [[nodiscard]] const std::uint8_t* codes() const noexcept { return static_cast<const std::uint8_t*>(data); }
 };
 
-/// What a tensor is to a product: the scales of fp8_block cover other blocks of weights than of tokens.
-enum class OperandRole : std::uint8_t { tokens, weights };
-
 /// The values under one scale of a tensor [rows, k] in `format`; {0, 0} where there are no scales.
 [[nodiscard]] Scales::Block scale_block_of(Format format, OperandRole role, std::int64_t k) noexcept;
 
@@ -85,6 +82,9 @@ struct Tensor {
 
 /// Bytes of the scales of an NVFP4 tensor [rows, k] in `layout`, padding included.
 [[nodiscard]] std::size_t scale_bytes(std::int64_t rows, std::int64_t k, ScaleLayout layout) noexcept;
+/// The same of any format; 0 when it has none.
+[[nodiscard]] std::size_t scale_bytes(Format format, OperandRole role, std::int64_t rows, std::int64_t k,
+                                      ScaleLayout layout) noexcept;
 /// Bytes of the scales of a matrix, or of those of a stack of matrices [count, rows, k], one behind the other; 0 when
 /// its format has none.
 [[nodiscard]] std::size_t scale_bytes(const Tensor& matrix) noexcept;

@@ -254,7 +254,9 @@ void add_grouped(CLI::App& plan_command, const char* name, const char* descripti
       ->check(extents);
   for (const auto& [option, format, what] : {std::tuple{"--a", &problem.a, "Format of the tokens"},
                                              std::tuple{"--b", &problem.b, "Format of the weights"}}) {
-    command->add_option(option, *format, what)->transform(by_name(operand_formats))->option_text("fp16|bf16|nvfp4");
+    command->add_option(option, *format, what)
+        ->transform(by_name(operand_formats))
+        ->option_text("fp16|bf16|nvfp4|fp8_tensor|fp8_row|fp8_block");
   }
   add_out_type(*command, problem.out);
   arguments->add_to(*command);

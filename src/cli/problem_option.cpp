@@ -7,7 +7,9 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <iterator>
 #include <string_view>
+#include <vector>
 
 #include "cli/options.hpp"
 #include "ops/validate.hpp"
@@ -26,6 +28,13 @@ Format format_of(const char* option, const std::string& text, const std::array<F
                 fmt::format("{} is \"{}\": use one of {}", option, text, fmt::join(names, ", ")));
   }
   return allowed[static_cast<std::size_t>(found - names.begin())];
+}
+
+std::string one_of_formats() {
+  std::vector<std::string_view> names;
+  std::transform(operand_formats.begin(), operand_formats.end(), std::back_inserter(names),
+                 [](Format format) { return name(format); });
+  return fmt::format("{}", fmt::join(names, ", "));
 }
 
 std::array<std::int64_t, 3> shape_of(const std::string& text) {
@@ -49,8 +58,8 @@ std::array<std::int64_t, 3> shape_of(const std::string& text) {
 
 void ProblemOption::add_to(CLI::App& command) {
   command.add_option("problem", shape, "MxNxK of the dual GEMM, as in 256x4096x7168")->required();
-  command.add_option("--a", a, "Format of the activations: fp16, bf16, nvfp4")->capture_default_str();
-  command.add_option("--b", b, "Format of the weights: fp16, bf16, nvfp4")->capture_default_str();
+  command.add_option("--a", a, "Format of the activations: " + one_of_formats())->capture_default_str();
+  command.add_option("--b", b, "Format of the weights: " + one_of_formats())->capture_default_str();
   command.add_option("--out", out, "Format of the output: fp16, bf16, fp32")->capture_default_str();
 }
 

@@ -14,7 +14,8 @@ std::byte* behind(void* data, std::int64_t elements, Format format) {
 }
 
 const std::byte* behind(const Scales& scales, std::int64_t count) {
-  return scales.data == nullptr ? nullptr : static_cast<const std::byte*>(scales.data) + count * bits(scales.format) / 8;
+  return scales.data == nullptr ? nullptr
+                                : static_cast<const std::byte*>(scales.data) + count * bits(scales.format) / 8;
 }
 
 /// Of so many rows of a row-major matrix [rows, k].
@@ -41,12 +42,24 @@ Tensor columns_of(Tensor fused, std::int64_t first, std::int64_t step) {
   return fused;
 }
 
+std::int64_t scale_bits(const Tensor& view) { return bits(view.scales.format); }
+
+/// One matrix of a contiguous stack.
+Tensor matrix_of_stack(const Tensor& stack) {
+  Tensor matrix = stack;
+  matrix.rank = 2;
+  matrix.shape = {stack.shape[1], stack.shape[2]};
+  matrix.strides = {stack.strides[1], stack.strides[2]};
+  return matrix;
+}
+
 /// How many scales lie from one matrix's to the next one's, in a stack or a view of one.
 std::int64_t scales_stride(const Tensor& view) {
   const std::int64_t k = view.shape[2];
-  return view.scales.layout == ScaleLayout::row_major
-             ? (k == 0 ? 0 : scale_count(view.scales, view.strides[0] / k, k))
-             : static_cast<std::int64_t>(scale_bytes(view.shape[1], k, ScaleLayout::blocked));
+  if (view.scales.layout == ScaleLayout::row_major) {
+    return k == 0 ? 0 : scale_count(view.scales, view.strides[0] / k, k);
+  }
+  return static_cast<std::int64_t>(scale_bytes(matrix_of_stack(view))) * 8 / scale_bits(view);
 }
 
 }  // namespace
@@ -91,15 +104,26 @@ ExpertMatrix expert_matrix(const Tensor& view, std::int64_t expert) {
   return {matrix, step};
 }
 
+std::size_t scale_extent_bytes(const Tensor& view) noexcept {
+  if (view.rank != 3 || view.elements() == 0) {
+    return scale_bytes(view);
+  }
+  if (!format_traits(view.format).has_scales()) {
+    return 0;
+  }
+  const std::int64_t k = view.shape[2];
+  const std::int64_t rows = (view.shape[1] - 1) * (view.strides[1] / k) + 1;
+  const std::int64_t last =
+      view.scales.layout == ScaleLayout::row_major ? scale_count(view.scales, rows, k) : scales_stride(view);
+  return static_cast<std::size_t>(((view.shape[0] - 1) * scales_stride(view) + last) * scale_bits(view) / 8);
+}
+
 Tensor slot_matrix(const Tensor& stack, std::int64_t slot) {
-  Tensor matrix = stack;
-  matrix.rank = 2;
+  Tensor matrix = matrix_of_stack(stack);
   matrix.data = behind(stack.data, slot * stack.strides[0], stack.format);
-  matrix.shape = {stack.shape[1], stack.shape[2]};
-  matrix.strides = {stack.strides[1], stack.strides[2]};
   matrix.global_scale = stack.global_scale == nullptr ? nullptr : stack.global_scale + slot;
   if (format_traits(stack.format).has_scales()) {
-    matrix.scales.data = static_cast<const std::byte*>(stack.scales.data) + slot * static_cast<std::int64_t>(scale_bytes(matrix));
+    matrix.scales.data = behind(stack.scales, slot * scales_stride(stack));
   }
   return matrix;
 }

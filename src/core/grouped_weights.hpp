@@ -26,6 +26,9 @@ struct ExpertMatrix {
 };
 [[nodiscard]] ExpertMatrix expert_matrix(const Tensor& view, std::int64_t expert);
 
+/// From the first scale of a matrix, or of a view of a stack, to behind the last; 0 where there are none.
+[[nodiscard]] std::size_t scale_extent_bytes(const Tensor& view) noexcept;
+
 /// One matrix of a stack [E,rows,K] as callers give it: with its own scales and its own global scale.
 [[nodiscard]] Tensor slot_matrix(const Tensor& stack, std::int64_t slot);
 

@@ -92,7 +92,8 @@ Scales::Block scale_block_of(Format format, OperandRole role, std::int64_t k) no
   if (!traits.has_scales()) {
     return {0, 0};
   }
-  const std::int64_t columns = traits.values_per_scale == whole_row ? std::max<std::int64_t>(k, 1) : traits.values_per_scale;
+  const std::int64_t columns =
+      traits.values_per_scale == whole_row ? std::max<std::int64_t>(k, 1) : traits.values_per_scale;
   return {role == OperandRole::weights ? traits.weight_rows_per_scale : 1, columns};
 }
 
@@ -106,8 +107,17 @@ bool may_lie(ScaleLayout layout, Format format, OperandRole role) noexcept {
 }
 
 std::size_t scale_bytes(std::int64_t rows, std::int64_t k, ScaleLayout layout) noexcept {
-  const std::int64_t columns = ceil_div(k, format_traits(Format::nvfp4).values_per_scale);
-  return static_cast<std::size_t>(scale_count(rows, columns, layout));
+  return scale_bytes(Format::nvfp4, OperandRole::tokens, rows, k, layout);
+}
+
+std::size_t scale_bytes(Format format, OperandRole role, std::int64_t rows, std::int64_t k,
+                        ScaleLayout layout) noexcept {
+  if (!format_traits(format).has_scales()) {
+    return 0;
+  }
+  const Scales::Block block = scale_block_of(format, role, k);
+  const std::int64_t count = scale_count(ceil_div(rows, block.rows), ceil_div(k, block.columns), layout);
+  return static_cast<std::size_t>(size_product(count, bits(format_traits(format).scale_format) / 8));
 }
 
 std::size_t scale_bytes(const Tensor& matrix) noexcept {

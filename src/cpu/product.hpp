@@ -4,6 +4,8 @@
 #include <cstdint>
 #include <memory>
 
+#include "thresher/format.hpp"
+
 namespace thresher::cpu {
 
 /// What the operands of a product are; accumulation and result are float32 in both.

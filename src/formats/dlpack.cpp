@@ -97,6 +97,10 @@ void check_nvfp4_scales(const Tensor& scales, std::int64_t rows, std::int64_t k,
     reject(ErrorCode::invalid_argument, role,
            fmt::format("has {} scales, but they must be uint8 or float8_e4m3fn", name(scales.format)));
   }
+  if (!may_lie(layout, Format::nvfp4, OperandRole::tokens)) {
+    reject(ErrorCode::invalid_argument, role,
+           fmt::format("has {} scales, but those of NVFP4 are row-major or blocked", name(layout)));
+  }
   const bool row_major = layout == ScaleLayout::row_major;
   if (row_major && (scales.rank != 2 || scales.shape[0] != rows || scales.shape[1] != k / formats::scale_block)) {
     reject(ErrorCode::invalid_argument, role,

@@ -57,6 +57,9 @@ void check_scales(const Tensor& tensor, std::string_view role) {
     reject(role, "is {} without scales; set Tensor::scales.data to its {} scales", traits.name,
            name(traits.scale_format));
   }
+  if (!may_lie(tensor.scales.layout, tensor.format, OperandRole::tokens)) {
+    reject(role, "is {} with {} scales, which they cannot be", traits.name, name(tensor.scales.layout));
+  }
   const Scales::Block& block = tensor.scales.block;
   const std::int64_t k = tensor.shape[1];
   if (tensor.scales.format != traits.scale_format ||

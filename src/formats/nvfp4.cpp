@@ -5,53 +5,23 @@
 #include <cstddef>
 #include <span>
 
-#include <fmt/format.h>
-
 #include "formats/decode.hpp"
 #include "formats/elements.hpp"
+#include "formats/finite_rows.hpp"
 #include "formats/numbers.hpp"
 #include "formats/scales.hpp"
-#include "thresher/error.hpp"
 
 namespace thresher::formats {
 namespace {
 
 constexpr float largest_scaled_value = e2m1_max * e4m3_max;  // 2688
 
-float largest_magnitude(std::span<const float> values) {
-  float largest = 0.0F;
-  for (const float value : values) {
-    largest = std::max(largest, std::fabs(value));
-  }
-  return largest;
-}
-
-void check_quantizable(const Tensor& matrix, std::string_view role) {
-  if (matrix.format == Format::nvfp4 || matrix.format == Format::int32 || matrix.format == Format::uint8) {
-    throw Error(
-        ErrorCode::invalid_argument,
-        fmt::format("{} is {}, but only a floating-point matrix can be quantised to NVFP4", role, name(matrix.format)));
-  }
-  check_matrix(matrix, role, matrix.shape[0], matrix.shape[1], matrix.format);
-  if (matrix.shape[1] % scale_block != 0) {
-    throw Error(ErrorCode::invalid_argument, fmt::format("{} has K = {}, but NVFP4 needs a K that is a multiple of {}",
-                                                         role, matrix.shape[1], scale_block));
-  }
-}
-
 /// Also refuses NaN and Inf, for which the format has no place.
 float largest_magnitude_checked(const Tensor& matrix, std::string_view role, std::span<float> row_buffer) {
   float largest = 0.0F;
   for (std::int64_t row = 0; row < matrix.shape[0]; ++row) {
-    decode_row(matrix, row, row_buffer);
-    for (std::size_t column = 0; column < row_buffer.size(); ++column) {
-      if (!std::isfinite(row_buffer[column])) {
-        throw Error(ErrorCode::invalid_argument,
-                    fmt::format("{} has {} at [{}, {}], which NVFP4 cannot hold; every element must be finite", role,
-                                row_buffer[column], row, column));
-      }
-      largest = std::max(largest, std::fabs(row_buffer[column]));
-    }
+    decode_finite_row(matrix, row, row_buffer, role, Format::nvfp4);
+    largest = std::max(largest, largest_magnitude(row_buffer));
   }
   return largest;
 }
@@ -84,7 +54,7 @@ Tensor Nvfp4Matrix::view() noexcept {
 }
 
 Nvfp4Matrix quantize_nvfp4(const Tensor& matrix, std::string_view role, ScaleLayout layout) {
-  check_quantizable(matrix, role);
+  check_quantizable(matrix, role, Format::nvfp4);
   const std::int64_t rows = matrix.shape[0];
   const std::int64_t k = matrix.shape[1];
   Nvfp4Matrix out{.rows = rows, .k = k, .values = {}, .scales = {}, .scale_layout = layout, .global_scale = 1.0F};

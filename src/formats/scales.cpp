@@ -28,21 +28,32 @@ void check_padding(std::span<const std::uint8_t> blocked, std::int64_t rows, std
 
 }  // namespace
 
-float fp8_scale(const Tensor& matrix, std::int64_t row, std::int64_t column) noexcept {
+std::int64_t scale_index(const Tensor& matrix, std::int64_t row, std::int64_t column) noexcept {
   const Scales& scales = matrix.scales;
   const std::int64_t row_block = row / scales.block.rows;
   const std::int64_t column_block = column / scales.block.columns;
+  if (scales.layout == ScaleLayout::column_major) {
+    return column_block * round_up(ceil_div(matrix.shape[0], scales.block.rows), 4) + row_block;
+  }
   const std::int64_t columns = ceil_div(matrix.shape[1], scales.block.columns);
-  const std::int64_t at = scales.layout == ScaleLayout::column_major
-                              ? column_block * round_up(ceil_div(matrix.shape[0], scales.block.rows), 4) + row_block
-                              : row_block * columns + column_block;
+  return static_cast<std::int64_t>(scale_offset(row_block, column_block, columns, scales.layout));
+}
+
+float fp8_scale(const Tensor& matrix, std::int64_t row, std::int64_t column) noexcept {
   float scale;
-  std::memcpy(&scale, static_cast<const std::byte*>(scales.data) + at * static_cast<std::int64_t>(sizeof scale), sizeof scale);
+  const auto* const all = static_cast<const std::byte*>(matrix.scales.data);
+  std::memcpy(&scale, all + scale_index(matrix, row, column) * static_cast<std::int64_t>(sizeof scale), sizeof scale);
   return scale;
 }
 
 std::vector<std::uint8_t> convert_scales(std::span<const std::uint8_t> scales, std::int64_t rows, std::int64_t k,
                                          ScaleLayout from, ScaleLayout to) {
+  for (const ScaleLayout layout : {from, to}) {
+    if (!may_lie(layout, Format::nvfp4, OperandRole::tokens)) {
+      throw Error(ErrorCode::invalid_argument,
+                  fmt::format("scales of NVFP4 are row-major or blocked, not {}", name(layout)));
+    }
+  }
   if (scales.size() != scale_bytes(rows, k, from)) {
     throw Error(ErrorCode::invalid_argument,
                 fmt::format("scales have {} bytes, but an NVFP4 tensor [{}, {}] has {} in this layout", scales.size(),

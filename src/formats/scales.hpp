@@ -12,6 +12,9 @@ namespace thresher::formats {
 /// Elements along K that share one scale.
 inline constexpr std::int64_t scale_block = 16;
 
+/// Which of a matrix's scales multiplies the value at `row` and `column`.
+[[nodiscard]] std::int64_t scale_index(const Tensor& matrix, std::int64_t row, std::int64_t column) noexcept;
+
 /// The scale of one value of a matrix in fp8_row or fp8_block.
 [[nodiscard]] float fp8_scale(const Tensor& matrix, std::int64_t row, std::int64_t column) noexcept;
 

@@ -227,6 +227,9 @@ std::vector<std::string> WeightParts::parts() const {
 
 std::vector<std::byte> WeightParts::scales(const std::vector<std::int64_t>& shape, ScaleLayout layout) const {
   const LocatedTensor located = checkpoint_.find(scales_name());
+  if (!may_lie(layout, Format::nvfp4, OperandRole::tokens)) {
+    reject(fmt::format("{}: scales of NVFP4 are row-major or blocked, not {}", described(located), name(layout)));
+  }
   const Extents of(shape);
   if (located.tensor->dtype != Dtype::f8_e4m3 || !of.fit(*located.tensor, layout)) {
     reject(fmt::format("{}, but the scales must be F8_E4M3 {}{}", described_with_type(located),

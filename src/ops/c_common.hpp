@@ -101,7 +101,8 @@ inline constexpr Activation default_activation{};
 /// A matrix, its row stride 0 for contiguous rows.
 [[nodiscard]] Tensor matrix_of(const void* data, Format format, std::int64_t rows, std::int64_t columns,
                                std::int64_t row_stride, DeviceId device);
-[[nodiscard]] Tensor with_scales(Tensor tensor, OperandRole role, const void* scales, std::int32_t layout, const float* global_scale);
+[[nodiscard]] Tensor with_scales(Tensor tensor, OperandRole role, const void* scales, std::int32_t layout,
+                                 const float* global_scale);
 
 /// What the dual GEMM and the grouped products are asked for alike.
 [[nodiscard]] DualGemmOptions options_of(const char* strategy, const char* knobs, std::int32_t threads);

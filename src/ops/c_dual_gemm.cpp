@@ -46,7 +46,8 @@ DualGemmProblem problem_of(const thresher_dual_gemm_problem* problem) {
 Tensor a_of(const thresher_dual_gemm& plan, std::int64_t rows, const void* a, std::int64_t row_stride,
             const void* scales, std::int32_t layout, const float* global_scale) {
   const DualGemmProblem& problem = plan.gemm.problem();
-  return with_scales(matrix_of(a, problem.a, rows, problem.k, row_stride, plan.device), OperandRole::tokens, scales, layout, global_scale);
+  return with_scales(matrix_of(a, problem.a, rows, problem.k, row_stride, plan.device), OperandRole::tokens, scales,
+                     layout, global_scale);
 }
 
 Tensor c_of(const thresher_dual_gemm& plan, std::int64_t rows, void* c, std::int64_t row_stride) {
@@ -77,8 +78,9 @@ thresher_status thresher_dual_gemm_pack(thresher_device device, const thresher_m
                                         thresher_dual_gemm_weights** weights) {
   return guarded([&] {
     required(weights, "weights");
-    *weights = new thresher_dual_gemm_weights{pack(device_of(device), tensor_of(b1_gate, "b1 (gate)", OperandRole::weights),
-                                                   tensor_of(b2_up, "b2 (up)", OperandRole::weights), {.numerics = numerics_of(numerics)})};
+    *weights = new thresher_dual_gemm_weights{
+        pack(device_of(device), tensor_of(b1_gate, "b1 (gate)", OperandRole::weights),
+             tensor_of(b2_up, "b2 (up)", OperandRole::weights), {.numerics = numerics_of(numerics)})};
   });
 }
 
@@ -117,9 +119,10 @@ thresher_status thresher_dual_gemm_plan_raw(thresher_device device, const thresh
   return guarded([&] {
     required(plan_out, "plan");
     const Device on = device_of(device);
-    *plan_out = new thresher_dual_gemm{plan(on, problem_of(problem), tensor_of(b1_gate, "b1 (gate)", OperandRole::weights),
-                                            tensor_of(b2_up, "b2 (up)", OperandRole::weights), options_of(options)),
-                                       on.id()};
+    *plan_out =
+        new thresher_dual_gemm{plan(on, problem_of(problem), tensor_of(b1_gate, "b1 (gate)", OperandRole::weights),
+                                    tensor_of(b2_up, "b2 (up)", OperandRole::weights), options_of(options)),
+                               on.id()};
   });
 }
 
@@ -135,19 +138,26 @@ const char* thresher_dual_gemm_strategy(const thresher_dual_gemm* plan_handle) {
 
 thresher_status thresher_dual_gemm_run(const thresher_dual_gemm* plan_handle, void* stream, const thresher_matrix* a,
                                        const thresher_matrix* c, void* workspace) {
-  return guarded(
-      [&] { required(plan_handle, "plan").gemm.run(Stream{stream}, tensor_of(a, "a", OperandRole::tokens), tensor_of(c, "c", OperandRole::tokens), workspace); });
+  return guarded([&] {
+    required(plan_handle, "plan")
+        .gemm.run(Stream{stream}, tensor_of(a, "a", OperandRole::tokens), tensor_of(c, "c", OperandRole::tokens),
+                  workspace);
+  });
 }
 
 thresher_status thresher_dual_gemm_prepare(const thresher_dual_gemm* plan_handle, void* stream,
                                            const thresher_matrix* a, void* workspace) {
-  return guarded([&] { required(plan_handle, "plan").gemm.prepare(Stream{stream}, tensor_of(a, "a", OperandRole::tokens), workspace); });
+  return guarded([&] {
+    required(plan_handle, "plan").gemm.prepare(Stream{stream}, tensor_of(a, "a", OperandRole::tokens), workspace);
+  });
 }
 
 thresher_status thresher_dual_gemm_run_prepared(const thresher_dual_gemm* plan_handle, void* stream,
                                                 const thresher_matrix* a, const thresher_matrix* c, void* workspace) {
   return guarded([&] {
-    required(plan_handle, "plan").gemm.run_prepared(Stream{stream}, tensor_of(a, "a", OperandRole::tokens), tensor_of(c, "c", OperandRole::tokens), workspace);
+    required(plan_handle, "plan")
+        .gemm.run_prepared(Stream{stream}, tensor_of(a, "a", OperandRole::tokens),
+                           tensor_of(c, "c", OperandRole::tokens), workspace);
   });
 }
 
@@ -163,9 +173,10 @@ thresher_status thresher_dual_gemm_pack_flat(int32_t device_kind, int32_t device
     const Format of = format_of(format, "format");
     const Tensor gate = matrix_of(b1_gate, of, n, k, b1_row_stride, device.id());
     const Tensor up = matrix_of(b2_up, of, n, k, b2_row_stride, device.id());
-    *weights = new thresher_dual_gemm_weights{pack(device, with_scales(gate, OperandRole::weights, b1_scales, scale_layout, b1_global_scale),
-                                                   with_scales(up, OperandRole::weights, b2_scales, scale_layout, b2_global_scale),
-                                                   {.numerics = numerics_of(numerics)})};
+    *weights = new thresher_dual_gemm_weights{
+        pack(device, with_scales(gate, OperandRole::weights, b1_scales, scale_layout, b1_global_scale),
+             with_scales(up, OperandRole::weights, b2_scales, scale_layout, b2_global_scale),
+             {.numerics = numerics_of(numerics)})};
   });
 }
 
@@ -208,11 +219,11 @@ thresher_status thresher_dual_gemm_plan_raw_flat(int32_t device_kind, int32_t de
                                   .activation = activation_of(activation, activation_constants)};
     const Tensor gate = matrix_of(b1_gate, problem.b, n, k, b1_row_stride, device.id());
     const Tensor up = matrix_of(b2_up, problem.b, n, k, b2_row_stride, device.id());
-    *plan_out =
-        new thresher_dual_gemm{plan(device, problem, with_scales(gate, OperandRole::weights, b1_scales, scale_layout, b1_global_scale),
-                                    with_scales(up, OperandRole::weights, b2_scales, scale_layout, b2_global_scale),
-                                    options_of(strategy, knobs, threads)),
-                               device.id()};
+    *plan_out = new thresher_dual_gemm{
+        plan(device, problem, with_scales(gate, OperandRole::weights, b1_scales, scale_layout, b1_global_scale),
+             with_scales(up, OperandRole::weights, b2_scales, scale_layout, b2_global_scale),
+             options_of(strategy, knobs, threads)),
+        device.id()};
   });
 }
 

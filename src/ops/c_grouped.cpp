@@ -66,8 +66,8 @@ Tensor bias_of(const thresher_grouped_weights_view& view, const void* data, std:
 }
 
 GroupedWeights weights_of(const thresher_grouped_weights_view* given) {
-  const thresher_grouped_weights_view view = known(given, "view", offsetof(thresher_grouped_weights_view, b1_scales),
-                                                   thresher_grouped_weights_view{});
+  const thresher_grouped_weights_view view =
+      known(given, "view", offsetof(thresher_grouped_weights_view, b1_scales), thresher_grouped_weights_view{});
   const auto order = enumerator(view.order, thresher_gate_up{THRESHER_INTERLEAVED}, "view.order");
   const bool is_fused = order != THRESHER_SEPARATE;
   const std::int64_t rows = is_fused ? 2 * view.n : view.n;
@@ -107,8 +107,8 @@ GroupedTensors tensors_of(const thresher_grouped& plan, const thresher_grouped_t
   const bool has_slots = problem.layout == RowLayout::slots;
   const std::int64_t rows_of_a = problem.layout == RowLayout::gathered ? given.tokens : given.rows;
   GroupedTensors tensors;
-  tensors.a = with_scales(rows_of(plan, given.a, problem.a, rows_of_a, problem.k, given.a_row_stride), OperandRole::tokens, given.a_scales,
-                          given.a_scale_layout, given.a_global_scale);
+  tensors.a = with_scales(rows_of(plan, given.a, problem.a, rows_of_a, problem.k, given.a_row_stride),
+                          OperandRole::tokens, given.a_scales, given.a_scale_layout, given.a_global_scale);
   tensors.c = rows_of(plan, given.c, problem.out, given.rows, problem.n, given.c_row_stride);
   (has_slots ? tensors.counts : tensors.offsets) =
       list_of(plan, given.groups, Format::int32, problem.experts + (has_slots ? 0 : 1));

@@ -13,7 +13,8 @@ Tensor matrix_of(const void* data, Format format, std::int64_t rows, std::int64_
   return tensor;
 }
 
-Tensor with_scales(Tensor tensor, OperandRole role, const void* scales, std::int32_t layout, const float* global_scale) {
+Tensor with_scales(Tensor tensor, OperandRole role, const void* scales, std::int32_t layout,
+                   const float* global_scale) {
   tensor.describe_scales(role);
   tensor.scales.data = scales;
   tensor.scales.layout = enumerator(layout, all_scale_layouts.back(), "scale_layout");
@@ -38,8 +39,7 @@ Activation activation_of(std::int32_t kind, const float* constants) {
 Numerics numerics_of(std::int32_t numerics) { return enumerator(numerics, all_numerics.back(), "numerics"); }
 
 DualGemmOptions options_of(const char* strategy, const char* knobs, std::int32_t threads) {
-  return {
-      .strategy = text_or_empty(strategy), .knobs = Knobs::parse(text_or_empty(knobs)), .threads = threads};
+  return {.strategy = text_or_empty(strategy), .knobs = Knobs::parse(text_or_empty(knobs)), .threads = threads};
 }
 
 DualGemmOptions options_of(const thresher_dual_gemm_options* options) {

@@ -32,9 +32,9 @@ void require_matrix_on_gpu(const Tensor& matrix, int ordinal, const std::string&
   runtime::require_on_gpu(matrix.data, ordinal, argument.c_str());
   if (format_traits(matrix.format).has_scales()) {
     runtime::require_on_gpu(matrix.scales.data, ordinal, (argument + ".scales").c_str());
-    if (matrix.global_scale != nullptr) {
-      runtime::require_on_gpu(matrix.global_scale, ordinal, (argument + ".global_scale").c_str());
-    }
+  }
+  if (matrix.global_scale != nullptr) {
+    runtime::require_on_gpu(matrix.global_scale, ordinal, (argument + ".global_scale").c_str());
   }
 }
 
@@ -45,10 +45,10 @@ DeviceMatrix::DeviceMatrix(const Tensor& source) : tensor_(source) {
   if (format_traits(source.format).has_scales()) {
     scales_ = copy_of(source.scales.data, scale_bytes(source), ordinal);
     tensor_.scales.data = scales_.data();
-    if (source.global_scale != nullptr) {
-      global_scale_ = copy_of(source.global_scale, global_scales(source) * sizeof(float), ordinal);
-      tensor_.global_scale = static_cast<const float*>(global_scale_.data());
-    }
+  }
+  if (source.global_scale != nullptr) {
+    global_scale_ = copy_of(source.global_scale, global_scales(source) * sizeof(float), ordinal);
+    tensor_.global_scale = static_cast<const float*>(global_scale_.data());
   }
   runtime::synchronize_device(ordinal);
 }

@@ -40,9 +40,9 @@ HostMatrix host_matrix(const Tensor& tensor) {
     matrix.scale_layout = tensor.scales.layout;
     const auto* scales = static_cast<const std::byte*>(tensor.scales.data);
     matrix.scales.assign(scales, scales + scale_bytes(tensor));
-    if (tensor.global_scale != nullptr) {
-      matrix.global_scale = {*tensor.global_scale};
-    }
+  }
+  if (tensor.global_scale != nullptr) {
+    matrix.global_scale = {*tensor.global_scale};
   }
   return matrix;
 }
@@ -50,11 +50,12 @@ HostMatrix host_matrix(const Tensor& tensor) {
 Tensor view(const PackedContent& content, std::size_t matrix) {
   const HostMatrix& host = content.matrices.at(matrix);
   void* values = const_cast<std::byte*>(host.values.data());  // a Tensor says nothing of who may write
-  if (!format_traits(content.format).has_scales()) {
-    return Tensor::contiguous(values, content.format, {content.n, content.k});
-  }
-  return Tensor::nvfp4(values, reinterpret_cast<const std::uint8_t*>(host.scales.data()), content.n, content.k,
-                       host.global_scale.empty() ? nullptr : host.global_scale.data(), host.scale_layout);
+  Tensor tensor = Tensor::contiguous(values, content.format, {content.n, content.k});
+  tensor.scales.data = host.scales.empty() ? nullptr : host.scales.data();
+  tensor.scales.layout = host.scale_layout;
+  tensor.describe_scales(OperandRole::weights);
+  tensor.global_scale = host.global_scale.empty() ? nullptr : host.global_scale.data();
+  return tensor;
 }
 
 }  // namespace thresher::ops

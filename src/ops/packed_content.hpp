@@ -13,7 +13,7 @@ namespace thresher::ops {
 /// The layout of weights that were left as they are, which every device packs for itself.
 inline constexpr const char* matrices_layout = "matrices";
 
-/// One matrix: contiguous values, and for NVFP4 its scales and global scale.
+/// One matrix: contiguous values, and where its format has them its scales and global scale.
 struct HostMatrix {
   std::vector<std::byte> values;
   std::vector<std::byte> scales;

@@ -25,7 +25,15 @@ using formats::Dtype;
 using formats::TensorToWrite;
 
 Dtype value_type(Format format) {
-  return format == Format::fp16 ? Dtype::f16 : format == Format::bf16 ? Dtype::bf16 : Dtype::u8;
+  switch (format_traits(format).product_format) {
+    case Format::bf16: return Dtype::bf16;
+    case Format::fp8_e4m3: return Dtype::f8_e4m3;
+    default: return format == Format::fp16 ? Dtype::f16 : Dtype::u8;
+  }
+}
+
+Dtype scale_type(Format format) {
+  return format_traits(format).scale_format == Format::fp32 ? Dtype::f32 : Dtype::f8_e4m3;
 }
 
 /// Elements of one row as the file counts them: bytes, where several values share one.
@@ -33,12 +41,12 @@ std::int64_t stored_columns(Format format, std::int64_t k) { return bits(format)
 
 std::vector<TensorToWrite> tensors_of(const PackedContent& content) {
   std::vector<TensorToWrite> tensors;
-  const auto flat = [](const std::vector<std::byte>& bytes) {
-    return std::vector<std::int64_t>{static_cast<std::int64_t>(bytes.size())};
+  const auto flat = [](const std::vector<std::byte>& bytes, Format format) {
+    return std::vector<std::int64_t>{static_cast<std::int64_t>(bytes.size()) / (bits(format) / 8)};
   };
   const bool is_matrices = content.layout == matrices_layout;
   if (!is_matrices) {
-    tensors.push_back({"packed", Dtype::u8, flat(content.packed), content.packed});
+    tensors.push_back({"packed", Dtype::u8, flat(content.packed, Format::uint8), content.packed});
   }
   for (std::size_t i = 0; i < matrix_names.size(); ++i) {
     const HostMatrix& matrix = content.matrices.at(i);
@@ -48,7 +56,8 @@ std::vector<TensorToWrite> tensors_of(const PackedContent& content) {
           {name, value_type(content.format), {content.n, stored_columns(content.format, content.k)}, matrix.values});
     }
     if (!matrix.scales.empty()) {
-      tensors.push_back({name + "_scale", Dtype::f8_e4m3, flat(matrix.scales), matrix.scales});
+      tensors.push_back({name + "_scale", scale_type(content.format),
+                         flat(matrix.scales, format_traits(content.format).scale_format), matrix.scales});
     }
     if (!matrix.global_scale.empty()) {
       tensors.push_back(
@@ -167,7 +176,11 @@ class PackedReader {
     if (format_traits(content.format).has_scales()) {
       matrix.scale_layout = one_of(name + "_scale_layout", all_scale_layouts);
       matrix.scales = bytes(name + "_scale", true);
-      require_bytes(name + "_scale", matrix.scales.size(), scale_bytes(content.n, content.k, matrix.scale_layout));
+      if (!may_lie(matrix.scale_layout, content.format, OperandRole::weights)) {
+        fail(fmt::format("its scales of {} are {}, which they cannot be", name, thresher::name(matrix.scale_layout)));
+      }
+      require_bytes(name + "_scale", matrix.scales.size(),
+                    scale_bytes(content.format, OperandRole::weights, content.n, content.k, matrix.scale_layout));
     }
   }
 

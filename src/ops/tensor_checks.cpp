@@ -206,8 +206,8 @@ void check_scales(std::string_view argument, const Tensor& tensor, OperandRole r
            role == OperandRole::tokens ? "tokens" : "weights", traits.name);
   }
   if (!is_aligned(scales.data, static_cast<std::size_t>(bits(scales.format)) / 8)) {
-    refuse("{}.scales start at {}, expected an address that is a multiple of {} bytes", argument,
-           fmt::ptr(scales.data), bits(scales.format) / 8);
+    refuse("{}.scales start at {}, expected an address that is a multiple of {} bytes", argument, fmt::ptr(scales.data),
+           bits(scales.format) / 8);
   }
   if (tensor.global_scale != nullptr && scales.format != Format::fp8_e4m3) {
     refuse("{} is {} with a global scale, expected its scales alone", argument, traits.name);

@@ -20,7 +20,8 @@ void check_extent(const char* argument, std::int64_t extent, std::int64_t least)
 }
 
 /// One matrix for each expert. Those with scales lie one behind the other without gaps.
-void check_stack(std::string_view argument, const Tensor& tensor, const Shape& shape, DeviceId device, OperandRole role) {
+void check_stack(std::string_view argument, const Tensor& tensor, const Shape& shape, DeviceId device,
+                 OperandRole role) {
   const FormatTraits& traits = format_traits(tensor.format);
   check_place(argument, tensor, tensor.format, shape, device, 1);
   if (tensor.elements() == 0) {

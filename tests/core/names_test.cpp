@@ -30,10 +30,10 @@ TEST(FormatTraits, ThoseOfEveryFormat) {
     const FormatTraits& traits = format_traits(format);
     EXPECT_GT(traits.bits, 0) << traits.name;
     EXPECT_EQ(traits.has_scales(), traits.values_per_scale > 0) << traits.name;
-    EXPECT_EQ(traits.product_format == format, !traits.has_scales()) << traits.name;
-    if (traits.has_scales()) {
-      EXPECT_EQ(traits.k_multiple % traits.values_per_scale, 0) << traits.name;
-    }
+    const bool has_global_scale_alone = format == Format::fp8_tensor;
+    EXPECT_EQ(traits.product_format == format, !traits.has_scales() && !has_global_scale_alone) << traits.name;
+    EXPECT_EQ(format_traits(traits.product_format).product_format, traits.product_format) << traits.name;
+    EXPECT_GE(traits.weight_rows_per_scale, 1) << traits.name;
     if (traits.is_operand) {
       EXPECT_GT(traits.k_multiple, 1) << traits.name;
       EXPECT_GE(format_traits(traits.product_format).bits, 8) << traits.name;
@@ -53,8 +53,25 @@ TEST(FormatTraits, OfNvfp4) {
   EXPECT_FALSE(traits.is_output);
 }
 
+TEST(FormatTraits, OfFp8) {
+  for (const Format format : {Format::fp8_tensor, Format::fp8_row, Format::fp8_block}) {
+    const FormatTraits& traits = format_traits(format);
+    EXPECT_EQ(traits.bits, 8) << traits.name;
+    EXPECT_EQ(traits.product_format, Format::fp8_e4m3) << traits.name;
+    EXPECT_EQ(traits.k_multiple, 16) << traits.name;
+    EXPECT_TRUE(traits.is_operand) << traits.name;
+    EXPECT_FALSE(traits.is_output) << traits.name;
+  }
+  EXPECT_FALSE(format_traits(Format::fp8_tensor).has_scales());
+  EXPECT_EQ(format_traits(Format::fp8_row).scale_format, Format::fp32);
+  EXPECT_EQ(format_traits(Format::fp8_block).scale_format, Format::fp32);
+  EXPECT_EQ(format_traits(Format::fp8_block).stored_bits(), 8.25);
+  EXPECT_EQ(format_traits(Format::fp8_block).stored_bits(OperandRole::weights), 8 + 32.0 / (128 * 128));
+}
+
 TEST(FormatTraits, WhatProductsReadAndWrite) {
-  EXPECT_EQ(operand_formats, (std::array{Format::fp16, Format::bf16, Format::nvfp4}));
+  EXPECT_EQ(operand_formats, (std::array{Format::fp16, Format::bf16, Format::nvfp4, Format::fp8_tensor, Format::fp8_row,
+                                         Format::fp8_block}));
   EXPECT_EQ(output_formats, (std::array{Format::fp32, Format::fp16, Format::bf16}));
 }
 

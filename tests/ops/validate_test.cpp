@@ -49,8 +49,8 @@ struct Arguments {
 };
 
 TEST(ValidateProblem, AcceptsEveryMixOfOperands) {
-  for (const Format a : {Format::fp16, Format::bf16, Format::nvfp4}) {
-    for (const Format b : {Format::fp16, Format::bf16, Format::nvfp4}) {
+  for (const Format a : operand_formats) {
+    for (const Format b : operand_formats) {
       for (const Format out : {Format::fp16, Format::bf16, Format::fp32}) {
         const DualGemmProblem mix{.m = 0, .n = 1, .k = 32, .a = a, .b = b, .out = out};
         EXPECT_EQ(refusal([&] { validate(mix); }), "");

@@ -35,12 +35,13 @@ double nvfp4_rms() {
   return std::sqrt(values * scales);
 }
 
-Matrix random_operand(Format format, std::int64_t rows, std::int64_t columns, double deviation, const Layout& layout,
-                      std::mt19937& random) {
+Matrix random_operand(Format format, OperandRole role, std::int64_t rows, std::int64_t columns, double deviation,
+                      const Layout& layout, std::mt19937& random) {
   if (format != Format::nvfp4) {
     std::normal_distribution<float> normal(0.0F, static_cast<float>(deviation));
-    return Matrix::of_values(format, rows, columns, layout.row_gap,
-                             [&](std::int64_t, std::int64_t) { return normal(random); });
+    const Matrix::Values value = [&](std::int64_t, std::int64_t) { return normal(random); };
+    return bits(format) == 8 ? Matrix::fp8(format, role, rows, columns, layout, value)
+                             : Matrix::of_values(format, rows, columns, layout.row_gap, value);
   }
   std::uniform_int_distribution<int> codes(0, 15);
   std::uniform_int_distribution<int> moderate_scales(0x20, 0x3F);
@@ -53,13 +54,15 @@ Matrix random_operand(Format format, std::int64_t rows, std::int64_t columns, do
 }
 
 /// First column 8 (24 in NVFP4), other elements in [-1, 1].
-Matrix integer_operand(Format format, std::int64_t rows, std::int64_t columns, bool first_column_large,
-                       const Layout& layout, std::mt19937& random) {
+Matrix integer_operand(Format format, OperandRole role, std::int64_t rows, std::int64_t columns,
+                       bool first_column_large, const Layout& layout, std::mt19937& random) {
   std::uniform_int_distribution<int> small(-1, 1);
   if (format != Format::nvfp4) {
-    return Matrix::of_values(format, rows, columns, layout.row_gap, [&](std::int64_t, std::int64_t column) {
+    const Matrix::Values value = [&](std::int64_t, std::int64_t column) {
       return first_column_large && column == 0 ? 24.0F : static_cast<float>(small(random));
-    });
+    };
+    return bits(format) == 8 ? Matrix::exact_fp8(format, role, rows, columns, layout, value)
+                             : Matrix::of_values(format, rows, columns, layout.row_gap, value);
   }
   // e2m1 codes 0x2 is 1, 0xA is -1, 0x7 is 6 and 0x1 is 0.5; scale codes 0x38 is 1 and 0x40 is 2, 0x48 is 4.
   const Matrix::Codes code = [&](std::int64_t, std::int64_t column) -> std::uint8_t {
@@ -131,14 +134,82 @@ Matrix Matrix::nvfp4(std::int64_t rows, std::int64_t columns, const Layout& layo
   return matrix;
 }
 
+Matrix Matrix::of_quantised(formats::Fp8Matrix quantised, const Layout& layout) {
+  Matrix matrix(quantised.format, quantised.rows, quantised.k, layout.row_gap);
+  matrix.role_ = quantised.role;
+  matrix.scale_layout_ = quantised.scale_layout;
+  for (std::int64_t row = 0; row < quantised.rows; ++row) {
+    std::copy_n(quantised.values.begin() + row * quantised.k, quantised.k,
+                matrix.bytes_.begin() + row * matrix.row_stride_);
+  }
+  matrix.has_global_scale_ = !format_traits(quantised.format).has_scales();
+  if (matrix.has_global_scale_) {
+    matrix.global_scale_ = quantised.scales.front();
+    return matrix;
+  }
+  // Matrices of a stack that end within a block of rows have scales of their own: some are behind the others.
+  const std::size_t own = quantised.scales.size();
+  const std::size_t all = own * (quantised.format == Format::fp8_block ? 128 : 1);
+  matrix.scales_.resize(all * sizeof(float));
+  for (std::size_t i = 0; i < all; ++i) {
+    std::memcpy(&matrix.scales_[i * sizeof(float)], &quantised.scales[i % own], sizeof(float));
+  }
+  return matrix;
+}
+
+namespace {
+
+std::vector<float> values_of(std::int64_t rows, std::int64_t columns, const Matrix::Values& value) {
+  std::vector<float> values;
+  for (std::int64_t row = 0; row < rows; ++row) {
+    for (std::int64_t column = 0; column < columns; ++column) {
+      values.push_back(value(row, column));
+    }
+  }
+  return values;
+}
+
+ScaleLayout possible(ScaleLayout wanted, Format format, OperandRole role) {
+  return may_lie(wanted, format, role) ? wanted : ScaleLayout::row_major;
+}
+
+}  // namespace
+
+Matrix Matrix::fp8(Format format, OperandRole role, std::int64_t rows, std::int64_t columns, const Layout& layout,
+                   const Values& value) {
+  std::vector<float> values = values_of(rows, columns, value);
+  return of_quantised(formats::quantize_fp8(Tensor::contiguous(values.data(), Format::fp32, {rows, columns}), "operand",
+                                            format, role, possible(layout.scales, format, role)),
+                      layout);
+}
+
+Matrix Matrix::exact_fp8(Format format, OperandRole role, std::int64_t rows, std::int64_t columns, const Layout& layout,
+                         const Values& value) {
+  const std::vector<float> values = values_of(rows, columns, value);
+  std::vector<float> ones(values.size(), 1.0F);
+  formats::Fp8Matrix matrix = formats::quantize_fp8(Tensor::contiguous(ones.data(), Format::fp32, {rows, columns}),
+                                                    "operand", format, role, possible(layout.scales, format, role));
+  for (std::size_t i = 0; i < matrix.scales.size(); ++i) {
+    matrix.scales[i] = std::ldexp(1.0F, static_cast<int>(i % 3) - 1);
+  }
+  const Tensor view = matrix.view();
+  for (std::int64_t i = 0; i < rows * columns; ++i) {
+    const double scale = format_traits(format).has_scales() ? formats::fp8_scale(view, i / columns, i % columns)
+                                                            : formats::global_scale(view);
+    matrix.values[size(i)] = formats::float_to_e4m3(static_cast<float>(static_cast<double>(values[size(i)]) / scale));
+  }
+  return of_quantised(std::move(matrix), layout);
+}
+
 Tensor Matrix::view() {
   Tensor tensor = Tensor::contiguous(bytes_.data(), format_, {rows_, columns_});
   tensor.strides[0] = row_stride_;
-  if (format_ == Format::nvfp4) {
+  if (format_traits(format_).has_scales()) {
     tensor.scales.data = scales_.data() + scales_at_;
     tensor.scales.layout = scale_layout_;
-    tensor.global_scale = has_global_scale_ ? &global_scale_ : nullptr;
+    tensor.describe_scales(role_);
   }
+  tensor.global_scale = has_global_scale_ ? &global_scale_ : nullptr;
   return tensor;
 }
 
@@ -187,17 +258,18 @@ bool Matrix::gaps_intact() const {
 DualGemmCase DualGemmCase::random(const DualGemmProblem& problem, const Layout& layout, unsigned seed) {
   std::mt19937 random(seed);
   const double weight_deviation = 4.0 / std::sqrt(static_cast<double>(std::max<std::int64_t>(1, problem.k)));
-  Matrix a = random_operand(problem.a, problem.m, problem.k, 1.0, layout, random);
-  Matrix b1 = random_operand(problem.b, problem.n, problem.k, weight_deviation, layout, random);
-  Matrix b2 = random_operand(problem.b, problem.n, problem.k, 0.7 * weight_deviation, layout, random);
+  Matrix a = random_operand(problem.a, OperandRole::tokens, problem.m, problem.k, 1.0, layout, random);
+  Matrix b1 = random_operand(problem.b, OperandRole::weights, problem.n, problem.k, weight_deviation, layout, random);
+  Matrix b2 =
+      random_operand(problem.b, OperandRole::weights, problem.n, problem.k, 0.7 * weight_deviation, layout, random);
   return {problem, std::move(a), std::move(b1), std::move(b2), poisoned_output(problem, layout)};
 }
 
 DualGemmCase DualGemmCase::integers(const DualGemmProblem& problem, const Layout& layout, unsigned seed) {
   std::mt19937 random(seed);
-  Matrix a = integer_operand(problem.a, problem.m, problem.k, true, layout, random);
-  Matrix b1 = integer_operand(problem.b, problem.n, problem.k, true, layout, random);
-  Matrix b2 = integer_operand(problem.b, problem.n, problem.k, false, layout, random);
+  Matrix a = integer_operand(problem.a, OperandRole::tokens, problem.m, problem.k, true, layout, random);
+  Matrix b1 = integer_operand(problem.b, OperandRole::weights, problem.n, problem.k, true, layout, random);
+  Matrix b2 = integer_operand(problem.b, OperandRole::weights, problem.n, problem.k, false, layout, random);
   return {problem, std::move(a), std::move(b1), std::move(b2), poisoned_output(problem, layout)};
 }
 

@@ -5,6 +5,7 @@
 #include <random>
 #include <vector>
 
+#include "formats/fp8.hpp"
 #include "formats/nvfp4.hpp"
 #include "thresher/dual_gemm.hpp"
 #include "thresher/tensor.hpp"
@@ -32,6 +33,13 @@ class Matrix {
   static Matrix nvfp4(std::int64_t rows, std::int64_t columns, const Layout& layout, const Codes& code,
                       const Codes& scale, float global_scale);
 
+  /// Quantised from values, to scales that `role` has and that lie as the layout says where they may.
+  static Matrix fp8(Format format, OperandRole role, std::int64_t rows, std::int64_t columns, const Layout& layout,
+                    const Values& value);
+  /// Values that e4m3 holds exactly, times scales of 1/2, 1 and 2.
+  static Matrix exact_fp8(Format format, OperandRole role, std::int64_t rows, std::int64_t columns,
+                          const Layout& layout, const Values& value);
+
   /// Valid until this object is moved or destroyed.
   [[nodiscard]] Tensor view();
   /// Replaces one element of a 16-bit matrix.
@@ -52,8 +60,10 @@ class Matrix {
 
  private:
   Matrix(Format format, std::int64_t rows, std::int64_t columns, std::int64_t row_gap);
+  static Matrix of_quantised(formats::Fp8Matrix quantised, const Layout& layout);
 
   Format format_;
+  OperandRole role_ = OperandRole::tokens;
   std::int64_t rows_;
   std::int64_t columns_;
   std::int64_t row_stride_;

@@ -55,7 +55,8 @@ Tensor GroupedCase::stack(Matrix& matrix, std::int64_t rows) {
 }
 
 GroupedWeights GroupedCase::weights() {
-  const bool has_scales = problem_.b == Format::nvfp4 && form_.layout.global_scales;
+  const bool has_scales =
+      problem_.b == Format::fp8_tensor || (problem_.b == Format::nvfp4 && form_.layout.global_scales);
   GroupedWeights weights;
   weights.order = form_.order;
   weights.b1 = stack(operands_.b1_gate, problem_.n * (form_.order ? 2 : 1));

@@ -1,5 +1,5 @@
 #pragma once
-/// Single elements into host tensors of 16-bit formats.
+/// Single elements into host tensors of formats whose values stand alone or are e4m3.
 #include <cstdint>
 #include <cstring>
 
@@ -8,8 +8,12 @@
 
 namespace thresher::arena {
 
-/// Rounds once; `tensor` is fp16 or bf16.
+/// Rounds once, in e4m3 to the greatest value that there is where `value` is beyond; scales are left as they are.
 inline void write_element(HostTensor& tensor, std::int64_t index, float value) {
+  if (bits(tensor.format) == 8) {
+    tensor.values[static_cast<std::size_t>(index)] = formats::float_to_e4m3(value);
+    return;
+  }
   const std::uint16_t bits =
       tensor.format == Format::fp16 ? formats::float_to_fp16(value) : formats::float_to_bf16(value);
   std::memcpy(&tensor.values[static_cast<std::size_t>(index) * 2], &bits, sizeof(bits));

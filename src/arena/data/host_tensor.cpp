@@ -6,6 +6,7 @@
 #include <functional>
 #include <numeric>
 
+#include "core/integers.hpp"
 #include "formats/elements.hpp"
 #include "formats/scales.hpp"
 
@@ -17,10 +18,20 @@ void rotate_bytes(std::vector<std::uint8_t>& bytes, std::int64_t rows, std::int6
   std::rotate(bytes.begin(), bytes.begin() + shift * row_bytes, bytes.end());
 }
 
-void rotate_blocked_scales(std::vector<std::uint8_t>& scales, std::int64_t rows, std::int64_t k, std::int64_t shift) {
-  auto plain = formats::convert_scales(scales, rows, k, ScaleLayout::blocked, ScaleLayout::row_major);
-  rotate_bytes(plain, rows, shift);
-  scales = formats::convert_scales(plain, rows, k, ScaleLayout::row_major, ScaleLayout::blocked);
+/// Of one matrix, wherever they lie.
+void rotate_scales(HostTensor& tensor, std::int64_t shift) {
+  const std::vector<std::uint8_t> before = tensor.scales;
+  const Tensor matrix = tensor.view();
+  const Scales::Block block = matrix.scales.block;
+  const std::int64_t bytes = bits(matrix.scales.format) / 8;
+  const std::int64_t row_blocks = ceil_div(tensor.rows(), block.rows);
+  for (std::int64_t row = 0; row < row_blocks; ++row) {
+    const std::int64_t from = (row + shift) % row_blocks;
+    for (std::int64_t column = 0; column < matrix.shape[1]; column += block.columns) {
+      std::copy_n(before.begin() + formats::scale_index(matrix, from * block.rows, column) * bytes, bytes,
+                  tensor.scales.begin() + formats::scale_index(matrix, row * block.rows, column) * bytes);
+    }
+  }
 }
 
 }  // namespace
@@ -34,12 +45,15 @@ Tensor HostTensor::view() const {
   Tensor tensor = Tensor::contiguous(data, format, shape);
   tensor.scales.data = scales.empty() ? nullptr : scales.data();
   tensor.scales.layout = scale_layout;
+  tensor.describe_scales(role());
   tensor.global_scale = global_scales.empty() ? nullptr : global_scales.data();
   return tensor;
 }
 
-HostTensor make_host_tensor(std::string name, Format format, std::vector<std::int64_t> shape, ScaleLayout layout) {
+HostTensor make_host_tensor(std::string name, Format format, std::vector<std::int64_t> shape, ScaleLayout layout,
+                            OperandRole role) {
   HostTensor tensor{std::move(name), format, std::move(shape), {}, {}, layout};
+  tensor.is_weight = role == OperandRole::weights;
   tensor.values.resize(static_cast<std::size_t>(tensor.elements() * bits(format) / 8));
   if (format_traits(format).has_scales()) {
     tensor.scales.resize(scale_bytes(tensor.view()));
@@ -110,10 +124,8 @@ HostTensor rotate_rows(const HostTensor& tensor, std::int64_t shift) {
     }
     return rotated;
   }
-  if (format_traits(tensor.format).has_scales() && tensor.scale_layout == ScaleLayout::row_major) {
-    rotate_bytes(rotated.scales, rows, by);
-  } else if (format_traits(tensor.format).has_scales()) {
-    rotate_blocked_scales(rotated.scales, rows, tensor.shape[1], by);
+  if (format_traits(tensor.format).has_scales()) {
+    rotate_scales(rotated, by);
   }
   return rotated;
 }

@@ -35,10 +35,10 @@ const strategies::KernelLaunch& last_launch(const PlannedCall& call) {
 
 /// Every code of a format with scales, so that no conversion is left out.
 Distribution distribution(const DualGemmProblem& problem) {
-  return format_traits(problem.b).has_scales() ? Distribution::full_range : Distribution::normal;
+  return bits(problem.b) < 16 ? Distribution::full_range : Distribution::normal;
 }
 
-/// Divides rows by powers of two, so that no row's factor does for another's. Scales stay finite.
+/// Divides rows in NVFP4 by powers of two, so that no row's factor does for another's. Scales stay finite.
 void vary_rows(HostTensor& tensor) {
   constexpr std::uint8_t one_exponent = 1U << 3;  // of e4m3
   constexpr std::int64_t powers = 5;
@@ -56,7 +56,7 @@ void vary_rows(HostTensor& tensor) {
 std::vector<HostTensor> tensors_of(const DualGemmTask& task) {
   std::vector<HostTensor> tensors = dual_gemm_inputs(task, distribution(task.problem), 1);
   for (HostTensor& tensor : tensors) {
-    if (format_traits(tensor.format).has_scales()) {
+    if (tensor.format == Format::nvfp4) {
       vary_rows(tensor);
     }
   }

@@ -8,6 +8,7 @@
 
 #include "arena/data/element_writer.hpp"
 #include "arena/dual_gemm/generate_integers.hpp"
+#include "formats/fp8.hpp"
 #include "formats/numbers.hpp"
 #include "formats/nvfp4.hpp"
 #include "formats/scales.hpp"
@@ -20,8 +21,20 @@ using formats::scale_block;
 constexpr double gate_deviation = 4;  // of full_range
 constexpr double normal_gate_deviation = 1.5;
 
+bool is_fp8(Format format) { return format_traits(format).product_format == Format::fp8_e4m3; }
+
+/// Root mean square of a random finite e4m3 value.
+double e4m3_rms() {
+  double squares = 0;
+  for (int code = 0; code < 0x7F; ++code) {
+    const double value = formats::e4m3_values[static_cast<std::size_t>(code)];
+    squares += value * value / 0x7F;
+  }
+  return std::sqrt(squares);
+}
+
 /// Root mean square of a random e2m1 value times a random finite non-negative e4m3 scale.
-double full_range_rms() {
+double nvfp4_rms() {
   double values = 0;
   for (const float value : formats::e2m1_values) {
     values += static_cast<double>(value) * value / 16;
@@ -62,8 +75,43 @@ void fill_nvfp4(HostTensor& tensor, const Codes& codes, Random& random) {
   }
 }
 
-/// The values an NVFP4 matrix of the same distribution would have, times `factor`, in a 16-bit format.
-void fill_16_bit(HostTensor& tensor, const Codes& codes, float factor, Random& random) {
+void store_scale(HostTensor& tensor, std::size_t index, float scale) {
+  std::memcpy(&tensor.scales[index * sizeof scale], &scale, sizeof scale);
+}
+
+/// Of many magnitudes, their root mean square 1.
+std::vector<float> random_fp8_scales(std::size_t count, Random& random) {
+  constexpr int powers = 8;
+  std::vector<float> scales(count);
+  double squares = 0;
+  for (float& scale : scales) {
+    scale = static_cast<float>(std::ldexp(1 + random.uniform(), static_cast<int>(random.below(powers))));
+    squares += static_cast<double>(scale) * scale / static_cast<double>(count);
+  }
+  for (float& scale : scales) {
+    scale = static_cast<float>(scale / std::sqrt(squares));
+  }
+  return scales;
+}
+
+/// Any finite codes.
+void fill_fp8(HostTensor& tensor, float share, Random& random) {
+  for (std::uint8_t& code : tensor.values) {
+    const auto magnitude = static_cast<std::uint8_t>(random.below(0x7F));
+    code = static_cast<std::uint8_t>(magnitude | (random.next() >> 63 << 7));
+  }
+  if (tensor.scales.empty()) {
+    tensor.global_scales = {share};
+    return;
+  }
+  const std::vector<float> scales = random_fp8_scales(tensor.scales.size() / sizeof(float), random);
+  for (std::size_t i = 0; i < scales.size(); ++i) {
+    store_scale(tensor, i, share * scales[i]);
+  }
+}
+
+/// The values an NVFP4 matrix of the same distribution would have, times `factor`, each rounded to the format.
+void fill_rounded(HostTensor& tensor, const Codes& codes, float factor, Random& random) {
   float scale = 0;
   for (std::int64_t i = 0; i < tensor.elements(); ++i) {
     if (i % scale_block == 0) {
@@ -75,20 +123,41 @@ void fill_16_bit(HostTensor& tensor, const Codes& codes, float factor, Random& r
 
 /// full_range: `share` is the factor by which this operand brings gate and up to their standard deviation.
 HostTensor coded_matrix(HostTensor tensor, const Codes& codes, double share, Random& random) {
-  if (format_traits(tensor.format).has_scales()) {
+  const auto factor = static_cast<float>(share);
+  if (tensor.format == Format::nvfp4) {
     fill_nvfp4(tensor, codes, random);
     if (!codes.is_contest) {
-      tensor.global_scales = {static_cast<float>(share)};
+      tensor.global_scales = {factor};
     }
+  } else if (is_fp8(tensor.format) && !codes.is_contest) {
+    fill_fp8(tensor, factor, random);
   } else {
-    fill_16_bit(tensor, codes, static_cast<float>(share), random);
+    fill_rounded(tensor, codes, factor, random);
+    for (std::size_t i = 0; i < tensor.scales.size() / sizeof(float); ++i) {
+      store_scale(tensor, i, 1);
+    }
   }
   return tensor;
 }
 
+void take(HostTensor& tensor, formats::Nvfp4Matrix quantised) {
+  tensor.values = std::move(quantised.values);
+  tensor.scales = std::move(quantised.scales);
+  tensor.global_scales = {quantised.global_scale};
+}
+
+void take(HostTensor& tensor, formats::Fp8Matrix quantised) {
+  tensor.values = std::move(quantised.values);
+  if (tensor.scales.empty()) {
+    tensor.global_scales = std::move(quantised.scales);
+  } else {
+    std::memcpy(tensor.scales.data(), quantised.scales.data(), tensor.scales.size());
+  }
+}
+
 HostTensor normal_matrix(HostTensor tensor, double deviation, Random& random) {
   const auto draw = [&] { return static_cast<float>(deviation * random.normal()); };
-  if (!format_traits(tensor.format).has_scales()) {
+  if (format_traits(tensor.format).bits == 16) {
     for (std::int64_t i = 0; i < tensor.elements(); ++i) {
       write_element(tensor, i, draw());
     }
@@ -96,12 +165,12 @@ HostTensor normal_matrix(HostTensor tensor, double deviation, Random& random) {
   }
   std::vector<float> values(static_cast<std::size_t>(tensor.elements()));
   std::generate(values.begin(), values.end(), draw);
-  auto quantised =
-      formats::quantize_nvfp4(Tensor::contiguous(values.data(), Format::fp32, {tensor.shape[0], tensor.shape[1]}),
-                              tensor.name, tensor.scale_layout);
-  tensor.values = std::move(quantised.values);
-  tensor.scales = std::move(quantised.scales);
-  tensor.global_scales = {quantised.global_scale};
+  const Tensor matrix = Tensor::contiguous(values.data(), Format::fp32, {tensor.shape[0], tensor.shape[1]});
+  if (is_fp8(tensor.format)) {
+    take(tensor, formats::quantize_fp8(matrix, tensor.name, tensor.format, tensor.role(), tensor.scale_layout));
+  } else {
+    take(tensor, formats::quantize_nvfp4(matrix, tensor.name, tensor.scale_layout));
+  }
   return tensor;
 }
 
@@ -123,6 +192,16 @@ void strew_special_scales(HostTensor& tensor, Random& random) {
   }
 }
 
+/// Turns some scales negative, subnormal or 0.
+void strew_special_fp8_scales(HostTensor& tensor, Random& random) {
+  constexpr std::array<float, 4> odd{-0.5F, 0.0F, 1e-40F, -1e-40F};
+  const std::size_t count = tensor.scales.size() / sizeof(float);
+  for (std::size_t i = 0; i < count / 8; ++i) {
+    store_scale(tensor, random.below(count), odd[random.below(odd.size())]);
+  }
+}
+
+/// e4m3 has no infinity: there a value is the greatest.
 void strew_special_values(HostTensor& tensor, Random& random) {
   constexpr float infinity = std::numeric_limits<float>::infinity();
   constexpr std::array<float, 4> odd{-0.0F, 0.0F, 6e-8F, -6e-8F};
@@ -141,26 +220,33 @@ void strew_special_values(HostTensor& tensor, Random& random) {
 
 HostTensor special_matrix(HostTensor tensor, double deviation, Random& random) {
   tensor = normal_matrix(std::move(tensor), deviation, random);
-  if (format_traits(tensor.format).has_scales()) {
+  if (tensor.format == Format::nvfp4) {
     strew_special_scales(tensor, random);
-  } else {
-    strew_special_values(tensor, random);
+    return tensor;
+  }
+  strew_special_values(tensor, random);
+  if (is_fp8(tensor.format)) {
+    strew_special_fp8_scales(tensor, random);
   }
   return tensor;
 }
 
+/// Of values of full_range before they get their share.
+double full_range_rms(Format format) { return is_fp8(format) ? e4m3_rms() : nvfp4_rms(); }
+
 /// What each operand contributes so that gate and up of full_range have their standard deviation: the product of both
-/// shares is deviation / (√K · rms²). 16-bit activations keep the values of the codes, which fp16 holds, and leave the
-/// rest to the weights' global scale where there is one.
+/// shares is deviation / (√K · rms of a · rms of b). 16-bit activations keep the values of the codes, which fp16 holds,
+/// and leave the rest to the weights' scales where there are any.
 struct Shares {
   double a;
   double b;
 };
 
 Shares full_range_shares(const DualGemmProblem& gemm) {
-  const double product = gate_deviation / (std::sqrt(static_cast<double>(gemm.k)) * std::pow(full_range_rms(), 2));
-  const bool scaled_a = format_traits(gemm.a).has_scales();
-  const bool scaled_b = format_traits(gemm.b).has_scales();
+  const double product =
+      gate_deviation / (std::sqrt(static_cast<double>(gemm.k)) * full_range_rms(gemm.a) * full_range_rms(gemm.b));
+  const bool scaled_a = format_traits(gemm.a).bits < 16;
+  const bool scaled_b = format_traits(gemm.b).bits < 16;
   if (scaled_a == scaled_b) {
     return {std::sqrt(product), std::sqrt(product)};
   }
@@ -176,8 +262,10 @@ OperandSource::OperandSource(const DualGemmProblem& gemm, ScaleLayout layout, Di
 HostTensor OperandSource::draw(const std::string& name, std::int64_t rows) {
   const bool is_weight = name != "a";
   const double deviation = is_weight ? normal_gate_deviation / std::sqrt(static_cast<double>(gemm_.k)) : 1;
-  HostTensor tensor = make_host_tensor(name, is_weight ? gemm_.b : gemm_.a, {rows, gemm_.k}, layout_);
-  tensor.is_weight = is_weight;
+  const OperandRole role = is_weight ? OperandRole::weights : OperandRole::tokens;
+  const Format format = is_weight ? gemm_.b : gemm_.a;
+  HostTensor tensor = make_host_tensor(name, format, {rows, gemm_.k},
+                                       may_lie(layout_, format, role) ? layout_ : ScaleLayout::row_major, role);
   switch (distribution_) {
     case Distribution::contest: return coded_matrix(std::move(tensor), contest_codes, 1, random_);
     case Distribution::full_range: {

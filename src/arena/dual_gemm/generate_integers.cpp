@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <vector>
 
 #include "arena/data/element_writer.hpp"
@@ -32,6 +33,23 @@ void write_nvfp4(HostTensor& tensor, const std::vector<float>& values, Random& r
         tensor.values[index / 2] |= static_cast<std::uint8_t>(index % 2 == 0 ? code : code << 4);
       }
     }
+  }
+}
+
+/// Scales are 2^e with e of -1, 0, 1; the one of fp8_tensor is 2. Codes hold what they leave of a value exactly.
+void write_fp8(HostTensor& tensor, const std::vector<float>& values, Random& random) {
+  if (tensor.scales.empty()) {
+    tensor.global_scales = {integer_global_scale};
+  }
+  for (std::size_t i = 0; i < tensor.scales.size() / sizeof(float); ++i) {
+    const float scale = std::ldexp(1.0F, static_cast<int>(random.below(3)) - 1);
+    std::memcpy(&tensor.scales[i * sizeof scale], &scale, sizeof scale);
+  }
+  const Tensor matrix = tensor.view();
+  const std::int64_t k = tensor.shape[1];
+  for (std::int64_t i = 0; i < tensor.elements(); ++i) {
+    const float scale = tensor.scales.empty() ? integer_global_scale : formats::fp8_scale(matrix, i / k, i % k);
+    write_element(tensor, i, values[static_cast<std::size_t>(i)] / scale);
   }
 }
 
@@ -75,8 +93,12 @@ std::vector<float> operand_values(const HostTensor& tensor, Random& random) {
 
 HostTensor integer_matrix(HostTensor tensor, Random& random) {
   const std::vector<float> values = operand_values(tensor, random);
-  if (format_traits(tensor.format).has_scales()) {
+  if (tensor.format == Format::nvfp4) {
     write_nvfp4(tensor, values, random);
+    return tensor;
+  }
+  if (bits(tensor.format) == 8) {
+    write_fp8(tensor, values, random);
     return tensor;
   }
   for (std::int64_t i = 0; i < tensor.elements(); ++i) {

@@ -12,6 +12,7 @@
 #include "reference/dual_gemm_fast.hpp"
 #include "reference/fold.hpp"
 #include "reference/output_format.hpp"
+#include "reference/plain_sums.hpp"
 #include "reference/tolerance.hpp"
 
 namespace thresher::arena {
@@ -44,19 +45,20 @@ std::vector<std::int64_t> some_of(std::int64_t extent, std::int64_t most, Random
   return all;
 }
 
-/// These rows of a matrix, its scales by rows.
+/// These rows of a matrix, its scales by rows: also where rows share them, so it is none of weights.
 HostTensor rows_of(const HostTensor& matrix, const std::vector<std::int64_t>& rows) {
   HostTensor some = make_host_tensor(matrix.name, matrix.format, {std::ssize(rows), matrix.shape[1]});
   some.global_scales = matrix.global_scales;
   const std::size_t row_bytes = some.values.size() / std::max<std::size_t>(rows.size(), 1);
-  const std::int64_t columns = matrix.scales.empty() ? 0 : matrix.shape[1] / formats::scale_block;
+  const Tensor from = matrix.view();
+  const Tensor to = some.view();
+  const std::int64_t scale_bytes = bits(to.scales.format) / 8;
   for (std::size_t i = 0; i < rows.size(); ++i) {
-    const auto from = static_cast<std::size_t>(rows[i]) * row_bytes;
-    std::copy_n(matrix.values.begin() + static_cast<std::ptrdiff_t>(from), row_bytes,
-                some.values.begin() + static_cast<std::ptrdiff_t>(i * row_bytes));
-    for (std::int64_t column = 0; column < columns; ++column) {
-      some.scales[formats::scale_offset(static_cast<std::int64_t>(i), column, columns, ScaleLayout::row_major)] =
-          matrix.scales[formats::scale_offset(rows[i], column, columns, matrix.scale_layout)];
+    std::copy_n(matrix.values.begin() + static_cast<std::ptrdiff_t>(static_cast<std::size_t>(rows[i]) * row_bytes),
+                row_bytes, some.values.begin() + static_cast<std::ptrdiff_t>(i * row_bytes));
+    for (std::int64_t column = 0; !some.scales.empty() && column < to.shape[1]; column += to.scales.block.columns) {
+      std::copy_n(matrix.scales.begin() + formats::scale_index(from, rows[i], column) * scale_bytes, scale_bytes,
+                  some.scales.begin() + formats::scale_index(to, static_cast<std::int64_t>(i), column) * scale_bytes);
     }
   }
   return some;
@@ -76,19 +78,18 @@ class DualGemmInspector final : public Inspector {
                     const Maker& maker, std::uint64_t seed)
       : problem_(problem),
         rule_(dual_gemm_rule(problem, distribution)),
-        accumulation_(maker.device == DeviceKind::cuda ? Accumulation::float32_truncated : Accumulation::float32),
-        has_specials_(distribution == Distribution::specials),
-        is_folded_(maker.numerics == Numerics::fast && format_traits(problem.b).has_scales()) {
+        sums_(reference::plain_sums(problem.a, problem.b, maker.numerics, maker.device)),
+        has_specials_(distribution == Distribution::specials) {
     Random random(seed);
     const Operands some(inputs.at(0), inputs.at(1), inputs.at(2), some_of(problem.m, gauged_rows, random),
                         some_of(problem.n, gauged_columns, random));
-    rule_ = is_folded_ ? Rule::general : rule_;
+    rule_ = sums_.is_short() ? Rule::general : rule_;
     if (rule_ != Rule::general) {
       return;
     }
-    accumulation_ = is_folded_ ? Accumulation::float14_truncated : accumulation_;
-    const Outputs definition = compute(some, Accumulation::float64, is_folded_);
-    errors_ = reference::plain_errors(problem_.activation, definition, compute(some, accumulation_, is_folded_));
+    const Outputs definition = compute(some, Accumulation::float64, sums_.is_folded);
+    errors_ =
+        reference::plain_errors(problem_.activation, definition, compute(some, sums_.accumulation, sums_.is_folded));
     errors_.gate *= beyond_the_gauge;
     errors_.up *= beyond_the_gauge;
     errors_.activation *= beyond_the_gauge;
@@ -98,7 +99,7 @@ class DualGemmInspector final : public Inspector {
                            2 * reference::ulp(problem_.out, definition.value[i]);
       widest_ = std::isfinite(bound) ? std::max(widest_, bound) : widest_;
     }
-    if (is_folded_) {
+    if (sums_.is_folded) {
       folding_error_ = distance(definition.value, compute(some, Accumulation::float64, false).value);
     }
   }
@@ -136,7 +137,7 @@ class DualGemmInspector final : public Inspector {
       columns.push_back(part.first_column + column);
     }
     const Operands operands(*inputs.at(0), *inputs.at(1), *inputs.at(2), {part.row}, columns);
-    const Outputs definition = compute(operands, Accumulation::float64, is_folded_);
+    const Outputs definition = compute(operands, Accumulation::float64, sums_.is_folded);
     for (std::size_t i = 0; i < judged.size(); ++i) {
       const double value = formats::element(there, 0, judged[i]);
       const double wanted = definition.value[i];
@@ -154,7 +155,7 @@ class DualGemmInspector final : public Inspector {
 
   [[nodiscard]] std::string fault_against(const std::vector<HostTensor>& outputs,
                                           const std::vector<HostTensor>& trusted) const override {
-    const OutputComparison comparison{rule_, problem_.out, is_folded_, has_specials_, widest_, folding_error_};
+    const OutputComparison comparison{rule_, problem_.out, sums_.is_folded, has_specials_, widest_, folding_error_};
     return comparison.fault(outputs.at(0).view(), trusted.at(0).view());
   }
 
@@ -184,15 +185,14 @@ class DualGemmInspector final : public Inspector {
     if (std::isfinite(value) || rule_ != Rule::general) {
       return false;
     }
-    const double plain = compute(operands, accumulation_, is_folded_).value[place];
+    const double plain = compute(operands, sums_.accumulation, sums_.is_folded).value[place];
     return (std::isnan(value) && std::isnan(plain)) || value == plain;
   }
 
   DualGemmProblem problem_;
   Rule rule_;
-  Accumulation accumulation_;  ///< of the plain computation
+  reference::PlainSums sums_;
   bool has_specials_;
-  bool is_folded_;
   PlainErrors errors_{};
   double widest_ = 0;  ///< bound of any gauged element, less the rounding to the output format
   double folding_error_ = 0;

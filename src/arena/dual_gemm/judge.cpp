@@ -7,12 +7,12 @@
 #include "arena/dual_gemm/mistakes.hpp"
 #include "reference/dual_gemm_fast.hpp"
 #include "reference/fold.hpp"
+#include "reference/plain_sums.hpp"
 #include "reference/tolerance.hpp"
 
 namespace thresher::arena {
 namespace {
 
-using reference::Accumulation;
 using reference::Region;
 using reference::Rule;
 using reference::Verdict;
@@ -36,13 +36,13 @@ class DualGemmJudge final : public Judge {
     const Tensor a = inputs.at(0).view();
     const Tensor b1 = inputs.at(1).view();
     const Tensor b2 = inputs.at(2).view();
+    const reference::PlainSums sums = reference::plain_sums(problem_.a, problem_.b, maker.numerics, maker.device);
     reference_ = reference::dual_gemm_fast(problem_, a, b1, b2, region_);
-    if (maker.numerics == Numerics::fast && format_traits(problem_.b).has_scales()) {
-      fold(a, b1, b2);
-    } else if (rule_ == Rule::general) {
-      const Accumulation accumulation =
-          maker.device == DeviceKind::cuda ? Accumulation::float32_truncated : Accumulation::float32;
-      plain_ = reference::plain_low_precision(problem_, a, b1, b2, region_, accumulation);
+    if (sums.is_folded) {
+      fold(a, b1, b2, sums.accumulation);
+    } else if (rule_ == Rule::general || sums.is_short()) {
+      plain_ = reference::plain_low_precision(problem_, a, b1, b2, region_, sums.accumulation);
+      require_exact_sums(reference_);
     }
   }
 
@@ -67,7 +67,7 @@ class DualGemmJudge final : public Judge {
 
  private:
   /// From the definition on the exact operands to that on the folded ones.
-  void fold(const Tensor& a, const Tensor& b1, const Tensor& b2) {
+  void fold(const Tensor& a, const Tensor& b1, const Tensor& b2, reference::Accumulation accumulation) {
     DualGemmProblem of_folded = problem_;
     of_folded.a = of_folded.b = Format::fp32;
     const reference::Folded tokens = reference::fold_tokens(a);
@@ -75,13 +75,20 @@ class DualGemmJudge final : public Judge {
     const reference::Folded up = reference::fold_weights(b2);
     const reference::Outputs of_exact = std::move(reference_);
     reference_ = reference::dual_gemm_fast(of_folded, tokens.view, gate.view, up.view, region_);
-    plain_ = reference::plain_low_precision(of_folded, tokens.view, gate.view, up.view, region_,
-                                            Accumulation::float14_truncated);
+    plain_ = reference::plain_low_precision(of_folded, tokens.view, gate.view, up.view, region_, accumulation);
     exact_operands_ = of_exact.value;
-    // The sums of 14 bits are modelled pessimistically: where they are exact, the matrix unit's are.
-    const bool loses_nothing = reference_.gate == of_exact.gate && reference_.up == of_exact.up &&
-                               plain_.gate == of_exact.gate && plain_.up == of_exact.up;
-    rule_ = rule_ == Rule::exact && loses_nothing ? Rule::exact : Rule::general;
+    rule_ = rule_ == Rule::exact ? rule_ : Rule::general;
+    require_exact_sums(of_exact);
+  }
+
+  /// Exact outputs are asked for only where a plain computation has exact sums. Those of 14 bits are modelled
+  /// pessimistically: where they are exact, the matrix unit's are.
+  void require_exact_sums(const reference::Outputs& exact) {
+    const bool loses_nothing = reference_.gate == exact.gate && reference_.up == exact.up &&
+                               plain_.gate == exact.gate && plain_.up == exact.up;
+    if (rule_ == Rule::exact && !loses_nothing) {
+      rule_ = Rule::general;
+    }
   }
 
   DualGemmProblem problem_;

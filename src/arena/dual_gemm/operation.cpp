@@ -59,8 +59,11 @@ Cost DualGemmOperation::cost(const Problem& problem) const {
   const auto m = static_cast<double>(gemm.m);
   const auto n = static_cast<double>(gemm.n);
   const auto k = static_cast<double>(gemm.k);
-  const auto bytes_per_element = [](Format format) { return format_traits(format).stored_bits() / 8; };
-  return {4 * m * n * k, m * k * bytes_per_element(gemm.a) + 2 * n * k * bytes_per_element(gemm.b) +
+  const auto bytes_per_element = [](Format format, OperandRole role = OperandRole::tokens) {
+    return format_traits(format).stored_bits(role) / 8;
+  };
+  return {4 * m * n * k, m * k * bytes_per_element(gemm.a) +
+                             2 * n * k * bytes_per_element(gemm.b, OperandRole::weights) +
                              m * n * bytes_per_element(gemm.out)};
 }
 

@@ -32,6 +32,12 @@ void DualGemmOperation::add_problems(const ProblemTable& tables, std::vector<Pro
   DualGemmProblem& gemm = task.problem;
   const auto add = [&] {
     check_k(tables.problem, gemm);
+    if (!may_have_scales(task.scale_layout, gemm.a, gemm.b)) {
+      tables.holder("scale_layout")
+          .fail("scale_layout",
+                fmt::format("is \"{}\", which scales of {} with {} cannot be", thresher::name(task.scale_layout),
+                            thresher::name(gemm.a), thresher::name(gemm.b)));
+    }
     add_once(tables, "m", problem_of(task), problems);
   };
   const auto by_m = [&] { each(ms, gemm.m, add); };

@@ -21,10 +21,15 @@ std::string label_of(const DualGemmTask& task) {
   if (gemm.activation.kind == ActivationKind::swiglu_clamped) {
     text += fmt::format("({},{},{})", gemm.activation.alpha, gemm.activation.limit, gemm.activation.up_offset);
   }
-  if (task.scale_layout == ScaleLayout::blocked) {
-    text += " blocked";
+  if (task.scale_layout != ScaleLayout::row_major) {
+    text += fmt::format(" {}", name(task.scale_layout));
   }
   return text;
+}
+
+bool may_have_scales(ScaleLayout layout, Format a, Format b) noexcept {
+  const bool has_none = !format_traits(a).has_scales() && !format_traits(b).has_scales();
+  return has_none || may_lie(layout, a, OperandRole::tokens) || may_lie(layout, b, OperandRole::weights);
 }
 
 }  // namespace thresher::arena

@@ -70,8 +70,7 @@ struct CallStorage {
 };
 
 std::unique_ptr<EmulatedRun> run_of(PlannedCall call, const GroupedTask& task) {
-  const Distribution distribution =
-      format_traits(task.problem.b).has_scales() ? Distribution::full_range : Distribution::normal;
+  const Distribution distribution = bits(task.problem.b) < 16 ? Distribution::full_range : Distribution::normal;
   const auto storage =
       std::make_shared<CallStorage>(CallStorage{grouped_inputs(task, distribution, 1), grouped_outputs_of(task)});
   const FindTensor find = [&](std::string_view name) { return storage->view(name); };

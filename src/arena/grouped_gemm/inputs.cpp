@@ -9,6 +9,8 @@
 #include "arena/data/element_writer.hpp"
 #include "arena/dual_gemm/generate.hpp"
 #include "arena/random.hpp"
+#include "core/grouped_weights.hpp"
+#include "core/integers.hpp"
 #include "formats/scales.hpp"
 
 namespace thresher::arena {
@@ -32,32 +34,21 @@ std::uint64_t seed_of(const GroupedTask& task, Distribution distribution, std::u
   return derive_seed(seed, fmt::format("{} {} {}", label_of(task), name(distribution), what));
 }
 
-/// A matrix [count · rows, k] with row-major scales as a stack of `count` matrices, its scales as `layout` says.
-HostTensor stacked(HostTensor matrix, std::int64_t count, ScaleLayout layout) {
-  const std::int64_t rows = matrix.rows() / count;
-  const std::int64_t k = matrix.shape[1];
-  matrix.shape = {count, rows, k};
-  if (!matrix.scales.empty() && layout == ScaleLayout::blocked) {
-    const std::vector<std::uint8_t> row_major = std::move(matrix.scales);
-    const std::size_t of_one = row_major.size() / size(count);
-    matrix.scales.clear();
-    for (std::int64_t i = 0; i < count; ++i) {
-      const std::vector<std::uint8_t> blocked = formats::convert_scales(
-          std::span(row_major).subspan(size(i) * of_one, of_one), rows, k, ScaleLayout::row_major, layout);
-      matrix.scales.insert(matrix.scales.end(), blocked.begin(), blocked.end());
-    }
-    matrix.scale_layout = layout;
+/// `count` matrices [rows, k], each with scales and a global scale of its own.
+HostTensor stack_of(OperandSource& source, const char* name, std::int64_t count, std::int64_t rows) {
+  HostTensor stack = source.draw(name, rows);
+  for (std::int64_t i = 1; i < count; ++i) {
+    const HostTensor next = source.draw(name, rows);
+    stack.values.insert(stack.values.end(), next.values.begin(), next.values.end());
+    stack.scales.insert(stack.scales.end(), next.scales.begin(), next.scales.end());
+    stack.global_scales.insert(stack.global_scales.end(), next.global_scales.begin(), next.global_scales.end());
   }
-  return matrix;
+  stack.shape = {count, rows, stack.shape[1]};
+  return stack;
 }
 
-/// Global scales of its own for each matrix; integers stay integers.
+/// Global scales that differ from matrix to matrix; integers stay integers.
 void spread_global_scales(HostTensor& stack, Distribution distribution, Random& random) {
-  if (stack.global_scales.empty()) {
-    return;
-  }
-  const float one = stack.global_scales.front();
-  stack.global_scales.assign(size(stack.rows()), one);
   for (float& scale : stack.global_scales) {
     scale *= distribution == Distribution::integers ? 1.0F : static_cast<float>(0.6 + 0.8 * random.uniform());
   }
@@ -117,7 +108,8 @@ HostTensor fused(const HostTensor& gate, const HostTensor& up, std::int64_t outp
   both.shape[1] *= 2;
   both.values = fused_bytes(gate.values, up.values, experts, outputs, order);
   if (!gate.scales.empty()) {
-    both.scales = fused_bytes(gate.scales, up.scales, experts, outputs, order);
+    const std::int64_t block_rows = gate.view().scales.block.rows;
+    both.scales = fused_bytes(gate.scales, up.scales, experts, ceil_div(outputs, block_rows), order);
   }
   return both;
 }
@@ -138,10 +130,10 @@ HostTensor integers(const char* name, const std::vector<std::int32_t>& values) {
 std::vector<HostTensor> weights_of(const GroupedTask& task, Distribution distribution, std::uint64_t seed) {
   const GroupedProblem& p = task.problem;
   const std::uint64_t own = seed_of(task, distribution, seed, "weights");
-  OperandSource source(operands_of(task), ScaleLayout::row_major, distribution, own);
+  OperandSource source(operands_of(task), task.scale_layout, distribution, own);
   Random random(derive_seed(own, "scales and biases"));
   const auto draw = [&](const char* name) {
-    HostTensor stack = stacked(source.draw(name, p.experts * p.n), p.experts, task.scale_layout);
+    HostTensor stack = stack_of(source, name, p.experts, p.n);
     spread_global_scales(stack, distribution, random);
     return stack;
   };
@@ -232,11 +224,15 @@ void fill_row(HostTensor& a, std::int64_t row, std::uint8_t value, std::uint8_t 
   if (a.scales.empty()) {
     return;
   }
-  const std::int64_t of_one = a.shape.size() == 3 ? a.shape[1] : a.shape[0];
+  const bool is_stack = a.shape.size() == 3;
+  const std::int64_t of_one = is_stack ? a.shape[1] : a.shape[0];
+  const Tensor matrix = is_stack ? slot_matrix(a.view(), 0) : a.view();
+  const std::int64_t scale_bytes = bits(matrix.scales.format) / 8;
   const std::size_t begin = a.scales.size() / size(a.elements() / columns / of_one) * size(row / of_one);
-  for (std::int64_t column = 0; column < columns / formats::scale_block; ++column) {
-    a.scales[begin + formats::scale_offset(row % of_one, column, columns / formats::scale_block, a.scale_layout)] =
-        scale;
+  for (std::int64_t column = 0; column < columns; column += matrix.scales.block.columns) {
+    std::fill_n(a.scales.begin() + static_cast<std::ptrdiff_t>(begin) +
+                    formats::scale_index(matrix, row % of_one, column) * scale_bytes,
+                scale_bytes, scale);
   }
 }
 
@@ -281,13 +277,12 @@ std::vector<HostTensor> grouped_activations(const GroupedTask& task, const std::
   const GroupedProblem& p = task.problem;
   const std::uint64_t own = seed_of(task, distribution, seed, "rows");
   const bool has_slots = p.layout == RowLayout::slots;
-  OperandSource source(operands_of(task), has_slots ? ScaleLayout::row_major : task.scale_layout, distribution, own);
+  OperandSource source(operands_of(task), task.scale_layout, distribution, own);
   Random random(derive_seed(own, "which rows"));
   const Rows rows = rows_of(task, counts);
   std::vector<HostTensor> tensors;
-  HostTensor a = source.draw("a", rows_of_a(p));
+  HostTensor a = has_slots ? stack_of(source, "a", p.experts, p.rows) : source.draw("a", rows_of_a(p));
   if (has_slots) {
-    a = stacked(std::move(a), p.experts, task.scale_layout);
     spread_global_scales(a, distribution, random);
   }
   strew_rows(task, rows, distribution, random, a);

@@ -34,12 +34,12 @@ class GroupedInspector final : public Inspector {
       : task_(task),
         comparison_{.rule = grouped_rule(task, distribution),
                     .out = task.problem.out,
-                    .is_folded = is_folded(task, maker),
+                    .is_folded = plain_sums(task, maker).is_folded,
                     .has_specials = distribution == Distribution::specials,
                     .widest = 0,
                     .folding_error = 0},
-        accumulation_(accumulation_of(maker, comparison_.is_folded)) {
-    if (comparison_.is_folded) {
+        accumulation_(plain_sums(task, maker).accumulation) {
+    if (plain_sums(task, maker).is_short()) {
       comparison_.rule = Rule::general;
     }
     if (comparison_.rule == Rule::general) {

@@ -45,16 +45,16 @@ class GroupedJudge final : public Judge {
   GroupedJudge(const GroupedTask& task, Distribution distribution, const std::vector<HostTensor>& inputs,
                const Maker& maker, std::uint64_t seed)
       : rule_(grouped_rule(task, distribution)), call_(judged_call(task, pointers(inputs))) {
-    const bool folded = is_folded(task, maker);
-    rule_ = folded ? Rule::general : rule_;
-    const Numerics numerics = folded ? Numerics::fast : Numerics::exact;
+    const reference::PlainSums sums = plain_sums(task, maker);
+    rule_ = sums.is_short() ? Rule::general : rule_;
+    const Numerics numerics = sums.is_folded ? Numerics::fast : Numerics::exact;
     for (GroupRegion& region : parts_of(call_, seed)) {
       Part part{std::move(region), {}, {}, {}};
       part.reference = grouped_outputs(call_, part.region, Accumulation::float64, numerics);
       if (rule_ == Rule::general) {
-        part.plain = grouped_outputs(call_, part.region, accumulation_of(maker, folded), numerics);
+        part.plain = grouped_outputs(call_, part.region, sums.accumulation, numerics);
       }
-      if (folded) {
+      if (sums.is_folded) {
         part.exact = grouped_outputs(call_, part.region, Accumulation::float64).value;
       }
       parts_.push_back(std::move(part));

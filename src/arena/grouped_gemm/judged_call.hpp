@@ -4,6 +4,7 @@
 #include "arena/grouped_gemm/inputs.hpp"
 #include "arena/operation/inspector.hpp"
 #include "reference/grouped_judgement.hpp"
+#include "reference/plain_sums.hpp"
 
 namespace thresher::arena {
 
@@ -27,8 +28,8 @@ inline reference::GroupedCall judged_call(const GroupedTask& task, const InputsO
   return reference::grouped_call(p, grouped_weights(task, find), tensors);
 }
 
-inline bool is_folded(const GroupedTask& task, const Maker& maker) {
-  return maker.numerics == Numerics::fast && format_traits(task.problem.b).has_scales();
+inline reference::PlainSums plain_sums(const GroupedTask& task, const Maker& maker) {
+  return reference::plain_sums(task.problem.a, task.problem.b, maker.numerics, maker.device);
 }
 
 /// By which rule outputs of exact numerics are judged.
@@ -39,12 +40,6 @@ inline reference::Rule grouped_rule(const GroupedTask& task, Distribution distri
     return reference::Rule::general;
   }
   return dual_gemm_rule({.out = p.out, .activation = p.activation.value_or(Activation{})}, distribution);
-}
-
-inline reference::Accumulation accumulation_of(const Maker& maker, bool is_folded) {
-  return is_folded                          ? reference::Accumulation::float14_truncated
-         : maker.device == DeviceKind::cuda ? reference::Accumulation::float32_truncated
-                                            : reference::Accumulation::float32;
 }
 
 }  // namespace thresher::arena

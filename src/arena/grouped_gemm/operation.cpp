@@ -16,11 +16,14 @@ constexpr std::int64_t extent_step = 32;
 
 double as_double(std::int64_t value) { return static_cast<double>(value); }
 
-double bytes_per_element(Format format) { return format_traits(format).stored_bits() / 8; }
+double bytes_per_element(Format format, OperandRole role = OperandRole::tokens) {
+  return format_traits(format).stored_bits(role) / 8;
+}
 
 double weight_bytes(const GroupedTask& task, std::int64_t experts) {
   const GroupedProblem& p = task.problem;
-  return (p.activation ? 2 : 1) * as_double(experts) * as_double(p.n) * as_double(p.k) * bytes_per_element(p.b);
+  return (p.activation ? 2 : 1) * as_double(experts) * as_double(p.n) * as_double(p.k) *
+         bytes_per_element(p.b, OperandRole::weights);
 }
 
 }  // namespace

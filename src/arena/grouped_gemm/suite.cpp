@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "arena/dual_gemm/activation_keys.hpp"
+#include "arena/dual_gemm/task.hpp"
 #include "arena/grouped_gemm/operation.hpp"
 #include "arena/grouped_gemm/task.hpp"
 
@@ -84,7 +85,8 @@ std::vector<Counts> counts_of(const ProblemTable& tables, const std::vector<Prob
       drawn += tokens * top_k;
       if (drawn > most_drawn_rows) {
         tables.holder("tokens").fail(
-            "tokens", fmt::format("makes a suite of more than the {} rows whose experts may be drawn", most_drawn_rows));
+            "tokens",
+            fmt::format("makes a suite of more than the {} rows whose experts may be drawn", most_drawn_rows));
       }
       const RoutedTokens routed{tokens, top_k, of_experts, routing};
       all.push_back({routed_counts(routed, experts), routed});
@@ -122,8 +124,18 @@ void check_task(const ProblemTable& tables, const GroupedTask& task, std::int64_
   if (p.layout == RowLayout::gathered && p.tokens == 0) {
     tables.problem.fail("tokens", "is missing: gathered rows are rows of so many tokens");
   }
-  if (task.order && format_traits(p.b).has_scales() && task.scale_layout == ScaleLayout::blocked) {
+  if (!may_have_scales(task.scale_layout, p.a, p.b)) {
+    tables.holder("scale_layout")
+        .fail("scale_layout", fmt::format("is \"{}\", which scales of {} with {} cannot be", name(task.scale_layout),
+                                          name(p.a), name(p.b)));
+  }
+  if (task.order && p.b == Format::nvfp4 && task.scale_layout == ScaleLayout::blocked) {
     tables.holder("order").fail("order", "must be \"separate\" where NVFP4 scales are blocked");
+  }
+  if (const int shared = format_traits(p.b).weight_rows_per_scale;
+      task.order && shared > 1 && (*task.order == GateUpOrder::interleaved || p.n % shared != 0)) {
+    tables.holder("order").fail("order",
+                                fmt::format("must be \"separate\" where {} rows of weights share a scale", shared));
   }
 }
 

@@ -85,7 +85,10 @@ std::string label_of(const GroupedTask& task) {
   }
   text += task.margin > 0 ? fmt::format(" margin({})", task.margin) : "";
   text += task.skipped > 0 ? fmt::format(" skipped({})", task.skipped) : "";
-  return text + (task.scale_layout == ScaleLayout::blocked ? " blocked" : "");
+  if (task.scale_layout != ScaleLayout::row_major) {
+    text += fmt::format(" {}", name(task.scale_layout));
+  }
+  return text;
 }
 
 }  // namespace thresher::arena

@@ -96,8 +96,8 @@ void read_launch(const ConfigTable& table, Kernel& kernel) {
 std::vector<std::string> read_formats(const ConfigTable& table) {
   const std::vector<std::string> formats = table.has("formats") ? table.texts("formats") : std::vector<std::string>{};
   std::set<std::string> known;
-  for (const Format a : operand_formats) {
-    for (const Format b : operand_formats) {
+  for (const Format a : formats_given_outside) {
+    for (const Format b : formats_given_outside) {
       for (const Format out : output_formats) {
         known.insert(formats_text({.a = a, .b = b, .out = out}));
       }

@@ -40,6 +40,8 @@ struct Kernel {
 
 /// "fp16*fp16->fp16".
 [[nodiscard]] std::string formats_text(const DualGemmProblem& problem);
+/// Formats of operands that kernels from outside are called with.
+inline constexpr std::array formats_given_outside{Format::fp16, Format::bf16, Format::nvfp4};
 
 [[nodiscard]] Shape shape_of(const DualGemmProblem& problem);
 

@@ -13,6 +13,11 @@
 namespace thresher::arena::user_kernels {
 
 std::string BaseContestant::format_obstacle(const Problem& problem) const {
+  for (const Format operand : {dual_gemm(problem).a, dual_gemm(problem).b}) {
+    if (std::find(formats_given_outside.begin(), formats_given_outside.end(), operand) == formats_given_outside.end()) {
+      return fmt::format("kernels from outside are not given {}", thresher::name(operand));
+    }
+  }
   const std::vector<std::string>& formats = kernel_.formats;
   const std::string asked = formats_text(dual_gemm(problem));
   if (formats.empty() || std::find(formats.begin(), formats.end(), asked) != formats.end()) {

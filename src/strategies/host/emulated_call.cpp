@@ -4,7 +4,7 @@
 #include <cstring>
 #include <map>
 
-#include "core/integers.hpp"
+#include "core/grouped_weights.hpp"
 #include "machine/emulator/engine/tensor_map.hpp"
 #include "thresher/error.hpp"
 
@@ -54,17 +54,6 @@ std::int64_t extent(const Tensor& tensor) {
 
 std::size_t extent_bytes(const Tensor& tensor) {
   return static_cast<std::size_t>(extent(tensor) * bits(tensor.format) / 8);
-}
-
-/// Of a matrix, or of a stack of them, each with its own, row by row as the values lie or in blocks.
-std::size_t scale_extent_bytes(const Tensor& tensor) {
-  if (tensor.rank != 3) {
-    return scale_bytes(tensor);
-  }
-  return tensor.scales.layout == ScaleLayout::row_major
-             ? static_cast<std::size_t>(ceil_div(extent(tensor), format_traits(tensor.format).values_per_scale))
-             : static_cast<std::size_t>(tensor.shape[0]) *
-                   scale_bytes(tensor.shape[1], tensor.shape[2], tensor.scales.layout);
 }
 
 bool is_written_tensor(const Access& access) {

@@ -4,9 +4,11 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <cstring>
 #include <set>
 
 #include "arena/operation/operation.hpp"
+#include "formats/elements.hpp"
 #include "formats/numbers.hpp"
 #include "reference/products.hpp"
 
@@ -41,11 +43,9 @@ Deviations deviations(const Problem& problem, Distribution distribution) {
   return result;
 }
 
-constexpr std::array formats_16_and_4{Format::nvfp4, Format::fp16, Format::bf16};
-
 TEST(Generate, FullRangeGivesGateAndUpADeviationNearFour) {
-  for (const Format a : formats_16_and_4) {
-    for (const Format b : formats_16_and_4) {
+  for (const Format a : operand_formats) {
+    for (const Format b : operand_formats) {
       const Deviations found = deviations(problem_of(64, 96, 1024, a, b), Distribution::full_range);
       EXPECT_NEAR(found.gate, 4, 0.6) << name(a) << " " << name(b);
       EXPECT_NEAR(found.up, 4, 0.6) << name(a) << " " << name(b);
@@ -65,6 +65,51 @@ TEST(Generate, FullRangeHoldsEveryCodeAndEveryFiniteScale) {
     EXPECT_EQ(codes.size(), 16U) << tensor.name;
     EXPECT_EQ(scales.size(), 0x7FU) << tensor.name;
     EXPECT_EQ(*scales.rbegin(), 0x7E);
+  }
+}
+
+TEST(Generate, FullRangeOfFp8HoldsEveryFiniteCodeAndScalesOfManyMagnitudes) {
+  for (const Format format : {Format::fp8_tensor, Format::fp8_row, Format::fp8_block}) {
+    const auto inputs =
+        dual_gemm_inputs(problem_of(256, 1024, 1024, format, format).as<DualGemmTask>(), Distribution::full_range, 3);
+    for (const HostTensor& tensor : inputs) {
+      const std::set<std::uint8_t> codes(tensor.values.begin(), tensor.values.end());
+      EXPECT_EQ(codes.size(), 254U) << name(format) << tensor.name;
+      EXPECT_FALSE(codes.contains(0x7F) || codes.contains(0xFF)) << name(format) << tensor.name;
+      std::set<int> magnitudes;
+      for (std::size_t i = 0; i < tensor.scales.size(); i += sizeof(float)) {
+        float scale;
+        std::memcpy(&scale, &tensor.scales[i], sizeof scale);
+        magnitudes.insert(std::ilogb(scale));
+      }
+      EXPECT_EQ(tensor.scales.size(), scale_bytes(tensor.view())) << name(format) << tensor.name;
+      EXPECT_EQ(magnitudes.size() >= 6, format != Format::fp8_tensor) << name(format) << tensor.name;
+      EXPECT_EQ(tensor.global_scales.size(), format == Format::fp8_tensor ? 1U : 0U) << tensor.name;
+    }
+  }
+}
+
+/// A turned tensor is one whose row r is the row r + shift of before, its scale included; weights in blocks turn the
+/// scales of whole blocks.
+TEST(Generate, TurnedRowsTakeTheirScalesAlong) {
+  for (const auto& [format, layout] : {std::pair{Format::fp8_row, ScaleLayout::row_major},
+                                       {Format::fp8_block, ScaleLayout::row_major},
+                                       {Format::fp8_block, ScaleLayout::column_major},
+                                       {Format::nvfp4, ScaleLayout::row_major},
+                                       {Format::nvfp4, ScaleLayout::blocked}}) {
+    DualGemmTask task{{.m = 37, .n = 256, .k = 272, .a = format, .b = format}, layout};
+    const auto inputs = dual_gemm_inputs(task, Distribution::full_range, 3);
+    for (const HostTensor& tensor : inputs) {
+      const std::int64_t shift = tensor.is_weight ? 128 : 5;
+      const HostTensor turned = rotate_rows(tensor, shift);
+      for (std::int64_t row = 0; row < tensor.rows(); ++row) {
+        for (const std::int64_t column : {0, 127, 128, 271}) {
+          const std::int64_t from = (row + shift) % tensor.rows();
+          ASSERT_EQ(formats::element(turned.view(), row, column), formats::element(tensor.view(), from, column))
+              << name(format) << " " << name(layout) << " " << tensor.name << row;
+        }
+      }
+    }
   }
 }
 
@@ -94,7 +139,7 @@ TEST(Generate, ContestMagnitudesReachOneAndAHalfAndScalesOne) {
 
 TEST(Generate, IntegersAreIntegersAndTheirGatesLarge) {
   for (const std::int64_t k : {16, 32, 48, 80, 1040}) {
-    for (const Format format : formats_16_and_4) {
+    for (const Format format : operand_formats) {
       const Deviations found = deviations(problem_of(33, 40, k, format, format), Distribution::integers);
       EXPECT_EQ(found.worst_fraction, 0) << k;
       EXPECT_GE(found.least_gate, integer_gate_floor) << k;
@@ -106,13 +151,12 @@ TEST(Generate, IntegersAreIntegersAndTheirGatesLarge) {
 }
 
 TEST(Generate, SpecialsAreStrewnInAndLeaveMostRowsFinite) {
-  for (const Format format : formats_16_and_4) {
+  for (const Format format : operand_formats) {
     const Problem problem = problem_of(64, 96, 208, format, format);
     const auto inputs = dual_gemm_inputs(problem.as<DualGemmTask>(), Distribution::specials, 3);
     int finite = 0;
-    reference::products(inputs[0].view(), inputs[1].view(), inputs[2].view(),
-                        reference::whole(dual_gemm(problem)), reference::Accumulation::float64, 1,
-                        [&](std::size_t, std::size_t, double gate, double up) {
+    reference::products(inputs[0].view(), inputs[1].view(), inputs[2].view(), reference::whole(dual_gemm(problem)),
+                        reference::Accumulation::float64, 1, [&](std::size_t, std::size_t, double gate, double up) {
                           finite += std::isfinite(gate) && std::isfinite(up) ? 1 : 0;
                         });
     EXPECT_LT(finite, 64 * 96) << name(format);

@@ -77,7 +77,7 @@ std::vector<GroupedTask> all_forms() {
     tasks.back().order = order;
   }
   for (const RowLayout layout : {RowLayout::slots, RowLayout::gathered}) {
-    for (const ScaleLayout scales : all_scale_layouts) {
+    for (const ScaleLayout scales : {ScaleLayout::row_major, ScaleLayout::blocked}) {
       tasks.push_back(ragged());
       GroupedTask& task = tasks.back();
       task.problem.layout = layout;

@@ -37,7 +37,7 @@ StepWork step_of(const DualGemmProblem& problem, const TileWork& tile) {
   const MatrixShape shape = matrix_shape(tile);
   const double k = tile.k;
   const double element_bytes = stored_bits(tile.type) / 8;
-  const double weights = tile.slot_weight_rows * k * stored_bits(problem.b) / 8;
+  const double weights = tile.slot_weight_rows * k * stored_bits(problem.b, OperandRole::weights) / 8;
   const double tokens = tile.tokens * k * element_bytes;
   const bool rows_in_registers = tile.converts_weights && tile.weights_are_rows;
   const double weight_blocks = tile.slot_weight_rows * k / block_elements;
@@ -64,14 +64,15 @@ EpilogueWork epilogue_of(const DualGemmProblem& problem, const TileWork& tile) {
 
 }  // namespace
 
-double stored_bits(Format format) noexcept { return format_traits(format).stored_bits(); }
+double stored_bits(Format format, OperandRole role) noexcept { return format_traits(format).stored_bits(role); }
 
 double stored_bits(MatrixType type) noexcept {
   return type == MatrixType::bits16 ? 16 : type == MatrixType::fp8 ? 8 : 4.5;
 }
 
 double compulsory_bytes(const DualGemmProblem& problem) noexcept {
-  const double weights = 2.0 * static_cast<double>(problem.n * problem.k) * stored_bits(problem.b) / 8;
+  const double weights =
+      2.0 * static_cast<double>(problem.n * problem.k) * stored_bits(problem.b, OperandRole::weights) / 8;
   const double tokens = static_cast<double>(problem.m * problem.k) * stored_bits(problem.a) / 8;
   const double out = static_cast<double>(problem.m * problem.n) * bits(problem.out) / 8;
   return weights + tokens + out;

@@ -28,7 +28,7 @@ struct TileWork {
 };
 
 /// Bits that an element takes in memory, its part of an NVFP4 scale included.
-[[nodiscard]] double stored_bits(Format format) noexcept;
+[[nodiscard]] double stored_bits(Format format, OperandRole role = OperandRole::tokens) noexcept;
 [[nodiscard]] double stored_bits(MatrixType type) noexcept;
 
 /// The least that a call reads and writes.

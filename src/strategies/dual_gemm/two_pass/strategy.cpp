@@ -29,13 +29,21 @@ class TwoPassStrategy final : public Strategy<DualGemmProblem> {
   [[nodiscard]] Role role() const override { return Role::fallback; }
   [[nodiscard]] std::vector<KnobHelp> knobs() const override { return knob_table().help(); }
 
-  [[nodiscard]] std::optional<std::string> not_made_for(const DualGemmProblem&, const DeviceSpec&) const override {
+  [[nodiscard]] std::optional<std::string> not_made_for(const DualGemmProblem& problem,
+                                                        const DeviceSpec&) const override {
+    if (bits(problem.a) == 8 || bits(problem.b) == 8) {
+      return fmt::format("strategy two_pass takes fp16, bf16 and nvfp4, not {} with {}", thresher::name(problem.a),
+                         thresher::name(problem.b));
+    }
     return std::nullopt;
   }
 
   [[nodiscard]] std::vector<std::string> obstacles(const DualGemmProblem& problem, const Knobs& knobs,
-                                                   const DeviceSpec&) const override {
+                                                   const DeviceSpec& device) const override {
     const Config config = knob_table().with(own(problem), knobs, name());
+    if (auto sentence = not_made_for(problem, device)) {
+      return {*sentence};
+    }
     std::vector<std::string> found;
     if (must_widen(problem) && !config.widens_weights) {
       found.push_back(fmt::format("weights of {} with tokens of {} must be widened: leave widens_weights = false out",

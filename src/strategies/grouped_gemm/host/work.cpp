@@ -62,7 +62,7 @@ namespace {
 /// Of the experts that have rows.
 double weight_bytes(const GroupedProblem& problem) noexcept {
   return active_experts(problem) * matrices(problem) * static_cast<double>(problem.n) * static_cast<double>(problem.k) *
-         stored_bits(problem.b) / 8;
+         stored_bits(problem.b, OperandRole::weights) / 8;
 }
 
 }  // namespace
@@ -92,7 +92,8 @@ TiledKernel grouped_kernel(const GroupedProblem& problem, const GroupedTile& til
   const auto column_tiles = static_cast<double>(ceil_div(problem.n, tile.outputs));
   const auto k_steps = static_cast<double>(ceil_div(problem.k, tile.k));
   const double element_bytes = stored_bits(tile.type) / 8;
-  const double weights = tile.weight_rows * static_cast<double>(tile.k) * stored_bits(problem.b) / 8;
+  const double weights =
+      tile.weight_rows * static_cast<double>(tile.k) * stored_bits(problem.b, OperandRole::weights) / 8;
   const double tokens = rows.columns * tile.k * element_bytes;
   const double weight_blocks = tile.weight_rows * tile.k / block_elements;
   const double outputs = tile.outputs * rows.columns;

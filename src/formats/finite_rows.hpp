@@ -1,0 +1,22 @@
+#pragma once
+/// Rows of what is to be quantised.
+#include <cstdint>
+#include <span>
+#include <string_view>
+
+#include "thresher/tensor.hpp"
+
+namespace thresher::formats {
+
+/// Throws Error(invalid_argument) naming `role` unless the matrix is one of floating-point numbers of one format, whose
+/// K `target` takes.
+void check_quantizable(const Tensor& matrix, std::string_view role, Format target);
+
+/// A row as decode_row gives it. Throws Error(invalid_argument) naming `role` and the element where one is NaN or Inf,
+/// for which `target` has no place.
+void decode_finite_row(const Tensor& matrix, std::int64_t row, std::span<float> out, std::string_view role,
+                       Format target);
+
+[[nodiscard]] float largest_magnitude(std::span<const float> values) noexcept;
+
+}  // namespace thresher::formats
