@@ -15,6 +15,7 @@ struct TensorShape {
   int staging_bytes = 0;       ///< shared memory of the finishing warpgroup for its outputs, a multiple of 16
   int sums = 1;                ///< accumulators: with 2 a tile is finished while the next is multiplied
   int sum_columns = 0;         ///< of tensor memory, of one accumulator
+  int sum_parts = 1;           ///< equal parts of them, each with columns for all of the tile's: gate, up
   int scale_columns = 0;       ///< for the scales of one slot
   int split_groups = 1;        ///< groups of a cluster that share one tile by dividing its k range
   bool persistent = false;     ///< a block takes several tiles
@@ -41,10 +42,29 @@ TH_DEVICE constexpr int used_columns(const TensorShape& shape) {
   return set_offset(shape, static_cast<u32>(shape.stages));
 }
 
+/// Of a tile whose k range is split each block finishes half of each part's columns, one part's behind the other's:
+/// which column of the accumulator column `at` of a half is.
+TH_DEVICE constexpr u32 half_columns(const TensorShape& shape) { return static_cast<u32>(shape.sum_columns) / 2; }
+TH_DEVICE constexpr u32 column_of_half(const TensorShape& shape, u32 half, u32 at) {
+  const u32 part_columns = half_columns(shape) / static_cast<u32>(shape.sum_parts);
+  return at + (at / part_columns + half) * part_columns;
+}
+/// Columns whose sums are sent to the other block at a time; 0 without a split.
+TH_DEVICE constexpr u32 sent_columns(const TensorShape& shape) {
+  const u32 part_columns = half_columns(shape) / static_cast<u32>(shape.sum_parts);
+  return shape.split_groups == 1 ? 0 : part_columns % 32 == 0 ? 32 : part_columns % 16 == 0 ? 16 : 8;
+}
+
 /// Offsets into the block's dynamic shared memory. A block of one tile has no use for its slots when the tile is summed
-/// up: its staging lies in them. A persistent block's loader refills them: staging lies behind.
+/// up: what it receives of a split's sums lands in them, and its staging lies behind that. A persistent block's loader
+/// refills them: staging lies behind them.
 TH_DEVICE constexpr int slots_bytes(const TensorShape& shape) { return shape.stages * shape.slot_bytes; }
-TH_DEVICE constexpr int staging_offset(const TensorShape& shape) { return shape.persistent ? slots_bytes(shape) : 0; }
+TH_DEVICE constexpr int landing_bytes(const TensorShape& shape) {
+  return shape.split_groups == 1 ? 0 : static_cast<int>(tensor_memory::lanes * half_columns(shape) * 4);
+}
+TH_DEVICE constexpr int staging_offset(const TensorShape& shape) {
+  return shape.persistent ? slots_bytes(shape) : landing_bytes(shape);
+}
 TH_DEVICE constexpr int barrier_offset(const TensorShape& shape) {
   const int staging_end = staging_offset(shape) + shape.staging_bytes;
   return staging_end > slots_bytes(shape) ? staging_end : slots_bytes(shape);
@@ -64,10 +84,6 @@ TH_DEVICE constexpr int shared_bytes(const TensorShape& shape) {
   return used_bytes(shape) > one_block ? used_bytes(shape) : one_block;
 }
 
-/// What shape a merge of the sums of two groups sees: the finishing warpgroup of each block, its slots to land in.
-TH_DEVICE constexpr Shape merge_shape(const TensorShape& shape) {
-  return {.stages = shape.stages, .slot_bytes = shape.slot_bytes, .math_warpgroups = 1, .split_blocks = 2};
-}
 /// Whose timeline a profile is: the finishing warpgroup, the multiplying warp, the loader.
 TH_DEVICE constexpr Shape profile_shape(const TensorShape& shape) {
   return {.math_warpgroups = 2, .profiled = shape.profiled, .ablation = shape.ablation};

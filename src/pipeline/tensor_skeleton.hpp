@@ -15,8 +15,8 @@
 #include "machine/launch.hpp"
 #include "machine/named_barrier.hpp"
 #include "machine/warp.hpp"
-#include "pipeline/merge.hpp"
 #include "pipeline/tensor_meetings.hpp"
+#include "pipeline/tensor_merge.hpp"
 #include "pipeline/tensor_operation.hpp"
 #include "pipeline/tensor_ring.hpp"
 #include "pipeline/timeline.hpp"
@@ -253,11 +253,7 @@ class TensorSkeleton {
   template <class Tile, class Ahead>
   TH_DEVICE void finish_tile(TensorSums sums, const Tile& tile, const Ahead& ahead) const {
     if constexpr (shape.split_groups > 1) {
-      RegisterSums<shape.sum_columns> merged;
-      merged.load(sums);
-      merge().run(merged);
-      // The staging lies where other threads may still be reading partial sums.
-      named_barrier::sync(drained_barrier, finishing_threads);
+      const SplitSums<shape> merged = merge().run(sums);
       mark_first(finisher_role, Moment::merged);
       finish_ablated(merged, tile, ahead);
     } else {
@@ -282,8 +278,7 @@ class TensorSkeleton {
     }
   }
 
-  using TileMerge = Merge<merge_shape(shape), RegisterSums<shape.sum_columns>, 1>;
-  TH_DEVICE TileMerge merge() const { return {memory_, ring_.merge(), half_, rank_ ^ group_blocks(shape)}; }
+  TH_DEVICE TensorMerge<shape> merge() const { return {memory_, ring_.merge(), half_, rank_ ^ group_blocks(shape)}; }
 
   const Operation& operation_;
   Shared<u8> memory_;

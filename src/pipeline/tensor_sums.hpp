@@ -1,9 +1,11 @@
 #pragma once
-/// The sums of a tile as the finishing warps find them: in tensor memory, or in registers where two groups of blocks
-/// have added up theirs.
+/// The sums of a tile as the finishing warps find them: in tensor memory, and where two groups of blocks share a tile
+/// with what the other group has sent.
 ///
 /// A warp has 32 rows, two slabs of 16. `chunk<columns>(first)` are the fragments of both slabs: `get(slab, i)` as
 /// tensor_memory::load_fragments numbers them.
+#include "machine/launch.hpp"
+#include "machine/shared.hpp"
 #include "machine/tensor_memory.hpp"
 #include "pipeline/tensor_shape.hpp"
 
@@ -39,39 +41,55 @@ class TensorSums {
   tensor_memory::Columns at_;
 };
 
-/// Both slabs of all columns in registers, as pipeline::Merge reads and leaves them.
-template <int columns>
-struct RegisterSums {
-  static constexpr int count = slabs;
-  static constexpr int elements = columns / 2;
+// --- a tile whose k range is split
 
-  struct Slab {
-    float value[elements];
-    TH_DEVICE float get(int i) const { return value[i]; }
-    TH_DEVICE void set(int i, float to) { value[i] = to; }
-  };
-  Slab tile[count];
+/// Of 8 columns of a slab what one thread has.
+using SumQuad = Vector<float, 4>;
+/// Where the quad of this thread lands, by the first of its columns among those of a half: a warp's accesses are
+/// contiguous.
+TH_DEVICE u32 quad_place(u32 column, u32 slab) {
+  return (column / 8 * slabs + slab) * finishing_warps * 32 + launch::thread_index();
+}
 
-  TH_DEVICE void load(const TensorSums& from) {
-    const auto words = from.chunk<columns>(0);
-    TH_UNROLL
-    for (int slab = 0; slab < slabs; ++slab) {
+/// The block's half of the columns, numbered from 0, with what the other block had of them.
+template <TensorShape shape>
+class SplitSums {
+ public:
+  TH_DEVICE SplitSums(TensorSums own, u32 half, Shared<SumQuad> landed) : own_(own), half_(half), landed_(landed) {}
+
+  template <int columns>
+  class Chunk {
+   public:
+    TH_DEVICE Chunk(const SplitSums& sums, u32 first) {
+      const auto own = sums.own_.template chunk<columns>(column_of_half(shape, sums.half_, first));
       TH_UNROLL
-      for (int i = 0; i < elements; ++i) {
-        tile[slab].value[i] = words.get(slab, i);
+      for (int slab = 0; slab < slabs; ++slab) {
+        TH_UNROLL
+        for (int group = 0; group < columns / 8; ++group) {
+          const SumQuad other = sums.landed_.load(quad_place(first + group * 8, slab));
+          TH_UNROLL
+          for (int e = 0; e < 4; ++e) {
+            value_[slab][group * 4 + e] = own.get(slab, group * 4 + e) + other.at[e];
+          }
+        }
       }
     }
+    TH_DEVICE float get(int slab, int i) const { return value_[slab][i]; }
+
+   private:
+    float value_[slabs][columns / 2];
+  };
+
+  /// Of one part.
+  template <int columns>
+  TH_DEVICE Chunk<columns> chunk(u32 first) const {
+    return Chunk<columns>(*this, first);
   }
 
-  struct Chunk {
-    const RegisterSums& sums;
-    int first;
-    TH_DEVICE float get(int slab, int i) const { return sums.tile[slab].value[first + i]; }
-  };
-  template <int chunk_columns>
-  TH_DEVICE Chunk chunk(u32 first_column) const {
-    return {*this, static_cast<int>(first_column) / 2};
-  }
+ private:
+  TensorSums own_;
+  u32 half_;
+  Shared<SumQuad> landed_;
 };
 
 namespace detail {
@@ -81,7 +99,7 @@ struct SumsOf {
 };
 template <TensorShape shape>
 requires(shape.split_groups > 1) struct SumsOf<shape> {
-  using type = RegisterSums<shape.sum_columns>;
+  using type = SplitSums<shape>;
 };
 }  // namespace detail
 template <TensorShape shape>

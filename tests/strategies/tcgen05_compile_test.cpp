@@ -61,7 +61,8 @@ TEST(Tcgen05Compile, EveryWayToShareAndToFinish) {
                    "kernel<Config{.blocks = 2, .block_tokens = 128, .stages = 7, .persistent = true}>",
                    "kernel<Config{.blocks = 2, .block_tokens = 80, .stages = 6, .persistent = true}>",
                    "kernel<Config{.blocks = 1, .block_tokens = 64, .stages = 8, .split_k = 2}>",
-                   "kernel<Config{.blocks = 2, .block_tokens = 128, .stages = 7, .split_k = 2}>",
+                   "kernel<Config{.blocks = 2, .block_tokens = 128, .stages = 8, .split_k = 2}>",
+                   "kernel<Config{.blocks = 2, .block_tokens = 256, .stages = 5, .split_k = 2}>",
                },
                {"sm_100f", "sm_103a"});
 }
@@ -90,7 +91,10 @@ TEST(Tcgen05Compile, SixteenBitOperands) {
   expect_clean({.strategy = "tcgen05_sixteen_bit"},
                {"kernel<Config{.blocks = 1, .block_tokens = 128, .stages = 4}>",
                 "kernel<Config{.blocks = 2, .block_tokens = 256, .stages = 4}>",
-                "kernel<Config{.operand = Number::fp16, .output = Number::fp16, .stages = 5, .persistent = true}>"});
+                "kernel<Config{.operand = Number::fp16, .output = Number::fp16, .stages = 5, .persistent = true}>",
+                "kernel<Config{.blocks = 1, .block_tokens = 16, .stages = 6, .split_k = 2}>",
+                "kernel<Config{.blocks = 2, .block_tokens = 128, .stages = 5, .split_k = 2}>",
+                "kernel<Config{.output = Number::fp32, .blocks = 2, .block_tokens = 256, .stages = 4, .split_k = 2}>"});
 }
 
 TEST(Tcgen05Compile, Experts) {

@@ -161,6 +161,13 @@ TEST(LargeTiles, OfAPairWith256Tokens) {
   constexpr Config config{.blocks = 2, .block_tokens = 256, .stages = 2};
   clean_and_right<config>(300, 96, 256, 1);
 }
+/// What lands of the other pair's sums, and the staging behind it, take more than the slots.
+TEST(LargeTiles, OfASplitOf256Tokens) {
+  constexpr Config config{.blocks = 2, .block_tokens = 256, .stages = 2, .split_k = 2};
+  constexpr pipeline::TensorShape shape = shape_of(config);
+  static_assert(pipeline::landing_bytes(shape) + staging_bytes(config) > pipeline::slots_bytes(shape));
+  clean_and_right<config>(300, 96, 592, 2);
+}
 TEST(LargeTiles, OfPersistentPairsWith192Tokens) {
   constexpr Config config{.blocks = 2, .block_tokens = 192, .stages = 2, .persistent = true};
   clean_and_right<config>(193, 200, 256, 1);

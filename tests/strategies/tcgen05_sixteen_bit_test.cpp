@@ -70,7 +70,7 @@ std::string run(DualGemmCase& host, std::uint64_t seed) {
   constexpr u32 tiles_each = 3;  // of a persistent kernel's clusters: one more than there are accumulators
   const u32 tiles = params.token_tiles * params.output_tiles;
   emulator::LaunchShape shape;
-  shape.cluster.x = static_cast<u32>(config.blocks);
+  shape.cluster.x = static_cast<u32>(pipeline::cluster_blocks(shape_of(config)));
   shape.grid.x = (config.persistent ? std::max(tiles / tiles_each, 1U) : tiles) * shape.cluster.x;
   shape.block = static_cast<u32>(pipeline::threads(shape_of(config)));
   shape.dynamic_shared_bytes = static_cast<u32>(pipeline::shared_bytes(shape_of(config)));
@@ -79,13 +79,14 @@ std::string run(DualGemmCase& host, std::uint64_t seed) {
       emulator::launch(shape, strategies::test::options(seed), memory, [&params] { kernel<config>(params); }).findings);
 }
 
-/// What the instructions give for one output: their products along K in order.
+/// What the instructions give for one output: their products along K in order, from `begin` to before `end`.
 template <Config config>
-float sum(const Tensor& weights, std::int64_t row, const Tensor& tokens, std::int64_t token) {
+float sum(const Tensor& weights, std::int64_t row, const Tensor& tokens, std::int64_t token, std::int64_t begin,
+          std::int64_t end) {
   const emulator::TensorFormat format =
       config.operand == Number::bf16 ? emulator::tensor_bf16() : emulator::tensor_fp16();
   std::uint32_t c = 0;
-  for (std::int64_t first = 0; first < weights.shape[1]; first += product_k) {
+  for (std::int64_t first = begin; first < end; first += product_k) {
     std::array<emulator::TensorElement, product_k> a{};
     std::array<emulator::TensorElement, product_k> b{};
     for (std::int64_t i = 0; i < product_k; ++i) {
@@ -100,14 +101,25 @@ float sum(const Tensor& weights, std::int64_t row, const Tensor& tokens, std::in
   return machine::convert::bits_float(c);
 }
 
+/// The same of all of K: each part of a split sums its slots, and the two sums are added.
+template <Config config>
+float whole_sum(const Tensor& weights, std::int64_t row, const Tensor& tokens, std::int64_t token) {
+  const std::int64_t k = weights.shape[1];
+  const std::int64_t middle = ceil_div(k, slot_k) / config.split_k * slot_k;
+  if (config.split_k == 1) {
+    return sum<config>(weights, row, tokens, token, 0, k);
+  }
+  return sum<config>(weights, row, tokens, token, 0, middle) + sum<config>(weights, row, tokens, token, middle, k);
+}
+
 template <Config config>
 bool is_what_instructions_give(DualGemmCase& host) {
   const Tensor c = host.c.view();
   for (std::int64_t i = 0; i < host.problem.m; ++i) {
     for (std::int64_t j = 0; j < host.problem.n; ++j) {
-      const float value = dual_gemm::activate<config.activation>(sum<config>(host.b1_gate.view(), j, host.a.view(), i),
-                                                                 sum<config>(host.b2_up.view(), j, host.a.view(), i),
-                                                                 host.problem.activation);
+      const float value = dual_gemm::activate<config.activation>(
+          whole_sum<config>(host.b1_gate.view(), j, host.a.view(), i),
+          whole_sum<config>(host.b2_up.view(), j, host.a.view(), i), host.problem.activation);
       std::uint32_t word = machine::convert::float_bits(value);
       if constexpr (config.output != Number::fp32) {
         word = machine::convert::pack<typename NumberType<config.output>::type>(value, value);
@@ -150,6 +162,8 @@ constexpr std::array configs{
            .block_tokens = 48,
            .stages = 2},
     Config{.blocks = 2, .block_tokens = 32, .stages = 2, .persistent = true},
+    Config{.blocks = 1, .block_tokens = 32, .stages = 2, .split_k = 2},
+    Config{.operand = Number::fp16, .output = Number::fp32, .blocks = 2, .block_tokens = 48, .stages = 3, .split_k = 2},
 };
 template <std::size_t index>
 struct Chosen {
@@ -174,7 +188,9 @@ class EmulatedSixteenBit : public ::testing::Test {
 };
 TYPED_TEST_SUITE(EmulatedSixteenBit, AllChosen);
 
-TYPED_TEST(EmulatedSixteenBit, OneTokenAndLittleOfK) { this->clean_and_right(1, 8, 8, 2); }
+TYPED_TEST(EmulatedSixteenBit, OneTokenAndLittleOfK) {
+  this->clean_and_right(1, 8, (TestFixture::config.split_k - 1) * slot_k + 8, 2);
+}
 TYPED_TEST(EmulatedSixteenBit, RaggedInEveryDimension) {
   this->clean_and_right(2 * TestFixture::config.block_tokens + 5, tile_outputs(TestFixture::config) + 11, 328, 2);
 }
@@ -185,6 +201,15 @@ TYPED_TEST(EmulatedSixteenBit, ManySchedulesOfFewTiles) {
 TEST(SixteenBit, TheLargestTile) {
   constexpr Config config{.blocks = 2, .block_tokens = 256, .stages = 3};
   DualGemmCase host = DualGemmCase::random(problem_for(config, 250, 264, 72));
+  ASSERT_EQ(run_and_judge<config>(host, 1), "");
+}
+
+/// What lands of the other pair's sums, and the staging behind it, take more than the slots.
+TEST(SixteenBit, TheLargestTileOfASplit) {
+  constexpr Config config{.blocks = 2, .block_tokens = 256, .stages = 2, .split_k = 2};
+  constexpr pipeline::TensorShape shape = shape_of(config);
+  static_assert(pipeline::landing_bytes(shape) + staging_bytes(config) > pipeline::slots_bytes(shape));
+  DualGemmCase host = DualGemmCase::random(problem_for(config, 250, 264, 200));
   ASSERT_EQ(run_and_judge<config>(host, 1), "");
 }
 

@@ -52,10 +52,10 @@ TH_DEVICE constexpr u32 slot_bytes(const Config& c) {
 
 /// Tokens of a tile that one block finishes.
 TH_DEVICE constexpr int finished_tokens(const Config& c) { return c.block_tokens / c.split_k; }
-/// Tokens whose sums a thread holds at a time: all that a split leaves in its registers.
+/// Tokens whose sums a thread holds at a time.
 TH_DEVICE constexpr int staged_tokens(const Config& c) {
   const int tokens = finished_tokens(c);
-  return c.split_k > 1 ? tokens : tokens % 64 == 0 ? 64 : tokens % 32 == 0 ? 32 : 16;
+  return tokens % 64 == 0 ? 64 : tokens % 32 == 0 ? 32 : tokens % 16 == 0 ? 16 : 8;
 }
 TH_DEVICE constexpr int staging_bytes(const Config& c) {
   constexpr int pitch_bytes = static_cast<int>(pipeline::transposed_pitch(tile_rows_outputs));

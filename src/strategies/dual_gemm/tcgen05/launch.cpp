@@ -107,7 +107,8 @@ KernelLaunch preparing(const Config& config, std::size_t scales_at) {
 
 /// A slot of the ring: four products of 64 along K, each behind the copies of its scales, in a loop that one thread
 /// runs. Weights and tokens, and the scales of both, come through tensor maps. One ring and one accumulator are
-/// committed to. A warp of the finishing four loads its 32 lanes of the columns that it stages at a time, in a loop.
+/// committed to. A warp of the finishing four loads its 32 lanes of the columns that it stages at a time, in a loop;
+/// those of a split send theirs in another.
 Expectations expectations(const Config& config) {
   Expectations expected;
   expected.matrix_kind = "UTCOMMA";
@@ -117,10 +118,9 @@ Expectations expectations(const Config& config) {
   expected.tensor.scale_copies = static_cast<int>(slot_scale_blocks * (1 + token_scale_groups(config)));
   expected.tensor.is_pair = config.blocks == 2;
   expected.tensor.min_commits = 2;
-  if (config.split_k == 1) {  // else all columns at once, as the merge wants them
-    constexpr int warp_lanes = 32;
-    expected.tensor.loaded_bytes = std::int64_t{warp_lanes} * staged_tokens(config) * sizeof(float);
-  }
+  constexpr std::int64_t warp_lanes = 32;
+  expected.tensor.loaded_bytes =
+      warp_lanes * (staged_tokens(config) + pipeline::sent_columns(shape_of(config))) * sizeof(float);
   return expected;
 }
 

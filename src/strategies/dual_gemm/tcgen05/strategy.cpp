@@ -3,10 +3,10 @@
 #include <fmt/format.h>
 
 #include "strategies/dual_gemm/host/kernel_strategy.hpp"
+#include "strategies/dual_gemm/host/tensor_obstacles.hpp"
 #include "strategies/dual_gemm/tcgen05/candidates.hpp"
 #include "strategies/dual_gemm/tcgen05/host/work.hpp"
 #include "strategies/dual_gemm/tcgen05/launch.hpp"
-#include "strategies/dual_gemm/tcgen05/obstacles.hpp"
 #include "strategies/dual_gemm/tcgen05/program.hpp"
 
 namespace thresher::strategies::dual_gemm {
@@ -37,7 +37,7 @@ struct Tcgen05 {
   }
   static std::vector<std::string> obstacles(const DualGemmProblem& problem, const Config& config,
                                             const DeviceSpec& device) {
-    return tcgen05::obstacles(problem, config, device);
+    return tensor_obstacles(shape_of(config), problem.k, slot_k, device);
   }
   static WorkModel work(const DualGemmProblem& problem, const Config& config) { return tcgen05::work(problem, config); }
   static PlannedCall plan(const DualGemmProblem& problem, const Config& config) {

@@ -14,9 +14,9 @@ inline std::vector<Config> candidates(std::int64_t m) {
   std::vector<Config> found;
   for (const int tokens : token_widths(m)) {
     for (const int blocks : {2, 1}) {
-      for (const bool persistent : {false, true}) {
-        found.push_back({.blocks = blocks, .block_tokens = tokens, .persistent = persistent});
-      }
+      found.push_back({.blocks = blocks, .block_tokens = tokens});
+      found.push_back({.blocks = blocks, .block_tokens = tokens, .split_k = 2});
+      found.push_back({.blocks = blocks, .block_tokens = tokens, .persistent = true});
     }
   }
   return found;
@@ -38,6 +38,8 @@ inline constexpr std::array small_config_list{
            .block_tokens = 32,
            .stages = 2,
            .persistent = true},
+    Config{.output = Number::fp32, .blocks = 2, .block_tokens = 48, .stages = 2, .split_k = 2},
+    Config{.operand = Number::fp16, .blocks = 1, .block_tokens = 16, .stages = 2, .split_k = 2},
 };
 
 }  // namespace thresher::strategies::dual_gemm::tcgen05_sixteen_bit

@@ -21,6 +21,7 @@ struct Config {
   int blocks = 2;           ///< that share a product: 1, or the 2 of a pair
   int block_tokens = 128;   ///< of a tile: 16 … 256 by 16
   int stages = 4;           ///< slots of the ring, 64 along K each
+  int split_k = 1;          ///< 2: two products of a cluster halve the k range
   bool persistent = false;  ///< as many blocks as fit take tile after tile, with two pairs of accumulators
   bool profiled = false;    ///< leaves timestamps of its roles in Params::profile
   pipeline::Ablation ablation = pipeline::Ablation::none;
@@ -45,8 +46,13 @@ TH_DEVICE constexpr u32 loaded_tokens(const Config& c) { return static_cast<u32>
 /// A slot: the gate's rows, the up's, tokens.
 TH_DEVICE constexpr u32 slot_bytes(const Config& c) { return 2 * weight_bytes + loaded_tokens(c) * slot_row_bytes; }
 
+/// Tokens of a tile that one block finishes.
+TH_DEVICE constexpr int finished_tokens(const Config& c) { return c.block_tokens / c.split_k; }
 /// Tokens whose sums a thread holds at a time, of the gate and of the up.
-TH_DEVICE constexpr int staged_tokens(const Config& c) { return c.block_tokens % 32 == 0 ? 32 : 16; }
+TH_DEVICE constexpr int staged_tokens(const Config& c) {
+  const int tokens = finished_tokens(c);
+  return tokens % 32 == 0 ? 32 : tokens % 16 == 0 ? 16 : 8;
+}
 TH_DEVICE constexpr int staging_bytes(const Config& c) {
   constexpr int pitch_bytes = static_cast<int>(pipeline::transposed_pitch(block_outputs));
   return c.output == Number::fp32 ? 0 : 2 * staged_tokens(c) * pitch_bytes;
@@ -60,6 +66,8 @@ TH_DEVICE constexpr pipeline::TensorShape shape_of(const Config& c) {
       .staging_bytes = staging_bytes(c),
       .sums = c.persistent ? 2 : 1,
       .sum_columns = 2 * c.block_tokens,
+      .sum_parts = 2,
+      .split_groups = c.split_k,
       .persistent = c.persistent,
       .profiled = c.profiled,
       .ablation = c.ablation,

@@ -46,7 +46,7 @@ void bind(const Config& config, const Activation& activation, const CallTensors&
   params.limit = activation.limit;
   params.up_offset = activation.up_offset;
   out.set(params);
-  out.grid.x = params.token_tiles * params.output_tiles * narrow(config.blocks);
+  out.grid.x = params.token_tiles * params.output_tiles * narrow(pipeline::cluster_blocks(shape_of(config)));
   out.add_map(offsetof(Params, tokens), map_of(config, tokens, loaded_tokens(config)));
 }
 
@@ -76,9 +76,10 @@ Expectations expectations(const Config& config) {
   expected.tensor.scale_copies = 0;
   expected.tensor.is_pair = config.blocks == 2;
   expected.tensor.min_commits = 2;
-  // Gate and up of a chunk of tokens.
+  // Gate and up of a chunk of tokens; what a split sends, in a loop of its own.
   constexpr std::int64_t warp_lanes = 32;
-  expected.tensor.loaded_bytes = warp_lanes * 2 * staged_tokens(config) * sizeof(float);
+  expected.tensor.loaded_bytes =
+      warp_lanes * (2 * staged_tokens(config) + pipeline::sent_columns(shape_of(config))) * sizeof(float);
   return expected;
 }
 

@@ -15,6 +15,7 @@ const KnobTable<Config>& knob_table() {
        number("blocks", &Config::blocks, {1, 2}, "blocks that share a product"),
        range("block_tokens", &Config::block_tokens, token_granule, most_tokens, token_granule, "tokens of a tile"),
        range("stages", &Config::stages, 1, most_stages, 1, "slots of the ring, 64 along K each"),
+       number("split_k", &Config::split_k, {1, 2}, "products of a cluster that share a tile's K and add up"),
        flag("persistent", &Config::persistent,
             "blocks take tile after tile, finishing one while they multiply the next"),
        from_problem(flag("profiled", &Config::profiled, "")), ablation_knob("ablation", &Config::ablation),
@@ -27,8 +28,8 @@ std::string kernel_name(const Config& config) {
 }
 
 DeviceProgram program(const Config& config) {
-  return {.title = fmt::format("dual_gemm tcgen05_sixteen_bit, {} outputs x {} tokens", tile_outputs(config),
-                               config.block_tokens),
+  return {.title = fmt::format("dual_gemm tcgen05_sixteen_bit, {} outputs x {} tokens, split {}", tile_outputs(config),
+                               config.block_tokens, config.split_k),
           .text = "#include \"strategies/dual_gemm/tcgen05_sixteen_bit/device/kernel.hpp\"\n",
           .kernels = {kernel_name(config)},
           .options = {},

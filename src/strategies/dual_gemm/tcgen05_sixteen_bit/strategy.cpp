@@ -3,10 +3,10 @@
 #include <fmt/format.h>
 
 #include "strategies/dual_gemm/host/kernel_strategy.hpp"
+#include "strategies/dual_gemm/host/tensor_obstacles.hpp"
 #include "strategies/dual_gemm/tcgen05_sixteen_bit/candidates.hpp"
 #include "strategies/dual_gemm/tcgen05_sixteen_bit/host/work.hpp"
 #include "strategies/dual_gemm/tcgen05_sixteen_bit/launch.hpp"
-#include "strategies/dual_gemm/tcgen05_sixteen_bit/obstacles.hpp"
 #include "strategies/dual_gemm/tcgen05_sixteen_bit/program.hpp"
 
 namespace thresher::strategies::dual_gemm {
@@ -41,8 +41,9 @@ struct SixteenBit {
   static std::optional<Config> completed(const Config& config, const Knobs& knobs) {
     return with_stages(config, knobs);
   }
-  static std::vector<std::string> obstacles(const DualGemmProblem&, const Config& config, const DeviceSpec& device) {
-    return tcgen05_sixteen_bit::obstacles(config, device);
+  static std::vector<std::string> obstacles(const DualGemmProblem& problem, const Config& config,
+                                            const DeviceSpec& device) {
+    return tensor_obstacles(shape_of(config), problem.k, slot_k, device);
   }
   static WorkModel work(const DualGemmProblem& problem, const Config& config) {
     return tcgen05_sixteen_bit::work(problem, config);
@@ -52,14 +53,17 @@ struct SixteenBit {
   }
   static pipeline::Shape profile_shape(const Config& config) { return pipeline::profile_shape(shape_of(config)); }
 
-  /// The ring's slots and one more: few enough to be quick. A persistent block has more than one tile.
+  /// The ring's slots and one more for each part of a split: few enough to be quick. A persistent block has more than
+  /// one tile.
   static DualGemmProblem beyond_a_tile(const DualGemmProblem& problem, const Config& config, std::int64_t rest) {
     const std::int64_t outputs = tile_outputs(config);
     return with_extents(problem, config.block_tokens + 1, config.persistent ? 2 * outputs + 5 : outputs + 5,
-                        std::int64_t{slot_k} * (config.stages + 1) + rest);
+                        std::int64_t{slot_k} * (config.split_k * config.stages + 1) + rest);
   }
   static constexpr std::int64_t ragged = 8;
-  static std::int64_t least_k(const Config&) { return ragged; }
+  static std::int64_t least_k(const Config& config) {
+    return config.split_k == 1 ? ragged : std::int64_t{slot_k} + ragged;
+  }
   /// Taken by name alone, they are compiled where they are used.
   static std::vector<Config> default_configs() { return {}; }
   static const auto& small_configs() { return small_config_list; }

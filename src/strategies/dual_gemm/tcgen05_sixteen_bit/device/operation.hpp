@@ -81,15 +81,16 @@ class Operation {
   TH_DEVICE Ahead ahead(const Tile&, Shared<u32>) const { return {}; }
 
   template <class Sums>
-  TH_DEVICE void finish(const Sums& sums, const Tile& tile, u32, Shared<u8> staging, const Ahead&) const {
-    constexpr u32 tokens = config.block_tokens;
+  TH_DEVICE void finish(const Sums& sums, const Tile& tile, u32 half, Shared<u8> staging, const Ahead&) const {
+    constexpr u32 tokens = finished_tokens(config);
+    const u32 first_token = tile.token + half * tokens;
     // Not unrolled over chunks: each is code enough.
     TH_NO_UNROLL
     for (u32 first = 0; first < tokens; first += staged_tokens(config)) {
-      if (tile.token + first < params_.m) {
+      if (first_token + first < params_.m) {
         const u32 part = first / staged_tokens(config) % 2;
         write(sums.template chunk<staged_tokens(config)>(first),
-              sums.template chunk<staged_tokens(config)>(tokens + first), {tile.token + first, tile.output},
+              sums.template chunk<staged_tokens(config)>(tokens + first), {first_token + first, tile.output},
               staging.offset_bytes(part * (staging_bytes(config) / 2)));
       }
     }
