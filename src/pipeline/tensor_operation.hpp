@@ -38,13 +38,13 @@ concept MultipliesTensors = requires {
       &Operation::multiply);
 };
 
-/// The finishing warps call `ahead` before a tile's sums are there, and give finish its result.
+/// The finishing warps call `ahead` before a tile's sums are there, and give finish its result. `half` is which part of
+/// the columns this block finishes, of a tile whose k range is split.
 template <class Operation>
 concept LooksAheadOfTensors = requires {
-  static_cast<typename Operation::Ahead (Operation::*)(const typename Operation::Tile&, Shared<u32>) const>(
+  static_cast<typename Operation::Ahead (Operation::*)(const typename Operation::Tile&, u32, Shared<u32>) const>(
       &Operation::ahead);
 };
-/// `half` is which part of the columns this block finishes, of a tile whose k range is split.
 template <class Operation>
 concept FinishesTensors = requires(const Operation& operation, SumsOf<Operation::shape>& sums,
                                    const typename Operation::Tile& tile, u32 half, Shared<u8> staging,
@@ -69,7 +69,8 @@ struct CheckedTensorOperation {
                 "alike");
   static_assert(MultipliesTensors<Operation>,
                 "there is no 'void multiply(Shared<u8> slot, Columns sums, Columns scales, bool first) const'");
-  static_assert(LooksAheadOfTensors<Operation>, "there is no 'Ahead ahead(const Tile&, Shared<u32> scratch) const'");
+  static_assert(LooksAheadOfTensors<Operation>,
+                "there is no 'Ahead ahead(const Tile&, u32 half, Shared<u32> scratch) const'");
   static_assert(FinishesTensors<Operation>,
                 "there is no 'void finish(sums, const Tile&, u32 half, Shared<u8> staging, const Ahead&) const'");
 };

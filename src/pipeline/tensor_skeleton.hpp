@@ -237,7 +237,7 @@ class TensorSkeleton {
     Cursor<shape.sums> at;
     each_tile([&](u32 index) {
       const auto tile = operation_.tile(index, member_);
-      const auto ahead = operation_.ahead(tile, meetings_.scratch());
+      const auto ahead = operation_.ahead(tile, half_, meetings_.scratch());
       ring_.sums_full(at.slot).wait(at.phase);
       tensor_memory::after_barrier();
       mark_first(finisher_role, Moment::drained);

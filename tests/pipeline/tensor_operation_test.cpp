@@ -15,7 +15,7 @@ const std::string header = "pipeline/tensor_operations.hpp";
 const std::array<Refusal, 9> refusals{{
     {"there are no 'void load_constant(const LoadSlot&, const Tile&, u32 k_step) const' and 'load_fresh' alike", 1},
     {"there is no 'void multiply(Shared<u8> slot, Columns sums, Columns scales, bool first) const'", 1},
-    {"there is no 'Ahead ahead(const Tile&, Shared<u32> scratch) const'", 1},
+    {"there is no 'Ahead ahead(const Tile&, u32 half, Shared<u32> scratch) const'", 1},
     {"there is no 'void finish(sums, const Tile&, u32 half, Shared<u8> staging, const Ahead&) const'", 1},
     {"the sums and a set of scales for each slot take more than the 512 columns of tensor memory", 1},
     {"slots and staging take more than 227 KiB of shared memory", 1},

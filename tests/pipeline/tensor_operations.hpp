@@ -25,7 +25,7 @@ struct Plain : Common {
   TH_DEVICE void load_constant(const LoadSlot&, const Tile&, u32) const {}
   TH_DEVICE void load_fresh(const LoadSlot&, const Tile&, u32) const {}
   TH_DEVICE void multiply(Shared<u8>, tensor_memory::Columns, tensor_memory::Columns, bool) const {}
-  TH_DEVICE Ahead ahead(const Tile&, Shared<u32>) const { return {}; }
+  TH_DEVICE Ahead ahead(const Tile&, u32, Shared<u32>) const { return {}; }
   template <class Sums>
   TH_DEVICE void finish(const Sums&, const Tile&, u32, Shared<u8>, const Ahead&) const {}
 };

@@ -87,14 +87,33 @@ TEST(Tcgen05Compile, Profiled) {
                    });
 }
 
-TEST(Tcgen05Compile, SixteenBitOperands) {
-  expect_clean({.strategy = "tcgen05_sixteen_bit"},
+TEST(Tcgen05Compile, PlainOperands) {
+  expect_clean({.strategy = "tcgen05_plain"},
                {"kernel<Config{.blocks = 1, .block_tokens = 128, .stages = 4}>",
                 "kernel<Config{.blocks = 2, .block_tokens = 256, .stages = 4}>",
                 "kernel<Config{.operand = Number::fp16, .output = Number::fp16, .stages = 5, .persistent = true}>",
                 "kernel<Config{.blocks = 1, .block_tokens = 16, .stages = 6, .split_k = 2}>",
                 "kernel<Config{.blocks = 2, .block_tokens = 128, .stages = 5, .split_k = 2}>",
                 "kernel<Config{.output = Number::fp32, .blocks = 2, .block_tokens = 256, .stages = 4, .split_k = 2}>"});
+}
+
+TEST(Tcgen05Compile, Fp8Operands) {
+  expect_clean(
+      {.strategy = "tcgen05_plain"},
+      {"kernel<Config{.operand = Number::e4m3, .token_scaling = Scaling::tensor, .weight_scaling = Scaling::tensor, "
+       ".blocks = 2, .block_tokens = 256, .stages = 4}>",
+       "kernel<Config{.operand = Number::e4m3, .token_scaling = Scaling::row, .weight_scaling = Scaling::row, "
+       ".blocks = 2, .block_tokens = 256, .stages = 4}>",
+       "kernel<Config{.operand = Number::e4m3, .token_scaling = Scaling::row, .weight_scaling = Scaling::tensor, "
+       ".blocks = 1, .block_tokens = 128, .stages = 4}>",
+       "kernel<Config{.operand = Number::e4m3, .token_scaling = Scaling::row, "
+       ".weight_scaling = Scaling::row, .output = Number::fp32, .blocks = 1, .block_tokens = 16, .stages = 6, .split_k "
+       "= 2}>",
+       "kernel<Config{.operand = Number::e4m3, .token_scaling = Scaling::row, .weight_scaling = Scaling::row, "
+       ".stages = 5, .split_k = 2}>",
+       "kernel<Config{.operand = Number::e4m3, .token_scaling = Scaling::row, .weight_scaling = Scaling::row, "
+       ".stages = 5, .persistent = true}>"},
+      {"sm_100f", "sm_103a"});
 }
 
 TEST(Tcgen05Compile, Experts) {

@@ -7,7 +7,7 @@
 #include "emulated_case.hpp"
 #include "reference/tolerance.hpp"
 #include "strategies/dual_gemm/tcgen05/strategy.hpp"
-#include "strategies/dual_gemm/tcgen05_sixteen_bit/strategy.hpp"
+#include "strategies/dual_gemm/tcgen05_plain/strategy.hpp"
 
 namespace thresher::strategies::dual_gemm {
 namespace {
@@ -20,7 +20,7 @@ void PrintTo(const Chosen& one, std::ostream* out) { *out << one.strategy->name(
 
 std::vector<Chosen> all_samples() {
   std::vector<Chosen> all;
-  for (const Strategy<DualGemmProblem>* strategy : {&tcgen05_strategy(), &tcgen05_sixteen_bit_strategy()}) {
+  for (const Strategy<DualGemmProblem>* strategy : {&tcgen05_strategy(), &tcgen05_plain_strategy()}) {
     for (const Sample<DualGemmProblem>& sample : strategy->samples()) {
       all.push_back({strategy, sample});
     }

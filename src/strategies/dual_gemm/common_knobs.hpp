@@ -8,9 +8,16 @@ namespace thresher::strategies::dual_gemm {
 
 template <class Config>
 Knob<Config> number_knob(std::string_view name, Number Config::*member) {
-  return from_problem(choice<Config, Number>(name, member, "thresher::strategies::dual_gemm::Number",
-                                             {{"fp16", Number::fp16}, {"bf16", Number::bf16}, {"fp32", Number::fp32}},
-                                             ""));
+  return from_problem(choice<Config, Number>(
+      name, member, "thresher::strategies::dual_gemm::Number",
+      {{"fp16", Number::fp16}, {"bf16", Number::bf16}, {"fp32", Number::fp32}, {"e4m3", Number::e4m3}}, ""));
+}
+
+template <class Config>
+Knob<Config> scaling_knob(std::string_view name, Scaling Config::*member) {
+  return from_problem(
+      choice<Config, Scaling>(name, member, "thresher::strategies::dual_gemm::Scaling",
+                              {{"none", Scaling::none}, {"tensor", Scaling::tensor}, {"row", Scaling::row}}, ""));
 }
 
 template <class Config>

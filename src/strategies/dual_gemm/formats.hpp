@@ -1,5 +1,6 @@
 #pragma once
 /// The words of configurations for the public ones.
+#include "machine/tensor_map.hpp"
 #include "strategies/dual_gemm/device/words.hpp"
 #include "thresher/dual_gemm.hpp"
 
@@ -12,6 +13,17 @@ constexpr Number number_of(Format format) {
 
 constexpr Format format_of(Number number) {
   return number == Number::bf16 ? Format::bf16 : number == Number::fp32 ? Format::fp32 : Format::fp16;
+}
+
+/// As the copy engine has it.
+constexpr machine::ElementType element_type(Number number) {
+  switch (number) {
+    case Number::fp16: return machine::ElementType::fp16;
+    case Number::bf16: return machine::ElementType::bf16;
+    case Number::e4m3: return machine::ElementType::uint8;
+    case Number::fp32: break;
+  }
+  return machine::ElementType::fp32;
 }
 
 /// Both list the same activations in the same order.

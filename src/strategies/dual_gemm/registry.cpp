@@ -6,7 +6,7 @@
 #include "strategies/dual_gemm/pingpong/strategy.hpp"
 #include "strategies/dual_gemm/sequential/strategy.hpp"
 #include "strategies/dual_gemm/tcgen05/strategy.hpp"
-#include "strategies/dual_gemm/tcgen05_sixteen_bit/strategy.hpp"
+#include "strategies/dual_gemm/tcgen05_plain/strategy.hpp"
 #include "strategies/dual_gemm/two_pass/strategy.hpp"
 #include "strategies/registry.hpp"
 
@@ -17,7 +17,7 @@ Registry<DualGemmProblem>& registry() {
   static Registry<DualGemmProblem> all(
       "the dual GEMM",
       {&packed_strategy(), &interleaved_strategy(), &sequential_strategy(), &pingpong_strategy(), &tcgen05_strategy(),
-       &tcgen05_sixteen_bit_strategy(), &two_pass_strategy()},
+       &tcgen05_plain_strategy(), &two_pass_strategy()},
       {&cpu_interleaved_strategy(), &cpu_two_pass_strategy()});
   return all;
 }

@@ -19,5 +19,9 @@ template <>
 struct NumberType<Number::fp32> {
   using type = float;
 };
+template <>
+struct NumberType<Number::e4m3> {
+  using type = machine::E4M3;
+};
 
 }  // namespace thresher::strategies::dual_gemm

@@ -6,9 +6,14 @@ namespace thresher::strategies::dual_gemm {
 
 using machine::u8;
 
-enum class Number : u8 { fp16, bf16, fp32 };
+enum class Number : u8 { fp16, bf16, fp32, e4m3 };
 
-TH_DEVICE constexpr int element_bytes(Number number) { return number == Number::fp32 ? 4 : 2; }
+TH_DEVICE constexpr int element_bytes(Number number) {
+  return number == Number::fp32 ? 4 : number == Number::e4m3 ? 1 : 2;
+}
+
+/// What one float32 scale of an operand multiplies.
+enum class Scaling : u8 { none, tensor, row };
 
 /// The values of thresher::ActivationKind.
 enum class ActivationCode : u8 { silu, gelu_tanh, swiglu_clamped };

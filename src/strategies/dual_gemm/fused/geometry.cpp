@@ -4,20 +4,12 @@
 
 #include "core/integers.hpp"
 #include "pipeline/staging.hpp"
+#include "strategies/dual_gemm/formats.hpp"
 
 namespace thresher::strategies::dual_gemm::fused {
 namespace {
 
 constexpr int max_box_rows = 256;
-
-machine::ElementType element_type(Number number) {
-  switch (number) {
-    case Number::fp16: return machine::ElementType::fp16;
-    case Number::bf16: return machine::ElementType::bf16;
-    case Number::fp32: break;
-  }
-  return machine::ElementType::fp32;
-}
 
 machine::TensorMapDescription map_of(Number number, const Matrix& matrix, std::int64_t rows, std::int64_t columns,
                                      int box_rows, int box_columns, machine::Swizzle swizzle) {

@@ -80,7 +80,7 @@ class Operation {
     float gate;
     float up;
   };
-  TH_DEVICE Ahead ahead(const Tile& tile, Shared<u32> scratch) const {
+  TH_DEVICE Ahead ahead(const Tile& tile, u32, Shared<u32> scratch) const {
     const float token = scale(params_.token_scale);
     const Ahead scales{token * scale(params_.gate_scale), token * scale(params_.up_scale)};
     if constexpr (config.unsigned_scales) {

@@ -1,29 +1,35 @@
-#include "strategies/dual_gemm/tcgen05_sixteen_bit/launch.hpp"
+#include "strategies/dual_gemm/tcgen05_plain/launch.hpp"
 
 #include <cstddef>
 
 #include "core/integers.hpp"
-#include "strategies/dual_gemm/tcgen05_sixteen_bit/host/work.hpp"
-#include "strategies/dual_gemm/tcgen05_sixteen_bit/params.hpp"
-#include "strategies/dual_gemm/tcgen05_sixteen_bit/program.hpp"
+#include "strategies/dual_gemm/formats.hpp"
+#include "strategies/dual_gemm/tcgen05_plain/host/work.hpp"
+#include "strategies/dual_gemm/tcgen05_plain/params.hpp"
+#include "strategies/dual_gemm/tcgen05_plain/program.hpp"
 #include "strategies/dual_gemm/tensors.hpp"
 
-namespace thresher::strategies::dual_gemm::tcgen05_sixteen_bit {
+namespace thresher::strategies::dual_gemm::tcgen05_plain {
 namespace {
 
-/// Rows of an operand in boxes of `rows` × slot_k.
+/// Rows of an operand in boxes of `rows` × slot_k(config).
 machine::TensorMapDescription map_of(const Config& config, const Tensor& operand, u32 rows) {
   machine::TensorMapDescription map;
   map.address = address_of(operand.data);
-  map.element = config.operand == Number::bf16 ? machine::ElementType::bf16 : machine::ElementType::fp16;
+  map.element = element_type(config.operand);
   map.swizzle = machine::Swizzle::b128;
   map.rank = 2;
   map.extent[0] = static_cast<machine::u64>(operand.shape[1]);
   map.extent[1] = static_cast<machine::u64>(operand.shape[0]);
-  map.stride_bytes[1] = static_cast<machine::u64>(operand.strides[0] * 2);
-  map.box[0] = slot_k;
+  map.stride_bytes[1] = static_cast<machine::u64>(operand.strides[0] * element_bytes(config.operand));
+  map.box[0] = slot_k(config);
   map.box[1] = rows;
   return map;
+}
+
+/// Where the scales of a matrix lie; null where there are none, or the one is 1.
+machine::Global<float> scales_of(Scaling scaling, const Tensor& matrix) {
+  return {scaling == Scaling::row ? address_of(matrix.scales.data) : address_of(matrix.global_scale)};
 }
 
 bool allows_wide_stores(const Tensor& c) { return c.shape[1] % 8 == 0 && c.strides[0] % 8 == 0; }
@@ -33,12 +39,15 @@ void bind(const Config& config, const Activation& activation, const CallTensors&
   const Tensor& weights = gate_of(call);
   const Tensor& c = output_of(call);
   Params params{};
+  params.token_scales = scales_of(config.token_scaling, tokens);
+  params.gate_scales = scales_of(config.weight_scaling, weights);
+  params.up_scales = scales_of(config.weight_scaling, up_of(call));
   params.c = {address_of(c.data)};
   params.profile = {profile_address(call)};
   params.c_row_stride = static_cast<machine::u64>(c.strides[0]);
   params.m = narrow(tokens.shape[0]);
   params.n = narrow(weights.shape[0]);
-  params.k_steps = narrow(ceil_div(weights.shape[1], slot_k));
+  params.k_steps = narrow(ceil_div(weights.shape[1], slot_k(config)));
   params.c_wide = allows_wide_stores(c) ? 1 : 0;
   params.token_tiles = narrow(ceil_div(tokens.shape[0], config.block_tokens));
   params.output_tiles = narrow(ceil_div(weights.shape[0], tile_outputs(config)));
@@ -55,21 +64,29 @@ void bind_weights(const Config& config, const CallTensors& call, LaunchArguments
   out.add_map(offsetof(Params, up), map_of(config, up_of(call), block_outputs));
 }
 
+void add_operand(std::vector<Access>& accesses, std::size_t tensor, Scaling scaling, Access::Use use) {
+  accesses.push_back({Access::Memory::tensor, tensor, use});
+  if (scaling != Scaling::none) {
+    accesses.push_back({scaling == Scaling::row ? Access::Memory::scales : Access::Memory::global_scale, tensor, use});
+  }
+}
+
 std::vector<Access> accesses(const Config& config) {
-  std::vector<Access> all{{Access::Memory::tensor, tokens_index, Access::Use::reads_earlier},
-                          {Access::Memory::tensor, gate_index, Access::Use::reads},
-                          {Access::Memory::tensor, up_index, Access::Use::reads},
-                          {Access::Memory::tensor, output_index, Access::Use::writes}};
+  std::vector<Access> all;
+  add_operand(all, tokens_index, config.token_scaling, Access::Use::reads_earlier);
+  add_operand(all, gate_index, config.weight_scaling, Access::Use::reads);
+  add_operand(all, up_index, config.weight_scaling, Access::Use::reads);
+  all.push_back({Access::Memory::tensor, output_index, Access::Use::writes});
   if (config.profiled) {
     all.push_back({Access::Memory::tensor, profile_index, Access::Use::writes});
   }
   return all;
 }
 
-/// A slot of the ring: four products of the gate and four of the up, 16 along K each.
+/// A slot of the ring: four products of the gate and four of the up, 32 bytes along K each.
 Expectations expectations(const Config& config) {
   Expectations expected;
-  expected.matrix_kind = "UTCHMMA";
+  expected.matrix_kind = config.operand == Number::e4m3 ? "UTCQMMA" : "UTCHMMA";
   expected.min_matrix_instructions = static_cast<int>(2 * slot_products);
   expected.min_tma_loads = 3;
   expected.tensor.products = static_cast<int>(2 * slot_products);
@@ -108,7 +125,7 @@ KernelLaunch multiplying(const Config& config, const Activation& activation) {
 
 PlannedCall planned_call(const DualGemmProblem& problem, const Config& config) {
   PlannedCall call;
-  call.strategy = "tcgen05_sixteen_bit";
+  call.strategy = "tcgen05_plain";
   call.work = work(problem, config);
   call.knobs = knob_table().knobs(config);
   call.data_alignment = copy_engine_bytes;
@@ -117,4 +134,4 @@ PlannedCall planned_call(const DualGemmProblem& problem, const Config& config) {
   return call;
 }
 
-}  // namespace thresher::strategies::dual_gemm::tcgen05_sixteen_bit
+}  // namespace thresher::strategies::dual_gemm::tcgen05_plain

@@ -1,31 +1,31 @@
-#include "strategies/dual_gemm/tcgen05_sixteen_bit/strategy.hpp"
+#include "strategies/dual_gemm/tcgen05_plain/strategy.hpp"
 
 #include <fmt/format.h>
 
 #include "strategies/dual_gemm/host/kernel_strategy.hpp"
 #include "strategies/dual_gemm/host/tensor_obstacles.hpp"
-#include "strategies/dual_gemm/tcgen05_sixteen_bit/candidates.hpp"
-#include "strategies/dual_gemm/tcgen05_sixteen_bit/host/work.hpp"
-#include "strategies/dual_gemm/tcgen05_sixteen_bit/launch.hpp"
-#include "strategies/dual_gemm/tcgen05_sixteen_bit/program.hpp"
+#include "strategies/dual_gemm/tcgen05_plain/candidates.hpp"
+#include "strategies/dual_gemm/tcgen05_plain/host/work.hpp"
+#include "strategies/dual_gemm/tcgen05_plain/launch.hpp"
+#include "strategies/dual_gemm/tcgen05_plain/program.hpp"
 
 namespace thresher::strategies::dual_gemm {
-namespace tcgen05_sixteen_bit {
+namespace tcgen05_plain {
 namespace {
 
 struct SixteenBit {
-  using Config = tcgen05_sixteen_bit::Config;
-  static constexpr std::string_view name = "tcgen05_sixteen_bit";
+  using Config = tcgen05_plain::Config;
+  static constexpr std::string_view name = "tcgen05_plain";
   static constexpr std::string_view summary =
       "16-bit tokens and weights where they lie on Blackwell's tensor cores, sums in tensor memory";
   /// The library's products are known to be right on such cards; this has run on none.
   static constexpr Role role = Role::by_name;
 
-  static const KnobTable<Config>& knob_table() { return tcgen05_sixteen_bit::knob_table(); }
+  static const KnobTable<Config>& knob_table() { return tcgen05_plain::knob_table(); }
   static std::optional<std::string> not_made_for(const DualGemmProblem& problem, const DeviceSpec& device) {
     if (!is_16_bit(problem.a) || problem.a != problem.b || device.matrix_unit != MatrixUnit::tcgen05) {
       return fmt::format(
-          "strategy tcgen05_sixteen_bit needs fp16 with fp16 or bf16 with bf16 and a Blackwell GPU, not {} with {} on "
+          "strategy tcgen05_plain needs fp16 with fp16 or bf16 with bf16 and a Blackwell GPU, not {} with {} on "
           "{}",
           thresher::name(problem.a), thresher::name(problem.b), device.name);
     }
@@ -36,17 +36,17 @@ struct SixteenBit {
   }
   static OperandFormats formats(const Config& config) { return {format_of(config.operand), format_of(config.operand)}; }
   static std::vector<Config> candidates(const DualGemmProblem& problem, const Knobs&) {
-    return tcgen05_sixteen_bit::candidates(problem.m);
+    return tcgen05_plain::candidates(problem.m);
   }
   static std::optional<Config> completed(const Config& config, const Knobs& knobs) {
     return with_stages(config, knobs);
   }
   static std::vector<std::string> obstacles(const DualGemmProblem& problem, const Config& config,
                                             const DeviceSpec& device) {
-    return tensor_obstacles(shape_of(config), problem.k, slot_k, device);
+    return tensor_obstacles(shape_of(config), problem.k, slot_k(config), device);
   }
   static WorkModel work(const DualGemmProblem& problem, const Config& config) {
-    return tcgen05_sixteen_bit::work(problem, config);
+    return tcgen05_plain::work(problem, config);
   }
   static PlannedCall plan(const DualGemmProblem& problem, const Config& config) {
     return planned_call(problem, config);
@@ -58,11 +58,11 @@ struct SixteenBit {
   static DualGemmProblem beyond_a_tile(const DualGemmProblem& problem, const Config& config, std::int64_t rest) {
     const std::int64_t outputs = tile_outputs(config);
     return with_extents(problem, config.block_tokens + 1, config.persistent ? 2 * outputs + 5 : outputs + 5,
-                        std::int64_t{slot_k} * (config.split_k * config.stages + 1) + rest);
+                        std::int64_t{slot_k(config)} * (config.split_k * config.stages + 1) + rest);
   }
   static constexpr std::int64_t ragged = 8;
   static std::int64_t least_k(const Config& config) {
-    return config.split_k == 1 ? ragged : std::int64_t{slot_k} + ragged;
+    return config.split_k == 1 ? ragged : std::int64_t{slot_k(config)} + ragged;
   }
   /// Taken by name alone, they are compiled where they are used.
   static std::vector<Config> default_configs() { return {}; }
@@ -70,10 +70,10 @@ struct SixteenBit {
 };
 
 }  // namespace
-}  // namespace tcgen05_sixteen_bit
+}  // namespace tcgen05_plain
 
-const Strategy<DualGemmProblem>& tcgen05_sixteen_bit_strategy() {
-  static const KernelStrategy<tcgen05_sixteen_bit::SixteenBit> strategy;
+const Strategy<DualGemmProblem>& tcgen05_plain_strategy() {
+  static const KernelStrategy<tcgen05_plain::SixteenBit> strategy;
   return strategy;
 }
 

@@ -1,6 +1,6 @@
 #pragma once
-/// The knobs of the dual GEMM whose 16-bit operands Blackwell's tensor cores multiply as they are, and what follows
-/// from them.
+/// The knobs of the dual GEMM whose operands Blackwell's tensor cores multiply where they lie, without scales of
+/// theirs: 16-bit numbers, and FP8 whose scales are of whole rows or of the whole matrix. And what follows from them.
 ///
 /// Weights are the M side of tcgen05: 128 rows of the gate and the same rows of the up a block, each with an
 /// accumulator of its own, so that they are read where they lie. Tokens are the N side. One block issues a product for
@@ -8,19 +8,22 @@
 #include "pipeline/tensor_shape.hpp"
 #include "strategies/dual_gemm/device/words.hpp"
 
-namespace thresher::strategies::dual_gemm::tcgen05_sixteen_bit {
+namespace thresher::strategies::dual_gemm::tcgen05_plain {
 
 using dual_gemm::ActivationCode;
 using dual_gemm::Number;
+using dual_gemm::Scaling;
 using machine::u32;
 
 struct Config {
-  Number operand = Number::bf16;  ///< fp16 or bf16
+  Number operand = Number::bf16;           ///< fp16, bf16 or e4m3
+  Scaling token_scaling = Scaling::none;   ///< of e4m3, what a scale of the tokens is of
+  Scaling weight_scaling = Scaling::none;  ///< likewise of the weights
   Number output = Number::bf16;
   ActivationCode activation = ActivationCode::silu;
   int blocks = 2;           ///< that share a product: 1, or the 2 of a pair
   int block_tokens = 128;   ///< of a tile: 16 … 256 by 16
-  int stages = 4;           ///< slots of the ring, 64 along K each
+  int stages = 4;           ///< slots of the ring, 128 bytes along K each
   int split_k = 1;          ///< 2: two products of a cluster halve the k range
   bool persistent = false;  ///< as many blocks as fit take tile after tile, with two pairs of accumulators
   bool profiled = false;    ///< leaves timestamps of its roles in Params::profile
@@ -31,11 +34,12 @@ struct Config {
 };
 
 inline constexpr u32 block_outputs = 128;  ///< of one block
-inline constexpr u32 slot_k = 64;
-inline constexpr u32 slot_row_bytes = slot_k * 2;
-inline constexpr u32 product_k = 16;  ///< of one instruction
-inline constexpr u32 slot_products = slot_k / product_k;
-inline constexpr u32 product_row_bytes = product_k * 2;
+inline constexpr u32 slot_row_bytes = 128;
+inline constexpr u32 product_row_bytes = 32;  ///< along K, of one instruction
+inline constexpr u32 slot_products = slot_row_bytes / product_row_bytes;
+/// Elements along K of a slot, and of one instruction.
+TH_DEVICE constexpr u32 slot_k(const Config& c) { return slot_row_bytes / static_cast<u32>(element_bytes(c.operand)); }
+TH_DEVICE constexpr u32 product_k(const Config& c) { return slot_k(c) / slot_products; }
 inline constexpr u32 weight_bytes = block_outputs * slot_row_bytes;  ///< of a slot, of the gate or of the up
 
 /// Outputs of a tile.
@@ -74,4 +78,4 @@ TH_DEVICE constexpr pipeline::TensorShape shape_of(const Config& c) {
   };
 }
 
-}  // namespace thresher::strategies::dual_gemm::tcgen05_sixteen_bit
+}  // namespace thresher::strategies::dual_gemm::tcgen05_plain

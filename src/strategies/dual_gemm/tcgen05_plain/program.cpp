@@ -1,20 +1,21 @@
-#include "strategies/dual_gemm/tcgen05_sixteen_bit/program.hpp"
+#include "strategies/dual_gemm/tcgen05_plain/program.hpp"
 
 #include <fmt/format.h>
 
 #include "strategies/dual_gemm/common_knobs.hpp"
-#include "strategies/dual_gemm/tcgen05_sixteen_bit/candidates.hpp"
+#include "strategies/dual_gemm/tcgen05_plain/candidates.hpp"
 
-namespace thresher::strategies::dual_gemm::tcgen05_sixteen_bit {
+namespace thresher::strategies::dual_gemm::tcgen05_plain {
 
 const KnobTable<Config>& knob_table() {
   static const KnobTable<Config> table{
-      "thresher::strategies::dual_gemm::tcgen05_sixteen_bit::Config",
-      {number_knob("operand", &Config::operand), number_knob("output", &Config::output),
+      "thresher::strategies::dual_gemm::tcgen05_plain::Config",
+      {number_knob("operand", &Config::operand), scaling_knob("token_scaling", &Config::token_scaling),
+       scaling_knob("weight_scaling", &Config::weight_scaling), number_knob("output", &Config::output),
        activation_knob("activation", &Config::activation),
        number("blocks", &Config::blocks, {1, 2}, "blocks that share a product"),
        range("block_tokens", &Config::block_tokens, token_granule, most_tokens, token_granule, "tokens of a tile"),
-       range("stages", &Config::stages, 1, most_stages, 1, "slots of the ring, 64 along K each"),
+       range("stages", &Config::stages, 1, most_stages, 1, "slots of the ring, 128 bytes along K each"),
        number("split_k", &Config::split_k, {1, 2}, "products of a cluster that share a tile's K and add up"),
        flag("persistent", &Config::persistent,
             "blocks take tile after tile, finishing one while they multiply the next"),
@@ -24,16 +25,16 @@ const KnobTable<Config>& knob_table() {
 }
 
 std::string kernel_name(const Config& config) {
-  return fmt::format("thresher::strategies::dual_gemm::tcgen05_sixteen_bit::kernel<{}>", knob_table().spelling(config));
+  return fmt::format("thresher::strategies::dual_gemm::tcgen05_plain::kernel<{}>", knob_table().spelling(config));
 }
 
 DeviceProgram program(const Config& config) {
-  return {.title = fmt::format("dual_gemm tcgen05_sixteen_bit, {} outputs x {} tokens, split {}", tile_outputs(config),
+  return {.title = fmt::format("dual_gemm tcgen05_plain, {} outputs x {} tokens, split {}", tile_outputs(config),
                                config.block_tokens, config.split_k),
-          .text = "#include \"strategies/dual_gemm/tcgen05_sixteen_bit/device/kernel.hpp\"\n",
+          .text = "#include \"strategies/dual_gemm/tcgen05_plain/device/kernel.hpp\"\n",
           .kernels = {kernel_name(config)},
           .options = {},
           .only_arch = Arch::sm_100f};
 }
 
-}  // namespace thresher::strategies::dual_gemm::tcgen05_sixteen_bit
+}  // namespace thresher::strategies::dual_gemm::tcgen05_plain

@@ -1,12 +1,12 @@
-#include "strategies/dual_gemm/tcgen05_sixteen_bit/host/emulated.hpp"
+#include "strategies/dual_gemm/tcgen05_plain/host/emulated.hpp"
 
 #include <utility>
 
-#include "strategies/dual_gemm/tcgen05_sixteen_bit/candidates.hpp"
-#include "strategies/dual_gemm/tcgen05_sixteen_bit/device/kernel.hpp"
-#include "strategies/dual_gemm/tcgen05_sixteen_bit/program.hpp"
+#include "strategies/dual_gemm/tcgen05_plain/candidates.hpp"
+#include "strategies/dual_gemm/tcgen05_plain/device/kernel.hpp"
+#include "strategies/dual_gemm/tcgen05_plain/program.hpp"
 
-namespace thresher::strategies::dual_gemm::tcgen05_sixteen_bit {
+namespace thresher::strategies::dual_gemm::tcgen05_plain {
 namespace {
 
 template <std::size_t... index>
@@ -22,4 +22,4 @@ std::vector<CompiledIn> compiled_in() {
   return kernels;
 }
 
-}  // namespace thresher::strategies::dual_gemm::tcgen05_sixteen_bit
+}  // namespace thresher::strategies::dual_gemm::tcgen05_plain

@@ -1,9 +1,9 @@
 #pragma once
 /// The entry point: instantiated for each Config, by NVRTC for Blackwell and by the host's compiler for the emulator.
 #include "pipeline/tensor_skeleton.hpp"
-#include "strategies/dual_gemm/tcgen05_sixteen_bit/device/operation.hpp"
+#include "strategies/dual_gemm/tcgen05_plain/device/operation.hpp"
 
-namespace thresher::strategies::dual_gemm::tcgen05_sixteen_bit {
+namespace thresher::strategies::dual_gemm::tcgen05_plain {
 
 template <Config config>
 TH_KERNEL(pipeline::threads(shape_of(config)), 1)
@@ -11,4 +11,4 @@ kernel(TH_GRID_CONSTANT const Params params) {
   pipeline::run_tensor(Operation<config>(params));
 }
 
-}  // namespace thresher::strategies::dual_gemm::tcgen05_sixteen_bit
+}  // namespace thresher::strategies::dual_gemm::tcgen05_plain

@@ -1,4 +1,4 @@
-// The strategy tcgen05_sixteen_bit as it is planned: what does not fit, what it launches and how much work that is. No
+// The strategy tcgen05_plain as it is planned: what does not fit, what it launches and how much work that is. No
 // GPU is needed.
 #include <gtest/gtest.h>
 
@@ -7,15 +7,15 @@
 #include <variant>
 
 #include "strategies/dual_gemm/registry.hpp"
-#include "strategies/dual_gemm/tcgen05_sixteen_bit/params.hpp"
-#include "strategies/dual_gemm/tcgen05_sixteen_bit/program.hpp"
+#include "strategies/dual_gemm/tcgen05_plain/params.hpp"
+#include "strategies/dual_gemm/tcgen05_plain/program.hpp"
 
-namespace thresher::strategies::dual_gemm::tcgen05_sixteen_bit {
+namespace thresher::strategies::dual_gemm::tcgen05_plain {
 namespace {
 
 const DeviceSpec& card() { return device_spec("B200"); }
 const Strategy<DualGemmProblem>& plain() {
-  return *find_strategy<DualGemmProblem>(strategies_of(DeviceKind::cuda), "tcgen05_sixteen_bit");
+  return *find_strategy<DualGemmProblem>(strategies_of(DeviceKind::cuda), "tcgen05_plain");
 }
 DualGemmProblem plain_problem(std::int64_t m, std::int64_t n = 4096, std::int64_t k = 7168) {
   return {.m = m, .n = n, .k = k, .a = Format::bf16, .b = Format::bf16, .out = Format::bf16};
@@ -29,20 +29,20 @@ const KernelLaunch& product_of(const PlannedCall& call) { return std::get<Kernel
 using Sentences = std::vector<std::string>;
 
 // Gate and up of 256 tokens fill tensor memory.
-TEST(Tcgen05SixteenBitStrategy, NeedsNoMoreColumnsThanTensorMemoryHas) {
+TEST(Tcgen05PlainStrategy, NeedsNoMoreColumnsThanTensorMemoryHas) {
   EXPECT_EQ(obstacles_of("block_tokens=256 stages=4"), Sentences{});
   EXPECT_EQ(obstacles_of("block_tokens=128 stages=5 persistent=true"), Sentences{});
   EXPECT_EQ(obstacles_of("block_tokens=144 stages=4 persistent=true"),
             Sentences{"tensor memory: 576 columns (288 for the sums of a tile, twice) are over the limit of 512"});
 }
 
-TEST(Tcgen05SixteenBitStrategy, NeedsNoMoreSharedMemoryThanABlockMayHave) {
+TEST(Tcgen05PlainStrategy, NeedsNoMoreSharedMemoryThanABlockMayHave) {
   const Sentences found = obstacles_of("block_tokens=256 stages=5");
   ASSERT_EQ(found.size(), 1U);
   EXPECT_NE(found.front().find("(5 stages of 49152) are over the limit of 232448 (227 KiB)"), std::string::npos);
 }
 
-TEST(Tcgen05SixteenBitStrategy, SplitsKWhereBothPartsHaveSomethingToDo) {
+TEST(Tcgen05PlainStrategy, SplitsKWhereBothPartsHaveSomethingToDo) {
   EXPECT_EQ(obstacles_of("split_k=2"), Sentences{});
   EXPECT_EQ(obstacles_of("split_k=2 block_tokens=256 stages=4"), Sentences{});
   EXPECT_EQ(obstacles_of("split_k=2", plain_problem(256, 4096, 64)),
@@ -56,7 +56,7 @@ TEST(Tcgen05SixteenBitStrategy, SplitsKWhereBothPartsHaveSomethingToDo) {
             Sentences{"cluster: 4 blocks with a multiprocessor each have no room on 148 multiprocessors"});
 }
 
-TEST(Tcgen05SixteenBitStrategy, EveryCandidateCanBePlannedAndFitsItsKernel) {
+TEST(Tcgen05PlainStrategy, EveryCandidateCanBePlannedAndFitsItsKernel) {
   for (const std::int64_t m : {1, 16, 100, 256, 4096}) {
     for (const std::int64_t k : {8, 64, 72, 7168}) {
       const std::vector<Knobs> all = plain().candidates(plain_problem(m, 4096, k), {}, card());
@@ -73,7 +73,7 @@ TEST(Tcgen05SixteenBitStrategy, EveryCandidateCanBePlannedAndFitsItsKernel) {
 }
 
 // The parts of a split stand beside one another: twice the blocks, half of the steps, and sums to exchange.
-TEST(Tcgen05SixteenBitStrategy, ASplitIsMoreBlocksWithLessToDo) {
+TEST(Tcgen05PlainStrategy, ASplitIsMoreBlocksWithLessToDo) {
   const auto work = [](const std::string& knobs) {
     return std::get<TensorKernel>(
         plain().work(plain_problem(256, 4096, 7232), Knobs::parse(knobs), card()).parts.front());
@@ -90,7 +90,7 @@ TEST(Tcgen05SixteenBitStrategy, ASplitIsMoreBlocksWithLessToDo) {
   EXPECT_EQ(2 * split.tiles.front().epilogue.store_bytes, whole.tiles.front().epilogue.store_bytes);
 }
 
-TEST(Tcgen05SixteenBitStrategy, LaunchesItsKernelOverAllTiles) {
+TEST(Tcgen05PlainStrategy, LaunchesItsKernelOverAllTiles) {
   const DualGemmProblem problem = plain_problem(300, 1000, 528);
   const PlannedCall call = plain().plan(problem, Knobs::parse("block_tokens=128 split_k=2 stages=3"), card());
   EXPECT_EQ(product_of(call).cluster.x, 4U);
@@ -110,7 +110,7 @@ TEST(Tcgen05SixteenBitStrategy, LaunchesItsKernelOverAllTiles) {
   EXPECT_EQ(arguments.grid.x, 3U * 4U * 4U);
 }
 
-TEST(Tcgen05SixteenBitStrategy, ExpectsTheInstructionsOfASlot) {
+TEST(Tcgen05PlainStrategy, ExpectsTheInstructionsOfASlot) {
   const auto expected = [](const std::string& knobs) {
     return product_of(plain().plan(plain_problem(512), Knobs::parse(knobs), card())).expected;
   };
@@ -123,4 +123,4 @@ TEST(Tcgen05SixteenBitStrategy, ExpectsTheInstructionsOfASlot) {
 }
 
 }  // namespace
-}  // namespace thresher::strategies::dual_gemm::tcgen05_sixteen_bit
+}  // namespace thresher::strategies::dual_gemm::tcgen05_plain

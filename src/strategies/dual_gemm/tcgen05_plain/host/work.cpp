@@ -1,11 +1,11 @@
-#include "strategies/dual_gemm/tcgen05_sixteen_bit/host/work.hpp"
+#include "strategies/dual_gemm/tcgen05_plain/host/work.hpp"
 
 #include <algorithm>
 
 #include "core/integers.hpp"
 #include "strategies/dual_gemm/host/tile_work.hpp"
 
-namespace thresher::strategies::dual_gemm::tcgen05_sixteen_bit {
+namespace thresher::strategies::dual_gemm::tcgen05_plain {
 namespace {
 
 constexpr double matrices = 2;
@@ -18,9 +18,9 @@ TensorTiles tiles(const DualGemmProblem& problem, const Config& config) {
   TensorTiles of;
   of.count =
       ceil_div(problem.m, config.block_tokens) * ceil_div(problem.n, static_cast<std::int64_t>(tile_outputs(config)));
-  of.steps = static_cast<double>(ceil_div(ceil_div(problem.k, slot_k), config.split_k));
+  of.steps = static_cast<double>(ceil_div(ceil_div(problem.k, slot_k(config)), config.split_k));
   of.products = matrices * slot_products;
-  of.product_operations = 2.0 * block_outputs * tokens * product_k;
+  of.product_operations = 2.0 * block_outputs * tokens * product_k(config);
   of.operand_bytes = static_cast<double>(block_outputs + loaded_tokens(config)) * product_row_bytes;
   of.l2_bytes = slot_bytes(config);
   of.tensor_memory_bytes = sum_bytes(config);
@@ -33,7 +33,7 @@ TensorTiles tiles(const DualGemmProblem& problem, const Config& config) {
 WorkModel work(const DualGemmProblem& problem, const Config& config) {
   TensorKernel kernel;
   kernel.tiles = {tiles(problem, config)};
-  kernel.matrix_type = MatrixType::bits16;
+  kernel.matrix_type = config.operand == Number::e4m3 ? MatrixType::fp8 : MatrixType::bits16;
   kernel.pairs = config.blocks == 2;
   kernel.cluster = pipeline::cluster_blocks(shape_of(config));
   kernel.loads_in_flight = std::max(1.0, config.stages - 1.5);
@@ -41,11 +41,11 @@ WorkModel work(const DualGemmProblem& problem, const Config& config) {
   kernel.persistent = config.persistent;
   kernel.dram_bytes = compulsory_bytes(problem);
   const double computed = static_cast<double>(kernel.tiles.front().count) * tile_outputs(config) * config.block_tokens *
-                          slot_k * static_cast<double>(ceil_div(problem.k, slot_k));
+                          slot_k(config) * static_cast<double>(ceil_div(problem.k, slot_k(config)));
   kernel.useful_share = static_cast<double>(problem.m * problem.n) * static_cast<double>(problem.k) / computed;
   WorkModel work;
   work.parts.emplace_back(kernel);
   return work;
 }
 
-}  // namespace thresher::strategies::dual_gemm::tcgen05_sixteen_bit
+}  // namespace thresher::strategies::dual_gemm::tcgen05_plain

@@ -1,10 +1,10 @@
 #pragma once
-/// The dual GEMM of 16-bit operands on Blackwell's tensor cores.
+/// The dual GEMM of 16-bit and of FP8 operands on Blackwell's tensor cores.
 #include "strategies/strategy.hpp"
 #include "thresher/dual_gemm.hpp"
 
 namespace thresher::strategies::dual_gemm {
 
-[[nodiscard]] const Strategy<DualGemmProblem>& tcgen05_sixteen_bit_strategy();
+[[nodiscard]] const Strategy<DualGemmProblem>& tcgen05_plain_strategy();
 
 }  // namespace thresher::strategies::dual_gemm

@@ -5,9 +5,9 @@
 #include <vector>
 
 #include "strategies/dual_gemm/host/tensor_tiles.hpp"
-#include "strategies/dual_gemm/tcgen05_sixteen_bit/config.hpp"
+#include "strategies/dual_gemm/tcgen05_plain/config.hpp"
 
-namespace thresher::strategies::dual_gemm::tcgen05_sixteen_bit {
+namespace thresher::strategies::dual_gemm::tcgen05_plain {
 
 /// For `m` tokens. How deep the ring is follows from the rest.
 inline std::vector<Config> candidates(std::int64_t m) {
@@ -42,4 +42,4 @@ inline constexpr std::array small_config_list{
     Config{.operand = Number::fp16, .blocks = 1, .block_tokens = 16, .stages = 2, .split_k = 2},
 };
 
-}  // namespace thresher::strategies::dual_gemm::tcgen05_sixteen_bit
+}  // namespace thresher::strategies::dual_gemm::tcgen05_plain

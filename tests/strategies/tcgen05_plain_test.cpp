@@ -1,0 +1,112 @@
+// The dual GEMM of plain operands on tcgen05 run by the emulator, of one block and of pairs: right, clean, and bit for
+// bit what the instructions' arithmetic gives.
+#include <gtest/gtest.h>
+
+#include <array>
+
+#include "reference/tolerance.hpp"
+#include "strategies/tcgen05_plain_case.hpp"
+#include "support/dual_gemm_case.hpp"
+
+namespace thresher::strategies::dual_gemm::tcgen05_plain {
+namespace {
+
+using thresher::test::DualGemmCase;
+
+DualGemmProblem problem_for(const Config& config, std::int64_t m, std::int64_t n, std::int64_t k) {
+  return {.m = m,
+          .n = n,
+          .k = k,
+          .a = format_of(config.operand),
+          .b = format_of(config.operand),
+          .out = format_of(config.output),
+          .activation = {.kind = static_cast<ActivationKind>(config.activation)}};
+}
+
+test::Operands operands_of(DualGemmCase& host) {
+  return {host.a.view(), host.b1_gate.view(), host.b2_up.view(), host.c.view(), host.problem.activation};
+}
+
+template <Config config>
+std::string run_and_judge(DualGemmCase& host, std::uint64_t seed) {
+  host.c.poison();
+  if (const std::string found = test::run<config>(operands_of(host), seed); !found.empty()) {
+    return found;
+  }
+  if (!host.c.gaps_intact()) {
+    return "a gap between rows was written";
+  }
+  const reference::Verdict verdict = reference::judge_dual_gemm(
+      host.problem, reference::Rule::general, host.a.view(), host.b1_gate.view(), host.b2_up.view(), host.c.view(),
+      reference::whole(host.problem), reference::Accumulation::float32_truncated);
+  if (!verdict.passed) {
+    return verdict.explain();
+  }
+  return test::is_what_instructions_give<config>(operands_of(host)) ? "" : "not what the instructions give";
+}
+
+constexpr std::array configs{
+    Config{.blocks = 1, .block_tokens = 32, .stages = 3},
+    Config{.operand = Number::fp16, .output = Number::fp16, .blocks = 2, .block_tokens = 64, .stages = 3},
+    Config{
+        .output = Number::fp32, .activation = ActivationCode::gelu_tanh, .blocks = 2, .block_tokens = 16, .stages = 2},
+    Config{.operand = Number::fp16,
+           .output = Number::fp16,
+           .activation = ActivationCode::swiglu_clamped,
+           .blocks = 1,
+           .block_tokens = 48,
+           .stages = 2},
+    Config{.blocks = 2, .block_tokens = 32, .stages = 2, .persistent = true},
+    Config{.blocks = 1, .block_tokens = 32, .stages = 2, .split_k = 2},
+    Config{.operand = Number::fp16, .output = Number::fp32, .blocks = 2, .block_tokens = 48, .stages = 3, .split_k = 2},
+};
+template <std::size_t index>
+struct Chosen {
+  static constexpr Config config = configs[index];
+};
+template <std::size_t... index>
+::testing::Types<Chosen<index>...> chosen(std::index_sequence<index...>);
+using AllChosen = decltype(chosen(std::make_index_sequence<configs.size()>()));
+
+template <class Choice>
+class EmulatedPlain : public ::testing::Test {
+ protected:
+  static constexpr Config config = Choice::config;
+  static void clean_and_right(std::int64_t m, std::int64_t n, std::int64_t k, std::uint64_t schedules) {
+    for (std::uint64_t seed = 0; seed < schedules; ++seed) {
+      DualGemmCase host =
+          DualGemmCase::random(problem_for(config, m, n, k), {.row_gap = 8, .out_row_gap = seed % 3 == 0 ? 0 : 8},
+                               static_cast<unsigned>(seed + 1));
+      ASSERT_EQ(run_and_judge<config>(host, seed), "") << m << "x" << n << "x" << k << ", seed " << seed;
+    }
+  }
+};
+TYPED_TEST_SUITE(EmulatedPlain, AllChosen);
+
+TYPED_TEST(EmulatedPlain, OneTokenAndLittleOfK) {
+  this->clean_and_right(1, 8, (TestFixture::config.split_k - 1) * slot_k(TestFixture::config) + 8, 2);
+}
+TYPED_TEST(EmulatedPlain, RaggedInEveryDimension) {
+  this->clean_and_right(2 * TestFixture::config.block_tokens + 5, tile_outputs(TestFixture::config) + 11, 328, 2);
+}
+TYPED_TEST(EmulatedPlain, ManySchedulesOfFewTiles) {
+  this->clean_and_right(TestFixture::config.block_tokens, 24, 392, 12);
+}
+
+TEST(PlainTiles, TheLargestTile) {
+  constexpr Config config{.blocks = 2, .block_tokens = 256, .stages = 3};
+  DualGemmCase host = DualGemmCase::random(problem_for(config, 250, 264, 72));
+  ASSERT_EQ(run_and_judge<config>(host, 1), "");
+}
+
+/// What lands of the other pair's sums, and the staging behind it, take more than the slots.
+TEST(PlainTiles, TheLargestTileOfASplit) {
+  constexpr Config config{.blocks = 2, .block_tokens = 256, .stages = 2, .split_k = 2};
+  constexpr pipeline::TensorShape shape = shape_of(config);
+  static_assert(pipeline::landing_bytes(shape) + staging_bytes(config) > pipeline::slots_bytes(shape));
+  DualGemmCase host = DualGemmCase::random(problem_for(config, 250, 264, 200));
+  ASSERT_EQ(run_and_judge<config>(host, 1), "");
+}
+
+}  // namespace
+}  // namespace thresher::strategies::dual_gemm::tcgen05_plain
