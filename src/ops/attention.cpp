@@ -49,10 +49,11 @@ class CudaAttention final : public Attention::Backend {
   ops::CudaCall call_;
 };
 
-std::vector<std::string> names(strategies::Strategies<AttentionProblem> all, std::optional<strategies::Role> role) {
+template <class Wanted>
+std::vector<std::string> names(strategies::Strategies<AttentionProblem> all, const Wanted& is_wanted) {
   std::vector<std::string> found;
   for (const auto* strategy : all) {
-    if (!role || strategy->role() == *role) {
+    if (is_wanted(*strategy)) {
       found.emplace_back(strategy->name());
     }
   }
@@ -64,7 +65,8 @@ std::shared_ptr<const Attention::Backend> plan_without_compiler(const Device& de
                                                                 PlannedCall chosen) {
   const auto all = strategies::attention::registry().of(device.kind());
   std::vector<std::string> others{std::string(all.front()->name())};
-  const std::vector<std::string> fallbacks = names(all, strategies::Role::fallback);
+  const std::vector<std::string> fallbacks =
+      names(all, [&](const auto& strategy) { return strategy.role(problem) == strategies::Role::fallback; });
   others.insert(others.end(), fallbacks.begin(), fallbacks.end());
   for (const std::string& other : others) {
     try {
@@ -112,7 +114,7 @@ const std::string& Attention::strategy() const { return backend_->strategy(); }
 const AttentionProblem& Attention::problem() const { return backend_->problem(); }
 
 std::vector<std::string> attention_strategies(const Device& device) {
-  return names(strategies::attention::registry().of(device.kind()), std::nullopt);
+  return names(strategies::attention::registry().of(device.kind()), [](const auto&) { return true; });
 }
 
 }  // namespace thresher

@@ -62,14 +62,15 @@ void add_choices(Choices& out, const strategies::Strategy<Problem>& strategy, co
       out.refused.push_back({std::string(strategy.name()), std::move(obstacles)});
       return;
     }
-    candidates.push_back(strategy.plan(problem, request.knobs, device).knobs);  // not worth predicting here, yet it runs
+    candidates.push_back(
+        strategy.plan(problem, request.knobs, device).knobs);  // not worth predicting here, yet it runs
   }
   for (const Knobs& knobs : candidates) {
     Choice& choice = out.ranked.emplace_back();
     choice.strategy = strategy.name();
     choice.knobs = knobs;
     choice.work = strategy.work(problem, knobs, device);
-    choice.role = strategy.role();
+    choice.role = strategy.role(problem);
     if (!choice.work.parts.empty()) {
       choice.prediction = predict(choice.work, device, calibration, clocks);
     }
@@ -97,7 +98,7 @@ template <class Problem>
   } else {
     bool takes_knobs = false;
     for (const strategies::Strategy<Problem>* const strategy : all) {
-      if (strategy->role() == strategies::Role::by_name) {
+      if (strategy->role(problem) == strategies::Role::by_name) {
         continue;
       }
       try {

@@ -55,7 +55,7 @@ class Strategy {
   /// One line for people.
   [[nodiscard]] virtual std::string_view summary() const = 0;
   [[nodiscard]] virtual DeviceKind device_kind() const = 0;
-  [[nodiscard]] virtual Role role() const = 0;
+  [[nodiscard]] virtual Role role(const Problem& problem) const = 0;
   [[nodiscard]] virtual std::vector<KnobHelp> knobs() const = 0;
 
   /// Why it is not made for the problem's formats or for such a device, in one sentence that names both; empty when it

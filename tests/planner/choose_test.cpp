@@ -21,7 +21,7 @@ class Reader final : public strategies::Strategy<Work> {
   [[nodiscard]] std::string_view name() const override { return name_; }
   [[nodiscard]] std::string_view summary() const override { return "reads"; }
   [[nodiscard]] DeviceKind device_kind() const override { return DeviceKind::cuda; }
-  [[nodiscard]] strategies::Role role() const override { return role_; }
+  [[nodiscard]] strategies::Role role(const Work&) const override { return role_; }
   [[nodiscard]] std::vector<strategies::KnobHelp> knobs() const override { return {}; }
   [[nodiscard]] std::optional<std::string> not_made_for(const Work&, const DeviceSpec&) const override { return {}; }
   [[nodiscard]] std::vector<std::string> obstacles(const Work& problem, const Knobs&,

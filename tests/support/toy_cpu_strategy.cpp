@@ -13,7 +13,7 @@ class Toy final : public Strategy<DualGemmProblem> {
   [[nodiscard]] std::string_view name() const override { return "toy"; }
   [[nodiscard]] std::string_view summary() const override { return "the definition"; }
   [[nodiscard]] DeviceKind device_kind() const override { return DeviceKind::cpu; }
-  [[nodiscard]] Role role() const override { return Role::by_name; }
+  [[nodiscard]] Role role(const DualGemmProblem&) const override { return Role::by_name; }
   [[nodiscard]] std::vector<KnobHelp> knobs() const override { return {}; }
   [[nodiscard]] std::optional<std::string> not_made_for(const DualGemmProblem& problem,
                                                         const DeviceSpec&) const override {

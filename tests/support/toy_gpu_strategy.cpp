@@ -58,7 +58,7 @@ class Toy final : public Strategy<DualGemmProblem> {
   [[nodiscard]] std::string_view name() const override { return "toy"; }
   [[nodiscard]] std::string_view summary() const override { return "a thread for each output"; }
   [[nodiscard]] DeviceKind device_kind() const override { return DeviceKind::cuda; }
-  [[nodiscard]] Role role() const override { return Role::by_name; }
+  [[nodiscard]] Role role(const DualGemmProblem&) const override { return Role::by_name; }
   [[nodiscard]] std::vector<KnobHelp> knobs() const override { return knob_table().help(); }
 
   [[nodiscard]] std::optional<std::string> not_made_for(const DualGemmProblem& problem,

@@ -42,7 +42,7 @@ class GpuStrategy : public Strategy<AttentionProblem> {
   [[nodiscard]] std::string_view name() const final { return name_; }
   [[nodiscard]] std::string_view summary() const final { return summary_; }
   [[nodiscard]] DeviceKind device_kind() const final { return DeviceKind::cuda; }
-  [[nodiscard]] Role role() const final { return role_; }
+  [[nodiscard]] Role role(const AttentionProblem&) const final { return role_; }
   [[nodiscard]] std::vector<KnobHelp> knobs() const final { return table_.help(); }
 
   [[nodiscard]] std::optional<std::string> not_made_for(const AttentionProblem&, const DeviceSpec& device) const final {

@@ -19,7 +19,7 @@ class Blockwise final : public Strategy<AttentionProblem> {
     return "blocks of queries and keys; the matrix of logits never exists as a whole";
   }
   [[nodiscard]] DeviceKind device_kind() const override { return DeviceKind::cpu; }
-  [[nodiscard]] Role role() const override { return Role::competes; }
+  [[nodiscard]] Role role(const AttentionProblem&) const override { return Role::competes; }
   [[nodiscard]] std::vector<KnobHelp> knobs() const override { return table_.help(); }
 
   [[nodiscard]] std::optional<std::string> not_made_for(const AttentionProblem&, const DeviceSpec&) const override {

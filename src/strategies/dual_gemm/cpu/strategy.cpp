@@ -28,7 +28,7 @@ class CpuStrategy final : public Strategy<DualGemmProblem> {
   [[nodiscard]] std::string_view name() const override { return name_; }
   [[nodiscard]] std::string_view summary() const override { return summary_; }
   [[nodiscard]] DeviceKind device_kind() const override { return DeviceKind::cpu; }
-  [[nodiscard]] Role role() const override { return role_; }
+  [[nodiscard]] Role role(const DualGemmProblem&) const override { return role_; }
   [[nodiscard]] std::vector<KnobHelp> knobs() const override { return knob_table().help(); }
 
   [[nodiscard]] std::optional<std::string> not_made_for(const DualGemmProblem&, const DeviceSpec&) const override {

@@ -13,7 +13,7 @@ class FusedStrategy final : public Strategy<DualGemmProblem> {
   [[nodiscard]] std::string_view name() const override;
   [[nodiscard]] std::string_view summary() const override { return summary_; }
   [[nodiscard]] DeviceKind device_kind() const override { return DeviceKind::cuda; }
-  [[nodiscard]] Role role() const override { return Role::competes; }
+  [[nodiscard]] Role role(const DualGemmProblem&) const override { return Role::competes; }
   [[nodiscard]] std::vector<KnobHelp> knobs() const override;
   [[nodiscard]] std::optional<std::string> not_made_for(const DualGemmProblem& problem,
                                                         const DeviceSpec& device) const override;

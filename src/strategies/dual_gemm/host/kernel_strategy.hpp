@@ -2,7 +2,8 @@
 /// The strategy object of a dual GEMM that one kernel computes behind what prepares its operands. What such kernels
 /// differ in, `Kernels` says, a class of static members:
 ///
-///   name, summary, role, Config, knob_table()
+///   name, summary, Config, knob_table()
+///   role(problem)                    as Strategy has it
 ///   not_made_for(problem, device)    as Strategy has it
 ///   operand(config, problem)         number that is multiplied, where Config has a choice of it
 ///   formats(config)                  of a problem that a sample of these knobs is
@@ -40,7 +41,7 @@ class KernelStrategy final : public Strategy<DualGemmProblem> {
   [[nodiscard]] std::string_view name() const override { return Kernels::name; }
   [[nodiscard]] std::string_view summary() const override { return Kernels::summary; }
   [[nodiscard]] DeviceKind device_kind() const override { return DeviceKind::cuda; }
-  [[nodiscard]] Role role() const override { return Kernels::role; }
+  [[nodiscard]] Role role(const DualGemmProblem& problem) const override { return Kernels::role(problem); }
   [[nodiscard]] std::vector<KnobHelp> knobs() const override { return Kernels::knob_table().help(); }
 
   [[nodiscard]] std::optional<std::string> not_made_for(const DualGemmProblem& problem,

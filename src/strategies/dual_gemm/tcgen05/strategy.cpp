@@ -18,7 +18,7 @@ struct Tcgen05 {
   static constexpr std::string_view name = "tcgen05";
   static constexpr std::string_view summary =
       "NVFP4 tokens and weights as they are on Blackwell's tensor cores, sums in tensor memory";
-  static constexpr Role role = Role::competes;
+  static Role role(const DualGemmProblem&) { return Role::competes; }
 
   static const KnobTable<Config>& knob_table() { return tcgen05::knob_table(); }
   static std::optional<std::string> not_made_for(const DualGemmProblem& problem, const DeviceSpec& device) {

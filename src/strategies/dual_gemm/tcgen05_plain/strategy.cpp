@@ -18,8 +18,8 @@ struct SixteenBit {
   static constexpr std::string_view name = "tcgen05_plain";
   static constexpr std::string_view summary =
       "16-bit tokens and weights where they lie on Blackwell's tensor cores, sums in tensor memory";
-  /// The library's products are known to be right on such cards; this has run on none.
-  static constexpr Role role = Role::by_name;
+  /// The library's products of 16 bits are known to be right on such cards; this has run on none.
+  static Role role(const DualGemmProblem& problem) { return is_16_bit(problem.a) ? Role::by_name : Role::competes; }
 
   static const KnobTable<Config>& knob_table() { return tcgen05_plain::knob_table(); }
   static std::optional<std::string> not_made_for(const DualGemmProblem& problem, const DeviceSpec& device) {

@@ -26,7 +26,7 @@ class TwoPassStrategy final : public Strategy<DualGemmProblem> {
     return "two products of the vendor's library into float32, then the activation";
   }
   [[nodiscard]] DeviceKind device_kind() const override { return DeviceKind::cuda; }
-  [[nodiscard]] Role role() const override { return Role::fallback; }
+  [[nodiscard]] Role role(const DualGemmProblem&) const override { return Role::fallback; }
   [[nodiscard]] std::vector<KnobHelp> knobs() const override { return knob_table().help(); }
 
   [[nodiscard]] std::optional<std::string> not_made_for(const DualGemmProblem& problem,

@@ -19,7 +19,7 @@ class ByExpert final : public Strategy<GroupedProblem> {
     return "an expert a thread, block by block of its weights, gate and up multiplied while they lie in cache";
   }
   [[nodiscard]] DeviceKind device_kind() const override { return DeviceKind::cpu; }
-  [[nodiscard]] Role role() const override { return Role::competes; }
+  [[nodiscard]] Role role(const GroupedProblem&) const override { return Role::competes; }
   [[nodiscard]] std::vector<KnobHelp> knobs() const override { return table_.help(); }
 
   [[nodiscard]] std::optional<std::string> not_made_for(const GroupedProblem&, const DeviceSpec&) const override {

@@ -36,7 +36,7 @@ class KernelStrategy final : public Strategy<GroupedProblem> {
   [[nodiscard]] std::string_view name() const override { return Kernels::name; }
   [[nodiscard]] std::string_view summary() const override { return Kernels::summary; }
   [[nodiscard]] DeviceKind device_kind() const override { return DeviceKind::cuda; }
-  [[nodiscard]] Role role() const override { return Role::competes; }
+  [[nodiscard]] Role role(const GroupedProblem&) const override { return Role::competes; }
   [[nodiscard]] std::vector<KnobHelp> knobs() const override { return Kernels::knob_table().help(); }
 
   [[nodiscard]] std::optional<std::string> not_made_for(const GroupedProblem& problem,
