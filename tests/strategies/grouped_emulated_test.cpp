@@ -11,6 +11,7 @@
 #include "strategies/grouped_gemm/packed/strategy.hpp"
 #include "strategies/grouped_gemm/rows/strategy.hpp"
 #include "strategies/grouped_gemm/tcgen05/strategy.hpp"
+#include "strategies/grouped_gemm/tcgen05_plain/strategy.hpp"
 #include "strategies/grouped_gemm/tensors.hpp"
 #include "support/grouped_checks.hpp"
 
@@ -83,7 +84,7 @@ void PrintTo(const Chosen& one, std::ostream* out) { *out << one.strategy->name(
 std::vector<Chosen> all_samples() {
   std::vector<Chosen> all;
   for (const Strategy<GroupedProblem>* strategy :
-       {&columns_strategy(), &rows_strategy(), &packed_strategy(), &tcgen05_strategy()}) {
+       {&columns_strategy(), &rows_strategy(), &packed_strategy(), &tcgen05_strategy(), &tcgen05_plain_strategy()}) {
     for (const Sample<GroupedProblem>& sample : strategy->samples()) {
       all.push_back({strategy, sample});
     }
@@ -132,18 +133,23 @@ TEST_P(EmulatedGrouped, NoRowsAtAll) {
   form.groups.assign(form.groups.size(), 7);
   clean_and_right(sample().problem, 3, form);
 }
+/// Between rows of operands: operands with scales are contiguous, and rows of FP8 begin every 16 bytes.
+std::int64_t row_gap(const GroupedProblem& problem, std::int64_t of_16_bits) {
+  const bool has_scales = format_traits(problem.a).has_scales() || format_traits(problem.b).has_scales();
+  return has_scales ? 0 : bits(problem.a) == 8 ? 16 : of_16_bits;
+}
 TEST_P(EmulatedGrouped, RowsWithGapsAndOutputsOffTheGrid) {
   GroupedForm form = ragged_form(sample().problem);
-  form.layout = {.row_gap = sample().problem.b == Format::nvfp4 ? 0 : 8, .out_row_gap = 1};
+  form.layout = {.row_gap = row_gap(sample().problem, 8), .out_row_gap = 1};
   clean_and_right(sample().problem, 2, form);
 }
 /// Rows begin where 16 bytes may be stored and end where they may not; rows of A are no whole 16 bytes.
 TEST_P(EmulatedGrouped, RowsThatEndBetweenSixteenBytes) {
   GroupedProblem problem = sample().problem;
   problem.n = (problem.n + 7) / 8 * 8 - 3;
-  problem.k -= problem.b == Format::nvfp4 ? 0 : 4;
+  problem.k -= bits(problem.b) == 16 ? 4 : 0;
   GroupedForm form = ragged_form(problem);
-  form.layout = {.row_gap = problem.b == Format::nvfp4 ? 0 : 4, .out_row_gap = 3};
+  form.layout = {.row_gap = row_gap(problem, 4), .out_row_gap = 3};
   clean_and_right(problem, 2, form);
 }
 TEST_P(EmulatedGrouped, GateAndUpInOneTensor) {
@@ -189,7 +195,7 @@ TEST_P(EmulatedGrouped, ScalesInBlocks) {
   problem.experts = 2;
   problem.n = 128;
   problem.rows = 128;
-  problem.k = 192;
+  problem.k = 320;
   if (problem.a == Format::nvfp4 && !is_gathered()) {
     problem = with_layout(problem, RowLayout::slots);
   }
@@ -207,7 +213,7 @@ TEST_P(EmulatedGrouped, NanStaysInItsRow) {
     if (problem.a == Format::nvfp4) {
       host.a().set_scale(row, 0, 0x7F);
     } else {
-      host.a().set_pattern(row, 3, 0x7FFF);
+      host.a().set_pattern(row, 3, bits(problem.a) == 8 ? 0x7F : 0x7FFF);
     }
   };
   for (std::int64_t e = 0; e < problem.experts && !is_gathered(); ++e) {

@@ -60,6 +60,32 @@ TEST(GroupedStrategies, SumsAndScalesFitIntoTensorMemory) {
   EXPECT_FALSE(strategy("tcgen05").candidates(problem, {}, b200()).empty());
 }
 
+/// Two accumulators of each matrix: of gate and up those of 128 tokens, of one matrix those of 256.
+TEST(GroupedStrategies, SumsOfSixteenBitProductsFitIntoTensorMemory) {
+  const Strategy<GroupedProblem>& strategy = grouped_gemm::strategy("tcgen05_plain");
+  GroupedProblem one = in_16_bits();
+  GroupedProblem two = one;
+  two.activation = Activation{};
+  EXPECT_EQ(strategy.obstacles(two, Knobs::parse("block_tokens=128 stages=5"), b200()), nothing);
+  expect_one(strategy.obstacles(two, Knobs::parse("block_tokens=128 stages=6"), b200()), "shared memory: ");
+  expect_one(strategy.obstacles(two, Knobs::parse("block_tokens=160 stages=4"), b200()), "tensor memory: 640 columns");
+  EXPECT_EQ(strategy.obstacles(one, Knobs::parse("block_tokens=256 stages=4"), b200()), nothing);
+  expect_one(strategy.obstacles(one, Knobs::parse("block_tokens=256 stages=4"), h200()),
+             "strategy tcgen05_plain takes fp16 with fp16 or bf16 with bf16 on a Blackwell GPU");
+  EXPECT_EQ(strategy.obstacles(two, Knobs::parse("block_tokens=32 stages=5 split_k=2"), b200()), nothing);
+  expect_one(strategy.obstacles(two, Knobs::parse("block_tokens=64 stages=4 split_k=2"), b200()),
+             "split-K: 64 tokens are over the 32");
+  two.k = 64;
+  expect_one(strategy.obstacles(two, Knobs::parse("block_tokens=32 stages=5 split_k=2"), b200()),
+             "split-K: k = 64 is 1 slot of 64");
+  one.a = Format::fp16;
+  EXPECT_TRUE(strategy.candidates(one, {}, b200()).empty());
+  EXPECT_FALSE(strategy.candidates(two, {}, b200()).empty());
+  for (const Knobs& knobs : strategy.candidates(two, {}, b200())) {
+    EXPECT_LE(std::stoi(*knobs.find("block_tokens")), 128) << knobs.text();
+  }
+}
+
 TEST(GroupedStrategies, TheDirectoryHoldsSoManyExpertsAndNoMore) {
   const Knobs small = Knobs::parse("math_warpgroups=1 block_tokens=16 stages=2");
   GroupedProblem problem = in_16_bits();

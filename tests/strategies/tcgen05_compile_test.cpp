@@ -121,13 +121,37 @@ TEST(Tcgen05Compile, Experts) {
                {"kernel<Config{.blocks = 1, .stages = 5}>", "kernel<Config{.blocks = 2, .stages = 7}>",
                 "kernel<Config{.output = Number::fp32, .matrices = 1, .blocks = 2, .stages = 7}>",
                 "kernel<Config{.bias = true, .row_weights = true, .gathered = true, .blocks = 2, .block_tokens = 160, "
-                ".stages = 4}>"},
+                ".stages = 4}>",
+                "kernel<Config{.block_tokens = 32, .stages = 8, .split_k = 2}>"},
                {"sm_100f", "sm_103a"});
   expect_clean({.operation = "grouped_gemm", .header = "pack.hpp"},
                {"pack_experts_kernel<1>", "pack_experts_kernel<2>"});
   expect_clean({.operation = "grouped_gemm", .header = "prepare_rows.hpp"},
                {"prepare_rows_kernel<thresher::pipeline::Rungs{16, 128, 16}, false>",
                 "prepare_rows_kernel<thresher::pipeline::Rungs{16, 128, 16}, true>"});
+}
+
+TEST(Tcgen05Compile, PlainExperts) {
+  const Source source{.operation = "grouped_gemm", .strategy = "tcgen05_plain"};
+  expect_clean(source,
+               {"kernel<Config{.blocks = 1, .block_tokens = 64, .stages = 5}>",
+                "kernel<Config{.blocks = 2, .block_tokens = 128, .stages = 5}>",
+                "kernel<Config{.operand = Number::fp16, .output = Number::fp32, .blocks = 2, .block_tokens = 16, "
+                ".stages = 6}>",
+                "kernel<Config{.matrices = 1, .blocks = 2, .block_tokens = 256, .stages = 6}>",
+                "kernel<Config{.operand = Number::e4m3, .token_scaling = Scaling::tensor, .weight_scaling = "
+                "Scaling::tensor, .stages = 5}>",
+                "kernel<Config{.operand = Number::e4m3, .token_scaling = Scaling::row, .weight_scaling = Scaling::row, "
+                ".bias = true, .gathered = true, .stages = 5}>",
+                "kernel<Config{.operand = Number::e4m3, .token_scaling = Scaling::row, .weight_scaling = Scaling::row, "
+                ".block_tokens = 32, .stages = 5, .split_k = 2}>",
+                "kernel<Config{.bias = true, .row_weights = true, .block_tokens = 32, .stages = 5, .split_k = 2}>",
+                "kernel<Config{.operand = Number::fp16, .output = Number::fp16, .activation = "
+                "ActivationCode::swiglu_clamped, .bias = true, .row_weights = true, .gathered = true, .stages = 5}>"});
+  expect_clean(source,
+               {"kernel<Config{.block_tokens = 16, .stages = 6}>", "kernel<Config{.stages = 5}>",
+                "kernel<Config{.stages = 5, .profiled = true}>"},
+               {"sm_103a"});
 }
 
 TEST(Tcgen05Compile, Preparation) {

@@ -214,7 +214,8 @@ Tensor Matrix::view() {
 }
 
 void Matrix::set_pattern(std::int64_t row, std::int64_t column, std::uint16_t pattern) {
-  std::memcpy(&bytes_[size((row * row_stride_ + column) * 2)], &pattern, 2);
+  const std::int64_t bytes = bits(format_) / 8;
+  std::memcpy(&bytes_[size((row * row_stride_ + column) * bytes)], &pattern, size(bytes));
 }
 
 void Matrix::set_value(std::int64_t row, std::int64_t column, float value) {

@@ -6,13 +6,39 @@
 
 namespace thresher::strategies::dual_gemm {
 
-/// The number that fp16, bf16 or fp32 is in a kernel.
+/// The number that values of a format are in a kernel: those of NVFP4 fp16, with their scales in.
 constexpr Number number_of(Format format) {
-  return format == Format::bf16 ? Number::bf16 : format == Format::fp32 ? Number::fp32 : Number::fp16;
+  switch (format_traits(format).product_format) {
+    case Format::bf16: return Number::bf16;
+    case Format::fp32: return Number::fp32;
+    case Format::fp8_e4m3: return Number::e4m3;
+    default: return Number::fp16;
+  }
 }
 
-constexpr Format format_of(Number number) {
-  return number == Number::bf16 ? Format::bf16 : number == Number::fp32 ? Format::fp32 : Format::fp16;
+constexpr Scaling scaling_of(Format format) {
+  return format == Format::fp8_tensor ? Scaling::tensor : format == Format::fp8_row ? Scaling::row : Scaling::none;
+}
+
+constexpr Format format_of(Number number, Scaling scaling = Scaling::none) {
+  switch (number) {
+    case Number::bf16: return Format::bf16;
+    case Number::fp32: return Format::fp32;
+    case Number::e4m3: return scaling == Scaling::row ? Format::fp8_row : Format::fp8_tensor;
+    case Number::fp16: break;
+  }
+  return Format::fp16;
+}
+
+/// As the copy engine has it.
+constexpr machine::ElementType element_type(Number number) {
+  switch (number) {
+    case Number::fp16: return machine::ElementType::fp16;
+    case Number::bf16: return machine::ElementType::bf16;
+    case Number::e4m3: return machine::ElementType::uint8;
+    case Number::fp32: break;
+  }
+  return machine::ElementType::fp32;
 }
 
 /// As the copy engine has it.
@@ -37,5 +63,7 @@ struct OperandFormats {
 };
 
 constexpr bool is_16_bit(Format format) { return format == Format::fp16 || format == Format::bf16; }
+/// FP8 whose scales multiply finished sums.
+constexpr bool is_plain_fp8(Format format) { return format == Format::fp8_tensor || format == Format::fp8_row; }
 
 }  // namespace thresher::strategies::dual_gemm

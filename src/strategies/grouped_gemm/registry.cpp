@@ -5,15 +5,17 @@
 #include "strategies/grouped_gemm/packed/strategy.hpp"
 #include "strategies/grouped_gemm/rows/strategy.hpp"
 #include "strategies/grouped_gemm/tcgen05/strategy.hpp"
+#include "strategies/grouped_gemm/tcgen05_plain/strategy.hpp"
 #include "strategies/registry.hpp"
 
 namespace thresher::strategies::grouped_gemm {
 namespace {
 
 Registry<GroupedProblem>& registry() {
-  static Registry<GroupedProblem> all("the grouped GEMM",
-                                      {&columns_strategy(), &rows_strategy(), &packed_strategy(), &tcgen05_strategy()},
-                                      {&cpu_by_expert_strategy()});
+  static Registry<GroupedProblem> all(
+      "the grouped GEMM",
+      {&columns_strategy(), &rows_strategy(), &packed_strategy(), &tcgen05_strategy(), &tcgen05_plain_strategy()},
+      {&cpu_by_expert_strategy()});
   return all;
 }
 

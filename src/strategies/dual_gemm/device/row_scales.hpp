@@ -14,18 +14,19 @@ namespace detail {
 TH_DEVICE float one_scale(machine::Global<float> scales) { return scales.is_null() ? 1.0F : scales.load(); }
 }  // namespace detail
 
-/// Of the outputs that a thread has, one of each of `eights`: `first` is the first output of its warp.
+/// Of the outputs that a thread has, one of each of `eights`: `first` is the first output of its warp. The scales of
+/// neighbouring rows lie `step` apart.
 template <Scaling scaling, int eights>
 class WeightScales {
  public:
-  TH_DEVICE WeightScales(machine::Global<float> scales, u32 first, u32 end) {
+  TH_DEVICE WeightScales(machine::Global<float> scales, u32 first, u32 end, u32 step = 1) {
     if constexpr (scaling == Scaling::tensor) {
       scale_[0] = detail::one_scale(scales);
     } else if constexpr (scaling == Scaling::row) {
       TH_UNROLL
       for (u32 eight = 0; eight < eights; ++eight) {
         const u32 output = first + eight * 8 + machine::warp::lane() / 4;
-        scale_[eight] = output < end ? scales.load(output) : 0;
+        scale_[eight] = output < end ? scales.load(output * step) : 0;
       }
     }
   }
@@ -46,12 +47,19 @@ class WeightScales {
 template <Scaling scaling>
 class TokenScales {
  public:
-  TH_DEVICE TokenScales(machine::Global<float> scales, u32 first, u32 end) {
+  static constexpr u32 no_token = ~0U;
+
+  TH_DEVICE TokenScales(machine::Global<float> scales, u32 first, u32 end)
+      : TokenScales(scales, first, end, [](u32 row) { return row; }) {}
+  /// `token(row)` has the scale of a row of C, which is below `end`; no_token has none.
+  template <class Token>
+  TH_DEVICE TokenScales(machine::Global<float> scales, u32 first, u32 end, const Token& token) {
     if constexpr (scaling == Scaling::tensor) {
       scale_ = detail::one_scale(scales);
     } else if constexpr (scaling == Scaling::row) {
-      const u32 token = first + machine::warp::lane();
-      scale_ = token < end ? scales.load(token) : 0;
+      const u32 row = first + machine::warp::lane();
+      const u32 from = row < end ? token(row) : no_token;
+      scale_ = from != no_token ? scales.load(from) : 0;
     }
   }
 

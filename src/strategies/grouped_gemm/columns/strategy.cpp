@@ -7,12 +7,12 @@
 #include "strategies/grouped_gemm/columns/host/work.hpp"
 #include "strategies/grouped_gemm/columns/obstacles.hpp"
 #include "strategies/grouped_gemm/columns/program.hpp"
-#include "strategies/grouped_gemm/host/sixteen_bit_kernels.hpp"
+#include "strategies/grouped_gemm/host/plain_kernels.hpp"
 
 namespace thresher::strategies::grouped_gemm {
 namespace {
 
-struct Columns : SixteenBitKernels<Columns> {
+struct Columns : HopperKernels<Columns> {
   using Config = columns::Config;
   static constexpr std::string_view name = "columns";
   static constexpr std::string_view summary =
@@ -31,21 +31,21 @@ struct Columns : SixteenBitKernels<Columns> {
     return columns::obstacles(problem, config, device);
   }
   static WorkModel work(const GroupedProblem& problem, const Config& config) { return columns::work(problem, config); }
-  static SixteenBitKernel kernel(const GroupedProblem& problem, const Config& config) {
+  static PlainKernel kernel(const GroupedProblem& problem, const Config& config) {
     return {.strategy = name,
             .knobs = knob_table().knobs(config),
             .work = work(problem, config),
             .program = columns::program(config),
             .expression = columns::kernel_expression(config),
-            .shape = columns::shape_of(config),
-            .rungs = columns::rungs_of(config),
             .operand = config.operand,
+            .matrices = config.matrices,
+            .rungs = columns::rungs_of(config),
             .tile_outputs = columns::tile_outputs(config),
-            .slots = columns::slot_layout(config),
+            .boxes = boxes_of(columns::slot_layout(config), columns::rungs_of(config)),
+            .block = block_of(columns::shape_of(config), config.blocks_resident, problem.experts),
+            .dependent_launch = config.dependent_launch,
             // One slot: two of 64 rows of weights for each 16 along K, of each width that tiles have.
-            .least_products = 2 * config.block_k / 16,
-            .blocks_resident = config.blocks_resident,
-            .dependent_launch = config.dependent_launch};
+            .expected = wgmma_products(2 * config.block_k / 16)};
   }
   static int outputs(const Config& config) { return columns::tile_outputs(config); }
   static const auto& default_configs() { return columns::default_config_list; }

@@ -4,7 +4,7 @@
 #include "machine/tma.hpp"
 #include "pipeline/grouped/tokens.hpp"
 #include "strategies/grouped_gemm/device/groups.hpp"
-#include "strategies/grouped_gemm/device/sixteen_bit_params.hpp"
+#include "strategies/grouped_gemm/device/plain_params.hpp"
 #include "strategies/grouped_gemm/device/slot_layout.hpp"
 
 namespace thresher::strategies::grouped_gemm {
@@ -15,7 +15,7 @@ class SixteenBitSlots {
   using Engine = EngineOf<Arch::sm_90a>;
   using Operand = typename Engine::template Descriptor<layout.swizzle()>;
 
-  static TH_DEVICE void prefetch(const SixteenBitParams& params) {
+  static TH_DEVICE void prefetch(const PlainParams& params) {
     tma::prefetch(params.gate);
     if constexpr (layout.matrices == 2) {
       tma::prefetch(params.up);
@@ -29,8 +29,8 @@ class SixteenBitSlots {
   }
 
   /// `outputs` are a tile's.
-  static TH_DEVICE void load(const SixteenBitParams& params, const pipeline::LoadSlot& slot,
-                             const pipeline::GroupTile& tile, u32 outputs, u32 k_step) {
+  static TH_DEVICE void load(const PlainParams& params, const pipeline::LoadSlot& slot, const pipeline::GroupTile& tile,
+                             u32 outputs, u32 k_step) {
     constexpr u32 half_bytes = layout.weight_rows * layout.row_bytes();
     const i32 group = static_cast<i32>(tile.group);
     const i32 output = static_cast<i32>(tile.column * outputs);
@@ -44,9 +44,8 @@ class SixteenBitSlots {
       } else {
         tma::load(weights.offset_bytes(half_bytes), params.gate, slot.full, At{k, output + layout.weight_rows, group});
       }
-      pipeline::load_tokens<rungs, layout.row_bytes()>(
-          slot, tokens_at(panel), {params.few_tokens, params.many_tokens}, tile,
-          params.groups.groups.slots != 0 ? tile.group : 0, k);
+      pipeline::load_tokens<rungs, layout.row_bytes()>(slot, tokens_at(panel), {params.few_tokens, params.many_tokens},
+                                                       tile, params.groups.groups.slots != 0 ? tile.group : 0, k);
     }
   }
 

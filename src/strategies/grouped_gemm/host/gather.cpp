@@ -7,7 +7,7 @@
 namespace thresher::strategies::grouped_gemm {
 namespace {
 
-constexpr std::int64_t element_bytes = 2;
+std::int64_t element_bytes(const GroupedProblem& problem) { return bits(problem.a) / 8; }
 
 }  // namespace
 
@@ -23,7 +23,7 @@ DeviceProgram gather_program() {
 RowsInWorkspace add_gathering(const GroupedProblem& problem, const std::optional<RowsInWorkspace>& from, bool dependent,
                               PlannedCall& call) {
   RowsInWorkspace gathered;
-  gathered.row_bytes = from ? from->row_bytes : round_up(problem.k * element_bytes, copy_engine_bytes);
+  gathered.row_bytes = from ? from->row_bytes : round_up(problem.k * element_bytes(problem), copy_engine_bytes);
   gathered.piece =
       add_piece(call, "gathered rows", static_cast<std::size_t>(size_product(problem.rows, gathered.row_bytes)));
   gathered.offset = call.workspace[gathered.piece].offset;
@@ -41,17 +41,18 @@ RowsInWorkspace add_gathering(const GroupedProblem& problem, const std::optional
   } else {
     launch.accesses.push_back({Access::Memory::tensor, tokens_index, Access::Use::reads_earlier});
   }
-  launch.bind = [gathered, from, divisor = problem.row_ids_divisor](const CallTensors& of, LaunchArguments& out) {
+  launch.bind = [gathered, from, divisor = problem.row_ids_divisor, bytes = element_bytes(problem)](
+                    const CallTensors& of, LaunchArguments& out) {
     const Tensor& a = of.tensors[tokens_index];
     GatherParams params{};
     params.from = {from ? address_of(of.workspace) + from->offset : address_of(a.data)};
     params.to = {address_of(of.workspace) + gathered.offset};
     params.row_ids = {address_of(of.tensors[row_ids_index].data)};
-    params.from_stride = static_cast<std::uint64_t>(from ? from->row_bytes : a.strides[0] * element_bytes);
+    params.from_stride = static_cast<std::uint64_t>(from ? from->row_bytes : a.strides[0] * bytes);
     params.to_stride = static_cast<std::uint64_t>(gathered.row_bytes);
     params.ids_end = static_cast<std::uint32_t>(a.shape[0] * divisor);
     params.divisor = static_cast<std::uint32_t>(divisor);
-    params.row_bytes = static_cast<std::uint32_t>(from ? from->row_bytes : a.shape[1] * element_bytes);
+    params.row_bytes = static_cast<std::uint32_t>(from ? from->row_bytes : a.shape[1] * bytes);
     out.set(params);
     out.grid.x = static_cast<std::uint32_t>(extents_of(of).rows);
     return true;

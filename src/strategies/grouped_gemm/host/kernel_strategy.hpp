@@ -9,7 +9,8 @@
 ///   obstacles(problem, config, device)
 ///   work(problem, config)
 ///   plan(problem, config, device)
-///   beyond_a_tile(config), least        extents of samples: several tiles of every rung, outputs beyond a tile and K
+///   beyond_a_tile(config), least(config)
+///                                       extents of samples: several tiles of every rung, outputs beyond a tile and K
 ///                                       beyond the ring; and as small as there are
 ///   default_configs(), small_configs()  compiled ahead, and for the emulator
 #include <algorithm>
@@ -84,7 +85,7 @@ class KernelStrategy final : public Strategy<GroupedProblem> {
   [[nodiscard]] std::vector<GroupedProblem> edges(const GroupedProblem& problem, const Knobs& knobs,
                                                   const DeviceSpec&) const override {
     return {with_extents(problem, Kernels::beyond_a_tile(config(problem, knobs))),
-            with_extents(problem, Kernels::least)};
+            with_extents(problem, Kernels::least(config(problem, knobs)))};
   }
 
   [[nodiscard]] std::vector<Sample<GroupedProblem>> built_in() const override {
@@ -99,6 +100,10 @@ class KernelStrategy final : public Strategy<GroupedProblem> {
   static Config for_problem(Config config, const GroupedProblem& problem) {
     if constexpr (requires { config.operand; }) {
       config.operand = Kernels::operand(config, problem);
+    }
+    if constexpr (requires { config.token_scaling; }) {
+      config.token_scaling = dual_gemm::scaling_of(problem.a);
+      config.weight_scaling = dual_gemm::scaling_of(problem.b);
     }
     config.output = dual_gemm::number_of(problem.out);
     config.matrices = problem.activation ? 2 : 1;

@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <limits>
 
+#include "core/integers.hpp"
 #include "pipeline/grouped/groups.hpp"
+#include "pipeline/grouped/tensor_groups.hpp"
 #include "strategies/grouped_gemm/host/call.hpp"
 
 namespace thresher::strategies::grouped_gemm {
@@ -77,6 +79,35 @@ void check_block(const BlockNeeds& needs, const DeviceSpec& device, Obstacles& f
         "at launch); the kernel would hang",
         needs.shape.loader_registers, needs.shape.math_warpgroups, needs.shape.math_registers, wanted, pool,
         needs.shape.math_warpgroups + 1, at_launch);
+  }
+}
+
+void check_split(const pipeline::TensorShape& shape, std::int64_t k, std::int64_t slot_k, int tokens,
+                 Obstacles& found) {
+  if (shape.split_groups == 1) {
+    return;
+  }
+  if (const std::int64_t slots = ceil_div(k, slot_k); slots < shape.split_groups) {
+    found.say("split-K: k = {} is {} slot of {}, too few for {} parts", k, slots, slot_k, shape.split_groups);
+  }
+  if (tokens > static_cast<int>(pipeline::most_split_columns)) {
+    found.say("split-K: {} tokens are over the {} whose partial sums a thread holds in registers", tokens,
+              pipeline::most_split_columns);
+  }
+}
+
+void check_clusters(const pipeline::TensorShape& shape, std::int64_t experts, const DeviceSpec& device,
+                    Obstacles& found) {
+  const std::int64_t listed = std::min<std::int64_t>(experts, pipeline::most_groups);
+  if (const int bytes = pipeline::grouped_shared_bytes(shape, static_cast<std::uint32_t>(listed));
+      bytes > device.shared_bytes_per_block) {
+    found.say("shared memory: {} bytes a block ({} stages of {}, a directory of {} experts) are over the limit of {}",
+              bytes, shape.stages, shape.slot_bytes, listed, device.shared_bytes_per_block);
+  }
+  const int blocks = pipeline::cluster_blocks(shape);
+  if (device.resident_blocks(blocks, 1) < blocks) {
+    found.say("cluster: {} blocks with a multiprocessor each have no room on {} multiprocessors", blocks,
+              device.multiprocessors);
   }
 }
 

@@ -9,6 +9,7 @@
 #include "core/device_spec.hpp"
 #include "pipeline/grouped/rung.hpp"
 #include "pipeline/shape.hpp"
+#include "pipeline/tensor_shape.hpp"
 #include "thresher/grouped_gemm.hpp"
 
 namespace thresher::strategies::grouped_gemm {
@@ -36,5 +37,11 @@ struct BlockNeeds {
 };
 /// Shared memory, threads and registers.
 void check_block(const BlockNeeds& needs, const DeviceSpec& device, Obstacles& found);
+
+/// The same of a kernel whose sums lie in tensor memory: shared memory, and multiprocessors for its clusters.
+void check_clusters(const pipeline::TensorShape& shape, std::int64_t experts, const DeviceSpec& device,
+                    Obstacles& found);
+/// And of its tiles of up to `tokens`, `slot_k` along K a slot, where clusters split the k range.
+void check_split(const pipeline::TensorShape& shape, std::int64_t k, std::int64_t slot_k, int tokens, Obstacles& found);
 
 }  // namespace thresher::strategies::grouped_gemm

@@ -80,10 +80,38 @@ RowTiles usual_row_tiles(const GroupedProblem& problem, pipeline::Rungs rungs) {
   return tiles_of_rows(usual_rows(problem) / active_experts(problem), rungs);
 }
 
+double bytes_read_again(const GroupedProblem& problem, const RowTiles& rows) noexcept {
+  return read_again_share * (rows.count - 1) * weight_bytes(problem);
+}
+
 EpilogueWork grouped_epilogue(const GroupedProblem& problem, double outputs) {
   return {.instructions = outputs * epilogue_instructions / lanes,
           .specials = problem.activation ? outputs * specials_per_output : 0,
           .store_bytes = outputs * bits(problem.out) / 8};
+}
+
+TensorKernel grouped_tensor_kernel(const GroupedProblem& problem, const GroupedTensorTile& tile, TensorTiles of) {
+  const RowTiles rows = usual_row_tiles(problem, tile.rungs);
+  const auto column_tiles = static_cast<double>(ceil_div(problem.n, tile.outputs));
+  of.count = static_cast<std::int64_t>(std::ceil(active_experts(problem) * rows.count * column_tiles));
+  const double computed = static_cast<double>(of.count) * tile.blocks * of.steps * of.products * of.product_operations;
+  const double useful =
+      2.0 * usual_rows(problem) * matrices(problem) * static_cast<double>(problem.n) * static_cast<double>(problem.k);
+  TensorKernel kernel;
+  kernel.exchange_clocks = dual_gemm::exchange_clocks(of.tensor_memory_bytes, tile.split_k);
+  of.steps = std::ceil(of.steps / tile.split_k);
+  of.epilogue.instructions /= tile.split_k;
+  of.epilogue.specials /= tile.split_k;
+  of.epilogue.store_bytes /= tile.split_k;
+  kernel.tiles = {of};
+  kernel.matrix_type = tile.type;
+  kernel.pairs = tile.blocks == 2;
+  kernel.cluster = tile.blocks * tile.split_k;
+  kernel.loads_in_flight = std::max(1.0, tile.stages - 1.5);
+  kernel.persistent = true;
+  kernel.dram_bytes = compulsory_bytes(problem);
+  kernel.useful_share = std::min(1.0, useful / computed);
+  return kernel;
 }
 
 TiledKernel grouped_kernel(const GroupedProblem& problem, const GroupedTile& tile) {
@@ -120,7 +148,7 @@ TiledKernel grouped_kernel(const GroupedProblem& problem, const GroupedTile& til
   kernel.stages = tile.stages;
   kernel.persistent = true;
   kernel.dependent_launch = tile.dependent_launch;
-  kernel.dram_bytes = compulsory_bytes(problem) + read_again_share * (rows.count - 1) * weight_bytes(problem);
+  kernel.dram_bytes = compulsory_bytes(problem) + bytes_read_again(problem, rows);
   kernel.useful_share = 2.0 * usual_rows(problem) * matrices(problem) * static_cast<double>(problem.n) *
                         static_cast<double>(problem.k) /
                         (static_cast<double>(kernel.blocks) * k_steps * kernel.step.matrix_operations);

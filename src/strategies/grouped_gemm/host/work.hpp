@@ -36,8 +36,24 @@ struct RowTiles {
   double columns = 0;  ///< of one, the rungs' padding included
 };
 [[nodiscard]] RowTiles usual_row_tiles(const GroupedProblem& problem, pipeline::Rungs rungs);
+/// Of the weights that another of an expert's tiles reads again, what L2 no longer holds.
+[[nodiscard]] double bytes_read_again(const GroupedProblem& problem, const RowTiles& rows) noexcept;
 /// Of a tile with so many outputs.
 [[nodiscard]] EpilogueWork grouped_epilogue(const GroupedProblem& problem, double outputs);
+
+/// A product whose sums lie in tensor memory.
+struct GroupedTensorTile {
+  pipeline::Rungs rungs{16, 128, 16};
+  int outputs = 128;
+  int blocks = 2;  ///< that share a product
+  int stages = 4;
+  int split_k = 1;
+  MatrixType type = MatrixType::bits16;
+};
+/// `of` says of one tile of a whole k range all but how many there are; it has the columns that a usual expert's rows
+/// take.
+[[nodiscard]] TensorKernel grouped_tensor_kernel(const GroupedProblem& problem, const GroupedTensorTile& tile,
+                                                 TensorTiles of);
 
 [[nodiscard]] TiledKernel grouped_kernel(const GroupedProblem& problem, const GroupedTile& tile);
 

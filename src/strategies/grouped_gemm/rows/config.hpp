@@ -1,9 +1,9 @@
 #pragma once
 /// The knobs of the grouped GEMMs in 16 bits for many rows a group, and what follows from them.
 ///
-/// Tokens are the M side of wgmma, in tiles of 64 rows, of which a tile takes as many as its group has left. Weights are
-/// the N side: as many gate rows as up rows, so that gate and up of one output are two elements of the same thread's
-/// sums. Math warpgroups take tiles by turns: one multiplies while another finishes.
+/// Tokens are the M side of wgmma, in tiles of 64 rows, of which a tile takes as many as its group has left. Weights
+/// are the N side: as many gate rows as up rows, so that gate and up of one output are two elements of the same
+/// thread's sums. Math warpgroups take tiles by turns: one multiplies while another finishes.
 #include "pipeline/grouped/rung.hpp"
 #include "pipeline/shape.hpp"
 #include "strategies/grouped_gemm/device/finish_params.hpp"
@@ -29,7 +29,7 @@ struct Config {
   int stages = 6;
   int loader_registers = 0;  ///< with math_registers: the register hand-over; 0 for none
   int math_registers = 0;
-  bool profiled = false;         ///< leaves timestamps of its roles in SixteenBitParams::profile
+  bool profiled = false;         ///< leaves timestamps of its roles in PlainParams::profile
   bool dependent_launch = true;  ///< of the launches, not of the code: they may start before the one ahead has ended
 
   bool operator==(const Config&) const = default;

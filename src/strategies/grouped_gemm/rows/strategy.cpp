@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <iterator>
 
-#include "strategies/grouped_gemm/host/sixteen_bit_kernels.hpp"
+#include "strategies/grouped_gemm/host/plain_kernels.hpp"
 #include "strategies/grouped_gemm/rows/candidates.hpp"
 #include "strategies/grouped_gemm/rows/host/work.hpp"
 #include "strategies/grouped_gemm/rows/obstacles.hpp"
@@ -12,7 +12,7 @@
 namespace thresher::strategies::grouped_gemm {
 namespace {
 
-struct Rows : SixteenBitKernels<Rows> {
+struct Rows : HopperKernels<Rows> {
   using Config = rows::Config;
   static constexpr std::string_view name = "rows";
   static constexpr std::string_view summary =
@@ -31,19 +31,20 @@ struct Rows : SixteenBitKernels<Rows> {
     return rows::obstacles(problem, config, device);
   }
   static WorkModel work(const GroupedProblem& problem, const Config& config) { return rows::work(problem, config); }
-  static SixteenBitKernel kernel(const GroupedProblem& problem, const Config& config) {
+  static PlainKernel kernel(const GroupedProblem& problem, const Config& config) {
     return {.strategy = name,
             .knobs = knob_table().knobs(config),
             .work = work(problem, config),
             .program = rows::program(config),
             .expression = rows::kernel_expression(config),
-            .shape = rows::shape_of(config),
-            .rungs = rows::rungs_of(config),
             .operand = config.operand,
+            .matrices = config.matrices,
+            .rungs = rows::rungs_of(config),
             .tile_outputs = rows::tile_outputs(config),
-            .slots = rows::slot_layout(config),
-            .least_products = config.block_k / 16,
-            .dependent_launch = config.dependent_launch};
+            .boxes = boxes_of(rows::slot_layout(config), rows::rungs_of(config)),
+            .block = block_of(rows::shape_of(config), 1, problem.experts),
+            .dependent_launch = config.dependent_launch,
+            .expected = wgmma_products(config.block_k / 16)};
   }
   static int outputs(const Config& config) { return rows::tile_outputs(config); }
   static std::vector<Config> default_configs() { return {}; }

@@ -15,26 +15,30 @@ inline constexpr int most_stages = 16;
 /// As many slots as shared memory and tensor memory hold beside a directory of so many experts; 0 where not even one
 /// fits.
 constexpr int most_stages_of(Config config, std::int64_t experts) {
-  const auto groups = static_cast<u32>(experts < pipeline::most_groups ? experts : pipeline::most_groups);
-  for (config.stages = most_stages; config.stages > 0; --config.stages) {
-    const pipeline::TensorShape shape = shape_of(config);
-    if (pipeline::used_columns(shape) <= static_cast<int>(machine::tensor_memory::all_columns) &&
-        pipeline::grouped_shared_bytes(shape, groups) <= pipeline::most_shared_bytes) {
-      return config.stages;
-    }
+  config.stages = most_stages;
+  while (config.stages > 0 && !pipeline::fits(shape_of(config), experts)) {
+    --config.stages;
   }
-  return 0;
+  return config.stages;
 }
 
-/// Widths that hold an expert's rows in one tile or few. How deep the ring is follows from the rest.
+/// Widths that hold an expert's rows in one tile or few; with a split k range, for few tiles. How deep the ring is
+/// follows from the rest.
 inline std::vector<Config> candidates(const GroupedProblem& problem) {
   std::vector<Config> found;
+  const auto add = [&](Config config) {
+    config.stages = most_stages_of(config, problem.experts);
+    found.push_back(config);
+  };
   for (const int blocks : {2, 1}) {
     for (const int tokens : {16, 32, 64, 96, 128, 160}) {
       Config config{.blocks = blocks, .block_tokens = tokens};
       config.matrices = problem.activation ? 2 : 1;
-      config.stages = most_stages_of(config, problem.experts);
-      found.push_back(config);
+      add(config);
+      if (tokens <= static_cast<int>(pipeline::most_split_columns)) {
+        config.split_k = 2;
+        add(config);
+      }
     }
   }
   return found;
@@ -77,6 +81,8 @@ inline constexpr std::array small_config_list{
            .token_step = 32,
            .stages = 2,
            .dependent_launch = false},
+    Config{.bias = true, .row_weights = true, .blocks = 2, .block_tokens = 32, .stages = 2, .split_k = 2},
+    Config{.output = Number::fp32, .matrices = 1, .blocks = 1, .block_tokens = 16, .stages = 2, .split_k = 2},
 };
 
 }  // namespace thresher::strategies::grouped_gemm::tcgen05

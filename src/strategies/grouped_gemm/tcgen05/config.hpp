@@ -25,6 +25,7 @@ struct Config {
   int block_tokens = 128;  ///< columns that a tile takes at the most: 16, 32, 64, or beyond a multiple of token_step
   int token_step = 16;     ///< between widths of more than 64 columns: 16, 32 or 64
   int stages = 4;          ///< slots of the ring, 256 along K each
+  int split_k = 1;         ///< 2: two products of a cluster halve the k range of the same tiles
   bool profiled = false;   ///< leaves timestamps of its roles in Params::profile
   bool dependent_launch = true;  ///< of the launches, not of the code: they may start before the one ahead has ended
 
@@ -80,6 +81,7 @@ TH_DEVICE constexpr pipeline::TensorShape shape_of(const Config& c) {
       .sum_columns = c.block_tokens,
       .scale_columns =
           static_cast<int>((1 + token_scale_groups(c)) * weights::slot_scale_blocks * weights::scale_block_columns),
+      .split_groups = c.split_k,
       .persistent = true,
       .profiled = c.profiled,
   };

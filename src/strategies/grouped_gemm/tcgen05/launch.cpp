@@ -5,6 +5,7 @@
 
 #include "core/integers.hpp"
 #include "pipeline/grouped/tensor_groups.hpp"
+#include "pipeline/grouped/tensor_tokens.hpp"
 #include "strategies/dual_gemm/packed/launches.hpp"
 #include "strategies/grouped_gemm/host/call.hpp"
 #include "strategies/grouped_gemm/tcgen05/device/pack.hpp"
@@ -231,9 +232,10 @@ Expectations expectations(const Config& config) {
   expected.tensor.scale_copies = static_cast<int>(weights::slot_scale_blocks * (1 + token_scale_groups(config)));
   expected.tensor.is_pair = config.blocks == 2;
   expected.tensor.min_commits = 2;
-  // Chunks of two widths, each once in the code.
+  // Chunks of two widths, each once in the code; where K is split, of each width that tiles have.
   constexpr std::int64_t warp_lanes = 32;
-  expected.tensor.loaded_bytes = warp_lanes * (staged_tokens + rungs_of(config).least) * sizeof(float);
+  expected.tensor.loaded_bytes =
+      warp_lanes * pipeline::loaded_columns(shape_of(config), rungs_of(config)) * sizeof(float);
   return expected;
 }
 
@@ -284,8 +286,8 @@ struct Product {
       return map_of(address_of(call.workspace) + prepared.codes_at, ElementType::uint8, Swizzle::b128,
                     {row_bytes, static_cast<u64>(rows_of_call(extents))}, {row_bytes}, {slot_row_bytes, box_rows});
     };
-    out.add_map(offsetof(Params, few_tokens), rows_map(few_token_rows));
-    out.add_map(offsetof(Params, many_tokens), rows_map(many_token_rows));
+    out.add_map(offsetof(Params, few_tokens), rows_map(pipeline::few_token_rows));
+    out.add_map(offsetof(Params, many_tokens), rows_map(pipeline::many_tensor_rows));
     const u64 k_blocks = scale_k_blocks(narrow(extents.k));
     const u64 groups = static_cast<u64>(most_row_tiles(extents, config)) * token_scale_groups(config);
     out.add_map(offsetof(Params, token_scales),

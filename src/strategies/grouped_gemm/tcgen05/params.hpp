@@ -6,10 +6,6 @@
 
 namespace thresher::strategies::grouped_gemm::tcgen05 {
 
-/// Rows of prepared tokens that a copy brings.
-inline constexpr machine::u32 few_token_rows = 8;
-inline constexpr machine::u32 many_token_rows = 32;
-
 struct Params {
   /// Packed codes, uint8, as [expert][row tiles · k_steps][128][128]: boxes of 1 × 1 × 128 × 128, swizzled by 128
   /// bytes.
@@ -17,8 +13,8 @@ struct Params {
   /// Packed scales, uint16, as [expert][row tiles · k_steps][slot_scale_blocks][256]: boxes of 1 × 1 × 4 × 256, not
   /// swizzled.
   machine::TensorMap weight_scales;
-  /// Prepared codes, uint8, as [row, with slots one behind the other][prepared_row_bytes]: boxes of few_token_rows ×
-  /// 128 and of many_token_rows × 128, swizzled by 128 bytes.
+  /// Prepared codes, uint8, as [row, with slots one behind the other][prepared_row_bytes]: boxes of
+  /// pipeline::few_token_rows × 128 and of pipeline::many_tensor_rows × 128, swizzled by 128 bytes.
   machine::TensorMap few_tokens;
   machine::TensorMap many_tokens;
   /// Prepared scales, uint16, as [row tile · token_scale_groups(config)][⌈k/64⌉][256]: boxes of

@@ -6,7 +6,7 @@ namespace thresher::strategies::grouped_gemm::columns {
 
 template <Config config>
 TH_KERNEL(pipeline::threads(shape_of(config)), config.blocks_resident)
-kernel(TH_GRID_CONSTANT const SixteenBitParams params) {
+kernel(TH_GRID_CONSTANT const PlainParams params) {
   pipeline::run_grouped(Operation<config>(params));
 }
 

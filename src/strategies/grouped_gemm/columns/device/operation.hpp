@@ -21,7 +21,7 @@ class Operation {
   static constexpr SlotLayout slots = slot_layout(config);
   using Slots = SixteenBitSlots<slots, rungs>;
 
-  TH_DEVICE explicit Operation(const SixteenBitParams& params) : params_(params) {}
+  TH_DEVICE explicit Operation(const PlainParams& params) : params_(params) {}
 
   TH_DEVICE const pipeline::Groups& groups() const { return params_.groups.groups; }
   TH_DEVICE u32 k_steps() const { return (params_.k + config.block_k - 1) / config.block_k; }
@@ -74,17 +74,16 @@ class Operation {
     using Element = typename NumberType<config.operand>::type;
 
     TH_DEVICE Finishing finishing(const pipeline::GroupTile& tile) const {
-      return {params_.finish,
-              {tile.column * tile_outputs(config) + first_row_, weight_box_rows(config), warpgroup_}};
+      return {params_.finish, {tile.column * tile_outputs(config) + first_row_, weight_box_rows(config), warpgroup_}};
     }
 
-    const SixteenBitParams& params_;
+    const PlainParams& params_;
     u32 warpgroup_;
     u32 first_row_;  ///< of its weights in either half of the tile's
   };
 
  private:
-  const SixteenBitParams& params_;
+  const PlainParams& params_;
 };
 
 }  // namespace thresher::strategies::grouped_gemm::columns

@@ -6,7 +6,7 @@ namespace thresher::strategies::grouped_gemm::rows {
 
 template <Config config>
 TH_KERNEL(pipeline::threads(shape_of(config)), 1)
-kernel(TH_GRID_CONSTANT const SixteenBitParams params) {
+kernel(TH_GRID_CONSTANT const PlainParams params) {
   pipeline::run_grouped(Operation<config>(params));
 }
 

@@ -21,7 +21,7 @@ class Operation {
   static constexpr SlotLayout slots = slot_layout(config);
   using Slots = SixteenBitSlots<slots, rungs>;
 
-  TH_DEVICE explicit Operation(const SixteenBitParams& params) : params_(params) {}
+  TH_DEVICE explicit Operation(const PlainParams& params) : params_(params) {}
 
   TH_DEVICE const pipeline::Groups& groups() const { return params_.groups.groups; }
   TH_DEVICE u32 k_steps() const { return (params_.k + config.block_k - 1) / config.block_k; }
@@ -77,11 +77,11 @@ class Operation {
       return {params_.finish, tile.column * tile_outputs(config)};
     }
 
-    const SixteenBitParams& params_;
+    const PlainParams& params_;
   };
 
  private:
-  const SixteenBitParams& params_;
+  const PlainParams& params_;
 };
 
 }  // namespace thresher::strategies::grouped_gemm::rows

@@ -4,7 +4,7 @@
 #include "machine/tcgen05.hpp"
 #include "machine/tma.hpp"
 #include "pipeline/grouped/tensor_skeleton.hpp"
-#include "pipeline/tensor_loads.hpp"
+#include "pipeline/grouped/tensor_tokens.hpp"
 #include "strategies/dual_gemm/tcgen05/device/slot.hpp"
 #include "strategies/grouped_gemm/device/finish.hpp"
 #include "strategies/grouped_gemm/tcgen05/config.hpp"
@@ -20,13 +20,14 @@ template <int matrices>
 struct Slabs {
   static constexpr int eights = matrices == 2 ? 2 : 4;
   static constexpr int blocks = 1;
-  template <class Chunk>
-  static TH_DEVICE float gate(const Chunk& chunk, int, int group, int eight, int e) {
+  template <class Chunks>
+  static TH_DEVICE float gate(const Chunks& sums, int, int group, int eight, int e) {
+    const auto& chunk = sums.matrix[0];
     return matrices == 2 ? chunk.get(eight, group * 4 + e) : chunk.get(eight / 2, group * 4 + eight % 2 * 2 + e);
   }
-  template <class Chunk>
-  static TH_DEVICE float up(const Chunk& chunk, int group, int eight, int e) {
-    return chunk.get(eight, group * 4 + 2 + e);
+  template <class Chunks>
+  static TH_DEVICE float up(const Chunks& sums, int group, int eight, int e) {
+    return sums.matrix[0].get(eight, group * 4 + 2 + e);
   }
 };
 
@@ -36,6 +37,7 @@ class Operation {
   static constexpr pipeline::TensorShape shape = shape_of(config);
   static constexpr pipeline::Rungs rungs = rungs_of(config);
   static constexpr bool inspects = config.gathered;
+  static constexpr int accumulators = 1;
 
   TH_DEVICE explicit Operation(const Params& params) : params_(params) {}
 
@@ -80,18 +82,29 @@ class Operation {
     Slot::multiply(slot, sums, scales, word, first);
   }
 
-  TH_DEVICE void finish(const pipeline::TensorSums& sums, const pipeline::GroupTile& tile, u32 member,
-                        Shared<u8> staging) const {
-    const Factors factors = factors_of(tile);
-    const u32 output = (tile.column * config.blocks + member) * block_outputs(config);
-    TH_NO_UNROLL
-    for (u32 first = 0; first < tile.rows; first += staged_tokens) {
-      if (tile.rung - first >= staged_tokens) {
-        finish_chunk<staged_tokens>(sums, tile, first, output, staging, factors);
-      } else {
-        finish_chunk<rungs.least>(sums, tile, first, output, staging, factors);
-      }
-    }
+  /// What the sums of gate and up are multiplied by.
+  struct Ahead {
+    float gate;
+    float up;
+  };
+  TH_DEVICE Ahead ahead(const pipeline::GroupTile& tile, u32) const {
+    const float token = factor(params_.token_factors, groups().slots != 0 ? tile.group : 0);
+    const float gate = token * factor(params_.gate_factors, tile.group);
+    return {gate, config.matrices == 2 ? token * factor(params_.up_factors, tile.group) : gate};
+  }
+
+  template <class Chunks>
+  TH_DEVICE void finish(const Chunks& sums, const pipeline::GroupTile& tile, u32 first, u32 member, Shared<u8> staging,
+                        const Ahead& factors) const {
+    using Finishing = Finish<finish_knobs(config), Slabs<config.matrices>, Chunks::columns>;
+    const Finishing finishing(params_.finish,
+                              {.output = (tile.column * config.blocks + member) * block_outputs(config)});
+    pipeline::GroupTile part = tile;
+    part.row += first;
+    part.rows -= first;
+    finishing.write(sums, part, staging, finishing.ahead(part), [&](float sum, int matrix, int, int) {
+      return sum * (config.matrices == 2 && matrix == 1 ? factors.up : factors.gate);
+    });
   }
 
  private:
@@ -104,44 +117,14 @@ class Operation {
     const u32 count = tile.rung / config.blocks;
     const u32 row = tile.row + (groups().slots != 0 ? tile.group * groups().rows : 0) + member * count;
     const i32 along_k = static_cast<i32>(k_step * weights::slot_row_bytes);
-    TH_NO_UNROLL
-    for (u32 at = 0; at < count;) {
-      const bool is_many = count - at >= many_token_rows;
-      pipeline::load_box<shape.group>(slot, Slot::tokens_at + at * weights::slot_row_bytes,
-                                      is_many ? params_.many_tokens : params_.few_tokens,
-                                      At{along_k, static_cast<i32>(row + at)});
-      at += is_many ? many_token_rows : few_token_rows;
-    }
+    pipeline::load_token_part<shape.group>(slot, Slot::tokens_at, {params_.few_tokens, params_.many_tokens}, row, count,
+                                           [&](u32 at) {
+                                             return At{along_k, static_cast<i32>(at)};
+                                           });
   }
 
-  /// What the sums of gate and up are multiplied by.
-  struct Factors {
-    float gate;
-    float up;
-  };
   static TH_DEVICE float factor(Global<float> values, u32 index) {
     return values.is_null() ? 1.0F : values.load(index);
-  }
-  TH_DEVICE Factors factors_of(const pipeline::GroupTile& tile) const {
-    const float token = factor(params_.token_factors, groups().slots != 0 ? tile.group : 0);
-    const float gate = token * factor(params_.gate_factors, tile.group);
-    return {gate, config.matrices == 2 ? token * factor(params_.up_factors, tile.group) : gate};
-  }
-
-  /// So many columns from the tile's column `first` on.
-  template <u32 columns>
-  TH_DEVICE void finish_chunk(const pipeline::TensorSums& sums, const pipeline::GroupTile& tile, u32 first, u32 output,
-                              Shared<u8> staging, const Factors& factors) const {
-    using Finishing = Finish<finish_knobs(config), Slabs<config.matrices>, columns>;
-    const Finishing finishing(params_.finish, {.output = output});
-    pipeline::GroupTile part = tile;
-    part.row += first;
-    part.rows -= first;
-    const auto ahead = finishing.ahead(part);
-    finishing.write(sums.chunk<static_cast<int>(columns)>(first), part, staging, ahead,
-                    [&](float sum, int matrix, int, int) {
-                      return sum * (config.matrices == 2 && matrix == 1 ? factors.up : factors.gate);
-                    });
   }
 
   const Params& params_;

@@ -1,0 +1,160 @@
+#include "strategies/grouped_gemm/host/plain_call.hpp"
+
+#include <algorithm>
+#include <cstddef>
+#include <optional>
+
+#include "pipeline/grouped/tokens.hpp"
+#include "strategies/dual_gemm/formats.hpp"
+#include "strategies/grouped_gemm/device/plain_params.hpp"
+#include "strategies/grouped_gemm/host/gather.hpp"
+#include "strategies/grouped_gemm/tensors.hpp"
+
+namespace thresher::strategies::grouped_gemm {
+namespace {
+
+using dual_gemm::Scaling;
+
+machine::TensorMapDescription weights_map(const PlainKernel& kernel, const Tensor& view) {
+  const std::int64_t bytes = element_bytes(kernel.operand);
+  machine::TensorMapDescription map;
+  map.address = address_of(view.data);
+  map.element = dual_gemm::element_type(kernel.operand);
+  map.swizzle = kernel.boxes.swizzle;
+  map.rank = 3;
+  map.extent[0] = static_cast<std::uint64_t>(view.shape[2]);
+  map.extent[1] = static_cast<std::uint64_t>(view.shape[1]);
+  map.extent[2] = static_cast<std::uint64_t>(view.shape[0]);
+  map.stride_bytes[1] = static_cast<std::uint64_t>(view.strides[1] * bytes);
+  map.stride_bytes[2] = static_cast<std::uint64_t>(view.strides[0] * bytes);
+  map.box[0] = machine::swizzle_span_bytes(map.swizzle) / machine::element_bytes(map.element);
+  map.box[1] = static_cast<std::uint32_t>(kernel.boxes.weight_rows);
+  map.box[2] = 1;
+  return map;
+}
+
+/// Null where there are none, or where one is 1.
+machine::Global<float> scales_of(Scaling scaling, const Tensor& view) {
+  return {scaling == Scaling::row ? address_of(view.scales.data) : address_of(view.global_scale)};
+}
+
+/// Of a view [E,N,K]: rows lie one behind the other where each has a scale.
+WeightScaleParams weight_scales(Scaling scaling, const Tensor& view) {
+  if (scaling != Scaling::row || view.rank == 0) {
+    return {scales_of(scaling, view), 1, 0};
+  }
+  const std::int64_t k = view.shape[2];
+  return {scales_of(scaling, view), narrow(view.strides[0] / k), narrow(view.strides[1] / k)};
+}
+
+void add_scales(std::vector<Access>& accesses, std::size_t tensor, Scaling scaling, Access::Use use) {
+  if (scaling != Scaling::none) {
+    accesses.push_back({scaling == Scaling::row ? Access::Memory::scales : Access::Memory::global_scale, tensor, use});
+  }
+}
+
+struct Product {
+  GroupedProblem problem;
+  PlainKernel kernel;
+  std::int64_t most_blocks = 0;
+  std::optional<RowsInWorkspace> gathered{};
+
+  void bind(const CallTensors& call, LaunchArguments& out) const {
+    const CallExtents extents = extents_of(call);
+    PlainParams params{};
+    params.groups = group_params(call, kernel.tile_outputs);
+    params.finish = finish_params(problem, call);
+    params.profile = {profile_address(call)};
+    params.k = static_cast<std::uint32_t>(extents.k);
+    params.gate_scales = weight_scales(kernel.weight_scaling, call.tensors[gate_index]);
+    params.up_scales = weight_scales(kernel.weight_scaling, call.tensors[up_index]);
+    set_token_scales(call, extents, params);
+    out.set(params);
+    const std::int64_t tiles = most_tiles(extents, kernel.rungs.most, kernel.tile_outputs);
+    out.grid.x = narrow(std::min(most_blocks / kernel.block.cluster, tiles) * kernel.block.cluster);
+    const machine::ElementType element = dual_gemm::element_type(kernel.operand);
+    const TokenRows tokens = gathered ? token_rows(call, *gathered, element, extents.k) : token_rows(call, element);
+    out.add_map(offsetof(PlainParams, few_tokens), tokens_map(tokens, pipeline::few_token_rows, kernel.boxes.swizzle));
+    out.add_map(offsetof(PlainParams, many_tokens),
+                tokens_map(tokens, kernel.boxes.many_token_rows, kernel.boxes.swizzle));
+  }
+
+  void set_token_scales(const CallTensors& call, const CallExtents& extents, PlainParams& params) const {
+    const bool by_row = kernel.token_scaling == Scaling::row;
+    params.token_scales = scales_of(kernel.token_scaling, call.tensors[tokens_index]);
+    params.token_scales_slot_stride = extents.has_slots ? (by_row ? narrow(extents.rows) : 1) : 0;
+    params.ids_divisor = narrow(problem.row_ids_divisor);
+  }
+
+  void bind_weights(const CallTensors& call, LaunchArguments& out) const {
+    out.add_map(offsetof(PlainParams, gate), weights_map(kernel, call.tensors[gate_index]));
+    if (kernel.matrices == 2) {
+      out.add_map(offsetof(PlainParams, up), weights_map(kernel, call.tensors[up_index]));
+    }
+  }
+
+  [[nodiscard]] std::vector<Access> accesses() const {
+    std::vector<Access> all;
+    if (gathered) {
+      all.push_back({Access::Memory::workspace, gathered->piece, Access::Use::reads_earlier});
+    } else {
+      all.push_back({Access::Memory::tensor, tokens_index, Access::Use::reads_earlier});
+    }
+    all.push_back({Access::Memory::tensor, gate_index, Access::Use::reads});
+    if (kernel.matrices == 2) {
+      all.push_back({Access::Memory::tensor, up_index, Access::Use::reads});
+    }
+    add_scales(all, tokens_index, kernel.token_scaling, Access::Use::reads_earlier);
+    add_scales(all, gate_index, kernel.weight_scaling, Access::Use::reads);
+    if (kernel.matrices == 2) {
+      add_scales(all, up_index, kernel.weight_scaling, Access::Use::reads);
+    }
+    add_common_accesses(problem, all);
+    if (kernel.block.profiled) {
+      all.push_back({Access::Memory::tensor, profile_index, Access::Use::writes});
+    }
+    return all;
+  }
+};
+
+KernelLaunch multiplying(const Product& product) {
+  const PlainKernel& kernel = product.kernel;
+  KernelLaunch launch;
+  launch.title = "multiply";
+  launch.program = kernel.program;
+  launch.expression = kernel.expression;
+  launch.block.x = narrow(kernel.block.threads);
+  launch.cluster.x = narrow(kernel.block.cluster);
+  launch.shared_bytes = narrow(kernel.block.shared_bytes);
+  launch.registers = kernel.block.registers;
+  launch.dependent = kernel.dependent_launch;
+  launch.persistent = true;
+  launch.accesses = product.accesses();
+  launch.bind = [product](const CallTensors& call, LaunchArguments& out) {
+    product.bind(call, out);
+    return true;
+  };
+  launch.bind_weights = [product](const CallTensors& call, LaunchArguments& out) { product.bind_weights(call, out); };
+  launch.expected = kernel.expected;
+  return launch;
+}
+
+}  // namespace
+
+PlannedCall planned_call(const GroupedProblem& problem, const PlainKernel& kernel, int multiprocessors) {
+  PlannedCall call;
+  call.strategy = kernel.strategy;
+  call.knobs = kernel.knobs;
+  call.work = kernel.work;
+  Product product{problem, kernel, std::int64_t{multiprocessors} * kernel.block.resident};
+  add_status(problem, product.most_blocks, call);
+  if (problem.layout == RowLayout::gathered) {
+    product.gathered = add_gathering(problem, std::nullopt, kernel.dependent_launch, call);
+  }
+  call.steps.emplace_back(multiplying(product));
+  call.data_alignment = copy_engine_bytes;
+  call.alignments = {{tokens_index, copy_engine_bytes}, {gate_index, copy_engine_bytes}, {up_index, copy_engine_bytes}};
+  return call;
+}
+
+}  // namespace thresher::strategies::grouped_gemm

@@ -1,0 +1,16 @@
+#pragma once
+/// Whether a set of knobs can be compiled and run at all.
+#include <string>
+#include <vector>
+
+#include "core/device_spec.hpp"
+#include "strategies/grouped_gemm/tcgen05_plain/config.hpp"
+#include "thresher/grouped_gemm.hpp"
+
+namespace thresher::strategies::grouped_gemm::tcgen05_plain {
+
+/// One sentence with the number and the limit for each thing that stands in the way; empty when nothing does.
+[[nodiscard]] std::vector<std::string> obstacles(const GroupedProblem& problem, const Config& config,
+                                                 const DeviceSpec& device);
+
+}  // namespace thresher::strategies::grouped_gemm::tcgen05_plain

@@ -1,0 +1,107 @@
+#include "strategies/grouped_gemm/tcgen05_plain/strategy.hpp"
+
+#include "pipeline/grouped/tensor_tokens.hpp"
+#include "strategies/grouped_gemm/host/plain_kernels.hpp"
+#include "strategies/grouped_gemm/tcgen05_plain/candidates.hpp"
+#include "strategies/grouped_gemm/tcgen05_plain/host/work.hpp"
+#include "strategies/grouped_gemm/tcgen05_plain/obstacles.hpp"
+#include "strategies/grouped_gemm/tcgen05_plain/program.hpp"
+
+namespace thresher::strategies::grouped_gemm {
+namespace tcgen05_plain {
+namespace {
+
+/// A slot of the ring: four products of each matrix, 32 bytes along K each.
+Expectations expectations(const Config& config) {
+  Expectations expected;
+  expected.matrix_kind = config.operand == Number::e4m3 ? "UTCQMMA" : "UTCHMMA";
+  expected.min_matrix_instructions = config.matrices * static_cast<int>(slot_products);
+  expected.min_tma_loads = config.matrices + 1;
+  expected.tensor.products = expected.min_matrix_instructions;
+  expected.tensor.scale_copies = 0;
+  expected.tensor.is_pair = config.blocks == 2;
+  expected.tensor.min_commits = 2;
+  // Chunks of two widths, each once in the code, of each matrix; where K is split, of each width that tiles have.
+  constexpr std::int64_t warp_lanes = 32;
+  expected.tensor.loaded_bytes =
+      warp_lanes * config.matrices * pipeline::loaded_columns(shape_of(config), rungs_of(config)) * sizeof(float);
+  return expected;
+}
+
+/// Along K, 16 bytes: as little as there can be.
+std::int64_t ragged(const Config& config) { return 16 / element_bytes(config.operand); }
+
+struct Plain : PlainKernels<Plain> {
+  using Config = tcgen05_plain::Config;
+  static constexpr std::string_view name = "tcgen05_plain";
+  static constexpr std::string_view summary =
+      "16-bit or FP8 tokens and weights of all experts where they lie on Blackwell's tensor cores, sums in tensor "
+      "memory";
+  static constexpr MatrixUnit unit = MatrixUnit::tcgen05;
+
+  static std::optional<std::string> not_made_for(const GroupedProblem& problem, const DeviceSpec& device) {
+    const bool is_fp8 = dual_gemm::is_plain_fp8(problem.a) && dual_gemm::is_plain_fp8(problem.b);
+    if (is_fp8 && device.matrix_unit == unit) {
+      return std::nullopt;
+    }
+    if (auto sentence = PlainKernels::not_made_for(problem, device)) {
+      return *sentence + "; it takes fp8_tensor and fp8_row with either too";
+    }
+    return std::nullopt;
+  }
+  static OperandFormats formats(const Config& config) {
+    return {dual_gemm::format_of(config.operand, config.token_scaling),
+            dual_gemm::format_of(config.operand, config.weight_scaling)};
+  }
+
+  static const KnobTable<Config>& knob_table() { return tcgen05_plain::knob_table(); }
+  static std::vector<Config> candidates(const GroupedProblem& problem, const Knobs&) {
+    return tcgen05_plain::candidates(problem);
+  }
+  static std::vector<std::string> obstacles(const GroupedProblem& problem, const Config& config,
+                                            const DeviceSpec& device) {
+    return tcgen05_plain::obstacles(problem, config, device);
+  }
+  static WorkModel work(const GroupedProblem& problem, const Config& config) {
+    return tcgen05_plain::work(problem, config);
+  }
+  static PlainKernel kernel(const GroupedProblem& problem, const Config& config) {
+    return {.strategy = name,
+            .knobs = knob_table().knobs(config),
+            .work = work(problem, config),
+            .program = program(config),
+            .expression = kernel_expression(config),
+            .operand = config.operand,
+            .token_scaling = config.token_scaling,
+            .weight_scaling = config.weight_scaling,
+            .matrices = config.matrices,
+            .rungs = rungs_of(config),
+            .tile_outputs = tile_outputs(config),
+            .boxes = {machine::Swizzle::b128, static_cast<int>(block_outputs), pipeline::many_tensor_rows},
+            .block = block_of(shape_of(config), problem.experts),
+            .dependent_launch = config.dependent_launch,
+            .expected = expectations(config)};
+  }
+
+  static SampleExtents beyond_a_tile(const Config& config) {
+    return {.experts = 5,
+            .rows = config.block_tokens * 3 / 2 + 21,
+            .n = tile_outputs(config) + 8,
+            .k = std::int64_t{slot_k(config)} * (config.split_k * config.stages + 1) + ragged(config)};
+  }
+  static SampleExtents least(const Config& config) {
+    return {.experts = 3, .rows = 2, .n = 8, .k = std::int64_t{slot_k(config)} * (config.split_k - 1) + ragged(config)};
+  }
+  static const auto& default_configs() { return default_config_list; }
+  static const auto& small_configs() { return small_config_list; }
+};
+
+}  // namespace
+}  // namespace tcgen05_plain
+
+const Strategy<GroupedProblem>& tcgen05_plain_strategy() {
+  static const KernelStrategy<tcgen05_plain::Plain> strategy;
+  return strategy;
+}
+
+}  // namespace thresher::strategies::grouped_gemm
