@@ -230,6 +230,44 @@ static void takes_scales(void) {
                  "b1 (gate) is nvfp4 but has no scales: set Tensor::scales.data");
 }
 
+/* FP8 weights of ones, whose rows have scales 1, 2, 3, ..., and with one scale of all. */
+static void takes_fp8(void) {
+  static _Alignas(64) unsigned char ones[n * k];
+  static float scales[n];
+  static const float half = 0.5F;
+  memset(ones, 0x38, sizeof ones); /* e4m3's 1 */
+  for (int row = 0; row < n; ++row) scales[row] = (float)(row + 1);
+  float sum = 0; /* of the first row of A */
+  for (int i = 0; i < k; ++i) sum += (float)(1 + i % 3);
+  thresher_dual_gemm* plan = NULL;
+  expect_ok(thresher_dual_gemm_plan_raw_flat(THRESHER_CPU, 0, m, n, k, THRESHER_FP16, THRESHER_FP8_ROW, THRESHER_FP32,
+                                             THRESHER_SILU, NULL, ones, 0, scales, NULL, ones, 0, scales, NULL,
+                                             THRESHER_SCALES_ROW_MAJOR, NULL, NULL, 0, &plan),
+            "plan with FP8 weights that have a scale a row");
+  spoil_c();
+  expect_ok(thresher_dual_gemm_run_flat(plan, NULL, m, a, stride, NULL, 0, NULL, c, 0, workspace),
+            "run with FP8 weights that have a scale a row");
+  expect(is_near(c[0], sum * sum) && is_near(c[2], 3 * sum * 3 * sum), "each row has its scale");
+  thresher_dual_gemm_destroy(plan);
+  plan = NULL;
+  thresher_dual_gemm_problem problem = problem_of_test();
+  problem.b = THRESHER_FP8_TENSOR;
+  thresher_matrix gate = matrix(ones, THRESHER_FP8_TENSOR, n, k);
+  thresher_matrix up = gate;
+  up.global_scale = &half;
+  const thresher_matrix in = a_of_test();
+  const thresher_matrix out = matrix(c, THRESHER_FP32, m, n);
+  expect_ok(thresher_dual_gemm_plan_raw(cpu, &problem, &gate, &up, NULL, &plan), "plan with FP8 weights");
+  expect_ok(thresher_dual_gemm_run(plan, NULL, &in, &out, workspace), "run with FP8 weights");
+  expect(is_near(c[0], sum * sum / 2), "a matrix has its own scale");
+  thresher_dual_gemm_destroy(plan);
+  plan = NULL;
+  gate.format = up.format = THRESHER_FP8_BLOCK;
+  problem.b = THRESHER_FP8_BLOCK;
+  expect_refused(thresher_dual_gemm_plan_raw(cpu, &problem, &gate, &up, NULL, &plan),
+                 "b1 (gate) is fp8_block but has no scales: set Tensor::scales.data");
+}
+
 /* gate 7 and up 7 after clamping at 7: 7*sigmoid(7 alpha)*(7 + up_offset). */
 static float clamped(float alpha, float up_offset) { return 7.0F / (1.0F + expf(-7.0F * alpha)) * (7.0F + up_offset); }
 
@@ -594,6 +632,7 @@ int main(void) {
   computes_raw();
   computes_flat();
   takes_scales();
+  takes_fp8();
   tells_zero_from_default();
   structs_grow();
   refuses();

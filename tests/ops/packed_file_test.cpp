@@ -66,7 +66,7 @@ class PackedFile : public ::testing::Test {
 };
 
 TEST_F(PackedFile, WhatIsLoadedGivesTheSameBits) {
-  for (const Format format : {Format::fp16, Format::bf16, Format::nvfp4}) {
+  for (const Format format : operand_formats) {
     for (const ScaleLayout scales : {ScaleLayout::row_major, ScaleLayout::blocked}) {
       for (const bool global_scales : {false, true}) {
         const test::Layout layout{.row_gap = 16, .scales = scales, .global_scales = global_scales};

@@ -118,6 +118,46 @@ TEST(ValidateWeights, NamesTheRoleOfTheOperand) {
             "b1 (gate) is in the memory of GPU 1, expected the CPU: copy it there first");
 }
 
+const DualGemmProblem fp8_problem{
+    .m = 2, .n = 130, .k = 144, .a = Format::fp8_block, .b = Format::fp8_block, .out = Format::fp16};
+
+/// What is said of FP8 weights [130, 144] after `spoil` has changed those of the gate.
+template <class Spoil>
+std::string fp8_refusal(Format format, Spoil&& spoil) {
+  std::vector<std::uint8_t> values(130 * 144);
+  std::vector<float> scales(130 * 2);
+  DualGemmProblem of = fp8_problem;
+  of.a = of.b = format;
+  Tensor gate = Tensor::fp8(values.data(), format, OperandRole::weights, scales.data(), 130, 144);
+  const Tensor up = gate;
+  spoil(gate);
+  return refusal([&] { validate_weights(of, gate, up, DeviceId{}); });
+}
+
+TEST(ValidateWeights, ScalesOfFp8AreThoseOfWeights) {
+  for (const Format format : {Format::fp8_tensor, Format::fp8_row, Format::fp8_block}) {
+    EXPECT_EQ(fp8_refusal(format, [](Tensor&) {}), "");
+  }
+  EXPECT_EQ(fp8_refusal(Format::fp8_tensor, [](Tensor& x) { x.global_scale = nullptr; }), "");
+  EXPECT_EQ(fp8_refusal(Format::fp8_row, [](Tensor& x) { x.scales.data = nullptr; }),
+            "b1 (gate) is fp8_row but has no scales: set Tensor::scales.data");
+  EXPECT_EQ(fp8_refusal(Format::fp8_block, [](Tensor& x) { x.describe_scales(OperandRole::tokens); }),
+            "b1 (gate).scales are one for 1 rows and 128 columns, expected 128 and 128 for fp8_block");
+  EXPECT_EQ(fp8_refusal(Format::fp8_block, [](Tensor& x) { x.scales.layout = ScaleLayout::column_major; }),
+            "b1 (gate).scales are column-major, which scales of weights in fp8_block cannot be");
+  EXPECT_EQ(fp8_refusal(Format::fp8_row, [](Tensor& x) { x.scales.layout = ScaleLayout::blocked; }),
+            "b1 (gate).scales are blocked, which scales of weights in fp8_row cannot be");
+  EXPECT_EQ(fp8_refusal(Format::fp8_row, [](Tensor& x) { x.scales.format = Format::fp8_e4m3; }),
+            "b1 (gate).scales are fp8_e4m3, expected fp32 for fp8_row");
+  const float one = 1;
+  EXPECT_EQ(fp8_refusal(Format::fp8_block, [&](Tensor& x) { x.global_scale = &one; }),
+            "b1 (gate) is fp8_block with a global scale, expected its scales alone");
+  EXPECT_NE(
+      fp8_refusal(Format::fp8_row, [](Tensor& x) { x.scales.data = static_cast<const std::byte*>(x.scales.data) + 2; })
+          .find("expected an address that is a multiple of 4 bytes"),
+      std::string::npos);
+}
+
 /// Whether C [rows, 4] at element `c_at` is refused beside A [2, 16] at element `a_at` of rows of 24 elements.
 bool overlap_is_refused(std::int64_t c_at, std::int64_t rows, std::int64_t c_stride, std::int64_t a_at) {
   std::vector<std::uint16_t> memory(128);
