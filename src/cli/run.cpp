@@ -94,7 +94,8 @@ void run_packed(const formats::Operand& a, const Device& device, const RunOption
 void run_dual_gemm(const RunOptions& options) {
   leave_no_temporary_files();
   const formats::Checkpoint checkpoint = open_checkpoint(options.in, options.out);
-  const formats::Operand a = formats::load_operand(checkpoint, options.a, options.operands.scale_layout);
+  const formats::Operand a =
+      formats::load_operand(checkpoint, options.a, options.operands.scale_layout, OperandRole::tokens);
   const Device device = Device::named(options.operands.device);
   if (!options.weights.empty()) {
     refuse_overwriting("--out", options.out, options.weights);

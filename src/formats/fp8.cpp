@@ -67,6 +67,9 @@ Fp8Matrix quantize_fp8(const Tensor& matrix, std::string_view name, Format forma
       }
     });
   }
+  if (!format_traits(format).has_scales() && out.scales.front() == 0) {
+    out.scales.front() = 1;  // of no rows
+  }
   return out;
 }
 

@@ -29,11 +29,12 @@ void check_is_matrix(const LocatedTensor& located) {
 Tensor Operand::view() const noexcept {
   // Tensor is also the view of outputs, so its pointers are to mutable memory; operands are only read.
   auto* data = const_cast<std::byte*>(data_.data());
-  if (format_ != Format::nvfp4) {
-    return Tensor::contiguous(data, format_, {rows_, k_});
-  }
-  return Tensor::nvfp4(data, reinterpret_cast<const std::uint8_t*>(scales_.data()), rows_, k_,
-                       global_scale_ ? &*global_scale_ : nullptr, scale_layout_);
+  Tensor tensor = Tensor::contiguous(data, format_, {rows_, k_});
+  tensor.scales.data = scales_.empty() ? nullptr : scales_.data();
+  tensor.scales.layout = scale_layout_;
+  tensor.describe_scales(role_);
+  tensor.global_scale = global_scale_ ? &*global_scale_ : nullptr;
+  return tensor;
 }
 
 Operand load_matrix(const LocatedTensor& located) {
@@ -57,14 +58,36 @@ Operand load_matrix(const LocatedTensor& located) {
 /// Reads one operand from its parts.
 class OperandReader {
  public:
-  OperandReader(const Checkpoint& checkpoint, std::string_view name, ScaleLayout layout)
-      : parts_(checkpoint, name), layout_(layout) {}
+  OperandReader(const Checkpoint& checkpoint, std::string_view name, ScaleLayout layout, OperandRole role)
+      : parts_(checkpoint, name), layout_(layout), role_(role) {}
 
   [[nodiscard]] Operand read() const {
-    return parts_.check(/*adds_bias=*/false) ? load_matrix(parts_.values()) : read_nvfp4(parts_.values());
+    switch (parts_.check(/*adds_bias=*/false)) {
+      case Stored::plain: return load_matrix(parts_.values());
+      case Stored::fp8: return read_fp8(parts_.values());
+      default: return read_nvfp4(parts_.values());
+    }
   }
 
  private:
+  Operand read_fp8(const LocatedTensor& values) const {
+    check_is_matrix(values);
+    Fp8Scales scales = parts_.fp8_scales(values.tensor->shape, role_, layout_);
+    Operand operand;
+    operand.format_ = scales.format;
+    operand.role_ = role_;
+    operand.rows_ = values.tensor->shape[0];
+    operand.k_ = values.tensor->shape[1];
+    operand.source_ = described(values);
+    operand.scale_layout_ = may_lie(layout_, scales.format, role_) ? layout_ : ScaleLayout::row_major;
+    operand.scales_ = std::move(scales.scales);
+    if (!scales.global_scales.empty()) {
+      operand.global_scale_ = scales.global_scales.front();
+    }
+    operand.data_ = values.read();
+    return operand;
+  }
+
   Operand read_nvfp4(const LocatedTensor& values) const {
     Operand operand;
     operand.format_ = Format::nvfp4;
@@ -92,10 +115,16 @@ class OperandReader {
 
   WeightParts parts_;
   ScaleLayout layout_;
+  OperandRole role_;
 };
 
 /// Every `step`-th row of half of `fused`, from `first` on.
 Operand rows_of(const Operand& fused, std::string_view which, std::int64_t first, std::int64_t step) {
+  if (const int shared = format_traits(fused.format_).weight_rows_per_scale;
+      shared > 1 && (step != 1 || fused.rows_ / 2 % shared != 0)) {
+    reject(fmt::format("{} is {} with gate and up in {} rows each, but {} rows share a scale: give two tensors",
+                       fused.source_, name(fused.format_), fused.rows_ / 2, shared));
+  }
   Operand half;
   half.format_ = fused.format_;
   half.rows_ = fused.rows_ / 2;
@@ -111,7 +140,13 @@ Operand rows_of(const Operand& fused, std::string_view which, std::int64_t first
     }
   };
   take(fused.data_, half.data_);
-  if (fused.format_ == Format::nvfp4) {
+  if (fused.format_ == Format::fp8_row) {
+    take(fused.scales_, half.scales_);
+  } else if (fused.format_ == Format::fp8_block) {
+    const std::size_t bytes = fused.scales_.size() / 2;
+    const auto begin = fused.scales_.begin() + static_cast<std::ptrdiff_t>(first == 0 ? 0 : bytes);
+    half.scales_.assign(begin, begin + static_cast<std::ptrdiff_t>(bytes));
+  } else if (fused.format_ == Format::nvfp4) {
     const auto* codes = reinterpret_cast<const std::uint8_t*>(fused.scales_.data());
     const std::vector<std::uint8_t> scales = convert_scales({codes, fused.scales_.size()}, fused.rows_, fused.k_,
                                                             fused.scale_layout_, ScaleLayout::row_major);
@@ -120,8 +155,8 @@ Operand rows_of(const Operand& fused, std::string_view which, std::int64_t first
   return half;
 }
 
-Operand load_operand(const Checkpoint& checkpoint, std::string_view name, ScaleLayout scale_layout) {
-  return OperandReader(checkpoint, name, scale_layout).read();
+Operand load_operand(const Checkpoint& checkpoint, std::string_view name, ScaleLayout scale_layout, OperandRole role) {
+  return OperandReader(checkpoint, name, scale_layout, role).read();
 }
 
 GateUp load_gate_up(const Checkpoint& checkpoint, std::string_view name, GateUpOrder order, ScaleLayout scale_layout) {

@@ -30,6 +30,7 @@ class Operand {
   friend Operand rows_of(const Operand&, std::string_view, std::int64_t, std::int64_t);
 
   Format format_ = Format::fp16;
+  OperandRole role_ = OperandRole::weights;
   std::int64_t rows_ = 0;
   std::int64_t k_ = 0;
   std::string source_;
@@ -47,10 +48,11 @@ struct GateUp {
 /// The operand `name`, in the names and conventions of WeightParts, with one global scale; a bias is refused. Throws
 /// Error(invalid_argument) with a sentence that names the file, the tensor, what it is and what was expected.
 [[nodiscard]] Operand load_operand(const Checkpoint& checkpoint, std::string_view name,
-                                   ScaleLayout scale_layout = ScaleLayout::row_major);
+                                   ScaleLayout scale_layout = ScaleLayout::row_major,
+                                   OperandRole role = OperandRole::weights);
 
 /// The halves of the operand `name` [2·N, K], read like any other; one global scale is that of both. Throws
-/// Error(invalid_argument) when the number of rows is odd.
+/// Error(invalid_argument) when the number of rows is odd, or when a row of gate and one of up share a scale.
 [[nodiscard]] GateUp load_gate_up(const Checkpoint& checkpoint, std::string_view name, GateUpOrder order,
                                   ScaleLayout scale_layout = ScaleLayout::row_major);
 

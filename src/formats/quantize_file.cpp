@@ -12,7 +12,9 @@
 
 #include <fmt/format.h>
 
+#include "core/integers.hpp"
 #include "core/printable.hpp"
+#include "formats/fp8.hpp"
 #include "formats/glob.hpp"
 #include "formats/nvfp4.hpp"
 #include "formats/operands.hpp"
@@ -138,8 +140,23 @@ class Selector {
   const QuantizeSelection& selection_;
 };
 
+/// What becomes of a matrix [rows, k] whose values are called `name`.
+std::vector<StoredTensor> parts_of(const std::string& name, std::int64_t rows, std::int64_t k, Format format) {
+  if (format == Format::nvfp4) {
+    return {{name, Dtype::u8, {rows, k / 2}, 0, 0},
+            {name + "_scale", Dtype::f8_e4m3, {rows, k / scale_block}, 0, 0},
+            {name + "_scale_2", Dtype::f32, {}, 0, 0}};
+  }
+  const Scales::Block block = scale_block_of(format, OperandRole::weights, k);
+  const std::vector<std::int64_t> scales = !format_traits(format).has_scales()
+                                               ? std::vector<std::int64_t>{}
+                                               : std::vector{ceil_div(rows, block.rows), ceil_div(k, block.columns)};
+  return {{name, Dtype::f8_e4m3, {rows, k}, 0, 0},
+          {name + (format == Format::fp8_block ? "_scale_inv" : "_scale"), Dtype::f32, scales, 0, 0}};
+}
+
 /// The tensors of the output, each name once.
-std::vector<StoredTensor> planned(const SafetensorsFile& file, const NewNames& selection) {
+std::vector<StoredTensor> planned(const SafetensorsFile& file, const NewNames& selection, Format format) {
   std::vector<StoredTensor> tensors;
   for (const StoredTensor& tensor : file.header().tensors) {
     const auto selected = selection.find(tensor.name);
@@ -147,11 +164,9 @@ std::vector<StoredTensor> planned(const SafetensorsFile& file, const NewNames& s
       tensors.push_back(tensor);
       continue;
     }
-    const std::int64_t rows = tensor.shape[0];
-    const std::int64_t k = tensor.shape[1];
-    tensors.push_back({selected->second, Dtype::u8, {rows, k / 2}, 0, 0});
-    tensors.push_back({selected->second + "_scale", Dtype::f8_e4m3, {rows, k / scale_block}, 0, 0});
-    tensors.push_back({selected->second + "_scale_2", Dtype::f32, {}, 0, 0});
+    for (StoredTensor& part : parts_of(selected->second, tensor.shape[0], tensor.shape[1], format)) {
+      tensors.push_back(std::move(part));
+    }
   }
   std::set<std::string> taken;
   for (const StoredTensor& tensor : tensors) {
@@ -173,30 +188,50 @@ void copy(const SafetensorsFile& file, const StoredTensor& tensor, SafetensorsWr
   }
 }
 
+/// In the order of parts_of; rows that hold nothing have no scales that could be written.
+std::vector<std::vector<std::byte>> quantized_parts(const Tensor& matrix, const std::string& title, Format format) {
+  std::vector<std::vector<std::byte>> parts;
+  const auto add = [&](std::span<const std::byte> bytes) { parts.emplace_back(bytes.begin(), bytes.end()); };
+  if (format == Format::nvfp4) {
+    const Nvfp4Matrix made = quantize_nvfp4(matrix, title);
+    add(std::as_bytes(std::span(made.values)));
+    add(std::as_bytes(std::span(made.scales)));
+    add(std::as_bytes(std::span(&made.global_scale, 1)));
+    return parts;
+  }
+  const Fp8Matrix made = quantize_fp8(matrix, title, format, OperandRole::weights);
+  add(std::as_bytes(std::span(made.values)));
+  add(std::as_bytes(std::span(made.scales)));
+  return parts;
+}
+
 QuantizedTensor quantize(const SafetensorsFile& file, const StoredTensor& tensor, const std::string& name,
-                         SafetensorsWriter& writer) {
-  const Nvfp4Matrix matrix = quantize_nvfp4(load_matrix({&file, &tensor}).view(), described({&file, &tensor}));
-  writer.write(name, 0, std::as_bytes(std::span(matrix.values)));
-  writer.write(name + "_scale", 0, std::as_bytes(std::span(matrix.scales)));
-  writer.write(name + "_scale_2", 0, std::as_bytes(std::span(&matrix.global_scale, 1)));
-  const std::uint64_t bytes_after = matrix.values.size() + matrix.scales.size() + sizeof(float);
-  return {tensor.name, name, matrix.rows, matrix.k, tensor.bytes(), bytes_after};
+                         Format format, SafetensorsWriter& writer) {
+  const std::vector<std::vector<std::byte>> bytes =
+      quantized_parts(load_matrix({&file, &tensor}).view(), described({&file, &tensor}), format);
+  const std::vector<StoredTensor> parts = parts_of(name, tensor.shape[0], tensor.shape[1], format);
+  std::uint64_t bytes_after = 0;
+  for (std::size_t i = 0; i < parts.size(); ++i) {
+    writer.write(parts[i].name, 0, bytes[i]);
+    bytes_after += bytes[i].size();
+  }
+  return {tensor.name, name, tensor.shape[0], tensor.shape[1], tensor.bytes(), bytes_after};
 }
 
 }  // namespace
 
 QuantizeReport quantize_file(const std::filesystem::path& in, const std::filesystem::path& out,
-                             const QuantizeSelection& selection) {
+                             const QuantizeSelection& selection, Format format) {
   const SafetensorsFile file(in);
   QuantizeReport report;
   const NewNames names = Selector(file, selection).select(report);
-  SafetensorsWriter writer(out, planned(file, names), file.header().metadata);
+  SafetensorsWriter writer(out, planned(file, names, format), file.header().metadata);
   for (const StoredTensor& tensor : file.header().tensors) {
     const auto selected = names.find(tensor.name);
     if (selected == names.end()) {
       copy(file, tensor, writer);
     } else {
-      report.quantized.push_back(quantize(file, tensor, selected->second, writer));
+      report.quantized.push_back(quantize(file, tensor, selected->second, format, writer));
     }
   }
   writer.commit();

@@ -59,11 +59,10 @@ Dtype stored_type(Format output) noexcept {
 Tensor Stack::view() const noexcept {
   auto* data = const_cast<std::byte*>(data_.data());  // Tensor is also the view of outputs
   Tensor tensor = Tensor::contiguous(data, format_, shape_);
-  if (format_traits(format_).has_scales()) {
-    tensor.scales.data = scales_.data();
-    tensor.scales.layout = scale_layout_;
-    tensor.global_scale = global_scales_.empty() ? nullptr : global_scales_.data();
-  }
+  tensor.scales.data = scales_.empty() ? nullptr : scales_.data();
+  tensor.scales.layout = scale_layout_;
+  tensor.describe_scales(role_);
+  tensor.global_scale = global_scales_.empty() ? nullptr : global_scales_.data();
   return tensor;
 }
 
@@ -86,8 +85,19 @@ Stack load_stack(const Checkpoint& checkpoint, std::string_view name, StackKind 
     reject(fmt::format("{}, but must have {} dimensions: {}", described_with_type(values), is_stack ? 3 : 2,
                        is_stack ? "[experts, rows, K]" : "[rows, K]"));
   }
-  if (parts.check(/*adds_bias=*/kind == StackKind::weights)) {
+  const Stored stored = parts.check(/*adds_bias=*/kind == StackKind::weights);
+  stack.role_ = kind == StackKind::weights ? OperandRole::weights : OperandRole::tokens;
+  if (stored == Stored::plain) {
     stack.format_ = *format_of(values.tensor->dtype);
+    stack.data_ = values.read();
+    return stack;
+  }
+  if (stored == Stored::fp8) {
+    Fp8Scales scales = parts.fp8_scales(stack.shape_, stack.role_, layout);
+    stack.format_ = scales.format;
+    stack.scale_layout_ = may_lie(layout, scales.format, stack.role_) ? layout : ScaleLayout::row_major;
+    stack.scales_ = std::move(scales.scales);
+    stack.global_scales_ = std::move(scales.global_scales);
     stack.data_ = values.read();
     return stack;
   }

@@ -33,6 +33,7 @@ class Stack {
   friend Stack numbers_of(const std::vector<float>&);
 
   Format format_ = Format::fp16;
+  OperandRole role_ = OperandRole::weights;
   std::vector<std::int64_t> shape_;
   std::string source_;
   std::vector<std::byte> data_;

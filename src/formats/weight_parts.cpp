@@ -12,6 +12,7 @@
 
 #include "core/integers.hpp"
 #include "core/printable.hpp"
+#include "formats/numbers.hpp"
 #include "formats/scales.hpp"
 #include "thresher/error.hpp"
 
@@ -31,13 +32,13 @@ struct Unread {
 constexpr std::array<Unread, 9> unread{{
     {"bias", "no bias is added here"},
     {"pre_quant_scale", "it multiplies what enters the layer (AWQ), which is not done here"},
-    {"scale_inv", "it scales FP8 weights, which are not read"},
+    {"scale_inv", "it scales FP8 weights (F8_E4M3)"},
     {"zero_point", "quantisation with a zero point is not read"},
     {"g_idx", "weights whose groups are reordered are not read"},
     {"weight_shape", "it belongs to weights packed as integers, which are not read"},
     {"_global_scale", "a global scale belongs to values that are named _packed"},
     {"_scale_2", "a second scale belongs to NVFP4 values that are not named _packed"},
-    {"_scale", "scales belong to NVFP4 values (U8)"},
+    {"_scale", "scales belong to NVFP4 (U8) and FP8 values (F8_E4M3)"},
 }};
 
 std::string_view reason_against(std::string_view name) {
@@ -140,21 +141,33 @@ std::string WeightParts::bias_name() const {
                                         : base_ + "_bias";
 }
 
-bool WeightParts::check(bool adds_bias) const {
+Stored WeightParts::check(bool adds_bias) const {
   const Dtype dtype = values().tensor->dtype;
   const bool is_plain = !is_packed_ && (dtype == Dtype::f16 || dtype == Dtype::bf16);
-  if (!is_plain && dtype != Dtype::u8) {
+  const bool is_fp8 = !is_packed_ && dtype == Dtype::f8_e4m3;
+  if (!is_plain && !is_fp8 && dtype != Dtype::u8) {
     refuse_type();
   }
-  if (!is_plain && !checkpoint_.has(scales_name())) {
+  const Stored stored = is_plain ? Stored::plain : is_fp8 ? Stored::fp8 : Stored::nvfp4;
+  check_scales(stored);
+  refuse_other_parts(stored, adds_bias);
+  return stored;
+}
+
+void WeightParts::check_scales(Stored stored) const {
+  const bool has_scales = checkpoint_.has(scales_name());
+  if (stored == Stored::fp8 && has_scales == checkpoint_.has(inverse_name())) {
+    reject(fmt::format("{}, {} its scales {} {} {}{}", described_with_type(values()), has_scales ? "and" : "but",
+                       quoted_name(scales_name()), has_scales ? "and" : "or", quoted_name(inverse_name()),
+                       has_scales ? " are both there, of which one multiplies" : " are missing"));
+  }
+  if (stored == Stored::nvfp4 && !has_scales) {
     reject(fmt::format("{}, two NVFP4 values a byte, but its scales {} are missing", described_with_type(values()),
                        quoted_name(scales_name())));
   }
-  if (!is_plain && !is_packed_ && checkpoint_.has(divisor_name())) {
+  if (stored == Stored::nvfp4 && !is_packed_ && checkpoint_.has(divisor_name())) {
     refuse_ambiguous_scale();
   }
-  refuse_other_parts(is_plain, adds_bias);
-  return is_plain;
 }
 
 void WeightParts::refuse_type() const {
@@ -162,13 +175,14 @@ void WeightParts::refuse_type() const {
   const char* what = "";
   if (is_packed_) {
     what = ": packed integers (pack-quantized) are not read";
-  } else if (dtype == Dtype::f8_e4m3 || dtype == Dtype::f8_e5m2) {
-    what = ": FP8 weights are not read";
+  } else if (dtype == Dtype::f8_e5m2) {
+    what = ": of FP8 weights those in F8_E4M3 are read";
   } else if (dtype == Dtype::i8 || dtype == Dtype::i32) {
     what = ": integer weights are not read";
   }
-  reject(fmt::format("{}, but an operand must be {}{}", described_with_type(values()),
-                     is_packed_ ? "NVFP4 (U8 with scales)" : "F16, BF16 or NVFP4 (U8 with scales)", what));
+  reject(fmt::format(
+      "{}, but an operand must be {}{}", described_with_type(values()),
+      is_packed_ ? "NVFP4 (U8 with scales)" : "F16, BF16, FP8 (F8_E4M3 with scales) or NVFP4 (U8 with scales)", what));
 }
 
 void WeightParts::refuse_ambiguous_scale() const {
@@ -180,11 +194,11 @@ void WeightParts::refuse_ambiguous_scale() const {
 }
 
 /// A part of the layer that is not read would change what the weights mean, in silence.
-void WeightParts::refuse_other_parts(bool is_plain, bool adds_bias) const {
+void WeightParts::refuse_other_parts(Stored stored, bool adds_bias) const {
   std::vector<std::string> known{values_name_};
-  if (!is_plain) {
+  if (stored != Stored::plain) {
     known.push_back(scales_name());
-    known.push_back(global_scale_name());
+    known.push_back(stored == Stored::fp8 ? inverse_name() : global_scale_name());
   }
   if (adds_bias) {
     known.push_back(bias_name());
@@ -243,6 +257,79 @@ std::vector<std::byte> WeightParts::scales(const std::vector<std::int64_t>& shap
     check_padding(located, bytes, of);
   }
   return bytes;
+}
+
+namespace {
+
+/// F32, BF16 or F16.
+std::vector<float> floats_of(const LocatedTensor& located) {
+  const Dtype dtype = located.tensor->dtype;
+  if (dtype != Dtype::f32 && dtype != Dtype::bf16 && dtype != Dtype::f16) {
+    reject(fmt::format("{}, but scales of FP8 must be F32, BF16 or F16", described_with_type(located)));
+  }
+  const std::vector<std::byte> bytes = located.read();
+  std::vector<float> values(bytes.size() / (dtype == Dtype::f32 ? 4 : 2));
+  if (dtype == Dtype::f32) {
+    std::memcpy(values.data(), bytes.data(), bytes.size());
+    return values;
+  }
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    std::uint16_t pattern;
+    std::memcpy(&pattern, bytes.data() + 2 * i, sizeof pattern);
+    values[i] = dtype == Dtype::bf16 ? bf16_to_float(pattern) : fp16_to_float(pattern);
+  }
+  return values;
+}
+
+/// What the shape of the scales may be, and which format it makes; the first that fits counts.
+struct Fp8Shape {
+  Format format;
+  std::vector<std::int64_t> shape;
+};
+
+std::vector<Fp8Shape> fp8_shapes(const std::vector<std::int64_t>& values, OperandRole role, ScaleLayout layout) {
+  const bool is_stack = values.size() == 3;
+  const std::int64_t rows = values[values.size() - 2];
+  const std::int64_t k = values.back();
+  const Scales::Block block = scale_block_of(Format::fp8_block, role, k);
+  std::vector<std::int64_t> blocks{ceil_div(rows, block.rows), ceil_div(k, block.columns)};
+  if (layout == ScaleLayout::column_major && role == OperandRole::tokens) {
+    blocks = {blocks[1], round_up(rows, std::int64_t{4})};
+  }
+  std::vector<Fp8Shape> shapes{{Format::fp8_tensor, {}},     {Format::fp8_tensor, {1}}, {Format::fp8_tensor, {1, 1}},
+                               {Format::fp8_row, {rows, 1}}, {Format::fp8_row, {rows}}, {Format::fp8_block, blocks}};
+  for (Fp8Shape& one : shapes) {
+    if (is_stack) {
+      one.shape.insert(one.shape.begin(), values.front());
+    }
+  }
+  return shapes;
+}
+
+}  // namespace
+
+Fp8Scales WeightParts::fp8_scales(const std::vector<std::int64_t>& shape, OperandRole role, ScaleLayout layout) const {
+  const LocatedTensor located = checkpoint_.find(checkpoint_.has(scales_name()) ? scales_name() : inverse_name());
+  if (layout == ScaleLayout::blocked) {
+    reject(fmt::format("{}: scales of FP8 are row-major or column-major, not {}", described(located), name(layout)));
+  }
+  const std::vector<Fp8Shape> shapes = fp8_shapes(shape, role, layout);
+  const auto fits = std::find_if(shapes.begin(), shapes.end(),
+                                 [&](const Fp8Shape& one) { return one.shape == located.tensor->shape; });
+  if (fits == shapes.end()) {
+    reject(fmt::format("{}, but scales of FP8 values [{}] must be one{}, [{}] or [{}]", described_with_type(located),
+                       fmt::join(shape, ", "), shape.size() == 3 ? " for each matrix" : "",
+                       fmt::join(shapes[3].shape, ", "), fmt::join(shapes.back().shape, ", ")));
+  }
+  Fp8Scales found{fits->format, {}, {}};
+  std::vector<float> values = floats_of(located);
+  if (found.format == Format::fp8_tensor) {
+    found.global_scales = std::move(values);
+  } else {
+    const auto bytes = std::as_bytes(std::span(values));
+    found.scales.assign(bytes.begin(), bytes.end());
+  }
+  return found;
 }
 
 std::vector<float> WeightParts::global_scales(std::size_t wanted) const {

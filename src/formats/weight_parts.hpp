@@ -11,10 +11,22 @@
 
 namespace thresher::formats {
 
-/// The operand `name`, with T = `name` or `name`.weight, in one of three conventions:
+/// How values are stored.
+enum class Stored : std::uint8_t { plain, nvfp4, fp8 };
+
+/// Scales of FP8 in float32, and the format that their shape makes of the values.
+struct Fp8Scales {
+  Format format = Format::fp8_tensor;
+  std::vector<std::byte> scales;     ///< none of fp8_tensor
+  std::vector<float> global_scales;  ///< of fp8_tensor: one for each matrix
+};
+
+/// The operand `name`, with T = `name` or `name`.weight, in one of these conventions:
 ///   plain             T, F16 or BF16;
-///   ModelOpt          T, U8, with T_scale and optionally T_scale_2, F32 that multiplies;
-///   compressed-tensors  T_packed, U8, with T_scale and T_global_scale, F32 that divides.
+///   NVFP4, ModelOpt   T, U8, with T_scale and optionally T_scale_2, F32 that multiplies;
+///   NVFP4, compressed-tensors  T_packed, U8, with T_scale and T_global_scale, F32 that divides;
+///   FP8               T, F8_E4M3, with T_scale (ModelOpt, compressed-tensors) or T_scale_inv (DeepSeek), F32, BF16 or
+///                     F16 that multiplies whatever its name.
 /// What scales the layer's input (X.input_scale, X.input_global_scale) is left aside; any other tensor of the layer is
 /// refused, as is a T_global_scale beside T. Everything throws Error(invalid_argument) with a sentence that names the
 /// file, the tensor, what it is and what was expected.
@@ -30,12 +42,18 @@ class WeightParts {
   /// X.bias of X.weight, else T_bias.
   [[nodiscard]] std::string bias_name() const;
 
-  /// Whether the values are plain; NVFP4 if not. Throws when they are neither, and when there are parts that are not
-  /// read: among them the bias, but where the operation adds it.
-  [[nodiscard]] bool check(bool adds_bias) const;
+  /// How the values are stored. Throws when it is in no way that is read, and when there are parts that are not read:
+  /// among them the bias, but where the operation adds it.
+  [[nodiscard]] Stored check(bool adds_bias) const;
 
-  /// The scales of values of that shape, [rows, K] or [matrices, rows, K]: F8_E4M3, row-major with K/16 in the last
-  /// dimension or flat; blocked in any shape of their size, one matrix behind the other.
+  /// The scales of FP8 values of that shape, [rows, K] or [matrices, rows, K], for each matrix one, [rows] or [rows,
+  /// 1], or those of blocks as Format::fp8_block has them for `role`; column-major ones of tokens where `layout` says
+  /// so.
+  [[nodiscard]] Fp8Scales fp8_scales(const std::vector<std::int64_t>& shape, OperandRole role,
+                                     ScaleLayout layout) const;
+
+  /// The scales of NVFP4 values of that shape, [rows, K] or [matrices, rows, K]: F8_E4M3, row-major with K/16 in the
+  /// last dimension or flat; blocked in any shape of their size, one matrix behind the other.
   [[nodiscard]] std::vector<std::byte> scales(const std::vector<std::int64_t>& shape, ScaleLayout layout) const;
 
   /// As many factors as `wanted`: those that are there, of which one is for all. None without the tensor.
@@ -44,10 +62,12 @@ class WeightParts {
  private:
   [[nodiscard]] std::string factor_name() const { return base_ + "_scale_2"; }
   [[nodiscard]] std::string divisor_name() const { return base_ + "_global_scale"; }
+  [[nodiscard]] std::string inverse_name() const { return base_ + "_scale_inv"; }
   [[nodiscard]] std::vector<std::string> parts() const;
   [[noreturn]] void refuse_type() const;
   [[noreturn]] void refuse_ambiguous_scale() const;
-  void refuse_other_parts(bool is_plain, bool adds_bias) const;
+  void check_scales(Stored stored) const;
+  void refuse_other_parts(Stored stored, bool adds_bias) const;
 
   const Checkpoint& checkpoint_;
   std::string values_name_;

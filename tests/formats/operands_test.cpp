@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
+#include <cstring>
 #include <limits>
 #include <string>
 #include <vector>
@@ -132,7 +134,7 @@ TEST_F(Operands, MissingTensorsAreNamedWithWhatIsThere) {
 
 TEST_F(Operands, WrongTypesAndShapesAreNamed) {
   expect_refused({{"b1", Dtype::f32, {2, 8}}}, "tensor 'b1' of " + path.string() + " is F32 [2, 8]");
-  expect_refused({{"b1", Dtype::i64, {2, 8}}}, "must be F16, BF16 or NVFP4");
+  expect_refused({{"b1", Dtype::i64, {2, 8}}}, "must be F16, BF16, FP8 (F8_E4M3 with scales) or NVFP4");
   expect_refused({{"b1", Dtype::f16, {16}}}, "is F16 [16], but must be a matrix");
   expect_refused({{"b1", Dtype::f16, {1, 2, 3}}}, "is F16 [1, 2, 3], but must be a matrix");
   expect_refused({{"b1", Dtype::u8, {2, 8}}}, "its scales 'b1_scale' are missing");
@@ -253,8 +255,9 @@ TEST_F(Operands, AGlobalScaleThatMayMultiplyOrDivideIsRefused) {
 }
 
 TEST_F(Operands, FormatsThatAreNotReadAreNamed) {
-  expect_refused({{"b1.weight", Dtype::f8_e4m3, {3, 16}}, {"b1.weight_scale", Dtype::f32, {1}}},
-                 "is F8_E4M3 [3, 16], but an operand must be F16, BF16 or NVFP4 (U8 with scales): FP8 weights are not");
+  expect_refused({{"b1.weight", Dtype::f8_e5m2, {3, 16}}, {"b1.weight_scale", Dtype::f32, {1}}},
+                 "is F8_E5M2 [3, 16], but an operand must be F16, BF16, FP8 (F8_E4M3 with scales) or NVFP4 (U8 with "
+                 "scales): of FP8 weights those in F8_E4M3 are read");
   expect_refused({{"b1.weight", Dtype::i8, {3, 16}}, {"b1.weight_scale", Dtype::f32, {1}}},
                  "integer weights are not read");
   expect_refused({{"b1.weight_packed", Dtype::i32, {3, 16}}, {"b1.weight_scale", Dtype::f32, {1}}},
@@ -264,11 +267,121 @@ TEST_F(Operands, FormatsThatAreNotReadAreNamed) {
   expect_refused({{"b1.weight_packed", Dtype::u8, {3, 16}}, {"b1.weight_scale", Dtype::f8_e4m3, {3, 2}}},
                  "its global scale 'b1.weight_global_scale' is missing");
   expect_refused({{"b1.weight", Dtype::bf16, {3, 16}}, {"b1.weight_scale", Dtype::f32, {1}}},
-                 "has 'b1.weight_scale' beside 'b1.weight': scales belong to NVFP4 values");
+                 "has 'b1.weight_scale' beside 'b1.weight': scales belong to NVFP4 (U8) and FP8 values");
   expect_refused({{"b1.weight", Dtype::bf16, {3, 16}}, {"b1.weight_packed", Dtype::u8, {3, 16}}},
                  "has both 'b1.weight' and 'b1.weight_packed'");
   expect_refused({{"b1.weight", Dtype::bf16, {2, 3, 16}}}, "is BF16 [2, 3, 16], but must be a matrix");
   expect_refused({{"b1.qweight", Dtype::i32, {3, 16}}, {"a", Dtype::bf16, {3, 16}}}, "it has 'b1.qweight', 'a'");
+}
+
+/// 1, 2, 3, …, 100, 1, …
+std::vector<std::byte> counted_scales(const std::vector<std::int64_t>& shape, Dtype dtype) {
+  std::size_t count = 1;
+  for (const std::int64_t extent : shape) {
+    count *= static_cast<std::size_t>(extent);
+  }
+  const std::size_t bytes = dtype == Dtype::f32 ? 4 : 2;
+  std::vector<std::byte> scales(count * bytes);
+  for (std::size_t i = 0; i < count; ++i) {
+    const float scale = 1.0F + static_cast<float>(i % 100);
+    const std::uint16_t pattern = dtype == Dtype::bf16 ? float_to_bf16(scale) : float_to_fp16(scale);
+    std::memcpy(&scales[i * bytes], dtype == Dtype::f32 ? static_cast<const void*>(&scale) : &pattern, bytes);
+  }
+  return scales;
+}
+
+/// 2^(row % 3).
+std::vector<std::byte> powers_of_two(std::int64_t rows, std::int64_t k) {
+  std::vector<std::byte> values(static_cast<std::size_t>(rows * k));
+  for (std::int64_t i = 0; i < rows * k; ++i) {
+    values[static_cast<std::size_t>(i)] = std::byte{float_to_e4m3(std::ldexp(1.0F, static_cast<int>(i / k % 3)))};
+  }
+  return values;
+}
+
+struct Fp8File {
+  const char* scale;  ///< what the scales are called behind the name of the values
+  Dtype dtype;
+  std::vector<std::int64_t> shape;
+  OperandRole role;
+  ScaleLayout layout;
+  Format format;
+};
+
+/// Values that are 2^(row % 3) and scales that are 1 + their place, in the shapes that ModelOpt, compressed-tensors and
+/// DeepSeek write; what is read is their product.
+TEST_F(Operands, Fp8HasTheScalesThatTheirShapeSays) {
+  constexpr std::int64_t rows = 130;
+  constexpr std::int64_t k = 272;
+  const auto weights = OperandRole::weights;
+  const auto tokens = OperandRole::tokens;
+  const auto by_rows = ScaleLayout::row_major;
+  const std::vector<Fp8File> files{
+      {"_scale", Dtype::f32, {}, weights, by_rows, Format::fp8_tensor},
+      {"_scale", Dtype::bf16, {1}, weights, by_rows, Format::fp8_tensor},
+      {"_scale", Dtype::bf16, {rows, 1}, weights, by_rows, Format::fp8_row},
+      {"_scale", Dtype::f32, {rows}, tokens, by_rows, Format::fp8_row},
+      {"_scale", Dtype::f16, {2, 3}, weights, by_rows, Format::fp8_block},
+      {"_scale_inv", Dtype::f32, {2, 3}, weights, by_rows, Format::fp8_block},
+      {"_scale_inv", Dtype::f32, {2, 3}, weights, ScaleLayout::column_major, Format::fp8_block},
+      {"_scale", Dtype::f32, {rows, 3}, tokens, by_rows, Format::fp8_block},
+      {"_scale", Dtype::f32, {3, 132}, tokens, ScaleLayout::column_major, Format::fp8_block},
+  };
+  for (const Fp8File& one : files) {
+    const std::vector<std::byte> values = powers_of_two(rows, k);
+    const std::vector<std::byte> scales = counted_scales(one.shape, one.dtype);
+    const std::string name = std::string("w.weight") + one.scale;
+    const std::vector<TensorToWrite> tensors{{"w.weight", Dtype::f8_e4m3, {rows, k}, values},
+                                             {name, one.dtype, one.shape, scales}};
+    write_safetensors(path, tensors);
+    const Operand operand = load_operand(Checkpoint(path), "w", one.layout, one.role);
+    ASSERT_EQ(operand.format(), one.format) << thresher::name(one.format);
+    const std::vector<double> found = dequantize_to_double(operand.view(), "w");
+    for (const std::int64_t row : {0, 1, 127, 128, 129}) {
+      for (const std::int64_t column : {0, 127, 128, 255, 256, 271}) {
+        std::int64_t place = 0;
+        if (one.format == Format::fp8_row) {
+          place = row;
+        } else if (one.format == Format::fp8_block && one.role == weights) {
+          place = row / 128 * 3 + column / 128;
+        } else if (one.format == Format::fp8_block) {
+          place = one.layout == by_rows ? row * 3 + column / 128 : column / 128 * 132 + row;
+        }
+        EXPECT_EQ(found[static_cast<std::size_t>(row * k + column)],
+                  std::ldexp(1.0, static_cast<int>(row % 3)) * (1.0 + static_cast<double>(place % 100)))
+            << thresher::name(one.format) << " " << one.scale << " [" << row << ", " << column << "]";
+      }
+    }
+  }
+}
+
+TEST_F(Operands, HalvesOfFp8TakeTheirScalesAlong) {
+  for (const auto& [shape, order] : {std::pair{std::vector<std::int64_t>{256, 1}, GateUpOrder::interleaved},
+                                     {std::vector<std::int64_t>{256}, GateUpOrder::up_first},
+                                     {std::vector<std::int64_t>{2, 2}, GateUpOrder::up_first},
+                                     {std::vector<std::int64_t>{2, 2}, GateUpOrder::gate_first},
+                                     {std::vector<std::int64_t>{}, GateUpOrder::interleaved}}) {
+    const std::vector<std::byte> values = powers_of_two(256, 144);
+    const std::vector<std::byte> scales = counted_scales(shape, Dtype::f32);
+    write_safetensors(path, std::vector<TensorToWrite>{{"b1.weight", Dtype::f8_e4m3, {256, 144}, values},
+                                                       {"b1.weight_scale", Dtype::f32, shape, scales}});
+    const Checkpoint file(path);
+    const std::vector<double> whole = dequantize_to_double(load_operand(file, "b1").view(), "b1");
+    const GateUp both = load_gate_up(file, "b1", order);
+    const std::vector<double> gate = dequantize_to_double(both.gate.view(), "gate");
+    for (std::int64_t row = 0; row < 128; ++row) {
+      const std::int64_t of_gate = order == GateUpOrder::interleaved  ? 2 * row
+                                   : order == GateUpOrder::gate_first ? row
+                                                                      : 128 + row;
+      for (const std::int64_t column : {0, 143}) {
+        ASSERT_EQ(gate[static_cast<std::size_t>(row * 144 + column)],
+                  whole[static_cast<std::size_t>(of_gate * 144 + column)])
+            << row;
+      }
+    }
+  }
+  write({{"b1.weight", Dtype::f8_e4m3, {256, 144}}, {"b1.weight_scale", Dtype::f32, {2, 2}}});
+  EXPECT_THROW((void)load_gate_up(Checkpoint(path), "b1", GateUpOrder::interleaved), Error);
 }
 
 TEST_F(Operands, AMessageOfAManyDimensionalTensorStaysShort) {

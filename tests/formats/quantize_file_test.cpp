@@ -2,11 +2,14 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <cstring>
 #include <limits>
 #include <string>
+#include <tuple>
 #include <vector>
 
+#include "formats/fp8.hpp"
 #include "formats/numbers.hpp"
 #include "formats/nvfp4.hpp"
 #include "formats/operands.hpp"
@@ -78,6 +81,32 @@ TEST_F(QuantizeFile, EveryMatrixThatCanBecomesNvfp4AndTheRestIsCopied) {
   expected = quantize_nvfp4(Tensor::contiguous(half.data(), Format::fp16, {3, 16}), "b1");
   EXPECT_EQ(dequantize_to_double(load_operand(Checkpoint(out), "b1").view(), "b1"),
             dequantize_to_double(expected.view(), "b1"));
+}
+
+TEST_F(QuantizeFile, EveryMatrixBecomesFp8WhereThatIsAskedFor) {
+  for (const auto& [format, scale, shape] :
+       {std::tuple{Format::fp8_tensor, "layer.weight_scale", std::vector<std::int64_t>{}},
+        {Format::fp8_row, "layer.weight_scale", std::vector<std::int64_t>{2, 1}},
+        {Format::fp8_block, "layer.weight_scale_inv", std::vector<std::int64_t>{1, 1}}}) {
+    write_input();
+    const std::vector<QuantizedTensor> report = quantize_file(in, out, {}, format).quantized;
+    ASSERT_EQ(report.size(), 2U);
+    EXPECT_EQ(report[0].bytes_after, 64U + (format == Format::fp8_row ? 8U : 4U));
+    const SafetensorsFile file(out);
+    EXPECT_EQ(file.header().tensors.size(), 6U);
+    EXPECT_EQ(file.find("layer.weight")->dtype, Dtype::f8_e4m3);
+    ASSERT_NE(file.find(scale), nullptr) << scale;
+    EXPECT_EQ(file.find(scale)->dtype, Dtype::f32);
+    EXPECT_EQ(file.find(scale)->shape, shape);
+    const Operand operand = load_operand(Checkpoint(out), "layer");
+    Fp8Matrix expected =
+        quantize_fp8(Tensor::contiguous(wide.data(), Format::fp32, {2, 32}), "w", format, OperandRole::weights);
+    EXPECT_EQ(dequantize_to_double(operand.view(), "layer"), dequantize_to_double(expected.view(), "w"));
+    std::vector<double> near = dequantize_to_double(operand.view(), "layer");
+    for (std::size_t i = 0; i < near.size(); ++i) {
+      EXPECT_NEAR(near[i], static_cast<double>(wide[i]), 0.07 * std::fabs(static_cast<double>(wide[i])) + 1e-4);
+    }
+  }
 }
 
 TEST_F(QuantizeFile, TheReportSaysWhatBecameOfEachTensor) {
