@@ -115,6 +115,10 @@ int bf16_planes(Format format) noexcept { return format == Format::fp16 ? 2 : 1;
 
 bool has_bf16_planes(Format format) noexcept { return format != Format::fp8_row && format != Format::fp8_block; }
 
+ProductType product_type_of(Format a, Format b) {
+  return has_bf16_planes(a) && has_bf16_planes(b) ? native_product_type() : ProductType::float32;
+}
+
 ValueRange to_bf16(const Tensor& operand, const Slice& slice, std::uint16_t* high, std::uint16_t* low) {
   RangeLanes lanes;
   const std::int64_t present = present_rows(operand, slice);

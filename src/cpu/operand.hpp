@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <span>
 
+#include "cpu/product.hpp"
 #include "thresher/tensor.hpp"
 
 namespace thresher::cpu {
@@ -51,6 +52,8 @@ struct ValueRange {
 
 /// Whether operands of this format have bf16 planes; others are multiplied in float32, value × scale rounded once.
 [[nodiscard]] bool has_bf16_planes(Format format) noexcept;
+/// In what operands of these formats are multiplied: native_product_type, or float32 where one has no bf16 planes.
+[[nodiscard]] ProductType product_type_of(Format a, Format b);
 
 /// Writes the planes of a slice, each dense; `low` is used for fp16 only. The range is what was met for fp16 (Inf only)
 /// and bf16, and stays empty for NVFP4 and FP8.

@@ -5,6 +5,8 @@
 #include <cfenv>
 #include <exception>
 
+#include "cpu/team.hpp"
+
 #if defined(__SANITIZE_THREAD__)
 #define THRESHER_THREAD_SANITIZER
 #elif defined(__has_feature)
@@ -12,15 +14,6 @@
 #define THRESHER_THREAD_SANITIZER
 #endif
 #endif
-
-// The OpenMP runtime is called as the code that a compiler makes of `#pragma omp parallel` calls it. So every compiler
-// uses the runtime that oneDNN is linked with, whichever its own would be, and needs no OpenMP of its own.
-extern "C" {
-int omp_get_max_threads();
-int omp_get_thread_num();
-void omp_set_num_threads(int threads);
-void GOMP_parallel(void (*body)(void*), void* shared, unsigned threads, unsigned flags);
-}
 
 namespace thresher::cpu {
 namespace {
@@ -76,18 +69,13 @@ struct Loop {
   }
 };
 
-/// Of what OpenMP's environment asks for, as of the knob `threads`.
+/// Of what the environment asks for, as of the knob `threads`.
 constexpr int most_threads = 1024;
-
-void run_team(Loop& loop, int threads) {
-  GOMP_parallel([](void* shared) { static_cast<Loop*>(shared)->work(omp_get_thread_num()); }, &loop,
-                static_cast<unsigned>(threads), 0);
-}
 
 }  // namespace
 
 int resolve_threads(int requested) {
-  return requested > 0 ? requested : std::clamp(omp_get_max_threads(), 1, most_threads);
+  return requested > 0 ? requested : std::clamp(usual_threads(), 1, most_threads);
 }
 
 void detail::parallel_for(int threads, std::int64_t count, Body body, const void* context) {
@@ -95,7 +83,8 @@ void detail::parallel_for(int threads, std::int64_t count, Body body, const void
   const int team = static_cast<int>(std::min<std::int64_t>(threads, count));
   if (team > 1) {
     release(&loop);
-    run_team(loop, team);
+    run_team(
+        team, [](void* shared, int thread) { static_cast<Loop*>(shared)->work(thread); }, &loop);
     acquire(&loop);
   } else {
     loop.work(0);
@@ -104,8 +93,5 @@ void detail::parallel_for(int threads, std::int64_t count, Body body, const void
     std::rethrow_exception(loop.failure);
   }
 }
-
-OneDnnThreads::OneDnnThreads(int threads) : previous_(omp_get_max_threads()) { omp_set_num_threads(threads); }
-OneDnnThreads::~OneDnnThreads() { omp_set_num_threads(previous_); }
 
 }  // namespace thresher::cpu

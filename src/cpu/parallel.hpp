@@ -1,10 +1,10 @@
 #pragma once
-/// Threads of the CPU backend. They are OpenMP's, the runtime that oneDNN is built on, so that both share one team.
+/// Loops that the threads of the CPU backend share.
 #include <cstdint>
 
 namespace thresher::cpu {
 
-/// `requested`, or as many as OpenMP would use here when it is 0.
+/// `requested`, or as many as are usual here when it is 0.
 [[nodiscard]] int resolve_threads(int requested);
 
 namespace detail {

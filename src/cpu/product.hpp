@@ -1,10 +1,10 @@
 #pragma once
-/// Matrix products by oneDNN, planned once.
+/// Matrix products, planned once: by oneDNN (product_onednn.cpp), or where a program is linked without it by loops of
+/// our own (product_highway.cpp).
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-
-#include "thresher/format.hpp"
+#include <string>
 
 namespace thresher::cpu {
 
@@ -13,10 +13,11 @@ enum class ProductType : std::uint8_t { float32, bf16 };
 
 [[nodiscard]] std::size_t element_bytes(ProductType type) noexcept;
 
-/// bf16 where this CPU multiplies bf16 natively (and oneDNN was not told to ignore that), else float32.
+/// bf16 where this CPU multiplies bf16 natively (and oneDNN is there and was not told to ignore that), else float32.
 [[nodiscard]] ProductType native_product_type();
-/// In what operands of these formats are multiplied: that, or float32 where one of them has no bf16 planes.
-[[nodiscard]] ProductType product_type_of(Format a, Format b);
+
+/// The version of oneDNN that multiplies, "2.6.0"; "none" where it is not.
+[[nodiscard]] std::string onednn_version();
 
 /// D[rows, columns] = L·Rᵀ, or D += L·Rᵀ, for row-major L[rows, depth] and R[columns, depth].
 struct ProductShape {

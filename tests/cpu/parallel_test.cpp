@@ -2,9 +2,12 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
 #include <atomic>
 #include <cfenv>
+#include <latch>
 #include <stdexcept>
+#include <thread>
 #include <vector>
 
 namespace thresher::cpu {
@@ -23,6 +26,38 @@ TEST(CpuParallel, EveryIndexIsTakenOnce) {
         EXPECT_EQ(times, 1);
       }
     }
+  }
+}
+
+TEST(CpuParallel, BodiesThatRunAtOnceHaveThreadsOfTheirOwn) {
+  constexpr int threads = 4;
+  std::latch all_are_inside(threads);
+  std::array<std::atomic<int>, threads> bodies{};
+  parallel_for(threads, threads, [&](std::int64_t, int thread) {
+    ++bodies[static_cast<std::size_t>(thread)];
+    all_are_inside.arrive_and_wait();
+  });
+  for (const std::atomic<int>& of_thread : bodies) {
+    EXPECT_EQ(of_thread, 1);
+  }
+}
+
+TEST(CpuParallel, CallersDoNotDisturbEachOther) {
+  constexpr int callers = 4;
+  constexpr int loops = 200;
+  std::array<std::atomic<int>, callers> taken{};
+  {
+    std::vector<std::jthread> all;
+    for (int caller = 0; caller < callers; ++caller) {
+      all.emplace_back([&taken, caller] {
+        for (int loop = 0; loop < loops; ++loop) {
+          parallel_for(3, 10, [&](std::int64_t, int) { ++taken[static_cast<std::size_t>(caller)]; });
+        }
+      });
+    }
+  }
+  for (const std::atomic<int>& of_one : taken) {
+    EXPECT_EQ(of_one, 10 * loops);
   }
 }
 

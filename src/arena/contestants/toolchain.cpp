@@ -1,9 +1,9 @@
 #include "arena/contestants/toolchain.hpp"
 
 #include <fmt/format.h>
-#include <oneapi/dnnl/dnnl.h>
 #include <sqlite3.h>
 
+#include "cpu/product.hpp"
 #include "thresher/version.hpp"
 
 namespace thresher::arena {
@@ -17,12 +17,11 @@ std::string compiler() {
 }
 
 Toolchain toolchain() {
-  const dnnl_version_t* dnnl = dnnl_version();
   return {.thresher = std::string(version()),
           .compiler = compiler(),
           .build_type = THRESHER_BUILD_TYPE,
           .flags = THRESHER_CXX_FLAGS,
-          .onednn = fmt::format("{}.{}.{}", dnnl->major, dnnl->minor, dnnl->patch),
+          .onednn = cpu::onednn_version(),
           .sqlite = sqlite3_libversion()};
 }
 

@@ -6,7 +6,6 @@
 #include <array>
 #include <oneapi/dnnl/dnnl.hpp>
 
-#include "cpu/operand.hpp"
 #include "cpu/parallel.hpp"
 #include "thresher/error.hpp"
 
@@ -96,8 +95,9 @@ ProductType native_product_type() {
   return (has & needed) == needed ? ProductType::bf16 : ProductType::float32;
 }
 
-ProductType product_type_of(Format a, Format b) {
-  return has_bf16_planes(a) && has_bf16_planes(b) ? native_product_type() : ProductType::float32;
+std::string onednn_version() {
+  const dnnl_version_t* version = dnnl_version();
+  return fmt::format("{}.{}.{}", version->major, version->minor, version->patch);
 }
 
 struct Product::Primitives {
