@@ -1,8 +1,9 @@
 #include <pthread.h>
+#include <semaphore.h>
 
 #include <algorithm>
+#include <atomic>
 #include <charconv>
-#include <condition_variable>
 #include <cstdlib>
 #include <mutex>
 #include <string_view>
@@ -16,6 +17,24 @@ namespace {
 
 using Body = void (*)(void* shared, int thread);
 
+class Semaphore {
+ public:
+  Semaphore() { ::sem_init(&semaphore_, 0, 0); }
+  Semaphore(const Semaphore&) = delete;
+  Semaphore& operator=(const Semaphore&) = delete;
+  ~Semaphore() { ::sem_destroy(&semaphore_); }
+
+  void release() { ::sem_post(&semaphore_); }
+  void acquire() {
+    while (::sem_wait(&semaphore_) != 0) {  // a signal came
+    }
+  }
+  bool try_acquire() { return ::sem_trywait(&semaphore_) == 0; }
+
+ private:
+  sem_t semaphore_{};
+};
+
 /// Threads that sleep between the regions they help with. One region has them at a time.
 class Helpers {
  public:
@@ -25,20 +44,21 @@ class Helpers {
     if (!region.owns_lock()) {
       return false;
     }
-    {
-      const std::lock_guard lock(mutex_);
-      hire(threads - 1);
-      body_ = body;
-      shared_ = shared;
-      next_thread_ = 1;
-      unclaimed_ = running_ = std::min(threads - 1, hired_);
+    hire(threads - 1);
+    body_ = body;
+    shared_ = shared;
+    next_thread_ = 1;
+    int running = std::min(threads - 1, hired_);
+    for (int i = 0; i < running; ++i) {
+      begin_.release();
     }
-    wake_.notify_all();
     body(shared, 0);
-    std::unique_lock lock(mutex_);
-    running_ -= unclaimed_;  // who has not begun is not needed any more
-    unclaimed_ = 0;
-    done_.wait(lock, [&] { return running_ == 0; });
+    while (begin_.try_acquire()) {  // who has not begun is not needed any more
+      --running;
+    }
+    for (; running > 0; --running) {
+      ended_.acquire();
+    }
     return true;
   }
 
@@ -53,32 +73,21 @@ class Helpers {
   }
 
   [[noreturn]] void help() {
-    std::unique_lock lock(mutex_);
     for (;;) {
-      wake_.wait(lock, [&] { return unclaimed_ > 0; });
-      --unclaimed_;
-      const int thread = next_thread_++;
-      const Body body = body_;
-      void* const shared = shared_;
-      lock.unlock();
-      body(shared, thread);
-      lock.lock();
-      if (--running_ == 0) {
-        done_.notify_one();
-      }
+      begin_.acquire();
+      body_(shared_, next_thread_++);
+      ended_.release();
     }
   }
 
   std::mutex region_;
-  std::mutex mutex_;
-  std::condition_variable wake_;
-  std::condition_variable done_;
+  Semaphore begin_;
+  Semaphore ended_;
+  int hired_ = 0;
+  // Written between regions, when no helper runs.
   Body body_ = nullptr;
   void* shared_ = nullptr;
-  int hired_ = 0;
-  int next_thread_ = 0;
-  int unclaimed_ = 0;
-  int running_ = 0;
+  std::atomic<int> next_thread_ = 0;
 };
 
 /// Never destroyed: helpers sleep in it until the process ends.
