@@ -1,0 +1,70 @@
+"""Fused kernels for transformer inference: gated MLP, mixture of experts and attention.
+
+`thresher.numpy` computes on NumPy arrays, `thresher.torch` on PyTorch's tensors, on a GPU or on this CPU. Importing this
+package imports neither.
+
+    from thresher.numpy import dual_gemm
+    c = dual_gemm(a, b1, b2)          # silu(a @ b1.T) * (a @ b2.T); b1 is the gate
+
+Failures are exceptions below `thresher.Error` whose text is one sentence.
+"""
+
+from ._errors import (
+    CompileError,
+    DeviceError,
+    Error,
+    FileError,
+    InternalError,
+    InvalidArgumentError,
+    OutOfMemoryError,
+    UnsupportedError,
+)
+from ._nvfp4 import Nvfp4
+
+__all__ = [
+    "CompileError",
+    "DeviceError",
+    "Error",
+    "FileError",
+    "InternalError",
+    "InvalidArgumentError",
+    "Nvfp4",
+    "OutOfMemoryError",
+    "UnsupportedError",
+    "best_device",
+    "device_name",
+    "strategies",
+]
+
+
+def best_device() -> str:
+    """The first usable GPU, "cuda:0", if there is one, else "cpu"."""
+    from ._library import best_device
+
+    return best_device()
+
+
+def device_name(device: str = "cpu") -> str:
+    """The model of a device ("cpu", "cuda", "cuda:1"). Raises DeviceError or UnsupportedError where it cannot be used."""
+    from ._library import device_name
+
+    return device_name(device)
+
+
+def strategies(operation: str, device: str = "cpu") -> list[str]:
+    """The strategies that a device offers for "dual_gemm", "grouped_dual_gemm", "grouped_gemm" or "attention"."""
+    from ._library import strategies
+
+    return strategies(operation, device)
+
+
+def __getattr__(name: str):
+    if name == "__version__":
+        from ._library import version
+
+        return version()
+    if name in ("numpy", "torch"):
+        import importlib
+
+        return importlib.import_module(f"{__name__}.{name}")
+    raise AttributeError(f"module 'thresher' has no attribute {name!r}")

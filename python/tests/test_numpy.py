@@ -1,0 +1,279 @@
+"""The operations on NumPy arrays against their definition."""
+
+import os
+import threading
+
+import definition
+import ml_dtypes
+import numpy as np
+import pytest
+
+import thresher
+import thresher.numpy as tn
+
+BF16 = ml_dtypes.bfloat16
+DTYPES = [np.float16, BF16]
+SHAPES = [(1, 8, 8), (1, 96, 128), (3, 17, 72), (16, 33, 512), (40, 64, 520), (130, 270, 1032)]
+
+
+def normal(random, shape, dtype):
+    return random.standard_normal(shape).astype(dtype)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("strategy", thresher.strategies("dual_gemm"))
+def test_dual_gemm_is_its_definition(random, dtype, shape, strategy):
+    m, n, k = shape
+    a, b1, b2 = normal(random, (m, k), dtype), normal(random, (n, k), dtype), normal(random, (n, k), dtype) / dtype(8)
+    result = tn.dual_gemm(a, b1, b2, strategy=strategy, out_dtype="float32")
+    assert result.dtype == np.float32
+    definition.check(result, *definition.dual_gemm(a, b1, b2))
+    definition.check(tn.dual_gemm(a, b1, b2, strategy=strategy), *definition.dual_gemm(a, b1, b2))
+
+
+@pytest.mark.parametrize("kind, constants", [("silu", {}), ("gelu_tanh", {}), ("swiglu_clamped", {}),
+                                             ("swiglu_clamped", dict(alpha=1.0, limit=2.5, up_offset=0.0))])
+def test_every_activation(random, kind, constants):
+    a, b1, b2 = (normal(random, shape, np.float16) / np.float16(2) for shape in ((9, 64), (24, 64), (24, 64)))
+    definition.check(tn.dual_gemm(a, b1, b2, activation=kind, **constants), *definition.dual_gemm(a, b1, b2, kind, **constants))
+
+
+def nvfp4(random, shape, global_scale=None):
+    *outer, rows, k = shape
+    values = random.integers(0, 256, (*outer, rows, k // 2), np.uint8)
+    scales = random.integers(0x28, 0x48, (*outer, rows, k // 16), np.uint8)
+    return thresher.Nvfp4(values, scales, global_scale)
+
+
+def blocked(scales):
+    rows, columns = scales.shape
+    out = np.zeros(-(-rows // 128) * 128 * (-(-columns // 4) * 4), np.uint8)
+    r, c = np.indices(scales.shape)
+    out[((r // 128) * -(-columns // 4) + c // 4) * 512 + (r % 32) * 16 + ((r % 128) // 32) * 4 + c % 4] = scales
+    return out
+
+
+def test_nvfp4_weights_and_tokens(random):
+    scale = np.array([0.25], np.float32)
+    b1, b2, a = nvfp4(random, (33, 64), scale), nvfp4(random, (33, 64)), nvfp4(random, (5, 64), scale)
+    dense = [definition.nvfp4(x.values, x.scales, 1.0 if x.global_scale is None else x.global_scale) for x in (a, b1, b2)]
+    tokens = normal(random, (5, 64), np.float16)
+    definition.check(tn.dual_gemm(tokens, b1, b2, out_dtype=np.float32), *definition.dual_gemm(tokens, *dense[1:]))
+    definition.check(tn.dual_gemm(a, b1, b2, out_dtype=np.float32), *definition.dual_gemm(*dense))
+    other = [thresher.Nvfp4(x.values, blocked(x.scales), x.global_scale, scale_layout="blocked") for x in (b1, b2)]
+    np.testing.assert_array_equal(tn.dual_gemm(tokens, *other), tn.dual_gemm(tokens, b1, b2))
+
+
+def test_out_is_written_with_its_strides_and_nothing_else(random):
+    a, b1, b2 = (normal(random, shape, BF16) for shape in ((6, 32), (10, 32), (10, 32)))
+    wide = np.full((6, 16), 7, BF16)
+    assert tn.dual_gemm(a, b1, b2, out=wide[:, :10]) is not None
+    np.testing.assert_array_equal(wide[:, :10], tn.dual_gemm(a, b1, b2))
+    assert (wide[:, 10:] == 7).all()
+    rows = np.zeros((6, 64), BF16)[:, :32]
+    rows[:] = a
+    np.testing.assert_array_equal(tn.dual_gemm(rows, b1, b2), tn.dual_gemm(a, b1, b2))
+
+
+def test_weights_that_change_in_place_are_read_anew(random):
+    a, b1, b2 = (normal(random, shape, np.float16) for shape in ((4, 32), (8, 32), (8, 32)))
+    tn.dual_gemm(a, b1, b2)
+    b2[:] = normal(random, (8, 32), np.float16)
+    definition.check(tn.dual_gemm(a, b1, b2), *definition.dual_gemm(a, b1, b2))
+
+
+@pytest.mark.parametrize("shape", [(0, 8, 16), (4, 0, 16)])
+def test_empty_operands(shape):
+    m, n, k = shape
+    result = tn.dual_gemm(np.ones((m, k), np.float16), np.ones((n, k), np.float16), np.ones((n, k), np.float16))
+    assert result.shape == (m, n) and (result == 0).all()
+
+
+def test_nan_goes_where_the_definition_sends_it(random):
+    a, b1, b2 = (normal(random, shape, np.float16) for shape in ((3, 16), (4, 16), (4, 16)))
+    a[1, 3] = np.nan
+    result = tn.dual_gemm(a, b1, b2)
+    assert np.isnan(result[1]).all() and not np.isnan(result[[0, 2]]).any()
+
+
+def offsets_of(counts):
+    return np.concatenate([[0], np.cumsum(counts)]).astype(np.int32)
+
+
+COUNTS = [3, 0, 21, 1]
+
+
+@pytest.mark.parametrize("order", [None, "gate_first", "up_first", "interleaved"])
+def test_grouped_dual_gemm_packed(random, order):
+    experts, n, k = len(COUNTS), 24, 40
+    a = normal(random, (sum(COUNTS), k), BF16)
+    gate, up = normal(random, (experts, n, k), BF16), normal(random, (experts, n, k), BF16) / BF16(8)
+    bias1, bias2 = normal(random, (experts, n), np.float32), normal(random, (experts, n), np.float32)
+    weights = random.random(len(a), np.float32)
+    offsets = offsets_of(COUNTS)
+    if order == "interleaved":
+        fused, bias = np.stack([gate, up], 2).reshape(experts, 2 * n, k), np.stack([bias1, bias2], 2).reshape(experts, 2 * n)
+    else:
+        parts = slice(None, None, -1 if order == "up_first" else 1)
+        fused, bias = np.concatenate([gate, up][parts], 1), np.concatenate([bias1, bias2][parts], 1)
+    weights_given = dict(b1=gate, b2=up, bias1=bias1, bias2=bias2) if order is None else dict(b1=fused, bias1=bias, order=order)
+    result = tn.grouped_dual_gemm(a, **weights_given, offsets=offsets, row_weights=weights, out_dtype=np.float32)
+    for e, (first, end) in enumerate(zip(offsets, offsets[1:])):
+        exact, error = definition.dual_gemm(a[first:end], gate[e], up[e], bias1=bias1[e], bias2=bias2[e])
+        w = weights[first:end, None].astype(np.float64)
+        definition.check(result[first:end], exact * w, error * w + 2.0**-23 * np.abs(exact * w))
+
+
+def test_grouped_gemm_gathers_rows_and_skips(random):
+    experts, n, k, tokens, top = len(COUNTS), 16, 24, 7, 2
+    a, b = normal(random, (tokens, k), np.float16), normal(random, (experts, n, k), np.float16)
+    offsets = offsets_of(COUNTS)
+    ids = random.integers(-2, tokens * top + 2, offsets[-1]).astype(np.int32)
+    out = np.full((len(ids), n), 5, np.float32)
+    tn.grouped_gemm(a, b, offsets=offsets, row_ids=ids, row_ids_divisor=top, out=out)
+    for e, (first, end) in enumerate(zip(offsets, offsets[1:])):
+        for row in range(first, end):
+            if 0 <= ids[row] < tokens * top:
+                definition.check(out[row], *definition.product(a[ids[row] // top], b[e]))
+            else:
+                assert (out[row] == 5).all()
+
+
+def test_grouped_slots(random):
+    experts, capacity, n, k = 3, 6, 16, 32
+    a, b = normal(random, (experts, capacity, k), BF16), normal(random, (experts, n, k), BF16)
+    counts = np.array([2, 0, 6], np.int32)
+    a[0, 2:] = np.nan
+    result = tn.grouped_gemm(a, b, counts=counts)
+    for e, count in enumerate(counts):
+        definition.check(result[e, :count], *definition.product(a[e, :count], b[e]))
+        assert (result[e, count:] == 0).all()
+
+
+def test_grouped_nvfp4(random):
+    weights = nvfp4(random, (2, 16, 32), np.array([0.5, 2], np.float32))
+    a = normal(random, (5, 32), np.float16)
+    result = tn.grouped_gemm(a, weights, offsets=np.array([0, 2, 5], np.int32), out_dtype=np.float32)
+    dense = definition.nvfp4(weights.values, weights.scales, weights.global_scale[:, None, None])
+    for e, rows in enumerate((slice(0, 2), slice(2, 5))):
+        definition.check(result[rows], *definition.product(a[rows], dense[e]))
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("options", [{}, dict(causal=True), dict(window=(5, 0)), dict(softcap=3.0, scale=0.5)])
+@pytest.mark.parametrize("width", [64, 128])
+def test_attention_is_its_definition(random, dtype, options, width):
+    batch, heads, kv_heads, queries, keys = 2, 4, 2, 19, 37
+    q, k, v = (normal(random, (batch, h, s, width), dtype) for h, s in ((heads, queries), (kv_heads, keys), (kv_heads, keys)))
+    result, lse = tn.attention(q, k, v, return_lse=True, **options)
+    for b in range(batch):
+        for h in range(heads):
+            exact, error, sums, sums_error = definition.attention(q[b, h], k[b, h // 2], v[b, h // 2], **options)
+            definition.check(result[b, h], exact, error)
+            definition.check(lse[b, h], sums, sums_error)
+
+
+def test_attention_of_transposed_views_and_rows_without_keys(random):
+    q = normal(random, (1, 9, 2, 64), np.float16).transpose(0, 2, 1, 3)
+    k = normal(random, (1, 4, 2, 64), np.float16).transpose(0, 2, 1, 3)
+    result, lse = tn.attention(q, k, k, causal=True, return_lse=True)
+    np.testing.assert_array_equal(result, tn.attention(np.ascontiguousarray(q), np.ascontiguousarray(k), k, causal=True))
+    assert (result[:, :, :5] == 0).all() and (lse[:, :, :5] == -np.inf).all() and np.isfinite(lse[:, :, 5:]).all()
+
+
+def test_attention_of_sequences_of_different_lengths(random):
+    lengths_q, lengths_k = [3, 1, 12], [9, 4, 12]
+    q = normal(random, (16, 4, 64), BF16)
+    k, v = normal(random, (25, 1, 64), BF16), normal(random, (25, 1, 64), BF16)
+    cu_q, cu_k = offsets_of(lengths_q), offsets_of(lengths_k)
+    result, lse = tn.attention(q, k, v, causal=True, cu_seqlens_q=cu_q, cu_seqlens_k=cu_k, return_lse=True)
+    assert lse.shape == (4, 16)
+    for i in range(3):
+        rows, keys = slice(cu_q[i], cu_q[i + 1]), slice(cu_k[i], cu_k[i + 1])
+        for h in range(4):
+            exact, error, *_ = definition.attention(q[rows, h], k[keys, 0], v[keys, 0], causal=True)
+            definition.check(result[rows, h], exact, error)
+
+
+class Exported:
+    """An array that DLPack alone shows."""
+
+    def __init__(self, array):
+        self._array = array
+
+    def __dlpack__(self, **_):
+        return self._array.__dlpack__()
+
+
+def test_arrays_by_dlpack_and_by_array_interface(random):
+    a, b1, b2 = (normal(random, shape, np.float16) for shape in ((5, 32), (8, 32), (8, 32)))
+    expected = tn.dual_gemm(a, b1, b2)
+    np.testing.assert_array_equal(tn.dual_gemm(Exported(a), Exported(b1), Exported(b2)), expected)
+    np.testing.assert_array_equal(tn.dual_gemm(Exported(a[:, ::1]), memoryview_of(b1), b2), expected)
+
+
+def memoryview_of(array):
+    class Interface:
+        __array_interface__ = array.__array_interface__
+        owner = array
+
+    return Interface()
+
+
+def test_many_threads_share_plans(random):
+    a, b1, b2 = (normal(random, shape, np.float16) for shape in ((33, 256), (64, 256), (64, 256)))
+    expected = tn.dual_gemm(a, b1, b2)
+    wrong = []
+
+    def work():
+        for _ in range(20):
+            if not np.array_equal(tn.dual_gemm(a, b1, b2), expected):
+                wrong.append(1)
+
+    threads = [threading.Thread(target=work) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not wrong
+
+
+def test_a_forked_process_computes_too(random):
+    a, b1, b2 = (normal(random, shape, np.float16) for shape in ((33, 256), (512, 256), (512, 256)))
+    expected = tn.dual_gemm(a, b1, b2, threads=2)
+    child = os.fork()
+    if child == 0:
+        os._exit(0 if np.array_equal(tn.dual_gemm(a, b1, b2, threads=2), expected) else 1)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+
+
+def test_threads_do_not_change_the_result(random):
+    a, b1, b2 = (normal(random, shape, BF16) for shape in ((33, 256), (64, 256), (64, 256)))
+    np.testing.assert_array_equal(tn.dual_gemm(a, b1, b2, threads=1), tn.dual_gemm(a, b1, b2, threads=3))
+
+
+def test_plans_of_calls_that_differ_in_one_option_are_not_mixed_up(random):
+    """Each result differs from every other: what an option says is in what plans are kept by."""
+    q, k = normal(random, (1, 2, 24, 64), np.float16), normal(random, (1, 2, 24, 64), np.float16)
+    a, b1 = normal(random, (8, 32), np.float16), normal(random, (2, 16, 32), np.float16)
+    offsets, ids = np.array([0, 3, 8], np.int32), np.arange(8, dtype=np.int32)
+    weights = random.random(8, np.float32)
+    kinds = [
+        [lambda o=o: tn.attention(q, k, k, **o) for o in (
+            {}, dict(causal=True), dict(window=(2, -1)), dict(window=(-1, 2)), dict(window=(2, 2)), dict(scale=0.3),
+            dict(softcap=0.5))],
+        [lambda o=o: tn.dual_gemm(a, b1[0], b1[1], **o) for o in (
+            {}, dict(activation="gelu_tanh"), dict(activation="swiglu_clamped"), dict(activation="swiglu_clamped", alpha=1),
+            dict(activation="swiglu_clamped", limit=0.5), dict(activation="swiglu_clamped", up_offset=0))],
+        [lambda o=o: tn.grouped_dual_gemm(a, b1, offsets=offsets, **o) for o in (
+            dict(order="gate_first"), dict(order="up_first"), dict(order="interleaved"),
+            dict(order="up_first", row_weights=weights), dict(order="up_first", row_ids=ids[::-1].copy()),
+            dict(order="up_first", row_ids=ids, row_ids_divisor=2), dict(order="up_first", activation="gelu_tanh"),
+            dict(order="up_first", bias1=np.ones((2, 16), np.float32)))],
+    ]
+    for calls in kinds:
+        results = [call().astype(np.float32) for call in calls]
+        for i, one in enumerate(results):
+            np.testing.assert_array_equal(calls[i]().astype(np.float32), one)
+            assert not any(np.array_equal(one, other) for other in results[:i]), i

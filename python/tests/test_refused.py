@@ -1,0 +1,197 @@
+"""Bad input to the NumPy functions: one sentence that names the argument, and nothing written."""
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+import thresher
+import thresher.numpy as tn
+from thresher import Nvfp4
+
+F16, U8, I32 = np.float16, np.uint8, np.int32
+
+
+def ones(*shape, dtype=F16):
+    return np.ones(shape, dtype)
+
+
+A, B = ones(4, 32), ones(8, 32)
+E = ones(2, 8, 32)
+OFFSETS = np.array([0, 2, 4], I32)
+Q, K = ones(1, 2, 5, 64), ones(1, 1, 7, 64)
+FP4 = Nvfp4(ones(8, 16, dtype=U8), ones(8, 2, dtype=U8))
+READ_ONLY = ones(4, 8)
+READ_ONLY.flags.writeable = False
+
+
+def misaligned(shape):
+    size = int(np.prod(shape)) * 2
+    return np.frombuffer(bytearray(size + 1), F16, offset=1, count=size // 2).reshape(shape)
+
+
+class BadExporter:
+    def __dlpack__(self, **_):
+        raise BufferError("no")
+
+
+class NoCapsule:
+    def __dlpack__(self, **_):
+        return 7
+
+
+def fp4(values=(8, 16), scales=(8, 2), global_scale=None, **more):
+    return Nvfp4(ones(*values, dtype=U8), ones(*scales, dtype=U8), global_scale, **more)
+
+
+DUAL = [
+    (dict(a=None), "a is None, expected a NumPy array"),
+    (dict(a=[[1.0]]), "a is of the type list"),
+    (dict(a=BadExporter()), "a cannot be had by DLPack: no"),
+    (dict(a=NoCapsule()), "a cannot be had by DLPack"),
+    (dict(a=A.astype(np.float64)), "a has the type <f8"),
+    (dict(a=A.astype(">f2")), "a has the type >f2"),
+    (dict(a=np.array([["x"]])), "a has the type <U1"),
+    (dict(a=np.zeros((4, 32), [("x", "<f2")])), "a has the type"),
+    (dict(a=A.astype(np.float32)), "a is float32, expected float16, bfloat16 or nvfp4"),
+    (dict(b1=B.astype(ml_dtypes.bfloat16)), "b2 is float16, expected bfloat16"),
+    (dict(a=F16(1).reshape(())), "a has 0 dimensions, expected 2"),
+    (dict(a=ones(1, 4, 32)), "a has 3 dimensions, expected 2"),
+    (dict(b1=ones(8)), "b1 has 1 dimensions, expected 2"),
+    (dict(b1=ones(8, 40)), r"b1 has the shape \[8, 40\], expected \[8, 32\]"),
+    (dict(b2=ones(9, 32)), r"b2 has the shape \[9, 32\], expected \[8, 32\]"),
+    (dict(b2=None), "b2 is None"),
+    (dict(a=ones(4, 30), b1=ones(8, 30), b2=ones(8, 30)), "problem.k is 30, expected a multiple of 8"),
+    (dict(a=ones(4, 0), b1=ones(8, 0), b2=ones(8, 0)), "problem.k is 0, expected at least 1"),
+    (dict(a=np.asfortranarray(ones(4, 32))), r"a has the strides \[1, 4\], expected 1 in its last dimension"),
+    (dict(a=A[::-1]), "a has row stride -32"),
+    (dict(a=np.broadcast_to(ones(1, 32), (4, 32))), "a repeats one row"),
+    (dict(b1=B[:, ::-1]), "b1 has the strides"),
+    (dict(a=np.lib.stride_tricks.as_strided(A, (4, 32), (2, 2))), "a has row stride 1, which is less than its row length 32"),
+    (dict(a=misaligned((4, 32))), "a has strides|a starts at"),
+    (dict(out=ones(4, 9)), r"out has the shape \[4, 9\], expected \[4, 8\]"),
+    (dict(out=ones(4, 8, dtype=I32)), "out is int32, expected float16, bfloat16 or float32"),
+    (dict(out=READ_ONLY), "out is read-only"),
+    (dict(out=A[:, :8]), "c .*a"),
+    (dict(out=B[:4, :8]), "c .*b"),
+    (dict(out=[1]), "out is of the type list, expected a NumPy array"),
+    (dict(out_dtype="int8"), "out_dtype is int8, expected float16, bfloat16 or float32"),
+    (dict(out_dtype=object()), "out_dtype is "),
+    (dict(out_dtype="float32", out=ones(4, 8)), "out and out_dtype are both given"),
+    (dict(activation="relu"), "activation is 'relu', expected one of silu, gelu_tanh, swiglu_clamped"),
+    (dict(activation=None), "activation is None"),
+    (dict(activation=["silu"]), "activation is"),
+    (dict(activation="swiglu_clamped", limit=0), "limit is 0, expected"),
+    (dict(activation="swiglu_clamped", limit=float("nan")), "limit is nan"),
+    (dict(alpha="x"), "alpha is 'x', expected a number"),
+    (dict(threads=-1), "threads is -1, expected 0 to 1024"),
+    (dict(threads="two"), "threads is 'two', expected a whole number"),
+    (dict(threads=1.5), "threads is 1.5, expected a whole number"),
+    (dict(strategy="fastest"), "strategy fastest is not known"),
+    (dict(strategy=3), "strategy is 3, expected the name of one or None"),
+    (dict(b1=FP4), "b2 is float16, expected nvfp4"),
+    (dict(b1=FP4, b2=fp4(scales=(8, 3))), r"b2.scales has the shape \[8, 3\], expected \[8, 2\]"),
+    (dict(b1=FP4, b2=fp4(values=(8, 12))), "b2.values has rows of 12 bytes"),
+    (dict(b1=FP4, b2=fp4(values=(16,))), "b2.values has 1 dimensions"),
+    (dict(b1=FP4, b2=fp4(global_scale=ones(2, dtype=np.float32))), "b2.global_scale has 2 elements, expected 1"),
+    (dict(b1=FP4, b2=fp4(global_scale=ones(1))), "b2.global_scale is float16, expected float32"),
+    (dict(b1=FP4, b2=fp4(scale_layout="blocked")), "b2.scales has 16 elements, expected 512"),
+    (dict(b1=FP4, b2=fp4(scale_layout=None)), "b2.scale_layout is None"),
+    (dict(b1=FP4, b2=fp4(scales=(512,), scale_layout="blocked")), "b1 and b2 have scales in different layouts"),
+    (dict(b1=FP4, b2=Nvfp4(B, B)), "b2.values is float16, expected uint8"),
+    (dict(b1=FP4, b2=Nvfp4(None, None)), "b2.values is None"),
+]
+
+
+@pytest.mark.parametrize("given, sentence", DUAL)
+def test_dual_gemm(given, sentence):
+    with pytest.raises(thresher.InvalidArgumentError, match=sentence) as refusal:
+        tn.dual_gemm(**{**dict(a=A, b1=B, b2=B), **given})
+    assert "\n" not in str(refusal.value)
+
+
+GROUPED = [
+    (dict(offsets=None), "neither offsets nor counts are given"),
+    (dict(counts=np.array([1, 1], I32)), "offsets and counts are both given"),
+    (dict(offsets=OFFSETS.astype(np.int64)), "offsets has the type <i8"),
+    (dict(offsets=OFFSETS.astype(np.float32)), "offsets is float32, expected int32"),
+    (dict(offsets=OFFSETS[:2]), r"offsets has the shape \[2\], expected \[3\]"),
+    (dict(offsets=OFFSETS.reshape(1, 3)), "offsets has 2 dimensions, expected 1"),
+    (dict(offsets=np.zeros(6, I32)[::2]), "offsets is not contiguous"),
+    (dict(offsets=3), "offsets is of the type int"),
+    (dict(b1=B), "b1 has 2 dimensions, expected 3"),
+    (dict(b1=ones(2, 8, 40)), "a has rows of 32 elements, but the weights have K = 40|b2 has the shape"),
+    (dict(b2=None), "order is missing: say how gate and up lie in b1"),
+    (dict(b2=None, order="gate"), "order is 'gate', expected one of gate_first"),
+    (dict(order="gate_first"), "but b2 is given too"),
+    (dict(b1=ones(2, 7, 32), b2=None, order="up_first"), "b1 has 7 rows for each expert, expected an even number"),
+    (dict(b1=ones(0, 8, 32), b2=ones(0, 8, 32), offsets=np.zeros(1, I32)), "experts is 0, expected 1"),
+    (dict(b2=np.ascontiguousarray(ones(2, 8, 64))[:, :, :32]), "b1 and b2 lie differently in memory"),
+    (dict(b1=np.broadcast_to(E[:1], (2, 8, 32)), b2=np.broadcast_to(E[:1], (2, 8, 32))), "b1 repeats the weights of one expert"),
+    (dict(bias1=ones(2, 8)), "one of the biases is missing"),
+    (dict(bias2=ones(2, 8)), "one of the biases is missing"),
+    (dict(bias1=ones(2, 8), bias2=ones(2, 9)), r"bias2 has the shape \[2, 9\], expected \[2, 8\]"),
+    (dict(bias1=ones(2, 8), bias2=ones(2, 8, dtype=np.float32)), "bias2 is float32, expected float16"),
+    (dict(row_weights=ones(4)), "row_weights is float16, expected float32"),
+    (dict(row_weights=ones(5, dtype=np.float32)), r"row_weights has the shape \[5\], expected \[4\]"),
+    (dict(row_ids=np.zeros((4, 1), I32)), "row_ids has 2 dimensions"),
+    (dict(row_ids=np.zeros(4, I32), row_ids_divisor=0), "row_ids_divisor is 0, expected 1"),
+    (dict(row_ids=np.zeros(4, I32), row_ids_divisor=2.0), "row_ids_divisor is 2.0, expected a whole number"),
+    (dict(offsets=None, counts=np.array([1, 1], I32)), "a has 2 dimensions, expected 3"),
+    (dict(a=ones(3, 4, 32), offsets=None, counts=np.array([1, 1], I32)), "a has 3 slots, but the weights have 2 experts"),
+    (dict(a=ones(2, 4, 32), offsets=None, counts=np.ones(3, I32)), r"counts has the shape \[3\], expected \[2\]"),
+    (dict(a=ones(2, 4, 32), offsets=None, counts=np.ones(2, I32), row_ids=np.zeros(4, I32)), "row_ids are given with counts"),
+    (dict(a=ones(2, 8, 32)[:, ::2], offsets=None, counts=np.ones(2, I32), out=ones(2, 8, 8)[:, :4]), "out has gaps between its slots"),
+]
+
+
+@pytest.mark.parametrize("given, sentence", GROUPED)
+def test_grouped_dual_gemm(given, sentence):
+    with pytest.raises(thresher.InvalidArgumentError, match=sentence):
+        tn.grouped_dual_gemm(**{**dict(a=A, b1=E, b2=E, offsets=OFFSETS), **given})
+
+
+ATTENTION = [
+    (dict(q=None), "q is None"),
+    (dict(k=K.astype(ml_dtypes.bfloat16)), "k is bfloat16, expected float16"),
+    (dict(q=Q.astype(np.float32)), "q is float32, expected float16 or bfloat16"),
+    (dict(q=ones(2, 5, 64)), "q has 3 dimensions, expected 4"),
+    (dict(q=ones(1, 2, 5, 80), k=ones(1, 1, 7, 80), v=ones(1, 1, 7, 80)), "head_dim is 80, expected 64 or 128"),
+    (dict(q=ones(1, 3, 5, 64), k=ones(1, 2, 7, 64), v=ones(1, 2, 7, 64)), "heads is 3"),
+    (dict(k=ones(2, 1, 7, 64)), r"k has the shape \[2, 1, 7, 64\], expected \[1, 1, 7, 64\]"),
+    (dict(v=ones(1, 1, 8, 64)), r"v has the shape \[1, 1, 8, 64\], expected \[1, 1, 7, 64\]"),
+    (dict(out=ones(1, 2, 5, 128)), "out has the shape"),
+    (dict(out=Q), "out lies in the memory of q"),
+    (dict(causal=1), "causal is 1, expected True or False"),
+    (dict(window=3), "window is 3"),
+    (dict(window=(1, 2, 3)), "window is"),
+    (dict(window=(-2, 0)), "window's left is -2"),
+    (dict(scale=float("inf")), "scale is inf, expected a finite number"),
+    (dict(scale="x"), "scale is 'x', expected a number"),
+    (dict(softcap=-1.0), "softcap is -1"),
+    (dict(cu_seqlens_q=OFFSETS), "one of cu_seqlens_q and cu_seqlens_k is missing"),
+    (dict(cu_seqlens_q=OFFSETS, cu_seqlens_k=OFFSETS), "q has 4 dimensions, expected 3"),
+    (dict(q=Q[..., ::-1]), "q starts at .*multiple of 16 bytes|stride"),
+    (dict(k=ones(1, 7, 1, 64).transpose(0, 2, 1, 3)[..., ::2], q=ones(1, 1, 1, 32), v=ones(1, 1, 7, 32)), "head_dim is 32|stride"),
+    (dict(q=ones(1, 2, 5, 68)[..., :64]), "stride"),
+]
+
+
+@pytest.mark.parametrize("given, sentence", ATTENTION)
+def test_attention(given, sentence):
+    with pytest.raises(thresher.InvalidArgumentError, match=sentence):
+        tn.attention(**{**dict(q=Q, k=K, v=K), **given})
+
+
+@pytest.mark.parametrize("offsets", [[0, 3, 2], [1, 4, 4], [0, 9, 4], [-1, 2, 4], [0, 2, 3]])
+def test_offsets_of_sequences_that_make_no_sense(offsets):
+    q, good, bad = ones(4, 1, 64), np.array([0, 2, 4], I32), np.array(offsets, I32)
+    for lists in ((good, bad), (bad, good)):
+        with pytest.raises(thresher.InvalidArgumentError, match="cu_seqlens"):
+            tn.attention(q, q, q, cu_seqlens_q=lists[0], cu_seqlens_k=lists[1])
+
+
+@pytest.mark.parametrize("offsets", [[0, 9, 4], [-5, 2, 2**31 - 1], [4, 0, -(2**31)]])
+def test_offsets_of_experts_that_make_no_sense_stay_within_the_arrays(offsets):
+    out = np.zeros((6, 8), F16)
+    tn.grouped_gemm(A, E, offsets=np.array(offsets, I32), out=out[1:5])
+    assert (out[[0, 5]] == 0).all()

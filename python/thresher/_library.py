@@ -1,0 +1,164 @@
+"""The C interface (thresher/thresher.h) by ctypes. Loaded when something is first asked of it."""
+
+import ctypes as c
+import functools
+import os
+
+from . import _errors
+
+FP32, FP16, BF16, FP8_E4M3, NVFP4, INT32, UINT8 = range(7)
+CPU, CUDA = range(2)
+NO_ACTIVATION = -1
+
+_I, _L, _P, _S, _Z = c.c_int32, c.c_int64, c.c_void_p, c.c_char_p, c.c_size_t
+_MATRIX = [_P, _L, _P, _P]  # data, row stride, scales, global scale
+
+_SIGNATURES = {
+    "thresher_version": (_S, []),
+    "thresher_last_error": (_S, []),
+    "thresher_dual_gemm_plan_raw_flat": (
+        _I,
+        [_I, _I, _L, _L, _L, _I, _I, _I, _I, _P, *_MATRIX, *_MATRIX, _I, _S, _S, _I, _P],
+    ),
+    "thresher_dual_gemm_run_flat": (_I, [_P, _P, _L, _P, _L, _P, _I, _P, _P, _L, _P]),
+    "thresher_grouped_run_flat": (_I, [_P, _P, _I, _L, _L, _P, _L, _P, _P, _P, _L, _P, _P, _P, _P]),
+    "thresher_attention_plan_flat": (
+        _I,
+        [_I, _I, _I, _L, _L, _L, _L, _L, _L, _I, _P, _L, _L, _P, _I, _S, _S, _I, _I, _P],
+    ),
+    "thresher_attention_run_flat": (_I, [_P] * 14),
+    **{f"thresher_{kind}_destroy": (None, [_P]) for kind in ("dual_gemm", "grouped", "attention")},
+    **{f"thresher_{kind}_workspace_bytes": (_Z, [_P]) for kind in ("dual_gemm", "grouped", "attention")},
+    **{f"thresher_{kind}_strategy": (_S, [_P]) for kind in ("dual_gemm", "grouped", "attention")},
+}
+
+
+class Device(c.Structure):
+    _fields_ = [("kind", _I), ("ordinal", _I)]
+
+
+class Versioned(c.Structure):
+    """A struct that begins with its size; `made` takes the library's defaults for what is not given."""
+
+    @classmethod
+    def made(cls, **values):
+        one = cls()
+        initialise = getattr(library(), cls.__name__ + "_init")
+        initialise(c.byref(one), c.c_uint32(c.sizeof(cls)))
+        for name, value in values.items():
+            setattr(one, name, value)
+        return one
+
+
+class thresher_grouped_problem(Versioned):
+    _fields_ = [
+        ("struct_size", c.c_uint32),
+        ("layout", _I),
+        ("experts", _L),
+        ("rows", _L),
+        ("n", _L),
+        ("k", _L),
+        ("tokens", _L),
+        ("expected_rows", _L),
+        ("row_ids_divisor", _L),
+        ("a", _I),
+        ("b", _I),
+        ("out", _I),
+        ("activation", _I),
+        ("alpha", c.c_float),
+        ("limit", c.c_float),
+        ("up_offset", c.c_float),
+        ("bias", _I),
+        ("row_weights", _I),
+        ("reserved", _I),
+    ]
+
+
+class thresher_grouped_weights_view(Versioned):
+    _fields_ = [
+        ("struct_size", c.c_uint32),
+        ("format", _I),
+        ("device", Device),
+        ("experts", _L),
+        ("n", _L),
+        ("k", _L),
+        ("order", _I),
+        ("scale_layout", _I),
+        ("b1", _P),
+        ("b2", _P),
+        ("expert_stride", _L),
+        ("row_stride", _L),
+        ("b1_scales", _P),
+        ("b2_scales", _P),
+        ("b1_global_scales", _P),
+        ("b2_global_scales", _P),
+        ("bias1", _P),
+        ("bias2", _P),
+        ("bias_format", _I),
+        ("reserved", _I),
+    ]
+
+
+class thresher_dual_gemm_options(Versioned):
+    _fields_ = [("struct_size", c.c_uint32), ("threads", _I), ("strategy", _S), ("knobs", _S)]
+
+
+@functools.cache
+def library() -> c.CDLL:
+    path = os.path.join(os.path.dirname(os.path.abspath(__file__)), "libthresher.so")
+    try:
+        loaded = c.CDLL(path)
+    except OSError as error:
+        raise ImportError(f"the library of the package thresher cannot be loaded ({error}): install the package again") from None
+    for name, (result, arguments) in _SIGNATURES.items():
+        function = getattr(loaded, name)
+        function.restype = result
+        function.argtypes = arguments
+    return loaded
+
+
+def check(status: int) -> None:
+    """Raises the library's sentence unless `status` is that of success."""
+    if status != 0:
+        sentence = library().thresher_last_error().decode(errors="replace")
+        raise _errors.by_status.get(status, _errors.InternalError)(sentence)
+
+
+def refuse(sentence: str) -> None:
+    raise _errors.InvalidArgumentError(sentence)
+
+
+def version() -> str:
+    return library().thresher_version().decode()
+
+
+def best_device() -> str:
+    device = Device()
+    check(library().thresher_best_device(c.byref(device)))
+    return "cpu" if device.kind == CPU else f"cuda:{device.ordinal}"
+
+
+def parse_device(text: str) -> tuple[int, int]:
+    """(kind, ordinal) of "cpu", "cuda" or "cuda:1"."""
+    kind, _, ordinal = text.partition(":") if isinstance(text, str) else ("", "", "")
+    if kind == "cpu" and not ordinal:
+        return (CPU, 0)
+    if kind == "cuda" and (not ordinal or ordinal.isascii() and ordinal.isdigit()):
+        return (CUDA, int(ordinal or 0))
+    refuse(f"the device is {text!r}, expected 'cpu', 'cuda' or 'cuda:1'")
+
+
+def device_name(device: str = "cpu") -> str:
+    text = c.create_string_buffer(256)
+    check(library().thresher_device_name(Device(*parse_device(device)), text, c.c_size_t(len(text))))
+    return text.value.decode(errors="replace")
+
+
+def strategies(operation: str, device: str = "cpu") -> list[str]:
+    kinds = {"dual_gemm": "dual_gemm", "grouped_dual_gemm": "grouped", "grouped_gemm": "grouped", "attention": "attention"}
+    if operation not in kinds:
+        refuse(f"the operation is {operation!r}, expected one of {', '.join(kinds)}")
+    text = c.create_string_buffer(4096)
+    function = getattr(library(), f"thresher_{kinds[operation]}_strategies")
+    check(function(Device(*parse_device(device)), text, c.c_size_t(len(text))))
+    return text.value.decode().split(",")

@@ -1,0 +1,22 @@
+"""NVFP4 operands: several arrays that are one matrix."""
+
+from typing import Any
+
+
+class Nvfp4:
+    """A matrix [rows, K], or a stack [E, rows, K], in NVFP4: element = e2m1 value × e4m3 scale × global scale.
+
+    values: uint8 [rows, K/2], two e2m1 codes a byte, the low nibble first.
+    scales: uint8 or float8_e4m3fn; e4m3, one for each 16 values along K: [rows, K/16] with scale_layout "row_major"; with
+        "blocked" (Blackwell's and cuBLAS's order of 128 by 4) any contiguous shape of so many bytes.
+    global_scale: float32 of one element (of a stack [E]), or None for 1. It multiplies; checkpoints of the format
+        compressed-tensors hold its reciprocal.
+    """
+
+    __slots__ = ("values", "scales", "global_scale", "scale_layout")
+
+    def __init__(self, values: Any, scales: Any, global_scale: Any = None, *, scale_layout: str = "row_major"):
+        self.values = values
+        self.scales = scales
+        self.global_scale = global_scale
+        self.scale_layout = scale_layout

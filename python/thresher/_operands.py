@@ -1,0 +1,158 @@
+"""Operands as the C interface takes them: a pointer, and what was checked about what lies there."""
+
+from typing import Any, NamedTuple
+
+from ._library import BF16, FP8_E4M3, FP16, FP32, INT32, NVFP4, UINT8, refuse
+
+FORMAT_NAMES = {
+    FP32: "float32",
+    FP16: "float16",
+    BF16: "bfloat16",
+    FP8_E4M3: "float8_e4m3fn",
+    NVFP4: "nvfp4",
+    INT32: "int32",
+    UINT8: "uint8",
+}
+FORMATS = {name: format for format, name in FORMAT_NAMES.items()}
+SCALE_LAYOUTS = {"row_major": 0, "blocked": 1}
+
+
+class Operand(NamedTuple):
+    """A tensor, borrowed for a call. Strides count elements. NVFP4 has the shape and strides of its elements."""
+
+    name: str
+    pointer: int
+    format: int
+    shape: tuple
+    strides: tuple
+    device: tuple  # kind and ordinal
+    scales: Any = None  # pointer
+    global_scale: Any = None  # pointer
+    scale_layout: int = 0
+
+
+def is_contiguous(operand: Operand) -> bool:
+    if 0 in operand.shape:
+        return True
+    expected = 1
+    for extent, stride in zip(reversed(operand.shape), reversed(operand.strides)):
+        if extent != 1 and stride != expected:
+            return False
+        expected *= extent
+    return True
+
+
+def elements(shape: tuple) -> int:
+    count = 1
+    for extent in shape:
+        count *= extent
+    return count
+
+
+def expect_format(operand: Operand, *formats: int) -> None:
+    if operand.format not in formats:
+        *most, last = [FORMAT_NAMES[format] for format in formats]
+        expected = f"{', '.join(most)} or {last}" if most else last
+        refuse(f"{operand.name} is {FORMAT_NAMES[operand.format]}, expected {expected}")
+
+
+def expect_rank(operand: Operand, rank: int, shape: str) -> None:
+    if len(operand.shape) != rank:
+        refuse(f"{operand.name} has {len(operand.shape)} dimensions, expected {rank}: {shape}")
+
+
+def expect_shape(operand: Operand, shape: tuple, why: str) -> None:
+    if operand.shape != shape:
+        refuse(f"{operand.name} has the shape {list(operand.shape)}, expected {list(shape)}: {why}")
+
+
+def expect_contiguous(operand: Operand) -> None:
+    if not is_contiguous(operand):
+        refuse(f"{operand.name} is not contiguous: its strides are {list(operand.strides)}")
+
+
+def expect_same_device(first: Operand, *others: Operand | None) -> None:
+    for other in others:
+        if other is not None and other.device != first.device:
+            refuse(f"{other.name} lies on {device_text(other.device)}, but {first.name} on {device_text(first.device)}")
+
+
+_BYTES = {FP32: 4, FP16: 2, BF16: 2, INT32: 4, UINT8: 1, FP8_E4M3: 1}
+
+
+def expect_apart(out: Operand, *others: Operand | None) -> None:
+    """Refuses an output whose reach meets that of another operand."""
+    first, end = _reach(out)
+    for other in others:
+        if other is not None and 0 not in other.shape and 0 not in out.shape:
+            begin, beyond = _reach(other)
+            if begin < end and first < beyond:
+                refuse(f"{out.name} lies in the memory of {other.name}, expected memory of its own")
+
+
+def _reach(operand: Operand) -> tuple[int, int]:
+    last = sum((extent - 1) * stride for extent, stride in zip(operand.shape, operand.strides))
+    return operand.pointer, operand.pointer + (last + 1) * _BYTES[operand.format]
+
+
+def device_text(device: tuple) -> str:
+    return "the CPU" if device[0] == 0 else f"GPU {device[1]}"
+
+
+def row_stride(operand: Operand) -> int:
+    """The stride of the last dimension but one, checked as far as the C interface cannot see it: its 0 stands for
+    contiguous rows."""
+    if 0 in operand.shape:
+        return operand.shape[-1]
+    extent, stride = operand.shape[-2], operand.strides[-2]
+    if operand.shape[-1] > 1 and operand.strides[-1] != 1:
+        refuse(f"{operand.name} has the strides {list(operand.strides)}, expected 1 in its last dimension: make it contiguous")
+    if extent <= 1:
+        return operand.shape[-1]
+    if stride == 0:
+        refuse(f"{operand.name} repeats one row (a stride of 0), expected rows of their own: make it contiguous")
+    return stride
+
+
+def nvfp4(values: Operand, scales: Operand, global_scale: Operand | None, scale_layout: str) -> Operand:
+    """One operand of its parts, each of which is checked."""
+    name = values.name.removesuffix(".values")
+    expect_format(values, UINT8)
+    expect_format(scales, UINT8, FP8_E4M3)
+    expect_contiguous(scales)
+    expect_same_device(values, scales, global_scale)
+    layout = SCALE_LAYOUTS.get(scale_layout) if isinstance(scale_layout, str) else None
+    if layout is None:
+        refuse(f"{name}.scale_layout is {scale_layout!r}, expected 'row_major' or 'blocked'")
+    if len(values.shape) not in (2, 3):
+        refuse(f"{values.name} has {len(values.shape)} dimensions, expected 2, [rows, K/2], or 3 with experts before them")
+    *outer, rows, half = values.shape
+    depth = 2 * half
+    if depth % 16 != 0:
+        refuse(f"{values.name} has rows of {half} bytes, which is {depth} elements, expected a multiple of 16")
+    if layout == 0:
+        expect_shape(scales, (*outer, rows, depth // 16), "one scale for each 16 elements along K")
+    else:
+        expected = elements(tuple(outer)) * -(-rows // 128) * 128 * (-(-(depth // 16) // 4) * 4)
+        if elements(scales.shape) != expected:
+            refuse(f"{scales.name} has {elements(scales.shape)} elements, expected {expected} of blocked scales")
+    if global_scale is not None:
+        expect_format(global_scale, FP32)
+        expect_contiguous(global_scale)
+        expected = outer[0] if outer else 1
+        if elements(global_scale.shape) != expected:
+            refuse(f"{global_scale.name} has {elements(global_scale.shape)} elements, expected {expected}")
+    if len(values.shape) == 3 or half > 1 and values.strides[-1] != 1:
+        expect_contiguous(values)
+    strides = (*(2 * stride for stride in values.strides[:-1]), 1)
+    return Operand(
+        name,
+        values.pointer,
+        NVFP4,
+        (*outer, rows, depth),
+        strides,
+        values.device,
+        scales.pointer,
+        None if global_scale is None else global_scale.pointer,
+        layout,
+    )

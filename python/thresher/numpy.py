@@ -1,0 +1,211 @@
+"""The operations on NumPy arrays, by this CPU.
+
+Arrays are given as NumPy's, or as objects with `__dlpack__` (PyTorch's and JAX's arrays) or `__array_interface__`; nothing is copied.
+bfloat16 is the type of that name of the package ml_dtypes. Results are new NumPy arrays, or what was given as `out`, a NumPy
+array that may be written to.
+
+Every function raises InvalidArgumentError with one sentence, and has written nothing, when arguments do not fit together.
+`threads` is how many to use, 0 for all; `strategy` one of `thresher.strategies(operation)`, None for the default.
+"""
+
+from typing import Any
+
+import numpy as _np
+
+from . import _dlpack
+from . import _library as _lib
+from . import _operands as _of
+from . import _operations as _op
+from ._library import refuse as _refuse
+from ._nvfp4 import Nvfp4
+
+__all__ = ["attention", "dual_gemm", "grouped_dual_gemm", "grouped_gemm"]
+
+
+class _Call:
+    """The operands of one call, whose owners it keeps alive."""
+
+    def __init__(self):
+        self._owners = []
+        self._bfloat16 = None
+
+    def operand(self, name: str, array: Any) -> _of.Operand:
+        if isinstance(array, Nvfp4):
+            return _of.nvfp4(
+                self.operand(f"{name}.values", array.values),
+                self.operand(f"{name}.scales", array.scales),
+                self.optional(f"{name}.global_scale", array.global_scale),
+                array.scale_layout,
+            )
+        made = self._operand(name, array)
+        if made.device[0] != _lib.CPU:
+            _refuse(f"{name} lies on {_of.device_text(made.device)}, expected memory of the CPU: thresher.torch computes on GPUs")
+        return made
+
+    def optional(self, name: str, array: Any) -> _of.Operand | None:
+        return None if array is None else self.operand(name, array)
+
+    def _operand(self, name: str, array: Any) -> _of.Operand:
+        if not isinstance(array, _np.ndarray):
+            if hasattr(array, "__cuda_array_interface__") and not hasattr(array, "__dlpack__"):
+                _refuse(f"{name} lies on a GPU, expected memory of the CPU: thresher.torch computes on GPUs")
+            if hasattr(array, "__dlpack__"):
+                made, owner = _dlpack.operand(name, array)
+                self._owners.append(owner)
+                return made
+            if not hasattr(array, "__array_interface__"):
+                _refuse(f"{name} is {_kind(array)}, expected a NumPy array or an object with __dlpack__ or __array_interface__")
+            array = _np.asarray(array)
+        self._owners.append(array)
+        format = _of.FORMATS.get(array.dtype.name)
+        if format is None or format == _lib.NVFP4 or not array.dtype.isnative:
+            _refuse(f"{name} has the type {array.dtype.name if array.dtype.kind == 'V' else array.dtype.str}, expected float16, "
+                    f"bfloat16, float32, int32 or uint8 in this machine's byte order")
+        if format == _lib.BF16:
+            self._bfloat16 = array.dtype
+        size = array.itemsize
+        if any(stride % size for stride in array.strides):
+            _refuse(f"{name} has strides of {list(array.strides)} bytes, expected multiples of its element's {size}")
+        strides = tuple(stride // size for stride in array.strides)
+        return _of.Operand(name, array.__array_interface__["data"][0], format, array.shape, strides, (_lib.CPU, 0))
+
+    def output(self, out: Any, shape: tuple, format: int, *, zeros: bool = False, name: str = "out") -> tuple:
+        """(the array, its operand): `out`, or a new one."""
+        if out is None:
+            out = (_np.zeros if zeros else _np.empty)(shape, self._dtype(format))
+        elif not isinstance(out, _np.ndarray):
+            _refuse(f"{name} is {_kind(out)}, expected a NumPy array")
+        elif not out.flags.writeable:
+            _refuse(f"{name} is read-only, expected an array that may be written to")
+        return out, self.operand(name, out)
+
+    def _dtype(self, format: int) -> _np.dtype:
+        if format != _lib.BF16:
+            return _np.dtype(_of.FORMAT_NAMES[format])
+        if self._bfloat16 is None:
+            try:
+                import ml_dtypes
+            except ImportError:
+                _refuse("NumPy has no bfloat16 for the output: install ml_dtypes, or give out_dtype or out")
+            self._bfloat16 = _np.dtype(ml_dtypes.bfloat16)
+        return self._bfloat16
+
+
+def _kind(value: Any) -> str:
+    return "None" if value is None else f"of the type {type(value).__name__}"
+
+
+def _format(out_dtype: Any, out: Any, default: int) -> int:
+    if out_dtype is None:
+        return default
+    if out is not None:
+        _refuse("out and out_dtype are both given, expected one of them")
+    try:
+        name = out_dtype if isinstance(out_dtype, str) else _np.dtype(out_dtype).name
+    except TypeError:
+        name = repr(out_dtype)
+    if name not in ("float16", "bfloat16", "float32"):
+        _refuse(f"out_dtype is {name}, expected float16, bfloat16 or float32")
+    return _of.FORMATS[name]
+
+
+def dual_gemm(a, b1, b2, *, activation="silu", alpha=1.702, limit=7.0, up_offset=1.0, out_dtype=None, out=None, threads=0,
+              strategy=None):
+    """activation(a·b1ᵀ) ∘ (a·b2ᵀ), the first half of a gated MLP. b1 is the gate, b2 is up.
+
+    a: [M, K], float16, bfloat16 or Nvfp4. K is a multiple of 8, with NVFP4 of 16; M and N may be 0.
+    b1, b2: [N, K], both float16, both bfloat16 or both Nvfp4.
+    activation: of gate g and up u: "silu", g·σ(g)·u; "gelu_tanh"; or "swiglu_clamped", with g' = min(g, limit) and
+        u' = clamp(u, ±limit): g'·σ(alpha·g')·(u' + up_offset).
+    out_dtype: float16, bfloat16 or float32; that of `a` by default (with Nvfp4 that of b1, else bfloat16).
+    out: [M, N], written instead; lies apart from the inputs. Rows may have gaps, elements of a row may not.
+
+    Products and activation are float32, rounded once. Returns [M, N].
+    """
+    call = _Call()
+    operands = [call.operand(name, array) for name, array in (("a", a), ("b1", b1), ("b2", b2))]
+    _of.expect_rank(operands[0], 2, "[M, K]")
+    _of.expect_rank(operands[1], 2, "[N, K]")
+    format = _format(out_dtype, out, _op.output_format(*operands[:2]))
+    result, c = call.output(out, (operands[0].shape[0], operands[1].shape[0]), format)
+    _op.dual_gemm(*operands, c, _op.activation_of(activation, alpha, limit, up_offset), threads=_op.threads_of(threads),
+                  strategy=strategy)
+    return result
+
+
+def grouped_dual_gemm(a, b1, b2=None, *, offsets=None, counts=None, row_ids=None, row_ids_divisor=1, order=None, bias1=None,
+                      bias2=None, row_weights=None, activation="silu", alpha=1.702, limit=7.0, up_offset=1.0, out_dtype=None,
+                      out=None, threads=0, strategy=None):
+    """activation(a·b1[e]ᵀ + bias1[e], a·b2[e]ᵀ + bias2[e])·row_weight for the rows of each expert e.
+
+    Rows lie in one of three ways:
+        offsets int32 [E + 1]: rows offsets[e] … offsets[e + 1] − 1 of a [rows, K] and of the result [rows, N] are e's.
+        offsets and row_ids int32 [rows]: so are those of the result, whose row r takes row row_ids[r] // row_ids_divisor
+            of a [tokens, K]; ids that lie outside skip the row.
+        counts int32 [E]: the first counts[e] rows of slot e of a [E, capacity, K] and of the result [E, capacity, N].
+    Offsets that make no sense are limited to such as do.
+
+    b1, b2: [E, N, K], gate and up; or b1 [E, 2·N, K] alone and `order`, how both lie in it: "gate_first", "up_first" or
+        "interleaved". float16, bfloat16 or Nvfp4.
+    bias1, bias2: [E, N], of one tensor [E, 2·N]; float32, float16 or bfloat16.
+    row_weights: float32 [rows], of slots [E, capacity].
+    Everything else as in dual_gemm. Rows that nobody owns are 0 in a new result and left alone in `out`.
+    """
+    return _grouped(a, b1, b2, _op.activation_of(activation, alpha, limit, up_offset), order, offsets, counts, row_ids,
+                    row_ids_divisor, bias1, bias2, row_weights, out_dtype, out, threads, strategy, ("b1", "bias1"))
+
+
+def grouped_gemm(a, b, *, offsets=None, counts=None, row_ids=None, row_ids_divisor=1, bias=None, row_weights=None,
+                 out_dtype=None, out=None, threads=0, strategy=None):
+    """(a·b[e]ᵀ + bias[e])·row_weight for the rows of each expert e: the down projection.
+
+    b: [E, N, K]; bias: [E, N]; everything else as in grouped_dual_gemm.
+    """
+    return _grouped(a, b, None, None, None, offsets, counts, row_ids, row_ids_divisor, bias, None, row_weights, out_dtype, out,
+                    threads, strategy, ("b", "bias"))
+
+
+def _grouped(a, b1, b2, activation, order, offsets, counts, row_ids, row_ids_divisor, bias1, bias2, row_weights, out_dtype, out,
+             threads, strategy, names):
+    call = _Call()
+    a, b1 = call.operand("a", a), call.operand(names[0], b1)
+    b2 = call.optional("b2", b2)
+    lists = {name: call.optional(name, array) for name, array in (("offsets", offsets), ("counts", counts), ("row_ids", row_ids))}
+    _of.expect_rank(b1, 3, "[E, N, K]")
+    experts, columns = b1.shape[:2]
+    layout, rows, _ = _op.grouped_rows(a, experts, **lists)
+    shape = (rows, columns // 2 if order else columns)
+    result, c = call.output(out, (experts, *shape) if layout == _op.SLOTS else shape,
+                            _format(out_dtype, out, _op.output_format(a, b1)), zeros=True)
+    _op.grouped(a, b1, b2, c, order=order, activation=activation, **lists,
+                row_ids_divisor=_op.whole_number("row_ids_divisor", row_ids_divisor, 1),
+                row_weights=call.optional("row_weights", row_weights), bias1=call.optional(names[1], bias1),
+                bias2=call.optional("bias2", bias2), threads=_op.threads_of(threads), strategy=strategy)
+    return result
+
+
+def attention(q, k, v, *, causal=False, scale=None, softcap=0.0, window=(-1, -1), cu_seqlens_q=None, cu_seqlens_k=None,
+              return_lse=False, out=None, threads=0, strategy=None):
+    """softmax(q·kᵀ·scale + mask)·v for each batch and head.
+
+    q: [B, H, Sq, D]; k, v: [B, Hk, Sk, D] with H a multiple of Hk; float16 or bfloat16; D is 64 or 128. The last dimension
+        is contiguous, the other strides are multiples of 8, so that [B, S, H, D] in memory is a transposed view.
+    cu_seqlens_q, cu_seqlens_k: int32 [B + 1]: sequences of different lengths one behind the other; q is [T, H, D] then,
+        k and v [Tk, Hk, D].
+    causal: query i sees keys up to i + Sk − Sq. window: keys to the left and to the right that are visible, −1 for all.
+    scale: 1/√D by default. softcap: 0 for none, else c·tanh(s/c) after the scale.
+    out: of the shape and type of q; lies apart from the inputs.
+
+    Returns the result, or with return_lse the result and the logarithm of the sum of exponentials, float32 [B, H, Sq] or [H, T].
+    A row that may see no key gives 0 and −inf.
+    """
+    call = _Call()
+    q, k, v = (call.operand(name, array) for name, array in (("q", q), ("k", k), ("v", v)))
+    lists = [call.optional("cu_seqlens_q", cu_seqlens_q), call.optional("cu_seqlens_k", cu_seqlens_k)]
+    options = _op.attention_options(causal, scale, softcap, window)
+    _op.attention_shape(q, k, v, *lists)
+    result, o = call.output(out, q.shape, q.format)
+    sums, lse = (call.output(None, _op.lse_shape(q.shape, cu_seqlens_q is not None), _lib.FP32, name="lse") if return_lse
+                 else (None, None))
+    _op.attention(q, k, v, o, lse, *lists, **options, threads=_op.threads_of(threads), strategy=strategy)
+    return (result, sums) if return_lse else result
