@@ -16,7 +16,7 @@ from ._operands import (
     expect_shape,
     row_stride,
 )
-from ._plans import host_workspace, made, planned, row_bucket
+from ._plans import HOST, Place, made, planned, row_bucket
 
 ACTIVATIONS = {"silu": 0, "gelu_tanh": 1, "swiglu_clamped": 2}
 ORDERS = {None: 0, "gate_first": 1, "up_first": 2, "interleaved": 3}
@@ -81,8 +81,8 @@ def _pointers(weights: Operand) -> tuple:
     return weights.pointer, row_stride(weights), weights.scales, weights.global_scale
 
 
-def dual_gemm(a: Operand, b1: Operand, b2: Operand, out: Operand, activation: tuple, *, stream: int | None = None,
-              workspace=host_workspace, threads: int = 0, strategy: str | None = None) -> None:
+def dual_gemm(a: Operand, b1: Operand, b2: Operand, out: Operand, activation: tuple, *, place: Place = HOST,
+              threads: int = 0, strategy: str | None = None) -> None:
     """out[M,N] = activation(a·b1ᵀ) ∘ (a·b2ᵀ)."""
     expect_rank(a, 2, "[M, K]")
     expect_rank(b1, 2, "[N, K]")
@@ -109,10 +109,10 @@ def dual_gemm(a: Operand, b1: Operand, b2: Operand, out: Operand, activation: tu
                     b1.format, out.format, number, (c.c_float * 3)(*constants), *gate, *up, b1.scale_layout, _text(strategy),
                     None, threads)
 
-    plan = planned(key, make)
+    plan = planned(key, place, make)
     lib.check(lib.library().thresher_dual_gemm_run_flat(
-        plan.handle, stream, rows, a.pointer, row_stride(a), a.scales, a.scale_layout, a.global_scale, out.pointer,
-        row_stride(out), workspace(plan.workspace_bytes)))
+        plan.handle, place.stream, rows, a.pointer, row_stride(a), a.scales, a.scale_layout, a.global_scale, out.pointer,
+        row_stride(out), place.workspace(plan.workspace_bytes)))
 
 
 def _expert_weights(b1: Operand, b2: Operand | None, order: int, bias1: Operand | None, bias2: Operand | None) -> tuple:
@@ -157,8 +157,8 @@ def _expert_weights(b1: Operand, b2: Operand | None, order: int, bias1: Operand 
 
 def grouped(a: Operand, b1: Operand, b2: Operand | None, out: Operand, *, order: str | None, activation: tuple | None,
             offsets: Operand | None, counts: Operand | None, row_ids: Operand | None, row_ids_divisor: int,
-            row_weights: Operand | None, bias1: Operand | None, bias2: Operand | None, stream: int | None = None,
-            workspace=host_workspace, threads: int = 0, strategy: str | None = None) -> None:
+            row_weights: Operand | None, bias1: Operand | None, bias2: Operand | None, place: Place = HOST,
+            threads: int = 0, strategy: str | None = None) -> None:
     """The rows of `out` that experts own: each with the weights of its expert."""
     experts, columns, depth, view = _expert_weights(b1, b2, _order(order, b2, activation), bias1, bias2)
     layout, rows, tokens = grouped_rows(a, experts, offsets, counts, row_ids)
@@ -197,11 +197,11 @@ def grouped(a: Operand, b1: Operand, b2: Operand | None, out: Operand, *, order:
         return made("grouped", lib.library().thresher_grouped_plan_raw, device, c.byref(problem), c.byref(weights),
                     c.byref(options))
 
-    plan = planned(key, make)
+    plan = planned(key, place, make)
     lib.check(lib.library().thresher_grouped_run_flat(
-        plan.handle, stream, a.scale_layout, rows, tokens, a.pointer, row_stride(a), a.scales, a.global_scale, out.pointer,
+        plan.handle, place.stream, a.scale_layout, rows, tokens, a.pointer, row_stride(a), a.scales, a.global_scale, out.pointer,
         row_stride(out), groups.pointer, None if row_ids is None else row_ids.pointer,
-        None if row_weights is None else row_weights.pointer, workspace(plan.workspace_bytes)))
+        None if row_weights is None else row_weights.pointer, place.workspace(plan.workspace_bytes)))
 
 
 def _order(order: str | None, b2: Operand | None, activation: tuple | None) -> int:
@@ -281,7 +281,7 @@ def _strides(operand: Operand) -> c.Array | None:
 
 def attention(q: Operand, k: Operand, v: Operand, out: Operand, lse: Operand | None, cu_seqlens_q: Operand | None,
               cu_seqlens_k: Operand | None, *, causal: bool, scale: float | None, softcap: float, window: tuple,
-              stream: int | None = None, workspace=host_workspace, threads: int = 0, strategy: str | None = None) -> None:
+              place: Place = HOST, threads: int = 0, strategy: str | None = None) -> None:
     """out = softmax(q·kᵀ·scale + mask)·v for each batch and head."""
     shape = attention_shape(q, k, v, cu_seqlens_q, cu_seqlens_k)
     expect_format(out, q.format)
@@ -302,12 +302,12 @@ def attention(q: Operand, k: Operand, v: Operand, out: Operand, lse: Operand | N
                     queries, keys, width, int(causal), None if scale is None else c.byref(c.c_float(scale)), left, right,
                     c.byref(c.c_float(softcap)), int(has_lengths), _text(strategy), None, 0, threads)
 
-    plan = planned(key, make)
+    plan = planned(key, place, make)
     pointer = lambda operand: None if operand is None else operand.pointer
     lib.check(lib.library().thresher_attention_run_flat(
-        plan.handle, stream, q.pointer, _strides(q), k.pointer, _strides(k), v.pointer, _strides(v),
+        plan.handle, place.stream, q.pointer, _strides(q), k.pointer, _strides(k), v.pointer, _strides(v),
         out.pointer, _strides(out), pointer(lse), pointer(cu_seqlens_q), pointer(cu_seqlens_k),
-        workspace(plan.workspace_bytes)))
+        place.workspace(plan.workspace_bytes)))
 
 
 def attention_options(causal, scale, softcap, window) -> dict:

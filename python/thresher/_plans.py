@@ -32,7 +32,7 @@ _plans: collections.OrderedDict[tuple, Plan] = collections.OrderedDict()
 _planning = threading.Lock()
 
 
-def planned(key: tuple, make: Callable[[], Plan]) -> Plan:
+def planned(key: tuple, place: "Place", make: Callable[[], Plan]) -> Plan:
     """The plan that was made for an equal key, or a new one. Those that were not used for longest are dropped."""
     plan = _plans.get(key)
     if plan is not None:
@@ -44,6 +44,7 @@ def planned(key: tuple, make: Callable[[], Plan]) -> Plan:
     with _planning:
         plan = _plans.get(key)
         if plan is None:
+            place.before_planning()
             plan = make()
             _plans[key] = plan
             while len(_plans) > _most:
@@ -63,16 +64,25 @@ def row_bucket(rows: int) -> int:
     return max(step, -(-rows // step) * step)
 
 
+class Place:
+    """Where a call runs and has its workspace: the CPU; thresher.torch has those of GPUs."""
+
+    stream = None
+
+    def workspace(self, size: int) -> int:
+        """The address of so many bytes that this thread may use until it asks again; it starts at a multiple of 256."""
+        if size == 0:
+            return 0
+        if getattr(_of_thread, "size", 0) < size:
+            memory = mmap.mmap(-1, size)
+            _of_thread.memory = memory
+            _of_thread.address = c.addressof(c.c_char.from_buffer(memory))
+            _of_thread.size = size
+        return _of_thread.address
+
+    def before_planning(self) -> None:
+        """Raises where no plan can be made now."""
+
+
 _of_thread = threading.local()
-
-
-def host_workspace(size: int) -> int:
-    """The address of so many bytes that this thread may use until it asks again; it starts a page."""
-    if size == 0:
-        return 0
-    if getattr(_of_thread, "size", 0) < size:
-        memory = mmap.mmap(-1, size)
-        _of_thread.memory = memory
-        _of_thread.address = c.addressof(c.c_char.from_buffer(memory))
-        _of_thread.size = size
-    return _of_thread.address
+HOST = Place()

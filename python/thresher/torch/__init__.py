@@ -1,0 +1,166 @@
+"""The operations on PyTorch's tensors, on a GPU or on this CPU.
+
+Each is an operator of `torch.ops.thresher` with a functional and an out form, which `torch.compile` takes into its graph whole; on
+a GPU it runs in the current stream and can be captured in a CUDA graph once it was called with such shapes. There is no backward
+pass: an input that requires a gradient is refused where gradients are recorded.
+
+Functions take `out`, a tensor that is written instead of a new one, and raise below `thresher.Error`, with one sentence and before
+anything is written, when arguments do not fit together.
+"""
+
+from typing import Any
+
+import torch as _torch
+
+from .._library import refuse as _refuse
+from .._nvfp4 import Nvfp4
+from . import _ops as _ops  # registers
+from .modules import Attention, GatedMLP, MoE
+
+__all__ = ["Attention", "GatedMLP", "MoE", "attention", "dual_gemm", "grouped_dual_gemm", "grouped_gemm"]
+
+_Tensor = _torch.Tensor
+
+
+def _expect_tensors(**given: Any) -> None:
+    for name, value in given.items():
+        if not isinstance(value, _Tensor):
+            _refuse(f"{name} is {'None' if value is None else 'of the type ' + type(value).__name__}, expected a tensor")
+        if value.layout != _torch.strided or value.device.type not in ("cpu", "cuda", "meta"):
+            _refuse(f"{name} is {value.layout} on {value.device}, expected torch.strided on cpu or cuda")
+
+
+def _given(**optional: Any) -> dict:
+    """Those that are not None, checked."""
+    given = {name: value for name, value in optional.items() if value is not None}
+    _expect_tensors(**given)
+    return given
+
+
+def _weights(names: tuple, weights: tuple) -> tuple:
+    """(values, named arguments) of weights that are tensors, or all Nvfp4."""
+    if not any(isinstance(one, Nvfp4) for one in weights):
+        _expect_tensors(**{name: one for name, one in zip(names, weights) if one is not None or name != "b2"})
+        return weights, {}
+    values, named, layouts = [], {}, set()
+    for name, one in zip(names, weights):
+        if one is None:
+            values.append(None)
+            continue
+        if not isinstance(one, Nvfp4):
+            _refuse(f"{name} is not Nvfp4, expected it to be, as the other weights are")
+        _expect_tensors(**{f"{name}.values": one.values, f"{name}.scales": one.scales})
+        values.append(one.values)
+        named |= _given(**{f"{name}_scales": one.scales, f"{name}_global_scale": one.global_scale})
+        layouts.add(one.scale_layout)
+    if len(layouts) > 1:
+        _refuse("b1 and b2 have scales in different layouts, expected one layout")
+    return tuple(values), {**named, "scale_layout": layouts.pop()}
+
+
+def _run(name: str, out: _Tensor | None, out_dtype: _torch.dtype | None, arguments: tuple, options: dict) -> _Tensor:
+    if out is None:
+        if out_dtype is not None:
+            options["out_dtype"] = out_dtype
+        return getattr(_torch.ops.thresher, name)(*arguments, **options)
+    if out_dtype is not None:
+        _refuse("out and out_dtype are both given, expected one of them")
+    _expect_tensors(out=out)
+    getattr(_torch.ops.thresher, f"{name}_out")(out, *arguments, **options)
+    return out
+
+
+def dual_gemm(a: _Tensor, b1: _Tensor | Nvfp4, b2: _Tensor | Nvfp4, *, activation: str = "silu", alpha: float = 1.702,
+              limit: float = 7.0, up_offset: float = 1.0, out_dtype: _torch.dtype | None = None,
+              out: _Tensor | None = None) -> _Tensor:
+    """activation(a·b1ᵀ) ∘ (a·b2ᵀ), the first half of a gated MLP. b1 is the gate, b2 is up.
+
+    a: [M, K], float16 or bfloat16. K is a multiple of 8, with Nvfp4 of 16; M and N may be 0.
+    b1, b2: [N, K], both float16, both bfloat16 or both Nvfp4 (on the CPU).
+    activation: of gate g and up u: "silu", g·σ(g)·u; "gelu_tanh"; or "swiglu_clamped", with g' = min(g, limit) and
+        u' = clamp(u, ±limit): g'·σ(alpha·g')·(u' + up_offset).
+    out_dtype: float16, bfloat16 or float32; that of `a` by default.
+    out: [M, N], written instead; lies apart from the inputs. Rows may have gaps, elements of a row may not.
+
+    Products and activation are float32, rounded once. Returns [M, N].
+    """
+    _expect_tensors(a=a)
+    values, scales = _weights(("b1", "b2"), (b1, b2))
+    return _run("dual_gemm", out, out_dtype, (a, *values),
+                dict(activation=activation, alpha=alpha, limit=limit, up_offset=up_offset, **scales))
+
+
+def grouped_dual_gemm(a: _Tensor, b1: _Tensor | Nvfp4, b2: _Tensor | Nvfp4 | None = None, *, offsets: _Tensor | None = None,
+                      counts: _Tensor | None = None, row_ids: _Tensor | None = None, row_ids_divisor: int = 1,
+                      order: str | None = None, bias1: _Tensor | None = None, bias2: _Tensor | None = None,
+                      row_weights: _Tensor | None = None, activation: str = "silu", alpha: float = 1.702, limit: float = 7.0,
+                      up_offset: float = 1.0, out_dtype: _torch.dtype | None = None, out: _Tensor | None = None) -> _Tensor:
+    """activation(a·b1[e]ᵀ + bias1[e], a·b2[e]ᵀ + bias2[e])·row_weight for the rows of each expert e.
+
+    Rows lie in one of three ways; no host reads the lists on a GPU:
+        offsets int32 [E + 1]: rows offsets[e] … offsets[e + 1] − 1 of a [rows, K] and of the result [rows, N] are e's.
+        offsets and row_ids int32 [rows]: so are those of the result, whose row r takes row row_ids[r] // row_ids_divisor
+            of a [tokens, K]; ids that lie outside skip the row.
+        counts int32 [E]: the first counts[e] rows of slot e of a [E, capacity, K] and of the result [E, capacity, N].
+    Offsets that make no sense are limited to such as do.
+
+    b1, b2: [E, N, K], gate and up; or b1 [E, 2·N, K] alone and `order`, how both lie in it: "gate_first", "up_first" or
+        "interleaved". float16, bfloat16 or Nvfp4 (on the CPU).
+    bias1, bias2: [E, N], of one tensor [E, 2·N]; float32, float16 or bfloat16.
+    row_weights: float32 [rows], of slots [E, capacity].
+    Everything else as in dual_gemm. Rows that nobody owns are 0 in a new result and left alone in `out`.
+    """
+    _expect_tensors(a=a)
+    values, scales = _weights(("b1", "b2"), (b1, b2))
+    tensors = _given(offsets=offsets, counts=counts, row_ids=row_ids, row_weights=row_weights, bias1=bias1, bias2=bias2)
+    return _run("grouped_dual_gemm", out, out_dtype, (a, *values),
+                dict(row_ids_divisor=row_ids_divisor, order=order, activation=activation, alpha=alpha, limit=limit,
+                     up_offset=up_offset, **tensors, **scales))
+
+
+def grouped_gemm(a: _Tensor, b: _Tensor | Nvfp4, *, offsets: _Tensor | None = None, counts: _Tensor | None = None,
+                 row_ids: _Tensor | None = None, row_ids_divisor: int = 1, bias: _Tensor | None = None,
+                 row_weights: _Tensor | None = None, out_dtype: _torch.dtype | None = None,
+                 out: _Tensor | None = None) -> _Tensor:
+    """(a·b[e]ᵀ + bias[e])·row_weight for the rows of each expert e: the down projection.
+
+    b: [E, N, K]; bias: [E, N]; everything else as in grouped_dual_gemm.
+    """
+    _expect_tensors(a=a)
+    values, scales = _weights(("b",), (b,))
+    tensors = _given(offsets=offsets, counts=counts, row_ids=row_ids, row_weights=row_weights, bias=bias)
+    return _run("grouped_gemm", out, out_dtype, (a, *values), dict(row_ids_divisor=row_ids_divisor, **tensors, **scales))
+
+
+def attention(q: _Tensor, k: _Tensor, v: _Tensor, *, causal: bool = False, scale: float | None = None, softcap: float = 0.0,
+              window: tuple[int, int] = (-1, -1), cu_seqlens_q: _Tensor | None = None, cu_seqlens_k: _Tensor | None = None,
+              return_lse: bool = False, out: _Tensor | None = None) -> _Tensor | tuple[_Tensor, _Tensor]:
+    """softmax(q·kᵀ·scale + mask)·v for each batch and head.
+
+    q: [B, H, Sq, D]; k, v: [B, Hk, Sk, D] with H a multiple of Hk; float16 or bfloat16; D is 64 or 128. The last dimension
+        is contiguous, the other strides are multiples of 8, so that [B, S, H, D] in memory is a transposed view.
+    cu_seqlens_q, cu_seqlens_k: int32 [B + 1]: sequences of different lengths one behind the other; q is [T, H, D] then,
+        k and v [Tk, Hk, D].
+    causal: query i sees keys up to i + Sk − Sq. window: keys to the left and to the right that are visible, −1 for all.
+    scale: 1/√D by default. softcap: 0 for none, else c·tanh(s/c) after the scale.
+    out: of the shape and type of q; lies apart from the inputs.
+
+    Returns the result, or with return_lse the result and the logarithm of the sum of exponentials, float32 [B, H, Sq] or [H, T].
+    A row that may see no key gives 0 and −inf.
+    """
+    _expect_tensors(q=q, k=k, v=v)
+    try:
+        left, right = window
+    except (TypeError, ValueError):
+        _refuse(f"window is {window!r}, expected the keys to the left and to the right that are visible, -1 for all")
+    options = dict(causal=causal, scale=scale, softcap=softcap, window_left=left, window_right=right,
+                   **_given(cu_seqlens_q=cu_seqlens_q, cu_seqlens_k=cu_seqlens_k))
+    if out is None:
+        return (_torch.ops.thresher.attention_with_lse if return_lse else _torch.ops.thresher.attention)(q, k, v, **options)
+    _expect_tensors(out=out)
+    lse = None
+    if return_lse:
+        shape = (q.shape[1], q.shape[0]) if cu_seqlens_q is not None else q.shape[:-1]
+        lse = q.new_empty(shape, dtype=_torch.float32)
+    _torch.ops.thresher.attention_out(out, lse, q, k, v, **options)
+    return (out, lse) if return_lse else out

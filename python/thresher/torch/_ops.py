@@ -1,0 +1,210 @@
+"""torch.ops.thresher: schemas, kernels and fake kernels.
+
+Kernels are registered from Python and call the C interface by ctypes, which every torch from 2.4 on takes alike.
+"""
+
+import torch
+
+from .. import _library as lib
+from .. import _operands as of
+from .. import _operations as op
+from ._place import operand, optional, place
+
+library = torch.library.Library("thresher", "DEF")
+
+_ACTIVATION = 'str activation="silu", float alpha=1.702, float limit=7.0, float up_offset=1.0'
+_NVFP4 = ("Tensor? b1_scales=None, Tensor? b2_scales=None, Tensor? b1_global_scale=None, Tensor? b2_global_scale=None, "
+          'str scale_layout="row_major"')
+_GROUPS = ("Tensor? offsets=None, Tensor? counts=None, Tensor? row_ids=None, int row_ids_divisor=1, "
+           "Tensor? row_weights=None")
+_ATTENTION = ("bool causal=False, float? scale=None, float softcap=0.0, int window_left=-1, int window_right=-1, "
+              "Tensor? cu_seqlens_q=None, Tensor? cu_seqlens_k=None")
+
+# Of each operation the arguments that come first, and those that are named.
+_SCHEMAS = {
+    "dual_gemm": ("Tensor a, Tensor b1, Tensor b2", f"{_NVFP4}, {_ACTIVATION}"),
+    "grouped_dual_gemm": (
+        "Tensor a, Tensor b1, Tensor? b2=None",
+        f"{_GROUPS}, str? order=None, Tensor? bias1=None, Tensor? bias2=None, {_NVFP4}, {_ACTIVATION}",
+    ),
+    "grouped_gemm": (
+        "Tensor a, Tensor b",
+        f'{_GROUPS}, Tensor? bias=None, Tensor? b_scales=None, Tensor? b_global_scale=None, str scale_layout="row_major"',
+    ),
+}
+
+_exact_strides = getattr(torch.Tag, "needs_exact_strides", torch.Tag.needs_fixed_stride_order)
+_TAGS = (torch.Tag.pt2_compliant_tag, _exact_strides)
+
+
+def _define(name: str, schema: str, kernel, fake) -> None:
+    library.define(f"{name}{schema}", tags=_TAGS)
+    for key in ("CPU", "CUDA"):
+        library.impl(name, kernel, key)
+    torch.library.register_fake(f"thresher::{name}", fake, lib=library)
+
+
+def _refuse_gradients(*tensors: torch.Tensor | None) -> None:
+    if torch.is_grad_enabled() and any(tensor is not None and tensor.requires_grad for tensor in tensors):
+        op.raise_unsupported("thresher has no backward pass, but an input requires a gradient: call it under torch.no_grad() or "
+                             "torch.inference_mode(), or detach the input")
+
+
+def _weights(name: str, values: torch.Tensor, scales, global_scale, scale_layout: str) -> of.Operand:
+    if scales is None:
+        if global_scale is not None:
+            lib.refuse(f"{name}_global_scale is given without {name}_scales, expected both of NVFP4 weights or neither")
+        return operand(name, values)
+    return of.nvfp4(operand(f"{name}.values", values), operand(f"{name}.scales", scales),
+                    optional(f"{name}.global_scale", global_scale), scale_layout)
+
+
+def _threads(tensor: torch.Tensor) -> int:
+    return 0 if tensor.is_cuda else torch.get_num_threads()
+
+
+def _dual_gemm_out(out, a, b1, b2, *, b1_scales=None, b2_scales=None, b1_global_scale=None, b2_global_scale=None,
+                   scale_layout="row_major", activation="silu", alpha=1.702, limit=7.0, up_offset=1.0):
+    _refuse_gradients(a, b1, b2)
+    op.dual_gemm(operand("a", a), _weights("b1", b1, b1_scales, b1_global_scale, scale_layout),
+                 _weights("b2", b2, b2_scales, b2_global_scale, scale_layout), operand("out", out),
+                 op.activation_of(activation, alpha, limit, up_offset), place=place(a), threads=_threads(a))
+
+
+def _shape_of_dual_gemm(a, b1):
+    if a.dim() != 2 or b1.dim() != 2:
+        of.expect_rank(operand("a", a), 2, "[M, K]")
+        of.expect_rank(operand("b1", b1), 2, "[N, K]")
+    return (a.shape[0], b1.shape[0])
+
+
+def _new(a, shape, out_dtype, zeros=False):
+    dtype = a.dtype if out_dtype is None else out_dtype
+    return (a.new_zeros if zeros else a.new_empty)(shape, dtype=dtype)
+
+
+def _dual_gemm(a, b1, b2, *, out_dtype=None, **options):
+    out = _new(a, _shape_of_dual_gemm(a, b1), out_dtype)
+    _dual_gemm_out(out, a, b1, b2, **options)
+    return out
+
+
+def _fake_dual_gemm(a, b1, b2, *, out_dtype=None, **_):
+    torch._check(a.dim() == 2 and b1.dim() == 2, lambda: "a and b1 have two dimensions")
+    return _new(a, (a.shape[0], b1.shape[0]), out_dtype)
+
+
+def _grouped_out(out, a, b1, b2, *, offsets, counts, row_ids, row_ids_divisor, row_weights, order, bias1, bias2, activation,
+                 b_names=("bias1", "bias2")):
+    op.grouped(operand("a", a), b1, b2, operand("out", out), order=order, activation=activation,
+               offsets=optional("offsets", offsets), counts=optional("counts", counts), row_ids=optional("row_ids", row_ids),
+               row_ids_divisor=op.whole_number("row_ids_divisor", row_ids_divisor, 1),
+               row_weights=optional("row_weights", row_weights), bias1=optional(b_names[0], bias1),
+               bias2=optional(b_names[1], bias2), place=place(a), threads=_threads(a))
+
+
+def _grouped_dual_gemm_out(out, a, b1, b2=None, *, offsets=None, counts=None, row_ids=None, row_ids_divisor=1, row_weights=None,
+                           order=None, bias1=None, bias2=None, b1_scales=None, b2_scales=None, b1_global_scale=None,
+                           b2_global_scale=None, scale_layout="row_major", activation="silu", alpha=1.702, limit=7.0,
+                           up_offset=1.0):
+    _refuse_gradients(a, b1, b2, row_weights, bias1, bias2)
+    gate = _weights("b1", b1, b1_scales, b1_global_scale, scale_layout)
+    up = None if b2 is None else _weights("b2", b2, b2_scales, b2_global_scale, scale_layout)
+    _grouped_out(out, a, gate, up, offsets=offsets, counts=counts, row_ids=row_ids, row_ids_divisor=row_ids_divisor,
+                 row_weights=row_weights, order=order, bias1=bias1, bias2=bias2,
+                 activation=op.activation_of(activation, alpha, limit, up_offset))
+
+
+def _grouped_gemm_out(out, a, b, *, offsets=None, counts=None, row_ids=None, row_ids_divisor=1, row_weights=None, bias=None,
+                      b_scales=None, b_global_scale=None, scale_layout="row_major"):
+    _refuse_gradients(a, b, row_weights, bias)
+    _grouped_out(out, a, _weights("b", b, b_scales, b_global_scale, scale_layout), None, offsets=offsets, counts=counts,
+                 row_ids=row_ids, row_ids_divisor=row_ids_divisor, row_weights=row_weights, order=None, bias1=bias, bias2=None,
+                 activation=None, b_names=("bias", "bias2"))
+
+
+def _grouped_shape(a, b, row_ids, fused):
+    if b.dim() != 3 or a.dim() not in (2, 3):
+        lib.refuse(f"a has {a.dim()} dimensions and the weights {b.dim()}, expected 2, or 3 of slots, and 3: [E, N, K]")
+    columns = b.shape[1] // 2 if fused else b.shape[1]
+    if a.dim() == 3:
+        return (a.shape[0], a.shape[1], columns)
+    return ((a if row_ids is None else row_ids).shape[0], columns)
+
+
+def _grouped_dual_gemm(a, b1, b2=None, *, out_dtype=None, **options):
+    out = _new(a, _grouped_shape(a, b1, options.get("row_ids"), options.get("order") is not None), out_dtype, zeros=True)
+    _grouped_dual_gemm_out(out, a, b1, b2, **options)
+    return out
+
+
+def _fake_grouped_dual_gemm(a, b1, b2=None, *, out_dtype=None, row_ids=None, order=None, **_):
+    return _new(a, _grouped_shape(a, b1, row_ids, order is not None), out_dtype)
+
+
+def _grouped_gemm(a, b, *, out_dtype=None, **options):
+    out = _new(a, _grouped_shape(a, b, options.get("row_ids"), False), out_dtype, zeros=True)
+    _grouped_gemm_out(out, a, b, **options)
+    return out
+
+
+def _fake_grouped_gemm(a, b, *, out_dtype=None, row_ids=None, **_):
+    return _new(a, _grouped_shape(a, b, row_ids, False), out_dtype)
+
+
+_KERNELS = {
+    "dual_gemm": (_dual_gemm, _dual_gemm_out, _fake_dual_gemm),
+    "grouped_dual_gemm": (_grouped_dual_gemm, _grouped_dual_gemm_out, _fake_grouped_dual_gemm),
+    "grouped_gemm": (_grouped_gemm, _grouped_gemm_out, _fake_grouped_gemm),
+}
+
+
+def _fake_out(*_, **__):
+    return None
+
+
+for _name, (_first, _named) in _SCHEMAS.items():
+    _functional, _out, _fake = _KERNELS[_name]
+    _define(_name, f"({_first}, *, {_named}, ScalarType? out_dtype=None) -> Tensor", _functional, _fake)
+    _define(f"{_name}_out", f"(Tensor(z!) out, {_first}, *, {_named}) -> ()", _out, _fake_out)
+
+
+def _attention_out(out, lse, q, k, v, *, causal=False, scale=None, softcap=0.0, window_left=-1, window_right=-1,
+                   cu_seqlens_q=None, cu_seqlens_k=None):
+    _refuse_gradients(q, k, v)
+    op.attention(operand("q", q), operand("k", k), operand("v", v), operand("out", out), optional("lse", lse),
+                 optional("cu_seqlens_q", cu_seqlens_q), optional("cu_seqlens_k", cu_seqlens_k),
+                 **op.attention_options(causal, scale, softcap, (window_left, window_right)), place=place(q),
+                 threads=_threads(q))
+
+
+def _new_lse(q, cu_seqlens_q):
+    return q.new_empty(op.lse_shape(q.shape, cu_seqlens_q is not None), dtype=torch.float32)
+
+
+def _attention(q, k, v, **options):
+    out = torch.empty_like(q, memory_format=torch.contiguous_format)
+    _attention_out(out, None, q, k, v, **options)
+    return out
+
+
+def _attention_with_lse(q, k, v, **options):
+    if q.dim() not in (3, 4):
+        lib.refuse(f"q has {q.dim()} dimensions, expected 4, [B, H, Sq, D], or 3 where lengths vary")
+    out, lse = torch.empty_like(q, memory_format=torch.contiguous_format), _new_lse(q, options.get("cu_seqlens_q"))
+    _attention_out(out, lse, q, k, v, **options)
+    return out, lse
+
+
+def _fake_attention(q, k, v, **_):
+    return torch.empty_like(q, memory_format=torch.contiguous_format)
+
+
+def _fake_attention_with_lse(q, k, v, *, cu_seqlens_q=None, **_):
+    return torch.empty_like(q, memory_format=torch.contiguous_format), _new_lse(q, cu_seqlens_q)
+
+
+_QKV = "Tensor q, Tensor k, Tensor v"
+_define("attention", f"({_QKV}, *, {_ATTENTION}) -> Tensor", _attention, _fake_attention)
+_define("attention_with_lse", f"({_QKV}, *, {_ATTENTION}) -> (Tensor, Tensor)", _attention_with_lse, _fake_attention_with_lse)
+_define("attention_out", f"(Tensor(y!) out, Tensor(z!)? lse, {_QKV}, *, {_ATTENTION}) -> ()", _attention_out, _fake_out)

@@ -1,0 +1,54 @@
+"""Tensors as operands, and where calls on them run."""
+
+import torch
+
+from .. import _library as lib
+from .._operands import Operand
+from .._plans import HOST, Place
+
+FORMATS = {
+    torch.float32: lib.FP32,
+    torch.float16: lib.FP16,
+    torch.bfloat16: lib.BF16,
+    torch.int32: lib.INT32,
+    torch.uint8: lib.UINT8,
+    torch.float8_e4m3fn: lib.FP8_E4M3,
+}
+
+_CPU = (lib.CPU, 0)
+
+
+def operand(name: str, tensor: torch.Tensor) -> Operand:
+    format = FORMATS.get(tensor.dtype)
+    if format is None:
+        lib.refuse(f"{name} is {str(tensor.dtype).removeprefix('torch.')}, expected float16, bfloat16, float32, int32 or uint8")
+    device = (lib.CUDA, tensor.get_device()) if tensor.is_cuda else _CPU
+    return Operand(name, tensor.data_ptr(), format, tuple(tensor.shape), tensor.stride(), device)
+
+
+def optional(name: str, tensor: torch.Tensor | None) -> Operand | None:
+    return None if tensor is None else operand(name, tensor)
+
+
+class _OnGpu(Place):
+    """The current stream of a tensor's GPU. PyTorch's allocator gives the workspace, so that a graph's own pool does while one
+    is captured; the stream's order lets it be given away again once the call is enqueued."""
+
+    def __init__(self, device: torch.device):
+        self._device = device
+        self.stream = torch.cuda.current_stream(device).cuda_stream
+
+    def workspace(self, size: int) -> int:
+        if size == 0:
+            return 0
+        self._memory = torch.empty(size, dtype=torch.uint8, device=self._device)
+        return self._memory.data_ptr()
+
+    def before_planning(self) -> None:
+        if torch.cuda.is_current_stream_capturing():
+            lib.refuse("a call that was not made before is being captured in a CUDA graph, and planning it may compile and "
+                       "allocate: make it once with these shapes before the capture")
+
+
+def place(tensor: torch.Tensor) -> Place:
+    return _OnGpu(tensor.device) if tensor.is_cuda else HOST

@@ -1,0 +1,141 @@
+"""`torch.nn` modules on the operators, made from a float module or a checkpoint's tensors.
+
+Weights are buffers: they move, save and load like any, and are not trained.
+"""
+
+import torch
+from torch import nn
+
+from .._library import refuse
+
+
+def _buffer(name: str, tensor: torch.Tensor, dtype: torch.dtype, rank: int) -> torch.Tensor:
+    if not isinstance(tensor, torch.Tensor) or tensor.dim() != rank:
+        refuse(f"{name} is {list(tensor.shape) if isinstance(tensor, torch.Tensor) else tensor!r}, expected a tensor of {rank} "
+               f"dimensions")
+    return tensor.detach().to(dtype).contiguous()
+
+
+def _sixteen_bit(tensor: torch.Tensor, dtype: torch.dtype | None) -> torch.dtype:
+    """What weights are kept in: `dtype`, else their own type, or bfloat16 of wider ones."""
+    dtype = dtype or (tensor.dtype if tensor.dtype in (torch.float16, torch.bfloat16) else torch.bfloat16)
+    if dtype not in (torch.float16, torch.bfloat16):
+        refuse(f"dtype is {dtype}, expected torch.float16 or torch.bfloat16")
+    return dtype
+
+
+def _linear(module: nn.Module, *names: str) -> torch.Tensor:
+    """The weight of the first layer of these names, which must have no bias."""
+    for name in names:
+        layer = getattr(module, name, None)
+        if layer is not None:
+            if getattr(layer, "bias", None) is not None:
+                refuse(f"the layer {name} has a bias, expected none")
+            return layer.weight
+    refuse(f"the module has no layer {' or '.join(names)}")
+
+
+class GatedMLP(nn.Module):
+    """down·(activation(gate·x) ∘ up·x): gate, up [N, K]; down [K', N]; x [..., K]; the result [..., K'] in the type of x."""
+
+    def __init__(self, gate: torch.Tensor, up: torch.Tensor, down: torch.Tensor, *, activation: str = "silu",
+                 dtype: torch.dtype | None = None, **constants: float):
+        super().__init__()
+        dtype = _sixteen_bit(gate, dtype)
+        self.register_buffer("gate", _buffer("gate", gate, dtype, 2))
+        self.register_buffer("up", _buffer("up", up, dtype, 2))
+        self.register_buffer("down", _buffer("down", down, dtype, 2))
+        self.activation = activation
+        self.constants = constants
+        if self.up.shape != self.gate.shape or self.down.shape[1] != self.gate.shape[0]:
+            refuse(f"gate, up and down have the shapes {list(self.gate.shape)}, {list(self.up.shape)} and "
+                   f"{list(self.down.shape)}, expected [N, K], [N, K] and [K', N]")
+
+    @classmethod
+    def from_float(cls, module: nn.Module, *, activation: str = "silu", dtype: torch.dtype | None = None,
+                   **constants: float) -> "GatedMLP":
+        """From a module with linear layers gate_proj, up_proj and down_proj (or w1, w3 and w2), without biases."""
+        return cls(_linear(module, "gate_proj", "w1"), _linear(module, "up_proj", "w3"), _linear(module, "down_proj", "w2"),
+                   activation=activation, dtype=dtype, **constants)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        rows = x.reshape(-1, x.shape[-1]).to(self.gate.dtype)
+        hidden = torch.ops.thresher.dual_gemm(rows, self.gate, self.up, activation=self.activation, **self.constants)
+        return nn.functional.linear(hidden, self.down).to(x.dtype).reshape(*x.shape[:-1], -1)
+
+
+class MoE(nn.Module):
+    """Σ over a token's experts e of weight·down[e]·(activation(gate[e]·x) ∘ up[e]·x).
+
+    gate_up: [E, 2·N, K], with `order` how both lie in it: "gate_first", "up_first" or "interleaved". down: [E, K', N].
+    """
+
+    def __init__(self, gate_up: torch.Tensor, down: torch.Tensor, *, order: str, activation: str = "silu",
+                 dtype: torch.dtype | None = None, **constants: float):
+        super().__init__()
+        dtype = _sixteen_bit(gate_up, dtype)
+        self.register_buffer("gate_up", _buffer("gate_up", gate_up, dtype, 3))
+        self.register_buffer("down", _buffer("down", down, dtype, 3))
+        self.order = order
+        self.activation = activation
+        self.constants = constants
+        experts, both, _ = self.gate_up.shape
+        if self.down.shape[0] != experts or 2 * self.down.shape[2] != both:
+            refuse(f"gate_up and down have the shapes {list(self.gate_up.shape)} and {list(self.down.shape)}, expected "
+                   f"[E, 2 N, K] and [E, K', N]")
+
+    @classmethod
+    def from_float(cls, experts, *, activation: str = "silu", dtype: torch.dtype | None = None, **constants: float) -> "MoE":
+        """From a sequence of modules, each as GatedMLP.from_float takes one."""
+        gate_up = [torch.cat([_linear(one, "gate_proj", "w1"), _linear(one, "up_proj", "w3")]) for one in experts]
+        down = [_linear(one, "down_proj", "w2") for one in experts]
+        if not down:
+            refuse("there are no experts, expected at least one")
+        return cls(torch.stack(gate_up), torch.stack(down), order="gate_first", activation=activation, dtype=dtype, **constants)
+
+    def forward(self, x: torch.Tensor, topk_ids: torch.Tensor, topk_weights: torch.Tensor) -> torch.Tensor:
+        """x: [T, K]; topk_ids: [T, k], integers, those outside [0, E) are skipped; topk_weights: [T, k]. Returns [T, K'] in
+        the type of x, summed in float32 in the order of the choices."""
+        tokens, choices = topk_ids.shape
+        experts = self.down.shape[0]
+        sorted_ids, rows = torch.sort(topk_ids.reshape(-1), stable=True)
+        bounds = torch.arange(experts + 1, device=x.device, dtype=sorted_ids.dtype)
+        offsets = torch.searchsorted(sorted_ids, bounds, out_int32=True)
+        hidden = torch.ops.thresher.grouped_dual_gemm(
+            x.to(self.down.dtype), self.gate_up, None, offsets=offsets, row_ids=rows.to(torch.int32), row_ids_divisor=choices,
+            order=self.order, activation=self.activation, **self.constants)
+        weighted = torch.ops.thresher.grouped_gemm(
+            hidden, self.down, offsets=offsets, row_weights=topk_weights.reshape(-1)[rows].to(torch.float32),
+            out_dtype=torch.float32)
+        by_choice = torch.zeros_like(weighted).index_copy(0, rows, weighted)
+        return by_choice.reshape(tokens, choices, -1).sum(1).to(x.dtype)
+
+
+class Attention(nn.Module):
+    """Projections, attention and the output's projection: q [H·D, C], k and v [Hk·D, C], o [C', H·D]; x [B, S, C]."""
+
+    def __init__(self, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, o: torch.Tensor, *, head_dim: int, causal: bool = True,
+                 scale: float | None = None, window: tuple[int, int] = (-1, -1), softcap: float = 0.0,
+                 dtype: torch.dtype | None = None):
+        super().__init__()
+        dtype = _sixteen_bit(q, dtype)
+        for name, tensor in (("q", q), ("k", k), ("v", v), ("o", o)):
+            self.register_buffer(name, _buffer(name, tensor, dtype, 2))
+        self.head_dim = head_dim
+        self.options = dict(causal=causal, scale=scale, window_left=window[0], window_right=window[1], softcap=softcap)
+        if self.q.shape[0] % head_dim or self.k.shape[0] % head_dim or self.v.shape != self.k.shape:
+            refuse(f"q, k and v have {self.q.shape[0]}, {self.k.shape[0]} and {self.v.shape[0]} rows, expected multiples of "
+                   f"head_dim, {head_dim}, and as many of k as of v")
+
+    @classmethod
+    def from_float(cls, module: nn.Module, *, head_dim: int, dtype: torch.dtype | None = None, **options) -> "Attention":
+        """From a module with linear layers q_proj, k_proj, v_proj and o_proj, without biases."""
+        return cls(*(_linear(module, f"{name}_proj") for name in "qkvo"), head_dim=head_dim, dtype=dtype, **options)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        batch, length, _ = x.shape
+        rows = x.to(self.q.dtype)
+        q, k, v = (nn.functional.linear(rows, weight).reshape(batch, length, -1, self.head_dim).transpose(1, 2)
+                   for weight in (self.q, self.k, self.v))
+        result = torch.ops.thresher.attention(q, k, v, **self.options)
+        return nn.functional.linear(result.transpose(1, 2).reshape(batch, length, -1), self.o).to(x.dtype)
