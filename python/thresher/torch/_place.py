@@ -19,6 +19,8 @@ _CPU = (lib.CPU, 0)
 
 
 def operand(name: str, tensor: torch.Tensor) -> Operand:
+    if tensor is None:
+        lib.refuse(f"{name} is None, expected a tensor")
     format = FORMATS.get(tensor.dtype)
     if format is None:
         lib.refuse(f"{name} is {str(tensor.dtype).removeprefix('torch.')}, expected float16, bfloat16, float32, int32 or uint8")

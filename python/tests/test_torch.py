@@ -1,0 +1,313 @@
+"""The torch operators against the definition, under opcheck and torch.compile, and the modules against float ones."""
+
+import definition
+import pytest
+
+torch = pytest.importorskip("torch", reason="torch is not installed: the tests of thresher.torch are left out")
+
+import thresher  # noqa: E402
+import thresher.torch as tt  # noqa: E402
+
+DTYPES = [torch.float16, torch.bfloat16]
+ops = torch.ops.thresher
+
+
+@pytest.fixture(autouse=True)
+def no_gradients():
+    torch.manual_seed(20261123)
+    with torch.no_grad():
+        yield
+
+
+def floats(tensor):
+    return tensor.double().numpy()
+
+
+def check(result, exact, error):
+    """As definition.check, of a tensor: what was rounded to its type lies as far as that allows."""
+    name = str(result.dtype).removeprefix("torch.")
+    as_numpy = result.float().numpy()
+    if name == "bfloat16":
+        import ml_dtypes
+
+        as_numpy = as_numpy.astype(ml_dtypes.bfloat16)
+    elif name == "float16":
+        as_numpy = as_numpy.astype("float16")
+    definition.check(as_numpy, exact, error)
+
+
+def normal(*shape, dtype=torch.bfloat16):
+    return torch.randn(*shape).to(dtype)
+
+
+def dual_operands(m=5, n=24, k=64, dtype=torch.bfloat16):
+    return normal(m, k, dtype=dtype), normal(n, k, dtype=dtype), normal(n, k, dtype=dtype) / 8
+
+
+OFFSETS = torch.tensor([0, 3, 3, 11], dtype=torch.int32)
+
+
+def grouped_operands():
+    return normal(11, 32), normal(3, 16, 32), normal(3, 16, 32)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("kind", ["silu", "gelu_tanh", "swiglu_clamped"])
+def test_dual_gemm_is_its_definition(dtype, kind):
+    a, b1, b2 = dual_operands(dtype=dtype)
+    for out_dtype in (None, torch.float32):
+        result = tt.dual_gemm(a, b1, b2, activation=kind, out_dtype=out_dtype)
+        assert result.dtype == (out_dtype or dtype)
+        check(result, *definition.dual_gemm(floats(a), floats(b1), floats(b2), kind))
+    out = torch.full((5, 32), 7.0, dtype=dtype)
+    assert tt.dual_gemm(a, b1, b2, activation=kind, out=out[:, :24]).data_ptr() == out.data_ptr()
+    assert torch.equal(out[:, :24], tt.dual_gemm(a, b1, b2, activation=kind)) and (out[:, 24:] == 7).all()
+
+
+def test_nvfp4_weights():
+    def weights():
+        values = torch.randint(0, 256, (16, 32), dtype=torch.uint8)
+        return thresher.Nvfp4(values, torch.randint(40, 70, (16, 4), dtype=torch.uint8), torch.tensor([0.5]))
+
+    a, b1, b2 = normal(4, 64), weights(), weights()
+    dense = [definition.nvfp4(b.values.numpy(), b.scales.numpy(), 0.5) for b in (b1, b2)]
+    check(tt.dual_gemm(a, b1, b2, out_dtype=torch.float32), *definition.dual_gemm(floats(a), *dense))
+    as_e4m3 = thresher.Nvfp4(b1.values, b1.scales.view(torch.float8_e4m3fn), b1.global_scale)
+    assert torch.equal(tt.dual_gemm(a, as_e4m3, b2), tt.dual_gemm(a, b1, b2))
+
+
+def test_grouped_is_its_definition():
+    a, b1, b2 = grouped_operands()
+    weights = torch.rand(11)
+    result = tt.grouped_dual_gemm(a, b1, b2, offsets=OFFSETS, out_dtype=torch.float32)
+    down = tt.grouped_gemm(a, b1, offsets=OFFSETS, row_weights=weights, out_dtype=torch.float32)
+    fused = tt.grouped_dual_gemm(a, torch.cat([b2, b1], 1), order="up_first", offsets=OFFSETS, out_dtype=torch.float32)
+    assert torch.equal(fused, result)
+    for e in range(3):
+        rows = slice(OFFSETS[e], OFFSETS[e + 1])
+        check(result[rows], *definition.dual_gemm(floats(a[rows]), floats(b1[e]), floats(b2[e])))
+        exact, error = definition.product(floats(a[rows]), floats(b1[e]))
+        w = floats(weights[rows, None])
+        check(down[rows], exact * w, error * w + 2.0**-23 * abs(exact * w))
+    out = torch.full((13, 16), 7, dtype=torch.bfloat16)
+    tt.grouped_gemm(a, b1, offsets=OFFSETS, out=out[1:12])
+    assert (out[[0, 12]] == 7).all() and torch.equal(out[1:12], tt.grouped_gemm(a, b1, offsets=OFFSETS))
+
+
+def test_attention_is_its_definition():
+    q, k, v = normal(2, 4, 9, 64), normal(2, 2, 12, 64), normal(2, 2, 12, 64)
+    result, lse = tt.attention(q, k, v, causal=True, return_lse=True)
+    for b in range(2):
+        for h in range(4):
+            exact, error, sums, sums_error = definition.attention(*(floats(x) for x in (q[b, h], k[b, h // 2], v[b, h // 2])), causal=True)
+            check(result[b, h], exact, error)
+            check(lse[b, h], sums, sums_error)
+    out = torch.empty(2, 9, 4, 64, dtype=q.dtype).transpose(1, 2)
+    again = tt.attention(q, k, v, causal=True, return_lse=True, out=out)
+    assert again[0] is out and torch.equal(out, result) and torch.equal(again[1], lse)
+    assert torch.equal(tt.attention(q, k, v, causal=True), result)
+
+
+def cases():
+    a, b1, b2 = dual_operands()
+    ga, g1, g2 = grouped_operands()
+    fused = torch.cat([g1, g2], 1)
+    ids = torch.arange(11, dtype=torch.int32)
+    slots, counts = normal(3, 4, 32), torch.tensor([1, 0, 4], dtype=torch.int32)
+    q, k = normal(2, 4, 9, 64), normal(2, 2, 12, 64)
+    packed, lengths = normal(9, 2, 64), torch.tensor([0, 4, 9], dtype=torch.int32)
+    return {
+        "dual_gemm": [((a, b1, b2), {}), ((a, b1, b2), dict(out_dtype=torch.float32, activation="gelu_tanh"))],
+        "dual_gemm_out": [((torch.empty(5, 24, dtype=a.dtype), a, b1, b2), {})],
+        "grouped_dual_gemm": [
+            ((ga, g1, g2), dict(offsets=OFFSETS)),
+            ((ga, fused), dict(offsets=OFFSETS, order="gate_first", row_ids=ids, row_ids_divisor=2)),
+            ((slots, g1, g2), dict(counts=counts)),
+        ],
+        "grouped_dual_gemm_out": [((torch.empty(11, 16, dtype=a.dtype), ga, g1, g2), dict(offsets=OFFSETS))],
+        "grouped_gemm": [((ga, g1), dict(offsets=OFFSETS, row_weights=torch.rand(11), bias=torch.rand(3, 16)))],
+        "grouped_gemm_out": [((torch.empty(11, 16), ga, g1), dict(offsets=OFFSETS))],
+        "attention": [((q, k, k), dict(causal=True)), ((packed, packed, packed), dict(cu_seqlens_q=lengths, cu_seqlens_k=lengths))],
+        "attention_with_lse": [((q.transpose(1, 2).contiguous().transpose(1, 2), k, k), dict(window_left=3))],
+        "attention_out": [((torch.empty_like(q), torch.empty(2, 4, 9), q, k, k), {}), ((torch.empty_like(q), None, q, k, k), {})],
+    }
+
+
+@pytest.mark.parametrize("name", sorted(cases()))
+def test_opcheck(name):
+    for arguments, options in cases()[name]:
+        torch.library.opcheck(getattr(ops, name).default, arguments, options)
+
+
+def compiled(function, backend="aot_eager"):
+    torch._dynamo.reset()
+    return torch.compile(function, fullgraph=True, backend=backend)
+
+
+def test_no_graph_break_and_the_same_bits():
+    a, b1, b2 = dual_operands()
+    ga, g1, g2 = grouped_operands()
+    q, k = normal(2, 4, 9, 64), normal(2, 2, 12, 64)
+
+    def all_of_them(a, ga, q):
+        out = torch.zeros_like(ga[:, :16])
+        tt.grouped_gemm(ga, g1, offsets=OFFSETS, out=out)
+        return (tt.dual_gemm(a * 2, b1, b2) + 1, tt.grouped_dual_gemm(ga, g1, g2, offsets=OFFSETS), out,
+                tt.attention(q, k, k, causal=True), *tt.attention(q, k, k, return_lse=True))
+
+    for eager, one in zip(all_of_them(a, ga, q), compiled(all_of_them)(a, ga, q)):
+        assert torch.equal(eager, one)
+
+
+def test_the_default_backend_and_changing_rows():
+    a, b1, b2 = dual_operands(m=40)
+    function = compiled(lambda a: tt.dual_gemm(a, b1, b2), "inductor")
+    for rows in (5, 7, 40):
+        torch._dynamo.maybe_mark_dynamic(a[:rows], 0)
+        assert torch.equal(function(a[:rows]), tt.dual_gemm(a[:rows], b1, b2))
+
+
+class Float(torch.nn.Module):
+    def __init__(self, k, n, bias=False):
+        super().__init__()
+        self.gate_proj = torch.nn.Linear(k, n, bias=bias)
+        self.up_proj = torch.nn.Linear(k, n, bias=bias)
+        self.down_proj = torch.nn.Linear(n, k, bias=bias)
+
+    def forward(self, x):
+        return self.down_proj(torch.nn.functional.silu(self.gate_proj(x)) * self.up_proj(x))
+
+
+def rounded(module, dtype=torch.bfloat16):
+    """The module in float64, of weights that were rounded once."""
+    return module.to(dtype).double()
+
+
+def close(result, exact, steps):
+    """Within so many roundings to bfloat16 of the largest."""
+    assert (result.double() - exact).abs().max() <= steps * 2.0**-8 * exact.abs().max()
+
+
+def test_gated_mlp_is_the_float_module():
+    module = Float(64, 48)
+    ours = tt.GatedMLP.from_float(module)
+    x = normal(2, 7, 64)
+    close(ours(x), rounded(module)(x.double()), 3)
+    assert torch.equal(compiled(ours)(x), ours(x))
+    again = tt.GatedMLP(*(torch.zeros_like(w) for w in (ours.gate, ours.up, ours.down)))
+    again.load_state_dict(ours.state_dict())
+    assert torch.equal(again(x), ours(x))
+    assert not list(ours.parameters())
+
+
+def test_moe_is_the_sum_over_each_tokens_experts():
+    experts = [Float(32, 24) for _ in range(5)]
+    ours = tt.MoE.from_float(experts)
+    exact_experts = [rounded(one) for one in experts]
+    x = normal(9, 32)
+    ids = torch.stack([torch.randperm(5)[:2] for _ in range(9)])
+    ids[3, 1], ids[4] = -1, -1
+    weights = torch.rand(9, 2)
+    exact = torch.zeros(9, 32, dtype=torch.float64)
+    for t in range(9):
+        for c in range(2):
+            if ids[t, c] >= 0:
+                exact[t] += weights[t, c].double() * exact_experts[ids[t, c]](x[t].double())
+    result = ours(x, ids, weights)
+    close(result, exact, 3)
+    assert (result[4] == 0).all()
+    assert torch.equal(compiled(ours)(x, ids, weights), result)
+
+
+def test_attention_module_is_the_float_one():
+    class Projections(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.q_proj, self.o_proj = torch.nn.Linear(96, 256, bias=False), torch.nn.Linear(256, 96, bias=False)
+            self.k_proj, self.v_proj = (torch.nn.Linear(96, 128, bias=False) for _ in range(2))
+
+    module = Projections()
+    ours = tt.Attention.from_float(module, head_dim=64)
+    x = normal(2, 11, 96)
+    result = ours(x)
+    exact = rounded(module)
+    q, k, v = (p(x.double()).reshape(2, 11, -1, 64).transpose(1, 2) for p in (exact.q_proj, exact.k_proj, exact.v_proj))
+    k, v = (t.repeat_interleave(2, 1) for t in (k, v))
+    heads = torch.nn.functional.scaled_dot_product_attention(q, k, v, is_causal=True)
+    close(result, exact.o_proj(heads.transpose(1, 2).reshape(2, 11, -1)), 4)
+    assert torch.equal(compiled(ours)(x), result)
+
+
+def test_gradients_are_refused_where_they_are_recorded():
+    a, b1, b2 = dual_operands()
+    a.requires_grad_()
+    assert tt.dual_gemm(a, b1, b2).shape == (5, 24)
+    with torch.enable_grad(), pytest.raises(thresher.UnsupportedError, match="no backward pass"):
+        tt.dual_gemm(a, b1, b2)
+
+
+A, B1, B2 = dual_operands()
+GA, G1, G2 = grouped_operands()
+Q = normal(1, 2, 5, 64)
+REFUSED = [
+    (lambda: tt.dual_gemm(None, B1, B2), "a is None, expected a tensor"),
+    (lambda: tt.dual_gemm(A, B1, [1]), "b2 is of the type list, expected a tensor"),
+    (lambda: tt.dual_gemm(A.float(), B1, B2), "a is float32, expected float16, bfloat16 or nvfp4"),
+    (lambda: tt.dual_gemm(A.double(), B1, B2), "a is float64"),
+    (lambda: tt.dual_gemm(A, B1.half(), B2), "b2 is bfloat16, expected float16"),
+    (lambda: tt.dual_gemm(A[0], B1, B2), "a has 1 dimensions, expected 2"),
+    (lambda: tt.dual_gemm(A, B1[:, :32], B2), "b1 has the shape"),
+    (lambda: tt.dual_gemm(A, B1, B2[:4]), "b2 has the shape"),
+    (lambda: tt.dual_gemm(A.T.contiguous().T, B1, B2), "a has the strides"),
+    (lambda: tt.dual_gemm(A[:1].expand(5, 64), B1, B2), "a repeats one row"),
+    (lambda: tt.dual_gemm(A.to_sparse(), B1, B2), "a is torch.sparse_coo"),
+    (lambda: tt.dual_gemm(A, B1, B2, out=torch.empty(5, 23, dtype=A.dtype)), "out has the shape"),
+    (lambda: tt.dual_gemm(A, B1, B2, out=torch.empty(5, 24, dtype=torch.int32)), "out is int32"),
+    (lambda: tt.dual_gemm(A, B1, B2, out=A[:, :24]), "c .*a"),
+    (lambda: tt.dual_gemm(A, B1, B2, out=torch.empty(5, 24), out_dtype=torch.float16), "out and out_dtype are both given"),
+    (lambda: tt.dual_gemm(A, B1, B2, out_dtype=torch.int8), "out is int8"),
+    (lambda: tt.dual_gemm(A, B1, B2, activation="tanh"), "activation is 'tanh'"),
+    (lambda: tt.dual_gemm(A, B1, thresher.Nvfp4(B2, B2)), "b1 is not Nvfp4"),
+    (lambda: ops.dual_gemm(A, B1, B2, b1_global_scale=torch.ones(1)), "b1_global_scale is given without b1_scales"),
+    (lambda: tt.grouped_gemm(GA, G1), "neither offsets nor counts are given"),
+    (lambda: tt.grouped_gemm(GA, G1, offsets=OFFSETS.long()), "offsets is int64"),
+    (lambda: tt.grouped_gemm(GA, G1, offsets=OFFSETS[:3]), "offsets has the shape"),
+    (lambda: tt.grouped_gemm(GA, B1, offsets=OFFSETS), "dimensions"),
+    (lambda: tt.grouped_dual_gemm(GA, G1, offsets=OFFSETS), "order is missing"),
+    (lambda: tt.grouped_dual_gemm(GA, G1, order="both", offsets=OFFSETS), "order is 'both'"),
+    (lambda: tt.grouped_dual_gemm(GA, G1, G2, offsets=OFFSETS, bias1=3), "bias1 is of the type int"),
+    (lambda: tt.attention(Q, Q, Q.half()), "v is float16"),
+    (lambda: tt.attention(Q[0], Q, Q), "q has 3 dimensions"),
+    (lambda: tt.attention(Q, Q, Q, return_lse=True, window=4), "window is 4"),
+    (lambda: tt.attention(Q, Q, Q, window=(-5, 0)), "window's left is -5"),
+    (lambda: tt.attention(Q, Q, Q, out=Q), "out lies in the memory of q"),
+    (lambda: tt.attention(Q[..., :32], Q[..., :32], Q[..., :32]), "head_dim is 32"),
+    (lambda: tt.GatedMLP(B1, B2, torch.ones(3, 4)), "expected .N, K., .N, K. and"),
+    (lambda: tt.GatedMLP(B1, B2, 3), "down is 3, expected a tensor of 2 dimensions"),
+    (lambda: tt.GatedMLP.from_float(torch.nn.Linear(2, 2)), "the module has no layer gate_proj or w1"),
+    (lambda: tt.GatedMLP.from_float(Float(8, 8, bias=True)), "the layer gate_proj has a bias"),
+    (lambda: tt.GatedMLP(B1, B2, B1.T, dtype=torch.float32), "dtype is torch.float32"),
+    (lambda: tt.MoE(G1, G1, order="up_first"), "expected .E, 2 N, K. and"),
+    (lambda: tt.MoE.from_float([]), "there are no experts"),
+]
+
+
+@pytest.mark.parametrize("call, sentence", REFUSED, ids=[sentence for _, sentence in REFUSED])
+def test_refused(call, sentence):
+    with pytest.raises(thresher.InvalidArgumentError, match=sentence) as refusal:
+        call()
+    assert "\n" not in str(refusal.value)
+
+
+def test_types_that_the_operator_does_not_take_are_refused_by_torch():
+    with pytest.raises(thresher.InvalidArgumentError, match="b2 is None, expected a tensor"):
+        ops.dual_gemm(A, B1, None)
+    with pytest.raises((RuntimeError, TypeError)):
+        ops.attention(Q, Q, Q, causal="yes")
+    with pytest.raises((RuntimeError, NotImplementedError)):
+        ops.dual_gemm(A.to_sparse(), B1, B2)
+
+
+def test_meta_tensors_give_shapes():
+    result = tt.dual_gemm(A.to("meta"), B1.to("meta"), B2.to("meta"))
+    assert result.is_meta and result.shape == (5, 24)
