@@ -1,0 +1,32 @@
+"""What the documents show is run: the blocks of one document in turn, as one program."""
+
+import pathlib
+import re
+
+import pytest
+
+ROOT = pathlib.Path(__file__).parents[2]
+
+
+def blocks(document):
+    text = (ROOT / document).read_text()
+    return re.findall(r"^```python\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
+
+
+@pytest.mark.parametrize("document", ["README.md", "docs/python.md"])
+def test_blocks_run(document):
+    pytest.importorskip("torch", reason="torch is not installed: the documents' blocks are left out")
+    found = blocks(document)
+    assert found
+    names = {}
+    for number, block in enumerate(found):
+        exec(compile(block, f"{document}, block {number + 1}", "exec"), names)
+
+
+def test_examples_run(capsys):
+    pytest.importorskip("torch", reason="torch is not installed: the examples are left out")
+    import runpy
+
+    for example in sorted((ROOT / "examples" / "python").glob("*.py")):
+        runpy.run_path(str(example), run_name="__main__")
+        assert capsys.readouterr().out, f"{example} prints nothing"

