@@ -195,3 +195,10 @@ def test_offsets_of_experts_that_make_no_sense_stay_within_the_arrays(offsets):
     out = np.zeros((6, 8), F16)
     tn.grouped_gemm(A, E, offsets=np.array(offsets, I32), out=out[1:5])
     assert (out[[0, 5]] == 0).all()
+
+
+@pytest.mark.parametrize("odd", [[1], {}, np.ones(2), b"x", 1, True, object()])
+def test_names_of_any_type_are_refused_with_a_sentence(odd):
+    for given in (dict(strategy=odd), dict(activation=odd), dict(order=odd, b2=None), dict(threads=object())):
+        with pytest.raises(thresher.InvalidArgumentError, match="strategy is|activation is|order is|threads is"):
+            tn.grouped_dual_gemm(**{**dict(a=A, b1=E, b2=E, offsets=OFFSETS), **given})

@@ -27,29 +27,46 @@ class Plan:
         getattr(library(), f"thresher_{self._kind}_destroy")(self.handle)
 
 
-_most = 1024
-_plans: collections.OrderedDict[tuple, Plan] = collections.OrderedDict()
-_planning = threading.Lock()
+class Kept:
+    """Values by keys; those that were not used for longest are dropped beyond `most`. For several threads."""
+
+    def __init__(self, most: int):
+        self._most = most
+        self._values: collections.OrderedDict = collections.OrderedDict()
+        self._making = threading.RLock()
+
+    def get(self, key):
+        """The value, or None."""
+        value = self._values.get(key)
+        if value is not None:
+            try:
+                self._values.move_to_end(key)
+            except KeyError:  # dropped by another thread meanwhile
+                pass
+        return value
+
+    def make(self, key, make: Callable):
+        """The value of the key, made now if it is not there."""
+        with self._making:
+            value = self.get(key)
+            if value is None:
+                value = self._values[key] = make()
+                while len(self._values) > self._most:
+                    self._values.popitem(last=False)
+            return value
+
+
+# By what a plan is made for, and by all that the checks of a call look at: a call like one before is not checked again.
+plans = Kept(1024)
+calls = Kept(4096)
 
 
 def planned(key: tuple, place: "Place", make: Callable[[], Plan]) -> Plan:
-    """The plan that was made for an equal key, or a new one. Those that were not used for longest are dropped."""
-    plan = _plans.get(key)
-    if plan is not None:
-        try:
-            _plans.move_to_end(key)
-        except KeyError:  # dropped by another thread meanwhile
-            pass
-        return plan
-    with _planning:
-        plan = _plans.get(key)
-        if plan is None:
-            place.before_planning()
-            plan = make()
-            _plans[key] = plan
-            while len(_plans) > _most:
-                _plans.popitem(last=False)
-    return plan
+    def make_there():
+        place.before_planning()
+        return make()
+
+    return plans.get(key) or plans.make(key, make_there)
 
 
 def made(kind: str, function, *arguments) -> Plan:

@@ -12,10 +12,10 @@ from typing import Any
 
 import numpy as _np
 
-from . import _dlpack
+from . import _attention, _dlpack, _dual_gemm, _grouped
 from . import _library as _lib
 from . import _operands as _of
-from . import _operations as _op
+from . import _options
 from ._library import refuse as _refuse
 from ._nvfp4 import Nvfp4
 
@@ -126,9 +126,9 @@ def dual_gemm(a, b1, b2, *, activation="silu", alpha=1.702, limit=7.0, up_offset
     operands = [call.operand(name, array) for name, array in (("a", a), ("b1", b1), ("b2", b2))]
     _of.expect_rank(operands[0], 2, "[M, K]")
     _of.expect_rank(operands[1], 2, "[N, K]")
-    format = _format(out_dtype, out, _op.output_format(*operands[:2]))
+    format = _format(out_dtype, out, _options.output_format(*operands[:2]))
     result, c = call.output(out, (operands[0].shape[0], operands[1].shape[0]), format)
-    _op.dual_gemm(*operands, c, _op.activation_of(activation, alpha, limit, up_offset), threads=_op.threads_of(threads),
+    _dual_gemm.run(*operands, c, _options.activation_of(activation, alpha, limit, up_offset), threads=_options.threads_of(threads),
                   strategy=strategy)
     return result
 
@@ -151,7 +151,7 @@ def grouped_dual_gemm(a, b1, b2=None, *, offsets=None, counts=None, row_ids=None
     row_weights: float32 [rows], of slots [E, capacity].
     Everything else as in dual_gemm. Rows that nobody owns are 0 in a new result and left alone in `out`.
     """
-    return _grouped(a, b1, b2, _op.activation_of(activation, alpha, limit, up_offset), order, offsets, counts, row_ids,
+    return _run_grouped(a, b1, b2, _options.activation_of(activation, alpha, limit, up_offset), order, offsets, counts, row_ids,
                     row_ids_divisor, bias1, bias2, row_weights, out_dtype, out, threads, strategy, ("b1", "bias1"))
 
 
@@ -161,11 +161,11 @@ def grouped_gemm(a, b, *, offsets=None, counts=None, row_ids=None, row_ids_divis
 
     b: [E, N, K]; bias: [E, N]; everything else as in grouped_dual_gemm.
     """
-    return _grouped(a, b, None, None, None, offsets, counts, row_ids, row_ids_divisor, bias, None, row_weights, out_dtype, out,
+    return _run_grouped(a, b, None, None, None, offsets, counts, row_ids, row_ids_divisor, bias, None, row_weights, out_dtype, out,
                     threads, strategy, ("b", "bias"))
 
 
-def _grouped(a, b1, b2, activation, order, offsets, counts, row_ids, row_ids_divisor, bias1, bias2, row_weights, out_dtype, out,
+def _run_grouped(a, b1, b2, activation, order, offsets, counts, row_ids, row_ids_divisor, bias1, bias2, row_weights, out_dtype, out,
              threads, strategy, names):
     call = _Call()
     a, b1 = call.operand("a", a), call.operand(names[0], b1)
@@ -173,14 +173,14 @@ def _grouped(a, b1, b2, activation, order, offsets, counts, row_ids, row_ids_div
     lists = {name: call.optional(name, array) for name, array in (("offsets", offsets), ("counts", counts), ("row_ids", row_ids))}
     _of.expect_rank(b1, 3, "[E, N, K]")
     experts, columns = b1.shape[:2]
-    layout, rows, _ = _op.grouped_rows(a, experts, **lists)
-    shape = (rows, columns // 2 if order else columns)
-    result, c = call.output(out, (experts, *shape) if layout == _op.SLOTS else shape,
-                            _format(out_dtype, out, _op.output_format(a, b1)), zeros=True)
-    _op.grouped(a, b1, b2, c, order=order, activation=activation, **lists,
-                row_ids_divisor=_op.whole_number("row_ids_divisor", row_ids_divisor, 1),
-                row_weights=call.optional("row_weights", row_weights), bias1=call.optional(names[1], bias1),
-                bias2=call.optional("bias2", bias2), threads=_op.threads_of(threads), strategy=strategy)
+    layout, rows, _ = _grouped.rows_of(a, experts, **lists)
+    shape = (rows, columns if order is None else columns // 2)
+    result, c = call.output(out, (experts, *shape) if layout == _grouped.SLOTS else shape,
+                            _format(out_dtype, out, _options.output_format(a, b1)), zeros=True)
+    weights = _grouped.Weights(b1, b2, call.optional(names[1], bias1), call.optional("bias2", bias2), order)
+    owned = _grouped.Rows(**lists, row_ids_divisor=_options.whole_number("row_ids_divisor", row_ids_divisor, 1),
+                          row_weights=call.optional("row_weights", row_weights))
+    _grouped.run(a, weights, owned, c, activation, threads=_options.threads_of(threads), strategy=strategy)
     return result
 
 
@@ -202,10 +202,10 @@ def attention(q, k, v, *, causal=False, scale=None, softcap=0.0, window=(-1, -1)
     call = _Call()
     q, k, v = (call.operand(name, array) for name, array in (("q", q), ("k", k), ("v", v)))
     lists = [call.optional("cu_seqlens_q", cu_seqlens_q), call.optional("cu_seqlens_k", cu_seqlens_k)]
-    options = _op.attention_options(causal, scale, softcap, window)
-    _op.attention_shape(q, k, v, *lists)
+    options = _attention.options_of(causal, scale, softcap, window)
+    _attention.shape_of(q, k, v, *lists)
     result, o = call.output(out, q.shape, q.format)
-    sums, lse = (call.output(None, _op.lse_shape(q.shape, cu_seqlens_q is not None), _lib.FP32, name="lse") if return_lse
+    sums, lse = (call.output(None, _attention.lse_shape(q.shape, cu_seqlens_q is not None), _lib.FP32, name="lse") if return_lse
                  else (None, None))
-    _op.attention(q, k, v, o, lse, *lists, **options, threads=_op.threads_of(threads), strategy=strategy)
+    _attention.run(q, k, v, o, lse, *lists, options, threads=_options.threads_of(threads), strategy=strategy)
     return (result, sums) if return_lse else result

@@ -5,9 +5,11 @@ Kernels are registered from Python and call the C interface by ctypes, which eve
 
 import torch
 
+from .. import _attention, _dual_gemm, _grouped
 from .. import _library as lib
 from .. import _operands as of
-from .. import _operations as op
+from .. import _options
+from .._errors import UnsupportedError
 from ._place import operand, optional, place
 
 library = torch.library.Library("thresher", "DEF")
@@ -46,7 +48,7 @@ def _define(name: str, schema: str, kernel, fake) -> None:
 
 def _refuse_gradients(*tensors: torch.Tensor | None) -> None:
     if torch.is_grad_enabled() and any(tensor is not None and tensor.requires_grad for tensor in tensors):
-        op.raise_unsupported("thresher has no backward pass, but an input requires a gradient: call it under torch.no_grad() or "
+        raise UnsupportedError("thresher has no backward pass, but an input requires a gradient: call it under torch.no_grad() or "
                              "torch.inference_mode(), or detach the input")
 
 
@@ -66,9 +68,9 @@ def _threads(tensor: torch.Tensor) -> int:
 def _dual_gemm_out(out, a, b1, b2, *, b1_scales=None, b2_scales=None, b1_global_scale=None, b2_global_scale=None,
                    scale_layout="row_major", activation="silu", alpha=1.702, limit=7.0, up_offset=1.0):
     _refuse_gradients(a, b1, b2)
-    op.dual_gemm(operand("a", a), _weights("b1", b1, b1_scales, b1_global_scale, scale_layout),
+    _dual_gemm.run(operand("a", a), _weights("b1", b1, b1_scales, b1_global_scale, scale_layout),
                  _weights("b2", b2, b2_scales, b2_global_scale, scale_layout), operand("out", out),
-                 op.activation_of(activation, alpha, limit, up_offset), place=place(a), threads=_threads(a))
+                 _options.activation_of(activation, alpha, limit, up_offset), place=place(a), threads=_threads(a))
 
 
 def _shape_of_dual_gemm(a, b1):
@@ -83,7 +85,7 @@ def _new(a, shape, out_dtype, zeros=False):
     return (a.new_zeros if zeros else a.new_empty)(shape, dtype=dtype)
 
 
-def _dual_gemm(a, b1, b2, *, out_dtype=None, **options):
+def _dual_gemm_new(a, b1, b2, *, out_dtype=None, **options):
     out = _new(a, _shape_of_dual_gemm(a, b1), out_dtype)
     _dual_gemm_out(out, a, b1, b2, **options)
     return out
@@ -96,11 +98,10 @@ def _fake_dual_gemm(a, b1, b2, *, out_dtype=None, **_):
 
 def _grouped_out(out, a, b1, b2, *, offsets, counts, row_ids, row_ids_divisor, row_weights, order, bias1, bias2, activation,
                  b_names=("bias1", "bias2")):
-    op.grouped(operand("a", a), b1, b2, operand("out", out), order=order, activation=activation,
-               offsets=optional("offsets", offsets), counts=optional("counts", counts), row_ids=optional("row_ids", row_ids),
-               row_ids_divisor=op.whole_number("row_ids_divisor", row_ids_divisor, 1),
-               row_weights=optional("row_weights", row_weights), bias1=optional(b_names[0], bias1),
-               bias2=optional(b_names[1], bias2), place=place(a), threads=_threads(a))
+    weights = _grouped.Weights(b1, b2, optional(b_names[0], bias1), optional(b_names[1], bias2), order)
+    rows = _grouped.Rows(optional("offsets", offsets), optional("counts", counts), optional("row_ids", row_ids),
+                         _options.whole_number("row_ids_divisor", row_ids_divisor, 1), optional("row_weights", row_weights))
+    _grouped.run(operand("a", a), weights, rows, operand("out", out), activation, place=place(a), threads=_threads(a))
 
 
 def _grouped_dual_gemm_out(out, a, b1, b2=None, *, offsets=None, counts=None, row_ids=None, row_ids_divisor=1, row_weights=None,
@@ -112,7 +113,7 @@ def _grouped_dual_gemm_out(out, a, b1, b2=None, *, offsets=None, counts=None, ro
     up = None if b2 is None else _weights("b2", b2, b2_scales, b2_global_scale, scale_layout)
     _grouped_out(out, a, gate, up, offsets=offsets, counts=counts, row_ids=row_ids, row_ids_divisor=row_ids_divisor,
                  row_weights=row_weights, order=order, bias1=bias1, bias2=bias2,
-                 activation=op.activation_of(activation, alpha, limit, up_offset))
+                 activation=_options.activation_of(activation, alpha, limit, up_offset))
 
 
 def _grouped_gemm_out(out, a, b, *, offsets=None, counts=None, row_ids=None, row_ids_divisor=1, row_weights=None, bias=None,
@@ -153,7 +154,7 @@ def _fake_grouped_gemm(a, b, *, out_dtype=None, row_ids=None, **_):
 
 
 _KERNELS = {
-    "dual_gemm": (_dual_gemm, _dual_gemm_out, _fake_dual_gemm),
+    "dual_gemm": (_dual_gemm_new, _dual_gemm_out, _fake_dual_gemm),
     "grouped_dual_gemm": (_grouped_dual_gemm, _grouped_dual_gemm_out, _fake_grouped_dual_gemm),
     "grouped_gemm": (_grouped_gemm, _grouped_gemm_out, _fake_grouped_gemm),
 }
@@ -172,17 +173,17 @@ for _name, (_first, _named) in _SCHEMAS.items():
 def _attention_out(out, lse, q, k, v, *, causal=False, scale=None, softcap=0.0, window_left=-1, window_right=-1,
                    cu_seqlens_q=None, cu_seqlens_k=None):
     _refuse_gradients(q, k, v)
-    op.attention(operand("q", q), operand("k", k), operand("v", v), operand("out", out), optional("lse", lse),
-                 optional("cu_seqlens_q", cu_seqlens_q), optional("cu_seqlens_k", cu_seqlens_k),
-                 **op.attention_options(causal, scale, softcap, (window_left, window_right)), place=place(q),
-                 threads=_threads(q))
+    _attention.run(operand("q", q), operand("k", k), operand("v", v), operand("out", out), optional("lse", lse),
+                   optional("cu_seqlens_q", cu_seqlens_q), optional("cu_seqlens_k", cu_seqlens_k),
+                   _attention.options_of(causal, scale, softcap, (window_left, window_right)), place=place(q),
+                   threads=_threads(q))
 
 
 def _new_lse(q, cu_seqlens_q):
-    return q.new_empty(op.lse_shape(q.shape, cu_seqlens_q is not None), dtype=torch.float32)
+    return q.new_empty(_attention.lse_shape(q.shape, cu_seqlens_q is not None), dtype=torch.float32)
 
 
-def _attention(q, k, v, **options):
+def _attention_new(q, k, v, **options):
     out = torch.empty_like(q, memory_format=torch.contiguous_format)
     _attention_out(out, None, q, k, v, **options)
     return out
@@ -205,6 +206,6 @@ def _fake_attention_with_lse(q, k, v, *, cu_seqlens_q=None, **_):
 
 
 _QKV = "Tensor q, Tensor k, Tensor v"
-_define("attention", f"({_QKV}, *, {_ATTENTION}) -> Tensor", _attention, _fake_attention)
+_define("attention", f"({_QKV}, *, {_ATTENTION}) -> Tensor", _attention_new, _fake_attention)
 _define("attention_with_lse", f"({_QKV}, *, {_ATTENTION}) -> (Tensor, Tensor)", _attention_with_lse, _fake_attention_with_lse)
 _define("attention_out", f"(Tensor(y!) out, Tensor(z!)? lse, {_QKV}, *, {_ATTENTION}) -> ()", _attention_out, _fake_out)

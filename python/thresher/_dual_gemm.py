@@ -1,0 +1,53 @@
+"""The dual GEMM on operands of whatever framework. What the C interface cannot check is checked here, all else there."""
+
+import ctypes as c
+
+from . import _library as lib
+from ._library import refuse
+from ._operands import Operand, expect_format, expect_rank, expect_same_device, expect_shape, row_stride
+from ._options import OPERAND_FORMATS, OUTPUT_FORMATS, expect_sixteen_bits_on_gpu, strategy_of
+from ._plans import HOST, Place, Plan, calls, made, planned, row_bucket
+
+
+def run(a: Operand, b1: Operand, b2: Operand, out: Operand, activation: tuple, *, place: Place = HOST, threads: int = 0,
+        strategy: str | None = None) -> None:
+    """out[M,N] = activation(a·b1ᵀ) ∘ (a·b2ᵀ)."""
+    strategy = strategy_of(strategy)
+    key = ("dual_gemm", a[2:6], b1[1:], b2[1:], out[2:6], activation, threads, strategy)
+    call = calls.get(key) or calls.make(key, lambda: _prepared(a, b1, b2, out, activation, place, threads, strategy))
+    plan, a_stride, out_stride = call
+    lib.check(_run_flat()(plan.handle, place.stream, a.shape[0], a.pointer, a_stride, a.scales, a.scale_layout, a.global_scale,
+                          out.pointer, out_stride, place.workspace(plan.workspace_bytes)))
+
+
+def _run_flat():
+    return lib.library().thresher_dual_gemm_run_flat
+
+
+def _prepared(a: Operand, b1: Operand, b2: Operand, out: Operand, activation: tuple, place: Place, threads: int,
+              strategy: bytes | None) -> tuple[Plan, int, int]:
+    expect_rank(a, 2, "[M, K]")
+    expect_rank(b1, 2, "[N, K]")
+    expect_format(a, *OPERAND_FORMATS)
+    expect_format(b1, *OPERAND_FORMATS)
+    expect_format(b2, b1.format)
+    expect_format(out, *OUTPUT_FORMATS)
+    (rows, depth), (columns, _) = a.shape, b1.shape
+    expect_shape(b1, (columns, depth), "[N, K] with the K of a")
+    expect_shape(b2, b1.shape, "that of b1")
+    expect_shape(out, (rows, columns), "[M, N]")
+    expect_same_device(a, b1, b2, out)
+    expect_sixteen_bits_on_gpu(b1, b2)
+    if b1.scale_layout != b2.scale_layout:
+        refuse("b1 and b2 have scales in different layouts, expected one layout")
+    gate, up = ((b.pointer, row_stride(b), b.scales, b.global_scale) for b in (b1, b2))
+    bucket = row_bucket(rows)
+
+    def make() -> Plan:
+        kind, constants = activation
+        return made("dual_gemm", lib.library().thresher_dual_gemm_plan_raw_flat, *a.device, bucket, columns, depth, a.format,
+                    b1.format, out.format, kind, (c.c_float * 3)(*constants), *gate, *up, b1.scale_layout, strategy, None, threads)
+
+    key = ("dual_gemm", a.device, bucket, columns, depth, a.format, b1.format, out.format, activation, gate, up, b1.scale_layout,
+           threads, strategy)
+    return planned(key, place, make), row_stride(a), row_stride(out)

@@ -1,0 +1,73 @@
+"""What callers choose beside tensors, checked."""
+
+import math
+
+from . import _library as lib
+from ._errors import UnsupportedError
+from ._library import refuse
+from ._operands import Operand
+
+ACTIVATIONS = {"silu": 0, "gelu_tanh": 1, "swiglu_clamped": 2}
+ORDERS = {"gate_first": 1, "up_first": 2, "interleaved": 3}
+OPERAND_FORMATS = (lib.FP16, lib.BF16, lib.NVFP4)
+OUTPUT_FORMATS = (lib.FP16, lib.BF16, lib.FP32)
+
+
+def one_of(name: str, value, choices: dict) -> int:
+    number = choices.get(value) if isinstance(value, str) else None
+    if number is None:
+        refuse(f"{name} is {value!r}, expected one of {', '.join(choices)}")
+    return number
+
+
+def activation_of(name: str, alpha: float, limit: float, up_offset: float) -> tuple:
+    """(number, constants) of the C interface."""
+    return one_of("activation", name, ACTIVATIONS), (number("alpha", alpha), number("limit", limit), number("up_offset", up_offset))
+
+
+def number(name: str, value) -> float:
+    try:
+        return float(value)
+    except (TypeError, ValueError, OverflowError):
+        refuse(f"{name} is {value!r}, expected a number")
+
+
+def finite(name: str, value) -> float:
+    given = number(name, value)
+    if not math.isfinite(given):
+        refuse(f"{name} is {given}, expected a finite number")
+    return given
+
+
+def whole_number(name: str, value, least: int, most: int = 2**31 - 1) -> int:
+    try:
+        given = value.__index__()
+    except (AttributeError, TypeError):
+        refuse(f"{name} is {value!r}, expected a whole number")
+    if not least <= given <= most:
+        refuse(f"{name} is {given}, expected {least} to {most}")
+    return given
+
+
+def threads_of(threads) -> int:
+    return whole_number("threads", threads, 0, 1024)
+
+
+def strategy_of(strategy: str | None) -> bytes | None:
+    if strategy is not None and not isinstance(strategy, str):
+        refuse(f"strategy is {strategy!r}, expected the name of one or None")
+    return None if strategy is None else strategy.encode()
+
+
+def output_format(a: Operand, b: Operand) -> int:
+    """What the output is where nobody says: the tokens' format, or that of the weights beside NVFP4 tokens."""
+    for operand in (a, b):
+        if operand.format != lib.NVFP4:
+            return operand.format
+    return lib.BF16
+
+
+def expect_sixteen_bits_on_gpu(*weights: Operand | None) -> None:
+    """A plan would hold a copy of packed weights, which nobody tells when they change."""
+    if any(one is not None and one.format == lib.NVFP4 and one.device[0] != lib.CPU for one in weights):
+        raise UnsupportedError("NVFP4 weights on a GPU are not offered from Python yet: use the C++ or C interface, which pack them once")
