@@ -277,3 +277,19 @@ def test_plans_of_calls_that_differ_in_one_option_are_not_mixed_up(random):
         for i, one in enumerate(results):
             np.testing.assert_array_equal(calls[i]().astype(np.float32), one)
             assert not any(np.array_equal(one, other) for other in results[:i]), i
+
+
+def test_a_call_like_one_before_is_told_from_it_by_where_its_arrays_lie(random):
+    q = normal(random, (1, 4, 8, 64), np.float16)
+    expected, sums = tn.attention(q, q, q, return_lse=True)
+    out = np.zeros((1, 8, 4, 64), np.float16).transpose(0, 2, 1, 3)
+    np.testing.assert_array_equal(tn.attention(q, q, q, out=out), expected)
+    np.testing.assert_array_equal(tn.attention(q, q, q), expected)
+    np.testing.assert_array_equal(tn.attention(q, q, q, return_lse=True)[1], sums)
+
+    rows, offsets = normal(random, (8, 1, 64), np.float16), np.array([0, 3, 8], np.int32)
+    tn.attention(rows, rows, rows, cu_seqlens_q=offsets, cu_seqlens_k=offsets)
+    wrong = [offsets.astype(np.float32), np.array([0, 9, 3, 9, 8], np.int32)[::2], np.array([[0, 3, 8]], np.int32)]
+    for one in wrong:
+        with pytest.raises(thresher.InvalidArgumentError, match="cu_seqlens_k"):
+            tn.attention(rows, rows, rows, cu_seqlens_q=offsets, cu_seqlens_k=one)
