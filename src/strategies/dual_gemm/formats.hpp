@@ -41,17 +41,6 @@ constexpr machine::ElementType element_type(Number number) {
   return machine::ElementType::fp32;
 }
 
-/// As the copy engine has it.
-constexpr machine::ElementType element_type(Number number) {
-  switch (number) {
-    case Number::fp16: return machine::ElementType::fp16;
-    case Number::bf16: return machine::ElementType::bf16;
-    case Number::e4m3: return machine::ElementType::uint8;
-    case Number::fp32: break;
-  }
-  return machine::ElementType::fp32;
-}
-
 /// Both list the same activations in the same order.
 constexpr ActivationCode code_of(ActivationKind kind) { return static_cast<ActivationCode>(kind); }
 constexpr ActivationKind kind_of(ActivationCode code) { return static_cast<ActivationKind>(code); }
