@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <set>
 #include <variant>
 
 #include "strategies/dual_gemm/registry.hpp"
@@ -120,6 +121,90 @@ TEST(Tcgen05PlainStrategy, ExpectsTheInstructionsOfASlot) {
   // What a block sends of its sums, and what it keeps of both.
   EXPECT_EQ(expected("block_tokens=128 split_k=2").tensor.loaded_bytes, 32 * (32 + 2 * 32) * 4);
   EXPECT_EQ(expected("block_tokens=16 split_k=2").tensor.loaded_bytes, 32 * (8 + 2 * 8) * 4);
+}
+
+// --- FP8
+
+DualGemmProblem fp8_problem(Format a, Format b, std::int64_t k = 7168) {
+  return {.m = 256, .n = 4096, .k = k, .a = a, .b = b, .out = Format::bf16};
+}
+
+TEST(Tcgen05PlainStrategy, TakesFp8WithScalesOfMatricesOrRowsInEveryPair) {
+  for (const Format a : {Format::fp8_tensor, Format::fp8_row}) {
+    for (const Format b : {Format::fp8_tensor, Format::fp8_row}) {
+      EXPECT_EQ(obstacles_of("", fp8_problem(a, b)), Sentences{}) << name(a) << " " << name(b);
+      EXPECT_FALSE(plain().candidates(fp8_problem(a, b), {}, card()).empty());
+    }
+  }
+  const auto refused = [](Format a, Format b, const std::string& of, const std::string& device) {
+    EXPECT_EQ(obstacles_of("", fp8_problem(a, b), device_spec(device)),
+              Sentences{"strategy tcgen05_plain needs fp16 with fp16, bf16 with bf16, or fp8_tensor or fp8_row with "
+                        "either, and a Blackwell GPU, not " +
+                        of + " on " + device});
+  };
+  refused(Format::fp8_row, Format::fp8_block, "fp8_row with fp8_block", "B200");
+  refused(Format::fp8_block, Format::fp8_tensor, "fp8_block with fp8_tensor", "B200");
+  refused(Format::bf16, Format::fp8_tensor, "bf16 with fp8_tensor", "B200");
+  refused(Format::fp16, Format::bf16, "fp16 with bf16", "B200");
+  refused(Format::fp8_row, Format::fp8_row, "fp8_row with fp8_row", "H200");
+}
+
+// Nothing else multiplies FP8 on such a card; 16 bits the library does.
+TEST(Tcgen05PlainStrategy, CompetesForFp8Alone) {
+  EXPECT_EQ(plain().role(fp8_problem(Format::fp8_row, Format::fp8_tensor)), Role::competes);
+  EXPECT_EQ(plain().role(plain_problem(256)), Role::by_name);
+}
+
+// A slot has 128 of FP8 along K, in as many bytes as 64 of 16 bits.
+TEST(Tcgen05PlainStrategy, AnFp8ProductTakesHalfTheSlotsAndSaysSo) {
+  EXPECT_EQ(obstacles_of("split_k=2", fp8_problem(Format::fp8_row, Format::fp8_row, 128)),
+            Sentences{"split-K: k = 128 is 1 slot of 128, too few for 2 parts"});
+  const auto kernel = [](const DualGemmProblem& problem) {
+    return std::get<TensorKernel>(plain().work(problem, {}, card()).parts.front());
+  };
+  const TensorKernel fp8 = kernel(fp8_problem(Format::fp8_row, Format::fp8_tensor));
+  const TensorKernel wide = kernel(plain_problem(256));
+  EXPECT_EQ(fp8.matrix_type, MatrixType::fp8);
+  EXPECT_EQ(2 * fp8.tiles.front().steps, wide.tiles.front().steps);
+  EXPECT_EQ(fp8.tiles.front().l2_bytes, wide.tiles.front().l2_bytes);
+  EXPECT_EQ(fp8.tiles.front().product_operations, 2 * wide.tiles.front().product_operations);
+  EXPECT_LT(fp8.dram_bytes, wide.dram_bytes);
+}
+
+TEST(Tcgen05PlainStrategy, BindsTheScalesOfEachOperand) {
+  const DualGemmProblem problem = fp8_problem(Format::fp8_row, Format::fp8_tensor);
+  const PlannedCall call = plain().plan(problem, {}, card());
+  const auto at = [](std::uintptr_t address) { return reinterpret_cast<void*>(address); };
+  const auto operand = [&](std::uintptr_t address, Format format, OperandRole role, std::int64_t rows) {
+    return Tensor::fp8(at(address), format, role, static_cast<const float*>(at(address + 0x1000)), rows, problem.k);
+  };
+  const std::vector<Tensor> tensors{operand(0x10000, Format::fp8_row, OperandRole::tokens, problem.m),
+                                    operand(0x20000, Format::fp8_tensor, OperandRole::weights, problem.n),
+                                    operand(0x30000, Format::fp8_tensor, OperandRole::weights, problem.n),
+                                    Tensor::contiguous(at(0x40000), Format::bf16, {problem.m, problem.n})};
+  LaunchArguments arguments;
+  EXPECT_TRUE(product_of(call).bind({tensors, nullptr, nullptr}, arguments));
+  product_of(call).bind_weights({tensors, nullptr, nullptr}, arguments);
+  Params params;
+  ASSERT_EQ(arguments.size(), sizeof params);
+  std::memcpy(&params, arguments.data(), sizeof params);
+  EXPECT_EQ(params.token_scales.address, 0x11000U);
+  EXPECT_EQ(params.gate_scales.address, 0x21000U);
+  EXPECT_EQ(params.up_scales.address, 0x31000U);
+  EXPECT_EQ(params.k_steps, 56U);
+  for (const auto& map : arguments.maps()) {
+    EXPECT_EQ(map.description.element, machine::ElementType::uint8);
+    EXPECT_EQ(map.description.stride_bytes[1], 7168U);
+    EXPECT_EQ(map.description.box[0], 128U);
+  }
+  EXPECT_EQ(product_of(call).expected.matrix_kind, "UTCQMMA");
+  std::multiset<Access::Memory> read;
+  for (const Access& access : product_of(call).accesses) {
+    read.insert(access.memory);
+  }
+  EXPECT_EQ(read, (std::multiset<Access::Memory>{Access::Memory::tensor, Access::Memory::tensor, Access::Memory::tensor,
+                                                 Access::Memory::tensor, Access::Memory::scales,
+                                                 Access::Memory::global_scale, Access::Memory::global_scale}));
 }
 
 }  // namespace

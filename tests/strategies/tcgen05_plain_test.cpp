@@ -17,8 +17,8 @@ DualGemmProblem problem_for(const Config& config, std::int64_t m, std::int64_t n
   return {.m = m,
           .n = n,
           .k = k,
-          .a = format_of(config.operand),
-          .b = format_of(config.operand),
+          .a = format_of(config.operand, config.token_scaling),
+          .b = format_of(config.operand, config.weight_scaling),
           .out = format_of(config.output),
           .activation = {.kind = static_cast<ActivationKind>(config.activation)}};
 }
@@ -59,6 +59,42 @@ constexpr std::array configs{
     Config{.blocks = 2, .block_tokens = 32, .stages = 2, .persistent = true},
     Config{.blocks = 1, .block_tokens = 32, .stages = 2, .split_k = 2},
     Config{.operand = Number::fp16, .output = Number::fp32, .blocks = 2, .block_tokens = 48, .stages = 3, .split_k = 2},
+    Config{.operand = Number::e4m3,
+           .token_scaling = Scaling::tensor,
+           .weight_scaling = Scaling::tensor,
+           .blocks = 2,
+           .block_tokens = 32,
+           .stages = 3},
+    Config{.operand = Number::e4m3,
+           .token_scaling = Scaling::row,
+           .weight_scaling = Scaling::row,
+           .output = Number::fp16,
+           .blocks = 1,
+           .block_tokens = 64,
+           .stages = 2},
+    Config{.operand = Number::e4m3,
+           .token_scaling = Scaling::row,
+           .weight_scaling = Scaling::tensor,
+           .output = Number::fp32,
+           .activation = ActivationCode::swiglu_clamped,
+           .blocks = 2,
+           .block_tokens = 48,
+           .stages = 2,
+           .split_k = 2},
+    Config{.operand = Number::e4m3,
+           .token_scaling = Scaling::tensor,
+           .weight_scaling = Scaling::row,
+           .blocks = 2,
+           .block_tokens = 32,
+           .stages = 2,
+           .persistent = true},
+    Config{.operand = Number::e4m3,
+           .token_scaling = Scaling::row,
+           .weight_scaling = Scaling::row,
+           .blocks = 1,
+           .block_tokens = 128,
+           .stages = 2,
+           .split_k = 2},
 };
 template <std::size_t index>
 struct Chosen {
@@ -72,11 +108,13 @@ template <class Choice>
 class EmulatedPlain : public ::testing::Test {
  protected:
   static constexpr Config config = Choice::config;
+  static constexpr std::int64_t row_granule = 16 / element_bytes(config.operand);
+  /// With `k` along K, in whole granules of a row.
   static void clean_and_right(std::int64_t m, std::int64_t n, std::int64_t k, std::uint64_t schedules) {
     for (std::uint64_t seed = 0; seed < schedules; ++seed) {
-      DualGemmCase host =
-          DualGemmCase::random(problem_for(config, m, n, k), {.row_gap = 8, .out_row_gap = seed % 3 == 0 ? 0 : 8},
-                               static_cast<unsigned>(seed + 1));
+      DualGemmCase host = DualGemmCase::random(problem_for(config, m, n, round_up(k, row_granule)),
+                                               {.row_gap = row_granule, .out_row_gap = seed % 3 == 0 ? 0 : 8},
+                                               static_cast<unsigned>(seed + 1));
       ASSERT_EQ(run_and_judge<config>(host, seed), "") << m << "x" << n << "x" << k << ", seed " << seed;
     }
   }

@@ -33,9 +33,9 @@ class PlannedForBlackwell : public ::testing::TestWithParam<Chosen> {
   /// What the emulator finds, or what is wrong with the result; empty when nothing is.
   static std::string run_and_judge(const DualGemmProblem& problem, std::uint64_t seed) {
     const PlannedCall call = GetParam().strategy->plan(problem, GetParam().sample.knobs, device_spec("B200"));
-    test::DualGemmCase host =
-        test::DualGemmCase::random(problem, {.row_gap = problem.a == Format::nvfp4 ? 0 : 8, .global_scales = false},
-                                   static_cast<unsigned>(seed + 1));
+    test::DualGemmCase host = test::DualGemmCase::random(
+        problem, {.row_gap = problem.a == Format::nvfp4 ? 0 : 128 / bits(problem.a), .global_scales = false},
+        static_cast<unsigned>(seed + 1));
     std::string found;
     for (const emulator::Finding& finding : test::emulate(call, host, seed).findings) {
       found += to_string(finding);

@@ -120,6 +120,10 @@ class KernelStrategy final : public Strategy<DualGemmProblem> {
     if constexpr (requires { config.operand; }) {
       config.operand = Kernels::operand(config, problem);
     }
+    if constexpr (requires { config.token_scaling; }) {
+      config.token_scaling = scaling_of(problem.a);
+      config.weight_scaling = scaling_of(problem.b);
+    }
     config.output = number_of(problem.out);
     config.activation = code_of(problem.activation.kind);
     return config;
