@@ -3,6 +3,9 @@
 #include <gtest/gtest.h>
 
 #include <array>
+#include <cmath>
+#include <cstdint>
+#include <limits>
 
 #include "reference/tolerance.hpp"
 #include "strategies/tcgen05_plain_case.hpp"
@@ -137,6 +140,42 @@ TEST(PlainTiles, TheLargestTile) {
   ASSERT_EQ(run_and_judge<config>(host, 1), "");
 }
 
+constexpr Config fp8_rows{.operand = Number::e4m3,
+                          .token_scaling = Scaling::row,
+                          .weight_scaling = Scaling::row,
+                          .blocks = 2,
+                          .block_tokens = 32,
+                          .stages = 2};
+
+TEST(PlainFp8, NaNCodesAndScalesSpoilTheirRowsAndNothingElse) {
+  DualGemmCase host = DualGemmCase::random(problem_for(fp8_rows, 37, 40, 144));
+  constexpr std::uint8_t nan_code = 0xFF;
+  static_cast<std::uint8_t*>(host.a.view().data)[3 * 144 + 5] = nan_code;
+  static_cast<std::uint8_t*>(host.b2_up.view().data)[9 * 144] = nan_code;
+  const auto scale = [](const Tensor& of, std::int64_t row) -> float& {
+    return static_cast<float*>(const_cast<void*>(of.scales.data))[row];
+  };
+  scale(host.b1_gate.view(), 33) = std::numeric_limits<float>::quiet_NaN();
+  scale(host.a.view(), 36) = 0;
+  ASSERT_EQ(run_and_judge<fp8_rows>(host, 1), "");
+  EXPECT_TRUE(std::isnan(host.c.value(3, 0)) && std::isnan(host.c.value(0, 9)) && std::isnan(host.c.value(0, 33)));
+  EXPECT_FALSE(std::isnan(host.c.value(4, 0)) || std::isnan(host.c.value(0, 8)) || std::isnan(host.c.value(0, 32)));
+}
+
+/// Neither product of two scales need be a number that float32 holds.
+TEST(PlainFp8, LargeScalesOfTokensMeetSmallOnesOfWeights) {
+  DualGemmCase host = DualGemmCase::random(problem_for(fp8_rows, 33, 40, 144));
+  const auto multiply = [](const Tensor& matrix, float by) {
+    for (std::int64_t row = 0; row < matrix.shape[0]; ++row) {
+      static_cast<float*>(const_cast<void*>(matrix.scales.data))[row] *= by;
+    }
+  };
+  multiply(host.a.view(), 0x1p100F);
+  multiply(host.b1_gate.view(), 0x1p-100F);
+  multiply(host.b2_up.view(), 0x1p-100F);
+  ASSERT_EQ(run_and_judge<fp8_rows>(host, 1), "");
+}
+
 /// What lands of the other pair's sums, and the staging behind it, take more than the slots.
 TEST(PlainTiles, TheLargestTileOfASplit) {
   constexpr Config config{.blocks = 2, .block_tokens = 256, .stages = 2, .split_k = 2};
@@ -144,6 +183,23 @@ TEST(PlainTiles, TheLargestTileOfASplit) {
   static_assert(pipeline::landing_bytes(shape) + staging_bytes(config) > pipeline::slots_bytes(shape));
   DualGemmCase host = DualGemmCase::random(problem_for(config, 250, 264, 200));
   ASSERT_EQ(run_and_judge<config>(host, 1), "");
+}
+
+/// A scale that is not there is 1.
+TEST(PlainFp8, OneScaleOfAMatrixMayBeLeftOut) {
+  constexpr Config config{.operand = Number::e4m3,
+                          .token_scaling = Scaling::tensor,
+                          .weight_scaling = Scaling::tensor,
+                          .output = Number::fp32,
+                          .blocks = 1,
+                          .block_tokens = 16,
+                          .stages = 2};
+  DualGemmCase host = DualGemmCase::random(problem_for(config, 5, 40, 144));
+  test::Operands call = operands_of(host);
+  call.tokens.global_scale = nullptr;
+  call.up.global_scale = nullptr;
+  ASSERT_EQ(test::run<config>(call, 1), "");
+  EXPECT_TRUE(test::is_what_instructions_give<config>(call));
 }
 
 }  // namespace
