@@ -86,6 +86,29 @@ TEST(GroupedStrategies, SumsOfSixteenBitProductsFitIntoTensorMemory) {
   }
 }
 
+/// FP8 whose scales multiply finished sums, tokens and weights each in their own way; and on Blackwell alone.
+TEST(GroupedStrategies, PlainOperandsOfBlackwell) {
+  const Strategy<GroupedProblem>& strategy = grouped_gemm::strategy("tcgen05_plain");
+  GroupedProblem problem = in_16_bits();
+  for (const Format tokens : {Format::fp8_tensor, Format::fp8_row}) {
+    for (const Format weights : {Format::fp8_tensor, Format::fp8_row}) {
+      problem.a = tokens;
+      problem.b = weights;
+      EXPECT_EQ(strategy.not_made_for(problem, b200()), std::nullopt);
+      EXPECT_NE(strategy.not_made_for(problem, h200()), std::nullopt);
+      EXPECT_FALSE(strategy.candidates(problem, {}, b200()).empty());
+    }
+  }
+  problem.a = Format::bf16;
+  EXPECT_NE(strategy.not_made_for(problem, b200()), std::nullopt);
+  problem.a = Format::fp8_block;
+  problem.b = Format::fp8_block;
+  EXPECT_NE(strategy.not_made_for(problem, b200()), std::nullopt);
+  problem.a = Format::fp16;
+  problem.b = Format::fp16;
+  EXPECT_EQ(strategy.not_made_for(problem, b200()), std::nullopt);
+}
+
 TEST(GroupedStrategies, TheDirectoryHoldsSoManyExpertsAndNoMore) {
   const Knobs small = Knobs::parse("math_warpgroups=1 block_tokens=16 stages=2");
   GroupedProblem problem = in_16_bits();
