@@ -34,12 +34,12 @@ std::string kernel_expression(const Config& config) {
 }
 
 DeviceProgram program(const Config& config) {
-  return {
-      .title = fmt::format("grouped_gemm tcgen05, {} outputs x {} tokens", tile_outputs(config), config.block_tokens),
-      .text = "#include \"strategies/grouped_gemm/tcgen05/device/kernel.hpp\"\n",
-      .kernels = {kernel_expression(config)},
-      .options = {},
-      .only_arch = Arch::sm_100f};
+  return {.title = fmt::format("grouped_gemm tcgen05, {} outputs x {} tokens, split {}", tile_outputs(config),
+                               config.block_tokens, config.split_k),
+          .text = "#include \"strategies/grouped_gemm/tcgen05/device/kernel.hpp\"\n",
+          .kernels = {kernel_expression(config)},
+          .options = {},
+          .only_arch = Arch::sm_100f};
 }
 
 DeviceProgram packing_program() {

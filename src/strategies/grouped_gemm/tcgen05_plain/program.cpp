@@ -34,8 +34,8 @@ std::string kernel_expression(const Config& config) {
 }
 
 DeviceProgram program(const Config& config) {
-  return {.title = fmt::format("grouped_gemm tcgen05_plain, {} outputs x {} tokens", tile_outputs(config),
-                               config.block_tokens),
+  return {.title = fmt::format("grouped_gemm tcgen05_plain, {} outputs x {} tokens, split {}", tile_outputs(config),
+                               config.block_tokens, config.split_k),
           .text = "#include \"strategies/grouped_gemm/tcgen05_plain/device/kernel.hpp\"\n",
           .kernels = {kernel_expression(config)},
           .options = {},
