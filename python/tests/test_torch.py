@@ -311,3 +311,13 @@ def test_types_that_the_operator_does_not_take_are_refused_by_torch():
 def test_meta_tensors_give_shapes():
     result = tt.dual_gemm(A.to("meta"), B1.to("meta"), B2.to("meta"))
     assert result.is_meta and result.shape == (5, 24)
+
+
+def test_lists_are_looked_at_in_every_call():
+    rows, offsets = normal(8, 1, 64), torch.tensor([0, 3, 8], dtype=torch.int32)
+    tt.attention(rows, rows, rows, cu_seqlens_q=offsets, cu_seqlens_k=offsets)
+    with pytest.raises(thresher.InvalidArgumentError, match="cu_seqlens_k is float32"):
+        tt.attention(rows, rows, rows, cu_seqlens_q=offsets, cu_seqlens_k=offsets.float())
+    tt.grouped_gemm(GA, G1, offsets=OFFSETS)
+    with pytest.raises(thresher.InvalidArgumentError, match="offsets is float32"):
+        tt.grouped_gemm(GA, G1, offsets=OFFSETS.float())

@@ -54,10 +54,11 @@ def shape_of(q: Operand, k: Operand, v: Operand, cu_seqlens_q: Operand | None, c
         expect_rank(k, 3, "[Tk, Hk, D]")
         (queries, heads, width), (keys, kv_heads, _) = q.shape, k.shape
         expect_shape(k, (keys, kv_heads, width), "[Tk, Hk, D] with the D of q")
-        for operand in (cu_seqlens_q, cu_seqlens_k):
-            expect_format(operand, lib.INT32)
-            expect_rank(operand, 1, "[B + 1]")
-            expect_contiguous(operand)
+        assert cu_seqlens_k is not None
+        for offsets in (cu_seqlens_q, cu_seqlens_k):
+            expect_format(offsets, lib.INT32)
+            expect_rank(offsets, 1, "[B + 1]")
+            expect_contiguous(offsets)
         batch = cu_seqlens_q.shape[0] - 1
         if batch < 0:
             refuse("cu_seqlens_q is empty, expected the offsets of at least one sequence")
@@ -74,10 +75,10 @@ def run(q: Operand, k: Operand, v: Operand, out: Operand, lse: Operand | None, c
         cu_seqlens_k: Operand | None, options: Options, *, place: Place = HOST, threads: int = 0,
         strategy: str | None = None) -> None:
     """out = softmax(q·kᵀ·scale + mask)·v for each batch and head."""
-    strategy = strategy_of(strategy)
+    named = strategy_of(strategy)
     extra = (lse, cu_seqlens_q, cu_seqlens_k)
-    key = ("attention", q[2:6], k[2:6], v[2:6], out[2:6], tuple(one and one[2:6] for one in extra), options, threads, strategy)
-    call = calls.get(key) or calls.make(key, lambda: _prepared(q, k, v, out, extra, options, place, threads, strategy))
+    key = ("attention", q[2:6], k[2:6], v[2:6], out[2:6], tuple(one and one[2:6] for one in extra), options, threads, named)
+    call = calls.get(key) or calls.make(key, lambda: _prepared(q, k, v, out, extra, options, place, threads, named))
     expect_apart(out, q, k, v, lse)
     plan, strides = call
     lib.check(lib.library().thresher_attention_run_flat(

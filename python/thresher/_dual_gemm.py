@@ -12,9 +12,9 @@ from ._plans import HOST, Place, Plan, calls, made, planned, row_bucket
 def run(a: Operand, b1: Operand, b2: Operand, out: Operand, activation: tuple, *, place: Place = HOST, threads: int = 0,
         strategy: str | None = None) -> None:
     """out[M,N] = activation(a·b1ᵀ) ∘ (a·b2ᵀ)."""
-    strategy = strategy_of(strategy)
-    key = ("dual_gemm", a[2:6], b1[1:], b2[1:], out[2:6], activation, threads, strategy)
-    call = calls.get(key) or calls.make(key, lambda: _prepared(a, b1, b2, out, activation, place, threads, strategy))
+    named = strategy_of(strategy)
+    key = ("dual_gemm", a[2:6], b1[1:], b2[1:], out[2:6], activation, threads, named)
+    call = calls.get(key) or calls.make(key, lambda: _prepared(a, b1, b2, out, activation, place, threads, named))
     plan, a_stride, out_stride = call
     lib.check(_run_flat()(plan.handle, place.stream, a.shape[0], a.pointer, a_stride, a.scales, a.scale_layout, a.global_scale,
                           out.pointer, out_stride, place.workspace(plan.workspace_bytes)))

@@ -43,15 +43,16 @@ class Rows(NamedTuple):
 def run(a: Operand, weights: Weights, rows: Rows, out: Operand, activation: tuple | None, *, place: Place = HOST,
         threads: int = 0, strategy: str | None = None) -> None:
     """The rows of `out` that experts own: each with the weights of its expert."""
-    strategy = strategy_of(strategy)
+    named = strategy_of(strategy)
     if weights.order is not None:
         one_of("order", weights.order, ORDERS)
     key = ("grouped", a[2:6], tuple(one and one[1:] for one in weights[:4]), weights.order,
            tuple(one and one[2:6] for one in (*rows[:3], rows.row_weights)), rows.row_ids_divisor, out[2:6], activation, threads,
-           strategy)
-    call = calls.get(key) or calls.make(key, lambda: _prepared(a, weights, rows, out, activation, place, threads, strategy))
+           named)
+    call = calls.get(key) or calls.make(key, lambda: _prepared(a, weights, rows, out, activation, place, threads, named))
     plan, count, tokens, a_stride, out_stride = call
-    groups = rows.offsets or rows.counts
+    groups = rows.counts if rows.offsets is None else rows.offsets
+    assert groups is not None
     lib.check(lib.library().thresher_grouped_run_flat(
         plan.handle, place.stream, a.scale_layout, count, tokens, a.pointer, a_stride, a.scales, a.global_scale, out.pointer,
         out_stride, groups.pointer, rows.row_ids and rows.row_ids.pointer, rows.row_weights and rows.row_weights.pointer,
@@ -83,7 +84,7 @@ def _view(weights: Weights, has_activation: bool) -> dict:
     if bias2 is not None and b2 is None:
         refuse("bias2 is given without b2, expected bias1 alone")
     for bias in (bias1, bias2):
-        if bias is not None:
+        if bias is not None and bias1 is not None:
             expect_format(bias, *OUTPUT_FORMATS)
             expect_format(bias, bias1.format)
             expect_shape(bias, (experts, both), "one number for each row of the weights")
@@ -93,7 +94,7 @@ def _view(weights: Weights, has_activation: bool) -> dict:
     if expert_stride == 0 and both * depth > 0:
         refuse("b1 repeats the weights of one expert (a stride of 0), expected those of each: make it contiguous")
     return dict(
-        format=b1.format, experts=experts, n=columns, k=depth, order=ORDERS.get(order, 0), scale_layout=b1.scale_layout, b1=b1.pointer,
+        format=b1.format, experts=experts, n=columns, k=depth, order=0 if order is None else ORDERS[order], scale_layout=b1.scale_layout, b1=b1.pointer,
         b2=None if b2 is None else b2.pointer, expert_stride=expert_stride, row_stride=stride, b1_scales=b1.scales,
         b2_scales=None if b2 is None else b2.scales, b1_global_scales=b1.global_scale,
         b2_global_scales=None if b2 is None else b2.global_scale, bias1=None if bias1 is None else bias1.pointer,
@@ -119,6 +120,7 @@ def rows_of(a: Operand, experts: int, offsets: Operand | None, counts: Operand |
             refuse(f"a has {a.shape[0]} slots, but the weights have {experts} experts")
         return SLOTS, a.shape[1], 0
     expect_rank(a, 2, "[rows, K]")
+    assert offsets is not None
     expect_shape(offsets, (experts + 1,), "one for each expert and one more")
     if row_ids is not None:
         return GATHERED, row_ids.shape[0], a.shape[0]

@@ -3,6 +3,7 @@
 import ctypes as c
 import functools
 import os
+from typing import NoReturn
 
 from . import _errors
 
@@ -124,7 +125,7 @@ def check(status: int) -> None:
         raise _errors.by_status.get(status, _errors.InternalError)(sentence)
 
 
-def refuse(sentence: str) -> None:
+def refuse(sentence: str) -> NoReturn:
     raise _errors.InvalidArgumentError(sentence)
 
 

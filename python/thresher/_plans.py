@@ -12,11 +12,12 @@ from ._library import check, library
 class Plan:
     """A handle of the C interface."""
 
-    __slots__ = ("handle", "workspace_bytes", "_kind")
+    __slots__ = ("handle", "workspace_bytes", "_kind", "_destroy")
 
     def __init__(self, kind: str, handle: c.c_void_p):
         self.handle = handle
         self._kind = kind
+        self._destroy = getattr(library(), f"thresher_{kind}_destroy")  # here, since at the interpreter's end names are gone
         self.workspace_bytes = getattr(library(), f"thresher_{kind}_workspace_bytes")(handle)
 
     @property
@@ -24,7 +25,7 @@ class Plan:
         return getattr(library(), f"thresher_{self._kind}_strategy")(self.handle).decode()
 
     def __del__(self):
-        getattr(library(), f"thresher_{self._kind}_destroy")(self.handle)
+        self._destroy(self.handle)
 
 
 class Kept:
@@ -84,7 +85,7 @@ def row_bucket(rows: int) -> int:
 class Place:
     """Where a call runs and has its workspace: the CPU; thresher.torch has those of GPUs."""
 
-    stream = None
+    stream: int | None = None
 
     def workspace(self, size: int) -> int:
         """The address of so many bytes that this thread may use until it asks again; it starts at a multiple of 256."""

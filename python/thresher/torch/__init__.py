@@ -42,7 +42,9 @@ def _weights(names: tuple, weights: tuple) -> tuple:
     if not any(isinstance(one, Nvfp4) for one in weights):
         _expect_tensors(**{name: one for name, one in zip(names, weights) if one is not None or name != "b2"})
         return weights, {}
-    values, named, layouts = [], {}, set()
+    values: list[_Tensor | None] = []
+    named: dict[str, _Tensor] = {}
+    layouts: set[str] = set()
     for name, one in zip(names, weights):
         if one is None:
             values.append(None)
@@ -158,9 +160,10 @@ def attention(q: _Tensor, k: _Tensor, v: _Tensor, *, causal: bool = False, scale
     if out is None:
         return (_torch.ops.thresher.attention_with_lse if return_lse else _torch.ops.thresher.attention)(q, k, v, **options)
     _expect_tensors(out=out)
-    lse = None
-    if return_lse:
-        shape = (q.shape[1], q.shape[0]) if cu_seqlens_q is not None else q.shape[:-1]
-        lse = q.new_empty(shape, dtype=_torch.float32)
+    if not return_lse:
+        _torch.ops.thresher.attention_out(out, None, q, k, v, **options)
+        return out
+    shape = (q.shape[1], q.shape[0]) if cu_seqlens_q is not None else q.shape[:-1]
+    lse = q.new_empty(shape, dtype=_torch.float32)
     _torch.ops.thresher.attention_out(out, lse, q, k, v, **options)
-    return (out, lse) if return_lse else out
+    return out, lse

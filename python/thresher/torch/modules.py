@@ -38,6 +38,10 @@ def _linear(module: nn.Module, *names: str) -> torch.Tensor:
 class GatedMLP(nn.Module):
     """down·(activation(gate·x) ∘ up·x): gate, up [N, K]; down [K', N]; x [..., K]; the result [..., K'] in the type of x."""
 
+    gate: torch.Tensor
+    up: torch.Tensor
+    down: torch.Tensor
+
     def __init__(self, gate: torch.Tensor, up: torch.Tensor, down: torch.Tensor, *, activation: str = "silu",
                  dtype: torch.dtype | None = None, **constants: float):
         super().__init__()
@@ -69,6 +73,9 @@ class MoE(nn.Module):
 
     gate_up: [E, 2·N, K], with `order` how both lie in it: "gate_first", "up_first" or "interleaved". down: [E, K', N].
     """
+
+    gate_up: torch.Tensor
+    down: torch.Tensor
 
     def __init__(self, gate_up: torch.Tensor, down: torch.Tensor, *, order: str, activation: str = "silu",
                  dtype: torch.dtype | None = None, **constants: float):
@@ -113,6 +120,11 @@ class MoE(nn.Module):
 
 class Attention(nn.Module):
     """Projections, attention and the output's projection: q [H·D, C], k and v [Hk·D, C], o [C', H·D]; x [B, S, C]."""
+
+    q: torch.Tensor
+    k: torch.Tensor
+    v: torch.Tensor
+    o: torch.Tensor
 
     def __init__(self, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, o: torch.Tensor, *, head_dim: int, causal: bool = True,
                  scale: float | None = None, window: tuple[int, int] = (-1, -1), softcap: float = 0.0,
