@@ -61,6 +61,7 @@ check_wheel() {
     *) fail "$file is not for every Python 3 on manylinux_$glibc" ;;
   esac
   "$tools/bin/auditwheel" show "$file" | tr '\n' ' ' | grep -q "\"manylinux_${glibc}_x86_64\"" || fail "auditwheel finds $file less portable"
+  ! nm -D --defined-only "$build/python/libthresher.so" | grep -v ' thresher_' || fail "the library shows more than the C interface"
   listing=$("$tools/bin/python" -m zipfile -l "$file")
   ! grep -iE "dnnl|gomp|libcuda|nvrtc" <<<"$listing" || fail "$file brings a library that frameworks bring too"
   echo "$(basename "$file"): $bytes bytes"

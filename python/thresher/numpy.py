@@ -8,7 +8,7 @@ Every function raises InvalidArgumentError with one sentence, and has written no
 `threads` is how many to use, 0 for all; `strategy` one of `thresher.strategies(operation)`, None for the default.
 """
 
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as _np
 
@@ -18,6 +18,10 @@ from . import _operands as _of
 from . import _options
 from ._library import refuse as _refuse
 from ._nvfp4 import Nvfp4
+
+Array: TypeAlias = Any  # numpy.ndarray, or what has __dlpack__ or __array_interface__
+Operand: TypeAlias = Any  # Array | Nvfp4
+DType: TypeAlias = Any  # what numpy.dtype takes, or "bfloat16"
 
 __all__ = ["attention", "dual_gemm", "grouped_dual_gemm", "grouped_gemm"]
 
@@ -109,8 +113,9 @@ def _format(out_dtype: Any, out: Any, default: int) -> int:
     return _of.FORMATS[name]
 
 
-def dual_gemm(a, b1, b2, *, activation="silu", alpha=1.702, limit=7.0, up_offset=1.0, out_dtype=None, out=None, threads=0,
-              strategy=None):
+def dual_gemm(a: Operand, b1: Operand, b2: Operand, *, activation: str = "silu", alpha: float = 1.702, limit: float = 7.0,
+              up_offset: float = 1.0, out_dtype: DType = None, out: _np.ndarray | None = None, threads: int = 0,
+              strategy: str | None = None) -> _np.ndarray:
     """activation(a·b1ᵀ) ∘ (a·b2ᵀ), the first half of a gated MLP. b1 is the gate, b2 is up.
 
     a: [M, K], float16, bfloat16 or Nvfp4. K is a multiple of 8, with NVFP4 of 16; M and N may be 0.
@@ -123,19 +128,21 @@ def dual_gemm(a, b1, b2, *, activation="silu", alpha=1.702, limit=7.0, up_offset
     Products and activation are float32, rounded once. Returns [M, N].
     """
     call = _Call()
-    operands = [call.operand(name, array) for name, array in (("a", a), ("b1", b1), ("b2", b2))]
-    _of.expect_rank(operands[0], 2, "[M, K]")
-    _of.expect_rank(operands[1], 2, "[N, K]")
-    format = _format(out_dtype, out, _options.output_format(*operands[:2]))
-    result, c = call.output(out, (operands[0].shape[0], operands[1].shape[0]), format)
-    _dual_gemm.run(*operands, c, _options.activation_of(activation, alpha, limit, up_offset), threads=_options.threads_of(threads),
-                  strategy=strategy)
+    a, b1, b2 = call.operand("a", a), call.operand("b1", b1), call.operand("b2", b2)
+    _of.expect_rank(a, 2, "[M, K]")
+    _of.expect_rank(b1, 2, "[N, K]")
+    result, c = call.output(out, (a.shape[0], b1.shape[0]), _format(out_dtype, out, _options.output_format(a, b1)))
+    _dual_gemm.run(a, b1, b2, c, _options.activation_of(activation, alpha, limit, up_offset), threads=_options.threads_of(threads),
+                   strategy=strategy)
     return result
 
 
-def grouped_dual_gemm(a, b1, b2=None, *, offsets=None, counts=None, row_ids=None, row_ids_divisor=1, order=None, bias1=None,
-                      bias2=None, row_weights=None, activation="silu", alpha=1.702, limit=7.0, up_offset=1.0, out_dtype=None,
-                      out=None, threads=0, strategy=None):
+def grouped_dual_gemm(a: Operand, b1: Operand, b2: Operand | None = None, *, offsets: Array | None = None,
+                      counts: Array | None = None, row_ids: Array | None = None, row_ids_divisor: int = 1,
+                      order: str | None = None, bias1: Array | None = None, bias2: Array | None = None,
+                      row_weights: Array | None = None, activation: str = "silu", alpha: float = 1.702, limit: float = 7.0,
+                      up_offset: float = 1.0, out_dtype: DType = None, out: _np.ndarray | None = None, threads: int = 0,
+                      strategy: str | None = None) -> _np.ndarray:
     """activation(a·b1[e]ᵀ + bias1[e], a·b2[e]ᵀ + bias2[e])·row_weight for the rows of each expert e.
 
     Rows lie in one of three ways:
@@ -155,8 +162,10 @@ def grouped_dual_gemm(a, b1, b2=None, *, offsets=None, counts=None, row_ids=None
                     row_ids_divisor, bias1, bias2, row_weights, out_dtype, out, threads, strategy, ("b1", "bias1"))
 
 
-def grouped_gemm(a, b, *, offsets=None, counts=None, row_ids=None, row_ids_divisor=1, bias=None, row_weights=None,
-                 out_dtype=None, out=None, threads=0, strategy=None):
+def grouped_gemm(a: Operand, b: Operand, *, offsets: Array | None = None, counts: Array | None = None,
+                 row_ids: Array | None = None, row_ids_divisor: int = 1, bias: Array | None = None,
+                 row_weights: Array | None = None, out_dtype: DType = None, out: _np.ndarray | None = None, threads: int = 0,
+                 strategy: str | None = None) -> _np.ndarray:
     """(a·b[e]ᵀ + bias[e])·row_weight for the rows of each expert e: the down projection.
 
     b: [E, N, K]; bias: [E, N]; everything else as in grouped_dual_gemm.
@@ -184,8 +193,10 @@ def _run_grouped(a, b1, b2, activation, order, offsets, counts, row_ids, row_ids
     return result
 
 
-def attention(q, k, v, *, causal=False, scale=None, softcap=0.0, window=(-1, -1), cu_seqlens_q=None, cu_seqlens_k=None,
-              return_lse=False, out=None, threads=0, strategy=None):
+def attention(q: Array, k: Array, v: Array, *, causal: bool = False, scale: float | None = None, softcap: float = 0.0,
+              window: tuple[int, int] = (-1, -1), cu_seqlens_q: Array | None = None, cu_seqlens_k: Array | None = None,
+              return_lse: bool = False, out: _np.ndarray | None = None, threads: int = 0,
+              strategy: str | None = None) -> _np.ndarray | tuple[_np.ndarray, _np.ndarray]:
     """softmax(q·kᵀ·scale + mask)·v for each batch and head.
 
     q: [B, H, Sq, D]; k, v: [B, Hk, Sk, D] with H a multiple of Hk; float16 or bfloat16; D is 64 or 128. The last dimension
@@ -201,11 +212,11 @@ def attention(q, k, v, *, causal=False, scale=None, softcap=0.0, window=(-1, -1)
     """
     call = _Call()
     q, k, v = (call.operand(name, array) for name, array in (("q", q), ("k", k), ("v", v)))
-    lists = [call.optional("cu_seqlens_q", cu_seqlens_q), call.optional("cu_seqlens_k", cu_seqlens_k)]
+    lengths_q, lengths_k = call.optional("cu_seqlens_q", cu_seqlens_q), call.optional("cu_seqlens_k", cu_seqlens_k)
     options = _attention.options_of(causal, scale, softcap, window)
-    _attention.shape_of(q, k, v, *lists)
+    _attention.shape_of(q, k, v, lengths_q, lengths_k)
     result, o = call.output(out, q.shape, q.format)
     sums, lse = (call.output(None, _attention.lse_shape(q.shape, cu_seqlens_q is not None), _lib.FP32, name="lse") if return_lse
                  else (None, None))
-    _attention.run(q, k, v, o, lse, *lists, options, threads=_options.threads_of(threads), strategy=strategy)
+    _attention.run(q, k, v, o, lse, lengths_q, lengths_k, options, threads=_options.threads_of(threads), strategy=strategy)
     return (result, sums) if return_lse else result
