@@ -3,6 +3,7 @@
 import collections
 import ctypes as c
 import mmap
+import os
 import threading
 from collections.abc import Callable
 
@@ -34,6 +35,10 @@ class Kept:
     def __init__(self, most: int):
         self._most = most
         self._values: collections.OrderedDict = collections.OrderedDict()
+        self._making = threading.RLock()
+        os.register_at_fork(after_in_child=self._unlock)  # another thread may have held it
+
+    def _unlock(self) -> None:
         self._making = threading.RLock()
 
     def get(self, key):
