@@ -4,12 +4,14 @@
 // activation in float32.
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <cstdint>
 #include <cstring>
 #include <string>
 #include <vector>
 
 #include "core/integers.hpp"
+#include "formats/elements.hpp"
 #include "machine/emulator/engine/tensor_arithmetic.hpp"
 #include "strategies/direct_launch.hpp"
 #include "strategies/dual_gemm/formats.hpp"
@@ -161,6 +163,9 @@ bool is_what_instructions_give(const Operands& call) {
     for (std::int64_t j = 0; j < call.c.shape[1]; ++j) {
       const float value = dual_gemm::activate<config.activation>(
           scaled_sum<config>(call, call.gate, j, i), scaled_sum<config>(call, call.up, j, i), call.activation);
+      if (std::isnan(value) && std::isnan(formats::element(call.c, i, j))) {
+        continue;  // whatever its sign
+      }
       std::uint32_t word = machine::convert::float_bits(value);
       if constexpr (config.output != Number::fp32) {
         word = machine::convert::pack<typename NumberType<config.output>::type>(value, value);
