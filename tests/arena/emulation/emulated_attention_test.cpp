@@ -174,7 +174,7 @@ TEST(CompiledIn, HoldsWhatIsChosenForDirectLogits) {
       for (const std::int64_t rows : {64, 256, 512, 1024, 2048, 2052, 4096}) {
         const AttentionProblem problem{.heads = 1, .queries = rows, .keys = rows, .head_dim = head_dim};
         for (const Knobs& knobs : strategy->candidates(problem, {}, device_spec("H200"))) {
-          if (strategy->role() == Role::by_name) {
+          if (strategy->role(problem) == Role::by_name) {
             continue;
           }
           const PlannedCall call = strategy->plan(problem, knobs, device_spec("H200"));

@@ -45,7 +45,7 @@ class Mean final : public Strategy<AttentionProblem> {
   [[nodiscard]] std::string_view name() const override { return "mean"; }
   [[nodiscard]] std::string_view summary() const override { return "a toy"; }
   [[nodiscard]] DeviceKind device_kind() const override { return DeviceKind::cpu; }
-  [[nodiscard]] Role role() const override { return Role::by_name; }
+  [[nodiscard]] Role role(const AttentionProblem&) const override { return Role::by_name; }
   [[nodiscard]] std::vector<KnobHelp> knobs() const override { return {}; }
   [[nodiscard]] std::optional<std::string> not_made_for(const AttentionProblem&, const DeviceSpec&) const override {
     return std::nullopt;
