@@ -35,7 +35,7 @@ class TensorSplit {
   }
 
   /// All finishing threads call it for each tile, whose number in turn has the parity of `phase`; they are given the
-  /// sums of this block's half of the columns.
+  /// sums of this block's half of the columns. The lanes of a warp have met since the call for the tile before.
   template <int accumulators, int count>
   TH_DEVICE RegisterChunks<accumulators, count / 2> add_up(const TensorChunks<accumulators, count>& sums,
                                                            Phase phase) const {
@@ -49,9 +49,7 @@ class TensorSplit {
     ready_.wait_cluster(phase);
     send(sums);
     landed_.wait_cluster(phase);
-    const auto added = add(sums);
-    warp::sync();
-    return added;
+    return add(sums);
   }
 
  private:

@@ -45,7 +45,7 @@ struct Tcgen05 {
     return {.experts = 5,
             .rows = config.block_tokens * 3 / 2 + 21,
             .n = static_cast<std::int64_t>(tile_outputs(config)) + 5,
-            .k = static_cast<std::int64_t>(weights::slot_k) * (config.split_k * config.stages + 1) + 16};
+            .k = static_cast<std::int64_t>(weights::slot_k) * config.split_k * (config.stages + 1) + 16};
   }
   static SampleExtents least(const Config& config) {
     return {.experts = 3, .rows = 2, .n = 1, .k = std::int64_t{weights::slot_k} * (config.split_k - 1) + 16};

@@ -87,7 +87,7 @@ struct Plain : PlainKernels<Plain> {
     return {.experts = 5,
             .rows = config.block_tokens * 3 / 2 + 21,
             .n = tile_outputs(config) + 8,
-            .k = std::int64_t{slot_k(config)} * (config.split_k * config.stages + 1) + ragged(config)};
+            .k = std::int64_t{slot_k(config)} * config.split_k * (config.stages + 1) + ragged(config)};
   }
   static SampleExtents least(const Config& config) {
     return {.experts = 3, .rows = 2, .n = 8, .k = std::int64_t{slot_k(config)} * (config.split_k - 1) + ragged(config)};
