@@ -5,6 +5,7 @@
 #include <array>
 #include <atomic>
 #include <cfenv>
+#include <chrono>
 #include <latch>
 #include <stdexcept>
 #include <thread>
@@ -40,6 +41,19 @@ TEST(CpuParallel, BodiesThatRunAtOnceHaveThreadsOfTheirOwn) {
   for (const std::atomic<int>& of_thread : bodies) {
     EXPECT_EQ(of_thread, 1);
   }
+}
+
+TEST(CpuParallel, EndsWhenEveryBodyHasEnded) {
+  std::latch both_are_inside(2);
+  std::atomic<int> ended = 0;
+  parallel_for(2, 2, [&](std::int64_t, int thread) {
+    both_are_inside.arrive_and_wait();
+    if (thread == 1) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(50));  // the caller's own body has ended by then
+    }
+    ++ended;
+  });
+  EXPECT_EQ(ended, 2);
 }
 
 TEST(CpuParallel, CallersDoNotDisturbEachOther) {
