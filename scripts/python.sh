@@ -1,17 +1,16 @@
 #!/usr/bin/env bash
 # The tests of the Python package, as `ctest -L python` runs them.
 # usage: scripts/python.sh wheel BUILD            makes the wheel of what BUILD holds, checks it and installs it in BUILD/wheel/environment
-#        scripts/python.sh torch BUILD [VERSION]  gets torch, once for a machine, and shows it to that environment; an older one on demand
+#        scripts/python.sh torch BUILD [VERSION]  shows torch to that environment: the pinned one if it is there, or this one, which is
+#                                                 fetched once for a machine: 5 GB where the index has no build for CPUs alone
 #        scripts/python.sh pytest BUILD FILE      runs python/tests/FILE there
 # What is fetched is pinned in python/constraints.txt and kept in $XDG_CACHE_HOME/thresher. Exit status 77: left out, and why.
 set -euo pipefail
 source=$(cd "$(dirname "$0")/.." && pwd)
-action=${1:?wheel, fetch-torch, torch or pytest}
-if [ "$action" != fetch-torch ]; then
-  build=$(cd "${2:?a build folder}" && pwd)
-  wheel=$build/wheel
-  environment=$wheel/environment
-fi
+action=${1:?wheel, torch or pytest}
+build=$(cd "${2:?a build folder}" && pwd)
+wheel=$build/wheel
+environment=$wheel/environment
 most_bytes=$((20 * 1000 * 1000))
 glibc=2_34
 pinned=$(grep -v '^#' "$source/python/constraints.txt")
@@ -22,20 +21,20 @@ fail() { echo "$*" >&2; exit 1; }
 # of NAME...: the pinned requirements of these names.
 of() { local name; for name in "$@"; do grep "^$name==" <<<"$pinned"; done; }
 
-# packages NAME REQUIREMENT...: prints the folder of an environment with these packages, made once for a machine.
-packages() {
-  local name=$1 python key folder log
+# folder_of NAME REQUIREMENT...: where an environment with these packages is kept.
+folder_of() {
+  local name=$1 key
   shift
-  key=$( { python3 -VV; cat "$source/python/constraints.txt"; echo "$@"; } | sha256sum | cut -c1-16)
+  key=$( { python3 -VV; echo "$@"; } | sha256sum | cut -c1-16)
   echo "${XDG_CACHE_HOME:-$HOME/.cache}/thresher/python/$name-$key"
 }
 
-# packages NAME REQUIREMENT...: prints that folder, which is made where it is not there.
+# packages NAME REQUIREMENT...: prints that folder, which is made once for a machine.
 packages() {
   local python folder log
   python=$(command -v python3) || leave_out "there is no python3"
-  key=$( { "$python" -VV; echo "$@"; } | sha256sum | cut -c1-16)
-  folder=${XDG_CACHE_HOME:-$HOME/.cache}/thresher/python/$name-$key
+  folder=$(folder_of "$@")
+  shift
   mkdir -p "$(dirname "$folder")"
   exec 9>"$folder.lock"
   flock 9
@@ -90,10 +89,13 @@ case $action in
     "$tools/bin/python" -m pip --python "$environment/bin/python" install -q --no-deps --disable-pip-version-check "$wheel"/portable/*.whl
     show numpy "$shown"
     ;;
-  fetch-torch) packages torch torch ;;
   torch)
     [ -x "$environment/bin/thresher" ] || leave_out "the wheel was not installed"
-    folder=$(packages torch "$(if [ $# -gt 2 ]; then echo "torch==$3"; else of torch; fi)") || { echo "$folder"; exit 77; }
+    folder=$(folder_of torch "$(of torch)")
+    if [ $# -gt 2 ]; then
+      folder=$(packages torch "torch==$3") || { echo "$folder"; exit 77; }
+    fi
+    [ -e "$folder/complete" ] || leave_out "torch was not fetched: scripts/python.sh torch $build $(of torch | cut -d = -f 3) does it, once for a machine"
     show torch "$folder"
     "$environment/bin/python" -c 'import torch; print("torch", torch.__version__)'
     ;;
@@ -105,5 +107,5 @@ case $action in
     grep -qE '[0-9]+ (passed|failed|error)' "$3.log" || [ "$status" -ne 0 -a "$status" -ne 5 ] || leave_out "no test of $3 was run"
     exit "$status"
     ;;
-  *) fail "$action is not wheel, fetch-torch, torch or pytest" ;;
+  *) fail "$action is not wheel, torch or pytest" ;;
 esac
