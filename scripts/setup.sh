@@ -2,7 +2,7 @@
 
 build_packages=(build-essential cmake ninja-build libdnnl-dev libhwy-dev libboost-context-dev libtomlplusplus-dev
   nlohmann-json3-dev libcli11-dev libfmt-dev libsqlite3-dev libssl-dev libdlpack-dev libjs-chart.js)
-test_packages=(libgtest-dev libbenchmark-dev clang-19 libclang-rt-19-dev chromium python3 python3-venv)
+test_packages=(libgtest-dev libbenchmark-dev chromium python3 python3-venv)
 
 # The distribution's name where its packages are known to suffice, else nothing.
 known_distribution() {

@@ -50,7 +50,7 @@ Tensor first_rows(Tensor matrix, std::int64_t count) {
 GroupRowsOf group_of(const GroupedTensors& tensors, const reference::OwnedRows& owned, std::int64_t expert) {
   const reference::GroupRows& group = owned.groups[static_cast<std::size_t>(expert)];
   if (tensors.a.rank == 3) {
-    return {{first_rows(slot_matrix(tensors.a, expert), group.count)},
+    return {{slot_matrix(tensors.a, expert), {.most = group.count}},
             first_rows(slot_matrix(tensors.c, expert), group.count)};
   }
   const std::span<const std::int64_t> listed(owned.tokens.data() + group.first, static_cast<std::size_t>(group.count));

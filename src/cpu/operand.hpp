@@ -4,7 +4,9 @@
 /// In bf16 an operand is a sum of planes that represents it exactly: one plane for bf16 and NVFP4 (value × scale has at
 /// most 6 significant bits) and e4m3 (4), a high and a low one for fp16 (11 significant bits). Global scales stay out:
 /// they multiply the finished product. Values with float32 scales of rows or blocks are not exact in bf16.
+#include <algorithm>
 #include <cstdint>
+#include <limits>
 #include <span>
 
 #include "cpu/product.hpp"
@@ -14,12 +16,13 @@ namespace thresher::cpu {
 
 /// Which rows of a matrix an operand has, and in which order.
 struct Rows {
-  std::int64_t step = 1;                   ///< every so many-th, from the first on
+  std::int64_t step = 1;                                         ///< every so many-th, from the first on
+  std::int64_t most = std::numeric_limits<std::int64_t>::max();  ///< but no more than these
   std::span<const std::int64_t> listed{};  ///< these instead, where `is_listed`; a row of zeros where one is negative
   bool is_listed = false;
 
   [[nodiscard]] std::int64_t count(const Tensor& matrix) const noexcept {
-    return is_listed ? std::ssize(listed) : (matrix.shape[0] + step - 1) / step;
+    return is_listed ? std::ssize(listed) : std::min(most, (matrix.shape[0] + step - 1) / step);
   }
   [[nodiscard]] std::int64_t operator[](std::int64_t row) const noexcept {
     return is_listed ? listed[static_cast<std::size_t>(row)] : row * step;

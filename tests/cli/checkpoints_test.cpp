@@ -153,11 +153,9 @@ TEST_F(Checkpoints, NamesThatContradictAreRefused) {
 }
 
 TEST_F(Checkpoints, ALayerThatIsNotReadIsNamed) {
-  for (const char* name : {"compressed_tensors_fp8", "compressed_tensors_mxfp4"}) {
-    expect_refusal("pack --device cpu --out out.safetensors --in '" +
-                       (recorded / (std::string(name) + ".safetensors")).string() + "' " + proj,
-                   "not read");
-  }
+  expect_refusal("pack --device cpu --out out.safetensors --in '" +
+                     (recorded / "compressed_tensors_mxfp4.safetensors").string() + "' " + proj,
+                 "not read");
 }
 
 TEST_F(Checkpoints, AFileOfTheModelIsNeverWrittenOver) {

@@ -347,7 +347,7 @@ static void refuses(void) {
   problem = problem_of_test();
   problem.out = (thresher_format)77;
   expect_refused(thresher_dual_gemm_plan_raw(cpu, &problem, &gate, &up, NULL, &plan),
-                 "problem.out is 77, expected 0 to 6");
+                 "problem.out is 77, expected 0 to 9");
   problem = problem_of_test();
   thresher_dual_gemm_options_init(&options, sizeof options);
   options.strategy = "no such";

@@ -134,7 +134,7 @@ TEST(ValidateGroupedProblem, NamesWhatIsWrong) {
             "problem.k is 24, expected a multiple of 16 for nvfp4 operands");
   EXPECT_EQ(problem_refusal([](Arguments& x) { x.problem.k = 0; }), "problem.k is 0, expected at least 1");
   EXPECT_EQ(problem_refusal([](Arguments& x) { x.problem.a = Format::fp8_e4m3; }),
-            "problem.a is fp8_e4m3, expected fp16, bf16 or nvfp4");
+            "problem.a is fp8_e4m3, expected fp16, bf16, nvfp4, fp8_tensor, fp8_row or fp8_block");
   EXPECT_EQ(problem_refusal([](Arguments& x) { x.problem.out = Format::nvfp4; }),
             "problem.out is nvfp4, expected fp32, fp16 or bf16");
   EXPECT_EQ(problem_refusal([](Arguments& x) { x.problem.row_ids_divisor = 0; }, RowLayout::gathered),
@@ -169,7 +169,7 @@ TEST(ValidateGroupedWeights, NamesWhatIsWrong) {
             "b1 (gate) has 2 dimensions, expected 3: [experts, n, k]");
   EXPECT_EQ(weights_refusal([](Arguments& x) { x.weights.b1.data = nullptr; }), "b1 (gate) has a null data pointer");
   EXPECT_EQ(weights_refusal([](Arguments& x) { x.weights.b1.format = x.weights.b2.format = Format::fp8_e4m3; }),
-            "b1 (gate) is fp8_e4m3, expected fp16, bf16 or nvfp4");
+            "b1 (gate) is fp8_e4m3, expected fp16, bf16, nvfp4, fp8_tensor, fp8_row or fp8_block");
   EXPECT_EQ(weights_refusal([](Arguments& x) { x.weights.b1.scales.data = nullptr; }),
             "b1 (gate) is nvfp4 but has no scales: set Tensor::scales.data");
   EXPECT_EQ(weights_refusal([](Arguments& x) {

@@ -25,8 +25,9 @@ void rotate_scales(HostTensor& tensor, std::int64_t shift) {
   const Scales::Block block = matrix.scales.block;
   const std::int64_t bytes = bits(matrix.scales.format) / 8;
   const std::int64_t row_blocks = ceil_div(tensor.rows(), block.rows);
+  const std::int64_t blocks = shift / block.rows;
   for (std::int64_t row = 0; row < row_blocks; ++row) {
-    const std::int64_t from = (row + shift) % row_blocks;
+    const std::int64_t from = (row + blocks) % row_blocks;
     for (std::int64_t column = 0; column < matrix.shape[1]; column += block.columns) {
       std::copy_n(before.begin() + formats::scale_index(matrix, from * block.rows, column) * bytes, bytes,
                   tensor.scales.begin() + formats::scale_index(matrix, row * block.rows, column) * bytes);

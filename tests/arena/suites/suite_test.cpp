@@ -70,7 +70,7 @@ TEST(Suite, ErrorsNameFileLineAndKey) {
   EXPECT_EQ(error_in(replaced(good, "16, 32", "16, 24")),
             "mine.toml:11: `k` in [problem] is 24, but must be a multiple of 16 for these formats");
   EXPECT_EQ(error_in(replaced(good, "a = \"nvfp4\"", "a = \"fp4\"")),
-            "mine.toml:5: `a` in [defaults] is \"fp4\", but must be one of fp16, bf16, nvfp4");
+            "mine.toml:5: `a` in [defaults] is \"fp4\", but must be one of fp16, bf16, nvfp4, fp8_tensor, fp8_row, fp8_block");
   EXPECT_EQ(
       error_in(replaced(good, "\"contest\"", "\"cotnest\"")),
       "mine.toml:3: `distributions` has \"cotnest\", but must be of contest, full_range, normal, integers, specials");
