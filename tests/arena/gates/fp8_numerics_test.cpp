@@ -1,8 +1,12 @@
 // FP8 on a GPU is judged by sums that are promoted every 128 of K, and without promotion only where `fast` is declared.
 #include <gtest/gtest.h>
 
-#include "arena/gates/correctness.hpp"
-#include "arena/planted.hpp"
+#include <cstring>
+
+#include "arena/dual_gemm/generate.hpp"
+#include "arena/dual_gemm/inspector.hpp"
+#include "arena/dual_gemm/judge.hpp"
+#include "arena/random.hpp"
 #include "reference/tolerance.hpp"
 
 namespace thresher::arena {
@@ -10,42 +14,73 @@ namespace {
 
 using reference::Accumulation;
 
-Kernel summing(Accumulation accumulation) {
-  return [accumulation](const KernelCall& call) {
-    call.write_all(reference::plain_low_precision(call.problem, call.a, call.b1, call.b2,
-                                                  reference::whole(call.problem), accumulation)
-                       .value);
-  };
-}
+/// One call by a kernel that sums so.
+struct SummedCall {
+  SummedCall(const DualGemmProblem& of, Distribution from, Accumulation accumulation)
+      : problem(of),
+        distribution(from),
+        inputs(dual_gemm_inputs({of}, from, 11)),
+        c(make_host_tensor("c", Format::fp32, {of.m, of.n})) {
+    const reference::Outputs outputs = reference::plain_low_precision(
+        of, inputs[0].view(), inputs[1].view(), inputs[2].view(), reference::whole(of), accumulation);
+    for (std::size_t i = 0; i < outputs.value.size(); ++i) {
+      const auto value = static_cast<float>(outputs.value[i]);
+      std::memcpy(&c.values[i * sizeof value], &value, sizeof value);
+    }
+  }
 
-Finding judge(Accumulation accumulation, Numerics numerics, const DualGemmProblem& problem, Distribution distribution) {
-  FakeRig rig;
-  return run_trial(make_trial(problem_of(problem), distribution, {DeviceKind::cuda, numerics}, 11),
-                   PlantedContestant("planted", summing(accumulation)), rig)
-      .finding;
-}
+  [[nodiscard]] Finding judged_as(Numerics numerics) const {
+    return make_dual_gemm_judge(problem, distribution, inputs, {DeviceKind::cuda, numerics}, 7)->judge({c});
+  }
+
+  /// What the inspector says against the first of some looks that it does not like.
+  [[nodiscard]] std::string fault_as(Numerics numerics) const {
+    const auto inspector = make_dual_gemm_inspector(problem, distribution, inputs, {DeviceKind::cuda, numerics}, 7);
+    Random random(5);
+    for (int i = 0; i < 40; ++i) {
+      Look look = inspector->choose(random);
+      for (RowPart& part : look.parts) {
+        const auto* const from = c.values.data() + (part.row * problem.n + part.first_column) * 4;
+        part.bytes.assign(from, from + part.columns * 4);
+      }
+      if (std::string fault = inspector->fault_in(look, {&inputs[0], &inputs[1], &inputs[2]}, 0xA5); !fault.empty()) {
+        return fault;
+      }
+    }
+    return "";
+  }
+
+  DualGemmProblem problem;
+  Distribution distribution;
+  std::vector<HostTensor> inputs;
+  HostTensor c;
+};
+
+constexpr std::array fp8_formats{Format::fp8_tensor, Format::fp8_row, Format::fp8_block};
 
 TEST(Fp8Numerics, HonestKernelsPassEveryDistributionAndFormat) {
-  for (const Format format : {Format::fp8_tensor, Format::fp8_row, Format::fp8_block}) {
-    const DualGemmProblem problem{40, 72, 528, format, format, Format::bf16, {}};
+  for (const Format format : fp8_formats) {
+    const DualGemmProblem problem{40, 72, 528, format, format, Format::fp32, {}};
     for (const Distribution distribution : all_distributions) {
-      for (const auto& [accumulation, numerics] :
-           {std::pair{Accumulation::float14_promoted, Numerics::exact},
-            std::pair{Accumulation::float32_truncated, Numerics::exact},
-            std::pair{Accumulation::float14_truncated, Numerics::fast}}) {
-        const Finding finding = judge(accumulation, numerics, problem, distribution);
+      for (const auto& [accumulation, numerics] : {std::pair{Accumulation::float14_promoted, Numerics::exact},
+                                                   std::pair{Accumulation::float32_truncated, Numerics::exact},
+                                                   std::pair{Accumulation::float14_truncated, Numerics::fast}}) {
+        const SummedCall call(problem, distribution, accumulation);
+        const Finding finding = call.judged_as(numerics);
         EXPECT_TRUE(finding.correct) << name(format) << " " << name(distribution) << " " << name(numerics) << ": "
                                      << finding.sentence;
+        EXPECT_EQ(call.fault_as(numerics), "") << name(format) << " " << name(distribution) << " " << name(numerics);
       }
     }
   }
 }
 
 TEST(Fp8Numerics, SumsThatAreNotPromotedAreNotExact) {
-  for (const Format format : {Format::fp8_tensor, Format::fp8_row, Format::fp8_block}) {
+  for (const Format format : fp8_formats) {
     const DualGemmProblem problem{40, 72, 4096, format, format, Format::fp32, {}};
-    EXPECT_FALSE(judge(Accumulation::float14_truncated, Numerics::exact, problem, Distribution::normal).correct)
-        << name(format);
+    const SummedCall call(problem, Distribution::normal, Accumulation::float14_truncated);
+    EXPECT_FALSE(call.judged_as(Numerics::exact).correct) << name(format);
+    EXPECT_NE(call.fault_as(Numerics::exact), "") << name(format);
   }
 }
 
