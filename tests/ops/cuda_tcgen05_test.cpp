@@ -1,8 +1,9 @@
-// The strategy tcgen05 on a card with tensor memory: right, and bit for bit what the emulator computes, as it is and
-// with the vendor's own checks of tensor memory compiled in. `scripts/check_on_b200.sh` runs this; elsewhere it is
-// skipped.
+// The strategies tcgen05 and tcgen05_plain on a card with tensor memory: right, and bit for bit what the emulator
+// computes, as it is and with the vendor's own checks of tensor memory compiled in. `scripts/check_on_b200.sh` runs
+// this; elsewhere it is skipped.
 #include <gtest/gtest.h>
 
+#include <array>
 #include <random>
 
 #include "ops/cuda_call.hpp"
@@ -28,8 +29,36 @@ using test::DualGemmCase;
 using test::Layout;
 using test::Matrix;
 
-const strategies::Strategy<DualGemmProblem>& strategy() {
-  return *strategies::find_strategy<DualGemmProblem>(strategies::dual_gemm::strategies_of(DeviceKind::cuda), "tcgen05");
+const strategies::Strategy<DualGemmProblem>& strategy(const char* name) {
+  return *strategies::find_strategy<DualGemmProblem>(strategies::dual_gemm::strategies_of(DeviceKind::cuda), name);
+}
+
+/// What a strategy is tried with: formats of tokens and weights.
+struct Tried {
+  const char* strategy;
+  Format a, b;
+};
+constexpr std::array tried{
+    Tried{"tcgen05", Format::nvfp4, Format::nvfp4}, Tried{"tcgen05_plain", Format::bf16, Format::bf16},
+    Tried{"tcgen05_plain", Format::fp16, Format::fp16}, Tried{"tcgen05_plain", Format::fp8_row, Format::fp8_row},
+    Tried{"tcgen05_plain", Format::fp8_tensor, Format::fp8_row}};
+
+/// Numbers between `low` and `high`, of both signs where `low` is less than 0.
+Matrix between(Format format, OperandRole role, std::int64_t rows, std::int64_t k, float low, float high,
+               std::mt19937& random) {
+  std::uniform_real_distribution<float> numbers(low, high);
+  const Matrix::Values value = [&](std::int64_t, std::int64_t) { return numbers(random); };
+  return bits(format) == 8 ? Matrix::fp8(format, role, rows, k, {}, value)
+                           : Matrix::of_values(format, rows, k, 0, value);
+}
+
+/// The same as of_sums, of operands without scales for groups.
+DualGemmCase of_plain_sums(const DualGemmProblem& problem) {
+  std::mt19937 random(7);
+  return {problem, between(problem.a, OperandRole::tokens, problem.m, problem.k, 1, 2, random),
+          between(problem.b, OperandRole::weights, problem.n, problem.k, 8, 16, random),
+          between(problem.b, OperandRole::weights, problem.n, problem.k, -0.015625F, 0.015625F, random),
+          Matrix::of_values(problem.out, problem.m, problem.n, 0, [](auto, auto) { return 0.0F; })};
 }
 
 /// Gates so large that the activation leaves them as they are: nothing is left of the outputs but the sums' bits. Ups
@@ -78,36 +107,44 @@ std::vector<std::uint8_t> on_the_card(const PlannedCall& call, DualGemmCase& hos
   const runtime::DeviceBuffer workspace(0, call.workspace_bytes());
   const CallTensors all{tensors, workspace.data(), packed.data()};
   const runtime::OwnedStream stream(0);
-  ops::CudaCall(with_options(*call.packing, options), 0, all).run(stream.get(), all);
+  if (call.packing != nullptr) {
+    ops::CudaCall(with_options(*call.packing, options), 0, all).run(stream.get(), all);
+  }
   ops::CudaCall(with_options(call, options), 0, all).run(stream.get(), all);
   stream.synchronize();
   EXPECT_TRUE(c.guards_intact() && a.guards_intact() && gate.guards_intact() && up.guards_intact());
   return c.download<std::uint8_t>();
 }
 
-void expect_the_emulators_bits(const std::vector<std::string>& options) {
-  for (const ScaleLayout scales : {ScaleLayout::row_major, ScaleLayout::blocked}) {
-    for (const auto& [problem, knobs] : strategy().samples()) {
-      const PlannedCall call = strategy().plan(problem, knobs, device_spec("B200"));
-      if (problem.activation.kind != ActivationKind::silu) {
-        continue;  // others compute with the sums
-      }
-      DualGemmCase host = of_sums(problem, scales);
-      EXPECT_EQ(on_the_card(call, host, options), on_the_emulator(call, host))
-          << knobs.text() << " on " << problem.m << "x" << problem.n << "x" << problem.k << ", scales " << name(scales);
+void expect_the_emulators_bits(const char* name, ScaleLayout scales, const std::vector<std::string>& options) {
+  for (const auto& [problem, knobs] : strategy(name).samples()) {
+    const PlannedCall call = strategy(name).plan(problem, knobs, device_spec("B200"));
+    if (problem.activation.kind != ActivationKind::silu) {
+      continue;  // others compute with the sums
     }
+    DualGemmCase host = problem.b == Format::nvfp4 ? of_sums(problem, scales) : of_plain_sums(problem);
+    EXPECT_EQ(on_the_card(call, host, options), on_the_emulator(call, host))
+        << name << " " << knobs.text() << " on " << problem.m << "x" << problem.n << "x" << problem.k << ", scales "
+        << thresher::name(scales);
   }
+}
+
+void expect_the_emulators_bits(const std::vector<std::string>& options) {
+  expect_the_emulators_bits("tcgen05", ScaleLayout::row_major, options);
+  expect_the_emulators_bits("tcgen05", ScaleLayout::blocked, options);
+  expect_the_emulators_bits("tcgen05_plain", ScaleLayout::row_major, options);
 }
 
 TEST(CudaTcgen05, IsRightOnShapesAroundItsTiles) {
   SKIP_WITHOUT_TENSOR_MEMORY();
-  for (const std::int64_t m : {1, 16, 17, 100, 128, 129, 256, 300}) {
-    for (const auto& [n, k] : {std::pair{1, 16}, {65, 272}, {128, 512}, {200, 1040}, {1000, 2048}}) {
-      const DualGemmProblem problem{
-          .m = m, .n = n, .k = k, .a = Format::nvfp4, .b = Format::nvfp4, .out = Format::fp16};
-      for (const bool packed : {false, true}) {
-        test::GpuDualGemmCase one(DualGemmCase::random(problem), {.strategy = "tcgen05"}, packed);
-        EXPECT_EQ(one.run_and_judge(), "") << m << "x" << n << "x" << k;
+  for (const Tried& one : tried) {
+    for (const std::int64_t m : {1, 16, 17, 100, 128, 129, 256, 300}) {
+      for (const auto& [n, k] : {std::pair{1, 16}, {65, 272}, {128, 512}, {200, 1040}, {1000, 2048}}) {
+        const DualGemmProblem problem{.m = m, .n = n, .k = k, .a = one.a, .b = one.b, .out = Format::fp16};
+        for (const bool packed : {false, true}) {
+          test::GpuDualGemmCase run(DualGemmCase::random(problem), {.strategy = one.strategy}, packed);
+          EXPECT_EQ(run.run_and_judge(), "") << name(one.a) << " " << name(one.b) << m << "x" << n << "x" << k;
+        }
       }
     }
   }
@@ -115,12 +152,13 @@ TEST(CudaTcgen05, IsRightOnShapesAroundItsTiles) {
 
 TEST(CudaTcgen05, IsRightWithEveryCandidate) {
   SKIP_WITHOUT_TENSOR_MEMORY();
-  const DualGemmProblem problem{
-      .m = 300, .n = 1000, .k = 2048, .a = Format::nvfp4, .b = Format::nvfp4, .out = Format::bf16};
-  for (const Knobs& knobs : strategy().candidates(problem, {}, device_spec("B200"))) {
-    test::GpuDualGemmCase one(DualGemmCase::random(problem), {.strategy = "tcgen05", .knobs = knobs});
-    EXPECT_EQ(one.run_and_judge(), "") << knobs.text();
-    EXPECT_EQ(one.same_bits(20), "") << knobs.text();
+  for (const Tried& one : tried) {
+    const DualGemmProblem problem{.m = 300, .n = 1000, .k = 2048, .a = one.a, .b = one.b, .out = Format::bf16};
+    for (const Knobs& knobs : strategy(one.strategy).candidates(problem, {}, device_spec("B200"))) {
+      test::GpuDualGemmCase run(DualGemmCase::random(problem), {.strategy = one.strategy, .knobs = knobs});
+      EXPECT_EQ(run.run_and_judge(), "") << name(one.a) << " " << name(one.b) << " " << knobs.text();
+      EXPECT_EQ(run.same_bits(20), "") << name(one.a) << " " << name(one.b) << " " << knobs.text();
+    }
   }
 }
 

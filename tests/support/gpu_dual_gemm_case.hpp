@@ -47,7 +47,7 @@ class GpuOperand {
 
 /// How the products of the GPU's strategies add up: on the matrix unit, or in plain float32 for fp16 with bf16.
 inline reference::Accumulation accumulation(const DualGemmProblem& problem) {
-  const bool is_mixed = problem.a != problem.b && problem.a != Format::nvfp4 && problem.b != Format::nvfp4;
+  const bool is_mixed = problem.a != problem.b && bits(problem.a) == 16 && bits(problem.b) == 16;
   return is_mixed ? reference::Accumulation::float32 : reference::Accumulation::float32_truncated;
 }
 
