@@ -3,7 +3,7 @@
 #
 # usage: scripts/mutants.sh make FOLDER            copies the tree there and builds the test programs with every fault behind a switch
 #        scripts/mutants.sh run FOLDER [JOBS]      turns them on one at a time and prints the score; needs nothing but FOLDER, so that
-#                                                  it may be another machine's
+#                                                  it may be another machine's; one that was stopped goes on where it was
 #        scripts/mutants.sh alone NUMBER FOLDER    the same for one fault, planted as it is written, without switches
 # CMAKE_ARGUMENTS and NINJA_ARGUMENTS are given to both. A fault counts as found when a test fails, the program crashes, or LIMIT (default 600) seconds pass.
 set -euo pipefail
@@ -86,7 +86,9 @@ case "${1:-}" in
       cut -f 2 faults.tsv | tr ' ' '\n' | sort -u | xargs -d '\n' -n 1 -P "${3:-$(nproc)}" \
         bash -c 'how=$(first_failure 0 "${1%%:*}" "${1#*:}") || { echo "without a fault $1 fails: $how" >&2; exit 255; }' _
     fi
-    tr '\t' '\n' <faults.tsv | xargs -d '\n' -n 4 -P "${3:-$(nproc)}" bash -c 'try_fault "$@"' _ >results.tsv
+    touch results.tsv
+    awk -F '\t' 'FILENAME == "results.tsv" { known[$2]; next } !($1 in known)' results.tsv faults.tsv | tr '\t' '\n' |
+      xargs -d '\n' -n 4 -P "${3:-$(nproc)}" bash -c 'try_fault "$@"' _ >>results.tsv
     report
     ;;
   *)
