@@ -70,7 +70,8 @@ TEST(Suite, ErrorsNameFileLineAndKey) {
   EXPECT_EQ(error_in(replaced(good, "16, 32", "16, 24")),
             "mine.toml:11: `k` in [problem] is 24, but must be a multiple of 16 for these formats");
   EXPECT_EQ(error_in(replaced(good, "a = \"nvfp4\"", "a = \"fp4\"")),
-            "mine.toml:5: `a` in [defaults] is \"fp4\", but must be one of fp16, bf16, nvfp4, fp8_tensor, fp8_row, fp8_block");
+            "mine.toml:5: `a` in [defaults] is \"fp4\", but must be one of fp16, bf16, nvfp4, fp8_tensor, fp8_row, "
+            "fp8_block");
   EXPECT_EQ(
       error_in(replaced(good, "\"contest\"", "\"cotnest\"")),
       "mine.toml:3: `distributions` has \"cotnest\", but must be of contest, full_range, normal, integers, specials");
@@ -198,12 +199,11 @@ TEST(Suite, EveryOneHasAStrategyOfSomeGpuThatIsMadeForAllOfIt) {
 }
 
 TEST(Suite, UnknownSuitesNameTheOnesThereAre) {
-  EXPECT_EQ(
-      error_of([] { (void)load_suite("orgin"); }),
-      "suite orgin: it is none of the built-in suites attention, attention_edges, attention_origin, decode, edges, "
-      "grouped_edges, grouped_gemm_edges, grouped_origin, grouped_origin_bf16, moe_decode, moe_decode_bf16, "
-      "moe_prefill, "
-      "moe_prefill_bf16, origin, origin_bf16, prefill, and the file cannot be read: No such file or directory");
+  EXPECT_EQ(error_of([] { (void)load_suite("orgin"); }),
+            "suite orgin: it is none of the built-in suites attention, attention_edges, attention_origin, decode, "
+            "edges, fp8_edges, fp8_origin, grouped_edges, grouped_gemm_edges, grouped_origin, grouped_origin_bf16, "
+            "moe_decode, moe_decode_bf16, moe_prefill, moe_prefill_bf16, origin, origin_bf16, prefill, and the file "
+            "cannot be read: No such file or directory");
   EXPECT_NE(error_of([] { (void)load_suite("/"); }).find("not a regular file"), std::string::npos);
 }
 
