@@ -201,6 +201,9 @@ TEST_P(EmulatedGrouped, ScalesInBlocks) {
   }
   GroupedForm form = ragged_form(problem);
   form.layout.scales = ScaleLayout::blocked;
+  if (problem.layout == RowLayout::slots) {
+    form.groups = {3, 125};  // rows of each slot, whose scales are its own
+  }
   clean_and_right(problem, 2, form);
 }
 

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <limits>
 #include <memory>
 #include <string>
 
@@ -141,6 +142,17 @@ void for_each_case(i32 head_dim, const std::function<void(AttentionCase&)>& run)
   {
     AttentionCase c(small(3, 0, false, head_dim));
     each("no keys", c);
+  }
+  {
+    AttentionCase c(small(20, 200, false, head_dim));
+    for (std::int64_t row = 0; row < 20; ++row) {
+      c.set(c.tensors.q, 0, row, 0, 1.0F);
+      c.set(c.tensors.q, 1, row, 0, 1.0F);
+    }
+    for (std::int64_t key = 0; key < 150; ++key) {
+      c.set(c.tensors.k, 0, key, 0, -std::numeric_limits<float>::infinity());
+    }
+    each("logits of -Inf before any other", c);
   }
   {
     AttentionProblem problem = small(137, 290, true, head_dim);
