@@ -12,6 +12,7 @@
 
 #include "arena/config/config.hpp"
 #include "arena/operation/problem.hpp"
+#include "core/printable.hpp"
 
 namespace thresher::arena {
 
@@ -65,7 +66,8 @@ Value choose(const ConfigTable& table, const std::string& key, const std::string
     }
     names.push_back(choice.name);
   }
-  table.fail(key, fmt::format("is \"{}\", but must be one of {}", wanted, fmt::join(names, ", ")));
+  table.fail(key,
+             fmt::format("is \"{}\", but must be one of {}", printable(wanted.substr(0, 100)), fmt::join(names, ", ")));
 }
 
 template <class Value, std::size_t count>

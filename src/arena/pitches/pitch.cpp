@@ -21,7 +21,8 @@ ContestantSpec read_spec(const ConfigTable& table, const std::string& default_op
   spec.operation = default_operation.empty() ? table.text("operation") : table.text_or("operation", default_operation);
   const std::vector<std::string_view> known = operation_names();
   if (std::find(known.begin(), known.end(), spec.operation) == known.end()) {
-    table.fail("operation", fmt::format("is \"{}\", but must be one of {}", spec.operation, fmt::join(known, ", ")));
+    table.fail("operation", fmt::format("is \"{}\", but must be one of {}", printable(spec.operation.substr(0, 100)),
+                                        fmt::join(known, ", ")));
   }
   spec.strategy = table.text("strategy");
   if (const auto knobs = table.optional_table("knobs")) {

@@ -11,6 +11,7 @@
 #include "arena/operation/problem_table.hpp"
 #include "arena/operations.hpp"
 #include "core/input_file.hpp"
+#include "core/printable.hpp"
 #include "embedded/suite_files.hpp"
 #include "thresher/error.hpp"
 
@@ -65,7 +66,8 @@ const Operation& operation_of(const ConfigTable& top) {
       return *operation;
     }
   }
-  top.fail("operation", fmt::format("is \"{}\", but must be one of {}", wanted, fmt::join(operation_names(), ", ")));
+  top.fail("operation", fmt::format("is \"{}\", but must be one of {}", printable(wanted.substr(0, 100)),
+                                    fmt::join(operation_names(), ", ")));
 }
 
 std::string suite_name(std::string_view path) { return std::filesystem::path(path).stem().string(); }

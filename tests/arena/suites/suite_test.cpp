@@ -198,6 +198,12 @@ TEST(Suite, EveryOneHasAStrategyOfSomeGpuThatIsMadeForAllOfIt) {
   }
 }
 
+TEST(Suite, LongNamesAreCutInSentences) {
+  const std::string name(5000, 'x');
+  EXPECT_LT(error_in(replaced(good, "a = \"nvfp4\"", "a = \"" + name + "\"")).size(), 300U);
+  EXPECT_LT(error_in("title = \"t\"\noperation = \"" + name + "\"\n").size(), 300U);
+}
+
 TEST(Suite, UnknownSuitesNameTheOnesThereAre) {
   EXPECT_EQ(error_of([] { (void)load_suite("orgin"); }),
             "suite orgin: it is none of the built-in suites attention, attention_edges, attention_origin, decode, "
