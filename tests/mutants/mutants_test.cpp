@@ -87,8 +87,9 @@ bool is_whole(const std::string& code) {
       return false;
     }
   }
-  const std::string last_line = code.substr(code.rfind('\n', code.find_last_not_of(" \n")) + 1);
-  const bool ends = last_line.find_first_of(";}") != std::string::npos;
+  std::string last_line = code.substr(code.rfind('\n', code.find_last_not_of(" \n")) + 1);
+  last_line = stripped(last_line.substr(0, last_line.find("//")));
+  const bool ends = last_line.ends_with(';') || last_line.ends_with('}');
   return open.empty() && (has_statements ? ends : stripped(code).rfind("return", 0) != 0);
 }
 
