@@ -18,23 +18,6 @@ void rotate_bytes(std::vector<std::uint8_t>& bytes, std::int64_t rows, std::int6
   std::rotate(bytes.begin(), bytes.begin() + shift * row_bytes, bytes.end());
 }
 
-/// Of one matrix, wherever they lie.
-void rotate_scales(HostTensor& tensor, std::int64_t shift) {
-  const std::vector<std::uint8_t> before = tensor.scales;
-  const Tensor matrix = tensor.view();
-  const Scales::Block block = matrix.scales.block;
-  const std::int64_t bytes = bits(matrix.scales.format) / 8;
-  const std::int64_t row_blocks = ceil_div(tensor.rows(), block.rows);
-  const std::int64_t blocks = shift / block.rows;
-  for (std::int64_t row = 0; row < row_blocks; ++row) {
-    const std::int64_t from = (row + blocks) % row_blocks;
-    for (std::int64_t column = 0; column < matrix.shape[1]; column += block.columns) {
-      std::copy_n(before.begin() + formats::scale_index(matrix, from * block.rows, column) * bytes, bytes,
-                  tensor.scales.begin() + formats::scale_index(matrix, row * block.rows, column) * bytes);
-    }
-  }
-}
-
 }  // namespace
 
 std::int64_t HostTensor::elements() const {
@@ -110,6 +93,25 @@ void negate_one_element(HostTensor& tensor, Random& random) {
   tensor.values[static_cast<std::size_t>(sign_bit / 8)] ^= static_cast<std::uint8_t>(1U << (sign_bit % 8));
 }
 
+void copy_row_scales(const HostTensor& from, std::int64_t row, HostTensor& to, std::int64_t to_row) {
+  const Tensor source = from.view();
+  const Tensor target = to.view();
+  const std::int64_t bytes = bits(target.scales.format) / 8;
+  const std::int64_t of_a_scale = target.scales.block.columns;
+  const std::int64_t columns = target.shape[1];
+  const auto copy = [&](std::int64_t column, std::int64_t scales) {
+    std::copy_n(from.scales.begin() + formats::scale_index(source, row, column) * bytes, scales * bytes,
+                to.scales.begin() + formats::scale_index(target, to_row, column) * bytes);
+  };
+  if (from.scale_layout == ScaleLayout::row_major && to.scale_layout == ScaleLayout::row_major) {
+    copy(0, ceil_div(columns, of_a_scale));
+    return;
+  }
+  for (std::int64_t column = 0; column < columns; column += of_a_scale) {
+    copy(column, 1);
+  }
+}
+
 HostTensor rotate_rows(const HostTensor& tensor, std::int64_t shift) {
   HostTensor rotated = tensor;
   const std::int64_t rows = std::max<std::int64_t>(tensor.rows(), 1);
@@ -126,7 +128,11 @@ HostTensor rotate_rows(const HostTensor& tensor, std::int64_t shift) {
     return rotated;
   }
   if (format_traits(tensor.format).has_scales()) {
-    rotate_scales(rotated, by);
+    const std::int64_t of_a_scale = tensor.view().scales.block.rows;
+    const std::int64_t blocks = ceil_div(rows, of_a_scale);
+    for (std::int64_t block = 0; block < blocks; ++block) {
+      copy_row_scales(tensor, (block + by / of_a_scale) % blocks * of_a_scale, rotated, block * of_a_scale);
+    }
   }
   return rotated;
 }

@@ -8,7 +8,6 @@
 #include "arena/dual_gemm/comparison.hpp"
 #include "arena/dual_gemm/judge.hpp"
 #include "formats/elements.hpp"
-#include "formats/scales.hpp"
 #include "reference/dual_gemm_fast.hpp"
 #include "reference/fold.hpp"
 #include "reference/output_format.hpp"
@@ -50,15 +49,11 @@ HostTensor rows_of(const HostTensor& matrix, const std::vector<std::int64_t>& ro
   HostTensor some = make_host_tensor(matrix.name, matrix.format, {std::ssize(rows), matrix.shape[1]});
   some.global_scales = matrix.global_scales;
   const std::size_t row_bytes = some.values.size() / std::max<std::size_t>(rows.size(), 1);
-  const Tensor from = matrix.view();
-  const Tensor to = some.view();
-  const std::int64_t scale_bytes = bits(to.scales.format) / 8;
   for (std::size_t i = 0; i < rows.size(); ++i) {
     std::copy_n(matrix.values.begin() + static_cast<std::ptrdiff_t>(static_cast<std::size_t>(rows[i]) * row_bytes),
                 row_bytes, some.values.begin() + static_cast<std::ptrdiff_t>(i * row_bytes));
-    for (std::int64_t column = 0; !some.scales.empty() && column < to.shape[1]; column += to.scales.block.columns) {
-      std::copy_n(matrix.scales.begin() + formats::scale_index(from, rows[i], column) * scale_bytes, scale_bytes,
-                  some.scales.begin() + formats::scale_index(to, static_cast<std::int64_t>(i), column) * scale_bytes);
+    if (!some.scales.empty()) {
+      copy_row_scales(matrix, rows[i], some, static_cast<std::int64_t>(i));
     }
   }
   return some;
