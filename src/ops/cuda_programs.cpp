@@ -2,7 +2,10 @@
 
 #include <algorithm>
 #include <optional>
+#include <string>
+#include <tuple>
 #include <utility>
+#include <vector>
 
 #include "core/made_once.hpp"
 #include "ops/built_in_cubins.hpp"
@@ -56,10 +59,12 @@ runtime::Kernel LoadedProgram::kernel(const std::string& expression) const {
 }
 
 const LoadedProgram& load_program(int ordinal, const strategies::DeviceProgram& program) {
+  // Headers are the same for every program, so all of these tell two apart. A fingerprint would take as long as a plan.
+  using Key = std::tuple<int, std::string, std::vector<std::string>, std::vector<std::string>, std::optional<Arch>>;
   // Never destroyed: modules must not be unloaded after the driver has shut down.
-  static auto& loaded = *new MadeOnce<std::pair<int, std::string>, LoadedProgram>;
-  const runtime::Program input = compiler_input(program, runtime::device_properties(ordinal).arch());
-  return loaded.get({ordinal, built_in_key(input)}, [&] {
+  static auto& loaded = *new MadeOnce<Key, LoadedProgram>;
+  return loaded.get({ordinal, program.text, program.kernels, program.options, program.only_arch}, [&] {
+    const runtime::Program input = compiler_input(program, runtime::device_properties(ordinal).arch());
     std::optional<LoadedProgram> built_in = load_built_in(ordinal, input);
     return built_in ? std::move(*built_in) : load_compiled(ordinal, input);
   });
