@@ -114,7 +114,7 @@ def deepgemm(sets):
 
     def own_reference():
         (codes, scale), (w, w_scale) = a8[0], w8[0]
-        wide_a = (codes.double() * scale.double().repeat_interleave(128, dim=1))[padded.places]
+        wide_a = (codes.double() * scale.double().repeat_interleave(128, dim=1)[:, :codes.shape[1]])[padded.places]
         return sets.reference(wide_a, lambda expert: w[expert].double() * w_scale[expert].double().repeat_interleave(
             128, dim=0).repeat_interleave(128, dim=1)[:, :w.shape[2]])
 
