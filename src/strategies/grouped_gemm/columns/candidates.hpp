@@ -16,7 +16,6 @@ struct TileShape {
   int stages;
   int blocks_resident;
   bool by_turns = false;
-  int block_k = 64;  ///< 32: half as long slots, of which less is idle while the ring is full
 };
 
 /// For up to 1024 experts.
@@ -27,18 +26,14 @@ inline constexpr std::array tile_shapes{
     TileShape{1, 64, 4, 2},
     TileShape{2, 128, 4, 1},
     TileShape{2, 160, 4, 1},
-    TileShape{2, 160, 8, 1, false, 32},
-    TileShape{2, 192, 7, 1, false, 32},
     TileShape{2, 128, 6, 1, true},
     TileShape{2, 192, 5, 1, true},
-    TileShape{2, 192, 10, 1, true, 32},
 };
 
 constexpr Config with_tile(Config config, const TileShape& tile) {
   config.math_warpgroups = tile.math_warpgroups;
   config.by_turns = tile.by_turns;
   config.block_tokens = tile.block_tokens;
-  config.block_k = tile.block_k;
   config.stages = tile.stages;
   config.blocks_resident = tile.blocks_resident;
   if (tile.block_tokens >= 128) {  // whose sums alone take as many registers

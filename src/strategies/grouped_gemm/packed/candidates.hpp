@@ -1,6 +1,5 @@
 #pragma once
 /// The configurations that are worth predicting, those compiled ahead of time, and small ones for the emulator.
-#include <algorithm>
 #include <array>
 
 #include "strategies/grouped_gemm/packed/config.hpp"
@@ -30,10 +29,10 @@ constexpr Config prefill_tile(Numerics numerics, int matrices, int warpgroups, i
                 .math_warpgroups = warpgroups,
                 .least_tokens = 64,
                 .block_tokens = tokens,
-                .token_step = tokens == 256 ? 64 : 32,
-                .blocks_per_slot = tokens == 192 || (is_fast && tokens == 256) ? 1 : 2,
+                .token_step = 32,
+                .blocks_per_slot = tokens == 192 ? 1 : 2,
                 .overlap = weights::usual_overlap(numerics, warpgroups, tokens, 1)};
-  config.stages = tokens == 256 ? (is_fast ? 4 : 2) : tokens == 192 ? (is_fast ? 6 : 7) : is_fast ? 3 : 4;
+  config.stages = tokens == 192 ? (is_fast ? 6 : 7) : is_fast ? 3 : 4;
   config.math_registers = tokens > 128 ? 240 : warpgroups == 3 ? 160 : 0;
   config.loader_registers = config.math_registers > 0 ? 24 : 0;
   return config;
@@ -42,24 +41,18 @@ constexpr Config prefill_tile(Numerics numerics, int matrices, int warpgroups, i
 constexpr auto expert_tiles(Numerics numerics, int matrices) {
   return std::array{decode_tile(numerics, matrices, 16),      decode_tile(numerics, matrices, 64),
                     prefill_tile(numerics, matrices, 2, 128), prefill_tile(numerics, matrices, 3, 128),
-                    prefill_tile(numerics, matrices, 2, 192), prefill_tile(numerics, matrices, 2, 256)};
+                    prefill_tile(numerics, matrices, 2, 192)};
 }
-
-/// Which is compiled where it is used.
-constexpr bool is_built_in(const Config& tile) { return tile.block_tokens != 192; }
 
 /// Both products of a layer in both numerics, with outputs in BF16, and for the exact path such tokens too. FP16 is
 /// compiled where it is used.
 inline constexpr auto default_config_list = [] {
   constexpr std::array tiles = expert_tiles(Numerics::exact, 1);
-  std::array<Config, 4 * std::count_if(tiles.begin(), tiles.end(), is_built_in)> configs;
+  std::array<Config, 4 * tiles.size()> configs;
   std::size_t next = 0;
   for (const Numerics numerics : {Numerics::exact, Numerics::fast}) {
     for (const int matrices : {2, 1}) {
       for (const Config& tile : expert_tiles(numerics, matrices)) {
-        if (!is_built_in(tile)) {
-          continue;
-        }
         configs[next] = tile;
         configs[next].operand = numerics == Numerics::exact ? Number::bf16 : Number::fp16;
         configs[next].output = Number::bf16;

@@ -48,7 +48,7 @@ struct Packed {
     const auto tiles = expert_tiles(asked_numerics(knobs), problem.activation ? 2 : 1);
     std::vector<Config> found;
     std::copy_if(tiles.begin(), tiles.end(), std::back_inserter(found), [&](const Config& tile) {
-      return is_built_in(tile) || problem.rows > 128;  // a smaller tile holds fewer
+      return tile.block_tokens <= 128 || problem.rows > 128;  // a smaller tile holds fewer
     });
     return found;
   }
