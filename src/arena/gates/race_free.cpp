@@ -8,10 +8,13 @@
 
 #include "arena/emulation/examine.hpp"
 #include "arena/random.hpp"
+#include "reference/parallel.hpp"
 #include "thresher/error.hpp"
 
 namespace thresher::arena {
 namespace {
+
+using reference::parallel_for;
 
 /// Seeds 0 to 3 are the corners of what a schedule can do; the others are drawn anew for each tournament.
 std::vector<std::uint64_t> schedule_seeds(std::uint64_t tournament_seed) {
@@ -40,12 +43,20 @@ struct Findings {
   ScheduledKernel evidence;
 };
 
+/// What is reported is of the first problem, in their order, of which anything was found.
 Findings examine_edges(const EmulatedKernel& kernel, const std::vector<std::uint64_t>& seeds) {
   Findings findings;
   findings.evidence.kernel = kernel.title();
-  for (const Problem& problem : kernel.edges()) {
+  const std::vector<Problem> problems = kernel.edges();
+  std::vector<Examination> all(problems.size());
+  parallel_for(std::ssize(problems), 0, [&](std::int64_t index) {
+    const auto i = static_cast<std::size_t>(index);
+    all[i] = examine(kernel, problems[i], seeds);
+  });
+  for (std::size_t i = 0; i < problems.size(); ++i) {
+    const Problem& problem = problems[i];
+    const Examination& examined = all[i];
     findings.evidence.problems.push_back(label(problem));
-    const Examination examined = examine(kernel, problem, seeds);
     if (!examined.clean()) {
       findings.outcome = Outcome::failed;
       findings.sentence = fmt::format("{} on {}, seed {}: {}", kernel.title(), label(problem), examined.seed,
@@ -79,8 +90,9 @@ class RaceFreeGate final : public Gate {
   [[nodiscard]] GateResult judge_kernels(const std::map<std::string, std::shared_ptr<const EmulatedKernel>>& kernels,
                                          const std::vector<std::uint64_t>& seeds, std::string why_not) const {
     RaceFreeEvidence evidence{seeds, {}};
+    examine_all(kernels, seeds);
     for (const auto& [key, kernel] : kernels) {
-      const Findings& findings = of(*kernel, seeds);
+      const Findings& findings = examined_.at(name_of(*kernel, seeds));
       evidence.kernels.push_back(findings.evidence);
       if (findings.outcome == Outcome::failed) {
         return {kind(), Outcome::failed, findings.sentence, std::move(evidence)};
@@ -99,10 +111,27 @@ class RaceFreeGate final : public Gate {
             std::move(evidence)};
   }
 
-  [[nodiscard]] const Findings& of(const EmulatedKernel& kernel, const std::vector<std::uint64_t>& seeds) const {
-    const std::string key = fmt::format("{} {}", kernel.key(), fmt::join(seeds, ","));
-    const auto known = examined_.find(key);
-    return known != examined_.end() ? known->second : examined_.emplace(key, look_at(kernel, seeds)).first->second;
+  static std::string name_of(const EmulatedKernel& kernel, const std::vector<std::uint64_t>& seeds) {
+    return fmt::format("{} {}", kernel.key(), fmt::join(seeds, ","));
+  }
+
+  /// Those that were not examined yet, side by side.
+  void examine_all(const std::map<std::string, std::shared_ptr<const EmulatedKernel>>& kernels,
+                   const std::vector<std::uint64_t>& seeds) const {
+    std::vector<const EmulatedKernel*> unknown;
+    for (const auto& [key, kernel] : kernels) {
+      if (!examined_.contains(name_of(*kernel, seeds))) {
+        unknown.push_back(kernel.get());
+      }
+    }
+    std::vector<Findings> found(unknown.size());
+    parallel_for(std::ssize(unknown), 0, [&](std::int64_t index) {
+      const auto i = static_cast<std::size_t>(index);
+      found[i] = look_at(*unknown[i], seeds);
+    });
+    for (std::size_t i = 0; i < unknown.size(); ++i) {
+      examined_.emplace(name_of(*unknown[i], seeds), std::move(found[i]));
+    }
   }
 
   static Findings look_at(const EmulatedKernel& kernel, const std::vector<std::uint64_t>& seeds) {
