@@ -230,6 +230,23 @@ TEST(AttentionOnTheEmulator, SplitOfWholeTilesIsClean) {
   run_split<SplitConfig{128, 2, true, 4, true, false, true}, BFloat16>(wide);
 }
 
+// Rows of whole tiles are not computed again: what a block makes of logits of -Inf alone is merged as it is.
+TEST(AttentionOnTheEmulator, SplitOfWholeTilesTakesABlockOfLogitsOfMinusInf) {
+  AttentionProblem problem = small(64, 512, false, 64);
+  problem.kv_heads = 2;
+  AttentionCase c(problem);
+  for (const int head : {0, 1}) {  // the first block's keys for one, the second's for the other
+    for (std::int64_t query = 0; query < 64; ++query) {
+      c.set(c.tensors.q, head, query, 0, 1.0F);
+    }
+    for (std::int64_t key = head * 256; key < (head + 1) * 256; ++key) {
+      c.set(c.tensors.k, head, key, 0, -std::numeric_limits<float>::infinity());
+    }
+  }
+  run_split<SplitConfig{64, 2, true, 4, true, false, true}, Half>(c);
+  run_split<SplitConfig{64, 2, true, 2, true, true, true, true}, Half>(c);
+}
+
 TEST(AttentionOnTheEmulator, PipelinedIsClean) {
   for_each_case(64, run_pipelined<StreamConfig{64, 128, 2, 3, 1, false, true, false}, Half>);
   for_each_case(128, run_pipelined<StreamConfig{128, 128, 2, 2, 1, true, true, true, true}, BFloat16>);
