@@ -315,6 +315,26 @@ TEST(ValidateGroupedRun, TheOutputLiesApartFromEverythingElse) {
   EXPECT_EQ(run_refusal([](Arguments& x) { x.tensors.c.data = x.tensors.row_weights.data; }), shared("row_weights"));
   EXPECT_EQ(run_refusal([](Arguments& x) { x.weights.b1.data = x.tensors.c.data; }), shared("b1"));
   EXPECT_EQ(run_refusal([](Arguments& x) { x.weights.bias2.data = x.tensors.c.data; }), shared("bias2"));
+  EXPECT_EQ(run_refusal([](Arguments& x) { x.tensors.counts.data = x.c_data + 3 * 4; }, RowLayout::slots),
+            shared("counts"));  // where the second slot of C begins
+}
+
+/// B1 of two experts has 64 bytes, and begins so many before C.
+std::string refusal_of_weights_before_the_output(std::ptrdiff_t bytes) {
+  alignas(16) std::byte memory[128] = {};
+  return run_refusal([&](Arguments& x) {
+    x.weights.b1.data = memory + 80 - bytes;
+    x.tensors.c.data = memory + 80;
+  });
+}
+
+TEST(ValidateGroupedRun, TheOutputLiesApartFromEveryByteOfAStack) {
+  const std::string shared = "c shares memory with b1, expected an output apart from every operand";
+  EXPECT_EQ(refusal_of_weights_before_the_output(64), "");
+  EXPECT_EQ(refusal_of_weights_before_the_output(63), shared);  // in B1's last byte
+  EXPECT_EQ(refusal_of_weights_before_the_output(32), shared);  // where the second expert's matrix begins
+  EXPECT_EQ(refusal_of_weights_before_the_output(-23), shared);
+  EXPECT_EQ(refusal_of_weights_before_the_output(-24), "");  // behind the 3 rows of C
 }
 
 }  // namespace
