@@ -279,6 +279,9 @@ TEST(ValidateGroupedRun, NamesWhatIsWrong) {
   const std::string unaligned =
       run_refusal([](Arguments& x) { x.tensors.a.data = static_cast<std::uint16_t*>(x.tensors.a.data) + 1; });
   EXPECT_NE(unaligned.find("expected an address that is a multiple of 16 bytes"), std::string::npos) << unaligned;
+  const std::string unaligned_output =
+      run_refusal([](Arguments& x) { x.tensors.c.data = static_cast<std::uint16_t*>(x.tensors.c.data) + 4; });
+  EXPECT_EQ(unaligned_output.find("c starts at "), 0) << unaligned_output;
   EXPECT_EQ(run_refusal([](Arguments& x) { x.tensors.row_ids.shape[0] = 2; }, RowLayout::gathered),
             "row_ids is [2], expected [3]");
   EXPECT_EQ(run_refusal([](Arguments& x) { x.tensors.row_ids = x.tensors.offsets; }),
