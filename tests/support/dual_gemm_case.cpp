@@ -92,6 +92,7 @@ Matrix poisoned_output(const DualGemmProblem& problem, const Layout& layout) {
 Matrix::Matrix(Format format, std::int64_t rows, std::int64_t columns, std::int64_t row_gap)
     : format_(format),
       rows_(rows),
+      scaled_rows_(rows),
       columns_(columns),
       row_stride_(columns + row_gap),
       bytes_(size(rows * row_stride_ * bits(format) / 8), poison_byte) {}
@@ -128,7 +129,7 @@ Matrix Matrix::nvfp4(std::int64_t rows, std::int64_t columns, const Layout& layo
       matrix.bytes_[size((row * matrix.row_stride_ + column) / 2)] = static_cast<std::uint8_t>(low | high << 4);
     }
     for (std::int64_t block = 0; block < blocks; ++block) {
-      matrix.scales_[formats::scale_offset(row, block, blocks, layout.scales)] = scale(row, block);
+      matrix.scales_[matrix.scale_at(row, block)] = scale(row, block);
     }
   }
   return matrix;
@@ -223,7 +224,26 @@ void Matrix::set_value(std::int64_t row, std::int64_t column, float value) {
 }
 
 void Matrix::set_scale(std::int64_t row, std::int64_t block, std::uint8_t code) {
-  scales_[scales_at_ + formats::scale_offset(row, block, columns_ / formats::scale_block, scale_layout_)] = code;
+  scales_[scale_at(row, block)] = code;
+}
+
+std::size_t Matrix::scale_at(std::int64_t row, std::int64_t block) const {
+  return scales_at_ + size(row / scaled_rows_) * scale_bytes(scaled_rows_, columns_, scale_layout_) +
+         formats::scale_offset(row % scaled_rows_, block, columns_ / formats::scale_block, scale_layout_);
+}
+
+void Matrix::stack_scales(std::int64_t rows) {
+  if (rows_ == 0) {
+    return;
+  }
+  const Matrix before = *this;
+  scaled_rows_ = rows;
+  scales_.assign(scales_at_ + size(rows_ / rows) * scale_bytes(rows, columns_, scale_layout_), 0);
+  for (std::int64_t row = 0; row < rows_; ++row) {
+    for (std::int64_t block = 0; block < columns_ / formats::scale_block; ++block) {
+      scales_[scale_at(row, block)] = before.scales_[before.scale_at(row, block)];
+    }
+  }
 }
 
 void Matrix::move_scales(std::size_t bytes) {

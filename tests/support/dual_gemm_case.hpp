@@ -47,6 +47,8 @@ class Matrix {
   void set_value(std::int64_t row, std::int64_t column, float value);
   /// Replaces the scale of `row` and of its block `block`.
   void set_scale(std::int64_t row, std::int64_t block, std::uint8_t code);
+  /// Makes a stack of matrices of so many rows, each with NVFP4 scales of its own; blocked ones do not lie so else.
+  void stack_scales(std::int64_t rows);
   /// Moves the scales so many bytes behind where an allocation starts.
   void move_scales(std::size_t bytes);
   /// Takes over the elements of a matrix of the same shape and layout; views stay valid.
@@ -61,10 +63,13 @@ class Matrix {
  private:
   Matrix(Format format, std::int64_t rows, std::int64_t columns, std::int64_t row_gap);
   static Matrix of_quantised(formats::Fp8Matrix quantised, const Layout& layout);
+  /// Of NVFP4, in bytes.
+  [[nodiscard]] std::size_t scale_at(std::int64_t row, std::int64_t block) const;
 
   Format format_;
   OperandRole role_ = OperandRole::tokens;
   std::int64_t rows_;
+  std::int64_t scaled_rows_;  ///< of each matrix that has scales of its own
   std::int64_t columns_;
   std::int64_t row_stride_;
   std::vector<std::uint8_t> bytes_;

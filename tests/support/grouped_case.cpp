@@ -17,6 +17,13 @@ DualGemmCase operands_of(const GroupedProblem& p, const GroupedForm& form, unsig
   DualGemmCase made = DualGemmCase::random(
       {.m = rows_of_a(p), .n = p.experts * p.n * (form.order ? 2 : 1), .k = p.k, .a = p.a, .b = p.b, .out = p.out},
       form.layout, seed);
+  if (p.a == Format::nvfp4 && p.layout == RowLayout::slots) {
+    made.a.stack_scales(p.rows);
+  }
+  if (p.b == Format::nvfp4 && !form.order) {
+    made.b1_gate.stack_scales(p.n);
+    made.b2_up.stack_scales(p.n);
+  }
   made.c = Matrix::of_values(p.out, rows_of_c(p), p.n, form.layout.out_row_gap,
                              [](std::int64_t, std::int64_t) { return 0.0F; });
   made.c.poison();

@@ -15,7 +15,7 @@ struct GroupedForm {
   std::vector<std::int32_t> row_ids{};  ///< gathered
   std::optional<GateUpOrder> order{};   ///< gate and up in one tensor
   Format bias_format = Format::fp32;
-  Layout layout{};  ///< of the matrices; scales in blocks need experts of whole 128 rows
+  Layout layout{};  ///< of the matrices
 };
 
 /// Every row of C is poisoned.
