@@ -4,12 +4,15 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <numeric>
 #include <random>
+#include <span>
 
 #include "arena/contestants/toolchain.hpp"
 #include "arena/operation/operation.hpp"
 #include "arena/random.hpp"
 #include "arena/results/record_json.hpp"
+#include "arena/results/shard_json.hpp"
 #include "arena/user_kernels/contestant.hpp"
 #include "thresher/error.hpp"
 
@@ -114,23 +117,60 @@ std::string arguments_json(const TournamentOptions& options) {
   return nlohmann::json{{"suites", suites}, {"pitches", pitches}, {"seconds", options.seconds}}.dump();
 }
 
-RunRecord describe_run(const TournamentOptions& options, const Rig& rig) {
+std::size_t trials(const Suite& suite) { return suite.problems.size() * suite.distributions.size(); }
+std::size_t timings(const Suite& suite) { return suite.timed ? suite.problems.size() : 0; }
+
+constexpr double seconds_per_trial = 1;
+
+/// The matches of the whole tournament, each with the shard that it is dealt to.
+std::vector<MatchRecord> dealt_matches(const TournamentOptions& options, const std::vector<Pairing>& pairings) {
+  std::vector<MatchRecord> matches;
+  std::vector<double> costs;
+  for (const Pairing& pairing : pairings) {
+    const Contestant& baseline = pairing.baseline ? *pairing.baseline : *pairing.contestant;
+    matches.push_back({pairing.suite->name, pairing.contestant->name(), baseline.name()});
+    costs.push_back(static_cast<double>(trials(*pairing.suite)) * seconds_per_trial +
+                    static_cast<double>(timings(*pairing.suite)) * options.seconds);
+  }
+  deal(matches, costs, options.shard->count);
+  return matches;
+}
+
+RunRecord describe_run(const TournamentOptions& options, const std::vector<Pairing>& pairings, const Rig& rig) {
   RunRecord run;
-  run.context = {source_hash(), to_json(toolchain()), to_json(rig.machine())};
-  run.device = rig.name();
+  Machine machine = rig.machine();
   run.arguments = arguments_json(options);
+  if (options.shard) {
+    machine.name = host_name();
+    run.shard = ShardRecord{*options.shard, dealt_matches(options, pairings)};
+    run.arguments = add_shard(run.arguments, *run.shard);
+  }
+  run.context = {source_hash(), to_json(toolchain()), to_json(machine)};
+  run.device = rig.name();
   run.suites = suites_from_json(run.arguments);
-  run.key = fmt::format("{:016x}", derive_seed(0, run.arguments + run.device + run.context.source_hash));
+  run.key = run_key(run);
   run.started = utc_now();
   run.seed = options.seed ? *options.seed : std::random_device()();
   return run;
 }
 
-RunRecord begin_or_resume(const TournamentOptions& options, const Rig& rig, Ledger& ledger, Progress& progress) {
-  RunRecord run = describe_run(options, rig);
+/// What a shard compares is measured on one machine, whose baselines' rows it has.
+void check_same_machine(const RunRecord& unfinished, const RunRecord& here) {
+  const std::string began = machine_from_json(unfinished.context.machine).name;
+  const std::string now = machine_from_json(here.context.machine).name;
+  if (began != now) {
+    throw Error(ErrorCode::invalid_argument,
+                fmt::format("--resume: shard {} was begun on {}, and this is {}: go on there, or start it anew here "
+                            "without --resume, since a shard is held on one machine",
+                            label(here.shard->shard), began, now));
+  }
+}
+
+RunRecord begin_or_resume(RunRecord run, const TournamentOptions& options, Ledger& ledger, Progress& progress) {
   if (!options.resume) {
     run.id = ledger.begin(run);
-    progress.say(fmt::format("run {} of ledger {}, seed {}", run.id, ledger.path().string(), run.seed));
+    progress.say(fmt::format("run {} of ledger {}, {}seed {}", run.id, ledger.path().string(),
+                             run.shard ? fmt::format("shard {}, ", label(run.shard->shard)) : "", run.seed));
     return run;
   }
   std::optional<RunRecord> unfinished = ledger.resume(run.key);
@@ -145,13 +185,23 @@ RunRecord begin_or_resume(const TournamentOptions& options, const Rig& rig, Ledg
                 fmt::format("--resume: the unfinished run {} has seed {}, not {}: leave --seed out", unfinished->id,
                             unfinished->seed, *options.seed));
   }
+  if (run.shard) {
+    check_same_machine(*unfinished, run);
+  }
   progress.say(fmt::format("going on with run {} of ledger {}, seed {}, after {} of its contestants", unfinished->id,
                            ledger.path().string(), unfinished->seed, unfinished->entries.size()));
   return std::move(*unfinished);
 }
 
-std::size_t trials(const Suite& suite) { return suite.problems.size() * suite.distributions.size(); }
-std::size_t timings(const Suite& suite) { return suite.timed ? suite.problems.size() : 0; }
+/// Places of the pairings that the run holds.
+std::vector<std::size_t> places_held(const std::vector<Pairing>& pairings, const RunRecord& run) {
+  if (run.shard) {
+    return matches_held(run.shard->matches, run.shard->shard.number);
+  }
+  std::vector<std::size_t> all(pairings.size());
+  std::iota(all.begin(), all.end(), std::size_t{0});
+  return all;
+}
 
 bool is_done(const RunRecord& run, std::size_t ordinal) {
   return std::any_of(run.entries.begin(), run.entries.end(),
@@ -160,10 +210,10 @@ bool is_done(const RunRecord& run, std::size_t ordinal) {
 
 /// What is predicted of every contestant that has not run yet, in the ledger before anything of it is timed. A
 /// tournament that goes on keeps what it had predicted.
-void freeze_predictions(const TournamentOptions& options, const std::vector<Pairing>& pairings, RunRecord& run,
-                        Ledger& ledger) {
+void freeze_predictions(const TournamentOptions& options, const std::vector<Pairing>& pairings,
+                        std::span<const std::size_t> held, RunRecord& run, Ledger& ledger) {
   std::vector<PredictionRecord> frozen;
-  for (std::size_t ordinal = 0; ordinal < pairings.size(); ++ordinal) {
+  for (const std::size_t ordinal : held) {
     const auto place = static_cast<std::int64_t>(ordinal);
     const auto is_about = [&](const PredictionRecord& record) { return record.ordinal == place; };
     if (is_done(run, ordinal) || std::any_of(run.predictions.begin(), run.predictions.end(), is_about)) {
@@ -206,20 +256,21 @@ TournamentResult hold_tournament(const TournamentOptions& options, Rig& rig, con
     user_kernels::check_server(options.server);
   }
   TournamentResult result;
-  result.run = begin_or_resume(options, rig, ledger, progress);
+  result.run = begin_or_resume(describe_run(options, pairings, rig), options, ledger, progress);
   RunRecord& run = result.run;
+  const std::vector<std::size_t> held = places_held(pairings, run);
   for (const std::string& sentence : field.not_entered) {
     progress.say(sentence);
   }
-  freeze_predictions(options, pairings, run, ledger);
-  for (std::size_t ordinal = 0; ordinal < pairings.size(); ++ordinal) {
+  freeze_predictions(options, pairings, held, run, ledger);
+  for (const std::size_t ordinal : held) {
     if (!is_done(run, ordinal)) {
-      progress.expect("correct", trials(*pairings[ordinal].suite), 1);
+      progress.expect("correct", trials(*pairings[ordinal].suite), seconds_per_trial);
       progress.expect("timed", timings(*pairings[ordinal].suite), options.seconds);
     }
   }
   const auto gates = standard_gates();
-  for (std::size_t ordinal = 0; ordinal < pairings.size(); ++ordinal) {
+  for (const std::size_t ordinal : held) {
     if (is_done(run, ordinal)) {
       continue;
     }

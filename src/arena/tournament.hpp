@@ -22,8 +22,9 @@ struct TournamentOptions {
   double seconds = 6;                 ///< for timing one contestant on one problem
   /// Command whose process a kernel from outside runs in (user_kernels/served/call_server.hpp).
   std::vector<std::string> server = {"/proc/self/exe", "serve-calls"};
-  bool resume = false;      ///< go on with the unfinished tournament that is otherwise the same
-  Forecaster forecaster{};  ///< who predicts times, before the first of them is measured
+  std::optional<Shard> shard{};  ///< the part to be held; it needs a seed, or `resume`; empty: all of it
+  bool resume = false;           ///< go on with the unfinished tournament that is otherwise the same
+  Forecaster forecaster{};       ///< who predicts times, before the first of them is measured
 };
 
 struct TournamentResult {

@@ -1,7 +1,9 @@
 #include "arena/tournament.hpp"
+#include "arena/ledger/merge.hpp"
 #include "arena/report/run_json.hpp"
 #include "arena/report/standings.hpp"
 #include "arena/results/evidence_json.hpp"
+#include "arena/results/record_json.hpp"
 
 #include <gtest/gtest.h>
 
@@ -356,6 +358,84 @@ TEST_F(TournamentTest, ResumesNothingElse) {
   options_.seed.reset();
   options_.seconds = 0.5;
   EXPECT_NE(error_of([&] { (void)hold(); }).find("holds no unfinished tournament of these"), std::string::npos);
+}
+
+/// Contestants by name, in their order.
+std::vector<std::string> contestants(const RunRecord& run) {
+  std::vector<std::string> names;
+  for (const Entry& entry : run.entries) {
+    names.push_back(entry.contestant);
+  }
+  return names;
+}
+
+TEST_F(TournamentTest, AShardHoldsItsPairingsAndTheirBaselinesRow) {
+  const RunRecord whole = hold().run;
+  options_.shard = {1, 2};
+  const RunRecord first = hold().run;
+  options_.shard = {2, 2};
+  const RunRecord second = hold().run;
+  EXPECT_EQ(contestants(first), (std::vector<std::string>{"dual_gemm/plain", "dual_gemm/fast"}));
+  EXPECT_EQ(contestants(second), (std::vector<std::string>{"dual_gemm/plain", "dual_gemm/slow"}));
+  EXPECT_EQ(second.entries[1].ordinal, 2) << "its place in the whole tournament";
+  ASSERT_TRUE(first.shard && second.shard);
+  EXPECT_EQ(first.shard->matches, second.shard->matches);
+  EXPECT_NE(first.key, second.key);
+
+  const std::string kept = (folder_ / "ledger.sqlite").string();
+  const Merged merged = merge_shards(folder_ / "all.sqlite", {kept}, false);
+  const RunRecord all = Ledger(folder_ / "all.sqlite", Ledger::Access::read).load(merged.run.id);
+  EXPECT_EQ(contestants(all), contestants(whole));
+  EXPECT_EQ(machine_from_json(all.entries[2].context.machine).name, host_name());
+  EXPECT_EQ(machine_from_json(whole.context.machine).name, "") << "what is not merged need not be told apart";
+}
+
+TEST_F(TournamentTest, AShardWithoutAMatchIsKeptAndSaysSo) {
+  options_.shard = {2, 4};  // two pairings: shards 2 and 4 have one each
+  EXPECT_EQ(hold().run.entries.size(), 2U);
+  options_.shard = {1, 4};
+  const TournamentResult result = hold();
+  EXPECT_TRUE(result.run.entries.empty());
+  EXPECT_EQ(standings(result.run), "shard 1/4 has no match: the tournament's 3 are all in other shards\n");
+  EXPECT_FALSE(Ledger(folder_ / "ledger.sqlite", Ledger::Access::read).load(result.run.id).ended.empty());
+}
+
+TEST_F(TournamentTest, AShardGoesOnWhereItWasKilledAndNoOtherDoes) {
+  int calls = 0;
+  registry_.add("dies", 1000, [&calls](const KernelCall& call) {
+    honest_kernel(call);
+    if (++calls == 3) {
+      throw std::runtime_error("as if killed");
+    }
+  });
+  options_.shard = {2, 2};
+  EXPECT_THROW(hold(), std::runtime_error);
+  options_.resume = true;
+  options_.shard = {1, 2};
+  EXPECT_NE(error_of([&] { (void)hold(); }).find("holds no unfinished tournament of these"), std::string::npos);
+  options_.shard.reset();
+  EXPECT_NE(error_of([&] { (void)hold(); }).find("holds no unfinished tournament of these"), std::string::npos);
+  options_.shard = {2, 2};
+  options_.seed.reset();
+  const TournamentResult result = hold();
+  EXPECT_EQ(result.run.id, 1);
+  EXPECT_EQ(result.run.seed, 5U);
+  EXPECT_EQ(contestants(result.run), (std::vector<std::string>{"dual_gemm/plain", "dual_gemm/slow", "dual_gemm/dies"}));
+}
+
+TEST_F(TournamentTest, AShardDoesNotGoOnOnAnotherMachine) {
+  options_.shard = {1, 1};
+  {
+    Ledger ledger(folder_ / "ledger.sqlite", Ledger::Access::write);
+    Progress progress = Progress::silent();
+    RunRecord elsewhere = hold_tournament(options_, rig_, registry_, ledger, progress).run;
+    elsewhere.context.machine = R"({"cpu":"a fake machine","name":"elsewhere"})";
+    (void)ledger.begin(elsewhere);
+  }
+  options_.resume = true;
+  EXPECT_EQ(error_of([&] { (void)hold(); }),
+            "--resume: shard 1/1 was begun on elsewhere, and this is " + host_name() +
+                ": go on there, or start it anew here without --resume, since a shard is held on one machine");
 }
 
 TEST_F(TournamentTest, WhatDoesNotExistIsRefusedBeforeAnythingRuns) {

@@ -158,8 +158,7 @@ void Ledger::find_late_predictions(Verification& found) const {
   }
 }
 
-void Ledger::freeze(std::int64_t run, std::span<const PredictionRecord> predictions) {
-  Transaction transaction(*this);
+void Ledger::write_predictions(std::int64_t run, std::span<const PredictionRecord> predictions) {
   for (const PredictionRecord& prediction : predictions) {
     Statement(*this,
               "INSERT INTO predictions(run, ordinal, suite, contestant, problem, predicted_us, why, planner, panel, "
@@ -177,7 +176,6 @@ void Ledger::freeze(std::int64_t run, std::span<const PredictionRecord> predicti
         .step();
     link("prediction", sqlite3_last_insert_rowid(database_));
   }
-  transaction.commit();
 }
 
 void Ledger::load_predictions(RunRecord& run) const {

@@ -12,6 +12,7 @@
 #include "arena/ledger/statement.hpp"
 #include "arena/results/evidence_json.hpp"
 #include "arena/results/record_json.hpp"
+#include "arena/results/shard_json.hpp"
 #include "core/user_folder.hpp"
 #include "thresher/error.hpp"
 
@@ -215,8 +216,7 @@ std::int64_t Ledger::context_id(const Context& context) {
   return find.integer();
 }
 
-std::int64_t Ledger::begin(const RunRecord& run) {
-  Transaction transaction(*this);
+std::int64_t Ledger::write_run(const RunRecord& run) {
   Statement(*this, "INSERT INTO runs(key, started, device, seed, arguments, context) VALUES(?, ?, ?, ?, ?, ?)")
       .bind(run.key)
       .bind(run.started)
@@ -226,10 +226,22 @@ std::int64_t Ledger::begin(const RunRecord& run) {
       .bind(context_id(run.context))
       .step();
   const std::int64_t id = sqlite3_last_insert_rowid(database_);
-  (void)hold(id);  // nobody else knows the number yet
   link("run", id);
+  return id;
+}
+
+std::int64_t Ledger::begin(const RunRecord& run) {
+  Transaction transaction(*this);
+  const std::int64_t id = write_run(run);
+  (void)hold(id);  // nobody else knows the number yet
   transaction.commit();
   return id;
+}
+
+void Ledger::freeze(std::int64_t run, std::span<const PredictionRecord> predictions) {
+  Transaction transaction(*this);
+  write_predictions(run, predictions);
+  transaction.commit();
 }
 
 std::optional<RunRecord> Ledger::resume(const std::string& key) {
@@ -252,6 +264,11 @@ std::optional<RunRecord> Ledger::resume(const std::string& key) {
 
 void Ledger::append(std::int64_t run, const Entry& entry) {
   Transaction transaction(*this);
+  write_entry(run, entry);
+  transaction.commit();
+}
+
+void Ledger::write_entry(std::int64_t run, const Entry& entry) {
   Statement(*this,
             "INSERT INTO entries(run, ordinal, suite, contestant, baseline, pitch, verdict, sentence, clocks, started, "
             "ended, context) VALUES(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)")
@@ -301,14 +318,34 @@ void Ledger::append(std::int64_t run, const Entry& entry) {
         .step();
   }
   link("entry", id);
-  transaction.commit();
+}
+
+void Ledger::write_end(std::int64_t run, const std::string& ended) {
+  Statement(*this, "INSERT INTO run_ends VALUES(?, ?)").bind(run).bind(ended).step();
+  link("end", run);
 }
 
 void Ledger::finish(std::int64_t run) {
   Transaction transaction(*this);
-  Statement(*this, "INSERT INTO run_ends VALUES(?, ?)").bind(run).bind(utc_now()).step();
-  link("end", run);
+  write_end(run, utc_now());
   transaction.commit();
+}
+
+Ledger::Added Ledger::add(const RunRecord& run) {
+  Transaction transaction(*this);
+  Statement same(
+      *this, "SELECT id FROM runs WHERE key = ? AND seed = ? AND arguments = ? AND id IN (SELECT run FROM run_ends)");
+  if (same.bind(run.key).bind(std::to_string(run.seed)).bind(run.arguments).step()) {
+    return {same.integer(), false};
+  }
+  const std::int64_t id = write_run(run);
+  write_predictions(id, run.predictions);
+  for (const Entry& entry : run.entries) {
+    write_entry(id, entry);
+  }
+  write_end(id, run.ended);
+  transaction.commit();
+  return {id, true};
 }
 
 template <class Read>
@@ -332,8 +369,8 @@ std::vector<RunRecord> Ledger::read_runs() const {
   Statement select(
       *this,
       "SELECT runs.id, key, started, coalesce(ended, ''), device, seed, arguments, source_hash, toolchain, "
-      "machine FROM runs JOIN contexts ON contexts.id = runs.context LEFT JOIN run_ends ON run_ends.run = "
-      "runs.id ORDER BY runs.id");
+      "machine, coalesce(hash, '') FROM runs JOIN contexts ON contexts.id = runs.context LEFT JOIN run_ends ON "
+      "run_ends.run = runs.id LEFT JOIN chain ON kind = 'end' AND row = runs.id ORDER BY runs.id");
   while (select.step()) {
     RunRecord& run = found.emplace_back();
     run.id = select.integer();
@@ -344,9 +381,12 @@ std::vector<RunRecord> Ledger::read_runs() const {
     run.seed = seed_of(select.text());
     run.arguments = select.text();
     run.suites = suites_from_json(run.arguments);
+    run.shard = shard_from_json(run.arguments);
+    run.merge = merge_from_json(run.arguments);
     run.context.source_hash = select.text();
     run.context.toolchain = select.text();
     run.context.machine = select.text();
+    run.hash = select.text();
   }
   return found;
 }

@@ -43,6 +43,13 @@ class Ledger {
   /// One transaction: all of the entry or nothing.
   void append(std::int64_t run, const Entry& entry);
   void finish(std::int64_t run);
+  struct Added {
+    std::int64_t run = 0;
+    /// False: the ledger had a finished run of that key, seed and arguments, and nothing was written.
+    bool is_new = true;
+  };
+  /// One transaction: all of a finished run or nothing. `run.id` and all hashes are ignored.
+  [[nodiscard]] Added add(const RunRecord& run);
 
   /// Recomputes the chain: every row with the hash of the row before it.
   [[nodiscard]] Verification verify() const;
@@ -72,6 +79,10 @@ class Ledger {
   [[nodiscard]] std::string describe(const std::string& kind, std::int64_t row) const;
   void find_unlinked(Verification& found) const;
   void find_late_predictions(Verification& found) const;
+  [[nodiscard]] std::int64_t write_run(const RunRecord& run);
+  void write_predictions(std::int64_t run, std::span<const PredictionRecord> predictions);
+  void write_entry(std::int64_t run, const Entry& entry);
+  void write_end(std::int64_t run, const std::string& ended);
   void load_predictions(RunRecord& run) const;
   void check_health() const;
   [[nodiscard]] int open_lock_file() const;

@@ -122,8 +122,9 @@ void add_times(const RunRecord& run, const Entry& entry, std::vector<PredictedTi
       continue;
     }
     if (const Measurement* const measurement = measured(entry, record.problem)) {
+      const MergedShard* const shard = run.merge ? run.merge->shard_of(entry.ordinal) : nullptr;
       times.push_back({!is_calibrated_on(record.problem), run.id, entry.suite, entry.contestant, record.problem,
-                       *record.predicted_us, measurement->contestant_us.value});
+                       *record.predicted_us, measurement->contestant_us.value, shard == nullptr ? 0 : shard->number});
     }
   }
 }
@@ -145,7 +146,7 @@ PredictionAccuracy accuracy_of(const TimesOfAShape& times) {
   std::map<std::string, TimesOfAShape> shapes;
   for (const PredictedTime* time : times) {
     errors.push_back(std::abs(time->error()));
-    shapes[fmt::format("{} {} {}", time->run, time->suite, time->problem)].push_back(time);
+    shapes[fmt::format("{} {} {} {}", time->run, time->shard, time->suite, time->problem)].push_back(time);
   }
   out.times = errors.size();
   out.median_error = errors.empty() ? 0 : median(errors);

@@ -39,6 +39,7 @@ struct PredictedTime {
   std::string problem;
   double predicted_us = 0;
   double measured_us = 0;
+  int shard = 0;  ///< of a merged run, whose machine measured it
   [[nodiscard]] double error() const noexcept { return predicted_us / measured_us - 1; }
 };
 
@@ -46,7 +47,7 @@ struct PredictedTime {
 struct PredictionAccuracy {
   std::size_t times = 0;
   double median_error = 0;      ///< of |predicted / measured − 1|; 0 without times
-  std::size_t shapes = 0;       ///< problems of a suite with at least two contestants
+  std::size_t shapes = 0;       ///< problems of a suite with at least two contestants on one machine
   std::size_t best_within = 0;  ///< of them: the predicted best needs at most 1.1 times the measured best's time
 };
 

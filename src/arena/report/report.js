@@ -94,10 +94,16 @@ function standing(entry) {
   return found ? found.value : -1;
 }
 
+/* Of a merged run: what each shard's machine held. A name alone does not tell machines apart, and neither does a model. */
+const shards = run.arguments.merged ? run.arguments.merged.shards : [];
+const shardOf = (entry) => shards.find((shard) => shard.entries.includes(entry.ordinal));
+const machineOf = ({ machine }) => `${machine.name || "a machine without a name"} (${machine.gpu || machine.cpu})`;
+
 /* A contestant may stand in a suite several times, challenging several baselines. */
 const nameIn = (entry, entries) =>
-  entries.filter((other) => other.contestant === entry.contestant).length > 1 && !entry.is_baseline
-    ? `${entry.contestant} over ${entry.baseline}` : entry.contestant;
+  (entries.filter((other) => other.contestant === entry.contestant).length > 1 && !entry.is_baseline
+    ? `${entry.contestant} over ${entry.baseline}` : entry.contestant) +
+  (shardOf(entry) ? ` (shard ${shardOf(entry).shard})` : "");
 
 /* A contestant has one colour on the whole page; those of one operation, which meet in a suite, have different ones. */
 const series = 10;
@@ -197,7 +203,19 @@ function header() {
     el("h1", {}, "Thresher tournament" + state),
     el("p", { class: "muted" },
       `${names}: run ${run.run}, ${run.started.replace("T", " ").replace("Z", " UTC")}, ` +
-      `on ${machine.cpu || run.device}, seed ${run.seed}, sources ${run.context.source_hash}`));
+      (shards.length ? `merged from ${shards.length} shard${shards.length === 1 ? "" : "s"}` : `on ${machine.cpu || run.device}`) +
+      `, seed ${run.seed}, sources ${run.context.source_hash}`),
+    part());
+}
+
+/* What part of a tournament this is; nothing for the whole of it on one machine. */
+function part() {
+  const { shard, merged } = run.arguments;
+  if (shard) return el("p", { class: "open" }, `Shard ${shard.number} of ${shard.count} of a tournament.`);
+  if (!merged) return null;
+  return el("p", merged.missing.length ? { class: "open" } : { class: "muted" },
+    "Each shard was held on one machine. Speed-ups are of one machine, that of the shard behind the name; times of different shards may be of different ones." +
+    (merged.missing.length ? ` Missing: ${merged.missing.map((number) => `shard ${number}`).join(", ")}.` : ""));
 }
 
 function standingsTable(entries) {
@@ -219,10 +237,9 @@ function problemChart(problem, entries, mode) {
   const bars = entries.map((entry) => ({ entry, m: measured(entry).find((m) => m.problem === problem && m.mode === mode) }))
     .filter((bar) => bar.m);
   if (!bars.length) return null;
-  const one = bars[0].m;
-  const lines = [];
-  if (one.floor_us > 0) lines.push({ at: one.floor_us });
-  if (one.sustained_us > 0) lines.push({ at: one.sustained_us, dashed: true });
+  const lines = [  // several where machines differ
+    ...unique(bars.map((bar) => bar.m.floor_us)).filter((us) => us > 0).map((at) => ({ at })),
+    ...unique(bars.map((bar) => bar.m.sustained_us)).filter((us) => us > 0).map((at) => ({ at, dashed: true }))];
   const values = bars.map((bar) => bar.m.contestant_us.value);
   const labels = bars.map((bar) => nameIn(bar.entry, entries));
   const text = bars.map((bar, i) => `${labels[i]}: ${time(values[i])}`).join(", ");
@@ -506,7 +523,9 @@ function machineSection() {
   const pairs = (object) => Object.entries(object).map(([key, value]) => [key.replaceAll("_", " ").replace(" bytes", ""), asText(key, value)]);
   return el("section", {}, el("h2", {}, "Machine and toolchain"),
     el("div", { class: "grid" },
-      el("div", { class: "card" }, el("h3", {}, "Machine"), definitions(pairs(run.context.machine))),
+      ...(shards.length
+        ? shards.map((shard) => el("div", { class: "card" }, el("h3", {}, `Shard ${shard.shard}: ${machineOf(shard)}`), definitions(pairs(shard.machine))))
+        : [el("div", { class: "card" }, el("h3", {}, "Machine"), definitions(pairs(run.context.machine)))]),
       el("div", { class: "card" }, el("h3", {}, "Toolchain"),
         definitions([...pairs(run.context.toolchain), ["source hash", run.context.source_hash]]))));
 }

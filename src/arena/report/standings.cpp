@@ -8,6 +8,7 @@
 #include <set>
 
 #include "arena/predictions/predictions.hpp"
+#include "arena/report/machines.hpp"
 #include "core/printable.hpp"
 
 namespace thresher::arena {
@@ -102,7 +103,17 @@ std::vector<std::pair<std::string, std::string>> problem_columns(const std::vect
   return columns;
 }
 
-std::string suite_standings(const std::string& suite, std::vector<const Entry*> entries) {
+/// Of a merged run: a column that says which shard's machine a row is of.
+void add_shards(const RunRecord& run, const std::vector<const Entry*>& entries, std::vector<Row>& rows) {
+  rows.front().insert(rows.front().begin() + 1, "shard");
+  for (std::size_t place = 0; place < entries.size(); ++place) {
+    const MergedShard* const shard = run.merge->shard_of(entries[place]->ordinal);
+    Row& row = rows[place + 1];
+    row.insert(row.begin() + 1, shard == nullptr ? "-" : std::to_string(shard->number));
+  }
+}
+
+std::string suite_standings(const RunRecord& run, const std::string& suite, std::vector<const Entry*> entries) {
   const TimingMode headline_mode = headline_of(entries);
   std::stable_sort(entries.begin(), entries.end(), [&](const Entry* left, const Entry* right) {
     return score_of(*left, headline_mode).value > score_of(*right, headline_mode).value;
@@ -128,6 +139,9 @@ std::string suite_standings(const std::string& suite, std::vector<const Entry*> 
       row.push_back(cell);
     }
     rows.push_back(row);
+  }
+  if (run.merge) {
+    add_shards(run, entries, rows);
   }
   std::string text = fmt::format("{}\n{}", printable(suite), table(rows));
   if (!columns.empty()) {
@@ -156,7 +170,10 @@ std::string standings(const RunRecord& run) {
   std::string text;
   for (const std::string& suite : suites) {
     text += text.empty() ? "" : "\n";
-    text += suite_standings(suite, by_suite[suite]);
+    text += suite_standings(run, suite, by_suite[suite]);
+  }
+  if (const std::string machines = machines_text(run); !machines.empty()) {
+    text += fmt::format("{}{}", text.empty() ? "" : "\n", machines);
   }
   for (const std::string& more : {claims_text(run), prediction_quality_text(prediction_quality({&run, 1}))}) {
     text += more.empty() ? "" : "\n" + more;

@@ -4,6 +4,8 @@
 
 #include <chrono>
 
+#include "arena/random.hpp"
+
 namespace thresher::arena {
 
 std::string plain_verdict(const Entry& entry) {
@@ -18,6 +20,23 @@ std::string verdict_text(const Entry& entry) {
   }
   const GateCount count = count_gates(entry.gates);
   return fmt::format("accepted ({} of {} gates judged)", count.judged, count.all);
+}
+
+std::string run_key(const RunRecord& run) {
+  return fmt::format("{:016x}", derive_seed(0, run.arguments + run.device + run.context.source_hash));
+}
+
+std::vector<RunRecord> without_merged_shards(std::vector<RunRecord> runs) {
+  std::set<std::string> merged;
+  for (const RunRecord& run : runs) {
+    if (run.merge) {
+      for (const MergedShard& shard : run.merge->shards) {
+        merged.insert(shard.hash);
+      }
+    }
+  }
+  std::erase_if(runs, [&](const RunRecord& run) { return run.shard && merged.contains(run.hash); });
+  return runs;
 }
 
 std::string utc_now() {

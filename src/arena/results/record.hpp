@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "arena/results/gate.hpp"
+#include "arena/results/shard.hpp"
 #include "arena/results/verdict.hpp"
 #include "arena/timing/statistics.hpp"
 
@@ -112,17 +113,26 @@ struct PredictionRecord {
 
 struct RunRecord {
   std::int64_t id = 0;
-  std::string key;  ///< what makes two runs the same: suites, pitches, device, sources, options
+  std::string key;  ///< run_key
   std::string started;
   std::string ended;  ///< empty while unfinished
   std::string device;
   std::uint64_t seed = 0;
-  std::string arguments = "{}";     ///< JSON object: suites and pitches as they were read, options
-  std::vector<std::string> suites;  ///< their names
-  Context context;
+  std::string arguments = "{}";        ///< JSON object: suites and pitches as they were read, options
+  std::vector<std::string> suites;     ///< their names
+  std::optional<ShardRecord> shard{};  ///< that it is
+  std::optional<MergeRecord> merge{};  ///< that it comes from
+  std::string hash;                    ///< of the ledger's chain at its end; empty while unfinished
+  Context context;                     ///< of a merged run its first shard's; every entry has its own
   std::vector<PredictionRecord> predictions;
   std::vector<Entry> entries;
 };
+
+/// What makes two runs the same: suites, pitches, device, sources, options.
+[[nodiscard]] std::string run_key(const RunRecord& run);
+
+/// The runs without the shards that were merged into one of them: no time is to count twice.
+[[nodiscard]] std::vector<RunRecord> without_merged_shards(std::vector<RunRecord> runs);
 
 /// Now, as the ledger writes it.
 [[nodiscard]] std::string utc_now();

@@ -22,6 +22,26 @@ Json value_of(const MachineInfo& host) {
           {"instructions", host.instructions}};
 }
 
+Json value_of(const Machine& machine) {
+  if (!machine.gpu) {
+    return value_of(machine.host);
+  }
+  const GpuInfo& gpu = *machine.gpu;
+  return {{"device", machine.device},
+          {"gpu", gpu.name},
+          {"arch", gpu.arch},
+          {"multiprocessors", gpu.multiprocessors},
+          {"clock_mhz", gpu.clock_mhz},
+          {"memory_bytes", gpu.memory_bytes},
+          {"last_level_cache_bytes", gpu.last_level_cache_bytes},
+          {"power_limit_w", gpu.power_limit_w},
+          {"driver", gpu.driver},
+          {"driver_cuda", gpu.driver_cuda},
+          {"nvrtc", gpu.nvrtc},
+          {"cublaslt", gpu.cublaslt},
+          {"host", value_of(machine.host)}};
+}
+
 std::optional<double> optional_number(const Json& json, const char* key) {
   const auto found = json.find(key);
   return found == json.end() ? std::nullopt : std::optional(found->get<double>());
@@ -36,24 +56,11 @@ std::string to_json(const Toolchain& toolchain) {
 }
 
 std::string to_json(const Machine& machine) {
-  if (!machine.gpu) {
-    return value_of(machine.host).dump();
+  Json json = value_of(machine);
+  if (!machine.name.empty()) {
+    json["name"] = machine.name;
   }
-  const GpuInfo& gpu = *machine.gpu;
-  return Json{{"device", machine.device},
-              {"gpu", gpu.name},
-              {"arch", gpu.arch},
-              {"multiprocessors", gpu.multiprocessors},
-              {"clock_mhz", gpu.clock_mhz},
-              {"memory_bytes", gpu.memory_bytes},
-              {"last_level_cache_bytes", gpu.last_level_cache_bytes},
-              {"power_limit_w", gpu.power_limit_w},
-              {"driver", gpu.driver},
-              {"driver_cuda", gpu.driver_cuda},
-              {"nvrtc", gpu.nvrtc},
-              {"cublaslt", gpu.cublaslt},
-              {"host", value_of(machine.host)}}
-      .dump();
+  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
 std::string to_json(const ClockSummary& clocks) {
@@ -97,6 +104,13 @@ std::optional<PanelRecord> panel_from_json(const std::string& opinion) {
     const auto& claimed = json.at("claimed");
     const auto& interval = json.at("predicted_interval");
     return PanelRecord{claimed.at(0), claimed.at(1), json.at("predicted"), interval.at(0), interval.at(1)};
+  });
+}
+
+MachineLabel machine_from_json(const std::string& machine) {
+  return read_recorded([&]() -> MachineLabel {
+    const Json json = parse_recorded(machine);
+    return {json.value("name", ""), json.value("gpu", json.value("cpu", ""))};
   });
 }
 

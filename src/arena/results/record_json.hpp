@@ -20,6 +20,14 @@ namespace thresher::arena {
 [[nodiscard]] std::optional<ClaimRecord> claim_from_json(const std::string& pitch);
 /// Of an opinion as opinion_json writes it; nothing of an empty text and without a prediction.
 [[nodiscard]] std::optional<PanelRecord> panel_from_json(const std::string& opinion);
+/// What tells a machine from others.
+struct MachineLabel {
+  std::string name;   ///< of the host; empty: it was not recorded
+  std::string model;  ///< of the GPU, or else of the CPU
+};
+
+/// Of what to_json(const Machine&) wrote.
+[[nodiscard]] MachineLabel machine_from_json(const std::string& machine);
 /// The names of a run's suites, of its arguments.
 [[nodiscard]] std::vector<std::string> suites_from_json(const std::string& arguments);
 

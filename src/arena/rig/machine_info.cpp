@@ -111,6 +111,11 @@ MachineInfo read_machine() {
 
 }  // namespace
 
+std::string host_name() {
+  utsname names{};
+  return ::uname(&names) == 0 ? names.nodename : "";
+}
+
 const MachineInfo& machine_info() {
   static const MachineInfo info = read_machine();
   return info;

@@ -39,6 +39,10 @@ struct Machine {
   std::string device;  ///< "cpu", "cuda:0"
   MachineInfo host;
   std::optional<GpuInfo> gpu{};  ///< of the device, when it is one
+  std::string name{};            ///< host_name() where it has to be told from others; empty: it has not
 };
+
+/// What this machine is called among others.
+[[nodiscard]] std::string host_name();
 
 }  // namespace thresher::arena

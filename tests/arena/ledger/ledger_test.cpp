@@ -452,6 +452,8 @@ TEST_F(LedgerTest, RecordsThatThresherDidNotWriteAreDamage) {
         std::string("UPDATE predictions SET panel = '{\"predicted\":1}'"),
         std::string("UPDATE predictions SET panel = '\"'"), std::string("UPDATE runs SET seed = 'x'"),
         std::string("UPDATE runs SET arguments = '{\"suites\":[{}]}'"),
+        std::string("UPDATE runs SET arguments = '{\"shard\":{\"number\":2,\"count\":1,\"matches\":[]}}'"),
+        std::string("UPDATE runs SET arguments = '{\"merged\":{\"count\":1,\"shards\":[{}],\"missing\":[]}}'"),
         std::string("UPDATE runs SET arguments = '" + deep + "'")}) {
     fs::remove_all(path_.parent_path());
     const std::int64_t id = write_one_run();

@@ -9,6 +9,7 @@
 #include <set>
 
 #include "arena/report/report.hpp"
+#include "arena/results/shard_json.hpp"
 #include "arena/sample_run.hpp"
 #include "arena/text_file.hpp"
 #include "core/input_file.hpp"
@@ -191,6 +192,26 @@ TEST_F(BrowserTest, TheFirstGateThatStoodInTheWayIsTheOneThatFailed) {
   const nlohmann::json seen = look(sample_run(), 1280);
   EXPECT_NE(seen["text"].get<std::string>().find("correct: failed"), std::string::npos)
       << "not the gate before it that could not be judged";
+}
+
+TEST_F(BrowserTest, TheMachinesOfAMergedRunAreToldApart) {
+  RunRecord run = sample_run();
+  const std::string shard = add_shard(run.arguments, {{1, 3}, {}});
+  const std::string other = R"({"name":"node18","cpu":"Another Processor","memory_bytes":64000000000})";
+  run.arguments = add_merge(shard, {3,
+                                    {{1, "cpu", R"({"name":"node17","cpu":"A Processor"})", "b", "e", "ab", {0, 1}},
+                                     {3, "cpu", other, "b", "e", "cd", {2, 3}}},
+                                    {2}});
+  const nlohmann::json seen = look(run, 390);
+  EXPECT_EQ(seen["errors"], nlohmann::json::array());
+  EXPECT_EQ(seen["overflowing"], nlohmann::json::array());
+  const std::string text = seen["text"];
+  for (const char* wanted : {"merged from 2 shards", "dual_gemm/sequential (shard 3)", "Shard 1: node17 (A Processor)",
+                             "Shard 3: node18 (Another Processor)", "59.6 GiB", "Missing: shard 2."}) {
+    EXPECT_NE(text.find(wanted), std::string::npos) << wanted;
+  }
+  run.arguments = shard;
+  EXPECT_NE(look(run, 390)["text"].get<std::string>().find("Shard 1 of 3 of a tournament."), std::string::npos);
 }
 
 TEST_F(BrowserTest, AnUnfinishedRunWithoutEntriesIsAPageToo) {
