@@ -1,4 +1,6 @@
 #include "arena/ledger/ledger.hpp"
+#include "arena/ledger/merge.hpp"
+#include "arena/report/machines.hpp"
 #include "arena/report/run_json.hpp"
 #include "arena/report/standings.hpp"
 
@@ -21,22 +23,25 @@ struct Arguments {
   std::string ledger = arena::default_ledger().string();
   std::optional<std::int64_t> run;
   std::string json;
+  std::vector<std::string> from;
+  bool is_partial = false;
 };
 
 void list(const Arguments& arguments) {
   const arena::Ledger ledger(arguments.ledger, arena::Ledger::Access::read);
   fmt::print("{:>5}  {:20}  {:10}  {:16}  {:6}  {}\n", "run", "started", "state", "sources", "device", "suites");
   for (const arena::RunRecord& run : ledger.runs()) {
-    fmt::print("{:>5}  {:20}  {:10}  {:16}  {:6}  {}\n", run.id, run.started,
+    const std::string part = arena::part_text(run);
+    fmt::print("{:>5}  {:20}  {:10}  {:16}  {:6}  {}{}\n", run.id, run.started,
                run.ended.empty() ? "unfinished" : "finished", run.context.source_hash, run.device,
-               printable(fmt::format("{}", fmt::join(run.suites, ", "))));
+               printable(fmt::format("{}", fmt::join(run.suites, ", "))), part.empty() ? "" : " (" + part + ")");
   }
 }
 
 void predictions(const Arguments& arguments) {
   const arena::Ledger ledger(arguments.ledger, arena::Ledger::Access::read);
   std::vector<arena::RunRecord> runs;
-  for (const arena::RunRecord& run : ledger.runs()) {
+  for (const arena::RunRecord& run : arguments.run ? ledger.runs() : arena::without_merged_shards(ledger.runs())) {
     if (!arguments.run || run.id == *arguments.run) {
       runs.push_back(ledger.load(run.id));
     }
@@ -78,11 +83,14 @@ std::int64_t wanted_run(const Arguments& arguments, const arena::Ledger& ledger)
 void show(const Arguments& arguments) {
   const arena::Ledger ledger(arguments.ledger, arena::Ledger::Access::read);
   const arena::RunRecord run = ledger.load(wanted_run(arguments, ledger));
-  fmt::print("run {}, started {}, {}, seed {}, sources {}, device {}\n\n{}", run.id, run.started,
-             run.ended.empty() ? "unfinished" : "ended " + run.ended, run.seed, run.context.source_hash, run.device,
-             arena::standings(run));
+  const std::string part = arena::part_text(run);
+  fmt::print("run {}{}, started {}, {}, seed {}, sources {}, device {}\n\n{}", run.id, part.empty() ? "" : ", " + part,
+             run.started, run.ended.empty() ? "unfinished" : "ended " + run.ended, run.seed, run.context.source_hash,
+             run.device, arena::standings(run));
   for (const arena::Entry& entry : run.entries) {
-    fmt::print("\n{} on {}\n", printable(entry.contestant), printable(entry.suite));
+    const std::string where = arena::place_text(run, entry);
+    fmt::print("\n{} on {}{}\n", printable(entry.contestant), printable(entry.suite),
+               where.empty() ? "" : " (" + where + ")");
     for (const arena::GateResult& gate : entry.gates) {
       fmt::print("  {:10} {:10}  {}\n", arena::name(gate.kind), arena::name(gate.outcome), printable(gate.sentence));
     }
@@ -112,6 +120,18 @@ void write_json(const Arguments& arguments) {
   }
 }
 
+void merge(const Arguments& arguments) {
+  const arena::Merged merged = arena::merge_shards(arguments.ledger, arguments.from, arguments.is_partial);
+  if (!merged.is_new) {
+    fmt::print("run {} of ledger {} holds these shards already: nothing was written\n", merged.run.id,
+               printable(arguments.ledger));
+    return;
+  }
+  const std::size_t entries = merged.run.entries.size();
+  fmt::print("run {} of ledger {}: {} contestant{}, {}\n{}", merged.run.id, printable(arguments.ledger), entries,
+             entries == 1 ? "" : "s", arena::part_text(merged.run), arena::machines_text(merged.run));
+}
+
 }  // namespace
 
 void add_ledger(CLI::App& app, Context& context) {
@@ -132,6 +152,9 @@ void add_ledger(CLI::App& app, Context& context) {
   CLI::App* verifying = command->add_subcommand("verify", "Whether anything was changed after it was written");
   verifying->add_option("--ledger", arguments->ledger, "The ledger's file")->capture_default_str();
   verifying->callback([arguments, &context] { verify(*arguments, context); });
+  CLI::App* merging = add("merge", "Make one tournament of its shards", merge);
+  merging->add_option("FROM", arguments->from, "The shards' ledgers")->required();
+  merging->add_flag("--partial", arguments->is_partial, "Also where shards are missing");
   CLI::App* exporting = add("export", "Everything as JSON", write_json);
   exporting->add_option("RUN", arguments->run, "One run; all of them if not given");
   exporting->add_option("--json", arguments->json, "File to write; standard output if not given");

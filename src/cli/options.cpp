@@ -27,6 +27,12 @@ std::string not_seconds(const std::string& text) {
              : fmt::format("{} is not a time of more than 0 and at most {} s", text, day_s);
 }
 
+std::string no_shard(const std::string& text) {
+  return arena::parse_shard(text)
+             ? ""
+             : fmt::format("{} is not I/N, shard I of N, with 1 <= I <= N <= {}", text, arena::most_shards);
+}
+
 /// Of files that are there, or of one that is still to be made under both names.
 bool same_file(const fs::path& a, const fs::path& b) {
   std::error_code missing;
@@ -76,6 +82,14 @@ void add_seconds(CLI::App& command, double& seconds, const std::string& what) {
   command.add_option("--seconds", seconds, what)
       ->check(CLI::Validator(not_seconds, "", "seconds"))
       ->capture_default_str();
+}
+
+CLI::Option* add_shard(CLI::App& command, std::optional<arena::Shard>& shard, const std::string& what) {
+  return command
+      .add_option_function<std::string>(
+          "--shard", [&shard](const std::string& text) { shard = arena::parse_shard(text); }, what)
+      ->check(CLI::Validator(no_shard, "", "shard"))
+      ->type_name("I/N");
 }
 
 void add_seed(CLI::App& command, std::optional<std::uint64_t>& seed, const std::string& what) {

@@ -4,6 +4,8 @@
 #include <optional>
 #include <string>
 
+#include "arena/results/shard.hpp"
+
 namespace CLI {
 class App;
 class Option;
@@ -28,6 +30,8 @@ void add_device(CLI::App& command, std::string& device);
 CLI::Option* add_device_table(CLI::App& command, std::string& device, const std::string& what);
 /// --seconds: more than 0 and at most a day.
 void add_seconds(CLI::App& command, double& seconds, const std::string& what);
+/// --shard: of the form 2/3.
+CLI::Option* add_shard(CLI::App& command, std::optional<arena::Shard>& shard, const std::string& what);
 /// --seed: 0 to 2^64 - 1.
 void add_seed(CLI::App& command, std::optional<std::uint64_t>& seed, const std::string& what);
 

@@ -33,6 +33,7 @@ struct Arguments {
   std::string ledger = arena::default_ledger().string();
   std::optional<std::uint64_t> seed;
   double seconds = 6;
+  std::optional<arena::Shard> shard;
   bool resume = false;
   bool tune = false;
 };
@@ -54,7 +55,16 @@ void check_outputs(const Arguments& arguments) {
   }
 }
 
+/// Shards with seeds of their own are none of one tournament.
+void check_seed(const Arguments& arguments) {
+  if (arguments.shard && !arguments.seed && !arguments.resume) {
+    throw Error(ErrorCode::invalid_argument,
+                "--shard needs --seed: the shards of a tournament have one seed, so give the same to all of them");
+  }
+}
+
 arena::TournamentOptions read_options(const Arguments& arguments) {
+  check_seed(arguments);
   arena::TournamentOptions options;
   for (const std::string& named : arguments.suites) {
     arena::Suite suite = arena::load_suite(named);
@@ -69,6 +79,7 @@ arena::TournamentOptions read_options(const Arguments& arguments) {
   }
   options.seed = arguments.seed;
   options.seconds = arguments.seconds;
+  options.shard = arguments.shard;
   options.resume = arguments.resume;
   return options;
 }
@@ -197,11 +208,15 @@ void add_tournament(CLI::App& app, Context& context) {
   command->add_option("--ledger", arguments->ledger, "File that keeps every result")->capture_default_str();
   add_seed(*command, arguments->seed, "Seed of inputs and order; random if not given");
   add_seconds(*command, arguments->seconds, "Time for timing one contestant on one problem");
+  CLI::Option* const shard =
+      add_shard(*command, arguments->shard,
+                "Hold part I of N, with --seed; `thresher ledger merge` makes one tournament of all parts");
   command->add_flag("--resume", arguments->resume, "Go on with the same tournament where it was interrupted");
   command
       ->add_flag("--tune", arguments->tune,
                  "Let plan() choose what was measured faster than its default here, by more than the noise")
-      ->excludes(card);
+      ->excludes(card)
+      ->excludes(shard);
   command->callback([arguments, &context] { tournament(*arguments, context); });
 }
 
