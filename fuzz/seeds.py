@@ -41,6 +41,8 @@ LEDGER_JSON = [  # in the order of the target's cases
     '{"claimed":[1.5,1.8],"predicted":1.4,"predicted_interval":[1.27,1.54]}',
     '{"suites":[{"name":"origin","title":"t","timed":true,"text":""}],"pitches":[],"seconds":6}',
     '{"cold burst":{"geomean_speedup":1.2,"low":1.1,"high":1.3,"noise":1.01,"rounds":12,"each":[1.0]}}',
+    '{"shard":{"number":1,"count":2,"matches":[{"suite":"s","contestant":"a","baseline":"a","shard":1}]},"pitches":[{"file":"p"}]}',
+    '{"merged":{"count":2,"missing":[1],"shards":[{"shard":2,"device":"cpu","machine":{"name":"n"},"started":"","ended":"","hash":"ab","entries":[0]}]}}',
     '[[{"a":null,"b":[1,2.5e300,-3,true,"\\u0000"]}]]']
 FORETOLD = [b"", b'{"dual_gemm":[{"problem":"p","contestants":[{"contestant":"c","low_us":1,"high_us":3},'
             b'{"contestant":"d","low_us":5,"high_us":6}]}],"grouped":[]}',
