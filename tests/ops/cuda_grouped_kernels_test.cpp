@@ -6,6 +6,7 @@
 
 #include "ops/cuda_call.hpp"
 #include "ops/cuda_device_spec.hpp"
+#include "reference/plain_sums.hpp"
 #include "runtime/stream.hpp"
 #include "strategies/grouped_gemm/registry.hpp"
 #include "strategies/grouped_gemm/tensors.hpp"
@@ -143,9 +144,9 @@ class GpuRun {
     if (status != wanted) {
       return "status: " + status.explain() + ", expected: " + wanted.explain();
     }
-    return test::wrong_rows(host_, numerics_,
-                            numerics_ == Numerics::fast ? reference::Accumulation::float14_truncated
-                                                        : reference::Accumulation::float32_truncated);
+    const reference::PlainSums sums =
+        reference::plain_sums(host_.problem().a, host_.problem().b, numerics_, DeviceKind::cuda);
+    return test::wrong_rows(host_, sums.is_folded ? Numerics::fast : Numerics::exact, sums.accumulation);
   }
   /// Other groups for the calls that follow, on the GPU and for the judge.
   void regroup(const std::vector<std::int32_t>& groups) {
@@ -190,7 +191,7 @@ void for_every_choice(const GroupedProblem& problem, const Act& act) {
   for (const GroupedStrategy* const strategy : grouped::strategies_of(DeviceKind::cuda)) {
     if (!strategy->not_made_for(problem, here)) {
       std::vector<Knobs> all = strategy->candidates(problem, {}, here);
-      if (problem.b == Format::nvfp4) {
+      if (bits(problem.b) < 16) {
         const std::vector<Knobs> fast = strategy->candidates(problem, {{"numerics", "fast"}}, here);
         all.insert(all.end(), fast.begin(), fast.end());
       }
@@ -218,7 +219,10 @@ constexpr Operands all_operands[] = {{Format::bf16, Format::bf16, Format::bf16},
                                      {Format::fp16, Format::fp16, Format::fp16},
                                      {Format::fp16, Format::nvfp4, Format::fp16},
                                      {Format::bf16, Format::nvfp4, Format::bf16},
-                                     {Format::nvfp4, Format::nvfp4, Format::bf16}};
+                                     {Format::nvfp4, Format::nvfp4, Format::bf16},
+                                     {Format::fp8_tensor, Format::fp8_tensor, Format::bf16},
+                                     {Format::fp8_row, Format::fp8_row, Format::fp16},
+                                     {Format::fp8_block, Format::fp8_block, Format::bf16}};
 
 GroupedProblem problem_of(const Operands& operands, bool is_dual) {
   GroupedProblem problem{
@@ -241,6 +245,20 @@ TEST(CudaGroupedKernels, EveryLayoutAndFormat) {
         });
       }
     }
+  }
+}
+
+/// Scales of 1 × 128 one behind the other for each 128 along K, as kernels for Hopper usually take them.
+TEST(CudaGroupedKernels, ScalesThatLieColumnByColumn) {
+  SKIP_WITHOUT_HOPPER();
+  for (const RowLayout layout : all_row_layouts) {
+    const GroupedProblem problem =
+        with_layout(problem_of({Format::fp8_block, Format::fp8_block, Format::bf16}, true), layout);
+    GroupedForm form = ragged_form(problem);
+    form.layout.scales = ScaleLayout::column_major;
+    for_every_choice(problem, [&](const GroupedStrategy& strategy, const Knobs& knobs) {
+      EXPECT_EQ(judged(problem, form, strategy, knobs), "") << name(layout);
+    });
   }
 }
 

@@ -128,6 +128,17 @@ TEST(GroupedKernels, TheLargestTilesCompileForHopperWithoutSpills) {
   expect_clean(all);
 }
 
+/// Sums that are promoted are twice the registers, and scales of blocks come with them.
+TEST(GroupedKernels, EveryPromotedTileCompilesForHopperWithoutSpills) {
+  using namespace grouped_gemm::columns;
+  DeviceProgram all = program(block_scaled_config_list.front());
+  all.kernels.clear();
+  for (const Config& config : block_scaled_config_list) {
+    all.kernels.push_back(kernel_expression(config));
+  }
+  expect_clean(all);
+}
+
 TEST(GroupedKernels, EveryTileOfManyRowsCompilesForHopperWithoutSpills) {
   using namespace grouped_gemm::rows;
   DeviceProgram all = program(layer_config_list.front());
@@ -136,6 +147,16 @@ TEST(GroupedKernels, EveryTileOfManyRowsCompilesForHopperWithoutSpills) {
     all.kernels.push_back(kernel_expression(config));
   }
   for (const Config& config : small_config_list) {
+    all.kernels.push_back(kernel_expression(config));
+  }
+  expect_clean(all);
+}
+
+TEST(GroupedKernels, EveryPromotedTileOfManyRowsCompilesForHopperWithoutSpills) {
+  using namespace grouped_gemm::rows;
+  DeviceProgram all = program(block_scaled_config_list.front());
+  all.kernels.clear();
+  for (const Config& config : block_scaled_config_list) {
     all.kernels.push_back(kernel_expression(config));
   }
   expect_clean(all);

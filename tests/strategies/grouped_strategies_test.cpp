@@ -1,6 +1,8 @@
 // What the strategies of grouped products say of themselves: what stands in their way, and nothing else does.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <array>
 #include <set>
 
 #include "core/device_spec.hpp"
@@ -107,6 +109,58 @@ TEST(GroupedStrategies, PlainOperandsOfBlackwell) {
   problem.a = Format::fp16;
   problem.b = Format::fp16;
   EXPECT_EQ(strategy.not_made_for(problem, b200()), std::nullopt);
+}
+
+/// Hopper takes every kind of scale with every other; its candidates are other tiles where sums are promoted.
+TEST(GroupedStrategies, FpEightOfHopper) {
+  constexpr std::array formats{Format::fp8_tensor, Format::fp8_row, Format::fp8_block};
+  for (const char* const name : {"columns", "rows"}) {
+    const Strategy<GroupedProblem>& strategy = grouped_gemm::strategy(name);
+    GroupedProblem problem = in_16_bits();
+    for (const Format tokens : formats) {
+      for (const Format weights : formats) {
+        problem.a = tokens;
+        problem.b = weights;
+        EXPECT_EQ(strategy.not_made_for(problem, h200()), std::nullopt);
+        EXPECT_NE(strategy.not_made_for(problem, b200()), std::nullopt);
+        const std::vector<Knobs> exact = strategy.candidates(problem, {}, h200());
+        const std::vector<Knobs> fast = strategy.candidates(problem, {{"numerics", "fast"}}, h200());
+        EXPECT_FALSE(exact.empty());
+        EXPECT_EQ(fast.empty(), tokens == Format::fp8_block || weights == Format::fp8_block);
+        for (const Knobs& knobs : fast) {
+          EXPECT_EQ(std::find(exact.begin(), exact.end(), knobs), exact.end());
+        }
+      }
+    }
+    problem.a = Format::bf16;
+    EXPECT_NE(strategy.not_made_for(problem, h200()), std::nullopt);
+    expect_one({*strategy.not_made_for(problem, h200())},
+               std::string("strategy ") + name + " takes fp16 with fp16 or bf16 with bf16 on a Hopper GPU, not bf16");
+  }
+}
+
+TEST(GroupedStrategies, SumsOfFpEightArePromotedEveryBlockOfScales) {
+  GroupedProblem problem = in_16_bits();
+  problem.a = Format::fp8_block;
+  problem.b = Format::fp8_block;
+  const auto obstacles = [&](const std::string& knobs) {
+    return strategy("columns").obstacles(problem, Knobs::parse("block_tokens=16 stages=2 " + knobs), h200());
+  };
+  EXPECT_EQ(obstacles("block_k=64"), nothing);
+  EXPECT_EQ(obstacles("block_k=128"), nothing);
+  expect_one(obstacles("block_k=256"), "tile: 256 of FP8 along K a slot: use 64 or 128");
+  expect_one(obstacles("block_k=32"), "tile: 32 of FP8");
+  expect_one(obstacles("block_k=128 numerics=fast"), "fast: scales of blocks multiply the sums of every 128 along K");
+  problem.a = Format::fp8_row;
+  problem.b = Format::fp8_tensor;
+  EXPECT_EQ(obstacles("block_k=256 numerics=fast"), nothing);
+  expect_one(obstacles("block_k=192 numerics=fast"), "tile: 192 of FP8 along K a slot: use 64 or a multiple of 128");
+  EXPECT_EQ(strategy("columns").obstacles(problem, Knobs::parse("block_tokens=96 block_k=128 stages=2"), h200()).size(),
+            1U);  // without a hand-over
+  const Knobs wide = Knobs::parse("block_tokens=128 block_k=128 stages=2 loader_registers=40 math_registers=232");
+  expect_one(strategy("columns").obstacles(problem, wide, h200()), "registers: a math thread needs about 296");
+  expect_one(strategy("columns").obstacles(in_16_bits(), Knobs::parse("numerics=fast block_tokens=16"), h200()),
+             "fast: sums of 16-bit operands are long enough");
 }
 
 TEST(GroupedStrategies, TheDirectoryHoldsSoManyExpertsAndNoMore) {

@@ -13,6 +13,7 @@
 #include "pipeline/grouped/rung.hpp"
 #include "pipeline/operation.hpp"
 #include "pipeline/products.hpp"
+#include "pipeline/promoted_products.hpp"
 #include "pipeline/register_operand.hpp"
 #include "pipeline/ring.hpp"
 #include "pipeline/timeline.hpp"
@@ -31,6 +32,7 @@ concept Grouped = MatrixEngine<typename Operation::Engine> &&
   requires Same<decltype(Operation::shape), const Shape>;
   requires Same<decltype(Operation::rungs), const Rungs>;
   requires Same<decltype(Operation::makes_operand), const bool>;
+  requires Same<decltype(Operation::promotes), const bool>;
   requires Same<decltype(Operation::inspects), const bool>;
   typename Operation::template Part<Operation::rungs.least>;
   { operation.groups() } -> Same<const Groups&>;
@@ -44,7 +46,8 @@ concept Grouped = MatrixEngine<typename Operation::Engine> &&
 };
 
 /// What a math warpgroup does with tiles of so many columns: `ahead` asks memory for what `finish` will need, before
-/// the first slot. Products are issued by `multiply`, or of an A operand that is made in registers (MakesOperand).
+/// the first slot. Products are issued by `multiply`, or of an A operand that is made in registers (MakesOperand), or
+/// slot by slot for sums in float32 (Promotes).
 template <class Part>
 concept GroupedPart = requires(const Part& part, typename Part::Sums& sums, const GroupTile& tile, Shared<u8> memory) {
   { part.ahead(tile) } -> Same<typename Part::Ahead>;
@@ -59,7 +62,7 @@ class GroupedSkeleton {
   static_assert(shape.persistent && cluster_blocks(shape) == 1 && shape.passes == 1 &&
                 shape.ablation == Ablation::none);
   static constexpr bool by_turns = shape.reading == Reading::by_turns;
-  static_assert(!by_turns || !Operation::makes_operand);
+  static_assert(!Operation::makes_operand || (!by_turns && !Operation::promotes));
 
   TH_DEVICE explicit GroupedSkeleton(const Operation& operation)
       : operation_(operation),
@@ -220,6 +223,12 @@ class GroupedSkeleton {
     const u32 steps = operation_.k_steps();
     if constexpr (Operation::makes_operand) {
       RegisterOperand<Part>(part, reader, warpgroup).accumulate(sums, steps, [] {});
+    } else if constexpr (Operation::promotes) {
+      PromotedProducts<Engine, shape, Part>(part, reader).accumulate(sums, steps, ahead, [&] {
+        if constexpr (by_turns) {
+          turns.pass_on();
+        }
+      });
     } else {
       using Products = SlotProducts<Engine, shape>;
       const Products products(reader);

@@ -17,7 +17,17 @@ template <class Config>
 Knob<Config> scaling_knob(std::string_view name, Scaling Config::*member) {
   return from_problem(
       choice<Config, Scaling>(name, member, "thresher::strategies::dual_gemm::Scaling",
-                              {{"none", Scaling::none}, {"tensor", Scaling::tensor}, {"row", Scaling::row}}, ""));
+                              {{"none", Scaling::none},
+                               {"tensor", Scaling::tensor},
+                               {"row", Scaling::row},
+                               {"block", Scaling::block}},
+                              ""));
+}
+
+template <class Config>
+Knob<Config> numerics_knob(std::string_view name, Numerics Config::*member, std::string_view help) {
+  return choice<Config, Numerics>(name, member, "thresher::strategies::dual_gemm::Numerics",
+                                  {{"exact", Numerics::exact}, {"fast", Numerics::fast}}, help);
 }
 
 template <class Config>

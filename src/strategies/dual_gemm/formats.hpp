@@ -17,14 +17,22 @@ constexpr Number number_of(Format format) {
 }
 
 constexpr Scaling scaling_of(Format format) {
-  return format == Format::fp8_tensor ? Scaling::tensor : format == Format::fp8_row ? Scaling::row : Scaling::none;
+  switch (format) {
+    case Format::fp8_tensor: return Scaling::tensor;
+    case Format::fp8_row: return Scaling::row;
+    case Format::fp8_block: return Scaling::block;
+    default: return Scaling::none;
+  }
 }
 
 constexpr Format format_of(Number number, Scaling scaling = Scaling::none) {
   switch (number) {
     case Number::bf16: return Format::bf16;
     case Number::fp32: return Format::fp32;
-    case Number::e4m3: return scaling == Scaling::row ? Format::fp8_row : Format::fp8_tensor;
+    case Number::e4m3:
+      return scaling == Scaling::block ? Format::fp8_block
+             : scaling == Scaling::row ? Format::fp8_row
+                                       : Format::fp8_tensor;
     case Number::fp16: break;
   }
   return Format::fp16;
@@ -54,5 +62,6 @@ struct OperandFormats {
 constexpr bool is_16_bit(Format format) { return format == Format::fp16 || format == Format::bf16; }
 /// FP8 whose scales multiply finished sums.
 constexpr bool is_plain_fp8(Format format) { return format == Format::fp8_tensor || format == Format::fp8_row; }
+constexpr bool is_fp8(Format format) { return is_plain_fp8(format) || format == Format::fp8_block; }
 
 }  // namespace thresher::strategies::dual_gemm

@@ -10,6 +10,11 @@ namespace thresher::strategies::dual_gemm {
 
 using machine::u32;
 
+inline constexpr u32 no_token = ~0U;
+
+/// Whether scales multiply finished sums; others are of blocks along K, or there are none.
+TH_DEVICE constexpr bool is_whole(Scaling scaling) { return scaling == Scaling::tensor || scaling == Scaling::row; }
+
 namespace detail {
 TH_DEVICE float one_scale(machine::Global<float> scales) { return scales.is_null() ? 1.0F : scales.load(); }
 }  // namespace detail
@@ -31,7 +36,7 @@ class WeightScales {
     }
   }
   TH_DEVICE float scaled(float sum, int eight) const {
-    if constexpr (scaling == Scaling::none) {
+    if constexpr (!is_whole(scaling)) {
       return sum;
     } else {
       return sum * scale_[scaling == Scaling::row ? eight : 0];
@@ -47,8 +52,6 @@ class WeightScales {
 template <Scaling scaling>
 class TokenScales {
  public:
-  static constexpr u32 no_token = ~0U;
-
   TH_DEVICE TokenScales(machine::Global<float> scales, u32 first, u32 end)
       : TokenScales(scales, first, end, [](u32 row) { return row; }) {}
   /// `token(row)` has the scale of a row of C, which is below `end`; no_token has none.
@@ -79,7 +82,7 @@ class TokenScales {
       }
     }
     TH_DEVICE float scaled(float value, int group, int e) const {
-      if constexpr (scaling == Scaling::none) {
+      if constexpr (!is_whole(scaling)) {
         return value;
       } else {
         return value * scale_[scaling == Scaling::row ? group * 2 + e : 0];

@@ -12,13 +12,8 @@ namespace thresher::strategies::dual_gemm::packed {
 
 using dual_gemm::ActivationCode;
 using dual_gemm::Number;
+using dual_gemm::Numerics;
 using pipeline::Overlap;
-
-/// How value × scale enters the matrix unit.
-enum class Numerics : u8 {
-  exact,  ///< as fp16 or bf16, exactly
-  fast,   ///< rounded to e4m3, at twice the rate
-};
 
 struct Config {
   Numerics numerics = Numerics::exact;

@@ -9,12 +9,6 @@ namespace {
 
 constexpr const char* room = "thresher::strategies::dual_gemm::packed::";
 
-Knob<Config> numerics_knob() {
-  return choice<Config, Numerics>("numerics", &Config::numerics, "thresher::strategies::dual_gemm::packed::Numerics",
-                                  {{"exact", Numerics::exact}, {"fast", Numerics::fast}},
-                                  "value x scale enters the matrix unit exactly, or rounded to e4m3 at twice the rate");
-}
-
 Knob<Config> overlap_knob() {
   return choice<Config, Overlap>(
       "overlap", &Config::overlap, "thresher::pipeline::Overlap",
@@ -48,7 +42,8 @@ std::string pad_tokens_kernel_name() { return std::string(room) + "pad_tokens_ke
 const KnobTable<Config>& knob_table() {
   static const KnobTable<Config> table{
       "thresher::strategies::dual_gemm::packed::Config",
-      {numerics_knob(), number_knob("operand", &Config::operand), number_knob("output", &Config::output),
+      {numerics_knob("numerics", &Config::numerics,
+                                "value x scale enters the matrix unit exactly, or rounded to e4m3 at twice the rate"), number_knob("operand", &Config::operand), number_knob("output", &Config::output),
        activation_knob("activation", &Config::activation),
        range("math_warpgroups", &Config::math_warpgroups, 1, 7, 1, "warpgroups that multiply, 32 outputs each"),
        number("block_tokens", &Config::block_tokens, {8, 16, 32, 64, 128, 256}, "tokens of a tile"),

@@ -18,7 +18,7 @@ struct TileShape {
   bool by_turns = false;
 };
 
-/// For up to 1024 experts.
+/// For up to 1024 experts. Of FP8 whose sums are left to the matrix unit the same, twice as long: as many bytes.
 inline constexpr std::array tile_shapes{
     TileShape{2, 16, 6, 1},
     TileShape{1, 16, 5, 2},
@@ -30,13 +30,20 @@ inline constexpr std::array tile_shapes{
     TileShape{2, 192, 5, 1, true},
 };
 
+/// Of FP8 whose sums are promoted, and take twice the registers.
+inline constexpr std::array promoted_tile_shapes{
+    TileShape{2, 16, 6, 1, false, 128}, TileShape{1, 16, 5, 2, false, 128}, TileShape{2, 64, 5, 1, false, 128},
+    TileShape{1, 64, 4, 2, false, 128}, TileShape{2, 96, 4, 1, false, 128}, TileShape{2, 64, 8, 1, true, 128},
+    TileShape{2, 96, 7, 1, true, 128},
+};
+
 constexpr Config with_tile(Config config, const TileShape& tile) {
   config.math_warpgroups = tile.math_warpgroups;
   config.by_turns = tile.by_turns;
   config.block_tokens = tile.block_tokens;
   config.stages = tile.stages;
   config.blocks_resident = tile.blocks_resident;
-  if (tile.block_tokens >= 128) {  // whose sums alone take as many registers
+  if (sum_registers(config) >= 128 && tile.blocks_resident == 1) {
     config.loader_registers = 40;
     config.math_registers = 232;
   }
@@ -44,9 +51,17 @@ constexpr Config with_tile(Config config, const TileShape& tile) {
 }
 
 /// Those for groups of up to `rows` rows: none for more than there can be, and of the smallest none for many.
-inline std::vector<TileShape> tile_shapes_for(std::int64_t rows) {
+/// `config` says what is multiplied and how it is summed.
+inline std::vector<TileShape> tile_shapes_for(const Config& config, std::int64_t rows) {
+  std::vector<TileShape> all(tile_shapes.begin(), tile_shapes.end());
+  if (promotes(config)) {
+    all.assign(promoted_tile_shapes.begin(), promoted_tile_shapes.end());
+  }
   std::vector<TileShape> found;
-  for (const TileShape& tile : tile_shapes) {
+  for (TileShape tile : all) {
+    if (config.operand == Number::e4m3 && !promotes(config)) {
+      tile.block_k *= 2;
+    }
     const std::int64_t too_few = tile.block_tokens > 128 ? 128 : tile.block_tokens > 64 ? 64 : 16;
     if (rows > 16 ? tile.block_tokens > 16 && rows > too_few : tile.block_tokens == 16) {
       found.push_back(tile);
@@ -77,6 +92,22 @@ constexpr auto layer_configs() {
 /// Both products of a layer in BF16, with the tiles above. FP16 is compiled where it is used.
 inline constexpr auto default_config_list = layer_configs<false>();
 inline constexpr auto large_config_list = layer_configs<true>();
+
+/// Both products of a layer in FP8 with a scale a block, in every tile that is promoted; none is built in.
+inline constexpr auto block_scaled_config_list = [] {
+  std::array<Config, 2 * promoted_tile_shapes.size()> configs;
+  std::size_t next = 0;
+  for (const int matrices : {2, 1}) {
+    for (const TileShape& tile : promoted_tile_shapes) {
+      configs[next++] = with_tile({.operand = Number::e4m3,
+                                   .token_scaling = Scaling::block,
+                                   .weight_scaling = Scaling::block,
+                                   .matrices = matrices},
+                                  tile);
+    }
+  }
+  return configs;
+}();
 
 /// Small tiles, so that a few groups of rows have many of them; each knob is set somewhere.
 inline constexpr std::array small_config_list{
@@ -124,6 +155,83 @@ inline constexpr std::array small_config_list{
            .blocks_resident = 1,
            .loader_registers = 40,
            .math_registers = 232},
+    Config{.operand = Number::e4m3,
+           .token_scaling = Scaling::tensor,
+           .weight_scaling = Scaling::tensor,
+           .math_warpgroups = 1,
+           .block_tokens = 32,
+           .block_k = 128,
+           .stages = 2},
+    Config{.operand = Number::e4m3,
+           .token_scaling = Scaling::row,
+           .weight_scaling = Scaling::row,
+           .output = Number::fp16,
+           .activation = ActivationCode::swiglu_clamped,
+           .bias = true,
+           .row_weights = true,
+           .gathered = true,
+           .math_warpgroups = 2,
+           .block_tokens = 16,
+           .block_k = 128,
+           .stages = 3},
+    Config{.operand = Number::e4m3,
+           .token_scaling = Scaling::block,
+           .weight_scaling = Scaling::block,
+           .math_warpgroups = 2,
+           .block_tokens = 64,
+           .block_k = 128,
+           .stages = 3},
+    Config{.operand = Number::e4m3,
+           .token_scaling = Scaling::block,
+           .weight_scaling = Scaling::block,
+           .output = Number::fp32,
+           .matrices = 1,
+           .bias = true,
+           .gathered = true,
+           .math_warpgroups = 2,
+           .by_turns = true,
+           .block_tokens = 96,
+           .block_k = 128,
+           .stages = 2,
+           .loader_registers = 40,
+           .math_registers = 232},
+    Config{.operand = Number::e4m3,
+           .token_scaling = Scaling::row,
+           .weight_scaling = Scaling::block,
+           .row_weights = true,
+           .math_warpgroups = 1,
+           .block_tokens = 8,
+           .block_k = 64,
+           .stages = 4},
+    Config{.operand = Number::e4m3,
+           .token_scaling = Scaling::block,
+           .weight_scaling = Scaling::row,
+           .output = Number::fp16,
+           .matrices = 1,
+           .math_warpgroups = 1,
+           .block_tokens = 16,
+           .block_k = 128,
+           .stages = 2},
+    Config{.numerics = Numerics::fast,
+           .operand = Number::e4m3,
+           .token_scaling = Scaling::row,
+           .weight_scaling = Scaling::tensor,
+           .activation = ActivationCode::gelu_tanh,
+           .math_warpgroups = 1,
+           .block_tokens = 32,
+           .block_k = 256,
+           .stages = 2},
+    Config{.numerics = Numerics::fast,
+           .operand = Number::e4m3,
+           .token_scaling = Scaling::tensor,
+           .weight_scaling = Scaling::row,
+           .matrices = 1,
+           .row_weights = true,
+           .math_warpgroups = 2,
+           .by_turns = true,
+           .block_tokens = 64,
+           .block_k = 128,
+           .stages = 3},
 };
 
 }  // namespace thresher::strategies::grouped_gemm::columns

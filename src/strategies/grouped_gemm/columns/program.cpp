@@ -3,14 +3,19 @@
 #include <fmt/format.h>
 
 #include "strategies/dual_gemm/common_knobs.hpp"
-#include "strategies/dual_gemm/formats.hpp"
+#include "strategies/grouped_gemm/host/plain_words.hpp"
 
 namespace thresher::strategies::grouped_gemm::columns {
 
 const KnobTable<Config>& knob_table() {
   static const KnobTable<Config> table{
       "thresher::strategies::grouped_gemm::columns::Config",
-      {dual_gemm::number_knob("operand", &Config::operand), dual_gemm::number_knob("output", &Config::output),
+      {dual_gemm::numerics_knob("numerics", &Config::numerics,
+                                "sums of FP8 are promoted to float32, or left to the matrix unit, which keeps 14 bits"),
+       dual_gemm::number_knob("operand", &Config::operand),
+       dual_gemm::scaling_knob("token_scaling", &Config::token_scaling),
+       dual_gemm::scaling_knob("weight_scaling", &Config::weight_scaling),
+       dual_gemm::number_knob("output", &Config::output),
        from_problem(number("matrices", &Config::matrices, {1, 2}, "")),
        dual_gemm::activation_knob("activation", &Config::activation), from_problem(flag("bias", &Config::bias, "")),
        from_problem(flag("row_weights", &Config::row_weights, "")),
@@ -37,7 +42,8 @@ std::string kernel_expression(const Config& config) {
 }
 
 DeviceProgram program(const Config& config) {
-  return {.title = fmt::format("grouped_gemm columns, {} outputs x {} tokens x {} of k, {} stages{}",
+  return {.title = fmt::format("grouped_gemm columns{}, {} outputs x {} tokens x {} of k, {} stages{}",
+                               number_words(config.operand, config.numerics),
                                tile_outputs(config), config.block_tokens, config.block_k, config.stages,
                                config.by_turns ? ", by turns" : ""),
           .text = "#include \"strategies/grouped_gemm/columns/device/kernel.hpp\"\n",

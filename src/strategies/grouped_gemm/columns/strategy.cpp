@@ -16,14 +16,15 @@ struct Columns : HopperKernels<Columns> {
   using Config = columns::Config;
   static constexpr std::string_view name = "columns";
   static constexpr std::string_view summary =
-      "16-bit weights as rows of the matrix unit, tokens as its columns, as many as a group has left";
+      "16-bit or FP8 weights as rows of the matrix unit, tokens as its columns, as many as a group has left";
 
   static const KnobTable<Config>& knob_table() { return columns::knob_table(); }
-  static std::vector<Config> candidates(const GroupedProblem& problem, const Knobs&) {
-    const std::vector<columns::TileShape> shapes = columns::tile_shapes_for(problem.rows);
+  static std::vector<Config> candidates(const GroupedProblem& problem, const Knobs& knobs) {
+    const Config config{.numerics = asked_numerics(knobs), .operand = operand(Config{}, problem)};
+    const std::vector<columns::TileShape> shapes = columns::tile_shapes_for(config, problem.rows);
     std::vector<Config> found;
     std::transform(shapes.begin(), shapes.end(), std::back_inserter(found),
-                   [](const columns::TileShape& shape) { return columns::with_tile({}, shape); });
+                   [&](const columns::TileShape& shape) { return columns::with_tile(config, shape); });
     return found;
   }
   static std::vector<std::string> obstacles(const GroupedProblem& problem, const Config& config,
@@ -38,14 +39,16 @@ struct Columns : HopperKernels<Columns> {
             .program = columns::program(config),
             .expression = columns::kernel_expression(config),
             .operand = config.operand,
+            .token_scaling = config.token_scaling,
+            .weight_scaling = config.weight_scaling,
             .matrices = config.matrices,
             .rungs = columns::rungs_of(config),
             .tile_outputs = columns::tile_outputs(config),
             .boxes = boxes_of(columns::slot_layout(config), columns::rungs_of(config)),
             .block = block_of(columns::shape_of(config), config.blocks_resident, problem.experts),
             .dependent_launch = config.dependent_launch,
-            // One slot: two of 64 rows of weights for each 16 along K, of each width that tiles have.
-            .expected = wgmma_products(2 * config.block_k / 16)};
+            // Two of 64 rows of weights, of each width that tiles have.
+            .expected = wgmma_products(config.operand, columns::slot_layout(config), 2)};
   }
   static int outputs(const Config& config) { return columns::tile_outputs(config); }
   static const auto& default_configs() { return columns::default_config_list; }

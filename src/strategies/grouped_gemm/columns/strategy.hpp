@@ -1,5 +1,5 @@
 #pragma once
-/// The grouped GEMMs of operands of 16 bits with tokens as the columns of the matrix instruction.
+/// The grouped GEMMs of operands of 16 bits, or of FP8, with tokens as the columns of the matrix instruction.
 #include "strategies/strategy.hpp"
 #include "thresher/grouped_gemm.hpp"
 

@@ -1,17 +1,32 @@
 #pragma once
-/// What a launch of a grouped GEMM of plain operands is given, in 16 bits or in FP8 whose scales are of rows or of
-/// whole matrices: one grid-constant parameter.
+/// What a launch of a grouped GEMM of plain operands is given, in 16 bits or in FP8: one grid-constant parameter.
 #include "machine/tensor_map.hpp"
 #include "strategies/grouped_gemm/device/finish_params.hpp"
 #include "strategies/grouped_gemm/device/groups.hpp"
 
 namespace thresher::strategies::grouped_gemm {
 
-/// The float32 scales of one matrix of each expert: one (null means 1), or one for each of its rows.
+using dual_gemm::Scaling;
+
+/// What a kernel is compiled for: what the scales of its operands are of.
+struct ScalingKnobs {
+  Scaling tokens = Scaling::none;
+  Scaling weights = Scaling::none;
+  bool gathered = false;
+  bool operator==(const ScalingKnobs&) const = default;
+};
+
+/// Whether what a slot adds is added up in float32: sums of FP8 are short in Hopper's matrix unit.
+TH_DEVICE constexpr bool promotes(Number operand, dual_gemm::Numerics numerics) {
+  return operand == Number::e4m3 && numerics == dual_gemm::Numerics::exact;
+}
+
+/// The float32 scales of one matrix of each expert: one (null means 1), one for each of its rows, or for each 128 rows
+/// one behind the other those of the blocks along K.
 struct WeightScaleParams {
   machine::Global<float> scales;
   machine::u32 expert_stride = 0;
-  machine::u32 row_stride = 0;
+  machine::u32 row_stride = 0;  ///< from one row's, or 128 rows', to the next
 };
 
 struct PlainParams {
@@ -25,8 +40,10 @@ struct PlainParams {
   machine::u32 k = 0;
   WeightScaleParams gate_scales;
   WeightScaleParams up_scales;
-  machine::Global<float> token_scales;  ///< one, of slots one for each (null means 1); or one for each token
+  machine::Global<float> token_scales;  ///< one, of slots one for each (null means 1); one for each token or its blocks
   machine::u32 token_scales_slot_stride = 0;
+  machine::u32 token_scales_row_stride = 0;    ///< of blocks, from one token's to the next one's
+  machine::u32 token_scales_block_stride = 0;  ///< and from one to the next along K
   machine::u32 ids_divisor = 1;  ///< gathered: row r is of the token row_ids[r] / ids_divisor
 };
 

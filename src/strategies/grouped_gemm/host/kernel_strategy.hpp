@@ -29,6 +29,12 @@ namespace thresher::strategies::grouped_gemm {
 
 using dual_gemm::OperandFormats;
 
+/// What candidates are asked for; exact where it is left out.
+inline dual_gemm::Numerics asked_numerics(const Knobs& knobs) {
+  const std::string* const numerics = knobs.find("numerics");
+  return numerics != nullptr && *numerics == "fast" ? dual_gemm::Numerics::fast : dual_gemm::Numerics::exact;
+}
+
 template <class Kernels>
 class KernelStrategy final : public Strategy<GroupedProblem> {
  public:

@@ -39,6 +39,25 @@ void check_groups(const GroupedProblem& problem, const pipeline::Rungs& rungs, i
   }
 }
 
+/// Panels of a slot are 64 or 128 bytes wide; what is promoted is of one of them, at most a block of scales.
+void check_numbers(const PlainNumbers& numbers, Obstacles& found) {
+  const bool is_fast = numbers.numerics == dual_gemm::Numerics::fast;
+  if (numbers.operand != Number::e4m3) {
+    if (is_fast) {
+      found.say("fast: sums of 16-bit operands are long enough in the matrix unit: use numerics exact");
+    }
+    return;
+  }
+  if (is_fast && (numbers.scaling.tokens == Scaling::block || numbers.scaling.weights == Scaling::block)) {
+    found.say("fast: scales of blocks multiply the sums of every {} along K, which promotes them: use numerics exact",
+              dual_gemm::scale_block);
+  }
+  if (numbers.block_k != 64 && (is_fast ? numbers.block_k % 128 != 0 : numbers.block_k != 128)) {
+    found.say("tile: {} of FP8 along K a slot: use {}", numbers.block_k,
+              is_fast ? "64 or a multiple of 128" : "64 or 128, whose sums are promoted");
+  }
+}
+
 void check_block(const BlockNeeds& needs, const DeviceSpec& device, Obstacles& found) {
   const int experts = static_cast<int>(std::min<std::int64_t>(needs.experts, pipeline::most_groups));
   const int bytes = pipeline::grouped_shared_bytes(needs.shape, static_cast<std::uint32_t>(experts));

@@ -10,6 +10,7 @@
 #include "pipeline/grouped/rung.hpp"
 #include "pipeline/shape.hpp"
 #include "pipeline/tensor_shape.hpp"
+#include "strategies/grouped_gemm/device/plain_params.hpp"
 #include "thresher/grouped_gemm.hpp"
 
 namespace thresher::strategies::grouped_gemm {
@@ -28,6 +29,15 @@ class Obstacles {
 
 /// The directory has room for the experts, tiles can be counted in 32 bits, and there are widths for them.
 void check_groups(const GroupedProblem& problem, const pipeline::Rungs& rungs, int tile_outputs, Obstacles& found);
+
+/// What a kernel of wgmma multiplies, and how its slots and sums take it.
+struct PlainNumbers {
+  dual_gemm::Numerics numerics = dual_gemm::Numerics::exact;
+  Number operand = Number::bf16;
+  ScalingKnobs scaling{};
+  int block_k = 64;
+};
+void check_numbers(const PlainNumbers& numbers, Obstacles& found);
 
 struct BlockNeeds {
   pipeline::Shape shape{};

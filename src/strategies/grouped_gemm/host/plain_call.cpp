@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <optional>
 
+#include "core/integers.hpp"
 #include "pipeline/grouped/tokens.hpp"
 #include "strategies/dual_gemm/formats.hpp"
 #include "strategies/grouped_gemm/device/plain_params.hpp"
@@ -33,23 +34,50 @@ machine::TensorMapDescription weights_map(const PlainKernel& kernel, const Tenso
   return map;
 }
 
+bool are_many(Scaling scaling) { return scaling == Scaling::row || scaling == Scaling::block; }
+
 /// Null where there are none, or where one is 1.
 machine::Global<float> scales_of(Scaling scaling, const Tensor& view) {
-  return {scaling == Scaling::row ? address_of(view.scales.data) : address_of(view.global_scale)};
+  return {are_many(scaling) ? address_of(view.scales.data) : address_of(view.global_scale)};
 }
 
-/// Of a view [E,N,K]: rows lie one behind the other where each has a scale.
+/// Of a view [E,N,K]: rows lie one behind the other where each has a scale, or a part of blocks of them.
 WeightScaleParams weight_scales(Scaling scaling, const Tensor& view) {
-  if (scaling != Scaling::row || view.rank == 0) {
+  if (!are_many(scaling) || view.rank == 0) {
     return {scales_of(scaling, view), 1, 0};
   }
   const std::int64_t k = view.shape[2];
-  return {scales_of(scaling, view), narrow(view.strides[0] / k), narrow(view.strides[1] / k)};
+  const std::int64_t rows = view.strides[0] / k;
+  if (scaling == Scaling::row) {
+    return {scales_of(scaling, view), narrow(rows), narrow(view.strides[1] / k)};
+  }
+  const std::int64_t along_k = ceil_div(k, std::int64_t{dual_gemm::scale_block});
+  return {scales_of(scaling, view), narrow(ceil_div(rows, std::int64_t{dual_gemm::scale_block}) * along_k),
+          narrow(along_k)};
+}
+
+/// How far apart the scales of tokens lie, of `rows` tokens a slot.
+struct TokenScaleStrides {
+  std::int64_t slot = 1;
+  std::int64_t row = 0;
+  std::int64_t block = 0;
+};
+TokenScaleStrides token_scale_strides(Scaling scaling, const Tensor& a) {
+  const std::int64_t rows = a.shape[a.rank - 2];
+  if (scaling != Scaling::block) {
+    return {.slot = scaling == Scaling::row ? rows : 1};
+  }
+  const std::int64_t along_k = ceil_div(a.shape[a.rank - 1], std::int64_t{dual_gemm::scale_block});
+  if (a.scales.layout == ScaleLayout::column_major) {
+    const std::int64_t padded = round_up(rows, std::int64_t{4});
+    return {along_k * padded, 1, padded};
+  }
+  return {along_k * rows, along_k, 1};
 }
 
 void add_scales(std::vector<Access>& accesses, std::size_t tensor, Scaling scaling, Access::Use use) {
   if (scaling != Scaling::none) {
-    accesses.push_back({scaling == Scaling::row ? Access::Memory::scales : Access::Memory::global_scale, tensor, use});
+    accesses.push_back({are_many(scaling) ? Access::Memory::scales : Access::Memory::global_scale, tensor, use});
   }
 }
 
@@ -80,9 +108,12 @@ struct Product {
   }
 
   void set_token_scales(const CallTensors& call, const CallExtents& extents, PlainParams& params) const {
-    const bool by_row = kernel.token_scaling == Scaling::row;
-    params.token_scales = scales_of(kernel.token_scaling, call.tensors[tokens_index]);
-    params.token_scales_slot_stride = extents.has_slots ? (by_row ? narrow(extents.rows) : 1) : 0;
+    const Tensor& a = call.tensors[tokens_index];
+    const TokenScaleStrides strides = token_scale_strides(kernel.token_scaling, a);
+    params.token_scales = scales_of(kernel.token_scaling, a);
+    params.token_scales_slot_stride = extents.has_slots ? narrow(strides.slot) : 0;
+    params.token_scales_row_stride = narrow(strides.row);
+    params.token_scales_block_stride = narrow(strides.block);
     params.ids_divisor = narrow(problem.row_ids_divisor);
   }
 

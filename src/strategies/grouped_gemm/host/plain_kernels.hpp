@@ -1,6 +1,6 @@
 #pragma once
-/// What the kernels of 16-bit operands have in common as KernelStrategy asks for it. `Own` has the unit that it
-/// multiplies on and kernel(problem, config), what is launched.
+/// What the kernels of plain operands have in common as KernelStrategy asks for it. `Own` has the unit that it
+/// multiplies on, takes_fp8(format) with `fp8_sentence`, and kernel(problem, config), what is launched.
 #include <fmt/format.h>
 
 #include <optional>
@@ -32,11 +32,11 @@ inline PlainBlock block_of(const pipeline::TensorShape& shape, std::int64_t expe
           .shared_bytes = pipeline::grouped_shared_bytes(shape, static_cast<std::uint32_t>(experts)),
           .profiled = shape.profiled};
 }
-/// Of a kernel whose machine code holds at the least so many products.
-inline Expectations wgmma_products(int least) {
+/// Of a kernel that multiplies a slot in so many tiles of 64 rows, 32 bytes along K each.
+inline Expectations wgmma_products(dual_gemm::Number operand, const SlotLayout& slots, int tiles) {
   Expectations expected;
-  expected.matrix_kind = "HGMMA";
-  expected.min_matrix_instructions = least;
+  expected.matrix_kind = operand == dual_gemm::Number::e4m3 ? "QGMMA" : "HGMMA";
+  expected.min_matrix_instructions = tiles * slots.panels() * slots.row_bytes() / product_row_bytes;
   expected.min_tma_loads = 3;
   return expected;
 }
@@ -44,12 +44,14 @@ inline Expectations wgmma_products(int least) {
 template <class Own>
 struct PlainKernels {
   static std::optional<std::string> not_made_for(const GroupedProblem& problem, const DeviceSpec& device) {
-    if (device.matrix_unit != Own::unit || problem.a != problem.b || !dual_gemm::is_16_bit(problem.a)) {
-      return fmt::format("strategy {} takes fp16 with fp16 or bf16 with bf16 on a {} GPU, not {} with {} on {}",
-                         Own::name, Own::unit == MatrixUnit::wgmma ? "Hopper" : "Blackwell", thresher::name(problem.a),
-                         thresher::name(problem.b), device.name);
+    const bool takes = (problem.a == problem.b && dual_gemm::is_16_bit(problem.a)) ||
+                       (Own::takes_fp8(problem.a) && Own::takes_fp8(problem.b));
+    if (device.matrix_unit == Own::unit && takes) {
+      return std::nullopt;
     }
-    return std::nullopt;
+    return fmt::format("strategy {} takes fp16 with fp16 or bf16 with bf16 on a {} GPU, not {} with {} on {}; {}",
+                       Own::name, Own::unit == MatrixUnit::wgmma ? "Hopper" : "Blackwell", thresher::name(problem.a),
+                       thresher::name(problem.b), device.name, Own::fp8_sentence);
   }
 
   template <class Config>
@@ -58,7 +60,8 @@ struct PlainKernels {
   }
   template <class Config>
   static OperandFormats formats(const Config& config) {
-    return {dual_gemm::format_of(config.operand), dual_gemm::format_of(config.operand)};
+    return {dual_gemm::format_of(config.operand, config.token_scaling),
+            dual_gemm::format_of(config.operand, config.weight_scaling)};
   }
 
   template <class Config>
@@ -71,17 +74,26 @@ struct PlainKernels {
 template <class Own>
 struct HopperKernels : PlainKernels<Own> {
   static constexpr MatrixUnit unit = MatrixUnit::wgmma;
+  static constexpr std::string_view fp8_sentence = "it takes FP8 with FP8 too, whatever its scales are of";
+  static constexpr bool takes_fp8(Format format) { return dual_gemm::is_fp8(format); }
 
   template <class Config>
   static SampleExtents beyond_a_tile(const Config& config) {
     return {.experts = 5,
             .rows = 2 * config.block_tokens + 21,
             .n = Own::outputs(config) + 8,
-            .k = config.block_k * (config.stages + 1) + 8};
+            .k = config.block_k * (config.stages + 1) + ragged(config)};
   }
   template <class Config>
-  static SampleExtents least(const Config&) {
-    return {.experts = 3, .rows = 2, .n = 8, .k = 8};
+  static SampleExtents least(const Config& config) {
+    return {.experts = 3, .rows = 2, .n = 8, .k = ragged(config)};
+  }
+
+ private:
+  /// Along K, 16 bytes: as little as there can be.
+  template <class Config>
+  static std::int64_t ragged(const Config& config) {
+    return 16 / element_bytes(config.operand);
   }
 };
 

@@ -2,10 +2,16 @@
 /// The work of a grouped product in terms of its tile: what the strategies have in common. Nobody on the host knows the
 /// rows of a call; the work is that of expected_rows dealt to the experts at random.
 #include "pipeline/grouped/rung.hpp"
+#include "strategies/dual_gemm/device/words.hpp"
 #include "strategies/work_model.hpp"
 #include "thresher/grouped_gemm.hpp"
 
 namespace thresher::strategies::grouped_gemm {
+
+/// That multiplies such numbers.
+[[nodiscard]] constexpr MatrixType matrix_type(dual_gemm::Number operand) noexcept {
+  return operand == dual_gemm::Number::e4m3 ? MatrixType::fp8 : MatrixType::bits16;
+}
 
 /// How one kernel goes over the weights of an expert.
 struct GroupedTile {
@@ -14,6 +20,7 @@ struct GroupedTile {
   pipeline::Rungs rungs{8, 128};
   int k = 64;  ///< elements of a slot
   MatrixType type = MatrixType::bits16;
+  bool promotes = false;          ///< adds what a slot brings to sums in float32
   bool converts_weights = false;  ///< from NVFP4 to the matrix type
   bool converts_in_turns = false;
   int stages = 4;

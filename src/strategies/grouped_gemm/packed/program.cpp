@@ -18,8 +18,7 @@ std::string packing_kernel(const char* packing, int matrices) {
 const KnobTable<Config>& knob_table() {
   static const KnobTable<Config> table{
       "thresher::strategies::grouped_gemm::packed::Config",
-      {choice<Config, Numerics>("numerics", &Config::numerics, "thresher::strategies::dual_gemm::packed::Numerics",
-                                {{"exact", Numerics::exact}, {"fast", Numerics::fast}},
+      {dual_gemm::numerics_knob("numerics", &Config::numerics,
                                 "value x scale enters the matrix unit exactly, or rounded to e4m3 at twice the rate"),
        dual_gemm::number_knob("operand", &Config::operand), dual_gemm::number_knob("output", &Config::output),
        from_problem(number("matrices", &Config::matrices, {1, 2}, "")),

@@ -16,11 +16,6 @@ namespace thresher::strategies::grouped_gemm {
 namespace packed {
 namespace {
 
-Numerics asked_numerics(const Knobs& knobs) {
-  const std::string* numerics = knobs.find("numerics");
-  return numerics != nullptr && *numerics == "fast" ? Numerics::fast : Numerics::exact;
-}
-
 struct Packed {
   using Config = packed::Config;
   static constexpr std::string_view name = "packed";

@@ -15,12 +15,16 @@ struct TileShape {
   int stages;
 };
 inline constexpr std::array tile_shapes{TileShape{128, 64, 6}, TileShape{128, 96, 5}, TileShape{192, 64, 5}};
+/// Of FP8 whose sums are promoted, and take twice the registers.
+inline constexpr std::array promoted_tile_shapes{TileShape{128, 32, 8}, TileShape{128, 48, 7}, TileShape{64, 96, 6}};
 
+/// Slots are 128 bytes wide.
 constexpr Config with_tile(Config config, const TileShape& tile) {
   config.block_tokens = tile.block_tokens;
   config.block_outputs = tile.block_outputs;
+  config.block_k = 128 / element_bytes(config.operand);
   config.stages = tile.stages;
-  if (tile.block_tokens * tile.block_outputs > 128 * 64) {  // whose sums take more than 128 registers
+  if (sum_registers(config) > 128) {
     config.loader_registers = 40;
     config.math_registers = 232;
   }
@@ -28,9 +32,9 @@ constexpr Config with_tile(Config config, const TileShape& tile) {
 }
 
 /// Those for groups of up to `rows` rows, if there can be a whole tile.
-inline std::vector<TileShape> tile_shapes_for(std::int64_t rows) {
+inline std::vector<TileShape> tile_shapes_for(const Config& config, std::int64_t rows) {
   std::vector<TileShape> found;
-  for (const TileShape& tile : tile_shapes) {
+  for (const TileShape& tile : promotes(config) ? promoted_tile_shapes : tile_shapes) {
     if (rows >= tile.block_tokens) {
       found.push_back(tile);
     }
@@ -45,6 +49,22 @@ inline constexpr auto layer_config_list = [] {
   for (const int matrices : {2, 1}) {
     for (const TileShape& tile : tile_shapes) {
       configs[next++] = with_tile({.matrices = matrices}, tile);
+    }
+  }
+  return configs;
+}();
+
+/// The same in FP8 with a scale a block.
+inline constexpr auto block_scaled_config_list = [] {
+  std::array<Config, 2 * promoted_tile_shapes.size()> configs;
+  std::size_t next = 0;
+  for (const int matrices : {2, 1}) {
+    for (const TileShape& tile : promoted_tile_shapes) {
+      configs[next++] = with_tile({.operand = Number::e4m3,
+                                   .token_scaling = Scaling::block,
+                                   .weight_scaling = Scaling::block,
+                                   .matrices = matrices},
+                                  tile);
     }
   }
   return configs;
@@ -74,6 +94,61 @@ inline constexpr std::array small_config_list{
            .loader_registers = 40,
            .math_registers = 232,
            .dependent_launch = false},
+    Config{.operand = Number::e4m3,
+           .token_scaling = Scaling::row,
+           .weight_scaling = Scaling::row,
+           .bias = true,
+           .gathered = true,
+           .block_tokens = 128,
+           .block_outputs = 16,
+           .block_k = 128,
+           .stages = 3},
+    Config{.operand = Number::e4m3,
+           .token_scaling = Scaling::block,
+           .weight_scaling = Scaling::block,
+           .output = Number::fp16,
+           .activation = ActivationCode::swiglu_clamped,
+           .row_weights = true,
+           .block_tokens = 128,
+           .block_outputs = 48,
+           .block_k = 128,
+           .stages = 2,
+           .loader_registers = 40,
+           .math_registers = 232},
+    Config{.operand = Number::e4m3,
+           .token_scaling = Scaling::block,
+           .weight_scaling = Scaling::block,
+           .output = Number::fp32,
+           .matrices = 1,
+           .gathered = true,
+           .math_warpgroups = 3,
+           .block_tokens = 64,
+           .block_outputs = 40,
+           .block_k = 64,
+           .stages = 4},
+    Config{.operand = Number::e4m3,
+           .token_scaling = Scaling::tensor,
+           .weight_scaling = Scaling::block,
+           .block_tokens = 128,
+           .block_outputs = 32,
+           .block_k = 128,
+           .stages = 3},
+    Config{.operand = Number::e4m3,
+           .token_scaling = Scaling::block,
+           .weight_scaling = Scaling::tensor,
+           .matrices = 1,
+           .block_tokens = 64,
+           .block_outputs = 16,
+           .block_k = 128,
+           .stages = 2},
+    Config{.numerics = Numerics::fast,
+           .operand = Number::e4m3,
+           .token_scaling = Scaling::tensor,
+           .weight_scaling = Scaling::row,
+           .block_tokens = 128,
+           .block_outputs = 24,
+           .block_k = 256,
+           .stages = 2},
 };
 
 }  // namespace thresher::strategies::grouped_gemm::rows

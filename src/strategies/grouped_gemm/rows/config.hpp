@@ -1,21 +1,26 @@
 #pragma once
-/// The knobs of the grouped GEMMs in 16 bits for many rows a group, and what follows from them.
+/// The knobs of the grouped GEMMs of plain operands for many rows a group, and what follows from them.
 ///
 /// Tokens are the M side of wgmma, in tiles of 64 rows, of which a tile takes as many as its group has left. Weights
 /// are the N side: as many gate rows as up rows, so that gate and up of one output are two elements of the same
-/// thread's sums. Math warpgroups take tiles by turns: one multiplies while another finishes.
+/// thread's sums. Math warpgroups take tiles by turns: one multiplies while another finishes. Sums of FP8 are promoted
+/// as in columns/config.hpp.
 #include "pipeline/grouped/rung.hpp"
 #include "pipeline/shape.hpp"
-#include "strategies/grouped_gemm/device/finish_params.hpp"
+#include "strategies/grouped_gemm/device/plain_params.hpp"
 #include "strategies/grouped_gemm/device/slot_layout.hpp"
 
 namespace thresher::strategies::grouped_gemm::rows {
 
 using dual_gemm::ActivationCode;
 using dual_gemm::Number;
+using dual_gemm::Numerics;
 
 struct Config {
-  Number operand = Number::bf16;
+  Numerics numerics = Numerics::exact;     ///< fast: sums of FP8 are left to the matrix unit
+  Number operand = Number::bf16;           ///< fp16, bf16 or e4m3
+  Scaling token_scaling = Scaling::none;   ///< of e4m3, what a scale of the tokens is of
+  Scaling weight_scaling = Scaling::none;  ///< likewise of the weights
   Number output = Number::bf16;
   int matrices = 2;  ///< gate and up, or one
   ActivationCode activation = ActivationCode::silu;
@@ -25,7 +30,7 @@ struct Config {
   int math_warpgroups = 2;
   int block_tokens = 128;  ///< the most rows of a tile, a multiple of 64
   int block_outputs = 64;  ///< columns of C in a tile; of one matrix half of them
-  int block_k = 64;        ///< k elements of a slot: 32, or a multiple of 64
+  int block_k = 64;        ///< k elements of a slot: 64 bytes, or a multiple of 128; of sums that are promoted up to 128
   int stages = 6;
   int loader_registers = 0;  ///< with math_registers: the register hand-over; 0 for none
   int math_registers = 0;
@@ -41,11 +46,20 @@ TH_DEVICE constexpr int tile_outputs(const Config& c) { return c.block_outputs *
 /// Rows that one copy brings, of gate or of up.
 TH_DEVICE constexpr int weight_box_rows(const Config& c) { return c.block_outputs; }
 TH_DEVICE constexpr SlotLayout slot_layout(const Config& c) {
-  return {c.block_k, c.block_tokens, weight_box_rows(c), c.matrices};
+  return {c.block_k, c.block_tokens, weight_box_rows(c), c.matrices, element_bytes(c.operand)};
 }
 
 TH_DEVICE constexpr pipeline::Rungs rungs_of(const Config& c) {
   return {sum_rows, static_cast<machine::u32>(c.block_tokens), sum_rows};
+}
+
+TH_DEVICE constexpr bool promotes(const Config& c) { return grouped_gemm::promotes(c.operand, c.numerics); }
+/// Floats of a thread's sums.
+TH_DEVICE constexpr int sum_registers(const Config& c) {
+  return (promotes(c) ? 2 : 1) * c.block_tokens / sum_rows * c.block_outputs;
+}
+TH_DEVICE constexpr ScalingKnobs scaling_knobs(const Config& c) {
+  return {c.token_scaling, c.weight_scaling, c.gathered};
 }
 
 TH_DEVICE constexpr FinishKnobs finish_knobs(const Config& c) {

@@ -21,9 +21,10 @@ std::vector<std::string> obstacles(const GroupedProblem& problem, const Config& 
     found.say("rows: {} math warpgroups and a ring of {} slots leave nobody to take turns: use 2 of each at least",
               config.math_warpgroups, config.stages);
   }
+  check_numbers({config.numerics, config.operand, scaling_knobs(config), config.block_k}, found);
   check_block({.shape = shape_of(config),
                .experts = problem.experts,
-               .registers = config.block_tokens / sum_rows * config.block_outputs + other_registers},
+               .registers = sum_registers(config) + other_registers},
               device, found);
   return found.take();
 }

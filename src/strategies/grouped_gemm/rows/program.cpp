@@ -3,14 +3,19 @@
 #include <fmt/format.h>
 
 #include "strategies/dual_gemm/common_knobs.hpp"
-#include "strategies/dual_gemm/formats.hpp"
+#include "strategies/grouped_gemm/host/plain_words.hpp"
 
 namespace thresher::strategies::grouped_gemm::rows {
 
 const KnobTable<Config>& knob_table() {
   static const KnobTable<Config> table{
       "thresher::strategies::grouped_gemm::rows::Config",
-      {dual_gemm::number_knob("operand", &Config::operand), dual_gemm::number_knob("output", &Config::output),
+      {dual_gemm::numerics_knob("numerics", &Config::numerics,
+                                "sums of FP8 are promoted to float32, or left to the matrix unit, which keeps 14 bits"),
+       dual_gemm::number_knob("operand", &Config::operand),
+       dual_gemm::scaling_knob("token_scaling", &Config::token_scaling),
+       dual_gemm::scaling_knob("weight_scaling", &Config::weight_scaling),
+       dual_gemm::number_knob("output", &Config::output),
        from_problem(number("matrices", &Config::matrices, {1, 2}, "")),
        dual_gemm::activation_knob("activation", &Config::activation), from_problem(flag("bias", &Config::bias, "")),
        from_problem(flag("row_weights", &Config::row_weights, "")),
@@ -32,7 +37,8 @@ std::string kernel_expression(const Config& config) {
 }
 
 DeviceProgram program(const Config& config) {
-  return {.title = fmt::format("grouped_gemm rows, {} tokens x {} outputs x {} of k, {} stages", config.block_tokens,
+  return {.title = fmt::format("grouped_gemm rows{}, {} tokens x {} outputs x {} of k, {} stages",
+                               number_words(config.operand, config.numerics), config.block_tokens,
                                tile_outputs(config), config.block_k, config.stages),
           .text = "#include \"strategies/grouped_gemm/rows/device/kernel.hpp\"\n",
           .kernels = {kernel_expression(config)},

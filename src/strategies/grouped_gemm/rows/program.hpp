@@ -1,5 +1,5 @@
 #pragma once
-/// The device code of the grouped GEMMs in 16 bits for one set of knobs, and the table of its knobs.
+/// The device code of the grouped GEMMs of plain operands for one set of knobs, and the table of its knobs.
 #include <string>
 
 #include "strategies/device_program.hpp"

@@ -16,14 +16,15 @@ struct Rows : HopperKernels<Rows> {
   using Config = rows::Config;
   static constexpr std::string_view name = "rows";
   static constexpr std::string_view summary =
-      "for many tokens of 16 bits an expert, as rows of the matrix unit; two warpgroups take tiles by turns";
+      "for many tokens of 16 bits or FP8 an expert, as rows of the matrix unit; two warpgroups take tiles by turns";
 
   static const KnobTable<Config>& knob_table() { return rows::knob_table(); }
-  static std::vector<Config> candidates(const GroupedProblem& problem, const Knobs&) {
-    const std::vector<rows::TileShape> shapes = rows::tile_shapes_for(problem.rows);
+  static std::vector<Config> candidates(const GroupedProblem& problem, const Knobs& knobs) {
+    const Config config{.numerics = asked_numerics(knobs), .operand = operand(Config{}, problem)};
+    const std::vector<rows::TileShape> shapes = rows::tile_shapes_for(config, problem.rows);
     std::vector<Config> found;
     std::transform(shapes.begin(), shapes.end(), std::back_inserter(found),
-                   [](const rows::TileShape& shape) { return rows::with_tile({}, shape); });
+                   [&](const rows::TileShape& shape) { return rows::with_tile(config, shape); });
     return found;
   }
   static std::vector<std::string> obstacles(const GroupedProblem& problem, const Config& config,
@@ -38,13 +39,15 @@ struct Rows : HopperKernels<Rows> {
             .program = rows::program(config),
             .expression = rows::kernel_expression(config),
             .operand = config.operand,
+            .token_scaling = config.token_scaling,
+            .weight_scaling = config.weight_scaling,
             .matrices = config.matrices,
             .rungs = rows::rungs_of(config),
             .tile_outputs = rows::tile_outputs(config),
             .boxes = boxes_of(rows::slot_layout(config), rows::rungs_of(config)),
             .block = block_of(rows::shape_of(config), 1, problem.experts),
             .dependent_launch = config.dependent_launch,
-            .expected = wgmma_products(config.block_k / 16)};
+            .expected = wgmma_products(config.operand, rows::slot_layout(config), 1)};
   }
   static int outputs(const Config& config) { return rows::tile_outputs(config); }
   static std::vector<Config> default_configs() { return {}; }

@@ -39,20 +39,8 @@ struct Plain : PlainKernels<Plain> {
       "memory";
   static constexpr MatrixUnit unit = MatrixUnit::tcgen05;
 
-  static std::optional<std::string> not_made_for(const GroupedProblem& problem, const DeviceSpec& device) {
-    const bool is_fp8 = dual_gemm::is_plain_fp8(problem.a) && dual_gemm::is_plain_fp8(problem.b);
-    if (is_fp8 && device.matrix_unit == unit) {
-      return std::nullopt;
-    }
-    if (auto sentence = PlainKernels::not_made_for(problem, device)) {
-      return *sentence + "; it takes fp8_tensor and fp8_row with either too";
-    }
-    return std::nullopt;
-  }
-  static OperandFormats formats(const Config& config) {
-    return {dual_gemm::format_of(config.operand, config.token_scaling),
-            dual_gemm::format_of(config.operand, config.weight_scaling)};
-  }
+  static constexpr std::string_view fp8_sentence = "it takes fp8_tensor and fp8_row with either too";
+  static constexpr bool takes_fp8(Format format) { return dual_gemm::is_plain_fp8(format); }
 
   static const KnobTable<Config>& knob_table() { return tcgen05_plain::knob_table(); }
   static std::vector<Config> candidates(const GroupedProblem& problem, const Knobs&) {

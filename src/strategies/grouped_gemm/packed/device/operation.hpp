@@ -28,6 +28,7 @@ class Operation {
   static constexpr pipeline::Shape shape = shape_of(config);
   static constexpr pipeline::Rungs rungs = rungs_of(config);
   static constexpr bool makes_operand = true;
+  static constexpr bool promotes = false;
   static constexpr bool inspects = config.gathered;
   static constexpr bool is_fast = config.numerics == Numerics::fast;
   using Engine = EngineOf<Arch::sm_90a>;

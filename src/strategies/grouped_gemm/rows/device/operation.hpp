@@ -1,9 +1,10 @@
 #pragma once
-/// The grouped GEMMs in BF16 and FP16 with tokens as rows, as the grouped skeleton runs them.
+/// The grouped GEMMs of plain operands with tokens as rows, as the grouped skeleton runs them.
 #include "pipeline/accumulator_tiles.hpp"
 #include "pipeline/grouped/skeleton.hpp"
 #include "strategies/grouped_gemm/device/finish_rows.hpp"
-#include "strategies/grouped_gemm/device/sixteen_bit_slots.hpp"
+#include "strategies/grouped_gemm/device/plain_slots.hpp"
+#include "strategies/grouped_gemm/device/token_row_scales.hpp"
 #include "strategies/grouped_gemm/rows/config.hpp"
 
 namespace thresher::strategies::grouped_gemm::rows {
@@ -16,10 +17,11 @@ class Operation {
   static constexpr pipeline::Shape shape = shape_of(config);
   static constexpr pipeline::Rungs rungs = rungs_of(config);
   static constexpr bool makes_operand = false;
+  static constexpr bool promotes = rows::promotes(config);
   static constexpr bool inspects = config.gathered;
   using Engine = EngineOf<Arch::sm_90a>;
   static constexpr SlotLayout slots = slot_layout(config);
-  using Slots = SixteenBitSlots<slots, rungs>;
+  using Slots = PlainSlots<slots, rungs>;
 
   TH_DEVICE explicit Operation(const PlainParams& params) : params_(params) {}
 
@@ -44,37 +46,65 @@ class Operation {
     static constexpr int columns = 2 * config.block_outputs;
     using Sums = pipeline::AccumulatorTiles<Engine, columns, count>;
     using Finishing = FinishRows<finish_knobs(config), count, columns>;
-    using Ahead = typename Finishing::Ahead;
+    using Scales = TokenRowScales<scaling_knobs(config), config.matrices, count, columns>;
+    using Factors = typename Scales::Factors;
+    struct Ahead {
+      typename Finishing::Ahead finishing;
+      typename Scales::Ahead scales;
+    };
 
     TH_DEVICE Part(const Operation& operation, u32) : params_(operation.params_) {}
 
-    TH_DEVICE Ahead ahead(const pipeline::GroupTile& tile) const { return finishing(tile).ahead(tile); }
+    TH_DEVICE Ahead ahead(const pipeline::GroupTile& tile) const {
+      return {finishing(tile).ahead(tile), scales(tile).ahead(tile)};
+    }
 
     TH_DEVICE void multiply(Sums& sums, Shared<u8> slot) const {
       TH_UNROLL
       for (int panel = 0; panel < slots.panels(); ++panel) {
-        const auto tokens = Slots::tokens(slot, panel, 0);
-        const auto weights = Slots::weights(slot, panel, 0);
         TH_UNROLL
-        for (int k = 0; k < slots.panel_k(); k += 16) {
+        for (int at = 0; at < slots.row_bytes(); at += product_row_bytes) {
           TH_UNROLL
           for (int t = 0; t < count; ++t) {
-            Engine::template multiply<Element>(sums.tile[t], tokens.advance(t * sum_rows * slots.row_bytes() + k * 2),
-                                               weights.advance(k * 2), true);
+            multiply(sums, slot, panel, at, t, true);
           }
         }
       }
     }
 
+    TH_DEVICE Factors factors(const Ahead& ahead, u32 step) const {
+      return scales({}).factors(ahead.scales, step * config.block_k / dual_gemm::scale_block);
+    }
+    TH_DEVICE void multiply_tile(Sums& fresh, Shared<u8> slot, int t) const {
+      TH_UNROLL
+      for (int at = 0; at < slots.row_bytes(); at += product_row_bytes) {
+        multiply(fresh, slot, 0, at, t, at != 0);
+      }
+    }
+    TH_DEVICE void promote(Sums& sums, const Sums& fresh, const Ahead& ahead, const Factors& factors, int t) const {
+      scales({}).promote(sums, fresh, ahead.scales, factors, t);
+    }
+
     TH_DEVICE void finish(Sums& sums, const pipeline::GroupTile& tile, Shared<u8>, const Ahead& ahead) const {
-      finishing(tile).write(sums, tile, ahead);
+      scales(tile).scale(sums, tile, ahead.scales);
+      finishing(tile).write(sums, tile, ahead.finishing);
     }
 
    private:
     using Element = typename NumberType<config.operand>::type;
 
+    /// The products of 32 bytes along K, `at` of a panel, in one tile.
+    TH_DEVICE void multiply(Sums& sums, Shared<u8> slot, int panel, int at, int t, bool accumulate) const {
+      const auto tokens = Slots::tokens(slot, panel, 0);
+      Engine::template multiply<Element>(sums.tile[t], tokens.advance(t * sum_rows * slots.row_bytes() + at),
+                                         Slots::weights(slot, panel, 0).advance(at), accumulate);
+    }
+
     TH_DEVICE Finishing finishing(const pipeline::GroupTile& tile) const {
       return {params_.finish, tile.column * tile_outputs(config)};
+    }
+    TH_DEVICE Scales scales(const pipeline::GroupTile& tile) const {
+      return {params_, tile.column * tile_outputs(config)};
     }
 
     const PlainParams& params_;

@@ -7,7 +7,7 @@ namespace thresher::strategies::grouped_gemm::rows {
 WorkModel work(const GroupedProblem& problem, const Config& config) {
   WorkModel work;
   if (config.gathered) {
-    constexpr double read_and_written_bytes = 2 * 2;
+    const double read_and_written_bytes = 2.0 * element_bytes(config.operand);
     work.parts.emplace_back(MemoryPass{
         "gathering the rows", usual_rows(problem) * static_cast<double>(problem.k) * read_and_written_bytes, true});
   }
@@ -15,6 +15,8 @@ WorkModel work(const GroupedProblem& problem, const Config& config) {
                                                    .outputs = tile_outputs(config),
                                                    .rungs = rungs_of(config),
                                                    .k = config.block_k,
+                                                   .type = matrix_type(config.operand),
+                                                   .promotes = promotes(config),
                                                    .stages = config.stages,
                                                    .dependent_launch = config.dependent_launch,
                                                    .tokens_are_rows = true,

@@ -4,9 +4,8 @@
 #include "machine/tma.hpp"
 #include "pipeline/grouped/tensor_skeleton.hpp"
 #include "pipeline/grouped/tensor_tokens.hpp"
-#include "strategies/dual_gemm/device/row_scales.hpp"
 #include "strategies/grouped_gemm/device/finish.hpp"
-#include "strategies/grouped_gemm/device/plain_params.hpp"
+#include "strategies/grouped_gemm/device/plain_scales.hpp"
 #include "strategies/grouped_gemm/tcgen05_plain/config.hpp"
 
 namespace thresher::strategies::grouped_gemm::tcgen05_plain {
@@ -144,24 +143,9 @@ class Operation {
   static constexpr tcgen05::Kind kind = config.operand == Number::e4m3 ? tcgen05::Kind::f8f6f4 : tcgen05::Kind::f16;
   static constexpr u32 warp_outputs = warp_eights * 8;
 
-  static TH_DEVICE Global<float> behind(Global<float> scales, u32 count) {
-    return scales.is_null() ? scales : scales.offset(count);
-  }
-  static TH_DEVICE Global<float> scales_of(const WeightScaleParams& weights, u32 group) {
-    return behind(weights.scales, group * weights.expert_stride);
-  }
   TH_DEVICE dual_gemm::TokenScales<config.token_scaling> token_scales(const pipeline::GroupTile& tile) const {
-    const auto token = [&](u32 row) {
-      if constexpr (config.gathered) {
-        const u32 id = static_cast<u32>(params_.finish.row_ids.load(row));
-        return id < params_.finish.ids_end ? id / params_.ids_divisor
-                                           : dual_gemm::TokenScales<config.token_scaling>::no_token;
-      } else {
-        return row;
-      }
-    };
-    return {behind(params_.token_scales, tile.group * params_.token_scales_slot_stride), tile.row, tile.row + tile.rows,
-            token};
+    return {token_scales_of(params_, tile), tile.row, tile.row + tile.rows,
+            [&](u32 row) { return token_of<config.gathered>(params_, row); }};
   }
 
   /// Of this block: its part of the tile's columns.

@@ -38,7 +38,7 @@ WorkModel work(const GroupedProblem& problem, const Config& config) {
                              .blocks = config.blocks,
                              .stages = config.stages,
                              .split_k = config.split_k,
-                             .type = config.operand == Number::e4m3 ? MatrixType::fp8 : MatrixType::bits16},
+                             .type = matrix_type(config.operand)},
                             tile(problem, config, rows.columns));
   kernel.dram_bytes += bytes_read_again(problem, rows);
   work.parts.emplace_back(kernel);

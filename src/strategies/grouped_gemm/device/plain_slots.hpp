@@ -1,5 +1,5 @@
 #pragma once
-/// How the slots of a grouped GEMM in 16 bits are filled, and its operands in them.
+/// How the slots of a grouped GEMM of plain operands are filled with wgmma's operands, and these in them.
 #include "machine/matrix_engine.hpp"
 #include "machine/tma.hpp"
 #include "pipeline/grouped/tokens.hpp"
@@ -10,7 +10,7 @@
 namespace thresher::strategies::grouped_gemm {
 
 template <SlotLayout layout, pipeline::Rungs rungs>
-class SixteenBitSlots {
+class PlainSlots {
  public:
   using Engine = EngineOf<Arch::sm_90a>;
   using Operand = typename Engine::template Descriptor<layout.swizzle()>;
