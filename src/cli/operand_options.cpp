@@ -37,7 +37,7 @@ void add_out_type(CLI::App& command, Format& out_type) {
 
 void OperandOptions::add_to(CLI::App& command) {
   add_device(command, device);
-  command.add_option("--numerics", numerics, "fast: NVFP4 rounded to e4m3, on a Hopper GPU")
+  command.add_option("--numerics", numerics, "fast, on a Hopper GPU: NVFP4 rounded to e4m3, sums of FP8 not promoted")
       ->transform(by_name(all_numerics))
       ->option_text("exact|fast");
   scale_layout_option = command.add_option("--scale-layout", scale_layout, "How scales lie in the file")

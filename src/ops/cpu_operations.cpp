@@ -15,7 +15,7 @@ namespace {
 void require_exact(Numerics numerics) {
   if (numerics != Numerics::exact) {
     throw Error(ErrorCode::unsupported,
-                "numerics fast is for NVFP4 weights on a Hopper GPU; the CPU computes exactly: use numerics exact");
+                "numerics fast is for NVFP4 and FP8 weights on a Hopper GPU; the CPU computes exactly: use numerics exact");
   }
 }
 

@@ -11,7 +11,8 @@
 namespace thresher::pipeline {
 
 /// What PromotedProducts asks of an operation: `multiply_tile` issues a slot's products of one tile, from zero, and
-/// `promote` adds them to the tile's sums, times the factors of the slot, which memory was asked for with `factors`.
+/// `promote` adds them to the tile's sums, times the factors of the slot; `factors` asks memory for them before the slot
+/// is there.
 template <class Part>
 concept Promotes = requires(const Part& part, typename Part::Sums& sums, const typename Part::Ahead& ahead,
                             const typename Part::Factors& factors, Shared<u8> slot, u32 step, int tile) {
@@ -34,18 +35,15 @@ class PromotedProducts {
   template <class Acquired>
   TH_DEVICE void accumulate(Sums& sums, u32 slots, const Ahead& ahead, const Acquired& acquired) const {
     Sums fresh;
-    Factors factors = part_.factors(ahead, 0);
     TH_NO_UNROLL
-    for (u32 at = 1; at <= slots; ++at) {
+    for (u32 at = 0; at < slots; ++at) {
+      const Factors factors = part_.factors(ahead, at);
       const Shared<u8> slot = reader_.acquire();
-      if (at == slots) {
+      if (at + 1 == slots) {
         acquired();
       }
       issue(fresh, slot);
-      // Behind the last block none is asked for.
-      const Factors of_next = part_.factors(ahead, at < slots ? at : at - 1);
       add(sums, fresh, ahead, factors);
-      factors = of_next;
     }
   }
 
@@ -64,7 +62,7 @@ class PromotedProducts {
   TH_DEVICE void add(Sums& sums, Sums& fresh, const Ahead& ahead, const Factors& factors) const {
     constexpr int pending = Sums::count - 1 - tile;
     Engine::template retire<pending>();
-    if constexpr (pending == 0) {
+    if (pending == 0) {
       reader_.release();
     }
     Engine::settle(fresh.tile[tile]);

@@ -16,6 +16,7 @@ struct TileShape {
   int stages;
   int blocks_resident;
   bool by_turns = false;
+  int block_k = 64;
 };
 
 /// For up to 1024 experts. Of FP8 whose sums are left to the matrix unit the same, twice as long: as many bytes.
@@ -41,11 +42,13 @@ constexpr Config with_tile(Config config, const TileShape& tile) {
   config.math_warpgroups = tile.math_warpgroups;
   config.by_turns = tile.by_turns;
   config.block_tokens = tile.block_tokens;
+  config.block_k = tile.block_k;
   config.stages = tile.stages;
   config.blocks_resident = tile.blocks_resident;
   if (sum_registers(config) >= 128 && tile.blocks_resident == 1) {
-    config.loader_registers = 40;
-    config.math_registers = 232;
+    // 192 sums leave few registers for scales.
+    config.loader_registers = promotes(config) ? 24 : 40;
+    config.math_registers = promotes(config) ? 240 : 232;
   }
   return config;
 }
@@ -193,8 +196,8 @@ inline constexpr std::array small_config_list{
            .block_tokens = 96,
            .block_k = 128,
            .stages = 2,
-           .loader_registers = 40,
-           .math_registers = 232},
+           .loader_registers = 24,
+           .math_registers = 240},
     Config{.operand = Number::e4m3,
            .token_scaling = Scaling::row,
            .weight_scaling = Scaling::block,
