@@ -88,7 +88,7 @@ class InterruptedTournament : public TournamentFolder {
 };
 
 TEST_F(InterruptedTournament, InterruptedItSaysHowToGoOn) {
-  write("waiting.cpp", waiting_kernel);
+  write("waiting.cpp", naive_kernel() + waiting_kernel);
   write("waiting.toml", waiting_pitch);
   const pid_t child = start({"--pitch", "waiting.toml"}, true);
   const bool first_is_through = first_contestant_is_through();
