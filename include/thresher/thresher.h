@@ -105,7 +105,8 @@ enum {
 typedef int32_t thresher_numerics;
 enum { THRESHER_EXACT = 0, THRESHER_FAST = 1 };
 
-/* C[m,n] from A[m,k], B1[n,k] (the gate) and B2[n,k] (up). a and b: fp16, bf16, nvfp4 or one of FP8; out: fp16, bf16 or fp32. */
+/* C[m,n] from A[m,k], B1[n,k] (the gate) and B2[n,k] (up). a and b: fp16, bf16, nvfp4 or one of FP8; out: fp16, bf16 or
+ * fp32. */
 typedef struct thresher_dual_gemm_problem {
   uint32_t struct_size;
   thresher_format a;
@@ -122,10 +123,10 @@ typedef struct thresher_dual_gemm_problem {
 
 typedef struct thresher_dual_gemm_options {
   uint32_t struct_size;
-  int32_t threads;            /* CPU: 0, the default, for all */
-  const char* strategy;       /* null or "", the default: chosen for the problem */
-  const char* knobs;          /* "name=value ..." as `thresher plan` prints them; null or "": chosen for the problem.
-                                 "numerics=fast" says how plan_raw packs; packed weights have numerics of their own */
+  int32_t threads;      /* CPU: 0, the default, for all */
+  const char* strategy; /* null or "", the default: chosen for the problem */
+  const char* knobs;    /* "name=value ..." as `thresher plan` prints them; null or "": chosen for the problem.
+                           "numerics=fast" says how plan_raw packs; packed weights have numerics of their own */
 } thresher_dual_gemm_options;
 
 typedef struct thresher_dual_gemm_weights thresher_dual_gemm_weights;
@@ -150,6 +151,53 @@ THRESHER_API thresher_status thresher_dual_gemm_weights_save(const thresher_dual
 THRESHER_API thresher_status thresher_dual_gemm_weights_load(thresher_device device, const char* path,
                                                              thresher_dual_gemm_weights** weights);
 THRESHER_API void thresher_dual_gemm_weights_destroy(thresher_dual_gemm_weights* weights);
+
+/* ---- Packed weights as one block of bytes that the caller owns ----
+ * A block holds what a file of packed weights holds: a header, which says layout, formats and shapes with a version and
+ * fingerprints, and behind it the weights. It is memory of one device, starts there at a multiple of
+ * THRESHER_BLOCK_ALIGNMENT bytes (on a GPU of THRESHER_BLOCK_ALIGNMENT_ON_GPU), and may be copied, kept and loaded like
+ * any bytes. Weights for which packing is the identity (on the CPU; 16-bit weights on a GPU) are kept as the matrices
+ * they are, and fit every device; others the kind of device they were packed for. */
+
+enum { THRESHER_BLOCK_ALIGNMENT = 16, THRESHER_BLOCK_ALIGNMENT_ON_GPU = 256 };
+
+/* What is made sure of before a block is used. */
+typedef int32_t thresher_packed_check;
+enum {
+  THRESHER_CHECK_HEADER = 0, /* the header is as it was written and fits the block; the rest is not read */
+  THRESHER_CHECK_CONTENT = 1 /* all bytes are those that were written; from a GPU they are copied for that */
+};
+
+/* What packed weights hold, of the dual GEMM or of a grouped product. */
+typedef struct thresher_packed_info {
+  uint32_t struct_size;
+  thresher_format format; /* before packing */
+  int64_t experts;        /* 0 of the dual GEMM */
+  int64_t n;              /* rows of one matrix of one expert */
+  int64_t k;
+  int32_t matrices; /* of an expert: 2 for gate and up, else 1 */
+  int32_t has_bias; /* 0 or 1 */
+  thresher_numerics numerics;
+  int32_t reserved; /* 0 */
+} thresher_packed_info;
+
+THRESHER_API void thresher_packed_info_init(thresher_packed_info* info, uint32_t struct_size);
+/* Fills `info`, initialised as every struct. */
+THRESHER_API thresher_status thresher_dual_gemm_weights_info(const thresher_dual_gemm_weights* weights,
+                                                             thresher_packed_info* info);
+/* Bytes of the block that holds these weights. */
+THRESHER_API thresher_status thresher_dual_gemm_weights_block_bytes(const thresher_dual_gemm_weights* weights,
+                                                                    size_t* bytes);
+/* Writes them to `block`, memory of the weights' device; finished on return. A block of another size, at another
+ * multiple or on another device is THRESHER_INVALID_ARGUMENT, and nothing is written then. */
+THRESHER_API thresher_status thresher_dual_gemm_weights_to_block(const thresher_dual_gemm_weights* weights, void* block,
+                                                                 size_t bytes);
+/* Weights that are read where they lie in `block`, memory of `device` that outlives them and every plan made from them.
+ * Bytes that are no packed weights, are damaged, of another version or of a grouped product are
+ * THRESHER_INVALID_ARGUMENT, those packed for another kind of device THRESHER_UNSUPPORTED. */
+THRESHER_API thresher_status thresher_dual_gemm_weights_from_block(thresher_device device, const void* block,
+                                                                   size_t bytes, thresher_packed_check check,
+                                                                   thresher_dual_gemm_weights** weights);
 
 /* Chooses a strategy or takes the one that is named; may compile and allocate. `options` null: the defaults. The plan
  * keeps what it needs of the weights. */
@@ -237,10 +285,10 @@ enum {
 /* Where the rows of gate and up lie. Nothing tells a wrong one from a right one. */
 typedef int32_t thresher_gate_up;
 enum {
-  THRESHER_SEPARATE = 0,    /* b1 [E,N,K] is the gate and b2 [E,N,K] up; or b1 alone, of the grouped GEMM */
-  THRESHER_GATE_FIRST = 1,  /* b1 [E,2N,K] has all of gate, then all of up */
-  THRESHER_UP_FIRST = 2,    /* all of up, then all of gate */
-  THRESHER_INTERLEAVED = 3  /* gate, up, gate, up, ... */
+  THRESHER_SEPARATE = 0,   /* b1 [E,N,K] is the gate and b2 [E,N,K] up; or b1 alone, of the grouped GEMM */
+  THRESHER_GATE_FIRST = 1, /* b1 [E,2N,K] has all of gate, then all of up */
+  THRESHER_UP_FIRST = 2,   /* all of up, then all of gate */
+  THRESHER_INTERLEAVED = 3 /* gate, up, gate, up, ... */
 };
 
 enum { THRESHER_NO_ACTIVATION = -1 }; /* of thresher_grouped_problem: the grouped GEMM */
@@ -249,7 +297,7 @@ typedef struct thresher_grouped_problem {
   uint32_t struct_size;
   thresher_row_layout layout; /* packed by default */
   int64_t experts;
-  int64_t rows;   /* the most rows of C that a call has; with slots of one slot */
+  int64_t rows; /* the most rows of C that a call has; with slots of one slot */
   int64_t n;
   int64_t k;
   int64_t tokens;          /* gathered: the most rows of A; else 0 */
@@ -327,6 +375,15 @@ THRESHER_API thresher_status thresher_grouped_strategies(thresher_device device,
 THRESHER_API thresher_status thresher_grouped_pack(const thresher_grouped_weights_view* view,
                                                    thresher_numerics numerics, thresher_grouped_weights** weights);
 THRESHER_API void thresher_grouped_weights_destroy(thresher_grouped_weights* weights);
+THRESHER_API thresher_status thresher_grouped_weights_info(const thresher_grouped_weights* weights,
+                                                           thresher_packed_info* info);
+THRESHER_API thresher_status thresher_grouped_weights_block_bytes(const thresher_grouped_weights* weights,
+                                                                  size_t* bytes);
+THRESHER_API thresher_status thresher_grouped_weights_to_block(const thresher_grouped_weights* weights, void* block,
+                                                               size_t bytes);
+THRESHER_API thresher_status thresher_grouped_weights_from_block(thresher_device device, const void* block,
+                                                                 size_t bytes, thresher_packed_check check,
+                                                                 thresher_grouped_weights** weights);
 THRESHER_API thresher_status thresher_grouped_plan(thresher_device device, const thresher_grouped_problem* problem,
                                                    const thresher_grouped_weights* weights,
                                                    const thresher_dual_gemm_options* options, thresher_grouped** plan);

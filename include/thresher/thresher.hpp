@@ -5,6 +5,7 @@
 #include "thresher/dual_gemm.hpp"
 #include "thresher/error.hpp"
 #include "thresher/grouped_gemm.hpp"
+#include "thresher/packed_block.hpp"
 #include "thresher/packed_file.hpp"
 #include "thresher/tensor.hpp"
 #include "thresher/version.hpp"

@@ -317,7 +317,7 @@ SafetensorsHeader parse_safetensors_header(std::string_view text, std::uint64_t 
   return std::move(reader.header);
 }
 
-std::string make_safetensors_header(const SafetensorsHeader& header) {
+std::string make_safetensors_header(const SafetensorsHeader& header, std::size_t alignment) {
   json out = json::object();
   if (!header.metadata.empty()) {
     out[std::string(metadata_name)] = header.metadata;
@@ -328,7 +328,7 @@ std::string make_safetensors_header(const SafetensorsHeader& header) {
                         {"data_offsets", {tensor.begin, tensor.end}}};
   }
   std::string text = out.dump();
-  text.resize((text.size() + length_bytes - 1) / length_bytes * length_bytes, ' ');
+  text.resize((length_bytes + text.size() + alignment - 1) / alignment * alignment - length_bytes, ' ');
   std::string bytes;
   for (std::size_t i = 0; i < length_bytes; ++i) {
     bytes += static_cast<char>((text.size() >> (8 * i)) & 0xFFU);

@@ -66,8 +66,9 @@ struct SafetensorsHeader {
 [[nodiscard]] SafetensorsHeader parse_safetensors_header(std::string_view json, std::uint64_t data_bytes,
                                                          std::string_view file);
 
-/// Length and JSON, padded with spaces to a multiple of 8 bytes. `tensors` are as parse_safetensors_header gives them.
-[[nodiscard]] std::string make_safetensors_header(const SafetensorsHeader& header);
+/// Length and JSON, together padded with spaces to a multiple of `alignment` bytes, which is one of 8. `tensors` are as
+/// parse_safetensors_header gives them.
+[[nodiscard]] std::string make_safetensors_header(const SafetensorsHeader& header, std::size_t alignment = 8);
 
 /// Bytes of a tensor. Throws Error(invalid_argument) naming `file` and the tensor when an extent is negative, the size
 /// overflows 64 bits or f4 elements do not fill whole bytes.

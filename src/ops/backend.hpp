@@ -51,7 +51,8 @@ class PackedWeights::Storage {
   [[nodiscard]] const Tensor& b1_gate() const noexcept { return b1_gate_; }
   [[nodiscard]] const Tensor& b2_up() const noexcept { return b2_up_; }
   [[nodiscard]] Numerics numerics() const noexcept { return numerics_; }
-  /// What a file keeps. Here, where packing is the identity, the matrices, which lie in the host's memory.
+  /// What files and blocks keep, in the host's memory. Here, where packing is the identity, the matrices, seen where
+  /// they lie.
   [[nodiscard]] virtual ops::PackedContent content() const;
 
  protected:

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <cstring>
 #include <new>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -107,6 +108,13 @@ inline constexpr Activation default_activation{};
 /// What the dual GEMM and the grouped products are asked for alike.
 [[nodiscard]] DualGemmOptions options_of(const char* strategy, const char* knobs, std::int32_t threads);
 [[nodiscard]] DualGemmOptions options_of(const thresher_dual_gemm_options* options);
+/// A block, and what is made sure of in it.
+[[nodiscard]] std::span<const std::byte> block_of(const void* block, std::size_t bytes);
+[[nodiscard]] std::span<std::byte> block_of(void* block, std::size_t bytes);
+[[nodiscard]] PackedCheck check_of(std::int32_t check);
+/// As much of `value` as the struct of an older program has.
+void give(const thresher_packed_info& value, thresher_packed_info* info);
+
 /// "a,b,c", cut off to fit and terminated.
 void copy_names(const std::vector<std::string>& names, char* to, std::size_t capacity);
 

@@ -102,6 +102,40 @@ thresher_status thresher_dual_gemm_weights_load(thresher_device device, const ch
 
 void thresher_dual_gemm_weights_destroy(thresher_dual_gemm_weights* weights) { delete weights; }
 
+thresher_status thresher_dual_gemm_weights_info(const thresher_dual_gemm_weights* weights, thresher_packed_info* info) {
+  return guarded([&] {
+    const PackedWeights& packed = required(weights, "weights").packed;
+    thresher_packed_info value{};
+    value.format = static_cast<thresher_format>(packed.format());
+    value.n = packed.n();
+    value.k = packed.k();
+    value.matrices = 2;
+    value.numerics = static_cast<thresher_numerics>(packed.numerics());
+    give(value, info);
+  });
+}
+
+thresher_status thresher_dual_gemm_weights_block_bytes(const thresher_dual_gemm_weights* weights, size_t* bytes) {
+  return guarded([&] {
+    required(bytes, "bytes");
+    *bytes = block_bytes(required(weights, "weights").packed);
+  });
+}
+
+thresher_status thresher_dual_gemm_weights_to_block(const thresher_dual_gemm_weights* weights, void* block,
+                                                    size_t bytes) {
+  return guarded([&] { to_block(required(weights, "weights").packed, block_of(block, bytes)); });
+}
+
+thresher_status thresher_dual_gemm_weights_from_block(thresher_device device, const void* block, size_t bytes,
+                                                      thresher_packed_check check,
+                                                      thresher_dual_gemm_weights** weights) {
+  return guarded([&] {
+    required(weights, "weights");
+    *weights = new thresher_dual_gemm_weights{from_block(device_of(device), block_of(block, bytes), check_of(check))};
+  });
+}
+
 thresher_status thresher_dual_gemm_plan(thresher_device device, const thresher_dual_gemm_problem* problem,
                                         const thresher_dual_gemm_weights* weights,
                                         const thresher_dual_gemm_options* options, thresher_dual_gemm** plan_out) {

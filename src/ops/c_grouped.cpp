@@ -153,6 +153,41 @@ thresher_status thresher_grouped_pack(const thresher_grouped_weights_view* view,
 
 void thresher_grouped_weights_destroy(thresher_grouped_weights* weights) { delete weights; }
 
+thresher_status thresher_grouped_weights_info(const thresher_grouped_weights* weights, thresher_packed_info* info) {
+  return guarded([&] {
+    const PackedGroupedWeights& packed = required(weights, "weights").packed;
+    thresher_packed_info value{};
+    value.format = static_cast<thresher_format>(packed.format());
+    value.experts = packed.experts();
+    value.n = packed.n();
+    value.k = packed.k();
+    value.matrices = packed.matrices();
+    value.has_bias = packed.has_bias() ? 1 : 0;
+    value.numerics = static_cast<thresher_numerics>(packed.numerics());
+    give(value, info);
+  });
+}
+
+thresher_status thresher_grouped_weights_block_bytes(const thresher_grouped_weights* weights, size_t* bytes) {
+  return guarded([&] {
+    required(bytes, "bytes");
+    *bytes = block_bytes(required(weights, "weights").packed);
+  });
+}
+
+thresher_status thresher_grouped_weights_to_block(const thresher_grouped_weights* weights, void* block, size_t bytes) {
+  return guarded([&] { to_block(required(weights, "weights").packed, block_of(block, bytes)); });
+}
+
+thresher_status thresher_grouped_weights_from_block(thresher_device device, const void* block, size_t bytes,
+                                                    thresher_packed_check check, thresher_grouped_weights** weights) {
+  return guarded([&] {
+    required(weights, "weights");
+    *weights =
+        new thresher_grouped_weights{grouped_from_block(device_of(device), block_of(block, bytes), check_of(check))};
+  });
+}
+
 thresher_status thresher_grouped_plan(thresher_device device, const thresher_grouped_problem* problem,
                                       const thresher_grouped_weights* weights,
                                       const thresher_dual_gemm_options* options, thresher_grouped** plan_out) {

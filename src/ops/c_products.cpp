@@ -50,4 +50,30 @@ DualGemmOptions options_of(const thresher_dual_gemm_options* options) {
   return options_of(given.strategy, given.knobs, given.threads);
 }
 
+static_assert(THRESHER_BLOCK_ALIGNMENT == block_alignment &&
+              THRESHER_BLOCK_ALIGNMENT_ON_GPU == block_alignment_on_gpu);
+
+std::span<const std::byte> block_of(const void* block, std::size_t bytes) {
+  return {&required(static_cast<const std::byte*>(block), "block"), bytes};
+}
+
+std::span<std::byte> block_of(void* block, std::size_t bytes) {
+  (void)required(static_cast<const std::byte*>(block), "block");
+  return {static_cast<std::byte*>(block), bytes};
+}
+
+PackedCheck check_of(std::int32_t check) { return enumerator(check, PackedCheck::content, "check"); }
+
+void give(const thresher_packed_info& value, thresher_packed_info* info) {
+  required(info, "info");
+  require_size("info", info->struct_size, offsetof(thresher_packed_info, matrices));
+  const std::uint32_t size = info->struct_size;
+  std::memcpy(info, &value, std::min<std::size_t>(size, sizeof value));
+  info->struct_size = size;
+}
+
 }  // namespace thresher::c
+
+void thresher_packed_info_init(thresher_packed_info* info, uint32_t struct_size) {
+  thresher::c::fill(info, struct_size, thresher_packed_info{});
+}

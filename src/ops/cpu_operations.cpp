@@ -33,12 +33,14 @@ void run_steps(const strategies::PlannedCall& call, const strategies::CallTensor
 /// What its strategies planned, one call for each number of rows.
 class CpuDualGemm final : public DualGemm::Backend {
  public:
+  /// `weights` own B1 and B2; null: the caller does.
   CpuDualGemm(const DualGemmProblem& problem, DeviceId device, std::vector<PlannedRows> calls, const Tensor& b1_gate,
-              const Tensor& b2_up)
+              const Tensor& b2_up, std::shared_ptr<const PackedWeights::Storage> weights)
       : Backend(problem, device, calls.back().call.strategy),
         calls_(std::move(calls)),
         b1_gate_(b1_gate),
-        b2_up_(b2_up) {
+        b2_up_(b2_up),
+        weights_(std::move(weights)) {
     for (const PlannedRows& planned : calls_) {
       workspace_bytes_ = std::max(workspace_bytes_, planned.call.workspace_bytes());
       data_alignment_ = std::max(data_alignment_, planned.call.data_alignment);
@@ -56,6 +58,7 @@ class CpuDualGemm final : public DualGemm::Backend {
   std::vector<PlannedRows> calls_;
   Tensor b1_gate_;
   Tensor b2_up_;
+  std::shared_ptr<const PackedWeights::Storage> weights_;
   std::size_t workspace_bytes_ = 0;
   std::size_t data_alignment_ = 1;
 };
@@ -63,9 +66,13 @@ class CpuDualGemm final : public DualGemm::Backend {
 /// What a strategy planned of a grouped product, whatever the rows.
 class CpuGroupedGemm final : public GroupedGemm::Backend {
  public:
+  /// `storage` owns the weights; null: the caller does.
   CpuGroupedGemm(const GroupedProblem& problem, DeviceId device, strategies::PlannedCall call,
-                 const GroupedWeights& weights)
-      : Backend(problem, device, call.strategy, weights), call_(std::move(call)), views_(weight_views(weights)) {}
+                 const GroupedWeights& weights, std::shared_ptr<const PackedGroupedWeights::Storage> storage)
+      : Backend(problem, device, call.strategy, weights),
+        call_(std::move(call)),
+        views_(weight_views(weights)),
+        storage_(std::move(storage)) {}
 
   void run(Stream, const GroupedTensors& tensors, void* workspace) const override {
     const auto all = strategies::grouped_gemm::in_order(views_, tensors);
@@ -82,9 +89,10 @@ class CpuGroupedGemm final : public GroupedGemm::Backend {
  private:
   strategies::PlannedCall call_;
   WeightViews views_;
+  std::shared_ptr<const PackedGroupedWeights::Storage> storage_;
 };
 
-/// The matrices of a file, kept as they are.
+/// The matrices of a file or a block, kept as they are.
 class LoadedWeights final : public PackedWeights::Storage {
  public:
   LoadedWeights(const Device& device, std::unique_ptr<const PackedContent> content)
@@ -93,6 +101,22 @@ class LoadedWeights final : public PackedWeights::Storage {
  private:
   std::unique_ptr<const PackedContent> content_;
 };
+
+class LoadedGroupedWeights final : public PackedGroupedWeights::Storage {
+ public:
+  LoadedGroupedWeights(const Device& device, std::unique_ptr<const PackedContent> content)
+      : Storage(device, grouped_view(*content), content->numerics), content_(std::move(content)) {}
+
+ private:
+  std::unique_ptr<const PackedContent> content_;
+};
+
+void require_matrices(const PackedContent& content) {
+  if (content.layout != matrices_layout) {
+    throw Error(ErrorCode::unsupported,
+                "they were packed for a GPU (" + content.layout + "), and the CPU takes weights as they are");
+  }
+}
 
 class CpuOperations final : public DeviceOperations {
  public:
@@ -105,10 +129,7 @@ class CpuOperations final : public DeviceOperations {
 
   [[nodiscard]] std::shared_ptr<const PackedWeights::Storage> restore(const Device& device,
                                                                       PackedContent content) const override {
-    if (content.layout != matrices_layout) {
-      throw Error(ErrorCode::unsupported,
-                  "they were packed for a GPU (" + content.layout + "), and the CPU takes weights as they are");
-    }
+    require_matrices(content);
     return std::make_shared<const LoadedWeights>(device, std::make_unique<const PackedContent>(std::move(content)));
   }
 
@@ -116,14 +137,13 @@ class CpuOperations final : public DeviceOperations {
                                                                      const DualGemmProblem& problem,
                                                                      const PackedWeights& weights,
                                                                      const DualGemmOptions& options) const override {
-    return plan_raw(device, problem, weights.storage().b1_gate(), weights.storage().b2_up(), options);
+    return planned(device, problem, weights.storage().b1_gate(), weights.storage().b2_up(), weights.shared(), options);
   }
 
   [[nodiscard]] std::shared_ptr<const DualGemm::Backend> plan_raw(const Device& device, const DualGemmProblem& problem,
                                                                   const Tensor& b1_gate, const Tensor& b2_up,
                                                                   const DualGemmOptions& options) const override {
-    require_exact(numerics_of(options.knobs));
-    return std::make_shared<CpuDualGemm>(problem, device.id(), planned_calls(device, problem, options), b1_gate, b2_up);
+    return planned(device, problem, b1_gate, b2_up, nullptr, options);
   }
 
   [[nodiscard]] std::shared_ptr<const PackedGroupedWeights::Storage> pack(const Device& device,
@@ -133,20 +153,44 @@ class CpuOperations final : public DeviceOperations {
     return std::make_shared<const PackedGroupedWeights::Storage>(device, weights, options.numerics);
   }
 
+  [[nodiscard]] std::shared_ptr<const PackedGroupedWeights::Storage> restore_grouped(
+      const Device& device, PackedContent content) const override {
+    require_matrices(content);
+    return std::make_shared<const LoadedGroupedWeights>(device,
+                                                        std::make_unique<const PackedContent>(std::move(content)));
+  }
+
   [[nodiscard]] std::shared_ptr<const GroupedGemm::Backend> plan_packed(const Device& device,
                                                                         const GroupedProblem& problem,
                                                                         const PackedGroupedWeights& weights,
                                                                         const GroupedOptions& options) const override {
-    return plan_raw(device, problem, weights.storage().weights(), options);
+    return planned(device, problem, weights.storage().weights(), weights.shared(), options);
   }
 
   [[nodiscard]] std::shared_ptr<const GroupedGemm::Backend> plan_raw(const Device& device,
                                                                      const GroupedProblem& problem,
                                                                      const GroupedWeights& weights,
                                                                      const GroupedOptions& options) const override {
+    return planned(device, problem, weights, nullptr, options);
+  }
+
+ private:
+  static std::shared_ptr<const DualGemm::Backend> planned(const Device& device, const DualGemmProblem& problem,
+                                                          const Tensor& b1_gate, const Tensor& b2_up,
+                                                          std::shared_ptr<const PackedWeights::Storage> weights,
+                                                          const DualGemmOptions& options) {
+    require_exact(numerics_of(options.knobs));
+    return std::make_shared<CpuDualGemm>(problem, device.id(), planned_calls(device, problem, options), b1_gate, b2_up,
+                                         std::move(weights));
+  }
+
+  static std::shared_ptr<const GroupedGemm::Backend> planned(
+      const Device& device, const GroupedProblem& problem, const GroupedWeights& weights,
+      std::shared_ptr<const PackedGroupedWeights::Storage> storage, const GroupedOptions& options) {
     require_exact(numerics_of(options.knobs));
     return std::make_shared<CpuGroupedGemm>(
-        problem, device.id(), choose_grouped(problem, request_of(options), device.kind(), cpu_device_spec()), weights);
+        problem, device.id(), choose_grouped(problem, request_of(options), device.kind(), cpu_device_spec()), weights,
+        std::move(storage));
   }
 };
 

@@ -36,7 +36,6 @@ struct Copies {
   std::optional<DeviceMatrix> b2{};
   std::optional<DeviceMatrix> bias1{};
   std::optional<DeviceMatrix> bias2{};
-  runtime::DeviceBuffer gate_scales{};
   runtime::DeviceBuffer up_scales{};
 };
 
@@ -55,6 +54,39 @@ runtime::DeviceBuffer copied(const float* scales, std::int64_t experts, int ordi
 
 Tensor tensor_of(const std::optional<DeviceMatrix>& copy) { return copy ? copy->tensor() : Tensor{}; }
 
+Bytes floats_on_host(const float* scales, std::int64_t experts, int ordinal) {
+  std::vector<std::byte> host(scales == nullptr ? 0 : static_cast<std::size_t>(experts) * sizeof(float));
+  if (!host.empty()) {
+    runtime::copy(host.data(), scales, host.size(), ordinal);
+  }
+  return host;
+}
+
+/// A bias [E,N] on the GPU, as bytes on the host.
+Bytes bias_on_host(const Tensor& bias) { return bias.rank == 0 ? Bytes{} : DeviceMatrix(bias).to_host().values; }
+
+/// What a block keeps of weights on the GPU that are as they were given.
+PackedContent matrices_content(const GroupedWeights& weights, Numerics numerics) {
+  PackedContent content = grouped_outline(weights, numerics, matrices_layout);
+  content.matrices[0] = DeviceMatrix(weights.b1).to_host();
+  content.matrices[0].bias = bias_on_host(weights.bias1);
+  if (content.has_b2) {
+    content.matrices[1] = DeviceMatrix(weights.b2).to_host();
+    content.matrices[1].bias = bias_on_host(weights.bias2);
+  } else {
+    content.matrices[1].global_scale =
+        floats_on_host(weights.up_global_scale, content.experts, weights.b1.device.ordinal);
+  }
+  return content;
+}
+
+/// Weights that are read where a block keeps them.
+class SeenGroupedWeights final : public PackedGroupedWeights::Storage {
+ public:
+  using Storage::Storage;
+  [[nodiscard]] PackedContent content() const override { return matrices_content(weights(), numerics()); }
+};
+
 /// Weights that strategies read as they are: copies, which the caller's tensors need not outlive.
 class CopiedWeights final : public PackedGroupedWeights::Storage {
  public:
@@ -66,6 +98,8 @@ class CopiedWeights final : public PackedGroupedWeights::Storage {
                        .bias2 = copied(weights.bias2),
                        .up_scales = copied(weights.up_global_scale, weights.b1.shape[0], device.id().ordinal)},
                       numerics) {}
+
+  [[nodiscard]] PackedContent content() const override { return matrices_content(weights(), numerics()); }
 
  private:
   CopiedWeights(const Device& device, const GroupedWeights& weights, Copies copies, Numerics numerics)
@@ -90,7 +124,7 @@ class PackedByStrategy final : public PackedGroupedWeights::Storage {
       : Storage(device, shapes_of(weights), numerics),
         layout_(call.packed_layout),
         views_(weight_views(weights)),
-        packed_(device.id().ordinal, call.packed_bytes(), "the packed weights") {
+        packed_(runtime::DeviceBuffer(device.id().ordinal, call.packed_bytes(), "the packed weights")) {
     const int ordinal = device.id().ordinal;
     Tensors all{};
     all[tensors::gate_index] = views_.gate;
@@ -101,21 +135,48 @@ class PackedByStrategy final : public PackedGroupedWeights::Storage {
       const strategies::CallTensors tensors{all, nullptr, packed_.data()};
       CudaCall(*call.packing, ordinal, tensors).run({}, tensors);
     }
-    copies_.gate_scales = copied(views_.gate.global_scale, shape().experts, ordinal);
-    copies_.up_scales = copied(views_.up.global_scale, shape().experts, ordinal);
+    gate_scales_ = copied(views_.gate.global_scale, shape().experts, ordinal);
+    up_scales_ = copied(views_.up.global_scale, shape().experts, ordinal);
     // With both in one tensor the views lie in it: one copy of it serves both.
-    copies_.bias1 = copied(weights.bias1);
-    copies_.bias2 = copied(weights.bias2);
-    describe(views_.gate, copies_.gate_scales);
-    describe(views_.up, copies_.up_scales);
-    const WeightViews of_copies = weight_views({.b1 = weights.b1,
-                                                .b2 = weights.b2,
-                                                .order = weights.order,
-                                                .bias1 = tensor_of(copies_.bias1),
-                                                .bias2 = tensor_of(copies_.bias2)});
-    views_.gate_bias = of_copies.gate_bias;
-    views_.up_bias = of_copies.up_bias;
+    bias1_ = copied(weights.bias1);
+    bias2_ = copied(weights.bias2);
+    describe(tensor_of(bias1_), tensor_of(bias2_));
     runtime::synchronize({}, ordinal);
+  }
+  /// From a content in `call`'s layout, seen where it lies if that is on the device. Throws Error(invalid_argument)
+  /// when its size is not that of its shape.
+  PackedByStrategy(const Device& device, const PackedContent& content, const PlannedCall& call)
+      : Storage(device, shapes_of(grouped_view(content, device.id())), content.numerics),
+        layout_(call.packed_layout),
+        views_(weight_views(weights())),
+        packed_(content.packed, content.on_device, device.id().ordinal, "the packed weights") {
+    if (packed_.bytes() != call.packed_bytes()) {
+      throw Error(ErrorCode::invalid_argument,
+                  fmt::format("they take {} bytes, expected {} for {} experts of [{}, {}]", packed_.bytes(),
+                              call.packed_bytes(), content.experts, content.n, content.k));
+    }
+    const auto on_gpu = [&](const Bytes& bytes, const char* purpose) {
+      return GpuBytes(bytes, content.on_device, device.id().ordinal, purpose);
+    };
+    gate_scales_ = on_gpu(content.matrices[0].global_scale, "the global scales");
+    up_scales_ = on_gpu(content.matrices[1].global_scale, "the global scales");
+    restored_biases_ = {on_gpu(content.matrices[0].bias, "a bias"), on_gpu(content.matrices[1].bias, "a bias")};
+    GroupedWeights of_biases = weights();
+    of_biases.bias1.data = restored_biases_[0].data();
+    of_biases.bias2.data = restored_biases_[1].data();
+    describe(of_biases.bias1, of_biases.bias2);
+  }
+
+  [[nodiscard]] PackedContent content() const override {
+    const int ordinal = device().id().ordinal;
+    PackedContent content = grouped_outline(weights(), numerics(), layout_);
+    runtime::synchronize({}, ordinal);
+    content.packed = packed_.to_host(ordinal);
+    content.matrices[0].global_scale = gate_scales_.to_host(ordinal);
+    content.matrices[1].global_scale = up_scales_.to_host(ordinal);
+    content.matrices[0].bias = bias_on_host(bias1_tensor_);
+    content.matrices[1].bias = bias_on_host(bias2_tensor_);
+    return content;
   }
 
   /// PlannedCall::packed_layout of the calls that can read it.
@@ -133,16 +194,34 @@ class PackedByStrategy final : public PackedGroupedWeights::Storage {
     weights.up_global_scale = nullptr;
     return weights;
   }
-  void describe(Tensor& view, const runtime::DeviceBuffer& scales) const {
+  /// Says of the views where what they show lies now.
+  void describe(const Tensor& bias1, const Tensor& bias2) {
+    bias1_tensor_ = bias1;
+    bias2_tensor_ = bias2;
+    describe(views_.gate, gate_scales_);
+    describe(views_.up, up_scales_);
+    const GroupedWeights shapes = weights();
+    const WeightViews of_biases =
+        weight_views({.b1 = shapes.b1, .b2 = shapes.b2, .order = shapes.order, .bias1 = bias1, .bias2 = bias2});
+    views_.gate_bias = of_biases.gate_bias;
+    views_.up_bias = of_biases.up_bias;
+  }
+  void describe(Tensor& view, const GpuBytes& scales) const {
     view.data = packed_.data();
     view.scales.data = packed_.data();
-    view.global_scale = static_cast<const float*>(scales.data());
+    view.global_scale = scales.floats();
   }
 
   std::string layout_;
   WeightViews views_;
-  runtime::DeviceBuffer packed_;
-  Copies copies_;
+  GpuBytes packed_;
+  GpuBytes gate_scales_;
+  GpuBytes up_scales_;
+  std::optional<DeviceMatrix> bias1_{};
+  std::optional<DeviceMatrix> bias2_{};
+  std::array<GpuBytes, 2> restored_biases_{};
+  Tensor bias1_tensor_{};  ///< where the biases lie now, in one of the two
+  Tensor bias2_tensor_{};
 };
 
 /// Bytes from one row to the next, and from one matrix to the next, are multiples of what a step asks for.
@@ -277,6 +356,13 @@ GroupedProblem problem_of(const WeightsShape& shape) {
   return problem;
 }
 
+/// How weights are packed, by the strategy that `plan` would choose for them.
+PlannedCall packing_choice(const Device& device, const WeightsShape& shape, Numerics numerics) {
+  planner::Request request;
+  ask_for(numerics, request.knobs);
+  return choose_grouped(problem_of(shape), request, DeviceKind::cuda, spec_of(device));
+}
+
 void require_weights_on_gpu(const Device& device, const GroupedWeights& weights) {
   const int ordinal = device.id().ordinal;
   require_matrix_on_gpu(weights.b1, ordinal, "b1");
@@ -312,13 +398,28 @@ std::shared_ptr<const GroupedGemm::Backend> plan_matrices(
 std::shared_ptr<const PackedGroupedWeights::Storage> pack_on_gpu(const Device& device, const GroupedWeights& weights,
                                                                  const PackOptions& options) {
   require_weights_on_gpu(device, weights);
-  planner::Request request;
-  ask_for(options.numerics, request.knobs);
-  const PlannedCall call = choose_grouped(problem_of(shape_of(weights)), request, DeviceKind::cuda, spec_of(device));
+  const PlannedCall call = packing_choice(device, shape_of(weights), options.numerics);
   if (call.packing != nullptr) {
     return std::make_shared<const PackedByStrategy>(device, weights, options.numerics, call);
   }
   return std::make_shared<const CopiedWeights>(device, weights, options.numerics);
+}
+
+std::shared_ptr<const PackedGroupedWeights::Storage> restore_on_gpu(const Device& device,
+                                                                    const PackedContent& content) {
+  const GroupedWeights weights = grouped_view(content, device.id());
+  if (content.layout == matrices_layout) {
+    if (!content.on_device) {
+      throw Error(ErrorCode::unsupported, "they lie in the host's memory, expected memory of " + device.name());
+    }
+    return std::make_shared<const SeenGroupedWeights>(device, weights, content.numerics);
+  }
+  const PlannedCall call = packing_choice(device, shape_of(weights), content.numerics);
+  if (content.layout != call.packed_layout) {
+    throw Error(ErrorCode::unsupported, "they were packed in the layout " + content.layout + ", which " +
+                                            device.name() + " does not read: pack them again for this device");
+  }
+  return std::make_shared<const PackedByStrategy>(device, content, call);
 }
 
 std::shared_ptr<const GroupedGemm::Backend> plan_packed_on_gpu(const Device& device, const GroupedProblem& problem,

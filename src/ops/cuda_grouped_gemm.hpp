@@ -9,6 +9,9 @@ namespace thresher::ops {
 [[nodiscard]] std::shared_ptr<const PackedGroupedWeights::Storage> pack_on_gpu(const Device& device,
                                                                                const GroupedWeights& weights,
                                                                                const PackOptions& options);
+/// Weights that a block keeps on the device.
+[[nodiscard]] std::shared_ptr<const PackedGroupedWeights::Storage> restore_on_gpu(const Device& device,
+                                                                                  const PackedContent& content);
 [[nodiscard]] std::shared_ptr<const GroupedGemm::Backend> plan_packed_on_gpu(const Device& device,
                                                                              const GroupedProblem& problem,
                                                                              const PackedGroupedWeights& weights,

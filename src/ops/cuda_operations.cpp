@@ -51,6 +51,10 @@ class CudaOperations final : public DeviceOperations {
 
   [[nodiscard]] std::shared_ptr<const PackedWeights::Storage> restore(const Device& device,
                                                                       PackedContent content) const override {
+    if (content.layout == matrices_layout && content.on_device) {
+      return std::make_shared<const SeenWeights>(device, view(content, 0, device.id()), view(content, 1, device.id()),
+                                                 content.numerics);
+    }
     if (content.layout == matrices_layout) {
       const DeviceTensor gate(view(content, 0), device);
       const DeviceTensor up(view(content, 1), device);
@@ -97,6 +101,10 @@ class CudaOperations final : public DeviceOperations {
                                                                           const GroupedWeights& weights,
                                                                           const PackOptions& options) const override {
     return pack_on_gpu(device, weights, options);
+  }
+  [[nodiscard]] std::shared_ptr<const PackedGroupedWeights::Storage> restore_grouped(
+      const Device& device, PackedContent content) const override {
+    return restore_on_gpu(device, content);
   }
   [[nodiscard]] std::shared_ptr<const GroupedGemm::Backend> plan_packed(const Device& device,
                                                                         const GroupedProblem& problem,

@@ -22,19 +22,17 @@ runtime::DeviceBuffer scale_from(const float* scale, int ordinal) {
   return buffer;
 }
 
-const float* first_or_null(const std::vector<float>& values) { return values.empty() ? nullptr : values.data(); }
-
-/// The shape of weights that a file kept packed.
+/// The shape of weights that were kept packed.
 Tensor restored(const PackedContent& content, const Device& device) {
   Tensor weights = Tensor::contiguous(nullptr, content.format, {content.n, content.k}, device.id());
   return weights;
 }
 
 /// The shapes and formats of what was packed, with the packed memory as their data.
-Tensor described(Tensor weights, const runtime::DeviceBuffer& packed, const runtime::DeviceBuffer& scale) {
+Tensor described(Tensor weights, const GpuBytes& packed, const GpuBytes& scale) {
   weights.data = packed.data();
   weights.scales.data = packed.data();
-  weights.global_scale = static_cast<const float*>(scale.data());
+  weights.global_scale = scale.floats();
   return weights;
 }
 
@@ -70,36 +68,25 @@ CudaPackedWeights::CudaPackedWeights(const Device& device, const Tensor& b1_gate
 
 CudaPackedWeights::CudaPackedWeights(const Device& device, const PackedContent& content,
                                      const strategies::PlannedCall& call)
-    : CudaPackedWeights(device, restored(content, device), restored(content, device), content.numerics,
-                        call.packed_layout,
-                        {runtime::DeviceBuffer(device.id().ordinal, content.packed.size(), "the packed weights"),
-                         scale_from(first_or_null(content.matrices[0].global_scale), device.id().ordinal),
-                         scale_from(first_or_null(content.matrices[1].global_scale), device.id().ordinal)}) {
+    : CudaPackedWeights(
+          device, restored(content, device), restored(content, device), content.numerics, call.packed_layout,
+          {GpuBytes(content.packed, content.on_device, device.id().ordinal, "the packed weights"),
+           GpuBytes(content.matrices[0].global_scale, content.on_device, device.id().ordinal, "a global scale"),
+           GpuBytes(content.matrices[1].global_scale, content.on_device, device.id().ordinal, "a global scale")}) {
   if (memory_.packed.bytes() != call.packed_bytes()) {
     throw Error(ErrorCode::invalid_argument,
                 fmt::format("they take {} bytes, expected {} for [{}, {}]", memory_.packed.bytes(), call.packed_bytes(),
                             content.n, content.k));
-  }
-  if (memory_.packed.bytes() > 0) {
-    runtime::copy(memory_.packed.data(), content.packed.data(), memory_.packed.bytes(), device.id().ordinal);
   }
 }
 
 PackedContent CudaPackedWeights::content() const {
   const int ordinal = device().id().ordinal;
   PackedContent content = outline(layout_);
-  content.packed.resize(memory_.packed.bytes());
   runtime::synchronize({}, ordinal);
-  if (memory_.packed.bytes() > 0) {
-    runtime::copy(content.packed.data(), memory_.packed.data(), memory_.packed.bytes(), ordinal);
-  }
-  for (const auto& [scale, matrix] :
-       {std::pair{&memory_.gate_scale, &content.matrices[0]}, std::pair{&memory_.up_scale, &content.matrices[1]}}) {
-    if (scale->bytes() > 0) {
-      matrix->global_scale.resize(1);
-      runtime::copy(matrix->global_scale.data(), scale->data(), sizeof(float), ordinal);
-    }
-  }
+  content.packed = memory_.packed.to_host(ordinal);
+  content.matrices[0].global_scale = memory_.gate_scale.to_host(ordinal);
+  content.matrices[1].global_scale = memory_.up_scale.to_host(ordinal);
   return content;
 }
 

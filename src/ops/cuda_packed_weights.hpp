@@ -1,6 +1,7 @@
 #pragma once
 /// Weights as a strategy's packing call left them on a GPU.
 #include "ops/backend.hpp"
+#include "ops/cuda_weights.hpp"
 #include "runtime/memory.hpp"
 #include "strategies/planned_call.hpp"
 
@@ -13,7 +14,8 @@ class CudaPackedWeights final : public PackedWeights::Storage {
   /// Runs `call.packing` on matrices on `device`. Finished on return. Throws Error(out_of_memory).
   CudaPackedWeights(const Device& device, const Tensor& b1_gate, const Tensor& b2_up, Numerics numerics,
                     const strategies::PlannedCall& call);
-  /// From a file's content in `call`'s layout. Throws Error(invalid_argument) when its size is not that of its shape.
+  /// From a content in `call`'s layout, seen where it lies if that is on the device. Throws Error(invalid_argument)
+  /// when its size is not that of its shape.
   CudaPackedWeights(const Device& device, const PackedContent& content, const strategies::PlannedCall& call);
 
   [[nodiscard]] PackedContent content() const override;
@@ -23,9 +25,9 @@ class CudaPackedWeights final : public PackedWeights::Storage {
 
  private:
   struct Memory {
-    runtime::DeviceBuffer packed;
-    runtime::DeviceBuffer gate_scale;  ///< empty for 1
-    runtime::DeviceBuffer up_scale;
+    GpuBytes packed;
+    GpuBytes gate_scale;  ///< empty for 1
+    GpuBytes up_scale;
   };
   CudaPackedWeights(const Device& device, const Tensor& b1_gate, const Tensor& b2_up, Numerics numerics,
                     std::string layout, Memory memory);

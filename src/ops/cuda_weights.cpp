@@ -13,6 +13,24 @@ runtime::DeviceBuffer copy_of(const void* source, std::size_t bytes, int ordinal
 
 }  // namespace
 
+GpuBytes::GpuBytes(const Bytes& bytes, bool on_device, int ordinal, const char* purpose) : bytes_(bytes.size()) {
+  if (on_device || bytes.empty()) {
+    data_ = bytes.empty() ? nullptr : const_cast<std::byte*>(bytes.data());  // who may write, calls know
+    return;
+  }
+  owned_ = runtime::DeviceBuffer(ordinal, bytes.size(), purpose);
+  data_ = owned_.data();
+  runtime::copy(data_, bytes.data(), bytes.size(), ordinal);
+}
+
+Bytes GpuBytes::to_host(int ordinal) const {
+  std::vector<std::byte> host(bytes_);
+  if (bytes_ > 0) {
+    runtime::copy(host.data(), data_, bytes_, ordinal);
+  }
+  return host;
+}
+
 std::size_t extent_bytes(const Tensor& tensor) {
   if (tensor.elements() == 0) {
     return 0;
@@ -53,27 +71,23 @@ DeviceMatrix::DeviceMatrix(const Tensor& source) : tensor_(source) {
   runtime::synchronize_device(ordinal);
 }
 
-HostMatrix DeviceMatrix::to_host() const {
-  const int ordinal = tensor_.device.ordinal;
+PackedMatrix DeviceMatrix::to_host() const {
   const auto fetched = [&](const runtime::DeviceBuffer& buffer) {
     std::vector<std::byte> bytes(buffer.bytes());
     if (!bytes.empty()) {
-      runtime::copy(bytes.data(), buffer.data(), bytes.size(), ordinal);
+      runtime::copy(bytes.data(), buffer.data(), bytes.size(), tensor_.device.ordinal);
     }
     return bytes;
   };
   const std::vector<std::byte> values = fetched(values_);
-  const std::vector<std::byte> scales = fetched(scales_);
-  float global_scale = 1;
-  if (global_scale_.bytes() > 0) {
-    runtime::copy(&global_scale, global_scale_.data(), sizeof global_scale, ordinal);
-  }
+  const Bytes scales = fetched(scales_);
+  const Bytes global_scale = fetched(global_scale_);
   Tensor host = tensor_;
   host.device = {};
   host.data = const_cast<std::byte*>(values.data());
   host.scales.data = scales.data();
-  host.global_scale = global_scale_.bytes() > 0 ? &global_scale : nullptr;
-  return host_matrix(host);
+  host.global_scale = global_scale.floats();
+  return copied_matrix(host);
 }
 
 CudaWeights::CudaWeights(const Device& device, const Tensor& b1_gate, const Tensor& b2_up, Numerics numerics)
@@ -85,6 +99,12 @@ CudaWeights::CudaWeights(const Device& device, DeviceMatrix gate, DeviceMatrix u
 PackedContent CudaWeights::content() const {
   PackedContent content = outline(matrices_layout);
   content.matrices = {gate_.to_host(), up_.to_host()};
+  return content;
+}
+
+PackedContent SeenWeights::content() const {
+  PackedContent content = outline(matrices_layout);
+  content.matrices = {DeviceMatrix(b1_gate()).to_host(), DeviceMatrix(b2_up()).to_host()};
   return content;
 }
 

@@ -5,12 +5,33 @@
 
 namespace thresher::ops {
 
+/// Memory of one GPU, owned, or seen where somebody else keeps it.
+class GpuBytes {
+ public:
+  GpuBytes() = default;
+  GpuBytes(runtime::DeviceBuffer owned)  // NOLINT(google-explicit-constructor): it is such memory
+      : owned_(std::move(owned)), data_(owned_.data()), bytes_(owned_.bytes()) {}
+  /// What `bytes` sees on the GPU, or a copy there of what they hold on the host.
+  GpuBytes(const Bytes& bytes, bool on_device, int ordinal, const char* purpose);
+
+  [[nodiscard]] void* data() const noexcept { return data_; }
+  [[nodiscard]] std::size_t bytes() const noexcept { return bytes_; }
+  [[nodiscard]] const float* floats() const noexcept { return static_cast<const float*>(data_); }
+  /// A copy on the host.
+  [[nodiscard]] Bytes to_host(int ordinal) const;
+
+ private:
+  runtime::DeviceBuffer owned_;
+  void* data_ = nullptr;
+  std::size_t bytes_ = 0;
+};
+
 /// A copy of one matrix in GPU memory, or of a stack of them, with its strides, scales and global scales.
 class DeviceMatrix {
  public:
   explicit DeviceMatrix(const Tensor& source);
   [[nodiscard]] const Tensor& tensor() const noexcept { return tensor_; }
-  [[nodiscard]] HostMatrix to_host() const;  ///< of one matrix
+  [[nodiscard]] PackedMatrix to_host() const;
 
  private:
   runtime::DeviceBuffer values_;
@@ -28,6 +49,13 @@ class CudaWeights final : public PackedWeights::Storage {
   CudaWeights(const Device& device, DeviceMatrix gate, DeviceMatrix up, Numerics numerics);
   DeviceMatrix gate_;
   DeviceMatrix up_;
+};
+
+/// Weights that are read where a block keeps them, on the GPU.
+class SeenWeights final : public PackedWeights::Storage {
+ public:
+  using Storage::Storage;
+  [[nodiscard]] PackedContent content() const override;
 };
 
 /// Bytes from the first to the last byte of a tensor, row strides included.

@@ -14,7 +14,8 @@ class DeviceOperations {
   [[nodiscard]] virtual std::shared_ptr<const PackedWeights::Storage> pack(const Device& device, const Tensor& b1_gate,
                                                                            const Tensor& b2_up,
                                                                            const PackOptions& options) const = 0;
-  /// Weights as a file kept them. Throws Error(unsupported) when they were packed for another kind of device.
+  /// Weights as a file or a block kept them. Throws Error(unsupported) when they were packed for another kind of
+  /// device.
   [[nodiscard]] virtual std::shared_ptr<const PackedWeights::Storage> restore(const Device& device,
                                                                               PackedContent content) const = 0;
   [[nodiscard]] virtual std::shared_ptr<const DualGemm::Backend> plan_packed(const Device& device,
@@ -30,6 +31,8 @@ class DeviceOperations {
   [[nodiscard]] virtual std::shared_ptr<const PackedGroupedWeights::Storage> pack(const Device& device,
                                                                                   const GroupedWeights& weights,
                                                                                   const PackOptions& options) const = 0;
+  [[nodiscard]] virtual std::shared_ptr<const PackedGroupedWeights::Storage> restore_grouped(
+      const Device& device, PackedContent content) const = 0;
   [[nodiscard]] virtual std::shared_ptr<const GroupedGemm::Backend> plan_packed(
       const Device& device, const GroupedProblem& problem, const PackedGroupedWeights& weights,
       const GroupedOptions& options) const = 0;

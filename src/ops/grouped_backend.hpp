@@ -1,6 +1,7 @@
 #pragma once
 /// What a device offers for a planned grouped product. `GroupedGemm` validates; a backend launches.
 #include "core/grouped_weights.hpp"
+#include "ops/packed_content.hpp"
 #include "ops/validate_grouped.hpp"
 #include "thresher/grouped_gemm.hpp"
 
@@ -52,6 +53,8 @@ class PackedGroupedWeights::Storage {
   /// As they were given: shapes and formats always, the data where packing is the identity.
   [[nodiscard]] const GroupedWeights& weights() const noexcept { return weights_; }
   [[nodiscard]] Numerics numerics() const noexcept { return numerics_; }
+  /// What a block keeps, in the host's memory. Here, where packing is the identity, the stacks, seen where they lie.
+  [[nodiscard]] virtual ops::PackedContent content() const;
 
  private:
   Device device_;

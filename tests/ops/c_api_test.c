@@ -1,5 +1,6 @@
 /* The C interface, from C, through the shared library. Exit status 0 when all holds. */
 #include <math.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -120,6 +121,60 @@ static void computes_packed(void) {
   thresher_dual_gemm_weights_destroy(weights);
 }
 
+static _Alignas(THRESHER_BLOCK_ALIGNMENT) unsigned char block[1 << 14];
+
+static void computes_from_a_block(void) {
+  const thresher_matrix gate = matrix(b1, THRESHER_FP16, n, k);
+  const thresher_matrix up = matrix(b2, THRESHER_FP16, n, k);
+  const thresher_dual_gemm_problem problem = problem_of_test();
+  const thresher_matrix in = a_of_test();
+  const thresher_matrix out = matrix(c, THRESHER_FP32, m, n);
+  thresher_dual_gemm_weights* weights = NULL;
+  thresher_dual_gemm* plan = NULL;
+  thresher_packed_info info;
+  size_t bytes = 0;
+  expect_ok(thresher_dual_gemm_pack(cpu, &gate, &up, THRESHER_EXACT, &weights), "pack");
+  memset(block, 0, sizeof block);
+  expect_ok(thresher_dual_gemm_weights_block_bytes(weights, &bytes), "bytes of a block");
+  expect(bytes > 2 * sizeof b1 && bytes <= sizeof block, "a block holds both matrices");
+  expect(thresher_dual_gemm_weights_to_block(weights, block, bytes - 1) == THRESHER_INVALID_ARGUMENT && block[0] == 0,
+         "a block of another size is not written");
+  expect_ok(thresher_dual_gemm_weights_to_block(weights, block, bytes), "write a block");
+  thresher_dual_gemm_weights_destroy(weights);
+  weights = NULL;
+  expect_ok(thresher_dual_gemm_weights_from_block(cpu, block, bytes, THRESHER_CHECK_CONTENT, &weights), "read a block");
+  thresher_packed_info_init(&info, sizeof info);
+  expect_ok(thresher_dual_gemm_weights_info(weights, &info), "what a block holds");
+  expect(info.format == THRESHER_FP16 && info.experts == 0 && info.n == n && info.k == k && info.matrices == 2 &&
+             info.has_bias == 0 && info.numerics == THRESHER_EXACT && info.struct_size == sizeof info,
+         "what a block holds");
+  thresher_packed_info_init(&info, offsetof(thresher_packed_info, matrices));
+  info.matrices = 77;
+  expect_ok(thresher_dual_gemm_weights_info(weights, &info), "an older program's info");
+  expect(info.n == n && info.matrices == 77, "what an older program lacks is left alone");
+  info.struct_size = 8;
+  expect(thresher_dual_gemm_weights_info(weights, &info) == THRESHER_INVALID_ARGUMENT, "too small an info");
+  expect_ok(thresher_dual_gemm_plan(cpu, &problem, weights, NULL, &plan), "plan from a block");
+  thresher_dual_gemm_weights_destroy(weights);
+  spoil_c();
+  expect_ok(thresher_dual_gemm_run(plan, NULL, &in, &out, workspace), "run from a block");
+  expect(is_silu(m), "every element is exact");
+  thresher_dual_gemm_destroy(plan);
+  weights = NULL;
+  expect(thresher_dual_gemm_weights_from_block(cpu, block, bytes - 1, THRESHER_CHECK_HEADER, &weights) ==
+             THRESHER_INVALID_ARGUMENT,
+         "a block that is cut off");
+  block[bytes - 1] ^= 1;
+  expect_refused(thresher_dual_gemm_weights_from_block(cpu, block, bytes, THRESHER_CHECK_CONTENT, &weights),
+                 "packed weights in memory: its bytes are not those that were written, it is damaged: pack the weights "
+                 "again");
+  expect_refused(thresher_dual_gemm_weights_from_block(cpu, NULL, bytes, THRESHER_CHECK_HEADER, &weights),
+                 "block is null");
+  expect_refused(thresher_dual_gemm_weights_from_block(cpu, block, bytes, 2, &weights), "check is 2, expected 0 to 1");
+  expect_refused(thresher_dual_gemm_weights_from_block(cpu, block, bytes, 0, NULL), "weights is null");
+  expect(weights == NULL, "no weights after a refusal");
+}
+
 static void computes_raw(void) {
   const thresher_matrix gate = matrix(b1, THRESHER_FP16, n, k);
   const thresher_matrix up = matrix(b2, THRESHER_FP16, n, k);
@@ -158,7 +213,8 @@ static void computes_flat(void) {
   expect(is_silu(m), "every element is exact");
   for (int rows = 0; rows <= m; ++rows) { /* one plan for every number of rows */
     spoil_c();
-    expect_ok(thresher_dual_gemm_run_flat(plan, NULL, rows, a, stride, NULL, 0, NULL, c, 0, workspace), "run some rows");
+    expect_ok(thresher_dual_gemm_run_flat(plan, NULL, rows, a, stride, NULL, 0, NULL, c, 0, workspace),
+              "run some rows");
     expect(is_silu(rows), "the rows that a has are written, and no other");
   }
   expect_refused(thresher_dual_gemm_run_flat(plan, NULL, m + 1, a, stride, NULL, 0, NULL, c, 0, workspace),
@@ -583,6 +639,37 @@ static void computes_groups(void) {
   thresher_grouped_weights_destroy(weights);
 }
 
+static void computes_groups_from_a_block(void) {
+  const thresher_grouped_problem problem = grouped_problem();
+  const thresher_grouped_weights_view view = grouped_view();
+  const thresher_grouped_tensors tensors = grouped_tensors();
+  thresher_grouped_weights* weights = NULL;
+  thresher_dual_gemm_weights* other = NULL;
+  thresher_grouped* plan = NULL;
+  thresher_packed_info info;
+  size_t bytes = 0;
+  expect_ok(thresher_grouped_pack(&view, THRESHER_EXACT, &weights), "pack the experts");
+  expect_ok(thresher_grouped_weights_block_bytes(weights, &bytes), "bytes of the experts' block");
+  expect(bytes <= sizeof block, "the experts' block is small");
+  expect_ok(thresher_grouped_weights_to_block(weights, block, bytes), "write the experts' block");
+  thresher_grouped_weights_destroy(weights);
+  expect_ok(thresher_grouped_weights_from_block(cpu, block, bytes, THRESHER_CHECK_CONTENT, &weights),
+            "read the experts' block");
+  thresher_packed_info_init(&info, sizeof info);
+  expect_ok(thresher_grouped_weights_info(weights, &info), "what the experts' block holds");
+  expect(info.experts == experts && info.n == n && info.k == k && info.matrices == 2 && info.has_bias == 0,
+         "what the experts' block holds");
+  expect_ok(thresher_grouped_plan(cpu, &problem, weights, NULL, &plan), "plan from the experts' block");
+  thresher_grouped_weights_destroy(weights);
+  for (int i = 0; i < grouped_rows * n; ++i) grouped_c[i] = -1.0f;
+  expect_ok(thresher_grouped_run(plan, NULL, &tensors, workspace), "run from the experts' block");
+  expect(is_grouped(1), "the values from the experts' block");
+  thresher_grouped_destroy(plan);
+  expect_refused(thresher_dual_gemm_weights_from_block(cpu, block, bytes, THRESHER_CHECK_HEADER, &other),
+                 "packed weights in memory: it holds the weights of 2 experts, of a grouped product, expected those of "
+                 "a dual GEMM");
+}
+
 static void computes_groups_of_one_matrix(void) {
   thresher_grouped_problem problem = grouped_problem();
   thresher_grouped_weights_view view = grouped_view();
@@ -626,9 +713,11 @@ int main(void) {
   expect(strcmp(strategies, "by_expert") == 0, "the CPU's strategies of the grouped products");
   fill_grouped();
   computes_groups();
+  computes_groups_from_a_block();
   computes_groups_of_one_matrix();
   refuses_groups();
   computes_packed();
+  computes_from_a_block();
   computes_raw();
   computes_flat();
   takes_scales();

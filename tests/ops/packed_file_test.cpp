@@ -8,7 +8,7 @@
 #include <fstream>
 #include <iterator>
 
-#include "ops/packed_content.hpp"
+#include "ops/packed_image.hpp"
 #include "support/dual_gemm_case.hpp"
 #include "support/scratch_folder.hpp"
 #include "thresher/error.hpp"
@@ -88,7 +88,7 @@ TEST_F(PackedFile, WhatIsLoadedGivesTheSameBits) {
 TEST_F(PackedFile, DamageIsFound) {
   save(Format::nvfp4);
   std::string all = bytes();
-  all[all.size() - 5] ^= 1;
+  all.back() ^= 1;
   write(all);
   expect_refusal("it is damaged");
   write(all.substr(0, all.size() - 8));
@@ -97,8 +97,8 @@ TEST_F(PackedFile, DamageIsFound) {
 
 TEST_F(PackedFile, AnotherVersionIsNamed) {
   save(Format::fp16);
-  replace(R"("thresher_packed_weights":"1")", R"("thresher_packed_weights":"2")");
-  expect_refusal("version");
+  replace(R"("thresher_packed_weights":"2")", R"("thresher_packed_weights":"1")");
+  expect_refusal("it is of version '1' and this Thresher reads version 2");
 }
 
 TEST_F(PackedFile, WhatWasPackedForAGpuIsNotForTheCpu) {
@@ -107,7 +107,7 @@ TEST_F(PackedFile, WhatWasPackedForAGpuIsNotForTheCpu) {
   content.format = Format::nvfp4;
   content.n = 32;
   content.k = 64;
-  content.packed.resize(64);
+  content.packed = std::vector<std::byte>(64);
   ops::write_packed_file(path_, content);
   expect_refusal("nvfp4-exact-sm90-1", ErrorCode::unsupported);
 }
@@ -125,7 +125,25 @@ TEST_F(PackedFile, OtherFilesAreNoPackedWeights) {
 TEST_F(PackedFile, ShapesThatDoNotFitTheirBytesAreDamage) {
   save(Format::fp16);
   replace(R"("n":"40")", R"("n":"41")");
-  expect_refusal("its tensor b1 has 3840 bytes, expected 3936");
+  expect_refusal("its tensor b1 is F16 [40, 48], expected F16 [41, 48]");
+}
+
+TEST_F(PackedFile, WhatTheHeaderSaysIsNotChangedUnseen) {
+  save(Format::fp8_row);
+  replace(R"("numerics":"exact")", R"("numerics":"fast" )");
+  expect_refusal("its header is not what was written");
+}
+
+TEST_F(PackedFile, APlanKeepsLoadedWeights) {
+  save(Format::bf16);
+  test::DualGemmCase of = test::DualGemmCase::random({.m = 3, .n = 40, .k = 48, .a = Format::bf16, .b = Format::bf16});
+  const std::vector<std::byte> expected = outputs(load_packed(Device::cpu(), path_), of);
+  const DualGemm gemm = plan(Device::cpu(), of.problem, load_packed(Device::cpu(), path_));
+  std::vector<std::byte> memory(gemm.workspace_bytes() + 256);
+  void* start = memory.data() + (256 - reinterpret_cast<std::uintptr_t>(memory.data()) % 256);
+  of.c.poison();
+  gemm.run({}, of.a.view(), of.c.view(), start);
+  EXPECT_EQ(std::memcmp(of.c.bytes().data(), expected.data(), expected.size()), 0);
 }
 
 TEST_F(PackedFile, NothingIsWrittenWhereNothingCanBe) {

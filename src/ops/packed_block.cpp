@@ -1,0 +1,147 @@
+#include "thresher/packed_block.hpp"
+
+#include <fmt/format.h>
+
+#include <cstring>
+
+#include "ops/backend.hpp"
+#include "ops/device_operations.hpp"
+#include "ops/packed_image.hpp"
+#include "runtime/driver.hpp"
+#include "runtime/memory.hpp"
+#include "thresher/error.hpp"
+
+namespace thresher {
+namespace {
+
+constexpr const char* block_name = "packed weights in memory";
+
+/// Copies between a block on `device` and the host.
+void copy_bytes(void* to, const void* from, std::size_t bytes, const Device& device) {
+  if (bytes == 0) {
+    return;
+  }
+  if (device.kind() == DeviceKind::cuda) {
+    runtime::copy(to, from, bytes, device.id().ordinal);
+  } else {
+    std::memcpy(to, from, bytes);
+  }
+}
+
+void require_block(const Device& device, const void* block) {
+  const bool is_on_gpu = device.kind() == DeviceKind::cuda;
+  const std::size_t alignment = is_on_gpu ? block_alignment_on_gpu : block_alignment;
+  if (block == nullptr || reinterpret_cast<std::uintptr_t>(block) % alignment != 0) {
+    throw Error(ErrorCode::invalid_argument,
+                fmt::format("the block of packed weights starts at {}, expected a multiple of {} bytes",
+                            fmt::ptr(block), alignment));
+  }
+  if (is_on_gpu) {
+    runtime::require_on_gpu(block, device.id().ordinal, "the block of packed weights");
+  }
+}
+
+/// A block in the memory of a device. Its header is copied to the host, its tensors are seen where they lie, or copied
+/// too where the host is to look at them.
+class PackedBlockSource final : public ops::PackedSource {
+ public:
+  PackedBlockSource(const Device& device, std::span<const std::byte> block, bool reads_on_host)
+      : device_(device), block_(block), copies_(reads_on_host && device.kind() == DeviceKind::cuda) {
+    require_block(device, block.data());
+    std::array<std::byte, 8> length{};
+    const auto first = std::span(length).first(std::min(length.size(), block.size()));
+    copy_bytes(first.data(), block.data(), first.size(), device);
+    std::string json(formats::safetensors_header_length(first, block.size(), block_name), '\0');
+    copy_bytes(json.data(), block.data() + length.size(), json.size(), device);
+    data_ = length.size() + json.size();
+    header_ = formats::parse_safetensors_header(json, block.size() - data_, block_name);
+    if (data_ % ops::packed_image_alignment != 0) {
+      throw Error(ErrorCode::invalid_argument,
+                  fmt::format("{}: its header has {} bytes, expected a multiple of {}, it holds no packed weights",
+                              block_name, data_, ops::packed_image_alignment));
+    }
+  }
+
+  [[nodiscard]] std::string name() const override { return block_name; }
+  [[nodiscard]] const formats::SafetensorsHeader& header() const override { return header_; }
+  [[nodiscard]] ops::Bytes read(const formats::StoredTensor& tensor) const override {
+    const std::byte* begin = block_.data() + data_ + tensor.begin;
+    if (!copies_) {
+      return ops::Bytes::seen(begin, tensor.bytes());
+    }
+    std::vector<std::byte> bytes(tensor.bytes());
+    copy_bytes(bytes.data(), begin, bytes.size(), device_);
+    return bytes;
+  }
+
+ private:
+  const Device& device_;
+  std::span<const std::byte> block_;
+  bool copies_;
+  std::size_t data_ = 0;
+  formats::SafetensorsHeader header_;
+};
+
+void write_block(const ops::PackedContent& content, const Device& device, std::span<std::byte> block) {
+  const ops::PackedImage image(content);
+  if (block.size() != image.bytes()) {
+    throw Error(
+        ErrorCode::invalid_argument,
+        fmt::format("the block has {} bytes, expected the {} of the packed weights", block.size(), image.bytes()));
+  }
+  require_block(device, block.data());
+  image.write([&](std::size_t offset, std::span<const std::byte> bytes) {
+    copy_bytes(block.data() + offset, bytes.data(), bytes.size(), device);
+  });
+}
+
+/// `restore(content)` of what the block holds, once `expect` has found it to be of the right operation.
+template <class Expect, class Restore>
+auto viewed(const Device& device, std::span<const std::byte> block, PackedCheck check, Expect expect, Restore restore) {
+  if (check == PackedCheck::content) {
+    (void)ops::read_packed_image(PackedBlockSource(device, block, true), check);
+  }
+  const PackedBlockSource source(device, block, false);
+  ops::PackedContent content = ops::read_packed_image(source, PackedCheck::header);
+  expect(source, content);
+  content.on_device = true;
+  try {
+    return restore(std::move(content));
+  } catch (const Error& error) {
+    throw Error(error.code(), fmt::format("{}: {}", source.name(), error.what()));
+  }
+}
+
+}  // namespace
+
+std::size_t block_bytes(const PackedWeights& weights) {
+  const ops::PackedContent content = weights.storage().content();
+  return ops::PackedImage(content).bytes();
+}
+
+std::size_t block_bytes(const PackedGroupedWeights& weights) {
+  const ops::PackedContent content = weights.storage().content();
+  return ops::PackedImage(content).bytes();
+}
+
+void to_block(const PackedWeights& weights, std::span<std::byte> block) {
+  write_block(weights.storage().content(), weights.device(), block);
+}
+
+void to_block(const PackedGroupedWeights& weights, std::span<std::byte> block) {
+  write_block(weights.storage().content(), weights.device(), block);
+}
+
+PackedWeights from_block(const Device& device, std::span<const std::byte> block, PackedCheck check) {
+  return viewed(device, block, check, ops::expect_dual_gemm, [&](ops::PackedContent content) {
+    return PackedWeights(ops::operations_for(device.kind()).restore(device, std::move(content)));
+  });
+}
+
+PackedGroupedWeights grouped_from_block(const Device& device, std::span<const std::byte> block, PackedCheck check) {
+  return viewed(device, block, check, ops::expect_grouped, [&](ops::PackedContent content) {
+    return PackedGroupedWeights(ops::operations_for(device.kind()).restore_grouped(device, std::move(content)));
+  });
+}
+
+}  // namespace thresher

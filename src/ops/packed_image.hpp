@@ -1,0 +1,56 @@
+#pragma once
+/// Packed weights as one contiguous run of bytes, which is what a file of them holds and what a block of them is: a
+/// safetensors file whose tensors each begin at a multiple of `packed_image_alignment` bytes of the whole; tensors of
+/// zeros, "padding.…", lie between them. Whoever reads one passes those by.
+#include <functional>
+#include <memory>
+
+#include "formats/safetensors_header.hpp"
+#include "ops/packed_content.hpp"
+#include "thresher/packed_block.hpp"
+
+namespace thresher::ops {
+
+inline constexpr std::size_t packed_image_alignment = 256;
+
+class PackedImage {
+ public:
+  /// Of a content whose bytes are the host's, which has to outlive this.
+  explicit PackedImage(const PackedContent& content);
+
+  [[nodiscard]] std::size_t bytes() const noexcept { return bytes_; }
+  /// Gives away all bytes, front to back.
+  void write(const std::function<void(std::size_t offset, std::span<const std::byte>)>& put) const;
+
+ private:
+  struct Part {
+    std::string name;
+    std::span<const std::byte> bytes;
+  };
+  std::vector<Part> parts_;
+  formats::SafetensorsHeader header_;
+  std::size_t bytes_ = 0;
+};
+
+/// Where an image lies.
+class PackedSource {
+ public:
+  virtual ~PackedSource() = default;
+  /// With which its sentences begin.
+  [[nodiscard]] virtual std::string name() const = 0;
+  [[nodiscard]] virtual const formats::SafetensorsHeader& header() const = 0;
+  [[nodiscard]] virtual Bytes read(const formats::StoredTensor& tensor) const = 0;
+};
+
+/// Throws Error(invalid_argument) with one sentence for what holds no packed weights, is of another version, or is
+/// damaged.
+[[nodiscard]] PackedContent read_packed_image(const PackedSource& source, PackedCheck check);
+
+/// Throws Error(invalid_argument) when the content of `source` is of the other operation.
+void expect_dual_gemm(const PackedSource& source, const PackedContent& content);
+void expect_grouped(const PackedSource& source, const PackedContent& content);
+
+/// A file that appears whole or not at all; throws as include/thresher/packed_file.hpp says.
+void write_packed_file(const std::string& path, const PackedContent& content);
+
+}  // namespace thresher::ops
