@@ -6,6 +6,9 @@ from . import _library as lib
 from ._library import refuse
 from ._operands import Operand, expect_format, expect_rank, expect_same_device, expect_shape, row_stride
 from ._options import OPERAND_FORMATS, OUTPUT_FORMATS, expect_sixteen_bits_on_gpu, strategy_of
+from ._packed import Block, Handle, opened
+from ._packed import made as made_weights
+from ._packed import numerics_of
 from ._plans import HOST, Place, Plan, calls, made, planned, row_bucket
 
 
@@ -15,6 +18,26 @@ def run(a: Operand, b1: Operand, b2: Operand, out: Operand, activation: tuple, *
     named = strategy_of(strategy)
     key = ("dual_gemm", a[2:6], b1[1:], b2[1:], out[2:6], activation, threads, named)
     call = calls.get(key) or calls.make(key, lambda: _prepared(a, b1, b2, out, activation, place, threads, named))
+    _run(call, a, out, place)
+
+
+def run_packed(a: Operand, weights: Block, out: Operand, activation: tuple, *, place: Place = HOST, threads: int = 0,
+               strategy: str | None = None) -> None:
+    """The same of packed weights."""
+    named = strategy_of(strategy)
+    key = ("dual_gemm_packed", a[2:6], weights.operand[1:6], weights.header, out[2:6], activation, threads, named)
+    call = calls.get(key) or calls.make(key, lambda: _prepared_packed(a, weights, out, activation, place, threads, named))
+    _run(call, a, out, place)
+
+
+def pack(b1: Operand, b2: Operand, numerics: str) -> Handle:
+    columns, depth = _shape_of_weights(b1, b2)
+    gate, up = _pointers(b1), _pointers(b2)
+    return made_weights("dual_gemm", lib.library().thresher_dual_gemm_pack_flat, *b1.device, b1.format, columns, depth, *gate, *up,
+                        b1.scale_layout, numerics_of(numerics))
+
+
+def _run(call: tuple[Plan, int, int], a: Operand, out: Operand, place: Place) -> None:
     plan, a_stride, out_stride = call
     lib.check(_run_flat()(plan.handle, place.stream, a.shape[0], a.pointer, a_stride, a.scales, a.scale_layout, a.global_scale,
                           out.pointer, out_stride, place.workspace(plan.workspace_bytes)))
@@ -24,24 +47,39 @@ def _run_flat():
     return lib.library().thresher_dual_gemm_run_flat
 
 
+def _shape_of_weights(b1: Operand, b2: Operand) -> tuple[int, int]:
+    """(N, K), with what the weights are by themselves checked."""
+    expect_rank(b1, 2, "[N, K]")
+    expect_format(b1, *OPERAND_FORMATS)
+    expect_format(b2, b1.format)
+    expect_shape(b2, b1.shape, "that of b1")
+    expect_same_device(b1, b2)
+    if b1.scale_layout != b2.scale_layout:
+        refuse("b1 and b2 have scales in different layouts, expected one layout")
+    return b1.shape
+
+
+def _pointers(b: Operand) -> tuple:
+    return b.pointer, row_stride(b), b.scales, b.global_scale
+
+
+def _expect_rows(a: Operand, out: Operand, columns: int) -> None:
+    expect_format(a, *OPERAND_FORMATS)
+    expect_format(out, *OUTPUT_FORMATS)
+    expect_shape(out, (a.shape[0], columns), "[M, N]")
+
+
 def _prepared(a: Operand, b1: Operand, b2: Operand, out: Operand, activation: tuple, place: Place, threads: int,
               strategy: bytes | None) -> tuple[Plan, int, int]:
     expect_rank(a, 2, "[M, K]")
     expect_rank(b1, 2, "[N, K]")
-    expect_format(a, *OPERAND_FORMATS)
-    expect_format(b1, *OPERAND_FORMATS)
-    expect_format(b2, b1.format)
-    expect_format(out, *OUTPUT_FORMATS)
-    (rows, depth), (columns, _) = a.shape, b1.shape
-    expect_shape(b1, (columns, depth), "[N, K] with the K of a")
-    expect_shape(b2, b1.shape, "that of b1")
-    expect_shape(out, (rows, columns), "[M, N]")
-    expect_same_device(a, b1, b2, out)
+    expect_shape(b1, (b1.shape[0], a.shape[1]), "[N, K] with the K of a")
+    columns, depth = _shape_of_weights(b1, b2)
+    _expect_rows(a, out, columns)
+    expect_same_device(a, b1, out)
     expect_sixteen_bits_on_gpu(b1, b2)
-    if b1.scale_layout != b2.scale_layout:
-        refuse("b1 and b2 have scales in different layouts, expected one layout")
-    gate, up = ((b.pointer, row_stride(b), b.scales, b.global_scale) for b in (b1, b2))
-    bucket = row_bucket(rows)
+    gate, up = _pointers(b1), _pointers(b2)
+    bucket = row_bucket(a.shape[0])
 
     def make() -> Plan:
         kind, constants = activation
@@ -50,4 +88,23 @@ def _prepared(a: Operand, b1: Operand, b2: Operand, out: Operand, activation: tu
 
     key = ("dual_gemm", a.device, bucket, columns, depth, a.format, b1.format, out.format, activation, gate, up, b1.scale_layout,
            threads, strategy)
+    return planned(key, place, make), row_stride(a), row_stride(out)
+
+
+def _prepared_packed(a: Operand, weights: Block, out: Operand, activation: tuple, place: Place, threads: int,
+                     strategy: bytes | None) -> tuple[Plan, int, int]:
+    expect_rank(a, 2, "[M, K]")
+    expect_same_device(a, weights.operand, out)
+    held = opened("dual_gemm", weights)
+    if a.shape[1] != held.info.k:
+        refuse(f"a has rows of {a.shape[1]} elements, but the weights have K = {held.info.k}")
+    _expect_rows(a, out, held.info.n)
+    bucket = row_bucket(a.shape[0])
+
+    def make() -> Plan:
+        kind, constants = activation
+        return made("dual_gemm", lib.library().thresher_dual_gemm_plan_flat, held.handle, bucket, a.format, out.format, kind,
+                    (c.c_float * 3)(*constants), strategy, None, threads)
+
+    key = ("dual_gemm_packed", weights.operand[1:6], weights.header, bucket, a.format, out.format, activation, threads, strategy)
     return planned(key, place, make), row_stride(a), row_stride(out)

@@ -1,6 +1,7 @@
 """The grouped products on operands of whatever framework. What the C interface cannot check is checked here, all else there."""
 
 import ctypes as c
+from collections.abc import Callable
 from typing import NamedTuple
 
 from . import _library as lib
@@ -15,6 +16,9 @@ from ._operands import (
     row_stride,
 )
 from ._options import OPERAND_FORMATS, ORDERS, OUTPUT_FORMATS, expect_sixteen_bits_on_gpu, one_of, strategy_of
+from ._packed import Block, Handle, opened
+from ._packed import made as made_weights
+from ._packed import numerics_of
 from ._plans import HOST, Place, Plan, calls, made, planned, row_bucket
 
 PACKED, SLOTS, GATHERED = range(3)
@@ -40,13 +44,11 @@ class Rows(NamedTuple):
     row_weights: Operand | None
 
 
-def run(a: Operand, weights: Weights, rows: Rows, out: Operand, activation: tuple | None, *, place: Place = HOST,
+def run(a: Operand, weights: Weights | Block, rows: Rows, out: Operand, activation: tuple | None, *, place: Place = HOST,
         threads: int = 0, strategy: str | None = None) -> None:
     """The rows of `out` that experts own: each with the weights of its expert."""
     named = strategy_of(strategy)
-    if weights.order is not None:
-        one_of("order", weights.order, ORDERS)
-    key = ("grouped", a[2:6], tuple(one and one[1:] for one in weights[:4]), weights.order,
+    key = ("grouped", a[2:6], _key_of(weights),
            tuple(one and one[2:6] for one in (*rows[:3], rows.row_weights)), rows.row_ids_divisor, out[2:6], activation, threads,
            named)
     call = calls.get(key) or calls.make(key, lambda: _prepared(a, weights, rows, out, activation, place, threads, named))
@@ -57,6 +59,24 @@ def run(a: Operand, weights: Weights, rows: Rows, out: Operand, activation: tupl
         plan.handle, place.stream, a.scale_layout, count, tokens, a.pointer, a_stride, a.scales, a.global_scale, out.pointer,
         out_stride, groups.pointer, rows.row_ids and rows.row_ids.pointer, rows.row_weights and rows.row_weights.pointer,
         place.workspace(plan.workspace_bytes)))
+
+
+def pack(weights: Weights, numerics: str) -> Handle:
+    """Of b1 alone, without an order, the one matrix of the grouped GEMM."""
+    if weights.order is not None:
+        one_of("order", weights.order, ORDERS)
+    view = _view(weights, has_activation=False)
+    expect_same_device(*weights[:4])
+    packed = lib.thresher_grouped_weights_view.made(device=lib.Device(*weights.b1.device), **view)
+    return made_weights("grouped", lib.library().thresher_grouped_pack, c.byref(packed), numerics_of(numerics))
+
+
+def _key_of(weights: Weights | Block) -> tuple:
+    if isinstance(weights, Block):
+        return weights.operand[1:6], weights.header
+    if weights.order is not None:
+        one_of("order", weights.order, ORDERS)
+    return tuple(one and one[1:] for one in weights[:4]), weights.order
 
 
 def _view(weights: Weights, has_activation: bool) -> dict:
@@ -133,25 +153,55 @@ def _expect_close_slots(operand: Operand) -> None:
         refuse(f"{operand.name} has gaps between its slots, expected one slot behind the other: make it contiguous")
 
 
-def _prepared(a: Operand, weights: Weights, rows: Rows, out: Operand, activation: tuple | None, place: Place, threads: int,
+class _Held(NamedTuple):
+    """What a call is to know of its weights, and how a plan is made from them."""
+
+    experts: int
+    n: int
+    k: int
+    format: int
+    has_bias: bool
+    operands: tuple
+    key: tuple
+    plan: Callable[[lib.Device, lib.thresher_grouped_problem, lib.thresher_dual_gemm_options], Plan]
+
+
+def _held(weights: Weights | Block, has_activation: bool) -> _Held:
+    library = lib.library()
+    if isinstance(weights, Block):
+        held = opened("grouped", weights)
+        info = held.info
+        return _Held(info.experts or 0, info.n, info.k, held.format, info.has_bias, (weights.operand,), _key_of(weights),
+                     lambda device, problem, options: made("grouped", library.thresher_grouped_plan, device, c.byref(problem),
+                                                           held.handle, c.byref(options)))
+    view = _view(weights, has_activation)
+    expect_sixteen_bits_on_gpu(weights.b1, weights.b2)
+
+    def plan(device, problem, options) -> Plan:
+        packed = lib.thresher_grouped_weights_view.made(device=device, **view)
+        return made("grouped", library.thresher_grouped_plan_raw, device, c.byref(problem), c.byref(packed), c.byref(options))
+
+    return _Held(view["experts"], view["n"], view["k"], weights.b1.format, weights.bias1 is not None, weights[:4],
+                 tuple(view.values()), plan)
+
+
+def _prepared(a: Operand, weights: Weights | Block, rows: Rows, out: Operand, activation: tuple | None, place: Place, threads: int,
               strategy: bytes | None) -> tuple[Plan, int, int, int, int]:
-    view = _view(weights, activation is not None)
-    experts, columns, depth = view["experts"], view["n"], view["k"]
-    layout, count, tokens = rows_of(a, experts, rows.offsets, rows.counts, rows.row_ids)
+    held = _held(weights, activation is not None)
+    layout, count, tokens = rows_of(a, held.experts, rows.offsets, rows.counts, rows.row_ids)
     expect_format(a, *OPERAND_FORMATS)
     expect_format(out, *OUTPUT_FORMATS)
-    if a.shape[-1] != depth:
-        refuse(f"a has rows of {a.shape[-1]} elements, but the weights have K = {depth}")
-    outer = (experts, count) if layout == SLOTS else (count,)
-    expect_shape(out, (*outer, columns), "[rows, N], of slots [E, capacity, N]")
+    if a.shape[-1] != held.k:
+        refuse(f"a has rows of {a.shape[-1]} elements, but the weights have K = {held.k}")
+    outer = (held.experts, count) if layout == SLOTS else (count,)
+    expect_shape(out, (*outer, held.n), "[rows, N], of slots [E, capacity, N]")
     _expect_close_slots(a)
     _expect_close_slots(out)
     if rows.row_weights is not None:
         expect_format(rows.row_weights, lib.FP32)
         expect_shape(rows.row_weights, outer, "one number for each row of the output")
         expect_contiguous(rows.row_weights)
-    expect_same_device(a, out, *weights[:4], *rows[:3], rows.row_weights)
-    expect_sixteen_bits_on_gpu(weights.b1, weights.b2)
+    expect_same_device(a, out, *held.operands, *rows[:3], rows.row_weights)
     kind, constants = (lib.NO_ACTIVATION, ()) if activation is None else activation
     most_rows = row_bucket(count)
     most_tokens = row_bucket(tokens) if layout == GATHERED else 0
@@ -159,15 +209,12 @@ def _prepared(a: Operand, weights: Weights, rows: Rows, out: Operand, activation
 
     def make() -> Plan:
         problem = lib.thresher_grouped_problem.made(
-            layout=layout, experts=experts, rows=most_rows, n=columns, k=depth, tokens=most_tokens,
-            row_ids_divisor=rows.row_ids_divisor, a=a.format, b=weights.b1.format, out=out.format, activation=kind,
-            bias=int(weights.bias1 is not None), row_weights=int(has_row_weights),
-            **dict(zip(("alpha", "limit", "up_offset"), constants)))
-        device = lib.Device(*a.device)
-        packed = lib.thresher_grouped_weights_view.made(device=device, **view)
+            layout=layout, experts=held.experts, rows=most_rows, n=held.n, k=held.k, tokens=most_tokens,
+            row_ids_divisor=rows.row_ids_divisor, a=a.format, b=held.format, out=out.format, activation=kind,
+            bias=int(held.has_bias), row_weights=int(has_row_weights), **dict(zip(("alpha", "limit", "up_offset"), constants)))
         options = lib.thresher_dual_gemm_options.made(threads=threads, strategy=strategy)
-        return made("grouped", lib.library().thresher_grouped_plan_raw, device, c.byref(problem), c.byref(packed), c.byref(options))
+        return held.plan(lib.Device(*a.device), problem, options)
 
     key = ("grouped", a.device, layout, most_rows, most_tokens, rows.row_ids_divisor, a.format, out.format, kind, constants,
-           has_row_weights, tuple(view.values()), threads, strategy)
+           has_row_weights, held.key, threads, strategy)
     return planned(key, place, make), count, tokens, row_stride(a), row_stride(out)

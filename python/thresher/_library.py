@@ -7,12 +7,16 @@ from typing import NoReturn
 
 from . import _errors
 
-FP32, FP16, BF16, FP8_E4M3, NVFP4, INT32, UINT8 = range(7)
+FP32, FP16, BF16, FP8_E4M3, NVFP4, INT32, UINT8, FP8_TENSOR, FP8_ROW, FP8_BLOCK = range(10)
 CPU, CUDA = range(2)
 NO_ACTIVATION = -1
 
 _I, _L, _P, _S, _Z = c.c_int32, c.c_int64, c.c_void_p, c.c_char_p, c.c_size_t
 _MATRIX = [_P, _L, _P, _P]  # data, row stride, scales, global scale
+
+class Device(c.Structure):
+    _fields_ = [("kind", _I), ("ordinal", _I)]
+
 
 _SIGNATURES = {
     "thresher_version": (_S, []),
@@ -21,6 +25,9 @@ _SIGNATURES = {
         _I,
         [_I, _I, _L, _L, _L, _I, _I, _I, _I, _P, *_MATRIX, *_MATRIX, _I, _S, _S, _I, _P],
     ),
+    "thresher_dual_gemm_plan_flat": (_I, [_P, _L, _I, _I, _I, _P, _S, _S, _I, _P]),
+    "thresher_dual_gemm_pack_flat": (_I, [_I, _I, _I, _L, _L, *_MATRIX, *_MATRIX, _I, _I, _P]),
+    "thresher_grouped_pack": (_I, [_P, _I, _P]),
     "thresher_dual_gemm_run_flat": (_I, [_P, _P, _L, _P, _L, _P, _I, _P, _P, _L, _P]),
     "thresher_grouped_run_flat": (_I, [_P, _P, _I, _L, _L, _P, _L, _P, _P, _P, _L, _P, _P, _P, _P]),
     "thresher_attention_plan_flat": (
@@ -31,11 +38,18 @@ _SIGNATURES = {
     **{f"thresher_{kind}_destroy": (None, [_P]) for kind in ("dual_gemm", "grouped", "attention")},
     **{f"thresher_{kind}_workspace_bytes": (_Z, [_P]) for kind in ("dual_gemm", "grouped", "attention")},
     **{f"thresher_{kind}_strategy": (_S, [_P]) for kind in ("dual_gemm", "grouped", "attention")},
+    **{
+        f"thresher_{kind}_weights_{name}": signature
+        for kind in ("dual_gemm", "grouped")
+        for name, signature in {
+            "destroy": (None, [_P]),
+            "info": (_I, [_P, _P]),
+            "block_bytes": (_I, [_P, _P]),
+            "to_block": (_I, [_P, _P, _Z]),
+            "from_block": (_I, [Device, _P, _Z, _I, _P]),
+        }.items()
+    },
 }
-
-
-class Device(c.Structure):
-    _fields_ = [("kind", _I), ("ordinal", _I)]
 
 
 class Versioned(c.Structure):
@@ -96,6 +110,20 @@ class thresher_grouped_weights_view(Versioned):
         ("bias1", _P),
         ("bias2", _P),
         ("bias_format", _I),
+        ("reserved", _I),
+    ]
+
+
+class thresher_packed_info(Versioned):
+    _fields_ = [
+        ("struct_size", c.c_uint32),
+        ("format", _I),
+        ("experts", _L),
+        ("n", _L),
+        ("k", _L),
+        ("matrices", _I),
+        ("has_bias", _I),
+        ("numerics", _I),
         ("reserved", _I),
     ]
 

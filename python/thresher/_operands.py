@@ -2,7 +2,7 @@
 
 from typing import Any, NamedTuple
 
-from ._library import BF16, FP8_E4M3, FP16, FP32, INT32, NVFP4, UINT8, refuse
+from ._library import BF16, FP8_BLOCK, FP8_E4M3, FP8_ROW, FP8_TENSOR, FP16, FP32, INT32, NVFP4, UINT8, refuse
 
 FORMAT_NAMES = {
     FP32: "float32",
@@ -12,8 +12,11 @@ FORMAT_NAMES = {
     NVFP4: "nvfp4",
     INT32: "int32",
     UINT8: "uint8",
+    FP8_TENSOR: "fp8_tensor",
+    FP8_ROW: "fp8_row",
+    FP8_BLOCK: "fp8_block",
 }
-FORMATS = {name: format for format, name in FORMAT_NAMES.items()}
+FORMATS = {name: format for format, name in FORMAT_NAMES.items() if format <= UINT8}
 SCALE_LAYOUTS = {"row_major": 0, "blocked": 1}
 
 

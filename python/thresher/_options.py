@@ -9,6 +9,7 @@ from ._operands import Operand
 
 ACTIVATIONS = {"silu": 0, "gelu_tanh": 1, "swiglu_clamped": 2}
 ORDERS = {"gate_first": 1, "up_first": 2, "interleaved": 3}
+NUMERICS = {"exact": 0, "fast": 1}
 OPERAND_FORMATS = (lib.FP16, lib.BF16, lib.NVFP4)
 OUTPUT_FORMATS = (lib.FP16, lib.BF16, lib.FP32)
 
@@ -59,11 +60,11 @@ def strategy_of(strategy: str | None) -> bytes | None:
     return None if strategy is None else strategy.encode()
 
 
-def output_format(a: Operand, b: Operand) -> int:
-    """What the output is where nobody says: the tokens' format, or that of the weights beside NVFP4 tokens."""
-    for operand in (a, b):
-        if operand.format != lib.NVFP4:
-            return operand.format
+def output_format(a: int, b: int) -> int:
+    """What the output is where nobody says: the tokens' format, or that of the weights beside tokens of 4 or 8 bits."""
+    for format in (a, b):
+        if format in OUTPUT_FORMATS:
+            return format
     return lib.BF16
 
 

@@ -12,18 +12,30 @@ from typing import Any, TypeAlias
 
 import numpy as _np
 
-from . import _attention, _dlpack, _dual_gemm, _grouped
+from . import _attention, _dlpack, _dual_gemm, _grouped, _packed
 from . import _library as _lib
 from . import _operands as _of
 from . import _options
 from ._library import refuse as _refuse
 from ._nvfp4 import Nvfp4
+from ._packed import PackedInfo
 
 Array: TypeAlias = Any  # numpy.ndarray, or what has __dlpack__ or __array_interface__
 Operand: TypeAlias = Any  # Array | Nvfp4
 DType: TypeAlias = Any  # what numpy.dtype takes, or "bfloat16"
 
-__all__ = ["attention", "dual_gemm", "grouped_dual_gemm", "grouped_gemm"]
+__all__ = [
+    "attention",
+    "dual_gemm",
+    "dual_gemm_packed",
+    "grouped_dual_gemm",
+    "grouped_dual_gemm_packed",
+    "grouped_gemm",
+    "grouped_gemm_packed",
+    "pack",
+    "pack_grouped",
+    "packed_info",
+]
 
 
 class _Call:
@@ -45,6 +57,9 @@ class _Call:
         if made.device[0] != _lib.CPU:
             _refuse(f"{name} lies on {_of.device_text(made.device)}, expected memory of the CPU: thresher.torch computes on GPUs")
         return made
+
+    def block(self, array: Any) -> _packed.Block:
+        return _packed.block(self.operand("weights", array))
 
     def optional(self, name: str, array: Any) -> _of.Operand | None:
         return None if array is None else self.operand(name, array)
@@ -131,9 +146,67 @@ def dual_gemm(a: Operand, b1: Operand, b2: Operand, *, activation: str = "silu",
     a, b1, b2 = call.operand("a", a), call.operand("b1", b1), call.operand("b2", b2)
     _of.expect_rank(a, 2, "[M, K]")
     _of.expect_rank(b1, 2, "[N, K]")
-    result, c = call.output(out, (a.shape[0], b1.shape[0]), _format(out_dtype, out, _options.output_format(a, b1)))
+    result, c = call.output(out, (a.shape[0], b1.shape[0]), _format(out_dtype, out, _options.output_format(a.format, b1.format)))
     _dual_gemm.run(a, b1, b2, c, _options.activation_of(activation, alpha, limit, up_offset), threads=_options.threads_of(threads),
                    strategy=strategy)
+    return result
+
+
+def pack(b1: Operand, b2: Operand, *, numerics: str = "exact") -> _np.ndarray:
+    """The weights of dual_gemm_packed as one uint8 array: a header that says what they are, and the weights.
+
+    b1, b2: as dual_gemm takes them, [N, K].
+    numerics: "exact"; "fast" is for NVFP4 weights on a Hopper GPU, which thresher.torch packs for.
+
+    The array is their only copy: it can be saved, pickled and mapped from a file, and is read where it lies, which is at a
+    multiple of 16 bytes, as NumPy's arrays do.
+    """
+    call = _Call()
+    return _written(_dual_gemm.pack(call.operand("b1", b1), call.operand("b2", b2), numerics))
+
+
+def pack_grouped(b1: Operand, b2: Operand | None = None, *, order: str | None = None, bias1: Array | None = None,
+                 bias2: Array | None = None, numerics: str = "exact") -> _np.ndarray:
+    """The weights of grouped_dual_gemm_packed or, of b1 alone without an order, of grouped_gemm_packed as one uint8 array.
+
+    b1, b2, order, bias1, bias2: as grouped_dual_gemm takes them, or as `b` and `bias` of grouped_gemm. All else as in pack.
+    """
+    call = _Call()
+    return _written(_grouped.pack(_grouped_weights(call, b1, b2, bias1, bias2, order, ("b1", "bias1")), numerics))
+
+
+def _written(weights: _packed.Handle) -> _np.ndarray:
+    block = _np.empty(weights.block_bytes(), _np.uint8)
+    weights.to_block(block.__array_interface__["data"][0], block.size)
+    return block
+
+
+def packed_info(weights: Array, *, check: bool = False) -> PackedInfo:
+    """What packed weights hold: format, experts (None of the dual GEMM's), n, k, matrices, has_bias, numerics.
+
+    weights: uint8, what pack or pack_grouped gave. check: every byte of the weights is looked at, else the header alone.
+    Raises InvalidArgumentError for bytes that are no packed weights, are damaged or of another version, UnsupportedError for
+    weights that were packed for a GPU.
+    """
+    return _packed.info_of(_Call().block(weights), check)
+
+
+def dual_gemm_packed(a: Operand, weights: Array, *, activation: str = "silu", alpha: float = 1.702, limit: float = 7.0,
+                     up_offset: float = 1.0, out_dtype: DType = None, out: _np.ndarray | None = None, threads: int = 0,
+                     strategy: str | None = None) -> _np.ndarray:
+    """dual_gemm with weights that pack gave.
+
+    weights: uint8 [bytes], read where they lie: weights that are written over in place are seen, and so is their header.
+    Everything else as in dual_gemm. Raises InvalidArgumentError besides for bytes that are no such weights.
+    """
+    call = _Call()
+    a, block = call.operand("a", a), call.block(weights)
+    _of.expect_rank(a, 2, "[M, K]")
+    held = _packed.opened("dual_gemm", block)
+    result, c = call.output(out, (a.shape[0], held.info.n),
+                            _format(out_dtype, out, _options.output_format(a.format, held.format)))
+    _dual_gemm.run_packed(a, block, c, _options.activation_of(activation, alpha, limit, up_offset),
+                          threads=_options.threads_of(threads), strategy=strategy)
     return result
 
 
@@ -174,19 +247,62 @@ def grouped_gemm(a: Operand, b: Operand, *, offsets: Array | None = None, counts
                     threads, strategy, ("b", "bias"))
 
 
+def grouped_dual_gemm_packed(a: Operand, weights: Array, *, offsets: Array | None = None, counts: Array | None = None,
+                             row_ids: Array | None = None, row_ids_divisor: int = 1, row_weights: Array | None = None,
+                             activation: str = "silu", alpha: float = 1.702, limit: float = 7.0, up_offset: float = 1.0,
+                             out_dtype: DType = None, out: _np.ndarray | None = None, threads: int = 0,
+                             strategy: str | None = None) -> _np.ndarray:
+    """grouped_dual_gemm with weights, biases among them, that pack_grouped gave: uint8 [bytes].
+
+    Everything else as in grouped_dual_gemm and dual_gemm_packed.
+    """
+    return _run_grouped_packed(a, weights, _options.activation_of(activation, alpha, limit, up_offset), offsets, counts, row_ids,
+                               row_ids_divisor, row_weights, out_dtype, out, threads, strategy)
+
+
+def grouped_gemm_packed(a: Operand, weights: Array, *, offsets: Array | None = None, counts: Array | None = None,
+                        row_ids: Array | None = None, row_ids_divisor: int = 1, row_weights: Array | None = None,
+                        out_dtype: DType = None, out: _np.ndarray | None = None, threads: int = 0,
+                        strategy: str | None = None) -> _np.ndarray:
+    """grouped_gemm with weights, a bias among them, that pack_grouped gave: uint8 [bytes].
+
+    Everything else as in grouped_gemm and dual_gemm_packed.
+    """
+    return _run_grouped_packed(a, weights, None, offsets, counts, row_ids, row_ids_divisor, row_weights, out_dtype, out, threads,
+                               strategy)
+
+
+def _grouped_weights(call, b1, b2, bias1, bias2, order, names):
+    return _grouped.Weights(call.operand(names[0], b1), call.optional("b2", b2), call.optional(names[1], bias1),
+                            call.optional("bias2", bias2), order)
+
+
 def _run_grouped(a, b1, b2, activation, order, offsets, counts, row_ids, row_ids_divisor, bias1, bias2, row_weights, out_dtype, out,
              threads, strategy, names):
     call = _Call()
-    a, b1 = call.operand("a", a), call.operand(names[0], b1)
-    b2 = call.optional("b2", b2)
+    a = call.operand("a", a)
+    weights = _grouped_weights(call, b1, b2, bias1, bias2, order, names)
+    _of.expect_rank(weights.b1, 3, "[E, N, K]")
+    experts, columns = weights.b1.shape[:2]
+    return _run_owned(call, a, weights, experts, columns if order is None else columns // 2, weights.b1.format, activation, offsets,
+                      counts, row_ids, row_ids_divisor, row_weights, out_dtype, out, threads, strategy)
+
+
+def _run_grouped_packed(a, weights, activation, offsets, counts, row_ids, row_ids_divisor, row_weights, out_dtype, out, threads,
+                        strategy):
+    call = _Call()
+    a, block = call.operand("a", a), call.block(weights)
+    held = _packed.opened("grouped", block)
+    return _run_owned(call, a, block, held.info.experts, held.info.n, held.format, activation, offsets, counts, row_ids,
+                      row_ids_divisor, row_weights, out_dtype, out, threads, strategy)
+
+
+def _run_owned(call, a, weights, experts, columns, format, activation, offsets, counts, row_ids, row_ids_divisor, row_weights,
+               out_dtype, out, threads, strategy):
     lists = {name: call.optional(name, array) for name, array in (("offsets", offsets), ("counts", counts), ("row_ids", row_ids))}
-    _of.expect_rank(b1, 3, "[E, N, K]")
-    experts, columns = b1.shape[:2]
     layout, rows, _ = _grouped.rows_of(a, experts, **lists)
-    shape = (rows, columns if order is None else columns // 2)
-    result, c = call.output(out, (experts, *shape) if layout == _grouped.SLOTS else shape,
-                            _format(out_dtype, out, _options.output_format(a, b1)), zeros=True)
-    weights = _grouped.Weights(b1, b2, call.optional(names[1], bias1), call.optional("bias2", bias2), order)
+    result, c = call.output(out, (experts, rows, columns) if layout == _grouped.SLOTS else (rows, columns),
+                            _format(out_dtype, out, _options.output_format(a.format, format)), zeros=True)
     owned = _grouped.Rows(**lists, row_ids_divisor=_options.whole_number("row_ids_divisor", row_ids_divisor, 1),
                           row_weights=call.optional("row_weights", row_weights))
     _grouped.run(a, weights, owned, c, activation, threads=_options.threads_of(threads), strategy=strategy)

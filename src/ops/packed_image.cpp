@@ -307,6 +307,10 @@ class PackedReader {
 }  // namespace
 
 PackedImage::PackedImage(const PackedContent& content) {
+  if (const int multiple = format_traits(content.format).k_multiple; content.k % multiple != 0) {
+    throw Error(ErrorCode::invalid_argument,
+                fmt::format("the weights have k = {}, expected a multiple of {}", content.k, multiple));
+  }
   std::uint64_t end = 0;
   for_each_tensor(content, [&](const std::string& name, Dtype dtype, const Shape& shape, const Bytes& held) {
     const std::uint64_t begin = (end + packed_image_alignment - 1) / packed_image_alignment * packed_image_alignment;

@@ -15,7 +15,8 @@ inline constexpr std::size_t packed_image_alignment = 256;
 
 class PackedImage {
  public:
-  /// Of a content whose bytes are the host's, which has to outlive this.
+  /// Of a content whose bytes are the host's, which has to outlive this. Throws Error(invalid_argument) when no product
+  /// has such a K.
   explicit PackedImage(const PackedContent& content);
 
   [[nodiscard]] std::size_t bytes() const noexcept { return bytes_; }
