@@ -1,5 +1,9 @@
 """The torch operators against the definition, under opcheck and torch.compile, and the modules against float ones."""
 
+import copy
+import io
+import pickle
+
 import definition
 import pytest
 
@@ -127,6 +131,13 @@ def cases():
         "grouped_dual_gemm_out": [((torch.empty(11, 16, dtype=a.dtype), ga, g1, g2), dict(offsets=OFFSETS))],
         "grouped_gemm": [((ga, g1), dict(offsets=OFFSETS, row_weights=torch.rand(11), bias=torch.rand(3, 16)))],
         "grouped_gemm_out": [((torch.empty(11, 16), ga, g1), dict(offsets=OFFSETS))],
+        "dual_gemm_packed": [((a, tt.pack(b1, b2), 24), {}), ((a, tt.pack(b1, b2), 24), dict(out_dtype=torch.float32))],
+        "dual_gemm_packed_out": [((torch.empty(5, 24, dtype=a.dtype), a, tt.pack(b1, b2), 24), {})],
+        "grouped_dual_gemm_packed": [
+            ((ga, tt.pack_grouped(fused, order="gate_first"), 16), dict(offsets=OFFSETS, row_ids=ids)),
+            ((slots, tt.pack_grouped(g1, g2), 16), dict(counts=counts)),
+        ],
+        "grouped_gemm_packed": [((ga, tt.pack_grouped(g1), 16), dict(offsets=OFFSETS, row_weights=torch.rand(11)))],
         "attention": [((q, k, k), dict(causal=True)), ((packed, packed, packed), dict(cu_seqlens_q=lengths, cu_seqlens_k=lengths))],
         "attention_with_lse": [((q.transpose(1, 2).contiguous().transpose(1, 2), k, k), dict(window_left=3))],
         "attention_out": [((torch.empty_like(q), torch.empty(2, 4, 9), q, k, k), {}), ((torch.empty_like(q), None, q, k, k), {})],
@@ -194,10 +205,42 @@ def test_gated_mlp_is_the_float_module():
     x = normal(2, 7, 64)
     close(ours(x), rounded(module)(x.double()), 3)
     assert torch.equal(compiled(ours)(x), ours(x))
-    again = tt.GatedMLP(*(torch.zeros_like(w) for w in (ours.gate, ours.up, ours.down)))
+    again = tt.GatedMLP(torch.zeros(48, 64), torch.zeros(48, 64), torch.zeros(64, 48))
+    assert (again(x) == 0).all()
     again.load_state_dict(ours.state_dict())
     assert torch.equal(again(x), ours(x))
     assert not list(ours.parameters())
+    for other in travelled(ours):
+        assert torch.equal(other(x), ours(x))
+
+
+def travelled(module):
+    """The module after all that happens to modules."""
+    saved = io.BytesIO()
+    torch.save(module, saved)
+    saved.seek(0)
+    return copy.deepcopy(module), pickle.loads(pickle.dumps(module)), torch.load(saved, weights_only=False), module.to("cpu")
+
+
+def test_packed_tensors_have_the_same_bits_wherever_they_went():
+    a, b1, b2 = dual_operands()
+    ga, g1, g2 = grouped_operands()
+    packed, experts, one = tt.pack(b1, b2), tt.pack_grouped(g1, g2, bias1=torch.ones(3, 16), bias2=torch.ones(3, 16)), tt.pack_grouped(g1)
+    assert tt.packed_info(packed, check=True) == ("bfloat16", None, 24, 64, 2, False, "exact")
+    assert tt.packed_info(experts) == ("bfloat16", 3, 16, 32, 2, True, "exact")
+    saved = io.BytesIO()
+    torch.save({"weights": packed}, saved)
+    saved.seek(0)
+    for again in (packed, packed.clone(), torch.load(saved)["weights"], pickle.loads(pickle.dumps(packed)), copy.deepcopy(packed)):
+        assert torch.equal(tt.dual_gemm_packed(a, again, 24), tt.dual_gemm(a, b1, b2))
+    assert torch.equal(tt.grouped_gemm_packed(ga, one, 16, offsets=OFFSETS), tt.grouped_gemm(ga, g1, offsets=OFFSETS))
+    biases = dict(bias1=torch.ones(3, 16), bias2=torch.ones(3, 16))
+    assert torch.equal(tt.grouped_dual_gemm_packed(ga, experts, 16, offsets=OFFSETS),
+                       tt.grouped_dual_gemm(ga, g1, g2, offsets=OFFSETS, **biases))
+    function = compiled(lambda a, weights: tt.dual_gemm_packed(a * 2, weights, 24) + 1)
+    assert torch.equal(function(a, packed), tt.dual_gemm(a * 2, b1, b2) + 1)
+    packed.copy_(tt.pack(b2, b1))
+    assert torch.equal(tt.dual_gemm_packed(a, packed, 24), tt.dual_gemm(a, b2, b1))
 
 
 def test_moe_is_the_sum_over_each_tokens_experts():
@@ -217,6 +260,8 @@ def test_moe_is_the_sum_over_each_tokens_experts():
     close(result, exact, 3)
     assert (result[4] == 0).all()
     assert torch.equal(compiled(ours)(x, ids, weights), result)
+    for other in travelled(ours):
+        assert torch.equal(other(x, ids, weights), result)
 
 
 def test_attention_module_is_the_float_one():
@@ -248,6 +293,7 @@ def test_gradients_are_refused_where_they_are_recorded():
 
 A, B1, B2 = dual_operands()
 GA, G1, G2 = grouped_operands()
+P = tt.pack(B1, B2)
 Q = normal(1, 2, 5, 64)
 REFUSED = [
     (lambda: tt.dual_gemm(None, B1, B2), "a is None, expected a tensor"),
@@ -282,7 +328,14 @@ REFUSED = [
     (lambda: tt.attention(Q, Q, Q, window=(-5, 0)), "window's left is -5"),
     (lambda: tt.attention(Q, Q, Q, out=Q), "out lies in the memory of q"),
     (lambda: tt.attention(Q[..., :32], Q[..., :32], Q[..., :32]), "head_dim is 32"),
-    (lambda: tt.GatedMLP(B1, B2, torch.ones(3, 4)), "expected .N, K., .N, K. and"),
+    (lambda: tt.dual_gemm_packed(A, P, 23), "n is 23, but the weights have N = 24"),
+    (lambda: tt.dual_gemm_packed(A, B1, 24), "weights is bfloat16, expected uint8"),
+    (lambda: tt.dual_gemm_packed(A, P[:-1], 24), "packed weights in memory"),
+    (lambda: tt.dual_gemm_packed(A, [1], 24), "weights is of the type list, expected a tensor"),
+    (lambda: tt.dual_gemm_packed(A, tt.pack_grouped(G1), 24), "it holds the weights of 3 experts"),
+    (lambda: tt.grouped_gemm_packed(GA, P, 24, offsets=OFFSETS), "it holds the weights of a dual GEMM"),
+    (lambda: tt.pack(B1, B2[:4]), "b2 has the shape"),
+    (lambda: tt.GatedMLP(B1, B2, torch.ones(3, 4)), "expected .N, K. and"),
     (lambda: tt.GatedMLP(B1, B2, 3), "down is 3, expected a tensor of 2 dimensions"),
     (lambda: tt.GatedMLP.from_float(torch.nn.Linear(2, 2)), "the module has no layer gate_proj or w1"),
     (lambda: tt.GatedMLP.from_float(Float(8, 8, bias=True)), "the layer gate_proj has a bias"),

@@ -14,10 +14,26 @@ import torch as _torch
 
 from .._library import refuse as _refuse
 from .._nvfp4 import Nvfp4
+from .._packed import PackedInfo
+from .._packed import info_of as _info_of
 from . import _ops as _ops  # registers
-from .modules import Attention, GatedMLP, MoE
+from ._place import block as _block
 
-__all__ = ["Attention", "GatedMLP", "MoE", "attention", "dual_gemm", "grouped_dual_gemm", "grouped_gemm"]
+__all__ = [
+    "Attention",
+    "GatedMLP",
+    "MoE",
+    "attention",
+    "dual_gemm",
+    "dual_gemm_packed",
+    "grouped_dual_gemm",
+    "grouped_dual_gemm_packed",
+    "grouped_gemm",
+    "grouped_gemm_packed",
+    "pack",
+    "pack_grouped",
+    "packed_info",
+]
 
 _Tensor = _torch.Tensor
 
@@ -92,6 +108,54 @@ def dual_gemm(a: _Tensor, b1: _Tensor | Nvfp4, b2: _Tensor | Nvfp4, *, activatio
                 dict(activation=activation, alpha=alpha, limit=limit, up_offset=up_offset, **scales))
 
 
+def pack(b1: _Tensor | Nvfp4, b2: _Tensor | Nvfp4, *, numerics: str = "exact") -> _Tensor:
+    """The weights of dual_gemm_packed as one uint8 tensor [bytes] on their device: a header that says what they are, and they.
+
+    b1, b2: as dual_gemm takes them, [N, K]; on a GPU Nvfp4 too.
+    numerics: "exact", or "fast" of NVFP4 weights on a Hopper GPU.
+
+    The tensor is moved, saved and copied like any; it begins at a multiple of 16 bytes, on a GPU of 256, as PyTorch's allocators
+    give them. Weights packed on the CPU, and 16-bit ones packed on a GPU, fit every device; others that kind of GPU.
+    """
+    values, scales = _weights(("b1", "b2"), (b1, b2))
+    return _ops.pack(*values, numerics, scales)
+
+
+def pack_grouped(b1: _Tensor | Nvfp4, b2: _Tensor | Nvfp4 | None = None, *, order: str | None = None,
+                 bias1: _Tensor | None = None, bias2: _Tensor | None = None, numerics: str = "exact") -> _Tensor:
+    """The weights of grouped_dual_gemm_packed or, of b1 alone without an order, of grouped_gemm_packed: uint8 [bytes].
+
+    b1, b2, order, bias1, bias2: as grouped_dual_gemm takes them, or as `b` and `bias` of grouped_gemm. All else as in pack.
+    """
+    values, scales = _weights(("b1", "b2"), (b1, b2))
+    biases = _given(bias1=bias1, bias2=bias2)
+    return _ops.pack_grouped(*values, order, biases.get("bias1"), biases.get("bias2"), numerics, scales)
+
+
+def packed_info(weights: _Tensor, *, check: bool = False) -> PackedInfo:
+    """What packed weights hold: format, experts (None of the dual GEMM's), n, k, matrices, has_bias, numerics.
+
+    weights: uint8 [bytes]. check: every byte of the weights is looked at, else the header alone. Raises InvalidArgumentError for
+    bytes that are no packed weights, are damaged or of another version, UnsupportedError for those of another kind of device.
+    """
+    _expect_tensors(weights=weights)
+    return _info_of(_block(weights), check)
+
+
+def dual_gemm_packed(a: _Tensor, weights: _Tensor, n: int, *, activation: str = "silu", alpha: float = 1.702, limit: float = 7.0,
+                     up_offset: float = 1.0, out_dtype: _torch.dtype | None = None, out: _Tensor | None = None) -> _Tensor:
+    """dual_gemm with weights that pack gave.
+
+    weights: uint8 [bytes], read where they lie. On the CPU their header is looked at in every call; on a GPU once, and again
+        when the tensor was written to outside of inference mode.
+    n: N of the weights, as packed_info says, since torch.compile cannot look into them.
+    Everything else as in dual_gemm. Returns [M, N].
+    """
+    _expect_tensors(a=a, weights=weights)
+    return _run("dual_gemm_packed", out, out_dtype, (a, weights, n),
+                dict(activation=activation, alpha=alpha, limit=limit, up_offset=up_offset))
+
+
 def grouped_dual_gemm(a: _Tensor, b1: _Tensor | Nvfp4, b2: _Tensor | Nvfp4 | None = None, *, offsets: _Tensor | None = None,
                       counts: _Tensor | None = None, row_ids: _Tensor | None = None, row_ids_divisor: int = 1,
                       order: str | None = None, bias1: _Tensor | None = None, bias2: _Tensor | None = None,
@@ -134,6 +198,34 @@ def grouped_gemm(a: _Tensor, b: _Tensor | Nvfp4, *, offsets: _Tensor | None = No
     return _run("grouped_gemm", out, out_dtype, (a, *values), dict(row_ids_divisor=row_ids_divisor, **tensors, **scales))
 
 
+def grouped_dual_gemm_packed(a: _Tensor, weights: _Tensor, n: int, *, offsets: _Tensor | None = None,
+                             counts: _Tensor | None = None, row_ids: _Tensor | None = None, row_ids_divisor: int = 1,
+                             row_weights: _Tensor | None = None, activation: str = "silu", alpha: float = 1.702,
+                             limit: float = 7.0, up_offset: float = 1.0, out_dtype: _torch.dtype | None = None,
+                             out: _Tensor | None = None) -> _Tensor:
+    """grouped_dual_gemm with weights, biases among them, that pack_grouped gave: uint8 [bytes]; `n` is theirs.
+
+    Everything else as in grouped_dual_gemm and dual_gemm_packed.
+    """
+    _expect_tensors(a=a, weights=weights)
+    tensors = _given(offsets=offsets, counts=counts, row_ids=row_ids, row_weights=row_weights)
+    return _run("grouped_dual_gemm_packed", out, out_dtype, (a, weights, n),
+                dict(row_ids_divisor=row_ids_divisor, activation=activation, alpha=alpha, limit=limit, up_offset=up_offset,
+                     **tensors))
+
+
+def grouped_gemm_packed(a: _Tensor, weights: _Tensor, n: int, *, offsets: _Tensor | None = None, counts: _Tensor | None = None,
+                        row_ids: _Tensor | None = None, row_ids_divisor: int = 1, row_weights: _Tensor | None = None,
+                        out_dtype: _torch.dtype | None = None, out: _Tensor | None = None) -> _Tensor:
+    """grouped_gemm with weights, a bias among them, that pack_grouped gave: uint8 [bytes]; `n` is theirs.
+
+    Everything else as in grouped_gemm and dual_gemm_packed.
+    """
+    _expect_tensors(a=a, weights=weights)
+    tensors = _given(offsets=offsets, counts=counts, row_ids=row_ids, row_weights=row_weights)
+    return _run("grouped_gemm_packed", out, out_dtype, (a, weights, n), dict(row_ids_divisor=row_ids_divisor, **tensors))
+
+
 def attention(q: _Tensor, k: _Tensor, v: _Tensor, *, causal: bool = False, scale: float | None = None, softcap: float = 0.0,
               window: tuple[int, int] = (-1, -1), cu_seqlens_q: _Tensor | None = None, cu_seqlens_k: _Tensor | None = None,
               return_lse: bool = False, out: _Tensor | None = None) -> _Tensor | tuple[_Tensor, _Tensor]:
@@ -167,3 +259,6 @@ def attention(q: _Tensor, k: _Tensor, v: _Tensor, *, causal: bool = False, scale
     lse = q.new_empty(shape, dtype=_torch.float32)
     _torch.ops.thresher.attention_out(out, lse, q, k, v, **options)
     return out, lse
+
+
+from .modules import Attention, GatedMLP, MoE  # noqa: E402  they call what is above

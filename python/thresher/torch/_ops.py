@@ -10,7 +10,8 @@ from .. import _library as lib
 from .. import _operands as of
 from .. import _options
 from .._errors import UnsupportedError
-from ._place import operand, optional, place
+from .._packed import opened
+from ._place import block, operand, optional, place
 
 library = torch.library.Library("thresher", "DEF")
 
@@ -33,6 +34,13 @@ _SCHEMAS = {
         "Tensor a, Tensor b",
         f'{_GROUPS}, Tensor? bias=None, Tensor? b_scales=None, Tensor? b_global_scale=None, str scale_layout="row_major"',
     ),
+}
+
+# The same of packed weights, which are a list of bytes: whoever traces a call cannot look into it and is told n.
+_SCHEMAS |= {
+    "dual_gemm_packed": ("Tensor a, Tensor weights, int n", _ACTIVATION),
+    "grouped_dual_gemm_packed": ("Tensor a, Tensor weights, int n", f"{_GROUPS}, {_ACTIVATION}"),
+    "grouped_gemm_packed": ("Tensor a, Tensor weights, int n", _GROUPS),
 }
 
 _exact_strides = getattr(torch.Tag, "needs_exact_strides", torch.Tag.needs_fixed_stride_order)
@@ -96,9 +104,40 @@ def _fake_dual_gemm(a, b1, b2, *, out_dtype=None, **_):
     return _new(a, (a.shape[0], b1.shape[0]), out_dtype)
 
 
-def _grouped_out(out, a, b1, b2, *, offsets, counts, row_ids, row_ids_divisor, row_weights, order, bias1, bias2, activation,
-                 b_names=("bias1", "bias2")):
+def _block(weights, n, kind):
+    """Packed weights that have n columns, as the call says."""
+    given = block(weights)
+    held = opened(kind, given)
+    if held.info.n != n:
+        lib.refuse(f"n is {n}, but the weights have N = {held.info.n}")
+    return given
+
+
+def _dual_gemm_packed_out(out, a, weights, n, *, activation="silu", alpha=1.702, limit=7.0, up_offset=1.0):
+    _refuse_gradients(a)
+    _dual_gemm.run_packed(operand("a", a), _block(weights, n, "dual_gemm"), operand("out", out),
+                          _options.activation_of(activation, alpha, limit, up_offset), place=place(a), threads=_threads(a))
+
+
+def _dual_gemm_packed(a, weights, n, *, out_dtype=None, **options):
+    if a.dim() != 2:
+        of.expect_rank(operand("a", a), 2, "[M, K]")
+    out = _new(a, (a.shape[0], n), out_dtype)
+    _dual_gemm_packed_out(out, a, weights, n, **options)
+    return out
+
+
+def _fake_dual_gemm_packed(a, weights, n, *, out_dtype=None, **_):
+    torch._check(a.dim() == 2, lambda: "a has two dimensions")
+    return _new(a, (a.shape[0], n), out_dtype)
+
+
+def _grouped_out(out, a, b1, b2, *, order, bias1, bias2, activation, b_names=("bias1", "bias2"), **rows):
     weights = _grouped.Weights(b1, b2, optional(b_names[0], bias1), optional(b_names[1], bias2), order)
+    _owned_out(out, a, weights, activation, **rows)
+
+
+def _owned_out(out, a, weights, activation, *, offsets=None, counts=None, row_ids=None, row_ids_divisor=1, row_weights=None):
     rows = _grouped.Rows(optional("offsets", offsets), optional("counts", counts), optional("row_ids", row_ids),
                          _options.whole_number("row_ids_divisor", row_ids_divisor, 1), optional("row_weights", row_weights))
     _grouped.run(operand("a", a), weights, rows, operand("out", out), activation, place=place(a), threads=_threads(a))
@@ -122,6 +161,35 @@ def _grouped_gemm_out(out, a, b, *, offsets=None, counts=None, row_ids=None, row
     _grouped_out(out, a, _weights("b", b, b_scales, b_global_scale, scale_layout), None, offsets=offsets, counts=counts,
                  row_ids=row_ids, row_ids_divisor=row_ids_divisor, row_weights=row_weights, order=None, bias1=bias, bias2=None,
                  activation=None, b_names=("bias", "bias2"))
+
+
+def _grouped_dual_gemm_packed_out(out, a, weights, n, *, activation="silu", alpha=1.702, limit=7.0, up_offset=1.0, **rows):
+    _refuse_gradients(a, rows.get("row_weights"))
+    _owned_out(out, a, _block(weights, n, "grouped"), _options.activation_of(activation, alpha, limit, up_offset), **rows)
+
+
+def _grouped_gemm_packed_out(out, a, weights, n, **rows):
+    _refuse_gradients(a, rows.get("row_weights"))
+    _owned_out(out, a, _block(weights, n, "grouped"), None, **rows)
+
+
+def _packed_shape(a, n, row_ids):
+    if a.dim() not in (2, 3):
+        lib.refuse(f"a has {a.dim()} dimensions, expected 2, or 3 of slots")
+    return (a.shape[0], a.shape[1], n) if a.dim() == 3 else ((a if row_ids is None else row_ids).shape[0], n)
+
+
+def _grouped_packed(kernel):
+    def new(a, weights, n, *, out_dtype=None, **options):
+        out = _new(a, _packed_shape(a, n, options.get("row_ids")), out_dtype, zeros=True)
+        kernel(out, a, weights, n, **options)
+        return out
+
+    return new
+
+
+def _fake_grouped_packed(a, weights, n, *, out_dtype=None, row_ids=None, **_):
+    return _new(a, _packed_shape(a, n, row_ids), out_dtype)
 
 
 def _grouped_shape(a, b, row_ids, fused):
@@ -157,7 +225,46 @@ _KERNELS = {
     "dual_gemm": (_dual_gemm_new, _dual_gemm_out, _fake_dual_gemm),
     "grouped_dual_gemm": (_grouped_dual_gemm, _grouped_dual_gemm_out, _fake_grouped_dual_gemm),
     "grouped_gemm": (_grouped_gemm, _grouped_gemm_out, _fake_grouped_gemm),
+    "dual_gemm_packed": (_dual_gemm_packed, _dual_gemm_packed_out, _fake_dual_gemm_packed),
+    "grouped_dual_gemm_packed": (
+        _grouped_packed(_grouped_dual_gemm_packed_out),
+        _grouped_dual_gemm_packed_out,
+        _fake_grouped_packed,
+    ),
+    "grouped_gemm_packed": (_grouped_packed(_grouped_gemm_packed_out), _grouped_gemm_packed_out, _fake_grouped_packed),
 }
+
+
+def _written(weights, like: torch.Tensor) -> torch.Tensor:
+    packed = torch.empty(weights.block_bytes(), dtype=torch.uint8, device=like.device)
+    weights.to_block(packed.data_ptr(), packed.numel())
+    return packed
+
+
+def _finish(tensor: torch.Tensor) -> None:
+    """What is packed was computed in the current stream, which packing does not wait for."""
+    if tensor.is_cuda:
+        torch.cuda.current_stream(tensor.device).synchronize()
+
+
+def pack(b1, b2, numerics, scales):
+    _refuse_gradients(b1, b2)
+    _finish(b1)
+    layout = scales.get("scale_layout", "row_major")
+    gate, up = (_weights(name, b, scales.get(f"{name}_scales"), scales.get(f"{name}_global_scale"), layout)
+                for name, b in (("b1", b1), ("b2", b2)))
+    return _written(_dual_gemm.pack(gate, up, numerics), b1)
+
+
+def pack_grouped(b1, b2, order, bias1, bias2, numerics, scales):
+    _refuse_gradients(b1, b2, bias1, bias2)
+    _finish(b1)
+    layout = scales.get("scale_layout", "row_major")
+    gate, up = (None if b is None else _weights(name, b, scales.get(f"{name}_scales"), scales.get(f"{name}_global_scale"), layout)
+                for name, b in (("b1", b1), ("b2", b2)))
+    assert gate is not None
+    weights = _grouped.Weights(gate, up, optional("bias1", bias1), optional("bias2", bias2), order)
+    return _written(_grouped.pack(weights, numerics), b1)
 
 
 def _fake_out(*_, **__):

@@ -1,8 +1,10 @@
 """Tensors as operands, and where calls on them run."""
 
 import torch
+from torch.utils.weak import WeakIdKeyDictionary
 
 from .. import _library as lib
+from .. import _packed
 from .._operands import Operand
 from .._plans import HOST, Place
 
@@ -50,6 +52,26 @@ class _OnGpu(Place):
         if torch.cuda.is_current_stream_capturing():
             lib.refuse("a call that was not made before is being captured in a CUDA graph, and planning it may compile and "
                        "allocate: make it once with these shapes before the capture")
+
+
+# Of blocks on GPUs, whose headers cannot be read in every call: the version and the address that they were read of.
+_headers = WeakIdKeyDictionary()
+
+
+def block(tensor: torch.Tensor) -> _packed.Block:
+    """Packed weights. On a GPU the header is read again when PyTorch counts that the tensor was written to."""
+    given = operand("weights", tensor)
+    if not tensor.is_cuda:
+        return _packed.block(given)
+    _packed.expect_block(given)
+    seen = (None if tensor.is_inference() else tensor._version, given.pointer, given.shape)
+    known = _headers.get(tensor)
+    if known is None or known[0] != seen:
+        place(tensor).before_planning()
+        first = bytes(tensor[:8].tolist())
+        header = bytes(tensor[: _packed.header_length(first, given.shape[0])].tolist()) if len(first) == 8 else b""
+        known = _headers[tensor] = (seen, header)
+    return _packed.Block(given, known[1])
 
 
 def place(tensor: torch.Tensor) -> Place:

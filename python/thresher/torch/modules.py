@@ -7,6 +7,8 @@ import torch
 from torch import nn
 
 from .._library import refuse
+from .._nvfp4 import Nvfp4
+from . import pack, pack_grouped, packed_info
 
 
 def _buffer(name: str, tensor: torch.Tensor, dtype: torch.dtype, rank: int) -> torch.Tensor:
@@ -35,25 +37,36 @@ def _linear(module: nn.Module, *names: str) -> torch.Tensor:
     refuse(f"the module has no layer {' or '.join(names)}")
 
 
-class GatedMLP(nn.Module):
-    """down·(activation(gate·x) ∘ up·x): gate, up [N, K]; down [K', N]; x [..., K]; the result [..., K'] in the type of x."""
+@torch.no_grad()
+def _packed(make, *weights, **options) -> torch.Tensor:
+    return make(*weights, **options)
 
-    gate: torch.Tensor
-    up: torch.Tensor
+
+class GatedMLP(nn.Module):
+    """down·(activation(gate·x) ∘ up·x): gate, up [N, K]; down [K', N]; x [..., K]; the result [..., K'] in the type of x.
+
+    The buffer `gate_up`, uint8, is gate and up packed (see pack) for their device, the only copy of them; `down` is one in
+    float16 or bfloat16. gate and up are float tensors, which are rounded to `dtype`, or both Nvfp4.
+    """
+
+    gate_up: torch.Tensor
     down: torch.Tensor
 
-    def __init__(self, gate: torch.Tensor, up: torch.Tensor, down: torch.Tensor, *, activation: str = "silu",
+    def __init__(self, gate: torch.Tensor | Nvfp4, up: torch.Tensor | Nvfp4, down: torch.Tensor, *, activation: str = "silu",
                  dtype: torch.dtype | None = None, **constants: float):
         super().__init__()
-        dtype = _sixteen_bit(gate, dtype)
-        self.register_buffer("gate", _buffer("gate", gate, dtype, 2))
-        self.register_buffer("up", _buffer("up", up, dtype, 2))
-        self.register_buffer("down", _buffer("down", down, dtype, 2))
+        if isinstance(gate, torch.Tensor):
+            dtype = _sixteen_bit(gate, dtype)
+            gate, up = _buffer("gate", gate, dtype, 2), _buffer("up", up, dtype, 2)
+        self.register_buffer("down", _buffer("down", down, _sixteen_bit(down, dtype), 2))
+        self.register_buffer("gate_up", _packed(pack, gate, up))
         self.activation = activation
         self.constants = constants
-        if self.up.shape != self.gate.shape or self.down.shape[1] != self.gate.shape[0]:
-            refuse(f"gate, up and down have the shapes {list(self.gate.shape)}, {list(self.up.shape)} and "
-                   f"{list(self.down.shape)}, expected [N, K], [N, K] and [K', N]")
+        self.dtype = self.down.dtype
+        self.n = self.down.shape[1]
+        found = packed_info(self.gate_up)
+        if found.n != self.n:
+            refuse(f"gate and up are [{found.n}, {found.k}] and down {list(self.down.shape)}, expected [N, K] and [K', N]")
 
     @classmethod
     def from_float(cls, module: nn.Module, *, activation: str = "silu", dtype: torch.dtype | None = None,
@@ -63,33 +76,39 @@ class GatedMLP(nn.Module):
                    activation=activation, dtype=dtype, **constants)
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        rows = x.reshape(-1, x.shape[-1]).to(self.gate.dtype)
-        hidden = torch.ops.thresher.dual_gemm(rows, self.gate, self.up, activation=self.activation, **self.constants)
+        rows = x.reshape(-1, x.shape[-1]).to(self.dtype)
+        hidden = torch.ops.thresher.dual_gemm_packed(rows, self.gate_up, self.n, activation=self.activation, out_dtype=self.down.dtype,
+                                                     **self.constants)
         return nn.functional.linear(hidden, self.down).to(x.dtype).reshape(*x.shape[:-1], -1)
 
 
 class MoE(nn.Module):
     """Σ over a token's experts e of weight·down[e]·(activation(gate[e]·x) ∘ up[e]·x).
 
-    gate_up: [E, 2·N, K], with `order` how both lie in it: "gate_first", "up_first" or "interleaved". down: [E, K', N].
+    gate_up: [E, 2·N, K], with `order` how both lie in it: "gate_first", "up_first" or "interleaved". down: [E, K', N]. Either is
+    a float tensor, which is rounded to `dtype`, or Nvfp4; the buffers of these names, uint8, are they packed (see
+    pack_grouped) for their device, the only copies of them.
     """
 
     gate_up: torch.Tensor
     down: torch.Tensor
 
-    def __init__(self, gate_up: torch.Tensor, down: torch.Tensor, *, order: str, activation: str = "silu",
+    def __init__(self, gate_up: torch.Tensor | Nvfp4, down: torch.Tensor | Nvfp4, *, order: str, activation: str = "silu",
                  dtype: torch.dtype | None = None, **constants: float):
         super().__init__()
-        dtype = _sixteen_bit(gate_up, dtype)
-        self.register_buffer("gate_up", _buffer("gate_up", gate_up, dtype, 3))
-        self.register_buffer("down", _buffer("down", down, dtype, 3))
-        self.order = order
+        tensors = [one for one in (gate_up, down) if isinstance(one, torch.Tensor)]
+        self.dtype = _sixteen_bit(tensors[0], dtype) if tensors else dtype or torch.bfloat16
+        gate_up, down = (one if isinstance(one, Nvfp4) else _buffer(name, one, self.dtype, 3)
+                         for name, one in (("gate_up", gate_up), ("down", down)))
+        self.register_buffer("gate_up", _packed(pack_grouped, gate_up, order=order))
+        self.register_buffer("down", _packed(pack_grouped, down))
         self.activation = activation
         self.constants = constants
-        experts, both, _ = self.gate_up.shape
-        if self.down.shape[0] != experts or 2 * self.down.shape[2] != both:
-            refuse(f"gate_up and down have the shapes {list(self.gate_up.shape)} and {list(self.down.shape)}, expected "
-                   f"[E, 2 N, K] and [E, K', N]")
+        found, below = packed_info(self.gate_up), packed_info(self.down)
+        if found.matrices != 2 or below.experts != found.experts or below.k != found.n:
+            refuse(f"gate_up is [{found.experts}, {found.matrices} * {found.n}, {found.k}] and down [{below.experts}, {below.n}, "
+                   f"{below.k}], expected [E, 2 N, K] and [E, K', N]")
+        self.experts, self.n, self.width = found.experts, found.n, below.n
 
     @classmethod
     def from_float(cls, experts, *, activation: str = "silu", dtype: torch.dtype | None = None, **constants: float) -> "MoE":
@@ -104,15 +123,15 @@ class MoE(nn.Module):
         """x: [T, K]; topk_ids: [T, k], integers, those outside [0, E) are skipped; topk_weights: [T, k]. Returns [T, K'] in
         the type of x, summed in float32 in the order of the choices."""
         tokens, choices = topk_ids.shape
-        experts = self.down.shape[0]
+        experts = self.experts
         sorted_ids, rows = torch.sort(topk_ids.reshape(-1), stable=True)
         bounds = torch.arange(experts + 1, device=x.device, dtype=sorted_ids.dtype)
         offsets = torch.searchsorted(sorted_ids, bounds, out_int32=True)
-        hidden = torch.ops.thresher.grouped_dual_gemm(
-            x.to(self.down.dtype), self.gate_up, None, offsets=offsets, row_ids=rows.to(torch.int32), row_ids_divisor=choices,
-            order=self.order, activation=self.activation, **self.constants)
-        weighted = torch.ops.thresher.grouped_gemm(
-            hidden, self.down, offsets=offsets, row_weights=topk_weights.reshape(-1)[rows].to(torch.float32),
+        hidden = torch.ops.thresher.grouped_dual_gemm_packed(
+            x.to(self.dtype), self.gate_up, self.n, offsets=offsets, row_ids=rows.to(torch.int32), row_ids_divisor=choices,
+            activation=self.activation, **self.constants)
+        weighted = torch.ops.thresher.grouped_gemm_packed(
+            hidden, self.down, self.width, offsets=offsets, row_weights=topk_weights.reshape(-1)[rows].to(torch.float32),
             out_dtype=torch.float32)
         by_choice = torch.zeros_like(weighted).index_copy(0, rows, weighted)
         return by_choice.reshape(tokens, choices, -1).sum(1).to(x.dtype)
