@@ -71,4 +71,4 @@ def output_format(a: int, b: int) -> int:
 def expect_sixteen_bits_on_gpu(*weights: Operand | None) -> None:
     """A plan would hold a copy of packed weights, which nobody tells when they change."""
     if any(one is not None and one.format == lib.NVFP4 and one.device[0] != lib.CPU for one in weights):
-        raise UnsupportedError("NVFP4 weights on a GPU are not offered from Python yet: use the C++ or C interface, which pack them once")
+        raise UnsupportedError("NVFP4 weights on a GPU have to be packed once: use pack or pack_grouped, and the functions of packed weights")
