@@ -32,7 +32,9 @@ class Turns {
     own_.wait(phase_);
     phase_.flip();
   }
+  /// Every lane has had its turn: one that had not might find it two turns later.
   TH_DEVICE void pass_on() const {
+    warp::sync();
     if (warp::lane() == 0) {
       next_.arrive();
     }

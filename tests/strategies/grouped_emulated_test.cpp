@@ -119,6 +119,13 @@ TEST_P(EmulatedGrouped, SmallerThanATile) {
     clean_and_right(problem, 3);
   }
 }
+/// A turn is over when its one slot is there: many of them, one behind the other.
+TEST_P(EmulatedGrouped, ManyTilesOfOneSlot) {
+  GroupedProblem problem = sample().problem;
+  problem.k = strategy().edges(problem, sample().knobs, card_of(strategy(), problem)).back().k;
+  problem.n *= 3;
+  clean_and_right(problem, 12);
+}
 TEST_P(EmulatedGrouped, SlotsWithGarbageBehindTheCounts) {
   if (!is_gathered()) {
     GroupedProblem problem = with_layout(sample().problem, RowLayout::slots);

@@ -19,8 +19,16 @@ struct Columns : HopperKernels<Columns> {
       "16-bit or FP8 weights as rows of the matrix unit, tokens as its columns, as many as a group has left";
 
   static const KnobTable<Config>& knob_table() { return columns::knob_table(); }
+  static Config numbers(const GroupedProblem& problem, const Knobs& knobs) {
+    return {.numerics = asked_numerics(knobs), .operand = operand(Config{}, problem)};
+  }
+  /// Sums of the usual tile do not fit twice.
+  static Config usual(const GroupedProblem& problem, const Knobs& knobs) {
+    const Config config = numbers(problem, knobs);
+    return promotes(config) ? columns::with_tile(config, columns::promoted_tile_shapes.front()) : Config{};
+  }
   static std::vector<Config> candidates(const GroupedProblem& problem, const Knobs& knobs) {
-    const Config config{.numerics = asked_numerics(knobs), .operand = operand(Config{}, problem)};
+    const Config config = numbers(problem, knobs);
     const std::vector<columns::TileShape> shapes = columns::tile_shapes_for(config, problem.rows);
     std::vector<Config> found;
     std::transform(shapes.begin(), shapes.end(), std::back_inserter(found),

@@ -5,6 +5,7 @@
 ///   not_made_for(problem, device)       as Strategy has it
 ///   operand(config, problem)            number that is multiplied, where Config has a choice of it
 ///   formats(config)                     of a problem that a sample of these knobs is
+///   usual(problem, knobs)               what knobs are that nobody names, where Config{} does not say it
 ///   candidates(problem, knobs)          configurations worth predicting; what the problem decides need not be set
 ///   obstacles(problem, config, device)
 ///   work(problem, config)
@@ -148,7 +149,14 @@ class KernelStrategy final : public Strategy<GroupedProblem> {
   }
 
   [[nodiscard]] Config config(const GroupedProblem& problem, const Knobs& knobs) const {
-    return for_problem(Kernels::knob_table().with({}, knobs, name()), problem);
+    return for_problem(Kernels::knob_table().with(usual(problem, knobs), knobs, name()), problem);
+  }
+  static Config usual(const GroupedProblem& problem, const Knobs& knobs) {
+    if constexpr (requires { Kernels::usual(problem, knobs); }) {
+      return Kernels::usual(problem, knobs);
+    } else {
+      return {};
+    }
   }
 };
 

@@ -19,8 +19,16 @@ struct Rows : HopperKernels<Rows> {
       "for many tokens of 16 bits or FP8 an expert, as rows of the matrix unit; two warpgroups take tiles by turns";
 
   static const KnobTable<Config>& knob_table() { return rows::knob_table(); }
+  static Config numbers(const GroupedProblem& problem, const Knobs& knobs) {
+    return {.numerics = asked_numerics(knobs), .operand = operand(Config{}, problem)};
+  }
+  /// Sums of the usual tile do not fit twice.
+  static Config usual(const GroupedProblem& problem, const Knobs& knobs) {
+    const Config config = numbers(problem, knobs);
+    return promotes(config) ? rows::with_tile(config, rows::promoted_tile_shapes.front()) : Config{};
+  }
   static std::vector<Config> candidates(const GroupedProblem& problem, const Knobs& knobs) {
-    const Config config{.numerics = asked_numerics(knobs), .operand = operand(Config{}, problem)};
+    const Config config = numbers(problem, knobs);
     const std::vector<rows::TileShape> shapes = rows::tile_shapes_for(config, problem.rows);
     std::vector<Config> found;
     std::transform(shapes.begin(), shapes.end(), std::back_inserter(found),
