@@ -14,8 +14,9 @@ namespace {
 
 void require_exact(Numerics numerics) {
   if (numerics != Numerics::exact) {
-    throw Error(ErrorCode::unsupported,
-                "numerics fast is for NVFP4 and FP8 weights on a Hopper GPU; the CPU computes exactly: use numerics exact");
+    throw Error(
+        ErrorCode::unsupported,
+        "numerics fast is for NVFP4 and FP8 weights on a Hopper GPU; the CPU computes exactly: use numerics exact");
   }
 }
 

@@ -11,12 +11,13 @@
 namespace thresher::pipeline {
 
 /// What PromotedProducts asks of an operation: `multiply_tile` issues a slot's products of one tile, from zero, and
-/// `promote` adds them to the tile's sums, times the factors of the slot; `factors` asks memory for them before the slot
-/// is there.
+/// `promote` adds them to the tile's sums, times the factors of the slot; `factors` asks memory for them before the
+/// slot is there.
 template <class Part>
 concept Promotes = requires(const Part& part, typename Part::Sums& sums, const typename Part::Ahead& ahead,
                             const typename Part::Factors& factors, Shared<u8> slot, u32 step, int tile) {
-  requires Part::Sums::count > 0;
+  requires Part::Sums::count >
+  0;
   { part.factors(ahead, step) } -> Same<typename Part::Factors>;
   { part.multiply_tile(sums, slot, tile) } -> Same<void>;
   { part.promote(sums, sums, ahead, factors, tile) } -> Same<void>;
@@ -31,7 +32,8 @@ class PromotedProducts {
 
   TH_DEVICE PromotedProducts(const Part& part, RingReader<shape>& reader) : part_(part), reader_(reader) {}
 
-  /// Adds the products of the next `slots` slots, not 0, and releases them. `acquired` is called when the last is there.
+  /// Adds the products of the next `slots` slots, not 0, and releases them. `acquired` is called when the last is
+  /// there.
   template <class Acquired>
   TH_DEVICE void accumulate(Sums& sums, u32 slots, const Ahead& ahead, const Acquired& acquired) const {
     Sums fresh;

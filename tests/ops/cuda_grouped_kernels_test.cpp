@@ -215,14 +215,11 @@ struct Operands {
   Format b;
   Format out;
 };
-constexpr Operands all_operands[] = {{Format::bf16, Format::bf16, Format::bf16},
-                                     {Format::fp16, Format::fp16, Format::fp16},
-                                     {Format::fp16, Format::nvfp4, Format::fp16},
-                                     {Format::bf16, Format::nvfp4, Format::bf16},
-                                     {Format::nvfp4, Format::nvfp4, Format::bf16},
-                                     {Format::fp8_tensor, Format::fp8_tensor, Format::bf16},
-                                     {Format::fp8_row, Format::fp8_row, Format::fp16},
-                                     {Format::fp8_block, Format::fp8_block, Format::bf16}};
+constexpr Operands all_operands[] = {
+    {Format::bf16, Format::bf16, Format::bf16},       {Format::fp16, Format::fp16, Format::fp16},
+    {Format::fp16, Format::nvfp4, Format::fp16},      {Format::bf16, Format::nvfp4, Format::bf16},
+    {Format::nvfp4, Format::nvfp4, Format::bf16},     {Format::fp8_tensor, Format::fp8_tensor, Format::bf16},
+    {Format::fp8_row, Format::fp8_row, Format::fp16}, {Format::fp8_block, Format::fp8_block, Format::bf16}};
 
 GroupedProblem problem_of(const Operands& operands, bool is_dual) {
   GroupedProblem problem{

@@ -15,13 +15,9 @@ Knob<Config> number_knob(std::string_view name, Number Config::*member) {
 
 template <class Config>
 Knob<Config> scaling_knob(std::string_view name, Scaling Config::*member) {
-  return from_problem(
-      choice<Config, Scaling>(name, member, "thresher::strategies::dual_gemm::Scaling",
-                              {{"none", Scaling::none},
-                               {"tensor", Scaling::tensor},
-                               {"row", Scaling::row},
-                               {"block", Scaling::block}},
-                              ""));
+  return from_problem(choice<Config, Scaling>(
+      name, member, "thresher::strategies::dual_gemm::Scaling",
+      {{"none", Scaling::none}, {"tensor", Scaling::tensor}, {"row", Scaling::row}, {"block", Scaling::block}}, ""));
 }
 
 template <class Config>

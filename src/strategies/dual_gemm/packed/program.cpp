@@ -43,7 +43,8 @@ const KnobTable<Config>& knob_table() {
   static const KnobTable<Config> table{
       "thresher::strategies::dual_gemm::packed::Config",
       {numerics_knob("numerics", &Config::numerics,
-                                "value x scale enters the matrix unit exactly, or rounded to e4m3 at twice the rate"), number_knob("operand", &Config::operand), number_knob("output", &Config::output),
+                     "value x scale enters the matrix unit exactly, or rounded to e4m3 at twice the rate"),
+       number_knob("operand", &Config::operand), number_knob("output", &Config::output),
        activation_knob("activation", &Config::activation),
        range("math_warpgroups", &Config::math_warpgroups, 1, 7, 1, "warpgroups that multiply, 32 outputs each"),
        number("block_tokens", &Config::block_tokens, {8, 16, 32, 64, 128, 256}, "tokens of a tile"),

@@ -1,10 +1,11 @@
 #pragma once
 /// The knobs of the grouped GEMMs of plain operands, 16-bit numbers or FP8, and what follows from them.
 ///
-/// Weights are the M side of wgmma, tokens the N side, which goes in steps of 8: a tile takes the least of 8, 16, 32, 64,
-/// 64 + token_step … block_tokens columns that holds its rows. A math warpgroup owns 64 outputs, gate and up of each in sums of their
-/// own; of one matrix twice 64 outputs. Sums of FP8 are promoted: what a slot adds has sums of its own in the matrix
-/// unit, where they are short, and is added to those in float32, so that a tile takes twice the registers.
+/// Weights are the M side of wgmma, tokens the N side, which goes in steps of 8: a tile takes the least of 8, 16, 32,
+/// 64, 64 + token_step … block_tokens columns that holds its rows. A math warpgroup owns 64 outputs, gate and up of
+/// each in sums of their own; of one matrix twice 64 outputs. Sums of FP8 are promoted: what a slot adds has sums of
+/// its own in the matrix unit, where they are short, and is added to those in float32, so that a tile takes twice the
+/// registers.
 #include "pipeline/grouped/rung.hpp"
 #include "pipeline/shape.hpp"
 #include "strategies/grouped_gemm/device/plain_params.hpp"
@@ -32,7 +33,7 @@ struct Config {
   int least_tokens = 8;    ///< columns that a tile takes at the least: 8, 16, 32, 64 or 128
   int block_tokens = 128;  ///< and at the most
   int token_step = 16;     ///< between widths of more than 64 columns; 0: each is twice the one below
-  int block_k = 64;        ///< k elements of a slot: 64 bytes, or a multiple of 128; of sums that are promoted up to 128
+  int block_k = 64;  ///< k elements of a slot: 64 bytes, or a multiple of 128; of sums that are promoted up to 128
   int stages = 4;
   int blocks_resident = 1;   ///< thread blocks meant to share a multiprocessor
   int loader_registers = 0;  ///< with math_registers: the register hand-over; 0 for none

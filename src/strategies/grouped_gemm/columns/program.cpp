@@ -17,7 +17,8 @@ const KnobTable<Config>& knob_table() {
        dual_gemm::scaling_knob("weight_scaling", &Config::weight_scaling),
        dual_gemm::number_knob("output", &Config::output),
        from_problem(number("matrices", &Config::matrices, {1, 2}, "")),
-       dual_gemm::activation_knob("activation", &Config::activation), from_problem(flag("bias", &Config::bias, "")),
+       dual_gemm::activation_knob("activation", &Config::activation),
+       from_problem(flag("bias", &Config::bias, "")),
        from_problem(flag("row_weights", &Config::row_weights, "")),
        from_problem(flag("gathered", &Config::gathered, "")),
        range("math_warpgroups", &Config::math_warpgroups, 1, 4, 1,
@@ -43,9 +44,8 @@ std::string kernel_expression(const Config& config) {
 
 DeviceProgram program(const Config& config) {
   return {.title = fmt::format("grouped_gemm columns{}, {} outputs x {} tokens x {} of k, {} stages{}",
-                               number_words(config.operand, config.numerics),
-                               tile_outputs(config), config.block_tokens, config.block_k, config.stages,
-                               config.by_turns ? ", by turns" : ""),
+                               number_words(config.operand, config.numerics), tile_outputs(config), config.block_tokens,
+                               config.block_k, config.stages, config.by_turns ? ", by turns" : ""),
           .text = "#include \"strategies/grouped_gemm/columns/device/kernel.hpp\"\n",
           .kernels = {kernel_expression(config)},
           .options = {},

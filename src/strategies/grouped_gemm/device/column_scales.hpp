@@ -1,6 +1,6 @@
 #pragma once
-/// The scales of FP8 operands in sums whose rows are outputs and whose columns are tokens, in two tiles: gate and up, or
-/// the outputs of one matrix and those `distance` further on. Scales of whole matrices and of rows multiply finished
+/// The scales of FP8 operands in sums whose rows are outputs and whose columns are tokens, in two tiles: gate and up,
+/// or the outputs of one matrix and those `distance` further on. Scales of whole matrices and of rows multiply finished
 /// sums, those of blocks what every block of K adds to them.
 #include "machine/numbers.hpp"
 #include "strategies/grouped_gemm/device/finish.hpp"

@@ -44,7 +44,7 @@ struct PlainParams {
   machine::u32 token_scales_slot_stride = 0;
   machine::u32 token_scales_row_stride = 0;    ///< of blocks, from one token's to the next one's
   machine::u32 token_scales_block_stride = 0;  ///< and from one to the next along K
-  machine::u32 ids_divisor = 1;  ///< gathered: row r is of the token row_ids[r] / ids_divisor
+  machine::u32 ids_divisor = 1;                ///< gathered: row r is of the token row_ids[r] / ids_divisor
 };
 
 }  // namespace thresher::strategies::grouped_gemm

@@ -1,6 +1,6 @@
 #pragma once
-/// The scales of FP8 operands as device/column_scales.hpp, in sums whose rows are tokens, `count` tiles of 64, and whose
-/// columns are outputs: gate before up, or those of one matrix.
+/// The scales of FP8 operands as device/column_scales.hpp, in sums whose rows are tokens, `count` tiles of 64, and
+/// whose columns are outputs: gate before up, or those of one matrix.
 #include "machine/numbers.hpp"
 #include "strategies/grouped_gemm/device/plain_scales.hpp"
 
@@ -170,9 +170,8 @@ class TokenRowScales {
   TH_DEVICE float weight_scale(const pipeline::GroupTile& tile, const Ahead& ahead, int half, int group, int e) const {
     if constexpr (knobs.weights == Scaling::row) {
       const u32 output = first_output(half) + group * 8 + warp::lane() % 4 * 2 + e;
-      return output < params_.finish.n
-                 ? scales_of(weights(half), tile.group).load(output * weights(half).row_stride)
-                 : 0.0F;
+      return output < params_.finish.n ? scales_of(weights(half), tile.group).load(output * weights(half).row_stride)
+                                       : 0.0F;
     } else {
       return ahead.weight[half];
     }

@@ -17,8 +17,8 @@ constexpr double plain_instructions = 10;
 constexpr double epilogue_instructions = 14;  ///< for an output, its store not counted
 /// For a sum: an addition and, of scales in blocks, half a shuffle; what waits for sums to retire is hidden.
 constexpr double promotion_instructions = 1.5;
-constexpr double specials_per_output = 2;     ///< of an activation: an exponential and a reciprocal
-constexpr double lanes = 128;                 ///< of the four schedulers
+constexpr double specials_per_output = 2;  ///< of an activation: an exponential and a reciprocal
+constexpr double lanes = 128;              ///< of the four schedulers
 /// Of the weights that another tile of an expert's tokens reads again, what L2 no longer holds: assumed. Without it a
 /// tile that reads weights once ties with one that reads them twice.
 constexpr double read_again_share = 0.3;

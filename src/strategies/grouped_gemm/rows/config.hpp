@@ -30,7 +30,7 @@ struct Config {
   int math_warpgroups = 2;
   int block_tokens = 128;  ///< the most rows of a tile, a multiple of 64
   int block_outputs = 64;  ///< columns of C in a tile; of one matrix half of them
-  int block_k = 64;        ///< k elements of a slot: 64 bytes, or a multiple of 128; of sums that are promoted up to 128
+  int block_k = 64;  ///< k elements of a slot: 64 bytes, or a multiple of 128; of sums that are promoted up to 128
   int stages = 6;
   int loader_registers = 0;  ///< with math_registers: the register hand-over; 0 for none
   int math_registers = 0;

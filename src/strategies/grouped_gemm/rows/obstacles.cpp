@@ -15,17 +15,17 @@ std::vector<std::string> obstacles(const GroupedProblem& problem, const Config& 
   Obstacles found;
   check_groups(problem, rungs_of(config), tile_outputs(config), found);
   if (const int columns = 2 * config.block_outputs; columns > max_columns) {
-    found.say("tile: {} rows of weights are over the limit of {}, a matrix instruction's columns", columns, max_columns);
+    found.say("tile: {} rows of weights are over the limit of {}, a matrix instruction's columns", columns,
+              max_columns);
   }
   if (config.math_warpgroups < 2 || config.stages < 2) {
     found.say("rows: {} math warpgroups and a ring of {} slots leave nobody to take turns: use 2 of each at least",
               config.math_warpgroups, config.stages);
   }
   check_numbers({config.numerics, config.operand, scaling_knobs(config), config.block_k}, found);
-  check_block({.shape = shape_of(config),
-               .experts = problem.experts,
-               .registers = sum_registers(config) + other_registers},
-              device, found);
+  check_block(
+      {.shape = shape_of(config), .experts = problem.experts, .registers = sum_registers(config) + other_registers},
+      device, found);
   return found.take();
 }
 

@@ -38,8 +38,8 @@ std::string kernel_expression(const Config& config) {
 
 DeviceProgram program(const Config& config) {
   return {.title = fmt::format("grouped_gemm rows{}, {} tokens x {} outputs x {} of k, {} stages",
-                               number_words(config.operand, config.numerics), config.block_tokens,
-                               tile_outputs(config), config.block_k, config.stages),
+                               number_words(config.operand, config.numerics), config.block_tokens, tile_outputs(config),
+                               config.block_k, config.stages),
           .text = "#include \"strategies/grouped_gemm/rows/device/kernel.hpp\"\n",
           .kernels = {kernel_expression(config)},
           .options = {},

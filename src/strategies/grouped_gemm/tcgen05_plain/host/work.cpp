@@ -31,15 +31,14 @@ WorkModel work(const GroupedProblem& problem, const Config& config) {
         "gathering the rows", usual_rows(problem) * static_cast<double>(problem.k) * read_and_written_bytes, true});
   }
   const RowTiles rows = usual_row_tiles(problem, rungs_of(config));
-  TensorKernel kernel =
-      grouped_tensor_kernel(problem,
-                            {.rungs = rungs_of(config),
-                             .outputs = tile_outputs(config),
-                             .blocks = config.blocks,
-                             .stages = config.stages,
-                             .split_k = config.split_k,
-                             .type = matrix_type(config.operand)},
-                            tile(problem, config, rows.columns));
+  TensorKernel kernel = grouped_tensor_kernel(problem,
+                                              {.rungs = rungs_of(config),
+                                               .outputs = tile_outputs(config),
+                                               .blocks = config.blocks,
+                                               .stages = config.stages,
+                                               .split_k = config.split_k,
+                                               .type = matrix_type(config.operand)},
+                                              tile(problem, config, rows.columns));
   kernel.dram_bytes += bytes_read_again(problem, rows);
   work.parts.emplace_back(kernel);
   return work;
