@@ -65,6 +65,54 @@ def test_nvfp4_weights_and_tokens(random):
     np.testing.assert_array_equal(tn.dual_gemm(tokens, *other), tn.dual_gemm(tokens, b1, b2))
 
 
+def fp8(random, shape, per, tokens=False, codes=False):
+    """The operand, and its values in float64."""
+    *outer, rows, k = shape
+    values = random.standard_normal(shape).astype(ml_dtypes.float8_e4m3fn)
+    step = {"tensor": (rows, k), "row": (1, k), "block": (1 if tokens else 128, 128)}[per]
+    counts = (-(-rows // step[0]), -(-k // step[1]))
+    scales = random.uniform(0.25, 2, (*outer, *counts)).astype(np.float32)
+    dense = values.astype(np.float64) * np.repeat(np.repeat(scales, step[0], -2), step[1], -1)[..., :rows, :k]
+    scales = scales.reshape(-1) if per == "tensor" else scales[..., 0] if per == "row" and tokens else scales
+    return thresher.Fp8(values.view(np.uint8) if codes else values, scales, per=per), dense
+
+
+@pytest.mark.parametrize("per", ["tensor", "row", "block"])
+@pytest.mark.parametrize("codes", [False, True])
+def test_fp8_weights_and_tokens(random, per, codes):
+    (a, dense_a), (b1, dense1), (b2, dense2) = (fp8(random, shape, per, tokens, codes) for shape, tokens in (
+        ((5, 272), True), ((150, 272), False), ((150, 272), False)))
+    exact = definition.dual_gemm(dense_a, dense1, dense2)
+    definition.check(tn.dual_gemm(a, b1, b2, out_dtype=np.float32), *exact)
+    assert tn.dual_gemm(a, b1, b2).dtype == BF16
+    tokens = normal(random, (5, 272), np.float16)
+    definition.check(tn.dual_gemm(tokens, b1, b2, out_dtype=np.float32), *definition.dual_gemm(tokens, dense1, dense2))
+    packed = tn.pack(b1, b2)
+    assert tn.packed_info(packed, check=True).format == f"fp8_{per}"
+    np.testing.assert_array_equal(tn.dual_gemm_packed(a, packed), tn.dual_gemm(a, b1, b2))
+    if per == "block":
+        columns = np.zeros((3, 8), np.float32)
+        columns[:, :5] = a.scales.T
+        other = thresher.Fp8(a.values, columns, per="block", scale_layout="column_major")
+        np.testing.assert_array_equal(tn.dual_gemm(other, b1, b2), tn.dual_gemm(a, b1, b2))
+
+
+@pytest.mark.parametrize("per", ["tensor", "row", "block"])
+def test_grouped_fp8(random, per):
+    (a, dense_a), (b, dense_b) = fp8(random, (7, 144), per, True), fp8(random, (2, 130, 144), per)
+    offsets = np.array([0, 3, 7], np.int32)
+    result = tn.grouped_gemm(a, b, offsets=offsets, out_dtype=np.float32)
+    for e, rows in enumerate((slice(0, 3), slice(3, 7))):
+        exact, error = definition.product(dense_a[rows], dense_b[e])
+        definition.check(result[rows], exact, error)
+    np.testing.assert_array_equal(tn.grouped_gemm_packed(a, tn.pack_grouped(b), offsets=offsets, out_dtype=np.float32), result)
+    slots, dense = fp8(random, (2, 4, 144), per, True)
+    result = tn.grouped_gemm(slots, b, counts=np.array([4, 2], np.int32), out_dtype=np.float32)
+    for e, count in enumerate((4, 2)):
+        exact, error = definition.product(dense[e, :count], dense_b[e])
+        definition.check(result[e, :count], exact, error)
+
+
 def test_out_is_written_with_its_strides_and_nothing_else(random):
     a, b1, b2 = (normal(random, shape, BF16) for shape in ((6, 32), (10, 32), (10, 32)))
     wide = np.full((6, 16), 7, BF16)

@@ -6,7 +6,7 @@ import pytest
 
 import thresher
 import thresher.numpy as tn
-from thresher import Nvfp4
+from thresher import Fp8, Nvfp4
 
 F16, U8, I32 = np.float16, np.uint8, np.int32
 
@@ -43,6 +43,12 @@ def fp4(values=(8, 16), scales=(8, 2), global_scale=None, **more):
     return Nvfp4(ones(*values, dtype=U8), ones(*scales, dtype=U8), global_scale, **more)
 
 
+def fp8(values=(8, 32), scales=(8,), per="row", **more):
+    return Fp8(ones(*values, dtype=U8), ones(*scales, dtype=np.float32), per=per, **more)
+
+
+FP8 = fp8()
+
 DUAL = [
     (dict(a=None), "a is None, expected a NumPy array"),
     (dict(a=[[1.0]]), "a is of the type list"),
@@ -52,7 +58,7 @@ DUAL = [
     (dict(a=A.astype(">f2")), "a has the type >f2"),
     (dict(a=np.array([["x"]])), "a has the type <U1"),
     (dict(a=np.zeros((4, 32), [("x", "<f2")])), "a has the type"),
-    (dict(a=A.astype(np.float32)), "a is float32, expected float16, bfloat16 or nvfp4"),
+    (dict(a=A.astype(np.float32)), "a is float32, expected float16, bfloat16, nvfp4, fp8_tensor, fp8_row or fp8_block"),
     (dict(b1=B.astype(ml_dtypes.bfloat16)), "b2 is float16, expected bfloat16"),
     (dict(a=F16(1).reshape(())), "a has 0 dimensions, expected 2"),
     (dict(a=ones(1, 4, 32)), "a has 3 dimensions, expected 2"),
@@ -99,6 +105,20 @@ DUAL = [
     (dict(b1=FP4, b2=fp4(scales=(512,), scale_layout="blocked")), "b1 and b2 have scales in different layouts"),
     (dict(b1=FP4, b2=Nvfp4(B, B)), "b2.values is float16, expected uint8"),
     (dict(b1=FP4, b2=Nvfp4(None, None)), "b2.values is None"),
+    (dict(a=A.astype(ml_dtypes.float8_e4m3fn)), "a is float8_e4m3fn, expected float16"),
+    (dict(b1=FP8, b2=FP4), r"b2 is nvfp4, expected fp8_row"),
+    (dict(b1=FP8, b2=fp8(per="tensor", scales=(1,))), "b2 is fp8_tensor, expected fp8_row"),
+    (dict(b1=FP8, b2=fp8(per="rows")), "b2.per is 'rows', expected one of tensor, row, block"),
+    (dict(b1=FP8, b2=fp8(per=["row"])), "b2.per is"),
+    (dict(b1=FP8, b2=fp8(scales=(7,))), r"b2.scales has the shape \[7\], expected \[8\]: one scale for each row"),
+    (dict(b1=FP8, b2=fp8(per="tensor", scales=(2,))), "b2.scales has 2 elements, expected 1"),
+    (dict(b1=FP8, b2=fp8(per="block", scales=(8, 1))), r"b2.scales has the shape \[8, 1\], expected \[1, 1\]: one scale for each 128 by 128"),
+    (dict(b1=FP8, b2=fp8(per="block", scales=(1, 1), scale_layout="column_major")), "b2.scale_layout is 'column_major', expected 'row_major'"),
+    (dict(b1=FP8, b2=fp8(values=(8, 40))), "b2.values has rows of 40 elements, expected a multiple of 16"),
+    (dict(b1=FP8, b2=fp8(values=(32,))), "b2.values has 1 dimensions"),
+    (dict(b1=FP8, b2=Fp8(B, ones(8, dtype=np.float32), per="row")), "b2.values is float16, expected uint8 or float8_e4m3fn"),
+    (dict(b1=FP8, b2=Fp8(ones(8, 32, dtype=U8), ones(8), per="row")), "b2.scales is float16, expected float32"),
+    (dict(a=fp8(values=(4, 32), scales=(1, 1), per="block")), r"a.scales has the shape \[1, 1\], expected \[4, 1\]: one scale for 128 along K of a row"),
 ]
 
 

@@ -298,7 +298,7 @@ Q = normal(1, 2, 5, 64)
 REFUSED = [
     (lambda: tt.dual_gemm(None, B1, B2), "a is None, expected a tensor"),
     (lambda: tt.dual_gemm(A, B1, [1]), "b2 is of the type list, expected a tensor"),
-    (lambda: tt.dual_gemm(A.float(), B1, B2), "a is float32, expected float16, bfloat16 or nvfp4"),
+    (lambda: tt.dual_gemm(A.float(), B1, B2), "a is float32, expected float16, bfloat16, nvfp4, fp8_tensor"),
     (lambda: tt.dual_gemm(A.double(), B1, B2), "a is float64"),
     (lambda: tt.dual_gemm(A, B1.half(), B2), "b2 is bfloat16, expected float16"),
     (lambda: tt.dual_gemm(A[0], B1, B2), "a has 1 dimensions, expected 2"),

@@ -19,6 +19,7 @@ from ._errors import (
     OutOfMemoryError,
     UnsupportedError,
 )
+from ._fp8 import Fp8
 from ._nvfp4 import Nvfp4
 
 __all__ = [
@@ -26,6 +27,7 @@ __all__ = [
     "DeviceError",
     "Error",
     "FileError",
+    "Fp8",
     "InternalError",
     "InvalidArgumentError",
     "Nvfp4",

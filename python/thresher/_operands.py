@@ -18,6 +18,7 @@ FORMAT_NAMES = {
 }
 FORMATS = {name: format for format, name in FORMAT_NAMES.items() if format <= UINT8}
 SCALE_LAYOUTS = {"row_major": 0, "blocked": 1}
+FP8_FORMATS = {"tensor": FP8_TENSOR, "row": FP8_ROW, "block": FP8_BLOCK}
 
 
 class Operand(NamedTuple):
@@ -159,3 +160,41 @@ def nvfp4(values: Operand, scales: Operand, global_scale: Operand | None, scale_
         None if global_scale is None else global_scale.pointer,
         layout,
     )
+
+
+def fp8(values: Operand, scales: Operand, per: str, scale_layout: str, are_tokens: bool) -> Operand:
+    """One operand of its parts, each of which is checked."""
+    name = values.name.removesuffix(".values")
+    expect_format(values, UINT8, FP8_E4M3)
+    expect_format(scales, FP32)
+    expect_contiguous(scales)
+    expect_same_device(values, scales)
+    format = FP8_FORMATS.get(per) if isinstance(per, str) else None
+    if format is None:
+        refuse(f"{name}.per is {per!r}, expected one of {', '.join(FP8_FORMATS)}")
+    layouts = {"row_major": 0, "column_major": 2} if format == FP8_BLOCK and are_tokens else {"row_major": 0}
+    layout = layouts.get(scale_layout) if isinstance(scale_layout, str) else None
+    if layout is None:
+        refuse(f"{name}.scale_layout is {scale_layout!r}, expected {' or '.join(map(repr, layouts))}")
+    if len(values.shape) not in (2, 3):
+        refuse(f"{values.name} has {len(values.shape)} dimensions, expected 2, [rows, K], or 3 with experts before them")
+    *outer, rows, depth = values.shape
+    if depth % 16 != 0:
+        refuse(f"{values.name} has rows of {depth} elements, expected a multiple of 16")
+    if format == FP8_TENSOR:
+        expected = outer[0] if outer else 1
+        if elements(scales.shape) != expected:
+            refuse(f"{scales.name} has {elements(scales.shape)} elements, expected {expected}, one for each matrix")
+    elif format == FP8_ROW:
+        shape = (*outer, rows)
+        expect_shape(scales, (*shape, 1) if len(scales.shape) > len(shape) else shape, "one scale for each row")
+    elif layout == 2:
+        expect_shape(scales, (*outer, -(-depth // 128), -(-rows // 4) * 4), "for each 128 along K one scale a row, rows padded to 4")
+    else:
+        expect_shape(scales, (*outer, rows if are_tokens else -(-rows // 128), -(-depth // 128)),
+                     "one scale for 128 along K of a row" if are_tokens else "one scale for each 128 by 128")
+    if len(values.shape) == 3:
+        expect_contiguous(values)
+    is_global = format == FP8_TENSOR
+    return Operand(name, values.pointer, format, values.shape, values.strides, values.device,
+                   None if is_global else scales.pointer, scales.pointer if is_global else None, layout)

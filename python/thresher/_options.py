@@ -10,7 +10,7 @@ from ._operands import Operand
 ACTIVATIONS = {"silu": 0, "gelu_tanh": 1, "swiglu_clamped": 2}
 ORDERS = {"gate_first": 1, "up_first": 2, "interleaved": 3}
 NUMERICS = {"exact": 0, "fast": 1}
-OPERAND_FORMATS = (lib.FP16, lib.BF16, lib.NVFP4)
+OPERAND_FORMATS = (lib.FP16, lib.BF16, lib.NVFP4, lib.FP8_TENSOR, lib.FP8_ROW, lib.FP8_BLOCK)
 OUTPUT_FORMATS = (lib.FP16, lib.BF16, lib.FP32)
 
 

@@ -16,12 +16,13 @@ from . import _attention, _dlpack, _dual_gemm, _grouped, _packed
 from . import _library as _lib
 from . import _operands as _of
 from . import _options
+from ._fp8 import Fp8
 from ._library import refuse as _refuse
 from ._nvfp4 import Nvfp4
 from ._packed import PackedInfo
 
 Array: TypeAlias = Any  # numpy.ndarray, or what has __dlpack__ or __array_interface__
-Operand: TypeAlias = Any  # Array | Nvfp4
+Operand: TypeAlias = Any  # Array | Nvfp4 | Fp8
 DType: TypeAlias = Any  # what numpy.dtype takes, or "bfloat16"
 
 __all__ = [
@@ -53,6 +54,9 @@ class _Call:
                 self.optional(f"{name}.global_scale", array.global_scale),
                 array.scale_layout,
             )
+        if isinstance(array, Fp8):
+            return _of.fp8(self.operand(f"{name}.values", array.values), self.operand(f"{name}.scales", array.scales), array.per,
+                           array.scale_layout, are_tokens=name == "a")
         made = self._operand(name, array)
         if made.device[0] != _lib.CPU:
             _refuse(f"{name} lies on {_of.device_text(made.device)}, expected memory of the CPU: thresher.torch computes on GPUs")
@@ -133,11 +137,11 @@ def dual_gemm(a: Operand, b1: Operand, b2: Operand, *, activation: str = "silu",
               strategy: str | None = None) -> _np.ndarray:
     """activation(a·b1ᵀ) ∘ (a·b2ᵀ), the first half of a gated MLP. b1 is the gate, b2 is up.
 
-    a: [M, K], float16, bfloat16 or Nvfp4. K is a multiple of 8, with NVFP4 of 16; M and N may be 0.
-    b1, b2: [N, K], both float16, both bfloat16 or both Nvfp4.
+    a: [M, K], float16, bfloat16, Nvfp4 or Fp8. K is a multiple of 8, with Nvfp4 and Fp8 of 16; M and N may be 0.
+    b1, b2: [N, K], both float16, both bfloat16, both Nvfp4 or both Fp8 of one `per`.
     activation: of gate g and up u: "silu", g·σ(g)·u; "gelu_tanh"; or "swiglu_clamped", with g' = min(g, limit) and
         u' = clamp(u, ±limit): g'·σ(alpha·g')·(u' + up_offset).
-    out_dtype: float16, bfloat16 or float32; that of `a` by default (with Nvfp4 that of b1, else bfloat16).
+    out_dtype: float16, bfloat16 or float32; that of `a` by default (of Nvfp4 and Fp8 that of b1, else bfloat16).
     out: [M, N], written instead; lies apart from the inputs. Rows may have gaps, elements of a row may not.
 
     Products and activation are float32, rounded once. Returns [M, N].
@@ -226,7 +230,7 @@ def grouped_dual_gemm(a: Operand, b1: Operand, b2: Operand | None = None, *, off
     Offsets that make no sense are limited to such as do.
 
     b1, b2: [E, N, K], gate and up; or b1 [E, 2·N, K] alone and `order`, how both lie in it: "gate_first", "up_first" or
-        "interleaved". float16, bfloat16 or Nvfp4.
+        "interleaved". float16, bfloat16, Nvfp4 or Fp8.
     bias1, bias2: [E, N], of one tensor [E, 2·N]; float32, float16 or bfloat16.
     row_weights: float32 [rows], of slots [E, capacity].
     Everything else as in dual_gemm. Rows that nobody owns are 0 in a new result and left alone in `out`.
