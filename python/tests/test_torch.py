@@ -80,6 +80,59 @@ def test_nvfp4_weights():
     assert torch.equal(tt.dual_gemm(a, as_e4m3, b2), tt.dual_gemm(a, b1, b2))
 
 
+def fp8(rows, k, per, tokens=False, experts=()):
+    """The operand, and its values in float64."""
+    step = {"tensor": (rows, k), "row": (1, k), "block": (1 if tokens else 128, 128)}[per]
+    values = torch.randn(*experts, rows, k).to(torch.float8_e4m3fn)
+    scales = torch.rand(*experts, -(-rows // step[0]), -(-k // step[1])) + 0.25
+    wide = scales.repeat_interleave(step[0], -2).repeat_interleave(step[1], -1)[..., :rows, :k]
+    return thresher.Fp8(values, scales.reshape(-1) if per == "tensor" else scales, per=per), floats(values.float().double() * wide)
+
+
+@pytest.mark.parametrize("per", ["tensor", "row", "block"])
+def test_fp8_weights_and_tokens(per):
+    (a, dense_a), (b1, dense1), (b2, dense2) = fp8(5, 160, per, True), fp8(150, 160, per), fp8(150, 160, per)
+    check(tt.dual_gemm(a, b1, b2, out_dtype=torch.float32), *definition.dual_gemm(dense_a, dense1, dense2))
+    assert tt.dual_gemm(a, b1, b2).dtype == torch.bfloat16
+    tokens = normal(5, 160)
+    check(tt.dual_gemm(tokens, b1, b2), *definition.dual_gemm(floats(tokens), dense1, dense2))
+    packed = tt.pack(b1, b2)
+    assert torch.equal(tt.dual_gemm_packed(a, packed, 150), tt.dual_gemm(a, b1, b2))
+    function = compiled(lambda a: tt.dual_gemm_packed(a, packed, 150) + tt.dual_gemm(a, b1, b2))
+    assert torch.equal(function(tokens), tt.dual_gemm(tokens, b1, b2) * 2)
+    (rows, dense_rows), (experts, dense_experts) = fp8(11, 32, per, True), fp8(16, 32, per, experts=(3,))
+    result = tt.grouped_gemm(rows, experts, offsets=OFFSETS, out_dtype=torch.float32)
+    for e in range(3):
+        of_expert = slice(OFFSETS[e], OFFSETS[e + 1])
+        check(result[of_expert], *definition.product(dense_rows[of_expert], dense_experts[e]))
+    assert torch.equal(tt.grouped_gemm_packed(rows, tt.pack_grouped(experts), 16, offsets=OFFSETS, out_dtype=torch.float32), result)
+    codes = tuple(one.values.view(torch.uint8) for one in (a, b1, b2))  # opcheck adds values, which torch cannot in FP8
+    assert torch.equal(tt.dual_gemm(tokens, *(thresher.Fp8(one, b.scales, per=per) for one, b in zip(codes[1:], (b1, b2)))),
+                       tt.dual_gemm(tokens, b1, b2))
+    torch.library.opcheck(ops.dual_gemm.default, codes, dict(
+        a_scales=a.scales, a_format=a.format, b1_scales=b1.scales, b2_scales=b2.scales, b_format=b1.format))
+
+
+def test_nvfp4_tokens():
+    def operand(rows):
+        values = torch.randint(0, 256, (rows, 32), dtype=torch.uint8)
+        made = thresher.Nvfp4(values, torch.randint(40, 70, (rows, 4), dtype=torch.uint8), torch.tensor([0.5]))
+        return made, definition.nvfp4(values.numpy(), made.scales.numpy(), 0.5)
+
+    (a, dense_a), (b1, dense1), (b2, dense2) = operand(5), operand(16), operand(16)
+    check(tt.dual_gemm(a, b1, b2, out_dtype=torch.float32), *definition.dual_gemm(dense_a, dense1, dense2))
+    assert tt.dual_gemm(a, normal(16, 64), normal(16, 64)).dtype == torch.bfloat16
+    assert torch.equal(tt.dual_gemm_packed(a, tt.pack(b1, b2), 16), tt.dual_gemm(a, b1, b2))
+
+
+def test_modules_of_fp8_weights():
+    x, (gate, _), (up, _), down = normal(7, 64), fp8(48, 64, "row"), fp8(48, 64, "row"), normal(64, 48)
+    ours = tt.GatedMLP(gate, up, down)
+    assert torch.equal(ours(x), torch.nn.functional.linear(tt.dual_gemm(x, gate, up), down))
+    for other in travelled(ours):
+        assert torch.equal(other(x), ours(x))
+
+
 def test_grouped_is_its_definition():
     a, b1, b2 = grouped_operands()
     weights = torch.rand(11)
@@ -314,6 +367,11 @@ REFUSED = [
     (lambda: tt.dual_gemm(A, B1, B2, out_dtype=torch.int8), "out is int8"),
     (lambda: tt.dual_gemm(A, B1, B2, activation="tanh"), "activation is 'tanh'"),
     (lambda: tt.dual_gemm(A, B1, thresher.Nvfp4(B2, B2)), "b1 is not Nvfp4"),
+    (lambda: tt.dual_gemm(A, *(thresher.Fp8(b.to(torch.float8_e4m3fn), torch.ones(24), per=per) for b, per in ((B1, "row"), (B2, "tensor")))),
+     "b1 and b2 are fp8_row and fp8_tensor, expected one format"),
+    (lambda: tt.dual_gemm(thresher.Fp8(A.to(torch.float8_e4m3fn), torch.ones(4), per="row"), B1, B2), "a.scales has the shape .4., expected .5."),
+    (lambda: tt.dual_gemm(A.to(torch.float8_e4m3fn), B1, B2), "a is float8_e4m3fn, expected float16"),
+    (lambda: ops.dual_gemm(A, B1, B2, b_format="fp8_row"), "the format of b1 is 'fp8_row', but b1_scales are missing"),
     (lambda: ops.dual_gemm(A, B1, B2, b1_global_scale=torch.ones(1)), "b1_global_scale is given without b1_scales"),
     (lambda: tt.grouped_gemm(GA, G1), "neither offsets nor counts are given"),
     (lambda: tt.grouped_gemm(GA, G1, offsets=OFFSETS.long()), "offsets is int64"),

@@ -22,3 +22,9 @@ class Fp8:
         self.scales = scales
         self.per = per
         self.scale_layout = scale_layout
+
+    global_scale = None  # the one scale of "tensor" is in scales
+
+    @property
+    def format(self) -> str:
+        return f"fp8_{self.per}"

@@ -14,6 +14,7 @@ class Nvfp4:
     """
 
     __slots__ = ("values", "scales", "global_scale", "scale_layout")
+    format = "nvfp4"
 
     def __init__(self, values: Any, scales: Any, global_scale: Any = None, *, scale_layout: str = "row_major"):
         self.values = values

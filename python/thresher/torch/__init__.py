@@ -12,6 +12,7 @@ from typing import Any
 
 import torch as _torch
 
+from .._fp8 import Fp8
 from .._library import refuse as _refuse
 from .._nvfp4 import Nvfp4
 from .._packed import PackedInfo
@@ -54,26 +55,41 @@ def _given(**optional: Any) -> dict:
 
 
 def _weights(names: tuple, weights: tuple) -> tuple:
-    """(values, named arguments) of weights that are tensors, or all Nvfp4."""
-    if not any(isinstance(one, Nvfp4) for one in weights):
+    """(values, named arguments) of weights that are tensors, all Nvfp4 or all Fp8."""
+    kind = next((type(one) for one in weights if isinstance(one, (Nvfp4, Fp8))), None)
+    if kind is None:
         _expect_tensors(**{name: one for name, one in zip(names, weights) if one is not None or name != "b2"})
         return weights, {}
     values: list[_Tensor | None] = []
     named: dict[str, _Tensor] = {}
-    layouts: set[str] = set()
+    layouts: set = set()
+    formats: set = set()
     for name, one in zip(names, weights):
         if one is None:
             values.append(None)
             continue
-        if not isinstance(one, Nvfp4):
-            _refuse(f"{name} is not Nvfp4, expected it to be, as the other weights are")
+        if not isinstance(one, kind):
+            _refuse(f"{name} is not {kind.__name__}, expected it to be, as the other weights are")
         _expect_tensors(**{f"{name}.values": one.values, f"{name}.scales": one.scales})
         values.append(one.values)
         named |= _given(**{f"{name}_scales": one.scales, f"{name}_global_scale": one.global_scale})
         layouts.add(one.scale_layout)
+        formats.add(one.format)
     if len(layouts) > 1:
         _refuse("b1 and b2 have scales in different layouts, expected one layout")
-    return tuple(values), {**named, "scale_layout": layouts.pop()}
+    if len(formats) > 1:
+        _refuse(f"b1 and b2 are {' and '.join(sorted(formats))}, expected one format")
+    return tuple(values), {**named, "scale_layout": layouts.pop(), "b_format": formats.pop()}
+
+
+def _tokens(a: Any) -> tuple:
+    """(values, named arguments) of tokens."""
+    if not isinstance(a, (Nvfp4, Fp8)):
+        _expect_tensors(a=a)
+        return a, {}
+    _expect_tensors(**{"a.values": a.values, "a.scales": a.scales})
+    named = _given(a_scales=a.scales, a_global_scale=a.global_scale)
+    return a.values, {**named, "a_scale_layout": a.scale_layout, "a_format": a.format}
 
 
 def _run(name: str, out: _Tensor | None, out_dtype: _torch.dtype | None, arguments: tuple, options: dict) -> _Tensor:
@@ -88,27 +104,27 @@ def _run(name: str, out: _Tensor | None, out_dtype: _torch.dtype | None, argumen
     return out
 
 
-def dual_gemm(a: _Tensor, b1: _Tensor | Nvfp4, b2: _Tensor | Nvfp4, *, activation: str = "silu", alpha: float = 1.702,
+def dual_gemm(a: _Tensor | Nvfp4 | Fp8, b1: _Tensor | Nvfp4 | Fp8, b2: _Tensor | Nvfp4 | Fp8, *, activation: str = "silu", alpha: float = 1.702,
               limit: float = 7.0, up_offset: float = 1.0, out_dtype: _torch.dtype | None = None,
               out: _Tensor | None = None) -> _Tensor:
     """activation(a·b1ᵀ) ∘ (a·b2ᵀ), the first half of a gated MLP. b1 is the gate, b2 is up.
 
-    a: [M, K], float16 or bfloat16. K is a multiple of 8, with Nvfp4 of 16; M and N may be 0.
-    b1, b2: [N, K], both float16, both bfloat16 or both Nvfp4 (on the CPU).
+    a: [M, K], float16, bfloat16, Nvfp4 or Fp8. K is a multiple of 8, with Nvfp4 and Fp8 of 16; M and N may be 0.
+    b1, b2: [N, K], both float16, both bfloat16, both Nvfp4 (on the CPU) or both Fp8 of one `per`.
     activation: of gate g and up u: "silu", g·σ(g)·u; "gelu_tanh"; or "swiglu_clamped", with g' = min(g, limit) and
         u' = clamp(u, ±limit): g'·σ(alpha·g')·(u' + up_offset).
-    out_dtype: float16, bfloat16 or float32; that of `a` by default.
+    out_dtype: float16, bfloat16 or float32; that of `a` by default (of Nvfp4 and Fp8 that of b1, else bfloat16).
     out: [M, N], written instead; lies apart from the inputs. Rows may have gaps, elements of a row may not.
 
     Products and activation are float32, rounded once. Returns [M, N].
     """
-    _expect_tensors(a=a)
+    a, tokens = _tokens(a)
     values, scales = _weights(("b1", "b2"), (b1, b2))
     return _run("dual_gemm", out, out_dtype, (a, *values),
-                dict(activation=activation, alpha=alpha, limit=limit, up_offset=up_offset, **scales))
+                dict(activation=activation, alpha=alpha, limit=limit, up_offset=up_offset, **scales, **tokens))
 
 
-def pack(b1: _Tensor | Nvfp4, b2: _Tensor | Nvfp4, *, numerics: str = "exact") -> _Tensor:
+def pack(b1: _Tensor | Nvfp4 | Fp8, b2: _Tensor | Nvfp4 | Fp8, *, numerics: str = "exact") -> _Tensor:
     """The weights of dual_gemm_packed as one uint8 tensor [bytes] on their device: a header that says what they are, and they.
 
     b1, b2: as dual_gemm takes them, [N, K]; on a GPU Nvfp4 too.
@@ -121,7 +137,7 @@ def pack(b1: _Tensor | Nvfp4, b2: _Tensor | Nvfp4, *, numerics: str = "exact") -
     return _ops.pack(*values, numerics, scales)
 
 
-def pack_grouped(b1: _Tensor | Nvfp4, b2: _Tensor | Nvfp4 | None = None, *, order: str | None = None,
+def pack_grouped(b1: _Tensor | Nvfp4 | Fp8, b2: _Tensor | Nvfp4 | Fp8 | None = None, *, order: str | None = None,
                  bias1: _Tensor | None = None, bias2: _Tensor | None = None, numerics: str = "exact") -> _Tensor:
     """The weights of grouped_dual_gemm_packed or, of b1 alone without an order, of grouped_gemm_packed: uint8 [bytes].
 
@@ -142,7 +158,7 @@ def packed_info(weights: _Tensor, *, check: bool = False) -> PackedInfo:
     return _info_of(_block(weights), check)
 
 
-def dual_gemm_packed(a: _Tensor, weights: _Tensor, n: int, *, activation: str = "silu", alpha: float = 1.702, limit: float = 7.0,
+def dual_gemm_packed(a: _Tensor | Nvfp4 | Fp8, weights: _Tensor, n: int, *, activation: str = "silu", alpha: float = 1.702, limit: float = 7.0,
                      up_offset: float = 1.0, out_dtype: _torch.dtype | None = None, out: _Tensor | None = None) -> _Tensor:
     """dual_gemm with weights that pack gave.
 
@@ -151,12 +167,13 @@ def dual_gemm_packed(a: _Tensor, weights: _Tensor, n: int, *, activation: str = 
     n: N of the weights, as packed_info says, since torch.compile cannot look into them.
     Everything else as in dual_gemm. Returns [M, N].
     """
-    _expect_tensors(a=a, weights=weights)
+    a, tokens = _tokens(a)
+    _expect_tensors(weights=weights)
     return _run("dual_gemm_packed", out, out_dtype, (a, weights, n),
-                dict(activation=activation, alpha=alpha, limit=limit, up_offset=up_offset))
+                dict(activation=activation, alpha=alpha, limit=limit, up_offset=up_offset, **tokens))
 
 
-def grouped_dual_gemm(a: _Tensor, b1: _Tensor | Nvfp4, b2: _Tensor | Nvfp4 | None = None, *, offsets: _Tensor | None = None,
+def grouped_dual_gemm(a: _Tensor | Nvfp4 | Fp8, b1: _Tensor | Nvfp4 | Fp8, b2: _Tensor | Nvfp4 | Fp8 | None = None, *, offsets: _Tensor | None = None,
                       counts: _Tensor | None = None, row_ids: _Tensor | None = None, row_ids_divisor: int = 1,
                       order: str | None = None, bias1: _Tensor | None = None, bias2: _Tensor | None = None,
                       row_weights: _Tensor | None = None, activation: str = "silu", alpha: float = 1.702, limit: float = 7.0,
@@ -171,20 +188,20 @@ def grouped_dual_gemm(a: _Tensor, b1: _Tensor | Nvfp4, b2: _Tensor | Nvfp4 | Non
     Offsets that make no sense are limited to such as do.
 
     b1, b2: [E, N, K], gate and up; or b1 [E, 2·N, K] alone and `order`, how both lie in it: "gate_first", "up_first" or
-        "interleaved". float16, bfloat16 or Nvfp4 (on the CPU).
+        "interleaved". float16, bfloat16, Nvfp4 (on the CPU) or Fp8.
     bias1, bias2: [E, N], of one tensor [E, 2·N]; float32, float16 or bfloat16.
     row_weights: float32 [rows], of slots [E, capacity].
     Everything else as in dual_gemm. Rows that nobody owns are 0 in a new result and left alone in `out`.
     """
-    _expect_tensors(a=a)
+    a, tokens = _tokens(a)
     values, scales = _weights(("b1", "b2"), (b1, b2))
     tensors = _given(offsets=offsets, counts=counts, row_ids=row_ids, row_weights=row_weights, bias1=bias1, bias2=bias2)
     return _run("grouped_dual_gemm", out, out_dtype, (a, *values),
                 dict(row_ids_divisor=row_ids_divisor, order=order, activation=activation, alpha=alpha, limit=limit,
-                     up_offset=up_offset, **tensors, **scales))
+                     up_offset=up_offset, **tensors, **scales, **tokens))
 
 
-def grouped_gemm(a: _Tensor, b: _Tensor | Nvfp4, *, offsets: _Tensor | None = None, counts: _Tensor | None = None,
+def grouped_gemm(a: _Tensor | Nvfp4 | Fp8, b: _Tensor | Nvfp4 | Fp8, *, offsets: _Tensor | None = None, counts: _Tensor | None = None,
                  row_ids: _Tensor | None = None, row_ids_divisor: int = 1, bias: _Tensor | None = None,
                  row_weights: _Tensor | None = None, out_dtype: _torch.dtype | None = None,
                  out: _Tensor | None = None) -> _Tensor:
@@ -192,13 +209,13 @@ def grouped_gemm(a: _Tensor, b: _Tensor | Nvfp4, *, offsets: _Tensor | None = No
 
     b: [E, N, K]; bias: [E, N]; everything else as in grouped_dual_gemm.
     """
-    _expect_tensors(a=a)
+    a, tokens = _tokens(a)
     values, scales = _weights(("b",), (b,))
     tensors = _given(offsets=offsets, counts=counts, row_ids=row_ids, row_weights=row_weights, bias=bias)
-    return _run("grouped_gemm", out, out_dtype, (a, *values), dict(row_ids_divisor=row_ids_divisor, **tensors, **scales))
+    return _run("grouped_gemm", out, out_dtype, (a, *values), dict(row_ids_divisor=row_ids_divisor, **tensors, **scales, **tokens))
 
 
-def grouped_dual_gemm_packed(a: _Tensor, weights: _Tensor, n: int, *, offsets: _Tensor | None = None,
+def grouped_dual_gemm_packed(a: _Tensor | Nvfp4 | Fp8, weights: _Tensor, n: int, *, offsets: _Tensor | None = None,
                              counts: _Tensor | None = None, row_ids: _Tensor | None = None, row_ids_divisor: int = 1,
                              row_weights: _Tensor | None = None, activation: str = "silu", alpha: float = 1.702,
                              limit: float = 7.0, up_offset: float = 1.0, out_dtype: _torch.dtype | None = None,
@@ -207,23 +224,25 @@ def grouped_dual_gemm_packed(a: _Tensor, weights: _Tensor, n: int, *, offsets: _
 
     Everything else as in grouped_dual_gemm and dual_gemm_packed.
     """
-    _expect_tensors(a=a, weights=weights)
+    a, tokens = _tokens(a)
+    _expect_tensors(weights=weights)
     tensors = _given(offsets=offsets, counts=counts, row_ids=row_ids, row_weights=row_weights)
     return _run("grouped_dual_gemm_packed", out, out_dtype, (a, weights, n),
                 dict(row_ids_divisor=row_ids_divisor, activation=activation, alpha=alpha, limit=limit, up_offset=up_offset,
-                     **tensors))
+                     **tensors, **tokens))
 
 
-def grouped_gemm_packed(a: _Tensor, weights: _Tensor, n: int, *, offsets: _Tensor | None = None, counts: _Tensor | None = None,
+def grouped_gemm_packed(a: _Tensor | Nvfp4 | Fp8, weights: _Tensor, n: int, *, offsets: _Tensor | None = None, counts: _Tensor | None = None,
                         row_ids: _Tensor | None = None, row_ids_divisor: int = 1, row_weights: _Tensor | None = None,
                         out_dtype: _torch.dtype | None = None, out: _Tensor | None = None) -> _Tensor:
     """grouped_gemm with weights, a bias among them, that pack_grouped gave: uint8 [bytes]; `n` is theirs.
 
     Everything else as in grouped_gemm and dual_gemm_packed.
     """
-    _expect_tensors(a=a, weights=weights)
+    a, tokens = _tokens(a)
+    _expect_tensors(weights=weights)
     tensors = _given(offsets=offsets, counts=counts, row_ids=row_ids, row_weights=row_weights)
-    return _run("grouped_gemm_packed", out, out_dtype, (a, weights, n), dict(row_ids_divisor=row_ids_divisor, **tensors))
+    return _run("grouped_gemm_packed", out, out_dtype, (a, weights, n), dict(row_ids_divisor=row_ids_divisor, **tensors, **tokens))
 
 
 def attention(q: _Tensor, k: _Tensor, v: _Tensor, *, causal: bool = False, scale: float | None = None, softcap: float = 0.0,

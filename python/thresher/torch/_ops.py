@@ -16,8 +16,11 @@ from ._place import block, operand, optional, place
 library = torch.library.Library("thresher", "DEF")
 
 _ACTIVATION = 'str activation="silu", float alpha=1.702, float limit=7.0, float up_offset=1.0'
-_NVFP4 = ("Tensor? b1_scales=None, Tensor? b2_scales=None, Tensor? b1_global_scale=None, Tensor? b2_global_scale=None, "
-          'str scale_layout="row_major"')
+# What values of 4 or 8 bits have beside them. A format is "nvfp4", "fp8_tensor", "fp8_row" or "fp8_block", and None that of values
+# of 16 bits or, beside scales, "nvfp4".
+_SCALES = ("Tensor? b1_scales=None, Tensor? b2_scales=None, Tensor? b1_global_scale=None, Tensor? b2_global_scale=None, "
+           'str scale_layout="row_major", str? b_format=None')
+_TOKENS = 'Tensor? a_scales=None, Tensor? a_global_scale=None, str a_scale_layout="row_major", str? a_format=None'
 _GROUPS = ("Tensor? offsets=None, Tensor? counts=None, Tensor? row_ids=None, int row_ids_divisor=1, "
            "Tensor? row_weights=None")
 _ATTENTION = ("bool causal=False, float? scale=None, float softcap=0.0, int window_left=-1, int window_right=-1, "
@@ -25,22 +28,23 @@ _ATTENTION = ("bool causal=False, float? scale=None, float softcap=0.0, int wind
 
 # Of each operation the arguments that come first, and those that are named.
 _SCHEMAS = {
-    "dual_gemm": ("Tensor a, Tensor b1, Tensor b2", f"{_NVFP4}, {_ACTIVATION}"),
+    "dual_gemm": ("Tensor a, Tensor b1, Tensor b2", f"{_SCALES}, {_TOKENS}, {_ACTIVATION}"),
     "grouped_dual_gemm": (
         "Tensor a, Tensor b1, Tensor? b2=None",
-        f"{_GROUPS}, str? order=None, Tensor? bias1=None, Tensor? bias2=None, {_NVFP4}, {_ACTIVATION}",
+        f"{_GROUPS}, str? order=None, Tensor? bias1=None, Tensor? bias2=None, {_SCALES}, {_TOKENS}, {_ACTIVATION}",
     ),
     "grouped_gemm": (
         "Tensor a, Tensor b",
-        f'{_GROUPS}, Tensor? bias=None, Tensor? b_scales=None, Tensor? b_global_scale=None, str scale_layout="row_major"',
+        f'{_GROUPS}, Tensor? bias=None, Tensor? b_scales=None, Tensor? b_global_scale=None, str scale_layout="row_major", '
+        f"str? b_format=None, {_TOKENS}",
     ),
 }
 
 # The same of packed weights, which are a list of bytes: whoever traces a call cannot look into it and is told n.
 _SCHEMAS |= {
-    "dual_gemm_packed": ("Tensor a, Tensor weights, int n", _ACTIVATION),
-    "grouped_dual_gemm_packed": ("Tensor a, Tensor weights, int n", f"{_GROUPS}, {_ACTIVATION}"),
-    "grouped_gemm_packed": ("Tensor a, Tensor weights, int n", _GROUPS),
+    "dual_gemm_packed": ("Tensor a, Tensor weights, int n", f"{_TOKENS}, {_ACTIVATION}"),
+    "grouped_dual_gemm_packed": ("Tensor a, Tensor weights, int n", f"{_GROUPS}, {_TOKENS}, {_ACTIVATION}"),
+    "grouped_gemm_packed": ("Tensor a, Tensor weights, int n", f"{_GROUPS}, {_TOKENS}"),
 }
 
 _exact_strides = getattr(torch.Tag, "needs_exact_strides", torch.Tag.needs_fixed_stride_order)
@@ -60,13 +64,26 @@ def _refuse_gradients(*tensors: torch.Tensor | None) -> None:
                              "torch.inference_mode(), or detach the input")
 
 
-def _weights(name: str, values: torch.Tensor, scales, global_scale, scale_layout: str) -> of.Operand:
+def _scaled(name: str, values: torch.Tensor, scales, global_scale, scale_layout: str, format: str | None) -> of.Operand:
+    """An operand of its parts. The role of `a` is that of tokens, all others are weights."""
     if scales is None:
         if global_scale is not None:
             lib.refuse(f"{name}_global_scale is given without {name}_scales, expected both of NVFP4 weights or neither")
+        if format is not None:
+            lib.refuse(f"the format of {name} is {format!r}, but {name}_scales are missing")
         return operand(name, values)
-    return of.nvfp4(operand(f"{name}.values", values), operand(f"{name}.scales", scales),
-                    optional(f"{name}.global_scale", global_scale), scale_layout)
+    parts = operand(f"{name}.values", values), operand(f"{name}.scales", scales)
+    if format is None or format == "nvfp4":
+        return of.nvfp4(*parts, optional(f"{name}.global_scale", global_scale), scale_layout)
+    if not format.startswith("fp8_"):
+        lib.refuse(f"the format of {name} is {format!r}, expected 'nvfp4', 'fp8_tensor', 'fp8_row' or 'fp8_block'")
+    if global_scale is not None:
+        lib.refuse(f"{name}_global_scale is given of FP8, expected its scales in {name}_scales")
+    return of.fp8(*parts, format.removeprefix("fp8_"), scale_layout, are_tokens=name == "a")
+
+
+def _tokens(a: torch.Tensor, a_scales=None, a_global_scale=None, a_scale_layout="row_major", a_format=None) -> of.Operand:
+    return _scaled("a", a, a_scales, a_global_scale, a_scale_layout, a_format)
 
 
 def _threads(tensor: torch.Tensor) -> int:
@@ -74,10 +91,10 @@ def _threads(tensor: torch.Tensor) -> int:
 
 
 def _dual_gemm_out(out, a, b1, b2, *, b1_scales=None, b2_scales=None, b1_global_scale=None, b2_global_scale=None,
-                   scale_layout="row_major", activation="silu", alpha=1.702, limit=7.0, up_offset=1.0):
+                   scale_layout="row_major", b_format=None, activation="silu", alpha=1.702, limit=7.0, up_offset=1.0, **tokens):
     _refuse_gradients(a, b1, b2)
-    _dual_gemm.run(operand("a", a), _weights("b1", b1, b1_scales, b1_global_scale, scale_layout),
-                 _weights("b2", b2, b2_scales, b2_global_scale, scale_layout), operand("out", out),
+    _dual_gemm.run(_tokens(a, **tokens), _scaled("b1", b1, b1_scales, b1_global_scale, scale_layout, b_format),
+                 _scaled("b2", b2, b2_scales, b2_global_scale, scale_layout, b_format), operand("out", out),
                  _options.activation_of(activation, alpha, limit, up_offset), place=place(a), threads=_threads(a))
 
 
@@ -88,20 +105,25 @@ def _shape_of_dual_gemm(a, b1):
     return (a.shape[0], b1.shape[0])
 
 
-def _new(a, shape, out_dtype, zeros=False):
-    dtype = a.dtype if out_dtype is None else out_dtype
+_WIDE = (torch.float16, torch.bfloat16, torch.float32)
+
+
+def _new(a, shape, out_dtype, zeros=False, b=None):
+    """Of the type of the tokens, or of the weights beside tokens of 4 or 8 bits, where nobody says."""
+    dtypes = [one.dtype for one in (a, b) if one is not None and one.dtype in _WIDE]
+    dtype = out_dtype or (dtypes[0] if dtypes else torch.bfloat16)
     return (a.new_zeros if zeros else a.new_empty)(shape, dtype=dtype)
 
 
 def _dual_gemm_new(a, b1, b2, *, out_dtype=None, **options):
-    out = _new(a, _shape_of_dual_gemm(a, b1), out_dtype)
+    out = _new(a, _shape_of_dual_gemm(a, b1), out_dtype, b=b1)
     _dual_gemm_out(out, a, b1, b2, **options)
     return out
 
 
 def _fake_dual_gemm(a, b1, b2, *, out_dtype=None, **_):
     torch._check(a.dim() == 2 and b1.dim() == 2, lambda: "a and b1 have two dimensions")
-    return _new(a, (a.shape[0], b1.shape[0]), out_dtype)
+    return _new(a, (a.shape[0], b1.shape[0]), out_dtype, b=b1)
 
 
 def _block(weights, n, kind):
@@ -113,9 +135,9 @@ def _block(weights, n, kind):
     return given
 
 
-def _dual_gemm_packed_out(out, a, weights, n, *, activation="silu", alpha=1.702, limit=7.0, up_offset=1.0):
+def _dual_gemm_packed_out(out, a, weights, n, *, activation="silu", alpha=1.702, limit=7.0, up_offset=1.0, **tokens):
     _refuse_gradients(a)
-    _dual_gemm.run_packed(operand("a", a), _block(weights, n, "dual_gemm"), operand("out", out),
+    _dual_gemm.run_packed(_tokens(a, **tokens), _block(weights, n, "dual_gemm"), operand("out", out),
                           _options.activation_of(activation, alpha, limit, up_offset), place=place(a), threads=_threads(a))
 
 
@@ -137,30 +159,31 @@ def _grouped_out(out, a, b1, b2, *, order, bias1, bias2, activation, b_names=("b
     _owned_out(out, a, weights, activation, **rows)
 
 
-def _owned_out(out, a, weights, activation, *, offsets=None, counts=None, row_ids=None, row_ids_divisor=1, row_weights=None):
+def _owned_out(out, a, weights, activation, *, offsets=None, counts=None, row_ids=None, row_ids_divisor=1, row_weights=None,
+               **tokens):
     rows = _grouped.Rows(optional("offsets", offsets), optional("counts", counts), optional("row_ids", row_ids),
                          _options.whole_number("row_ids_divisor", row_ids_divisor, 1), optional("row_weights", row_weights))
-    _grouped.run(operand("a", a), weights, rows, operand("out", out), activation, place=place(a), threads=_threads(a))
+    _grouped.run(_tokens(a, **tokens), weights, rows, operand("out", out), activation, place=place(a), threads=_threads(a))
 
 
 def _grouped_dual_gemm_out(out, a, b1, b2=None, *, offsets=None, counts=None, row_ids=None, row_ids_divisor=1, row_weights=None,
                            order=None, bias1=None, bias2=None, b1_scales=None, b2_scales=None, b1_global_scale=None,
-                           b2_global_scale=None, scale_layout="row_major", activation="silu", alpha=1.702, limit=7.0,
-                           up_offset=1.0):
+                           b2_global_scale=None, scale_layout="row_major", b_format=None, activation="silu", alpha=1.702,
+                           limit=7.0, up_offset=1.0, **tokens):
     _refuse_gradients(a, b1, b2, row_weights, bias1, bias2)
-    gate = _weights("b1", b1, b1_scales, b1_global_scale, scale_layout)
-    up = None if b2 is None else _weights("b2", b2, b2_scales, b2_global_scale, scale_layout)
+    gate = _scaled("b1", b1, b1_scales, b1_global_scale, scale_layout, b_format)
+    up = None if b2 is None else _scaled("b2", b2, b2_scales, b2_global_scale, scale_layout, b_format)
     _grouped_out(out, a, gate, up, offsets=offsets, counts=counts, row_ids=row_ids, row_ids_divisor=row_ids_divisor,
                  row_weights=row_weights, order=order, bias1=bias1, bias2=bias2,
-                 activation=_options.activation_of(activation, alpha, limit, up_offset))
+                 activation=_options.activation_of(activation, alpha, limit, up_offset), **tokens)
 
 
 def _grouped_gemm_out(out, a, b, *, offsets=None, counts=None, row_ids=None, row_ids_divisor=1, row_weights=None, bias=None,
-                      b_scales=None, b_global_scale=None, scale_layout="row_major"):
+                      b_scales=None, b_global_scale=None, scale_layout="row_major", b_format=None, **tokens):
     _refuse_gradients(a, b, row_weights, bias)
-    _grouped_out(out, a, _weights("b", b, b_scales, b_global_scale, scale_layout), None, offsets=offsets, counts=counts,
+    _grouped_out(out, a, _scaled("b", b, b_scales, b_global_scale, scale_layout, b_format), None, offsets=offsets, counts=counts,
                  row_ids=row_ids, row_ids_divisor=row_ids_divisor, row_weights=row_weights, order=None, bias1=bias, bias2=None,
-                 activation=None, b_names=("bias", "bias2"))
+                 activation=None, b_names=("bias", "bias2"), **tokens)
 
 
 def _grouped_dual_gemm_packed_out(out, a, weights, n, *, activation="silu", alpha=1.702, limit=7.0, up_offset=1.0, **rows):
@@ -202,23 +225,23 @@ def _grouped_shape(a, b, row_ids, fused):
 
 
 def _grouped_dual_gemm(a, b1, b2=None, *, out_dtype=None, **options):
-    out = _new(a, _grouped_shape(a, b1, options.get("row_ids"), options.get("order") is not None), out_dtype, zeros=True)
+    out = _new(a, _grouped_shape(a, b1, options.get("row_ids"), options.get("order") is not None), out_dtype, zeros=True, b=b1)
     _grouped_dual_gemm_out(out, a, b1, b2, **options)
     return out
 
 
 def _fake_grouped_dual_gemm(a, b1, b2=None, *, out_dtype=None, row_ids=None, order=None, **_):
-    return _new(a, _grouped_shape(a, b1, row_ids, order is not None), out_dtype)
+    return _new(a, _grouped_shape(a, b1, row_ids, order is not None), out_dtype, b=b1)
 
 
 def _grouped_gemm(a, b, *, out_dtype=None, **options):
-    out = _new(a, _grouped_shape(a, b, options.get("row_ids"), False), out_dtype, zeros=True)
+    out = _new(a, _grouped_shape(a, b, options.get("row_ids"), False), out_dtype, zeros=True, b=b)
     _grouped_gemm_out(out, a, b, **options)
     return out
 
 
 def _fake_grouped_gemm(a, b, *, out_dtype=None, row_ids=None, **_):
-    return _new(a, _grouped_shape(a, b, row_ids, False), out_dtype)
+    return _new(a, _grouped_shape(a, b, row_ids, False), out_dtype, b=b)
 
 
 _KERNELS = {
@@ -251,7 +274,7 @@ def pack(b1, b2, numerics, scales):
     _refuse_gradients(b1, b2)
     _finish(b1)
     layout = scales.get("scale_layout", "row_major")
-    gate, up = (_weights(name, b, scales.get(f"{name}_scales"), scales.get(f"{name}_global_scale"), layout)
+    gate, up = (_scaled(name, b, scales.get(f"{name}_scales"), scales.get(f"{name}_global_scale"), layout, scales.get("b_format"))
                 for name, b in (("b1", b1), ("b2", b2)))
     return _written(_dual_gemm.pack(gate, up, numerics), b1)
 
@@ -260,7 +283,8 @@ def pack_grouped(b1, b2, order, bias1, bias2, numerics, scales):
     _refuse_gradients(b1, b2, bias1, bias2)
     _finish(b1)
     layout = scales.get("scale_layout", "row_major")
-    gate, up = (None if b is None else _weights(name, b, scales.get(f"{name}_scales"), scales.get(f"{name}_global_scale"), layout)
+    gate, up = (None if b is None else _scaled(name, b, scales.get(f"{name}_scales"), scales.get(f"{name}_global_scale"), layout,
+                                               scales.get("b_format"))
                 for name, b in (("b1", b1), ("b2", b2)))
     assert gate is not None
     weights = _grouped.Weights(gate, up, optional("bias1", bias1), optional("bias2", bias2), order)

@@ -6,6 +6,7 @@ Weights are buffers: they move, save and load like any, and are not trained.
 import torch
 from torch import nn
 
+from .._fp8 import Fp8
 from .._library import refuse
 from .._nvfp4 import Nvfp4
 from . import pack, pack_grouped, packed_info
@@ -46,13 +47,13 @@ class GatedMLP(nn.Module):
     """down·(activation(gate·x) ∘ up·x): gate, up [N, K]; down [K', N]; x [..., K]; the result [..., K'] in the type of x.
 
     The buffer `gate_up`, uint8, is gate and up packed (see pack) for their device, the only copy of them; `down` is one in
-    float16 or bfloat16. gate and up are float tensors, which are rounded to `dtype`, or both Nvfp4.
+    float16 or bfloat16. gate and up are float tensors, which are rounded to `dtype`, or both Nvfp4 or Fp8.
     """
 
     gate_up: torch.Tensor
     down: torch.Tensor
 
-    def __init__(self, gate: torch.Tensor | Nvfp4, up: torch.Tensor | Nvfp4, down: torch.Tensor, *, activation: str = "silu",
+    def __init__(self, gate: torch.Tensor | Nvfp4 | Fp8, up: torch.Tensor | Nvfp4 | Fp8, down: torch.Tensor, *, activation: str = "silu",
                  dtype: torch.dtype | None = None, **constants: float):
         super().__init__()
         if isinstance(gate, torch.Tensor):
@@ -86,19 +87,19 @@ class MoE(nn.Module):
     """Σ over a token's experts e of weight·down[e]·(activation(gate[e]·x) ∘ up[e]·x).
 
     gate_up: [E, 2·N, K], with `order` how both lie in it: "gate_first", "up_first" or "interleaved". down: [E, K', N]. Either is
-    a float tensor, which is rounded to `dtype`, or Nvfp4; the buffers of these names, uint8, are they packed (see
+    a float tensor, which is rounded to `dtype`, Nvfp4 or Fp8; the buffers of these names, uint8, are they packed (see
     pack_grouped) for their device, the only copies of them.
     """
 
     gate_up: torch.Tensor
     down: torch.Tensor
 
-    def __init__(self, gate_up: torch.Tensor | Nvfp4, down: torch.Tensor | Nvfp4, *, order: str, activation: str = "silu",
+    def __init__(self, gate_up: torch.Tensor | Nvfp4 | Fp8, down: torch.Tensor | Nvfp4 | Fp8, *, order: str, activation: str = "silu",
                  dtype: torch.dtype | None = None, **constants: float):
         super().__init__()
         tensors = [one for one in (gate_up, down) if isinstance(one, torch.Tensor)]
         self.dtype = _sixteen_bit(tensors[0], dtype) if tensors else dtype or torch.bfloat16
-        gate_up, down = (one if isinstance(one, Nvfp4) else _buffer(name, one, self.dtype, 3)
+        gate_up, down = (one if isinstance(one, (Nvfp4, Fp8)) else _buffer(name, one, self.dtype, 3)
                          for name, one in (("gate_up", gate_up), ("down", down)))
         self.register_buffer("gate_up", _packed(pack_grouped, gate_up, order=order))
         self.register_buffer("down", _packed(pack_grouped, down))
