@@ -1,10 +1,15 @@
-// A file of packed weights, from memory that has a name. What is understood is written again and read as the same.
+// A file of packed weights, from memory that has a name, and a block of them. What a block holds, a file of the same bytes does.
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <array>
+#include <cstring>
+#include <span>
+
 #include "fuzzed.hpp"
-#include "ops/packed_content.hpp"
+#include "thresher/packed_block.hpp"
+#include "thresher/packed_file.hpp"
 
 using namespace thresher;
 
@@ -28,10 +33,17 @@ class File {
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   static File file;
-  ops::PackedContent content;
   const std::string& path = file.with(fuzz::text_of(data, size));
-  if (fuzz::understood([&] { content = ops::read_packed_file(path); })) {
-    fuzz::require(content.n >= 0 && content.k >= 0 && !content.layout.empty());
+  const bool is_dual = fuzz::understood([&] { (void)load_packed(Device::cpu(), path); });
+  // The same bytes as a block, which lies where a caller has it.
+  alignas(256) static std::array<std::byte, std::size_t{1} << 16> room;
+  if (size > room.size()) {
+    return 0;
   }
+  std::memcpy(room.data(), data, size);
+  const std::span<const std::byte> block(room.data(), size);
+  const bool is_dual_block = fuzz::understood([&] { (void)from_block(Device::cpu(), block, PackedCheck::content); });
+  fuzz::require(!is_dual_block || is_dual);
+  (void)fuzz::understood([&] { (void)grouped_from_block(Device::cpu(), block, PackedCheck::content); });
   return 0;
 }
