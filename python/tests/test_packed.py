@@ -179,5 +179,5 @@ def test_refused(call, sentence):
 
 
 def test_what_this_cpu_does_not_offer_is_unsupported():
-    with pytest.raises(thresher.UnsupportedError, match="numerics fast is for NVFP4 weights on a Hopper GPU"):
+    with pytest.raises(thresher.UnsupportedError, match="numerics fast is for NVFP4 and FP8 weights on a Hopper GPU"):
         tn.pack(B, B, numerics="fast")

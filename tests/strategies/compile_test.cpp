@@ -129,11 +129,15 @@ TEST(GroupedKernels, TheLargestTilesCompileForHopperWithoutSpills) {
 }
 
 /// Sums that are promoted are twice the registers, and scales of blocks come with them.
+/// Gate and up stand for one matrix here, too.
 TEST(GroupedKernels, EveryPromotedTileCompilesForHopperWithoutSpills) {
   using namespace grouped_gemm::columns;
   DeviceProgram all = program(block_scaled_config_list.front());
   all.kernels.clear();
   for (Config config : block_scaled_config_list) {
+    if (config.matrices == 1) {
+      continue;
+    }
     all.kernels.push_back(kernel_expression(config));
     if (config.block_tokens == 96) {  // as much as there can be beside 192 sums
       config.bias = true;
