@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <array>
+#include <initializer_list>
 #include <vector>
 
 #include "runtime/nvrtc.hpp"
@@ -103,84 +104,79 @@ TEST(ProfiledKernels, CompileForHopperWithoutSpills) {
   expect_clean(packed);
 }
 
-/// What is built into the library was compiled with it; tests/ops/built_in_cubins_test.cpp looks at that.
-TEST(GroupedKernels, EverySixteenBitKnobCompilesForHopperWithoutSpills) {
-  using namespace grouped_gemm::columns;
-  expect_clean(grouped_gemm::gather_program());
-  DeviceProgram all = program(small_config_list.front());
+/// These as one program; `program` and `kernel_expression` are those of their strategy.
+template <class Configs>
+DeviceProgram one_program(const Configs& configs) {
+  DeviceProgram all = program(configs.front());
   all.kernels.clear();
-  for (const Config& config : small_config_list) {
+  for (const auto& config : configs) {
     all.kernels.push_back(kernel_expression(config));
   }
-  expect_clean(all);
+  return all;
+}
+
+/// A configuration in every tile, of so many matrices each.
+template <class Config, class Tiles>
+std::vector<Config> in_tiles(Config config, const Tiles& tiles, std::initializer_list<int> matrices) {
+  std::vector<Config> configs;
+  for (const int count : matrices) {
+    config.matrices = count;
+    for (const auto& tile : tiles) {
+      configs.push_back(with_tile(config, tile));
+    }
+  }
+  return configs;
+}
+
+/// What is built into the library was compiled with it; tests/ops/built_in_cubins_test.cpp looks at that.
+TEST(GroupedKernels, EverySixteenBitKnobCompilesForHopperWithoutSpills) {
+  expect_clean(grouped_gemm::gather_program());
+  expect_clean(one_program(grouped_gemm::columns::small_config_list));
 }
 
 /// Sums of 192 columns leave a thread 40 registers. Gate and up stand for one matrix, which has less to do at the end.
 TEST(GroupedKernels, TheLargestTilesCompileForHopperWithoutSpills) {
   using namespace grouped_gemm::columns;
-  DeviceProgram all = program(large_config_list.front());
-  all.kernels.clear();
-  for (const Config& config : large_config_list) {
-    if (config.block_tokens == 192 && config.matrices == 2) {
-      all.kernels.push_back(kernel_expression(config));
-    }
-  }
-  expect_clean(all);
+  std::vector<Config> all = in_tiles(Config{.operand = Number::bf16, .output = Number::bf16}, tile_shapes, {2});
+  std::erase_if(all, [](const Config& config) { return config.block_tokens != 192; });
+  expect_clean(one_program(all));
 }
 
 /// Sums that are promoted are twice the registers, and scales of blocks come with them.
 /// Gate and up stand for one matrix here, too.
 TEST(GroupedKernels, EveryPromotedTileCompilesForHopperWithoutSpills) {
   using namespace grouped_gemm::columns;
-  DeviceProgram all = program(block_scaled_config_list.front());
-  all.kernels.clear();
-  for (Config config : block_scaled_config_list) {
-    if (config.matrices == 1) {
-      continue;
-    }
-    all.kernels.push_back(kernel_expression(config));
+  const Config of_blocks{
+      .operand = Number::e4m3, .token_scaling = dual_gemm::Scaling::block, .weight_scaling = dual_gemm::Scaling::block};
+  std::vector<Config> all = in_tiles(of_blocks, promoted_tile_shapes, {2});
+  for (Config config : std::vector(all)) {
     if (config.block_tokens == 96) {  // as much as there can be beside 192 sums
       config.bias = true;
       config.row_weights = true;
       config.gathered = true;
       config.output = Number::fp32;
-      all.kernels.push_back(kernel_expression(config));
+      all.push_back(config);
     }
   }
-  expect_clean(all);
+  expect_clean(one_program(all));
 }
 
 TEST(GroupedKernels, EveryTileOfManyRowsCompilesForHopperWithoutSpills) {
   using namespace grouped_gemm::rows;
-  DeviceProgram all = program(layer_config_list.front());
-  all.kernels.clear();
-  for (const Config& config : layer_config_list) {
-    all.kernels.push_back(kernel_expression(config));
-  }
-  for (const Config& config : small_config_list) {
-    all.kernels.push_back(kernel_expression(config));
-  }
-  expect_clean(all);
+  std::vector<Config> all = in_tiles(Config{}, tile_shapes, {2, 1});
+  all.insert(all.end(), small_config_list.begin(), small_config_list.end());
+  expect_clean(one_program(all));
 }
 
 TEST(GroupedKernels, EveryPromotedTileOfManyRowsCompilesForHopperWithoutSpills) {
   using namespace grouped_gemm::rows;
-  DeviceProgram all = program(block_scaled_config_list.front());
-  all.kernels.clear();
-  for (const Config& config : block_scaled_config_list) {
-    all.kernels.push_back(kernel_expression(config));
-  }
-  expect_clean(all);
+  const Config of_blocks{
+      .operand = Number::e4m3, .token_scaling = dual_gemm::Scaling::block, .weight_scaling = dual_gemm::Scaling::block};
+  expect_clean(one_program(in_tiles(of_blocks, promoted_tile_shapes, {2, 1})));
 }
 
 TEST(GroupedKernels, EveryPackedKnobCompilesForHopperWithoutSpills) {
-  using namespace grouped_gemm::packed;
-  DeviceProgram all = program(small_config_list.front());
-  all.kernels.clear();
-  for (const Config& config : small_config_list) {
-    all.kernels.push_back(kernel_expression(config));
-  }
-  expect_clean(all);
+  expect_clean(one_program(grouped_gemm::packed::small_config_list));
 }
 
 /// The number that the emulator starts a thread with is the compiler's.

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "strategies/grouped_gemm/columns/config.hpp"
@@ -16,33 +17,26 @@ struct TileShape {
   int stages;
   int blocks_resident;
   bool by_turns = false;
-  int block_k = 64;
 };
 
-/// For up to 1024 experts. Of FP8 whose sums are left to the matrix unit the same, twice as long: as many bytes.
+/// For up to 1024 experts.
 inline constexpr std::array tile_shapes{
-    TileShape{2, 16, 6, 1},
-    TileShape{1, 16, 5, 2},
-    TileShape{2, 64, 5, 1},
-    TileShape{1, 64, 4, 2},
-    TileShape{2, 128, 4, 1},
-    TileShape{2, 160, 4, 1},
-    TileShape{2, 128, 6, 1, true},
-    TileShape{2, 192, 5, 1, true},
+    TileShape{2, 16, 6, 1},  TileShape{1, 16, 5, 2},  TileShape{2, 64, 5, 1},        TileShape{1, 64, 4, 2},
+    TileShape{2, 128, 4, 1}, TileShape{2, 160, 4, 1}, TileShape{2, 128, 6, 1, true}, TileShape{2, 192, 5, 1, true},
 };
 
 /// Of FP8 whose sums are promoted, and take twice the registers.
 inline constexpr std::array promoted_tile_shapes{
-    TileShape{2, 16, 6, 1, false, 128}, TileShape{1, 16, 5, 2, false, 128}, TileShape{2, 64, 5, 1, false, 128},
-    TileShape{1, 64, 4, 2, false, 128}, TileShape{2, 96, 4, 1, false, 128}, TileShape{2, 64, 8, 1, true, 128},
-    TileShape{2, 96, 7, 1, true, 128},
+    TileShape{2, 16, 6, 1}, TileShape{1, 16, 5, 2},       TileShape{2, 64, 5, 1},       TileShape{1, 64, 4, 2},
+    TileShape{2, 96, 4, 1}, TileShape{2, 64, 8, 1, true}, TileShape{2, 96, 7, 1, true},
 };
 
+/// Slots are 128 bytes wide.
 constexpr Config with_tile(Config config, const TileShape& tile) {
   config.math_warpgroups = tile.math_warpgroups;
   config.by_turns = tile.by_turns;
   config.block_tokens = tile.block_tokens;
-  config.block_k = tile.block_k;
+  config.block_k = 128 / element_bytes(config.operand);
   config.stages = tile.stages;
   config.blocks_resident = tile.blocks_resident;
   if (sum_registers(config) >= 128 && tile.blocks_resident == 1) {
@@ -56,15 +50,8 @@ constexpr Config with_tile(Config config, const TileShape& tile) {
 /// Those for groups of up to `rows` rows: none for more than there can be, and of the smallest none for many.
 /// `config` says what is multiplied and how it is summed.
 inline std::vector<TileShape> tile_shapes_for(const Config& config, std::int64_t rows) {
-  std::vector<TileShape> all(tile_shapes.begin(), tile_shapes.end());
-  if (promotes(config)) {
-    all.assign(promoted_tile_shapes.begin(), promoted_tile_shapes.end());
-  }
   std::vector<TileShape> found;
-  for (TileShape tile : all) {
-    if (config.operand == Number::e4m3 && !promotes(config)) {
-      tile.block_k *= 2;
-    }
+  for (const TileShape& tile : promotes(config) ? std::span<const TileShape>(promoted_tile_shapes) : tile_shapes) {
     const std::int64_t too_few = tile.block_tokens > 128 ? 128 : tile.block_tokens > 64 ? 64 : 16;
     if (rows > 16 ? tile.block_tokens > 16 && rows > too_few : tile.block_tokens == 16) {
       found.push_back(tile);
@@ -76,37 +63,18 @@ inline std::vector<TileShape> tile_shapes_for(const Config& config, std::int64_t
 /// Which take the compiler so long that they are compiled where they are used.
 constexpr bool is_large(const TileShape& tile) { return tile.block_tokens > 128 || tile.by_turns; }
 
-template <bool large>
-constexpr auto layer_configs() {
-  constexpr auto count = static_cast<std::size_t>(std::count_if(
-      tile_shapes.begin(), tile_shapes.end(), [](const TileShape& tile) { return is_large(tile) == large; }));
+/// Both products of a layer in BF16, with the tiles above but for large ones. FP16 and FP8 are compiled where they are
+/// used.
+inline constexpr auto default_config_list = [] {
+  constexpr auto count =
+      tile_shapes.size() - static_cast<std::size_t>(std::count_if(tile_shapes.begin(), tile_shapes.end(), is_large));
   std::array<Config, 2 * count> configs;
   std::size_t next = 0;
   for (const int matrices : {2, 1}) {
     for (const TileShape& tile : tile_shapes) {
-      if (is_large(tile) == large) {
+      if (!is_large(tile)) {
         configs[next++] = with_tile({.operand = Number::bf16, .output = Number::bf16, .matrices = matrices}, tile);
       }
-    }
-  }
-  return configs;
-}
-
-/// Both products of a layer in BF16, with the tiles above. FP16 is compiled where it is used.
-inline constexpr auto default_config_list = layer_configs<false>();
-inline constexpr auto large_config_list = layer_configs<true>();
-
-/// Both products of a layer in FP8 with a scale a block, in every tile that is promoted; none is built in.
-inline constexpr auto block_scaled_config_list = [] {
-  std::array<Config, 2 * promoted_tile_shapes.size()> configs;
-  std::size_t next = 0;
-  for (const int matrices : {2, 1}) {
-    for (const TileShape& tile : promoted_tile_shapes) {
-      configs[next++] = with_tile({.operand = Number::e4m3,
-                                   .token_scaling = Scaling::block,
-                                   .weight_scaling = Scaling::block,
-                                   .matrices = matrices},
-                                  tile);
     }
   }
   return configs;

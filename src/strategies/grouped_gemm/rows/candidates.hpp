@@ -8,7 +8,8 @@
 
 namespace thresher::strategies::grouped_gemm::rows {
 
-/// A tile; the ring takes what it leaves of a multiprocessor's memory, for up to 1024 experts.
+/// A tile, which is compiled where it is used; the ring takes what it leaves of a multiprocessor's memory, for up to
+/// 1024 experts.
 struct TileShape {
   int block_tokens;
   int block_outputs;
@@ -41,34 +42,6 @@ inline std::vector<TileShape> tile_shapes_for(const Config& config, std::int64_t
   }
   return found;
 }
-
-/// Both products of a layer in BF16. None is built in: they are compiled where they are used.
-inline constexpr auto layer_config_list = [] {
-  std::array<Config, 2 * tile_shapes.size()> configs;
-  std::size_t next = 0;
-  for (const int matrices : {2, 1}) {
-    for (const TileShape& tile : tile_shapes) {
-      configs[next++] = with_tile({.matrices = matrices}, tile);
-    }
-  }
-  return configs;
-}();
-
-/// The same in FP8 with a scale a block.
-inline constexpr auto block_scaled_config_list = [] {
-  std::array<Config, 2 * promoted_tile_shapes.size()> configs;
-  std::size_t next = 0;
-  for (const int matrices : {2, 1}) {
-    for (const TileShape& tile : promoted_tile_shapes) {
-      configs[next++] = with_tile({.operand = Number::e4m3,
-                                   .token_scaling = Scaling::block,
-                                   .weight_scaling = Scaling::block,
-                                   .matrices = matrices},
-                                  tile);
-    }
-  }
-  return configs;
-}();
 
 /// Small tiles, so that a few groups of rows have many of them; each knob is set somewhere.
 inline constexpr std::array small_config_list{
