@@ -11,8 +11,8 @@
 namespace thresher::pipeline {
 
 /// What PromotedProducts asks of an operation: `multiply_tile` issues a slot's products of one tile, from zero, and
-/// `promote` adds them to the tile's sums, times the factors of the slot; `factors` asks memory for them before the
-/// slot is there.
+/// `promote` adds them to the tile's sums, times the factors of the slot. `factors` asks memory for them: where they
+/// are few while the slot before is multiplied, else, for want of registers, when it has been.
 template <class Part>
 concept Promotes = requires(const Part& part, typename Part::Sums& sums, const typename Part::Ahead& ahead,
                             const typename Part::Factors& factors, Shared<u8> slot, u32 step, int tile) {
@@ -37,19 +37,30 @@ class PromotedProducts {
   template <class Acquired>
   TH_DEVICE void accumulate(Sums& sums, u32 slots, const Ahead& ahead, const Acquired& acquired) const {
     Sums fresh;
+    Factors factors = part_.factors(ahead, 0);
     TH_NO_UNROLL
     for (u32 at = 0; at < slots; ++at) {
-      const Factors factors = part_.factors(ahead, at);
+      const bool is_last = at + 1 == slots;
+      const u32 next_slot = is_last ? at : at + 1;
       const Shared<u8> slot = reader_.acquire();
-      if (at + 1 == slots) {
+      if (is_last) {
         acquired();
       }
       issue(fresh, slot);
-      add(sums, fresh, ahead, factors);
+      if constexpr (factors_are_few) {
+        const Factors next = part_.factors(ahead, next_slot);
+        add(sums, fresh, ahead, factors);
+        factors = next;
+      } else {
+        add(sums, fresh, ahead, factors);
+        factors = part_.factors(ahead, next_slot);
+      }
     }
   }
 
  private:
+  static constexpr bool factors_are_few = sizeof(Factors) <= 8 * sizeof(float);
+
   TH_DEVICE void issue(Sums& fresh, Shared<u8> slot) const {
     fresh.settle();
     Engine::fence();

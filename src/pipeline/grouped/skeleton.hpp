@@ -25,7 +25,8 @@ namespace thresher::pipeline {
 /// slot `load`, whose copies bring slot_load_bytes(tile). The loader's lanes together call `inspect`, where the
 /// operation `inspects`, for one tile of each stretch of rows; it gives flags. One thread `report`s them at the end
 /// with what was wrong with the bounds: of every block where the operation inspects, else of the first. A math
-/// warpgroup makes a `Part` for each tile, of the rung that holds its rows.
+/// warpgroup makes a `Part` for each tile, of the rung that holds its rows; where the operation `deals_rows` to the
+/// warpgroups that share a tile, one whose part has none passes over the tile.
 template <class Operation>
 concept Grouped = MatrixEngine<typename Operation::Engine> &&
     requires(const Operation& operation, const GroupTile& tile, const LoadSlot& slot, u32 at) {
@@ -34,6 +35,7 @@ concept Grouped = MatrixEngine<typename Operation::Engine> &&
   requires Same<decltype(Operation::makes_operand), const bool>;
   requires Same<decltype(Operation::promotes), const bool>;
   requires Same<decltype(Operation::inspects), const bool>;
+  requires Same<decltype(Operation::deals_rows), const bool>;
   typename Operation::template Part<Operation::rungs.least>;
   { operation.groups() } -> Same<const Groups&>;
   { operation.k_steps() } -> Same<u32>;
@@ -210,9 +212,26 @@ class GroupedSkeleton {
     }
   }
 
+  /// Gives a tile's slots back as they come, each when every lane has seen it: one that had not might look for it a
+  /// round later.
+  TH_DEVICE void pass_over(RingReader<shape>& reader) const {
+    TH_NO_UNROLL
+    for (u32 step = 0; step < operation_.k_steps(); ++step) {
+      reader.acquire();
+      warp::sync();
+      reader.release();
+    }
+  }
+
   template <GroupedPart Part>
   TH_DEVICE void compute(RingReader<shape>& reader, Turns<shape>& turns, const GroupTile& tile, u32 warpgroup,
                          const Part& part) const {
+    if constexpr (Operation::deals_rows) {
+      if (!part.has_rows(tile)) {
+        pass_over(reader);
+        return;
+      }
+    }
     const typename Part::Ahead ahead = part.ahead(tile);
     typename Part::Sums sums;
     sums.clear();

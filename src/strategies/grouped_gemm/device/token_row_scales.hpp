@@ -105,8 +105,9 @@ class TokenRowScales {
   template <class Sums>
   TH_DEVICE void scale(Sums& sums, const pipeline::GroupTile& tile, const Ahead& ahead) const {
     if constexpr (dual_gemm::is_whole(knobs.tokens) || dual_gemm::is_whole(knobs.weights)) {
+      const HeldScales held = held_scales(tile);
       each_output([&](int half, int group, int e) {
-        const float weight = weight_scale(tile, ahead, half, group, e);
+        const float weight = weight_scale(held, ahead, half, group, e);
         each_row([&](int t, int eight) {
           const int i = element(half, group, eight, e);
           float sum = sums.tile[t].get(i);
@@ -167,11 +168,29 @@ class TokenRowScales {
     return ahead.output_in_block[half] + group * 8 >= dual_gemm::scale_block;
   }
 
-  TH_DEVICE float weight_scale(const pipeline::GroupTile& tile, const Ahead& ahead, int half, int group, int e) const {
+  /// The scales of the rows of weights, 32 of each half by a register: each lane holds those of its number.
+  struct HeldScales {
+    float of[halves][(half_outputs + 31) / 32];
+  };
+  TH_DEVICE HeldScales held_scales(const pipeline::GroupTile& tile) const {
+    HeldScales held{};
     if constexpr (knobs.weights == Scaling::row) {
-      const u32 output = first_output(half) + group * 8 + warp::lane() % 4 * 2 + e;
-      return output < params_.finish.n ? scales_of(weights(half), tile.group).load(output * weights(half).row_stride)
-                                       : 0.0F;
+      TH_UNROLL
+      for (int half = 0; half < halves; ++half) {
+        TH_UNROLL
+        for (int at = 0; at < (half_outputs + 31) / 32; ++at) {
+          const u32 output = first_output(half) + at * 32 + warp::lane();
+          held.of[half][at] = output < params_.finish.n
+                                  ? scales_of(weights(half), tile.group).load(output * weights(half).row_stride)
+                                  : 0.0F;
+        }
+      }
+    }
+    return held;
+  }
+  TH_DEVICE float weight_scale(const HeldScales& held, const Ahead& ahead, int half, int group, int e) const {
+    if constexpr (knobs.weights == Scaling::row) {
+      return warp::shuffle(held.of[half][group / 4], group % 4 * 8 + warp::lane() % 4 * 2 + e);
     } else {
       return ahead.weight[half];
     }

@@ -15,10 +15,8 @@ constexpr double block_elements = 64.0 * 64.0;
 /// Instructions a warp issues for a 64×64 block of weights that needs no conversion.
 constexpr double plain_instructions = 10;
 constexpr double epilogue_instructions = 14;  ///< for an output, its store not counted
-/// For a sum: an addition and, of scales in blocks, half a shuffle; what waits for sums to retire is hidden.
-constexpr double promotion_instructions = 1.5;
-constexpr double specials_per_output = 2;  ///< of an activation: an exponential and a reciprocal
-constexpr double lanes = 128;              ///< of the four schedulers
+constexpr double specials_per_output = 2;     ///< of an activation: an exponential and a reciprocal
+constexpr double lanes = 128;                 ///< of the four schedulers
 /// Of the weights that another tile of an expert's tokens reads again, what L2 no longer holds: assumed. Without it a
 /// tile that reads weights once ties with one that reads them twice.
 constexpr double read_again_share = 0.3;
@@ -129,6 +127,7 @@ TiledKernel grouped_kernel(const GroupedProblem& problem, const GroupedTile& til
   const double outputs = tile.outputs * rows.columns;
   TiledKernel kernel;
   kernel.step.matrix_type = tile.type;
+  kernel.step.matrix_share = tile.matrix_share;
   kernel.step.matrix_operations = 2.0 * tile.weight_rows * rows.columns * tile.k;
   kernel.step.shared_bytes = weights + tokens + (tile.converts_weights ? weights : 0);
   // Each 64 rows of the instruction read all of its columns.
@@ -137,9 +136,6 @@ TiledKernel grouped_kernel(const GroupedProblem& problem, const GroupedTile& til
   kernel.step.shared_read_bytes =
       (read_rows / 64 * read_columns + (tile.converts_weights ? 0 : read_rows)) * tile.k * element_bytes;
   kernel.step.instructions = tile.converts_weights ? 0 : weight_blocks * plain_instructions;
-  if (tile.promotes) {
-    kernel.step.instructions += promotion_instructions * tile.weight_rows * rows.columns / lanes;
-  }
   kernel.step.converted_blocks = tile.converts_weights ? weight_blocks : 0;
   kernel.step.l2_bytes = weights + tokens;
   kernel.epilogue = grouped_epilogue(problem, outputs);

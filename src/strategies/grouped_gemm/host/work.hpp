@@ -3,6 +3,7 @@
 /// rows of a call; the work is that of expected_rows dealt to the experts at random.
 #include "pipeline/grouped/rung.hpp"
 #include "strategies/dual_gemm/device/words.hpp"
+#include "strategies/grouped_gemm/device/plain_params.hpp"
 #include "strategies/work_model.hpp"
 #include "thresher/grouped_gemm.hpp"
 
@@ -13,6 +14,11 @@ namespace thresher::strategies::grouped_gemm {
   return operand == dual_gemm::Number::e4m3 ? MatrixType::fp8 : MatrixType::bits16;
 }
 
+/// Whether tokens or weights have scales of blocks along K, which multiply before sums are added.
+[[nodiscard]] constexpr bool has_block_scales(const ScalingKnobs& knobs) noexcept {
+  return knobs.tokens == dual_gemm::Scaling::block || knobs.weights == dual_gemm::Scaling::block;
+}
+
 /// How one kernel goes over the weights of an expert.
 struct GroupedTile {
   int weight_rows = 256;  ///< of all matrices, in a tile
@@ -20,7 +26,7 @@ struct GroupedTile {
   pipeline::Rungs rungs{8, 128};
   int k = 64;  ///< elements of a slot
   MatrixType type = MatrixType::bits16;
-  bool promotes = false;          ///< adds what a slot brings to sums in float32
+  double matrix_share = 0;        ///< strategies/work_model.hpp, where it was measured: of sums that are promoted
   bool converts_weights = false;  ///< from NVFP4 to the matrix type
   bool converts_in_turns = false;
   int stages = 4;

@@ -2,6 +2,7 @@
 /// The configurations that are worth predicting, and small ones for the emulator.
 #include <array>
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "strategies/grouped_gemm/rows/config.hpp"
@@ -14,13 +15,16 @@ struct TileShape {
   int block_tokens;
   int block_outputs;
   int stages;
+  bool by_turns = true;
 };
 inline constexpr std::array tile_shapes{TileShape{128, 64, 6}, TileShape{128, 96, 5}, TileShape{192, 64, 5}};
-/// Of FP8 whose sums are promoted, and take twice the registers.
-inline constexpr std::array promoted_tile_shapes{TileShape{128, 32, 8}, TileShape{128, 48, 7}, TileShape{64, 96, 6}};
+/// Of FP8 whose sums are promoted, and take twice the registers; warpgroups that share a tile hide their additions.
+inline constexpr std::array promoted_tile_shapes{TileShape{128, 48, 7}, TileShape{64, 96, 6},
+                                                 TileShape{128, 64, 6, false}, TileShape{128, 96, 5, false}};
 
 /// Slots are 128 bytes wide.
 constexpr Config with_tile(Config config, const TileShape& tile) {
+  config.by_turns = tile.by_turns;
   config.block_tokens = tile.block_tokens;
   config.block_outputs = tile.block_outputs;
   config.block_k = 128 / element_bytes(config.operand);
@@ -35,7 +39,7 @@ constexpr Config with_tile(Config config, const TileShape& tile) {
 /// Those for groups of up to `rows` rows, if there can be a whole tile.
 inline std::vector<TileShape> tile_shapes_for(const Config& config, std::int64_t rows) {
   std::vector<TileShape> found;
-  for (const TileShape& tile : promotes(config) ? promoted_tile_shapes : tile_shapes) {
+  for (const TileShape& tile : promotes(config) ? std::span<const TileShape>(promoted_tile_shapes) : tile_shapes) {
     if (rows >= tile.block_tokens) {
       found.push_back(tile);
     }
@@ -82,8 +86,9 @@ inline constexpr std::array small_config_list{
            .output = Number::fp16,
            .activation = ActivationCode::swiglu_clamped,
            .row_weights = true,
+           .by_turns = false,
            .block_tokens = 128,
-           .block_outputs = 48,
+           .block_outputs = 96,
            .block_k = 128,
            .stages = 2,
            .loader_registers = 40,
@@ -102,6 +107,7 @@ inline constexpr std::array small_config_list{
     Config{.operand = Number::e4m3,
            .token_scaling = Scaling::tensor,
            .weight_scaling = Scaling::block,
+           .by_turns = false,
            .block_tokens = 128,
            .block_outputs = 32,
            .block_k = 128,

@@ -3,8 +3,9 @@
 ///
 /// Tokens are the M side of wgmma, in tiles of 64 rows, of which a tile takes as many as its group has left. Weights
 /// are the N side: as many gate rows as up rows, so that gate and up of one output are two elements of the same
-/// thread's sums. Math warpgroups take tiles by turns: one multiplies while another finishes. Sums of FP8 are promoted
-/// as in columns/config.hpp.
+/// thread's sums. Math warpgroups take tiles by turns: one multiplies while another finishes; or share each, whose rows
+/// are then dealt to them in whole tiles of the instruction, and who has none passes over it. Sums of FP8 are promoted
+/// as in columns/config.hpp: while one warpgroup adds to them another, which shares the tile, multiplies.
 #include "pipeline/grouped/rung.hpp"
 #include "pipeline/shape.hpp"
 #include "strategies/grouped_gemm/device/plain_params.hpp"
@@ -28,6 +29,7 @@ struct Config {
   bool row_weights = false;
   bool gathered = false;
   int math_warpgroups = 2;
+  bool by_turns = true;    ///< each math warpgroup takes tiles of its own; else all share each
   int block_tokens = 128;  ///< the most rows of a tile, a multiple of 64
   int block_outputs = 64;  ///< columns of C in a tile; of one matrix half of them
   int block_k = 64;  ///< k elements of a slot: 64 bytes, or a multiple of 128; of sums that are promoted up to 128
@@ -42,6 +44,8 @@ struct Config {
 
 inline constexpr int sum_rows = 64;
 
+/// That share a tile.
+TH_DEVICE constexpr int tile_warpgroups(const Config& c) { return c.by_turns ? 1 : c.math_warpgroups; }
 TH_DEVICE constexpr int tile_outputs(const Config& c) { return c.block_outputs * (c.matrices == 2 ? 1 : 2); }
 /// Rows that one copy brings, of gate or of up.
 TH_DEVICE constexpr int weight_box_rows(const Config& c) { return c.block_outputs; }
@@ -50,13 +54,15 @@ TH_DEVICE constexpr SlotLayout slot_layout(const Config& c) {
 }
 
 TH_DEVICE constexpr pipeline::Rungs rungs_of(const Config& c) {
-  return {sum_rows, static_cast<machine::u32>(c.block_tokens), sum_rows};
+  const int least = sum_rows * tile_warpgroups(c);
+  return {static_cast<machine::u32>(least), static_cast<machine::u32>(c.block_tokens),
+          static_cast<machine::u32>(c.by_turns ? sum_rows : 0)};
 }
 
 TH_DEVICE constexpr bool promotes(const Config& c) { return grouped_gemm::promotes(c.operand, c.numerics); }
 /// Floats of a thread's sums.
 TH_DEVICE constexpr int sum_registers(const Config& c) {
-  return (promotes(c) ? 2 : 1) * c.block_tokens / sum_rows * c.block_outputs;
+  return (promotes(c) ? 2 : 1) * c.block_tokens / sum_rows / tile_warpgroups(c) * c.block_outputs;
 }
 TH_DEVICE constexpr ScalingKnobs scaling_knobs(const Config& c) {
   return {c.token_scaling, c.weight_scaling, c.gathered};
@@ -76,7 +82,7 @@ TH_DEVICE constexpr pipeline::Shape shape_of(const Config& c) {
       .stages = c.stages,
       .slot_bytes = slot_layout(c).token_bytes() + slot_layout(c).weight_bytes(),
       .math_warpgroups = c.math_warpgroups,
-      .reading = pipeline::Reading::by_turns,
+      .reading = c.by_turns ? pipeline::Reading::by_turns : pipeline::Reading::together,
       .loader_registers = c.loader_registers,
       .math_registers = c.math_registers,
       .persistent = true,

@@ -19,6 +19,7 @@ class Operation {
   static constexpr bool makes_operand = false;
   static constexpr bool promotes = columns::promotes(config);
   static constexpr bool inspects = config.gathered;
+  static constexpr bool deals_rows = false;
   using Engine = EngineOf<Arch::sm_90a>;
   static constexpr SlotLayout slots = slot_layout(config);
   using Slots = PlainSlots<slots, rungs>;

@@ -3,6 +3,18 @@
 #include "strategies/grouped_gemm/host/work.hpp"
 
 namespace thresher::strategies::grouped_gemm::columns {
+namespace {
+
+/// Measured on an H200 with many rows an expert (measurements/grouped_fp8_variants_h200_2026-11-23.txt): scales of
+/// blocks cost a multiplication and a shuffle for each addition.
+double promoting_share(const Config& config) {
+  if (has_block_scales(scaling_knobs(config))) {
+    return config.by_turns ? 0.29 : 0.34;
+  }
+  return config.by_turns ? 0.47 : 0.58;
+}
+
+}  // namespace
 
 WorkModel work(const GroupedProblem& problem, const Config& config) {
   WorkModel work;
@@ -16,7 +28,7 @@ WorkModel work(const GroupedProblem& problem, const Config& config) {
                                                    .rungs = rungs_of(config),
                                                    .k = config.block_k,
                                                    .type = matrix_type(config.operand),
-                                                   .promotes = promotes(config),
+                                                   .matrix_share = promotes(config) ? promoting_share(config) : 0,
                                                    .stages = config.stages,
                                                    .blocks_per_multiprocessor = config.blocks_resident,
                                                    .dependent_launch = config.dependent_launch,

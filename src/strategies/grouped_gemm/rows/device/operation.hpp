@@ -19,6 +19,7 @@ class Operation {
   static constexpr bool makes_operand = false;
   static constexpr bool promotes = rows::promotes(config);
   static constexpr bool inspects = config.gathered;
+  static constexpr bool deals_rows = !config.by_turns;
   using Engine = EngineOf<Arch::sm_90a>;
   static constexpr SlotLayout slots = slot_layout(config);
   using Slots = PlainSlots<slots, rungs>;
@@ -42,7 +43,7 @@ class Operation {
   template <u32 rows>
   class Part {
    public:
-    static constexpr int count = rows / sum_rows;
+    static constexpr int count = rows / sum_rows / tile_warpgroups(config);
     static constexpr int columns = 2 * config.block_outputs;
     using Sums = pipeline::AccumulatorTiles<Engine, columns, count>;
     using Finishing = FinishRows<finish_knobs(config), count, columns>;
@@ -53,10 +54,14 @@ class Operation {
       typename Scales::Ahead scales;
     };
 
-    TH_DEVICE Part(const Operation& operation, u32) : params_(operation.params_) {}
+    TH_DEVICE Part(const Operation& operation, u32 warpgroup)
+        : params_(operation.params_), first_row_(config.by_turns ? 0 : warpgroup * count * sum_rows) {}
+
+    /// Whether any of the tile's rows are this warpgroup's.
+    TH_DEVICE bool has_rows(const pipeline::GroupTile& tile) const { return first_row_ < tile.rows; }
 
     TH_DEVICE Ahead ahead(const pipeline::GroupTile& tile) const {
-      return {finishing(tile).ahead(tile), scales(tile).ahead(tile)};
+      return {finishing(tile).ahead(own(tile)), scales(tile).ahead(own(tile))};
     }
 
     TH_DEVICE void multiply(Sums& sums, Shared<u8> slot) const {
@@ -86,8 +91,8 @@ class Operation {
     }
 
     TH_DEVICE void finish(Sums& sums, const pipeline::GroupTile& tile, Shared<u8>, const Ahead& ahead) const {
-      scales(tile).scale(sums, tile, ahead.scales);
-      finishing(tile).write(sums, tile, ahead.finishing);
+      scales(tile).scale(sums, own(tile), ahead.scales);
+      finishing(tile).write(sums, own(tile), ahead.finishing);
     }
 
    private:
@@ -95,11 +100,17 @@ class Operation {
 
     /// The products of 32 bytes along K, `at` of a panel, in one tile.
     TH_DEVICE void multiply(Sums& sums, Shared<u8> slot, int panel, int at, int t, bool accumulate) const {
-      const auto tokens = Slots::tokens(slot, panel, 0);
+      const auto tokens = Slots::tokens(slot, panel, first_row_);
       Engine::template multiply<Element>(sums.tile[t], tokens.advance(t * sum_rows * slots.row_bytes() + at),
                                          Slots::weights(slot, panel, 0).advance(at), accumulate);
     }
 
+    /// The rows of the tile from this warpgroup's first on.
+    TH_DEVICE pipeline::GroupTile own(pipeline::GroupTile tile) const {
+      tile.row += first_row_;
+      tile.rows -= first_row_;
+      return tile;
+    }
     TH_DEVICE Finishing finishing(const pipeline::GroupTile& tile) const {
       return {params_.finish, tile.column * tile_outputs(config)};
     }
@@ -108,6 +119,7 @@ class Operation {
     }
 
     const PlainParams& params_;
+    u32 first_row_;  ///< of the tile's, of this warpgroup
   };
 
  private:

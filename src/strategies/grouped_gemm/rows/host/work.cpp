@@ -3,6 +3,18 @@
 #include "strategies/grouped_gemm/host/work.hpp"
 
 namespace thresher::strategies::grouped_gemm::rows {
+namespace {
+
+/// Measured on an H200 with many rows an expert (measurements/grouped_fp8_variants_h200_2026-11-23.txt). By turns
+/// nothing hides a warpgroup's additions; scales of blocks cost a multiplication for each.
+double promoting_share(const Config& config) {
+  if (has_block_scales(scaling_knobs(config))) {
+    return config.by_turns ? 0.39 : config.block_outputs > 64 ? 0.60 : 0.54;
+  }
+  return config.by_turns ? 0.45 : 0.60;
+}
+
+}  // namespace
 
 WorkModel work(const GroupedProblem& problem, const Config& config) {
   WorkModel work;
@@ -16,11 +28,11 @@ WorkModel work(const GroupedProblem& problem, const Config& config) {
                                                    .rungs = rungs_of(config),
                                                    .k = config.block_k,
                                                    .type = matrix_type(config.operand),
-                                                   .promotes = promotes(config),
+                                                   .matrix_share = promotes(config) ? promoting_share(config) : 0,
                                                    .stages = config.stages,
                                                    .dependent_launch = config.dependent_launch,
                                                    .tokens_are_rows = true,
-                                                   .hides_epilogue = true}));
+                                                   .hides_epilogue = config.by_turns}));
   return work;
 }
 
