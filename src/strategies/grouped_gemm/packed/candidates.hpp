@@ -1,23 +1,43 @@
 #pragma once
 /// The configurations that are worth predicting, those compiled ahead of time, and small ones for the emulator.
+#include <algorithm>
 #include <array>
+#include <vector>
 
 #include "strategies/grouped_gemm/packed/config.hpp"
 
 namespace thresher::strategies::grouped_gemm::packed {
 
-/// Groups of few rows: two thread blocks a multiprocessor hide each other's waits. One matrix alone stages twice the
-/// outputs, which cost the longest slots one of theirs.
-constexpr Config decode_tile(Numerics numerics, int matrices, int tokens) {
-  const bool is_fast = numerics == Numerics::fast;
-  Config config{.numerics = numerics,
-                .matrices = matrices,
-                .block_tokens = tokens,
-                .blocks_per_slot = !is_fast && tokens <= 16 ? 4 : 2,
-                .blocks_resident = 2,
-                .overlap = Overlap::none};
-  config.stages = is_fast ? (tokens <= 16 ? 4 : 3) : tokens <= 16 && matrices == 1 ? 3 : 4;
-  return config;
+/// Groups of few rows: two thread blocks a multiprocessor hide each other's waits.
+constexpr Config decode_tile(int matrices, int tokens) {
+  return {.numerics = Numerics::fast,
+          .matrices = matrices,
+          .block_tokens = tokens,
+          .blocks_per_slot = 2,
+          .stages = 3,
+          .blocks_resident = 2,
+          .overlap = Overlap::none};
+}
+
+/// The exact path issues more for a weight. Of 16 tokens a warpgroup converts the next slot beside its products; one
+/// matrix alone stages twice the outputs, which cost a slot.
+constexpr Config exact_least_tile(int matrices) {
+  return {.matrices = matrices,
+          .block_tokens = 16,
+          .blocks_per_slot = 4,
+          .stages = matrices == 1 ? 3 : 4,
+          .blocks_resident = 2,
+          .overlap = Overlap::step};
+}
+
+/// Above, four warpgroups in one block hide each other's waits.
+constexpr Config exact_decode_tile(int matrices, int tokens) {
+  return {.matrices = matrices,
+          .math_warpgroups = 4,
+          .block_tokens = tokens,
+          .blocks_per_slot = tokens <= 32 ? 4 : 2,
+          .stages = tokens <= 32 ? 4 : 6,
+          .overlap = Overlap::none};
 }
 
 /// Whose rungs end where conversion takes longer than products anyway. With more of them than these in one kernel the
@@ -38,27 +58,49 @@ constexpr Config prefill_tile(Numerics numerics, int matrices, int warpgroups, i
   return config;
 }
 
-constexpr auto expert_tiles(Numerics numerics, int matrices) {
-  return std::array{decode_tile(numerics, matrices, 16),      decode_tile(numerics, matrices, 64),
-                    prefill_tile(numerics, matrices, 2, 128), prefill_tile(numerics, matrices, 3, 128),
-                    prefill_tile(numerics, matrices, 2, 192)};
+constexpr auto exact_tiles(int matrices) {
+  constexpr Numerics exact = Numerics::exact;
+  return std::array{exact_least_tile(matrices),
+                    exact_decode_tile(matrices, 32),
+                    exact_decode_tile(matrices, 64),
+                    prefill_tile(exact, matrices, 2, 128),
+                    prefill_tile(exact, matrices, 3, 128),
+                    prefill_tile(exact, matrices, 2, 192)};
 }
+constexpr auto fast_tiles(int matrices) {
+  constexpr Numerics fast = Numerics::fast;
+  return std::array{decode_tile(matrices, 32), decode_tile(matrices, 64), prefill_tile(fast, matrices, 2, 128),
+                    prefill_tile(fast, matrices, 3, 128), prefill_tile(fast, matrices, 2, 192)};
+}
+
+inline std::vector<Config> expert_tiles(Numerics numerics, int matrices) {
+  const auto listed = [](const auto& tiles) { return std::vector<Config>(tiles.begin(), tiles.end()); };
+  return numerics == Numerics::fast ? listed(fast_tiles(matrices)) : listed(exact_tiles(matrices));
+}
+
+/// Which takes the compiler so long that it is compiled where it is used.
+constexpr bool is_large(const Config& tile) { return tile.block_tokens > 128; }
 
 /// Both products of a layer in both numerics, with outputs in BF16, and for the exact path such tokens too. FP16 is
 /// compiled where it is used.
 inline constexpr auto default_config_list = [] {
-  constexpr std::array tiles = expert_tiles(Numerics::exact, 1);
-  std::array<Config, 4 * tiles.size()> configs;
+  constexpr auto smaller = [](const auto& tiles) {
+    return tiles.size() - static_cast<std::size_t>(std::count_if(tiles.begin(), tiles.end(), is_large));
+  };
+  std::array<Config, 2 * (smaller(exact_tiles(2)) + smaller(fast_tiles(2)))> configs;
   std::size_t next = 0;
-  for (const Numerics numerics : {Numerics::exact, Numerics::fast}) {
-    for (const int matrices : {2, 1}) {
-      for (const Config& tile : expert_tiles(numerics, matrices)) {
-        configs[next] = tile;
-        configs[next].operand = numerics == Numerics::exact ? Number::bf16 : Number::fp16;
-        configs[next].output = Number::bf16;
-        ++next;
+  const auto add = [&](const auto& tiles, Number operand) {
+    for (Config tile : tiles) {
+      if (!is_large(tile)) {
+        tile.operand = operand;
+        tile.output = Number::bf16;
+        configs[next++] = tile;
       }
     }
+  };
+  for (const int matrices : {2, 1}) {
+    add(exact_tiles(matrices), Number::bf16);
+    add(fast_tiles(matrices), Number::fp16);
   }
   return configs;
 }();
