@@ -36,7 +36,9 @@ constexpr Config exact_decode_tile(int matrices, int tokens) {
           .math_warpgroups = 4,
           .block_tokens = tokens,
           .blocks_per_slot = tokens <= 32 ? 4 : 2,
-          .stages = tokens <= 32 ? 4 : 6,
+          .stages = tokens > 32     ? 6
+                    : matrices == 1 ? 3
+                                    : 4,
           .overlap = Overlap::none};
 }
 
