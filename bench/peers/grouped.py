@@ -31,16 +31,17 @@ from grouped_operands import GroupedSets, cases
 warnings.filterwarnings("ignore")
 
 DRAM_BYTES_A_US = 4.30e6
-OPERATIONS_A_US = {"16-bit": 800e6, "nvfp4": 800e6, "fp8": 1450e6, "nvfp4 fast": 1450e6}
+OPERATIONS_A_US = {"16-bit": 800e6, "nvfp4": 800e6, "fp8": 1450e6, "fp8 fast": 1450e6, "nvfp4 fast": 1450e6}
 DTYPES = {"bf16": torch.bfloat16, "fp16": torch.float16}
-WEIGHT_BITS = {"16-bit": 16, "fp8": 8, "nvfp4": 4.5, "nvfp4 fast": 4.5}
-# Whom Thresher's times are held against.
-RIVALS = {"16-bit": ("16-bit",), "nvfp4": ("nvfp4", "16-bit"), "nvfp4 fast": ("nvfp4", "fp8")}
+WEIGHT_BITS = {"16-bit": 16, "fp8": 8, "fp8 fast": 8, "nvfp4": 4.5, "nvfp4 fast": 4.5}
+# Whom Thresher's times are held against. "fp8" promotes its sums to float32 every 128 along K, "fp8 fast" does not.
+RIVALS = {"16-bit": ("16-bit",), "fp8": ("fp8",), "fp8 fast": ("fp8 fast", "fp8"), "nvfp4": ("nvfp4", "16-bit"),
+          "nvfp4 fast": ("nvfp4", "fp8")}
 REGIMES = (("at most 16 rows", 0, 16), ("16 to 64", 16, 64), ("64 to 128", 64, 128), ("128 and more", 128, math.inf))
 
 
 def least_us(case, precision):
-    token_bits = 8 if precision == "fp8" else 16
+    token_bits = 8 if precision.startswith("fp8") else 16
     return max(case.bytes(WEIGHT_BITS[precision], token_bits) / DRAM_BYTES_A_US,
                case.operations / OPERATIONS_A_US[precision])
 
@@ -71,15 +72,21 @@ def thresher_contestants(library, sets, strategies):
     case = sets.case
     shape = case.experts, case.rows, case.n, case.k
     for a_format, b_format, numerics, precision in (("bf16", "bf16", None, "16-bit"),
+                                                    ("fp8_block", "fp8_block", None, "fp8"),
+                                                    ("fp8_row", "fp8_row", None, "fp8"),
+                                                    ("fp8_row", "fp8_row", "fast", "fp8 fast"),
                                                     ("fp16", "nvfp4", "exact", "nvfp4"),
                                                     ("fp16", "nvfp4", "fast", "nvfp4 fast"),
                                                     ("nvfp4", "nvfp4", "fast", "nvfp4 fast")):
-        out_format = "bf16" if a_format == "bf16" else "fp16"
+        is_fp8 = b_format.startswith("fp8")
+        out_format = "bf16" if a_format == "bf16" or is_fp8 else "fp16"
+        # Of FP8 nothing is packed: numerics is a knob.
+        packed_for, knobs = (None, f"numerics={numerics}" if numerics else "") if is_fp8 else (numerics, "")
         for strategy in strategies:
             name = f"thresher {strategy} {a_format} x {b_format}" + (" fast" if numerics == "fast" else "")
             try:
                 plans = [thresher_c.Grouped(library, shape, a_format, b_format, out_format, sets.weights_c(i, b_format),
-                                            numerics, strategy) for i in range(sets.count)]
+                                            packed_for, strategy, knobs) for i in range(sets.count)]
             except thresher_c.ThresherError as error:
                 print(f"  {name}: {error}", flush=True)
                 continue
@@ -90,8 +97,9 @@ def thresher_contestants(library, sets, strategies):
                 return outputs[i]
 
             chosen = f" ({plans[0].strategy})" if strategy == "" else ""
+            own = (lambda name=b_format: sets.reference_fp8(name)) if is_fp8 else None
             yield Contestant(" ".join(name.split()) + chosen, "thresher", precision,
-                             [lambda i=i, call=call: call(i) for i in range(sets.count)])
+                             [lambda i=i, call=call: call(i) for i in range(sets.count)], own)
 
 
 def peer_contestants(sets):

@@ -6,7 +6,11 @@ import random
 import torch
 
 import thresher_c
+from fp8_operands import Fp8Tokens, Fp8Weights
 from operands import MOST_SETS, WEIGHT_SCALE, Nvfp4, definition
+
+
+FP8_FORMATS = ("fp8_row", "fp8_block")
 
 
 @dataclasses.dataclass
@@ -100,17 +104,28 @@ class GroupedSets:
         self.a4 = [Nvfp4(case.rows, k, 1.0) for _ in range(self.count)]
         self.a16 = {name: [a.values().to(dtype) for a in self.a4]
                     for name, dtype in (("bf16", torch.bfloat16), ("fp16", torch.float16))}
+        self.w8 = {name: [Fp8Weights(w, name) for w in self.w16] for name in FP8_FORMATS}
+        self.a8 = {name: [Fp8Tokens(a.values(), name) for a in self.a4] for name in FP8_FORMATS}
         self.starts = [0]
         for count in case.counts:
             self.starts.append(self.starts[-1] + count)
         self.offsets = torch.tensor(self.starts, dtype=torch.int32, device="cuda")
 
     def weights_c(self, i, format_name):
+        if format_name in FP8_FORMATS:
+            return self.w8[format_name][i].apart()
         return (self.w4[i].codes, self.w4[i].scales, self.global_scales) if format_name == "nvfp4" else self.w16[i]
 
     def tokens_c(self, i, format_name):
+        if format_name in FP8_FORMATS:
+            tokens = self.a8[format_name][i]
+            return thresher_c.matrix(tokens.codes, format_name, self.case.k, tokens.scales)
         return self.a4[i].view() if format_name == "nvfp4" else thresher_c.matrix(self.a16[format_name][i], format_name,
                                                                                   self.case.k)
+
+    def reference_fp8(self, format_name):
+        """The definition on operands rounded to FP8."""
+        return self.reference(self.a8[format_name][0].values(), self.w8[format_name][0].values)
 
     def expert_rows(self):
         """(expert, first row, end) of each that has rows."""

@@ -1,8 +1,10 @@
 """What a user would pick today for the grouped dual GEMM, each as a function of the input set. None permutes tokens, all
 of them include their separate SiLU-multiply kernel."""
-import torch
+import statistics
 
-from operands import folded
+import torch
+import triton.language as tl
+
 from peers import Peer, silu_mul
 
 # A graph of one product for each expert: beyond so many it is only launches.
@@ -34,32 +36,16 @@ def torch_loop(sets):
 
 
 def torch_grouped_fp8(sets):
-    a8 = [folded(a.values()) for a in sets.a4]
-    w8 = [fold_experts(w) for w in sets.w16]
+    a8, w8 = sets.a8["fp8_row"], sets.w8["fp8_row"]
     ends = sets.offsets[1:].contiguous()
 
     def call(i):
-        (a, a_scale), (w, w_scale) = a8[i], w8[i]
-        return silu_mul(torch._scaled_grouped_mm(a, w.transpose(1, 2), a_scale.view(-1), w_scale, offs=ends,
-                                                 out_dtype=torch.bfloat16, use_fast_accum=True))
+        return silu_mul(torch._scaled_grouped_mm(a8[i].codes, w8[i].codes.transpose(1, 2), a8[i].scales.view(-1),
+                                                 w8[i].scales, offs=ends, out_dtype=torch.bfloat16,
+                                                 use_fast_accum=True))
 
-    def own_reference():
-        (a, a_scale), (w, w_scale) = a8[0], w8[0]
-        return sets.reference(a.double() * a_scale.double(),
-                              lambda expert: w[expert].double() * w_scale[expert].double().unsqueeze(1))
-
-    yield Peer("torch scaled_grouped_mm fp8, scales a row + Triton", "fp8", call, own_reference)
-
-
-def fold_experts(w):
-    """e4m3 [E, 2N, K] and float32 scales [E, 2N]."""
-    codes = torch.empty(w.shape, dtype=torch.float8_e4m3fn, device="cuda")
-    scales = torch.empty(w.shape[:2], device="cuda")
-    for expert in range(w.shape[0]):
-        one, scale = folded(w[expert].float())
-        codes[expert].view(torch.uint8).copy_(one.view(torch.uint8))
-        scales[expert] = scale.view(-1)
-    return codes, scales
+    yield Peer("torch scaled_grouped_mm fp8, scales a row + Triton", "fp8 fast", call,
+               lambda: sets.reference_fp8("fp8_row"))
 
 
 class Padded:
@@ -85,7 +71,6 @@ class Padded:
 
 def deepgemm(sets):
     import deep_gemm
-    from deep_gemm.utils import per_block_cast_to_fp8, per_token_cast_to_fp8
     padded = Padded(sets)
     a = [padded.spread(x) for x in sets.a16["bf16"]]
 
@@ -101,24 +86,98 @@ def deepgemm(sets):
         return silu_mul(h)
 
     yield Peer("DeepGEMM bf16, contiguous + Triton", "16-bit", bf16), rows_of
-    a8 = [per_token_cast_to_fp8(x, False) for x in a]
-    w8 = []
-    for w in sets.w16:
-        pairs = [per_block_cast_to_fp8(w[expert], False) for expert in range(sets.case.experts)]
-        w8.append(tuple(torch.stack(part) for part in zip(*pairs)))
+    require_blocks_of_one_matrix(sets)
+    a8 = [(padded.spread(x.codes.view(torch.uint8)).view(torch.float8_e4m3fn), padded.spread(x.scales))
+          for x in sets.a8["fp8_block"]]
+    w8 = [(w.codes, w.scales) for w in sets.w8["fp8_block"]]
 
     def fp8(i):
         h = products()
         deep_gemm.m_grouped_fp8_gemm_nt_contiguous(a8[i], w8[i], h, padded.experts, disable_ue8m0_cast=True)
         return silu_mul(h)
 
-    def own_reference():
-        (codes, scale), (w, w_scale) = a8[0], w8[0]
-        wide_a = (codes.double() * scale.double().repeat_interleave(128, dim=1)[:, :codes.shape[1]])[padded.places]
-        return sets.reference(wide_a, lambda expert: w[expert].double() * w_scale[expert].double().repeat_interleave(
-            128, dim=0).repeat_interleave(128, dim=1)[:, :w.shape[2]])
+    yield Peer("DeepGEMM fp8, contiguous, 1x128 and 128x128 scales + Triton", "fp8", fp8,
+               lambda: sets.reference_fp8("fp8_block")), rows_of
 
-    yield Peer("DeepGEMM fp8, contiguous, 1x128 and 128x128 scales + Triton", "fp8", fp8, own_reference), rows_of
+
+def require_blocks_of_one_matrix(sets):
+    if sets.case.n % 128 != 0:
+        raise ValueError(f"N {sets.case.n} is no multiple of 128: a block of scales has gate rows and up rows")
+
+
+class SortedRows:
+    """Places of tokens in tiles of one expert each, as SGLang's kernel takes them; the number of rows where a tile has none."""
+
+    def __init__(self, sets, tile_rows):
+        places, experts = [], []
+        for expert, first, end in sets.expert_rows():
+            tiles = -(-(end - first) // tile_rows)
+            places += [*range(first, end), *[sets.case.rows] * (tiles * tile_rows - (end - first))]
+            experts += [expert] * tiles
+        self.places = torch.tensor(places, dtype=torch.int32, device="cuda")
+        self.experts = torch.tensor(experts, dtype=torch.int32, device="cuda")
+        self.count = torch.tensor([len(places)], dtype=torch.int32, device="cuda")
+
+
+# Tiles of SGLang's kernel: rows, outputs, K, row tiles that follow each other, warps, stages.
+TRITON_TILES = {"16-bit": ((16, 64, 128, 1, 4, 4), (16, 128, 128, 1, 4, 4), (32, 128, 128, 1, 4, 3), (64, 128, 64, 8, 4, 4),
+                           (128, 128, 64, 16, 8, 4), (128, 256, 64, 16, 8, 3)),
+                "fp8": ((16, 64, 128, 1, 4, 4), (16, 128, 128, 1, 4, 4), (32, 128, 128, 1, 4, 4), (64, 128, 128, 16, 4, 3),
+                        (128, 128, 128, 16, 8, 3))}
+TRITON_TILE_WORDS = ("BLOCK_SIZE_M", "BLOCK_SIZE_N", "BLOCK_SIZE_K", "GROUP_SIZE_M", "num_warps", "num_stages")
+
+
+def triton_fused_moe(sets):
+    """The kernel of SGLang's fused MoE, in the tile that is the fastest here; tokens are sorted and padded beforehand."""
+    from sglang.kernels.ops.moe.fused_moe_triton_kernels import invoke_fused_moe_kernel
+    ones = torch.ones(sets.case.rows, 1, device="cuda")
+    ids = torch.zeros(sets.case.rows, 1, device="cuda", dtype=torch.int32)
+
+    def call_with(tile, operands, block_shape):
+        rows = SortedRows(sets, tile[0])
+        config = dict(zip(TRITON_TILE_WORDS, tile))
+
+        def call(i):
+            (a, a_scale), (w, w_scale) = operands(i)
+            h = torch.empty(sets.case.rows, 2 * sets.case.n, device="cuda", dtype=torch.bfloat16)
+            invoke_fused_moe_kernel(
+                a, w, None, h, a_scale, w_scale, None, ones, ids, rows.places, rows.experts, rows.count, False, 1, config,
+                tl.bfloat16, block_shape is not None, False, False, False, False, block_shape, filter_expert=False)
+            return silu_mul(h)
+
+        return call
+
+    def fastest(precision, operands, block_shape):
+        timed = []
+        for tile in TRITON_TILES[precision]:
+            call = call_with(tile, operands, block_shape)
+            try:
+                timed.append((median_us(call, sets.count), tile, call))
+            except Exception as error:  # a tile that this case does not take
+                print(f"  Triton fused MoE {tile}: {(str(error).splitlines() or [repr(error)])[0][:120]}", flush=True)
+        return min(timed)[1:]
+
+    tile, call = fastest("16-bit", lambda i: ((sets.a16["bf16"][i], None), (sets.w16[i], None)), None)
+    yield Peer(f"Triton fused MoE bf16 {tile} + Triton", "16-bit", call)
+    require_blocks_of_one_matrix(sets)
+    a8, w8 = sets.a8["fp8_block"], sets.w8["fp8_block"]
+    tile, call = fastest("fp8", lambda i: ((a8[i].codes, a8[i].scales), (w8[i].codes, w8[i].scales)), [128, 128])
+    yield Peer(f"Triton fused MoE fp8, 1x128 and 128x128 scales {tile} + Triton", "fp8", call,
+               lambda: sets.reference_fp8("fp8_block"))
+
+
+def median_us(call, sets_count, rounds=9):
+    times = []
+    call(0)
+    for at in range(rounds):
+        start, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
+        start.record()
+        for i in range(sets_count):
+            call(i)
+        end.record()
+        end.synchronize()
+        times.append(start.elapsed_time(end) * 1e3 / sets_count)
+    return statistics.median(times)
 
 
 def humming(sets):
@@ -139,7 +198,7 @@ def humming(sets):
 
 def available(sets):
     """(peer, what picks its rows) of every one that can be set up here; one that cannot is reported, not hidden."""
-    for family in (torch_grouped, torch_loop, torch_grouped_fp8, deepgemm, humming):
+    for family in (torch_grouped, torch_loop, torch_grouped_fp8, deepgemm, triton_fused_moe, humming):
         try:
             for made in family(sets):
                 yield made if isinstance(made, tuple) else (made, lambda out: out)

@@ -4,7 +4,7 @@ import ctypes as c
 
 import torch
 
-FORMATS = {"fp32": 0, "fp16": 1, "bf16": 2, "nvfp4": 4}
+FORMATS = {"fp32": 0, "fp16": 1, "bf16": 2, "nvfp4": 4, "fp8_row": 8, "fp8_block": 9}
 NUMERICS = {"exact": 0, "fast": 1}
 CUDA, ROW_MAJOR, SILU = 1, 0, 0
 
@@ -161,17 +161,20 @@ class DualGemm:
         self.library.library.thresher_dual_gemm_weights_destroy(self.weights)
 
 
-GATE_FIRST = 1
+APART, GATE_FIRST = 0, 1
 
 
 class Grouped:
-    """A plan of the grouped dual GEMM with its workspace. `weights`, which it keeps, is [E, 2N, K], gate first, or for
-    nvfp4 its codes, scales and a global scale for each expert; numerics None: it is read where it lies."""
+    """A plan of the grouped dual GEMM with its workspace. `weights`, which it keeps, is [E, 2N, K], gate first; for nvfp4
+    its codes, scales and a global scale for each expert; for FP8 gate, up [E, N, K] and the scales of each. numerics None:
+    it is read where it lies."""
 
     def __init__(self, library, shape, a_format, b_format, out_format, weights, numerics=None, strategy="", knobs="",
                  device=CUDA):
         experts, rows, n, k = shape
-        codes, scales, global_scales = weights if b_format == "nvfp4" else (weights, None, None)
+        is_fp8 = b_format.startswith("fp8")
+        gate, up, gate_scales, up_scales = weights if is_fp8 else (weights, None, None, None)
+        codes, scales, global_scales = weights if b_format == "nvfp4" else (gate, gate_scales, None)
         self.library, self.kept, self.rows = library, weights, rows
         self.packed, self.plan = P(), P()
         lib = library.library
@@ -179,8 +182,9 @@ class Grouped:
             library, experts=experts, rows=rows, n=n, k=k, expected_rows=rows, a=FORMATS[a_format],
             b=FORMATS[b_format], out=FORMATS[out_format])
         view = thresher_grouped_weights_view.made(
-            library, format=FORMATS[b_format], device=Device(device, 0), experts=experts, n=n, k=k, order=GATE_FIRST,
-            b1=pointer(codes), b1_scales=pointer(scales), b1_global_scales=pointer(global_scales))
+            library, format=FORMATS[b_format], device=Device(device, 0), experts=experts, n=n, k=k,
+            order=APART if is_fp8 else GATE_FIRST, b1=pointer(codes), b1_scales=pointer(scales), b2=pointer(up),
+            b2_scales=pointer(up_scales), b1_global_scales=pointer(global_scales))
         options = thresher_dual_gemm_options.made(library, strategy=strategy.encode(), knobs=knobs.encode())
         if numerics is None:
             library.check(lib.thresher_grouped_plan_raw(Device(device, 0), c.byref(problem), c.byref(view),
