@@ -9,6 +9,7 @@
 #include "core/integers.hpp"
 #include "formats/decode.hpp"
 #include "formats/elements.hpp"
+#include "reference/aligned_product.hpp"
 #include "reference/panel_product.hpp"
 #include "reference/parallel.hpp"
 
@@ -64,11 +65,16 @@ void add_truncating(const double* a, const double* b, std::int64_t k, double* su
   }
 }
 
+void add_aligning(const double* a, const double* b, std::int64_t k, double* sums) {
+  for (std::int64_t start = 0; start < k; start += aligned_elements) {
+    add_aligned_product(a + start * panel_rows, b + start * panel_columns, std::min(aligned_elements, k - start), sums);
+  }
+}
+
 /// Sums of so few bits within one block of K, which are then added in float32.
-template <std::int64_t at_once, int fraction_bits>
 void add_promoting(const double* a, const double* b, std::int64_t k, double* sums) {
   std::array<double, panel_rows * panel_columns> block{};
-  add_truncating<at_once, fraction_bits>(a, b, k, block.data());
+  add_aligning(a, b, k, block.data());
   for (std::size_t i = 0; i < block.size(); ++i) {
     sums[i] = static_cast<double>(static_cast<float>(sums[i]) + static_cast<float>(block[i]));
   }
@@ -137,9 +143,9 @@ void products(const SomeRows& a, const SomeRows& b1_gate, const SomeRows* b2_up,
     case Accumulation::float32_truncated:
       return products_with<float, double>(a, b1_gate, b2_up, threads, sink, add_truncating<16, 23>);
     case Accumulation::float14_truncated:
-      return products_with<float, double>(a, b1_gate, b2_up, threads, sink, add_truncating<32, 13>);
+      return products_with<float, double>(a, b1_gate, b2_up, threads, sink, add_aligning);
     case Accumulation::float14_promoted:
-      return products_with<float, double>(a, b1_gate, b2_up, threads, sink, add_promoting<32, 13>);
+      return products_with<float, double>(a, b1_gate, b2_up, threads, sink, add_promoting);
   }
 }
 

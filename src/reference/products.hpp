@@ -15,7 +15,7 @@ enum class Accumulation : std::uint8_t {
   float32,  ///< one product at a time, rounded to nearest: an ordinary processor
   /// 16 products at a time added exactly, the new sum cut off to float32's 24 bits: the matrix unit of a GPU
   float32_truncated,
-  /// 32 products at a time added exactly, the new sum cut off to 14 bits: the same for 8-bit operands on Hopper
+  /// 32 products at a time as the matrix unit for 8-bit operands on Hopper adds them (aligned_product.hpp), to 14 bits
   float14_truncated,
   /// The same for 128 of K at a time, whose sums are added in float32: kernels for FP8 on Hopper in numerics exact
   float14_promoted,

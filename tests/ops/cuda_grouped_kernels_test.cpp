@@ -271,6 +271,12 @@ TEST_P(CudaGroupedKernelsOf, BiasesRowWeightsAndEveryActivation) {
     for (const std::optional<GateUpOrder> order : {std::optional<GateUpOrder>{}, std::optional(GateUpOrder::up_first),
                                                    std::optional(GateUpOrder::interleaved)}) {
       GroupedProblem problem = problem_of(operands, true);
+      if (problem.b == Format::fp8_block && order) {  // gate and up in one tensor may not share a scale
+        if (*order == GateUpOrder::interleaved) {
+          continue;
+        }
+        problem.n = 256;
+      }
       problem.activation->kind = kind;
       problem.bias = true;
       problem.row_weights = true;
