@@ -13,6 +13,19 @@ double brought_tokens(const GroupedProblem& problem) {
                                               : usual_rows(problem);
 }
 
+/// Of exact numerics, measured on an H200 with many rows an expert
+/// (measurements/grouped_variants_nvfp4_exact_h200_2026-11-23.txt): warpgroups that convert wait for each other. 0: not
+/// measured.
+double exact_share(const Config& config) {
+  if (config.block_tokens > 128) {
+    return 0.65;
+  }
+  if (config.block_tokens > 64) {
+    return config.math_warpgroups > 2 ? 0.75 : 0.70;
+  }
+  return config.block_tokens == 64 ? 0.54 : config.block_tokens == 32 ? 0.36 : 0;
+}
+
 }  // namespace
 
 WorkModel work(const GroupedProblem& problem, const Config& config) {
@@ -34,6 +47,7 @@ WorkModel work(const GroupedProblem& problem, const Config& config) {
                                .rungs = rungs_of(config),
                                .k = config.blocks_per_slot * static_cast<int>(weight_block_k(config.numerics)),
                                .type = is_fast ? MatrixType::fp8 : MatrixType::bits16,
+                               .matrix_share = is_fast ? 0 : exact_share(config),
                                .converts_weights = true,
                                .converts_in_turns = config.blocks_resident > 1 || is_fast,
                                .stages = config.stages,

@@ -1,0 +1,106 @@
+#!/usr/bin/env python3
+"""Writes the tables of grouped products beside their peers between the markers of a page from JSON of bench/peers/grouped.py.
+
+  grouped_table.py measurements/NAME.json [measurements/NAME.json ...] [--readme docs/kernels/grouped-gemm.md] [--check]
+
+Each case is in one of the files. --check writes nothing and exits with 1 when the page has other tables.
+"""
+import argparse
+import json
+import math
+import statistics
+
+import readme_markers
+
+BEGIN = "<!-- grouped measurements: begin -->"
+END = "<!-- grouped measurements: end -->"
+
+
+def peers(words, precision):
+    return lambda row: row["kind"] == "peer" and row["precision"] == precision and row["name"].startswith(words)
+
+
+def own(precision, words=""):
+    return lambda row: row["kind"] == "thresher" and row["precision"] == precision and words in row["name"]
+
+
+# Title, which rows the fastest is taken of, and the precision whose least time it is held against.
+COLUMNS = [("PyTorch, cuBLAS", peers("torch", "16-bit"), None), ("DeepGEMM", peers("DeepGEMM", "16-bit"), None),
+           ("Triton", peers("Triton", "16-bit"), None), ("BF16", own("16-bit"), "16-bit"),
+           ("Humming", peers("Humming", "nvfp4"), None), ("NVFP4 exact", own("nvfp4"), "nvfp4"),
+           ("NVFP4 fast", own("nvfp4 fast"), "nvfp4 fast"), ("DeepGEMM FP8", peers("DeepGEMM", "fp8"), None),
+           ("Triton FP8", peers("Triton", "fp8"), None), ("PyTorch FP8", peers("torch", "fp8 fast"), None),
+           ("FP8 blocks", own("fp8", "block"), "fp8"), ("FP8 rows", own("fp8", "row"), "fp8"),
+           ("FP8 fast", own("fp8 fast"), "fp8 fast")]
+# Words, Thresher's precision, the peers'.
+COMPARISONS = [("BF16 over the best 16-bit peer", "16-bit", "16-bit"), ("NVFP4 exact over Humming", "nvfp4", "nvfp4"),
+               ("NVFP4 exact over the best 16-bit peer", "nvfp4", "16-bit"),
+               ("NVFP4 fast over Humming", "nvfp4 fast", "nvfp4"),
+               ("NVFP4 fast over the best FP8 peer that promotes", "nvfp4 fast", "fp8"),
+               ("FP8, promoted, over the best FP8 peer that promotes", "fp8", "fp8"),
+               ("FP8 fast over PyTorch's", "fp8 fast", "fp8 fast"),
+               ("FP8 fast over the best FP8 peer that promotes", "fp8 fast", "fp8")]
+REGIMES = [("at most 16", 0, 16), ("16 to 64", 16, 64), ("64 to 128", 64, 128), ("128 and more", 128, math.inf)]
+
+
+def least(rows, wanted):
+    return min((row["burst"]["median_us"] for row in rows if wanted(row) and row["correct"]), default=None)
+
+
+def cell(rows, wanted, precision):
+    time = least(rows, wanted)
+    if time is None:
+        return ""
+    if precision is None:
+        return f"{time:.0f}"
+    possible = next(row["least_us"] for row in rows if row["precision"] == precision)
+    return f"{time:.0f} ({100 * possible / time:.0f} %)"
+
+
+def line(cells):
+    return "| " + " | ".join(cells) + " |"
+
+
+def times(cases):
+    yield line(["case", "rows / experts with any", *[title for title, _, _ in COLUMNS]])
+    yield "|---" * (len(COLUMNS) + 2) + "|"
+    for name, rows in cases.items():
+        yield line([name, f"{rows[0]['rows']} / {rows[0]['active']}",
+                    *[cell(rows, wanted, precision) for _, wanted, precision in COLUMNS]])
+
+
+def ratio(cases, regime, precision, rival):
+    """Geometric mean and worst of the best peer's time over Thresher's."""
+    found = []
+    for rows in cases.values():
+        each = rows[0]["rows"] / rows[0]["active"]
+        pair = (least(rows, lambda row: row["kind"] == "peer" and row["precision"] == rival), least(rows, own(precision)))
+        if regime[1] < each <= regime[2] and None not in pair:
+            found.append(pair[0] / pair[1])
+    return f"{statistics.geometric_mean(found):.2f}× ({min(found):.2f}×)" if found else ""
+
+
+def ratios(cases):
+    yield line(["rows of an expert that has any", *[words for words, _, _ in REGIMES]])
+    yield "|---" * (len(REGIMES) + 1) + "|"
+    for words, precision, rival in COMPARISONS:
+        yield line([words, *[ratio(cases, regime, precision, rival) for regime in REGIMES]])
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("json", nargs="+")
+    parser.add_argument("--readme", default="docs/kernels/grouped-gemm.md")
+    parser.add_argument("--check", action="store_true")
+    args = parser.parse_args()
+    cases = {}
+    for path in args.json:
+        with open(path) as file:
+            for row in json.load(file)["rows"]:
+                cases.setdefault(row["case"], []).append(row)
+    words = "The same as ratios: the geometric mean, and the worst."
+    readme_markers.put(args, BEGIN, END, "\n".join([*times(cases), "", words, "", *ratios(cases)]))
+
+
+if __name__ == "__main__":
+    main()
