@@ -3,11 +3,12 @@
 # usage: scripts/python.sh wheel BUILD            makes the wheel of what BUILD holds, checks it and installs it in BUILD/wheel/environment
 #        scripts/python.sh torch BUILD [VERSION]  shows torch to that environment: the pinned one if it is there, or this one, which is
 #                                                 fetched once for a machine: 5 GB where the index has no build for CPUs alone
-#        scripts/python.sh pytest BUILD FILE      runs python/tests/FILE there
+#        scripts/python.sh jax BUILD              shows JAX to it, and fetches it once for a machine
+#        scripts/python.sh pytest BUILD FILE [on_demand]  runs python/tests/FILE there: the tests that are always run, or the others
 # What is fetched is pinned in python/constraints.txt and kept in $XDG_CACHE_HOME/thresher. Exit status 77: left out, and why.
 set -euo pipefail
 source=$(cd "$(dirname "$0")/.." && pwd)
-action=${1:?wheel, torch or pytest}
+action=${1:?wheel, torch, jax or pytest}
 build=$(cd "${2:?a build folder}" && pwd)
 wheel=$build/wheel
 environment=$wheel/environment
@@ -99,13 +100,18 @@ case $action in
     show torch "$folder"
     "$environment/bin/python" -c 'import torch; print("torch", torch.__version__)'
     ;;
+  jax)
+    [ -x "$environment/bin/thresher" ] || leave_out "the wheel was not installed"
+    shown=$(packages jax $(of jax)) || { echo "$shown"; exit 77; }
+    show jax "$shown"
+    ;;
   pytest)
     [ -x "$environment/bin/thresher" ] || leave_out "the wheel was not installed"
     cd "$wheel"
     status=0
-    "$environment/bin/python" -m pytest -q -rs -p no:cacheprovider "$source/python/tests/${3:?a file}" | tee "$3.log" || status=$?
+    "$environment/bin/python" -m pytest -q -rs -p no:cacheprovider -m "${4:-not on_demand}" "$source/python/tests/${3:?a file}" | tee "$3.log" || status=$?
     grep -qE '[0-9]+ (passed|failed|error)' "$3.log" || [ "$status" -ne 0 -a "$status" -ne 5 ] || leave_out "no test of $3 was run"
     exit "$status"
     ;;
-  *) fail "$action is not wheel, torch or pytest" ;;
+  *) fail "$action is not wheel, torch, jax or pytest" ;;
 esac

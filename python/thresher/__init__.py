@@ -1,13 +1,15 @@
 """Fused kernels for transformer inference: gated MLP, mixture of experts and attention.
 
 `thresher.numpy` computes on NumPy arrays, `thresher.torch` on PyTorch's tensors, on a GPU or on this CPU. Importing this
-package imports neither.
+package imports neither. `thresher.tournament` lets kernels compete, yours written in Python among them.
 
     from thresher.numpy import dual_gemm
     c = dual_gemm(a, b1, b2)          # silu(a @ b1.T) * (a @ b2.T); b1 is the gate
 
 Failures are exceptions below `thresher.Error` whose text is one sentence.
 """
+
+from typing import TYPE_CHECKING
 
 from ._errors import (
     CompileError,
@@ -22,9 +24,17 @@ from ._errors import (
 from ._fp8 import Fp8
 from ._nvfp4 import Nvfp4
 
+if TYPE_CHECKING:
+    from ._tournament import Contestant as Contestant
+    from ._tournament import Entry as Entry
+    from ._tournament import Tournament as Tournament
+    from ._tournament import tournament as tournament
+
 __all__ = [
     "CompileError",
+    "Contestant",
     "DeviceError",
+    "Entry",
     "Error",
     "FileError",
     "Fp8",
@@ -32,10 +42,12 @@ __all__ = [
     "InvalidArgumentError",
     "Nvfp4",
     "OutOfMemoryError",
+    "Tournament",
     "UnsupportedError",
     "best_device",
     "device_name",
     "strategies",
+    "tournament",
 ]
 
 
@@ -65,6 +77,10 @@ def __getattr__(name: str):
         from ._library import version
 
         return version()
+    if name in ("Contestant", "Entry", "Tournament", "tournament"):
+        from . import _tournament
+
+        return getattr(_tournament, name)
     if name in ("numpy", "torch"):
         import importlib
 

@@ -29,7 +29,11 @@ Language language_of(const ConfigTable& table, const fs::path& source) {
   if (extension == ".cpp" || extension == ".cc" || extension == ".cxx" || extension == ".c") {
     return Language::host;
   }
-  table.fail("source", fmt::format("is {}, expected a .cu file for a GPU or a .cpp file for the CPU", source.string()));
+  if (extension == ".py") {
+    return Language::python;
+  }
+  table.fail("source",
+             fmt::format("is {}, expected a .cu file for a GPU, or a .cpp or .py file for the CPU", source.string()));
 }
 
 /// Checked with a shape, so that a mistake is found before anything runs.
@@ -78,6 +82,9 @@ bool is_identifier(const std::string& text) {
 
 std::vector<std::string> read_options(const ConfigTable& table, Language language) {
   const std::vector<std::string> options = table.has("options") ? table.texts("options") : std::vector<std::string>{};
+  if (!options.empty() && language == Language::python) {
+    table.fail("options", "is for a compiler, which a .py file has none of");
+  }
   for (const std::string& option : options) {
     if (const std::string obstacle = option_obstacle(language, option); !obstacle.empty()) {
       table.fail("options", fmt::format("holds \"{}\", which {}", printable(option.substr(0, 100)), obstacle));
@@ -91,6 +98,15 @@ void read_launch(const ConfigTable& table, Kernel& kernel) {
   kernel.block = read_block(table);
   kernel.shared_bytes = expression(table, "shared_bytes", table.text_or("shared_bytes", "0"), 0);
   kernel.arch = table.text_or("arch", kernel.arch);
+}
+
+std::string read_framework(const ConfigTable& table) {
+  std::string framework = table.text_or("framework", "numpy");
+  if (framework != "numpy" && framework != "torch") {
+    table.fail("framework",
+               fmt::format("is \"{}\", expected \"numpy\" or \"torch\"", printable(framework.substr(0, 100))));
+  }
+  return framework;
 }
 
 std::vector<std::string> read_formats(const ConfigTable& table) {
@@ -129,11 +145,15 @@ Kernel read_kernel(const ConfigTable& table, const std::string& pitch_file) {
   }
   kernel.entry = table.text("entry");
   if (!is_identifier(kernel.entry)) {
-    table.fail("entry", fmt::format("is \"{}\", expected the name of an extern \"C\" function",
-                                    printable(kernel.entry.substr(0, 100))));
+    table.fail("entry",
+               fmt::format("is \"{}\", expected the name of {} function", printable(kernel.entry.substr(0, 100)),
+                           kernel.language == Language::python ? "a" : "an extern \"C\""));
   }
   if (kernel.language == Language::cuda) {
     read_launch(table, kernel);
+  }
+  if (kernel.language == Language::python) {
+    kernel.framework = read_framework(table);
   }
   kernel.workspace_bytes = expression(table, "workspace_bytes", table.text_or("workspace_bytes", "0"), 0);
   kernel.options = read_options(table, kernel.language);

@@ -15,8 +15,9 @@ class ConfigTable;
 namespace thresher::arena::user_kernels {
 
 enum class Language : std::uint8_t {
-  cuda,  ///< a .cu file, compiled with NVRTC
-  host,  ///< a .cpp, .cc, .cxx or .c file, compiled with the host's compiler
+  cuda,    ///< a .cu file, compiled with NVRTC
+  host,    ///< a .cpp, .cc, .cxx or .c file, compiled with the host's compiler
+  python,  ///< a .py file, which a Python interpreter runs on the CPU
 };
 
 struct Kernel {
@@ -30,6 +31,7 @@ struct Kernel {
   std::string workspace_bytes = "0";  ///< an expression
   std::string arch = "sm_90a";        ///< where no GPU says its own
   std::vector<std::string> options;   ///< for the compiler
+  std::string framework = "numpy";    ///< of a .py file: whose arrays it is given, NumPy's or torch's
   std::vector<std::string> formats;   ///< "fp16*fp16->fp16"; empty: every one
   double time_limit_s = 60;
 };

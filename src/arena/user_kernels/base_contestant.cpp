@@ -43,8 +43,12 @@ std::unique_ptr<Contestant> bring(const ContestantSpec& spec, const Kernel& kern
                 fmt::format("contestant {}: {} is a strategy of Thresher's own: give the kernel {} another name",
                             label(spec), spec.strategy, kernel.source));
   }
-  return kernel.language == Language::cuda ? make_cuda_contestant(spec, kernel, device, server)
-                                           : make_host_contestant(spec, kernel, device, server);
+  switch (kernel.language) {
+    case Language::cuda: return make_cuda_contestant(spec, kernel, device, server);
+    case Language::host: return make_host_contestant(spec, kernel, device, server);
+    case Language::python: break;
+  }
+  return make_python_contestant(spec, kernel, device);
 }
 
 }  // namespace thresher::arena::user_kernels

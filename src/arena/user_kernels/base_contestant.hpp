@@ -30,5 +30,7 @@ class BaseContestant : public Contestant {
 [[nodiscard]] std::unique_ptr<Contestant> make_host_contestant(const ContestantSpec& spec, const Kernel& kernel,
                                                                const Device& device,
                                                                const std::vector<std::string>& server);
+[[nodiscard]] std::unique_ptr<Contestant> make_python_contestant(const ContestantSpec& spec, const Kernel& kernel,
+                                                                 const Device& device);
 
 }  // namespace thresher::arena::user_kernels

@@ -54,7 +54,7 @@ class StrategyInProcess final : public Contestant {
 std::unique_ptr<Contestant> baseline_of(const Kernel& kernel, const ContestantSpec& spec, const Device& device,
                                         const Registry& registry, const std::vector<std::string>& server) {
   std::unique_ptr<Contestant> strategy = registry.create(spec);
-  const bool shares_its_clock = kernel.language == Language::host && device.kind() == DeviceKind::cpu;
+  const bool shares_its_clock = kernel.language != Language::cuda && device.kind() == DeviceKind::cpu;
   return shares_its_clock ? std::make_unique<StrategyInProcess>(std::move(strategy), server) : std::move(strategy);
 }
 

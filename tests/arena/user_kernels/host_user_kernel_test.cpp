@@ -173,7 +173,7 @@ TEST_F(OwnKernel, BadPitchesAreRefusedInOneSentence) {
     EXPECT_NE(said.find(words), std::string::npos) << said;
     EXPECT_NE(said.find("pitch.toml:"), std::string::npos) << said;
   };
-  expect(refusal("mine.py", ""), "expected a .cu file for a GPU or a .cpp file for the CPU");
+  expect(refusal("mine.rs", ""), "expected a .cu file for a GPU, or a .cpp or .py file for the CPU");
   expect(refusal("mine.cu", ""), "`grid` in [kernel] is missing");
   expect(refusal("mine.cu", "grid = [\"n / 0\"]\nblock = [32]"), "it divides by zero");
   expect(refusal("mine.cu", "grid = [\"tiles\"]\nblock = [32]"), "\"tiles\" is none of m, n, k, div_up, min and max");
@@ -181,6 +181,12 @@ TEST_F(OwnKernel, BadPitchesAreRefusedInOneSentence) {
   expect(refusal("mine.cu", "grid = [\"1\"]\nblock = [64, 32]"), "whose product is at most 1024");
   expect(refusal("mine.cu", std::string(launch) + "time_limit_s = 0"), "must be greater than 0");
   expect(refusal("mine.cpp", "grid = [\"1\"]"), "grid");
+  expect(refusal("mine.py", "framework = \"jax\""),
+         "`framework` in [kernel] is \"jax\", expected \"numpy\" or \"torch\"");
+  expect(refusal("mine.py", "options = [\"-O3\"]"),
+         "`options` in [kernel] is for a compiler, which a .py file has none of");
+  expect(refusal("mine.py", "grid = [\"1\"]"), "grid");
+  expect(refusal("mine.cpp", "framework = \"numpy\""), "framework");
   std::filesystem::remove(folder_.path() / "mine.cu");
   const std::string missing = error_of([&] {
     (void)parse_pitch(

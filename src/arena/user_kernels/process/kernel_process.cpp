@@ -27,8 +27,8 @@ constexpr double idle_allowance_us = 100;
 constexpr double call_growth = 20;
 /// For a process that is just ending, before it is taken for one that does not answer.
 constexpr double grace_s = 0.02;
-/// Bytes of a call's outputs that are looked at when its sign comes, and again when the process sleeps: of each call, and of
-/// the last.
+/// Bytes of a call's outputs that are looked at when its sign comes, and again when the process sleeps: of each call,
+/// and of the last.
 constexpr std::size_t looks_at_each = 8;
 constexpr std::size_t looks_at_the_last = 64;
 
@@ -38,8 +38,9 @@ double microseconds_between(Watch::time_point start, Watch::time_point end) {
   return std::chrono::duration<double, std::micro>(end - start).count();
 }
 
-/// What lies at some places of each call's outputs when it is said to be done, before anything of the next call is there:
-/// a process that puts a part of its calls off until it can make it together with others has not written that part yet.
+/// What lies at some places of each call's outputs when it is said to be done, before anything of the next call is
+/// there: a process that puts a part of its calls off until it can make it together with others has not written that
+/// part yet.
 class Glances {
  public:
   Glances(Random& random, const Batch& batch, const std::vector<std::span<const std::byte>>& outputs) {
@@ -110,28 +111,34 @@ class KernelProcess::Awake {
 KernelProcess::KernelProcess(ProcessOptions options, const Writer& load, int descriptor)
     : options_(std::move(options)), random_(secret_seed()) {
   start();
+  hold();
+  (void)exchange(load, options_.call_limit_s + 5, descriptor);
+  const Awake falls_asleep(*this);
+}
+
+void KernelProcess::hold() {
+  if (options_.confinement) {
+    confined_ = tree_->confined();
+    return;
+  }
   try {
     confined_ = confine(false);
   } catch (const Error&) {
     if (options_.gpu < 0) {
       throw;
     }
-    // Some drivers open a GPU by ways that a confined process has not. What they started by then is not wholly confined,
-    // and the protections say so.
+    // Some drivers open a GPU by ways that a confined process has not. What they started by then is not wholly
+    // confined, and the protections say so.
     tree_.reset();
     failure_.clear();
     start();
     confined_ = confine(true);
   }
-  (void)exchange(load, options_.call_limit_s + 5, descriptor);
-  const Awake falls_asleep(*this);
 }
 
 runtime::Confined KernelProcess::confine(bool gpu_first) {
-  const Writer question = Writer(Ask::confine)
-                              .put(options_.readable.string())
-                              .put(std::int32_t{options_.gpu})
-                              .put(std::uint8_t{gpu_first});
+  const Writer question =
+      Writer(Ask::confine).put(options_.readable.string()).put(std::int32_t{options_.gpu}).put(std::uint8_t{gpu_first});
   Reader answer = exchange(question, options_.own_work_limit_s, -1);
   return read_confined(answer);
 }
@@ -149,6 +156,7 @@ void KernelProcess::start() {
   doorbell_ = std::make_unique<SharedDoorbell>(page.get());
   runtime::Command command;
   command.words = options_.command;
+  command.confinement = options_.confinement;
   command.descriptors = {{its_end.get(), line_descriptor}, {page.get(), doorbell_descriptor}};
   tree_ = std::make_unique<runtime::ProcessTree>(command);
   (void)exchange(Writer(Ask::hello), options_.own_work_limit_s, -1);
@@ -195,8 +203,8 @@ Reader KernelProcess::next_answer(std::uint32_t number, double limit_s, const st
     }
     const double left_s = limit_s - seconds_since(start);
     std::array<pollfd, 2> waited{pollfd{line_.get(), POLLIN, 0}, pollfd{tree_->ended_descriptor(), POLLIN, 0}};
-    const int ready = left_s > 0 ? ::poll(waited.data(), waited.size(), static_cast<int>(std::min(left_s * 1e3 + 1, 1e9)))
-                                 : 0;
+    const int ready =
+        left_s > 0 ? ::poll(waited.data(), waited.size(), static_cast<int>(std::min(left_s * 1e3 + 1, 1e9))) : 0;
     if (ready == 0) {
       fail(why.empty() ? fmt::format("{} did not answer for {:g} s and was ended", options_.whose, limit_s) : why);
     }
@@ -303,8 +311,8 @@ double KernelProcess::call(std::uint32_t binding, const Batch& batch, const Sets
   const Watch::time_point woken = Watch::now();
   ring(Doorbell::What::get_ready);
   Awake awake(*this);
-  await_done(true, options_.own_work_limit_s, fmt::format("{} did not get ready for {:g} s and was ended", options_.whose,
-                                           options_.own_work_limit_s));
+  await_done(true, options_.own_work_limit_s,
+             fmt::format("{} did not get ready for {:g} s and was ended", options_.whose, options_.own_work_limit_s));
   const double used_ready_us = processor_us();
   (*doorbell_)->binding = binding;
   const double limit_s = limit_of(batch.calls);

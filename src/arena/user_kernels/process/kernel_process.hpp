@@ -1,11 +1,12 @@
 #pragma once
-/// The judge's side of a process in which a kernel runs. The process holds nothing but the kernel and the memory that it
-/// works on, is awake only while it is asked something, and is believed nothing: it is watched by this process's clock,
-/// and its outputs are looked at here.
+/// The judge's side of a process in which a kernel runs. The process holds nothing but the kernel and the memory that
+/// it works on, is awake only while it is asked something, and is believed nothing: it is watched by this process's
+/// clock, and its outputs are looked at here.
 #include <algorithm>
 #include <cstdint>
 #include <filesystem>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <utility>
@@ -25,9 +26,12 @@ struct ProcessOptions {
   std::string whose;                 ///< "the kernel's process", as sentences call it
   double call_limit_s = 60;          ///< for one call, and for what a library does when it is loaded
   double own_work_limit_s = 60;      ///< for each thing that is no call: to map memory, say, or to pack weights
-  bool is_frozen = true;             ///< stopped while it is not asked anything; not where no host code of a user's runs
+  bool is_frozen = true;  ///< stopped while it is not asked anything; not where no host code of a user's runs
   std::filesystem::path readable{};  ///< a folder that it may read beside the system's; empty: none
-  int gpu = -1;                      ///< that it may use; -1: none
+  /// What holds the command from its first instruction; without one it is asked to confine itself, and `readable` and
+  /// `gpu` say to what.
+  std::optional<runtime::Confinement> confinement{};
+  int gpu = -1;  ///< that it may use; -1: none
 };
 
 /// A file descriptor that is closed with it.
@@ -68,9 +72,9 @@ class KernelProcess {
   /// Asked before the next question or call, if there is one. `descriptor` is the process's then.
   void ask_later(Writer question, OwnedDescriptor descriptor = OwnedDescriptor());
 
-  /// Has the calls of a batch made one by one, and says for how many microseconds by this process's watch: from the first
-  /// ring of the bell to the sign that the last is done, and with the time before or after it in which the process
-  /// computed all the same. What a call reads is put in when the one before is done. Throws as `ask` does, and
+  /// Has the calls of a batch made one by one, and says for how many microseconds by this process's watch: from the
+  /// first ring of the bell to the sign that the last is done, and with the time before or after it in which the
+  /// process computed all the same. What a call reads is put in when the one before is done. Throws as `ask` does, and
   /// Error(device) when outputs of a call changed after its sign.
   ///
   /// The watch goes on while inputs are put in, which takes the same time for whoever competes: a watch that stood
@@ -92,6 +96,8 @@ class KernelProcess {
   };
 
   void start();
+  /// Once it is there; a process that did not begin confined is asked to be now.
+  void hold();
   /// The question is asked before anything from outside is loaded, so its answer is believed.
   [[nodiscard]] runtime::Confined confine(bool gpu_first);
   void check() const;

@@ -6,8 +6,8 @@
 #include <memory>
 #include <unordered_map>
 
-#include "arena/rig/memory.hpp"
 #include "arena/user_kernels/line/doorbell.hpp"
+#include "arena/user_kernels/line/kernel_confinement.hpp"
 #include "arena/user_kernels/line/wire.hpp"
 #include "arena/user_kernels/served/served.hpp"
 #include "runtime/confinement.hpp"
@@ -166,7 +166,6 @@ void Served::answer(Ask, Reader&, std::byte*, Writer&) {
 }
 
 void confine(Reader& question, Writer& answer) {
-  constexpr double share_of_memory = 0.75;
   const std::string folder = question.text();
   const auto gpu = question.get<std::int32_t>();
   const bool opens_first = question.get<std::uint8_t>() != 0;
@@ -174,14 +173,8 @@ void confine(Reader& question, Writer& answer) {
   if (gpu >= 0 && opens_first) {
     open_gpu();
   }
-  runtime::Confinement wanted;
-  wanted.readable = {folder};
+  runtime::Confinement wanted = confinement_of_kernels({folder});
   wanted.devices = gpu >= 0 ? runtime::gpu_device_files() : std::vector<std::filesystem::path>{};
-  wanted.limits.data_bytes =
-      static_cast<std::uint64_t>(share_of_memory * static_cast<double>(HostMemory().available_bytes()));
-  wanted.limits.more_processes = 4096;
-  wanted.limits.file_bytes = std::uint64_t{1} << 20;
-  wanted.limits.open_files = 256;
   const runtime::Confined confined = runtime::confine_self(wanted);
   if (gpu >= 0 && !opens_first) {
     open_gpu();

@@ -1,0 +1,79 @@
+#include "arena/user_kernels/compile/python_interpreter.hpp"
+
+#include <fmt/format.h>
+
+#include <cstdlib>
+#include <map>
+#include <mutex>
+#include <nlohmann/json.hpp>
+
+#include "runtime/process.hpp"
+#include "thresher/error.hpp"
+
+namespace thresher::arena::user_kernels {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// What an interpreter is asked about itself, where nothing from outside runs. Frameworks are not imported, which takes
+/// seconds.
+constexpr const char* about_itself = R"(
+import importlib.metadata, json, os, platform, sys
+packages = {}
+for shown, name in (("NumPy", "numpy"), ("ml_dtypes", "ml_dtypes"), ("torch", "torch")):
+    try:
+        packages[shown] = importlib.metadata.version(name)
+    except importlib.metadata.PackageNotFoundError:
+        pass
+print(json.dumps({"program": sys.executable, "version": platform.python_implementation() + " " + platform.python_version(),
+                  "packages": packages, "at_least_3_10": sys.version_info >= (3, 10),
+                  "folders": [os.path.abspath(p) for p in [sys.prefix, sys.base_prefix, sys.exec_prefix, *sys.path] if p]}))
+)";
+
+PythonInterpreter find_python(const std::string& name) {
+  constexpr double most_s = 30;
+  const fs::path program = runtime::find_program(name);
+  if (program.empty()) {
+    throw Error(ErrorCode::unsupported,
+                fmt::format("there is no Python {}: install one, or name one in THRESHER_PYTHON", name));
+  }
+  runtime::Command command;
+  command.words = {fs::absolute(program).string(), "-E", "-c", about_itself};
+  const runtime::ProcessOutput output = runtime::run_process(std::move(command), {.time_s = most_s});
+  const nlohmann::ordered_json said = nlohmann::ordered_json::parse(output.text, nullptr, false);
+  if (!output.succeeded() || !said.is_object() || !said.value("at_least_3_10", false)) {
+    throw Error(ErrorCode::unsupported,
+                fmt::format("{} does not tell that it is Python 3.10 or newer: name another in THRESHER_PYTHON", name));
+  }
+  PythonInterpreter found;
+  found.program = said.at("program").get<std::string>();
+  found.version = said.at("version").get<std::string>();
+  std::string between = " with ";
+  for (const auto& [package, version] : said.at("packages").items()) {
+    found.version += fmt::format("{}{} {}", between, package, version.get<std::string>());
+    between = ", ";
+  }
+  found.tools.push_back(tool_file(fs::canonical(found.program)));
+  for (const auto& folder : said.at("folders")) {
+    found.folders.emplace_back(folder.get<std::string>());
+  }
+  return found;
+}
+
+}  // namespace
+
+const PythonInterpreter& python_interpreter() {
+  static std::mutex mutex;
+  static std::map<std::string, PythonInterpreter> known;
+  const char* const chosen = std::getenv("THRESHER_PYTHON");
+  const std::string name = chosen != nullptr && *chosen != '\0' ? chosen : "python3";
+  const std::lock_guard lock(mutex);
+  const auto entry = known.find(name);
+  return entry != known.end() ? entry->second : known.emplace(name, find_python(name)).first->second;
+}
+
+std::vector<std::string> python_command(const PythonInterpreter& interpreter, const fs::path& script) {
+  return {interpreter.program.string(), "-E", "-B", script.string()};
+}
+
+}  // namespace thresher::arena::user_kernels

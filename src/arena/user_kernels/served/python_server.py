@@ -1,0 +1,306 @@
+"""The process in which a kernel runs that is written in Python: it says on the line what serve_calls (call_server.cpp) says.
+
+What is written into the doorbell and onto the line is a claim to a judge who measures and looks for himself. Numbers and
+structures are those of line/wire.hpp, line/doorbell.hpp and thresher/own_kernel.h.
+"""
+
+import collections
+import ctypes
+import importlib.util
+import inspect
+import os
+import socket
+import struct
+import sys
+import time
+import traceback
+
+HELLO, LOAD_LIBRARY, SHARE, UNSHARE, BIND, ADD_CALLS, COMPLETE, UNBIND = 0, 2, 5, 6, 7, 8, 9, 10
+UNSUPPORTED, DEVICE = 1, 4
+LINE, DOORBELL = 3, 4
+MOST_MESSAGE_BYTES, MOST_SENTENCE_BYTES = 32768, 400
+PLACE_BITS = 40
+MESSAGE, GET_READY, CALL = 0, 1, 2
+DOORBELL_BYTES, RUNG, DONE, STATUS, WHAT, BINDING, SET = 192, 0, 64, 68, 128, 132, 136
+
+FP32, FP16, BF16, NVFP4 = 0, 1, 2, 4
+ACTIVATIONS = ("silu", "gelu_tanh", "swiglu_clamped")
+BLOCKED = 1
+
+# How long it looks at the bell before it sleeps: a judge that rings in between does not wait for it to be woken.
+LOOKING_S = 30e-6
+
+PROT_READ_WRITE, MAP_SHARED_POPULATED = 3, 0x8001
+SYS_FUTEX, FUTEX_WAIT, FUTEX_WAKE, EVERYBODY = 202, 0, 1, 2**31 - 1
+
+
+class Matrix(ctypes.Structure):
+    """thresher_own_matrix."""
+
+    _fields_ = [("values", ctypes.c_void_p), ("rows", ctypes.c_longlong), ("columns", ctypes.c_longlong), ("row_stride", ctypes.c_longlong),
+                ("format", ctypes.c_int), ("scale_layout", ctypes.c_int), ("scales", ctypes.c_void_p), ("global_scale", ctypes.c_void_p)]
+
+
+class Call(ctypes.Structure):
+    """thresher_own_dual_gemm."""
+
+    _fields_ = [("m", ctypes.c_longlong), ("n", ctypes.c_longlong), ("k", ctypes.c_longlong), ("a", Matrix), ("b1", Matrix), ("b2", Matrix),
+                ("c", ctypes.c_void_p), ("c_row_stride", ctypes.c_longlong), ("c_format", ctypes.c_int), ("activation", ctypes.c_int),
+                ("alpha", ctypes.c_float), ("limit", ctypes.c_float), ("up_offset", ctypes.c_float), ("workspace", ctypes.c_void_p),
+                ("workspace_bytes", ctypes.c_longlong)]
+
+
+Nvfp4 = collections.namedtuple("Nvfp4", ("values", "scales", "global_scale", "scale_layout"))
+
+
+class Refused(Exception):
+    """Told to the judge as the sentence that it is."""
+
+
+def memory_at(address, count):
+    return (ctypes.c_uint8 * count).from_address(address)
+
+
+class NumpyArrays:
+    def __init__(self):
+        try:
+            import numpy
+        except ImportError as error:
+            raise Refused(f"NumPy cannot be imported by {sys.executable}: {error}") from error
+        self._numpy = numpy
+        self._types = {FP32: numpy.dtype(numpy.float32), FP16: numpy.dtype(numpy.float16), "bytes": numpy.dtype(numpy.uint8)}
+
+    def _type(self, kind):
+        if kind == BF16 and BF16 not in self._types:
+            try:
+                import ml_dtypes
+            except ImportError as error:
+                raise Refused(f"bfloat16 arrays of NumPy are ml_dtypes', which cannot be imported by {sys.executable}: {error}") from error
+            self._types[BF16] = self._numpy.dtype(ml_dtypes.bfloat16)
+        return self._types[kind]
+
+    def array(self, address, kind, shape, row_stride=None):
+        type = self._type(kind)
+        if 0 in shape:
+            return self._numpy.empty(shape, type)
+        rows, columns = shape if len(shape) == 2 else (1, shape[0])
+        stride = columns if row_stride is None else row_stride
+        memory = memory_at(address, ((rows - 1) * stride + columns) * type.itemsize)
+        return self._numpy.ndarray(shape, type, memory, strides=(stride * type.itemsize, type.itemsize)[-len(shape):])
+
+    @staticmethod
+    def copy(out, result):
+        if result.shape != out.shape:
+            raise Refused(f"it gave back the shape {list(result.shape)}, expected {list(out.shape)}")
+        out[...] = result
+
+
+class TorchTensors:
+    def __init__(self):
+        try:
+            import torch
+        except ImportError as error:
+            raise Refused(f"torch cannot be imported by {sys.executable}: {error}") from error
+        self._torch = torch
+        torch.set_grad_enabled(False)
+        self._types = {FP32: torch.float32, FP16: torch.float16, BF16: torch.bfloat16, "bytes": torch.uint8}
+
+    def array(self, address, kind, shape, row_stride=None):
+        type = self._types[kind]
+        if 0 in shape:
+            return self._torch.empty(shape, dtype=type)
+        rows, columns = shape if len(shape) == 2 else (1, shape[0])
+        stride = columns if row_stride is None else row_stride
+        count = (rows - 1) * stride + columns
+        flat = self._torch.frombuffer(memory_at(address, count * type.itemsize), dtype=type, count=count)
+        return flat.as_strided(shape, (stride, 1)[-len(shape):])
+
+    @staticmethod
+    def copy(out, result):
+        if result.shape != out.shape:
+            raise Refused(f"it gave back the shape {list(result.shape)}, expected {list(out.shape)}")
+        out.copy_(result)
+
+
+FRAMEWORKS = {"numpy": NumpyArrays, "torch": TorchTensors}
+
+
+def sentence_of(error, file):
+    """In one line: what was raised, and where in the kernel's file."""
+    if isinstance(error, Refused):
+        return str(error)
+    if isinstance(error, SyntaxError):
+        return f"{type(error).__name__}: {error.msg} (line {error.lineno})"
+    lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == file]
+    text = " ".join(str(error).split())
+    return f"{type(error).__name__}{': ' if text else ''}{text}" + (f" (line {lines[-1]})" if lines else "")
+
+
+class Kernel:
+    """A function of a file: it writes `out` if it takes four arguments by place, else what it gives back is written."""
+
+    NAMED = ("activation", "alpha", "limit", "up_offset", "workspace")
+
+    def __init__(self, file, entry, framework):
+        self.file, self._entry = file, entry
+        self._arrays = FRAMEWORKS[framework]()
+        spec = importlib.util.spec_from_file_location("contestant", file)
+        module = sys.modules["contestant"] = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(module)
+        self._function = getattr(module, entry, None)
+        if not callable(self._function):
+            raise Refused(f"it has no function {entry}")
+        parameters = inspect.signature(self._function).parameters.values()
+        needed = [p for p in parameters if p.default is p.empty and p.name not in self.NAMED]
+        by_place = [p for p in needed if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
+        if len(by_place) not in (3, 4):
+            raise Refused(f"{entry} takes {len(by_place)} arguments by place, expected a, b1, b2, or a, b1, b2, out")
+        unknown = [p.name for p in needed if p.kind == p.KEYWORD_ONLY]
+        if unknown:
+            raise Refused(f"{entry} needs an argument {unknown[0]}, expected none beside {', '.join(self.NAMED)}")
+        self._writes_out = len(by_place) == 4
+        self._named = [p.name for p in parameters if p.name in self.NAMED]
+
+    def bound(self, call):
+        """What makes the call: everything that is known beforehand is made here."""
+        operands = [self._matrix(matrix) for matrix in (call.a, call.b1, call.b2)]
+        out = self._arrays.array(call.c, call.c_format, (call.m, call.n), call.c_row_stride)
+        activation = ACTIVATIONS[call.activation]
+        if activation != "silu" and "activation" not in self._named:
+            raise Refused(f"{self._entry} takes no argument activation, and this problem's is {activation}")
+        known = {"activation": activation, "alpha": call.alpha, "limit": call.limit, "up_offset": call.up_offset}
+        if "workspace" in self._named:
+            known["workspace"] = self._arrays.array(call.workspace, "bytes", (call.workspace_bytes,))
+        named = {name: known[name] for name in self._named}
+        function, copy = self._function, self._arrays.copy
+        if self._writes_out:
+            return lambda: function(*operands, out, **named)
+        return lambda: copy(out, function(*operands, **named))
+
+    def _matrix(self, matrix):
+        shape = (matrix.rows, matrix.columns)
+        if matrix.format != NVFP4:
+            return self._arrays.array(matrix.values, matrix.format, shape, matrix.row_stride)
+        rows, blocks = matrix.rows, matrix.columns // 16
+        blocked = matrix.scale_layout == BLOCKED
+        scales = (-(-rows // 128) * -(-blocks // 4) * 512,) if blocked else (rows, blocks)
+        return Nvfp4(self._arrays.array(matrix.values, "bytes", (rows, matrix.columns // 2), matrix.row_stride // 2),
+                     self._arrays.array(matrix.scales, "bytes", scales),
+                     self._arrays.array(matrix.global_scale, FP32, (1,)) if matrix.global_scale else None,
+                     "blocked" if blocked else "row_major")
+
+
+class Server:
+    def __init__(self):
+        self._libc = ctypes.CDLL(None, use_errno=True)
+        self._libc.mmap.restype = ctypes.c_void_p
+        self._libc.mmap.argtypes = (ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int, ctypes.c_int, ctypes.c_int, ctypes.c_long)
+        self._libc.munmap.argtypes = (ctypes.c_void_p, ctypes.c_size_t)
+        self._line = socket.socket(fileno=LINE)
+        self._line.setblocking(True)
+        page = self._map(DOORBELL_BYTES, DOORBELL)
+        self._rung, self._done, self._status, self._what, self._binding, self._set = (
+            ctypes.c_uint32.from_address(page + offset) for offset in (RUNG, DONE, STATUS, WHAT, BINDING, SET))
+        self._bell = (ctypes.c_long(SYS_FUTEX), ctypes.c_void_p(page + RUNG), ctypes.c_long(FUTEX_WAIT))
+        self._sign = (ctypes.c_long(SYS_FUTEX), ctypes.c_void_p(page + DONE), ctypes.c_long(FUTEX_WAKE), ctypes.c_long(EVERYBODY), None, None,
+                      ctypes.c_long(0))
+        self._pieces = {}
+        self._calls = {}
+        self._kernel = None
+
+    def serve(self):
+        ring = 0
+        while True:
+            ring = self._next_ring(ring)
+            what = self._what.value
+            if what == MESSAGE:
+                self._hear()
+                continue
+            if what == CALL:
+                self._status.value = self._make_call()
+            self._done.value = ring
+            self._libc.syscall(*self._sign)
+
+    def _next_ring(self, last):
+        rung, now = self._rung, time.monotonic
+        looks_until = now() + LOOKING_S
+        while rung.value == last:
+            if now() >= looks_until:
+                self._libc.syscall(*self._bell, ctypes.c_long(last), None, None, ctypes.c_long(0))
+        return rung.value
+
+    def _make_call(self):
+        """0, or 1 and a message on the line that says why it failed."""
+        try:
+            self._calls[self._binding.value][self._set.value]()
+            return 0
+        except BaseException as error:
+            raised = "" if isinstance(error, Refused) else "it raised "
+            self._refuse(0, DEVICE, raised + sentence_of(error, self._kernel.file))
+            return 1
+
+    def _hear(self):
+        message, descriptors, _, _ = socket.recv_fds(self._line, MOST_MESSAGE_BYTES, 8)
+        if not message:
+            os._exit(0)  # nobody is there any more
+        number, ask = struct.unpack_from("=II", message)
+        try:
+            self._take(ask, message[8:], descriptors)
+            self._line.send(struct.pack("=II", number, 0))
+        except BaseException as error:
+            file = self._kernel.file if self._kernel else self._loading
+            self._refuse(number, UNSUPPORTED, sentence_of(error, file))
+
+    _loading = ""
+
+    def _take(self, ask, rest, descriptors):
+        if ask == LOAD_LIBRARY:
+            words = []
+            while rest:
+                length, = struct.unpack_from("=I", rest)
+                words.append(rest[4:4 + length].decode())
+                rest = rest[4 + length:]
+            self._loading = words[0]
+            self._kernel = Kernel(*words)
+        elif ask == SHARE:
+            number, size = struct.unpack("=IQ", rest)
+            self._pieces[number] = (self._map(size, descriptors[0]), size)
+        elif ask == UNSHARE:
+            self._libc.munmap(*self._pieces.pop(struct.unpack("=I", rest)[0]))
+        elif ask == BIND:
+            self._calls[struct.unpack_from("=I", rest)[0]] = []
+        elif ask == ADD_CALLS:
+            binding, = struct.unpack_from("=I", rest)
+            for offset in range(4, len(rest), ctypes.sizeof(Call)):
+                call = Call.from_buffer_copy(rest, offset)
+                self._translate(call)
+                self._calls[binding].append(self._kernel.bound(call))
+        elif ask == UNBIND:
+            del self._calls[struct.unpack("=I", rest)[0]]
+        elif ask not in (HELLO, COMPLETE):
+            raise Refused("a kernel's process was asked what it does not know")
+
+    def _map(self, size, descriptor):
+        address = self._libc.mmap(None, size, PROT_READ_WRITE, MAP_SHARED_POPULATED, descriptor, 0)
+        os.close(descriptor)
+        if address is None or address == ctypes.c_void_p(-1).value:
+            raise Refused("the judge's memory cannot be mapped: free some memory")
+        return address
+
+    def _translate(self, call):
+        for structure, names in ((call, ("c", "workspace")), *((m, ("values", "scales", "global_scale")) for m in (call.a, call.b1, call.b2))):
+            for name in names:
+                place = getattr(structure, name)
+                if place:
+                    base, _ = self._pieces[(place >> PLACE_BITS) - 1]
+                    setattr(structure, name, base + (place & ((1 << PLACE_BITS) - 1)))
+
+    def _refuse(self, number, code, sentence):
+        text = sentence.encode("ascii", "replace")[:MOST_SENTENCE_BYTES]
+        self._line.send(struct.pack("=IIII", number, 1, code, len(text)) + text)
+
+
+if __name__ == "__main__":
+    del sys.path[0]  # the folder of this file
+    os.environ["PATH"] = ""  # no program can be started, and who looks for one, as ctypes does for libraries, does without
+    Server().serve()
