@@ -1,5 +1,6 @@
 """What the documents show is run: the blocks of one document in turn, as one program."""
 
+import linecache
 import pathlib
 import re
 
@@ -18,9 +19,11 @@ def test_blocks_run(document):
     pytest.importorskip("torch", reason="torch is not installed: the documents' blocks are left out")
     found = blocks(document)
     assert found
-    names = {}
+    names = {"__name__": "document"}
     for number, block in enumerate(found):
-        exec(compile(block, f"{document}, block {number + 1}", "exec"), names)
+        name = f"{document}, block {number + 1}"
+        linecache.cache[name] = (len(block), None, block.splitlines(keepends=True), name)  # as a notebook does, so that functions have sources
+        exec(compile(block, name, "exec"), names)
 
 
 def test_examples_run(capsys):

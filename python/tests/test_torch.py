@@ -432,3 +432,65 @@ def test_lists_are_looked_at_in_every_call():
     tt.grouped_gemm(GA, G1, offsets=OFFSETS)
     with pytest.raises(thresher.InvalidArgumentError, match="offsets is float32"):
         tt.grouped_gemm(GA, G1, offsets=OFFSETS.float())
+
+
+def plans_made():
+    from thresher._plans import plans
+
+    return len(plans._values)
+
+
+def test_warm_calls_need_no_plan():
+    mlp = tt.GatedMLP(normal(24, 64), normal(24, 64), normal(32, 24))
+    moe = tt.MoE(normal(3, 2 * 24, 32), normal(3, 40, 24), order="gate_first")
+    before = plans_made()
+    tt.warm(torch.nn.Sequential(mlp, moe), 40, choices=2)
+    made = plans_made()
+    assert made > before
+    for rows in (1, 16, 17, 33, 40):
+        mlp(normal(rows, 64))
+        moe(normal(rows, 32), torch.randint(0, 3, (rows, 2)), torch.rand(rows, 2))
+    assert plans_made() == made
+    mlp(normal(100, 64))
+    assert plans_made() == made + 1
+
+
+def test_functions_are_warmed_with_numbers_of_rows():
+    asked = []
+    tt.warm(asked.append, [3, 5, 40, 41, 100])
+    assert asked == [5, 41, 100]
+
+
+@pytest.mark.parametrize("call, rows, choices, sentence", [
+    (torch.nn.Linear(2, 2), 4, 1, "the module Linear holds no GatedMLP and no MoE"),
+    (3, 4, 1, "call is of the type int"),
+    (len, 0, 1, "rows is 0, expected a number greater than 0"),
+    (len, [], 1, "rows is []"),
+    (len, [2.5], 1, "rows is [2.5]"),
+    (len, "4", 1, "rows is '4'"),
+    (len, True, 1, "rows is True"),
+    (len, 4, 0, "choices is 0, expected a whole number from 1 up"),
+])
+def test_warming_refused(call, rows, choices, sentence):
+    with pytest.raises(thresher.InvalidArgumentError) as refused:
+        tt.warm(call, rows, choices=choices)
+    assert sentence in str(refused.value)
+
+
+def test_a_capture_that_would_plan_is_refused(monkeypatch):
+    """What a place on a GPU says; here no graph can be captured."""
+    from thresher import _plans
+    from thresher.torch._place import _OnGpu
+
+    place = object.__new__(_OnGpu)
+    monkeypatch.setattr(torch.cuda, "is_current_stream_capturing", lambda: False)
+    made = _plans.planned(("a test",), place, object)
+    monkeypatch.setattr(torch.cuda, "is_current_stream_capturing", lambda: True)
+    assert _plans.planned(("a test",), place, object) is made
+    with pytest.raises(thresher.InvalidArgumentError, match="is being captured in a CUDA graph.*or let thresher.torch.warm do so"):
+        _plans.planned(("another",), place, object)
+
+
+def test_a_mixture_without_tokens():
+    moe = tt.MoE(normal(3, 2 * 24, 32), normal(3, 40, 24), order="gate_first")
+    assert moe(normal(0, 32), torch.zeros(0, 2, dtype=torch.int64), torch.zeros(0, 2)).shape == (0, 40)

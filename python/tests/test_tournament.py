@@ -335,14 +335,6 @@ def test_refused_options(small, hold, options, words):
 def test_what_a_kernel_is_written_as():
     from thresher._kernel_source import source_of
 
-    scale = 2.0
-
-    def uses_what_surrounds_it(a, b1, b2):
-        return helper(a) * scale + Constants.one
-
-    def helper(x):
-        return x if x is None else uses_what_surrounds_it
-
     names = {}
     text = source_of(closed_over((1, [2.5], {"three": None})))
     exec(text, names)
@@ -357,6 +349,11 @@ def test_what_a_kernel_is_written_as():
     names = {}
     exec(source_of(uses_a_class), names)
     assert names["uses_a_class"](1, 2, 3) == 7
+    names = {}
+    exec(source_of(has_names_of_its_own), names)
+    assert names["has_names_of_its_own"](1, 2, 3) == (1, [4, 6]) and "infinite" not in names and "small" not in names
+    exec(source_of(counts), names)
+    assert [names["counts"](1, 2, 3) for _ in range(3)] == [1, 2, 3]
 
 
 infinite = float("inf")
@@ -364,6 +361,22 @@ infinite = float("inf")
 
 def uses_infinite(a, b1, b2):
     return infinite
+
+
+def has_names_of_its_own(infinite, b1, b2):
+    def inner(small):
+        return 2 * small
+
+    return infinite, [inner(writes_out) for writes_out in (b1, b2)]
+
+
+times_called = 0
+
+
+def counts(a, b1, b2):
+    global times_called
+    times_called += 1
+    return times_called
 
 
 class Constants:

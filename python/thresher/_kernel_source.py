@@ -1,10 +1,11 @@
 """A Python function as a file that stands for itself, since its process holds nothing of the one that it was written in."""
 
-import ast
 import cmath
 import inspect
+import symtable
 import textwrap
 import types
+from collections.abc import Iterator
 from typing import Any
 
 from ._library import refuse
@@ -89,11 +90,11 @@ def _is_plain(value: Any) -> bool:
 
 
 def _names(text: str) -> list[str]:
-    """Those that are read, or written as global ones, in their order."""
-    found = []
-    for node in ast.walk(ast.parse(text)):
-        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load):
-            found.append((node.lineno, node.col_offset, node.id))
-        elif isinstance(node, ast.Global):
-            found += [(node.lineno, node.col_offset, name) for name in node.names]
-    return list(dict.fromkeys(name for _, _, name in sorted(found)))
+    """Those that the text does not define itself."""
+    def within(table: symtable.SymbolTable) -> Iterator[str]:
+        is_top = table.get_type() == "module"
+        yield from (one.get_name() for one in table.get_symbols() if (one.is_referenced() if is_top else one.is_global()))
+        for inner in table.get_children():
+            yield from within(inner)
+
+    return list(dict.fromkeys(within(symtable.symtable(text, "a kernel", "exec"))))

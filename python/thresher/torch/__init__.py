@@ -8,6 +8,7 @@ Functions take `out`, a tensor that is written instead of a new one, and raise b
 anything is written, when arguments do not fit together.
 """
 
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import torch as _torch
@@ -34,6 +35,7 @@ __all__ = [
     "pack",
     "pack_grouped",
     "packed_info",
+    "warm",
 ]
 
 _Tensor = _torch.Tensor
@@ -280,4 +282,37 @@ def attention(q: _Tensor, k: _Tensor, v: _Tensor, *, causal: bool = False, scale
     return out, lse
 
 
+def warm(call: _torch.nn.Module | Callable[[int], Any], rows: int | Iterable[int], *, choices: int = 1) -> None:
+    """Plans and compiles ahead, so that no call has to, and CUDA graphs can be captured.
+
+    call: a module, of which every GatedMLP and MoE is warmed, for the device that it lies on; or a function that is called with a
+        number of rows, makes what calls are to be warmed, and whose result is thrown away.
+    rows: of tokens [rows, K]; a number stands for all from 1 up to it. Several numbers share a plan: they are rounded up by at
+        most an eighth, or to a multiple of 16.
+    choices: experts of a token, of a MoE.
+
+    A module's calls are made with zeros, those of a MoE without experts. The 1024 plans used last are kept. Raises
+    InvalidArgumentError while a CUDA graph is captured, and what the calls raise.
+    """
+    counts = list(range(1, rows + 1)) if isinstance(rows, int) and not isinstance(rows, bool) else rows
+    counts = list(counts) if isinstance(counts, Iterable) and not isinstance(counts, (str, bytes)) else []
+    if not counts or not all(isinstance(one, int) and not isinstance(one, bool) and one > 0 for one in counts):
+        _refuse(f"rows is {rows!r}, expected a number greater than 0, or several")
+    if isinstance(choices, bool) or not isinstance(choices, int) or choices < 1:
+        _refuse(f"choices is {choices!r}, expected a whole number from 1 up")
+    if not isinstance(call, _torch.nn.Module):
+        if not callable(call):
+            _refuse(f"call is of the type {type(call).__name__}, expected a module or a function of a number of rows")
+        for count in _buckets(counts):
+            call(count)
+        return
+    found = [module for module in call.modules() if isinstance(module, (GatedMLP, MoE))]
+    if not found:
+        _refuse(f"the module {type(call).__name__} holds no GatedMLP and no MoE, expected one at least")
+    with _torch.inference_mode():
+        for module in found:
+            module.warm(counts, choices)
+
+
 from .modules import Attention, GatedMLP, MoE  # noqa: E402  they call what is above
+from .modules import buckets as _buckets  # noqa: E402

@@ -51,7 +51,7 @@ class _OnGpu(Place):
     def before_planning(self) -> None:
         if torch.cuda.is_current_stream_capturing():
             lib.refuse("a call that was not made before is being captured in a CUDA graph, and planning it may compile and "
-                       "allocate: make it once with these shapes before the capture")
+                       "allocate: make it once with these shapes before the capture, or let thresher.torch.warm do so")
 
 
 # Of blocks on GPUs, whose headers cannot be read in every call: the version and the address that they were read of.

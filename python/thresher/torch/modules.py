@@ -3,12 +3,15 @@
 Weights are buffers: they move, save and load like any, and are not trained.
 """
 
+from collections.abc import Iterable
+
 import torch
 from torch import nn
 
 from .._fp8 import Fp8
 from .._library import refuse
 from .._nvfp4 import Nvfp4
+from .._plans import row_bucket
 from . import pack, pack_grouped, packed_info
 
 
@@ -36,6 +39,24 @@ def _linear(module: nn.Module, *names: str) -> torch.Tensor:
                 refuse(f"the layer {name} has a bias, expected none")
             return layer.weight
     refuse(f"the module has no layer {' or '.join(names)}")
+
+
+def gated_layers(module: nn.Module) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+    """Gate, up and down of a module with layers of the names that from_float takes."""
+    return _linear(module, "gate_proj", "w1"), _linear(module, "up_proj", "w3"), _linear(module, "down_proj", "w2")
+
+
+def stacked_layers(experts) -> tuple[torch.Tensor, torch.Tensor]:
+    """Gate and up [E, 2·N, K], the gate first, and down [E, K', N] of a sequence of such modules."""
+    layers = [gated_layers(one) for one in experts]
+    if not layers:
+        refuse("there are no experts, expected at least one")
+    return torch.stack([torch.cat([gate, up]) for gate, up, _ in layers]), torch.stack([down for _, _, down in layers])
+
+
+def buckets(rows: Iterable[int]) -> list[int]:
+    """One number of rows for each plan that these numbers need."""
+    return sorted({row_bucket(one): one for one in rows}.values())
 
 
 @torch.no_grad()
@@ -68,19 +89,30 @@ class GatedMLP(nn.Module):
         found = packed_info(self.gate_up)
         if found.n != self.n:
             refuse(f"gate and up are [{found.n}, {found.k}] and down {list(self.down.shape)}, expected [N, K] and [K', N]")
+        self.k = found.k
 
     @classmethod
     def from_float(cls, module: nn.Module, *, activation: str = "silu", dtype: torch.dtype | None = None,
                    **constants: float) -> "GatedMLP":
         """From a module with linear layers gate_proj, up_proj and down_proj (or w1, w3 and w2), without biases."""
-        return cls(_linear(module, "gate_proj", "w1"), _linear(module, "up_proj", "w3"), _linear(module, "down_proj", "w2"),
-                   activation=activation, dtype=dtype, **constants)
+        return cls(*gated_layers(module), activation=activation, dtype=dtype, **constants)
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.products(x).to(x.dtype)
+
+    def products(self, x: torch.Tensor) -> torch.Tensor:
+        """The result in the type of the weights."""
         rows = x.reshape(-1, x.shape[-1]).to(self.dtype)
-        hidden = torch.ops.thresher.dual_gemm_packed(rows, self.gate_up, self.n, activation=self.activation, out_dtype=self.down.dtype,
-                                                     **self.constants)
-        return nn.functional.linear(hidden, self.down).to(x.dtype).reshape(*x.shape[:-1], -1)
+        return nn.functional.linear(self._hidden(rows), self.down).reshape(*x.shape[:-1], -1)
+
+    def _hidden(self, rows: torch.Tensor) -> torch.Tensor:
+        return torch.ops.thresher.dual_gemm_packed(rows, self.gate_up, self.n, activation=self.activation, out_dtype=self.down.dtype,
+                                                   **self.constants)
+
+    def warm(self, rows: list[int], choices: int) -> None:
+        """As thresher.torch.warm, which calls it."""
+        for count in buckets(rows):
+            self._hidden(torch.zeros(count, self.k, dtype=self.dtype, device=self.down.device))
 
 
 class MoE(nn.Module):
@@ -109,16 +141,13 @@ class MoE(nn.Module):
         if found.matrices != 2 or below.experts != found.experts or below.k != found.n:
             refuse(f"gate_up is [{found.experts}, {found.matrices} * {found.n}, {found.k}] and down [{below.experts}, {below.n}, "
                    f"{below.k}], expected [E, 2 N, K] and [E, K', N]")
-        self.experts, self.n, self.width = found.experts, found.n, below.n
+        self.experts, self.n, self.k, self.width = found.experts, found.n, found.k, below.n
 
     @classmethod
     def from_float(cls, experts, *, activation: str = "silu", dtype: torch.dtype | None = None, **constants: float) -> "MoE":
         """From a sequence of modules, each as GatedMLP.from_float takes one."""
-        gate_up = [torch.cat([_linear(one, "gate_proj", "w1"), _linear(one, "up_proj", "w3")]) for one in experts]
-        down = [_linear(one, "down_proj", "w2") for one in experts]
-        if not down:
-            refuse("there are no experts, expected at least one")
-        return cls(torch.stack(gate_up), torch.stack(down), order="gate_first", activation=activation, dtype=dtype, **constants)
+        gate_up, down = stacked_layers(experts)
+        return cls(gate_up, down, order="gate_first", activation=activation, dtype=dtype, **constants)
 
     def forward(self, x: torch.Tensor, topk_ids: torch.Tensor, topk_weights: torch.Tensor) -> torch.Tensor:
         """x: [T, K]; topk_ids: [T, k], integers, those outside [0, E) are skipped; topk_weights: [T, k]. Returns [T, K'] in
@@ -135,7 +164,14 @@ class MoE(nn.Module):
             hidden, self.down, self.width, offsets=offsets, row_weights=topk_weights.reshape(-1)[rows].to(torch.float32),
             out_dtype=torch.float32)
         by_choice = torch.zeros_like(weighted).index_copy(0, rows, weighted)
-        return by_choice.reshape(tokens, choices, -1).sum(1).to(x.dtype)
+        return by_choice.reshape(tokens, choices, self.width).sum(1).to(x.dtype)
+
+    def warm(self, rows: list[int], choices: int) -> None:
+        """As thresher.torch.warm, which calls it: with tokens whose experts lie elsewhere."""
+        device = self.down.device
+        for count in sorted({(row_bucket(one), row_bucket(one * choices)): one for one in rows}.values()):
+            nowhere = torch.full((count, choices), -1, device=device)
+            self(torch.zeros(count, self.k, dtype=self.dtype, device=device), nowhere, torch.zeros(count, choices, device=device))
 
 
 class Attention(nn.Module):

@@ -1,0 +1,144 @@
+"""One of the processes of test_distributed.py: usage: distributed_worker.py FILE RANK SIZE. Ends with 0 when all held."""
+
+import sys
+
+import torch
+import torch.distributed as dist
+
+import thresher
+import thresher.torch as tt
+from thresher.torch import distributed as td
+
+rank, size = int(sys.argv[2]), int(sys.argv[3])
+torch.set_num_threads(1)
+dist.init_process_group("gloo", init_method=f"file://{sys.argv[1]}", rank=rank, world_size=size)
+
+
+class Recorded:
+    """A weight in a file, as safetensors cuts it, which says how much of it was read."""
+
+    def __init__(self, weight):
+        self.weight, self.read = weight, 0
+
+    def get_shape(self):
+        return list(self.weight.shape)
+
+    def __getitem__(self, which):
+        part = self.weight[which]
+        self.read += part.numel()
+        return part
+
+
+def normal(*shape):
+    return torch.randn(*shape).bfloat16() / 8
+
+
+def close(result, expected):
+    """As sums of parts that were rounded each are."""
+    torch.testing.assert_close(result, expected, rtol=2**-6, atol=2**-6 * expected.abs().max().item())
+
+
+def check_gated_mlp(group, ranks):
+    gate, up, down = normal(80, 32), normal(80, 32), normal(24, 80)
+    x = normal(2, 5, 32)
+    whole = tt.GatedMLP(gate, up, down)
+    weights = [Recorded(one) for one in (gate, up, down)]
+    part = td.GatedMLP.sharded(*weights, group=group)
+    assert part(x).shape == (2, 5, 24) and part(x).dtype == x.dtype
+    close(part(x), whole(x))
+    assert all(one.read < one.weight.numel() * 0.7 for one in weights)
+    read = torch.tensor([one.read for one in weights])
+    dist.all_reduce(read, group=group)
+    assert read.tolist() == [one.weight.numel() for one in weights]
+    gathered = [torch.empty_like(part(x)) for _ in ranks]
+    dist.all_gather(gathered, part(x), group=group)
+    assert all(torch.equal(one, gathered[0]) for one in gathered)
+    copy = td.GatedMLP(torch.zeros_like(gate[: part.n]), torch.zeros_like(gate[: part.n]), torch.zeros_like(down[:, : part.n]), group=group)
+    copy.load_state_dict(part.state_dict())
+    assert torch.equal(copy(x), part(x))
+
+
+def check_low_precision(group):
+    x, down = normal(6, 128), normal(16, 512)
+
+    def fp8(per, shape):
+        return thresher.Fp8(torch.randint(0, 100, (512, 128), dtype=torch.uint8), torch.rand(shape) / 64, per=per)
+
+    def nvfp4():
+        return thresher.Nvfp4(torch.randint(0, 256, (512, 64), dtype=torch.uint8), torch.randint(24, 40, (512, 8), dtype=torch.uint8),
+                              torch.tensor([0.5]))
+
+    for make in (nvfp4, lambda: fp8("tensor", (1,)), lambda: fp8("row", (512,)), lambda: fp8("block", (4, 1))):
+        gate, up = make(), make()
+        close(td.GatedMLP.sharded(gate, up, down, group=group)(x), tt.GatedMLP(gate, up, down)(x))
+
+
+def check_moe(group, ranks, place):
+    experts, choices = 7, 3
+    gate_up, down = normal(experts, 2 * 24, 32), normal(experts, 16, 24)
+    whole = tt.MoE(gate_up, down, order="up_first")
+    weights = Recorded(gate_up), Recorded(down)
+    part = td.MoE.sharded(*weights, order="up_first", group=group)
+    assert part.all_experts == experts and weights[0].read == part.experts * 2 * 24 * 32
+    for tokens_of in ([5, 2, 9, 1], [0, 4, 0, 3], [0, 0, 0, 0]):
+        everybody = [(normal(count, 32), torch.randint(-1, experts + 1, (count, choices)), torch.rand(count, choices))
+                     for count in tokens_of[: len(ranks)]]
+        result = part(*everybody[place])
+        assert torch.equal(result, whole(*everybody[place])), "not the bits of one process"
+    x, weight = normal(4, 32), torch.rand(4, choices)
+    nobody = torch.full((4, choices), -1)
+    assert (part(x, nobody, weight) == 0).all()
+    one_expert = torch.full((4, choices), experts - 1)
+    assert torch.equal(part(x, one_expert, weight), whole(x, one_expert, weight))
+    stacked = thresher.Fp8(torch.randint(0, 100, (experts, 48, 32), dtype=torch.uint8), torch.rand(experts, 48) / 64, per="row")
+    of_fp8 = td.MoE.sharded(stacked, down, order="up_first", group=group)
+    assert torch.equal(of_fp8(x, one_expert, weight), tt.MoE(stacked, down, order="up_first")(x, one_expert, weight))
+
+
+def check_from_float(group):
+    class FloatMLP(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.w1, self.w3 = (torch.nn.Linear(16, 40, bias=False) for _ in range(2))
+            self.w2 = torch.nn.Linear(40, 16, bias=False)
+
+    experts = [FloatMLP() for _ in range(5)]
+    x, ids, weights = torch.randn(6, 16), torch.randint(0, 5, (6, 2)), torch.rand(6, 2)
+    close(td.GatedMLP.from_float(experts[0], group=group)(x), tt.GatedMLP.from_float(experts[0])(x))
+    moe = td.MoE.from_float(experts, group=group)
+    assert torch.equal(moe(x, ids, weights), tt.MoE.from_float(experts)(x, ids, weights))
+    tt.warm(moe, 3, choices=2)
+    assert torch.equal(moe(x, ids, weights), tt.MoE.from_float(experts)(x, ids, weights))
+
+
+def check_refused(group, place):
+    def refused(call, sentence):
+        try:
+            call()
+        except thresher.InvalidArgumentError as error:
+            assert sentence in str(error), error
+        else:
+            raise AssertionError(f"not refused: {sentence}")
+
+    few = normal(1, 2 * 24, 32)
+    refused(lambda: td.MoE.sharded(few, normal(1, 16, 24), order="up_first", group=group), "1 experts are to be dealt among")
+    refused(lambda: td.GatedMLP.sharded(normal(8, 16), normal(8, 16), normal(16, 8), group=group), "8 rows are to be dealt among")
+    refused(lambda: td.GatedMLP.sharded(normal(32, 16), normal(32, 16), normal(16, 48), group=group), "expected [N, K], the same, and [K', N]")
+
+
+def check_all(group, ranks):
+    place = ranks.index(rank)
+    torch.manual_seed(20261123)
+    check_gated_mlp(group, ranks)
+    check_low_precision(group)
+    check_moe(group, ranks, place)
+    check_from_float(group)
+    check_refused(group, place)
+
+
+with torch.inference_mode():
+    check_all(None, list(range(size)))
+    if size > 2:
+        pairs = [dist.new_group([first, first + 1]) for first in range(0, size, 2)]
+        check_all(pairs[rank // 2], [rank // 2 * 2, rank // 2 * 2 + 1])
+dist.destroy_process_group()
