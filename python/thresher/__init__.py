@@ -1,7 +1,7 @@
 """Fused kernels for transformer inference: gated MLP, mixture of experts and attention.
 
-`thresher.numpy` computes on NumPy arrays, `thresher.torch` on PyTorch's tensors, on a GPU or on this CPU. Importing this
-package imports neither. `thresher.tournament` lets kernels compete, yours written in Python among them.
+`thresher.numpy` computes on NumPy arrays, `thresher.jax` on JAX's, `thresher.torch` on PyTorch's tensors, on a GPU or on this CPU.
+Importing this package imports none of them. `thresher.tournament` lets kernels compete, yours written in Python among them.
 
     from thresher.numpy import dual_gemm
     c = dual_gemm(a, b1, b2)          # silu(a @ b1.T) * (a @ b2.T); b1 is the gate
@@ -81,7 +81,7 @@ def __getattr__(name: str):
         from . import _tournament
 
         return getattr(_tournament, name)
-    if name in ("numpy", "torch"):
+    if name in ("jax", "numpy", "torch"):
         import importlib
 
         return importlib.import_module(f"{__name__}.{name}")

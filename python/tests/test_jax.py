@@ -1,0 +1,153 @@
+"""thresher.jax against thresher.numpy, bit by bit, at once and under jax.jit."""
+
+import pathlib
+import re
+
+import numpy as np
+import pytest
+
+jax = pytest.importorskip("jax", reason="jax is not installed: the tests of thresher.jax are left out")
+pytestmark = pytest.mark.on_demand
+
+import jax.numpy as jnp  # noqa: E402
+
+import thresher  # noqa: E402
+import thresher.jax as tj  # noqa: E402
+import thresher.numpy as tn  # noqa: E402
+
+
+@pytest.fixture
+def normal(random):
+    return lambda *shape, dtype=jnp.bfloat16: jnp.asarray(random.standard_normal(shape), dtype)
+
+
+def host(tree):
+    return jax.tree_util.tree_map(np.asarray, tree)
+
+
+def same(result, expected):
+    for one, other in zip(jax.tree_util.tree_leaves(result), jax.tree_util.tree_leaves(expected), strict=True):
+        assert isinstance(one, jax.Array) and one.dtype == other.dtype and one.shape == other.shape
+        assert np.asarray(one).tobytes() == np.ascontiguousarray(other).tobytes()
+
+
+def check(name, *operands, **named):
+    """At once and traced, arrays by name being traced too."""
+    arrays = {key: value for key, value in named.items() if isinstance(value, jax.Array)}
+    options = {key: value for key, value in named.items() if key not in arrays}
+    expected = getattr(tn, name)(*host(operands), **host(arrays), **options)
+    function = getattr(tj, name)
+    same(function(*operands, **arrays, **options), expected)
+    same(jax.jit(lambda operands, arrays: function(*operands, **arrays, **options))(operands, arrays), expected)
+
+
+@pytest.mark.parametrize("dtype", [jnp.float16, jnp.bfloat16])
+@pytest.mark.parametrize("kind", ["silu", "gelu_tanh", "swiglu_clamped"])
+def test_dual_gemm(normal, dtype, kind):
+    a, b1, b2 = normal(5, 64, dtype=dtype), normal(24, 64, dtype=dtype), normal(24, 64, dtype=dtype)
+    check("dual_gemm", a, b1, b2, activation=kind)
+    check("dual_gemm", a, b1, b2, activation=kind, out_dtype="float32")
+    check("dual_gemm", a[:0], b1, b2)
+
+
+def test_scaled_operands(normal, random):
+    def nvfp4(rows):
+        return thresher.Nvfp4(jnp.asarray(random.integers(0, 256, (rows, 32), np.uint8)), jnp.asarray(random.integers(40, 70, (rows, 4), np.uint8)),
+                              jnp.asarray([0.5], jnp.float32))
+
+    def fp8(rows):
+        return thresher.Fp8(jnp.asarray(random.integers(0, 100, (rows, 64), np.uint8)).view(jnp.float8_e4m3fn),
+                            jnp.asarray(random.random((rows,)), jnp.float32), per="row")
+
+    check("dual_gemm", normal(5, 64), nvfp4(24), nvfp4(24))
+    check("dual_gemm", nvfp4(5), nvfp4(24), nvfp4(24))
+    check("dual_gemm", fp8(5), fp8(24), fp8(24))
+
+
+def test_grouped(normal):
+    offsets = jnp.asarray([0, 3, 3, 9], jnp.int32)
+    a, b1, b2, b = normal(9, 32), normal(3, 16, 32), normal(3, 16, 32), normal(3, 8, 32)
+    check("grouped_dual_gemm", a, b1, b2, offsets=offsets)
+    check("grouped_dual_gemm", a, b1, b2, offsets=offsets, bias1=normal(3, 16), bias2=normal(3, 16), activation="gelu_tanh")
+    check("grouped_dual_gemm", a, b1, order="up_first", offsets=offsets, row_weights=jnp.linspace(0, 1, 9))
+    check("grouped_dual_gemm", a, b1, b2, offsets=offsets, row_ids=jnp.arange(9, dtype=jnp.int32)[::-1])
+    check("grouped_gemm", a, b, offsets=jnp.asarray([0, 3, 3, 5], jnp.int32), bias=normal(3, 8), out_dtype="float32")
+    check("grouped_gemm", normal(3, 4, 32), b, counts=jnp.asarray([4, 0, 2], jnp.int32))
+
+
+def test_attention(normal):
+    q, k, v = normal(2, 4, 7, 64), normal(2, 2, 9, 64), normal(2, 2, 9, 64)
+    check("attention", q, k, v, causal=True)
+    check("attention", q, k, v, return_lse=True, window=(3, 0), softcap=10.0)
+    lengths = jnp.asarray([0, 3, 7], jnp.int32), jnp.asarray([0, 4, 9], jnp.int32)
+    check("attention", normal(7, 4, 64), normal(9, 2, 64), normal(9, 2, 64), cu_seqlens_q=lengths[0], cu_seqlens_k=lengths[1], return_lse=True)
+
+
+def test_packed_weights(normal):
+    a, b1, b2 = normal(5, 64), normal(24, 64), normal(24, 64)
+    packed = tj.pack(b1, b2)
+    assert packed.dtype == jnp.uint8 and tj.packed_info(packed).n == 24
+    for call in (tj.dual_gemm_packed, jax.jit(tj.dual_gemm_packed, static_argnums=2)):
+        same(call(a, packed, 24), tn.dual_gemm(*host((a, b1, b2))))
+    experts, down = normal(3, 32, 64), normal(3, 8, 64)
+    rows, offsets = normal(9, 64), jnp.asarray([0, 3, 3, 9], jnp.int32)
+    gate_up, below = tj.pack_grouped(experts, order="gate_first", bias1=normal(3, 32)), tj.pack_grouped(down)
+    expected = tn.grouped_dual_gemm_packed(*host((rows, gate_up)), offsets=np.asarray(offsets))
+    for call in (tj.grouped_dual_gemm_packed, jax.jit(tj.grouped_dual_gemm_packed, static_argnums=2)):
+        same(call(rows, gate_up, 16, offsets=offsets), expected)
+    same(jax.jit(tj.grouped_gemm_packed, static_argnums=2)(rows, below, 8, offsets=offsets),
+         tn.grouped_gemm(*host((rows, down)), offsets=np.asarray(offsets)))
+    with pytest.raises(thresher.InvalidArgumentError, match="n is 23, but the weights have N = 24"):
+        tj.dual_gemm_packed(a, packed, 23)
+    with pytest.raises(Exception, match="n is 23, but the weights have N = 24"):
+        jax.block_until_ready(jax.jit(tj.dual_gemm_packed, static_argnums=2)(a, packed, 23))
+    with pytest.raises(thresher.InvalidArgumentError, match="outside of jax.jit"):
+        jax.jit(tj.pack)(b1, b2)
+
+
+def test_inside_of_a_program(normal):
+    a, b1, b2 = normal(4, 5, 64), normal(24, 64), normal(24, 64)
+
+    @jax.jit
+    def layers(a):
+        return jax.vmap(lambda one: tj.dual_gemm(one * 2, b1, b2) + 1)(a)
+
+    expected = np.stack([np.asarray(jnp.asarray(tn.dual_gemm(np.asarray(one * 2), *host((b1, b2)))) + 1) for one in a])
+    same(layers(a), expected)
+    total, count = jax.lax.scan(lambda sum, one: (sum + tj.dual_gemm(one, b1, b2).astype(jnp.float32).sum(), 1), 0.0, a)
+    assert np.isfinite(total) and count.shape == (4,)
+
+
+def test_the_document():
+    text = (pathlib.Path(__file__).parents[2] / "docs" / "python.md").read_text()
+    found = re.findall(r"^```py\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
+    assert len(found) == 1
+    exec(compile(found[0], "docs/python.md", "exec"), {})
+
+
+def test_derivatives_are_refused(normal):
+    a, b1, b2 = normal(5, 64), normal(24, 64), normal(24, 64)
+    with pytest.raises(thresher.UnsupportedError, match="no backward pass"):
+        jax.grad(lambda a: tj.dual_gemm(a, b1, b2).astype(jnp.float32).sum())(a)
+
+
+@pytest.mark.parametrize("call, sentence", [
+    (lambda a, b: tj.dual_gemm(a, b, b[:, :32]), "b2 has the shape [24, 32], expected [24, 64]"),
+    (lambda a, b: tj.dual_gemm(a[:, :32], b, b), "a has the shape [5, 32], expected [5, 64]"),
+    (lambda a, b: tj.dual_gemm(a[0], b, b), "a has 1 dimension"),
+    (lambda a, b: tj.dual_gemm(a, b, None), "b2 is None, expected an array"),
+    (lambda a, b: tj.dual_gemm(a.astype(jnp.int8), b, b), "a has the type int8"),
+    (lambda a, b: tj.dual_gemm(a, b, b, activation="relu"), "activation is 'relu'"),
+    (lambda a, b: tj.dual_gemm(a, b, b, out_dtype="int8"), "out_dtype is 'int8'"),
+    (lambda a, b: tj.grouped_gemm(a, b[None]), "neither offsets nor counts are given"),
+    (lambda a, b: tj.grouped_dual_gemm(a, b[None], offsets=jnp.zeros(2, jnp.int32)), "order is missing"),
+    (lambda a, b: tj.grouped_gemm(a, b[None], offsets=jnp.zeros(3, jnp.int32)), "offsets has the shape [3], expected [2]"),
+    (lambda a, b: tj.attention(a, a, a), "q has 2 dimensions"),
+    (lambda a, b: tj.dual_gemm_packed(a, b, 24), "weights is bfloat16, expected uint8"),
+    (lambda a, b: tj.dual_gemm_packed(a, jnp.zeros(64, jnp.uint8), "many"), "n is 'many', expected a whole number"),
+])
+def test_refused_while_it_is_traced(normal, call, sentence):
+    for run in (call, jax.jit(call)):
+        with pytest.raises(thresher.InvalidArgumentError) as refused:
+            run(normal(5, 64), normal(24, 64))
+        assert sentence in str(refused.value)
