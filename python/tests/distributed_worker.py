@@ -86,7 +86,7 @@ def check_moe(group, ranks, place):
         result = part(*everybody[place])
         assert torch.equal(result, whole(*everybody[place])), "not the bits of one process"
     x, weight = normal(4, 32), torch.rand(4, choices)
-    nobody = torch.full((4, choices), -1)
+    nobody = torch.tensor([[-1, experts, 2**40]] * 4)
     assert (part(x, nobody, weight) == 0).all()
     one_expert = torch.full((4, choices), experts - 1)
     assert torch.equal(part(x, one_expert, weight), whole(x, one_expert, weight))

@@ -230,12 +230,23 @@ def test_files_that_cannot_be_loaded(small, hold, tmp_path):
     assert "writes_out takes no argument activation, and this problem's is gelu_tanh" in entry.sentence
 
 
-def test_what_a_tournament_gives_back(small, hold, tmp_path):
+@pytest.mark.parametrize("program, sentence", [
+    ("/no/such/python", "there is no Python /no/such/python: install one, or name one in THRESHER_PYTHON"),
+    ("/bin/true", "/bin/true does not tell that it is Python 3.10 or newer: name another in THRESHER_PYTHON"),
+])
+def test_a_python_that_cannot_be_used(small, hold, monkeypatch, program, sentence):
+    monkeypatch.setattr(sys, "executable", program)
+    entry = hold(small(), [writes_out])["writes_out"]
+    assert (entry.verdict, entry.sentence) == ("failed at compiles", f"writes_out.py cannot be loaded: {sentence}")
+
+
+def test_what_a_tournament_gives_back(small, hold, tmp_path, capsys):
     suite = small()
     mine = thresher.Contestant(kernel=writes_out, name="mine", speedup=(0.01, 100), confidence=0.9, reason="a <b>test</b>",
                                formats=["fp16*fp16->fp16"])
     picky = thresher.Contestant(kernel=writes_out, name="picky", formats=["bf16*bf16->bf16"])
-    found = hold(suite, [mine, picky])
+    found = hold(suite, [mine, picky], report=tmp_path / "report", progress=True)
+    assert "run 1 of ledger" in capsys.readouterr().err and "dual_gemm/mine" in (tmp_path / "report" / "report.html").read_text()
     assert (found.run, found.seed, found.device, found.ledger) == (1, 3, "cpu", str(tmp_path / "ledger.sqlite"))
     assert [one.contestant for one in found] == ["dual_gemm/two_pass", "dual_gemm/mine", "dual_gemm/picky"] and len(found) == 3
     assert found[1] is found["mine"] is found["dual_gemm/mine"] is found[suite.stem, "mine"]

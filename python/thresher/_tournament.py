@@ -279,7 +279,7 @@ def _numbers(seconds: float, seed: int | None) -> list[str]:
 def _run(words: list[str], progress: bool) -> tuple[str, str]:
     """What it prints, and the ledger that it says it writes to."""
     program = pathlib.Path(__file__).parent / "bin" / "thresher"
-    environment = {**os.environ, "THRESHER_PYTHON": sys.executable}
+    environment = {**os.environ, "THRESHER_PYTHON": sys.executable or ""}
     with tempfile.TemporaryFile("w+") as printed:
         try:
             process = subprocess.Popen([program, *words], stdout=printed, stderr=subprocess.PIPE, text=True, env=environment)
