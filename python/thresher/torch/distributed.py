@@ -155,7 +155,8 @@ class MoE(modules.MoE):
         super().__init__(gate_up, down, order=order, **options)
         self.group = group
         counts = torch.zeros(size, dtype=torch.int64, device=self.down.device)
-        dist.all_gather_into_tensor(counts, torch.tensor([self.experts], device=counts.device), group=group)
+        counts[rank] = self.experts
+        dist.all_reduce(counts, group=group)
         self.experts_of: list[int] = counts.tolist()  # by process
         self.all_experts = sum(self.experts_of)
 
