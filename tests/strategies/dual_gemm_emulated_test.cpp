@@ -1,14 +1,16 @@
-// The 16-bit dual GEMM run by the emulator: every strategy and knob, ragged edges, many schedules. Right and clean.
+// The dual GEMM of 16 bits and of FP8 run by the emulator: every strategy and knob, ragged edges, many schedules. Right and clean.
 #include <gtest/gtest.h>
 
 #include "emulated_case.hpp"
 #include "reference/dual_gemm.hpp"
+#include "reference/plain_sums.hpp"
 #include "reference/tolerance.hpp"
 #include "strategies/dual_gemm/formats.hpp"
 #include "strategies/dual_gemm/fused/defaults.hpp"
 #include "strategies/dual_gemm/fused/launch.hpp"
 #include "strategies/dual_gemm/fused/obstacles.hpp"
 #include "strategies/dual_gemm/fused/program.hpp"
+#include "strategies/dual_gemm/one_group/strategy.hpp"
 
 namespace thresher::strategies::dual_gemm::fused {
 namespace {
@@ -116,3 +118,88 @@ INSTANTIATE_TEST_SUITE_P(AllConfigurations, Emulated, ::testing::Range(std::size
 
 }  // namespace
 }  // namespace thresher::strategies::dual_gemm::fused
+
+namespace thresher::strategies::dual_gemm {
+namespace {
+
+struct OneGroupSample {
+  const Strategy<DualGemmProblem>* strategy;
+  DualGemmProblem problem;
+  Knobs knobs;
+};
+
+std::vector<OneGroupSample> one_group_samples() {
+  std::vector<OneGroupSample> found;
+  for (const Strategy<DualGemmProblem>* const strategy : {&columns_strategy(), &rows_strategy()}) {
+    for (const Sample<DualGemmProblem>& sample : strategy->samples()) {
+      found.push_back({strategy, sample.problem, sample.knobs});
+    }
+  }
+  return found;
+}
+
+thresher::Numerics numerics_of(const OneGroupSample& sample) {
+  const std::string* const numerics = sample.knobs.find("numerics");
+  return numerics != nullptr && *numerics == "fast" ? thresher::Numerics::fast : thresher::Numerics::exact;
+}
+
+/// For the names of tests.
+[[maybe_unused]] void PrintTo(const OneGroupSample& sample, std::ostream* out) {
+  *out << sample.strategy->name() << " " << sample.knobs.text();
+}
+
+/// The grouped kernels without offsets.
+class EmulatedOneGroup : public ::testing::TestWithParam<OneGroupSample> {
+ protected:
+  static void clean_and_right(const DualGemmProblem& problem, std::uint64_t seed) {
+    const OneGroupSample& sample = GetParam();
+    const std::string what = std::string(sample.strategy->name()) + " " + sample.knobs.text() + ", " +
+                             std::to_string(problem.m) + "x" + std::to_string(problem.n) + "x" +
+                             std::to_string(problem.k) + ": ";
+    const test::Layout layout{.row_gap = seed % 2 == 0 ? 0 : 16,
+                              .out_row_gap = seed % 3 == 0 ? 0 : 8,
+                              .scales = seed % 2 == 0 ? ScaleLayout::row_major : ScaleLayout::column_major};
+    test::DualGemmCase host = test::DualGemmCase::random(problem, layout, static_cast<unsigned>(seed + 1));
+    const PlannedCall call = sample.strategy->plan(problem, sample.knobs, device_spec("H200"));
+    EXPECT_EQ(call.workspace_bytes(), 0U) << what;
+    const emulator::Report report = test::emulate(call, host, seed);
+    for (const emulator::Finding& finding : report.findings) {
+      ADD_FAILURE() << what << to_string(finding);
+    }
+    const reference::Verdict verdict = reference::judge_dual_gemm(
+        problem, reference::Rule::general, host.a.view(), host.b1_gate.view(), host.b2_up.view(), host.c.view(),
+        reference::whole(problem),
+        reference::plain_sums(problem.a, problem.b, numerics_of(sample), DeviceKind::cuda).accumulation);
+    ASSERT_TRUE(host.c.gaps_intact()) << what;
+    ASSERT_TRUE(verdict.passed) << what << verdict.explain();
+  }
+};
+
+TEST_P(EmulatedOneGroup, ItsOwnSample) {
+  for (std::uint64_t seed = 0; seed < 4 && !HasFatalFailure(); ++seed) {
+    clean_and_right(GetParam().problem, seed);
+  }
+}
+
+TEST_P(EmulatedOneGroup, EdgesOfItsTile) {
+  const OneGroupSample& sample = GetParam();
+  for (const DualGemmProblem& problem : sample.strategy->edges(sample.problem, sample.knobs, device_spec("H200"))) {
+    for (const std::uint64_t seed : {4, 5}) {
+      clean_and_right(problem, seed);
+    }
+  }
+}
+
+TEST_P(EmulatedOneGroup, OneRow) {
+  DualGemmProblem problem = GetParam().problem;
+  problem.m = 1;
+  clean_and_right(problem, 2);
+}
+
+INSTANTIATE_TEST_SUITE_P(AllSamples, EmulatedOneGroup, ::testing::ValuesIn(one_group_samples()),
+                         [](const auto& tested) {
+                           return std::string(tested.param.strategy->name()) + std::to_string(tested.index);
+                         });
+
+}  // namespace
+}  // namespace thresher::strategies::dual_gemm

@@ -173,6 +173,47 @@ TEST(PackedStrategy, LaysOutPackedWeightsForFilesByName) {
   EXPECT_EQ(strategy.plan(problem, {{"numerics", "fast"}}, h200()).packed_layout, "nvfp4-fast-sm90-1");
 }
 
+TEST(OneGroupStrategies, TakeFpEightOnHopper) {
+  for (const char* const name : {"columns", "rows"}) {
+    const Strategy<DualGemmProblem>& strategy = *find_strategy<DualGemmProblem>(strategies_of(DeviceKind::cuda), name);
+    DualGemmProblem problem{
+        .m = 256, .n = 4096, .k = 7168, .a = Format::fp8_row, .b = Format::fp8_row, .out = Format::bf16};
+    EXPECT_EQ(strategy.not_made_for(problem, h200()), std::nullopt);
+    EXPECT_NE(strategy.not_made_for(problem, device_spec("B200")), std::nullopt);
+    EXPECT_FALSE(strategy.candidates(problem, {}, h200()).empty());
+    EXPECT_FALSE(strategy.candidates(problem, {{"numerics", "fast"}}, h200()).empty());
+    const PlannedCall call = strategy.plan(problem, strategy.candidates(problem, {}, h200()).front(), h200());
+    EXPECT_EQ(call.workspace_bytes(), 0U);
+    EXPECT_TRUE(call.packed.empty());
+    EXPECT_EQ(call.steps.size(), 1U);
+    problem.a = Format::fp8_block;
+    problem.b = Format::bf16;
+    EXPECT_EQ(strategy.not_made_for(problem, h200()), std::string("strategy ") + name +
+                                                          " takes FP8 with FP8 on a Hopper GPU, not fp8_block with "
+                                                          "bf16 on H200");
+    EXPECT_EQ(strategy.candidates(problem, {}, h200()), std::vector<Knobs>{});
+    problem.a = problem.b = Format::bf16;
+    EXPECT_NE(strategy.not_made_for(problem, h200()), std::nullopt);
+  }
+}
+
+// Of one group it is known how many tiles it has: a block more would find nothing to do.
+TEST(OneGroupStrategies, LaunchABlockForEachTile) {
+  const Strategy<DualGemmProblem>& strategy = *find_strategy<DualGemmProblem>(strategies_of(DeviceKind::cuda), "rows");
+  const DualGemmProblem planned{
+      .m = 256, .n = 128, .k = 1024, .a = Format::fp8_row, .b = Format::fp8_row, .out = Format::bf16};
+  const PlannedCall call = strategy.plan(planned, Knobs::parse("block_tokens=128 block_outputs=32"), h200());
+  EXPECT_EQ(std::get<TiledKernel>(call.work.parts.front()).blocks, 8);
+  for (const auto& [rows, blocks] : {std::pair{1, 4U}, {128, 4U}, {129, 8U}, {256, 8U}}) {
+    DualGemmProblem problem = planned;
+    problem.m = rows;
+    const std::vector<Tensor> tensors = tensors_of(problem);
+    LaunchArguments arguments;
+    EXPECT_TRUE(std::get<KernelLaunch>(call.steps.front()).bind({tensors}, arguments));
+    EXPECT_EQ(arguments.grid.x, blocks) << rows;
+  }
+}
+
 TEST(TwoPassStrategy, WidensWeightsThatTheLibraryCannotRead) {
   const auto& strategy = *find_strategy<DualGemmProblem>(strategies_of(DeviceKind::cuda), "two_pass");
   const DualGemmProblem plain{.m = 16, .n = 64, .k = 512, .a = Format::fp16, .b = Format::fp16};

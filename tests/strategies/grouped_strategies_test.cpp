@@ -179,9 +179,9 @@ TEST(GroupedStrategies, TilesAreCountedInThirtyTwoBits) {
   GroupedProblem problem = in_16_bits();
   problem.experts = 2;
   problem.n = std::int64_t{128} << 21;
-  problem.rows = 8 * 1021;
+  problem.rows = 8 * 1022 + 1;
   EXPECT_EQ(strategy("columns").obstacles(problem, small, h200()), nothing);
-  problem.rows = 8 * 1022;
+  problem.rows = 8 * 1022 + 2;  // two groups may have a tile of one row each
   expect_one(strategy("columns").obstacles(problem, small, h200()),
              "tiles: up to 2147483648 of 8 rows and 128 outputs");
 }

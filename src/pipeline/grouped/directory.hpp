@@ -159,13 +159,17 @@ class Directory {
     }
   }
 
+  TH_DEVICE i32 offset(u32 index) const {
+    return groups_.bounds.is_null() ? static_cast<i32>(index * groups_.rows) : groups_.bounds.load(index);
+  }
+
   /// A group starts at the greatest of all offsets up to its own.
   template <u32 each>
   TH_DEVICE void read_offsets(u32 first, u32 (&start)[each + 1], Carried& carried, u32& flags) const {
     const u32 lane = warp::lane();
     TH_UNROLL
     for (u32 i = 0; i <= each; ++i) {
-      start[i] = first + i <= groups_.count ? static_cast<u32>(groups_.bounds.load(first + i)) : 0;
+      start[i] = first + i <= groups_.count ? static_cast<u32>(offset(first + i)) : 0;
     }
     u32 greatest = 0;
     i32 before = static_cast<i32>(start[0]);

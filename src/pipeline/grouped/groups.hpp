@@ -9,7 +9,7 @@ inline constexpr u32 most_groups = 1024;
 
 /// Part of the kernel's parameter.
 struct Groups {
-  Global<i32> bounds;    ///< packed: offsets [count + 1]; slots: counts [count]
+  Global<i32> bounds;    ///< packed: offsets [count + 1]; slots: counts [count]; null: the one group owns all rows
   u32 count = 0;         ///< 1 … most_groups
   u32 rows = 0;          ///< packed: of all groups together; slots: of one
   u32 slots = 0;         ///< 1 for slots

@@ -2,6 +2,7 @@
 
 #include "strategies/dual_gemm/cpu/strategy.hpp"
 #include "strategies/dual_gemm/interleaved/strategy.hpp"
+#include "strategies/dual_gemm/one_group/strategy.hpp"
 #include "strategies/dual_gemm/packed/strategy.hpp"
 #include "strategies/dual_gemm/pingpong/strategy.hpp"
 #include "strategies/dual_gemm/sequential/strategy.hpp"
@@ -16,8 +17,8 @@ namespace {
 Registry<DualGemmProblem>& registry() {
   static Registry<DualGemmProblem> all(
       "the dual GEMM",
-      {&packed_strategy(), &interleaved_strategy(), &sequential_strategy(), &pingpong_strategy(), &tcgen05_strategy(),
-       &tcgen05_plain_strategy(), &two_pass_strategy()},
+      {&packed_strategy(), &interleaved_strategy(), &sequential_strategy(), &pingpong_strategy(), &columns_strategy(),
+       &rows_strategy(), &tcgen05_strategy(), &tcgen05_plain_strategy(), &two_pass_strategy()},
       {&cpu_interleaved_strategy(), &cpu_two_pass_strategy()});
   return all;
 }

@@ -51,21 +51,25 @@ std::uint64_t profile_address(const CallTensors& call) {
 }
 
 std::int64_t most_tiles(const CallExtents& extents, std::int64_t tile_rows, std::int64_t tile_outputs) {
-  // Of packed rows every group may end in the middle of a tile.
+  // Of packed rows every group may have a tile of one row.
+  const std::int64_t groups = std::min(extents.experts, extents.rows);
   const std::int64_t row_tiles = extents.has_slots ? size_product(extents.experts, ceil_div(extents.rows, tile_rows))
-                                                   : extents.rows / tile_rows + std::min(extents.experts, extents.rows);
+                                                   : groups + (extents.rows - groups) / tile_rows;
   return size_product(row_tiles, ceil_div(extents.n, tile_outputs));
 }
 
 GroupParams group_params(const CallTensors& call, std::int64_t tile_outputs) {
   const CallExtents extents = extents_of(call);
   GroupParams params{};
-  params.groups.bounds = {address_of(call.tensors[groups_index].data)};
+  const Tensor& bounds = call.tensors[groups_index];
+  params.groups.bounds = {address_of(bounds.data)};
   params.groups.count = static_cast<std::uint32_t>(extents.experts);
   params.groups.rows = static_cast<std::uint32_t>(extents.rows);
   params.groups.slots = extents.has_slots ? 1 : 0;
   params.groups.column_tiles = static_cast<std::uint32_t>(ceil_div(extents.n, tile_outputs));
-  params.status = {address_of(call.workspace)};
+  if (bounds.rank > 0) {
+    params.status = {address_of(call.workspace)};
+  }
   return params;
 }
 

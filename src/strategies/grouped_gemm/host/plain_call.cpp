@@ -41,15 +41,16 @@ machine::Global<float> scales_of(Scaling scaling, const Tensor& view) {
   return {are_many(scaling) ? address_of(view.scales.data) : address_of(view.global_scale)};
 }
 
-/// Of a view [E,N,K]: rows lie one behind the other where each has a scale, or a part of blocks of them.
-WeightScaleParams weight_scales(Scaling scaling, const Tensor& view) {
+/// Of a view [E,N,K]. Those of rows, or of parts of blocks of them, lie as the rows do where a view leaves out rows of a
+/// stack whose rows are contiguous; those of a matrix for itself, whose rows may lie apart, one behind the other.
+WeightScaleParams weight_scales(Scaling scaling, const Tensor& view, bool is_matrix) {
   if (!are_many(scaling) || view.rank == 0) {
     return {scales_of(scaling, view), 1, 0};
   }
   const std::int64_t k = view.shape[2];
-  const std::int64_t rows = view.strides[0] / k;
+  const std::int64_t rows = is_matrix ? view.shape[1] : view.strides[0] / k;
   if (scaling == Scaling::row) {
-    return {scales_of(scaling, view), narrow(rows), narrow(view.strides[1] / k)};
+    return {scales_of(scaling, view), narrow(rows), narrow(is_matrix ? 1 : view.strides[1] / k)};
   }
   const std::int64_t along_k = ceil_div(k, std::int64_t{dual_gemm::scale_block});
   return {scales_of(scaling, view), narrow(ceil_div(rows, std::int64_t{dual_gemm::scale_block}) * along_k),
@@ -94,8 +95,9 @@ struct Product {
     params.finish = finish_params(problem, call);
     params.profile = {profile_address(call)};
     params.k = static_cast<std::uint32_t>(extents.k);
-    params.gate_scales = weight_scales(kernel.weight_scaling, call.tensors[gate_index]);
-    params.up_scales = weight_scales(kernel.weight_scaling, call.tensors[up_index]);
+    const bool is_matrix = call.tensors[groups_index].rank == 0;
+    params.gate_scales = weight_scales(kernel.weight_scaling, call.tensors[gate_index], is_matrix);
+    params.up_scales = weight_scales(kernel.weight_scaling, call.tensors[up_index], is_matrix);
     set_token_scales(call, extents, params);
     out.set(params);
     const std::int64_t tiles = most_tiles(extents, kernel.rungs.most, kernel.tile_outputs);

@@ -77,6 +77,9 @@ double compulsory_bytes(const GroupedProblem& problem) noexcept {
 }
 
 RowTiles usual_row_tiles(const GroupedProblem& problem, pipeline::Rungs rungs) {
+  if (problem.experts == 1) {
+    return row_tiles(static_cast<std::uint32_t>(usual_rows(problem)), rungs);
+  }
   return tiles_of_rows(usual_rows(problem) / active_experts(problem), rungs);
 }
 

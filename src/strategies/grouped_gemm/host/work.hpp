@@ -43,7 +43,7 @@ struct GroupedTile {
 /// The least that a usual call reads and writes.
 [[nodiscard]] double compulsory_bytes(const GroupedProblem& problem) noexcept;
 
-/// What a usual expert's rows are cut into.
+/// What a usual expert's rows are cut into: of one expert those that there are.
 struct RowTiles {
   double count = 0;    ///< of an active expert
   double columns = 0;  ///< of one, the rungs' padding included

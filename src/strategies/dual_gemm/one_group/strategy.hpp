@@ -1,0 +1,11 @@
+#pragma once
+/// The grouped kernels of FP8 as strategies of the dual GEMM, under their names: one group owns all rows.
+#include "strategies/strategy.hpp"
+#include "thresher/dual_gemm.hpp"
+
+namespace thresher::strategies::dual_gemm {
+
+const Strategy<DualGemmProblem>& columns_strategy();
+const Strategy<DualGemmProblem>& rows_strategy();
+
+}  // namespace thresher::strategies::dual_gemm

@@ -1,0 +1,44 @@
+#include "strategies/grouped_gemm/host/dense.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "strategies/grouped_gemm/tensors.hpp"
+
+namespace thresher::strategies::grouped_gemm {
+namespace {
+
+bool is_of_offsets(const Access& access) {
+  return (access.memory == Access::Memory::tensor && access.index == groups_index) ||
+         (access.memory == Access::Memory::workspace && access.index == status_piece);
+}
+
+}  // namespace
+
+PlannedCall without_offsets(PlannedCall call) {
+  for (Step& step : call.steps) {
+    if (auto* const launch = std::get_if<KernelLaunch>(&step)) {
+      std::erase_if(launch->accesses, is_of_offsets);
+    }
+  }
+  // Behind the status other pieces stay where they are: launches name them by their index.
+  if (call.workspace.size() == status_piece + 1) {
+    call.workspace.clear();
+  }
+  return call;
+}
+
+Tensor stack_of_one(const Tensor& matrix) {
+  if (matrix.rank == 0) {
+    return matrix;
+  }
+  Tensor stack = matrix;
+  stack.rank = matrix.rank + 1;
+  std::copy_n(matrix.shape.begin(), matrix.rank, stack.shape.begin() + 1);
+  std::copy_n(matrix.strides.begin(), matrix.rank, stack.strides.begin() + 1);
+  stack.shape[0] = 1;
+  stack.strides[0] = matrix.shape[0] * matrix.strides[0];
+  return stack;
+}
+
+}  // namespace thresher::strategies::grouped_gemm
