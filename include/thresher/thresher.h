@@ -168,7 +168,7 @@ enum {
   THRESHER_CHECK_CONTENT = 1 /* all bytes are those that were written; from a GPU they are copied for that */
 };
 
-/* What packed weights hold, of the dual GEMM or of a grouped product. */
+/* What packed weights hold, of the dual GEMM, of the GEMM or of a grouped product. */
 typedef struct thresher_packed_info {
   uint32_t struct_size;
   thresher_format format; /* before packing */
@@ -270,6 +270,48 @@ THRESHER_API thresher_status thresher_dual_gemm_run_prepared_flat(const thresher
                                                                   const void* a_scales, int32_t a_scale_layout,
                                                                   const float* a_global_scale, void* c,
                                                                   int64_t c_row_stride, void* workspace);
+
+/* ---- GEMM: C = A*B^T, plus a bias ---- */
+
+/* C[m,n] from A[m,k] and B[n,k]. a and b: fp16, bf16, nvfp4 or one of FP8; out: fp16, bf16 or fp32. */
+typedef struct thresher_gemm_problem {
+  uint32_t struct_size;
+  thresher_format a;
+  thresher_format b;
+  thresher_format out;
+  int64_t m; /* the most rows; a call may have fewer */
+  int64_t n;
+  int64_t k;
+  int32_t bias;     /* 1: the weights bring one; 0 by default */
+  int32_t reserved; /* 0 */
+} thresher_gemm_problem;
+
+typedef struct thresher_gemm_weights thresher_gemm_weights;
+typedef struct thresher_gemm thresher_gemm;
+
+/* Each as its namesake of the dual GEMM, with the options of the dual GEMM. `bias` is null or [n], contiguous on the
+ * device of b, in fp16, bf16 or fp32; of b with scales rows are contiguous. */
+THRESHER_API void thresher_gemm_problem_init(thresher_gemm_problem* problem, uint32_t struct_size);
+THRESHER_API thresher_status thresher_gemm_strategies(thresher_device device, char* names, size_t capacity);
+THRESHER_API thresher_status thresher_gemm_pack(thresher_device device, const thresher_matrix* b, const void* bias,
+                                                thresher_format bias_format, thresher_numerics numerics,
+                                                thresher_gemm_weights** weights);
+THRESHER_API void thresher_gemm_weights_destroy(thresher_gemm_weights* weights);
+/* As of one expert. */
+THRESHER_API thresher_status thresher_gemm_weights_info(const thresher_gemm_weights* weights,
+                                                        thresher_packed_info* info);
+THRESHER_API thresher_status thresher_gemm_plan(thresher_device device, const thresher_gemm_problem* problem,
+                                                const thresher_gemm_weights* weights,
+                                                const thresher_dual_gemm_options* options, thresher_gemm** plan);
+THRESHER_API thresher_status thresher_gemm_plan_raw(thresher_device device, const thresher_gemm_problem* problem,
+                                                    const thresher_matrix* b, const void* bias,
+                                                    thresher_format bias_format,
+                                                    const thresher_dual_gemm_options* options, thresher_gemm** plan);
+THRESHER_API void thresher_gemm_destroy(thresher_gemm* plan);
+THRESHER_API size_t thresher_gemm_workspace_bytes(const thresher_gemm* plan);
+THRESHER_API const char* thresher_gemm_strategy(const thresher_gemm* plan);
+THRESHER_API thresher_status thresher_gemm_run(const thresher_gemm* plan, void* stream, const thresher_matrix* a,
+                                               const thresher_matrix* c, void* workspace);
 
 /* ---- Grouped products: each group of rows with the weights of its own expert ----
  * The grouped dual GEMM C = activation(A*B1^T) o (A*B2^T), and without an activation the grouped GEMM C = A*B1^T. What

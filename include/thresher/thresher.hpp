@@ -4,6 +4,7 @@
 #include "thresher/device.hpp"
 #include "thresher/dual_gemm.hpp"
 #include "thresher/error.hpp"
+#include "thresher/gemm.hpp"
 #include "thresher/grouped_gemm.hpp"
 #include "thresher/packed_block.hpp"
 #include "thresher/packed_file.hpp"

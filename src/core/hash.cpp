@@ -1,5 +1,6 @@
 // Hashes of what plans are made for: equal values have equal hashes.
 #include "thresher/attention.hpp"
+#include "thresher/gemm.hpp"
 #include "thresher/grouped_gemm.hpp"
 
 namespace thresher {
@@ -63,6 +64,10 @@ std::size_t std::hash<thresher::AttentionProblem>::operator()(const thresher::At
 
 std::size_t std::hash<thresher::AttentionOptions>::operator()(const thresher::AttentionOptions& o) const noexcept {
   return thresher::Hash().add(o.strategy).add(o.knobs).add(o.threads).add(o.dependent_launch).sum();
+}
+
+std::size_t std::hash<thresher::GemmProblem>::operator()(const thresher::GemmProblem& p) const noexcept {
+  return thresher::Hash().add(p.m).add(p.n).add(p.k).add(p.a).add(p.b).add(p.out).add(p.bias).sum();
 }
 
 std::size_t std::hash<thresher::GroupedProblem>::operator()(const thresher::GroupedProblem& p) const noexcept {

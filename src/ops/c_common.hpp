@@ -104,6 +104,8 @@ inline constexpr Activation default_activation{};
                                std::int64_t row_stride, DeviceId device);
 [[nodiscard]] Tensor with_scales(Tensor tensor, OperandRole role, const void* scales, std::int32_t layout,
                                  const float* global_scale);
+/// `argument` names it in sentences.
+[[nodiscard]] Tensor tensor_of(const thresher_matrix* matrix, const char* argument, OperandRole role);
 
 /// What the dual GEMM and the grouped products are asked for alike.
 [[nodiscard]] DualGemmOptions options_of(const char* strategy, const char* knobs, std::int32_t threads);

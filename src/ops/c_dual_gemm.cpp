@@ -24,13 +24,6 @@ thresher_dual_gemm_problem default_problem() {
   return problem;
 }
 
-Tensor tensor_of(const thresher_matrix* matrix, const char* argument, OperandRole role) {
-  const thresher_matrix given = known(matrix, argument, offsetof(thresher_matrix, row_stride), thresher_matrix{});
-  return with_scales(matrix_of(given.data, format_of(given.format, argument), given.shape[0], given.shape[1],
-                               given.row_stride, id_of(given.device)),
-                     role, given.scales, given.scale_layout, given.global_scale);
-}
-
 DualGemmProblem problem_of(const thresher_dual_gemm_problem* problem) {
   const thresher_dual_gemm_problem given =
       known(problem, "problem", offsetof(thresher_dual_gemm_problem, activation), default_problem());

@@ -22,6 +22,13 @@ Tensor with_scales(Tensor tensor, OperandRole role, const void* scales, std::int
   return tensor;
 }
 
+Tensor tensor_of(const thresher_matrix* matrix, const char* argument, OperandRole role) {
+  const thresher_matrix given = known(matrix, argument, offsetof(thresher_matrix, row_stride), thresher_matrix{});
+  return with_scales(matrix_of(given.data, format_of(given.format, argument), given.shape[0], given.shape[1],
+                               given.row_stride, id_of(given.device)),
+                     role, given.scales, given.scale_layout, given.global_scale);
+}
+
 Activation activation_of(std::int32_t kind, float alpha, float limit, float up_offset) {
   return {.kind = enumerator(kind, all_activation_kinds.back(), "problem.activation"),
           .alpha = alpha,

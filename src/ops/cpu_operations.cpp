@@ -164,14 +164,16 @@ class CpuOperations final : public DeviceOperations {
   [[nodiscard]] std::shared_ptr<const GroupedGemm::Backend> plan_packed(const Device& device,
                                                                         const GroupedProblem& problem,
                                                                         const PackedGroupedWeights& weights,
-                                                                        const GroupedOptions& options) const override {
+                                                                        const GroupedOptions& options,
+                                                                        Bounds) const override {
     return planned(device, problem, weights.storage().weights(), weights.shared(), options);
   }
 
   [[nodiscard]] std::shared_ptr<const GroupedGemm::Backend> plan_raw(const Device& device,
                                                                      const GroupedProblem& problem,
                                                                      const GroupedWeights& weights,
-                                                                     const GroupedOptions& options) const override {
+                                                                     const GroupedOptions& options,
+                                                                     Bounds) const override {
     return planned(device, problem, weights, nullptr, options);
   }
 

@@ -258,8 +258,10 @@ std::string weights_obstacle(const PlannedCall& call, const WeightViews& views) 
 class CudaGroupedGemm final : public GroupedGemm::Backend {
  public:
   CudaGroupedGemm(const Device& device, const GroupedProblem& problem, std::vector<PlannedRows> calls,
-                  Operands operands, const GroupedWeights& weights)
-      : Backend(problem, device.id(), calls.back().call.strategy, weights), operands_(std::move(operands)) {
+                  Operands operands, const GroupedWeights& weights, Bounds bounds)
+      : Backend(problem, device.id(), calls.back().call.strategy, weights),
+        operands_(std::move(operands)),
+        bounds_(bounds) {
     for (PlannedRows& planned : calls) {
       data_alignment_ = std::max(data_alignment_, planned.call.data_alignment);
       const Tensors example = stand_ins(planned.rows);
@@ -274,9 +276,13 @@ class CudaGroupedGemm final : public GroupedGemm::Backend {
   [[nodiscard]] std::size_t data_alignment() const override { return data_alignment_; }
 
   void run(Stream stream, const GroupedTensors& of, void* workspace) const override {
-    require_on_gpu(workspace, "workspace");
+    if (workspace_bytes_ > 0) {
+      require_on_gpu(workspace, "workspace");
+    }
     if (of.c.elements() == 0) {
-      runtime::fill_async(workspace, 0, sizeof(std::uint32_t), stream, device().ordinal);
+      if (bounds_ == Bounds::given) {
+        runtime::fill_async(workspace, 0, sizeof(std::uint32_t), stream, device().ordinal);
+      }
       return;
     }
     require_on_gpu(of.a.data, "a");
@@ -317,7 +323,9 @@ class CudaGroupedGemm final : public GroupedGemm::Backend {
     GroupedTensors example;
     example.a = has_slots ? stand_in(p.a, {p.experts, rows, p.k}) : stand_in(p.a, {of_a, p.k});
     example.c = has_slots ? stand_in(p.out, {p.experts, rows, p.n}) : stand_in(p.out, {rows, p.n});
-    (has_slots ? example.counts : example.offsets) = stand_in(Format::int32, {p.experts + (has_slots ? 0 : 1)});
+    if (bounds_ == Bounds::given) {
+      (has_slots ? example.counts : example.offsets) = stand_in(Format::int32, {p.experts + (has_slots ? 0 : 1)});
+    }
     if (p.layout == RowLayout::gathered) {
       example.row_ids = stand_in(Format::int32, {rows});
     }
@@ -335,6 +343,7 @@ class CudaGroupedGemm final : public GroupedGemm::Backend {
   }
 
   Operands operands_;
+  Bounds bounds_;
   std::vector<std::int64_t> rows_;  ///< ascending; calls_ has the same order
   std::vector<CudaCall> calls_;
   std::size_t workspace_bytes_ = 0;
@@ -379,10 +388,10 @@ void require_weights_on_gpu(const Device& device, const GroupedWeights& weights)
 
 std::shared_ptr<const GroupedGemm::Backend> plan_matrices(
     const Device& device, const GroupedProblem& problem, const GroupedWeights& weights,
-    const std::shared_ptr<const PackedGroupedWeights::Storage>& keeps, const GroupedOptions& options) {
+    const std::shared_ptr<const PackedGroupedWeights::Storage>& keeps, const GroupedOptions& options, Bounds bounds) {
   const WeightViews views = weight_views(weights);
   const auto obstacle = [&](const PlannedCall& call) { return weights_obstacle(call, views); };
-  std::vector<PlannedRows> calls = planned_calls(device, problem, options, obstacle);
+  std::vector<PlannedRows> calls = planned_calls(device, problem, options, bounds, obstacle);
   Operands operands{views, nullptr, keeps};
   if (const PlannedCall& call = calls.back().call; call.packing != nullptr) {
     const auto packed = std::make_shared<const PackedByStrategy>(device, weights, numerics_of(call.knobs), call);
@@ -390,7 +399,7 @@ std::shared_ptr<const GroupedGemm::Backend> plan_matrices(
   }
   const GroupedWeights where_they_lie = operands.keeps == nullptr ? weights : GroupedWeights{};
   return std::make_shared<const CudaGroupedGemm>(device, problem, std::move(calls), std::move(operands),
-                                                 where_they_lie);
+                                                 where_they_lie, bounds);
 }
 
 }  // namespace
@@ -424,10 +433,10 @@ std::shared_ptr<const PackedGroupedWeights::Storage> restore_on_gpu(const Device
 
 std::shared_ptr<const GroupedGemm::Backend> plan_packed_on_gpu(const Device& device, const GroupedProblem& problem,
                                                                const PackedGroupedWeights& weights,
-                                                               const GroupedOptions& options) {
+                                                               const GroupedOptions& options, Bounds bounds) {
   const auto packed = std::dynamic_pointer_cast<const PackedByStrategy>(weights.shared());
   if (packed == nullptr) {
-    return plan_matrices(device, problem, weights.storage().weights(), weights.shared(), options);
+    return plan_matrices(device, problem, weights.storage().weights(), weights.shared(), options, bounds);
   }
   GroupedOptions of_weights = options;
   ask_for(packed->numerics(), of_weights.knobs);
@@ -438,15 +447,16 @@ std::shared_ptr<const GroupedGemm::Backend> plan_packed_on_gpu(const Device& dev
                      " does not read weights as these were packed: plan it from the weights, or leave the strategy "
                      "empty";
   };
-  return std::make_shared<const CudaGroupedGemm>(device, problem, planned_calls(device, problem, of_weights, obstacle),
-                                                 Operands{packed->views(), packed->packed(), packed}, GroupedWeights{});
+  return std::make_shared<const CudaGroupedGemm>(
+      device, problem, planned_calls(device, problem, of_weights, bounds, obstacle),
+      Operands{packed->views(), packed->packed(), packed}, GroupedWeights{}, bounds);
 }
 
 std::shared_ptr<const GroupedGemm::Backend> plan_raw_on_gpu(const Device& device, const GroupedProblem& problem,
                                                             const GroupedWeights& weights,
-                                                            const GroupedOptions& options) {
+                                                            const GroupedOptions& options, Bounds bounds) {
   require_weights_on_gpu(device, weights);
-  return plan_matrices(device, problem, weights, nullptr, options);
+  return plan_matrices(device, problem, weights, nullptr, options, bounds);
 }
 
 }  // namespace thresher::ops

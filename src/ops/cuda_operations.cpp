@@ -109,14 +109,16 @@ class CudaOperations final : public DeviceOperations {
   [[nodiscard]] std::shared_ptr<const GroupedGemm::Backend> plan_packed(const Device& device,
                                                                         const GroupedProblem& problem,
                                                                         const PackedGroupedWeights& weights,
-                                                                        const GroupedOptions& options) const override {
-    return plan_packed_on_gpu(device, problem, weights, options);
+                                                                        const GroupedOptions& options,
+                                                                        Bounds bounds) const override {
+    return plan_packed_on_gpu(device, problem, weights, options, bounds);
   }
   [[nodiscard]] std::shared_ptr<const GroupedGemm::Backend> plan_raw(const Device& device,
                                                                      const GroupedProblem& problem,
                                                                      const GroupedWeights& weights,
-                                                                     const GroupedOptions& options) const override {
-    return plan_raw_on_gpu(device, problem, weights, options);
+                                                                     const GroupedOptions& options,
+                                                                     Bounds bounds) const override {
+    return plan_raw_on_gpu(device, problem, weights, options, bounds);
   }
 
  private:

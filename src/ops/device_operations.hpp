@@ -35,11 +35,12 @@ class DeviceOperations {
       const Device& device, PackedContent content) const = 0;
   [[nodiscard]] virtual std::shared_ptr<const GroupedGemm::Backend> plan_packed(
       const Device& device, const GroupedProblem& problem, const PackedGroupedWeights& weights,
-      const GroupedOptions& options) const = 0;
+      const GroupedOptions& options, Bounds bounds) const = 0;
   [[nodiscard]] virtual std::shared_ptr<const GroupedGemm::Backend> plan_raw(const Device& device,
                                                                              const GroupedProblem& problem,
                                                                              const GroupedWeights& weights,
-                                                                             const GroupedOptions& options) const = 0;
+                                                                             const GroupedOptions& options,
+                                                                             Bounds bounds) const = 0;
 };
 
 const DeviceOperations& operations_for(DeviceKind kind);

@@ -6,6 +6,15 @@
 #include "thresher/grouped_gemm.hpp"
 
 namespace thresher {
+namespace ops {
+
+/// Whether a grouped product's calls bring offsets or counts.
+enum class Bounds : std::uint8_t {
+  given,
+  none,  ///< of one expert, which owns every row: the tensors of a call have neither, and there is no status
+};
+
+}  // namespace ops
 
 class GroupedGemm::Backend {
  public:

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "ops/cuda_device_spec.hpp"
+#include "strategies/grouped_gemm/host/dense.hpp"
 #include "strategies/grouped_gemm/registry.hpp"
 #include "thresher/error.hpp"
 
@@ -40,8 +41,14 @@ PlannedCall choose_grouped(const GroupedProblem& problem, const planner::Request
   return choose_call(strategies_of(kind), problem, request, device, obstacle);
 }
 
+void require_grouped_strategy(const Device& device, const std::string& strategy) {
+  if (!strategy.empty()) {
+    (void)named_strategy(strategies_of(device.kind()), strategy);
+  }
+}
+
 std::vector<PlannedRows> planned_calls(const Device& device, const GroupedProblem& problem,
-                                       const GroupedOptions& options, const TensorObstacle& obstacle) {
+                                       const GroupedOptions& options, Bounds bounds, const TensorObstacle& obstacle) {
   GroupedProblem rung = problem;
   rung.n = std::max<std::int64_t>(problem.n, 1);
   rung.tokens = std::max<std::int64_t>(problem.tokens, 1);
@@ -49,7 +56,8 @@ std::vector<PlannedRows> planned_calls(const Device& device, const GroupedProble
   return calls_by_rows(problem.rows, obstacle, [&](std::int64_t rows, const TensorObstacle& shares_weights) {
     rung.rows = rows;
     rung.expected_rows = std::min(problem.expected_rows, rows * experts);
-    return choose_grouped(rung, request_of(options), device.kind(), spec_of(device), shares_weights);
+    PlannedCall call = choose_grouped(rung, request_of(options), device.kind(), spec_of(device), shares_weights);
+    return bounds == Bounds::none ? strategies::grouped_gemm::without_offsets(std::move(call)) : call;
   });
 }
 

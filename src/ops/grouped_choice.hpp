@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "ops/call_choice.hpp"
+#include "ops/grouped_backend.hpp"
 #include "thresher/grouped_gemm.hpp"
 
 namespace thresher::ops {
@@ -20,9 +21,12 @@ namespace thresher::ops {
                                                      DeviceKind kind, const DeviceSpec& device,
                                                      const TensorObstacle& obstacle = {});
 
+/// Throws Error(invalid_argument) naming the strategies there are when `strategy` is neither empty nor one of them.
+void require_grouped_strategy(const Device& device, const std::string& strategy);
+
 /// A call for each number of rows of C (with slots: of one slot), all for the same packed weights. The rows ascend.
 [[nodiscard]] std::vector<PlannedRows> planned_calls(const Device& device, const GroupedProblem& problem,
-                                                     const GroupedOptions& options,
+                                                     const GroupedOptions& options, Bounds bounds,
                                                      const TensorObstacle& obstacle = {});
 
 /// The rows of a call by which one of those is taken.

@@ -1,28 +1,13 @@
 #include "thresher/grouped_gemm.hpp"
 
-#include <fmt/format.h>
-
-#include <algorithm>
-
 #include "ops/device_operations.hpp"
 #include "ops/grouped_backend.hpp"
+#include "ops/grouped_choice.hpp"
 #include "ops/tensor_checks.hpp"
 #include "ops/validate_grouped.hpp"
-#include "planner/choose.hpp"
 #include "strategies/grouped_gemm/registry.hpp"
 
 namespace thresher {
-namespace {
-
-/// Throws Error(invalid_argument) naming the strategies there are when `strategy` is neither empty nor one of them.
-void require_strategy(const Device& device, const std::string& strategy) {
-  const std::vector<std::string> known = grouped_gemm_strategies(device);
-  if (!strategy.empty() && std::find(known.begin(), known.end(), strategy) == known.end()) {
-    planner::refuse_unknown_strategy(strategy, known);
-  }
-}
-
-}  // namespace
 
 void GroupedGemm::run(Stream stream, const GroupedTensors& tensors, void* workspace) const {
   ops::validate_run(problem(), tensors, backend_->weights(), workspace, workspace_bytes(), backend_->data_alignment(),
@@ -60,8 +45,8 @@ GroupedGemm plan(const Device& device, const GroupedProblem& problem, const Pack
     ops::refuse("the weights were packed for {}, not for {}: pack them again", weights.device().name(), device.name());
   }
   ops::validate_weights(problem, weights.storage().shape());
-  require_strategy(device, options.strategy);
-  return GroupedGemm(ops::operations_for(device.kind()).plan_packed(device, problem, weights, options));
+  ops::require_grouped_strategy(device, options.strategy);
+  return GroupedGemm(ops::operations_for(device.kind()).plan_packed(device, problem, weights, options, ops::Bounds::given));
 }
 
 GroupedGemm plan(const Device& device, const GroupedProblem& problem, const GroupedWeights& weights,
@@ -69,8 +54,8 @@ GroupedGemm plan(const Device& device, const GroupedProblem& problem, const Grou
   ops::validate(problem);
   ops::validate_weights(weights, device.id());
   ops::validate_weights(problem, ops::shape_of(weights));
-  require_strategy(device, options.strategy);
-  return GroupedGemm(ops::operations_for(device.kind()).plan_raw(device, problem, weights, options));
+  ops::require_grouped_strategy(device, options.strategy);
+  return GroupedGemm(ops::operations_for(device.kind()).plan_raw(device, problem, weights, options, ops::Bounds::given));
 }
 
 std::vector<std::string> grouped_gemm_strategies(const Device& device) {

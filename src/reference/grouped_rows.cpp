@@ -22,6 +22,11 @@ void add_slots(const GroupedProblem& problem, const GroupedTensors& tensors, Own
   }
 }
 
+/// Without offsets: of one expert.
+void add_every_row(const GroupedTensors& tensors, OwnedRows& owned) {
+  owned.groups.push_back({0, tensors.c.shape[0]});
+}
+
 void add_packed(const GroupedProblem& problem, const GroupedTensors& tensors, OwnedRows& owned) {
   const std::int64_t rows = tensors.c.shape[0];
   std::int64_t start = 0;
@@ -50,7 +55,13 @@ std::int64_t gathered_token(const GroupedProblem& problem, const GroupedTensors&
 OwnedRows owned_rows(const GroupedProblem& problem, const GroupedTensors& tensors) {
   OwnedRows owned;
   const bool has_slots = problem.layout == RowLayout::slots;
-  (has_slots ? add_slots : add_packed)(problem, tensors, owned);
+  if (has_slots) {
+    add_slots(problem, tensors, owned);
+  } else if (tensors.offsets.rank == 0) {
+    add_every_row(tensors, owned);
+  } else {
+    add_packed(problem, tensors, owned);
+  }
   const std::int64_t rows = has_slots ? tensors.c.shape[0] * tensors.c.shape[1] : tensors.c.shape[0];
   owned.tokens.assign(static_cast<std::size_t>(rows), -1);
   for (const GroupRows& group : owned.groups) {

@@ -21,7 +21,7 @@ struct OwnedRows {
   GroupedStatus status;
 };
 
-/// Of tensors in the CPU's memory, shaped as the problem says.
+/// Of tensors in the CPU's memory, shaped as the problem says. Without offsets one expert owns every row.
 [[nodiscard]] OwnedRows owned_rows(const GroupedProblem& problem, const GroupedTensors& tensors);
 
 }  // namespace thresher::reference

@@ -685,6 +685,73 @@ static void computes_groups_of_one_matrix(void) {
   thresher_grouped_destroy(plan);
 }
 
+static thresher_gemm_problem gemm_problem(void) {
+  thresher_gemm_problem problem;
+  thresher_gemm_problem_init(&problem, sizeof problem);
+  problem.m = m;
+  problem.n = n;
+  problem.k = k;
+  problem.a = THRESHER_FP16;
+  problem.b = THRESHER_FP16;
+  problem.out = THRESHER_FP32;
+  problem.bias = 1;
+  return problem;
+}
+
+/* From raw weights and from packed ones, with a bias. */
+static void multiplies(void) {
+  static float bias[n];
+  const thresher_gemm_problem problem = gemm_problem();
+  const thresher_matrix b = matrix(b1, THRESHER_FP16, n, k);
+  const thresher_matrix in = a_of_test();
+  const thresher_matrix out = matrix(c, THRESHER_FP32, m, n);
+  thresher_gemm_weights* weights = NULL;
+  thresher_packed_info info;
+  for (int i = 0; i < n; ++i) bias[i] = (float)(i - 3);
+  expect_ok(thresher_gemm_pack(cpu, &b, bias, THRESHER_FP32, THRESHER_EXACT, &weights), "pack a matrix");
+  thresher_packed_info_init(&info, sizeof info);
+  expect_ok(thresher_gemm_weights_info(weights, &info), "what a packed matrix is");
+  expect(info.experts == 1 && info.n == n && info.k == k && info.matrices == 1 && info.has_bias == 1,
+         "what a packed matrix is");
+  for (int is_packed = 0; is_packed < 2; ++is_packed) {
+    thresher_gemm* plan = NULL;
+    int holds = 1;
+    expect_ok(is_packed ? thresher_gemm_plan(cpu, &problem, weights, NULL, &plan)
+                        : thresher_gemm_plan_raw(cpu, &problem, &b, bias, THRESHER_FP32, NULL, &plan),
+              "plan a GEMM");
+    expect(strcmp(thresher_gemm_strategy(plan), "by_expert") == 0, "the strategy of a GEMM");
+    expect(thresher_gemm_workspace_bytes(plan) <= sizeof workspace, "the workspace of a GEMM");
+    spoil_c();
+    expect_ok(thresher_gemm_run(plan, NULL, &in, &out, workspace), "run a GEMM");
+    for (int row = 0; row < m; ++row) {
+      for (int column = 0; column < n; ++column) {
+        float gate;
+        float up;
+        products(row, column, &gate, &up);
+        holds &= c[row * n + column] == gate + bias[column];
+      }
+    }
+    expect(holds, "the values of a GEMM");
+    thresher_gemm_destroy(plan);
+  }
+  thresher_gemm_weights_destroy(weights);
+}
+
+static void refuses_to_multiply(void) {
+  thresher_gemm_problem problem = gemm_problem();
+  const thresher_matrix b = matrix(b1, THRESHER_FP16, n, k);
+  thresher_gemm* plan = NULL;
+  expect_refused(thresher_gemm_plan_raw(cpu, &problem, &b, NULL, THRESHER_FP32, NULL, &plan),
+                 "the weights have no bias, but problem.bias is true");
+  problem.bias = 2;
+  expect_refused(thresher_gemm_plan_raw(cpu, &problem, &b, NULL, THRESHER_FP32, NULL, &plan),
+                 "problem.bias is 2, expected 0 to 1");
+  problem.bias = 0;
+  expect_refused(thresher_gemm_plan_raw(cpu, &problem, NULL, NULL, THRESHER_FP32, NULL, &plan), "b is null");
+  expect_refused(thresher_gemm_plan_raw(cpu, &problem, &b, NULL, THRESHER_FP32, NULL, NULL), "plan is null");
+  expect(plan == NULL, "no plan of a GEMM after a refusal");
+}
+
 static void refuses_groups(void) {
   const thresher_grouped_problem problem = grouped_problem();
   thresher_grouped_weights_view view = grouped_view();
@@ -716,6 +783,10 @@ int main(void) {
   computes_groups_from_a_block();
   computes_groups_of_one_matrix();
   refuses_groups();
+  expect_ok(thresher_gemm_strategies(cpu, strategies, sizeof strategies), "strategies of the GEMM");
+  expect(strcmp(strategies, "by_expert") == 0, "the CPU's strategies of the GEMM");
+  multiplies();
+  refuses_to_multiply();
   computes_packed();
   computes_from_a_block();
   computes_raw();

@@ -131,7 +131,164 @@ TEST(GroupedGemmApi, PackedWeightsSayWhatTheyAre) {
   EXPECT_EQ(weights.numerics(), Numerics::exact);
 }
 
+/// Tensors of a plain product, seen as those of one expert that owns every row.
+class GemmCase {
+ public:
+  explicit GemmCase(const GemmProblem& problem, Format bias_format = Format::bf16)
+      : problem_(problem),
+        of_({.experts = 1,
+             .rows = problem.m,
+             .n = problem.n,
+             .k = problem.k,
+             .a = problem.a,
+             .b = problem.b,
+             .out = problem.out,
+             .bias = problem.bias},
+            {.groups = {0, static_cast<std::int32_t>(problem.m)}, .bias_format = bias_format}) {}
+
+  [[nodiscard]] const GemmProblem& problem() const { return problem_; }
+  [[nodiscard]] GemmWeights weights() {
+    const GroupedWeights stacks = of_.weights();
+    return {.b = matrix(stacks.b1), .bias = matrix(stacks.bias1)};
+  }
+  [[nodiscard]] GroupedTensors tensors() { return of_.tensors(); }
+  [[nodiscard]] bool is_untouched(std::int64_t row) { return of_.is_untouched(row); }
+  void poison() { of_.c().poison(); }
+
+  /// Of the first `rows` rows.
+  void expect_right(std::int64_t rows) {
+    GroupedTensors tensors = of_.tensors();
+    tensors.offsets = {};
+    tensors.a.shape[0] = tensors.c.shape[0] = rows;
+    const reference::GroupedCall call = reference::grouped_call(of_.problem(), of_.weights(), tensors);
+    const reference::Verdict verdict = judge_grouped(call, reference::Rule::general, reference::whole(call));
+    EXPECT_TRUE(verdict.passed) << verdict.explain();
+    EXPECT_EQ(verdict.elements, rows * problem_.n);
+  }
+
+ private:
+  /// Of a stack of one.
+  static Tensor matrix(const Tensor& stack) {
+    Tensor one = stack;
+    one.rank = std::max(0, stack.rank - 1);
+    std::copy(stack.shape.begin() + 1, stack.shape.end(), one.shape.begin());
+    std::copy(stack.strides.begin() + 1, stack.strides.end(), one.strides.begin());
+    return one;
+  }
+
+  GemmProblem problem_;
+  GroupedCase of_;
+};
+
+TEST(GemmApi, EveryFormatRunsFromRawAndFromPackedWeights) {
+  const Device cpu = Device::cpu();
+  for (const Format a : {Format::fp16, Format::bf16, Format::nvfp4, Format::fp8_tensor, Format::fp8_row, Format::fp8_block}) {
+    for (const Format b : {Format::fp16, Format::bf16, Format::nvfp4, Format::fp8_tensor, Format::fp8_row, Format::fp8_block}) {
+      for (const bool is_packed : {false, true}) {
+        GemmCase of({.m = 21, .n = 136, .k = 144, .a = a, .b = b, .out = Format::bf16, .bias = is_packed});
+        const Gemm gemm = is_packed ? plan(cpu, of.problem(), pack(cpu, of.weights()))
+                                    : plan(cpu, of.problem(), of.weights());
+        EXPECT_EQ(gemm.strategy(), gemm_strategies(cpu).front());
+        EXPECT_EQ(gemm.problem(), of.problem());
+        const Workspace workspace(cpu, gemm.workspace_bytes());
+        gemm.run({}, of.tensors().a, of.tensors().c, workspace.data());
+        of.expect_right(21);
+      }
+    }
+  }
+}
+
+TEST(GemmApi, APlanServesFewerRows) {
+  const Device cpu = Device::cpu();
+  GemmCase of({.m = 20, .n = 16, .k = 32, .a = Format::bf16, .b = Format::bf16, .out = Format::fp32});
+  const Gemm gemm = plan(cpu, of.problem(), of.weights());
+  const Workspace workspace(cpu, gemm.workspace_bytes());
+  for (const std::int64_t rows : {20, 7, 1, 0}) {
+    of.poison();
+    GroupedTensors fewer = of.tensors();
+    fewer.a.shape[0] = fewer.c.shape[0] = rows;
+    gemm.run({}, fewer.a, fewer.c, workspace.data());
+    of.expect_right(rows);
+    if (rows < 20) {
+      EXPECT_TRUE(of.is_untouched(rows));
+    }
+    EXPECT_EQ(of.is_untouched(0), rows == 0);
+  }
+}
+
+template <class Call>
+std::string refusal(const Call& call) {
+  try {
+    call();
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "not refused";
+}
+
+TEST(GemmApi, RefusesWhatItCannotRun) {
+  const Device cpu = Device::cpu();
+  GemmCase of({.m = 21, .n = 136, .k = 144, .a = Format::fp8_row, .b = Format::fp8_row, .out = Format::bf16, .bias = true});
+  const GemmWeights weights = of.weights();
+  const GemmProblem problem = of.problem();
+
+  const PackedGemmWeights packed = pack(cpu, weights);
+  EXPECT_EQ(packed.n(), 136);
+  EXPECT_EQ(packed.k(), 144);
+  EXPECT_EQ(packed.format(), weights.b.format);
+  EXPECT_EQ(packed.has_bias(), problem.bias);
+
+  GemmProblem other = problem;
+  other.bias = false;
+  EXPECT_EQ(refusal([&] { (void)plan(cpu, other, weights); }), "the weights have a bias, but problem.bias is false");
+  EXPECT_EQ(refusal([&] { (void)plan(cpu, other, packed); }), "the weights have a bias, but problem.bias is false");
+  other = problem;
+  other.n = 64;
+  EXPECT_EQ(refusal([&] { (void)plan(cpu, other, weights); }), "b is [136, 144], expected [64, 144]");
+  EXPECT_NE(refusal([&] { (void)plan(cpu, other, packed); }).find("but the problem says 64"), std::string::npos);
+  other = problem;
+  other.k = 136;
+  EXPECT_EQ(refusal([&] { (void)plan(cpu, other, weights); }),
+            "problem.k is 136, expected a multiple of 16 for fp8_row operands");
+
+  GemmWeights wrong = weights;
+  wrong.b.strides[0] = 160;
+  EXPECT_EQ(refusal([&] { (void)pack(cpu, wrong); }),
+            "b is fp8_row with the row stride 160, expected a contiguous matrix, whose scales are too");
+  wrong = weights;
+  wrong.bias.shape[0] = 135;
+  EXPECT_EQ(refusal([&] { (void)pack(cpu, wrong); }), "bias is [135], expected [136]");
+  wrong = weights;
+  wrong.bias.format = Format::nvfp4;
+  EXPECT_EQ(refusal([&] { (void)pack(cpu, wrong); }), "bias is nvfp4, expected fp32, fp16 or bf16");
+  EXPECT_EQ(refusal([&] { (void)plan(cpu, problem, weights, {.strategy = "triton"}); }),
+            "strategy triton is not known: use one of by_expert");
+  GroupedCase experts(small(), {.groups = {0, 5, 10, 20}});
+  EXPECT_EQ(refusal([&] { (void)PackedGemmWeights(pack(cpu, experts.weights())); }),
+            "the weights are gate and up of 3 experts, expected one matrix of one");
+
+  const Gemm gemm = plan(cpu, problem, weights);
+  const Workspace workspace(cpu, gemm.workspace_bytes());
+  Tensor c = of.tensors().c;
+  c.data = of.tensors().a.data;
+  EXPECT_EQ(refusal([&] { gemm.run({}, of.tensors().a, c, workspace.data()); }),
+            "c shares memory with a, expected an output apart from every operand");
+  c.data = weights.b.data;
+  EXPECT_EQ(refusal([&] { gemm.run({}, of.tensors().a, c, workspace.data()); }),
+            "c shares memory with b, expected an output apart from every operand");
+  c = of.tensors().c;
+  c.shape[1] = 128;
+  EXPECT_NE(refusal([&] { gemm.run({}, of.tensors().a, c, workspace.data()); }).find("c is [21, 128]"),
+            std::string::npos);
+  EXPECT_NE(refusal([&] { gemm.run({}, of.tensors().a, of.tensors().c, nullptr); }).find("workspace is null"),
+            std::string::npos);
+  EXPECT_TRUE(of.is_untouched(0));
+}
+
 TEST(GroupedGemmApi, EqualProblemsHaveEqualHashes) {
+  std::unordered_set<GemmProblem> plain_ones{{.m = 1}};
+  EXPECT_TRUE(plain_ones.contains(GemmProblem{.m = 1}));
+  EXPECT_FALSE(plain_ones.contains(GemmProblem{.m = 1, .bias = true}));
   std::unordered_set<GroupedProblem> known;
   known.insert(small());
   EXPECT_TRUE(known.contains(small()));

@@ -9,6 +9,7 @@
 #include "reference/grouped_gemm.hpp"
 #include "reference/plain_sums.hpp"
 #include "strategies/grouped_gemm/columns/strategy.hpp"
+#include "strategies/grouped_gemm/host/dense.hpp"
 #include "strategies/grouped_gemm/packed/strategy.hpp"
 #include "strategies/grouped_gemm/rows/strategy.hpp"
 #include "strategies/grouped_gemm/tcgen05/strategy.hpp"
@@ -31,14 +32,17 @@ const DeviceSpec& card_of(const Strategy<GroupedProblem>& strategy, const Groupe
   return strategy.not_made_for(problem, hopper) ? device_spec("B200") : hopper;
 }
 
-EmulatedCall emulated(const PlannedCall& call, GroupedCase& host) {
+EmulatedCall emulated(const PlannedCall& call, const std::array<Tensor, tensor_count>& tensors) {
   constexpr std::array names{"a", "b1 (gate)", "b2 (up)", "bias1", "bias2", "c", "groups", "row_ids", "row_weights"};
-  const std::array tensors = in_order(weight_views(host.weights()), host.tensors());
   std::vector<NamedTensor> named;
   for (std::size_t i = 0; i < tensors.size(); ++i) {
     named.push_back({names[i], tensors[i]});
   }
   return {call, named, test::compiled_in_kernel};
+}
+
+EmulatedCall emulated(const PlannedCall& call, GroupedCase& host) {
+  return emulated(call, in_order(weight_views(host.weights()), host.tensors()));
 }
 
 /// Runs the call on so many schedules; empty when all are clean, right, equal, and the status is as defined.
@@ -138,6 +142,37 @@ TEST_P(EmulatedGrouped, NonsenseForBounds) {
   GroupedForm form = ragged_form(sample().problem);
   form.groups = {-4, rows / 2, rows / 3, 2 * rows, rows / 4, rows};
   clean_and_right(sample().problem, 3, form);
+}
+/// As a dense product calls it: without offsets, and nothing is said of them.
+TEST_P(EmulatedGrouped, OneExpertThatOwnsEveryRow) {
+  if (is_gathered()) {
+    return;
+  }
+  const DeviceSpec& card = card_of(strategy(), sample().problem);
+  GroupedProblem problem = sample().problem;
+  problem.experts = 1;
+  problem.rows = problem.rows / 2 + 1;
+  GroupedForm form = ragged_form(sample().problem);
+  form.groups = {0, static_cast<std::int32_t>(problem.rows)};
+  GroupedCase host(problem, form);
+  const PlannedCall call = without_offsets(strategy().plan(problem, sample().knobs, card));
+  std::array tensors = in_order(weight_views(host.weights()), host.tensors());
+  tensors[groups_index] = Tensor{};
+  EmulatedCall run = emulated(call, tensors);
+  for (std::uint64_t seed = 0; seed < 2; ++seed) {
+    host.c().poison();
+    emulator::Options options;
+    options.schedule = emulator::Schedule::from_seed(seed);
+    for (const emulator::Finding& finding : run.run(options).findings) {
+      ADD_FAILURE() << sample().knobs.text() << ": " << to_string(finding);
+    }
+    const std::string* const numerics = sample().knobs.find("numerics");
+    const bool is_fast = numerics != nullptr && *numerics == "fast";
+    const bool folds =
+        reference::plain_sums(problem.a, problem.b, is_fast ? Numerics::fast : Numerics::exact, DeviceKind::cuda)
+            .is_folded;
+    ASSERT_EQ(wrong_rows(host, folds ? Numerics::fast : Numerics::exact), "") << sample().knobs.text();
+  }
 }
 TEST_P(EmulatedGrouped, NoRowsAtAll) {
   GroupedForm form = ragged_form(sample().problem);

@@ -1,0 +1,97 @@
+#pragma once
+/// The plain matrix product C = A·Bᵀ, as a down projection is: plan once and run many times.
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "thresher/grouped_gemm.hpp"
+#include "thresher/tensor.hpp"
+
+namespace thresher {
+
+/// C[m,n] from A[m,k] and B[n,k], with products in float32 (float64 in the reference): c = (A·Bᵀ)·scales + bias, rounded
+/// once to `out`.
+struct GemmProblem {
+  std::int64_t m = 0;  ///< the most rows that a call may have
+  std::int64_t n = 0;
+  std::int64_t k = 0;
+  Format a = Format::fp16;    ///< fp16, bf16, nvfp4 or one of FP8
+  Format b = Format::fp16;    ///< fp16, bf16, nvfp4 or one of FP8
+  Format out = Format::fp16;  ///< fp16, bf16 or fp32
+  bool bias = false;          ///< the weights bring a bias
+  bool operator==(const GemmProblem&) const = default;
+};
+
+/// B with scales is contiguous.
+struct GemmWeights {
+  Tensor b{};     ///< [N,K]
+  Tensor bias{};  ///< optional: [N]; fp32, fp16 or bf16
+};
+
+/// Weights arranged once for a device: those of a grouped GEMM of one expert, which they may be taken from.
+class PackedGemmWeights {
+ public:
+  /// Throws Error(invalid_argument) when there are more experts, or gate and up.
+  explicit PackedGemmWeights(PackedGroupedWeights weights);
+  [[nodiscard]] std::int64_t n() const noexcept { return grouped_.n(); }
+  [[nodiscard]] std::int64_t k() const noexcept { return grouped_.k(); }
+  [[nodiscard]] Format format() const noexcept { return grouped_.format(); }  ///< what they were before packing
+  [[nodiscard]] bool has_bias() const noexcept { return grouped_.has_bias(); }
+  [[nodiscard]] Numerics numerics() const noexcept { return grouped_.numerics(); }
+  [[nodiscard]] const Device& device() const noexcept { return grouped_.device(); }
+
+  /// For files and blocks, which keep weights of grouped products (thresher/packed_file.hpp, packed_block.hpp).
+  [[nodiscard]] const PackedGroupedWeights& grouped() const noexcept { return grouped_; }
+
+ private:
+  PackedGroupedWeights grouped_;
+};
+
+/// As for the dual GEMM: strategy, knobs (`numerics` among them) and threads.
+using GemmOptions = DualGemmOptions;
+
+/// A planned product, bound to its weights. It serves every number of rows up to the problem's. `run` may be called
+/// from several threads.
+class Gemm {
+ public:
+  Gemm(const GemmProblem& problem, std::shared_ptr<const GroupedGemm::Backend> backend)
+      : problem_(problem), backend_(std::move(backend)) {}
+
+  /// Writes C [rows,n] from A [rows,k], with 0 to problem.m rows. Tensors and `workspace` are as DualGemm::run says.
+  /// Asynchronous on a GPU: no allocation, no synchronisation, graph-capturable. Synchronous on the CPU. Throws
+  /// Error(invalid_argument) before anything is written.
+  void run(Stream stream, const Tensor& a, const Tensor& c, void* workspace = nullptr) const;
+
+  [[nodiscard]] std::size_t workspace_bytes() const;  ///< enough for every number of rows
+  [[nodiscard]] const std::string& strategy() const;
+  [[nodiscard]] const GemmProblem& problem() const noexcept { return problem_; }
+
+ private:
+  GemmProblem problem_;
+  std::shared_ptr<const GroupedGemm::Backend> backend_;
+};
+
+/// Arranges the weights for `device`.
+PackedGemmWeights pack(const Device& device, const GemmWeights& weights, const PackOptions& options = {});
+
+/// Chooses a strategy; may compile and allocate. Throws Error with a sentence that names argument, value and limit.
+Gemm plan(const Device& device, const GemmProblem& problem, const PackedGemmWeights& weights,
+          const GemmOptions& options = {});
+/// The same from raw weights, which must outlive the plan.
+Gemm plan(const Device& device, const GemmProblem& problem, const GemmWeights& weights,
+          const GemmOptions& options = {});
+
+/// Names of the strategies that `device` offers, the default first: those of the grouped products.
+std::vector<std::string> gemm_strategies(const Device& device);
+
+}  // namespace thresher
+
+// So that plans can be kept by what they were made for.
+template <>
+struct std::hash<thresher::GemmProblem> {
+  std::size_t operator()(const thresher::GemmProblem& problem) const noexcept;
+};

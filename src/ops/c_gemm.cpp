@@ -1,0 +1,113 @@
+// The C interface of the plain product.
+#include "ops/c_common.hpp"
+
+struct thresher_gemm_weights {
+  thresher::PackedGemmWeights packed;
+};
+
+struct thresher_gemm {
+  thresher::Gemm gemm;
+};
+
+namespace {
+
+using namespace thresher;
+using namespace thresher::c;
+
+GemmProblem problem_of(const thresher_gemm_problem* problem) {
+  const thresher_gemm_problem given =
+      known(problem, "problem", offsetof(thresher_gemm_problem, bias), thresher_gemm_problem{});
+  return {.m = given.m,
+          .n = given.n,
+          .k = given.k,
+          .a = format_of(given.a, "problem.a"),
+          .b = format_of(given.b, "problem.b"),
+          .out = format_of(given.out, "problem.out"),
+          .bias = enumerator(given.bias, 1, "problem.bias") == 1};
+}
+
+/// The bias lies on the weights' device.
+GemmWeights weights_of(const thresher_matrix* b, const void* bias, thresher_format bias_format) {
+  GemmWeights weights{.b = tensor_of(b, "b", OperandRole::weights)};
+  if (bias != nullptr) {
+    weights.bias = Tensor::contiguous(const_cast<void*>(bias), format_of(bias_format, "bias_format"),
+                                      {weights.b.shape[0]}, weights.b.device);
+  }
+  return weights;
+}
+
+}  // namespace
+
+void thresher_gemm_problem_init(thresher_gemm_problem* problem, uint32_t struct_size) {
+  fill(problem, struct_size, thresher_gemm_problem{});
+}
+
+thresher_status thresher_gemm_strategies(thresher_device device, char* names, size_t capacity) {
+  return guarded([&] { copy_names(gemm_strategies(device_of(device)), names, capacity); });
+}
+
+thresher_status thresher_gemm_pack(thresher_device device, const thresher_matrix* b, const void* bias,
+                                   thresher_format bias_format, thresher_numerics numerics,
+                                   thresher_gemm_weights** weights) {
+  return guarded([&] {
+    required(weights, "weights");
+    *weights = new thresher_gemm_weights{
+        pack(device_of(device), weights_of(b, bias, bias_format), {.numerics = numerics_of(numerics)})};
+  });
+}
+
+void thresher_gemm_weights_destroy(thresher_gemm_weights* weights) { delete weights; }
+
+thresher_status thresher_gemm_weights_info(const thresher_gemm_weights* weights, thresher_packed_info* info) {
+  return guarded([&] {
+    const PackedGemmWeights& packed = required(weights, "weights").packed;
+    thresher_packed_info value{};
+    value.format = static_cast<thresher_format>(packed.format());
+    value.experts = 1;
+    value.n = packed.n();
+    value.k = packed.k();
+    value.matrices = 1;
+    value.has_bias = packed.has_bias() ? 1 : 0;
+    value.numerics = static_cast<thresher_numerics>(packed.numerics());
+    give(value, info);
+  });
+}
+
+thresher_status thresher_gemm_plan(thresher_device device, const thresher_gemm_problem* problem,
+                                   const thresher_gemm_weights* weights, const thresher_dual_gemm_options* options,
+                                   thresher_gemm** plan_out) {
+  return guarded([&] {
+    required(plan_out, "plan");
+    const thresher_gemm_weights& given = required(weights, "weights");
+    *plan_out = new thresher_gemm{plan(device_of(device), problem_of(problem), given.packed, options_of(options))};
+  });
+}
+
+thresher_status thresher_gemm_plan_raw(thresher_device device, const thresher_gemm_problem* problem,
+                                       const thresher_matrix* b, const void* bias, thresher_format bias_format,
+                                       const thresher_dual_gemm_options* options, thresher_gemm** plan_out) {
+  return guarded([&] {
+    required(plan_out, "plan");
+    *plan_out = new thresher_gemm{
+        plan(device_of(device), problem_of(problem), weights_of(b, bias, bias_format), options_of(options))};
+  });
+}
+
+void thresher_gemm_destroy(thresher_gemm* plan_handle) { delete plan_handle; }
+
+size_t thresher_gemm_workspace_bytes(const thresher_gemm* plan_handle) {
+  return plan_handle == nullptr ? 0 : plan_handle->gemm.workspace_bytes();
+}
+
+const char* thresher_gemm_strategy(const thresher_gemm* plan_handle) {
+  return plan_handle == nullptr ? "" : plan_handle->gemm.strategy().c_str();
+}
+
+thresher_status thresher_gemm_run(const thresher_gemm* plan_handle, void* stream, const thresher_matrix* a,
+                                  const thresher_matrix* c, void* workspace) {
+  return guarded([&] {
+    const thresher_gemm& plan = required(plan_handle, "plan");
+    plan.gemm.run(Stream{stream}, tensor_of(a, "a", OperandRole::tokens), tensor_of(c, "c", OperandRole::tokens),
+                  workspace);
+  });
+}
