@@ -27,6 +27,8 @@ void add_ledger(CLI::App& app, Context& context);
 void add_report(CLI::App& app, Context& context);
 /// `attention` under `run`.
 void add_run_attention(CLI::App& run);
+/// `gemm` under `run`.
+void add_run_gemm(CLI::App& run);
 /// `grouped-dual-gemm` and `grouped-gemm` under `run`.
 void add_run_grouped(CLI::App& run);
 void add_pack(CLI::App& app, Context& context);

@@ -15,6 +15,7 @@
 #include "cli/options.hpp"
 #include "cli/planner_commands.hpp"
 #include "cli/problem_option.hpp"
+#include "ops/gemm_problem.hpp"
 #include "ops/forecast.hpp"
 #include "ops/validate_attention.hpp"
 #include "ops/validate_grouped.hpp"
@@ -230,6 +231,50 @@ void add_attention(CLI::App& plan_command, Context& context) {
   });
 }
 
+void add_formats(CLI::App& command, Format& a, Format& b, Format& out) {
+  for (const auto& [option, format, what] :
+       {std::tuple{"--a", &a, "Format of the tokens"}, std::tuple{"--b", &b, "Format of the weights"}}) {
+    command.add_option(option, *format, what)
+        ->transform(by_name(operand_formats))
+        ->option_text("fp16|bf16|nvfp4|fp8_tensor|fp8_row|fp8_block");
+  }
+  add_out_type(command, out);
+}
+
+void require_all(const CLI::App& command, const std::vector<CLI::Option*>& needed) {
+  for (const CLI::Option* option : needed) {
+    if (option->count() == 0) {
+      throw Error(ErrorCode::invalid_argument,
+                  fmt::format("plan {}: {} is missing", command.get_name(), option->get_name()));
+    }
+  }
+}
+
+void add_gemm(CLI::App& plan_command, Context& context) {
+  const auto arguments = std::make_shared<Arguments>();
+  const auto asked =
+      std::make_shared<GemmProblem>(GemmProblem{.a = Format::bf16, .b = Format::bf16, .out = Format::bf16});
+  CLI::App* command = plan_command.add_subcommand("gemm", "The same of a plain product");
+  const CLI::Range extents(1, most_extent);
+  const std::vector<CLI::Option*> needed{command->add_option("--m", asked->m, "Rows")->check(extents),
+                                         command->add_option("--n", asked->n, "Outputs")->check(extents),
+                                         command->add_option("--k", asked->k, "Inputs")->check(extents)};
+  add_formats(*command, asked->a, asked->b, asked->out);
+  arguments->add_to(*command);
+  command->callback([arguments, asked, command, needed, &context] {
+    refuse_words_before(*command);
+    if (arguments->help_knobs) {
+      print_knobs<GroupedProblem>(strategies::grouped_gemm::strategies_of(DeviceKind::cuda));
+      return;
+    }
+    require_all(*command, needed);
+    const GroupedProblem problem = ops::one_expert(*asked);
+    ops::validate(problem);
+    const GemmOptions options{.strategy = arguments->strategy, .knobs = Knobs::parse(arguments->knobs)};
+    plan(problem, options, *arguments, context);
+  });
+}
+
 /// The grouped dual GEMM, or the grouped GEMM.
 void add_grouped(CLI::App& plan_command, const char* name, const char* description, bool is_dual, Context& context) {
   const auto arguments = std::make_shared<Arguments>();
@@ -252,13 +297,7 @@ void add_grouped(CLI::App& plan_command, const char* name, const char* descripti
       ->option_text("packed|slots|gathered");
   command->add_option("--expected-rows", problem.expected_rows, "Rows that experts own in a usual call")
       ->check(extents);
-  for (const auto& [option, format, what] : {std::tuple{"--a", &problem.a, "Format of the tokens"},
-                                             std::tuple{"--b", &problem.b, "Format of the weights"}}) {
-    command->add_option(option, *format, what)
-        ->transform(by_name(operand_formats))
-        ->option_text("fp16|bf16|nvfp4|fp8_tensor|fp8_row|fp8_block");
-  }
-  add_out_type(*command, problem.out);
+  add_formats(*command, problem.a, problem.b, problem.out);
   arguments->add_to(*command);
   command->callback([arguments, asked, command, needed, tokens, name, &context] {
     refuse_words_before(*command);
@@ -266,11 +305,7 @@ void add_grouped(CLI::App& plan_command, const char* name, const char* descripti
       print_knobs<GroupedProblem>(strategies::grouped_gemm::strategies_of(DeviceKind::cuda));
       return;
     }
-    for (const CLI::Option* option : needed) {
-      if (option->count() == 0) {
-        throw Error(ErrorCode::invalid_argument, fmt::format("plan {}: {} is missing", name, option->get_name()));
-      }
-    }
+    require_all(*command, needed);
     if (asked->layout == RowLayout::gathered) {
       asked->tokens = asked->tokens == 0 ? asked->rows : asked->tokens;
     } else if (tokens->count() > 0) {
@@ -293,6 +328,7 @@ void add_plan(CLI::App& app, Context& context) {
   command->get_option("problem")->required(false);
   arguments->add_to(*command);
   add_attention(*command, context);
+  add_gemm(*command, context);
   add_grouped(*command, "grouped-dual-gemm", "The same of gate and up of all experts", true, context);
   add_grouped(*command, "grouped-gemm", "The same of one matrix of each expert", false, context);
   command->callback([arguments, problem, command, &context] {

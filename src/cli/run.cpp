@@ -143,6 +143,7 @@ void add_run(CLI::App& app, Context&) {
   CLI::App& run = *app.add_subcommand("run", "Runs one operation on the tensors of a safetensors file");
   run.require_subcommand(1);
   add_run_dual_gemm(run);
+  add_run_gemm(run);
   add_run_attention(run);
   add_run_grouped(run);
 }

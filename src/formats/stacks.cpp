@@ -80,13 +80,14 @@ Stack load_stack(const Checkpoint& checkpoint, std::string_view name, StackKind 
   Stack stack;
   stack.source_ = described(values);
   stack.shape_ = values.tensor->shape;
-  const bool is_stack = kind != StackKind::tokens;
+  const bool is_stack = kind == StackKind::slots || kind == StackKind::weights;
+  const bool is_weights = kind == StackKind::weights || kind == StackKind::matrix;
   if (stack.shape_.size() != (is_stack ? 3U : 2U)) {
     reject(fmt::format("{}, but must have {} dimensions: {}", described_with_type(values), is_stack ? 3 : 2,
                        is_stack ? "[experts, rows, K]" : "[rows, K]"));
   }
-  const Stored stored = parts.check(/*adds_bias=*/kind == StackKind::weights);
-  stack.role_ = kind == StackKind::weights ? OperandRole::weights : OperandRole::tokens;
+  const Stored stored = parts.check(/*adds_bias=*/is_weights);
+  stack.role_ = is_weights ? OperandRole::weights : OperandRole::tokens;
   if (stored == Stored::plain) {
     stack.format_ = *format_of(values.tensor->dtype);
     stack.data_ = values.read();

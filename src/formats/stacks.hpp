@@ -11,8 +11,9 @@
 
 namespace thresher::formats {
 
-/// What a tensor is for: tokens [rows,K], tokens in slots [E,rows,K], or weights [E,rows,K], whose biases are added.
-enum class StackKind { tokens, slots, weights };
+/// What a tensor is for: tokens [rows,K], tokens in slots [E,rows,K], weights [E,rows,K] or those of one matrix
+/// [rows,K]. Biases of weights are added.
+enum class StackKind { tokens, slots, weights, matrix };
 
 /// A tensor [rows,K] or [E,rows,K] with the memory it needs.
 class Stack {

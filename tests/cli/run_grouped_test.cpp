@@ -1,4 +1,4 @@
-// `thresher run grouped-dual-gemm`, `run grouped-gemm` and `plan` of both as a user calls them: results against another
+// `thresher run grouped-dual-gemm`, `run grouped-gemm`, `run gemm` and `plan` of all as a user calls them: results against another
 // computation of the formula, and one sentence with status 2 for bad input.
 #include <gtest/gtest.h>
 
@@ -249,6 +249,41 @@ TEST_F(Grouped, TheDownProjectionHasOneMatrix) {
   EXPECT_NEAR(c[5 * n + 3], (of.product(of.gate, 5, 2, 3) + bias(2, 3)) * -1, 1e-5);
 }
 
+TEST_F(Grouped, AGemmTakesOneMatrixAndItsBias) {
+  const Numbers of;
+  const std::vector<float> one(of.gate.begin(), of.gate.begin() + n * k);
+  File file{{"a", bf16({rows, k}, of.a)}, {"b", bf16({n, k}, one)}, {"b_bias", f32({n}, numbers(n, 40))}};
+  const Outcome outcome = run(file, "", "gemm");
+  ASSERT_EQ(outcome.status, 0) << outcome.err;
+  EXPECT_NE(outcome.out.find("c [7, 4] fp32 = a·bᵀ + bias, strategy by_expert"), std::string::npos) << outcome.out;
+  const std::vector<float> c = result({rows, n});
+  for (std::int64_t row = 0; row < rows; ++row) {
+    EXPECT_NEAR(c[static_cast<std::size_t>(row * n + 2)],
+                of.product(of.gate, row, 0, 2) + static_cast<double>(number(42)), 1e-5);
+  }
+  std::filesystem::remove(path("out.safetensors"));
+
+  const File layer{{"x.weight", bf16({rows, k}, of.a)},
+                   {"down.weight", bf16({n, k}, one)},
+                   {"down.bias", f32({n}, numbers(n, 40))}};
+  ASSERT_EQ(run(layer, "--a x --b down", "gemm").status, 0);
+  for (std::int64_t row = 0; row < rows; ++row) {
+    EXPECT_NEAR(result({rows, n})[static_cast<std::size_t>(row * n + 2)],
+                of.product(of.gate, row, 0, 2) + static_cast<double>(number(42)), 1e-5);
+  }
+  std::filesystem::remove(path("out.safetensors"));
+
+  File stack = layer;
+  stack["down.weight"] = bf16({experts, n, k}, of.gate);
+  expect_refusal(run(stack, "--a x --b down", "gemm"), "must have 2 dimensions: [rows, K]");
+  File shallow = layer;
+  shallow["x.weight"] = bf16({2 * rows, k / 2}, of.a);
+  expect_refusal(run(shallow, "--a x --b down", "gemm"), "has K = 8, but tensor 'down.weight' of in.safetensors has K = 16");
+  File biased = layer;
+  biased["down.bias"] = f32({n + 1}, numbers(n + 1, 0));
+  expect_refusal(run(biased, "--a x --b down", "gemm"), "bias is [5], expected [4]");
+}
+
 TEST_F(Grouped, CountsMeanSlotsAndIdsMeanGatheredRows) {
   const Numbers of;
   File slots = good_file();
@@ -322,6 +357,10 @@ TEST_F(Grouped, PlanSaysWhatACardWouldRun) {
   expect_refusal(thresher("plan --device B200 grouped-gemm --experts 8 --rows 64 --n 64 --k 64"),
                  "plan grouped-gemm: --device stands before grouped-gemm");
   expect_refusal(thresher("plan 64x64x64 attention --queries 64"), "plan attention: problem stands before attention");
+  const Outcome planned = thresher("plan gemm --m 64 --n 4096 --k 7168 --a fp8_block --b fp8_block");
+  EXPECT_EQ(planned.status, 0);
+  EXPECT_NE(planned.out.find("columns"), std::string::npos) << planned.out;
+  EXPECT_NE(thresher("plan gemm --m 64 --n 8").err.find("plan gemm: --k is missing"), std::string::npos);
   const Outcome asked = thresher("plan grouped-gemm --experts 8 --rows 64 --n 64 --k 64 --json");
   EXPECT_NE(asked.out.find("\"choices\""), std::string::npos) << asked.out << asked.err;
 }
