@@ -13,8 +13,9 @@
 namespace thresher::arena {
 
 std::span<const Operation* const> operations() {
-  static const std::array<const Operation*, 4> all{&dual_gemm_operation(), &attention_operation(),
-                                                   &grouped_dual_gemm_operation(), &grouped_gemm_operation()};
+  static const std::array<const Operation*, 5> all{&dual_gemm_operation(), &attention_operation(),
+                                                   &grouped_dual_gemm_operation(), &grouped_gemm_operation(),
+                                                   &gemm_operation()};
   return all;
 }
 

@@ -1,4 +1,5 @@
-// Problems of the grouped products on a command line: every expert has as many rows, but for one that has none.
+// Problems of the grouped products on a command line: every expert has as many rows, but for one that has none; and of
+// the GEMM.
 #include "arena/operation/command_line.hpp"
 #include "arena/grouped_gemm/operation.hpp"
 #include "arena/grouped_gemm/task.hpp"
@@ -38,9 +39,13 @@ std::vector<std::int64_t> even_counts(std::int64_t experts, std::int64_t rows) {
 }  // namespace
 
 Problem GroupedOperation::example() const {
+  if (is_dense()) {
+    return problem_of(
+        dense_task({.m = 70, .n = 72, .k = 208, .a = Format::bf16, .b = Format::bf16, .out = Format::bf16}));
+  }
   GroupedTask task;
   task.problem = {.n = 72, .k = 208, .a = Format::bf16, .b = Format::bf16, .out = Format::bf16};
-  if (is_dual_) {
+  if (is_dual()) {
     task.problem.activation = Activation{};
   }
   task.counts = {40, 0, 7, 21};
@@ -55,6 +60,15 @@ std::vector<ProblemOption> GroupedOperation::options() const {
              [](GroupedProblem& p, const std::string& text) { p.b = value_of(operand_formats, text); }),
       format("--out", "format of c; bf16 when left out", names_of(output_formats),
              [](GroupedProblem& p, const std::string& text) { p.out = value_of(output_formats, text); }),
+      option("--n", "outputs", true, [](GroupedTask& task, std::int64_t value) { task.problem.n = value; }),
+      option("--k", "a multiple of 8, of 16 with NVFP4", true,
+             [](GroupedTask& task, std::int64_t value) { task.problem.k = value; })};
+  if (is_dense()) {
+    all.insert(all.begin() + 3, option("--m", "rows", true,
+                                       [](GroupedTask& task, std::int64_t value) { task.counts = {value}; }));
+    return all;
+  }
+  const std::vector<ProblemOption> of_groups{
       {.name = "--layout",
        .help = "how the rows of the experts lie; packed when left out",
        .allowed = names_of(all_row_layouts),
@@ -72,11 +86,9 @@ std::vector<ProblemOption> GroupedOperation::options() const {
              [](GroupedTask& task, std::int64_t value) {
                task.counts = even_counts(std::ssize(task.counts), value);
                task.problem.rows = 0;
-             }),
-      option("--n", "outputs", true, [](GroupedTask& task, std::int64_t value) { task.problem.n = value; }),
-      option("--k", "a multiple of 8, of 16 with NVFP4", true,
-             [](GroupedTask& task, std::int64_t value) { task.problem.k = value; })};
-  if (is_dual_) {
+             })};
+  all.insert(all.begin() + 3, of_groups.begin(), of_groups.end());
+  if (is_dual()) {
     all.insert(all.begin() + 3, {.name = "--activation",
                                  .help = "what is applied to the gate; silu when left out",
                                  .allowed = names_of(all_activation_kinds),

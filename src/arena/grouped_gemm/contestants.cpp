@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
 
 #include "arena/dual_gemm/options.hpp"
 #include "arena/grouped_gemm/inputs.hpp"
@@ -18,13 +19,51 @@
 namespace thresher::arena {
 namespace {
 
+/// A planned call of either kind.
+class PlannedProduct {
+ public:
+  PlannedProduct(const Device& device, const GroupedTask& task, const GroupedWeights& weights,
+                 const GroupedOptions& options) {
+    if (task.is_dense) {
+      dense_.emplace(plan(device, gemm_of(task),
+                          GemmWeights{.b = only_matrix(weights.b1), .bias = only_matrix(weights.bias1)}, options));
+    } else {
+      grouped_.emplace(plan(device, task.problem, weights, options));
+    }
+  }
+
+  void run(Stream stream, const GroupedTensors& tensors, void* workspace) const {
+    if (dense_) {
+      dense_->run(stream, tensors.a, tensors.c, workspace);
+    } else {
+      grouped_->run(stream, tensors, workspace);
+    }
+  }
+  [[nodiscard]] std::size_t workspace_bytes() const {
+    return dense_ ? dense_->workspace_bytes() : grouped_->workspace_bytes();
+  }
+
+ private:
+  /// Of a stack of one; of rank 0 where there is none.
+  static Tensor only_matrix(const Tensor& stack) {
+    Tensor one = stack;
+    one.rank = std::max(0, stack.rank - 1);
+    std::copy(stack.shape.begin() + 1, stack.shape.end(), one.shape.begin());
+    std::copy(stack.strides.begin() + 1, stack.strides.end(), one.strides.begin());
+    return one;
+  }
+
+  std::optional<GroupedGemm> grouped_;
+  std::optional<Gemm> dense_;
+};
+
 /// A plan for each set of weights, which several sets may share, and one watched workspace for all, since they run one
 /// after another.
 class GroupedRunner final : public Runner {
  public:
   GroupedRunner(const Device& device, const GroupedTask& task, const GroupedOptions& options, Memory& memory,
                 const std::vector<DeviceSet>& sets) {
-    std::map<const void*, GroupedGemm> by_weights;
+    std::map<const void*, PlannedProduct> by_weights;
     std::size_t bytes = 0;
     for (const DeviceSet& set : sets) {
       const FindTensor find = [&](std::string_view name) {
@@ -34,7 +73,7 @@ class GroupedRunner final : public Runner {
       const GroupedWeights weights = grouped_weights(task, find);
       auto known = by_weights.find(weights.b1.data);
       if (known == by_weights.end()) {
-        known = by_weights.emplace(weights.b1.data, plan(device, task.problem, weights, options)).first;
+        known = by_weights.emplace(weights.b1.data, PlannedProduct(device, task, weights, options)).first;
       }
       plans_.push_back(known->second);
       tensors_.push_back(grouped_tensors(task, find));
@@ -55,7 +94,7 @@ class GroupedRunner final : public Runner {
   }
 
  private:
-  std::vector<GroupedGemm> plans_;  ///< of each set
+  std::vector<PlannedProduct> plans_;  ///< of each set
   std::vector<GroupedTensors> tensors_;
   std::unique_ptr<GuardedBuffer> workspace_;
 };

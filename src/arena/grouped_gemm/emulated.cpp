@@ -11,6 +11,7 @@
 #include "arena/grouped_gemm/operation.hpp"
 #include "arena/grouped_gemm/task.hpp"
 #include "ops/forecast.hpp"
+#include "strategies/grouped_gemm/host/dense.hpp"
 #include "strategies/grouped_gemm/registry.hpp"
 #include "strategies/grouped_gemm/tensors.hpp"
 #include "thresher/error.hpp"
@@ -50,6 +51,22 @@ GroupedTask ragged(const GroupedProblem& problem, std::optional<GateUpOrder> ord
     task.problem.tokens = std::max<std::int64_t>(problem.tokens, 1);
   }
   return completed(std::move(task));
+}
+
+/// The same of a GEMM: one expert owns every row.
+GroupedTask dense(const GroupedProblem& problem) {
+  return dense_task({.m = problem.rows,
+                     .n = problem.n,
+                     .k = problem.k,
+                     .a = problem.a,
+                     .b = problem.b,
+                     .out = problem.out,
+                     .bias = problem.bias});
+}
+
+/// What a GEMM has too.
+bool may_be_dense(const GroupedProblem& problem) {
+  return !problem.activation && !problem.row_weights && problem.layout == RowLayout::packed;
 }
 
 /// The tensors of one call.
@@ -110,6 +127,11 @@ class PlannedKernel final : public EmulatedKernel {
   [[nodiscard]] std::string arguments(const Problem& problem) const override {
     const auto& task = problem.as<GroupedTask>();
     const GroupedProblem& p = task.problem;
+    if (task.is_dense) {
+      return fmt::format("{} --strategy {} --knobs \"{}\" --device {} --a {} --b {} --out {} --m {} --n {} --k {}",
+                         problem.operation().name(), strategy_.name(), knobs_.text(), device_.name,
+                         thresher::name(p.a), thresher::name(p.b), thresher::name(p.out), p.rows, p.n, p.k);
+    }
     return fmt::format(
         "{} --strategy {} --knobs \"{}\" --device {} --a {} --b {} --out {} --layout {} --experts {} --rows {} --n {} "
         "--k {}",
@@ -121,7 +143,7 @@ class PlannedKernel final : public EmulatedKernel {
   [[nodiscard]] std::vector<Problem> edges() const override {
     std::vector<Problem> all;
     for (const GroupedProblem& edge : strategy_.edges(task_.problem, knobs_, device_)) {
-      all.push_back(problem_of(ragged(edge, task_.order)));
+      all.push_back(problem_of(task_.is_dense ? dense(edge) : ragged(edge, task_.order)));
     }
     return all;
   }
@@ -138,6 +160,7 @@ class PlannedKernel final : public EmulatedKernel {
     task.problem.row_weights = own.row_weights;
     task.problem.layout = own.layout;
     task.order = task_.order;
+    task.is_dense = task_.is_dense;
     if (task.problem.layout == RowLayout::gathered && task.problem.tokens == 0) {
       task.problem.tokens = task.owned_rows();
     }
@@ -153,7 +176,8 @@ class PlannedKernel final : public EmulatedKernel {
 
  private:
   [[nodiscard]] PlannedCall call(const GroupedProblem& problem) const {
-    return strategy_.plan(problem, knobs_, device_);
+    PlannedCall planned = strategy_.plan(problem, knobs_, device_);
+    return task_.is_dense ? tensors::without_offsets(std::move(planned)) : planned;
   }
 
   const Strategy& strategy_;
@@ -164,7 +188,7 @@ class PlannedKernel final : public EmulatedKernel {
 
 class GroupedEmulation final : public EmulatedOperation {
  public:
-  explicit GroupedEmulation(bool is_dual) : is_dual_(is_dual) {}
+  explicit GroupedEmulation(GroupedKind kind) : kind_(kind) {}
 
   [[nodiscard]] std::vector<std::string> strategies() const override {
     std::vector<std::string> names;
@@ -193,9 +217,10 @@ class GroupedEmulation final : public EmulatedOperation {
     const Strategy& strategy = named(wanted);
     for (const auto& sample : strategy.samples()) {
       const DeviceSpec* const card = card_for(strategy, sample.problem, wanted_card);
-      if (card != nullptr && sample.problem.activation.has_value() == is_dual_) {
-        found.push_back(
-            std::make_shared<const PlannedKernel>(strategy, ragged(sample.problem, std::nullopt), sample.knobs, *card));
+      if (card != nullptr && is_of_kind(sample.problem)) {
+        GroupedTask task =
+            kind_ == GroupedKind::dense ? dense(sample.problem) : ragged(sample.problem, std::nullopt);
+        found.push_back(std::make_shared<const PlannedKernel>(strategy, std::move(task), sample.knobs, *card));
       }
     }
     return found;
@@ -206,15 +231,21 @@ class GroupedEmulation final : public EmulatedOperation {
     return *strategies::find_strategy<GroupedProblem>(tensors::strategies_of(DeviceKind::cuda), name);
   }
 
-  bool is_dual_;
+  [[nodiscard]] bool is_of_kind(const GroupedProblem& problem) const {
+    return kind_ == GroupedKind::dense ? may_be_dense(problem)
+                                       : problem.activation.has_value() == (kind_ == GroupedKind::dual);
+  }
+
+  GroupedKind kind_;
 };
 
 }  // namespace
 
 const EmulatedOperation* GroupedOperation::emulated() const {
-  static const GroupedEmulation dual(true);
-  static const GroupedEmulation plain(false);
-  const GroupedEmulation& kernels = is_dual_ ? dual : plain;
+  static const GroupedEmulation dual(GroupedKind::dual);
+  static const GroupedEmulation plain(GroupedKind::plain);
+  static const GroupedEmulation dense_ones(GroupedKind::dense);
+  const GroupedEmulation& kernels = is_dual() ? dual : is_dense() ? dense_ones : plain;
   return kernels.strategies().empty() ? nullptr : &kernels;
 }
 

@@ -287,7 +287,9 @@ std::vector<HostTensor> grouped_activations(const GroupedTask& task, const std::
   }
   strew_rows(task, rows, distribution, random, a);
   tensors.push_back(std::move(a));
-  tensors.push_back(integers(has_slots ? "counts" : "offsets", rows.groups));
+  if (!task.is_dense) {
+    tensors.push_back(integers(has_slots ? "counts" : "offsets", rows.groups));
+  }
   if (p.layout == RowLayout::gathered) {
     tensors.push_back(integers("row_ids", row_ids(task, random)));
   }

@@ -1,7 +1,7 @@
 #pragma once
 /// The tensors of grouped products in the arena. Inputs, in this order: a, b1 and what there is of b2, up_global_scales
 /// (of gate and up in one NVFP4 tensor), bias1, bias2, then offsets or counts, row_ids and row_weights; the output is
-/// c. Rows of A that nobody owns are NaN.
+/// c. Rows of A that nobody owns are NaN. A GEMM has no offsets; its b1 and bias1 are stacks of one.
 #include <cstdint>
 #include <functional>
 #include <string_view>

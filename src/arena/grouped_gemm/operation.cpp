@@ -29,12 +29,17 @@ double weight_bytes(const GroupedTask& task, std::int64_t experts) {
 }  // namespace
 
 const Operation& grouped_dual_gemm_operation() {
-  static const GroupedOperation operation(true);
+  static const GroupedOperation operation(GroupedKind::dual);
   return operation;
 }
 
 const Operation& grouped_gemm_operation() {
-  static const GroupedOperation operation(false);
+  static const GroupedOperation operation(GroupedKind::plain);
+  return operation;
+}
+
+const Operation& gemm_operation() {
+  static const GroupedOperation operation(GroupedKind::dense);
   return operation;
 }
 
@@ -105,6 +110,9 @@ std::vector<HostTensor> GroupedOperation::activations(const Problem& problem, Di
 
 std::optional<std::vector<HostTensor>> GroupedOperation::rearranged(const Problem& problem, Distribution distribution,
                                                                     std::uint64_t change, std::uint64_t seed) const {
+  if (is_dense()) {
+    return std::nullopt;  // there is nothing that a kernel could have remembered
+  }
   const auto& task = problem.as<GroupedTask>();
   return grouped_activations(task, other_counts(task, change, seed), distribution, derive_seed(seed, "rearranged"));
 }
@@ -120,7 +128,9 @@ std::optional<Problem> GroupedOperation::neighbour(const Problem& problem) const
   near.problem.n += 24;
   near.problem.k += 32;
   near.counts.front() += 3;
-  near.counts.push_back(1);
+  if (!is_dense()) {
+    near.counts.push_back(1);
+  }
   return problem_of(completed(std::move(near)));
 }
 

@@ -1,16 +1,25 @@
 #pragma once
-/// The grouped dual GEMM and the grouped GEMM in the arena, which are two operations of one class: their data
+/// The grouped dual GEMM, the grouped GEMM and the GEMM in the arena, which are operations of one class: their data
 /// (operation.cpp), their suites (suite.cpp), their options on a command line (command_line.cpp), their strategies
 /// (contestants.cpp), their kernels in the emulator (emulated.cpp).
 #include "arena/operation/operation.hpp"
 
 namespace thresher::arena {
 
+/// Which of them.
+enum class GroupedKind : std::uint8_t {
+  dual,   ///< gate and up of each expert
+  plain,  ///< one matrix of each expert
+  dense,  ///< the GEMM: one matrix of one expert that owns every row
+};
+
 class GroupedOperation final : public Operation {
  public:
-  explicit GroupedOperation(bool is_dual) : is_dual_(is_dual) {}
+  explicit GroupedOperation(GroupedKind kind) : kind_(kind) {}
 
-  [[nodiscard]] std::string_view name() const override { return is_dual_ ? "grouped_dual_gemm" : "grouped_gemm"; }
+  [[nodiscard]] std::string_view name() const override {
+    return is_dual() ? "grouped_dual_gemm" : is_dense() ? "gemm" : "grouped_gemm";
+  }
   [[nodiscard]] std::string label(const Problem& problem) const override;
   void add_problems(const ProblemTable& tables, std::vector<Problem>& problems) const override;
   [[nodiscard]] Cost cost(const Problem& problem) const override;
@@ -57,7 +66,11 @@ class GroupedOperation final : public Operation {
                                 const planner::Calibration& calibration) const override;
 
  private:
-  bool is_dual_;
+  [[nodiscard]] bool is_dual() const noexcept { return kind_ == GroupedKind::dual; }
+  [[nodiscard]] bool is_dense() const noexcept { return kind_ == GroupedKind::dense; }
+  void add_dense_problems(const ProblemTable& tables, std::vector<Problem>& problems) const;
+
+  GroupedKind kind_;
 };
 
 }  // namespace thresher::arena

@@ -141,7 +141,41 @@ void check_task(const ProblemTable& tables, const GroupedTask& task, std::int64_
 
 }  // namespace
 
+/// In the keys of the dual GEMM, and `bias`.
+void GroupedOperation::add_dense_problems(const ProblemTable& tables, std::vector<Problem>& problems) const {
+  GemmProblem p;
+  ScaleLayout layout = ScaleLayout::row_major;
+  BiasFormat bias;
+  const auto add = [&] {
+    p.bias = bias.has_value();
+    GroupedTask task = dense_task(p, layout);
+    task.bias_format = bias.value_or(Format::bf16);
+    check_task(tables, task, 0);
+    add_once(tables, "n", problem_of(std::move(task)), problems);
+  };
+  const auto ms = tables.extents("m", 1);
+  const auto ns = tables.extents("n", 1);
+  const auto ks = tables.extents("k", 1);
+  const auto as = choices<Format>(tables, "a", named(operand_formats), std::nullopt);
+  const auto bs = choices<Format>(tables, "b", named(operand_formats), std::nullopt);
+  const auto outs = choices<Format>(tables, "out", named(output_formats), std::nullopt);
+  const auto layouts = choices<ScaleLayout>(tables, "scale_layout", named(all_scale_layouts), ScaleLayout::row_major);
+  const auto of_bias = choices<BiasFormat>(tables, "bias", biases, BiasFormat{});
+  const auto by_m = [&] { each(ms, p.m, add); };
+  const auto by_n = [&] { each(ns, p.n, by_m); };
+  const auto by_k = [&] { each(ks, p.k, by_n); };
+  const auto by_out = [&] { each(outs, p.out, by_k); };
+  const auto by_b = [&] { each(bs, p.b, by_out); };
+  const auto by_a = [&] { each(as, p.a, by_b); };
+  const auto by_bias = [&] { each(of_bias, bias, by_a); };
+  each(layouts, layout, by_bias);
+}
+
 void GroupedOperation::add_problems(const ProblemTable& tables, std::vector<Problem>& problems) const {
+  if (is_dense()) {
+    add_dense_problems(tables, problems);
+    return;
+  }
   GroupedTask task;
   GroupedProblem& p = task.problem;
   task.margin = integer_or(tables, "margin", 0, 0);
@@ -163,7 +197,7 @@ void GroupedOperation::add_problems(const ProblemTable& tables, std::vector<Prob
   const auto of_bias = choices<BiasFormat>(tables, "bias", biases, BiasFormat{});
   std::vector<std::optional<Activation>> activations{std::nullopt};
   std::vector<Order> of_order{std::nullopt};
-  if (is_dual_) {
+  if (is_dual()) {
     activations.clear();
     for (const Activation& activation : activations_of(tables)) {
       activations.emplace_back(activation);

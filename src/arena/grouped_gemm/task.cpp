@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <numeric>
 
+#include "ops/gemm_problem.hpp"
+
 namespace thresher::arena {
 namespace {
 
@@ -54,15 +56,34 @@ GroupedTask completed(GroupedTask task) {
   return task;
 }
 
+GroupedTask dense_task(const GemmProblem& problem, ScaleLayout scale_layout) {
+  GroupedTask task;
+  task.problem = ops::one_expert(problem);
+  task.counts = {problem.m};
+  task.scale_layout = scale_layout;
+  task.is_dense = true;
+  return completed(std::move(task));
+}
+
+GemmProblem gemm_of(const GroupedTask& task) {
+  const GroupedProblem& p = task.problem;
+  return {.m = p.rows, .n = p.n, .k = p.k, .a = p.a, .b = p.b, .out = p.out, .bias = p.bias};
+}
+
 Problem problem_of(GroupedTask task) {
-  const Operation& operation = task.problem.activation ? grouped_dual_gemm_operation() : grouped_gemm_operation();
+  const Operation& operation = task.is_dense             ? gemm_operation()
+                               : task.problem.activation ? grouped_dual_gemm_operation()
+                                                         : grouped_gemm_operation();
   return {operation, std::move(task)};
 }
 
 std::string label_of(const GroupedTask& task) {
   const GroupedProblem& p = task.problem;
-  std::string text = fmt::format("{}x{}x{} {}*{}->{}", p.experts, p.n, p.k, name(p.a), name(p.b), name(p.out));
-  if (task.routed) {
+  std::string text = fmt::format("{}x{}x{} {}*{}->{}", task.is_dense ? p.rows : p.experts, p.n, p.k, name(p.a),
+                                 name(p.b), name(p.out));
+  if (task.is_dense) {
+    // Its one expert owns every row.
+  } else if (task.routed) {
     text += fmt::format(" {} rows ({}x{} of {} {})", task.owned_rows(), task.routed->tokens, task.routed->top_k,
                         task.routed->of_experts, name(task.routed->routing));
   } else {

@@ -1,5 +1,5 @@
 #pragma once
-/// What a problem of the grouped dual GEMM and of the grouped GEMM is in the arena.
+/// What a problem of the grouped dual GEMM, of the grouped GEMM and of the GEMM is in the arena.
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -7,7 +7,7 @@
 
 #include "arena/grouped_gemm/routing.hpp"
 #include "arena/operation/problem.hpp"
-#include "thresher/grouped_gemm.hpp"
+#include "thresher/gemm.hpp"
 
 namespace thresher::arena {
 
@@ -21,6 +21,7 @@ struct GroupedTask {
   Format bias_format = Format::bf16;     ///< where the problem has biases
   ScaleLayout scale_layout = ScaleLayout::row_major;
   std::int64_t margin = 0;   ///< rows of nobody before the first expert's and behind the last one's
+  bool is_dense = false;     ///< a GEMM: one expert owns every row, and there are no offsets
   std::int64_t skipped = 0;  ///< gathered: of so many rows one has an id outside A; 0: none has
   bool operator==(const GroupedTask&) const = default;
 
@@ -33,12 +34,17 @@ struct GroupedTask {
 
 [[nodiscard]] const Operation& grouped_dual_gemm_operation();
 [[nodiscard]] const Operation& grouped_gemm_operation();
+[[nodiscard]] const Operation& gemm_operation();
 
-/// Of the operation that its activation says.
+/// A GEMM, and what it is.
+[[nodiscard]] GroupedTask dense_task(const GemmProblem& problem, ScaleLayout scale_layout = ScaleLayout::row_major);
+[[nodiscard]] GemmProblem gemm_of(const GroupedTask& task);
+
+/// Of the operation that it is of: the GEMM, or what its activation says.
 [[nodiscard]] Problem problem_of(GroupedTask task);
 
 /// "32x2048x7168 bf16*bf16->bf16 512 rows (512x8 of 256 uniform)": experts, N and K, formats and rows, followed by what
-/// is not the default.
+/// is not the default. "256x4096x7168 bf16*bf16->bf16" of a GEMM: M, N and K.
 [[nodiscard]] std::string label_of(const GroupedTask& task);
 
 }  // namespace thresher::arena

@@ -129,6 +129,72 @@ TEST(GroupedArena, TheCpusStrategyPassesEveryFormAndDistribution) {
   }
 }
 
+std::vector<GroupedTask> gemms() {
+  std::vector<GroupedTask> tasks;
+  for (const Format format : {Format::bf16, Format::nvfp4, Format::fp8_block}) {
+    for (const bool bias : {false, true}) {
+      tasks.push_back(dense_task(
+          {.m = 33, .n = 72, .k = 144, .a = format, .b = format, .out = Format::bf16, .bias = bias}));
+    }
+  }
+  return tasks;
+}
+
+TEST(GemmArena, TheCpusStrategyPassesEveryFormAndDistribution) {
+  const auto contestant = library_registry(Device::cpu())->create({"gemm", "by_expert"});
+  FakeRig rig;
+  for (const GroupedTask& task : gemms()) {
+    for (const Distribution distribution : all_distributions) {
+      const Trial trial = make_trial(problem_of(task), distribution, {DeviceKind::cpu}, 7);
+      const Finding finding = run_trial(trial, *contestant, rig).finding;
+      EXPECT_TRUE(finding.correct) << label_of(task) << " " << name(distribution) << ": " << finding.sentence;
+    }
+  }
+}
+
+/// A row too few, and one that is another's.
+TEST(GemmArena, ARowThatIsNotComputedIsFound) {
+  for (const GroupedTask& task : gemms()) {
+    EXPECT_TRUE(judged(task, honest).correct) << label_of(task);
+    const Finding finding = judged(task, [](GroupedKernelCall& call) {
+      call.compute();
+      const std::size_t row_bytes = 72 * 2;
+      auto* const c = static_cast<std::byte*>(call.call.tensors.c.data);
+      std::memcpy(c + 32 * row_bytes, c, row_bytes);
+    });
+    EXPECT_FALSE(finding.correct) << label_of(task);
+  }
+}
+
+TEST(GemmArena, ItsInputsHaveNoOffsets) {
+  const GroupedTask task = gemms().back();
+  const Problem problem = problem_of(task);
+  EXPECT_EQ(problem.operation().name(), "gemm");
+  EXPECT_EQ(label(problem), "33x72x144 fp8_block*fp8_block->bf16 bias(bf16)");
+  EXPECT_EQ(gemm_of(task).m, 33);
+  std::vector<std::string> names;
+  for (const HostTensor& input : problem.operation().inputs(problem, Distribution::normal, 1)) {
+    names.push_back(input.name);
+  }
+  EXPECT_EQ(names, (std::vector<std::string>{"a", "b1", "bias1"}));
+  EXPECT_TRUE(problem.operation().uses_every_element(problem));
+  EXPECT_FALSE(problem.operation().rearranged(problem, Distribution::normal, 1, 1).has_value());
+  const std::optional<Problem> near = problem.operation().neighbour(problem);
+  ASSERT_TRUE(near);
+  EXPECT_EQ(near->as<GroupedTask>().problem.experts, 1);
+  EXPECT_EQ(&near->operation(), &problem.operation());
+}
+
+TEST(GemmArena, EdgesOfTheSuiteAreOfEveryFormat) {
+  const Suite suite = load_suite("gemm_edges");
+  std::set<Format> formats;
+  for (const Problem& problem : suite.problems) {
+    EXPECT_EQ(problem.operation().name(), "gemm");
+    formats.insert(problem.as<GroupedTask>().problem.b);
+  }
+  EXPECT_EQ(formats.size(), 6U);
+}
+
 TEST(GroupedArena, SeedsGiveExpertsOtherCounts) {
   std::set<std::vector<std::uint8_t>> offsets;
   for (std::uint64_t seed = 1; seed <= 6; ++seed) {
@@ -372,8 +438,8 @@ TEST(GroupedSuites, AreReadAndNameTheirProblems) {
 /// What the gate `race-free` examines, and `thresher emulate` prints.
 TEST(GroupedEmulation, KernelsOfEveryStrategySayWhatTheyAreAndAreCleanOnTheirEdges) {
   const std::vector<std::uint64_t> seeds{0, 1};
-  for (const bool is_dual : {true, false}) {
-    const GroupedOperation operation(is_dual);
+  for (const GroupedKind kind : {GroupedKind::dual, GroupedKind::plain, GroupedKind::dense}) {
+    const GroupedOperation operation(kind);
     const EmulatedOperation& emulated = *operation.emulated();
     for (const std::string& strategy : emulated.strategies()) {
       for (const auto& kernel : emulated.samples(strategy, nullptr)) {

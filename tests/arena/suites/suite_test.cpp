@@ -77,7 +77,7 @@ TEST(Suite, ErrorsNameFileLineAndKey) {
       "mine.toml:3: `distributions` has \"cotnest\", but must be of contest, full_range, normal, integers, specials");
   EXPECT_EQ(error_in(replaced(good, "dual_gemm", "conv")),
             "mine.toml:2: `operation` is \"conv\", but must be one of dual_gemm, attention, "
-            "grouped_dual_gemm, grouped_gemm");
+            "grouped_dual_gemm, grouped_gemm, gemm");
   EXPECT_EQ(error_in(replaced(good, "[1, 2]", "[2, 2]")),
             "mine.toml:9: `m` in [problem] makes the problem 2x8x16 nvfp4*nvfp4->fp16 a second time");
   EXPECT_NE(error_in(replaced(good, "m = [1, 2]", "m = [1, 2")).find("mine.toml:10: this is not TOML"),
@@ -207,7 +207,7 @@ TEST(Suite, LongNamesAreCutInSentences) {
 TEST(Suite, UnknownSuitesNameTheOnesThereAre) {
   EXPECT_EQ(error_of([] { (void)load_suite("orgin"); }),
             "suite orgin: it is none of the built-in suites attention, attention_edges, attention_origin, decode, "
-            "edges, fp8_edges, fp8_origin, grouped_edges, grouped_fp8_edges, grouped_gemm_edges, grouped_origin, "
+            "edges, fp8_edges, fp8_origin, gemm_edges, grouped_edges, grouped_fp8_edges, grouped_gemm_edges, grouped_origin, "
             "grouped_origin_bf16, grouped_origin_fp8, moe_decode, moe_decode_bf16, moe_prefill, moe_prefill_bf16, "
             "origin, origin_bf16, prefill, and the file "
             "cannot be read: No such file or directory");

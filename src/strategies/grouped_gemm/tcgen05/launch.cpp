@@ -258,8 +258,9 @@ struct Product {
     params.k_steps = weights::k_steps(narrow(extents.k));
     params.row_tiles = row_tiles(config, extents.n);
     out.set(params);
+    const std::int64_t cluster = pipeline::cluster_blocks(shape_of(config));
     const std::int64_t clusters = most_tiles(extents, config.block_tokens, tile_outputs(config));
-    out.grid.x = narrow(std::min(most_blocks / config.blocks, clusters) * config.blocks);
+    out.grid.x = narrow(std::min(most_blocks / cluster, clusters) * cluster);
     add_weight_maps(call, extents, out);
     add_row_maps(call, extents, out);
   }
