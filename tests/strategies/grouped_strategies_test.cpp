@@ -8,6 +8,7 @@
 #include "core/device_spec.hpp"
 #include "pipeline/grouped/groups.hpp"
 #include "strategies/grouped_gemm/columns/config.hpp"
+#include "strategies/grouped_gemm/tensors.hpp"
 #include "strategies/grouped_gemm/registry.hpp"
 
 namespace thresher::strategies::grouped_gemm {
@@ -174,6 +175,37 @@ TEST(GroupedStrategies, TheDirectoryHoldsSoManyExpertsAndNoMore) {
 }
 
 // 2²¹ tiles of 128 outputs in each row tile; of two groups each may end in the middle of one.
+// Where clusters split K a tile is for all blocks of one.
+TEST(GroupedStrategies, LaunchWholeClustersForASingleTile) {
+  void* const somewhere = reinterpret_cast<void*>(std::uintptr_t{256});
+  for (const auto* of_a_gpu : strategies_of(DeviceKind::cuda)) {
+    for (const auto& [sampled, knobs] : of_a_gpu->samples()) {
+      GroupedProblem problem = sampled;
+      if (problem.layout != RowLayout::packed) {
+        continue;
+      }
+      problem.experts = problem.rows = problem.n = 1;
+      const DeviceSpec& device = of_a_gpu->not_made_for(problem, h200()) ? b200() : h200();
+      const PlannedCall call = of_a_gpu->plan(problem, knobs, device);
+      const auto tensor = [&](Format format, std::initializer_list<std::int64_t> shape) {
+        Tensor made = Tensor::contiguous(somewhere, format, shape);
+        made.scales.data = somewhere;
+        return made;
+      };
+      std::array<Tensor, tensor_count> tensors{};
+      tensors[tokens_index] = tensor(problem.a, {1, problem.k});
+      tensors[gate_index] = tensor(problem.b, {1, 1, problem.k});
+      tensors[up_index] = problem.activation ? tensors[gate_index] : Tensor{};
+      tensors[output_index] = tensor(problem.out, {1, 1});
+      tensors[groups_index] = tensor(Format::int32, {2});
+      const auto& launch = std::get<KernelLaunch>(call.steps.back());
+      LaunchArguments arguments;
+      ASSERT_TRUE(launch.bind({tensors, somewhere, somewhere}, arguments)) << knobs.text();
+      EXPECT_EQ(arguments.grid.x, launch.cluster.x) << of_a_gpu->name() << " " << knobs.text();
+    }
+  }
+}
+
 TEST(GroupedStrategies, TilesAreCountedInThirtyTwoBits) {
   const Knobs small = Knobs::parse("math_warpgroups=1 block_tokens=8 stages=2");
   GroupedProblem problem = in_16_bits();
