@@ -1,7 +1,9 @@
 // Hashes of what plans are made for: equal values have equal hashes.
 #include "thresher/attention.hpp"
+#include "thresher/gated_mlp.hpp"
 #include "thresher/gemm.hpp"
 #include "thresher/grouped_gemm.hpp"
+#include "thresher/moe_layer.hpp"
 
 namespace thresher {
 namespace {
@@ -86,5 +88,39 @@ std::size_t std::hash<thresher::GroupedProblem>::operator()(const thresher::Grou
       .add(p.activation)
       .add(p.bias)
       .add(p.row_weights)
+      .sum();
+}
+
+std::size_t std::hash<thresher::MoeProblem>::operator()(const thresher::MoeProblem& p) const noexcept {
+  return thresher::Hash()
+      .add(p.experts)
+      .add(p.tokens)
+      .add(p.top_k)
+      .add(p.hidden_size)
+      .add(p.intermediate_size)
+      .add(p.expected_rows)
+      .add(p.x)
+      .add(p.gate_up)
+      .add(p.intermediate)
+      .add(p.down)
+      .add(p.rows)
+      .add(p.out)
+      .add(p.activation)
+      .add(p.gate_up_bias)
+      .add(p.down_bias)
+      .sum();
+}
+
+std::size_t std::hash<thresher::GatedMlpProblem>::operator()(const thresher::GatedMlpProblem& p) const noexcept {
+  return thresher::Hash()
+      .add(p.tokens)
+      .add(p.hidden_size)
+      .add(p.intermediate_size)
+      .add(p.x)
+      .add(p.gate_up)
+      .add(p.intermediate)
+      .add(p.down)
+      .add(p.out)
+      .add(p.activation)
       .sum();
 }

@@ -6,6 +6,7 @@
 #include "strategies/dual_gemm/reference/program.hpp"
 #include "strategies/dual_gemm/registry.hpp"
 #include "strategies/grouped_gemm/registry.hpp"
+#include "strategies/moe_layer/calls.hpp"
 #include "strategies/pause_program.hpp"
 #include "thresher/error.hpp"
 
@@ -62,6 +63,9 @@ std::vector<strategies::PlannedCall> default_calls(const std::string& arch) {
   add_built_in<DualGemmProblem>(calls, strategies::dual_gemm::strategies_of(DeviceKind::cuda), device);
   add_built_in<AttentionProblem>(calls, strategies::attention::registry().of(DeviceKind::cuda), device);
   add_built_in<GroupedProblem>(calls, strategies::grouped_gemm::strategies_of(DeviceKind::cuda), device);
+  for (strategies::PlannedCall& call : strategies::moe_layer::built_in()) {
+    calls.push_back(std::move(call));
+  }
   return calls;
 }
 

@@ -12,6 +12,7 @@
 #include "strategies/grouped_gemm/rows/host/emulated.hpp"
 #include "strategies/grouped_gemm/tcgen05/host/emulated.hpp"
 #include "strategies/grouped_gemm/tcgen05_plain/host/emulated.hpp"
+#include "strategies/moe_layer/host/emulated.hpp"
 
 namespace thresher::strategies {
 namespace {
@@ -22,7 +23,7 @@ std::map<std::string, HostKernel> own() {
        {attention::compiled_in(), dual_gemm::fused::compiled_in(), dual_gemm::packed::compiled_in(),
         dual_gemm::tcgen05::compiled_in(), dual_gemm::tcgen05_plain::compiled_in(),
         grouped_gemm::columns::compiled_in(), grouped_gemm::packed::compiled_in(), grouped_gemm::rows::compiled_in(),
-        grouped_gemm::tcgen05::compiled_in(), grouped_gemm::tcgen05_plain::compiled_in()}) {
+        grouped_gemm::tcgen05::compiled_in(), grouped_gemm::tcgen05_plain::compiled_in(), moe_layer::compiled_in()}) {
     for (const CompiledIn& one : some) {
       kernels.emplace(one.expression, one.kernel);
     }

@@ -1,0 +1,94 @@
+#pragma once
+/// A dense feed-forward layer: out = activation(x·gateᵀ, x·upᵀ)·downᵀ. Plan once and run many times.
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "thresher/dual_gemm.hpp"
+#include "thresher/grouped_gemm.hpp"
+
+namespace thresher {
+
+/// With h = activation(x·gateᵀ, x·upᵀ) rounded once to `intermediate`, out = h·downᵀ rounded once to `out`.
+struct GatedMlpProblem {
+  std::int64_t tokens = 0;             ///< the most that a call has
+  std::int64_t hidden_size = 0;        ///< columns of x and of out
+  std::int64_t intermediate_size = 0;  ///< rows of gate and of up
+  Format x = Format::bf16;             ///< any format of operands
+  Format gate_up = Format::bf16;       ///< any format of operands; of gate and up
+  Format intermediate = Format::bf16;  ///< fp16 or bf16
+  Format down = Format::bf16;          ///< any format of operands
+  Format out = Format::bf16;           ///< fp16, bf16 or fp32
+  Activation activation{};
+  bool operator==(const GatedMlpProblem&) const = default;
+};
+
+struct GatedMlpWeights {
+  Tensor gate{};  ///< [intermediate_size, hidden_size]
+  Tensor up{};    ///< [intermediate_size, hidden_size]
+  Tensor down{};  ///< [hidden_size, intermediate_size]
+};
+
+/// Weights arranged once for a device; cheap to copy, shared by every plan made from them. On the CPU packing is the
+/// identity: the object refers to the caller's tensors, which must outlive it.
+class PackedGatedMlpWeights {
+ public:
+  class Storage;
+  explicit PackedGatedMlpWeights(std::shared_ptr<const Storage> storage) : storage_(std::move(storage)) {}
+  [[nodiscard]] const Device& device() const noexcept;
+
+  [[nodiscard]] const Storage& storage() const noexcept { return *storage_; }
+
+ private:
+  std::shared_ptr<const Storage> storage_;
+};
+
+/// Strategy, knobs and threads of each product.
+struct GatedMlpOptions {
+  DualGemmOptions gate_up{};
+  GroupedOptions down{};
+  bool operator==(const GatedMlpOptions&) const = default;
+};
+
+/// A planned layer, bound to its weights. It serves every number of tokens up to the problem's. `run` may be called
+/// from several threads, each with a workspace of its own.
+class GatedMlp {
+ public:
+  class Backend;
+  explicit GatedMlp(std::shared_ptr<const Backend> backend) : backend_(std::move(backend)) {}
+
+  /// x and out [tokens, hidden_size], with rows that may be further apart; out lies apart from x and the weights.
+  /// `workspace` has workspace_bytes() on the plan's device, aligned to 256 bytes. Asynchronous on a GPU: no
+  /// allocation, no synchronisation, graph-capturable. Synchronous on the CPU. Throws Error(invalid_argument) before
+  /// anything is written.
+  void run(Stream stream, const Tensor& x, const Tensor& out, void* workspace) const;
+
+  [[nodiscard]] std::size_t workspace_bytes() const;
+  [[nodiscard]] const GatedMlpProblem& problem() const;
+  [[nodiscard]] const std::string& gate_up_strategy() const;
+  [[nodiscard]] const std::string& down_strategy() const;
+
+ private:
+  std::shared_ptr<const Backend> backend_;
+};
+
+/// Arranges gate, up and down for `device`.
+PackedGatedMlpWeights pack(const Device& device, const GatedMlpWeights& weights, const PackOptions& options = {});
+
+/// Chooses a strategy for each product; may compile and allocate. Throws Error with a sentence that names argument,
+/// value and limit; one that is about a product begins with "gate and up: " or "down: ".
+GatedMlp plan(const Device& device, const GatedMlpProblem& problem, const PackedGatedMlpWeights& weights,
+              const GatedMlpOptions& options = {});
+/// The same from raw weights, which must outlive the plan.
+GatedMlp plan(const Device& device, const GatedMlpProblem& problem, const GatedMlpWeights& weights,
+              const GatedMlpOptions& options = {});
+
+}  // namespace thresher
+
+// So that plans can be kept by what they were made for.
+template <>
+struct std::hash<thresher::GatedMlpProblem> {
+  std::size_t operator()(const thresher::GatedMlpProblem& problem) const noexcept;
+};

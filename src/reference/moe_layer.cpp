@@ -1,0 +1,308 @@
+#include "reference/moe_layer.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <numeric>
+#include <span>
+
+#include "formats/decode.hpp"
+#include "formats/elements.hpp"
+#include "formats/numbers.hpp"
+#include "reference/grouped_judgement.hpp"
+#include "reference/output_format.hpp"
+#include "reference/plain_sums.hpp"
+
+namespace thresher::reference {
+namespace {
+
+constexpr double float32_half_ulp = 0x1p-24;
+
+/// Rows of one product, row-major: the definition, and how far each element may lie from it.
+struct Rows {
+  std::int64_t columns = 0;
+  std::vector<double> value;
+  std::vector<double> bound;
+
+  Rows(std::int64_t rows, std::int64_t columns_of)
+      : columns(columns_of),
+        value(static_cast<std::size_t>(rows * columns)),
+        bound(static_cast<std::size_t>(rows * columns)) {}
+  [[nodiscard]] std::size_t at(std::int64_t row, std::int64_t column = 0) const {
+    return static_cast<std::size_t>(row * columns + column);
+  }
+};
+
+/// A number beyond the range of its format is an infinity there.
+double in_range_of(Format format, double value) {
+  const double rounded = round_to(format, value);
+  return std::isinf(rounded) ? rounded : value;
+}
+
+/// The definition of one expert's rows from the operands as they lie in memory, and what a plain computation on
+/// `device` makes of them, as bounds.
+struct Product {
+  Outputs reference;
+  std::vector<double> bound;
+};
+Product product(const GroupedCall& call, std::int64_t expert, DeviceKind device) {
+  const PlainSums sums = plain_sums(call.problem.a, call.problem.b, Numerics::exact, device);
+  const OutputMatrix of = output_of(call, expert);
+  const GroupRegion all{expert, whole(of.m, of.n)};
+  Product made{.reference = grouped_outputs(call, all, Accumulation::float64), .bound = {}};
+  const PlainErrors errors =
+      plain_errors(call.problem.activation, made.reference, grouped_outputs(call, all, sums.accumulation));
+  for (std::size_t i = 0; i < made.reference.value.size(); ++i) {
+    const std::int64_t row = static_cast<std::int64_t>(i) / of.n;
+    made.bound.push_back(bound_for(of, Rule::general, row, made.reference.gate[i], made.reference.up[i], errors));
+  }
+  return made;
+}
+
+Tensor list(std::vector<std::int32_t>& values) {
+  return Tensor::contiguous(values.data(), Format::int32, {std::ssize(values)});
+}
+
+/// Room for rows that grouped calls name; what is in it does not count unless it is said.
+struct Room {
+  std::vector<std::byte> bytes;
+  Tensor tensor;
+
+  Room(Format format, std::int64_t rows, std::int64_t columns)
+      : bytes(static_cast<std::size_t>(rows * columns * bits(format) / 8)),
+        tensor(Tensor::contiguous(bytes.data(), format, {rows, columns})) {}
+};
+
+std::int64_t rows_of(const SortedChoices& choices, std::int64_t expert) {
+  const auto at = static_cast<std::size_t>(expert);
+  return choices.offsets[at + 1] - choices.offsets[at];
+}
+
+Rows intermediates(const MoeCall& call, SortedChoices& choices, DeviceKind device) {
+  GroupedProblem problem = gate_up_problem(call.problem);
+  problem.tokens = call.tensors.x.shape[0];
+  problem.rows = std::ssize(choices.row_ids);
+  Rows rows(problem.rows, problem.n);
+  Room unused(problem.out, problem.rows, problem.n);
+  const GroupedCall gate_up = grouped_call(
+      problem, call.gate_up,
+      {.a = call.tensors.x, .c = unused.tensor, .offsets = list(choices.offsets), .row_ids = list(choices.row_ids)});
+  for (std::int64_t expert = 0; expert < problem.experts; ++expert) {
+    if (rows_of(choices, expert) == 0) {
+      continue;
+    }
+    const Product made = product(gate_up, expert, device);
+    const std::size_t first = rows.at(choices.offsets[static_cast<std::size_t>(expert)]);
+    std::copy(made.bound.begin(), made.bound.end(), rows.bound.begin() + static_cast<std::ptrdiff_t>(first));
+    std::transform(made.reference.value.begin(), made.reference.value.end(),
+                   rows.value.begin() + static_cast<std::ptrdiff_t>(first),
+                   [&](double value) { return in_range_of(problem.out, value); });
+  }
+  return rows;
+}
+
+/// One expert's matrix in float64, row by row, its global scale in.
+class DownMatrix {
+ public:
+  DownMatrix(const GroupedWeights& down, std::int64_t expert)
+      : matrix_(slot_matrix(down.b1, expert)), values_(static_cast<std::size_t>(matrix_.shape[1])) {}
+
+  [[nodiscard]] std::span<const double> row(std::int64_t row) {
+    formats::decode_row(matrix_, row, values_);
+    for (double& value : values_) {
+      value *= formats::global_scale(matrix_);
+    }
+    return values_;
+  }
+
+ private:
+  Tensor matrix_;
+  std::vector<double> values_;
+};
+
+void round_into(Room& room, const Rows& rows) {
+  for (std::size_t i = 0; i < rows.value.size(); ++i) {
+    const auto value = static_cast<float>(rows.value[i]);
+    auto* const patterns = reinterpret_cast<std::uint16_t*>(room.bytes.data());
+    patterns[i] = room.tensor.format == Format::fp16 ? formats::float_to_fp16(value) : formats::float_to_bf16(value);
+  }
+}
+
+/// What errors of the intermediate, each within its bound, make of an output: the root of the sum of squares.
+double carried(std::span<const double> weights, const double* bounds) {
+  double squares = 0;
+  for (std::size_t i = 0; i < weights.size(); ++i) {
+    const double error = weights[i] * bounds[i];
+    squares += std::isfinite(error) ? error * error : 0;
+  }
+  return std::sqrt(squares);
+}
+
+double bias_of(const Tensor& bias, std::int64_t expert, std::int64_t column) {
+  return bias.rank == 0 ? 0.0 : formats::element(bias, expert, column);
+}
+
+Rows outputs_of_down(const MoeCall& call, SortedChoices& choices, const Rows& hidden, DeviceKind device) {
+  GroupedProblem problem = down_problem(call.problem);
+  problem.rows = std::ssize(choices.row_ids);
+  Rows rows(problem.rows, problem.n);
+  Room rounded(problem.a, problem.rows, problem.k);
+  round_into(rounded, hidden);
+  Room unused(problem.out, problem.rows, problem.n);
+  const GroupedCall down =
+      grouped_call(problem, call.down, {.a = rounded.tensor, .c = unused.tensor, .offsets = list(choices.offsets)});
+  for (std::int64_t expert = 0; expert < problem.experts; ++expert) {
+    if (rows_of(choices, expert) == 0) {
+      continue;
+    }
+    const Product of_rounded = product(down, expert, device);
+    DownMatrix matrix(call.down, expert);
+    const std::int64_t first = choices.offsets[static_cast<std::size_t>(expert)];
+    for (std::int64_t column = 0; column < problem.n; ++column) {
+      const std::span<const double> weights = matrix.row(column);
+      for (std::int64_t row = 0; row < rows_of(choices, expert); ++row) {
+        const std::size_t of = hidden.at(first + row);
+        const std::size_t at = rows.at(first + row, column);
+        const double sum = std::inner_product(weights.begin(), weights.end(), hidden.value.data() + of,
+                                              bias_of(call.down.bias1, expert, column));
+        rows.value[at] = in_range_of(problem.out, sum);
+        rows.bound[at] = of_rounded.bound[static_cast<std::size_t>(row * problem.n + column)] +
+                         carried(weights, hidden.bound.data() + of);
+      }
+    }
+  }
+  return rows;
+}
+
+/// The evidence of one output.
+ElementEvidence compared(const Tensor& out, std::int64_t row, std::int64_t column, double reference, double bound) {
+  ElementEvidence element{
+      row, column, formats::element(out, row, column), reference, std::isfinite(reference) ? bound : 0.0, 0.0};
+  element.ratio = error_ratio(Rule::general, out.format, element.value, reference, element.bound);
+  return element;
+}
+
+/// All of `out` as one tile.
+Verdict judge_within(const Tensor& out, const MoeOutputs& wanted) {
+  Verdict verdict;
+  verdict.elements = out.elements();
+  double ratios = 0;
+  double errors = 0;
+  double references = 0;
+  for (std::size_t i = 0; i < wanted.value.size(); ++i) {
+    const auto at = static_cast<std::int64_t>(i);
+    const ElementEvidence element =
+        compared(out, at / out.shape[1], at % out.shape[1], wanted.value[i], wanted.bound[i]);
+    verdict.wrong += element.ratio > 1.0 ? 1 : 0;
+    if (verdict.worst.row < 0 || element.ratio > verdict.worst.ratio) {
+      verdict.worst = element;
+    }
+    ratios += element.ratio * element.ratio;
+    if (std::isfinite(element.value) && std::isfinite(element.reference)) {
+      errors += std::pow(element.value - element.reference, 2);
+      references += std::pow(element.reference, 2);
+    }
+  }
+  verdict.passed = verdict.wrong == 0;
+  if (verdict.elements > 0) {
+    verdict.worst_tile = {.row = 0,
+                          .column = 0,
+                          .elements = verdict.elements,
+                          .wrong = verdict.wrong,
+                          .rms_ratio = std::sqrt(ratios / static_cast<double>(verdict.elements)),
+                          .relative_error = errors == 0.0 ? 0.0 : std::sqrt(errors / references)};
+  }
+  return verdict;
+}
+
+}  // namespace
+
+SortedChoices sorted_choices(const MoeProblem& problem, const Tensor& topk_ids) {
+  const std::span<const std::int32_t> ids(static_cast<const std::int32_t*>(topk_ids.data),
+                                          static_cast<std::size_t>(topk_ids.elements()));
+  SortedChoices sorted;
+  sorted.inverse.assign(ids.size(), -1);
+  for (std::int64_t expert = 0; expert < problem.experts; ++expert) {
+    sorted.offsets.push_back(static_cast<std::int32_t>(sorted.row_ids.size()));
+    for (std::size_t choice = 0; choice < ids.size(); ++choice) {
+      if (ids[choice] == expert) {
+        sorted.inverse[choice] = static_cast<std::int32_t>(sorted.row_ids.size());
+        sorted.row_ids.push_back(static_cast<std::int32_t>(choice));
+      }
+    }
+  }
+  sorted.offsets.push_back(static_cast<std::int32_t>(sorted.row_ids.size()));
+  sorted.row_ids.resize(ids.size(), -1);
+  return sorted;
+}
+
+MoeOutputs moe_layer(const MoeCall& call, DeviceKind device) {
+  const MoeProblem& problem = call.problem;
+  SortedChoices choices = sorted_choices(problem, call.tensors.topk_ids);
+  const Rows hidden = intermediates(call, choices, device);
+  const Rows rows = outputs_of_down(call, choices, hidden, device);
+  const auto* const weights = static_cast<const float*>(call.tensors.topk_weights.data);
+  MoeOutputs outputs;
+  for (std::int64_t token = 0; token < call.tensors.out.shape[0]; ++token) {
+    for (std::int64_t column = 0; column < problem.hidden_size; ++column) {
+      double value = 0;
+      double bound = 0;
+      double magnitude = 0;
+      for (std::int64_t choice = token * problem.top_k; choice < (token + 1) * problem.top_k; ++choice) {
+        const std::int32_t row = choices.inverse[static_cast<std::size_t>(choice)];
+        if (row >= 0) {
+          const std::size_t at = rows.at(row, column);
+          const double weight = weights[choice];
+          value += weight * rows.value[at];
+          bound += std::fabs(weight) * rows.bound[at];
+          magnitude += std::fabs(weight * rows.value[at]);
+        }
+      }
+      outputs.value.push_back(value);
+      outputs.bound.push_back(bound + 2 * static_cast<double>(problem.top_k) * float32_half_ulp * magnitude +
+                              ulp(problem.out, value));
+    }
+  }
+  return outputs;
+}
+
+Verdict judge_moe_layer(const MoeCall& call, DeviceKind device) {
+  const MoeProblem& problem = call.problem;
+  const Tensor& out = call.tensors.out;
+  formats::check_matrix(out, "out", out.shape[0], problem.hidden_size, problem.out);
+  return judge_within(out, moe_layer(call, device));
+}
+
+Verdict judge_gated_mlp(const GatedMlpProblem& problem, const GatedMlpWeights& weights, const Tensor& x,
+                        const Tensor& out, DeviceKind device) {
+  const std::int64_t tokens = x.shape[0];
+  std::vector<std::int32_t> ids(static_cast<std::size_t>(tokens), 0);
+  std::vector<float> ones(static_cast<std::size_t>(tokens), 1.0F);
+  const auto stack_of_one = [](Tensor matrix) {
+    matrix.shape = {1, matrix.shape[0], matrix.shape[1]};
+    matrix.strides = {matrix.shape[1] * matrix.strides[0], matrix.strides[0], matrix.strides[1]};
+    matrix.rank = 3;
+    return matrix;
+  };
+  return judge_moe_layer({.problem = {.experts = 1,
+                                      .tokens = tokens,
+                                      .top_k = 1,
+                                      .hidden_size = problem.hidden_size,
+                                      .intermediate_size = problem.intermediate_size,
+                                      .x = problem.x,
+                                      .gate_up = problem.gate_up,
+                                      .intermediate = problem.intermediate,
+                                      .down = problem.down,
+                                      .rows = Format::fp32,  // what is added up is the sum itself
+                                      .out = problem.out,
+                                      .activation = problem.activation},
+                          .gate_up = {.b1 = stack_of_one(weights.gate), .b2 = stack_of_one(weights.up)},
+                          .down = {.b1 = stack_of_one(weights.down)},
+                          .tensors = {.x = x,
+                                      .topk_ids = Tensor::contiguous(ids.data(), Format::int32, {tokens, 1}),
+                                      .topk_weights = Tensor::contiguous(ones.data(), Format::fp32, {tokens, 1}),
+                                      .out = out}},
+                         device);
+}
+
+}  // namespace thresher::reference

@@ -1,0 +1,48 @@
+#pragma once
+/// A layer of experts and a gated MLP from end to end in float64, and how far one in low precision may lie from it.
+#include <cstdint>
+#include <vector>
+
+#include "reference/tolerance.hpp"
+#include "thresher/gated_mlp.hpp"
+#include "thresher/moe_layer.hpp"
+
+namespace thresher::reference {
+
+/// One valid call in the CPU's memory.
+struct MoeCall {
+  MoeProblem problem;
+  GroupedWeights gate_up;
+  GroupedWeights down;
+  MoeTensors tensors;
+};
+
+/// Choices by expert, those of one expert in the order in which they come.
+struct SortedChoices {
+  std::vector<std::int32_t> offsets;  ///< [experts + 1]
+  std::vector<std::int32_t> row_ids;  ///< [choices]: of each row its choice, −1 behind the last row
+  std::vector<std::int32_t> inverse;  ///< [choices]: of each choice its row, −1 for one that is skipped
+};
+[[nodiscard]] SortedChoices sorted_choices(const MoeProblem& problem, const Tensor& topk_ids);
+
+/// All of out, row-major.
+struct MoeOutputs {
+  /// What MoeProblem defines on the operands as they are quantised, unrounded from x to out, but that an intermediate
+  /// or a row beyond the range of its format is an infinity.
+  std::vector<double> value;
+  /// How far an output may lie from it: what errors of the intermediate carry into a row (each as large as the
+  /// tolerance of the grouped product allows, and independent of the others, as roundings are: the root of the sum of
+  /// their squares), the tolerance of the row's own product, both times the weights, twice the error of adding up in
+  /// float32, and 1 ulp of out.
+  std::vector<double> bound;
+};
+/// `device` is that whose sums the tolerance is for.
+[[nodiscard]] MoeOutputs moe_layer(const MoeCall& call, DeviceKind device);
+
+/// Judges `call.tensors.out`, every element.
+Verdict judge_moe_layer(const MoeCall& call, DeviceKind device);
+/// The same of a gated MLP, a layer of one expert which every token has chosen.
+Verdict judge_gated_mlp(const GatedMlpProblem& problem, const GatedMlpWeights& weights, const Tensor& x,
+                        const Tensor& out, DeviceKind device);
+
+}  // namespace thresher::reference

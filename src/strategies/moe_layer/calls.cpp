@@ -1,0 +1,190 @@
+#include "strategies/moe_layer/calls.hpp"
+
+#include <fmt/format.h>
+
+#include <bit>
+#include <span>
+
+#include "core/integers.hpp"
+#include "cpu/moe_rows.hpp"
+#include "strategies/dual_gemm/formats.hpp"
+#include "strategies/moe_layer/params.hpp"
+#include "strategies/moe_layer/tensors.hpp"
+#include "thresher/error.hpp"
+
+namespace thresher::strategies::moe_layer {
+namespace {
+
+/// Of shared memory, what every card has that these kernels run on.
+constexpr std::uint32_t most_shared_bytes = 227 * 1024;
+constexpr std::uint32_t word_bytes = 4;
+
+std::uint32_t route_bytes(std::int64_t experts) { return route_words(narrow(experts)) * word_bytes; }
+
+constexpr std::int64_t most_experts = most_shared_bytes / word_bytes / (route_warps + 1) - 1;
+
+std::uint64_t in_memory(const void* pointer) { return reinterpret_cast<std::uintptr_t>(pointer); }
+
+DeviceProgram program(std::string title, std::string_view file, std::vector<std::string> kernels) {
+  return {.title = std::move(title),
+          .text = fmt::format("#include \"strategies/moe_layer/device/{}.hpp\"\n", file),
+          .kernels = std::move(kernels),
+          .options = {}};
+}
+
+std::uint32_t blocks_of(std::int64_t choices) { return narrow(ceil_div(choices, std::int64_t{block_choices})); }
+
+RouteParams route_params(const CallTensors& call, std::size_t counts_offset) {
+  RouteParams params{};
+  params.ids = {in_memory(call.tensors[ids_index].data)};
+  params.counts = {in_memory(call.workspace) + counts_offset};
+  params.offsets = {in_memory(call.tensors[offsets_index].data)};
+  params.row_ids = {in_memory(call.tensors[row_ids_index].data)};
+  params.inverse = {in_memory(call.tensors[inverse_index].data)};
+  params.choices = narrow(call.tensors[ids_index].elements());
+  params.experts = narrow(call.tensors[offsets_index].elements() - 1);
+  params.key_bits = static_cast<std::uint32_t>(std::bit_width(params.experts));
+  return params;
+}
+
+KernelLaunch route_launch(const MoeProblem& problem, std::string title, std::string kernel) {
+  KernelLaunch launch;
+  launch.title = std::move(title);
+  launch.program = program("moe_layer, routing", "route", {count_kernel_name(), place_kernel_name()});
+  launch.expression = std::move(kernel);
+  launch.block.x = route_threads;
+  launch.shared_bytes = route_bytes(problem.experts);
+  launch.dependent = true;
+  launch.accesses = {{Access::Memory::tensor, ids_index, Access::Use::reads_earlier}};
+  return launch;
+}
+
+/// Choices that one block sorts take one launch; of more, each block is told what the others have.
+void add_launches(const MoeProblem& problem, PlannedCall& call) {
+  const std::uint32_t most_blocks = blocks_of(size_product(problem.tokens, problem.top_k));
+  const std::size_t counts =
+      add_piece(call, "choices of an expert in a block",
+                static_cast<std::size_t>(most_blocks > 1 ? most_blocks * problem.experts * word_bytes : 0));
+  const std::size_t offset = call.workspace[counts].offset;
+  KernelLaunch place = route_launch(problem, "sort the choices", place_kernel_name());
+  for (const std::size_t written : {offsets_index, row_ids_index, inverse_index}) {
+    place.accesses.push_back({Access::Memory::tensor, written, Access::Use::writes});
+  }
+  place.bind = [offset](const CallTensors& of, LaunchArguments& out) {
+    const RouteParams params = route_params(of, offset);
+    out.set(params);
+    out.grid.x = blocks_of(params.choices);
+    return true;
+  };
+  if (most_blocks > 1) {
+    place.accesses.push_back({Access::Memory::workspace, counts, Access::Use::reads_earlier});
+    KernelLaunch count = route_launch(problem, "count the choices", count_kernel_name());
+    count.accesses.push_back({Access::Memory::workspace, counts, Access::Use::writes});
+    count.bind = [offset](const CallTensors& of, LaunchArguments& out) {
+      const RouteParams params = route_params(of, offset);
+      out.set(params);
+      out.grid.x = blocks_of(params.choices) > 1 ? blocks_of(params.choices) : 0;
+      return true;
+    };
+    call.steps.emplace_back(std::move(count));
+  }
+  call.steps.emplace_back(std::move(place));
+}
+
+template <class T>
+std::span<T> all_of(const Tensor& tensor) {
+  return {static_cast<T*>(tensor.data), static_cast<std::size_t>(tensor.elements())};
+}
+
+KernelLaunch combine_launch(const MoeProblem& problem) {
+  KernelLaunch launch;
+  launch.title = "add up the rows";
+  launch.expression = combine_kernel_name(problem.rows, problem.out);
+  launch.program = program("moe_layer, combining", "combine", {launch.expression});
+  launch.block.x = combine_threads;
+  launch.dependent = true;
+  launch.expected.uses_shared_memory = false;
+  launch.accesses = {{Access::Memory::tensor, rows_index, Access::Use::reads_earlier},
+                     {Access::Memory::tensor, combine_inverse_index, Access::Use::reads_earlier},
+                     {Access::Memory::tensor, weights_index, Access::Use::reads_earlier},
+                     {Access::Memory::tensor, out_index, Access::Use::writes}};
+  launch.bind = [](const CallTensors& of, LaunchArguments& arguments) {
+    const Tensor& out = of.tensors[out_index];
+    const std::int64_t row_bytes = out.strides[0] * bits(out.format) / 8;
+    CombineParams params{};
+    params.rows = {in_memory(of.tensors[rows_index].data)};
+    params.inverse = {in_memory(of.tensors[combine_inverse_index].data)};
+    params.weights = {in_memory(of.tensors[weights_index].data)};
+    params.out = {in_memory(out.data)};
+    params.out_stride = static_cast<std::uint64_t>(out.strides[0]);
+    params.columns = narrow(out.shape[1]);
+    params.top_k = narrow(of.tensors[combine_inverse_index].shape[1]);
+    params.wide = in_memory(out.data) % copy_engine_bytes == 0 && row_bytes % copy_engine_bytes == 0 ? 1 : 0;
+    arguments.set(params);
+    arguments.grid.x = narrow(out.shape[0]);
+    arguments.grid.y = narrow(ceil_div(out.shape[1], std::int64_t{combine_threads * thread_columns}));
+    return true;
+  };
+  return launch;
+}
+
+}  // namespace
+
+std::string count_kernel_name() { return "thresher::strategies::moe_layer::count_choices_kernel"; }
+std::string place_kernel_name() { return "thresher::strategies::moe_layer::place_choices_kernel"; }
+
+std::string combine_kernel_name(Format rows, Format out) {
+  return fmt::format(
+      "thresher::strategies::moe_layer::combine_rows_kernel<thresher::strategies::dual_gemm::Number::{}, "
+      "thresher::strategies::dual_gemm::Number::{}>",
+      name(rows), name(out));
+}
+
+PlannedCall route_call(const MoeProblem& problem, DeviceKind device) {
+  PlannedCall call;
+  call.strategy = "route";
+  if (device == DeviceKind::cpu) {
+    call.steps.emplace_back(HostCall{"sort the choices", [](const CallTensors& of) {
+                                       cpu::sort_choices(all_of<const std::int32_t>(of.tensors[ids_index]),
+                                                         all_of<std::int32_t>(of.tensors[offsets_index]),
+                                                         all_of<std::int32_t>(of.tensors[row_ids_index]),
+                                                         all_of<std::int32_t>(of.tensors[inverse_index]));
+                                     }});
+    return call;
+  }
+  if (problem.experts > most_experts) {
+    throw Error(ErrorCode::unsupported, fmt::format("problem.experts is {}, expected 1 to {} on a GPU, whose shared "
+                                                    "memory counts the choices of each expert",
+                                                    problem.experts, most_experts));
+  }
+  add_launches(problem, call);
+  return call;
+}
+
+PlannedCall combine_call(const MoeProblem& problem, DeviceKind device, int threads) {
+  PlannedCall call;
+  call.strategy = "combine";
+  if (device == DeviceKind::cpu) {
+    call.steps.emplace_back(HostCall{"add up the rows", [threads](const CallTensors& of) {
+                                       cpu::combine_rows(of.tensors[rows_index], of.tensors[combine_inverse_index],
+                                                         of.tensors[weights_index], of.tensors[out_index], threads);
+                                     }});
+    return call;
+  }
+  call.steps.emplace_back(combine_launch(problem));
+  return call;
+}
+
+std::vector<PlannedCall> built_in() {
+  // More choices than one block sorts, so that both kernels are among them.
+  MoeProblem problem{.experts = 1, .tokens = 2 * block_choices, .top_k = 1, .hidden_size = 8, .intermediate_size = 8};
+  std::vector<PlannedCall> calls{route_call(problem, DeviceKind::cuda)};
+  for (const Format format : {Format::bf16, Format::fp16}) {
+    problem.rows = format;
+    problem.out = format;
+    calls.push_back(combine_call(problem, DeviceKind::cuda));
+  }
+  return calls;
+}
+
+}  // namespace thresher::strategies::moe_layer

@@ -1,0 +1,35 @@
+#include "strategies/moe_layer/host/emulated.hpp"
+
+#include "strategies/dual_gemm/formats.hpp"
+#include "strategies/moe_layer/calls.hpp"
+#include "strategies/moe_layer/device/combine.hpp"
+#include "strategies/moe_layer/device/route.hpp"
+
+namespace thresher::strategies::moe_layer {
+namespace {
+
+template <Number rows, Number out>
+void add_combining(std::vector<CompiledIn>& kernels) {
+  kernels.push_back({combine_kernel_name(dual_gemm::format_of(rows), dual_gemm::format_of(out)),
+                     &host_kernel<&combine_rows_kernel<rows, out>>});
+}
+
+template <Number rows>
+void add_combining(std::vector<CompiledIn>& kernels) {
+  add_combining<rows, Number::fp16>(kernels);
+  add_combining<rows, Number::bf16>(kernels);
+  add_combining<rows, Number::fp32>(kernels);
+}
+
+}  // namespace
+
+std::vector<CompiledIn> compiled_in() {
+  std::vector<CompiledIn> kernels{{count_kernel_name(), &host_kernel<&count_choices_kernel>},
+                                  {place_kernel_name(), &host_kernel<&place_choices_kernel>}};
+  add_combining<Number::fp16>(kernels);
+  add_combining<Number::bf16>(kernels);
+  add_combining<Number::fp32>(kernels);
+  return kernels;
+}
+
+}  // namespace thresher::strategies::moe_layer

@@ -1,0 +1,273 @@
+// A layer of experts run by the emulator: choices sorted by one launch and by two, rows added up, and the whole chain
+// around its products. Right, clean, and bitwise equal on every schedule.
+#include <gtest/gtest.h>
+
+#include <array>
+#include <numeric>
+
+#include "core/device_spec.hpp"
+#include "core/grouped_weights.hpp"
+#include "cpu/moe_rows.hpp"
+#include "emulated_case.hpp"
+#include "strategies/grouped_gemm/columns/strategy.hpp"
+#include "strategies/grouped_gemm/tensors.hpp"
+#include "strategies/moe_layer/calls.hpp"
+#include "strategies/moe_layer/params.hpp"
+#include "strategies/moe_layer/tensors.hpp"
+#include "support/moe_case.hpp"
+
+namespace thresher::strategies::moe_layer {
+namespace {
+
+Tensor integers(std::vector<std::int32_t>& values) {
+  return Tensor::contiguous(values.data(), Format::int32, {std::ssize(values)});
+}
+
+/// What the emulator finds in one run; empty when it is clean.
+std::string findings(EmulatedCall call, std::uint64_t seed) {
+  emulator::Options options;
+  options.schedule = emulator::Schedule::from_seed(seed);
+  std::string found;
+  for (const emulator::Finding& finding : call.run(options).findings) {
+    found += to_string(finding);
+  }
+  return found;
+}
+
+template <std::size_t count>
+std::vector<NamedTensor> named(const std::array<const char*, count>& names, const std::array<Tensor, count>& tensors) {
+  std::vector<NamedTensor> found;
+  for (std::size_t i = 0; i < count; ++i) {
+    found.push_back({names[i], tensors[i]});
+  }
+  return found;
+}
+
+/// What sorting leaves, with something in it that is wrong everywhere.
+struct Routed {
+  std::vector<std::int32_t> offsets;
+  std::vector<std::int32_t> row_ids;
+  std::vector<std::int32_t> inverse;
+
+  Routed(std::int64_t experts, std::size_t choices)
+      : offsets(static_cast<std::size_t>(experts) + 1, -77), row_ids(choices, -77), inverse(choices, -77) {}
+};
+
+/// Sorts with the plan for `most`; empty when the result is the definition's.
+std::string route(const MoeProblem& most, const MoeProblem& problem, std::vector<std::int32_t> ids,
+                  std::uint64_t seed) {
+  const std::int64_t tokens = std::ssize(ids) / problem.top_k;
+  const Tensor topk_ids = Tensor::contiguous(ids.data(), Format::int32, {tokens, problem.top_k});
+  Routed made(problem.experts, ids.size());
+  const std::array tensors{topk_ids, integers(made.offsets), integers(made.row_ids), integers(made.inverse)};
+  std::string found =
+      findings({route_call(most, DeviceKind::cuda), named(route_names, tensors), test::compiled_in_kernel}, seed);
+  const reference::SortedChoices wanted = reference::sorted_choices(problem, topk_ids);
+  found += made.offsets == wanted.offsets ? "" : "offsets are wrong\n";
+  found += made.row_ids == wanted.row_ids ? "" : "row ids are wrong\n";
+  found += made.inverse == wanted.inverse ? "" : "the inverse is wrong\n";
+  return found;
+}
+
+MoeProblem choices_of(std::int64_t experts, std::int64_t tokens, std::int64_t top_k) {
+  return {.experts = experts, .tokens = tokens, .top_k = top_k, .hidden_size = 8, .intermediate_size = 8};
+}
+
+TEST(EmulatedMoe, ChoicesAreSortedInOneLaunch) {
+  std::uint64_t seed = 0;
+  for (const MoeProblem& problem : {choices_of(1, 1, 1), choices_of(5, 33, 3), choices_of(8, 300, 2),
+                                    choices_of(31, 64, 8), choices_of(32, 100, 7), choices_of(600, 120, 6)}) {
+    for (int schedule = 0; schedule < 3; ++schedule, ++seed) {
+      EXPECT_EQ(route(problem, problem, test::random_choices(problem, static_cast<unsigned>(seed)), seed), "")
+          << problem.experts;
+    }
+  }
+}
+
+/// The plan for many choices sorts few of them, too.
+TEST(EmulatedMoe, ManyChoicesAreSortedInTwo) {
+  std::uint64_t seed = 0;
+  for (const std::int64_t experts : {3, 64}) {
+    const MoeProblem most = choices_of(experts, 5000, 2);
+    for (const std::int64_t tokens : {5000, 2049, 2048, 7}) {
+      const MoeProblem problem = choices_of(experts, tokens, 2);
+      EXPECT_EQ(route(most, problem, test::random_choices(problem, static_cast<unsigned>(seed)), seed), "") << tokens;
+      ++seed;
+    }
+  }
+}
+
+TEST(EmulatedMoe, AllChoicesOfOneExpertOrOfNone) {
+  const MoeProblem problem = choices_of(7, 50, 2);
+  for (const std::int32_t id : {0, 3, 6, 7, -1}) {
+    EXPECT_EQ(route(problem, problem, std::vector<std::int32_t>(100, id), 4), "") << id;
+  }
+}
+
+TEST(EmulatedMoe, TheCpuSortsAsTheDefinitionDoes) {
+  for (unsigned seed = 0; seed < 20; ++seed) {
+    const MoeProblem problem = choices_of(1 + seed % 7, 30, 3);
+    std::vector<std::int32_t> ids = test::random_choices(problem, seed);
+    Routed made(problem.experts, ids.size());
+    cpu::sort_choices(ids, made.offsets, made.row_ids, made.inverse);
+    const reference::SortedChoices wanted =
+        reference::sorted_choices(problem, Tensor::contiguous(ids.data(), Format::int32, {30, 3}));
+    EXPECT_EQ(made.offsets, wanted.offsets);
+    EXPECT_EQ(made.row_ids, wanted.row_ids);
+    EXPECT_EQ(made.inverse, wanted.inverse);
+  }
+}
+
+TEST(EmulatedMoe, MoreExpertsThanABlockCountsAreRefused) {
+  EXPECT_NO_THROW((void)route_call(choices_of(3417, 1, 1), DeviceKind::cuda));
+  EXPECT_LE(route_words(3417) * 4, 227U * 1024U);
+  try {
+    (void)route_call(choices_of(3418, 1, 1), DeviceKind::cuda);
+    ADD_FAILURE();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::unsupported);
+    EXPECT_STREQ(error.what(),
+                 "problem.experts is 3418, expected 1 to 3417 on a GPU, whose shared memory counts the choices of each "
+                 "expert");
+  }
+}
+
+/// Rows of random numbers: the CPU adds up in the same order, so that every bit is the same.
+std::string combine(const MoeProblem& problem, std::int64_t gap, std::uint64_t seed) {
+  std::mt19937 random(static_cast<unsigned>(seed));
+  std::normal_distribution<float> normal;
+  const std::int64_t choices = problem.tokens * problem.top_k;
+  test::Matrix rows = test::Matrix::of_values(problem.rows, choices, problem.hidden_size, 0,
+                                              [&](std::int64_t, std::int64_t) { return normal(random); });
+  test::Matrix weights = test::Matrix::of_values(Format::fp32, problem.tokens, problem.top_k, 0,
+                                                 [&](std::int64_t, std::int64_t) { return normal(random); });
+  std::vector<std::int32_t> ids = test::random_choices(problem, static_cast<unsigned>(seed));
+  const Tensor topk_ids = Tensor::contiguous(ids.data(), Format::int32, {problem.tokens, problem.top_k});
+  std::vector<std::int32_t> inverse = reference::sorted_choices(problem, topk_ids).inverse;
+  Tensor places = topk_ids;
+  places.data = inverse.data();
+  std::array<test::Matrix, 2> outs{test::Matrix::of_values(problem.out, problem.tokens, problem.hidden_size, gap,
+                                                           [](std::int64_t, std::int64_t) { return 0.0F; }),
+                                   test::Matrix::of_values(problem.out, problem.tokens, problem.hidden_size, gap,
+                                                           [](std::int64_t, std::int64_t) { return 0.0F; })};
+  outs[0].poison();
+  outs[1].poison();
+  const std::array tensors{rows.view(), places, weights.view(), outs[0].view()};
+  const std::string found = findings(
+      {combine_call(problem, DeviceKind::cuda), named(combine_names, tensors), test::compiled_in_kernel}, seed);
+  cpu::combine_rows(rows.view(), places, weights.view(), outs[1].view(), 1);
+  for (std::size_t i = 0; i < outs[0].bytes().size(); ++i) {
+    if (outs[0].bytes()[i] != outs[1].bytes()[i]) {
+      return found + "wrong at " + std::to_string(i);
+    }
+  }
+  return found;
+}
+
+/// Rows of out that begin on 16 bytes and rows that do not; fewer columns than a block has, and more; fewer choices
+/// than are asked for together, as many, and more.
+TEST(EmulatedMoe, RowsOfEveryFormatAreAddedUp) {
+  std::uint64_t seed = 0;
+  for (const Format rows : output_formats) {
+    for (const Format out : output_formats) {
+      for (const std::int64_t gap : {0, 3}) {
+        for (const auto& [top_k, columns] : {std::pair{1, 24}, std::pair{4, 1096}, std::pair{6, 64}}) {
+          MoeProblem problem = choices_of(3, 5, top_k);
+          problem.hidden_size = columns;
+          problem.rows = rows;
+          problem.out = out;
+          EXPECT_EQ(combine(problem, gap, seed++), "") << name(rows) << " " << name(out) << " " << gap;
+        }
+      }
+    }
+  }
+}
+
+/// A sample of the 16-bit kernels, which the build compiled.
+const Sample<GroupedProblem>& sample_that(const std::function<bool(const GroupedProblem&)>& fits) {
+  static const std::vector<Sample<GroupedProblem>> samples = grouped_gemm::columns_strategy().samples();
+  return *std::find_if(samples.begin(), samples.end(), [&](const auto& sample) { return fits(sample.problem); });
+}
+
+PlannedCall planned(const GroupedProblem& problem, const Sample<GroupedProblem>& sample) {
+  return grouped_gemm::columns_strategy().plan(problem, sample.knobs, device_spec("H200"));
+}
+
+TEST(EmulatedMoe, TheWholeLayerIsRightOnManySchedules) {
+  const Sample<GroupedProblem>& gathered =
+      sample_that([](const GroupedProblem& p) { return p.layout == RowLayout::gathered && p.a == Format::fp16; });
+  const Sample<GroupedProblem>& plain =
+      sample_that([](const GroupedProblem& p) { return !p.activation && !p.bias && p.a == Format::bf16; });
+  MoeProblem problem{.experts = 4,
+                     .tokens = 21,
+                     .top_k = 3,
+                     .hidden_size = 136,
+                     .intermediate_size = 72,
+                     .x = gathered.problem.a,
+                     .gate_up = gathered.problem.b,
+                     .intermediate = gathered.problem.out,
+                     .down = plain.problem.b,
+                     .rows = plain.problem.out,
+                     .out = Format::bf16,
+                     .activation = *gathered.problem.activation,
+                     .gate_up_bias = gathered.problem.bias};
+  ASSERT_EQ(plain.problem.a, problem.intermediate);
+  test::MoeCase host(problem, test::random_choices(problem, 3));
+  const std::int64_t choices = problem.tokens * problem.top_k;
+  GroupedProblem first_problem = gate_up_problem(problem);
+  first_problem.row_weights = gathered.problem.row_weights;  // the sample's kernel has them: all are 1
+  const PlannedCall first = planned(first_problem, gathered);
+  const PlannedCall second = planned(down_problem(problem), plain);
+  test::Matrix ones =
+      test::Matrix::of_values(Format::fp32, 1, choices, 0, [](std::int64_t, std::int64_t) { return 1.0F; });
+  const Tensor row_weights = Tensor::contiguous(ones.view().data, Format::fp32, {choices});
+
+  constexpr std::array names{"a", "b1 (gate)", "b2 (up)", "bias1", "bias2", "c", "groups", "row_ids", "row_weights"};
+  std::vector<std::uint8_t> first_bytes;
+  for (std::uint64_t seed = 0; seed < 12; ++seed) {
+    Routed sorted(problem.experts, static_cast<std::size_t>(choices));
+    test::Matrix hidden = test::Matrix::of_values(problem.intermediate, choices, problem.intermediate_size, 0,
+                                                  [](std::int64_t, std::int64_t) { return 0.0F; });
+    test::Matrix rows = test::Matrix::of_values(problem.rows, choices, problem.hidden_size, 0,
+                                                [](std::int64_t, std::int64_t) { return 0.0F; });
+    hidden.poison();
+    rows.poison();
+    host.out().poison();
+    const MoeTensors of = host.tensors();
+    Tensor places = of.topk_ids;
+    places.data = sorted.inverse.data();
+    const std::array route_tensors{of.topk_ids, integers(sorted.offsets), integers(sorted.row_ids), places};
+    const GroupedTensors of_first{.a = of.x,
+                                  .c = hidden.view(),
+                                  .offsets = integers(sorted.offsets),
+                                  .row_ids = integers(sorted.row_ids),
+                                  .row_weights = first_problem.row_weights ? row_weights : Tensor{}};
+    const GroupedTensors of_second{.a = hidden.view(), .c = rows.view(), .offsets = integers(sorted.offsets)};
+    const std::array combine_tensors{rows.view(), places, of.topk_weights, of.out};
+    ASSERT_EQ(
+        findings({route_call(problem, DeviceKind::cuda), named(route_names, route_tensors), test::compiled_in_kernel},
+                 seed),
+        "");
+    ASSERT_EQ(findings({first, named(names, grouped_gemm::in_order(weight_views(host.gate_up()), of_first)),
+                        test::compiled_in_kernel},
+                       seed),
+              "");
+    ASSERT_EQ(findings({second, named(names, grouped_gemm::in_order(weight_views(host.down()), of_second)),
+                        test::compiled_in_kernel},
+                       seed),
+              "");
+    ASSERT_EQ(findings({combine_call(problem, DeviceKind::cuda), named(combine_names, combine_tensors),
+                        test::compiled_in_kernel},
+                       seed),
+              "");
+    if (seed == 0) {
+      const reference::Verdict verdict = host.judged(of, DeviceKind::cuda);
+      EXPECT_TRUE(verdict.passed) << verdict.explain();
+      first_bytes = host.out().bytes();
+    }
+    ASSERT_EQ(host.out().bytes(), first_bytes) << "schedule " << seed << " wrote other bytes";
+  }
+}
+
+}  // namespace
+}  // namespace thresher::strategies::moe_layer
