@@ -263,9 +263,9 @@ void check_workspace(const void* workspace, std::size_t bytes) {
   }
 }
 
-void check_apart(const Tensor& c, std::string_view argument, const Tensor& operand) {
-  if (c.device == operand.device && c.elements() > 0 && operand.elements() > 0 && may_share_memory(c, operand)) {
-    refuse("c shares memory with {}, expected an output apart from every operand", argument);
+void check_apart(const Tensor& out, std::string_view argument, const Tensor& operand, std::string_view output) {
+  if (out.device == operand.device && out.elements() > 0 && operand.elements() > 0 && may_share_memory(out, operand)) {
+    refuse("{} shares memory with {}, expected an output apart from every operand", output, argument);
   }
 }
 

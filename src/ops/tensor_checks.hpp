@@ -47,7 +47,7 @@ void check_alignment(std::string_view argument, const Tensor& tensor, std::size_
 /// There, and aligned as a Workspace is.
 void check_workspace(const void* workspace, std::size_t bytes);
 
-/// C lies apart from an operand. Matrices may lie beside each other in the same rows.
-void check_apart(const Tensor& c, std::string_view argument, const Tensor& operand);
+/// The output lies apart from an operand. Matrices may lie beside each other in the same rows.
+void check_apart(const Tensor& out, std::string_view argument, const Tensor& operand, std::string_view output = "c");
 
 }  // namespace thresher::ops

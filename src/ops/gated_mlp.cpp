@@ -1,0 +1,204 @@
+#include "thresher/gated_mlp.hpp"
+
+#include <array>
+#include <utility>
+
+#include "core/integers.hpp"
+#include "ops/backend.hpp"
+#include "ops/device_memory.hpp"
+#include "ops/grouped_backend.hpp"
+#include "ops/layer_parts.hpp"
+#include "ops/tensor_checks.hpp"
+#include "runtime/driver.hpp"
+
+namespace thresher {
+namespace {
+
+void validate(const GatedMlpProblem& problem) {
+  ops::check_operand_format("problem.x", problem.x);
+  ops::check_operand_format("problem.gate_up", problem.gate_up);
+  ops::check_intermediate_format(problem.intermediate);
+  ops::check_operand_format("problem.down", problem.down);
+  ops::check_output_format("problem.out", problem.out);
+  ops::check_layer_extent("tokens", problem.tokens, 0);
+  ops::check_layer_extent("hidden_size", problem.hidden_size, 1);
+  ops::check_layer_depth("hidden_size", problem.hidden_size, {problem.x, problem.gate_up});
+  ops::check_layer_extent("intermediate_size", problem.intermediate_size, 1);
+  ops::check_layer_depth("intermediate_size", problem.intermediate_size, {problem.intermediate, problem.down});
+  ops::check_layer_elements("problem.tokens", problem.tokens, "hidden_size", problem.hidden_size);
+  ops::check_layer_elements("problem.tokens", problem.tokens, "intermediate_size", problem.intermediate_size);
+  ops::check_activation(problem.activation);
+}
+
+DualGemmProblem gate_up_problem(const GatedMlpProblem& problem) {
+  return {.m = problem.tokens,
+          .n = problem.intermediate_size,
+          .k = problem.hidden_size,
+          .a = problem.x,
+          .b = problem.gate_up,
+          .out = problem.intermediate,
+          .activation = problem.activation};
+}
+
+/// The down product is a grouped one of a single expert, who owns all rows.
+GroupedProblem down_problem(const GatedMlpProblem& problem) {
+  return {.experts = 1,
+          .rows = problem.tokens,
+          .n = problem.hidden_size,
+          .k = problem.intermediate_size,
+          .expected_rows = problem.tokens,
+          .a = problem.intermediate,
+          .b = problem.down,
+          .out = problem.out};
+}
+
+GroupedWeights as_one_expert(const Tensor& down) {
+  if (down.rank != 2) {
+    ops::refuse("down has {} dimensions, expected 2: [hidden_size, intermediate_size]", down.rank);
+  }
+  GroupedWeights weights{.b1 = down};
+  weights.b1.rank = 3;
+  weights.b1.shape = {1, down.shape[0], down.shape[1]};
+  weights.b1.strides = {down.shape[0] * down.strides[0], down.strides[0], down.strides[1]};
+  return weights;
+}
+
+/// Offsets of the one expert in every call: beyond the rows of a call they are limited to those.
+ops::DeviceTensor offsets_of(const GatedMlpProblem& problem, const Device& device) {
+  std::array<std::int32_t, 2> offsets{0, static_cast<std::int32_t>(problem.tokens)};
+  return {Tensor::contiguous(offsets.data(), Format::int32, {2}), device};
+}
+
+/// What lies in the workspace, in this order.
+enum Piece : std::size_t { intermediate, of_gate_up, of_down };
+
+}  // namespace
+
+class PackedGatedMlpWeights::Storage {
+ public:
+  Storage(const Device& device, const GatedMlpWeights& weights, const PackOptions& options)
+      : gate_up_(ops::of_product("gate and up", [&] { return pack(device, weights.gate, weights.up, options); })),
+        down_(
+            ops::of_product("down", [&, down = as_one_expert(weights.down)] { return pack(device, down, options); })) {}
+
+  [[nodiscard]] const PackedWeights& gate_up() const noexcept { return gate_up_; }
+  [[nodiscard]] const PackedGroupedWeights& down() const noexcept { return down_; }
+
+ private:
+  PackedWeights gate_up_;
+  PackedGroupedWeights down_;
+};
+
+class GatedMlp::Backend {
+ public:
+  /// The weights are those that calls read where the caller left them.
+  Backend(const Device& device, const GatedMlpProblem& problem, DualGemm gate_up, GroupedGemm down,
+          const GatedMlpWeights& weights)
+      : problem_(problem),
+        device_(device.id()),
+        gate_up_(std::move(gate_up)),
+        down_(std::move(down)),
+        weights_(weights),
+        offsets_(offsets_of(problem, device)) {
+    const std::int64_t elements = size_product(problem.tokens, problem.intermediate_size);
+    strategies::add_piece(pieces_, "intermediate",
+                          static_cast<std::size_t>(size_product(elements, bits(problem.intermediate) / 8)));
+    strategies::add_piece(pieces_, "of gate and up", gate_up_.workspace_bytes());
+    strategies::add_piece(pieces_, "of down", down_.workspace_bytes());
+  }
+
+  [[nodiscard]] const GatedMlpProblem& problem() const noexcept { return problem_; }
+  [[nodiscard]] const DualGemm& gate_up() const noexcept { return gate_up_; }
+  [[nodiscard]] const GroupedGemm& down() const noexcept { return down_; }
+  [[nodiscard]] std::size_t workspace_bytes() const { return ops::bytes_of(pieces_); }
+
+  void run(Stream stream, const Tensor& x, const Tensor& out, void* workspace) const {
+    validate_run(x, out, workspace);
+    const std::int64_t tokens = x.shape[0];
+    if (tokens == 0) {
+      return;
+    }
+    if (device_.kind == DeviceKind::cuda) {
+      runtime::require_on_gpu(out.data, device_.ordinal, "out");
+      runtime::require_on_gpu(workspace, device_.ordinal, "workspace");
+    }
+    const auto at = [&](Piece piece) { return ops::part_of(workspace, pieces_[piece]); };
+    const Tensor hidden =
+        Tensor::contiguous(at(intermediate), problem_.intermediate, {tokens, problem_.intermediate_size}, device_);
+    ops::of_product("gate and up, whose a is x", [&] { gate_up_.run(stream, x, hidden, at(of_gate_up)); });
+    ops::of_product("down, whose c is out",
+                    [&] { down_.run(stream, {.a = hidden, .c = out, .offsets = offsets_.tensor()}, at(of_down)); });
+  }
+
+ private:
+  void validate_run(const Tensor& x, const Tensor& out, const void* workspace) const {
+    if (x.rank != 2 || x.shape[0] < 0 || x.shape[0] > problem_.tokens) {
+      ops::refuse("x has {} dimensions and {} rows, expected 2 and 0 to {}, the tokens that the plan was made for",
+                  x.rank, x.rank < 1 ? 0 : x.shape[0], problem_.tokens);
+    }
+    ops::check_matrix("x", x, problem_.x, x.shape[0], problem_.hidden_size, device_, OperandRole::tokens);
+    ops::check_matrix("out", out, problem_.out, x.shape[0], problem_.hidden_size, device_, OperandRole::tokens);
+    ops::check_alignment("out", out, static_cast<std::size_t>(bits(problem_.out)) / 8);
+    ops::check_workspace(workspace, workspace_bytes());
+    for (const auto& [argument, tensor] : {std::pair{"x", &x}, std::pair{"gate", &weights_.gate},
+                                           std::pair{"up", &weights_.up}, std::pair{"down", &weights_.down}}) {
+      if (tensor->rank > 0 && tensor->data != nullptr) {
+        ops::check_apart(out, argument, *tensor, "out");
+      }
+    }
+  }
+
+  GatedMlpProblem problem_;
+  DeviceId device_;
+  DualGemm gate_up_;
+  GroupedGemm down_;
+  GatedMlpWeights weights_;
+  ops::DeviceTensor offsets_;
+  std::vector<strategies::WorkspacePiece> pieces_;
+};
+
+void GatedMlp::run(Stream stream, const Tensor& x, const Tensor& out, void* workspace) const {
+  backend_->run(stream, x, out, workspace);
+}
+std::size_t GatedMlp::workspace_bytes() const { return backend_->workspace_bytes(); }
+const GatedMlpProblem& GatedMlp::problem() const { return backend_->problem(); }
+const std::string& GatedMlp::gate_up_strategy() const { return backend_->gate_up().strategy(); }
+const std::string& GatedMlp::down_strategy() const { return backend_->down().strategy(); }
+
+const Device& PackedGatedMlpWeights::device() const noexcept { return storage_->gate_up().device(); }
+
+PackedGatedMlpWeights pack(const Device& device, const GatedMlpWeights& weights, const PackOptions& options) {
+  return PackedGatedMlpWeights(std::make_shared<const PackedGatedMlpWeights::Storage>(device, weights, options));
+}
+
+GatedMlp plan(const Device& device, const GatedMlpProblem& problem, const PackedGatedMlpWeights& weights,
+              const GatedMlpOptions& options) {
+  validate(problem);
+  const PackedGatedMlpWeights::Storage& packed = weights.storage();
+  DualGemm gate_up = ops::of_product(
+      "gate and up", [&] { return plan(device, gate_up_problem(problem), packed.gate_up(), options.gate_up); });
+  GroupedGemm down =
+      ops::of_product("down", [&] { return plan(device, down_problem(problem), packed.down(), options.down); });
+  GatedMlpWeights where_they_lie;
+  if (device.kind() == DeviceKind::cpu) {  // packing copies on a GPU
+    where_they_lie = {.gate = packed.gate_up().storage().b1_gate(),
+                      .up = packed.gate_up().storage().b2_up(),
+                      .down = packed.down().storage().weights().b1};
+  }
+  return GatedMlp(
+      std::make_shared<const GatedMlp::Backend>(device, problem, std::move(gate_up), std::move(down), where_they_lie));
+}
+
+GatedMlp plan(const Device& device, const GatedMlpProblem& problem, const GatedMlpWeights& weights,
+              const GatedMlpOptions& options) {
+  validate(problem);
+  DualGemm gate_up = ops::of_product(
+      "gate and up", [&] { return plan(device, gate_up_problem(problem), weights.gate, weights.up, options.gate_up); });
+  const GroupedWeights of_down = as_one_expert(weights.down);
+  GroupedGemm down =
+      ops::of_product("down", [&] { return plan(device, down_problem(problem), of_down, options.down); });
+  return GatedMlp(
+      std::make_shared<const GatedMlp::Backend>(device, problem, std::move(gate_up), std::move(down), weights));
+}
+
+}  // namespace thresher

@@ -1,0 +1,235 @@
+#include "thresher/moe_layer.hpp"
+
+#include <array>
+#include <optional>
+#include <utility>
+
+#include "core/integers.hpp"
+#include "ops/cuda_call.hpp"
+#include "ops/grouped_backend.hpp"
+#include "ops/layer_parts.hpp"
+#include "ops/tensor_checks.hpp"
+#include "runtime/driver.hpp"
+#include "strategies/moe_layer/calls.hpp"
+#include "strategies/moe_layer/tensors.hpp"
+
+namespace thresher {
+namespace {
+
+namespace layer = strategies::moe_layer;
+
+void validate(const MoeProblem& problem) {
+  constexpr std::int64_t most_choices = (std::int64_t{1} << 31) - 1;
+  ops::check_operand_format("problem.x", problem.x);
+  ops::check_operand_format("problem.gate_up", problem.gate_up);
+  ops::check_intermediate_format(problem.intermediate);
+  ops::check_operand_format("problem.down", problem.down);
+  ops::check_output_format("problem.rows", problem.rows);
+  ops::check_output_format("problem.out", problem.out);
+  ops::check_layer_extent("experts", problem.experts, 1);
+  ops::check_layer_extent("tokens", problem.tokens, 0);
+  ops::check_layer_extent("top_k", problem.top_k, 1);
+  ops::check_layer_extent("expected_rows", problem.expected_rows, 0);
+  ops::check_layer_extent("hidden_size", problem.hidden_size, 1);
+  ops::check_layer_depth("hidden_size", problem.hidden_size, {problem.x, problem.gate_up});
+  ops::check_layer_extent("intermediate_size", problem.intermediate_size, 1);
+  ops::check_layer_depth("intermediate_size", problem.intermediate_size, {problem.intermediate, problem.down});
+  if (size_product(problem.tokens, problem.top_k) > most_choices) {
+    ops::refuse("problem.tokens times problem.top_k is {} times {}, expected at most {}: rows are counted in int32",
+                problem.tokens, problem.top_k, most_choices);
+  }
+  for (const auto& [argument, columns] :
+       {std::pair{"hidden_size", problem.hidden_size}, std::pair{"intermediate_size", problem.intermediate_size}}) {
+    ops::check_layer_elements("problem.tokens times problem.top_k", problem.tokens * problem.top_k, argument, columns);
+  }
+  ops::check_activation(problem.activation);
+}
+
+/// A planned call on the device that it was planned for.
+class DeviceCall {
+ public:
+  DeviceCall(const Device& device, strategies::PlannedCall call) {
+    if (device.kind() == DeviceKind::cuda) {
+      on_gpu_.emplace(std::move(call), device.id().ordinal, strategies::CallTensors{});
+    } else {
+      on_cpu_ = std::move(call);
+    }
+  }
+
+  void run(Stream stream, const strategies::CallTensors& tensors) const {
+    if (on_gpu_) {
+      on_gpu_->run(stream, tensors);
+      return;
+    }
+    for (const strategies::Step& step : on_cpu_.steps) {
+      std::get<strategies::HostCall>(step).call(tensors);
+    }
+  }
+  [[nodiscard]] std::size_t workspace_bytes() const {
+    return on_gpu_ ? on_gpu_->workspace_bytes() : on_cpu_.workspace_bytes();
+  }
+
+ private:
+  std::optional<ops::CudaCall> on_gpu_;
+  strategies::PlannedCall on_cpu_;
+};
+
+/// What lies in the workspace, in this order.
+enum Piece : std::size_t { offsets, row_ids, inverse, intermediate, rows, of_route, of_gate_up, of_down };
+
+}  // namespace
+
+class MoeLayer::Backend {
+ public:
+  /// The weights are those that calls read where the caller left them.
+  Backend(const Device& device, const MoeProblem& problem, GroupedGemm gate_up, GroupedGemm down,
+          const GroupedWeights& gate_up_weights, const GroupedWeights& down_weights, int threads)
+      : problem_(problem),
+        device_(device.id()),
+        gate_up_(std::move(gate_up)),
+        down_(std::move(down)),
+        gate_up_weights_(gate_up_weights),
+        down_weights_(down_weights),
+        route_(device, layer::route_call(problem, device.kind())),
+        combine_(device, layer::combine_call(problem, device.kind(), threads)) {
+    const std::int64_t choices = problem.tokens * problem.top_k;
+    const auto bytes = [](std::int64_t count, std::int64_t columns, Format format) {
+      return static_cast<std::size_t>(size_product(size_product(count, columns), bits(format) / 8));
+    };
+    for (const auto& [name, size] :
+         {std::pair{"offsets", bytes(problem.experts + 1, 1, Format::int32)},
+          std::pair{"row ids", bytes(choices, 1, Format::int32)},
+          std::pair{"inverse", bytes(choices, 1, Format::int32)},
+          std::pair{"intermediate", bytes(choices, problem.intermediate_size, problem.intermediate)},
+          std::pair{"rows", bytes(choices, problem.hidden_size, problem.rows)},
+          std::pair{"of the routing", route_.workspace_bytes()},
+          std::pair{"of gate and up", gate_up_.workspace_bytes()}, std::pair{"of down", down_.workspace_bytes()}}) {
+      strategies::add_piece(pieces_, name, size);
+    }
+  }
+
+  [[nodiscard]] const MoeProblem& problem() const noexcept { return problem_; }
+  [[nodiscard]] const GroupedGemm& gate_up() const noexcept { return gate_up_; }
+  [[nodiscard]] const GroupedGemm& down() const noexcept { return down_; }
+  [[nodiscard]] std::size_t workspace_bytes() const { return ops::bytes_of(pieces_); }
+
+  void validate_run(const MoeTensors& of, const void* workspace) const {
+    if (of.x.rank != 2) {
+      ops::refuse("x has {} dimensions, expected 2: [tokens, hidden_size]", of.x.rank);
+    }
+    const std::int64_t tokens = of.x.shape[0];
+    if (tokens < 0 || tokens > problem_.tokens) {
+      ops::refuse("x has {} rows, expected 0 to {}, the tokens that the plan was made for", tokens, problem_.tokens);
+    }
+    ops::check_matrix("x", of.x, problem_.x, tokens, problem_.hidden_size, device_, OperandRole::tokens);
+    check_choices("topk_ids", of.topk_ids, Format::int32, tokens);
+    check_choices("topk_weights", of.topk_weights, Format::fp32, tokens);
+    ops::check_matrix("out", of.out, problem_.out, tokens, problem_.hidden_size, device_, OperandRole::tokens);
+    ops::check_alignment("out", of.out, static_cast<std::size_t>(bits(problem_.out)) / 8);
+    ops::check_workspace(workspace, workspace_bytes());
+    for (const auto& [argument, tensor] :
+         {std::pair{"x", &of.x}, std::pair{"topk_ids", &of.topk_ids}, std::pair{"topk_weights", &of.topk_weights},
+          std::pair{"b1 of gate_up", &gate_up_weights_.b1}, std::pair{"b2 of gate_up", &gate_up_weights_.b2},
+          std::pair{"bias1 of gate_up", &gate_up_weights_.bias1},
+          std::pair{"bias2 of gate_up", &gate_up_weights_.bias2}, std::pair{"b1 of down", &down_weights_.b1},
+          std::pair{"bias1 of down", &down_weights_.bias1}}) {
+      if (tensor->rank > 0 && tensor->data != nullptr) {
+        ops::check_apart(of.out, argument, *tensor, "out");
+      }
+    }
+  }
+
+  void run(Stream stream, const MoeTensors& of, void* workspace) const {
+    validate_run(of, workspace);
+    const std::int64_t tokens = of.x.shape[0];
+    if (tokens == 0) {
+      return;
+    }
+    if (device_.kind == DeviceKind::cuda) {
+      for (const auto& [argument, pointer] :
+           {std::pair{"topk_ids", of.topk_ids.data}, std::pair{"topk_weights", of.topk_weights.data},
+            std::pair{"out", of.out.data}, std::pair{"workspace", workspace}}) {
+        runtime::require_on_gpu(pointer, device_.ordinal, argument);
+      }
+    }
+    const std::int64_t choices = tokens * problem_.top_k;
+    const auto at = [&](Piece piece) { return ops::part_of(workspace, pieces_[piece]); };
+    const auto tensor = [&](Piece piece, Format format, std::initializer_list<std::int64_t> shape) {
+      return Tensor::contiguous(at(piece), format, shape, device_);
+    };
+    const Tensor first_rows = tensor(offsets, Format::int32, {problem_.experts + 1});
+    const Tensor choice_of_row = tensor(row_ids, Format::int32, {choices});
+    const Tensor row_of_choice = tensor(inverse, Format::int32, {tokens, problem_.top_k});
+    const Tensor hidden = tensor(intermediate, problem_.intermediate, {choices, problem_.intermediate_size});
+    const Tensor of_choices = tensor(rows, problem_.rows, {choices, problem_.hidden_size});
+
+    const std::array<Tensor, layer::route_tensor_count> routed{of.topk_ids, first_rows, choice_of_row, row_of_choice};
+    route_.run(stream, {routed, at(of_route)});
+    ops::of_product("gate and up, whose a is x", [&] {
+      gate_up_.run(stream, {.a = of.x, .c = hidden, .offsets = first_rows, .row_ids = choice_of_row}, at(of_gate_up));
+    });
+    ops::of_product("down",
+                    [&] { down_.run(stream, {.a = hidden, .c = of_choices, .offsets = first_rows}, at(of_down)); });
+    const std::array<Tensor, layer::combine_tensor_count> added{of_choices, row_of_choice, of.topk_weights, of.out};
+    combine_.run(stream, {added, nullptr});
+  }
+
+ private:
+  void check_choices(std::string_view argument, const Tensor& tensor, Format format, std::int64_t tokens) const {
+    ops::check_place(argument, tensor, format, {tokens, problem_.top_k}, device_,
+                     static_cast<std::size_t>(bits(format)) / 8);
+    if (!tensor.is_contiguous()) {
+      ops::refuse("{} is not contiguous, expected elements one behind the other", argument);
+    }
+  }
+
+  MoeProblem problem_;
+  DeviceId device_;
+  GroupedGemm gate_up_;
+  GroupedGemm down_;
+  GroupedWeights gate_up_weights_;
+  GroupedWeights down_weights_;
+  DeviceCall route_;
+  DeviceCall combine_;
+  std::vector<strategies::WorkspacePiece> pieces_;
+};
+
+namespace {
+
+const GroupedWeights& where_they_lie(const GroupedWeights& weights) { return weights; }
+const GroupedWeights& where_they_lie(const PackedGroupedWeights& weights) { return weights.storage().weights(); }
+
+template <class Weights>
+MoeLayer plan_layer(const Device& device, const MoeProblem& problem, const Weights& gate_up, const Weights& down,
+                    const MoeOptions& options) {
+  validate(problem);
+  GroupedGemm of_gate_up =
+      ops::of_product("gate_up", [&] { return plan(device, gate_up_problem(problem), gate_up, options.gate_up); });
+  GroupedGemm of_down =
+      ops::of_product("down", [&] { return plan(device, down_problem(problem), down, options.down); });
+  return MoeLayer(std::make_shared<const MoeLayer::Backend>(device, problem, std::move(of_gate_up), std::move(of_down),
+                                                            where_they_lie(gate_up), where_they_lie(down),
+                                                            options.down.threads));
+}
+
+}  // namespace
+
+void MoeLayer::run(Stream stream, const MoeTensors& tensors, void* workspace) const {
+  backend_->run(stream, tensors, workspace);
+}
+std::size_t MoeLayer::workspace_bytes() const { return backend_->workspace_bytes(); }
+const MoeProblem& MoeLayer::problem() const { return backend_->problem(); }
+const GroupedGemm& MoeLayer::gate_up() const { return backend_->gate_up(); }
+const GroupedGemm& MoeLayer::down() const { return backend_->down(); }
+
+MoeLayer plan(const Device& device, const MoeProblem& problem, const PackedGroupedWeights& gate_up,
+              const PackedGroupedWeights& down, const MoeOptions& options) {
+  return plan_layer(device, problem, gate_up, down, options);
+}
+
+MoeLayer plan(const Device& device, const MoeProblem& problem, const GroupedWeights& gate_up,
+              const GroupedWeights& down, const MoeOptions& options) {
+  return plan_layer(device, problem, gate_up, down, options);
+}
+
+}  // namespace thresher
