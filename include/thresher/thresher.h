@@ -451,6 +451,88 @@ THRESHER_API thresher_status thresher_grouped_run_flat(const thresher_grouped* p
                                                        const int32_t* groups, const int32_t* row_ids,
                                                        const float* row_weights, void* workspace);
 
+/* ---- Layers: a dense gated MLP, and a layer of a mixture of experts ----
+ * What the members mean, thresher/gated_mlp.hpp and thresher/moe_layer.hpp say of their namesakes. Options of each
+ * product are those of the dual GEMM, null for the defaults. */
+
+typedef struct thresher_gated_mlp_problem {
+  uint32_t struct_size;
+  thresher_format x;
+  int64_t tokens; /* the most rows; a call may have fewer */
+  int64_t hidden_size;
+  int64_t intermediate_size;
+  thresher_format gate_up;
+  thresher_format intermediate; /* fp16 or bf16 */
+  thresher_format down;
+  thresher_format out;            /* fp16, bf16 or fp32 */
+  thresher_activation activation; /* silu by default */
+  float alpha;                    /* these as in thresher_dual_gemm_problem */
+  float limit;
+  float up_offset;
+} thresher_gated_mlp_problem;
+
+typedef struct thresher_gated_mlp_weights thresher_gated_mlp_weights;
+typedef struct thresher_gated_mlp thresher_gated_mlp;
+
+THRESHER_API void thresher_gated_mlp_problem_init(thresher_gated_mlp_problem* problem, uint32_t struct_size);
+/* gate and up [intermediate_size, hidden_size], down [hidden_size, intermediate_size]. On a GPU they are copied; on the
+ * CPU they must outlive the handle. */
+THRESHER_API thresher_status thresher_gated_mlp_pack(thresher_device device, const thresher_matrix* gate,
+                                                     const thresher_matrix* up, const thresher_matrix* down,
+                                                     thresher_numerics numerics, thresher_gated_mlp_weights** weights);
+THRESHER_API void thresher_gated_mlp_weights_destroy(thresher_gated_mlp_weights* weights);
+THRESHER_API thresher_status thresher_gated_mlp_plan(thresher_device device, const thresher_gated_mlp_problem* problem,
+                                                     const thresher_gated_mlp_weights* weights,
+                                                     const thresher_dual_gemm_options* gate_up_options,
+                                                     const thresher_dual_gemm_options* down_options,
+                                                     thresher_gated_mlp** plan);
+THRESHER_API void thresher_gated_mlp_destroy(thresher_gated_mlp* plan);
+THRESHER_API size_t thresher_gated_mlp_workspace_bytes(const thresher_gated_mlp* plan);
+/* As thresher_dual_gemm_run: x and out have 0 to `tokens` rows. */
+THRESHER_API thresher_status thresher_gated_mlp_run(const thresher_gated_mlp* plan, void* stream,
+                                                    const thresher_matrix* x, const thresher_matrix* out,
+                                                    void* workspace);
+
+typedef struct thresher_moe_problem {
+  uint32_t struct_size;
+  thresher_format x;
+  int64_t experts;
+  int64_t tokens; /* the most rows of x; a call may have fewer */
+  int64_t top_k;  /* choices of a token */
+  int64_t hidden_size;
+  int64_t intermediate_size;
+  int64_t expected_rows; /* choices in a usual call; 0, the default: unknown */
+  thresher_format gate_up;
+  thresher_format intermediate; /* fp16 or bf16 */
+  thresher_format down;
+  thresher_format rows;           /* of what is added up: fp16, bf16 or fp32 */
+  thresher_format out;            /* fp16, bf16 or fp32 */
+  thresher_activation activation; /* silu by default */
+  float alpha;                    /* these as in thresher_dual_gemm_problem */
+  float limit;
+  float up_offset;
+  int32_t gate_up_bias; /* 1: the weights bring biases; 0 by default */
+  int32_t down_bias;
+  int32_t reserved; /* 0 */
+} thresher_moe_problem;
+
+typedef struct thresher_moe thresher_moe;
+
+THRESHER_API void thresher_moe_problem_init(thresher_moe_problem* problem, uint32_t struct_size);
+/* `gate_up` has gate and up of every expert, `down` one matrix of each; the plan keeps what it needs of them. */
+THRESHER_API thresher_status thresher_moe_plan(thresher_device device, const thresher_moe_problem* problem,
+                                               const thresher_grouped_weights* gate_up,
+                                               const thresher_grouped_weights* down,
+                                               const thresher_dual_gemm_options* gate_up_options,
+                                               const thresher_dual_gemm_options* down_options, thresher_moe** plan);
+THRESHER_API void thresher_moe_destroy(thresher_moe* plan);
+THRESHER_API size_t thresher_moe_workspace_bytes(const thresher_moe* plan);
+/* x and out as of a gated MLP; topk_ids and topk_weights [rows of x, top_k], contiguous memory of the plan's device.
+ * Their contents are not looked at by the host: they may change between replays of a captured graph. */
+THRESHER_API thresher_status thresher_moe_run(const thresher_moe* plan, void* stream, const thresher_matrix* x,
+                                              const int32_t* topk_ids, const float* topk_weights,
+                                              const thresher_matrix* out, void* workspace);
+
 /* ---- Attention, forward: O = softmax(Q*K^T*scale + mask)*V ---- */
 
 /* The members are those of AttentionProblem in thresher/attention.hpp. */

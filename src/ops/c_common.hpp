@@ -12,6 +12,10 @@
 #include "thresher/thresher.h"
 #include "thresher/thresher.hpp"
 
+struct thresher_grouped_weights {
+  thresher::PackedGroupedWeights packed;
+};
+
 namespace thresher::c {
 
 /// Keeps the sentence for this thread and gives back `status`.
@@ -90,6 +94,10 @@ void fill(Struct* to, std::uint32_t size, const Struct& with_defaults) noexcept 
 
 [[nodiscard]] inline std::string text_or_empty(const char* text) { return text == nullptr ? "" : text; }
 [[nodiscard]] Format format_of(thresher_format format, const char* argument);
+/// 0 or 1.
+[[nodiscard]] inline bool truth(std::int32_t value, const char* argument) {
+  return enumerator(value, 1, argument) == 1;
+}
 [[nodiscard]] DeviceId id_of(thresher_device device);
 [[nodiscard]] Device device_of(thresher_device device);
 [[nodiscard]] Numerics numerics_of(std::int32_t numerics);
@@ -105,6 +113,9 @@ inline constexpr Activation default_activation{};
 [[nodiscard]] Tensor with_scales(Tensor tensor, OperandRole role, const void* scales, std::int32_t layout,
                                  const float* global_scale);
 /// `argument` names it in sentences.
+[[nodiscard]] Tensor tensor_of(const thresher_matrix* matrix, const char* argument, OperandRole role);
+
+/// The same of a matrix that the caller describes.
 [[nodiscard]] Tensor tensor_of(const thresher_matrix* matrix, const char* argument, OperandRole role);
 
 /// What the dual GEMM and the grouped products are asked for alike.

@@ -1,10 +1,6 @@
 // The C interface of the grouped products.
 #include "ops/c_common.hpp"
 
-struct thresher_grouped_weights {
-  thresher::PackedGroupedWeights packed;
-};
-
 struct thresher_grouped {
   thresher::GroupedGemm gemm;
   thresher::DeviceId device;
@@ -24,8 +20,6 @@ thresher_grouped_problem default_problem() {
   problem.up_offset = default_activation.up_offset;
   return problem;
 }
-
-bool truth(std::int32_t value, const char* argument) { return enumerator(value, 1, argument) == 1; }
 
 GroupedProblem problem_of(const thresher_grouped_problem* problem) {
   const thresher_grouped_problem given =

@@ -1,4 +1,4 @@
-// What the C interfaces of the dual GEMM and of the grouped products have alike.
+// What the C interfaces of the products and of the layers have alike.
 #include "ops/c_common.hpp"
 
 namespace thresher::c {
@@ -57,8 +57,7 @@ DualGemmOptions options_of(const thresher_dual_gemm_options* options) {
   return options_of(given.strategy, given.knobs, given.threads);
 }
 
-static_assert(THRESHER_BLOCK_ALIGNMENT == block_alignment &&
-              THRESHER_BLOCK_ALIGNMENT_ON_GPU == block_alignment_on_gpu);
+static_assert(THRESHER_BLOCK_ALIGNMENT == block_alignment && THRESHER_BLOCK_ALIGNMENT_ON_GPU == block_alignment_on_gpu);
 
 std::span<const std::byte> block_of(const void* block, std::size_t bytes) {
   return {&required(static_cast<const std::byte*>(block), "block"), bytes};

@@ -765,6 +765,120 @@ static void refuses_groups(void) {
   expect(plan == NULL, "no plan after a refusal");
 }
 
+/* ---- Layers ---- */
+
+static _Alignas(64) uint16_t down[experts * k * n]; /* [E,k,n]: the hidden size is k, the intermediate one n */
+static _Alignas(64) float layer_out[grouped_rows * k];
+static const int32_t topk_ids[grouped_rows * 2] = {0, 1, 1, -1, 0, 0, 2, 5};
+static const float topk_weights[grouped_rows * 2] = {0.5f, 2.0f, 1.5f, 9.0f, 1.0f, 0.25f, 1.0f, 1.0f};
+
+static void fill_layers(void) {
+  for (int i = 0; i < experts * k * n; ++i) down[i] = fp16_of_small_integer(1 + i % 4);
+}
+
+/* One element of an expert's row, from the row of grouped_a. */
+static float of_expert(int row, int expert, int column) {
+  float sum = 0;
+  for (int i = 0; i < n; ++i) {
+    const float gate = grouped_product(row, expert, i);
+    const float up = grouped_product(row, expert, n + i);
+    sum += gate / (1 + expf(-gate)) * up * (float)(1 + ((expert * k + column) * n + i) % 4);
+  }
+  return sum;
+}
+
+static int is_layer(int has_experts) {
+  int holds = 1;
+  for (int row = 0; row < grouped_rows; ++row) {
+    for (int column = 0; column < k; ++column) {
+      float wanted = has_experts ? 0 : of_expert(row, 0, column);
+      for (int c = 0; has_experts && c < 2; ++c) {
+        const int expert = topk_ids[row * 2 + c];
+        if (expert >= 0 && expert < experts) {
+          wanted += topk_weights[row * 2 + c] * of_expert(row, expert, column);
+        }
+      }
+      holds = holds && fabsf(layer_out[row * k + column] - wanted) <= 1e-3f * fabsf(wanted);
+    }
+  }
+  return holds;
+}
+
+static thresher_gated_mlp_problem mlp_problem(void) {
+  thresher_gated_mlp_problem problem;
+  thresher_gated_mlp_problem_init(&problem, sizeof problem);
+  problem.x = problem.gate_up = problem.intermediate = problem.down = THRESHER_FP16;
+  problem.out = THRESHER_FP32;
+  problem.tokens = grouped_rows;
+  problem.hidden_size = k;
+  problem.intermediate_size = n;
+  return problem;
+}
+
+static void computes_a_gated_mlp(void) {
+  thresher_gated_mlp_problem problem = mlp_problem();
+  const thresher_matrix gate = matrix(grouped_b, THRESHER_FP16, n, k);
+  const thresher_matrix up = matrix(grouped_b + n * k, THRESHER_FP16, n, k);
+  const thresher_matrix of_down = matrix(down, THRESHER_FP16, k, n);
+  const thresher_matrix x = matrix(grouped_a, THRESHER_FP16, grouped_rows, k);
+  const thresher_matrix out = matrix(layer_out, THRESHER_FP32, grouped_rows, k);
+  thresher_gated_mlp_weights* weights = NULL;
+  thresher_gated_mlp* plan = NULL;
+  expect_ok(thresher_gated_mlp_pack(cpu, &gate, &up, &of_down, THRESHER_EXACT, &weights), "pack a gated MLP");
+  expect_ok(thresher_gated_mlp_plan(cpu, &problem, weights, NULL, NULL, &plan), "plan a gated MLP");
+  expect(thresher_gated_mlp_workspace_bytes(plan) <= sizeof workspace, "the workspace of a gated MLP");
+  expect_ok(thresher_gated_mlp_run(plan, NULL, &x, &out, workspace), "run a gated MLP");
+  expect(is_layer(0), "the values of a gated MLP");
+  expect_refused(thresher_gated_mlp_run(plan, NULL, NULL, &out, workspace), "x is null");
+  thresher_gated_mlp_destroy(plan);
+  plan = NULL;
+  problem.intermediate = THRESHER_FP32;
+  expect_refused(thresher_gated_mlp_plan(cpu, &problem, weights, NULL, NULL, &plan),
+                 "problem.intermediate is fp32, expected fp16 or bf16");
+  expect(plan == NULL, "no plan of a gated MLP after a refusal");
+  thresher_gated_mlp_weights_destroy(weights);
+}
+
+static void computes_a_layer_of_experts(void) {
+  thresher_grouped_weights_view view = grouped_view();
+  const thresher_matrix x = matrix(grouped_a, THRESHER_FP16, grouped_rows, k);
+  const thresher_matrix out = matrix(layer_out, THRESHER_FP32, grouped_rows, k);
+  thresher_grouped_weights* gate_up = NULL;
+  thresher_grouped_weights* of_down = NULL;
+  thresher_moe* plan = NULL;
+  thresher_moe_problem problem;
+  thresher_moe_problem_init(&problem, sizeof problem);
+  problem.x = problem.gate_up = problem.intermediate = problem.down = THRESHER_FP16;
+  problem.rows = problem.out = THRESHER_FP32;
+  problem.experts = experts;
+  problem.tokens = grouped_rows;
+  problem.top_k = 2;
+  problem.hidden_size = k;
+  problem.intermediate_size = n;
+  expect_ok(thresher_grouped_pack(&view, THRESHER_EXACT, &gate_up), "pack gate and up of the experts");
+  view.order = THRESHER_SEPARATE;
+  view.b1 = down;
+  view.n = k;
+  view.k = n;
+  expect_ok(thresher_grouped_pack(&view, THRESHER_EXACT, &of_down), "pack down of the experts");
+  expect_ok(thresher_moe_plan(cpu, &problem, gate_up, of_down, NULL, NULL, &plan), "plan a layer of experts");
+  expect(thresher_moe_workspace_bytes(plan) <= sizeof workspace, "the workspace of a layer of experts");
+  for (int i = 0; i < grouped_rows * k; ++i) layer_out[i] = -1.0f;
+  expect_ok(thresher_moe_run(plan, NULL, &x, topk_ids, topk_weights, &out, workspace), "run a layer of experts");
+  expect(is_layer(1), "the values of a layer of experts");
+  expect_refused(thresher_moe_run(plan, NULL, &x, NULL, topk_weights, &out, workspace),
+                 "topk_ids has a null data pointer");
+  thresher_moe_destroy(plan);
+  plan = NULL;
+  problem.down_bias = 2;
+  expect_refused(thresher_moe_plan(cpu, &problem, gate_up, of_down, NULL, NULL, &plan),
+                 "problem.down_bias is 2, expected 0 to 1");
+  expect_refused(thresher_moe_plan(cpu, &problem, NULL, of_down, NULL, NULL, &plan), "gate_up is null");
+  expect(plan == NULL, "no plan of a layer of experts after a refusal");
+  thresher_grouped_weights_destroy(gate_up);
+  thresher_grouped_weights_destroy(of_down);
+}
+
 int main(void) {
   thresher_device best;
   char strategies[128];
@@ -787,6 +901,9 @@ int main(void) {
   expect(strcmp(strategies, "by_expert") == 0, "the CPU's strategies of the GEMM");
   multiplies();
   refuses_to_multiply();
+  fill_layers();
+  computes_a_gated_mlp();
+  computes_a_layer_of_experts();
   computes_packed();
   computes_from_a_block();
   computes_raw();

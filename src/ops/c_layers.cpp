@@ -1,0 +1,156 @@
+// The C interface of the layers.
+#include "ops/c_common.hpp"
+
+struct thresher_gated_mlp_weights {
+  thresher::PackedGatedMlpWeights packed;
+};
+
+struct thresher_gated_mlp {
+  thresher::GatedMlp layer;
+};
+
+struct thresher_moe {
+  thresher::MoeLayer layer;
+  thresher::DeviceId device;
+};
+
+namespace {
+
+using namespace thresher;
+using namespace thresher::c;
+
+/// Gives the members of an activation their defaults.
+template <class Problem>
+Problem with_default_activation() {
+  Problem problem{};
+  problem.activation = static_cast<thresher_activation>(default_activation.kind);
+  problem.alpha = default_activation.alpha;
+  problem.limit = default_activation.limit;
+  problem.up_offset = default_activation.up_offset;
+  return problem;
+}
+
+GatedMlpProblem problem_of(const thresher_gated_mlp_problem* problem) {
+  const thresher_gated_mlp_problem given = known(problem, "problem", offsetof(thresher_gated_mlp_problem, activation),
+                                                 with_default_activation<thresher_gated_mlp_problem>());
+  return {.tokens = given.tokens,
+          .hidden_size = given.hidden_size,
+          .intermediate_size = given.intermediate_size,
+          .x = format_of(given.x, "problem.x"),
+          .gate_up = format_of(given.gate_up, "problem.gate_up"),
+          .intermediate = format_of(given.intermediate, "problem.intermediate"),
+          .down = format_of(given.down, "problem.down"),
+          .out = format_of(given.out, "problem.out"),
+          .activation = activation_of(given.activation, given.alpha, given.limit, given.up_offset)};
+}
+
+MoeProblem problem_of(const thresher_moe_problem* problem) {
+  const thresher_moe_problem given = known(problem, "problem", offsetof(thresher_moe_problem, activation),
+                                           with_default_activation<thresher_moe_problem>());
+  return {.experts = given.experts,
+          .tokens = given.tokens,
+          .top_k = given.top_k,
+          .hidden_size = given.hidden_size,
+          .intermediate_size = given.intermediate_size,
+          .expected_rows = given.expected_rows,
+          .x = format_of(given.x, "problem.x"),
+          .gate_up = format_of(given.gate_up, "problem.gate_up"),
+          .intermediate = format_of(given.intermediate, "problem.intermediate"),
+          .down = format_of(given.down, "problem.down"),
+          .rows = format_of(given.rows, "problem.rows"),
+          .out = format_of(given.out, "problem.out"),
+          .activation = activation_of(given.activation, given.alpha, given.limit, given.up_offset),
+          .gate_up_bias = truth(given.gate_up_bias, "problem.gate_up_bias"),
+          .down_bias = truth(given.down_bias, "problem.down_bias")};
+}
+
+}  // namespace
+
+void thresher_gated_mlp_problem_init(thresher_gated_mlp_problem* problem, uint32_t struct_size) {
+  fill(problem, struct_size, with_default_activation<thresher_gated_mlp_problem>());
+}
+
+void thresher_moe_problem_init(thresher_moe_problem* problem, uint32_t struct_size) {
+  fill(problem, struct_size, with_default_activation<thresher_moe_problem>());
+}
+
+thresher_status thresher_gated_mlp_pack(thresher_device device, const thresher_matrix* gate, const thresher_matrix* up,
+                                        const thresher_matrix* down, thresher_numerics numerics,
+                                        thresher_gated_mlp_weights** weights) {
+  return guarded([&] {
+    required(weights, "weights");
+    const GatedMlpWeights given{.gate = tensor_of(gate, "gate", OperandRole::weights),
+                                .up = tensor_of(up, "up", OperandRole::weights),
+                                .down = tensor_of(down, "down", OperandRole::weights)};
+    *weights = new thresher_gated_mlp_weights{pack(device_of(device), given, {.numerics = numerics_of(numerics)})};
+  });
+}
+
+void thresher_gated_mlp_weights_destroy(thresher_gated_mlp_weights* weights) { delete weights; }
+
+thresher_status thresher_gated_mlp_plan(thresher_device device, const thresher_gated_mlp_problem* problem,
+                                        const thresher_gated_mlp_weights* weights,
+                                        const thresher_dual_gemm_options* gate_up_options,
+                                        const thresher_dual_gemm_options* down_options, thresher_gated_mlp** plan_out) {
+  return guarded([&] {
+    required(plan_out, "plan");
+    *plan_out =
+        new thresher_gated_mlp{plan(device_of(device), problem_of(problem), required(weights, "weights").packed,
+                                    {.gate_up = options_of(gate_up_options), .down = options_of(down_options)})};
+  });
+}
+
+void thresher_gated_mlp_destroy(thresher_gated_mlp* plan_handle) { delete plan_handle; }
+
+size_t thresher_gated_mlp_workspace_bytes(const thresher_gated_mlp* plan_handle) {
+  return plan_handle == nullptr ? 0 : plan_handle->layer.workspace_bytes();
+}
+
+thresher_status thresher_gated_mlp_run(const thresher_gated_mlp* plan_handle, void* stream, const thresher_matrix* x,
+                                       const thresher_matrix* out, void* workspace) {
+  return guarded([&] {
+    required(plan_handle, "plan")
+        .layer.run(Stream{stream}, tensor_of(x, "x", OperandRole::tokens), tensor_of(out, "out", OperandRole::tokens),
+                   workspace);
+  });
+}
+
+thresher_status thresher_moe_plan(thresher_device device, const thresher_moe_problem* problem,
+                                  const thresher_grouped_weights* gate_up, const thresher_grouped_weights* down,
+                                  const thresher_dual_gemm_options* gate_up_options,
+                                  const thresher_dual_gemm_options* down_options, thresher_moe** plan_out) {
+  return guarded([&] {
+    required(plan_out, "plan");
+    const thresher_grouped_weights& of_gate_up = required(gate_up, "gate_up");
+    const thresher_grouped_weights& of_down = required(down, "down");
+    const Device on = device_of(device);
+    *plan_out = new thresher_moe{plan(on, problem_of(problem), of_gate_up.packed, of_down.packed,
+                                      {.gate_up = options_of(gate_up_options), .down = options_of(down_options)}),
+                                 on.id()};
+  });
+}
+
+void thresher_moe_destroy(thresher_moe* plan_handle) { delete plan_handle; }
+
+size_t thresher_moe_workspace_bytes(const thresher_moe* plan_handle) {
+  return plan_handle == nullptr ? 0 : plan_handle->layer.workspace_bytes();
+}
+
+thresher_status thresher_moe_run(const thresher_moe* plan_handle, void* stream, const thresher_matrix* x,
+                                 const int32_t* topk_ids, const float* topk_weights, const thresher_matrix* out,
+                                 void* workspace) {
+  return guarded([&] {
+    const thresher_moe& plan = required(plan_handle, "plan");
+    const Tensor tokens = tensor_of(x, "x", OperandRole::tokens);
+    const auto of_choices = [&](const void* data, Format format) {
+      return Tensor::contiguous(const_cast<void*>(data), format, {tokens.shape[0], plan.layer.problem().top_k},
+                                plan.device);
+    };
+    plan.layer.run(Stream{stream},
+                   {.x = tokens,
+                    .topk_ids = of_choices(topk_ids, Format::int32),
+                    .topk_weights = of_choices(topk_weights, Format::fp32),
+                    .out = tensor_of(out, "out", OperandRole::tokens)},
+                   workspace);
+  });
+}
