@@ -1,0 +1,101 @@
+// What a layer of experts launches, as the driver sees it; there need be no GPU.
+#include <gtest/gtest.h>
+
+#include <array>
+#include <optional>
+
+#include "ops/recording_driver.hpp"
+#include "runtime/nvrtc.hpp"
+#include "strategies/moe_layer/params.hpp"
+#include "thresher/thresher.hpp"
+
+namespace thresher {
+namespace {
+
+using testing::driver_record;
+using testing::RecordedLaunch;
+
+constexpr DeviceId gpu{DeviceKind::cuda, 0};
+
+/// In the page that the driver says is the GPU's.
+void* on_gpu(std::uintptr_t at) { return reinterpret_cast<void*>(testing::recorded_page_bytes + at); }
+
+Tensor tensor_on_gpu(std::uintptr_t at, Format format, std::initializer_list<std::int64_t> shape) {
+  return Tensor::contiguous(on_gpu(at), format, shape, gpu);
+}
+
+class LayerLaunches : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    if (!runtime::nvrtc_status().problem.empty()) {
+      GTEST_SKIP() << runtime::nvrtc_status().problem;
+    }
+    layer_ = plan(Device::cuda(0), problem(), gate_up(), down());
+    driver_record() = {};
+  }
+
+  static MoeProblem problem() {
+    return {.experts = 1, .tokens = 4, .top_k = 2, .hidden_size = 16, .intermediate_size = 16};
+  }
+  static GroupedWeights gate_up() {
+    return {.b1 = tensor_on_gpu(0x400, Format::bf16, {1, 16, 16}),
+            .b2 = tensor_on_gpu(0x600, Format::bf16, {1, 16, 16})};
+  }
+  static GroupedWeights down() { return {.b1 = tensor_on_gpu(0x800, Format::bf16, {1, 16, 16})}; }
+  static MoeTensors tensors(std::int64_t tokens) {
+    return {.x = tensor_on_gpu(0xA00, Format::bf16, {tokens, 16}),
+            .topk_ids = tensor_on_gpu(0xB00, Format::int32, {tokens, 2}),
+            .topk_weights = tensor_on_gpu(0xB80, Format::fp32, {tokens, 2}),
+            .out = tensor_on_gpu(0xC00, Format::bf16, {tokens, 16})};
+  }
+
+  std::optional<MoeLayer> layer_{};
+  void* workspace_ = on_gpu(0);
+};
+
+/// Choices sorted, rows gathered, gate and up, down, rows added up: each may start while the one before it ends.
+TEST_F(LayerLaunches, AreAChainOfDependentOnes) {
+  layer_->run({}, tensors(4), workspace_);
+  ASSERT_EQ(driver_record().launches.size(), 5U);
+  for (const RecordedLaunch& launch : driver_record().launches) {
+    EXPECT_TRUE(launch.dependent);
+  }
+  const RecordedLaunch& sorts = driver_record().launches.front();
+  EXPECT_EQ(sorts.grid, (std::array{1U, 1U, 1U}));
+  EXPECT_EQ(sorts.block[0], strategies::moe_layer::route_threads);
+  EXPECT_EQ(sorts.shared_bytes, strategies::moe_layer::route_words(1) * 4U);
+  EXPECT_EQ(driver_record().launches.back().grid, (std::array{4U, 1U, 1U}));
+}
+
+TEST_F(LayerLaunches, OfNoTokensThereAreNone) {
+  layer_->run({}, tensors(0), workspace_);
+  EXPECT_TRUE(driver_record().launches.empty());
+}
+
+TEST_F(LayerLaunches, MemoryOfTheHostIsRefused) {
+  std::array<std::int32_t, 64> on_host{};
+  for (const auto change : {&MoeTensors::topk_ids, &MoeTensors::topk_weights, &MoeTensors::out}) {
+    MoeTensors of = tensors(4);
+    (of.*change).data = on_host.data();
+    EXPECT_THROW(layer_->run({}, of, workspace_), Error);
+    EXPECT_TRUE(driver_record().launches.empty());
+  }
+}
+
+TEST_F(LayerLaunches, AProductThatNoStrategyTakesIsNamed) {
+  MoeProblem problem = LayerLaunches::problem();
+  problem.down = Format::fp8_row;
+  GroupedWeights of_down{.b1 = tensor_on_gpu(0x800, Format::fp8_row, {1, 16, 16})};
+  of_down.b1.describe_scales(OperandRole::weights);
+  of_down.b1.scales.data = on_gpu(0xD00);
+  try {
+    (void)plan(Device::cuda(0), problem, gate_up(), of_down);
+    ADD_FAILURE();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::unsupported);
+    EXPECT_EQ(std::string(error.what()).rfind("down: ", 0), 0U) << error.what();
+  }
+}
+
+}  // namespace
+}  // namespace thresher
