@@ -29,6 +29,8 @@ void add_report(CLI::App& app, Context& context);
 void add_run_attention(CLI::App& run);
 /// `gemm` under `run`.
 void add_run_gemm(CLI::App& run);
+/// `gated-mlp` under `run`.
+void add_run_gated_mlp(CLI::App& run);
 /// `grouped-dual-gemm` and `grouped-gemm` under `run`.
 void add_run_grouped(CLI::App& run);
 void add_pack(CLI::App& app, Context& context);

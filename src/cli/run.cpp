@@ -146,6 +146,7 @@ void add_run(CLI::App& app, Context&) {
   add_run_gemm(run);
   add_run_attention(run);
   add_run_grouped(run);
+  add_run_gated_mlp(run);
 }
 
 }  // namespace thresher::cli

@@ -10,6 +10,7 @@
 
 #include "core/integers.hpp"
 #include "core/printable.hpp"
+#include "formats/operands.hpp"
 #include "formats/scales.hpp"
 #include "formats/weight_parts.hpp"
 #include "thresher/error.hpp"
@@ -113,6 +114,36 @@ Stack load_stack(const Checkpoint& checkpoint, std::string_view name, StackKind 
   const std::size_t matrices = is_stack ? static_cast<std::size_t>(stack.shape_.front()) : 1;
   stack.global_scales_ = parts.global_scales(matrices * scales_of_a_matrix);
   stack.data_ = values.read();
+  return stack;
+}
+
+Stack load_experts(const Checkpoint& checkpoint, std::span<const std::string> names, ScaleLayout layout) {
+  Stack stack;
+  for (const std::string& name : names) {
+    const Operand one = load_operand(checkpoint, name, layout);
+    const Tensor matrix = one.view();
+    if (stack.shape_.empty()) {
+      stack.format_ = one.format();
+      stack.shape_ = {std::ssize(names), one.rows(), one.k()};
+      stack.source_ = one.source();
+      stack.scale_layout_ = matrix.scales.layout;
+    } else if (one.format() != stack.format_ || one.rows() != stack.shape_[1] || one.k() != stack.shape_[2]) {
+      reject(fmt::format("{} is {} [{}, {}], expected {} [{}, {}] like {}", one.source(), thresher::name(one.format()),
+                         one.rows(), one.k(), thresher::name(stack.format_), stack.shape_[1], stack.shape_[2],
+                         stack.source_));
+    }
+    const auto append = [](std::vector<std::byte>& to, const void* from, std::size_t bytes) {
+      const auto* const first = static_cast<const std::byte*>(from);
+      to.insert(to.end(), first, first + bytes);
+    };
+    append(stack.data_, matrix.data, static_cast<std::size_t>(matrix.elements() * bits(matrix.format) / 8));
+    append(stack.scales_, matrix.scales.data, scale_bytes(matrix));
+    // NVFP4 without one has 1, as FP8 of one scale never is.
+    stack.global_scales_.push_back(matrix.global_scale == nullptr ? 1.0F : *matrix.global_scale);
+  }
+  if (stack.format_ != Format::nvfp4 && stack.format_ != Format::fp8_tensor) {
+    stack.global_scales_.clear();
+  }
   return stack;
 }
 

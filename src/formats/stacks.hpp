@@ -2,6 +2,7 @@
 /// Matrices, and stacks of them, one for each expert, as files hold them for the grouped products.
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -30,6 +31,8 @@ class Stack {
 
  private:
   friend Stack load_stack(const Checkpoint&, std::string_view, StackKind, ScaleLayout, std::size_t);
+  friend Stack load_experts(const Checkpoint&, std::span<const std::string>, ScaleLayout);
+  friend Stack load_mxfp4_blocks(const Checkpoint&, std::string_view);
   friend Stack load_numbers(const Checkpoint&, std::string_view);
   friend Stack numbers_of(const std::vector<float>&);
 
@@ -49,6 +52,15 @@ class Stack {
 /// was expected.
 [[nodiscard]] Stack load_stack(const Checkpoint& checkpoint, std::string_view name, StackKind kind, ScaleLayout layout,
                                std::size_t scales_of_a_matrix = 1);
+
+/// Weights of several experts, each a matrix of its own that load_operand reads, as one stack. Throws as that does, and
+/// when two of them differ in format or shape.
+[[nodiscard]] Stack load_experts(const Checkpoint& checkpoint, std::span<const std::string> names, ScaleLayout layout);
+
+/// MXFP4 weights of all experts as gpt-oss has them, in bf16, which holds them exactly: NAME_blocks, U8
+/// [E,rows,K/32,16] with two e2m1 a byte, the low half first, and NAME_scales, U8 [E,rows,K/32], exponents of 2 that
+/// are 127 less. Throws like load_stack, and for an exponent that bf16 does not hold.
+[[nodiscard]] Stack load_mxfp4_blocks(const Checkpoint& checkpoint, std::string_view name);
 
 /// F32 [n] of these.
 [[nodiscard]] Stack numbers_of(const std::vector<float>& values);
