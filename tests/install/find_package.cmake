@@ -13,4 +13,5 @@ must(${CMAKE_COMMAND} -G Ninja -S ${SOURCE}/examples/find_package -B ${work}/bui
   -DCMAKE_PREFIX_PATH=${work}/prefix -DCMAKE_CXX_COMPILER=${COMPILER} "-DCMAKE_CXX_FLAGS=${FLAGS}")
 must(${CMAKE_COMMAND} --build ${work}/build)
 must(${work}/build/gated_mlp)
+must(${work}/build/experts)
 must(${work}/prefix/bin/thresher --version)

@@ -132,6 +132,16 @@ TEST(EmulatedMoe, MoreExpertsThanABlockCountsAreRefused) {
   }
 }
 
+/// Each may start while the one ahead of it ends, whatever that is.
+TEST(EmulatedMoe, LaunchesAreDependentOnes) {
+  const MoeProblem problem = choices_of(4, 5000, 2);
+  for (const PlannedCall& call : {route_call(problem, DeviceKind::cuda), combine_call(problem, DeviceKind::cuda)}) {
+    for (const Step& step : call.steps) {
+      EXPECT_TRUE(std::get<KernelLaunch>(step).dependent) << std::get<KernelLaunch>(step).title;
+    }
+  }
+}
+
 /// Rows of random numbers: the CPU adds up in the same order, so that every bit is the same.
 std::string combine(const MoeProblem& problem, std::int64_t gap, std::uint64_t seed) {
   std::mt19937 random(static_cast<unsigned>(seed));
