@@ -45,35 +45,6 @@ void validate(const MoeProblem& problem) {
   ops::check_activation(problem.activation);
 }
 
-/// A planned call on the device that it was planned for.
-class DeviceCall {
- public:
-  DeviceCall(const Device& device, strategies::PlannedCall call) {
-    if (device.kind() == DeviceKind::cuda) {
-      on_gpu_.emplace(std::move(call), device.id().ordinal, strategies::CallTensors{});
-    } else {
-      on_cpu_ = std::move(call);
-    }
-  }
-
-  void run(Stream stream, const strategies::CallTensors& tensors) const {
-    if (on_gpu_) {
-      on_gpu_->run(stream, tensors);
-      return;
-    }
-    for (const strategies::Step& step : on_cpu_.steps) {
-      std::get<strategies::HostCall>(step).call(tensors);
-    }
-  }
-  [[nodiscard]] std::size_t workspace_bytes() const {
-    return on_gpu_ ? on_gpu_->workspace_bytes() : on_cpu_.workspace_bytes();
-  }
-
- private:
-  std::optional<ops::CudaCall> on_gpu_;
-  strategies::PlannedCall on_cpu_;
-};
-
 /// What lies in the workspace, in this order.
 enum Piece : std::size_t { offsets, row_ids, inverse, intermediate, rows, of_route, of_gate_up, of_down };
 
@@ -182,6 +153,35 @@ class MoeLayer::Backend {
       ops::refuse("{} is not contiguous, expected elements one behind the other", argument);
     }
   }
+
+  /// A planned call on the device that it was planned for.
+  class DeviceCall {
+   public:
+    DeviceCall(const Device& device, strategies::PlannedCall call) {
+      if (device.kind() == DeviceKind::cuda) {
+        on_gpu_.emplace(std::move(call), device.id().ordinal, strategies::CallTensors{});
+      } else {
+        on_cpu_ = std::move(call);
+      }
+    }
+
+    void run(Stream stream, const strategies::CallTensors& tensors) const {
+      if (on_gpu_) {
+        on_gpu_->run(stream, tensors);
+        return;
+      }
+      for (const strategies::Step& step : on_cpu_.steps) {
+        std::get<strategies::HostCall>(step).call(tensors);
+      }
+    }
+    [[nodiscard]] std::size_t workspace_bytes() const {
+      return on_gpu_ ? on_gpu_->workspace_bytes() : on_cpu_.workspace_bytes();
+    }
+
+   private:
+    std::optional<ops::CudaCall> on_gpu_;
+    strategies::PlannedCall on_cpu_;
+  };
 
   MoeProblem problem_;
   DeviceId device_;
