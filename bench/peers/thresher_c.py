@@ -11,6 +11,12 @@ CUDA, ROW_MAJOR, SILU = 1, 0, 0
 I, L, P, S = c.c_int32, c.c_int64, c.c_void_p, c.c_char_p
 MATRIX = [P, L, P, P]  # data, row stride, scales, global scale
 TOKENS = [L, P, L, P, I, P]  # rows, data, row stride, scales, their layout, global scale
+
+
+class Device(c.Structure):
+    _fields_ = [("kind", I), ("ordinal", I)]
+
+
 SIGNATURES = {
     "thresher_version": (S, []),
     "thresher_last_error": (S, []),
@@ -30,15 +36,15 @@ SIGNATURES = {
     "thresher_grouped_strategy": (S, [P]),
     "thresher_grouped_run_flat": (I, [P, P, I, L, L, P, L, P, P, P, L, P, P, P, P]),
     "thresher_grouped_destroy": (None, [P]),
+    "thresher_moe_plan": (I, [Device, P, P, P, P, P, P]),
+    "thresher_moe_workspace_bytes": (c.c_size_t, [P]),
+    "thresher_moe_run": (I, [P, P, P, P, P, P, P]),
+    "thresher_moe_destroy": (None, [P]),
     "thresher_attention_plan_flat": (I, [I, I, I, L, L, L, L, L, L, I, P, L, L, P, I, S, S, I, I, P]),
     "thresher_attention_run_flat": (I, [P] * 14),
     "thresher_attention_workspace_bytes": (c.c_size_t, [P]),
     "thresher_attention_destroy": (None, [P]),
 }
-
-
-class Device(c.Structure):
-    _fields_ = [("kind", I), ("ordinal", I)]
 
 
 class Versioned(c.Structure):
@@ -53,6 +59,17 @@ class Versioned(c.Structure):
         return one
 
 
+class thresher_matrix(c.Structure):
+    _fields_ = [("struct_size", c.c_uint32), ("format", I), ("data", P), ("shape", L * 2), ("device", Device),
+                ("row_stride", L), ("scales", P), ("global_scale", P), ("scale_layout", I), ("reserved", I)]
+
+    @classmethod
+    def of(cls, tensor):
+        """A contiguous matrix of 16 bits."""
+        return cls(c.sizeof(cls), FORMATS["bf16" if tensor.dtype == torch.bfloat16 else "fp16"], tensor.data_ptr(),
+                   (L * 2)(*tensor.shape), Device(CUDA, 0), 0, None, None, ROW_MAJOR, 0)
+
+
 class thresher_grouped_problem(Versioned):
     _fields_ = [("struct_size", c.c_uint32), ("layout", I), ("experts", L), ("rows", L), ("n", L), ("k", L),
                 ("tokens", L), ("expected_rows", L), ("row_ids_divisor", L), ("a", I), ("b", I), ("out", I),
@@ -65,6 +82,13 @@ class thresher_grouped_weights_view(Versioned):
                 ("order", I), ("scale_layout", I), ("b1", P), ("b2", P), ("expert_stride", L), ("row_stride", L),
                 ("b1_scales", P), ("b2_scales", P), ("b1_global_scales", P), ("b2_global_scales", P), ("bias1", P),
                 ("bias2", P), ("bias_format", I), ("reserved", I)]
+
+
+class thresher_moe_problem(Versioned):
+    _fields_ = [("struct_size", c.c_uint32), ("x", I), ("experts", L), ("tokens", L), ("top_k", L), ("hidden_size", L),
+                ("intermediate_size", L), ("expected_rows", L), ("gate_up", I), ("intermediate", I), ("down", I),
+                ("rows", I), ("out", I), ("activation", I), ("alpha", c.c_float), ("limit", c.c_float),
+                ("up_offset", c.c_float), ("gate_up_bias", I), ("down_bias", I), ("reserved", I)]
 
 
 class thresher_dual_gemm_options(Versioned):
