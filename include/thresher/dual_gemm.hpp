@@ -60,7 +60,7 @@ struct DualGemmProblem {
   std::int64_t k = 0;
   Format a = Format::fp16;    ///< fp16, bf16, nvfp4 or one of FP8
   Format b = Format::fp16;    ///< fp16, bf16, nvfp4 or one of FP8; of both B1 and B2
-  Format out = Format::fp16;  ///< fp16, bf16 or fp32
+  Format out = Format::fp16;  ///< fp16, bf16, fp32, or requantised: one of FP8, or nvfp4
   Activation activation{};
   bool operator==(const DualGemmProblem&) const = default;
 };

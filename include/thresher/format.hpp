@@ -4,6 +4,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string_view>
 
@@ -42,12 +43,16 @@ struct FormatTraits {
   int values_per_scale = 0;             ///< how many values along K share one scale; 0 where there are no scales
   int weight_rows_per_scale = 1;        ///< how many rows of weights share one scale; of tokens each has its own
   int k_multiple = 1;                   ///< K of an operand is a multiple of it
+  int n_multiple = 1;                   ///< N of an output is a multiple of it
   Format product_format =
       Format::uint8;        ///< what is multiplied: the values, or a format that holds value × scale exactly
   bool is_operand = false;  ///< of a product: A, B1, B2, Q, K, V
   bool is_output = false;   ///< of a product: C, O
 
   [[nodiscard]] constexpr bool has_scales() const noexcept { return values_per_scale > 0; }
+  /// An output whose values are divided by scales that the call is given or finds.
+  [[nodiscard]] constexpr bool is_requantised() const noexcept { return is_output && bits < 16; }
+  [[nodiscard]] constexpr bool is_unscaled_output() const noexcept { return is_output && !is_requantised(); }
   /// Bits of memory for one value and its share of a scale: 4.5 for nvfp4.
   [[nodiscard]] constexpr double stored_bits(OperandRole role = OperandRole::tokens) const noexcept;
 };
@@ -73,31 +78,41 @@ inline constexpr std::array<FormatTraits, all_formats.size()> format_table{{
      .scale_format = Format::fp8_e4m3,
      .values_per_scale = 16,
      .k_multiple = 16,
+     .n_multiple = 16,
      .product_format = Format::fp16,  // 6 bits of significand, exponents from 2^-10 to 2^11: bf16 holds them as well
-     .is_operand = true},
+     .is_operand = true,
+     .is_output = true},
     {.name = "int32", .bits = 32, .product_format = Format::int32},
     {.name = "uint8", .bits = 8, .product_format = Format::uint8},
-    {.name = "fp8_tensor", .bits = 8, .k_multiple = 16, .product_format = Format::fp8_e4m3, .is_operand = true},
+    {.name = "fp8_tensor",
+     .bits = 8,
+     .k_multiple = 16,
+     .product_format = Format::fp8_e4m3,
+     .is_operand = true,
+     .is_output = true},
     {.name = "fp8_row",
      .bits = 8,
      .scale_format = Format::fp32,
      .values_per_scale = whole_row,
      .k_multiple = 16,
      .product_format = Format::fp8_e4m3,
-     .is_operand = true},
+     .is_operand = true,
+     .is_output = true},
     {.name = "fp8_block",
      .bits = 8,
      .scale_format = Format::fp32,
      .values_per_scale = 128,
      .weight_rows_per_scale = 128,
      .k_multiple = 16,
+     .n_multiple = 128,
      .product_format = Format::fp8_e4m3,
-     .is_operand = true},
+     .is_operand = true,
+     .is_output = true},
 }};
 
-template <bool FormatTraits::*is>
+template <auto is>
 consteval auto formats_that() {
-  constexpr auto fits = [](const FormatTraits& traits) { return traits.*is; };
+  constexpr auto fits = [](const FormatTraits& traits) { return std::invoke(is, traits); };
   std::array<Format, std::count_if(format_table.begin(), format_table.end(), fits)> found{};
   std::copy_if(all_formats.begin(), all_formats.end(), found.begin(),
                [&](Format format) { return fits(format_table[static_cast<std::size_t>(format)]); });
@@ -107,6 +122,8 @@ consteval auto formats_that() {
 
 inline constexpr auto operand_formats = detail::formats_that<&FormatTraits::is_operand>();
 inline constexpr auto output_formats = detail::formats_that<&FormatTraits::is_output>();
+/// Those of them that have no scales: fp32, fp16 and bf16.
+inline constexpr auto unscaled_output_formats = detail::formats_that<&FormatTraits::is_unscaled_output>();
 
 [[nodiscard]] constexpr const FormatTraits& format_traits(Format format) noexcept {
   return detail::format_table[static_cast<std::size_t>(format)];

@@ -69,7 +69,7 @@ struct GroupedProblem {
   std::int64_t row_ids_divisor = 1;  ///< gathered: top-k where ids count token · k + choice; at least 1
   Format a = Format::fp16;           ///< fp16, bf16, nvfp4 or one of FP8
   Format b = Format::fp16;           ///< fp16, bf16, nvfp4 or one of FP8; of all weights
-  Format out = Format::fp16;         ///< fp16, bf16 or fp32
+  Format out = Format::fp16;         ///< fp16, bf16, fp32, or requantised: one of FP8, or nvfp4
   /// The grouped dual GEMM's; empty: one weight matrix an expert, no activation.
   std::optional<Activation> activation{};
   bool bias = false;         ///< the weights bring biases

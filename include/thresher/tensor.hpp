@@ -33,6 +33,8 @@ struct Scales {
   Format format = Format::fp8_e4m3;
   Block block{};
   ScaleLayout layout = ScaleLayout::row_major;
+  /// Of an output in fp8_row or fp8_block: the scales that the call writes are rounded up to powers of two.
+  bool powers_of_two = false;
 
   /// `data` for formats of one byte.
   [[nodiscard]] const std::uint8_t* codes() const noexcept { return static_cast<const std::uint8_t*>(data); }

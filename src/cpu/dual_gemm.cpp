@@ -6,12 +6,15 @@
 #include <algorithm>
 #include <array>
 #include <optional>
+#include <utility>
 
 #include "cpu/interleaved.hpp"
 #include "cpu/operand.hpp"
 #include "cpu/parallel.hpp"
 #include "cpu/product.hpp"
 #include "cpu/two_pass.hpp"
+#include "cpu/workspace.hpp"
+#include "formats/requantise.hpp"
 #include "thresher/error.hpp"
 
 namespace thresher::cpu {
@@ -46,6 +49,36 @@ class Planned : public DualGemmKernel {
   std::optional<InterleavedDualGemm> in_float32_;
 };
 
+/// Outputs in float32, and from those the requantised ones: what a scale is of is known when its row is.
+class Requantised : public DualGemmKernel {
+ public:
+  Requantised(const DualGemmProblem& problem, std::unique_ptr<const DualGemmKernel> in_float32, int threads)
+      : n_(problem.n), threads_(threads), in_float32_(std::move(in_float32)) {
+    own_ = layout_.add(in_float32_->workspace_bytes());
+    values_ = layout_.add(static_cast<std::size_t>(problem.m * problem.n) * sizeof(float));
+  }
+
+  [[nodiscard]] std::size_t workspace_bytes() const override { return layout_.bytes(); }
+
+  void run(const Tensor& a, const Tensor& b1_gate, const Tensor& b2_up, const Tensor& c,
+           void* workspace) const override {
+    auto* const bytes = static_cast<std::byte*>(workspace);
+    auto* const values = reinterpret_cast<float*>(bytes + values_);
+    in_float32_->run(a, b1_gate, b2_up, Tensor::contiguous(values, Format::fp32, {a.shape[0], n_}), bytes + own_);
+    parallel_for(threads_, a.shape[0], [&](std::int64_t row, int) {
+      formats::requantise_row(c, row, {values + row * n_, static_cast<std::size_t>(n_)});
+    });
+  }
+
+ private:
+  std::int64_t n_;
+  int threads_;
+  std::unique_ptr<const DualGemmKernel> in_float32_;
+  WorkspaceLayout layout_;
+  std::size_t own_ = 0;
+  std::size_t values_ = 0;
+};
+
 template <typename Strategy>
 std::unique_ptr<const DualGemmKernel> planned(const DualGemmProblem& problem, ProductType type, int threads) {
   return std::make_unique<Planned<Strategy>>(problem, type, threads);
@@ -78,7 +111,14 @@ std::unique_ptr<const DualGemmKernel> plan_dual_gemm(std::string_view strategy, 
     throw Error(ErrorCode::invalid_argument, fmt::format("there is no CPU dual-GEMM strategy '{}', expected one of {}",
                                                          strategy, fmt::join(dual_gemm_strategies(), ", ")));
   }
-  return found->plan(problem, product_type_of(problem.a, problem.b), resolve_threads(threads));
+  const ProductType type = product_type_of(problem.a, problem.b);
+  const int resolved = resolve_threads(threads);
+  if (!format_traits(problem.out).is_requantised()) {
+    return found->plan(problem, type, resolved);
+  }
+  DualGemmProblem in_float32 = problem;
+  in_float32.out = Format::fp32;
+  return std::make_unique<Requantised>(problem, found->plan(in_float32, type, resolved), resolved);
 }
 
 }  // namespace thresher::cpu

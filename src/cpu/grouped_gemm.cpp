@@ -7,7 +7,9 @@
 
 #include "cpu/interleaved.hpp"
 #include "cpu/parallel.hpp"
+#include "cpu/workspace.hpp"
 #include "formats/elements.hpp"
+#include "formats/requantise.hpp"
 #include "thresher/error.hpp"
 
 namespace thresher::cpu {
@@ -122,6 +124,15 @@ std::size_t GroupedGemmKernel::bytes_of_one() const noexcept {
 }
 
 std::size_t GroupedGemmKernel::workspace_bytes() const noexcept {
+  const std::size_t of_products = round_up_bytes(product_bytes());
+  if (!format_traits(problem_.out).is_requantised()) {
+    return of_products;
+  }
+  const std::int64_t slots = problem_.layout == RowLayout::slots ? problem_.experts : 1;
+  return of_products + static_cast<std::size_t>(slots * problem_.rows * problem_.n) * sizeof(float);
+}
+
+std::size_t GroupedGemmKernel::product_bytes() const noexcept {
   std::size_t most = static_cast<std::size_t>(threads_) * bytes_of_one();
   for (const auto& rung : rungs_) {
     most = std::max(most, rung->workspace_bytes(threads_));
@@ -153,8 +164,8 @@ void GroupedGemmKernel::run_expert(const WeightViews& weights, const GroupedTens
   rung_for(group.count).run(call, workspace, team);
 }
 
-GroupedStatus GroupedGemmKernel::run(const WeightViews& weights, const GroupedTensors& tensors, void* workspace) const {
-  const reference::OwnedRows owned = reference::owned_rows(problem_, tensors);
+void GroupedGemmKernel::multiply(const WeightViews& weights, const GroupedTensors& tensors,
+                                 const reference::OwnedRows& owned, void* workspace) const {
   std::int64_t all_rows = 0;
   for (const reference::GroupRows& group : owned.groups) {
     all_rows += group.count;
@@ -173,6 +184,33 @@ GroupedStatus GroupedGemmKernel::run(const WeightViews& weights, const GroupedTe
     run_expert(weights, tensors, owned, of_one_thread[static_cast<std::size_t>(index)],
                static_cast<std::byte*>(workspace) + static_cast<std::size_t>(thread) * bytes, 1);
   });
+}
+
+void GroupedGemmKernel::requantise(const Tensor& values, const Tensor& c, const reference::OwnedRows& owned) const {
+  const std::int64_t rows_of_a_matrix = c.rank == 3 ? c.shape[1] : c.shape[0];
+  parallel_for(threads_, std::ssize(owned.tokens), [&](std::int64_t row, int) {
+    if (owned.tokens[static_cast<std::size_t>(row)] < 0) {
+      return;
+    }
+    const Tensor matrix = c.rank == 3 ? slot_matrix(c, row / rows_of_a_matrix) : c;
+    formats::requantise_row(matrix, row % rows_of_a_matrix,
+                            {static_cast<const float*>(values.data) + row * problem_.n,
+                             static_cast<std::size_t>(problem_.n)});
+  });
+}
+
+GroupedStatus GroupedGemmKernel::run(const WeightViews& weights, const GroupedTensors& tensors, void* workspace) const {
+  const reference::OwnedRows owned = reference::owned_rows(problem_, tensors);
+  if (!format_traits(problem_.out).is_requantised()) {
+    multiply(weights, tensors, owned, workspace);
+    return owned.status;
+  }
+  const Tensor& c = tensors.c;
+  GroupedTensors in_float32 = tensors;
+  in_float32.c = Tensor::contiguous(static_cast<std::byte*>(workspace) + round_up_bytes(product_bytes()), Format::fp32,
+                                    std::span(c.shape.data(), static_cast<std::size_t>(c.rank)));
+  multiply(weights, in_float32, owned, workspace);
+  requantise(in_float32.c, c, owned);
   return owned.status;
 }
 

@@ -1,8 +1,8 @@
 #pragma once
 /// Grouped products on this CPU: each expert's rows are multiplied as a dual GEMM's are, block by block of its weights,
 /// which are never dequantised whole. Threads take an expert each; all of them together one that has more than its
-/// share of the rows. Arguments arrive validated. Exact, and bitwise equal from
-/// run to run, as src/cpu/dual_gemm.hpp says of the dual GEMM.
+/// share of the rows. Requantised outputs are made of outputs in float32, which are kept in the workspace. Arguments
+/// arrive validated. Exact, and bitwise equal from run to run, as src/cpu/dual_gemm.hpp says of the dual GEMM.
 #include <cstddef>
 #include <memory>
 #include <vector>
@@ -31,6 +31,12 @@ class GroupedGemmKernel {
   [[nodiscard]] const Rung& rung_for(std::int64_t rows) const;
   void run_expert(const WeightViews& weights, const GroupedTensors& tensors, const reference::OwnedRows& owned,
                   std::int64_t expert, void* workspace, int team) const;
+  void multiply(const WeightViews& weights, const GroupedTensors& tensors, const reference::OwnedRows& owned,
+                void* workspace) const;
+  /// The rows of C that experts own, from `values` in float32, which are shaped as C is.
+  void requantise(const Tensor& values, const Tensor& c, const reference::OwnedRows& owned) const;
+  /// What products need.
+  [[nodiscard]] std::size_t product_bytes() const noexcept;
   /// What one thread needs for an expert of its own.
   [[nodiscard]] std::size_t bytes_of_one() const noexcept;
 

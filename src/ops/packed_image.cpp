@@ -219,7 +219,7 @@ class PackedReader {
       content.order = one_of("order", all_gate_up_orders);
     }
     if (has("bias_format")) {
-      content.bias_format = one_of("bias_format", output_formats);
+      content.bias_format = one_of("bias_format", unscaled_output_formats);
     }
     if (content.order && content.has_b2) {
       fail("it has an order of gate and up, and two matrices as well, it is damaged: pack the weights again");

@@ -61,8 +61,13 @@ bool share_memory(const Extent& one, const Extent& other) {
   return offset < first || offset + second > pitch;
 }
 
+/// Bytes, and the end behind them.
+using Span = std::pair<std::uintptr_t, std::uintptr_t>;
+
+bool overlap(const Span& one, const Span& other) { return one.first < other.second && other.first < one.second; }
+
 /// The bytes from the first to the last of any tensor that does not run backwards.
-std::pair<std::uintptr_t, std::uintptr_t> span_of(const Tensor& tensor) {
+Span span_of(const Tensor& tensor) {
   const auto begin = reinterpret_cast<std::uintptr_t>(tensor.data);
   std::int64_t last = 0;
   for (int d = 0; d < tensor.rank; ++d) {
@@ -76,9 +81,17 @@ bool may_share_memory(const Tensor& one, const Tensor& other) {
   if (one.rank == 2 && other.rank == 2) {
     return share_memory(Extent(one), Extent(other));
   }
-  const auto [one_begin, one_end] = span_of(one);
-  const auto [other_begin, other_end] = span_of(other);
-  return one_begin < other_end && other_begin < one_end;
+  return overlap(span_of(one), span_of(other));
+}
+
+/// Scales that a call finds and writes with its output.
+bool has_written_scales(const Tensor& c) {
+  return format_traits(c.format).is_requantised() && format_traits(c.format).has_scales() && c.scales.data != nullptr;
+}
+
+Span scales_of(const Tensor& c) {
+  const auto begin = reinterpret_cast<std::uintptr_t>(c.scales.data);
+  return {begin, begin + scale_bytes(c)};
 }
 
 }  // namespace
@@ -93,9 +106,13 @@ void check_operand_format(std::string_view argument, Format format) {
   }
 }
 
-void check_output_format(std::string_view argument, Format format) {
-  if (!format_traits(format).is_output) {
-    refuse("{} is {}, expected {}", argument, name(format), one_of(output_formats));
+void check_output(Format out, std::int64_t n) {
+  const FormatTraits& traits = format_traits(out);
+  if (!traits.is_output) {
+    refuse("problem.out is {}, expected {}", traits.name, one_of(output_formats));
+  }
+  if (n % traits.n_multiple != 0) {
+    refuse("problem.n is {}, expected a multiple of {} for {} outputs", n, traits.n_multiple, traits.name);
   }
 }
 
@@ -184,6 +201,10 @@ void check_no_overlap(std::string_view argument, const Tensor& tensor) {
 
 void check_scales(std::string_view argument, const Tensor& tensor, OperandRole role) {
   const FormatTraits& traits = format_traits(tensor.format);
+  if (tensor.scales.powers_of_two && traits.scale_format != Format::fp32) {
+    refuse("{}.scales are to be powers of two, which {} has none of: fp8_row and fp8_block outputs may have them",
+           argument, traits.name);
+  }
   if (!traits.has_scales()) {
     return;
   }
@@ -266,6 +287,16 @@ void check_workspace(const void* workspace, std::size_t bytes) {
 void check_apart(const Tensor& out, std::string_view argument, const Tensor& operand, std::string_view output) {
   if (out.device == operand.device && out.elements() > 0 && operand.elements() > 0 && may_share_memory(out, operand)) {
     refuse("{} shares memory with {}, expected an output apart from every operand", output, argument);
+  }
+  if (has_written_scales(c) && c.device == operand.device && operand.elements() > 0 &&
+      overlap(scales_of(c), span_of(operand))) {
+    refuse("c.scales share memory with {}, expected scales apart from every tensor", argument);
+  }
+}
+
+void check_scales_apart(const Tensor& c) {
+  if (has_written_scales(c) && c.elements() > 0 && overlap(scales_of(c), span_of(c))) {
+    refuse("c.scales share memory with the values of c, expected scales apart from every tensor");
   }
 }
 

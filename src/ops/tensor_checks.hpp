@@ -26,7 +26,8 @@ using Shape = std::vector<std::int64_t>;
 
 /// Of a problem.
 void check_operand_format(std::string_view argument, Format format);
-void check_output_format(std::string_view argument, Format format);
+/// problem.out, and problem.n columns of it.
+void check_output(Format out, std::int64_t n);
 void check_activation(const Activation& activation);
 /// K is a multiple of what both formats ask for, and at least 1.
 void check_depth(std::int64_t k, Format a, Format b);
@@ -47,7 +48,10 @@ void check_alignment(std::string_view argument, const Tensor& tensor, std::size_
 /// There, and aligned as a Workspace is.
 void check_workspace(const void* workspace, std::size_t bytes);
 
-/// The output lies apart from an operand. Matrices may lie beside each other in the same rows.
+/// The output lies apart from an operand, and so do the scales that are written with it. Matrices may lie beside each other
+/// in the same rows.
 void check_apart(const Tensor& out, std::string_view argument, const Tensor& operand, std::string_view output = "c");
+/// The scales that are written with C lie apart from its values.
+void check_scales_apart(const Tensor& c);
 
 }  // namespace thresher::ops

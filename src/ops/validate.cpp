@@ -21,13 +21,13 @@ void check_matrix_at(const char* argument, const Tensor& tensor, Format format, 
 void validate(const DualGemmProblem& problem) {
   check_operand_format("problem.a", problem.a);
   check_operand_format("problem.b", problem.b);
-  check_output_format("problem.out", problem.out);
   for (const auto& [argument, extent] :
        {std::pair{"m", problem.m}, std::pair{"n", problem.n}, std::pair{"k", problem.k}}) {
     if (extent < 0 || extent >= max_extent) {
       refuse("problem.{} is {}, expected 0 to {}", argument, extent, max_extent - 1);
     }
   }
+  check_output(problem.out, problem.n);
   check_depth(problem.k, problem.a, problem.b);
   check_activation(problem.activation);
 }
@@ -56,6 +56,7 @@ void validate_run(const DualGemmProblem& problem, const Tensor& a, const Tensor&
                   std::size_t workspace_bytes, std::size_t alignment, DeviceId device) {
   validate_tokens(problem, a, workspace, workspace_bytes, alignment, device);
   check_matrix_at("c", c, problem.out, a.shape[0], problem.n, alignment, device);
+  check_scales_apart(c);
   check_apart(c, "a", a);
 }
 

@@ -46,7 +46,7 @@ void check_stack_of_weights(std::string_view argument, const Tensor& tensor, Dev
 
 void check_bias(std::string_view argument, const Tensor& bias, std::int64_t experts, std::int64_t columns,
                 DeviceId device) {
-  if (!format_traits(bias.format).is_output) {
+  if (!format_traits(bias.format).is_unscaled_output()) {
     refuse("{} is {}, expected fp32, fp16 or bf16", argument, name(bias.format));
   }
   check_place(argument, bias, bias.format, {experts, columns}, device, static_cast<std::size_t>(bits(bias.format)) / 8);
@@ -168,12 +168,12 @@ void check_list(const char* argument, const Tensor& list, Format format, const S
 void validate(const GroupedProblem& problem) {
   check_operand_format("problem.a", problem.a);
   check_operand_format("problem.b", problem.b);
-  check_output_format("problem.out", problem.out);
   check_extent("experts", problem.experts, 1);
   check_extent("rows", problem.rows, 0);
   check_extent("n", problem.n, 0);
   check_extent("k", problem.k, 0);
   check_extent("expected_rows", problem.expected_rows, 0);
+  check_output(problem.out, problem.n);
   check_depth(problem.k, problem.a, problem.b);
   if (problem.layout == RowLayout::slots && size_product(problem.experts, problem.rows) > most) {
     refuse("problem.experts times problem.rows (the capacity of a slot) is {} times {}, expected at most {}",
@@ -272,6 +272,7 @@ void validate_run(const GroupedProblem& problem, const GroupedTensors& tensors, 
     refuse_given("row_weights", tensors.row_weights, "problem.row_weights is false");
   }
   check_workspace(workspace, workspace_bytes);
+  check_scales_apart(c);
   for (const auto& [argument, tensor] :
        {std::pair{"a", &tensors.a}, std::pair{groups_name(problem), has_slots ? &tensors.counts : &tensors.offsets},
         std::pair{"row_ids", &tensors.row_ids}, std::pair{"row_weights", &tensors.row_weights},

@@ -9,6 +9,7 @@
 #include "reference/activation.hpp"
 #include "reference/fold.hpp"
 #include "reference/output_format.hpp"
+#include "reference/requantised.hpp"
 
 namespace thresher::reference {
 namespace {
@@ -106,7 +107,9 @@ std::vector<GroupRegion> whole(const GroupedCall& call) {
 
 std::vector<GroupRegion> sample_every_tile(const GroupedCall& call, std::int64_t per_tile, std::uint64_t seed) {
   return regions(call, [&](std::int64_t rows, std::int64_t expert) {
-    return sample_every_tile(rows, call.problem.n, per_tile, seed + static_cast<std::uint64_t>(expert));
+    return with_whole_scales(
+        sample_every_tile(rows, call.problem.n, per_tile, seed + static_cast<std::uint64_t>(expert)), call.problem.out,
+        call.problem.n);
   });
 }
 
@@ -148,13 +151,7 @@ Outputs grouped_outputs(const GroupedCall& call, const GroupRegion& part, Accumu
 
 Tensor group_output(const GroupedCall& call, std::int64_t expert) {
   const Tensor& c = call.tensors.c;
-  const GroupRows& group = group_of(call, expert);
-  Tensor rows = c.rank == 3 ? slot_matrix(c, expert) : c;
-  if (c.rank == 2) {
-    rows.data = static_cast<std::byte*>(c.data) + group.first * c.strides[0] * bits(c.format) / 8;
-  }
-  rows.shape[0] = group.count;
-  return rows;
+  return c.rank == 3 ? slot_matrix(c, expert) : c;
 }
 
 OutputMatrix output_of(const GroupedCall& call, std::int64_t expert) {
@@ -164,7 +161,8 @@ OutputMatrix output_of(const GroupedCall& call, std::int64_t expert) {
           .n = call.problem.n,
           .out = call.problem.out,
           .activation = call.problem.activation,
-          .row_weights = call.problem.row_weights ? weights + group.first : nullptr};
+          .row_weights = call.problem.row_weights ? weights + group.first : nullptr,
+          .first_row = call.tensors.c.rank == 3 ? 0 : group.first};
 }
 
 Verdict judge_grouped(const GroupedCall& call, Rule rule, const std::vector<GroupRegion>& parts,

@@ -31,7 +31,7 @@ struct GroupRegion {
 
 /// Every output that is written.
 [[nodiscard]] std::vector<GroupRegion> whole(const GroupedCall& call);
-/// At most `per_tile` rows and columns of every tile of every expert.
+/// At most `per_tile` rows and columns of every tile of every expert, and what shares a scale with one of them.
 [[nodiscard]] std::vector<GroupRegion> sample_every_tile(const GroupedCall& call, std::int64_t per_tile,
                                                          std::uint64_t seed);
 
@@ -40,7 +40,7 @@ struct GroupRegion {
 [[nodiscard]] Outputs grouped_outputs(const GroupedCall& call, const GroupRegion& part, Accumulation accumulation,
                                       Numerics numerics = Numerics::exact, int threads = 0);
 
-/// One expert's rows of C, and what they are.
+/// The matrix that holds one expert's rows of C, and which of its rows these are, and what.
 [[nodiscard]] Tensor group_output(const GroupedCall& call, std::int64_t expert);
 [[nodiscard]] OutputMatrix output_of(const GroupedCall& call, std::int64_t expert);
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <span>
 #include <vector>
 
 #include <fmt/format.h>
@@ -10,6 +11,7 @@
 #include "formats/elements.hpp"
 #include "reference/activation.hpp"
 #include "reference/output_format.hpp"
+#include "reference/requantised.hpp"
 #include "thresher/error.hpp"
 
 namespace thresher::reference {
@@ -148,9 +150,24 @@ TileEvidence worst_of(const TileGrid& grid, const std::vector<TileSums>& tiles) 
   return worst;
 }
 
+/// Where columns share a scale that is found, all of them are there.
+void check_scales_are_whole(const OutputMatrix& of, const Region& region) {
+  const auto judged = std::ssize(region.columns);
+  const auto needed = std::ssize(with_whole_scales(region, of.out, of.n).columns);
+  if (judged != needed) {
+    throw Error(ErrorCode::invalid_argument,
+                fmt::format("{} of {} columns of {} are judged, but {} share a scale", judged, of.n, name(of.out),
+                            columns_per_scale(of.out, of.n)));
+  }
+}
+
 void check_sizes(const OutputMatrix& of, Rule rule, const Region& region, const Outputs& reference,
                  const Outputs& plain, const Tensor& c) {
-  formats::check_matrix(c, "c", of.m, of.n, of.out);
+  formats::check_matrix(c, "c", c.shape[0], of.n, of.out);
+  if (c.shape[0] < of.first_row + of.m) {
+    throw Error(ErrorCode::invalid_argument, fmt::format("c has {} rows, but its rows from {} to {} are judged",
+                                                         c.shape[0], of.first_row, of.first_row + of.m - 1));
+  }
   const auto elements = static_cast<std::size_t>(region.elements());
   const auto fits = [elements](const Outputs& outputs) {
     return outputs.gate.size() == elements && outputs.up.size() == elements && outputs.value.size() == elements;
@@ -164,7 +181,132 @@ void check_sizes(const OutputMatrix& of, Rule rule, const Region& region, const 
     throw Error(ErrorCode::invalid_argument, fmt::format("the region reaches row {} and column {}, but c is [{}, {}]",
                                                          region.rows.back(), region.columns.back(), of.m, of.n));
   }
+  check_scales_are_whole(of, region);
 }
+
+/// One judgement on its way: what is asked about, and what has been found.
+class Judging {
+ public:
+  Judging(const OutputMatrix& of, Rule rule, const Region& region, const Outputs& reference, const Outputs& plain,
+          const Tensor& c)
+      : of_(of), region_(region), reference_(reference), plain_(plain), c_(c), grid_(of), tiles_(grid_.count()) {
+    verdict_.rule = rule;
+    verdict_.elements = region.elements();
+    errors_ = is_general() ? plain_errors_by_tile(grid_, region, of.activation, reference, plain)
+                           : std::vector<PlainErrors>(grid_.count());
+  }
+
+  void look_at_values() {
+    for_each_place(region_, [&](std::int64_t row, std::int64_t column, std::size_t index) {
+      ElementEvidence element = evidence(row, column, index);
+      element.ratio = error_ratio(verdict_.rule, of_.out, element.value, element.reference, element.bound);
+      if (is_general() && element.ratio > 1.0 && same_non_finite(element.value, plain_.value[index])) {
+        element.ratio = 0.0;
+      }
+      take(element);
+    });
+  }
+
+  /// What shares a scale together.
+  void look_at_requantised_values() {
+    const std::int64_t shared = columns_per_scale(of_.out, of_.n);
+    std::size_t index = 0;
+    for (const std::int64_t row : region_.rows) {
+      for (std::size_t first = 0; first < region_.columns.size();) {
+        const std::int64_t block = region_.columns[first] / shared;
+        std::size_t end = first + 1;
+        while (end < region_.columns.size() && region_.columns[end] / shared == block) {
+          ++end;
+        }
+        look_at_scale(row, std::span(region_.columns).subspan(first, end - first), index);
+        index += end - first;
+        first = end;
+      }
+    }
+  }
+
+  [[nodiscard]] Verdict verdict() {
+    verdict_.passed = verdict_.wrong == 0;
+    verdict_.worst_tile = worst_of(grid_, tiles_);
+    return verdict_;
+  }
+
+ private:
+  [[nodiscard]] bool is_general() const { return verdict_.rule == Rule::general; }
+
+  [[nodiscard]] ElementEvidence evidence(std::int64_t row, std::int64_t column, std::size_t index) const {
+    ElementEvidence element{row, column, output_value(c_, of_.first_row + row, column), reference_.value[index],
+                            0.0, 0.0};
+    if (std::isfinite(element.reference)) {
+      element.bound = bound_for(of_, verdict_.rule, row, reference_.gate[index], reference_.up[index],
+                                errors_[grid_.of(row, column)]);
+    }
+    return element;
+  }
+
+  void take(const ElementEvidence& element) {
+    tiles_[grid_.of(element.row, element.column)].add(element);
+    verdict_.wrong += element.ratio > 1.0 ? 1 : 0;
+    if (verdict_.worst.row < 0 || element.ratio > verdict_.worst.ratio) {
+      verdict_.worst = element;
+    }
+  }
+
+  [[nodiscard]] ValueRange range_of(const ElementEvidence& element, std::size_t index) const {
+    return {.low = element.reference - element.bound,
+            .high = element.reference + element.bound,
+            .is_nan = std::isnan(element.reference),
+            .is_unknown = is_general() && !std::isfinite(plain_.value[index]) &&
+                          !same_non_finite(plain_.value[index], element.reference)};
+  }
+
+  void look_at_scale(std::int64_t row, std::span<const std::int64_t> columns, std::size_t index) {
+    std::vector<ElementEvidence> elements;
+    std::vector<ValueRange> values;
+    for (std::size_t i = 0; i < columns.size(); ++i) {
+      elements.push_back(evidence(row, columns[i], index + i));
+      values.push_back(range_of(elements.back(), index + i));
+    }
+    const bool is_right = !format_traits(of_.out).has_scales() || is_right_scale(row, columns.front(), values);
+    const double scale = output_scale(c_, of_.first_row + row, columns.front());
+    for (std::size_t i = 0; i < columns.size(); ++i) {
+      const NumberRange right = right_numbers(of_.out, values[i], scale);
+      const bool holds = right.holds(elements[i].value);
+      const double reach = elements[i].value > elements[i].reference ? right.high - elements[i].reference
+                                                                     : elements[i].reference - right.low;
+      const double off = std::fabs(elements[i].value - elements[i].reference);
+      elements[i].bound = std::isfinite(reach) ? std::max(reach, 0.0) : 0.0;
+      const double ratio = std::isfinite(off) && elements[i].bound > 0.0 ? off / elements[i].bound : 0.0;
+      elements[i].ratio = !is_right ? infinity
+                          : holds   ? std::min(ratio, 1.0)
+                                    : (ratio > 1.0 ? ratio : infinity);
+      take(elements[i]);
+    }
+  }
+
+  bool is_right_scale(std::int64_t row, std::int64_t column, std::span<const ValueRange> values) {
+    const ScaleRange right = right_scales(c_, values);
+    const double global_scale = of_.out == Format::nvfp4 ? formats::global_scale(c_) : 1.0;
+    const double scale = output_scale(c_, of_.first_row + row, column) / global_scale;
+    if (right.holds(scale)) {
+      return true;
+    }
+    if (verdict_.wrong_scales++ == 0) {
+      verdict_.first_wrong_scale = {row, column, scale, right.low, right.high};
+    }
+    return false;
+  }
+
+  const OutputMatrix& of_;
+  const Region& region_;
+  const Outputs& reference_;
+  const Outputs& plain_;
+  const Tensor& c_;
+  TileGrid grid_;
+  std::vector<PlainErrors> errors_;
+  std::vector<TileSums> tiles_;
+  Verdict verdict_;
+};
 
 }  // namespace
 
@@ -211,33 +353,13 @@ double error_ratio(Rule rule, Format out, double value, double reference, double
 Verdict judge(const OutputMatrix& of, Rule rule, const Region& region, const Outputs& reference, const Outputs& plain,
               const Tensor& c) {
   check_sizes(of, rule, region, reference, plain, c);
-  const TileGrid grid(of);
-  const bool general = rule == Rule::general;
-  const std::vector<PlainErrors> errors = general ? plain_errors_by_tile(grid, region, of.activation, reference, plain)
-                                                  : std::vector<PlainErrors>(grid.count());
-  std::vector<TileSums> tiles(grid.count());
-  Verdict verdict;
-  verdict.rule = rule;
-  verdict.elements = region.elements();
-  for_each_place(region, [&](std::int64_t row, std::int64_t column, std::size_t index) {
-    const std::size_t tile = grid.of(row, column);
-    ElementEvidence element{row, column, formats::element(c, row, column), reference.value[index], 0.0, 0.0};
-    if (std::isfinite(element.reference)) {
-      element.bound = bound_for(of, rule, row, reference.gate[index], reference.up[index], errors[tile]);
-    }
-    element.ratio = error_ratio(rule, of.out, element.value, element.reference, element.bound);
-    if (general && element.ratio > 1.0 && same_non_finite(element.value, plain.value[index])) {
-      element.ratio = 0.0;
-    }
-    tiles[tile].add(element);
-    verdict.wrong += element.ratio > 1.0 ? 1 : 0;
-    if (verdict.worst.row < 0 || element.ratio > verdict.worst.ratio) {
-      verdict.worst = element;
-    }
-  });
-  verdict.passed = verdict.wrong == 0;
-  verdict.worst_tile = worst_of(grid, tiles);
-  return verdict;
+  Judging judging(of, rule, region, reference, plain, c);
+  if (format_traits(of.out).is_requantised()) {
+    judging.look_at_requantised_values();
+  } else {
+    judging.look_at_values();
+  }
+  return judging.verdict();
 }
 
 Verdict judge(const DualGemmProblem& problem, Rule rule, const Region& region, const Outputs& reference,
@@ -261,6 +383,11 @@ void Verdict::include(Verdict other, std::int64_t first_row) {
   rule = other.rule;
   elements += other.elements;
   wrong += other.wrong;
+  if (other.wrong_scales > 0 && wrong_scales == 0) {
+    first_wrong_scale = other.first_wrong_scale;
+    first_wrong_scale.row += first_row;
+  }
+  wrong_scales += other.wrong_scales;
   if (other.worst.row >= 0 && (worst.row < 0 || other.worst.ratio > worst.ratio)) {
     worst = other.worst;
     worst.row += first_row;
@@ -275,11 +402,17 @@ std::string Verdict::explain() const {
   if (elements == 0) {
     return "correct: there is nothing to compare";
   }
+  const ScaleEvidence& scale = first_wrong_scale;
+  const std::string scales =
+      wrong_scales == 0 ? ""
+                        : fmt::format("; {} scales are wrong, the first is {} at [{}, {}] where {} to {} are right",
+                                      wrong_scales, scale.value, scale.row, scale.column, scale.low, scale.high);
   return fmt::format(
       "{}: {} of {} outputs are outside the {} bound; the worst is {} at [{}, {}] where the reference is {} ± {}; the "
-      "worst tile starts at [{}, {}] with {} of {} outside and a relative error of {:.2e}",
+      "worst tile starts at [{}, {}] with {} of {} outside and a relative error of {:.2e}{}",
       passed ? "correct" : "wrong", wrong, elements, name(rule), worst.value, worst.row, worst.column, worst.reference,
-      worst.bound, worst_tile.row, worst_tile.column, worst_tile.wrong, worst_tile.elements, worst_tile.relative_error);
+      worst.bound, worst_tile.row, worst_tile.column, worst_tile.wrong, worst_tile.elements, worst_tile.relative_error,
+      scales);
 }
 
 }  // namespace thresher::reference

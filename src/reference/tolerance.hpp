@@ -40,6 +40,15 @@ struct ElementEvidence {
   double ratio = 0.0;
 };
 
+/// The scale of a requantised output that is none of those that its values may give.
+struct ScaleEvidence {
+  std::int64_t row = -1;
+  std::int64_t column = -1;  ///< the first that it multiplies
+  double value = 0.0;
+  double low = 0.0;
+  double high = 0.0;
+};
+
 /// One tile of the output: its first row and column, and how its elements fared.
 struct TileEvidence {
   std::int64_t row = -1;
@@ -58,6 +67,8 @@ struct [[nodiscard]] Verdict {
   std::int64_t wrong = 0;
   ElementEvidence worst;    ///< the largest error / bound
   TileEvidence worst_tile;  ///< most wrong elements, then the largest rms_ratio
+  std::int64_t wrong_scales = 0;
+  ScaleEvidence first_wrong_scale;
 
   /// One sentence.
   [[nodiscard]] std::string explain() const;
@@ -72,6 +83,7 @@ struct OutputMatrix {
   Format out = Format::fp16;
   std::optional<Activation> activation{};  ///< none: the gate itself
   const float* row_weights = nullptr;      ///< m of them; null: 1
+  std::int64_t first_row = 0;              ///< where they begin in the tensor that they lie in
 
   [[nodiscard]] double row_weight(std::int64_t row) const noexcept {
     return row_weights == nullptr ? 1.0 : static_cast<double>(row_weights[row]);
@@ -98,10 +110,13 @@ struct PlainErrors {
 /// reaches past the format's range.
 [[nodiscard]] double error_ratio(Rule rule, Format out, double value, double reference, double bound);
 
-/// Judges the output `c` [m, n] over a region. `reference` and `plain` are dual_gemm_fast and plain_low_precision over
+/// Judges outputs [m, n] over a region; they are rows first_row to first_row + m − 1 of `c`. `reference` and `plain` are dual_gemm_fast and plain_low_precision over
 /// that region; only Rule::general reads `plain`, whose accumulation is that of the device that made c. NaN and Inf
 /// must stand where the reference has them (or where `plain` has them, whose float32 sums can overflow on the way to a
 /// finite one) and nowhere else; an output at the edge of the format's range may be Inf if the bound reaches past it.
+/// Of a requantised output a value may be whatever a number within the bound of the definition becomes under the scale
+/// that is there; a scale is one that the largest of such numbers may give, and where it is not, all that it multiplies
+/// is wrong. Regions have all columns that share such a scale.
 /// A tile of one or two fp32 outputs can be unlucky: the plain computation may happen to be exact there.
 /// Throws Error(invalid_argument) when c or a size does not fit.
 Verdict judge(const OutputMatrix& of, Rule rule, const Region& region, const Outputs& reference, const Outputs& plain,

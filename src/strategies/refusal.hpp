@@ -1,13 +1,15 @@
 #pragma once
-/// How a strategy refuses to plan what it cannot run.
+/// How a strategy says what it cannot run, and refuses to plan it.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "thresher/error.hpp"
+#include "thresher/format.hpp"
 #include "thresher/knobs.hpp"
 
 namespace thresher::strategies {
@@ -19,6 +21,15 @@ inline void refuse_obstacles(std::string_view strategy, const Knobs& knobs, cons
                 fmt::format("strategy {}{}{} cannot run: {}", strategy, knobs.empty() ? "" : " with ", knobs.text(),
                             fmt::join(obstacles, "; ")));
   }
+}
+
+/// Of a strategy that writes outputs as they are.
+inline std::optional<std::string> cannot_requantise(std::string_view strategy, Format out) {
+  if (!format_traits(out).is_requantised()) {
+    return std::nullopt;
+  }
+  return fmt::format("strategy {} does not requantise its outputs to {}: it writes fp16, bf16 and fp32", strategy,
+                     name(out));
 }
 
 }  // namespace thresher::strategies

@@ -1,5 +1,6 @@
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include "core/arch.hpp"
 #include "thresher/dual_gemm.hpp"
 
@@ -49,8 +50,9 @@ TEST(FormatTraits, OfNvfp4) {
   EXPECT_EQ(traits.scale_format, Format::fp8_e4m3);
   EXPECT_EQ(traits.values_per_scale, 16);
   EXPECT_EQ(traits.k_multiple, 16);
+  EXPECT_EQ(traits.n_multiple, 16);
   EXPECT_TRUE(traits.is_operand);
-  EXPECT_FALSE(traits.is_output);
+  EXPECT_TRUE(traits.is_requantised());
 }
 
 TEST(FormatTraits, OfFp8) {
@@ -60,9 +62,10 @@ TEST(FormatTraits, OfFp8) {
     EXPECT_EQ(traits.product_format, Format::fp8_e4m3) << traits.name;
     EXPECT_EQ(traits.k_multiple, 16) << traits.name;
     EXPECT_TRUE(traits.is_operand) << traits.name;
-    EXPECT_FALSE(traits.is_output) << traits.name;
+    EXPECT_TRUE(traits.is_requantised()) << traits.name;
   }
   EXPECT_FALSE(format_traits(Format::fp8_tensor).has_scales());
+  EXPECT_EQ(format_traits(Format::fp8_block).n_multiple, 128);
   EXPECT_EQ(format_traits(Format::fp8_row).scale_format, Format::fp32);
   EXPECT_EQ(format_traits(Format::fp8_block).scale_format, Format::fp32);
   EXPECT_EQ(format_traits(Format::fp8_block).stored_bits(), 8.25);
@@ -72,7 +75,13 @@ TEST(FormatTraits, OfFp8) {
 TEST(FormatTraits, WhatProductsReadAndWrite) {
   EXPECT_EQ(operand_formats, (std::array{Format::fp16, Format::bf16, Format::nvfp4, Format::fp8_tensor, Format::fp8_row,
                                          Format::fp8_block}));
-  EXPECT_EQ(output_formats, (std::array{Format::fp32, Format::fp16, Format::bf16}));
+  EXPECT_EQ(output_formats, (std::array{Format::fp32, Format::fp16, Format::bf16, Format::nvfp4, Format::fp8_tensor,
+                                        Format::fp8_row, Format::fp8_block}));
+  EXPECT_EQ(unscaled_output_formats, (std::array{Format::fp32, Format::fp16, Format::bf16}));
+  for (const Format format : all_formats) {
+    EXPECT_EQ(std::count(unscaled_output_formats.begin(), unscaled_output_formats.end(), format) == 1,
+              format_traits(format).is_output && !format_traits(format).is_requantised());
+  }
 }
 
 }  // namespace

@@ -154,6 +154,21 @@ TEST_P(CpuDualGemm, StridedRowsAndBlockedScalesAreRight) {
   }
 }
 
+TEST_P(CpuDualGemm, RequantisedOutputsAreRight) {
+  for (const Format out : {Format::fp8_tensor, Format::fp8_row, Format::fp8_block, Format::nvfp4}) {
+    for (const ScaleLayout scales : all_scale_layouts) {
+      for (const bool powers_of_two : {false, true}) {
+        const Layout layout{.out_row_gap = 16, .out_scales = scales, .out_powers_of_two = powers_of_two};
+        const std::int64_t n = out == Format::fp8_block ? 256 : 272;
+        const DualGemmProblem problem{.m = 37, .n = n, .k = 96, .a = Format::bf16, .b = Format::nvfp4, .out = out};
+        expect_right(GetParam(), DualGemmCase::random(problem, layout), reference::Rule::general, 2);
+      }
+    }
+    const DualGemmProblem problem{.m = 9, .n = 128, .k = 64, .out = out};
+    expect_right(GetParam(), DualGemmCase::integers(problem), reference::Rule::exact);
+  }
+}
+
 TEST_P(CpuDualGemm, GlobalScalesMayBeAbsent) {
   const Layout layout{.global_scales = false};
   expect_right(GetParam(),

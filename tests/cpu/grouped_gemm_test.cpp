@@ -137,6 +137,32 @@ TEST(CpuGroupedGemm, Slots) {
   }
 }
 
+TEST(CpuGroupedGemm, RequantisedOutputs) {
+  for (const Format out : {Format::fp8_tensor, Format::fp8_row, Format::fp8_block, Format::nvfp4}) {
+    for (const RowLayout layout : all_row_layouts) {
+      for (const ScaleLayout scales : all_scale_layouts) {
+        SCOPED_TRACE(std::string(name(out)) + " " + std::string(name(layout)) + " " + std::string(name(scales)));
+        GroupedProblem problem = small(Format::bf16, Format::nvfp4);
+        problem.out = out;
+        problem.n = out == Format::fp8_block ? 256 : 144;
+        problem.rows = layout == RowLayout::slots ? 19 : 90;
+        problem.layout = layout;
+        problem.tokens = layout == RowLayout::gathered ? 50 : 0;
+        problem.bias = true;
+        GroupedForm form{.groups = {5, 40, 40, 60, 90}, .layout = {.out_scales = scales, .out_powers_of_two = true}};
+        if (layout == RowLayout::slots) {
+          form.groups = {19, 0, 1, 18};
+        }
+        for (std::int32_t i = 0; i < 90 && layout == RowLayout::gathered; ++i) {
+          form.row_ids.push_back(i * 7 % 53 - 2);  // some of no token
+        }
+        GroupedCase of(problem, form);
+        expect_right(of);
+      }
+    }
+  }
+}
+
 TEST(CpuGroupedGemm, GatheredRows) {
   for (const Format a : operand_formats) {
     GroupedProblem problem = small(a, Format::nvfp4);

@@ -136,7 +136,7 @@ TEST(ValidateGroupedProblem, NamesWhatIsWrong) {
   EXPECT_EQ(problem_refusal([](Arguments& x) { x.problem.a = Format::fp8_e4m3; }),
             "problem.a is fp8_e4m3, expected fp16, bf16, nvfp4, fp8_tensor, fp8_row or fp8_block");
   EXPECT_EQ(problem_refusal([](Arguments& x) { x.problem.out = Format::nvfp4; }),
-            "problem.out is nvfp4, expected fp32, fp16 or bf16");
+            "problem.n is 4, expected a multiple of 16 for nvfp4 outputs");
   EXPECT_EQ(problem_refusal([](Arguments& x) { x.problem.row_ids_divisor = 0; }, RowLayout::gathered),
             "problem.row_ids_divisor is 0, expected 1 to 2147483647");
   EXPECT_EQ(problem_refusal(

@@ -72,8 +72,13 @@ TEST(ValidateProblem, NamesWhatIsWrong) {
   --wrong.n;
   EXPECT_EQ(refusal([&] { validate(wrong); }), "");
   wrong = problem;
+  wrong.out = Format::uint8;
+  EXPECT_EQ(refusal([&] { validate(wrong); }),
+            "problem.out is uint8, expected fp32, fp16, bf16, nvfp4, fp8_tensor, fp8_row or fp8_block");
   wrong.out = Format::nvfp4;
-  EXPECT_EQ(refusal([&] { validate(wrong); }), "problem.out is nvfp4, expected fp32, fp16 or bf16");
+  EXPECT_EQ(refusal([&] { validate(wrong); }), "problem.n is 4, expected a multiple of 16 for nvfp4 outputs");
+  wrong.out = Format::fp8_block;
+  EXPECT_EQ(refusal([&] { validate(wrong); }), "problem.n is 4, expected a multiple of 128 for fp8_block outputs");
   wrong = problem;
   wrong.k = 0;
   EXPECT_EQ(refusal([&] { validate(wrong); }), "problem.k is 0, expected at least 1");
@@ -186,6 +191,38 @@ TEST(ValidateRun, TheOutputLiesApartFromTheOperands) {
   c.data = arguments.a.data;
   EXPECT_EQ(refusal([&] { validate_run(problem, arguments.a, c, nullptr, 0, 16, DeviceId{}); }),
             "c shares memory with a, expected an output apart from every operand");
+}
+
+TEST(ValidateRun, RequantisedOutputsHaveTheScalesOfTheirFormat) {
+  const DualGemmProblem to_fp8{.m = 2, .n = 128, .k = 16, .a = Format::fp16, .b = Format::nvfp4, .out = Format::fp8_block};
+  const Arguments arguments;
+  alignas(16) std::uint8_t codes[2 * 128] = {};
+  float scales[4] = {};
+  const auto refused = [&](auto&& spoil) {
+    Tensor c = Tensor::fp8(codes, Format::fp8_block, OperandRole::tokens, scales, 2, 128);
+    spoil(c);
+    return refusal([&] { validate_run(to_fp8, arguments.a, c, nullptr, 0, 16, DeviceId{}); });
+  };
+  EXPECT_EQ(refused([](Tensor&) {}), "");
+  EXPECT_EQ(refused([](Tensor& c) { c.scales.powers_of_two = true; }), "");
+  EXPECT_EQ(refused([](Tensor& c) { c.scales.layout = ScaleLayout::column_major; }), "");
+  EXPECT_EQ(refused([](Tensor& c) { c.scales.data = nullptr; }),
+            "c is fp8_block but has no scales: set Tensor::scales.data");
+  EXPECT_EQ(refused([](Tensor& c) { c.scales.layout = ScaleLayout::blocked; }),
+            "c.scales are blocked, which scales of tokens in fp8_block cannot be");
+  EXPECT_EQ(refused([&](Tensor& c) { c.global_scale = scales; }),
+            "c is fp8_block with a global scale, expected its scales alone");
+  EXPECT_EQ(refused([&](Tensor& c) { c.scales.data = codes + 252; }),
+            "c.scales share memory with the values of c, expected scales apart from every tensor");
+  EXPECT_EQ(refused([&](Tensor& c) { c.scales.data = arguments.a.data; }),
+            "c.scales share memory with a, expected scales apart from every tensor");
+  DualGemmProblem to_tensor = to_fp8;
+  to_tensor.out = Format::fp8_tensor;
+  Tensor c = Tensor::fp8(codes, Format::fp8_tensor, OperandRole::tokens, scales, 2, 128);
+  c.scales.powers_of_two = true;
+  EXPECT_EQ(refusal([&] { validate_run(to_tensor, arguments.a, c, nullptr, 0, 16, DeviceId{}); }),
+            "c.scales are to be powers of two, which fp8_tensor has none of: fp8_row and fp8_block outputs may have "
+            "them");
 }
 
 TEST(ValidateRun, ChecksStridesAlignmentAndWorkspace) {

@@ -53,8 +53,15 @@ TEST(OutputFormat, OverflowBeginsHalfAnUlpAboveTheLargest) {
   }
 }
 
+TEST(OutputFormat, WhatIsRequantisedIsFloat32Before) {
+  for (const Format format : {Format::nvfp4, Format::fp8_tensor, Format::fp8_row, Format::fp8_block}) {
+    EXPECT_EQ(ulp(format, 1.0), ulp(Format::fp32, 1.0));
+    EXPECT_EQ(round_to(format, 1.0 / 3.0), round_to(Format::fp32, 1.0 / 3.0));
+  }
+}
+
 TEST(OutputFormat, OthersAreRefused) {
-  EXPECT_THROW((void)ulp(Format::nvfp4, 1.0), Error);
+  EXPECT_THROW((void)ulp(Format::uint8, 1.0), Error);
   EXPECT_THROW((void)round_to(Format::int32, 1.0), Error);
 }
 

@@ -80,13 +80,6 @@ Matrix integer_operand(Format format, OperandRole role, std::int64_t rows, std::
   return Matrix::nvfp4(rows, columns, without_global, code, scale, 1.0F);
 }
 
-Matrix poisoned_output(const DualGemmProblem& problem, const Layout& layout) {
-  Matrix c = Matrix::of_values(problem.out, problem.m, problem.n, layout.out_row_gap,
-                               [](std::int64_t, std::int64_t) { return 0.0F; });
-  c.poison();
-  return c;
-}
-
 }  // namespace
 
 Matrix::Matrix(Format format, std::int64_t rows, std::int64_t columns, std::int64_t row_gap)
@@ -111,6 +104,20 @@ Matrix Matrix::of_values(Format format, std::int64_t rows, std::int64_t columns,
       }
     }
   }
+  return matrix;
+}
+
+Matrix Matrix::output(Format format, std::int64_t matrices, std::int64_t rows, std::int64_t columns,
+                      const Layout& layout) {
+  Matrix matrix(format, matrices * rows, columns, layout.out_row_gap);
+  matrix.scaled_rows_ = rows;
+  matrix.scale_layout_ = may_lie(layout.out_scales, format, OperandRole::tokens) ? layout.out_scales
+                                                                                : ScaleLayout::row_major;
+  matrix.powers_of_two_ = layout.out_powers_of_two && (format == Format::fp8_row || format == Format::fp8_block);
+  matrix.scales_.assign(
+      size(matrices) * scale_bytes(format, OperandRole::tokens, rows, columns, matrix.scale_layout_), poison_byte);
+  matrix.has_global_scale_ = format == Format::fp8_tensor || format == Format::nvfp4;
+  matrix.global_scale_ = format == Format::fp8_tensor ? 0.5F : 0.01F;
   return matrix;
 }
 
@@ -208,6 +215,7 @@ Tensor Matrix::view() {
   if (format_traits(format_).has_scales()) {
     tensor.scales.data = scales_.data() + scales_at_;
     tensor.scales.layout = scale_layout_;
+    tensor.scales.powers_of_two = powers_of_two_;
     tensor.describe_scales(role_);
   }
   tensor.global_scale = has_global_scale_ ? &global_scale_ : nullptr;
@@ -260,7 +268,35 @@ void Matrix::assign(const Matrix& other) {
 
 double Matrix::value(std::int64_t row, std::int64_t column) { return formats::element(view(), row, column); }
 
-void Matrix::poison() { std::fill(bytes_.begin(), bytes_.end(), poison_byte); }
+void Matrix::poison() {
+  std::fill(bytes_.begin(), bytes_.end(), poison_byte);
+  if (format_traits(format_).is_requantised()) {
+    std::fill(scales_.begin(), scales_.end(), poison_byte);
+  }
+}
+
+bool Matrix::is_poison(std::int64_t row) {
+  const auto all_poison = [](const std::uint8_t* from, std::int64_t count) {
+    return std::all_of(from, from + count, [](std::uint8_t byte) { return byte == poison_byte; });
+  };
+  if (!all_poison(bytes_.data() + row * row_stride_ * bits(format_) / 8, columns_ * bits(format_) / 8)) {
+    return false;
+  }
+  if (scales_.empty()) {
+    return true;
+  }
+  Tensor of_its_own = view();  // the scales of one matrix of a stack
+  of_its_own.shape[0] = scaled_rows_;
+  const std::size_t own = scale_bytes(of_its_own);
+  const std::int64_t bytes = bits(of_its_own.scales.format) / 8;
+  for (std::int64_t column = 0; column < columns_; column += of_its_own.scales.block.columns) {
+    const std::int64_t at = formats::scale_index(of_its_own, row % scaled_rows_, column) * bytes;
+    if (!all_poison(scales_.data() + size(row / scaled_rows_) * own + at, bytes)) {
+      return false;
+    }
+  }
+  return true;
+}
 
 bool Matrix::gaps_intact() const {
   const std::size_t stride_bytes = size(row_stride_ * bits(format_) / 8);
@@ -283,7 +319,7 @@ DualGemmCase DualGemmCase::random(const DualGemmProblem& problem, const Layout& 
   Matrix b1 = random_operand(problem.b, OperandRole::weights, problem.n, problem.k, weight_deviation, layout, random);
   Matrix b2 =
       random_operand(problem.b, OperandRole::weights, problem.n, problem.k, 0.7 * weight_deviation, layout, random);
-  return {problem, std::move(a), std::move(b1), std::move(b2), poisoned_output(problem, layout)};
+  return {problem, std::move(a), std::move(b1), std::move(b2), Matrix::output(problem.out, 1, problem.m, problem.n, layout)};
 }
 
 DualGemmCase DualGemmCase::integers(const DualGemmProblem& problem, const Layout& layout, unsigned seed) {
@@ -291,7 +327,7 @@ DualGemmCase DualGemmCase::integers(const DualGemmProblem& problem, const Layout
   Matrix a = integer_operand(problem.a, OperandRole::tokens, problem.m, problem.k, true, layout, random);
   Matrix b1 = integer_operand(problem.b, OperandRole::weights, problem.n, problem.k, true, layout, random);
   Matrix b2 = integer_operand(problem.b, OperandRole::weights, problem.n, problem.k, false, layout, random);
-  return {problem, std::move(a), std::move(b1), std::move(b2), poisoned_output(problem, layout)};
+  return {problem, std::move(a), std::move(b1), std::move(b2), Matrix::output(problem.out, 1, problem.m, problem.n, layout)};
 }
 
 }  // namespace thresher::test

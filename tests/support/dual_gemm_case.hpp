@@ -18,6 +18,8 @@ struct Layout {
   std::int64_t out_row_gap = 0;
   ScaleLayout scales = ScaleLayout::row_major;
   bool global_scales = true;
+  ScaleLayout out_scales = ScaleLayout::row_major;
+  bool out_powers_of_two = false;
 };
 
 /// An owned matrix. Gaps between rows hold a pattern that must survive.
@@ -40,6 +42,11 @@ class Matrix {
   static Matrix exact_fp8(Format format, OperandRole role, std::int64_t rows, std::int64_t columns,
                           const Layout& layout, const Values& value);
 
+  /// An output of any format, `matrices` of so many rows one behind the other, all poisoned. Where it is requantised the
+  /// global scale takes what a random case yields into the range of the format.
+  static Matrix output(Format format, std::int64_t matrices, std::int64_t rows, std::int64_t columns,
+                       const Layout& layout);
+
   /// Valid until this object is moved or destroyed.
   [[nodiscard]] Tensor view();
   /// Replaces one element of a 16-bit matrix.
@@ -55,6 +62,9 @@ class Matrix {
   void assign(const Matrix& other);
   [[nodiscard]] double value(std::int64_t row, std::int64_t column);
   [[nodiscard]] const std::vector<std::uint8_t>& bytes() const { return bytes_; }
+  [[nodiscard]] const std::vector<std::uint8_t>& scales() const { return scales_; }
+  /// Whether a row, its scales included, is as poison leaves it.
+  [[nodiscard]] bool is_poison(std::int64_t row);
   /// Overwrites everything, gaps included, with a NaN pattern.
   void poison();
   /// Whether the gaps between rows are as they were made or poisoned.
@@ -76,6 +86,7 @@ class Matrix {
   std::vector<std::uint8_t> scales_;
   std::size_t scales_at_ = 0;  ///< bytes of `scales_` before the first
   ScaleLayout scale_layout_ = ScaleLayout::row_major;
+  bool powers_of_two_ = false;
   float global_scale_ = 1.0F;
   bool has_global_scale_ = false;
 };

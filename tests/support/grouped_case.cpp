@@ -24,9 +24,7 @@ DualGemmCase operands_of(const GroupedProblem& p, const GroupedForm& form, unsig
     made.b1_gate.stack_scales(p.n);
     made.b2_up.stack_scales(p.n);
   }
-  made.c = Matrix::of_values(p.out, rows_of_c(p), p.n, form.layout.out_row_gap,
-                             [](std::int64_t, std::int64_t) { return 0.0F; });
-  made.c.poison();
+  made.c = Matrix::output(p.out, p.layout == RowLayout::slots ? p.experts : 1, p.rows, p.n, form.layout);
   return made;
 }
 
@@ -44,6 +42,8 @@ GroupedCase::GroupedCase(const GroupedProblem& problem, GroupedForm form, unsign
     slot_scales_.push_back(factor(random) * (of_a == nullptr ? 1.0F : *of_a));
     gate_scales_.push_back(factor(random) * (of_gate == nullptr ? 1.0F : *of_gate));
     up_scales_.push_back(factor(random) * (of_up == nullptr ? 1.0F : *of_up));
+    const float* const of_c = operands_.c.view().global_scale;
+    out_scales_.push_back((of_c == nullptr ? 1.0F : *of_c) * (expert % 2 == 0 ? 1.0F : 1.5F));
   }
   for (int i = 0; i < 2 && problem_.bias; ++i) {
     biases_.push_back(Matrix::of_values(form_.bias_format, problem_.experts, problem_.n * (form_.order ? 2 : 1), 0,
@@ -92,6 +92,9 @@ GroupedTensors GroupedCase::tensors() {
     tensors.a.global_scale = slot_scales_.data();
   }
   tensors.c = has_slots ? stack(operands_.c, problem_.rows) : operands_.c.view();
+  if (has_slots && tensors.c.global_scale != nullptr) {
+    tensors.c.global_scale = out_scales_.data();
+  }
   (has_slots ? tensors.counts : tensors.offsets) = integers(form_.groups);
   if (problem_.layout == RowLayout::gathered) {
     tensors.row_ids = integers(form_.row_ids);
@@ -104,11 +107,6 @@ GroupedTensors GroupedCase::tensors() {
   return tensors;
 }
 
-bool GroupedCase::is_untouched(std::int64_t row) {
-  const Tensor view = operands_.c.view();
-  const auto row_bytes = static_cast<std::size_t>(view.shape[1] * bits(view.format) / 8);
-  const auto* const bytes = static_cast<const std::uint8_t*>(view.data) + row * view.strides[0] * bits(view.format) / 8;
-  return std::all_of(bytes, bytes + row_bytes, [](std::uint8_t byte) { return byte == 0xFF; });
-}
+bool GroupedCase::is_untouched(std::int64_t row) { return operands_.c.is_poison(row); }
 
 }  // namespace thresher::test

@@ -32,7 +32,7 @@ class GroupedCase {
   [[nodiscard]] std::vector<std::int32_t>& row_ids() { return form_.row_ids; }
   [[nodiscard]] Matrix& a() { return operands_.a; }
   [[nodiscard]] Matrix& c() { return operands_.c; }
-  /// Whether a row of C, with slots one behind the other, holds the poison still.
+  /// Whether a row of C, with slots one behind the other, and its scales hold the poison still.
   [[nodiscard]] bool is_untouched(std::int64_t row);
 
  private:
@@ -44,6 +44,7 @@ class GroupedCase {
   std::vector<float> slot_scales_;
   std::vector<float> gate_scales_;
   std::vector<float> up_scales_;
+  std::vector<float> out_scales_;  ///< of slots
   std::vector<Matrix> biases_;
   std::vector<float> row_weights_;
 };

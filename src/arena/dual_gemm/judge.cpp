@@ -8,6 +8,7 @@
 #include "reference/dual_gemm_fast.hpp"
 #include "reference/fold.hpp"
 #include "reference/plain_sums.hpp"
+#include "reference/requantised.hpp"
 #include "reference/tolerance.hpp"
 
 namespace thresher::arena {
@@ -25,7 +26,8 @@ Region region_for(const DualGemmProblem& problem, std::uint64_t seed) {
   }
   const double share_per_side = std::sqrt(whole_output_products / products);
   const auto per_tile = static_cast<std::int64_t>(share_per_side * static_cast<double>(reference::tile_side));
-  return reference::sample_every_tile(problem, std::max<std::int64_t>(per_tile, 4), seed);
+  return reference::with_whole_scales(
+      reference::sample_every_tile(problem, std::max<std::int64_t>(per_tile, 4), seed), problem.out, problem.n);
 }
 
 class DualGemmJudge final : public Judge {

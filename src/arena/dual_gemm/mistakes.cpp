@@ -2,8 +2,8 @@
 
 #include <cmath>
 
-#include "formats/elements.hpp"
 #include "reference/activation.hpp"
+#include "reference/requantised.hpp"
 
 namespace thresher::arena {
 namespace {
@@ -45,7 +45,7 @@ void for_each(const JudgedOutputs& part, const Visit& visit) {
   std::size_t i = 0;
   for (const std::int64_t row : part.region.rows) {
     for (const std::int64_t column : part.region.columns) {
-      visit(row, i++, formats::element(part.c, row, column));
+      visit(row, i++, reference::output_value(part.c, part.of.first_row + row, column));
     }
   }
 }

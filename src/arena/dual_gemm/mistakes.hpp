@@ -11,7 +11,7 @@
 
 namespace thresher::arena {
 
-/// Some outputs of one matrix `c`, and what the definition gives for them.
+/// Some outputs that lie in one matrix `c`, and what the definition gives for them.
 struct JudgedOutputs {
   reference::OutputMatrix of;
   const reference::Region& region;

@@ -25,7 +25,7 @@ void DualGemmOperation::add_problems(const ProblemTable& tables, std::vector<Pro
   const auto ks = tables.extents("k", 1);
   const auto as = choices<Format>(tables, "a", named(operand_formats), std::nullopt);
   const auto bs = choices<Format>(tables, "b", named(operand_formats), std::nullopt);
-  const auto outs = choices<Format>(tables, "out", named(output_formats), std::nullopt);
+  const auto outs = choices<Format>(tables, "out", named(unscaled_output_formats), std::nullopt);
   const auto activations = activations_of(tables);
   const auto layouts = choices<ScaleLayout>(tables, "scale_layout", named(all_scale_layouts), ScaleLayout::row_major);
   DualGemmTask task;

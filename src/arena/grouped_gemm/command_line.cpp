@@ -58,8 +58,8 @@ std::vector<ProblemOption> GroupedOperation::options() const {
              [](GroupedProblem& p, const std::string& text) { p.a = p.b = value_of(operand_formats, text); }),
       format("--b", "format of the weights; that of a when left out", names_of(operand_formats),
              [](GroupedProblem& p, const std::string& text) { p.b = value_of(operand_formats, text); }),
-      format("--out", "format of c; bf16 when left out", names_of(output_formats),
-             [](GroupedProblem& p, const std::string& text) { p.out = value_of(output_formats, text); }),
+      format("--out", "format of c; bf16 when left out", names_of(unscaled_output_formats),
+             [](GroupedProblem& p, const std::string& text) { p.out = value_of(unscaled_output_formats, text); }),
       option("--n", "outputs", true, [](GroupedTask& task, std::int64_t value) { task.problem.n = value; }),
       option("--k", "a multiple of 8, of 16 with NVFP4", true,
              [](GroupedTask& task, std::int64_t value) { task.problem.k = value; })};

@@ -189,7 +189,7 @@ void GroupedOperation::add_problems(const ProblemTable& tables, std::vector<Prob
   const auto ks = tables.extents("k", 1);
   const auto as = choices<Format>(tables, "a", named(operand_formats), std::nullopt);
   const auto bs = choices<Format>(tables, "b", named(operand_formats), std::nullopt);
-  const auto outs = choices<Format>(tables, "out", named(output_formats), std::nullopt);
+  const auto outs = choices<Format>(tables, "out", named(unscaled_output_formats), std::nullopt);
   const auto layouts = choices<RowLayout>(tables, "layout", named(all_row_layouts), RowLayout::packed);
   check_layout_keys(tables, layouts);
   const auto scale_layouts =

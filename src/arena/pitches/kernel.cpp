@@ -114,7 +114,7 @@ std::vector<std::string> read_formats(const ConfigTable& table) {
   std::set<std::string> known;
   for (const Format a : formats_given_outside) {
     for (const Format b : formats_given_outside) {
-      for (const Format out : output_formats) {
+      for (const Format out : unscaled_output_formats) {
         known.insert(formats_text({.a = a, .b = b, .out = out}));
       }
     }

@@ -55,7 +55,7 @@ std::optional<std::string> FusedStrategy::not_made_for(const DualGemmProblem& pr
     return fmt::format("strategy {} takes fp16 with fp16 or bf16 with bf16 on a Hopper GPU, not {} with {} on {}",
                        name(), thresher::name(problem.a), thresher::name(problem.b), device.name);
   }
-  return std::nullopt;
+  return cannot_requantise(name(), problem.out);
 }
 
 Config FusedStrategy::config(const DualGemmProblem& problem, const Knobs& knobs) const {

@@ -46,7 +46,8 @@ class KernelStrategy final : public Strategy<DualGemmProblem> {
 
   [[nodiscard]] std::optional<std::string> not_made_for(const DualGemmProblem& problem,
                                                         const DeviceSpec& device) const override {
-    return Kernels::not_made_for(problem, device);
+    auto sentence = Kernels::not_made_for(problem, device);
+    return sentence ? sentence : cannot_requantise(name(), problem.out);
   }
 
   [[nodiscard]] std::vector<std::string> obstacles(const DualGemmProblem& problem, const Knobs& knobs,

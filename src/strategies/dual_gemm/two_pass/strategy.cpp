@@ -35,7 +35,7 @@ class TwoPassStrategy final : public Strategy<DualGemmProblem> {
       return fmt::format("strategy two_pass takes fp16, bf16 and nvfp4, not {} with {}", thresher::name(problem.a),
                          thresher::name(problem.b));
     }
-    return std::nullopt;
+    return cannot_requantise(name(), problem.out);
   }
 
   [[nodiscard]] std::vector<std::string> obstacles(const DualGemmProblem& problem, const Knobs& knobs,
