@@ -23,6 +23,7 @@ TH_DEVICE float fma(float a, float b, float c);
 /// When one operand is NaN the other is returned, as fmaxf and fminf do.
 TH_DEVICE float max(float a, float b);
 TH_DEVICE float min(float a, float b);
+TH_DEVICE float abs(float x);
 }  // namespace math
 
 namespace convert {

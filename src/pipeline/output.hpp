@@ -9,6 +9,7 @@
 #include "machine/launch.hpp"
 #include "machine/matrix.hpp"
 #include "machine/named_barrier.hpp"
+#include "machine/numbers.hpp"
 #include "machine/tma.hpp"
 #include "machine/warp.hpp"
 #include "pipeline/shape.hpp"
@@ -24,7 +25,7 @@ struct OutputMatrix {
   u32 rows = 0;
   u32 columns = 0;
   u32 wide =
-      0;  ///< 1 when data, row_stride and columns allow 16-byte stores of whole 8-column groups (of 16-bit elements)
+      0;  ///< 1 when data, row_stride and columns allow 16-byte stores of whole rows (of 16-bit elements and e4m3)
 };
 
 /// Where a warpgroup's first tile starts.
@@ -38,7 +39,8 @@ struct EveryRow {
   TH_DEVICE bool operator()(u32) const { return true; }
 };
 
-/// Registers to global memory. A quad of threads first transposes 4×4 words so that each stores 16 contiguous bytes.
+/// Registers to global memory. A quad of threads first transposes 4×4 words so that each stores 16 contiguous bytes, of
+/// e4m3 eight; a pair of these is the low half of its word.
 template <typename T, int tiles, int groups>
 class DirectOutput {
  public:
@@ -55,7 +57,7 @@ class DirectOutput {
         const u32 row = origin.row + t * 64 + warp_row + half * 8 + lane / 4;
         const bool stores = row < matrix.rows && is_stored(row);
         int group = 0;
-        if constexpr (sizeof(T) == 2) {
+        if constexpr (sizeof(T) <= 2) {
           TH_UNROLL
           for (; group + 4 <= groups; group += 4) {
             u32 word[4];
@@ -81,9 +83,13 @@ class DirectOutput {
       transpose(word, lane);
       const u32 own = column + lane % 4 * 8;
       if (stores && own < matrix.columns) {
-        const auto wide =
-            matrix.data.offset(static_cast<i64>(row * matrix.row_stride + own)).template as<Vector<u32, 4>>();
-        wide.store(0, Vector<u32, 4>{{word[0], word[1], word[2], word[3]}});
+        const Global<T> at = matrix.data.offset(static_cast<i64>(row * matrix.row_stride + own));
+        if constexpr (sizeof(T) == 1) {
+          at.template as<Vector<u32, 2>>().store(
+              0, Vector<u32, 2>{{bits::permute(word[0], word[1], 0x5410U), bits::permute(word[2], word[3], 0x5410U)}});
+        } else {
+          at.template as<Vector<u32, 4>>().store(0, Vector<u32, 4>{{word[0], word[1], word[2], word[3]}});
+        }
       }
     } else {
       TH_UNROLL
@@ -109,13 +115,19 @@ class DirectOutput {
   }
 
   template <class Pair>
-  static TH_DEVICE void store_pair(const OutputMatrix<T>& matrix, u32 row, u32 column, const Pair& pair,
-                                   bool stores) {
+  static TH_DEVICE void store_pair(const OutputMatrix<T>& matrix, u32 row, u32 column, const Pair& pair, bool stores) {
     if (!stores) {
       return;
     }
     const Global<T> at = matrix.data.offset(static_cast<i64>(row * matrix.row_stride + column));
-    if constexpr (sizeof(T) == 2) {
+    if constexpr (sizeof(T) == 1) {
+      if (column < matrix.columns) {
+        at.store(0, T{static_cast<u8>(pair)});
+      }
+      if (column + 1 < matrix.columns) {
+        at.store(1, T{static_cast<u8>(pair >> 8)});
+      }
+    } else if constexpr (sizeof(T) == 2) {
       if (column < matrix.columns) {
         at.store(0, T{static_cast<u16>(pair & 0xFFFFU)});
       }

@@ -49,6 +49,7 @@ EmulatedCall emulated(const PlannedCall& call, GroupedCase& host) {
 std::string run_and_judge(const PlannedCall& call, GroupedCase& host, std::uint64_t schedules) {
   EmulatedCall run = emulated(call, host);
   std::vector<std::uint8_t> first;
+  std::vector<std::uint8_t> first_scales;
   for (std::uint64_t seed = 0; seed < schedules; ++seed) {
     host.c().poison();
     emulator::Options options;
@@ -70,13 +71,14 @@ std::string run_and_judge(const PlannedCall& call, GroupedCase& host, std::uint6
         return sentence;
       }
       first = host.c().bytes();
+      first_scales = host.c().scales();
       const auto* const words = reinterpret_cast<const std::uint32_t*>(run.workspace());
       const GroupedStatus status = status_in({words, call.workspace[status_piece].bytes / sizeof(std::uint32_t)});
       const GroupedStatus wanted = reference::owned_rows(host.problem(), host.tensors()).status;
       if (status != wanted) {
         return "status: " + status.explain() + ", expected: " + wanted.explain();
       }
-    } else if (host.c().bytes() != first) {
+    } else if (host.c().bytes() != first || host.c().scales() != first_scales) {
       return "schedule " + std::to_string(seed) + " wrote other bytes";
     }
   }
@@ -192,7 +194,7 @@ TEST_P(EmulatedGrouped, RowsWithGapsAndOutputsOffTheGrid) {
 /// Rows begin where 16 bytes may be stored and end where they may not; rows of A are no whole 16 bytes.
 TEST_P(EmulatedGrouped, RowsThatEndBetweenSixteenBytes) {
   GroupedProblem problem = sample().problem;
-  problem.n = (problem.n + 7) / 8 * 8 - 3;
+  problem.n -= format_traits(problem.out).n_multiple > 1 ? 0 : 3 + problem.n % 8;
   problem.k -= bits(problem.b) == 16 ? 4 : 0;
   GroupedForm form = ragged_form(problem);
   form.layout = {.row_gap = row_gap(problem, 4), .out_row_gap = 3};
@@ -260,6 +262,25 @@ TEST_P(EmulatedGrouped, ScalesInBlocks) {
   clean_and_right(problem, 2, form);
 }
 
+/// Scales that are written: row by row, block by block of rows rounded up to 4, powers of two; of slots each its own.
+TEST_P(EmulatedGrouped, OutputScalesInEveryLayout) {
+  if (!format_traits(sample().problem.out).is_requantised()) {
+    return;
+  }
+  for (const ScaleLayout layout : {ScaleLayout::row_major, ScaleLayout::column_major}) {
+    for (const RowLayout rows : {RowLayout::packed, RowLayout::slots}) {
+      if (is_gathered() && rows == RowLayout::slots) {
+        continue;
+      }
+      GroupedProblem problem = is_gathered() ? sample().problem : with_layout(sample().problem, rows);
+      problem.rows = problem.rows / 2 + 1;
+      GroupedForm form = ragged_form(problem);
+      form.layout = {.out_scales = layout, .out_powers_of_two = layout == ScaleLayout::column_major};
+      clean_and_right(problem, 2, form);
+    }
+  }
+}
+
 /// Scales of 1 × 128 of tokens that lie one behind the other for each 128 along K, of rows rounded up to 4.
 TEST_P(EmulatedGrouped, ScalesThatLieColumnByColumn) {
   GroupedProblem problem = sample().problem;
@@ -284,7 +305,7 @@ TEST_P(EmulatedGrouped, OutputsInSeveralBlocksOfScales) {
   if (problem.b != Format::fp8_block) {
     return;
   }
-  problem.n = 2 * 128 + 72;
+  problem.n = format_traits(problem.out).n_multiple > 1 ? 3 * 128 : 2 * 128 + 72;
   problem.k = 2 * 128 + 48;
   clean_and_right(problem, 2);
 }

@@ -18,6 +18,7 @@ inline float reciprocal_approx(float x) { return emulated::flush(1.0F / emulated
 inline float tanh_approx(float x) { return std::tanh(x); }
 inline float fma(float a, float b, float c) { return std::fma(a, b, c); }
 inline float max(float a, float b) { return std::fmax(a, b); }
+inline float abs(float x) { return std::fabs(x); }
 inline float min(float a, float b) { return std::fmin(a, b); }
 }  // namespace math
 

@@ -33,6 +33,7 @@ TH_DEVICE float tanh_approx(float x) {
 TH_DEVICE float fma(float a, float b, float c) { return __fmaf_rn(a, b, c); }
 TH_DEVICE float max(float a, float b) { return fmaxf(a, b); }
 TH_DEVICE float min(float a, float b) { return fminf(a, b); }
+TH_DEVICE float abs(float x) { return fabsf(x); }
 
 }  // namespace math
 

@@ -60,6 +60,10 @@ bool is_written_tensor(const Access& access) {
   return access.memory == Access::Memory::tensor && access.use == Access::Use::writes;
 }
 
+bool is_written_scales(const Access& access) {
+  return access.memory == Access::Memory::scales && access.use == Access::Use::writes;
+}
+
 emulator::Extent extent(const Extent3& of) { return {of.x, of.y, of.z}; }
 
 emulator::LaunchShape shape_of(const KernelLaunch& launch, const LaunchArguments& arguments) {
@@ -200,6 +204,9 @@ void EmulatedCall::poison_outputs() {
       if (is_written_tensor(access) && named_[access.index].tensor.data != nullptr) {
         const Tensor& tensor = named_[access.index].tensor;
         std::memset(tensor.data, poison, extent_bytes(tensor));
+      } else if (is_written_scales(access) && named_[access.index].tensor.scales.data != nullptr) {
+        const Tensor& tensor = named_[access.index].tensor;
+        std::memset(const_cast<void*>(tensor.scales.data), poison, scale_extent_bytes(tensor));
       }
     }
   }

@@ -23,7 +23,8 @@ struct Config {
   Scaling token_scaling = Scaling::none;   ///< of e4m3, what a scale of the tokens is of
   Scaling weight_scaling = Scaling::none;  ///< likewise of the weights
   Number output = Number::bf16;
-  int matrices = 2;  ///< gate and up, or one
+  Scaling output_scaling = Scaling::none;  ///< of e4m3, what a scale of the outputs is of
+  int matrices = 2;                        ///< gate and up, or one
   ActivationCode activation = ActivationCode::silu;
   bool bias = false;
   bool row_weights = false;
@@ -72,6 +73,7 @@ TH_DEVICE constexpr ScalingKnobs scaling_knobs(const Config& c) {
 
 TH_DEVICE constexpr FinishKnobs finish_knobs(const Config& c) {
   return {.output = c.output,
+          .output_scaling = c.output_scaling,
           .matrices = c.matrices,
           .activation = c.activation,
           .bias = c.bias,

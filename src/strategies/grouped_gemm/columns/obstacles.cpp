@@ -22,6 +22,12 @@ std::vector<std::string> obstacles(const GroupedProblem& problem, const Config& 
     found.say("by_turns: {} math warpgroups and a ring of {} slots leave nobody to take turns: use 2 of each at least",
               config.math_warpgroups, config.stages);
   }
+  if (config.output_scaling == Scaling::block && tile_warpgroups(config) % 2 != 0) {
+    found.say(
+        "requantising: a warpgroup makes {} of the {} outputs that share a scale, and the one beside it the others: "
+        "use 2 or 4 math warpgroups on one tile",
+        sum_rows, dual_gemm::scale_block);
+  }
   check_numbers({config.numerics, config.operand, scaling_knobs(config), config.block_k}, found);
   check_block({.shape = shape_of(config),
                .blocks_resident = config.blocks_resident,

@@ -16,6 +16,7 @@ const KnobTable<Config>& knob_table() {
        dual_gemm::scaling_knob("token_scaling", &Config::token_scaling),
        dual_gemm::scaling_knob("weight_scaling", &Config::weight_scaling),
        dual_gemm::number_knob("output", &Config::output),
+       dual_gemm::scaling_knob("output_scaling", &Config::output_scaling),
        from_problem(number("matrices", &Config::matrices, {1, 2}, "")),
        dual_gemm::activation_knob("activation", &Config::activation),
        from_problem(flag("bias", &Config::bias, "")),

@@ -8,6 +8,7 @@
 #include "strategies/dual_gemm/device/activation.hpp"
 #include "strategies/dual_gemm/device/number_type.hpp"
 #include "strategies/grouped_gemm/device/finish_inputs.hpp"
+#include "strategies/grouped_gemm/device/requantise_columns.hpp"
 
 namespace thresher::strategies::grouped_gemm {
 
@@ -119,10 +120,10 @@ class Finish {
         };
         TH_UNROLL
         for (u32 first = 0; first < columns - rest; first += at_once) {
-          stage_and_store<at_once>(matrix, {tile.row + first, output}, staging, value(first), is_stored);
+          stage_and_store<at_once>(matrix, tile, first, output, staging, value(first), is_stored);
         }
         if constexpr (rest != 0) {
-          stage_and_store<rest>(matrix, {tile.row + columns - rest, output}, staging, value(columns - rest), is_stored);
+          stage_and_store<rest>(matrix, tile, columns - rest, output, staging, value(columns - rest), is_stored);
         }
       }
     }
@@ -138,12 +139,20 @@ class Finish {
   }
 
   template <u32 tokens, class Value, class Stored>
-  TH_DEVICE void stage_and_store(const pipeline::OutputMatrix<Result>& matrix, pipeline::OutputOrigin origin,
-                                 Shared<u8> staging, const Value& value, const Stored& is_stored) const {
-    // All of the warpgroup have read what was staged before.
-    named_barrier::sync(1 + place_.warpgroup, 128);
-    pipeline::TransposedOutput<Result, static_cast<int>(tokens), Sources::eights>::write(
-        matrix, origin, staging, 1 + place_.warpgroup, value, is_stored);
+  TH_DEVICE void stage_and_store(const pipeline::OutputMatrix<Result>& matrix, const pipeline::GroupTile& tile,
+                                 u32 first, u32 output, Shared<u8> staging, const Value& value,
+                                 const Stored& is_stored) const {
+    const pipeline::OutputOrigin origin{tile.row + first, output};
+    if constexpr (knobs.output == Number::e4m3) {
+      RequantisedColumns<knobs.output_scaling, tokens>::write(
+          params_.output_scales, {matrix, tile.group, origin.row, origin.column, place_.warpgroup}, staging, value,
+          is_stored);
+    } else {
+      // All of the warpgroup have read what was staged before.
+      named_barrier::sync(1 + place_.warpgroup, 128);
+      pipeline::TransposedOutput<Result, static_cast<int>(tokens), Sources::eights>::write(
+          matrix, origin, staging, 1 + place_.warpgroup, value, is_stored);
+    }
   }
 
   /// One output for two neighbouring tokens.
@@ -170,7 +179,7 @@ class Finish {
         result[e] *= warp::shuffle(ahead.row_weight[group / 4], token);
       }
     }
-    if constexpr (knobs.output == Number::fp32) {
+    if constexpr (knobs.output == Number::fp32 || knobs.output == Number::e4m3) {
       return Vector<float, 2>{{result[0], result[1]}};
     } else {
       return convert::pack<Result>(result[0], result[1]);

@@ -9,6 +9,7 @@ namespace thresher::strategies::grouped_gemm {
 using namespace machine;
 using dual_gemm::ActivationCode;
 using dual_gemm::Number;
+using dual_gemm::Scaling;
 
 /// A number for each output of each group; null data: none.
 struct Biases {
@@ -16,6 +17,15 @@ struct Biases {
   i64 group_stride = 0;  ///< elements
   i64 stride = 0;
   Number format = Number::fp32;
+};
+
+/// Of C in FP8: scales of blocks of 128 outputs, which are written; or what is given, one, of slots one for each.
+struct OutputScaleParams {
+  Global<float> scales;  ///< null of what is given: 1
+  u64 slot_stride = 0;
+  u64 row_stride = 0;
+  u64 block_stride = 0;
+  u32 powers_of_two = 0;
 };
 
 /// Part of the kernel's parameter.
@@ -34,12 +44,14 @@ struct FinishParams {
   float alpha = 0;  ///< swiglu_clamped
   float limit = 0;
   float up_offset = 0;
+  OutputScaleParams output_scales;
 };
 
 /// What the kernel is compiled for.
 struct FinishKnobs {
   Number output = Number::bf16;
-  int matrices = 2;  ///< gate and up, with an activation; or one, without
+  Scaling output_scaling = Scaling::none;  ///< of e4m3: of a tensor or of blocks
+  int matrices = 2;                        ///< gate and up, with an activation; or one, without
   ActivationCode activation = ActivationCode::silu;
   bool bias = false;
   bool row_weights = false;
@@ -50,9 +62,15 @@ struct FinishKnobs {
 /// Tokens that are staged at once.
 inline constexpr u32 staged_tokens = 32;
 TH_DEVICE constexpr u32 staged_at_once(u32 columns) { return columns < staged_tokens ? columns : staged_tokens; }
-/// Of a warpgroup whose warps have `eights` times 8 outputs, in whole kibibytes.
+/// A token's 64 codes, and 16 bytes so that neighbours touch different banks; and those of all.
+inline constexpr u32 staged_code_pitch = 64 + 16;
+inline constexpr u32 staged_code_bytes = staged_tokens * staged_code_pitch;
+/// Of a warpgroup whose warps have `eights` times 8 outputs, in whole kibibytes. FP8 has 16 outputs a warp, and a float
+/// of each warp for each token beside them.
 TH_DEVICE constexpr int finish_staging_bytes(Number output, u32 eights) {
-  const u32 bytes = staged_tokens * pipeline::transposed_pitch(eights * pipeline::warpgroup_outputs);
+  const u32 bytes = output == Number::e4m3
+                        ? staged_code_bytes + 4 * staged_tokens * static_cast<u32>(sizeof(float))
+                        : staged_tokens * pipeline::transposed_pitch(eights * pipeline::warpgroup_outputs);
   return output == Number::fp32 ? 0 : static_cast<int>((bytes + 1023) / 1024 * 1024);
 }
 

@@ -6,6 +6,7 @@
 #include "strategies/dual_gemm/device/activation.hpp"
 #include "strategies/dual_gemm/device/number_type.hpp"
 #include "strategies/grouped_gemm/device/finish_inputs.hpp"
+#include "strategies/grouped_gemm/device/requantise.hpp"
 
 namespace thresher::strategies::grouped_gemm {
 
@@ -31,9 +32,8 @@ class FinishRows {
       for (int t = 0; t < count; ++t) {
         TH_UNROLL
         for (int half = 0; half < 2; ++half) {
-          const u32 row = t * 64 + launch::thread_index() % 128 / 32 * 16 + half * 8 + warp::lane() / 4;
-          ahead.row_weight[t][half] =
-              row < tile.rows ? params_.row_weights.load(static_cast<i64>(first + row)) : 0.0F;
+          const u32 row = row_of(t, half);
+          ahead.row_weight[t][half] = row < tile.rows ? params_.row_weights.load(static_cast<i64>(first + row)) : 0.0F;
         }
       }
     }
@@ -41,25 +41,86 @@ class FinishRows {
   }
 
   template <class Sums>
-  TH_DEVICE void write(const Sums& sums, const pipeline::GroupTile& tile, const Ahead& ahead) const {
+  TH_DEVICE void write(Sums& sums, const pipeline::GroupTile& tile, const Ahead& ahead) const {
     const pipeline::OutputMatrix<Result> matrix{
         params_.c.template as<Result>().offset(static_cast<i64>(tile.group * params_.slot_stride)), params_.row_stride,
         tile.row + tile.rows, params_.n, params_.wide};
-    pipeline::DirectOutput<Result, count, groups>::write(
-        matrix, {tile.row, output_},
-        [&](int t, int group, int half) { return outputs(sums, tile.group, t, group, half, ahead); },
-        [&](u32 row) {
-          if constexpr (knobs.gathered) {
-            return is_gathered(params_, row);
-          } else {
-            return true;
-          }
-        });
+    const auto is_stored = [&](u32 row) {
+      if constexpr (knobs.gathered) {
+        return is_gathered(params_, row);
+      } else {
+        return true;
+      }
+    };
+    if constexpr (knobs.output == Number::e4m3) {
+      write_requantised(matrix, sums, tile, ahead, is_stored);
+    } else {
+      pipeline::DirectOutput<Result, count, groups>::write(
+          matrix, {tile.row, output_},
+          [&](int t, int group, int half) { return outputs(sums, tile.group, t, group, half, ahead); }, is_stored);
+    }
   }
 
  private:
   using Result = typename NumberType<knobs.output>::type;
   static constexpr int groups = columns / 8 / knobs.matrices;
+
+  /// Of the tile's rows, one of the thread's.
+  static TH_DEVICE u32 row_of(int t, int half) {
+    return t * 64 + launch::thread_index() % 128 / 32 * 16 + half * 8 + warp::lane() / 4;
+  }
+
+  /// Outputs take the place of their gates; a tile has all of a block's, of each row in four lanes.
+  template <class Sums, class Stored>
+  TH_DEVICE void write_requantised(const pipeline::OutputMatrix<Result>& matrix, Sums& sums,
+                                   const pipeline::GroupTile& tile, const Ahead& ahead, const Stored& is_stored) const {
+    float inverse[count][2];
+    const float given =
+        knobs.output_scaling == Scaling::block ? 1.0F : given_inverse(params_.output_scales, tile.group);
+    TH_UNROLL
+    for (int t = 0; t < count; ++t) {
+      TH_UNROLL
+      for (int half = 0; half < 2; ++half) {
+        float amax = 0;
+        TH_UNROLL
+        for (int group = 0; group < groups; ++group) {
+          const Vector<float, 2> pair = outputs(sums, tile.group, t, group, half, ahead);
+          TH_UNROLL
+          for (int e = 0; e < 2; ++e) {
+            sums.tile[t].set(group * 4 + half * 2 + e, pair.at[e]);
+            amax = math::max(amax, math::abs(pair.at[e]));
+          }
+        }
+        inverse[t][half] = given;
+        if constexpr (knobs.output_scaling == Scaling::block) {
+          inverse[t][half] = found(matrix, tile, t, half, amax, is_stored);
+        }
+      }
+    }
+    pipeline::DirectOutput<Result, count, groups>::write(
+        matrix, {tile.row, output_},
+        [&](int t, int group, int half) {
+          const int i = group * 4 + half * 2;
+          return static_cast<u32>(convert::floats_to_e4m3x2(sums.tile[t].get(i) * inverse[t][half],
+                                                            sums.tile[t].get(i + 1) * inverse[t][half]));
+        },
+        is_stored);
+  }
+
+  /// From the largest of a lane's outputs of a row to what all of the row are multiplied by.
+  template <class Stored>
+  TH_DEVICE float found(const pipeline::OutputMatrix<Result>& matrix, const pipeline::GroupTile& tile, int t, int half,
+                        float amax, const Stored& is_stored) const {
+    static_assert(knobs.output_scaling != Scaling::block || groups * 8 == dual_gemm::scale_block);
+    amax = math::max(amax, warp::shuffle_xor(amax, 1));
+    amax = math::max(amax, warp::shuffle_xor(amax, 2));
+    const OutputScale scale = scale_for(params_.output_scales, amax);
+    const u32 row = tile.row + row_of(t, half);
+    if (warp::lane() % 4 == 0 && row < matrix.rows && is_stored(row)) {
+      store_scale(params_.output_scales, tile.group, row, output_, scale.scale);
+    }
+    return scale.inverse;
+  }
 
   TH_DEVICE float bias(const Biases& biases, u32 group, u32 output) const {
     return output < params_.n ? bias_at(biases, group, output) : 0.0F;
@@ -89,7 +150,7 @@ class FinishRows {
         result[e] *= ahead.row_weight[t][half];
       }
     }
-    if constexpr (knobs.output == Number::fp32) {
+    if constexpr (knobs.output == Number::fp32 || knobs.output == Number::e4m3) {
       return Vector<float, 2>{{result[0], result[1]}};
     } else {
       return convert::pack<Result>(result[0], result[1]);

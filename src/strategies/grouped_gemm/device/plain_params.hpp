@@ -6,8 +6,6 @@
 
 namespace thresher::strategies::grouped_gemm {
 
-using dual_gemm::Scaling;
-
 /// What a kernel is compiled for: what the scales of its operands are of.
 struct ScalingKnobs {
   Scaling tokens = Scaling::none;

@@ -22,6 +22,27 @@ Biases biases_of(const Tensor& view) {
   return {{address_of(view.data)}, view.strides[0], view.strides[1], dual_gemm::number_of(view.format)};
 }
 
+/// Of what is found, slots of a matrix of scales each; of what is given, slots of one.
+OutputScaleParams output_scales(const Tensor& c) {
+  OutputScaleParams params{};
+  const bool has_slots = c.rank == 3;
+  if (!format_traits(c.format).has_scales()) {
+    params.scales = {address_of(c.global_scale)};
+    params.slot_stride = has_slots ? 1 : 0;
+    return params;
+  }
+  const auto rows = c.shape[has_slots ? 1 : 0];
+  const std::int64_t blocks = ceil_div(c.shape[c.rank - 1], c.scales.block.columns);
+  const bool is_column_major = c.scales.layout == ScaleLayout::column_major;
+  const std::int64_t padded = is_column_major ? round_up(rows, std::int64_t{4}) : rows;
+  params.scales = {address_of(c.scales.data)};
+  params.slot_stride = has_slots ? static_cast<std::uint64_t>(blocks * padded) : 0;
+  params.row_stride = static_cast<std::uint64_t>(is_column_major ? 1 : blocks);
+  params.block_stride = static_cast<std::uint64_t>(is_column_major ? padded : 1);
+  params.powers_of_two = c.scales.powers_of_two ? 1 : 0;
+  return params;
+}
+
 /// C itself begins on 16 bytes (PlannedCall::data_alignment).
 bool allows_wide_stores(const Tensor& c) {
   const std::int64_t bytes = bits(c.format) / 8;
@@ -95,6 +116,9 @@ FinishParams finish_params(const GroupedProblem& problem, const CallTensors& cal
     params.limit = problem.activation->limit;
     params.up_offset = problem.activation->up_offset;
   }
+  if (format_traits(c.format).is_requantised()) {
+    params.output_scales = output_scales(c);
+  }
   return params;
 }
 
@@ -147,6 +171,11 @@ void add_common_accesses(const GroupedProblem& problem, std::vector<Access>& acc
     read(row_ids_index, Access::Use::reads_earlier);
   }
   accesses.push_back({Access::Memory::tensor, output_index, Access::Use::writes});
+  if (format_traits(problem.out).is_requantised()) {
+    const bool is_given = !format_traits(problem.out).has_scales();
+    accesses.push_back({is_given ? Access::Memory::global_scale : Access::Memory::scales, output_index,
+                        is_given ? Access::Use::reads_earlier : Access::Use::writes});
+  }
   accesses.push_back({Access::Memory::workspace, status_piece, Access::Use::writes});
 }
 

@@ -3,6 +3,7 @@
 ///
 ///   name, summary, Config, knob_table()
 ///   not_made_for(problem, device)       as Strategy has it
+///   cannot_write(format)                likewise of requantised outputs, where some of them can be written
 ///   operand(config, problem)            number that is multiplied, where Config has a choice of it
 ///   formats(config)                     of a problem that a sample of these knobs is
 ///   usual(problem, knobs)               what knobs are that nobody names, where Config{} does not say it
@@ -49,7 +50,12 @@ class KernelStrategy final : public Strategy<GroupedProblem> {
 
   [[nodiscard]] std::optional<std::string> not_made_for(const GroupedProblem& problem,
                                                         const DeviceSpec& device) const override {
-    return Kernels::not_made_for(problem, device);
+    auto sentence = Kernels::not_made_for(problem, device);
+    if constexpr (requires { Kernels::cannot_write(problem.out); }) {
+      return sentence ? sentence : Kernels::cannot_write(problem.out);
+    } else {
+      return sentence ? sentence : cannot_requantise(name(), problem.out);
+    }
   }
 
   [[nodiscard]] std::vector<std::string> obstacles(const GroupedProblem& problem, const Knobs& knobs,
@@ -113,6 +119,9 @@ class KernelStrategy final : public Strategy<GroupedProblem> {
       config.weight_scaling = dual_gemm::scaling_of(problem.b);
     }
     config.output = dual_gemm::number_of(problem.out);
+    if constexpr (requires { config.output_scaling; }) {
+      config.output_scaling = dual_gemm::scaling_of(problem.out);
+    }
     config.matrices = problem.activation ? 2 : 1;
     config.activation =
         problem.activation ? dual_gemm::code_of(problem.activation->kind) : dual_gemm::ActivationCode::silu;
@@ -126,7 +135,7 @@ class KernelStrategy final : public Strategy<GroupedProblem> {
     const OperandFormats formats = Kernels::formats(config);
     GroupedProblem problem{.a = formats.tokens,
                            .b = formats.weights,
-                           .out = dual_gemm::format_of(config.output),
+                           .out = out_of(config),
                            .bias = config.bias,
                            .row_weights = config.row_weights};
     if (config.matrices == 2) {
@@ -136,6 +145,14 @@ class KernelStrategy final : public Strategy<GroupedProblem> {
       problem.layout = RowLayout::gathered;
     }
     return problem;
+  }
+
+  static Format out_of(const Config& config) {
+    if constexpr (requires { config.output_scaling; }) {
+      return dual_gemm::format_of(config.output, config.output_scaling);
+    } else {
+      return dual_gemm::format_of(config.output);
+    }
   }
 
   template <class Configs>

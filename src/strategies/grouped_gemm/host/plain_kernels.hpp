@@ -6,6 +6,7 @@
 #include <optional>
 #include <string>
 
+#include "core/integers.hpp"
 #include "pipeline/grouped/tensor_groups.hpp"
 #include "pipeline/grouped/tokens.hpp"
 #include "strategies/grouped_gemm/device/slot_layout.hpp"
@@ -77,19 +78,33 @@ struct HopperKernels : PlainKernels<Own> {
   static constexpr std::string_view fp8_sentence = "it takes FP8 with FP8 too, whatever its scales are of";
   static constexpr bool takes_fp8(Format format) { return dual_gemm::is_fp8(format); }
 
+  static std::optional<std::string> cannot_write(Format out) {
+    if (!format_traits(out).is_requantised() || out == Format::fp8_tensor || out == Format::fp8_block) {
+      return std::nullopt;
+    }
+    return fmt::format("strategy {} requantises its outputs to fp8_tensor and fp8_block, not to {}", Own::name,
+                       thresher::name(out));
+  }
+
   template <class Config>
   static SampleExtents beyond_a_tile(const Config& config) {
     return {.experts = 5,
             .rows = 2 * config.block_tokens + 21,
-            .n = Own::outputs(config) + 8,
+            .n = of_whole_scales(config, Own::outputs(config) + 8),
             .k = config.block_k * (config.stages + 1) + ragged(config)};
   }
   template <class Config>
   static SampleExtents least(const Config& config) {
-    return {.experts = 3, .rows = 2, .n = 8, .k = ragged(config)};
+    return {.experts = 3, .rows = 2, .n = of_whole_scales(config, 8), .k = ragged(config)};
   }
 
  private:
+  /// At least so many outputs, as many as the format takes.
+  template <class Config>
+  static std::int64_t of_whole_scales(const Config& config, std::int64_t outputs) {
+    const Format out = dual_gemm::format_of(config.output, config.output_scaling);
+    return round_up(outputs, std::int64_t{format_traits(out).n_multiple});
+  }
   /// Along K, 16 bytes: as little as there can be.
   template <class Config>
   static std::int64_t ragged(const Config& config) {

@@ -73,7 +73,7 @@ double compulsory_bytes(const GroupedProblem& problem) noexcept {
   const double rows = usual_rows(problem);
   const double of_a =
       problem.layout == RowLayout::gathered ? std::min(rows, static_cast<double>(problem.tokens)) : rows;
-  return weight_bytes(problem) + of_a * k * stored_bits(problem.a) / 8 + rows * n * bits(problem.out) / 8;
+  return weight_bytes(problem) + of_a * k * stored_bits(problem.a) / 8 + rows * n * stored_bits(problem.out) / 8;
 }
 
 RowTiles usual_row_tiles(const GroupedProblem& problem, pipeline::Rungs rungs) {

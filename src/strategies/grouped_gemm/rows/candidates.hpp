@@ -22,6 +22,21 @@ inline constexpr std::array tile_shapes{TileShape{128, 64, 6}, TileShape{128, 96
 inline constexpr std::array promoted_tile_shapes{TileShape{128, 48, 7}, TileShape{64, 96, 6},
                                                  TileShape{128, 64, 6, false}, TileShape{128, 96, 5, false}};
 
+/// Of outputs that are requantised in blocks: a tile has all that share a scale. Of gate and up whose sums are promoted
+/// there are none that fit.
+inline constexpr std::array gate_up_block_tile_shapes{TileShape{64, 128, 5}};
+inline constexpr std::array block_tile_shapes{TileShape{128, 64, 6}};
+inline constexpr std::array promoted_block_tile_shapes{TileShape{64, 64, 8}};
+
+inline std::span<const TileShape> shapes_for(const Config& config) {
+  if (config.output_scaling == Scaling::block) {
+    return promotes(config) ? std::span<const TileShape>(promoted_block_tile_shapes)
+           : config.matrices == 2 ? gate_up_block_tile_shapes
+                                  : std::span<const TileShape>(block_tile_shapes);
+  }
+  return promotes(config) ? std::span<const TileShape>(promoted_tile_shapes) : tile_shapes;
+}
+
 /// Slots are 128 bytes wide.
 constexpr Config with_tile(Config config, const TileShape& tile) {
   config.by_turns = tile.by_turns;
@@ -39,7 +54,7 @@ constexpr Config with_tile(Config config, const TileShape& tile) {
 /// Those for groups of up to `rows` rows, if there can be a whole tile.
 inline std::vector<TileShape> tile_shapes_for(const Config& config, std::int64_t rows) {
   std::vector<TileShape> found;
-  for (const TileShape& tile : promotes(config) ? std::span<const TileShape>(promoted_tile_shapes) : tile_shapes) {
+  for (const TileShape& tile : shapes_for(config)) {
     if (rows >= tile.block_tokens) {
       found.push_back(tile);
     }
@@ -127,6 +142,29 @@ inline constexpr std::array small_config_list{
            .block_tokens = 128,
            .block_outputs = 24,
            .block_k = 256,
+           .stages = 2},
+    Config{.output = Number::e4m3,
+           .output_scaling = Scaling::block,
+           .matrices = 1,
+           .bias = true,
+           .block_tokens = 128,
+           .block_outputs = 64,
+           .stages = 2},
+    Config{.output = Number::e4m3,
+           .output_scaling = Scaling::block,
+           .gathered = true,
+           .block_tokens = 64,
+           .block_outputs = 128,
+           .stages = 2},
+    Config{.operand = Number::e4m3,
+           .token_scaling = Scaling::row,
+           .weight_scaling = Scaling::row,
+           .output = Number::e4m3,
+           .output_scaling = Scaling::tensor,
+           .row_weights = true,
+           .block_tokens = 64,
+           .block_outputs = 24,
+           .block_k = 128,
            .stages = 2},
 };
 

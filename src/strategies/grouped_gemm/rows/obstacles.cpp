@@ -22,6 +22,10 @@ std::vector<std::string> obstacles(const GroupedProblem& problem, const Config& 
     found.say("rows: {} math warpgroups and a ring of {} slots leave nobody to take turns: use 2 of each at least",
               config.math_warpgroups, config.stages);
   }
+  if (config.output_scaling == Scaling::block && tile_outputs(config) != dual_gemm::scale_block) {
+    found.say("requantising: {} outputs share a scale, a tile has {}: use tiles of as many", dual_gemm::scale_block,
+              tile_outputs(config));
+  }
   check_numbers({config.numerics, config.operand, scaling_knobs(config), config.block_k}, found);
   check_block(
       {.shape = shape_of(config), .experts = problem.experts, .registers = sum_registers(config) + other_registers},

@@ -20,12 +20,17 @@ struct Rows : HopperKernels<Rows> {
 
   static const KnobTable<Config>& knob_table() { return rows::knob_table(); }
   static Config numbers(const GroupedProblem& problem, const Knobs& knobs) {
-    return {.numerics = asked_numerics(knobs), .operand = operand(Config{}, problem)};
+    return {.numerics = asked_numerics(knobs),
+            .operand = operand(Config{}, problem),
+            .output_scaling = dual_gemm::scaling_of(problem.out),
+            .matrices = problem.activation ? 2 : 1};
   }
-  /// Sums of the usual tile do not fit twice.
+  /// Sums of the usual tile do not fit twice, nor has it all outputs that share a scale.
   static Config usual(const GroupedProblem& problem, const Knobs& knobs) {
     const Config config = numbers(problem, knobs);
-    return promotes(config) ? rows::with_tile(config, rows::promoted_tile_shapes.front()) : Config{};
+    return promotes(config) || config.output_scaling == Scaling::block
+               ? rows::with_tile(config, rows::shapes_for(config).front())
+               : Config{};
   }
   static std::vector<Config> candidates(const GroupedProblem& problem, const Knobs& knobs) {
     const Config config = numbers(problem, knobs);
