@@ -89,10 +89,10 @@ typedef struct thresher_matrix {
   int64_t shape[2];
   thresher_device device;
   int64_t row_stride; /* elements from one row to the next; 0 for shape[1] */
-  const void* scales; /* on the tensor's device; null for formats without scales */
+  const void* scales; /* on the tensor's device; null for formats without scales; of an output they are written */
   const float* global_scale;
   thresher_scale_layout scale_layout;
-  int32_t reserved; /* 0 */
+  int32_t scales_are_powers_of_two; /* 1: those of an output in fp8_row or fp8_block are to be; 0 by default */
 } thresher_matrix;
 
 typedef int32_t thresher_activation;
@@ -105,8 +105,8 @@ enum {
 typedef int32_t thresher_numerics;
 enum { THRESHER_EXACT = 0, THRESHER_FAST = 1 };
 
-/* C[m,n] from A[m,k], B1[n,k] (the gate) and B2[n,k] (up). a and b: fp16, bf16, nvfp4 or one of FP8; out: fp16, bf16 or
- * fp32. */
+/* C[m,n] from A[m,k], B1[n,k] (the gate) and B2[n,k] (up). a and b: fp16, bf16, nvfp4 or one of FP8; out: fp16, bf16,
+ * fp32, or requantised: one of FP8, or nvfp4. */
 typedef struct thresher_dual_gemm_problem {
   uint32_t struct_size;
   thresher_format a;
@@ -396,6 +396,11 @@ typedef struct thresher_grouped_tensors {
   const int32_t* groups; /* offsets [E+1]; with slots counts [E] */
   const int32_t* row_ids;
   const float* row_weights;
+  /* Of a c in FP8 or NVFP4, as those of a: scales are written, global scales are read. */
+  void* c_scales;
+  const float* c_global_scale;
+  thresher_scale_layout c_scale_layout;
+  int32_t c_scales_are_powers_of_two; /* as in thresher_matrix */
 } thresher_grouped_tensors;
 
 /* Flags of thresher_grouped_status. */

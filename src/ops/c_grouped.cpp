@@ -103,7 +103,10 @@ GroupedTensors tensors_of(const thresher_grouped& plan, const thresher_grouped_t
   GroupedTensors tensors;
   tensors.a = with_scales(rows_of(plan, given.a, problem.a, rows_of_a, problem.k, given.a_row_stride),
                           OperandRole::tokens, given.a_scales, given.a_scale_layout, given.a_global_scale);
-  tensors.c = rows_of(plan, given.c, problem.out, given.rows, problem.n, given.c_row_stride);
+  tensors.c = with_scales(rows_of(plan, given.c, problem.out, given.rows, problem.n, given.c_row_stride),
+                          OperandRole::tokens, given.c_scales, given.c_scale_layout, given.c_global_scale);
+  tensors.c.scales.powers_of_two =
+      enumerator(given.c_scales_are_powers_of_two, 1, "c_scales_are_powers_of_two") != 0;
   (has_slots ? tensors.counts : tensors.offsets) =
       list_of(plan, given.groups, Format::int32, problem.experts + (has_slots ? 0 : 1));
   if (given.row_ids != nullptr || problem.layout == RowLayout::gathered) {
@@ -251,7 +254,11 @@ thresher_status thresher_grouped_run_flat(const thresher_grouped* plan_handle, v
                                     .c_row_stride = c_row_stride,
                                     .groups = groups,
                                     .row_ids = row_ids,
-                                    .row_weights = row_weights}),
+                                    .row_weights = row_weights,
+                                    .c_scales = nullptr,
+                                    .c_global_scale = nullptr,
+                                    .c_scale_layout = THRESHER_SCALES_ROW_MAJOR,
+                                    .c_scales_are_powers_of_two = 0}),
                   workspace);
   });
 }

@@ -24,9 +24,11 @@ Tensor with_scales(Tensor tensor, OperandRole role, const void* scales, std::int
 
 Tensor tensor_of(const thresher_matrix* matrix, const char* argument, OperandRole role) {
   const thresher_matrix given = known(matrix, argument, offsetof(thresher_matrix, row_stride), thresher_matrix{});
-  return with_scales(matrix_of(given.data, format_of(given.format, argument), given.shape[0], given.shape[1],
-                               given.row_stride, id_of(given.device)),
-                     role, given.scales, given.scale_layout, given.global_scale);
+  Tensor tensor = with_scales(matrix_of(given.data, format_of(given.format, argument), given.shape[0], given.shape[1],
+                                        given.row_stride, id_of(given.device)),
+                              role, given.scales, given.scale_layout, given.global_scale);
+  tensor.scales.powers_of_two = enumerator(given.scales_are_powers_of_two, 1, "scales_are_powers_of_two") != 0;
+  return tensor;
 }
 
 Activation activation_of(std::int32_t kind, float alpha, float limit, float up_offset) {

@@ -324,6 +324,39 @@ static void takes_fp8(void) {
                  "b1 (gate) is fp8_block but has no scales: set Tensor::scales.data");
 }
 
+/* The same product as float32 and as FP8 with a scale a row, a power of two. */
+static void requantises(void) {
+  static unsigned char codes[m * n];
+  static float scales[m];
+  thresher_dual_gemm_problem problem = problem_of_test();
+  problem.out = THRESHER_FP8_ROW;
+  const thresher_matrix gate = matrix(b1, THRESHER_FP16, n, k);
+  const thresher_matrix up = matrix(b2, THRESHER_FP16, n, k);
+  const thresher_matrix in = a_of_test();
+  thresher_matrix out = matrix(codes, THRESHER_FP8_ROW, m, n);
+  thresher_dual_gemm* plan = NULL;
+  int exponent = 0;
+  expect_ok(thresher_dual_gemm_plan_raw(cpu, &problem, &gate, &up, NULL, &plan), "plan an output in FP8");
+  expect_refused(thresher_dual_gemm_run(plan, NULL, &in, &out, workspace),
+                 "c is fp8_row but has no scales: set Tensor::scales.data");
+  out.scales = scales;
+  out.scales_are_powers_of_two = 2;
+  expect_refused(thresher_dual_gemm_run(plan, NULL, &in, &out, workspace),
+                 "scales_are_powers_of_two is 2, expected 0 to 1");
+  out.scales_are_powers_of_two = 1;
+  expect_ok(thresher_dual_gemm_run(plan, NULL, &in, &out, workspace), "run to an output in FP8");
+  for (int row = 0; row < m; ++row) {
+    unsigned char most = 0;
+    for (int i = 0; i < n; ++i) {
+      const unsigned char magnitude = codes[row * n + i] & 0x7F;
+      most = magnitude > most ? magnitude : most;
+    }
+    expect(frexpf(scales[row], &exponent) == 0.5F, "a scale that is a power of two");
+    expect(most >= 0x76 && most <= 0x7E, "the largest of a row between 224 and 448");
+  }
+  thresher_dual_gemm_destroy(plan);
+}
+
 /* gate 7 and up 7 after clamping at 7: 7*sigmoid(7 alpha)*(7 + up_offset). */
 static float clamped(float alpha, float up_offset) { return 7.0F / (1.0F + expf(-7.0F * alpha)) * (7.0F + up_offset); }
 
@@ -910,6 +943,7 @@ int main(void) {
   computes_flat();
   takes_scales();
   takes_fp8();
+  requantises();
   tells_zero_from_default();
   structs_grow();
   refuses();

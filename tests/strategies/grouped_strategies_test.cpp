@@ -63,6 +63,36 @@ TEST(GroupedStrategies, SumsAndScalesFitIntoTensorMemory) {
   EXPECT_FALSE(strategy("tcgen05").candidates(problem, {}, b200()).empty());
 }
 
+/// A block of 128 outputs lies in two warpgroups of columns, or in one tile of rows; elsewhere nothing is requantised.
+TEST(GroupedStrategies, RequantisedOutputsOfHopper) {
+  GroupedProblem problem = in_16_bits();
+  problem.activation = Activation{};
+  problem.n = 256;
+  problem.out = Format::fp8_block;
+  const Strategy<GroupedProblem>& columns = strategy("columns");
+  const Strategy<GroupedProblem>& rows = strategy("rows");
+  EXPECT_EQ(columns.obstacles(problem, {}, h200()), nothing);
+  EXPECT_EQ(rows.obstacles(problem, {}, h200()), nothing);
+  EXPECT_FALSE(columns.candidates(problem, {}, h200()).empty());
+  EXPECT_FALSE(rows.candidates(problem, {}, h200()).empty());
+  expect_one(columns.obstacles(problem, Knobs::parse("by_turns=true stages=6"), h200()),
+             "requantising: a warpgroup makes 64 of the 128 outputs");
+  expect_one(columns.obstacles(problem, Knobs::parse("math_warpgroups=1 block_tokens=64"), h200()),
+             "requantising: a warpgroup makes 64 of the 128 outputs");
+  expect_one(rows.obstacles(problem, Knobs::parse("block_outputs=64 block_tokens=128"), h200()),
+             "requantising: 128 outputs share a scale, a tile has 64");
+  problem.out = Format::fp8_tensor;
+  EXPECT_EQ(columns.obstacles(problem, Knobs::parse("by_turns=true stages=6"), h200()), nothing);
+  for (const Format out : {Format::fp8_row, Format::nvfp4}) {
+    problem.out = out;
+    expect_one(columns.obstacles(problem, {}, h200()),
+               "strategy columns requantises its outputs to fp8_tensor and fp8_block, not to ");
+  }
+  problem.out = Format::fp8_block;
+  expect_one(strategy("tcgen05_plain").obstacles(problem, {}, b200()),
+             "strategy tcgen05_plain does not requantise its outputs to fp8_block");
+}
+
 /// Two accumulators of each matrix: of gate and up those of 128 tokens, of one matrix those of 256.
 TEST(GroupedStrategies, SumsOfSixteenBitProductsFitIntoTensorMemory) {
   const Strategy<GroupedProblem>& strategy = grouped_gemm::strategy("tcgen05_plain");
