@@ -32,7 +32,7 @@ void check_parameters(const ActivationParameters& parameters, const Activation& 
 void add_out_type(CLI::App& command, Format& out_type) {
   command.add_option("--out-type", out_type, "Type of c")
       ->transform(by_name(output_formats))
-      ->option_text("fp16|bf16|fp32");
+      ->option_text("fp16|bf16|fp32|nvfp4|fp8_tensor|fp8_row|fp8_block");
 }
 
 void OperandOptions::add_to(CLI::App& command) {

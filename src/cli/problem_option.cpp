@@ -60,7 +60,10 @@ void ProblemOption::add_to(CLI::App& command) {
   command.add_option("problem", shape, "MxNxK of the dual GEMM, as in 256x4096x7168")->required();
   command.add_option("--a", a, "Format of the activations: " + one_of_formats())->capture_default_str();
   command.add_option("--b", b, "Format of the weights: " + one_of_formats())->capture_default_str();
-  command.add_option("--out", out, "Format of the output: fp16, bf16, fp32")->capture_default_str();
+  command
+      .add_option("--out", out,
+                  "Format of the output: fp16, bf16, fp32, or requantised: nvfp4, fp8_tensor, fp8_row, fp8_block")
+      ->capture_default_str();
 }
 
 DualGemmProblem ProblemOption::problem() const {

@@ -13,11 +13,10 @@
 #include "cli/interruption.hpp"
 #include "cli/operand_options.hpp"
 #include "cli/options.hpp"
+#include "cli/run_output.hpp"
 #include "cli/weight_options.hpp"
 #include "core/printable.hpp"
 #include "formats/operands.hpp"
-#include "formats/safetensors.hpp"
-#include "formats/stacks.hpp"
 #include "ops/device_memory.hpp"
 #include "thresher/thresher.hpp"
 
@@ -30,9 +29,8 @@ struct RunOptions {
   std::string a = "a";
   WeightNames names;
   std::string weights;  ///< packed ones; empty: those of `in`
-  std::string out;
+  OutputOptions output;
   std::string strategy;
-  Format out_type = Format::fp16;
   Activation activation;
 };
 
@@ -57,22 +55,20 @@ DualGemmProblem problem_of(const formats::Operand& a, const formats::Operand& ga
           .k = a.k(),
           .a = a.format(),
           .b = gate.format(),
-          .out = options.out_type,
+          .out = options.output.out_type,
           .activation = options.activation};
 }
 
 void run_planned(const DualGemm& gemm, const formats::Operand& a, const Device& device, const RunOptions& options) {
   const DualGemmProblem& problem = gemm.problem();
   const ops::DeviceTensor a_there(a.view(), device);
-  const ops::DeviceTensor c_there(problem.out, {problem.m, problem.n}, device);
+  const RunOutput c(options.output, {problem.m, problem.n}, device);
   const Workspace workspace(device, gemm.workspace_bytes());
-  gemm.run({}, a_there.tensor(), c_there.tensor(), workspace.data());
-
-  const std::vector<std::byte> c = c_there.to_host();
-  const formats::TensorToWrite result{"c", formats::stored_type(problem.out), {problem.m, problem.n}, c};
-  formats::write_safetensors(options.out, {&result, 1});
+  gemm.run({}, a_there.tensor(), c.tensor(), workspace.data());
+  c.write();
   fmt::print("c [{}, {}] {} = {}(a·b1ᵀ) ∘ (a·b2ᵀ), strategy {} on {}, written to {}\n", problem.m, problem.n,
-             name(problem.out), name(problem.activation.kind), gemm.strategy(), device.name(), printable(options.out));
+             name(problem.out), name(problem.activation.kind), gemm.strategy(), device.name(),
+             printable(options.output.out));
 }
 
 void run_packed(const formats::Operand& a, const Device& device, const RunOptions& options) {
@@ -86,19 +82,19 @@ void run_packed(const formats::Operand& a, const Device& device, const RunOption
                                 .k = a.k(),
                                 .a = a.format(),
                                 .b = weights.format(),
-                                .out = options.out_type,
+                                .out = options.output.out_type,
                                 .activation = options.activation};
   run_planned(plan(device, problem, weights, {.strategy = options.strategy}), a, device, options);
 }
 
 void run_dual_gemm(const RunOptions& options) {
   leave_no_temporary_files();
-  const formats::Checkpoint checkpoint = open_checkpoint(options.in, options.out);
+  const formats::Checkpoint checkpoint = open_checkpoint(options.in, options.output.out);
   const formats::Operand a =
       formats::load_operand(checkpoint, options.a, options.operands.scale_layout, OperandRole::tokens);
   const Device device = Device::named(options.operands.device);
   if (!options.weights.empty()) {
-    refuse_overwriting("--out", options.out, options.weights);
+    refuse_overwriting("--out", options.output.out, options.weights);
     options.operands.check_scale_layout({a.format()});
     run_packed(a, device, options);
     return;
@@ -121,7 +117,7 @@ void add_run_dual_gemm(CLI::App& run) {
       "dual-gemm", "c = activation(a·b1ᵀ) ∘ (a·b2ᵀ): b1 is the gate, to which the activation is applied, b2 is up");
   command.footer(checkpoint_help);
   add_checkpoint(command, options->in, "Where a [M,K], gate and up are");
-  command.add_option("--out", options->out, "Safetensors file to write c to")->required();
+  options->output.add_to(command);
   command.add_option("--a", options->a, "Tensor of the tokens [M,K]")->option_text("NAME [a]");
   CLI::Option* const weights = command.add_option("--weights", options->weights,
                                                   "Packed weights that `thresher pack` wrote, instead of gate and up");
@@ -129,10 +125,10 @@ void add_run_dual_gemm(CLI::App& run) {
   options->operands.add_to(command);
   weights->excludes(command.get_option("--numerics"));
   command.add_option("--strategy", options->strategy, "Default: chosen for the problem");
-  add_out_type(command, options->out_type);
   const ActivationParameters parameters = add_activation(command, options->activation);
   command.callback([options, parameters] {
     check_parameters(parameters, options->activation);
+    options->output.check();
     run_dual_gemm(*options);
   });
 }

@@ -13,10 +13,10 @@
 #include "cli/interruption.hpp"
 #include "cli/operand_options.hpp"
 #include "cli/options.hpp"
+#include "cli/run_output.hpp"
 #include "cli/weight_options.hpp"
 #include "core/printable.hpp"
 #include "core/remark.hpp"
-#include "formats/safetensors.hpp"
 #include "formats/stacks.hpp"
 #include "formats/weight_parts.hpp"
 #include "ops/device_memory.hpp"
@@ -38,13 +38,12 @@ constexpr const char* grouped_help =
 struct GroupedArguments {
   OperandOptions operands;
   std::vector<std::string> in;
-  std::string out;
+  OutputOptions output;
   std::string a = "a";
   WeightNames names;
   std::string b = "b";
   std::optional<std::int64_t> row_ids_divisor{};
   std::string strategy;
-  Format out_type = Format::fp16;
   std::optional<Activation> activation{};  ///< of the grouped dual GEMM
 };
 
@@ -63,7 +62,7 @@ Tensor tensor_of(const Maybe& loaded) { return loaded == nullptr ? Tensor{} : lo
 class Files {
  public:
   Files(const GroupedArguments& arguments, const Device& device)
-      : checkpoint_(open_checkpoint(arguments.in, arguments.out)),
+      : checkpoint_(open_checkpoint(arguments.in, arguments.output.out)),
         device_(device),
         layout_(arguments.operands.scale_layout) {}
 
@@ -189,13 +188,14 @@ GroupedProblem problem_of(const RowTensors& rows, const Weights& weights, const 
           .row_ids_divisor = arguments.row_ids_divisor.value_or(1),
           .a = rows.a->stack.format(),
           .b = weights.b1->stack.format(),
-          .out = arguments.out_type,
+          .out = arguments.output.out_type,
           .activation = arguments.activation,
           .bias = weights.given.has_bias(),
           .row_weights = rows.row_weights != nullptr};
 }
 
 void run_grouped(const GroupedArguments& arguments) {
+  arguments.output.check();
   leave_no_temporary_files();
   const Device device = Device::named(arguments.operands.device);
   const Files files(arguments, device);
@@ -212,10 +212,7 @@ void run_grouped(const GroupedArguments& arguments) {
   const std::vector<std::int64_t> shape = problem.layout == RowLayout::slots
                                               ? std::vector{problem.experts, problem.rows, problem.n}
                                               : std::vector{problem.rows, problem.n};
-  Tensor zeros = Tensor::contiguous(nullptr, problem.out, shape);
-  std::vector<std::byte> nothing(static_cast<std::size_t>(zeros.elements() * bits(problem.out) / 8));
-  zeros.data = nothing.data();
-  const ops::DeviceTensor c(zeros, device);
+  const RunOutput c(arguments.output, shape, device);
   const Workspace workspace(device, gemm.workspace_bytes());
   gemm.run({},
            {.a = tensor_of(rows.a),
@@ -229,26 +226,23 @@ void run_grouped(const GroupedArguments& arguments) {
     remark(stderr, fmt::format("warning: {}: groups were limited to the rows there are\n", status.explain()));
   }
 
-  const std::vector<std::byte> bytes = c.to_host();
-  const formats::TensorToWrite result{"c", formats::stored_type(problem.out), shape, bytes};
-  formats::write_safetensors(arguments.out, {&result, 1});
+  c.write();
   fmt::print("c [{}] {} of {} experts, {}, {}, strategy {} on {}, written to {}\n", fmt::join(shape, ", "),
              name(problem.out), problem.experts, rows_in(problem.layout),
              problem.activation ? fmt::format("{}(a·b1ᵀ) ∘ (a·b2ᵀ)", name(problem.activation->kind)) : "a·bᵀ",
-             gemm.strategy(), device.name(), printable(arguments.out));
+             gemm.strategy(), device.name(), printable(arguments.output.out));
 }
 
 void add_rest(CLI::App& command, const std::shared_ptr<GroupedArguments>& arguments) {
   command.footer(grouped_help);
   add_checkpoint(command, arguments->in, "Where a, offsets and the weights are");
-  command.add_option("--out", arguments->out, "Safetensors file to write c to")->required();
+  arguments->output.add_to(command);
   command.add_option("--a", arguments->a, "Tensor of the tokens")->option_text("NAME [a]");
   command.add_option("--row-ids-divisor", arguments->row_ids_divisor, "Top-k where row_ids count token · k + choice")
       ->check(CLI::Range(1, most_extent))
       ->option_text("K [1]");
   arguments->operands.add_to(command);
   command.add_option("--strategy", arguments->strategy, "Default: chosen for the problem");
-  add_out_type(command, arguments->out_type);
 }
 
 }  // namespace

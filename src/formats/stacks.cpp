@@ -53,6 +53,10 @@ Dtype stored_type(Format output) noexcept {
   switch (output) {
     case Format::fp16: return Dtype::f16;
     case Format::bf16: return Dtype::bf16;
+    case Format::nvfp4: return Dtype::u8;
+    case Format::fp8_tensor:
+    case Format::fp8_row:
+    case Format::fp8_block: return Dtype::f8_e4m3;
     default: return Dtype::f32;
   }
 }

@@ -41,6 +41,24 @@ DeviceMemory::DeviceMemory(std::size_t bytes, const Device& device) : bytes_(byt
   }
 }
 
+namespace {
+
+std::vector<std::byte> copy_out(const DeviceMemory& memory) {
+  std::vector<std::byte> bytes(memory.bytes());
+  if (bytes.empty()) {
+    return bytes;
+  }
+  if (memory.device().kind == DeviceKind::cpu) {
+    std::memcpy(bytes.data(), memory.data(), bytes.size());
+  } else {
+    runtime::synchronize({}, memory.device().ordinal);
+    runtime::copy(bytes.data(), memory.data(), bytes.size(), memory.device().ordinal);
+  }
+  return bytes;
+}
+
+}  // namespace
+
 DeviceTensor::DeviceTensor(const Tensor& host, const Device& device)
     : values_(host.data == nullptr ? 0 : value_bytes(host), device),
       scales_(scale_bytes(host), device),
@@ -61,18 +79,7 @@ DeviceTensor::DeviceTensor(Format format, std::span<const std::int64_t> shape, c
       global_scale_(0, device),
       tensor_(Tensor::contiguous(values_.data(), format, shape, device.id())) {}
 
-std::vector<std::byte> DeviceTensor::to_host() const {
-  std::vector<std::byte> bytes(values_.bytes());
-  if (bytes.empty()) {
-    return bytes;
-  }
-  if (tensor_.device.kind == DeviceKind::cpu) {
-    std::memcpy(bytes.data(), values_.data(), bytes.size());
-  } else {
-    runtime::synchronize({}, tensor_.device.ordinal);
-    runtime::copy(bytes.data(), values_.data(), bytes.size(), tensor_.device.ordinal);
-  }
-  return bytes;
-}
+std::vector<std::byte> DeviceTensor::to_host() const { return copy_out(values_); }
+std::vector<std::byte> DeviceTensor::scales_to_host() const { return copy_out(scales_); }
 
 }  // namespace thresher::ops

@@ -28,7 +28,7 @@ class DeviceMemory {
   void* data_ = nullptr;
 };
 
-/// A contiguous tensor on a device, with the scales and the global scale of an NVFP4 one.
+/// A contiguous tensor on a device, with its scales and global scales.
 class DeviceTensor {
  public:
   /// A copy of a contiguous CPU tensor; of none, no memory.
@@ -41,6 +41,8 @@ class DeviceTensor {
   [[nodiscard]] const Tensor& tensor() const noexcept { return tensor_; }
   /// All elements, once the device has finished its work.
   [[nodiscard]] std::vector<std::byte> to_host() const;
+  /// Likewise all scales.
+  [[nodiscard]] std::vector<std::byte> scales_to_host() const;
 
  private:
   DeviceMemory values_;

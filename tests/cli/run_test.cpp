@@ -11,7 +11,10 @@
 #include <vector>
 
 #include "cli/command.hpp"
+#include "formats/checkpoint.hpp"
+#include "formats/elements.hpp"
 #include "formats/numbers.hpp"
+#include "formats/operands.hpp"
 #include "formats/safetensors.hpp"
 
 namespace thresher::testing {
@@ -125,6 +128,32 @@ TEST_F(Command, RunReadsWhatQuantizeWrote) {
       thresher("run dual-gemm --in packed.safetensors --out out.safetensors --device cpu --out-type fp32");
   ASSERT_EQ(outcome.status, 0) << outcome.err;
   EXPECT_NEAR(result()[0], silu(4) * -8, 1e-2);  // constants quantise exactly, but for the scale's rounding
+}
+
+/// Every output is the same number, and so is what is read again where c is an operand.
+TEST_F(Command, RunWritesRequantisedOutputsAsOperandsAreRead) {
+  File file{{"a", bf16({3, 32}, 1.0F)}, {"b1", bf16({256, 32}, 0.125F)}, {"b2", bf16({256, 32}, -0.25F)}};
+  write(path("in.safetensors"), file);
+  for (const std::string type : {"fp8_tensor --out-scale 0.5", "fp8_row", "fp8_row --out-powers-of-two", "fp8_block",
+                                 "nvfp4 --out-scale 0.25"}) {
+    SCOPED_TRACE(type);
+    const Outcome outcome = thresher(run_command + ("--out-type " + type));
+    ASSERT_EQ(outcome.status, 0) << outcome.err;
+    const formats::Checkpoint written(path("out.safetensors"));
+    const formats::Operand c = formats::load_operand(written, "c", ScaleLayout::row_major, OperandRole::tokens);
+    EXPECT_EQ(name(c.format()), type.substr(0, type.find(' ')));
+    const Tensor view = c.view();
+    EXPECT_EQ(view.shape[0], 3);
+    EXPECT_EQ(view.shape[1], 256);
+    const double wanted = silu(4) * -8;
+    EXPECT_NEAR(formats::element(view, 2, 255) * formats::global_scale(view), wanted, 0.13 * std::fabs(wanted));
+  }
+  std::filesystem::remove(path("out.safetensors"));
+  const std::string run = std::string(run_command) + "--out-type ";
+  expect_refusal(thresher(run + "fp16 --out-scale 2"), "--out-scale is of --out-type fp8_tensor and nvfp4, not of fp16");
+  expect_refusal(thresher(run + "nvfp4 --out-scale 0"), "--out-scale is 0, expected a number above 0");
+  expect_refusal(thresher(run + "nvfp4 --out-powers-of-two"),
+                 "--out-powers-of-two is of --out-type fp8_row and fp8_block, not of nvfp4");
 }
 
 TEST_F(Command, NoTokensGiveAnEmptyResult) {
