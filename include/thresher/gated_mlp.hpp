@@ -7,7 +7,7 @@
 #include <string>
 
 #include "thresher/dual_gemm.hpp"
-#include "thresher/grouped_gemm.hpp"
+#include "thresher/gemm.hpp"
 
 namespace thresher {
 
@@ -48,7 +48,7 @@ class PackedGatedMlpWeights {
 /// Strategy, knobs and threads of each product.
 struct GatedMlpOptions {
   DualGemmOptions gate_up{};
-  GroupedOptions down{};
+  GemmOptions down{};
   bool operator==(const GatedMlpOptions&) const = default;
 };
 

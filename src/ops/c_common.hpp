@@ -115,9 +115,6 @@ inline constexpr Activation default_activation{};
 /// `argument` names it in sentences.
 [[nodiscard]] Tensor tensor_of(const thresher_matrix* matrix, const char* argument, OperandRole role);
 
-/// The same of a matrix that the caller describes.
-[[nodiscard]] Tensor tensor_of(const thresher_matrix* matrix, const char* argument, OperandRole role);
-
 /// What the dual GEMM and the grouped products are asked for alike.
 [[nodiscard]] DualGemmOptions options_of(const char* strategy, const char* knobs, std::int32_t threads);
 [[nodiscard]] DualGemmOptions options_of(const thresher_dual_gemm_options* options);

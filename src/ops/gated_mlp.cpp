@@ -1,11 +1,9 @@
 #include "thresher/gated_mlp.hpp"
 
-#include <array>
 #include <utility>
 
 #include "core/integers.hpp"
 #include "ops/backend.hpp"
-#include "ops/device_memory.hpp"
 #include "ops/grouped_backend.hpp"
 #include "ops/layer_parts.hpp"
 #include "ops/tensor_checks.hpp"
@@ -19,7 +17,7 @@ void validate(const GatedMlpProblem& problem) {
   ops::check_operand_format("problem.gate_up", problem.gate_up);
   ops::check_intermediate_format(problem.intermediate);
   ops::check_operand_format("problem.down", problem.down);
-  ops::check_output_format("problem.out", problem.out);
+  ops::check_unscaled_output("problem.out", problem.out);
   ops::check_layer_extent("tokens", problem.tokens, 0);
   ops::check_layer_extent("hidden_size", problem.hidden_size, 1);
   ops::check_layer_depth("hidden_size", problem.hidden_size, {problem.x, problem.gate_up});
@@ -40,33 +38,13 @@ DualGemmProblem gate_up_problem(const GatedMlpProblem& problem) {
           .activation = problem.activation};
 }
 
-/// The down product is a grouped one of a single expert, who owns all rows.
-GroupedProblem down_problem(const GatedMlpProblem& problem) {
-  return {.experts = 1,
-          .rows = problem.tokens,
+GemmProblem down_problem(const GatedMlpProblem& problem) {
+  return {.m = problem.tokens,
           .n = problem.hidden_size,
           .k = problem.intermediate_size,
-          .expected_rows = problem.tokens,
           .a = problem.intermediate,
           .b = problem.down,
           .out = problem.out};
-}
-
-GroupedWeights as_one_expert(const Tensor& down) {
-  if (down.rank != 2) {
-    ops::refuse("down has {} dimensions, expected 2: [hidden_size, intermediate_size]", down.rank);
-  }
-  GroupedWeights weights{.b1 = down};
-  weights.b1.rank = 3;
-  weights.b1.shape = {1, down.shape[0], down.shape[1]};
-  weights.b1.strides = {down.shape[0] * down.strides[0], down.strides[0], down.strides[1]};
-  return weights;
-}
-
-/// Offsets of the one expert in every call: beyond the rows of a call they are limited to those.
-ops::DeviceTensor offsets_of(const GatedMlpProblem& problem, const Device& device) {
-  std::array<std::int32_t, 2> offsets{0, static_cast<std::int32_t>(problem.tokens)};
-  return {Tensor::contiguous(offsets.data(), Format::int32, {2}), device};
 }
 
 /// What lies in the workspace, in this order.
@@ -78,28 +56,26 @@ class PackedGatedMlpWeights::Storage {
  public:
   Storage(const Device& device, const GatedMlpWeights& weights, const PackOptions& options)
       : gate_up_(ops::of_product("gate and up", [&] { return pack(device, weights.gate, weights.up, options); })),
-        down_(
-            ops::of_product("down", [&, down = as_one_expert(weights.down)] { return pack(device, down, options); })) {}
+        down_(ops::of_product("down", [&] { return pack(device, GemmWeights{.b = weights.down}, options); })) {}
 
   [[nodiscard]] const PackedWeights& gate_up() const noexcept { return gate_up_; }
-  [[nodiscard]] const PackedGroupedWeights& down() const noexcept { return down_; }
+  [[nodiscard]] const PackedGemmWeights& down() const noexcept { return down_; }
 
  private:
   PackedWeights gate_up_;
-  PackedGroupedWeights down_;
+  PackedGemmWeights down_;
 };
 
 class GatedMlp::Backend {
  public:
   /// The weights are those that calls read where the caller left them.
-  Backend(const Device& device, const GatedMlpProblem& problem, DualGemm gate_up, GroupedGemm down,
+  Backend(const Device& device, const GatedMlpProblem& problem, DualGemm gate_up, Gemm down,
           const GatedMlpWeights& weights)
       : problem_(problem),
         device_(device.id()),
         gate_up_(std::move(gate_up)),
         down_(std::move(down)),
-        weights_(weights),
-        offsets_(offsets_of(problem, device)) {
+        weights_(weights) {
     const std::int64_t elements = size_product(problem.tokens, problem.intermediate_size);
     strategies::add_piece(pieces_, "intermediate",
                           static_cast<std::size_t>(size_product(elements, bits(problem.intermediate) / 8)));
@@ -109,7 +85,7 @@ class GatedMlp::Backend {
 
   [[nodiscard]] const GatedMlpProblem& problem() const noexcept { return problem_; }
   [[nodiscard]] const DualGemm& gate_up() const noexcept { return gate_up_; }
-  [[nodiscard]] const GroupedGemm& down() const noexcept { return down_; }
+  [[nodiscard]] const Gemm& down() const noexcept { return down_; }
   [[nodiscard]] std::size_t workspace_bytes() const { return ops::bytes_of(pieces_); }
 
   void run(Stream stream, const Tensor& x, const Tensor& out, void* workspace) const {
@@ -126,8 +102,7 @@ class GatedMlp::Backend {
     const Tensor hidden =
         Tensor::contiguous(at(intermediate), problem_.intermediate, {tokens, problem_.intermediate_size}, device_);
     ops::of_product("gate and up, whose a is x", [&] { gate_up_.run(stream, x, hidden, at(of_gate_up)); });
-    ops::of_product("down, whose c is out",
-                    [&] { down_.run(stream, {.a = hidden, .c = out, .offsets = offsets_.tensor()}, at(of_down)); });
+    ops::of_product("down, whose c is out", [&] { down_.run(stream, hidden, out, at(of_down)); });
   }
 
  private:
@@ -151,9 +126,8 @@ class GatedMlp::Backend {
   GatedMlpProblem problem_;
   DeviceId device_;
   DualGemm gate_up_;
-  GroupedGemm down_;
+  Gemm down_;
   GatedMlpWeights weights_;
-  ops::DeviceTensor offsets_;
   std::vector<strategies::WorkspacePiece> pieces_;
 };
 
@@ -177,13 +151,12 @@ GatedMlp plan(const Device& device, const GatedMlpProblem& problem, const Packed
   const PackedGatedMlpWeights::Storage& packed = weights.storage();
   DualGemm gate_up = ops::of_product(
       "gate and up", [&] { return plan(device, gate_up_problem(problem), packed.gate_up(), options.gate_up); });
-  GroupedGemm down =
-      ops::of_product("down", [&] { return plan(device, down_problem(problem), packed.down(), options.down); });
+  Gemm down = ops::of_product("down", [&] { return plan(device, down_problem(problem), packed.down(), options.down); });
   GatedMlpWeights where_they_lie;
   if (device.kind() == DeviceKind::cpu) {  // packing copies on a GPU
     where_they_lie = {.gate = packed.gate_up().storage().b1_gate(),
                       .up = packed.gate_up().storage().b2_up(),
-                      .down = packed.down().storage().weights().b1};
+                      .down = packed.down().grouped().storage().weights().b1};
   }
   return GatedMlp(
       std::make_shared<const GatedMlp::Backend>(device, problem, std::move(gate_up), std::move(down), where_they_lie));
@@ -194,9 +167,8 @@ GatedMlp plan(const Device& device, const GatedMlpProblem& problem, const GatedM
   validate(problem);
   DualGemm gate_up = ops::of_product(
       "gate and up", [&] { return plan(device, gate_up_problem(problem), weights.gate, weights.up, options.gate_up); });
-  const GroupedWeights of_down = as_one_expert(weights.down);
-  GroupedGemm down =
-      ops::of_product("down", [&] { return plan(device, down_problem(problem), of_down, options.down); });
+  Gemm down = ops::of_product(
+      "down", [&] { return plan(device, down_problem(problem), GemmWeights{.b = weights.down}, options.down); });
   return GatedMlp(
       std::make_shared<const GatedMlp::Backend>(device, problem, std::move(gate_up), std::move(down), weights));
 }

@@ -24,8 +24,8 @@ void validate(const MoeProblem& problem) {
   ops::check_operand_format("problem.gate_up", problem.gate_up);
   ops::check_intermediate_format(problem.intermediate);
   ops::check_operand_format("problem.down", problem.down);
-  ops::check_output_format("problem.rows", problem.rows);
-  ops::check_output_format("problem.out", problem.out);
+  ops::check_unscaled_output("problem.rows", problem.rows);
+  ops::check_unscaled_output("problem.out", problem.out);
   ops::check_layer_extent("experts", problem.experts, 1);
   ops::check_layer_extent("tokens", problem.tokens, 0);
   ops::check_layer_extent("top_k", problem.top_k, 1);

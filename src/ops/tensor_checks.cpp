@@ -106,6 +106,12 @@ void check_operand_format(std::string_view argument, Format format) {
   }
 }
 
+void check_unscaled_output(std::string_view argument, Format format) {
+  if (!format_traits(format).is_output || format_traits(format).is_requantised()) {
+    refuse("{} is {}, expected {}", argument, name(format), one_of(unscaled_output_formats));
+  }
+}
+
 void check_output(Format out, std::int64_t n) {
   const FormatTraits& traits = format_traits(out);
   if (!traits.is_output) {
@@ -288,9 +294,9 @@ void check_apart(const Tensor& out, std::string_view argument, const Tensor& ope
   if (out.device == operand.device && out.elements() > 0 && operand.elements() > 0 && may_share_memory(out, operand)) {
     refuse("{} shares memory with {}, expected an output apart from every operand", output, argument);
   }
-  if (has_written_scales(c) && c.device == operand.device && operand.elements() > 0 &&
-      overlap(scales_of(c), span_of(operand))) {
-    refuse("c.scales share memory with {}, expected scales apart from every tensor", argument);
+  if (has_written_scales(out) && out.device == operand.device && operand.elements() > 0 &&
+      overlap(scales_of(out), span_of(operand))) {
+    refuse("{}.scales share memory with {}, expected scales apart from every tensor", output, argument);
   }
 }
 

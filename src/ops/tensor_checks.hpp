@@ -28,6 +28,8 @@ using Shape = std::vector<std::int64_t>;
 void check_operand_format(std::string_view argument, Format format);
 /// problem.out, and problem.n columns of it.
 void check_output(Format out, std::int64_t n);
+/// An output of a layer, which is not requantised.
+void check_unscaled_output(std::string_view argument, Format format);
 void check_activation(const Activation& activation);
 /// K is a multiple of what both formats ask for, and at least 1.
 void check_depth(std::int64_t k, Format a, Format b);

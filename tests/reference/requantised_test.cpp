@@ -189,10 +189,10 @@ TEST(Requantised, TinyValuesHaveTheLeastScale) {
 }
 
 TEST(Requantised, SpecialValuesAreSeenInCodesAndScales) {
-  constexpr double nan = std::numeric_limits<double>::quiet_NaN();
+  constexpr double not_a_number = std::numeric_limits<double>::quiet_NaN();
   constexpr double infinity = std::numeric_limits<double>::infinity();
   for (const Format format : requantised_formats) {
-    for (const double special : {nan, infinity, -infinity}) {
+    for (const double special : {not_a_number, infinity, -infinity}) {
       SCOPED_TRACE(std::string(name(format)) + " " + std::to_string(special));
       RequantisedCase of(format);
       of.value(3, 7) = special;
@@ -208,7 +208,7 @@ TEST(Requantised, SpecialValuesAreSeenInCodesAndScales) {
   of.scale(3, 7) = 1.0F;
   EXPECT_FALSE(of.verdict().passed);
   RequantisedCase lost(Format::fp8_block);
-  lost.value(3, 7) = nan;
+  lost.value(3, 7) = std::numeric_limits<double>::quiet_NaN();
   lost.requantise();
   lost.code(3, 7) = 0;
   EXPECT_FALSE(lost.verdict().passed);
