@@ -132,7 +132,9 @@ def thresher_contestants(library, sets):
     """Every strategy of Thresher that plans this problem, for 16-bit and for NVFP4 operands."""
     m, n, k = sets.shape
     cases = [("bf16", "bf16", "exact", "16-bit"), ("fp16", "nvfp4", "exact", "nvfp4"), ("nvfp4", "nvfp4", "exact", "nvfp4"),
-             ("fp16", "nvfp4", "fast", "nvfp4 fast"), ("nvfp4", "nvfp4", "fast", "nvfp4 fast")]
+             ("fp16", "nvfp4", "fast", "nvfp4 fast"), ("nvfp4", "nvfp4", "fast", "nvfp4 fast"),
+             ("fp8_row", "fp8_row", "exact", "fp8"), ("fp8_row", "fp8_row", "fast", "fp8 fast"),
+             ("fp8_block", "fp8_block", "exact", "fp8")]
     for a_format, b_format, numerics, precision in cases:
         for strategy in library.strategies():
             if numerics == "fast" and strategy == "two_pass":  # it is exact whatever is asked
@@ -150,7 +152,8 @@ def thresher_contestants(library, sets):
                 plans[i].run(sets.activations_c(i, a_format), thresher_c.matrix(outputs[i], "bf16", n))
                 return outputs[i]
 
-            yield Contestant(name, "thresher", precision, [lambda i=i, call=call: call(i) for i in range(sets.count)])
+            own = (lambda name=b_format: sets.reference_fp8(name)) if b_format.startswith("fp8") else None
+            yield Contestant(name, "thresher", precision, [lambda i=i, call=call: call(i) for i in range(sets.count)], own)
             if strategy != "packed" or (a_format != "nvfp4" and numerics != "fast"):
                 continue
 

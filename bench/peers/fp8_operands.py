@@ -1,6 +1,7 @@
 """Tokens and weights of experts rounded to e4m3, with a float32 scale a row or a block of 128."""
 import torch
 
+FP8_FORMATS = ("fp8_row", "fp8_block")
 BLOCK = 128
 E4M3_MAX = 448
 

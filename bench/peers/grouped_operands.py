@@ -6,11 +6,8 @@ import random
 import torch
 
 import thresher_c
-from fp8_operands import Fp8Tokens, Fp8Weights
+from fp8_operands import FP8_FORMATS, Fp8Tokens, Fp8Weights
 from operands import MOST_SETS, WEIGHT_SCALE, Nvfp4, definition
-
-
-FP8_FORMATS = ("fp8_row", "fp8_block")
 
 
 @dataclasses.dataclass

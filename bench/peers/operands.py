@@ -4,6 +4,7 @@ import math
 import torch
 
 import thresher_c
+from fp8_operands import FP8_FORMATS, Fp8Tokens, Fp8Weights
 
 E2M1 = [0.0, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0]
 MOST_SETS = 16
@@ -66,11 +67,20 @@ class Sets:
         self.w16 = [torch.cat([w.values() for w in pair]).bfloat16() for pair in self.w4]
         self.a_views = {name: [thresher_c.matrix(a, name, k) for a in tensors] for name, tensors in self.a16.items()}
         self.a_views["nvfp4"] = [a.view() for a in self.a4]
+        self.w8 = {name: [Fp8Weights(w.unsqueeze(0), name) for w in self.w16] for name in FP8_FORMATS}
+        self.a8 = {name: [Fp8Tokens(a.values(), name) for a in self.a4] for name in FP8_FORMATS}
+        for name, tensors in self.a8.items():
+            self.a_views[name] = [thresher_c.matrix(a.codes, name, k, a.scales) for a in tensors]
+        # gate, up [N, K] and the scales of each
+        self.w8_halves = {name: [[part[0] for part in w.apart()] for w in all_w] for name, all_w in self.w8.items()}
 
     def weights_c(self, i, format_name):
         n, k = self.shape[1:]
         if format_name == "nvfp4":
             return self.w4[i][0].view(), self.w4[i][1].view()
+        if format_name in FP8_FORMATS:
+            gate, up, gate_scales, up_scales = self.w8_halves[format_name][i]
+            return (thresher_c.matrix(gate, format_name, k, gate_scales), thresher_c.matrix(up, format_name, k, up_scales))
         return (thresher_c.matrix(self.w16[i][:n], format_name, k), thresher_c.matrix(self.w16[i][n:], format_name, k))
 
     def activations_c(self, i, format_name):
@@ -79,3 +89,7 @@ class Sets:
     def reference(self, i):
         """float64 on the exact values."""
         return definition(self.a4[i].values().double(), self.w16[i].double())
+
+    def reference_fp8(self, format_name):
+        """The definition on operands rounded to FP8."""
+        return definition(self.a8[format_name][0].values(), self.w8[format_name][0].values(0))

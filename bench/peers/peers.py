@@ -50,15 +50,16 @@ def fp8_peers(sets):
     a8 = [folded(a.values()) for a in sets.a4]
     w8 = [folded(w.float()) for w in sets.w16]
 
-    def call(i):
+    def call(i, fast=True):
         (a, a_scale), (w, w_scale) = a8[i], w8[i]
-        return silu_mul(torch._scaled_mm(a, w.t(), a_scale, w_scale.t(), out_dtype=torch.bfloat16, use_fast_accum=True))
+        return silu_mul(torch._scaled_mm(a, w.t(), a_scale, w_scale.t(), out_dtype=torch.bfloat16, use_fast_accum=fast))
 
     def own_reference():
         (a, a_scale), (w, w_scale) = a8[0], w8[0]
         return definition(a.double() * a_scale.double(), w.double() * w_scale.double())
 
-    yield Peer("torch fp8, scales a row, concatenated + Triton", "fp8", call, own_reference)
+    yield Peer("torch fp8, scales a row, concatenated + Triton", "fp8 fast", call, own_reference)
+    yield Peer("torch fp8, scales a row, promoted, concatenated + Triton", "fp8", lambda i: call(i, False), own_reference)
 
 
 def nvfp4_peers(sets):

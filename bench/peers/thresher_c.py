@@ -147,7 +147,8 @@ def stream():
 
 
 class DualGemm:
-    """A plan with its workspace. two_pass reads `gate` and `up` in every call, the others a packed copy."""
+    """A plan with its workspace. two_pass and FP8's strategies read `gate` and `up` in every call, the others a packed
+    copy."""
 
     def __init__(self, library, m, n, k, a_format, b_format, out_format, gate, up, strategy, numerics="exact"):
         self.library = library
@@ -155,9 +156,11 @@ class DualGemm:
         self.plan = P()
         lib = library.library
         a, b, out = FORMATS[a_format], FORMATS[b_format], FORMATS[out_format]
-        if strategy == "two_pass":
+        is_fp8 = b_format.startswith("fp8")
+        if strategy == "two_pass" or is_fp8:
+            knobs = f"numerics={numerics}".encode() if is_fp8 and strategy != "two_pass" else None
             library.check(lib.thresher_dual_gemm_plan_raw_flat(
-                CUDA, 0, m, n, k, a, b, out, SILU, None, *whole(gate), *whole(up), ROW_MAJOR, strategy.encode(), None,
+                CUDA, 0, m, n, k, a, b, out, SILU, None, *whole(gate), *whole(up), ROW_MAJOR, strategy.encode(), knobs,
                 0, c.byref(self.plan)))
         else:
             library.check(lib.thresher_dual_gemm_pack_flat(CUDA, 0, b, n, k, *whole(gate), *whole(up), ROW_MAJOR,
