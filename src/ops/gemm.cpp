@@ -19,6 +19,11 @@ DualGemmProblem extents_of(const GemmProblem& problem) {
   return {.m = problem.m, .n = problem.n, .k = problem.k, .a = problem.a, .b = problem.b, .out = problem.out};
 }
 
+void validate(const GemmProblem& problem) {
+  ops::check_unscaled_output("problem.out", problem.out);
+  ops::validate(extents_of(problem));
+}
+
 void check_bias(const GemmProblem& problem, bool has_bias) {
   if (has_bias != problem.bias) {
     ops::refuse("the weights have {} bias, but problem.bias is {}", has_bias ? "a" : "no", problem.bias);
@@ -37,9 +42,7 @@ void validate_weights(const GemmWeights& weights, DeviceId device) {
   if (bias.rank == 0) {
     return;
   }
-  if (!format_traits(bias.format).is_output) {
-    ops::refuse("bias is {}, expected fp32, fp16 or bf16", name(bias.format));
-  }
+  ops::check_unscaled_output("bias", bias.format);
   ops::check_place("bias", bias, bias.format, {b.shape[0]}, device, static_cast<std::size_t>(bits(bias.format)) / 8);
   if (bias.elements() > 0) {
     ops::check_strides("bias", bias, 1);
@@ -94,7 +97,7 @@ PackedGemmWeights pack(const Device& device, const GemmWeights& weights, const P
 
 Gemm plan(const Device& device, const GemmProblem& problem, const PackedGemmWeights& weights,
           const GemmOptions& options) {
-  ops::validate(extents_of(problem));
+  validate(problem);
   if (weights.device().id() != device.id()) {
     ops::refuse("the weights were packed for {}, not for {}: pack them again", weights.device().name(), device.name());
   }
@@ -106,7 +109,7 @@ Gemm plan(const Device& device, const GemmProblem& problem, const PackedGemmWeig
 }
 
 Gemm plan(const Device& device, const GemmProblem& problem, const GemmWeights& weights, const GemmOptions& options) {
-  ops::validate(extents_of(problem));
+  validate(problem);
   check_bias(problem, weights.bias.rank > 0);
   validate_weights(weights, device.id());
   ops::check_matrix("b", weights.b, problem.b, problem.n, problem.k, device.id(), OperandRole::weights);

@@ -28,7 +28,7 @@ using Shape = std::vector<std::int64_t>;
 void check_operand_format(std::string_view argument, Format format);
 /// problem.out, and problem.n columns of it.
 void check_output(Format out, std::int64_t n);
-/// An output of a layer, which is not requantised.
+/// What is neither requantised nor has scales otherwise: a bias, the output of a layer.
 void check_unscaled_output(std::string_view argument, Format format);
 void check_activation(const Activation& activation);
 /// K is a multiple of what both formats ask for, and at least 1.
@@ -50,8 +50,8 @@ void check_alignment(std::string_view argument, const Tensor& tensor, std::size_
 /// There, and aligned as a Workspace is.
 void check_workspace(const void* workspace, std::size_t bytes);
 
-/// The output lies apart from an operand, and so do the scales that are written with it. Matrices may lie beside each other
-/// in the same rows.
+/// The output lies apart from an operand, and so do the scales that are written with it. Matrices may lie beside each
+/// other in the same rows.
 void check_apart(const Tensor& out, std::string_view argument, const Tensor& operand, std::string_view output = "c");
 /// The scales that are written with C lie apart from its values.
 void check_scales_apart(const Tensor& c);

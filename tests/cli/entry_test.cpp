@@ -66,7 +66,7 @@ TEST(Command, NamesWhatAnOptionTakes) {
   ::testing::internal::CaptureStderr();
   EXPECT_EQ(run(9, arguments), bad_input);
   EXPECT_EQ(::testing::internal::GetCapturedStderr(),
-            "thresher: --out-type: fp8 is none of fp32, fp16, bf16 (see thresher --help)\n");
+            "thresher: --out-type: fp8 is none of fp32, fp16, bf16, nvfp4, fp8_tensor, fp8_row, fp8_block (see thresher --help)\n");
 }
 
 TEST(Command, EmulatesNoProblemThatItsOperationDoesNotTake) {

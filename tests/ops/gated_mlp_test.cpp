@@ -83,13 +83,13 @@ TEST(GatedMlpApi, RefusesWhatItCannotRun) {
   });
   refused("problem.intermediate is fp8_block, expected fp16 or bf16",
           [](GatedMlpProblem& p) { p.intermediate = Format::fp8_block; });
-  refused("down: the weights are bf16, but the problem says fp16", [](GatedMlpProblem& p) { p.down = Format::fp16; });
+  refused("down: b is bf16, but the problem says fp16", [](GatedMlpProblem& p) { p.down = Format::fp16; });
   expect_sentence("gate and up: b1 (gate) is [48, 80], expected [32, 80]", [&] {
     GatedMlpProblem problem = mlp();
     problem.intermediate_size = 32;
     (void)plan(cpu, problem, of.weights());
   });
-  expect_sentence("down has 1 dimensions, expected 2: [hidden_size, intermediate_size]", [&] {
+  expect_sentence("down: b has 1 dimensions, expected 2", [&] {
     GatedMlpWeights weights = of.weights();
     weights.down.rank = 1;
     (void)plan(cpu, mlp(), weights);

@@ -9,6 +9,7 @@
 #include "strategies/dual_gemm/tcgen05/program.hpp"
 #include "strategies/dual_gemm/tensors.hpp"
 #include "strategies/dual_gemm/two_pass/config.hpp"
+#include "strategies/grouped_gemm/packed/strategy.hpp"
 #include "thresher/error.hpp"
 
 namespace thresher::strategies::dual_gemm {
@@ -171,6 +172,19 @@ TEST(PackedStrategy, LaysOutPackedWeightsForFilesByName) {
   const DualGemmProblem problem{.m = 16, .n = 64, .k = 512, .a = Format::fp16, .b = Format::nvfp4};
   EXPECT_EQ(strategy.plan(problem, {}, h200()).packed_layout, "nvfp4-exact-sm90-1");
   EXPECT_EQ(strategy.plan(problem, {{"numerics", "fast"}}, h200()).packed_layout, "nvfp4-fast-sm90-1");
+}
+
+/// They read tokens as 16-bit numbers, or NVFP4 that a kernel before them widens or folds.
+TEST(PackedStrategies, TakeNoTokensInFpEight) {
+  DualGemmProblem problem{.m = 64, .n = 128, .k = 256, .a = Format::fp8_row, .b = Format::nvfp4, .out = Format::fp16};
+  const GroupedProblem grouped{
+      .experts = 2, .rows = 64, .n = 128, .k = 256, .a = problem.a, .b = problem.b, .out = problem.out};
+  const std::string sentence =
+      "strategy packed needs fp16, bf16 or nvfp4 tokens, nvfp4 weights and a Hopper GPU, not fp8_row with nvfp4 on "
+      "H200";
+  EXPECT_EQ(find_strategy<DualGemmProblem>(strategies_of(DeviceKind::cuda), "packed")->not_made_for(problem, h200()),
+            sentence);
+  EXPECT_EQ(grouped_gemm::packed_strategy().not_made_for(grouped, h200()), sentence);
 }
 
 TEST(OneGroupStrategies, TakeFpEightOnHopper) {

@@ -7,6 +7,7 @@
 #include "arena/dual_gemm/inspector.hpp"
 #include "arena/dual_gemm/judge.hpp"
 #include "arena/random.hpp"
+#include "formats/numbers.hpp"
 #include "reference/tolerance.hpp"
 
 namespace thresher::arena {
@@ -20,11 +21,19 @@ struct SummedCall {
       : problem(of),
         distribution(from),
         inputs(dual_gemm_inputs({of}, from, 11)),
-        c(make_host_tensor("c", Format::fp32, {of.m, of.n})) {
+        c(make_host_tensor("c", of.out, {of.m, of.n})) {
     const reference::Outputs outputs = reference::plain_low_precision(
         of, inputs[0].view(), inputs[1].view(), inputs[2].view(), reference::whole(of), accumulation);
     for (std::size_t i = 0; i < outputs.value.size(); ++i) {
-      const auto value = static_cast<float>(outputs.value[i]);
+      store(i, static_cast<float>(outputs.value[i]));
+    }
+  }
+
+  void store(std::size_t i, float value) {
+    if (problem.out == Format::fp16) {
+      const std::uint16_t code = formats::float_to_fp16(value);
+      std::memcpy(&c.values[i * sizeof code], &code, sizeof code);
+    } else {
       std::memcpy(&c.values[i * sizeof value], &value, sizeof value);
     }
   }
@@ -40,8 +49,9 @@ struct SummedCall {
     for (int i = 0; i < 40; ++i) {
       Look look = inspector->choose(random);
       for (RowPart& part : look.parts) {
-        const auto* const from = c.values.data() + (part.row * problem.n + part.first_column) * 4;
-        part.bytes.assign(from, from + part.columns * 4);
+        const std::int64_t element_bytes = bits(problem.out) / 8;
+        const auto* const from = c.values.data() + (part.row * problem.n + part.first_column) * element_bytes;
+        part.bytes.assign(from, from + part.columns * element_bytes);
       }
       if (std::string fault = inspector->fault_in(look, {&inputs[0], &inputs[1], &inputs[2]}, 0xA5); !fault.empty()) {
         return fault;
@@ -59,8 +69,10 @@ struct SummedCall {
 constexpr std::array fp8_formats{Format::fp8_tensor, Format::fp8_row, Format::fp8_block};
 
 TEST(Fp8Numerics, HonestKernelsPassEveryDistributionAndFormat) {
-  for (const Format format : fp8_formats) {
-    const DualGemmProblem problem{40, 72, 528, format, format, Format::fp32, {}};
+  for (const auto& [format, out] :
+       {std::pair{Format::fp8_tensor, Format::fp32}, std::pair{Format::fp8_row, Format::fp32},
+        std::pair{Format::fp8_block, Format::fp32}, std::pair{Format::fp8_row, Format::fp16}}) {
+    const DualGemmProblem problem{40, 72, 528, format, format, out, {}};
     for (const Distribution distribution : all_distributions) {
       for (const auto& [accumulation, numerics] : {std::pair{Accumulation::float14_promoted, Numerics::exact},
                                                    std::pair{Accumulation::float32_truncated, Numerics::exact},

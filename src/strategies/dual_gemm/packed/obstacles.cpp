@@ -90,6 +90,16 @@ class Judge {
 
 }  // namespace
 
+std::optional<std::string> not_made_for(Format tokens, Format weights, const DeviceSpec& device) {
+  const bool has_tokens = tokens == Format::fp16 || tokens == Format::bf16 || tokens == Format::nvfp4;
+  if (has_tokens && weights == Format::nvfp4 && device.matrix_unit == MatrixUnit::wgmma) {
+    return std::nullopt;
+  }
+  return fmt::format(
+      "strategy packed needs fp16, bf16 or nvfp4 tokens, nvfp4 weights and a Hopper GPU, not {} with {} on {}",
+      name(tokens), name(weights), device.name);
+}
+
 std::vector<std::string> obstacles(const Config& config, const DeviceSpec& device) {
   return Judge(config, device).judge();
 }

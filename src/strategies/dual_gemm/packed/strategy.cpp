@@ -22,11 +22,7 @@ struct Packed {
 
   static const KnobTable<Config>& knob_table() { return packed::knob_table(); }
   static std::optional<std::string> not_made_for(const DualGemmProblem& problem, const DeviceSpec& device) {
-    if (problem.b != Format::nvfp4 || device.matrix_unit != MatrixUnit::wgmma) {
-      return fmt::format("strategy packed needs nvfp4 weights and a Hopper GPU, not {} with {} on {}",
-                         thresher::name(problem.a), thresher::name(problem.b), device.name);
-    }
-    return std::nullopt;
+    return packed::not_made_for(problem.a, problem.b, device);
   }
   static Number operand(const Config& config, const DualGemmProblem& problem) {
     return config.numerics == Numerics::exact && problem.a == Format::bf16 ? Number::bf16 : Number::fp16;

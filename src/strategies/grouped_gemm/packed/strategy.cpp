@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <iterator>
 
+#include "strategies/dual_gemm/packed/obstacles.hpp"
 #include "strategies/grouped_gemm/host/kernel_strategy.hpp"
 #include "strategies/grouped_gemm/packed/candidates.hpp"
 #include "strategies/grouped_gemm/packed/host/work.hpp"
@@ -24,11 +25,7 @@ struct Packed {
 
   static const KnobTable<Config>& knob_table() { return packed::knob_table(); }
   static std::optional<std::string> not_made_for(const GroupedProblem& problem, const DeviceSpec& device) {
-    if (problem.b != Format::nvfp4 || device.matrix_unit != MatrixUnit::wgmma) {
-      return fmt::format("strategy packed needs nvfp4 weights and a Hopper GPU, not {} with {} on {}",
-                         thresher::name(problem.a), thresher::name(problem.b), device.name);
-    }
-    return std::nullopt;
+    return weights::not_made_for(problem.a, problem.b, device);
   }
 
   static Number operand(const Config& config, const GroupedProblem& problem) {

@@ -44,7 +44,7 @@ constexpr Config with_tile(Config config, const TileShape& tile) {
   config.block_outputs = tile.block_outputs;
   config.block_k = 128 / element_bytes(config.operand);
   config.stages = tile.stages;
-  if (sum_registers(config) > 128) {
+  if (sum_registers(config) > 128 || config.output_scaling == Scaling::block) {
     config.loader_registers = 40;
     config.math_registers = 232;
   }
@@ -149,7 +149,9 @@ inline constexpr std::array small_config_list{
            .bias = true,
            .block_tokens = 128,
            .block_outputs = 64,
-           .stages = 2},
+           .stages = 2,
+           .loader_registers = 40,
+           .math_registers = 232},
     Config{.output = Number::e4m3,
            .output_scaling = Scaling::block,
            .gathered = true,
