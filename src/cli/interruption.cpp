@@ -30,6 +30,7 @@ void clear_up_and_end(int number) {
     // Nothing can be done about a terminal that has gone.
     [[maybe_unused]] const ssize_t written = ::write(STDERR_FILENO, said.text.data(), said.length);
   }
+  ::signal(number, SIG_DFL);  // SA_RESETHAND has seen to it, but not under every sandbox that stands in for a kernel
   raise(number);
 }
 

@@ -165,8 +165,8 @@ TEST(DualGemmChoice, RefusalsNameTheNumberAndTheLimit) {
             std::string::npos);
   EXPECT_NE(refusal(origin, {.strategy = "interleaved", .knobs = Knobs::parse("turbo=9")}).find("has no knob turbo"),
             std::string::npos);
-  EXPECT_NE(refusal(origin, {.strategy = "packed"}).find("needs nvfp4 weights"), std::string::npos);
-  EXPECT_NE(refusal(origin, {.strategy = "", .knobs = {{"numerics", "fast"}}}).find("needs nvfp4 weights"),
+  EXPECT_NE(refusal(origin, {.strategy = "packed"}).find("nvfp4 weights and a Hopper GPU"), std::string::npos);
+  EXPECT_NE(refusal(origin, {.strategy = "", .knobs = {{"numerics", "fast"}}}).find("nvfp4 weights and a Hopper GPU"),
             std::string::npos);
 }
 

@@ -18,7 +18,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-std::vector<std::byte> outputs(const PackedWeights& weights, test::DualGemmCase& of) {
+std::vector<std::byte> outputs_of_plan(const PackedWeights& weights, test::DualGemmCase& of) {
   const DualGemm gemm = plan(Device::cpu(), of.problem, weights);
   std::vector<std::byte> memory(gemm.workspace_bytes() + 256);
   void* start = memory.data() + (256 - reinterpret_cast<std::uintptr_t>(memory.data()) % 256);
@@ -73,13 +73,13 @@ TEST_F(PackedFile, WhatIsLoadedGivesTheSameBits) {
         test::DualGemmCase of =
             test::DualGemmCase::random({.m = 3, .n = 40, .k = 48, .a = Format::bf16, .b = format}, layout);
         const PackedWeights weights = pack(Device::cpu(), of.b1_gate.view(), of.b2_up.view());
-        const std::vector<std::byte> expected = outputs(weights, of);
+        const std::vector<std::byte> expected = outputs_of_plan(weights, of);
         save_packed(weights, path_);
         const PackedWeights loaded = load_packed(Device::cpu(), path_);
         of.b1_gate.poison();  // the loaded weights are their own
-        EXPECT_EQ(outputs(loaded, of), expected) << name(format);
+        EXPECT_EQ(outputs_of_plan(loaded, of), expected) << name(format);
         save_packed(loaded, path_);
-        EXPECT_EQ(outputs(load_packed(Device::cpu(), path_), of), expected) << "saved again, over itself";
+        EXPECT_EQ(outputs_of_plan(load_packed(Device::cpu(), path_), of), expected) << "saved again, over itself";
       }
     }
   }
@@ -137,7 +137,7 @@ TEST_F(PackedFile, WhatTheHeaderSaysIsNotChangedUnseen) {
 TEST_F(PackedFile, APlanKeepsLoadedWeights) {
   save(Format::bf16);
   test::DualGemmCase of = test::DualGemmCase::random({.m = 3, .n = 40, .k = 48, .a = Format::bf16, .b = Format::bf16});
-  const std::vector<std::byte> expected = outputs(load_packed(Device::cpu(), path_), of);
+  const std::vector<std::byte> expected = outputs_of_plan(load_packed(Device::cpu(), path_), of);
   const DualGemm gemm = plan(Device::cpu(), of.problem, load_packed(Device::cpu(), path_));
   std::vector<std::byte> memory(gemm.workspace_bytes() + 256);
   void* start = memory.data() + (256 - reinterpret_cast<std::uintptr_t>(memory.data()) % 256);

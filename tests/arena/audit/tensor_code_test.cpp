@@ -21,7 +21,7 @@ SassFunction listed(const std::string& text) {
   return functions.at(0);
 }
 
-SassFunction recorded(const std::string& name) { return listed(recorded_text(name + ".sass")); }
+SassFunction recorded_tensor_code(const std::string& name) { return listed(recorded_text(name + ".sass")); }
 
 /// What the rings promise: four products of NVFP4 operands a step, two copies of scales before each, a commit for the
 /// slots and one for the sums, 128 × 64 sums of which a warp loads its 32 lanes.
@@ -42,7 +42,7 @@ AuditVerdict judged(const SassFunction& function, const AuditExpectations& expec
   return judge_audit(audit("ring", &resources, &function, 53376), expected);
 }
 
-std::string failures(const AuditVerdict& verdict) {
+std::string failures_of(const AuditVerdict& verdict) {
   std::string all;
   for (const AuditFinding& finding : verdict.findings) {
     all += finding.ok ? "" : finding.sentence + "\n";
@@ -56,9 +56,9 @@ bool says(const AuditVerdict& verdict, const std::string& sentence) {
 }
 
 TEST(TensorCode, ACleanRingPasses) {
-  const SassFunction ring = recorded("tensor_ring");
+  const SassFunction ring = recorded_tensor_code("tensor_ring");
   const AuditVerdict verdict = judged(ring, expected_of_ring());
-  EXPECT_EQ(failures(verdict), "");
+  EXPECT_EQ(failures_of(verdict), "");
   const TensorReport report = read_tensor_code(ring).value();
   EXPECT_EQ(ring.arch, "sm_100");  // the tools leave out which family it is
   EXPECT_EQ(report.instructions.at("UTCOMMA.4X"), 4);
@@ -75,34 +75,34 @@ TEST(TensorCode, ACleanRingPasses) {
 
 // Recorded with the other tool, which names no labels.
 TEST(TensorCode, ACleanPairPasses) {
-  const SassFunction pair = recorded("tensor_pair");
+  const SassFunction pair = recorded_tensor_code("tensor_pair");
   const AuditVerdict verdict = judged(pair, expected_of_ring(true));
-  EXPECT_EQ(failures(verdict), "");
+  EXPECT_EQ(failures_of(verdict), "");
   const TensorReport report = read_tensor_code(pair).value();
   EXPECT_EQ(report.of_blocks, 0);
   EXPECT_EQ(report.of_pairs, 4 + 8 + 2 + 2);  // products, copies, commits, allocations; who gives back does not say
   EXPECT_EQ(report.trap_calls, 3);
   EXPECT_EQ(report.other_calls, 0);
-  EXPECT_EQ(failures(judged(pair, expected_of_ring(false))),
+  EXPECT_EQ(failures_of(judged(pair, expected_of_ring(false))),
             "16 tcgen05 instructions are of a pair (.2CTA), 0 expected\n");
-  EXPECT_EQ(failures(judged(recorded("tensor_ring"), expected_of_ring(true))),
+  EXPECT_EQ(failures_of(judged(recorded_tensor_code("tensor_ring"), expected_of_ring(true))),
             "16 tcgen05 instructions are of one block, 0 expected\n");
 }
 
 TEST(TensorCode, AProductThatIsNotElectedIsIssuedByEveryThread) {
   for (const char* listing : {"tensor_ring_not_elected", "tensor_ring_not_elected_by_cuobjdump"}) {
-    const AuditVerdict verdict = judged(recorded(listing), expected_of_ring());
-    EXPECT_EQ(failures(verdict),
+    const AuditVerdict verdict = judged(recorded_tensor_code(listing), expected_of_ring());
+    EXPECT_EQ(failures_of(verdict),
               "14 tcgen05 instructions, 0 allowed, stand in a loop that issues them once for each of up to 32 threads, "
               "since they are under no elected branch: 2 × UTCBAR, 8 × UTCCP.T.S.4x32dp128bit, 4 × UTCOMMA.4X\n")
         << listing;
     // Whatever was expected.
-    EXPECT_TRUE(judged(recorded(listing), expected_of_any_kernel()).failed());
+    EXPECT_TRUE(judged(recorded_tensor_code(listing), expected_of_any_kernel()).failed());
   }
 }
 
 TEST(TensorCode, CountsAreExact) {
-  EXPECT_EQ(failures(judged(recorded("tensor_ring_three_products"), expected_of_ring())),
+  EXPECT_EQ(failures_of(judged(recorded_tensor_code("tensor_ring_three_products"), expected_of_ring())),
             "3 matrix instructions of the kind UTCOMMA, the tile implies at least 4; the code has 3 × UTCOMMA.4X\n"
             "3 UTCOMMA in the code, exactly 4 expected\n"
             "6 copies of scales (UTCCP) in the code, exactly 8 expected\n");
@@ -110,25 +110,27 @@ TEST(TensorCode, CountsAreExact) {
   fewer.min_matrix_instructions = 0;
   fewer.tensor.products = 3;
   fewer.tensor.scale_copies = 6;
-  EXPECT_EQ(failures(judged(recorded("tensor_ring_three_products"), fewer)), "");
-  EXPECT_EQ(failures(judged(recorded("tensor_ring"), fewer)),
+  EXPECT_EQ(failures_of(judged(recorded_tensor_code("tensor_ring_three_products"), fewer)), "");
+  EXPECT_EQ(failures_of(judged(recorded_tensor_code("tensor_ring"), fewer)),
             "4 UTCOMMA in the code, exactly 3 expected\n8 copies of scales (UTCCP) in the code, exactly 6 expected\n");
   AuditExpectations more = expected_of_ring();
   more.tensor.min_commits = 3;
   more.tensor.loaded_bytes = 16384;
-  EXPECT_EQ(failures(judged(recorded("tensor_ring"), more)),
+  EXPECT_EQ(failures_of(judged(recorded_tensor_code("tensor_ring"), more)),
             "2 commits (UTCBAR), at least 3 expected: one for each ring\n"
             "8192 bytes of sums loaded by a warp (LDTM), exactly 16384 expected\n");
   AuditExpectations unscaled = expected_of_ring();
   unscaled.matrix_kind = "UTCHMMA";
-  EXPECT_NE(failures(judged(recorded("tensor_ring"), unscaled)).find("0 UTCHMMA in the code, exactly 4 expected"),
+  EXPECT_NE(failures_of(judged(recorded_tensor_code("tensor_ring"), unscaled))
+                .find("0 UTCHMMA in the code, exactly 4 expected"),
             std::string::npos);
 }
 
 TEST(TensorCode, SpillsAreFound) {
   const runtime::ResourceReport resources{
       .registers = 96, .stack_bytes = 856, .spill_store_bytes = 780, .spill_load_bytes = 784};
-  const std::string found = failures(judged(recorded("tensor_ring_spilled"), expected_of_ring(), resources));
+  const std::string found =
+      failures_of(judged(recorded_tensor_code("tensor_ring_spilled"), expected_of_ring(), resources));
   EXPECT_NE(found.find("registers are spilled: 780 bytes stored and 784 loaded, 0 allowed"), std::string::npos)
       << found;
   EXPECT_NE(found.find("293 instructions load from or store to local memory"), std::string::npos) << found;
@@ -141,7 +143,7 @@ TEST(TensorCode, GroupsAreNotMixed) {
   text.replace(at, std::string_view("UTCCP.T.S.2CTA").size(), "UTCCP.T.S");
   AuditExpectations expected = expected_of_ring(true);
   expected.tensor.is_pair.reset();
-  EXPECT_EQ(failures(judged(listed(text), expected)),
+  EXPECT_EQ(failures_of(judged(listed(text), expected)),
             "15 tcgen05 instructions are of a pair (.2CTA) and 1 of one block: all or none allowed\n");
 }
 
@@ -160,7 +162,7 @@ TEST(TensorCode, CallsOfOthersThanTheAllocatorAndChecksLeftOnFail) {
   expected.uses_shared_memory = false;
   const std::vector<std::string> calls{"LDTM.x16 R4, tmem[UR4]", "CALL.REL.NOINC `($helper)", "EXIT", "$helper:",
                                        "MUFU.RCP R4, R4",        "RET.REL.NODEC R2 `(k)"};
-  EXPECT_EQ(failures(judged(listed(listing_of(calls)), expected)),
+  EXPECT_EQ(failures_of(judged(listed(listing_of(calls)), expected)),
             "1 calls of subroutines that are not the allocator's traps, 0 allowed\n");
   std::vector<std::string> checked{"UTCATOMSWS.FIND_AND_SET.ALIGN UP0, UR4, UR4"};
   for (int i = 0; i < 9; ++i) {
@@ -170,7 +172,7 @@ TEST(TensorCode, CallsOfOthersThanTheAllocatorAndChecksLeftOnFail) {
     checked.push_back(fmt::format("$check_{}:", i));
     checked.emplace_back("BPT.TRAP 0x1");
   }
-  EXPECT_EQ(failures(judged(listed(listing_of(checked)), expected)),
+  EXPECT_EQ(failures_of(judged(listed(listing_of(checked)), expected)),
             "9 traps and 9 calls of them, 3 allowed (the allocator's): as when access checks are left on\n");
 }
 
@@ -236,9 +238,9 @@ TEST(TensorCode, TheRingsAsTheyAreCompiledHere) {
     const std::vector<SassFunction> functions = disassemble(tools, cubin.image).functions;
     return judge_audit(audit(name, &cubin.kernels.at(0).resources, &functions.at(0), 53376), expected_of_ring(is_pair));
   };
-  EXPECT_EQ(failures(verdict_of("tensor_ring", "TensorDefect::none", false)), "");
-  EXPECT_EQ(failures(verdict_of("tensor_pair", "PairDefect::none", true)), "");
-  EXPECT_NE(failures(verdict_of("tensor_ring", "TensorDefect::not_elected", false)).find("4 × UTCOMMA.4X"),
+  EXPECT_EQ(failures_of(verdict_of("tensor_ring", "TensorDefect::none", false)), "");
+  EXPECT_EQ(failures_of(verdict_of("tensor_pair", "PairDefect::none", true)), "");
+  EXPECT_NE(failures_of(verdict_of("tensor_ring", "TensorDefect::not_elected", false)).find("4 × UTCOMMA.4X"),
             std::string::npos);
 }
 

@@ -10,7 +10,7 @@
 namespace thresher::arena {
 namespace {
 
-const DeviceSpec& h200() { return device_spec("H200"); }
+const DeviceSpec& h200_spec() { return device_spec("H200"); }
 
 /// One problem with NVFP4 weights, whose default is `packed` without knobs.
 class TuningWinners : public ::testing::Test {
@@ -30,7 +30,7 @@ class TuningWinners : public ::testing::Test {
     entry.measurements = {measurement};
   }
 
-  std::vector<std::string> enter() { return enter_winners(run_, {&suite_, 1}, "a GPU", h200(), tuning_); }
+  std::vector<std::string> enter() { return enter_winners(run_, {&suite_, 1}, "a GPU", h200_spec(), tuning_); }
   const ops::TunedChoice* found() const { return tuning_.find("a GPU", dual_gemm(suite_.problems[0])); }
 
   Suite suite_;

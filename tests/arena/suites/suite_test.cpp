@@ -16,7 +16,7 @@
 namespace thresher::arena {
 namespace {
 
-const std::string good = R"(title = "Two"
+const std::string good_suite = R"(title = "Two"
 operation = "dual_gemm"
 distributions = ["contest"]
 [defaults]
@@ -29,7 +29,7 @@ n = 8
 k = [16, 32]
 )";
 
-std::string replaced(std::string text, const std::string& from, const std::string& to) {
+std::string suite_with(std::string text, const std::string& from, const std::string& to) {
   return text.replace(text.find(from), from.size(), to);
 }
 
@@ -38,7 +38,7 @@ std::string error_in(const std::string& text) {
 }
 
 TEST(Suite, ListsMultiplyAndDefaultsFillIn) {
-  const Suite suite = parse_suite(good, "mine", "mine.toml");
+  const Suite suite = parse_suite(good_suite, "mine", "mine.toml");
   ASSERT_EQ(suite.problems.size(), 4U);
   EXPECT_EQ(label(suite.problems[0]), "1x8x16 nvfp4*nvfp4->fp16");
   EXPECT_EQ(label(suite.problems[1]), "2x8x16 nvfp4*nvfp4->fp16");
@@ -49,38 +49,38 @@ TEST(Suite, ListsMultiplyAndDefaultsFillIn) {
 }
 
 TEST(Suite, AProblemOverridesTheDefaults) {
-  const Suite suite = parse_suite(good + "out = \"fp32\"\nactivation = \"gelu_tanh\"\nscale_layout = \"blocked\"\n",
-                                  "mine", "mine.toml");
+  const Suite suite = parse_suite(
+      good_suite + "out = \"fp32\"\nactivation = \"gelu_tanh\"\nscale_layout = \"blocked\"\n", "mine", "mine.toml");
   EXPECT_EQ(dual_gemm(suite.problems[0]).out, Format::fp32);
   EXPECT_EQ(label(suite.problems[0]), "1x8x16 nvfp4*nvfp4->fp32 gelu_tanh blocked");
 }
 
 TEST(Suite, ErrorsNameFileLineAndKey) {
   EXPECT_EQ(
-      error_in(replaced(good, "n = 8", "n = 8\ncolour = 3")),
+      error_in(suite_with(good_suite, "n = 8", "n = 8\ncolour = 3")),
       "mine.toml:11: unknown key `colour` in [problem]; known here: a, activation, alpha, b, k, limit, m, n, out, "
       "scale_layout, up_offset");
   EXPECT_EQ(
-      error_in(replaced(good, "title", "titel")),
+      error_in(suite_with(good_suite, "title", "titel")),
       "mine.toml:1: unknown key `titel`; known here: cache, defaults, distributions, operation, problem, timed, title");
-  EXPECT_EQ(error_in(replaced(good, "n = 8", "n = 8.5")),
+  EXPECT_EQ(error_in(suite_with(good_suite, "n = 8", "n = 8.5")),
             "mine.toml:10: `n` in [problem] must be a whole number or a list of them");
-  EXPECT_EQ(error_in(replaced(good, "n = 8", "n = 0")),
+  EXPECT_EQ(error_in(suite_with(good_suite, "n = 8", "n = 0")),
             "mine.toml:10: `n` in [problem] is 0, but must lie between 1 and 16777216");
-  EXPECT_EQ(error_in(replaced(good, "16, 32", "16, 24")),
+  EXPECT_EQ(error_in(suite_with(good_suite, "16, 32", "16, 24")),
             "mine.toml:11: `k` in [problem] is 24, but must be a multiple of 16 for these formats");
-  EXPECT_EQ(error_in(replaced(good, "a = \"nvfp4\"", "a = \"fp4\"")),
+  EXPECT_EQ(error_in(suite_with(good_suite, "a = \"nvfp4\"", "a = \"fp4\"")),
             "mine.toml:5: `a` in [defaults] is \"fp4\", but must be one of fp16, bf16, nvfp4, fp8_tensor, fp8_row, "
             "fp8_block");
   EXPECT_EQ(
-      error_in(replaced(good, "\"contest\"", "\"cotnest\"")),
+      error_in(suite_with(good_suite, "\"contest\"", "\"cotnest\"")),
       "mine.toml:3: `distributions` has \"cotnest\", but must be of contest, full_range, normal, integers, specials");
-  EXPECT_EQ(error_in(replaced(good, "dual_gemm", "conv")),
+  EXPECT_EQ(error_in(suite_with(good_suite, "dual_gemm", "conv")),
             "mine.toml:2: `operation` is \"conv\", but must be one of dual_gemm, attention, "
             "grouped_dual_gemm, grouped_gemm, gemm");
-  EXPECT_EQ(error_in(replaced(good, "[1, 2]", "[2, 2]")),
+  EXPECT_EQ(error_in(suite_with(good_suite, "[1, 2]", "[2, 2]")),
             "mine.toml:9: `m` in [problem] makes the problem 2x8x16 nvfp4*nvfp4->fp16 a second time");
-  EXPECT_NE(error_in(replaced(good, "m = [1, 2]", "m = [1, 2")).find("mine.toml:10: this is not TOML"),
+  EXPECT_NE(error_in(suite_with(good_suite, "m = [1, 2]", "m = [1, 2")).find("mine.toml:10: this is not TOML"),
             std::string::npos);
 }
 
@@ -96,8 +96,9 @@ TEST(Suite, AKeyOfTooManyPartsIsNamed) {
 
 TEST(Suite, DotsInStringsAndCommentsAreNoParts) {
   const std::string dots(100, '.');
-  EXPECT_EQ(parse_suite(replaced(good, "m = [1, 2]", "m = [1, 2] # " + dots), "mine", "mine.toml").problems.size(),
-            parse_suite(good, "mine", "mine.toml").problems.size());
+  EXPECT_EQ(
+      parse_suite(suite_with(good_suite, "m = [1, 2]", "m = [1, 2] # " + dots), "mine", "mine.toml").problems.size(),
+      parse_suite(good_suite, "mine", "mine.toml").problems.size());
   for (const std::string quote : {"\"", "'", "\"\"\"", "'''"}) {
     const std::string title = "title = " + quote + dots + quote + "\n";
     EXPECT_EQ(error_in(title + "x = 1\n").find("parts"), std::string::npos) << title;
@@ -136,22 +137,22 @@ TEST(Suite, ListsThatMultiplyToTooManyProblemsAreRefused) {
     many += ", " + std::to_string(m);
   }
   many += "]";
-  const std::string text = replaced(replaced(good, "m = [1, 2]", "m = " + many), "n = 8", "n = " + many);
+  const std::string text = suite_with(suite_with(good_suite, "m = [1, 2]", "m = " + many), "n = 8", "n = " + many);
   EXPECT_NE(error_in(text).find("makes more than the 4096 problems that a suite may have"), std::string::npos)
       << error_in(text);
 }
 
 TEST(Suite, MissingPartsAreNamed) {
-  EXPECT_EQ(error_in(replaced(good, "k = [16, 32]", "")), "mine.toml:8: `k` in [problem] is missing");
-  EXPECT_EQ(error_in(good.substr(0, good.find("[[problem]]"))),
+  EXPECT_EQ(error_in(suite_with(good_suite, "k = [16, 32]", "")), "mine.toml:8: `k` in [problem] is missing");
+  EXPECT_EQ(error_in(good_suite.substr(0, good_suite.find("[[problem]]"))),
             "mine.toml:1: `problem` is missing: a suite needs at least one [[problem]]");
-  EXPECT_EQ(error_in(replaced(good, "distributions = [\"contest\"]", "distributions = []")),
+  EXPECT_EQ(error_in(suite_with(good_suite, "distributions = [\"contest\"]", "distributions = []")),
             "mine.toml:3: `distributions` must not be an empty list");
 }
 
 TEST(Suite, ADefaultThatNoProblemHasIsUnknown) {
   EXPECT_EQ(
-      error_in(replaced(good, "out = \"fp16\"", "out = \"fp16\"\nstages = 4")),
+      error_in(suite_with(good_suite, "out = \"fp16\"", "out = \"fp16\"\nstages = 4")),
       "mine.toml:8: unknown key `stages` in [defaults]; known here: a, activation, alpha, b, k, limit, m, n, out, "
       "scale_layout, up_offset");
 }
@@ -200,26 +201,27 @@ TEST(Suite, EveryOneHasAStrategyOfSomeGpuThatIsMadeForAllOfIt) {
 
 TEST(Suite, LongNamesAreCutInSentences) {
   const std::string name(5000, 'x');
-  EXPECT_LT(error_in(replaced(good, "a = \"nvfp4\"", "a = \"" + name + "\"")).size(), 300U);
+  EXPECT_LT(error_in(suite_with(good_suite, "a = \"nvfp4\"", "a = \"" + name + "\"")).size(), 300U);
   EXPECT_LT(error_in("title = \"t\"\noperation = \"" + name + "\"\n").size(), 300U);
 }
 
 TEST(Suite, UnknownSuitesNameTheOnesThereAre) {
-  EXPECT_EQ(error_of([] { (void)load_suite("orgin"); }),
-            "suite orgin: it is none of the built-in suites attention, attention_edges, attention_origin, decode, "
-            "edges, fp8_edges, fp8_origin, gemm_edges, grouped_edges, grouped_fp8_edges, grouped_gemm_edges, grouped_origin, "
-            "grouped_origin_bf16, grouped_origin_fp8, moe_decode, moe_decode_bf16, moe_prefill, moe_prefill_bf16, "
-            "origin, origin_bf16, prefill, and the file "
-            "cannot be read: No such file or directory");
+  EXPECT_EQ(
+      error_of([] { (void)load_suite("orgin"); }),
+      "suite orgin: it is none of the built-in suites attention, attention_edges, attention_origin, decode, "
+      "edges, fp8_edges, fp8_origin, gemm_edges, grouped_edges, grouped_fp8_edges, grouped_gemm_edges, grouped_origin, "
+      "grouped_origin_bf16, grouped_origin_fp8, moe_decode, moe_decode_bf16, moe_prefill, moe_prefill_bf16, "
+      "origin, origin_bf16, prefill, and the file "
+      "cannot be read: No such file or directory");
   EXPECT_NE(error_of([] { (void)load_suite("/"); }).find("not a regular file"), std::string::npos);
 }
 
 TEST(Suite, AFileIsFoundByPath) {
   const std::filesystem::path path = std::filesystem::path(::testing::TempDir()) / "tiny.toml";
-  std::ofstream(path) << good;
+  std::ofstream(path) << good_suite;
   const Suite suite = load_suite(path.string());
   EXPECT_EQ(suite.name, "tiny");
-  EXPECT_EQ(suite.text, good);
+  EXPECT_EQ(suite.text, good_suite);
 }
 
 }  // namespace

@@ -14,8 +14,8 @@
 namespace thresher::arena {
 namespace {
 
-constexpr std::size_t mib = std::size_t{1} << 20;
-const Rotation rotation{8, 30 * mib, 60 * mib, 1000 * mib};
+constexpr std::size_t mebibyte = std::size_t{1} << 20;
+const Rotation rotation{8, 30 * mebibyte, 60 * mebibyte, 1000 * mebibyte};
 
 struct Outcome {
   Times times;
@@ -97,9 +97,8 @@ TEST(Timing, GoesOnUntilItCanSayAndNoLongerThanItsPatience) {
     EXPECT_LE(outcome.times.mode(TimingMode::cold_burst).rounds(), 32);
   }
   EXPECT_GT(said, said_at_once);
-  EXPECT_FALSE(judge({.noise = 0.005}, 900, 1000, TimingMode::cold_burst, 1, patient)
-                   .times.mode(TimingMode::cold_burst)
-                   .went_on)
+  EXPECT_FALSE(
+      judge({.noise = 0.005}, 900, 1000, TimingMode::cold_burst, 1, patient).times.mode(TimingMode::cold_burst).went_on)
       << "what is clear is not timed again";
 }
 
@@ -160,8 +159,8 @@ TEST(Timing, ABusyMachineIsGivenUpWithinTheLimit) {
     FakeRunner contestant(clock, 1000);
     FakeRunner baseline(clock, 1100);
     Random random(1);
-    const Times times = time_against(&contestant, baseline, clock, rotation,
-                                     {.budget_s = 2, .patience = patience}, random);
+    const Times times =
+        time_against(&contestant, baseline, clock, rotation, {.budget_s = 2, .patience = patience}, random);
     EXPECT_NE(times.busy.find("this machine is busy: in cold burst "), std::string::npos) << times.busy;
     EXPECT_EQ(times.mode(TimingMode::cold_burst).rounds(), 0);
     EXPECT_LE(clock.now_s(), 2 * patience + 0.5);

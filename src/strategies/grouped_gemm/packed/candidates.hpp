@@ -81,7 +81,7 @@ inline std::vector<Config> expert_tiles(Numerics numerics, int matrices) {
 }
 
 /// Which takes the compiler so long that it is compiled where it is used.
-constexpr bool is_large(const Config& tile) { return tile.block_tokens > 128; }
+constexpr bool is_large(const Config& tile) { return tile.block_tokens > 64; }
 
 /// Both products of a layer in both numerics, with outputs in BF16, and for the exact path such tokens too. FP16 is
 /// compiled where it is used.
