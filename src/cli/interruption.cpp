@@ -23,14 +23,14 @@ static_assert(std::atomic<std::size_t>::is_always_lock_free);
 Said said;
 pid_t own_process = 0;
 
-/// The signal, which is held back until this returns, then ends the process: it is no longer handled.
+/// The signal, which is held back until this returns, then ends the process.
 void clear_up_and_end(int number) {
   if (::getpid() == own_process) {
     formats::remove_temporary_files();
     // Nothing can be done about a terminal that has gone.
     [[maybe_unused]] const ssize_t written = ::write(STDERR_FILENO, said.text.data(), said.length);
   }
-  ::signal(number, SIG_DFL);  // SA_RESETHAND has seen to it, but not under every sandbox that stands in for a kernel
+  ::signal(number, SIG_DFL);  // SA_RESETHAND is not heeded by every sandbox that stands in for a kernel
   raise(number);
 }
 
@@ -43,7 +43,6 @@ void handle_interruptions() {
     }
     struct sigaction action {};
     action.sa_handler = clear_up_and_end;
-    action.sa_flags = static_cast<int>(SA_RESETHAND);
     sigemptyset(&action.sa_mask);
     sigaction(number, &action, nullptr);
   }

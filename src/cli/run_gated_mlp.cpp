@@ -3,6 +3,7 @@
 
 #include <CLI/CLI.hpp>
 #include <array>
+#include <limits>
 #include <memory>
 #include <string>
 #include <vector>
@@ -276,12 +277,12 @@ void add_run_gated_mlp(CLI::App& run) {
       ->option_text("PATH REQUIRED");
   command.add_option("--layer", arguments->layer, "Which of its layers, counted from 0")
       ->required()
-      ->check(CLI::NonNegativeNumber)
+      ->check(CLI::Range(std::int64_t{0}, std::numeric_limits<std::int64_t>::max()))
       ->option_text("N REQUIRED");
   add_checkpoint(command, arguments->in, "Where x is, and for experts topk_ids and topk_weights");
   command.add_option("--out", arguments->out, "Safetensors file to write out to")->required();
   command.add_option("--out-type", arguments->out_type, "Type of out")
-      ->transform(by_name(output_formats))
+      ->transform(by_name(unscaled_output_formats))
       ->option_text("fp16|bf16|fp32 [bf16]");
   arguments->operands.add_to(command);
   const ActivationParameters parameters = add_activation(command, arguments->activation);

@@ -107,7 +107,7 @@ void check_operand_format(std::string_view argument, Format format) {
 }
 
 void check_unscaled_output(std::string_view argument, Format format) {
-  if (!format_traits(format).is_output || format_traits(format).is_requantised()) {
+  if (!format_traits(format).is_unscaled_output()) {
     refuse("{} is {}, expected {}", argument, name(format), one_of(unscaled_output_formats));
   }
 }

@@ -46,9 +46,7 @@ void check_stack_of_weights(std::string_view argument, const Tensor& tensor, Dev
 
 void check_bias(std::string_view argument, const Tensor& bias, std::int64_t experts, std::int64_t columns,
                 DeviceId device) {
-  if (!format_traits(bias.format).is_unscaled_output()) {
-    refuse("{} is {}, expected fp32, fp16 or bf16", argument, name(bias.format));
-  }
+  check_unscaled_output(argument, bias.format);
   check_place(argument, bias, bias.format, {experts, columns}, device, static_cast<std::size_t>(bits(bias.format)) / 8);
   if (bias.elements() > 0) {
     check_strides(argument, bias, 1);

@@ -158,7 +158,7 @@ void GroupedOperation::add_dense_problems(const ProblemTable& tables, std::vecto
   const auto ks = tables.extents("k", 1);
   const auto as = choices<Format>(tables, "a", named(operand_formats), std::nullopt);
   const auto bs = choices<Format>(tables, "b", named(operand_formats), std::nullopt);
-  const auto outs = choices<Format>(tables, "out", named(output_formats), std::nullopt);
+  const auto outs = choices<Format>(tables, "out", named(unscaled_output_formats), std::nullopt);
   const auto layouts = choices<ScaleLayout>(tables, "scale_layout", named(all_scale_layouts), ScaleLayout::row_major);
   const auto of_bias = choices<BiasFormat>(tables, "bias", biases, BiasFormat{});
   const auto by_m = [&] { each(ms, p.m, add); };
