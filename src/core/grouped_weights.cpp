@@ -4,6 +4,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include <vector>
 
 namespace thresher {
@@ -143,6 +145,19 @@ std::string GroupedStatus::explain() const {
     }
   }
   return text.empty() ? "offsets, counts and ids make sense" : text;
+}
+
+Tensor stack_of_one(const Tensor& matrix) {
+  if (matrix.rank == 0) {
+    return matrix;
+  }
+  Tensor stack = matrix;
+  stack.rank = matrix.rank + 1;
+  std::copy_n(matrix.shape.begin(), matrix.rank, stack.shape.begin() + 1);
+  std::copy_n(matrix.strides.begin(), matrix.rank, stack.strides.begin() + 1);
+  stack.shape[0] = 1;
+  stack.strides[0] = matrix.shape[0] * matrix.strides[0];
+  return stack;
 }
 
 }  // namespace thresher

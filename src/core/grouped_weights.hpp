@@ -29,6 +29,10 @@ struct ExpertMatrix {
 /// From the first scale of a matrix, or of a view of a stack, to behind the last; 0 where there are none.
 [[nodiscard]] std::size_t scale_extent_bytes(const Tensor& view) noexcept;
 
+/// A matrix [N,K] as the stack [1,N,K] of one expert's, with the same scales; rank 0 stays rank 0, and a vector [N]
+/// becomes [1,N].
+[[nodiscard]] Tensor stack_of_one(const Tensor& matrix);
+
 /// One matrix of a stack [E,rows,K] as callers give it: with its own scales and its own global scale.
 [[nodiscard]] Tensor slot_matrix(const Tensor& stack, std::int64_t slot);
 

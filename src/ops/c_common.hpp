@@ -103,6 +103,16 @@ void fill(Struct* to, std::uint32_t size, const Struct& with_defaults) noexcept 
 [[nodiscard]] Numerics numerics_of(std::int32_t numerics);
 
 inline constexpr Activation default_activation{};
+/// A problem of the header, zero but for the members of its activation.
+template <class Problem>
+[[nodiscard]] Problem with_default_activation() {
+  Problem problem{};
+  problem.activation = static_cast<thresher_activation>(default_activation.kind);
+  problem.alpha = default_activation.alpha;
+  problem.limit = default_activation.limit;
+  problem.up_offset = default_activation.up_offset;
+  return problem;
+}
 [[nodiscard]] Activation activation_of(std::int32_t kind, float alpha, float limit, float up_offset);
 /// `constants` are alpha, limit and up_offset; null for the defaults.
 [[nodiscard]] Activation activation_of(std::int32_t kind, const float* constants);

@@ -15,18 +15,9 @@ namespace {
 using namespace thresher;
 using namespace thresher::c;
 
-thresher_dual_gemm_problem default_problem() {
-  thresher_dual_gemm_problem problem{};
-  problem.activation = static_cast<thresher_activation>(default_activation.kind);
-  problem.alpha = default_activation.alpha;
-  problem.limit = default_activation.limit;
-  problem.up_offset = default_activation.up_offset;
-  return problem;
-}
-
 DualGemmProblem problem_of(const thresher_dual_gemm_problem* problem) {
-  const thresher_dual_gemm_problem given =
-      known(problem, "problem", offsetof(thresher_dual_gemm_problem, activation), default_problem());
+  const thresher_dual_gemm_problem given = known(problem, "problem", offsetof(thresher_dual_gemm_problem, activation),
+                                                 with_default_activation<thresher_dual_gemm_problem>());
   return {.m = given.m,
           .n = given.n,
           .k = given.k,
@@ -55,7 +46,7 @@ void thresher_matrix_init(thresher_matrix* matrix, uint32_t struct_size) {
 }
 
 void thresher_dual_gemm_problem_init(thresher_dual_gemm_problem* problem, uint32_t struct_size) {
-  fill(problem, struct_size, default_problem());
+  fill(problem, struct_size, with_default_activation<thresher_dual_gemm_problem>());
 }
 
 void thresher_dual_gemm_options_init(thresher_dual_gemm_options* options, uint32_t struct_size) {

@@ -12,12 +12,8 @@ using namespace thresher;
 using namespace thresher::c;
 
 thresher_grouped_problem default_problem() {
-  thresher_grouped_problem problem{};
+  auto problem = with_default_activation<thresher_grouped_problem>();
   problem.row_ids_divisor = GroupedProblem{}.row_ids_divisor;
-  problem.activation = static_cast<thresher_activation>(default_activation.kind);
-  problem.alpha = default_activation.alpha;
-  problem.limit = default_activation.limit;
-  problem.up_offset = default_activation.up_offset;
   return problem;
 }
 
@@ -105,8 +101,7 @@ GroupedTensors tensors_of(const thresher_grouped& plan, const thresher_grouped_t
                           OperandRole::tokens, given.a_scales, given.a_scale_layout, given.a_global_scale);
   tensors.c = with_scales(rows_of(plan, given.c, problem.out, given.rows, problem.n, given.c_row_stride),
                           OperandRole::tokens, given.c_scales, given.c_scale_layout, given.c_global_scale);
-  tensors.c.scales.powers_of_two =
-      enumerator(given.c_scales_are_powers_of_two, 1, "c_scales_are_powers_of_two") != 0;
+  tensors.c.scales.powers_of_two = enumerator(given.c_scales_are_powers_of_two, 1, "c_scales_are_powers_of_two") != 0;
   (has_slots ? tensors.counts : tensors.offsets) =
       list_of(plan, given.groups, Format::int32, problem.experts + (has_slots ? 0 : 1));
   if (given.row_ids != nullptr || problem.layout == RowLayout::gathered) {

@@ -19,17 +19,6 @@ namespace {
 using namespace thresher;
 using namespace thresher::c;
 
-/// Gives the members of an activation their defaults.
-template <class Problem>
-Problem with_default_activation() {
-  Problem problem{};
-  problem.activation = static_cast<thresher_activation>(default_activation.kind);
-  problem.alpha = default_activation.alpha;
-  problem.limit = default_activation.limit;
-  problem.up_offset = default_activation.up_offset;
-  return problem;
-}
-
 GatedMlpProblem problem_of(const thresher_gated_mlp_problem* problem) {
   const thresher_gated_mlp_problem given = known(problem, "problem", offsetof(thresher_gated_mlp_problem, activation),
                                                  with_default_activation<thresher_gated_mlp_problem>());

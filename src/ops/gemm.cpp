@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "core/grouped_weights.hpp"
 #include "ops/device_operations.hpp"
 #include "ops/gemm_problem.hpp"
 #include "ops/grouped_backend.hpp"
@@ -9,7 +10,6 @@
 #include "ops/tensor_checks.hpp"
 #include "ops/validate.hpp"
 #include "ops/validate_grouped.hpp"
-#include "strategies/grouped_gemm/host/dense.hpp"
 
 namespace thresher {
 namespace {
@@ -50,8 +50,7 @@ void validate_weights(const GemmWeights& weights, DeviceId device) {
 }
 
 GroupedWeights of_one_expert(const GemmWeights& weights) {
-  return {.b1 = strategies::grouped_gemm::stack_of_one(weights.b),
-          .bias1 = strategies::grouped_gemm::stack_of_one(weights.bias)};
+  return {.b1 = stack_of_one(weights.b), .bias1 = stack_of_one(weights.bias)};
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 #include <numeric>
 #include <span>
 
+#include "core/grouped_weights.hpp"
 #include "formats/decode.hpp"
 #include "formats/elements.hpp"
 #include "formats/numbers.hpp"
@@ -278,12 +279,6 @@ Verdict judge_gated_mlp(const GatedMlpProblem& problem, const GatedMlpWeights& w
   const std::int64_t tokens = x.shape[0];
   std::vector<std::int32_t> ids(static_cast<std::size_t>(tokens), 0);
   std::vector<float> ones(static_cast<std::size_t>(tokens), 1.0F);
-  const auto stack_of_one = [](Tensor matrix) {
-    matrix.shape = {1, matrix.shape[0], matrix.shape[1]};
-    matrix.strides = {matrix.shape[1] * matrix.strides[0], matrix.strides[0], matrix.strides[1]};
-    matrix.rank = 3;
-    return matrix;
-  };
   return judge_moe_layer({.problem = {.experts = 1,
                                       .tokens = tokens,
                                       .top_k = 1,

@@ -3,10 +3,9 @@
 #include <fmt/format.h>
 
 #include <cstdlib>
-#include <map>
-#include <mutex>
 #include <sstream>
 
+#include "core/made_once.hpp"
 #include "runtime/process.hpp"
 #include "thresher/error.hpp"
 
@@ -91,13 +90,10 @@ HostToolchain find(const std::string& name) {
 }  // namespace
 
 const HostToolchain& host_toolchain() {
-  static std::mutex mutex;
-  static std::map<std::string, HostToolchain> known;
+  static MadeOnce<std::string, HostToolchain> known;
   const char* const chosen = std::getenv("CXX");
   const std::string name = chosen != nullptr && *chosen != '\0' ? chosen : "c++";
-  const std::lock_guard lock(mutex);
-  const auto entry = known.find(name);
-  return entry != known.end() ? entry->second : known.emplace(name, find(name)).first->second;
+  return known.get(name, [&] { return find(name); });
 }
 
 std::vector<std::string> compiler_environment(const fs::path& folder) {

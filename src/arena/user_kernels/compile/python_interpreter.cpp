@@ -3,10 +3,9 @@
 #include <fmt/format.h>
 
 #include <cstdlib>
-#include <map>
-#include <mutex>
 #include <nlohmann/json.hpp>
 
+#include "core/made_once.hpp"
 #include "runtime/process.hpp"
 #include "thresher/error.hpp"
 
@@ -63,13 +62,10 @@ PythonInterpreter find_python(const std::string& name) {
 }  // namespace
 
 const PythonInterpreter& python_interpreter() {
-  static std::mutex mutex;
-  static std::map<std::string, PythonInterpreter> known;
+  static MadeOnce<std::string, PythonInterpreter> known;
   const char* const chosen = std::getenv("THRESHER_PYTHON");
   const std::string name = chosen != nullptr && *chosen != '\0' ? chosen : "python3";
-  const std::lock_guard lock(mutex);
-  const auto entry = known.find(name);
-  return entry != known.end() ? entry->second : known.emplace(name, find_python(name)).first->second;
+  return known.get(name, [&] { return find_python(name); });
 }
 
 std::vector<std::string> python_command(const PythonInterpreter& interpreter, const fs::path& script) {

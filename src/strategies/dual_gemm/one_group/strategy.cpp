@@ -7,6 +7,7 @@
 #include <iterator>
 #include <utility>
 
+#include "core/grouped_weights.hpp"
 #include "strategies/dual_gemm/formats.hpp"
 #include "strategies/dual_gemm/tensors.hpp"
 #include "strategies/grouped_gemm/columns/strategy.hpp"
@@ -39,8 +40,8 @@ using GroupedCallTensors = std::array<Tensor, grouped_gemm::tensor_count + 1>;
 GroupedCallTensors grouped_tensors(const CallTensors& call) {
   GroupedCallTensors all{};
   all[grouped_gemm::tokens_index] = tokens_of(call);
-  all[grouped_gemm::gate_index] = grouped_gemm::stack_of_one(gate_of(call));
-  all[grouped_gemm::up_index] = grouped_gemm::stack_of_one(up_of(call));
+  all[grouped_gemm::gate_index] = stack_of_one(gate_of(call));
+  all[grouped_gemm::up_index] = stack_of_one(up_of(call));
   all[grouped_gemm::output_index] = output_of(call);
   if (call.tensors.size() > profile_index) {
     all[grouped_gemm::profile_index] = call.tensors[profile_index];

@@ -28,17 +28,4 @@ PlannedCall without_offsets(PlannedCall call) {
   return call;
 }
 
-Tensor stack_of_one(const Tensor& matrix) {
-  if (matrix.rank == 0) {
-    return matrix;
-  }
-  Tensor stack = matrix;
-  stack.rank = matrix.rank + 1;
-  std::copy_n(matrix.shape.begin(), matrix.rank, stack.shape.begin() + 1);
-  std::copy_n(matrix.strides.begin(), matrix.rank, stack.strides.begin() + 1);
-  stack.shape[0] = 1;
-  stack.strides[0] = matrix.shape[0] * matrix.strides[0];
-  return stack;
-}
-
 }  // namespace thresher::strategies::grouped_gemm

@@ -8,8 +8,8 @@
 
 namespace thresher::strategies::grouped_gemm::packed {
 
-/// Groups of few rows: two thread blocks a multiprocessor hide each other's waits.
-constexpr Config decode_tile(int matrices, int tokens) {
+/// Groups of few rows in the fast path: two thread blocks a multiprocessor hide each other's waits.
+constexpr Config fast_decode_tile(int matrices, int tokens) {
   return {.numerics = Numerics::fast,
           .matrices = matrices,
           .block_tokens = tokens,
@@ -71,8 +71,9 @@ constexpr auto exact_tiles(int matrices) {
 }
 constexpr auto fast_tiles(int matrices) {
   constexpr Numerics fast = Numerics::fast;
-  return std::array{decode_tile(matrices, 32), decode_tile(matrices, 64), prefill_tile(fast, matrices, 2, 128),
-                    prefill_tile(fast, matrices, 3, 128), prefill_tile(fast, matrices, 2, 192)};
+  return std::array{fast_decode_tile(matrices, 32), fast_decode_tile(matrices, 64),
+                    prefill_tile(fast, matrices, 2, 128), prefill_tile(fast, matrices, 3, 128),
+                    prefill_tile(fast, matrices, 2, 192)};
 }
 
 inline std::vector<Config> expert_tiles(Numerics numerics, int matrices) {
