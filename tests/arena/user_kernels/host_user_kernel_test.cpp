@@ -26,7 +26,8 @@ TEST_F(OwnKernel, TheExamplePassesEveryGateThatCanBeJudged) {
   EXPECT_NE(gate(naive, GateKind::honest).outcome, Outcome::not_judged) << gate(naive, GateKind::honest).sentence;
   EXPECT_EQ(gate(naive, GateKind::audited).sentence,
             "the audit reads GPU machine code, and this kernel is for the CPU");
-  EXPECT_EQ(naive.measurements.empty(), gate(naive, GateKind::timed).outcome != Outcome::passed);
+  // A clock that stalled between two passes may fail the gate after times were taken.
+  EXPECT_TRUE(gate(naive, GateKind::timed).outcome != Outcome::passed || !naive.measurements.empty());
   EXPECT_EQ(naive.clocks.clock, "wall clock");
   EXPECT_NE(nlohmann::json::parse(naive.pitch)["kernel"]["text"].get<std::string>().find("extern \"C\""),
             std::string::npos)
