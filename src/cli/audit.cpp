@@ -24,7 +24,7 @@ namespace {
 
 constexpr std::uint64_t most_machine_code_bytes = std::uint64_t{1} << 30;
 
-struct Arguments {
+struct AuditArguments {
   std::string file;  ///< empty: the library's own kernels
   std::string arch;
   std::string strategy;  ///< of the library's own kernels; empty: of all
@@ -56,7 +56,7 @@ const arena::SassResources* resources_of(const arena::Disassembly& code, const s
 }
 
 arena::AuditReport report_of(const arena::Disassembly& code, const arena::SassFunction& function,
-                             const Arguments& arguments) {
+                             const AuditArguments& arguments) {
   const arena::SassResources* found = resources_of(code, function.name);
   if (!found) {
     return arena::audit(function.name, nullptr, &function, arguments.dynamic_shared_bytes);
@@ -68,7 +68,7 @@ arena::AuditReport report_of(const arena::Disassembly& code, const arena::SassFu
   return arena::audit(function.name, &resources, &function, arguments.dynamic_shared_bytes);
 }
 
-arena::AuditExpectations expectations_of(const Arguments& arguments) {
+arena::AuditExpectations expectations_of(const AuditArguments& arguments) {
   arena::AuditExpectations expected = arena::expected_of_any_kernel();
   for (const std::string& each : arguments.expectations) {
     const std::size_t equals = each.find('=');
@@ -138,7 +138,7 @@ class Findings {
   std::size_t kernels_ = 0;
 };
 
-bool has_wanted_name(const std::string& kernel, const Arguments& arguments) {
+bool has_wanted_name(const std::string& kernel, const AuditArguments& arguments) {
   return kernel.find(arguments.kernel) != std::string::npos;
 }
 
@@ -147,7 +147,7 @@ bool is_for(const std::string& listed, const std::string& arch) {
   return arch.empty() || listed == arch || (arch.ends_with('f') && listed == arch.substr(0, arch.size() - 1));
 }
 
-void audit_file(const Arguments& arguments, Context& context) {
+void audit_file(const AuditArguments& arguments, Context& context) {
   const arena::AuditExpectations expected = expectations_of(arguments);
   const arena::Disassembly code = read(arguments.file);
   Findings findings(arguments.json, context);
@@ -166,7 +166,7 @@ void audit_file(const Arguments& arguments, Context& context) {
 }
 
 /// Every kernel that the library compiles by itself for the architecture, against what its strategy promises.
-void audit_library(const Arguments& arguments, Context& context) {
+void audit_library(const AuditArguments& arguments, Context& context) {
   const arena::Disassembler tools = arena::find_disassembler();
   Findings findings(arguments.json, context);
   std::vector<arena::KernelCode> seen;
@@ -192,7 +192,7 @@ void audit_library(const Arguments& arguments, Context& context) {
   findings.end();
 }
 
-void audit(const Arguments& arguments, Context& context) {
+void audit(const AuditArguments& arguments, Context& context) {
   if (!arguments.arch.empty()) {
     (void)device_spec_of_arch(arguments.arch);  // that there is such a one
   }
@@ -206,7 +206,7 @@ void audit(const Arguments& arguments, Context& context) {
 }  // namespace
 
 void add_audit(CLI::App& app, Context& context) {
-  const auto arguments = std::make_shared<Arguments>();
+  const auto arguments = std::make_shared<AuditArguments>();
   CLI::App* command = app.add_subcommand("audit", "Reads machine code and says whether it is what was expected");
   CLI::Option* const file = command->add_option("file", arguments->file,
                                                 "A cubin, an object, or a listing of cuobjdump -sass or nvdisasm -c; "

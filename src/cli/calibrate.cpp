@@ -18,7 +18,7 @@
 namespace thresher::cli {
 namespace {
 
-struct Arguments {
+struct CalibrateArguments {
   std::string device = "best";
   std::string output;
   double seconds = 1;
@@ -29,7 +29,7 @@ void print_errors(const char* whose, const planner::PredictionError& error) {
              error.samples);
 }
 
-void calibrate(const Arguments& arguments) {
+void calibrate(const CalibrateArguments& arguments) {
   const auto rig = arena::make_rig(arguments.device);
   const auto say = [](const std::string& what, std::size_t number, std::size_t total) {
     remark(stderr, fmt::format("{:>3} of {}  {}\n", number + 1, total, what));
@@ -56,7 +56,7 @@ void calibrate(const Arguments& arguments) {
 }  // namespace
 
 void add_calibrate(CLI::App& app, Context&) {
-  const auto arguments = std::make_shared<Arguments>();
+  const auto arguments = std::make_shared<CalibrateArguments>();
   CLI::App* command = app.add_subcommand(
       "calibrate", "Measures known contestants on the GPU and fits the planner's parameters to their times");
   command->add_option("--device", arguments->device, "gpu, cuda:N or best")->capture_default_str();

@@ -15,7 +15,7 @@
 namespace thresher::cli {
 namespace {
 
-struct Arguments {
+struct JudgeArguments {
   std::vector<std::string> pitches;
   std::string suite = "origin";
   std::string device = "H200";
@@ -34,7 +34,7 @@ void print(const std::vector<arena::Opinion>& opinions) {
   }
 }
 
-void judge(const Arguments& arguments) {
+void judge(const JudgeArguments& arguments) {
   const DeviceSpec& device = device_spec(arguments.device);
   const arena::Suite suite = arena::load_suite(arguments.suite);
   const planner::Calibration calibration = arena::load_calibration(arguments.calibration, device.name).calibration;
@@ -57,7 +57,7 @@ void judge(const Arguments& arguments) {
 }  // namespace
 
 void add_judge(CLI::App& app, Context&) {
-  const auto arguments = std::make_shared<Arguments>();
+  const auto arguments = std::make_shared<JudgeArguments>();
   CLI::App* command = app.add_subcommand("judge", "Ranks pitches by evidence, before anything is run");
   command->add_option("pitch", arguments->pitches, "Pitch files")->required();
   command->add_option("--suite", arguments->suite, "Suite whose problems are asked about")->capture_default_str();

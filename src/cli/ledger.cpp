@@ -19,7 +19,7 @@
 namespace thresher::cli {
 namespace {
 
-struct Arguments {
+struct LedgerArguments {
   std::string ledger = arena::default_ledger().string();
   std::optional<std::int64_t> run;
   std::string json;
@@ -27,7 +27,7 @@ struct Arguments {
   bool is_partial = false;
 };
 
-void list(const Arguments& arguments) {
+void list(const LedgerArguments& arguments) {
   const arena::Ledger ledger(arguments.ledger, arena::Ledger::Access::read);
   fmt::print("{:>5}  {:20}  {:10}  {:16}  {:6}  {}\n", "run", "started", "state", "sources", "device", "suites");
   for (const arena::RunRecord& run : ledger.runs()) {
@@ -38,7 +38,7 @@ void list(const Arguments& arguments) {
   }
 }
 
-void predictions(const Arguments& arguments) {
+void predictions(const LedgerArguments& arguments) {
   const arena::Ledger ledger(arguments.ledger, arena::Ledger::Access::read);
   std::vector<arena::RunRecord> runs;
   for (const arena::RunRecord& run : arguments.run ? ledger.runs() : arena::without_merged_shards(ledger.runs())) {
@@ -62,7 +62,7 @@ void predictions(const Arguments& arguments) {
   fmt::print("\n{}", arena::prediction_quality_text(quality));
 }
 
-void verify(const Arguments& arguments, Context& context) {
+void verify(const LedgerArguments& arguments, Context& context) {
   const arena::Ledger ledger(arguments.ledger, arena::Ledger::Access::read);
   const arena::Verification found = ledger.verify();
   for (const std::string& fault : found.faults) {
@@ -75,12 +75,12 @@ void verify(const Arguments& arguments, Context& context) {
   }
 }
 
-std::int64_t wanted_run(const Arguments& arguments, const arena::Ledger& ledger) {
+std::int64_t wanted_run(const LedgerArguments& arguments, const arena::Ledger& ledger) {
   const auto runs = ledger.runs();
   return arguments.run ? *arguments.run : runs.empty() ? 0 : runs.back().id;
 }
 
-void show(const Arguments& arguments) {
+void show(const LedgerArguments& arguments) {
   const arena::Ledger ledger(arguments.ledger, arena::Ledger::Access::read);
   const arena::RunRecord run = ledger.load(wanted_run(arguments, ledger));
   const std::string part = arena::part_text(run);
@@ -98,7 +98,7 @@ void show(const Arguments& arguments) {
 }
 
 /// One run, or all of them as a list.
-void write_json(const Arguments& arguments) {
+void write_json(const LedgerArguments& arguments) {
   if (!arguments.json.empty()) {
     refuse_overwriting("--json", arguments.json, arguments.ledger);
   }
@@ -120,7 +120,7 @@ void write_json(const Arguments& arguments) {
   }
 }
 
-void merge(const Arguments& arguments) {
+void merge(const LedgerArguments& arguments) {
   const arena::Merged merged = arena::merge_shards(arguments.ledger, arguments.from, arguments.is_partial);
   if (!merged.is_new) {
     fmt::print("run {} of ledger {} holds these shards already: nothing was written\n", merged.run.id,
@@ -135,10 +135,10 @@ void merge(const Arguments& arguments) {
 }  // namespace
 
 void add_ledger(CLI::App& app, Context& context) {
-  auto arguments = std::make_shared<Arguments>();
+  auto arguments = std::make_shared<LedgerArguments>();
   CLI::App* command = app.add_subcommand("ledger", "Look at what has been measured");
   command->require_subcommand(1);
-  const auto add = [&](const char* name, const char* help, void (*body)(const Arguments&)) {
+  const auto add = [&](const char* name, const char* help, void (*body)(const LedgerArguments&)) {
     CLI::App* sub = command->add_subcommand(name, help);
     sub->add_option("--ledger", arguments->ledger, "The ledger's file")->capture_default_str();
     sub->callback([arguments, body] { body(*arguments); });

@@ -28,7 +28,7 @@ namespace thresher::cli {
 namespace {
 
 /// What may be asked of every operation.
-struct Arguments {
+struct PlanArguments {
   std::string device = "H200";
   std::string strategy{};
   std::string knobs{};
@@ -100,7 +100,7 @@ void print_constants(const DeviceSpec& device) {
   }
 }
 
-void print_json(const planner::Choices& choices, const Arguments& arguments) {
+void print_json(const planner::Choices& choices, const PlanArguments& arguments) {
   nlohmann::json json{{"device", device_spec(arguments.device).name},
                       {"choices", nlohmann::json::array()},
                       {"refused", nlohmann::json::array()}};
@@ -124,7 +124,7 @@ void print_choice(const planner::Choice& choice) {
   }
 }
 
-void print_table(const planner::Choices& choices, const Arguments& arguments) {
+void print_table(const planner::Choices& choices, const PlanArguments& arguments) {
   const std::size_t shown = std::min(arguments.top, choices.ranked.size());
   for (std::size_t i = 0; i < shown; ++i) {
     print_choice(choices.ranked[i]);
@@ -152,7 +152,7 @@ void print_table(const planner::Choices& choices, const Arguments& arguments) {
 /// In the order in which `plan` chooses, which knows the built-in parameters alone; the times are those of the
 /// calibration and the clock that are asked for.
 template <class Problem, class Options>
-void plan(const Problem& problem, const Options& options, const Arguments& arguments, Context& context) {
+void plan(const Problem& problem, const Options& options, const PlanArguments& arguments, Context& context) {
   const DeviceSpec& device = device_spec(arguments.device);
   const planner::Calibration calibration = arena::load_calibration(arguments.calibration, device.name).calibration;
   planner::Choices choices = ops::choices(problem, options, device);
@@ -191,7 +191,7 @@ void refuse_words_before(const CLI::App& command) {
 }
 
 void add_attention(CLI::App& plan_command, Context& context) {
-  const auto arguments = std::make_shared<Arguments>();
+  const auto arguments = std::make_shared<PlanArguments>();
   const auto asked = std::make_shared<AttentionArguments>();
   AttentionProblem& problem = asked->problem;
   CLI::App* command = plan_command.add_subcommand("attention", "The same of an attention");
@@ -251,7 +251,7 @@ void require_all(const CLI::App& command, const std::vector<CLI::Option*>& neede
 }
 
 void add_gemm(CLI::App& plan_command, Context& context) {
-  const auto arguments = std::make_shared<Arguments>();
+  const auto arguments = std::make_shared<PlanArguments>();
   const auto asked =
       std::make_shared<GemmProblem>(GemmProblem{.a = Format::bf16, .b = Format::bf16, .out = Format::bf16});
   CLI::App* command = plan_command.add_subcommand("gemm", "The same of a plain product");
@@ -277,7 +277,7 @@ void add_gemm(CLI::App& plan_command, Context& context) {
 
 /// The grouped dual GEMM, or the grouped GEMM.
 void add_grouped(CLI::App& plan_command, const char* name, const char* description, bool is_dual, Context& context) {
-  const auto arguments = std::make_shared<Arguments>();
+  const auto arguments = std::make_shared<PlanArguments>();
   const auto asked = std::make_shared<GroupedProblem>(
       GroupedProblem{.experts = 0, .a = Format::bf16, .b = Format::bf16, .out = Format::bf16});
   if (is_dual) {
@@ -320,7 +320,7 @@ void add_grouped(CLI::App& plan_command, const char* name, const char* descripti
 }  // namespace
 
 void add_plan(CLI::App& app, Context& context) {
-  const auto arguments = std::make_shared<Arguments>();
+  const auto arguments = std::make_shared<PlanArguments>();
   const auto problem = std::make_shared<ProblemOption>();
   CLI::App* command =
       app.add_subcommand("plan", "Says what `plan` would launch, how long it would take and why; needs no GPU");

@@ -18,7 +18,7 @@
 namespace thresher::cli {
 namespace {
 
-struct Arguments {
+struct PredictArguments {
   std::string device = "B200";
   std::string published = "measurements/published_b200.toml";
   std::vector<std::string> pitches;
@@ -35,7 +35,7 @@ std::string read(const std::string& path) {
   return *file.bytes;
 }
 
-void foretell(const Arguments& arguments) {
+void foretell(const PredictArguments& arguments) {
   refuse_overwriting("--output", arguments.output, arguments.published);
   for (const std::string& path : arguments.pitches) {
     refuse_overwriting("--output", arguments.output, path);
@@ -59,7 +59,7 @@ void foretell(const Arguments& arguments) {
 }  // namespace
 
 void add_predict(CLI::App& app, Context&) {
-  const auto arguments = std::make_shared<Arguments>();
+  const auto arguments = std::make_shared<PredictArguments>();
   CLI::App* command = app.add_subcommand(
       "predict", "Foretells a card's times as intervals, to be kept; or scores them against a run there");
   std::vector<CLI::Option*> of_foretelling{

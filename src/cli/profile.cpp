@@ -14,14 +14,14 @@
 namespace thresher::cli {
 namespace {
 
-struct Arguments {
+struct ProfileArguments {
   ProblemOption problem;
   arena::ProfileOptions options;
   std::string device = "best";
   std::string json;
 };
 
-void profile(const Arguments& arguments) {
+void profile(const ProfileArguments& arguments) {
   const arena::Problem problem = arena::problem_of(arguments.problem.problem());
   if (!arguments.json.empty()) {
     arena::check_writable(arguments.json, "the JSON file");
@@ -37,7 +37,7 @@ void profile(const Arguments& arguments) {
 }  // namespace
 
 void add_profile(CLI::App& app, Context&) {
-  const auto arguments = std::make_shared<Arguments>();
+  const auto arguments = std::make_shared<ProfileArguments>();
   CLI::App* command = app.add_subcommand(
       "profile", "Shows where a fused kernel's time goes: a timeline of its roles, and what each part could give back");
   arguments->problem.add_to(*command);

@@ -13,14 +13,14 @@
 namespace thresher::cli {
 namespace {
 
-struct Arguments {
+struct ReportArguments {
   std::string ledger = arena::default_ledger().string();
   std::optional<std::int64_t> run;
   std::string folder = "report";
   std::vector<std::string> profiles;
 };
 
-void report(const Arguments& arguments) {
+void report(const ReportArguments& arguments) {
   refuse_overwriting_in(arguments.folder, arguments.ledger);
   for (const std::string& profile : arguments.profiles) {
     refuse_overwriting_in(arguments.folder, profile);
@@ -39,7 +39,7 @@ void report(const Arguments& arguments) {
 }  // namespace
 
 void add_report(CLI::App& app, Context&) {
-  auto arguments = std::make_shared<Arguments>();
+  auto arguments = std::make_shared<ReportArguments>();
   CLI::App* command = app.add_subcommand("report", "Write the report of a run in the ledger");
   command->add_option("RUN", arguments->run, "Its number; the last if not given");
   command->add_option("--report", arguments->folder, "Folder for report.html and report.json")->capture_default_str();

@@ -48,13 +48,13 @@ struct GroupedArguments {
 };
 
 /// A tensor of the file on the device.
-struct Loaded {
+struct LoadedTensor {
   formats::Stack stack;
   ops::DeviceTensor there;
 
-  Loaded(formats::Stack loaded, const Device& device) : stack(std::move(loaded)), there(stack.view(), device) {}
+  LoadedTensor(formats::Stack loaded, const Device& device) : stack(std::move(loaded)), there(stack.view(), device) {}
 };
-using Maybe = std::unique_ptr<const Loaded>;
+using Maybe = std::unique_ptr<const LoadedTensor>;
 
 Tensor tensor_of(const Maybe& loaded) { return loaded == nullptr ? Tensor{} : loaded->there.tensor(); }
 
@@ -96,7 +96,7 @@ class Files {
 
  private:
   [[nodiscard]] Maybe placed(formats::Stack stack) const {
-    return std::make_unique<const Loaded>(std::move(stack), device_);
+    return std::make_unique<const LoadedTensor>(std::move(stack), device_);
   }
 
   formats::Checkpoint checkpoint_;

@@ -23,7 +23,7 @@
 namespace thresher::cli {
 namespace {
 
-struct Arguments {
+struct TournamentArguments {
   std::vector<std::string> suites;
   std::vector<std::string> pitches;
   std::string device = "best";
@@ -39,7 +39,7 @@ struct Arguments {
 };
 
 /// Outputs that cannot be written are found out before hours are spent, not after.
-void check_outputs(const Arguments& arguments) {
+void check_outputs(const TournamentArguments& arguments) {
   if (!arguments.report.empty()) {
     refuse_overwriting_in(arguments.report, arguments.ledger);
     arena::prepare_report_folder(arguments.report);
@@ -56,14 +56,14 @@ void check_outputs(const Arguments& arguments) {
 }
 
 /// Shards with seeds of their own are none of one tournament.
-void check_seed(const Arguments& arguments) {
+void check_seed(const TournamentArguments& arguments) {
   if (arguments.shard && !arguments.seed && !arguments.resume) {
     throw Error(ErrorCode::invalid_argument,
                 "--shard needs --seed: the shards of a tournament have one seed, so give the same to all of them");
   }
 }
 
-arena::TournamentOptions read_options(const Arguments& arguments) {
+arena::TournamentOptions read_options(const TournamentArguments& arguments) {
   check_seed(arguments);
   arena::TournamentOptions options;
   for (const std::string& named : arguments.suites) {
@@ -98,7 +98,7 @@ struct Place {
   arena::Forecaster forecaster;
 };
 
-Place place_of(const Arguments& arguments) {
+Place place_of(const TournamentArguments& arguments) {
   if (!arguments.card.empty()) {
     const DeviceSpec& card = device_spec(arguments.card);
     return {arena::card_rig(card), arena::card_registry(card), arena::forecaster_for(&card)};
@@ -110,7 +110,7 @@ Place place_of(const Arguments& arguments) {
 }
 
 /// On a card that is not here a kernel from outside would be judged as one of this CPU.
-void check_kernels(const Arguments& arguments, const arena::TournamentOptions& options) {
+void check_kernels(const TournamentArguments& arguments, const arena::TournamentOptions& options) {
   for (const arena::Pitch& pitch : options.pitches) {
     if (!arguments.card.empty() && pitch.kernel) {
       throw Error(ErrorCode::invalid_argument,
@@ -122,7 +122,7 @@ void check_kernels(const Arguments& arguments, const arena::TournamentOptions& o
 }
 
 /// Without a device table nothing can be tuned: found out before hours are spent, not after.
-void check_tuning(const Arguments& arguments, const arena::TournamentOptions& options, const arena::Rig& rig) {
+void check_tuning(const TournamentArguments& arguments, const arena::TournamentOptions& options, const arena::Rig& rig) {
   if (arguments.tune && options.forecaster.device == nullptr) {
     throw Error(ErrorCode::unsupported,
                 fmt::format("--tune: there is nothing to choose from on {}: leave --tune out", rig.device().name()));
@@ -149,7 +149,7 @@ void tune(const arena::TournamentOptions& options, const arena::Rig& rig, const 
   }
 }
 
-void tournament(const Arguments& arguments, Context& context) {
+void tournament(const TournamentArguments& arguments, Context& context) {
   arena::TournamentOptions options = read_options(arguments);
   check_temporary_folder(options);
   check_kernels(arguments, options);
@@ -190,7 +190,7 @@ void tournament(const Arguments& arguments, Context& context) {
 }  // namespace
 
 void add_tournament(CLI::App& app, Context& context) {
-  auto arguments = std::make_shared<Arguments>();
+  auto arguments = std::make_shared<TournamentArguments>();
   CLI::App* command = app.add_subcommand("tournament", "Let contestants compete on suites of problems");
   command
       ->add_option("SUITE", arguments->suites,

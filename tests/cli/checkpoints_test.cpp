@@ -18,6 +18,7 @@
 #include "cli/command.hpp"
 #include "formats/checkpoint.hpp"
 #include "formats/numbers.hpp"
+#include "support/silu.hpp"
 
 namespace thresher::testing {
 namespace {
@@ -69,8 +70,6 @@ class Checkpoints : public ::testing::Test {
 
   ScratchFolder folder_;
 };
-
-double silu(double x) { return x / (1 + std::exp(-x)); }
 
 constexpr const char* proj = "--gate model.layers.0.mlp.gate_proj --up model.layers.0.mlp.up_proj";
 

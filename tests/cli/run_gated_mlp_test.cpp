@@ -13,6 +13,7 @@
 #include "cli/command.hpp"
 #include "formats/checkpoint.hpp"
 #include "formats/numbers.hpp"
+#include "support/silu.hpp"
 
 namespace thresher::testing {
 namespace {
@@ -28,8 +29,6 @@ constexpr std::int64_t tokens = 3;
 
 /// Quarters from −1 to 1, which every format holds.
 float quarter(std::int64_t i) { return static_cast<float>(i * 7 % 9 - 4) / 4; }
-
-double silu_of(double x) { return x / (1 + std::exp(-x)); }
 
 /// A matrix of such numbers.
 struct LayerMatrix {
@@ -65,7 +64,7 @@ struct LayerExpert {
     std::vector<double> hidden = gate.times(x);
     const std::vector<double> of_up = up.times(x);
     for (std::size_t i = 0; i < hidden.size(); ++i) {
-      hidden[i] = silu_of(hidden[i]) * of_up[i];
+      hidden[i] = silu(hidden[i]) * of_up[i];
     }
     return down.times(hidden);
   }

@@ -10,20 +10,15 @@
 #include <vector>
 
 #include "cli/command.hpp"
+#include "cli/stored_file.hpp"
 #include "formats/numbers.hpp"
 #include "formats/safetensors.hpp"
+#include "support/silu.hpp"
 
 namespace thresher::testing {
 namespace {
 
 using formats::Dtype;
-
-struct Stored {
-  Dtype dtype;
-  std::vector<std::int64_t> shape;
-  std::vector<std::byte> bytes;
-};
-using File = std::map<std::string, Stored>;
 
 template <class Element>
 Stored stored(Dtype dtype, std::vector<std::int64_t> shape, const std::vector<Element>& values) {
@@ -80,9 +75,7 @@ struct Numbers {
   }
 };
 
-double silu(double x) { return x / (1 + std::exp(-x)); }
-
-File good_file() {
+File grouped_file() {
   const Numbers of;
   return {{"a", bf16({rows, k}, of.a)},
           {"b1", bf16({experts, n, k}, of.gate)},
@@ -96,11 +89,7 @@ class Grouped : public ::testing::Test {
   [[nodiscard]] Outcome thresher(const std::string& arguments) const { return run_thresher(folder_.path(), arguments); }
   [[nodiscard]] Outcome run(const File& file, const std::string& more = "",
                             const std::string& operation = "grouped-dual-gemm") const {
-    std::vector<formats::TensorToWrite> tensors;
-    for (const auto& [name, one] : file) {
-      tensors.push_back({name, one.dtype, one.shape, one.bytes});
-    }
-    formats::write_safetensors(path("in.safetensors"), tensors);
+    write(path("in.safetensors"), file);
     return thresher("run " + operation + " --in in.safetensors --out out.safetensors --device cpu --out-type fp32 " +
                     more);
   }
@@ -139,7 +128,7 @@ class Grouped : public ::testing::Test {
 };
 
 TEST_F(Grouped, EachExpertTakesItsOwnRowsAndWeights) {
-  const Outcome outcome = run(good_file());
+  const Outcome outcome = run(grouped_file());
   ASSERT_EQ(outcome.status, 0) << outcome.err;
   EXPECT_NE(outcome.out.find("c [7, 4] fp32 of 3 experts, packed rows"), std::string::npos) << outcome.out;
   expect_result();
@@ -147,7 +136,7 @@ TEST_F(Grouped, EachExpertTakesItsOwnRowsAndWeights) {
 
 TEST_F(Grouped, GateAndUpInOneTensorNeedTheirOrder) {
   const Numbers of;
-  File file = good_file();
+  File file = grouped_file();
   file.erase("b1");
   file.erase("b2");
   std::vector<float> interleaved;
@@ -200,12 +189,12 @@ TEST_F(Grouped, PartsOfWeightsThatAreNotReadAreRefused) {
   expect_refusal(run(either), "'b1_global_scale' beside 'b1', which may multiply or divide");
   File without = nvfp4_file("_packed");
   expect_refusal(run(without), "but its global scale 'b1_global_scale' is missing");
-  File zeros = good_file();
+  File zeros = grouped_file();
   zeros["b2_zero_point"] = f32({experts, n}, numbers(experts * n, 0));
   expect_refusal(run(zeros), "'b2_zero_point' beside 'b2': quantisation with a zero point is not read");
-  File tokens = good_file();
-  tokens["a_bias"] = f32({rows}, numbers(rows, 0));
-  expect_refusal(run(tokens), "'a_bias' beside 'a': no bias is added here");
+  File biased = grouped_file();
+  biased["a_bias"] = f32({rows}, numbers(rows, 0));
+  expect_refusal(run(biased), "'a_bias' beside 'a': no bias is added here");
 }
 
 TEST_F(Grouped, PaddingOfEveryExpertsBlockedScalesIsZero) {
@@ -286,7 +275,7 @@ TEST_F(Grouped, AGemmTakesOneMatrixAndItsBias) {
 
 TEST_F(Grouped, CountsMeanSlotsAndIdsMeanGatheredRows) {
   const Numbers of;
-  File slots = good_file();
+  File slots = grouped_file();
   slots.erase("offsets");
   slots["a"] = bf16({experts, 2, k}, numbers(experts * 2 * k, 1));
   slots["counts"] = i32({2, 0, 1});
@@ -298,7 +287,7 @@ TEST_F(Grouped, CountsMeanSlotsAndIdsMeanGatheredRows) {
   EXPECT_NEAR(of_slots[4 * n], silu(of.product(of.gate, 4, 2, 0)) * of.product(of.up, 4, 2, 0), 1e-4);
   EXPECT_EQ(of_slots[5 * n], 0.0F);
 
-  File gathered = good_file();
+  File gathered = grouped_file();
   gathered["offsets"] = i32({0, 2, 2, 4});
   gathered["row_ids"] = i32({12, 12, -1, 7});
   ASSERT_EQ(run(gathered, "--row-ids-divisor 2").status, 0);
@@ -309,7 +298,7 @@ TEST_F(Grouped, CountsMeanSlotsAndIdsMeanGatheredRows) {
 }
 
 TEST_F(Grouped, OffsetsThatMakeNoSenseAreSaidToBeLimited) {
-  File file = good_file();
+  File file = grouped_file();
   file["offsets"] = i32({1, 3, 2, 100});
   const Outcome outcome = run(file);
   EXPECT_EQ(outcome.status, 0);
@@ -319,30 +308,30 @@ TEST_F(Grouped, OffsetsThatMakeNoSenseAreSaidToBeLimited) {
 }
 
 TEST_F(Grouped, BadInputIsOneSentence) {
-  File without = good_file();
+  File without = grouped_file();
   without.erase("offsets");
   expect_refusal(run(without), "there are none of offsets [E+1] and counts [E], expected one");
-  File floats = good_file();
+  File floats = grouped_file();
   floats["offsets"] = f32({experts + 1}, {0, 1, 2, 3});
   expect_refusal(run(floats), "tensor 'offsets' of in.safetensors is F32 [4], but must be I32");
-  File few = good_file();
+  File few = grouped_file();
   few["offsets"] = i32({0, 3, 7});
   expect_refusal(run(few), "offsets is [3], expected [4]");
-  File flat = good_file();
+  File flat = grouped_file();
   flat["b1"] = bf16({experts * n, k}, Numbers().gate);
   expect_refusal(run(flat), "must have 3 dimensions: [experts, rows, K]");
-  File other = good_file();
+  File other = grouped_file();
   other["b2"] = bf16({experts, n + 1, k}, numbers(experts * (n + 1) * k, 0));
   expect_refusal(run(other), "b2 (up) is [3, 5, 16], expected [3, 4, 16]");
-  File half = good_file();
+  File half = grouped_file();
   half["b1_bias"] = f32({experts, n}, numbers(experts * n, 0));
   expect_refusal(run(half), "bias1 is given without bias2");
-  File deep = good_file();
+  File deep = grouped_file();
   deep["a"] = bf16({rows, 2 * k}, numbers(rows * 2 * k, 0));
   expect_refusal(run(deep), "tensor 'b1' of in.safetensors has K = 16, but tensor 'a' of in.safetensors has K = 32");
-  expect_refusal(run(good_file(), "--gate b1 --up b1"), "--gate and --up both name 'b1'");
-  expect_refusal(run(good_file(), "--row-ids-divisor 2"), "there are no row_ids: leave it out");
-  File unscaled = good_file();
+  expect_refusal(run(grouped_file(), "--gate b1 --up b1"), "--gate and --up both name 'b1'");
+  expect_refusal(run(grouped_file(), "--row-ids-divisor 2"), "there are no row_ids: leave it out");
+  File unscaled = grouped_file();
   unscaled["b1"] = stored(Dtype::u8, {experts, n, k / 2}, std::vector<std::uint8_t>(experts * n * k / 2));
   expect_refusal(run(unscaled), "but its scales 'b1_scale' are missing");
 }

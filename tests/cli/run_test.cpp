@@ -11,23 +11,18 @@
 #include <vector>
 
 #include "cli/command.hpp"
+#include "cli/stored_file.hpp"
 #include "formats/checkpoint.hpp"
 #include "formats/elements.hpp"
 #include "formats/numbers.hpp"
 #include "formats/operands.hpp"
 #include "formats/safetensors.hpp"
+#include "support/silu.hpp"
 
 namespace thresher::testing {
 namespace {
 
 using formats::Dtype;
-
-struct Stored {
-  Dtype dtype;
-  std::vector<std::int64_t> shape;
-  std::vector<std::byte> bytes;
-};
-using File = std::map<std::string, Stored>;
 
 Stored bf16(std::vector<std::int64_t> shape, float value) {
   std::int64_t count = 1;
@@ -43,17 +38,7 @@ Stored bf16(std::vector<std::int64_t> shape, float value) {
 }
 
 /// a [3,32] of 1, gate [5,32] of 1/8, up [5,32] of −1/4: g = 4, u = −8.
-File good_file() { return {{"a", bf16({3, 32}, 1.0F)}, {"b1", bf16({5, 32}, 0.125F)}, {"b2", bf16({5, 32}, -0.25F)}}; }
-
-void write(const std::filesystem::path& path, const File& file) {
-  std::vector<formats::TensorToWrite> tensors;
-  for (const auto& [name, stored] : file) {
-    tensors.push_back({name, stored.dtype, stored.shape, stored.bytes});
-  }
-  formats::write_safetensors(path, tensors);
-}
-
-double silu(double x) { return x / (1 + std::exp(-x)); }
+File dense_file() { return {{"a", bf16({3, 32}, 1.0F)}, {"b1", bf16({5, 32}, 0.125F)}, {"b2", bf16({5, 32}, -0.25F)}}; }
 
 class Command : public ::testing::Test {
  protected:
@@ -84,7 +69,7 @@ class Command : public ::testing::Test {
 constexpr const char* run_command = "run dual-gemm --in in.safetensors --out out.safetensors --device cpu ";
 
 TEST_F(Command, PackedWeightsStandInForB1AndB2) {
-  write(path("in.safetensors"), good_file());
+  write(path("in.safetensors"), dense_file());
   const Outcome packed = thresher("pack --in in.safetensors --out packed.safetensors --device cpu");
   ASSERT_EQ(packed.status, 0) << packed.err;
   EXPECT_NE(packed.out.find("[5, 32] bf16 packed"), std::string::npos) << packed.out;
@@ -100,7 +85,7 @@ TEST_F(Command, PackedWeightsStandInForB1AndB2) {
 }
 
 TEST_F(Command, RunWritesTheActivatedGateTimesUp) {
-  write(path("in.safetensors"), good_file());
+  write(path("in.safetensors"), dense_file());
   for (const char* strategy : {"two_pass", "interleaved"}) {
     const Outcome outcome = thresher(std::string(run_command) + "--out-type fp32 --strategy " + strategy);
     ASSERT_EQ(outcome.status, 0) << outcome.err;
@@ -113,7 +98,7 @@ TEST_F(Command, RunWritesTheActivatedGateTimesUp) {
 }
 
 TEST_F(Command, RunTakesTheActivationsParameters) {
-  write(path("in.safetensors"), good_file());
+  write(path("in.safetensors"), dense_file());
   const Outcome outcome = thresher(std::string(run_command) +
                                    "--out-type fp32 --activation swiglu_clamped --alpha 2 --limit 3 --up-offset 0.5");
   ASSERT_EQ(outcome.status, 0) << outcome.err;
@@ -121,7 +106,7 @@ TEST_F(Command, RunTakesTheActivationsParameters) {
 }
 
 TEST_F(Command, RunReadsWhatQuantizeWrote) {
-  write(path("in.safetensors"), good_file());
+  write(path("in.safetensors"), dense_file());
   const Outcome quantized = thresher("quantize --in in.safetensors --out packed.safetensors --include b1 b2");
   ASSERT_EQ(quantized.status, 0) << quantized.err;
   const Outcome outcome =
@@ -157,7 +142,7 @@ TEST_F(Command, RunWritesRequantisedOutputsAsOperandsAreRead) {
 }
 
 TEST_F(Command, NoTokensGiveAnEmptyResult) {
-  File file = good_file();
+  File file = dense_file();
   file["a"] = bf16({0, 32}, 1.0F);
   write(path("in.safetensors"), file);
   const Outcome outcome = thresher(std::string(run_command) + "--out-type fp32");
@@ -166,17 +151,17 @@ TEST_F(Command, NoTokensGiveAnEmptyResult) {
 }
 
 TEST_F(Command, RunNamesTheTensorThatIsWrong) {
-  File file = good_file();
+  File file = dense_file();
   file.erase("b2");
   write(path("in.safetensors"), file);
   expect_refusal(thresher(run_command), "b2");
 
-  file = good_file();
+  file = dense_file();
   file["b2"] = bf16({4, 32}, 1.0F);
   write(path("in.safetensors"), file);
   expect_refusal(thresher(run_command), "tensor 'b2' of in.safetensors is [4, 32], expected [5, 32] like b1");
 
-  file = good_file();
+  file = dense_file();
   file["a"] = bf16({3, 16}, 1.0F);
   write(path("in.safetensors"), file);
   expect_refusal(thresher(run_command), "K = 16");
@@ -190,13 +175,13 @@ TEST_F(Command, RunRefusesFilesThatAreNotWhatTheySay) {
   expect_refusal(thresher(run_command), "in.safetensors");
   std::ofstream(path("in.safetensors")) << "not a safetensors file at all";
   expect_refusal(thresher(run_command), "in.safetensors");
-  write(path("in.safetensors"), good_file());
+  write(path("in.safetensors"), dense_file());
   std::filesystem::resize_file(path("in.safetensors"), std::filesystem::file_size(path("in.safetensors")) - 1);
   expect_refusal(thresher(run_command), "in.safetensors");
 }
 
 TEST_F(Command, RunRefusesOptionsItDoesNotKnow) {
-  write(path("in.safetensors"), good_file());
+  write(path("in.safetensors"), dense_file());
   expect_refusal(thresher(std::string(run_command) + "--strategy fastest"), "fastest");
   expect_refusal(thresher(std::string(run_command) + "--activation relu"), "relu");
   expect_refusal(thresher(std::string(run_command) + "--activation swiglu_clamped --limit -1"), "limit");
@@ -205,7 +190,7 @@ TEST_F(Command, RunRefusesOptionsItDoesNotKnow) {
 }
 
 TEST_F(Command, AnInputIsNeverWrittenOver) {
-  write(path("in.safetensors"), good_file());
+  write(path("in.safetensors"), dense_file());
   std::filesystem::create_symlink("in.safetensors", path("link"));
   const std::string before = slurp(path("in.safetensors"));
   for (const char* command : {"run dual-gemm", "run attention", "pack", "quantize"}) {
@@ -218,7 +203,7 @@ TEST_F(Command, AnInputIsNeverWrittenOver) {
 }
 
 TEST_F(Command, PackedWeightsAreNeverWrittenOver) {
-  write(path("in.safetensors"), good_file());
+  write(path("in.safetensors"), dense_file());
   ASSERT_EQ(thresher("pack --in in.safetensors --out packed --device cpu").status, 0);
   const std::string before = slurp(path("packed"));
   expect_refusal(thresher("run dual-gemm --in in.safetensors --weights packed --device cpu --out packed"),
@@ -227,7 +212,7 @@ TEST_F(Command, PackedWeightsAreNeverWrittenOver) {
 }
 
 TEST_F(Command, NothingIsLeftWhenTheResultCannotBeWritten) {
-  write(path("in.safetensors"), good_file());
+  write(path("in.safetensors"), dense_file());
   const Outcome outcome =
       thresher("run dual-gemm --in in.safetensors --out no/such/folder/out.safetensors --device cpu");
   expect_refusal(outcome, "no/such/folder");

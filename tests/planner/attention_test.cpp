@@ -10,7 +10,7 @@ namespace {
 
 using strategies::attention::TileWork;
 
-AttentionProblem problem_of(std::int64_t batch, std::int64_t heads, std::int64_t length, std::int64_t dim) {
+AttentionProblem attention_of(std::int64_t batch, std::int64_t heads, std::int64_t length, std::int64_t dim) {
   AttentionProblem problem;
   problem.batch = batch;
   problem.heads = problem.kv_heads = heads;
@@ -28,12 +28,12 @@ const TileWork pipelined{.pairs_tiles = true};
 
 // measurements/attention_h200_2026-11-21.json
 TEST(AttentionPlan, ItsKernelsArePredictedWithinATenth) {
-  const AttentionProblem origin = problem_of(1, 8, 512, 64);
+  const AttentionProblem origin = attention_of(1, 8, 512, 64);
   EXPECT_NEAR(predicted(origin, split).us(), 4.12, 0.41);
   TileWork dependent = split;
   dependent.dependent_launch = true;
   EXPECT_NEAR(predicted(origin, dependent).us(), 3.53, 0.35);
-  AttentionProblem problem = problem_of(4, 16, 4096, 128);
+  AttentionProblem problem = attention_of(4, 16, 4096, 128);
   EXPECT_NEAR(predicted(problem, pipelined).us(), 863, 86);
   problem.causal = true;
   EXPECT_NEAR(predicted(problem, pipelined).us(), 447, 45);
@@ -41,7 +41,7 @@ TEST(AttentionPlan, ItsKernelsArePredictedWithinATenth) {
 
 TEST(AttentionPlan, TheDefaultsAreNearWhatTheyWereFittedTo) {
   for (const testing::MeasuredAttention& row : testing::attention) {
-    AttentionProblem problem = problem_of(row.batch, row.heads, row.length, row.head_dim);
+    AttentionProblem problem = attention_of(row.batch, row.heads, row.length, row.head_dim);
     problem.causal = row.causal;
     TileWork tile = row.split ? split : pipelined;
     tile.query_rows = row.split ? 64 : row.head_dim == 64 ? 192 : 128;
@@ -51,7 +51,7 @@ TEST(AttentionPlan, TheDefaultsAreNearWhatTheyWereFittedTo) {
 
 // Clusters of 4 take two rounds: at most 30 of them are resident.
 TEST(AttentionPlan, TheOriginsProblemSplitsItsKeysInTwo) {
-  const AttentionProblem origin = problem_of(1, 8, 512, 64);
+  const AttentionProblem origin = attention_of(1, 8, 512, 64);
   TileWork four = split;
   four.split_keys = 4;
   EXPECT_GT(predicted(origin, four).us(), predicted(origin, split).us());
@@ -59,7 +59,7 @@ TEST(AttentionPlan, TheOriginsProblemSplitsItsKeysInTwo) {
 }
 
 TEST(AttentionPlan, LongSequencesAreBoundByProductsAndCausalHalvesThem) {
-  AttentionProblem problem = problem_of(1, 16, 16384, 128);
+  AttentionProblem problem = attention_of(1, 16, 16384, 128);
   TileWork shared = pipelined;
   shared.multicast = 2;
   const Prediction full = predicted(problem, shared);

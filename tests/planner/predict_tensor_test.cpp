@@ -12,7 +12,7 @@ namespace {
 
 using testing::predicted;
 
-DualGemmProblem problem_of(std::int64_t m, std::int64_t n = 4096, std::int64_t k = 7168) {
+DualGemmProblem nvfp4_problem(std::int64_t m, std::int64_t n = 4096, std::int64_t k = 7168) {
   return {.m = m, .n = n, .k = k, .a = Format::nvfp4, .b = Format::nvfp4, .out = Format::fp16};
 }
 
@@ -33,7 +33,7 @@ Prediction on(const DeviceSpec& device, const DualGemmProblem& problem, const st
 
 // 28 steps of 28 KiB a block, of which 128 share what L2 delivers.
 TEST(PredictTensor, NarrowTilesAreBoundByTheWayFromL2) {
-  const Prediction prediction = on_b200(problem_of(256), "block_tokens=128 stages=8");
+  const Prediction prediction = on_b200(nvfp4_problem(256), "block_tokens=128 stages=8");
   EXPECT_EQ(prediction.bound, Bound::l2);
   EXPECT_NEAR(prediction.parts.main_us, 28 * 28672.0 * 128 / 16.9e6, 1e-9);
   EXPECT_EQ(prediction.blocks, 128);
@@ -45,27 +45,27 @@ TEST(PredictTensor, NarrowTilesAreBoundByTheWayFromL2) {
 
 // 96 blocks do not ask for more than one multiprocessor's way allows, and 256 columns keep the matrix unit busy.
 TEST(PredictTensor, WideTilesOfFewBlocksAreBoundByTheMatrixUnit) {
-  const Prediction prediction = on_b200(problem_of(512, 3072, 7168), "block_tokens=256 stages=5");
+  const Prediction prediction = on_b200(nvfp4_problem(512, 3072, 7168), "block_tokens=256 stages=5");
   EXPECT_EQ(prediction.bound, Bound::matrix);
   EXPECT_NEAR(prediction.parts.main_us, 28 * 4 * 128 / 1.85 * 1e-3, 1e-9);
 }
 
 TEST(PredictTensor, FewTokensAreBoundByDram) {
-  EXPECT_EQ(on_b200(problem_of(16), "block_tokens=16 stages=10").bound, Bound::dram);
+  EXPECT_EQ(on_b200(nvfp4_problem(16), "block_tokens=16 stages=10").bound, Bound::dram);
 }
 
 TEST(PredictTensor, ShortCallsAreBoundByTheirPrologue) {
-  const Prediction prediction = on_b200(problem_of(16, 256, 512), "block_tokens=16 stages=2");
+  const Prediction prediction = on_b200(nvfp4_problem(16, 256, 512), "block_tokens=16 stages=2");
   EXPECT_EQ(prediction.bound, Bound::launch);
   EXPECT_NE(prediction.why.find("bound by the prologue (launch, tensor memory, first loads)"), std::string::npos)
       << prediction.why;
 }
 
 TEST(PredictTensor, OneSlotWaitsForEachLoad) {
-  const Prediction one = on_b200(problem_of(256), "block_tokens=128 stages=1");
+  const Prediction one = on_b200(nvfp4_problem(256), "block_tokens=128 stages=1");
   EXPECT_EQ(one.bound, Bound::memory);
   EXPECT_NEAR(one.parts.main_us, 28 * 0.84, 1e-9);
-  EXPECT_LT(on_b200(problem_of(256), "block_tokens=128 stages=4").us(), one.us());
+  EXPECT_LT(on_b200(nvfp4_problem(256), "block_tokens=128 stages=4").us(), one.us());
 }
 
 // Products of few columns wait for the 128 rows of weights that shared memory delivers.
@@ -78,7 +78,7 @@ TEST(PredictTensor, ProductsOfFewColumnsWaitForTheirOperands) {
       device.tensor.load_latency_us.value = 0;
       return device;
     }();
-    return on(fast, problem_of(tokens), "stages=4 block_tokens=" + std::to_string(tokens)).parts.main_us;
+    return on(fast, nvfp4_problem(tokens), "stages=4 block_tokens=" + std::to_string(tokens)).parts.main_us;
   };
   const double clock_us = 28 * 4 / 1.85 * 1e-3;
   EXPECT_NEAR(products_us(64), 43 * clock_us, 1e-9);
@@ -90,7 +90,7 @@ TEST(PredictTensor, ProductsOfFewColumnsWaitForTheirOperands) {
 // 32 bytes of K an instruction, whatever they hold.
 TEST(PredictTensor, ProductsOf16BitsAreAQuarterAsFast) {
   auto work =
-      testing::planned(problem_of(512, 3072, 7168), "tcgen05", "unsigned_scales=true block_tokens=256 stages=5", "B200")
+      testing::planned(nvfp4_problem(512, 3072, 7168), "tcgen05", "unsigned_scales=true block_tokens=256 stages=5", "B200")
           .work;
   auto& kernel = std::get<strategies::TensorKernel>(work.parts.front());
   const double nvfp4 = predict(work, device_spec("B200")).parts.main_us;
@@ -99,8 +99,8 @@ TEST(PredictTensor, ProductsOf16BitsAreAQuarterAsFast) {
 }
 
 TEST(PredictTensor, APersistentKernelStartsOnceAndFinishesUnderTheNextTile) {
-  const Prediction apart = on_b200(problem_of(2048), "block_tokens=128 stages=7");
-  const Prediction persistent = on_b200(problem_of(2048), "block_tokens=128 stages=7 persistent=true");
+  const Prediction apart = on_b200(nvfp4_problem(2048), "block_tokens=128 stages=7");
+  const Prediction persistent = on_b200(nvfp4_problem(2048), "block_tokens=128 stages=7 persistent=true");
   EXPECT_EQ(apart.rounds, 7);
   EXPECT_NEAR(apart.parts.fill_us, 7 * persistent.parts.fill_us, 1e-9);
   EXPECT_NEAR(apart.parts.epilogue_us, 7 * persistent.parts.epilogue_us, 1e-9);
@@ -110,7 +110,7 @@ TEST(PredictTensor, APersistentKernelStartsOnceAndFinishesUnderTheNextTile) {
 // Long tiles and short ones: the short fill what the long leave, and none ends before the longest.
 TEST(PredictTensor, UnequalTilesFillTheCard) {
   const auto work =
-      testing::planned(problem_of(256), "tcgen05", "unsigned_scales=true block_tokens=128 stages=8", "B200").work;
+      testing::planned(nvfp4_problem(256), "tcgen05", "unsigned_scales=true block_tokens=128 stages=8", "B200").work;
   auto kernel = std::get<strategies::TensorKernel>(work.parts.front());
   const auto main_us = [&] { return predict({{kernel}}, device_spec("B200")).parts.main_us; };
   const double equal = main_us();
@@ -126,8 +126,8 @@ TEST(PredictTensor, TheIntervalHoldsThePredictionAndWhatEachConstantDoesToIt) {
   for (const std::int64_t m : {16, 256, 512}) {
     for (const Knobs& knobs :
          strategies::find_strategy<DualGemmProblem>(strategies::dual_gemm::strategies_of(DeviceKind::cuda), "tcgen05")
-             ->candidates(problem_of(m), {}, device_spec("B200"))) {
-      const auto work = testing::planned(problem_of(m), "tcgen05", knobs.text(), "B200").work;
+             ->candidates(nvfp4_problem(m), {}, device_spec("B200"))) {
+      const auto work = testing::planned(nvfp4_problem(m), "tcgen05", knobs.text(), "B200").work;
       const Prediction prediction = predict(work, device_spec("B200"));
       ASSERT_TRUE(prediction.interval.has_value());
       EXPECT_TRUE(prediction.interval->contains(prediction.us())) << knobs.text();
@@ -154,7 +154,7 @@ TEST(PredictTensor, DeviationsAddAsIndependentOnesDo) {
 
 TEST(PredictTensor, EveryConstantMatters) {
   const auto work =
-      testing::planned(problem_of(512), "tcgen05", "unsigned_scales=true block_tokens=256 stages=5", "B200").work;
+      testing::planned(nvfp4_problem(512), "tcgen05", "unsigned_scales=true block_tokens=256 stages=5", "B200").work;
   DeviceSpec device = device_spec("B200");
   for (const TensorUnitField& field : tensor_unit_fields) {
     DeviceSpec other = device;
@@ -167,7 +167,7 @@ TEST(PredictTensor, EveryConstantMatters) {
 }
 
 TEST(PredictTensor, NoIntervalWhereTheCardWasMeasured) {
-  DualGemmProblem problem = problem_of(256);
+  DualGemmProblem problem = nvfp4_problem(256);
   problem.a = Format::fp16;
   EXPECT_FALSE(predicted(problem, "packed", "block_tokens=128").interval.has_value());
 }
@@ -175,7 +175,7 @@ TEST(PredictTensor, NoIntervalWhereTheCardWasMeasured) {
 TEST(PredictTensor, BlackwellTakesTheStrategyThatItsTensorCoresAreMadeFor) {
   for (const char* device : {"B200", "GB300"}) {
     for (const std::int64_t m : {1, 64, 256, 512, 4096}) {
-      const auto ranked = choose<DualGemmProblem>(strategies::dual_gemm::strategies_of(DeviceKind::cuda), problem_of(m),
+      const auto ranked = choose<DualGemmProblem>(strategies::dual_gemm::strategies_of(DeviceKind::cuda), nvfp4_problem(m),
                                                   {}, device_spec(device))
                               .ranked;
       ASSERT_FALSE(ranked.empty());
@@ -188,7 +188,7 @@ TEST(PredictTensor, BlackwellTakesTheStrategyThatItsTensorCoresAreMadeFor) {
 // A sustained clock holds where products bound a kernel, as on Hopper.
 TEST(PredictTensor, AHotCardIsSlowerWhereTheMatrixUnitBounds) {
   const auto us = [](const char* knobs, Clocks clocks) {
-    return predicted(problem_of(512, 3072, 7168), "tcgen05", std::string("unsigned_scales=true ") + knobs, "B200",
+    return predicted(nvfp4_problem(512, 3072, 7168), "tcgen05", std::string("unsigned_scales=true ") + knobs, "B200",
                      clocks)
         .parts.main_us;
   };
