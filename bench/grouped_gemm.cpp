@@ -1,22 +1,26 @@
 // Times every configuration of the grouped strategies on one GPU, weights from DRAM, in graphs of a few calls;
 // configurations take turns, so that clocks are the same for all. Some outputs of each are checked against float64.
 //
-// usage: bench_grouped_gemm [--warm] [--format bf16|fp16|nvfp4] [--tokens bf16|fp16|nvfp4] [--numerics exact|fast]
-//                           [--down] [--strategy NAME] [--knobs "a=1 b=2"]... LIST|CASE...
+// usage: bench_grouped_gemm [--warm] [--format F] [--tokens F] [--numerics exact|fast] [--down]
+//                           [--strategy NAME] [--knobs "a=1 b=2"]... LIST|CASE...
 //
 // A list is origin, decode, prefill, scan, experts, rows or all (the first four); a case is EXPERTSxNxK:ROWS, rows dealt at
 // random, or with commas the rows of each expert. --warm compiles the kernels into the cache and needs no GPU. --down times
-// the plain product.
+// the plain product. Formats are those of operands (bf16, fp16, nvfp4, fp8_tensor, fp8_row, fp8_block); tokens are in that of
+// the weights, with nvfp4 in fp16, where --tokens does not say otherwise.
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <memory>
 #include <numeric>
 #include <random>
+#include <span>
 #include <string>
 #include <thread>
 #include <vector>
@@ -168,6 +172,8 @@ struct Wanted {
   }
 };
 
+bool is_fp8(Format format) { return format_traits(format).product_format == Format::fp8_e4m3; }
+
 GroupedProblem problem_of(const Wanted& wanted, const Case& of) {
   const std::int64_t rows = std::accumulate(of.rows.begin(), of.rows.end(), std::int64_t{0});
   GroupedProblem problem{.experts = of.experts,
@@ -177,7 +183,9 @@ GroupedProblem problem_of(const Wanted& wanted, const Case& of) {
                          .expected_rows = rows,
                          .a = wanted.tokens,
                          .b = wanted.weights,
-                         .out = wanted.tokens == Format::bf16 ? Format::bf16 : Format::fp16};
+                         .out = bits(wanted.tokens) == 16 ? wanted.tokens
+                                : is_fp8(wanted.tokens)   ? Format::bf16
+                                                          : Format::fp16};
   if (!wanted.down) {
     problem.activation = Activation{};
   }
@@ -242,7 +250,35 @@ class Pattern {
     return pattern;
   }
 
+  /// Normally distributed numbers of e4m3.
+  static Pattern codes(float deviation, unsigned seed) {
+    std::mt19937 random(seed);
+    std::normal_distribution<float> distribution(0.0F, deviation);
+    Pattern pattern;
+    pattern.bytes_.resize(period);
+    std::generate(pattern.bytes_.begin(), pattern.bytes_.end(),
+                  [&] { return formats::float_to_e4m3(distribution(random)); });
+    return pattern;
+  }
+  /// Positive numbers of float32 about `middle`.
+  static Pattern reals(float middle, unsigned seed) {
+    std::mt19937 random(seed);
+    std::uniform_real_distribution<float> distribution(0.75F * middle, 1.25F * middle);
+    Pattern pattern;
+    pattern.bytes_.resize(period * sizeof(float));
+    for (std::size_t i = 0; i < period; ++i) {
+      const float value = distribution(random);
+      std::memcpy(&pattern.bytes_[i * sizeof(float)], &value, sizeof(float));
+    }
+    return pattern;
+  }
+
   [[nodiscard]] std::uint8_t byte(std::size_t at) const { return bytes_[at % bytes_.size()]; }
+  [[nodiscard]] float real(std::size_t at) const {
+    float value = 0;
+    std::memcpy(&value, &bytes_[at % period * sizeof(float)], sizeof(float));
+    return value;
+  }
   [[nodiscard]] std::uint16_t word(std::size_t at) const {
     const std::size_t first = at % period * 2;
     return static_cast<std::uint16_t>(bytes_[first] | bytes_[first + 1] << 8U);
@@ -263,19 +299,36 @@ class Pattern {
   std::vector<std::uint8_t> bytes_;
 };
 
-/// One operand's numbers, by the index of the element in the whole tensor.
+/// One operand's numbers: `matrices` of [rows, k], by matrix, row and place along K. The numbers of FP8 are multiplied by
+/// scales, so that all formats' have the deviation that is asked for.
 class Numbers {
  public:
-  Numbers(Format format, float deviation, unsigned seed)
-      : format_(format),
-        values_(format == Format::nvfp4 ? Pattern::bytes(0, 255, seed) : Pattern::normal(format, deviation, seed)),
-        scales_(Pattern::bytes(deviation < 0.1F ? 0x08 : 0x28, deviation < 0.1F ? 0x14 : 0x34, seed + 1)) {}
+  struct Shape {
+    std::int64_t matrices;
+    std::int64_t rows;
+    std::int64_t k;
+  };
 
-  [[nodiscard]] double at(std::size_t element) const {
+  Numbers(Format format, OperandRole role, const Shape& shape, float deviation, unsigned seed)
+      : format_(format),
+        role_(role),
+        shape_(shape),
+        values_(format == Format::nvfp4 ? Pattern::bytes(0, 255, seed)
+                : is_fp8(format)        ? Pattern::codes(fp8_deviation, seed)
+                                        : Pattern::normal(format, deviation, seed)),
+        scales_(is_fp8(format) ? Pattern::reals(deviation / fp8_deviation, seed + 1)
+                               : Pattern::bytes(deviation < 0.1F ? 0x08 : 0x28, deviation < 0.1F ? 0x14 : 0x34, seed + 1)) {}
+
+  [[nodiscard]] double at(std::int64_t matrix, std::int64_t row, std::int64_t k) const {
+    const auto element = static_cast<std::size_t>((matrix * shape_.rows + row) * shape_.k + k);
     if (format_ == Format::nvfp4) {
       const std::uint8_t code = values_.byte(element / 2) >> (element % 2 * 4) & 0xFU;
       return static_cast<double>(formats::e2m1_to_float(code)) *
              static_cast<double>(formats::e4m3_to_float(scales_.byte(element / 16)));
+    }
+    if (is_fp8(format_)) {
+      return static_cast<double>(formats::e4m3_to_float(values_.byte(element))) *
+             static_cast<double>(scales_.real(scale_index(matrix, row, k)));
     }
     const std::uint16_t word = values_.word(element);
     return static_cast<double>(format_ == Format::bf16 ? formats::bf16_to_float(word) : formats::fp16_to_float(word));
@@ -286,22 +339,42 @@ class Numbers {
     runtime::DeviceBuffer scales;
     Tensor tensor;
   };
-  [[nodiscard]] OnGpu on_gpu(std::initializer_list<std::int64_t> shape) const {
-    std::size_t elements = 1;
-    for (const std::int64_t extent : shape) {
-      elements *= static_cast<std::size_t>(extent);
-    }
+  /// Tokens are one matrix [rows, k], weights a stack [matrices, rows, k].
+  [[nodiscard]] OnGpu on_gpu() const {
+    const auto elements = static_cast<std::size_t>(shape_.matrices * shape_.rows * shape_.k);
     OnGpu made{values_.on_gpu(elements * static_cast<std::size_t>(bits(format_)) / 8), {}, {}};
-    made.tensor = Tensor::contiguous(made.values.data(), format_, shape, made.values.device());
-    if (format_ == Format::nvfp4) {
-      made.scales = scales_.on_gpu(elements / 16);
+    const std::array extents{shape_.matrices, shape_.rows, shape_.k};
+    const std::span<const std::int64_t> all(extents);
+    made.tensor = Tensor::contiguous(made.values.data(), format_, role_ == OperandRole::tokens ? all.last(2) : all,
+                                     made.values.device());
+    if (format_ == Format::fp8_tensor) {
+      made.scales = scales_.on_gpu(static_cast<std::size_t>(shape_.matrices) * sizeof(float));
+      made.tensor.global_scale = static_cast<const float*>(made.scales.data());
+    } else if (format_traits(format_).has_scales()) {
+      made.tensor.describe_scales(role_);
+      made.scales = scales_.on_gpu(scale_bytes(made.tensor));
       made.tensor.scales.data = made.scales.data();
     }
     return made;
   }
 
  private:
+  static constexpr float fp8_deviation = 32.0F;
+
+  /// Of scales that lie row by row, matrix behind matrix.
+  [[nodiscard]] std::size_t scale_index(std::int64_t matrix, std::int64_t row, std::int64_t k) const {
+    const Scales::Block block = scale_block_of(format_, role_, shape_.k);
+    if (format_ == Format::fp8_tensor) {
+      return static_cast<std::size_t>(matrix);
+    }
+    const std::int64_t rows = (shape_.rows + block.rows - 1) / block.rows;
+    const std::int64_t columns = (shape_.k + block.columns - 1) / block.columns;
+    return static_cast<std::size_t>((matrix * rows + row / block.rows) * columns + k / block.columns);
+  }
+
   Format format_;
+  OperandRole role_;
+  Shape shape_;
   Pattern values_;
   Pattern scales_;
 };
@@ -322,17 +395,17 @@ struct Data {
   Data(const GroupedProblem& of, std::vector<std::int64_t> rows_of)
       : problem(of),
         rows(std::move(rows_of)),
-        tokens(of.a, 1.0F, 1),
-        gate(of.b, 0.02F, 11),
-        up(of.b, 0.02F, 21),
-        a(tokens.on_gpu({of.rows, of.k})),
+        tokens(of.a, OperandRole::tokens, {1, of.rows, of.k}, 1.0F, 1),
+        gate(of.b, OperandRole::weights, {of.experts, of.n, of.k}, 0.02F, 11),
+        up(of.b, OperandRole::weights, {of.experts, of.n, of.k}, 0.02F, 21),
+        a(tokens.on_gpu()),
         c(0, static_cast<std::size_t>(of.rows * of.n * bits(of.out) / 8)) {
     const std::size_t one = static_cast<std::size_t>(of.experts * of.n * of.k) * static_cast<std::size_t>(bits(of.b)) /
                             8 * (of.activation ? 2 : 1);
     const std::size_t sets = std::max<std::size_t>(1, (cold_bytes + one - 1) / one);
     for (std::size_t set = 0; set < sets; ++set) {
-      gates.push_back(gate.on_gpu({of.experts, of.n, of.k}));
-      ups.push_back(of.activation ? up.on_gpu({of.experts, of.n, of.k}) : Numbers::OnGpu{});
+      gates.push_back(gate.on_gpu());
+      ups.push_back(of.activation ? up.on_gpu() : Numbers::OnGpu{});
     }
     std::vector<std::int32_t> starts{0};
     for (const std::int64_t count : rows) {
@@ -380,10 +453,9 @@ struct Data {
     double g = 0;
     double u = 0;
     for (std::int64_t k = 0; k < problem.k; ++k) {
-      const double token = tokens.at(static_cast<std::size_t>(row * problem.k + k));
-      const auto at = static_cast<std::size_t>((expert * problem.n + n) * problem.k + k);
-      g += token * gate.at(at);
-      u += problem.activation ? token * up.at(at) : 0;
+      const double token = tokens.at(0, row, k);
+      g += token * gate.at(expert, n, k);
+      u += problem.activation ? token * up.at(expert, n, k) : 0;
     }
     return problem.activation ? g / (1 + std::exp(-g)) * u : g;
   }
@@ -443,13 +515,15 @@ struct Floor {
 
 Floor floor_of(const Wanted& wanted, const GroupedProblem& p, const std::vector<std::int64_t>& rows) {
   const auto active = static_cast<double>(std::count_if(rows.begin(), rows.end(), [](auto r) { return r > 0; }));
-  const auto stored = [](Format format) { return format == Format::nvfp4 ? 4.5 / 8 : 2.0; };
+  const auto stored = [](Format format, OperandRole role) { return format_traits(format).stored_bits(role) / 8; };
   const double matrices = p.activation ? 2 : 1;
   const auto n = static_cast<double>(p.n);
   const auto k = static_cast<double>(p.k);
   const double total = static_cast<double>(std::accumulate(rows.begin(), rows.end(), std::int64_t{0}));
-  return {(active * matrices * n * k * stored(p.b) + total * (k * stored(p.a) + n * 2)) / dram_bytes_per_us,
-          2 * matrices * total * n * k / (wanted.is_fast() ? flops_per_us_fp8 : flops_per_us_16bit)};
+  return {(active * matrices * n * k * stored(p.b, OperandRole::weights) +
+           total * (k * stored(p.a, OperandRole::tokens) + n * 2)) /
+              dram_bytes_per_us,
+          2 * matrices * total * n * k / (wanted.is_fast() || is_fp8(p.b) ? flops_per_us_fp8 : flops_per_us_16bit)};
 }
 
 void measure(const Wanted& wanted, const Case& of, const DeviceSpec& device) {
@@ -511,7 +585,12 @@ void warm(const Wanted& wanted) {
 Wanted parse(const std::vector<std::string>& arguments) {
   Wanted wanted;
   const auto format = [](const std::string& text) {
-    return text == "nvfp4" ? Format::nvfp4 : text == "fp16" ? Format::fp16 : Format::bf16;
+    for (const Format one : operand_formats) {
+      if (name(one) == text) {
+        return one;
+      }
+    }
+    throw Error(ErrorCode::invalid_argument, fmt::format("'{}' is not a format of operands", text));
   };
   bool has_tokens = false;
   for (std::size_t i = 0; i < arguments.size(); ++i) {
@@ -525,7 +604,7 @@ Wanted parse(const std::vector<std::string>& arguments) {
       const std::string& value = arguments[i];
       if (word == "--format") {
         wanted.weights = format(value);
-        wanted.tokens = has_tokens ? wanted.tokens : value == "nvfp4" ? Format::fp16 : wanted.weights;
+        wanted.tokens = has_tokens ? wanted.tokens : wanted.weights == Format::nvfp4 ? Format::fp16 : wanted.weights;
       } else if (word == "--tokens") {
         wanted.tokens = format(value);
         has_tokens = true;

@@ -2,7 +2,7 @@
 """Times Thresher's grouped dual GEMM beside what a user would pick today, in one process on one NVIDIA GPU.
 
   grouped.py --library build/default/src/ops/libthresher.so --out measurements/NAME.json [--commit HASH] [--quick]
-             [--cases "origin,Mixtral"] [--strategies]
+             [--cases "origin,Mixtral"] [--precision 16-bit] [--strategies]
 
 Method, values and checks as in compare.py: graphs of calls over rotating input sets, contestants in random order in every
 round, burst and sustained, the same NVFP4 values for all, dequantised or folded for those who need it, outputs held
@@ -108,11 +108,13 @@ def peer_contestants(sets):
                          peer.own_reference, pick)
 
 
-def compare_case(library, case, telemetry, rounds, strategies):
+def compare_case(library, case, telemetry, rounds, strategies, precision):
     print(f"## {case.name}: {case.rows} rows, {case.active} of {case.experts} experts, N {case.n} K {case.k}", flush=True)
     sets = GroupedSets(case)
     contestants = []
     for contestant in [*peer_contestants(sets), *thresher_contestants(library, sets, strategies)]:
+        if precision not in (None, contestant.precision):
+            continue
         try:
             contestant.capture()
             contestants.append(contestant)
@@ -166,6 +168,7 @@ def main():
     parser.add_argument("--commit", default=None, help="the commit the library was built from (default: git's HEAD)")
     parser.add_argument("--cases", default="", help="parts of their names, separated by commas (default: all)")
     parser.add_argument("--quick", action="store_true", help="a third of the rounds, the first models")
+    parser.add_argument("--precision", choices=sorted(OPERATIONS_A_US), help="contestants of this one (default: all)")
     parser.add_argument("--strategies", action="store_true", help="every strategy by name beside the planner's choice")
     parser.add_argument("--seed", type=int, default=0)
     args = parser.parse_args()
@@ -188,7 +191,7 @@ def main():
     for case in cases(args.quick):
         if not any(part in case.name for part in wanted):
             continue
-        result["rows"] += compare_case(library, case, telemetry, rounds, strategies)
+        result["rows"] += compare_case(library, case, telemetry, rounds, strategies, args.precision)
         torch.cuda.empty_cache()
         with open(args.out, "w") as file:
             json.dump(result, file, indent=1)

@@ -227,8 +227,7 @@ def quack(sets):
 
 def available(sets):
     """(peer, what picks its rows) of every one that can be set up here; one that cannot is reported, not hidden."""
-    for family in (torch_grouped, torch_loop, torch_grouped_fp8, deepgemm, triton_fused_moe, quack,
-                   humming):
+    for family in (torch_grouped, torch_loop, torch_grouped_fp8, deepgemm, triton_fused_moe, quack, humming):
         try:
             for made in family(sets):
                 yield made if isinstance(made, tuple) else (made, lambda out: out)
