@@ -5,7 +5,7 @@
 namespace thresher::strategies::grouped_gemm::rows {
 namespace {
 
-/// Measured on an H200 with many rows an expert (measurements/grouped_fp8_variants_h200_2026-11-23.txt). By turns
+/// Measured on an H200 with many rows an expert (measurements/grouped_fp8_variants_h200_2026-11-24.txt). By turns
 /// nothing hides a warpgroup's additions; scales of blocks cost a multiplication for each.
 double promoting_share(const Config& config) {
   if (has_block_scales(scaling_knobs(config))) {
