@@ -133,6 +133,45 @@ def test_modules_of_fp8_weights():
         assert torch.equal(other(x), ours(x))
 
 
+def test_experts_round_tokens_to_fp8():
+    (gate, _), (up, _), (down, _) = (fp8(144, 160, "block", experts=(3,)), fp8(144, 160, "block", experts=(3,)),
+                                     fp8(160, 144, "block", experts=(3,)))
+    ours = tt.MoE((gate, up), down, tokens="fp8_block")
+    x, weights = normal(7, 160), torch.rand(7, 2)
+    x[3, :128] = 0
+    ids = torch.tensor([[0, 1], [2, -1], [1, 0], [1, 2], [-1, -1], [2, 0], [0, 2]])
+    result = ours(x, ids, weights)
+    each = torch.zeros(7, 2, 160)
+    for token, choice in (ids >= 0).nonzero().tolist():
+        e = ids[token, choice]
+        one = [thresher.Fp8(w.values[e], w.scales[e], per="block") for w in (gate, up, down)]
+        hidden = tt.dual_gemm(in_fp8(x[token : token + 1]), *one[:2])
+        columns = torch.tensor([0, 1], dtype=torch.int32)
+        of_down = thresher.Fp8(one[2].values[None], one[2].scales[None], per="block")
+        each[token, choice] = tt.grouped_gemm(in_fp8(hidden), of_down, offsets=columns, out_dtype=torch.float32,
+                                              row_weights=weights[token, choice : choice + 1])
+    assert torch.equal(result, each.sum(1).to(torch.bfloat16))
+    assert torch.equal(compiled(ours)(x, ids, weights), result)
+    tt.warm(ours, 7, choices=2)
+    assert ours(x[:0], ids[:0], weights[:0]).shape == (0, 160)
+
+
+def in_fp8(rows):
+    """FP8 of rows [rows, K], a scale for 128 of each: the definition in docs/numerics.md."""
+    found = thresher.Fp8(torch.empty(rows.shape, dtype=torch.float8_e4m3fn), torch.empty(len(rows), -(-rows.shape[1] // 128)), per="block")
+    for block, part in enumerate(rows.float().split(128, 1)):
+        largest = part.abs().amax(1)
+        found.scales[:, block] = torch.where(largest == 0, torch.tensor(1.0), largest / 448)
+        found.values[:, 128 * block : 128 * block + 128] = (part / found.scales[:, block, None]).to(torch.float8_e4m3fn)
+    return found
+
+
+def test_gate_and_up_of_experts_may_be_two_tensors():
+    gate, up, down = normal(3, 24, 32), normal(3, 24, 32), normal(3, 40, 24)
+    x, ids, weights = normal(5, 32), torch.tensor([[0, 1]] * 5), torch.rand(5, 2)
+    assert torch.equal(tt.MoE((gate, up), down)(x, ids, weights), tt.MoE(torch.cat([gate, up], 1), down, order="gate_first")(x, ids, weights))
+
+
 def test_grouped_is_its_definition():
     a, b1, b2 = grouped_operands()
     weights = torch.rand(11)
@@ -399,6 +438,9 @@ REFUSED = [
     (lambda: tt.GatedMLP.from_float(Float(8, 8, bias=True)), "the layer gate_proj has a bias"),
     (lambda: tt.GatedMLP(B1, B2, B1.T, dtype=torch.float32), "dtype is torch.float32"),
     (lambda: tt.MoE(G1, G1, order="up_first"), "expected .E, 2 N, K. and"),
+    (lambda: tt.MoE(G1, G1), "gate_up is one tensor and order is None, expected one with an order, or gate and up without"),
+    (lambda: tt.MoE((G1, G1), G1, order="up_first"), "gate_up is 2 tensors and order is 'up_first'"),
+    (lambda: tt.MoE(torch.cat([G1, G1], 1), G1.transpose(1, 2), order="up_first", tokens="fp8"), "tokens is 'fp8', expected None or 'fp8_block'"),
     (lambda: tt.MoE.from_float([]), "there are no experts"),
 ]
 

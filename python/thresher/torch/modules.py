@@ -13,6 +13,9 @@ from .._library import refuse
 from .._nvfp4 import Nvfp4
 from .._plans import row_bucket
 from . import pack, pack_grouped, packed_info
+from ._requantise import fp8_blocks
+
+_TOKENS = (None, "fp8_block")
 
 
 def _buffer(name: str, tensor: torch.Tensor, dtype: torch.dtype, rank: int) -> torch.Tensor:
@@ -57,6 +60,21 @@ def stacked_layers(experts) -> tuple[torch.Tensor, torch.Tensor]:
 def buckets(rows: Iterable[int]) -> list[int]:
     """One number of rows for each plan that these numbers need."""
     return sorted({row_bucket(one): one for one in rows}.values())
+
+
+def tokens_of(tokens: str | None) -> str | None:
+    """What a module multiplies rows in, checked."""
+    if tokens not in _TOKENS:
+        refuse(f"tokens is {tokens!r}, expected None or 'fp8_block'")
+    return tokens
+
+
+def operand_of(rows: torch.Tensor, tokens: str | None) -> tuple[torch.Tensor, dict]:
+    """(values, named arguments) of rows as the operand of a product."""
+    if tokens is None:
+        return rows, {}
+    given = fp8_blocks(rows)
+    return given.values, dict(a_scales=given.scales, a_format=given.format)
 
 
 @torch.no_grad()
@@ -118,24 +136,30 @@ class GatedMLP(nn.Module):
 class MoE(nn.Module):
     """Σ over a token's experts e of weight·down[e]·(activation(gate[e]·x) ∘ up[e]·x).
 
-    gate_up: [E, 2·N, K], with `order` how both lie in it: "gate_first", "up_first" or "interleaved". down: [E, K', N]. Either is
-    a float tensor, which is rounded to `dtype`, Nvfp4 or Fp8; the buffers of these names, uint8, are they packed (see
-    pack_grouped) for their device, the only copies of them.
+    gate_up: [E, 2·N, K], with `order` how both lie in it: "gate_first", "up_first" or "interleaved"; or the pair of gate and up,
+    each [E, N, K], without an order. down: [E, K', N]. All are float tensors, which are rounded to `dtype`, Nvfp4 or Fp8; the
+    buffers of these names, uint8, are they packed (see pack_grouped) for their device, the only copies of them.
+    tokens: "fp8_block" rounds the rows of both products to FP8, 128 along K with one scale, as FP8 weights need on a GPU.
     """
 
     gate_up: torch.Tensor
     down: torch.Tensor
 
-    def __init__(self, gate_up: torch.Tensor | Nvfp4 | Fp8, down: torch.Tensor | Nvfp4 | Fp8, *, order: str, activation: str = "silu",
-                 dtype: torch.dtype | None = None, **constants: float):
+    def __init__(self, gate_up: torch.Tensor | Nvfp4 | Fp8 | tuple, down: torch.Tensor | Nvfp4 | Fp8, *, order: str | None = None,
+                 activation: str = "silu", dtype: torch.dtype | None = None, tokens: str | None = None, **constants: float):
         super().__init__()
-        tensors = [one for one in (gate_up, down) if isinstance(one, torch.Tensor)]
+        first = gate_up if isinstance(gate_up, tuple) else (gate_up,)
+        if len(first) not in (1, 2) or (len(first) == 1) != (order is not None):
+            refuse(f"gate_up is {'one tensor' if len(first) == 1 else f'{len(first)} tensors'} and order is {order!r}, expected one "
+                   "with an order, or gate and up without")
+        tensors = [one for one in (*first, down) if isinstance(one, torch.Tensor)]
         self.dtype = _sixteen_bit(tensors[0], dtype) if tensors else dtype or torch.bfloat16
-        gate_up, down = (one if isinstance(one, (Nvfp4, Fp8)) else _buffer(name, one, self.dtype, 3)
-                         for name, one in (("gate_up", gate_up), ("down", down)))
-        self.register_buffer("gate_up", _packed(pack_grouped, gate_up, order=order))
+        *first, down = (one if isinstance(one, (Nvfp4, Fp8)) else _buffer(name, one, self.dtype, 3)
+                        for name, one in (*(("gate_up", one) for one in first), ("down", down)))
+        self.register_buffer("gate_up", _packed(pack_grouped, *first, order=order))
         self.register_buffer("down", _packed(pack_grouped, down))
         self.activation = activation
+        self.tokens = tokens_of(tokens)
         self.constants = constants
         found, below = packed_info(self.gate_up), packed_info(self.down)
         if found.matrices != 2 or below.experts != found.experts or below.k != found.n:
@@ -157,14 +181,21 @@ class MoE(nn.Module):
         sorted_ids, rows = torch.sort(topk_ids.reshape(-1), stable=True)
         bounds = torch.arange(experts + 1, device=x.device, dtype=sorted_ids.dtype)
         offsets = torch.searchsorted(sorted_ids, bounds, out_int32=True)
-        hidden = torch.ops.thresher.grouped_dual_gemm_packed(
-            x.to(self.dtype), self.gate_up, self.n, offsets=offsets, row_ids=rows.to(torch.int32), row_ids_divisor=choices,
-            activation=self.activation, **self.constants)
-        weighted = torch.ops.thresher.grouped_gemm_packed(
-            hidden, self.down, self.width, offsets=offsets, row_weights=topk_weights.reshape(-1)[rows].to(torch.float32),
-            out_dtype=torch.float32)
+        hidden = self.hidden(x.to(self.dtype), offsets=offsets, row_ids=rows.to(torch.int32), row_ids_divisor=choices)
+        weighted = self.downs(hidden, offsets=offsets, row_weights=topk_weights.reshape(-1)[rows].to(torch.float32))
         by_choice = torch.zeros_like(weighted).index_copy(0, rows, weighted)
         return by_choice.reshape(tokens, choices, self.width).sum(1).to(x.dtype)
+
+    def hidden(self, rows: torch.Tensor, **groups) -> torch.Tensor:
+        """Gate and up of rows in the type of the weights, and in it; groups: as grouped_dual_gemm takes rows."""
+        values, scales = operand_of(rows, self.tokens)
+        return torch.ops.thresher.grouped_dual_gemm_packed(values, self.gate_up, self.n, activation=self.activation, out_dtype=self.dtype,
+                                                           **self.constants, **scales, **groups)
+
+    def downs(self, hidden: torch.Tensor, **groups) -> torch.Tensor:
+        """The second product of what `hidden` gave, float32."""
+        values, scales = operand_of(hidden, self.tokens)
+        return torch.ops.thresher.grouped_gemm_packed(values, self.down, self.width, out_dtype=torch.float32, **scales, **groups)
 
     def warm(self, rows: list[int], choices: int) -> None:
         """As thresher.torch.warm, which calls it: with tokens whose experts lie elsewhere."""

@@ -1,0 +1,14 @@
+"""Thresher's experts as the MoE runner `thresher` of SGLang (`--moe-runner-backend thresher`)."""
+
+SGLANG = ("0.5.23",)
+NAME = "thresher"
+
+
+def register() -> None:
+    """The entry point `sglang.srt.plugins`, which every process of the engine calls once."""
+    from thresher.torch.engines import expect_version
+
+    expect_version("thresher-sglang", "sglang", SGLANG)
+    from . import experts
+
+    experts.register()

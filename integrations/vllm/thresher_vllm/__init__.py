@@ -1,0 +1,21 @@
+"""Thresher's experts and gated MLPs as the quantisation `thresher` of vLLM (`--quantization thresher`)."""
+
+VLLM = ("0.33.0",)
+NAME = "thresher"
+
+_is_registered = False
+
+
+def register() -> None:
+    """The entry point `vllm.general_plugins`, which every process of the engine calls, some of them more than once."""
+    global _is_registered
+    if _is_registered:
+        return
+    from thresher.torch.engines import expect_version
+
+    expect_version("thresher-vllm", "vllm", VLLM)
+    from . import config, gated_mlp
+
+    config.register()
+    gated_mlp.register()
+    _is_registered = True

@@ -1,0 +1,98 @@
+"""The quantisation: a checkpoint's own, with Thresher's methods where it has experts and gated MLPs."""
+
+from typing import Any
+
+from thresher.torch import engines
+from vllm.model_executor.layers.fused_moe import RoutedExperts
+from vllm.model_executor.layers.linear import MergedColumnParallelLinear, UnquantizedLinearMethod
+from vllm.model_executor.layers.quantization import register_quantization_config
+from vllm.model_executor.layers.quantization.base_config import QuantizationConfig
+from vllm.model_executor.layers.quantization.fp8 import Fp8Config
+from vllm.model_executor.layers.quantization.modelopt import ModelOptNvFp4Config
+from vllm.model_executor.layers.quantization.utils.quant_utils import is_layer_skipped
+
+from . import NAME
+from .experts import Fp8Method, ModelOptNvfp4Method
+from .gated_mlp import GateUpMethod
+
+
+class _Named:
+    """Is the config of its checkpoint under another name."""
+
+    def get_name(self=None) -> str:
+        return NAME
+
+    def of_gate_up(self, layer, prefix: str, method) -> Any:
+        """`method`, or one that computes the gated MLP around it."""
+        is_gate_up = type(layer) is MergedColumnParallelLinear and prefix.endswith("gate_up_proj") and len(layer.output_sizes) == 2
+        return method if not is_gate_up or isinstance(method, UnquantizedLinearMethod) else GateUpMethod(method, self.gate_up)
+
+
+class ThresherFp8Config(_Named, Fp8Config):
+    """FP8 with scales of blocks."""
+
+    def get_quant_method(self, layer, prefix: str):
+        if isinstance(layer, RoutedExperts) and not is_layer_skipped(
+                prefix=prefix, ignored_layers=self.ignored_layers, fused_mapping=self.packed_modules_mapping,
+                match_mode=self.ignored_layers_match_mode):
+            return Fp8Method(self, layer)
+        return self.of_gate_up(layer, prefix, super().get_quant_method(layer, prefix))
+
+    @staticmethod
+    def gate_up(layer) -> engines.GateUp:
+        return engines.GateUp(*engines.fp8_gate_up(layer.weight, layer.weight_scale_inv))
+
+
+class ThresherNvfp4Config(_Named, ModelOptNvFp4Config):
+    """NVFP4 of ModelOpt."""
+
+    def get_quant_method(self, layer, prefix: str):
+        if isinstance(layer, RoutedExperts) and not self.is_layer_excluded(prefix):
+            return ModelOptNvfp4Method(self, layer)
+        return self.of_gate_up(layer, prefix, super().get_quant_method(layer, prefix))
+
+    @staticmethod
+    def gate_up(layer) -> engines.GateUp:
+        return engines.GateUp(*engines.nvfp4_gate_up(layer.weight, layer.weight_scale, layer.weight_scale_2))
+
+
+class ThresherConfig(QuantizationConfig):
+    """What `--quantization thresher` names: reads the checkpoint's own config and becomes the one that fits."""
+
+    get_name = _Named.get_name
+    get_supported_act_dtypes = Fp8Config.get_supported_act_dtypes
+
+    @classmethod
+    def get_min_capability(cls) -> int:
+        return 90
+
+    @staticmethod
+    def get_config_filenames() -> list[str]:
+        return ModelOptNvFp4Config.get_config_filenames()
+
+    @classmethod
+    def override_quantization_method(cls, hf_quant_cfg, user_quant, hf_config=None) -> str | None:
+        return NAME if user_quant == NAME else None
+
+    @classmethod
+    def from_config(cls, config: dict[str, Any]) -> QuantizationConfig:
+        method = str(config.get("quant_method", ""))
+        algorithm = str(config.get("quantization", config).get("quant_algo", "")).upper()
+        if "NVFP4" in algorithm:
+            found = ThresherNvfp4Config.from_config(config)
+            engines.expect_group("the checkpoint", found.group_size)
+            return found
+        if method != "fp8":
+            engines.refuse(f"the checkpoint's quantisation is {method or 'not named'}{' ' + algorithm if algorithm else ''}, but thresher takes "
+                           "fp8 with blocks of 128 by 128 and NVFP4 of ModelOpt: leave --quantization thresher out")
+        found = ThresherFp8Config.from_config(config)
+        engines.expect("the checkpoint", store_dtype=(found.store_dtype, None))
+        engines.expect_block("the checkpoint", found.weight_block_size)
+        return found
+
+    def get_quant_method(self, layer, prefix: str):
+        raise AssertionError("from_config gives another config")
+
+
+def register() -> None:
+    register_quantization_config(NAME)(ThresherConfig)

@@ -1,0 +1,203 @@
+"""As much of vLLM 0.33.0 as thresher-vllm touches, written anew: who calls a method when, with what, and which parameters are there.
+
+The names, the arguments and the shapes of the parameters are vLLM's; `installed.py` compares them where vLLM is installed.
+"""
+
+import types
+from enum import Enum
+
+import torch
+from torch import nn
+
+
+def modules() -> dict[str, types.ModuleType]:
+    """By name; made anew in each call, so that what a test registers is gone in the next."""
+    made: dict[str, types.ModuleType] = {}
+
+    def module(name: str, **members) -> types.ModuleType:
+        found = made.setdefault(name, types.ModuleType(name))
+        found.__path__ = []
+        vars(found).update(members)
+        return found
+
+    def parameters(layer, **shapes) -> None:
+        for name, (shape, dtype) in shapes.items():
+            layer.register_parameter(name, nn.Parameter(torch.empty(shape, dtype=dtype), requires_grad=False))
+
+    class QuantizationConfig:
+        def __init__(self):
+            self.packed_modules_mapping = {}
+
+    class LinearMethodBase:
+        pass
+
+    class UnquantizedLinearMethod(LinearMethodBase):
+        pass
+
+    class _Linear(LinearMethodBase):
+        """The method of a quantised checkpoint: computes from what it finds after loading."""
+
+        def process_weights_after_loading(self, layer):
+            layer.is_processed = True
+
+        def apply(self, layer, x, bias=None):
+            assert layer.is_processed
+            return torch.cat([x.float().sum(-1, keepdim=True)] * sum(layer.output_sizes), -1).to(x.dtype)
+
+    class Fp8LinearMethod(_Linear):
+        def create_weights(self, layer, input_size_per_partition, output_partition_sizes, input_size, output_size, params_dtype,
+                           **extra_weight_attrs):
+            n, k = sum(output_partition_sizes), input_size_per_partition
+            parameters(layer, weight=((n, k), torch.float8_e4m3fn),
+                       weight_scale_inv=((sum(-(-one // 128) for one in output_partition_sizes), -(-k // 128)), torch.float32))
+
+    class ModelOptLinearMethod(_Linear):
+        def create_weights(self, layer, input_size_per_partition, output_partition_sizes, input_size, output_size, params_dtype,
+                           **extra_weight_attrs):
+            n, k = sum(output_partition_sizes), input_size_per_partition
+            parameters(layer, weight=((n, k // 2), torch.uint8), weight_scale=((n, k // 16), torch.float8_e4m3fn),
+                       weight_scale_2=((len(output_partition_sizes),), torch.float32),
+                       input_scale=((len(output_partition_sizes),), torch.float32))
+
+    class MergedColumnParallelLinear(nn.Module):
+        def __init__(self, input_size, output_sizes, bias=False, quant_config=None, prefix=""):
+            super().__init__()
+            self.output_sizes, self.gather_output, self.skip_bias_add = output_sizes, False, False
+            self.quant_method = quant_config.get_quant_method(self, prefix)
+            self.quant_method.create_weights(layer=self, input_size_per_partition=input_size, output_partition_sizes=output_sizes,
+                                             input_size=input_size, output_size=sum(output_sizes), params_dtype=torch.bfloat16,
+                                             weight_loader=None)
+            self.bias = nn.Parameter(torch.zeros(sum(output_sizes))) if bias else None
+
+        def forward(self, x):
+            return self.quant_method.apply(self, x, self.bias), None
+
+    class SiluAndMul(nn.Module):
+        def forward(self, x):
+            gate, up = x.chunk(2, -1)
+            return nn.functional.silu(gate) * up
+
+    class FusedMoEMethodBase:
+        def __init__(self, moe):
+            self.moe = moe
+            self.moe_quant_config = self.moe_kernel = None
+
+    class Fp8MoEMethod(FusedMoEMethodBase):
+        def __init__(self, quant_config, layer):
+            raise AssertionError("no kernel of vLLM's is chosen")
+
+        def create_weights(self, layer, num_experts, hidden_size, intermediate_size_per_partition, params_dtype, **extra_weight_attrs):
+            e, n, k = num_experts, intermediate_size_per_partition, hidden_size
+            assert self.block_quant and self.weight_scale_refine is None
+            block = self.weight_block_size[0]
+            parameters(layer, w13_weight=((e, 2 * n, k), torch.float8_e4m3fn), w2_weight=((e, k, n), torch.float8_e4m3fn))
+            for name, shape in (("w13", (e, 2 * -(-n // block), -(-k // block))), ("w2", (e, -(-k // block), -(-n // block)))):
+                parameters(layer, **{f"{name}_{self.weight_scale_name}": (shape, torch.float32)})
+
+    class ModelOptNvFp4FusedMoE(FusedMoEMethodBase):
+        def __init__(self, quant_config, moe_config):
+            raise AssertionError("no kernel of vLLM's is chosen")
+
+        def create_weights(self, layer, num_experts, hidden_size, intermediate_size_per_partition, params_dtype, **extra_weight_attrs):
+            e, n, k = num_experts, intermediate_size_per_partition, hidden_size
+            assert self.quant_config.group_size == 16 and not self.use_global_sf
+            parameters(layer, w13_weight=((e, 2 * n, k // 2), torch.uint8), w2_weight=((e, k, n // 2), torch.uint8),
+                       w13_weight_scale=((e, 2 * n, k // 16), torch.float8_e4m3fn), w2_weight_scale=((e, k, n // 16), torch.float8_e4m3fn),
+                       w13_weight_scale_2=((e, 2), torch.float32), w2_weight_scale_2=((e,), torch.float32),
+                       w13_input_scale=((e, 2), torch.float32), w2_input_scale=((e,), torch.float32))
+
+    class MoEActivation(Enum):
+        SILU = "silu"
+        GELU = "gelu"
+        SWIGLUOAI_UNINTERLEAVE = "swigluoai_uninterleave"
+
+    class RoutedExperts(nn.Module):
+        def __init__(self, layer_name, moe_config, quant_config, *, expert_map=None, activation="silu", swiglu_limit=None, swiglu_alpha=None,
+                     swiglu_beta=None, apply_router_weight_on_input=False):
+            super().__init__()
+            self.layer_name, self.moe_config, self.activation = layer_name, moe_config, MoEActivation(activation)
+            self.swiglu_limit, self.swiglu_alpha, self.swiglu_beta = swiglu_limit, swiglu_alpha, swiglu_beta
+            self.apply_router_weight_on_input = apply_router_weight_on_input
+            self.register_buffer("expert_map", expert_map, persistent=False)
+            self.quant_method = quant_config.get_quant_method(self, layer_name)
+            if not isinstance(self.quant_method, FusedMoEMethodBase):
+                return
+            self.quant_method.create_weights(layer=self, num_experts=moe_config.num_local_experts, hidden_size=moe_config.hidden_dim,
+                                             intermediate_size_per_partition=moe_config.intermediate_size_per_partition,
+                                             params_dtype=moe_config.in_dtype, weight_loader=None, global_num_experts=moe_config.num_experts)
+
+        def forward_modular(self, x, topk_weights, topk_ids):
+            assert self.quant_method.get_fused_moe_quant_config(self) is None and self.quant_method.moe_kernel is None
+            return self.quant_method.apply(layer=self, x=x, topk_weights=topk_weights, topk_ids=topk_ids, shared_experts=None,
+                                           shared_experts_input=None)
+
+    class Fp8Config(QuantizationConfig):
+        def __init__(self, weight_block_size, ignored_layers, store_dtype):
+            super().__init__()
+            self.weight_block_size, self.store_dtype, self.ignored_layers = weight_block_size, store_dtype, ignored_layers
+            self.ignored_layers_match_mode = "exact"
+
+        @classmethod
+        def get_supported_act_dtypes(cls):
+            return [torch.bfloat16, torch.half]
+
+        @classmethod
+        def from_config(cls, config):
+            return cls(config.get("weight_block_size"), config.get("ignored_layers", []), config.get("store_dtype"))
+
+        def get_quant_method(self, layer, prefix):
+            if prefix in self.ignored_layers:
+                return UnquantizedLinearMethod()
+            return Fp8LinearMethod() if isinstance(layer, MergedColumnParallelLinear) else Fp8MoEMethod(self, layer)
+
+    class ModelOptNvFp4Config(QuantizationConfig):
+        def __init__(self, group_size, exclude_modules):
+            super().__init__()
+            self.group_size, self.exclude_modules = group_size, exclude_modules
+
+        @staticmethod
+        def get_config_filenames():
+            return ["hf_quant_config.json"]
+
+        @classmethod
+        def from_config(cls, config):
+            return cls(config.get("group_size", 16), config.get("ignore", []))
+
+        def is_layer_excluded(self, prefix):
+            return prefix in self.exclude_modules
+
+        def get_quant_method(self, layer, prefix):
+            if self.is_layer_excluded(prefix):
+                return UnquantizedLinearMethod() if isinstance(layer, MergedColumnParallelLinear) else None
+            return ModelOptLinearMethod() if isinstance(layer, MergedColumnParallelLinear) else ModelOptNvFp4FusedMoE(self, layer.moe_config)
+
+    registered: dict[str, type] = {}
+
+    def register_quantization_config(name):
+        return lambda kind: registered.setdefault(name, kind)
+
+    def is_layer_skipped(prefix, ignored_layers, fused_mapping, match_mode):
+        return prefix in ignored_layers
+
+    supported: list[str] = []
+
+    def register_weight_loader_v2_supported_method(kind):
+        supported.append(kind.__name__)
+        return kind
+
+    layers = "vllm.model_executor.layers"
+    for parent in ("vllm", "vllm.model_executor", layers, f"{layers}.quantization.utils"):
+        module(parent)
+    module("vllm.config", get_current_vllm_config_or_none=lambda: None)
+    module(f"{layers}.activation", SiluAndMul=SiluAndMul)
+    module(f"{layers}.linear", LinearMethodBase=LinearMethodBase, UnquantizedLinearMethod=UnquantizedLinearMethod,
+           MergedColumnParallelLinear=MergedColumnParallelLinear, WEIGHT_LOADER_V2_SUPPORTED=supported,
+           register_weight_loader_v2_supported_method=register_weight_loader_v2_supported_method)
+    module(f"{layers}.fused_moe", RoutedExperts=RoutedExperts)
+    module(f"{layers}.fused_moe.fused_moe_method_base", FusedMoEMethodBase=FusedMoEMethodBase)
+    module(f"{layers}.quantization", register_quantization_config=register_quantization_config, registered=registered)
+    module(f"{layers}.quantization.base_config", QuantizationConfig=QuantizationConfig)
+    module(f"{layers}.quantization.fp8", Fp8Config=Fp8Config, Fp8MoEMethod=Fp8MoEMethod)
+    module(f"{layers}.quantization.modelopt", ModelOptNvFp4Config=ModelOptNvFp4Config, ModelOptNvFp4FusedMoE=ModelOptNvFp4FusedMoE)
+    module(f"{layers}.quantization.utils.quant_utils", is_layer_skipped=is_layer_skipped)
+    return made

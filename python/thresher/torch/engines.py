@@ -1,0 +1,141 @@
+"""What the packages for serving engines share (docs/engines.md): an engine's tensors as modules, and what is refused.
+
+vLLM and SGLang keep the weights of experts alike: `w13` [E, 2·N, K], all of gate and then all of up, and `w2` [E, K', N], with
+the scales of each beside it in the same order.
+"""
+
+import importlib.metadata
+from collections.abc import Callable
+
+import torch
+from torch import nn
+
+from .._errors import UnsupportedError
+from .._fp8 import Fp8
+from .._nvfp4 import Nvfp4
+from .modules import MoE, operand_of, tokens_of
+from . import pack, packed_info
+
+_BLOCK = 128
+_GROUP = 16
+
+
+def refuse(what: str) -> None:
+    raise UnsupportedError(what)
+
+
+def expect_version(package: str, engine: str, written_for: tuple[str, ...]) -> None:
+    """Refuses an engine of a release whose hooks `package` was not written for."""
+    found = importlib.metadata.version(engine)
+    if found.partition("+")[0] not in written_for:
+        refuse(f"{package} is for {engine} {' and '.join(written_for)}, but {engine} {found} is installed: install one of these, or a "
+               f"{package} for that one")
+
+
+def expect(layer: str, **given: tuple) -> None:
+    """Refuses the first of (value, what it must be) that is something else, by its name."""
+    for name, (value, wanted) in given.items():
+        if value != wanted:
+            refuse(f"{layer}: {name} is {value!r}, but thresher computes experts with {name} {wanted!r} alone: choose another backend")
+
+
+def activation_of(layer: str, name: str, *, limit: float | None = None, alpha: float | None = None,
+                  up_offset: float | None = None) -> dict:
+    """An engine's activation as the arguments of a module. limit: gate from above and up from both sides, None for no limit; alpha
+    and up_offset: of gate·σ(alpha·gate)·(up + up_offset), None for those of SiLU, 1 and 0."""
+    if name == "gelu_tanh" and limit is None and alpha is None and up_offset is None:
+        return dict(activation="gelu_tanh")
+    if name != "silu":
+        refuse(f"{layer}: the activation is {name!r}, but thresher has silu, silu with a limit, and gelu_tanh: choose another backend")
+    if limit is None and alpha in (None, 1.0) and up_offset in (None, 0.0):
+        return dict(activation="silu")
+    return dict(activation="swiglu_clamped", alpha=1.0 if alpha is None else float(alpha), up_offset=float(up_offset or 0.0),
+                limit=float("inf") if limit is None else float(limit))
+
+
+def _halves(both: torch.Tensor, dim: int) -> tuple[torch.Tensor, ...]:
+    return tuple(one.contiguous() for one in both.detach().chunk(2, dim))
+
+
+def _nvfp4(values: torch.Tensor, scales: torch.Tensor, global_scales: torch.Tensor) -> Nvfp4:
+    return Nvfp4(values.detach().view(torch.uint8).contiguous(), scales.detach().contiguous(), global_scales.detach().float().contiguous())
+
+
+def _fp8(values: torch.Tensor, scales: torch.Tensor) -> Fp8:
+    return Fp8(values.detach().contiguous(), scales.detach().contiguous(), per="block")
+
+
+def nvfp4_gate_up(w13: torch.Tensor, scales: torch.Tensor, global_scales: torch.Tensor) -> tuple[Nvfp4, Nvfp4]:
+    """Gate and up of [..., 2·N, K/2], e4m3 [..., 2·N, K/16] and float32 [..., 2], or [...] where both share one."""
+    dim = w13.dim() - 2
+    of_gate, of_up = (global_scales, global_scales) if global_scales.dim() == dim else global_scales.unbind(-1)
+    gate, up = zip(_halves(w13, dim), _halves(scales, dim))
+    return _nvfp4(*gate, of_gate), _nvfp4(*up, of_up)
+
+
+def fp8_gate_up(w13: torch.Tensor, scales: torch.Tensor) -> tuple[Fp8, Fp8]:
+    """Gate and up of e4m3 [..., 2·N, K] and float32 [..., 2·⌈N/128⌉, ⌈K/128⌉]."""
+    gate, up = zip(_halves(w13, w13.dim() - 2), _halves(scales, w13.dim() - 2))
+    return _fp8(*gate), _fp8(*up)
+
+
+def nvfp4_experts(w13: tuple, w2: tuple, dtype: torch.dtype, **activation) -> MoE:
+    """Of (values, scales, global scales) of either, with 16-bit tokens."""
+    return MoE(nvfp4_gate_up(*w13), _nvfp4(*w2), dtype=dtype, **activation)
+
+
+def fp8_experts(w13: tuple, w2: tuple, dtype: torch.dtype, **activation) -> MoE:
+    """Of (values, scales of blocks of 128 by 128) of either. Tokens are rounded to FP8, with a scale for 128 of a row."""
+    return MoE(fp8_gate_up(*w13), _fp8(*w2), dtype=dtype, tokens="fp8_block", **activation)
+
+
+def plain_experts(w13: torch.Tensor, w2: torch.Tensor, **activation) -> MoE:
+    """Of 16-bit weights, with tokens of their type."""
+    return MoE(w13, w2, order="gate_first", **activation)
+
+
+def expect_block(layer: str, block: list[int] | None) -> None:
+    if list(block or []) != [_BLOCK, _BLOCK]:
+        refuse(f"{layer}: FP8 weights have scales of blocks {block}, but thresher's of experts are of [128, 128]: choose another backend")
+
+
+def expect_group(layer: str, group: int) -> None:
+    if group != _GROUP:
+        refuse(f"{layer}: NVFP4 weights have scales of {group}, expected {_GROUP}")
+
+
+class GateUp(nn.Module):
+    """silu(gate·x) ∘ (up·x) with packed weights, from 16-bit x [..., K] to [..., N] in its type."""
+
+    weights: torch.Tensor
+
+    def __init__(self, gate: Nvfp4 | Fp8, up: Nvfp4 | Fp8):
+        super().__init__()
+        self.register_buffer("weights", pack(gate, up))
+        self.tokens = tokens_of("fp8_block" if isinstance(gate, Fp8) else None)
+        self.n = packed_info(self.weights).n
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        values, scales = operand_of(x.reshape(-1, x.shape[-1]), self.tokens)
+        result = torch.ops.thresher.dual_gemm_packed(values, self.weights, self.n, out_dtype=x.dtype, **scales)
+        return result.reshape(*x.shape[:-1], self.n)
+
+
+def local_ids(topk_ids: torch.Tensor, expert_map: torch.Tensor | None) -> torch.Tensor:
+    """Ids of this process's experts, -1 of others': topk_ids [T, k] are of all experts, of which expert_map [E] says the place
+    here or -1; those outside [0, E) belong to nobody. Without a map they are of this process's already."""
+    if expert_map is None:
+        return topk_ids
+    most = expert_map.shape[0] - 1
+    is_expert = (topk_ids >= 0) & (topk_ids <= most)
+    return torch.where(is_expert, expert_map[topk_ids.clamp(0, most).long()], -1)
+
+
+def release(layer: nn.Module, make: Callable[[], nn.Module], *names: str) -> None:
+    """Makes the module of a layer once its weights are loaded, and gives up the parameters that it was made from."""
+    if hasattr(layer, "thresher"):
+        refuse("the weights of a layer were packed when they were loaded and cannot be loaded again: start the engine anew")
+    with torch.no_grad():
+        layer.thresher = make()
+    for name in names:
+        delattr(layer, name)
