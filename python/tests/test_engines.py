@@ -126,6 +126,7 @@ class Routing(types.SimpleNamespace):
                          weights=np.array(case["topk_weights"], np.float32).reshape(shape),
                          expert_map=None if case["expert_map"] is None else torch.tensor(case["expert_map"], dtype=torch.int32))
         self.x = numbers(np.random.default_rng(seed), len(self.ids), K)
+        self.x[:1, :128] = 0  # a block of FP8 without an amax
 
 
 def fill(layer, values):
@@ -275,13 +276,20 @@ def mlp_kinds(vllm):
             x = self.act_fn(x)
             return self.down_proj(x)
 
-    class Read(Gated):
+    class Chosen(Gated):
         def forward(self, x):
-            gate_up, _ = self.gate_up_proj(x) if self.gate_up_proj.bias is None else (x, None)
+            gate_up, _ = self.gate_up_proj(x) if x.dim() == 2 else (x, None)
             x = self.act_fn(gate_up)
             return self.down_proj(x)
 
-    return Gated, Fused, Multiplied, Read
+    class Read(Gated):
+        def forward(self, x):
+            first = self.gate_up_proj.weight[0]
+            gate_up, _ = self.gate_up_proj(x)
+            x = self.act_fn(gate_up)
+            return self.down_proj(x + first[: x.shape[-1]])
+
+    return Gated, Fused, Multiplied, Chosen, Read
 
 
 @pytest.mark.parametrize("format", ["fp8", "nvfp4"])
@@ -311,9 +319,9 @@ def test_vllm_leaves_what_is_no_gated_mlp(vllm):
     class Other(vllm.layers["activation"].SiluAndMul):
         pass
 
-    gated, _, multiplied, read = mlp_kinds(vllm)
+    gated, _, *others = mlp_kinds(vllm)
     config = vllm.config.from_config(CHECKPOINTS["fp8"])
-    for module in (multiplied(config), read(config), gated(config, bias=True), gated(config, activation=Other)):
+    for module in (*(kind(config) for kind in others), gated(config, bias=True), gated(config, activation=Other)):
         layer = module.gate_up_proj
         assert not layer.quant_method.is_fused and type(module.act_fn) in (vllm.layers["activation"].SiluAndMul, Other)
         layer.quant_method.process_weights_after_loading(layer)
