@@ -1,4 +1,5 @@
-"""Where an engine is installed: its own plugin loader takes the package, and the stand-in of the tests has its names and arguments.
+"""Where an engine is installed, also without a GPU: its own plugin loader takes the package, the stand-in of the tests has its names,
+arguments and parameters, and the package's methods compute with the weights that the engine's own create.
 
 usage: python installed.py vllm|sglang
 """
@@ -7,9 +8,19 @@ import importlib
 import importlib.metadata
 import inspect
 import sys
+import types
 
 import stand_in_sglang
 import stand_in_vllm
+import torch
+from thresher.torch import engines
+from torch import nn
+
+EXPERTS, N, K = 4, 128, 256
+WEIGHTS = dict(num_experts=EXPERTS, hidden_size=K, intermediate_size_per_partition=N, params_dtype=torch.bfloat16)
+FP8 = dict(quant_method="fp8", activation_scheme="dynamic", weight_block_size=[128, 128])
+NVFP4 = dict(quant_method="modelopt", quant_algo="NVFP4", group_size=16)
+IDS = torch.tensor([[0, 1], [2, -1], [1, 0]], dtype=torch.int32)
 
 
 def arguments(function) -> list[str]:
@@ -31,6 +42,70 @@ def expect_like(modules: dict, own: tuple[str, ...]) -> None:
                     assert arguments(given) == arguments(getattr(found, method)), (name, member, method, arguments(getattr(found, method)))
 
 
+def filled(layer: nn.Module) -> dict:
+    """Some weights, in copies."""
+    torch.manual_seed(20261124)
+    for parameter in layer.parameters():
+        if parameter.dtype == torch.uint8:
+            parameter.data.random_(0, 256)
+        else:
+            parameter.data.copy_(torch.rand(parameter.shape) / 4 + 0.01)
+    return {name: parameter.detach().clone() for name, parameter in layer.named_parameters()}
+
+
+def meant(weights: dict, x: torch.Tensor, routing: torch.Tensor) -> torch.Tensor:
+    """What a layer with these weights is to give."""
+    w13, w2 = ([weights[name] for name in (f"{of}_weight", f"{of}_weight_scale_inv", f"{of}_weight_scale", f"{of}_weight_scale_2")
+                if name in weights] for of in ("w13", "w2"))
+    made = {1: lambda: engines.plain_experts(*w13, *w2), 2: lambda: engines.fp8_experts(w13, w2, torch.bfloat16),
+            3: lambda: engines.nvfp4_experts(w13, w2, torch.bfloat16)}[len(w13)]()
+    return made(x, IDS, routing)
+
+
+def expect_layer(layer: nn.Module, method, stand_in, call) -> None:
+    """The method creates the parameters that the stand-in's does, and computes with them what it is to."""
+    parameters = {name: (parameter.shape, parameter.dtype) for name, parameter in layer.named_parameters()}
+    assert parameters == {name: (one.shape, one.dtype) for name, one in stand_in.named_parameters()}, parameters
+    weights, x, routing = filled(layer), torch.randn(3, K).bfloat16(), torch.rand(3, 2)
+    with torch.inference_mode():
+        method.process_weights_after_loading(layer)
+        assert not list(layer.parameters())
+        assert torch.equal(call(x, routing), meant(weights, x, routing))
+
+
+def vllm_layer(config, kind) -> tuple:
+    """A layer of experts with what a method asks of it, in one process that has no others."""
+    import vllm.distributed.parallel_state as state
+    from vllm.model_executor.layers.fused_moe.activation import MoEActivation
+    from vllm.model_executor.layers.fused_moe.config import FusedMoEConfig, FusedMoEParallelConfig, RoutingMethodType
+
+    state._TP = types.SimpleNamespace(world_size=1, rank_in_group=0)
+    alone = FusedMoEParallelConfig(tp_size=1, pcp_size=1, dp_size=1, ep_size=1, tp_rank=0, pcp_rank=0, dp_rank=0, ep_rank=0, sp_size=1,
+                                   use_ep=False, all2all_backend="allgather_reducescatter", enable_eplb=False)
+    layer = nn.Module()
+    layer.moe_config = FusedMoEConfig(
+        num_experts=EXPERTS, experts_per_token=2, hidden_dim=K, intermediate_size=N, num_local_experts=EXPERTS,
+        num_logical_experts=EXPERTS, activation=MoEActivation.SILU, device="cpu", routing_method=RoutingMethodType.Default,
+        moe_parallel_config=alone, in_dtype=torch.bfloat16)
+    layer.layer_name, layer.activation, layer.expert_map = "experts", MoEActivation.SILU, None
+    layer.swiglu_limit = layer.swiglu_alpha = layer.swiglu_beta = None
+    layer.apply_router_weight_on_input = False
+    method = kind(config, layer)
+    assert not method.is_monolithic and not method.supports_internal_mk and method.topk_indices_dtype is None
+    assert method.maybe_roundup_sizes(K, N, torch.bfloat16, alone) == (K, N)
+    method.create_weights(layer=layer, **WEIGHTS, unpadded_hidden_size=K, weight_loader=lambda *_: None, global_num_experts=EXPERTS)
+    return layer, method
+
+
+def vllm_stand_in(modules: dict, kind: str) -> nn.Module:
+    layer = nn.Module()
+    method = types.SimpleNamespace(moe=None, block_quant=True, weight_scale_refine=None, weight_block_size=[128, 128], use_global_sf=False,
+                                   weight_scale_name="weight_scale_inv", quant_config=types.SimpleNamespace(group_size=16))
+    where = "fp8" if kind.startswith("Fp8") else "modelopt"
+    getattr(modules[f"vllm.model_executor.layers.quantization.{where}"], kind).create_weights(method, layer, **WEIGHTS)
+    return layer
+
+
 def vllm() -> None:
     from vllm.plugins import load_general_plugins
 
@@ -40,8 +115,7 @@ def vllm() -> None:
     assert "thresher" in QUANTIZATION_METHODS
     config = get_quantization_config("thresher")
     assert config.override_quantization_method({}, "thresher") == "thresher"
-    fp8 = config.from_config(dict(quant_method="fp8", activation_scheme="dynamic", weight_block_size=[128, 128]))
-    nvfp4 = config.from_config(dict(quant_method="modelopt", quant_algo="NVFP4", group_size=16))
+    fp8, nvfp4 = config.from_config(FP8), config.from_config(NVFP4)
     assert (type(fp8).__name__, type(nvfp4).__name__, fp8.get_name()) == ("ThresherFp8Config", "ThresherNvfp4Config", "thresher")
     from thresher_vllm.gated_mlp import _is_gated_mlp
 
@@ -49,7 +123,15 @@ def vllm() -> None:
                                  ("deepseek_v2", "DeepseekV2MLP", True), ("falcon_h1", "FalconH1MLP", False)):
         module = importlib.import_module(f"vllm.model_executor.models.{name}")
         assert _is_gated_mlp(getattr(module, kind)) == expected, kind
-    expect_like(stand_in_vllm.modules(), own=("registered",))
+    modules = stand_in_vllm.modules()
+    expect_like(modules, own=("registered",))
+    from thresher_vllm.experts import Fp8Method, ModelOptNvfp4Method
+
+    for given, kind, name in ((fp8, Fp8Method, "Fp8MoEMethod"), (nvfp4, ModelOptNvfp4Method, "ModelOptNvFp4FusedMoE")):
+        layer, method = vllm_layer(given, kind)
+        expect_layer(layer, method, vllm_stand_in(modules, name),
+                     lambda x, routing: method.apply(layer=layer, x=x, topk_weights=routing, topk_ids=IDS, shared_experts=None,
+                                                     shared_experts_input=None))
 
 
 def sglang() -> None:
@@ -66,7 +148,36 @@ def sglang() -> None:
     assert runner._CUSTOM_RUNNER_CORE_FACTORIES["thresher"] is experts.RunnerCore
     assert experts.RunnerCore(None).runner_backend.value == "thresher"
     assert hasattr(FusedMoE.__init__, "__wrapped__"), "the hook was not applied"
-    expect_like(stand_in_sglang.modules(stand_in_sglang.Chosen()), own=("OtherConfig", "Format"))
+    modules = stand_in_sglang.modules(stand_in_sglang.Chosen())
+    expect_like(modules, own=("OtherConfig", "Format"))
+    sglang_layers(modules)
+
+
+def sglang_layers(modules: dict) -> None:
+    from sglang.srt.layers.moe.moe_runner import MoeRunnerConfig
+    from sglang.srt.layers.moe.token_dispatcher.standard import StandardDispatchOutput
+    from sglang.srt.layers.moe.topk import StandardTopKOutput
+    from sglang.srt.layers.quantization.fp8 import Fp8Config
+    from sglang.srt.layers.quantization.modelopt_quant import ModelOptFp4Config
+    from thresher_sglang import experts
+
+    experts.get_exec = lambda: types.SimpleNamespace(moe=types.SimpleNamespace(enable_eplb=False))  # a server's configuration
+    fp8 = Fp8Config(is_checkpoint_fp8_serialized=True, activation_scheme="dynamic", weight_block_size=[128, 128])
+    nvfp4 = ModelOptFp4Config(is_checkpoint_nvfp4_serialized=True, group_size=16)
+    for config, where, kind in ((None, "unquant", "UnquantizedFusedMoEMethod"), (fp8, "fp8", "Fp8MoEMethod"),
+                                (nvfp4, "modelopt_quant", "ModelOptNvFp4FusedMoEMethod")):
+        method, layer, stand_in = experts.method_of(config, "experts"), nn.Module(), nn.Module()
+        layer.moe_runner_config = MoeRunnerConfig(num_experts=EXPERTS, num_local_experts=EXPERTS, hidden_size=K, layer_id=0, top_k=2,
+                                                  intermediate_size_per_partition=N, params_dtype=torch.bfloat16)
+        layer.layer_name, layer.num_experts, layer.num_local_experts = "experts", EXPERTS, EXPERTS
+        layer.moe_tp_size, layer.moe_ep_rank, layer.num_fused_shared_experts = 1, 0, 0
+        layer.should_fuse_routed_scaling_factor_in_topk = False
+        method.create_weights(layer=layer, **WEIGHTS, weight_loader=lambda *_: None, with_bias=False, moe_intermediate_size=N)
+        method.create_moe_runner(layer, layer.moe_runner_config)
+        given = types.SimpleNamespace(quant_config=config, enable_flashinfer_trtllm_moe=False)
+        getattr(modules[f"sglang.srt.layers.quantization.{where}"], kind).create_weights(given, stand_in, **WEIGHTS)
+        expect_layer(layer, method, stand_in, lambda x, routing: method.apply(
+            layer, StandardDispatchOutput(x, None, StandardTopKOutput(routing, IDS, torch.empty(0)))).hidden_states)
 
 
 if __name__ == "__main__":
