@@ -42,6 +42,7 @@ class GateUpMethod(LinearMethodBase):
             return
         names = [name for name, _ in layer.named_parameters(recurse=False)]
         engines.release(layer, lambda: self.gate_up(layer), *names)
+        layer.requires_unquantized_input = True  # whatever the own method's kernel would have taken
 
     def apply(self, layer, x: torch.Tensor, bias: torch.Tensor | None = None) -> torch.Tensor:
         return layer.thresher(x) if self.is_fused else self.own.apply(layer, x, bias)
