@@ -398,6 +398,20 @@ def test_weights_are_loaded_once(vllm):
         layer.quant_method.process_weights_after_loading(layer)
 
 
+def test_what_the_device_cannot_run_is_refused_when_weights_are_loaded(vllm, monkeypatch):
+    layer = vllm_layer(vllm, Routing(CASES[0]), "nvfp4")
+    fill(layer, nvfp4_weights(np.random.default_rng(5), 4)[0])
+
+    def refuse(self, rows, choices):
+        assert (rows, choices) == ([1], 1)
+        raise thresher.UnsupportedError("no strategy takes these")
+
+    monkeypatch.setattr(engines.MoE, "warm", refuse)
+    with pytest.raises(thresher.UnsupportedError, match="no strategy takes these"):
+        layer.quant_method.process_weights_after_loading(layer)
+    assert layer.w13_weight.shape == (4, 2 * N, K // 2) and not hasattr(layer, "thresher")
+
+
 # SGLang.
 
 

@@ -63,8 +63,9 @@ class Kept:
 
 
 # By what a plan is made for, and by all that the checks of a call look at: a call like one before is not checked again.
-plans = Kept(1024)
-calls = Kept(4096)
+# A few kilobytes each; a model of a hundred layers in a serving engine has some ten thousand, and must not make them anew in every step.
+plans = Kept(16384)
+calls = Kept(65536)
 
 
 def planned(key: tuple, place: "Place", make: Callable[[], Plan]) -> Plan:

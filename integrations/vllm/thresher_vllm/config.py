@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import torch
 from thresher.torch import engines
 from vllm.model_executor.layers.fused_moe import RoutedExperts
 from vllm.model_executor.layers.linear import MergedColumnParallelLinear, UnquantizedLinearMethod
@@ -17,10 +18,15 @@ from .gated_mlp import GateUpMethod
 
 
 class _Named:
-    """Is the config of its checkpoint under another name."""
+    """What the configs share: the name, and the oldest card, a Hopper."""
 
-    def get_name(self=None) -> str:
+    @classmethod
+    def get_name(cls) -> str:
         return NAME
+
+    @classmethod
+    def get_min_capability(cls) -> int:
+        return 90
 
     def of_gate_up(self, layer, prefix: str, method) -> Any:
         """`method`, or one that computes the gated MLP around it."""
@@ -39,8 +45,8 @@ class ThresherFp8Config(_Named, Fp8Config):
         return self.of_gate_up(layer, prefix, super().get_quant_method(layer, prefix))
 
     @staticmethod
-    def gate_up(layer) -> engines.GateUp:
-        return engines.GateUp(*engines.fp8_gate_up(layer.weight, layer.weight_scale_inv))
+    def gate_up(layer, dtype) -> engines.GateUp:
+        return engines.GateUp(*engines.fp8_gate_up(layer.weight, layer.weight_scale_inv), dtype)
 
 
 class ThresherNvfp4Config(_Named, ModelOptNvFp4Config):
@@ -52,19 +58,16 @@ class ThresherNvfp4Config(_Named, ModelOptNvFp4Config):
         return self.of_gate_up(layer, prefix, super().get_quant_method(layer, prefix))
 
     @staticmethod
-    def gate_up(layer) -> engines.GateUp:
-        return engines.GateUp(*engines.nvfp4_gate_up(layer.weight, layer.weight_scale, layer.weight_scale_2))
+    def gate_up(layer, dtype) -> engines.GateUp:
+        return engines.GateUp(*engines.nvfp4_gate_up(layer.weight, layer.weight_scale, layer.weight_scale_2), dtype)
 
 
-class ThresherConfig(QuantizationConfig):
+class ThresherConfig(_Named, QuantizationConfig):
     """What `--quantization thresher` names: reads the checkpoint's own config and becomes the one that fits."""
 
-    get_name = _Named.get_name
-    get_supported_act_dtypes = Fp8Config.get_supported_act_dtypes
-
     @classmethod
-    def get_min_capability(cls) -> int:
-        return 90
+    def get_supported_act_dtypes(cls) -> list[torch.dtype]:
+        return [torch.bfloat16, torch.float16]
 
     @staticmethod
     def get_config_filenames() -> list[str]:

@@ -28,20 +28,21 @@ class GateUpMethod(LinearMethodBase):
     """The method of the checkpoint's own until its layer is found to be part of a gated MLP."""
 
     def __init__(self, own: LinearMethodBase, gate_up):
-        """gate_up: makes the engines.GateUp of the layer."""
+        """gate_up: makes the engines.GateUp of the layer for tokens of a type."""
         self.own = own
         self.gate_up = gate_up
         self.is_fused = False
 
-    def create_weights(self, layer, *arguments, **named):
-        self.own.create_weights(layer, *arguments, **named)
+    def create_weights(self, layer, *arguments, params_dtype: torch.dtype, **named):
+        self.dtype = params_dtype
+        self.own.create_weights(layer, *arguments, params_dtype=params_dtype, **named)
 
     def process_weights_after_loading(self, layer) -> None:
         if not self.is_fused:
             self.own.process_weights_after_loading(layer)
             return
         names = [name for name, _ in layer.named_parameters(recurse=False)]
-        engines.release(layer, lambda: self.gate_up(layer), *names)
+        engines.release(layer, lambda: self.gate_up(layer, self.dtype), *names)
         layer.requires_unquantized_input = True  # whatever the own method's kernel would have taken
 
     def apply(self, layer, x: torch.Tensor, bias: torch.Tensor | None = None) -> torch.Tensor:

@@ -291,7 +291,7 @@ def warm(call: _torch.nn.Module | Callable[[int], Any], rows: int | Iterable[int
         most an eighth, or to a multiple of 16.
     choices: experts of a token, of a MoE.
 
-    A module's calls are made with zeros, those of a MoE without experts. The 1024 plans used last are kept. Raises
+    A module's calls are made with zeros, those of a MoE without experts. The 16384 plans used last are kept. Raises
     InvalidArgumentError while a CUDA graph is captured, and what the calls raise.
     """
     counts = list(range(1, rows + 1)) if isinstance(rows, int) and not isinstance(rows, bool) else rows

@@ -13,8 +13,8 @@ from torch import nn
 from .._errors import UnsupportedError
 from .._fp8 import Fp8
 from .._nvfp4 import Nvfp4
-from .modules import MoE, operand_of, tokens_of
 from . import pack, packed_info
+from .modules import MoE, buckets, operand_of, tokens_of
 
 _BLOCK = 128
 _GROUP = 16
@@ -105,20 +105,27 @@ def expect_group(layer: str, group: int) -> None:
 
 
 class GateUp(nn.Module):
-    """silu(gate·x) ∘ (up·x) with packed weights, from 16-bit x [..., K] to [..., N] in its type."""
+    """silu(gate·x) ∘ (up·x) with packed weights, from x [..., K] to [..., N]; x and the result are of the 16-bit type `dtype`."""
 
     weights: torch.Tensor
 
-    def __init__(self, gate: Nvfp4 | Fp8, up: Nvfp4 | Fp8):
+    def __init__(self, gate: Nvfp4 | Fp8, up: Nvfp4 | Fp8, dtype: torch.dtype):
         super().__init__()
         self.register_buffer("weights", pack(gate, up))
         self.tokens = tokens_of("fp8_block" if isinstance(gate, Fp8) else None)
-        self.n = packed_info(self.weights).n
+        self.dtype = dtype
+        found = packed_info(self.weights)
+        self.n, self.k = found.n, found.k
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         values, scales = operand_of(x.reshape(-1, x.shape[-1]), self.tokens)
-        result = torch.ops.thresher.dual_gemm_packed(values, self.weights, self.n, out_dtype=x.dtype, **scales)
+        result = torch.ops.thresher.dual_gemm_packed(values, self.weights, self.n, out_dtype=self.dtype, **scales)
         return result.reshape(*x.shape[:-1], self.n)
+
+    def warm(self, rows: list[int], choices: int) -> None:
+        """As MoE.warm."""
+        for count in buckets(rows):
+            self(torch.zeros(count, self.k, dtype=self.dtype, device=self.weights.device))
 
 
 def local_ids(topk_ids: torch.Tensor, expert_map: torch.Tensor | None) -> torch.Tensor:
@@ -131,11 +138,14 @@ def local_ids(topk_ids: torch.Tensor, expert_map: torch.Tensor | None) -> torch.
     return torch.where(is_expert, expert_map[topk_ids.clamp(0, most).long()], -1)
 
 
-def release(layer: nn.Module, make: Callable[[], nn.Module], *names: str) -> None:
-    """Makes the module of a layer once its weights are loaded, and gives up the parameters that it was made from."""
+def release(layer: nn.Module, make: Callable[[], MoE | GateUp], *names: str) -> None:
+    """Makes the module of a layer once its weights are loaded, and gives up the parameters that it was made from. What this device
+    cannot run is refused here, by a call of one row."""
     if hasattr(layer, "thresher"):
         refuse("the weights of a layer were packed when they were loaded and cannot be loaded again: start the engine anew")
     with torch.no_grad():
-        layer.thresher = make()
+        made = make()
+        made.warm([1], 1)
+    layer.thresher = made
     for name in names:
         delattr(layer, name)
