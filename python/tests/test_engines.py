@@ -382,7 +382,9 @@ def test_vllm_refuses_checkpoints(vllm, checkpoint, sentence):
 def test_vllm_names(vllm):
     assert vllm.config.override_quantization_method({}, "thresher") == "thresher"
     assert vllm.config.override_quantization_method({}, "fp8") is None and vllm.config.override_quantization_method({}, None) is None
-    assert all(vllm.config.from_config(one).get_name() == "thresher" for one in CHECKPOINTS.values())
+    configs = [vllm.config.from_config(one) for one in CHECKPOINTS.values()]
+    assert [one.get_name() for one in (vllm.config, *configs)] == ["thresher", "fp8", "modelopt_fp4"]
+    assert {one.get_min_capability() for one in (vllm.config, *configs)} == {90}
     vllm.package.register()  # again, as in a process that loads plugins twice
     attention = importlib.import_module("thresher_vllm.attention")
     with pytest.raises(thresher.UnsupportedError, match="takes no keys and values in pages"):

@@ -17,16 +17,15 @@ from .experts import Fp8Method, ModelOptNvfp4Method
 from .gated_mlp import GateUpMethod
 
 
-class _Named:
-    """What the configs share: the name, and the oldest card, a Hopper."""
+_OLDEST = 90  # a Hopper
 
-    @classmethod
-    def get_name(cls) -> str:
-        return NAME
+
+class _Checkpoint:
+    """What the configs of checkpoints share. They keep their names in vLLM, by which models know what a checkpoint leaves out."""
 
     @classmethod
     def get_min_capability(cls) -> int:
-        return 90
+        return _OLDEST
 
     def of_gate_up(self, layer, prefix: str, method) -> Any:
         """`method`, or one that computes the gated MLP around it."""
@@ -34,7 +33,7 @@ class _Named:
         return method if not is_gate_up or isinstance(method, UnquantizedLinearMethod) else GateUpMethod(method, self.gate_up)
 
 
-class ThresherFp8Config(_Named, Fp8Config):
+class ThresherFp8Config(_Checkpoint, Fp8Config):
     """FP8 with scales of blocks."""
 
     def get_quant_method(self, layer, prefix: str):
@@ -49,7 +48,7 @@ class ThresherFp8Config(_Named, Fp8Config):
         return engines.GateUp(*engines.fp8_gate_up(layer.weight, layer.weight_scale_inv), dtype)
 
 
-class ThresherNvfp4Config(_Named, ModelOptNvFp4Config):
+class ThresherNvfp4Config(_Checkpoint, ModelOptNvFp4Config):
     """NVFP4 of ModelOpt."""
 
     def get_quant_method(self, layer, prefix: str):
@@ -62,8 +61,16 @@ class ThresherNvfp4Config(_Named, ModelOptNvFp4Config):
         return engines.GateUp(*engines.nvfp4_gate_up(layer.weight, layer.weight_scale, layer.weight_scale_2), dtype)
 
 
-class ThresherConfig(_Named, QuantizationConfig):
+class ThresherConfig(QuantizationConfig):
     """What `--quantization thresher` names: reads the checkpoint's own config and becomes the one that fits."""
+
+    @classmethod
+    def get_name(cls) -> str:
+        return NAME
+
+    @classmethod
+    def get_min_capability(cls) -> int:
+        return _OLDEST
 
     @classmethod
     def get_supported_act_dtypes(cls) -> list[torch.dtype]:

@@ -116,7 +116,8 @@ def vllm() -> None:
     config = get_quantization_config("thresher")
     assert config.override_quantization_method({}, "thresher") == "thresher"
     fp8, nvfp4 = config.from_config(FP8), config.from_config(NVFP4)
-    assert (type(fp8).__name__, type(nvfp4).__name__, fp8.get_name()) == ("ThresherFp8Config", "ThresherNvfp4Config", "thresher")
+    assert [type(one).__name__ for one in (fp8, nvfp4)] == ["ThresherFp8Config", "ThresherNvfp4Config"]
+    assert [one.get_name() for one in (config, fp8, nvfp4)] == ["thresher", "fp8", "modelopt_fp4"]
     from thresher_vllm.gated_mlp import _is_gated_mlp
 
     for name, kind, expected in (("llama", "LlamaMLP", True), ("qwen2", "Qwen2MLP", True), ("qwen3_moe", "Qwen3MoeMLP", True),

@@ -138,6 +138,10 @@ def modules() -> dict[str, types.ModuleType]:
             self.ignored_layers_match_mode = "exact"
 
         @classmethod
+        def get_name(cls):
+            return "fp8"
+
+        @classmethod
         def get_supported_act_dtypes(cls):
             return [torch.bfloat16, torch.half]
 
@@ -154,6 +158,9 @@ def modules() -> dict[str, types.ModuleType]:
         def __init__(self, group_size, exclude_modules):
             super().__init__()
             self.group_size, self.exclude_modules = group_size, exclude_modules
+
+        def get_name(self):
+            return "modelopt_fp4"
 
         @staticmethod
         def get_config_filenames():
