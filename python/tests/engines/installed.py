@@ -106,6 +106,44 @@ def vllm_stand_in(modules: dict, kind: str) -> nn.Module:
     return layer
 
 
+class NoKernel:
+    """In place of a kernel that vLLM chooses for a linear layer, since this machine may have none."""
+
+    def input_quant_key(self):
+        return None
+
+
+def vllm_gated_mlp(config, gate_up) -> None:
+    """A model's own gated MLP, filled by the loaders of its parameters, in halves as a checkpoint has them."""
+    import vllm.model_executor.layers.quantization.fp8 as of_fp8
+    import vllm.model_executor.layers.quantization.modelopt as of_modelopt
+    from vllm.config import DeviceConfig, VllmConfig, set_current_vllm_config
+    from vllm.model_executor.models.llama import LlamaMLP
+
+    of_fp8.init_fp8_linear_kernel = of_modelopt.select_linear_kernel = lambda *_, **__: NoKernel()
+    of_fp8.is_deep_gemm_supported = lambda: False
+    of_fp8.get_current_vllm_config = lambda: types.SimpleNamespace(model_config=types.SimpleNamespace(dtype=torch.bfloat16))
+    config.packed_modules_mapping = {"gate_up_proj": ["gate_proj", "up_proj"]}
+    torch.set_default_dtype(torch.bfloat16)
+    with set_current_vllm_config(VllmConfig(device_config=DeviceConfig(device="cpu"))):
+        module = LlamaMLP(K, N, "silu", quant_config=config, prefix="model.layers.0.mlp")
+    torch.set_default_dtype(torch.float32)
+    layer = module.gate_up_proj
+    weights = {}
+    for name, parameter in layer.named_parameters():
+        shape = parameter.shape[1:] if parameter.dim() == 1 else (parameter.shape[0] // 2, *parameter.shape[1:])
+        halves = [torch.randint(0, 256, shape, dtype=torch.uint8) if parameter.dtype == torch.uint8 else
+                  (torch.rand(shape, dtype=torch.float32) / 4 + 0.01).to(parameter.dtype) for _ in range(2)]
+        for at, half in enumerate(halves):
+            parameter.weight_loader(parameter, half, at)
+        weights[name] = torch.stack(halves) if parameter.dim() == 1 else torch.cat([one.view(torch.uint8) for one in halves]).view(parameter.dtype)
+    given = types.SimpleNamespace(**weights)
+    x = torch.randn(3, K).bfloat16()
+    with torch.inference_mode():
+        layer.quant_method.process_weights_after_loading(layer)
+        assert torch.equal(module.act_fn(layer(x)[0]), gate_up(given, torch.bfloat16)(x)) and not list(layer.parameters())
+
+
 def vllm() -> None:
     from vllm.plugins import load_general_plugins
 
@@ -133,6 +171,7 @@ def vllm() -> None:
         expect_layer(layer, method, vllm_stand_in(modules, name),
                      lambda x, routing: method.apply(layer=layer, x=x, topk_weights=routing, topk_ids=IDS, shared_experts=None,
                                                      shared_experts_input=None))
+        vllm_gated_mlp(given, type(given).gate_up)
 
 
 def sglang() -> None:
