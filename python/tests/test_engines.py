@@ -499,15 +499,16 @@ def test_sglang_refuses_layers(sglang, options, sentence):
         sglang_layer(sglang, Routing(CASES[0]), **options)
 
 
-@pytest.mark.parametrize("options, sentence", [
-    (dict(weight_block_size=None), "scales of blocks None"),
-    (dict(weight_block_size=[1, 32]), "scales of blocks .1, 32."),
-    (dict(use_mxfp8=True), "use_mxfp8 is True"),
-    (dict(is_fp4_experts=True), "is_fp4_experts is True"),
+@pytest.mark.parametrize("format, options, sentence", [
+    ("fp8", dict(weight_block_size=None), "scales of blocks None"),
+    ("fp8", dict(weight_block_size=[1, 32]), "scales of blocks .1, 32."),
+    ("fp8", dict(use_mxfp8=True), "use_mxfp8 is True"),
+    ("fp8", dict(is_fp4_experts=True), "is_fp4_experts is True"),
+    ("nvfp4", dict(is_awq=True), "is_awq is True"),
 ])
-def test_sglang_refuses_formats(sglang, options, sentence):
+def test_sglang_refuses_formats(sglang, format, options, sentence):
     with pytest.raises(thresher.UnsupportedError, match=sentence):
-        sglang_layer(sglang, Routing(CASES[0]), quantisation=quantisation_of(sglang, "fp8", **options))
+        sglang_layer(sglang, Routing(CASES[0]), quantisation=quantisation_of(sglang, format, **options))
 
 
 def test_sglang_refuses_other_quantisations_and_placements(sglang):

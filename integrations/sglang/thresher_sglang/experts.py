@@ -8,7 +8,6 @@ import inspect
 from dataclasses import dataclass
 from typing import Any
 
-import torch
 from sglang.srt.arg_groups.choices import add_moe_runner_backend_choices
 from sglang.srt.layers.moe.fused_moe_triton.layer import FusedMoE
 from sglang.srt.layers.moe.moe_runner import MoeRunner, MoeRunnerConfig, register_moe_runner_core
@@ -149,7 +148,8 @@ def method_of(quant_config, prefix: str) -> _Method:
     if isinstance(quant_config, ModelOptFp4Config) and quant_config.get_name() == "modelopt_fp4":
         if quant_config.is_layer_excluded(prefix):
             return PlainMethod()
-        engines.expect(prefix, is_checkpoint_nvfp4_serialized=(quant_config.is_checkpoint_nvfp4_serialized, True))
+        engines.expect(prefix, is_checkpoint_nvfp4_serialized=(quant_config.is_checkpoint_nvfp4_serialized, True),
+                       is_awq=(bool(quant_config.is_awq), False))
         engines.expect_group(prefix, quant_config.group_size)
         return ModelOptNvfp4Method(quant_config)
     engines.refuse(f"{prefix}: the quantisation {quant_config.get_name()} is not one that thresher computes experts in: it takes none, fp8 "

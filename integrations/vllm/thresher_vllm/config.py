@@ -16,7 +16,6 @@ from . import NAME
 from .experts import Fp8Method, ModelOptNvfp4Method
 from .gated_mlp import GateUpMethod
 
-
 _OLDEST = 90  # a Hopper
 
 

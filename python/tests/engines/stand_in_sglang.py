@@ -157,8 +157,8 @@ def modules(chosen: Chosen) -> dict[str, types.ModuleType]:
     class ModelOptFp4Config:
         is_checkpoint_nvfp4_serialized, group_size = True, 16
 
-        def __init__(self, exclude_modules=()):
-            self.exclude_modules = exclude_modules
+        def __init__(self, exclude_modules=(), is_awq=False):
+            self.exclude_modules, self.is_awq = exclude_modules, is_awq
 
         def get_name(self):
             return "modelopt_fp4"
