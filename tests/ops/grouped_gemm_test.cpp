@@ -5,12 +5,14 @@
 #include <unordered_set>
 
 #include "reference/grouped_judgement.hpp"
+#include "support/gemm_case.hpp"
 #include "support/grouped_case.hpp"
 #include "thresher/thresher.hpp"
 
 namespace thresher {
 namespace {
 
+using test::GemmCase;
 using test::GroupedCase;
 using test::GroupedForm;
 
@@ -131,54 +133,11 @@ TEST(GroupedGemmApi, PackedWeightsSayWhatTheyAre) {
   EXPECT_EQ(weights.numerics(), Numerics::exact);
 }
 
-/// Tensors of a plain product, seen as those of one expert that owns every row.
-class GemmCase {
- public:
-  explicit GemmCase(const GemmProblem& problem, Format bias_format = Format::bf16)
-      : problem_(problem),
-        of_({.experts = 1,
-             .rows = problem.m,
-             .n = problem.n,
-             .k = problem.k,
-             .a = problem.a,
-             .b = problem.b,
-             .out = problem.out,
-             .bias = problem.bias},
-            {.groups = {0, static_cast<std::int32_t>(problem.m)}, .bias_format = bias_format}) {}
-
-  [[nodiscard]] const GemmProblem& problem() const { return problem_; }
-  [[nodiscard]] GemmWeights weights() {
-    const GroupedWeights stacks = of_.weights();
-    return {.b = matrix(stacks.b1), .bias = matrix(stacks.bias1)};
-  }
-  [[nodiscard]] GroupedTensors tensors() { return of_.tensors(); }
-  [[nodiscard]] bool is_untouched(std::int64_t row) { return of_.is_untouched(row); }
-  void poison() { of_.c().poison(); }
-
-  /// Of the first `rows` rows.
-  void expect_right(std::int64_t rows) {
-    GroupedTensors tensors = of_.tensors();
-    tensors.offsets = {};
-    tensors.a.shape[0] = tensors.c.shape[0] = rows;
-    const reference::GroupedCall call = reference::grouped_call(of_.problem(), of_.weights(), tensors);
-    const reference::Verdict verdict = judge_grouped(call, reference::Rule::general, reference::whole(call));
-    EXPECT_TRUE(verdict.passed) << verdict.explain();
-    EXPECT_EQ(verdict.elements, rows * problem_.n);
-  }
-
- private:
-  /// Of a stack of one.
-  static Tensor matrix(const Tensor& stack) {
-    Tensor one = stack;
-    one.rank = std::max(0, stack.rank - 1);
-    std::copy(stack.shape.begin() + 1, stack.shape.end(), one.shape.begin());
-    std::copy(stack.strides.begin() + 1, stack.strides.end(), one.strides.begin());
-    return one;
-  }
-
-  GemmProblem problem_;
-  GroupedCase of_;
-};
+void expect_right(GemmCase& of, std::int64_t rows) {
+  const reference::Verdict verdict = of.judged(rows);
+  EXPECT_TRUE(verdict.passed) << verdict.explain();
+  EXPECT_EQ(verdict.elements, rows * of.problem().n);
+}
 
 TEST(GemmApi, EveryFormatRunsFromRawAndFromPackedWeights) {
   const Device cpu = Device::cpu();
@@ -192,7 +151,7 @@ TEST(GemmApi, EveryFormatRunsFromRawAndFromPackedWeights) {
         EXPECT_EQ(gemm.problem(), of.problem());
         const Workspace workspace(cpu, gemm.workspace_bytes());
         gemm.run({}, of.tensors().a, of.tensors().c, workspace.data());
-        of.expect_right(21);
+        expect_right(of, 21);
       }
     }
   }
@@ -208,7 +167,7 @@ TEST(GemmApi, APlanServesFewerRows) {
     GroupedTensors fewer = of.tensors();
     fewer.a.shape[0] = fewer.c.shape[0] = rows;
     gemm.run({}, fewer.a, fewer.c, workspace.data());
-    of.expect_right(rows);
+    expect_right(of, rows);
     if (rows < 20) {
       EXPECT_TRUE(of.is_untouched(rows));
     }

@@ -1,5 +1,6 @@
 #pragma once
 /// Tensors of a test's cases in GPU memory.
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <vector>
@@ -24,6 +25,16 @@ class TensorOnGpu {
   }
   [[nodiscard]] const Tensor& tensor() const { return tensor_; }
   [[nodiscard]] const OnGpu& values() const { return values_; }
+  [[nodiscard]] const OnGpu& scales() const { return scales_; }
+  /// Copies what is there, scales included, to the tensor that this one was made of.
+  void fetch(const Tensor& host) const {
+    const auto copy = [](const OnGpu& from, const void* to) {
+      const std::vector<std::uint8_t> bytes = from.download<std::uint8_t>();
+      std::copy(bytes.begin(), bytes.end(), static_cast<std::uint8_t*>(const_cast<void*>(to)));
+    };
+    copy(values_, host.data);
+    copy(scales_, host.scales.data);
+  }
   [[nodiscard]] bool guards_intact() const { return values_.guards_intact() && scales_.guards_intact(); }
 
  private:

@@ -1,0 +1,130 @@
+// Outputs in FP8 of the grouped strategies' kernels on a Hopper GPU: codes, the scales that are found, and what lies
+// beside both.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include "support/gpu_grouped_case.hpp"
+
+namespace thresher {
+namespace {
+
+using test::device;
+using test::for_every_choice;
+using test::GpuRun;
+using test::GroupedCase;
+using test::GroupedForm;
+using test::GroupedStrategy;
+using test::judged;
+using test::ragged_form;
+using test::with_layout;
+
+struct Requantised {
+  Format operands;
+  Format out;
+};
+constexpr Requantised all_requantised[] = {
+    {Format::bf16, Format::fp8_block},        {Format::fp16, Format::fp8_block},
+    {Format::fp8_tensor, Format::fp8_block},  {Format::fp8_row, Format::fp8_block},
+    {Format::fp8_block, Format::fp8_block},   {Format::bf16, Format::fp8_tensor},
+    {Format::fp8_tensor, Format::fp8_tensor}, {Format::fp8_row, Format::fp8_tensor}};
+
+/// A test of each: their kernels take a while to compile.
+using CudaRequantisedOf = ::testing::TestWithParam<Requantised>;
+INSTANTIATE_TEST_SUITE_P(All, CudaRequantisedOf, ::testing::ValuesIn(all_requantised), [](const auto& of) {
+  return fmt::format("{}_to_{}", name(of.param.operands), name(of.param.out));
+});
+
+/// Of blocks several in a row; of one scale any number of outputs.
+GroupedProblem requantised_problem(const Requantised& of, bool is_dual) {
+  GroupedProblem problem{.experts = 5,
+                         .rows = 301,
+                         .n = of.out == Format::fp8_block ? 384 : 200,
+                         .k = 528,
+                         .a = of.operands,
+                         .b = of.operands,
+                         .out = of.out};
+  if (is_dual) {
+    problem.activation = Activation{};
+  }
+  return problem;
+}
+
+/// Row-major scales as they are found, and column-major ones in powers of two.
+std::vector<test::Layout> output_layouts(Format out) {
+  if (out == Format::fp8_tensor) {
+    return {{}, {.out_row_gap = 5}};
+  }
+  return {{.out_row_gap = 48}, {.out_scales = ScaleLayout::column_major, .out_powers_of_two = true}};
+}
+
+TEST_P(CudaRequantisedOf, EveryLayoutOfRowsAndScales) {
+  SKIP_WITHOUT_HOPPER();
+  for (const bool is_dual : {true, false}) {
+    for (const RowLayout layout : all_row_layouts) {
+      const GroupedProblem problem = with_layout(requantised_problem(GetParam(), is_dual), layout);
+      int choices = 0;
+      for_every_choice(problem, [&](const GroupedStrategy& strategy, const Knobs& knobs) {
+        ++choices;
+        for (const test::Layout& scales : output_layouts(problem.out)) {
+          GroupedForm form = ragged_form(problem);
+          form.layout = scales;
+          EXPECT_EQ(judged(problem, form, strategy, knobs), "") << name(layout);
+        }
+      });
+      EXPECT_GT(choices, 0);
+    }
+  }
+}
+
+/// One row, some beside edges of tiles, and outputs of one block.
+TEST_P(CudaRequantisedOf, EdgesOfTiles) {
+  SKIP_WITHOUT_HOPPER();
+  for (const std::int64_t rows : {1, 8, 31, 33, 63, 65, 129}) {
+    GroupedProblem problem = requantised_problem(GetParam(), rows % 2 == 1);
+    problem.experts = 2;
+    problem.rows = rows;
+    problem.n = problem.out == Format::fp8_block ? 128 : 65;
+    problem.k = 144;
+    for_every_choice(problem, [&](const GroupedStrategy& strategy, const Knobs& knobs) {
+      EXPECT_EQ(judged(problem, ragged_form(problem), strategy, knobs), "") << rows;
+    });
+  }
+}
+
+TEST_P(CudaRequantisedOf, BiasesRowWeightsAndEveryActivation) {
+  SKIP_WITHOUT_HOPPER();
+  for (const ActivationKind kind : {ActivationKind::gelu_tanh, ActivationKind::swiglu_clamped}) {
+    GroupedProblem problem = requantised_problem(GetParam(), true);
+    problem.activation->kind = kind;
+    problem.bias = true;
+    problem.row_weights = true;
+    for_every_choice(problem, [&](const GroupedStrategy& strategy, const Knobs& knobs) {
+      EXPECT_EQ(judged(problem, ragged_form(problem), strategy, knobs), "") << name(kind);
+    });
+  }
+}
+
+TEST_P(CudaRequantisedOf, TheSameBitsInAThousandRuns) {
+  SKIP_WITHOUT_HOPPER();
+  for (const bool is_dual : {true, false}) {
+    GroupedProblem problem = requantised_problem(GetParam(), is_dual);
+    problem.rows = 700;
+    for_every_choice(problem, [&](const GroupedStrategy& strategy, const Knobs& knobs) {
+      GroupedCase host(problem, ragged_form(problem));
+      GpuRun run(host, strategy.plan(problem, knobs, device()));
+      ASSERT_EQ(run.run_and_judge(), "");
+      const std::vector<std::uint8_t> first = run.bytes();
+      for (int repeat = 0; repeat < 1000; ++repeat) {
+        run.enqueue({});
+        if (repeat % 50 == 49) {
+          runtime::synchronize({}, 0);
+          ASSERT_EQ(run.bytes(), first) << repeat;
+          run.poison();
+        }
+      }
+    });
+  }
+}
+
+}  // namespace
+}  // namespace thresher
