@@ -11,14 +11,16 @@
 
 namespace thresher {
 
-/// With h = activation(x·gateᵀ, x·upᵀ) rounded once to `intermediate`, out = h·downᵀ rounded once to `out`.
+/// With h = activation(x·gateᵀ, x·upᵀ) rounded once to `intermediate`, out = h·downᵀ rounded once to `out`. Where the
+/// intermediate is requantised, its scales are found or given as those of any such output.
 struct GatedMlpProblem {
   std::int64_t tokens = 0;             ///< the most that a call has
   std::int64_t hidden_size = 0;        ///< columns of x and of out
   std::int64_t intermediate_size = 0;  ///< rows of gate and of up
   Format x = Format::bf16;             ///< any format of operands
   Format gate_up = Format::bf16;       ///< any format of operands; of gate and up
-  Format intermediate = Format::bf16;  ///< fp16 or bf16
+  Format intermediate = Format::bf16;  ///< fp16, bf16, or requantised: one of FP8, or nvfp4
+  float intermediate_scale = 1.0F;     ///< the one scale of fp8_tensor, the global scale of nvfp4; else 1
   Format down = Format::bf16;          ///< any format of operands
   Format out = Format::bf16;           ///< fp16, bf16 or fp32
   Activation activation{};

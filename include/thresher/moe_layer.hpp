@@ -26,7 +26,8 @@ struct MoeProblem {
   std::int64_t expected_rows = 0;      ///< choices in a usual call, a hint for the choice of kernels; 0: unknown
   Format x = Format::bf16;             ///< any format of operands
   Format gate_up = Format::bf16;       ///< any format of operands; of the weights of gate and up
-  Format intermediate = Format::bf16;  ///< fp16 or bf16
+  Format intermediate = Format::bf16;  ///< fp16, bf16, or requantised: one of FP8, or nvfp4
+  float intermediate_scale = 1.0F;     ///< the one scale of fp8_tensor, the global scale of nvfp4; else 1
   Format down = Format::bf16;          ///< any format of operands; of the weights of down
   Format rows = Format::bf16;          ///< fp16, bf16 or fp32; of what is added up
   Format out = Format::bf16;           ///< fp16, bf16 or fp32

@@ -467,13 +467,15 @@ typedef struct thresher_gated_mlp_problem {
   int64_t hidden_size;
   int64_t intermediate_size;
   thresher_format gate_up;
-  thresher_format intermediate; /* fp16 or bf16 */
+  thresher_format intermediate; /* fp16, bf16, nvfp4 or one of FP8 */
   thresher_format down;
   thresher_format out;            /* fp16, bf16 or fp32 */
   thresher_activation activation; /* silu by default */
   float alpha;                    /* these as in thresher_dual_gemm_problem */
   float limit;
   float up_offset;
+  float intermediate_scale; /* the one scale of fp8_tensor, the global scale of nvfp4; 1 by default, and of others */
+  int32_t reserved;         /* 0 */
 } thresher_gated_mlp_problem;
 
 typedef struct thresher_gated_mlp_weights thresher_gated_mlp_weights;
@@ -508,7 +510,7 @@ typedef struct thresher_moe_problem {
   int64_t intermediate_size;
   int64_t expected_rows; /* choices in a usual call; 0, the default: unknown */
   thresher_format gate_up;
-  thresher_format intermediate; /* fp16 or bf16 */
+  thresher_format intermediate; /* fp16, bf16, nvfp4 or one of FP8 */
   thresher_format down;
   thresher_format rows;           /* of what is added up: fp16, bf16 or fp32 */
   thresher_format out;            /* fp16, bf16 or fp32 */
@@ -518,7 +520,7 @@ typedef struct thresher_moe_problem {
   float up_offset;
   int32_t gate_up_bias; /* 1: the weights bring biases; 0 by default */
   int32_t down_bias;
-  int32_t reserved; /* 0 */
+  float intermediate_scale; /* as of a gated MLP */
 } thresher_moe_problem;
 
 typedef struct thresher_moe thresher_moe;

@@ -5,6 +5,7 @@
 #include <array>
 #include <limits>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -41,6 +42,8 @@ struct LayerArguments {
   std::vector<std::string> in;
   std::string out;
   Format out_type = Format::bf16;
+  std::optional<Format> intermediate{};
+  float intermediate_scale = 1.0F;
   Activation activation;
   bool has_activation = false;
 };
@@ -172,8 +175,8 @@ DualGemmOptions options_of(const LayerArguments& arguments) {
   return options;
 }
 
-/// The intermediate of tokens in 16 bits is like them.
-Format intermediate_of(Format x) { return x == Format::fp16 ? Format::fp16 : Format::bf16; }
+/// In 16 bits, like x where that is.
+Format like(Format x) { return x == Format::fp16 ? Format::fp16 : Format::bf16; }
 
 struct LayerRun {
   std::string strategies;
@@ -187,7 +190,8 @@ LayerRun run_dense(const LayerWeights& weights, const Tensor& x, const Activatio
                                 .intermediate_size = weights.intermediate_size(),
                                 .x = x.format,
                                 .gate_up = weights.gate().format,
-                                .intermediate = intermediate_of(x.format),
+                                .intermediate = arguments.intermediate.value_or(like(x.format)),
+                                .intermediate_scale = arguments.intermediate_scale,
                                 .down = weights.down().format,
                                 .out = arguments.out_type,
                                 .activation = activation};
@@ -221,9 +225,10 @@ LayerRun run_experts(const LayerWeights& weights, const Tensor& x, const Activat
                            .intermediate_size = weights.intermediate_size(),
                            .x = x.format,
                            .gate_up = weights.gate().format,
-                           .intermediate = intermediate_of(x.format),
+                           .intermediate = arguments.intermediate.value_or(like(x.format)),
+                           .intermediate_scale = arguments.intermediate_scale,
                            .down = weights.down().format,
-                           .rows = intermediate_of(x.format),
+                           .rows = like(x.format),
                            .out = arguments.out_type,
                            .activation = activation,
                            .gate_up_bias = gate_up.has_bias(),
@@ -284,6 +289,15 @@ void add_run_gated_mlp(CLI::App& run) {
   command.add_option("--out-type", arguments->out_type, "Type of out")
       ->transform(by_name(unscaled_output_formats))
       ->option_text("fp16|bf16|fp32 [bf16]");
+  command
+      .add_option("--intermediate", arguments->intermediate,
+                  "What lies between gate and up and down; 16 bits like x where it is left out")
+      ->transform(by_name(operand_formats))
+      ->option_text("fp16|bf16|nvfp4|fp8_tensor|fp8_row|fp8_block");
+  command
+      .add_option("--intermediate-scale", arguments->intermediate_scale,
+                  "The one scale of an intermediate in fp8_tensor, the global scale of one in nvfp4")
+      ->option_text("X [1]");
   arguments->operands.add_to(command);
   const ActivationParameters parameters = add_activation(command, arguments->activation);
   command.callback([arguments, parameters, &command] {

@@ -19,15 +19,23 @@ namespace {
 using namespace thresher;
 using namespace thresher::c;
 
+template <class Problem>
+Problem default_layer() {
+  Problem problem = with_default_activation<Problem>();
+  problem.intermediate_scale = 1.0F;
+  return problem;
+}
+
 GatedMlpProblem problem_of(const thresher_gated_mlp_problem* problem) {
   const thresher_gated_mlp_problem given = known(problem, "problem", offsetof(thresher_gated_mlp_problem, activation),
-                                                 with_default_activation<thresher_gated_mlp_problem>());
+                                                 default_layer<thresher_gated_mlp_problem>());
   return {.tokens = given.tokens,
           .hidden_size = given.hidden_size,
           .intermediate_size = given.intermediate_size,
           .x = format_of(given.x, "problem.x"),
           .gate_up = format_of(given.gate_up, "problem.gate_up"),
           .intermediate = format_of(given.intermediate, "problem.intermediate"),
+          .intermediate_scale = given.intermediate_scale,
           .down = format_of(given.down, "problem.down"),
           .out = format_of(given.out, "problem.out"),
           .activation = activation_of(given.activation, given.alpha, given.limit, given.up_offset)};
@@ -35,7 +43,7 @@ GatedMlpProblem problem_of(const thresher_gated_mlp_problem* problem) {
 
 MoeProblem problem_of(const thresher_moe_problem* problem) {
   const thresher_moe_problem given = known(problem, "problem", offsetof(thresher_moe_problem, activation),
-                                           with_default_activation<thresher_moe_problem>());
+                                           default_layer<thresher_moe_problem>());
   return {.experts = given.experts,
           .tokens = given.tokens,
           .top_k = given.top_k,
@@ -45,6 +53,7 @@ MoeProblem problem_of(const thresher_moe_problem* problem) {
           .x = format_of(given.x, "problem.x"),
           .gate_up = format_of(given.gate_up, "problem.gate_up"),
           .intermediate = format_of(given.intermediate, "problem.intermediate"),
+          .intermediate_scale = given.intermediate_scale,
           .down = format_of(given.down, "problem.down"),
           .rows = format_of(given.rows, "problem.rows"),
           .out = format_of(given.out, "problem.out"),
@@ -56,11 +65,11 @@ MoeProblem problem_of(const thresher_moe_problem* problem) {
 }  // namespace
 
 void thresher_gated_mlp_problem_init(thresher_gated_mlp_problem* problem, uint32_t struct_size) {
-  fill(problem, struct_size, with_default_activation<thresher_gated_mlp_problem>());
+  fill(problem, struct_size, default_layer<thresher_gated_mlp_problem>());
 }
 
 void thresher_moe_problem_init(thresher_moe_problem* problem, uint32_t struct_size) {
-  fill(problem, struct_size, with_default_activation<thresher_moe_problem>());
+  fill(problem, struct_size, default_layer<thresher_moe_problem>());
 }
 
 thresher_status thresher_gated_mlp_pack(thresher_device device, const thresher_matrix* gate, const thresher_matrix* up,

@@ -15,7 +15,6 @@ namespace {
 void validate(const GatedMlpProblem& problem) {
   ops::check_operand_format("problem.x", problem.x);
   ops::check_operand_format("problem.gate_up", problem.gate_up);
-  ops::check_intermediate_format(problem.intermediate);
   ops::check_operand_format("problem.down", problem.down);
   ops::check_unscaled_output("problem.out", problem.out);
   ops::check_layer_extent("tokens", problem.tokens, 0);
@@ -23,6 +22,7 @@ void validate(const GatedMlpProblem& problem) {
   ops::check_layer_depth("hidden_size", problem.hidden_size, {problem.x, problem.gate_up});
   ops::check_layer_extent("intermediate_size", problem.intermediate_size, 1);
   ops::check_layer_depth("intermediate_size", problem.intermediate_size, {problem.intermediate, problem.down});
+  ops::check_intermediate(problem.intermediate, problem.intermediate_scale, problem.intermediate_size);
   ops::check_layer_elements("problem.tokens", problem.tokens, "hidden_size", problem.hidden_size);
   ops::check_layer_elements("problem.tokens", problem.tokens, "intermediate_size", problem.intermediate_size);
   ops::check_activation(problem.activation);
@@ -46,9 +46,6 @@ GemmProblem down_problem(const GatedMlpProblem& problem) {
           .b = problem.down,
           .out = problem.out};
 }
-
-/// What lies in the workspace, in this order.
-enum Piece : std::size_t { intermediate, of_gate_up, of_down };
 
 }  // namespace
 
@@ -75,13 +72,11 @@ class GatedMlp::Backend {
         device_(device.id()),
         gate_up_(std::move(gate_up)),
         down_(std::move(down)),
-        weights_(weights) {
-    const std::int64_t elements = size_product(problem.tokens, problem.intermediate_size);
-    strategies::add_piece(pieces_, "intermediate",
-                          static_cast<std::size_t>(size_product(elements, bits(problem.intermediate) / 8)));
-    strategies::add_piece(pieces_, "of gate and up", gate_up_.workspace_bytes());
-    strategies::add_piece(pieces_, "of down", down_.workspace_bytes());
-  }
+        weights_(weights),
+        intermediate_(device, problem.intermediate, problem.intermediate_scale, problem.tokens,
+                      problem.intermediate_size, pieces_),
+        of_gate_up_(strategies::add_piece(pieces_, "of gate and up", gate_up_.workspace_bytes())),
+        of_down_(strategies::add_piece(pieces_, "of down", down_.workspace_bytes())) {}
 
   [[nodiscard]] const GatedMlpProblem& problem() const noexcept { return problem_; }
   [[nodiscard]] const DualGemm& gate_up() const noexcept { return gate_up_; }
@@ -98,11 +93,10 @@ class GatedMlp::Backend {
       runtime::require_on_gpu(out.data, device_.ordinal, "out");
       runtime::require_on_gpu(workspace, device_.ordinal, "workspace");
     }
-    const auto at = [&](Piece piece) { return ops::part_of(workspace, pieces_[piece]); };
-    const Tensor hidden =
-        Tensor::contiguous(at(intermediate), problem_.intermediate, {tokens, problem_.intermediate_size}, device_);
-    ops::of_product("gate and up, whose a is x", [&] { gate_up_.run(stream, x, hidden, at(of_gate_up)); });
-    ops::of_product("down, whose c is out", [&] { down_.run(stream, hidden, out, at(of_down)); });
+    const auto at = [&](std::size_t piece) { return ops::part_of(workspace, pieces_[piece]); };
+    const Tensor hidden = intermediate_.tensor(tokens, workspace);
+    ops::of_product("gate and up, whose a is x", [&] { gate_up_.run(stream, x, hidden, at(of_gate_up_)); });
+    ops::of_product("down, whose c is out", [&] { down_.run(stream, hidden, out, at(of_down_)); });
   }
 
  private:
@@ -128,7 +122,10 @@ class GatedMlp::Backend {
   DualGemm gate_up_;
   Gemm down_;
   GatedMlpWeights weights_;
-  std::vector<strategies::WorkspacePiece> pieces_;
+  std::vector<strategies::WorkspacePiece> pieces_{};
+  ops::Intermediate intermediate_;
+  std::size_t of_gate_up_;
+  std::size_t of_down_;
 };
 
 void GatedMlp::run(Stream stream, const Tensor& x, const Tensor& out, void* workspace) const {

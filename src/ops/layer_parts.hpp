@@ -4,9 +4,11 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string_view>
 #include <vector>
 
+#include "ops/device_memory.hpp"
 #include "ops/tensor_checks.hpp"
 #include "strategies/planned_call.hpp"
 #include "thresher/error.hpp"
@@ -52,11 +54,7 @@ inline void check_layer_elements(std::string_view rows_argument, std::int64_t ro
 }
 
 /// Of what lies between two products.
-inline void check_intermediate_format(Format format) {
-  if (format != Format::fp16 && format != Format::bf16) {
-    refuse("problem.intermediate is {}, expected fp16 or bf16", name(format));
-  }
-}
+void check_intermediate(Format format, float scale, std::int64_t columns);
 
 inline std::byte* part_of(void* workspace, const strategies::WorkspacePiece& piece) {
   return static_cast<std::byte*>(workspace) + piece.offset;
@@ -68,5 +66,23 @@ inline std::size_t bytes_of(const std::vector<strategies::WorkspacePiece>& piece
   call.workspace = pieces;
   return call.workspace_bytes();
 }
+
+/// What lies between two products, in two pieces of a layer's workspace.
+class Intermediate {
+ public:
+  /// Of up to so many rows. Adds the pieces.
+  Intermediate(const Device& device, Format format, float scale, std::int64_t most_rows, std::int64_t columns,
+               std::vector<strategies::WorkspacePiece>& pieces);
+
+  [[nodiscard]] Tensor tensor(std::int64_t rows, void* workspace) const;
+
+ private:
+  Format format_;
+  std::int64_t columns_;
+  DeviceId device_;
+  strategies::WorkspacePiece values_;
+  strategies::WorkspacePiece scales_;
+  std::optional<DeviceTensor> given_scale_{};  ///< where the format has one
+};
 
 }  // namespace thresher::ops

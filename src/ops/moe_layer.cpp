@@ -22,7 +22,6 @@ void validate(const MoeProblem& problem) {
   constexpr std::int64_t most_choices = (std::int64_t{1} << 31) - 1;
   ops::check_operand_format("problem.x", problem.x);
   ops::check_operand_format("problem.gate_up", problem.gate_up);
-  ops::check_intermediate_format(problem.intermediate);
   ops::check_operand_format("problem.down", problem.down);
   ops::check_unscaled_output("problem.rows", problem.rows);
   ops::check_unscaled_output("problem.out", problem.out);
@@ -34,6 +33,7 @@ void validate(const MoeProblem& problem) {
   ops::check_layer_depth("hidden_size", problem.hidden_size, {problem.x, problem.gate_up});
   ops::check_layer_extent("intermediate_size", problem.intermediate_size, 1);
   ops::check_layer_depth("intermediate_size", problem.intermediate_size, {problem.intermediate, problem.down});
+  ops::check_intermediate(problem.intermediate, problem.intermediate_scale, problem.intermediate_size);
   if (size_product(problem.tokens, problem.top_k) > most_choices) {
     ops::refuse("problem.tokens times problem.top_k is {} times {}, expected at most {}: rows are counted in int32",
                 problem.tokens, problem.top_k, most_choices);
@@ -46,7 +46,7 @@ void validate(const MoeProblem& problem) {
 }
 
 /// What lies in the workspace, in this order.
-enum Piece : std::size_t { offsets, row_ids, inverse, intermediate, rows, of_route, of_gate_up, of_down };
+enum Piece : std::size_t { offsets, row_ids, inverse, rows, of_route, of_gate_up, of_down };
 
 }  // namespace
 
@@ -71,12 +71,13 @@ class MoeLayer::Backend {
          {std::pair{"offsets", bytes(problem.experts + 1, 1, Format::int32)},
           std::pair{"row ids", bytes(choices, 1, Format::int32)},
           std::pair{"inverse", bytes(choices, 1, Format::int32)},
-          std::pair{"intermediate", bytes(choices, problem.intermediate_size, problem.intermediate)},
           std::pair{"rows", bytes(choices, problem.hidden_size, problem.rows)},
           std::pair{"of the routing", route_.workspace_bytes()},
           std::pair{"of gate and up", gate_up_.workspace_bytes()}, std::pair{"of down", down_.workspace_bytes()}}) {
       strategies::add_piece(pieces_, name, size);
     }
+    intermediate_.emplace(device, problem.intermediate, problem.intermediate_scale, choices,
+                          problem.intermediate_size, pieces_);
   }
 
   [[nodiscard]] const MoeProblem& problem() const noexcept { return problem_; }
@@ -131,7 +132,7 @@ class MoeLayer::Backend {
     const Tensor first_rows = tensor(offsets, Format::int32, {problem_.experts + 1});
     const Tensor choice_of_row = tensor(row_ids, Format::int32, {choices});
     const Tensor row_of_choice = tensor(inverse, Format::int32, {tokens, problem_.top_k});
-    const Tensor hidden = tensor(intermediate, problem_.intermediate, {choices, problem_.intermediate_size});
+    const Tensor hidden = intermediate_->tensor(choices, workspace);
     const Tensor of_choices = tensor(rows, problem_.rows, {choices, problem_.hidden_size});
 
     const std::array<Tensor, layer::route_tensor_count> routed{of.topk_ids, first_rows, choice_of_row, row_of_choice};
@@ -191,7 +192,8 @@ class MoeLayer::Backend {
   GroupedWeights down_weights_;
   DeviceCall route_;
   DeviceCall combine_;
-  std::vector<strategies::WorkspacePiece> pieces_;
+  std::vector<strategies::WorkspacePiece> pieces_;  ///< those of Piece, and behind them the intermediate's
+  std::optional<ops::Intermediate> intermediate_;
 };
 
 namespace {

@@ -10,9 +10,11 @@
 #include "formats/decode.hpp"
 #include "formats/elements.hpp"
 #include "formats/numbers.hpp"
+#include "formats/requantise.hpp"
 #include "reference/grouped_judgement.hpp"
 #include "reference/output_format.hpp"
 #include "reference/plain_sums.hpp"
+#include "reference/requantised.hpp"
 
 namespace thresher::reference {
 namespace {
@@ -67,11 +69,22 @@ Tensor list(std::vector<std::int32_t>& values) {
 /// Room for rows that grouped calls name; what is in it does not count unless it is said.
 struct Room {
   std::vector<std::byte> bytes;
+  std::vector<std::byte> scales;
+  float global_scale;
   Tensor tensor;
 
-  Room(Format format, std::int64_t rows, std::int64_t columns)
+  Room(Format format, std::int64_t rows, std::int64_t columns, float scale = 1.0F)
       : bytes(static_cast<std::size_t>(rows * columns * bits(format) / 8)),
-        tensor(Tensor::contiguous(bytes.data(), format, {rows, columns})) {}
+        scales(scale_bytes(format, OperandRole::tokens, rows, columns, ScaleLayout::row_major)),
+        global_scale(scale),
+        tensor(Tensor::contiguous(bytes.data(), format, {rows, columns})) {
+    if (format_traits(format).is_requantised()) {
+      tensor.scales.data = scales.data();
+      tensor.describe_scales(OperandRole::tokens);
+      tensor.global_scale = format == Format::fp8_tensor || format == Format::nvfp4 ? &global_scale : nullptr;
+    }
+  }
+  Room(const Room&) = delete;
 };
 
 std::int64_t rows_of(const SortedChoices& choices, std::int64_t expert) {
@@ -121,6 +134,45 @@ class DownMatrix {
   std::vector<double> values_;
 };
 
+/// Of one row, the numbers from `first` on that share a scale: those of the definition, which are in the room, and how
+/// far from them what a right value becomes under a right scale may lie.
+void take_requantised(const Room& room, Rows& rows, std::int64_t row, std::int64_t first, std::int64_t count) {
+  std::vector<ValueRange> values;
+  for (std::int64_t column = first; column < first + count; ++column) {
+    const std::size_t at = rows.at(row, column);
+    values.push_back({.low = rows.value[at] - rows.bound[at],
+                      .high = rows.value[at] + rows.bound[at],
+                      .is_nan = std::isnan(rows.value[at])});
+  }
+  const Format format = room.tensor.format;
+  const double given = static_cast<double>(room.global_scale);
+  ScaleRange scales{.low = 1.0, .high = 1.0};
+  if (format_traits(format).has_scales()) {
+    scales = right_scales(room.tensor, values);
+  }
+  for (std::int64_t column = first; column < first + count; ++column) {
+    const std::size_t at = rows.at(row, column);
+    const NumberRange right = right_numbers(format, values[static_cast<std::size_t>(column - first)],
+                                            scales.low * given, scales.high * given);
+    rows.value[at] = output_value(room.tensor, row, column);
+    rows.bound[at] = std::max(right.high - rows.value[at], rows.value[at] - right.low);
+  }
+}
+
+void requantise_into(Room& room, Rows& rows) {
+  const std::int64_t shared = columns_per_scale(room.tensor.format, rows.columns);
+  std::vector<float> of_row(static_cast<std::size_t>(rows.columns));
+  for (std::int64_t row = 0; row < room.tensor.shape[0]; ++row) {
+    std::transform(rows.value.begin() + static_cast<std::ptrdiff_t>(rows.at(row)),
+                   rows.value.begin() + static_cast<std::ptrdiff_t>(rows.at(row + 1)), of_row.begin(),
+                   [](double value) { return static_cast<float>(value); });
+    formats::requantise_row(room.tensor, row, of_row);
+    for (std::int64_t first = 0; first < rows.columns; first += shared) {
+      take_requantised(room, rows, row, first, std::min(shared, rows.columns - first));
+    }
+  }
+}
+
 void round_into(Room& room, const Rows& rows) {
   for (std::size_t i = 0; i < rows.value.size(); ++i) {
     const auto value = static_cast<float>(rows.value[i]);
@@ -129,26 +181,32 @@ void round_into(Room& room, const Rows& rows) {
   }
 }
 
-/// What errors of the intermediate, each within its bound, make of an output: the root of the sum of squares.
-double carried(std::span<const double> weights, const double* bounds) {
-  double squares = 0;
+/// What errors of the intermediate, each within its bound, make of an output. Roundings are many and independent: the
+/// root of the sum of their squares. Requantised, few values have another code than the definition's: their sum.
+double carried(std::span<const double> weights, const double* bounds, bool is_requantised) {
+  double sum = 0;
   for (std::size_t i = 0; i < weights.size(); ++i) {
-    const double error = weights[i] * bounds[i];
-    squares += std::isfinite(error) ? error * error : 0;
+    const double error = std::fabs(weights[i] * bounds[i]);
+    sum += !std::isfinite(error) ? 0 : is_requantised ? error : error * error;
   }
-  return std::sqrt(squares);
+  return is_requantised ? sum : std::sqrt(sum);
 }
 
 double bias_of(const Tensor& bias, std::int64_t expert, std::int64_t column) {
   return bias.rank == 0 ? 0.0 : formats::element(bias, expert, column);
 }
 
-Rows outputs_of_down(const MoeCall& call, SortedChoices& choices, const Rows& hidden, DeviceKind device) {
+Rows outputs_of_down(const MoeCall& call, SortedChoices& choices, Rows hidden, DeviceKind device) {
   GroupedProblem problem = down_problem(call.problem);
   problem.rows = std::ssize(choices.row_ids);
   Rows rows(problem.rows, problem.n);
-  Room rounded(problem.a, problem.rows, problem.k);
-  round_into(rounded, hidden);
+  Room rounded(problem.a, problem.rows, problem.k, call.problem.intermediate_scale);
+  const bool is_requantised = format_traits(problem.a).is_requantised();
+  if (is_requantised) {
+    requantise_into(rounded, hidden);
+  } else {
+    round_into(rounded, hidden);
+  }
   Room unused(problem.out, problem.rows, problem.n);
   const GroupedCall down =
       grouped_call(problem, call.down, {.a = rounded.tensor, .c = unused.tensor, .offsets = list(choices.offsets)});
@@ -168,7 +226,7 @@ Rows outputs_of_down(const MoeCall& call, SortedChoices& choices, const Rows& hi
                                               bias_of(call.down.bias1, expert, column));
         rows.value[at] = in_range_of(problem.out, sum);
         rows.bound[at] = of_rounded.bound[static_cast<std::size_t>(row * problem.n + column)] +
-                         carried(weights, hidden.bound.data() + of);
+                         carried(weights, hidden.bound.data() + of, is_requantised);
       }
     }
   }
@@ -240,8 +298,7 @@ SortedChoices sorted_choices(const MoeProblem& problem, const Tensor& topk_ids) 
 MoeOutputs moe_layer(const MoeCall& call, DeviceKind device) {
   const MoeProblem& problem = call.problem;
   SortedChoices choices = sorted_choices(problem, call.tensors.topk_ids);
-  const Rows hidden = intermediates(call, choices, device);
-  const Rows rows = outputs_of_down(call, choices, hidden, device);
+  const Rows rows = outputs_of_down(call, choices, intermediates(call, choices, device), device);
   const auto* const weights = static_cast<const float*>(call.tensors.topk_weights.data);
   MoeOutputs outputs;
   for (std::int64_t token = 0; token < call.tensors.out.shape[0]; ++token) {
@@ -287,6 +344,7 @@ Verdict judge_gated_mlp(const GatedMlpProblem& problem, const GatedMlpWeights& w
                                       .x = problem.x,
                                       .gate_up = problem.gate_up,
                                       .intermediate = problem.intermediate,
+                                      .intermediate_scale = problem.intermediate_scale,
                                       .down = problem.down,
                                       .rows = Format::fp32,  // what is added up is the sum itself
                                       .out = problem.out,

@@ -28,11 +28,12 @@ struct SortedChoices {
 /// All of out, row-major.
 struct MoeOutputs {
   /// What MoeProblem defines on the operands as they are quantised, unrounded from x to out, but that an intermediate
-  /// or a row beyond the range of its format is an infinity.
+  /// or a row beyond the range of its format is an infinity. A requantised intermediate is what it is read as.
   std::vector<double> value;
   /// How far an output may lie from it: what errors of the intermediate carry into a row (each as large as the
   /// tolerance of the grouped product allows, and independent of the others, as roundings are: the root of the sum of
-  /// their squares), the tolerance of the row's own product, both times the weights, twice the error of adding up in
+  /// their squares; of a requantised one how far off codes and scales may be that are right for it, all added up), the
+  /// tolerance of the row's own product, both times the weights, twice the error of adding up in
   /// float32, and 1 ulp of out.
   std::vector<double> bound;
 };

@@ -121,19 +121,24 @@ ScaleRange right_scales(const Tensor& c, std::span<const ValueRange> values) {
 }
 
 NumberRange right_numbers(Format format, const ValueRange& value, double scale) {
+  return right_numbers(format, value, scale, scale);
+}
+
+NumberRange right_numbers(Format format, const ValueRange& value, double least_scale, double largest_scale) {
   if (value.is_unknown) {
     return {.low = -infinity, .high = infinity, .may_be_nan = true};
   }
-  if (value.is_nan || !std::isfinite(scale)) {
+  if (value.is_nan || !std::isfinite(largest_scale)) {
     return {.may_be_nan = true, .is_nan = true};
   }
-  if (scale == 0.0) {
+  if (largest_scale == 0.0) {
     return {};
   }
-  const double low = value.low / scale;
-  const double high = value.high / scale;
-  return {.low = rounded(format, low * (low > 0.0 ? less : more)) * scale,
-          .high = rounded(format, high * (high > 0.0 ? more : less)) * scale};
+  // A code is furthest from 0 under the least scale, and what it is read as under the largest.
+  const auto outwards = [&](double end) { return end == 0.0 ? 0.0 : rounded(format, end / least_scale * more) * largest_scale; };
+  const auto inwards = [&](double end) { return rounded(format, end / largest_scale * less) * least_scale; };
+  return {.low = value.low > 0.0 ? inwards(value.low) : outwards(value.low),
+          .high = value.high > 0.0 ? outwards(value.high) : inwards(value.high)};
 }
 
 double output_scale(const Tensor& c, std::int64_t row, std::int64_t column) {

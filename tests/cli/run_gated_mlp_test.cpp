@@ -204,6 +204,33 @@ TEST_F(RunGatedMlp, ADenseLayerOfAModelInSeveralFiles) {
                [&](const std::vector<double>& x, std::int64_t) { return mlp(x); });
 }
 
+/// Three bits of significand: other values than with an intermediate in bf16, and not far from those.
+TEST_F(RunGatedMlp, TheIntermediateMayBeFp8) {
+  LayerFile file;
+  const LayerExpert mlp(4);
+  file.add_bf16("model.layers.0.mlp.gate_proj", mlp.gate);
+  file.add_bf16("model.layers.0.mlp.up_proj", mlp.up);
+  file.add_bf16("model.layers.0.mlp.down_proj", mlp.down);
+  file.save(folder_ / "model.safetensors");
+  save_tokens();
+  const std::string arguments = "--out-type fp32 --checkpoint model.safetensors --layer 0 ";
+  for (const std::string intermediate : {"fp8_row", "fp8_tensor --intermediate-scale 0.125"}) {
+    ASSERT_EQ(run(arguments + "--intermediate " + intermediate).status, 0);
+    const std::vector<float> out = result();
+    for (std::int64_t row = 0; row < tokens; ++row) {
+      const std::vector<double> wanted = mlp(token(row));
+      double error = 0;
+      double norm = 0;
+      for (std::size_t i = 0; i < wanted.size(); ++i) {
+        error += std::pow(static_cast<double>(out[static_cast<std::size_t>(row * hidden_size) + i]) - wanted[i], 2);
+        norm += wanted[i] * wanted[i];
+      }
+      EXPECT_LT(error, 0.06 * 0.06 * norm) << intermediate;
+      EXPECT_GT(error, 0.003 * 0.003 * norm) << intermediate;
+    }
+  }
+}
+
 /// Gate and up as ModelOpt and compressed-tensors wrote them, whose global scales multiply and divide; down in BF16.
 TEST_F(RunGatedMlp, LayersThatPublicPackagesQuantised) {
   for (const char* const name : {"modelopt_nvfp4", "compressed_tensors_nvfp4", "compressed_tensors_nvfp4a16"}) {

@@ -867,7 +867,11 @@ static void computes_a_gated_mlp(void) {
   plan = NULL;
   problem.intermediate = THRESHER_FP32;
   expect_refused(thresher_gated_mlp_plan(cpu, &problem, weights, NULL, NULL, &plan),
-                 "problem.intermediate is fp32, expected fp16 or bf16");
+                 "problem.intermediate is fp32, expected fp16, bf16, nvfp4 or one of FP8");
+  problem.intermediate = THRESHER_FP16;
+  problem.intermediate_scale = 2.0f;
+  expect_refused(thresher_gated_mlp_plan(cpu, &problem, weights, NULL, NULL, &plan),
+                 "problem.intermediate_scale is 2, expected 1 for fp16, which is given no scale");
   expect(plan == NULL, "no plan of a gated MLP after a refusal");
   thresher_gated_mlp_weights_destroy(weights);
 }

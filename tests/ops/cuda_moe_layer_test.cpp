@@ -102,7 +102,7 @@ class GpuLayer {
 
 std::vector<MoeProblem> layers() {
   const MoeProblem base{.experts = 6, .tokens = 150, .top_k = 3, .hidden_size = 272, .intermediate_size = 208};
-  std::vector<MoeProblem> all(4, base);
+  std::vector<MoeProblem> all(6, base);
   all[1].x = all[1].gate_up = all[1].intermediate = all[1].down = Format::fp16;
   all[1].rows = all[1].out = Format::fp32;
   all[1].activation.kind = ActivationKind::gelu_tanh;
@@ -112,6 +112,13 @@ std::vector<MoeProblem> layers() {
   all[3].x = all[3].gate_up = Format::fp8_block;
   all[3].rows = Format::fp32;
   all[3].out = Format::fp16;
+  for (const std::size_t i : {4U, 5U}) {
+    all[i].x = all[i].gate_up = all[i].down = Format::fp8_block;
+    all[i].intermediate_size = 256;
+  }
+  all[4].intermediate = Format::fp8_block;
+  all[5].intermediate = Format::fp8_tensor;
+  all[5].intermediate_scale = 0.25F;
   return all;
 }
 
@@ -190,11 +197,18 @@ TEST(CudaMoeLayer, AGraphServesOtherChoices) {
 TEST(CudaGatedMlp, IsRightInEveryFormatForAnyNumberOfTokens) {
   SKIP_WITHOUT_TENSOR_CORES();
   const GatedMlpProblem base{.tokens = 300, .hidden_size = 272, .intermediate_size = 208};
-  std::vector<GatedMlpProblem> all(3, base);
+  std::vector<GatedMlpProblem> all(5, base);
   all[1].x = all[1].gate_up = all[1].intermediate = all[1].down = all[1].out = Format::fp16;
   all[1].activation.kind = ActivationKind::gelu_tanh;
   all[2].gate_up = all[2].down = Format::nvfp4;
   all[2].out = Format::fp32;
+  for (const std::size_t i : {3U, 4U}) {
+    all[i].x = all[i].gate_up = all[i].down = Format::fp8_block;
+    all[i].intermediate_size = 256;
+  }
+  all[3].intermediate = Format::fp8_block;
+  all[4].intermediate = Format::fp8_tensor;
+  all[4].intermediate_scale = 0.25F;
   for (const GatedMlpProblem& problem : all) {
     test::GatedMlpCase host(problem);
     const TensorOnGpu gate(host.weights().gate);

@@ -27,7 +27,7 @@ void run_and_expect_right(const GatedMlp& planned, GatedMlpCase& of, std::int64_
 }
 
 std::vector<GatedMlpProblem> mlps_in_every_format() {
-  std::vector<GatedMlpProblem> all(5, mlp());
+  std::vector<GatedMlpProblem> all(7, mlp());
   all[1].x = all[1].gate_up = all[1].intermediate = all[1].down = all[1].out = Format::fp16;
   all[1].activation.kind = ActivationKind::gelu_tanh;
   all[2].gate_up = all[2].down = Format::nvfp4;
@@ -38,6 +38,13 @@ std::vector<GatedMlpProblem> mlps_in_every_format() {
   all[4].down = Format::fp8_tensor;
   all[4].intermediate = Format::fp16;
   all[4].activation.kind = ActivationKind::swiglu_clamped;
+  for (const std::size_t i : {5U, 6U}) {
+    all[i].x = all[i].gate_up = all[i].down = Format::fp8_block;
+    all[i].intermediate_size = 256;
+  }
+  all[5].intermediate = Format::fp8_block;
+  all[6].intermediate = Format::fp8_tensor;
+  all[6].intermediate_scale = 0.25F;
   return all;
 }
 
@@ -81,7 +88,7 @@ TEST(GatedMlpApi, RefusesWhatItCannotRun) {
     p.intermediate_size = 40;
     p.down = Format::nvfp4;
   });
-  refused("problem.intermediate is fp8_block, expected fp16 or bf16",
+  refused("problem.intermediate_size is 48, expected a multiple of 128 for an intermediate in fp8_block",
           [](GatedMlpProblem& p) { p.intermediate = Format::fp8_block; });
   refused("down: b is bf16, but the problem says fp16", [](GatedMlpProblem& p) { p.down = Format::fp16; });
   expect_sentence("gate and up: b1 (gate) is [48, 80], expected [32, 80]", [&] {

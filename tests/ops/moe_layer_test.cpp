@@ -23,7 +23,7 @@ void expect_right(MoeCase& of, const MoeTensors& tensors) {
 }
 
 std::vector<MoeProblem> in_every_format() {
-  std::vector<MoeProblem> all(5, layer());
+  std::vector<MoeProblem> all(9, layer());
   all[0].x = all[0].gate_up = all[0].intermediate = all[0].down = all[0].rows = all[0].out = Format::fp16;
   all[1].gate_up = all[1].down = Format::nvfp4;
   all[1].intermediate = Format::fp16;
@@ -38,6 +38,18 @@ std::vector<MoeProblem> in_every_format() {
   all[4].gate_up_bias = all[4].down_bias = true;
   all[4].rows = Format::fp32;
   all[4].out = Format::fp16;
+  for (std::size_t i = 5; i < all.size(); ++i) {
+    all[i].x = all[i].gate_up = all[i].down = Format::fp8_block;
+    all[i].intermediate_size = 256;
+    all[i].rows = Format::fp32;
+  }
+  all[5].intermediate = Format::fp8_block;
+  all[6].intermediate = Format::fp8_tensor;
+  all[6].intermediate_scale = 0.25F;
+  all[7].intermediate = Format::fp8_row;
+  all[7].gate_up_bias = all[7].down_bias = true;
+  all[8].intermediate = Format::nvfp4;
+  all[8].intermediate_scale = 0.01F;
   return all;
 }
 
@@ -159,7 +171,16 @@ TEST(MoeLayerApi, RefusesProblemsThatItCannotPlan) {
     p.intermediate_size = 40;
     p.down = Format::nvfp4;
   });
-  refused("problem.intermediate is fp32, expected fp16 or bf16", [](MoeProblem& p) { p.intermediate = Format::fp32; });
+  refused("problem.intermediate is fp32, expected fp16, bf16, nvfp4 or one of FP8",
+          [](MoeProblem& p) { p.intermediate = Format::fp32; });
+  refused("problem.intermediate_size is 32, expected a multiple of 128 for an intermediate in fp8_block",
+          [](MoeProblem& p) { p.intermediate = Format::fp8_block; });
+  refused("problem.intermediate_scale is 0, expected a finite number above 0", [](MoeProblem& p) {
+    p.intermediate = Format::fp8_tensor;
+    p.intermediate_scale = 0;
+  });
+  refused("problem.intermediate_scale is 2, expected 1 for bf16, which is given no scale",
+          [](MoeProblem& p) { p.intermediate_scale = 2; });
   refused("problem.out is nvfp4, expected fp32, fp16 or bf16", [](MoeProblem& p) { p.out = Format::nvfp4; });
   refused(
       "problem.tokens times problem.top_k is 1000000000 times 3, expected at most 2147483647: rows are counted in "

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 
@@ -132,6 +133,36 @@ TEST(MoeDefinition, TheToleranceTellsRoundingsFromMistakes) {
   of.ids()[chosen] = expert;
   of.weights()[chosen] *= 1.05F;
   EXPECT_GT(judge_moe_layer(call, DeviceKind::cpu).wrong, 0);
+}
+
+/// Outputs are held against those of the intermediate as it is requantised: what a layer makes of one in another format
+/// is wrong.
+TEST(MoeDefinition, ARequantisedIntermediateIsOneOfItsOwn) {
+  for (const Format format : {Format::fp8_block, Format::fp8_tensor, Format::fp8_row, Format::nvfp4}) {
+    MoeProblem problem = with_biases();
+    problem.x = problem.gate_up = problem.down = Format::fp8_row;
+    problem.intermediate_size = 256;
+    problem.intermediate = format;
+    problem.intermediate_scale = format == Format::fp8_tensor ? 0.05F : format == Format::nvfp4 ? 0.01F : 1.0F;
+    test::MoeCase of(problem, test::random_choices(problem, 3));
+    const MoeCall call{problem, of.gate_up(), of.down(), of.tensors()};
+    const auto judged_as = [&](const MoeProblem& made) {
+      const MoeOutputs outputs = moe_layer({made, of.gate_up(), of.down(), of.tensors()}, DeviceKind::cpu);
+      auto* const out = static_cast<float*>(of.tensors().out.data);
+      std::transform(outputs.value.begin(), outputs.value.end(), out,
+                     [](double value) { return static_cast<float>(value); });
+      return judge_moe_layer(call, DeviceKind::cpu);
+    };
+    EXPECT_TRUE(judged_as(problem).passed) << name(format);
+    for (const Format other : {Format::bf16, Format::fp8_block, Format::fp8_tensor, Format::fp8_row, Format::nvfp4}) {
+      MoeProblem another = problem;
+      another.intermediate = other;
+      if (other != format) {
+        EXPECT_GT(judged_as(another).wrong, problem.tokens * problem.hidden_size / 3)
+            << name(other) << " for " << name(format);
+      }
+    }
+  }
 }
 
 }  // namespace

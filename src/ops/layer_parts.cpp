@@ -1,0 +1,66 @@
+#include "ops/layer_parts.hpp"
+
+#include <cmath>
+
+#include "core/integers.hpp"
+
+namespace thresher::ops {
+namespace {
+
+/// Kernels of Hopper read the scales of neighbouring tokens at once.
+ScaleLayout scales_lie(Format format) {
+  return may_lie(ScaleLayout::column_major, format, OperandRole::tokens) ? ScaleLayout::column_major
+                                                                         : ScaleLayout::row_major;
+}
+
+bool is_given_a_scale(Format format) { return format == Format::fp8_tensor || format == Format::nvfp4; }
+
+}  // namespace
+
+void check_intermediate(Format format, float scale, std::int64_t columns) {
+  const FormatTraits& traits = format_traits(format);
+  if (!traits.is_operand || !traits.is_output) {
+    refuse("problem.intermediate is {}, expected fp16, bf16, nvfp4 or one of FP8", traits.name);
+  }
+  if (columns % traits.n_multiple != 0) {
+    refuse("problem.intermediate_size is {}, expected a multiple of {} for an intermediate in {}", columns,
+           traits.n_multiple, traits.name);
+  }
+  if (!std::isfinite(scale) || scale <= 0) {
+    refuse("problem.intermediate_scale is {}, expected a finite number above 0", scale);
+  }
+  if (scale != 1.0F && !is_given_a_scale(format)) {
+    refuse("problem.intermediate_scale is {}, expected 1 for {}, which is given no scale", scale, traits.name);
+  }
+}
+
+Intermediate::Intermediate(const Device& device, Format format, float scale, std::int64_t most_rows,
+                           std::int64_t columns, std::vector<strategies::WorkspacePiece>& pieces)
+    : format_(format), columns_(columns), device_(device.id()) {
+  const auto added = [&](const char* name, std::size_t bytes) {
+    return pieces[strategies::add_piece(pieces, name, bytes)];
+  };
+  // Values of 4 bits are even in number.
+  values_ = added("intermediate",
+                  static_cast<std::size_t>(size_product(size_product(most_rows, columns), bits(format)) / 8));
+  scales_ = added("scales of the intermediate",
+                  scale_bytes(format, OperandRole::tokens, most_rows, columns, scales_lie(format)));
+  if (is_given_a_scale(format)) {
+    given_scale_.emplace(Tensor::contiguous(&scale, Format::fp32, {1}), device);
+  }
+}
+
+Tensor Intermediate::tensor(std::int64_t rows, void* workspace) const {
+  Tensor tensor = Tensor::contiguous(part_of(workspace, values_), format_, {rows, columns_}, device_);
+  if (format_traits(format_).has_scales()) {
+    tensor.scales.data = part_of(workspace, scales_);
+    tensor.scales.layout = scales_lie(format_);
+    tensor.describe_scales(OperandRole::tokens);
+  }
+  if (given_scale_) {
+    tensor.global_scale = static_cast<const float*>(given_scale_->tensor().data);
+  }
+  return tensor;
+}
+
+}  // namespace thresher::ops
