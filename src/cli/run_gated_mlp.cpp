@@ -29,7 +29,7 @@ constexpr const char* gated_mlp_help =
     "The layer's matrices are those of mlp.{gate,up,down}_proj, or of experts those of "
     "mlp.experts.N.{gate,up,down}_proj\n"
     "or block_sparse_moe.experts.N.{w1,w3,w2}, in the conventions that `thresher run dual-gemm --help` lists, or the\n"
-    "MXFP4 blocks of mlp.experts.{gate_up,down}_proj (gpt-oss), which are widened to bf16. What reads x has x "
+    "MXFP4 blocks of mlp.experts.{gate_up,down}_proj (gpt-oss), which are held as NVFP4, exactly. What reads x has x "
     "[T,hidden\n"
     "size] and for experts, as the model's router chose them, topk_ids (I32 [T,top k]) and topk_weights (F32 [T,top "
     "k]);\n"
@@ -55,6 +55,7 @@ struct Placed {
   std::string source;
   Format format;
   Extents extents;  ///< of one matrix
+  bool folds_exactly = false;
   std::unique_ptr<const ops::DeviceTensor> there;
 
   Placed(const formats::Operand& operand, const Device& device)
@@ -66,6 +67,7 @@ struct Placed {
       : source(stack.source()),
         format(stack.format()),
         extents{stack.shape()[1], stack.shape()[2]},
+        folds_exactly(stack.folds_exactly()),
         there(std::make_unique<const ops::DeviceTensor>(stack.view(), device)) {}
 
   [[nodiscard]] const Tensor& tensor() const { return there->tensor(); }
@@ -130,7 +132,9 @@ struct LayerWeights {
   /// "model.layers.3.mlp, 8 experts, gate and up [16, 32] bf16, down [32, 16] bf16".
   [[nodiscard]] std::string found() const {
     const auto stored = [&](const Placed& matrix) {
-      return names.has_blocks ? fmt::format("mxfp4 as {}", name(matrix.format)) : std::string(name(matrix.format));
+      return names.has_blocks ? fmt::format("mxfp4 as {}{}", name(matrix.format),
+                                            matrix.folds_exactly ? ", exact in both numerics" : "")
+                              : std::string(name(matrix.format));
     };
     return fmt::format("{}, {}, gate and up [{}, {}] {}, down [{}, {}] {}{}", printable(names.block),
                        names.has_experts ? fmt::format("{} expert{}", experts(), experts() == 1 ? "" : "s") : "dense",

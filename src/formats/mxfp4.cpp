@@ -3,7 +3,11 @@
 
 #include <algorithm>
 #include <bit>
+#include <cmath>
 #include <cstring>
+#include <iterator>
+#include <span>
+#include <utility>
 
 #include "core/integers.hpp"
 #include "core/printable.hpp"
@@ -19,6 +23,11 @@ constexpr std::int64_t block_values = 32;
 constexpr std::int64_t block_bytes = block_values / 2;
 /// 6 · 2^(252−127) is a number of bf16, 6 · 2^(253−127) none.
 constexpr unsigned most_exponent = 252;
+/// Powers of two from 2^-9 to 2^8 are numbers of e4m3.
+constexpr unsigned e4m3_span = 17;
+constexpr int most_e4m3_power = 8;
+/// Kernels that fold NVFP4 into e4m3 move a row's largest scale to 2^6 and keep scales from 2^-5 on.
+constexpr unsigned fold_span = 11;
 
 LocatedTensor part(const Checkpoint& checkpoint, const std::string& name, std::size_t dimensions, const char* shape) {
   if (!checkpoint.has(name)) {
@@ -37,6 +46,57 @@ float power_of_two(unsigned code) {
   return code == 0 ? 0x1p-127F : std::bit_cast<float>(static_cast<std::uint32_t>(code) << 23);
 }
 
+/// The exponents of those of one expert's blocks that are not all zeros.
+struct Exponents {
+  unsigned least = 255;
+  unsigned most = 0;
+
+  void add(unsigned code, std::span<const std::byte> pairs) {
+    constexpr unsigned magnitudes = 0x77;
+    if (std::any_of(pairs.begin(), pairs.end(),
+                    [](std::byte pair) { return (std::to_integer<unsigned>(pair) & magnitudes) != 0; })) {
+      least = std::min(least, code);
+      most = std::max(most, code);
+    }
+  }
+  [[nodiscard]] bool is_empty() const { return least > most; }
+  [[nodiscard]] unsigned span() const { return is_empty() ? 0 : most - least; }
+  /// That a global scale, a normal number, and scales in e4m3 together have.
+  [[nodiscard]] bool fit_nvfp4() const { return span() <= e4m3_span && (is_empty() || most > most_e4m3_power); }
+  [[nodiscard]] bool fold_exactly() const { return span() <= fold_span; }
+  /// What all scales of the expert are multiplied by.
+  [[nodiscard]] float global_scale() const { return is_empty() ? 1.0F : power_of_two(most - most_e4m3_power); }
+};
+
+/// 2^(code − most + 8); of what is not among the exponents 0.
+std::uint8_t e4m3_scale(unsigned code, const Exponents& of) {
+  if (of.is_empty() || code < of.least || code > of.most) {
+    return 0;
+  }
+  return float_to_e4m3(std::ldexp(1.0F, most_e4m3_power - static_cast<int>(of.most - code)));
+}
+
+std::vector<Exponents> exponents_of(std::span<const std::byte> codes, std::span<const std::byte> exponents,
+                                    std::size_t experts) {
+  std::vector<Exponents> found(experts);
+  for (std::size_t block = 0; block < exponents.size(); ++block) {
+    found[block / (exponents.size() / experts)].add(std::to_integer<unsigned>(exponents[block]),
+                                 codes.subspan(block * static_cast<std::size_t>(block_bytes), block_bytes));
+  }
+  return found;
+}
+
+/// Each exponent becomes two scales.
+std::vector<std::byte> e4m3_scales(std::span<const std::byte> exponents, std::span<const Exponents> of_experts) {
+  std::vector<std::byte> scales;
+  scales.reserve(2 * exponents.size());
+  for (std::size_t block = 0; block < exponents.size(); ++block) {
+    const Exponents& of = of_experts[block / (exponents.size() / of_experts.size())];
+    scales.insert(scales.end(), 2, std::byte{e4m3_scale(std::to_integer<unsigned>(exponents[block]), of)});
+  }
+  return scales;
+}
+
 }  // namespace
 
 Stack load_mxfp4_blocks(const Checkpoint& checkpoint, std::string_view name) {
@@ -53,7 +113,7 @@ Stack load_mxfp4_blocks(const Checkpoint& checkpoint, std::string_view name) {
                 fmt::format("{}, but must be U8 [{}, {}, {}] beside {}", described_with_type(scales), shape[0],
                             shape[1], shape[2], described(blocks)));
   }
-  const std::vector<std::byte> codes = blocks.read();
+  std::vector<std::byte> codes = blocks.read();
   const std::vector<std::byte> exponents = scales.read();
   const auto beyond = std::find_if(exponents.begin(), exponents.end(),
                                    [](std::byte code) { return std::to_integer<unsigned>(code) > most_exponent; });
@@ -66,6 +126,21 @@ Stack load_mxfp4_blocks(const Checkpoint& checkpoint, std::string_view name) {
   stack.format_ = Format::bf16;
   stack.source_ = described(blocks);
   stack.shape_ = {shape[0], shape[1], size_product(shape[2], block_values)};
+  // Of nothing there may be any number of experts.
+  const std::size_t experts = exponents.empty() ? 0 : static_cast<std::size_t>(shape[0]);
+  const std::vector<Exponents> of_experts = exponents_of(codes, exponents, experts);
+  const auto all = [&](bool (Exponents::*is)() const) {
+    return std::all_of(of_experts.begin(), of_experts.end(), [is](const Exponents& one) { return (one.*is)(); });
+  };
+  if (experts > 0 && all(&Exponents::fit_nvfp4)) {
+    stack.format_ = Format::nvfp4;
+    stack.folds_exactly_ = all(&Exponents::fold_exactly);
+    stack.scales_ = e4m3_scales(exponents, of_experts);
+    std::transform(of_experts.begin(), of_experts.end(), std::back_inserter(stack.global_scales_),
+                   [](const Exponents& one) { return one.global_scale(); });
+    stack.data_ = std::move(codes);
+    return stack;
+  }
   std::vector<std::uint16_t> values(2 * codes.size());
   for (std::size_t i = 0; i < codes.size(); ++i) {
     const auto two = std::to_integer<std::uint8_t>(codes[i]);

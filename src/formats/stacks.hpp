@@ -26,6 +26,8 @@ class Stack {
   /// "tensor 'b1' of model.safetensors", for error messages.
   [[nodiscard]] const std::string& source() const noexcept { return source_; }
   [[nodiscard]] const std::vector<float>& global_scales() const noexcept { return global_scales_; }
+  /// Of MXFP4 held as NVFP4: numerics fast, which folds values and scales into e4m3, rounds none of its weights.
+  [[nodiscard]] bool folds_exactly() const noexcept { return folds_exactly_; }
   /// Keeps every second one, from `first` on: of gate and up in one tensor, whose global scales are [E,2].
   void keep_every_second_global_scale(std::size_t first);
 
@@ -44,6 +46,7 @@ class Stack {
   std::vector<std::byte> scales_;
   ScaleLayout scale_layout_ = ScaleLayout::row_major;
   std::vector<float> global_scales_;
+  bool folds_exactly_ = false;
 };
 
 /// The operand `name`, in the names and conventions of WeightParts. Scales of NVFP4 have K/16 in their last dimension
@@ -57,9 +60,10 @@ class Stack {
 /// when two of them differ in format or shape.
 [[nodiscard]] Stack load_experts(const Checkpoint& checkpoint, std::span<const std::string> names, ScaleLayout layout);
 
-/// MXFP4 weights of all experts as gpt-oss has them, in bf16, which holds them exactly: NAME_blocks, U8
-/// [E,rows,K/32,16] with two e2m1 a byte, the low half first, and NAME_scales, U8 [E,rows,K/32], exponents of 2 that
-/// are 127 less. Throws like load_stack, and for an exponent that bf16 does not hold.
+/// MXFP4 weights of all experts as gpt-oss has them: NAME_blocks, U8 [E,rows,K/32,16] with two e2m1 a byte, the low half
+/// first, and NAME_scales, U8 [E,rows,K/32], exponents of 2 that are 127 less. Exactly, as NVFP4: each exponent as two
+/// scales in e4m3, which has 18 powers of two, under a global scale of its expert; where the exponents of an expert
+/// are further apart, in bf16. Throws like load_stack, and for an exponent that bf16 does not hold.
 [[nodiscard]] Stack load_mxfp4_blocks(const Checkpoint& checkpoint, std::string_view name);
 
 /// F32 [n] of these.

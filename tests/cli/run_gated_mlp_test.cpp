@@ -363,7 +363,8 @@ TEST_F(RunGatedMlp, BlocksOfGptOss) {
     return out;
   };
   expect_layer("--layer 5 --checkpoint model.safetensors",
-               "model.layers.5.mlp, 3 experts, gate and up [32, 32] mxfp4 as bf16, down [32, 32] mxfp4 as bf16",
+               "model.layers.5.mlp, 3 experts, gate and up [32, 32] mxfp4 as nvfp4, exact in both numerics, down [32, 32] mxfp4 "
+               "as nvfp4, exact in both numerics",
                [&](const std::vector<double>& x, std::int64_t row) {
                  std::vector<double> sum(static_cast<std::size_t>(hidden_size));
                  const std::vector<std::pair<double, std::int64_t>> chosen =

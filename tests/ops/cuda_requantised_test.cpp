@@ -19,29 +19,40 @@ using test::ragged_form;
 using test::with_layout;
 
 struct Requantised {
-  Format operands;
+  Format a;
+  Format b;
   Format out;
 };
-constexpr Requantised all_requantised[] = {
-    {Format::bf16, Format::fp8_block},        {Format::fp16, Format::fp8_block},
-    {Format::fp8_tensor, Format::fp8_block},  {Format::fp8_row, Format::fp8_block},
-    {Format::fp8_block, Format::fp8_block},   {Format::bf16, Format::fp8_tensor},
-    {Format::fp8_tensor, Format::fp8_tensor}, {Format::fp8_row, Format::fp8_tensor}};
+constexpr Requantised all_requantised[] = {{Format::bf16, Format::bf16, Format::fp8_block},
+                                           {Format::fp16, Format::fp16, Format::fp8_block},
+                                           {Format::fp8_tensor, Format::fp8_tensor, Format::fp8_block},
+                                           {Format::fp8_row, Format::fp8_row, Format::fp8_block},
+                                           {Format::fp8_block, Format::fp8_block, Format::fp8_block},
+                                           {Format::bf16, Format::nvfp4, Format::fp8_block},
+                                           {Format::bf16, Format::bf16, Format::fp8_tensor},
+                                           {Format::fp8_tensor, Format::fp8_tensor, Format::fp8_tensor},
+                                           {Format::fp8_row, Format::fp8_row, Format::fp8_tensor},
+                                           {Format::bf16, Format::bf16, Format::fp8_row},
+                                           {Format::fp8_row, Format::fp8_row, Format::fp8_row},
+                                           {Format::bf16, Format::bf16, Format::nvfp4},
+                                           {Format::bf16, Format::nvfp4, Format::nvfp4}};
 
 /// A test of each: their kernels take a while to compile.
 using CudaRequantisedOf = ::testing::TestWithParam<Requantised>;
 INSTANTIATE_TEST_SUITE_P(All, CudaRequantisedOf, ::testing::ValuesIn(all_requantised), [](const auto& of) {
-  return fmt::format("{}_to_{}", name(of.param.operands), name(of.param.out));
+  return fmt::format("{}_with_{}_to_{}", name(of.param.a), name(of.param.b), name(of.param.out));
 });
 
 /// Of blocks several in a row; of one scale any number of outputs.
 GroupedProblem requantised_problem(const Requantised& of, bool is_dual) {
   GroupedProblem problem{.experts = 5,
                          .rows = 301,
-                         .n = of.out == Format::fp8_block ? 384 : 200,
+                         .n = of.out == Format::fp8_block ? 384
+                              : of.out == Format::nvfp4   ? 208
+                                                          : 200,
                          .k = 528,
-                         .a = of.operands,
-                         .b = of.operands,
+                         .a = of.a,
+                         .b = of.b,
                          .out = of.out};
   if (is_dual) {
     problem.activation = Activation{};
@@ -49,12 +60,13 @@ GroupedProblem requantised_problem(const Requantised& of, bool is_dual) {
   return problem;
 }
 
-/// Row-major scales as they are found, and column-major ones in powers of two.
+/// Row-major scales as they are found, and such as lie otherwise, those of FP8 in powers of two.
 std::vector<test::Layout> output_layouts(Format out) {
   if (out == Format::fp8_tensor) {
     return {{}, {.out_row_gap = 5}};
   }
-  return {{.out_row_gap = 48}, {.out_scales = ScaleLayout::column_major, .out_powers_of_two = true}};
+  const ScaleLayout other = out == Format::nvfp4 ? ScaleLayout::blocked : ScaleLayout::column_major;
+  return {{.out_row_gap = 48}, {.out_scales = other, .out_powers_of_two = true}};
 }
 
 TEST_P(CudaRequantisedOf, EveryLayoutOfRowsAndScales) {
@@ -83,7 +95,7 @@ TEST_P(CudaRequantisedOf, EdgesOfTiles) {
     GroupedProblem problem = requantised_problem(GetParam(), rows % 2 == 1);
     problem.experts = 2;
     problem.rows = rows;
-    problem.n = problem.out == Format::fp8_block ? 128 : 65;
+    problem.n = problem.out == Format::fp8_block ? 128 : problem.out == Format::nvfp4 ? 80 : 65;
     problem.k = 144;
     for_every_choice(problem, [&](const GroupedStrategy& strategy, const Knobs& knobs) {
       EXPECT_EQ(judged(problem, ragged_form(problem), strategy, knobs), "") << rows;

@@ -19,6 +19,7 @@
 #include "strategies/grouped_gemm/columns/candidates.hpp"
 #include "strategies/grouped_gemm/columns/program.hpp"
 #include "strategies/grouped_gemm/host/gather.hpp"
+#include "strategies/grouped_gemm/host/requantise.hpp"
 #include "strategies/grouped_gemm/packed/candidates.hpp"
 #include "strategies/grouped_gemm/packed/program.hpp"
 #include "strategies/grouped_gemm/rows/candidates.hpp"
@@ -131,6 +132,7 @@ std::vector<Config> in_tiles(Config config, const Tiles& tiles, std::initializer
 /// What is built into the library was compiled with it; tests/ops/built_in_cubins_test.cpp looks at that.
 TEST(GroupedKernels, EverySixteenBitKnobCompilesForHopperWithoutSpills) {
   expect_clean(grouped_gemm::gather_program());
+  expect_clean(grouped_gemm::requantise_rows_program());
   expect_clean(one_program(grouped_gemm::columns::small_config_list));
 }
 

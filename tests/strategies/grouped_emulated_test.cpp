@@ -332,10 +332,73 @@ TEST_P(EmulatedGrouped, NanStaysInItsRow) {
   ASSERT_EQ(run_and_judge(call, host, 2), "") << sample().knobs.text();
 }
 
+/// Samples whose outputs are float32, which a launch of its own may requantise.
+std::vector<Chosen> samples_in_float32() {
+  std::vector<Chosen> found;
+  for (const Chosen& one : all_samples()) {
+    if (one.sample.problem.out == Format::fp32 &&
+        !one.strategy->not_made_for(one.sample.problem, device_spec("H200"))) {
+      found.push_back(one);
+    }
+  }
+  return found;
+}
+
+class EmulatedRequantisedRows : public EmulatedGrouped {
+ protected:
+  /// The sample with outputs in every format; of some there are scales in two layouts.
+  static void in_every_format(const GroupedProblem& product, const GroupedForm& form) {
+    for (const Format out : {Format::fp8_tensor, Format::fp8_row, Format::fp8_block, Format::nvfp4}) {
+      GroupedProblem problem = product;
+      problem.out = out;
+      problem.n = (problem.n / format_traits(out).n_multiple + 1) * format_traits(out).n_multiple;
+      if (!strategy().obstacles(problem, sample().knobs, device_spec("H200")).empty()) {
+        continue;  // tiles without all that shares a scale
+      }
+      const PlannedCall call = strategy().plan(problem, sample().knobs, device_spec("H200"));
+      if (call.workspace.back().name != "outputs in float32") {
+        continue;  // requantised where the sums are
+      }
+      for (const ScaleLayout layout : {ScaleLayout::row_major, ScaleLayout::column_major, ScaleLayout::blocked}) {
+        if (may_lie(layout, out, OperandRole::tokens)) {
+          GroupedForm of_layout = form;
+          of_layout.layout.out_scales = layout;
+          of_layout.layout.out_powers_of_two = layout == ScaleLayout::column_major;
+          GroupedCase host(problem, of_layout);
+          ASSERT_EQ(run_and_judge(call, host, 2), "") << name(out) << " " << sample().knobs.text();
+        }
+      }
+    }
+  }
+};
+
+TEST_P(EmulatedRequantisedRows, AreRightInEveryLayout) {
+  for (const RowLayout rows : {RowLayout::packed, RowLayout::slots, RowLayout::gathered}) {
+    if (is_gathered() == (rows == RowLayout::gathered)) {
+      const GroupedProblem problem = with_layout(sample().problem, rows);
+      in_every_format(problem, ragged_form(problem));
+    }
+  }
+}
+/// Rows before the first, behind the last and of no token, gaps, and bounds that make no sense.
+TEST_P(EmulatedRequantisedRows, LeaveWhatIsNobodys) {
+  const auto rows = static_cast<std::int32_t>(sample().problem.rows);
+  for (const std::vector<std::int32_t>& groups :
+       {std::vector<std::int32_t>{3, rows / 4, rows / 4, rows / 2, rows / 2, rows - 5},
+        {-4, rows / 2, rows / 3, 2 * rows, rows / 4, rows},
+        {7, 7, 7, 7, 7, 7}}) {
+    GroupedForm form = ragged_form(sample().problem);
+    form.groups = groups;
+    form.layout.out_row_gap = 6;
+    in_every_format(sample().problem, form);
+  }
+}
+
 std::string name_of(const ::testing::TestParamInfo<Chosen>& of) {
   return std::string(of.param.strategy->name()) + std::to_string(of.index);
 }
 
+INSTANTIATE_TEST_SUITE_P(InFloat32, EmulatedRequantisedRows, ::testing::ValuesIn(samples_in_float32()), name_of);
 INSTANTIATE_TEST_SUITE_P(AllSamples, EmulatedGrouped, ::testing::ValuesIn(all_samples()), name_of);
 
 }  // namespace

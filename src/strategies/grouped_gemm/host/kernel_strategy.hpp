@@ -3,7 +3,8 @@
 ///
 ///   name, summary, Config, knob_table()
 ///   not_made_for(problem, device)       as Strategy has it
-///   cannot_write(format)                likewise of requantised outputs, where some of them can be written
+///   leaves_float32(problem, knobs)      whether its outputs are requantised in a pass of their own; without it the
+///                                       kernels take no such outputs
 ///   operand(config, problem)            number that is multiplied, where Config has a choice of it
 ///   formats(config)                     of a problem that a sample of these knobs is
 ///   usual(problem, knobs)               what knobs are that nobody names, where Config{} does not say it
@@ -19,9 +20,12 @@
 #include <iterator>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "core/integers.hpp"
 #include "strategies/dual_gemm/formats.hpp"
+#include "strategies/grouped_gemm/host/requantise.hpp"
 #include "strategies/grouped_gemm/host/samples.hpp"
 #include "strategies/refusal.hpp"
 #include "strategies/strategy.hpp"
@@ -51,8 +55,8 @@ class KernelStrategy final : public Strategy<GroupedProblem> {
   [[nodiscard]] std::optional<std::string> not_made_for(const GroupedProblem& problem,
                                                         const DeviceSpec& device) const override {
     auto sentence = Kernels::not_made_for(problem, device);
-    if constexpr (requires { Kernels::cannot_write(problem.out); }) {
-      return sentence ? sentence : Kernels::cannot_write(problem.out);
+    if constexpr (requires { Kernels::leaves_float32(problem, Knobs{}); }) {
+      return sentence;
     } else {
       return sentence ? sentence : cannot_requantise(name(), problem.out);
     }
@@ -60,24 +64,26 @@ class KernelStrategy final : public Strategy<GroupedProblem> {
 
   [[nodiscard]] std::vector<std::string> obstacles(const GroupedProblem& problem, const Knobs& knobs,
                                                    const DeviceSpec& device) const override {
-    const Config wanted = config(problem, knobs);
+    const GroupedProblem product = product_of(problem, knobs);
+    const Config wanted = config(product, knobs);
     if (auto sentence = not_made_for(problem, device)) {
       return {*sentence};
     }
-    return Kernels::obstacles(problem, wanted, device);
+    return Kernels::obstacles(product, wanted, device);
   }
 
   [[nodiscard]] std::vector<Knobs> candidates(const GroupedProblem& problem, const Knobs& knobs,
                                               const DeviceSpec& device) const override {
-    (void)config(problem, knobs);
+    const GroupedProblem product = product_of(problem, knobs);
+    (void)config(product, knobs);
     std::vector<Knobs> found;
     if (not_made_for(problem, device)) {
       return found;
     }
-    for (const Config& usual : Kernels::candidates(problem, knobs)) {
-      const Config candidate = Kernels::knob_table().with(for_problem(usual, problem), knobs, name());
+    for (const Config& usual : Kernels::candidates(product, knobs)) {
+      const Config candidate = Kernels::knob_table().with(for_problem(usual, product), knobs, name());
       const Knobs all = Kernels::knob_table().knobs(candidate);
-      if (Kernels::obstacles(problem, candidate, device).empty() &&
+      if (Kernels::obstacles(product, candidate, device).empty() &&
           std::find(found.begin(), found.end(), all) == found.end()) {
         found.push_back(all);
       }
@@ -88,17 +94,26 @@ class KernelStrategy final : public Strategy<GroupedProblem> {
   [[nodiscard]] PlannedCall plan(const GroupedProblem& problem, const Knobs& knobs,
                                  const DeviceSpec& device) const override {
     refuse_obstacles(name(), knobs, obstacles(problem, knobs, device));
-    return Kernels::plan(problem, config(problem, knobs), device);
+    const GroupedProblem product = product_of(problem, knobs);
+    PlannedCall call = Kernels::plan(product, config(product, knobs), device);
+    return product == problem ? call : with_requantising(std::move(call), problem);
   }
 
   [[nodiscard]] WorkModel work(const GroupedProblem& problem, const Knobs& knobs, const DeviceSpec&) const override {
-    return Kernels::work(problem, config(problem, knobs));
+    const GroupedProblem product = product_of(problem, knobs);
+    WorkModel work = Kernels::work(product, config(product, knobs));
+    return product == problem ? work : with_requantising(std::move(work), problem);
   }
 
   [[nodiscard]] std::vector<GroupedProblem> edges(const GroupedProblem& problem, const Knobs& knobs,
                                                   const DeviceSpec&) const override {
-    return {with_extents(problem, Kernels::beyond_a_tile(config(problem, knobs))),
-            with_extents(problem, Kernels::least(config(problem, knobs)))};
+    const Config of_product = config(product_of(problem, knobs), knobs);
+    std::vector<GroupedProblem> found{with_extents(problem, Kernels::beyond_a_tile(of_product)),
+                                      with_extents(problem, Kernels::least(of_product))};
+    for (GroupedProblem& edge : found) {
+      edge.n = round_up(edge.n, std::int64_t{format_traits(edge.out).n_multiple});
+    }
+    return found;
   }
 
   [[nodiscard]] std::vector<Sample<GroupedProblem>> built_in() const override {
@@ -109,6 +124,16 @@ class KernelStrategy final : public Strategy<GroupedProblem> {
   }
 
  private:
+  /// What the kernel computes: the problem, but with outputs in float32 where these are requantised behind it.
+  static GroupedProblem product_of(const GroupedProblem& problem, const Knobs& knobs) {
+    if constexpr (requires { Kernels::leaves_float32(problem, knobs); }) {
+      if (format_traits(problem.out).is_requantised() && Kernels::leaves_float32(problem, knobs)) {
+        return unrounded(problem);
+      }
+    }
+    return problem;
+  }
+
   /// What a problem decides.
   static Config for_problem(Config config, const GroupedProblem& problem) {
     if constexpr (requires { config.operand; }) {

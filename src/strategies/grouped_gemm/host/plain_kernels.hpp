@@ -78,12 +78,14 @@ struct HopperKernels : PlainKernels<Own> {
   static constexpr std::string_view fp8_sentence = "it takes FP8 with FP8 too, whatever its scales are of";
   static constexpr bool takes_fp8(Format format) { return dual_gemm::is_fp8(format); }
 
-  static std::optional<std::string> cannot_write(Format out) {
-    if (!format_traits(out).is_requantised() || out == Format::fp8_tensor || out == Format::fp8_block) {
-      return std::nullopt;
+  /// Where the sums are, scales are given, or found of 128 outputs.
+  static bool leaves_float32(const GroupedProblem& problem, const Knobs& knobs) {
+    if constexpr (requires { Own::has_no_whole_blocks(problem, knobs); }) {
+      if (problem.out == Format::fp8_block && Own::has_no_whole_blocks(problem, knobs)) {
+        return true;
+      }
     }
-    return fmt::format("strategy {} requantises its outputs to fp8_tensor and fp8_block, not to {}", Own::name,
-                       thresher::name(out));
+    return problem.out != Format::fp8_tensor && problem.out != Format::fp8_block;
   }
 
   template <class Config>

@@ -122,6 +122,7 @@ inline constexpr std::array small_config_list{
     Config{.operand = Number::e4m3,
            .token_scaling = Scaling::tensor,
            .weight_scaling = Scaling::block,
+           .output = Number::fp32,
            .by_turns = false,
            .block_tokens = 128,
            .block_outputs = 32,

@@ -6,7 +6,9 @@
 #include "strategies/grouped_gemm/columns/device/kernel.hpp"
 #include "strategies/grouped_gemm/columns/program.hpp"
 #include "strategies/grouped_gemm/device/gather.hpp"
+#include "strategies/grouped_gemm/device/requantise_rows.hpp"
 #include "strategies/grouped_gemm/host/gather.hpp"
+#include "strategies/grouped_gemm/host/requantise.hpp"
 
 namespace thresher::strategies::grouped_gemm::columns {
 namespace {
@@ -19,7 +21,14 @@ void add(std::vector<CompiledIn>& kernels, std::index_sequence<index...>) {
 }  // namespace
 
 std::vector<CompiledIn> compiled_in() {
-  std::vector<CompiledIn> kernels{{gather_kernel_name(), &host_kernel<&gather_rows_kernel>}};
+  std::vector<CompiledIn> kernels{
+      {gather_kernel_name(), &host_kernel<&gather_rows_kernel>},
+      {requantise_rows_kernel_name(Format::fp8_tensor),
+       &host_kernel<&requantise_rows_kernel<RequantisedRows::fp8_tensor>>},
+      {requantise_rows_kernel_name(Format::fp8_row), &host_kernel<&requantise_rows_kernel<RequantisedRows::fp8_row>>},
+      {requantise_rows_kernel_name(Format::fp8_block),
+       &host_kernel<&requantise_rows_kernel<RequantisedRows::fp8_block>>},
+      {requantise_rows_kernel_name(Format::nvfp4), &host_kernel<&requantise_rows_kernel<RequantisedRows::nvfp4>>}};
   add<small_config_list>(kernels, std::make_index_sequence<small_config_list.size()>());
   return kernels;
 }

@@ -1,0 +1,235 @@
+#pragma once
+/// Outputs that a product left in float32, in FP8 or NVFP4: a pass of its own, for what no tile has all of (the scale
+/// of a row), and for kernels whose tiles do not end where blocks of scales do. The definition is
+/// formats/requantise.hpp, operation by operation: divisions are divisions here.
+#include "machine/global.hpp"
+#include "machine/launch.hpp"
+#include "machine/numbers.hpp"
+#include "machine/warp.hpp"
+#include "strategies/dual_gemm/device/words.hpp"
+#include "strategies/dual_gemm/packed/device/fold.hpp"
+
+namespace thresher::strategies::grouped_gemm {
+
+using namespace machine;
+
+/// What a scale is of.
+enum class RequantisedRows : u8 { fp8_tensor, fp8_row, fp8_block, nvfp4 };
+
+struct RequantiseRowsParams {
+  Global<float> values;  ///< rows of values_stride, slots of `rows` of them
+  Global<u8> codes;      ///< strides in bytes
+  Global<u8> scales;     ///< that are found: float32, of nvfp4 e4m3; strides in scales
+  Global<float> given;   ///< the one scale, or the global one; null for 1
+  Global<i32> bounds;    ///< packed: offsets [groups + 1]; slots: counts; null: every row is owned
+  Global<i32> row_ids;   ///< gathered
+  u64 codes_stride = 0;
+  u64 codes_slot_stride = 0;
+  u64 scales_slot_stride = 0;
+  u64 scales_row_stride = 0;
+  u64 scales_block_stride = 0;
+  u32 scales_are_blocked = 0;  ///< of nvfp4, in blocks of 128 rows and 4 scales
+  u32 values_stride = 0;       ///< a multiple of 4
+  u32 rows = 0;
+  u32 columns = 0;
+  u32 groups = 0;
+  u32 slots = 0;        ///< 1 for slots
+  u32 ids_end = 0;      ///< gathered: ids from there on, as unsigned numbers, are of no row
+  u32 given_slots = 0;  ///< 1 where each slot is given a scale of its own
+  u32 powers_of_two = 0;
+};
+
+/// A warp has a row, of which each lane has four outputs in every 128.
+inline constexpr u32 requantise_rows_threads = 128;
+inline constexpr u32 requantise_rows_of_block = requantise_rows_threads / 32;
+
+template <RequantisedRows kind>
+class RequantiseRow {
+ public:
+  TH_DEVICE RequantiseRow(const RequantiseRowsParams& params, u32 slot, u32 row)
+      : params_(params), slot_(slot), row_(row) {}
+
+  /// Whether an expert owns the row, as pipeline/grouped/directory.hpp has it. The same in all lanes.
+  TH_DEVICE bool is_owned() const {
+    if (!params_.row_ids.is_null() && static_cast<u32>(params_.row_ids.load(row_)) >= params_.ids_end) {
+      return false;
+    }
+    if (params_.bounds.is_null()) {
+      return true;
+    }
+    const i32 row = static_cast<i32>(row_);
+    if (params_.slots != 0) {
+      return row < params_.bounds.load(slot_);
+    }
+    if (row < params_.bounds.load(0)) {
+      return false;
+    }
+    bool is_before_an_end = false;
+    for (u32 group = warp::lane() + 1; group <= params_.groups; group += 32) {
+      is_before_an_end = is_before_an_end || row < params_.bounds.load(group);
+    }
+    return warp::any(is_before_an_end);
+  }
+
+  TH_DEVICE void write() const {
+    const float given =
+        params_.given.is_null() ? 1.0F : params_.given.load(params_.given_slots != 0 ? static_cast<i64>(slot_) : 0);
+    float scale = given;
+    if constexpr (kind == RequantisedRows::fp8_row) {
+      scale = found_fp8(largest_of_row());
+      store_scale(0, scale);
+    }
+    for (u32 first = 0; first < params_.columns; first += 128) {
+      const Four values = load(first);
+      if constexpr (kind == RequantisedRows::fp8_block) {
+        scale = found_fp8(largest_of_lanes<32>(largest(values)));
+        store_scale(first / 128, scale);
+      }
+      if constexpr (kind == RequantisedRows::nvfp4) {
+        write_nvfp4(values, first, given);
+      } else {
+        store(first, convert::floats_to_e4m3x2(values.at[0] / scale, values.at[1] / scale) |
+                         static_cast<u32>(convert::floats_to_e4m3x2(values.at[2] / scale, values.at[3] / scale)) << 16);
+      }
+    }
+  }
+
+ private:
+  using Four = Vector<float, 4>;
+  static constexpr u32 value_bits = kind == RequantisedRows::nvfp4 ? 4 : 8;
+
+  static TH_DEVICE u32 own(u32 first) { return first + warp::lane() * 4; }
+
+  /// 0 behind the row's end.
+  TH_DEVICE Four load(u32 first) const {
+    Four values{};
+    const u32 column = own(first);
+    if (column < params_.columns) {
+      const u64 row = static_cast<u64>(slot_) * params_.rows + row_;
+      values = params_.values.offset(static_cast<i64>(row * params_.values_stride + column)).template as<Four>().load();
+      TH_UNROLL
+      for (u32 i = 1; i < 4; ++i) {
+        values.at[i] = column + i < params_.columns ? values.at[i] : 0.0F;
+      }
+    }
+    return values;
+  }
+
+  static TH_DEVICE float largest(const Four& values) {
+    return math::max(math::max(math::abs(values.at[0]), math::abs(values.at[1])),
+                     math::max(math::abs(values.at[2]), math::abs(values.at[3])));
+  }
+  template <u32 lanes>
+  static TH_DEVICE float largest_of_lanes(float amax) {
+    TH_UNROLL
+    for (u32 mask = 1; mask < lanes; mask *= 2) {
+      amax = math::max(amax, warp::shuffle_xor(amax, mask));
+    }
+    return amax;
+  }
+  TH_DEVICE float largest_of_row() const {
+    float amax = 0;
+    for (u32 first = 0; first < params_.columns; first += 128) {
+      amax = math::max(amax, largest(load(first)));
+    }
+    return largest_of_lanes<32>(amax);
+  }
+
+  TH_DEVICE float found_fp8(float amax) const {
+    float scale = math::max(amax / 448.0F, 0x1p-126F);
+    if (params_.powers_of_two != 0) {
+      scale = convert::bits_float((convert::float_bits(scale) + 0x7FFFFFU) & 0x7F800000U);
+    }
+    return amax == 0.0F ? 1.0F : scale;
+  }
+
+  /// Where the scale of the row's block lies among those of the slot.
+  TH_DEVICE i64 scale_at(u32 block) const {
+    if (params_.scales_are_blocked != 0) {
+      const u32 along = (params_.columns / 16 + 3) / 4;
+      const u64 tile = static_cast<u64>(row_ / 128) * along + block / 4;
+      return static_cast<i64>(slot_ * params_.scales_slot_stride + tile * 512 + row_ % 32 * 16 + row_ % 128 / 32 * 4 +
+                              block % 4);
+    }
+    return static_cast<i64>(slot_ * params_.scales_slot_stride + row_ * params_.scales_row_stride +
+                            block * params_.scales_block_stride);
+  }
+  TH_DEVICE void store_scale(u32 block, float scale) const {
+    if (warp::lane() == 0) {
+      params_.scales.as<float>().store(scale_at(block), scale);
+    }
+  }
+
+  /// Four lanes have what shares a scale. NaN has no code: it makes the scale NaN.
+  TH_DEVICE void write_nvfp4(const Four& values, u32 first, float given) const {
+    bool has_nan = false;
+    TH_UNROLL
+    for (u32 i = 0; i < 4; ++i) {
+      has_nan = has_nan || values.at[i] != values.at[i];
+    }
+    const u32 quad = warp::lane() / 4 * 4;
+    has_nan = (warp::ballot(has_nan) >> quad & 0xFU) != 0;
+    const float amax = largest_of_lanes<4>(largest(values));
+    const u32 code = has_nan ? 0x7FU : convert::floats_to_e4m3x2(amax / (6.0F * given), 0.0F) & 0xFFU;
+    const u32 column = own(first);
+    if (column < params_.columns && warp::lane() % 4 == 0) {
+      params_.scales.store(scale_at(column / 16), static_cast<u8>(code));
+    }
+    const u32 halves = convert::e4m3x2_to_half2(static_cast<u16>(code));
+    const float step = convert::to_float(Half{static_cast<u16>(halves & 0xFFFFU)}) * given;
+    u32 codes = 0;
+    TH_UNROLL
+    for (u32 i = 0; i < 4; ++i) {
+      codes |= e2m1_of(values.at[i] / step, step) << (4 * i);
+    }
+    store(first, codes);
+  }
+  static TH_DEVICE u32 e2m1_of(float quotient, float step) {
+    if (quotient != quotient || step == 0.0F) {
+      return 0;
+    }
+    const u32 sign = convert::float_bits(quotient) >> 31 << 3;
+    return dual_gemm::packed::fast::nearest_magnitude(math::abs(quotient)) | sign;
+  }
+
+  /// Four codes of the lane, as many as the row has.
+  TH_DEVICE void store(u32 first, u32 codes) const {
+    const u32 column = own(first);
+    const Global<u8> row =
+        params_.codes.offset(static_cast<i64>(slot_ * params_.codes_slot_stride + row_ * params_.codes_stride));
+    const Global<u8> at = row.offset(column * value_bits / 8);
+    if constexpr (value_bits == 8) {
+      if (column + 4 <= params_.columns && at.address % 4 == 0) {
+        at.template as<u32>().store(0, codes);
+        return;
+      }
+    }
+    TH_UNROLL
+    for (u32 i = 0; i < value_bits / 2; ++i) {
+      if (column + i * 8 / value_bits < params_.columns) {
+        at.store(i, static_cast<u8>(codes >> (8 * i)));
+      }
+    }
+  }
+
+  const RequantiseRowsParams& params_;
+  u32 slot_;
+  u32 row_;
+};
+
+template <RequantisedRows kind>
+TH_KERNEL(requantise_rows_threads, 1)
+requantise_rows_kernel(TH_GRID_CONSTANT const RequantiseRowsParams params) {
+  launch::release_dependents();
+  launch::wait_for_earlier_grids();
+  const u32 row = launch::block_index().x * requantise_rows_of_block + warp::index();
+  if (row >= params.rows) {
+    return;
+  }
+  const RequantiseRow<kind> of(params, launch::block_index().y, row);
+  if (of.is_owned()) {
+    of.write();
+  }
+}
+
+}  // namespace thresher::strategies::grouped_gemm

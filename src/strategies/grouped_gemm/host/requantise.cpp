@@ -1,0 +1,178 @@
+#include "strategies/grouped_gemm/host/requantise.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include "core/integers.hpp"
+#include "strategies/grouped_gemm/device/requantise_rows.hpp"
+#include "strategies/grouped_gemm/host/work.hpp"
+#include "strategies/grouped_gemm/tensors.hpp"
+
+namespace thresher::strategies::grouped_gemm {
+namespace {
+
+/// Rows begin where 16 bytes may be read.
+std::int64_t values_stride(std::int64_t columns) { return round_up(columns, std::int64_t{4}); }
+
+struct Unrounded {
+  std::size_t piece = 0;
+  std::size_t offset = 0;
+
+  /// In place of C.
+  [[nodiscard]] Tensor tensor(const CallTensors& call) const {
+    Tensor values = call.tensors[output_index];
+    values.format = Format::fp32;
+    values.data = static_cast<std::byte*>(call.workspace) + offset;
+    values.scales = {};
+    values.global_scale = nullptr;
+    const std::int64_t stride = values_stride(values.shape[values.rank - 1]);
+    values.strides[values.rank - 2] = stride;
+    if (values.rank == 3) {
+      values.strides[0] = values.shape[1] * stride;
+    }
+    return values;
+  }
+};
+
+using AllTensors = std::array<Tensor, tensor_count + 1>;
+
+/// The product writes to the workspace what it wrote to C.
+void write_unrounded(KernelLaunch& launch, const Unrounded& to) {
+  launch.bind = [bind = std::move(launch.bind), to](const CallTensors& call, LaunchArguments& out) {
+    AllTensors all{};
+    std::copy(call.tensors.begin(), call.tensors.end(), all.begin());
+    all[output_index] = to.tensor(call);
+    return bind({std::span(all).first(call.tensors.size()), call.workspace, call.packed}, out);
+  };
+  for (Access& access : launch.accesses) {
+    if (access.memory == Access::Memory::tensor && access.index == output_index) {
+      access = {Access::Memory::workspace, to.piece, access.use};
+    }
+  }
+}
+
+RequantiseRowsParams params_of(const GroupedProblem& problem, const Unrounded& from, const CallTensors& call) {
+  const Tensor& c = call.tensors[output_index];
+  const Tensor& bounds = call.tensors[groups_index];
+  const FinishParams finish = finish_params(problem, call);
+  const int slots = c.rank == 3 ? 1 : 0;
+  const auto bytes = [&](std::int64_t elements) {
+    return static_cast<std::uint64_t>(elements * thresher::bits(c.format) / 8);
+  };
+  RequantiseRowsParams params{};
+  params.values = {address_of(from.tensor(call).data)};
+  params.values_stride = narrow(values_stride(c.shape[slots + 1]));
+  params.codes = {address_of(c.data)};
+  params.codes_stride = bytes(c.strides[slots]);
+  params.codes_slot_stride = slots == 1 ? bytes(c.strides[0]) : 0;
+  params.given = {address_of(c.global_scale)};
+  params.given_slots = narrow(slots);
+  if (format_traits(c.format).has_scales()) {
+    const OutputScaleParams& scales = finish.output_scales;
+    params.scales = {scales.scales.address};
+    params.scales_slot_stride = scales.slot_stride;
+    params.scales_row_stride = scales.row_stride;
+    params.scales_block_stride = scales.block_stride;
+    params.powers_of_two = scales.powers_of_two;
+    params.scales_are_blocked = c.scales.layout == ScaleLayout::blocked ? 1 : 0;
+    if (params.scales_are_blocked != 0 && slots == 1) {
+      params.scales_slot_stride = scale_bytes(c.shape[1], c.shape[2], ScaleLayout::blocked);
+    }
+  }
+  params.bounds = {address_of(bounds.data)};
+  params.groups = narrow(call.tensors[gate_index].shape[0]);
+  params.slots = narrow(slots);
+  params.row_ids = finish.row_ids;
+  params.ids_end = finish.ids_end;
+  params.rows = narrow(c.shape[slots]);
+  params.columns = narrow(c.shape[slots + 1]);
+  return params;
+}
+
+std::vector<Access> accesses_of(const GroupedProblem& problem, const Unrounded& from) {
+  std::vector<Access> all{{Access::Memory::workspace, from.piece, Access::Use::reads_earlier},
+                          {Access::Memory::tensor, groups_index, Access::Use::reads_earlier},
+                          {Access::Memory::tensor, output_index, Access::Use::writes}};
+  if (problem.layout == RowLayout::gathered) {
+    all.push_back({Access::Memory::tensor, row_ids_index, Access::Use::reads_earlier});
+  }
+  if (format_traits(problem.out).has_scales()) {
+    all.push_back({Access::Memory::scales, output_index, Access::Use::writes});
+  }
+  if (problem.out == Format::fp8_tensor || problem.out == Format::nvfp4) {
+    all.push_back({Access::Memory::global_scale, output_index, Access::Use::reads_earlier});
+  }
+  return all;
+}
+
+std::int64_t most_rows(const GroupedProblem& problem) {
+  return problem.layout == RowLayout::slots ? size_product(problem.experts, problem.rows) : problem.rows;
+}
+
+}  // namespace
+
+std::string requantise_rows_kernel_name(Format out) {
+  return fmt::format(
+      "thresher::strategies::grouped_gemm::requantise_rows_kernel<thresher::strategies::grouped_gemm::RequantisedRows::"
+      "{}>",
+      name(out));
+}
+
+DeviceProgram requantise_rows_program() {
+  DeviceProgram program{.title = "grouped_gemm requantising",
+                        .text = "#include \"strategies/grouped_gemm/device/requantise_rows.hpp\"\n",
+                        .kernels = {},
+                        .options = {}};
+  for (const Format out : output_formats) {
+    if (format_traits(out).is_requantised()) {
+      program.kernels.push_back(requantise_rows_kernel_name(out));
+    }
+  }
+  return program;
+}
+
+GroupedProblem unrounded(GroupedProblem problem) {
+  problem.out = Format::fp32;
+  return problem;
+}
+
+PlannedCall with_requantising(PlannedCall call, const GroupedProblem& problem) {
+  Unrounded values;
+  values.piece =
+      add_piece(call, "outputs in float32",
+                static_cast<std::size_t>(size_product(most_rows(problem), values_stride(problem.n) * std::int64_t{4})));
+  values.offset = call.workspace[values.piece].offset;
+  auto& product = std::get<KernelLaunch>(call.steps.back());
+  write_unrounded(product, values);
+  KernelLaunch launch;
+  launch.title = "requantise the rows";
+  launch.program = requantise_rows_program();
+  launch.expression = requantise_rows_kernel_name(problem.out);
+  launch.block.x = requantise_rows_threads;
+  launch.dependent = product.dependent;
+  launch.expected.uses_shared_memory = false;
+  launch.accesses = accesses_of(problem, values);
+  launch.bind = [problem, values](const CallTensors& of, LaunchArguments& out) {
+    const RequantiseRowsParams params = params_of(problem, values, of);
+    out.set(params);
+    out.grid.x = narrow(ceil_div(std::int64_t{params.rows}, std::int64_t{requantise_rows_of_block}));
+    out.grid.y = params.slots != 0 ? params.groups : 1;
+    return true;
+  };
+  call.steps.emplace_back(std::move(launch));
+  call.work = with_requantising(std::move(call.work), problem);
+  return call;
+}
+
+WorkModel with_requantising(WorkModel work, const GroupedProblem& problem) {
+  const double bytes = 4.0 + format_traits(problem.out).stored_bits() / 8;
+  work.parts.emplace_back(MemoryPass{.title = "requantising the rows",
+                                     .bytes = usual_rows(problem) * static_cast<double>(problem.n) * bytes,
+                                     .is_hidden_launch = true});
+  return work;
+}
+
+}  // namespace thresher::strategies::grouped_gemm
