@@ -39,6 +39,11 @@ thresher::testing::DriverRecord& thresher::testing::driver_record() { return rec
 
 extern "C" {
 CUresult cuInit(unsigned) { return CUDA_SUCCESS; }
+/// NVRTC asks the driver of its process for tables.
+CUresult cuGetExportTable(const void** table, const CUuuid*) {
+  *table = nullptr;
+  return CUDA_ERROR_NOT_FOUND;
+}
 CUresult cuDriverGetVersion(int* version) {
   *version = 13000;
   return CUDA_SUCCESS;
