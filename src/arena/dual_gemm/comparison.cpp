@@ -7,6 +7,7 @@
 #include <mutex>
 
 #include "formats/elements.hpp"
+#include "formats/scales.hpp"
 #include "reference/output_format.hpp"
 #include "reference/parallel.hpp"
 
@@ -17,6 +18,13 @@ using reference::Rule;
 namespace {
 
 constexpr std::int64_t tile_side = 64;
+/// Of rounding to e4m3 twice, in the norm of many values.
+constexpr double requantising_error = 0.05;
+
+/// What multiplies an element of an output in FP8, and was found for it; 1 elsewhere.
+double found_scale(const Tensor& c, std::int64_t row, std::int64_t column) {
+  return format_traits(c.format).has_scales() ? formats::fp8_scale(c, row, column) : 1.0;
+}
 
 }  // namespace
 
@@ -33,7 +41,11 @@ double distance(const std::vector<double>& values, const std::vector<double>& ex
 }
 
 /// How far two right computations may lie apart.
-double OutputComparison::reach(double value) const {
+double OutputComparison::reach(double value, double scale) const {
+  if (format_traits(out).is_requantised()) {
+    // Codes that are neighbours: three bits of significand, and the least number of e4m3.
+    return 4 * widest + std::fabs(value) / 8 + scale * 0x1p-9;
+  }
   switch (rule) {
     case Rule::exact: return 0;
     case Rule::contest: return 2 * (1e-3 + 1e-3 * std::fabs(value));
@@ -42,23 +54,42 @@ double OutputComparison::reach(double value) const {
   return 2 * (2 * widest + 2 * reference::ulp(out, value));
 }
 
+/// Of what begins with the column. The largest of the values may lie as far apart as any.
+std::string OutputComparison::fault_of_scales(const Tensor& c, const Tensor& trusted, std::int64_t row,
+                                              std::int64_t column) const {
+  const double scale = found_scale(c, row, column);
+  const double wanted = found_scale(trusted, row, column);
+  const double allowed = 4 * widest / 448 + wanted * 0x1p-20;
+  const bool is_same = std::isnan(scale) ? std::isnan(wanted) : scale == wanted;  // poison in rows of nobody, too
+  if (is_same ||
+      (std::isfinite(scale) && std::isfinite(wanted) ? std::fabs(scale - wanted) <= allowed : has_specials)) {
+    return {};
+  }
+  return fmt::format("the scale of c[{}, {}] is {}, a trusted computation of the same inputs gives {}", row, column,
+                     scale, wanted);
+}
+
 std::string OutputComparison::fault_of_elements(const Tensor& c, const Tensor& trusted, std::int64_t row,
                                                 std::int64_t last_row) const {
   const double edge = 0.99 * reference::overflow_threshold(out);
   for (; row < last_row; ++row) {
     for (std::int64_t column = 0; column < c.shape[1]; ++column) {
+      const bool begins = format_traits(out).has_scales() && column % c.scales.block.columns == 0;
+      if (std::string sentence = begins ? fault_of_scales(c, trusted, row, column) : ""; !sentence.empty()) {
+        return sentence;
+      }
       const double value = formats::element(c, row, column);
       const double wanted = formats::element(trusted, row, column);
       if (has_specials && (!std::isfinite(value) || !std::isfinite(wanted))) {
         continue;  // what becomes of infinities is for the definition to say, at the places that are held against it
       }
       const bool is_same = std::isfinite(value) && std::isfinite(wanted)
-                               ? std::fabs(value - wanted) <= reach(wanted)
+                               ? std::fabs(value - wanted) <= reach(wanted, found_scale(trusted, row, column))
                                : (std::isnan(value) && std::isnan(wanted)) || value == wanted ||
                                      (std::fabs(value) >= edge && std::fabs(wanted) >= edge);
       if (!is_same) {
         return fmt::format("c[{}, {}] is {}, a trusted computation of the same inputs gives {} and may lie {:.3g} off",
-                           row, column, value, wanted, reach(wanted));
+                           row, column, value, wanted, reach(wanted, found_scale(trusted, row, column)));
       }
     }
   }
@@ -68,7 +99,7 @@ std::string OutputComparison::fault_of_elements(const Tensor& c, const Tensor& t
 /// What folding costs is the same everywhere; it is held against thrice that.
 std::string OutputComparison::fault_of_tiles(const Tensor& c, const Tensor& trusted, std::int64_t row,
                                              std::int64_t last_row) const {
-  const double limit = 3 * folding_error + 1e-2;
+  const double limit = 3 * folding_error + 1e-2 + (format_traits(out).is_requantised() ? requantising_error : 0);
   for (std::int64_t column = 0; column < c.shape[1]; column += tile_side) {
     std::vector<double> values;
     std::vector<double> wanted;

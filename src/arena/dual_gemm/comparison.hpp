@@ -20,11 +20,14 @@ struct OutputComparison {
   double widest = 0;          ///< Rule::general: the widest bound, less the rounding to the output format
   double folding_error = 0;   ///< distance of folded outputs from exact ones
 
-  /// One sentence about a difference that is too great, empty when there is none. Both are [rows, n].
+  /// One sentence about a difference that is too great, empty when there is none. Both are [rows, n]; requantised
+  /// ones have their scales, but for one that was given to both, in whose unit `widest` is then.
   [[nodiscard]] std::string fault(const Tensor& c, const Tensor& trusted) const;
 
  private:
-  [[nodiscard]] double reach(double value) const;
+  [[nodiscard]] double reach(double value, double scale) const;
+  [[nodiscard]] std::string fault_of_scales(const Tensor& c, const Tensor& trusted, std::int64_t row,
+                                            std::int64_t column) const;
   [[nodiscard]] std::string fault_of_elements(const Tensor& c, const Tensor& trusted, std::int64_t row,
                                               std::int64_t last_row) const;
   [[nodiscard]] std::string fault_of_tiles(const Tensor& c, const Tensor& trusted, std::int64_t row,

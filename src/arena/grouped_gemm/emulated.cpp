@@ -114,8 +114,13 @@ class PlannedKernel final : public EmulatedKernel {
 
   [[nodiscard]] std::string title() const override {
     const PlannedCall planned = call(task_.problem);
-    const auto& product = std::get<strategies::KernelLaunch>(planned.steps.back());
-    return fmt::format("{} ({})", product.program.title, knobs_.text());
+    // Behind the product there may be a launch that requantises.
+    const auto product = std::find_if(planned.steps.begin(), planned.steps.end(), [](const strategies::Step& step) {
+      return std::get<strategies::KernelLaunch>(step).persistent;
+    });
+    const auto& launch =
+        std::get<strategies::KernelLaunch>(product == planned.steps.end() ? planned.steps.back() : *product);
+    return fmt::format("{} ({})", launch.program.title, knobs_.text());
   }
   [[nodiscard]] std::string key() const override {
     std::string key;
@@ -129,8 +134,8 @@ class PlannedKernel final : public EmulatedKernel {
     const GroupedProblem& p = task.problem;
     if (task.is_dense) {
       return fmt::format("{} --strategy {} --knobs \"{}\" --device {} --a {} --b {} --out {} --m {} --n {} --k {}",
-                         problem.operation().name(), strategy_.name(), knobs_.text(), device_.name,
-                         thresher::name(p.a), thresher::name(p.b), thresher::name(p.out), p.rows, p.n, p.k);
+                         problem.operation().name(), strategy_.name(), knobs_.text(), device_.name, thresher::name(p.a),
+                         thresher::name(p.b), thresher::name(p.out), p.rows, p.n, p.k);
     }
     return fmt::format(
         "{} --strategy {} --knobs \"{}\" --device {} --a {} --b {} --out {} --layout {} --experts {} --rows {} --n {} "
@@ -218,8 +223,7 @@ class GroupedEmulation final : public EmulatedOperation {
     for (const auto& sample : strategy.samples()) {
       const DeviceSpec* const card = card_for(strategy, sample.problem, wanted_card);
       if (card != nullptr && is_of_kind(sample.problem)) {
-        GroupedTask task =
-            kind_ == GroupedKind::dense ? dense(sample.problem) : ragged(sample.problem, std::nullopt);
+        GroupedTask task = kind_ == GroupedKind::dense ? dense(sample.problem) : ragged(sample.problem, std::nullopt);
         found.push_back(std::make_shared<const PlannedKernel>(strategy, std::move(task), sample.knobs, *card));
       }
     }

@@ -127,6 +127,18 @@ HostTensor integers(const char* name, const std::vector<std::int32_t>& values) {
   return tensor;
 }
 
+/// Of an output in fp8_tensor: most values of a usual case are in its range, and some beyond.
+HostTensor given_scales(const GroupedTask& task) {
+  const bool has_slots = task.problem.layout == RowLayout::slots;
+  std::vector<float> scales;
+  for (std::int64_t slot = 0; slot < (has_slots ? task.problem.experts : 1); ++slot) {
+    scales.push_back(slot % 2 == 0 ? least_given_scale : 2 * least_given_scale);
+  }
+  HostTensor tensor = floats("c_scale", scales);
+  tensor.is_index = true;
+  return tensor;
+}
+
 std::vector<HostTensor> weights_of(const GroupedTask& task, Distribution distribution, std::uint64_t seed) {
   const GroupedProblem& p = task.problem;
   const std::uint64_t own = seed_of(task, distribution, seed, "weights");
@@ -296,6 +308,9 @@ std::vector<HostTensor> grouped_activations(const GroupedTask& task, const std::
   if (p.row_weights) {
     tensors.push_back(row_weights(task, rows, distribution, random));
   }
+  if (p.out == Format::fp8_tensor) {
+    tensors.push_back(given_scales(task));
+  }
   return tensors;
 }
 
@@ -319,9 +334,16 @@ std::vector<HostTensor> grouped_inputs(const GroupedTask& task, Distribution dis
 
 std::vector<HostTensor> grouped_outputs_of(const GroupedTask& task) {
   const GroupedProblem& p = task.problem;
+  const auto rows_of = [&](std::int64_t columns) {
+    return p.layout == RowLayout::slots ? std::vector{p.experts, p.rows, columns} : std::vector{p.rows, columns};
+  };
+  const FormatTraits& traits = format_traits(p.out);
   std::vector<HostTensor> outputs;
-  outputs.push_back(p.layout == RowLayout::slots ? make_host_tensor("c", p.out, {p.experts, p.rows, p.n})
-                                                 : make_host_tensor("c", p.out, {p.rows, p.n}));
+  outputs.push_back(make_host_tensor("c", traits.is_requantised() ? Format::fp8_e4m3 : p.out, rows_of(p.n)));
+  if (traits.is_requantised() && traits.has_scales()) {
+    const std::int64_t columns = scale_block_of(p.out, OperandRole::tokens, p.n).columns;
+    outputs.push_back(make_host_tensor("c_scales", Format::fp32, rows_of(ceil_div(p.n, columns))));
+  }
   return outputs;
 }
 
@@ -336,9 +358,21 @@ GroupedWeights grouped_weights(const GroupedTask& task, const FindTensor& find) 
   return weights;
 }
 
-GroupedTensors grouped_tensors(const GroupedTask&, const FindTensor& find) {
+Tensor grouped_output(const GroupedProblem& problem, const FindTensor& find) {
+  Tensor c = find("c");
+  if (!format_traits(problem.out).is_requantised()) {
+    return c;
+  }
+  c.format = problem.out;
+  c.scales.data = find("c_scales").data;
+  c.describe_scales(OperandRole::tokens);
+  c.global_scale = static_cast<const float*>(find("c_scale").data);
+  return c;
+}
+
+GroupedTensors grouped_tensors(const GroupedTask& task, const FindTensor& find) {
   return {.a = find("a"),
-          .c = find("c"),
+          .c = grouped_output(task.problem, find),
           .offsets = find("offsets"),
           .counts = find("counts"),
           .row_ids = find("row_ids"),

@@ -1,7 +1,10 @@
 #pragma once
 /// The tensors of grouped products in the arena. Inputs, in this order: a, b1 and what there is of b2, up_global_scales
-/// (of gate and up in one NVFP4 tensor), bias1, bias2, then offsets or counts, row_ids and row_weights; the output is
-/// c. Rows of A that nobody owns are NaN. A GEMM has no offsets; its b1 and bias1 are stacks of one.
+/// (of gate and up in one NVFP4 tensor), bias1, bias2, then offsets or counts, row_ids, row_weights and c_scale, what
+/// an output in fp8_tensor is given (in slots each its own); the outputs are c, which has the values alone, and
+/// c_scales, those that are found of one in fp8_row or fp8_block, row-major. Rows of A that nobody owns are NaN. A GEMM
+/// has no offsets; its b1 and bias1 are stacks of one.
+#include <array>
 #include <cstdint>
 #include <functional>
 #include <string_view>
@@ -28,6 +31,13 @@ namespace thresher::arena {
 using FindTensor = std::function<Tensor(std::string_view name)>;
 [[nodiscard]] GroupedWeights grouped_weights(const GroupedTask& task, const FindTensor& find);
 [[nodiscard]] GroupedTensors grouped_tensors(const GroupedTask& task, const FindTensor& find);
+/// C of the problem from the tensors c, c_scales and c_scale, whatever of them there is.
+[[nodiscard]] Tensor grouped_output(const GroupedProblem& problem, const FindTensor& find);
+/// The least that an output in fp8_tensor is given.
+inline constexpr float least_given_scale = 0.03125F;
+/// What a problem's outputs may be made in.
+inline constexpr std::array grouped_output_formats{Format::fp32,       Format::fp16,    Format::bf16,
+                                                   Format::fp8_tensor, Format::fp8_row, Format::fp8_block};
 
 /// Other counts with as many rows and within the slots, of a kind that `change` says: equal, all for one, one row each
 /// and the rest for one, every second expert without any, or random.

@@ -2,12 +2,15 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 
 #include "arena/dual_gemm/comparison.hpp"
 #include "arena/grouped_gemm/judge.hpp"
 #include "arena/grouped_gemm/judged_call.hpp"
 #include "formats/elements.hpp"
+#include "formats/numbers.hpp"
 #include "reference/output_format.hpp"
+#include "reference/requantised.hpp"
 
 namespace thresher::arena {
 namespace {
@@ -49,17 +52,25 @@ class GroupedInspector final : public Inspector {
       }
       Random random(seed);
       gauge(judged_call(task, all), random);
+      if (task.problem.out == Format::fp8_tensor) {
+        comparison_.widest /= least_given_scale;
+      }
     }
   }
 
   [[nodiscard]] Look choose(Random& random) const override {
     const GroupedProblem& p = task_.problem;
-    const std::int64_t columns = std::min(columns_of_a_look, p.n);
+    const bool has_scales = format_traits(p.out).is_requantised() && format_traits(p.out).has_scales();
+    const std::int64_t shared = has_scales ? reference::columns_per_scale(p.out, p.n) : 1;
+    const std::int64_t columns = has_scales ? shared : std::min(columns_of_a_look, p.n);
     const std::int64_t rows = p.layout == RowLayout::slots ? p.experts * p.rows : p.rows;
     const auto below = [&](std::int64_t limit) {
       return static_cast<std::int64_t>(random.below(static_cast<std::uint64_t>(limit)));
     };
-    Look look{{{0, below(rows), below(p.n - columns + 1), columns}}, {}};
+    Look look{{{0, below(rows), below((p.n - columns) / shared + 1) * shared, columns}}, {}};
+    if (has_scales) {
+      look.parts.push_back({1, look.parts[0].row, look.parts[0].first_column / shared, 1});
+    }
     for (std::size_t i = 0; i < judged_of_a_look; ++i) {
       look.place.push_back(below(columns));
     }
@@ -68,6 +79,9 @@ class GroupedInspector final : public Inspector {
 
   [[nodiscard]] std::string fault_in(const Look& look, const InputsOfCall& inputs, std::uint8_t poison) const override {
     const RowPart& part = look.parts.front();
+    if (format_traits(comparison_.out).is_requantised()) {
+      return fault_in_requantised(look, inputs, poison);
+    }
     std::vector<std::uint8_t> bytes = part.bytes;
     const Tensor there = Tensor::contiguous(bytes.data(), comparison_.out, {1, part.columns});
     const std::size_t element_bytes = bytes.size() / static_cast<std::size_t>(part.columns);
@@ -113,14 +127,93 @@ class GroupedInspector final : public Inspector {
 
   [[nodiscard]] std::string fault_against(const std::vector<HostTensor>& outputs,
                                           const std::vector<HostTensor>& trusted) const override {
-    return comparison_.fault(as_matrix(outputs.at(0)), as_matrix(trusted.at(0)));
+    return comparison_.fault(as_matrix(outputs), as_matrix(trusted));
   }
 
  private:
-  static Tensor as_matrix(const HostTensor& output) {
+  /// Of an output in FP8 a scale and all that it multiplies, or some values under a scale that was given.
+  [[nodiscard]] std::string fault_in_requantised(const Look& look, const InputsOfCall& inputs,
+                                                 std::uint8_t poison) const {
+    const RowPart& part = look.parts.front();
+    const GroupedCall call = judged_call(task_, inputs);
+    if (call.owned.tokens[static_cast<std::size_t>(part.row)] < 0) {
+      const bool is_left = std::all_of(look.parts.begin(), look.parts.end(), [&](const RowPart& of) {
+        return is_poison(of.bytes.data(), of.bytes.size(), poison);
+      });
+      return is_left ? "" : fmt::format("row {} of c belongs to nobody and was written", part.row);
+    }
+    const bool has_scales = look.parts.size() > 1;
+    GroupRegion region = region_of(call, part.row);
+    for (std::int64_t column = 0; column < part.columns; ++column) {
+      if (has_scales || std::find(look.place.begin(), look.place.end(), column) != look.place.end()) {
+        region.region.columns.push_back(part.first_column + column);
+      }
+    }
+    const std::vector<reference::ValueRange> ranges = ranges_of(call, region);
+    const double scale = scale_of(look, inputs, region.expert);
+    Tensor of_format;
+    of_format.format = comparison_.out;
+    if (has_scales) {
+      if (const reference::ScaleRange right = reference::right_scales(of_format, ranges); !right.holds(scale)) {
+        return fmt::format("the scale of c[{}, {}] is {}, the definition gives {} to {}", part.row, part.first_column,
+                           scale, right.low, right.high);
+      }
+    }
+    for (std::size_t i = 0; i < ranges.size(); ++i) {
+      const std::int64_t column = region.region.columns[i];
+      const std::uint8_t code = part.bytes[static_cast<std::size_t>(column - part.first_column)];
+      const double value = static_cast<double>(formats::e4m3_to_float(code)) * scale;
+      const reference::NumberRange right = reference::right_numbers(comparison_.out, ranges[i], scale);
+      if (!right.holds(value)) {
+        return fmt::format("c[{}, {}] is {}{}, the definition gives {} to {}", part.row, column, value,
+                           code == poison ? ", or was not written" : "", right.low, right.high);
+      }
+    }
+    return {};
+  }
+
+  [[nodiscard]] std::vector<reference::ValueRange> ranges_of(const GroupedCall& call, const GroupRegion& region) const {
+    const Outputs definition = grouped_outputs(call, region, Accumulation::float64, numerics(), 1);
+    const Outputs plain = comparison_.has_specials && comparison_.rule == Rule::general
+                              ? grouped_outputs(call, region, accumulation_, numerics(), 1)
+                              : definition;
+    const reference::OutputMatrix of = output_of(call, region.expert);
+    std::vector<reference::ValueRange> ranges;
+    for (std::size_t i = 0; i < definition.value.size(); ++i) {
+      const double value = definition.value[i];
+      const double bound = std::isfinite(value) ? reference::bound_for(of, comparison_.rule, region.region.rows.front(),
+                                                                       definition.gate[i], definition.up[i], errors_)
+                                                : 0.0;
+      const bool is_same = value == plain.value[i] || (std::isnan(value) && std::isnan(plain.value[i]));
+      ranges.push_back({.low = value - bound,
+                        .high = value + bound,
+                        .is_nan = std::isnan(value),
+                        .is_unknown = !std::isfinite(plain.value[i]) && !is_same});
+    }
+    return ranges;
+  }
+
+  /// What stands beside the codes, or was given; in slots each has its own.
+  [[nodiscard]] double scale_of(const Look& look, const InputsOfCall& inputs, std::int64_t expert) const {
+    float scale = 1.0F;
+    if (look.parts.size() > 1) {
+      std::memcpy(&scale, look.parts[1].bytes.data(), sizeof scale);
+    } else if (const Tensor given = tensor_among(inputs, "c_scale"); given.rank > 0) {
+      scale = static_cast<const float*>(given.data)[given.shape[0] > 1 ? expert : 0];
+    }
+    return static_cast<double>(scale);
+  }
+
+  [[nodiscard]] Tensor as_matrix(const std::vector<HostTensor>& outputs) const {
+    const HostTensor& output = outputs.at(0);
     const std::int64_t columns = output.shape.back();
-    return Tensor::contiguous(output.view().data, output.format,
-                              {output.elements() / std::max<std::int64_t>(columns, 1), columns});
+    Tensor matrix = Tensor::contiguous(output.view().data, comparison_.out,
+                                       {output.elements() / std::max<std::int64_t>(columns, 1), columns});
+    if (outputs.size() > 1) {
+      matrix.scales.data = outputs[1].view().data;
+      matrix.describe_scales(OperandRole::tokens);
+    }
+    return matrix;
   }
 
   /// Whether the plain computation gives the same infinity or NaN, which is right then, as it is to the judge.

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 
 #include "arena/dual_gemm/comparison.hpp"
 #include "arena/dual_gemm/mistakes.hpp"
@@ -61,10 +62,19 @@ class GroupedJudge final : public Judge {
     }
     forget_operands(inputs);
   }
+  GroupedJudge(const GroupedJudge&) = delete;
 
   Finding judge(const std::vector<HostTensor>& outputs) const override {
     GroupedCall call = call_;
-    call.tensors.c = outputs.at(0).view();
+    const HostTensor* const scales = outputs.size() > 1 ? &outputs[1] : nullptr;
+    call.tensors.c = grouped_output(call.problem, [&](std::string_view name) {
+      return name == "c"                               ? outputs.at(0).view()
+             : name == "c_scales" && scales != nullptr ? scales->view()
+             : name == "c_scale" && !given_scales_.empty()
+                 ? Tensor::contiguous(const_cast<float*>(given_scales_.data()), Format::fp32,
+                                      {std::ssize(given_scales_)})
+                 : Tensor{};
+    });
     call.tensors.row_weights.data =
         const_cast<std::uint8_t*>(row_weights_.data());  // a Tensor has one pointer for both
     Verdict verdict;
@@ -100,6 +110,9 @@ class GroupedJudge final : public Judge {
     for (const HostTensor& input : inputs) {
       if (input.name == "row_weights") {
         row_weights_ = input.values;
+      } else if (input.name == "c_scale") {
+        given_scales_.resize(input.values.size() / sizeof(float));
+        std::memcpy(given_scales_.data(), input.values.data(), input.values.size());
       }
     }
     call_.weights = {};
@@ -133,6 +146,7 @@ class GroupedJudge final : public Judge {
   Rule rule_;
   GroupedCall call_;  ///< without what outputs are made of
   std::vector<std::uint8_t> row_weights_;
+  std::vector<float> given_scales_;
   std::vector<Part> parts_;
 };
 

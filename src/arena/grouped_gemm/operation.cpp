@@ -125,7 +125,7 @@ bool GroupedOperation::uses_every_element(const Problem& problem) const {
 std::optional<Problem> GroupedOperation::neighbour(const Problem& problem) const {
   GroupedTask near = problem.as<GroupedTask>();
   near.routed.reset();
-  near.problem.n += 24;
+  near.problem.n += std::max(24, format_traits(near.problem.out).n_multiple);
   near.problem.k += 32;
   near.counts.front() += 3;
   if (!is_dense()) {
@@ -136,8 +136,10 @@ std::optional<Problem> GroupedOperation::neighbour(const Problem& problem) const
 
 std::optional<Problem> GroupedOperation::smaller(const Problem& problem) const {
   GroupedTask half = problem.as<GroupedTask>();
-  std::int64_t& greatest =
-      std::max(half.problem.n, half.problem.k, std::less<>()) == half.problem.n ? half.problem.n : half.problem.k;
+  // Outputs that share scales stay whole.
+  const std::int64_t n_step = std::max<std::int64_t>(extent_step, format_traits(half.problem.out).n_multiple);
+  const bool halves_n = half.problem.n >= half.problem.k && half.problem.n >= 2 * n_step;
+  std::int64_t& greatest = halves_n ? half.problem.n : half.problem.k;
   const std::int64_t most_rows = *std::max_element(half.counts.begin(), half.counts.end());
   if (most_rows >= 2 * least_extent && most_rows >= greatest) {
     half.routed.reset();
@@ -146,7 +148,8 @@ std::optional<Problem> GroupedOperation::smaller(const Problem& problem) const {
     }
     half.problem.rows = half.problem.layout == RowLayout::slots ? (half.problem.rows + 1) / 2 : 0;
   } else if (greatest >= 2 * least_extent) {
-    greatest = greatest / 2 / extent_step * extent_step;
+    const std::int64_t step = halves_n ? n_step : extent_step;
+    greatest = greatest / 2 / step * step;
   } else if (half.counts.size() >= 4) {
     half.routed.reset();
     half.counts.resize(half.counts.size() / 2);

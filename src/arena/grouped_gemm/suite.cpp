@@ -3,6 +3,7 @@
 
 #include "arena/dual_gemm/activation_keys.hpp"
 #include "arena/dual_gemm/task.hpp"
+#include "arena/grouped_gemm/inputs.hpp"
 #include "arena/grouped_gemm/operation.hpp"
 #include "arena/grouped_gemm/task.hpp"
 
@@ -121,6 +122,10 @@ void check_task(const ProblemTable& tables, const GroupedTask& task, std::int64_
   if (p.k % multiple != 0) {
     tables.problem.fail("k", fmt::format("is {}, but must be a multiple of {} for these formats", p.k, multiple));
   }
+  if (const int of_out = format_traits(p.out).n_multiple; p.n % of_out != 0) {
+    tables.problem.fail("n",
+                        fmt::format("is {}, but must be a multiple of {} for outputs in {}", p.n, of_out, name(p.out)));
+  }
   if (p.layout == RowLayout::gathered && p.tokens == 0) {
     tables.problem.fail("tokens", "is missing: gathered rows are rows of so many tokens");
   }
@@ -189,7 +194,7 @@ void GroupedOperation::add_problems(const ProblemTable& tables, std::vector<Prob
   const auto ks = tables.extents("k", 1);
   const auto as = choices<Format>(tables, "a", named(operand_formats), std::nullopt);
   const auto bs = choices<Format>(tables, "b", named(operand_formats), std::nullopt);
-  const auto outs = choices<Format>(tables, "out", named(unscaled_output_formats), std::nullopt);
+  const auto outs = choices<Format>(tables, "out", named(grouped_output_formats), std::nullopt);
   const auto layouts = choices<RowLayout>(tables, "layout", named(all_row_layouts), RowLayout::packed);
   check_layout_keys(tables, layouts);
   const auto scale_layouts =

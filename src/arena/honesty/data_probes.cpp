@@ -42,6 +42,9 @@ bool is_all_nan(const Outputs& outputs) {
       std::memcpy(&value, &output.values[4 * i], sizeof(value));
       return std::isnan(value);
     }
+    if (output.format == Format::fp8_e4m3) {
+      return (output.values[i] & 0x7FU) == 0x7FU;
+    }
     std::uint16_t half = 0;
     std::memcpy(&half, &output.values[2 * i], sizeof(half));
     const std::uint16_t infinity = output.format == Format::fp16 ? 0x7C00 : 0x7F80;

@@ -423,7 +423,7 @@ TEST(GroupedSuites, KeysThatNoProblemWouldHeedAreRefused) {
 TEST(GroupedSuites, AreReadAndNameTheirProblems) {
   for (const char* suite :
        {"grouped_origin", "grouped_origin_bf16", "grouped_origin_fp8", "grouped_edges", "grouped_fp8_edges",
-        "grouped_gemm_edges", "moe_decode", "moe_decode_bf16", "moe_prefill", "moe_prefill_bf16"}) {
+        "grouped_requantised", "grouped_gemm_edges", "moe_decode", "moe_decode_bf16", "moe_prefill", "moe_prefill_bf16"}) {
     const Suite read = load_suite(suite);
     EXPECT_FALSE(read.problems.empty()) << suite;
     std::set<std::string> labels;

@@ -8,6 +8,7 @@
 #include "arena/grouped_gemm/inputs.hpp"
 #include "arena/grouped_gemm/task.hpp"
 #include "arena/planted.hpp"
+#include "formats/requantise.hpp"
 #include "reference/grouped_judgement.hpp"
 
 namespace thresher::arena {
@@ -27,6 +28,15 @@ struct GroupedKernelCall {
       const std::int64_t first = call.owned.groups[static_cast<std::size_t>(part.expert)].first;
       std::size_t i = 0;
       for (const std::int64_t row : part.region.rows) {
+        if (format_traits(call.problem.out).is_requantised()) {
+          std::vector<float> values;
+          for (; values.size() < part.region.columns.size(); ++i) {
+            values.push_back(static_cast<float>(outputs.value[i]));
+          }
+          const Tensor c = group_output(call, part.expert);
+          formats::requantise_row(c, task.problem.layout == RowLayout::slots ? row : first + row, values);
+          continue;
+        }
         for (const std::int64_t column : part.region.columns) {
           write(first + row, column, outputs.value[i++]);
         }
