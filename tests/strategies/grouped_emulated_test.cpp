@@ -360,7 +360,8 @@ void spoil_an_output(GroupedCase& host) {
 class EmulatedRequantisedRows : public EmulatedGrouped {
  protected:
   /// The sample with outputs in every format; of some there are scales in two layouts.
-  static void in_every_format(const GroupedProblem& product, const GroupedForm& form, bool has_nan = false) {
+  static void in_every_format(const GroupedProblem& product, const GroupedForm& form, std::uint64_t schedules,
+                              bool has_nan = false) {
     for (const Format out : {Format::fp8_tensor, Format::fp8_row, Format::fp8_block, Format::nvfp4}) {
       GroupedProblem problem = product;
       problem.out = out;
@@ -381,7 +382,7 @@ class EmulatedRequantisedRows : public EmulatedGrouped {
           if (has_nan) {
             spoil_an_output(host);
           }
-          ASSERT_EQ(run_and_judge(call, host, 2), "") << name(out) << " " << sample().knobs.text();
+          ASSERT_EQ(run_and_judge(call, host, schedules), "") << name(out) << " " << sample().knobs.text();
         }
       }
     }
@@ -392,12 +393,12 @@ TEST_P(EmulatedRequantisedRows, AreRightInEveryLayout) {
   for (const RowLayout rows : {RowLayout::packed, RowLayout::slots, RowLayout::gathered}) {
     if (is_gathered() == (rows == RowLayout::gathered)) {
       const GroupedProblem problem = with_layout(sample().problem, rows);
-      in_every_format(problem, ragged_form(problem));
+      in_every_format(problem, ragged_form(problem), 2);
     }
   }
 }
 TEST_P(EmulatedRequantisedRows, KeepNanOfOneOutput) {
-  in_every_format(sample().problem, ragged_form(sample().problem), true);
+  in_every_format(sample().problem, ragged_form(sample().problem), 1, true);
 }
 /// Rows before the first, behind the last and of no token, gaps, and bounds that make no sense.
 TEST_P(EmulatedRequantisedRows, LeaveWhatIsNobodys) {
@@ -408,7 +409,7 @@ TEST_P(EmulatedRequantisedRows, LeaveWhatIsNobodys) {
     GroupedForm form = ragged_form(sample().problem);
     form.groups = groups;
     form.layout.out_row_gap = 6;
-    in_every_format(sample().problem, form);
+    in_every_format(sample().problem, form, 1);
   }
 }
 
