@@ -102,7 +102,7 @@ class GpuLayer {
 
 std::vector<MoeProblem> layers() {
   const MoeProblem base{.experts = 6, .tokens = 150, .top_k = 3, .hidden_size = 272, .intermediate_size = 208};
-  std::vector<MoeProblem> all(6, base);
+  std::vector<MoeProblem> all(7, base);
   all[1].x = all[1].gate_up = all[1].intermediate = all[1].down = Format::fp16;
   all[1].rows = all[1].out = Format::fp32;
   all[1].activation.kind = ActivationKind::gelu_tanh;
@@ -119,6 +119,7 @@ std::vector<MoeProblem> layers() {
   all[4].intermediate = Format::fp8_block;
   all[5].intermediate = Format::fp8_tensor;
   all[5].intermediate_scale = 0.25F;
+  all[6].x = all[6].gate_up = all[6].intermediate = all[6].down = Format::fp8_row;
   return all;
 }
 
@@ -197,7 +198,7 @@ TEST(CudaMoeLayer, AGraphServesOtherChoices) {
 TEST(CudaGatedMlp, IsRightInEveryFormatForAnyNumberOfTokens) {
   SKIP_WITHOUT_TENSOR_CORES();
   const GatedMlpProblem base{.tokens = 300, .hidden_size = 272, .intermediate_size = 208};
-  std::vector<GatedMlpProblem> all(5, base);
+  std::vector<GatedMlpProblem> all(6, base);
   all[1].x = all[1].gate_up = all[1].intermediate = all[1].down = all[1].out = Format::fp16;
   all[1].activation.kind = ActivationKind::gelu_tanh;
   all[2].gate_up = all[2].down = Format::nvfp4;
@@ -209,6 +210,7 @@ TEST(CudaGatedMlp, IsRightInEveryFormatForAnyNumberOfTokens) {
   all[3].intermediate = Format::fp8_block;
   all[4].intermediate = Format::fp8_tensor;
   all[4].intermediate_scale = 0.25F;
+  all[5].x = all[5].gate_up = all[5].intermediate = all[5].down = Format::fp8_row;
   for (const GatedMlpProblem& problem : all) {
     test::GatedMlpCase host(problem);
     const TensorOnGpu gate(host.weights().gate);

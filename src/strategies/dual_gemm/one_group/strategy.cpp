@@ -55,10 +55,12 @@ void take_own_tensors(KernelLaunch& launch) {
     const GroupedCallTensors all = grouped_tensors(call);
     return bind({all, call.workspace, call.packed}, out);
   };
-  launch.bind_weights = [bind = std::move(launch.bind_weights)](const CallTensors& call, LaunchArguments& out) {
-    const GroupedCallTensors all = grouped_tensors(call);
-    bind({all, call.workspace, call.packed}, out);
-  };
+  if (launch.bind_weights) {
+    launch.bind_weights = [bind = std::move(launch.bind_weights)](const CallTensors& call, LaunchArguments& out) {
+      const GroupedCallTensors all = grouped_tensors(call);
+      bind({all, call.workspace, call.packed}, out);
+    };
+  }
   for (Access& access : launch.accesses) {
     if (access.memory != Access::Memory::workspace && access.memory != Access::Memory::packed) {
       access.index = own_place(access.index);
