@@ -29,8 +29,11 @@ struct AttentionProblem {
   std::int64_t kv_heads = 1;     ///< at least 1
   std::int64_t queries = 0;      ///< Sq, or with variable_length the total number of queries of all sequences
   std::int64_t keys = 0;         ///< Sk, or with variable_length the total number of keys
-  std::int64_t head_dim = 64;    ///< 64 or 128
-  Format format = Format::fp16;  ///< fp16 or bf16; of q, k, v and o
+  std::int64_t head_dim = 64;    ///< of q and k: 64, 128 or 256
+  std::int64_t value_dim = 0;    ///< of v and o; 0: head_dim
+  Format format = Format::fp16;  ///< fp16 or bf16; of q, o, and of k and v unless kv_format says otherwise
+  /// Of k and v: empty for `format`, or fp8_e4m3, whose values are multiplied by k_descale and v_descale.
+  std::optional<Format> kv_format{};
   bool causal = false;
   std::optional<float> scale{};   ///< 1/√head_dim when empty; any finite number, 0 and negative ones included
   std::int64_t window_left = -1;  ///< keys to the left that are visible, −1 for all
@@ -39,6 +42,14 @@ struct AttentionProblem {
   /// Sequences of different lengths packed one after another: q is [T,H,D], k and v are [Tk,Hk,D], and sequence b has
   /// the queries cu_seqlens_q[b] … cu_seqlens_q[b+1]−1 and the keys cu_seqlens_k[b] … cu_seqlens_k[b+1]−1.
   bool variable_length = false;
+  /// Keys in pages, as a serving engine keeps them; 0: none. With variable_length only: q is packed by cu_seqlens_q, k
+  /// is [pages, page_size, Hk, D] in any order of memory, v the same with value_dim, and sequence b has seqused_k[b]
+  /// keys, at most `keys`: key j lies in row j % page_size of page block_table[b, j / page_size].
+  std::int64_t page_size = 0;
+  std::int64_t pages = 0;  ///< of the pool that k and v are, with page_size
+  /// A logit of each query head that joins its rows' sums and brings no value: a row that sees no key gives O = 0 and
+  /// LSE = the sink. Softcap and scale do not touch it.
+  bool sinks = false;
   bool operator==(const AttentionProblem&) const = default;
 };
 
@@ -58,7 +69,16 @@ struct AttentionTensors {
   Tensor lse{};
   /// Variable length only: int32 [B+1] on the plan's device, not decreasing, from 0 to the number of rows of q (k).
   Tensor cu_seqlens_q{};
-  Tensor cu_seqlens_k{};
+  Tensor cu_seqlens_k{};  ///< not with pages
+  /// With pages: int32 [B, ceil(keys / page_size)] and int32 [B], on the plan's device. A GPU looks at them when the
+  /// call runs: a page that is not there is taken to be the nearest one that is, a length is brought into 0 … keys, and
+  /// the status says so.
+  Tensor block_table{};
+  Tensor seqused_k{};
+  Tensor sinks{};  ///< float32 [H], with problem.sinks
+  /// With FP8 keys: float32 [B,Hk], where strides of 0 share a scale among sequences or heads; null data: 1.
+  Tensor k_descale{};
+  Tensor v_descale{};
 };
 
 struct AttentionOptions {

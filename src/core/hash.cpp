@@ -54,13 +54,18 @@ std::size_t std::hash<thresher::AttentionProblem>::operator()(const thresher::At
       .add(p.queries)
       .add(p.keys)
       .add(p.head_dim)
+      .add(p.value_dim)
       .add(p.format)
+      .add(p.kv_format)
       .add(p.causal)
       .add(p.scale)
       .add(p.window_left)
       .add(p.window_right)
       .add(p.softcap)
       .add(p.variable_length)
+      .add(p.page_size)
+      .add(p.pages)
+      .add(p.sinks)
       .sum();
 }
 
