@@ -29,8 +29,8 @@ struct AttentionProblem {
   std::int64_t kv_heads = 1;     ///< at least 1
   std::int64_t queries = 0;      ///< Sq, or with variable_length the total number of queries of all sequences
   std::int64_t keys = 0;         ///< Sk, or with variable_length the total number of keys
-  std::int64_t head_dim = 64;    ///< of q and k: 64, 128 or 256
-  std::int64_t value_dim = 0;    ///< of v and o; 0: head_dim
+  std::int64_t head_dim = 64;    ///< of q and k: 64, 128, 192, 256 or 576
+  std::int64_t value_dim = 0;    ///< of v and o: 64, 128, 192, 256 or 512; 0: head_dim
   Format format = Format::fp16;  ///< fp16 or bf16; of q, o, and of k and v unless kv_format says otherwise
   /// Of k and v: empty for `format`, or fp8_e4m3, whose values are multiplied by k_descale and v_descale.
   std::optional<Format> kv_format{};
@@ -55,10 +55,14 @@ struct AttentionProblem {
 
 /// `problem.scale`, or 1/√head_dim.
 [[nodiscard]] float effective_scale(const AttentionProblem& problem) noexcept;
+/// `problem.value_dim`, or head_dim.
+[[nodiscard]] std::int64_t effective_value_dim(const AttentionProblem& problem) noexcept;
+/// `problem.kv_format`, or format.
+[[nodiscard]] Format effective_kv_format(const AttentionProblem& problem) noexcept;
 
 /// The tensors of one run, all on the plan's device. Fixed length: q and o have the shape [B,H,Sq,D], k and v
 /// [B,Hk,Sk,D]; the memory order [B,S,H,D] is expressed by the strides, without a copy. The last dimension is
-/// contiguous and the other strides are multiples of 8 elements (16 bytes) and not negative.
+/// contiguous and the other strides are multiples of 16 bytes (8 elements of 16 bits, 16 of FP8) and not negative.
 struct AttentionTensors {
   Tensor q;
   Tensor k;
@@ -75,8 +79,9 @@ struct AttentionTensors {
   /// the status says so.
   Tensor block_table{};
   Tensor seqused_k{};
-  Tensor sinks{};  ///< float32 [H], with problem.sinks
-  /// With FP8 keys: float32 [B,Hk], where strides of 0 share a scale among sequences or heads; null data: 1.
+  Tensor sinks{};  ///< float32 [H], contiguous, with problem.sinks; −Inf is none
+  /// With FP8 keys: float32 [B,Hk], where strides of 0 share a scale among sequences or heads; finite and not negative,
+  /// which a GPU does not look at; null data: 1.
   Tensor k_descale{};
   Tensor v_descale{};
 };
@@ -103,8 +108,9 @@ class Attention {
 
   /// Writes o, and lse where wanted. Asynchronous on a GPU: no allocation, no synchronisation, graph-capturable; there
   /// the contents of cu_seqlens are not looked at (see validate_cu_seqlens), but nothing outside the tensors is
-  /// touched. Synchronous on the CPU. `workspace` is as DualGemm::run says. Throws Error(invalid_argument) before
-  /// anything is written.
+  /// touched. On the CPU the contents of cu_seqlens, block_table, seqused_k and the descales are checked first.
+  /// Synchronous on the CPU. `workspace` is as DualGemm::run says. Throws Error(invalid_argument) before anything is
+  /// written.
   void run(Stream stream, const AttentionTensors& tensors, void* workspace = nullptr) const;
 
   [[nodiscard]] std::size_t workspace_bytes() const;

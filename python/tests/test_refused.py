@@ -175,7 +175,7 @@ ATTENTION = [
     (dict(k=K.astype(ml_dtypes.bfloat16)), "k is bfloat16, expected float16"),
     (dict(q=Q.astype(np.float32)), "q is float32, expected float16 or bfloat16"),
     (dict(q=ones(2, 5, 64)), "q has 3 dimensions, expected 4"),
-    (dict(q=ones(1, 2, 5, 80), k=ones(1, 1, 7, 80), v=ones(1, 1, 7, 80)), "head_dim is 80, expected 64 or 128"),
+    (dict(q=ones(1, 2, 5, 80), k=ones(1, 1, 7, 80), v=ones(1, 1, 7, 80)), "head_dim is 80, expected 64, 128, 192, 256 or 576"),
     (dict(q=ones(1, 3, 5, 64), k=ones(1, 2, 7, 64), v=ones(1, 2, 7, 64)), "heads is 3"),
     (dict(k=ones(2, 1, 7, 64)), r"k has the shape \[2, 1, 7, 64\], expected \[1, 1, 7, 64\]"),
     (dict(v=ones(1, 1, 8, 64)), r"v has the shape \[1, 1, 8, 64\], expected \[1, 1, 7, 64\]"),

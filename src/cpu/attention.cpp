@@ -14,8 +14,10 @@
 namespace thresher::cpu {
 namespace {
 
+using reference::HeadFactors;
 using reference::HeadView;
 using reference::KeyRange;
+using reference::KeyRows;
 using reference::Sequence;
 
 constexpr std::int64_t block_rows = 64;
@@ -23,7 +25,15 @@ constexpr std::int64_t block_keys = 128;
 constexpr std::int64_t padding = 16;
 constexpr float infinity = std::numeric_limits<float>::infinity();
 
-const std::uint16_t* patterns(const Tensor& tensor) { return static_cast<const std::uint16_t*>(tensor.data); }
+/// `count` stored values from an element offset on.
+void widen_stored(const Tensor& tensor, std::int64_t offset, std::int64_t count, float* out) {
+  if (tensor.format == Format::fp8_e4m3) {
+    const auto* const codes = static_cast<const std::uint8_t*>(tensor.data) + offset;
+    std::transform(codes, codes + count, out, [](std::uint8_t code) { return formats::e4m3_values[code]; });
+  } else {
+    widen(static_cast<const std::uint16_t*>(tensor.data) + offset, tensor.format, count, out);
+  }
+}
 
 /// One job: up to 64 rows that read the same key/value head. Row r of them is query (first + r) / group of query head
 /// kv_head·group + (first + r) % group, so that the heads of a group share the widened keys and values.
@@ -34,9 +44,11 @@ struct Job {
   std::int64_t rows = 0;
 };
 
-/// A row's running softmax: sum and output are relative to exp(shift), shift being the maximum where that is finite.
+/// A row's running softmax, which begins with its head's sink: sum and output are relative to exp(shift), shift being
+/// the maximum where that is finite.
 struct Row {
   KeyRange visible;
+  HeadFactors factors;
   float maximum = -infinity;
   float sum = 0.0F;
 };
@@ -49,20 +61,21 @@ class Worker {
       : problem_(problem),
         tensors_(tensors),
         width_(problem.head_dim),
+        value_width_(effective_value_dim(problem)),
         group_(problem.heads / problem.kv_heads),
         queries_(size(block_rows * width_)),
         keys_transposed_(size(width_ * block_keys)),
-        values_(size(block_keys * width_)),
+        values_(size(block_keys * value_width_)),
         row_(size(width_)),
         weights_(size(block_rows * block_keys)),
-        outputs_(size(block_rows * width_)),
+        outputs_(size(block_rows * value_width_)),
         rows_(size(block_rows)) {}
 
   void run(const Job& job) {
     const Sequence sequence = reference::sequence(problem_, tensors_, job.batch);
     const KeyRange all = load_rows(job, sequence);
-    const HeadView keys = reference::head_view(tensors_.k, job.batch, job.kv_head, sequence.first_key);
-    const HeadView values = reference::head_view(tensors_.v, job.batch, job.kv_head, sequence.first_key);
+    const KeyRows keys(problem_, tensors_, tensors_.k, sequence, job.batch, job.kv_head);
+    const KeyRows values(problem_, tensors_, tensors_.v, sequence, job.batch, job.kv_head);
     for (std::int64_t begin = all.begin; begin < all.end; begin += block_keys) {
       const std::int64_t count = std::min(block_keys, all.end - begin);
       load_keys(keys, begin, count);
@@ -91,9 +104,8 @@ class Worker {
     KeyRange all{sequence.keys, 0};
     for (std::int64_t r = 0; r < job.rows; ++r) {
       const HeadView view = reference::head_view(tensors_.q, job.batch, head_of(job, r), sequence.first_query);
-      widen(patterns(tensors_.q) + view.offset + query_of(job, r) * view.row_stride, problem_.format, width_,
-            queries_.data() + r * width_);
-      rows_[size(r)] = {.visible = reference::visible_keys(problem_, sequence, query_of(job, r))};
+      widen_stored(tensors_.q, view.offset + query_of(job, r) * view.row_stride, width_, queries_.data() + r * width_);
+      rows_[size(r)] = start(job, sequence, r);
       if (!rows_[size(r)].visible.empty()) {
         all.begin = std::min(all.begin, rows_[size(r)].visible.begin);
         all.end = std::max(all.end, rows_[size(r)].visible.end);
@@ -103,19 +115,26 @@ class Worker {
     return all;
   }
 
-  void load_keys(HeadView view, std::int64_t begin, std::int64_t count) {
+  [[nodiscard]] Row start(const Job& job, const Sequence& sequence, std::int64_t r) const {
+    Row row{.visible = reference::visible_keys(problem_, sequence, query_of(job, r)),
+            .factors = reference::head_factors(problem_, tensors_, job.batch, head_of(job, r))};
+    row.maximum = row.factors.sink;
+    row.sum = std::exp(row.factors.sink - shift_of(row.factors.sink));
+    return row;
+  }
+
+  void load_keys(const KeyRows& rows, std::int64_t begin, std::int64_t count) {
     for (std::int64_t j = 0; j < count; ++j) {
-      widen(patterns(tensors_.k) + view.offset + (begin + j) * view.row_stride, problem_.format, width_, row_.data());
+      widen_stored(tensors_.k, rows.offset(begin + j), width_, row_.data());
       for (std::int64_t d = 0; d < width_; ++d) {
         keys_transposed_[size(d * block_keys + j)] = row_[size(d)];
       }
     }
   }
 
-  void load_values(HeadView view, std::int64_t begin, std::int64_t count) {
+  void load_values(const KeyRows& rows, std::int64_t begin, std::int64_t count) {
     for (std::int64_t j = 0; j < count; ++j) {
-      widen(patterns(tensors_.v) + view.offset + (begin + j) * view.row_stride, problem_.format, width_,
-            values_.data() + j * width_);
+      widen_stored(tensors_.v, rows.offset(begin + j), value_width_, values_.data() + j * value_width_);
     }
   }
 
@@ -133,13 +152,14 @@ class Worker {
     Row& row = rows_[size(r)];
     float* logits = weights_.data() + r * block_keys + part.begin;
     const std::int64_t visible = part.end - part.begin;
-    const LogitRange range = scale_logits(logits, visible, effective_scale(problem_), problem_.softcap);
+    const LogitRange range =
+        scale_logits(logits, visible, row.factors.scale * row.factors.key_descale, problem_.softcap);
     const float maximum = range.maximum > row.maximum ? range.maximum : row.maximum;
     const float shift = shift_of(maximum);
     if (row.maximum != -infinity && maximum != row.maximum) {
       const float factor = std::exp(shift_of(row.maximum) - shift);
       row.sum *= factor;
-      multiply(outputs_.data() + r * width_, width_, factor);
+      multiply(outputs_.data() + r * value_width_, value_width_, factor);
     }
     row.maximum = maximum;
     if (range.all_below_infinity) {
@@ -161,9 +181,9 @@ class Worker {
         ++next;
       }
       if (!part.empty()) {
-        matrix_product(next - r, width_, part.end - part.begin, weights_.data() + r * block_keys + part.begin,
-                       block_keys, values_.data() + part.begin * width_, width_, outputs_.data() + r * width_, width_,
-                       true);
+        matrix_product(next - r, value_width_, part.end - part.begin, weights_.data() + r * block_keys + part.begin,
+                       block_keys, values_.data() + part.begin * value_width_, value_width_,
+                       outputs_.data() + r * value_width_, value_width_, true);
       }
       r = next;
     }
@@ -175,28 +195,30 @@ class Worker {
       const std::int64_t head = head_of(job, r);
       const HeadView view = reference::head_view(tensors_.o, job.batch, head, sequence.first_query);
       auto* o = static_cast<std::uint16_t*>(tensors_.o.data) + view.offset + query_of(job, r) * view.row_stride;
-      for (std::int64_t d = 0; d < width_; ++d) {
-        const float value = row.visible.empty() ? 0.0F : outputs_[size(r * width_ + d)] / row.sum;
+      for (std::int64_t d = 0; d < value_width_; ++d) {
+        const float average = outputs_[size(r * value_width_ + d)] / row.sum;
+        const float value = row.visible.empty() ? 0.0F : average * row.factors.value_descale;
         o[d] = problem_.format == Format::fp16 ? formats::float_to_fp16(value) : formats::float_to_bf16(value);
       }
       if (tensors_.lse.data != nullptr) {
         const std::int64_t at = reference::lse_offset(tensors_.lse, job.batch, head, sequence.first_query);
         static_cast<float*>(tensors_.lse.data)[at + query_of(job, r)] =
-            row.visible.empty() ? -infinity : shift_of(row.maximum) + std::log(row.sum);
+            row.visible.empty() ? row.factors.sink : shift_of(row.maximum) + std::log(row.sum);
       }
     }
   }
 
   const AttentionProblem& problem_;
   const AttentionTensors& tensors_;
-  std::int64_t width_;
+  std::int64_t width_;  // D of keys
+  std::int64_t value_width_;
   std::int64_t group_;
   std::vector<float> queries_;          // [rows, D]
   std::vector<float> keys_transposed_;  // [D, keys]
-  std::vector<float> values_;           // [keys, D]
+  std::vector<float> values_;           // [keys, D of values]
   std::vector<float> row_;
   std::vector<float> weights_;  // [rows, keys]: logits, then exponentials
-  std::vector<float> outputs_;  // [rows, D]
+  std::vector<float> outputs_;  // [rows, D of values]
   std::vector<Row> rows_;
 };
 

@@ -1,10 +1,14 @@
 #include "ops/validate_attention.hpp"
 
+#include <fmt/ranges.h>
+
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <string>
 #include <utility>
 
+#include "core/integers.hpp"
 #include "ops/tensor_checks.hpp"
 
 namespace thresher {
@@ -17,14 +21,13 @@ using ops::refuse;
 using ops::Shape;
 
 constexpr std::int64_t max_extent = (std::int64_t{1} << 31) - 1;
-constexpr std::int64_t row_alignment_elements = 8;
 constexpr std::size_t data_alignment_bytes = 16;
 
 void check_operand(std::string_view argument, const Tensor& tensor, Format format, const Shape& shape,
                    DeviceId device) {
   check_place(argument, tensor, format, shape, device, data_alignment_bytes);
   if (tensor.elements() > 0) {
-    check_strides(argument, tensor, row_alignment_elements);
+    check_strides(argument, tensor, static_cast<std::int64_t>(data_alignment_bytes) * 8 / bits(format));
   }
 }
 
@@ -41,6 +44,126 @@ void check_offsets(std::string_view argument, const Tensor& tensor, std::int64_t
 void check_extent(std::string_view argument, std::int64_t extent, std::int64_t least) {
   if (extent < least || extent > max_extent) {
     refuse("problem.{} is {}, expected {} to {}", argument, extent, least, max_extent);
+  }
+}
+
+/// "64, 128 or 256".
+template <std::size_t count>
+std::string one_of(const std::array<std::int64_t, count>& numbers) {
+  return fmt::format("{} or {}", fmt::join(numbers.begin(), numbers.end() - 1, ", "), numbers.back());
+}
+
+template <std::size_t count>
+void check_width(std::string_view argument, std::int64_t width, const std::array<std::int64_t, count>& expected) {
+  if (std::find(expected.begin(), expected.end(), width) == expected.end()) {
+    refuse("problem.{} is {}, expected {}", argument, width, one_of(expected));
+  }
+}
+
+void check_formats(const AttentionProblem& problem) {
+  if (problem.format != Format::fp16 && problem.format != Format::bf16) {
+    refuse("problem.format is {}, expected fp16 or bf16", name(problem.format));
+  }
+  const Format keys = effective_kv_format(problem);
+  if (keys != problem.format && keys != Format::fp8_e4m3) {
+    refuse("problem.kv_format is {}, expected {} (problem.format) or fp8_e4m3", name(keys), name(problem.format));
+  }
+}
+
+void check_pages(const AttentionProblem& problem) {
+  if (problem.page_size == 0) {
+    if (problem.pages != 0) {
+      refuse("problem.pages is {} without problem.page_size: set both, or neither", problem.pages);
+    }
+    return;
+  }
+  check_extent("page_size", problem.page_size, 1);
+  check_extent("pages", problem.pages, 1);
+  if (!problem.variable_length) {
+    refuse("problem.page_size is {}, which takes problem.variable_length: queries are packed where keys are in pages",
+           problem.page_size);
+  }
+}
+
+/// Of a tensor that the problem has no use for.
+void check_absent(std::string_view argument, const Tensor& tensor, std::string_view reason) {
+  if (tensor.data != nullptr) {
+    refuse("{} is given, but {}: leave it empty", argument, reason);
+  }
+}
+
+void check_used_keys(const AttentionProblem& problem, const AttentionTensors& tensors) {
+  const auto* const lengths = static_cast<const std::int32_t*>(tensors.seqused_k.data);
+  const auto* const table = static_cast<const std::int32_t*>(tensors.block_table.data);
+  for (std::int64_t sequence = 0; sequence < problem.batch; ++sequence) {
+    const std::int64_t keys = lengths[sequence];
+    if (keys < 0 || keys > problem.keys) {
+      refuse("seqused_k[{}] is {}, expected 0 to problem.keys, which is {}", sequence, keys, problem.keys);
+    }
+    for (std::int64_t place = 0; place * problem.page_size < keys; ++place) {
+      const std::int32_t page = table[sequence * tensors.block_table.strides[0] + place];
+      if (page < 0 || page >= problem.pages) {
+        refuse("block_table[{}, {}] is {}, expected 0 to {}: there are {} pages", sequence, place, page,
+               problem.pages - 1, problem.pages);
+      }
+    }
+  }
+}
+
+void check_page_table(const AttentionProblem& problem, const AttentionTensors& tensors, DeviceId device) {
+  if (problem.page_size == 0) {
+    constexpr std::string_view reason = "problem.page_size is 0 (no pages)";
+    check_absent("block_table", tensors.block_table, reason);
+    check_absent("seqused_k", tensors.seqused_k, reason);
+    return;
+  }
+  check_absent("cu_seqlens_k", tensors.cu_seqlens_k, "seqused_k and block_table say where keys in pages lie");
+  check_place("seqused_k", tensors.seqused_k, Format::int32, {problem.batch}, device, sizeof(std::int32_t));
+  check_strides("seqused_k", tensors.seqused_k, 1);
+  check_place("block_table", tensors.block_table, Format::int32,
+              {problem.batch, ceil_div(problem.keys, problem.page_size)}, device, sizeof(std::int32_t));
+  check_strides("block_table", tensors.block_table, 1);
+  if (device.kind == DeviceKind::cpu) {
+    check_used_keys(problem, tensors);
+  }
+}
+
+void check_sinks(const AttentionProblem& problem, const Tensor& sinks, DeviceId device) {
+  if (!problem.sinks) {
+    check_absent("sinks", sinks, "problem.sinks is false");
+    return;
+  }
+  check_place("sinks", sinks, Format::fp32, {problem.heads}, device, sizeof(float));
+  check_strides("sinks", sinks, 1);
+}
+
+/// Strides of 0 are welcome.
+void check_descale(std::string_view argument, const AttentionProblem& problem, const Tensor& descale, DeviceId device) {
+  if (effective_kv_format(problem) != Format::fp8_e4m3) {
+    check_absent(argument, descale, "keys and values are not fp8_e4m3");
+    return;
+  }
+  if (descale.data == nullptr) {
+    return;
+  }
+  check_place(argument, descale, Format::fp32, {problem.batch, problem.kv_heads}, device, sizeof(float));
+  for (const std::size_t dimension : {0, 1}) {
+    if (descale.strides[dimension] < 0) {
+      refuse("{} has stride {} along dimension {}, expected 0 or more", argument, descale.strides[dimension],
+             dimension);
+    }
+  }
+  if (device.kind != DeviceKind::cpu) {
+    return;
+  }
+  for (std::int64_t sequence = 0; sequence < problem.batch; ++sequence) {
+    for (std::int64_t head = 0; head < problem.kv_heads; ++head) {
+      const float factor =
+          static_cast<const float*>(descale.data)[sequence * descale.strides[0] + head * descale.strides[1]];
+      if (!(factor >= 0.0F) || !std::isfinite(factor)) {
+        refuse("{}[{}, {}] is {}, expected a finite number that is not negative", argument, sequence, head, factor);
+      }
+    }
   }
 }
 
@@ -65,11 +188,12 @@ void validate_cu_seqlens(std::string_view argument, std::span<const std::int32_t
 namespace ops {
 
 void validate(const AttentionProblem& problem) {
-  if (problem.format != Format::fp16 && problem.format != Format::bf16) {
-    refuse("problem.format is {}, expected fp16 or bf16", name(problem.format));
-  }
-  if (problem.head_dim != 64 && problem.head_dim != 128) {
-    refuse("problem.head_dim is {}, expected 64 or 128", problem.head_dim);
+  check_formats(problem);
+  check_width("head_dim", problem.head_dim, head_dims);
+  if (problem.value_dim != 0) {
+    check_width("value_dim", problem.value_dim, value_dims);
+  } else if (problem.head_dim == head_dims.back()) {
+    refuse("problem.value_dim is 0 (problem.head_dim, which is {}), expected {}", problem.head_dim, one_of(value_dims));
   }
   check_extent("batch", problem.batch, problem.variable_length ? 1 : 0);
   check_extent("heads", problem.heads, 1);
@@ -92,17 +216,22 @@ void validate(const AttentionProblem& problem) {
       refuse("problem.{} is {}, expected -1 (unbounded) to {}", argument, window, max_extent);
     }
   }
+  check_pages(problem);
 }
 
 void validate_run(const AttentionProblem& problem, const AttentionTensors& tensors, DeviceId device) {
-  const auto shape = [&](std::int64_t heads, std::int64_t rows) {
-    return problem.variable_length ? Shape{rows, heads, problem.head_dim}
-                                   : Shape{problem.batch, heads, rows, problem.head_dim};
+  const auto shape = [&](std::int64_t heads, std::int64_t rows, std::int64_t width) {
+    return problem.variable_length ? Shape{rows, heads, width} : Shape{problem.batch, heads, rows, width};
   };
-  check_operand("q", tensors.q, problem.format, shape(problem.heads, problem.queries), device);
-  check_operand("k", tensors.k, problem.format, shape(problem.kv_heads, problem.keys), device);
-  check_operand("v", tensors.v, problem.format, shape(problem.kv_heads, problem.keys), device);
-  check_operand("o", tensors.o, problem.format, shape(problem.heads, problem.queries), device);
+  const auto key_shape = [&](std::int64_t width) {
+    return problem.page_size > 0 ? Shape{problem.pages, problem.page_size, problem.kv_heads, width}
+                                 : shape(problem.kv_heads, problem.keys, width);
+  };
+  const std::int64_t value_dim = effective_value_dim(problem);
+  check_operand("q", tensors.q, problem.format, shape(problem.heads, problem.queries, problem.head_dim), device);
+  check_operand("k", tensors.k, effective_kv_format(problem), key_shape(problem.head_dim), device);
+  check_operand("v", tensors.v, effective_kv_format(problem), key_shape(value_dim), device);
+  check_operand("o", tensors.o, problem.format, shape(problem.heads, problem.queries, value_dim), device);
   if (tensors.o.elements() > 0) {
     check_no_overlap("o", tensors.o);
   }
@@ -118,8 +247,14 @@ void validate_run(const AttentionProblem& problem, const AttentionTensors& tenso
   }
   if (problem.variable_length) {
     check_offsets("cu_seqlens_q", tensors.cu_seqlens_q, problem.batch, problem.queries, device);
-    check_offsets("cu_seqlens_k", tensors.cu_seqlens_k, problem.batch, problem.keys, device);
+    if (problem.page_size == 0) {
+      check_offsets("cu_seqlens_k", tensors.cu_seqlens_k, problem.batch, problem.keys, device);
+    }
   }
+  check_page_table(problem, tensors, device);
+  check_sinks(problem, tensors.sinks, device);
+  check_descale("k_descale", problem, tensors.k_descale, device);
+  check_descale("v_descale", problem, tensors.v_descale, device);
 }
 
 }  // namespace ops

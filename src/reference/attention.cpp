@@ -15,25 +15,33 @@ namespace {
 
 constexpr double infinity = std::numeric_limits<double>::infinity();
 
-float element(const Tensor& tensor, std::int64_t offset) {
-  const std::uint16_t pattern = static_cast<const std::uint16_t*>(tensor.data)[offset];
-  return tensor.format == Format::fp16 ? formats::fp16_to_float(pattern) : formats::bf16_to_float(pattern);
-}
-
 float rounded(Format format, float value) {
   return format == Format::fp16 ? formats::fp16_to_float(formats::float_to_fp16(value))
                                 : formats::bf16_to_float(formats::float_to_bf16(value));
 }
 
-/// The values of `rows` rows as a dense [rows, D] matrix.
+/// The stored values of the keys `range`, as a dense [keys, columns] matrix.
 template <typename Real>
-std::vector<Real> dense(const Tensor& tensor, HeadView view, std::int64_t rows, std::int64_t columns) {
-  std::vector<Real> values(static_cast<std::size_t>(rows * columns));
-  for (std::int64_t row = 0; row < rows; ++row) {
+std::vector<Real> dense(const Tensor& tensor, const KeyRows& rows, KeyRange range, std::int64_t columns) {
+  std::vector<Real> values;
+  values.reserve(static_cast<std::size_t>(range.empty() ? 0 : (range.end - range.begin) * columns));
+  for (std::int64_t key = range.begin; key < range.end; ++key) {
+    const std::int64_t first = rows.offset(key);
     for (std::int64_t column = 0; column < columns; ++column) {
-      values[static_cast<std::size_t>(row * columns + column)] =
-          static_cast<Real>(element(tensor, view.offset + row * view.row_stride + column));
+      values.push_back(static_cast<Real>(stored(tensor, first + column)));
     }
+  }
+  return values;
+}
+
+template <typename Real>
+std::vector<Real> query_row(const AttentionProblem& problem, const AttentionTensors& tensors, const Sequence& sequence,
+                            const AttentionSample& at) {
+  const HeadView view = head_view(tensors.q, at.batch, at.head, sequence.first_query);
+  std::vector<Real> values(static_cast<std::size_t>(problem.head_dim));
+  for (std::int64_t d = 0; d < problem.head_dim; ++d) {
+    values[static_cast<std::size_t>(d)] =
+        static_cast<Real>(stored(tensors.q, view.offset + at.query * view.row_stride + d));
   }
   return values;
 }
@@ -47,7 +55,7 @@ Real capped(const AttentionProblem& problem, Real logit) {
   return cap * std::tanh(logit / cap);
 }
 
-double logit(const AttentionProblem& problem, const double* q, const double* k) {
+double logit(const AttentionProblem& problem, const HeadFactors& factors, const double* q, const double* k) {
   double dot = 0.0;
   for (std::int64_t d = 0; d < problem.head_dim; ++d) {
     dot += q[d] * k[d];
@@ -55,79 +63,83 @@ double logit(const AttentionProblem& problem, const double* q, const double* k) 
   if (!std::isfinite(static_cast<float>(dot))) {
     dot = static_cast<double>(static_cast<float>(dot));
   }
-  return capped(problem, dot * static_cast<double>(effective_scale(problem)));
+  return capped(problem, dot * (static_cast<double>(factors.scale) * static_cast<double>(factors.key_descale)));
 }
 
 /// One row from dense keys and values of its head. `keys` and `values` hold the visible keys only.
-double definition_row(const AttentionProblem& problem, const double* q, const double* keys, const double* values,
-                      std::int64_t visible, double* o) {
-  std::fill_n(o, problem.head_dim, 0.0);
+double definition_row(const AttentionProblem& problem, const HeadFactors& factors, const double* q, const double* keys,
+                      const double* values, std::int64_t visible, double* o) {
+  const std::int64_t width = effective_value_dim(problem);
+  const auto sink = static_cast<double>(factors.sink);
+  std::fill_n(o, width, 0.0);
   if (visible <= 0) {
-    return -infinity;
+    return sink;
   }
   std::vector<double> weights(static_cast<std::size_t>(visible));
-  double maximum = -infinity;
+  double maximum = sink;
   for (std::int64_t j = 0; j < visible; ++j) {
-    weights[static_cast<std::size_t>(j)] = logit(problem, q, keys + j * problem.head_dim);
+    weights[static_cast<std::size_t>(j)] = logit(problem, factors, q, keys + j * problem.head_dim);
     maximum = std::max(maximum, weights[static_cast<std::size_t>(j)]);
   }
   // exp(s − shift) for any finite shift is the definition; the maximum only keeps it from overflowing.
   const double shift = std::isfinite(maximum) ? maximum : 0.0;
-  double sum = 0.0;
+  double sum = std::exp(sink - shift);
   for (double& weight : weights) {
     weight = std::exp(weight - shift);
     sum += weight;
   }
   for (std::int64_t j = 0; j < visible; ++j) {
-    for (std::int64_t d = 0; d < problem.head_dim; ++d) {
-      o[d] += weights[static_cast<std::size_t>(j)] * values[j * problem.head_dim + d];
+    for (std::int64_t d = 0; d < width; ++d) {
+      o[d] += weights[static_cast<std::size_t>(j)] * values[j * width + d];
     }
   }
-  for (std::int64_t d = 0; d < problem.head_dim; ++d) {
-    o[d] /= sum;
+  for (std::int64_t d = 0; d < width; ++d) {
+    o[d] = o[d] / sum * static_cast<double>(factors.value_descale);
   }
   return shift + std::log(sum);
 }
 
 /// One row as float32 code computes it, the probabilities rounded to the format before they meet the values.
-double plain_row(const AttentionProblem& problem, const float* q, const float* keys, const float* values,
-                 std::int64_t visible, double* o) {
-  std::fill_n(o, problem.head_dim, 0.0);
+double plain_row(const AttentionProblem& problem, const HeadFactors& factors, const float* q, const float* keys,
+                 const float* values, std::int64_t visible, double* o) {
+  const std::int64_t width = effective_value_dim(problem);
+  std::fill_n(o, width, 0.0);
   if (visible <= 0) {
-    return -infinity;
+    return static_cast<double>(factors.sink);
   }
   std::vector<float> weights(static_cast<std::size_t>(visible));
-  float maximum = -std::numeric_limits<float>::infinity();
+  float maximum = factors.sink;
   for (std::int64_t j = 0; j < visible; ++j) {
     float dot = 0.0F;
     for (std::int64_t d = 0; d < problem.head_dim; ++d) {
       dot += q[d] * keys[j * problem.head_dim + d];
     }
-    weights[static_cast<std::size_t>(j)] = capped(problem, dot * effective_scale(problem));
+    weights[static_cast<std::size_t>(j)] = capped(problem, dot * (factors.scale * factors.key_descale));
     maximum = std::max(maximum, weights[static_cast<std::size_t>(j)]);
   }
   const float shift = std::isfinite(maximum) ? maximum : 0.0F;
-  float sum = 0.0F;
+  float sum = std::exp(factors.sink - shift);
   for (float& weight : weights) {
     weight = std::exp(weight - shift);
     sum += weight;
   }
-  std::vector<float> accumulated(static_cast<std::size_t>(problem.head_dim), 0.0F);
+  std::vector<float> accumulated(static_cast<std::size_t>(width), 0.0F);
   for (std::int64_t j = 0; j < visible; ++j) {
     const float probability = rounded(problem.format, weights[static_cast<std::size_t>(j)] / sum);
-    for (std::int64_t d = 0; d < problem.head_dim; ++d) {
-      accumulated[static_cast<std::size_t>(d)] += probability * values[j * problem.head_dim + d];
+    for (std::int64_t d = 0; d < width; ++d) {
+      accumulated[static_cast<std::size_t>(d)] += probability * values[j * width + d];
     }
   }
-  for (std::int64_t d = 0; d < problem.head_dim; ++d) {
-    o[d] = static_cast<double>(rounded(problem.format, accumulated[static_cast<std::size_t>(d)]));
+  for (std::int64_t d = 0; d < width; ++d) {
+    const float value = accumulated[static_cast<std::size_t>(d)] * factors.value_descale;
+    o[d] = static_cast<double>(rounded(problem.format, value));
   }
   return static_cast<double>(shift + std::log(sum));
 }
 
 AttentionResult empty_result(const AttentionProblem& problem) {
   const std::int64_t rows = problem.queries * problem.heads * (problem.variable_length ? 1 : problem.batch);
-  return {std::vector<double>(static_cast<std::size_t>(rows * problem.head_dim), 0.0),
+  return {std::vector<double>(static_cast<std::size_t>(rows * effective_value_dim(problem)), 0.0),
           std::vector<double>(static_cast<std::size_t>(rows), -infinity)};
 }
 
@@ -156,17 +168,21 @@ AttentionResult threaded(const AttentionProblem& problem, const AttentionTensors
     const std::int64_t batch = job / problem.heads;
     const std::int64_t head = job % problem.heads;
     const Sequence seq = sequence(problem, tensors, batch);
+    const HeadFactors factors = head_factors(problem, tensors, batch, head);
     const std::int64_t width = problem.head_dim;
-    const auto q = dense<Real>(tensors.q, head_view(tensors.q, batch, head, seq.first_query), seq.queries, width);
-    const auto k = dense<Real>(tensors.k, head_view(tensors.k, batch, head / group, seq.first_key), seq.keys, width);
-    const auto v = dense<Real>(tensors.v, head_view(tensors.v, batch, head / group, seq.first_key), seq.keys, width);
+    const std::int64_t value_width = effective_value_dim(problem);
+    const auto k =
+        dense<Real>(tensors.k, {problem, tensors, tensors.k, seq, batch, head / group}, {0, seq.keys}, width);
+    const auto v =
+        dense<Real>(tensors.v, {problem, tensors, tensors.v, seq, batch, head / group}, {0, seq.keys}, value_width);
     for (std::int64_t query = 0; query < seq.queries; ++query) {
       const KeyRange seen = visible_keys(problem, seq, query);
       const DensePosition at = dense_position(problem, seq, batch, head, query);
-      const std::int64_t first = seen.empty() ? 0 : seen.begin * width;
+      const std::int64_t first = seen.empty() ? 0 : seen.begin;
+      const std::vector<Real> q = query_row<Real>(problem, tensors, seq, {batch, head, query});
       result.lse[static_cast<std::size_t>(at.lse)] =
-          row(problem, q.data() + query * width, k.data() + first, v.data() + first, seen.end - seen.begin,
-              result.o.data() + at.o * width);
+          row(problem, factors, q.data(), k.data() + first * width, v.data() + first * value_width,
+              seen.end - seen.begin, result.o.data() + at.o * value_width);
     }
   });
   return result;
@@ -179,22 +195,15 @@ AttentionRow attention_row(const AttentionProblem& problem, const AttentionTenso
   const Sequence seq = sequence(problem, tensors, sample.batch);
   const KeyRange seen = visible_keys(problem, seq, sample.query);
   const std::int64_t kv_head = sample.head / (problem.heads / problem.kv_heads);
-  const auto rows_from = [](HeadView view, std::int64_t row) {
-    return HeadView{view.offset + row * view.row_stride, view.row_stride};
-  };
-  const std::int64_t count = seen.empty() ? 0 : seen.end - seen.begin;
-  const auto q = dense<double>(
-      tensors.q, rows_from(head_view(tensors.q, sample.batch, sample.head, seq.first_query), sample.query), 1,
-      problem.head_dim);
+  const std::int64_t width = effective_value_dim(problem);
+  const auto q = query_row<double>(problem, tensors, seq, sample);
   const auto k =
-      dense<double>(tensors.k, rows_from(head_view(tensors.k, sample.batch, kv_head, seq.first_key), seen.begin), count,
-                    problem.head_dim);
-  const auto v =
-      dense<double>(tensors.v, rows_from(head_view(tensors.v, sample.batch, kv_head, seq.first_key), seen.begin), count,
-                    problem.head_dim);
+      dense<double>(tensors.k, {problem, tensors, tensors.k, seq, sample.batch, kv_head}, seen, problem.head_dim);
+  const auto v = dense<double>(tensors.v, {problem, tensors, tensors.v, seq, sample.batch, kv_head}, seen, width);
   AttentionRow row;
-  row.o.resize(static_cast<std::size_t>(problem.head_dim));
-  row.lse = definition_row(problem, q.data(), k.data(), v.data(), count, row.o.data());
+  row.o.resize(static_cast<std::size_t>(width));
+  row.lse = definition_row(problem, head_factors(problem, tensors, sample.batch, sample.head), q.data(), k.data(),
+                           v.data(), seen.end - seen.begin, row.o.data());
   return row;
 }
 
@@ -206,7 +215,7 @@ AttentionResult attention(const AttentionProblem& problem, const AttentionTensor
       for (std::int64_t query = 0; query < seq.queries; ++query) {
         const AttentionRow row = attention_row(problem, tensors, {batch, head, query});
         const DensePosition at = dense_position(problem, seq, batch, head, query);
-        std::copy(row.o.begin(), row.o.end(), result.o.begin() + at.o * problem.head_dim);
+        std::copy(row.o.begin(), row.o.end(), result.o.begin() + at.o * effective_value_dim(problem));
         result.lse[static_cast<std::size_t>(at.lse)] = row.lse;
       }
     }

@@ -8,16 +8,17 @@
 namespace thresher::reference {
 
 /// Dense results, whatever the strides of the tensors: o is [B,H,Sq,D] or [T,H,D], lse [B,H,Sq] or [H,T]. Rows that no
-/// sequence covers (variable length) keep 0 and −Inf.
+/// sequence covers (variable length) keep 0 and −Inf. D is the value dimension.
 struct AttentionResult {
   std::vector<double> o;
   std::vector<double> lse;
 };
 
 /// The definition, one query at a time, in the order of its sentences: logits, maximum, exponentials, sum, average of
-/// the values. Not rounded to the output format. Reads q, k, v and cu_seqlens of `tensors`, which must be on the CPU.
+/// the values. Not rounded to the output format. Reads what `tensors` has but o and lse, which must be on the CPU.
 ///
-/// A logit that is NaN or infinite in float32 is so here, because every implementation accumulates in float32.
+/// A product q·k of stored values that is NaN or infinite in float32 is so here, because every implementation
+/// accumulates in float32.
 AttentionResult attention(const AttentionProblem& problem, const AttentionTensors& tensors);
 
 /// The same definition on all cores (`threads` of 0) and in blocks, for long sequences. `attention` is what it must

@@ -5,7 +5,6 @@
 
 #include <fmt/format.h>
 
-#include "formats/numbers.hpp"
 #include "reference/attention_rows.hpp"
 #include "reference/attention_view.hpp"
 
@@ -18,12 +17,6 @@ double ulp(Format format, double value) {
   const int smallest_exponent = format == Format::fp16 ? -14 : -126;
   const int exponent = value == 0.0 ? smallest_exponent : std::max(std::ilogb(value), smallest_exponent);
   return std::ldexp(1.0, exponent - fraction_bits);
-}
-
-double value_at(const Tensor& tensor, std::int64_t offset) {
-  const std::uint16_t pattern = static_cast<const std::uint16_t*>(tensor.data)[offset];
-  return static_cast<double>(tensor.format == Format::fp16 ? formats::fp16_to_float(pattern)
-                                                           : formats::bf16_to_float(pattern));
 }
 
 double largest_finite_error(const std::vector<double>& computed, const std::vector<double>& definition) {
@@ -77,7 +70,7 @@ AttentionJudgement judge_attention(const AttentionProblem& problem, const Attent
   AttentionJudgement judgement;
   judgement.plain_error = largest_finite_error(plain.o, definition.o);
   const double plain_lse_error = largest_finite_error(plain.lse, definition.lse);
-  const std::int64_t width = problem.head_dim;
+  const std::int64_t width = effective_value_dim(problem);
   Judge judge(judgement);
   for (std::int64_t batch = 0; batch < problem.batch; ++batch) {
     const Sequence seq = sequence(problem, tensors, batch);
@@ -87,7 +80,8 @@ AttentionJudgement judge_attention(const AttentionProblem& problem, const Attent
         const DensePosition at = dense_position(problem, seq, batch, head, query);
         for (std::int64_t column = 0; column < width; ++column) {
           const double expected = definition.o[static_cast<std::size_t>(at.o * width + column)];
-          const double computed = value_at(tensors.o, view.offset + query * view.row_stride + column);
+          const double computed =
+              static_cast<double>(stored(tensors.o, view.offset + query * view.row_stride + column));
           if (std::isfinite(computed) && std::isfinite(expected)) {
             judgement.max_error = std::max(judgement.max_error, std::abs(computed - expected));
           }
@@ -111,7 +105,7 @@ double output_element(const AttentionTensors& tensors, const AttentionSample& sa
                       std::int64_t column) {
   const Sequence seq = sequence(problem, tensors, sample.batch);
   const HeadView view = head_view(tensors.o, sample.batch, sample.head, seq.first_query);
-  return value_at(tensors.o, view.offset + sample.query * view.row_stride + column);
+  return static_cast<double>(stored(tensors.o, view.offset + sample.query * view.row_stride + column));
 }
 
 AttentionRowsJudgement judge_rows(const AttentionProblem& problem, const AttentionTensors& tensors,
@@ -119,7 +113,7 @@ AttentionRowsJudgement judge_rows(const AttentionProblem& problem, const Attenti
   AttentionRowsJudgement result;
   result.judgement.plain_error = largest_finite_error(plain.o, definition.o);
   const double plain_lse_error = largest_finite_error(plain.lse, definition.lse);
-  const auto width = static_cast<std::size_t>(problem.head_dim);
+  const auto width = static_cast<std::size_t>(effective_value_dim(problem));
   const AttentionSample* wrong_before = nullptr;
   Judge judge(result.judgement);
   const auto element = [&](const char* what, const AttentionSample& at, std::size_t column, double computed,

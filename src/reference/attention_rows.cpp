@@ -24,47 +24,42 @@ constexpr std::int64_t lane_count = 16;
 template <typename Real>
 using Lanes = std::array<Real, lane_count>;
 
-float widened(Format format, std::uint16_t pattern) {
-  return format == Format::fp16 ? formats::fp16_to_float(pattern) : formats::bf16_to_float(pattern);
-}
-
 float rounded(Format format, float value) {
   return format == Format::fp16 ? formats::fp16_to_float(formats::float_to_fp16(value))
                                 : formats::bf16_to_float(formats::float_to_bf16(value));
 }
 
-const std::uint16_t* row_of(const Tensor& tensor, const HeadView& view, std::int64_t row) {
-  return static_cast<const std::uint16_t*>(tensor.data) + view.offset + row * view.row_stride;
-}
-
-/// Keys and values of one head of one sequence. keys[(block · D + d)][lane] is element d of key block·16 + lane;
+/// Stored keys and values of one head of one sequence. keys[(block · D + d)][lane] is element d of key block·16 + lane;
 /// values[(panel · count + j)][lane] is column panel·16 + lane of value j.
 template <typename Real>
 struct Head {
   std::vector<Lanes<Real>> keys;
   std::vector<Lanes<Real>> values;
   std::int64_t count = 0;
-  std::int64_t width = 0;
+  std::int64_t width = 0;  ///< of a key
+  std::int64_t value_width = 0;
 };
 
 template <typename Real>
 Head<Real> head_of(const AttentionProblem& problem, const AttentionTensors& tensors, const Sequence& seq,
                    std::int64_t batch, std::int64_t kv_head) {
-  Head<Real> head{{}, {}, seq.keys, problem.head_dim};
+  Head<Real> head{{}, {}, seq.keys, problem.head_dim, effective_value_dim(problem)};
   const std::int64_t blocks = (seq.keys + lane_count - 1) / lane_count;
-  const std::int64_t panels = head.width / lane_count;
+  const std::int64_t panels = head.value_width / lane_count;
   head.keys.resize(static_cast<std::size_t>(blocks * head.width));
   head.values.resize(static_cast<std::size_t>(panels * seq.keys));
-  const HeadView key_view = head_view(tensors.k, batch, kv_head, seq.first_key);
-  const HeadView value_view = head_view(tensors.v, batch, kv_head, seq.first_key);
+  const KeyRows key_rows(problem, tensors, tensors.k, seq, batch, kv_head);
+  const KeyRows value_rows(problem, tensors, tensors.v, seq, batch, kv_head);
   for (std::int64_t j = 0; j < seq.keys; ++j) {
-    const std::uint16_t* const key = row_of(tensors.k, key_view, j);
-    const std::uint16_t* const value = row_of(tensors.v, value_view, j);
+    const std::int64_t key = key_rows.offset(j);
+    const std::int64_t value = value_rows.offset(j);
     for (std::int64_t d = 0; d < head.width; ++d) {
       head.keys[static_cast<std::size_t>(j / lane_count * head.width + d)][static_cast<std::size_t>(j % lane_count)] =
-          static_cast<Real>(widened(problem.format, key[d]));
+          static_cast<Real>(stored(tensors.k, key + d));
+    }
+    for (std::int64_t d = 0; d < head.value_width; ++d) {
       head.values[static_cast<std::size_t>(d / lane_count * seq.keys + j)][static_cast<std::size_t>(d % lane_count)] =
-          static_cast<Real>(widened(problem.format, value[d]));
+          static_cast<Real>(stored(tensors.v, value + d));
     }
   }
   return head;
@@ -90,8 +85,8 @@ std::vector<Real> products(const Head<Real>& head, const std::vector<Real>& q, c
 /// Σ weight · value over the visible keys, in ascending j.
 template <typename Real>
 std::vector<Real> average(const Head<Real>& head, const std::vector<Real>& weights, const KeyRange& seen) {
-  std::vector<Real> sums(static_cast<std::size_t>(head.width));
-  for (std::int64_t panel = 0; panel < head.width / lane_count; ++panel) {
+  std::vector<Real> sums(static_cast<std::size_t>(head.value_width));
+  for (std::int64_t panel = 0; panel < head.value_width / lane_count; ++panel) {
     Lanes<Real> total{};
     const Lanes<Real>* const values = &head.values[static_cast<std::size_t>(panel * head.count)];
     for (std::int64_t j = seen.begin; j < seen.end; ++j) {
@@ -110,24 +105,28 @@ Real capped(const AttentionProblem& problem, Real logit) {
   return problem.softcap == 0.0F ? logit : cap * std::tanh(logit / cap);
 }
 
-double scaled(const AttentionProblem& problem, double dot) {
+double scaled(const AttentionProblem& problem, const HeadFactors& factors, double dot) {
   const double seen = std::isfinite(static_cast<float>(dot)) ? dot : static_cast<double>(static_cast<float>(dot));
-  return capped(problem, seen * static_cast<double>(effective_scale(problem)));
+  return capped(problem, seen * (static_cast<double>(factors.scale) * static_cast<double>(factors.key_descale)));
 }
 
-float scaled(const AttentionProblem& problem, float dot) { return capped(problem, dot * effective_scale(problem)); }
+float scaled(const AttentionProblem& problem, const HeadFactors& factors, float dot) {
+  return capped(problem, dot * (factors.scale * factors.key_descale));
+}
 
-/// Turns dots into exponentials relative to the shift that is returned; `sum` is theirs.
+/// Turns dots into exponentials relative to the shift that is returned; `sum` is theirs and the sink's.
 template <typename Real>
-Real exponentials(const AttentionProblem& problem, std::vector<Real>& dots, const KeyRange& seen, Real& sum) {
-  Real maximum = -std::numeric_limits<Real>::infinity();
+Real exponentials(const AttentionProblem& problem, const HeadFactors& factors, std::vector<Real>& dots,
+                  const KeyRange& seen, Real& sum) {
+  const auto sink = static_cast<Real>(factors.sink);
+  Real maximum = sink;
   for (std::int64_t j = seen.begin; j < seen.end; ++j) {
     Real& dot = dots[static_cast<std::size_t>(j)];
-    dot = scaled(problem, dot);
+    dot = scaled(problem, factors, dot);
     maximum = std::max(maximum, dot);
   }
   const Real shift = std::isfinite(maximum) ? maximum : Real{0};
-  sum = 0;
+  sum = std::exp(sink - shift);
   for (std::int64_t j = seen.begin; j < seen.end; ++j) {
     Real& weight = dots[static_cast<std::size_t>(j)];
     weight = std::exp(weight - shift);
@@ -137,28 +136,30 @@ Real exponentials(const AttentionProblem& problem, std::vector<Real>& dots, cons
 }
 
 /// Writes o[D] and returns the lse.
-double row(const AttentionProblem& problem, const Head<double>& head, const std::vector<double>& q,
-           const KeyRange& seen, double* o) {
+double row(const AttentionProblem& problem, const HeadFactors& factors, const Head<double>& head,
+           const std::vector<double>& q, const KeyRange& seen, double* o) {
   std::vector<double> weights = products(head, q, seen);
   double sum = 0;
-  const double shift = exponentials(problem, weights, seen, sum);
+  const double shift = exponentials(problem, factors, weights, seen, sum);
   const std::vector<double> total = average(head, weights, seen);
-  std::transform(total.begin(), total.end(), o, [sum](double value) { return value / sum; });
+  const auto descale = static_cast<double>(factors.value_descale);
+  std::transform(total.begin(), total.end(), o, [=](double value) { return value / sum * descale; });
   return shift + std::log(sum);
 }
 
-double row(const AttentionProblem& problem, const Head<float>& head, const std::vector<float>& q, const KeyRange& seen,
-           double* o) {
+double row(const AttentionProblem& problem, const HeadFactors& factors, const Head<float>& head,
+           const std::vector<float>& q, const KeyRange& seen, double* o) {
   std::vector<float> weights = products(head, q, seen);
   float sum = 0;
-  const float shift = exponentials(problem, weights, seen, sum);
+  const float shift = exponentials(problem, factors, weights, seen, sum);
   for (std::int64_t j = seen.begin; j < seen.end; ++j) {
     float& weight = weights[static_cast<std::size_t>(j)];
     weight = rounded(problem.format, weight / sum);
   }
   const std::vector<float> total = average(head, weights, seen);
-  std::transform(total.begin(), total.end(), o,
-                 [&](float value) { return static_cast<double>(rounded(problem.format, value)); });
+  std::transform(total.begin(), total.end(), o, [&](float value) {
+    return static_cast<double>(rounded(problem.format, value * factors.value_descale));
+  });
   return static_cast<double>(shift + std::log(sum));
 }
 
@@ -179,7 +180,7 @@ template <typename Real>
 AttentionRows rows_as(const AttentionProblem& problem, const AttentionTensors& tensors,
                       std::vector<AttentionSample> samples, int threads) {
   AttentionRows rows{std::move(samples), {}, {}};
-  const std::int64_t width = problem.head_dim;
+  const std::int64_t width = effective_value_dim(problem);
   rows.o.assign(rows.samples.size() * static_cast<std::size_t>(width), 0.0);
   rows.lse.assign(rows.samples.size(), -infinity);
   const auto runs = runs_of_heads(rows.samples);
@@ -189,17 +190,20 @@ AttentionRows rows_as(const AttentionProblem& problem, const AttentionTensors& t
     const Sequence seq = sequence(problem, tensors, first.batch);
     const Head<Real> head =
         head_of<Real>(problem, tensors, seq, first.batch, first.head / (problem.heads / problem.kv_heads));
+    const HeadFactors factors = head_factors(problem, tensors, first.batch, first.head);
     const HeadView view = head_view(tensors.q, first.batch, first.head, seq.first_query);
-    std::vector<Real> q(static_cast<std::size_t>(width));
+    std::vector<Real> q(static_cast<std::size_t>(problem.head_dim));
     for (std::size_t i = begin; i < end; ++i) {
       const KeyRange seen = visible_keys(problem, seq, rows.samples[i].query);
       if (seen.empty()) {
+        rows.lse[i] = static_cast<double>(factors.sink);
         continue;
       }
-      const std::uint16_t* const patterns = row_of(tensors.q, view, rows.samples[i].query);
-      std::transform(patterns, patterns + width, q.begin(),
-                     [&](std::uint16_t pattern) { return static_cast<Real>(widened(problem.format, pattern)); });
-      rows.lse[i] = row(problem, head, q, seen, &rows.o[i * static_cast<std::size_t>(width)]);
+      const std::int64_t first_element = view.offset + rows.samples[i].query * view.row_stride;
+      for (std::size_t d = 0; d < q.size(); ++d) {
+        q[d] = static_cast<Real>(stored(tensors.q, first_element + static_cast<std::int64_t>(d)));
+      }
+      rows.lse[i] = row(problem, factors, head, q, seen, &rows.o[i * static_cast<std::size_t>(width)]);
     }
   });
   return rows;
@@ -240,7 +244,8 @@ std::vector<AttentionSample> sample_queries(const AttentionProblem& problem, con
   for (std::int64_t batch = 0; batch < problem.batch; ++batch) {
     const Sequence seq = sequence(problem, tensors, batch);
     total += 2.0 * static_cast<double>(seq.queries) * static_cast<double>(seq.keys) *
-             static_cast<double>(problem.head_dim) * static_cast<double>(problem.heads);
+             static_cast<double>(problem.head_dim + effective_value_dim(problem)) / 2.0 *
+             static_cast<double>(problem.heads);
   }
   const double share = total > max_products ? max_products / total : 1.0;
   const std::int64_t wanted =

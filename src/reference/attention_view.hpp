@@ -1,9 +1,11 @@
 #pragma once
-/// Where the rows of an attention's tensors lie, for fixed and for variable length alike. Pure arithmetic, for every
-/// host implementation.
+/// Where the rows of an attention's tensors lie, for fixed and variable length and for pages alike, and what is stored
+/// there. Pure arithmetic, for every host implementation.
 #include <algorithm>
 #include <cstdint>
+#include <limits>
 
+#include "formats/numbers.hpp"
 #include "thresher/attention.hpp"
 
 namespace thresher::reference {
@@ -15,6 +17,7 @@ struct HeadView {
 };
 
 /// One sequence of the batch: its rows within the packed tensors (variable length), else 0 and the problem's lengths.
+/// Keys in pages have no first row.
 struct Sequence {
   std::int64_t first_query = 0;
   std::int64_t queries = 0;
@@ -34,6 +37,10 @@ inline Sequence sequence(const AttentionProblem& problem, const AttentionTensors
     return {.first_query = 0, .queries = problem.queries, .first_key = 0, .keys = problem.keys};
   }
   const auto* q = static_cast<const std::int32_t*>(tensors.cu_seqlens_q.data) + index;
+  if (problem.page_size > 0) {
+    const std::int32_t keys = static_cast<const std::int32_t*>(tensors.seqused_k.data)[index];
+    return {.first_query = q[0], .queries = q[1] - q[0], .first_key = 0, .keys = keys};
+  }
   const auto* k = static_cast<const std::int32_t*>(tensors.cu_seqlens_k.data) + index;
   return {.first_query = q[0], .queries = q[1] - q[0], .first_key = k[0], .keys = k[1] - k[0]};
 }
@@ -44,6 +51,72 @@ inline HeadView head_view(const Tensor& tensor, std::int64_t batch, std::int64_t
     return {batch * tensor.strides[0] + head * tensor.strides[1], tensor.strides[2]};
   }
   return {first_row * tensor.strides[0] + head * tensor.strides[1], tensor.strides[0]};
+}
+
+/// Where the keys, or the values, of one key/value head of one sequence lie.
+class KeyRows {
+ public:
+  /// `of` is tensors.k or tensors.v.
+  KeyRows(const AttentionProblem& problem, const AttentionTensors& tensors, const Tensor& of, const Sequence& sequence,
+          std::int64_t batch, std::int64_t kv_head)
+      : page_size_(problem.page_size) {
+    if (page_size_ == 0) {
+      view_ = head_view(of, batch, kv_head, sequence.first_key);
+      return;
+    }
+    view_ = {kv_head * of.strides[2], of.strides[1]};
+    page_stride_ = of.strides[0];
+    const Tensor& table = tensors.block_table;
+    pages_ = static_cast<const std::int32_t*>(table.data) + batch * table.strides[0];
+  }
+
+  /// Element offset of key `key` of the sequence.
+  [[nodiscard]] std::int64_t offset(std::int64_t key) const {
+    if (page_size_ == 0) {
+      return view_.offset + key * view_.row_stride;
+    }
+    return view_.offset + pages_[key / page_size_] * page_stride_ + key % page_size_ * view_.row_stride;
+  }
+
+ private:
+  std::int64_t page_size_;
+  HeadView view_;
+  std::int64_t page_stride_ = 0;
+  const std::int32_t* pages_ = nullptr;  ///< of the sequence
+};
+
+/// The stored value at an element offset; one of FP8 is still to be multiplied by its descale.
+inline float stored(const Tensor& tensor, std::int64_t offset) {
+  switch (tensor.format) {
+    case Format::fp8_e4m3: return formats::e4m3_values[static_cast<const std::uint8_t*>(tensor.data)[offset]];
+    case Format::fp16: return formats::fp16_to_float(static_cast<const std::uint16_t*>(tensor.data)[offset]);
+    default: return formats::bf16_to_float(static_cast<const std::uint16_t*>(tensor.data)[offset]);
+  }
+}
+
+/// What applies to the rows of one head of one sequence: logit = scale·key_descale·(q·stored k), the average of stored
+/// values is multiplied by value_descale, and the sink is a logit more.
+struct HeadFactors {
+  float scale = 1.0F;
+  float key_descale = 1.0F;
+  float value_descale = 1.0F;
+  float sink = -std::numeric_limits<float>::infinity();
+};
+
+inline HeadFactors head_factors(const AttentionProblem& problem, const AttentionTensors& tensors, std::int64_t batch,
+                                std::int64_t head) {
+  const std::int64_t kv_head = head / (problem.heads / problem.kv_heads);
+  const auto descale = [&](const Tensor& of) {
+    return of.data == nullptr ? 1.0F
+                              : static_cast<const float*>(of.data)[batch * of.strides[0] + kv_head * of.strides[1]];
+  };
+  HeadFactors factors{.scale = effective_scale(problem),
+                      .key_descale = descale(tensors.k_descale),
+                      .value_descale = descale(tensors.v_descale)};
+  if (problem.sinks) {
+    factors.sink = static_cast<const float*>(tensors.sinks.data)[head];
+  }
+  return factors;
 }
 
 /// Offset of the LSE of query 0: [B,H,Sq], or [H,T] with variable length.

@@ -26,6 +26,8 @@ TEST_P(EdgeCase, FollowsTheDefinition) {
 }
 
 INSTANTIATE_TEST_SUITE_P(CpuAttention, EdgeCase, testing::ValuesIn(test::attention_edge_cases()), test::case_name);
+INSTANTIATE_TEST_SUITE_P(CpuAttentionForServing, EdgeCase, testing::ValuesIn(test::attention_serving_cases()),
+                         test::case_name);
 
 TEST(CpuAttention, DoesNotDependOnTheNumberOfThreads) {
   const AttentionProblem problem{.batch = 2, .heads = 6, .kv_heads = 2, .queries = 150, .keys = 300, .causal = true};

@@ -100,6 +100,33 @@ TEST(AttentionChoice, TakesKnobsAndNamesTheOnesItLacks) {
             "rows_coalesced");
 }
 
+TEST(AttentionChoice, KernelsRefuseWhatTheyDoNotDo) {
+  const auto refusal = [](const AttentionProblem& problem, const std::string& strategy) -> std::string {
+    try {
+      (void)attention_call(problem, {.strategy = strategy}, hopper());
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), ErrorCode::unsupported);
+      return std::string(error.what()).substr(std::string("no strategy of attention can run this problem: ").size());
+    }
+    return "accepted";
+  };
+  AttentionProblem paged{.queries = 4, .keys = 64, .variable_length = true};
+  paged.page_size = 16;
+  paged.pages = 8;
+  for (const char* const strategy : {"pipelined", "split", "simple", "rows", "rows_shared", "rows_coalesced"}) {
+    const auto expect = [&](const AttentionProblem& problem, const std::string& reason) {
+      EXPECT_EQ(refusal(problem, strategy), fmt::format("{}: {}", strategy, reason));
+    };
+    expect(paged, "it takes no keys in pages, problem.page_size is 16");
+    expect({.queries = 4, .keys = 64, .sinks = true}, "it takes no sinks, problem.sinks is true");
+    expect({.queries = 4, .keys = 64, .kv_format = Format::fp8_e4m3},
+           "it takes keys and values in fp16 like the queries, problem.kv_format is fp8_e4m3");
+    expect({.queries = 4, .keys = 64, .value_dim = 128},
+           "it takes values as wide as keys, which are 64, problem.value_dim is 128");
+    expect({.queries = 4, .keys = 64, .head_dim = 256}, "it takes a head_dim of 64 or 128, problem.head_dim is 256");
+  }
+}
+
 TEST(AttentionChoice, KnobsThatNeedTooMuchSharedMemoryAreRefused) {
   EXPECT_THROW((void)attention_call({.queries = 4096, .keys = 4096, .head_dim = 128},
                                     {.strategy = "pipelined", .knobs = {{"keys", "192"}, {"stages", "4"}}}, hopper()),

@@ -46,7 +46,7 @@ TEST(Attention, NoQueriesIsNothingToDo) {
 }
 
 TEST(Attention, ProblemsThatCannotBeAreRefused) {
-  EXPECT_EQ(plan_refusal({.head_dim = 80}), "problem.head_dim is 80, expected 64 or 128");
+  EXPECT_EQ(plan_refusal({.head_dim = 80}), "problem.head_dim is 80, expected 64, 128, 192, 256 or 576");
   EXPECT_EQ(plan_refusal({.heads = 6, .kv_heads = 4}),
             "problem.heads is 6, expected a multiple of problem.kv_heads, which is 4");
   EXPECT_EQ(plan_refusal({.kv_heads = 0}), "problem.kv_heads is 0, expected 1 to 2147483647");
@@ -56,6 +56,16 @@ TEST(Attention, ProblemsThatCannotBeAreRefused) {
             "problem.scale is inf, expected a finite number");
   EXPECT_EQ(plan_refusal({.window_left = -2}), "problem.window_left is -2, expected -1 (unbounded) to 2147483647");
   EXPECT_EQ(plan_refusal({.softcap = -1.0F}), "problem.softcap is -1, expected 0 (none) or a finite number above 0");
+  EXPECT_EQ(plan_refusal({.value_dim = 80}), "problem.value_dim is 80, expected 64, 128, 192, 256 or 512");
+  EXPECT_EQ(plan_refusal({.head_dim = 576}),
+            "problem.value_dim is 0 (problem.head_dim, which is 576), expected 64, 128, 192, 256 or 512");
+  EXPECT_EQ(plan_refusal({.kv_format = Format::bf16}),
+            "problem.kv_format is bf16, expected fp16 (problem.format) or fp8_e4m3");
+  EXPECT_EQ(plan_refusal({.page_size = 16, .pages = 4}),
+            "problem.page_size is 16, which takes problem.variable_length: queries are packed where keys are in pages");
+  EXPECT_EQ(plan_refusal({.page_size = -1, .pages = 4}), "problem.page_size is -1, expected 1 to 2147483647");
+  EXPECT_EQ(plan_refusal({.variable_length = true, .page_size = 16}), "problem.pages is 0, expected 1 to 2147483647");
+  EXPECT_EQ(plan_refusal({.pages = 4}), "problem.pages is 4 without problem.page_size: set both, or neither");
   EXPECT_EQ(plan_refusal({}, {.strategy = "magic"}), "strategy magic is not known: use one of blockwise");
   EXPECT_EQ(plan_refusal({}, {.threads = -1}), "options.threads is -1, expected 0 (all) or more");
 }
@@ -95,6 +105,69 @@ TEST(Attention, TensorsThatDoNotFitAreRefusedAndNothingIsWritten) {
             }),
             "o is in the memory of GPU 0, expected the CPU: copy it there first");
   EXPECT_EQ(run_refusal([](auto& t) { t.lse.shape[2] = 7; }), "lse is [2, 4, 7], expected [2, 4, 8]");
+}
+
+/// Two sequences of 8 queries in all, of at most 20 keys in pages of 8, in FP8 with sinks; `change` spoils the tensors.
+std::string paged_refusal(const std::function<void(AttentionCase&)>& change) {
+  AttentionProblem problem{.batch = 2, .heads = 4, .kv_heads = 2, .queries = 8, .keys = 20, .variable_length = true};
+  problem.kv_format = Format::fp8_e4m3;
+  problem.page_size = 8;
+  problem.pages = 5;
+  problem.sinks = true;
+  AttentionCase c(problem, test::Order::heads_first, {0, 3, 8}, {20, 9});
+  change(c);
+  const std::string sentence = refusal([&] { plan(Device::cpu(), c.problem).run({}, c.tensors); });
+  if (sentence != "accepted") {
+    EXPECT_EQ(c.o, std::vector<std::uint16_t>(c.o.size(), AttentionCase::poison));
+  }
+  return sentence;
+}
+
+TEST(Attention, PagesLengthsAndDescalesAreCheckedOnTheCpu) {
+  EXPECT_EQ(paged_refusal([](auto&) {}), "accepted");
+  EXPECT_EQ(paged_refusal([](auto& c) { c.block_table[5] = -7; }), "accepted") << "no key of sequence 1 is there";
+  EXPECT_EQ(paged_refusal([](auto& c) { c.block_table[4] = 5; }),
+            "block_table[1, 1] is 5, expected 0 to 4: there are 5 pages");
+  EXPECT_EQ(paged_refusal([](auto& c) { c.block_table[0] = -1; }),
+            "block_table[0, 0] is -1, expected 0 to 4: there are 5 pages");
+  EXPECT_EQ(paged_refusal([](auto& c) { c.cu_seqlens_k[1] = 21; }),
+            "seqused_k[1] is 21, expected 0 to problem.keys, which is 20");
+  EXPECT_EQ(paged_refusal([](auto& c) { c.cu_seqlens_k[0] = -1; }),
+            "seqused_k[0] is -1, expected 0 to problem.keys, which is 20");
+  EXPECT_EQ(paged_refusal([](auto& c) { c.k_descale[3] = -1.0F; }),
+            "k_descale[1, 1] is -1, expected a finite number that is not negative");
+  EXPECT_EQ(paged_refusal([](auto& c) { c.v_descale[0] = std::numeric_limits<float>::quiet_NaN(); }),
+            "v_descale[0, 0] is nan, expected a finite number that is not negative");
+  EXPECT_EQ(paged_refusal([](auto& c) { c.k_descale[0] = 0.0F; }), "accepted");
+}
+
+TEST(Attention, TensorsOfPagesSinksAndDescalesThatDoNotFitAreRefused) {
+  EXPECT_EQ(paged_refusal([](auto& c) { c.tensors.k.shape[0] = 4; }), "k is [4, 8, 2, 64], expected [5, 8, 2, 64]");
+  EXPECT_EQ(paged_refusal([](auto& c) { c.tensors.v.format = Format::fp16; }), "v is fp16, expected fp8_e4m3");
+  EXPECT_EQ(paged_refusal([](auto& c) { c.tensors.k.strides[1] = 136; }),
+            "k has stride 136 along dimension 1, expected a multiple of 16 elements that is not negative");
+  EXPECT_EQ(paged_refusal([](auto& c) { c.tensors.block_table.shape[1] = 2; }),
+            "block_table is [2, 2], expected [2, 3]");
+  EXPECT_EQ(paged_refusal([](auto& c) { c.tensors.block_table = {}; }), "block_table is fp16, expected int32");
+  EXPECT_EQ(paged_refusal([](auto& c) { c.tensors.seqused_k.data = nullptr; }), "seqused_k has a null data pointer");
+  EXPECT_EQ(paged_refusal([](auto& c) { c.tensors.cu_seqlens_k = c.tensors.cu_seqlens_q; }),
+            "cu_seqlens_k is given, but seqused_k and block_table say where keys in pages lie: leave it empty");
+  EXPECT_EQ(paged_refusal([](auto& c) { c.tensors.sinks.shape[0] = 2; }), "sinks is [2], expected [4]");
+  EXPECT_EQ(paged_refusal([](auto& c) { c.problem.sinks = false; }),
+            "sinks is given, but problem.sinks is false: leave it empty");
+  EXPECT_EQ(paged_refusal([](auto& c) { c.tensors.k_descale.shape[1] = 4; }), "k_descale is [2, 4], expected [2, 2]");
+  EXPECT_EQ(paged_refusal([](auto& c) { c.tensors.v_descale.strides[0] = -2; }),
+            "v_descale has stride -2 along dimension 0, expected 0 or more");
+  EXPECT_EQ(run_refusal([](auto& t) {
+              static float one = 1.0F;
+              t.v_descale = Tensor::contiguous(&one, Format::fp32, {1, 1});
+            }),
+            "v_descale is given, but keys and values are not fp8_e4m3: leave it empty");
+  EXPECT_EQ(run_refusal([](auto& t) {
+              static std::int32_t one = 1;
+              t.block_table = Tensor::contiguous(&one, Format::int32, {1, 1});
+            }),
+            "block_table is given, but problem.page_size is 0 (no pages): leave it empty");
 }
 
 std::string offsets_refusal(std::vector<std::int32_t> q, std::vector<std::int32_t> k) {

@@ -2,7 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <set>
 #include <tuple>
 
@@ -20,7 +22,7 @@ bool same(double a, double b) { return a == b || (std::isnan(a) && std::isnan(b)
 /// `rows` holds what the dense `whole` has in its places.
 void expect_rows_of(const AttentionRows& rows, const AttentionResult& whole, const AttentionCase& c,
                     const std::string& name) {
-  const auto width = static_cast<std::size_t>(c.problem.head_dim);
+  const auto width = static_cast<std::size_t>(effective_value_dim(c.problem));
   for (std::size_t i = 0; i < rows.samples.size(); ++i) {
     const AttentionSample& at = rows.samples[i];
     const DensePosition place =
@@ -33,7 +35,9 @@ void expect_rows_of(const AttentionRows& rows, const AttentionResult& whole, con
 }
 
 TEST(AttentionRows, AreTheDefinitionsAndThePlainComputationsBitForBit) {
-  for (const test::NamedCase& named : test::attention_edge_cases(true)) {
+  std::vector<test::NamedCase> cases = test::attention_edge_cases(true);
+  std::ranges::move(test::attention_serving_cases(), std::back_inserter(cases));
+  for (const test::NamedCase& named : cases) {
     const auto c = named.make();
     const auto samples = sample_queries(c->problem, c->tensors, no_limit, 1);
     EXPECT_EQ(static_cast<std::int64_t>(samples.size()),

@@ -3,7 +3,10 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <iterator>
 #include <limits>
+#include <memory>
+#include <numeric>
 
 #include "reference/attention_judgement.hpp"
 #include "support/attention_case.hpp"
@@ -108,6 +111,107 @@ TEST(AttentionDefinition, TheThreadedPathEqualsIt) {
     for (std::size_t i = 0; i < slow.lse.size(); ++i) {
       ASSERT_TRUE(slow.lse[i] == fast.lse[i] || (std::isnan(slow.lse[i]) && std::isnan(fast.lse[i]))) << named.name;
     }
+  }
+}
+
+/// The keys and values of a case in pages, gathered one sequence after another, as a case without pages.
+std::unique_ptr<AttentionCase> gathered(const AttentionCase& paged) {
+  AttentionProblem problem = paged.problem;
+  const std::vector<std::int32_t>& lengths = paged.cu_seqlens_k;
+  std::vector<std::int32_t> offsets{0};
+  std::partial_sum(lengths.begin(), lengths.end(), std::back_inserter(offsets));
+  problem.keys = offsets.back();
+  problem.page_size = problem.pages = 0;
+  auto made = std::make_unique<AttentionCase>(problem, test::Order::heads_first, paged.cu_seqlens_q, offsets);
+  const auto row_elements = static_cast<std::size_t>(problem.kv_heads * problem.head_dim);
+  const auto columns = static_cast<std::size_t>(paged.tensors.block_table.shape[1]);
+  const auto page_size = static_cast<std::size_t>(paged.problem.page_size);
+  std::size_t row = 0;
+  for (std::size_t sequence = 0; sequence < lengths.size(); ++sequence) {
+    for (std::size_t key = 0; key < static_cast<std::size_t>(lengths[sequence]); ++key, ++row) {
+      const auto page = static_cast<std::size_t>(paged.block_table[sequence * columns + key / page_size]);
+      const auto from = static_cast<std::ptrdiff_t>((page * page_size + key % page_size) * row_elements);
+      const auto to = static_cast<std::ptrdiff_t>(row * row_elements);
+      std::copy_n(paged.k.begin() + from, row_elements, made->k.begin() + to);
+      std::copy_n(paged.v.begin() + from, row_elements, made->v.begin() + to);
+    }
+  }
+  made->q = paged.q;
+  made->tensors.q.data = made->q.data();
+  return made;
+}
+
+TEST(AttentionDefinition, KeysInPagesAreThoseThatTheTableNames) {
+  AttentionProblem problem{.batch = 4, .heads = 4, .kv_heads = 2, .queries = 9, .keys = 40, .causal = true};
+  problem.variable_length = true;
+  problem.page_size = 8;
+  problem.pages = 16;
+  const AttentionCase paged(problem, test::Order::heads_first, {0, 1, 4, 5, 9}, {40, 17, 0, 8});
+  const auto packed = gathered(paged);
+  const AttentionResult found = attention(problem, paged.tensors);
+  const AttentionResult expected = attention(packed->problem, packed->tensors);
+  EXPECT_EQ(found.o, expected.o);
+  EXPECT_EQ(found.lse, expected.lse);
+}
+
+TEST(AttentionDefinition, ASinkIsALogitWithoutAValueThatNeitherScaleNorCapTouches) {
+  AttentionProblem problem{.heads = 2, .kv_heads = 1, .queries = 6, .keys = 4, .causal = true, .scale = 0.25F};
+  problem.softcap = 0.5F;
+  AttentionCase c(problem);
+  const AttentionResult without = attention(problem, c.tensors);
+  c.problem.sinks = true;
+  c.sinks = {3.0F, -1.0F};
+  c.tensors.sinks = Tensor::contiguous(c.sinks.data(), Format::fp32, {2});
+  const AttentionResult with = attention(c.problem, c.tensors);
+  for (std::size_t row = 0; row < 12; ++row) {
+    const double sink = row < 6 ? 3.0 : -1.0;
+    const double sum = std::exp(without.lse[row]);
+    EXPECT_NEAR(with.lse[row], std::log(sum + std::exp(sink)), 1e-13) << row;
+    for (std::size_t d = 0; d < 64; ++d) {
+      EXPECT_NEAR(with.o[row * 64 + d], without.o[row * 64 + d] * sum / (sum + std::exp(sink)), 1e-13);
+    }
+  }
+  EXPECT_EQ(with.lse[0], 3.0);  // queries 0 and 1 see no key
+  EXPECT_EQ(with.o[0], 0.0);
+}
+
+TEST(AttentionDefinition, FP8KeysAreTheirCodesTimesTheDescaleOfTheirSequenceAndHead) {
+  AttentionProblem problem{.batch = 2, .heads = 4, .kv_heads = 2, .queries = 3, .keys = 5, .format = Format::bf16};
+  AttentionProblem of_codes = problem;
+  of_codes.kv_format = Format::fp8_e4m3;
+  AttentionCase wide(problem);
+  AttentionCase codes(of_codes);
+  codes.q = wide.q;
+  codes.k_descale = {1.0F, 2.0F, 0.5F, 4.0F};  // powers of two, so that bf16 holds the products
+  codes.v_descale = {2.0F, 0.25F, 1.0F, 8.0F};
+  const std::size_t elements_of_head = 5 * 64;
+  for (std::size_t i = 0; i < wide.k.size(); ++i) {
+    const std::size_t head = i / elements_of_head;
+    wide.k[i] = formats::float_to_bf16(formats::e4m3_to_float(codes.k_codes[i]) * codes.k_descale[head]);
+    wide.v[i] = formats::float_to_bf16(formats::e4m3_to_float(codes.v_codes[i]) * codes.v_descale[head]);
+  }
+  const AttentionResult found = attention(of_codes, codes.tensors);
+  const AttentionResult expected = attention(problem, wide.tensors);
+  for (std::size_t i = 0; i < found.o.size(); ++i) {
+    ASSERT_NEAR(found.o[i], expected.o[i], 1e-12);
+  }
+  for (std::size_t i = 0; i < found.lse.size(); ++i) {
+    ASSERT_NEAR(found.lse[i], expected.lse[i], 1e-12);
+  }
+}
+
+TEST(AttentionDefinition, AValueDimensionOfItsOwnTakesTheFirstColumnsOfAWiderOne) {
+  AttentionProblem narrow_values{.heads = 2, .queries = 4, .keys = 6, .head_dim = 128, .value_dim = 64};
+  AttentionProblem wide_values = narrow_values;
+  wide_values.value_dim = 0;
+  AttentionCase wide(wide_values);
+  AttentionTensors narrow = wide.tensors;
+  narrow.v.shape[3] = narrow.o.shape[3] = 64;
+  const AttentionResult expected = attention(wide_values, wide.tensors);
+  const AttentionResult found = attention(narrow_values, narrow);
+  EXPECT_EQ(found.lse, expected.lse);
+  for (std::size_t i = 0; i < found.o.size(); ++i) {
+    ASSERT_EQ(found.o[i], expected.o[i / 64 * 128 + i % 64]);
   }
 }
 

@@ -3,10 +3,13 @@
 /// right.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cctype>
 #include <cstdint>
 #include <functional>
+#include <limits>
 #include <memory>
+#include <numeric>
 #include <random>
 #include <string>
 #include <vector>
@@ -20,7 +23,8 @@ namespace thresher::test {
 /// Memory order of q, k, v and o with fixed length; the shape is [B,H,S,D] in both.
 enum class Order { heads_first, rows_first };
 
-/// Tensors of a problem on the CPU. o and lse are poisoned.
+/// Tensors of a problem on the CPU. o and lse are poisoned, and with pages everything that no sequence uses is NaN: the
+/// lengths of keys are then `cu_k`, and pages lie in random order.
 class AttentionCase {
  public:
   static constexpr std::uint16_t poison = 0x7E5A;  // NaN in fp16, a large number in bf16
@@ -29,10 +33,13 @@ class AttentionCase {
   explicit AttentionCase(const AttentionProblem& of, Order order = Order::heads_first,
                          std::vector<std::int32_t> cu_q = {}, std::vector<std::int32_t> cu_k = {}, unsigned seed = 1)
       : problem(of), cu_seqlens_q(std::move(cu_q)), cu_seqlens_k(std::move(cu_k)), random_(seed) {
-    tensors.q = make(q, problem.heads, problem.queries, order, 1.0F);
-    tensors.k = make(k, problem.kv_heads, problem.keys, order, 1.0F);
-    tensors.v = make(v, problem.kv_heads, problem.keys, order, 1.0F);
-    tensors.o = make(o, problem.heads, problem.queries, order, 0.0F);
+    tensors.q = make(q, problem.heads, problem.queries, problem.head_dim, order);
+    if (problem.page_size > 0) {
+      make_table();
+    }
+    tensors.k = make_keys(k, k_codes, problem.head_dim, order);
+    tensors.v = make_keys(v, v_codes, effective_value_dim(problem), order);
+    tensors.o = make(o, problem.heads, problem.queries, effective_value_dim(problem), order);
     std::fill(o.begin(), o.end(), poison);
     const std::int64_t rows = problem.variable_length ? problem.queries : problem.batch * problem.queries;
     lse.assign(static_cast<std::size_t>(problem.heads * rows + 1), lse_poison);
@@ -41,8 +48,11 @@ class AttentionCase {
                       : Tensor::contiguous(lse.data(), Format::fp32, {problem.batch, problem.heads, problem.queries});
     if (problem.variable_length) {
       tensors.cu_seqlens_q = Tensor::contiguous(cu_seqlens_q.data(), Format::int32, {problem.batch + 1});
-      tensors.cu_seqlens_k = Tensor::contiguous(cu_seqlens_k.data(), Format::int32, {problem.batch + 1});
+      if (problem.page_size == 0) {
+        tensors.cu_seqlens_k = Tensor::contiguous(cu_seqlens_k.data(), Format::int32, {problem.batch + 1});
+      }
     }
+    make_factors();
   }
   AttentionCase(const AttentionCase&) = delete;
   AttentionCase& operator=(const AttentionCase&) = delete;
@@ -52,9 +62,10 @@ class AttentionCase {
   }
   /// Sets one element of k or v: sequence 0, `head`, row, column (-1: the whole row).
   void set(Tensor& tensor, std::int64_t head, std::int64_t row, std::int64_t column, float value) {
-    const reference::HeadView view = reference::head_view(tensor, 0, head, 0);
-    auto* data = static_cast<std::uint16_t*>(tensor.data) + view.offset + row * view.row_stride;
-    for (std::int64_t d = 0; d < problem.head_dim; ++d) {
+    const reference::Sequence first = reference::sequence(problem, tensors, 0);
+    auto* data = static_cast<std::uint16_t*>(tensor.data) +
+                 reference::KeyRows(problem, tensors, tensor, first, 0, head).offset(row);
+    for (std::int64_t d = 0; d < tensor.shape[static_cast<std::size_t>(tensor.rank - 1)]; ++d) {
       if (column < 0 || column == d) {
         data[d] = narrow(value);
       }
@@ -70,27 +81,115 @@ class AttentionCase {
   AttentionProblem problem;
   AttentionTensors tensors;
   std::vector<std::uint16_t> q, k, v, o;
-  std::vector<float> lse;
-  std::vector<std::int32_t> cu_seqlens_q, cu_seqlens_k;
+  std::vector<std::uint8_t> k_codes, v_codes;  ///< FP8 keys and values, in place of k and v
+  std::vector<float> lse, sinks, k_descale, v_descale;
+  std::vector<std::int32_t> cu_seqlens_q, cu_seqlens_k, block_table;  ///< with pages cu_seqlens_k is seqused_k
 
  private:
-  Tensor make(std::vector<std::uint16_t>& storage, std::int64_t heads, std::int64_t rows, Order order,
-              float deviation) {
-    const std::int64_t width = problem.head_dim;
+  Tensor make(std::vector<std::uint16_t>& storage, std::int64_t heads, std::int64_t rows, std::int64_t width,
+              Order order) {
     const std::int64_t batch = problem.variable_length ? 1 : problem.batch;
     storage.resize(static_cast<std::size_t>(batch * heads * rows * width));
     std::normal_distribution<float> normal(0.0F, 1.0F);
     for (std::uint16_t& value : storage) {
-      value = narrow(deviation * normal(random_));
+      value = narrow(normal(random_));
     }
+    return view(storage.data(), problem.format, heads, rows, width, order);
+  }
+
+  [[nodiscard]] Tensor view(void* data, Format format, std::int64_t heads, std::int64_t rows, std::int64_t width,
+                            Order order) const {
     if (problem.variable_length) {
-      return Tensor::contiguous(storage.data(), problem.format, {rows, heads, width});
+      return Tensor::contiguous(data, format, {rows, heads, width});
     }
-    Tensor tensor = Tensor::contiguous(storage.data(), problem.format, {batch, heads, rows, width});
+    Tensor tensor = Tensor::contiguous(data, format, {problem.batch, heads, rows, width});
     if (order == Order::rows_first) {
       tensor.strides = {rows * heads * width, width, heads * width, 1};
     }
     return tensor;
+  }
+
+  /// Keys or values: 16 bits or FP8, in pages or not.
+  Tensor make_keys(std::vector<std::uint16_t>& storage, std::vector<std::uint8_t>& codes, std::int64_t width,
+                   Order order) {
+    const bool is_paged = problem.page_size > 0;
+    const std::int64_t rows = is_paged ? problem.pages * problem.page_size : problem.keys;
+    Tensor tensor = make(storage, problem.kv_heads, rows, width, order);
+    if (problem.kv_format) {
+      for (const std::uint16_t value : storage) {
+        codes.push_back(formats::float_to_e4m3(problem.format == Format::fp16 ? formats::fp16_to_float(value)
+                                                                              : formats::bf16_to_float(value)));
+      }
+      tensor = view(codes.data(), *problem.kv_format, problem.kv_heads, rows, width, order);
+    }
+    if (is_paged) {
+      tensor =
+          Tensor::contiguous(tensor.data, tensor.format, {problem.pages, problem.page_size, problem.kv_heads, width});
+      poison_unused(storage, codes, width);
+    }
+    return tensor;
+  }
+
+  /// Every row of the pool that is no sequence's key.
+  void poison_unused(std::vector<std::uint16_t>& storage, std::vector<std::uint8_t>& codes, std::int64_t width) const {
+    std::vector<bool> is_used(static_cast<std::size_t>(problem.pages * problem.page_size));
+    const std::int64_t columns = static_cast<std::int64_t>(block_table.size()) / problem.batch;
+    for (std::int64_t sequence = 0; sequence < problem.batch; ++sequence) {
+      for (std::int64_t key = 0; key < cu_seqlens_k[static_cast<std::size_t>(sequence)]; ++key) {
+        const std::int64_t page = block_table[static_cast<std::size_t>(sequence * columns + key / problem.page_size)];
+        is_used[static_cast<std::size_t>(page * problem.page_size + key % problem.page_size)] = true;
+      }
+    }
+    const std::int64_t row_elements = problem.kv_heads * width;
+    for (std::size_t row = 0; row < is_used.size(); ++row) {
+      if (is_used[row]) {
+        continue;
+      }
+      const auto first = static_cast<std::ptrdiff_t>(row) * row_elements;
+      std::fill_n(storage.begin() + first, row_elements, narrow(std::numeric_limits<float>::quiet_NaN()));
+      if (!codes.empty()) {
+        std::fill_n(codes.begin() + first, row_elements, std::uint8_t{0x7F});
+      }
+    }
+  }
+
+  /// A page of its own for every place that a sequence uses; nonsense behind them.
+  void make_table() {
+    std::vector<std::int32_t> free_pages(static_cast<std::size_t>(problem.pages));
+    std::iota(free_pages.begin(), free_pages.end(), 0);
+    std::shuffle(free_pages.begin(), free_pages.end(), random_);
+    const std::int64_t columns = (problem.keys + problem.page_size - 1) / problem.page_size;
+    block_table.assign(static_cast<std::size_t>(problem.batch * columns), -7);
+    for (std::int64_t sequence = 0; sequence < problem.batch; ++sequence) {
+      const std::int64_t keys = cu_seqlens_k[static_cast<std::size_t>(sequence)];
+      for (std::int64_t place = 0; place * problem.page_size < keys; ++place) {
+        block_table[static_cast<std::size_t>(sequence * columns + place)] = free_pages.back();
+        free_pages.pop_back();
+      }
+    }
+    tensors.block_table = Tensor::contiguous(block_table.data(), Format::int32, {problem.batch, columns});
+    tensors.seqused_k = Tensor::contiguous(cu_seqlens_k.data(), Format::int32, {problem.batch});
+  }
+
+  void make_factors() {
+    std::uniform_real_distribution<float> near_one(0.5F, 2.0F);
+    if (problem.sinks) {
+      sinks.resize(static_cast<std::size_t>(problem.heads));
+      for (float& sink : sinks) {
+        sink = 2.0F * near_one(random_) - 2.0F;
+      }
+      tensors.sinks = Tensor::contiguous(sinks.data(), Format::fp32, {problem.heads});
+    }
+    if (problem.kv_format) {
+      for (std::vector<float>* const descales : {&k_descale, &v_descale}) {
+        descales->resize(static_cast<std::size_t>(problem.batch * problem.kv_heads));
+        for (float& descale : *descales) {
+          descale = near_one(random_);
+        }
+      }
+      tensors.k_descale = Tensor::contiguous(k_descale.data(), Format::fp32, {problem.batch, problem.kv_heads});
+      tensors.v_descale = Tensor::contiguous(v_descale.data(), Format::fp32, {problem.batch, problem.kv_heads});
+    }
   }
 
   std::mt19937 random_;
@@ -113,5 +212,8 @@ inline std::string case_name(const ::testing::TestParamInfo<NamedCase>& tested) 
 
 /// The edge cases; see attention_cases.cpp.
 std::vector<NamedCase> attention_edge_cases(bool small_only = false);
+
+/// Keys in pages and in FP8, sinks, head dimension 256, values of another width, and all of them together.
+std::vector<NamedCase> attention_serving_cases();
 
 }  // namespace thresher::test

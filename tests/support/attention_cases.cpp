@@ -2,8 +2,10 @@
 #include <fmt/format.h>
 
 #include <cmath>
+#include <iterator>
 #include <limits>
 #include <memory>
+#include <numeric>
 
 #include "support/attention_case.hpp"
 
@@ -166,7 +168,146 @@ void add_variable_length(Cases& cases) {
   }
 }
 
+/// Queries and keys of each sequence.
+struct Lengths {
+  std::vector<std::int32_t> queries;
+  std::vector<std::int32_t> keys;
+};
+
+/// Decode beside chunks of a prompt; no keys, no queries, more queries than keys, and pages that are just full.
+const Lengths mixed{{1, 3, 0, 1, 20, 2, 1}, {33, 16, 40, 0, 50, 1, 64}};
+
+std::vector<std::int32_t> offsets(const std::vector<std::int32_t>& lengths) {
+  std::vector<std::int32_t> all{0};
+  std::partial_sum(lengths.begin(), lengths.end(), std::back_inserter(all));
+  return all;
+}
+
+/// `problem` with the mixed lengths in pages of `page_size`, and some pages more than they take.
+AttentionProblem in_pages(AttentionProblem problem, std::int64_t page_size) {
+  problem.variable_length = true;
+  problem.batch = static_cast<std::int64_t>(mixed.queries.size());
+  problem.queries = offsets(mixed.queries).back();
+  problem.keys = 70;
+  problem.page_size = page_size;
+  problem.pages = 3;
+  for (const std::int64_t keys : mixed.keys) {
+    problem.pages += (keys + page_size - 1) / page_size;
+  }
+  return problem;
+}
+
+void add_paged(Cases& cases, const std::string& title, const AttentionProblem& problem, const Change& change = {}) {
+  cases.push_back({title, [=] {
+                     auto made = std::make_unique<AttentionCase>(problem, Order::heads_first, offsets(mixed.queries),
+                                                                 mixed.keys);
+                     if (change) {
+                       change(*made);
+                     }
+                     return made;
+                   }});
+}
+
+void add_pages(Cases& cases) {
+  const AttentionProblem plain{.heads = 4, .kv_heads = 2, .causal = true};
+  for (const std::int64_t page_size : {1, 7, 16, 256}) {
+    add_paged(cases, fmt::format("pages_of_{}", page_size), in_pages(plain, page_size));
+  }
+  AttentionProblem wide{.heads = 8, .kv_heads = 1, .head_dim = 256, .format = Format::bf16, .causal = true};
+  wide.softcap = 20.0F;
+  wide.window_left = 30;
+  add_paged(cases, "pages_d256_window_softcap", in_pages(wide, 16));
+  add_paged(cases, "pages_of_keys_and_values_side_by_side", in_pages(plain, 16), [](AttentionCase& c) {
+    const std::int64_t row = c.tensors.k.strides[1];
+    std::vector<std::uint16_t> both;
+    for (std::int64_t i = 0; i < c.problem.pages * c.problem.page_size; ++i) {
+      both.insert(both.end(), c.k.begin() + i * row, c.k.begin() + (i + 1) * row);
+      both.insert(both.end(), c.v.begin() + i * row, c.v.begin() + (i + 1) * row);
+    }
+    c.k = std::move(both);
+    c.tensors.k.data = c.k.data();
+    c.tensors.v.data = c.k.data() + row;
+    for (Tensor* const tensor : {&c.tensors.k, &c.tensors.v}) {
+      tensor->strides[0] *= 2;
+      tensor->strides[1] *= 2;
+    }
+  });
+}
+
+void add_sinks(Cases& cases) {
+  for (const Format format : {Format::fp16, Format::bf16}) {
+    AttentionProblem problem = shape(40, 90, true, 64, format);
+    problem.sinks = true;
+    problem.window_left = 20;
+    add(cases, fmt::format("sinks_{}", name(format)), problem, [](AttentionCase& c) {
+      c.sinks = {12.0F, -infinity};  // larger than every logit; none
+    });
+  }
+  AttentionProblem unseen = shape(200, 60);
+  unseen.sinks = true;
+  unseen.softcap = 3.0F;
+  unseen.window_left = 10;
+  unseen.window_right = 20;
+  add(cases, "sinks_of_rows_that_see_no_key", unseen, [](AttentionCase& c) {
+    c.sinks = {7.0F, -4.0F};  // beyond the softcap
+  });
+  AttentionProblem paged{.heads = 8, .kv_heads = 1, .format = Format::bf16, .causal = true, .window_left = 25};
+  paged.sinks = true;
+  add_paged(cases, "pages_sinks_window", in_pages(paged, 16));
+}
+
+void add_fp8(Cases& cases) {
+  AttentionProblem fixed{.batch = 2, .heads = 4, .kv_heads = 2, .queries = 20, .keys = 150, .causal = true};
+  fixed.kv_format = Format::fp8_e4m3;
+  add(cases, "fp8_keys", fixed);
+  add(cases, "fp8_keys_without_descales", fixed, [](AttentionCase& c) {
+    c.tensors.k_descale = {};
+    c.tensors.v_descale = {};
+  });
+  AttentionProblem paged{.heads = 4, .kv_heads = 2, .head_dim = 128, .format = Format::bf16, .causal = true};
+  paged.kv_format = Format::fp8_e4m3;
+  add_paged(cases, "pages_fp8_keys", in_pages(paged, 16));
+  add_paged(cases, "pages_fp8_keys_one_descale", in_pages(paged, 16), [](AttentionCase& c) {
+    c.tensors.k_descale.strides = {};
+    c.tensors.v_descale.strides = {};
+  });
+}
+
+void add_value_dims(Cases& cases) {
+  AttentionProblem prefill = shape(33, 65, true, 192, Format::bf16);
+  prefill.value_dim = 128;
+  add(cases, "d192_values_128", prefill);
+  add(cases, "d192_values_128_rows_first", prefill, {}, Order::rows_first);
+  AttentionProblem latent{.heads = 5, .head_dim = 576, .value_dim = 512, .format = Format::bf16, .causal = true};
+  add_paged(cases, "pages_d576_values_512", in_pages(latent, 64));
+  AttentionProblem wider = shape(20, 40, false, 64);
+  wider.value_dim = 256;
+  add(cases, "d64_values_256", wider);
+  add(cases, "d256", shape(70, 150, true, 256));
+}
+
+void add_all_together(Cases& cases) {
+  AttentionProblem problem{.heads = 6, .kv_heads = 2, .head_dim = 256, .value_dim = 128, .format = Format::bf16};
+  problem.kv_format = Format::fp8_e4m3;
+  problem.scale = -0.1F;
+  problem.window_left = 30;
+  problem.window_right = 2;
+  problem.softcap = 5.0F;
+  problem.sinks = true;
+  add_paged(cases, "all_together", in_pages(problem, 7));
+}
+
 }  // namespace
+
+std::vector<NamedCase> attention_serving_cases() {
+  Cases cases;
+  add_pages(cases);
+  add_sinks(cases);
+  add_fp8(cases);
+  add_value_dims(cases);
+  add_all_together(cases);
+  return cases;
+}
 
 std::vector<NamedCase> attention_edge_cases(bool small_only) {
   Cases cases;

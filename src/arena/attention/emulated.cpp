@@ -66,11 +66,10 @@ std::vector<strategies::NamedTensor> tensors_of(const AttentionTask& task, Stora
   };
   named.cu_seqlens_q = view(storage.query_offsets);
   named.cu_seqlens_k = view(storage.key_offsets);
-  constexpr std::array names{"q", "k", "v", "o", "lse", "cu_seqlens_q", "cu_seqlens_k"};
   const auto in_order = strategies::attention::in_order(named);
   std::vector<strategies::NamedTensor> tensors;
   for (std::size_t i = 0; i < in_order.size(); ++i) {
-    tensors.push_back({names[i], in_order[i]});
+    tensors.push_back({strategies::attention::tensor_names[i], in_order[i]});
   }
   return tensors;
 }

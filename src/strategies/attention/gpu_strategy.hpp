@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "strategies/attention/abilities.hpp"
 #include "strategies/attention/launch.hpp"
 #include "strategies/refusal.hpp"
 #include "strategies/strategy.hpp"
@@ -57,6 +58,9 @@ class GpuStrategy : public Strategy<AttentionProblem> {
     const Config config = with(problem, knobs);
     if (std::optional<std::string> reason = not_made_for(problem, device)) {
       return {*std::move(reason)};
+    }
+    if (std::vector<std::string> all = beyond(abilities(), problem); !all.empty()) {
+      return all;
     }
     std::vector<std::string> all = obstacles_of(problem, config);
     for (const auto& [argument, rows] : {std::pair{"queries", problem.queries}, std::pair{"keys", problem.keys}}) {
@@ -126,6 +130,7 @@ class GpuStrategy : public Strategy<AttentionProblem> {
   }
 
  protected:
+  [[nodiscard]] virtual Abilities abilities() const { return {}; }
   /// Whether it is a candidate for this problem where it is not asked for by name.
   [[nodiscard]] virtual bool is_entered(const AttentionProblem&, const DeviceSpec&) const { return true; }
   /// Its choice for a problem, before any knob is asked for.

@@ -8,7 +8,7 @@
 
 namespace thresher::strategies::attention {
 
-/// Data of the last three is null where there is none.
+/// Data of those behind the output is null where there is none.
 enum TensorIndex : std::size_t {
   query_index,
   key_index,
@@ -17,18 +17,38 @@ enum TensorIndex : std::size_t {
   lse_index,
   query_offsets_index,  ///< cu_seqlens_q
   key_offsets_index,    ///< cu_seqlens_k
+  block_table_index,
+  used_keys_index,  ///< seqused_k
+  sinks_index,
+  key_descale_index,
+  value_descale_index,
   tensor_count,
 };
 
+inline constexpr std::array<const char*, tensor_count> tensor_names{
+    "q",           "k",         "v",     "o",         "lse",      "cu_seqlens_q", "cu_seqlens_k",
+    "block_table", "seqused_k", "sinks", "k_descale", "v_descale"};
+
 inline std::array<Tensor, tensor_count> in_order(const AttentionTensors& of) {
-  return {of.q, of.k, of.v, of.o, of.lse, of.cu_seqlens_q, of.cu_seqlens_k};
+  return {of.q,           of.k,         of.v,     of.o,         of.lse,      of.cu_seqlens_q, of.cu_seqlens_k,
+          of.block_table, of.seqused_k, of.sinks, of.k_descale, of.v_descale};
 }
 
 /// The same by their names.
 inline AttentionTensors named(const CallTensors& call) {
   const auto& all = call.tensors;
-  return {all[query_index], all[key_index],           all[value_index],      all[output_index],
-          all[lse_index],   all[query_offsets_index], all[key_offsets_index]};
+  return {.q = all[query_index],
+          .k = all[key_index],
+          .v = all[value_index],
+          .o = all[output_index],
+          .lse = all[lse_index],
+          .cu_seqlens_q = all[query_offsets_index],
+          .cu_seqlens_k = all[key_offsets_index],
+          .block_table = all[block_table_index],
+          .seqused_k = all[used_keys_index],
+          .sinks = all[sinks_index],
+          .k_descale = all[key_descale_index],
+          .v_descale = all[value_descale_index]};
 }
 
 }  // namespace thresher::strategies::attention
