@@ -130,6 +130,10 @@ std::vector<std::string> attention_strategies(const Device& device);
 /// Throws Error(invalid_argument) unless the offsets start at 0, never decrease and end at `rows`. `argument` is named.
 void validate_cu_seqlens(std::string_view argument, std::span<const std::int32_t> offsets, std::int64_t rows);
 
+/// The same of a problem with pages unless `seqused_k` and `block_table`, which lie in this CPU's memory, have their
+/// shapes, each length is 0 … problem.keys, and each page that a sequence uses is one of problem.pages.
+void validate_pages(const AttentionProblem& problem, const Tensor& block_table, const Tensor& seqused_k);
+
 }  // namespace thresher
 
 // So that plans can be kept by what they were made for.

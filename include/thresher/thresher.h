@@ -551,7 +551,7 @@ typedef struct thresher_attention_problem {
   int64_t kv_heads;       /* 1 by default */
   int64_t queries;        /* of a sequence, or with variable_length of all together */
   int64_t keys;           /* as queries */
-  int64_t head_dim;       /* 64 or 128 */
+  int64_t head_dim;       /* of q and k: 64, 128, 192, 256 or 576 */
   int32_t causal;         /* 0, the default, or 1 */
   int32_t has_scale;      /* 0, the default: the scale is 1/sqrt(head_dim); 1: it is `scale` */
   float scale;
@@ -559,7 +559,12 @@ typedef struct thresher_attention_problem {
   int64_t window_left;  /* keys to the left that are visible, -1, the default, for all */
   int64_t window_right; /* as window_left */
   int32_t variable_length;
-  int32_t reserved; /* 0 */
+  int32_t sinks;             /* 1: a logit of each query head joins its rows' sums; 0 by default */
+  int64_t value_dim;         /* of v and o: 64, 128, 192, 256 or 512; 0, the default: head_dim */
+  int64_t page_size;         /* keys of a page; 0, the default: none are in pages */
+  int64_t pages;             /* of the pool that k and v are */
+  int32_t has_kv_format;     /* 0, the default: k and v are in `format`; 1: in kv_format */
+  thresher_format kv_format; /* `format` or THRESHER_FP8_E4M3 */
 } thresher_attention_problem;
 
 typedef struct thresher_attention_options {
@@ -583,8 +588,11 @@ typedef struct thresher_tensor {
   int64_t strides[4]; /* in elements; all 0 for a contiguous tensor */
 } thresher_tensor;
 
-/* q and o [B,H,Sq,D], k and v [B,Hk,Sk,D]; with variable_length [T,H,D] and [Tk,Hk,D]. lse: float32 [B,H,Sq] or [H,T],
- * or null when it is not wanted. cu_seqlens: int32 [B+1], with variable_length alone, else null. */
+/* q and o [B,H,Sq,D], k and v [B,Hk,Sk,D]; with variable_length [T,H,D] and [Tk,Hk,D]; with pages k and v are
+ * [pages,page_size,Hk,D]. lse: float32 [B,H,Sq] or [H,T], or null when it is not wanted. cu_seqlens: int32 [B+1], with
+ * variable_length alone, else null, as cu_seqlens_k is with pages. block_table: int32 [B,ceil(keys/page_size)] and
+ * seqused_k: int32 [B], with pages alone. sinks: float32 [H], with problem.sinks alone. Descales: float32 [B,Hk], where
+ * strides of 0 share one, with FP8 keys; null for 1. */
 typedef struct thresher_attention_tensors {
   uint32_t struct_size;
   int32_t reserved; /* 0 */
@@ -595,6 +603,11 @@ typedef struct thresher_attention_tensors {
   const thresher_tensor* lse;
   const thresher_tensor* cu_seqlens_q;
   const thresher_tensor* cu_seqlens_k;
+  const thresher_tensor* block_table;
+  const thresher_tensor* seqused_k;
+  const thresher_tensor* sinks;
+  const thresher_tensor* k_descale;
+  const thresher_tensor* v_descale;
 } thresher_attention_tensors;
 
 typedef struct thresher_attention thresher_attention;
@@ -613,7 +626,8 @@ THRESHER_API thresher_status thresher_attention_plan(thresher_device device, con
 THRESHER_API void thresher_attention_destroy(thresher_attention* plan);
 THRESHER_API size_t thresher_attention_workspace_bytes(const thresher_attention* plan);
 THRESHER_API const char* thresher_attention_strategy(const thresher_attention* plan);
-/* On a GPU the contents of cu_seqlens are not looked at, but nothing outside the tensors is touched. */
+/* On a GPU the contents of cu_seqlens, block_table, seqused_k and descales are not looked at by the host, but nothing
+ * outside the tensors is touched. */
 THRESHER_API thresher_status thresher_attention_run(const thresher_attention* plan, void* stream,
                                                     const thresher_attention_tensors* tensors, void* workspace);
 
@@ -631,6 +645,23 @@ THRESHER_API thresher_status thresher_attention_run_flat(const thresher_attentio
                                                          const int64_t* v_strides, void* o, const int64_t* o_strides,
                                                          float* lse, const int32_t* cu_seqlens_q,
                                                          const int32_t* cu_seqlens_k, void* workspace);
+
+/* The same with what serving adds: kv_format is `format` where keys and values are no FP8, value_dim 0 for head_dim,
+ * page_size 0 for no pages. */
+THRESHER_API thresher_status thresher_attention_plan_serving_flat(
+    int32_t device_kind, int32_t device_ordinal, int32_t format, int32_t kv_format, int64_t batch, int64_t heads,
+    int64_t kv_heads, int64_t queries, int64_t keys, int64_t head_dim, int64_t value_dim, int32_t causal,
+    const float* scale, int64_t window_left, int64_t window_right, const float* softcap, int32_t variable_length,
+    int64_t page_size, int64_t pages, int32_t sinks, const char* strategy, const char* knobs, int32_t dependent_launch,
+    int32_t threads, thresher_attention** plan);
+/* block_table: rows are block_table_stride elements apart, 0 for contiguous ones; descales: two strides, null for
+ * contiguous [B,Hk]; sinks and seqused_k are contiguous. What the plan has no use for is null. */
+THRESHER_API thresher_status thresher_attention_run_serving_flat(
+    const thresher_attention* plan, void* stream, const void* q, const int64_t* q_strides, const void* k,
+    const int64_t* k_strides, const void* v, const int64_t* v_strides, void* o, const int64_t* o_strides, float* lse,
+    const int32_t* cu_seqlens_q, const int32_t* cu_seqlens_k, const int32_t* block_table, int64_t block_table_stride,
+    const int32_t* seqused_k, const float* sinks, const float* k_descale, const int64_t* k_descale_strides,
+    const float* v_descale, const int64_t* v_descale_strides, void* workspace);
 
 #ifdef __cplusplus
 }

@@ -3,6 +3,7 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <array>
 #include <memory>
 #include <string>
 #include <utility>
@@ -10,6 +11,7 @@
 
 #include "cli/cli.hpp"
 #include "cli/options.hpp"
+#include "core/integers.hpp"
 #include "core/printable.hpp"
 #include "formats/safetensors.hpp"
 #include "ops/device_memory.hpp"
@@ -38,23 +40,28 @@ Format format_of(const formats::StoredTensor& tensor) {
   switch (tensor.dtype) {
     case formats::Dtype::f16: return Format::fp16;
     case formats::Dtype::bf16: return Format::bf16;
+    case formats::Dtype::f8_e4m3: return Format::fp8_e4m3;
     case formats::Dtype::i32: return Format::int32;
+    case formats::Dtype::f32: return Format::fp32;
     default:
-      throw Error(ErrorCode::invalid_argument, fmt::format("{} is {}, expected F16 or BF16 (I32 for cu_seqlens)",
-                                                           tensor.name, formats::name(tensor.dtype)));
+      throw Error(ErrorCode::invalid_argument,
+                  fmt::format("{} is {}, expected F16, BF16 or F8_E4M3 (I32 for offsets, lengths and pages, F32 for "
+                              "sinks and descales)",
+                              tensor.name, formats::name(tensor.dtype)));
   }
 }
 
-/// A tensor of the input file and its bytes.
+/// A tensor of the input file and its bytes; empty where the file has none.
 struct Loaded {
   Tensor view;
   Bytes bytes;
+  [[nodiscard]] bool is_there() const { return view.rank > 0; }
 };
 
-Loaded load(const formats::SafetensorsFile& file, const std::string& name) {
+Loaded load_if_there(const formats::SafetensorsFile& file, const std::string& name) {
   const formats::StoredTensor* stored = file.find(name);
   if (stored == nullptr) {
-    throw Error(ErrorCode::invalid_argument, fmt::format("{} has no tensor {}", file.path(), name));
+    return {};
   }
   if (stored->shape.empty() || stored->shape.size() > static_cast<std::size_t>(max_rank)) {
     throw Error(ErrorCode::invalid_argument,
@@ -65,30 +72,94 @@ Loaded load(const formats::SafetensorsFile& file, const std::string& name) {
   return loaded;
 }
 
-/// What the file holds says which problem it is; plan and run check the rest.
-AttentionProblem problem_of(const Arguments& arguments, const Loaded& q, const Loaded& k, std::int64_t sequences) {
-  const bool variable = sequences > 0;
-  const int rank = variable ? 3 : 4;
-  for (const auto& [name, tensor] : {std::pair{"q", &q}, std::pair{"k", &k}}) {
-    if (tensor->view.rank != rank) {
-      throw Error(ErrorCode::invalid_argument,
-                  fmt::format("{} has {} dimensions, expected {}", name, tensor->view.rank,
-                              variable ? "3 ([T,H,D], since there is cu_seqlens_q)" : "4 ([B,H,S,D])"));
+Loaded load(const formats::SafetensorsFile& file, const std::string& name) {
+  Loaded loaded = load_if_there(file, name);
+  if (!loaded.is_there()) {
+    throw Error(ErrorCode::invalid_argument, fmt::format("{} has no tensor {}", file.path(), name));
+  }
+  return loaded;
+}
+
+/// All that the file may hold.
+struct Inputs {
+  explicit Inputs(const formats::SafetensorsFile& file)
+      : q(load(file, "q")),
+        k(load(file, "k")),
+        v(load(file, "v")),
+        cu_seqlens_q(load_if_there(file, "cu_seqlens_q")),
+        cu_seqlens_k(load_if_there(file, "cu_seqlens_k")),
+        block_table(load_if_there(file, "block_table")),
+        seqused_k(load_if_there(file, "seqused_k")),
+        sinks(load_if_there(file, "sinks")),
+        k_descale(load_if_there(file, "k_descale")),
+        v_descale(load_if_there(file, "v_descale")) {
+    const bool offsets_of_keys = cu_seqlens_k.is_there();
+    expect(file, cu_seqlens_q, "cu_seqlens_q", offsets_of_keys || is_paged());
+    expect(file, cu_seqlens_k, "cu_seqlens_k", cu_seqlens_q.is_there() && !is_paged());
+    expect(file, block_table, "block_table", is_paged());
+    expect(file, seqused_k, "seqused_k", is_paged());
+  }
+
+  [[nodiscard]] bool is_paged() const { return block_table.is_there() || seqused_k.is_there(); }
+  [[nodiscard]] bool is_variable() const { return cu_seqlens_q.is_there(); }
+
+  Loaded q, k, v, cu_seqlens_q, cu_seqlens_k, block_table, seqused_k, sinks, k_descale, v_descale;
+
+ private:
+  static void expect(const formats::SafetensorsFile& file, const Loaded& tensor, const char* name, bool is_needed) {
+    if (is_needed && !tensor.is_there()) {
+      throw Error(ErrorCode::invalid_argument, fmt::format("{} has no tensor {}", file.path(), name));
     }
   }
+};
+
+void expect_rank(const char* name, const Loaded& tensor, int rank, const char* shape) {
+  if (tensor.view.rank != rank) {
+    throw Error(ErrorCode::invalid_argument,
+                fmt::format("{} has {} dimensions, expected {} ({})", name, tensor.view.rank, rank, shape));
+  }
+}
+
+/// Keys that the rows of the table have room for.
+std::int64_t most_keys(const Inputs& in) {
+  expect_rank("block_table", in.block_table, 2, "[B,pages of a sequence]");
+  return size_product(in.block_table.view.shape[1], in.k.view.shape[1]);
+}
+
+/// What the file holds says which problem it is; plan and run check the rest.
+AttentionProblem problem_of(const Arguments& arguments, const Inputs& in) {
+  const bool variable = in.is_variable();
+  const bool paged = in.is_paged();
+  const char* const packed = "[T,H,D], since there is cu_seqlens_q";
+  expect_rank("q", in.q, variable ? 3 : 4, variable ? packed : "[B,H,S,D]");
+  for (const auto& [name, tensor] : {std::pair{"k", &in.k}, std::pair{"v", &in.v}}) {
+    expect_rank(name, *tensor, variable && !paged ? 3 : 4,
+                paged      ? "[pages,page,Hk,D], since there is block_table"
+                : variable ? packed
+                           : "[B,H,S,D]");
+  }
+  const auto& q = in.q.view.shape;
+  const auto& k = in.k.view.shape;
   const std::size_t rows = variable ? 0 : 2;
-  AttentionProblem problem{.batch = variable ? sequences : q.view.shape[0],
-                           .heads = q.view.shape[1],
-                           .kv_heads = k.view.shape[1],
-                           .queries = q.view.shape[rows],
-                           .keys = k.view.shape[rows],
-                           .head_dim = q.view.shape[variable ? 2 : 3],
-                           .format = q.view.format,
+  AttentionProblem problem{.batch = variable ? std::max<std::int64_t>(in.cu_seqlens_q.view.elements() - 1, 1) : q[0],
+                           .heads = q[1],
+                           .kv_heads = paged ? k[2] : k[1],
+                           .queries = q[rows],
+                           .keys = paged ? most_keys(in) : k[rows],
+                           .head_dim = q[variable ? 2 : 3],
+                           .value_dim = in.v.view.shape[static_cast<std::size_t>(in.v.view.rank - 1)],
+                           .format = in.q.view.format,
                            .causal = arguments.causal,
                            .window_left = arguments.window[0],
                            .window_right = arguments.window[1],
                            .softcap = arguments.softcap,
-                           .variable_length = variable};
+                           .variable_length = variable,
+                           .page_size = paged ? k[1] : 0,
+                           .pages = paged ? k[0] : 0,
+                           .sinks = in.sinks.is_there()};
+  if (in.k.view.format == Format::fp8_e4m3) {
+    problem.kv_format = Format::fp8_e4m3;
+  }
   if (arguments.has_scale) {
     problem.scale = arguments.scale;
   }
@@ -104,51 +175,79 @@ void check_offsets(const char* name, const Loaded& offsets, std::int64_t rows) {
                       rows);
 }
 
+/// What the contents say is looked at here, before a GPU has them.
+void check_contents(const AttentionProblem& problem, const Inputs& in) {
+  if (in.is_variable()) {
+    check_offsets("cu_seqlens_q", in.cu_seqlens_q, problem.queries);
+  }
+  if (in.is_variable() && !in.is_paged()) {
+    check_offsets("cu_seqlens_k", in.cu_seqlens_k, problem.keys);
+  }
+}
+
+/// [B,Hk] of a descale with an extent of 1 where sequences or heads share it.
+Tensor shared(Tensor descale, const AttentionProblem& problem) {
+  if (descale.rank != 2) {
+    return descale;
+  }
+  const std::array<std::int64_t, 2> extents{problem.batch, problem.kv_heads};
+  for (const std::size_t dimension : {0, 1}) {
+    if (descale.shape[dimension] == 1) {
+      descale.shape[dimension] = extents[dimension];
+      descale.strides[dimension] = 0;
+    }
+  }
+  return descale;
+}
+
 void run_attention(const Arguments& arguments) {
   const formats::SafetensorsFile file(arguments.in);
-  const Loaded q = load(file, "q");
-  const Loaded k = load(file, "k");
-  const Loaded v = load(file, "v");
-  const bool variable = file.find("cu_seqlens_q") != nullptr || file.find("cu_seqlens_k") != nullptr;
-  const Loaded cu_q = variable ? load(file, "cu_seqlens_q") : Loaded{};
-  const Loaded cu_k = variable ? load(file, "cu_seqlens_k") : Loaded{};
-  const std::int64_t sequences = variable ? std::max<std::int64_t>(cu_q.view.elements() - 1, 1) : 0;
-  const AttentionProblem problem = problem_of(arguments, q, k, sequences);
-  if (variable) {
-    check_offsets("cu_seqlens_q", cu_q, problem.queries);
-    check_offsets("cu_seqlens_k", cu_k, problem.keys);
-  }
+  const Inputs in(file);
+  const AttentionProblem problem = problem_of(arguments, in);
+  check_contents(problem, in);
   const Device device = Device::named(arguments.device);
   const Attention attention = plan(device, problem, {.strategy = arguments.strategy});
-
-  const std::vector<std::int64_t> o_shape(q.view.shape.begin(), q.view.shape.begin() + q.view.rank);
-  std::vector<std::int64_t> lse_shape{problem.heads, problem.queries};
-  if (!variable) {
-    lse_shape.insert(lse_shape.begin(), problem.batch);
+  if (in.is_paged()) {
+    validate_pages(problem, in.block_table.view, in.seqused_k.view);
   }
-  const ops::DeviceTensor q_there(q.view, device);
-  const ops::DeviceTensor k_there(k.view, device);
-  const ops::DeviceTensor v_there(v.view, device);
-  const ops::DeviceTensor cu_q_there(cu_q.view, device);
-  const ops::DeviceTensor cu_k_there(cu_k.view, device);
-  const ops::DeviceTensor o_there(problem.format, o_shape, device);
-  const ops::DeviceTensor lse_there(Format::fp32, lse_shape, device);
+
+  const std::vector<std::int64_t> rows(in.q.view.shape.begin(), in.q.view.shape.begin() + in.q.view.rank - 1);
+  std::vector<std::int64_t> o_shape = rows;
+  o_shape.push_back(problem.value_dim);
+  const std::vector<std::int64_t> lse_shape = in.is_variable() ? std::vector{problem.heads, problem.queries} : rows;
+  const ops::DeviceTensor q(in.q.view, device);
+  const ops::DeviceTensor k(in.k.view, device);
+  const ops::DeviceTensor v(in.v.view, device);
+  const ops::DeviceTensor cu_seqlens_q(in.cu_seqlens_q.view, device);
+  const ops::DeviceTensor cu_seqlens_k(in.cu_seqlens_k.view, device);
+  const ops::DeviceTensor block_table(in.block_table.view, device);
+  const ops::DeviceTensor seqused_k(in.seqused_k.view, device);
+  const ops::DeviceTensor sinks(in.sinks.view, device);
+  const ops::DeviceTensor k_descale(in.k_descale.view, device);
+  const ops::DeviceTensor v_descale(in.v_descale.view, device);
+  const ops::DeviceTensor o(problem.format, o_shape, device);
+  const ops::DeviceTensor lse(Format::fp32, lse_shape, device);
   const Workspace workspace(device, attention.workspace_bytes());
   attention.run({},
-                {.q = q_there.tensor(),
-                 .k = k_there.tensor(),
-                 .v = v_there.tensor(),
-                 .o = o_there.tensor(),
-                 .lse = lse_there.tensor(),
-                 .cu_seqlens_q = cu_q_there.tensor(),
-                 .cu_seqlens_k = cu_k_there.tensor()},
+                {.q = q.tensor(),
+                 .k = k.tensor(),
+                 .v = v.tensor(),
+                 .o = o.tensor(),
+                 .lse = lse.tensor(),
+                 .cu_seqlens_q = cu_seqlens_q.tensor(),
+                 .cu_seqlens_k = cu_seqlens_k.tensor(),
+                 .block_table = block_table.tensor(),
+                 .seqused_k = seqused_k.tensor(),
+                 .sinks = sinks.tensor(),
+                 .k_descale = shared(k_descale.tensor(), problem),
+                 .v_descale = shared(v_descale.tensor(), problem)},
                 workspace.data());
 
-  const Bytes o = o_there.to_host();
-  const Bytes lse = lse_there.to_host();
+  const Bytes o_bytes = o.to_host();
+  const Bytes lse_bytes = lse.to_host();
   const formats::TensorToWrite outputs[] = {
-      {"o", problem.format == Format::fp16 ? formats::Dtype::f16 : formats::Dtype::bf16, o_shape, o},
-      {"lse", formats::Dtype::f32, lse_shape, lse}};
+      {"o", problem.format == Format::fp16 ? formats::Dtype::f16 : formats::Dtype::bf16, o_shape, o_bytes},
+      {"lse", formats::Dtype::f32, lse_shape, lse_bytes}};
   formats::write_safetensors(arguments.out, outputs, {});
   fmt::print("attention {} on {}: o and lse are in {}\n", attention.strategy(), device.name(),
              printable(arguments.out));
@@ -159,8 +258,11 @@ void run_attention(const Arguments& arguments) {
 void add_run_attention(CLI::App& run) {
   auto arguments = std::make_shared<Arguments>();
   CLI::App* command = run.add_subcommand(
-      "attention", "O = softmax(Q·Kᵀ·scale + mask)·V: q [B,H,Sq,D] and k, v [B,Hk,Sk,D], or packed with cu_seqlens");
-  add_in_and_out(*command, arguments->in, "safetensors file with q, k, v (and cu_seqlens_q, cu_seqlens_k)",
+      "attention",
+      "O = softmax(Q·Kᵀ·scale + mask)·V: q [B,H,Sq,D] and k, v [B,Hk,Sk,D], packed with cu_seqlens, or in pages");
+  add_in_and_out(*command, arguments->in,
+                 "safetensors file with q, k, v (and cu_seqlens_q, cu_seqlens_k, block_table, seqused_k, sinks, "
+                 "k_descale, v_descale)",
                  arguments->out, "safetensors file to write, with o and lse");
   command->add_flag("--causal", arguments->causal, "a query sees no key to the right of the bottom-right diagonal");
   CLI::Option* scale = command->add_option("--scale", arguments->scale, "of the logits; default 1/sqrt(D)");

@@ -1,4 +1,5 @@
 // The C interface of attention.
+#include "core/integers.hpp"
 #include "ops/c_common.hpp"
 
 struct thresher_attention {
@@ -24,8 +25,6 @@ thresher_attention_problem default_problem() {
   return problem;
 }
 
-bool truth(std::int32_t value, const char* argument) { return enumerator(value, 1, argument) == 1; }
-
 AttentionProblem problem_of(const thresher_attention_problem* problem) {
   const thresher_attention_problem given =
       known(problem, "problem", offsetof(thresher_attention_problem, causal), default_problem());
@@ -35,12 +34,19 @@ AttentionProblem problem_of(const thresher_attention_problem* problem) {
                         .queries = given.queries,
                         .keys = given.keys,
                         .head_dim = given.head_dim,
+                        .value_dim = given.value_dim,
                         .format = format_of(given.format, "problem.format"),
                         .causal = truth(given.causal, "problem.causal"),
                         .window_left = given.window_left,
                         .window_right = given.window_right,
                         .softcap = given.softcap,
-                        .variable_length = truth(given.variable_length, "problem.variable_length")};
+                        .variable_length = truth(given.variable_length, "problem.variable_length"),
+                        .page_size = given.page_size,
+                        .pages = given.pages,
+                        .sinks = truth(given.sinks, "problem.sinks")};
+  if (truth(given.has_kv_format, "problem.has_kv_format")) {
+    made.kv_format = format_of(given.kv_format, "problem.kv_format");
+  }
   if (truth(given.has_scale, "problem.has_scale")) {
     made.scale = given.scale;
   }
@@ -86,22 +92,42 @@ AttentionTensors tensors_of(const thresher_attention_tensors* tensors) {
           .o = tensor_of(given.o, "o"),
           .lse = optional_tensor(given.lse, "lse"),
           .cu_seqlens_q = optional_tensor(given.cu_seqlens_q, "cu_seqlens_q"),
-          .cu_seqlens_k = optional_tensor(given.cu_seqlens_k, "cu_seqlens_k")};
+          .cu_seqlens_k = optional_tensor(given.cu_seqlens_k, "cu_seqlens_k"),
+          .block_table = optional_tensor(given.block_table, "block_table"),
+          .seqused_k = optional_tensor(given.seqused_k, "seqused_k"),
+          .sinks = optional_tensor(given.sinks, "sinks"),
+          .k_descale = optional_tensor(given.k_descale, "k_descale"),
+          .v_descale = optional_tensor(given.v_descale, "v_descale")};
 }
 
-/// [batch, heads, rows, columns], or without the batch where lengths vary: then rows come before heads but for lse.
-Tensor operand_of(const thresher_attention& plan, std::int64_t heads, std::int64_t rows, const void* data,
-                  const std::int64_t* strides) {
+Tensor with_strides(Tensor tensor, const std::int64_t* strides) {
+  if (strides != nullptr) {
+    std::copy_n(strides, tensor.rank, tensor.strides.begin());
+  }
+  return tensor;
+}
+
+/// q or o: [batch, heads, rows, columns], or without the batch where lengths vary: then rows come before heads.
+Tensor rows_of(const thresher_attention& plan, Format format, std::int64_t heads, std::int64_t rows,
+               std::int64_t columns, const void* data, const std::int64_t* strides) {
   const AttentionProblem& problem = plan.attention.problem();
   void* const there = const_cast<void*>(data);
-  Tensor made =
-      problem.variable_length
-          ? Tensor::contiguous(there, problem.format, {rows, heads, problem.head_dim}, plan.device)
-          : Tensor::contiguous(there, problem.format, {problem.batch, heads, rows, problem.head_dim}, plan.device);
-  if (strides != nullptr) {
-    std::copy_n(strides, made.rank, made.strides.begin());
+  return with_strides(problem.variable_length
+                          ? Tensor::contiguous(there, format, {rows, heads, columns}, plan.device)
+                          : Tensor::contiguous(there, format, {problem.batch, heads, rows, columns}, plan.device),
+                      strides);
+}
+
+/// k or v, in pages or not.
+Tensor keys_of(const thresher_attention& plan, std::int64_t columns, const void* data, const std::int64_t* strides) {
+  const AttentionProblem& problem = plan.attention.problem();
+  const Format format = effective_kv_format(problem);
+  if (problem.page_size == 0) {
+    return rows_of(plan, format, problem.kv_heads, problem.keys, columns, data, strides);
   }
-  return made;
+  return with_strides(Tensor::contiguous(const_cast<void*>(data), format,
+                                         {problem.pages, problem.page_size, problem.kv_heads, columns}, plan.device),
+                      strides);
 }
 
 Tensor lse_of(const thresher_attention& plan, float* lse) {
@@ -111,9 +137,39 @@ Tensor lse_of(const thresher_attention& plan, float* lse) {
              : Tensor::contiguous(lse, Format::fp32, {problem.batch, problem.heads, problem.queries}, plan.device);
 }
 
-Tensor offsets_of(const thresher_attention& plan, const std::int32_t* offsets) {
-  return Tensor::contiguous(const_cast<std::int32_t*>(offsets), Format::int32, {plan.attention.problem().batch + 1},
-                            plan.device);
+/// int32 or float32 of the plan's device.
+template <class Value>
+Tensor table_of(const thresher_attention& plan, const Value* data, std::initializer_list<std::int64_t> shape) {
+  constexpr Format format = std::is_same_v<Value, float> ? Format::fp32 : Format::int32;
+  return Tensor::contiguous(const_cast<Value*>(data), format, shape, plan.device);
+}
+
+/// What serving adds to the tensors of a flat call.
+struct ServingArguments {
+  const std::int32_t* block_table = nullptr;
+  std::int64_t block_table_stride = 0;
+  const std::int32_t* seqused_k = nullptr;
+  const float* sinks = nullptr;
+  const float* k_descale = nullptr;
+  const std::int64_t* k_descale_strides = nullptr;
+  const float* v_descale = nullptr;
+  const std::int64_t* v_descale_strides = nullptr;
+};
+
+void add_serving(const thresher_attention& plan, const ServingArguments& given, AttentionTensors& tensors) {
+  const AttentionProblem& problem = plan.attention.problem();
+  const std::int64_t columns = problem.page_size > 0 ? ceil_div(problem.keys, problem.page_size) : 0;
+  tensors.block_table = table_of(plan, given.block_table, {problem.batch, columns});
+  if (given.block_table_stride != 0) {
+    tensors.block_table.strides[0] = given.block_table_stride;
+  }
+  tensors.seqused_k = table_of(plan, given.seqused_k, {problem.batch});
+  tensors.sinks = table_of(plan, given.sinks, {problem.heads});
+  const auto descale = [&](const float* data, const std::int64_t* strides) {
+    return with_strides(table_of(plan, data, {problem.batch, problem.kv_heads}), strides);
+  };
+  tensors.k_descale = descale(given.k_descale, given.k_descale_strides);
+  tensors.v_descale = descale(given.v_descale, given.v_descale_strides);
 }
 
 }  // namespace
@@ -168,9 +224,27 @@ thresher_status thresher_attention_plan_flat(int32_t device_kind, int32_t device
                                              int64_t window_right, const float* softcap, int32_t variable_length,
                                              const char* strategy, const char* knobs, int32_t dependent_launch,
                                              int32_t threads, thresher_attention** plan_out) {
+  return thresher_attention_plan_serving_flat(device_kind, device_ordinal, format, format, batch, heads, kv_heads,
+                                              queries, keys, head_dim, 0, causal, scale, window_left, window_right,
+                                              softcap, variable_length, 0, 0, 0, strategy, knobs, dependent_launch,
+                                              threads, plan_out);
+}
+
+thresher_status thresher_attention_plan_serving_flat(
+    int32_t device_kind, int32_t device_ordinal, int32_t format, int32_t kv_format, int64_t batch, int64_t heads,
+    int64_t kv_heads, int64_t queries, int64_t keys, int64_t head_dim, int64_t value_dim, int32_t causal,
+    const float* scale, int64_t window_left, int64_t window_right, const float* softcap, int32_t variable_length,
+    int64_t page_size, int64_t pages, int32_t sinks, const char* strategy, const char* knobs, int32_t dependent_launch,
+    int32_t threads, thresher_attention** plan_out) {
   thresher_attention_problem problem = default_problem();
   problem.struct_size = sizeof problem;
   problem.format = format;
+  problem.has_kv_format = kv_format != format ? 1 : 0;
+  problem.kv_format = kv_format;
+  problem.value_dim = value_dim;
+  problem.page_size = page_size;
+  problem.pages = pages;
+  problem.sinks = sinks;
   problem.batch = batch;
   problem.heads = heads;
   problem.kv_heads = kv_heads;
@@ -198,17 +272,34 @@ thresher_status thresher_attention_run_flat(const thresher_attention* plan_handl
                                             const void* v, const int64_t* v_strides, void* o, const int64_t* o_strides,
                                             float* lse, const int32_t* cu_seqlens_q, const int32_t* cu_seqlens_k,
                                             void* workspace) {
+  return thresher_attention_run_serving_flat(plan_handle, stream, q, q_strides, k, k_strides, v, v_strides, o,
+                                             o_strides, lse, cu_seqlens_q, cu_seqlens_k, nullptr, 0, nullptr, nullptr,
+                                             nullptr, nullptr, nullptr, nullptr, workspace);
+}
+
+thresher_status thresher_attention_run_serving_flat(
+    const thresher_attention* plan_handle, void* stream, const void* q, const int64_t* q_strides, const void* k,
+    const int64_t* k_strides, const void* v, const int64_t* v_strides, void* o, const int64_t* o_strides, float* lse,
+    const int32_t* cu_seqlens_q, const int32_t* cu_seqlens_k, const int32_t* block_table, int64_t block_table_stride,
+    const int32_t* seqused_k, const float* sinks, const float* k_descale, const int64_t* k_descale_strides,
+    const float* v_descale, const int64_t* v_descale_strides, void* workspace) {
   return guarded([&] {
     const thresher_attention& plan = required(plan_handle, "plan");
     const AttentionProblem& problem = plan.attention.problem();
-    plan.attention.run(Stream{stream},
-                       {.q = operand_of(plan, problem.heads, problem.queries, q, q_strides),
-                        .k = operand_of(plan, problem.kv_heads, problem.keys, k, k_strides),
-                        .v = operand_of(plan, problem.kv_heads, problem.keys, v, v_strides),
-                        .o = operand_of(plan, problem.heads, problem.queries, o, o_strides),
-                        .lse = lse_of(plan, lse),
-                        .cu_seqlens_q = offsets_of(plan, cu_seqlens_q),
-                        .cu_seqlens_k = offsets_of(plan, cu_seqlens_k)},
-                       workspace);
+    const std::int64_t width = problem.head_dim;
+    const std::int64_t value_width = effective_value_dim(problem);
+    AttentionTensors tensors{
+        .q = rows_of(plan, problem.format, problem.heads, problem.queries, width, q, q_strides),
+        .k = keys_of(plan, width, k, k_strides),
+        .v = keys_of(plan, value_width, v, v_strides),
+        .o = rows_of(plan, problem.format, problem.heads, problem.queries, value_width, o, o_strides),
+        .lse = lse_of(plan, lse),
+        .cu_seqlens_q = table_of(plan, cu_seqlens_q, {problem.batch + 1}),
+        .cu_seqlens_k = table_of(plan, cu_seqlens_k, {problem.batch + 1})};
+    add_serving(
+        plan,
+        {block_table, block_table_stride, seqused_k, sinks, k_descale, k_descale_strides, v_descale, v_descale_strides},
+        tensors);
+    plan.attention.run(Stream{stream}, tensors, workspace);
   });
 }

@@ -85,6 +85,13 @@ void check_pages(const AttentionProblem& problem) {
   }
 }
 
+/// Of a tensor that the problem asks for.
+void check_given(std::string_view argument, const Tensor& tensor, std::string_view reason) {
+  if (tensor.rank == 0) {
+    refuse("{} is missing, but {}", argument, reason);
+  }
+}
+
 /// Of a tensor that the problem has no use for.
 void check_absent(std::string_view argument, const Tensor& tensor, std::string_view reason) {
   if (tensor.data != nullptr) {
@@ -92,22 +99,16 @@ void check_absent(std::string_view argument, const Tensor& tensor, std::string_v
   }
 }
 
-void check_used_keys(const AttentionProblem& problem, const AttentionTensors& tensors) {
-  const auto* const lengths = static_cast<const std::int32_t*>(tensors.seqused_k.data);
-  const auto* const table = static_cast<const std::int32_t*>(tensors.block_table.data);
-  for (std::int64_t sequence = 0; sequence < problem.batch; ++sequence) {
-    const std::int64_t keys = lengths[sequence];
-    if (keys < 0 || keys > problem.keys) {
-      refuse("seqused_k[{}] is {}, expected 0 to problem.keys, which is {}", sequence, keys, problem.keys);
-    }
-    for (std::int64_t place = 0; place * problem.page_size < keys; ++place) {
-      const std::int32_t page = table[sequence * tensors.block_table.strides[0] + place];
-      if (page < 0 || page >= problem.pages) {
-        refuse("block_table[{}, {}] is {}, expected 0 to {}: there are {} pages", sequence, place, page,
-               problem.pages - 1, problem.pages);
-      }
-    }
-  }
+/// Of `device`, whatever they say.
+void check_table(const AttentionProblem& problem, const Tensor& block_table, const Tensor& seqused_k, DeviceId device) {
+  const std::string reason = fmt::format("problem.page_size is {}", problem.page_size);
+  check_given("seqused_k", seqused_k, reason);
+  check_given("block_table", block_table, reason);
+  check_place("seqused_k", seqused_k, Format::int32, {problem.batch}, device, sizeof(std::int32_t));
+  check_strides("seqused_k", seqused_k, 1);
+  check_place("block_table", block_table, Format::int32, {problem.batch, ceil_div(problem.keys, problem.page_size)},
+              device, sizeof(std::int32_t));
+  check_strides("block_table", block_table, 1);
 }
 
 void check_page_table(const AttentionProblem& problem, const AttentionTensors& tensors, DeviceId device) {
@@ -118,13 +119,10 @@ void check_page_table(const AttentionProblem& problem, const AttentionTensors& t
     return;
   }
   check_absent("cu_seqlens_k", tensors.cu_seqlens_k, "seqused_k and block_table say where keys in pages lie");
-  check_place("seqused_k", tensors.seqused_k, Format::int32, {problem.batch}, device, sizeof(std::int32_t));
-  check_strides("seqused_k", tensors.seqused_k, 1);
-  check_place("block_table", tensors.block_table, Format::int32,
-              {problem.batch, ceil_div(problem.keys, problem.page_size)}, device, sizeof(std::int32_t));
-  check_strides("block_table", tensors.block_table, 1);
   if (device.kind == DeviceKind::cpu) {
-    check_used_keys(problem, tensors);
+    validate_pages(problem, tensors.block_table, tensors.seqused_k);
+  } else {
+    check_table(problem, tensors.block_table, tensors.seqused_k, device);
   }
 }
 
@@ -133,6 +131,7 @@ void check_sinks(const AttentionProblem& problem, const Tensor& sinks, DeviceId 
     check_absent("sinks", sinks, "problem.sinks is false");
     return;
   }
+  check_given("sinks", sinks, "problem.sinks is true");
   check_place("sinks", sinks, Format::fp32, {problem.heads}, device, sizeof(float));
   check_strides("sinks", sinks, 1);
 }
@@ -160,7 +159,7 @@ void check_descale(std::string_view argument, const AttentionProblem& problem, c
     for (std::int64_t head = 0; head < problem.kv_heads; ++head) {
       const float factor =
           static_cast<const float*>(descale.data)[sequence * descale.strides[0] + head * descale.strides[1]];
-      if (!(factor >= 0.0F) || !std::isfinite(factor)) {
+      if (factor < 0.0F || !std::isfinite(factor)) {
         refuse("{}[{}, {}] is {}, expected a finite number that is not negative", argument, sequence, head, factor);
       }
     }
@@ -182,6 +181,25 @@ void validate_cu_seqlens(std::string_view argument, std::span<const std::int32_t
   }
   if (offsets.back() != rows) {
     refuse("{} ends with {}, expected the number of rows {}", argument, offsets.back(), rows);
+  }
+}
+
+void validate_pages(const AttentionProblem& problem, const Tensor& block_table, const Tensor& seqused_k) {
+  check_table(problem, block_table, seqused_k, {});
+  const auto* const lengths = static_cast<const std::int32_t*>(seqused_k.data);
+  const auto* const table = static_cast<const std::int32_t*>(block_table.data);
+  for (std::int64_t sequence = 0; sequence < problem.batch; ++sequence) {
+    const std::int64_t keys = lengths[sequence];
+    if (keys < 0 || keys > problem.keys) {
+      refuse("seqused_k[{}] is {}, expected 0 to problem.keys, which is {}", sequence, keys, problem.keys);
+    }
+    for (std::int64_t place = 0; place * problem.page_size < keys; ++place) {
+      const std::int32_t page = table[sequence * block_table.strides[0] + place];
+      if (page < 0 || page >= problem.pages) {
+        refuse("block_table[{}, {}] is {}, expected 0 to {}: there are {} pages", sequence, place, page,
+               problem.pages - 1, problem.pages);
+      }
+    }
   }
 }
 

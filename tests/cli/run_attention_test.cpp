@@ -19,12 +19,28 @@ formats::TensorToWrite tensor(const char* name, formats::Dtype dtype, const Tens
 }
 
 void write_inputs(const AttentionCase& c, const std::filesystem::path& path) {
-  std::vector<formats::TensorToWrite> tensors{tensor("q", formats::Dtype::f16, c.tensors.q, c.q),
-                                              tensor("k", formats::Dtype::f16, c.tensors.k, c.k),
-                                              tensor("v", formats::Dtype::f16, c.tensors.v, c.v)};
+  using formats::Dtype;
+  std::vector<formats::TensorToWrite> tensors{tensor("q", Dtype::f16, c.tensors.q, c.q)};
+  if (c.problem.kv_format) {
+    tensors.push_back(tensor("k", Dtype::f8_e4m3, c.tensors.k, c.k_codes));
+    tensors.push_back(tensor("v", Dtype::f8_e4m3, c.tensors.v, c.v_codes));
+    tensors.push_back(tensor("k_descale", Dtype::f32, c.tensors.k_descale, c.k_descale));
+    tensors.push_back(tensor("v_descale", Dtype::f32, c.tensors.v_descale, c.v_descale));
+  } else {
+    tensors.push_back(tensor("k", Dtype::f16, c.tensors.k, c.k));
+    tensors.push_back(tensor("v", Dtype::f16, c.tensors.v, c.v));
+  }
   if (c.problem.variable_length) {
-    tensors.push_back(tensor("cu_seqlens_q", formats::Dtype::i32, c.tensors.cu_seqlens_q, c.cu_seqlens_q));
-    tensors.push_back(tensor("cu_seqlens_k", formats::Dtype::i32, c.tensors.cu_seqlens_k, c.cu_seqlens_k));
+    tensors.push_back(tensor("cu_seqlens_q", Dtype::i32, c.tensors.cu_seqlens_q, c.cu_seqlens_q));
+  }
+  if (c.problem.page_size > 0) {
+    tensors.push_back(tensor("block_table", Dtype::i32, c.tensors.block_table, c.block_table));
+    tensors.push_back(tensor("seqused_k", Dtype::i32, c.tensors.seqused_k, c.cu_seqlens_k));
+  } else if (c.problem.variable_length) {
+    tensors.push_back(tensor("cu_seqlens_k", Dtype::i32, c.tensors.cu_seqlens_k, c.cu_seqlens_k));
+  }
+  if (c.problem.sinks) {
+    tensors.push_back(tensor("sinks", Dtype::f32, c.tensors.sinks, c.sinks));
   }
   formats::write_safetensors(path, tensors);
 }
@@ -59,6 +75,18 @@ TEST(RunAttention, TakesPackedSequences) {
   AttentionCase c({.batch = 3, .heads = 2, .kv_heads = 1, .queries = 12, .keys = 30, .variable_length = true},
                   test::Order::heads_first, {0, 5, 5, 12}, {0, 10, 20, 30});
   expect_right(c, "");
+}
+
+TEST(RunAttention, TakesKeysInPagesInFP8WithDescalesAndSinks) {
+  AttentionProblem problem{.batch = 3, .heads = 4, .kv_heads = 2, .queries = 12, .keys = 24, .variable_length = true};
+  problem.value_dim = 128;
+  problem.kv_format = Format::fp8_e4m3;
+  problem.page_size = 8;
+  problem.pages = 9;
+  problem.sinks = true;
+  AttentionCase c(problem, test::Order::heads_first, {0, 5, 5, 12}, {24, 0, 9});
+  c.problem.causal = true;
+  expect_right(c, "--causal");
 }
 
 std::string refusal(AttentionCase& c, const std::string& options) {

@@ -148,7 +148,8 @@ TEST(Attention, TensorsOfPagesSinksAndDescalesThatDoNotFitAreRefused) {
             "k has stride 136 along dimension 1, expected a multiple of 16 elements that is not negative");
   EXPECT_EQ(paged_refusal([](auto& c) { c.tensors.block_table.shape[1] = 2; }),
             "block_table is [2, 2], expected [2, 3]");
-  EXPECT_EQ(paged_refusal([](auto& c) { c.tensors.block_table = {}; }), "block_table is fp16, expected int32");
+  EXPECT_EQ(paged_refusal([](auto& c) { c.tensors.block_table = {}; }), "block_table is missing, but problem.page_size is 8");
+  EXPECT_EQ(paged_refusal([](auto& c) { c.tensors.sinks = {}; }), "sinks is missing, but problem.sinks is true");
   EXPECT_EQ(paged_refusal([](auto& c) { c.tensors.seqused_k.data = nullptr; }), "seqused_k has a null data pointer");
   EXPECT_EQ(paged_refusal([](auto& c) { c.tensors.cu_seqlens_k = c.tensors.cu_seqlens_q; }),
             "cu_seqlens_k is given, but seqused_k and block_table say where keys in pages lie: leave it empty");

@@ -557,6 +557,105 @@ static void attends_flat(void) {
   thresher_attention_destroy(plan);
 }
 
+/* The second page holds the first key, 1, and the first page the second key, 3. */
+static const int32_t table[] = {1, 0};
+static const int32_t used[] = {2};
+static const int32_t one_sequence[] = {0, queries};
+
+static void fill_pages(uint16_t* pool) {
+  for (int i = 0; i < 4 * head_dim; ++i) pool[i] = 0x7E00; /* NaN */
+  for (int i = 0; i < head_dim; ++i) {
+    pool[i] = fp16_of_small_integer(3);
+    pool[2 * head_dim + i] = fp16_of_small_integer(1);
+  }
+}
+
+/* Pages of one key, in a pool whose rows are two keys apart; a sink of ln 2 counts as two keys of value 0. */
+static void attends_over_pages(void) {
+  static _Alignas(64) uint16_t pool[4 * head_dim];
+  static float sink[] = {0.69314718F};
+  fill_pages(pool);
+  const int64_t q_shape[] = {queries, 1, head_dim};
+  const int64_t pool_shape[] = {2, 1, 1, head_dim};
+  const int64_t lse_shape[] = {1, queries};
+  const int64_t table_shape[] = {1, 2};
+  const int64_t offsets_shape[] = {2};
+  const int64_t one[] = {1};
+  const thresher_tensor q_there = tensor(q, THRESHER_FP16, 3, q_shape);
+  thresher_tensor pool_there = tensor(pool, THRESHER_FP16, 4, pool_shape);
+  const int64_t pool_strides[] = {2 * head_dim, head_dim, head_dim, 1};
+  memcpy(pool_there.strides, pool_strides, sizeof pool_strides);
+  const thresher_tensor o_there = tensor(o, THRESHER_FP16, 3, q_shape);
+  const thresher_tensor lse_there = tensor(lse, THRESHER_FP32, 2, lse_shape);
+  const thresher_tensor offsets_there = tensor((void*)one_sequence, THRESHER_INT32, 1, offsets_shape);
+  const thresher_tensor table_there = tensor((void*)table, THRESHER_INT32, 2, table_shape);
+  const thresher_tensor used_there = tensor((void*)used, THRESHER_INT32, 1, one);
+  const thresher_tensor sink_there = tensor(sink, THRESHER_FP32, 1, one);
+  thresher_attention_tensors tensors;
+  thresher_attention_tensors_init(&tensors, sizeof tensors);
+  tensors.q = &q_there;
+  tensors.k = tensors.v = &pool_there;
+  tensors.o = &o_there;
+  tensors.lse = &lse_there;
+  tensors.cu_seqlens_q = &offsets_there;
+  tensors.block_table = &table_there;
+  tensors.seqused_k = &used_there;
+  tensors.sinks = &sink_there;
+  thresher_attention_problem problem = attention_of_test();
+  problem.variable_length = 1;
+  problem.keys = 2;
+  problem.page_size = 1;
+  problem.pages = 2;
+  problem.sinks = 1;
+  thresher_attention* plan = NULL;
+  expect_ok(thresher_attention_plan(cpu, &problem, NULL, &plan), "plan attention over pages");
+  spoil_outputs();
+  expect_ok(thresher_attention_run(plan, NULL, &tensors, workspace), "run attention over pages");
+  expect(are_means(0x3C00, 4, 0x3C00, 4), "a quarter of 1 and 3: the sink is as heavy as both");
+  tensors.sinks = NULL;
+  expect_refused(thresher_attention_run(plan, NULL, &tensors, workspace),
+                 "sinks is missing, but problem.sinks is true");
+  thresher_attention_destroy(plan);
+}
+
+static void attends_over_pages_flat(void) {
+  static _Alignas(64) uint8_t codes[4 * head_dim];
+  static const float twice[] = {2.0F};
+  const int64_t shared[] = {0, 0};
+  const int64_t pool_strides[] = {2 * head_dim, head_dim, head_dim, 1};
+  memset(codes, 0x7F, sizeof codes);            /* NaN */
+  memset(codes, 0x44, head_dim);                /* 3 in e4m3 */
+  memset(codes + 2 * head_dim, 0x38, head_dim); /* 1 */
+  thresher_attention* plan = NULL;
+  expect_ok(
+      thresher_attention_plan_serving_flat(THRESHER_CPU, 0, THRESHER_FP16, THRESHER_FP8_E4M3, 1, 1, 1, queries, 2,
+                                           head_dim, 0, 1, NULL, -1, -1, NULL, 1, 1, 2, 0, NULL, NULL, 0, 0, &plan),
+      "plan attention over FP8 pages");
+  spoil_outputs();
+  expect_ok(thresher_attention_run_serving_flat(plan, NULL, q, NULL, codes, pool_strides, codes, pool_strides, o, NULL,
+                                                lse, one_sequence, NULL, table, 2, used, NULL, NULL, NULL, twice,
+                                                shared, workspace),
+            "run attention over FP8 pages");
+  expect(are_means(0x4000, 1, 0x4400, 2), "twice the first key, and twice the mean of both");
+  static const int32_t beyond[] = {1, 2};
+  expect_refused(thresher_attention_run_serving_flat(plan, NULL, q, NULL, codes, pool_strides, codes, pool_strides, o,
+                                                     NULL, lse, one_sequence, NULL, beyond, 0, used, NULL, NULL, NULL,
+                                                     twice, shared, workspace),
+                 "block_table[0, 1] is 2, expected 0 to 1: there are 2 pages");
+  thresher_attention_destroy(plan);
+}
+
+/* A program that was compiled when the struct ended with variable_length. */
+static void attends_for_an_older_program(void) {
+  thresher_attention_problem problem = attention_of_test();
+  problem.struct_size = (uint32_t)offsetof(thresher_attention_problem, value_dim);
+  problem.page_size = -5;
+  problem.has_kv_format = 7;
+  thresher_attention* plan = NULL;
+  expect_ok(thresher_attention_plan(cpu, &problem, NULL, &plan), "plan attention with an older struct");
+  thresher_attention_destroy(plan);
+}
+
 static void refuses_attention(void) {
   thresher_attention_problem problem = attention_of_test();
   thresher_attention* plan = NULL;
@@ -953,6 +1052,9 @@ int main(void) {
   refuses();
   attends();
   attends_flat();
+  attends_over_pages();
+  attends_over_pages_flat();
+  attends_for_an_older_program();
   refuses_attention();
   printf("%d failures\n", failures);
   return failures;
