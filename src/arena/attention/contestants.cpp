@@ -21,41 +21,17 @@ namespace {
 /// Short and obviously right.
 constexpr const char* baseline = "simple";
 
-/// Offsets of sequences in a device's memory; they belong to the problem and not to an input set.
-class DeviceOffsets {
- public:
-  DeviceOffsets(Memory& memory, const std::vector<std::int64_t>& lengths)
-      : offsets_(offsets_of(lengths)), buffer_(memory, offsets_.size() * sizeof(std::int32_t)) {
-    memory.upload(buffer_.data(), offsets_.data(), buffer_.bytes());
-    tensor_ = Tensor::contiguous(buffer_.data(), Format::int32, {static_cast<std::int64_t>(offsets_.size())});
-    tensor_.device = memory.device();
-  }
-  [[nodiscard]] const Tensor& tensor() const { return tensor_; }
-  [[nodiscard]] std::optional<GuardDamage> damage() const { return buffer_.damage(); }
-
- private:
-  std::vector<std::int32_t> offsets_;
-  GuardedBuffer buffer_;
-  Tensor tensor_;
-};
-
 /// One plan for all input sets: it is bound to no tensor.
 class AttentionRunner final : public Runner {
  public:
   AttentionRunner(const Device& device, const AttentionTask& task, const AttentionOptions& options, Memory& memory,
                   const std::vector<DeviceSet>& sets)
       : attention_(plan(device, task.problem, options)) {
-    if (task.problem.variable_length) {
-      query_offsets_.emplace(memory, task.query_lengths);
-      key_offsets_.emplace(memory, task.key_lengths);
-    }
     for (const DeviceSet& set : sets) {
-      AttentionTensors tensors = attention_tensors(task, [&](std::string_view name) { return set.tensor(name); });
-      if (query_offsets_) {
-        tensors.cu_seqlens_q = query_offsets_->tensor();
-        tensors.cu_seqlens_k = key_offsets_->tensor();
-      }
-      calls_.push_back(tensors);
+      calls_.push_back(attention_tensors(task, [&](std::string_view name) {
+        const Tensor* const known = set.find(name);
+        return known == nullptr ? Tensor{} : *known;
+      }));
     }
     if (attention_.workspace_bytes() > 0) {
       workspace_.emplace(memory, attention_.workspace_bytes());
@@ -67,22 +43,12 @@ class AttentionRunner final : public Runner {
   }
 
   [[nodiscard]] std::vector<std::string> guard_damage() const override {
-    std::vector<std::string> sentences;
-    const auto look = [&](const std::optional<GuardDamage>& damage, const char* name) {
-      if (damage) {
-        sentences.push_back(describe(*damage, name));
-      }
-    };
-    look(workspace_ ? workspace_->damage() : std::nullopt, "its workspace");
-    look(query_offsets_ ? query_offsets_->damage() : std::nullopt, "cu_seqlens_q");
-    look(key_offsets_ ? key_offsets_->damage() : std::nullopt, "cu_seqlens_k");
-    return sentences;
+    const auto damage = workspace_ ? workspace_->damage() : std::nullopt;
+    return damage ? std::vector{describe(*damage, "its workspace")} : std::vector<std::string>{};
   }
 
  private:
   Attention attention_;
-  std::optional<DeviceOffsets> query_offsets_;
-  std::optional<DeviceOffsets> key_offsets_;
   std::vector<AttentionTensors> calls_;
   std::optional<GuardedBuffer> workspace_;
 };

@@ -37,35 +37,25 @@ Distribution distribution_of(const AttentionTask& task) {
 /// The memory of one call.
 struct Storage {
   explicit Storage(const AttentionTask& task)
-      : inputs(attention_inputs(task, distribution_of(task), 1)),
-        outputs(attention_outputs(task)),
-        query_offsets(offsets_of(task.query_lengths)),
-        key_offsets(offsets_of(task.key_lengths)) {}
+      : inputs(attention_inputs(task, distribution_of(task), 1)), outputs(attention_outputs(task)) {}
 
-  [[nodiscard]] const HostTensor* find(std::string_view name) const {
+  [[nodiscard]] Tensor view(std::string_view name) const {
     for (const auto* tensors : {&inputs, &outputs}) {
       for (const HostTensor& tensor : *tensors) {
         if (tensor.name == name) {
-          return &tensor;
+          return tensor.view();
         }
       }
     }
-    return nullptr;
+    return {};
   }
 
   std::vector<HostTensor> inputs;
   std::vector<HostTensor> outputs;
-  std::vector<std::int32_t> query_offsets;
-  std::vector<std::int32_t> key_offsets;
 };
 
-std::vector<strategies::NamedTensor> tensors_of(const AttentionTask& task, Storage& storage) {
-  AttentionTensors named = attention_tensors(task, [&](std::string_view name) { return storage.find(name)->view(); });
-  const auto view = [](std::vector<std::int32_t>& offsets) {
-    return Tensor::contiguous(offsets.data(), Format::int32, {static_cast<std::int64_t>(offsets.size())});
-  };
-  named.cu_seqlens_q = view(storage.query_offsets);
-  named.cu_seqlens_k = view(storage.key_offsets);
+std::vector<strategies::NamedTensor> tensors_of(const AttentionTask& task, const Storage& storage) {
+  const AttentionTensors named = attention_tensors(task, [&](std::string_view name) { return storage.view(name); });
   const auto in_order = strategies::attention::in_order(named);
   std::vector<strategies::NamedTensor> tensors;
   for (std::size_t i = 0; i < in_order.size(); ++i) {
@@ -82,6 +72,19 @@ std::vector<std::int64_t> shares(std::int64_t total, std::int64_t count, std::ar
     const bool is_last = i + 1 == count;
     all.push_back(is_last ? total - given : total * weights[static_cast<std::size_t>(i) % 4] / (8 * count));
     given += all.back();
+  }
+  return all;
+}
+
+/// Of packed keys all of them; in pages of each sequence up to problem.keys, but none of some.
+std::vector<std::int64_t> key_lengths_of(const AttentionProblem& problem) {
+  if (problem.page_size == 0) {
+    return shares(problem.keys, problem.batch, {1, 20, 4, 7});
+  }
+  std::vector<std::int64_t> all;
+  for (std::int64_t i = 0; i < problem.batch; ++i) {
+    const std::array<std::int64_t, 4> some{problem.keys, problem.keys / 3 + 1, 0, problem.keys / 2};
+    all.push_back(some[static_cast<std::size_t>(i) % some.size()]);
   }
   return all;
 }
@@ -119,7 +122,8 @@ class AttentionKernel final : public EmulatedKernel {
       AttentionTask task{.problem = problem, .lse = !problem.variable_length, .rows_first = problem.window_left < 0};
       if (problem.variable_length) {  // some without queries
         task.query_lengths = shares(problem.queries, problem.batch, {0, 16, 0, 16});
-        task.key_lengths = shares(problem.keys, problem.batch, {1, 20, 4, 7});
+        task.key_lengths = key_lengths_of(problem);
+        task = completed(std::move(task));
       }
       problems.push_back(problem_of(task));
     }
@@ -130,6 +134,8 @@ class AttentionKernel final : public EmulatedKernel {
     auto task = wanted.as<AttentionTask>();
     task.problem.format = problem_.format;
     task.problem.head_dim = problem_.head_dim;
+    task.problem.value_dim = problem_.value_dim;
+    task.problem.kv_format = problem_.kv_format;
     task.problem.softcap = problem_.softcap;
     task.problem.scale.reset();
     if (const auto obstacles = strategy_.obstacles(task.problem, knobs_, device_); !obstacles.empty()) {

@@ -59,10 +59,7 @@ bool is_within(double value, double wanted, double allowed) {
 class AttentionInspector final : public Inspector {
  public:
   AttentionInspector(const AttentionTask& task, const std::vector<HostTensor>& inputs, std::uint64_t seed)
-      : task_(task),
-        query_offsets_(offsets_of(task.query_lengths)),
-        key_offsets_(offsets_of(task.key_lengths)),
-        shapes_(attention_outputs(task)) {
+      : task_(task), shapes_(attention_outputs(task)) {
     for (HostTensor& shape : shapes_) {
       shape.values = {};
     }
@@ -73,22 +70,23 @@ class AttentionInspector final : public Inspector {
     const AttentionTensors tensors = tensors_of(all);
     Random random(seed);
     for (int head = 0; head < 2; ++head) {
-      raise_to(errors_, tensors, some_queries(random, gauged_queries));
+      raise_to(errors_, tensors, samples_of(some_rows(random, gauged_queries), tensors));
     }
   }
 
   [[nodiscard]] Look choose(Random& random) const override {
     Look look;
     const AttentionTensors layout = tensors_of({});
-    for (const AttentionSample& sample : some_queries(random, queries_of_a_look)) {
-      look.place.insert(look.place.end(), {sample.batch, sample.head, sample.query});
-      const reference::Sequence seq = reference::sequence(task_.problem, layout, sample.batch);
-      const reference::HeadView view = reference::head_view(layout.o, sample.batch, sample.head, seq.first_query);
-      const std::int64_t width = task_.problem.head_dim;
-      look.parts.push_back({0, (view.offset + sample.query * view.row_stride) / width, 0, width});
+    const AttentionProblem& p = task_.problem;
+    for (const Row& row : some_rows(random, queries_of_a_look)) {
+      look.place.insert(look.place.end(), {row.head, row.row});
+      const std::int64_t batch = p.variable_length ? 0 : row.row / p.queries;
+      const std::int64_t query = p.variable_length ? row.row : row.row % p.queries;
+      const reference::HeadView view = reference::head_view(layout.o, batch, row.head, 0);
+      const std::int64_t width = effective_value_dim(p);
+      look.parts.push_back({0, (view.offset + query * view.row_stride) / width, 0, width});
       if (task_.lse) {
-        const std::int64_t offset =
-            reference::lse_offset(layout.lse, sample.batch, sample.head, seq.first_query) + sample.query;
+        const std::int64_t offset = reference::lse_offset(layout.lse, batch, row.head, 0) + query;
         const std::int64_t columns = shapes_.at(1).shape.back();
         look.parts.push_back({1, offset / columns, offset % columns, 1});
       }
@@ -97,17 +95,18 @@ class AttentionInspector final : public Inspector {
   }
 
   [[nodiscard]] std::string fault_in(const Look& look, const InputsOfCall& inputs, std::uint8_t poison) const override {
-    std::vector<AttentionSample> samples;
-    for (std::size_t i = 0; i < look.place.size(); i += 3) {
-      samples.push_back({look.place[i], look.place[i + 1], look.place[i + 2]});
+    std::vector<Row> rows;
+    for (std::size_t i = 0; i < look.place.size(); i += 2) {
+      rows.push_back({look.place[i], look.place[i + 1]});
     }
     const AttentionTensors tensors = tensors_of(inputs);
+    const std::vector<AttentionSample> samples = samples_of(rows, tensors);
     const AttentionRows definition = reference::attention_rows(task_.problem, tensors, samples, 1);
     const AttentionRows plain = reference::attention_rows_plain_low_precision(task_.problem, tensors, samples, 1);
     Errors errors = errors_;
     errors.raise(definition, plain);
     const std::size_t parts_of_a_row = task_.lse ? 2 : 1;
-    const auto width = static_cast<std::size_t>(task_.problem.head_dim);
+    const auto width = static_cast<std::size_t>(effective_value_dim(task_.problem));
     for (std::size_t i = 0; i < samples.size(); ++i) {
       const RowPart& part = look.parts[i * parts_of_a_row];
       std::vector<std::uint8_t> bytes = part.bytes;
@@ -189,27 +188,51 @@ class AttentionInspector final : public Inspector {
                  reference::attention_rows_plain_low_precision(task_.problem, tensors, samples));
   }
 
-  /// Of one head of one sequence; a sequence without queries has none.
-  [[nodiscard]] std::vector<AttentionSample> some_queries(Random& random, std::int64_t most) const {
+  /// A query among those of all sequences, one behind the other.
+  struct Row {
+    std::int64_t head;
+    std::int64_t row;
+  };
+
+  /// Of one head; of one sequence too where all have as many queries, else in ascending order.
+  [[nodiscard]] std::vector<Row> some_rows(Random& random, std::int64_t most) const {
     const AttentionProblem& p = task_.problem;
     const auto below = [&](std::int64_t limit) {
       return static_cast<std::int64_t>(random.below(static_cast<std::uint64_t>(limit)));
     };
+    if (p.queries == 0 || p.batch == 0) {
+      return {};
+    }
+    const std::int64_t first = p.variable_length ? 0 : below(p.batch) * p.queries;
+    const std::int64_t head = below(p.heads);
+    std::vector<Row> rows;
+    for (std::int64_t i = 0; i < std::min(most, p.queries); ++i) {
+      rows.push_back({head, first + below(p.queries)});
+    }
+    std::sort(rows.begin(), rows.end(), [](const Row& one, const Row& other) { return one.row < other.row; });
+    return rows;
+  }
+
+  /// Which sequences they belong to, as the tensors of the call say.
+  [[nodiscard]] std::vector<AttentionSample> samples_of(const std::vector<Row>& rows,
+                                                        const AttentionTensors& tensors) const {
+    const AttentionProblem& p = task_.problem;
     std::vector<AttentionSample> samples;
-    for (int tries = 0; tries < 16 && samples.empty(); ++tries) {
-      const std::int64_t batch = below(p.batch);
-      const std::int64_t head = below(p.heads);
-      const std::int64_t queries = reference::sequence(p, tensors_of({}), batch).queries;
-      for (std::int64_t i = 0; i < std::min(most, queries); ++i) {
-        samples.push_back({batch, head, below(queries)});
+    for (const Row& row : rows) {
+      if (!p.variable_length) {
+        samples.push_back({row.row / p.queries, row.head, row.row % p.queries});
+        continue;
       }
+      const auto* const offsets = static_cast<const std::int32_t*>(tensors.cu_seqlens_q.data);
+      const auto* const behind = std::upper_bound(offsets, offsets + p.batch + 1, row.row);
+      samples.push_back({behind - offsets - 1, row.head, row.row - behind[-1]});
     }
     return samples;
   }
 
   /// With null for what is not given.
   [[nodiscard]] AttentionTensors tensors_of(const InputsOfCall& inputs) const {
-    AttentionTensors tensors = attention_tensors(task_, [&](std::string_view name) {
+    return attention_tensors(task_, [&](std::string_view name) {
       for (const HostTensor* const input : inputs) {
         if (input->name == name) {
           return input->view();
@@ -222,21 +245,9 @@ class AttentionInspector final : public Inspector {
       }
       return Tensor{};
     });
-    if (task_.problem.variable_length) {
-      tensors.cu_seqlens_q = view_of(query_offsets_);
-      tensors.cu_seqlens_k = view_of(key_offsets_);
-    }
-    return tensors;
-  }
-
-  static Tensor view_of(const std::vector<std::int32_t>& offsets) {
-    return Tensor::contiguous(const_cast<std::int32_t*>(offsets.data()),  // a Tensor has one pointer for both
-                              Format::int32, {std::ssize(offsets)});
   }
 
   AttentionTask task_;
-  std::vector<std::int32_t> query_offsets_;
-  std::vector<std::int32_t> key_offsets_;
   std::vector<HostTensor> shapes_;  ///< of the outputs, without data
   Errors errors_;
 };

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <optional>
 
 #include "arena/attention/inputs.hpp"
 #include "reference/attention_rows.hpp"
@@ -17,53 +16,68 @@ using reference::AttentionRows;
 /// Outputs whose definition costs more multiplications than this are judged on random rows of every 64 queries.
 constexpr double whole_output_products = 0.8e9;
 
-/// A mistake, and the problem that is right if it was made; nothing where the two are the same.
+/// A mistake: makes problem and tensors those that are right if it was made, or says that they are right anyway.
 struct Hypothesis {
   const char* fault;
-  std::optional<AttentionProblem> (*problem)(AttentionProblem problem);
+  bool (*changes)(AttentionProblem& problem, AttentionTensors& tensors);
 };
 
 constexpr Hypothesis hypotheses[] = {
     {"the causal mask left out",
-     [](AttentionProblem p) {
+     [](AttentionProblem& p, AttentionTensors&) {
        const bool differs = p.causal;
        p.causal = false;
-       return differs ? std::optional(p) : std::nullopt;
+       return differs;
      }},
     {"the causal mask aligned top-left",
-     [](AttentionProblem p) {
+     [](AttentionProblem& p, AttentionTensors&) {
        const bool differs = p.causal && !p.variable_length && p.window_right < 0 && p.queries > p.keys;
        p.causal = false;
        p.window_right = p.queries - p.keys;
-       return differs ? std::optional(p) : std::nullopt;
+       return differs;
      }},
     {"the window left out",
-     [](AttentionProblem p) {
+     [](AttentionProblem& p, AttentionTensors&) {
        const bool differs = p.window_left >= 0 || p.window_right >= 0;
        p.window_left = p.window_right = -1;
-       return differs ? std::optional(p) : std::nullopt;
+       return differs;
      }},
     {"the softcap left out",
-     [](AttentionProblem p) {
+     [](AttentionProblem& p, AttentionTensors&) {
        const bool differs = p.softcap > 0;
        p.softcap = 0;
-       return differs ? std::optional(p) : std::nullopt;
+       return differs;
      }},
     {"the scale left out",
-     [](AttentionProblem p) {
+     [](AttentionProblem& p, AttentionTensors&) {
        const bool differs = effective_scale(p) != 1;
        p.scale = 1;
-       return differs ? std::optional(p) : std::nullopt;
+       return differs;
+     }},
+    {"the sinks left out",
+     [](AttentionProblem& p, AttentionTensors&) {
+       const bool differs = p.sinks;
+       p.sinks = false;
+       return differs;
+     }},
+    {"the descale of the keys left out",
+     [](AttentionProblem&, AttentionTensors& tensors) {
+       const bool differs = tensors.k_descale.data != nullptr;
+       tensors.k_descale = {};
+       return differs;
+     }},
+    {"the descale of the values left out",
+     [](AttentionProblem&, AttentionTensors& tensors) {
+       const bool differs = tensors.v_descale.data != nullptr;
+       tensors.v_descale = {};
+       return differs;
      }},
 };
 
 class AttentionJudge final : public Judge {
  public:
   AttentionJudge(const AttentionTask& task, std::vector<HostTensor> inputs, std::uint64_t seed)
-      : task_(task),
-        inputs_(std::move(inputs)),
-        query_offsets_(offsets_of(task.query_lengths)),
-        key_offsets_(offsets_of(task.key_lengths)) {
+      : task_(task), inputs_(std::move(inputs)) {
     const AttentionTensors tensors = tensors_with({});
     const auto samples = reference::sample_queries(task_.problem, tensors, whole_output_products, seed);
     definition_ = reference::attention_rows(task_.problem, tensors, samples);
@@ -87,7 +101,7 @@ class AttentionJudge final : public Judge {
 
  private:
   AttentionTensors tensors_with(const std::vector<HostTensor>& outputs) const {
-    AttentionTensors tensors = attention_tensors(task_, [&](std::string_view name) {
+    return attention_tensors(task_, [&](std::string_view name) {
       for (const auto* known : {&inputs_, &outputs}) {
         for (const HostTensor& tensor : *known) {
           if (tensor.name == name) {
@@ -97,26 +111,13 @@ class AttentionJudge final : public Judge {
       }
       return Tensor{};
     });
-    if (task_.problem.variable_length) {
-      const auto view = [](const std::vector<std::int32_t>& offsets) {
-        Tensor tensor;
-        tensor.data = const_cast<std::int32_t*>(offsets.data());  // a Tensor has one pointer for reading and writing
-        tensor.format = Format::int32;
-        tensor.rank = 1;
-        tensor.shape[0] = static_cast<std::int64_t>(offsets.size());
-        tensor.strides[0] = 1;
-        return tensor;
-      };
-      tensors.cu_seqlens_q = view(query_offsets_);
-      tensors.cu_seqlens_k = view(key_offsets_);
-    }
-    return tensors;
   }
 
   std::string name_fault(const reference::AttentionRowsJudgement& verdict, const AttentionTensors& tensors) const {
     for (const Hypothesis& hypothesis : hypotheses) {
-      const auto changed = hypothesis.problem(task_.problem);
-      if (changed && explains(*changed, tensors)) {
+      AttentionProblem changed = task_.problem;
+      AttentionTensors with = tensors;
+      if (hypothesis.changes(changed, with) && explains(changed, with)) {
         return hypothesis.fault;
       }
     }
@@ -132,7 +133,7 @@ class AttentionJudge final : public Judge {
     const AttentionRows mistake = reference::attention_rows(changed, tensors, definition_.samples);
     double from_mistake = 0;
     double from_definition = 0;
-    const auto width = static_cast<std::size_t>(changed.head_dim);
+    const auto width = static_cast<std::size_t>(effective_value_dim(changed));
     for (std::size_t i = 0; i < mistake.o.size(); ++i) {
       const double value =
           reference::output_element(tensors, mistake.samples[i / width], changed, static_cast<std::int64_t>(i % width));
@@ -150,7 +151,7 @@ class AttentionJudge final : public Judge {
     const auto count = [](auto value) { return static_cast<std::int64_t>(value); };
     return {"twice the plain computation's error and one ulp",
             {{"judged", count(verdict.judged)},
-             {"of", rows * (p.head_dim + (task_.lse ? 1 : 0))},
+             {"of", rows * (effective_value_dim(p) + (task_.lse ? 1 : 0))},
              {"wrong", count(verdict.wrong)},
              {"max_error", verdict.judgement.max_error},
              {"plain_error", verdict.judgement.plain_error}},
@@ -163,8 +164,6 @@ class AttentionJudge final : public Judge {
 
   AttentionTask task_;
   std::vector<HostTensor> inputs_;
-  std::vector<std::int32_t> query_offsets_;
-  std::vector<std::int32_t> key_offsets_;
   AttentionRows definition_;
   AttentionRows plain_;
 };

@@ -9,7 +9,7 @@
 
 namespace thresher::arena {
 
-/// `inputs` are "q", "k", "v"; the judge keeps them for naming mistakes.
+/// `inputs` are all of a call; the judge keeps them for naming mistakes.
 [[nodiscard]] std::unique_ptr<Judge> make_attention_judge(const AttentionTask& task, std::vector<HostTensor> inputs,
                                                           std::uint64_t seed);
 

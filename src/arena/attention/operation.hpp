@@ -24,6 +24,12 @@ class AttentionOperation final : public Operation {
   [[nodiscard]] std::unique_ptr<Inspector> inspector(const Problem& problem, Distribution distribution,
                                                      const std::vector<HostTensor>& inputs, const Maker& maker,
                                                      std::uint64_t seed) const override;
+  [[nodiscard]] std::vector<HostTensor> variation(const std::vector<HostTensor>& inputs,
+                                                  std::size_t index) const override;
+  [[nodiscard]] std::optional<std::vector<HostTensor>> rearranged(const Problem& problem, Distribution distribution,
+                                                                  std::uint64_t change,
+                                                                  std::uint64_t seed) const override;
+  [[nodiscard]] bool uses_every_element(const Problem& problem) const override;
   [[nodiscard]] std::optional<Problem> neighbour(const Problem& problem) const override;
   [[nodiscard]] std::optional<Problem> smaller(const Problem& problem) const override;
 

@@ -1,15 +1,20 @@
 // The [[problem]]s of suites about attention.
 #include <algorithm>
 #include <iterator>
-#include <numeric>
 
 #include "arena/attention/operation.hpp"
 #include "arena/attention/task.hpp"
+#include "ops/validate_attention.hpp"
 
 namespace thresher::arena {
 namespace {
 
 constexpr std::array orders{Named<bool>{"heads-first", false}, Named<bool>{"rows-first", true}};
+
+constexpr std::array key_formats{Named<std::optional<Format>>{"same", std::nullopt},
+                                 Named<std::optional<Format>>{name(Format::fp8_e4m3), Format::fp8_e4m3}};
+constexpr std::array lengths_of_pages{Named<SequenceLengths>{"equal", SequenceLengths::equal},
+                                      Named<SequenceLengths>{"mixed", SequenceLengths::mixed}};
 
 std::vector<bool> truths(const ProblemTable& tables, const std::string& key) {
   return tables.has(key) ? tables.holder(key).booleans(key) : std::vector{false};
@@ -33,11 +38,10 @@ std::vector<Value> numbers_or(const ProblemTable& tables, const std::string& key
   return values;
 }
 
-/// Queries or keys: a number, or with `lengths` (variable length) their sum.
+/// Queries or keys: a number, or with `lengths` (variable length) nothing that counts.
 std::vector<std::int64_t> rows_of(const ProblemTable& tables, const std::string& key,
                                   const std::vector<std::int64_t>& lengths) {
-  return lengths.empty() ? tables.extents(key, 0)
-                         : std::vector{std::accumulate(lengths.begin(), lengths.end(), std::int64_t{0})};
+  return lengths.empty() ? tables.extents(key, 0) : std::vector<std::int64_t>{0};
 }
 
 void read_lengths(const ProblemTable& tables, AttentionTask& task) {
@@ -55,23 +59,40 @@ void read_lengths(const ProblemTable& tables, AttentionTask& task) {
   task.rows_first = true;
 }
 
+template <std::size_t count>
+void check_width(const ProblemTable& tables, const std::string& key, std::int64_t width,
+                 const std::array<std::int64_t, count>& expected) {
+  if (std::find(expected.begin(), expected.end(), width) == expected.end()) {
+    tables.holder(key).fail(key, fmt::format("is {}, but must be {} or {}", width,
+                                             fmt::join(expected.begin(), expected.end() - 1, ", "), expected.back()));
+  }
+}
+
 void check_task(const ProblemTable& tables, const AttentionTask& task) {
   const AttentionProblem& problem = task.problem;
   const auto refuse = [&](const std::string& key, const std::string& sentence) {
     tables.holder(key).fail(key, sentence);
   };
-  if (problem.head_dim != 64 && problem.head_dim != 128) {
-    refuse("head_dim", fmt::format("is {}, but must be 64 or 128", problem.head_dim));
-  }
+  check_width(tables, "head_dim", problem.head_dim, ops::head_dims);
+  check_width(tables, tables.has("value_dim") ? "value_dim" : "head_dim", effective_value_dim(problem),
+              ops::value_dims);
   if (problem.heads % problem.kv_heads != 0) {
     refuse("kv_heads", fmt::format("is {}, but must divide heads, which is {}", problem.kv_heads, problem.heads));
   }
   if (!(problem.softcap >= 0)) {
     refuse("softcap", "must not be negative");
   }
-  if (problem.variable_length && !task.rows_first) {
+  if (problem.variable_length && problem.page_size == 0 && !task.rows_first) {
     refuse("order", "must be rows-first where sequences have different lengths");
   }
+}
+
+/// What the lists say, with the lengths of sequences that pages bring.
+AttentionTask whole_task(AttentionTask task, SequenceLengths lengths) {
+  if (!task.query_lengths.empty()) {
+    return completed(std::move(task));
+  }
+  return task.problem.page_size > 0 ? with_lengths(std::move(task), lengths) : task;
 }
 
 /// A window's side: one number, -1 for no bound.
@@ -93,6 +114,17 @@ void AttentionOperation::add_problems(const ProblemTable& tables, std::vector<Pr
   p.window_right = window_side(tables, "window_right");
   const auto batches = task.query_lengths.empty() ? extents_or(tables, "batch", 1, 1)
                                                   : std::vector{static_cast<std::int64_t>(task.query_lengths.size())};
+  const auto page_sizes = extents_or(tables, "page_size", 1, 0);
+  const bool has_pages = page_sizes.front() > 0;
+  if (!has_pages && tables.has("lengths")) {
+    tables.holder("lengths").fail("lengths", "says how long sequences are whose keys are in pages: give page_size too");
+  }
+  const bool is_listed = !task.query_lengths.empty();
+  task.rows_first = is_listed || has_pages;
+  const auto all_lengths = choices<SequenceLengths>(tables, "lengths", lengths_of_pages, SequenceLengths::equal);
+  const auto of_keys = choices<std::optional<Format>>(tables, "kv_format", key_formats, std::optional<Format>{});
+  const auto value_dims = extents_or(tables, "value_dim", 1, 0);
+  const auto sinks = truths(tables, "sinks");
   const auto heads = tables.extents("heads", 1);
   const auto kv_heads = extents_or(tables, "kv_heads", 1, 0);
   const auto queries = rows_of(tables, "queries", task.query_lengths);
@@ -105,17 +137,23 @@ void AttentionOperation::add_problems(const ProblemTable& tables, std::vector<Pr
   const auto scales = numbers_or<std::optional<float>>(tables, "scale", std::nullopt);
   const auto softcaps = numbers_or<float>(tables, "softcap", 0.0F);
   std::int64_t wanted_kv_heads = 0;
+  SequenceLengths lengths = SequenceLengths::equal;
   const auto add = [&] {
     p.kv_heads = wanted_kv_heads == 0 ? p.heads : wanted_kv_heads;
     check_task(tables, task);
-    add_once(tables, "heads", problem_of(task), problems);
+    add_once(tables, "heads", problem_of(whole_task(task, lengths)), problems);
   };
   const auto by_lse = [&] { each(lses, task.lse, add); };
   const auto by_causal = [&] { each(causals, p.causal, by_lse); };
   const auto by_softcap = [&] { each(softcaps, p.softcap, by_causal); };
   const auto by_scale = [&] { each(scales, p.scale, by_softcap); };
   const auto by_format = [&] { each(of_format, p.format, by_scale); };
-  const auto by_order = [&] { each(of_order, task.rows_first, by_format); };
+  const auto by_key_format = [&] { each(of_keys, p.kv_format, by_format); };
+  const auto by_sinks = [&] { each(sinks, p.sinks, by_key_format); };
+  const auto by_page_size = [&] { each(page_sizes, p.page_size, by_sinks); };
+  const auto by_lengths = [&] { each(all_lengths, lengths, by_page_size); };
+  const auto by_value_dim = [&] { each(value_dims, p.value_dim, by_lengths); };
+  const auto by_order = [&] { each(of_order, task.rows_first, by_value_dim); };
   const auto by_head_dim = [&] { each(head_dims, p.head_dim, by_order); };
   const auto by_keys = [&] { each(keys, p.keys, by_head_dim); };
   const auto by_queries = [&] { each(queries, p.queries, by_keys); };

@@ -1,8 +1,11 @@
 // Attention in the arena: its suites, its inputs and its judge, with mistakes planted.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstring>
 #include <functional>
+#include <map>
+#include <numeric>
 #include <set>
 
 #include "arena/attention/inputs.hpp"
@@ -61,7 +64,12 @@ class AttentionPlanted final : public Contestant {
       Planted(AttentionTask task, const std::vector<DeviceSet>& sets, AttentionKernel kernel)
           : task_(std::move(task)), sets_(sets), kernel_(std::move(kernel)) {}
       void run(Stream, std::size_t set) override {
-        kernel_(task_, attention_tensors(task_, [&](std::string_view name) { return sets_[set].tensor(name); }),
+        kernel_(task_,
+                attention_tensors(task_,
+                                  [&](std::string_view name) {
+                                    const Tensor* const known = sets_[set].find(name);
+                                    return known == nullptr ? Tensor{} : *known;
+                                  }),
                 calls_++);
       }
 
@@ -120,11 +128,51 @@ TEST(AttentionSuite, LengthsMakeSequencesOfTheirOwn) {
             "mine.toml:8: `key_lengths` in [problem] has 1 sequences, but query_lengths has 2");
 }
 
+const std::string paged = R"(title = "Pages"
+operation = "attention"
+distributions = ["normal"]
+[[problem]]
+batch = 4
+heads = 4
+kv_heads = 2
+queries = [1, 3]
+keys = 40
+page_size = 16
+head_dim = 64
+format = "bf16"
+sinks = true
+kv_format = ["same", "fp8_e4m3"]
+lengths = ["equal", "mixed"]
+)";
+
+TEST(AttentionSuite, PagesHoldSequencesOfEqualOrMixedLengths) {
+  const Suite suite = parse_suite(paged, "mine", "mine.toml");
+  ASSERT_EQ(suite.problems.size(), 8U);
+  std::set<std::string> labels;
+  for (const Problem& problem : suite.problems) {
+    labels.insert(label(problem));
+    const auto& task = problem.as<AttentionTask>();
+    EXPECT_EQ(task.problem.batch, 4);
+    EXPECT_EQ(task.problem.queries, std::accumulate(task.query_lengths.begin(), task.query_lengths.end(), 0));
+    EXPECT_EQ(std::accumulate(task.key_lengths.begin(), task.key_lengths.end(), 0), 160) << label(problem);
+    EXPECT_GE(task.problem.pages, 4 * 3);
+    EXPECT_GE(task.problem.keys, *std::max_element(task.key_lengths.begin(), task.key_lengths.end()));
+  }
+  EXPECT_EQ(labels.size(), 8U);
+  EXPECT_TRUE(labels.contains("4x4/2x1:40x64 bf16 sinks pages(16)"));
+  EXPECT_TRUE(labels.contains("4x4/2x3:40x64 bf16 fp8_e4m3 keys sinks pages(16) mixed"));
+  EXPECT_EQ(
+      error_in(replaced(paged, "page_size = 16\n", "")),
+      "mine.toml:14: `lengths` in [problem] says how long sequences are whose keys are in pages: give page_size too");
+  EXPECT_EQ(error_in(replaced(paged, "format = \"bf16\"", "format = \"bf16\"\nvalue_dim = 100")),
+            "mine.toml:13: `value_dim` in [problem] is 100, but must be 64, 128, 192, 256 or 512");
+}
+
 TEST(AttentionSuite, ErrorsNameFileLineAndKey) {
   EXPECT_EQ(error_in(replaced(good, "kv_heads = 2", "kv_heads = 3")),
             "mine.toml:6: `kv_heads` in [problem] is 3, but must divide heads, which is 4");
   EXPECT_EQ(error_in(replaced(good, "head_dim = 64", "head_dim = 96")),
-            "mine.toml:9: `head_dim` in [problem] is 96, but must be 64 or 128");
+            "mine.toml:9: `head_dim` in [problem] is 96, but must be 64, 128, 192, 256 or 576");
   EXPECT_EQ(error_in(replaced(good, "\"bf16\"", "\"nvfp4\"")),
             "mine.toml:10: `format` in [problem] is \"nvfp4\", but must be one of fp16, bf16");
   EXPECT_EQ(error_in(replaced(good, "[false, true]", "1")),
@@ -163,6 +211,106 @@ TEST(AttentionSuite, TheBuiltInOnesHoldWhatTheyPromise) {
                                       {0, 128},
                                       {128, 0}}) {
     EXPECT_TRUE(shapes.contains({queries, keys})) << queries << " " << keys;
+  }
+}
+
+TEST(AttentionSuite, ThoseOfServingFitOneGpuAndMixTheSameSums) {
+  constexpr double most_bytes = 1.3 * (1 << 30);
+  for (const char* const name : {"attention_paged", "attention_decode", "attention_mixed"}) {
+    const Suite suite = load_suite(name);
+    EXPECT_EQ(suite.timed, std::string(name) != "attention_paged");
+    for (const Problem& problem : suite.problems) {
+      EXPECT_GT(problem.as<AttentionTask>().problem.page_size, 0) << label(problem);
+      EXPECT_LT(find_operation("attention").cost(problem).compulsory_bytes, most_bytes) << label(problem);
+    }
+  }
+  std::map<std::int64_t, std::set<double>> bytes;
+  for (const Problem& problem : load_suite("attention_mixed").problems) {
+    const auto& task = problem.as<AttentionTask>();
+    if (task.lengths != SequenceLengths::listed && !task.problem.kv_format) {
+      bytes[task.problem.batch].insert(find_operation("attention").cost(problem).compulsory_bytes);
+    }
+  }
+  EXPECT_EQ(bytes.size(), 2U);
+  EXPECT_EQ(bytes[16].size(), 1U);
+  EXPECT_EQ(bytes[64].size(), 1U);
+}
+
+/// Four sequences in pages of 8, keys in FP8 with sinks.
+Problem problem_in_pages(std::int64_t head_dim = 64) {
+  AttentionTask task{{.heads = 4, .kv_heads = 2, .head_dim = head_dim, .causal = true}, true, true};
+  task.problem.page_size = 8;
+  task.problem.sinks = true;
+  task.problem.kv_format = Format::fp8_e4m3;
+  task.query_lengths = {1, 20, 0, 3};
+  task.key_lengths = {33, 20, 16, 1};
+  return problem_of(completed(task));
+}
+
+/// Of rank 0 where there is none of that name.
+Tensor tensor_of(const std::vector<HostTensor>& tensors, std::string_view name) {
+  const auto found =
+      std::find_if(tensors.begin(), tensors.end(), [&](const HostTensor& tensor) { return tensor.name == name; });
+  return found == tensors.end() ? Tensor{} : found->view();
+}
+
+TEST(AttentionInputs, PagesAreDealtAtRandomAndWhatNobodyUsesIsNan) {
+  const Problem problem = problem_in_pages();
+  const auto& task = problem.as<AttentionTask>();
+  std::set<std::vector<std::int32_t>> tables;
+  for (std::uint64_t seed = 0; seed < 4; ++seed) {
+    const auto inputs = find_operation("attention").inputs(problem, Distribution::normal, seed);
+    const auto tensors = attention_tensors(task, [&](std::string_view name) { return tensor_of(inputs, name); });
+    const auto* const table = static_cast<const std::int32_t*>(tensors.block_table.data);
+    const auto* const used = static_cast<const std::int32_t*>(tensors.seqused_k.data);
+    const std::int64_t columns = tensors.block_table.shape[1];
+    std::set<std::int32_t> pages;
+    std::int64_t keys = 0;
+    for (std::int64_t sequence = 0; sequence < 4; ++sequence) {
+      keys += used[sequence];
+      for (std::int64_t place = 0; place < columns; ++place) {
+        const std::int32_t page = table[sequence * columns + place];
+        EXPECT_EQ(page >= 0 && page < task.problem.pages, place * 8 < used[sequence]);
+        if (place * 8 < used[sequence]) {
+          EXPECT_TRUE(pages.insert(page).second) << "page " << page << " belongs to two sequences";
+        }
+      }
+    }
+    EXPECT_EQ(keys, 70);
+    const auto& codes = inputs[1].values;
+    EXPECT_EQ(std::count(codes.begin(), codes.end(), 0xFF), (task.problem.pages * 8 - 70) * 2 * 64);
+    tables.insert({table, table + 4 * columns});
+  }
+  EXPECT_EQ(tables.size(), 4U);
+}
+
+TEST(AttentionInputs, OtherLengthsFitTheSameTensors) {
+  for (const Problem& problem : {problem_in_pages(), parse_suite(replaced(good, "queries = [70, 1]\nkeys = 150",
+                                                                          "query_lengths = [9, 0, 5]\n"
+                                                                          "key_lengths = [20, 9, 40]"),
+                                                                 "mine", "mine.toml")
+                                                         .problems.front()}) {
+    const Operation& operation = find_operation("attention");
+    const auto before = operation.inputs(problem, Distribution::normal, 1);
+    std::set<std::vector<std::uint8_t>> lengths;
+    for (std::uint64_t change = 0; change < 5; ++change) {
+      const auto others = operation.rearranged(problem, Distribution::normal, change, 3);
+      ASSERT_TRUE(others);
+      ASSERT_EQ(others->size(), before.size());
+      for (std::size_t i = 0; i < before.size(); ++i) {
+        EXPECT_EQ((*others)[i].values.size(), before[i].values.size()) << before[i].name;
+      }
+      lengths.insert(others->at(problem.as<AttentionTask>().problem.page_size > 0 ? 5 : 4).values);
+      const auto& task = problem.as<AttentionTask>();
+      const auto outputs = operation.outputs(problem);
+      compute(task.problem, attention_tensors(task, [&](std::string_view name) {
+                const Tensor input = tensor_of(*others, name);
+                return input.rank > 0 ? input : tensor_of(outputs, name);
+              }));
+      const Finding finding = operation.judge(problem, Distribution::normal, *others, {}, 1)->judge(outputs);
+      EXPECT_TRUE(finding.correct) << label(problem) << " " << change << ": " << finding.sentence;
+    }
+    EXPECT_GE(lengths.size(), 4U);
   }
 }
 
@@ -209,6 +357,60 @@ TEST(AttentionJudge, NamesWhatWasLeftOut) {
   options = ragged;
   options.as<AttentionTask>().problem.window_left = 5;
   EXPECT_EQ(judge(with([](auto& p) { p.window_left = -1; }), options).fault, "the window left out");
+}
+
+TEST(AttentionJudge, SeesWhatIsWrongWithPages) {
+  const auto changed = [](const std::function<void(AttentionProblem&, AttentionTensors&)>& change) {
+    return [change](const AttentionTask& task, AttentionTensors tensors, int) {
+      AttentionProblem problem = task.problem;
+      change(problem, tensors);
+      compute(problem, tensors);
+    };
+  };
+  const Problem problem = problem_in_pages();
+  EXPECT_TRUE(judge(changed([](auto&, auto&) {}), problem).correct);
+  EXPECT_TRUE(judge(changed([](auto&, auto&) {}), problem, Distribution::specials).correct);
+  EXPECT_EQ(judge(changed([](auto& p, auto& t) {
+                    p.sinks = false;
+                    t.sinks = {};
+                  }),
+                  problem)
+                .fault,
+            "the sinks left out");
+  EXPECT_EQ(judge(changed([](auto&, auto& t) { t.k_descale = {}; }), problem).fault,
+            "the descale of the keys left out");
+  EXPECT_EQ(judge(changed([](auto&, auto& t) { t.v_descale = {}; }), problem).fault,
+            "the descale of the values left out");
+  std::vector<std::int32_t> other;
+  const auto with_table = [&](const std::function<std::int32_t(const std::int32_t*, std::int64_t)>& entry) {
+    return changed([&other, entry](auto&, auto& t) {
+      const auto* const table = static_cast<const std::int32_t*>(t.block_table.data);
+      const auto columns = t.block_table.shape[1];
+      other.assign(table, table + 4 * columns);
+      for (std::int64_t i = 0; i < 4 * columns; ++i) {
+        other[static_cast<std::size_t>(i)] = entry(table, i);
+      }
+      t.block_table.data = other.data();
+    });
+  };
+  // The longest sequence's second page in place of the third: keys of its own, but not those.
+  EXPECT_FALSE(judge(with_table([](const std::int32_t* table, std::int64_t i) {
+                       return i > 0 && table[i] >= 0 && table[i - 1] >= 0 && table[i - 1] < 11 ? table[i - 1]
+                                                                                               : table[i];
+                     }),
+                     problem)
+                   .correct);
+  std::vector<std::int32_t> longer;
+  EXPECT_FALSE(judge(changed([&](auto&, auto& t) {
+                       const auto* const used = static_cast<const std::int32_t*>(t.seqused_k.data);
+                       longer.assign(used, used + 4);
+                       for (std::int32_t& keys : longer) {
+                         keys += keys % 8 == 0 ? 0 : 1;  // into a row of the page that nobody uses
+                       }
+                       t.seqused_k.data = longer.data();
+                     }),
+                     problem)
+                   .correct);
 }
 
 TEST(AttentionJudge, SeesOneElementOneLseOneTileAndWhatIsNotWritten) {
@@ -262,6 +464,20 @@ TEST(AttentionContestants, OfTheCpuAreCorrectAtTheEdges) {
   }
 }
 
+TEST(AttentionContestants, OfTheCpuAreCorrectOverPages) {
+  Suite suite = load_suite("attention_paged");
+  std::erase_if(suite.problems, [](const Problem& problem) {
+    const AttentionProblem& p = problem.as<AttentionTask>().problem;
+    return p.heads * p.queries * p.keys * p.head_dim > 5'000'000;
+  });
+  EXPECT_GT(suite.problems.size(), 15U);
+  suite.distributions = {Distribution::specials};
+  const auto registry = library_registry(Device::cpu());
+  const GateResult gate = judge_correctness(suite, *registry->create({"attention", "blockwise"}), *cpu_rig(), 5,
+                                            [](std::size_t, std::size_t) {});
+  EXPECT_EQ(gate.outcome, Outcome::passed) << gate.sentence;
+}
+
 TEST(AttentionContestants, KnobsAndStrategiesThatDoNotExistAreNamed) {
   const auto registry = library_registry(Device::cpu());
   EXPECT_NO_THROW((void)registry->create({"attention", "blockwise", {{"threads", "2"}}}));
@@ -283,9 +499,8 @@ TEST(AttentionContestants, KnobsAndStrategiesThatDoNotExistAreNamed) {
 std::string found_in_samples(const Problem& problem, const AttentionKernel& kernel, Distribution distribution) {
   FakeRig rig;
   const AttentionPlanted contestant(kernel);
-  const AttentionPlanted baseline([](const AttentionTask& task, const AttentionTensors& tensors, int) {
-    compute(task.problem, tensors);
-  });
+  const AttentionPlanted baseline(
+      [](const AttentionTask& task, const AttentionTensors& tensors, int) { compute(task.problem, tensors); });
   const Environment environment;
   VerifiedCalls calls(problem, distribution, &contestant, baseline, rig, environment, 4, true, 17);
   const SetRange range = calls.plan().ranges().warm;
@@ -316,6 +531,8 @@ TEST(AttentionSamples, HonestOutputsHoldAndOneWrongElementInAWholeOutputDoesNot)
     compute(without, tensors);
   };
   const AttentionProblem shape{.batch = 2, .heads = 4, .kv_heads = 2, .queries = 150, .keys = 180, .causal = true};
+  EXPECT_EQ(found_in_samples(problem_in_pages(), honest, Distribution::normal), "");
+  EXPECT_NE(found_in_samples(problem_in_pages(), no_mask, Distribution::normal), "");
   for (const bool rows_first : {false, true}) {
     const Problem problem = problem_of(shape, true, rows_first);
     for (const Distribution distribution : {Distribution::normal, Distribution::full_range}) {

@@ -27,9 +27,8 @@ using test::AttentionCase;
 
 std::vector<NamedTensor> tensors_of(AttentionCase& c) {
   std::vector<NamedTensor> tensors;
-  const auto in_order = attention::in_order(c.tensors);
-  for (const char* const name : {"q", "k", "v", "o", "lse", "cu_seqlens_q", "cu_seqlens_k"}) {
-    tensors.push_back({name, in_order[tensors.size()]});
+  for (const Tensor& tensor : attention::in_order(c.tensors)) {
+    tensors.push_back({tensor_names[tensors.size()], tensor});
   }
   return tensors;
 }
