@@ -100,9 +100,13 @@ class AttentionKernel final : public EmulatedKernel {
   }
 
   [[nodiscard]] std::string title() const override {
-    return fmt::format("attention {} {}, head dimension {}{}{}{}", strategy_.name(), thresher::name(problem_.format),
-                       problem_.head_dim, problem_.softcap > 0 ? ", softcap" : "", knobs_.empty() ? "" : ", ",
-                       knobs_.text());
+    const std::int64_t value_dim = effective_value_dim(problem_);
+    return fmt::format(
+        "attention {} {}{}, head dimension {}{}{}{}{}{}", strategy_.name(), thresher::name(problem_.format),
+        problem_.kv_format ? fmt::format(", {} keys", thresher::name(*problem_.kv_format)) : "", problem_.head_dim,
+        value_dim == problem_.head_dim ? "" : fmt::format(" ({} of values)", value_dim),
+        problem_.page_size > 0 ? fmt::format(", pages of {}", problem_.page_size) : "",
+        problem_.softcap > 0 ? ", softcap" : "", knobs_.empty() ? "" : ", ", knobs_.text());
   }
 
   [[nodiscard]] std::string key() const override {
@@ -111,9 +115,13 @@ class AttentionKernel final : public EmulatedKernel {
   }
 
   [[nodiscard]] std::string arguments(const Problem&) const override {
-    return fmt::format("attention --strategy {}{} --device {} --a {} --head-dim {}{}", strategy_.name(),
-                       knobs_.empty() ? "" : fmt::format(" --knobs \"{}\"", knobs_.text()), device_.name,
-                       thresher::name(problem_.format), problem_.head_dim, problem_.softcap > 0 ? " --softcap" : "");
+    std::string text = fmt::format("attention --strategy {}{} --device {} --a {} --head-dim {}", strategy_.name(),
+                                   knobs_.empty() ? "" : fmt::format(" --knobs \"{}\"", knobs_.text()), device_.name,
+                                   thresher::name(problem_.format), problem_.head_dim);
+    text += problem_.value_dim > 0 ? fmt::format(" --value-dim {}", problem_.value_dim) : "";
+    text += problem_.kv_format ? " --fp8-keys" : "";
+    text += problem_.page_size > 0 ? fmt::format(" --page-size {}", problem_.page_size) : "";
+    return text + (problem_.softcap > 0 ? " --softcap" : "");
   }
 
   [[nodiscard]] std::vector<Problem> edges() const override {
@@ -164,7 +172,10 @@ class AttentionKernel final : public EmulatedKernel {
 std::shared_ptr<const EmulatedKernel> kernel_of(const AttentionStrategy& strategy, AttentionProblem problem,
                                                 const Knobs& knobs, const DeviceSpec& device) {
   if (!strategy.obstacles(problem, knobs, device).empty()) {
-    problem = strategy.edges(problem, knobs, device).front();
+    const AttentionProblem small = strategy.edges(problem, knobs, device).front();
+    const bool is_its_kind = (small.page_size > 0) == (problem.page_size > 0) && small.kv_format == problem.kv_format &&
+                             effective_value_dim(small) == effective_value_dim(problem);
+    problem = is_its_kind ? small : problem;  // else it is refused below
   }
   Knobs all = strategy.plan(problem, knobs, device).knobs;
   return std::make_shared<const AttentionKernel>(strategy, problem, std::move(all), device);

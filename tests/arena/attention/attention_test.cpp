@@ -254,6 +254,11 @@ Tensor tensor_of(const std::vector<HostTensor>& tensors, std::string_view name) 
   return found == tensors.end() ? Tensor{} : found->view();
 }
 
+const std::vector<std::uint8_t>& tensor_values(const std::vector<HostTensor>& tensors, std::string_view name) {
+  return std::find_if(tensors.begin(), tensors.end(), [&](const HostTensor& tensor) { return tensor.name == name; })
+      ->values;
+}
+
 TEST(AttentionInputs, PagesAreDealtAtRandomAndWhatNobodyUsesIsNan) {
   const Problem problem = problem_in_pages();
   const auto& task = problem.as<AttentionTask>();
@@ -264,10 +269,11 @@ TEST(AttentionInputs, PagesAreDealtAtRandomAndWhatNobodyUsesIsNan) {
     const auto* const table = static_cast<const std::int32_t*>(tensors.block_table.data);
     const auto* const used = static_cast<const std::int32_t*>(tensors.seqused_k.data);
     const std::int64_t columns = tensors.block_table.shape[1];
+    const auto* const offsets = static_cast<const std::int32_t*>(tensors.cu_seqlens_q.data);
     std::set<std::int32_t> pages;
-    std::int64_t keys = 0;
+    std::set<std::pair<std::int32_t, std::int32_t>> pairs;
     for (std::int64_t sequence = 0; sequence < 4; ++sequence) {
-      keys += used[sequence];
+      pairs.insert({offsets[sequence + 1] - offsets[sequence], used[sequence]});
       for (std::int64_t place = 0; place < columns; ++place) {
         const std::int32_t page = table[sequence * columns + place];
         EXPECT_EQ(page >= 0 && page < task.problem.pages, place * 8 < used[sequence]);
@@ -276,12 +282,24 @@ TEST(AttentionInputs, PagesAreDealtAtRandomAndWhatNobodyUsesIsNan) {
         }
       }
     }
-    EXPECT_EQ(keys, 70);
+    EXPECT_EQ(pairs, (std::set<std::pair<std::int32_t, std::int32_t>>{{1, 33}, {20, 20}, {0, 16}, {3, 1}}));
     const auto& codes = inputs[1].values;
     EXPECT_EQ(std::count(codes.begin(), codes.end(), 0xFF), (task.problem.pages * 8 - 70) * 2 * 64);
     tables.insert({table, table + 4 * columns});
   }
   EXPECT_EQ(tables.size(), 4U);
+}
+
+TEST(AttentionInputs, AVariationOfAPoolLeavesUnusedRowsUnused) {
+  const Problem problem = problem_in_pages();
+  const Operation& operation = find_operation("attention");
+  const auto inputs = operation.inputs(problem, Distribution::normal, 3);
+  const auto varied = operation.variation(inputs, 2);
+  EXPECT_NE(varied[1].values, inputs[1].values);
+  for (std::size_t i = 0; i < inputs[1].values.size(); ++i) {
+    ASSERT_EQ(varied[1].values[i] & 0x7F, inputs[1].values[i] & 0x7F) << i;
+  }
+  EXPECT_EQ(tensor_values(varied, "block_table"), tensor_values(inputs, "block_table"));
 }
 
 TEST(AttentionInputs, OtherLengthsFitTheSameTensors) {
