@@ -591,8 +591,8 @@ typedef struct thresher_tensor {
 /* q and o [B,H,Sq,D], k and v [B,Hk,Sk,D]; with variable_length [T,H,D] and [Tk,Hk,D]; with pages k and v are
  * [pages,page_size,Hk,D]. lse: float32 [B,H,Sq] or [H,T], or null when it is not wanted. cu_seqlens: int32 [B+1], with
  * variable_length alone, else null, as cu_seqlens_k is with pages. block_table: int32 [B,ceil(keys/page_size)] and
- * seqused_k: int32 [B], with pages alone. sinks: float32 [H], with problem.sinks alone. Descales: float32 [B,Hk], where
- * strides of 0 share one, with FP8 keys; null for 1. */
+ * seqused_k: int32 [B], with pages alone. sinks: float32 [H], with problem.sinks alone. Descales: float32 [B,Hk], with
+ * an extent of 1 where sequences or heads share one, with FP8 keys; null for 1. */
 typedef struct thresher_attention_tensors {
   uint32_t struct_size;
   int32_t reserved; /* 0 */
@@ -662,6 +662,61 @@ THRESHER_API thresher_status thresher_attention_run_serving_flat(
     const int32_t* cu_seqlens_q, const int32_t* cu_seqlens_k, const int32_t* block_table, int64_t block_table_stride,
     const int32_t* seqused_k, const float* sinks, const float* k_descale, const int64_t* k_descale_strides,
     const float* v_descale, const int64_t* v_descale_strides, void* workspace);
+
+/* ---- Append: rotary position embedding, and new keys and values into pages ---- */
+
+/* The members are those of AppendProblem in thresher/append.hpp. */
+typedef int32_t thresher_rotary_pairs;
+enum { THRESHER_ROTARY_NONE = 0, THRESHER_ROTARY_HALVES = 1, THRESHER_ROTARY_INTERLEAVED = 2 };
+
+typedef struct thresher_append_problem {
+  uint32_t struct_size;
+  thresher_format format; /* fp16 or bf16; of q, k and v */
+  int64_t tokens;         /* the most that a call has */
+  int64_t heads;          /* 1 by default, as kv_heads */
+  int64_t kv_heads;
+  int64_t head_dim;            /* of q and k */
+  int64_t value_dim;           /* 0, the default: head_dim */
+  int64_t rotary_dim;          /* 0, the default: head_dim */
+  int64_t max_position;        /* rows of the table; 0, the default: there is none */
+  int64_t page_size;           /* 16 by default */
+  int64_t pages;               /* 1 by default */
+  thresher_rotary_pairs pairs; /* halves by default */
+  float theta;                 /* 10000 by default */
+  int32_t has_kv_format;       /* 0, the default: the pages are in `format`; 1: in kv_format */
+  thresher_format kv_format;   /* `format` or THRESHER_FP8_E4M3 */
+} thresher_append_problem;
+
+/* q and q_out [T,H,D], or both null; k [T,Hk,D] and v [T,Hk,value_dim]; k_out as k, or null; positions and slots [T] in
+ * number_bits bits, 32 or 64; cos_sin float32 [max_position,rotary_dim], all cosines, then all sines; k_cache
+ * [pages,page_size,Hk,D] and v_cache; descales float32 [Hk] with FP8 pages, or null for 1. */
+typedef struct thresher_append_tensors {
+  uint32_t struct_size;
+  int32_t number_bits; /* 64 by default */
+  const thresher_tensor* q;
+  const thresher_tensor* q_out;
+  const thresher_tensor* k;
+  const thresher_tensor* v;
+  const thresher_tensor* k_out;
+  const void* positions;
+  const void* slots;
+  const thresher_tensor* cos_sin;
+  const thresher_tensor* k_cache;
+  const thresher_tensor* v_cache;
+  const thresher_tensor* k_descale;
+  const thresher_tensor* v_descale;
+} thresher_append_tensors;
+
+typedef struct thresher_append thresher_append;
+
+THRESHER_API void thresher_append_problem_init(thresher_append_problem* problem, uint32_t struct_size);
+THRESHER_API void thresher_append_tensors_init(thresher_append_tensors* tensors, uint32_t struct_size);
+/* Each as its namesake of attention. This version appends on the CPU. */
+THRESHER_API thresher_status thresher_append_plan(thresher_device device, const thresher_append_problem* problem,
+                                                  int32_t threads, thresher_append** plan);
+THRESHER_API void thresher_append_destroy(thresher_append* plan);
+THRESHER_API thresher_status thresher_append_run(const thresher_append* plan, void* stream,
+                                                 const thresher_append_tensors* tensors);
 
 #ifdef __cplusplus
 }

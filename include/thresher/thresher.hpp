@@ -1,5 +1,6 @@
 #pragma once
 /// Everything the library offers to C++.
+#include "thresher/append.hpp"
 #include "thresher/attention.hpp"
 #include "thresher/device.hpp"
 #include "thresher/dual_gemm.hpp"

@@ -3,7 +3,6 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
-#include <array>
 #include <memory>
 #include <string>
 #include <utility>
@@ -15,6 +14,7 @@
 #include "core/printable.hpp"
 #include "formats/safetensors.hpp"
 #include "ops/device_memory.hpp"
+#include "ops/validate_attention.hpp"
 #include "thresher/attention.hpp"
 #include "thresher/error.hpp"
 #include "thresher/workspace.hpp"
@@ -185,21 +185,6 @@ void check_contents(const AttentionProblem& problem, const Inputs& in) {
   }
 }
 
-/// [B,Hk] of a descale with an extent of 1 where sequences or heads share it.
-Tensor shared(Tensor descale, const AttentionProblem& problem) {
-  if (descale.rank != 2) {
-    return descale;
-  }
-  const std::array<std::int64_t, 2> extents{problem.batch, problem.kv_heads};
-  for (const std::size_t dimension : {0, 1}) {
-    if (descale.shape[dimension] == 1) {
-      descale.shape[dimension] = extents[dimension];
-      descale.strides[dimension] = 0;
-    }
-  }
-  return descale;
-}
-
 void run_attention(const Arguments& arguments) {
   const formats::SafetensorsFile file(arguments.in);
   const Inputs in(file);
@@ -239,8 +224,8 @@ void run_attention(const Arguments& arguments) {
                  .block_table = block_table.tensor(),
                  .seqused_k = seqused_k.tensor(),
                  .sinks = sinks.tensor(),
-                 .k_descale = shared(k_descale.tensor(), problem),
-                 .v_descale = shared(v_descale.tensor(), problem)},
+                 .k_descale = ops::expanded_descale(k_descale.tensor(), problem),
+                 .v_descale = ops::expanded_descale(v_descale.tensor(), problem)},
                 workspace.data());
 
   const Bytes o_bytes = o.to_host();

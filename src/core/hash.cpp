@@ -1,4 +1,5 @@
 // Hashes of what plans are made for: equal values have equal hashes.
+#include "thresher/append.hpp"
 #include "thresher/attention.hpp"
 #include "thresher/gated_mlp.hpp"
 #include "thresher/gemm.hpp"
@@ -44,6 +45,28 @@ std::size_t std::hash<thresher::DualGemmProblem>::operator()(const thresher::Dua
 
 std::size_t std::hash<thresher::DualGemmOptions>::operator()(const thresher::DualGemmOptions& o) const noexcept {
   return thresher::Hash().add(o.strategy).add(o.knobs).add(o.threads).sum();
+}
+
+std::size_t std::hash<thresher::AppendProblem>::operator()(const thresher::AppendProblem& p) const noexcept {
+  return thresher::Hash()
+      .add(p.tokens)
+      .add(p.heads)
+      .add(p.kv_heads)
+      .add(p.head_dim)
+      .add(p.value_dim)
+      .add(p.format)
+      .add(p.kv_format)
+      .add(p.pairs)
+      .add(p.rotary_dim)
+      .add(p.theta)
+      .add(p.max_position)
+      .add(p.page_size)
+      .add(p.pages)
+      .sum();
+}
+
+std::size_t std::hash<thresher::AppendOptions>::operator()(const thresher::AppendOptions& o) const noexcept {
+  return thresher::Hash().add(o.threads).sum();
 }
 
 std::size_t std::hash<thresher::AttentionProblem>::operator()(const thresher::AttentionProblem& p) const noexcept {

@@ -80,6 +80,25 @@ void copy_names(const std::vector<std::string>& names, char* to, std::size_t cap
   copy_text(text, to, capacity);
 }
 
+Tensor tensor_of(const thresher_tensor* tensor, const char* argument) {
+  const thresher_tensor given = known(tensor, argument, offsetof(thresher_tensor, strides), thresher_tensor{});
+  if (given.rank < 0 || given.rank > max_rank) {
+    refuse(std::string(argument) + ".rank is " + std::to_string(given.rank) + ", expected 0 to " +
+           std::to_string(max_rank));
+  }
+  const auto rank = static_cast<std::size_t>(given.rank);
+  Tensor made = Tensor::contiguous(given.data, format_of(given.format, argument), std::span(given.shape, rank),
+                                   id_of(given.device));
+  if (std::any_of(given.strides, given.strides + rank, [](std::int64_t stride) { return stride != 0; })) {
+    std::copy_n(given.strides, rank, made.strides.begin());
+  }
+  return made;
+}
+
+Tensor optional_tensor(const thresher_tensor* tensor, const char* argument) {
+  return tensor == nullptr ? Tensor{} : tensor_of(tensor, argument);
+}
+
 }  // namespace thresher::c
 
 using namespace thresher;

@@ -1,6 +1,7 @@
 // The C interface of attention.
 #include "core/integers.hpp"
 #include "ops/c_common.hpp"
+#include "ops/validate_attention.hpp"
 
 struct thresher_attention {
   thresher::Attention attention;
@@ -64,26 +65,7 @@ AttentionOptions options_of(const thresher_attention_options* options) {
           .dependent_launch = truth(given.dependent_launch, "options.dependent_launch")};
 }
 
-Tensor tensor_of(const thresher_tensor* tensor, const char* argument) {
-  const thresher_tensor given = known(tensor, argument, offsetof(thresher_tensor, strides), thresher_tensor{});
-  if (given.rank < 0 || given.rank > max_rank) {
-    refuse(std::string(argument) + ".rank is " + std::to_string(given.rank) + ", expected 0 to " +
-           std::to_string(max_rank));
-  }
-  const auto rank = static_cast<std::size_t>(given.rank);
-  Tensor made = Tensor::contiguous(given.data, format_of(given.format, argument), std::span(given.shape, rank),
-                                   id_of(given.device));
-  if (std::any_of(given.strides, given.strides + rank, [](std::int64_t stride) { return stride != 0; })) {
-    std::copy_n(given.strides, rank, made.strides.begin());
-  }
-  return made;
-}
-
-Tensor optional_tensor(const thresher_tensor* tensor, const char* argument) {
-  return tensor == nullptr ? Tensor{} : tensor_of(tensor, argument);
-}
-
-AttentionTensors tensors_of(const thresher_attention_tensors* tensors) {
+AttentionTensors tensors_of(const AttentionProblem& problem, const thresher_attention_tensors* tensors) {
   const thresher_attention_tensors given =
       known(tensors, "tensors", offsetof(thresher_attention_tensors, lse), thresher_attention_tensors{});
   return {.q = tensor_of(given.q, "q"),
@@ -96,8 +78,8 @@ AttentionTensors tensors_of(const thresher_attention_tensors* tensors) {
           .block_table = optional_tensor(given.block_table, "block_table"),
           .seqused_k = optional_tensor(given.seqused_k, "seqused_k"),
           .sinks = optional_tensor(given.sinks, "sinks"),
-          .k_descale = optional_tensor(given.k_descale, "k_descale"),
-          .v_descale = optional_tensor(given.v_descale, "v_descale")};
+          .k_descale = ops::expanded_descale(optional_tensor(given.k_descale, "k_descale"), problem),
+          .v_descale = ops::expanded_descale(optional_tensor(given.v_descale, "v_descale"), problem)};
 }
 
 Tensor with_strides(Tensor tensor, const std::int64_t* strides) {
@@ -215,7 +197,10 @@ const char* thresher_attention_strategy(const thresher_attention* plan_handle) {
 
 thresher_status thresher_attention_run(const thresher_attention* plan_handle, void* stream,
                                        const thresher_attention_tensors* tensors, void* workspace) {
-  return guarded([&] { required(plan_handle, "plan").attention.run(Stream{stream}, tensors_of(tensors), workspace); });
+  return guarded([&] {
+    const Attention& attention = required(plan_handle, "plan").attention;
+    attention.run(Stream{stream}, tensors_of(attention.problem(), tensors), workspace);
+  });
 }
 
 thresher_status thresher_attention_plan_flat(int32_t device_kind, int32_t device_ordinal, int32_t format, int64_t batch,

@@ -125,6 +125,10 @@ template <class Problem>
 /// `argument` names it in sentences.
 [[nodiscard]] Tensor tensor_of(const thresher_matrix* matrix, const char* argument, OperandRole role);
 
+/// A tensor of any rank; `optional_tensor` is empty for null.
+[[nodiscard]] Tensor tensor_of(const thresher_tensor* tensor, const char* argument);
+[[nodiscard]] Tensor optional_tensor(const thresher_tensor* tensor, const char* argument);
+
 /// What the dual GEMM and the grouped products are asked for alike.
 [[nodiscard]] DualGemmOptions options_of(const char* strategy, const char* knobs, std::int32_t threads);
 [[nodiscard]] DualGemmOptions options_of(const thresher_dual_gemm_options* options);

@@ -237,6 +237,20 @@ void validate(const AttentionProblem& problem) {
   check_pages(problem);
 }
 
+Tensor expanded_descale(Tensor descale, const AttentionProblem& problem) {
+  if (descale.rank != 2) {
+    return descale;
+  }
+  const std::array<std::int64_t, 2> extents{problem.batch, problem.kv_heads};
+  for (const std::size_t dimension : {0, 1}) {
+    if (descale.shape[dimension] == 1) {
+      descale.shape[dimension] = extents[dimension];
+      descale.strides[dimension] = 0;
+    }
+  }
+  return descale;
+}
+
 void validate_run(const AttentionProblem& problem, const AttentionTensors& tensors, DeviceId device) {
   const auto shape = [&](std::int64_t heads, std::int64_t rows, std::int64_t width) {
     return problem.variable_length ? Shape{rows, heads, width} : Shape{problem.batch, heads, rows, width};

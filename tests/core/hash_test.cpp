@@ -4,6 +4,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "thresher/append.hpp"
 #include "thresher/attention.hpp"
 #include "thresher/dual_gemm.hpp"
 
@@ -52,7 +53,21 @@ TEST(Hash, EveryMemberOfAnAttentionProblemCounts) {
       {[](P& p) { ++p.batch; }, [](P& p) { ++p.heads; }, [](P& p) { ++p.kv_heads; }, [](P& p) { ++p.queries; },
        [](P& p) { ++p.keys; }, [](P& p) { p.head_dim = 128; }, [](P& p) { p.format = Format::bf16; },
        [](P& p) { p.causal = true; }, [](P& p) { p.scale = 0.0F; }, [](P& p) { p.window_left = 0; },
-       [](P& p) { p.window_right = 0; }, [](P& p) { p.softcap = 1; }, [](P& p) { p.variable_length = true; }});
+       [](P& p) { p.window_right = 0; }, [](P& p) { p.softcap = 1; }, [](P& p) { p.variable_length = true; },
+       [](P& p) { p.value_dim = 128; }, [](P& p) { p.kv_format = Format::fp8_e4m3; }, [](P& p) { p.page_size = 16; },
+       [](P& p) { p.pages = 2; }, [](P& p) { p.sinks = true; }});
+}
+
+TEST(Hash, EveryMemberOfAnAppendProblemCounts) {
+  using P = AppendProblem;
+  expect_that_every_change_counts<P>(
+      {.tokens = 3},
+      {[](P& p) { ++p.tokens; }, [](P& p) { ++p.heads; }, [](P& p) { ++p.kv_heads; }, [](P& p) { p.head_dim = 128; },
+       [](P& p) { p.value_dim = 128; }, [](P& p) { p.format = Format::bf16; },
+       [](P& p) { p.kv_format = Format::fp8_e4m3; }, [](P& p) { p.pairs = RotaryPairs::none; },
+       [](P& p) { p.rotary_dim = 32; }, [](P& p) { p.theta = 5e5F; }, [](P& p) { p.max_position = 1; },
+       [](P& p) { p.page_size = 1; }, [](P& p) { p.pages = 2; }});
+  expect_that_every_change_counts<AppendOptions>({}, {[](AppendOptions& o) { o.threads = 1; }});
 }
 
 TEST(Hash, PlansCanBeKeptByTheirProblem) {

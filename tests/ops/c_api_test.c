@@ -645,6 +645,45 @@ static void attends_over_pages_flat(void) {
   thresher_attention_destroy(plan);
 }
 
+/* Two tokens, of which the second is written to the pool's first row; at position 0 nothing turns. */
+static void appends(void) {
+  static _Alignas(64) uint16_t pool_k[2 * head_dim], pool_v[2 * head_dim];
+  static const int32_t positions[] = {0, 0};
+  static const int32_t slots[] = {-1, 0};
+  static const int32_t twice[] = {1, 1};
+  const int64_t rows[] = {2, 1, head_dim};
+  const int64_t pages[] = {1, 2, 1, head_dim};
+  const thresher_tensor k_there = tensor(kv, THRESHER_FP16, 3, rows);
+  const thresher_tensor pool_k_there = tensor(pool_k, THRESHER_FP16, 4, pages);
+  const thresher_tensor pool_v_there = tensor(pool_v, THRESHER_FP16, 4, pages);
+  thresher_append_tensors tensors;
+  thresher_append_tensors_init(&tensors, sizeof tensors);
+  expect(tensors.number_bits == 64, "numbers have 64 bits by default");
+  tensors.number_bits = 32;
+  tensors.k = tensors.v = &k_there;
+  tensors.positions = positions;
+  tensors.slots = slots;
+  tensors.k_cache = &pool_k_there;
+  tensors.v_cache = &pool_v_there;
+  thresher_append_problem problem;
+  thresher_append_problem_init(&problem, sizeof problem);
+  problem.tokens = 2;
+  problem.page_size = 2;
+  thresher_append* plan = NULL;
+  expect_ok(thresher_append_plan(cpu, &problem, 0, &plan), "plan append");
+  expect_ok(thresher_append_run(plan, NULL, &tensors), "run append");
+  for (int i = 0; i < head_dim; ++i) {
+    expect(pool_k[i] == kv[head_dim + i] && pool_v[i] == kv[head_dim + i], "the second token's key and value");
+    expect(pool_k[head_dim + i] == 0, "a row that no token names");
+  }
+  tensors.slots = twice;
+  expect_refused(thresher_append_run(plan, NULL, &tensors), "slots name the row 1 twice, expected each at most once");
+  thresher_append_destroy(plan);
+  plan = NULL;
+  problem.pairs = 3;
+  expect_refused(thresher_append_plan(cpu, &problem, 0, &plan), "problem.pairs is 3, expected 0 to 2");
+}
+
 /* A program that was compiled when the struct ended with variable_length. */
 static void attends_for_an_older_program(void) {
   thresher_attention_problem problem = attention_of_test();
@@ -1055,6 +1094,7 @@ int main(void) {
   attends_over_pages();
   attends_over_pages_flat();
   attends_for_an_older_program();
+  appends();
   refuses_attention();
   printf("%d failures\n", failures);
   return failures;

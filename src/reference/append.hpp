@@ -1,0 +1,25 @@
+#pragma once
+/// THE definition of turning and appending new tokens, in float64: everything else is judged against it.
+#include <string>
+#include <vector>
+
+#include "thresher/append.hpp"
+
+namespace thresher::reference {
+
+/// Turned rows before any rounding, dense: q is [T,H,D], k [T,Hk,D], v [T,Hk,value_dim].
+struct AppendResult {
+  std::vector<double> q;
+  std::vector<double> k;
+  std::vector<double> v;
+};
+
+/// Reads q, k, v, positions and cos_sin of `tensors`, which must be on the CPU and not have been written yet.
+AppendResult append(const AppendProblem& problem, const AppendTensors& tensors);
+
+/// One sentence about the first element of q_out, k_out or a slot that is wrong; empty when none is. An element of fp16
+/// or bf16 is right within 1 ulp of the definition and 2⁻²⁰ of the pair's magnitudes, a code of FP8 within one step of
+/// e4m3 at value / descale, which is limited to ±448. Values of 16 bits are copied exactly.
+std::string fault_in_append(const AppendProblem& problem, const AppendTensors& tensors, const AppendResult& definition);
+
+}  // namespace thresher::reference
