@@ -48,7 +48,7 @@ def check(result, exact, error):
     assert worst is None or away[worst] <= allowed[worst], (worst, result[worst], exact[worst], away[worst], allowed[worst])
 
 
-def attention(q, k, v, causal=False, scale=None, softcap=0.0, window=(-1, -1)):
+def attention(q, k, v, causal=False, scale=None, softcap=0.0, window=(-1, -1), sink=-np.inf):
     """(result, its error, logarithm of the sum of exponentials, its error) of one head: q [Sq, D], k and v [Sk, D]."""
     q, k, v = (np.asarray(x, np.float64) for x in (q, k, v))
     scale = 1 / np.sqrt(q.shape[-1]) if scale is None else scale
@@ -69,8 +69,9 @@ def attention(q, k, v, causal=False, scale=None, softcap=0.0, window=(-1, -1)):
     logits = np.where(visible, logits, -np.inf)
     with np.errstate(all="ignore"):
         top = np.where(visible.any(1), logits.max(1, initial=-np.inf), 0)
+        top = np.maximum(top, sink) if sink > -np.inf else top
         weights = np.exp(logits - top[:, None])
-        total = weights.sum(1)
+        total = weights.sum(1) + np.exp(sink - top)
         lse = np.where(total > 0, top + np.log(total), -np.inf)
         weights = np.where(total[:, None] > 0, weights / total[:, None], 0)
     slack = np.where(visible, error, 0).max(initial=0) + (k.shape[0] + 8) * 2.0**-23

@@ -244,6 +244,66 @@ def test_attention_of_sequences_of_different_lengths(random):
             definition.check(result[rows, h], exact, error)
 
 
+def pages_of(random, rows, lengths, page):
+    """A pool whose pages lie in random order, NaN where no sequence has a key, and its table; `rows` one behind the other."""
+    counts = [-(-length // page) for length in lengths]
+    order = random.permutation(sum(counts) + 2)
+    pool = np.full((len(order), page, *rows.shape[1:]), np.nan).astype(rows.dtype)
+    table = np.full((len(lengths), max(counts) + 1), -1, np.int32)
+    first = 0
+    for sequence, length in enumerate(lengths):
+        for place in range(counts[sequence]):
+            table[sequence, place], order = order[0], order[1:]
+            some = rows[first + place * page:first + min((place + 1) * page, length)]
+            pool[table[sequence, place], :len(some)] = some
+        first += length
+    return pool, table
+
+
+@pytest.mark.parametrize("options", [{}, dict(window=(6, -1), softcap=4.0)])
+def test_attention_over_pages_is_its_definition_of_the_gathered_keys(random, options):
+    lengths_q, lengths_k = [3, 1, 0, 5], [9, 33, 4, 5]
+    q = normal(random, (9, 4, 64), BF16)
+    k, v = normal(random, (51, 2, 64), BF16), normal(random, (51, 2, 128), BF16)
+    sinks = np.linspace(-1, 2, 4, dtype=np.float32)
+    (k_pool, table), cu_q, cu_k = pages_of(random, k, lengths_k, 8), offsets_of(lengths_q), offsets_of(lengths_k)
+    v_pool = np.full((*k_pool.shape[:3], 128), np.nan).astype(BF16)
+    for i, length in enumerate(lengths_k):
+        for j in range(length):
+            v_pool[table[i, j // 8], j % 8] = v[cu_k[i] + j]
+    used = np.array(lengths_k, np.int32)
+    result, lse = tn.attention(q, k_pool, v_pool, causal=True, cu_seqlens_q=cu_q, block_table=table, seqused_k=used, sinks=sinks,
+                               return_lse=True, **options)
+    assert result.shape == (9, 4, 128) and lse.shape == (4, 9)
+    for i in range(4):
+        rows, keys = slice(cu_q[i], cu_q[i + 1]), slice(cu_k[i], cu_k[i + 1])
+        for h in range(4):
+            exact, error, sums, sums_error = definition.attention(q[rows, h], k[keys, h // 2], v[keys, h // 2], causal=True,
+                                                                  sink=sinks[h], **options)
+            definition.check(result[rows, h], exact, error)
+            definition.check(lse[h, rows], sums, sums_error)
+    strided = np.full((4, 9), -5, np.int32)
+    strided[:, :table.shape[1]] = table
+    again = tn.attention(q, k_pool.transpose(0, 2, 1, 3).copy().transpose(0, 2, 1, 3), v_pool, causal=True, cu_seqlens_q=cu_q,
+                         block_table=strided[:, :table.shape[1]], seqused_k=used, sinks=sinks, **options)
+    np.testing.assert_array_equal(again, result)
+
+
+def test_attention_with_keys_in_fp8(random):
+    q = normal(random, (2, 4, 7, 64), np.float16)
+    codes = random.integers(0, 0x70, (2, 2, 2, 11, 64), np.uint8) | random.integers(0, 2, (2, 2, 2, 11, 64), np.uint8) << 7
+    k_scale = np.array([[0.002, 0.003], [0.004, 0.001]], np.float32)
+    v_scale = np.array([[0.5]], np.float32)
+    result = tn.attention(q, codes[0], codes[1], k_descale=k_scale, v_descale=v_scale)
+    typed = codes.view(ml_dtypes.float8_e4m3fn)
+    np.testing.assert_array_equal(tn.attention(q, typed[0], typed[1], k_descale=k_scale, v_descale=v_scale), result)
+    for b in range(2):
+        for h in range(4):
+            k = definition.e4m3(codes[0, b, h // 2]) * k_scale[b, h // 2]
+            exact, error, *_ = definition.attention(q[b, h], k, definition.e4m3(codes[1, b, h // 2]) * 0.5)
+            definition.check(result[b, h], exact, error)
+
+
 class Exported:
     """An array that DLPack alone shows."""
 

@@ -170,6 +170,8 @@ def test_grouped_dual_gemm(given, sentence):
         tn.grouped_dual_gemm(**{**dict(a=A, b1=E, b2=E, offsets=OFFSETS), **given})
 
 
+PAGES = dict(q=ones(4, 2, 64), k=ones(4, 2, 1, 64), v=ones(4, 2, 1, 64), cu_seqlens_q=np.array([0, 4], I32),
+             block_table=np.zeros((1, 3), I32), seqused_k=np.full(1, 5, I32))
 ATTENTION = [
     (dict(q=None), "q is None"),
     (dict(k=K.astype(ml_dtypes.bfloat16)), "k is bfloat16, expected float16"),
@@ -188,6 +190,20 @@ ATTENTION = [
     (dict(scale=float("inf")), "scale is inf, expected a finite number"),
     (dict(scale="x"), "scale is 'x', expected a number"),
     (dict(softcap=-1.0), "softcap is -1"),
+    (dict(block_table=np.zeros((1, 1), I32)), "one of block_table and seqused_k is missing"),
+    (dict(block_table=np.zeros((1, 1), I32), seqused_k=np.zeros(1, I32)), "block_table takes cu_seqlens_q and no cu_seqlens_k"),
+    (dict(PAGES, seqused_k=np.zeros(2, I32)), r"seqused_k has the shape \[2\], expected \[1\]"),
+    (dict(PAGES, block_table=np.zeros((2, 3), I32)), r"block_table has the shape \[2, 3\], expected \[1, 3\]"),
+    (dict(PAGES, block_table=np.full((1, 3), 4, I32)), r"block_table\[0, 0\] is 4, expected 0 to 3"),
+    (dict(PAGES, seqused_k=np.full(1, 7, I32)), r"seqused_k\[0\] is 7, expected 0 to problem.keys, which is 6"),
+    (dict(PAGES, k=ones(4, 2, 64)), "k has 3 dimensions, expected 4"),
+    (dict(PAGES, v=ones(4, 3, 1, 64)), r"v has the shape \[4, 3, 1, 64\], expected \[4, 2, 1, 64\]"),
+    (dict(sinks=np.zeros(3, np.float32)), r"sinks has the shape \[3\], expected \[2\]"),
+    (dict(sinks=np.zeros(2, np.float64)), "sinks"),
+    (dict(k_descale=np.ones((1, 1), np.float32)), "k_descale is given, but keys and values are not fp8_e4m3"),
+    (dict(k=K.view(np.uint8)[..., :64], v=K.view(np.uint8)[..., 64:], k_descale=np.ones((3, 1), np.float32)),
+     r"k_descale has the shape \[3, 1\]"),
+    (dict(v=ones(1, 1, 7, 96)), "value_dim is 96"),
     (dict(cu_seqlens_q=OFFSETS), "one of cu_seqlens_q and cu_seqlens_k is missing"),
     (dict(cu_seqlens_q=OFFSETS, cu_seqlens_k=OFFSETS), "q has 4 dimensions, expected 3"),
     (dict(q=Q[..., ::-1]), "q starts at .*multiple of 16 bytes|stride"),

@@ -204,6 +204,18 @@ def test_attention_is_its_definition():
     assert torch.equal(tt.attention(q, k, v, causal=True), result)
 
 
+def pools():
+    """Keys of 64 and values of 128 columns in pages of 4: FP8's bytes, since opcheck has no way with FP8."""
+    return tuple(normal(5, 4, 2, width).to(torch.float8_e4m3fn).view(torch.uint8) for width in (64, 128))
+
+
+def in_pages(lengths):
+    batch = len(lengths) - 1
+    return dict(block_table=torch.arange(2 * batch, dtype=torch.int32).reshape(batch, 2).flip(1) % 5,
+                seqused_k=torch.full((batch,), 7, dtype=torch.int32), sinks=torch.linspace(-1, 1, 2), k_descale=torch.full((1, 1), 0.5),
+                v_descale=torch.full((batch, 2), 2.0))
+
+
 def cases():
     a, b1, b2 = dual_operands()
     ga, g1, g2 = grouped_operands()
@@ -230,10 +242,28 @@ def cases():
             ((slots, tt.pack_grouped(g1, g2), 16), dict(counts=counts)),
         ],
         "grouped_gemm_packed": [((ga, tt.pack_grouped(g1), 16), dict(offsets=OFFSETS, row_weights=torch.rand(11)))],
-        "attention": [((q, k, k), dict(causal=True)), ((packed, packed, packed), dict(cu_seqlens_q=lengths, cu_seqlens_k=lengths))],
+        "attention": [((q, k, k), dict(causal=True)), ((packed, packed, packed), dict(cu_seqlens_q=lengths, cu_seqlens_k=lengths)),
+                      ((packed, *pools()), dict(cu_seqlens_q=lengths, **in_pages(lengths)))],
         "attention_with_lse": [((q.transpose(1, 2).contiguous().transpose(1, 2), k, k), dict(window_left=3))],
         "attention_out": [((torch.empty_like(q), torch.empty(2, 4, 9), q, k, k), {}), ((torch.empty_like(q), None, q, k, k), {})],
     }
+
+
+def test_attention_over_pages_in_fp8():
+    lengths = torch.tensor([0, 4, 9], dtype=torch.int32)
+    q, (k, v), options = normal(9, 2, 64), pools(), in_pages(lengths)
+    result, lse = tt.attention(q, k, v, causal=True, cu_seqlens_q=lengths, return_lse=True, **options)
+    assert result.shape == (9, 2, 128) and lse.shape == (2, 9)
+    typed = tt.attention(q, k.view(torch.float8_e4m3fn), v.view(torch.float8_e4m3fn), causal=True, cu_seqlens_q=lengths, **options)
+    assert torch.equal(typed, result)
+    for i in range(2):
+        rows = slice(lengths[i], lengths[i + 1])
+        for h in range(2):
+            keys, values = (definition.e4m3(pool[options["block_table"][i].long(), :, h].reshape(8, -1)[:7].numpy()) for pool in (k, v))
+            exact, error, sums, sums_error = definition.attention(floats(q[rows, h]), keys * 0.5, values * 2.0, causal=True,
+                                                                  sink=float(options["sinks"][h]))
+            check(result[rows, h], exact, error)
+            check(lse[h, rows], sums, sums_error)
 
 
 @pytest.mark.parametrize("name", sorted(cases()))

@@ -30,11 +30,11 @@ _SIGNATURES = {
     "thresher_grouped_pack": (_I, [_P, _I, _P]),
     "thresher_dual_gemm_run_flat": (_I, [_P, _P, _L, _P, _L, _P, _I, _P, _P, _L, _P]),
     "thresher_grouped_run_flat": (_I, [_P, _P, _I, _L, _L, _P, _L, _P, _P, _P, _L, _P, _P, _P, _P]),
-    "thresher_attention_plan_flat": (
+    "thresher_attention_plan_serving_flat": (
         _I,
-        [_I, _I, _I, _L, _L, _L, _L, _L, _L, _I, _P, _L, _L, _P, _I, _S, _S, _I, _I, _P],
+        [_I, _I, _I, _I, *[_L] * 7, _I, _P, _L, _L, _P, _I, _L, _L, _I, _S, _S, _I, _I, _P],
     ),
-    "thresher_attention_run_flat": (_I, [_P] * 14),
+    "thresher_attention_run_serving_flat": (_I, [*[_P] * 14, _L, *[_P] * 7]),
     **{f"thresher_{kind}_destroy": (None, [_P]) for kind in ("dual_gemm", "grouped", "attention")},
     **{f"thresher_{kind}_workspace_bytes": (_Z, [_P]) for kind in ("dual_gemm", "grouped", "attention")},
     **{f"thresher_{kind}_strategy": (_S, [_P]) for kind in ("dual_gemm", "grouped", "attention")},

@@ -24,7 +24,8 @@ _TOKENS = 'Tensor? a_scales=None, Tensor? a_global_scale=None, str a_scale_layou
 _GROUPS = ("Tensor? offsets=None, Tensor? counts=None, Tensor? row_ids=None, int row_ids_divisor=1, "
            "Tensor? row_weights=None")
 _ATTENTION = ("bool causal=False, float? scale=None, float softcap=0.0, int window_left=-1, int window_right=-1, "
-              "Tensor? cu_seqlens_q=None, Tensor? cu_seqlens_k=None")
+              "Tensor? cu_seqlens_q=None, Tensor? cu_seqlens_k=None, Tensor? block_table=None, Tensor? seqused_k=None, "
+              "Tensor? sinks=None, Tensor? k_descale=None, Tensor? v_descale=None")
 
 # Of each operation the arguments that come first, and those that are named.
 _SCHEMAS = {
@@ -302,11 +303,14 @@ for _name, (_first, _named) in _SCHEMAS.items():
 
 
 def _attention_out(out, lse, q, k, v, *, causal=False, scale=None, softcap=0.0, window_left=-1, window_right=-1,
-                   cu_seqlens_q=None, cu_seqlens_k=None):
+                   cu_seqlens_q=None, cu_seqlens_k=None, block_table=None, seqused_k=None, sinks=None, k_descale=None,
+                   v_descale=None):
     _refuse_gradients(q, k, v)
+    serving = _attention.Serving(optional("block_table", block_table), optional("seqused_k", seqused_k), optional("sinks", sinks),
+                                 optional("k_descale", k_descale), optional("v_descale", v_descale))
     _attention.run(operand("q", q), operand("k", k), operand("v", v), operand("out", out), optional("lse", lse),
                    optional("cu_seqlens_q", cu_seqlens_q), optional("cu_seqlens_k", cu_seqlens_k),
-                   _attention.options_of(causal, scale, softcap, (window_left, window_right)), place=place(q),
+                   _attention.options_of(causal, scale, softcap, (window_left, window_right)), serving, place=place(q),
                    threads=_threads(q))
 
 
@@ -314,8 +318,12 @@ def _new_lse(q, cu_seqlens_q):
     return q.new_empty(_attention.lse_shape(q.shape, cu_seqlens_q is not None), dtype=torch.float32)
 
 
+def _new_out(q, v):
+    return q.new_empty(_attention.out_shape(q.shape, v.shape))
+
+
 def _attention_new(q, k, v, **options):
-    out = torch.empty_like(q, memory_format=torch.contiguous_format)
+    out = _new_out(q, v)
     _attention_out(out, None, q, k, v, **options)
     return out
 
@@ -323,17 +331,17 @@ def _attention_new(q, k, v, **options):
 def _attention_with_lse(q, k, v, **options):
     if q.dim() not in (3, 4):
         lib.refuse(f"q has {q.dim()} dimensions, expected 4, [B, H, Sq, D], or 3 where lengths vary")
-    out, lse = torch.empty_like(q, memory_format=torch.contiguous_format), _new_lse(q, options.get("cu_seqlens_q"))
+    out, lse = _new_out(q, v), _new_lse(q, options.get("cu_seqlens_q"))
     _attention_out(out, lse, q, k, v, **options)
     return out, lse
 
 
 def _fake_attention(q, k, v, **_):
-    return torch.empty_like(q, memory_format=torch.contiguous_format)
+    return _new_out(q, v)
 
 
 def _fake_attention_with_lse(q, k, v, *, cu_seqlens_q=None, **_):
-    return torch.empty_like(q, memory_format=torch.contiguous_format), _new_lse(q, cu_seqlens_q)
+    return _new_out(q, v), _new_lse(q, cu_seqlens_q)
 
 
 _QKV = "Tensor q, Tensor k, Tensor v"
