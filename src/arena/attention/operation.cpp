@@ -107,6 +107,13 @@ Cost AttentionOperation::cost(const Problem& problem) const {
               (task.lse ? 4 * query_rows : 0)};
 }
 
+/// The pool, of which no sequence uses some.
+double AttentionOperation::working_bytes(const Problem& problem) const {
+  const AttentionProblem& p = problem.as<AttentionTask>().problem;
+  return static_cast<double>(p.pages) * static_cast<double>(p.page_size) * static_cast<double>(p.kv_heads) *
+         static_cast<double>(p.head_dim + effective_value_dim(p)) * bits(effective_kv_format(p)) / 8;
+}
+
 std::optional<Problem> AttentionOperation::neighbour(const Problem& problem) const {
   auto near = problem.as<AttentionTask>();
   if (near.problem.page_size > 0) {

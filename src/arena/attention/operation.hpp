@@ -11,6 +11,7 @@ class AttentionOperation final : public Operation {
   [[nodiscard]] std::string label(const Problem& problem) const override;
   void add_problems(const ProblemTable& tables, std::vector<Problem>& problems) const override;
   [[nodiscard]] Cost cost(const Problem& problem) const override;
+  [[nodiscard]] double working_bytes(const Problem& problem) const override;
   [[nodiscard]] Problem example() const override;
   [[nodiscard]] std::vector<ProblemOption> options() const override;
 

@@ -160,6 +160,9 @@ TEST(AttentionSuite, PagesHoldSequencesOfEqualOrMixedLengths) {
   }
   EXPECT_EQ(labels.size(), 8U);
   EXPECT_TRUE(labels.contains("4x4/2x1:40x64 bf16 sinks pages(16)"));
+  const Suite sparse = parse_suite(replaced(paged, "page_size = 16", "page_size = 4096"), "mine", "mine.toml");
+  EXPECT_EQ(find_operation("attention").working_bytes(sparse.problems.front()), 6.0 * 4096 * 2 * 128 * 2)
+      << "what no sequence uses takes memory too";
   EXPECT_TRUE(labels.contains("4x4/2x3:40x64 bf16 fp8_e4m3 keys sinks pages(16) mixed"));
   EXPECT_EQ(
       error_in(replaced(paged, "page_size = 16\n", "")),
