@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <numeric>
+#include <type_traits>
 
+#include "formats/numbers.hpp"
 #include "machine/rig.hpp"
 
 namespace thresher::machine::test {
@@ -31,6 +33,44 @@ class Warp : public Primitive {
     }
     for (std::size_t i = 0; i < values.size(); ++i) {
       ASSERT_EQ(back.host[i], values[i] ^ 1U) << i;
+    }
+  }
+
+  template <typename Element>
+  void multiplies(const KernelRef& kernel) {
+    const auto bits = [](int value) {
+      return std::is_same_v<Element, Half> ? formats::float_to_fp16(static_cast<float>(value))
+                                           : formats::float_to_bf16(static_cast<float>(value));
+    };
+    std::vector<int> a(256);
+    std::vector<int> b(128);
+    for (int i = 0; i < 256; ++i) {
+      a[static_cast<std::size_t>(i)] = i * 7 % 23 - 11;
+      b[static_cast<std::size_t>(i / 2)] = i * 5 % 19 - 9;
+    }
+    std::vector<u16> a_bits(256);
+    std::vector<u16> b_bits(128);
+    std::transform(a.begin(), a.end(), a_bits.begin(), bits);
+    std::transform(b.begin(), b.end(), b_bits.begin(), bits);
+    std::vector<float> start(128);
+    std::iota(start.begin(), start.end(), -50.0F);
+    const auto left = input("a", a_bits);
+    const auto right = input("b", b_bits);
+    auto d = input_output<float>("d", start);
+    auto words = output<u32>("words", 32);
+    launch(blocks_of(32), kernel, WarpProductParams{{left.address}, {right.address}, {d.address}, {words.address}});
+    fetch(d);
+    fetch(words);
+    for (std::size_t i = 0; i < 128; ++i) {
+      float expected = start[i];
+      for (std::size_t k = 0; k < 16; ++k) {
+        expected += static_cast<float>(a[i / 8 * 16 + k] * b[k * 8 + i % 8]);
+      }
+      ASSERT_EQ(d.host[i], expected) << i;
+    }
+    for (u32 lane = 0; lane < 32; ++lane) {
+      const u32 row = lane % 4 * 2;
+      ASSERT_EQ(words.host[lane], b_bits[row * 8 + lane / 4] | static_cast<u32>(b_bits[row * 8 + 8 + lane / 4]) << 16);
     }
   }
 };
@@ -87,6 +127,10 @@ TEST_F(Warp, MovesTwoTiles) { moves_tiles<2, false>(RIG_KERNEL("warp.hpp", tiles
 TEST_F(Warp, MovesFourTiles) { moves_tiles<4, false>(RIG_KERNEL("warp.hpp", tiles<4, false>)); }
 TEST_F(Warp, MovesATransposedTile) { moves_tiles<1, true>(RIG_KERNEL("warp.hpp", tiles<1, true>)); }
 TEST_F(Warp, MovesFourTransposedTiles) { moves_tiles<4, true>(RIG_KERNEL("warp.hpp", tiles<4, true>)); }
+
+/// Whole numbers, whose sums are exact in every order.
+TEST_F(Warp, MultipliesHalves) { multiplies<Half>(RIG_KERNEL("warp.hpp", warp_product<Half>)); }
+TEST_F(Warp, MultipliesBFloat16) { multiplies<BFloat16>(RIG_KERNEL("warp.hpp", warp_product<BFloat16>)); }
 
 TEST_F(Warp, NamedBarriersAlternate) {
   constexpr u32 rounds = 7;

@@ -1,6 +1,10 @@
 #pragma once
-/// ldmatrix and stmatrix in the emulator. A thread's row address comes from the warp; the accesses are its own.
+/// ldmatrix, stmatrix, movmatrix and mma in the emulator. A thread's row address comes from the warp; the accesses are
+/// its own.
+#include <cmath>
+
 #include "machine/emulator/engine/calls.hpp"
+#include "machine/emulator/numbers.hpp"
 #include "machine/emulator/warp.hpp"
 #include "machine/matrix.hpp"
 
@@ -73,6 +77,55 @@ void store_transposed(Shared<u8> row, const Tiles<count>& tiles, Site site) {
     emulated::write(given[t * 8 + lane % 4 * 2], lane / 4, tiles.word[t] & 0xFFFFU, site);
     emulated::write(given[t * 8 + lane % 4 * 2 + 1], lane / 4, tiles.word[t] >> 16, site);
   }
+}
+
+inline u32 transpose(u32 word, Site site) {
+  const auto* given = warp::emulated::exchange("matrix::transpose", word, site);
+  const u32 lane = warp::lane();
+  const auto element = [&](u32 row, u32 column) {
+    return static_cast<u32>(given[row * 4 + column / 2] >> (column % 2 * 16)) & 0xFFFFU;
+  };
+  return element(lane % 4 * 2, lane / 4) | element(lane % 4 * 2 + 1, lane / 4) << 16;
+}
+
+namespace emulated {
+
+/// One thread's words of both operands, widened.
+struct Fragments {
+  float a[8];
+  float b[4];
+};
+
+}  // namespace emulated
+
+/// In ascending k, as wgmma's sums are.
+template <typename Element>
+void multiply(float (&sums)[4], const Tiles<4>& a, const Tiles<2>& b, Site site) {
+  namespace from = convert::emulated;
+  emulated::Fragments own;
+  for (u32 word = 0; word < 4; ++word) {
+    own.a[word * 2] = from::low<Element>(a.word[word]);
+    own.a[word * 2 + 1] = from::high<Element>(a.word[word]);
+  }
+  for (u32 word = 0; word < 2; ++word) {
+    own.b[word * 2] = from::low<Element>(b.word[word]);
+    own.b[word * 2 + 1] = from::high<Element>(b.word[word]);
+  }
+  const auto* given = warp::emulated::exchange("matrix::multiply", reinterpret_cast<std::uintptr_t>(&own), site);
+  const emulated::Fragments* of[32];
+  for (u32 lane = 0; lane < 32; ++lane) {
+    of[lane] = reinterpret_cast<const emulated::Fragments*>(static_cast<std::uintptr_t>(given[lane]));
+  }
+  const u32 lane = warp::lane();
+  for (u32 i = 0; i < 4; ++i) {
+    const u32 column = lane % 4 * 2 + i % 2;
+    for (u32 k = 0; k < 16; ++k) {
+      const float left = of[lane / 4 * 4 + k % 8 / 2]->a[(k / 8 * 2 + i / 2) * 2 + k % 2];
+      const float right = of[column * 4 + k % 8 / 2]->b[k / 8 * 2 + k % 2];
+      sums[i] += left * right;
+    }
+  }
+  warp::emulated::exchange("matrix::multiply", 0, site);  // others read this thread's words until here
 }
 
 }  // namespace thresher::machine::matrix

@@ -76,6 +76,38 @@ tiles(TH_GRID_CONSTANT const MatrixParams params) {
   }
 }
 
+struct WarpProductParams {
+  Global<u16> a;      // [16 rows of 16]
+  Global<u16> b;      // [16 rows of 8]
+  Global<float> d;    // [16 rows of 8], added to
+  Global<u32> words;  // [32] of B's upper tile, turned round
+};
+
+/// d += a·b, where b comes row by row and is transposed in registers.
+template <typename Element>
+TH_KERNEL(32, 1)
+warp_product(TH_GRID_CONSTANT const WarpProductParams params) {
+  const u32 row = warp::lane() / 4;
+  const u32 column = warp::lane() % 4 * 2;
+  const auto pair = [&](Global<u16> from, u32 at_row, u32 at_column, u32 columns) {
+    return from.load(at_row * columns + at_column) | static_cast<u32>(from.load(at_row * columns + at_column + 1))
+                                                         << 16;
+  };
+  const matrix::Tiles<4> a{{pair(params.a, row, column, 16), pair(params.a, row + 8, column, 16),
+                            pair(params.a, row, column + 8, 16), pair(params.a, row + 8, column + 8, 16)}};
+  const u32 upper = matrix::transpose(pair(params.b, row, column, 8));
+  const matrix::Tiles<2> b{{upper, matrix::transpose(pair(params.b, row + 8, column, 8))}};
+  params.words.store(warp::lane(), upper);
+  float sums[4];
+  for (u32 i = 0; i < 4; ++i) {
+    sums[i] = params.d.load((row + i / 2 * 8) * 8 + column + i % 2);
+  }
+  matrix::multiply<Element>(sums, a, b);
+  for (u32 i = 0; i < 4; ++i) {
+    params.d.store((row + i / 2 * 8) * 8 + column + i % 2, sums[i]);
+  }
+}
+
 struct TurnParams {
   Global<u32> out;  // [rounds]
   u32 rounds;
