@@ -84,8 +84,8 @@ std::size_t row_of(const std::string& room) {
 /// "gates" of "gates/match.hpp", "random" of "random.hpp".
 std::string room_of(const std::string& path) { return path.substr(0, path.find_first_of("/.")); }
 
-/// The rooms of src/arena/user_kernels/ in the same way; its own files are the contestants, above all of them. The two ends
-/// of a line stand in one row: neither knows anything of the other.
+/// The rooms of src/arena/user_kernels/ in the same way; its own files are the contestants, above all of them. The two
+/// ends of a line stand in one row: neither knows anything of the other.
 const std::vector<std::vector<std::string>> user_kernel_rooms = {
     {"compile", "line"},    // sources on their way to code; what is said on the line to a kernel's process
     {"process", "served"},  // the judge's end; the process's
@@ -188,7 +188,7 @@ TEST(House, NoBarrierAppearsInAKernelFolder) {
 
 /// Operations and strategies by name, as their registries have them.
 constexpr const char* names =
-    "dual_gemm|attention|packed|interleaved|sequential|pingpong|tcgen05|two_pass|pipelined|split|simple|"
+    "dual_gemm|attention|packed|interleaved|sequential|pingpong|tcgen05|two_pass|pipelined|split|stream_k|simple|"
     "rows|rows_shared|rows_coalesced|blockwise|planned|grouped_dual_gemm|grouped_gemm|by_expert";
 
 /// Folders that may know the names of one operation and its strategies: its own.

@@ -96,7 +96,7 @@ TEST(AttentionChoice, TakesKnobsAndNamesTheOnesItLacks) {
             "head_dim 64, "
             "problem.head_dim is 128");
   EXPECT_EQ(refusal({.strategy = "fast"}),
-            "strategy fast is not known: use one of pipelined, split, simple, rows, rows_shared, "
+            "strategy fast is not known: use one of pipelined, split, stream_k, simple, rows, rows_shared, "
             "rows_coalesced");
 }
 
@@ -134,10 +134,15 @@ TEST(AttentionChoice, KnobsThatNeedTooMuchSharedMemoryAreRefused) {
 }
 
 TEST(AttentionChoice, DependentLaunchIsAKnobThatTheLaunchHas) {
+  const AttentionProblem plain{.queries = 64, .keys = 64};
+  AttentionProblem paged{.queries = 64, .keys = 64, .variable_length = true};
+  paged.page_size = 16;
+  paged.pages = 4;
   for (const bool dependent : {false, true}) {
     for (const auto* strategy : strategies::attention::registry().of(DeviceKind::cuda)) {
       const AttentionOptions options{.strategy = std::string(strategy->name()), .dependent_launch = dependent};
-      const strategies::PlannedCall call = attention_call({.queries = 64, .keys = 64}, options, hopper());
+      const strategies::PlannedCall call =
+          attention_call(strategy->not_made_for(plain, hopper()) ? paged : plain, options, hopper());
       EXPECT_EQ(std::get<strategies::KernelLaunch>(call.steps.front()).dependent, dependent) << strategy->name();
       EXPECT_EQ(*call.knobs.find("dependent_launch"), dependent ? "true" : "false");
     }

@@ -7,6 +7,7 @@
 
 #include "runtime/nvrtc.hpp"
 #include "strategies/attention/pipelined/strategy.hpp"
+#include "strategies/attention/stream_k/strategy.hpp"
 #include "strategies/device_program.hpp"
 #include "strategies/dual_gemm/fused/defaults.hpp"
 #include "strategies/dual_gemm/fused/launch.hpp"
@@ -182,6 +183,43 @@ TEST(GroupedKernels, EveryPackedKnobCompilesForHopperWithoutSpills) {
 }
 
 /// The number that the emulator starts a thread with is the compiler's.
+/// Of each head dimension the tile with the most rows, and what has the most warps.
+TEST(AttentionOverPages, EveryChoiceCompilesForHopperWithoutSpills) {
+  const auto& strategy = attention::stream_k_strategy();
+  struct Choice {
+    std::int64_t head_dim, queries, page;
+    bool is_fp8;
+  };
+  DeviceProgram all;
+  for (const Choice& choice : {Choice{64, 8, 16, false},
+                               {128, 4, 16, false},
+                               {128, 4, 1, false},
+                               {128, 1, 1, false},
+                               {128, 4, 16, true},
+                               {256, 1, 16, false},
+                               {256, 1, 16, true}}) {
+    AttentionProblem problem{.heads = 4,
+                             .kv_heads = 1,
+                             .queries = choice.queries,
+                             .keys = 4096,
+                             .head_dim = choice.head_dim,
+                             .format = Format::bf16,
+                             .causal = true,
+                             .variable_length = true};
+    problem.page_size = choice.page;
+    problem.pages = 4096;
+    if (choice.is_fp8) {
+      problem.kv_format = Format::fp8_e4m3;
+    }
+    const PlannedCall call = strategy.plan(problem, {}, device_spec("H200"));
+    const DeviceProgram& program = std::get<KernelLaunch>(call.steps.front()).program;
+    all.text = program.text;
+    all.title = program.title;
+    all.kernels.insert(all.kernels.end(), program.kernels.begin(), program.kernels.end());
+  }
+  expect_clean(all);
+}
+
 TEST(HandOver, TheCompilerGivesAThreadWhatTheLaunchSays) {
   if (!runtime::nvrtc_status().problem.empty()) {
     GTEST_SKIP() << runtime::nvrtc_status().problem;

@@ -98,4 +98,48 @@ struct SplitConfig {
   }
 };
 
+/// Keys in pages, few queries of many sequences: every block passes over as many chunks of keys as any other.
+struct StreamKConfig {
+  int head_dim;
+  int value_dim;
+  int rows;       ///< query rows of a tile: queries of the heads of a group
+  int warps;      ///< that multiply; each takes 16 keys of a chunk
+  int stages;     ///< slots of the ring, a chunk of keys and its values each
+  int key_bytes;  ///< of an element of keys and values
+  /// Pages come by the copy engine, in boxes of a power of two of keys; else each key by 16-byte copies of threads.
+  bool boxes = true;
+  /// A block takes no fewer chunks than this where it takes any.
+  int least_chunks = 1;
+  bool operator==(const StreamKConfig&) const = default;
+
+  static constexpr int keys_per_warp = 16;
+  static constexpr int merged_rows = 8;  ///< that the warps of a block merge at a time
+  TH_DEVICE constexpr int keys() const { return warps * keys_per_warp; }
+  /// Several, since each issues its copies one after the other.
+  TH_DEVICE constexpr int loader_warps() const { return boxes || warps > 4 || rows > 8 ? 4 : 8; }
+  TH_DEVICE constexpr int threads() const { return (warps + loader_warps()) * 32; }
+  TH_DEVICE constexpr u32 key_row_bytes() const { return static_cast<u32>(head_dim * key_bytes); }
+  TH_DEVICE constexpr u32 value_row_bytes() const { return static_cast<u32>(value_dim * key_bytes); }
+  TH_DEVICE constexpr u32 key_tile_bytes() const { return static_cast<u32>(keys()) * key_row_bytes(); }
+  TH_DEVICE constexpr u32 slot_bytes() const { return key_tile_bytes() + static_cast<u32>(keys()) * value_row_bytes(); }
+  /// Of one row in the memory where warps merge: lanes that are rows apart meet in different banks.
+  TH_DEVICE constexpr u32 merged_row_floats() const { return static_cast<u32>(value_dim) + 4; }
+  TH_DEVICE constexpr u32 merge_offset() const { return static_cast<u32>(stages) * slot_bytes(); }
+  TH_DEVICE constexpr u32 merge_bytes() const {
+    return static_cast<u32>(warps * merged_rows) * merged_row_floats() * 4;
+  }
+  /// A shift and a sum of each row from each warp.
+  TH_DEVICE constexpr u32 sums_offset() const { return merge_offset() + merge_bytes(); }
+  TH_DEVICE constexpr u32 barrier_offset() const { return sums_offset() + static_cast<u32>(warps * rows) * 8; }
+  TH_DEVICE constexpr u32 directory_offset() const {
+    return barrier_offset() + 3 * static_cast<u32>(stages) * barrier_bytes;
+  }
+  /// Four words of each sequence, and one more first unit.
+  TH_DEVICE constexpr u32 shared_bytes(u32 sequences) const {
+    return (directory_offset() + (4 * sequences + 1) * 4 + 15) / 16 * 16;
+  }
+  /// Bytes of a row in one panel, which is the span of the swizzle.
+  static TH_DEVICE constexpr u32 panel_bytes(u32 row_bytes) { return row_bytes < 128 ? row_bytes : 128; }
+};
+
 }  // namespace thresher::pipeline::attention

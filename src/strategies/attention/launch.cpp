@@ -27,6 +27,12 @@ Operand operand(const AttentionProblem& problem, const Tensor& tensor) {
   return {address(tensor.data), tensor.strides[0], tensor.strides[1], tensor.strides[2]};
 }
 
+/// In pages a page is what a sequence is elsewhere.
+Operand key_operand(const AttentionProblem& problem, const Tensor& tensor) {
+  return problem.page_size > 0 ? Operand{address(tensor.data), tensor.strides[0], tensor.strides[2], tensor.strides[1]}
+                               : operand(problem, tensor);
+}
+
 /// 64 columns, rows, panels of 64 columns, heads, batch.
 machine::TensorMapDescription tensor_map(const AttentionProblem& problem, const Tensor& tensor, int box_rows,
                                          int box_panels) {
@@ -55,47 +61,6 @@ machine::TensorMapDescription tensor_map(const AttentionProblem& problem, const 
   return description;
 }
 
-/// What the problem alone determines.
-Params constants(const AttentionProblem& p, const Geometry& geometry) {
-  Params params{};
-  params.batch = static_cast<int>(p.batch);
-  params.heads = static_cast<int>(p.heads);
-  params.group = static_cast<int>(p.heads / p.kv_heads);
-  params.queries = static_cast<int>(p.queries);
-  params.keys = static_cast<int>(p.keys);
-  params.window_left = window(p.window_left);
-  params.window_right = p.causal ? 0 : window(p.window_right);
-  const float scale = effective_scale(p);
-  const bool capped = p.softcap > 0.0F && scale != 0.0F;
-  params.scale_log2 = (capped ? p.softcap : scale) * log2_e;
-  params.inner_scale = capped ? scale / p.softcap : 0.0F;
-  params.query_tiles = static_cast<int>(p.variable_length ? p.queries / geometry.tile_rows + p.batch
-                                                          : ceil_div(p.queries, geometry.tile_rows));
-  if (geometry.persistent && !p.variable_length) {
-    params.order = p.causal ? Order::paired_then_longest_first : Order::short_tiles_last;
-    params.missing_rows = static_cast<int>(params.query_tiles * geometry.tile_rows) - params.queries;
-  }
-  return params;
-}
-
-/// Adds the tensors of one call, all but their maps.
-void add_tensors(Params& params, const AttentionProblem& problem, const CallTensors& call) {
-  params.q = operand(problem, call.tensors[query_index]);
-  params.k = operand(problem, call.tensors[key_index]);
-  params.v = operand(problem, call.tensors[value_index]);
-  params.o = operand(problem, call.tensors[output_index]);
-  const Tensor& lse = call.tensors[lse_index];
-  if (lse.data != nullptr) {
-    params.lse = address(lse.data);
-    params.lse_batch_stride = problem.variable_length ? 0 : lse.strides[0];
-    params.lse_head_stride = lse.strides[problem.variable_length ? 0 : 1];
-  }
-  if (problem.variable_length) {
-    params.cu_seqlens_q = address(call.tensors[query_offsets_index].data);
-    params.cu_seqlens_k = address(call.tensors[key_offsets_index].data);
-  }
-}
-
 void add_maps(LaunchArguments& out, const AttentionProblem& problem, const Geometry& geometry,
               const CallTensors& call) {
   const int panels = static_cast<int>(problem.head_dim) / panel_columns;
@@ -117,6 +82,45 @@ Extent3 grid(const AttentionProblem& problem, const Geometry& geometry, int quer
 
 }  // namespace
 
+Params params_of(const AttentionProblem& p, const Geometry& geometry) {
+  Params params{};
+  params.batch = static_cast<int>(p.batch);
+  params.heads = static_cast<int>(p.heads);
+  params.group = static_cast<int>(p.heads / p.kv_heads);
+  params.queries = static_cast<int>(p.queries);
+  params.keys = static_cast<int>(p.keys);
+  params.window_left = window(p.window_left);
+  params.window_right = p.causal ? 0 : window(p.window_right);
+  const float scale = effective_scale(p);
+  const bool capped = p.softcap > 0.0F && scale != 0.0F;
+  params.scale_log2 = (capped ? p.softcap : scale) * log2_e;
+  params.inner_scale = capped ? scale / p.softcap : 0.0F;
+  params.query_tiles = static_cast<int>(p.variable_length ? p.queries / geometry.tile_rows + p.batch
+                                                          : ceil_div(p.queries, geometry.tile_rows));
+  if (geometry.persistent && !p.variable_length) {
+    params.order = p.causal ? Order::paired_then_longest_first : Order::short_tiles_last;
+    params.missing_rows = static_cast<int>(params.query_tiles * geometry.tile_rows) - params.queries;
+  }
+  return params;
+}
+
+void add_tensors(Params& params, const AttentionProblem& problem, const CallTensors& call) {
+  params.q = operand(problem, call.tensors[query_index]);
+  params.k = key_operand(problem, call.tensors[key_index]);
+  params.v = key_operand(problem, call.tensors[value_index]);
+  params.o = operand(problem, call.tensors[output_index]);
+  const Tensor& lse = call.tensors[lse_index];
+  if (lse.data != nullptr) {
+    params.lse = address(lse.data);
+    params.lse_batch_stride = problem.variable_length ? 0 : lse.strides[0];
+    params.lse_head_stride = lse.strides[problem.variable_length ? 0 : 1];
+  }
+  if (problem.variable_length) {
+    params.cu_seqlens_q = address(call.tensors[query_offsets_index].data);
+    params.cu_seqlens_k = address(call.tensors[key_offsets_index].data);
+  }
+}
+
 KernelLaunch kernel_launch(const AttentionProblem& problem, const Geometry& geometry, const std::string& header,
                            const std::string& expression) {
   KernelLaunch launch;
@@ -134,9 +138,10 @@ KernelLaunch kernel_launch(const AttentionProblem& problem, const Geometry& geom
   launch.persistent = geometry.persistent;
   for (std::size_t index = 0; index < tensor_count; ++index) {
     const bool writes = index == output_index || index == lse_index;
-    launch.accesses.push_back({Access::Memory::tensor, index, writes ? Access::Use::writes : Access::Use::reads_earlier});
+    launch.accesses.push_back(
+        {Access::Memory::tensor, index, writes ? Access::Use::writes : Access::Use::reads_earlier});
   }
-  const Params known = constants(problem, geometry);
+  const Params known = params_of(problem, geometry);
   launch.bind = [problem, geometry, known](const CallTensors& call, LaunchArguments& out) {
     Params params = known;
     add_tensors(params, problem, call);

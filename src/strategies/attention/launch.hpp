@@ -24,9 +24,14 @@ struct Geometry {
   std::uint32_t cluster = 1;
   std::uint32_t shared_bytes = 0;
   std::uint32_t registers = 0;  ///< KernelLaunch::registers
-  bool persistent = false;     ///< fewer blocks may take all the work
-  bool grid_of_heads = false;  ///< heads along x, tiles along y, sequences along z; else all pieces along x
+  bool persistent = false;      ///< fewer blocks may take all the work
+  bool grid_of_heads = false;   ///< heads along x, tiles along y, sequences along z; else all pieces along x
 };
+
+/// What the problem alone determines.
+[[nodiscard]] Params params_of(const AttentionProblem& problem, const Geometry& geometry);
+/// Adds the tensors of one call, all but their maps.
+void add_tensors(Params& params, const AttentionProblem& problem, const CallTensors& call);
 
 /// One launch of `expression`, a kernel of `header`.
 [[nodiscard]] KernelLaunch kernel_launch(const AttentionProblem& problem, const Geometry& geometry,

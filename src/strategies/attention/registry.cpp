@@ -5,14 +5,16 @@
 #include "strategies/attention/rows/strategy.hpp"
 #include "strategies/attention/simple/strategy.hpp"
 #include "strategies/attention/split/strategy.hpp"
+#include "strategies/attention/stream_k/strategy.hpp"
 
 namespace thresher::strategies::attention {
 
 Registry<AttentionProblem>& registry() {
-  static Registry<AttentionProblem> all("attention",
-                                        {&pipelined_strategy(), &split_strategy(), &simple_strategy(), &rows_strategy(),
-                                         &rows_shared_strategy(), &rows_coalesced_strategy()},
-                                        {&blockwise_strategy()});
+  static Registry<AttentionProblem> all(
+      "attention",
+      {&pipelined_strategy(), &split_strategy(), &stream_k_strategy(), &simple_strategy(), &rows_strategy(),
+       &rows_shared_strategy(), &rows_coalesced_strategy()},
+      {&blockwise_strategy()});
   return all;
 }
 

@@ -1,0 +1,150 @@
+#pragma once
+/// A query row's sums to its output, by one warp: lane l owns columns [l·V/32, (l+1)·V/32).
+#include "strategies/attention/device/logits.hpp"
+#include "strategies/attention/stream_k/device/work.hpp"
+
+namespace thresher::strategies::attention {
+
+template <int count>
+struct RowSums {
+  float output[count];
+  float shift;
+  float sum;
+};
+
+/// `count` floats that lie together, four at a time.
+template <int count, typename Memory>
+TH_DEVICE void load_floats(float (&to)[count], const Memory& from) {
+  constexpr int wide = count < 4 ? count : 4;
+  TH_UNROLL
+  for (int i = 0; i < count; i += wide) {
+    const auto piece = from.offset(i).template as<Vector<float, wide>>().load();
+    TH_UNROLL
+    for (int j = 0; j < wide; ++j) {
+      to[i + j] = piece.at[j];
+    }
+  }
+}
+
+/// The exponent of a dot product with keys that are still to be multiplied by `descale`.
+template <Logits logits>
+TH_DEVICE float exponent_of(const Params& params, float dot, float descale) {
+  return logits == Logits::general ? exponent(params, dot * descale) : dot * (params.scale_log2 * descale);
+}
+
+/// `count` elements of one key or value, widened.
+template <typename Element, typename KeyElement, int count>
+TH_DEVICE void load_elements(float (&to)[count], const Operand& operand, const PageRow& at, i32 head, i32 column) {
+  const i64 offset = element_offset(operand, at.page, head, at.row) + column;
+  if constexpr (is_same<KeyElement, E4M3>) {
+    const auto codes = Global<u8>{operand.data}.offset(offset).template as<Vector<u8, count>>().load();
+    TH_UNROLL
+    for (int i = 0; i < count; i += 2) {
+      const u32 pair = convert::e4m3x2_to_half2(static_cast<u16>(codes.at[i] | codes.at[i + 1] << 8));
+      to[i] = convert::to_float(Half{static_cast<u16>(pair & 0xFFFFU)});
+      to[i + 1] = convert::to_float(Half{static_cast<u16>(pair >> 16)});
+    }
+  } else {
+    const auto piece = Global<u16>{operand.data}.offset(offset).template as<Vector<u16, count>>().load();
+    TH_UNROLL
+    for (int i = 0; i < count; ++i) {
+      to[i] = convert::to_float(Element{piece.at[i]});
+    }
+  }
+}
+
+/// A row from the start, key by key, only those that it sees.
+template <StreamKConfig config, typename Element, typename KeyElement, Logits logits>
+TH_DEVICE void attend_page_row(const StreamKParams& params, const QueryTile& tile, u32 row,
+                               RowSums<config.value_dim / 32>& sums) {
+  constexpr int owned = config.head_dim / 32;
+  constexpr int owned_values = config.value_dim / 32;
+  const Params& call = params.call;
+  const i32 query = tile.query(params, row);
+  const i32 lane = static_cast<i32>(warp::lane());
+  const float descale = descale_of(params.key_descale, tile.batch, tile.kv_head);
+  float q[owned];
+  load_elements<Element, Element>(q, call.q, {0, tile.first_query + query, true}, tile.head(params, row), lane * owned);
+  TH_UNROLL
+  for (int i = 0; i < owned_values; ++i) {
+    sums.output[i] = 0.0F;
+  }
+  sums.shift = -largest_float;
+  sums.sum = 0.0F;
+  const Visible visible = tile.visible(params, query);
+  TH_NO_UNROLL
+  for (i32 key = visible.begin; key < visible.end; ++key) {
+    const PageRow at = page_row(params, tile.batch, key);
+    float piece[owned];
+    float value[owned_values];
+    load_elements<Element, KeyElement>(piece, call.k, at, tile.kv_head, lane * owned);
+    load_elements<Element, KeyElement>(value, call.v, at, tile.kv_head, lane * owned_values);
+    float dot = 0.0F;
+    TH_UNROLL
+    for (int i = 0; i < owned; ++i) {
+      dot = math::fma(q[i], piece[i], dot);
+    }
+    const float power = exponent_of<logits>(call, warp::reduce(dot, [](float a, float b) { return a + b; }), descale);
+    const float shift = finite(math::max(sums.shift, power));
+    const float factor = math::exp2_approx(sums.shift - shift);
+    const float weight = math::exp2_approx(power - shift);
+    sums.shift = shift;
+    sums.sum = math::fma(sums.sum, factor, weight);
+    TH_UNROLL
+    for (int i = 0; i < owned_values; ++i) {
+      sums.output[i] = math::fma(weight, value[i], sums.output[i] * factor);
+    }
+  }
+}
+
+/// Output and LSE of one row. One that holds a NaN is computed again where the tile's rows see different keys: 0·NaN is
+/// NaN, so that a value which the row does not see may have spoilt it.
+template <StreamKConfig config, typename Element, typename KeyElement, Logits logits>
+TH_DEVICE void finish_row(const StreamKParams& params, const QueryTile& tile, u32 row,
+                          RowSums<config.value_dim / 32>& sums) {
+  constexpr int owned = config.value_dim / 32;
+  const Params& call = params.call;
+  bool is_nan = false;
+  TH_UNROLL
+  for (int i = 0; i < owned; ++i) {
+    is_nan = is_nan || sums.output[i] != sums.output[i];
+  }
+  if (warp::any(is_nan)) {
+    const Visible seen = tile.seen(params);
+    const Visible by_all = tile.seen_by_all(params);
+    if (seen.begin != by_all.begin || seen.end != by_all.end) {
+      attend_page_row<config, Element, KeyElement, logits>(params, tile, row, sums);
+    }
+  }
+  const i32 query = tile.query(params, row);
+  const i32 head = tile.head(params, row);
+  const Visible visible = tile.visible(params, query);
+  const bool sees = visible.begin < visible.end;
+  float shift = sums.shift;
+  float sum = sums.sum;
+  if (params.sinks != 0) {
+    const float sink = Global<float>{params.sinks}.load(head * params.sinks_stride) * 1.44269504F;
+    shift = finite(math::max(shift, sink));
+    sum = math::fma(sum, math::exp2_approx(sums.shift - shift), math::exp2_approx(sink - shift));
+  }
+  const float factor = sees ? math::exp2_approx(sums.shift - shift) * math::reciprocal_approx(sum) *
+                                  descale_of(params.value_descale, tile.batch, tile.kv_head)
+                            : 0.0F;
+  constexpr int words = owned / 2;
+  Vector<u32, words> packed;
+  TH_UNROLL
+  for (int i = 0; i < words; ++i) {
+    packed.at[i] = convert::pack<Element>(sees ? sums.output[2 * i] * factor : 0.0F,
+                                          sees ? sums.output[2 * i + 1] * factor : 0.0F);
+  }
+  Global<u16>{call.o.data}
+      .offset(element_offset(call.o, 0, head, tile.first_query + query) + static_cast<i32>(warp::lane()) * owned)
+      .template as<Vector<u32, words>>()
+      .store(0, packed);
+  if (wants_lse(call) && warp::lane() == 0) {
+    Global<float>{call.lse}.store(head * call.lse_head_stride + tile.first_query + query,
+                                  sees || params.sinks != 0 ? lse_of(shift, sum) : minus_infinity());
+  }
+}
+
+}  // namespace thresher::strategies::attention

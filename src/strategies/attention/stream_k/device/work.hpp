@@ -1,0 +1,206 @@
+#pragma once
+/// Which work there is: tiles of query rows, the keys they see, and the list of them that each block makes from the
+/// lengths on the device.
+#include "pipeline/attention/stream_k.hpp"
+#include "strategies/attention/device/work.hpp"
+#include "strategies/attention/stream_k/params.hpp"
+
+namespace thresher::strategies::attention {
+
+using pipeline::attention::StreamKConfig;
+
+TH_DEVICE i32 quotient(i32 value, const Divisor& by) {
+  return static_cast<i32>(static_cast<u64>(static_cast<u32>(value)) * by.multiplier >> by.shift);
+}
+
+TH_DEVICE i32 divided_up(i32 value, i32 by) { return (value + by - 1) / by; }
+
+/// Rows of one sequence that read the same keys: row r is query r / group of head r % group of the group's.
+struct QueryTile {
+  i32 batch;
+  i32 kv_head;
+  i32 first_query;  ///< of the sequence, in the operand
+  i32 queries;      ///< of the sequence
+  i32 keys;
+  i32 first_row;
+  u32 rows;
+
+  TH_DEVICE i32 query(const StreamKParams& params, u32 row) const {
+    return quotient(first_row + static_cast<i32>(row), params.group);
+  }
+  TH_DEVICE i32 head(const StreamKParams& params, u32 row) const {
+    const i32 group = static_cast<i32>(params.group.value);
+    return kv_head * group + first_row + static_cast<i32>(row) - query(params, row) * group;
+  }
+  TH_DEVICE Visible visible(const StreamKParams& params, i32 query) const {
+    return visible_from(params.call, query + keys - queries, keys);
+  }
+  /// What any of the rows sees; end is begin where none sees a key.
+  TH_DEVICE Visible seen(const StreamKParams& params) const {
+    const i32 begin = visible(params, query(params, 0)).begin;
+    return {begin, most(begin, visible(params, query(params, rows - 1)).end)};
+  }
+  /// What all of them see; end may lie before begin.
+  TH_DEVICE Visible seen_by_all(const StreamKParams& params) const {
+    return {visible(params, query(params, rows - 1)).begin, visible(params, query(params, 0)).end};
+  }
+};
+
+/// A tile and its units, one for each chunk of keys that it sees and at least one.
+struct StreamKItem {
+  QueryTile tile;
+  Visible seen;
+  Visible seen_by_all;
+  u32 first_chunk;  ///< of the sequence's keys
+  u32 chunks;
+  u32 first_unit;
+  u32 units;
+  u32 rows;
+};
+
+/// Made once in each block by one warp: where each sequence's queries and keys are, and the number of its first unit.
+template <StreamKConfig config>
+class KeyDirectory {
+ public:
+  TH_DEVICE KeyDirectory(const StreamKParams& params, Shared<u32> memory) : params_(params), memory_(memory) {}
+
+  /// All lanes of one warp. What was wrong with the lengths, in every lane.
+  TH_DEVICE u32 make() const {
+    constexpr i32 each = 4;
+    const Params& call = params_.call;
+    const u32 lane = warp::lane();
+    u32 flags = 0;
+    u32 before = 0;
+    TH_NO_UNROLL
+    for (i32 round = 0; round < call.batch; round += each * 32) {
+      i32 start[each];
+      i32 end[each];
+      i32 used[each];
+      TH_UNROLL
+      for (i32 i = 0; i < each; ++i) {
+        const i32 batch = round + i * 32 + static_cast<i32>(lane);
+        const bool is_there = batch < call.batch;
+        start[i] = is_there ? query_offset(call, batch) : 0;
+        end[i] = is_there ? query_offset(call, batch + 1) : 0;
+        used[i] = is_there ? Global<i32>{params_.used_keys}.load(batch * params_.used_keys_stride) : 0;
+      }
+      TH_UNROLL
+      for (i32 i = 0; i < each; ++i) {
+        const i32 batch = round + i * 32 + static_cast<i32>(lane);
+        const i32 first_query = clamp(start[i], 0, call.queries);
+        const i32 queries = clamp(end[i], first_query, call.queries) - first_query;
+        const i32 keys = clamp(used[i], 0, call.keys);
+        flags |= keys != used[i] ? lengths_clamped : 0U;
+        const u32 own = units_of(queries, keys);
+        u32 sum = own;
+        TH_UNROLL
+        for (u32 distance = 1; distance < 32; distance *= 2) {
+          const u32 other = warp::shuffle_up(sum, distance);
+          sum += lane >= distance ? other : 0;
+        }
+        if (batch < call.batch) {
+          memory_.store(word(batch), before + sum - own);
+          memory_.store(word(batch) + 1, static_cast<u32>(first_query));
+          memory_.store(word(batch) + 2, static_cast<u32>(queries));
+          memory_.store(word(batch) + 3, static_cast<u32>(keys));
+        }
+        before += warp::shuffle(sum, 31);
+      }
+    }
+    if (lane == 0) {
+      memory_.store(word(call.batch), before);
+    }
+    return warp::any(flags != 0) ? lengths_clamped : 0U;
+  }
+
+  TH_DEVICE u32 units() const { return memory_.load(word(params_.call.batch)); }
+
+  TH_DEVICE StreamKItem find(u32 unit) const {
+    const Params& call = params_.call;
+    i32 low = 0;  // the last sequence whose first unit is not beyond `unit`, of which there are units
+    i32 high = call.batch - 1;
+    while (low < high) {
+      const i32 middle = (low + high + 1) / 2;
+      if (memory_.load(word(middle)) <= unit) {
+        low = middle;
+      } else {
+        high = middle - 1;
+      }
+    }
+    StreamKItem item;
+    item.first_unit = memory_.load(word(low));
+    item.tile.batch = low;
+    item.tile.first_query = static_cast<i32>(memory_.load(word(low) + 1));
+    item.tile.queries = static_cast<i32>(memory_.load(word(low) + 2));
+    item.tile.keys = static_cast<i32>(memory_.load(word(low) + 3));
+    const i32 rows = item.tile.queries * call.group;
+    const i32 tiles = divided_up(rows, config.rows);
+    item.units = units_of_tile(item.tile.queries, item.tile.keys, tiles);
+    const u32 index = (unit - item.first_unit) / item.units;
+    item.first_unit += index * item.units;
+    item.tile.kv_head = static_cast<i32>(index) / tiles;
+    item.tile.first_row = (static_cast<i32>(index) - item.tile.kv_head * tiles) * config.rows;
+    item.rows = static_cast<u32>(least(config.rows, rows - item.tile.first_row));
+    item.tile.rows = item.rows;
+    item.seen = item.tile.seen(params_);
+    item.seen_by_all = item.tile.seen_by_all(params_);
+    item.first_chunk = static_cast<u32>(item.seen.begin / config.keys());
+    item.chunks = chunks_of(item.seen);
+    return item;
+  }
+
+ private:
+  TH_DEVICE static u32 word(i32 batch) { return static_cast<u32>(batch) * 4; }
+
+  TH_DEVICE static u32 chunks_of(const Visible& keys) {
+    return keys.begin < keys.end ? static_cast<u32>(divided_up(keys.end, config.keys()) - keys.begin / config.keys())
+                                 : 0;
+  }
+
+  /// As many for each tile of a sequence: what a sequence of one tile sees, else no less than any of them.
+  TH_DEVICE u32 units_of_tile(i32 queries, i32 keys, i32 tiles) const {
+    const Params& call = params_.call;
+    if (tiles == 1) {
+      const QueryTile all{0, 0, 0, queries, keys, 0, static_cast<u32>(queries * call.group)};
+      const u32 chunks = chunks_of(all.seen(params_));
+      return chunks == 0 ? 1 : chunks;
+    }
+    const i32 span = call.window_left + call.window_right + config.rows + 1;
+    const i32 chunks = least(divided_up(keys, config.keys()), span / config.keys() + 2);
+    return static_cast<u32>(most(chunks, 1));
+  }
+
+  TH_DEVICE u32 units_of(i32 queries, i32 keys) const {
+    if (queries == 0) {
+      return 0;
+    }
+    const i32 tiles = divided_up(queries * params_.call.group, config.rows);
+    return static_cast<u32>(tiles * params_.kv_heads) * units_of_tile(queries, keys, tiles);
+  }
+
+  const StreamKParams& params_;
+  Shared<u32> memory_;
+};
+
+/// A page of the pool and a row in it, whatever the table says.
+struct PageRow {
+  i32 page;
+  i32 row;
+  bool was_there;
+};
+
+TH_DEVICE PageRow page_row(const StreamKParams& params, i32 batch, i32 key) {
+  const i32 place = quotient(key, params.page);
+  const i32 named =
+      Global<i32>{params.block_table}.load(batch * params.table_batch_stride + place * params.table_page_stride);
+  const i32 page = clamp(named, 0, params.pages - 1);
+  return {page, key - place * static_cast<i32>(params.page.value), page == named};
+}
+
+TH_DEVICE float descale_of(const Descale& descale, i32 batch, i32 kv_head) {
+  return descale.data == 0
+             ? 1.0F
+             : Global<float>{descale.data}.load(batch * descale.batch_stride + kv_head * descale.head_stride);
+}
+
+}  // namespace thresher::strategies::attention

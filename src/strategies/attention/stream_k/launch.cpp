@@ -1,0 +1,194 @@
+#include "strategies/attention/stream_k/launch.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <cstddef>
+
+#include "strategies/attention/launch.hpp"
+#include "strategies/attention/stream_k/params.hpp"
+#include "strategies/attention/tensors.hpp"
+
+namespace thresher::strategies::attention {
+namespace {
+
+using pipeline::attention::StreamKConfig;
+
+constexpr std::uint32_t merging_threads = 128;
+constexpr std::int64_t rows_of_merging_block = 4;
+
+std::uint64_t address(const void* pointer) { return reinterpret_cast<std::uintptr_t>(pointer); }
+
+/// Pieces of the workspace.
+struct Pieces {
+  std::size_t status;
+  std::size_t header;
+  std::size_t left;
+  std::size_t parts;
+  std::size_t sums;
+};
+
+Pieces add_pieces(PlannedCall& call, const StreamKConfig& config, std::int64_t blocks) {
+  const auto rows = static_cast<std::size_t>(2 * blocks * config.rows);
+  Pieces pieces{};
+  pieces.status = add_piece(call, "status", static_cast<std::size_t>(1 + blocks * config.loader_warps()) * 4);
+  pieces.header = add_piece(call, "number of blocks", 4);
+  pieces.left = add_piece(call, "items left", static_cast<std::size_t>(blocks) * sizeof(LeftItem));
+  pieces.parts = add_piece(call, "parts", rows * static_cast<std::size_t>(config.value_dim) * sizeof(float));
+  pieces.sums = add_piece(call, "sums of parts", rows * 2 * sizeof(float));
+  return pieces;
+}
+
+Descale descale(const Tensor& tensor) {
+  return tensor.data == nullptr ? Descale{} : Descale{address(tensor.data), tensor.strides[0], tensor.strides[1]};
+}
+
+void add_serving_tensors(StreamKParams& params, const CallTensors& call) {
+  const Tensor& table = call.tensors[block_table_index];
+  params.block_table = address(table.data);
+  params.table_batch_stride = table.strides[0];
+  params.table_page_stride = table.strides[1];
+  const Tensor& used = call.tensors[used_keys_index];
+  params.used_keys = address(used.data);
+  params.used_keys_stride = used.strides[0];
+  const Tensor& sinks = call.tensors[sinks_index];
+  params.sinks = address(sinks.data);
+  params.sinks_stride = sinks.data == nullptr ? 0 : sinks.strides[0];
+  params.key_descale = descale(call.tensors[key_descale_index]);
+  params.value_descale = descale(call.tensors[value_descale_index]);
+}
+
+machine::ElementType element_type(Format format) {
+  return format == Format::fp16   ? machine::ElementType::fp16
+         : format == Format::bf16 ? machine::ElementType::bf16
+                                  : machine::ElementType::uint8;
+}
+
+/// Columns of a panel, rows of a page, panels, heads, pages.
+machine::TensorMapDescription page_map(const Tensor& tensor, int rows) {
+  const auto element = static_cast<std::uint32_t>(bits(tensor.format) / 8);
+  const auto columns = static_cast<std::uint32_t>(tensor.shape[3]);
+  const std::uint32_t panel = StreamKConfig::panel_bytes(columns * element) / element;
+  const auto stride = [&](int dimension) {  // of a single element no stride is looked at
+    return static_cast<std::uint64_t>(tensor.shape[dimension] > 1 ? tensor.strides[dimension] * element : 16);
+  };
+  const std::uint64_t extents[5] = {panel, static_cast<std::uint64_t>(tensor.shape[1]), columns / panel,
+                                    static_cast<std::uint64_t>(tensor.shape[2]),
+                                    static_cast<std::uint64_t>(tensor.shape[0])};
+  const std::uint64_t strides[5] = {0, stride(1), std::uint64_t{panel} * element, stride(2), stride(0)};
+  const std::uint32_t box[5] = {panel, static_cast<std::uint32_t>(rows), columns / panel, 1, 1};
+  machine::TensorMapDescription description;
+  description.address = address(tensor.data);
+  description.element = element_type(tensor.format);
+  description.swizzle = panel * element == 128 ? machine::Swizzle::b128 : machine::Swizzle::b64;
+  description.rank = 5;
+  std::copy_n(extents, 5, description.extent);
+  std::copy_n(strides, 5, description.stride_bytes);
+  std::copy_n(box, 5, description.box);
+  return description;
+}
+
+Divisor divisor(std::int64_t value) {
+  const auto of = static_cast<std::uint64_t>(value);
+  const auto shift = static_cast<std::uint32_t>(31 + std::bit_width(of - 1));
+  return {static_cast<std::uint32_t>(of), static_cast<std::uint32_t>(((std::uint64_t{1} << shift) + of - 1) / of),
+          shift};
+}
+
+StreamKParams known_params(const AttentionProblem& problem, const StreamKConfig& config, int blocks) {
+  StreamKParams params{};
+  params.most_blocks = blocks;
+  params.call = params_of(problem, {.tile_rows = config.rows});
+  params.kv_heads = static_cast<int>(problem.kv_heads);
+  params.pages = static_cast<int>(problem.pages);
+  params.group = divisor(problem.heads / problem.kv_heads);
+  params.page = divisor(problem.page_size);
+  params.box_shift = static_cast<std::uint32_t>(std::bit_width(static_cast<unsigned>(box_rows(problem, config))) - 1);
+  return params;
+}
+
+/// More units than a call can have.
+std::int64_t most_units(const AttentionProblem& problem, const StreamKConfig& config) {
+  const std::int64_t group = problem.heads / problem.kv_heads;
+  const std::int64_t tiles = problem.queries * group / config.rows + problem.batch;
+  return tiles * problem.kv_heads * std::max<std::int64_t>(1, ceil_div(problem.keys, config.keys()));
+}
+
+}  // namespace
+
+int box_rows(const AttentionProblem& problem, const StreamKConfig& config) {
+  if (!config.boxes) {
+    return config.keys();
+  }
+  return static_cast<int>(std::min<std::int64_t>(problem.page_size & -problem.page_size, config.keys()));
+}
+
+void add_stream_k(PlannedCall& call, const AttentionProblem& problem, const StreamKConfig& config,
+                  const StreamKKernels& kernels, int blocks) {
+  const Pieces pieces = add_pieces(call, config, blocks);
+  const auto bind = [problem, known = known_params(problem, config, blocks), offsets = call.workspace, pieces](
+                        const CallTensors& tensors, LaunchArguments& out) {
+    StreamKParams params = known;
+    add_tensors(params.call, problem, tensors);
+    add_serving_tensors(params, tensors);
+    const auto piece = [&](std::size_t index) { return address(tensors.workspace) + offsets[index].offset; };
+    params.status = piece(pieces.status);
+    params.header = piece(pieces.header);
+    params.left = piece(pieces.left);
+    params.parts = piece(pieces.parts);
+    params.parts_sums = piece(pieces.sums);
+    out.set(params);
+  };
+  KernelLaunch multiply;
+  multiply.title = "attend to chunks";
+  multiply.program = {.title = "attention stream_k",
+                      .text = "#include \"strategies/attention/stream_k/device/kernel.hpp\"\n",
+                      .kernels = {kernels.multiply, kernels.merge},
+                      .options = {},
+                      .only_arch = Arch::sm_90a};
+  multiply.expression = kernels.multiply;
+  multiply.block.x = static_cast<std::uint32_t>(config.threads());
+  multiply.shared_bytes = config.shared_bytes(narrow(problem.batch));
+  multiply.dependent = kernels.dependent_launch;
+  multiply.persistent = true;
+  const auto grid = narrow(std::min<std::int64_t>(blocks, most_units(problem, config)));
+  multiply.bind = [=](const CallTensors& tensors, LaunchArguments& out) {
+    bind(tensors, out);
+    out.grid.x = grid;
+    if (config.boxes) {
+      const int rows = box_rows(problem, config);
+      out.add_map(offsetof(StreamKParams, call) + offsetof(Params, key_map),
+                  page_map(tensors.tensors[key_index], rows));
+      out.add_map(offsetof(StreamKParams, call) + offsetof(Params, value_map),
+                  page_map(tensors.tensors[value_index], rows));
+    }
+    return true;
+  };
+  KernelLaunch merge;
+  merge.title = "merge parts";
+  merge.program = multiply.program;
+  merge.expression = kernels.merge;
+  merge.block.x = merging_threads;
+  merge.dependent = true;
+  merge.persistent = true;
+  merge.bind = [=](const CallTensors& tensors, LaunchArguments& out) {
+    bind(tensors, out);
+    out.grid.x = narrow(ceil_div(grid * config.rows, rows_of_merging_block));
+    return true;
+  };
+  for (std::size_t index = 0; index < tensor_count; ++index) {
+    const bool writes = index == output_index || index == lse_index;
+    const Access access{Access::Memory::tensor, index, writes ? Access::Use::writes : Access::Use::reads_earlier};
+    multiply.accesses.push_back(access);
+    merge.accesses.push_back(access);
+  }
+  for (const std::size_t piece : {pieces.status, pieces.header, pieces.left, pieces.parts, pieces.sums}) {
+    multiply.accesses.push_back({Access::Memory::workspace, piece, Access::Use::writes});
+    if (piece != pieces.status) {
+      merge.accesses.push_back({Access::Memory::workspace, piece, Access::Use::reads_earlier});
+    }
+  }
+  call.steps.emplace_back(std::move(multiply));
+  call.steps.emplace_back(std::move(merge));
+}
+
+}  // namespace thresher::strategies::attention

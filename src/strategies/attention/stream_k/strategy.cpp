@@ -1,0 +1,245 @@
+#include "strategies/attention/stream_k/strategy.hpp"
+
+#include <algorithm>
+
+#include "core/integers.hpp"
+#include "strategies/attention/abilities.hpp"
+#include "strategies/attention/gpu_strategy.hpp"
+#include "strategies/attention/stream_k/launch.hpp"
+#include "strategies/refusal.hpp"
+
+namespace thresher::strategies::attention {
+namespace {
+
+using pipeline::attention::StreamKConfig;
+using Config = Launched<StreamKConfig>;
+
+const Abilities abilities{
+    .pages = true, .sinks = true, .fp8_keys = true, .value_dims = true, .head_dims = {64, 128, 256}};
+
+KnobTable<Config> knob_table() {
+  return {"thresher::pipeline::attention::StreamKConfig",
+          {from_problem(number<Config>("head_dim", &StreamKConfig::head_dim, {}, "")),
+           from_problem(number<Config>("value_dim", &StreamKConfig::value_dim, {}, "")),
+           number<Config>("rows", &StreamKConfig::rows, {8, 16, 32}, "query rows of a tile, of all heads of a group"),
+           number<Config>("warps", &StreamKConfig::warps, {4, 8}, "warps that multiply, 16 keys of a chunk each"),
+           number<Config>("stages", &StreamKConfig::stages, {2, 3, 4, 5, 6, 7, 8}, "chunks that are under way"),
+           from_problem(number<Config>("key_bytes", &StreamKConfig::key_bytes, {}, "")),
+           flag<Config>("boxes", &StreamKConfig::boxes, "pages come by the copy engine, which takes pages of 8 rows"),
+           number<Config>("least_chunks", &StreamKConfig::least_chunks, {1, 2, 4, 8},
+                          "of keys that a block takes where it takes any"),
+           dependent_launch_knob<Config>()}};
+}
+
+int dim(std::int64_t columns) { return static_cast<int>(columns); }
+
+std::string kernel(const char* name, const StreamKConfig& config, Format format, Logits logits) {
+  return fmt::format("thresher::strategies::attention::{}<{}, {}, {}, {}>", name, knob_table().spelling({config}),
+                     element_argument(format),
+                     config.key_bytes == 1 ? "thresher::machine::E4M3" : element_argument(format),
+                     logits_argument(logits));
+}
+
+class StreamK final : public Strategy<AttentionProblem> {
+ public:
+  [[nodiscard]] std::string_view name() const override { return "stream_k"; }
+  [[nodiscard]] std::string_view summary() const override {
+    return "for keys in pages and few queries: all blocks share the keys of all sequences evenly";
+  }
+  [[nodiscard]] DeviceKind device_kind() const override { return DeviceKind::cuda; }
+  [[nodiscard]] Role role(const AttentionProblem&) const override { return Role::competes; }
+  [[nodiscard]] std::vector<KnobHelp> knobs() const override { return table_.help(); }
+
+  [[nodiscard]] std::optional<std::string> not_made_for(const AttentionProblem& problem,
+                                                        const DeviceSpec& device) const override {
+    if (device.matrix_unit != MatrixUnit::wgmma) {
+      return fmt::format("attention's stream_k runs on GPUs of compute capability 9.0 (Hopper), not on {}",
+                         device.name);
+    }
+    if (problem.page_size == 0) {
+      return "attention's stream_k takes keys in pages, problem.page_size is 0";
+    }
+    return std::nullopt;
+  }
+
+  [[nodiscard]] std::vector<std::string> obstacles(const AttentionProblem& problem, const Knobs& knobs,
+                                                   const DeviceSpec& device) const override {
+    const Config config = with(problem, knobs, device);
+    if (std::optional<std::string> reason = not_made_for(problem, device)) {
+      return {*std::move(reason)};
+    }
+    std::vector<std::string> all = beyond(abilities, problem);
+    if (!all.empty()) {
+      return all;
+    }
+    add_limits(all, problem, config);
+    constexpr int most_words = 2048;
+    if (config.rows * std::max(config.head_dim, config.value_dim) > most_words) {
+      all.push_back(fmt::format("rows is {}, a warp keeps at most {} of {} columns in registers", config.rows,
+                                most_words / std::max(config.head_dim, config.value_dim),
+                                std::max(config.head_dim, config.value_dim)));
+    }
+    if (config.rows > 16 && config.warps > 4) {
+      all.push_back(fmt::format("rows is {}, for which {} warps have too few registers: 4 have enough", config.rows,
+                                config.warps));
+    }
+    if (config.boxes && problem.page_size % 8 != 0) {
+      all.push_back(fmt::format("boxes is true, which takes pages of a multiple of 8 rows, problem.page_size is {}",
+                                problem.page_size));
+    }
+    const std::uint32_t shared = config.shared_bytes(narrow(problem.batch));
+    if (shared > static_cast<std::uint32_t>(device.shared_bytes_per_block)) {
+      all.push_back(fmt::format("it needs {} bytes of shared memory for {} sequences, a block of {} has {}", shared,
+                                problem.batch, device.name, device.shared_bytes_per_block));
+    }
+    return all;
+  }
+
+  [[nodiscard]] std::vector<Knobs> candidates(const AttentionProblem& problem, const Knobs& knobs,
+                                              const DeviceSpec& device) const override {
+    if (!obstacles(problem, knobs, device).empty()) {
+      return {};
+    }
+    return {table_.knobs(with(problem, knobs, device))};
+  }
+
+  [[nodiscard]] PlannedCall plan(const AttentionProblem& problem, const Knobs& knobs,
+                                 const DeviceSpec& device) const override {
+    refuse_obstacles(name(), knobs, obstacles(problem, knobs, device));
+    const Config config = with(problem, knobs, device);
+    const Logits logits = logits_of(problem);
+    PlannedCall call;
+    call.strategy = name();
+    call.knobs = table_.knobs(config);
+    add_stream_k(call, problem, config,
+                 {stream_k_expression(config, problem.format, logits),
+                  merge_parts_expression(config, problem.format, logits), config.dependent_launch},
+                 device.multiprocessors);
+    std::get<KernelLaunch>(call.steps[0]).expected = expectations(config);
+    std::get<KernelLaunch>(call.steps[1]).expected.uses_shared_memory = false;
+    call.work = work(problem, knobs, device);
+    call.why = fmt::format("{} blocks share the keys of {} sequences, {} at a time", device.multiprocessors,
+                           problem.batch, config.keys());
+    return call;
+  }
+
+  [[nodiscard]] WorkModel work(const AttentionProblem& problem, const Knobs&, const DeviceSpec&) const override {
+    const auto value_dim = static_cast<double>(effective_value_dim(problem));
+    const auto columns = static_cast<double>(problem.head_dim) + value_dim;
+    const double key_bytes = bits(effective_kv_format(problem)) / 8.0;
+    const auto keys = static_cast<double>(problem.batch * problem.keys * problem.kv_heads);
+    const auto rows = static_cast<double>(problem.queries * problem.heads);
+    return {{MemoryPass{"attending to keys in pages", keys * columns * key_bytes + rows * columns * 2, false},
+             MemoryPass{"merging parts", rows * value_dim * 8, true}}};
+  }
+
+  [[nodiscard]] std::vector<AttentionProblem> edges(const AttentionProblem& problem, const Knobs&,
+                                                    const DeviceSpec&) const override {
+    AttentionProblem small = problem;
+    const std::int64_t group = std::min<std::int64_t>(problem.heads / problem.kv_heads, 4);
+    small.batch = 3;
+    small.kv_heads = std::min<std::int64_t>(problem.kv_heads, 2);
+    small.heads = group * small.kv_heads;
+    small.queries = 6;
+    small.keys = 300;
+    small.pages = 3 * ceil_div(small.keys, problem.page_size);
+    return {small};
+  }
+
+  [[nodiscard]] std::vector<Sample<AttentionProblem>> samples() const override {
+    std::vector<Sample<AttentionProblem>> all;
+    for (const std::int64_t page : {16, 1}) {
+      for (const bool is_fp8 : {false, true}) {
+        AttentionProblem problem{.batch = 3, .heads = 4, .kv_heads = 2, .queries = 6, .keys = 300};
+        problem.variable_length = true;
+        problem.causal = true;
+        problem.page_size = page;
+        problem.pages = 3 * ceil_div(problem.keys, page);
+        if (is_fp8) {
+          problem.kv_format = Format::fp8_e4m3;
+        }
+        all.push_back({problem, {}});
+      }
+    }
+    return all;
+  }
+
+  /// Decode over pages of 16, of heads of 128.
+  [[nodiscard]] std::vector<Sample<AttentionProblem>> built_in() const override {
+    std::vector<Sample<AttentionProblem>> all;
+    for (const Format format : {Format::fp16, Format::bf16}) {
+      for (const bool is_fp8 : {false, true}) {
+        AttentionProblem problem{
+            .batch = 32, .heads = 32, .kv_heads = 8, .queries = 32, .keys = 4096, .head_dim = 128, .format = format};
+        problem.variable_length = true;
+        problem.causal = true;
+        problem.page_size = 16;
+        problem.pages = 32 * 256;
+        if (is_fp8) {
+          problem.kv_format = Format::fp8_e4m3;
+        }
+        all.push_back({problem, {}});
+      }
+    }
+    return all;
+  }
+
+ private:
+  static void add_limits(std::vector<std::string>& all, const AttentionProblem& problem, const Config& config) {
+    for (const auto& [argument, rows] : {std::pair{"queries", problem.queries * (problem.heads / problem.kv_heads)},
+                                         std::pair{"keys", problem.keys}}) {
+      if (rows >= most_rows) {
+        all.push_back(fmt::format("problem.{} come to {} rows, a GPU takes less than {}", argument, rows, most_rows));
+      }
+    }
+    constexpr double most_units = 1U << 31U;
+    const auto tiles = static_cast<double>(problem.queries) * static_cast<double>(problem.heads) / config.rows +
+                       static_cast<double>(problem.batch * problem.kv_heads);
+    const double units = tiles * static_cast<double>(ceil_div(problem.keys, config.keys()) + 1);
+    if (units >= most_units) {
+      all.push_back(
+          fmt::format("its work would come to {:.0f} chunks of keys, it takes less than {:.0f}", units, most_units));
+    }
+  }
+
+  /// One chunk of keys by one warp: two products of 16 keys, and the copies of keys and values.
+  [[nodiscard]] static Expectations expectations(const StreamKConfig& config) {
+    Expectations expected;
+    expected.matrix_kind = "HMMA";
+    expected.min_matrix_instructions = (config.head_dim + config.value_dim) / 16 * (config.rows / 8);
+    expected.min_tma_loads = config.boxes ? 2 : 0;
+    return expected;
+  }
+
+  [[nodiscard]] Config with(const AttentionProblem& problem, const Knobs& knobs, const DeviceSpec& device) const {
+    const std::int64_t queries = problem.batch > 0 ? ceil_div(problem.queries, problem.batch) : 1;
+    const Config own{stream_k_choice(dim(problem.head_dim), dim(effective_value_dim(problem)),
+                                     bits(effective_kv_format(problem)) / 8,
+                                     queries * (problem.heads / problem.kv_heads), problem.page_size % 8 == 0)};
+    Config config = table_.with(own, knobs, name());
+    if (knobs.find("stages") == nullptr) {
+      static_cast<StreamKConfig&>(config) =
+          with_stages(config, narrow(problem.batch), static_cast<std::uint32_t>(device.shared_bytes_per_block));
+    }
+    return config;
+  }
+
+  KnobTable<Config> table_ = knob_table();
+};
+
+}  // namespace
+
+std::string stream_k_expression(const StreamKConfig& config, Format format, Logits logits) {
+  return kernel("stream_k", config, format, logits);
+}
+
+std::string merge_parts_expression(const StreamKConfig& config, Format format, Logits logits) {
+  return kernel("merge_parts", config, format, logits);
+}
+
+const Strategy<AttentionProblem>& stream_k_strategy() {
+  static const StreamK strategy;
+  return strategy;
+}
+
+}  // namespace thresher::strategies::attention

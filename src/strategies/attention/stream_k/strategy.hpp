@@ -1,0 +1,45 @@
+#pragma once
+#include <string>
+
+#include "pipeline/attention/config.hpp"
+#include "strategies/attention/params.hpp"
+#include "strategies/strategy.hpp"
+#include "thresher/attention.hpp"
+
+namespace thresher::strategies::attention {
+
+/// For keys in pages: every block passes over as many chunks of keys as any other, whatever the lengths are.
+const Strategy<AttentionProblem>& stream_k_strategy();
+
+/// What is chosen for so many query rows of a group's heads, a sequence, and so many sequences. `stages` is what the
+/// memory of a block leaves.
+[[nodiscard]] constexpr pipeline::attention::StreamKConfig stream_k_choice(int head_dim, int value_dim, int key_bytes,
+                                                                           std::int64_t rows, bool boxes) {
+  const int widest = head_dim > value_dim ? head_dim : value_dim;
+  const int most = widest > 128 ? 8 : widest > 64 ? 16 : 32;
+  const int fitting = rows <= 8 ? 8 : rows <= 16 ? 16 : 32;
+  return {.head_dim = head_dim,
+          .value_dim = value_dim,
+          .rows = fitting < most ? fitting : most,
+          .warps = widest * key_bytes > 128 || rows > 16 ? 4 : 8,
+          .stages = 2,
+          .key_bytes = key_bytes,
+          .boxes = boxes};
+}
+
+/// As many stages as `shared_bytes` hold beside the rest, at most eight; at least two.
+[[nodiscard]] constexpr pipeline::attention::StreamKConfig with_stages(pipeline::attention::StreamKConfig config,
+                                                                       std::uint32_t sequences,
+                                                                       std::uint32_t shared_bytes) {
+  for (config.stages = 8; config.stages > 2 && config.shared_bytes(sequences) > shared_bytes; --config.stages) {
+  }
+  return config;
+}
+
+/// The names of the two kernels.
+[[nodiscard]] std::string stream_k_expression(const pipeline::attention::StreamKConfig& config, Format format,
+                                              Logits logits);
+[[nodiscard]] std::string merge_parts_expression(const pipeline::attention::StreamKConfig& config, Format format,
+                                                 Logits logits);
+
+}  // namespace thresher::strategies::attention

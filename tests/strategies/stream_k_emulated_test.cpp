@@ -1,0 +1,258 @@
+// Attention over keys in pages in the emulator: right on every schedule, and nothing of what the lengths, the table or
+// the pool hold beyond what is used comes through.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstring>
+#include <limits>
+#include <string>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "core/device_spec.hpp"
+#include "core/integers.hpp"
+#include "reference/attention_judgement.hpp"
+#include "strategies/attention/stream_k/device/kernel.hpp"
+#include "strategies/attention/stream_k/strategy.hpp"
+#include "strategies/attention/tensors.hpp"
+#include "strategies/emulated_case.hpp"
+#include "support/attention_case.hpp"
+
+namespace thresher::strategies::attention {
+namespace {
+
+using pipeline::attention::StreamKConfig;
+using test::AttentionCase;
+
+template <StreamKConfig config, class Element, class KeyElement, Logits logits>
+void add(Format format) {
+  add_compiled_in(
+      {stream_k_expression(config, format, logits), &host_kernel<&stream_k<config, Element, KeyElement, logits>>});
+  add_compiled_in({merge_parts_expression(config, format, logits),
+                   &host_kernel<&merge_parts<config, Element, KeyElement, logits>>});
+}
+
+/// A ring of two slots, so that small problems go round it.
+constexpr StreamKConfig small(StreamKConfig config) {
+  config.warps = 4;
+  config.stages = 2;
+  return config;
+}
+
+constexpr StreamKConfig wide_keys = small(stream_k_choice(64, 64, 2, 8, true));
+constexpr StreamKConfig narrow_keys = small(stream_k_choice(64, 64, 1, 8, true));
+constexpr StreamKConfig other_values = small(stream_k_choice(128, 64, 2, 16, false));
+constexpr StreamKConfig narrow_values = small(stream_k_choice(64, 128, 1, 8, false));
+
+void add_kernels() {
+  static const bool added = [] {
+    add<wide_keys, Half, Half, Logits::direct>(Format::fp16);
+    add<narrow_keys, BFloat16, E4M3, Logits::direct>(Format::bf16);
+    add<other_values, BFloat16, BFloat16, Logits::general>(Format::bf16);
+    add<narrow_values, Half, E4M3, Logits::direct>(Format::fp16);
+    return true;
+  }();
+  static_cast<void>(added);
+}
+
+Knobs knobs_of(const StreamKConfig& config) {
+  return {{"rows", std::to_string(config.rows)},
+          {"warps", std::to_string(config.warps)},
+          {"stages", std::to_string(config.stages)},
+          {"boxes", config.boxes ? "true" : "false"}};
+}
+
+EmulatedCall call_of(AttentionCase& host, const StreamKConfig& config) {
+  add_kernels();
+  std::vector<NamedTensor> named;
+  const auto tensors = in_order(host.tensors);
+  for (std::size_t i = 0; i < tensors.size(); ++i) {
+    named.push_back({tensor_names[i], tensors[i]});
+  }
+  return {stream_k_strategy().plan(host.problem, knobs_of(config), device_spec("H200")), std::move(named),
+          test::compiled_in_kernel};
+}
+
+emulator::Options schedule(std::uint64_t seed) {
+  emulator::Options options;
+  options.schedule = emulator::Schedule::from_seed(seed);
+  return options;
+}
+
+struct Case {
+  std::string name;
+  AttentionProblem problem;
+  StreamKConfig config;
+  std::vector<std::int32_t> cu_q;
+  std::vector<std::int32_t> used;
+};
+
+AttentionProblem paged(std::int64_t group, std::int64_t head_dim, std::int64_t page, Format format) {
+  AttentionProblem problem{.batch = 4, .heads = 2 * group, .kv_heads = 2, .head_dim = head_dim, .format = format};
+  problem.variable_length = true;
+  problem.causal = true;
+  problem.page_size = page;
+  return problem;
+}
+
+/// Fills in what follows from the lengths.
+Case with_lengths(std::string name, AttentionProblem problem, const StreamKConfig& config,
+                  std::vector<std::int32_t> cu_q, std::vector<std::int32_t> used) {
+  problem.batch = static_cast<std::int64_t>(used.size());
+  problem.queries = cu_q.back();
+  problem.keys = *std::max_element(used.begin(), used.end()) + 3;
+  problem.pages = 2;
+  for (const std::int32_t keys : used) {
+    problem.pages += ceil_div(std::int64_t{keys}, problem.page_size);
+  }
+  return {std::move(name), problem, config, std::move(cu_q), std::move(used)};
+}
+
+std::vector<Case> cases() {
+  std::vector<Case> all;
+  AttentionProblem p = paged(4, 64, 16, Format::fp16);
+  p.sinks = true;
+  all.push_back(with_lengths("decode", p, wide_keys, {0, 1, 2, 3, 4}, {300, 1, 0, 65}));
+  p = paged(2, 64, 8, Format::bf16);
+  p.kv_format = Format::fp8_e4m3;
+  p.window_left = 70;
+  all.push_back(with_lengths("fp8_window_several_tiles", p, narrow_keys, {0, 1, 1, 11, 12}, {150, 40, 130, 4}));
+  p = paged(3, 128, 1, Format::bf16);
+  p.value_dim = 64;
+  p.softcap = 2.0F;
+  all.push_back(with_lengths("single_rows_softcap", p, other_values, {0, 2, 3}, {170, 33}));
+  p = paged(1, 64, 12, Format::fp16);
+  p.value_dim = 128;
+  p.kv_format = Format::fp8_e4m3;
+  p.causal = false;
+  p.sinks = true;
+  all.push_back(with_lengths("fp8_pages_of_twelve", p, narrow_values, {0, 3, 4}, {70, 129}));
+  return all;
+}
+
+std::string text_of(const emulator::Report& report) {
+  std::string text;
+  for (const emulator::Finding& finding : report.findings) {
+    text += to_string(finding);
+  }
+  return text;
+}
+
+class StreamKEmulated : public testing::TestWithParam<Case> {};
+
+TEST_P(StreamKEmulated, IsRightAndTheSameOnEverySchedule) {
+  AttentionCase host(GetParam().problem, test::Order::heads_first, GetParam().cu_q, GetParam().used);
+  EmulatedCall call = call_of(host, GetParam().config);
+  std::vector<std::uint16_t> first;
+  for (const std::uint64_t seed : {0, 1, 2, 3, 17}) {
+    std::fill(host.o.begin(), host.o.end(), AttentionCase::poison);
+    const emulator::Report report = call.run(schedule(seed));
+    ASSERT_TRUE(report.clean()) << text_of(report);
+    if (first.empty()) {
+      first = host.o;
+      const auto judgement = reference::judge_attention(host.problem, host.tensors);
+      EXPECT_TRUE(judgement.passed) << judgement.evidence;
+    }
+    EXPECT_EQ(host.o, first) << seed;
+  }
+}
+
+/// Of a call's workspace: all flags of its status.
+u32 flags_of(const EmulatedCall& call) {
+  std::vector<u32> words(call.planned().workspace.front().bytes / sizeof(u32));
+  std::memcpy(words.data(), call.workspace(), words.size() * sizeof(u32));
+  u32 flags = 0;
+  for (std::size_t i = 1; i <= words.front() && i < words.size(); ++i) {
+    flags |= words[i];
+  }
+  return flags;
+}
+
+/// A value that only the later queries of a tile see is none of the earlier ones' business, and neither are keys and
+/// values before a window.
+TEST(StreamK, ANaNSpoilsNoRowThatDoesNotSeeIt) {
+  AttentionProblem p = paged(2, 64, 16, Format::fp16);
+  p.window_left = 20;
+  const Case on = with_lengths("", p, wide_keys, {0, 4}, {200});
+  AttentionCase host(on.problem, test::Order::heads_first, on.cu_q, on.used);
+  const float nan = std::numeric_limits<float>::quiet_NaN();
+  for (std::int64_t row = 0; row < 170; ++row) {
+    host.set(host.tensors.v, 0, row, -1, nan);
+    host.set(host.tensors.k, 1, row, -1, nan);
+  }
+  host.set(host.tensors.v, 0, 199, 3, nan);
+  host.set(host.tensors.v, 1, 178, -1, nan);
+  EmulatedCall call = call_of(host, on.config);
+  const emulator::Report report = call.run(schedule(5));
+  ASSERT_TRUE(report.clean()) << text_of(report);
+  const auto judgement = reference::judge_attention(host.problem, host.tensors);
+  EXPECT_TRUE(judgement.passed) << judgement.evidence;
+}
+
+/// Logits so far apart that a row's shift moves from chunk to chunk, and what was summed up with it; and more pages
+/// than a loading warp knows at a time.
+TEST(StreamK, ShiftsFollowTheLogitsOfManyPages) {
+  for (const Case& on :
+       {with_lengths("", paged(4, 64, 8, Format::fp16), wide_keys, {0, 1, 2}, {500, 260}), cases()[1]}) {
+    AttentionCase host(on.problem, test::Order::heads_first, on.cu_q, on.used);
+    AttentionCase::multiply(host.q, on.problem.format, 16.0F);
+    EmulatedCall call = call_of(host, on.config);
+    const emulator::Report report = call.run(schedule(8));
+    ASSERT_TRUE(report.clean()) << text_of(report);
+    const auto judgement = reference::judge_attention(host.problem, host.tensors);
+    EXPECT_TRUE(judgement.passed) << judgement.evidence;
+  }
+}
+
+/// What the workspace holds is nothing to a call, whatever its lengths.
+TEST(StreamK, EveryCallFollowsItsOwnLengths) {
+  const Case on = cases().front();
+  AttentionCase host(on.problem, test::Order::heads_first, on.cu_q, on.used);
+  EmulatedCall call = call_of(host, on.config);
+  for (const std::vector<std::int32_t>& used :
+       {on.used, {300, 1, 0, 0}, {64, 0, 0, 65}, {1, 1, 0, 1}, {0, 0, 0, 0}, {63, 1, 0, 64}, on.used}) {
+    host.cu_seqlens_k = used;
+    std::memset(const_cast<std::byte*>(call.workspace()), 0x3C, call.planned().workspace_bytes());
+    std::fill(host.o.begin(), host.o.end(), AttentionCase::poison);
+    const emulator::Report report = call.run(schedule(6));
+    ASSERT_TRUE(report.clean()) << text_of(report);
+    const auto judgement = reference::judge_attention(host.problem, host.tensors);
+    EXPECT_TRUE(judgement.passed) << judgement.evidence;
+    EXPECT_EQ(flags_of(call), 0U);
+  }
+}
+
+/// Lengths and pages that are not there: the nearest ones that are, and the status says so.
+TEST(StreamK, NonsenseStaysInsideTheTensorsAndIsReported) {
+  const Case on = cases().front();
+  for (const auto& [used, page, flags] : {std::tuple{-1, 0, u32{lengths_clamped}},
+                                          {1 << 30, 0, u32{lengths_clamped}},
+                                          {5, -1, u32{pages_clamped}},
+                                          {5, 1 << 30, u32{pages_clamped}},
+                                          {-1, -1, u32{lengths_clamped}}}) {
+    AttentionCase host(on.problem, test::Order::heads_first, on.cu_q, on.used);
+    std::fill(host.cu_seqlens_k.begin(), host.cu_seqlens_k.end(), used);
+    std::fill(host.block_table.begin(), host.block_table.end(), page);
+    EmulatedCall call = call_of(host, on.config);
+    const emulator::Report report = call.run(schedule(7));
+    ASSERT_TRUE(report.clean()) << text_of(report);
+    EXPECT_EQ(flags_of(call), flags) << used << " " << page;
+    std::fill(host.cu_seqlens_k.begin(), host.cu_seqlens_k.end(),
+              std::clamp(used, 0, static_cast<int>(on.problem.keys)));
+    std::fill(host.block_table.begin(), host.block_table.end(),
+              std::clamp(page, 0, static_cast<int>(on.problem.pages) - 1));
+    const auto judgement = reference::judge_attention(host.problem, host.tensors);
+    EXPECT_TRUE(judgement.passed) << judgement.evidence;
+  }
+}
+
+TEST(StreamK, TheTableHasEveryKnob) {
+  EXPECT_EQ(stream_k_strategy().knobs().size(), member_count<StreamKConfig> - 3 + 1);  // and dependent_launch
+}
+
+INSTANTIATE_TEST_SUITE_P(Cases, StreamKEmulated, testing::ValuesIn(cases()),
+                         [](const auto& tested) { return tested.param.name; });
+
+}  // namespace
+}  // namespace thresher::strategies::attention
