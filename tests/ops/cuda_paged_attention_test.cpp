@@ -1,0 +1,301 @@
+// Attention over keys in pages on a GPU.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "core/integers.hpp"
+#include "reference/attention_judgement.hpp"
+#include "runtime/memory.hpp"
+#include "runtime/stream.hpp"
+#include "support/attention_case.hpp"
+#include "support/gpu.hpp"
+#include "thresher/error.hpp"
+#include "thresher/workspace.hpp"
+
+namespace thresher::ops {
+namespace {
+
+using test::AttentionCase;
+using test::OnGpu;
+
+/// The tensors of a case on GPU 0, between guard zones.
+class PagesOnGpu {
+ public:
+  explicit PagesOnGpu(AttentionCase& host)
+      : host_(host), q_(host.q), o_(host.o), lse_((host.lse.size() - 1) * sizeof(float)) {
+    tensors = host.tensors;
+    tensors.q = on_gpu(host.tensors.q, q_.data());
+    tensors.o = on_gpu(host.tensors.o, o_.data());
+    tensors.lse = on_gpu(host.tensors.lse, lse_.data());
+    add(tensors.k, host.k, host.k_codes);
+    add(tensors.v, host.v, host.v_codes);
+    add(tensors.cu_seqlens_q, host.cu_seqlens_q);
+    add(tensors.block_table, host.block_table);
+    add(tensors.seqused_k, host.cu_seqlens_k);
+    add(tensors.sinks, host.sinks);
+    add(tensors.k_descale, host.k_descale);
+    add(tensors.v_descale, host.v_descale);
+  }
+
+  /// Other lengths and pages of the same problem, where the tensors lie already.
+  void follow(const AttentionCase& other) const {
+    runtime::copy(tensors.block_table.data, other.block_table.data(), other.block_table.size() * 4, 0);
+    runtime::copy(tensors.seqused_k.data, other.cu_seqlens_k.data(), other.cu_seqlens_k.size() * 4, 0);
+    runtime::copy(tensors.k.data, other.tensors.k.data, other.k.size() * 2, 0);
+    runtime::copy(tensors.v.data, other.tensors.v.data, other.v.size() * 2, 0);
+  }
+
+  void poison() const { o_.fill(0x7E); }
+
+  void fetch() {
+    runtime::synchronize({}, 0);
+    const std::vector<std::uint16_t> patterns = o_.download<std::uint16_t>();
+    std::copy(patterns.begin(), patterns.end(), host_.o.begin());
+    const std::vector<float> values = lse_.download<float>();
+    std::copy(values.begin(), values.end(), host_.lse.begin());
+    ASSERT_TRUE(o_.guards_intact());
+    ASSERT_TRUE(lse_.guards_intact());
+  }
+
+  AttentionTensors tensors;
+
+ private:
+  static Tensor on_gpu(Tensor tensor, void* data) {
+    tensor.device = {DeviceKind::cuda, 0};
+    tensor.data = data;
+    return tensor;
+  }
+  template <class T>
+  void add(Tensor& tensor, const std::vector<T>& values) {
+    if (tensor.data != nullptr) {
+      owned_.push_back(std::make_unique<OnGpu>(values));
+      tensor = on_gpu(tensor, owned_.back()->data());
+    }
+  }
+  void add(Tensor& tensor, const std::vector<std::uint16_t>& values, const std::vector<std::uint8_t>& codes) {
+    if (codes.empty()) {
+      add(tensor, values);
+    } else {
+      add(tensor, codes);
+    }
+  }
+
+  AttentionCase& host_;
+  OnGpu q_;
+  OnGpu o_;
+  OnGpu lse_;
+  std::vector<std::unique_ptr<OnGpu>> owned_;
+};
+
+struct Decode {
+  std::string name;
+  AttentionProblem problem;
+  std::vector<std::int32_t> cu_q;
+  std::vector<std::int32_t> used;
+  Knobs knobs{};
+};
+
+AttentionProblem pages_of(std::int64_t page, std::int64_t heads, std::int64_t kv_heads, std::int64_t head_dim,
+                          Format format) {
+  AttentionProblem problem{.heads = heads, .kv_heads = kv_heads, .head_dim = head_dim, .format = format};
+  problem.variable_length = true;
+  problem.causal = true;
+  problem.page_size = page;
+  return problem;
+}
+
+/// `queries` of each sequence.
+Decode decode(std::string name, AttentionProblem problem, int queries, std::vector<std::int32_t> used,
+              Knobs knobs = {}) {
+  std::vector<std::int32_t> cu_q{0};
+  for (std::size_t i = 0; i < used.size(); ++i) {
+    cu_q.push_back(cu_q.back() + queries);
+  }
+  problem.batch = static_cast<std::int64_t>(used.size());
+  problem.queries = cu_q.back();
+  problem.keys = *std::max_element(used.begin(), used.end());
+  problem.pages = 3;
+  for (const std::int32_t keys : used) {
+    problem.pages += ceil_div(std::int64_t{keys}, problem.page_size);
+  }
+  return {std::move(name), problem, std::move(cu_q), std::move(used), std::move(knobs)};
+}
+
+AttentionProblem with_fp8(AttentionProblem problem) {
+  problem.kv_format = Format::fp8_e4m3;
+  return problem;
+}
+
+std::vector<Decode> decodes() {
+  std::vector<Decode> all;
+  const auto plain = pages_of(16, 32, 8, 128, Format::bf16);
+  all.push_back(decode("one_sequence", plain, 1, {1024}));
+  all.push_back(decode("one_long_sequence", pages_of(64, 8, 1, 128, Format::fp16), 1, {20000}));
+  all.push_back(decode("lengths", plain, 1, {1, 17, 4000, 0, 64, 65, 63, 700, 2048, 129}));
+  all.push_back(decode("several_queries", plain, 5, {1, 17, 4000, 3, 64, 65}));
+  all.push_back(decode("many_queries", pages_of(16, 8, 2, 64, Format::fp16), 150, {150, 700, 33}));
+  all.push_back(decode("fp8", with_fp8(plain), 1, {1, 17, 4000, 0, 64, 65, 63, 700, 2048, 129}));
+  all.push_back(decode("fp8_halves", with_fp8(pages_of(32, 16, 2, 64, Format::fp16)), 2, {1000, 77}));
+  all.push_back(decode("pages_of_one", pages_of(1, 32, 8, 128, Format::bf16), 1, {1500, 3, 900}));
+  all.push_back(decode("fp8_pages_of_one", with_fp8(pages_of(1, 8, 8, 128, Format::bf16)), 1, {1500, 3, 900}));
+  all.push_back(decode("keys_one_by_one", plain, 1, {1500, 3, 900}, {{"boxes", "0"}}));
+  all.push_back(decode("pages_of_24", pages_of(24, 4, 4, 128, Format::bf16), 1, {1500, 3, 900}));
+  all.push_back(decode("pages_of_256", pages_of(256, 4, 4, 128, Format::fp16), 1, {1500, 3, 900}));
+  all.push_back(decode("wide_heads", pages_of(16, 16, 2, 256, Format::bf16), 1, {1500, 3, 900}));
+  all.push_back(decode("fp8_wide_heads", with_fp8(pages_of(16, 16, 2, 256, Format::bf16)), 3, {1500, 3, 900}));
+  auto everything = with_fp8(pages_of(16, 24, 4, 128, Format::bf16));
+  everything.sinks = true;
+  everything.softcap = 3.0F;
+  everything.window_left = 300;
+  all.push_back(decode("everything", everything, 4, {1500, 3, 900, 0, 301}));
+  auto other_values = pages_of(16, 8, 2, 128, Format::fp16);
+  other_values.value_dim = 64;
+  all.push_back(decode("other_values", other_values, 1, {1500, 3, 900}));
+  std::vector<std::int32_t> many;
+  for (int i = 0; i < 300; ++i) {
+    many.push_back(i * 37 % 411);
+  }
+  all.push_back(decode("many_sequences", pages_of(16, 8, 2, 64, Format::bf16), 1, many));
+  return all;
+}
+
+Attention planned(const Decode& on) {
+  return plan(Device::cuda(0), on.problem, {.strategy = "stream_k", .knobs = on.knobs});
+}
+
+class CudaPagedAttention : public testing::TestWithParam<Decode> {
+ protected:
+  void SetUp() override { SKIP_WITHOUT_GPU(); }
+};
+
+TEST_P(CudaPagedAttention, FollowsTheDefinition) {
+  AttentionCase c(GetParam().problem, test::Order::heads_first, GetParam().cu_q, GetParam().used);
+  const Attention attention = planned(GetParam());
+  const Workspace workspace(Device::cuda(0), attention.workspace_bytes());
+  PagesOnGpu on_gpu(c);
+  on_gpu.poison();
+  attention.run({}, on_gpu.tensors, workspace.data());
+  on_gpu.fetch();
+  const auto judgement = reference::judge_attention(c.problem, c.tensors);
+  EXPECT_TRUE(judgement.passed) << judgement.evidence;
+}
+
+INSTANTIATE_TEST_SUITE_P(Decodes, CudaPagedAttention, testing::ValuesIn(decodes()),
+                         [](const auto& tested) { return tested.param.name; });
+
+class CudaPagedAttentionPlan : public testing::Test {
+ protected:
+  void SetUp() override { SKIP_WITHOUT_GPU(); }
+};
+
+/// Whatever else the workspace was used for.
+TEST_F(CudaPagedAttentionPlan, AThousandRunsGiveTheSameBits) {
+  const Decode on = decodes()[2];
+  AttentionCase c(on.problem, test::Order::heads_first, on.cu_q, on.used);
+  const Attention attention = planned(on);
+  const Workspace workspace(Device::cuda(0), attention.workspace_bytes());
+  PagesOnGpu on_gpu(c);
+  attention.run({}, on_gpu.tensors, workspace.data());
+  on_gpu.fetch();
+  const std::vector<std::uint16_t> first = c.o;
+  const std::vector<float> first_lse = c.lse;
+  const runtime::OwnedStream stream(0);
+  const runtime::Graph graph = runtime::Graph::capture(0, [&](Stream s) {
+    for (int i = 0; i < 10; ++i) {
+      attention.run(s, on_gpu.tensors, workspace.data());
+    }
+  });
+  for (int i = 0; i < 100; ++i) {
+    runtime::fill_async(workspace.data(), static_cast<std::uint8_t>(i * 41), workspace.bytes(), stream.get(), 0);
+    graph.launch(stream.get());
+    stream.synchronize();
+    on_gpu.fetch();
+    ASSERT_EQ(c.o, first);
+    ASSERT_EQ(c.lse, first_lse);
+  }
+}
+
+TEST_F(CudaPagedAttentionPlan, AGraphFollowsTheLengths) {
+  Decode on = decodes()[2];
+  on.problem.pages += 1000;
+  AttentionCase c(on.problem, test::Order::heads_first, on.cu_q, on.used);
+  const Attention attention = planned(on);
+  const Workspace workspace(Device::cuda(0), attention.workspace_bytes());
+  PagesOnGpu on_gpu(c);
+  const runtime::OwnedStream stream(0);
+  const runtime::Graph graph =
+      runtime::Graph::capture(0, [&](Stream s) { attention.run(s, on_gpu.tensors, workspace.data()); });
+  for (const unsigned seed : {2, 3, 4}) {
+    std::vector<std::int32_t> used = on.used;
+    std::rotate(used.begin(), used.begin() + seed, used.end());
+    used[0] = static_cast<std::int32_t>(seed) * 1000;
+    AttentionCase other(on.problem, test::Order::heads_first, on.cu_q, used, 1);
+    on_gpu.follow(other);
+    on_gpu.poison();
+    graph.launch(stream.get());
+    stream.synchronize();
+    on_gpu.fetch();
+    const std::vector<std::uint16_t> replayed = c.o;
+    on_gpu.poison();
+    attention.run({}, on_gpu.tensors, workspace.data());
+    on_gpu.fetch();
+    EXPECT_EQ(c.o, replayed);
+    other.o = c.o;
+    other.lse = c.lse;
+    other.tensors.o.data = other.o.data();
+    other.tensors.lse.data = other.lse.data();
+    other.tensors.q = c.tensors.q;
+    const auto judgement = reference::judge_attention(other.problem, other.tensors);
+    EXPECT_TRUE(judgement.passed) << judgement.evidence;
+  }
+}
+
+TEST_F(CudaPagedAttentionPlan, DependentLaunchesGiveTheSameBits) {
+  const Decode on = decodes()[2];
+  AttentionCase c(on.problem, test::Order::heads_first, on.cu_q, on.used);
+  PagesOnGpu on_gpu(c);
+  std::vector<std::uint16_t> first;
+  for (const bool dependent : {false, true}) {
+    const Attention attention =
+        plan(Device::cuda(0), on.problem, {.strategy = "stream_k", .dependent_launch = dependent});
+    const Workspace workspace(Device::cuda(0), attention.workspace_bytes());
+    for (int i = 0; i < 50; ++i) {
+      attention.run({}, on_gpu.tensors, workspace.data());
+    }
+    on_gpu.fetch();
+    if (first.empty()) {
+      first = c.o;
+    }
+    EXPECT_EQ(c.o, first);
+  }
+}
+
+/// Lengths and pages that are not there: nothing outside the tensors is touched, and the next call is right.
+TEST_F(CudaPagedAttentionPlan, NonsenseStaysInsideTheTensors) {
+  const Decode on = decodes()[2];
+  AttentionCase c(on.problem, test::Order::heads_first, on.cu_q, on.used);
+  const Attention attention = planned(on);
+  const Workspace workspace(Device::cuda(0), attention.workspace_bytes());
+  PagesOnGpu on_gpu(c);
+  AttentionCase other(on.problem, test::Order::heads_first, on.cu_q, on.used);
+  for (std::size_t i = 0; i < other.cu_seqlens_k.size(); ++i) {
+    other.cu_seqlens_k[i] = i % 2 == 0 ? -5 : 2'000'000'000;
+  }
+  for (std::size_t i = 0; i < other.block_table.size(); ++i) {
+    other.block_table[i] = i % 2 == 0 ? -2'000'000'000 : 2'000'000'000;
+  }
+  on_gpu.follow(other);
+  attention.run({}, on_gpu.tensors, workspace.data());
+  on_gpu.fetch();
+  on_gpu.follow(c);
+  attention.run({}, on_gpu.tensors, workspace.data());
+  on_gpu.fetch();
+  const auto judgement = reference::judge_attention(c.problem, c.tensors);
+  EXPECT_TRUE(judgement.passed) << judgement.evidence;
+}
+
+}  // namespace
+}  // namespace thresher::ops
