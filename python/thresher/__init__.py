@@ -66,7 +66,7 @@ def device_name(device: str = "cpu") -> str:
 
 
 def strategies(operation: str, device: str = "cpu") -> list[str]:
-    """The strategies that a device offers for "dual_gemm", "grouped_dual_gemm", "grouped_gemm" or "attention"."""
+    """The strategies that a device offers for "dual_gemm", "gemm", "grouped_dual_gemm", "grouped_gemm" or "attention"."""
     from ._library import strategies
 
     return strategies(operation, device)

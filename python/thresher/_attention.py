@@ -81,7 +81,7 @@ def run(q: Operand, k: Operand, v: Operand, out: Operand, lse: Operand | None, c
     call = calls.get(key) or calls.make(key, lambda: _prepared(q, k, v, out, extra, options, place, threads, named))
     expect_apart(out, q, k, v, lse)
     plan, strides = call
-    lib.check(lib.library().thresher_attention_run_flat(
+    lib.check(plan.run(
         plan.handle, place.stream, q.pointer, strides[0], k.pointer, strides[1], v.pointer, strides[2], out.pointer, strides[3],
         *(one and one.pointer for one in extra), place.workspace(plan.workspace_bytes)))
 

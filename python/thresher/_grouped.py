@@ -55,7 +55,7 @@ def run(a: Operand, weights: Weights | Block, rows: Rows, out: Operand, activati
     plan, count, tokens, a_stride, out_stride = call
     groups = rows.counts if rows.offsets is None else rows.offsets
     assert groups is not None
-    lib.check(lib.library().thresher_grouped_run_flat(
+    lib.check(plan.run(
         plan.handle, place.stream, a.scale_layout, count, tokens, a.pointer, a_stride, a.scales, a.global_scale, out.pointer,
         out_stride, groups.pointer, rows.row_ids and rows.row_ids.pointer, rows.row_weights and rows.row_weights.pointer,
         place.workspace(plan.workspace_bytes)))

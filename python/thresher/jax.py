@@ -16,7 +16,7 @@ import jax
 import jax.numpy as jnp
 import numpy as _np
 
-from . import _attention, _grouped
+from . import _attention, _gemm, _grouped, _layers
 from . import _dual_gemm as _dual
 from . import _library as _lib
 from . import _operands as _of
@@ -36,11 +36,16 @@ __all__ = [
     "attention",
     "dual_gemm",
     "dual_gemm_packed",
+    "gated_mlp",
+    "gemm",
+    "gemm_packed",
     "grouped_dual_gemm",
     "grouped_dual_gemm_packed",
     "grouped_gemm",
     "grouped_gemm_packed",
+    "moe",
     "pack",
+    "pack_gemm",
     "pack_grouped",
     "packed_info",
 ]
@@ -66,7 +71,7 @@ def _operand(name: str, value: Any) -> _of.Operand:
                          _optional(f"{name}.global_scale", value.global_scale), value.scale_layout)
     if isinstance(value, Fp8):
         return _of.fp8(_operand(f"{name}.values", value.values), _operand(f"{name}.scales", value.scales), value.per,
-                       value.scale_layout, are_tokens=name == "a")
+                       value.scale_layout, are_tokens=name in _of.TOKENS)
     array = _array(name, value)
     format = _of.FORMATS.get(array.dtype.name)
     if format is None or format == _lib.NVFP4:
@@ -154,6 +159,11 @@ def pack(b1: Operand, b2: Operand, *, numerics: str = "exact") -> jax.Array:
     return _packed_here(_on_host.pack, b1, b2, numerics=numerics)
 
 
+def pack_gemm(b: Operand, *, bias: Array | None = None, numerics: str = "exact") -> jax.Array:
+    """The weights of gemm_packed and of gated_mlp's down, uint8 [bytes], as thresher.numpy.pack_gemm makes them."""
+    return _packed_here(_on_host.pack_gemm, b, bias=bias, numerics=numerics)
+
+
 def pack_grouped(b1: Operand, b2: Operand | None = None, *, order: str | None = None, bias1: Array | None = None,
                  bias2: Array | None = None, numerics: str = "exact") -> jax.Array:
     """The weights of grouped_dual_gemm_packed or grouped_gemm_packed, uint8 [bytes], as thresher.numpy.pack_grouped makes them."""
@@ -206,6 +216,70 @@ def _held_to(n: int, compute: Callable) -> Callable:
         return compute(a, weights, *rest)
 
     return checked
+
+
+def gemm(a: Operand, b: Operand, *, bias: Array | None = None, out_dtype: DType = None, threads: int = 0) -> jax.Array:
+    """a·bᵀ + bias, as a down projection is.
+
+    a: [M, K]; b: [N, K]; bias: [N]. Everything as in thresher.numpy.gemm. Returns [M, N].
+    """
+    tokens, weights, offset = _operand("a", a), _operand("b", b), _optional("bias", bias)
+    _of.expect_rank(tokens, 2, "[M, K]")
+    _of.expect_rank(weights, 2, "[N, K]")
+    _gemm.expect_weights(weights, offset)
+    columns, depth = weights.shape
+    _of.expect_shape(tokens, (tokens.shape[0], depth), "[M, K] with the K of b")
+    dtype, threads = _dtype(out_dtype, tokens.format, weights.format), _options.threads_of(threads)
+    named = {} if bias is None else dict(bias=bias)
+    return _call(lambda a, b, named: _on_host.gemm(a, b, **named, out_dtype=dtype.name, threads=threads),
+                 _shaped((tokens.shape[0], columns), dtype), a, b, named)
+
+
+def gemm_packed(a: Operand, weights: Array, n: int, *, out_dtype: DType = None, threads: int = 0) -> jax.Array:
+    """gemm with weights, a bias among them, that pack_gemm gave: uint8 [bytes]; `n` is theirs. Returns [M, n]."""
+    tokens = _operand("a", a)
+    _of.expect_rank(tokens, 2, "[M, K]")
+    dtype, threads = _dtype(out_dtype, tokens.format, tokens.format), _options.threads_of(threads)
+    return _call(_held_to(n, lambda *given: _on_host.gemm_packed(*given, out_dtype=dtype.name, threads=threads)),
+                 _shaped((tokens.shape[0], _columns(n)), dtype), a, _weights(weights))
+
+
+def gated_mlp(x: Operand, gate_up: Array, down: Array, *, activation: str = "silu", alpha: float = 1.702, limit: float = 7.0,
+              up_offset: float = 1.0, intermediate_dtype: DType = None, out_dtype: DType = None, threads: int = 0) -> jax.Array:
+    """activation(x·gateᵀ, x·upᵀ)·downᵀ, a dense feed-forward layer, of what pack and pack_gemm gave: uint8 [bytes].
+
+    x: [T, K]. Everything as in thresher.numpy.gated_mlp, but that out_dtype is that of x by default, of Nvfp4 and Fp8 bfloat16.
+    """
+    options = _activation(activation, alpha, limit, up_offset, threads) | _between(intermediate_dtype)
+    return _layer(_on_host.gated_mlp, x, (gate_up, down), out_dtype, options)
+
+
+def moe(x: Operand, gate_up: Array, down: Array, topk_ids: Array, topk_weights: Array, *, activation: str = "silu", alpha: float = 1.702,
+        limit: float = 7.0, up_offset: float = 1.0, intermediate_dtype: DType = None, rows_dtype: DType = "float32",
+        out_dtype: DType = None, threads: int = 0) -> jax.Array:
+    """Σ over the choices c of a token of topk_weights[c] times the gated MLP of the expert topk_ids[c].
+
+    gate_up, down: what pack_grouped gave: uint8 [bytes]; topk_ids: int32 [T, k]; topk_weights: float32 [T, k]. Everything as in
+    thresher.numpy.moe and gated_mlp. Returns [T, K].
+    """
+    options = _activation(activation, alpha, limit, up_offset, threads) | _between(intermediate_dtype)
+    options["rows_dtype"] = _dtype(rows_dtype).name
+    tokens, ids, factors = _operand("x", x), _operand("topk_ids", topk_ids), _operand("topk_weights", topk_weights)
+    _layers.expect_choices(tokens, ids, factors)
+    return _layer(_on_host.moe, x, (gate_up, down), out_dtype, options, topk_ids, topk_weights)
+
+
+def _between(dtype: DType) -> dict:
+    return dict(intermediate_dtype=None if dtype is None else _on_host._dtype_name("intermediate_dtype", dtype, ("float16", "bfloat16")))
+
+
+def _layer(compute: Callable, x: Operand, weights: tuple, out_dtype: DType, options: dict, *choices: Array) -> jax.Array:
+    tokens = _operand("x", x)
+    _of.expect_rank(tokens, 2, "[tokens, hidden size]")
+    for one in weights:
+        _weights(one)
+    dtype = _dtype(out_dtype, tokens.format, tokens.format)
+    return _call(lambda *given: compute(*given, out_dtype=dtype.name, **options), _shaped(tokens.shape, dtype), x, *weights, *choices)
 
 
 _ROWS = ("offsets", "counts", "row_ids", "row_weights")

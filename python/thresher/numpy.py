@@ -12,7 +12,7 @@ from typing import Any, TypeAlias
 
 import numpy as _np
 
-from . import _attention, _dlpack, _dual_gemm, _grouped, _packed
+from . import _attention, _dlpack, _dual_gemm, _gemm, _grouped, _layers, _packed
 from . import _library as _lib
 from . import _operands as _of
 from . import _options
@@ -29,11 +29,16 @@ __all__ = [
     "attention",
     "dual_gemm",
     "dual_gemm_packed",
+    "gated_mlp",
+    "gemm",
+    "gemm_packed",
     "grouped_dual_gemm",
     "grouped_dual_gemm_packed",
     "grouped_gemm",
     "grouped_gemm_packed",
+    "moe",
     "pack",
+    "pack_gemm",
     "pack_grouped",
     "packed_info",
 ]
@@ -56,14 +61,17 @@ class _Call:
             )
         if isinstance(array, Fp8):
             return _of.fp8(self.operand(f"{name}.values", array.values), self.operand(f"{name}.scales", array.scales), array.per,
-                           array.scale_layout, are_tokens=name == "a")
+                           array.scale_layout, are_tokens=name in _of.TOKENS)
         made = self._operand(name, array)
         if made.device[0] != _lib.CPU:
             _refuse(f"{name} lies on {_of.device_text(made.device)}, expected memory of the CPU: thresher.torch computes on GPUs")
         return made
 
-    def block(self, array: Any) -> _packed.Block:
-        return _packed.block(self.operand("weights", array))
+    def block(self, array: Any, name: str = "weights") -> _packed.Block:
+        return _packed.block(self.operand(name, array))
+
+    def layer(self, gate_up: Any, down: Any) -> _layers.Weights:
+        return _layers.Weights(self.block(gate_up, "gate_up"), self.block(down, "down"))
 
     def optional(self, name: str, array: Any) -> _of.Operand | None:
         return None if array is None else self.operand(name, array)
@@ -123,13 +131,17 @@ def _format(out_dtype: Any, out: Any, default: int) -> int:
         return default
     if out is not None:
         _refuse("out and out_dtype are both given, expected one of them")
+    return _of.FORMATS[_dtype_name("out_dtype", out_dtype)]
+
+
+def _dtype_name(argument: str, dtype: Any, expected: tuple = ("float16", "bfloat16", "float32")) -> str:
     try:
-        name = out_dtype if isinstance(out_dtype, str) else _np.dtype(out_dtype).name
+        name = dtype if isinstance(dtype, str) else _np.dtype(dtype).name
     except TypeError:
-        name = repr(out_dtype)
-    if name not in ("float16", "bfloat16", "float32"):
-        _refuse(f"out_dtype is {name}, expected float16, bfloat16 or float32")
-    return _of.FORMATS[name]
+        name = repr(dtype)
+    if name not in expected:
+        _refuse(f"{argument} is {name}, expected {', '.join(expected[:-1])} or {expected[-1]}")
+    return name
 
 
 def dual_gemm(a: Operand, b1: Operand, b2: Operand, *, activation: str = "silu", alpha: float = 1.702, limit: float = 7.0,
@@ -212,6 +224,89 @@ def dual_gemm_packed(a: Operand, weights: Array, *, activation: str = "silu", al
     _dual_gemm.run_packed(a, block, c, _options.activation_of(activation, alpha, limit, up_offset),
                           threads=_options.threads_of(threads), strategy=strategy)
     return result
+
+
+def gemm(a: Operand, b: Operand, *, bias: Array | None = None, out_dtype: DType = None, out: _np.ndarray | None = None,
+         threads: int = 0, strategy: str | None = None) -> _np.ndarray:
+    """a·bᵀ + bias, as a down projection is.
+
+    a: [M, K]; b: [N, K]; formats, out_dtype and out as in dual_gemm. bias: [N], float32, float16 or bfloat16.
+    The product is float32, rounded once. Returns [M, N].
+    """
+    call = _Call()
+    a, b, offset = call.operand("a", a), call.operand("b", b), call.optional("bias", bias)
+    _of.expect_rank(a, 2, "[M, K]")
+    _of.expect_rank(b, 2, "[N, K]")
+    result, c = call.output(out, (a.shape[0], b.shape[0]), _format(out_dtype, out, _options.output_format(a.format, b.format)))
+    _gemm.run(a, b, offset, c, threads=_options.threads_of(threads), strategy=strategy)
+    return result
+
+
+def pack_gemm(b: Operand, *, bias: Array | None = None, numerics: str = "exact") -> _np.ndarray:
+    """The weights of gemm_packed, and of gated_mlp's down, as one uint8 array: b [N, K] and bias [N] as gemm takes them.
+
+    They are those of a grouped GEMM of one expert. All else as in pack.
+    """
+    call = _Call()
+    return _written(_gemm.pack(call.operand("b", b), call.optional("bias", bias), numerics))
+
+
+def gemm_packed(a: Operand, weights: Array, *, out_dtype: DType = None, out: _np.ndarray | None = None, threads: int = 0,
+                strategy: str | None = None) -> _np.ndarray:
+    """gemm with weights, a bias among them, that pack_gemm gave: uint8 [bytes]. Everything else as in gemm and dual_gemm_packed."""
+    call = _Call()
+    a, block = call.operand("a", a), call.block(weights)
+    _of.expect_rank(a, 2, "[M, K]")
+    held = _gemm.expert(block)
+    result, c = call.output(out, (a.shape[0], held.info.n),
+                            _format(out_dtype, out, _options.output_format(a.format, held.format)))
+    _gemm.run_packed(a, block, c, threads=_options.threads_of(threads), strategy=strategy)
+    return result
+
+
+def gated_mlp(x: Operand, gate_up: Array, down: Array, *, activation: str = "silu", alpha: float = 1.702, limit: float = 7.0,
+              up_offset: float = 1.0, intermediate_dtype: DType = None, out_dtype: DType = None, out: _np.ndarray | None = None,
+              threads: int = 0) -> _np.ndarray:
+    """activation(x·gateᵀ, x·upᵀ)·downᵀ, a dense feed-forward layer.
+
+    x: [T, K], float16, bfloat16, Nvfp4 or Fp8. gate_up: uint8, what pack gave of gate and up [N, K]; down: uint8, what pack_gemm
+        gave of down [K, N].
+    intermediate_dtype: float16 or bfloat16, what lies between the products, rounded once; that of x by default (of Nvfp4 and Fp8
+        that of the weights, else bfloat16).
+    activation, out_dtype, out: as in dual_gemm. Returns [T, K].
+    """
+    call = _Call()
+    x, weights = call.operand("x", x), call.layer(gate_up, down)
+    parts = _layers.gated_mlp_parts(weights)
+    result, o = call.output(out, x.shape, _format(out_dtype, out, _options.output_format(x.format, parts[0].format)))
+    _layers.gated_mlp(x, weights, o, _intermediate(intermediate_dtype), _options.activation_of(activation, alpha, limit, up_offset),
+                      threads=_options.threads_of(threads))
+    return result
+
+
+def moe(x: Operand, gate_up: Array, down: Array, topk_ids: Array, topk_weights: Array, *, activation: str = "silu",
+        alpha: float = 1.702, limit: float = 7.0, up_offset: float = 1.0, intermediate_dtype: DType = None,
+        rows_dtype: DType = "float32", out_dtype: DType = None, out: _np.ndarray | None = None, threads: int = 0) -> _np.ndarray:
+    """Σ over the choices c of a token of topk_weights[c] times the gated MLP of the expert topk_ids[c].
+
+    x: [T, K]. gate_up, down: uint8, what pack_grouped gave of gate and up [E, N, K], and of down [E, K, N], with their biases.
+    topk_ids: int32 [T, k]; those outside [0, E) are skipped. topk_weights: float32 [T, k].
+    rows_dtype: float32, float16 or bfloat16, to which each choice's row is rounded before rows are added up in float32, in the
+        order of the choices.
+    Everything else as in gated_mlp. Returns [T, K].
+    """
+    call = _Call()
+    x, weights = call.operand("x", x), call.layer(gate_up, down)
+    parts = _layers.moe_parts(weights)
+    ids, factors = call.operand("topk_ids", topk_ids), call.operand("topk_weights", topk_weights)
+    result, o = call.output(out, x.shape, _format(out_dtype, out, _options.output_format(x.format, parts[0].format)))
+    _layers.moe(x, weights, ids, factors, o, _intermediate(intermediate_dtype), _of.FORMATS[_dtype_name("rows_dtype", rows_dtype)],
+                _options.activation_of(activation, alpha, limit, up_offset), threads=_options.threads_of(threads))
+    return result
+
+
+def _intermediate(dtype: DType) -> int | None:
+    return None if dtype is None else _of.FORMATS[_dtype_name("intermediate_dtype", dtype, ("float16", "bfloat16"))]
 
 
 def grouped_dual_gemm(a: Operand, b1: Operand, b2: Operand | None = None, *, offsets: Array | None = None,

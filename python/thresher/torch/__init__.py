@@ -28,11 +28,16 @@ __all__ = [
     "attention",
     "dual_gemm",
     "dual_gemm_packed",
+    "gated_mlp",
+    "gemm",
+    "gemm_packed",
     "grouped_dual_gemm",
     "grouped_dual_gemm_packed",
     "grouped_gemm",
     "grouped_gemm_packed",
+    "moe",
     "pack",
+    "pack_gemm",
     "pack_grouped",
     "packed_info",
     "warm",
@@ -84,14 +89,14 @@ def _weights(names: tuple, weights: tuple) -> tuple:
     return tuple(values), {**named, "scale_layout": layouts.pop(), "b_format": formats.pop()}
 
 
-def _tokens(a: Any) -> tuple:
+def _tokens(a: Any, name: str = "a") -> tuple:
     """(values, named arguments) of tokens."""
     if not isinstance(a, (Nvfp4, Fp8)):
-        _expect_tensors(a=a)
+        _expect_tensors(**{name: a})
         return a, {}
-    _expect_tensors(**{"a.values": a.values, "a.scales": a.scales})
-    named = _given(a_scales=a.scales, a_global_scale=a.global_scale)
-    return a.values, {**named, "a_scale_layout": a.scale_layout, "a_format": a.format}
+    _expect_tensors(**{f"{name}.values": a.values, f"{name}.scales": a.scales})
+    named = _given(**{f"{name}_scales": a.scales, f"{name}_global_scale": a.global_scale})
+    return a.values, {**named, f"{name}_scale_layout": a.scale_layout, f"{name}_format": a.format}
 
 
 def _run(name: str, out: _Tensor | None, out_dtype: _torch.dtype | None, arguments: tuple, options: dict) -> _Tensor:
@@ -173,6 +178,74 @@ def dual_gemm_packed(a: _Tensor | Nvfp4 | Fp8, weights: _Tensor, n: int, *, acti
     _expect_tensors(weights=weights)
     return _run("dual_gemm_packed", out, out_dtype, (a, weights, n),
                 dict(activation=activation, alpha=alpha, limit=limit, up_offset=up_offset, **tokens))
+
+
+def gemm(a: _Tensor | Nvfp4 | Fp8, b: _Tensor | Nvfp4 | Fp8, *, bias: _Tensor | None = None, out_dtype: _torch.dtype | None = None,
+         out: _Tensor | None = None) -> _Tensor:
+    """a·bᵀ + bias, as a down projection is.
+
+    a: [M, K]; b: [N, K]; formats, out_dtype and out as in dual_gemm. bias: [N], float32, float16 or bfloat16.
+    The product is float32, rounded once. Returns [M, N].
+    """
+    a, tokens = _tokens(a)
+    values, scales = _weights(("b",), (b,))
+    return _run("gemm", out, out_dtype, (a, *values), dict(**_given(bias=bias), **scales, **tokens))
+
+
+def pack_gemm(b: _Tensor | Nvfp4 | Fp8, *, bias: _Tensor | None = None, numerics: str = "exact") -> _Tensor:
+    """The weights of gemm_packed, and of gated_mlp's down, uint8 [bytes]: b [N, K] and bias [N] as gemm takes them.
+
+    They are those of a grouped GEMM of one expert. All else as in pack.
+    """
+    values, scales = _weights(("b",), (b,))
+    return _ops.pack_gemm(*values, _given(bias=bias).get("bias"), numerics, scales)
+
+
+def gemm_packed(a: _Tensor | Nvfp4 | Fp8, weights: _Tensor, n: int, *, out_dtype: _torch.dtype | None = None,
+                out: _Tensor | None = None) -> _Tensor:
+    """gemm with weights, a bias among them, that pack_gemm gave: uint8 [bytes]; `n` is theirs.
+
+    Everything else as in gemm and dual_gemm_packed.
+    """
+    a, tokens = _tokens(a)
+    _expect_tensors(weights=weights)
+    return _run("gemm_packed", out, out_dtype, (a, weights, n), tokens)
+
+
+def gated_mlp(x: _Tensor | Nvfp4 | Fp8, gate_up: _Tensor, down: _Tensor, *, activation: str = "silu", alpha: float = 1.702,
+              limit: float = 7.0, up_offset: float = 1.0, intermediate_dtype: _torch.dtype | None = None,
+              out_dtype: _torch.dtype | None = None, out: _Tensor | None = None) -> _Tensor:
+    """activation(x·gateᵀ, x·upᵀ)·downᵀ, a dense feed-forward layer.
+
+    x: [T, K], float16, bfloat16, Nvfp4 or Fp8. gate_up: uint8, what pack gave of gate and up [N, K]; down: uint8, what pack_gemm
+        gave of down [K, N].
+    intermediate_dtype: float16 or bfloat16, what lies between the products, rounded once; that of x by default (of Nvfp4 and Fp8
+        that of the weights, else bfloat16).
+    out_dtype: float16, bfloat16 or float32; that of x by default, of Nvfp4 and Fp8 bfloat16.
+    activation, out: as in dual_gemm. Returns [T, K].
+    """
+    x, tokens = _tokens(x, "x")
+    _expect_tensors(gate_up=gate_up, down=down)
+    return _run("gated_mlp", out, out_dtype, (x, gate_up, down),
+                dict(activation=activation, alpha=alpha, limit=limit, up_offset=up_offset, intermediate_dtype=intermediate_dtype, **tokens))
+
+
+def moe(x: _Tensor | Nvfp4 | Fp8, gate_up: _Tensor, down: _Tensor, topk_ids: _Tensor, topk_weights: _Tensor, *, activation: str = "silu",
+        alpha: float = 1.702, limit: float = 7.0, up_offset: float = 1.0, intermediate_dtype: _torch.dtype | None = None,
+        rows_dtype: _torch.dtype = _torch.float32, out_dtype: _torch.dtype | None = None, out: _Tensor | None = None) -> _Tensor:
+    """Σ over the choices c of a token of topk_weights[c] times the gated MLP of the expert topk_ids[c].
+
+    x: [T, K]. gate_up, down: uint8, what pack_grouped gave of gate and up [E, N, K], and of down [E, K, N], with their biases.
+    topk_ids: int32 [T, k]; those outside [0, E) are skipped, and no host reads them on a GPU. topk_weights: float32 [T, k].
+    rows_dtype: float32, float16 or bfloat16, to which each choice's row is rounded before rows are added up in float32, in the
+        order of the choices.
+    Everything else as in gated_mlp. Returns [T, K].
+    """
+    x, tokens = _tokens(x, "x")
+    _expect_tensors(gate_up=gate_up, down=down, topk_ids=topk_ids, topk_weights=topk_weights)
+    return _run("moe", out, out_dtype, (x, gate_up, down, topk_ids, topk_weights),
+                dict(activation=activation, alpha=alpha, limit=limit, up_offset=up_offset, intermediate_dtype=intermediate_dtype,
+                     rows_dtype=rows_dtype, **tokens))
 
 
 def grouped_dual_gemm(a: _Tensor | Nvfp4 | Fp8, b1: _Tensor | Nvfp4 | Fp8, b2: _Tensor | Nvfp4 | Fp8 | None = None, *, offsets: _Tensor | None = None,

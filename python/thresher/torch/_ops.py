@@ -5,13 +5,13 @@ Kernels are registered from Python and call the C interface by ctypes, which eve
 
 import torch
 
-from .. import _attention, _dual_gemm, _grouped
+from .. import _attention, _dual_gemm, _gemm, _grouped, _layers
 from .. import _library as lib
 from .. import _operands as of
 from .. import _options
 from .._errors import UnsupportedError
 from .._packed import opened
-from ._place import block, operand, optional, place
+from ._place import FORMATS, block, operand, optional, place
 
 library = torch.library.Library("thresher", "DEF")
 
@@ -21,6 +21,8 @@ _ACTIVATION = 'str activation="silu", float alpha=1.702, float limit=7.0, float 
 _SCALES = ("Tensor? b1_scales=None, Tensor? b2_scales=None, Tensor? b1_global_scale=None, Tensor? b2_global_scale=None, "
            'str scale_layout="row_major", str? b_format=None')
 _TOKENS = 'Tensor? a_scales=None, Tensor? a_global_scale=None, str a_scale_layout="row_major", str? a_format=None'
+_LAYER_TOKENS = _TOKENS.replace("a_", "x_")
+_WEIGHTS = 'Tensor? b_scales=None, Tensor? b_global_scale=None, str scale_layout="row_major", str? b_format=None'
 _GROUPS = ("Tensor? offsets=None, Tensor? counts=None, Tensor? row_ids=None, int row_ids_divisor=1, "
            "Tensor? row_weights=None")
 _ATTENTION = ("bool causal=False, float? scale=None, float softcap=0.0, int window_left=-1, int window_right=-1, "
@@ -29,22 +31,32 @@ _ATTENTION = ("bool causal=False, float? scale=None, float softcap=0.0, int wind
 # Of each operation the arguments that come first, and those that are named.
 _SCHEMAS = {
     "dual_gemm": ("Tensor a, Tensor b1, Tensor b2", f"{_SCALES}, {_TOKENS}, {_ACTIVATION}"),
+    "gemm": ("Tensor a, Tensor b", f"Tensor? bias=None, {_WEIGHTS}, {_TOKENS}"),
     "grouped_dual_gemm": (
         "Tensor a, Tensor b1, Tensor? b2=None",
         f"{_GROUPS}, str? order=None, Tensor? bias1=None, Tensor? bias2=None, {_SCALES}, {_TOKENS}, {_ACTIVATION}",
     ),
     "grouped_gemm": (
         "Tensor a, Tensor b",
-        f'{_GROUPS}, Tensor? bias=None, Tensor? b_scales=None, Tensor? b_global_scale=None, str scale_layout="row_major", '
-        f"str? b_format=None, {_TOKENS}",
+        f"{_GROUPS}, Tensor? bias=None, {_WEIGHTS}, {_TOKENS}",
     ),
 }
 
 # The same of packed weights, which are a list of bytes: whoever traces a call cannot look into it and is told n.
 _SCHEMAS |= {
     "dual_gemm_packed": ("Tensor a, Tensor weights, int n", f"{_TOKENS}, {_ACTIVATION}"),
+    "gemm_packed": ("Tensor a, Tensor weights, int n", _TOKENS),
     "grouped_dual_gemm_packed": ("Tensor a, Tensor weights, int n", f"{_GROUPS}, {_TOKENS}, {_ACTIVATION}"),
     "grouped_gemm_packed": ("Tensor a, Tensor weights, int n", f"{_GROUPS}, {_TOKENS}"),
+}
+
+# Layers, of packed weights; a None of intermediate_dtype is what thresher.numpy.gated_mlp says.
+_SCHEMAS |= {
+    "gated_mlp": ("Tensor x, Tensor gate_up, Tensor down", f"ScalarType? intermediate_dtype=None, {_LAYER_TOKENS}, {_ACTIVATION}"),
+    "moe": (
+        "Tensor x, Tensor gate_up, Tensor down, Tensor topk_ids, Tensor topk_weights",
+        f"ScalarType? intermediate_dtype=None, ScalarType? rows_dtype=None, {_LAYER_TOKENS}, {_ACTIVATION}",
+    ),
 }
 
 _exact_strides = getattr(torch.Tag, "needs_exact_strides", torch.Tag.needs_fixed_stride_order)
@@ -65,7 +77,7 @@ def _refuse_gradients(*tensors: torch.Tensor | None) -> None:
 
 
 def _scaled(name: str, values: torch.Tensor, scales, global_scale, scale_layout: str, format: str | None) -> of.Operand:
-    """An operand of its parts. The role of `a` is that of tokens, all others are weights."""
+    """An operand of its parts."""
     if scales is None:
         if global_scale is not None:
             lib.refuse(f"{name}_global_scale is given without {name}_scales, expected both of NVFP4 weights or neither")
@@ -79,7 +91,7 @@ def _scaled(name: str, values: torch.Tensor, scales, global_scale, scale_layout:
         lib.refuse(f"the format of {name} is {format!r}, expected 'nvfp4', 'fp8_tensor', 'fp8_row' or 'fp8_block'")
     if global_scale is not None:
         lib.refuse(f"{name}_global_scale is given of FP8, expected its scales in {name}_scales")
-    return of.fp8(*parts, format.removeprefix("fp8_"), scale_layout, are_tokens=name == "a")
+    return of.fp8(*parts, format.removeprefix("fp8_"), scale_layout, are_tokens=name in of.TOKENS)
 
 
 def _tokens(a: torch.Tensor, a_scales=None, a_global_scale=None, a_scale_layout="row_major", a_format=None) -> of.Operand:
@@ -98,11 +110,11 @@ def _dual_gemm_out(out, a, b1, b2, *, b1_scales=None, b2_scales=None, b1_global_
                  _options.activation_of(activation, alpha, limit, up_offset), place=place(a), threads=_threads(a))
 
 
-def _shape_of_dual_gemm(a, b1):
-    if a.dim() != 2 or b1.dim() != 2:
+def _shape_of_product(a, b, name):
+    if a.dim() != 2 or b.dim() != 2:
         of.expect_rank(operand("a", a), 2, "[M, K]")
-        of.expect_rank(operand("b1", b1), 2, "[N, K]")
-    return (a.shape[0], b1.shape[0])
+        of.expect_rank(operand(name, b), 2, "[N, K]")
+    return (a.shape[0], b.shape[0])
 
 
 _WIDE = (torch.float16, torch.bfloat16, torch.float32)
@@ -116,7 +128,7 @@ def _new(a, shape, out_dtype, zeros=False, b=None):
 
 
 def _dual_gemm_new(a, b1, b2, *, out_dtype=None, **options):
-    out = _new(a, _shape_of_dual_gemm(a, b1), out_dtype, b=b1)
+    out = _new(a, _shape_of_product(a, b1, "b1"), out_dtype, b=b1)
     _dual_gemm_out(out, a, b1, b2, **options)
     return out
 
@@ -141,17 +153,95 @@ def _dual_gemm_packed_out(out, a, weights, n, *, activation="silu", alpha=1.702,
                           _options.activation_of(activation, alpha, limit, up_offset), place=place(a), threads=_threads(a))
 
 
-def _dual_gemm_packed(a, weights, n, *, out_dtype=None, **options):
-    if a.dim() != 2:
-        of.expect_rank(operand("a", a), 2, "[M, K]")
-    out = _new(a, (a.shape[0], n), out_dtype)
-    _dual_gemm_packed_out(out, a, weights, n, **options)
+def _rows_packed(kernel):
+    def new(a, weights, n, *, out_dtype=None, **options):
+        if a.dim() != 2:
+            of.expect_rank(operand("a", a), 2, "[M, K]")
+        out = _new(a, (a.shape[0], n), out_dtype)
+        kernel(out, a, weights, n, **options)
+        return out
+
+    return new
+
+
+def _fake_rows_packed(a, weights, n, *, out_dtype=None, **_):
+    torch._check(a.dim() == 2, lambda: "a has two dimensions")
+    return _new(a, (a.shape[0], n), out_dtype)
+
+
+def _gemm_out(out, a, b, *, bias=None, b_scales=None, b_global_scale=None, scale_layout="row_major", b_format=None, **tokens):
+    _refuse_gradients(a, b, bias)
+    _gemm.run(_tokens(a, **tokens), _scaled("b", b, b_scales, b_global_scale, scale_layout, b_format), optional("bias", bias),
+              operand("out", out), place=place(a), threads=_threads(a))
+
+
+def _gemm_new(a, b, *, out_dtype=None, **options):
+    out = _new(a, _shape_of_product(a, b, "b"), out_dtype, b=b)
+    _gemm_out(out, a, b, **options)
     return out
 
 
-def _fake_dual_gemm_packed(a, weights, n, *, out_dtype=None, **_):
-    torch._check(a.dim() == 2, lambda: "a has two dimensions")
-    return _new(a, (a.shape[0], n), out_dtype)
+def _fake_gemm(a, b, *, out_dtype=None, **_):
+    torch._check(a.dim() == 2 and b.dim() == 2, lambda: "a and b have two dimensions")
+    return _new(a, (a.shape[0], b.shape[0]), out_dtype, b=b)
+
+
+def _gemm_packed_out(out, a, weights, n, **tokens):
+    _refuse_gradients(a)
+    _gemm.run_packed(_tokens(a, **tokens), _block(weights, n, "grouped"), operand("out", out), place=place(a), threads=_threads(a))
+
+
+def _layer_tokens(x, x_scales=None, x_global_scale=None, x_scale_layout="row_major", x_format=None):
+    return _scaled("x", x, x_scales, x_global_scale, x_scale_layout, x_format)
+
+
+def _format(name, dtype, *expected):
+    if dtype is not None and dtype not in expected:
+        lib.refuse(f"{name} is {str(dtype).removeprefix('torch.')}, expected {' or '.join(str(one).removeprefix('torch.') for one in expected)}")
+    return None if dtype is None else FORMATS[dtype]
+
+
+def _layer_weights(gate_up, down):
+    return _layers.Weights(block(gate_up, "gate_up"), block(down, "down"))
+
+
+def _gated_mlp_out(out, x, gate_up, down, *, intermediate_dtype=None, activation="silu", alpha=1.702, limit=7.0, up_offset=1.0,
+                   **tokens):
+    _refuse_gradients(x)
+    _layers.gated_mlp(_layer_tokens(x, **tokens), _layer_weights(gate_up, down), operand("out", out),
+                      _format("intermediate_dtype", intermediate_dtype, torch.float16, torch.bfloat16),
+                      _options.activation_of(activation, alpha, limit, up_offset), place=place(x), threads=_threads(x))
+
+
+def _moe_out(out, x, gate_up, down, topk_ids, topk_weights, *, intermediate_dtype=None, rows_dtype=None, activation="silu",
+             alpha=1.702, limit=7.0, up_offset=1.0, **tokens):
+    _refuse_gradients(x, topk_weights)
+    _layers.moe(_layer_tokens(x, **tokens), _layer_weights(gate_up, down), operand("topk_ids", topk_ids),
+                operand("topk_weights", topk_weights), operand("out", out),
+                _format("intermediate_dtype", intermediate_dtype, torch.float16, torch.bfloat16),
+                _format("rows_dtype", rows_dtype or torch.float32, *_WIDE), _options.activation_of(activation, alpha, limit, up_offset),
+                place=place(x), threads=_threads(x))
+
+
+def _elements(x, x_format):
+    """The shape of x in elements, of which a byte of NVFP4 holds two."""
+    if x.dim() != 2:
+        lib.refuse(f"x has {x.dim()} dimensions, expected 2: [tokens, hidden size]")
+    is_nvfp4 = x.dtype == torch.uint8 and x_format in (None, "nvfp4")
+    return (x.shape[0], x.shape[1] * (2 if is_nvfp4 else 1))
+
+
+def _layer(kernel):
+    def new(x, *weights, out_dtype=None, **options):
+        out = _new(x, _elements(x, options.get("x_format")), out_dtype)
+        kernel(out, x, *weights, **options)
+        return out
+
+    return new
+
+
+def _fake_layer(x, *_, out_dtype=None, x_format=None, **__):
+    return _new(x, _elements(x, x_format), out_dtype)
 
 
 def _grouped_out(out, a, b1, b2, *, order, bias1, bias2, activation, b_names=("bias1", "bias2"), **rows):
@@ -248,7 +338,11 @@ _KERNELS = {
     "dual_gemm": (_dual_gemm_new, _dual_gemm_out, _fake_dual_gemm),
     "grouped_dual_gemm": (_grouped_dual_gemm, _grouped_dual_gemm_out, _fake_grouped_dual_gemm),
     "grouped_gemm": (_grouped_gemm, _grouped_gemm_out, _fake_grouped_gemm),
-    "dual_gemm_packed": (_dual_gemm_packed, _dual_gemm_packed_out, _fake_dual_gemm_packed),
+    "gemm": (_gemm_new, _gemm_out, _fake_gemm),
+    "dual_gemm_packed": (_rows_packed(_dual_gemm_packed_out), _dual_gemm_packed_out, _fake_rows_packed),
+    "gemm_packed": (_rows_packed(_gemm_packed_out), _gemm_packed_out, _fake_rows_packed),
+    "gated_mlp": (_layer(_gated_mlp_out), _gated_mlp_out, _fake_layer),
+    "moe": (_layer(_moe_out), _moe_out, _fake_layer),
     "grouped_dual_gemm_packed": (
         _grouped_packed(_grouped_dual_gemm_packed_out),
         _grouped_dual_gemm_packed_out,
@@ -277,6 +371,14 @@ def pack(b1, b2, numerics, scales):
     gate, up = (_scaled(name, b, scales.get(f"{name}_scales"), scales.get(f"{name}_global_scale"), layout, scales.get("b_format"))
                 for name, b in (("b1", b1), ("b2", b2)))
     return _written(_dual_gemm.pack(gate, up, numerics), b1)
+
+
+def pack_gemm(b, bias, numerics, scales):
+    _refuse_gradients(b, bias)
+    _finish(b)
+    given = _scaled("b", b, scales.get("b_scales"), scales.get("b_global_scale"), scales.get("scale_layout", "row_major"),
+                    scales.get("b_format"))
+    return _written(_gemm.pack(given, optional("bias", bias), numerics), b)
 
 
 def pack_grouped(b1, b2, order, bias1, bias2, numerics, scales):

@@ -58,9 +58,9 @@ class _OnGpu(Place):
 _headers = WeakIdKeyDictionary()
 
 
-def block(tensor: torch.Tensor) -> _packed.Block:
+def block(tensor: torch.Tensor, name: str = "weights") -> _packed.Block:
     """Packed weights. On a GPU the header is read again when PyTorch counts that the tensor was written to."""
-    given = operand("weights", tensor)
+    given = operand(name, tensor)
     if not tensor.is_cuda:
         return _packed.block(given)
     _packed.expect_block(given)

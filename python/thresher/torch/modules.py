@@ -12,7 +12,7 @@ from .._fp8 import Fp8
 from .._library import refuse
 from .._nvfp4 import Nvfp4
 from .._plans import row_bucket
-from . import pack, pack_grouped, packed_info
+from . import pack, pack_gemm, pack_grouped, packed_info
 
 
 def _buffer(name: str, tensor: torch.Tensor, dtype: torch.dtype, rank: int) -> torch.Tensor:
@@ -28,6 +28,13 @@ def _sixteen_bit(tensor: torch.Tensor, dtype: torch.dtype | None) -> torch.dtype
     if dtype not in (torch.float16, torch.bfloat16):
         refuse(f"dtype is {dtype}, expected torch.float16 or torch.bfloat16")
     return dtype
+
+
+def _in_one_type(rank: int, dtype: torch.dtype | None, **weights: torch.Tensor | Nvfp4 | Fp8) -> tuple[torch.dtype, list]:
+    """(what is computed in, the weights): float tensors are rounded to it, and the first of them says it where nobody does."""
+    tensors = [one for one in weights.values() if isinstance(one, torch.Tensor)]
+    dtype = _sixteen_bit(tensors[0], dtype) if tensors else dtype or torch.bfloat16
+    return dtype, [one if isinstance(one, (Nvfp4, Fp8)) else _buffer(name, one, dtype, rank) for name, one in weights.items()]
 
 
 def _linear(module: nn.Module, *names: str) -> torch.Tensor:
@@ -47,7 +54,7 @@ def gated_layers(module: nn.Module) -> tuple[torch.Tensor, torch.Tensor, torch.T
 
 
 def stacked_layers(experts) -> tuple[torch.Tensor, torch.Tensor]:
-    """Gate and up [E, 2·N, K], the gate first, and down [E, K', N] of a sequence of such modules."""
+    """Gate and up [E, 2·N, K], the gate first, and down [E, K, N] of a sequence of such modules."""
     layers = [gated_layers(one) for one in experts]
     if not layers:
         refuse("there are no experts, expected at least one")
@@ -65,31 +72,27 @@ def _packed(make, *weights, **options) -> torch.Tensor:
 
 
 class GatedMLP(nn.Module):
-    """down·(activation(gate·x) ∘ up·x): gate, up [N, K]; down [K', N]; x [..., K]; the result [..., K'] in the type of x.
+    """down·(activation(gate·x) ∘ up·x): gate, up [N, K]; down [K, N]; x and the result [..., K] in the type of x.
 
-    The buffer `gate_up`, uint8, is gate and up packed (see pack) for their device, the only copy of them; `down` is one in
-    float16 or bfloat16. gate and up are float tensors, which are rounded to `dtype`, or both Nvfp4 or Fp8.
+    Weights are float tensors, which are rounded to `dtype`, Nvfp4 or Fp8; gate and up are of one kind. The buffers `gate_up` and
+    `down`, uint8, are they packed (see pack and pack_gemm) for their device, the only copies of them.
     """
 
     gate_up: torch.Tensor
     down: torch.Tensor
 
-    def __init__(self, gate: torch.Tensor | Nvfp4 | Fp8, up: torch.Tensor | Nvfp4 | Fp8, down: torch.Tensor, *, activation: str = "silu",
-                 dtype: torch.dtype | None = None, **constants: float):
+    def __init__(self, gate: torch.Tensor | Nvfp4 | Fp8, up: torch.Tensor | Nvfp4 | Fp8, down: torch.Tensor | Nvfp4 | Fp8, *,
+                 activation: str = "silu", dtype: torch.dtype | None = None, **constants: float):
         super().__init__()
-        if isinstance(gate, torch.Tensor):
-            dtype = _sixteen_bit(gate, dtype)
-            gate, up = _buffer("gate", gate, dtype, 2), _buffer("up", up, dtype, 2)
-        self.register_buffer("down", _buffer("down", down, _sixteen_bit(down, dtype), 2))
+        self.dtype, (gate, up, down) = _in_one_type(2, dtype, gate=gate, up=up, down=down)
         self.register_buffer("gate_up", _packed(pack, gate, up))
+        self.register_buffer("down", _packed(pack_gemm, down))
         self.activation = activation
         self.constants = constants
-        self.dtype = self.down.dtype
-        self.n = self.down.shape[1]
-        found = packed_info(self.gate_up)
-        if found.n != self.n:
-            refuse(f"gate and up are [{found.n}, {found.k}] and down {list(self.down.shape)}, expected [N, K] and [K', N]")
-        self.k = found.k
+        found, below = packed_info(self.gate_up), packed_info(self.down)
+        if (below.n, below.k) != (found.k, found.n):
+            refuse(f"gate and up are [{found.n}, {found.k}] and down [{below.n}, {below.k}], expected [N, K] and [K, N]")
+        self.n, self.k = found.n, found.k
 
     @classmethod
     def from_float(cls, module: nn.Module, *, activation: str = "silu", dtype: torch.dtype | None = None,
@@ -103,22 +106,18 @@ class GatedMLP(nn.Module):
     def products(self, x: torch.Tensor) -> torch.Tensor:
         """The result in the type of the weights."""
         rows = x.reshape(-1, x.shape[-1]).to(self.dtype)
-        return nn.functional.linear(self._hidden(rows), self.down).reshape(*x.shape[:-1], -1)
-
-    def _hidden(self, rows: torch.Tensor) -> torch.Tensor:
-        return torch.ops.thresher.dual_gemm_packed(rows, self.gate_up, self.n, activation=self.activation, out_dtype=self.down.dtype,
-                                                   **self.constants)
+        return torch.ops.thresher.gated_mlp(rows, self.gate_up, self.down, activation=self.activation, **self.constants).reshape(x.shape)
 
     def warm(self, rows: list[int], choices: int) -> None:
         """As thresher.torch.warm, which calls it."""
         for count in buckets(rows):
-            self._hidden(torch.zeros(count, self.k, dtype=self.dtype, device=self.down.device))
+            self.products(torch.zeros(count, self.k, dtype=self.dtype, device=self.down.device))
 
 
 class MoE(nn.Module):
     """Σ over a token's experts e of weight·down[e]·(activation(gate[e]·x) ∘ up[e]·x).
 
-    gate_up: [E, 2·N, K], with `order` how both lie in it: "gate_first", "up_first" or "interleaved". down: [E, K', N]. Either is
+    gate_up: [E, 2·N, K], with `order` how both lie in it: "gate_first", "up_first" or "interleaved". down: [E, K, N]. Either is
     a float tensor, which is rounded to `dtype`, Nvfp4 or Fp8; the buffers of these names, uint8, are they packed (see
     pack_grouped) for their device, the only copies of them.
     """
@@ -129,19 +128,16 @@ class MoE(nn.Module):
     def __init__(self, gate_up: torch.Tensor | Nvfp4 | Fp8, down: torch.Tensor | Nvfp4 | Fp8, *, order: str, activation: str = "silu",
                  dtype: torch.dtype | None = None, **constants: float):
         super().__init__()
-        tensors = [one for one in (gate_up, down) if isinstance(one, torch.Tensor)]
-        self.dtype = _sixteen_bit(tensors[0], dtype) if tensors else dtype or torch.bfloat16
-        gate_up, down = (one if isinstance(one, (Nvfp4, Fp8)) else _buffer(name, one, self.dtype, 3)
-                         for name, one in (("gate_up", gate_up), ("down", down)))
+        self.dtype, (gate_up, down) = _in_one_type(3, dtype, gate_up=gate_up, down=down)
         self.register_buffer("gate_up", _packed(pack_grouped, gate_up, order=order))
         self.register_buffer("down", _packed(pack_grouped, down))
         self.activation = activation
         self.constants = constants
         found, below = packed_info(self.gate_up), packed_info(self.down)
-        if found.matrices != 2 or below.experts != found.experts or below.k != found.n:
+        if found.matrices != 2 or below.experts != found.experts or (below.n, below.k) != (found.k, found.n):
             refuse(f"gate_up is [{found.experts}, {found.matrices} * {found.n}, {found.k}] and down [{below.experts}, {below.n}, "
-                   f"{below.k}], expected [E, 2 N, K] and [E, K', N]")
-        self.experts, self.n, self.k, self.width = found.experts, found.n, found.k, below.n
+                   f"{below.k}], expected [E, 2 N, K] and [E, K, N]")
+        self.experts, self.n, self.k = found.experts, found.n, found.k
 
     @classmethod
     def from_float(cls, experts, *, activation: str = "silu", dtype: torch.dtype | None = None, **constants: float) -> "MoE":
@@ -150,21 +146,14 @@ class MoE(nn.Module):
         return cls(gate_up, down, order="gate_first", activation=activation, dtype=dtype, **constants)
 
     def forward(self, x: torch.Tensor, topk_ids: torch.Tensor, topk_weights: torch.Tensor) -> torch.Tensor:
-        """x: [T, K]; topk_ids: [T, k], integers, those outside [0, E) are skipped; topk_weights: [T, k]. Returns [T, K'] in
+        """x: [T, K]; topk_ids: [T, k], integers, those outside [0, E) are skipped; topk_weights: [T, k]. Returns [T, K] in
         the type of x, summed in float32 in the order of the choices."""
-        tokens, choices = topk_ids.shape
-        experts = self.experts
-        sorted_ids, rows = torch.sort(topk_ids.reshape(-1), stable=True)
-        bounds = torch.arange(experts + 1, device=x.device, dtype=sorted_ids.dtype)
-        offsets = torch.searchsorted(sorted_ids, bounds, out_int32=True)
-        hidden = torch.ops.thresher.grouped_dual_gemm_packed(
-            x.to(self.dtype), self.gate_up, self.n, offsets=offsets, row_ids=rows.to(torch.int32), row_ids_divisor=choices,
-            activation=self.activation, **self.constants)
-        weighted = torch.ops.thresher.grouped_gemm_packed(
-            hidden, self.down, self.width, offsets=offsets, row_weights=topk_weights.reshape(-1)[rows].to(torch.float32),
-            out_dtype=torch.float32)
-        by_choice = torch.zeros_like(weighted).index_copy(0, rows, weighted)
-        return by_choice.reshape(tokens, choices, self.width).sum(1).to(x.dtype)
+        if topk_ids.dtype != torch.int32:  # what int32 cannot hold is nobody's id
+            topk_ids = topk_ids.clamp(-1, self.experts).to(torch.int32)
+        out_dtype = x.dtype if x.dtype in (torch.float16, torch.bfloat16) else torch.float32
+        return torch.ops.thresher.moe(
+            x.to(self.dtype), self.gate_up, self.down, topk_ids.contiguous(), topk_weights.to(torch.float32).contiguous(),
+            activation=self.activation, out_dtype=out_dtype, **self.constants).to(x.dtype)
 
     def warm(self, rows: list[int], choices: int) -> None:
         """As thresher.torch.warm, which calls it: with tokens whose experts lie elsewhere."""
