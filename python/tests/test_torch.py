@@ -11,6 +11,7 @@ torch = pytest.importorskip("torch", reason="torch is not installed: the tests o
 
 import thresher  # noqa: E402
 import thresher.torch as tt  # noqa: E402
+from thresher.torch._native import call as called  # noqa: E402
 
 DTYPES = [torch.float16, torch.bfloat16]
 ops = torch.ops.thresher
@@ -410,8 +411,8 @@ REFUSED = [
      "b1 and b2 are fp8_row and fp8_tensor, expected one format"),
     (lambda: tt.dual_gemm(thresher.Fp8(A.to(torch.float8_e4m3fn), torch.ones(4), per="row"), B1, B2), "a.scales has the shape .4., expected .5."),
     (lambda: tt.dual_gemm(A.to(torch.float8_e4m3fn), B1, B2), "a is float8_e4m3fn, expected float16"),
-    (lambda: ops.dual_gemm(A, B1, B2, b_format="fp8_row"), "the format of b1 is 'fp8_row', but b1_scales are missing"),
-    (lambda: ops.dual_gemm(A, B1, B2, b1_global_scale=torch.ones(1)), "b1_global_scale is given without b1_scales"),
+    (lambda: called(ops.dual_gemm, A, B1, B2, b_format="fp8_row"), "the format of b1 is 'fp8_row', but b1_scales are missing"),
+    (lambda: called(ops.dual_gemm, A, B1, B2, b1_global_scale=torch.ones(1)), "b1_global_scale is given without b1_scales"),
     (lambda: tt.grouped_gemm(GA, G1), "neither offsets nor counts are given"),
     (lambda: tt.grouped_gemm(GA, G1, offsets=OFFSETS.long()), "offsets is int64"),
     (lambda: tt.grouped_gemm(GA, G1, offsets=OFFSETS[:3]), "offsets has the shape"),
@@ -457,7 +458,7 @@ def test_refused(call, sentence):
 
 def test_types_that_the_operator_does_not_take_are_refused_by_torch():
     with pytest.raises(thresher.InvalidArgumentError, match="b2 is None, expected a tensor"):
-        ops.dual_gemm(A, B1, None)
+        called(ops.dual_gemm, A, B1, None)
     with pytest.raises((RuntimeError, TypeError)):
         ops.attention(Q, Q, Q, causal="yes")
     with pytest.raises((RuntimeError, NotImplementedError)):

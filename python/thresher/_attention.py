@@ -73,7 +73,7 @@ def lse_shape(q_shape: tuple, variable_length: bool) -> tuple:
 
 def run(q: Operand, k: Operand, v: Operand, out: Operand, lse: Operand | None, cu_seqlens_q: Operand | None,
         cu_seqlens_k: Operand | None, options: Options, *, place: Place = HOST, threads: int = 0,
-        strategy: str | None = None) -> None:
+        strategy: str | None = None) -> tuple[Plan, list]:
     """out = softmax(q·kᵀ·scale + mask)·v for each batch and head."""
     named = strategy_of(strategy)
     extra = (lse, cu_seqlens_q, cu_seqlens_k)
@@ -84,6 +84,7 @@ def run(q: Operand, k: Operand, v: Operand, out: Operand, lse: Operand | None, c
     lib.check(plan.run(
         plan.handle, place.stream, q.pointer, strides[0], k.pointer, strides[1], v.pointer, strides[2], out.pointer, strides[3],
         *(one and one.pointer for one in extra), place.workspace(plan.workspace_bytes)))
+    return call
 
 
 def _strides(operand: Operand) -> c.Array | None:

@@ -19,6 +19,7 @@ from .._nvfp4 import Nvfp4
 from .._packed import PackedInfo
 from .._packed import info_of as _info_of
 from . import _ops as _ops  # registers
+from ._native import call as _call
 from ._place import block as _block
 
 __all__ = [
@@ -103,11 +104,11 @@ def _run(name: str, out: _Tensor | None, out_dtype: _torch.dtype | None, argumen
     if out is None:
         if out_dtype is not None:
             options["out_dtype"] = out_dtype
-        return getattr(_torch.ops.thresher, name)(*arguments, **options)
+        return _call(getattr(_torch.ops.thresher, name), *arguments, **options)
     if out_dtype is not None:
         _refuse("out and out_dtype are both given, expected one of them")
     _expect_tensors(out=out)
-    getattr(_torch.ops.thresher, f"{name}_out")(out, *arguments, **options)
+    _call(getattr(_torch.ops.thresher, f"{name}_out"), out, *arguments, **options)
     return out
 
 
@@ -344,14 +345,14 @@ def attention(q: _Tensor, k: _Tensor, v: _Tensor, *, causal: bool = False, scale
     options = dict(causal=causal, scale=scale, softcap=softcap, window_left=left, window_right=right,
                    **_given(cu_seqlens_q=cu_seqlens_q, cu_seqlens_k=cu_seqlens_k))
     if out is None:
-        return (_torch.ops.thresher.attention_with_lse if return_lse else _torch.ops.thresher.attention)(q, k, v, **options)
+        return _call(_torch.ops.thresher.attention_with_lse if return_lse else _torch.ops.thresher.attention, q, k, v, **options)
     _expect_tensors(out=out)
     if not return_lse:
-        _torch.ops.thresher.attention_out(out, None, q, k, v, **options)
+        _call(_torch.ops.thresher.attention_out, out, None, q, k, v, **options)
         return out
     shape = (q.shape[1], q.shape[0]) if cu_seqlens_q is not None else q.shape[:-1]
     lse = q.new_empty(shape, dtype=_torch.float32)
-    _torch.ops.thresher.attention_out(out, lse, q, k, v, **options)
+    _call(_torch.ops.thresher.attention_out, out, lse, q, k, v, **options)
     return out, lse
 
 

@@ -1,6 +1,7 @@
 """torch.ops.thresher: schemas, kernels and fake kernels.
 
-Kernels are registered from Python and call the C interface by ctypes, which every torch from 2.4 on takes alike.
+Kernels here call the C interface by ctypes, which every torch from 2.4 on takes alike. Where there is libthresher_torch.so they are
+those of thresher_python, to which its kernels give what they have not seen (_native.py).
 """
 
 import torch
@@ -11,9 +12,12 @@ from .. import _operands as of
 from .. import _options
 from .._errors import UnsupportedError
 from .._packed import opened
+from . import _native
+from ._native import native
 from ._place import FORMATS, block, operand, optional, place
 
 library = torch.library.Library("thresher", "DEF")
+in_python = library if native is None else torch.library.Library("thresher_python", "DEF")
 
 _ACTIVATION = 'str activation="silu", float alpha=1.702, float limit=7.0, float up_offset=1.0'
 # What values of 4 or 8 bits have beside them. A format is "nvfp4", "fp8_tensor", "fp8_row" or "fp8_block", and None that of values
@@ -65,9 +69,33 @@ _TAGS = (torch.Tag.pt2_compliant_tag, _exact_strides)
 
 def _define(name: str, schema: str, kernel, fake) -> None:
     library.define(f"{name}{schema}", tags=_TAGS)
+    into = library
+    if native is not None and native.describe(name, getattr(torch.ops.thresher, name).default._schema):
+        into, kernel = in_python, _said(kernel, schema)
+        into.define(f"{name}{schema}")
     for key in ("CPU", "CUDA"):
-        library.impl(name, kernel, key)
+        into.impl(name, kernel, key)
     torch.library.register_fake(f"thresher::{name}", fake, lib=library)
+
+
+def _said(kernel, schema: str):
+    """The kernel, whose exceptions the operator in C++ throws."""
+    outputs = schema.rpartition("->")[2].count("Tensor")
+
+    def run(*arguments, **options):
+        try:
+            return kernel(*arguments, **options)
+        except Exception as error:  # whatever it is, it goes to who called the operator
+            native.fail(error)
+            nothing = tuple(torch.empty(0) for _ in range(outputs))
+            return nothing[0] if outputs == 1 else nothing or None
+
+    return run
+
+
+def _keep_rows(call, tokens: of.Operand, convention: int = _native.ROWS) -> None:
+    if native is not None:
+        native.keep(call.plan, convention, operand=tokens, rows=tokens.shape[0], a_stride=call.a_stride, out_stride=call.out_stride)
 
 
 def _refuse_gradients(*tensors: torch.Tensor | None) -> None:
@@ -105,9 +133,11 @@ def _threads(tensor: torch.Tensor) -> int:
 def _dual_gemm_out(out, a, b1, b2, *, b1_scales=None, b2_scales=None, b1_global_scale=None, b2_global_scale=None,
                    scale_layout="row_major", b_format=None, activation="silu", alpha=1.702, limit=7.0, up_offset=1.0, **tokens):
     _refuse_gradients(a, b1, b2)
-    _dual_gemm.run(_tokens(a, **tokens), _scaled("b1", b1, b1_scales, b1_global_scale, scale_layout, b_format),
-                 _scaled("b2", b2, b2_scales, b2_global_scale, scale_layout, b_format), operand("out", out),
-                 _options.activation_of(activation, alpha, limit, up_offset), place=place(a), threads=_threads(a))
+    given = _tokens(a, **tokens)
+    call = _dual_gemm.run(given, _scaled("b1", b1, b1_scales, b1_global_scale, scale_layout, b_format),
+                          _scaled("b2", b2, b2_scales, b2_global_scale, scale_layout, b_format), operand("out", out),
+                          _options.activation_of(activation, alpha, limit, up_offset), place=place(a), threads=_threads(a))
+    _keep_rows(call, given)
 
 
 def _shape_of_product(a, b, name):
@@ -149,8 +179,10 @@ def _block(weights, n, kind):
 
 def _dual_gemm_packed_out(out, a, weights, n, *, activation="silu", alpha=1.702, limit=7.0, up_offset=1.0, **tokens):
     _refuse_gradients(a)
-    _dual_gemm.run_packed(_tokens(a, **tokens), _block(weights, n, "dual_gemm"), operand("out", out),
-                          _options.activation_of(activation, alpha, limit, up_offset), place=place(a), threads=_threads(a))
+    given = _tokens(a, **tokens)
+    call = _dual_gemm.run_packed(given, _block(weights, n, "dual_gemm"), operand("out", out),
+                                 _options.activation_of(activation, alpha, limit, up_offset), place=place(a), threads=_threads(a))
+    _keep_rows(call, given)
 
 
 def _rows_packed(kernel):
@@ -171,8 +203,10 @@ def _fake_rows_packed(a, weights, n, *, out_dtype=None, **_):
 
 def _gemm_out(out, a, b, *, bias=None, b_scales=None, b_global_scale=None, scale_layout="row_major", b_format=None, **tokens):
     _refuse_gradients(a, b, bias)
-    _gemm.run(_tokens(a, **tokens), _scaled("b", b, b_scales, b_global_scale, scale_layout, b_format), optional("bias", bias),
-              operand("out", out), place=place(a), threads=_threads(a))
+    given = _tokens(a, **tokens)
+    call = _gemm.run(given, _scaled("b", b, b_scales, b_global_scale, scale_layout, b_format), optional("bias", bias),
+                     operand("out", out), place=place(a), threads=_threads(a))
+    _keep_rows(call, given)
 
 
 def _gemm_new(a, b, *, out_dtype=None, **options):
@@ -188,7 +222,8 @@ def _fake_gemm(a, b, *, out_dtype=None, **_):
 
 def _gemm_packed_out(out, a, weights, n, **tokens):
     _refuse_gradients(a)
-    _gemm.run_packed(_tokens(a, **tokens), _block(weights, n, "grouped"), operand("out", out), place=place(a), threads=_threads(a))
+    given = _tokens(a, **tokens)
+    _keep_rows(_gemm.run_packed(given, _block(weights, n, "grouped"), operand("out", out), place=place(a), threads=_threads(a)), given)
 
 
 def _layer_tokens(x, x_scales=None, x_global_scale=None, x_scale_layout="row_major", x_format=None):
@@ -208,19 +243,22 @@ def _layer_weights(gate_up, down):
 def _gated_mlp_out(out, x, gate_up, down, *, intermediate_dtype=None, activation="silu", alpha=1.702, limit=7.0, up_offset=1.0,
                    **tokens):
     _refuse_gradients(x)
-    _layers.gated_mlp(_layer_tokens(x, **tokens), _layer_weights(gate_up, down), operand("out", out),
-                      _format("intermediate_dtype", intermediate_dtype, torch.float16, torch.bfloat16),
-                      _options.activation_of(activation, alpha, limit, up_offset), place=place(x), threads=_threads(x))
+    given = _layer_tokens(x, **tokens)
+    call = _layers.gated_mlp(given, _layer_weights(gate_up, down), operand("out", out),
+                             _format("intermediate_dtype", intermediate_dtype, torch.float16, torch.bfloat16),
+                             _options.activation_of(activation, alpha, limit, up_offset), place=place(x), threads=_threads(x))
+    _keep_rows(call, given)
 
 
 def _moe_out(out, x, gate_up, down, topk_ids, topk_weights, *, intermediate_dtype=None, rows_dtype=None, activation="silu",
              alpha=1.702, limit=7.0, up_offset=1.0, **tokens):
     _refuse_gradients(x, topk_weights)
-    _layers.moe(_layer_tokens(x, **tokens), _layer_weights(gate_up, down), operand("topk_ids", topk_ids),
-                operand("topk_weights", topk_weights), operand("out", out),
-                _format("intermediate_dtype", intermediate_dtype, torch.float16, torch.bfloat16),
-                _format("rows_dtype", rows_dtype or torch.float32, *_WIDE), _options.activation_of(activation, alpha, limit, up_offset),
-                place=place(x), threads=_threads(x))
+    given = _layer_tokens(x, **tokens)
+    call = _layers.moe(given, _layer_weights(gate_up, down), operand("topk_ids", topk_ids), operand("topk_weights", topk_weights),
+                       operand("out", out), _format("intermediate_dtype", intermediate_dtype, torch.float16, torch.bfloat16),
+                       _format("rows_dtype", rows_dtype or torch.float32, *_WIDE),
+                       _options.activation_of(activation, alpha, limit, up_offset), place=place(x), threads=_threads(x))
+    _keep_rows(call, given, _native.MOE)
 
 
 def _elements(x, x_format):
@@ -253,7 +291,11 @@ def _owned_out(out, a, weights, activation, *, offsets=None, counts=None, row_id
                **tokens):
     rows = _grouped.Rows(optional("offsets", offsets), optional("counts", counts), optional("row_ids", row_ids),
                          _options.whole_number("row_ids_divisor", row_ids_divisor, 1), optional("row_weights", row_weights))
-    _grouped.run(_tokens(a, **tokens), weights, rows, operand("out", out), activation, place=place(a), threads=_threads(a))
+    given = _tokens(a, **tokens)
+    call = _grouped.run(given, weights, rows, operand("out", out), activation, place=place(a), threads=_threads(a))
+    if native is not None:
+        native.keep(call.plan, _native.GROUPED, operand=given, rows=call.count, tokens=call.tokens, a_stride=call.a_stride, out_stride=call.out_stride,
+                    zeros=1)
 
 
 def _grouped_dual_gemm_out(out, a, b1, b2=None, *, offsets=None, counts=None, row_ids=None, row_ids_divisor=1, row_weights=None,
@@ -406,10 +448,12 @@ for _name, (_first, _named) in _SCHEMAS.items():
 def _attention_out(out, lse, q, k, v, *, causal=False, scale=None, softcap=0.0, window_left=-1, window_right=-1,
                    cu_seqlens_q=None, cu_seqlens_k=None):
     _refuse_gradients(q, k, v)
-    _attention.run(operand("q", q), operand("k", k), operand("v", v), operand("out", out), optional("lse", lse),
-                   optional("cu_seqlens_q", cu_seqlens_q), optional("cu_seqlens_k", cu_seqlens_k),
-                   _attention.options_of(causal, scale, softcap, (window_left, window_right)), place=place(q),
-                   threads=_threads(q))
+    plan, strides = _attention.run(
+        operand("q", q), operand("k", k), operand("v", v), operand("out", out), optional("lse", lse),
+        optional("cu_seqlens_q", cu_seqlens_q), optional("cu_seqlens_k", cu_seqlens_k),
+        _attention.options_of(causal, scale, softcap, (window_left, window_right)), place=place(q), threads=_threads(q))
+    if native is not None:
+        native.keep(plan, _native.ATTENTION, strides=tuple(strides))
 
 
 def _new_lse(q, cu_seqlens_q):

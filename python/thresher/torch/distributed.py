@@ -16,6 +16,7 @@ from .._fp8 import Fp8
 from .._library import refuse
 from .._nvfp4 import Nvfp4
 from . import modules
+from ._native import call
 
 __all__ = ["GatedMLP", "MoE", "shard"]
 
@@ -193,10 +194,10 @@ class MoE(modules.MoE):
 
     def _own(self, rows: torch.Tensor, exchange: "_Exchange") -> torch.Tensor:
         """What this process's experts make of rows [R, K]: float32 [R, K], in the same order."""
-        hidden = torch.ops.thresher.grouped_dual_gemm_packed(
-            rows, self.gate_up, self.n, offsets=exchange.offsets, row_ids=exchange.order.to(torch.int32), activation=self.activation,
-            **self.constants)
-        result = torch.ops.thresher.grouped_gemm_packed(hidden, self.down, self.k, offsets=exchange.offsets, out_dtype=torch.float32)
+        hidden = call(torch.ops.thresher.grouped_dual_gemm_packed, rows, self.gate_up, self.n, offsets=exchange.offsets,
+                      row_ids=exchange.order.to(torch.int32), activation=self.activation, **self.constants)
+        result = call(torch.ops.thresher.grouped_gemm_packed, hidden, self.down, self.k, offsets=exchange.offsets,
+                      out_dtype=torch.float32)
         return torch.empty_like(result).index_copy(0, exchange.order, result)
 
     def warm(self, rows: list[int], choices: int) -> None:

@@ -12,6 +12,7 @@ from .._fp8 import Fp8
 from .._library import refuse
 from .._nvfp4 import Nvfp4
 from .._plans import row_bucket
+from ._native import call
 from . import pack, pack_gemm, pack_grouped, packed_info
 
 
@@ -106,7 +107,8 @@ class GatedMLP(nn.Module):
     def products(self, x: torch.Tensor) -> torch.Tensor:
         """The result in the type of the weights."""
         rows = x.reshape(-1, x.shape[-1]).to(self.dtype)
-        return torch.ops.thresher.gated_mlp(rows, self.gate_up, self.down, activation=self.activation, **self.constants).reshape(x.shape)
+        result = call(torch.ops.thresher.gated_mlp, rows, self.gate_up, self.down, activation=self.activation, **self.constants)
+        return result.reshape(x.shape)
 
     def warm(self, rows: list[int], choices: int) -> None:
         """As thresher.torch.warm, which calls it."""
@@ -151,9 +153,9 @@ class MoE(nn.Module):
         if topk_ids.dtype != torch.int32:  # what int32 cannot hold is nobody's id
             topk_ids = topk_ids.clamp(-1, self.experts).to(torch.int32)
         out_dtype = x.dtype if x.dtype in (torch.float16, torch.bfloat16) else torch.float32
-        return torch.ops.thresher.moe(
-            x.to(self.dtype), self.gate_up, self.down, topk_ids.contiguous(), topk_weights.to(torch.float32).contiguous(),
-            activation=self.activation, out_dtype=out_dtype, **self.constants).to(x.dtype)
+        result = call(torch.ops.thresher.moe, x.to(self.dtype), self.gate_up, self.down, topk_ids.contiguous(),
+                      topk_weights.to(torch.float32).contiguous(), activation=self.activation, out_dtype=out_dtype, **self.constants)
+        return result.to(x.dtype)
 
     def warm(self, rows: list[int], choices: int) -> None:
         """As thresher.torch.warm, which calls it: with tokens whose experts lie elsewhere."""
@@ -194,5 +196,5 @@ class Attention(nn.Module):
         rows = x.to(self.q.dtype)
         q, k, v = (nn.functional.linear(rows, weight).reshape(batch, length, -1, self.head_dim).transpose(1, 2)
                    for weight in (self.q, self.k, self.v))
-        result = torch.ops.thresher.attention(q, k, v, **self.options)
+        result = call(torch.ops.thresher.attention, q, k, v, **self.options)
         return nn.functional.linear(result.transpose(1, 2).reshape(batch, length, -1), self.o).to(x.dtype)
