@@ -94,6 +94,8 @@ case $action in
   headers)
     torch=$(include_of torch torch/include "$(of torch)")
     [ -z "$torch" ] || echo "-DTHRESHER_TORCH_INCLUDE_DIR=$torch"
+    jax=$(include_of jax jaxlib/include $(of jax))
+    [ -z "$jax" ] || echo "-DTHRESHER_XLA_INCLUDE_DIR=$jax"
     ;;
   wheel)
     rm -rf "$wheel"

@@ -119,6 +119,23 @@ def test_products_and_layers(normal):
     check("moe", a, *experts, ids, factors, rows_dtype="bfloat16", out_dtype="float32")
 
 
+def test_without_the_library(normal, monkeypatch):
+    monkeypatch.setattr("thresher.jax.native", None)
+    a, b = normal(5, 64), normal(24, 64)
+    check("dual_gemm", a, b, b)
+    check("attention", normal(1, 2, 7, 64), normal(1, 2, 9, 64), normal(1, 2, 9, 64), return_lse=True)
+    with pytest.raises(Exception, match="n is 23, but the weights have N = 24"):
+        jax.block_until_ready(jax.jit(tj.dual_gemm_packed, static_argnums=2)(a, tj.pack(b, b), 23))
+
+
+def test_compiled_programs_call_the_library(normal):
+    if tj.native is None:
+        pytest.skip("libthresher_jax.so is not there")
+    a, b = normal(5, 64), normal(24, 64)
+    text = jax.jit(tj.dual_gemm).lower(a, b, b).as_text()
+    assert "thresher_call" in text and "callback" not in text
+
+
 def test_inside_of_a_program(normal):
     a, b1, b2 = normal(4, 5, 64), normal(24, 64), normal(24, 64)
 
