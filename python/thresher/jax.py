@@ -24,6 +24,7 @@ from . import _operands as _of
 from . import _options
 from . import numpy as _on_host
 from ._errors import UnsupportedError
+from ._array_functions import dtype_name as _dtype_name
 from ._fp8 import Fp8
 from ._jax_native import native
 from ._library import refuse as _refuse
@@ -278,7 +279,7 @@ def moe(x: Operand, gate_up: Array, down: Array, topk_ids: Array, topk_weights: 
 
 
 def _between(dtype: DType) -> dict:
-    return dict(intermediate_dtype=None if dtype is None else _on_host._dtype_name("intermediate_dtype", dtype, ("float16", "bfloat16")))
+    return dict(intermediate_dtype=None if dtype is None else _dtype_name("intermediate_dtype", dtype, ("float16", "bfloat16")))
 
 
 def _layer(function: str, operands: dict, out_dtype: DType, options: dict) -> jax.Array:
