@@ -5,12 +5,13 @@ import contextlib
 import definition
 import pytest
 
-torch = pytest.importorskip("torch", reason="torch is not installed: the tests of thresher.torch are left out")
-if not torch.cuda.is_available():
+import thresher
+
+if thresher.best_device() == "cpu":
     pytest.skip("there is no CUDA device: the tests of thresher.torch on a GPU are left out", allow_module_level=True)
+torch = pytest.importorskip("torch", reason="torch is not installed: the tests of thresher.torch are left out")
 pytestmark = pytest.mark.gpu
 
-import thresher  # noqa: E402
 import thresher.torch as tt  # noqa: E402
 from thresher.torch import _native  # noqa: E402
 

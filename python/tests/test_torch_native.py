@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+import weakref
 
 import pytest
 
@@ -72,13 +73,13 @@ def test_the_same_bits_again_and_again(name):
 
 def test_a_call_made_before_runs_no_python(monkeypatch):
     a, packed, b1, b2 = normal(5, 64), tt.pack(normal(24, 64), normal(24, 64)), normal(24, 64), normal(24, 64)
-    expected = tt.dual_gemm_packed(a, packed, 24), tt.dual_gemm(a, b1, b2)
+    expected, wide = (tt.dual_gemm_packed(a, packed, 24), tt.dual_gemm(a, b1, b2)), normal(5, 72)[:, :64]
     for name in ("run", "run_packed"):
         monkeypatch.setattr(f"thresher._dual_gemm.{name}", None)
     assert torch.equal(tt.dual_gemm_packed(a, packed, 24), expected[0]) and torch.equal(tt.dual_gemm(a, b1, b2), expected[1])
     for other in (lambda: tt.dual_gemm(a[:4], b1, b2), lambda: tt.dual_gemm(a, b2, b1), lambda: tt.dual_gemm(a, b1, b2, alpha=1.0),
                   lambda: tt.dual_gemm(a, b1, b2, activation="gelu_tanh"), lambda: tt.dual_gemm(a, b1, b2, out_dtype=torch.float32),
-                  lambda: tt.dual_gemm_packed(a, packed.clone(), 24)):
+                  lambda: tt.dual_gemm(wide, b1, b2), lambda: tt.dual_gemm(a.half(), b1, b2), lambda: tt.dual_gemm_packed(a, packed.clone(), 24)):
         with pytest.raises(TypeError, match="not callable"):
             other()
 
@@ -125,8 +126,14 @@ def test_nothing_is_kept_of_a_call():
 
     repeat(200)
     before = resident_bytes()
-    repeat(2000)
-    assert resident_bytes() - before < 2 << 20
+    repeat(4000)
+    assert resident_bytes() - before < 1 << 18
+    a, b = normal(5, 64), normal(24, 64)
+    for _ in range(3):
+        tt.gemm(a, b, out=torch.empty(5, 24, dtype=a.dtype))
+    gone = weakref.ref(a)
+    del a
+    assert gone() is None
 
 
 def test_calls_that_were_dropped_give_their_plans_back():
