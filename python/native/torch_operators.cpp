@@ -176,12 +176,11 @@ struct HashText : std::hash<std::string_view> {
   using is_transparent = void;
 };
 
-constexpr std::size_t most_calls = 4096;
-
 struct Cache {
   std::shared_mutex mutex;
   std::unordered_map<std::string, std::shared_ptr<const Call>, HashText, std::equal_to<>> calls;
   std::unordered_map<const void*, bool> blocks;  ///< on GPUs: whether PyTorch counts writes
+  std::size_t most_calls = 0;
 
   [[nodiscard]] std::shared_ptr<const Call> find(std::string_view key) {
     const std::shared_lock lock(mutex);
@@ -195,7 +194,9 @@ struct Cache {
     if (calls.size() >= most_calls) {
       dropped.swap(calls);
     }
-    calls.insert_or_assign(std::move(key), std::move(call));
+    if (most_calls > 0) {
+      calls.insert_or_assign(std::move(key), std::move(call));
+    }
   }
 };
 
@@ -517,6 +518,13 @@ int32_t thresher_torch_describe(const char* name, const char* arguments, const t
   }
   description(static_cast<std::size_t>(found - operator_names.begin())) = {arguments, *places};
   return 1;
+}
+
+void thresher_torch_keep_at_most(int64_t calls) {
+  decltype(Cache::calls) dropped;  // after the lock
+  const std::unique_lock lock(cache().mutex);
+  dropped.swap(cache().calls);
+  cache().most_calls = static_cast<std::size_t>(std::max<int64_t>(calls, 0));
 }
 
 void thresher_torch_keep(const thresher_torch_call* call) {

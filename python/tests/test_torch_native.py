@@ -24,6 +24,7 @@ OFFSETS = torch.tensor([0, 3, 3, 11], dtype=torch.int32)
 @pytest.fixture(autouse=True)
 def inference():
     torch.manual_seed(20261124)
+    native.keep_at_most(_plans.calls.most)  # memory that another test gave back may be that of its weights
     with torch.inference_mode():
         yield
 
@@ -139,11 +140,11 @@ def test_nothing_is_kept_of_a_call():
 
 def test_calls_that_were_dropped_give_their_plans_back():
     a, b = normal(1, 8), normal(8, 8)
-    for index in range(4200):
+    native.keep_at_most(20)
+    for index in range(200):
         tt.dual_gemm(a, b, b, activation="swiglu_clamped", limit=1 + index / 64)
-    assert len(native._plans) < 4200
-    _plans.plans._values.clear()  # other tests count plans
-    _plans.calls._values.clear()
+    assert len(native._plans) <= 22
+    native.keep_at_most(_plans.calls.most)
 
 
 def test_ctypes_gives_the_same_bits(tmp_path):

@@ -33,7 +33,7 @@ class Kept:
     """Values by keys; those that were not used for longest are dropped beyond `most`. For several threads."""
 
     def __init__(self, most: int):
-        self._most = most
+        self.most = most
         self._values: collections.OrderedDict = collections.OrderedDict()
         self._making = threading.RLock()
         os.register_at_fork(after_in_child=self._unlock)  # another thread may have held it
@@ -57,7 +57,7 @@ class Kept:
             value = self.get(key)
             if value is None:
                 value = self._values[key] = make()
-                while len(self._values) > self._most:
+                while len(self._values) > self.most:
                     self._values.popitem(last=False)
             return value
 

@@ -15,7 +15,7 @@ from typing import Any
 import torch
 
 from .._operands import Operand
-from .._plans import Plan
+from .._plans import Plan, calls
 
 _I, _L, _P = c.c_int32, c.c_int64, c.c_void_p
 _PLACES = ("out", "a", "a_scales", "a_global_scale", "offsets", "counts", "row_ids", "row_weights", "topk_ids", "topk_weights", "k", "v",
@@ -67,6 +67,7 @@ class _Native:
         for name, result, arguments in (
             ("describe", _I, [c.c_char_p, c.c_char_p, _P]),
             ("keep", None, [_P]),
+            ("keep_at_most", None, [_L]),
             ("fail", None, [c.c_char_p]),
             ("know_block", None, [_P, _I]),
             ("forget_block", None, [_P]),
@@ -75,6 +76,7 @@ class _Native:
             function = getattr(library, f"thresher_torch_{name}")
             function.restype, function.argtypes = result, arguments
             setattr(self, f"_{name}", function)
+        self.keep_at_most(calls.most)
         self._owners = itertools.count(1)
         self._plans: dict[int, Plan] = {}  # of calls that the library may make
 
@@ -87,6 +89,10 @@ class _Native:
                 setattr(places, place, index)
         kinds = "".join(map(_kind, schema.arguments))
         return bool(self._describe(name.encode(), kinds.encode(), c.byref(places)))
+
+    def keep_at_most(self, count: int) -> None:
+        """Lets the library forget all calls, and says how many it is to keep."""
+        self._keep_at_most(count)
 
     def keep(self, plan: Plan, convention: int, *, operand: Operand | None = None, strides: tuple = (), **members: int) -> None:
         """How the call that this thread is making is made again. operand: the tokens; strides: of attention's tensors."""
