@@ -337,6 +337,28 @@ void* current_stream(std::int32_t device) {
   return stream;
 }
 
+/// Zeroes a new tensor: on the GPU that is current by the driver, without an operator of PyTorch.
+void zero(AtenTensorHandle tensor, const Output& output, bool is_cuda, void* stream) {
+  using Set = int (*)(unsigned long long, unsigned char, std::size_t, void*);
+  static const Set set = [] {
+    void* library = dlopen("libcuda.so.1", RTLD_LAZY | RTLD_NOLOAD);
+    return library == nullptr ? nullptr : reinterpret_cast<Set>(dlsym(library, "cuMemsetD8Async"));
+  }();
+  const TensorView view(tensor);
+  std::int32_t current = -1;
+  if (is_cuda && set != nullptr && aoti_torch_get_current_device_index(&current) == AOTI_TORCH_SUCCESS &&
+      current == view.device_index()) {
+    std::size_t bytes = output.dtype == aoti_torch_dtype_float32() ? 4 : 2;
+    for (const std::int64_t extent : output.sizes) {
+      bytes *= static_cast<std::size_t>(extent);
+    }
+    if (bytes == 0 || set(reinterpret_cast<std::uintptr_t>(view.data()), 0, bytes, stream) == 0) {
+      return;
+    }
+  }
+  ok(aoti_torch_zero_(tensor));
+}
+
 OwnedTensor empty(std::span<const std::int64_t> sizes, std::span<const std::int64_t> strides, std::int32_t dtype,
                   TensorView like) {
   AtenTensorHandle made = nullptr;
@@ -419,18 +441,18 @@ thresher_status run(const Call& call, const Arguments& arguments, const thresher
 bool run_kept(const Call& call, Arguments& arguments, const thresher_torch_places& at, StableIValue* stack) {
   const TensorView a = arguments.tensor(static_cast<std::size_t>(at.a));
   const bool is_cuda = a.is_cuda();
+  void* stream = is_cuda ? current_stream(a.device_index()) : nullptr;
   std::array<OwnedTensor, 2> made;
   std::array<void*, 2> outputs{arguments.data(at.out), nullptr};
   for (std::size_t i = 0; i < call.outputs.size(); ++i) {
     const Output& output = call.outputs[i];
     made[i] = empty(output.sizes, output.strides, output.dtype, a);
     if (call.how.zeros != 0) {
-      ok(aoti_torch_zero_(made[i].get()));
+      zero(made[i].get(), output, is_cuda, stream);
     }
     outputs[i] = TensorView(made[i].get()).data();
   }
   const Workspace workspace(call.how.workspace_bytes, a, is_cuda);
-  void* stream = is_cuda ? current_stream(a.device_index()) : nullptr;
   if (run(call, arguments, at, stream, outputs[0], outputs[1], workspace.data()) != THRESHER_OK) {
     return false;
   }
