@@ -4,12 +4,13 @@
 #                                                 them in BUILD/wheel/environment
 #        scripts/python.sh torch BUILD [VERSION]  shows torch to that environment: the pinned one if it is there, or this one, which is
 #                                                 fetched once for a machine: 5 GB where the index has no build for CPUs alone
+#        scripts/python.sh headers BUILD          prints CMake's options for the headers of the frameworks that were fetched
 #        scripts/python.sh jax BUILD              shows JAX to it, and fetches it once for a machine
 #        scripts/python.sh pytest BUILD FILE [on_demand]  runs python/tests/FILE there: the tests that are always run, or the others
 # What is fetched is pinned in python/constraints.txt and kept in $XDG_CACHE_HOME/thresher. Exit status 77: left out, and why.
 set -euo pipefail
 source=$(cd "$(dirname "$0")/.." && pwd)
-action=${1:?wheel, torch, jax or pytest}
+action=${1:?wheel, headers, torch, jax or pytest}
 build=$(cd "${2:?a build folder}" && pwd)
 wheel=$build/wheel
 environment=$wheel/environment
@@ -60,7 +61,7 @@ make_wheel() {
   (cd "$source" && "$tools/bin/python" -m pip wheel . -q --no-deps --no-build-isolation --disable-pip-version-check \
     -w "$wheel/built" --config-settings=cmake.source-dir=python/from_build_tree --config-settings=build-dir="$wheel/work" \
     --config-settings=cmake.define.THRESHER_BUILD_TREE="$build")
-  PATH=$tools/bin:$PATH "$tools/bin/auditwheel" -v repair --plat "manylinux_${glibc}_x86_64" -w "$wheel/portable" "$wheel"/built/*.whl \
+  PATH=$tools/bin:$PATH "$tools/bin/auditwheel" -v repair --plat "manylinux_${glibc}_x86_64" --exclude libtorch_cpu.so -w "$wheel/portable" "$wheel"/built/*.whl \
     >"$wheel/auditwheel.log" 2>&1 || fail "$(tail -3 "$wheel/auditwheel.log")"
 }
 
@@ -70,7 +71,7 @@ make_engine_wheels() {
 }
 
 check_wheel() {
-  local tools=$1 file=$2 bytes listing
+  local tools=$1 file=$2 bytes listing library
   bytes=$(stat -c %s "$file")
   [ "$bytes" -le "$most_bytes" ] || fail "$file has $bytes bytes, at most $most_bytes are allowed"
   case $(basename "$file") in
@@ -79,12 +80,29 @@ check_wheel() {
   esac
   "$tools/bin/auditwheel" show "$file" | tr '\n' ' ' | grep -q "\"manylinux_${glibc}_x86_64\"" || fail "auditwheel finds $file less portable"
   ! nm -D --defined-only "$build/python/libthresher.so" | grep -v ' thresher_' || fail "the library shows more than the C interface"
+  for library in torch jax; do
+    [ ! -e "$build/python/libthresher_$library.so" ] || ! nm -D --defined-only "$build/python/libthresher_$library.so" |
+      grep -v " thresher_${library}_" || fail "libthresher_$library.so shows more than it is loaded for"
+  done
   listing=$("$tools/bin/python" -m zipfile -l "$file")
   ! grep -iE "dnnl|gomp|libcuda|nvrtc" <<<"$listing" || fail "$file brings a library that frameworks bring too"
   echo "$(basename "$file"): $bytes bytes"
 }
 
+# include_of NAME PATH REQUIREMENT...: the folder PATH of that environment's packages, if it was made.
+include_of() {
+  local folder
+  folder=$(folder_of "$1" "${@:3}")
+  [ ! -e "$folder/complete" ] || echo "$folder"/lib/python3*/site-packages/"$2"
+}
+
 case $action in
+  headers)
+    torch=$(include_of torch torch/include "$(of torch)")
+    [ -z "$torch" ] || echo "-DTHRESHER_TORCH_INCLUDE_DIR=$torch"
+    jax=$(include_of jax jaxlib/include $(of jax))
+    [ -z "$jax" ] || echo "-DTHRESHER_XLA_INCLUDE_DIR=$jax"
+    ;;
   wheel)
     rm -rf "$wheel"
     mkdir -p "$wheel"
@@ -120,5 +138,5 @@ case $action in
     grep -qE '[0-9]+ (passed|failed|error)' "$3.log" || [ "$status" -ne 0 -a "$status" -ne 5 ] || leave_out "no test of $3 was run"
     exit "$status"
     ;;
-  *) fail "$action is not wheel, torch, jax or pytest" ;;
+  *) fail "$action is not wheel, headers, torch, jax or pytest" ;;
 esac

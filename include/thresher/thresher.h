@@ -312,6 +312,10 @@ THRESHER_API size_t thresher_gemm_workspace_bytes(const thresher_gemm* plan);
 THRESHER_API const char* thresher_gemm_strategy(const thresher_gemm* plan);
 THRESHER_API thresher_status thresher_gemm_run(const thresher_gemm* plan, void* stream, const thresher_matrix* a,
                                                const thresher_matrix* c, void* workspace);
+THRESHER_API thresher_status thresher_gemm_run_flat(const thresher_gemm* plan, void* stream, int64_t rows,
+                                                    const void* a, int64_t a_row_stride, const void* a_scales,
+                                                    int32_t a_scale_layout, const float* a_global_scale, void* c,
+                                                    int64_t c_row_stride, void* workspace);
 
 /* ---- Grouped products: each group of rows with the weights of its own expert ----
  * The grouped dual GEMM C = activation(A*B1^T) o (A*B2^T), and without an activation the grouped GEMM C = A*B1^T. What
@@ -431,6 +435,9 @@ THRESHER_API thresher_status thresher_grouped_weights_to_block(const thresher_gr
 THRESHER_API thresher_status thresher_grouped_weights_from_block(thresher_device device, const void* block,
                                                                  size_t bytes, thresher_packed_check check,
                                                                  thresher_grouped_weights** weights);
+/* The weights of the plain GEMM that are those of one expert, whose memory they share. */
+THRESHER_API thresher_status thresher_gemm_weights_of_expert(const thresher_grouped_weights* grouped,
+                                                             thresher_gemm_weights** weights);
 THRESHER_API thresher_status thresher_grouped_plan(thresher_device device, const thresher_grouped_problem* problem,
                                                    const thresher_grouped_weights* weights,
                                                    const thresher_dual_gemm_options* options, thresher_grouped** plan);
@@ -487,6 +494,10 @@ THRESHER_API void thresher_gated_mlp_problem_init(thresher_gated_mlp_problem* pr
 THRESHER_API thresher_status thresher_gated_mlp_pack(thresher_device device, const thresher_matrix* gate,
                                                      const thresher_matrix* up, const thresher_matrix* down,
                                                      thresher_numerics numerics, thresher_gated_mlp_weights** weights);
+/* Weights that were packed each by itself, as those in blocks are; they share their memory. */
+THRESHER_API thresher_status thresher_gated_mlp_weights_of_parts(const thresher_dual_gemm_weights* gate_up,
+                                                                 const thresher_gemm_weights* down,
+                                                                 thresher_gated_mlp_weights** weights);
 THRESHER_API void thresher_gated_mlp_weights_destroy(thresher_gated_mlp_weights* weights);
 THRESHER_API thresher_status thresher_gated_mlp_plan(thresher_device device, const thresher_gated_mlp_problem* problem,
                                                      const thresher_gated_mlp_weights* weights,
@@ -499,6 +510,11 @@ THRESHER_API size_t thresher_gated_mlp_workspace_bytes(const thresher_gated_mlp*
 THRESHER_API thresher_status thresher_gated_mlp_run(const thresher_gated_mlp* plan, void* stream,
                                                     const thresher_matrix* x, const thresher_matrix* out,
                                                     void* workspace);
+
+THRESHER_API thresher_status thresher_gated_mlp_run_flat(const thresher_gated_mlp* plan, void* stream, int64_t rows,
+                                                         const void* x, int64_t x_row_stride, const void* x_scales,
+                                                         int32_t x_scale_layout, const float* x_global_scale, void* out,
+                                                         int64_t out_row_stride, void* workspace);
 
 typedef struct thresher_moe_problem {
   uint32_t struct_size;
@@ -539,6 +555,11 @@ THRESHER_API size_t thresher_moe_workspace_bytes(const thresher_moe* plan);
 THRESHER_API thresher_status thresher_moe_run(const thresher_moe* plan, void* stream, const thresher_matrix* x,
                                               const int32_t* topk_ids, const float* topk_weights,
                                               const thresher_matrix* out, void* workspace);
+THRESHER_API thresher_status thresher_moe_run_flat(const thresher_moe* plan, void* stream, int64_t rows, const void* x,
+                                                   int64_t x_row_stride, const void* x_scales, int32_t x_scale_layout,
+                                                   const float* x_global_scale, const int32_t* topk_ids,
+                                                   const float* topk_weights, void* out, int64_t out_row_stride,
+                                                   void* workspace);
 
 /* ---- Attention, forward: O = softmax(Q*K^T*scale + mask)*V ---- */
 

@@ -105,6 +105,37 @@ def test_packed_weights(normal):
         jax.jit(tj.pack)(b1, b2)
 
 
+def test_products_and_layers(normal):
+    a, b, bias = normal(5, 64), normal(24, 64), normal(24)
+    check("gemm", a, b)
+    check("gemm", a, b, bias=bias, out_dtype="float32")
+    packed, expected = tj.pack_gemm(b, bias=bias), tn.gemm(*host((a, b)), bias=np.asarray(bias))
+    for call in (tj.gemm_packed, jax.jit(tj.gemm_packed, static_argnums=2)):
+        same(call(a, packed, 24), expected)
+    check("gated_mlp", a, tj.pack(b, b), tj.pack_gemm(normal(64, 24)), activation="gelu_tanh", intermediate_dtype="float16")
+    ids, factors = jnp.asarray([[0, 2], [1, -1], [2, 2], [0, 1], [9, 0]], jnp.int32), jnp.linspace(0, 1, 10).reshape(5, 2)
+    experts = tj.pack_grouped(normal(3, 2 * 24, 64), order="gate_first"), tj.pack_grouped(normal(3, 64, 24))
+    check("moe", a, *experts, ids, factors)
+    check("moe", a, *experts, ids, factors, rows_dtype="bfloat16", out_dtype="float32")
+
+
+def test_without_the_library(normal, monkeypatch):
+    monkeypatch.setattr("thresher.jax.native", None)
+    a, b = normal(5, 64), normal(24, 64)
+    check("dual_gemm", a, b, b)
+    check("attention", normal(1, 2, 7, 64), normal(1, 2, 9, 64), normal(1, 2, 9, 64), return_lse=True)
+    with pytest.raises(Exception, match="n is 23, but the weights have N = 24"):
+        jax.block_until_ready(jax.jit(tj.dual_gemm_packed, static_argnums=2)(a, tj.pack(b, b), 23))
+
+
+def test_compiled_programs_call_the_library(normal):
+    if tj.native is None:
+        pytest.skip("libthresher_jax.so is not there")
+    a, b = normal(5, 64), normal(24, 64)
+    text = jax.jit(tj.dual_gemm).lower(a, b, b).as_text()
+    assert "thresher_call" in text and "callback" not in text
+
+
 def test_inside_of_a_program(normal):
     a, b1, b2 = normal(4, 5, 64), normal(24, 64), normal(24, 64)
 
@@ -142,6 +173,9 @@ def test_derivatives_are_refused(normal):
     (lambda a, b: tj.grouped_gemm(a, b[None]), "neither offsets nor counts are given"),
     (lambda a, b: tj.grouped_dual_gemm(a, b[None], offsets=jnp.zeros(2, jnp.int32)), "order is missing"),
     (lambda a, b: tj.grouped_gemm(a, b[None], offsets=jnp.zeros(3, jnp.int32)), "offsets has the shape [3], expected [2]"),
+    (lambda a, b: tj.gemm(a[:, :32], b), "a has the shape [5, 32], expected [5, 64]"),
+    (lambda a, b: tj.gated_mlp(a, b, b), "weights is bfloat16, expected uint8"),
+    (lambda a, b: tj.moe(a, a, a, jnp.zeros((4, 1), jnp.int32), jnp.zeros((4, 1))), "topk_ids has the shape [4, 1], expected [5, 1]"),
     (lambda a, b: tj.attention(a, a, a), "q has 2 dimensions"),
     (lambda a, b: tj.dual_gemm_packed(a, b, 24), "weights is bfloat16, expected uint8"),
     (lambda a, b: tj.dual_gemm_packed(a, jnp.zeros(64, jnp.uint8), "many"), "n is 'many', expected a whole number"),

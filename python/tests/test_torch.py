@@ -11,6 +11,7 @@ torch = pytest.importorskip("torch", reason="torch is not installed: the tests o
 
 import thresher  # noqa: E402
 import thresher.torch as tt  # noqa: E402
+from thresher.torch._native import call as called  # noqa: E402
 
 DTYPES = [torch.float16, torch.bfloat16]
 ops = torch.ops.thresher
@@ -126,11 +127,39 @@ def test_nvfp4_tokens():
 
 
 def test_modules_of_fp8_weights():
-    x, (gate, _), (up, _), down = normal(7, 64), fp8(48, 64, "row"), fp8(48, 64, "row"), normal(64, 48)
-    ours = tt.GatedMLP(gate, up, down)
-    assert torch.equal(ours(x), torch.nn.functional.linear(tt.dual_gemm(x, gate, up), down))
-    for other in travelled(ours):
-        assert torch.equal(other(x), ours(x))
+    x, (gate, _), (up, _) = normal(7, 64), fp8(48, 64, "row"), fp8(48, 64, "row")
+    for down in (normal(64, 48), fp8(64, 48, "tensor")[0]):
+        ours = tt.GatedMLP(gate, up, down)
+        assert torch.equal(ours(x), tt.gemm(tt.dual_gemm(x, gate, up), down))
+        for other in travelled(ours):
+            assert torch.equal(other(x), ours(x))
+    experts, below = fp8(64, 64, "row", experts=(3,))[0], fp8(64, 32, "row", experts=(3,))[0]
+    moe = tt.MoE(experts, below, order="interleaved")
+    ids = torch.tensor([[0], [2], [1]], dtype=torch.int32)
+    by_token = torch.cat([tt.grouped_dual_gemm(x[t:t + 1], thresher.Fp8(experts.values[e:e + 1], experts.scales[e:e + 1], per="row"),
+                                               order="interleaved", offsets=torch.tensor([0, 1], dtype=torch.int32)) for t, e in enumerate(ids)])
+    downs = [thresher.Fp8(below.values[e], below.scales[e], per="row") for e in ids[:, 0]]
+    expected = torch.cat([tt.gemm(by_token[t:t + 1], downs[t]) for t in range(3)])
+    assert torch.equal(moe(x[:3], ids, torch.ones(3, 1)), expected)
+
+
+def test_layers_are_their_products():
+    x, gate, up, down, bias = normal(7, 64), normal(48, 64), normal(48, 64), normal(64, 48), torch.rand(64)
+    hidden = tt.dual_gemm(x, gate, up)
+    result = tt.gemm(hidden, down, bias=bias, out_dtype=torch.float32)
+    check(result, *definition.product(floats(hidden), floats(down), floats(bias)))
+    assert torch.equal(tt.gemm_packed(hidden, tt.pack_gemm(down, bias=bias), 64, out_dtype=torch.float32), result)
+    gate_up, below = tt.pack(gate, up), tt.pack_gemm(down)
+    assert torch.equal(tt.gated_mlp(x, gate_up, below), tt.gemm(hidden, down))
+    out = torch.full((7, 72), 7.0, dtype=x.dtype)
+    tt.gated_mlp(x, gate_up, below, out=out[:, :64])
+    assert torch.equal(out[:, :64], tt.gemm(hidden, down)) and (out[:, 64:] == 7).all()
+    wide = tt.dual_gemm(x, gate, up, out_dtype=torch.float16)
+    assert torch.equal(tt.gated_mlp(x, gate_up, below, intermediate_dtype=torch.float16), tt.gemm(wide, down, out_dtype=torch.bfloat16))
+    one = tt.pack_grouped(gate[None], up[None]), tt.pack_grouped(down[None])
+    nobody = torch.zeros(7, 1, dtype=torch.int32)
+    assert torch.equal(tt.moe(x, *one, nobody, torch.ones(7, 1)), tt.gemm(hidden, down))
+    assert (tt.moe(x, *one, nobody - 1, torch.ones(7, 1), rows_dtype=torch.bfloat16) == 0).all()
 
 
 def test_experts_round_tokens_to_fp8():
@@ -223,6 +252,8 @@ def cases():
     ids = torch.arange(11, dtype=torch.int32)
     slots, counts = normal(3, 4, 32), torch.tensor([1, 0, 4], dtype=torch.int32)
     q, k = normal(2, 4, 9, 64), normal(2, 2, 12, 64)
+    below = tt.pack_gemm(normal(64, 24))
+    experts = tt.pack_grouped(g1, g2), tt.pack_grouped(normal(3, 32, 16)), torch.randint(-1, 3, (11, 2), dtype=torch.int32), torch.rand(11, 2)
     packed, lengths = normal(9, 2, 64), torch.tensor([0, 4, 9], dtype=torch.int32)
     return {
         "dual_gemm": [((a, b1, b2), {}), ((a, b1, b2), dict(out_dtype=torch.float32, activation="gelu_tanh"))],
@@ -237,6 +268,14 @@ def cases():
         "grouped_gemm_out": [((torch.empty(11, 16), ga, g1), dict(offsets=OFFSETS))],
         "dual_gemm_packed": [((a, tt.pack(b1, b2), 24), {}), ((a, tt.pack(b1, b2), 24), dict(out_dtype=torch.float32))],
         "dual_gemm_packed_out": [((torch.empty(5, 24, dtype=a.dtype), a, tt.pack(b1, b2), 24), {})],
+        "gemm": [((a, b1), {}), ((a, b1), dict(bias=torch.rand(24), out_dtype=torch.float32))],
+        "gemm_out": [((torch.empty(5, 24, dtype=a.dtype), a, b1), {})],
+        "gemm_packed": [((a, tt.pack_gemm(b1), 24), {})],
+        "gemm_packed_out": [((torch.empty(5, 24), a, tt.pack_gemm(b1), 24), {})],
+        "gated_mlp": [((a, tt.pack(b1, b2), below), {}), ((a, tt.pack(b1, b2), below), dict(intermediate_dtype=torch.float16))],
+        "gated_mlp_out": [((torch.empty(5, 64), a, tt.pack(b1, b2), below), {})],
+        "moe": [((ga, *experts), {}), ((ga, *experts), dict(rows_dtype=torch.bfloat16, out_dtype=torch.float32))],
+        "moe_out": [((torch.empty(11, 32), ga, *experts), {})],
         "grouped_dual_gemm_packed": [
             ((ga, tt.pack_grouped(fused, order="gate_first"), 16), dict(offsets=OFFSETS, row_ids=ids)),
             ((slots, tt.pack_grouped(g1, g2), 16), dict(counts=counts)),
@@ -281,11 +320,12 @@ def test_no_graph_break_and_the_same_bits():
     a, b1, b2 = dual_operands()
     ga, g1, g2 = grouped_operands()
     q, k = normal(2, 4, 9, 64), normal(2, 2, 12, 64)
+    layer = tt.pack(b1, b2), tt.pack_gemm(normal(64, 24))
 
     def all_of_them(a, ga, q):
         out = torch.zeros_like(ga[:, :16])
         tt.grouped_gemm(ga, g1, offsets=OFFSETS, out=out)
-        return (tt.dual_gemm(a * 2, b1, b2) + 1, tt.grouped_dual_gemm(ga, g1, g2, offsets=OFFSETS), out,
+        return (tt.gated_mlp(a, *layer) + 1, tt.gemm(a * 2, b1), tt.dual_gemm(a * 2, b1, b2) + 1, tt.grouped_dual_gemm(ga, g1, g2, offsets=OFFSETS), out,
                 tt.attention(q, k, k, causal=True), *tt.attention(q, k, k, return_lse=True))
 
     for eager, one in zip(all_of_them(a, ga, q), compiled(all_of_them)(a, ga, q)):
@@ -440,8 +480,8 @@ REFUSED = [
      "b1 and b2 are fp8_row and fp8_tensor, expected one format"),
     (lambda: tt.dual_gemm(thresher.Fp8(A.to(torch.float8_e4m3fn), torch.ones(4), per="row"), B1, B2), "a.scales has the shape .4., expected .5."),
     (lambda: tt.dual_gemm(A.to(torch.float8_e4m3fn), B1, B2), "a is float8_e4m3fn, expected float16"),
-    (lambda: ops.dual_gemm(A, B1, B2, b_format="fp8_row"), "the format of b1 is 'fp8_row', but b1_scales are missing"),
-    (lambda: ops.dual_gemm(A, B1, B2, b1_global_scale=torch.ones(1)), "b1_global_scale is given without b1_scales"),
+    (lambda: called(ops.dual_gemm, A, B1, B2, b_format="fp8_row"), "the format of b1 is 'fp8_row', but b1_scales are missing"),
+    (lambda: called(ops.dual_gemm, A, B1, B2, b1_global_scale=torch.ones(1)), "b1_global_scale is given without b1_scales"),
     (lambda: tt.grouped_gemm(GA, G1), "neither offsets nor counts are given"),
     (lambda: tt.grouped_gemm(GA, G1, offsets=OFFSETS.long()), "offsets is int64"),
     (lambda: tt.grouped_gemm(GA, G1, offsets=OFFSETS[:3]), "offsets has the shape"),
@@ -461,8 +501,14 @@ REFUSED = [
     (lambda: tt.dual_gemm_packed(A, [1], 24), "weights is of the type list, expected a tensor"),
     (lambda: tt.dual_gemm_packed(A, tt.pack_grouped(G1), 24), "it holds the weights of 3 experts"),
     (lambda: tt.grouped_gemm_packed(GA, P, 24, offsets=OFFSETS), "it holds the weights of a dual GEMM"),
+    (lambda: tt.gemm(A, B1, bias=[1]), "bias is of the type list, expected a tensor"),
+    (lambda: tt.gemm_packed(A, P, 24), "it holds the weights of a dual GEMM"),
+    (lambda: tt.gated_mlp(A, P, tt.pack_gemm(B1)), "gate and up are .24, 64. and down .24, 64., expected .N, K. and .K, N."),
+    (lambda: tt.gated_mlp(A[0], P, P), "x has 1 dimensions, expected 2"),
+    (lambda: tt.gated_mlp(A, P, P, intermediate_dtype=torch.float32), "intermediate_dtype is float32, expected float16 or bfloat16"),
+    (lambda: tt.moe(GA, P, P, OFFSETS, OFFSETS), "it holds the weights of a dual GEMM"),
     (lambda: tt.pack(B1, B2[:4]), "b2 has the shape"),
-    (lambda: tt.GatedMLP(B1, B2, torch.ones(3, 4)), "expected .N, K. and"),
+    (lambda: tt.GatedMLP(B1, B2, torch.ones(3, 8)), "expected .N, K. and .K, N."),
     (lambda: tt.GatedMLP(B1, B2, 3), "down is 3, expected a tensor of 2 dimensions"),
     (lambda: tt.GatedMLP.from_float(torch.nn.Linear(2, 2)), "the module has no layer gate_proj or w1"),
     (lambda: tt.GatedMLP.from_float(Float(8, 8, bias=True)), "the layer gate_proj has a bias"),
@@ -484,7 +530,7 @@ def test_refused(call, sentence):
 
 def test_types_that_the_operator_does_not_take_are_refused_by_torch():
     with pytest.raises(thresher.InvalidArgumentError, match="b2 is None, expected a tensor"):
-        ops.dual_gemm(A, B1, None)
+        called(ops.dual_gemm, A, B1, None)
     with pytest.raises((RuntimeError, TypeError)):
         ops.attention(Q, Q, Q, causal="yes")
     with pytest.raises((RuntimeError, NotImplementedError)):
@@ -513,8 +559,8 @@ def plans_made():
 
 
 def test_warm_calls_need_no_plan():
-    mlp = tt.GatedMLP(normal(24, 64), normal(24, 64), normal(32, 24))
-    moe = tt.MoE(normal(3, 2 * 24, 32), normal(3, 40, 24), order="gate_first")
+    mlp = tt.GatedMLP(normal(24, 64), normal(24, 64), normal(64, 24))
+    moe = tt.MoE(normal(3, 2 * 24, 32), normal(3, 32, 24), order="gate_first")
     before = plans_made()
     tt.warm(torch.nn.Sequential(mlp, moe), 40, choices=2)
     made = plans_made()
@@ -564,5 +610,5 @@ def test_a_capture_that_would_plan_is_refused(monkeypatch):
 
 
 def test_a_mixture_without_tokens():
-    moe = tt.MoE(normal(3, 2 * 24, 32), normal(3, 40, 24), order="gate_first")
-    assert moe(normal(0, 32), torch.zeros(0, 2, dtype=torch.int64), torch.zeros(0, 2)).shape == (0, 40)
+    moe = tt.MoE(normal(3, 2 * 24, 32), normal(3, 32, 24), order="gate_first")
+    assert moe(normal(0, 32), torch.zeros(0, 2, dtype=torch.int64), torch.zeros(0, 2)).shape == (0, 32)

@@ -1,6 +1,6 @@
 """Fused kernels for transformer inference: gated MLP, mixture of experts and attention.
 
-`thresher.numpy` computes on NumPy arrays, `thresher.jax` on JAX's, `thresher.torch` on PyTorch's tensors, on a GPU or on this CPU.
+`thresher.numpy` computes on NumPy arrays, `thresher.cupy` on CuPy's, `thresher.jax` on JAX's, `thresher.torch` on PyTorch's tensors.
 Importing this package imports none of them. `thresher.tournament` lets kernels compete, yours written in Python among them.
 
     from thresher.numpy import dual_gemm
@@ -66,7 +66,7 @@ def device_name(device: str = "cpu") -> str:
 
 
 def strategies(operation: str, device: str = "cpu") -> list[str]:
-    """The strategies that a device offers for "dual_gemm", "grouped_dual_gemm", "grouped_gemm" or "attention"."""
+    """The strategies that a device offers for "dual_gemm", "gemm", "grouped_dual_gemm", "grouped_gemm" or "attention"."""
     from ._library import strategies
 
     return strategies(operation, device)
@@ -81,7 +81,7 @@ def __getattr__(name: str):
         from . import _tournament
 
         return getattr(_tournament, name)
-    if name in ("jax", "numpy", "torch"):
+    if name in ("cupy", "jax", "numpy", "torch"):
         import importlib
 
         return importlib.import_module(f"{__name__}.{name}")

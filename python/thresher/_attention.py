@@ -50,6 +50,13 @@ class Serving(NamedTuple):
 PLAIN = Serving()
 
 
+class Prepared(NamedTuple):
+    plan: Plan
+    strides: list
+    table_stride: int
+    descale_strides: list
+
+
 class Shape(NamedTuple):
     batch: int
     heads: int
@@ -141,19 +148,30 @@ def out_shape(q_shape: tuple, v_shape: tuple) -> tuple:
 
 def run(q: Operand, k: Operand, v: Operand, out: Operand, lse: Operand | None, cu_seqlens_q: Operand | None,
         cu_seqlens_k: Operand | None, options: Options, serving: Serving = PLAIN, *, place: Place = HOST, threads: int = 0,
-        strategy: str | None = None) -> None:
-    """out = softmax(q·kᵀ·scale + mask)·v for each batch and head."""
+        strategy: str | None = None) -> Prepared | None:
+    """out = softmax(q·kᵀ·scale + mask)·v for each batch and head. Returns what such a call is made again with, without pages and
+    what else serving adds; None of others."""
     named = strategy_of(strategy)
     extra = (lse, cu_seqlens_q, cu_seqlens_k, *serving)
     key = ("attention", q[2:6], k[2:6], v[2:6], out[2:6], tuple(one and one[2:6] for one in extra), options, threads, named)
     call = calls.get(key) or calls.make(key, lambda: _prepared(q, k, v, out, extra, options, place, threads, named))
     expect_apart(out, q, k, v, lse)
-    plan, strides, table_stride, descale_strides = call
-    pointers = [one and one.pointer for one in extra]
-    lib.check(lib.library().thresher_attention_run_serving_flat(
+    if not _is_plain(q, k, v, serving):
+        pointers = [one and one.pointer for one in extra]
+        lib.check(lib.library().thresher_attention_run_serving_flat(
+            call.plan.handle, place.stream, q.pointer, call.strides[0], k.pointer, call.strides[1], v.pointer,
+            call.strides[2], out.pointer, call.strides[3], *pointers[:4], call.table_stride, *pointers[4:6], pointers[6],
+            call.descale_strides[0], pointers[7], call.descale_strides[1], place.workspace(call.plan.workspace_bytes)))
+        return None
+    plan, strides = call.plan, call.strides
+    lib.check(plan.run(
         plan.handle, place.stream, q.pointer, strides[0], k.pointer, strides[1], v.pointer, strides[2], out.pointer, strides[3],
-        *pointers[:4], table_stride, *pointers[4:6], pointers[6], descale_strides[0], pointers[7], descale_strides[1],
-        place.workspace(plan.workspace_bytes)))
+        *(one and one.pointer for one in extra[:3]), place.workspace(plan.workspace_bytes)))
+    return call
+
+
+def _is_plain(q: Operand, k: Operand, v: Operand, serving: Serving) -> bool:
+    return serving == PLAIN and k.format == q.format and v.shape[-1] == q.shape[-1]
 
 
 def _strides(operand: Operand) -> c.Array | None:
@@ -181,7 +199,7 @@ def _descale_strides(descale: Operand | None, batch: int, kv_heads: int) -> c.Ar
 
 
 def _prepared(q: Operand, k: Operand, v: Operand, out: Operand, extra: tuple, options: Options, place: Place, threads: int,
-              strategy: bytes | None) -> tuple:
+              strategy: bytes | None) -> Prepared:
     lse, cu_seqlens_q, cu_seqlens_k, *rest = extra
     serving = Serving(*rest)
     shape = shape_of(q, k, v, cu_seqlens_q, cu_seqlens_k, serving)
@@ -207,4 +225,4 @@ def _prepared(q: Operand, k: Operand, v: Operand, out: Operand, extra: tuple, op
                     int(has_lengths), shape.page_size, shape.pages, int(serving.sinks is not None), strategy, None, 0, threads)
 
     key = ("attention", q.device, q.format, kv_format(k), shape, options, has_lengths, serving.sinks is not None, threads, strategy)
-    return planned(key, place, make), [_strides(one) for one in (q, k, v, out)], table_stride, descale_strides
+    return Prepared(planned(key, place, make), [_strides(one) for one in (q, k, v, out)], table_stride, descale_strides)

@@ -31,15 +31,18 @@ class _Tensor(c.Structure):
 _FORMATS = {(2, 32): FP32, (2, 16): FP16, (4, 16): BF16, (10, 8): FP8_E4M3, (0, 32): INT32, (1, 8): UINT8}
 _DEVICES = {1: CPU, 3: CPU, 2: CUDA, 13: CUDA}  # CPU, pinned, CUDA, managed
 
+_STREAMED = (2, 13)  # devices that take a stream, of which 1 is the default one
+
 _pointer = c.pythonapi.PyCapsule_GetPointer
 _pointer.restype = c.c_void_p
 _pointer.argtypes = [c.py_object, c.c_char_p]
 
 
-def operand(name: str, array) -> tuple[Operand, object]:
-    """The operand, and what must be kept for as long as it is used."""
+def operand(name: str, array, stream: int | None = None) -> tuple[Operand, object]:
+    """The operand, and what must be kept for as long as it is used. stream: of a GPU, in whose order it is used."""
     try:
-        capsule = array.__dlpack__()
+        device = array.__dlpack_device__()[0] if stream is not None else None
+        capsule = array.__dlpack__(stream=stream or 1) if device in _STREAMED else array.__dlpack__()
         address = _pointer(capsule, b"dltensor")
     except Exception as error:  # whatever the exporter raises
         refuse(f"{name} cannot be had by DLPack: {error}")

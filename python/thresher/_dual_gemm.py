@@ -9,25 +9,27 @@ from ._options import OPERAND_FORMATS, OUTPUT_FORMATS, expect_sixteen_bits_on_gp
 from ._packed import Block, Handle, opened
 from ._packed import made as made_weights
 from ._packed import numerics_of
-from ._plans import HOST, Place, Plan, calls, made, planned, row_bucket
+from ._plans import HOST, Place, Plan, RowsCall, calls, made, planned, row_bucket
 
 
 def run(a: Operand, b1: Operand, b2: Operand, out: Operand, activation: tuple, *, place: Place = HOST, threads: int = 0,
-        strategy: str | None = None) -> None:
+        strategy: str | None = None) -> RowsCall:
     """out[M,N] = activation(a·b1ᵀ) ∘ (a·b2ᵀ)."""
     named = strategy_of(strategy)
     key = ("dual_gemm", a[2:6], b1[1:], b2[1:], out[2:6], activation, threads, named)
     call = calls.get(key) or calls.make(key, lambda: _prepared(a, b1, b2, out, activation, place, threads, named))
-    _run(call, a, out, place)
+    call.run(a, out, place)
+    return call
 
 
 def run_packed(a: Operand, weights: Block, out: Operand, activation: tuple, *, place: Place = HOST, threads: int = 0,
-               strategy: str | None = None) -> None:
+               strategy: str | None = None) -> RowsCall:
     """The same of packed weights."""
     named = strategy_of(strategy)
     key = ("dual_gemm_packed", a[2:6], weights.operand[1:6], weights.header, out[2:6], activation, threads, named)
     call = calls.get(key) or calls.make(key, lambda: _prepared_packed(a, weights, out, activation, place, threads, named))
-    _run(call, a, out, place)
+    call.run(a, out, place)
+    return call
 
 
 def pack(b1: Operand, b2: Operand, numerics: str) -> Handle:
@@ -35,16 +37,6 @@ def pack(b1: Operand, b2: Operand, numerics: str) -> Handle:
     gate, up = _pointers(b1), _pointers(b2)
     return made_weights("dual_gemm", lib.library().thresher_dual_gemm_pack_flat, *b1.device, b1.format, columns, depth, *gate, *up,
                         b1.scale_layout, numerics_of(numerics))
-
-
-def _run(call: tuple[Plan, int, int], a: Operand, out: Operand, place: Place) -> None:
-    plan, a_stride, out_stride = call
-    lib.check(_run_flat()(plan.handle, place.stream, a.shape[0], a.pointer, a_stride, a.scales, a.scale_layout, a.global_scale,
-                          out.pointer, out_stride, place.workspace(plan.workspace_bytes)))
-
-
-def _run_flat():
-    return lib.library().thresher_dual_gemm_run_flat
 
 
 def _shape_of_weights(b1: Operand, b2: Operand) -> tuple[int, int]:
@@ -70,7 +62,7 @@ def _expect_rows(a: Operand, out: Operand, columns: int) -> None:
 
 
 def _prepared(a: Operand, b1: Operand, b2: Operand, out: Operand, activation: tuple, place: Place, threads: int,
-              strategy: bytes | None) -> tuple[Plan, int, int]:
+              strategy: bytes | None) -> RowsCall:
     expect_rank(a, 2, "[M, K]")
     expect_rank(b1, 2, "[N, K]")
     expect_shape(b1, (b1.shape[0], a.shape[1]), "[N, K] with the K of a")
@@ -88,11 +80,11 @@ def _prepared(a: Operand, b1: Operand, b2: Operand, out: Operand, activation: tu
 
     key = ("dual_gemm", a.device, bucket, columns, depth, a.format, b1.format, out.format, activation, gate, up, b1.scale_layout,
            threads, strategy)
-    return planned(key, place, make), row_stride(a), row_stride(out)
+    return RowsCall(planned(key, place, make), row_stride(a), row_stride(out))
 
 
 def _prepared_packed(a: Operand, weights: Block, out: Operand, activation: tuple, place: Place, threads: int,
-                     strategy: bytes | None) -> tuple[Plan, int, int]:
+                     strategy: bytes | None) -> RowsCall:
     expect_rank(a, 2, "[M, K]")
     expect_same_device(a, weights.operand, out)
     held = opened("dual_gemm", weights)
@@ -107,4 +99,4 @@ def _prepared_packed(a: Operand, weights: Block, out: Operand, activation: tuple
                     (c.c_float * 3)(*constants), strategy, None, threads)
 
     key = ("dual_gemm_packed", weights.operand[1:6], weights.header, bucket, a.format, out.format, activation, threads, strategy)
-    return planned(key, place, make), row_stride(a), row_stride(out)
+    return RowsCall(planned(key, place, make), row_stride(a), row_stride(out))

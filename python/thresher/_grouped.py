@@ -44,21 +44,32 @@ class Rows(NamedTuple):
     row_weights: Operand | None
 
 
+class Call(NamedTuple):
+    """What a call needs beside the operands."""
+
+    plan: Plan
+    count: int
+    tokens: int
+    a_stride: int
+    out_stride: int
+
+
 def run(a: Operand, weights: Weights | Block, rows: Rows, out: Operand, activation: tuple | None, *, place: Place = HOST,
-        threads: int = 0, strategy: str | None = None) -> None:
+        threads: int = 0, strategy: str | None = None) -> Call:
     """The rows of `out` that experts own: each with the weights of its expert."""
     named = strategy_of(strategy)
     key = ("grouped", a[2:6], _key_of(weights),
            tuple(one and one[2:6] for one in (*rows[:3], rows.row_weights)), rows.row_ids_divisor, out[2:6], activation, threads,
            named)
     call = calls.get(key) or calls.make(key, lambda: _prepared(a, weights, rows, out, activation, place, threads, named))
-    plan, count, tokens, a_stride, out_stride = call
     groups = rows.counts if rows.offsets is None else rows.offsets
     assert groups is not None
-    lib.check(lib.library().thresher_grouped_run_flat(
-        plan.handle, place.stream, a.scale_layout, count, tokens, a.pointer, a_stride, a.scales, a.global_scale, out.pointer,
-        out_stride, groups.pointer, rows.row_ids and rows.row_ids.pointer, rows.row_weights and rows.row_weights.pointer,
+    plan = call.plan
+    lib.check(plan.run(
+        plan.handle, place.stream, a.scale_layout, call.count, call.tokens, a.pointer, call.a_stride, a.scales, a.global_scale,
+        out.pointer, call.out_stride, groups.pointer, rows.row_ids and rows.row_ids.pointer, rows.row_weights and rows.row_weights.pointer,
         place.workspace(plan.workspace_bytes)))
+    return call
 
 
 def pack(weights: Weights, numerics: str) -> Handle:
@@ -186,7 +197,7 @@ def _held(weights: Weights | Block, has_activation: bool) -> _Held:
 
 
 def _prepared(a: Operand, weights: Weights | Block, rows: Rows, out: Operand, activation: tuple | None, place: Place, threads: int,
-              strategy: bytes | None) -> tuple[Plan, int, int, int, int]:
+              strategy: bytes | None) -> Call:
     held = _held(weights, activation is not None)
     layout, count, tokens = rows_of(a, held.experts, rows.offsets, rows.counts, rows.row_ids)
     expect_format(a, *OPERAND_FORMATS)
@@ -217,4 +228,4 @@ def _prepared(a: Operand, weights: Weights | Block, rows: Rows, out: Operand, ac
 
     key = ("grouped", a.device, layout, most_rows, most_tokens, rows.row_ids_divisor, a.format, out.format, kind, constants,
            has_row_weights, held.key, threads, strategy)
-    return planned(key, place, make), count, tokens, row_stride(a), row_stride(out)
+    return Call(planned(key, place, make), count, tokens, row_stride(a), row_stride(out))

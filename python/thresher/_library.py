@@ -18,6 +18,8 @@ class Device(c.Structure):
     _fields_ = [("kind", _I), ("ordinal", _I)]
 
 
+PLANS = ("dual_gemm", "gemm", "grouped", "gated_mlp", "moe", "attention")
+
 _SIGNATURES = {
     "thresher_version": (_S, []),
     "thresher_last_error": (_S, []),
@@ -28,16 +30,25 @@ _SIGNATURES = {
     "thresher_dual_gemm_plan_flat": (_I, [_P, _L, _I, _I, _I, _P, _S, _S, _I, _P]),
     "thresher_dual_gemm_pack_flat": (_I, [_I, _I, _I, _L, _L, *_MATRIX, *_MATRIX, _I, _I, _P]),
     "thresher_grouped_pack": (_I, [_P, _I, _P]),
-    "thresher_dual_gemm_run_flat": (_I, [_P, _P, _L, _P, _L, _P, _I, _P, _P, _L, _P]),
+    **{f"thresher_{kind}_run_flat": (_I, [_P, _P, _L, _P, _L, _P, _I, _P, _P, _L, _P]) for kind in ("dual_gemm", "gemm", "gated_mlp")},
+    "thresher_gemm_plan": (_I, [Device, _P, _P, _P, _P]),
+    "thresher_gemm_plan_raw": (_I, [Device, _P, _P, _P, _I, _P, _P]),
+    "thresher_gemm_weights_of_expert": (_I, [_P, _P]),
+    "thresher_gemm_weights_destroy": (None, [_P]),
+    "thresher_gated_mlp_plan": (_I, [Device, _P, _P, _P, _P, _P]),
+    "thresher_gated_mlp_weights_of_parts": (_I, [_P, _P, _P]),
+    "thresher_gated_mlp_weights_destroy": (None, [_P]),
+    "thresher_moe_plan": (_I, [Device, _P, _P, _P, _P, _P, _P]),
+    "thresher_moe_run_flat": (_I, [_P, _P, _L, _P, _L, _P, _I, _P, _P, _P, _P, _L, _P]),
     "thresher_grouped_run_flat": (_I, [_P, _P, _I, _L, _L, _P, _L, _P, _P, _P, _L, _P, _P, _P, _P]),
     "thresher_attention_plan_serving_flat": (
         _I,
         [_I, _I, _I, _I, *[_L] * 7, _I, _P, _L, _L, _P, _I, _L, _L, _I, _S, _S, _I, _I, _P],
     ),
+    "thresher_attention_run_flat": (_I, [_P] * 14),
     "thresher_attention_run_serving_flat": (_I, [*[_P] * 14, _L, *[_P] * 7]),
-    **{f"thresher_{kind}_destroy": (None, [_P]) for kind in ("dual_gemm", "grouped", "attention")},
-    **{f"thresher_{kind}_workspace_bytes": (_Z, [_P]) for kind in ("dual_gemm", "grouped", "attention")},
-    **{f"thresher_{kind}_strategy": (_S, [_P]) for kind in ("dual_gemm", "grouped", "attention")},
+    **{f"thresher_{kind}_destroy": (None, [_P]) for kind in PLANS},
+    **{f"thresher_{kind}_workspace_bytes": (_Z, [_P]) for kind in PLANS},
     **{
         f"thresher_{kind}_weights_{name}": signature
         for kind in ("dual_gemm", "grouped")
@@ -114,6 +125,78 @@ class thresher_grouped_weights_view(Versioned):
     ]
 
 
+class thresher_matrix(Versioned):
+    _fields_ = [
+        ("struct_size", c.c_uint32),
+        ("format", _I),
+        ("data", _P),
+        ("shape", _L * 2),
+        ("device", Device),
+        ("row_stride", _L),
+        ("scales", _P),
+        ("global_scale", _P),
+        ("scale_layout", _I),
+        ("scales_are_powers_of_two", _I),
+    ]
+
+
+class thresher_gemm_problem(Versioned):
+    _fields_ = [
+        ("struct_size", c.c_uint32),
+        ("a", _I),
+        ("b", _I),
+        ("out", _I),
+        ("m", _L),
+        ("n", _L),
+        ("k", _L),
+        ("bias", _I),
+        ("reserved", _I),
+    ]
+
+
+class thresher_gated_mlp_problem(Versioned):
+    _fields_ = [
+        ("struct_size", c.c_uint32),
+        ("x", _I),
+        ("tokens", _L),
+        ("hidden_size", _L),
+        ("intermediate_size", _L),
+        ("gate_up", _I),
+        ("intermediate", _I),
+        ("down", _I),
+        ("out", _I),
+        ("activation", _I),
+        ("alpha", c.c_float),
+        ("limit", c.c_float),
+        ("up_offset", c.c_float),
+    ]
+
+
+class thresher_moe_problem(Versioned):
+    _fields_ = [
+        ("struct_size", c.c_uint32),
+        ("x", _I),
+        ("experts", _L),
+        ("tokens", _L),
+        ("top_k", _L),
+        ("hidden_size", _L),
+        ("intermediate_size", _L),
+        ("expected_rows", _L),
+        ("gate_up", _I),
+        ("intermediate", _I),
+        ("down", _I),
+        ("rows", _I),
+        ("out", _I),
+        ("activation", _I),
+        ("alpha", c.c_float),
+        ("limit", c.c_float),
+        ("up_offset", c.c_float),
+        ("gate_up_bias", _I),
+        ("down_bias", _I),
+        ("reserved", _I),
+    ]
+
+
 class thresher_packed_info(Versioned):
     _fields_ = [
         ("struct_size", c.c_uint32),
@@ -184,7 +267,7 @@ def device_name(device: str = "cpu") -> str:
 
 
 def strategies(operation: str, device: str = "cpu") -> list[str]:
-    kinds = {"dual_gemm": "dual_gemm", "grouped_dual_gemm": "grouped", "grouped_gemm": "grouped", "attention": "attention"}
+    kinds = {"dual_gemm": "dual_gemm", "gemm": "gemm", "grouped_dual_gemm": "grouped", "grouped_gemm": "grouped", "attention": "attention"}
     if operation not in kinds:
         refuse(f"the operation is {operation!r}, expected one of {', '.join(kinds)}")
     text = c.create_string_buffer(4096)

@@ -21,6 +21,9 @@ SCALE_LAYOUTS = {"row_major": 0, "blocked": 1}
 FP8_FORMATS = {"tensor": FP8_TENSOR, "row": FP8_ROW, "block": FP8_BLOCK}
 
 
+TOKENS = ("a", "x")  # the arguments whose rows are tokens; all others with scales are weights
+
+
 class Operand(NamedTuple):
     """A tensor, borrowed for a call. Strides count elements. NVFP4 has the shape and strides of its elements."""
 

@@ -61,6 +61,19 @@ class Handle:
             destroy(self.handle)
 
 
+class Part:
+    """A handle of weights that share the memory of others."""
+
+    def __init__(self, kind: str, make, *arguments):
+        self.handle = c.c_void_p()
+        self._destroy = getattr(lib.library(), f"thresher_{kind}_weights_destroy")
+        lib.check(make(*arguments, c.byref(self.handle)))
+
+    def __del__(self):
+        if self.handle:
+            self._destroy(self.handle)
+
+
 # By what and where they are: of weights that were looked at last, what they hold.
 _handles = Kept(1024)
 

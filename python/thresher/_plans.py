@@ -6,24 +6,24 @@ import mmap
 import os
 import threading
 from collections.abc import Callable
+from typing import TYPE_CHECKING, NamedTuple
 
 from ._library import check, library
+
+if TYPE_CHECKING:
+    from ._operands import Operand
 
 
 class Plan:
     """A handle of the C interface."""
 
-    __slots__ = ("handle", "workspace_bytes", "_kind", "_destroy")
+    __slots__ = ("handle", "workspace_bytes", "run", "_destroy")
 
     def __init__(self, kind: str, handle: c.c_void_p):
         self.handle = handle
-        self._kind = kind
+        self.run = getattr(library(), f"thresher_{kind}_run_flat")
         self._destroy = getattr(library(), f"thresher_{kind}_destroy")  # here, since at the interpreter's end names are gone
         self.workspace_bytes = getattr(library(), f"thresher_{kind}_workspace_bytes")(handle)
-
-    @property
-    def strategy(self) -> str:
-        return getattr(library(), f"thresher_{self._kind}_strategy")(self.handle).decode()
 
     def __del__(self):
         self._destroy(self.handle)
@@ -33,7 +33,7 @@ class Kept:
     """Values by keys; those that were not used for longest are dropped beyond `most`. For several threads."""
 
     def __init__(self, most: int):
-        self._most = most
+        self.most = most
         self._values: collections.OrderedDict = collections.OrderedDict()
         self._making = threading.RLock()
         os.register_at_fork(after_in_child=self._unlock)  # another thread may have held it
@@ -57,7 +57,7 @@ class Kept:
             value = self.get(key)
             if value is None:
                 value = self._values[key] = make()
-                while len(self._values) > self._most:
+                while len(self._values) > self.most:
                     self._values.popitem(last=False)
             return value
 
@@ -80,6 +80,19 @@ def made(kind: str, function, *arguments) -> Plan:
     handle = c.c_void_p()
     check(function(*arguments, c.byref(handle)))
     return Plan(kind, handle)
+
+
+class RowsCall(NamedTuple):
+    """A call that makes rows of `a` into rows of the output: what it needs beside the operands."""
+
+    plan: Plan
+    a_stride: int
+    out_stride: int
+
+    def run(self, a: "Operand", out: "Operand", place: "Place") -> None:
+        plan = self.plan
+        check(plan.run(plan.handle, place.stream, a.shape[0], a.pointer, self.a_stride, a.scales, a.scale_layout, a.global_scale,
+                       out.pointer, self.out_stride, place.workspace(plan.workspace_bytes)))
 
 
 def row_bucket(rows: int) -> int:

@@ -1,7 +1,8 @@
-"""The operations on JAX's arrays, under `jax.jit` too, by this CPU.
+"""The operations on JAX's arrays, under `jax.jit` too, by this CPU or a GPU.
 
-Outside of a transformation a function computes at once; traced, it is a call of the host (`jax.pure_callback`) in the compiled
-program, and `jax.vmap` makes one call after the other. There is no derivative: `jax.grad` through a function is refused.
+Outside of a transformation a function of arrays on the CPU computes at once; traced, it is a foreign function of XLA in the compiled
+program (libthresher_jax.so), on a GPU in the program's stream and XLA's memory, and without that library a call of the host
+(`jax.pure_callback`) on the CPU alone. `jax.vmap` makes one call after the other. There is no derivative: `jax.grad` is refused.
 
 Every function raises InvalidArgumentError with one sentence when shapes, types or options do not fit together, while it is
 traced too; what only values tell (the header of packed weights) is raised where the compiled program is run, by JAX, with the
@@ -16,14 +17,16 @@ import jax
 import jax.numpy as jnp
 import numpy as _np
 
-from . import _attention, _grouped
+from . import _attention, _gemm, _grouped, _layers
 from . import _dual_gemm as _dual
 from . import _library as _lib
 from . import _operands as _of
 from . import _options
 from . import numpy as _on_host
 from ._errors import UnsupportedError
+from ._array_functions import dtype_name as _dtype_name
 from ._fp8 import Fp8
+from ._jax_native import native
 from ._library import refuse as _refuse
 from ._nvfp4 import Nvfp4
 from ._packed import PackedInfo
@@ -36,11 +39,16 @@ __all__ = [
     "attention",
     "dual_gemm",
     "dual_gemm_packed",
+    "gated_mlp",
+    "gemm",
+    "gemm_packed",
     "grouped_dual_gemm",
     "grouped_dual_gemm_packed",
     "grouped_gemm",
     "grouped_gemm_packed",
+    "moe",
     "pack",
+    "pack_gemm",
     "pack_grouped",
     "packed_info",
 ]
@@ -66,7 +74,7 @@ def _operand(name: str, value: Any) -> _of.Operand:
                          _optional(f"{name}.global_scale", value.global_scale), value.scale_layout)
     if isinstance(value, Fp8):
         return _of.fp8(_operand(f"{name}.values", value.values), _operand(f"{name}.scales", value.scales), value.per,
-                       value.scale_layout, are_tokens=name == "a")
+                       value.scale_layout, are_tokens=name in _of.TOKENS)
     array = _array(name, value)
     format = _of.FORMATS.get(array.dtype.name)
     if format is None or format == _lib.NVFP4:
@@ -95,34 +103,52 @@ def _dtype(out_dtype: DType, *formats: int) -> Any:
 
 
 def _expect_cpu(leaves: list) -> None:
-    platforms = {device.platform for one in leaves if isinstance(one, jax.Array) and not isinstance(one, jax.core.Tracer)
-                 for device in one.devices()}
+    platforms = _platforms(leaves)
     if platforms - {"cpu"}:
-        raise UnsupportedError(f"an array lies on {', '.join(sorted(platforms))}, and thresher.jax computes on the CPU alone: put it there "
-                               f"with jax.device_put")
+        raise UnsupportedError(f"an array lies on {', '.join(sorted(platforms))}, and is needed on the CPU: put it there with jax.device_put")
 
 
-def _call(compute: Callable, result: Any, *operands: Any) -> Any:
-    """compute(*operands) on the host, where `result` is a pytree of the shapes that come back."""
+def _platforms(leaves: list) -> set:
+    return {device.platform for one in leaves if isinstance(one, jax.Array) and not isinstance(one, jax.core.Tracer)
+            for device in one.devices()}
+
+
+def _call(function: str, result: Any, operands: dict, options: dict, n: int | None = None) -> Any:
+    """The function of thresher.numpy of that name, where `result` is a pytree of the shapes that come back. n: what packed weights
+    must have."""
+    operands = {name: one for name, one in operands.items() if one is not None}
     leaves = jax.tree_util.tree_leaves(operands)
-    _expect_cpu(leaves)
 
-    def on_host(*given):
-        return compute(*jax.tree_util.tree_map(_np.asarray, given))
+    def on_host(given):
+        arrays = jax.tree_util.tree_map(_np.asarray, given)
+        if n is not None:
+            _expect_columns(arrays["weights"], n)
+        return getattr(_on_host, function)(**arrays, **options)
 
-    if not any(isinstance(one, jax.core.Tracer) for one in leaves):
-        return jax.tree_util.tree_map(jnp.asarray, on_host(*operands))
+    is_traced = any(isinstance(one, jax.core.Tracer) for one in leaves)
+    if native is None:
+        _expect_cpu(leaves)
+    if not is_traced and _platforms(leaves) <= {"cpu"}:
+        return jax.tree_util.tree_map(jnp.asarray, on_host(operands))
 
     @jax.custom_jvp
-    def traced(*given):
-        return jax.pure_callback(on_host, result, *given, vmap_method="sequential")
+    def in_program(given):
+        if native is not None:
+            return native.call(function, result, given, options)
+        return jax.pure_callback(on_host, result, given, vmap_method="sequential")
 
-    @traced.defjvp
+    @in_program.defjvp
     def no_derivative(primals, tangents):
         raise UnsupportedError("thresher has no backward pass, but a derivative of its result is asked for: put jax.lax.stop_gradient "
                                "around its inputs")
 
-    return traced(*operands)
+    return in_program(operands)
+
+
+def _expect_columns(weights: Any, n: int) -> None:
+    held = _on_host.packed_info(weights).n
+    if held != n:
+        _refuse(f"n is {n}, but the weights have N = {held}")
 
 
 def _shaped(shape: tuple, dtype: Any) -> jax.ShapeDtypeStruct:
@@ -141,17 +167,22 @@ def dual_gemm(a: Operand, b1: Operand, b2: Operand, *, activation: str = "silu",
     _of.expect_shape(tokens, (tokens.shape[0], depth), "[M, K] with the K of b1")
     options = _activation(activation, alpha, limit, up_offset, threads)
     dtype = _dtype(out_dtype, tokens.format, gate.format)
-    return _call(lambda *given: _on_host.dual_gemm(*given, out_dtype=dtype.name, **options), _shaped((tokens.shape[0], columns), dtype), a, b1, b2)
+    return _call("dual_gemm", _shaped((tokens.shape[0], columns), dtype), dict(a=a, b1=b1, b2=b2), dict(out_dtype=dtype.name, **options))
 
 
 def _activation(activation: str, alpha: float, limit: float, up_offset: float, threads: int) -> dict:
-    _options.activation_of(activation, alpha, limit, up_offset)
+    _, (alpha, limit, up_offset) = _options.activation_of(activation, alpha, limit, up_offset)
     return dict(activation=activation, alpha=alpha, limit=limit, up_offset=up_offset, threads=_options.threads_of(threads))
 
 
 def pack(b1: Operand, b2: Operand, *, numerics: str = "exact") -> jax.Array:
     """The weights of dual_gemm_packed as one uint8 array [bytes], as thresher.numpy.pack makes them."""
     return _packed_here(_on_host.pack, b1, b2, numerics=numerics)
+
+
+def pack_gemm(b: Operand, *, bias: Array | None = None, numerics: str = "exact") -> jax.Array:
+    """The weights of gemm_packed and of gated_mlp's down, uint8 [bytes], as thresher.numpy.pack_gemm makes them."""
+    return _packed_here(_on_host.pack_gemm, b, bias=bias, numerics=numerics)
 
 
 def pack_grouped(b1: Operand, b2: Operand | None = None, *, order: str | None = None, bias1: Array | None = None,
@@ -185,8 +216,8 @@ def dual_gemm_packed(a: Operand, weights: Array, n: int, *, activation: str = "s
     _of.expect_rank(tokens, 2, "[M, K]")
     options = _activation(activation, alpha, limit, up_offset, threads)
     dtype = _dtype(out_dtype, tokens.format, tokens.format)
-    return _call(_held_to(n, lambda *given: _on_host.dual_gemm_packed(*given, out_dtype=dtype.name, **options)),
-                 _shaped((tokens.shape[0], _columns(n)), dtype), a, _weights(weights))
+    return _call("dual_gemm_packed", _shaped((tokens.shape[0], _columns(n)), dtype), dict(a=a, weights=_weights(weights)),
+                 dict(out_dtype=dtype.name, **options), n)
 
 
 def _columns(n: int) -> int:
@@ -198,37 +229,87 @@ def _weights(weights: Array) -> Array:
     return weights
 
 
-def _held_to(n: int, compute: Callable) -> Callable:
-    def checked(a, weights, *rest):
-        held = _on_host.packed_info(weights).n
-        if held != n:
-            _refuse(f"n is {n}, but the weights have N = {held}")
-        return compute(a, weights, *rest)
+def gemm(a: Operand, b: Operand, *, bias: Array | None = None, out_dtype: DType = None, threads: int = 0) -> jax.Array:
+    """a·bᵀ + bias, as a down projection is.
 
-    return checked
+    a: [M, K]; b: [N, K]; bias: [N]. Everything as in thresher.numpy.gemm. Returns [M, N].
+    """
+    tokens, weights, offset = _operand("a", a), _operand("b", b), _optional("bias", bias)
+    _of.expect_rank(tokens, 2, "[M, K]")
+    _of.expect_rank(weights, 2, "[N, K]")
+    _gemm.expect_weights(weights, offset)
+    columns, depth = weights.shape
+    _of.expect_shape(tokens, (tokens.shape[0], depth), "[M, K] with the K of b")
+    dtype, threads = _dtype(out_dtype, tokens.format, weights.format), _options.threads_of(threads)
+    return _call("gemm", _shaped((tokens.shape[0], columns), dtype), dict(a=a, b=b, bias=bias), dict(out_dtype=dtype.name, threads=threads))
+
+
+def gemm_packed(a: Operand, weights: Array, n: int, *, out_dtype: DType = None, threads: int = 0) -> jax.Array:
+    """gemm with weights, a bias among them, that pack_gemm gave: uint8 [bytes]; `n` is theirs. Returns [M, n]."""
+    tokens = _operand("a", a)
+    _of.expect_rank(tokens, 2, "[M, K]")
+    dtype, threads = _dtype(out_dtype, tokens.format, tokens.format), _options.threads_of(threads)
+    return _call("gemm_packed", _shaped((tokens.shape[0], _columns(n)), dtype), dict(a=a, weights=_weights(weights)),
+                 dict(out_dtype=dtype.name, threads=threads), n)
+
+
+def gated_mlp(x: Operand, gate_up: Array, down: Array, *, activation: str = "silu", alpha: float = 1.702, limit: float = 7.0,
+              up_offset: float = 1.0, intermediate_dtype: DType = None, out_dtype: DType = None, threads: int = 0) -> jax.Array:
+    """activation(x·gateᵀ, x·upᵀ)·downᵀ, a dense feed-forward layer, of what pack and pack_gemm gave: uint8 [bytes].
+
+    x: [T, K]. Everything as in thresher.numpy.gated_mlp, but that out_dtype is that of x by default, of Nvfp4 and Fp8 bfloat16.
+    """
+    options = _activation(activation, alpha, limit, up_offset, threads) | _between(intermediate_dtype)
+    return _layer("gated_mlp", dict(x=x, gate_up=gate_up, down=down), out_dtype, options)
+
+
+def moe(x: Operand, gate_up: Array, down: Array, topk_ids: Array, topk_weights: Array, *, activation: str = "silu", alpha: float = 1.702,
+        limit: float = 7.0, up_offset: float = 1.0, intermediate_dtype: DType = None, rows_dtype: DType = "float32",
+        out_dtype: DType = None, threads: int = 0) -> jax.Array:
+    """Σ over the choices c of a token of topk_weights[c] times the gated MLP of the expert topk_ids[c].
+
+    gate_up, down: what pack_grouped gave: uint8 [bytes]; topk_ids: int32 [T, k]; topk_weights: float32 [T, k]. Everything as in
+    thresher.numpy.moe and gated_mlp. Returns [T, K].
+    """
+    options = _activation(activation, alpha, limit, up_offset, threads) | _between(intermediate_dtype)
+    options["rows_dtype"] = _dtype(rows_dtype).name
+    tokens, ids, factors = _operand("x", x), _operand("topk_ids", topk_ids), _operand("topk_weights", topk_weights)
+    _layers.expect_choices(tokens, ids, factors)
+    return _layer("moe", dict(x=x, gate_up=gate_up, down=down, topk_ids=topk_ids, topk_weights=topk_weights), out_dtype, options)
+
+
+def _between(dtype: DType) -> dict:
+    return dict(intermediate_dtype=None if dtype is None else _dtype_name("intermediate_dtype", dtype, ("float16", "bfloat16")))
+
+
+def _layer(function: str, operands: dict, out_dtype: DType, options: dict) -> jax.Array:
+    tokens = _operand("x", operands["x"])
+    _of.expect_rank(tokens, 2, "[tokens, hidden size]")
+    for name in ("gate_up", "down"):
+        _weights(operands[name])
+    dtype = _dtype(out_dtype, tokens.format, tokens.format)
+    return _call(function, _shaped(tokens.shape, dtype), operands, dict(out_dtype=dtype.name, **options))
 
 
 _ROWS = ("offsets", "counts", "row_ids", "row_weights")
 
 
-def _grouped_call(compute: Callable, a: Operand, experts: int | None, columns: int, dtype: Any, weights: tuple, lists: dict,
-                  named: dict, options: dict) -> jax.Array:
-    """`weights` by place, `lists` and `named` arrays by name."""
-    rows = {name: _optional(name, lists[name]) for name in _ROWS[:3]}
-    tokens = _operand("a", a)
+def _grouped_call(function: str, operands: dict, experts: int | None, columns: int, dtype: Any, options: dict,
+                  n: int | None = None) -> jax.Array:
+    rows = {name: _optional(name, operands[name]) for name in _ROWS[:3]}
+    tokens = _operand("a", operands["a"])
     groups = rows["counts"] if rows["offsets"] is None else rows["offsets"]
     if experts is None:  # of packed weights, whose number is looked at where they are
         experts = 0 if groups is None or len(groups.shape) != 1 else groups.shape[0] - (rows["offsets"] is not None)
     layout, count, _ = _grouped.rows_of(tokens, experts, **rows)
     shape = (experts, count, columns) if layout == _grouped.SLOTS else (count, columns)
-    arrays = {name: array for name, array in {**lists, **named}.items() if array is not None}
-    for name, array in arrays.items():
-        _operand(name, array)
+    for name, array in operands.items():
+        _optional(name, array)
+    return _call(function, _shaped(shape, dtype), operands, dict(out_dtype=dtype.name, **options), n)
 
-    def on_host(a, weights, arrays):
-        return compute(a, *weights, **arrays, out_dtype=dtype.name, **options)
 
-    return _call(on_host, _shaped(shape, dtype), a, weights, arrays)
+def _divisor(row_ids_divisor: int) -> int:
+    return _options.whole_number("row_ids_divisor", row_ids_divisor, 1)
 
 
 def grouped_dual_gemm(a: Operand, b1: Operand, b2: Operand | None = None, *, offsets: Array | None = None,
@@ -240,7 +321,6 @@ def grouped_dual_gemm(a: Operand, b1: Operand, b2: Operand | None = None, *, off
 
     Everything as in thresher.numpy.grouped_dual_gemm. Rows that nobody owns are 0.
     """
-    operands = {"b1": b1} if b2 is None else {"b1": b1, "b2": b2}
     weights = _grouped.Weights(*(_optional(name, one) for name, one in (("b1", b1), ("b2", b2), ("bias1", bias1), ("bias2", bias2))), order)
     if b1 is None:
         _refuse("b1 is None, expected an array")
@@ -248,10 +328,9 @@ def grouped_dual_gemm(a: Operand, b1: Operand, b2: Operand | None = None, *, off
         _options.one_of("order", order, _options.ORDERS)
     view = _grouped._view(weights, has_activation=True)
     dtype = _dtype(out_dtype, _operand("a", a).format, weights.b1.format)
-    options = _activation(activation, alpha, limit, up_offset, threads) | dict(row_ids_divisor=row_ids_divisor, order=order)
-    return _grouped_call(_on_host.grouped_dual_gemm, a, view["experts"], view["n"], dtype, tuple(operands.values()),
-                         dict(offsets=offsets, counts=counts, row_ids=row_ids, row_weights=row_weights),
-                         dict(bias1=bias1, bias2=bias2), options)
+    options = _activation(activation, alpha, limit, up_offset, threads) | dict(row_ids_divisor=_divisor(row_ids_divisor), order=order)
+    operands = dict(a=a, b1=b1, b2=b2, offsets=offsets, counts=counts, row_ids=row_ids, row_weights=row_weights, bias1=bias1, bias2=bias2)
+    return _grouped_call("grouped_dual_gemm", operands, view["experts"], view["n"], dtype, options)
 
 
 def grouped_gemm(a: Operand, b: Operand, *, offsets: Array | None = None, counts: Array | None = None,
@@ -264,9 +343,9 @@ def grouped_gemm(a: Operand, b: Operand, *, offsets: Array | None = None, counts
     weights = _grouped.Weights(_operand("b", b), None, _optional("bias", bias), None, None)
     view = _grouped._view(weights, has_activation=False)
     dtype = _dtype(out_dtype, _operand("a", a).format, weights.b1.format)
-    return _grouped_call(_on_host.grouped_gemm, a, view["experts"], view["n"], dtype, (b,),
-                         dict(offsets=offsets, counts=counts, row_ids=row_ids, row_weights=row_weights), dict(bias=bias),
-                         dict(row_ids_divisor=row_ids_divisor, threads=_options.threads_of(threads)))
+    operands = dict(a=a, b=b, offsets=offsets, counts=counts, row_ids=row_ids, row_weights=row_weights, bias=bias)
+    return _grouped_call("grouped_gemm", operands, view["experts"], view["n"], dtype,
+                         dict(row_ids_divisor=_divisor(row_ids_divisor), threads=_options.threads_of(threads)))
 
 
 def grouped_dual_gemm_packed(a: Operand, weights: Array, n: int, *, offsets: Array | None = None, counts: Array | None = None,
@@ -274,25 +353,22 @@ def grouped_dual_gemm_packed(a: Operand, weights: Array, n: int, *, offsets: Arr
                              activation: str = "silu", alpha: float = 1.702, limit: float = 7.0, up_offset: float = 1.0,
                              out_dtype: DType = None, threads: int = 0) -> jax.Array:
     """grouped_dual_gemm with weights, biases among them, that pack_grouped gave: uint8 [bytes]; `n` is theirs."""
-    options = _activation(activation, alpha, limit, up_offset, threads) | dict(row_ids_divisor=row_ids_divisor)
-    return _grouped_packed(_on_host.grouped_dual_gemm_packed, a, weights, n, out_dtype, options, offsets, counts, row_ids, row_weights)
+    options = _activation(activation, alpha, limit, up_offset, threads) | dict(row_ids_divisor=_divisor(row_ids_divisor))
+    return _grouped_packed("grouped_dual_gemm_packed", a, weights, n, out_dtype, options, offsets, counts, row_ids, row_weights)
 
 
 def grouped_gemm_packed(a: Operand, weights: Array, n: int, *, offsets: Array | None = None, counts: Array | None = None,
                         row_ids: Array | None = None, row_ids_divisor: int = 1, row_weights: Array | None = None,
                         out_dtype: DType = None, threads: int = 0) -> jax.Array:
     """grouped_gemm with weights, a bias among them, that pack_grouped gave: uint8 [bytes]; `n` is theirs."""
-    options = dict(row_ids_divisor=row_ids_divisor, threads=_options.threads_of(threads))
-    return _grouped_packed(_on_host.grouped_gemm_packed, a, weights, n, out_dtype, options, offsets, counts, row_ids, row_weights)
+    options = dict(row_ids_divisor=_divisor(row_ids_divisor), threads=_options.threads_of(threads))
+    return _grouped_packed("grouped_gemm_packed", a, weights, n, out_dtype, options, offsets, counts, row_ids, row_weights)
 
 
-def _grouped_packed(compute, a, weights, n, out_dtype, options, offsets, counts, row_ids, row_weights):
-    def checked(a, weights, **rest):
-        return _held_to(n, lambda a, weights: compute(a, weights, **rest))(a, weights)
-
+def _grouped_packed(function, a, weights, n, out_dtype, options, offsets, counts, row_ids, row_weights):
     tokens = _operand("a", a)
-    return _grouped_call(checked, a, None, _columns(n), _dtype(out_dtype, tokens.format, tokens.format), (_weights(weights),),
-                         dict(offsets=offsets, counts=counts, row_ids=row_ids, row_weights=row_weights), {}, options)
+    operands = dict(a=a, weights=_weights(weights), offsets=offsets, counts=counts, row_ids=row_ids, row_weights=row_weights)
+    return _grouped_call(function, operands, None, _columns(n), _dtype(out_dtype, tokens.format, tokens.format), options, n)
 
 
 def attention(q: Array, k: Array, v: Array, *, causal: bool = False, scale: float | None = None, softcap: float = 0.0,
@@ -304,10 +380,11 @@ def attention(q: Array, k: Array, v: Array, *, causal: bool = False, scale: floa
     or with return_lse that and the logarithm of the sum of exponentials, float32 [B, H, Sq] or [H, T].
     """
     given = [_operand(name, one) for name, one in (("q", q), ("k", k), ("v", v))]
-    _attention.options_of(causal, scale, softcap, window)
     _attention.shape_of(*given, _optional("cu_seqlens_q", cu_seqlens_q), _optional("cu_seqlens_k", cu_seqlens_k))
-    options = dict(causal=causal, scale=scale, softcap=softcap, window=window, return_lse=return_lse, threads=_options.threads_of(threads))
-    lengths = {} if cu_seqlens_q is None else dict(cu_seqlens_q=cu_seqlens_q, cu_seqlens_k=cu_seqlens_k)
+    chosen = _attention.options_of(causal, scale, softcap, window)
+    options = dict(causal=causal, scale=chosen.scale, softcap=chosen.softcap, window=(chosen.window_left, chosen.window_right),
+                   return_lse=bool(return_lse), threads=_options.threads_of(threads))
     out = _shaped(given[0].shape, jnp.dtype(_of.FORMAT_NAMES[given[0].format]))
-    lse = _shaped(_attention.lse_shape(given[0].shape, bool(lengths)), jnp.dtype("float32"))
-    return _call(lambda q, k, v, lengths: _on_host.attention(q, k, v, **lengths, **options), (out, lse) if return_lse else out, q, k, v, lengths)
+    lse = _shaped(_attention.lse_shape(given[0].shape, cu_seqlens_q is not None), jnp.dtype("float32"))
+    return _call("attention", (out, lse) if return_lse else out,
+                 dict(q=q, k=k, v=v, cu_seqlens_q=cu_seqlens_q, cu_seqlens_k=cu_seqlens_k), options)

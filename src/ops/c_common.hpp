@@ -12,6 +12,14 @@
 #include "thresher/thresher.h"
 #include "thresher/thresher.hpp"
 
+struct thresher_dual_gemm_weights {
+  thresher::PackedWeights packed;
+};
+
+struct thresher_gemm_weights {
+  thresher::PackedGemmWeights packed;
+};
+
 struct thresher_grouped_weights {
   thresher::PackedGroupedWeights packed;
 };

@@ -1,10 +1,6 @@
 // The C interface of the dual GEMM.
 #include "ops/c_common.hpp"
 
-struct thresher_dual_gemm_weights {
-  thresher::PackedWeights packed;
-};
-
 struct thresher_dual_gemm {
   thresher::DualGemm gemm;
   thresher::DeviceId device;

@@ -1,12 +1,9 @@
 // The C interface of the plain product.
 #include "ops/c_common.hpp"
 
-struct thresher_gemm_weights {
-  thresher::PackedGemmWeights packed;
-};
-
 struct thresher_gemm {
   thresher::Gemm gemm;
+  thresher::DeviceId device;
 };
 
 namespace {
@@ -56,6 +53,14 @@ thresher_status thresher_gemm_pack(thresher_device device, const thresher_matrix
   });
 }
 
+thresher_status thresher_gemm_weights_of_expert(const thresher_grouped_weights* grouped,
+                                                thresher_gemm_weights** weights) {
+  return guarded([&] {
+    required(weights, "weights");
+    *weights = new thresher_gemm_weights{PackedGemmWeights(required(grouped, "grouped").packed)};
+  });
+}
+
 void thresher_gemm_weights_destroy(thresher_gemm_weights* weights) { delete weights; }
 
 thresher_status thresher_gemm_weights_info(const thresher_gemm_weights* weights, thresher_packed_info* info) {
@@ -79,7 +84,8 @@ thresher_status thresher_gemm_plan(thresher_device device, const thresher_gemm_p
   return guarded([&] {
     required(plan_out, "plan");
     const thresher_gemm_weights& given = required(weights, "weights");
-    *plan_out = new thresher_gemm{plan(device_of(device), problem_of(problem), given.packed, options_of(options))};
+    const Device on = device_of(device);
+    *plan_out = new thresher_gemm{plan(on, problem_of(problem), given.packed, options_of(options)), on.id()};
   });
 }
 
@@ -88,8 +94,9 @@ thresher_status thresher_gemm_plan_raw(thresher_device device, const thresher_ge
                                        const thresher_dual_gemm_options* options, thresher_gemm** plan_out) {
   return guarded([&] {
     required(plan_out, "plan");
+    const Device on = device_of(device);
     *plan_out = new thresher_gemm{
-        plan(device_of(device), problem_of(problem), weights_of(b, bias, bias_format), options_of(options))};
+        plan(on, problem_of(problem), weights_of(b, bias, bias_format), options_of(options)), on.id()};
   });
 }
 
@@ -109,5 +116,18 @@ thresher_status thresher_gemm_run(const thresher_gemm* plan_handle, void* stream
     const thresher_gemm& plan = required(plan_handle, "plan");
     plan.gemm.run(Stream{stream}, tensor_of(a, "a", OperandRole::tokens), tensor_of(c, "c", OperandRole::tokens),
                   workspace);
+  });
+}
+
+thresher_status thresher_gemm_run_flat(const thresher_gemm* plan_handle, void* stream, int64_t rows, const void* a,
+                                       int64_t a_row_stride, const void* a_scales, int32_t a_scale_layout,
+                                       const float* a_global_scale, void* c, int64_t c_row_stride, void* workspace) {
+  return guarded([&] {
+    const thresher_gemm& plan = required(plan_handle, "plan");
+    const GemmProblem& problem = plan.gemm.problem();
+    plan.gemm.run(Stream{stream},
+                  with_scales(matrix_of(a, problem.a, rows, problem.k, a_row_stride, plan.device), OperandRole::tokens,
+                              a_scales, a_scale_layout, a_global_scale),
+                  matrix_of(c, problem.out, rows, problem.n, c_row_stride, plan.device), workspace);
   });
 }

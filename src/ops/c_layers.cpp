@@ -7,6 +7,7 @@ struct thresher_gated_mlp_weights {
 
 struct thresher_gated_mlp {
   thresher::GatedMlp layer;
+  thresher::DeviceId device;
 };
 
 struct thresher_moe {
@@ -62,6 +63,19 @@ MoeProblem problem_of(const thresher_moe_problem* problem) {
           .down_bias = truth(given.down_bias, "problem.down_bias")};
 }
 
+void run_moe(const thresher_moe& plan, void* stream, const Tensor& x, const int32_t* topk_ids,
+             const float* topk_weights, const Tensor& out, void* workspace) {
+  const auto of_choices = [&](const void* data, Format format) {
+    return Tensor::contiguous(const_cast<void*>(data), format, {x.shape[0], plan.layer.problem().top_k}, plan.device);
+  };
+  plan.layer.run(Stream{stream},
+                 {.x = x,
+                  .topk_ids = of_choices(topk_ids, Format::int32),
+                  .topk_weights = of_choices(topk_weights, Format::fp32),
+                  .out = out},
+                 workspace);
+}
+
 }  // namespace
 
 void thresher_gated_mlp_problem_init(thresher_gated_mlp_problem* problem, uint32_t struct_size) {
@@ -84,6 +98,16 @@ thresher_status thresher_gated_mlp_pack(thresher_device device, const thresher_m
   });
 }
 
+thresher_status thresher_gated_mlp_weights_of_parts(const thresher_dual_gemm_weights* gate_up,
+                                                    const thresher_gemm_weights* down,
+                                                    thresher_gated_mlp_weights** weights) {
+  return guarded([&] {
+    required(weights, "weights");
+    *weights = new thresher_gated_mlp_weights{
+        PackedGatedMlpWeights(required(gate_up, "gate_up").packed, required(down, "down").packed)};
+  });
+}
+
 void thresher_gated_mlp_weights_destroy(thresher_gated_mlp_weights* weights) { delete weights; }
 
 thresher_status thresher_gated_mlp_plan(thresher_device device, const thresher_gated_mlp_problem* problem,
@@ -92,9 +116,12 @@ thresher_status thresher_gated_mlp_plan(thresher_device device, const thresher_g
                                         const thresher_dual_gemm_options* down_options, thresher_gated_mlp** plan_out) {
   return guarded([&] {
     required(plan_out, "plan");
-    *plan_out =
-        new thresher_gated_mlp{plan(device_of(device), problem_of(problem), required(weights, "weights").packed,
-                                    {.gate_up = options_of(gate_up_options), .down = options_of(down_options)})};
+    const PackedGatedMlpWeights& packed = required(weights, "weights").packed;
+    const Device on = device_of(device);
+    *plan_out = new thresher_gated_mlp{
+        plan(on, problem_of(problem), packed,
+             {.gate_up = options_of(gate_up_options), .down = options_of(down_options)}),
+        on.id()};
   });
 }
 
@@ -110,6 +137,20 @@ thresher_status thresher_gated_mlp_run(const thresher_gated_mlp* plan_handle, vo
     required(plan_handle, "plan")
         .layer.run(Stream{stream}, tensor_of(x, "x", OperandRole::tokens), tensor_of(out, "out", OperandRole::tokens),
                    workspace);
+  });
+}
+
+thresher_status thresher_gated_mlp_run_flat(const thresher_gated_mlp* plan_handle, void* stream, int64_t rows,
+                                            const void* x, int64_t x_row_stride, const void* x_scales,
+                                            int32_t x_scale_layout, const float* x_global_scale, void* out,
+                                            int64_t out_row_stride, void* workspace) {
+  return guarded([&] {
+    const thresher_gated_mlp& plan = required(plan_handle, "plan");
+    const GatedMlpProblem& problem = plan.layer.problem();
+    plan.layer.run(Stream{stream},
+                   with_scales(matrix_of(x, problem.x, rows, problem.hidden_size, x_row_stride, plan.device),
+                               OperandRole::tokens, x_scales, x_scale_layout, x_global_scale),
+                   matrix_of(out, problem.out, rows, problem.hidden_size, out_row_stride, plan.device), workspace);
   });
 }
 
@@ -138,17 +179,22 @@ thresher_status thresher_moe_run(const thresher_moe* plan_handle, void* stream, 
                                  const int32_t* topk_ids, const float* topk_weights, const thresher_matrix* out,
                                  void* workspace) {
   return guarded([&] {
+    run_moe(required(plan_handle, "plan"), stream, tensor_of(x, "x", OperandRole::tokens), topk_ids, topk_weights,
+            tensor_of(out, "out", OperandRole::tokens), workspace);
+  });
+}
+
+thresher_status thresher_moe_run_flat(const thresher_moe* plan_handle, void* stream, int64_t rows, const void* x,
+                                      int64_t x_row_stride, const void* x_scales, int32_t x_scale_layout,
+                                      const float* x_global_scale, const int32_t* topk_ids, const float* topk_weights,
+                                      void* out, int64_t out_row_stride, void* workspace) {
+  return guarded([&] {
     const thresher_moe& plan = required(plan_handle, "plan");
-    const Tensor tokens = tensor_of(x, "x", OperandRole::tokens);
-    const auto of_choices = [&](const void* data, Format format) {
-      return Tensor::contiguous(const_cast<void*>(data), format, {tokens.shape[0], plan.layer.problem().top_k},
-                                plan.device);
-    };
-    plan.layer.run(Stream{stream},
-                   {.x = tokens,
-                    .topk_ids = of_choices(topk_ids, Format::int32),
-                    .topk_weights = of_choices(topk_weights, Format::fp32),
-                    .out = tensor_of(out, "out", OperandRole::tokens)},
-                   workspace);
+    const MoeProblem& problem = plan.layer.problem();
+    run_moe(plan, stream,
+            with_scales(matrix_of(x, problem.x, rows, problem.hidden_size, x_row_stride, plan.device),
+                        OperandRole::tokens, x_scales, x_scale_layout, x_global_scale),
+            topk_ids, topk_weights,
+            matrix_of(out, problem.out, rows, problem.hidden_size, out_row_stride, plan.device), workspace);
   });
 }

@@ -51,9 +51,7 @@ GemmProblem down_problem(const GatedMlpProblem& problem) {
 
 class PackedGatedMlpWeights::Storage {
  public:
-  Storage(const Device& device, const GatedMlpWeights& weights, const PackOptions& options)
-      : gate_up_(ops::of_product("gate and up", [&] { return pack(device, weights.gate, weights.up, options); })),
-        down_(ops::of_product("down", [&] { return pack(device, GemmWeights{.b = weights.down}, options); })) {}
+  Storage(PackedWeights gate_up, PackedGemmWeights down) : gate_up_(std::move(gate_up)), down_(std::move(down)) {}
 
   [[nodiscard]] const PackedWeights& gate_up() const noexcept { return gate_up_; }
   [[nodiscard]] const PackedGemmWeights& down() const noexcept { return down_; }
@@ -136,10 +134,19 @@ const GatedMlpProblem& GatedMlp::problem() const { return backend_->problem(); }
 const std::string& GatedMlp::gate_up_strategy() const { return backend_->gate_up().strategy(); }
 const std::string& GatedMlp::down_strategy() const { return backend_->down().strategy(); }
 
+PackedGatedMlpWeights::PackedGatedMlpWeights(PackedWeights gate_up, PackedGemmWeights down) {
+  if (gate_up.device().id() != down.device().id()) {
+    ops::refuse("gate and up were packed for {}, but down for {}: pack them for one device", gate_up.device().name(),
+                down.device().name());
+  }
+  storage_ = std::make_shared<const Storage>(std::move(gate_up), std::move(down));
+}
+
 const Device& PackedGatedMlpWeights::device() const noexcept { return storage_->gate_up().device(); }
 
 PackedGatedMlpWeights pack(const Device& device, const GatedMlpWeights& weights, const PackOptions& options) {
-  return PackedGatedMlpWeights(std::make_shared<const PackedGatedMlpWeights::Storage>(device, weights, options));
+  return {ops::of_product("gate and up", [&] { return pack(device, weights.gate, weights.up, options); }),
+          ops::of_product("down", [&] { return pack(device, GemmWeights{.b = weights.down}, options); })};
 }
 
 GatedMlp plan(const Device& device, const GatedMlpProblem& problem, const PackedGatedMlpWeights& weights,

@@ -893,7 +893,9 @@ static void multiplies(void) {
     expect(strcmp(thresher_gemm_strategy(plan), "by_expert") == 0, "the strategy of a GEMM");
     expect(thresher_gemm_workspace_bytes(plan) <= sizeof workspace, "the workspace of a GEMM");
     spoil_c();
-    expect_ok(thresher_gemm_run(plan, NULL, &in, &out, workspace), "run a GEMM");
+    expect_ok(is_packed ? thresher_gemm_run_flat(plan, NULL, m, in.data, stride, NULL, 0, NULL, c, n, workspace)
+                        : thresher_gemm_run(plan, NULL, &in, &out, workspace),
+              "run a GEMM");
     for (int row = 0; row < m; ++row) {
       for (int column = 0; column < n; ++column) {
         float gate;
@@ -1000,6 +1002,10 @@ static void computes_a_gated_mlp(void) {
   expect(thresher_gated_mlp_workspace_bytes(plan) <= sizeof workspace, "the workspace of a gated MLP");
   expect_ok(thresher_gated_mlp_run(plan, NULL, &x, &out, workspace), "run a gated MLP");
   expect(is_layer(0), "the values of a gated MLP");
+  for (int i = 0; i < grouped_rows * k; ++i) layer_out[i] = -1.0f;
+  expect_ok(thresher_gated_mlp_run_flat(plan, NULL, grouped_rows, grouped_a, k, NULL, 0, NULL, layer_out, 0, workspace),
+            "run a gated MLP of plain arguments");
+  expect(is_layer(0), "the values of a gated MLP of plain arguments");
   expect_refused(thresher_gated_mlp_run(plan, NULL, NULL, &out, workspace), "x is null");
   thresher_gated_mlp_destroy(plan);
   plan = NULL;
@@ -1012,6 +1018,44 @@ static void computes_a_gated_mlp(void) {
                  "problem.intermediate_scale is 2, expected 1 for fp16, which is given no scale");
   expect(plan == NULL, "no plan of a gated MLP after a refusal");
   thresher_gated_mlp_weights_destroy(weights);
+}
+
+/* Of a matrix that was packed as the one of one expert, and of gate and up packed by themselves. */
+static void computes_a_gated_mlp_of_parts(void) {
+  const thresher_gated_mlp_problem problem = mlp_problem();
+  const thresher_matrix gate = matrix(grouped_b, THRESHER_FP16, n, k);
+  const thresher_matrix up = matrix(grouped_b + n * k, THRESHER_FP16, n, k);
+  thresher_grouped_weights_view view = grouped_view();
+  thresher_dual_gemm_weights* gate_up = NULL;
+  thresher_grouped_weights* several = NULL;
+  thresher_grouped_weights* expert = NULL;
+  thresher_gemm_weights* of_down = NULL;
+  thresher_gated_mlp_weights* weights = NULL;
+  thresher_gated_mlp* plan = NULL;
+  expect_ok(thresher_dual_gemm_pack(cpu, &gate, &up, THRESHER_EXACT, &gate_up), "pack gate and up");
+  view.order = THRESHER_SEPARATE;
+  view.b1 = down;
+  view.n = k;
+  view.k = n;
+  expect_ok(thresher_grouped_pack(&view, THRESHER_EXACT, &several), "pack several experts");
+  expect_refused(thresher_gemm_weights_of_expert(several, &of_down), "the weights are a matrix of 2 experts, expected one matrix of one");
+  expect_refused(thresher_gemm_weights_of_expert(NULL, &of_down), "grouped is null");
+  view.experts = 1;
+  expect_ok(thresher_grouped_pack(&view, THRESHER_EXACT, &expert), "pack one expert");
+  expect_ok(thresher_gemm_weights_of_expert(expert, &of_down), "take the matrix of one expert");
+  expect_refused(thresher_gated_mlp_weights_of_parts(gate_up, NULL, &weights), "down is null");
+  expect_ok(thresher_gated_mlp_weights_of_parts(gate_up, of_down, &weights), "join the parts of a gated MLP");
+  expect_ok(thresher_gated_mlp_plan(cpu, &problem, weights, NULL, NULL, &plan), "plan a gated MLP of parts");
+  thresher_dual_gemm_weights_destroy(gate_up);
+  thresher_gemm_weights_destroy(of_down);
+  thresher_grouped_weights_destroy(expert);
+  thresher_grouped_weights_destroy(several);
+  thresher_gated_mlp_weights_destroy(weights);
+  for (int i = 0; i < grouped_rows * k; ++i) layer_out[i] = -1.0f;
+  expect_ok(thresher_gated_mlp_run_flat(plan, NULL, grouped_rows, grouped_a, 0, NULL, 0, NULL, layer_out, 0, workspace),
+            "run a gated MLP of parts");
+  expect(is_layer(0), "the values of a gated MLP of parts");
+  thresher_gated_mlp_destroy(plan);
 }
 
 static void computes_a_layer_of_experts(void) {
@@ -1041,6 +1085,11 @@ static void computes_a_layer_of_experts(void) {
   for (int i = 0; i < grouped_rows * k; ++i) layer_out[i] = -1.0f;
   expect_ok(thresher_moe_run(plan, NULL, &x, topk_ids, topk_weights, &out, workspace), "run a layer of experts");
   expect(is_layer(1), "the values of a layer of experts");
+  for (int i = 0; i < grouped_rows * k; ++i) layer_out[i] = -1.0f;
+  expect_ok(thresher_moe_run_flat(plan, NULL, grouped_rows, grouped_a, k, NULL, 0, NULL, topk_ids, topk_weights,
+                                  layer_out, 0, workspace),
+            "run a layer of experts of plain arguments");
+  expect(is_layer(1), "the values of a layer of experts of plain arguments");
   expect_refused(thresher_moe_run(plan, NULL, &x, NULL, topk_weights, &out, workspace),
                  "topk_ids has a null data pointer");
   thresher_moe_destroy(plan);
@@ -1078,6 +1127,7 @@ int main(void) {
   refuses_to_multiply();
   fill_layers();
   computes_a_gated_mlp();
+  computes_a_gated_mlp_of_parts();
   computes_a_layer_of_experts();
   computes_packed();
   computes_from_a_block();

@@ -19,6 +19,7 @@ from .._nvfp4 import Nvfp4
 from .._packed import PackedInfo
 from .._packed import info_of as _info_of
 from . import _ops as _ops  # registers
+from ._native import call as _call
 from ._place import block as _block
 
 __all__ = [
@@ -28,11 +29,16 @@ __all__ = [
     "attention",
     "dual_gemm",
     "dual_gemm_packed",
+    "gated_mlp",
+    "gemm",
+    "gemm_packed",
     "grouped_dual_gemm",
     "grouped_dual_gemm_packed",
     "grouped_gemm",
     "grouped_gemm_packed",
+    "moe",
     "pack",
+    "pack_gemm",
     "pack_grouped",
     "packed_info",
     "warm",
@@ -45,8 +51,15 @@ def _expect_tensors(**given: Any) -> None:
     for name, value in given.items():
         if not isinstance(value, _Tensor):
             _refuse(f"{name} is {'None' if value is None else 'of the type ' + type(value).__name__}, expected a tensor")
-        if value.layout != _torch.strided or value.device.type not in ("cpu", "cuda", "meta"):
+        if value.layout != _torch.strided or not (value.is_cuda or value.is_cpu or value.is_meta):
             _refuse(f"{name} is {value.layout} on {value.device}, expected torch.strided on cpu or cuda")
+
+
+def _activation(activation: str, alpha: float, limit: float, up_offset: float) -> dict:
+    """The named arguments of an operator, which costs less to call with fewer."""
+    if activation == "silu" and alpha == 1.702 and limit == 7.0 and up_offset == 1.0:
+        return {}
+    return dict(activation=activation, alpha=alpha, limit=limit, up_offset=up_offset)
 
 
 def _given(**optional: Any) -> dict:
@@ -58,9 +71,11 @@ def _given(**optional: Any) -> dict:
 
 def _weights(names: tuple, weights: tuple) -> tuple:
     """(values, named arguments) of weights that are tensors, all Nvfp4 or all Fp8."""
-    kind = next((type(one) for one in weights if isinstance(one, (Nvfp4, Fp8))), None)
-    if kind is None:
-        _expect_tensors(**{name: one for name, one in zip(names, weights) if one is not None or name != "b2"})
+    kinds = [type(one) for one in weights if isinstance(one, (Nvfp4, Fp8))]
+    if not kinds:
+        for name, one in zip(names, weights):
+            if one is not None or name != "b2":
+                _expect_tensors(**{name: one})
         return weights, {}
     values: list[_Tensor | None] = []
     named: dict[str, _Tensor] = {}
@@ -70,11 +85,11 @@ def _weights(names: tuple, weights: tuple) -> tuple:
         if one is None:
             values.append(None)
             continue
-        if not isinstance(one, kind):
-            _refuse(f"{name} is not {kind.__name__}, expected it to be, as the other weights are")
+        if not isinstance(one, kinds[0]):
+            _refuse(f"{name} is not {kinds[0].__name__}, expected it to be, as the other weights are")
         _expect_tensors(**{f"{name}.values": one.values, f"{name}.scales": one.scales})
         values.append(one.values)
-        named |= _given(**{f"{name}_scales": one.scales, f"{name}_global_scale": one.global_scale})
+        named.update(_given(**{f"{name}_scales": one.scales, f"{name}_global_scale": one.global_scale}))
         layouts.add(one.scale_layout)
         formats.add(one.format)
     if len(layouts) > 1:
@@ -84,25 +99,25 @@ def _weights(names: tuple, weights: tuple) -> tuple:
     return tuple(values), {**named, "scale_layout": layouts.pop(), "b_format": formats.pop()}
 
 
-def _tokens(a: Any) -> tuple:
+def _tokens(a: Any, name: str = "a") -> tuple:
     """(values, named arguments) of tokens."""
     if not isinstance(a, (Nvfp4, Fp8)):
-        _expect_tensors(a=a)
+        _expect_tensors(**{name: a})
         return a, {}
-    _expect_tensors(**{"a.values": a.values, "a.scales": a.scales})
-    named = _given(a_scales=a.scales, a_global_scale=a.global_scale)
-    return a.values, {**named, "a_scale_layout": a.scale_layout, "a_format": a.format}
+    _expect_tensors(**{f"{name}.values": a.values, f"{name}.scales": a.scales})
+    named = _given(**{f"{name}_scales": a.scales, f"{name}_global_scale": a.global_scale})
+    return a.values, {**named, f"{name}_scale_layout": a.scale_layout, f"{name}_format": a.format}
 
 
 def _run(name: str, out: _Tensor | None, out_dtype: _torch.dtype | None, arguments: tuple, options: dict) -> _Tensor:
     if out is None:
         if out_dtype is not None:
             options["out_dtype"] = out_dtype
-        return getattr(_torch.ops.thresher, name)(*arguments, **options)
+        return _call(getattr(_torch.ops.thresher, name), *arguments, **options)
     if out_dtype is not None:
         _refuse("out and out_dtype are both given, expected one of them")
     _expect_tensors(out=out)
-    getattr(_torch.ops.thresher, f"{name}_out")(out, *arguments, **options)
+    _call(getattr(_torch.ops.thresher, f"{name}_out"), out, *arguments, **options)
     return out
 
 
@@ -123,7 +138,7 @@ def dual_gemm(a: _Tensor | Nvfp4 | Fp8, b1: _Tensor | Nvfp4 | Fp8, b2: _Tensor |
     a, tokens = _tokens(a)
     values, scales = _weights(("b1", "b2"), (b1, b2))
     return _run("dual_gemm", out, out_dtype, (a, *values),
-                dict(activation=activation, alpha=alpha, limit=limit, up_offset=up_offset, **scales, **tokens))
+                {**_activation(activation, alpha, limit, up_offset), **scales, **tokens})
 
 
 def pack(b1: _Tensor | Nvfp4 | Fp8, b2: _Tensor | Nvfp4 | Fp8, *, numerics: str = "exact") -> _Tensor:
@@ -172,7 +187,75 @@ def dual_gemm_packed(a: _Tensor | Nvfp4 | Fp8, weights: _Tensor, n: int, *, acti
     a, tokens = _tokens(a)
     _expect_tensors(weights=weights)
     return _run("dual_gemm_packed", out, out_dtype, (a, weights, n),
-                dict(activation=activation, alpha=alpha, limit=limit, up_offset=up_offset, **tokens))
+                {**_activation(activation, alpha, limit, up_offset), **tokens})
+
+
+def gemm(a: _Tensor | Nvfp4 | Fp8, b: _Tensor | Nvfp4 | Fp8, *, bias: _Tensor | None = None, out_dtype: _torch.dtype | None = None,
+         out: _Tensor | None = None) -> _Tensor:
+    """a·bᵀ + bias, as a down projection is.
+
+    a: [M, K]; b: [N, K]; formats, out_dtype and out as in dual_gemm. bias: [N], float32, float16 or bfloat16.
+    The product is float32, rounded once. Returns [M, N].
+    """
+    a, tokens = _tokens(a)
+    values, scales = _weights(("b",), (b,))
+    return _run("gemm", out, out_dtype, (a, *values), dict(**_given(bias=bias), **scales, **tokens))
+
+
+def pack_gemm(b: _Tensor | Nvfp4 | Fp8, *, bias: _Tensor | None = None, numerics: str = "exact") -> _Tensor:
+    """The weights of gemm_packed, and of gated_mlp's down, uint8 [bytes]: b [N, K] and bias [N] as gemm takes them.
+
+    They are those of a grouped GEMM of one expert. All else as in pack.
+    """
+    values, scales = _weights(("b",), (b,))
+    return _ops.pack_gemm(*values, _given(bias=bias).get("bias"), numerics, scales)
+
+
+def gemm_packed(a: _Tensor | Nvfp4 | Fp8, weights: _Tensor, n: int, *, out_dtype: _torch.dtype | None = None,
+                out: _Tensor | None = None) -> _Tensor:
+    """gemm with weights, a bias among them, that pack_gemm gave: uint8 [bytes]; `n` is theirs.
+
+    Everything else as in gemm and dual_gemm_packed.
+    """
+    a, tokens = _tokens(a)
+    _expect_tensors(weights=weights)
+    return _run("gemm_packed", out, out_dtype, (a, weights, n), tokens)
+
+
+def gated_mlp(x: _Tensor | Nvfp4 | Fp8, gate_up: _Tensor, down: _Tensor, *, activation: str = "silu", alpha: float = 1.702,
+              limit: float = 7.0, up_offset: float = 1.0, intermediate_dtype: _torch.dtype | None = None,
+              out_dtype: _torch.dtype | None = None, out: _Tensor | None = None) -> _Tensor:
+    """activation(x·gateᵀ, x·upᵀ)·downᵀ, a dense feed-forward layer.
+
+    x: [T, K], float16, bfloat16, Nvfp4 or Fp8. gate_up: uint8, what pack gave of gate and up [N, K]; down: uint8, what pack_gemm
+        gave of down [K, N].
+    intermediate_dtype: float16 or bfloat16, what lies between the products, rounded once; that of x by default (of Nvfp4 and Fp8
+        that of the weights, else bfloat16).
+    out_dtype: float16, bfloat16 or float32; that of x by default, of Nvfp4 and Fp8 bfloat16.
+    activation, out: as in dual_gemm. Returns [T, K].
+    """
+    x, tokens = _tokens(x, "x")
+    _expect_tensors(gate_up=gate_up, down=down)
+    return _run("gated_mlp", out, out_dtype, (x, gate_up, down),
+                {**_activation(activation, alpha, limit, up_offset), "intermediate_dtype": intermediate_dtype, **tokens})
+
+
+def moe(x: _Tensor | Nvfp4 | Fp8, gate_up: _Tensor, down: _Tensor, topk_ids: _Tensor, topk_weights: _Tensor, *, activation: str = "silu",
+        alpha: float = 1.702, limit: float = 7.0, up_offset: float = 1.0, intermediate_dtype: _torch.dtype | None = None,
+        rows_dtype: _torch.dtype = _torch.float32, out_dtype: _torch.dtype | None = None, out: _Tensor | None = None) -> _Tensor:
+    """Σ over the choices c of a token of topk_weights[c] times the gated MLP of the expert topk_ids[c].
+
+    x: [T, K]. gate_up, down: uint8, what pack_grouped gave of gate and up [E, N, K], and of down [E, K, N], with their biases.
+    topk_ids: int32 [T, k]; those outside [0, E) are skipped, and no host reads them on a GPU. topk_weights: float32 [T, k].
+    rows_dtype: float32, float16 or bfloat16, to which each choice's row is rounded before rows are added up in float32, in the
+        order of the choices.
+    Everything else as in gated_mlp. Returns [T, K].
+    """
+    x, tokens = _tokens(x, "x")
+    _expect_tensors(gate_up=gate_up, down=down, topk_ids=topk_ids, topk_weights=topk_weights)
+    return _run("moe", out, out_dtype, (x, gate_up, down, topk_ids, topk_weights),
+                {**_activation(activation, alpha, limit, up_offset), "intermediate_dtype": intermediate_dtype,
+                 "rows_dtype": rows_dtype, **tokens})
 
 
 def grouped_dual_gemm(a: _Tensor | Nvfp4 | Fp8, b1: _Tensor | Nvfp4 | Fp8, b2: _Tensor | Nvfp4 | Fp8 | None = None, *, offsets: _Tensor | None = None,
@@ -199,8 +282,8 @@ def grouped_dual_gemm(a: _Tensor | Nvfp4 | Fp8, b1: _Tensor | Nvfp4 | Fp8, b2: _
     values, scales = _weights(("b1", "b2"), (b1, b2))
     tensors = _given(offsets=offsets, counts=counts, row_ids=row_ids, row_weights=row_weights, bias1=bias1, bias2=bias2)
     return _run("grouped_dual_gemm", out, out_dtype, (a, *values),
-                dict(row_ids_divisor=row_ids_divisor, order=order, activation=activation, alpha=alpha, limit=limit,
-                     up_offset=up_offset, **tensors, **scales, **tokens))
+                dict(row_ids_divisor=row_ids_divisor, order=order, **_activation(activation, alpha, limit, up_offset), **tensors, **scales,
+                     **tokens))
 
 
 def grouped_gemm(a: _Tensor | Nvfp4 | Fp8, b: _Tensor | Nvfp4 | Fp8, *, offsets: _Tensor | None = None, counts: _Tensor | None = None,
@@ -230,8 +313,7 @@ def grouped_dual_gemm_packed(a: _Tensor | Nvfp4 | Fp8, weights: _Tensor, n: int,
     _expect_tensors(weights=weights)
     tensors = _given(offsets=offsets, counts=counts, row_ids=row_ids, row_weights=row_weights)
     return _run("grouped_dual_gemm_packed", out, out_dtype, (a, weights, n),
-                dict(row_ids_divisor=row_ids_divisor, activation=activation, alpha=alpha, limit=limit, up_offset=up_offset,
-                     **tensors, **tokens))
+                dict(row_ids_divisor=row_ids_divisor, **_activation(activation, alpha, limit, up_offset), **tensors, **tokens))
 
 
 def grouped_gemm_packed(a: _Tensor | Nvfp4 | Fp8, weights: _Tensor, n: int, *, offsets: _Tensor | None = None, counts: _Tensor | None = None,
@@ -278,14 +360,14 @@ def attention(q: _Tensor, k: _Tensor, v: _Tensor, *, causal: bool = False, scale
                    **_given(cu_seqlens_q=cu_seqlens_q, cu_seqlens_k=cu_seqlens_k, block_table=block_table, seqused_k=seqused_k,
                             sinks=sinks, k_descale=k_descale, v_descale=v_descale))
     if out is None:
-        return (_torch.ops.thresher.attention_with_lse if return_lse else _torch.ops.thresher.attention)(q, k, v, **options)
+        return _call(_torch.ops.thresher.attention_with_lse if return_lse else _torch.ops.thresher.attention, q, k, v, **options)
     _expect_tensors(out=out)
     if not return_lse:
-        _torch.ops.thresher.attention_out(out, None, q, k, v, **options)
+        _call(_torch.ops.thresher.attention_out, out, None, q, k, v, **options)
         return out
     shape = (q.shape[1], q.shape[0]) if cu_seqlens_q is not None else q.shape[:-1]
     lse = q.new_empty(shape, dtype=_torch.float32)
-    _torch.ops.thresher.attention_out(out, lse, q, k, v, **options)
+    _call(_torch.ops.thresher.attention_out, out, lse, q, k, v, **options)
     return out, lse
 
 

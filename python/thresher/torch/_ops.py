@@ -1,19 +1,23 @@
 """torch.ops.thresher: schemas, kernels and fake kernels.
 
-Kernels are registered from Python and call the C interface by ctypes, which every torch from 2.4 on takes alike.
+Kernels here call the C interface by ctypes, which every torch from 2.4 on takes alike. Where there is libthresher_torch.so they are
+those of thresher_python, to which its kernels give what they have not seen (_native.py).
 """
 
 import torch
 
-from .. import _attention, _dual_gemm, _grouped
+from .. import _attention, _dual_gemm, _gemm, _grouped, _layers
 from .. import _library as lib
 from .. import _operands as of
 from .. import _options
 from .._errors import UnsupportedError
 from .._packed import opened
-from ._place import block, operand, optional, place
+from . import _native
+from ._native import native
+from ._place import FORMATS, block, operand, optional, place
 
 library = torch.library.Library("thresher", "DEF")
+in_python = library if native is None else torch.library.Library("thresher_python", "DEF")
 
 _ACTIVATION = 'str activation="silu", float alpha=1.702, float limit=7.0, float up_offset=1.0'
 # What values of 4 or 8 bits have beside them. A format is "nvfp4", "fp8_tensor", "fp8_row" or "fp8_block", and None that of values
@@ -21,6 +25,8 @@ _ACTIVATION = 'str activation="silu", float alpha=1.702, float limit=7.0, float 
 _SCALES = ("Tensor? b1_scales=None, Tensor? b2_scales=None, Tensor? b1_global_scale=None, Tensor? b2_global_scale=None, "
            'str scale_layout="row_major", str? b_format=None')
 _TOKENS = 'Tensor? a_scales=None, Tensor? a_global_scale=None, str a_scale_layout="row_major", str? a_format=None'
+_LAYER_TOKENS = _TOKENS.replace("a_", "x_")
+_WEIGHTS = 'Tensor? b_scales=None, Tensor? b_global_scale=None, str scale_layout="row_major", str? b_format=None'
 _GROUPS = ("Tensor? offsets=None, Tensor? counts=None, Tensor? row_ids=None, int row_ids_divisor=1, "
            "Tensor? row_weights=None")
 _ATTENTION = ("bool causal=False, float? scale=None, float softcap=0.0, int window_left=-1, int window_right=-1, "
@@ -30,22 +36,32 @@ _ATTENTION = ("bool causal=False, float? scale=None, float softcap=0.0, int wind
 # Of each operation the arguments that come first, and those that are named.
 _SCHEMAS = {
     "dual_gemm": ("Tensor a, Tensor b1, Tensor b2", f"{_SCALES}, {_TOKENS}, {_ACTIVATION}"),
+    "gemm": ("Tensor a, Tensor b", f"Tensor? bias=None, {_WEIGHTS}, {_TOKENS}"),
     "grouped_dual_gemm": (
         "Tensor a, Tensor b1, Tensor? b2=None",
         f"{_GROUPS}, str? order=None, Tensor? bias1=None, Tensor? bias2=None, {_SCALES}, {_TOKENS}, {_ACTIVATION}",
     ),
     "grouped_gemm": (
         "Tensor a, Tensor b",
-        f'{_GROUPS}, Tensor? bias=None, Tensor? b_scales=None, Tensor? b_global_scale=None, str scale_layout="row_major", '
-        f"str? b_format=None, {_TOKENS}",
+        f"{_GROUPS}, Tensor? bias=None, {_WEIGHTS}, {_TOKENS}",
     ),
 }
 
 # The same of packed weights, which are a list of bytes: whoever traces a call cannot look into it and is told n.
 _SCHEMAS |= {
     "dual_gemm_packed": ("Tensor a, Tensor weights, int n", f"{_TOKENS}, {_ACTIVATION}"),
+    "gemm_packed": ("Tensor a, Tensor weights, int n", _TOKENS),
     "grouped_dual_gemm_packed": ("Tensor a, Tensor weights, int n", f"{_GROUPS}, {_TOKENS}, {_ACTIVATION}"),
     "grouped_gemm_packed": ("Tensor a, Tensor weights, int n", f"{_GROUPS}, {_TOKENS}"),
+}
+
+# Layers, of packed weights; a None of intermediate_dtype is what thresher.numpy.gated_mlp says.
+_SCHEMAS |= {
+    "gated_mlp": ("Tensor x, Tensor gate_up, Tensor down", f"ScalarType? intermediate_dtype=None, {_LAYER_TOKENS}, {_ACTIVATION}"),
+    "moe": (
+        "Tensor x, Tensor gate_up, Tensor down, Tensor topk_ids, Tensor topk_weights",
+        f"ScalarType? intermediate_dtype=None, ScalarType? rows_dtype=None, {_LAYER_TOKENS}, {_ACTIVATION}",
+    ),
 }
 
 _exact_strides = getattr(torch.Tag, "needs_exact_strides", torch.Tag.needs_fixed_stride_order)
@@ -54,9 +70,33 @@ _TAGS = (torch.Tag.pt2_compliant_tag, _exact_strides)
 
 def _define(name: str, schema: str, kernel, fake) -> None:
     library.define(f"{name}{schema}", tags=_TAGS)
+    into = library
+    if native is not None and native.describe(name, getattr(torch.ops.thresher, name).default._schema):
+        into, kernel = in_python, _said(kernel, schema)
+        into.define(f"{name}{schema}")
     for key in ("CPU", "CUDA"):
-        library.impl(name, kernel, key)
+        into.impl(name, kernel, key)
     torch.library.register_fake(f"thresher::{name}", fake, lib=library)
+
+
+def _said(kernel, schema: str):
+    """The kernel, whose exceptions the operator in C++ throws."""
+    outputs = schema.rpartition("->")[2].count("Tensor")
+
+    def run(*arguments, **options):
+        try:
+            return kernel(*arguments, **options)
+        except Exception as error:  # whatever it is, it goes to who called the operator
+            native.fail(error)
+            nothing = tuple(torch.empty(0) for _ in range(outputs))
+            return nothing[0] if outputs == 1 else nothing or None
+
+    return run
+
+
+def _keep_rows(call, tokens: of.Operand, convention: int = _native.ROWS) -> None:
+    if native is not None:
+        native.keep(call.plan, convention, operand=tokens, rows=tokens.shape[0], a_stride=call.a_stride, out_stride=call.out_stride)
 
 
 def _refuse_gradients(*tensors: torch.Tensor | None) -> None:
@@ -66,7 +106,7 @@ def _refuse_gradients(*tensors: torch.Tensor | None) -> None:
 
 
 def _scaled(name: str, values: torch.Tensor, scales, global_scale, scale_layout: str, format: str | None) -> of.Operand:
-    """An operand of its parts. The role of `a` is that of tokens, all others are weights."""
+    """An operand of its parts."""
     if scales is None:
         if global_scale is not None:
             lib.refuse(f"{name}_global_scale is given without {name}_scales, expected both of NVFP4 weights or neither")
@@ -80,7 +120,7 @@ def _scaled(name: str, values: torch.Tensor, scales, global_scale, scale_layout:
         lib.refuse(f"the format of {name} is {format!r}, expected 'nvfp4', 'fp8_tensor', 'fp8_row' or 'fp8_block'")
     if global_scale is not None:
         lib.refuse(f"{name}_global_scale is given of FP8, expected its scales in {name}_scales")
-    return of.fp8(*parts, format.removeprefix("fp8_"), scale_layout, are_tokens=name == "a")
+    return of.fp8(*parts, format.removeprefix("fp8_"), scale_layout, are_tokens=name in of.TOKENS)
 
 
 def _tokens(a: torch.Tensor, a_scales=None, a_global_scale=None, a_scale_layout="row_major", a_format=None) -> of.Operand:
@@ -94,16 +134,18 @@ def _threads(tensor: torch.Tensor) -> int:
 def _dual_gemm_out(out, a, b1, b2, *, b1_scales=None, b2_scales=None, b1_global_scale=None, b2_global_scale=None,
                    scale_layout="row_major", b_format=None, activation="silu", alpha=1.702, limit=7.0, up_offset=1.0, **tokens):
     _refuse_gradients(a, b1, b2)
-    _dual_gemm.run(_tokens(a, **tokens), _scaled("b1", b1, b1_scales, b1_global_scale, scale_layout, b_format),
-                 _scaled("b2", b2, b2_scales, b2_global_scale, scale_layout, b_format), operand("out", out),
-                 _options.activation_of(activation, alpha, limit, up_offset), place=place(a), threads=_threads(a))
+    given = _tokens(a, **tokens)
+    call = _dual_gemm.run(given, _scaled("b1", b1, b1_scales, b1_global_scale, scale_layout, b_format),
+                          _scaled("b2", b2, b2_scales, b2_global_scale, scale_layout, b_format), operand("out", out),
+                          _options.activation_of(activation, alpha, limit, up_offset), place=place(a), threads=_threads(a))
+    _keep_rows(call, given)
 
 
-def _shape_of_dual_gemm(a, b1):
-    if a.dim() != 2 or b1.dim() != 2:
+def _shape_of_product(a, b, name):
+    if a.dim() != 2 or b.dim() != 2:
         of.expect_rank(operand("a", a), 2, "[M, K]")
-        of.expect_rank(operand("b1", b1), 2, "[N, K]")
-    return (a.shape[0], b1.shape[0])
+        of.expect_rank(operand(name, b), 2, "[N, K]")
+    return (a.shape[0], b.shape[0])
 
 
 _WIDE = (torch.float16, torch.bfloat16, torch.float32)
@@ -117,7 +159,7 @@ def _new(a, shape, out_dtype, zeros=False, b=None):
 
 
 def _dual_gemm_new(a, b1, b2, *, out_dtype=None, **options):
-    out = _new(a, _shape_of_dual_gemm(a, b1), out_dtype, b=b1)
+    out = _new(a, _shape_of_product(a, b1, "b1"), out_dtype, b=b1)
     _dual_gemm_out(out, a, b1, b2, **options)
     return out
 
@@ -138,21 +180,107 @@ def _block(weights, n, kind):
 
 def _dual_gemm_packed_out(out, a, weights, n, *, activation="silu", alpha=1.702, limit=7.0, up_offset=1.0, **tokens):
     _refuse_gradients(a)
-    _dual_gemm.run_packed(_tokens(a, **tokens), _block(weights, n, "dual_gemm"), operand("out", out),
-                          _options.activation_of(activation, alpha, limit, up_offset), place=place(a), threads=_threads(a))
+    given = _tokens(a, **tokens)
+    call = _dual_gemm.run_packed(given, _block(weights, n, "dual_gemm"), operand("out", out),
+                                 _options.activation_of(activation, alpha, limit, up_offset), place=place(a), threads=_threads(a))
+    _keep_rows(call, given)
 
 
-def _dual_gemm_packed(a, weights, n, *, out_dtype=None, **options):
-    if a.dim() != 2:
-        of.expect_rank(operand("a", a), 2, "[M, K]")
-    out = _new(a, (a.shape[0], n), out_dtype)
-    _dual_gemm_packed_out(out, a, weights, n, **options)
+def _rows_packed(kernel):
+    def new(a, weights, n, *, out_dtype=None, **options):
+        if a.dim() != 2:
+            of.expect_rank(operand("a", a), 2, "[M, K]")
+        out = _new(a, (a.shape[0], n), out_dtype)
+        kernel(out, a, weights, n, **options)
+        return out
+
+    return new
+
+
+def _fake_rows_packed(a, weights, n, *, out_dtype=None, **_):
+    torch._check(a.dim() == 2, lambda: "a has two dimensions")
+    return _new(a, (a.shape[0], n), out_dtype)
+
+
+def _gemm_out(out, a, b, *, bias=None, b_scales=None, b_global_scale=None, scale_layout="row_major", b_format=None, **tokens):
+    _refuse_gradients(a, b, bias)
+    given = _tokens(a, **tokens)
+    call = _gemm.run(given, _scaled("b", b, b_scales, b_global_scale, scale_layout, b_format), optional("bias", bias),
+                     operand("out", out), place=place(a), threads=_threads(a))
+    _keep_rows(call, given)
+
+
+def _gemm_new(a, b, *, out_dtype=None, **options):
+    out = _new(a, _shape_of_product(a, b, "b"), out_dtype, b=b)
+    _gemm_out(out, a, b, **options)
     return out
 
 
-def _fake_dual_gemm_packed(a, weights, n, *, out_dtype=None, **_):
-    torch._check(a.dim() == 2, lambda: "a has two dimensions")
-    return _new(a, (a.shape[0], n), out_dtype)
+def _fake_gemm(a, b, *, out_dtype=None, **_):
+    torch._check(a.dim() == 2 and b.dim() == 2, lambda: "a and b have two dimensions")
+    return _new(a, (a.shape[0], b.shape[0]), out_dtype, b=b)
+
+
+def _gemm_packed_out(out, a, weights, n, **tokens):
+    _refuse_gradients(a)
+    given = _tokens(a, **tokens)
+    _keep_rows(_gemm.run_packed(given, _block(weights, n, "grouped"), operand("out", out), place=place(a), threads=_threads(a)), given)
+
+
+def _layer_tokens(x, x_scales=None, x_global_scale=None, x_scale_layout="row_major", x_format=None):
+    return _scaled("x", x, x_scales, x_global_scale, x_scale_layout, x_format)
+
+
+def _format(name, dtype, *expected):
+    if dtype is not None and dtype not in expected:
+        lib.refuse(f"{name} is {str(dtype).removeprefix('torch.')}, expected {' or '.join(str(one).removeprefix('torch.') for one in expected)}")
+    return None if dtype is None else FORMATS[dtype]
+
+
+def _layer_weights(gate_up, down):
+    return _layers.Weights(block(gate_up, "gate_up"), block(down, "down"))
+
+
+def _gated_mlp_out(out, x, gate_up, down, *, intermediate_dtype=None, activation="silu", alpha=1.702, limit=7.0, up_offset=1.0,
+                   **tokens):
+    _refuse_gradients(x)
+    given = _layer_tokens(x, **tokens)
+    call = _layers.gated_mlp(given, _layer_weights(gate_up, down), operand("out", out),
+                             _format("intermediate_dtype", intermediate_dtype, torch.float16, torch.bfloat16),
+                             _options.activation_of(activation, alpha, limit, up_offset), place=place(x), threads=_threads(x))
+    _keep_rows(call, given)
+
+
+def _moe_out(out, x, gate_up, down, topk_ids, topk_weights, *, intermediate_dtype=None, rows_dtype=None, activation="silu",
+             alpha=1.702, limit=7.0, up_offset=1.0, **tokens):
+    _refuse_gradients(x, topk_weights)
+    given = _layer_tokens(x, **tokens)
+    call = _layers.moe(given, _layer_weights(gate_up, down), operand("topk_ids", topk_ids), operand("topk_weights", topk_weights),
+                       operand("out", out), _format("intermediate_dtype", intermediate_dtype, torch.float16, torch.bfloat16),
+                       _format("rows_dtype", rows_dtype or torch.float32, *_WIDE),
+                       _options.activation_of(activation, alpha, limit, up_offset), place=place(x), threads=_threads(x))
+    _keep_rows(call, given, _native.MOE)
+
+
+def _elements(x, x_format):
+    """The shape of x in elements, of which a byte of NVFP4 holds two."""
+    if x.dim() != 2:
+        lib.refuse(f"x has {x.dim()} dimensions, expected 2: [tokens, hidden size]")
+    is_nvfp4 = x.dtype == torch.uint8 and x_format in (None, "nvfp4")
+    return (x.shape[0], x.shape[1] * (2 if is_nvfp4 else 1))
+
+
+def _layer(kernel):
+    def new(x, *weights, out_dtype=None, **options):
+        out = _new(x, _elements(x, options.get("x_format")), out_dtype)
+        kernel(out, x, *weights, **options)
+        return out
+
+    return new
+
+
+def _fake_layer(x, *_, out_dtype=None, x_format=None, **__):
+    return _new(x, _elements(x, x_format), out_dtype)
 
 
 def _grouped_out(out, a, b1, b2, *, order, bias1, bias2, activation, b_names=("bias1", "bias2"), **rows):
@@ -164,7 +292,11 @@ def _owned_out(out, a, weights, activation, *, offsets=None, counts=None, row_id
                **tokens):
     rows = _grouped.Rows(optional("offsets", offsets), optional("counts", counts), optional("row_ids", row_ids),
                          _options.whole_number("row_ids_divisor", row_ids_divisor, 1), optional("row_weights", row_weights))
-    _grouped.run(_tokens(a, **tokens), weights, rows, operand("out", out), activation, place=place(a), threads=_threads(a))
+    given = _tokens(a, **tokens)
+    call = _grouped.run(given, weights, rows, operand("out", out), activation, place=place(a), threads=_threads(a))
+    if native is not None:
+        native.keep(call.plan, _native.GROUPED, operand=given, rows=call.count, tokens=call.tokens, a_stride=call.a_stride, out_stride=call.out_stride,
+                    zeros=1)
 
 
 def _grouped_dual_gemm_out(out, a, b1, b2=None, *, offsets=None, counts=None, row_ids=None, row_ids_divisor=1, row_weights=None,
@@ -249,7 +381,11 @@ _KERNELS = {
     "dual_gemm": (_dual_gemm_new, _dual_gemm_out, _fake_dual_gemm),
     "grouped_dual_gemm": (_grouped_dual_gemm, _grouped_dual_gemm_out, _fake_grouped_dual_gemm),
     "grouped_gemm": (_grouped_gemm, _grouped_gemm_out, _fake_grouped_gemm),
-    "dual_gemm_packed": (_dual_gemm_packed, _dual_gemm_packed_out, _fake_dual_gemm_packed),
+    "gemm": (_gemm_new, _gemm_out, _fake_gemm),
+    "dual_gemm_packed": (_rows_packed(_dual_gemm_packed_out), _dual_gemm_packed_out, _fake_rows_packed),
+    "gemm_packed": (_rows_packed(_gemm_packed_out), _gemm_packed_out, _fake_rows_packed),
+    "gated_mlp": (_layer(_gated_mlp_out), _gated_mlp_out, _fake_layer),
+    "moe": (_layer(_moe_out), _moe_out, _fake_layer),
     "grouped_dual_gemm_packed": (
         _grouped_packed(_grouped_dual_gemm_packed_out),
         _grouped_dual_gemm_packed_out,
@@ -280,6 +416,14 @@ def pack(b1, b2, numerics, scales):
     return _written(_dual_gemm.pack(gate, up, numerics), b1)
 
 
+def pack_gemm(b, bias, numerics, scales):
+    _refuse_gradients(b, bias)
+    _finish(b)
+    given = _scaled("b", b, scales.get("b_scales"), scales.get("b_global_scale"), scales.get("scale_layout", "row_major"),
+                    scales.get("b_format"))
+    return _written(_gemm.pack(given, optional("bias", bias), numerics), b)
+
+
 def pack_grouped(b1, b2, order, bias1, bias2, numerics, scales):
     _refuse_gradients(b1, b2, bias1, bias2)
     _finish(b1)
@@ -308,10 +452,12 @@ def _attention_out(out, lse, q, k, v, *, causal=False, scale=None, softcap=0.0, 
     _refuse_gradients(q, k, v)
     serving = _attention.Serving(optional("block_table", block_table), optional("seqused_k", seqused_k), optional("sinks", sinks),
                                  optional("k_descale", k_descale), optional("v_descale", v_descale))
-    _attention.run(operand("q", q), operand("k", k), operand("v", v), operand("out", out), optional("lse", lse),
-                   optional("cu_seqlens_q", cu_seqlens_q), optional("cu_seqlens_k", cu_seqlens_k),
-                   _attention.options_of(causal, scale, softcap, (window_left, window_right)), serving, place=place(q),
-                   threads=_threads(q))
+    made = _attention.run(
+        operand("q", q), operand("k", k), operand("v", v), operand("out", out), optional("lse", lse),
+        optional("cu_seqlens_q", cu_seqlens_q), optional("cu_seqlens_k", cu_seqlens_k),
+        _attention.options_of(causal, scale, softcap, (window_left, window_right)), serving, place=place(q), threads=_threads(q))
+    if native is not None and made is not None:
+        native.keep(made.plan, _native.ATTENTION, strides=tuple(made.strides))
 
 
 def _new_lse(q, cu_seqlens_q):

@@ -7,6 +7,7 @@ from .. import _library as lib
 from .. import _packed
 from .._operands import Operand
 from .._plans import HOST, Place
+from ._native import native
 
 FORMATS = {
     torch.float32: lib.FP32,
@@ -58,9 +59,9 @@ class _OnGpu(Place):
 _headers = WeakIdKeyDictionary()
 
 
-def block(tensor: torch.Tensor) -> _packed.Block:
+def block(tensor: torch.Tensor, name: str = "weights") -> _packed.Block:
     """Packed weights. On a GPU the header is read again when PyTorch counts that the tensor was written to."""
-    given = operand("weights", tensor)
+    given = operand(name, tensor)
     if not tensor.is_cuda:
         return _packed.block(given)
     _packed.expect_block(given)
@@ -71,6 +72,8 @@ def block(tensor: torch.Tensor) -> _packed.Block:
         first = bytes(tensor[:8].tolist())
         header = bytes(tensor[: _packed.header_length(first, given.shape[0])].tolist()) if len(first) == 8 else b""
         known = _headers[tensor] = (seen, header)
+        if native is not None:
+            native.know_block(tensor)
     return _packed.Block(given, known[1])
 
 

@@ -16,6 +16,7 @@ from .._fp8 import Fp8
 from .._library import refuse
 from .._nvfp4 import Nvfp4
 from . import modules
+from ._native import call
 
 __all__ = ["GatedMLP", "MoE", "shard"]
 
@@ -110,7 +111,7 @@ class GatedMLP(modules.GatedMLP):
     """modules.GatedMLP with the hidden layer dealt over the processes of a group: each has some rows of gate and up and the
     same columns of down, computes with them, and all add their results up (one all-reduce, in the type of the weights).
 
-    gate, up: this process's [N_part, K]; down: its [K', N_part]. `sharded` cuts them out of whole weights. x and the result are the
+    gate, up: this process's [N_part, K]; down: its [K, N_part]. `sharded` cuts them out of whole weights. x and the result are the
     same in every process.
     """
 
@@ -121,12 +122,12 @@ class GatedMLP(modules.GatedMLP):
 
     @classmethod
     def sharded(cls, gate: Any, up: Any, down: Any, *, group: Group | None = None, **options: Any) -> "GatedMLP":
-        """From the whole gate and up [N, K] and down [K', N], of which the own part alone is read; options as of GatedMLP."""
+        """From the whole gate and up [N, K] and down [K, N], of which the own part alone is read; options as of GatedMLP."""
         rank, size = _place_in(group)
         count, of_down = _shape(_values(gate))[0], _shape(down)
         if len(of_down) != 2 or of_down[1] != count or _shape(_values(up)) != _shape(_values(gate)):
             refuse(f"gate is {list(_shape(_values(gate)))}, up {list(_shape(_values(up)))} and down {list(of_down)}, expected [N, K], the "
-                   f"same, and [K', N]")
+                   f"same, and [K, N]")
         start, stop = _bounds(count, _grain(gate), rank, size, "rows")
         return cls(_cut(gate, start, stop), _cut(up, start, stop), down[:, start:stop], group=group, **options)
 
@@ -145,7 +146,8 @@ class MoE(modules.MoE):
     """modules.MoE with the experts dealt over the processes of a group, and each process's own tokens.
 
     Rows go to the processes that have their experts and come back (two all-to-all, and one of counts, which this host reads: a
-    call is not for CUDA graphs). They go in the type of the weights and come back in float32, so that the result is that of one process.
+    call is not for CUDA graphs). They go in the type of the weights and come back in float32, so that the result is that of one process
+    but for the last bit of sums in float32.
 
     gate_up, down: as of MoE, of this process's experts, which lie one process behind the other. `sharded` cuts them out.
     """
@@ -162,7 +164,7 @@ class MoE(modules.MoE):
 
     @classmethod
     def sharded(cls, gate_up: Any, down: Any, *, order: str, group: Group | None = None, **options: Any) -> "MoE":
-        """From the whole gate_up [E, 2·N, K] and down [E, K', N], of which the own experts alone are read; options as of MoE."""
+        """From the whole gate_up [E, 2·N, K] and down [E, K, N], of which the own experts alone are read; options as of MoE."""
         rank, size = _place_in(group)
         return cls(shard(gate_up, rank=rank, size=size), shard(down, rank=rank, size=size), order=order, group=group, **options)
 
@@ -177,7 +179,7 @@ class MoE(modules.MoE):
 
     def forward(self, x: torch.Tensor, topk_ids: torch.Tensor, topk_weights: torch.Tensor) -> torch.Tensor:
         """x: [T, K]; topk_ids: [T, k], integers, those outside [0, E) of all experts are skipped; topk_weights: [T, k]; all of this
-        process's tokens, of which there may be none. Returns [T, K'] in the type of x, summed in float32 in the order of the choices."""
+        process's tokens, of which there may be none. Returns [T, K] in the type of x, summed in float32 in the order of the choices."""
         tokens, choices = topk_ids.shape
         flat = topk_ids.reshape(-1).to(torch.int64)
         is_owned = (flat >= 0) & (flat < self.all_experts)
@@ -187,11 +189,11 @@ class MoE(modules.MoE):
         exchange = _Exchange(wanted, self.experts_of, self.experts, self.group)
         computed = self._own(exchange.there(x.to(self.dtype)[rows // choices]), exchange)
         weighted = exchange.back(computed) * topk_weights.reshape(-1)[rows].to(torch.float32).unsqueeze(1)
-        by_choice = torch.zeros(tokens * choices, self.width, dtype=torch.float32, device=x.device).index_copy(0, rows, weighted)
-        return by_choice.reshape(tokens, choices, self.width).sum(1).to(x.dtype)
+        by_choice = torch.zeros(tokens * choices, self.k, dtype=torch.float32, device=x.device).index_copy(0, rows, weighted)
+        return by_choice.reshape(tokens, choices, self.k).sum(1).to(x.dtype)
 
     def _own(self, rows: torch.Tensor, exchange: "_Exchange") -> torch.Tensor:
-        """What this process's experts make of rows [R, K]: float32 [R, K'], in the same order."""
+        """What this process's experts make of rows [R, K]: float32 [R, K], in the same order."""
         hidden = self.hidden(rows, offsets=exchange.offsets, row_ids=exchange.order.to(torch.int32))
         result = self.downs(hidden, offsets=exchange.offsets)
         return torch.empty_like(result).index_copy(0, exchange.order, result)

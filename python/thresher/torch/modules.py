@@ -12,7 +12,8 @@ from .._fp8 import Fp8
 from .._library import refuse
 from .._nvfp4 import Nvfp4
 from .._plans import row_bucket
-from . import pack, pack_grouped, packed_info
+from . import pack, pack_gemm, pack_grouped, packed_info
+from ._native import call
 from ._requantise import fp8_blocks
 
 _TOKENS = (None, "fp8_block")
@@ -33,6 +34,14 @@ def _sixteen_bit(tensor: torch.Tensor, dtype: torch.dtype | None) -> torch.dtype
     return dtype
 
 
+def _in_one_type(rank: int, dtype: torch.dtype | None, *weights: tuple) -> tuple[torch.dtype, list]:
+    """(what is computed in, the weights) of (name, weight): float tensors are rounded to it, and the first of them says it where
+    nobody does."""
+    tensors = [one for _, one in weights if isinstance(one, torch.Tensor)]
+    dtype = _sixteen_bit(tensors[0], dtype) if tensors else dtype or torch.bfloat16
+    return dtype, [one if isinstance(one, (Nvfp4, Fp8)) else _buffer(name, one, dtype, rank) for name, one in weights]
+
+
 def _linear(module: nn.Module, *names: str) -> torch.Tensor:
     """The weight of the first layer of these names, which must have no bias."""
     for name in names:
@@ -50,7 +59,7 @@ def gated_layers(module: nn.Module) -> tuple[torch.Tensor, torch.Tensor, torch.T
 
 
 def stacked_layers(experts) -> tuple[torch.Tensor, torch.Tensor]:
-    """Gate and up [E, 2·N, K], the gate first, and down [E, K', N] of a sequence of such modules."""
+    """Gate and up [E, 2·N, K], the gate first, and down [E, K, N] of a sequence of such modules."""
     layers = [gated_layers(one) for one in experts]
     if not layers:
         refuse("there are no experts, expected at least one")
@@ -83,31 +92,27 @@ def _packed(make, *weights, **options) -> torch.Tensor:
 
 
 class GatedMLP(nn.Module):
-    """down·(activation(gate·x) ∘ up·x): gate, up [N, K]; down [K', N]; x [..., K]; the result [..., K'] in the type of x.
+    """down·(activation(gate·x) ∘ up·x): gate, up [N, K]; down [K, N]; x and the result [..., K] in the type of x.
 
-    The buffer `gate_up`, uint8, is gate and up packed (see pack) for their device, the only copy of them; `down` is one in
-    float16 or bfloat16. gate and up are float tensors, which are rounded to `dtype`, or both Nvfp4 or Fp8.
+    Weights are float tensors, which are rounded to `dtype`, Nvfp4 or Fp8; gate and up are of one kind. The buffers `gate_up` and
+    `down`, uint8, are they packed (see pack and pack_gemm) for their device, the only copies of them.
     """
 
     gate_up: torch.Tensor
     down: torch.Tensor
 
-    def __init__(self, gate: torch.Tensor | Nvfp4 | Fp8, up: torch.Tensor | Nvfp4 | Fp8, down: torch.Tensor, *, activation: str = "silu",
-                 dtype: torch.dtype | None = None, **constants: float):
+    def __init__(self, gate: torch.Tensor | Nvfp4 | Fp8, up: torch.Tensor | Nvfp4 | Fp8, down: torch.Tensor | Nvfp4 | Fp8, *,
+                 activation: str = "silu", dtype: torch.dtype | None = None, **constants: float):
         super().__init__()
-        if isinstance(gate, torch.Tensor):
-            dtype = _sixteen_bit(gate, dtype)
-            gate, up = _buffer("gate", gate, dtype, 2), _buffer("up", up, dtype, 2)
-        self.register_buffer("down", _buffer("down", down, _sixteen_bit(down, dtype), 2))
+        self.dtype, (gate, up, down) = _in_one_type(2, dtype, ("gate", gate), ("up", up), ("down", down))
         self.register_buffer("gate_up", _packed(pack, gate, up))
+        self.register_buffer("down", _packed(pack_gemm, down))
         self.activation = activation
         self.constants = constants
-        self.dtype = self.down.dtype
-        self.n = self.down.shape[1]
-        found = packed_info(self.gate_up)
-        if found.n != self.n:
-            refuse(f"gate and up are [{found.n}, {found.k}] and down {list(self.down.shape)}, expected [N, K] and [K', N]")
-        self.k = found.k
+        found, below = packed_info(self.gate_up), packed_info(self.down)
+        if (below.n, below.k) != (found.k, found.n):
+            refuse(f"gate and up are [{found.n}, {found.k}] and down [{below.n}, {below.k}], expected [N, K] and [K, N]")
+        self.n, self.k = found.n, found.k
 
     @classmethod
     def from_float(cls, module: nn.Module, *, activation: str = "silu", dtype: torch.dtype | None = None,
@@ -121,23 +126,20 @@ class GatedMLP(nn.Module):
     def products(self, x: torch.Tensor) -> torch.Tensor:
         """The result in the type of the weights."""
         rows = x.reshape(-1, x.shape[-1]).to(self.dtype)
-        return nn.functional.linear(self._hidden(rows), self.down).reshape(*x.shape[:-1], -1)
-
-    def _hidden(self, rows: torch.Tensor) -> torch.Tensor:
-        return torch.ops.thresher.dual_gemm_packed(rows, self.gate_up, self.n, activation=self.activation, out_dtype=self.down.dtype,
-                                                   **self.constants)
+        result = call(torch.ops.thresher.gated_mlp, rows, self.gate_up, self.down, activation=self.activation, **self.constants)
+        return result.reshape(x.shape)
 
     def warm(self, rows: list[int], choices: int) -> None:
         """As thresher.torch.warm, which calls it."""
         for count in buckets(rows):
-            self._hidden(torch.zeros(count, self.k, dtype=self.dtype, device=self.down.device))
+            self.products(torch.zeros(count, self.k, dtype=self.dtype, device=self.down.device))
 
 
 class MoE(nn.Module):
     """Σ over a token's experts e of weight·down[e]·(activation(gate[e]·x) ∘ up[e]·x).
 
     gate_up: [E, 2·N, K], with `order` how both lie in it: "gate_first", "up_first" or "interleaved"; or the pair of gate and up,
-    each [E, N, K], without an order. down: [E, K', N]. All are float tensors, which are rounded to `dtype`, Nvfp4 or Fp8; the
+    each [E, N, K], without an order. down: [E, K, N]. All are float tensors, which are rounded to `dtype`, Nvfp4 or Fp8; the
     buffers of these names, uint8, are they packed (see pack_grouped) for their device, the only copies of them.
     tokens: "fp8_block" rounds the rows of both products to FP8, 128 along K with one scale, as FP8 weights need on a GPU.
     """
@@ -152,20 +154,17 @@ class MoE(nn.Module):
         if len(first) not in (1, 2) or (len(first) == 1) != (order is not None):
             refuse(f"gate_up is {'one tensor' if len(first) == 1 else f'{len(first)} tensors'} and order is {order!r}, expected one "
                    "with an order, or gate and up without")
-        tensors = [one for one in (*first, down) if isinstance(one, torch.Tensor)]
-        self.dtype = _sixteen_bit(tensors[0], dtype) if tensors else dtype or torch.bfloat16
-        *first, down = (one if isinstance(one, (Nvfp4, Fp8)) else _buffer(name, one, self.dtype, 3)
-                        for name, one in (*(("gate_up", one) for one in first), ("down", down)))
+        self.dtype, (*first, down) = _in_one_type(3, dtype, *(("gate_up", one) for one in first), ("down", down))
         self.register_buffer("gate_up", _packed(pack_grouped, *first, order=order))
         self.register_buffer("down", _packed(pack_grouped, down))
         self.activation = activation
         self.tokens = tokens_of(tokens)
         self.constants = constants
         found, below = packed_info(self.gate_up), packed_info(self.down)
-        if found.matrices != 2 or below.experts != found.experts or below.k != found.n:
+        if found.matrices != 2 or below.experts != found.experts or (below.n, below.k) != (found.k, found.n):
             refuse(f"gate_up is [{found.experts}, {found.matrices} * {found.n}, {found.k}] and down [{below.experts}, {below.n}, "
-                   f"{below.k}], expected [E, 2 N, K] and [E, K', N]")
-        self.experts, self.n, self.k, self.width = found.experts, found.n, found.k, below.n
+                   f"{below.k}], expected [E, 2 N, K] and [E, K, N]")
+        self.experts, self.n, self.k = found.experts, found.n, found.k
 
     @classmethod
     def from_float(cls, experts, *, activation: str = "silu", dtype: torch.dtype | None = None, **constants: float) -> "MoE":
@@ -174,28 +173,38 @@ class MoE(nn.Module):
         return cls(gate_up, down, order="gate_first", activation=activation, dtype=dtype, **constants)
 
     def forward(self, x: torch.Tensor, topk_ids: torch.Tensor, topk_weights: torch.Tensor) -> torch.Tensor:
-        """x: [T, K]; topk_ids: [T, k], integers, those outside [0, E) are skipped; topk_weights: [T, k]. Returns [T, K'] in
+        """x: [T, K]; topk_ids: [T, k], integers, those outside [0, E) are skipped; topk_weights: [T, k]. Returns [T, K] in
         the type of x, summed in float32 in the order of the choices."""
+        out_dtype = x.dtype if x.dtype in (torch.float16, torch.bfloat16) else torch.float32
+        if topk_ids.dtype != torch.int32:  # what int32 cannot hold is nobody's id
+            topk_ids = topk_ids.clamp(-1, self.experts).to(torch.int32)
+        if self.tokens is not None:
+            return self._by_products(x.to(self.dtype), topk_ids, topk_weights.to(torch.float32)).to(x.dtype)
+        result = call(torch.ops.thresher.moe, x.to(self.dtype), self.gate_up, self.down, topk_ids.contiguous(),
+                      topk_weights.to(torch.float32).contiguous(), activation=self.activation, out_dtype=out_dtype, **self.constants)
+        return result.to(x.dtype)
+
+    def _by_products(self, x: torch.Tensor, topk_ids: torch.Tensor, topk_weights: torch.Tensor) -> torch.Tensor:
+        """The layer of tokens that are rounded before each product, float32."""
         tokens, choices = topk_ids.shape
-        experts = self.experts
         sorted_ids, rows = torch.sort(topk_ids.reshape(-1), stable=True)
-        bounds = torch.arange(experts + 1, device=x.device, dtype=sorted_ids.dtype)
+        bounds = torch.arange(self.experts + 1, device=x.device, dtype=sorted_ids.dtype)
         offsets = torch.searchsorted(sorted_ids, bounds, out_int32=True)
-        hidden = self.hidden(x.to(self.dtype), offsets=offsets, row_ids=rows.to(torch.int32), row_ids_divisor=choices)
-        weighted = self.downs(hidden, offsets=offsets, row_weights=topk_weights.reshape(-1)[rows].to(torch.float32))
+        hidden = self.hidden(x, offsets=offsets, row_ids=rows.to(torch.int32), row_ids_divisor=choices)
+        weighted = self.downs(hidden, offsets=offsets, row_weights=topk_weights.reshape(-1)[rows])
         by_choice = torch.zeros_like(weighted).index_copy(0, rows, weighted)
-        return by_choice.reshape(tokens, choices, self.width).sum(1).to(x.dtype)
+        return by_choice.reshape(tokens, choices, self.k).sum(1)
 
     def hidden(self, rows: torch.Tensor, **groups) -> torch.Tensor:
         """Gate and up of rows in the type of the weights, and in it; groups: as grouped_dual_gemm takes rows."""
         values, scales = operand_of(rows, self.tokens)
-        return torch.ops.thresher.grouped_dual_gemm_packed(values, self.gate_up, self.n, activation=self.activation, out_dtype=self.dtype,
-                                                           **self.constants, **scales, **groups)
+        return call(torch.ops.thresher.grouped_dual_gemm_packed, values, self.gate_up, self.n, activation=self.activation,
+                    out_dtype=self.dtype, **self.constants, **scales, **groups)
 
     def downs(self, hidden: torch.Tensor, **groups) -> torch.Tensor:
         """The second product of what `hidden` gave, float32."""
         values, scales = operand_of(hidden, self.tokens)
-        return torch.ops.thresher.grouped_gemm_packed(values, self.down, self.width, out_dtype=torch.float32, **scales, **groups)
+        return call(torch.ops.thresher.grouped_gemm_packed, values, self.down, self.k, out_dtype=torch.float32, **scales, **groups)
 
     def warm(self, rows: list[int], choices: int) -> None:
         """As thresher.torch.warm, which calls it: with tokens whose experts lie elsewhere."""
@@ -236,5 +245,5 @@ class Attention(nn.Module):
         rows = x.to(self.q.dtype)
         q, k, v = (nn.functional.linear(rows, weight).reshape(batch, length, -1, self.head_dim).transpose(1, 2)
                    for weight in (self.q, self.k, self.v))
-        result = torch.ops.thresher.attention(q, k, v, **self.options)
+        result = call(torch.ops.thresher.attention, q, k, v, **self.options)
         return nn.functional.linear(result.transpose(1, 2).reshape(batch, length, -1), self.o).to(x.dtype)

@@ -1,0 +1,167 @@
+"""libthresher_torch.so: calls made before run no Python, and everything else is as by ctypes."""
+
+import os
+import subprocess
+import sys
+import weakref
+
+import pytest
+
+torch = pytest.importorskip("torch", reason="torch is not installed: the tests of thresher.torch are left out")
+
+import thresher  # noqa: E402
+import thresher.torch as tt  # noqa: E402
+from thresher import _plans  # noqa: E402
+from thresher.torch._native import native  # noqa: E402
+
+if native is None and __name__ != "__main__":
+    pytest.skip("libthresher_torch.so is not there, or torch is older than 2.10", allow_module_level=True)
+
+ops = torch.ops.thresher
+OFFSETS = torch.tensor([0, 3, 3, 11], dtype=torch.int32)
+
+
+@pytest.fixture(autouse=True)
+def inference():
+    torch.manual_seed(20261124)
+    native.keep_at_most(_plans.calls.most)  # memory that another test gave back may be that of its weights
+    with torch.inference_mode():
+        yield
+
+
+def normal(*shape, dtype=torch.bfloat16):
+    return torch.randn(*shape).to(dtype)
+
+
+def all_calls():
+    a, b1, b2, down = normal(5, 64), normal(24, 64), normal(24, 64), normal(64, 24)
+    rows, experts, below = normal(11, 32), normal(3, 32, 32), normal(3, 32, 16)
+    fp8 = thresher.Fp8(torch.randint(0, 100, (24, 64), dtype=torch.uint8), torch.rand(24), per="row")
+    tokens = thresher.Fp8(torch.randint(0, 100, (5, 64), dtype=torch.uint8), torch.rand(1), per="tensor")
+    packed, of_down, of_experts, of_below = tt.pack(b1, b2), tt.pack_gemm(down), tt.pack_grouped(experts, order="up_first"), tt.pack_grouped(below)
+    ids, factors, out = torch.randint(-1, 3, (11, 2), dtype=torch.int32), torch.rand(11, 2), torch.zeros(5, 24)
+    q, k, lengths = normal(2, 4, 9, 64), normal(2, 2, 12, 64), torch.tensor([0, 4, 9], dtype=torch.int32)
+    lists, flat = dict(offsets=OFFSETS, row_weights=torch.rand(11)), normal(9, 2, 64)
+    return {
+        "dual_gemm": lambda: tt.dual_gemm(a, b1, b2, activation="swiglu_clamped", limit=2.0),
+        "dual_gemm, out": lambda: tt.dual_gemm(a, b1, b2, out=out),
+        "dual_gemm, fp8": lambda: tt.dual_gemm(tokens, fp8, fp8, out_dtype=torch.float32),
+        "dual_gemm_packed": lambda: tt.dual_gemm_packed(a, packed, 24),
+        "gemm": lambda: tt.gemm(a, b1, bias=b2[:, 0].float().contiguous()),
+        "gemm_packed": lambda: tt.gemm_packed(a[:, :24].contiguous(), of_down, 64),
+        "gated_mlp": lambda: tt.gated_mlp(a, packed, of_down, intermediate_dtype=torch.float16),
+        "moe": lambda: tt.moe(rows, of_experts, of_below, ids, factors),
+        "grouped_dual_gemm": lambda: tt.grouped_dual_gemm(rows, experts, order="interleaved", **lists),
+        "grouped_dual_gemm_packed": lambda: tt.grouped_dual_gemm_packed(rows, of_experts, 16, offsets=OFFSETS - 0, row_ids=ids[:, 0].contiguous()),
+        "grouped_gemm": lambda: tt.grouped_gemm(rows, experts, **lists),
+        "grouped_gemm_packed": lambda: tt.grouped_gemm_packed(rows[:, :16].contiguous(), of_below, 32, offsets=OFFSETS),
+        "attention": lambda: tt.attention(q, k, k, causal=True),
+        "attention, logarithms": lambda: tt.attention(q, k, k, return_lse=True, window=(3, -1)),
+        "attention, lengths": lambda: tt.attention(flat, flat, flat, cu_seqlens_q=lengths, cu_seqlens_k=lengths),
+    }
+
+
+def bits(result):
+    return [one.clone().view(torch.uint8) for one in (result if isinstance(result, tuple) else (result,))]
+
+
+@pytest.mark.parametrize("name", list(all_calls()))
+def test_the_same_bits_again_and_again(name):
+    call = all_calls()[name]
+    first = bits(call())
+    for _ in range(3):
+        assert all(map(torch.equal, bits(call()), first))
+
+
+def test_a_call_made_before_runs_no_python(monkeypatch):
+    a, packed, b1, b2 = normal(5, 64), tt.pack(normal(24, 64), normal(24, 64)), normal(24, 64), normal(24, 64)
+    expected, wide = (tt.dual_gemm_packed(a, packed, 24), tt.dual_gemm(a, b1, b2)), normal(5, 72)[:, :64]
+    for name in ("run", "run_packed"):
+        monkeypatch.setattr(f"thresher._dual_gemm.{name}", None)
+    assert torch.equal(tt.dual_gemm_packed(a, packed, 24), expected[0]) and torch.equal(tt.dual_gemm(a, b1, b2), expected[1])
+    for other in (lambda: tt.dual_gemm(a[:4], b1, b2), lambda: tt.dual_gemm(a, b2, b1), lambda: tt.dual_gemm(a, b1, b2, alpha=1.0),
+                  lambda: tt.dual_gemm(a, b1, b2, activation="gelu_tanh"), lambda: tt.dual_gemm(a, b1, b2, out_dtype=torch.float32),
+                  lambda: tt.dual_gemm(wide, b1, b2), lambda: tt.dual_gemm(a.half(), b1, b2), lambda: tt.dual_gemm_packed(a, packed.clone(), 24)):
+        with pytest.raises(TypeError, match="not callable"):
+            other()
+
+
+def test_weights_that_change_in_place_are_seen():
+    a, packed, other = normal(5, 64), tt.pack(normal(24, 64), normal(24, 64)), tt.pack(normal(24, 64), normal(24, 64))
+    tt.dual_gemm_packed(a, packed, 24)
+    packed.copy_(other)
+    assert torch.equal(tt.dual_gemm_packed(a, packed, 24), tt.dual_gemm_packed(a, other, 24))
+    packed[9] ^= 1
+    with pytest.raises(thresher.InvalidArgumentError):
+        tt.dual_gemm_packed(a, packed, 24)
+
+
+def test_what_is_refused_after_a_call_was_kept():
+    a, b1, b2 = normal(24, 64), normal(64, 64), normal(64, 64)
+    tt.dual_gemm(a, b1, b2, out=torch.empty(24, 64, dtype=a.dtype))
+    kept = a.clone()
+    with pytest.raises(thresher.InvalidArgumentError, match="c .*a"):
+        tt.dual_gemm(a, b1, b2, out=a)
+    assert torch.equal(a, kept)
+    with pytest.raises(RuntimeError, match="b2 has the shape"):
+        ops.dual_gemm(a, b1, b2[:3])
+    with torch.inference_mode(False), torch.enable_grad():
+        x, gate, up = (torch.randn(*shape).bfloat16() for shape in ((24, 64), (64, 64), (64, 64)))
+        with torch.no_grad():
+            tt.dual_gemm(x, gate, up)
+        with pytest.raises(thresher.UnsupportedError, match="no backward pass"):
+            tt.dual_gemm(x.requires_grad_(), gate, up)
+
+
+def resident_bytes():
+    with open("/proc/self/statm") as file:
+        return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+
+def test_nothing_is_kept_of_a_call():
+    calls = [call for name, call in all_calls().items() if name in ("dual_gemm, fp8", "moe", "attention, logarithms")]
+
+    def repeat(times):
+        for _ in range(times):
+            for call in calls:
+                call()
+
+    repeat(200)
+    before = resident_bytes()
+    repeat(4000)
+    assert resident_bytes() - before < 1 << 18
+    a, b = normal(5, 64), normal(24, 64)
+    for _ in range(3):
+        tt.gemm(a, b, out=torch.empty(5, 24, dtype=a.dtype))
+    gone = weakref.ref(a)
+    del a
+    assert gone() is None
+
+
+def test_calls_that_were_dropped_give_their_plans_back():
+    a, b = normal(1, 8), normal(8, 8)
+    native.keep_at_most(20)
+    for index in range(200):
+        tt.dual_gemm(a, b, b, activation="swiglu_clamped", limit=1 + index / 64)
+    assert len(native._plans) <= 22
+    native.keep_at_most(_plans.calls.most)
+
+
+def test_ctypes_gives_the_same_bits(tmp_path):
+    """In a process of its own, which is this file."""
+    subprocess.run([sys.executable, __file__, tmp_path / "bits"], env=os.environ | {"THRESHER_TORCH_BINDING": "ctypes"}, check=True)
+    by_ctypes = torch.load(tmp_path / "bits")
+    assert len(by_ctypes) == len(all_results())
+    for name, result in all_results().items():
+        assert all(map(torch.equal, bits(result), bits(by_ctypes[name]))), name
+
+
+def all_results():
+    torch.manual_seed(1)
+    with torch.inference_mode():
+        return {name: call() for name, call in all_calls().items()}
+
+
+if __name__ == "__main__":
+    assert native is None
+    torch.save(all_results(), sys.argv[1])

@@ -1,0 +1,156 @@
+"""libthresher_torch.so: the operators from C++ (python/native/torch_operators.h), where torch is new enough and the library is there.
+
+An operator of it makes calls that were made before, and gives others to the operator of the same name of thresher_python, which is
+the one in Python: what a call must be is decided there alone.
+"""
+
+import ctypes as c
+import itertools
+import os
+import threading
+import warnings
+import weakref
+from typing import Any
+
+import torch
+
+from .._operands import Operand
+from .._plans import Plan, calls
+
+_I, _L, _P = c.c_int32, c.c_int64, c.c_void_p
+_PLACES = ("out", "a", "a_scales", "a_global_scale", "offsets", "counts", "row_ids", "row_weights", "topk_ids", "topk_weights", "k", "v",
+           "cu_seqlens_q", "cu_seqlens_k")
+_NAMES_OF_TOKENS = {"x": "a", "x_scales": "a_scales", "x_global_scale": "a_global_scale", "q": "a"}
+_KINDS = {"int": "i", "float": "f", "bool": "b", "str": "s", "ScalarType": "d"}
+ROWS, GROUPED, MOE, ATTENTION = range(4)
+
+
+class _Places(c.Structure):
+    _fields_ = [(name, _I) for name in _PLACES]
+
+
+class Call(c.Structure):
+    """thresher_torch_call."""
+
+    _fields_ = [
+        ("convention", _I),
+        ("a_scale_layout", _I),
+        ("a_scales_are_global", _I),
+        ("zeros", _I),
+        ("run", _P),
+        ("plan", _P),
+        ("workspace_bytes", _L),
+        ("rows", _L),
+        ("tokens", _L),
+        ("a_stride", _L),
+        ("out_stride", _L),
+        ("strides", (_L * 4) * 4),
+        ("has_strides", _I * 4),
+        ("owner", _L),
+    ]
+
+
+def _kind(argument: Any) -> str:
+    """The character of thresher_torch_describe."""
+    text = str(argument.type)
+    is_optional = text.startswith("Optional[")
+    inner = text.removeprefix("Optional[").removesuffix("]")
+    if inner == "Tensor":
+        kind = "p" if argument.name in ("weights", "gate_up", "down") else "w" if argument.name.startswith("b") else "t"
+    else:
+        kind = "d" if argument.name.endswith("dtype") else _KINDS[inner]
+    return kind.upper() if is_optional else kind
+
+
+class _Native:
+    def __init__(self, library: c.CDLL):
+        for name, result, arguments in (
+            ("describe", _I, [c.c_char_p, c.c_char_p, _P]),
+            ("keep", None, [_P]),
+            ("keep_at_most", None, [_L]),
+            ("fail", None, [c.c_char_p]),
+            ("know_block", None, [_P, _I]),
+            ("forget_block", None, [_P]),
+            ("released", _I, [_P, _I]),
+        ):
+            function = getattr(library, f"thresher_torch_{name}")
+            function.restype, function.argtypes = result, arguments
+            setattr(self, f"_{name}", function)
+        self.keep_at_most(calls.most)
+        self._owners = itertools.count(1)
+        self._plans: dict[int, Plan] = {}  # of calls that the library may make
+
+    def describe(self, name: str, schema: Any) -> bool:
+        """Whether the library has this operator."""
+        places = _Places(*[-1] * len(_PLACES))
+        for index, argument in enumerate(schema.arguments):
+            place = _NAMES_OF_TOKENS.get(argument.name, argument.name)
+            if place in _PLACES:
+                setattr(places, place, index)
+        kinds = "".join(map(_kind, schema.arguments))
+        return bool(self._describe(name.encode(), kinds.encode(), c.byref(places)))
+
+    def keep_at_most(self, count: int) -> None:
+        """Lets the library forget all calls, and says how many it is to keep."""
+        self._keep_at_most(count)
+
+    def keep(self, plan: Plan, convention: int, *, operand: Operand | None = None, strides: tuple = (), **members: int) -> None:
+        """How the call that this thread is making is made again. operand: the tokens; strides: of attention's tensors."""
+        call = Call(convention=convention, run=c.cast(plan.run, _P), plan=plan.handle, workspace_bytes=plan.workspace_bytes,
+                    owner=next(self._owners), **members)
+        if operand is not None:
+            call.a_scale_layout = operand.scale_layout
+            call.a_scales_are_global = int(operand.scales is None and operand.global_scale is not None)
+        for index, given in enumerate(strides):
+            if given is not None:
+                call.has_strides[index] = 1
+                call.strides[index][: len(given)] = list(given)
+        self._drop_released()
+        self._plans[call.owner] = plan
+        self._keep(c.byref(call))
+
+    def _drop_released(self) -> None:
+        owners = (_L * 64)()
+        while count := self._released(owners, len(owners)):
+            for owner in owners[:count]:
+                self._plans.pop(owner, None)
+
+    def fail(self, error: Exception) -> None:
+        _failed.error = error
+        self._fail(str(error).encode(errors="replace"))
+
+    def know_block(self, tensor: torch.Tensor) -> None:
+        """Of packed weights on a GPU, as long as this tensor lives."""
+        pointer = tensor.data_ptr()
+        self._know_block(pointer, int(not tensor.is_inference()))
+        weakref.finalize(tensor, self._forget_block, pointer).atexit = False
+
+
+_failed = threading.local()
+
+
+def call(operator: Any, *arguments: Any, **options: Any) -> Any:
+    """operator(...), with the exception that the operator in Python raised, of which C++ gives the text alone."""
+    try:
+        return operator(*arguments, **options)
+    except RuntimeError as error:
+        original = _failed.__dict__.pop("error", None)
+        if original is None or str(original) not in str(error):
+            raise
+        raise original from None
+
+
+def _load() -> _Native | None:
+    version = tuple(int("".join(filter(str.isdigit, part)) or 0) for part in torch.__version__.split(".")[:2])
+    path = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "libthresher_torch.so")
+    if version < (2, 10) or not os.path.exists(path) or os.environ.get("THRESHER_TORCH_BINDING") == "ctypes":
+        return None
+    try:
+        torch.ops.load_library(path)
+    except OSError as error:
+        warnings.warn(f"{path} cannot be loaded into torch {torch.__version__} ({error}): operators are called by ctypes", stacklevel=2)
+        return None
+    return _Native(c.CDLL(path))
+
+
+native = _load()
