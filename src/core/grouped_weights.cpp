@@ -55,13 +55,18 @@ Tensor matrix_of_stack(const Tensor& stack) {
   return matrix;
 }
 
-/// How many scales lie from one matrix's to the next one's, in a stack or a view of one.
+/// Of one matrix of a stack.
+std::int64_t scales_of_one(const Tensor& stack) {
+  return static_cast<std::int64_t>(scale_bytes(matrix_of_stack(stack))) * 8 / scale_bits(stack);
+}
+
+/// How many scales lie from one matrix's to the next one's, in a stack without gaps or a view of the rows of one.
 std::int64_t scales_stride(const Tensor& view) {
   const std::int64_t k = view.shape[2];
   if (view.scales.layout == ScaleLayout::row_major) {
     return k == 0 ? 0 : scale_count(view.scales, view.strides[0] / k, k);
   }
-  return static_cast<std::int64_t>(scale_bytes(matrix_of_stack(view))) * 8 / scale_bits(view);
+  return scales_of_one(view);
 }
 
 }  // namespace
@@ -125,7 +130,7 @@ Tensor slot_matrix(const Tensor& stack, std::int64_t slot) {
   matrix.data = behind(stack.data, slot * stack.strides[0], stack.format);
   matrix.global_scale = stack.global_scale == nullptr ? nullptr : stack.global_scale + slot;
   if (format_traits(stack.format).has_scales()) {
-    matrix.scales.data = behind(stack.scales, slot * scales_stride(stack));
+    matrix.scales.data = behind(stack.scales, slot * scales_of_one(stack));
   }
   return matrix;
 }

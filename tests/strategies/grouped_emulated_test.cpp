@@ -262,7 +262,8 @@ TEST_P(EmulatedGrouped, ScalesInBlocks) {
   clean_and_right(problem, 2, form);
 }
 
-/// Scales that are written: row by row, block by block of rows rounded up to 4, powers of two; of slots each its own.
+/// Scales that are written: row by row, block by block of rows rounded up to 4, powers of two; of slots each its own,
+/// whatever lies between the rows of outputs.
 TEST_P(EmulatedGrouped, OutputScalesInEveryLayout) {
   if (!format_traits(sample().problem.out).is_requantised()) {
     return;
@@ -275,7 +276,7 @@ TEST_P(EmulatedGrouped, OutputScalesInEveryLayout) {
       GroupedProblem problem = is_gathered() ? sample().problem : with_layout(sample().problem, rows);
       problem.rows = problem.rows / 2 + 1;
       GroupedForm form = ragged_form(problem);
-      form.layout = {.out_scales = layout, .out_powers_of_two = layout == ScaleLayout::column_major};
+      form.layout = {.out_row_gap = 16, .out_scales = layout, .out_powers_of_two = layout == ScaleLayout::column_major};
       clean_and_right(problem, 2, form);
     }
   }
