@@ -15,6 +15,7 @@
 #include "cli/options.hpp"
 #include "cli/planner_commands.hpp"
 #include "cli/problem_option.hpp"
+#include "core/integers.hpp"
 #include "ops/gemm_problem.hpp"
 #include "ops/forecast.hpp"
 #include "ops/validate_attention.hpp"
@@ -56,8 +57,16 @@ struct PlanArguments {
 struct AttentionArguments {
   AttentionProblem problem{};
   bool bf16 = false;
+  bool fp8_keys = false;
   bool dependent_launch = false;
 };
+
+/// Sequences of so many queries and keys each, with keys in pages of a pool that just holds them.
+void put_keys_in_pages(AttentionProblem& problem) {
+  problem.variable_length = true;
+  problem.queries = size_product(problem.batch, problem.queries);
+  problem.pages = size_product(problem.batch, ceil_div(problem.keys, problem.page_size));
+}
 
 std::string title(const planner::Choice& choice) {
   const std::string knobs = choice.knobs.text();
@@ -204,9 +213,15 @@ void add_attention(CLI::App& plan_command, Context& context) {
   queries->check(extents);
   CLI::Option* const keys = command->add_option("--keys", problem.keys, "Keys of a sequence; as --queries");
   keys->check(extents);
-  command->add_option("--head-dim", problem.head_dim, "64 or 128")
+  command->add_option("--head-dim", problem.head_dim, "Of queries and keys")
       ->capture_default_str()
-      ->check(CLI::IsMember({64, 128}));
+      ->check(CLI::IsMember(ops::head_dims));
+  command->add_option("--value-dim", problem.value_dim, "Of values and the output; as --head-dim")
+      ->check(CLI::IsMember(ops::value_dims));
+  command->add_option("--page-size", problem.page_size, "Keys of a page; none are in pages when left out")
+      ->check(extents);
+  command->add_flag("--fp8-keys", asked->fp8_keys, "Keys and values in FP8");
+  command->add_flag("--sinks", problem.sinks, "With a sink for each head");
   command->add_flag("--causal", problem.causal, "A query sees no key behind it");
   command->add_flag("--bf16", asked->bf16, "In bf16 instead of fp16");
   command->add_flag("--dependent-launch", asked->dependent_launch, "Started while the call before it ends");
@@ -224,6 +239,12 @@ void add_attention(CLI::App& plan_command, Context& context) {
     wanted.kv_heads = kv_heads->count() > 0 ? wanted.kv_heads : wanted.heads;
     wanted.keys = keys->count() > 0 ? wanted.keys : wanted.queries;
     wanted.format = asked->bf16 ? Format::bf16 : Format::fp16;
+    if (asked->fp8_keys) {
+      wanted.kv_format = Format::fp8_e4m3;
+    }
+    if (wanted.page_size > 0) {
+      put_keys_in_pages(wanted);
+    }
     ops::validate(wanted);
     AttentionOptions options{.strategy = arguments->strategy, .knobs = Knobs::parse(arguments->knobs)};
     options.dependent_launch = asked->dependent_launch;

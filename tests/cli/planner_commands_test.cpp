@@ -43,6 +43,10 @@ TEST(PlanCommand, KnowsAttention) {
   EXPECT_NE(small.out.find(" us  split"), std::string::npos) << small.out;
   EXPECT_NE(run("plan attention --heads 16 --queries 4096 --head-dim 128").out.find(" us  pipelined"),
             std::string::npos);
+  EXPECT_NE(run("plan attention --batch 32 --heads 32 --kv-heads 8 --queries 1 --keys 4096 --head-dim 128 --page-size 16 "
+                "--fp8-keys --sinks")
+                .out.find(" us  stream_k"),
+            std::string::npos);
 }
 
 TEST(PlanCommand, ListsTheKnobsOfEveryStrategy) {
