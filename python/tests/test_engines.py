@@ -17,12 +17,14 @@ torch = pytest.importorskip("torch", reason="torch is not installed: the package
 import definition
 import ml_dtypes
 import thresher
+import thresher.torch
 from engines import record, stand_in_sglang, stand_in_vllm
 from thresher.torch import engines
 
 HERE = pathlib.Path(__file__).parent
 INTEGRATIONS = HERE.parents[1] / "integrations"
 CASES = json.loads(record.FILE.read_text())
+BATCHES = json.loads(record.BATCHES.read_text())
 BF16 = ml_dtypes.bfloat16
 N, K = 144, 160
 
@@ -185,7 +187,8 @@ def sglang(monkeypatch):
 
 
 def test_the_recorded_lists_are_those_of_the_script():
-    assert record.FILE.read_text() == record.text()
+    assert record.FILE.read_text() == record.text(record.cases())
+    assert record.BATCHES.read_text() == record.text(record.batches())
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case["name"])
@@ -386,9 +389,6 @@ def test_vllm_names(vllm):
     assert [one.get_name() for one in (vllm.config, *configs)] == ["thresher", "fp8", "modelopt_fp4"]
     assert {one.get_min_capability() for one in (vllm.config, *configs)} == {90}
     vllm.package.register()  # again, as in a process that loads plugins twice
-    attention = importlib.import_module("thresher_vllm.attention")
-    with pytest.raises(thresher.UnsupportedError, match="takes no keys and values in pages"):
-        attention.register()
 
 
 @torch.inference_mode()
@@ -412,6 +412,262 @@ def test_what_the_device_cannot_run_is_refused_when_weights_are_loaded(vllm, mon
     with pytest.raises(thresher.UnsupportedError, match="no strategy takes these"):
         layer.quant_method.process_weights_after_loading(layer)
     assert layer.w13_weight.shape == (4, 2 * N, K // 2) and not hasattr(layer, "thresher")
+
+
+# vLLM's attention.
+
+
+HEADS, KV_HEADS, SCALE = 4, 2, 0.11
+LAYOUTS = {  # of [pages, Hk, page size, C]
+    "LBNHC": lambda p, h, n, c, dtype: torch.empty(p, n, h, c, dtype=dtype).transpose(1, 2),
+    "LBHNC": lambda p, h, n, c, dtype: torch.empty(p, h, n, c, dtype=dtype),
+    "BLNHC": lambda p, h, n, c, dtype: torch.empty(p, 3, n, h, c, dtype=dtype)[:, 1].transpose(1, 2),
+}
+
+
+def attention_module():
+    return importlib.import_module("thresher_vllm.attention")
+
+
+def attention_layer(vllm, head_size=64, cache_dtype="auto", **options):
+    return vllm.layers["attention"].Attention(HEADS, head_size, SCALE, KV_HEADS, prefix="model.layers.3.self_attn.attn",
+                                              cache_config=types.SimpleNamespace(cache_dtype=cache_dtype), **options)
+
+
+def bind_cache(layer, case, dtype, layout="LBNHC"):
+    """Nothing but NaN, so that what nobody wrote is seen in a result."""
+    dtype = torch.uint8 if layer.impl.kv_cache_dtype.startswith("fp8") else dtype
+    layer.kv_cache = LAYOUTS[layout](case["pages"], KV_HEADS, case["page_size"], 2 * layer.impl.head_size, dtype=dtype)
+    layer.kv_cache.fill_(0x7F if dtype == torch.uint8 else torch.nan)
+
+
+LISTS = ("query_start_loc", "seq_lens", "block_table")
+
+
+def lists_of(case):
+    return [torch.tensor(case[name], dtype=torch.int32) for name in LISTS]
+
+
+def metadata_of(vllm, case, *, lists=None, values=None, prefix=0, **changed):
+    """lists: the tensors that the engine keeps, in place of new ones."""
+    common = vllm.modules["vllm.v1.attention.backend"].CommonAttentionMetadata
+    starts, lengths, table = lists or lists_of(case)
+    spec = types.SimpleNamespace(head_size=64, head_size_v=values or 64)
+    builder = attention_module().ThresherAttentionBackend.get_builder_cls()(spec, ["attn"], None, torch.device("cpu"))
+    return builder.build(prefix, common(**{**dict(
+        query_start_loc=starts, query_start_loc_cpu=starts.clone(), seq_lens=lengths, num_reqs=len(lengths), block_table_tensor=table,
+        num_actual_tokens=case["num_actual_tokens"], max_query_len=int(starts.diff().max()), max_seq_len=int(lengths.max()),
+        slot_mapping=torch.tensor(case["slot_mapping"])), **changed}))
+
+
+class Tokens:
+    """Queries of a batch, and what lies in each slot of the pool: keys and values of the same bits for all who share a page."""
+
+    def __init__(self, case, head_size, dtype, seed=31):
+        random = np.random.default_rng(seed)
+        self.case, self.slots = case, torch.tensor(case["slot_mapping"])
+        self.context = torch.tensor(case["context_slots"], dtype=torch.int64)
+        self.k, self.v = (numbers(random, case["pages"] * case["page_size"], KV_HEADS, head_size).to(dtype) for _ in range(2))
+        self.qkv = numbers(random, len(self.slots), (HEADS + 2 * KV_HEADS) * head_size).to(dtype)
+        self.q, key, value = self.qkv.split([HEADS * head_size, KV_HEADS * head_size, KV_HEADS * head_size], -1)
+        key.copy_(self.k[self.slots].flatten(1))
+        value.copy_(self.v[self.slots].flatten(1))
+        self.key, self.value = key, value
+
+    def write_context(self, layer):
+        layer.impl.do_kv_cache_update(layer, self.k[self.context], self.v[self.context], layer.kv_cache, self.context)
+
+    def run(self, layer, metadata):
+        return layer(self.q, self.key, self.value, metadata, self.slots)
+
+    def expect(self, result, stored=lambda rows, scale: as_float64(rows), scales=(1.0, 1.0), sinks=None, **options):
+        """Against the float64 definition for each sequence and head; rows of nobody are as they were."""
+        starts, size = self.case["query_start_loc"], self.case["page_size"]
+        heads = result.view(len(self.slots), HEADS, -1)
+        q = self.q.reshape(heads.shape)
+        for at, length in enumerate(self.case["seq_lens"]):
+            rows = slice(starts[at], starts[at + 1])
+            if rows.start == rows.stop:
+                continue
+            slots = [self.case["block_table"][at][j // size] * size + j % size for j in range(length)]
+            for head in range(HEADS):
+                of = head * KV_HEADS // HEADS
+                k, v = (stored(rows_of[slots, of], np.broadcast_to(scale, KV_HEADS)[of])
+                        for rows_of, scale in zip((self.k, self.v), scales))
+                sink = -np.inf if sinks is None else float(sinks[head])
+                exact, error, *_ = definition.attention(as_float64(q[rows, head]), k, v, causal=True, scale=SCALE, sink=sink, **options)
+                definition.check(as_numpy(heads[rows, head]), exact, error)
+        assert heads[starts[-1]:].isnan().all()
+
+
+def as_numpy(tensor):
+    return floats(tensor.contiguous()) if tensor.dtype == torch.bfloat16 else tensor.numpy()
+
+
+def as_float64(tensor):
+    return tensor.double().numpy()
+
+
+def through_fp8(rows, scale):
+    return (rows.float() / float(scale)).to(torch.float8_e4m3fn).double().numpy() * float(scale)
+
+
+@pytest.fixture
+def rows_of_nobody(vllm, monkeypatch):
+    """A GPU leaves rows alone that are no sequence's, a CPU refuses them: here they are cut off. How many rows there were, by call."""
+    seen = []
+
+    def cut(q, k, v, *, out, cu_seqlens_q, **options):
+        rows = int(cu_seqlens_q[-1])
+        assert out.shape == q.shape
+        seen.append(len(q))
+        return thresher.torch.attention(q[:rows], k, v, out=out[:rows], cu_seqlens_q=cu_seqlens_q, **options)
+
+    monkeypatch.setattr(attention_module(), "attention", cut)
+    return seen
+
+
+@pytest.mark.parametrize("form", ["bfloat16", "float16", "fp8"])
+@pytest.mark.parametrize("case", BATCHES, ids=lambda case: case["name"])
+@torch.inference_mode()
+def test_vllm_attention(vllm, rows_of_nobody, case, form):
+    dtype = torch.float16 if form == "float16" else torch.bfloat16
+    sinks = torch.linspace(-1, 2, HEADS).bfloat16()
+    options, meant, scales = {
+        "bfloat16": (dict(), dict(), (1.0, 1.0)),
+        "float16": (dict(head_size=128, per_layer_sliding_window=20, logits_soft_cap=5.0), dict(window=(19, 0), softcap=5.0), (1.0, 1.0)),
+        "fp8": (dict(head_size=256, sinks=sinks, cache_dtype="fp8"), dict(sinks=sinks, stored=through_fp8), (0.25, 0.03125)),
+    }[form]
+    layer = attention_layer(vllm, **options)
+    layer.process_weights_after_loading(dtype)
+    layer._k_scale.fill_(scales[0])
+    layer._v_scale.fill_(scales[1])
+    bind_cache(layer, case, dtype, dict(zip(("bfloat16", "float16", "fp8"), LAYOUTS))[form])
+    tokens = Tokens(case, layer.impl.head_size, dtype)
+    tokens.write_context(layer)
+    tokens.expect(tokens.run(layer, metadata_of(vllm, case)), scales=scales, **meant)
+    assert rows_of_nobody == [case["num_actual_tokens"]]
+
+
+@torch.inference_mode()
+def test_vllm_attention_takes_a_scale_of_each_head(vllm):
+    case, layer = BATCHES[2], attention_layer(vllm, cache_dtype="fp8_e4m3")
+    layer._k_scale, layer._v_scale = torch.tensor([0.25, 0.03125]), torch.tensor([0.5, 0.0625])
+    bind_cache(layer, case, torch.bfloat16)
+    tokens = Tokens(case, 64, torch.bfloat16)
+    tokens.write_context(layer)
+    tokens.expect(tokens.run(layer, metadata_of(vllm, case)), stored=through_fp8, scales=(layer._k_scale.numpy(), layer._v_scale.numpy()))
+
+
+@torch.inference_mode()
+def test_vllm_attention_keeps_nothing_of_a_batch_that_a_graph_would_not_see_change(vllm, rows_of_nobody):
+    """A graph is made with some batch and replayed after the engine wrote another one into the same tensors."""
+    case = BATCHES[3]
+    other = case | dict(query_start_loc=[0, 1] + [1] * 7, seq_lens=[1] + [0] * 7, block_table=[[0] * len(case["block_table"][0])] * 8,
+                        slot_mapping=[0] + [-1] * 7, context_slots=[])
+    layer = attention_layer(vllm)
+    lists = lists_of(other)
+    metadata = metadata_of(vllm, other, lists=lists)
+    for one in (other, case):
+        bind_cache(layer, one, torch.bfloat16)
+        tokens = Tokens(one, 64, torch.bfloat16)
+        tokens.write_context(layer)
+        for kept, new in zip(lists, lists_of(one)):
+            kept.copy_(new)
+        tokens.expect(tokens.run(layer, metadata))
+    builder = attention_module().ThresherAttentionMetadataBuilder
+    assert builder._cudagraph_support is vllm.modules["vllm.v1.attention.backend"].AttentionCGSupport.ALWAYS
+
+
+@torch.inference_mode()
+def test_vllm_attention_over_the_cache_of_another_layer(vllm):
+    case, owner = BATCHES[2], attention_layer(vllm)
+    bind_cache(owner, case, torch.bfloat16)
+    tokens = Tokens(case, 64, torch.bfloat16)
+    tokens.write_context(owner)
+    metadata = metadata_of(vllm, case)
+    result = tokens.run(owner, metadata)
+    sharing = attention_layer(vllm, kv_sharing_target_layer_name="model.layers.2.self_attn.attn")
+    sharing.kv_cache = owner.kv_cache
+    before = owner.kv_cache.clone()
+    page, row = divmod(case["slot_mapping"][3], case["page_size"])
+    assert torch.equal(before[page, :, row].flatten(), torch.cat([tokens.key[3].view(KV_HEADS, -1), tokens.value[3].view(KV_HEADS, -1)], 1).flatten())
+    assert torch.equal(sharing(tokens.q, -tokens.key, -tokens.value, metadata, tokens.slots), result)
+    assert owner.attn_backend.supports_kv_cache_update_bypass
+    assert torch.equal(owner(tokens.q, None, None, metadata, tokens.slots), result)  # written by whoever left them out
+    assert torch.equal(owner.kv_cache.view(torch.uint16), before.view(torch.uint16))
+
+
+@torch.inference_mode()
+def test_vllm_attention_in_a_run_that_measures_memory(vllm):
+    tokens = Tokens(BATCHES[0], 64, torch.bfloat16)
+    result = attention_layer(vllm)(tokens.q, tokens.key, tokens.value, None, None)
+    assert result.shape == tokens.q.shape and not result.any()
+
+
+def test_vllm_sinks_that_are_loaded_again_stay_where_graphs_know_them(vllm):
+    sinks = torch.nn.Parameter(torch.linspace(-1, 2, HEADS).bfloat16(), requires_grad=False)
+    layer = attention_layer(vllm, sinks=sinks)
+    layer.process_weights_after_loading(torch.bfloat16)
+    at = layer.impl.sink_logits.data_ptr()
+    sinks.data.fill_(3)
+    assert (layer.impl.sink_logits == torch.linspace(-1, 2, HEADS).bfloat16()).all()
+    layer.process_weights_after_loading(torch.bfloat16)
+    assert layer.impl.sink_logits.data_ptr() == at and (layer.impl.sink_logits == 3).all()
+
+
+@pytest.mark.parametrize("options, sentence", [
+    (dict(alibi_slopes=[0.5] * HEADS), "takes no slopes of ALiBi: choose another --attention-backend"),
+    (dict(attn_type="encoder_decoder"), "takes no attention of the type encoder_decoder"),
+    (dict(attn_type="encoder_only"), "takes no attention of the type encoder_only"),
+    (dict(head_size=96), "takes no heads of 96 columns, which are 64, 128, 256"),
+    (dict(cache_dtype="fp8_e5m2"), "takes no cache in fp8_e5m2"),
+])
+def test_vllm_attention_refuses_layers(vllm, options, sentence):
+    with pytest.raises(thresher.UnsupportedError, match=sentence):
+        attention_layer(vllm, **options)
+
+
+@pytest.mark.parametrize("options, sentence", [
+    (dict(causal=False), "takes no batch in which a query sees keys behind its own"),
+    (dict(causal=torch.ones(4, dtype=torch.int32)), "takes no batch in which a query sees keys behind its own"),
+    (dict(prefix=32), "takes no common prefix of 32 keys that is attended to apart .cascade attention."),
+    (dict(values=128), "takes no values of 128 columns beside keys of 64"),
+])
+def test_vllm_attention_refuses_batches(vllm, options, sentence):
+    with pytest.raises(thresher.UnsupportedError, match=sentence):
+        metadata_of(vllm, BATCHES[0], **options)
+
+
+def test_vllm_attention_refuses_to_quantise_its_result(vllm):
+    q = torch.zeros(1, HEADS, 64)
+    for scales in ((torch.ones(1), None), (None, torch.ones(1))):
+        with pytest.raises(thresher.UnsupportedError, match="takes no result that is to be quantised on the way out"):
+            attention_layer(vllm).impl.forward(None, q, None, None, None, None, q, *scales)
+
+
+def test_vllm_attention_says_what_it_takes(vllm):
+    impl = attention_layer(vllm).impl
+    assert (impl.num_heads, impl.head_size, impl.num_kv_heads, impl.scale, impl.kv_cache_dtype) == (HEADS, 64, KV_HEADS, SCALE, "auto")
+    assert not impl.supports_quant_query_input
+    backend = vllm.modules["vllm.v1.attention.backends.registry"].AttentionBackendEnum.CUSTOM.get_class()
+    assert backend is attention_module().ThresherAttentionBackend and backend.get_supported_head_sizes() == [64, 128, 256]
+    assert [one.base for one in backend.get_supported_kernel_block_sizes(None)] == [16]
+    for capability, is_taken in (((9, 0), True), ((8, 9), False), ((10, 0), False), ((12, 0), False)):
+        assert backend.supports_compute_capability(types.SimpleNamespace(major=capability[0], minor=capability[1])) == is_taken
+    for dtype, cache, reason in ((torch.bfloat16, "auto", None), (torch.bfloat16, None, None), (torch.float16, "fp8", None),
+                                 (torch.bfloat16, "bfloat16", None),
+                                 (torch.bfloat16, "float16", "keys and values in float16 beside queries in bfloat16")):
+        assert backend.supports_combination(64, dtype, cache, 16, False, False, False, False, None) == reason
+
+
+def test_vllm_backend_of_another_package_is_not_replaced(vllm):
+    registry, module = vllm.modules["vllm.v1.attention.backends.registry"], attention_module()
+    module.register()  # again, its own
+    registry.register_backend(registry.AttentionBackendEnum.CUSTOM, "other.Backend")
+    with pytest.raises(thresher.UnsupportedError, match="the attention backend CUSTOM of vLLM is other.Backend already"):
+        module.register()
+    assert registry.AttentionBackendEnum.CUSTOM.get_path() == "other.Backend"
 
 
 # SGLang.

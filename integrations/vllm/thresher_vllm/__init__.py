@@ -1,4 +1,5 @@
-"""Thresher's experts and gated MLPs as the quantisation `thresher` of vLLM (`--quantization thresher`)."""
+"""Thresher's experts and gated MLPs as the quantisation `thresher` of vLLM (`--quantization thresher`), and its attention as the backend
+`CUSTOM` (`--attention-backend CUSTOM`)."""
 
 VLLM = ("0.33.0",)
 NAME = "thresher"
@@ -14,8 +15,9 @@ def register() -> None:
     from thresher.torch.engines import expect_version
 
     expect_version("thresher-vllm", "vllm", VLLM)
-    from . import config, gated_mlp
+    from . import attention, config, gated_mlp
 
+    attention.register()
     config.register()
     gated_mlp.register()
     _is_registered = True

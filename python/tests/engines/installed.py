@@ -4,22 +4,27 @@ arguments and parameters, and the package's methods compute with the weights tha
 usage: python installed.py vllm|sglang
 """
 
+import dataclasses
 import importlib
 import importlib.metadata
 import inspect
+import json
 import sys
 import types
 
+import record
 import stand_in_sglang
 import stand_in_vllm
 import torch
-from thresher.torch import engines
+from thresher.torch import attention, engines
 from torch import nn
 
 EXPERTS, N, K = 4, 128, 256
 WEIGHTS = dict(num_experts=EXPERTS, hidden_size=K, intermediate_size_per_partition=N, params_dtype=torch.bfloat16)
 FP8 = dict(quant_method="fp8", activation_scheme="dynamic", weight_block_size=[128, 128])
 NVFP4 = dict(quant_method="modelopt", quant_algo="NVFP4", group_size=16)
+METHODS = ("create_weights", "apply", "create_moe_runner", "run_from_dispatch", "get_quant_method", "from_config", "build",
+           "supports_combination")
 IDS = torch.tensor([[0, 1], [2, -1], [1, 0]], dtype=torch.int32)
 
 
@@ -35,7 +40,7 @@ def expect_like(modules: dict, own: tuple[str, ...]) -> None:
             if member.startswith("__") or isinstance(value, type(sys)) or member in own:
                 continue
             found = getattr(real, member)
-            for method in ("create_weights", "apply", "create_moe_runner", "run_from_dispatch", "get_quant_method", "from_config"):
+            for method in METHODS:
                 given = value.__dict__.get(method) if isinstance(value, type) else None
                 if given is not None and method in vars(found):
                     given = getattr(value, method)
@@ -144,6 +149,98 @@ def vllm_gated_mlp(config, gate_up) -> None:
         assert torch.equal(module.act_fn(layer(x)[0]), gate_up(given, torch.bfloat16)(x)) and not list(layer.parameters())
 
 
+def vllm_attention(modules: dict) -> None:
+    """Chosen by vLLM's own validation, in a layer of vLLM's own, over a cache that vLLM laid out."""
+    from vllm.config import AttentionConfig
+    from vllm.platforms.interface import DeviceCapability
+    from vllm.v1.attention import backend as interface
+    from vllm.v1.attention.backends.registry import AttentionBackendEnum
+    from vllm.v1.attention.selector import AttentionSelectorConfig
+
+    stand_in = modules["vllm.v1.attention.backend"]
+    fields = ({one.name for one in dataclasses.fields(where.CommonAttentionMetadata)} for where in (stand_in, interface))
+    assert next(fields) <= next(fields)
+    for name in ("AttentionType", "AttentionCGSupport"):
+        assert {one.name: one.value for one in getattr(stand_in, name)}.items() <= {one.name: one.value for one in getattr(interface, name)}.items()
+    for kind in ("AttentionImpl", "AttentionMetadataBuilder"):
+        assert arguments(getattr(stand_in, kind).__init__) == arguments(getattr(interface, kind).__init__), kind
+    assert arguments(stand_in.AttentionImpl.forward) == arguments(interface.AttentionImpl.forward)
+    custom = importlib.import_module("vllm._custom_ops")
+    assert arguments(modules["vllm._custom_ops"].reshape_and_cache_flash) == arguments(custom.reshape_and_cache_flash)
+
+    assert AttentionConfig(backend="custom").backend is AttentionBackendEnum.CUSTOM
+    backend = AttentionBackendEnum.CUSTOM.get_class()
+    assert issubclass(backend, interface.AttentionBackend) and backend.__name__ == "ThresherAttentionBackend"
+    assert not any(getattr(kind, "__abstractmethods__", None) for kind in (backend, backend.get_impl_cls(), backend.get_builder_cls()))
+    assert backend.get_builder_cls().get_cudagraph_support(None, None) is interface.AttentionCGSupport.ALWAYS
+
+    def reasons(capability=(9, 0), **changed) -> list[str]:
+        usual = AttentionSelectorConfig(head_size=128, dtype=torch.bfloat16, kv_cache_dtype="auto", block_size=16)
+        return backend.validate_configuration(device_capability=DeviceCapability(*capability), **usual._replace(**changed)._asdict())
+
+    for taken in ({}, dict(head_size=64, has_sink=True, has_sliding_window=True), dict(head_size=256, kv_cache_dtype="fp8"),
+                  dict(kv_cache_dtype="fp8_e4m3", use_per_head_quant_scales=True), dict(dtype=torch.float16, block_size=None),
+                  dict(block_size=528), dict(use_kv_connector=True), dict(use_adaptive_verification=True)):
+        assert not reasons(**taken), (taken, reasons(**taken))
+    for refused in (dict(head_size=96), dict(head_size=512), dict(dtype=torch.float32), dict(kv_cache_dtype="fp8_e5m2"), dict(kv_cache_dtype="nvfp4"),
+                    dict(kv_cache_dtype="float16"), dict(block_size=8), dict(use_mla=True), dict(use_sparse=True), dict(use_mm_prefix=True),
+                    dict(attn_type="encoder"), dict(attn_type="encoder_only"), dict(attn_type="encoder_decoder"), dict(use_non_causal=True),
+                    dict(use_batch_invariant=True), dict(use_pcp=True), dict(use_dcp=True), dict(use_rswa=True), dict(capability=(8, 9)),
+                    dict(capability=(10, 0))):
+        assert len(reasons(**refused)) == 1, (refused, reasons(**refused))
+    for layout in ("LBNHC", "LBHNC", "BLNHC", "BLHNC", "BHLNC"):
+        for cache_dtype in ("auto", "fp8"):
+            vllm_attention_layer(modules, backend, layout, cache_dtype)
+
+
+def vllm_attention_layer(modules: dict, backend, layout: str, cache_dtype: str) -> None:
+    """A batch that mixes a chunk of a prefill, decode and drafts. vLLM's operator that writes keys runs on GPUs: here the stand-in's."""
+    from thresher_vllm import attention as own
+    from vllm.config import CacheConfig, DeviceConfig, VllmConfig, set_current_vllm_config
+    from vllm.forward_context import set_forward_context
+    from vllm.model_executor.layers.attention import Attention
+    from vllm.v1.attention.backend import CommonAttentionMetadata
+    from vllm.v1.kv_cache_interface import KVCacheLayout, compute_layer_kv_cache_shape_bytes, compute_layout_strides
+
+    write = own.reshape_and_cache_flash = modules["vllm._custom_ops"].reshape_and_cache_flash
+    case, name, (heads, kv_heads, width) = json.loads(record.BATCHES.read_text())[2], "model.layers.0.self_attn.attn", (4, 2, 64)
+    cache_config = CacheConfig(block_size=case["page_size"], cache_dtype=cache_dtype)
+    config = VllmConfig(device_config=DeviceConfig(device="cpu"), cache_config=cache_config)
+    sinks = nn.Parameter(torch.linspace(-1, 2, heads).bfloat16(), requires_grad=False)
+    torch.set_default_dtype(torch.bfloat16)
+    with set_current_vllm_config(config):
+        layer = Attention(heads, width, width**-0.5, kv_heads, cache_config=cache_config, logits_soft_cap=20.0, prefix=name, attn_backend=backend,
+                          sinks=sinks)
+    torch.set_default_dtype(torch.float32)
+    layer.process_weights_after_loading(torch.bfloat16)
+    layer.kv_cache_torch_dtype = torch.uint8 if cache_dtype == "fp8" else torch.bfloat16  # without a model it would be float16
+    spec = layer.get_kv_cache_spec(config)
+    raw = torch.zeros(3 * case["pages"] * spec.page_size_bytes, dtype=torch.int8)
+    shape, (of_layer, *strides) = compute_layer_kv_cache_shape_bytes(spec, case["pages"]), compute_layout_strides(
+        spec, case["pages"], 3, KVCacheLayout[layout])
+    layer.bind_kv_cache(torch.as_strided(raw, shape, strides, of_layer).view(spec.dtype))
+
+    torch.manual_seed(20261124)
+    slots, context = torch.tensor(case["slot_mapping"]), torch.tensor(case["context_slots"])
+    k, v = (torch.randn(case["pages"] * case["page_size"], kv_heads, width).bfloat16() for _ in range(2))
+    q = torch.randn(len(slots), heads * width).bfloat16()
+    starts, lengths, table = (torch.tensor(case[one], dtype=torch.int32) for one in ("query_start_loc", "seq_lens", "block_table"))
+    common = CommonAttentionMetadata(
+        query_start_loc=starts, query_start_loc_cpu=starts, seq_lens=lengths, num_reqs=len(lengths), num_actual_tokens=len(slots),
+        max_query_len=int(starts.diff().max()), max_seq_len=int(lengths.max()), block_table_tensor=table, slot_mapping=slots)
+    builder = backend.get_builder_cls()(spec, [name], config, torch.device("cpu"))
+    with torch.inference_mode():
+        layer.impl.do_kv_cache_update(layer, k[context], v[context], layer.kv_cache, context)
+        with set_forward_context({name: builder.build_for_cudagraph_capture(common)}, config, slot_mapping={name: slots}):
+            result = layer(q, k[slots].flatten(1), v[slots].flatten(1))
+        pools = [torch.zeros(case["pages"], case["page_size"], kv_heads, width, dtype=spec.dtype) for _ in range(2)]
+        written = torch.cat([context, slots])
+        write(k[written], v[written], *pools, written, cache_dtype, layer._k_scale, layer._v_scale)
+        meant = attention(q.view(-1, heads, width), *pools, causal=True, scale=width**-0.5, softcap=20.0, cu_seqlens_q=starts, block_table=table,
+                          seqused_k=lengths, sinks=sinks.float())
+    assert torch.equal(result, meant.flatten(1)), (layout, cache_dtype)
+
+
 def vllm() -> None:
     from vllm.plugins import load_general_plugins
 
@@ -164,6 +261,7 @@ def vllm() -> None:
         assert _is_gated_mlp(getattr(module, kind)) == expected, kind
     modules = stand_in_vllm.modules()
     expect_like(modules, own=("registered",))
+    vllm_attention(modules)
     from thresher_vllm.experts import Fp8Method, ModelOptNvfp4Method
 
     for given, kind, name in ((fp8, Fp8Method, "Fp8MoEMethod"), (nvfp4, ModelOptNvfp4Method, "ModelOptNvFp4FusedMoE")):

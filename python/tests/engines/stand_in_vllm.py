@@ -3,7 +3,9 @@
 The names, the arguments and the shapes of the parameters are vLLM's; `installed.py` compares them where vLLM is installed.
 """
 
+import importlib
 import types
+from dataclasses import dataclass
 from enum import Enum
 
 import torch
@@ -192,6 +194,7 @@ def modules() -> dict[str, types.ModuleType]:
         supported.append(kind.__name__)
         return kind
 
+    add_attention(module)
     layers = "vllm.model_executor.layers"
     for parent in ("vllm", "vllm.model_executor", layers, f"{layers}.quantization.utils"):
         module(parent)
@@ -208,3 +211,141 @@ def modules() -> dict[str, types.ModuleType]:
     module(f"{layers}.quantization.modelopt", ModelOptNvFp4Config=ModelOptNvFp4Config, ModelOptNvFp4FusedMoE=ModelOptNvFp4FusedMoE)
     module(f"{layers}.quantization.utils.quant_utils", is_layer_skipped=is_layer_skipped)
     return made
+
+
+def add_attention(module) -> None:
+    """module: makes a module of that name and members."""
+
+    class AttentionType(str, Enum):
+        DECODER = "decoder"
+        ENCODER = "encoder"
+        ENCODER_ONLY = "encoder_only"
+        ENCODER_DECODER = "encoder_decoder"
+
+    @dataclass(frozen=True)
+    class MultipleOf:
+        base: int
+
+    class AttentionCGSupport(Enum):
+        ALWAYS = 3
+        NEVER = 0
+
+    class AttentionBackend:
+        @classmethod
+        def full_cls_name(cls):
+            return cls.__module__, cls.__qualname__
+
+        @classmethod
+        def supports_combination(cls, head_size, dtype, kv_cache_dtype, block_size, use_mla, has_sink, use_sparse, use_mm_prefix,
+                                 device_capability):
+            return None
+
+    class AttentionMetadata:
+        pass
+
+    @dataclass
+    class CommonAttentionMetadata:
+        query_start_loc: torch.Tensor
+        query_start_loc_cpu: torch.Tensor
+        seq_lens: torch.Tensor
+        num_reqs: int
+        num_actual_tokens: int
+        max_query_len: int
+        max_seq_len: int
+        block_table_tensor: torch.Tensor
+        slot_mapping: torch.Tensor
+        causal: object = True
+
+    class _Of:
+        def __class_getitem__(cls, metadata):
+            return cls
+
+    class AttentionMetadataBuilder(_Of):
+        _cudagraph_support = AttentionCGSupport.NEVER
+
+        def __init__(self, kv_cache_spec, layer_names, vllm_config, device):
+            pass
+
+        def build(self, common_prefix_len, common_attn_metadata, fast_build=False):
+            raise NotImplementedError
+
+    class AttentionImpl(_Of):
+        supports_quant_query_input = False
+
+        def __init__(self, num_heads, head_size, scale, num_kv_heads=None, alibi_slopes=None, sliding_window=None, kv_cache_dtype="auto",
+                     logits_soft_cap=None, attn_type=AttentionType.DECODER, kv_sharing_target_layer_name=None):
+            raise NotImplementedError
+
+        def forward(self, layer, query, key, value, kv_cache, attn_metadata, output, output_scale=None, output_block_scale=None):
+            raise NotImplementedError
+
+    overrides: dict[Enum, str] = {}
+
+    class AttentionBackendEnum(Enum):
+        FLASH_ATTN = "vllm.v1.attention.backends.flash_attn.FlashAttentionBackend"
+        CUSTOM = None
+
+        def is_overridden(self):
+            return self in overrides
+
+        def get_path(self):
+            return overrides.get(self, self.value)
+
+        def get_class(self):
+            where, _, name = self.get_path().rpartition(".")
+            return getattr(importlib.import_module(where), name)
+
+    def register_backend(backend, class_path=None, is_mamba=False):
+        overrides[backend] = class_path
+
+    def reshape_and_cache_flash(key, value, key_cache, value_cache, slot_mapping, kv_cache_dtype, k_scale, v_scale):
+        """Tokens beyond the slots, and those whose slot is negative, go nowhere."""
+        is_kept = slot_mapping >= 0
+        slots = slot_mapping[is_kept]
+        for new, cache, scale in ((key, key_cache, k_scale), (value, value_cache, v_scale)):
+            rows = new[:len(slot_mapping)][is_kept]
+            if kv_cache_dtype.startswith("fp8"):
+                rows = (rows.float() / scale.reshape(-1, 1)).to(torch.float8_e4m3fn).view(torch.uint8)
+            cache[slots // cache.shape[1], slots % cache.shape[1]] = rows
+
+    class Attention(nn.Module):
+        """A layer with its backend, which vLLM chooses; its cache is bound to it later."""
+
+        def __init__(self, num_heads, head_size, scale, num_kv_heads=None, alibi_slopes=None, use_alibi_sqrt=None, cache_config=None,
+                     quant_config=None, logits_soft_cap=None, per_layer_sliding_window=None, prefix="", attn_type=AttentionType.DECODER,
+                     kv_sharing_target_layer_name=None, **extra_impl_args):
+            super().__init__()
+            self.attn_backend = AttentionBackendEnum.CUSTOM.get_class()
+            assert AttentionBackendEnum[self.attn_backend.get_name()] is AttentionBackendEnum.CUSTOM
+            self.impl = self.attn_backend.get_impl_cls()(
+                num_heads, head_size, scale, num_kv_heads, alibi_slopes, per_layer_sliding_window, cache_config.cache_dtype,
+                logits_soft_cap, attn_type, kv_sharing_target_layer_name, **extra_impl_args)
+            self.shape, self.kv_shape = (num_heads, head_size), (num_kv_heads, head_size)
+            self.shares = kv_sharing_target_layer_name is not None
+            self.kv_cache = torch.tensor([])
+            for name in ("_q_scale", "_k_scale", "_v_scale"):
+                self.register_buffer(name, torch.tensor(1.0))
+
+        def process_weights_after_loading(self, act_dtype):
+            self.impl.process_weights_after_loading(act_dtype)
+
+        def forward(self, query, key, value, attn_metadata, slot_mapping):
+            """vLLM has the last two in the context of a step."""
+            output = torch.full((query.shape[0], *self.shape), torch.nan, dtype=query.dtype)
+            if key is not None:
+                key, value = key.view(-1, *self.kv_shape), value.view(-1, *self.kv_shape)
+            writes = not self.attn_backend.forward_includes_kv_cache_update and not self.shares and key is not None
+            if writes and slot_mapping is not None:
+                self.impl.do_kv_cache_update(self, key, value, self.kv_cache, slot_mapping)
+            self.impl.forward(self, query.view(-1, *self.shape), key, value, self.kv_cache, attn_metadata, output=output, output_scale=None,
+                              output_block_scale=None)
+            return output.view(query.shape[0], -1)
+
+    for parent in ("vllm.v1", "vllm.v1.attention", "vllm.v1.attention.backends"):
+        module(parent)
+    module("vllm._custom_ops", reshape_and_cache_flash=reshape_and_cache_flash)
+    module("vllm.model_executor.layers.attention", Attention=Attention)
+    module("vllm.v1.attention.backend", AttentionBackend=AttentionBackend, AttentionCGSupport=AttentionCGSupport, AttentionImpl=AttentionImpl,
+           AttentionMetadata=AttentionMetadata, AttentionMetadataBuilder=AttentionMetadataBuilder, AttentionType=AttentionType,
+           CommonAttentionMetadata=CommonAttentionMetadata, MultipleOf=MultipleOf)
+    module("vllm.v1.attention.backends.registry", AttentionBackendEnum=AttentionBackendEnum, register_backend=register_backend)
