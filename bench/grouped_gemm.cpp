@@ -6,7 +6,7 @@
 //
 // A list is origin, decode, prefill, scan, experts, rows or all (the first four); a case is EXPERTSxNxK:ROWS, rows dealt at
 // random, or with commas the rows of each expert. --warm compiles the kernels into the cache and needs no GPU. --down times
-// the plain product. Formats are those of operands (bf16, fp16, nvfp4, fp8_tensor, fp8_row, fp8_block); tokens are in that of
+// the grouped GEMM. Formats are those of operands (bf16, fp16, nvfp4, fp8_tensor, fp8_row, fp8_block); tokens are in that of
 // the weights, with nvfp4 in fp16, where --tokens does not say otherwise.
 #include <fmt/format.h>
 
