@@ -125,6 +125,16 @@ TEST(AttentionChoice, KernelsRefuseWhatTheyDoNotDo) {
            "it takes values as wide as keys, which are 64, problem.value_dim is 128");
     expect({.queries = 4, .keys = 64, .head_dim = 256}, "it takes a head_dim of 64 or 128, problem.head_dim is 256");
   }
+  AttentionProblem wide = paged;
+  for (const std::int64_t value_dim : {192, 512}) {
+    wide.value_dim = value_dim;
+    EXPECT_EQ(refusal(wide, "stream_k"),
+              fmt::format("stream_k: it takes a value_dim of 64 or 128 or 256, problem.value_dim is {}", value_dim));
+  }
+  AttentionProblem many = paged;
+  many.batch = std::int64_t{1} << 28;  // the bytes that describe them are 4 in 32 bits
+  EXPECT_NE(refusal(many, "stream_k").find("problem.batch is 268435456, it takes less than 16777216 sequences"),
+            std::string::npos);
 }
 
 TEST(AttentionChoice, KnobsThatNeedTooMuchSharedMemoryAreRefused) {

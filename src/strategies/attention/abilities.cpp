@@ -7,6 +7,14 @@
 
 namespace thresher::strategies::attention {
 
+namespace {
+
+bool has(const std::vector<std::int64_t>& dims, std::int64_t dim) {
+  return std::find(dims.begin(), dims.end(), dim) != dims.end();
+}
+
+}  // namespace
+
 std::vector<std::string> beyond(const Abilities& abilities, const AttentionProblem& problem) {
   std::vector<std::string> all;
   if (problem.page_size > 0 && !abilities.pages) {
@@ -20,14 +28,17 @@ std::vector<std::string> beyond(const Abilities& abilities, const AttentionProbl
     all.push_back(fmt::format("it takes keys and values in {} like the queries, problem.kv_format is {}",
                               name(problem.format), name(keys)));
   }
-  if (effective_value_dim(problem) != problem.head_dim && !abilities.value_dims) {
-    all.push_back(fmt::format("it takes values as wide as keys, which are {}, problem.value_dim is {}",
-                              problem.head_dim, problem.value_dim));
+  const std::int64_t value_dim = effective_value_dim(problem);
+  if (value_dim != problem.head_dim && !has(abilities.value_dims, value_dim)) {
+    all.push_back(abilities.value_dims.empty()
+                      ? fmt::format("it takes values as wide as keys, which are {}, problem.value_dim is {}",
+                                    problem.head_dim, value_dim)
+                      : fmt::format("it takes a value_dim of {}, problem.value_dim is {}",
+                                    fmt::join(abilities.value_dims, " or "), value_dim));
   }
-  const auto& head_dims = abilities.head_dims;
-  if (std::find(head_dims.begin(), head_dims.end(), problem.head_dim) == head_dims.end()) {
-    all.push_back(fmt::format("it takes a head_dim of {}, problem.head_dim is {}", fmt::join(head_dims, " or "),
-                              problem.head_dim));
+  if (!has(abilities.head_dims, problem.head_dim)) {
+    all.push_back(fmt::format("it takes a head_dim of {}, problem.head_dim is {}",
+                              fmt::join(abilities.head_dims, " or "), problem.head_dim));
   }
   return all;
 }

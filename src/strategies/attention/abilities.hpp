@@ -13,8 +13,8 @@ struct Abilities {
   bool pages = false;
   bool sinks = false;
   bool fp8_keys = false;
-  bool value_dims = false;  ///< a value dimension that is not the head's
   std::vector<std::int64_t> head_dims{64, 128};
+  std::vector<std::int64_t> value_dims{};  ///< that need not be the head's; none: values are as wide as keys
 };
 
 /// Why a kernel of such abilities cannot run the problem: a sentence for each reason.

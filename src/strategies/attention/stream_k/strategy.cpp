@@ -15,7 +15,7 @@ using pipeline::attention::StreamKConfig;
 using Config = Launched<StreamKConfig>;
 
 const Abilities abilities{
-    .pages = true, .sinks = true, .fp8_keys = true, .value_dims = true, .head_dims = {64, 128, 256}};
+    .pages = true, .sinks = true, .fp8_keys = true, .head_dims = {64, 128, 256}, .value_dims = {64, 128, 256}};
 
 KnobTable<Config> knob_table() {
   return {"thresher::pipeline::attention::StreamKConfig",
@@ -191,6 +191,10 @@ class StreamK final : public Strategy<AttentionProblem> {
       if (rows >= most_rows) {
         all.push_back(fmt::format("problem.{} come to {} rows, a GPU takes less than {}", argument, rows, most_rows));
       }
+    }
+    constexpr std::int64_t most_sequences = std::int64_t{1} << 24;  // the bytes of whose directory 32 bits count
+    if (problem.batch >= most_sequences) {
+      all.push_back(fmt::format("problem.batch is {}, it takes less than {} sequences", problem.batch, most_sequences));
     }
     constexpr double most_units = 1U << 31U;
     const auto tiles = static_cast<double>(problem.queries) * static_cast<double>(problem.heads) / config.rows +
