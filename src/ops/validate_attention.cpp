@@ -185,6 +185,7 @@ void validate_cu_seqlens(std::string_view argument, std::span<const std::int32_t
 }
 
 void validate_pages(const AttentionProblem& problem, const Tensor& block_table, const Tensor& seqused_k) {
+  check_extent("page_size", problem.page_size, 1);
   check_table(problem, block_table, seqused_k, {});
   const auto* const lengths = static_cast<const std::int32_t*>(seqused_k.data);
   const auto* const table = static_cast<const std::int32_t*>(block_table.data);

@@ -123,6 +123,11 @@ std::string paged_refusal(const std::function<void(AttentionCase&)>& change) {
   return sentence;
 }
 
+TEST(Attention, PagesOfNoRowsAreRefused) {
+  EXPECT_EQ(refusal([] { validate_pages({.batch = 2, .keys = 0, .variable_length = true}, {}, {}); }),
+            "problem.page_size is 0, expected 1 to 2147483647");
+}
+
 TEST(Attention, PagesLengthsAndDescalesAreCheckedOnTheCpu) {
   EXPECT_EQ(paged_refusal([](auto&) {}), "accepted");
   EXPECT_EQ(paged_refusal([](auto& c) { c.block_table[5] = -7; }), "accepted") << "no key of sequence 1 is there";
@@ -148,7 +153,8 @@ TEST(Attention, TensorsOfPagesSinksAndDescalesThatDoNotFitAreRefused) {
             "k has stride 136 along dimension 1, expected a multiple of 16 elements that is not negative");
   EXPECT_EQ(paged_refusal([](auto& c) { c.tensors.block_table.shape[1] = 2; }),
             "block_table is [2, 2], expected [2, 3]");
-  EXPECT_EQ(paged_refusal([](auto& c) { c.tensors.block_table = {}; }), "block_table is missing, but problem.page_size is 8");
+  EXPECT_EQ(paged_refusal([](auto& c) { c.tensors.block_table = {}; }),
+            "block_table is missing, but problem.page_size is 8");
   EXPECT_EQ(paged_refusal([](auto& c) { c.tensors.sinks = {}; }), "sinks is missing, but problem.sinks is true");
   EXPECT_EQ(paged_refusal([](auto& c) { c.tensors.seqused_k.data = nullptr; }), "seqused_k has a null data pointer");
   EXPECT_EQ(paged_refusal([](auto& c) { c.tensors.cu_seqlens_k = c.tensors.cu_seqlens_q; }),
