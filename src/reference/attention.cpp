@@ -1,14 +1,12 @@
 #include "reference/attention.hpp"
 
 #include <algorithm>
-#include <atomic>
 #include <cmath>
-#include <functional>
 #include <limits>
-#include <thread>
 
 #include "formats/numbers.hpp"
 #include "reference/attention_view.hpp"
+#include "reference/parallel.hpp"
 
 namespace thresher::reference {
 namespace {
@@ -143,28 +141,12 @@ AttentionResult empty_result(const AttentionProblem& problem) {
           std::vector<double>(static_cast<std::size_t>(rows), -infinity)};
 }
 
-/// Calls job(0) … job(count − 1) on `threads` threads.
-void parallel(std::int64_t count, int threads, const std::function<void(std::int64_t)>& job) {
-  const std::int64_t wanted = threads > 0 ? threads : static_cast<std::int64_t>(std::thread::hardware_concurrency());
-  std::atomic<std::int64_t> next{0};
-  const auto work = [&] {
-    for (std::int64_t i = next++; i < count; i = next++) {
-      job(i);
-    }
-  };
-  std::vector<std::jthread> helpers;
-  for (std::int64_t i = 1; i < std::min(wanted, count); ++i) {
-    helpers.emplace_back(work);
-  }
-  work();
-}
-
 /// Runs `row` for every query; one job is one head of one sequence, whose keys and values are made dense once.
 template <typename Real, typename Row>
 AttentionResult threaded(const AttentionProblem& problem, const AttentionTensors& tensors, int threads, Row row) {
   AttentionResult result = empty_result(problem);
   const std::int64_t group = problem.heads / problem.kv_heads;
-  parallel(problem.batch * problem.heads, threads, [&](std::int64_t job) {
+  parallel_for(problem.batch * problem.heads, threads, [&](std::int64_t job) {
     const std::int64_t batch = job / problem.heads;
     const std::int64_t head = job % problem.heads;
     const Sequence seq = sequence(problem, tensors, batch);
