@@ -75,8 +75,8 @@ struct AttentionTensors {
   Tensor cu_seqlens_q{};
   Tensor cu_seqlens_k{};  ///< not with pages
   /// With pages: int32 [B, ceil(keys / page_size)] and int32 [B], on the plan's device. A GPU looks at them when the
-  /// call runs: a page that is not there is taken to be the nearest one that is, a length is brought into 0 … keys, and
-  /// the status says so.
+  /// call runs: a page that is not there is taken to be the nearest one that is, and a length is brought into 0 … keys,
+  /// of which no function tells yet.
   Tensor block_table{};
   Tensor seqused_k{};
   Tensor sinks{};  ///< float32 [H], contiguous, with problem.sinks; −Inf is none
@@ -89,9 +89,9 @@ struct AttentionTensors {
 struct AttentionOptions {
   /// Empty: chosen for the problem. Else one of `attention_strategies(device)`.
   std::string strategy{};
-  /// GPU: choices of a named strategy that differ from its defaults. pipelined: keys (of a block), stages,
-  /// math_warpgroups (of 64 queries each), cluster, queries_in_registers, take_turns, hold_softmax, base_descriptors;
-  /// split: cluster, whole, parts, inspect_early, meet_early, narrow_exchange, alone.
+  /// GPU: choices of a named strategy that differ from its defaults. pipelined: keys, stages, math_warpgroups,
+  /// multicast, queries_in_registers, take_turns, hold_softmax, base_descriptors; split: cluster, whole, parts,
+  /// inspect_early, meet_early, narrow_exchange, alone; stream_k: rows, warps, stages, boxes, least_chunks.
   Knobs knobs{};
   /// CPU: threads to use, 0 for all.
   int threads = 0;
