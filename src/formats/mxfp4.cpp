@@ -80,8 +80,9 @@ std::vector<Exponents> exponents_of(std::span<const std::byte> codes, std::span<
                                     std::size_t experts) {
   std::vector<Exponents> found(experts);
   for (std::size_t block = 0; block < exponents.size(); ++block) {
-    found[block / (exponents.size() / experts)].add(std::to_integer<unsigned>(exponents[block]),
-                                 codes.subspan(block * static_cast<std::size_t>(block_bytes), block_bytes));
+    found[block / (exponents.size() / experts)].add(
+        std::to_integer<unsigned>(exponents[block]),
+        codes.subspan(block * static_cast<std::size_t>(block_bytes), block_bytes));
   }
   return found;
 }
