@@ -84,7 +84,7 @@ KernelLaunch packing_launch(Numerics numerics, std::string title, const std::str
 
 bool folds(const Config& config) { return config.numerics == Numerics::fast; }
 bool prepares(const DualGemmProblem& problem, const Config& config) {
-  return folds(config) || problem.a == Format::nvfp4 || problem.k % block_k != 0;
+  return folds(config) || problem.a == Format::nvfp4;
 }
 
 /// Tokens to e4m3, a factor for each.
@@ -105,12 +105,9 @@ KernelLaunch folding(const DualGemmProblem& problem, std::size_t factors_at) {
   return launch;
 }
 
-/// Tokens to 16 bits with zeros beyond K.
-KernelLaunch widening(const DualGemmProblem& problem) {
-  const bool is_nvfp4 = problem.a == Format::nvfp4;
-  KernelLaunch launch =
-      preparation_launch(is_nvfp4 ? "widen the tokens" : "pad the tokens",
-                         is_nvfp4 ? widen_tokens_kernel_name() : pad_tokens_kernel_name(), widen_threads);
+/// NVFP4 tokens to 16 bits with zeros beyond K.
+KernelLaunch widening() {
+  KernelLaunch launch = preparation_launch("widen the tokens", widen_tokens_kernel_name(), widen_threads);
   launch.bind = [](const CallTensors& call, LaunchArguments& out) {
     WidenTokensParams params = widen_params(tokens_of(call));
     params.out = {address_of(call.workspace)};
@@ -122,7 +119,7 @@ KernelLaunch widening(const DualGemmProblem& problem) {
 }
 
 KernelLaunch preparing(const DualGemmProblem& problem, const Config& config, std::size_t factors_at) {
-  KernelLaunch launch = folds(config) ? folding(problem, factors_at) : widening(problem);
+  KernelLaunch launch = folds(config) ? folding(problem, factors_at) : widening();
   launch.dependent = config.dependent_launch;
   add_reads(launch.accesses, tokens_index, problem.a, Access::Use::reads_earlier);
   launch.accesses.push_back({Access::Memory::workspace, tokens_piece, Access::Use::writes});
@@ -162,12 +159,16 @@ struct Product {
       params.row_factors = {address_in(call.packed, factors_offset(extents.n, extents.k))};
       params.token_factors = {address_in(call.workspace, factors_at)};
     }
+    params.ragged_slot = prepared ? no_ragged_slot : ragged_slot(config, extents.k);
     out.set(params);
     out.grid.x = blocks(config, params);
     const std::int64_t row_bytes =
         prepared ? prepared_tokens(config.numerics, extents.m, extents.k).row_bytes : tokens.strides[0] * 2;
-    out.add_map(offsetof(Params, tokens),
-                tokens_map(config, extents, address_of(prepared ? call.workspace : tokens.data), row_bytes));
+    const std::uint64_t address = address_of(prepared ? call.workspace : tokens.data);
+    out.add_map(offsetof(Params, tokens), tokens_map(config, extents, address, row_bytes));
+    if (params.ragged_slot != no_ragged_slot) {
+      out.add_map(offsetof(Params, ragged_tokens), ragged_tokens_map(config, extents, address, row_bytes));
+    }
   }
 
   [[nodiscard]] std::vector<Access> accesses(Format tokens) const {

@@ -9,6 +9,16 @@ constexpr std::int64_t factors_alignment = 256;
 
 std::int64_t token_elements(Numerics numerics) { return numerics == Numerics::fast ? 128 : 64; }
 
+machine::TensorMapDescription unboxed_tokens(const Config& config, std::uint64_t address) {
+  machine::TensorMapDescription map;
+  map.address = address;
+  map.element = config.numerics == Numerics::fast ? machine::ElementType::uint8
+                : config.operand == Number::bf16  ? machine::ElementType::bf16
+                                                  : machine::ElementType::fp16;
+  map.swizzle = machine::Swizzle::b128;
+  return map;
+}
+
 }  // namespace
 
 Numerics numerics_of(thresher::Numerics numerics) {
@@ -47,12 +57,11 @@ WidenTokensParams widen_params(const Tensor& a) {
   WidenTokensParams params{};
   params.tokens = matrix_of(a);
   params.row_blocks = narrow(prepared_tokens(Numerics::exact, a.shape[0], a.shape[1]).row_bytes / token_row_bytes);
-  params.k = narrow(a.shape[1]);
   return params;
 }
 
 std::uint32_t widen_blocks(const Tensor& a) {
-  const std::int64_t elements_per_thread = a.format == Format::nvfp4 ? 8 * widen_parts : 8;
+  constexpr std::int64_t elements_per_thread = 8 * widen_parts;
   const std::int64_t elements = prepared_tokens(Numerics::exact, a.shape[0], a.shape[1]).bytes / 2;
   return narrow(ceil_div(elements, elements_per_thread * widen_threads));
 }
@@ -88,12 +97,7 @@ PreparedTokens prepared_tokens(Numerics numerics, std::int64_t m, std::int64_t k
 machine::TensorMapDescription tokens_map(const Config& config, const Extents& extents, std::uint64_t address,
                                          std::int64_t row_bytes) {
   const std::int64_t elements = token_elements(config.numerics);
-  machine::TensorMapDescription map;
-  map.address = address;
-  map.element = config.numerics == Numerics::fast ? machine::ElementType::uint8
-                : config.operand == Number::bf16  ? machine::ElementType::bf16
-                                                  : machine::ElementType::fp16;
-  map.swizzle = machine::Swizzle::b128;
+  machine::TensorMapDescription map = unboxed_tokens(config, address);
   map.rank = 3;
   map.extent[0] = static_cast<machine::u64>(elements);
   map.extent[1] = static_cast<machine::u64>(extents.m);
@@ -104,6 +108,22 @@ machine::TensorMapDescription tokens_map(const Config& config, const Extents& ex
   map.box[1] = narrow(config.block_tokens);
   map.box[2] = narrow(config.blocks_per_slot);
   return map;
+}
+
+machine::TensorMapDescription ragged_tokens_map(const Config& config, const Extents& extents, std::uint64_t address,
+                                                std::int64_t row_bytes) {
+  machine::TensorMapDescription map = unboxed_tokens(config, address);
+  map.rank = 2;
+  map.extent[0] = static_cast<machine::u64>(extents.k);
+  map.extent[1] = static_cast<machine::u64>(extents.m);
+  map.stride_bytes[1] = static_cast<machine::u64>(row_bytes);
+  map.box[0] = block_k;
+  map.box[1] = narrow(config.block_tokens);
+  return map;
+}
+
+std::uint32_t ragged_slot(const Config& config, std::int64_t k) {
+  return k % block_k == 0 ? no_ragged_slot : narrow(k / (std::int64_t{block_k} * config.blocks_per_slot));
 }
 
 Params scalars(const Config& config, const Extents& extents, std::int64_t c_row_stride, const Activation& activation) {

@@ -51,8 +51,13 @@ std::uint32_t widen_blocks(const Tensor& a);
 /// Of tokens at `address`, rows `row_bytes` apart.
 machine::TensorMapDescription tokens_map(const Config& config, const Extents& extents, std::uint64_t address,
                                          std::int64_t row_bytes);
+/// Of 16-bit tokens as the caller has them, zeros beyond k.
+machine::TensorMapDescription ragged_tokens_map(const Config& config, const Extents& extents, std::uint64_t address,
+                                                std::int64_t row_bytes);
+/// Params::ragged_slot of such tokens.
+std::uint32_t ragged_slot(const Config& config, std::int64_t k);
 
-/// Everything but addresses and the tensor map. `c_row_stride` counts elements.
+/// Everything but addresses, tensor maps and the ragged slot. `c_row_stride` counts elements.
 Params scalars(const Config& config, const Extents& extents, std::int64_t c_row_stride, const Activation& activation);
 std::uint32_t blocks(const Config& config, const Params& params);
 

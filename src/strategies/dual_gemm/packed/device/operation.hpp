@@ -20,7 +20,8 @@ struct OperandOf {
   using type = ExactOperand<typename NumberType<config.operand>::type>;
 };
 template <Config config>
-requires(config.numerics == Numerics::fast) struct OperandOf<config> {
+  requires(config.numerics == Numerics::fast)
+struct OperandOf<config> {
   using type = FastOperand;
 };
 
@@ -77,6 +78,15 @@ class Operation {
   }
 
   TH_DEVICE void load_fresh(const pipeline::LoadSlot& slot, const Tile& tile, u32 k_step) const {
+    if (config.numerics == Numerics::exact && k_step >= params_.ragged_slot) {
+      TH_UNROLL
+      for (int block = 0; block < blocks_per_slot; ++block) {
+        const u32 column = (k_step * blocks_per_slot + static_cast<u32>(block)) * block_k;
+        tma::load(slot.base.offset_bytes(block * token_block_bytes(config)), params_.ragged_tokens, slot.full,
+                  At{static_cast<i32>(column), static_cast<i32>(tile.token)});
+      }
+      return;
+    }
     tma::load(slot.base, params_.tokens, slot.full,
               At{0, static_cast<i32>(tile.token), static_cast<i32>(k_step * blocks_per_slot)});
   }

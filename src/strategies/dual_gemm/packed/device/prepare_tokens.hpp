@@ -1,15 +1,14 @@
 #pragma once
-/// Tokens of the exact path to 16 bits, in every call that needs it.
+/// NVFP4 tokens to 16 bits for the exact path, in every call.
 #include "machine/launch.hpp"
 #include "strategies/dual_gemm/packed/device/widen.hpp"
 
 namespace thresher::strategies::dual_gemm::packed {
 
 struct WidenTokensParams {
-  Matrix tokens;       ///< NVFP4; or 16-bit rows in `values`, copied
+  Matrix tokens;       ///< NVFP4
   Global<u8> out;      ///< [rows][64·⌈k/64⌉] of 16 bits, zeros beyond k
   u32 row_blocks = 0;  ///< ⌈k/64⌉
-  u32 k = 0;
 };
 
 inline constexpr u32 widen_threads = 256;
@@ -110,27 +109,6 @@ TH_KERNEL(widen_threads, 6) widen_tokens_kernel(TH_GRID_CONSTANT const WidenToke
       const machine::Vector<u32, 2> high = widen_four(codes[i] >> 16, scale);
       out.store(i * widen_threads, parts[i].is_there ? Words{{low.at[0], low.at[1], high.at[0], high.at[1]}} : Words{});
     }
-  }
-}
-
-/// One thread copies 8 elements of a row of 16-bit tokens.
-TH_KERNEL(widen_threads, 1) pad_tokens_kernel(TH_GRID_CONSTANT const WidenTokensParams params) {
-  machine::launch::release_dependents();
-  const u32 groups = params.row_blocks * (block_k / 8);
-  const u64 index =
-      static_cast<u64>(machine::launch::block_index().x) * widen_threads + machine::launch::thread_index();
-  const u32 row = static_cast<u32>(index / groups);
-  const u32 column = static_cast<u32>(index % groups) * 8;
-  machine::launch::wait_for_earlier_grids();
-  if (row >= params.tokens.rows) {
-    return;
-  }
-  using machine::u16;
-  const Global<u16> from = params.tokens.values.offset(static_cast<i64>(row) * params.tokens.row_bytes).as<u16>();
-  const Global<u16> to = params.out.as<u16>().offset(static_cast<i64>(row) * groups * 8);
-  TH_UNROLL
-  for (u32 i = 0; i < 8; ++i) {
-    to.store(column + i, column + i < params.k ? from.load(column + i) : u16{0});
   }
 }
 

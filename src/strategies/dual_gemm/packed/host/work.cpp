@@ -10,13 +10,10 @@ namespace {
 /// What has to be done to the tokens before they can be multiplied with packed weights.
 std::optional<MemoryPass> preparation(const DualGemmProblem& problem, const Config& config) {
   const bool is_fast = config.numerics == Numerics::fast;
-  const bool is_padded = problem.k % block_k != 0;
-  if (!is_fast && problem.a != Format::nvfp4 && !is_padded) {
+  if (!is_fast && problem.a != Format::nvfp4) {
     return std::nullopt;
   }
-  const char* const title = is_fast                      ? "folding the tokens"
-                            : problem.a == Format::nvfp4 ? "widening the tokens"
-                                                         : "padding the tokens";
+  const char* const title = is_fast ? "folding the tokens" : "widening the tokens";
   const double elements = static_cast<double>(problem.m) * static_cast<double>(problem.k);
   return MemoryPass{title, elements * (stored_bits(problem.a) + (is_fast ? 8 : 16)) / 8, true};
 }
