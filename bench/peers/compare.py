@@ -40,7 +40,8 @@ ENQUEUEING_CYCLES = 200_000  # some 100 us
 # Largest relative error of the output's norm. FP8 peers are held against float64 on their own rounded operands; what is left
 # is the matrix unit's accumulation and bf16 intermediates. Thresher's fast numerics round inside, so they are held against
 # the exact operands here, and against the rounded ones by the arena.
-NORM_BOUNDS = {"16-bit": 5e-3, "nvfp4": 5e-3, "fp8": 2e-2, "fp8 fast": 2e-2, "nvfp4 fast": 1e-1}
+# Outputs in FP8 are held against the exact ones in FP8: a value between two codes may become either.
+NORM_BOUNDS = {"16-bit": 5e-3, "nvfp4": 5e-3, "fp8": 2e-2, "fp8 out": 3e-2, "fp8 fast": 2e-2, "nvfp4 fast": 1e-1}
 
 
 class Telemetry:

@@ -31,18 +31,21 @@ from grouped_operands import GroupedSets, cases
 warnings.filterwarnings("ignore")
 
 DRAM_BYTES_A_US = 4.30e6
-OPERATIONS_A_US = {"16-bit": 800e6, "nvfp4": 800e6, "fp8": 1450e6, "fp8 fast": 1450e6, "nvfp4 fast": 1450e6}
+OPERATIONS_A_US = {"16-bit": 800e6, "nvfp4": 800e6, "fp8": 1450e6, "fp8 out": 1450e6, "fp8 fast": 1450e6,
+                   "nvfp4 fast": 1450e6}
 DTYPES = {"bf16": torch.bfloat16, "fp16": torch.float16}
-WEIGHT_BITS = {"16-bit": 16, "fp8": 8, "fp8 fast": 8, "nvfp4": 4.5, "nvfp4 fast": 4.5}
-# Whom Thresher's times are held against. "fp8" promotes its sums to float32 every 128 along K, "fp8 fast" does not.
-RIVALS = {"16-bit": ("16-bit",), "fp8": ("fp8",), "fp8 fast": ("fp8 fast", "fp8"), "nvfp4": ("nvfp4", "16-bit"),
-          "nvfp4 fast": ("nvfp4", "fp8")}
+WEIGHT_BITS = {"16-bit": 16, "fp8": 8, "fp8 out": 8, "fp8 fast": 8, "nvfp4": 4.5, "nvfp4 fast": 4.5}
+# Whom Thresher's times are held against. "fp8" promotes its sums to float32 every 128 along K, "fp8 fast" does not; "fp8 out",
+# which is fp8_block.py's, has outputs in FP8 too.
+RIVALS = {"16-bit": ("16-bit",), "fp8": ("fp8",), "fp8 out": ("fp8 out",), "fp8 fast": ("fp8 fast", "fp8"),
+          "nvfp4": ("nvfp4", "16-bit"), "nvfp4 fast": ("nvfp4", "fp8")}
 REGIMES = (("at most 16 rows", 0, 16), ("16 to 64", 16, 64), ("64 to 128", 64, 128), ("128 and more", 128, math.inf))
 
 
 def least_us(case, precision):
     token_bits = 8 if precision.startswith("fp8") else 16
-    return max(case.bytes(WEIGHT_BITS[precision], token_bits) / DRAM_BYTES_A_US,
+    out_bits = 8 if precision == "fp8 out" else 16
+    return max(case.bytes(WEIGHT_BITS[precision], token_bits, out_bits) / DRAM_BYTES_A_US,
                case.operations / OPERATIONS_A_US[precision])
 
 
@@ -108,19 +111,20 @@ def peer_contestants(sets):
                          peer.own_reference, pick)
 
 
-def compare_case(library, case, telemetry, rounds, strategies, precision):
+def compare_case(case, telemetry, rounds, contestants_of):
+    """`contestants_of`: of a case's operands."""
     print(f"## {case.name}: {case.rows} rows, {case.active} of {case.experts} experts, N {case.n} K {case.k}", flush=True)
     sets = GroupedSets(case)
     contestants = []
-    for contestant in [*peer_contestants(sets), *thresher_contestants(library, sets, strategies)]:
-        if precision not in (None, contestant.precision):
-            continue
+    for contestant in contestants_of(sets):
         try:
             contestant.capture()
             contestants.append(contestant)
         except Exception as error:  # one that cannot run here is reported, not hidden
             torch.cuda.synchronize()
             print(f"  {contestant.name}: {(str(error).splitlines() or [repr(error)])[0][:160]}", flush=True)
+    if not contestants:
+        return []
     compare.measure(contestants, telemetry, rounds)
     exact = sets.reference()
     rows = [contestant.row(case, exact) for contestant in contestants]
@@ -161,6 +165,32 @@ def summary(rows):
     return found
 
 
+def described(what, args, library, rounds):
+    """What a file of results begins with; its rows are still missing."""
+    properties = torch.cuda.get_device_properties(0)
+    return {"what": what, "date": datetime.date.today().isoformat(),
+            "thresher": {"version": library.version(), "commit": args.commit or compare.git_commit()},
+            "machine": {"gpu": properties.name, "multiprocessors": properties.multi_processor_count,
+                        "l2_bytes": properties.L2_cache_size, "driver": peers.driver_version()},
+            "toolchain": compare.toolchain(),
+            "method": {"rounds": rounds, "rest_s": compare.REST_S, "heat_s": compare.HEAT_S,
+                       "norm_error_bounds": compare.NORM_BOUNDS, "seed": args.seed},
+            "rows": []}
+
+
+def compare_all(result, wanted, telemetry, contestants_of, out):
+    """Every case into `result`, which is written to the file `out` after each; the status that the process ends with."""
+    for case in wanted:
+        result["rows"] += compare_case(case, telemetry, result["method"]["rounds"], contestants_of)
+        torch.cuda.empty_cache()
+        with open(out, "w") as file:
+            json.dump(result, file, indent=1)
+    result["summary"] = summary(result["rows"])
+    with open(out, "w") as file:
+        json.dump(result, file, indent=1)
+    return 1 if any(not row["correct"] for row in result["rows"]) else 0
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--library", required=True, help="path of libthresher.so")
@@ -168,7 +198,8 @@ def main():
     parser.add_argument("--commit", default=None, help="the commit the library was built from (default: git's HEAD)")
     parser.add_argument("--cases", default="", help="parts of their names, separated by commas (default: all)")
     parser.add_argument("--quick", action="store_true", help="a third of the rounds, the first models")
-    parser.add_argument("--precision", choices=sorted(OPERATIONS_A_US), help="contestants of this one (default: all)")
+    parser.add_argument("--precision", choices=sorted(set(OPERATIONS_A_US) - {"fp8 out"}),
+                        help="contestants of this one (default: all)")
     parser.add_argument("--strategies", action="store_true", help="every strategy by name beside the planner's choice")
     parser.add_argument("--seed", type=int, default=0)
     args = parser.parse_args()
@@ -178,27 +209,16 @@ def main():
     telemetry = compare.Telemetry()
     rounds = {mode: count // 3 if args.quick else count for mode, count in compare.ROUNDS.items()}
     strategies = ["", *library.strategies("grouped")] if args.strategies else [""]
-    properties = torch.cuda.get_device_properties(0)
-    result = {"what": "grouped dual GEMM beside its peers", "date": datetime.date.today().isoformat(),
-              "thresher": {"version": library.version(), "commit": args.commit or compare.git_commit()},
-              "machine": {"gpu": properties.name, "multiprocessors": properties.multi_processor_count,
-                          "l2_bytes": properties.L2_cache_size, "driver": peers.driver_version()},
-              "toolchain": compare.toolchain(),
-              "method": {"rounds": rounds, "rest_s": compare.REST_S, "heat_s": compare.HEAT_S,
-                         "norm_error_bounds": compare.NORM_BOUNDS, "seed": args.seed},
-              "rows": []}
     wanted = args.cases.split(",")
-    for case in cases(args.quick):
-        if not any(part in case.name for part in wanted):
-            continue
-        result["rows"] += compare_case(library, case, telemetry, rounds, strategies, args.precision)
-        torch.cuda.empty_cache()
-        with open(args.out, "w") as file:
-            json.dump(result, file, indent=1)
-    result["summary"] = summary(result["rows"])
-    with open(args.out, "w") as file:
-        json.dump(result, file, indent=1)
-    return 1 if any(not row["correct"] for row in result["rows"]) else 0
+
+    def contestants_of(sets):
+        for contestant in [*peer_contestants(sets), *thresher_contestants(library, sets, strategies)]:
+            if args.precision in (None, contestant.precision):
+                yield contestant
+
+    return compare_all(described("grouped dual GEMM beside its peers", args, library, rounds),
+                       [case for case in cases(args.quick) if any(part in case.name for part in wanted)], telemetry,
+                       contestants_of, args.out)
 
 
 if __name__ == "__main__":

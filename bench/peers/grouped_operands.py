@@ -33,9 +33,10 @@ class Case:
     def operations(self):
         return 4 * self.rows * self.n * self.k
 
-    def bytes(self, weight_bits, token_bits=16):
+    def bytes(self, weight_bits, token_bits=16, out_bits=16):
         """The least that a call reads and writes."""
-        return self.active * 2 * self.n * self.k * weight_bits / 8 + self.rows * (self.k * token_bits / 8 + self.n * 2)
+        return (self.active * 2 * self.n * self.k * weight_bits / 8
+                + self.rows * (self.k * token_bits / 8 + self.n * out_bits / 8))
 
 
 def routed(tokens, top, of_experts, here, routing="uniform"):

@@ -4,9 +4,10 @@ import ctypes as c
 
 import torch
 
-FORMATS = {"fp32": 0, "fp16": 1, "bf16": 2, "nvfp4": 4, "fp8_row": 8, "fp8_block": 9}
+FORMATS = {"fp32": 0, "fp16": 1, "bf16": 2, "fp8_e4m3": 3, "nvfp4": 4, "fp8_row": 8, "fp8_block": 9}
 NUMERICS = {"exact": 0, "fast": 1}
 CUDA, ROW_MAJOR, SILU = 1, 0, 0
+COLUMN_MAJOR = 2  # scales of tokens in FP8 blocks: [C, rows rounded up to 4]
 
 I, L, P, S = c.c_int32, c.c_int64, c.c_void_p, c.c_char_p
 MATRIX = [P, L, P, P]  # data, row stride, scales, global scale
@@ -35,13 +36,17 @@ SIGNATURES = {
     "thresher_grouped_workspace_bytes": (c.c_size_t, [P]),
     "thresher_grouped_strategy": (S, [P]),
     "thresher_grouped_run_flat": (I, [P, P, I, L, L, P, L, P, P, P, L, P, P, P, P]),
+    "thresher_grouped_run": (I, [P, P, P, P]),
     "thresher_grouped_destroy": (None, [P]),
     "thresher_moe_plan": (I, [Device, P, P, P, P, P, P]),
     "thresher_moe_workspace_bytes": (c.c_size_t, [P]),
     "thresher_moe_run": (I, [P, P, P, P, P, P, P]),
     "thresher_moe_destroy": (None, [P]),
     "thresher_attention_plan_flat": (I, [I, I, I, L, L, L, L, L, L, I, P, L, L, P, I, S, S, I, I, P]),
+    "thresher_attention_plan_serving_flat": (I, [I, I, I, I, *[L] * 7, I, P, L, L, P, I, L, L, I, S, S, I, I, P]),
     "thresher_attention_run_flat": (I, [P] * 14),
+    "thresher_attention_run_serving_flat": (I, [*[P] * 14, L, *[P] * 7]),
+    "thresher_attention_strategy": (S, [P]),
     "thresher_attention_workspace_bytes": (c.c_size_t, [P]),
     "thresher_attention_destroy": (None, [P]),
 }
@@ -64,10 +69,11 @@ class thresher_matrix(c.Structure):
                 ("row_stride", L), ("scales", P), ("global_scale", P), ("scale_layout", I), ("reserved", I)]
 
     @classmethod
-    def of(cls, tensor):
-        """A contiguous matrix of 16 bits."""
-        return cls(c.sizeof(cls), FORMATS["bf16" if tensor.dtype == torch.bfloat16 else "fp16"], tensor.data_ptr(),
-                   (L * 2)(*tensor.shape), Device(CUDA, 0), 0, None, None, ROW_MAJOR, 0)
+    def of(cls, tensor, block_scales=None):
+        """A contiguous matrix of 16 bits, or with `block_scales` [rows, K / 128] of e4m3."""
+        format_name = "fp8_block" if block_scales is not None else "bf16" if tensor.dtype == torch.bfloat16 else "fp16"
+        return cls(c.sizeof(cls), FORMATS[format_name], tensor.data_ptr(), (L * 2)(*tensor.shape), Device(CUDA, 0), 0,
+                   pointer(block_scales), None, ROW_MAJOR, 0)
 
 
 class thresher_grouped_problem(Versioned):
@@ -75,6 +81,13 @@ class thresher_grouped_problem(Versioned):
                 ("tokens", L), ("expected_rows", L), ("row_ids_divisor", L), ("a", I), ("b", I), ("out", I),
                 ("activation", I), ("alpha", c.c_float), ("limit", c.c_float), ("up_offset", c.c_float), ("bias", I),
                 ("row_weights", I), ("reserved", I)]
+
+
+class thresher_grouped_tensors(Versioned):
+    _fields_ = [("struct_size", c.c_uint32), ("a_scale_layout", I), ("rows", L), ("tokens", L), ("a", P),
+                ("a_row_stride", L), ("a_scales", P), ("a_global_scale", P), ("c", P), ("c_row_stride", L), ("groups", P),
+                ("row_ids", P), ("row_weights", P), ("c_scales", P), ("c_global_scale", P), ("c_scale_layout", I),
+                ("c_scales_are_powers_of_two", I)]
 
 
 class thresher_grouped_weights_view(Versioned):
@@ -189,15 +202,16 @@ class DualGemm:
 
 
 APART, GATE_FIRST = 0, 1
+PACKED, SLOTS = 0, 1
 
 
 class Grouped:
     """A plan of the grouped dual GEMM with its workspace. `weights`, which it keeps, is [E, 2N, K], gate first; for nvfp4
     its codes, scales and a global scale for each expert; for FP8 gate, up [E, N, K] and the scales of each. numerics None:
-    it is read where it lies."""
+    it is read where it lies. With slots the rows of `shape` are those of one, and `expected_rows` those that all own."""
 
     def __init__(self, library, shape, a_format, b_format, out_format, weights, numerics=None, strategy="", knobs="",
-                 device=CUDA):
+                 device=CUDA, layout=PACKED, expected_rows=None):
         experts, rows, n, k = shape
         is_fp8 = b_format.startswith("fp8")
         gate, up, gate_scales, up_scales = weights if is_fp8 else (weights, None, None, None)
@@ -206,8 +220,8 @@ class Grouped:
         self.packed, self.plan = P(), P()
         lib = library.library
         problem = thresher_grouped_problem.made(
-            library, experts=experts, rows=rows, n=n, k=k, expected_rows=rows, a=FORMATS[a_format],
-            b=FORMATS[b_format], out=FORMATS[out_format])
+            library, layout=layout, experts=experts, rows=rows, n=n, k=k, expected_rows=expected_rows or rows,
+            a=FORMATS[a_format], b=FORMATS[b_format], out=FORMATS[out_format])
         view = thresher_grouped_weights_view.made(
             library, format=FORMATS[b_format], device=Device(device, 0), experts=experts, n=n, k=k,
             order=APART if is_fp8 else GATE_FIRST, b1=pointer(codes), b1_scales=pointer(scales), b2=pointer(up),
@@ -229,6 +243,11 @@ class Grouped:
         self.library.check(self.library.library.thresher_grouped_run_flat(
             self.plan, stream(), ROW_MAJOR, self.rows, 0, a.data, 0, a.scales, a.global_scale, out.data, 0,
             offsets.data_ptr(), None, None, self.workspace.data_ptr()))
+
+    def run_tensors(self, tensors):
+        """`tensors` is a thresher_grouped_tensors."""
+        self.library.check(self.library.library.thresher_grouped_run(self.plan, stream(), c.byref(tensors),
+                                                                     self.workspace.data_ptr()))
 
     def __del__(self):
         self.library.library.thresher_grouped_destroy(self.plan)
@@ -255,6 +274,38 @@ class Attention:
 
     def run(self):
         self.library.check(self.library.library.thresher_attention_run_flat(self.plan, stream(), *self.arguments))
+
+    def __del__(self):
+        self.library.library.thresher_attention_destroy(self.plan)
+
+
+class PagedAttention:
+    """A plan of attention with keys in pages, with its workspace: q [T, H, D], k [pages, page, Hk, D] and v, which may be
+    views; k in FP8 or as q. `columns` is the most pages of one of `batch` sequences."""
+
+    def __init__(self, library, q, k, v, batch, columns, strategy="", knobs="", dependent_launch=0):
+        self.library = library
+        self.plan = P()
+        queries, heads, head_dim = q.shape
+        pages, page, kv_heads, value_dim = v.shape
+        lib = library.library
+        q_format = FORMATS["bf16" if q.dtype == torch.bfloat16 else "fp16"]
+        k_format = FORMATS["fp8_e4m3"] if k.dtype == torch.float8_e4m3fn else q_format
+        library.check(lib.thresher_attention_plan_serving_flat(
+            CUDA, 0, q_format, k_format, batch, heads, kv_heads, queries, columns * page, head_dim, value_dim, 1, None, -1,
+            -1, None, 1, page, pages, 0, strategy.encode(), knobs.encode(), dependent_launch, 0, c.byref(self.plan)))
+        bytes_needed = lib.thresher_attention_workspace_bytes(self.plan)
+        self.workspace = torch.empty(max(bytes_needed, 1), dtype=torch.uint8, device="cuda")
+        self.strategy = lib.thresher_attention_strategy(self.plan).decode()
+        self.strides = [(L * len(one.shape))(*one.stride()) for one in (k, v)]
+        self.shared = (L * 2)(0, 0)
+
+    def run(self, q, k, v, o, q_starts, table, lengths, k_descale=None, v_descale=None):
+        """q_starts int32 [B + 1], table int32 [B, columns], lengths int32 [B]; a descale is one float32 for all."""
+        self.library.check(self.library.library.thresher_attention_run_serving_flat(
+            self.plan, stream(), q.data_ptr(), None, k.data_ptr(), self.strides[0], v.data_ptr(), self.strides[1],
+            o.data_ptr(), None, None, q_starts.data_ptr(), None, table.data_ptr(), 0, lengths.data_ptr(), None,
+            pointer(k_descale), self.shared, pointer(v_descale), self.shared, self.workspace.data_ptr()))
 
     def __del__(self):
         self.library.library.thresher_attention_destroy(self.plan)
