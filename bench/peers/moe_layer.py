@@ -203,18 +203,17 @@ def sorted_places(sets, tile_rows):
             torch.tensor([all_places.numel()], dtype=torch.int32, device="cuda"))
 
 
-def triton_layer(sets, tile, operands_of, activate, block_shape):
+def triton_layer(kernels, sets, tile, operands_of, activate, block_shape):
     """`operands_of(i)`: tokens, gate and up, down, each (values, scales); `activate`: of gate and up to down's operand."""
-    from sglang.kernels.ops.moe.fused_moe_triton_kernels import invoke_fused_moe_kernel, moe_sum_reduce_triton
     case = sets.case
     choices = case.tokens * case.top_k
     config = dict(zip(grouped_peers.TRITON_TILE_WORDS, tile))
     rows = sorted_places(sets, tile[0])
 
     def product(a, w, out, top_k, weighs):
-        invoke_fused_moe_kernel(a[0], w[0], None, out, a[1], w[1], None, sets.weights, sets.ids, *rows, weighs, top_k, config,
-                                tl.bfloat16, block_shape is not None, False, False, False, False, block_shape,
-                                filter_expert=False)
+        kernels.invoke_fused_moe_kernel(a[0], w[0], None, out, a[1], w[1], None, sets.weights, sets.ids, *rows, weighs, top_k,
+                                        config, tl.bfloat16, block_shape is not None, False, False, False, False, block_shape,
+                                        filter_expert=False)
 
     def call(i):
         x, gate_up, down = operands_of(i)
@@ -223,7 +222,7 @@ def triton_layer(sets, tile, operands_of, activate, block_shape):
         out = torch.empty(case.tokens, case.top_k, case.hidden, device="cuda", dtype=torch.bfloat16)
         product(activate(inner), down, out.view(choices, case.hidden), 1, True)
         total = torch.empty(case.tokens, case.hidden, device="cuda", dtype=torch.bfloat16)
-        moe_sum_reduce_triton(out, total, 1.0)
+        kernels.moe_sum_reduce_triton(out, total, 1.0)
         return total
 
     return call
@@ -231,14 +230,17 @@ def triton_layer(sets, tile, operands_of, activate, block_shape):
 
 def triton_in(sets, precision, operands_of, activate, block_shape):
     """The fastest tile: its words and its call."""
+    from sglang.kernels.ops.moe import fused_moe_triton_kernels
     timed = []
     for tile in grouped_peers.TRITON_TILES[precision]:
         try:
-            call = triton_layer(sets, tile, operands_of, activate, block_shape)
+            call = triton_layer(fused_moe_triton_kernels, sets, tile, operands_of, activate, block_shape)
             timed.append((grouped_peers.median_us(call, sets.count), tile, call))
         except Exception as error:  # a tile that this case does not take
             print(f"  Triton fused MoE {tile}: {first_line(error)}", flush=True)
-    return min(timed)[1:]
+    if not timed:
+        raise RuntimeError("Triton fused MoE: no tile works")
+    return min(timed, key=lambda one: one[0])[1:]
 
 
 def triton_fused_moe(sets):
