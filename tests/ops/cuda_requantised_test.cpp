@@ -1,8 +1,9 @@
-// Outputs in FP8 of the grouped strategies' kernels on a Hopper GPU: codes, the scales that are found, and what lies
-// beside both.
+// Outputs in FP8 and NVFP4 on a Hopper GPU, of the grouped strategies' kernels and of the dense dual GEMM: codes, the
+// scales that are found, and what lies beside both.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include "support/gpu_dual_gemm_case.hpp"
 #include "support/gpu_grouped_case.hpp"
 
 namespace thresher {
@@ -135,6 +136,88 @@ TEST_P(CudaRequantisedOf, TheSameBitsInAThousandRuns) {
         }
       }
     });
+  }
+}
+
+/// The operands that a Hopper GPU multiplies, and how.
+struct DenseOperands {
+  Format a;
+  Format b;
+  Numerics numerics = Numerics::exact;
+};
+constexpr DenseOperands all_dense[] = {{Format::bf16, Format::bf16},
+                                       {Format::fp16, Format::fp16},
+                                       {Format::fp8_tensor, Format::fp8_tensor},
+                                       {Format::fp8_row, Format::fp8_row, Numerics::fast},
+                                       {Format::fp8_block, Format::fp8_block},
+                                       {Format::bf16, Format::nvfp4},
+                                       {Format::fp16, Format::nvfp4, Numerics::fast},
+                                       {Format::nvfp4, Format::nvfp4},
+                                       {Format::nvfp4, Format::nvfp4, Numerics::fast}};
+
+using CudaRequantisedDense = ::testing::TestWithParam<DenseOperands>;
+INSTANTIATE_TEST_SUITE_P(All, CudaRequantisedDense, ::testing::ValuesIn(all_dense), [](const auto& of) {
+  return fmt::format("{}_with_{}_{}", name(of.param.a), name(of.param.b), name(of.param.numerics));
+});
+
+constexpr Format requantised_outs[] = {Format::fp8_tensor, Format::fp8_row, Format::fp8_block, Format::nvfp4};
+
+DualGemmProblem dense_problem(const DenseOperands& operands, Format out, std::int64_t m) {
+  return {.m = m, .n = 384, .k = 528, .a = operands.a, .b = operands.b, .out = out};
+}
+
+/// As plan chooses it, from matrices and from packed weights.
+TEST_P(CudaRequantisedDense, EveryFormatAndLayout) {
+  SKIP_WITHOUT_HOPPER();
+  const DualGemmOptions options{.knobs = {{"numerics", std::string(name(GetParam().numerics))}}};
+  for (const Format out : requantised_outs) {
+    for (const std::int64_t m : {1, 9, 64, 300}) {
+      for (test::Layout layout : output_layouts(out)) {
+        layout.global_scales = false;
+        const DualGemmProblem problem = dense_problem(GetParam(), out, m);
+        EXPECT_EQ(
+            test::GpuDualGemmCase(test::DualGemmCase::random(problem, layout), options, m % 2 == 0).run_and_judge(), "")
+            << name(out) << ", " << m << " rows";
+      }
+    }
+  }
+}
+
+/// `columns` and `rows` each by itself.
+TEST_P(CudaRequantisedDense, BothStrategiesOfPlainOperands) {
+  SKIP_WITHOUT_HOPPER();
+  if (GetParam().b == Format::nvfp4) {
+    return;
+  }
+  for (const Format out : requantised_outs) {
+    for (const char* const strategy : {"columns", "rows"}) {
+      const DualGemmOptions options{.strategy = strategy,
+                                    .knobs = {{"numerics", std::string(name(GetParam().numerics))}}};
+      EXPECT_EQ(test::GpuDualGemmCase(test::DualGemmCase::random(dense_problem(GetParam(), out, 130)), options)
+                    .run_and_judge(),
+                "")
+          << strategy << " to " << name(out);
+    }
+  }
+}
+
+TEST_P(CudaRequantisedDense, TheSameBitsInAThousandRuns) {
+  SKIP_WITHOUT_HOPPER();
+  const DualGemmOptions options{.knobs = {{"numerics", std::string(name(GetParam().numerics))}}};
+  for (const Format out : requantised_outs) {
+    test::GpuDualGemmCase many(test::DualGemmCase::random(dense_problem(GetParam(), out, 200)), options);
+    EXPECT_EQ(many.same_bits(1000), "") << name(out);
+  }
+}
+
+/// Tokens that are prepared once are multiplied, and the outputs requantised, as often as asked.
+TEST(CudaRequantisedPacked, PreparedTokens) {
+  SKIP_WITHOUT_HOPPER();
+  for (const Format out : requantised_outs) {
+    const DenseOperands nvfp4{Format::nvfp4, Format::nvfp4};
+    test::GpuDualGemmCase prepared(test::DualGemmCase::random(dense_problem(nvfp4, out, 33), {.global_scales = false}),
+                                   {}, true);
+    EXPECT_EQ(prepared.prepared_once_and_judged(), "") << name(out);
   }
 }
 

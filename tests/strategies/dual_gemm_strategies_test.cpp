@@ -1,6 +1,10 @@
 // What every strategy of the dual GEMM says of itself, and the calls that it plans: values that hold together.
 #include <gtest/gtest.h>
 
+#include <array>
+#include <utility>
+#include <vector>
+
 #include "core/device_spec.hpp"
 #include "strategies/dual_gemm/cpu/config.hpp"
 #include "strategies/dual_gemm/fused/program.hpp"
@@ -202,12 +206,68 @@ TEST(OneGroupStrategies, TakeFpEightOnHopper) {
     EXPECT_EQ(call.steps.size(), 1U);
     problem.a = Format::fp8_block;
     problem.b = Format::bf16;
-    EXPECT_EQ(strategy.not_made_for(problem, h200()), std::string("strategy ") + name +
-                                                          " takes FP8 with FP8 on a Hopper GPU, not fp8_block with "
-                                                          "bf16 on H200");
+    EXPECT_EQ(strategy.not_made_for(problem, h200()),
+              std::string("strategy ") + name +
+                  " takes FP8 with FP8, and 16 bits with the same where outputs are requantised, on a Hopper GPU, not "
+                  "fp8_block with bf16 to bf16 on H200");
     EXPECT_EQ(strategy.candidates(problem, {}, h200()), std::vector<Knobs>{});
     problem.a = problem.b = Format::bf16;
     EXPECT_NE(strategy.not_made_for(problem, h200()), std::nullopt);
+  }
+}
+
+/// Every pair of operands that a Hopper GPU multiplies has a strategy for outputs in FP8 and NVFP4, on the GPU alone
+/// that is one; no other has.
+TEST(RequantisedOutputs, OfEveryOperandOnHopper) {
+  constexpr std::array sixteen{Format::fp16, Format::bf16};
+  constexpr std::array fp8{Format::fp8_tensor, Format::fp8_row, Format::fp8_block};
+  std::vector<std::pair<Format, Format>> pairs;
+  for (const Format a : {Format::fp16, Format::bf16, Format::nvfp4}) {
+    pairs.emplace_back(a, Format::nvfp4);
+  }
+  for (const Format a : sixteen) {
+    pairs.emplace_back(a, a);
+  }
+  for (const Format a : fp8) {
+    for (const Format b : fp8) {
+      pairs.emplace_back(a, b);
+    }
+  }
+  for (const auto& [a, b] : pairs) {
+    for (const Format out : {Format::fp8_tensor, Format::fp8_row, Format::fp8_block, Format::nvfp4}) {
+      const DualGemmProblem problem{.m = 256, .n = 4096, .k = 7168, .a = a, .b = b, .out = out};
+      int made = 0;
+      for (const Strategy<DualGemmProblem>* const strategy : strategies_of(DeviceKind::cuda)) {
+        EXPECT_TRUE(strategy->not_made_for(problem, device_spec("B200"))) << strategy->name();
+        if (strategy->not_made_for(problem, h200())) {
+          continue;
+        }
+        const std::vector<Knobs> candidates = strategy->candidates(problem, {}, h200());
+        made += candidates.empty() ? 0 : 1;
+        for (const Knobs& knobs : candidates) {
+          EXPECT_EQ(strategy->plan(problem, knobs, h200()).work, strategy->work(problem, knobs, h200()))
+              << strategy->name();
+        }
+      }
+      EXPECT_EQ(made, b == Format::nvfp4 ? 1 : 2) << name(a) << " with " << name(b) << " to " << name(out);
+    }
+  }
+}
+
+/// Weights are packed before anybody knows what outputs will be: the layout is the same.
+TEST(RequantisedOutputs, ReadWeightsThatWerePackedForAnyOther) {
+  const Strategy<DualGemmProblem>& packed = *find_strategy<DualGemmProblem>(strategies_of(DeviceKind::cuda), "packed");
+  for (const char* const numerics : {"exact", "fast"}) {
+    const Knobs knobs{{"numerics", numerics}};
+    DualGemmProblem problem{.m = 33, .n = 256, .k = 512, .a = Format::nvfp4, .b = Format::nvfp4, .out = Format::fp16};
+    const PlannedCall plain = packed.plan(problem, knobs, h200());
+    problem.out = Format::fp8_row;
+    const PlannedCall requantised = packed.plan(problem, knobs, h200());
+    EXPECT_EQ(requantised.packed_layout, plain.packed_layout);
+    EXPECT_EQ(requantised.packed_bytes(), plain.packed_bytes());
+    EXPECT_EQ(requantised.preparation_steps, plain.preparation_steps);
+    EXPECT_EQ(requantised.steps.size(), plain.steps.size() + 1);
+    EXPECT_EQ(requantised.workspace_bytes(), (plain.workspace_bytes() + 255) / 256 * 256 + 33 * 256 * 4);
   }
 }
 

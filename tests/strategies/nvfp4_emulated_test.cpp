@@ -4,6 +4,7 @@
 
 #include <cmath>
 #include <limits>
+#include <tuple>
 
 #include "emulated_case.hpp"
 #include "reference/dual_gemm.hpp"
@@ -14,6 +15,7 @@
 #include "strategies/dual_gemm/packed/device/fold_tokens.hpp"
 #include "strategies/dual_gemm/packed/launch.hpp"
 #include "strategies/dual_gemm/packed/program.hpp"
+#include "strategies/dual_gemm/packed/strategy.hpp"
 
 namespace thresher::strategies::dual_gemm::packed {
 namespace {
@@ -31,12 +33,12 @@ DualGemmProblem problem_for(const Config& config, std::int64_t m, std::int64_t n
 }
 
 /// What the emulator finds wrong with one call on `host`, and what is wrong with its result; empty when nothing is.
-std::string run_and_judge(const Config& config, test::DualGemmCase& host, std::uint64_t seed) {
+std::string run_and_judge(const PlannedCall& call, Numerics numerics, test::DualGemmCase& host, std::uint64_t seed) {
   const Tensor a = host.a.view();
   const Tensor gate = host.b1_gate.view();
   const Tensor up = host.b2_up.view();
   host.c.poison();
-  const emulator::Report report = test::emulate(planned_call(host.problem, config), host, seed);
+  const emulator::Report report = test::emulate(call, host, seed);
   std::string found;
   for (const emulator::Finding& finding : report.findings) {
     found += to_string(finding);
@@ -48,12 +50,15 @@ std::string run_and_judge(const Config& config, test::DualGemmCase& host, std::u
     return "a gap between rows was written";
   }
   const reference::Verdict verdict =
-      config.numerics == Numerics::fast
+      numerics == Numerics::fast
           ? reference::judge_fast_dual_gemm(host.problem, reference::Rule::general, a, gate, up, host.c.view(),
                                             reference::whole(host.problem), reference::Accumulation::float32_truncated)
           : reference::judge_dual_gemm(host.problem, reference::Rule::general, a, gate, up, host.c.view(),
                                        reference::whole(host.problem), reference::Accumulation::float32_truncated);
   return verdict.passed ? "" : verdict.explain();
+}
+std::string run_and_judge(const Config& config, test::DualGemmCase& host, std::uint64_t seed) {
+  return run_and_judge(planned_call(host.problem, config), config.numerics, host, seed);
 }
 
 class EmulatedNvfp4 : public ::testing::TestWithParam<std::size_t> {
@@ -199,6 +204,48 @@ TEST_P(EveryChoice, IsCleanAndRightAndBitwiseEqualOnEverySchedule) {
     }
     ASSERT_EQ(host.c.bytes(), first) << title(config) << ", seed " << seed;
   }
+}
+
+/// Outputs that a launch behind the product requantises: in every format, with scales in every layout, from tokens of
+/// every format, on edges of tiles; fewer rows than the plan is for.
+TEST(EmulatedNvfp4Requantised, IsCleanAndRightInEveryFormatAndLayout) {
+  const Strategy<DualGemmProblem>& strategy = packed_strategy();
+  std::uint64_t seed = 0;
+  int checked = 0;
+  for (const Sample<DualGemmProblem>& sample : strategy.samples()) {
+    if (sample.problem.out != Format::fp32) {
+      continue;  // what no kernel leaves for such a launch
+    }
+    const std::string* const numerics = sample.knobs.find("numerics");
+    for (const Format out : {Format::fp8_tensor, Format::fp8_row, Format::fp8_block, Format::nvfp4}) {
+      for (const auto& [m, n, a] :
+           {std::tuple{1, 128, Format::fp16}, {37, 256, Format::nvfp4}, {66, 128, Format::fp16}}) {
+        DualGemmProblem problem = sample.problem;
+        problem.out = out;
+        problem.a = a;
+        problem.m = m + 3;
+        problem.n = out == Format::nvfp4 ? n + 16 : n + (out == Format::fp8_block ? 0 : 13);
+        problem.k = m == 66 ? 256 : 208;  // read where they lie, and padded first
+        const PlannedCall call = strategy.plan(problem, sample.knobs, device_spec("H200"));
+        ASSERT_EQ(call.steps.size(), call.preparation_steps + 2) << sample.knobs.text();
+        problem.m = m;
+        for (const ScaleLayout layout : {ScaleLayout::row_major, ScaleLayout::column_major, ScaleLayout::blocked}) {
+          if (!may_lie(layout, out, OperandRole::tokens)) {
+            continue;
+          }
+          test::DualGemmCase host = test::DualGemmCase::random(problem, {.out_row_gap = m == 1 ? 0 : 16,
+                                                                         .global_scales = false,
+                                                                         .out_scales = layout,
+                                                                         .out_powers_of_two = m == 37});
+          const Numerics how = numerics != nullptr && *numerics == "fast" ? Numerics::fast : Numerics::exact;
+          ASSERT_EQ(run_and_judge(call, how, host, seed++), "")
+              << name(out) << " " << m << " " << name(layout) << " " << sample.knobs.text();
+          ++checked;
+        }
+      }
+    }
+  }
+  EXPECT_EQ(checked, 2 * 3 * (1 + 1 + 2 + 2));
 }
 
 INSTANTIATE_TEST_SUITE_P(AllChoices, EveryChoice, ::testing::Range(std::size_t{0}, default_config_list.size()));

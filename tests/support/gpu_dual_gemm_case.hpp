@@ -10,6 +10,7 @@
 #include "ops/dual_gemm_choice.hpp"
 #include "reference/dual_gemm.hpp"
 #include "reference/fold.hpp"
+#include "reference/plain_sums.hpp"
 #include "reference/tolerance.hpp"
 #include "runtime/stream.hpp"
 #include "support/dual_gemm_case.hpp"
@@ -46,7 +47,10 @@ class GpuOperand {
 };
 
 /// How the products of the GPU's strategies add up: on the matrix unit, or in plain float32 for fp16 with bf16.
-inline reference::Accumulation accumulation(const DualGemmProblem& problem) {
+inline reference::Accumulation accumulation(const DualGemmProblem& problem, Numerics numerics) {
+  if (bits(problem.a) == 8) {
+    return reference::plain_sums(problem.a, problem.b, numerics, DeviceKind::cuda).accumulation;
+  }
   const bool is_mixed = problem.a != problem.b && bits(problem.a) == 16 && bits(problem.b) == 16;
   return is_mixed ? reference::Accumulation::float32 : reference::Accumulation::float32_truncated;
 }
@@ -61,19 +65,25 @@ class GpuDualGemmCase {
         a(host.a.view()),
         b1(host.b1_gate.view()),
         b2(host.b2_up.view()),
-        c(host.c.bytes()) {
+        c(host.c.bytes()),
+        c_scales(host.c.scales()),
+        c_global_scale(sizeof(float)) {
     out = host.c.view();
     out.device = {DeviceKind::cuda, 0};
     out.data = c.data();
+    out.scales.data = host.c.scales().empty() ? nullptr : c_scales.data();
+    if (out.global_scale != nullptr) {
+      runtime::copy(c_global_scale.data(), out.global_scale, sizeof(float), 0);
+      out.global_scale = static_cast<const float*>(c_global_scale.data());
+    }
   }
 
   [[nodiscard]] Numerics numerics() const { return ops::numerics_of(options.knobs); }
 
   [[nodiscard]] DualGemm planned() const {
     const Device device = Device::cuda();
-    return packed_
-               ? plan(device, problem, pack(device, b1.tensor(), b2.tensor(), {.numerics = numerics()}), options)
-               : plan(device, problem, b1.tensor(), b2.tensor(), options);
+    return packed_ ? plan(device, problem, pack(device, b1.tensor(), b2.tensor(), {.numerics = numerics()}), options)
+                   : plan(device, problem, b1.tensor(), b2.tensor(), options);
   }
 
   /// Runs and judges. The workspace is full of NaN before.
@@ -89,20 +99,24 @@ class GpuDualGemmCase {
 
   /// Empty when `result`, as large as C, is right and nothing around it or the operands was written.
   [[nodiscard]] std::string judged(const OnGpu& result, reference::Rule rule = reference::Rule::general) {
-    if (!result.guards_intact() || !a.guards_intact() || !b1.guards_intact() || !b2.guards_intact()) {
+    if (!result.guards_intact() || !c_scales.guards_intact() || !a.guards_intact() || !b1.guards_intact() ||
+        !b2.guards_intact()) {
       return "memory outside a buffer was written";
     }
     const Tensor c_host = host.c.view();
     runtime::copy(c_host.data, result.data(), result.bytes(), 0);
+    if (c_scales.bytes() > 0) {
+      runtime::copy(const_cast<void*>(c_host.scales.data), c_scales.data(), c_scales.bytes(), 0);
+    }
     if (!host.c.gaps_intact()) {
       return "a gap between rows was written";
     }
     const reference::Verdict verdict =
-        numerics() == Numerics::fast
+        numerics() == Numerics::fast && problem.b == Format::nvfp4
             ? reference::judge_fast_dual_gemm(problem, rule, host.a.view(), host.b1_gate.view(), host.b2_up.view(),
                                               c_host, reference::whole(problem))
             : reference::judge_dual_gemm(problem, rule, host.a.view(), host.b1_gate.view(), host.b2_up.view(), c_host,
-                                         reference::whole(problem), accumulation(problem));
+                                         reference::whole(problem), accumulation(problem, numerics()));
     return verdict.passed ? "" : verdict.explain();
   }
 
@@ -135,6 +149,8 @@ class GpuDualGemmCase {
       gemm.run(stream.get(), a.tensor(), out, workspace.data());
       stream.synchronize();
       std::vector<std::uint8_t> bits = c.download<std::uint8_t>();
+      const std::vector<std::uint8_t> scales = c_scales.download<std::uint8_t>();
+      bits.insert(bits.end(), scales.begin(), scales.end());
       if (number == 0) {
         first = std::move(bits);
       } else if (bits != first) {
@@ -187,6 +203,8 @@ class GpuDualGemmCase {
   GpuOperand b1;
   GpuOperand b2;
   OnGpu c;
+  OnGpu c_scales;  ///< of a requantised output
+  OnGpu c_global_scale;
   Tensor out;
 };
 

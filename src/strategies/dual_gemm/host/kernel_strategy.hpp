@@ -8,6 +8,8 @@
 ///   operand(config, problem)         number that is multiplied, where Config has a choice of it
 ///   formats(config)                  of a problem that a sample of these knobs is
 ///   candidates(problem, knobs)       configurations worth predicting; what the problem decides need not be set
+///   leaves_float32                   where it is there and true, outputs are requantised in a pass of their own;
+///                                    without it the kernels take no such outputs
 ///   completed(config, knobs)         the same with what follows from other knobs and was not asked for; empty when
 ///                                    nothing fits
 ///   obstacles(problem, config, device)
@@ -26,7 +28,9 @@
 #include <utility>
 #include <vector>
 
+#include "core/integers.hpp"
 #include "strategies/dual_gemm/formats.hpp"
+#include "strategies/dual_gemm/host/requantise.hpp"
 #include "strategies/dual_gemm/host/samples.hpp"
 #include "strategies/refusal.hpp"
 #include "strategies/strategy.hpp"
@@ -47,29 +51,31 @@ class KernelStrategy final : public Strategy<DualGemmProblem> {
   [[nodiscard]] std::optional<std::string> not_made_for(const DualGemmProblem& problem,
                                                         const DeviceSpec& device) const override {
     auto sentence = Kernels::not_made_for(problem, device);
-    return sentence ? sentence : cannot_requantise(name(), problem.out);
+    return sentence || requantises ? sentence : cannot_requantise(name(), problem.out);
   }
 
   [[nodiscard]] std::vector<std::string> obstacles(const DualGemmProblem& problem, const Knobs& knobs,
                                                    const DeviceSpec& device) const override {
-    const Config wanted = config(problem, knobs);
+    const DualGemmProblem product = product_of(problem);
+    const Config wanted = config(product, knobs);
     if (auto sentence = not_made_for(problem, device)) {
       return {*sentence};
     }
-    return Kernels::obstacles(problem, wanted, device);
+    return Kernels::obstacles(product, wanted, device);
   }
 
   [[nodiscard]] std::vector<Knobs> candidates(const DualGemmProblem& problem, const Knobs& knobs,
                                               const DeviceSpec& device) const override {
-    (void)config(problem, knobs);
+    const DualGemmProblem product = product_of(problem);
+    (void)config(product, knobs);
     if (not_made_for(problem, device)) {
       return {};
     }
     std::vector<Knobs> found;
-    for (const Config& tile : Kernels::candidates(problem, knobs)) {
+    for (const Config& tile : Kernels::candidates(product, knobs)) {
       const std::optional<Config> candidate =
-          Kernels::completed(Kernels::knob_table().with(for_problem(tile, problem), knobs, name()), knobs);
-      if (!candidate || !Kernels::obstacles(problem, *candidate, device).empty()) {
+          Kernels::completed(Kernels::knob_table().with(for_problem(tile, product), knobs, name()), knobs);
+      if (!candidate || !Kernels::obstacles(product, *candidate, device).empty()) {
         continue;
       }
       const Knobs all = Kernels::knob_table().knobs(*candidate);
@@ -82,11 +88,13 @@ class KernelStrategy final : public Strategy<DualGemmProblem> {
 
   [[nodiscard]] PlannedCall plan(const DualGemmProblem& problem, const Knobs& knobs,
                                  const DeviceSpec& device) const override {
-    return Kernels::plan(problem, feasible_config(problem, knobs, device));
+    return planned(problem, feasible_config(problem, knobs, device));
   }
 
   [[nodiscard]] WorkModel work(const DualGemmProblem& problem, const Knobs& knobs, const DeviceSpec&) const override {
-    return Kernels::work(problem, config(problem, knobs));
+    const DualGemmProblem product = product_of(problem);
+    WorkModel work = Kernels::work(product, config(product, knobs));
+    return product == problem ? work : with_requantising(std::move(work), problem);
   }
 
   [[nodiscard]] std::optional<ProfiledCall> profiled(const DualGemmProblem& problem, const Knobs& knobs,
@@ -95,7 +103,7 @@ class KernelStrategy final : public Strategy<DualGemmProblem> {
     Config wanted = feasible_config(problem, knobs, device);
     wanted.profiled = request.timestamps;
     wanted.ablation = request.ablation;
-    PlannedCall call = Kernels::plan(problem, wanted);
+    PlannedCall call = planned(problem, wanted);
     const std::size_t step = call.preparation_steps;
     return ProfiledCall{std::move(call), step, Kernels::profile_shape(wanted)};
   }
@@ -103,9 +111,14 @@ class KernelStrategy final : public Strategy<DualGemmProblem> {
   /// Along K with and without a rest in the last slot; one token and one output.
   [[nodiscard]] std::vector<DualGemmProblem> edges(const DualGemmProblem& problem, const Knobs& knobs,
                                                    const DeviceSpec&) const override {
-    const Config wanted = config(problem, knobs);
-    return {Kernels::beyond_a_tile(problem, wanted, Kernels::ragged), Kernels::beyond_a_tile(problem, wanted, 0),
-            with_extents(problem, 1, 1, Kernels::least_k(wanted))};
+    const Config wanted = config(product_of(problem), knobs);
+    std::vector<DualGemmProblem> found{Kernels::beyond_a_tile(problem, wanted, Kernels::ragged),
+                                       Kernels::beyond_a_tile(problem, wanted, 0),
+                                       with_extents(problem, 1, 1, Kernels::least_k(wanted))};
+    for (DualGemmProblem& edge : found) {
+      edge.n = round_up(edge.n, std::int64_t{format_traits(edge.out).n_multiple});
+    }
+    return found;
   }
 
   [[nodiscard]] std::vector<Sample<DualGemmProblem>> built_in() const override {
@@ -116,6 +129,24 @@ class KernelStrategy final : public Strategy<DualGemmProblem> {
   }
 
  private:
+  static constexpr bool requantises = [] {
+    if constexpr (requires { Kernels::leaves_float32; }) {
+      return Kernels::leaves_float32;
+    } else {
+      return false;
+    }
+  }();
+
+  /// What the kernel computes: the problem, but with outputs in float32 where these are requantised behind it.
+  static DualGemmProblem product_of(const DualGemmProblem& problem) {
+    return requantises && format_traits(problem.out).is_requantised() ? unrounded(problem) : problem;
+  }
+  static PlannedCall planned(const DualGemmProblem& problem, const Config& wanted) {
+    const DualGemmProblem product = product_of(problem);
+    PlannedCall call = Kernels::plan(product, wanted);
+    return product == problem ? call : with_requantising(std::move(call), problem);
+  }
+
   /// What a problem decides.
   static Config for_problem(Config config, const DualGemmProblem& problem) {
     if constexpr (requires { config.operand; }) {
@@ -152,7 +183,7 @@ class KernelStrategy final : public Strategy<DualGemmProblem> {
   [[nodiscard]] Config feasible_config(const DualGemmProblem& problem, const Knobs& knobs,
                                        const DeviceSpec& device) const {
     refuse_obstacles(name(), knobs, obstacles(problem, knobs, device));
-    return config(problem, knobs);
+    return config(product_of(problem), knobs);
   }
 };
 

@@ -3,99 +3,28 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <iterator>
 #include <utility>
 
-#include "core/grouped_weights.hpp"
 #include "strategies/dual_gemm/formats.hpp"
-#include "strategies/dual_gemm/tensors.hpp"
+#include "strategies/dual_gemm/host/one_group.hpp"
 #include "strategies/grouped_gemm/columns/strategy.hpp"
 #include "strategies/grouped_gemm/host/dense.hpp"
 #include "strategies/grouped_gemm/rows/strategy.hpp"
-#include "strategies/grouped_gemm/tensors.hpp"
 #include "strategies/refusal.hpp"
 
 namespace thresher::strategies::dual_gemm {
 namespace {
 
-/// Where a grouped call has the tensors of a dual GEMM.
-constexpr std::array grouped_places = [] {
-  std::array<std::size_t, tensor_count + 1> places{};
-  places[tokens_index] = grouped_gemm::tokens_index;
-  places[gate_index] = grouped_gemm::gate_index;
-  places[up_index] = grouped_gemm::up_index;
-  places[output_index] = grouped_gemm::output_index;
-  places[profile_index] = grouped_gemm::profile_index;
-  return places;
-}();
+/// For 16 bits that are written as they are the dual GEMM has kernels of its own.
+bool takes(const DualGemmProblem& problem) { return is_fp8(problem.a) || format_traits(problem.out).is_requantised(); }
 
-std::size_t own_place(std::size_t grouped) {
-  return static_cast<std::size_t>(std::find(grouped_places.begin(), grouped_places.end(), grouped) -
-                                  grouped_places.begin());
-}
-
-using GroupedCallTensors = std::array<Tensor, grouped_gemm::tensor_count + 1>;
-
-GroupedCallTensors grouped_tensors(const CallTensors& call) {
-  GroupedCallTensors all{};
-  all[grouped_gemm::tokens_index] = tokens_of(call);
-  all[grouped_gemm::gate_index] = stack_of_one(gate_of(call));
-  all[grouped_gemm::up_index] = stack_of_one(up_of(call));
-  all[grouped_gemm::output_index] = output_of(call);
-  if (call.tensors.size() > profile_index) {
-    all[grouped_gemm::profile_index] = call.tensors[profile_index];
-  }
-  return all;
-}
-
-/// In place of a grouped product's.
-void take_own_tensors(KernelLaunch& launch) {
-  launch.bind = [bind = std::move(launch.bind)](const CallTensors& call, LaunchArguments& out) {
-    const GroupedCallTensors all = grouped_tensors(call);
-    return bind({all, call.workspace, call.packed}, out);
-  };
-  if (launch.bind_weights) {
-    launch.bind_weights = [bind = std::move(launch.bind_weights)](const CallTensors& call, LaunchArguments& out) {
-      const GroupedCallTensors all = grouped_tensors(call);
-      bind({all, call.workspace, call.packed}, out);
-    };
-  }
-  for (Access& access : launch.accesses) {
-    if (access.memory != Access::Memory::workspace && access.memory != Access::Memory::packed) {
-      access.index = own_place(access.index);
-    }
-  }
-}
-
-GroupedProblem grouped(const DualGemmProblem& problem) {
-  return {.experts = 1,
-          .rows = problem.m,
-          .n = problem.n,
-          .k = problem.k,
-          .a = problem.a,
-          .b = problem.b,
-          .out = problem.out,
-          .activation = problem.activation};
-}
-
-DualGemmProblem dense(const GroupedProblem& problem) {
-  return {.m = problem.rows,
-          .n = problem.n,
-          .k = problem.k,
-          .a = problem.a,
-          .b = problem.b,
-          .out = problem.out,
-          .activation = *problem.activation};
-}
-
-/// Of FP8 that has all that a dual GEMM has, and nothing else.
+/// Has all that a dual GEMM has, and nothing else.
 bool is_dense(const GroupedProblem& problem) {
-  return is_fp8(problem.a) && problem.activation && !problem.bias && !problem.row_weights &&
-         problem.layout == RowLayout::packed;
+  return problem.activation && !problem.bias && !problem.row_weights && problem.layout == RowLayout::packed;
 }
 
-/// A grouped strategy of plain operands. For 16 bits the dual GEMM has kernels of its own.
+/// A grouped strategy of plain operands.
 class OneGroup final : public Strategy<DualGemmProblem> {
  public:
   explicit OneGroup(const Strategy<GroupedProblem>& of) : of_(of) {}
@@ -108,16 +37,18 @@ class OneGroup final : public Strategy<DualGemmProblem> {
 
   [[nodiscard]] std::optional<std::string> not_made_for(const DualGemmProblem& problem,
                                                         const DeviceSpec& device) const override {
-    if (is_fp8(problem.a) && !of_.not_made_for(grouped(problem), device)) {
+    if (takes(problem) && !of_.not_made_for(one_group(problem), device)) {
       return std::nullopt;
     }
-    return fmt::format("strategy {} takes FP8 with FP8 on a Hopper GPU, not {} with {} on {}", name(),
-                       thresher::name(problem.a), thresher::name(problem.b), device.name);
+    return fmt::format(
+        "strategy {} takes FP8 with FP8, and 16 bits with the same where outputs are requantised, on a "
+        "Hopper GPU, not {} with {} to {} on {}",
+        name(), thresher::name(problem.a), thresher::name(problem.b), thresher::name(problem.out), device.name);
   }
 
   [[nodiscard]] std::vector<std::string> obstacles(const DualGemmProblem& problem, const Knobs& knobs,
                                                    const DeviceSpec& device) const override {
-    std::vector<std::string> found = of_.obstacles(grouped(problem), knobs, device);
+    std::vector<std::string> found = of_.obstacles(one_group(problem), knobs, device);
     if (auto sentence = not_made_for(problem, device)) {
       return {*sentence};
     }
@@ -126,7 +57,7 @@ class OneGroup final : public Strategy<DualGemmProblem> {
 
   [[nodiscard]] std::vector<Knobs> candidates(const DualGemmProblem& problem, const Knobs& knobs,
                                               const DeviceSpec& device) const override {
-    std::vector<Knobs> found = of_.candidates(grouped(problem), knobs, device);
+    std::vector<Knobs> found = of_.candidates(one_group(problem), knobs, device);
     if (not_made_for(problem, device)) {
       found.clear();
     }
@@ -136,7 +67,7 @@ class OneGroup final : public Strategy<DualGemmProblem> {
   [[nodiscard]] PlannedCall plan(const DualGemmProblem& problem, const Knobs& knobs,
                                  const DeviceSpec& device) const override {
     refuse_obstacles(name(), knobs, obstacles(problem, knobs, device));
-    PlannedCall call = grouped_gemm::without_offsets(of_.plan(grouped(problem), knobs, device));
+    PlannedCall call = grouped_gemm::without_offsets(of_.plan(one_group(problem), knobs, device));
     for (Step& step : call.steps) {
       take_own_tensors(std::get<KernelLaunch>(step));
     }
@@ -148,22 +79,22 @@ class OneGroup final : public Strategy<DualGemmProblem> {
 
   [[nodiscard]] WorkModel work(const DualGemmProblem& problem, const Knobs& knobs,
                                const DeviceSpec& device) const override {
-    return of_.work(grouped(problem), knobs, device);
+    return of_.work(one_group(problem), knobs, device);
   }
 
   [[nodiscard]] std::vector<DualGemmProblem> edges(const DualGemmProblem& problem, const Knobs& knobs,
                                                    const DeviceSpec& device) const override {
-    const std::vector<GroupedProblem> of_groups = of_.edges(grouped(problem), knobs, device);
+    const std::vector<GroupedProblem> of_groups = of_.edges(one_group(problem), knobs, device);
     std::vector<DualGemmProblem> found;
-    std::transform(of_groups.begin(), of_groups.end(), std::back_inserter(found), dense);
+    std::transform(of_groups.begin(), of_groups.end(), std::back_inserter(found), without_groups);
     return found;
   }
 
   [[nodiscard]] std::vector<Sample<DualGemmProblem>> samples() const override {
     std::vector<Sample<DualGemmProblem>> found;
     for (const Sample<GroupedProblem>& sample : of_.samples()) {
-      if (is_dense(sample.problem)) {
-        found.push_back({dense(sample.problem), sample.knobs});
+      if (is_dense(sample.problem) && takes(without_groups(sample.problem))) {
+        found.push_back({without_groups(sample.problem), sample.knobs});
       }
     }
     return found;

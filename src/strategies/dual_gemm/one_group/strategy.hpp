@@ -1,5 +1,6 @@
 #pragma once
-/// The grouped kernels of FP8 as strategies of the dual GEMM, under their names: one group owns all rows.
+/// The grouped kernels of plain operands as strategies of the dual GEMM, under their names: one group owns all rows.
+/// They take FP8, and 16 bits where outputs are requantised.
 #include "strategies/strategy.hpp"
 #include "thresher/dual_gemm.hpp"
 

@@ -18,6 +18,7 @@ struct Packed {
   static constexpr std::string_view name = "packed";
   static constexpr std::string_view summary =
       "NVFP4 weights, packed once, made into the matrix unit's operand in registers";
+  static constexpr bool leaves_float32 = true;
   static Role role(const DualGemmProblem&) { return Role::competes; }
 
   static const KnobTable<Config>& knob_table() { return packed::knob_table(); }

@@ -22,10 +22,10 @@ struct Unrounded {
   std::size_t offset = 0;
 
   /// In place of C.
-  [[nodiscard]] Tensor tensor(const CallTensors& call) const {
-    Tensor values = call.tensors[output_index];
+  [[nodiscard]] Tensor in_place_of(const Tensor& c, void* workspace) const {
+    Tensor values = c;
     values.format = Format::fp32;
-    values.data = static_cast<std::byte*>(call.workspace) + offset;
+    values.data = static_cast<std::byte*>(workspace) + offset;
     values.scales = {};
     values.global_scale = nullptr;
     const std::int64_t stride = values_stride(values.shape[values.rank - 1]);
@@ -39,16 +39,16 @@ struct Unrounded {
 
 using AllTensors = std::array<Tensor, tensor_count + 1>;
 
-/// The product writes to the workspace what it wrote to C.
-void write_unrounded(KernelLaunch& launch, const Unrounded& to) {
-  launch.bind = [bind = std::move(launch.bind), to](const CallTensors& call, LaunchArguments& out) {
+/// The product writes to the workspace what it wrote to C, the tensor `output`.
+void write_unrounded(KernelLaunch& launch, const Unrounded& to, std::size_t output) {
+  launch.bind = [bind = std::move(launch.bind), to, output](const CallTensors& call, LaunchArguments& out) {
     AllTensors all{};
     std::copy(call.tensors.begin(), call.tensors.end(), all.begin());
-    all[output_index] = to.tensor(call);
+    all[output] = to.in_place_of(all[output], call.workspace);
     return bind({std::span(all).first(call.tensors.size()), call.workspace, call.packed}, out);
   };
   for (Access& access : launch.accesses) {
-    if (access.memory == Access::Memory::tensor && access.index == output_index) {
+    if (access.memory == Access::Memory::tensor && access.index == output) {
       access = {Access::Memory::workspace, to.piece, access.use};
     }
   }
@@ -63,7 +63,7 @@ RequantiseRowsParams params_of(const GroupedProblem& problem, const Unrounded& f
     return static_cast<std::uint64_t>(elements * thresher::bits(c.format) / 8);
   };
   RequantiseRowsParams params{};
-  params.values = {address_of(from.tensor(call).data)};
+  params.values = {address_of(from.in_place_of(c, call.workspace).data)};
   params.values_stride = narrow(values_stride(c.shape[slots + 1]));
   params.codes = {address_of(c.data)};
   params.codes_stride = bytes(c.strides[slots]);
@@ -139,14 +139,14 @@ GroupedProblem unrounded(GroupedProblem problem) {
   return problem;
 }
 
-PlannedCall with_requantising(PlannedCall call, const GroupedProblem& problem) {
+PlannedCall with_requantising(PlannedCall call, const GroupedProblem& problem, std::size_t output) {
   Unrounded values;
   values.piece =
       add_piece(call, "outputs in float32",
                 static_cast<std::size_t>(size_product(most_rows(problem), values_stride(problem.n) * std::int64_t{4})));
   values.offset = call.workspace[values.piece].offset;
   auto& product = std::get<KernelLaunch>(call.steps.back());
-  write_unrounded(product, values);
+  write_unrounded(product, values, output);
   KernelLaunch launch;
   launch.title = "requantise the rows";
   launch.program = requantise_rows_program();
