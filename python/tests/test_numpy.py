@@ -65,6 +65,47 @@ def test_nvfp4_weights_and_tokens(random):
     np.testing.assert_array_equal(tn.dual_gemm(tokens, *other), tn.dual_gemm(tokens, b1, b2))
 
 
+def mxfp4(values, exponents):
+    """In float64."""
+    magnitudes = np.array([0, 0.5, 1, 1.5, 2, 3, 4, 6])
+    codes = np.stack([values & 15, values >> 4], -1).reshape(*values.shape[:-1], -1)
+    signed = np.where(codes < 8, 1, -1) * magnitudes[codes & 7]
+    return signed * np.repeat(np.exp2(exponents.astype(np.float64) - 127), 32, -1)
+
+
+def test_mxfp4_is_held_as_nvfp4(random):
+    values = random.integers(0, 256, (3, 40, 32), np.uint8)
+    exponents = random.integers(110, 128, (3, 40, 2), np.uint8)
+    values[1], exponents[1] = 0x80, 7  # zeros, of whichever exponent
+    exponents[0, 0], exponents[0, 1] = 110, 127
+    dense = mxfp4(values, exponents)
+    held = thresher.Nvfp4.of_mxfp4(values, exponents)
+    for e in range(3):
+        np.testing.assert_array_equal(definition.nvfp4(held.values[e], held.scales[e], held.global_scale[e : e + 1]), dense[e])
+    blocks = thresher.Nvfp4.of_mxfp4(values.reshape(3, 40, 2, 16), exponents)
+    np.testing.assert_array_equal(blocks.scales, held.scales)
+    one = thresher.Nvfp4.of_mxfp4(values[0], exponents[0])
+    tokens = normal(random, (5, 64), np.float16)
+    result = tn.dual_gemm(tokens, one, one, out_dtype=np.float32)
+    definition.check(result, *definition.dual_gemm(tokens, dense[0], dense[0]))
+    np.testing.assert_array_equal(tn.dual_gemm_packed(tokens, tn.pack(one, one), out_dtype=np.float32), result)
+
+
+@pytest.mark.parametrize("values, exponents, sentence", [
+    (np.zeros((2, 16), np.uint8), np.full((2, 1), 255, np.uint8), "exponents hold 255, expected 0 to 252; 255 is NaN"),
+    (np.ones((2, 16), np.uint8), np.array([[60], [78]], np.uint8), "are 18 apart, expected 17 at the most"),
+    (np.ones((2, 16), np.uint8), np.array([[8], [8]], np.uint8), "NVFP4 does not hold them, bfloat16 does"),
+    (np.ones((2, 16), np.uint8), np.ones((1, 2), np.uint8), "values are [2, 16] and exponents [1, 2], expected [rows, K/2]"),
+    (np.ones((2, 24), np.uint8), np.ones((2, 1), np.uint8), "values are [2, 24] and exponents [2, 1]"),
+    (np.ones((2, 16), np.float32), np.ones((2, 1), np.uint8), "values is float32, expected uint8"),
+    (np.ones((2, 16), np.uint8), None, "exponents is NoneType, expected uint8"),
+])
+def test_mxfp4_that_is_refused(values, exponents, sentence):
+    with pytest.raises(thresher.InvalidArgumentError) as error:
+        thresher.Nvfp4.of_mxfp4(values, exponents)
+    assert sentence in str(error.value)
+
+
 def fp8(random, shape, per, tokens=False, codes=False):
     """The operand, and its values in float64."""
     *outer, rows, k = shape

@@ -81,6 +81,20 @@ def test_nvfp4_weights():
     assert torch.equal(tt.dual_gemm(a, as_e4m3, b2), tt.dual_gemm(a, b1, b2))
 
 
+def test_mxfp4_is_held_as_nvfp4():
+    values, exponents = torch.randint(0, 256, (2, 24, 32), dtype=torch.uint8), torch.randint(118, 130, (2, 24, 2), dtype=torch.uint8)
+    held, same = thresher.Nvfp4.of_mxfp4(values, exponents), thresher.Nvfp4.of_mxfp4(values.numpy(), exponents.numpy())
+    for part in ("values", "scales", "global_scale"):
+        assert (getattr(held, part).numpy() == getattr(same, part)).all()
+    if hasattr(torch, "float8_e8m0fnu"):
+        assert torch.equal(thresher.Nvfp4.of_mxfp4(values, exponents.view(torch.float8_e8m0fnu)).scales, held.scales)
+    rows = normal(5, 64)
+    result = tt.grouped_gemm(rows, held, offsets=torch.tensor([0, 2, 5], dtype=torch.int32), out_dtype=torch.float32)
+    for e, of_expert in enumerate((slice(0, 2), slice(2, 5))):
+        dense = definition.nvfp4(same.values[e], same.scales[e], same.global_scale[e])
+        check(result[of_expert], *definition.product(floats(rows[of_expert]), dense))
+
+
 def fp8(rows, k, per, tokens=False, experts=()):
     """The operand, and its values in float64."""
     step = {"tensor": (rows, k), "row": (1, k), "block": (1 if tokens else 128, 128)}[per]

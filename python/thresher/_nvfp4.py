@@ -21,3 +21,18 @@ class Nvfp4:
         self.scales = scales
         self.global_scale = global_scale
         self.scale_layout = scale_layout
+
+    @classmethod
+    def of_mxfp4(cls, values: Any, exponents: Any) -> "Nvfp4":
+        """A matrix in MXFP4, or a stack, exactly: element = e2m1 value × 2^(exponent − 127), of which 32 along K share one.
+
+        values: uint8 [rows, K/2] or [E, rows, K/2], two e2m1 codes a byte, the low nibble first, as compressed-tensors' weight_packed
+            is; or blocks [E, rows, K/32, 16], as gpt-oss has them.
+        exponents: uint8 (of torch float8_e8m0fnu, too), [rows, K/32] or [E, rows, K/32].
+        Both are arrays of NumPy or tensors of torch, and so are the parts of the result. Raises InvalidArgumentError where the
+        exponents of a matrix are more than 17 apart, which NVFP4 does not hold: bfloat16 holds them. Numerics "fast" rounds no weight
+        where they are 11 apart at the most.
+        """
+        from ._mxfp4 import parts_of
+
+        return cls(*parts_of(values, exponents))

@@ -34,8 +34,11 @@ void pack_file(const PackFileOptions& options) {
   const ops::DeviceTensor up_there(up.view(), device);
   save_packed(pack(device, gate_there.tensor(), up_there.tensor(), {.numerics = options.operands.numerics}),
               options.out);
+  const std::string stored = gate.stored_as() == up.stored_as()
+                                 ? gate.stored_as() + (gate.is_mxfp4() ? "," : "")
+                                 : fmt::format("{} and {},", gate.stored_as(), up.stored_as());
   fmt::print("{} (gate) and {} (up) [{}, {}] {} packed for {}, written to {}\n", options.names.gate(),
-             options.names.up(), gate.rows(), gate.k(), name(gate.format()), device.name(), printable(options.out));
+             options.names.up(), gate.rows(), gate.k(), stored, device.name(), printable(options.out));
 }
 
 }  // namespace

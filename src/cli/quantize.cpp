@@ -1,8 +1,8 @@
-// `thresher quantize`: the matrices of a safetensors file to NVFP4 or FP8, under the names that public checkpoints use.
+// `thresher quantize`: the matrices of a safetensors file to NVFP4, MXFP4 or FP8, under the names that public
+// checkpoints use.
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
-#include <array>
 #include <memory>
 #include <string>
 #include <vector>
@@ -17,19 +17,16 @@
 namespace thresher::cli {
 namespace {
 
-constexpr std::array quantized_formats{Format::nvfp4, Format::fp8_tensor, Format::fp8_row, Format::fp8_block};
-
 struct QuantizeOptions {
   std::string in;
   std::string out;
   formats::QuantizeSelection selection;
-  Format format = Format::nvfp4;
+  formats::Quantization to = formats::Quantization::nvfp4;
 };
 
 void quantize(const QuantizeOptions& options) {
   leave_no_temporary_files();
-  const formats::QuantizeReport report =
-      formats::quantize_file(options.in, options.out, options.selection, options.format);
+  const formats::QuantizeReport report = formats::quantize_file(options.in, options.out, options.selection, options.to);
   for (const formats::QuantizedTensor& tensor : report.quantized) {
     fmt::print("{} -> {} [{}, {}]: {} bytes to {}\n", printable(tensor.name), printable(tensor.new_name), tensor.rows,
                tensor.k, tensor.bytes_before, tensor.bytes_after);
@@ -48,8 +45,8 @@ void quantize(const QuantizeOptions& options) {
 
 void add_quantize(CLI::App& app, Context&) {
   const auto options = std::make_shared<QuantizeOptions>();
-  CLI::App& command =
-      *app.add_subcommand("quantize", "Turns F16, BF16 and F32 matrices of a safetensors file into NVFP4 or FP8");
+  CLI::App& command = *app.add_subcommand(
+      "quantize", "Turns F16, BF16 and F32 matrices of a safetensors file into NVFP4, MXFP4 or FP8");
   add_in_and_out(command, options->in, "Safetensors file to read", options->out, "Safetensors file to write");
   command.footer(
       "A pattern is a name in which * stands for any characters and ? for one. Embeddings, heads, norms, biases and\n"
@@ -58,9 +55,9 @@ void add_quantize(CLI::App& app, Context&) {
       ->option_text("PATTERN ...");
   command.add_option("--exclude", options->selection.exclude, "But not those of these names")
       ->option_text("PATTERN ...");
-  command.add_option("--format", options->format, "What they become: FP8 with a scale a matrix, a row or 128 x 128")
-      ->transform(by_name(quantized_formats))
-      ->option_text("nvfp4|fp8_tensor|fp8_row|fp8_block [nvfp4]");
+  command.add_option("--format", options->to, "What they become: FP8 with a scale a matrix, a row or 128 x 128")
+      ->transform(by_name(formats::all_quantizations))
+      ->option_text("nvfp4|mxfp4|fp8_tensor|fp8_row|fp8_block [nvfp4]");
   command.callback([options] { quantize(*options); });
 }
 

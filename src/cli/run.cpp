@@ -109,6 +109,7 @@ void run_dual_gemm(const RunOptions& options) {
     how.knobs.set("numerics", std::string(name(options.operands.numerics)));
   }
   run_planned(plan(device, problem, gate_there.tensor(), up_there.tensor(), how), a, device, options);
+  say_what_holds_mxfp4(gate, up);
 }
 
 void add_run_dual_gemm(CLI::App& run) {

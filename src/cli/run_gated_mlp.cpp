@@ -54,20 +54,21 @@ using Extents = std::array<std::int64_t, 2>;
 struct Placed {
   std::string source;
   Format format;
-  Extents extents;  ///< of one matrix
-  bool folds_exactly = false;
+  Extents extents;     ///< of one matrix
+  std::string stored;  ///< the format, and of MXFP4 what holds it
   std::unique_ptr<const ops::DeviceTensor> there;
 
   Placed(const formats::Operand& operand, const Device& device)
       : source(operand.source()),
         format(operand.format()),
         extents{operand.rows(), operand.k()},
+        stored(operand.stored_as()),
         there(std::make_unique<const ops::DeviceTensor>(operand.view(), device)) {}
   Placed(const formats::Stack& stack, const Device& device)
       : source(stack.source()),
         format(stack.format()),
         extents{stack.shape()[1], stack.shape()[2]},
-        folds_exactly(stack.folds_exactly()),
+        stored(stack.stored_as()),
         there(std::make_unique<const ops::DeviceTensor>(stack.view(), device)) {}
 
   [[nodiscard]] const Tensor& tensor() const { return there->tensor(); }
@@ -91,19 +92,21 @@ struct LayerWeights {
     if (names.has_blocks) {
       load_blocks(checkpoint, device);
     } else if (names.has_experts) {
-      for (const auto of : {&formats::FeedForwardMatrices::gate, &formats::FeedForwardMatrices::up,
-                            &formats::FeedForwardMatrices::down}) {
-        std::vector<std::string> of_experts;
-        for (const formats::FeedForwardMatrices& expert : names.matrices) {
-          of_experts.push_back(expert.*of);
-        }
-        matrices.emplace_back(load_experts(checkpoint, of_experts, layout), device);
-      }
+      load_three(
+          [&](std::string formats::FeedForwardMatrices::* of) {
+            std::vector<std::string> of_experts;
+            for (const formats::FeedForwardMatrices& expert : names.matrices) {
+              of_experts.push_back(expert.*of);
+            }
+            return load_experts(checkpoint, of_experts, layout);
+          },
+          device);
     } else {
-      const formats::FeedForwardMatrices& dense = names.matrices.front();
-      for (const std::string& name : {dense.gate, dense.up, dense.down}) {
-        matrices.emplace_back(load_operand(checkpoint, name, layout), device);
-      }
+      load_three(
+          [&](std::string formats::FeedForwardMatrices::* of) {
+            return load_operand(checkpoint, names.matrices.front().*of, layout);
+          },
+          device);
     }
     if (!names.has_blocks) {
       matrices[1].expect(gate().format, gate().extents, gate());
@@ -131,18 +134,26 @@ struct LayerWeights {
   }
   /// "model.layers.3.mlp, 8 experts, gate and up [16, 32] bf16, down [32, 16] bf16".
   [[nodiscard]] std::string found() const {
-    const auto stored = [&](const Placed& matrix) {
-      return names.has_blocks ? fmt::format("mxfp4 as {}{}", name(matrix.format),
-                                            matrix.folds_exactly ? ", exact in both numerics" : "")
-                              : std::string(name(matrix.format));
-    };
     return fmt::format("{}, {}, gate and up [{}, {}] {}, down [{}, {}] {}{}", printable(names.block),
                        names.has_experts ? fmt::format("{} expert{}", experts(), experts() == 1 ? "" : "s") : "dense",
-                       intermediate_size(), hidden_size(), stored(gate()), hidden_size(), intermediate_size(),
-                       stored(down()), names.left_out.empty() ? "" : fmt::format("; {} left out", names.left_out));
+                       intermediate_size(), hidden_size(), stored_gate_up(), hidden_size(), intermediate_size(),
+                       down().stored, names.left_out.empty() ? "" : fmt::format("; {} left out", names.left_out));
   }
 
  private:
+  template <class Load>
+  void load_three(const Load& load, const Device& device) {
+    auto gate = load(&formats::FeedForwardMatrices::gate);
+    auto up = load(&formats::FeedForwardMatrices::up);
+    formats::hold_alike(gate, up);
+    matrices.emplace_back(gate, device);
+    matrices.emplace_back(up, device);
+    matrices.emplace_back(load(&formats::FeedForwardMatrices::down), device);
+  }
+  [[nodiscard]] std::string stored_gate_up() const {
+    const std::string& up = matrices[names.has_blocks ? 0 : 1].stored;
+    return gate().stored == up ? up : fmt::format("{} and {}", gate().stored, up);
+  }
   void load_blocks(const formats::Checkpoint& checkpoint, const Device& device) {
     for (const std::string& name : {names.gate_up, names.down}) {
       matrices.emplace_back(load_mxfp4_blocks(checkpoint, name), device);

@@ -36,8 +36,8 @@ struct GemmArguments {
 
 GemmProblem problem_of(const formats::Stack& a, const formats::Stack& b, bool bias, Format out_type) {
   if (a.shape()[1] != b.shape()[1]) {
-    throw Error(ErrorCode::invalid_argument, fmt::format("{} has K = {}, but {} has K = {}", a.source(), a.shape()[1],
-                                                         b.source(), b.shape()[1]));
+    throw Error(ErrorCode::invalid_argument,
+                fmt::format("{} has K = {}, but {} has K = {}", a.source(), a.shape()[1], b.source(), b.shape()[1]));
   }
   return {.m = a.shape()[0],
           .n = b.shape()[0],
@@ -84,6 +84,7 @@ void run_gemm(const GemmArguments& arguments) {
   formats::write_safetensors(arguments.out, {&result, 1});
   fmt::print("c [{}, {}] {} = a·bᵀ{}, strategy {} on {}, written to {}\n", problem.m, problem.n, name(problem.out),
              problem.bias ? " + bias" : "", gemm.strategy(), device.name(), printable(arguments.out));
+  say_what_holds_mxfp4(b);
 }
 
 }  // namespace
@@ -95,8 +96,7 @@ void add_run_gemm(CLI::App& run) {
   add_checkpoint(command, arguments->in, "Where a [M,K] and b [N,K] are");
   command.add_option("--out", arguments->out, "Safetensors file to write c to")->required();
   command.add_option("--a", arguments->a, "Tensor of the tokens [M,K]")->option_text("NAME [a]");
-  command
-      .add_option("--b", arguments->b, "Tensor of the weights [N,K]; X.bias of X.weight, or NAME_bias, is added")
+  command.add_option("--b", arguments->b, "Tensor of the weights [N,K]; X.bias of X.weight, or NAME_bias, is added")
       ->option_text("NAME [b]");
   arguments->operands.add_to(command);
   command.add_option("--strategy", arguments->strategy, "Default: chosen for the problem");

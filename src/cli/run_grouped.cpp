@@ -80,6 +80,16 @@ class Files {
   [[nodiscard]] Maybe bias(const std::string& name) const {
     return numbers(formats::WeightParts(checkpoint_, name).bias_name());
   }
+  void gate_and_up(const WeightNames& names, Maybe& gate, Maybe& up) const {
+    const auto weights = [&](const std::string& name) {
+      return formats::load_stack(checkpoint_, name, formats::StackKind::weights, layout_);
+    };
+    formats::Stack of_gate = weights(names.gate_name());
+    formats::Stack of_up = weights(names.up_name());
+    formats::hold_alike(of_gate, of_up);
+    gate = placed(std::move(of_gate));
+    up = placed(std::move(of_up));
+  }
   /// Gate and up in one tensor: with the gate's global scales, and those of up in `up_scales`.
   [[nodiscard]] Maybe fused(const std::string& name, Maybe& up_scales) const {
     const std::string factor = formats::WeightParts(checkpoint_, name).global_scale_name();
@@ -119,8 +129,7 @@ struct Weights {
       bias1 = files.bias(arguments.names.fused_name());
     } else {
       arguments.names.check_are_two();
-      b1 = files.stack(arguments.names.gate_name(), formats::StackKind::weights);
-      b2 = files.stack(arguments.names.up_name(), formats::StackKind::weights);
+      files.gate_and_up(arguments.names, b1, b2);
       bias1 = files.bias(arguments.names.gate_name());
       bias2 = files.bias(arguments.names.up_name());
     }
@@ -231,6 +240,10 @@ void run_grouped(const GroupedArguments& arguments) {
              name(problem.out), problem.experts, rows_in(problem.layout),
              problem.activation ? fmt::format("{}(a·b1ᵀ) ∘ (a·b2ᵀ)", name(problem.activation->kind)) : "a·bᵀ",
              gemm.strategy(), device.name(), printable(arguments.output.out));
+  say_what_holds_mxfp4(weights.b1->stack);
+  if (weights.b2 != nullptr) {
+    say_what_holds_mxfp4(weights.b2->stack);
+  }
 }
 
 void add_rest(CLI::App& command, const std::shared_ptr<GroupedArguments>& arguments) {

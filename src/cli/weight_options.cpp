@@ -15,7 +15,9 @@ namespace thresher::cli {
 const char* const checkpoint_help =
     "A tensor is named with or without .weight. It is F16 or BF16 [rows,K], or NVFP4: U8 [rows,K/2] with NAME_scale\n"
     "(F8_E4M3 [rows,K/16]) and a global scale, NAME_scale_2 that multiplies (ModelOpt) or, beside NAME_packed,\n"
-    "NAME_global_scale that divides (compressed-tensors). docs/checkpoints.md has examples.";
+    "NAME_global_scale that divides (compressed-tensors), or MXFP4: NAME_packed or NAME with NAME_scale (U8 "
+    "[rows,K/32]).\n"
+    "docs/checkpoints.md has examples.";
 
 void add_checkpoint(CLI::App& command, std::vector<std::string>& in, const std::string& what) {
   command
@@ -66,7 +68,10 @@ formats::GateUp WeightNames::load(const formats::Checkpoint& checkpoint, ScaleLa
     return formats::load_gate_up(checkpoint, fused_, order_, layout);
   }
   check_are_two();
-  return {formats::load_operand(checkpoint, gate_, layout), formats::load_operand(checkpoint, up_, layout)};
+  formats::GateUp both{formats::load_operand(checkpoint, gate_, layout),
+                       formats::load_operand(checkpoint, up_, layout)};
+  formats::hold_alike(both.gate, both.up);
+  return both;
 }
 
 std::string WeightNames::gate() const { return fused_.empty() ? printable(gate_) : "gate of " + printable(fused_); }

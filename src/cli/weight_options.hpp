@@ -1,5 +1,7 @@
 #pragma once
 /// Where the weights of a dual GEMM are: the files and the names in them.
+#include <fmt/format.h>
+
 #include <string>
 #include <vector>
 
@@ -42,6 +44,17 @@ class WeightNames {
   std::string fused_;
   GateUpOrder order_ = GateUpOrder::gate_first;
 };
+
+/// A line for each of these, operands and stacks, that is MXFP4: what it is held as, and which numerics are exact.
+template <class... Matrices>
+void say_what_holds_mxfp4(const Matrices&... matrices) {
+  const auto say = [](const auto& matrix) {
+    if (matrix.is_mxfp4()) {
+      fmt::print("{}: {}\n", matrix.source(), matrix.stored_as());
+    }
+  };
+  (say(matrices), ...);
+}
 
 /// For the footers of commands.
 extern const char* const checkpoint_help;

@@ -11,29 +11,29 @@
 
 namespace thresher::formats {
 
-void check_quantizable(const Tensor& matrix, std::string_view role, Format target) {
+void check_quantizable(const Tensor& matrix, std::string_view role, const QuantizationTarget& target) {
   const bool is_plain = matrix.format == Format::fp32 || matrix.format == Format::fp16 ||
                         matrix.format == Format::bf16 || matrix.format == Format::fp8_e4m3;
   if (!is_plain) {
     throw Error(ErrorCode::invalid_argument,
                 fmt::format("{} is {}, but only a floating-point matrix can be quantised to {}", role,
-                            name(matrix.format), name(target)));
+                            name(matrix.format), target.name));
   }
   check_matrix(matrix, role, matrix.shape[0], matrix.shape[1], matrix.format);
-  if (const int multiple = format_traits(target).k_multiple; matrix.shape[1] % multiple != 0) {
+  if (matrix.shape[1] % target.k_multiple != 0) {
     throw Error(ErrorCode::invalid_argument, fmt::format("{} has K = {}, but {} needs a K that is a multiple of {}",
-                                                         role, matrix.shape[1], name(target), multiple));
+                                                         role, matrix.shape[1], target.name, target.k_multiple));
   }
 }
 
 void decode_finite_row(const Tensor& matrix, std::int64_t row, std::span<float> out, std::string_view role,
-                       Format target) {
+                       const QuantizationTarget& target) {
   decode_row(matrix, row, out);
   const auto odd = std::find_if(out.begin(), out.end(), [](float value) { return !std::isfinite(value); });
   if (odd != out.end()) {
     throw Error(ErrorCode::invalid_argument,
                 fmt::format("{} has {} at [{}, {}], which {} cannot hold; every element must be finite", role, *odd,
-                            row, odd - out.begin(), name(target)));
+                            row, odd - out.begin(), target.name));
   }
 }
 

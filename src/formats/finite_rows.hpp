@@ -8,14 +8,25 @@
 
 namespace thresher::formats {
 
+/// What rows are quantised to.
+struct QuantizationTarget {
+  std::string_view name;
+  std::int64_t k_multiple = 1;
+
+  constexpr QuantizationTarget(std::string_view its_name, std::int64_t multiple)
+      : name(its_name), k_multiple(multiple) {}
+  constexpr QuantizationTarget(Format format)  // NOLINT(google-explicit-constructor): most targets are formats
+      : name(thresher::name(format)), k_multiple(format_traits(format).k_multiple) {}
+};
+
 /// Throws Error(invalid_argument) naming `role` unless the matrix is one of floating-point numbers of one format, whose
 /// K `target` takes.
-void check_quantizable(const Tensor& matrix, std::string_view role, Format target);
+void check_quantizable(const Tensor& matrix, std::string_view role, const QuantizationTarget& target);
 
 /// A row as decode_row gives it. Throws Error(invalid_argument) naming `role` and the element where one is NaN or Inf,
 /// for which `target` has no place.
 void decode_finite_row(const Tensor& matrix, std::int64_t row, std::span<float> out, std::string_view role,
-                       Format target);
+                       const QuantizationTarget& target);
 
 [[nodiscard]] float largest_magnitude(std::span<const float> values) noexcept;
 

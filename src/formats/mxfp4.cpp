@@ -1,4 +1,5 @@
-// MXFP4 weights as gpt-oss keeps them.
+#include "formats/mxfp4.hpp"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -6,47 +7,34 @@
 #include <cmath>
 #include <cstring>
 #include <iterator>
-#include <span>
 #include <utility>
 
-#include "core/integers.hpp"
-#include "core/printable.hpp"
+#include "formats/finite_rows.hpp"
 #include "formats/numbers.hpp"
-#include "formats/stacks.hpp"
-#include "formats/weight_parts.hpp"
+#include "formats/scales.hpp"
 #include "thresher/error.hpp"
 
 namespace thresher::formats {
 namespace {
 
-constexpr std::int64_t block_values = 32;
-constexpr std::int64_t block_bytes = block_values / 2;
+constexpr int exponent_bias = 127;
+/// Of e2m1, whose largest number is 6 = 1.5 · 2^2.
+constexpr int greatest_value_exponent = 2;
 /// 6 · 2^(252−127) is a number of bf16, 6 · 2^(253−127) none.
 constexpr unsigned most_exponent = 252;
+constexpr unsigned nan_exponent = 255;
 /// Powers of two from 2^-9 to 2^8 are numbers of e4m3.
 constexpr unsigned e4m3_span = 17;
 constexpr int most_e4m3_power = 8;
 /// Kernels that fold NVFP4 into e4m3 move a row's largest scale to 2^6 and keep scales from 2^-5 on.
 constexpr unsigned fold_span = 11;
 
-LocatedTensor part(const Checkpoint& checkpoint, const std::string& name, std::size_t dimensions, const char* shape) {
-  if (!checkpoint.has(name)) {
-    throw Error(ErrorCode::invalid_argument, fmt::format("{} has no tensor {}; it has {}", checkpoint.title(),
-                                                         quoted_name(name), checkpoint.listing(name)));
-  }
-  const LocatedTensor found = checkpoint.find(name);
-  if (found.tensor->dtype != Dtype::u8 || found.tensor->shape.size() != dimensions) {
-    throw Error(ErrorCode::invalid_argument, fmt::format("{}, but must be U8 {}", described_with_type(found), shape));
-  }
-  return found;
-}
-
 /// 2^(code − 127).
 float power_of_two(unsigned code) {
   return code == 0 ? 0x1p-127F : std::bit_cast<float>(static_cast<std::uint32_t>(code) << 23);
 }
 
-/// The exponents of those of one expert's blocks that are not all zeros.
+/// The exponents of those of one matrix's blocks that are not all zeros.
 struct Exponents {
   unsigned least = 255;
   unsigned most = 0;
@@ -63,8 +51,7 @@ struct Exponents {
   [[nodiscard]] unsigned span() const { return is_empty() ? 0 : most - least; }
   /// That a global scale, a normal number, and scales in e4m3 together have.
   [[nodiscard]] bool fit_nvfp4() const { return span() <= e4m3_span && (is_empty() || most > most_e4m3_power); }
-  [[nodiscard]] bool fold_exactly() const { return span() <= fold_span; }
-  /// What all scales of the expert are multiplied by.
+  /// What all scales of the matrix are multiplied by.
   [[nodiscard]] float global_scale() const { return is_empty() ? 1.0F : power_of_two(most - most_e4m3_power); }
 };
 
@@ -77,81 +64,136 @@ std::uint8_t e4m3_scale(unsigned code, const Exponents& of) {
 }
 
 std::vector<Exponents> exponents_of(std::span<const std::byte> codes, std::span<const std::byte> exponents,
-                                    std::size_t experts) {
-  std::vector<Exponents> found(experts);
+                                    std::size_t matrices) {
+  std::vector<Exponents> found(matrices);
   for (std::size_t block = 0; block < exponents.size(); ++block) {
-    found[block / (exponents.size() / experts)].add(
+    found[block / (exponents.size() / matrices)].add(
         std::to_integer<unsigned>(exponents[block]),
-        codes.subspan(block * static_cast<std::size_t>(block_bytes), block_bytes));
+        codes.subspan(block * static_cast<std::size_t>(mxfp4_block_bytes), mxfp4_block_bytes));
   }
   return found;
 }
 
 /// Each exponent becomes two scales.
-std::vector<std::byte> e4m3_scales(std::span<const std::byte> exponents, std::span<const Exponents> of_experts) {
+std::vector<std::byte> e4m3_scales(std::span<const std::byte> exponents, std::span<const Exponents> of_matrices) {
   std::vector<std::byte> scales;
   scales.reserve(2 * exponents.size());
   for (std::size_t block = 0; block < exponents.size(); ++block) {
-    const Exponents& of = of_experts[block / (exponents.size() / of_experts.size())];
+    const Exponents& of = of_matrices[block / (exponents.size() / of_matrices.size())];
     scales.insert(scales.end(), 2, std::byte{e4m3_scale(std::to_integer<unsigned>(exponents[block]), of)});
   }
   return scales;
 }
 
-}  // namespace
+/// In bf16, which holds them: each code times scale(its byte).
+template <class Scale>
+std::vector<std::byte> widened(std::span<const std::byte> codes, const Scale& scale) {
+  std::vector<std::byte> wide(codes.size() * 2 * sizeof(std::uint16_t));
+  for (std::size_t i = 0; i < codes.size(); ++i) {
+    const auto two = std::to_integer<std::uint8_t>(codes[i]);
+    const float factor = scale(i);
+    const std::uint16_t values[]{float_to_bf16(e2m1_to_float(two & 0xF) * factor),
+                                 float_to_bf16(e2m1_to_float(two >> 4) * factor)};
+    std::memcpy(wide.data() + i * sizeof values, values, sizeof values);
+  }
+  return wide;
+}
 
-Stack load_mxfp4_blocks(const Checkpoint& checkpoint, std::string_view name) {
-  const LocatedTensor blocks =
-      part(checkpoint, fmt::format("{}_blocks", name), 4, "[experts, rows, K/32, 16], two e2m1 a byte");
-  const LocatedTensor scales = part(checkpoint, fmt::format("{}_scales", name), 3, "[experts, rows, K/32]");
-  const std::vector<std::int64_t>& shape = blocks.tensor->shape;
-  if (shape[3] != block_bytes) {
-    throw Error(ErrorCode::invalid_argument, fmt::format("{}, but must have {} bytes in its last dimension, {} values",
-                                                         described_with_type(blocks), block_bytes, block_values));
-  }
-  if (!std::equal(scales.tensor->shape.begin(), scales.tensor->shape.end(), shape.begin())) {
-    throw Error(ErrorCode::invalid_argument,
-                fmt::format("{}, but must be U8 [{}, {}, {}] beside {}", described_with_type(scales), shape[0],
-                            shape[1], shape[2], described(blocks)));
-  }
-  std::vector<std::byte> codes = blocks.read();
-  const std::vector<std::byte> exponents = scales.read();
+void check_exponents(std::span<const std::byte> exponents, std::string_view title) {
   const auto beyond = std::find_if(exponents.begin(), exponents.end(),
                                    [](std::byte code) { return std::to_integer<unsigned>(code) > most_exponent; });
   if (beyond != exponents.end()) {
+    const auto code = std::to_integer<unsigned>(*beyond);
     throw Error(ErrorCode::invalid_argument,
-                fmt::format("{} has the exponent {}, expected 0 to {}: its weights are widened to bf16",
-                            described(scales), std::to_integer<unsigned>(*beyond), most_exponent));
+                fmt::format("{} has the exponent {}{}, expected 0 to {}: bf16 has to hold what it scales", title, code,
+                            code == nan_exponent ? ", which is NaN" : "", most_exponent));
   }
-  Stack stack;
-  stack.format_ = Format::bf16;
-  stack.source_ = described(blocks);
-  stack.shape_ = {shape[0], shape[1], size_product(shape[2], block_values)};
-  // Of nothing there may be any number of experts.
-  const std::size_t experts = exponents.empty() ? 0 : static_cast<std::size_t>(shape[0]);
-  const std::vector<Exponents> of_experts = exponents_of(codes, exponents, experts);
-  const auto all = [&](bool (Exponents::*is)() const) {
-    return std::all_of(of_experts.begin(), of_experts.end(), [is](const Exponents& one) { return (one.*is)(); });
-  };
-  if (experts > 0 && all(&Exponents::fit_nvfp4)) {
-    stack.format_ = Format::nvfp4;
-    stack.folds_exactly_ = all(&Exponents::fold_exactly);
-    stack.scales_ = e4m3_scales(exponents, of_experts);
-    std::transform(of_experts.begin(), of_experts.end(), std::back_inserter(stack.global_scales_),
+}
+
+/// The largest power of two that is not above `amax`, over that of e2m1.
+unsigned shared_exponent(float amax) {
+  if (amax == 0.0F) {
+    return 0;
+  }
+  const int exponent = std::ilogb(amax) - greatest_value_exponent;
+  return static_cast<unsigned>(std::max(exponent + exponent_bias, 0));
+}
+
+}  // namespace
+
+Mxfp4Matrix quantize_mxfp4(const Tensor& matrix, std::string_view role) {
+  constexpr QuantizationTarget target{"mxfp4", mxfp4_block};
+  check_quantizable(matrix, role, target);
+  Mxfp4Matrix out{matrix.shape[0], matrix.shape[1], {}, {}};
+  if (matrix.elements() == 0) {
+    return out;  // without walking over rows that hold nothing, of which there may be 2^62
+  }
+  out.values.reserve(static_cast<std::size_t>(matrix.elements() / 2));
+  out.exponents.reserve(static_cast<std::size_t>(matrix.elements() / mxfp4_block));
+  std::vector<float> row(static_cast<std::size_t>(out.k));
+  for (std::int64_t r = 0; r < out.rows; ++r) {
+    decode_finite_row(matrix, r, row, role, target);
+    for (std::size_t first = 0; first < row.size(); first += mxfp4_block) {
+      const std::span<const float> block = std::span(row).subspan(first, mxfp4_block);
+      const unsigned exponent = shared_exponent(largest_magnitude(block));
+      // Not a quotient: 2^-127 is no normal number.
+      const auto code = [up = exponent_bias - static_cast<int>(exponent)](float value) {
+        return float_to_e2m1(std::ldexp(value, up));
+      };
+      for (std::size_t i = 0; i < block.size(); i += 2) {
+        out.values.push_back(static_cast<std::uint8_t>(code(block[i]) | code(block[i + 1]) << 4));
+      }
+      out.exponents.push_back(static_cast<std::uint8_t>(exponent));
+    }
+  }
+  return out;
+}
+
+HeldMxfp4 hold_mxfp4(std::vector<std::byte> codes, std::span<const std::byte> exponents, std::size_t matrices,
+                     std::string_view exponents_title) {
+  check_exponents(exponents, exponents_title);
+  // Of nothing there may be any number of matrices, none of which has a scale.
+  const std::vector<Exponents> found = exponents_of(codes, exponents, exponents.empty() ? 0 : matrices);
+  HeldMxfp4 held;
+  for (const Exponents& one : found) {
+    held.span = std::max(held.span, one.span());
+  }
+  if (!found.empty() && std::all_of(found.begin(), found.end(), [](const auto& one) { return one.fit_nvfp4(); })) {
+    held.scales = e4m3_scales(exponents, found);
+    std::transform(found.begin(), found.end(), std::back_inserter(held.global_scales),
                    [](const Exponents& one) { return one.global_scale(); });
-    stack.data_ = std::move(codes);
-    return stack;
+    held.data = std::move(codes);
+    return held;
   }
-  std::vector<std::uint16_t> values(2 * codes.size());
-  for (std::size_t i = 0; i < codes.size(); ++i) {
-    const auto two = std::to_integer<std::uint8_t>(codes[i]);
-    const float scale = power_of_two(std::to_integer<unsigned>(exponents[i / static_cast<std::size_t>(block_bytes)]));
-    values[2 * i] = float_to_bf16(e2m1_to_float(two & 0xF) * scale);
-    values[2 * i + 1] = float_to_bf16(e2m1_to_float(two >> 4) * scale);
+  held.format = Format::bf16;
+  held.data = widened(codes, [&](std::size_t byte) {
+    return power_of_two(std::to_integer<unsigned>(exponents[byte / static_cast<std::size_t>(mxfp4_block_bytes)]));
+  });
+  return held;
+}
+
+std::vector<std::byte> widened_mxfp4(std::span<const std::byte> codes, std::span<const std::byte> scales,
+                                     std::span<const float> global_scales) {
+  const std::size_t scale_bytes = static_cast<std::size_t>(scale_block) / 2;
+  return widened(codes, [&](std::size_t byte) {
+    return e4m3_to_float(std::to_integer<std::uint8_t>(scales[byte / scale_bytes])) *
+           global_scales[byte / (codes.size() / global_scales.size())];
+  });
+}
+
+bool folds_mxfp4_exactly(Format held, unsigned span) { return held == Format::nvfp4 && span <= fold_span; }
+
+std::string stored_as(Format format, std::optional<unsigned> span) {
+  if (!span) {
+    return std::string(name(format));
   }
-  stack.data_.resize(values.size() * sizeof(std::uint16_t));
-  std::memcpy(stack.data_.data(), values.data(), stack.data_.size());
-  return stack;
+  if (folds_mxfp4_exactly(format, *span)) {
+    return "mxfp4 as nvfp4, exact in both numerics";
+  }
+  return format == Format::nvfp4
+             ? fmt::format("mxfp4 as nvfp4, exact in 16 bits (fast may round: exponents are {} apart, more than {})",
+                           *span, fold_span)
+             : fmt::format("mxfp4 as {}, exact (nvfp4 does not hold all exponents)", name(format));
 }
 
 }  // namespace thresher::formats

@@ -37,6 +37,13 @@ Tensor Operand::view() const noexcept {
   return tensor;
 }
 
+void Operand::widen() {
+  data_ = widened_mxfp4(data_, scales_, std::span(&*global_scale_, 1));
+  format_ = Format::bf16;
+  scales_.clear();
+  global_scale_.reset();
+}
+
 Operand load_matrix(const LocatedTensor& located) {
   constexpr std::array<std::pair<Dtype, Format>, 3> formats{
       {{Dtype::f16, Format::fp16}, {Dtype::bf16, Format::bf16}, {Dtype::f32, Format::fp32}}};
@@ -62,10 +69,10 @@ class OperandReader {
       : parts_(checkpoint, name), layout_(layout), role_(role) {}
 
   [[nodiscard]] Operand read() const {
-    switch (parts_.check(/*adds_bias=*/false)) {
+    switch (const Stored stored = parts_.check(/*adds_bias=*/false)) {
       case Stored::plain: return load_matrix(parts_.values());
       case Stored::fp8: return read_fp8(parts_.values());
-      default: return read_nvfp4(parts_.values());
+      default: return read_packed(parts_.values(), stored);
     }
   }
 
@@ -88,12 +95,26 @@ class OperandReader {
     return operand;
   }
 
-  Operand read_nvfp4(const LocatedTensor& values) const {
+  /// Two values a byte.
+  Operand read_packed(const LocatedTensor& values, Stored stored) const {
+    check_is_matrix(values);
     Operand operand;
-    operand.format_ = Format::nvfp4;
-    operand.k_ = checked_k(values);
+    operand.k_ = unpacked_k(values, stored);
     operand.rows_ = values.tensor->shape[0];
     operand.source_ = described(values);
+    if (stored == Stored::mxfp4) {
+      const std::vector<std::byte> exponents = parts_.exponents({operand.rows_, operand.k_}, layout_);
+      HeldMxfp4 held = hold_mxfp4(values.read(), exponents, 1, parts_.scales_title());
+      operand.format_ = held.format;
+      operand.data_ = std::move(held.data);
+      operand.scales_ = std::move(held.scales);
+      operand.mxfp4_span_ = held.span;
+      if (!held.global_scales.empty()) {
+        operand.global_scale_ = held.global_scales.front();
+      }
+      return operand;
+    }
+    operand.format_ = Format::nvfp4;
     operand.scale_layout_ = layout_;
     operand.scales_ = parts_.scales({operand.rows_, operand.k_}, layout_);
     if (const std::vector<float> factors = parts_.global_scales(1); !factors.empty()) {
@@ -101,16 +122,6 @@ class OperandReader {
     }
     operand.data_ = values.read();
     return operand;
-  }
-
-  static std::int64_t checked_k(const LocatedTensor& values) {
-    check_is_matrix(values);
-    const std::int64_t k = size_product(values.tensor->shape[1], 2);
-    if (k % scale_block != 0) {  // too_large is no multiple
-      reject(fmt::format("{}, two NVFP4 values a byte, but K = 2·{} must be a multiple of {}",
-                         described_with_type(values), values.tensor->shape[1], scale_block));
-    }
-    return k;
   }
 
   WeightParts parts_;
@@ -131,6 +142,7 @@ Operand rows_of(const Operand& fused, std::string_view which, std::int64_t first
   half.k_ = fused.k_;
   half.source_ = fmt::format("{} of {}", which, fused.source_);
   half.global_scale_ = fused.global_scale_;
+  half.mxfp4_span_ = fused.mxfp4_span_;
   const auto take = [&](std::span<const std::byte> from, std::vector<std::byte>& to) {
     const std::size_t row_bytes = fused.rows_ == 0 ? 0 : from.size() / static_cast<std::size_t>(fused.rows_);
     to.reserve(from.size() / 2);

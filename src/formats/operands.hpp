@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "formats/checkpoint.hpp"
+#include "formats/mxfp4.hpp"
 #include "thresher/grouped_gemm.hpp"
 #include "thresher/tensor.hpp"
 
@@ -23,6 +24,12 @@ class Operand {
   [[nodiscard]] std::int64_t k() const noexcept { return k_; }
   /// "tensor 'b1' of model.safetensors", for error messages.
   [[nodiscard]] const std::string& source() const noexcept { return source_; }
+  /// In the file it is MXFP4, which is held as NVFP4 or bf16 (formats/mxfp4.hpp).
+  [[nodiscard]] bool is_mxfp4() const noexcept { return mxfp4_span_.has_value(); }
+  [[nodiscard]] unsigned mxfp4_span() const noexcept { return mxfp4_span_.value_or(0); }
+  [[nodiscard]] std::string stored_as() const { return formats::stored_as(format_, mxfp4_span_); }
+  /// MXFP4 that is held as NVFP4, in bf16.
+  void widen();
 
  private:
   friend class OperandReader;
@@ -38,6 +45,7 @@ class Operand {
   std::vector<std::byte> scales_;
   ScaleLayout scale_layout_ = ScaleLayout::row_major;
   std::optional<float> global_scale_;
+  std::optional<unsigned> mxfp4_span_;
 };
 
 struct GateUp {

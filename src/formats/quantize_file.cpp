@@ -16,6 +16,7 @@
 #include "core/printable.hpp"
 #include "formats/fp8.hpp"
 #include "formats/glob.hpp"
+#include "formats/mxfp4.hpp"
 #include "formats/nvfp4.hpp"
 #include "formats/operands.hpp"
 #include "formats/safetensors.hpp"
@@ -25,7 +26,7 @@
 namespace thresher::formats {
 namespace {
 
-/// Input name to the name of the quantised values.
+/// Input name to what the parts of the quantised matrix are named after.
 using NewNames = std::map<std::string, std::string>;
 
 /// What is left alone unless a pattern says so itself.
@@ -44,23 +45,39 @@ constexpr std::array<LeftAlone, 8> left_alone{{{"*embed*", "an embedding"},
 
 bool is_floating(Dtype dtype) { return dtype == Dtype::f16 || dtype == Dtype::bf16 || dtype == Dtype::f32; }
 
-/// Why a tensor cannot become NVFP4; empty when it can.
-std::string obstacle(const StoredTensor& tensor) {
+/// Of all but MXFP4.
+Format format_of(Quantization to) {
+  switch (to) {
+    case Quantization::fp8_tensor: return Format::fp8_tensor;
+    case Quantization::fp8_row: return Format::fp8_row;
+    case Quantization::fp8_block: return Format::fp8_block;
+    default: return Format::nvfp4;
+  }
+}
+
+std::int64_t k_multiple(Quantization to) {
+  return to == Quantization::mxfp4 ? mxfp4_block : format_traits(format_of(to)).k_multiple;
+}
+
+/// Why a tensor cannot be quantised; empty when it can.
+std::string obstacle(const StoredTensor& tensor, Quantization to) {
   if (!is_floating(tensor.dtype)) {
     return "not F16, BF16 or F32";
   }
   if (tensor.shape.size() != 2) {
     return "no matrix [rows, K]";
   }
-  return tensor.shape[1] % scale_block == 0 ? "" : fmt::format("K is no multiple of {}", scale_block);
+  return tensor.shape[1] % k_multiple(to) == 0 ? "" : fmt::format("K is no multiple of {}", k_multiple(to));
 }
 
-std::string new_name(const std::string& name) { return name.ends_with("weight") ? name : name + ".weight"; }
+/// What scales are named after.
+std::string base_of(const std::string& name) { return name.ends_with("weight") ? name : name + ".weight"; }
 
 /// Decides what becomes of each tensor of a file.
 class Selector {
  public:
-  Selector(const SafetensorsFile& file, const QuantizeSelection& selection) : file_(file), selection_(selection) {}
+  Selector(const SafetensorsFile& file, const QuantizeSelection& selection, Quantization to)
+      : file_(file), selection_(selection), to_(to) {}
 
   NewNames select(QuantizeReport& report) const {
     check_includes();
@@ -68,7 +85,7 @@ class Selector {
     for (const StoredTensor& tensor : file_.header().tensors) {
       std::string reason = reason_to_copy(tensor);
       if (reason.empty()) {
-        names.emplace(tensor.name, new_name(tensor.name));
+        names.emplace(tensor.name, base_of(tensor.name));
       } else {
         report.copied.push_back({tensor.name, std::move(reason)});
       }
@@ -77,7 +94,7 @@ class Selector {
                  [this](const std::string& pattern) { return !is_used(pattern); });
     if (names.empty()) {
       reject(fmt::format("{} has nothing to quantise: no F16, BF16 or F32 matrix [rows, K] with K a multiple of {}{}",
-                         file_.path(), scale_block,
+                         file_.path(), k_multiple(to_),
                          report.copied.empty()
                              ? ""
                              : fmt::format(" that is not left alone; tensor {} is: {}",
@@ -101,11 +118,11 @@ class Selector {
       if (tensor == nullptr && !is_used(pattern)) {
         reject(fmt::format("{} has no tensor {} to quantise", file_.path(), quoted_name(pattern)));
       }
-      if (tensor != nullptr && !has_wildcards(pattern) && !obstacle(*tensor).empty()) {
+      if (tensor != nullptr && !has_wildcards(pattern) && !obstacle(*tensor, to_).empty()) {
         reject(
             fmt::format("{} is {}, but only an F16, BF16 or F32 matrix [rows, K] with K a multiple of {} can be "
                         "quantised",
-                        described({&file_, tensor}), type_and_shape(*tensor), scale_block));
+                        described({&file_, tensor}), type_and_shape(*tensor), k_multiple(to_)));
       }
     }
   }
@@ -121,7 +138,7 @@ class Selector {
     if (excluded != exclude.end()) {
       return "excluded by " + quoted_name(*excluded);
     }
-    const std::string reason = obstacle(tensor);
+    const std::string reason = obstacle(tensor, to_);
     if (!reason.empty()) {
       return reason;
     }
@@ -138,15 +155,21 @@ class Selector {
 
   const SafetensorsFile& file_;
   const QuantizeSelection& selection_;
+  Quantization to_;
 };
 
-/// What becomes of a matrix [rows, k] whose values are called `name`.
-std::vector<StoredTensor> parts_of(const std::string& name, std::int64_t rows, std::int64_t k, Format format) {
-  if (format == Format::nvfp4) {
+/// What becomes of a matrix [rows, k]: its values and their scales.
+std::vector<StoredTensor> parts_of(const std::string& name, std::int64_t rows, std::int64_t k, Quantization to) {
+  if (to == Quantization::nvfp4) {
     return {{name, Dtype::u8, {rows, k / 2}, 0, 0},
             {name + "_scale", Dtype::f8_e4m3, {rows, k / scale_block}, 0, 0},
             {name + "_scale_2", Dtype::f32, {}, 0, 0}};
   }
+  if (to == Quantization::mxfp4) {
+    return {{name + "_packed", Dtype::u8, {rows, k / 2}, 0, 0},
+            {name + "_scale", Dtype::u8, {rows, k / mxfp4_block}, 0, 0}};
+  }
+  const Format format = format_of(to);
   const Scales::Block block = scale_block_of(format, OperandRole::weights, k);
   const std::vector<std::int64_t> scales = !format_traits(format).has_scales()
                                                ? std::vector<std::int64_t>{}
@@ -156,7 +179,7 @@ std::vector<StoredTensor> parts_of(const std::string& name, std::int64_t rows, s
 }
 
 /// The tensors of the output, each name once.
-std::vector<StoredTensor> planned(const SafetensorsFile& file, const NewNames& selection, Format format) {
+std::vector<StoredTensor> planned(const SafetensorsFile& file, const NewNames& selection, Quantization to) {
   std::vector<StoredTensor> tensors;
   for (const StoredTensor& tensor : file.header().tensors) {
     const auto selected = selection.find(tensor.name);
@@ -164,7 +187,7 @@ std::vector<StoredTensor> planned(const SafetensorsFile& file, const NewNames& s
       tensors.push_back(tensor);
       continue;
     }
-    for (StoredTensor& part : parts_of(selected->second, tensor.shape[0], tensor.shape[1], format)) {
+    for (StoredTensor& part : parts_of(selected->second, tensor.shape[0], tensor.shape[1], to)) {
       tensors.push_back(std::move(part));
     }
   }
@@ -189,49 +212,59 @@ void copy(const SafetensorsFile& file, const StoredTensor& tensor, SafetensorsWr
 }
 
 /// In the order of parts_of; rows that hold nothing have no scales that could be written.
-std::vector<std::vector<std::byte>> quantized_parts(const Tensor& matrix, const std::string& title, Format format) {
+std::vector<std::vector<std::byte>> quantized_parts(const Tensor& matrix, const std::string& title, Quantization to) {
   std::vector<std::vector<std::byte>> parts;
   const auto add = [&](std::span<const std::byte> bytes) { parts.emplace_back(bytes.begin(), bytes.end()); };
-  if (format == Format::nvfp4) {
+  if (to == Quantization::mxfp4) {
+    const Mxfp4Matrix made = quantize_mxfp4(matrix, title);
+    add(std::as_bytes(std::span(made.values)));
+    add(std::as_bytes(std::span(made.exponents)));
+    return parts;
+  }
+  if (to == Quantization::nvfp4) {
     const Nvfp4Matrix made = quantize_nvfp4(matrix, title);
     add(std::as_bytes(std::span(made.values)));
     add(std::as_bytes(std::span(made.scales)));
     add(std::as_bytes(std::span(&made.global_scale, 1)));
     return parts;
   }
-  const Fp8Matrix made = quantize_fp8(matrix, title, format, OperandRole::weights);
+  const Fp8Matrix made = quantize_fp8(matrix, title, format_of(to), OperandRole::weights);
   add(std::as_bytes(std::span(made.values)));
   add(std::as_bytes(std::span(made.scales)));
   return parts;
 }
 
 QuantizedTensor quantize(const SafetensorsFile& file, const StoredTensor& tensor, const std::string& name,
-                         Format format, SafetensorsWriter& writer) {
+                         Quantization to, SafetensorsWriter& writer) {
   const std::vector<std::vector<std::byte>> bytes =
-      quantized_parts(load_matrix({&file, &tensor}).view(), described({&file, &tensor}), format);
-  const std::vector<StoredTensor> parts = parts_of(name, tensor.shape[0], tensor.shape[1], format);
+      quantized_parts(load_matrix({&file, &tensor}).view(), described({&file, &tensor}), to);
+  const std::vector<StoredTensor> parts = parts_of(name, tensor.shape[0], tensor.shape[1], to);
   std::uint64_t bytes_after = 0;
   for (std::size_t i = 0; i < parts.size(); ++i) {
     writer.write(parts[i].name, 0, bytes[i]);
     bytes_after += bytes[i].size();
   }
-  return {tensor.name, name, tensor.shape[0], tensor.shape[1], tensor.bytes(), bytes_after};
+  return {tensor.name, parts.front().name, tensor.shape[0], tensor.shape[1], tensor.bytes(), bytes_after};
 }
 
 }  // namespace
 
+std::string_view name(Quantization to) noexcept {
+  return to == Quantization::mxfp4 ? "mxfp4" : thresher::name(format_of(to));
+}
+
 QuantizeReport quantize_file(const std::filesystem::path& in, const std::filesystem::path& out,
-                             const QuantizeSelection& selection, Format format) {
+                             const QuantizeSelection& selection, Quantization to) {
   const SafetensorsFile file(in);
   QuantizeReport report;
-  const NewNames names = Selector(file, selection).select(report);
-  SafetensorsWriter writer(out, planned(file, names, format), file.header().metadata);
+  const NewNames names = Selector(file, selection, to).select(report);
+  SafetensorsWriter writer(out, planned(file, names, to), file.header().metadata);
   for (const StoredTensor& tensor : file.header().tensors) {
     const auto selected = names.find(tensor.name);
     if (selected == names.end()) {
       copy(file, tensor, writer);
     } else {
-      report.quantized.push_back(quantize(file, tensor, selected->second, format, writer));
+      report.quantized.push_back(quantize(file, tensor, selected->second, to, writer));
     }
   }
   writer.commit();

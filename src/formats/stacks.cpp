@@ -78,6 +78,21 @@ void Stack::keep_every_second_global_scale(std::size_t first) {
   global_scales_.resize(global_scales_.size() / 2);
 }
 
+void Stack::hold(HeldMxfp4 held) {
+  format_ = held.format;
+  data_ = std::move(held.data);
+  scales_ = std::move(held.scales);
+  global_scales_ = std::move(held.global_scales);
+  mxfp4_span_ = held.span;
+}
+
+void Stack::widen() {
+  data_ = widened_mxfp4(data_, scales_, global_scales_);
+  format_ = Format::bf16;
+  scales_.clear();
+  global_scales_.clear();
+}
+
 Stack load_stack(const Checkpoint& checkpoint, std::string_view name, StackKind kind, ScaleLayout layout,
                  std::size_t scales_of_a_matrix) {
   const WeightParts parts(checkpoint, name);
@@ -107,15 +122,16 @@ Stack load_stack(const Checkpoint& checkpoint, std::string_view name, StackKind 
     stack.data_ = values.read();
     return stack;
   }
+  stack.shape_.back() = unpacked_k(values, stored);
+  const std::size_t matrices = is_stack ? static_cast<std::size_t>(stack.shape_.front()) : 1;
+  if (stored == Stored::mxfp4) {
+    const std::vector<std::byte> exponents = parts.exponents(stack.shape_, layout);
+    stack.hold(hold_mxfp4(values.read(), exponents, matrices, parts.scales_title()));
+    return stack;
+  }
   stack.format_ = Format::nvfp4;
   stack.scale_layout_ = layout;
-  stack.shape_.back() = size_product(stack.shape_.back(), 2);
-  if (stack.shape_.back() % scale_block != 0) {
-    reject(fmt::format("{}, two NVFP4 values a byte, but K = 2·{} must be a multiple of {}",
-                       described_with_type(values), values.tensor->shape.back(), scale_block));
-  }
   stack.scales_ = parts.scales(stack.shape_, layout);
-  const std::size_t matrices = is_stack ? static_cast<std::size_t>(stack.shape_.front()) : 1;
   stack.global_scales_ = parts.global_scales(matrices * scales_of_a_matrix);
   stack.data_ = values.read();
   return stack;
@@ -124,7 +140,8 @@ Stack load_stack(const Checkpoint& checkpoint, std::string_view name, StackKind 
 Stack load_experts(const Checkpoint& checkpoint, std::span<const std::string> names, ScaleLayout layout) {
   Stack stack;
   for (const std::string& name : names) {
-    const Operand one = load_operand(checkpoint, name, layout);
+    Operand one = load_operand(checkpoint, name, layout);
+    hold_alike(stack, one);
     const Tensor matrix = one.view();
     if (stack.shape_.empty()) {
       stack.format_ = one.format();
@@ -142,6 +159,9 @@ Stack load_experts(const Checkpoint& checkpoint, std::span<const std::string> na
     };
     append(stack.data_, matrix.data, static_cast<std::size_t>(matrix.elements() * bits(matrix.format) / 8));
     append(stack.scales_, matrix.scales.data, scale_bytes(matrix));
+    if (one.is_mxfp4()) {
+      stack.mxfp4_span_ = std::max(stack.mxfp4_span_.value_or(0), one.mxfp4_span());
+    }
     // NVFP4 without one has 1, as FP8 of one scale never is.
     stack.global_scales_.push_back(matrix.global_scale == nullptr ? 1.0F : *matrix.global_scale);
   }

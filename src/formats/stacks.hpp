@@ -2,12 +2,14 @@
 /// Matrices, and stacks of them, one for each expert, as files hold them for the grouped products.
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "formats/checkpoint.hpp"
+#include "formats/mxfp4.hpp"
 #include "thresher/tensor.hpp"
 
 namespace thresher::formats {
@@ -26,12 +28,17 @@ class Stack {
   /// "tensor 'b1' of model.safetensors", for error messages.
   [[nodiscard]] const std::string& source() const noexcept { return source_; }
   [[nodiscard]] const std::vector<float>& global_scales() const noexcept { return global_scales_; }
-  /// Of MXFP4 held as NVFP4: numerics fast, which folds values and scales into e4m3, rounds none of its weights.
-  [[nodiscard]] bool folds_exactly() const noexcept { return folds_exactly_; }
+  /// In the file it is MXFP4, which is held as NVFP4 or bf16 (formats/mxfp4.hpp).
+  [[nodiscard]] bool is_mxfp4() const noexcept { return mxfp4_span_.has_value(); }
+  [[nodiscard]] std::string stored_as() const { return formats::stored_as(format_, mxfp4_span_); }
+  /// MXFP4 that is held as NVFP4, in bf16.
+  void widen();
   /// Keeps every second one, from `first` on: of gate and up in one tensor, whose global scales are [E,2].
   void keep_every_second_global_scale(std::size_t first);
 
  private:
+  void hold(HeldMxfp4 held);
+
   friend Stack load_stack(const Checkpoint&, std::string_view, StackKind, ScaleLayout, std::size_t);
   friend Stack load_experts(const Checkpoint&, std::span<const std::string>, ScaleLayout);
   friend Stack load_mxfp4_blocks(const Checkpoint&, std::string_view);
@@ -46,7 +53,7 @@ class Stack {
   std::vector<std::byte> scales_;
   ScaleLayout scale_layout_ = ScaleLayout::row_major;
   std::vector<float> global_scales_;
-  bool folds_exactly_ = false;
+  std::optional<unsigned> mxfp4_span_;
 };
 
 /// The operand `name`, in the names and conventions of WeightParts. Scales of NVFP4 have K/16 in their last dimension
@@ -56,14 +63,12 @@ class Stack {
 [[nodiscard]] Stack load_stack(const Checkpoint& checkpoint, std::string_view name, StackKind kind, ScaleLayout layout,
                                std::size_t scales_of_a_matrix = 1);
 
-/// Weights of several experts, each a matrix of its own that load_operand reads, as one stack. Throws as that does, and
-/// when two of them differ in format or shape.
+/// Weights of several experts, each a matrix of its own that load_operand reads, as one stack; where one in MXFP4 has
+/// to be held in bf16, all of them are. Throws as that does, and when two of them differ in format or shape.
 [[nodiscard]] Stack load_experts(const Checkpoint& checkpoint, std::span<const std::string> names, ScaleLayout layout);
 
-/// MXFP4 weights of all experts as gpt-oss has them: NAME_blocks, U8 [E,rows,K/32,16] with two e2m1 a byte, the low half
-/// first, and NAME_scales, U8 [E,rows,K/32], exponents of 2 that are 127 less. Exactly, as NVFP4: each exponent as two
-/// scales in e4m3, which has 18 powers of two, under a global scale of its expert; where the exponents of an expert
-/// are further apart, in bf16. Throws like load_stack, and for an exponent that bf16 does not hold.
+/// MXFP4 weights of all experts as gpt-oss has them: NAME_blocks, U8 [E,rows,K/32,16] with two e2m1 a byte, the low
+/// half first, and NAME_scales, U8 [E,rows,K/32], as hold_mxfp4 holds them. Throws like load_stack, and as that does.
 [[nodiscard]] Stack load_mxfp4_blocks(const Checkpoint& checkpoint, std::string_view name);
 
 /// F32 [n] of these.

@@ -12,6 +12,7 @@
 
 #include "core/integers.hpp"
 #include "core/printable.hpp"
+#include "formats/mxfp4.hpp"
 #include "formats/numbers.hpp"
 #include "formats/scales.hpp"
 #include "thresher/error.hpp"
@@ -76,14 +77,9 @@ struct Extents {
   /// What else scales that do not fit might be.
   [[nodiscard]] std::string guess(const StoredTensor& scales, ScaleLayout layout) const {
     const auto other = layout == ScaleLayout::row_major ? ScaleLayout::blocked : ScaleLayout::row_major;
-    if (scales.dtype == Dtype::f8_e4m3 && fit(scales, other)) {
-      return fmt::format("; its size fits the {} scale layout",
-                         other == ScaleLayout::blocked ? "blocked" : "row-major");
-    }
-    const bool is_exponents = scales.dtype == Dtype::u8 || scales.dtype == Dtype::f8_e8m0;
-    const auto bytes_of_exponents = static_cast<std::uint64_t>(size_product(size_product(matrices, rows), k / 32));
-    return is_exponents && scales.bytes() == bytes_of_exponents
-               ? "; one exponent for 32 values is MXFP4, which is not read"
+    return scales.dtype == Dtype::f8_e4m3 && fit(scales, other)
+               ? fmt::format("; its size fits the {} scale layout",
+                             other == ScaleLayout::blocked ? "blocked" : "row-major")
                : "";
   }
 };
@@ -148,10 +144,21 @@ Stored WeightParts::check(bool adds_bias) const {
   if (!is_plain && !is_fp8 && dtype != Dtype::u8) {
     refuse_type();
   }
-  const Stored stored = is_plain ? Stored::plain : is_fp8 ? Stored::fp8 : Stored::nvfp4;
+  const Stored stored = is_plain          ? Stored::plain
+                        : is_fp8          ? Stored::fp8
+                        : has_exponents() ? Stored::mxfp4
+                                          : Stored::nvfp4;
   check_scales(stored);
   refuse_other_parts(stored, adds_bias);
   return stored;
+}
+
+bool WeightParts::has_exponents() const {
+  if (!checkpoint_.has(scales_name())) {
+    return false;
+  }
+  const Dtype dtype = checkpoint_.find(scales_name()).tensor->dtype;
+  return dtype == Dtype::u8 || dtype == Dtype::f8_e8m0;
 }
 
 void WeightParts::check_scales(Stored stored) const {
@@ -180,9 +187,10 @@ void WeightParts::refuse_type() const {
   } else if (dtype == Dtype::i8 || dtype == Dtype::i32) {
     what = ": integer weights are not read";
   }
-  reject(fmt::format(
-      "{}, but an operand must be {}{}", described_with_type(values()),
-      is_packed_ ? "NVFP4 (U8 with scales)" : "F16, BF16, FP8 (F8_E4M3 with scales) or NVFP4 (U8 with scales)", what));
+  reject(fmt::format("{}, but an operand must be {}{}", described_with_type(values()),
+                     is_packed_ ? "NVFP4 or MXFP4 (U8 with scales)"
+                                : "F16, BF16, FP8 (F8_E4M3 with scales), NVFP4 or MXFP4 (U8 with scales)",
+                     what));
 }
 
 void WeightParts::refuse_ambiguous_scale() const {
@@ -198,6 +206,8 @@ void WeightParts::refuse_other_parts(Stored stored, bool adds_bias) const {
   std::vector<std::string> known{values_name_};
   if (stored != Stored::plain) {
     known.push_back(scales_name());
+  }
+  if (stored == Stored::fp8 || stored == Stored::nvfp4) {
     known.push_back(stored == Stored::fp8 ? inverse_name() : global_scale_name());
   }
   if (adds_bias) {
@@ -205,8 +215,10 @@ void WeightParts::refuse_other_parts(Stored stored, bool adds_bias) const {
   }
   for (const std::string& part : parts()) {
     if (std::find(known.begin(), known.end(), part) == known.end()) {
+      const bool scales_mxfp4 =
+          stored == Stored::mxfp4 && (part == factor_name() || part == divisor_name() || part == inverse_name());
       reject(fmt::format("{} has {} beside {}: {}", checkpoint_.title(), quoted_name(part), quoted_name(values_name_),
-                         reason_against(part)));
+                         scales_mxfp4 ? "MXFP4, whose scales are exponents, has none but them" : reason_against(part)));
     }
   }
 }
@@ -257,6 +269,32 @@ std::vector<std::byte> WeightParts::scales(const std::vector<std::int64_t>& shap
     check_padding(located, bytes, of);
   }
   return bytes;
+}
+
+std::vector<std::byte> WeightParts::exponents(const std::vector<std::int64_t>& shape, ScaleLayout layout) const {
+  const LocatedTensor located = checkpoint_.find(scales_name());
+  if (layout != ScaleLayout::row_major) {
+    reject(fmt::format("{}: scales of MXFP4 are row-major, not {}", described(located), name(layout)));
+  }
+  std::vector<std::int64_t> expected = shape;
+  expected.back() /= mxfp4_block;
+  if (located.tensor->shape != expected) {
+    reject(fmt::format("{}, but the scales of MXFP4 must be U8 or F8_E8M0 [{}], those of NVFP4 F8_E4M3",
+                       described_with_type(located), fmt::join(expected, ", ")));
+  }
+  return located.read();
+}
+
+std::int64_t unpacked_k(const LocatedTensor& values, Stored stored) {
+  const bool is_mxfp4 = stored == Stored::mxfp4;
+  const std::int64_t multiple = is_mxfp4 ? mxfp4_block : scale_block;
+  const std::int64_t k = size_product(values.tensor->shape.back(), 2);
+  if (k % multiple != 0) {  // too_large is no multiple
+    reject(fmt::format("{}, two {} a byte, but K = 2·{} must be a multiple of {}", described_with_type(values),
+                       is_mxfp4 ? "MXFP4 values (scales in U8 or F8_E8M0)" : "NVFP4 values",
+                       values.tensor->shape.back(), multiple));
+  }
+  return k;
 }
 
 namespace {

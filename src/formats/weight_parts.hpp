@@ -12,7 +12,7 @@
 namespace thresher::formats {
 
 /// How values are stored.
-enum class Stored : std::uint8_t { plain, nvfp4, fp8 };
+enum class Stored : std::uint8_t { plain, nvfp4, mxfp4, fp8 };
 
 /// Scales of FP8 in float32, and the format that their shape makes of the values.
 struct Fp8Scales {
@@ -25,6 +25,7 @@ struct Fp8Scales {
 ///   plain             T, F16 or BF16;
 ///   NVFP4, ModelOpt   T, U8, with T_scale and optionally T_scale_2, F32 that multiplies;
 ///   NVFP4, compressed-tensors  T_packed, U8, with T_scale and T_global_scale, F32 that divides;
+///   MXFP4             T_packed (compressed-tensors) or T (ModelOpt), U8, with T_scale, U8 or F8_E8M0: exponents of 2;
 ///   FP8               T, F8_E4M3, with T_scale (ModelOpt, compressed-tensors) or T_scale_inv (DeepSeek), F32, BF16 or
 ///                     F16 that multiplies whatever its name.
 /// What scales the layer's input (X.input_scale, X.input_global_scale) is left aside; any other tensor of the layer is
@@ -56,6 +57,12 @@ class WeightParts {
   /// last dimension or flat; blocked in any shape of their size, one matrix behind the other.
   [[nodiscard]] std::vector<std::byte> scales(const std::vector<std::int64_t>& shape, ScaleLayout layout) const;
 
+  /// The exponents of MXFP4 values of that shape, [rows, K] or [matrices, rows, K]: row-major with K/32 in the last
+  /// dimension.
+  [[nodiscard]] std::vector<std::byte> exponents(const std::vector<std::int64_t>& shape, ScaleLayout layout) const;
+  /// "tensor 'b1_scale' of model.safetensors", which is there.
+  [[nodiscard]] std::string scales_title() const { return described(checkpoint_.find(scales_name())); }
+
   /// As many factors as `wanted`: those that are there, of which one is for all. None without the tensor.
   [[nodiscard]] std::vector<float> global_scales(std::size_t wanted) const;
 
@@ -66,6 +73,7 @@ class WeightParts {
   [[nodiscard]] std::vector<std::string> parts() const;
   [[noreturn]] void refuse_type() const;
   [[noreturn]] void refuse_ambiguous_scale() const;
+  [[nodiscard]] bool has_exponents() const;
   void check_scales(Stored stored) const;
   void refuse_other_parts(Stored stored, bool adds_bias) const;
 
@@ -74,6 +82,9 @@ class WeightParts {
   std::string base_;  ///< values_name_ without "_packed": what scales are named after
   bool is_packed_ = false;
 };
+
+/// K of values of which a byte has two. Throws Error(invalid_argument) where it is no multiple of what shares a scale.
+[[nodiscard]] std::int64_t unpacked_k(const LocatedTensor& values, Stored stored);
 
 /// "tensor 'b1' of model.safetensors is F16 [4, 4]", for error messages.
 [[nodiscard]] std::string described_with_type(const LocatedTensor& located);

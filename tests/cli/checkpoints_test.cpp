@@ -151,10 +151,37 @@ TEST_F(Checkpoints, NamesThatContradictAreRefused) {
   expect_refusal(begin + "--gate x --up y", "tokens.safetensors has no tensor 'x' or 'x.weight'; it has 'hidden'");
 }
 
-TEST_F(Checkpoints, ALayerThatIsNotReadIsNamed) {
-  expect_refusal("pack --device cpu --out out.safetensors --in '" +
-                     (recorded / "compressed_tensors_mxfp4.safetensors").string() + "' " + proj,
-                 "not read");
+/// MXFP4 is held as what products are given, and the command says which numerics are exact.
+TEST_F(Checkpoints, PackingMxfp4SaysWhatHoldsIt) {
+  const std::string in = (recorded / "compressed_tensors_mxfp4.safetensors").string();
+  const Outcome packed = thresher("pack --device cpu --out packed --in '" + in + "' " + proj);
+  ASSERT_EQ(packed.status, 0) << packed.err;
+  EXPECT_NE(packed.out.find("(up) [8, 32] mxfp4 as nvfp4, exact in both numerics, packed for"), std::string::npos)
+      << packed.out;
+  EXPECT_EQ(run(in, "--weights packed"), run(in, proj));
+}
+
+/// From a model in bf16 to MXFP4, and through every command that reads single matrices.
+TEST_F(Checkpoints, QuantisedMxfp4IsReadByEveryProduct) {
+  const fs::path model = recorded / "llama";
+  for (const char* const part : {"4", "5"}) {
+    const Outcome made =
+        thresher("quantize --format mxfp4 --exclude '*down*' --include '*_proj.weight' --in '" +
+                 (model / (std::string("model-0000") + part + "-of-00006.safetensors")).string() + "' --out mx" + part);
+    ASSERT_EQ(made.status, 0) << made.err;
+  }
+  const std::vector<float> exact = run((folder_ / "mx4").string() + "' '" + (folder_ / "mx5").string(), proj);
+  const std::vector<float> wide = run(model.string(), proj);
+  ASSERT_EQ(exact.size(), wide.size());
+  for (std::size_t n = 0; n < wide.size(); ++n) {
+    EXPECT_NEAR(static_cast<double>(exact[n]), static_cast<double>(wide[n]), 0.01);
+  }
+  const Outcome gemm = thresher(
+      "run gemm --in tokens.safetensors mx5 --a hidden --b model.layers.0.mlp.up_proj --out g.safetensors --device "
+      "cpu");
+  ASSERT_EQ(gemm.status, 0) << gemm.err;
+  EXPECT_NE(gemm.out.find("weight_packed' of mx5: mxfp4 as nvfp4, exact in both numerics\n"), std::string::npos)
+      << gemm.out;
 }
 
 TEST_F(Checkpoints, AFileOfTheModelIsNeverWrittenOver) {

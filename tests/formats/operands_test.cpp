@@ -134,7 +134,7 @@ TEST_F(Operands, MissingTensorsAreNamedWithWhatIsThere) {
 
 TEST_F(Operands, WrongTypesAndShapesAreNamed) {
   expect_refused({{"b1", Dtype::f32, {2, 8}}}, "tensor 'b1' of " + path.string() + " is F32 [2, 8]");
-  expect_refused({{"b1", Dtype::i64, {2, 8}}}, "must be F16, BF16, FP8 (F8_E4M3 with scales) or NVFP4");
+  expect_refused({{"b1", Dtype::i64, {2, 8}}}, "must be F16, BF16, FP8 (F8_E4M3 with scales), NVFP4 or MXFP4");
   expect_refused({{"b1", Dtype::f16, {16}}}, "is F16 [16], but must be a matrix");
   expect_refused({{"b1", Dtype::f16, {1, 2, 3}}}, "is F16 [1, 2, 3], but must be a matrix");
   expect_refused({{"b1", Dtype::u8, {2, 8}}}, "its scales 'b1_scale' are missing");
@@ -146,7 +146,11 @@ TEST_F(Operands, WrongTypesAndShapesAreNamed) {
 TEST_F(Operands, WrongScalesAreNamed) {
   const Blank values{"b1", Dtype::u8, {3, 16}};
   expect_refused({values, {"b1_scale", Dtype::u8, {3, 2}}}, "tensor 'b1_scale' of");
-  expect_refused({values, {"b1_scale", Dtype::u8, {3, 2}}}, "is U8 [3, 2], but the scales must be F8_E4M3 [3, 2]");
+  expect_refused({values, {"b1_scale", Dtype::u8, {3, 2}}},
+                 "is U8 [3, 2], but the scales of MXFP4 must be U8 or F8_E8M0 [3, 1], those of NVFP4 F8_E4M3");
+  expect_refused({{"b1", Dtype::u8, {3, 8}}, {"b1_scale", Dtype::f8_e8m0, {3, 1}}}, "K = 2·8 must be a multiple of 32");
+  expect_refused({{"b1", Dtype::u8, {16}}, {"b1_scale", Dtype::u8, {1}}}, "is U8 [16], but must be a matrix");
+  expect_refused({values, {"b1_scale", Dtype::u8, {3, 1}}, {"b1_scale_2", Dtype::f32, {}}}, "has none but them");
   expect_refused({values, {"b1_scale", Dtype::f8_e4m3, {2, 3}}}, "is F8_E4M3 [2, 3], but the scales must be");
   expect_refused({values, {"b1_scale", Dtype::f8_e4m3, {5}}}, "is F8_E4M3 [5], but");
   expect_refused({values, {"b1_scale", Dtype::f8_e4m3, {512}}}, "its size fits the blocked scale layout");
@@ -256,14 +260,12 @@ TEST_F(Operands, AGlobalScaleThatMayMultiplyOrDivideIsRefused) {
 
 TEST_F(Operands, FormatsThatAreNotReadAreNamed) {
   expect_refused({{"b1.weight", Dtype::f8_e5m2, {3, 16}}, {"b1.weight_scale", Dtype::f32, {1}}},
-                 "is F8_E5M2 [3, 16], but an operand must be F16, BF16, FP8 (F8_E4M3 with scales) or NVFP4 (U8 with "
-                 "scales): of FP8 weights those in F8_E4M3 are read");
+                 "is F8_E5M2 [3, 16], but an operand must be F16, BF16, FP8 (F8_E4M3 with scales), NVFP4 or MXFP4 "
+                 "(U8 with scales): of FP8 weights those in F8_E4M3 are read");
   expect_refused({{"b1.weight", Dtype::i8, {3, 16}}, {"b1.weight_scale", Dtype::f32, {1}}},
                  "integer weights are not read");
   expect_refused({{"b1.weight_packed", Dtype::i32, {3, 16}}, {"b1.weight_scale", Dtype::f32, {1}}},
                  "packed integers (pack-quantized) are not read");
-  expect_refused({{"b1.weight_packed", Dtype::u8, {3, 16}}, {"b1.weight_scale", Dtype::u8, {3, 1}}},
-                 "one exponent for 32 values is MXFP4, which is not read");
   expect_refused({{"b1.weight_packed", Dtype::u8, {3, 16}}, {"b1.weight_scale", Dtype::f8_e4m3, {3, 2}}},
                  "its global scale 'b1.weight_global_scale' is missing");
   expect_refused({{"b1.weight", Dtype::bf16, {3, 16}}, {"b1.weight_scale", Dtype::f32, {1}}},

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <limits>
@@ -89,7 +90,9 @@ TEST_F(QuantizeFile, EveryMatrixBecomesFp8WhereThatIsAskedFor) {
         {Format::fp8_row, "layer.weight_scale", std::vector<std::int64_t>{2, 1}},
         {Format::fp8_block, "layer.weight_scale_inv", std::vector<std::int64_t>{1, 1}}}) {
     write_input();
-    const std::vector<QuantizedTensor> report = quantize_file(in, out, {}, format).quantized;
+    const Quantization to = *std::find_if(all_quantizations.begin(), all_quantizations.end(),
+                                          [named = name(format)](Quantization one) { return name(one) == named; });
+    const std::vector<QuantizedTensor> report = quantize_file(in, out, {}, to).quantized;
     ASSERT_EQ(report.size(), 2U);
     EXPECT_EQ(report[0].bytes_after, 64U + (format == Format::fp8_row ? 8U : 4U));
     const SafetensorsFile file(out);
@@ -107,6 +110,33 @@ TEST_F(QuantizeFile, EveryMatrixBecomesFp8WhereThatIsAskedFor) {
       EXPECT_NEAR(near[i], static_cast<double>(wide[i]), 0.07 * std::fabs(static_cast<double>(wide[i])) + 1e-4);
     }
   }
+}
+
+/// Under compressed-tensors' names, of matrices whose K is a multiple of 32.
+TEST_F(QuantizeFile, AMatrixBecomesMxfp4WhereThatIsAskedFor) {
+  write_input();
+  const QuantizeReport report = quantize_file(in, out, {}, Quantization::mxfp4);
+  ASSERT_EQ(report.quantized.size(), 1U);
+  EXPECT_EQ(report.quantized[0].new_name, "layer.weight_packed");
+  EXPECT_EQ(report.quantized[0].bytes_after, 34U);
+  const auto b1 = std::find_if(report.copied.begin(), report.copied.end(),
+                               [](const CopiedTensor& tensor) { return tensor.name == "b1"; });
+  ASSERT_NE(b1, report.copied.end());
+  EXPECT_EQ(b1->reason, "K is no multiple of 32");
+  const SafetensorsFile file(out);
+  EXPECT_EQ(file.header().tensors.size(), 5U);
+  EXPECT_EQ(file.find("layer.weight"), nullptr);
+  EXPECT_EQ(file.find("layer.weight_packed")->dtype, Dtype::u8);
+  EXPECT_EQ(file.find("layer.weight_packed")->shape, (std::vector<std::int64_t>{2, 16}));
+  EXPECT_EQ(file.find("layer.weight_scale")->dtype, Dtype::u8);
+  EXPECT_EQ(file.find("layer.weight_scale")->shape, (std::vector<std::int64_t>{2, 1}));
+  // 0.75 is 6 · 2^-3; beside −5, which is halfway between 4 and 6, it is halfway between 0.5 and 1: the even codes.
+  std::vector<double> expected(64, 0.75);
+  std::fill(expected.begin() + 32, expected.end(), 1.0);
+  expected[40] = -4.0;
+  const Operand read = load_operand(Checkpoint(out), "layer");
+  EXPECT_EQ(dequantize_to_double(read.view(), "layer"), expected);
+  EXPECT_EQ(read.stored_as(), "mxfp4 as nvfp4, exact in both numerics");
 }
 
 TEST_F(QuantizeFile, TheReportSaysWhatBecameOfEachTensor) {
