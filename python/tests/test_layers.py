@@ -61,6 +61,53 @@ def test_a_gated_mlp_is_its_two_products(normal, random):
     assert tn.gated_mlp(x[:0], gate_up, below).shape == (0, 64)
 
 
+def in_fp8(rows, per, scale=1.0):
+    """Rows of float32 as an intermediate in FP8 has them."""
+    columns = {"tensor": rows.shape[1], "row": rows.shape[1], "block": 128}[per]
+    blocks = rows.reshape(rows.shape[0], -1, columns)
+    largest = np.abs(blocks).max(-1, keepdims=True)
+    scales = np.where(largest == 0, 1, np.maximum(largest / np.float32(448), np.float32(2.0**-126))).astype(np.float32)
+    if per == "tensor":
+        scales = np.full_like(scales, scale)
+    values = np.clip(blocks / scales, -448, 448).astype(ml_dtypes.float8_e4m3fn).reshape(rows.shape)
+    return thresher.Fp8(values, np.array([scale], np.float32) if per == "tensor" else scales[..., 0], per=per)
+
+
+@pytest.mark.parametrize("per, scale", [("row", 1.0), ("block", 1.0), ("tensor", 0.03)])
+def test_what_lies_between_products_may_be_requantised(normal, random, per, scale):
+    x, gate, up = normal(9, 64), normal(256, 64), normal(256, 64)
+    down = fp8(random, 64, 256, per)
+    packed = tn.pack(gate, up), tn.pack_gemm(down)
+    hidden = in_fp8(tn.dual_gemm(x, gate, up, out_dtype="float32"), per, scale)
+    expected = tn.gemm(hidden, down, out_dtype="float32")
+    options = dict(intermediate_dtype=f"fp8_{per}", intermediate_scale=scale)
+    np.testing.assert_array_equal(tn.gated_mlp(x, *packed, out_dtype="float32", **options), expected)
+    experts = tn.pack_grouped(gate[None], up[None]), tn.pack_grouped(thresher.Fp8(down.values[None], down.scales[None], per=per))
+    nobody = np.zeros((9, 1), np.int32)
+    np.testing.assert_array_equal(tn.moe(x, *experts, nobody, np.ones((9, 1), np.float32), out_dtype="float32", **options), expected)
+
+
+def test_what_lies_between_products_may_be_nvfp4(normal):
+    x, gate, up, down = normal(9, 64), normal(256, 64), normal(256, 64), normal(64, 256)
+    packed = tn.pack(gate, up), tn.pack_gemm(down)
+    wide = tn.gated_mlp(x, *packed, out_dtype="float32")
+    narrow = tn.gated_mlp(x, *packed, out_dtype="float32", intermediate_dtype="nvfp4", intermediate_scale=0.5)
+    assert 0 < np.linalg.norm(narrow - wide) < 0.2 * np.linalg.norm(wide)
+
+
+@pytest.mark.parametrize("options, sentence", [
+    (dict(intermediate_dtype="fp8"), "intermediate_dtype is fp8, expected float16, bfloat16, nvfp4, fp8_tensor, fp8_row or fp8_block"),
+    (dict(intermediate_dtype="fp8_row", intermediate_scale=2.0), "intermediate_scale is 2"),
+    (dict(intermediate_dtype="fp8_tensor", intermediate_scale=0.0), "intermediate_scale is 0, expected a finite number above 0"),
+    (dict(intermediate_dtype="fp8_block"), "128"),
+])
+def test_intermediates_that_are_refused(normal, options, sentence):
+    gate_up, down = tn.pack(normal(48, 64), normal(48, 64)), tn.pack_gemm(normal(64, 48))
+    with pytest.raises(thresher.InvalidArgumentError) as error:
+        tn.gated_mlp(normal(3, 64), gate_up, down, **options)
+    assert sentence in str(error.value)
+
+
 def test_a_mixture_is_the_sum_over_its_choices(normal, random):
     experts, tokens, choices = 4, 11, 3
     x, gate_up, down = normal(tokens, 32), normal(experts, 2 * 24, 32), normal(experts, 32, 24)
@@ -106,7 +153,7 @@ IDS, FACTORS = np.zeros((4, 2), np.int32), np.ones((4, 2), np.float32)
     (lambda: tn.gated_mlp(X[:, :16], GATE_UP, DOWN), "x has rows of 16 elements, but the weights have K = 32"),
     (lambda: tn.gated_mlp(X[0], GATE_UP, DOWN), "x has 1 dimensions, expected 2"),
     (lambda: tn.gated_mlp(X, GATE_UP, tn.pack_gemm(W.T.copy(), bias=np.ones(32, np.float32))), "down has a bias, expected none"),
-    (lambda: tn.gated_mlp(X, GATE_UP, DOWN, intermediate_dtype="float32"), "intermediate_dtype is float32, expected float16 or bfloat16"),
+    (lambda: tn.gated_mlp(X, GATE_UP, DOWN, intermediate_dtype="float32"), "intermediate_dtype is float32, expected float16, bfloat16, nvfp4, fp8_tensor, fp8_row or fp8_block"),
     (lambda: tn.gated_mlp(X, GATE_UP, DOWN, out=X), "out"),
     (lambda: tn.gated_mlp(X, GATE_UP[:9], DOWN), "packed weights in memory"),
     (lambda: tn.moe(X, EXPERTS, EXPERTS, IDS, FACTORS), "gate_up holds 2 matrices of 2 experts and down 2 of 2"),

@@ -176,6 +176,22 @@ def test_layers_are_their_products():
     assert (tt.moe(x, *one, nobody - 1, torch.ones(7, 1), rows_dtype=torch.bfloat16) == 0).all()
 
 
+def test_experts_of_whole_blocks_round_once_between_products():
+    (gate, _), (up, _), (down, _) = (fp8(256, 160, "block", experts=(3,)), fp8(256, 160, "block", experts=(3,)),
+                                     fp8(160, 256, "block", experts=(3,)))
+    ours = tt.MoE((gate, up), down, tokens="fp8_block")
+    x, weights, ids = normal(7, 160), torch.rand(7, 2), torch.randint(-1, 3, (7, 2), dtype=torch.int32)
+    given, packed = in_fp8(x), (tt.pack_grouped(gate, up), tt.pack_grouped(down))
+    result = tt.moe(given, *packed, ids, weights, intermediate_dtype="fp8_block", out_dtype=torch.bfloat16)
+    assert torch.equal(ours(x, ids, weights), result)
+    assert torch.equal(compiled(ours)(x, ids, weights), result)
+    in_two = tt.moe(given, *packed, ids, weights, out_dtype=torch.bfloat16)
+    assert not torch.equal(result, in_two) and (result - in_two).float().norm() < 0.1 * in_two.float().norm()
+    tt.warm(ours, 7, choices=2)
+    assert ours(x[:0], ids[:0], weights[:0]).shape == (0, 160)
+    torch.library.opcheck(ops.moe.default, (x, *packed, ids, weights), dict(intermediate_format="fp8_tensor", intermediate_scale=0.5))
+
+
 def test_experts_round_tokens_to_fp8():
     (gate, _), (up, _), (down, _) = (fp8(144, 160, "block", experts=(3,)), fp8(144, 160, "block", experts=(3,)),
                                      fp8(160, 144, "block", experts=(3,)))

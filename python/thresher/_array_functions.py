@@ -228,27 +228,29 @@ class Functions:
         return result
 
     def gated_mlp(self, x: Operand, gate_up: Array, down: Array, *, activation: str = "silu", alpha: float = 1.702, limit: float = 7.0,
-                  up_offset: float = 1.0, intermediate_dtype: DType = None, out_dtype: DType = None, out: Array | None = None,
-                  threads: int = 0) -> Array:
+                  up_offset: float = 1.0, intermediate_dtype: DType = None, intermediate_scale: float = 1.0, out_dtype: DType = None,
+                  out: Array | None = None, threads: int = 0) -> Array:
         """activation(x·gateᵀ, x·upᵀ)·downᵀ, a dense feed-forward layer.
 
         x: [T, K], float16, bfloat16, Nvfp4 or Fp8. gate_up: uint8, what pack gave of gate and up [N, K]; down: uint8, what pack_gemm
             gave of down [K, N].
         intermediate_dtype: float16 or bfloat16, what lies between the products, rounded once; that of x by default (of Nvfp4 and Fp8
-            that of the weights, else bfloat16).
+            that of the weights, else bfloat16). Or it is requantised: "fp8_block", N a multiple of 128, "fp8_row", "fp8_tensor" or
+            "nvfp4"; FP8 weights of down need FP8 on a GPU.
+        intermediate_scale: the one scale of "fp8_tensor", the global scale of "nvfp4".
         activation, out_dtype, out: as in dual_gemm. Returns [T, K].
         """
         call = self._call()
         x, weights = call.operand("x", x), call.layer(gate_up, down)
         parts = _layers.gated_mlp_parts(weights)
         result, o = call.output(out, x.shape, _format(out_dtype, out, _options.output_format(x.format, parts[0].format)))
-        _layers.gated_mlp(x, weights, o, _intermediate(intermediate_dtype), _options.activation_of(activation, alpha, limit, up_offset),
+        _layers.gated_mlp(x, weights, o, _between(intermediate_dtype, intermediate_scale), _options.activation_of(activation, alpha, limit, up_offset),
                           place=call.place, threads=_options.threads_of(threads))
         return result
 
     def moe(self, x: Operand, gate_up: Array, down: Array, topk_ids: Array, topk_weights: Array, *, activation: str = "silu",
             alpha: float = 1.702, limit: float = 7.0, up_offset: float = 1.0, intermediate_dtype: DType = None,
-            rows_dtype: DType = "float32", out_dtype: DType = None, out: Array | None = None, threads: int = 0) -> Array:
+            intermediate_scale: float = 1.0, rows_dtype: DType = "float32", out_dtype: DType = None, out: Array | None = None, threads: int = 0) -> Array:
         """Σ over the choices c of a token of topk_weights[c] times the gated MLP of the expert topk_ids[c].
 
         x: [T, K]. gate_up, down: uint8, what pack_grouped gave of gate and up [E, N, K], and of down [E, K, N], with their biases.
@@ -262,7 +264,7 @@ class Functions:
         parts = _layers.moe_parts(weights)
         ids, factors = call.operand("topk_ids", topk_ids), call.operand("topk_weights", topk_weights)
         result, o = call.output(out, x.shape, _format(out_dtype, out, _options.output_format(x.format, parts[0].format)))
-        _layers.moe(x, weights, ids, factors, o, _intermediate(intermediate_dtype), _of.FORMATS[dtype_name("rows_dtype", rows_dtype)],
+        _layers.moe(x, weights, ids, factors, o, _between(intermediate_dtype, intermediate_scale), _of.FORMATS[dtype_name("rows_dtype", rows_dtype)],
                     _options.activation_of(activation, alpha, limit, up_offset), place=call.place, threads=_options.threads_of(threads))
         return result
 
@@ -366,8 +368,9 @@ class Functions:
         return (result, sums) if return_lse else result
 
 
-def _intermediate(dtype: DType) -> int | None:
-    return None if dtype is None else _of.FORMATS[dtype_name("intermediate_dtype", dtype, ("float16", "bfloat16"))]
+def _between(dtype: DType, scale: float) -> _layers.Between:
+    format = None if dtype is None else _layers.INTERMEDIATES[dtype_name("intermediate_dtype", dtype, tuple(_layers.INTERMEDIATES))]
+    return _layers.Between(format, _options.number("intermediate_scale", scale))
 
 
 def _grouped_weights(call, b1, b2, bias1, bias2, order, names):

@@ -109,7 +109,7 @@ def _run_on(function: str, given: dict, options: dict, results: list, where: dic
         _gemm.run_packed(given["a"], given["weights"], out, **where)
     elif function in ("gated_mlp", "moe"):
         between = options["intermediate_dtype"]
-        between = None if between is None else of.FORMATS[between]
+        between = _layers.Between() if between is None else _layers.Between(of.FORMATS[between])
         weights = _layers.Weights(given["gate_up"], given["down"])
         if function == "gated_mlp":
             _layers.gated_mlp(given["x"], weights, out, between, activation, **where)

@@ -6,12 +6,22 @@ from typing import NamedTuple
 from . import _gemm
 from . import _library as lib
 from ._library import refuse
-from ._operands import Operand, expect_contiguous, expect_format, expect_rank, expect_same_device, expect_shape, row_stride
+from ._operands import FORMAT_NAMES, Operand, expect_contiguous, expect_format, expect_rank, expect_same_device, expect_shape, row_stride
 from ._options import OPERAND_FORMATS, OUTPUT_FORMATS
 from ._packed import Block, Handle, Part, opened
 from ._plans import HOST, Place, Plan, RowsCall, calls, made, planned, row_bucket
 
 INTERMEDIATE_FORMATS = (lib.FP16, lib.BF16)
+# What may lie between the products, by the names that callers say; of which those of 16 bits are the first.
+INTERMEDIATES = {FORMAT_NAMES[format]: format
+                 for format in (*INTERMEDIATE_FORMATS, lib.NVFP4, lib.FP8_TENSOR, lib.FP8_ROW, lib.FP8_BLOCK)}
+
+
+class Between(NamedTuple):
+    """What lies between the products: None is what intermediate_format says."""
+
+    format: int | None = None
+    scale: float = 1.0
 
 
 class Weights(NamedTuple):
@@ -49,7 +59,7 @@ def expect_choices(x: Operand, topk_ids: Operand, topk_weights: Operand) -> None
         expect_contiguous(one)
 
 
-def gated_mlp(x: Operand, weights: Weights, out: Operand, intermediate: int | None, activation: tuple, *, place: Place = HOST,
+def gated_mlp(x: Operand, weights: Weights, out: Operand, intermediate: Between, activation: tuple, *, place: Place = HOST,
               threads: int = 0) -> RowsCall:
     """out = activation(x·gateᵀ, x·upᵀ)·downᵀ."""
     key = ("gated_mlp", x[2:6], weights.key(), out[2:6], intermediate, activation, threads)
@@ -58,7 +68,7 @@ def gated_mlp(x: Operand, weights: Weights, out: Operand, intermediate: int | No
     return call
 
 
-def moe(x: Operand, weights: Weights, topk_ids: Operand, topk_weights: Operand, out: Operand, intermediate: int | None, rows: int,
+def moe(x: Operand, weights: Weights, topk_ids: Operand, topk_weights: Operand, out: Operand, intermediate: Between, rows: int,
         activation: tuple, *, place: Place = HOST, threads: int = 0) -> RowsCall:
     """out = Σ over the choices of a row of x of their weights times what their experts make of it."""
     key = ("moe", x[2:6], weights.key(), topk_ids[2:6], topk_weights[2:6], out[2:6], intermediate, rows, activation, threads)
@@ -70,8 +80,8 @@ def moe(x: Operand, weights: Weights, topk_ids: Operand, topk_weights: Operand, 
     return call
 
 
-def _expect_layer(x: Operand, weights: Weights, gate_up: Handle, down: Handle, out: Operand, intermediate: int | None) -> int:
-    """The format of what lies between the products."""
+def _expect_layer(x: Operand, weights: Weights, gate_up: Handle, down: Handle, out: Operand, intermediate: Between) -> Between:
+    """What lies between the products."""
     expect_rank(x, 2, "[tokens, hidden size]")
     expect_format(x, *OPERAND_FORMATS)
     expect_format(out, *OUTPUT_FORMATS)
@@ -82,18 +92,18 @@ def _expect_layer(x: Operand, weights: Weights, gate_up: Handle, down: Handle, o
     if x.shape[1] != hidden:
         refuse(f"x has rows of {x.shape[1]} elements, but the weights have K = {hidden}")
     expect_shape(out, x.shape, "that of x")
-    return intermediate_format(x.format, gate_up.format) if intermediate is None else intermediate
+    return intermediate._replace(format=intermediate_format(x.format, gate_up.format)) if intermediate.format is None else intermediate
 
 
-def _shared(x: Operand, gate_up: Handle, down: Handle, out: Operand, between: int, activation: tuple) -> dict:
+def _shared(x: Operand, gate_up: Handle, down: Handle, out: Operand, between: Between, activation: tuple) -> dict:
     """What the problems of both layers have."""
     kind, (alpha, limit, up_offset) = activation
     return dict(x=x.format, tokens=row_bucket(x.shape[0]), hidden_size=gate_up.info.k, intermediate_size=gate_up.info.n,
-                gate_up=gate_up.format, intermediate=between, down=down.format, out=out.format, activation=kind, alpha=alpha,
+                gate_up=gate_up.format, intermediate=between.format, intermediate_scale=between.scale, down=down.format, out=out.format, activation=kind, alpha=alpha,
                 limit=limit, up_offset=up_offset)
 
 
-def _prepared_mlp(x: Operand, weights: Weights, out: Operand, intermediate: int | None, activation: tuple, place: Place,
+def _prepared_mlp(x: Operand, weights: Weights, out: Operand, intermediate: Between, activation: tuple, place: Place,
                   threads: int) -> RowsCall:
     gate_up, down = gated_mlp_parts(weights)
     shared = _shared(x, gate_up, down, out, _expect_layer(x, weights, gate_up, down, out, intermediate), activation)
@@ -113,7 +123,7 @@ def _prepared_mlp(x: Operand, weights: Weights, out: Operand, intermediate: int 
     return RowsCall(planned(key, place, make), row_stride(x), row_stride(out))
 
 
-def _prepared_moe(x: Operand, weights: Weights, topk_ids: Operand, topk_weights: Operand, out: Operand, intermediate: int | None,
+def _prepared_moe(x: Operand, weights: Weights, topk_ids: Operand, topk_weights: Operand, out: Operand, intermediate: Between,
                   rows: int, activation: tuple, place: Place, threads: int) -> RowsCall:
     gate_up, down = moe_parts(weights)
     shared = _shared(x, gate_up, down, out, _expect_layer(x, weights, gate_up, down, out, intermediate), activation)

@@ -169,6 +169,8 @@ class thresher_gated_mlp_problem(Versioned):
         ("alpha", c.c_float),
         ("limit", c.c_float),
         ("up_offset", c.c_float),
+        ("intermediate_scale", c.c_float),
+        ("reserved", _I),
     ]
 
 
@@ -193,7 +195,7 @@ class thresher_moe_problem(Versioned):
         ("up_offset", c.c_float),
         ("gate_up_bias", _I),
         ("down_bias", _I),
-        ("reserved", _I),
+        ("intermediate_scale", c.c_float),
     ]
 
 

@@ -62,6 +62,12 @@ def _activation(activation: str, alpha: float, limit: float, up_offset: float) -
     return dict(activation=activation, alpha=alpha, limit=limit, up_offset=up_offset)
 
 
+def _between(dtype: _torch.dtype | str | None, scale: float) -> dict:
+    """The named arguments of a layer's operator that say what lies between its products."""
+    named: dict[str, Any] = {"intermediate_format" if isinstance(dtype, str) else "intermediate_dtype": dtype}
+    return named if scale == 1.0 else {**named, "intermediate_scale": scale}
+
+
 def _given(**optional: Any) -> dict:
     """Those that are not None, checked."""
     given = {name: value for name, value in optional.items() if value is not None}
@@ -223,26 +229,28 @@ def gemm_packed(a: _Tensor | Nvfp4 | Fp8, weights: _Tensor, n: int, *, out_dtype
 
 
 def gated_mlp(x: _Tensor | Nvfp4 | Fp8, gate_up: _Tensor, down: _Tensor, *, activation: str = "silu", alpha: float = 1.702,
-              limit: float = 7.0, up_offset: float = 1.0, intermediate_dtype: _torch.dtype | None = None,
-              out_dtype: _torch.dtype | None = None, out: _Tensor | None = None) -> _Tensor:
+              limit: float = 7.0, up_offset: float = 1.0, intermediate_dtype: _torch.dtype | str | None = None,
+              intermediate_scale: float = 1.0, out_dtype: _torch.dtype | None = None, out: _Tensor | None = None) -> _Tensor:
     """activation(x·gateᵀ, x·upᵀ)·downᵀ, a dense feed-forward layer.
 
     x: [T, K], float16, bfloat16, Nvfp4 or Fp8. gate_up: uint8, what pack gave of gate and up [N, K]; down: uint8, what pack_gemm
         gave of down [K, N].
     intermediate_dtype: float16 or bfloat16, what lies between the products, rounded once; that of x by default (of Nvfp4 and Fp8
-        that of the weights, else bfloat16).
+        that of the weights, else bfloat16). Or it is requantised: "fp8_block", N a multiple of 128, "fp8_row", "fp8_tensor" or
+        "nvfp4"; FP8 weights of down need FP8 on a GPU.
+    intermediate_scale: the one scale of "fp8_tensor", the global scale of "nvfp4".
     out_dtype: float16, bfloat16 or float32; that of x by default, of Nvfp4 and Fp8 bfloat16.
     activation, out: as in dual_gemm. Returns [T, K].
     """
     x, tokens = _tokens(x, "x")
     _expect_tensors(gate_up=gate_up, down=down)
     return _run("gated_mlp", out, out_dtype, (x, gate_up, down),
-                {**_activation(activation, alpha, limit, up_offset), "intermediate_dtype": intermediate_dtype, **tokens})
+                {**_activation(activation, alpha, limit, up_offset), **_between(intermediate_dtype, intermediate_scale), **tokens})
 
 
 def moe(x: _Tensor | Nvfp4 | Fp8, gate_up: _Tensor, down: _Tensor, topk_ids: _Tensor, topk_weights: _Tensor, *, activation: str = "silu",
-        alpha: float = 1.702, limit: float = 7.0, up_offset: float = 1.0, intermediate_dtype: _torch.dtype | None = None,
-        rows_dtype: _torch.dtype = _torch.float32, out_dtype: _torch.dtype | None = None, out: _Tensor | None = None) -> _Tensor:
+        alpha: float = 1.702, limit: float = 7.0, up_offset: float = 1.0, intermediate_dtype: _torch.dtype | str | None = None,
+        intermediate_scale: float = 1.0, rows_dtype: _torch.dtype = _torch.float32, out_dtype: _torch.dtype | None = None, out: _Tensor | None = None) -> _Tensor:
     """Σ over the choices c of a token of topk_weights[c] times the gated MLP of the expert topk_ids[c].
 
     x: [T, K]. gate_up, down: uint8, what pack_grouped gave of gate and up [E, N, K], and of down [E, K, N], with their biases.
@@ -254,7 +262,7 @@ def moe(x: _Tensor | Nvfp4 | Fp8, gate_up: _Tensor, down: _Tensor, topk_ids: _Te
     x, tokens = _tokens(x, "x")
     _expect_tensors(gate_up=gate_up, down=down, topk_ids=topk_ids, topk_weights=topk_weights)
     return _run("moe", out, out_dtype, (x, gate_up, down, topk_ids, topk_weights),
-                {**_activation(activation, alpha, limit, up_offset), "intermediate_dtype": intermediate_dtype,
+                {**_activation(activation, alpha, limit, up_offset), **_between(intermediate_dtype, intermediate_scale),
                  "rows_dtype": rows_dtype, **tokens})
 
 

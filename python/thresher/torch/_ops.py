@@ -55,12 +55,13 @@ _SCHEMAS |= {
     "grouped_gemm_packed": ("Tensor a, Tensor weights, int n", f"{_GROUPS}, {_TOKENS}"),
 }
 
-# Layers, of packed weights; a None of intermediate_dtype is what thresher.numpy.gated_mlp says.
+# Layers, of packed weights; a None of intermediate_dtype is what thresher.numpy.gated_mlp says, or a requantised format has its name.
+_BETWEEN = "ScalarType? intermediate_dtype=None, str? intermediate_format=None, float intermediate_scale=1.0"
 _SCHEMAS |= {
-    "gated_mlp": ("Tensor x, Tensor gate_up, Tensor down", f"ScalarType? intermediate_dtype=None, {_LAYER_TOKENS}, {_ACTIVATION}"),
+    "gated_mlp": ("Tensor x, Tensor gate_up, Tensor down", f"{_BETWEEN}, {_LAYER_TOKENS}, {_ACTIVATION}"),
     "moe": (
         "Tensor x, Tensor gate_up, Tensor down, Tensor topk_ids, Tensor topk_weights",
-        f"ScalarType? intermediate_dtype=None, ScalarType? rows_dtype=None, {_LAYER_TOKENS}, {_ACTIVATION}",
+        f"{_BETWEEN}, ScalarType? rows_dtype=None, {_LAYER_TOKENS}, {_ACTIVATION}",
     ),
 }
 
@@ -241,22 +242,30 @@ def _layer_weights(gate_up, down):
     return _layers.Weights(block(gate_up, "gate_up"), block(down, "down"))
 
 
-def _gated_mlp_out(out, x, gate_up, down, *, intermediate_dtype=None, activation="silu", alpha=1.702, limit=7.0, up_offset=1.0,
-                   **tokens):
+def _between(intermediate_dtype, intermediate_format, intermediate_scale):
+    if intermediate_format is None:
+        format = _format("intermediate_dtype", intermediate_dtype, torch.float16, torch.bfloat16)
+    else:
+        format = _options.one_of("intermediate_dtype", intermediate_format, _layers.INTERMEDIATES)
+    return _layers.Between(format, intermediate_scale)
+
+
+def _gated_mlp_out(out, x, gate_up, down, *, intermediate_dtype=None, intermediate_format=None, intermediate_scale=1.0,
+                   activation="silu", alpha=1.702, limit=7.0, up_offset=1.0, **tokens):
     _refuse_gradients(x)
     given = _layer_tokens(x, **tokens)
     call = _layers.gated_mlp(given, _layer_weights(gate_up, down), operand("out", out),
-                             _format("intermediate_dtype", intermediate_dtype, torch.float16, torch.bfloat16),
+                             _between(intermediate_dtype, intermediate_format, intermediate_scale),
                              _options.activation_of(activation, alpha, limit, up_offset), place=place(x), threads=_threads(x))
     _keep_rows(call, given)
 
 
-def _moe_out(out, x, gate_up, down, topk_ids, topk_weights, *, intermediate_dtype=None, rows_dtype=None, activation="silu",
-             alpha=1.702, limit=7.0, up_offset=1.0, **tokens):
+def _moe_out(out, x, gate_up, down, topk_ids, topk_weights, *, intermediate_dtype=None, intermediate_format=None,
+             intermediate_scale=1.0, rows_dtype=None, activation="silu", alpha=1.702, limit=7.0, up_offset=1.0, **tokens):
     _refuse_gradients(x, topk_weights)
     given = _layer_tokens(x, **tokens)
     call = _layers.moe(given, _layer_weights(gate_up, down), operand("topk_ids", topk_ids), operand("topk_weights", topk_weights),
-                       operand("out", out), _format("intermediate_dtype", intermediate_dtype, torch.float16, torch.bfloat16),
+                       operand("out", out), _between(intermediate_dtype, intermediate_format, intermediate_scale),
                        _format("rows_dtype", rows_dtype or torch.float32, *_WIDE),
                        _options.activation_of(activation, alpha, limit, up_offset), place=place(x), threads=_threads(x))
     _keep_rows(call, given, _native.MOE)

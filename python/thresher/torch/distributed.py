@@ -194,14 +194,12 @@ class MoE(modules.MoE):
 
     def _own(self, rows: torch.Tensor, exchange: "_Exchange") -> torch.Tensor:
         """What this process's experts make of rows [R, K]: float32 [R, K], in the same order."""
-        hidden = self.hidden(rows, offsets=exchange.offsets, row_ids=exchange.order.to(torch.int32))
-        result = self.downs(hidden, offsets=exchange.offsets)
-        return torch.empty_like(result).index_copy(0, exchange.order, result)
+        return self.mixed(rows, exchange.experts.unsqueeze(1), torch.ones(len(rows), 1, device=rows.device), torch.float32)
 
     def warm(self, rows: list[int], choices: int) -> None:
         most = max(rows) * choices * len(self.experts_of)
         for count in modules.buckets(range(1, most + 1)):
-            nobody = _Exchange.of_nobody(count, self.experts, self.down.device)
+            nobody = _Exchange.of_nobody(count, self.down.device)
             self._own(torch.zeros(count, self.k, dtype=self.dtype, device=self.down.device), nobody)
 
 
@@ -218,16 +216,14 @@ class _Exchange:
         by_process = coming.reshape(size, own)
         self._sent = [int(part.sum()) for part in wanted.cpu().split(experts_of)]
         self._received = by_process.sum(1).tolist()
-        expert = torch.arange(own, device=wanted.device).repeat(size).repeat_interleave(coming)
-        self.order = torch.argsort(expert, stable=True)  # of the rows that arrived, by expert
-        self.offsets = nn.functional.pad(by_process.sum(0).cumsum(0), (1, 0)).to(torch.int32)
+        # Of each row that arrived.
+        self.experts = torch.arange(own, dtype=torch.int32, device=wanted.device).repeat(size).repeat_interleave(coming)
 
     @classmethod
-    def of_nobody(cls, count: int, own: int, device: torch.device) -> "_Exchange":
+    def of_nobody(cls, count: int, device: torch.device) -> "_Exchange":
         """`count` rows that no expert owns."""
         one = object.__new__(cls)
-        one.order = torch.arange(count, device=device)
-        one.offsets = torch.zeros(own + 1, dtype=torch.int32, device=device)
+        one.experts = torch.full((count,), -1, dtype=torch.int32, device=device)
         return one
 
     def there(self, rows: torch.Tensor) -> torch.Tensor:

@@ -14,7 +14,7 @@ from .._nvfp4 import Nvfp4
 from .._plans import row_bucket
 from . import pack, pack_gemm, pack_grouped, packed_info
 from ._native import call
-from ._requantise import fp8_blocks
+from ._requantise import COLUMNS, fp8_blocks
 
 _TOKENS = (None, "fp8_block")
 
@@ -78,12 +78,12 @@ def tokens_of(tokens: str | None) -> str | None:
     return tokens
 
 
-def operand_of(rows: torch.Tensor, tokens: str | None) -> tuple[torch.Tensor, dict]:
-    """(values, named arguments) of rows as the operand of a product."""
+def operand_of(rows: torch.Tensor, tokens: str | None, name: str = "a") -> tuple[torch.Tensor, dict]:
+    """(values, named arguments) of rows as the operand `name` of a product, or of a layer."""
     if tokens is None:
         return rows, {}
     given = fp8_blocks(rows)
-    return given.values, dict(a_scales=given.scales, a_format=given.format)
+    return given.values, {f"{name}_scales": given.scales, f"{name}_format": given.format}
 
 
 @torch.no_grad()
@@ -141,7 +141,8 @@ class MoE(nn.Module):
     gate_up: [E, 2·N, K], with `order` how both lie in it: "gate_first", "up_first" or "interleaved"; or the pair of gate and up,
     each [E, N, K], without an order. down: [E, K, N]. All are float tensors, which are rounded to `dtype`, Nvfp4 or Fp8; the
     buffers of these names, uint8, are they packed (see pack_grouped) for their device, the only copies of them.
-    tokens: "fp8_block" rounds the rows of both products to FP8, 128 along K with one scale, as FP8 weights need on a GPU.
+    tokens: "fp8_block" rounds the rows of both products to FP8, 128 along K with one scale, as FP8 weights need on a GPU: between
+        them once, where N is a multiple of 128; else what was rounded to `dtype` before.
     """
 
     gate_up: torch.Tensor
@@ -178,14 +179,19 @@ class MoE(nn.Module):
         out_dtype = x.dtype if x.dtype in (torch.float16, torch.bfloat16) else torch.float32
         if topk_ids.dtype != torch.int32:  # what int32 cannot hold is nobody's id
             topk_ids = topk_ids.clamp(-1, self.experts).to(torch.int32)
-        if self.tokens is not None:
-            return self._by_products(x.to(self.dtype), topk_ids, topk_weights.to(torch.float32)).to(x.dtype)
-        result = call(torch.ops.thresher.moe, x.to(self.dtype), self.gate_up, self.down, topk_ids.contiguous(),
-                      topk_weights.to(torch.float32).contiguous(), activation=self.activation, out_dtype=out_dtype, **self.constants)
-        return result.to(x.dtype)
+        weights = topk_weights.to(torch.float32).contiguous()
+        return self.mixed(x.to(self.dtype), topk_ids.contiguous(), weights, out_dtype).to(x.dtype)
+
+    def mixed(self, x: torch.Tensor, topk_ids: torch.Tensor, topk_weights: torch.Tensor, out_dtype: torch.dtype) -> torch.Tensor:
+        """The result for x in the type of the weights, topk_ids int32 and topk_weights float32, in `out_dtype` or float32."""
+        if self.tokens is not None and self.n % COLUMNS != 0:
+            return self._by_products(x, topk_ids, topk_weights)
+        rows, named = operand_of(x, self.tokens, "x")
+        return call(torch.ops.thresher.moe, rows, self.gate_up, self.down, topk_ids, topk_weights, activation=self.activation,
+                    out_dtype=out_dtype, intermediate_format=self.tokens, **named, **self.constants)
 
     def _by_products(self, x: torch.Tensor, topk_ids: torch.Tensor, topk_weights: torch.Tensor) -> torch.Tensor:
-        """The layer of tokens that are rounded before each product, float32."""
+        """The layer where what lies between its products has no whole blocks, float32."""
         tokens, choices = topk_ids.shape
         sorted_ids, rows = torch.sort(topk_ids.reshape(-1), stable=True)
         bounds = torch.arange(self.experts + 1, device=x.device, dtype=sorted_ids.dtype)
