@@ -198,7 +198,7 @@ TEST(CudaMoeLayer, AGraphServesOtherChoices) {
 TEST(CudaGatedMlp, IsRightInEveryFormatForAnyNumberOfTokens) {
   SKIP_WITHOUT_TENSOR_CORES();
   const GatedMlpProblem base{.tokens = 300, .hidden_size = 272, .intermediate_size = 208};
-  std::vector<GatedMlpProblem> all(6, base);
+  std::vector<GatedMlpProblem> all(8, base);
   all[1].x = all[1].gate_up = all[1].intermediate = all[1].down = all[1].out = Format::fp16;
   all[1].activation.kind = ActivationKind::gelu_tanh;
   all[2].gate_up = all[2].down = Format::nvfp4;
@@ -211,6 +211,10 @@ TEST(CudaGatedMlp, IsRightInEveryFormatForAnyNumberOfTokens) {
   all[4].intermediate = Format::fp8_tensor;
   all[4].intermediate_scale = 0.25F;
   all[5].x = all[5].gate_up = all[5].intermediate = all[5].down = Format::fp8_row;
+  all[6].gate_up = Format::nvfp4;
+  all[6].intermediate = all[6].down = Format::fp8_row;
+  all[7].intermediate = all[7].down = Format::nvfp4;
+  all[7].intermediate_scale = 0.05F;
   for (const GatedMlpProblem& problem : all) {
     test::GatedMlpCase host(problem);
     const TensorOnGpu gate(host.weights().gate);

@@ -97,5 +97,29 @@ TEST_F(LayerLaunches, AProductThatNoStrategyTakesIsNamed) {
   }
 }
 
+/// Gate and up of 16 bits, and down in FP8 with a scale a row, which no tile of the first product has all of: product,
+/// requantising, product, each of which may start while the one before it ends.
+TEST_F(LayerLaunches, WhatLiesBetweenDenseProductsIsRequantisedBehindTheFirst) {
+  Tensor down = tensor_on_gpu(0x800, Format::fp8_row, {16, 16});
+  down.describe_scales(OperandRole::weights);
+  down.scales.data = on_gpu(0xD00);
+  const GatedMlp dense = plan(Device::cuda(0),
+                              {.tokens = 4,
+                               .hidden_size = 16,
+                               .intermediate_size = 16,
+                               .intermediate = Format::fp8_row,
+                               .down = Format::fp8_row},
+                              GatedMlpWeights{.gate = tensor_on_gpu(0x400, Format::bf16, {16, 16}),
+                                              .up = tensor_on_gpu(0x600, Format::bf16, {16, 16}),
+                                              .down = down});
+  driver_record() = {};
+  dense.run({}, tensor_on_gpu(0xA00, Format::bf16, {4, 16}), tensor_on_gpu(0xC00, Format::bf16, {4, 16}), workspace_);
+  ASSERT_EQ(driver_record().launches.size(), 3U);
+  for (const RecordedLaunch& launch : driver_record().launches) {
+    EXPECT_TRUE(launch.dependent);
+  }
+  EXPECT_EQ(driver_record().launches[1].grid, (std::array{1U, 1U, 1U}));  // four warps, each with a row
+}
+
 }  // namespace
 }  // namespace thresher
