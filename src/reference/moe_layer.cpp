@@ -13,6 +13,7 @@
 #include "formats/requantise.hpp"
 #include "reference/grouped_judgement.hpp"
 #include "reference/output_format.hpp"
+#include "reference/parallel.hpp"
 #include "reference/plain_sums.hpp"
 #include "reference/requantised.hpp"
 
@@ -42,21 +43,28 @@ double in_range_of(Format format, double value) {
   return std::isinf(rounded) ? rounded : value;
 }
 
-/// The definition of one expert's rows from the operands as they lie in memory, and what a plain computation on
-/// `device` makes of them, as bounds.
+/// Whose sums a tolerance is for, and on how many threads it is computed.
+struct On {
+  DeviceKind device = DeviceKind::cpu;
+  int threads = 0;
+};
+
+/// The definition of some columns of one expert's rows from the operands as they lie in memory, and what a plain
+/// computation on `device` makes of them, as bounds.
 struct Product {
   Outputs reference;
   std::vector<double> bound;
 };
-Product product(const GroupedCall& call, std::int64_t expert, DeviceKind device) {
-  const PlainSums sums = plain_sums(call.problem.a, call.problem.b, Numerics::exact, device);
+Product product(const GroupedCall& call, std::int64_t expert, const std::vector<std::int64_t>& columns, On on) {
+  const PlainSums sums = plain_sums(call.problem.a, call.problem.b, Numerics::exact, on.device);
   const OutputMatrix of = output_of(call, expert);
-  const GroupRegion all{expert, whole(of.m, of.n)};
-  Product made{.reference = grouped_outputs(call, all, Accumulation::float64), .bound = {}};
-  const PlainErrors errors =
-      plain_errors(call.problem.activation, made.reference, grouped_outputs(call, all, sums.accumulation));
+  const GroupRegion part{expert, {whole(of.m, 0).rows, columns}};
+  Product made{.reference = grouped_outputs(call, part, Accumulation::float64, Numerics::exact, on.threads),
+               .bound = {}};
+  const PlainErrors errors = plain_errors(call.problem.activation, made.reference,
+                                          grouped_outputs(call, part, sums.accumulation, Numerics::exact, on.threads));
   for (std::size_t i = 0; i < made.reference.value.size(); ++i) {
-    const std::int64_t row = static_cast<std::int64_t>(i) / of.n;
+    const std::int64_t row = static_cast<std::int64_t>(i) / std::ssize(columns);
     made.bound.push_back(bound_for(of, Rule::general, row, made.reference.gate[i], made.reference.up[i], errors));
   }
   return made;
@@ -64,6 +72,21 @@ Product product(const GroupedCall& call, std::int64_t expert, DeviceKind device)
 
 Tensor list(std::vector<std::int32_t>& values) {
   return Tensor::contiguous(values.data(), Format::int32, {std::ssize(values)});
+}
+
+/// As `sorted_choices` of the tokens that the region names alone: those of all others are skipped.
+SortedChoices choices_of(const MoeCall& call, const Region& region) {
+  const std::int64_t top_k = call.problem.top_k;
+  Tensor ids = call.tensors.topk_ids;
+  const auto* const all = static_cast<const std::int32_t*>(ids.data);
+  std::vector<std::int32_t> chosen(static_cast<std::size_t>(ids.elements()), -1);
+  for (const std::int64_t token : region.rows) {
+    std::copy_n(all + token * top_k, top_k, chosen.begin() + token * top_k);
+  }
+  ids.data = chosen.data();
+  SortedChoices sorted = sorted_choices(call.problem, ids);
+  sorted.row_ids.resize(static_cast<std::size_t>(sorted.offsets.back()));  // what is behind them belongs to nobody
+  return sorted;
 }
 
 /// Room for rows that grouped calls name; what is in it does not count unless it is said.
@@ -92,11 +115,12 @@ std::int64_t rows_of(const SortedChoices& choices, std::int64_t expert) {
   return choices.offsets[at + 1] - choices.offsets[at];
 }
 
-Rows intermediates(const MoeCall& call, SortedChoices& choices, DeviceKind device) {
+Rows intermediates(const MoeCall& call, SortedChoices& choices, On on) {
   GroupedProblem problem = gate_up_problem(call.problem);
   problem.tokens = call.tensors.x.shape[0];
   problem.rows = std::ssize(choices.row_ids);
   Rows rows(problem.rows, problem.n);
+  const std::vector<std::int64_t> all_columns = whole(0, problem.n).columns;
   Room unused(problem.out, problem.rows, problem.n);
   const GroupedCall gate_up = grouped_call(
       problem, call.gate_up,
@@ -105,7 +129,7 @@ Rows intermediates(const MoeCall& call, SortedChoices& choices, DeviceKind devic
     if (rows_of(choices, expert) == 0) {
       continue;
     }
-    const Product made = product(gate_up, expert, device);
+    const Product made = product(gate_up, expert, all_columns, on);
     const std::size_t first = rows.at(choices.offsets[static_cast<std::size_t>(expert)]);
     std::copy(made.bound.begin(), made.bound.end(), rows.bound.begin() + static_cast<std::ptrdiff_t>(first));
     std::transform(made.reference.value.begin(), made.reference.value.end(),
@@ -115,24 +139,15 @@ Rows intermediates(const MoeCall& call, SortedChoices& choices, DeviceKind devic
   return rows;
 }
 
-/// One expert's matrix in float64, row by row, its global scale in.
-class DownMatrix {
- public:
-  DownMatrix(const GroupedWeights& down, std::int64_t expert)
-      : matrix_(slot_matrix(down.b1, expert)), values_(static_cast<std::size_t>(matrix_.shape[1])) {}
-
-  [[nodiscard]] std::span<const double> row(std::int64_t row) {
-    formats::decode_row(matrix_, row, values_);
-    for (double& value : values_) {
-      value *= formats::global_scale(matrix_);
-    }
-    return values_;
+/// A row of one expert's matrix in float64, its global scale in.
+std::vector<double> row_of_down(const Tensor& matrix, std::int64_t row) {
+  std::vector<double> values(static_cast<std::size_t>(matrix.shape[1]));
+  formats::decode_row(matrix, row, values);
+  for (double& value : values) {
+    value *= formats::global_scale(matrix);
   }
-
- private:
-  Tensor matrix_;
-  std::vector<double> values_;
-};
+  return values;
+}
 
 /// Of one row, the numbers from `first` on that share a scale: those of the definition, which are in the room, and how
 /// far from them what a right value becomes under a right scale may lie.
@@ -196,10 +211,11 @@ double bias_of(const Tensor& bias, std::int64_t expert, std::int64_t column) {
   return bias.rank == 0 ? 0.0 : formats::element(bias, expert, column);
 }
 
-Rows outputs_of_down(const MoeCall& call, SortedChoices& choices, Rows hidden, DeviceKind device) {
+/// What the layer adds up, in the region's columns.
+Rows outputs_of_down(const MoeCall& call, SortedChoices& choices, Rows hidden, const Region& region, On on) {
   GroupedProblem problem = down_problem(call.problem);
   problem.rows = std::ssize(choices.row_ids);
-  Rows rows(problem.rows, problem.n);
+  Rows rows(problem.rows, std::ssize(region.columns));
   Room rounded(problem.a, problem.rows, problem.k, call.problem.intermediate_scale);
   const bool is_requantised = format_traits(problem.a).is_requantised();
   if (is_requantised) {
@@ -214,21 +230,22 @@ Rows outputs_of_down(const MoeCall& call, SortedChoices& choices, Rows hidden, D
     if (rows_of(choices, expert) == 0) {
       continue;
     }
-    const Product of_rounded = product(down, expert, device);
-    DownMatrix matrix(call.down, expert);
+    const Product of_rounded = product(down, expert, region.columns, on);
+    const Tensor matrix = slot_matrix(call.down.b1, expert);
     const std::int64_t first = choices.offsets[static_cast<std::size_t>(expert)];
-    for (std::int64_t column = 0; column < problem.n; ++column) {
-      const std::span<const double> weights = matrix.row(column);
+    parallel_for(rows.columns, on.threads, [&](std::int64_t place) {
+      const std::int64_t column = region.columns[static_cast<std::size_t>(place)];
+      const std::vector<double> weights = row_of_down(matrix, column);
+      const double bias = bias_of(call.down.bias1, expert, column);
       for (std::int64_t row = 0; row < rows_of(choices, expert); ++row) {
         const std::size_t of = hidden.at(first + row);
-        const std::size_t at = rows.at(first + row, column);
-        const double sum = std::inner_product(weights.begin(), weights.end(), hidden.value.data() + of,
-                                              bias_of(call.down.bias1, expert, column));
+        const std::size_t at = rows.at(first + row, place);
+        const double sum = std::inner_product(weights.begin(), weights.end(), hidden.value.data() + of, bias);
         rows.value[at] = in_range_of(problem.out, sum);
-        rows.bound[at] = of_rounded.bound[static_cast<std::size_t>(row * problem.n + column)] +
+        rows.bound[at] = of_rounded.bound[static_cast<std::size_t>(row * rows.columns + place)] +
                          carried(weights, hidden.bound.data() + of, is_requantised);
       }
-    }
+    });
   }
   return rows;
 }
@@ -239,39 +256,6 @@ ElementEvidence compared(const Tensor& out, std::int64_t row, std::int64_t colum
       row, column, formats::element(out, row, column), reference, std::isfinite(reference) ? bound : 0.0, 0.0};
   element.ratio = error_ratio(Rule::general, out.format, element.value, reference, element.bound);
   return element;
-}
-
-/// All of `out` as one tile.
-Verdict judge_within(const Tensor& out, const MoeOutputs& wanted) {
-  Verdict verdict;
-  verdict.elements = out.elements();
-  double ratios = 0;
-  double errors = 0;
-  double references = 0;
-  for (std::size_t i = 0; i < wanted.value.size(); ++i) {
-    const auto at = static_cast<std::int64_t>(i);
-    const ElementEvidence element =
-        compared(out, at / out.shape[1], at % out.shape[1], wanted.value[i], wanted.bound[i]);
-    verdict.wrong += element.ratio > 1.0 ? 1 : 0;
-    if (verdict.worst.row < 0 || element.ratio > verdict.worst.ratio) {
-      verdict.worst = element;
-    }
-    ratios += element.ratio * element.ratio;
-    if (std::isfinite(element.value) && std::isfinite(element.reference)) {
-      errors += std::pow(element.value - element.reference, 2);
-      references += std::pow(element.reference, 2);
-    }
-  }
-  verdict.passed = verdict.wrong == 0;
-  if (verdict.elements > 0) {
-    verdict.worst_tile = {.row = 0,
-                          .column = 0,
-                          .elements = verdict.elements,
-                          .wrong = verdict.wrong,
-                          .rms_ratio = std::sqrt(ratios / static_cast<double>(verdict.elements)),
-                          .relative_error = errors == 0.0 ? 0.0 : std::sqrt(errors / references)};
-  }
-  return verdict;
 }
 
 }  // namespace
@@ -295,17 +279,19 @@ SortedChoices sorted_choices(const MoeProblem& problem, const Tensor& topk_ids) 
   return sorted;
 }
 
-MoeOutputs moe_layer(const MoeCall& call, DeviceKind device) {
+MoeOutputs moe_layer(const MoeCall& call, const Region& region, DeviceKind device, int threads) {
   const MoeProblem& problem = call.problem;
-  SortedChoices choices = sorted_choices(problem, call.tensors.topk_ids);
-  const Rows rows = outputs_of_down(call, choices, intermediates(call, choices, device), device);
+  const On on{device, threads};
+  SortedChoices choices = choices_of(call, region);
+  const Rows rows = outputs_of_down(call, choices, intermediates(call, choices, on), region, on);
   const auto* const weights = static_cast<const float*>(call.tensors.topk_weights.data);
   MoeOutputs outputs;
-  for (std::int64_t token = 0; token < call.tensors.out.shape[0]; ++token) {
-    for (std::int64_t column = 0; column < problem.hidden_size; ++column) {
+  for (const std::int64_t token : region.rows) {
+    for (std::int64_t column = 0; column < rows.columns; ++column) {
       double value = 0;
       double bound = 0;
       double magnitude = 0;
+      double unweighted = 0;
       for (std::int64_t choice = token * problem.top_k; choice < (token + 1) * problem.top_k; ++choice) {
         const std::int32_t row = choices.inverse[static_cast<std::size_t>(choice)];
         if (row >= 0) {
@@ -314,9 +300,11 @@ MoeOutputs moe_layer(const MoeCall& call, DeviceKind device) {
           value += weight * rows.value[at];
           bound += std::fabs(weight) * rows.bound[at];
           magnitude += std::fabs(weight * rows.value[at]);
+          unweighted += rows.value[at];
         }
       }
       outputs.value.push_back(value);
+      outputs.unweighted.push_back(unweighted);
       outputs.bound.push_back(bound + 2 * static_cast<double>(problem.top_k) * float32_half_ulp * magnitude +
                               ulp(problem.out, value));
     }
@@ -324,11 +312,44 @@ MoeOutputs moe_layer(const MoeCall& call, DeviceKind device) {
   return outputs;
 }
 
+Verdict judge_moe_outputs(const Tensor& out, const Region& region, const MoeOutputs& wanted) {
+  Verdict verdict;
+  verdict.elements = region.elements();
+  double ratios = 0;
+  double errors = 0;
+  double references = 0;
+  for (std::size_t i = 0; i < wanted.value.size(); ++i) {
+    const std::size_t columns = region.columns.size();
+    const ElementEvidence element =
+        compared(out, region.rows[i / columns], region.columns[i % columns], wanted.value[i], wanted.bound[i]);
+    verdict.wrong += element.ratio > 1.0 ? 1 : 0;
+    if (verdict.worst.row < 0 || element.ratio > verdict.worst.ratio) {
+      verdict.worst = element;
+    }
+    ratios += element.ratio * element.ratio;
+    if (std::isfinite(element.value) && std::isfinite(element.reference)) {
+      errors += std::pow(element.value - element.reference, 2);
+      references += std::pow(element.reference, 2);
+    }
+  }
+  verdict.passed = verdict.wrong == 0;
+  if (verdict.elements > 0) {
+    verdict.worst_tile = {.row = region.rows.front(),
+                          .column = region.columns.front(),
+                          .elements = verdict.elements,
+                          .wrong = verdict.wrong,
+                          .rms_ratio = std::sqrt(ratios / static_cast<double>(verdict.elements)),
+                          .relative_error = errors == 0.0 ? 0.0 : std::sqrt(errors / references)};
+  }
+  return verdict;
+}
+
 Verdict judge_moe_layer(const MoeCall& call, DeviceKind device) {
   const MoeProblem& problem = call.problem;
   const Tensor& out = call.tensors.out;
   formats::check_matrix(out, "out", out.shape[0], problem.hidden_size, problem.out);
-  return judge_within(out, moe_layer(call, device));
+  const Region all = whole(out.shape[0], problem.hidden_size);
+  return judge_moe_outputs(out, all, moe_layer(call, all, device));
 }
 
 Verdict judge_gated_mlp(const GatedMlpProblem& problem, const GatedMlpWeights& weights, const Tensor& x,

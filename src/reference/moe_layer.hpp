@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "reference/region.hpp"
 #include "reference/tolerance.hpp"
 #include "thresher/gated_mlp.hpp"
 #include "thresher/moe_layer.hpp"
@@ -25,7 +26,7 @@ struct SortedChoices {
 };
 [[nodiscard]] SortedChoices sorted_choices(const MoeProblem& problem, const Tensor& topk_ids);
 
-/// All of out, row-major.
+/// Some of out: tokens are the rows of a region, row-major.
 struct MoeOutputs {
   /// What MoeProblem defines on the operands as they are quantised, unrounded from x to out, but that an intermediate
   /// or a row beyond the range of its format is an infinity. A requantised intermediate is what it is read as.
@@ -36,9 +37,15 @@ struct MoeOutputs {
   /// tolerance of the row's own product, both times the weights, twice the error of adding up in
   /// float32, and 1 ulp of out.
   std::vector<double> bound;
+  /// What the value would be if every weight were 1: what a layer makes that leaves the router's weights out.
+  std::vector<double> unweighted;
 };
-/// `device` is that whose sums the tolerance is for.
-[[nodiscard]] MoeOutputs moe_layer(const MoeCall& call, DeviceKind device);
+/// Of those of out alone that the region names; an intermediate is computed whole. `device` is that whose sums the
+/// tolerance is for. On `threads` threads (0: one for each processor).
+[[nodiscard]] MoeOutputs moe_layer(const MoeCall& call, const Region& region, DeviceKind device, int threads = 0);
+
+/// Judges those elements of `out`, as one tile.
+Verdict judge_moe_outputs(const Tensor& out, const Region& region, const MoeOutputs& wanted);
 
 /// Judges `call.tensors.out`, every element.
 Verdict judge_moe_layer(const MoeCall& call, DeviceKind device);

@@ -33,6 +33,11 @@ double dot(const Tensor& one, std::int64_t row, const Tensor& other, std::int64_
   return sum * formats::global_scale(one) * formats::global_scale(other);
 }
 
+/// Every output of a call.
+MoeOutputs all_of(const MoeCall& call) {
+  return moe_layer(call, whole(call.tensors.out.shape[0], call.problem.hidden_size), DeviceKind::cpu);
+}
+
 MoeProblem with_biases() {
   return {.experts = 3,
           .tokens = 7,
@@ -56,7 +61,7 @@ TEST(MoeDefinition, IsWhatTheHeaderSaysTokenByToken) {
   const GroupedWeights gate_up = of.gate_up();
   const GroupedWeights down = of.down();
   const MoeTensors tensors = of.tensors();
-  const MoeOutputs outputs = moe_layer({problem, gate_up, down, tensors}, DeviceKind::cpu);
+  const MoeOutputs outputs = all_of({problem, gate_up, down, tensors});
   ASSERT_EQ(outputs.value.size(), static_cast<std::size_t>(problem.tokens * problem.hidden_size));
   for (std::int64_t token = 0; token < problem.tokens; ++token) {
     std::vector<double> wanted(static_cast<std::size_t>(problem.hidden_size));
@@ -91,6 +96,30 @@ TEST(MoeDefinition, IsWhatTheHeaderSaysTokenByToken) {
   }
 }
 
+/// Some tokens and columns are those of the whole, within a bound that is gauged on them alone; without weights they are
+/// sums of rows.
+TEST(MoeDefinition, OfSomeOutputsIsTheSameAsOfAll) {
+  for (const Format intermediate : {Format::bf16, Format::fp8_row}) {
+    MoeProblem problem = with_biases();
+    problem.x = problem.gate_up = problem.down = Format::fp8_row;
+    problem.intermediate = intermediate;
+    test::MoeCase of(problem, test::random_choices(problem, 4));
+    const MoeCall call{problem, of.gate_up(), of.down(), of.tensors()};
+    const MoeOutputs all = all_of(call);
+    const Region some{{0, 3, 6}, {1, 30}};
+    const MoeOutputs found = moe_layer(call, some, DeviceKind::cpu, 1);
+    ASSERT_EQ(found.value.size(), 6U);
+    for (std::size_t i = 0; i < found.value.size(); ++i) {
+      const auto at = static_cast<std::size_t>(some.rows[i / 2] * problem.hidden_size + some.columns[i % 2]);
+      EXPECT_EQ(found.value[i], all.value[at]) << i;
+      EXPECT_EQ(found.unweighted[i], all.unweighted[at]) << i;
+      EXPECT_LE(found.bound[i], all.bound[at]) << i;
+    }
+    std::fill(of.weights().begin(), of.weights().end(), 1.0F);
+    EXPECT_EQ(all_of(call).value, all.unweighted);
+  }
+}
+
 /// Outputs within the bound pass; one beyond it does not, nor do those of a choice less, of another expert, or of a
 /// weight that is 5 % off.
 TEST(MoeDefinition, TheToleranceTellsRoundingsFromMistakes) {
@@ -100,7 +129,7 @@ TEST(MoeDefinition, TheToleranceTellsRoundingsFromMistakes) {
   problem.out = Format::bf16;
   test::MoeCase of(problem, test::random_choices(problem, 2));
   const MoeCall call{problem, of.gate_up(), of.down(), of.tensors()};
-  const MoeOutputs outputs = moe_layer(call, DeviceKind::cpu);
+  const MoeOutputs outputs = all_of(call);
   // A fraction of the bound off, and one output further.
   const auto judged = [&](double fraction, std::size_t further) {
     for (std::size_t i = 0; i < outputs.value.size(); ++i) {
@@ -147,7 +176,7 @@ TEST(MoeDefinition, ARequantisedIntermediateIsOneOfItsOwn) {
     test::MoeCase of(problem, test::random_choices(problem, 3));
     const MoeCall call{problem, of.gate_up(), of.down(), of.tensors()};
     const auto judged_as = [&](const MoeProblem& made) {
-      const MoeOutputs outputs = moe_layer({made, of.gate_up(), of.down(), of.tensors()}, DeviceKind::cpu);
+      const MoeOutputs outputs = all_of({made, of.gate_up(), of.down(), of.tensors()});
       auto* const out = static_cast<float*>(of.tensors().out.data);
       std::transform(outputs.value.begin(), outputs.value.end(), out,
                      [](double value) { return static_cast<float>(value); });
