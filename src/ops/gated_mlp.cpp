@@ -5,6 +5,7 @@
 #include "core/integers.hpp"
 #include "ops/backend.hpp"
 #include "ops/grouped_backend.hpp"
+#include "ops/layer_calls.hpp"
 #include "ops/layer_parts.hpp"
 #include "ops/tensor_checks.hpp"
 #include "runtime/driver.hpp"
@@ -26,25 +27,6 @@ void validate(const GatedMlpProblem& problem) {
   ops::check_layer_elements("problem.tokens", problem.tokens, "hidden_size", problem.hidden_size);
   ops::check_layer_elements("problem.tokens", problem.tokens, "intermediate_size", problem.intermediate_size);
   ops::check_activation(problem.activation);
-}
-
-DualGemmProblem gate_up_problem(const GatedMlpProblem& problem) {
-  return {.m = problem.tokens,
-          .n = problem.intermediate_size,
-          .k = problem.hidden_size,
-          .a = problem.x,
-          .b = problem.gate_up,
-          .out = problem.intermediate,
-          .activation = problem.activation};
-}
-
-GemmProblem down_problem(const GatedMlpProblem& problem) {
-  return {.m = problem.tokens,
-          .n = problem.hidden_size,
-          .k = problem.intermediate_size,
-          .a = problem.intermediate,
-          .b = problem.down,
-          .out = problem.out};
 }
 
 }  // namespace
@@ -154,8 +136,8 @@ GatedMlp plan(const Device& device, const GatedMlpProblem& problem, const Packed
   validate(problem);
   const PackedGatedMlpWeights::Storage& packed = weights.storage();
   DualGemm gate_up = ops::of_product(
-      "gate and up", [&] { return plan(device, gate_up_problem(problem), packed.gate_up(), options.gate_up); });
-  Gemm down = ops::of_product("down", [&] { return plan(device, down_problem(problem), packed.down(), options.down); });
+      "gate and up", [&] { return plan(device, ops::gate_up_problem(problem), packed.gate_up(), options.gate_up); });
+  Gemm down = ops::of_product("down", [&] { return plan(device, ops::down_problem(problem), packed.down(), options.down); });
   GatedMlpWeights where_they_lie;
   if (device.kind() == DeviceKind::cpu) {  // packing copies on a GPU
     where_they_lie = {.gate = packed.gate_up().storage().b1_gate(),
@@ -170,9 +152,9 @@ GatedMlp plan(const Device& device, const GatedMlpProblem& problem, const GatedM
               const GatedMlpOptions& options) {
   validate(problem);
   DualGemm gate_up = ops::of_product(
-      "gate and up", [&] { return plan(device, gate_up_problem(problem), weights.gate, weights.up, options.gate_up); });
+      "gate and up", [&] { return plan(device, ops::gate_up_problem(problem), weights.gate, weights.up, options.gate_up); });
   Gemm down = ops::of_product(
-      "down", [&] { return plan(device, down_problem(problem), GemmWeights{.b = weights.down}, options.down); });
+      "down", [&] { return plan(device, ops::down_problem(problem), GemmWeights{.b = weights.down}, options.down); });
   return GatedMlp(
       std::make_shared<const GatedMlp::Backend>(device, problem, std::move(gate_up), std::move(down), weights));
 }

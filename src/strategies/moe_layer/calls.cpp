@@ -158,6 +158,8 @@ PlannedCall route_call(const MoeProblem& problem, DeviceKind device) {
                                                     problem.experts, most_experts));
   }
   add_launches(problem, call);
+  const auto choices = static_cast<double>(size_product(problem.tokens, problem.top_k));
+  call.work.parts = {MemoryPass{.title = "sorting the choices", .bytes = 3 * choices * word_bytes}};
   return call;
 }
 
@@ -172,6 +174,12 @@ PlannedCall combine_call(const MoeProblem& problem, DeviceKind device, int threa
     return call;
   }
   call.steps.emplace_back(combine_launch(problem));
+  const double row_bytes = static_cast<double>(problem.hidden_size * bits(problem.rows)) / 8;
+  const double out_bytes = static_cast<double>(problem.hidden_size * bits(problem.out)) / 8;
+  const auto tokens = static_cast<double>(problem.tokens);
+  call.work.parts = {MemoryPass{.title = "adding up the rows",
+                                .bytes = tokens * (static_cast<double>(problem.top_k) * row_bytes + out_bytes),
+                                .is_hidden_launch = true}};
   return call;
 }
 

@@ -1,0 +1,170 @@
+#include "ops/layer_calls.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "ops/dual_gemm_choice.hpp"
+#include "ops/forecast.hpp"
+#include "ops/gemm_problem.hpp"
+#include "ops/grouped_choice.hpp"
+#include "ops/layer_parts.hpp"
+#include "strategies/dual_gemm/registry.hpp"
+#include "strategies/grouped_gemm/host/dense.hpp"
+#include "strategies/grouped_gemm/registry.hpp"
+#include "strategies/moe_layer/calls.hpp"
+#include "thresher/error.hpp"
+
+namespace thresher::ops {
+namespace {
+
+using planner::Prediction;
+using strategies::PlannedCall;
+
+constexpr const char* of_gate_up = "gate_up";
+constexpr const char* of_down = "down";
+
+std::string about(const char* product, const std::string& sentence) {
+  return sentence.empty() ? "" : fmt::format("{}: {}", product, sentence);
+}
+
+/// The first that is not empty.
+std::string first_of(std::string one, const auto& other) { return one.empty() ? other() : one; }
+
+/// Where the choice is left to `plan`: why no strategy is made for it.
+template <class Problem>
+std::string format_obstacle(const char* product, strategies::Strategies<Problem> all, const Problem& problem,
+                            const DualGemmOptions& options, const DeviceSpec& device) {
+  if (!options.strategy.empty()) {
+    return about(product, named_strategy(all, options.strategy).not_made_for(problem, device).value_or(""));
+  }
+  const bool is_taken =
+      std::any_of(all.begin(), all.end(), [&](const auto* one) { return !one->not_made_for(problem, device); });
+  return is_taken ? ""
+                  : fmt::format("{}: no strategy is made for {} with {} to {} on {}", product, name(problem.a),
+                                name(problem.b), name(problem.out), device.name);
+}
+
+/// The prediction of a product with the passes over memory that belong to it.
+Prediction of_part(const char* product, const PlannedCall& call, const std::optional<PlannedCall>& beside,
+                   const DeviceSpec& device, const planner::Calibration& calibration) {
+  return of_product(product, [&] {
+    PlannedCall with_passes = call;
+    if (beside && !call.work.parts.empty()) {
+      with_passes.work.parts.insert(with_passes.work.parts.end(), beside->work.parts.begin(), beside->work.parts.end());
+    }
+    return forecast(with_passes, device, calibration);
+  });
+}
+
+planner::TimeParts added(planner::TimeParts one, const planner::TimeParts& other) {
+  one.launch_us += other.launch_us;
+  one.fill_us += other.fill_us;
+  one.main_us += other.main_us;
+  one.exchange_us += other.exchange_us;
+  one.epilogue_us += other.epilogue_us;
+  one.passes_us += other.passes_us;
+  return one;
+}
+
+}  // namespace
+
+DualGemmProblem gate_up_problem(const GatedMlpProblem& problem) noexcept {
+  return {.m = problem.tokens,
+          .n = problem.intermediate_size,
+          .k = problem.hidden_size,
+          .a = problem.x,
+          .b = problem.gate_up,
+          .out = problem.intermediate,
+          .activation = problem.activation};
+}
+
+GemmProblem down_problem(const GatedMlpProblem& problem) noexcept {
+  return {.m = problem.tokens,
+          .n = problem.hidden_size,
+          .k = problem.intermediate_size,
+          .a = problem.intermediate,
+          .b = problem.down,
+          .out = problem.out};
+}
+
+std::vector<const PlannedCall*> LayerCalls::in_order() const {
+  std::vector<const PlannedCall*> all{&gate_up, &down};
+  if (route) {
+    all.insert(all.begin(), &*route);
+  }
+  if (combine) {
+    all.push_back(&*combine);
+  }
+  return all;
+}
+
+LayerCalls layer_calls(const MoeProblem& problem, const MoeOptions& options, const DeviceSpec& device) {
+  return {
+      .route = strategies::moe_layer::route_call(problem, DeviceKind::cuda),
+      .gate_up = of_product(of_gate_up,
+                            [&] { return planned_call(thresher::gate_up_problem(problem), options.gate_up, device); }),
+      .down = of_product(of_down, [&] { return planned_call(thresher::down_problem(problem), options.down, device); }),
+      .combine = strategies::moe_layer::combine_call(problem, DeviceKind::cuda)};
+}
+
+LayerCalls layer_calls(const GatedMlpProblem& problem, const GatedMlpOptions& options, const DeviceSpec& device) {
+  return {.gate_up =
+              of_product(of_gate_up, [&] { return planned_call(gate_up_problem(problem), options.gate_up, device); }),
+          .down = of_product(of_down, [&] {
+            return strategies::grouped_gemm::without_offsets(
+                planned_call(one_expert(down_problem(problem)), options.down, device));
+          })};
+}
+
+Prediction forecast(const LayerCalls& calls, const DeviceSpec& device, const planner::Calibration& calibration) {
+  const Prediction gate_up = of_part(of_gate_up, calls.gate_up, calls.route, device, calibration);
+  const Prediction down = of_part(of_down, calls.down, calls.combine, device, calibration);
+  Prediction out = gate_up.us() > down.us() ? gate_up : down;
+  out.parts = added(gate_up.parts, down.parts);
+  out.calibrated = gate_up.calibrated && down.calibrated;
+  out.interval.reset();
+  if (gate_up.interval && down.interval) {  // both err alike
+    out.interval = {gate_up.interval->low_us + down.interval->low_us,
+                    gate_up.interval->high_us + down.interval->high_us};
+  }
+  out.why = fmt::format("{}: {:.1f} µs, {}; {}: {:.1f} µs, {}", of_gate_up, gate_up.us(), gate_up.why, of_down,
+                        down.us(), down.why);
+  return out;
+}
+
+std::string layer_format_obstacle(DeviceKind kind, const DeviceSpec& device, const MoeProblem& problem,
+                                  const MoeOptions& options) {
+  const auto all = strategies::grouped_gemm::strategies_of(kind);
+  return first_of(format_obstacle(of_gate_up, all, thresher::gate_up_problem(problem), options.gate_up, device),
+                  [&] { return format_obstacle(of_down, all, thresher::down_problem(problem), options.down, device); });
+}
+
+std::string layer_format_obstacle(DeviceKind kind, const DeviceSpec& device, const GatedMlpProblem& problem,
+                                  const GatedMlpOptions& options) {
+  return first_of(format_obstacle(of_gate_up, strategies::dual_gemm::strategies_of(kind), gate_up_problem(problem),
+                                  options.gate_up, device),
+                  [&] {
+                    return format_obstacle(of_down, strategies::grouped_gemm::strategies_of(kind),
+                                           one_expert(down_problem(problem)), options.down, device);
+                  });
+}
+
+std::string layer_obstacle(const Device& device, const MoeProblem& problem, const MoeOptions& options) {
+  try {
+    (void)strategies::moe_layer::route_call(problem, device.kind());
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return first_of(
+      about(of_gate_up, grouped_obstacle(device, thresher::gate_up_problem(problem), options.gate_up)),
+      [&] { return about(of_down, grouped_obstacle(device, thresher::down_problem(problem), options.down)); });
+}
+
+std::string layer_obstacle(const Device& device, const GatedMlpProblem& problem, const GatedMlpOptions& options) {
+  return first_of(about(of_gate_up, dual_gemm_obstacle(device, gate_up_problem(problem), options.gate_up)), [&] {
+    return about(of_down, grouped_obstacle(device, one_expert(down_problem(problem)), options.down));
+  });
+}
+
+}  // namespace thresher::ops
