@@ -8,14 +8,16 @@
 #include "arena/attention/task.hpp"
 #include "arena/dual_gemm/task.hpp"
 #include "arena/grouped_gemm/task.hpp"
+#include "arena/moe_layer/task.hpp"
 #include "thresher/error.hpp"
 
 namespace thresher::arena {
 
 std::span<const Operation* const> operations() {
-  static const std::array<const Operation*, 5> all{&dual_gemm_operation(), &attention_operation(),
+  static const std::array<const Operation*, 7> all{&dual_gemm_operation(),         &attention_operation(),
                                                    &grouped_dual_gemm_operation(), &grouped_gemm_operation(),
-                                                   &gemm_operation()};
+                                                   &gemm_operation(),              &moe_layer_operation(),
+                                                   &gated_mlp_operation()};
   return all;
 }
 

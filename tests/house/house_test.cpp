@@ -59,6 +59,7 @@ const std::vector<std::vector<std::string>> arena_rooms = {
     {"emulation"},               // kernels in the emulator
     {"attention", "dual_gemm"},  // each operation, in its own folder
     {"grouped_gemm"},            // groups of dual GEMMs, or of one product, whose data and judge they share
+    {"moe_layer"},               // layers, whose products those are
     {"operations"},              // the list of them
     {"suites"},                  // problems, read from files
     {"contestants"},             // who competes
@@ -189,11 +190,11 @@ TEST(House, NoBarrierAppearsInAKernelFolder) {
 /// Operations and strategies by name, as their registries have them.
 constexpr const char* names =
     "dual_gemm|attention|packed|interleaved|sequential|pingpong|tcgen05|two_pass|pipelined|split|stream_k|simple|"
-    "rows|rows_shared|rows_coalesced|blockwise|planned|grouped_dual_gemm|grouped_gemm|by_expert";
+    "rows|rows_shared|rows_coalesced|blockwise|planned|grouped_dual_gemm|grouped_gemm|by_expert|moe_layer|gated_mlp";
 
 /// Folders that may know the names of one operation and its strategies: its own.
 bool is_an_operations_own(const std::string& file) {
-  return std::regex_search(file, std::regex("^(strategies|arena)/(dual_gemm|attention|grouped_gemm)/"));
+  return std::regex_search(file, std::regex("^(strategies|arena)/(dual_gemm|attention|grouped_gemm|moe_layer)/"));
 }
 
 // Whoever wants to know something of an operation or a strategy asks the object, and never compares its name.

@@ -139,48 +139,6 @@ HostTensor given_scales(const GroupedTask& task) {
   return tensor;
 }
 
-std::vector<HostTensor> weights_of(const GroupedTask& task, Distribution distribution, std::uint64_t seed) {
-  const GroupedProblem& p = task.problem;
-  const std::uint64_t own = seed_of(task, distribution, seed, "weights");
-  OperandSource source(operands_of(task), task.scale_layout, distribution, own);
-  Random random(derive_seed(own, "scales and biases"));
-  const auto draw = [&](const char* name) {
-    HostTensor stack = stack_of(source, name, p.experts, p.n);
-    spread_global_scales(stack, distribution, random);
-    return stack;
-  };
-  std::vector<HostTensor> weights;
-  weights.push_back(draw("b1"));
-  if (!p.activation) {
-    if (p.bias) {
-      weights.push_back(bias(task, "bias1", true, distribution, random));
-    }
-    return weights;
-  }
-  weights.push_back(draw("b2"));
-  std::vector<HostTensor> biases;
-  if (p.bias) {
-    biases.push_back(bias(task, "bias1", true, distribution, random));
-    biases.push_back(bias(task, "bias2", false, distribution, random));
-  }
-  if (task.order) {
-    const std::vector<float> up_scales = weights[1].global_scales;
-    weights = {fused(weights[0], weights[1], p.n, *task.order)};
-    if (!up_scales.empty()) {
-      weights.push_back(floats("up_global_scales", up_scales));
-      weights.back().is_weight = true;
-    }
-    if (p.bias) {
-      HostTensor both = biases[0];
-      both.shape[1] *= 2;
-      both.values = fused_bytes(biases[0].values, biases[1].values, p.experts, p.n, *task.order);
-      biases = {both};
-    }
-  }
-  std::move(biases.begin(), biases.end(), std::back_inserter(weights));
-  return weights;
-}
-
 /// Rows of C: which expert owns what, from `counts`.
 struct Rows {
   std::vector<std::int32_t> groups;  ///< offsets or counts
@@ -321,11 +279,54 @@ std::vector<HostTensor> grouped_activations(const GroupedTask& task, Distributio
   return grouped_activations(task, counts, distribution, seed);
 }
 
+std::vector<HostTensor> grouped_weight_inputs(const GroupedTask& task, Distribution distribution,
+                                              std::uint64_t seed) {
+  const GroupedProblem& p = task.problem;
+  const std::uint64_t own = seed_of(task, distribution, seed, "weights");
+  OperandSource source(operands_of(task), task.scale_layout, distribution, own);
+  Random random(derive_seed(own, "scales and biases"));
+  const auto draw = [&](const char* name) {
+    HostTensor stack = stack_of(source, name, p.experts, p.n);
+    spread_global_scales(stack, distribution, random);
+    return stack;
+  };
+  std::vector<HostTensor> weights;
+  weights.push_back(draw("b1"));
+  if (!p.activation) {
+    if (p.bias) {
+      weights.push_back(bias(task, "bias1", true, distribution, random));
+    }
+    return weights;
+  }
+  weights.push_back(draw("b2"));
+  std::vector<HostTensor> biases;
+  if (p.bias) {
+    biases.push_back(bias(task, "bias1", true, distribution, random));
+    biases.push_back(bias(task, "bias2", false, distribution, random));
+  }
+  if (task.order) {
+    const std::vector<float> up_scales = weights[1].global_scales;
+    weights = {fused(weights[0], weights[1], p.n, *task.order)};
+    if (!up_scales.empty()) {
+      weights.push_back(floats("up_global_scales", up_scales));
+      weights.back().is_weight = true;
+    }
+    if (p.bias) {
+      HostTensor both = biases[0];
+      both.shape[1] *= 2;
+      both.values = fused_bytes(biases[0].values, biases[1].values, p.experts, p.n, *task.order);
+      biases = {both};
+    }
+  }
+  std::move(biases.begin(), biases.end(), std::back_inserter(weights));
+  return weights;
+}
+
 std::vector<HostTensor> grouped_inputs(const GroupedTask& task, Distribution distribution, std::uint64_t seed) {
   std::vector<HostTensor> rows = grouped_activations(task, distribution, seed);
   std::vector<HostTensor> inputs;
   inputs.push_back(std::move(rows.front()));
-  for (HostTensor& weight : weights_of(task, distribution, seed)) {
+  for (HostTensor& weight : grouped_weight_inputs(task, distribution, seed)) {
     inputs.push_back(std::move(weight));
   }
   std::move(rows.begin() + 1, rows.end(), std::back_inserter(inputs));

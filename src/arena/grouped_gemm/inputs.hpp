@@ -18,7 +18,10 @@ namespace thresher::arena {
 
 [[nodiscard]] std::vector<HostTensor> grouped_inputs(const GroupedTask& task, Distribution distribution,
                                                      std::uint64_t seed);
-/// Those that are no weights.
+/// Those that are weights.
+[[nodiscard]] std::vector<HostTensor> grouped_weight_inputs(const GroupedTask& task, Distribution distribution,
+                                                            std::uint64_t seed);
+/// Those that are not.
 [[nodiscard]] std::vector<HostTensor> grouped_activations(const GroupedTask& task, Distribution distribution,
                                                           std::uint64_t seed);
 /// The same with `counts` in this order.

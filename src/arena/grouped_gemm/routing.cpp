@@ -67,16 +67,25 @@ std::string_view name(Routing routing) noexcept {
   return "unknown";
 }
 
-std::vector<std::int64_t> routed_counts(const RoutedTokens& routed, std::int64_t experts) {
+std::vector<std::int32_t> routed_ids(const RoutedTokens& routed) {
   Random random(derive_seed(0, fmt::format("{} tokens choose {} of {} experts, {}", routed.tokens, routed.top_k,
                                            routed.of_experts, name(routed.routing))));
   Choices choices(routed, random);
-  std::vector<std::int64_t> counts(static_cast<std::size_t>(experts), 0);
+  std::vector<std::int32_t> ids;
+  ids.reserve(static_cast<std::size_t>(routed.tokens * routed.top_k));
   for (std::int64_t token = 0; token < routed.tokens; ++token) {
     for (const std::int64_t expert : choices.next()) {
-      if (expert < experts) {
-        ++counts[static_cast<std::size_t>(expert)];
-      }
+      ids.push_back(static_cast<std::int32_t>(expert));
+    }
+  }
+  return ids;
+}
+
+std::vector<std::int64_t> routed_counts(const RoutedTokens& routed, std::int64_t experts) {
+  std::vector<std::int64_t> counts(static_cast<std::size_t>(experts), 0);
+  for (const std::int32_t expert : routed_ids(routed)) {
+    if (expert < experts) {
+      ++counts[static_cast<std::size_t>(expert)];
     }
   }
   if (std::all_of(counts.begin(), counts.end(), [](std::int64_t count) { return count == 0; })) {

@@ -28,6 +28,9 @@ struct RoutedTokens {
   bool operator==(const RoutedTokens&) const = default;
 };
 
+/// Every token's experts, one token's behind the other's: [tokens · top_k]. The same on every machine.
+[[nodiscard]] std::vector<std::int32_t> routed_ids(const RoutedTokens& routed);
+
 /// Rows of the first `experts` of them; the others are somewhere else. The same on every machine; where chance leaves
 /// none of the rows here, one expert has one.
 [[nodiscard]] std::vector<std::int64_t> routed_counts(const RoutedTokens& routed, std::int64_t experts);

@@ -5,43 +5,11 @@
 #include "arena/dual_gemm/task.hpp"
 #include "arena/grouped_gemm/inputs.hpp"
 #include "arena/grouped_gemm/operation.hpp"
+#include "arena/grouped_gemm/suite_keys.hpp"
 #include "arena/grouped_gemm/task.hpp"
 
 namespace thresher::arena {
 namespace {
-
-/// More would not be a card's; offsets are int32 besides.
-constexpr std::int64_t most_rows = std::int64_t{1} << 24;
-
-using Order = std::optional<GateUpOrder>;
-using BiasFormat = std::optional<Format>;
-
-const std::array<Named<Order>, 4> orders{Named<Order>{"separate", std::nullopt},
-                                         {name(GateUpOrder::gate_first), GateUpOrder::gate_first},
-                                         {name(GateUpOrder::up_first), GateUpOrder::up_first},
-                                         {name(GateUpOrder::interleaved), GateUpOrder::interleaved}};
-const std::array<Named<BiasFormat>, 4> biases{Named<BiasFormat>{"none", std::nullopt},
-                                              {name(Format::fp32), Format::fp32},
-                                              {name(Format::fp16), Format::fp16},
-                                              {name(Format::bf16), Format::bf16}};
-
-/// What a suite may ask to be drawn: a few lines would keep the reader for hours.
-constexpr std::int64_t most_experts = 4096;
-constexpr std::int64_t most_choices = 64;
-constexpr std::int64_t most_drawn_rows = std::int64_t{1} << 20;
-
-std::int64_t integer_or(const ProblemTable& tables, const std::string& key, std::int64_t least, std::int64_t fallback,
-                        std::int64_t most = most_rows) {
-  if (!tables.has(key)) {
-    return fallback;
-  }
-  const ConfigTable& table = tables.holder(key);
-  const std::int64_t value = table.integer(key);
-  if (value < least || value > most) {
-    table.fail(key, fmt::format("is {}, but must lie between {} and {}", value, least, most));
-  }
-  return value;
-}
 
 /// Rows whose experts were drawn for the problems that are there already.
 std::int64_t drawn_rows(const std::vector<Problem>& problems) {
@@ -70,18 +38,13 @@ std::vector<Counts> counts_of(const ProblemTable& tables, const std::vector<Prob
     }
     return {{std::move(counts), std::nullopt}};
   }
-  const std::int64_t experts = integer_or(tables, "experts", 1, 0, most_experts);
+  const auto [experts, of_experts, top_k, routings] = router_of(tables);
   if (experts == 0) {
     tables.problem.fail("experts", "is missing: say counts, or experts with tokens, top_k and routing");
   }
-  const std::int64_t of_experts = integer_or(tables, "of_experts", experts, experts, most_experts);
-  const std::int64_t top_k = integer_or(tables, "top_k", 1, 1, most_choices);
-  if (top_k > of_experts) {
-    tables.holder("top_k").fail("top_k", fmt::format("is {}, but there are {} experts", top_k, of_experts));
-  }
   std::int64_t drawn = drawn_rows(problems);
   std::vector<Counts> all;
-  for (const Routing routing : choices<Routing>(tables, "routing", named(all_routings), Routing::uniform)) {
+  for (const Routing routing : routings) {
     for (const std::int64_t tokens : tables.extents("tokens", 1)) {
       drawn += tokens * top_k;
       if (drawn > most_drawn_rows) {
@@ -134,14 +97,7 @@ void check_task(const ProblemTable& tables, const GroupedTask& task, std::int64_
         .fail("scale_layout", fmt::format("is \"{}\", which scales of {} with {} cannot be", name(task.scale_layout),
                                           name(p.a), name(p.b)));
   }
-  if (task.order && p.b == Format::nvfp4 && task.scale_layout == ScaleLayout::blocked) {
-    tables.holder("order").fail("order", "must be \"separate\" where NVFP4 scales are blocked");
-  }
-  if (const int shared = format_traits(p.b).weight_rows_per_scale;
-      task.order && shared > 1 && (*task.order == GateUpOrder::interleaved || p.n % shared != 0)) {
-    tables.holder("order").fail("order",
-                                fmt::format("must be \"separate\" where {} rows of weights share a scale", shared));
-  }
+  check_order(tables, task.order, p.b, p.n, task.scale_layout);
 }
 
 }  // namespace

@@ -77,7 +77,7 @@ TEST(Suite, ErrorsNameFileLineAndKey) {
       "mine.toml:3: `distributions` has \"cotnest\", but must be of contest, full_range, normal, integers, specials");
   EXPECT_EQ(error_in(suite_with(good_suite, "dual_gemm", "conv")),
             "mine.toml:2: `operation` is \"conv\", but must be one of dual_gemm, attention, "
-            "grouped_dual_gemm, grouped_gemm, gemm");
+            "grouped_dual_gemm, grouped_gemm, gemm, moe_layer, gated_mlp");
   EXPECT_EQ(error_in(suite_with(good_suite, "[1, 2]", "[2, 2]")),
             "mine.toml:9: `m` in [problem] makes the problem 2x8x16 nvfp4*nvfp4->fp16 a second time");
   EXPECT_NE(error_in(suite_with(good_suite, "m = [1, 2]", "m = [1, 2")).find("mine.toml:10: this is not TOML"),
@@ -209,9 +209,10 @@ TEST(Suite, UnknownSuitesNameTheOnesThereAre) {
   EXPECT_EQ(error_of([] { (void)load_suite("orgin"); }),
             "suite orgin: it is none of the built-in suites attention, attention_decode, attention_edges, "
             "attention_mixed, attention_origin, attention_paged, decode, edges, "
-            "fp8_edges, fp8_origin, gemm_edges, grouped_edges, grouped_fp8_edges, grouped_gemm_edges, grouped_origin, "
-            "grouped_origin_bf16, grouped_origin_fp8, grouped_requantised, moe_decode, moe_decode_bf16, moe_prefill, "
-            "moe_prefill_bf16, origin, origin_bf16, prefill, and the file "
+            "fp8_edges, fp8_origin, gated_mlp, gated_mlp_bf16, gated_mlp_edges, gated_mlp_fp8, gemm_edges, grouped_edges, "
+            "grouped_fp8_edges, grouped_gemm_edges, grouped_origin, grouped_origin_bf16, grouped_origin_fp8, "
+            "grouped_requantised, layer_edges, moe_decode, moe_decode_bf16, moe_layer, moe_layer_bf16, moe_layer_fp8, "
+            "moe_prefill, moe_prefill_bf16, origin, origin_bf16, prefill, and the file "
             "cannot be read: No such file or directory");
   EXPECT_NE(error_of([] { (void)load_suite("/"); }).find("not a regular file"), std::string::npos);
 }

@@ -101,7 +101,6 @@ inline constexpr std::array small_config_list{
     Config{.operand = Number::fp16,
            .output = Number::bf16,
            .activation = ActivationCode::gelu_tanh,
-           .row_weights = true,
            .gathered = true,
            .math_warpgroups = 1,
            .block_tokens = 64,

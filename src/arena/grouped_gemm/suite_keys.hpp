@@ -1,0 +1,80 @@
+#pragma once
+/// Keys that suites about the grouped products and about layers share.
+#include <fmt/format.h>
+
+#include <array>
+#include <optional>
+#include <string>
+
+#include "arena/grouped_gemm/routing.hpp"
+#include "arena/operation/problem_table.hpp"
+#include "thresher/grouped_gemm.hpp"
+
+namespace thresher::arena {
+
+using Order = std::optional<GateUpOrder>;
+using BiasFormat = std::optional<Format>;
+
+inline const std::array<Named<Order>, 4> orders{Named<Order>{"separate", std::nullopt},
+                                                {name(GateUpOrder::gate_first), GateUpOrder::gate_first},
+                                                {name(GateUpOrder::up_first), GateUpOrder::up_first},
+                                                {name(GateUpOrder::interleaved), GateUpOrder::interleaved}};
+inline const std::array<Named<BiasFormat>, 4> biases{Named<BiasFormat>{"none", std::nullopt},
+                                                     {name(Format::fp32), Format::fp32},
+                                                     {name(Format::fp16), Format::fp16},
+                                                     {name(Format::bf16), Format::bf16}};
+
+/// More would not be a card's; offsets are int32 besides.
+inline constexpr std::int64_t most_rows = std::int64_t{1} << 24;
+/// What a suite may ask to be drawn: a few lines would keep the reader for hours.
+inline constexpr std::int64_t most_experts = 4096;
+inline constexpr std::int64_t most_choices = 64;
+inline constexpr std::int64_t most_drawn_rows = std::int64_t{1} << 20;
+
+inline std::int64_t integer_or(const ProblemTable& tables, const std::string& key, std::int64_t least,
+                               std::int64_t fallback, std::int64_t most = most_rows) {
+  if (!tables.has(key)) {
+    return fallback;
+  }
+  const ConfigTable& table = tables.holder(key);
+  const std::int64_t value = table.integer(key);
+  if (value < least || value > most) {
+    table.fail(key, fmt::format("is {}, but must lie between {} and {}", value, least, most));
+  }
+  return value;
+}
+
+/// `experts`, `of_experts`, `top_k` and `routing`, without tokens.
+struct Router {
+  std::int64_t experts = 0;  ///< 0: the key is missing
+  std::int64_t of_experts = 0;
+  std::int64_t top_k = 1;
+  std::vector<Routing> routings{};
+};
+inline Router router_of(const ProblemTable& tables) {
+  Router router;
+  router.experts = integer_or(tables, "experts", 1, 0, most_experts);
+  router.of_experts = integer_or(tables, "of_experts", router.experts, router.experts, most_experts);
+  router.top_k = integer_or(tables, "top_k", 1, 1, most_choices);
+  if (router.experts > 0 && router.top_k > router.of_experts) {
+    tables.holder("top_k").fail("top_k",
+                                fmt::format("is {}, but there are {} experts", router.top_k, router.of_experts));
+  }
+  router.routings = choices<Routing>(tables, "routing", named(all_routings), Routing::uniform);
+  return router;
+}
+
+/// Whether gate and up, of so many outputs, can lie in one tensor.
+inline void check_order(const ProblemTable& tables, const Order& order, Format weights, std::int64_t outputs,
+                        ScaleLayout layout) {
+  if (order && weights == Format::nvfp4 && layout == ScaleLayout::blocked) {
+    tables.holder("order").fail("order", "must be \"separate\" where NVFP4 scales are blocked");
+  }
+  if (const int shared = format_traits(weights).weight_rows_per_scale;
+      order && shared > 1 && (*order == GateUpOrder::interleaved || outputs % shared != 0)) {
+    tables.holder("order").fail("order",
+                                fmt::format("must be \"separate\" where {} rows of weights share a scale", shared));
+  }
+}
+
+}  // namespace thresher::arena

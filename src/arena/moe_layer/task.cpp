@@ -1,0 +1,103 @@
+#include "arena/moe_layer/task.hpp"
+
+#include <fmt/format.h>
+
+namespace thresher::arena {
+namespace {
+
+std::string activation_text(const Activation& activation) {
+  if (activation.kind == ActivationKind::silu) {
+    return "";
+  }
+  return activation.kind == ActivationKind::swiglu_clamped
+             ? fmt::format(" {}({},{},{})", name(activation.kind), activation.alpha, activation.limit,
+                           activation.up_offset)
+             : fmt::format(" {}", name(activation.kind));
+}
+
+std::string bias_text(const LayerTask& task) {
+  const MoeProblem& p = task.problem;
+  if (!p.gate_up_bias && !p.down_bias) {
+    return "";
+  }
+  return fmt::format(" {}bias({})", !p.down_bias ? "gate-up-" : !p.gate_up_bias ? "down-" : "", name(task.bias_format));
+}
+
+GroupedTask product_of(const LayerTask& task, const GroupedProblem& problem) {
+  GroupedTask product;
+  product.problem = problem;
+  product.counts.assign(static_cast<std::size_t>(problem.experts), 0);
+  product.bias_format = task.bias_format;
+  product.scale_layout = task.scale_layout;
+  return product;
+}
+
+}  // namespace
+
+LayerTask gated_mlp_task(const GatedMlpProblem& problem, ScaleLayout scale_layout) {
+  LayerTask task;
+  task.problem = {.experts = 1,
+                  .tokens = problem.tokens,
+                  .top_k = 1,
+                  .hidden_size = problem.hidden_size,
+                  .intermediate_size = problem.intermediate_size,
+                  .x = problem.x,
+                  .gate_up = problem.gate_up,
+                  .intermediate = problem.intermediate,
+                  .intermediate_scale = problem.intermediate_scale,
+                  .down = problem.down,
+                  .rows = Format::fp32,  // what is added up is the sum itself
+                  .out = problem.out,
+                  .activation = problem.activation};
+  task.of_experts = 1;
+  task.scale_layout = scale_layout;
+  task.is_dense = true;
+  return task;
+}
+
+GatedMlpProblem gated_mlp_of(const LayerTask& task) {
+  const MoeProblem& p = task.problem;
+  return {.tokens = p.tokens,
+          .hidden_size = p.hidden_size,
+          .intermediate_size = p.intermediate_size,
+          .x = p.x,
+          .gate_up = p.gate_up,
+          .intermediate = p.intermediate,
+          .intermediate_scale = p.intermediate_scale,
+          .down = p.down,
+          .out = p.out,
+          .activation = p.activation};
+}
+
+GroupedTask gate_up_of(const LayerTask& task) {
+  GroupedTask product = product_of(task, gate_up_problem(task.problem));
+  product.order = task.order;
+  return product;
+}
+
+GroupedTask down_of(const LayerTask& task) { return product_of(task, down_problem(task.problem)); }
+
+Problem problem_of(LayerTask task) {
+  const Operation& operation = task.is_dense ? gated_mlp_operation() : moe_layer_operation();
+  return {operation, std::move(task)};
+}
+
+std::string label_of(const LayerTask& task) {
+  const MoeProblem& p = task.problem;
+  std::string text =
+      fmt::format("{}x{}x{} {}*{}->{}*{}->{}", task.is_dense ? p.tokens : p.experts, p.intermediate_size, p.hidden_size,
+                  name(p.x), name(p.gate_up), name(p.intermediate), name(p.down), name(p.out));
+  if (!task.is_dense) {
+    text += fmt::format(" {} tokens ({} of {} {})", p.tokens, p.top_k, task.of_experts, name(task.routing));
+    text += p.rows != p.out ? fmt::format(" rows({})", name(p.rows)) : "";
+  }
+  text += p.intermediate_scale != 1.0F ? fmt::format(" scale({})", p.intermediate_scale) : "";
+  text += activation_text(p.activation) + bias_text(task);
+  text += task.order ? fmt::format(" {}", name(*task.order)) : "";
+  text += task.skipped > 0 ? fmt::format(" skipped({})", task.skipped) : "";
+  text += task.repeated > 0 ? fmt::format(" repeated({})", task.repeated) : "";
+  text += task.scale_layout != ScaleLayout::row_major ? fmt::format(" {}", name(task.scale_layout)) : "";
+  return text;
+}
+
+}  // namespace thresher::arena

@@ -1,0 +1,58 @@
+#pragma once
+/// What a problem of the layer of experts and of the gated MLP is in the arena.
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "arena/grouped_gemm/routing.hpp"
+#include "arena/grouped_gemm/task.hpp"
+#include "arena/operation/problem.hpp"
+#include "thresher/gated_mlp.hpp"
+#include "thresher/moe_layer.hpp"
+
+namespace thresher::arena {
+
+/// A layer of a suite: what is computed, how the router chooses, and how the weights are given. A gated MLP is a layer
+/// of one expert that every token chooses, whose rows are not rounded; it has neither choices nor biases.
+struct LayerTask {
+  MoeProblem problem;
+  Routing routing = Routing::uniform;
+  std::int64_t of_experts = 0;         ///< there are; those beyond the layer's are somewhere else
+  std::int64_t skipped = 0;            ///< of so many choices one is of no expert at all; 0: none is
+  std::int64_t repeated = 0;           ///< of so many tokens one has an expert twice; 0: none has
+  std::optional<GateUpOrder> order{};  ///< gate and up in one tensor
+  Format bias_format = Format::bf16;   ///< where there are biases
+  ScaleLayout scale_layout = ScaleLayout::row_major;
+  bool is_dense = false;  ///< a gated MLP
+  bool operator==(const LayerTask&) const = default;
+
+  [[nodiscard]] std::int64_t choices() const noexcept { return problem.tokens * problem.top_k; }
+};
+
+/// What may lie between the products.
+inline constexpr std::array intermediate_formats{Format::fp16,    Format::bf16,      Format::fp8_tensor,
+                                                 Format::fp8_row, Format::fp8_block, Format::nvfp4};
+
+[[nodiscard]] const Operation& moe_layer_operation();
+[[nodiscard]] const Operation& gated_mlp_operation();
+
+/// A gated MLP, and what it is.
+[[nodiscard]] LayerTask gated_mlp_task(const GatedMlpProblem& problem,
+                                       ScaleLayout scale_layout = ScaleLayout::row_major);
+[[nodiscard]] GatedMlpProblem gated_mlp_of(const LayerTask& task);
+
+/// The products, without rows of their own: how their weights are given and drawn.
+[[nodiscard]] GroupedTask gate_up_of(const LayerTask& task);
+[[nodiscard]] GroupedTask down_of(const LayerTask& task);
+
+/// Of the operation that it is of.
+[[nodiscard]] Problem problem_of(LayerTask task);
+
+/// "128x768x2048 bf16*bf16->bf16*bf16->bf16 16 tokens (8 of 128 uniform)": experts, intermediate size and hidden size;
+/// formats of x, of gate and up, of the intermediate, of down and of out; followed by what is not the default. Of a
+/// gated MLP "16x768x2048 …": tokens in place of experts.
+[[nodiscard]] std::string label_of(const LayerTask& task);
+
+}  // namespace thresher::arena
