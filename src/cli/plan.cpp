@@ -187,18 +187,6 @@ void print_knobs(strategies::Strategies<Problem> all) {
   }
 }
 
-/// What stands before the name of a subcommand is of the dual GEMM, and would be passed over in silence.
-void refuse_words_before(const CLI::App& command) {
-  for (const CLI::Option* option : command.get_parent()->get_options()) {
-    if (option->count() > 0) {
-      throw Error(
-          ErrorCode::invalid_argument,
-          fmt::format("plan {}: {} stands before {}, where it is of the dual GEMM: put it behind, or leave it out",
-                      command.get_name(), option->get_name(), command.get_name()));
-    }
-  }
-}
-
 void add_attention(CLI::App& plan_command, Context& context) {
   const auto arguments = std::make_shared<PlanArguments>();
   const auto asked = std::make_shared<AttentionArguments>();
@@ -340,6 +328,17 @@ void add_grouped(CLI::App& plan_command, const char* name, const char* descripti
 
 }  // namespace
 
+void refuse_words_before(const CLI::App& command) {
+  for (const CLI::Option* option : command.get_parent()->get_options()) {
+    if (option->count() > 0) {
+      throw Error(
+          ErrorCode::invalid_argument,
+          fmt::format("plan {}: {} stands before {}, where it is of the dual GEMM: put it behind, or leave it out",
+                      command.get_name(), option->get_name(), command.get_name()));
+    }
+  }
+}
+
 void add_plan(CLI::App& app, Context& context) {
   const auto arguments = std::make_shared<PlanArguments>();
   const auto problem = std::make_shared<ProblemOption>();
@@ -352,6 +351,7 @@ void add_plan(CLI::App& app, Context& context) {
   add_gemm(*command, context);
   add_grouped(*command, "grouped-dual-gemm", "The same of gate and up of all experts", true, context);
   add_grouped(*command, "grouped-gemm", "The same of one matrix of each expert", false, context);
+  add_plan_layers(*command);
   command->callback([arguments, problem, command, &context] {
     if (!command->get_subcommands().empty()) {
       return;
