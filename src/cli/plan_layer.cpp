@@ -14,6 +14,7 @@
 #include "arena/predictions/calibration_file.hpp"
 #include "cli/options.hpp"
 #include "cli/planner_commands.hpp"
+#include "ops/layer_parts.hpp"
 #include "ops/validate_grouped.hpp"
 
 namespace thresher::cli {
@@ -38,8 +39,8 @@ void print_product(const char* product, const strategies::PlannedCall& call) {
 
 void plan_layer(const LayerArguments& arguments) {
   const auto& task = arguments.problem.as<arena::LayerTask>();
-  ops::validate(gate_up_problem(task.problem));
-  ops::validate(down_problem(task.problem));
+  ops::of_product("gate_up", [&] { ops::validate(gate_up_problem(task.problem)); });
+  ops::of_product("down", [&] { ops::validate(down_problem(task.problem)); });
   const DeviceSpec& device = device_spec(arguments.device);
   const ops::LayerCalls calls =
       arena::calls_of(task, arena::layer_options(arena::PlanRequest{arguments.strategy, arguments.knobs}), device);

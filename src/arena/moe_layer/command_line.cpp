@@ -9,15 +9,17 @@ namespace {
 template <class Set>
 ProblemOption extent(const char* name, const char* help, const Set& set) {
   return {.name = name, .help = help, .is_extent = true, .set = [set](Problem& problem, const std::string& text) {
-            set(problem.as<LayerTask>(), std::stoll(text));
+            auto& task = problem.as<LayerTask>();
+            set(task, std::stoll(text));
+            task = completed(std::move(task));
           }};
 }
-ProblemOption extent(const char* name, const char* help, std::int64_t MoeProblem::*place) {
+ProblemOption extent(const char* name, const char* help, std::int64_t MoeProblem::* place) {
   return extent(name, help, [place](LayerTask& task, std::int64_t value) { task.problem.*place = value; });
 }
 
 template <class Formats>
-ProblemOption format(const char* name, const char* help, const Formats& formats, Format MoeProblem::*place) {
+ProblemOption format(const char* name, const char* help, const Formats& formats, Format MoeProblem::* place) {
   return {.name = name,
           .help = help,
           .allowed = names_of(formats),

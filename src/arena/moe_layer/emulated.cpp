@@ -52,12 +52,11 @@ LayerTask shaped(const LayerTask& of, const LayerTask& shape) {
   p.top_k = shape.problem.top_k;
   p.hidden_size = shape.problem.hidden_size;
   p.intermediate_size = shape.problem.intermediate_size;
-  p.expected_rows = task.choices();
   task.routing = shape.routing;
   task.of_experts = shape.of_experts;
   task.skipped = shape.skipped;
   task.repeated = shape.repeated;
-  return task;
+  return completed(std::move(task));
 }
 
 /// Of a small problem around a strategy's tile.

@@ -137,7 +137,6 @@ void add_layers_of_experts(const ProblemTable& tables, std::vector<Problem>& pro
   task.repeated = integer_or(tables, "repeated", 1, 0);
   BiasFormat bias;
   const auto add = [&] {
-    p.expected_rows = task.choices();
     p.gate_up_bias = p.down_bias = bias.has_value();
     task.bias_format = bias.value_or(Format::bf16);
     check_task(tables, task);

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 namespace thresher::arena {
 namespace {
 
@@ -77,9 +79,15 @@ GroupedTask gate_up_of(const LayerTask& task) {
 
 GroupedTask down_of(const LayerTask& task) { return product_of(task, down_problem(task.problem)); }
 
+LayerTask completed(LayerTask task) {
+  MoeProblem& p = task.problem;
+  p.expected_rows = std::max<std::int64_t>(task.choices() * p.experts / std::max(task.of_experts, p.experts), 1);
+  return task;
+}
+
 Problem problem_of(LayerTask task) {
   const Operation& operation = task.is_dense ? gated_mlp_operation() : moe_layer_operation();
-  return {operation, std::move(task)};
+  return {operation, completed(std::move(task))};
 }
 
 std::string label_of(const LayerTask& task) {

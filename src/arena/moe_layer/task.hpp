@@ -38,6 +38,9 @@ inline constexpr std::array intermediate_formats{Format::fp16,    Format::bf16, 
 [[nodiscard]] const Operation& moe_layer_operation();
 [[nodiscard]] const Operation& gated_mlp_operation();
 
+/// The task with as many expected rows as its tokens bring where the router has no favourites.
+[[nodiscard]] LayerTask completed(LayerTask task);
+
 /// A gated MLP, and what it is.
 [[nodiscard]] LayerTask gated_mlp_task(const GatedMlpProblem& problem,
                                        ScaleLayout scale_layout = ScaleLayout::row_major);
