@@ -164,7 +164,11 @@ MachineCode LayerOperation::machine_code(const Problem& problem, const Contestan
                                          const DeviceSpec& device) const {
   const ops::LayerCalls calls = calls_of(problem.as<LayerTask>(), layer_options(spec), device);
   MachineCode code;
-  for (const strategies::PlannedCall* const call : calls.in_order()) {
+  // The products first, which people look for.
+  std::vector<const strategies::PlannedCall*> all = calls.in_order();
+  std::stable_partition(all.begin(), all.end(),
+                        [&](const auto* call) { return call == &calls.gate_up || call == &calls.down; });
+  for (const strategies::PlannedCall* const call : all) {
     MachineCode of_call = machine_code_of(*call, std::string(thresher::name(device.arch)));
     std::move(of_call.kernels.begin(), of_call.kernels.end(), std::back_inserter(code.kernels));
     code.not_judged = code.not_judged.empty() ? of_call.not_judged : code.not_judged;

@@ -10,10 +10,12 @@
 #include "arena/expect_error.hpp"
 #include "arena/gates/correctness.hpp"
 #include "arena/honesty/honesty.hpp"
+#include "arena/moe_layer/calls.hpp"
 #include "arena/moe_layer/judge.hpp"
 #include "arena/moe_layer/options.hpp"
 #include "arena/moe_layer/planted_layer.hpp"
 #include "arena/suites/suite.hpp"
+#include "ops/forecast.hpp"
 #include "reference/moe_layer.hpp"
 
 namespace thresher::arena {
@@ -315,6 +317,12 @@ TEST(LayerArena, TheOutlookIsOfBothProducts) {
   const Outlook outlook = operation.outlook(problem_of(task), {"moe_layer", "planned"}, card, {});
   ASSERT_TRUE(outlook.obstacles.empty()) << outlook.obstacles.front();
   EXPECT_GT(outlook.prediction.us(), 0);
+  LayerTask large = task;
+  large.problem.tokens = 2000;
+  large.problem.hidden_size = large.problem.intermediate_size = 2048;
+  const ops::LayerCalls calls = calls_of(large, {}, card);
+  EXPECT_GT(operation.outlook(problem_of(large), {"moe_layer", "planned"}, card, {}).prediction.us(),
+            ops::forecast(calls.gate_up, card).us() + ops::forecast(calls.down, card).us());
   EXPECT_NE(outlook.prediction.why.find("gate_up: "), std::string::npos);
   EXPECT_NE(outlook.prediction.why.find("down: "), std::string::npos);
   EXPECT_NE(outlook.prediction.why.find("sorting the choices"), std::string::npos);
@@ -324,8 +332,9 @@ TEST(LayerArena, TheOutlookIsOfBothProducts) {
   EXPECT_EQ(of_others.obstacles.front().substr(0, 9), "gate_up: ");
   task.problem.down = Format::fp8_block;
   const Outlook none = operation.outlook(problem_of(task), {"moe_layer", "planned"}, card, {});
-  ASSERT_FALSE(none.obstacles.empty());
-  EXPECT_EQ(none.obstacles.front().substr(0, 6), "down: ");
+  EXPECT_TRUE(none.is_for_other_formats);
+  EXPECT_EQ(none.obstacles,
+            std::vector<std::string>{"down: no strategy is made for bf16 with fp8_block to bf16 on H200"});
 }
 
 /// The chain of launches as a GPU would get them.
