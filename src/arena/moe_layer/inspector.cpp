@@ -21,6 +21,8 @@ constexpr std::int64_t gauged_tokens = 8;
 constexpr std::int64_t columns_of_a_look = 64;
 /// Of a few elements the largest error is less than of all.
 constexpr double beyond_the_gauge = 2.5;
+/// Of a look: threads are worth starting for more multiplications than this, whoever else looks.
+constexpr double products_of_one_thread = 2e7;
 
 class LayerInspector final : public Inspector {
  public:
@@ -53,7 +55,7 @@ class LayerInspector final : public Inspector {
     std::vector<std::uint8_t> bytes = part.bytes;
     const Tensor there = Tensor::contiguous(bytes.data(), comparison_.out, {1, part.columns});
     const std::size_t element_bytes = bytes.size() / static_cast<std::size_t>(part.columns);
-    const MoeOutputs wanted = outputs_at(inputs, part.row, part.first_column, 1);
+    const MoeOutputs wanted = outputs_at(inputs, part.row, part.first_column);
     for (std::int64_t column = 0; column < part.columns; ++column) {
       const auto at = static_cast<std::size_t>(column);
       const double value = formats::element(there, 0, column);
@@ -80,14 +82,16 @@ class LayerInspector final : public Inspector {
   [[nodiscard]] std::int64_t columns_seen() const { return std::min(columns_of_a_look, task_.problem.hidden_size); }
 
   /// The definition of neighbouring elements of one token.
-  [[nodiscard]] MoeOutputs outputs_at(const InputsOfCall& inputs, std::int64_t token, std::int64_t first_column,
-                                      int threads) const {
+  [[nodiscard]] MoeOutputs outputs_at(const InputsOfCall& inputs, std::int64_t token, std::int64_t first_column) const {
+    const MoeProblem& p = task_.problem;
+    const double products = 2.0 * static_cast<double>(p.top_k) * static_cast<double>(p.intermediate_size) *
+                            static_cast<double>(p.hidden_size);
     Region region{{token}, {}};
     for (std::int64_t column = 0; column < columns_seen(); ++column) {
       region.columns.push_back(first_column + column);
     }
     const JudgedLayer layer(task_, inputs);
-    return reference::moe_layer(layer.call(), region, device_, threads);
+    return reference::moe_layer(layer.call(), region, device_, products > products_of_one_thread ? 0 : 1);
   }
 
   /// The widest bound of some tokens.
@@ -95,7 +99,7 @@ class LayerInspector final : public Inspector {
     const MoeProblem& p = task_.problem;
     for (std::int64_t i = 0; i < std::min(gauged_tokens, p.tokens); ++i) {
       const MoeOutputs found =
-          outputs_at(inputs, below(random, p.tokens), below(random, p.hidden_size - columns_seen() + 1), 0);
+          outputs_at(inputs, below(random, p.tokens), below(random, p.hidden_size - columns_seen() + 1));
       for (std::size_t at = 0; at < found.value.size(); ++at) {
         const double bound = beyond_the_gauge * (found.bound[at] - reference::ulp(p.out, found.value[at]));
         comparison_.widest = std::isfinite(bound) ? std::max(comparison_.widest, bound) : comparison_.widest;
