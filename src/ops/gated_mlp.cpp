@@ -137,7 +137,8 @@ GatedMlp plan(const Device& device, const GatedMlpProblem& problem, const Packed
   const PackedGatedMlpWeights::Storage& packed = weights.storage();
   DualGemm gate_up = ops::of_product(
       "gate and up", [&] { return plan(device, ops::gate_up_problem(problem), packed.gate_up(), options.gate_up); });
-  Gemm down = ops::of_product("down", [&] { return plan(device, ops::down_problem(problem), packed.down(), options.down); });
+  Gemm down =
+      ops::of_product("down", [&] { return plan(device, ops::down_problem(problem), packed.down(), options.down); });
   GatedMlpWeights where_they_lie;
   if (device.kind() == DeviceKind::cpu) {  // packing copies on a GPU
     where_they_lie = {.gate = packed.gate_up().storage().b1_gate(),
@@ -151,8 +152,9 @@ GatedMlp plan(const Device& device, const GatedMlpProblem& problem, const Packed
 GatedMlp plan(const Device& device, const GatedMlpProblem& problem, const GatedMlpWeights& weights,
               const GatedMlpOptions& options) {
   validate(problem);
-  DualGemm gate_up = ops::of_product(
-      "gate and up", [&] { return plan(device, ops::gate_up_problem(problem), weights.gate, weights.up, options.gate_up); });
+  DualGemm gate_up = ops::of_product("gate and up", [&] {
+    return plan(device, ops::gate_up_problem(problem), weights.gate, weights.up, options.gate_up);
+  });
   Gemm down = ops::of_product(
       "down", [&] { return plan(device, ops::down_problem(problem), GemmWeights{.b = weights.down}, options.down); });
   return GatedMlp(

@@ -96,8 +96,8 @@ TEST(MoeDefinition, IsWhatTheHeaderSaysTokenByToken) {
   }
 }
 
-/// Some tokens and columns are those of the whole, within a bound that is gauged on them alone; without weights they are
-/// sums of rows.
+/// Some tokens and columns are those of the whole, within a bound that is gauged on them alone; without weights they
+/// are sums of rows.
 TEST(MoeDefinition, OfSomeOutputsIsTheSameAsOfAll) {
   for (const Format intermediate : {Format::bf16, Format::fp8_row}) {
     MoeProblem problem = with_biases();

@@ -279,8 +279,7 @@ std::vector<HostTensor> grouped_activations(const GroupedTask& task, Distributio
   return grouped_activations(task, counts, distribution, seed);
 }
 
-std::vector<HostTensor> grouped_weight_inputs(const GroupedTask& task, Distribution distribution,
-                                              std::uint64_t seed) {
+std::vector<HostTensor> grouped_weight_inputs(const GroupedTask& task, Distribution distribution, std::uint64_t seed) {
   const GroupedProblem& p = task.problem;
   const std::uint64_t own = seed_of(task, distribution, seed, "weights");
   OperandSource source(operands_of(task), task.scale_layout, distribution, own);

@@ -206,14 +206,15 @@ TEST(Suite, LongNamesAreCutInSentences) {
 }
 
 TEST(Suite, UnknownSuitesNameTheOnesThereAre) {
-  EXPECT_EQ(error_of([] { (void)load_suite("orgin"); }),
-            "suite orgin: it is none of the built-in suites attention, attention_decode, attention_edges, "
-            "attention_mixed, attention_origin, attention_paged, decode, edges, "
-            "fp8_edges, fp8_origin, gated_mlp, gated_mlp_bf16, gated_mlp_edges, gated_mlp_fp8, gemm_edges, grouped_edges, "
-            "grouped_fp8_edges, grouped_gemm_edges, grouped_origin, grouped_origin_bf16, grouped_origin_fp8, "
-            "grouped_requantised, layer_edges, moe_decode, moe_decode_bf16, moe_layer, moe_layer_bf16, moe_layer_fp8, "
-            "moe_prefill, moe_prefill_bf16, origin, origin_bf16, prefill, and the file "
-            "cannot be read: No such file or directory");
+  EXPECT_EQ(
+      error_of([] { (void)load_suite("orgin"); }),
+      "suite orgin: it is none of the built-in suites attention, attention_decode, attention_edges, "
+      "attention_mixed, attention_origin, attention_paged, decode, edges, "
+      "fp8_edges, fp8_origin, gated_mlp, gated_mlp_bf16, gated_mlp_edges, gated_mlp_fp8, gemm_edges, grouped_edges, "
+      "grouped_fp8_edges, grouped_gemm_edges, grouped_origin, grouped_origin_bf16, grouped_origin_fp8, "
+      "grouped_requantised, layer_edges, moe_decode, moe_decode_bf16, moe_layer, moe_layer_bf16, moe_layer_fp8, "
+      "moe_prefill, moe_prefill_bf16, origin, origin_bf16, prefill, and the file "
+      "cannot be read: No such file or directory");
   EXPECT_NE(error_of([] { (void)load_suite("/"); }).find("not a regular file"), std::string::npos);
 }
 
