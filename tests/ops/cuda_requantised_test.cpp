@@ -183,14 +183,18 @@ TEST_P(CudaRequantisedDense, EveryFormatAndLayout) {
   }
 }
 
-/// `columns` and `rows` each by itself.
-TEST_P(CudaRequantisedDense, BothStrategiesOfPlainOperands) {
+/// Each by itself.
+TEST_P(CudaRequantisedDense, EveryStrategyOfPlainOperands) {
   SKIP_WITHOUT_HOPPER();
   if (GetParam().b == Format::nvfp4) {
     return;
   }
+  std::vector<const char*> strategies{"columns", "rows"};
+  if (bits(GetParam().a) == 16) {
+    strategies.insert(strategies.end(), {"interleaved", "sequential", "pingpong"});
+  }
   for (const Format out : requantised_outs) {
-    for (const char* const strategy : {"columns", "rows"}) {
+    for (const char* const strategy : strategies) {
       const DualGemmOptions options{.strategy = strategy,
                                     .knobs = {{"numerics", std::string(name(GetParam().numerics))}}};
       EXPECT_EQ(test::GpuDualGemmCase(test::DualGemmCase::random(dense_problem(GetParam(), out, 130)), options)

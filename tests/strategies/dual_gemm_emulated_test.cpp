@@ -1,6 +1,8 @@
-// The dual GEMM of 16 bits and of FP8 run by the emulator: every strategy and knob, ragged edges, many schedules. Right and clean.
+// The dual GEMM of 16 bits and of FP8 run by the emulator: every strategy and knob, ragged edges, many schedules. Right
+// and clean.
 #include <gtest/gtest.h>
 
+#include "core/integers.hpp"
 #include "emulated_case.hpp"
 #include "reference/dual_gemm.hpp"
 #include "reference/plain_sums.hpp"
@@ -10,6 +12,7 @@
 #include "strategies/dual_gemm/fused/launch.hpp"
 #include "strategies/dual_gemm/fused/obstacles.hpp"
 #include "strategies/dual_gemm/fused/program.hpp"
+#include "strategies/dual_gemm/interleaved/strategy.hpp"
 #include "strategies/dual_gemm/one_group/strategy.hpp"
 
 namespace thresher::strategies::dual_gemm::fused {
@@ -112,6 +115,34 @@ TEST(EmulatedAlternative, StoresWhatTheCopyEngineCannot) {
       reference::whole(problem), reference::Accumulation::float32_truncated);
   EXPECT_TRUE(verdict.passed) << verdict.explain();
   EXPECT_TRUE(host.c.gaps_intact());
+}
+
+/// A sample whose outputs are float32, which a launch behind the product requantises, in every format.
+TEST(EmulatedRequantised, OutputsInEveryFormat) {
+  int checked = 0;
+  for (const Sample<DualGemmProblem>& sample : interleaved_strategy().samples()) {
+    for (const Format out : {Format::fp8_tensor, Format::fp8_row, Format::fp8_block, Format::nvfp4}) {
+      if (sample.problem.out != Format::fp32) {
+        continue;
+      }
+      DualGemmProblem problem = sample.problem;
+      problem.out = out;
+      problem.n = round_up(problem.n, std::int64_t{format_traits(out).n_multiple});
+      const PlannedCall call = interleaved_strategy().plan(problem, sample.knobs, device_spec("H200"));
+      ASSERT_EQ(call.steps.size(), 2U);
+      problem.m -= 2;  // fewer rows than it was planned for
+      test::DualGemmCase host = test::DualGemmCase::random(problem, {.out_row_gap = 16, .out_powers_of_two = true});
+      const emulator::Report report = test::emulate(call, host, 3);
+      EXPECT_TRUE(report.clean()) << name(out) << to_string(report.findings.front());
+      const reference::Verdict verdict = reference::judge_dual_gemm(
+          problem, reference::Rule::general, host.a.view(), host.b1_gate.view(), host.b2_up.view(), host.c.view(),
+          reference::whole(problem), reference::Accumulation::float32_truncated);
+      EXPECT_TRUE(verdict.passed) << name(out) << verdict.explain();
+      EXPECT_TRUE(host.c.gaps_intact());
+      ++checked;
+    }
+  }
+  EXPECT_GT(checked, 0);
 }
 
 INSTANTIATE_TEST_SUITE_P(AllConfigurations, Emulated, ::testing::Range(std::size_t{0}, small_config_list.size()));

@@ -2,6 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <optional>
+#include <utility>
+
 #include "strategies/dual_gemm/formats.hpp"
 #include "strategies/dual_gemm/fused/candidates.hpp"
 #include "strategies/dual_gemm/fused/defaults.hpp"
@@ -9,6 +12,7 @@
 #include "strategies/dual_gemm/fused/launch.hpp"
 #include "strategies/dual_gemm/fused/obstacles.hpp"
 #include "strategies/dual_gemm/fused/program.hpp"
+#include "strategies/dual_gemm/host/requantise.hpp"
 #include "strategies/dual_gemm/host/samples.hpp"
 #include "strategies/refusal.hpp"
 
@@ -44,6 +48,17 @@ std::vector<Sample<DualGemmProblem>> samples_of(const Configs& configs, Order or
   return found;
 }
 
+/// What the kernel computes: outputs that are to be requantised in float32.
+DualGemmProblem product_of(const DualGemmProblem& problem) {
+  return format_traits(problem.out).is_requantised() ? unrounded(problem) : problem;
+}
+
+PlannedCall planned(const DualGemmProblem& problem, const Config& config) {
+  const DualGemmProblem product = product_of(problem);
+  PlannedCall call = planned_call(product, config);
+  return product == problem ? call : with_requantising(std::move(call), problem);
+}
+
 }  // namespace
 
 std::string_view FusedStrategy::name() const { return fused::name(order_); }
@@ -55,11 +70,11 @@ std::optional<std::string> FusedStrategy::not_made_for(const DualGemmProblem& pr
     return fmt::format("strategy {} takes fp16 with fp16 or bf16 with bf16 on a Hopper GPU, not {} with {} on {}",
                        name(), thresher::name(problem.a), thresher::name(problem.b), device.name);
   }
-  return cannot_requantise(name(), problem.out);
+  return std::nullopt;
 }
 
 Config FusedStrategy::config(const DualGemmProblem& problem, const Knobs& knobs) const {
-  return knob_table().with(for_problem(problem, order_), knobs, name());
+  return knob_table().with(for_problem(product_of(problem), order_), knobs, name());
 }
 
 std::vector<std::string> FusedStrategy::obstacles(const DualGemmProblem& problem, const Knobs& knobs,
@@ -68,7 +83,7 @@ std::vector<std::string> FusedStrategy::obstacles(const DualGemmProblem& problem
   if (auto sentence = not_made_for(problem, device)) {
     return {*sentence};
   }
-  return fused::obstacles(problem, wanted, device);
+  return fused::obstacles(product_of(problem), wanted, device);
 }
 
 std::vector<Knobs> FusedStrategy::candidates(const DualGemmProblem& problem, const Knobs& knobs,
@@ -78,8 +93,9 @@ std::vector<Knobs> FusedStrategy::candidates(const DualGemmProblem& problem, con
   if (not_made_for(problem, device)) {
     return found;
   }
-  for (const Config& candidate : fused::candidates(problem, order_, knobs, device)) {
-    if (fused::obstacles(problem, candidate, device).empty()) {
+  const DualGemmProblem product = product_of(problem);
+  for (const Config& candidate : fused::candidates(product, order_, knobs, device)) {
+    if (fused::obstacles(product, candidate, device).empty()) {
       found.push_back(knob_table().knobs(candidate));
     }
   }
@@ -93,11 +109,13 @@ Config FusedStrategy::feasible_config(const DualGemmProblem& problem, const Knob
 }
 
 PlannedCall FusedStrategy::plan(const DualGemmProblem& problem, const Knobs& knobs, const DeviceSpec& device) const {
-  return planned_call(problem, feasible_config(problem, knobs, device));
+  return planned(problem, feasible_config(problem, knobs, device));
 }
 
 WorkModel FusedStrategy::work(const DualGemmProblem& problem, const Knobs& knobs, const DeviceSpec&) const {
-  return fused::work(problem, config(problem, knobs));
+  const DualGemmProblem product = product_of(problem);
+  WorkModel work = fused::work(product, config(problem, knobs));
+  return product == problem ? work : with_requantising(std::move(work), problem);
 }
 
 std::optional<ProfiledCall> FusedStrategy::profiled(const DualGemmProblem& problem, const Knobs& knobs,
@@ -105,7 +123,7 @@ std::optional<ProfiledCall> FusedStrategy::profiled(const DualGemmProblem& probl
   Config wanted = feasible_config(problem, knobs, device);
   wanted.profiled = request.timestamps;
   wanted.ablation = request.ablation;
-  return ProfiledCall{planned_call(problem, wanted), 0, shape_of(wanted)};
+  return ProfiledCall{planned(problem, wanted), 0, shape_of(wanted)};
 }
 
 std::vector<DualGemmProblem> FusedStrategy::edges(const DualGemmProblem& problem, const Knobs& knobs,
@@ -114,7 +132,7 @@ std::vector<DualGemmProblem> FusedStrategy::edges(const DualGemmProblem& problem
   // Threads that store pairs of outputs must not store one beyond a row's last; the copy engine takes no such rows.
   const std::int64_t outputs = wanted.epilogue == Epilogue::simt ? 7 : 8;
   const DualGemmProblem least = with_extents(problem, 1, outputs, wanted.split_k > 1 ? wanted.block_k + 8 : 8);
-  return {beyond_a_tile(problem, wanted), least};
+  return {with_whole_scales(beyond_a_tile(problem, wanted)), with_whole_scales(least)};
 }
 
 std::vector<Sample<DualGemmProblem>> FusedStrategy::built_in() const { return samples_of(default_config_list, order_); }

@@ -28,7 +28,6 @@
 #include <utility>
 #include <vector>
 
-#include "core/integers.hpp"
 #include "strategies/dual_gemm/formats.hpp"
 #include "strategies/dual_gemm/host/requantise.hpp"
 #include "strategies/dual_gemm/host/samples.hpp"
@@ -115,9 +114,7 @@ class KernelStrategy final : public Strategy<DualGemmProblem> {
     std::vector<DualGemmProblem> found{Kernels::beyond_a_tile(problem, wanted, Kernels::ragged),
                                        Kernels::beyond_a_tile(problem, wanted, 0),
                                        with_extents(problem, 1, 1, Kernels::least_k(wanted))};
-    for (DualGemmProblem& edge : found) {
-      edge.n = round_up(edge.n, std::int64_t{format_traits(edge.out).n_multiple});
-    }
+    std::transform(found.begin(), found.end(), found.begin(), with_whole_scales);
     return found;
   }
 

@@ -22,6 +22,7 @@ PlannedCall with_requantising(PlannedCall call, const DualGemmProblem& problem) 
     return access.memory == Access::Memory::tensor && access.index == grouped_gemm::groups_index;
   });
   take_own_tensors(launch);
+  launch.dependent = true;  // it waits itself, for products that are none of dependent launches too
   return call;
 }
 
