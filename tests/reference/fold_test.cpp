@@ -3,6 +3,8 @@
 
 #include <cmath>
 
+#include "formats/elements.hpp"
+#include "formats/mxfp4.hpp"
 #include "formats/numbers.hpp"
 #include "reference/fold.hpp"
 #include "reference/fold_error.hpp"
@@ -47,6 +49,33 @@ TEST(Fold, GroupsFarBelowTheRowsLargestAreQuantisedAgain) {
   EXPECT_EQ(weights.values.back(), 0.0F);
   // Tokens have no such limit but e4m3's own: 1.5·2^-10 goes to its smallest number, 2^-9, here moved back by 2^3.
   EXPECT_EQ(fold_tokens(matrix.view()).values.back(), 0x1p-6F);
+}
+
+/// What is said of MXFP4 when it is packed: every value of it comes through folding where its exponents are 11 apart at
+/// the most, and not all of them where they are further apart.
+TEST(Fold, Mxfp4IsExactWhereItIsSaidToBe) {
+  for (unsigned span = 0; span <= 17; ++span) {
+    std::vector<std::byte> codes;
+    std::vector<std::byte> exponents;
+    for (const unsigned exponent : {120 + span, 120U, 120 + span / 2}) {
+      exponents.push_back(static_cast<std::byte>(exponent));
+      for (unsigned pair = 0; pair < 16; ++pair) {
+        codes.push_back(static_cast<std::byte>(pair * 17));  // each code twice
+      }
+    }
+    formats::HeldMxfp4 held = formats::hold_mxfp4(codes, exponents, 1, "the exponents");
+    ASSERT_EQ(held.format, Format::nvfp4);
+    const Tensor weights = Tensor::nvfp4(held.data.data(), reinterpret_cast<const std::uint8_t*>(held.scales.data()), 1,
+                                         96, held.global_scales.data());
+    const Folded folded = fold_weights(weights);
+    bool is_exact = true;
+    for (std::int64_t i = 0; i < 96; ++i) {
+      is_exact = is_exact &&
+                 static_cast<double>(folded.values[static_cast<std::size_t>(i)]) == formats::element(weights, 0, i);
+    }
+    EXPECT_EQ(is_exact, formats::folds_mxfp4_exactly(held.format, held.span)) << span;
+    EXPECT_EQ(is_exact, span <= 11) << span;
+  }
 }
 
 TEST(Fold, NaNSpoilsItsRow) {
