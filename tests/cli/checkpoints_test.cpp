@@ -74,7 +74,8 @@ class Checkpoints : public ::testing::Test {
 constexpr const char* proj = "--gate model.layers.0.mlp.gate_proj --up model.layers.0.mlp.up_proj";
 
 TEST_F(Checkpoints, LayersOfPublicPackagesGiveWhatTheirWeightsAre) {
-  for (const char* name : {"compressed_tensors_nvfp4a16", "compressed_tensors_nvfp4", "modelopt_nvfp4"}) {
+  for (const char* name :
+       {"compressed_tensors_nvfp4a16", "compressed_tensors_nvfp4", "compressed_tensors_mxfp4", "modelopt_nvfp4"}) {
     const fs::path in = recorded / (std::string(name) + ".safetensors");
     const formats::Checkpoint checkpoint(in);
     const std::vector<float> gate = floats(checkpoint.find("expected.gate_proj").read());

@@ -3,7 +3,7 @@
     pip install torch==2.15.0 compressed-tensors==0.20.0 nvidia-modelopt==0.47.0 transformers==5.23.0 safetensors==0.8.0 requests
     python make.py
 
-Each has a gate and an up projection [8, 32]; those of NVFP4 also `expected.*`, the weights as the package widens them to F32.
+Each has a gate and an up projection [8, 32]; those of NVFP4 and MXFP4 also `expected.*`, the weights as the package widens them to F32.
 """
 
 import pathlib
@@ -11,6 +11,7 @@ import shutil
 
 import torch
 from compressed_tensors.compressors import compress_module
+from compressed_tensors.compressors.mx_utils import decompress_mx_scale
 from compressed_tensors.compressors.nvfp4.helpers import unpack_fp4_from_uint8
 from compressed_tensors.quantization import QuantizationConfig, apply_quantization_config
 from compressed_tensors.quantization.lifecycle.forward import dequantize
@@ -67,11 +68,12 @@ def calibrate(linear):
 
 
 def widened(linear):
-    """As the package decompresses NVFP4, but in F32, where it takes BF16."""
+    """As the package decompresses NVFP4 and MXFP4, but in F32, where it takes BF16."""
     values = unpack_fp4_from_uint8(linear.weight_packed, ROWS, K, dtype=torch.float32)
+    scale = linear.weight_scale
     return dequantize(
-        x_q=values, scale=linear.weight_scale.float(), args=linear.quantization_scheme.weights,
-        global_scale=linear.weight_global_scale, dtype=torch.float32,
+        x_q=values, scale=(decompress_mx_scale(scale) if scale.dtype == torch.uint8 else scale).float(),
+        args=linear.quantization_scheme.weights, global_scale=getattr(linear, "weight_global_scale", None), dtype=torch.float32,
     ).detach()
 
 
@@ -83,7 +85,7 @@ def compressed_tensors(scheme, file):
         compress_module(linear)
     tensors = {name: tensor.contiguous().clone() for name, tensor in model.state_dict().items()}
     for name, linear in zip(PROJECTIONS, model.linears()):
-        if hasattr(linear, "weight_global_scale"):
+        if hasattr(linear, "weight_packed"):
             tensors["expected." + name] = widened(linear)
     save_file(tensors, HERE / file, {"format": "pt"})
 
