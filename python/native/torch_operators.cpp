@@ -33,8 +33,21 @@ constexpr std::array operator_names{
     "attention",        "attention_with_lse",
 };
 
-/// Throws what PyTorch said.
-void ok(AOTITorchError code) { STABLE_TORCH_ERROR_CODE_CHECK(code); }
+/// Throws what PyTorch said, whose headers have one of two names for that.
+void ok(AOTITorchError code) {
+#ifdef STABLE_TORCH_ERROR_CODE_CHECK
+  STABLE_TORCH_ERROR_CODE_CHECK(code);
+#else
+  TORCH_ERROR_CODE_CHECK(code);
+#endif
+}
+
+/// A function of a library that torch has loaded, null where it has none of that name.
+template <class Function>
+Function loaded(const char* library_name, const char* name) {
+  void* const library = dlopen(library_name, RTLD_LAZY | RTLD_NOLOAD);
+  return library == nullptr ? nullptr : reinterpret_cast<Function>(dlsym(library, name));
+}
 
 struct DeleteTensor {
   void operator()(AtenTensorHandle tensor) const { aoti_torch_delete_tensor_object(tensor); }
@@ -57,19 +70,19 @@ class TensorView {
     ok(aoti_torch_get_data_ptr(tensor_, &data));
     return data;
   }
-  [[nodiscard]] std::span<const std::int64_t> sizes() const { return {pointer(&aoti_torch_get_sizes), rank()}; }
-  [[nodiscard]] std::span<const std::int64_t> strides() const { return {pointer(&aoti_torch_get_strides), rank()}; }
+  [[nodiscard]] std::size_t rank() const {
+    std::int64_t rank = 0;
+    ok(aoti_torch_get_dim(tensor_, &rank));
+    return static_cast<std::size_t>(rank);
+  }
+  [[nodiscard]] std::span<const std::int64_t> sizes(std::size_t rank) const { return {pointer(&aoti_torch_get_sizes), rank}; }
+  [[nodiscard]] std::span<const std::int64_t> strides(std::size_t rank) const { return {pointer(&aoti_torch_get_strides), rank}; }
   [[nodiscard]] std::int32_t dtype() const { return number(&aoti_torch_get_dtype); }
   [[nodiscard]] std::int32_t device_type() const { return number(&aoti_torch_get_device_type); }
   [[nodiscard]] std::int32_t device_index() const { return number(&aoti_torch_get_device_index); }
   [[nodiscard]] bool is_cuda() const { return device_type() == aoti_torch_device_type_cuda(); }
 
  private:
-  [[nodiscard]] std::size_t rank() const {
-    std::int64_t rank = 0;
-    ok(aoti_torch_get_dim(tensor_, &rank));
-    return static_cast<std::size_t>(rank);
-  }
   template <class Get>
   std::int64_t* pointer(Get get) const {
     std::int64_t* values = nullptr;
@@ -257,7 +270,7 @@ bool append_block(std::string& key, TensorView block, std::span<const std::int64
     return true;
   }
   std::int64_t length = 0;
-  if (sizes.size() != 1 || sizes[0] < static_cast<std::int64_t>(sizeof length) || block.strides()[0] != 1) {
+  if (sizes.size() != 1 || sizes[0] < static_cast<std::int64_t>(sizeof length) || block.strides(1)[0] != 1) {
     return false;
   }
   std::memcpy(&length, bytes, sizeof length);
@@ -272,10 +285,11 @@ bool append_tensor(std::string& key, TensorView tensor, char kind) {
   if (!tensor.is_defined()) {
     return false;
   }
-  const auto sizes = tensor.sizes();
-  append(key, static_cast<std::int32_t>(sizes.size()));
+  const std::size_t rank = tensor.rank();
+  const auto sizes = tensor.sizes(rank);
+  append(key, static_cast<std::int32_t>(rank));
   append(key, sizes);
-  append(key, tensor.strides());
+  append(key, tensor.strides(rank));
   append(key, tensor.dtype());
   append(key, tensor.device_type());
   append(key, tensor.device_index());
@@ -323,12 +337,18 @@ bool make_key(std::string& key, std::size_t operator_index, const Arguments& arg
   return true;
 }
 
+constexpr const char* cuda_library = "libtorch_cuda.so";
+
+/// Whether the tensor lies on the GPU that is current in this thread.
+bool is_on_current_gpu(TensorView tensor) {
+  std::int32_t current = -1;
+  return tensor.is_cuda() && aoti_torch_get_current_device_index(&current) == AOTI_TORCH_SUCCESS &&
+         current == tensor.device_index();
+}
+
 void* current_stream(std::int32_t device) {
   using Get = AOTITorchError (*)(std::int32_t, void**);
-  static const Get get = [] {
-    void* library = dlopen("libtorch_cuda.so", RTLD_LAZY | RTLD_NOLOAD);
-    return library == nullptr ? nullptr : reinterpret_cast<Get>(dlsym(library, "aoti_torch_get_current_cuda_stream"));
-  }();
+  static const Get get = loaded<Get>(cuda_library, "aoti_torch_get_current_cuda_stream");
   if (get == nullptr) {
     throw std::runtime_error("a tensor lies on a GPU, but this torch has no streams of one");
   }
@@ -338,16 +358,11 @@ void* current_stream(std::int32_t device) {
 }
 
 /// Zeroes a new tensor: on the GPU that is current by the driver, without an operator of PyTorch.
-void zero(AtenTensorHandle tensor, const Output& output, bool is_cuda, void* stream) {
+void zero(AtenTensorHandle tensor, const Output& output, bool is_on_current_gpu, void* stream) {
   using Set = int (*)(unsigned long long, unsigned char, std::size_t, void*);
-  static const Set set = [] {
-    void* library = dlopen("libcuda.so.1", RTLD_LAZY | RTLD_NOLOAD);
-    return library == nullptr ? nullptr : reinterpret_cast<Set>(dlsym(library, "cuMemsetD8Async"));
-  }();
+  static const Set set = loaded<Set>("libcuda.so.1", "cuMemsetD8Async");
   const TensorView view(tensor);
-  std::int32_t current = -1;
-  if (is_cuda && set != nullptr && aoti_torch_get_current_device_index(&current) == AOTI_TORCH_SUCCESS &&
-      current == view.device_index()) {
+  if (is_on_current_gpu && set != nullptr) {
     std::size_t bytes = output.dtype == aoti_torch_dtype_float32() ? 4 : 2;
     for (const std::int64_t extent : output.sizes) {
       bytes *= static_cast<std::size_t>(extent);
@@ -367,12 +382,32 @@ OwnedTensor empty(std::span<const std::int64_t> sizes, std::span<const std::int6
   return OwnedTensor(made);
 }
 
+/// PyTorch's allocator of the GPU that is current, without a tensor around what it gives.
+struct RawMemory {
+  using Allocate = AOTITorchError (*)(std::uint64_t, void**);
+  using Free = AOTITorchError (*)(void*);
+  Allocate allocate = loaded<Allocate>(cuda_library, "aoti_torch_cuda_caching_allocator_raw_alloc");
+  Free free = loaded<Free>(cuda_library, "aoti_torch_cuda_caching_allocator_raw_delete");
+
+  [[nodiscard]] bool is_there() const { return allocate != nullptr && free != nullptr; }
+};
+
+const RawMemory& raw_memory() {
+  static const RawMemory one;
+  return one;
+}
+
 /// Memory that a call has to itself. PyTorch's allocator gives that of a GPU, so that a graph's own pool does while one is
 /// captured; the stream's order lets it be given away again once the call is enqueued.
 class Workspace {
  public:
-  Workspace(std::int64_t bytes, TensorView like, bool is_cuda) {
+  Workspace(std::int64_t bytes, TensorView like, bool is_cuda, bool is_on_current_gpu) {
     if (bytes == 0) {
+      return;
+    }
+    if (is_on_current_gpu && raw_memory().is_there()) {
+      ok(raw_memory().allocate(static_cast<std::uint64_t>(bytes), &data_));
+      is_raw_ = true;
       return;
     }
     if (is_cuda) {
@@ -394,11 +429,19 @@ class Workspace {
     }
     data_ = memory.get();
   }
+  Workspace(const Workspace&) = delete;
+  Workspace& operator=(const Workspace&) = delete;
+  ~Workspace() {
+    if (is_raw_) {
+      (void)raw_memory().free(data_);
+    }
+  }
   [[nodiscard]] void* data() const { return data_; }
 
  private:
   OwnedTensor on_gpu_;
   void* data_ = nullptr;
+  bool is_raw_ = false;
 };
 
 thresher_status run(const Call& call, const Arguments& arguments, const thresher_torch_places& at, void* stream, void* out,
@@ -437,10 +480,29 @@ thresher_status run(const Call& call, const Arguments& arguments, const thresher
   }
 }
 
+/// thresher_places_are_known, and while one lives it is said.
+void (*places_are_known)(std::int32_t) = nullptr;
+
+class KnownPlaces {
+ public:
+  KnownPlaces() { say(1); }
+  KnownPlaces(const KnownPlaces&) = delete;
+  KnownPlaces& operator=(const KnownPlaces&) = delete;
+  ~KnownPlaces() { say(0); }
+
+ private:
+  static void say(std::int32_t yes) {
+    if (places_are_known != nullptr) {
+      places_are_known(yes);
+    }
+  }
+};
+
 /// False when the call is refused; nothing was written then, and Python says why.
 bool run_kept(const Call& call, Arguments& arguments, const thresher_torch_places& at, StableIValue* stack) {
   const TensorView a = arguments.tensor(static_cast<std::size_t>(at.a));
   const bool is_cuda = a.is_cuda();
+  const bool is_here = is_cuda && is_on_current_gpu(a);
   void* stream = is_cuda ? current_stream(a.device_index()) : nullptr;
   std::array<OwnedTensor, 2> made;
   std::array<void*, 2> outputs{arguments.data(at.out), nullptr};
@@ -448,11 +510,12 @@ bool run_kept(const Call& call, Arguments& arguments, const thresher_torch_place
     const Output& output = call.outputs[i];
     made[i] = empty(output.sizes, output.strides, output.dtype, a);
     if (call.how.zeros != 0) {
-      zero(made[i].get(), output, is_cuda, stream);
+      zero(made[i].get(), output, is_here, stream);
     }
     outputs[i] = TensorView(made[i].get()).data();
   }
-  const Workspace workspace(call.how.workspace_bytes, a, is_cuda);
+  const Workspace workspace(call.how.workspace_bytes, a, is_cuda, is_here);
+  const KnownPlaces since_the_key_says_where_all_lie;
   if (run(call, arguments, at, stream, outputs[0], outputs[1], workspace.data()) != THRESHER_OK) {
     return false;
   }
@@ -464,8 +527,8 @@ bool run_kept(const Call& call, Arguments& arguments, const thresher_torch_place
 }
 
 Output output_of(TensorView tensor) {
-  const auto sizes = tensor.sizes();
-  const auto strides = tensor.strides();
+  const auto sizes = tensor.sizes(tensor.rank());
+  const auto strides = tensor.strides(tensor.rank());
   return {{sizes.begin(), sizes.end()}, {strides.begin(), strides.end()}, tensor.dtype()};
 }
 
@@ -541,6 +604,8 @@ int32_t thresher_torch_describe(const char* name, const char* arguments, const t
   description(static_cast<std::size_t>(found - operator_names.begin())) = {arguments, *places};
   return 1;
 }
+
+void thresher_torch_say_by(void (*known)(int32_t)) { places_are_known = known; }
 
 void thresher_torch_keep_at_most(int64_t calls) {
   decltype(Cache::calls) dropped;  // after the lock

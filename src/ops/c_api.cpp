@@ -1,5 +1,6 @@
 // The C interface: errors, devices and structs that can grow.
 #include "ops/c_common.hpp"
+#include "runtime/known_places.hpp"
 
 namespace thresher::c {
 namespace {
@@ -105,6 +106,8 @@ using namespace thresher;
 using namespace thresher::c;
 
 const char* thresher_version(void) { return thresher::version(); }
+
+void thresher_places_are_known(int32_t yes) { runtime::places_are_known = yes != 0; }
 
 const char* thresher_last_error(void) { return last_error.c_str(); }
 

@@ -9,6 +9,7 @@
 #include "ops/layer_parts.hpp"
 #include "ops/tensor_checks.hpp"
 #include "runtime/driver.hpp"
+#include "runtime/known_places.hpp"
 
 namespace thresher {
 namespace {
@@ -70,9 +71,12 @@ class GatedMlp::Backend {
       return;
     }
     if (device_.kind == DeviceKind::cuda) {
-      runtime::require_on_gpu(out.data, device_.ordinal, "out");
-      runtime::require_on_gpu(workspace, device_.ordinal, "workspace");
+      for (const auto& [argument, pointer] :
+           {std::pair{"x", x.data}, std::pair{"out", out.data}, std::pair{"workspace", workspace}}) {
+        runtime::require_on_gpu(pointer, device_.ordinal, argument);
+      }
     }
+    const runtime::KnownPlaces of_products;
     const auto at = [&](std::size_t piece) { return ops::part_of(workspace, pieces_[piece]); };
     const Tensor hidden = intermediate_.tensor(tokens, workspace);
     ops::of_product("gate and up, whose a is x", [&] { gate_up_.run(stream, x, hidden, at(of_gate_up_)); });

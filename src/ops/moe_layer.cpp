@@ -10,6 +10,7 @@
 #include "ops/layer_parts.hpp"
 #include "ops/tensor_checks.hpp"
 #include "runtime/driver.hpp"
+#include "runtime/known_places.hpp"
 #include "strategies/moe_layer/calls.hpp"
 #include "strategies/moe_layer/tensors.hpp"
 
@@ -76,8 +77,8 @@ class MoeLayer::Backend {
           std::pair{"of gate and up", gate_up_.workspace_bytes()}, std::pair{"of down", down_.workspace_bytes()}}) {
       strategies::add_piece(pieces_, name, size);
     }
-    intermediate_.emplace(device, problem.intermediate, problem.intermediate_scale, choices,
-                          problem.intermediate_size, pieces_);
+    intermediate_.emplace(device, problem.intermediate, problem.intermediate_scale, choices, problem.intermediate_size,
+                          pieces_);
   }
 
   [[nodiscard]] const MoeProblem& problem() const noexcept { return problem_; }
@@ -118,12 +119,13 @@ class MoeLayer::Backend {
       return;
     }
     if (device_.kind == DeviceKind::cuda) {
-      for (const auto& [argument, pointer] :
-           {std::pair{"topk_ids", of.topk_ids.data}, std::pair{"topk_weights", of.topk_weights.data},
-            std::pair{"out", of.out.data}, std::pair{"workspace", workspace}}) {
+      for (const auto& [argument, pointer] : {std::pair{"x", of.x.data}, std::pair{"topk_ids", of.topk_ids.data},
+                                              std::pair{"topk_weights", of.topk_weights.data},
+                                              std::pair{"out", of.out.data}, std::pair{"workspace", workspace}}) {
         runtime::require_on_gpu(pointer, device_.ordinal, argument);
       }
     }
+    const runtime::KnownPlaces of_products;
     const std::int64_t choices = tokens * problem_.top_k;
     const auto at = [&](Piece piece) { return ops::part_of(workspace, pieces_[piece]); };
     const auto tensor = [&](Piece piece, Format format, std::initializer_list<std::int64_t> shape) {

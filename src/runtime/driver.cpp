@@ -4,6 +4,7 @@
 #include <mutex>
 
 #include "runtime/driver_api.hpp"
+#include "runtime/known_places.hpp"
 #include "runtime/shared_library.hpp"
 #include "thresher/error.hpp"
 
@@ -219,7 +220,8 @@ MemoryInfo memory_info(int ordinal) {
 std::size_t persisting_cache_bytes(int ordinal) {
   const ContextGuard guard(ordinal);
   std::size_t bytes = 0;
-  check(driver().context_limit(&bytes, CU_LIMIT_PERSISTING_L2_CACHE_SIZE), "tell how much of a GPU's cache is set aside");
+  check(driver().context_limit(&bytes, CU_LIMIT_PERSISTING_L2_CACHE_SIZE),
+        "tell how much of a GPU's cache is set aside");
   return bytes;
 }
 
@@ -252,6 +254,9 @@ DeviceId pointer_device(const void* pointer) {
 }
 
 void require_on_gpu(const void* pointer, int ordinal, const char* argument) {
+  if (places_are_known) {
+    return;
+  }
   const DeviceId found = pointer_device(pointer);
   if (found == DeviceId{DeviceKind::cuda, ordinal}) {
     return;

@@ -14,6 +14,7 @@ from typing import Any
 
 import torch
 
+from .. import _library as lib
 from .._operands import Operand
 from .._plans import Plan, calls
 
@@ -65,6 +66,7 @@ def _kind(argument: Any) -> str:
 class _Native:
     def __init__(self, library: c.CDLL):
         for name, result, arguments in (
+            ("say_by", None, [_P]),
             ("describe", _I, [c.c_char_p, c.c_char_p, _P]),
             ("keep", None, [_P]),
             ("keep_at_most", None, [_L]),
@@ -76,6 +78,7 @@ class _Native:
             function = getattr(library, f"thresher_torch_{name}")
             function.restype, function.argtypes = result, arguments
             setattr(self, f"_{name}", function)
+        self._has_said_by = False
         self.keep_at_most(calls.most)
         self._owners = itertools.count(1)
         self._plans: dict[int, Plan] = {}  # of calls that the library may make
@@ -106,6 +109,9 @@ class _Native:
                 call.has_strides[index] = 1
                 call.strides[index][: len(given)] = list(given)
         self._drop_released()
+        if not self._has_said_by:
+            self._say_by(c.cast(lib.library().thresher_places_are_known, _P))
+            self._has_said_by = True
         self._plans[call.owner] = plan
         self._keep(c.byref(call))
 
