@@ -329,7 +329,7 @@ def test_refused(small, tmp_path, words):
 
 @pytest.mark.parametrize("options, words", [
     ({"device": "tpu"}, "the device is 'tpu', expected 'cpu', 'cuda' or 'cuda:1'"),
-    ({"device": "cuda"}, "the device is 'cuda', expected 'cpu': functions and .py files run on it alone"),
+    ({"device": "cuda:7777"}, " GPU"),
     ({"device": "cpu", "device_table": "B200"}, "device and device_table are both given"),
     ({"device_table": "B200"}, "brings a kernel of its own, which is judged where it runs"),
     ({"seconds": 0}, "seconds is 0, expected a number greater than 0"),
@@ -365,6 +365,34 @@ def test_what_a_kernel_is_written_as():
     assert names["has_names_of_its_own"](1, 2, 3) == (1, [4, 6]) and "infinite" not in names and "small" not in names
     exec(source_of(counts), names)
     assert [names["counts"](1, 2, 3) for _ in range(3)] == [1, 2, 3]
+
+
+def test_a_kernel_of_tritons_is_written_as_it_was_decorated():
+    from thresher._kernel_source import source_of
+
+    text = source_of(launches)
+    assert text.count("@jitted") == 1 and "import JITFunction" in text and text.index("def twice") < text.index("def launches")
+
+
+class JITFunction:
+    def __init__(self, function):
+        self.fn = function
+
+
+JITFunction.__module__ = "triton.runtime.jit"
+
+
+def jitted(function):
+    return JITFunction(function)
+
+
+@jitted
+def twice(x):
+    return 2 * x
+
+
+def launches(a, b1, b2):
+    return twice.fn(a)
 
 
 infinite = float("inf")

@@ -40,7 +40,7 @@ class _Writer:
     def _text(self, name: str, value: Any) -> str:
         if isinstance(value, types.ModuleType):
             return f"import {value.__name__} as {name}\n"
-        inner = inspect.unwrap(value) if callable(value) else value
+        inner = _function_of(value)
         if inspect.isfunction(inner) or inspect.isclass(inner):
             return self._copied(name, inner) if self._is_from_here(inner) else self._imported(name, value)
         module = getattr(value, "__module__", None)
@@ -78,6 +78,14 @@ class _Writer:
             refuse(f"a kernel uses {name}, which is of the type {type(value).__name__} and cannot be written into a file: make it "
                    f"in the kernel's own functions, or give the kernel as a .py file")
         return f"{name} = {value!r}\n"
+
+
+def _function_of(value: Any) -> Any:
+    """What was written, of a function that is decorated: by functools.wraps, or as Triton does."""
+    inner = inspect.unwrap(value) if callable(value) else value
+    while type(inner).__module__.startswith("triton.") and hasattr(inner, "fn"):  # a JITFunction, or an Autotuner of one
+        inner = inner.fn
+    return inner
 
 
 def _is_plain(value: Any) -> bool:

@@ -32,10 +32,10 @@ class Contestant:
 
     kernel: a function `kernel(a, b1, b2)` that gives back C, or `kernel(a, b1, b2, out)` that writes it; a .py file that holds
         one; or the name of a strategy of Thresher's own, "interleaved" or "attention/split". See docs/python.md for what a
-        kernel is given.
+        kernel is given. On a GPU it may launch what can be captured in a CUDA graph: Triton's kernels, torch's operators.
     name: under which it is shown; of a function its own name, of a file the file's.
     entry: the function in a file.
-    framework: whose arrays a kernel is given, "numpy" or "torch".
+    framework: whose arrays a kernel is given, "numpy" or "torch"; on a GPU "torch" alone.
     formats: what it is made for, as suites write it: ["fp16*fp16->fp16"]; every one without it.
     workspace_bytes: a number or an expression of m, n and k: "m * n * 4".
     time_limit_s: seconds that one call may take.
@@ -86,8 +86,8 @@ class Contestant:
             return "dual_gemm", self.name or getattr(self.kernel, "__name__", "")
         return "dual_gemm", self.name or pathlib.Path(self.kernel).stem
 
-    def write(self, folder: pathlib.Path) -> pathlib.Path:
-        """Its pitch in that folder, with its kernel."""
+    def write(self, folder: pathlib.Path, framework: str | None = None) -> pathlib.Path:
+        """Its pitch in that folder, with its kernel, which is given arrays of `framework` where it does not say whose."""
         operation, name = self._place()
         if self._is_strategy() and self.name not in (None, name):
             refuse(f"the contestant's name is {self.name!r}, but it is the strategy {name}: leave the name out")
@@ -97,12 +97,12 @@ class Contestant:
         speedup = [float(one) for one in self.speedup] if isinstance(self.speedup, (tuple, list)) else float(self.speedup)
         lines = [f"title = {_toml(name)}", "[contestant]", f"operation = {_toml(operation)}", f"strategy = {_toml(name)}",
                  "[baseline]", f"strategy = {_toml(baseline)}", "[claim]", f"speedup = {_toml(speedup)}",
-                 f"confidence = {_toml(float(self.confidence))}", f"reason = {_toml(self.reason)}", *self._kernel(folder)]
+                 f"confidence = {_toml(float(self.confidence))}", f"reason = {_toml(self.reason)}", *self._kernel(folder, framework)]
         pitch = folder / "pitch.toml"
         pitch.write_text("\n".join(lines) + "\n", encoding="utf-8")
         return pitch
 
-    def _kernel(self, folder: pathlib.Path) -> list[str]:
+    def _kernel(self, folder: pathlib.Path, framework: str | None) -> list[str]:
         if self._is_strategy():
             return []
         if callable(self.kernel):
@@ -113,7 +113,7 @@ class Contestant:
             entry, source = self.entry, os.path.abspath(self.kernel)
             if entry is None:
                 refuse(f"the kernel {source} has no entry: say which of its functions it is")
-        given = {"source": source, "entry": entry, "framework": self.framework,
+        given = {"source": source, "entry": entry, "framework": self.framework or framework,
                  "formats": None if self.formats is None else list(self.formats),
                  "workspace_bytes": None if self.workspace_bytes is None else str(self.workspace_bytes),
                  "time_limit_s": self.time_limit_s}
@@ -199,7 +199,8 @@ def tournament(suite: Path | Sequence[Path], contestants: Sequence[Any] | None =
     contestants: functions, .py files (as a Contestant with its entry), names of strategies, pitches (.toml files) or
         `Contestant`s; all of Thresher's strategies without it. A kernel of one's own runs in a confined process of this
         Python, and is judged by another that believes nothing of what it says.
-    device: "cpu", "cuda" or "cuda:1"; by default "cpu" where a function or a .py file competes, else the best there is.
+    device: "cpu", "cuda" or "cuda:1"; by default "cpu" where a function or a .py file competes, else the best there is. On a
+        GPU functions and .py files are given torch's tensors in its memory.
     device_table: in place of a device a card of the planner's table, "B200", which need not be here: what needs no run is judged.
     seconds: for timing one contestant on one problem. seed: of inputs and order; random without it.
     ledger: the SQLite file that keeps every result; by default the user's. report: a folder for report.html.
@@ -211,10 +212,10 @@ def tournament(suite: Path | Sequence[Path], contestants: Sequence[Any] | None =
     suites = [suite] if isinstance(suite, (str, os.PathLike)) else list(suite)
     with tempfile.TemporaryDirectory(prefix="thresher-") as name:
         folder = pathlib.Path(name)
-        pitches = _pitches(contestants, folder)
+        pitches = _pitches(contestants, folder, on_gpu=isinstance(device, str) and device.startswith("cuda"))
         record = folder / "run.json"
         words = ["tournament", *map(os.fspath, suites), *(word for one in pitches for word in ("--pitch", str(one.path))),
-                 *_device(device, device_table, any(one.runs_here for one in pitches)), *_numbers(seconds, seed),
+                 *_device(device, device_table, any(one.is_python for one in pitches)), *_numbers(seconds, seed),
                  "--json", str(record)]
         for option, value in (("--ledger", ledger), ("--report", report)):
             if value is not None:
@@ -226,10 +227,10 @@ def tournament(suite: Path | Sequence[Path], contestants: Sequence[Any] | None =
 @dataclasses.dataclass(frozen=True)
 class _Pitch:
     path: pathlib.Path
-    runs_here: bool  # on the CPU, in a Python
+    is_python: bool  # a function or a .py file
 
 
-def _pitches(contestants: Sequence[Any] | None, folder: pathlib.Path) -> list[_Pitch]:
+def _pitches(contestants: Sequence[Any] | None, folder: pathlib.Path, on_gpu: bool) -> list[_Pitch]:
     if contestants is None:
         return []
     if isinstance(contestants, (str, os.PathLike)) or callable(contestants):
@@ -247,22 +248,22 @@ def _pitches(contestants: Sequence[Any] | None, folder: pathlib.Path) -> list[_P
         if (operation, name) in names:
             refuse(f"two contestants have the name {name}, expected each to have its own: give one of them as a Contestant with a name")
         names.add((operation, name))
+        if on_gpu and contestant.framework == "numpy":
+            refuse(f"the contestant {name} has the framework 'numpy', expected 'torch' on a GPU: NumPy's arrays lie on the CPU")
         (folder / str(number)).mkdir()
-        found.append(_Pitch(contestant.write(folder / str(number)), not contestant._is_strategy()))
+        found.append(_Pitch(contestant.write(folder / str(number), "torch" if on_gpu else None), not contestant._is_strategy()))
     return found
 
 
-def _device(device: str | None, table: str | None, runs_here: bool) -> list[str]:
+def _device(device: str | None, table: str | None, is_python: bool) -> list[str]:
     if table is not None:
         if device is not None:
             refuse("device and device_table are both given, expected one of them")
         return ["--device-table", str(table)]
     if device is None:
-        return ["--device", "cpu" if runs_here else "best"]
+        return ["--device", "cpu" if is_python else "best"]
     if not isinstance(device, str) or not re.fullmatch(r"cpu|cuda(:[0-9]+)?", device):
         refuse(f"the device is {device!r}, expected 'cpu', 'cuda' or 'cuda:1'")
-    if runs_here and device != "cpu":
-        refuse(f"the device is {device!r}, expected 'cpu': functions and .py files run on it alone")
     return ["--device", "gpu" if device == "cuda" else device]
 
 

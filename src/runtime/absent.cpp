@@ -4,6 +4,7 @@
 
 #include "runtime/cublaslt.hpp"
 #include "runtime/driver.hpp"
+#include "runtime/exported_memory.hpp"
 #include "runtime/kernel.hpp"
 #include "runtime/memory.hpp"
 #include "runtime/stream.hpp"
@@ -47,6 +48,10 @@ DeviceBuffer::~DeviceBuffer() = default;
 void copy_async(void*, const void*, std::size_t, Stream, int) { refuse(); }
 void copy(void*, const void*, std::size_t, int) { refuse(); }
 void fill_async(void*, std::uint8_t, std::size_t, Stream, int) { refuse(); }
+
+ExportedMemory::ExportedMemory(int, std::size_t) { refuse(); }
+ExportedMemory::~ExportedMemory() = default;
+int ExportedMemory::descriptor() const { refuse(); }
 
 void synchronize(Stream, int) { refuse(); }
 OwnedStream::OwnedStream(int) { refuse(); }

@@ -31,6 +31,15 @@ namespace thresher::runtime {
   X(memory_free, cuMemFree, "cuMemFree_v2")                                                                    \
   X(host_allocate, cuMemHostAlloc, "cuMemHostAlloc")                                                           \
   X(host_free, cuMemFreeHost, "cuMemFreeHost")                                                                 \
+  X(allocation_granularity, cuMemGetAllocationGranularity, "cuMemGetAllocationGranularity")                    \
+  X(allocation_create, cuMemCreate, "cuMemCreate")                                                             \
+  X(allocation_release, cuMemRelease, "cuMemRelease")                                                          \
+  X(allocation_export, cuMemExportToShareableHandle, "cuMemExportToShareableHandle")                           \
+  X(address_reserve, cuMemAddressReserve, "cuMemAddressReserve")                                               \
+  X(address_free, cuMemAddressFree, "cuMemAddressFree")                                                        \
+  X(address_map, cuMemMap, "cuMemMap")                                                                         \
+  X(address_unmap, cuMemUnmap, "cuMemUnmap")                                                                   \
+  X(address_set_access, cuMemSetAccess, "cuMemSetAccess")                                                      \
   X(copy_async, cuMemcpyAsync, "cuMemcpyAsync")                                                                \
   X(set8_async, cuMemsetD8Async, "cuMemsetD8Async")                                                            \
   X(pointer_attributes, cuPointerGetAttributes, "cuPointerGetAttributes")                                      \

@@ -17,7 +17,7 @@ namespace thresher::arena::user_kernels {
 enum class Language : std::uint8_t {
   cuda,    ///< a .cu file, compiled with NVRTC
   host,    ///< a .cpp, .cc, .cxx or .c file, compiled with the host's compiler
-  python,  ///< a .py file, which a Python interpreter runs on the CPU
+  python,  ///< a .py file, which a Python interpreter runs
 };
 
 struct Kernel {

@@ -32,5 +32,8 @@ class BaseContestant : public Contestant {
                                                                const std::vector<std::string>& server);
 [[nodiscard]] std::unique_ptr<Contestant> make_python_contestant(const ContestantSpec& spec, const Kernel& kernel,
                                                                  const Device& device);
+/// `device` is a GPU.
+[[nodiscard]] std::unique_ptr<Contestant> make_python_cuda_contestant(const ContestantSpec& spec, const Kernel& kernel,
+                                                                      const Device& device);
 
 }  // namespace thresher::arena::user_kernels

@@ -10,6 +10,7 @@
 #include <thread>
 
 #include "arena/timing/cuda_clock.hpp"
+#include "arena/user_kernels/process/told_calls.hpp"
 #include "runtime/driver.hpp"
 #include "thresher/error.hpp"
 
@@ -23,23 +24,15 @@ class CudaProcessRunner final : public Runner {
  public:
   CudaProcessRunner(CudaProcess& cuda, std::size_t& enqueued, const CubinLaunch& launch, Calls calls)
       : cuda_(cuda), enqueued_(enqueued), binding_(cuda.process().next_number()), calls_(std::move(calls)) {
-    KernelProcess& process = cuda_.process();
-    process.ask_later(Writer(Ask::bind).put(binding_).put(launch));
-    for (std::size_t first = 0; first < calls_.size(); first += calls_per_message) {
-      Writer some(Ask::add_calls);
-      some.put(binding_);
-      for (std::size_t set = first; set < std::min(first + calls_per_message, calls_.size()); ++set) {
-        some.put(calls_[set]);
-      }
-      process.ask_later(std::move(some));
-    }
-    (void)process.ask(Writer(Ask::complete).put(binding_));
+    tell_calls(cuda_.process(), binding_, Writer(Ask::bind).put(binding_).put(launch), calls_,
+               [](std::uintptr_t address) { return address; });  // the process's own memory
   }
   ~CudaProcessRunner() override { cuda_.process().ask_later(Writer(Ask::unbind).put(binding_)); }
 
   void run(Stream, std::size_t set) override {
     ++enqueued_;
-    (void)cuda_.process().ask_for_calls(Writer(Ask::enqueue).put(binding_).put(static_cast<std::uint32_t>(set)), enqueued_);
+    (void)cuda_.process().ask_for_calls(Writer(Ask::enqueue).put(binding_).put(static_cast<std::uint32_t>(set)),
+                                        enqueued_);
   }
   [[nodiscard]] std::vector<std::string> guard_damage() const override { return calls_.guard_damage(); }
   [[nodiscard]] Writer about(Ask ask, const Batch& batch) const { return Writer(ask).put(binding_).put(batch); }
@@ -128,10 +121,7 @@ double CudaProcessClock::now_s() {
 }
 
 CudaProcessRig::CudaProcessRig(Rig& own, ProcessOptions options, const Writer& load, int image)
-    : own_(own),
-      cuda_(std::move(options), own.device().id().ordinal, load, image),
-      memory_(cuda_),
-      clock_(cuda_) {}
+    : own_(own), cuda_(std::move(options), own.device().id().ordinal, load, image), memory_(cuda_), clock_(cuda_) {}
 
 void CudaProcessRig::wait_by(Ask ask) {
   (void)cuda_.process().ask_for_calls(Writer(ask), std::max<std::size_t>(enqueued_, 1));

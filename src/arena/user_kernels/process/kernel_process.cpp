@@ -332,6 +332,9 @@ double KernelProcess::call(std::uint32_t binding, const Batch& batch, const Sets
     is_short = done - begun < looking;
   }
   glances.look_at(batch.calls - 1);
+  if (sets.done) {
+    sets.done();
+  }
   const double used_done_us = processor_us();
   awake.freeze();
   const Watch::time_point asleep = Watch::now();

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -56,6 +57,8 @@ class KernelProcess {
   struct Sets {
     std::vector<std::vector<HeldBack*>> inputs{};
     std::vector<std::span<const std::byte>> outputs{};
+    /// At the sign that the last call of a batch is done, while the process is still awake.
+    std::function<void()> done{};
   };
 
   /// Starts it and lets it load what it is for. Throws Error(io) when it cannot be started, Error as `ask` does.
@@ -82,7 +85,12 @@ class KernelProcess {
   /// is put in, and none of the process's threads at work can be told from one that waits for the bell.
   double call(std::uint32_t binding, const Batch& batch, const Sets& sets);
 
+  /// Ends the process, if it has not ended by itself, and throws Error(device): how it ended, else `why`.
+  [[noreturn]] void fail(const std::string& why);
+
   [[nodiscard]] std::uint32_t next_number() { return ++last_number_; }
+  /// "the kernel's process", as sentences call it.
+  [[nodiscard]] const std::string& whose() const { return options_.whose; }
   /// What holds it, told before anything from outside was loaded.
   [[nodiscard]] const runtime::Confined& confined() const { return confined_; }
   /// -1: it has ended.
@@ -101,8 +109,6 @@ class KernelProcess {
   /// The question is asked before anything from outside is loaded, so its answer is believed.
   [[nodiscard]] runtime::Confined confine(bool gpu_first);
   void check() const;
-  /// Ends the process and throws: how it ended if it had by itself, else `why`.
-  [[noreturn]] void fail(const std::string& why);
   void ring(Doorbell::What what);
   /// `why` it is ended if there is no answer within the limit; empty: that it did not answer.
   Reader exchange(Writer question, double limit_s, int descriptor, const std::string& why = "");

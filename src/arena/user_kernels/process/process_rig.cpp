@@ -1,8 +1,7 @@
 #include "arena/user_kernels/process/process_rig.hpp"
 
-#include <algorithm>
-
 #include "arena/timing/processor_use.hpp"
+#include "arena/user_kernels/process/told_calls.hpp"
 #include "thresher/error.hpp"
 
 namespace thresher::arena::user_kernels {
@@ -12,23 +11,15 @@ class ProcessRunner final : public Runner {
  public:
   ProcessRunner(KernelProcess& process, SharedMemory& memory, Calls calls)
       : process_(process), binding_(process.next_number()), calls_(std::move(calls)) {
-    process_.ask_later(Writer(Ask::bind).put(binding_));
-    for (std::size_t first = 0; first < calls_.size(); first += calls_per_message) {
-      Writer some(Ask::add_calls);
-      some.put(binding_);
-      for (std::size_t set = first; set < std::min(first + calls_per_message, calls_.size()); ++set) {
-        thresher_own_dual_gemm call = calls_[set];
-        sets_.outputs.emplace_back(static_cast<const std::byte*>(call.c), output_bytes(call));
-        sets_.inputs.emplace_back();
-        for (const std::span<std::byte> place : calls_.activations(set)) {
-          sets_.inputs.back().push_back(&memory.hold_back(place));
-        }
-        translate_addresses(call, [&](std::uintptr_t address) { return memory.place(address); });
-        some.put(call);
+    for (std::size_t set = 0; set < calls_.size(); ++set) {
+      sets_.outputs.emplace_back(static_cast<const std::byte*>(calls_[set].c), output_bytes(calls_[set]));
+      sets_.inputs.emplace_back();
+      for (const std::span<std::byte> place : calls_.activations(set)) {
+        sets_.inputs.back().push_back(&memory.hold_back(place));
       }
-      process_.ask_later(std::move(some));
     }
-    (void)process_.ask(Writer(Ask::complete).put(binding_));  // a strategy of Thresher's own packs weights, or refuses
+    tell_calls(process_, binding_, Writer(Ask::bind).put(binding_), calls_,
+               [&](std::uintptr_t address) { return memory.place(address); });
   }
   ~ProcessRunner() override { process_.ask_later(Writer(Ask::unbind).put(binding_)); }
 

@@ -1,7 +1,7 @@
 #pragma once
 /// Memory of this process that a kernel's process sees too. Only what is allocated is ever shared, so a kernel that
-/// writes all over it takes nobody's memory but its own; what lies in it is worth no more than the kernel's word, and is
-/// copied before it is looked at.
+/// writes all over it takes nobody's memory but its own; what lies in it is worth no more than the kernel's word, and
+/// is copied before it is looked at.
 #include <functional>
 #include <map>
 #include <memory>
@@ -11,6 +11,7 @@
 #include "arena/rig/memory.hpp"
 #include "arena/user_kernels/process/held_back.hpp"
 #include "arena/user_kernels/process/kernel_process.hpp"
+#include "arena/user_kernels/process/shared_piece.hpp"
 
 namespace thresher::arena::user_kernels {
 
@@ -36,28 +37,16 @@ class SharedMemory final : public Memory {
   [[nodiscard]] std::uintptr_t place(std::uintptr_t address) const;
 
  private:
-  /// What is shared at once, and which of it is free: bytes by their offset.
-  struct Piece {
-    std::uint32_t number;
-    std::byte* base;
-    std::size_t bytes;
-    std::map<std::size_t, std::size_t> free;
-
-    [[nodiscard]] bool is_free() const { return free.size() == 1 && free.begin()->second == bytes; }
-    [[nodiscard]] void* take(std::size_t wanted);
-    void give_back(std::size_t offset, std::size_t count);
-  };
-
-  Piece& share(std::size_t bytes);
+  SharedPiece& share(std::size_t bytes);
   /// Null for memory that the process finds as it is here.
   [[nodiscard]] HeldBack* held(const void* address);
   /// Unshares what nothing lies in any more.
   void shrink();
-  void unmap(const Piece& piece) noexcept;
+  void unmap(const SharedPiece& piece) noexcept;
 
   KernelProcess& process_;
-  std::vector<Piece> pieces_;
-  std::map<void*, std::size_t> taken_;  // bytes by address
+  std::vector<SharedPiece> pieces_;
+  std::map<void*, std::size_t> taken_;                         // bytes by address
   std::map<const std::byte*, HeldBack, std::greater<>> held_;  // by where they begin
 };
 

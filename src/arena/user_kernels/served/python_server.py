@@ -15,7 +15,10 @@ import sys
 import time
 import traceback
 
+from python_server_gpu import Gpu
+
 HELLO, LOAD_LIBRARY, SHARE, UNSHARE, BIND, ADD_CALLS, COMPLETE, UNBIND = 0, 2, 5, 6, 7, 8, 9, 10
+ENQUEUE, WAIT, WAIT_FOR_STREAM, HOLD_STREAM, CAPTURE = 16, 17, 18, 19, 20
 UNSUPPORTED, DEVICE = 1, 4
 LINE, DOORBELL = 3, 4
 MOST_MESSAGE_BYTES, MOST_SENTENCE_BYTES = 32768, 400
@@ -108,18 +111,37 @@ class TorchTensors:
     def array(self, address, kind, shape, row_stride=None):
         type = self._types[kind]
         if 0 in shape:
-            return self._torch.empty(shape, dtype=type)
+            return self._empty(shape, type)
         rows, columns = shape if len(shape) == 2 else (1, shape[0])
         stride = columns if row_stride is None else row_stride
-        count = (rows - 1) * stride + columns
-        flat = self._torch.frombuffer(memory_at(address, count * type.itemsize), dtype=type, count=count)
+        flat = self._flat(address, type, (rows - 1) * stride + columns)
         return flat.as_strided(shape, (stride, 1)[-len(shape):])
+
+    def _empty(self, shape, type):
+        return self._torch.empty(shape, dtype=type)
+
+    def _flat(self, address, type, count):
+        return self._torch.frombuffer(memory_at(address, count * type.itemsize), dtype=type, count=count)
 
     @staticmethod
     def copy(out, result):
         if result.shape != out.shape:
             raise Refused(f"it gave back the shape {list(result.shape)}, expected {list(out.shape)}")
         out.copy_(result)
+
+
+class CudaTensors(TorchTensors):
+    """On a GPU, where bytes that are none have no address."""
+
+    def __init__(self, gpu):
+        super().__init__()
+        self._gpu = gpu
+
+    def _empty(self, shape, type):
+        return self._torch.empty(shape, dtype=type, device="cuda")
+
+    def _flat(self, address, type, count):
+        return self._gpu.bytes_at(address, count * type.itemsize).view(type)
 
 
 FRAMEWORKS = {"numpy": NumpyArrays, "torch": TorchTensors}
@@ -141,9 +163,9 @@ class Kernel:
 
     NAMED = ("activation", "alpha", "limit", "up_offset", "workspace")
 
-    def __init__(self, file, entry, framework):
+    def __init__(self, file, entry, arrays):
         self.file, self._entry = file, entry
-        self._arrays = FRAMEWORKS[framework]()
+        self._arrays = arrays
         spec = importlib.util.spec_from_file_location("contestant", file)
         module = sys.modules["contestant"] = importlib.util.module_from_spec(spec)
         spec.loader.exec_module(module)
@@ -207,6 +229,7 @@ class Server:
         self._pieces = {}
         self._calls = {}
         self._kernel = None
+        self._gpu = None
 
     def serve(self):
         ring = 0
@@ -232,12 +255,18 @@ class Server:
     def _make_call(self):
         """0, or 1 and a message on the line that says why it failed."""
         try:
-            self._calls[self._binding.value][self._set.value]()
+            calls, set = self._calls[self._binding.value], self._set.value
+            if self._gpu and set == len(calls):
+                self._gpu.replay()
+            else:
+                calls[set]()
             return 0
         except BaseException as error:
-            raised = "" if isinstance(error, Refused) else "it raised "
-            self._refuse(0, DEVICE, raised + sentence_of(error, self._kernel.file))
+            self._refuse(0, DEVICE, self._raised(error))
             return 1
+
+    def _raised(self, error):
+        return ("" if isinstance(error, Refused) else "it raised ") + sentence_of(error, self._kernel.file)
 
     def _hear(self):
         message, descriptors, _, _ = socket.recv_fds(self._line, MOST_MESSAGE_BYTES, 8)
@@ -245,11 +274,16 @@ class Server:
             os._exit(0)  # nobody is there any more
         number, ask = struct.unpack_from("=II", message)
         try:
-            self._take(ask, message[8:], descriptors)
+            if ask >= ENQUEUE and self._gpu:
+                self._take_of_gpu(ask, message[8:])
+            else:
+                self._take(ask, message[8:], descriptors)
             self._line.send(struct.pack("=II", number, 0))
         except BaseException as error:
-            file = self._kernel.file if self._kernel else self._loading
-            self._refuse(number, UNSUPPORTED, sentence_of(error, file))
+            if ask >= ENQUEUE and self._kernel:
+                self._refuse(number, DEVICE, self._raised(error))
+            else:
+                self._refuse(number, UNSUPPORTED, sentence_of(error, self._kernel.file if self._kernel else self._loading))
 
     _loading = ""
 
@@ -260,13 +294,15 @@ class Server:
                 length, = struct.unpack_from("=I", rest)
                 words.append(rest[4:4 + length].decode())
                 rest = rest[4 + length:]
-            self._loading = words[0]
-            self._kernel = Kernel(*words)
+            file, entry, framework, *where = words
+            self._loading = file
+            self._kernel = Kernel(file, entry, self._arrays_on_gpu(*where) if where else FRAMEWORKS[framework]())
         elif ask == SHARE:
             number, size = struct.unpack("=IQ", rest)
-            self._pieces[number] = (self._map(size, descriptors[0]), size)
+            self._pieces[number] = (self._map_on_gpu(size, descriptors[0]) if self._gpu else self._map(size, descriptors[0]), size)
         elif ask == UNSHARE:
-            self._libc.munmap(*self._pieces.pop(struct.unpack("=I", rest)[0]))
+            unmap = self._gpu.unmap if self._gpu else self._libc.munmap
+            unmap(*self._pieces.pop(struct.unpack("=I", rest)[0]))
         elif ask == BIND:
             self._calls[struct.unpack_from("=I", rest)[0]] = []
         elif ask == ADD_CALLS:
@@ -276,9 +312,43 @@ class Server:
                 self._translate(call)
                 self._calls[binding].append(self._kernel.bound(call))
         elif ask == UNBIND:
-            del self._calls[struct.unpack("=I", rest)[0]]
+            binding, = struct.unpack("=I", rest)
+            del self._calls[binding]
+            if self._gpu:
+                self._gpu.forget(binding)
         elif ask not in (HELLO, COMPLETE):
             raise Refused("a kernel's process was asked what it does not know")
+
+    def _take_of_gpu(self, ask, rest):
+        if ask == ENQUEUE:
+            binding, set = struct.unpack("=II", rest)
+            self._gpu.enqueue(self._calls[binding][set])
+        elif ask == WAIT:
+            self._gpu.wait()
+        elif ask == WAIT_FOR_STREAM:
+            self._gpu.wait_for_stream()
+        elif ask == HOLD_STREAM:
+            self._gpu.hold_stream(*struct.unpack("=d", rest))
+        elif ask == CAPTURE:
+            binding, *batch = struct.unpack("=IQQQ", rest)
+            count, first_set, num_sets = batch
+            calls = self._calls[binding]
+            self._gpu.capture(binding, tuple(batch), [calls[(first_set + call) % num_sets] for call in range(count)])
+        else:
+            raise Refused("a kernel's process was asked what it does not know")
+
+    def _arrays_on_gpu(self, ordinal, folder):
+        try:
+            self._gpu = Gpu(int(ordinal), folder)
+        except (ImportError, OSError, RuntimeError) as error:
+            raise Refused(f"its process cannot open GPU {ordinal}: {sentence_of(error, '')}") from error
+        return CudaTensors(self._gpu)
+
+    def _map_on_gpu(self, size, descriptor):
+        try:
+            return self._gpu.map(size, descriptor)
+        finally:
+            os.close(descriptor)
 
     def _map(self, size, descriptor):
         address = self._libc.mmap(None, size, PROT_READ_WRITE, MAP_SHARED_POPULATED, descriptor, 0)

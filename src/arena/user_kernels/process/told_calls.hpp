@@ -1,0 +1,29 @@
+#pragma once
+/// How a kernel's process is told of calls before they are made.
+#include <algorithm>
+
+#include "arena/user_kernels/process/calls.hpp"
+#include "arena/user_kernels/process/kernel_process.hpp"
+
+namespace thresher::arena::user_kernels {
+
+/// Has the process learn the calls as `binding`, and waits until it has; `about` is what is said of all of them.
+/// `place` makes of an address what the process knows it by.
+template <class Place>
+void tell_calls(KernelProcess& process, std::uint32_t binding, Writer about, const Calls& calls, Place place) {
+  process.ask_later(std::move(about));
+  for (std::size_t first = 0; first < calls.size(); first += calls_per_message) {
+    Writer some(Ask::add_calls);
+    some.put(binding);
+    for (std::size_t set = first; set < std::min(first + calls_per_message, calls.size()); ++set) {
+      thresher_own_dual_gemm call = calls[set];
+      translate_addresses(call, place);
+      some.put(call);
+    }
+    process.ask_later(std::move(some));
+  }
+  // A strategy of Thresher's own packs weights, or refuses.
+  (void)process.ask(Writer(Ask::complete).put(binding));
+}
+
+}  // namespace thresher::arena::user_kernels
