@@ -1,4 +1,6 @@
-"""One of the processes of test_distributed.py: usage: distributed_worker.py FILE RANK SIZE. Ends with 0 when all held."""
+"""One of the processes of test_distributed.py: usage: distributed_worker.py FILE RANK SIZE [gpu]. Ends with 0 when all held.
+
+On GPUs, one a process, over NCCL: with wider layers, and held to what other tiles' sums allow."""
 
 import sys
 
@@ -9,9 +11,13 @@ import thresher
 import thresher.torch as tt
 from thresher.torch import distributed as td
 
-rank, size = int(sys.argv[2]), int(sys.argv[3])
+rank, size, on_gpu = int(sys.argv[2]), int(sys.argv[3]), sys.argv[4:] == ["gpu"]
 torch.set_num_threads(1)
-dist.init_process_group("gloo", init_method=f"file://{sys.argv[1]}", rank=rank, world_size=size)
+if on_gpu:
+    torch.cuda.set_device(rank)
+    torch.set_default_device(f"cuda:{rank}")
+wide = 8 if on_gpu else 1
+dist.init_process_group("nccl" if on_gpu else "gloo", init_method=f"file://{sys.argv[1]}", rank=rank, world_size=size)
 
 
 class Recorded:
@@ -39,19 +45,24 @@ def close(result, expected):
 
 
 def same(result, expected):
-    """Of rows with the same bits, whose float32 sums may round their last bit in another way."""
+    """Of rows with the same bits, whose float32 sums may round their last bit in another way; a GPU's tiles depend on how many rows
+    there are, so rows have not the same bits there."""
     assert result.dtype == expected.dtype
+    if on_gpu:
+        close(result, expected)
+        return
     step = 2**-8 if result.dtype == torch.bfloat16 else 2**-22
     torch.testing.assert_close(result, expected, rtol=step, atol=2**-22 * expected.abs().max().item())
 
 
 def check_gated_mlp(group):
-    gate, up, down = normal(80, 32), normal(80, 32), normal(32, 80)
-    x = normal(2, 5, 32)
+    n, k = 80 * wide, 32 * wide
+    gate, up, down = normal(n, k), normal(n, k), normal(k, n)
+    x = normal(2, 5, k)
     whole = tt.GatedMLP(gate, up, down)
     weights = [Recorded(one) for one in (gate, up, down)]
     part = td.GatedMLP.sharded(*weights, group=group)
-    assert part(x).shape == (2, 5, 32) and part(x).dtype == x.dtype
+    assert part(x).shape == (2, 5, k) and part(x).dtype == x.dtype
     close(part(x), whole(x))
     assert all(one.read < one.weight.numel() * 0.7 for one in weights)
     read = torch.tensor([one.read for one in weights])
@@ -75,30 +86,33 @@ def check_low_precision(group):
         return thresher.Nvfp4(torch.randint(0, 256, (512, 64), dtype=torch.uint8), torch.randint(24, 40, (512, 8), dtype=torch.uint8),
                               torch.tensor([0.5]))
 
-    for make in (nvfp4, lambda: fp8("tensor", (1,)), lambda: fp8("row", (512,)), lambda: fp8("block", (4, 1))):
+    of_fp8 = [lambda: fp8("tensor", (1,)), lambda: fp8("row", (512,)), lambda: fp8("block", (4, 1))]
+    for make in [nvfp4, *([] if on_gpu else of_fp8)]:  # FP8 weights take tokens in 16 bits on the CPU alone
         gate, up = make(), make()
         close(td.GatedMLP.sharded(gate, up, down, group=group)(x), tt.GatedMLP(gate, up, down)(x))
 
 
 def check_moe(group, ranks, place):
-    experts, choices = 7, 3
-    gate_up, down = normal(experts, 2 * 24, 32), normal(experts, 32, 24)
+    experts, choices, n, k = 7, 3, 24 * wide, 32 * wide
+    gate_up, down = normal(experts, 2 * n, k), normal(experts, k, n)
     whole = tt.MoE(gate_up, down, order="up_first")
     weights = Recorded(gate_up), Recorded(down)
     part = td.MoE.sharded(*weights, order="up_first", group=group)
-    assert part.all_experts == experts and weights[0].read == part.experts * 2 * 24 * 32
+    assert part.all_experts == experts and weights[0].read == part.experts * 2 * n * k
     for tokens_of in ([5, 2, 9, 1], [0, 4, 0, 3], [0, 0, 0, 0]):
-        everybody = [(normal(count, 32), torch.randint(-1, experts + 1, (count, choices)), torch.rand(count, choices))
+        everybody = [(normal(count, k), torch.randint(-1, experts + 1, (count, choices)), torch.rand(count, choices))
                      for count in tokens_of[: len(ranks)]]
         result = part(*everybody[place])
         if result.numel() > 0:
             same(result, whole(*everybody[place]))
-    x, weight = normal(4, 32), torch.rand(4, choices)
+    x, weight = normal(4, k), torch.rand(4, choices)
     nobody = torch.tensor([[-1, experts, 2**40]] * 4)
     assert (part(x, nobody, weight) == 0).all()
     one_expert = torch.full((4, choices), experts - 1)
     same(part(x, one_expert, weight), whole(x, one_expert, weight))
-    stacked = thresher.Fp8(torch.randint(0, 100, (experts, 48, 32), dtype=torch.uint8), torch.rand(experts, 48) / 64, per="row")
+    if on_gpu:
+        return
+    stacked = thresher.Fp8(torch.randint(0, 100, (experts, 2 * n, k), dtype=torch.uint8), torch.rand(experts, 2 * n) / 64, per="row")
     of_fp8 = td.MoE.sharded(stacked, down, order="up_first", group=group)
     same(of_fp8(x, one_expert, weight), tt.MoE(stacked, down, order="up_first")(x, one_expert, weight))
 
@@ -107,11 +121,11 @@ def check_from_float(group):
     class FloatMLP(torch.nn.Module):
         def __init__(self):
             super().__init__()
-            self.w1, self.w3 = (torch.nn.Linear(16, 40, bias=False) for _ in range(2))
-            self.w2 = torch.nn.Linear(40, 16, bias=False)
+            self.w1, self.w3 = (torch.nn.Linear(16 * wide, 40 * wide, bias=False) for _ in range(2))
+            self.w2 = torch.nn.Linear(40 * wide, 16 * wide, bias=False)
 
     experts = [FloatMLP() for _ in range(5)]
-    x, ids, weights = torch.randn(6, 16), torch.randint(0, 5, (6, 2)), torch.rand(6, 2)
+    x, ids, weights = torch.randn(6, 16 * wide), torch.randint(0, 5, (6, 2)), torch.rand(6, 2)
     close(td.GatedMLP.from_float(experts[0], group=group)(x), tt.GatedMLP.from_float(experts[0])(x))
     moe = td.MoE.from_float(experts, group=group)
     same(moe(x, ids, weights), tt.MoE.from_float(experts)(x, ids, weights))

@@ -17,7 +17,17 @@ WORKER = pathlib.Path(__file__).with_name("distributed_worker.py")
 @pytest.mark.parametrize("size", [4, pytest.param(2, marks=pytest.mark.on_demand)])
 def test_spread_modules_are_the_whole_ones(tmp_path, size):
     """Four processes check themselves in pairs, too."""
-    processes = [subprocess.Popen([sys.executable, WORKER, tmp_path / "meeting", str(rank), str(size)], stdout=subprocess.PIPE,
+    run_workers(tmp_path, size)
+
+
+@pytest.mark.gpu
+@pytest.mark.skipif(torch.cuda.device_count() < 2, reason=f"NCCL between processes needs 2 GPUs, and this machine has {torch.cuda.device_count()}")
+def test_spread_modules_on_two_gpus(tmp_path):
+    run_workers(tmp_path, 2, "gpu")
+
+
+def run_workers(tmp_path, size, *where):
+    processes = [subprocess.Popen([sys.executable, WORKER, tmp_path / "meeting", str(rank), str(size), *where], stdout=subprocess.PIPE,
                                   stderr=subprocess.STDOUT, text=True) for rank in range(size)]
     try:
         said = [process.communicate(timeout=240)[0] for process in processes]

@@ -176,7 +176,7 @@ def _activation(activation: str, alpha: float, limit: float, up_offset: float, t
 
 
 def pack(b1: Operand, b2: Operand, *, numerics: str = "exact") -> jax.Array:
-    """The weights of dual_gemm_packed as one uint8 array [bytes], as thresher.numpy.pack makes them."""
+    """The weights of dual_gemm_packed as one uint8 array [bytes], as thresher.numpy.pack makes them: on the host, wherever they lie."""
     return _packed_here(_on_host.pack, b1, b2, numerics=numerics)
 
 
@@ -195,7 +195,6 @@ def _packed_here(make: Callable, *operands: Any, **options: Any) -> jax.Array:
     leaves = jax.tree_util.tree_leaves((operands, options))
     if any(isinstance(one, jax.core.Tracer) for one in leaves):
         _refuse("weights are packed while they are traced, expected that to be done once, outside of jax.jit")
-    _expect_cpu(leaves)
     on_host = [jax.tree_util.tree_map(_np.asarray, one) for one in operands]
     return jnp.asarray(make(*on_host, **{name: _np.asarray(one) if isinstance(one, jax.Array) else one for name, one in options.items()}))
 
