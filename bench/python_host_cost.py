@@ -5,24 +5,32 @@
 
 Host: microseconds until a call returns, the least mean of bursts short enough that the GPU's queue does not fill, in inference mode; by
 libthresher_torch.so, and in a second process by ctypes; torch.mm and torch.nn.functional.linear of a like problem beside them.
+Peers: the same of other libraries' Python calls, and what their kernels take in a CUDA graph; one that cannot run says why. The files
+of engines that hold Triton kernels lie below --engine-files.
 Graphs: calls captured by the operator and by the C interface, launched in turns; medians of microseconds a call.
 Replay: of graphs captured once, whose offsets, counts or choices are then written over; every replay must give the bits of an eager call.
 """
 import argparse
+import contextlib
 import ctypes
 import datetime
 import json
 import os
+import pathlib
 import statistics
 import subprocess
 import sys
 import time
+import traceback
 
 import torch
 
 import thresher
 import thresher.torch as tt
 from thresher.torch import _native
+
+sys.path.insert(0, str(pathlib.Path(__file__).parent / "peers"))
+import host_calls  # noqa: E402
 
 BURSTS = 40
 CALLS_OF_A_BURST = 100
@@ -214,6 +222,38 @@ def replays():
     ]
 
 
+def beside_peers(engine_files):
+    """By problem and library: microseconds on the host and in a graph, or the sentence that it cannot be run for."""
+    found = {}
+    for problem, calls in host_calls.PROBLEMS.items():
+        found[problem], graphs = {}, {}
+        for name, make in calls(engine_files):
+            with torch.inference_mode():
+                try:
+                    call = make()
+                    found[problem][name] = dict(host_us=round(host_us(call), 3))
+                    graphs[name] = captured(call)
+                except Exception as error:
+                    with contextlib.suppress(RuntimeError):
+                        torch.cuda.synchronize()
+                    traceback.print_exc()
+                    found[problem].setdefault(name, {})["not_run"] = f"{type(error).__name__}: {' '.join(str(error).split())[:200]}"
+        for name, us in in_turns(graphs).items():
+            found[problem][name]["kernel_us"] = round(us, 3)
+        del graphs
+        torch.cuda.empty_cache()
+    return found
+
+
+def print_peers(found):
+    print(f"{'beside peers':<60}{'host, us':>10}{'kernel, us':>12}")
+    for problem, of_one in found.items():
+        print(problem)
+        for name, one in of_one.items():
+            numbers = "".join(f"{one[key]:>{width}.2f}" if key in one else " " * width for key, width in (("host_us", 10), ("kernel_us", 12)))
+            print(f"  {name:<58}{numbers}{'  ' + one['not_run'] if 'not_run' in one else ''}")
+
+
 def by_ctypes():
     """The host's costs of a second process, which calls operators by ctypes."""
     done = subprocess.run([sys.executable, __file__, "--host-only"], env=os.environ | {"THRESHER_TORCH_BINDING": "ctypes"}, check=True,
@@ -225,6 +265,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--out", help="the JSON file to write")
     parser.add_argument("--commit", default="", help="of the sources, for the file")
+    parser.add_argument("--engine-files", default="", help="a folder with files of SGLang's and vLLM's packages, at their places")
     parser.add_argument("--host-only", action="store_true", help="prints the host's costs as one line of JSON")
     arguments = parser.parse_args()
     torch.manual_seed(20261124)
@@ -233,7 +274,8 @@ def main():
         return
     found = dict(commit=arguments.commit, date=datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="minutes"),
                  gpu=torch.cuda.get_device_name(), torch=torch.__version__, python=sys.version.split()[0], binding=binding(),
-                 host_us=host_costs(), host_us_by_ctypes=by_ctypes(), graphs=under_graphs(), replays=replays())
+                 host_us=host_costs(), host_us_by_ctypes=by_ctypes(), graphs=under_graphs(), replays=replays(),
+                 peers=beside_peers(arguments.engine_files))
     print(f"{found['gpu']}, torch {found['torch']}, Python {found['python']}, operators by {found['binding']}")
     print(f"{'host, us a call':<40}{found['binding']:>22}{'ctypes':>10}")
     for name, us in found["host_us"].items():
@@ -245,6 +287,7 @@ def main():
               f"{times['c_interface']:>10.2f}{one['operator_over_c']:>9.4f}")
     for one in found["replays"]:
         print(f"{one['replays']} replays of {one['call']}: the bits of eager calls")
+    print_peers(found["peers"])
     if arguments.out:
         with open(arguments.out, "w") as file:
             json.dump(found, file, indent=1)
