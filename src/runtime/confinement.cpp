@@ -197,6 +197,7 @@ struct PreparedConfinement::State {
         resources(limits_of(confinement.limits)),
         filter({.may_fork = confinement.may_fork,
                 .may_exec = confinement.may_exec,
+                .drives_devices = !confinement.devices.empty(),
                 .memory_is_counted = confinement.limits.data_bytes > 0 && confinement.devices.empty(),
                 .truncation_is_guarded = landlock.guards_truncation()}) {}
 
@@ -224,6 +225,7 @@ PreparedConfinement::PreparedConfinement(const Confinement& wanted) : state_(std
   allow(wanted.devices, Landlock::Reach::control);
   if (!wanted.devices.empty()) {
     allow(of_gpu_driver, Landlock::Reach::read);
+    landlock.allow_naming_threads();  // without which CUDA's driver does not open a GPU
   }
 }
 

@@ -27,10 +27,13 @@ struct Confinement {
   std::vector<std::filesystem::path> writable{};    ///< folders: all below may be read, written, made, removed
   std::vector<std::filesystem::path> readable{};    ///< folders or files, beside the system's own
   std::vector<std::filesystem::path> executable{};  ///< programs beside the system's; only with may_exec
-  std::vector<std::filesystem::path> devices{};     ///< device files, read, written and controlled
+  /// Device files, read, written and controlled. With any, files in memory are made and threads named too, which CUDA's
+  /// driver does to open a GPU.
+  std::vector<std::filesystem::path> devices{};
   ResourceLimits limits{};
   bool may_fork = false;  ///< processes of its own; threads it may always start
-  bool may_exec = false;  ///< start programs; never one that it wrote itself
+  /// Start programs; never one that it wrote itself into a file of a folder, nor, without devices, into memory.
+  bool may_exec = false;
 };
 
 /// The device files of NVIDIA's driver that this machine has, for Confinement::devices.

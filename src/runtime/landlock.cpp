@@ -110,6 +110,9 @@ int Landlock::apply() noexcept {
     return ENOSYS;
   }
   (void)allow_path("/proc/self", read_file | read_folder);  // whose meaning is the calling process's own
+  if (names_threads_) {
+    (void)allow_path("/proc/self/task", write_file | truncate);
+  }
   return ::syscall(restrict_self, ruleset_, 0) == 0 ? 0 : errno;
 }
 

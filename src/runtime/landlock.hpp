@@ -31,6 +31,9 @@ class Landlock {
   /// A path that cannot be opened is passed over.
   void allow(const std::filesystem::path& path, Reach reach) noexcept;
 
+  /// The process will write below /proc/self/task, as who gives its threads names does.
+  void allow_naming_threads() noexcept { names_threads_ = true; }
+
   /// In force for the calling thread, whose privileges are fixed already, and all that it starts; /proc/self may be
   /// read. 0 or errno. Safe between fork and exec.
   [[nodiscard]] int apply() noexcept;
@@ -41,6 +44,7 @@ class Landlock {
   int abi_ = 0;
   int ruleset_ = -1;
   std::uint64_t handled_ = 0;
+  bool names_threads_ = false;
   std::string problem_;
 };
 

@@ -223,7 +223,10 @@ Writer write(const FilterOptions& options) {
   if (!options.may_exec) {
     writer.deny(std::array{SYS_execve, SYS_execveat});
   } else {
-    writer.deny(std::array{SYS_memfd_create, SYS_execveat});  // a program that is no file
+    writer.deny(std::array{SYS_execveat});
+    if (!options.drives_devices) {
+      writer.deny(std::array{SYS_memfd_create});  // a program that is no file
+    }
   }
   writer.own_process_only(SYS_kill, 0, false);
   writer.own_process_only(SYS_tgkill, 0, false);

@@ -270,6 +270,45 @@ TEST(Confinement, AProgramThatItWroteItselfIsNotStarted) {
   EXPECT_EQ(complaint_of_confined({.writable = {own.path()}, .may_exec = true}, body), 0);
 }
 
+/// As CUDA's driver does to open a GPU.
+TEST(Confinement, WhoDrivesADeviceNamesItsThreadsAndMakesFilesInMemory) {
+  NEEDS("files");
+  NEEDS("system calls");
+  const auto names_another_thread = [](const char* place) {
+    std::atomic<pid_t> number = 0;
+    std::atomic<bool> is_named = false;
+    std::thread thread([&] {
+      number = static_cast<pid_t>(::syscall(SYS_gettid));
+      is_named.wait(false);
+    });
+    while (number == 0) {
+      std::this_thread::yield();
+    }
+    const std::string path = place + std::to_string(number) + "/comm";
+    const int file = ::open(path.c_str(), O_WRONLY);
+    const bool succeeded = file >= 0 && ::write(file, "name", 4) == 4;
+    is_named = true;
+    is_named.notify_one();
+    thread.join();
+    return succeeded;
+  };
+  const auto without = [&] {
+    MUST(!names_another_thread("/proc/self/task/"));
+    DENIED(::memfd_create("file", 0));
+    return 0;
+  };
+  const auto with = [&] {
+    MUST(names_another_thread("/proc/self/task/"));
+    MUST(names_another_thread(("/proc/" + std::to_string(::getpid()) + "/task/").c_str()));
+    MUST(::memfd_create("file", MFD_CLOEXEC) >= 0);
+    DENIED(::open("/proc/self/coredump_filter", O_WRONLY));
+    DENIED(::open(("/proc/" + std::to_string(::getppid()) + "/comm").c_str(), O_WRONLY));
+    return 0;
+  };
+  EXPECT_EQ(complaint_of_confined({.may_fork = true, .may_exec = true}, without), 0);
+  EXPECT_EQ(complaint_of_confined({.devices = {"/dev/null"}, .may_fork = true, .may_exec = true}, with), 0);
+}
+
 TEST(Confinement, LimitsHold) {
   const ScratchFolder own;
   Confinement confinement{.writable = {own.path()}};
