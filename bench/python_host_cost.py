@@ -66,7 +66,7 @@ def even_offsets(rows, experts):
     return torch.linspace(0, rows, experts + 1, device="cuda").to(torch.int32)
 
 
-def host_calls():
+def calls_of_operators():
     """Of small problems, so that the GPU keeps up: the call by its operator, and by the function of thresher.torch."""
     rows, n, k = 16, 256, 256
     a, b1, b2, q = normal(rows, k), normal(n, k), normal(n, k), normal(1, 4, 64, 64)
@@ -102,7 +102,7 @@ def binding():
 
 def host_costs():
     with torch.inference_mode():
-        return {name: round(host_us(call), 3) for name, call in host_calls().items()}
+        return {name: round(host_us(call), 3) for name, call in calls_of_operators().items()}
 
 
 def captured(call):
