@@ -1,6 +1,6 @@
 // A .py file on the CPU, which a Python interpreter runs that is confined from its first instruction.
-#include "arena/user_kernels/compile/python_files.hpp"
 #include "arena/user_kernels/host_contestant.hpp"
+#include "arena/user_kernels/python_files.hpp"
 
 namespace thresher::arena::user_kernels {
 namespace {

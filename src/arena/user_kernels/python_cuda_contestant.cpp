@@ -5,8 +5,8 @@
 
 #include "arena/dual_gemm/task.hpp"
 #include "arena/user_kernels/base_contestant.hpp"
-#include "arena/user_kernels/compile/python_files.hpp"
 #include "arena/user_kernels/process/python_cuda_rig.hpp"
+#include "arena/user_kernels/python_files.hpp"
 #include "thresher/error.hpp"
 
 namespace thresher::arena::user_kernels {

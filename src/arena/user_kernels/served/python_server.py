@@ -337,9 +337,9 @@ class Server:
         else:
             raise Refused("a kernel's process was asked what it does not know")
 
-    def _arrays_on_gpu(self, ordinal, folder):
+    def _arrays_on_gpu(self, ordinal, folder, programs):
         try:
-            self._gpu = Gpu(int(ordinal), folder)
+            self._gpu = Gpu(int(ordinal), folder, programs)
         except (ImportError, OSError, RuntimeError) as error:
             raise Refused(f"its process cannot open GPU {ordinal}: {sentence_of(error, '')}") from error
         return CudaTensors(self._gpu)

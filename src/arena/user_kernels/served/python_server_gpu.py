@@ -23,11 +23,11 @@ class OnGpu:
 
 
 class Gpu:
-    """Raises RuntimeError where it cannot be opened."""
+    """Writes into `folder` alone and finds a C compiler in `programs`. Raises RuntimeError where it cannot be opened."""
 
-    def __init__(self, ordinal, folder):
+    def __init__(self, ordinal, folder, programs):
         # Triton has a compiler and an assembler make what it launches; where they write is all that may be written.
-        os.environ.update(PATH=SYSTEM_PROGRAMS, TMPDIR=folder, TRITON_CACHE_DIR=os.path.join(folder, "triton"),
+        os.environ.update(PATH=":".join(filter(None, (programs, SYSTEM_PROGRAMS))), TMPDIR=folder, TRITON_CACHE_DIR=os.path.join(folder, "triton"),
                           TORCHINDUCTOR_CACHE_DIR=os.path.join(folder, "inductor"), CUDA_CACHE_DISABLE="1")
         tempfile.tempdir = folder
         import torch

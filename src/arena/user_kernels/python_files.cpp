@@ -1,9 +1,11 @@
-#include "arena/user_kernels/compile/python_files.hpp"
+#include "arena/user_kernels/python_files.hpp"
 
 #include "arena/text_file.hpp"
+#include "arena/user_kernels/compile/host_toolchain.hpp"
 #include "arena/user_kernels/compile/python_interpreter.hpp"
 #include "arena/user_kernels/line/kernel_confinement.hpp"
 #include "embedded/python_server_files.hpp"
+#include "thresher/error.hpp"
 
 namespace thresher::arena::user_kernels {
 namespace {
@@ -13,6 +15,15 @@ namespace fs = std::filesystem;
 /// Of a file that a compiler writes, and what it holds open with a framework, a driver and a compiler.
 constexpr std::uint64_t compiled_file_bytes = std::uint64_t{256} << 20;
 constexpr std::uint64_t open_files_for_gpu = 4096;
+
+/// Triton has C compiled to launch its kernels. Null where there is no compiler: a kernel that needs one says so.
+const HostToolchain* c_compiler() {
+  try {
+    return &host_toolchain();
+  } catch (const Error&) {
+    return nullptr;
+  }
+}
 
 }  // namespace
 
@@ -56,6 +67,10 @@ ProcessOptions PythonFiles::process_for_gpu(int ordinal) const {
   confinement.writable = {compiled_};
   const std::vector<fs::path>& folders = python_interpreter().folders;  // Triton brings its own assembler
   confinement.executable.insert(confinement.executable.end(), folders.begin(), folders.end());
+  if (const HostToolchain* const compiler = c_compiler()) {
+    confinement.executable.insert(confinement.executable.end(), compiler->folders.begin(), compiler->folders.end());
+    confinement.executable.push_back(compiler->compiler.parent_path());  // of C's, beside C++'s
+  }
   confinement.may_fork = true;
   confinement.limits.file_bytes = compiled_file_bytes;
   confinement.limits.open_files = open_files_for_gpu;
@@ -63,7 +78,11 @@ ProcessOptions PythonFiles::process_for_gpu(int ordinal) const {
 }
 
 Writer PythonFiles::load_for_gpu(int ordinal) const {
-  return load().put(std::to_string(ordinal)).put(compiled_.string());
+  const HostToolchain* const compiler = c_compiler();
+  return load()
+      .put(std::to_string(ordinal))
+      .put(compiled_.string())
+      .put(compiler == nullptr ? "" : compiler->compiler.parent_path().string());
 }
 
 }  // namespace thresher::arena::user_kernels
