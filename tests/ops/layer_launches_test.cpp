@@ -3,8 +3,10 @@
 
 #include <array>
 #include <optional>
+#include <thread>
 
 #include "ops/recording_driver.hpp"
+#include "runtime/known_places.hpp"
 #include "runtime/nvrtc.hpp"
 #include "strategies/moe_layer/params.hpp"
 #include "thresher/thresher.hpp"
@@ -74,12 +76,38 @@ TEST_F(LayerLaunches, OfNoTokensThereAreNone) {
 
 TEST_F(LayerLaunches, MemoryOfTheHostIsRefused) {
   std::array<std::int32_t, 64> on_host{};
-  for (const auto change : {&MoeTensors::topk_ids, &MoeTensors::topk_weights, &MoeTensors::out}) {
+  for (const auto change : {&MoeTensors::x, &MoeTensors::topk_ids, &MoeTensors::topk_weights, &MoeTensors::out}) {
     MoeTensors of = tensors(4);
     (of.*change).data = on_host.data();
     EXPECT_THROW(layer_->run({}, of, workspace_), Error);
     EXPECT_TRUE(driver_record().launches.empty());
   }
+}
+
+/// x, the choices, their weights, the output and the workspace: what the products are given lies in these.
+TEST_F(LayerLaunches, TheDriverIsAskedForTheLayersOwnMemoryInEveryCall) {
+  for (int call = 1; call <= 2; ++call) {
+    layer_->run({}, tensors(4), workspace_);
+    EXPECT_EQ(driver_record().asked_places, 5 * call);
+  }
+}
+
+TEST_F(LayerLaunches, TheDriverIsAskedForNothingWhoseCallerKnowsIt) {
+  const auto asked = [&] {
+    const int before = driver_record().asked_places;
+    layer_->run({}, tensors(4), workspace_);
+    return driver_record().asked_places - before;
+  };
+  {
+    const runtime::KnownPlaces known;
+    EXPECT_EQ(asked(), 0);
+    EXPECT_EQ(asked(), 0);
+    EXPECT_EQ(driver_record().launches.size(), 10U);
+    int asked_by_another = 0;
+    std::thread([&] { asked_by_another = asked(); }).join();
+    EXPECT_EQ(asked_by_another, 5);
+  }
+  EXPECT_EQ(asked(), 5);
 }
 
 TEST_F(LayerLaunches, AProductThatNoStrategyTakesIsNamed) {

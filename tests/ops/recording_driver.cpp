@@ -84,6 +84,7 @@ CUresult cuCtxGetCurrent(CUcontext* context) {
 }
 /// One page is the GPU's; of any other address the driver knows nothing, which is no failure.
 CUresult cuPointerGetAttributes(unsigned count, CUpointer_attribute* attributes, void** values, CUdeviceptr pointer) {
+  ++record.asked_places;
   const bool is_known = pointer / thresher::testing::recorded_page_bytes == 1;
   for (unsigned i = 0; i < count; ++i) {
     const int known = attributes[i] == CU_POINTER_ATTRIBUTE_MEMORY_TYPE ? CU_MEMORYTYPE_DEVICE : 0;

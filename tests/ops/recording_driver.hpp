@@ -19,6 +19,7 @@ struct RecordedLaunch {
 
 struct DriverRecord {
   std::vector<RecordedLaunch> launches;
+  int asked_places = 0;               ///< pointers whose memory it was asked for
   int encoded_maps = 0;               ///< a map's first 8 bytes are the address that it describes
   int most_dynamic_shared_bytes = 0;  ///< what a kernel was last allowed
 };
