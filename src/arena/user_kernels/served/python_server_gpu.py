@@ -36,7 +36,7 @@ class Gpu:
         torch.cuda.set_device(ordinal)
         self._ordinal = ordinal
         self._stream = torch.cuda.Stream()
-        self._pool = torch.cuda.graph_pool_handle()
+        self._pool = None  # of memory, which ends with the last graph that allocates from it
         self._driver = ctypes.CDLL("libcuda.so.1")
         self._graphs = collections.OrderedDict()  # by binding and batch, the latest last
         self._ready = None
@@ -92,6 +92,8 @@ class Gpu:
 
     def _captured(self, calls):
         self._torch.cuda.set_stream(self._stream)
+        if not self._graphs:
+            self._pool = self._torch.cuda.graph_pool_handle()
         graph = self._torch.cuda.CUDAGraph()
         graph.capture_begin(pool=self._pool, capture_error_mode="thread_local")
         try:
