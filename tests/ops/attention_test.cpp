@@ -40,6 +40,18 @@ TEST(Attention, RunsOnTheCpuThroughThePublicApi) {
   EXPECT_TRUE(judgement.passed) << judgement.evidence;
 }
 
+TEST(Attention, AStatusSaysWhatWasWrong) {
+  EXPECT_EQ(AttentionStatus{}.explain(), "lengths and pages make sense");
+  EXPECT_TRUE(AttentionStatus{}.makes_sense());
+  const AttentionStatus status{AttentionStatus::lengths | AttentionStatus::offsets};
+  EXPECT_FALSE(status.makes_sense());
+  EXPECT_TRUE(status.has(AttentionStatus::lengths));
+  EXPECT_FALSE(status.has(AttentionStatus::pages));
+  EXPECT_EQ(status.explain(),
+            "cu_seqlens_q decreases, is negative or exceeds the rows of q; a length of seqused_k is negative or "
+            "exceeds the keys there may be");
+}
+
 TEST(Attention, NoQueriesIsNothingToDo) {
   AttentionCase c({.queries = 0, .keys = 5});
   plan(Device::cpu(), c.problem).run({}, c.tensors);
@@ -100,9 +112,7 @@ TEST(Attention, TensorsThatDoNotFitAreRefusedAndNothingIsWritten) {
   EXPECT_EQ(run_refusal([](auto& t) { t.q.data = nullptr; }), "q has a null data pointer");
   EXPECT_NE(run_refusal([](auto& t) { t.k.data = static_cast<char*>(t.k.data) + 2; }).find("multiple of 16 bytes"),
             std::string::npos);
-  EXPECT_EQ(run_refusal([](auto& t) {
-              t.o.device = {DeviceKind::cuda, 0};
-            }),
+  EXPECT_EQ(run_refusal([](auto& t) { t.o.device = {DeviceKind::cuda, 0}; }),
             "o is in the memory of GPU 0, expected the CPU: copy it there first");
   EXPECT_EQ(run_refusal([](auto& t) { t.lse.shape[2] = 7; }), "lse is [2, 4, 7], expected [2, 4, 8]");
 }

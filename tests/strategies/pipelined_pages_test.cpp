@@ -21,6 +21,7 @@
 #include "strategies/attention/stream_k/device/kernel.hpp"
 #include "strategies/attention/stream_k/strategy.hpp"
 #include "strategies/attention/tensors.hpp"
+#include "strategies/attention_flags.hpp"
 #include "strategies/emulated_case.hpp"
 #include "support/attention_case.hpp"
 
@@ -142,17 +143,6 @@ TEST_P(PipelinedPages, AreRightOnEverySchedule) {
 INSTANTIATE_TEST_SUITE_P(Cases, PipelinedPages, testing::ValuesIn(cases()),
                          [](const auto& tested) { return tested.param.name; });
 
-/// All flags of a call's status.
-u32 flags_of(const EmulatedCall& call) {
-  std::vector<u32> words(call.planned().workspace.front().bytes / sizeof(u32));
-  std::memcpy(words.data(), call.workspace(), words.size() * sizeof(u32));
-  u32 flags = 0;
-  for (std::size_t i = 1; i <= words.front() && i < words.size(); ++i) {
-    flags |= words[i];
-  }
-  return flags;
-}
-
 /// Lengths and pages that are not there: the nearest ones that are, and the status says so.
 TEST(PipelinedPages, NonsenseStaysInsideTheTensorsAndIsReported) {
   const Case on = cases().front();
@@ -175,6 +165,42 @@ TEST(PipelinedPages, NonsenseStaysInsideTheTensorsAndIsReported) {
     const auto judgement = reference::judge_attention(host.problem, host.tensors);
     EXPECT_TRUE(judgement.passed) << judgement.evidence;
   }
+}
+
+/// Offsets that make no sense: nothing outside the tensors is touched, sequences whose offsets make sense are right,
+/// and the status says so. Of `mixed`, both launches see them.
+TEST(PipelinedPages, OffsetsThatDecreaseStayInsideTheTensorsAndAreReported) {
+  AttentionProblem problem{.heads = 2, .kv_heads = 1, .causal = true};
+  problem.page_size = 16;
+  const Case on = with_lengths("", problem, {0, 1, 30, 40, 90}, {20, 65, 40, 72});
+  constexpr i32 far = std::numeric_limits<i32>::max();
+  for (const Strategy<AttentionProblem>* strategy : {&pipelined_strategy(), &mixed_strategy()}) {
+    AttentionCase host(on.problem, test::Order::heads_first, on.cu_q, on.used);
+    EmulatedCall call = call_of(host, *strategy);
+    for (const std::vector<i32>& offsets : {std::vector<i32>{0, 1, 90, 2, 90},
+                                            {-far - 1, 1, 30, 40, far},
+                                            {far, -5, far, -far, far},
+                                            {90, 0, 0, 0, -1}}) {
+      host.cu_seqlens_q = offsets;
+      const emulator::Report report = call.run(schedule(4));
+      ASSERT_TRUE(report.clean()) << text_of(report);
+      EXPECT_EQ(flags_of(call), u32{offsets_clamped}) << strategy->name();
+    }
+    host.cu_seqlens_q = on.cu_q;
+    expect_right(host, call, 4);
+    EXPECT_EQ(flags_of(call), 0U) << strategy->name();
+  }
+}
+
+/// A launch tells of the lengths of all sequences, also of those that are not its own.
+TEST(PipelinedPages, LengthsOfSequencesWithoutQueriesAreReported) {
+  const Case on = with_lengths("", {.heads = 2, .kv_heads = 1, .page_size = 16}, {0, 70, 70}, {200, 40});
+  AttentionCase host(on.problem, test::Order::heads_first, on.cu_q, on.used);
+  EmulatedCall call = call_of(host, pipelined_strategy());
+  host.cu_seqlens_k[1] = -1;
+  const emulator::Report report = call.run(schedule(2));
+  ASSERT_TRUE(report.clean()) << text_of(report);
+  EXPECT_EQ(flags_of(call), u32{lengths_clamped});
 }
 
 /// A value that only later queries of a tile see is none of the earlier ones' business: they are computed again, from

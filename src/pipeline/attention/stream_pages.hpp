@@ -63,7 +63,6 @@ TH_DEVICE void load_pages(const Operation& operation, const StreamMemory<config>
     if (!operation.has_rows(work)) {
       continue;
     }
-    flags |= operation.wrong_lengths(work);
     memory.queries_empty().wait(Phase{queries_phase.parity ^ 1U});
     if (warp::elect()) {
       memory.queries_full().arrive_expect_bytes(config.query_bytes());

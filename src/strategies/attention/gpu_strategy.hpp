@@ -10,6 +10,7 @@
 
 #include "strategies/attention/abilities.hpp"
 #include "strategies/attention/launch.hpp"
+#include "strategies/attention/tensors.hpp"
 #include "strategies/refusal.hpp"
 #include "strategies/strategy.hpp"
 #include "thresher/attention.hpp"
@@ -95,7 +96,7 @@ class GpuStrategy : public Strategy<AttentionProblem> {
     if (problem.page_size > 0 && geometry.persistent) {
       constexpr std::size_t most_threads = 2048;  // of a multiprocessor
       const std::size_t blocks = static_cast<std::size_t>(device.multiprocessors) * (most_threads / geometry.threads);
-      const std::size_t piece = add_piece(call, "status", (1 + blocks) * sizeof(std::uint32_t));
+      const std::size_t piece = add_status(call, blocks);
       geometry.status_offset = call.workspace[piece].offset;
       accesses.push_back({Access::Memory::workspace, piece, Access::Use::writes});
     }

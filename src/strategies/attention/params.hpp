@@ -32,16 +32,17 @@ struct Paging {
   i64 table_page_stride;
   u64 used_keys;  ///< int32 [batch]
   i64 used_keys_stride;
-  u64 status;  ///< how many words follow, and flags of each loading warp of each block
+  u64 status;  ///< flags of each loading warp of each block (strategies/status_words.hpp)
   i32 pages;
   Divisor page;   ///< rows of one
   u32 box_shift;  ///< a box of the copy engine has 2^box_shift rows, which divide a page and a block of keys
 };
 
-/// A flag of Paging::status.
+/// A flag of Paging::status, as AttentionStatus has them.
 enum PagingFlag : u32 {
   lengths_clamped = 1,  ///< of seqused_k, one was negative or more than problem.keys
   pages_clamped = 2,    ///< of block_table, one was not there
+  offsets_clamped = 4,  ///< of cu_seqlens_q, one was less than the one before it, negative or more than the queries
 };
 
 /// In which order the tiles of a persistent kernel are taken (work.hpp).

@@ -24,6 +24,20 @@ TH_DEVICE i32 own_queries(const Params& params, i32 queries) {
   return queries >= params.fewest_queries && queries <= params.most_queries ? queries : 0;
 }
 
+/// What a lane finds wrong with the lengths of sequences in pages: lane l looks at sequences l, l + 32, …
+TH_DEVICE u32 wrong_lengths(const Params& params) {
+  u32 flags = 0;
+  TH_NO_UNROLL
+  for (i32 batch = static_cast<i32>(warp::lane()); batch < params.batch; batch += 32) {
+    const i32 first_query = query_offset(params, batch);
+    const i32 end = query_offset(params, batch + 1);
+    const i32 keys = used_keys(params, batch);
+    flags |= first_query < 0 || end < first_query || end > params.queries ? offsets_clamped : 0U;
+    flags |= keys < 0 || keys > params.keys ? lengths_clamped : 0U;
+  }
+  return flags;
+}
+
 /// Whatever cu_seqlens and seqused_k hold, the rows are inside the operands.
 TH_DEVICE Sequence sequence_at(const Params& params, i32 batch, i32 head) {
   const i32 kv_head = params.group == 1 ? head : head / params.group;

@@ -97,9 +97,6 @@ struct StreamedAttention {
 
   TH_DEVICE static bool has_rows(const StreamedWork& work) { return work.first_row < work.sequence.queries; }
   TH_DEVICE static i32 key_count(const StreamedWork& work) { return work.sequence.keys; }
-  TH_DEVICE u32 wrong_lengths(const StreamedWork& work) const {
-    return used_keys(params, work.sequence.batch) != work.sequence.keys ? lengths_clamped : 0U;
-  }
 
   /// Past the sequence's keys its last box again.
   template <StreamConfig config>
@@ -135,11 +132,13 @@ struct StreamedAttention {
     copy_boxes<config, config.value_dim>(slot, params.value_map, pages);
   }
 
-  /// All lanes of the loading warp.
+  /// All lanes of the loading warp. The first block tells of the lengths of all sequences, also of those that have no
+  /// queries or are another launch's.
   TH_DEVICE void report(u32 flags) const {
-    const u32 all = warp::reduce(flags, [](u32 a, u32 b) { return a | b; });
+    const u32 block = launch::block_index().x;
+    const u32 own = block == 0 ? flags | wrong_lengths(params) : flags;
+    const u32 all = warp::reduce(own, [](u32 a, u32 b) { return a | b; });
     if (warp::lane() == 0) {
-      const u32 block = launch::block_index().x;
       const Global<u32> status{params.paging.status};
       if (block == 0) {
         status.store(0, launch::block_count().x);
