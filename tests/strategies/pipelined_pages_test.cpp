@@ -13,6 +13,7 @@
 #include "core/device_spec.hpp"
 #include "core/integers.hpp"
 #include "reference/attention_judgement.hpp"
+#include "strategies/attention/launch.hpp"
 #include "strategies/attention/mixed/strategy.hpp"
 #include "strategies/attention/pipelined/device/kernel.hpp"
 #include "strategies/attention/pipelined/strategy.hpp"
@@ -224,6 +225,13 @@ TEST(PipelinedPages, MixedSharesTheSequences) {
     std::fill(host.o.begin(), host.o.end(), AttentionCase::poison);
     expect_right(host, call, seed);
   }
+}
+
+/// A row of one head may have other heads' rows on both sides: a wider piece of memory would bring what nobody reads.
+TEST(PipelinedPages, CopiesBringNoNeighbourToL2) {
+  const Case on = cases().front();
+  const AttentionCase host(on.problem, test::Order::heads_first, on.cu_q, on.used);
+  EXPECT_EQ(page_map(host.tensors.k, 16, 1).promotion, machine::Promotion::b128);
 }
 
 TEST(PipelinedPages, SimpleReadsThemToo) {

@@ -139,6 +139,7 @@ machine::TensorMapDescription page_map(const Tensor& tensor, int rows, int panel
   description.address = address(tensor.data);
   description.element = element_type(tensor.format);
   description.swizzle = panel * element == 128 ? machine::Swizzle::b128 : machine::Swizzle::b64;
+  description.promotion = machine::Promotion::b128;  // what lies next to a row may be another head's, or another page
   description.rank = 5;
   std::copy_n(extents, 5, description.extent);
   std::copy_n(strides, 5, description.stride_bytes);
