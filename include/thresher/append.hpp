@@ -4,7 +4,9 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <optional>
+#include <utility>
 
 #include "thresher/device.hpp"
 #include "thresher/tensor.hpp"
@@ -43,7 +45,8 @@ struct TokenNumbers {
 };
 
 /// The tensors of one call, all on the plan's device. T is that of k, 0 to problem.tokens. The last dimension is
-/// contiguous and the other strides are multiples of 16 bytes and not negative.
+/// contiguous and the other strides are multiples of 16 bytes and not negative. What is written lies apart from all
+/// else, but where q_out is q and k_out is k; rows of several tensors may lie between each other.
 struct AppendTensors {
   Tensor q{};      ///< [T,H,D]; data null: there are no queries to turn
   Tensor q_out{};  ///< with q, which it may be
@@ -71,21 +74,23 @@ struct AppendOptions {
 /// A planned append. `run` may be called from several threads.
 class Append {
  public:
-  Append(const AppendProblem& problem, const AppendOptions& options) : problem_(problem), options_(options) {}
+  class Backend;
+  explicit Append(std::shared_ptr<const Backend> backend) : backend_(std::move(backend)) {}
 
-  /// Writes q_out, k_out and the rows of the pages that `slots` names, and nothing else. Synchronous on the CPU. Throws
+  /// Writes q_out, k_out and the rows of the pages that `slots` names, and nothing else. Asynchronous on a GPU: no
+  /// allocation, no synchronisation, graph-capturable; there it may start while the call before it in the stream is
+  /// ending, and an attention of dependent launch while this one is. Synchronous on the CPU. Throws
   /// Error(invalid_argument) before anything is written.
   void run(Stream stream, const AppendTensors& tensors) const;
 
-  [[nodiscard]] const AppendProblem& problem() const noexcept { return problem_; }
+  [[nodiscard]] const AppendProblem& problem() const noexcept;
 
  private:
-  AppendProblem problem_;
-  AppendOptions options_;
+  std::shared_ptr<const Backend> backend_;
 };
 
-/// Throws Error(invalid_argument) with a sentence that names argument, value and limit, Error(unsupported) for a GPU:
-/// this version appends on the CPU.
+/// May compile. Throws Error(invalid_argument) with a sentence that names argument, value and limit, Error(unsupported)
+/// for a GPU that is not of compute capability 9.0, and there for a theta below 1.
 Append plan(const Device& device, const AppendProblem& problem, const AppendOptions& options = {});
 
 }  // namespace thresher

@@ -657,8 +657,8 @@ THRESHER_API thresher_status thresher_attention_run(const thresher_attention* pl
                                                     const thresher_attention_tensors* tensors, void* workspace);
 /* Flags of thresher_attention_run_status: what a run on a GPU over pages had to bring to the nearest that there is. */
 enum {
-  THRESHER_LENGTHS_CLAMPED = 1,    /* seqused_k: below 0, or above problem.keys */
-  THRESHER_PAGES_CLAMPED = 2,      /* block_table: a page that is not there */
+  THRESHER_LENGTHS_CLAMPED = 1,      /* seqused_k: below 0, or above problem.keys */
+  THRESHER_PAGES_CLAMPED = 2,        /* block_table: a page that is not there */
   THRESHER_QUERY_OFFSETS_CLAMPED = 4 /* cu_seqlens_q: decreasing, below 0, or above the rows of q */
 };
 /* The flags of the last run in `stream` with this workspace, for which it waits. */
@@ -745,7 +745,7 @@ typedef struct thresher_append thresher_append;
 
 THRESHER_API void thresher_append_problem_init(thresher_append_problem* problem, uint32_t struct_size);
 THRESHER_API void thresher_append_tensors_init(thresher_append_tensors* tensors, uint32_t struct_size);
-/* Each as its namesake of attention. This version appends on the CPU. */
+/* Each as its namesake of attention; threads of the CPU, 0 for all. A GPU is one of compute capability 9.0. */
 THRESHER_API thresher_status thresher_append_plan(thresher_device device, const thresher_append_problem* problem,
                                                   int32_t threads, thresher_append** plan);
 THRESHER_API void thresher_append_destroy(thresher_append* plan);

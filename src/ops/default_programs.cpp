@@ -1,7 +1,9 @@
 // Alone in its file, because the tool that compiles the built-in cubins needs it and what it lists, and nothing else.
 #include <algorithm>
+#include <iterator>
 
 #include "ops/cuda_programs.hpp"
+#include "strategies/append/call.hpp"
 #include "strategies/attention/registry.hpp"
 #include "strategies/dual_gemm/reference/program.hpp"
 #include "strategies/dual_gemm/registry.hpp"
@@ -63,8 +65,9 @@ std::vector<strategies::PlannedCall> default_calls(const std::string& arch) {
   add_built_in<DualGemmProblem>(calls, strategies::dual_gemm::strategies_of(DeviceKind::cuda), device);
   add_built_in<AttentionProblem>(calls, strategies::attention::registry().of(DeviceKind::cuda), device);
   add_built_in<GroupedProblem>(calls, strategies::grouped_gemm::strategies_of(DeviceKind::cuda), device);
-  for (strategies::PlannedCall& call : strategies::moe_layer::built_in()) {
-    calls.push_back(std::move(call));
+  for (std::vector<strategies::PlannedCall> some :
+       {strategies::moe_layer::built_in(), strategies::append::built_in(device)}) {
+    std::move(some.begin(), some.end(), std::back_inserter(calls));
   }
   return calls;
 }

@@ -29,18 +29,41 @@ std::string text(DeviceId device) {
 
 Shape shape_of(const Tensor& tensor) { return {tensor.shape.begin(), tensor.shape.begin() + tensor.rank}; }
 
-/// The bytes of a matrix: `rows` pieces of `row_bytes`, `pitch` apart.
+/// The bytes of a tensor with elements that does not run backwards: `rows` pieces of `row_bytes`, `pitch` apart. The
+/// dimension of the largest stride has the rows, together with those inside it that go on at the same pitch.
 struct Extent {
   std::uintptr_t begin;
-  std::uintptr_t rows;
-  std::uintptr_t pitch;
+  std::uintptr_t rows = 1;
+  std::uintptr_t pitch = 0;
   std::uintptr_t row_bytes;
 
-  explicit Extent(const Tensor& matrix)
-      : begin(reinterpret_cast<std::uintptr_t>(matrix.data)),
-        rows(static_cast<std::uintptr_t>(matrix.shape[0])),
-        pitch(static_cast<std::uintptr_t>(matrix.strides[0] * bits(matrix.format) / 8)),
-        row_bytes(static_cast<std::uintptr_t>(matrix.shape[1] * bits(matrix.format) / 8)) {}
+  explicit Extent(const Tensor& tensor) : begin(reinterpret_cast<std::uintptr_t>(tensor.data)) {
+    struct Dimension {
+      std::int64_t stride;
+      std::int64_t extent;
+    };
+    std::vector<Dimension> dimensions;  // but the last, whose elements lie together
+    for (int d = 0; d + 1 < tensor.rank; ++d) {
+      if (tensor.shape[static_cast<std::size_t>(d)] > 1) {
+        dimensions.push_back({tensor.strides[static_cast<std::size_t>(d)], tensor.shape[static_cast<std::size_t>(d)]});
+      }
+    }
+    std::stable_sort(dimensions.begin(), dimensions.end(),
+                     [](const Dimension& a, const Dimension& b) { return a.stride > b.stride; });
+    std::size_t next = 0;
+    std::int64_t outermost = 0;
+    for (; next < dimensions.size() && (next == 0 || dimensions[next].stride * dimensions[next].extent == outermost);
+         ++next) {
+      outermost = dimensions[next].stride;
+      rows *= static_cast<std::uintptr_t>(dimensions[next].extent);
+    }
+    std::int64_t last = tensor.rank == 0 ? 0 : tensor.shape[static_cast<std::size_t>(tensor.rank - 1)] - 1;
+    for (; next < dimensions.size(); ++next) {
+      last += (dimensions[next].extent - 1) * dimensions[next].stride;
+    }
+    pitch = static_cast<std::uintptr_t>(outermost * bits(tensor.format) / 8);
+    row_bytes = static_cast<std::uintptr_t>(((last + 1) * bits(tensor.format) + 7) / 8);
+  }
   [[nodiscard]] std::uintptr_t end() const { return begin + (rows - 1) * pitch + row_bytes; }
 };
 
@@ -77,12 +100,7 @@ Span span_of(const Tensor& tensor) {
   return {begin, begin + static_cast<std::uintptr_t>(((last + 1) * bits(tensor.format) + 7) / 8)};
 }
 
-bool may_share_memory(const Tensor& one, const Tensor& other) {
-  if (one.rank == 2 && other.rank == 2) {
-    return share_memory(Extent(one), Extent(other));
-  }
-  return overlap(span_of(one), span_of(other));
-}
+bool may_share_memory(const Tensor& one, const Tensor& other) { return share_memory(Extent(one), Extent(other)); }
 
 /// Scales that a call finds and writes with its output.
 bool has_written_scales(const Tensor& c) {

@@ -1,8 +1,11 @@
 #include "ops/validate_append.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstdint>
+#include <string>
+#include <string_view>
 #include <vector>
 
 #include "ops/tensor_checks.hpp"
@@ -121,6 +124,46 @@ void check_table(const AppendProblem& problem, const Tensor& table, DeviceId dev
   check_strides("cos_sin", table, 1);
 }
 
+/// A tensor of a call and what it is called.
+struct Named {
+  const char* name;
+  Tensor tensor;
+};
+
+/// What is written lies apart from all that is read and from all else that is written. That q_out may be q, and k_out
+/// k, is looked at before.
+void check_outputs_apart(const AppendTensors& tensors, std::int64_t tokens, DeviceId device) {
+  const auto numbers = [&](const TokenNumbers& of) {
+    return Tensor::contiguous(const_cast<void*>(of.data), Format::int32, {tokens, of.bits / 32}, device);
+  };
+  const std::array outputs{Named{"q_out", tensors.q_out}, Named{"k_out", tensors.k_out},
+                           Named{"k_cache", tensors.k_cache}, Named{"v_cache", tensors.v_cache}};
+  const std::array operands{Named{"q", tensors.q},
+                            Named{"k", tensors.k},
+                            Named{"v", tensors.v},
+                            Named{"cos_sin", tensors.cos_sin},
+                            Named{"positions", numbers(tensors.positions)},
+                            Named{"slots", numbers(tensors.slots)},
+                            Named{"k_descale", tensors.k_descale},
+                            Named{"v_descale", tensors.v_descale}};
+  const auto check = [](const Named& out, const Named& other) {
+    if (out.tensor.data != nullptr && other.tensor.data != nullptr) {
+      check_apart(out.tensor, other.name, other.tensor, out.name);
+    }
+  };
+  for (std::size_t i = 0; i < outputs.size(); ++i) {
+    for (const Named& operand : operands) {
+      const bool is_in_place = std::string_view(outputs[i].name) == std::string(operand.name) + "_out";
+      if (!is_in_place) {
+        check(outputs[i], operand);
+      }
+    }
+    for (std::size_t other = i + 1; other < outputs.size(); ++other) {
+      check(outputs[i], outputs[other]);
+    }
+  }
+}
+
 }  // namespace
 
 void validate(const AppendProblem& problem) {
@@ -185,6 +228,7 @@ void validate_run(const AppendProblem& problem, const AppendTensors& tensors, De
   if (turns) {
     check_numbers("positions", tensors.positions, tokens);
   }
+  check_outputs_apart(tensors, tokens, device);
   if (device.kind == DeviceKind::cpu) {
     check_slots(problem, tensors.slots, tokens);
     if (turns) {

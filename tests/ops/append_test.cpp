@@ -7,113 +7,25 @@
 #include <functional>
 #include <limits>
 #include <numeric>
-#include <random>
 #include <string>
 #include <vector>
 
 #include "formats/numbers.hpp"
-#include "reference/append.hpp"
 #include "reference/attention.hpp"
+#include "support/append_case.hpp"
 #include "support/attention_case.hpp"
 #include "thresher/error.hpp"
 
 namespace thresher {
 namespace {
 
-/// Owned tensors of one append: random rows, pages of 0xA5, positions and slots in no order, of which one is skipped.
-class AppendCase {
+class AppendCase : public test::AppendCase {
  public:
-  explicit AppendCase(const AppendProblem& of, int number_bits = 64) : problem(of) {
-    const std::int64_t tokens = problem.tokens;
-    const std::int64_t value_dim = problem.value_dim == 0 ? problem.head_dim : problem.value_dim;
-    tensors.q = rows(q, problem.heads, problem.head_dim);
-    tensors.k = rows(k, problem.kv_heads, problem.head_dim);
-    tensors.v = rows(v, problem.kv_heads, value_dim);
-    q_out.assign(q.size(), 0x5A5A);
-    k_out.assign(k.size(), 0x5A5A);
-    tensors.q_out = tensors.q;
-    tensors.q_out.data = q_out.data();
-    tensors.k_out = tensors.k;
-    tensors.k_out.data = k_out.data();
-    tensors.k_cache = pool(k_cache, problem.head_dim);
-    tensors.v_cache = pool(v_cache, value_dim);
-    std::vector<std::int64_t> order(static_cast<std::size_t>(problem.pages * problem.page_size));
-    std::iota(order.begin(), order.end(), 0);
-    std::shuffle(order.begin(), order.end(), random_);
-    for (std::int64_t token = 0; token < tokens; ++token) {
-      positions.push_back(token * 1013 % 4096);
-      slots.push_back(token == 1 ? -1 : order[static_cast<std::size_t>(token)]);
-    }
-    narrow_positions.assign(positions.begin(), positions.end());
-    narrow_slots.assign(slots.begin(), slots.end());
-    const bool is_narrow = number_bits == 32;
-    tensors.positions = {is_narrow ? static_cast<void*>(narrow_positions.data()) : positions.data(), number_bits};
-    tensors.slots = {is_narrow ? static_cast<void*>(narrow_slots.data()) : slots.data(), number_bits};
-    if (problem.kv_format) {
-      for (std::int64_t head = 0; head < problem.kv_heads; ++head) {
-        k_descale.push_back(0.01F * static_cast<float>(head + 1));
-        v_descale.push_back(0.02F * static_cast<float>(head + 1));
-      }
-      tensors.k_descale = Tensor::contiguous(k_descale.data(), Format::fp32, {problem.kv_heads});
-      tensors.v_descale = Tensor::contiguous(v_descale.data(), Format::fp32, {problem.kv_heads});
-    }
-  }
-  AppendCase(const AppendCase&) = delete;
-  AppendCase& operator=(const AppendCase&) = delete;
-
-  /// Runs it and says what is wrong: by the definition, or in rows that no slot names.
+  using test::AppendCase::AppendCase;
+  /// Runs it on the CPU and says what is wrong.
   [[nodiscard]] std::string fault(int threads = 2) {
-    const reference::AppendResult definition = reference::append(problem, tensors);
-    plan(Device::cpu(), problem, {.threads = threads}).run({}, tensors);
-    std::string found = reference::fault_in_append(problem, tensors, definition);
-    return found.empty() ? touched(k_cache, "k_cache") + touched(v_cache, "v_cache") : found;
+    return fault_after([&] { plan(Device::cpu(), problem, {.threads = threads}).run({}, tensors); });
   }
-
-  AppendProblem problem;
-  AppendTensors tensors;
-  std::vector<std::uint16_t> q, k, v, q_out, k_out;
-  std::vector<std::uint8_t> k_cache, v_cache;
-  std::vector<std::int64_t> positions, slots;
-  std::vector<std::int32_t> narrow_positions, narrow_slots;
-  std::vector<float> k_descale, v_descale;
-
- private:
-  static constexpr std::uint8_t poison = 0xA5;
-
-  Tensor rows(std::vector<std::uint16_t>& storage, std::int64_t heads, std::int64_t columns) {
-    std::normal_distribution<float> normal(0.0F, 1.0F);
-    storage.resize(static_cast<std::size_t>(problem.tokens * heads * columns));
-    for (std::uint16_t& value : storage) {
-      const float drawn = normal(random_);
-      value = problem.format == Format::fp16 ? formats::float_to_fp16(drawn) : formats::float_to_bf16(drawn);
-    }
-    return Tensor::contiguous(storage.data(), problem.format, {problem.tokens, heads, columns});
-  }
-
-  Tensor pool(std::vector<std::uint8_t>& storage, std::int64_t columns) const {
-    const Format format = problem.kv_format.value_or(problem.format);
-    storage.assign(
-        static_cast<std::size_t>(problem.pages * problem.page_size * problem.kv_heads * columns * bits(format) / 8),
-        poison);
-    return Tensor::contiguous(storage.data(), format, {problem.pages, problem.page_size, problem.kv_heads, columns});
-  }
-
-  [[nodiscard]] std::string touched(const std::vector<std::uint8_t>& pool_bytes, const char* name) const {
-    const std::size_t rows_of_all = static_cast<std::size_t>(problem.pages * problem.page_size);
-    const std::size_t row_bytes = pool_bytes.size() / rows_of_all;
-    for (std::size_t row = 0; row < rows_of_all; ++row) {
-      const bool is_named = std::find(slots.begin(), slots.end(), static_cast<std::int64_t>(row)) != slots.end();
-      const auto first = pool_bytes.begin() + static_cast<std::ptrdiff_t>(row * row_bytes);
-      const bool is_poison =
-          std::all_of(first, first + static_cast<std::ptrdiff_t>(row_bytes), [](auto byte) { return byte == poison; });
-      if (is_named == is_poison) {
-        return fmt::format("row {} of {} was {}written", row, name, is_poison ? "not " : "");
-      }
-    }
-    return {};
-  }
-
-  std::mt19937 random_{7};
 };
 
 AppendProblem small(Format format = Format::bf16) {
@@ -286,6 +198,68 @@ TEST(Append, TensorsAndNumbersThatDoNotFitAreRefusedAndNothingIsWritten) {
   EXPECT_EQ(append_refusal([](auto& c) { c.problem.max_position = 100; }), "cos_sin is fp16, expected fp32");
   EXPECT_EQ(append_refusal([](auto& c) { c.tensors.cos_sin = c.tensors.k_descale; }),
             "cos_sin is given, but problem.max_position is 0 (no table): leave it empty");
+}
+
+/// Queries, keys and values of one product lie between each other, and so may pages of keys and of values.
+TEST(Append, RowsMayLieBetweenEachOther) {
+  AppendProblem problem = small();
+  AppendCase apart(problem);
+  EXPECT_EQ(apart.fault(), "");
+  AppendCase c(problem);
+  const std::int64_t token_columns = (4 + 2 + 2) * 64;
+  std::vector<std::uint16_t> product(static_cast<std::size_t>(problem.tokens * token_columns));
+  std::int64_t column = 0;
+  for (Tensor* tensor : {&c.tensors.q, &c.tensors.k, &c.tensors.v}) {
+    const std::int64_t columns = tensor->shape[1] * 64;
+    const auto* const from = static_cast<const std::uint16_t*>(tensor->data);
+    for (std::int64_t token = 0; token < problem.tokens; ++token) {
+      std::copy_n(from + token * columns, columns, &product[static_cast<std::size_t>(token * token_columns + column)]);
+    }
+    tensor->data = &product[static_cast<std::size_t>(column)];
+    tensor->strides[0] = token_columns;
+    column += columns;
+  }
+  c.tensors.q_out = c.tensors.q;
+  c.tensors.k_out = c.tensors.k;
+  const std::int64_t page = problem.page_size * problem.kv_heads * 64;
+  std::vector<std::uint16_t> pages(static_cast<std::size_t>(problem.pages * 2 * page));
+  c.tensors.k_cache.data = pages.data();
+  c.tensors.v_cache.data = pages.data() + page;
+  c.tensors.k_cache.strides[0] = c.tensors.v_cache.strides[0] = 2 * page;
+  plan(Device::cpu(), problem).run({}, c.tensors);
+  for (std::int64_t token = 0; token < problem.tokens; ++token) {
+    EXPECT_TRUE(std::equal(&apart.q_out[static_cast<std::size_t>(token * 4 * 64)],
+                           &apart.q_out[static_cast<std::size_t>((token + 1) * 4 * 64 - 1)],
+                           &product[static_cast<std::size_t>(token * token_columns)]));
+  }
+  for (std::int64_t row = 0; row < problem.pages; ++row) {
+    const auto* const keys = reinterpret_cast<const std::uint16_t*>(apart.k_cache.data()) + row * page;
+    const bool is_written = std::any_of(keys, keys + page, [](auto pattern) { return pattern != 0xA5A5; });
+    EXPECT_EQ(is_written, std::any_of(&pages[static_cast<std::size_t>(2 * row * page)],
+                                      &pages[static_cast<std::size_t>(2 * row * page)] + page,
+                                      [](auto pattern) { return pattern != 0; }));
+  }
+}
+
+TEST(Append, OutputsThatShareMemoryAreRefused) {
+  const auto shares = [](const char* out, const char* other) {
+    return fmt::format("{} shares memory with {}, expected an output apart from every operand", out, other);
+  };
+  EXPECT_EQ(append_refusal([](auto& c) { c.tensors.v_cache.data = c.tensors.k_cache.data; }),
+            shares("k_cache", "v_cache"));
+  EXPECT_EQ(append_refusal([](auto& c) { c.tensors.v.data = c.tensors.q_out.data; }), shares("q_out", "v"));
+  EXPECT_EQ(append_refusal([](auto& c) { c.tensors.k.data = c.tensors.q_out.data; }), shares("q_out", "k"));
+  EXPECT_EQ(append_refusal([](auto& c) { c.tensors.k_out.data = c.tensors.q_out.data; }), shares("q_out", "k_out"));
+  EXPECT_EQ(append_refusal([](auto& c) { c.tensors.slots.data = c.tensors.k_cache.data; }), shares("k_cache", "slots"));
+  EXPECT_EQ(append_refusal([](auto& c) { c.tensors.positions.data = c.tensors.k_out.data; }),
+            shares("k_out", "positions"));
+  EXPECT_EQ(append_refusal([](auto& c) { c.tensors.v_descale.data = c.tensors.q_out.data; }),
+            shares("q_out", "v_descale"));
+  EXPECT_EQ(append_refusal([](auto& c) {
+              c.problem.max_position = 1;
+              c.tensors.cos_sin = Tensor::contiguous(c.k_cache.data(), Format::fp32, {1, 64});
+            }),
+            shares("k_cache", "cos_sin"));
 }
 
 }  // namespace

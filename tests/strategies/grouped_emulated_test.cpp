@@ -73,7 +73,7 @@ std::string run_and_judge(const PlannedCall& call, GroupedCase& host, std::uint6
       first = host.c().bytes();
       first_scales = host.c().scales();
       const auto* const words = reinterpret_cast<const std::uint32_t*>(run.workspace());
-      const GroupedStatus status = status_in({words, call.workspace[status_piece].bytes / sizeof(std::uint32_t)});
+      const GroupedStatus status{flags_in({words, call.workspace[status_piece].bytes / sizeof(std::uint32_t)})};
       const GroupedStatus wanted = reference::owned_rows(host.problem(), host.tensors()).status;
       if (status != wanted) {
         return "status: " + status.explain() + ", expected: " + wanted.explain();

@@ -92,7 +92,7 @@ class GpuRun {
     if (!workspace_->guards_intact()) {
       return "memory around the workspace was written";
     }
-    const GroupedStatus status = strategies::grouped_gemm::status_in(workspace_->download<std::uint32_t>());
+    const GroupedStatus status{strategies::flags_in(workspace_->download<std::uint32_t>())};
     const GroupedStatus wanted = reference::owned_rows(host_.problem(), host_.tensors()).status;
     if (status != wanted) {
       return "status: " + status.explain() + ", expected: " + wanted.explain();

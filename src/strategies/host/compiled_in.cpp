@@ -2,6 +2,7 @@
 
 #include <map>
 
+#include "strategies/append/host/emulated.hpp"
 #include "strategies/attention/host/emulated.hpp"
 #include "strategies/dual_gemm/fused/host/emulated.hpp"
 #include "strategies/dual_gemm/packed/host/emulated.hpp"
@@ -20,7 +21,7 @@ namespace {
 std::map<std::string, HostKernel> own() {
   std::map<std::string, HostKernel> kernels;
   for (const auto& some :
-       {attention::compiled_in(), dual_gemm::fused::compiled_in(), dual_gemm::packed::compiled_in(),
+       {append::compiled_in(), attention::compiled_in(), dual_gemm::fused::compiled_in(), dual_gemm::packed::compiled_in(),
         dual_gemm::tcgen05::compiled_in(), dual_gemm::tcgen05_plain::compiled_in(),
         grouped_gemm::columns::compiled_in(), grouped_gemm::packed::compiled_in(), grouped_gemm::rows::compiled_in(),
         grouped_gemm::tcgen05::compiled_in(), grouped_gemm::tcgen05_plain::compiled_in(), moe_layer::compiled_in()}) {

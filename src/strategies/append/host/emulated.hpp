@@ -1,0 +1,12 @@
+#pragma once
+/// The kernel that appends as a function of the host.
+#include <vector>
+
+#include "strategies/host/compiled_in.hpp"
+
+namespace thresher::strategies::append {
+
+/// Of every format, pages and pairs.
+std::vector<CompiledIn> compiled_in();
+
+}  // namespace thresher::strategies::append
