@@ -76,8 +76,8 @@ struct AttentionTensors {
   Tensor cu_seqlens_k{};  ///< not with pages
   /// With pages: int32 [B, ceil(keys / page_size)] and int32 [B], on the plan's device. A GPU looks at them when the
   /// call runs: a page that is not there is taken to be the nearest one that is, and a length is brought into 0 … keys.
-  /// Entries of cu_seqlens_q are limited to [0, rows of q]; where they decrease, which rows of o those sequences write
-  /// is not specified. `Attention::status` says that any of this happened.
+  /// Of cu_seqlens_q, sequence b's queries then begin at the greatest of entries 0 … b, each first limited to [0, rows
+  /// of q]: no two sequences have a query in common. `Attention::status` says that any of this happened.
   Tensor block_table{};
   Tensor seqused_k{};
   Tensor sinks{};  ///< float32 [H], contiguous, with problem.sinks; −Inf is none

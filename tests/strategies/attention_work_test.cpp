@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 #include <utility>
 #include <vector>
 
@@ -86,6 +87,25 @@ TEST(AttentionWork, CausalTilesAreSharedEvenly) {
   EXPECT_LT(imbalance(128, 4096, 192, Order::paired_then_longest_first), 1.015);
   EXPECT_LT(imbalance(64, 4096, 128, Order::paired_then_longest_first), 1.02);
   EXPECT_LT(imbalance(16, 16384, 128, Order::paired_then_longest_first), 1.02);
+}
+
+/// Tiles of a sequence in pages, tile by tile: the more keys the later. 32 heads of 32 tiles over as many keys.
+TEST(AttentionWork, TilesInPagesAreSharedEvenly) {
+  constexpr i32 tiles = 32;
+  Params params = params_of(1, 32, tiles * 128, 128, Order::by_tile);
+  std::set<std::pair<i32, i32>> taken;
+  int most_keys = 0;
+  for (i32 own = 0; own < 132; ++own) {
+    int keys = 0;
+    for (i32 turn = 0; piece_at(params, Pieces{}, 132, own, turn) < params.heads * tiles; ++turn) {
+      const HeadTile at = head_tile(params, Pieces{}, piece_at(params, Pieces{}, 132, own, turn));
+      keys += at.tile + 1;
+      EXPECT_TRUE(taken.emplace(at.head, at.tile).second);
+    }
+    most_keys = std::max(most_keys, keys);
+  }
+  EXPECT_EQ(taken.size(), static_cast<std::size_t>(params.heads * tiles));
+  EXPECT_LT(most_keys * 132, 1.1 * params.heads * tiles * (tiles + 1) / 2);
 }
 
 }  // namespace

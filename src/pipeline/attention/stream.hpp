@@ -88,7 +88,7 @@ TH_DEVICE void load(const Operation& operation, const StreamMemory<config>& memo
   const TileShare values = own_share<config, config.value_dim>();
   Phase queries_phase{};
   Cursor<config.stages> at;
-  const i32 count = operation.work_count();
+  const i32 count = operation.template work_count<config>();
   TH_NO_UNROLL
   for (i32 turn = 0;; ++turn) {
     const i32 index = operation.work_index(turn);
@@ -211,17 +211,12 @@ TH_DEVICE void math_warpgroup(const Operation& operation, const StreamMemory<con
   turns.start();
   Phase queries_phase{};
   Cursor<config.stages> at;
-  const i32 count = operation.work_count();
+  const i32 count = operation.template work_count<config>();
   TH_NO_UNROLL
   for (i32 turn = 0;; ++turn) {
     const i32 index = operation.work_index(turn);
     if (index >= count) {
       break;
-    }
-    if constexpr (config.paged) {
-      if (!operation.has_rows(operation.template work<config>(index))) {
-        continue;
-      }
     }
     typename Operation::template Tile<config> tile;
     const WarpgroupBlocks blocks = operation.begin(index, tile, static_cast<i32>(warpgroup));
@@ -253,7 +248,7 @@ concept StreamedOperation =
     MatrixEngine<typename Operation::Engine> &&
     requires(const Operation& operation, typename Operation::template Tile<config>& tile, const Slot& slot,
              Shared<u8> shared, i32 index, u32 number) {
-      { operation.work_count() } -> Same<i32>;
+      { operation.template work_count<config>() } -> Same<i32>;
       { operation.work_index(index) } -> Same<i32>;
       requires Same<decltype(operation.template work<config>(index).blocks), Blocks>;
       { operation.copy_queries(slot, operation.template work<config>(index)) } -> Same<void>;

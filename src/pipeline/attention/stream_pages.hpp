@@ -52,7 +52,7 @@ TH_DEVICE void load_pages(const Operation& operation, const StreamMemory<config>
   Phase landed{};
   Cursor<config.stages> at;
   u32 flags = 0;
-  const i32 count = operation.work_count();
+  const i32 count = operation.template work_count<config>();
   TH_NO_UNROLL
   for (i32 turn = 0;; ++turn) {
     const i32 index = operation.work_index(turn);
@@ -60,9 +60,6 @@ TH_DEVICE void load_pages(const Operation& operation, const StreamMemory<config>
       break;
     }
     const auto work = operation.template work<config>(index);
-    if (!operation.has_rows(work)) {
-      continue;
-    }
     memory.queries_empty().wait(Phase{queries_phase.parity ^ 1U});
     if (warp::elect()) {
       memory.queries_full().arrive_expect_bytes(config.query_bytes());

@@ -170,6 +170,9 @@ Params params_of(const AttentionProblem& p, const Geometry& geometry) {
       params.paging.box_shift = box_shift(page_box_rows(p, geometry.key_share.keys));
     }
   }
+  if (geometry.persistent && p.page_size > 0) {
+    params.order = Order::by_tile;
+  }
   if (geometry.persistent && !p.variable_length) {
     params.order = p.causal ? Order::paired_then_longest_first : Order::short_tiles_last;
     params.missing_rows = static_cast<int>(params.query_tiles * geometry.tile_rows) - params.queries;

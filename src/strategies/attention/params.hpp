@@ -46,7 +46,7 @@ enum PagingFlag : u32 {
 };
 
 /// In which order the tiles of a persistent kernel are taken (work.hpp).
-enum class Order : i32 { by_head, paired_then_longest_first, short_tiles_last };
+enum class Order : i32 { by_head, by_tile, paired_then_longest_first, short_tiles_last };
 
 struct Params {
   /// Rank 5: 64 columns, rows, panels of 64 columns, heads, batch. Their boxes are the kernel's (pipeline/attention).

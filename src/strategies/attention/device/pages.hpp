@@ -9,6 +9,24 @@ TH_DEVICE i32 least(i32 a, i32 b) { return a < b ? a : b; }
 TH_DEVICE i32 most(i32 a, i32 b) { return a > b ? a : b; }
 TH_DEVICE i32 clamp(i32 value, i32 low, i32 high) { return least(most(value, low), high); }
 
+/// Of this lane's value and those of all lanes before it.
+template <typename Combine>
+TH_DEVICE i32 running(i32 value, const Combine& combine) {
+  const u32 lane = warp::lane();
+  TH_UNROLL
+  for (u32 distance = 1; distance < 32; distance *= 2) {
+    const i32 other = warp::shuffle_up(value, distance);
+    value = lane >= distance ? combine(value, other) : value;
+  }
+  return value;
+}
+TH_DEVICE i32 running_most(i32 value) {
+  return running(value, [](i32 a, i32 b) { return most(a, b); });
+}
+TH_DEVICE i32 running_sum(i32 value) {
+  return running(value, [](i32 a, i32 b) { return a + b; });
+}
+
 TH_DEVICE i32 quotient(i32 value, const Divisor& by) {
   return static_cast<i32>(static_cast<u64>(static_cast<u32>(value)) * by.multiplier >> by.shift);
 }

@@ -19,6 +19,8 @@ TH_DEVICE bool is_variable_length(const Params& params) { return params.cu_seqle
 TH_DEVICE i32 query_offset(const Params& params, i32 index) { return Global<i32>{params.cu_seqlens_q}.load(index); }
 TH_DEVICE i32 key_offset(const Params& params, i32 index) { return Global<i32>{params.cu_seqlens_k}.load(index); }
 
+TH_DEVICE i32 kv_head_of(const Params& params, i32 head) { return params.group == 1 ? head : head / params.group; }
+
 /// Of a sequence with so many queries, those that are this launch's: all or none.
 TH_DEVICE i32 own_queries(const Params& params, i32 queries) {
   return queries >= params.fewest_queries && queries <= params.most_queries ? queries : 0;
@@ -40,8 +42,7 @@ TH_DEVICE u32 wrong_lengths(const Params& params) {
 
 /// Whatever cu_seqlens and seqused_k hold, the rows are inside the operands.
 TH_DEVICE Sequence sequence_at(const Params& params, i32 batch, i32 head) {
-  const i32 kv_head = params.group == 1 ? head : head / params.group;
-  Sequence sequence{batch, head, kv_head, 0, params.queries, 0, params.keys};
+  Sequence sequence{batch, head, kv_head_of(params, head), 0, params.queries, 0, params.keys};
   if (is_variable_length(params)) {
     sequence.first_query = clamp(query_offset(params, batch), 0, params.queries);
     sequence.queries = own_queries(
@@ -104,6 +105,55 @@ TH_DEVICE Work tile_at(const Params& params, i32 batch, i32 head, i32 tile, i32 
   return {sequence_at(params, owner, head), own * rows};
 }
 
+/// The sequence that has a tile, where the tiles of one head are numbered sequence by sequence without gaps.
+struct TileOwner {
+  i32 batch;  ///< params.batch: there is no such tile
+  i32 first_query;
+  i32 queries;
+  i32 first_tile;
+};
+
+/// With keys in pages, by all lanes of a warp together. A sequence's queries begin at the greatest offset so far,
+/// limited to the queries there are, as those of stream_k: no two sequences share one.
+TH_DEVICE TileOwner owner_of_tile(const Params& params, i32 tile, i32 rows) {
+  const u32 lane = warp::lane();
+  i32 last_offset = clamp(query_offset(params, 0), 0, params.queries);
+  i32 tiles_before = 0;
+  TH_NO_UNROLL
+  for (i32 round = 0; round < params.batch; round += 32) {
+    const i32 batch = round + static_cast<i32>(lane);
+    const bool is_there = batch < params.batch;
+    const i32 end = is_there ? clamp(query_offset(params, batch + 1), 0, params.queries) : 0;
+    const i32 greatest = most(running_most(end), last_offset);
+    const i32 before = warp::shuffle_up(greatest, 1);
+    const i32 first = lane == 0 ? last_offset : before;
+    const i32 queries = own_queries(params, greatest - first);
+    const i32 tiles = (queries + rows - 1) / rows;
+    const i32 end_tile = tiles_before + running_sum(tiles);
+    const u32 ended = warp::reduce(end_tile <= tile ? 1U : 0U, [](u32 a, u32 b) { return a + b; });
+    if (ended < 32) {
+      return {round + static_cast<i32>(ended), warp::shuffle(first, ended), warp::shuffle(queries, ended),
+              warp::shuffle(end_tile - tiles, ended)};
+    }
+    tiles_before = warp::shuffle(end_tile, 31);
+    last_offset = warp::shuffle(greatest, 31);
+  }
+  return {params.batch, 0, 0, tiles_before};
+}
+
+/// Of one head.
+TH_DEVICE i32 tiles_in_pages(const Params& params, i32 rows) {
+  constexpr i32 beyond = 0x7FFFFFFF;
+  return owner_of_tile(params, beyond, rows).first_tile;
+}
+
+TH_DEVICE Work tile_in_pages(const Params& params, i32 head, i32 tile, i32 rows) {
+  const TileOwner owner = owner_of_tile(params, tile, rows);
+  const i32 keys = clamp(used_keys(params, owner.batch), 0, params.keys);
+  return {{owner.batch, head, kv_head_of(params, head), owner.first_query, owner.queries, 0, keys},
+          (tile - owner.first_tile) * rows};
+}
+
 /// How persistent clusters share the tiles of all heads. Pieces are numbered: first those of the heads whose tiles are
 /// paired, two pieces a pair, then single ones.
 struct Pieces {
@@ -140,7 +190,8 @@ TH_DEVICE i32 piece_at(const Params& params, const Pieces& pieces, i32 clusters,
 }
 
 /// Head and tile of a piece, head by head as far as the order leaves it, so that few heads' keys and values are needed
-/// at a time.
+/// at a time. `by_tile`, of sequences in pages: the heads of a group want the same keys, and from one tile of a
+/// sequence to the next there are more of them.
 struct HeadTile {
   i32 head;
   i32 tile;
@@ -165,6 +216,10 @@ TH_DEVICE HeadTile head_tile(const Params& params, const Pieces& pieces, i32 pie
     const i32 whole = pieces.singles / tiles * (tiles - 1);
     const i32 head = single / (tiles - 1);
     return single < whole ? HeadTile{head, single - head * (tiles - 1) + 1} : HeadTile{single - whole, 0};
+  }
+  if (params.order == Order::by_tile) {
+    const i32 tile = single / params.heads;
+    return {single - tile * params.heads, tile};
   }
   const i32 head = single / tiles;
   return {head, single - head * tiles};

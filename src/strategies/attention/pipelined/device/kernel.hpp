@@ -41,7 +41,15 @@ struct StreamedAttention {
   TH_DEVICE static i32 clusters() { return static_cast<i32>(launch::block_count().x / cluster::size()); }
   TH_DEVICE Pieces pieces() const { return pieces_of(params, clusters()); }
 
-  TH_DEVICE i32 work_count() const { return pieces().count(); }
+  /// In pages by all lanes of a warp together.
+  template <StreamConfig config>
+  TH_DEVICE i32 work_count() const {
+    if constexpr (config.paged) {
+      return params.heads * tiles_in_pages(params, config.rows());
+    } else {
+      return pieces().count();
+    }
+  }
 
   TH_DEVICE i32 work_index(i32 turn) const {
     return piece_at(params, pieces(), clusters(), static_cast<i32>(launch::block_index().x / cluster::size()), turn);
@@ -64,7 +72,14 @@ struct StreamedAttention {
   template <StreamConfig config>
   TH_DEVICE StreamedWork work(i32 index) const {
     constexpr i32 cluster_rows = config.rows() * config.multicast;
-    const Work work = work_at(params, pieces(), index, cluster_rows);
+    const Work work = [&] {
+      if constexpr (config.paged) {
+        const HeadTile at = head_tile(params, pieces(), index);
+        return tile_in_pages(params, at.head, at.tile, cluster_rows);
+      } else {
+        return work_at(params, pieces(), index, cluster_rows);
+      }
+    }();
     const i32 rank = config.multicast == 1 ? 0 : static_cast<i32>(cluster::rank());
     return {work.sequence, work.first_row + rank * config.rows(),
             blocks_of<config.keys>(work.sequence, work.first_row, work.first_row + cluster_rows)};
@@ -95,7 +110,6 @@ struct StreamedAttention {
     u32 flags;
   };
 
-  TH_DEVICE static bool has_rows(const StreamedWork& work) { return work.first_row < work.sequence.queries; }
   TH_DEVICE static i32 key_count(const StreamedWork& work) { return work.sequence.keys; }
 
   /// Past the sequence's keys its last box again.

@@ -159,17 +159,6 @@ class KeyDirectory {
     return inside;
   }
 
-  /// The greatest value of this lane and of those before it.
-  TH_DEVICE static i32 running_most(i32 value) {
-    const u32 lane = warp::lane();
-    TH_UNROLL
-    for (u32 distance = 1; distance < 32; distance *= 2) {
-      const i32 other = warp::shuffle_up(value, distance);
-      value = lane >= distance ? most(value, other) : value;
-    }
-    return value;
-  }
-
   TH_DEVICE static u32 word(i32 batch) { return static_cast<u32>(batch) * 4; }
 
   TH_DEVICE static u32 chunks_of(const Visible& keys) {
