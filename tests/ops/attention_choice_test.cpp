@@ -3,6 +3,7 @@
 
 #include <fstream>
 #include <sstream>
+#include <tuple>
 
 #include "ops/attention_call.hpp"
 #include "strategies/attention/registry.hpp"
@@ -170,17 +171,26 @@ TEST(AttentionChoice, EveryWidthHasRoomInABlock) {
   }
 }
 
-TEST(AttentionChoice, ManyQueriesOverPagesArePipelined) {
-  AttentionProblem problem{.batch = 4, .heads = 32, .kv_heads = 8, .keys = 8192, .head_dim = 128};
+TEST(AttentionChoice, QueriesOverPagesGoByHowManyASequenceMayHave) {
+  AttentionProblem problem{.heads = 32, .kv_heads = 8, .keys = 8192, .head_dim = 128};
   problem.variable_length = true;
   problem.causal = true;
   problem.page_size = 16;
   problem.pages = 4 * 512;
-  for (const auto& [queries, strategy] :
-       {std::pair{4, "stream_k"}, std::pair{32, "stream_k"}, std::pair{4 * 512, "pipelined"}}) {
+  for (const auto& [batch, queries, strategy] : {std::tuple{4, 4, "stream_k"},
+                                                 {4, 32, "stream_k"},
+                                                 {4, 11, "stream_k"},
+                                                 {1, 512, "pipelined"},
+                                                 {4, 4 * 512, "mixed"},
+                                                 {32, 31 + 512, "mixed"},
+                                                 {128, 127 + 512, "mixed"}}) {
+    problem.batch = batch;
     problem.queries = queries;
-    EXPECT_EQ(attention_call(problem, {}, hopper()).strategy, strategy) << queries;
+    EXPECT_EQ(attention_call(problem, {}, hopper()).strategy, strategy) << batch << " " << queries;
   }
+  AttentionProblem wide = problem;
+  wide.head_dim = 192;
+  EXPECT_EQ(attention_call(wide, {}, hopper()).strategy, "pipelined");
   problem.kv_format = Format::fp8_e4m3;
   EXPECT_EQ(attention_call(problem, {}, hopper()).strategy, "stream_k");
 }

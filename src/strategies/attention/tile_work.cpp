@@ -71,11 +71,23 @@ double compulsory_bytes(const AttentionProblem& problem) {
 
 }  // namespace
 
-AttentionProblem equal_sequences(const AttentionProblem& problem) {
-  AttentionProblem equal = problem;
-  equal.queries = ceil_div(problem.queries, problem.batch);
-  equal.variable_length = false;
-  return equal;
+std::vector<AttentionProblem> assumed_sequences(const AttentionProblem& problem) {
+  const auto alike = [&](std::int64_t batch, std::int64_t queries) {
+    AttentionProblem sequences = problem;
+    sequences.batch = batch;
+    sequences.queries = queries;
+    sequences.variable_length = false;
+    return sequences;
+  };
+  if (problem.batch == 0) {
+    return {};
+  }
+  if (problem.queries % problem.batch == 0) {
+    return {alike(problem.batch, problem.queries / problem.batch)};
+  }
+  const std::int64_t others = problem.batch - 1;
+  const std::int64_t most = std::max<std::int64_t>(1, std::min(problem.keys, problem.queries - others));
+  return {alike(others, ceil_div(problem.queries - most, others)), alike(1, most)};
 }
 
 TiledKernel tiled_kernel(const AttentionProblem& problem, const TileWork& tile) {

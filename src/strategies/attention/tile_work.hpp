@@ -1,5 +1,7 @@
 #pragma once
 /// The work of an attention in terms of its tile: what `pipelined` and `split` have in common.
+#include <vector>
+
 #include "strategies/work_model.hpp"
 #include "thresher/attention.hpp"
 
@@ -18,8 +20,10 @@ struct TileWork {
   bool dependent_launch = false;
 };
 
-/// Keys in pages: sequences of as many queries each as they have on average, with all the keys that they may have.
-[[nodiscard]] AttentionProblem equal_sequences(const AttentionProblem& problem);
+/// Keys in pages: what is assumed of sequences whose lengths the host does not know, as problems of fixed length with
+/// all the keys that there may be. All have one number of queries where that can be; else one has as many as it may,
+/// and the others share the rest.
+[[nodiscard]] std::vector<AttentionProblem> assumed_sequences(const AttentionProblem& problem);
 
 [[nodiscard]] TiledKernel tiled_kernel(const AttentionProblem& problem, const TileWork& tile);
 

@@ -28,6 +28,15 @@ int few_queries(const AttentionProblem& problem) {
   return widest > 128 ? 8 : widest > 64 ? 16 : 32;
 }
 
+/// Some sequence may have more queries than decoding takes, and not all have as many, of which all can be. The host
+/// knows no more than how many there are together.
+bool may_be_of_both_kinds(const AttentionProblem& problem, int few) {
+  if (problem.batch < 2 || problem.queries - (problem.batch - 1) <= few) {
+    return false;
+  }
+  return problem.queries % problem.batch != 0 || problem.queries / problem.batch > few;
+}
+
 KnobTable<Config> knob_table() {
   return {"",
           {number<Config>("few_queries", &Share::few_queries, {8, 16, 32},
@@ -59,7 +68,7 @@ class Mixed final : public Strategy<AttentionProblem> {
     return "for keys in pages: stream_k for sequences of few queries, pipelined for the others";
   }
   [[nodiscard]] DeviceKind device_kind() const override { return DeviceKind::cuda; }
-  [[nodiscard]] Role role(const AttentionProblem&) const override { return Role::by_name; }
+  [[nodiscard]] Role role(const AttentionProblem&) const override { return Role::competes; }
   [[nodiscard]] std::vector<KnobHelp> knobs() const override { return table_.help(); }
 
   [[nodiscard]] std::optional<std::string> not_made_for(const AttentionProblem& problem,
@@ -77,11 +86,10 @@ class Mixed final : public Strategy<AttentionProblem> {
     return all;
   }
 
-  /// Where some sequence may have more queries than decoding takes.
   [[nodiscard]] std::vector<Knobs> candidates(const AttentionProblem& problem, const Knobs& knobs,
                                               const DeviceSpec& device) const override {
     const Config config = with(problem, knobs);
-    if (problem.queries - problem.batch < config.few_queries || !obstacles(problem, knobs, device).empty()) {
+    if (!may_be_of_both_kinds(problem, config.few_queries) || !obstacles(problem, knobs, device).empty()) {
       return {};
     }
     return {table_.knobs(config)};
@@ -117,8 +125,16 @@ class Mixed final : public Strategy<AttentionProblem> {
   /// A sequence takes the better of the two ways, as far as the lengths are known.
   [[nodiscard]] WorkModel work(const AttentionProblem& problem, const Knobs& knobs,
                                const DeviceSpec& device) const override {
-    const bool has_few = equal_sequences(problem).queries <= with(problem, knobs).few_queries;
-    return has_few ? stream_k_strategy().work(problem, {}, device) : pipelined_strategy().work(problem, {}, device);
+    WorkModel all;
+    for (const AttentionProblem& alike : assumed_sequences(problem)) {
+      const bool has_few = alike.queries <= with(problem, knobs).few_queries;
+      const auto& strategy = has_few ? stream_k_strategy() : pipelined_strategy();
+      AttentionProblem own = alike;
+      own.queries *= own.batch;
+      const WorkModel work = strategy.work(own, {}, device);
+      all.parts.insert(all.parts.end(), work.parts.begin(), work.parts.end());
+    }
+    return all;
   }
 
   [[nodiscard]] std::vector<AttentionProblem> edges(const AttentionProblem& problem, const Knobs& knobs,

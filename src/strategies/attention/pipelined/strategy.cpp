@@ -2,6 +2,7 @@
 
 #include "pipeline/attention/config.hpp"
 #include "strategies/attention/gpu_strategy.hpp"
+#include "strategies/attention/mixed/strategy.hpp"
 #include "strategies/attention/tile_work.hpp"
 #include "strategies/launch_registers.hpp"
 
@@ -41,6 +42,10 @@ class Pipelined final : public GpuStrategy<StreamConfig> {
 
  protected:
   [[nodiscard]] Abilities abilities() const override { return of_any_width(); }
+  /// `mixed` takes its place where sequences may be of both kinds.
+  [[nodiscard]] bool is_entered(const AttentionProblem& problem, const DeviceSpec& device) const override {
+    return mixed_strategy().candidates(problem, {}, device).empty();
+  }
   [[nodiscard]] std::vector<Knobs> sample_knobs() const override { return {{{"multicast", "2"}}}; }
   [[nodiscard]] Config own_choice(const AttentionProblem& problem) const override {
     const bool few_queries = !problem.variable_length && problem.queries <= StreamConfig::rows_per_warpgroup;
@@ -101,13 +106,20 @@ class Pipelined final : public GpuStrategy<StreamConfig> {
   }
 
   [[nodiscard]] WorkModel work_of(const AttentionProblem& problem, const Config& config) const override {
-    return {{tiled_kernel(problem.page_size > 0 ? equal_sequences(problem) : problem,
-                          {.query_rows = config.rows(),
-                           .key_step = config.keys,
-                           .stages = config.stages,
-                           .multicast = config.multicast,
-                           .pairs_tiles = true,
-                           .dependent_launch = config.dependent_launch})}};
+    const TileWork tile{.query_rows = config.rows(),
+                        .key_step = config.keys,
+                        .stages = config.stages,
+                        .multicast = config.multicast,
+                        .pairs_tiles = true,
+                        .dependent_launch = config.dependent_launch};
+    if (problem.page_size == 0) {
+      return {{tiled_kernel(problem, tile)}};
+    }
+    WorkModel all;
+    for (const AttentionProblem& alike : assumed_sequences(problem)) {
+      all.parts.emplace_back(tiled_kernel(alike, tile));
+    }
+    return all;
   }
 
   [[nodiscard]] std::string why(const AttentionProblem&, const Config&) const override {

@@ -13,10 +13,11 @@ const Strategy<AttentionProblem>& pipelined_strategy();
 
 /// As many keys as leave room for the rings in shared memory, and for scores and weights beside the sums in registers.
 constexpr int stream_keys(int head_dim, int value_dim) {
-  return value_dim > 192 || (head_dim > 192 && value_dim > 128) ? 80
-         : value_dim > 128                                      ? 112
-         : head_dim > 192                                       ? 96
-                                                                : 128;
+  return head_dim > 192 && value_dim > 192                        ? 64  // 80 have room and are slower
+         : value_dim > 192 || (head_dim > 192 && value_dim > 128) ? 80
+         : value_dim > 128                                        ? 112
+         : head_dim > 192                                         ? 96
+                                                                  : 128;
 }
 
 /// What is chosen, as measured (docs/kernels/attention.md). `few_queries`: no more than one warpgroup's rows;
