@@ -34,7 +34,8 @@ constexpr int number_of_fchmodat2 = 452;
 constexpr int number_of_lsm_set_self_attr = 460;
 constexpr int newest_known = 462;
 
-constexpr std::array network{SYS_socket, SYS_socketpair, SYS_connect, SYS_bind, SYS_listen, SYS_accept, SYS_accept4};
+constexpr std::array to_others{SYS_socketpair, SYS_connect};
+constexpr std::array for_others{SYS_socket, SYS_bind, SYS_listen, SYS_accept, SYS_accept4};
 
 constexpr std::array other_processes{SYS_ptrace,
                                      SYS_process_vm_readv,
@@ -153,6 +154,15 @@ class Writer {
     give(allowed);
   }
 
+  /// Denied unless argument `place` is `value`.
+  void only_value(long call, int place, std::uint32_t value) {
+    jump(BPF_JEQ, static_cast<std::uint32_t>(call), 0, 4);
+    load_argument(place);
+    jump(BPF_JEQ, value, 1, 0);
+    give(denied);
+    give(allowed);
+  }
+
   /// Threads, and with `may_fork` processes; never namespaces.
   void clone(bool may_fork) {
     constexpr std::uint32_t in_namespaces =
@@ -216,6 +226,16 @@ void deny_prctl(Writer& writer) {
                      {PR_SET_PDEATHSIG, PR_SET_DUMPABLE, PR_SET_MM, PR_SET_CHILD_SUBREAPER, PR_SET_PTRACER});
 }
 
+/// CUDA's driver opens no GPU for a process that cannot listen at a socket of this machine; who listens reaches nobody.
+void deny_sockets(Writer& writer, bool drives_devices) {
+  writer.deny(to_others);
+  if (drives_devices) {
+    writer.only_value(SYS_socket, 0, AF_UNIX);
+  } else {
+    writer.deny(for_others);
+  }
+}
+
 Writer write(const FilterOptions& options) {
   constexpr std::uint32_t one_process = 1;  // IOPRIO_WHO_PROCESS
   Writer writer;
@@ -245,7 +265,7 @@ Writer write(const FilterOptions& options) {
     deny_uncounted_memory(writer);
   }
   deny_prctl(writer);
-  writer.deny(network);
+  deny_sockets(writer, options.drives_devices);
   writer.deny(other_processes);
   writer.deny(shared_with_others);
   writer.deny(attributes_of_files);

@@ -12,7 +12,7 @@ namespace thresher::runtime {
 struct FilterOptions {
   bool may_fork = false;
   bool may_exec = false;
-  bool drives_devices = false;         ///< by a driver's library that keeps its own files in memory
+  bool drives_devices = false;         ///< by a driver's library, with files in memory and a socket of its own
   bool memory_is_counted = false;      ///< by a limit that sees private memory alone, so that there is to be no other
   bool truncation_is_guarded = false;  ///< by Landlock, so that this filter need not deny it everywhere
 };

@@ -20,6 +20,7 @@
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
+#include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -271,7 +272,7 @@ TEST(Confinement, AProgramThatItWroteItselfIsNotStarted) {
 }
 
 /// As CUDA's driver does to open a GPU.
-TEST(Confinement, WhoDrivesADeviceNamesItsThreadsAndMakesFilesInMemory) {
+TEST(Confinement, WhoDrivesADeviceNamesItsThreadsListensAndMakesFilesInMemory) {
   NEEDS("files");
   NEEDS("system calls");
   const auto names_another_thread = [](const char* place) {
@@ -292,15 +293,27 @@ TEST(Confinement, WhoDrivesADeviceNamesItsThreadsAndMakesFilesInMemory) {
     thread.join();
     return succeeded;
   };
+  sockaddr_un nameless{};  // in no folder: the kernel finds a name
+  nameless.sun_family = AF_UNIX;
+  const auto* const address = reinterpret_cast<const sockaddr*>(&nameless);
+  constexpr socklen_t only_the_family = sizeof(sa_family_t);
   const auto without = [&] {
     MUST(!names_another_thread("/proc/self/task/"));
     DENIED(::memfd_create("file", 0));
+    DENIED(::socket(AF_UNIX, SOCK_SEQPACKET, 0));
     return 0;
   };
   const auto with = [&] {
     MUST(names_another_thread("/proc/self/task/"));
     MUST(names_another_thread(("/proc/" + std::to_string(::getpid()) + "/task/").c_str()));
     MUST(::memfd_create("file", MFD_CLOEXEC) >= 0);
+    const int listens = ::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+    MUST(listens >= 0 && ::bind(listens, address, only_the_family) == 0 && ::listen(listens, 1) == 0);
+    std::array<int, 2> pair{};
+    DENIED(::connect(listens, address, only_the_family));
+    DENIED(::socketpair(AF_UNIX, SOCK_STREAM, 0, pair.data()));
+    DENIED(::socket(AF_INET, SOCK_STREAM, 0));
+    DENIED(::socket(AF_NETLINK, SOCK_RAW, 0));
     DENIED(::open("/proc/self/coredump_filter", O_WRONLY));
     DENIED(::open(("/proc/" + std::to_string(::getppid()) + "/comm").c_str(), O_WRONLY));
     return 0;
