@@ -402,6 +402,11 @@ TEST_P(EmulatedRequantisedRows, KeepNanOfOneOutput) {
   in_every_format(sample().problem, ragged_form(sample().problem), 1, true);
 }
 /// Rows before the first, behind the last and of no token, gaps, and bounds that make no sense.
+TEST_P(EmulatedRequantisedRows, OfMoreOutputsThanAWarpHas) {
+  GroupedProblem problem = sample().problem;
+  problem.n = 520;  // a warp has 512
+  in_every_format(problem, ragged_form(problem), 1);
+}
 TEST_P(EmulatedRequantisedRows, LeaveWhatIsNobodys) {
   const auto rows = static_cast<std::int32_t>(sample().problem.rows);
   for (const std::vector<std::int32_t>& groups :

@@ -39,9 +39,13 @@ struct RequantiseRowsParams {
   u32 powers_of_two = 0;
 };
 
-/// A warp has a row, of which each lane has four outputs in every 128.
+/// A warp has a row or, where the row has no scale of its own, a piece of one; each lane has four outputs in every 128.
 inline constexpr u32 requantise_rows_threads = 128;
 inline constexpr u32 requantise_rows_of_block = requantise_rows_threads / 32;
+inline constexpr u32 requantise_piece = 512;  ///< outputs
+TH_DEVICE constexpr u32 requantise_pieces(bool row_has_a_scale, u32 columns) {
+  return row_has_a_scale ? 1 : (columns + requantise_piece - 1) / requantise_piece;
+}
 
 template <RequantisedRows kind>
 class RequantiseRow {
@@ -71,7 +75,7 @@ class RequantiseRow {
     return warp::any(is_before_an_end);
   }
 
-  TH_DEVICE void write() const {
+  TH_DEVICE void write(u32 piece) const {
     const float given =
         params_.given.is_null() ? 1.0F : params_.given.load(params_.given_slots != 0 ? static_cast<i64>(slot_) : 0);
     float scale = given;
@@ -79,8 +83,10 @@ class RequantiseRow {
       scale = found_fp8(largest_of_row());
       store_scale(0, scale);
     }
-    for (u32 first = 0; first < params_.columns; first += 128) {
-      const Four values = load(first);
+    const bool is_whole = kind == RequantisedRows::fp8_row;
+    const u32 begin = is_whole ? 0 : piece * requantise_piece;
+    const u32 end = is_whole || begin + requantise_piece > params_.columns ? params_.columns : begin + requantise_piece;
+    for_each(begin, end, [&](const Four& values, u32 first) {
       if constexpr (kind == RequantisedRows::fp8_block) {
         scale = found_fp8(largest_of_lanes<32>(largest(values)));
         store_scale(first / 128, scale);
@@ -91,12 +97,31 @@ class RequantiseRow {
         store(first, convert::floats_to_e4m3x2(values.at[0] / scale, values.at[1] / scale) |
                          static_cast<u32>(convert::floats_to_e4m3x2(values.at[2] / scale, values.at[3] / scale)) << 16);
       }
-    }
+    });
   }
 
  private:
   using Four = Vector<float, 4>;
   static constexpr u32 value_bits = kind == RequantisedRows::nvfp4 ? 4 : 8;
+
+  /// `see(values, first)` for every 128 outputs from `begin` on; several are asked for before the first is there.
+  template <class See>
+  TH_DEVICE void for_each(u32 begin, u32 end, const See& see) const {
+    constexpr u32 together = 4;
+    for (u32 at = begin; at < end; at += 128 * together) {
+      Four values[together];
+      TH_UNROLL
+      for (u32 i = 0; i < together; ++i) {
+        values[i] = load(at + i * 128);
+      }
+      TH_UNROLL
+      for (u32 i = 0; i < together; ++i) {
+        if (at + i * 128 < end) {
+          see(values[i], at + i * 128);
+        }
+      }
+    }
+  }
 
   static TH_DEVICE u32 own(u32 first) { return first + warp::lane() * 4; }
 
@@ -129,9 +154,7 @@ class RequantiseRow {
   }
   TH_DEVICE float largest_of_row() const {
     float amax = 0;
-    for (u32 first = 0; first < params_.columns; first += 128) {
-      amax = math::max(amax, largest(load(first)));
-    }
+    for_each(0, params_.columns, [&](const Four& values, u32) { amax = math::max(amax, largest(values)); });
     return largest_of_lanes<32>(amax);
   }
 
@@ -228,7 +251,7 @@ requantise_rows_kernel(TH_GRID_CONSTANT const RequantiseRowsParams params) {
   }
   const RequantiseRow<kind> of(params, launch::block_index().y, row);
   if (of.is_owned()) {
-    of.write();
+    of.write(launch::block_index().z);
   }
 }
 

@@ -160,6 +160,7 @@ PlannedCall with_requantising(PlannedCall call, const GroupedProblem& problem, s
     out.set(params);
     out.grid.x = narrow(ceil_div(std::int64_t{params.rows}, std::int64_t{requantise_rows_of_block}));
     out.grid.y = params.slots != 0 ? params.groups : 1;
+    out.grid.z = requantise_pieces(problem.out == Format::fp8_row, params.columns);
     return true;
   };
   call.steps.emplace_back(std::move(launch));
