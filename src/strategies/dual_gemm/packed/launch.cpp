@@ -83,9 +83,6 @@ KernelLaunch packing_launch(Numerics numerics, std::string title, const std::str
 // --- preparing tokens
 
 bool folds(const Config& config) { return config.numerics == Numerics::fast; }
-bool prepares(const DualGemmProblem& problem, const Config& config) {
-  return folds(config) || problem.a == Format::nvfp4;
-}
 
 /// Tokens to e4m3, a factor for each.
 KernelLaunch folding(const DualGemmProblem& problem, std::size_t factors_at) {
@@ -118,8 +115,24 @@ KernelLaunch widening() {
   return launch;
 }
 
+/// 16-bit tokens to rows of whole blocks with zeros beyond K.
+KernelLaunch padding() {
+  KernelLaunch launch = preparation_launch("pad the tokens", pad_tokens_kernel_name(), pad_threads);
+  launch.bind = [](const CallTensors& call, LaunchArguments& out) {
+    WidenTokensParams params = widen_params(tokens_of(call));
+    params.out = {address_of(call.workspace)};
+    out.set(params);
+    out.grid.x = pad_blocks(params.row_blocks) * params.tokens.rows;
+    return true;
+  };
+  return launch;
+}
+
 KernelLaunch preparing(const DualGemmProblem& problem, const Config& config, std::size_t factors_at) {
-  KernelLaunch launch = folds(config) ? folding(problem, factors_at) : widening();
+  const Preparation kind = preparation_of(config, problem.a, problem.k);
+  KernelLaunch launch = kind == Preparation::fold    ? folding(problem, factors_at)
+                        : kind == Preparation::widen ? widening()
+                                                     : padding();
   launch.dependent = config.dependent_launch;
   add_reads(launch.accesses, tokens_index, problem.a, Access::Use::reads_earlier);
   launch.accesses.push_back({Access::Memory::workspace, tokens_piece, Access::Use::writes});
@@ -239,7 +252,8 @@ PlannedCall planned_call(const DualGemmProblem& problem, const Config& config) {
   call.packed_layout = layout_name(config.numerics);
   call.packing = std::make_shared<const PlannedCall>(packing_call(config.numerics, problem.n, problem.k));
   call.data_alignment = copy_engine_bytes;
-  Product product{config, problem.activation, prepares(problem, config), 0};
+  const Preparation kind = preparation_of(config, problem.a, problem.k);
+  Product product{config, problem.activation, kind != Preparation::none, 0};
   if (product.prepared) {
     const PreparedTokens tokens = prepared_tokens(config.numerics, problem.m, problem.k);
     add_piece(call, "prepared tokens", static_cast<std::size_t>(problem.m * tokens.row_bytes));
@@ -249,7 +263,8 @@ PlannedCall planned_call(const DualGemmProblem& problem, const Config& config) {
     }
     call.steps.emplace_back(preparing(problem, config, product.factors_at));
     call.preparation_steps = 1;
-  } else {
+  }
+  if (kind == Preparation::none || kind == Preparation::pad) {
     call.alignments = {{tokens_index, copy_engine_bytes}};
   }
   call.steps.emplace_back(multiplying(problem, product));

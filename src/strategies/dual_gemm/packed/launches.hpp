@@ -51,6 +51,10 @@ std::uint32_t widen_blocks(const Tensor& a);
 /// Of tokens at `address`, rows `row_bytes` apart.
 machine::TensorMapDescription tokens_map(const Config& config, const Extents& extents, std::uint64_t address,
                                          std::int64_t row_bytes);
+/// What a call has to do to its tokens before they can be multiplied.
+enum class Preparation : std::uint8_t { none, fold, widen, pad };
+Preparation preparation_of(const Config& config, Format tokens, std::int64_t k);
+
 /// Of 16-bit tokens as the caller has them, zeros beyond k.
 machine::TensorMapDescription ragged_tokens_map(const Config& config, const Extents& extents, std::uint64_t address,
                                                 std::int64_t row_bytes);

@@ -25,7 +25,7 @@ DeviceProgram preparation_program() {
               "\"strategies/dual_gemm/packed/device/prepare_tokens.hpp\"\n"
               "#include \"strategies/dual_gemm/packed/device/fold_tokens.hpp\"\n",
           .kernels = {pack_kernel_name(), row_factors_kernel_name(), pack_fast_kernel_name(),
-                      widen_tokens_kernel_name(), fold_tokens_kernel_name(TokenFormat::nvfp4),
+                      widen_tokens_kernel_name(), pad_tokens_kernel_name(), fold_tokens_kernel_name(TokenFormat::nvfp4),
                       fold_tokens_kernel_name(TokenFormat::fp16), fold_tokens_kernel_name(TokenFormat::bf16)},
           .options = {}};
 }
@@ -37,6 +37,7 @@ std::string fold_tokens_kernel_name(TokenFormat format) {
   return fmt::format("{0}fold_tokens_kernel<static_cast<{0}TokenFormat>({1})>", room, static_cast<int>(format));
 }
 std::string widen_tokens_kernel_name() { return std::string(room) + "widen_tokens_kernel"; }
+std::string pad_tokens_kernel_name() { return std::string(room) + "pad_tokens_kernel"; }
 
 const KnobTable<Config>& knob_table() {
   static const KnobTable<Config> table{

@@ -18,6 +18,7 @@ std::string row_factors_kernel_name();
 std::string pack_fast_kernel_name();
 std::string fold_tokens_kernel_name(TokenFormat format);
 std::string widen_tokens_kernel_name();
+std::string pad_tokens_kernel_name();
 
 const KnobTable<Config>& knob_table();
 

@@ -1,12 +1,12 @@
 #pragma once
-/// NVFP4 tokens to 16 bits for the exact path, in every call.
+/// Tokens of the exact path to 16 bits in rows of whole blocks, in every call that needs it.
 #include "machine/launch.hpp"
 #include "strategies/dual_gemm/packed/device/widen.hpp"
 
 namespace thresher::strategies::dual_gemm::packed {
 
 struct WidenTokensParams {
-  Matrix tokens;       ///< NVFP4
+  Matrix tokens;       ///< NVFP4; or 16-bit rows in `values` that begin on 16 bytes, copied
   Global<u8> out;      ///< [rows][64·⌈k/64⌉] of 16 bits, zeros beyond k
   u32 row_blocks = 0;  ///< ⌈k/64⌉
 };
@@ -108,6 +108,43 @@ TH_KERNEL(widen_threads, 6) widen_tokens_kernel(TH_GRID_CONSTANT const WidenToke
       const machine::Vector<u32, 2> low = widen_four(codes[i], scale);
       const machine::Vector<u32, 2> high = widen_four(codes[i] >> 16, scale);
       out.store(i * widen_threads, parts[i].is_there ? Words{{low.at[0], low.at[1], high.at[0], high.at[1]}} : Words{});
+    }
+  }
+}
+
+/// A thread copies pad_parts times eight elements of a row of 16-bit tokens; k is a multiple of 16.
+inline constexpr u32 pad_threads = 128;
+inline constexpr u32 pad_parts = 4;
+/// Blocks of a row.
+TH_DEVICE constexpr u32 pad_blocks(u32 row_blocks) {
+  constexpr u32 eights = pad_threads * pad_parts;
+  return (row_blocks * (block_k / 8) + eights - 1) / eights;
+}
+TH_KERNEL(pad_threads, 8) pad_tokens_kernel(TH_GRID_CONSTANT const WidenTokensParams params) {
+  machine::launch::release_dependents();
+  using Words = machine::Vector<u32, 4>;
+  const u32 eights = params.row_blocks * (block_k / 8);
+  const u32 there = params.tokens.scale_columns * 2;
+  const u32 block = machine::launch::block_index().x;
+  const u32 row = block / pad_blocks(params.row_blocks);
+  const u32 in_row = block - row * pad_blocks(params.row_blocks);
+  const u32 first = in_row * (pad_threads * pad_parts) + machine::launch::thread_index();
+  const Global<Words> from = params.tokens.values.offset(static_cast<i64>(row * params.tokens.row_bytes)).as<Words>();
+  const Global<Words> to = params.out.as<Words>().offset(static_cast<i64>(row) * eights);
+  Words words[pad_parts]{};
+  machine::launch::wait_for_earlier_grids();
+  TH_UNROLL
+  for (u32 i = 0; i < pad_parts; ++i) {
+    const u32 eight = first + i * pad_threads;
+    if (eight < there) {
+      words[i] = from.load(eight);
+    }
+  }
+  TH_UNROLL
+  for (u32 i = 0; i < pad_parts; ++i) {
+    const u32 eight = first + i * pad_threads;
+    if (eight < eights) {
+      to.store(eight, words[i]);
     }
   }
 }

@@ -30,6 +30,7 @@ std::vector<CompiledIn> compiled_in() {
       preparation<&row_factors_kernel>(row_factors_kernel_name()),
       preparation<&pack_fast_kernel>(pack_fast_kernel_name()),
       preparation<&widen_tokens_kernel>(widen_tokens_kernel_name()),
+      preparation<&pad_tokens_kernel>(pad_tokens_kernel_name()),
       preparation<&fold_tokens_kernel<TokenFormat::nvfp4>>(fold_tokens_kernel_name(TokenFormat::nvfp4)),
       preparation<&fold_tokens_kernel<TokenFormat::fp16>>(fold_tokens_kernel_name(TokenFormat::fp16)),
       preparation<&fold_tokens_kernel<TokenFormat::bf16>>(fold_tokens_kernel_name(TokenFormat::bf16))};

@@ -3,19 +3,23 @@
 #include <optional>
 
 #include "strategies/dual_gemm/host/tile_work.hpp"
+#include "strategies/dual_gemm/packed/launches.hpp"
 
 namespace thresher::strategies::dual_gemm::packed {
 namespace {
 
 /// What has to be done to the tokens before they can be multiplied with packed weights.
 std::optional<MemoryPass> preparation(const DualGemmProblem& problem, const Config& config) {
-  const bool is_fast = config.numerics == Numerics::fast;
-  if (!is_fast && problem.a != Format::nvfp4) {
+  const Preparation kind = preparation_of(config, problem.a, problem.k);
+  if (kind == Preparation::none) {
     return std::nullopt;
   }
-  const char* const title = is_fast ? "folding the tokens" : "widening the tokens";
+  const char* const title = kind == Preparation::fold    ? "folding the tokens"
+                            : kind == Preparation::widen ? "widening the tokens"
+                                                         : "padding the tokens";
+  const int written_bits = kind == Preparation::fold ? 8 : 16;
   const double elements = static_cast<double>(problem.m) * static_cast<double>(problem.k);
-  return MemoryPass{title, elements * (stored_bits(problem.a) + (is_fast ? 8 : 16)) / 8, true};
+  return MemoryPass{title, elements * (stored_bits(problem.a) + written_bits) / 8, true};
 }
 
 /// What was measured on an H200 of the loop for 128 tokens or more (docs/kernels/nvfp4.md): of the matrix unit's rate,
