@@ -75,8 +75,9 @@ struct AttentionTensors {
   Tensor cu_seqlens_q{};
   Tensor cu_seqlens_k{};  ///< not with pages
   /// With pages: int32 [B, ceil(keys / page_size)] and int32 [B], on the plan's device. A GPU looks at them when the
-  /// call runs: a page that is not there is taken to be the nearest one that is, and a length is brought into 0 … keys,
-  /// of which no function tells yet.
+  /// call runs: a page that is not there is taken to be the nearest one that is, and a length is brought into 0 … keys.
+  /// Of cu_seqlens_q, sequence b's queries then begin at the greatest of entries 0 … b, each first limited to [0, rows
+  /// of q]: no two sequences have a query in common. `Attention::status` says that any of this happened.
   Tensor block_table{};
   Tensor seqused_k{};
   Tensor sinks{};  ///< float32 [H], contiguous, with problem.sinks; −Inf is none
@@ -100,6 +101,21 @@ struct AttentionOptions {
   bool operator==(const AttentionOptions&) const = default;
 };
 
+/// What was wrong with the lengths and pages of a run; nothing: they made sense.
+struct AttentionStatus {
+  static constexpr std::uint32_t lengths = 1;  ///< a length of seqused_k is negative or above problem.keys
+  static constexpr std::uint32_t pages = 2;    ///< a key that is read lies in a page that is not there
+  static constexpr std::uint32_t offsets = 4;  ///< cu_seqlens_q decreases, is negative, or exceeds the rows of q
+
+  std::uint32_t flags = 0;
+
+  [[nodiscard]] bool has(std::uint32_t flag) const noexcept { return (flags & flag) != 0; }
+  [[nodiscard]] bool makes_sense() const noexcept { return flags == 0; }
+  /// One sentence.
+  [[nodiscard]] std::string explain() const;
+  bool operator==(const AttentionStatus&) const = default;
+};
+
 /// A planned attention. `run` may be called from several threads.
 class Attention {
  public:
@@ -112,6 +128,9 @@ class Attention {
   /// Synchronous on the CPU. `workspace` is as DualGemm::run says. Throws Error(invalid_argument) before anything is
   /// written.
   void run(Stream stream, const AttentionTensors& tensors, void* workspace = nullptr) const;
+  /// What the last run in `stream` with this workspace found in its lengths and pages. Waits for the stream. Only with
+  /// pages on a GPU is anything found: the CPU refuses what makes no sense, and other strategies do not tell.
+  [[nodiscard]] AttentionStatus status(Stream stream, const void* workspace) const;
 
   [[nodiscard]] std::size_t workspace_bytes() const;
   [[nodiscard]] const std::string& strategy() const;

@@ -651,6 +651,15 @@ THRESHER_API const char* thresher_attention_strategy(const thresher_attention* p
  * outside the tensors is touched. */
 THRESHER_API thresher_status thresher_attention_run(const thresher_attention* plan, void* stream,
                                                     const thresher_attention_tensors* tensors, void* workspace);
+/* Flags of thresher_attention_run_status: what a run on a GPU over pages had to bring to the nearest that there is. */
+enum {
+  THRESHER_LENGTHS_CLAMPED = 1,    /* seqused_k: below 0, or above problem.keys */
+  THRESHER_PAGES_CLAMPED = 2,      /* block_table: a page that is not there */
+  THRESHER_QUERY_OFFSETS_CLAMPED = 4 /* cu_seqlens_q: decreasing, below 0, or above the rows of q */
+};
+/* The flags of the last run in `stream` with this workspace, for which it waits. */
+THRESHER_API thresher_status thresher_attention_run_status(const thresher_attention* plan, void* stream,
+                                                           const void* workspace, uint32_t* flags);
 
 /* `scale` and `softcap` point to one number, or are null for 1/sqrt(head_dim) and none. */
 THRESHER_API thresher_status thresher_attention_plan_flat(

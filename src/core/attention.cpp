@@ -1,6 +1,7 @@
 #include "thresher/attention.hpp"
 
 #include <cmath>
+#include <utility>
 
 namespace thresher {
 
@@ -14,6 +15,19 @@ std::int64_t effective_value_dim(const AttentionProblem& problem) noexcept {
 
 Format effective_kv_format(const AttentionProblem& problem) noexcept {
   return problem.kv_format.value_or(problem.format);
+}
+
+std::string AttentionStatus::explain() const {
+  std::string text;
+  for (const auto& [flag, says] :
+       {std::pair{offsets, "cu_seqlens_q decreases, is negative or exceeds the rows of q"},
+        std::pair{lengths, "a length of seqused_k is negative or exceeds the keys there may be"},
+        std::pair{pages, "block_table names a page that is not there"}}) {
+    if (has(flag)) {
+      text += (text.empty() ? "" : "; ") + std::string(says);
+    }
+  }
+  return text.empty() ? "lengths and pages make sense" : text;
 }
 
 }  // namespace thresher

@@ -8,6 +8,7 @@
 #include "ops/attention_backend.hpp"
 #include "ops/attention_call.hpp"
 #include "ops/cuda_call.hpp"
+#include "ops/cuda_status.hpp"
 #include "ops/tensor_checks.hpp"
 #include "ops/validate_attention.hpp"
 #include "runtime/nvrtc.hpp"
@@ -30,6 +31,7 @@ class CpuAttention final : public Attention::Backend {
       std::get<strategies::HostCall>(step).call(tensors);
     }
   }
+  [[nodiscard]] AttentionStatus status(Stream, const void*) const override { return {}; }
   [[nodiscard]] std::size_t workspace_bytes() const override { return call_.workspace_bytes(); }
   [[nodiscard]] const std::string& strategy() const noexcept override { return call_.strategy; }
 
@@ -42,6 +44,12 @@ class CudaAttention final : public Attention::Backend {
   CudaAttention(const AttentionProblem& problem, DeviceId device, PlannedCall call)
       : Backend(problem, device), call_(std::move(call), device.ordinal, {}) {}
   void run(Stream stream, const CallTensors& tensors) const override { call_.run(stream, tensors); }
+  [[nodiscard]] AttentionStatus status(Stream stream, const void* workspace) const override {
+    if (!strategies::attention::has_status(call_.planned())) {
+      return {};
+    }
+    return {ops::status_flags(stream, workspace, call_.workspace_bytes(), device().ordinal)};
+  }
   [[nodiscard]] std::size_t workspace_bytes() const override { return call_.workspace_bytes(); }
   [[nodiscard]] const std::string& strategy() const noexcept override { return call_.planned().strategy; }
 
@@ -107,6 +115,14 @@ void Attention::run(Stream stream, const AttentionTensors& tensors, void* worksp
   }
   const auto in_order = strategies::attention::in_order(tensors);
   backend_->run(stream, {in_order, workspace});
+}
+
+AttentionStatus Attention::status(Stream stream, const void* workspace) const {
+  ops::check_workspace(workspace, workspace_bytes());
+  if (problem().queries == 0 || problem().batch == 0) {
+    return {};
+  }
+  return backend_->status(stream, workspace);
 }
 
 std::size_t Attention::workspace_bytes() const { return backend_->workspace_bytes(); }

@@ -14,6 +14,8 @@ class Attention::Backend {
 
   /// Enqueues one call. The tensors are validated, on `device()`, and there is at least one query.
   virtual void run(Stream stream, const strategies::CallTensors& tensors) const = 0;
+  /// All flags of the status in the workspace, once the stream has come so far.
+  [[nodiscard]] virtual AttentionStatus status(Stream stream, const void* workspace) const = 0;
   /// Bytes that `run` needs of workspace; 0 means that null is accepted.
   [[nodiscard]] virtual std::size_t workspace_bytes() const = 0;
   [[nodiscard]] virtual const std::string& strategy() const noexcept = 0;

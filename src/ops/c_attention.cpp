@@ -203,6 +203,14 @@ thresher_status thresher_attention_run(const thresher_attention* plan_handle, vo
   });
 }
 
+thresher_status thresher_attention_run_status(const thresher_attention* plan_handle, void* stream,
+                                              const void* workspace, uint32_t* flags) {
+  return guarded([&] {
+    required(flags, "flags");
+    *flags = required(plan_handle, "plan").attention.status(Stream{stream}, workspace).flags;
+  });
+}
+
 thresher_status thresher_attention_plan_flat(int32_t device_kind, int32_t device_ordinal, int32_t format, int64_t batch,
                                              int64_t heads, int64_t kv_heads, int64_t queries, int64_t keys,
                                              int64_t head_dim, int32_t causal, const float* scale, int64_t window_left,

@@ -81,8 +81,7 @@ class CpuGroupedGemm final : public GroupedGemm::Backend {
   }
   [[nodiscard]] GroupedStatus status(Stream, const void* workspace) const override {
     const std::size_t bytes = call_.workspace[strategies::grouped_gemm::status_piece].bytes;
-    return strategies::grouped_gemm::status_in(
-        {static_cast<const std::uint32_t*>(workspace), bytes / sizeof(std::uint32_t)});
+    return {strategies::flags_in({static_cast<const std::uint32_t*>(workspace), bytes / sizeof(std::uint32_t)})};
   }
   [[nodiscard]] std::size_t workspace_bytes() const override { return call_.workspace_bytes(); }
   [[nodiscard]] std::size_t data_alignment() const override { return call_.data_alignment; }

@@ -8,6 +8,7 @@
 
 #include "ops/cuda_call.hpp"
 #include "ops/cuda_device_spec.hpp"
+#include "ops/cuda_status.hpp"
 #include "ops/cuda_weights.hpp"
 #include "ops/grouped_choice.hpp"
 #include "runtime/driver.hpp"
@@ -300,14 +301,7 @@ class CudaGroupedGemm final : public GroupedGemm::Backend {
   }
 
   [[nodiscard]] GroupedStatus status(Stream stream, const void* workspace) const override {
-    const int ordinal = device().ordinal;
-    runtime::synchronize(stream, ordinal);
-    std::uint32_t count = 0;
-    runtime::copy(&count, workspace, sizeof count, ordinal);
-    std::vector<std::uint32_t> words(
-        std::min<std::size_t>(std::size_t{count} + 1, workspace_bytes_ / sizeof(std::uint32_t)));
-    runtime::copy(words.data(), workspace, words.size() * sizeof(std::uint32_t), ordinal);
-    return tensors::status_in(words);
+    return {status_flags(stream, workspace, workspace_bytes_, device().ordinal)};
   }
 
  private:
@@ -398,8 +392,8 @@ std::shared_ptr<const GroupedGemm::Backend> plan_matrices(
     operands = {packed->views(), packed->packed(), packed};
   }
   const GroupedWeights where_they_lie = operands.keeps == nullptr ? weights : GroupedWeights{};
-  return std::make_shared<const CudaGroupedGemm>(device, problem, std::move(calls), std::move(operands),
-                                                 where_they_lie, bounds);
+  return std::make_shared<const CudaGroupedGemm>(device, problem, std::move(calls), std::move(operands), where_they_lie,
+                                                 bounds);
 }
 
 }  // namespace

@@ -40,6 +40,18 @@ TEST(Attention, RunsOnTheCpuThroughThePublicApi) {
   EXPECT_TRUE(judgement.passed) << judgement.evidence;
 }
 
+TEST(Attention, AStatusSaysWhatWasWrong) {
+  EXPECT_EQ(AttentionStatus{}.explain(), "lengths and pages make sense");
+  EXPECT_TRUE(AttentionStatus{}.makes_sense());
+  const AttentionStatus status{AttentionStatus::lengths | AttentionStatus::offsets};
+  EXPECT_FALSE(status.makes_sense());
+  EXPECT_TRUE(status.has(AttentionStatus::lengths));
+  EXPECT_FALSE(status.has(AttentionStatus::pages));
+  EXPECT_EQ(status.explain(),
+            "cu_seqlens_q decreases, is negative or exceeds the rows of q; a length of seqused_k is negative or "
+            "exceeds the keys there may be");
+}
+
 TEST(Attention, NoQueriesIsNothingToDo) {
   AttentionCase c({.queries = 0, .keys = 5});
   plan(Device::cpu(), c.problem).run({}, c.tensors);

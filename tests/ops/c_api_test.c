@@ -525,6 +525,10 @@ static void attends(void) {
   spoil_outputs();
   expect_ok(thresher_attention_run(plan, NULL, &tensors, workspace), "run attention");
   expect(are_means(0x4000, 2, 0x4200, 3), "the mean of 1 and 3, and of 1, 3 and 5, with their lse");
+  uint32_t flags = 1;
+  expect_ok(thresher_attention_run_status(plan, NULL, workspace, &flags), "the status of attention");
+  expect(flags == 0, "the CPU refuses what makes no sense, and has nothing to tell");
+  expect_refused(thresher_attention_run_status(plan, NULL, workspace, NULL), "flags is null");
   tensors.q = NULL;
   expect_refused(thresher_attention_run(plan, NULL, &tensors, workspace), "q is null");
   thresher_attention_destroy(plan);

@@ -288,11 +288,22 @@ TEST_F(CudaPagedAttentionPlan, NonsenseStaysInsideTheTensors) {
     other.block_table[i] = i % 2 == 0 ? -2'000'000'000 : 2'000'000'000;
   }
   on_gpu.follow(other);
+  std::vector<std::int32_t> offsets = on.cu_q;
+  for (std::size_t i = 0; i < offsets.size(); ++i) {
+    offsets[i] = i % 2 == 0 ? on.cu_q.back() : -1;
+  }
+  runtime::copy(on_gpu.tensors.cu_seqlens_q.data, offsets.data(), offsets.size() * 4, 0);
   attention.run({}, on_gpu.tensors, workspace.data());
   on_gpu.fetch();
+  EXPECT_EQ(attention.status({}, workspace.data()).flags, AttentionStatus::offsets | AttentionStatus::lengths);
+  runtime::copy(on_gpu.tensors.cu_seqlens_q.data, on.cu_q.data(), on.cu_q.size() * 4, 0);
+  attention.run({}, on_gpu.tensors, workspace.data());
+  on_gpu.fetch();
+  EXPECT_EQ(attention.status({}, workspace.data()).flags, AttentionStatus::lengths | AttentionStatus::pages);
   on_gpu.follow(c);
   attention.run({}, on_gpu.tensors, workspace.data());
   on_gpu.fetch();
+  EXPECT_TRUE(attention.status({}, workspace.data()).makes_sense());
   const auto judgement = reference::judge_attention(c.problem, c.tensors);
   EXPECT_TRUE(judgement.passed) << judgement.evidence;
 }

@@ -160,13 +160,10 @@ TEST_P(StreamKEmulated, IsRightAndTheSameOnEverySchedule) {
 
 /// Of a call's workspace: all flags of its status.
 u32 flags_of(const EmulatedCall& call) {
+  EXPECT_TRUE(has_status(call.planned()));
   std::vector<u32> words(call.planned().workspace.front().bytes / sizeof(u32));
   std::memcpy(words.data(), call.workspace(), words.size() * sizeof(u32));
-  u32 flags = 0;
-  for (std::size_t i = 1; i <= words.front() && i < words.size(); ++i) {
-    flags |= words[i];
-  }
-  return flags;
+  return flags_in(words);
 }
 
 /// A value that only the later queries of a tile see is none of the earlier ones' business, and neither are keys and
@@ -244,6 +241,40 @@ TEST(StreamK, NonsenseStaysInsideTheTensorsAndIsReported) {
               std::clamp(page, 0, static_cast<int>(on.problem.pages) - 1));
     const auto judgement = reference::judge_attention(host.problem, host.tensors);
     EXPECT_TRUE(judgement.passed) << judgement.evidence;
+  }
+}
+
+/// Offsets that make no sense: sequences begin at the greatest so far, so that none has another's queries, and the
+/// status says so.
+TEST(StreamK, OffsetsThatDecreaseShareNoQueryAndAreReported) {
+  struct Offsets {
+    std::vector<std::int32_t> given;
+    std::vector<std::int32_t> taken;
+  };
+  std::vector<Offsets> all{{{0, 4, 0, 2, 4}, {0, 4, 4, 4, 4}},
+                           {{-7, 2, 1, 1 << 30, 3}, {0, 2, 2, 4, 4}},
+                           {{0, 1, 2, 3, 1 << 30}, {0, 1, 2, 3, 4}},
+                           {{std::numeric_limits<std::int32_t>::min(), 1, 2, 3, 4}, {0, 1, 2, 3, 4}}};
+  Offsets many{{0}, {0}};  // up and down over more sequences than a warp has lanes
+  for (int i = 0; i < 40; ++i) {
+    many.given.push_back(i % 2 == 0 ? (i == 38 ? 4 : i / 13) : 0);
+    many.taken.push_back(std::max(many.taken.back(), many.given.back()));
+  }
+  all.push_back(many);
+  for (const Offsets& offsets : all) {
+    const std::vector<std::int32_t> used(offsets.given.size() - 1, 70);
+    const Case on = with_lengths("", paged(4, 64, 16, Format::fp16), wide_keys, offsets.taken, used);
+    AttentionCase host(on.problem, test::Order::heads_first, on.cu_q, on.used);
+    EmulatedCall call = call_of(host, on.config);
+    host.cu_seqlens_q = offsets.given;
+    const emulator::Report report = call.run(schedule(4));
+    ASSERT_TRUE(report.clean()) << text_of(report);
+    EXPECT_EQ(flags_of(call), u32{offsets_clamped});
+    host.cu_seqlens_q = offsets.taken;
+    const auto judgement = reference::judge_attention(host.problem, host.tensors);
+    EXPECT_TRUE(judgement.passed) << judgement.evidence;
+    call.run(schedule(4));
+    EXPECT_EQ(flags_of(call), 0U);
   }
 }
 

@@ -4,6 +4,7 @@
 #include <cstddef>
 
 #include "strategies/planned_call.hpp"
+#include "strategies/status_words.hpp"
 #include "thresher/attention.hpp"
 
 namespace thresher::strategies::attention {
@@ -28,6 +29,15 @@ enum TensorIndex : std::size_t {
 inline constexpr std::array<const char*, tensor_count> tensor_names{
     "q",           "k",         "v",     "o",         "lse",      "cu_seqlens_q", "cu_seqlens_k",
     "block_table", "seqused_k", "sinks", "k_descale", "v_descale"};
+
+/// The first piece of the workspace of a strategy that tells what was wrong with lengths and pages; others have none.
+inline constexpr const char* status_name = "status";
+inline std::size_t add_status(PlannedCall& call, std::size_t words) {
+  return add_piece(call, status_name, status_bytes(words));
+}
+[[nodiscard]] inline bool has_status(const PlannedCall& call) {
+  return !call.workspace.empty() && call.workspace.front().name == status_name;
+}
 
 inline std::array<Tensor, tensor_count> in_order(const AttentionTensors& of) {
   return {of.q,           of.k,         of.v,     of.o,         of.lse,      of.cu_seqlens_q, of.cu_seqlens_k,

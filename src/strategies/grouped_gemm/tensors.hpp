@@ -5,10 +5,10 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
-#include <span>
 
 #include "core/grouped_weights.hpp"
 #include "strategies/planned_call.hpp"
+#include "strategies/status_words.hpp"
 #include "thresher/grouped_gemm.hpp"
 
 namespace thresher::strategies::grouped_gemm {
@@ -27,22 +27,9 @@ enum TensorIndex : std::size_t {
   profile_index = tensor_count,  ///< of a profiled call: 64-bit words (pipeline/timeline.hpp)
 };
 
-/// The first piece of every grouped call's workspace, so that it lies at its beginning: 32-bit words, of which the
-/// first says how many follow, and each of those has flags of GroupedStatus. Every call writes the first and all that
-/// it announces (a kernel: one word for each of its blocks); those before it need not be cleared.
+/// The first piece of every grouped call's workspace, so that it lies at its beginning: words with flags of
+/// GroupedStatus, of a kernel one for each of its blocks.
 inline constexpr std::size_t status_piece = 0;
-[[nodiscard]] constexpr std::size_t status_bytes(std::size_t words) noexcept {
-  return (1 + words) * sizeof(std::uint32_t);
-}
-
-/// All flags of `memory`, the words that there is room for.
-inline GroupedStatus status_in(std::span<const std::uint32_t> memory) {
-  GroupedStatus status;
-  for (std::size_t i = 1; i < memory.size() && i <= memory.front(); ++i) {
-    status.flags |= memory[i];
-  }
-  return status;
-}
 
 inline std::array<Tensor, tensor_count> in_order(const WeightViews& weights, const GroupedTensors& of) {
   return {of.a,

@@ -16,6 +16,9 @@ using pipeline::attention::StreamKConfig;
 constexpr std::uint32_t merging_threads = 128;
 constexpr std::int64_t rows_of_merging_block = 4;
 
+static_assert(lengths_clamped == AttentionStatus::lengths && pages_clamped == AttentionStatus::pages &&
+              offsets_clamped == AttentionStatus::offsets);
+
 std::uint64_t address(const void* pointer) { return reinterpret_cast<std::uintptr_t>(pointer); }
 
 /// Pieces of the workspace.
@@ -30,7 +33,7 @@ struct Pieces {
 Pieces add_pieces(PlannedCall& call, const StreamKConfig& config, std::int64_t blocks) {
   const auto rows = static_cast<std::size_t>(2 * blocks * config.rows);
   Pieces pieces{};
-  pieces.status = add_piece(call, "status", static_cast<std::size_t>(1 + blocks * config.loader_warps()) * 4);
+  pieces.status = add_status(call, static_cast<std::size_t>(blocks * config.loader_warps()));
   pieces.header = add_piece(call, "number of blocks", 4);
   pieces.left = add_piece(call, "items left", static_cast<std::size_t>(blocks) * sizeof(LeftItem));
   pieces.parts = add_piece(call, "parts", rows * static_cast<std::size_t>(config.value_dim) * sizeof(float));

@@ -31,10 +31,11 @@ struct LeftItem {
   i32 rows;
 };
 
-/// A flag of StreamKParams::status.
+/// A flag of StreamKParams::status, as AttentionStatus has them.
 enum StreamKFlag : u32 {
   lengths_clamped = 1,  ///< of seqused_k, one was negative or more than problem.keys
   pages_clamped = 2,    ///< of block_table, one was not there
+  offsets_clamped = 4,  ///< of cu_seqlens_q, one was less than the one before it, negative or more than the queries
 };
 
 /// Keys and values are [pages, page, heads, columns]: an operand's batch stride is a page's. Maps have rank 5: the
@@ -50,7 +51,7 @@ struct StreamKParams {
   i64 sinks_stride;
   Descale key_descale;
   Descale value_descale;
-  u64 status;       ///< how many words follow, and flags of each loading warp of each block
+  u64 status;       ///< flags of each loading warp of each block (strategies/status_words.hpp)
   u64 header;       ///< how many blocks shared the units
   u64 left;         ///< LeftItem of each block
   u64 parts;        ///< float32 [2·blocks, rows, value_dim], not divided by their sums

@@ -64,34 +64,40 @@ class KeyDirectory {
  public:
   TH_DEVICE KeyDirectory(const StreamKParams& params, Shared<u32> memory) : params_(params), memory_(memory) {}
 
-  /// All lanes of one warp. What was wrong with the lengths, in every lane.
+  /// All lanes of one warp. What was wrong with the lengths, in every lane. A sequence's queries begin at the greatest
+  /// offset so far, limited to the queries there are: sequences lie apart, and all of them together have no more units
+  /// than a call may have.
   TH_DEVICE u32 make() const {
     constexpr i32 each = 4;
     const Params& call = params_.call;
     const u32 lane = warp::lane();
     u32 flags = 0;
     u32 before = 0;
+    i32 last_offset = limited(query_offset(call, 0), flags);
     TH_NO_UNROLL
     for (i32 round = 0; round < call.batch; round += each * 32) {
-      i32 start[each];
       i32 end[each];
       i32 used[each];
       TH_UNROLL
       for (i32 i = 0; i < each; ++i) {
         const i32 batch = round + i * 32 + static_cast<i32>(lane);
         const bool is_there = batch < call.batch;
-        start[i] = is_there ? query_offset(call, batch) : 0;
-        end[i] = is_there ? query_offset(call, batch + 1) : 0;
+        end[i] = is_there ? query_offset(call, batch + 1) : call.queries;
         used[i] = is_there ? Global<i32>{params_.used_keys}.load(batch * params_.used_keys_stride) : 0;
       }
       TH_UNROLL
       for (i32 i = 0; i < each; ++i) {
         const i32 batch = round + i * 32 + static_cast<i32>(lane);
-        const i32 first_query = clamp(start[i], 0, call.queries);
-        const i32 queries = clamp(end[i], first_query, call.queries) - first_query;
+        const i32 own_end = limited(end[i], flags);
+        const i32 greatest = most(running_most(own_end), last_offset);
+        const i32 before_own = warp::shuffle_up(greatest, 1);
+        const i32 first_query = lane == 0 ? last_offset : before_own;
+        last_offset = warp::shuffle(greatest, 31);
+        flags |= own_end < first_query ? offsets_clamped : 0U;
+        const i32 queries = greatest - first_query;
         const i32 keys = clamp(used[i], 0, call.keys);
         flags |= keys != used[i] ? lengths_clamped : 0U;
-        const u32 own = units_of(queries, keys);
+        const u32 own = batch < call.batch ? units_of(queries, keys) : 0;
         u32 sum = own;
         TH_UNROLL
         for (u32 distance = 1; distance < 32; distance *= 2) {
@@ -110,7 +116,7 @@ class KeyDirectory {
     if (lane == 0) {
       memory_.store(word(call.batch), before);
     }
-    return warp::any(flags != 0) ? lengths_clamped : 0U;
+    return warp::reduce(flags, [](u32 a, u32 b) { return a | b; });
   }
 
   TH_DEVICE u32 units() const { return memory_.load(word(params_.call.batch)); }
@@ -150,6 +156,24 @@ class KeyDirectory {
   }
 
  private:
+  /// An offset that lies in the operand.
+  TH_DEVICE i32 limited(i32 offset, u32& flags) const {
+    const i32 inside = clamp(offset, 0, params_.call.queries);
+    flags |= inside != offset ? offsets_clamped : 0U;
+    return inside;
+  }
+
+  /// The greatest value of this lane and of those before it.
+  TH_DEVICE static i32 running_most(i32 value) {
+    const u32 lane = warp::lane();
+    TH_UNROLL
+    for (u32 distance = 1; distance < 32; distance *= 2) {
+      const i32 other = warp::shuffle_up(value, distance);
+      value = lane >= distance ? most(value, other) : value;
+    }
+    return value;
+  }
+
   TH_DEVICE static u32 word(i32 batch) { return static_cast<u32>(batch) * 4; }
 
   TH_DEVICE static u32 chunks_of(const Visible& keys) {
