@@ -2,11 +2,13 @@
 // together are more than the L2 holds. Variants take turns too, so that clocks are the same for all.
 //
 // usage: bench_attention_decode [--warm] [--fp8] [--format bf16|fp16] [--page N] [--head-dim N] [--kv-heads N]
-//                               [--queries N] [--mixed] [--dependent] [--knobs "a=1 b=2"]... [BATCHxKEYSxGROUP...]
+//                               [--queries N] [--mixed] [--dependent] [--heads-first] [--knobs "a=1 b=2"]...
+//                               [BATCHxKEYSxGROUP...]
 //
 // Without a case: batches 1, 8, 32, 128 and 256 of 1024 to 32768 keys with groups of 1, 4 and 8 heads. --warm compiles
 // the kernels into the cache and needs no GPU. --mixed: lengths from a quarter to seven quarters of the keys, of the
-// same sum. A line: µs a call in the median and at best, and GB/s of keys and values in the median.
+// same sum. --heads-first: in a page the rows of one head lie together, else the heads of one row. A line: µs a call in
+// the median and at best, and GB/s of keys and values in the median.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -40,6 +42,7 @@ struct Options {
   bool fp8 = false;
   bool mixed = false;
   bool dependent = false;
+  bool heads_first = false;
   Format format = Format::bf16;
   std::int64_t page = 16;
   std::int64_t head_dim = 128;
@@ -134,6 +137,10 @@ struct Data {
     const DeviceId gpu{DeviceKind::cuda, 0};
     Tensor k = Tensor::contiguous(pool.data(), keys,
                                   {problem.pages, problem.page_size, problem.kv_heads, problem.head_dim}, gpu);
+    if (options.heads_first) {
+      k.strides[1] = problem.head_dim;
+      k.strides[2] = problem.head_dim * problem.page_size;
+    }
     Tensor v = k;
     v.data = static_cast<std::byte*>(pool.data()) + page_bytes * problem.pages;
     std::vector<std::int32_t> pages(static_cast<std::size_t>(problem.pages));
@@ -222,7 +229,7 @@ void measure(const Options& options, const Case& on, const Pool& pool) {
     std::vector<double>& us = contenders[i].us;
     std::sort(us.begin(), us.end());
     const double median = us[us.size() / 2];
-    fmt::print("{:>4} x {:>5} x {} {} {:<24} {:>9.2f} {:>9.2f} us {:>7.0f} GB/s\n", on.batch, on.keys, on.group,
+    fmt::print("{:>4} x {:>5} x {} {} {:<40} {:>9.2f} {:>9.2f} us {:>7.0f} GB/s\n", on.batch, on.keys, on.group,
                options.fp8 ? "fp8" : "16 ", options.variants[i].text(), median, us.front(),
                static_cast<double>(data.bytes) / median / 1e3);
   }
@@ -252,7 +259,10 @@ void warm(const Options& options, const std::vector<Case>& cases) {
     for (const Knobs& knobs : options.variants) {
       const strategies::PlannedCall call =
           ops::attention_call(problem, attention_options(options, knobs), device_spec("H200"), DeviceKind::cuda);
-      (void)ops::warm_program(std::get<strategies::KernelLaunch>(call.steps.front()).program, "sm_90a");
+      const auto* launch = &std::get<strategies::KernelLaunch>(call.steps.front());
+      for (; launch != nullptr; launch = launch->alternative.get()) {
+        (void)ops::warm_program(launch->program, "sm_90a");
+      }
     }
   }
 }
@@ -273,6 +283,8 @@ int main(int argc, char** argv) try {
       options.mixed = true;
     } else if (word == "--dependent") {
       options.dependent = true;
+    } else if (word == "--heads-first") {
+      options.heads_first = true;
     } else if (word == "--format") {
       options.format = i + 1 < argc && std::string(argv[++i]) == "fp16" ? Format::fp16 : Format::bf16;
     } else if (word == "--page") {

@@ -14,6 +14,9 @@ struct alignas(64) TensorMap {
 /// address bits [4, 4+n) are XORed with bits [7, 7+n), n = 0, 1, 2, 3. Tiles start at multiples of 128·2^n bytes.
 enum class Swizzle : u8 { none, b32, b64, b128 };
 
+/// How much of what lies around what a copy asks for comes to L2 with it.
+enum class Promotion : u8 { none, b64, b128, b256 };
+
 enum class ElementType : u8 { uint8, uint16, uint32, fp16, bf16, fp32 };
 
 /// Dimension 0 is the contiguous one. Legal: rank 1…5; base 16-byte aligned; strides multiples of 16 below 2^40; box
@@ -23,6 +26,7 @@ struct TensorMapDescription {
   u64 address = 0;
   ElementType element = ElementType::uint8;
   Swizzle swizzle = Swizzle::none;
+  Promotion promotion = Promotion::b256;
   u32 rank = 0;
   u64 extent[5] = {};        ///< elements
   u64 stride_bytes[5] = {};  ///< [0] is unused: the element's size

@@ -30,6 +30,16 @@ runtime::TensorSwizzle swizzle(machine::Swizzle of) {
   throw Error(ErrorCode::internal, "unknown swizzle of a tensor map");
 }
 
+runtime::TensorPromotion promotion(machine::Promotion of) {
+  switch (of) {
+    case machine::Promotion::none: return runtime::TensorPromotion::none;
+    case machine::Promotion::b64: return runtime::TensorPromotion::bytes64;
+    case machine::Promotion::b128: return runtime::TensorPromotion::bytes128;
+    case machine::Promotion::b256: return runtime::TensorPromotion::bytes256;
+  }
+  throw Error(ErrorCode::internal, "unknown promotion of a tensor map");
+}
+
 }  // namespace
 
 machine::TensorMap encode_for_gpu(const machine::TensorMapDescription& description,
@@ -49,7 +59,8 @@ machine::TensorMap encode_for_gpu(const machine::TensorMapDescription& descripti
                                 .extents = {extents.data(), description.rank},
                                 .byte_strides = {strides.data(), description.rank - 1},
                                 .box = {box.data(), description.rank},
-                                .swizzle = swizzle(description.swizzle)};
+                                .swizzle = swizzle(description.swizzle),
+                                .promotion = promotion(description.promotion)};
   return std::bit_cast<machine::TensorMap>(runtime::encode_tiled(view, current));
 }
 

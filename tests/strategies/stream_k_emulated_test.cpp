@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstring>
 #include <limits>
+#include <optional>
 #include <string>
 #include <tuple>
 #include <utility>
@@ -42,6 +43,11 @@ constexpr StreamKConfig small(StreamKConfig config) {
 
 constexpr StreamKConfig wide_keys = small(stream_k_choice(64, 64, 2, 8, true));
 constexpr StreamKConfig narrow_keys = small(stream_k_choice(64, 64, 1, 8, true));
+constexpr StreamKConfig joint_keys = [] {
+  StreamKConfig config = narrow_keys;
+  config.joint = true;
+  return config;
+}();
 constexpr StreamKConfig other_values = small(stream_k_choice(128, 64, 2, 16, false));
 constexpr StreamKConfig narrow_values = small(stream_k_choice(64, 128, 1, 8, false));
 
@@ -49,6 +55,7 @@ void add_kernels() {
   static const bool added = [] {
     add<wide_keys, Half, Half, Logits::direct>(Format::fp16);
     add<narrow_keys, BFloat16, E4M3, Logits::direct>(Format::bf16);
+    add<joint_keys, BFloat16, E4M3, Logits::direct>(Format::bf16);
     add<other_values, BFloat16, BFloat16, Logits::general>(Format::bf16);
     add<narrow_values, Half, E4M3, Logits::direct>(Format::fp16);
     return true;
@@ -60,7 +67,8 @@ Knobs knobs_of(const StreamKConfig& config) {
   return {{"rows", std::to_string(config.rows)},
           {"warps", std::to_string(config.warps)},
           {"stages", std::to_string(config.stages)},
-          {"boxes", config.boxes ? "true" : "false"}};
+          {"boxes", config.boxes ? "true" : "false"},
+          {"joint", config.joint ? "true" : "false"}};
 }
 
 EmulatedCall call_of(AttentionCase& host, const StreamKConfig& config) {
@@ -86,6 +94,23 @@ struct Case {
   StreamKConfig config;
   std::vector<std::int32_t> cu_q;
   std::vector<std::int32_t> used;
+  bool values_first = false;  ///< of a joint configuration: in memory, so that no map has keys and then values
+};
+
+/// FP8 keys and values of a case in one piece of memory, one behind the other.
+class OnePool {
+ public:
+  OnePool(AttentionCase& host, bool values_first) : bytes_(host.k_codes.size() + host.v_codes.size()) {
+    const std::size_t keys = values_first ? host.v_codes.size() : 0;
+    const std::size_t values = values_first ? 0 : host.k_codes.size();
+    std::copy(host.k_codes.begin(), host.k_codes.end(), &bytes_[keys]);
+    std::copy(host.v_codes.begin(), host.v_codes.end(), &bytes_[values]);
+    host.tensors.k.data = &bytes_[keys];
+    host.tensors.v.data = &bytes_[values];
+  }
+
+ private:
+  std::vector<std::uint8_t> bytes_;
 };
 
 AttentionProblem paged(std::int64_t group, std::int64_t head_dim, std::int64_t page, Format format) {
@@ -118,6 +143,12 @@ std::vector<Case> cases() {
   p.kv_format = Format::fp8_e4m3;
   p.window_left = 70;
   all.push_back(with_lengths("fp8_window_several_tiles", p, narrow_keys, {0, 1, 1, 11, 12}, {150, 40, 130, 4}));
+  p.window_left = -1;
+  for (const bool values_first : {false, true}) {
+    all.push_back(with_lengths(values_first ? "fp8_values_before_keys" : "fp8_joint", p, joint_keys, {0, 1, 1, 11, 12},
+                               {150, 40, 130, 4}));
+    all.back().values_first = values_first;
+  }
   p = paged(3, 128, 1, Format::bf16);
   p.value_dim = 64;
   p.softcap = 2.0F;
@@ -143,6 +174,10 @@ class StreamKEmulated : public testing::TestWithParam<Case> {};
 
 TEST_P(StreamKEmulated, IsRightAndTheSameOnEverySchedule) {
   AttentionCase host(GetParam().problem, test::Order::heads_first, GetParam().cu_q, GetParam().used);
+  std::optional<OnePool> pool;
+  if (GetParam().config.joint) {
+    pool.emplace(host, GetParam().values_first);
+  }
   EmulatedCall call = call_of(host, GetParam().config);
   std::vector<std::uint16_t> first;
   for (const std::uint64_t seed : {0, 1, 2, 3, 17}) {
@@ -273,13 +308,14 @@ TEST(StreamK, OffsetsThatDecreaseShareNoQueryAndAreReported) {
     host.cu_seqlens_q = offsets.taken;
     const auto judgement = reference::judge_attention(host.problem, host.tensors);
     EXPECT_TRUE(judgement.passed) << judgement.evidence;
-    call.run(schedule(4));
+    EXPECT_TRUE(call.run(schedule(4)).clean());
     EXPECT_EQ(flags_of(call), 0U);
   }
 }
 
 TEST(StreamK, TheTableHasEveryKnob) {
-  EXPECT_EQ(stream_k_strategy().knobs().size(), member_count<StreamKConfig> - 3 + 1);  // and dependent_launch
+  EXPECT_EQ(stream_k_strategy().knobs().size(),
+            member_count<StreamKConfig> - 3 + 2);  // and dependent_launch, promotion
 }
 
 INSTANTIATE_TEST_SUITE_P(Cases, StreamKEmulated, testing::ValuesIn(cases()),

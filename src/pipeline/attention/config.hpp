@@ -110,6 +110,10 @@ struct StreamKConfig {
   bool boxes = true;
   /// A block takes no fewer chunks than this where it takes any.
   int least_chunks = 1;
+  /// Keys and values of a box come by one copy: a tensor map has both, which lie alike, with rows of one panel.
+  bool joint = false;
+  /// Blocks that share a multiprocessor.
+  int residents = 1;
   bool operator==(const StreamKConfig&) const = default;
 
   static constexpr int keys_per_warp = 16;
@@ -137,6 +141,11 @@ struct StreamKConfig {
   /// Four words of each sequence, and one more first unit.
   TH_DEVICE constexpr u32 shared_bytes(u32 sequences) const {
     return (directory_offset() + (4 * sequences + 1) * 4 + 15) / 16 * 16;
+  }
+  /// From one row of a box to the next box's same row, of a row's bytes, and from a box of keys to its values.
+  TH_DEVICE constexpr u32 boxes_interleaved() const { return joint ? 2 : 1; }
+  TH_DEVICE constexpr u32 values_offset(u32 box_rows) const {
+    return joint ? box_rows * key_row_bytes() : key_tile_bytes();
   }
   /// Bytes of a row in one panel, which is the span of the swizzle.
   static TH_DEVICE constexpr u32 panel_bytes(u32 row_bytes) { return row_bytes < 128 ? row_bytes : 128; }

@@ -10,8 +10,8 @@
 /// chunk a warp, each with shifts and sums of its own, and meet only when an item ends.
 ///
 /// Barriers of a block: keys_full[s], values_full[s] one arrival of each loading warp + the bytes of a chunk, or
-/// without the copy engine one arrival of each loading thread; empty[s] one arrival of each multiplying warp. Named
-/// barrier 1: the multiplying warps.
+/// without the copy engine one arrival of each loading thread; where keys and values come together keys_full[s] is of
+/// both; empty[s] one arrival of each multiplying warp. Named barrier 1: the multiplying warps.
 #include "machine/machine.hpp"
 #include "pipeline/attention/config.hpp"
 
@@ -22,7 +22,9 @@ struct StreamKMemory {
   Shared<u8> memory;
 
   TH_DEVICE Shared<u8> keys(u32 slot) const { return memory.offset_bytes(slot * config.slot_bytes()); }
-  TH_DEVICE Shared<u8> values(u32 slot) const { return keys(slot).offset_bytes(config.key_tile_bytes()); }
+  TH_DEVICE Shared<u8> values(u32 slot, u32 box_rows) const {
+    return keys(slot).offset_bytes(config.values_offset(box_rows));
+  }
   /// Rows of merged_row_floats() that one warp brings to a merge.
   TH_DEVICE Shared<float> merged(u32 warp, u32 row) const {
     return memory.offset_bytes(config.merge_offset())
@@ -83,6 +85,8 @@ struct StreamKSlot {
     keys_full.arrive_expect_bytes(key_bytes);
     values_full.arrive_expect_bytes(value_bytes);
   }
+  /// The same where keys and values come together.
+  TH_DEVICE void expect_both(u32 bytes) const { keys_full.arrive_expect_bytes(bytes); }
   template <int rank>
   TH_DEVICE void copy_keys(u32 offset_bytes, const TensorMap& map, At<rank> at) const {
     tma::load(keys.offset_bytes(offset_bytes), map, keys_full, at);
@@ -132,12 +136,12 @@ struct ItemShare {
 };
 
 /// What the skeleton asks of an operation. One thread calls `prefetch` first of all. One warp `describe`s the call in
-/// shared memory, for all. An Item has `first_unit`, `units`, of which the first `chunks` bring keys, and `rows`;
-/// `find` gives the one of a unit. The loader's lanes make `Pages` of an item and `copy` a chunk into a slot. Each
-/// multiplying warp `begin`s an item, `absorb`s chunks, for which it waits itself, and `settle`s; `spread` puts eight
-/// rows of its sums into shared memory, and `combine` is what one warp makes of a row that all of them have spread. One
-/// thread `announce`s what a block leaves to the second launch. The warps of a loader `report` flags: what was wrong
-/// with the call.
+/// shared memory, for all. A copy brings `box_rows` rows of a chunk. An Item has `first_unit`, `units`, of which the
+/// first `chunks` bring keys, and `rows`; `find` gives the one of a unit. The loader's lanes make `Pages` of an item
+/// and `copy` a chunk into a slot. Each multiplying warp `begin`s an item, `absorb`s chunks, for which it waits itself,
+/// and `settle`s; `spread` puts eight rows of its sums into shared memory, and `combine` is what one warp makes of a
+/// row that all of them have spread. One thread `announce`s what a block leaves to the second launch. The warps of a
+/// loader `report` flags: what was wrong with the call.
 template <class Operation, StreamKConfig config>
 concept StreamKOperation = requires(const Operation& operation, const typename Operation::Item& item,
                                     typename Operation::Sums& sums, typename Operation::Pages& pages,
@@ -145,6 +149,7 @@ concept StreamKOperation = requires(const Operation& operation, const typename O
                                     const ItemShare& share, Shared<u32> directory, u32 index) {
   { operation.describe(directory) } -> Same<u32>;
   { operation.prefetch() } -> Same<void>;
+  { operation.box_rows() } -> Same<u32>;
   { operation.units(directory) } -> Same<u32>;
   { operation.find(directory, index) } -> Same<typename Operation::Item>;
   { operation.pages(item, index) } -> Same<typename Operation::Pages>;
@@ -227,7 +232,7 @@ class StreamK {
 
  private:
   TH_DEVICE StreamKSlot slot(const StreamKTurn<config.stages>& turn) const {
-    return {memory_.keys(turn.slot), memory_.values(turn.slot), memory_.keys_full(turn.slot),
+    return {memory_.keys(turn.slot), memory_.values(turn.slot, operation_.box_rows()), memory_.keys_full(turn.slot),
             memory_.values_full(turn.slot), turn.phase};
   }
 

@@ -27,8 +27,8 @@ struct NoKnobs {};
 
 template <class Config>
 Knob<Config> dependent_launch_knob() {
-  return of_launch(flag("dependent_launch", &Config::dependent_launch,
-                        "the call may start while the one before it in the stream is ending"));
+  return of_launch(flag<Config>("dependent_launch", &Config::dependent_launch,
+                                "the call may start while the one before it in the stream is ending"));
 }
 
 /// `Kernel` is the configuration that the kernel is compiled for.

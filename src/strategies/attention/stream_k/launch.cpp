@@ -67,7 +67,7 @@ machine::ElementType element_type(Format format) {
 }
 
 /// Columns of a panel, rows of a page, panels, heads, pages.
-machine::TensorMapDescription page_map(const Tensor& tensor, int rows) {
+machine::TensorMapDescription page_map(const Tensor& tensor, int rows, machine::Promotion promotion) {
   const auto element = static_cast<std::uint32_t>(bits(tensor.format) / 8);
   const auto columns = static_cast<std::uint32_t>(tensor.shape[3]);
   const std::uint32_t panel = StreamKConfig::panel_bytes(columns * element) / element;
@@ -83,11 +83,56 @@ machine::TensorMapDescription page_map(const Tensor& tensor, int rows) {
   description.address = address(tensor.data);
   description.element = element_type(tensor.format);
   description.swizzle = panel * element == 128 ? machine::Swizzle::b128 : machine::Swizzle::b64;
+  description.promotion = promotion;
   description.rank = 5;
   std::copy_n(extents, 5, description.extent);
   std::copy_n(strides, 5, description.stride_bytes);
   std::copy_n(box, 5, description.box);
   return description;
+}
+
+/// From keys to values that lie as they do, behind them and where the copy engine reaches; else 0.
+std::uint64_t distance_of_alike(const Tensor& keys, const Tensor& values) {
+  constexpr std::uint64_t beyond_reach = std::uint64_t{1} << 40;
+  const std::uint64_t distance = address(values.data) - address(keys.data);
+  const bool is_reached = address(values.data) > address(keys.data) && distance < beyond_reach &&
+                          distance % static_cast<std::uint64_t>(copy_engine_bytes) == 0;
+  return is_reached && keys.strides == values.strides ? distance : 0;
+}
+
+/// The maps of keys and values. False where one map cannot have both, as the configuration wants it.
+bool add_page_maps(LaunchArguments& out, const AttentionProblem& problem, const StreamKConfig& config,
+                   machine::Promotion promotion, const CallTensors& call) {
+  const int rows = box_rows(problem, config);
+  const Tensor& keys = call.tensors[key_index];
+  const Tensor& values = call.tensors[value_index];
+  machine::TensorMapDescription key_map = page_map(keys, rows, promotion);
+  if (config.joint) {
+    const std::uint64_t distance = distance_of_alike(keys, values);
+    if (distance == 0) {
+      return false;
+    }
+    key_map.extent[2] = key_map.box[2] = 2;
+    key_map.stride_bytes[2] = distance;
+  } else {
+    out.add_map(offsetof(StreamKParams, call) + offsetof(Params, value_map), page_map(values, rows, promotion));
+  }
+  out.add_map(offsetof(StreamKParams, call) + offsetof(Params, key_map), key_map);
+  return true;
+}
+
+Access access_of(std::size_t tensor) {
+  const bool writes = tensor == output_index || tensor == lse_index;
+  return {Access::Memory::tensor, tensor, writes ? Access::Use::writes : Access::Use::reads_earlier};
+}
+
+void add_accesses(KernelLaunch& multiply, const Pieces& pieces) {
+  for (std::size_t index = 0; index < tensor_count; ++index) {
+    multiply.accesses.push_back(access_of(index));
+  }
+  for (const std::size_t piece : {pieces.status, pieces.header, pieces.left, pieces.parts, pieces.sums}) {
+    multiply.accesses.push_back({Access::Memory::workspace, piece, Access::Use::writes});
+  }
 }
 
 Divisor divisor(std::int64_t value) {
@@ -128,6 +173,7 @@ int box_rows(const AttentionProblem& problem, const StreamKConfig& config) {
 void add_stream_k(PlannedCall& call, const AttentionProblem& problem, const StreamKConfig& config,
                   const StreamKKernels& kernels, int blocks) {
   const Pieces pieces = add_pieces(call, config, blocks);
+  const auto grid = narrow(std::min<std::int64_t>(blocks, most_units(problem, config)));
   const auto bind = [problem, known = known_params(problem, config, blocks), offsets = call.workspace, pieces](
                         const CallTensors& tensors, LaunchArguments& out) {
     StreamKParams params = known;
@@ -141,31 +187,36 @@ void add_stream_k(PlannedCall& call, const AttentionProblem& problem, const Stre
     params.parts_sums = piece(pieces.sums);
     out.set(params);
   };
-  KernelLaunch multiply;
-  multiply.title = "attend to chunks";
-  multiply.program = {.title = "attention stream_k",
-                      .text = "#include \"strategies/attention/stream_k/device/kernel.hpp\"\n",
-                      .kernels = {kernels.multiply, kernels.merge},
-                      .options = {},
-                      .only_arch = Arch::sm_90a};
-  multiply.expression = kernels.multiply;
-  multiply.block.x = static_cast<std::uint32_t>(config.threads());
-  multiply.shared_bytes = config.shared_bytes(narrow(problem.batch));
-  multiply.dependent = kernels.dependent_launch;
-  multiply.persistent = true;
-  const auto grid = narrow(std::min<std::int64_t>(blocks, most_units(problem, config)));
-  multiply.bind = [=](const CallTensors& tensors, LaunchArguments& out) {
-    bind(tensors, out);
-    out.grid.x = grid;
-    if (config.boxes) {
-      const int rows = box_rows(problem, config);
-      out.add_map(offsetof(StreamKParams, call) + offsetof(Params, key_map),
-                  page_map(tensors.tensors[key_index], rows));
-      out.add_map(offsetof(StreamKParams, call) + offsetof(Params, value_map),
-                  page_map(tensors.tensors[value_index], rows));
+  const auto launch = [&](const StreamKConfig& of, const std::string& expression) {
+    KernelLaunch multiply;
+    multiply.title = "attend to chunks";
+    multiply.program = {.title = "attention stream_k",
+                        .text = "#include \"strategies/attention/stream_k/device/kernel.hpp\"\n",
+                        .kernels = {kernels.multiply, kernels.merge},
+                        .options = {},
+                        .only_arch = Arch::sm_90a};
+    if (of != config) {
+      multiply.program.kernels = {expression};
     }
-    return true;
+    multiply.expression = expression;
+    multiply.block.x = static_cast<std::uint32_t>(of.threads());
+    multiply.shared_bytes = of.shared_bytes(narrow(problem.batch));
+    multiply.dependent = kernels.dependent_launch;
+    multiply.persistent = true;
+    multiply.bind = [=, promotion = kernels.promotion](const CallTensors& tensors, LaunchArguments& out) {
+      bind(tensors, out);
+      out.grid.x = grid;
+      return !of.boxes || add_page_maps(out, problem, of, promotion, tensors);
+    };
+    add_accesses(multiply, pieces);
+    return multiply;
   };
+  KernelLaunch multiply = launch(config, kernels.multiply);
+  if (config.joint) {
+    StreamKConfig apart = config;
+    apart.joint = false;
+    multiply.alternative = std::make_shared<const KernelLaunch>(launch(apart, kernels.multiply_apart));
+  }
   KernelLaunch merge;
   merge.title = "merge parts";
   merge.program = multiply.program;
@@ -179,16 +230,10 @@ void add_stream_k(PlannedCall& call, const AttentionProblem& problem, const Stre
     return true;
   };
   for (std::size_t index = 0; index < tensor_count; ++index) {
-    const bool writes = index == output_index || index == lse_index;
-    const Access access{Access::Memory::tensor, index, writes ? Access::Use::writes : Access::Use::reads_earlier};
-    multiply.accesses.push_back(access);
-    merge.accesses.push_back(access);
+    merge.accesses.push_back(access_of(index));
   }
-  for (const std::size_t piece : {pieces.status, pieces.header, pieces.left, pieces.parts, pieces.sums}) {
-    multiply.accesses.push_back({Access::Memory::workspace, piece, Access::Use::writes});
-    if (piece != pieces.status) {
-      merge.accesses.push_back({Access::Memory::workspace, piece, Access::Use::reads_earlier});
-    }
+  for (const std::size_t piece : {pieces.header, pieces.left, pieces.parts, pieces.sums}) {
+    merge.accesses.push_back({Access::Memory::workspace, piece, Access::Use::reads_earlier});
   }
   call.steps.emplace_back(std::move(multiply));
   call.steps.emplace_back(std::move(merge));

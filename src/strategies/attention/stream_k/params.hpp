@@ -39,7 +39,8 @@ enum StreamKFlag : u32 {
 };
 
 /// Keys and values are [pages, page, heads, columns]: an operand's batch stride is a page's. Maps have rank 5: the
-/// columns of a panel, rows of a page, panels, heads, pages.
+/// columns of a panel, rows of a page, panels, heads, pages. A joint map of rows of one panel has keys and values where
+/// others have panels, and takes the place of the keys' map.
 struct StreamKParams {
   Params call;
   u64 block_table;  ///< int32 [batch, pages of `keys`]

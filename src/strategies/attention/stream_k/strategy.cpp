@@ -12,30 +12,54 @@ namespace thresher::strategies::attention {
 namespace {
 
 using pipeline::attention::StreamKConfig;
-using Config = Launched<StreamKConfig>;
+
+struct Config : Launched<StreamKConfig> {
+  machine::Promotion promotion = machine::Promotion::b256;
+};
 
 const Abilities abilities{
     .pages = true, .sinks = true, .fp8_keys = true, .head_dims = {64, 128, 256}, .value_dims = {64, 128, 256}};
 
 KnobTable<Config> knob_table() {
-  return {"thresher::pipeline::attention::StreamKConfig",
-          {from_problem(number<Config>("head_dim", &StreamKConfig::head_dim, {}, "")),
-           from_problem(number<Config>("value_dim", &StreamKConfig::value_dim, {}, "")),
-           number<Config>("rows", &StreamKConfig::rows, {8, 16, 32}, "query rows of a tile, of all heads of a group"),
-           number<Config>("warps", &StreamKConfig::warps, {4, 8}, "warps that multiply, 16 keys of a chunk each"),
-           number<Config>("stages", &StreamKConfig::stages, {2, 3, 4, 5, 6, 7, 8}, "chunks that are under way"),
-           from_problem(number<Config>("key_bytes", &StreamKConfig::key_bytes, {}, "")),
-           flag<Config>("boxes", &StreamKConfig::boxes, "pages come by the copy engine, which takes pages of 8 rows"),
-           number<Config>("least_chunks", &StreamKConfig::least_chunks, {1, 2, 4, 8},
-                          "of keys that a block takes where it takes any"),
-           dependent_launch_knob<Config>()}};
+  return {
+      "thresher::pipeline::attention::StreamKConfig",
+      {from_problem(number<Config>("head_dim", &StreamKConfig::head_dim, {}, "")),
+       from_problem(number<Config>("value_dim", &StreamKConfig::value_dim, {}, "")),
+       number<Config>("rows", &StreamKConfig::rows, {8, 16, 32}, "query rows of a tile, of all heads of a group"),
+       number<Config>("warps", &StreamKConfig::warps, {4, 8}, "warps that multiply, 16 keys of a chunk each"),
+       number<Config>("stages", &StreamKConfig::stages, {2, 3, 4, 5, 6, 7, 8, 10, 12}, "chunks that are under way"),
+       from_problem(number<Config>("key_bytes", &StreamKConfig::key_bytes, {}, "")),
+       flag<Config>("boxes", &StreamKConfig::boxes, "pages come by the copy engine, which takes pages of 8 rows"),
+       number<Config>("least_chunks", &StreamKConfig::least_chunks, {1, 2, 4, 8},
+                      "of keys that a block takes where it takes any"),
+       flag<Config>("joint", &StreamKConfig::joint, "keys and values of a box come by one copy, where they lie alike"),
+       number<Config>("residents", &StreamKConfig::residents, {1, 2}, "blocks that share a multiprocessor"),
+       of_launch(choice<Config>("promotion", &Config::promotion, "",
+                                {{"none", machine::Promotion::none},
+                                 {"b64", machine::Promotion::b64},
+                                 {"b128", machine::Promotion::b128},
+                                 {"b256", machine::Promotion::b256}},
+                                "what of the memory around a copy comes to the L2 cache with it")),
+       dependent_launch_knob<Config>()}};
+}
+
+/// That one of `residents` blocks of a multiprocessor may have. Of each block the hardware keeps some for itself.
+std::uint32_t shared_bytes_of(const DeviceSpec& device, int residents) {
+  constexpr int kept = 1024;
+  return static_cast<std::uint32_t>((device.shared_bytes_per_block + kept) / residents - kept);
 }
 
 int dim(std::int64_t columns) { return static_cast<int>(columns); }
 
+Config with_defaults(const StreamKConfig& kernel) {
+  Config config;
+  static_cast<StreamKConfig&>(config) = kernel;
+  return config;
+}
+
 std::string kernel(const char* name, const StreamKConfig& config, Format format, Logits logits) {
-  return fmt::format("thresher::strategies::attention::{}<{}, {}, {}, {}>", name, knob_table().spelling({config}),
-                     element_argument(format),
+  return fmt::format("thresher::strategies::attention::{}<{}, {}, {}, {}>", name,
+                     knob_table().spelling(with_defaults(config)), element_argument(format),
                      config.key_bytes == 1 ? "thresher::machine::E4M3" : element_argument(format),
                      logits_argument(logits));
 }
@@ -87,10 +111,17 @@ class StreamK final : public Strategy<AttentionProblem> {
       all.push_back(fmt::format("boxes is true, which takes pages of a multiple of 8 rows, problem.page_size is {}",
                                 problem.page_size));
     }
+    if (config.joint && (!config.boxes || config.head_dim != config.value_dim || config.key_row_bytes() > 128)) {
+      all.push_back(fmt::format(
+          "joint is true, which takes boxes, and keys and values of one width, at most 128 bytes: they have {} and {}",
+          config.key_row_bytes(), config.value_row_bytes()));
+    }
     const std::uint32_t shared = config.shared_bytes(narrow(problem.batch));
-    if (shared > static_cast<std::uint32_t>(device.shared_bytes_per_block)) {
-      all.push_back(fmt::format("it needs {} bytes of shared memory for {} sequences, a block of {} has {}", shared,
-                                problem.batch, device.name, device.shared_bytes_per_block));
+    if (shared > shared_bytes_of(device, config.residents)) {
+      all.push_back(
+          fmt::format("it needs {} bytes of shared memory for {} sequences, one of {} blocks that share a "
+                      "multiprocessor of {} has {}",
+                      shared, problem.batch, config.residents, device.name, shared_bytes_of(device, config.residents)));
     }
     return all;
   }
@@ -108,18 +139,24 @@ class StreamK final : public Strategy<AttentionProblem> {
     refuse_obstacles(name(), knobs, obstacles(problem, knobs, device));
     const Config config = with(problem, knobs, device);
     const Logits logits = logits_of(problem);
+    StreamKConfig apart = config;
+    apart.joint = false;
+    const int blocks = device.multiprocessors * config.residents;
     PlannedCall call;
     call.strategy = name();
     call.knobs = table_.knobs(config);
     add_stream_k(call, problem, config,
-                 {stream_k_expression(config, problem.format, logits),
-                  merge_parts_expression(config, problem.format, logits), config.dependent_launch},
-                 device.multiprocessors);
+                 {.multiply = stream_k_expression(config, problem.format, logits),
+                  .multiply_apart = stream_k_expression(apart, problem.format, logits),
+                  .merge = merge_parts_expression(config, problem.format, logits),
+                  .dependent_launch = config.dependent_launch,
+                  .promotion = config.promotion},
+                 blocks);
     std::get<KernelLaunch>(call.steps[0]).expected = expectations(config);
     std::get<KernelLaunch>(call.steps[1]).expected.uses_shared_memory = false;
     call.work = work(problem, knobs, device);
-    call.why = fmt::format("{} blocks share the keys of {} sequences, {} at a time", device.multiprocessors,
-                           problem.batch, config.keys());
+    call.why =
+        fmt::format("{} blocks share the keys of {} sequences, {} at a time", blocks, problem.batch, config.keys());
     return call;
   }
 
@@ -211,19 +248,19 @@ class StreamK final : public Strategy<AttentionProblem> {
     Expectations expected;
     expected.matrix_kind = "HMMA";
     expected.min_matrix_instructions = (config.head_dim + config.value_dim) / 16 * (config.rows / 8);
-    expected.min_tma_loads = config.boxes ? 2 : 0;
+    expected.min_tma_loads = !config.boxes ? 0 : config.joint ? 1 : 2;
     return expected;
   }
 
   [[nodiscard]] Config with(const AttentionProblem& problem, const Knobs& knobs, const DeviceSpec& device) const {
     const std::int64_t queries = problem.batch > 0 ? ceil_div(problem.queries, problem.batch) : 1;
-    const Config own{stream_k_choice(dim(problem.head_dim), dim(effective_value_dim(problem)),
-                                     bits(effective_kv_format(problem)) / 8,
-                                     queries * (problem.heads / problem.kv_heads), problem.page_size % 8 == 0)};
+    const Config own = with_defaults(stream_k_choice(
+        dim(problem.head_dim), dim(effective_value_dim(problem)), bits(effective_kv_format(problem)) / 8,
+        queries * (problem.heads / problem.kv_heads), problem.page_size % 8 == 0));
     Config config = table_.with(own, knobs, name());
     if (knobs.find("stages") == nullptr) {
       static_cast<StreamKConfig&>(config) =
-          with_stages(config, narrow(problem.batch), static_cast<std::uint32_t>(device.shared_bytes_per_block));
+          with_stages(config, narrow(problem.batch), shared_bytes_of(device, config.residents));
     }
     return config;
   }

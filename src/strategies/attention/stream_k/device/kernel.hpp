@@ -12,17 +12,18 @@ using pipeline::attention::StreamKMemory;
 using pipeline::attention::StreamKSlot;
 
 /// Where a tile's rows lie that the copy engine brought box by box, each box panel by panel, chunks of 16 bytes
-/// swizzled.
+/// swizzled. Boxes of so many tiles lie between each other.
 struct BoxedTile {
   Shared<u8> tile;
   u32 row_bytes;
   u32 box_rows;
+  u32 interleaved = 1;
 
   TH_DEVICE u32 panel() const { return StreamKConfig::panel_bytes(row_bytes); }
   TH_DEVICE u32 panel_stride() const { return box_rows * panel(); }
   TH_DEVICE Shared<u8> row(u32 index) const {
     const u32 in_box = index & (box_rows - 1);
-    return tile.offset_bytes((index - in_box) * row_bytes + in_box * panel());
+    return tile.offset_bytes((index - in_box) * row_bytes * interleaved + in_box * panel());
   }
   /// By what the number of a chunk of 16 bytes is changed in this row.
   TH_DEVICE u32 swizzle(u32 index) const { return panel() == 128 ? index % 8 : index / 2 % 4; }
@@ -96,7 +97,9 @@ struct StreamKAttention {
   TH_DEVICE void prefetch() const {
     if constexpr (config.boxes) {
       tma::prefetch(params.call.key_map);
-      tma::prefetch(params.call.value_map);
+      if constexpr (!config.joint) {
+        tma::prefetch(params.call.value_map);
+      }
     }
   }
   TH_DEVICE u32 describe(Shared<u32> memory) const { return directory_of(params, memory).make(); }
@@ -175,14 +178,21 @@ struct StreamKAttention {
     const bool copies = lane >= first_box && lane < end_box && lane % loaders == own_loader;
     const u32 own_boxes = bits::count_ones(warp::ballot(copies));
     if (lane == 0) {
-      slot.expect(own_boxes * key_box, own_boxes * value_box);
+      if constexpr (config.joint) {
+        slot.expect_both(own_boxes * (key_box + value_box));
+      } else {
+        slot.expect(own_boxes * key_box, own_boxes * value_box);
+      }
     }
     const u32 from = (chunk - pages.first_chunk) * boxes + lane;
     const i32 page = warp::shuffle(pages.page, from % 32);
     const i32 row = warp::shuffle(pages.row, from % 32);
     if (copies) {
-      slot.copy_keys(lane * key_box, params.call.key_map, At{0, row, 0, item.tile.kv_head, page});
-      slot.copy_values(lane * value_box, params.call.value_map, At{0, row, 0, item.tile.kv_head, page});
+      slot.copy_keys(lane * key_box * config.boxes_interleaved(), params.call.key_map,
+                     At{0, row, 0, item.tile.kv_head, page});
+      if constexpr (!config.joint) {
+        slot.copy_values(lane * value_box, params.call.value_map, At{0, row, 0, item.tile.kv_head, page});
+      }
     }
     warp::sync();
   }
@@ -329,7 +339,9 @@ struct StreamKAttention {
       }
       weigh(sums, scores, weights);
     }
-    slot.wait_for_values();
+    if constexpr (!config.joint) {
+      slot.wait_for_values();
+    }
     if (takes_part) {
       if (is_whole) {
         accumulate<false>(item, sums, slot.values, warp, first_key, weights);
@@ -343,7 +355,7 @@ struct StreamKAttention {
   TH_DEVICE void score(const Sums& sums, Shared<u8> keys, u32 warp, float (&scores)[groups][4]) const {
     const u32 lane = warp::lane();
     const u32 row = warp * StreamKConfig::keys_per_warp + lane % 16;
-    const BoxedTile tile{keys, config.key_row_bytes(), box_rows()};
+    const BoxedTile tile{keys, config.key_row_bytes(), box_rows(), config.boxes_interleaved()};
     float other[groups][4];  // a second chain of sums
     TH_UNROLL
     for (int group = 0; group < groups; ++group) {
@@ -465,7 +477,7 @@ struct StreamKAttention {
                             const matrix::Tiles<2> (&weights)[groups]) const {
     const u32 lane = warp::lane();
     const u32 row = warp * StreamKConfig::keys_per_warp + lane % 8 + lane / 16 * 8;
-    const BoxedTile tile{values, config.value_row_bytes(), box_rows()};
+    const BoxedTile tile{values, config.value_row_bytes(), box_rows(), config.boxes_interleaved()};
     u32 kept[2] = {};
     if constexpr (cleans) {
       TH_UNROLL
@@ -602,7 +614,7 @@ struct StreamKAttention {
 };
 
 template <StreamKConfig config, typename Element, typename KeyElement, Logits logits>
-TH_KERNEL(config.threads(), 1)
+TH_KERNEL(config.threads(), config.residents)
 stream_k(TH_GRID_CONSTANT const StreamKParams params) {
   pipeline::attention::stream_k<config>(StreamKAttention<config, Element, KeyElement, logits>{params});
 }
@@ -615,7 +627,7 @@ inline constexpr int merging_warps = 4;
 template <StreamKConfig config, typename Element, typename KeyElement, Logits logits>
 TH_DEVICE void merge_row(const StreamKParams& params, u32 block, u32 row) {
   constexpr int owned = config.value_dim / 32;
-  constexpr u32 at_once = owned > 4 ? 4 : 8;
+  constexpr u32 at_once = owned > 4 ? 8 : 16;
   const u32 lane = warp::lane();
   const auto place = [&](u32 part) {
     const u32 of = block + part < static_cast<u32>(params.most_blocks) ? block + part : block;
