@@ -29,7 +29,9 @@ CASES = [  # batch, heads, kv heads, length, head dim, causal, format
     (1, 8, 8, 512, 64, False, "fp16"), (1, 8, 8, 512, 64, True, "fp16"), (1, 32, 8, 2048, 128, True, "bf16"),
     (4, 16, 16, 4096, 128, False, "bf16"), (4, 16, 16, 4096, 128, True, "bf16"),
     (1, 16, 16, 16384, 128, False, "bf16"), (1, 16, 16, 16384, 128, True, "bf16"),
-    (4, 32, 32, 4096, 64, False, "bf16"), (4, 32, 32, 4096, 64, True, "bf16")]
+    (4, 32, 32, 4096, 64, False, "bf16"), (4, 32, 32, 4096, 64, True, "bf16"),
+    (4, 8, 8, 4096, 256, False, "bf16"), (4, 8, 8, 4096, 256, True, "bf16"),
+    (1, 8, 8, 16384, 256, False, "bf16"), (1, 8, 8, 16384, 256, True, "bf16")]
 
 
 class Library(thresher_c.Library):

@@ -3,7 +3,7 @@
 //
 // usage: bench_attention_variants --warm               compiles every kernel into the cache; needs no GPU
 //        bench_attention_variants split [--causal]     the origin's problem, in ordinary and in dependent launch
-//        bench_attention_variants pipelined [--causal] long sequences of both head dimensions
+//        bench_attention_variants pipelined [--causal] long sequences of head dimensions 64, 128 and 256
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -91,6 +91,13 @@ std::vector<Variant> stream_variants(int head_dim) {
     list.push_back({"two warpgroups", {{"math_warpgroups", "2"}, {"queries_in_registers", "1"}}});
     list.push_back({"three stages", {{"stages", "3"}}});
     list.push_back({"96 keys", {{"keys", "96"}}});
+  } else if (head_dim == 256) {
+    list.push_back({"descriptors by themselves", {{"base_descriptors", "0"}}});
+    list.push_back({"softmax not held", {{"hold_softmax", "0"}}});
+    list.push_back({"no turns", {{"take_turns", "0"}}});
+    list.push_back({"64 keys", {{"keys", "64"}}});
+    list.push_back({"cluster of two", {{"multicast", "2"}}});
+    list.push_back({"cluster of two, no turns", {{"multicast", "2"}, {"take_turns", "0"}}});
   } else {
     list.push_back({"descriptors by themselves", {{"base_descriptors", "0"}}});
     list.push_back({"cluster of two", {{"multicast", "2"}}});
@@ -102,7 +109,7 @@ std::vector<Variant> stream_variants(int head_dim) {
 }
 
 Field stream_field(int head_dim, bool causal) {
-  const std::int64_t heads = head_dim == 64 ? 32 : 16;
+  const std::int64_t heads = 2048 / head_dim;
   return {"pipelined",
           {.batch = 4,
            .heads = heads,
@@ -121,7 +128,7 @@ std::vector<Field> fields(const std::string& strategy, bool causal) {
   if (strategy == "split") {
     return {split_field(causal)};
   }
-  return {stream_field(64, causal), stream_field(128, causal)};
+  return {stream_field(64, causal), stream_field(128, causal), stream_field(256, causal)};
 }
 
 void warm() {

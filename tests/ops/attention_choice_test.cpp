@@ -121,10 +121,19 @@ TEST(AttentionChoice, KernelsRefuseWhatTheyDoNotDo) {
     expect({.queries = 4, .keys = 64, .sinks = true}, "it takes no sinks, problem.sinks is true");
     expect({.queries = 4, .keys = 64, .kv_format = Format::fp8_e4m3},
            "it takes keys and values in fp16 like the queries, problem.kv_format is fp8_e4m3");
-    expect({.queries = 4, .keys = 64, .value_dim = 128},
-           "it takes values as wide as keys, which are 64, problem.value_dim is 128");
-    expect({.queries = 4, .keys = 64, .head_dim = 256}, "it takes a head_dim of 64 or 128, problem.head_dim is 256");
+    const bool takes_widths = std::string(strategy) == "pipelined" || std::string(strategy) == "simple";
+    if (takes_widths) {
+      expect({.queries = 4, .keys = 64, .value_dim = 512},
+             "it takes a value_dim of 64 or 128 or 192 or 256, problem.value_dim is 512");
+      expect({.queries = 4, .keys = 64, .head_dim = 576, .value_dim = 64},
+             "it takes a head_dim of 64 or 128 or 192 or 256, problem.head_dim is 576");
+    } else {
+      expect({.queries = 4, .keys = 64, .value_dim = 128},
+             "it takes values as wide as keys, which are 64, problem.value_dim is 128");
+      expect({.queries = 4, .keys = 64, .head_dim = 256}, "it takes a head_dim of 64 or 128, problem.head_dim is 256");
+    }
   }
+  EXPECT_EQ(refusal({.queries = 400, .keys = 640, .head_dim = 192}, "pipelined"), "accepted");
   AttentionProblem wide = paged;
   for (const std::int64_t value_dim : {192, 512}) {
     wide.value_dim = value_dim;
@@ -135,6 +144,30 @@ TEST(AttentionChoice, KernelsRefuseWhatTheyDoNotDo) {
   many.batch = std::int64_t{1} << 28;  // the bytes that describe them are 4 in 32 bits
   EXPECT_NE(refusal(many, "stream_k").find("problem.batch is 268435456, it takes less than 16777216 sequences"),
             std::string::npos);
+}
+
+TEST(AttentionChoice, EveryWidthHasRoomInABlock) {
+  for (const std::int64_t head_dim : {64, 128, 192, 256}) {
+    for (const std::int64_t value_dim : {64, 128, 192, 256}) {
+      for (const std::int64_t queries : {50, 4096}) {
+        const AttentionProblem problem{
+            .heads = 16, .kv_heads = 4, .queries = queries, .keys = 4096, .head_dim = head_dim, .value_dim = value_dim};
+        EXPECT_EQ(attention_call(problem, {}, hopper()).strategy, "pipelined") << head_dim << " " << value_dim;
+      }
+    }
+  }
+}
+
+TEST(AttentionChoice, BlocksOfAClusterShareWholePanels) {
+  const AttentionProblem problem{.queries = 4096, .keys = 4096, .head_dim = 192, .value_dim = 128};
+  try {
+    (void)attention_call(problem, {.strategy = "pipelined", .knobs = {{"multicast", "2"}}}, hopper());
+    FAIL() << "it was accepted";
+  } catch (const Error& error) {
+    EXPECT_EQ(std::string(error.what()),
+              "no strategy of attention can run this problem: pipelined: multicast is 2, whose blocks cannot share the "
+              "three panels of a head_dim of 192");
+  }
 }
 
 TEST(AttentionChoice, KnobsThatNeedTooMuchSharedMemoryAreRefused) {

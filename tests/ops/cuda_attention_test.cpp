@@ -130,6 +130,21 @@ TEST_P(CudaAttention, AThousandRunsAndAGraphGiveTheSameBits) {
   }
 }
 
+class CudaAttentionWidths : public CudaAttention {};
+
+TEST_P(CudaAttentionWidths, FollowTheDefinition) {
+  for (const NamedCase& named : test::attention_width_cases()) {
+    if (GetParam().name != "shared_keys" || named.name.starts_with("d256")) {
+      expect_definition(GetParam(), named);
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Strategies, CudaAttentionWidths,
+                         testing::Values(Variant{"simple", "simple"}, Variant{"pipelined", "pipelined"},
+                                         Variant{"shared_keys", "pipelined", {{"multicast", "2"}}}),
+                         [](const auto& tested) { return tested.param.name; });
+
 INSTANTIATE_TEST_SUITE_P(Strategies, CudaAttention, testing::ValuesIn(variants()),
                          [](const auto& tested) { return tested.param.name; });
 
@@ -182,24 +197,27 @@ TEST_F(CudaAttentionPlan, OffsetsBeyond31BitsAreReached) {
 }
 
 TEST_F(CudaAttentionPlan, LongSequencesAreRightInSampledRows) {
-  for (const bool causal : {false, true}) {
-    AttentionCase c({.heads = 3,
-                     .kv_heads = 1,
-                     .queries = 3000,
-                     .keys = 5000,
-                     .head_dim = 128,
-                     .format = Format::bf16,
-                     .causal = causal});
-    DeviceCase on_gpu(c);
-    plan(Device::cuda(0), c.problem).run({}, on_gpu.tensors);
-    on_gpu.fetch();
-    for (std::int64_t query = 0; query < 3000; query += 37) {
-      const auto row = reference::attention_row(c.problem, c.tensors, {0, query % 3, query});
-      for (std::int64_t d = 0; d < 128; ++d) {
-        const double computed = static_cast<double>(
-            formats::bf16_to_float(c.o[static_cast<std::size_t>(((query % 3) * 3000 + query) * 128 + d)]));
-        ASSERT_NEAR(computed, row.o[static_cast<std::size_t>(d)], 2e-3 + 8e-3 * std::abs(computed))
-            << query << " " << d;
+  for (const auto& [head_dim, value_dim] : {std::pair{128, 128}, std::pair{256, 256}, std::pair{192, 128}}) {
+    for (const bool causal : {false, true}) {
+      AttentionCase c({.heads = 3,
+                       .kv_heads = 1,
+                       .queries = 3000,
+                       .keys = 5000,
+                       .head_dim = head_dim,
+                       .value_dim = value_dim,
+                       .format = Format::bf16,
+                       .causal = causal});
+      DeviceCase on_gpu(c);
+      plan(Device::cuda(0), c.problem).run({}, on_gpu.tensors);
+      on_gpu.fetch();
+      for (std::int64_t query = 0; query < 3000; query += 37) {
+        const auto row = reference::attention_row(c.problem, c.tensors, {0, query % 3, query});
+        for (std::int64_t d = 0; d < value_dim; ++d) {
+          const double computed = static_cast<double>(
+              formats::bf16_to_float(c.o[static_cast<std::size_t>(((query % 3) * 3000 + query) * value_dim + d)]));
+          ASSERT_NEAR(computed, row.o[static_cast<std::size_t>(d)], 2e-3 + 8e-3 * std::abs(computed))
+              << head_dim << " " << query << " " << d;
+        }
       }
     }
   }

@@ -213,6 +213,9 @@ inline std::string case_name(const ::testing::TestParamInfo<NamedCase>& tested) 
 /// The edge cases; see attention_cases.cpp.
 std::vector<NamedCase> attention_edge_cases(bool small_only = false);
 
+/// Head dimensions 192 and 256, and values that are not as wide as keys.
+std::vector<NamedCase> attention_width_cases();
+
 /// Keys in pages and in FP8, sinks, head dimension 256, values of another width, and all of them together.
 std::vector<NamedCase> attention_serving_cases();
 

@@ -299,6 +299,30 @@ void add_all_together(Cases& cases) {
 
 }  // namespace
 
+std::vector<NamedCase> attention_width_cases() {
+  Cases cases;
+  for (const auto& [head_dim, value_dim] : {std::pair{256, 256}, std::pair{192, 128}, std::pair{64, 192}}) {
+    const std::string title = fmt::format("d{}_values_{}", head_dim, value_dim);
+    AttentionProblem problem = shape(300, 459, true, head_dim, Format::bf16);
+    problem.value_dim = value_dim;
+    add(cases, title, problem, [](AttentionCase& c) { c.set(c.tensors.v, 0, 400, 7, not_a_number); });
+    AttentionProblem few = problem;
+    few.queries = 33;
+    few.window_left = 50;
+    add(cases, title + "_few_queries", few, {}, Order::rows_first);
+    AttentionProblem lengths = problem;
+    lengths.batch = 4;
+    lengths.variable_length = true;
+    lengths.softcap = 3.0F;
+    cases.push_back({title + "_lengths", [=] {
+                       return std::make_unique<AttentionCase>(lengths, Order::heads_first,
+                                                              std::vector<std::int32_t>{0, 0, 163, 164, 300},
+                                                              std::vector<std::int32_t>{0, 17, 220, 320, 459});
+                     }});
+  }
+  return cases;
+}
+
 std::vector<NamedCase> attention_serving_cases() {
   Cases cases;
   add_pages(cases);

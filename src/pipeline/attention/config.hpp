@@ -12,12 +12,19 @@ inline constexpr u32 barrier_bytes = 8;
 inline constexpr int panel_columns = 64;
 inline constexpr int panel_row_bytes = 128;
 
-/// A tile [rows, head_dim] of 16-bit elements: panels of 64 columns one after another, rows of 128 bytes, 128-byte
+/// A tile [rows, columns] of 16-bit elements: panels of 64 columns one after another, rows of 128 bytes, 128-byte
 /// swizzle.
-TH_DEVICE constexpr u32 tile_bytes(int rows, int head_dim) { return static_cast<u32>(rows * head_dim * 2); }
+TH_DEVICE constexpr u32 tile_bytes(int rows, int columns) { return static_cast<u32>(rows * columns * 2); }
+
+/// What one block of a cluster copies of a tile: all keys of some panels, or some keys of all.
+struct CopiedShare {
+  int panels;
+  int keys;
+};
 
 struct StreamConfig {
   int head_dim;
+  int value_dim;
   int keys;             ///< how many make a block
   int stages;           ///< how many slots the rings of keys and of values have
   int math_warpgroups;  ///< each has 64 query rows
@@ -35,19 +42,24 @@ struct StreamConfig {
   static constexpr int rows_per_warpgroup = 64;
   TH_DEVICE constexpr int threads() const { return (math_warpgroups + 1) * 128; }
   TH_DEVICE constexpr int rows() const { return math_warpgroups * rows_per_warpgroup; }
-  TH_DEVICE constexpr int panels() const { return head_dim / panel_columns; }
-  /// A block of the cluster copies whole panels of a block of keys where there are enough, else a share of its rows.
-  TH_DEVICE constexpr int copied_panels() const { return panels() >= multicast ? panels() / multicast : panels(); }
-  TH_DEVICE constexpr int copied_keys() const { return panels() >= multicast ? keys : keys / multicast; }
+  /// A block of the cluster copies whole panels of keys or values of so many columns where there are enough, else a
+  /// share of the rows of the only one.
+  TH_DEVICE constexpr CopiedShare copied(int columns) const {
+    const int panels = columns / panel_columns;
+    return panels >= multicast ? CopiedShare{panels / multicast, keys} : CopiedShare{panels, keys / multicast};
+  }
+  /// Sums of so many columns are most of a thread's registers.
+  TH_DEVICE constexpr bool is_wide() const { return value_dim > 128; }
   TH_DEVICE constexpr int loader_registers() const { return math_warpgroups == 2 ? 40 : 32; }
   TH_DEVICE constexpr int math_registers() const {
     return math_warpgroups == 1 ? 240 : math_warpgroups == 2 ? 232 : 160;
   }
 
-  TH_DEVICE constexpr u32 block_bytes() const { return tile_bytes(keys, head_dim); }
+  TH_DEVICE constexpr u32 key_bytes() const { return tile_bytes(keys, head_dim); }
+  TH_DEVICE constexpr u32 value_bytes() const { return tile_bytes(keys, value_dim); }
   TH_DEVICE constexpr u32 query_bytes() const { return tile_bytes(rows(), head_dim); }
   TH_DEVICE constexpr u32 barrier_offset() const {
-    return query_bytes() + 2 * static_cast<u32>(stages) * block_bytes();
+    return query_bytes() + static_cast<u32>(stages) * (key_bytes() + value_bytes());
   }
   TH_DEVICE constexpr u32 shared_bytes() const {
     return barrier_offset() + (2 + 4 * static_cast<u32>(stages)) * barrier_bytes;

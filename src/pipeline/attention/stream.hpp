@@ -20,9 +20,11 @@ struct StreamMemory {
 
   TH_DEVICE Shared<u8> queries() const { return memory; }
   TH_DEVICE Shared<u8> keys(u32 slot) const {
-    return memory.offset_bytes(config.query_bytes() + slot * config.block_bytes());
+    return memory.offset_bytes(config.query_bytes() + slot * config.key_bytes());
   }
-  TH_DEVICE Shared<u8> values(u32 slot) const { return keys(static_cast<u32>(config.stages) + slot); }
+  TH_DEVICE Shared<u8> values(u32 slot) const {
+    return keys(static_cast<u32>(config.stages)).offset_bytes(slot * config.value_bytes());
+  }
   TH_DEVICE Barrier barrier(u32 index) const {
     return Barrier{memory.offset_bytes(config.barrier_offset()).address}.offset(index);
   }
@@ -100,17 +102,29 @@ struct Turns {
   }
 };
 
+/// Where what this block copies of a tile of `columns` columns lies in it.
+struct TileShare {
+  u32 offset_bytes;
+  i32 first_key;
+  i32 first_panel;
+};
+
+template <StreamConfig config, int columns>
+TH_DEVICE TileShare own_share() {
+  constexpr CopiedShare share = config.copied(columns);
+  const u32 rank = config.multicast == 1 ? 0 : cluster::rank();
+  const u32 offset = rank * tile_bytes(share.keys, panel_columns) * static_cast<u32>(share.panels);
+  return share.keys == config.keys ? TileShare{offset, 0, static_cast<i32>(rank) * share.panels}
+                                   : TileShare{offset, static_cast<i32>(rank) * share.keys, 0};
+}
+
 /// The loader warp: whole warp in the loop, one elected lane issues.
 template <StreamConfig config, typename Operation>
 TH_DEVICE void loader(const Operation& operation, const StreamMemory<config>& memory) {
   debug::role("load");
   constexpr u16 everyone = config.multicast == 1 ? 0 : (1U << config.multicast) - 1;
-  const u32 share = config.multicast == 1 ? 0 : cluster::rank();
-  constexpr bool by_panel = config.panels() >= config.multicast;
-  const u32 share_offset = by_panel ? share * tile_bytes(config.keys, panel_columns) * config.copied_panels()
-                                    : share * tile_bytes(config.copied_keys(), panel_columns);
-  const i32 first_panel = by_panel ? static_cast<i32>(share) * config.copied_panels() : 0;
-  const i32 first_key = by_panel ? 0 : static_cast<i32>(share) * config.copied_keys();
+  const TileShare keys = own_share<config, config.head_dim>();
+  const TileShare values = own_share<config, config.value_dim>();
   Phase queries_phase{};
   Cursor<config.stages> at;
   const i32 count = operation.work_count();
@@ -131,15 +145,15 @@ TH_DEVICE void loader(const Operation& operation, const StreamMemory<config>& me
     for (i32 block = work.blocks.begin; block < work.blocks.end; ++block) {
       memory.keys_empty(at.slot).wait(Phase{at.phase.parity ^ 1U});
       if (warp::elect()) {
-        memory.keys_full(at.slot).arrive_expect_bytes(config.block_bytes());
-        operation.copy_keys(Slot{memory.keys(at.slot), memory.keys_full(at.slot), everyone}, share_offset, work,
-                            block * config.keys + first_key, first_panel);
+        memory.keys_full(at.slot).arrive_expect_bytes(config.key_bytes());
+        operation.copy_keys(Slot{memory.keys(at.slot), memory.keys_full(at.slot), everyone}, keys.offset_bytes, work,
+                            block * config.keys + keys.first_key, keys.first_panel);
       }
       memory.values_empty(at.slot).wait(Phase{at.phase.parity ^ 1U});
       if (warp::elect()) {
-        memory.values_full(at.slot).arrive_expect_bytes(config.block_bytes());
-        operation.copy_values(Slot{memory.values(at.slot), memory.values_full(at.slot), everyone}, share_offset, work,
-                              block * config.keys + first_key, first_panel);
+        memory.values_full(at.slot).arrive_expect_bytes(config.value_bytes());
+        operation.copy_values(Slot{memory.values(at.slot), memory.values_full(at.slot), everyone}, values.offset_bytes,
+                              work, block * config.keys + values.first_key, values.first_panel);
       }
       at.advance();
     }
@@ -269,25 +283,26 @@ TH_DEVICE void math_warpgroup(const Operation& operation, const StreamMemory<con
 /// scores, turns them into weights and issues their product with the values; rescale and finish follow. sum_of_weights
 /// is the sum over this thread's rows, known when the softmax of a block is done.
 template <class Operation, StreamConfig config>
-concept StreamedOperation = MatrixEngine<typename Operation::Engine> &&
+concept StreamedOperation =
+    MatrixEngine<typename Operation::Engine> &&
     requires(const Operation& operation, typename Operation::template Tile<config>& tile, const Slot& slot,
              Shared<u8> shared, i32 index, u32 number) {
-  { operation.work_count() } -> Same<i32>;
-  { operation.work_index(index) } -> Same<i32>;
-  requires Same<decltype(operation.template work<config>(index).blocks), Blocks>;
-  { operation.copy_queries(slot, operation.template work<config>(index)) } -> Same<void>;
-  { operation.copy_keys(slot, number, operation.template work<config>(index), index, index) } -> Same<void>;
-  { operation.copy_values(slot, number, operation.template work<config>(index), index, index) } -> Same<void>;
-  { operation.begin(index, tile, index) } -> Same<WarpgroupBlocks>;
-  { operation.take_queries(tile, shared, number) } -> Same<void>;
-  { operation.score(tile, shared) } -> Same<void>;
-  { operation.softmax(tile, index) } -> Same<void>;
-  { operation.sum_of_weights(tile) } -> Same<float>;
-  { operation.take_weights(tile) } -> Same<void>;
-  { operation.accumulate(tile, shared) } -> Same<void>;
-  { operation.rescale(tile) } -> Same<void>;
-  { operation.finish(index, tile, index) } -> Same<void>;
-};
+      { operation.work_count() } -> Same<i32>;
+      { operation.work_index(index) } -> Same<i32>;
+      requires Same<decltype(operation.template work<config>(index).blocks), Blocks>;
+      { operation.copy_queries(slot, operation.template work<config>(index)) } -> Same<void>;
+      { operation.copy_keys(slot, number, operation.template work<config>(index), index, index) } -> Same<void>;
+      { operation.copy_values(slot, number, operation.template work<config>(index), index, index) } -> Same<void>;
+      { operation.begin(index, tile, index) } -> Same<WarpgroupBlocks>;
+      { operation.take_queries(tile, shared, number) } -> Same<void>;
+      { operation.score(tile, shared) } -> Same<void>;
+      { operation.softmax(tile, index) } -> Same<void>;
+      { operation.sum_of_weights(tile) } -> Same<float>;
+      { operation.take_weights(tile) } -> Same<void>;
+      { operation.accumulate(tile, shared) } -> Same<void>;
+      { operation.rescale(tile) } -> Same<void>;
+      { operation.finish(index, tile, index) } -> Same<void>;
+    };
 
 /// The whole kernel. The launch has config.threads() threads and clusters of config.multicast blocks.
 template <StreamConfig config, StreamedOperation<config> Operation>

@@ -193,6 +193,7 @@ class GpuStrategy : public Strategy<AttentionProblem> {
             .queries = queries,
             .keys = keys,
             .head_dim = problem.head_dim,
+            .value_dim = problem.value_dim,
             .format = problem.format,
             .softcap = has_general_logits(problem) ? 2.0F : 0.0F};
   }

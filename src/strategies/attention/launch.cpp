@@ -38,6 +38,7 @@ machine::TensorMapDescription tensor_map(const AttentionProblem& problem, const 
                                          int box_panels) {
   const bool variable = problem.variable_length;
   const auto rows = static_cast<std::uint64_t>(tensor.shape[variable ? 0 : 2]);
+  const auto columns = static_cast<std::uint64_t>(tensor.shape[variable ? 2 : 3]);
   const Operand strides = operand(problem, tensor);
   const auto bytes = [](std::uint64_t extent, std::int64_t stride) {  // of a single element no stride is looked at
     return static_cast<std::uint64_t>(extent > 1 ? stride * 2 : 16);
@@ -47,7 +48,7 @@ machine::TensorMapDescription tensor_map(const AttentionProblem& problem, const 
   description.element = tensor.format == Format::fp16 ? machine::ElementType::fp16 : machine::ElementType::bf16;
   description.swizzle = machine::Swizzle::b128;
   description.rank = 5;
-  const std::uint64_t extents[5] = {panel_columns, rows, static_cast<std::uint64_t>(problem.head_dim) / panel_columns,
+  const std::uint64_t extents[5] = {panel_columns, rows, columns / panel_columns,
                                     static_cast<std::uint64_t>(tensor.shape[1]),
                                     variable ? 1 : static_cast<std::uint64_t>(tensor.shape[0])};
   const std::uint64_t byte_strides[5] = {0, bytes(extents[1], strides.row_stride), pipeline::attention::panel_row_bytes,
@@ -68,8 +69,8 @@ void add_maps(LaunchArguments& out, const AttentionProblem& problem, const Geome
     out.add_map(offset, tensor_map(problem, call.tensors[index], box_rows, box_panels));
   };
   add(offsetof(Params, query_map), query_index, geometry.query_box_rows, panels);
-  add(offsetof(Params, key_map), key_index, geometry.key_box_rows, geometry.key_box_panels);
-  add(offsetof(Params, value_map), value_index, geometry.key_box_rows, geometry.key_box_panels);
+  add(offsetof(Params, key_map), key_index, geometry.key_share.keys, geometry.key_share.panels);
+  add(offsetof(Params, value_map), value_index, geometry.value_share.keys, geometry.value_share.panels);
 }
 
 Extent3 grid(const AttentionProblem& problem, const Geometry& geometry, int query_tiles) {

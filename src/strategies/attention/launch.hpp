@@ -5,6 +5,7 @@
 #include <string>
 
 #include "core/integers.hpp"
+#include "pipeline/attention/config.hpp"
 #include "strategies/attention/params.hpp"
 #include "strategies/planned_call.hpp"
 #include "thresher/attention.hpp"
@@ -16,10 +17,10 @@ inline constexpr std::int64_t most_rows = std::int64_t{1} << 28;
 
 /// Rows, columns and blocks as a kernel copies and takes them.
 struct Geometry {
-  std::int64_t tile_rows = 0;  ///< queries of one piece of work
-  int query_box_rows = 0;      ///< what one copy brings; 0: the kernel uses no tensor maps
-  int key_box_rows = 0;
-  int key_box_panels = 0;
+  std::int64_t tile_rows = 0;                      ///< queries of one piece of work
+  int query_box_rows = 0;                          ///< what one copy brings; 0: the kernel uses no tensor maps
+  pipeline::attention::CopiedShare key_share{};    ///< what one copy brings
+  pipeline::attention::CopiedShare value_share{};  ///< what one copy brings
   std::uint32_t threads = 0;
   std::uint32_t cluster = 1;
   std::uint32_t shared_bytes = 0;

@@ -48,20 +48,25 @@ Items items_of(const AttentionProblem& problem, const TileWork& tile, bool pairs
   return items;
 }
 
+/// Of a query and its output, or of a key and its value.
+double columns_of(const AttentionProblem& problem) {
+  return static_cast<double>(problem.head_dim + effective_value_dim(problem));
+}
+
 StepWork step_of(const AttentionProblem& problem, const TileWork& tile) {
   const double rows = tile.query_rows;
   const double step = tile.key_step;
-  const double keys_and_values = 2 * step * static_cast<double>(problem.head_dim) * element_bytes;
-  return {.matrix_operations = 4 * rows * step * static_cast<double>(problem.head_dim),
+  const double columns = columns_of(problem);
+  const double keys_and_values = step * columns * element_bytes;
+  return {.matrix_operations = 2 * rows * step * columns,
           .shared_bytes = keys_and_values * (1 + rows / 64),
           .logits = rows * step,
           .l2_bytes = keys_and_values / tile.multicast};
 }
 
 double compulsory_bytes(const AttentionProblem& problem) {
-  return element_bytes * static_cast<double>(problem.head_dim) * static_cast<double>(problem.batch) *
-         (2.0 * static_cast<double>(problem.heads * problem.queries) +
-          2.0 * static_cast<double>(problem.kv_heads * problem.keys));
+  return element_bytes * columns_of(problem) * static_cast<double>(problem.batch) *
+         (static_cast<double>(problem.heads * problem.queries) + static_cast<double>(problem.kv_heads * problem.keys));
 }
 
 }  // namespace
@@ -71,7 +76,7 @@ TiledKernel tiled_kernel(const AttentionProblem& problem, const TileWork& tile) 
   const Items items = items_of(problem, tile, pairs);
   const std::int64_t heads = problem.batch * problem.heads;
   const int cluster = tile.split_keys * tile.multicast;
-  const double tile_outputs = static_cast<double>(tile.query_rows) * static_cast<double>(problem.head_dim);
+  const double tile_outputs = static_cast<double>(tile.query_rows) * static_cast<double>(effective_value_dim(problem));
   TiledKernel kernel;
   kernel.step = step_of(problem, tile);
   kernel.epilogue.store_bytes = tile_outputs * element_bytes;

@@ -181,9 +181,10 @@ void for_each_case(i32 head_dim, const std::function<void(AttentionCase&)>& run)
 // The gate race-free needs no compiler for what plan chooses.
 TEST(CompiledIn, HoldsWhatIsChosenForDirectLogits) {
   for (const auto* const strategy : registry().of(DeviceKind::cuda)) {
-    for (const std::int64_t head_dim : {64, 128}) {
+    for (const std::int64_t head_dim : {64, 128, 192, 256}) {
       for (const std::int64_t rows : {64, 256, 512, 1024, 2048, 2052, 4096}) {
-        const AttentionProblem problem{.heads = 1, .queries = rows, .keys = rows, .head_dim = head_dim};
+        const AttentionProblem problem{
+            .heads = 1, .queries = rows, .keys = rows, .head_dim = head_dim, .value_dim = head_dim == 192 ? 128 : 0};
         for (const Knobs& knobs : strategy->candidates(problem, {}, device_spec("H200"))) {
           if (strategy->role(problem) == Role::by_name) {
             continue;
@@ -201,6 +202,10 @@ TEST(AttentionOnTheEmulator, SimpleIsClean) {
   for_each_case(64, run_simple);
   AttentionCase wide(small(9, 67, true, 128), test::Order::rows_first);
   expect_clean(wide, "simple", {});
+  AttentionProblem other_values = small(5, 40, true, 192);
+  other_values.value_dim = 128;
+  AttentionCase latent(other_values, test::Order::rows_first);
+  run_simple(latent);
 }
 
 TEST(AttentionOnTheEmulator, RowsAreClean) {
@@ -247,15 +252,48 @@ TEST(AttentionOnTheEmulator, SplitOfWholeTilesTakesABlockOfLogitsOfMinusInf) {
 }
 
 TEST(AttentionOnTheEmulator, PipelinedIsClean) {
-  for_each_case(64, run_pipelined<StreamConfig{64, 128, 2, 3, 1, false, true, false}, Half>);
-  for_each_case(128, run_pipelined<StreamConfig{128, 128, 2, 2, 1, true, true, true, true}, BFloat16>);
+  for_each_case(64, run_pipelined<StreamConfig{64, 64, 128, 2, 3, 1, false, true, false}, Half>);
+  for_each_case(128, run_pipelined<StreamConfig{128, 128, 128, 2, 2, 1, true, true, true, true}, BFloat16>);
 }
 
 TEST(AttentionOnTheEmulator, PipelinedTakesHeadsInPairsAndSinglyAndIsClean) {
   AttentionProblem problem = small(300, 310, true, 128);  // three clusters pair the tiles of three heads of five
   problem.heads = problem.kv_heads = 5;
   AttentionCase c(problem);
-  run_pipelined<StreamConfig{128, 128, 2, 2, 1, true, true, true, true}, BFloat16>(c);
+  run_pipelined<StreamConfig{128, 128, 128, 2, 2, 1, true, true, true, true}, BFloat16>(c);
+}
+
+/// The two kinds of code that widths bring: sums of more columns than a warpgroup keeps with whatever queries, and
+/// values that are not as wide as keys.
+TEST(AttentionOnTheEmulator, PipelinedOfWideHeadsIsClean) {
+  AttentionCase ragged(small(130, 203, true, 256), test::Order::rows_first);
+  ragged.set(ragged.tensors.v, 0, 150, 200, std::nanf(""));
+  run_pipelined<stream_choice(256, 256, false, true), BFloat16>(ragged);
+  AttentionProblem lengths = small(137, 290, true, 256);
+  lengths.batch = 4;
+  lengths.variable_length = true;
+  lengths.softcap = 2.0F;
+  AttentionCase variable(lengths, test::Order::heads_first, {0, 0, 70, 70, 137}, {0, 9, 200, 240, 290});
+  run_pipelined<stream_choice(256, 256, false, false), BFloat16>(variable);
+  AttentionCase none(small(3, 0, false, 256));
+  run_pipelined<stream_choice(256, 256, true, true), BFloat16>(none);
+}
+
+TEST(AttentionOnTheEmulator, PipelinedOfOtherValuesIsClean) {
+  AttentionProblem latent = small(130, 203, true, 192);
+  latent.value_dim = 128;
+  AttentionCase prefill(latent, test::Order::rows_first);
+  prefill.set(prefill.tensors.v, 0, 150, 7, std::nanf(""));
+  run_pipelined<stream_choice(192, 128, false, true), BFloat16>(prefill);
+  AttentionProblem wider = small(70, 150, false, 64);
+  wider.value_dim = 192;
+  wider.window_left = 20;
+  AttentionCase window(wider);
+  run_pipelined<stream_choice(64, 192, false, true), Half>(window);
+  AttentionProblem narrower = small(70, 150, true, 256);
+  narrower.value_dim = 64;
+  AttentionCase shared(narrower);
+  run_pipelined<StreamConfig{256, 64, 96, 2, 1, 2, false, false, false, true}, BFloat16>(shared);
 }
 
 // A warpgroup sees one block of seven and takes part in the others without a turn.
@@ -263,12 +301,12 @@ TEST(AttentionOnTheEmulator, PipelinedThatSkipsManyBlocksIsClean) {
   AttentionProblem problem = small(384, 384, false, 64);
   problem.window_left = problem.window_right = 3;
   AttentionCase c(problem);
-  run_pipelined<StreamConfig{64, 64, 2, 3, 2, false, false, false}, Half>(c);
+  run_pipelined<StreamConfig{64, 64, 64, 2, 3, 2, false, false, false}, Half>(c);
 }
 
 TEST(AttentionOnTheEmulator, PipelinedWithSharedKeysIsClean) {
-  for_each_case(64, run_pipelined<StreamConfig{64, 128, 2, 1, 2, true, false, false}, Half>);
-  for_each_case(128, run_pipelined<StreamConfig{128, 128, 2, 2, 2, true, true, true}, BFloat16>);
+  for_each_case(64, run_pipelined<StreamConfig{64, 64, 128, 2, 1, 2, true, false, false}, Half>);
+  for_each_case(128, run_pipelined<StreamConfig{128, 128, 128, 2, 2, 2, true, true, true}, BFloat16>);
 }
 
 }  // namespace

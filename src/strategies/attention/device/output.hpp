@@ -62,11 +62,15 @@ TH_DEVICE void store_rows(const Params& params, const Sequence& sequence, const 
   }
 }
 
-/// Rows that hold a NaN are computed again, key by key, where keys were masked inside a block: 0·NaN is NaN, so that a
-/// value the row does not see may have spoilt it. All lanes of the warp together.
-template <typename Element, int head_dim, int columns>
-TH_DEVICE void recompute_spoilt_rows(const Params& params, const Sequence& sequence, const i32 (&row)[2],
-                                     i32 first_column, const Accumulators<columns>& output) {
+/// The lanes whose row of each half is stored and holds a NaN.
+struct SpoiltLanes {
+  u32 of_half[2] = {};
+};
+
+/// All lanes of the warp together.
+template <int columns>
+TH_DEVICE SpoiltLanes find_spoilt_rows(const i32 (&row)[2], const Accumulators<columns>& output) {
+  SpoiltLanes lanes;
   TH_UNROLL
   for (int half = 0; half < 2; ++half) {
     bool spoilt = false;
@@ -76,16 +80,28 @@ TH_DEVICE void recompute_spoilt_rows(const Params& params, const Sequence& seque
       const float second = output.get(group * 4 + half * 2 + 1);
       spoilt = spoilt || first != first || second != second;
     }
-    u32 lanes = warp::ballot(spoilt && row[half] >= 0);
-    if (lanes == 0) {
+    lanes.of_half[half] = warp::ballot(spoilt && row[half] >= 0);
+  }
+  return lanes;
+}
+
+/// Rows that hold a NaN are computed again, key by key, where keys were masked inside a block: 0·NaN is NaN, so that a
+/// value the row does not see may have spoilt it. Only columns [first_column, end_column). All lanes of the warp
+/// together, after they stored the rows.
+template <typename Element, int head_dim, int value_dim>
+TH_DEVICE void recompute_rows(const Params& params, const Sequence& sequence, const i32 (&row)[2],
+                              const SpoiltLanes& lanes, i32 first_column, i32 end_column) {
+  TH_UNROLL
+  for (int half = 0; half < 2; ++half) {
+    if (lanes.of_half[half] == 0) {
       continue;
     }
     warp::sync();  // the stores of other lanes to these rows come first
     TH_NO_UNROLL
     for (u32 quad = 0; quad < 8; ++quad) {
       const i32 query = warp::shuffle(row[half], quad * 4);
-      if (((lanes >> (quad * 4)) & 0xFU) != 0) {
-        attend_row<Element, head_dim>(params, sequence, query, first_column, first_column + columns);
+      if (((lanes.of_half[half] >> (quad * 4)) & 0xFU) != 0) {
+        attend_row<Element, head_dim, value_dim>(params, sequence, query, first_column, end_column);
       }
     }
   }

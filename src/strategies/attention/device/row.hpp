@@ -9,25 +9,51 @@ TH_DEVICE float widen(u16 bits) {
   return convert::to_float(Element{bits});
 }
 
-/// All 32 lanes together; lane l owns columns [l·D/32, (l+1)·D/32) and stores those inside [first_column, end_column).
-/// Keys that the row does not see are not read.
-template <typename Element, int head_dim>
+/// `count` elements that lie together, by accesses of as many as their number allows.
+template <typename Element, int count>
+TH_DEVICE void load_elements(float (&to)[count], Global<u16> from) {
+  constexpr int together = count & -count;
+  TH_UNROLL
+  for (int i = 0; i < count; i += together) {
+    const auto piece = from.offset(i).template as<Vector<u16, together>>().load();
+    TH_UNROLL
+    for (int j = 0; j < together; ++j) {
+      to[i + j] = widen<Element>(piece.at[j]);
+    }
+  }
+}
+
+/// `count` values times `factor` to elements that lie together.
+template <typename Element, int count>
+TH_DEVICE void store_elements(Global<u16> to, const float (&values)[count], float factor) {
+  constexpr int together = count & -count;
+  TH_UNROLL
+  for (int i = 0; i < count; i += together) {
+    Vector<u16, together> piece;
+    TH_UNROLL
+    for (int j = 0; j < together; ++j) {
+      piece.at[j] = static_cast<u16>(convert::pack<Element>(values[i + j] * factor, 0.0F) & 0xFFFFU);
+    }
+    to.offset(i).template as<Vector<u16, together>>().store(0, piece);
+  }
+}
+
+/// All 32 lanes together; lane l owns columns [l·D/32, (l+1)·D/32) of queries and keys, and as many of values' columns,
+/// of which it stores those inside [first_column, end_column). Keys that the row does not see are not read.
+template <typename Element, int head_dim, int value_dim>
 TH_DEVICE void attend_row(const Params& params, const Sequence& sequence, i32 query, i32 first_column, i32 end_column) {
   constexpr int owned = head_dim / 32;
-  using Piece = Vector<u16, owned>;
-  const i32 column = static_cast<i32>(warp::lane()) * owned;
-  const auto piece = [&](const Operand& operand, i32 head, i32 row) {
-    return Global<u16>{operand.data}
-        .offset(element_offset(operand, sequence.batch, head, row) + column)
-        .template as<Piece>()
-        .load();
+  constexpr int owned_values = value_dim / 32;
+  const i32 lane = static_cast<i32>(warp::lane());
+  const i32 column = lane * owned_values;
+  const auto row_of = [&](const Operand& operand, i32 head, i32 row) {
+    return Global<u16>{operand.data}.offset(element_offset(operand, sequence.batch, head, row));
   };
   float q[owned];
-  float o[owned];
-  const Piece query_piece = piece(params.q, sequence.head, sequence.first_query + query);
+  float o[owned_values];
+  load_elements<Element>(q, row_of(params.q, sequence.head, sequence.first_query + query).offset(lane * owned));
   TH_UNROLL
-  for (int i = 0; i < owned; ++i) {
-    q[i] = widen<Element>(query_piece.at[i]);
+  for (int i = 0; i < owned_values; ++i) {
     o[i] = 0.0F;
   }
   float shift = -largest_float;
@@ -35,12 +61,15 @@ TH_DEVICE void attend_row(const Params& params, const Sequence& sequence, i32 qu
   const Visible visible = visible_keys(params, sequence, query);
   TH_NO_UNROLL
   for (i32 key = visible.begin; key < visible.end; ++key) {
-    const Piece key_piece = piece(params.k, sequence.kv_head, sequence.first_key + key);
-    const Piece value_piece = piece(params.v, sequence.kv_head, sequence.first_key + key);
+    const i32 row = sequence.first_key + key;
+    float k[owned];
+    float v[owned_values];
+    load_elements<Element>(k, row_of(params.k, sequence.kv_head, row).offset(lane * owned));
+    load_elements<Element>(v, row_of(params.v, sequence.kv_head, row).offset(column));
     float dot = 0.0F;
     TH_UNROLL
     for (int i = 0; i < owned; ++i) {
-      dot = math::fma(q[i], widen<Element>(key_piece.at[i]), dot);
+      dot = math::fma(q[i], k[i], dot);
     }
     const float power = exponent(params, warp::reduce(dot, [](float a, float b) { return a + b; }));
     const float new_shift = finite(math::max(shift, power));
@@ -49,23 +78,15 @@ TH_DEVICE void attend_row(const Params& params, const Sequence& sequence, i32 qu
     shift = new_shift;
     sum = math::fma(sum, factor, weight);
     TH_UNROLL
-    for (int i = 0; i < owned; ++i) {
-      o[i] = math::fma(weight, widen<Element>(value_piece.at[i]), o[i] * factor);
+    for (int i = 0; i < owned_values; ++i) {
+      o[i] = math::fma(weight, v[i], o[i] * factor);
     }
   }
   const float factor = visible.begin < visible.end ? math::reciprocal_approx(sum) : 0.0F;
-  Piece out;
-  TH_UNROLL
-  for (int i = 0; i < owned; ++i) {
-    out.at[i] = static_cast<u16>(convert::pack<Element>(o[i] * factor, 0.0F) & 0xFFFFU);
-  }
   if (column >= first_column && column < end_column) {
-    Global<u16>{params.o.data}
-        .offset(element_offset(params.o, sequence.batch, sequence.head, sequence.first_query + query) + column)
-        .template as<Piece>()
-        .store(0, out);
+    store_elements<Element>(row_of(params.o, sequence.head, sequence.first_query + query).offset(column), o, factor);
   }
-  if (first_column == 0 && warp::lane() == 0 && wants_lse(params)) {
+  if (first_column == 0 && lane == 0 && wants_lse(params)) {
     store_lse(params, sequence, query, visible.begin < visible.end ? lse_of(shift, sum) : minus_infinity());
   }
 }

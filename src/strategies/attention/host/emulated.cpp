@@ -21,10 +21,16 @@ constexpr StreamConfig with_shared_keys(StreamConfig config) {
 }
 
 /// What the strategies choose for direct logits: few queries and many, clusters of every size; and the samples.
-constexpr std::array streams{stream_choice(64, true, true),   stream_choice(64, false, true),
-                             stream_choice(128, true, true),  stream_choice(128, false, true),
-                             with_shared_keys(stream_choice(64, false, true)),
-                             with_shared_keys(stream_choice(128, false, true))};
+constexpr std::array streams{stream_choice(64, 64, true, true),
+                             stream_choice(64, 64, false, true),
+                             stream_choice(128, 128, true, true),
+                             stream_choice(128, 128, false, true),
+                             stream_choice(192, 128, true, true),
+                             stream_choice(192, 128, false, true),
+                             stream_choice(256, 256, true, true),
+                             stream_choice(256, 256, false, true),
+                             with_shared_keys(stream_choice(64, 64, false, true)),
+                             with_shared_keys(stream_choice(128, 128, false, true))};
 
 constexpr std::array splits = [] {
   std::array<SplitConfig, 16> all{};
@@ -42,8 +48,10 @@ constexpr std::array splits = [] {
 template <class Element, std::size_t... stream, std::size_t... split_index>
 void add_format(std::vector<CompiledIn>& kernels, Format format, std::index_sequence<stream...>,
                 std::index_sequence<split_index...>) {
-  kernels.push_back({simple_expression(format, 64), &host_kernel<&simple<Element, 64>>});
-  kernels.push_back({simple_expression(format, 128), &host_kernel<&simple<Element, 128>>});
+  kernels.push_back({simple_expression(format, 64, 64), &host_kernel<&simple<Element, 64, 64>>});
+  kernels.push_back({simple_expression(format, 128, 128), &host_kernel<&simple<Element, 128, 128>>});
+  kernels.push_back({simple_expression(format, 192, 128), &host_kernel<&simple<Element, 192, 128>>});
+  kernels.push_back({simple_expression(format, 256, 256), &host_kernel<&simple<Element, 256, 256>>});
   (kernels.push_back({pipelined_expression(streams[stream], format, Logits::direct),
                       &host_kernel<&pipelined<streams[stream], Element, Logits::direct>>}),
    ...);

@@ -15,6 +15,7 @@ KnobTable<Config> knob_table() {
   return {
       "thresher::pipeline::attention::StreamConfig",
       {from_problem(number<Config>("head_dim", &StreamConfig::head_dim, {}, "")),
+       from_problem(number<Config>("value_dim", &StreamConfig::value_dim, {}, "")),
        range<Config>("keys", &StreamConfig::keys, 64, 192, 16, "keys of a block"),
        number<Config>("stages", &StreamConfig::stages, {2, 3, 4}, "slots of the rings of keys and of values"),
        number<Config>("math_warpgroups", &StreamConfig::math_warpgroups, {1, 2, 3},
@@ -39,17 +40,35 @@ class Pipelined final : public GpuStrategy<StreamConfig> {
   [[nodiscard]] std::vector<Sample<AttentionProblem>> built_in() const override { return long_sequences(); }
 
  protected:
+  [[nodiscard]] Abilities abilities() const override { return of_any_width(); }
   [[nodiscard]] std::vector<Knobs> sample_knobs() const override { return {{{"multicast", "2"}}}; }
   [[nodiscard]] Config own_choice(const AttentionProblem& problem) const override {
     const bool few_queries = !problem.variable_length && problem.queries <= StreamConfig::rows_per_warpgroup;
-    return {stream_choice(static_cast<int>(problem.head_dim), few_queries, !has_general_logits(problem))};
+    return {stream_choice(static_cast<int>(problem.head_dim), static_cast<int>(effective_value_dim(problem)),
+                          few_queries, !has_general_logits(problem))};
+  }
+  [[nodiscard]] std::vector<std::string> obstacles_of(const AttentionProblem&, const Config& config) const override {
+    std::vector<std::string> all;
+    for (const auto& [argument, columns] : {std::pair{"head_dim", config.head_dim}, {"value_dim", config.value_dim}}) {
+      if (config.multicast == 2 && columns == 192) {
+        all.push_back(
+            fmt::format("multicast is 2, whose blocks cannot share the three panels of a {} of 192", argument));
+      }
+    }
+    if (config.queries_in_registers && std::max(config.head_dim, config.value_dim) > 128) {
+      all.push_back(
+          fmt::format("queries_in_registers is true, for which a head_dim of {} and a value_dim of {} leave "
+                      "too few registers",
+                      config.head_dim, config.value_dim));
+    }
+    return all;
   }
 
   [[nodiscard]] Geometry geometry_of(const Config& config) const override {
     return {.tile_rows = config.rows() * config.multicast,
             .query_box_rows = config.rows(),
-            .key_box_rows = config.copied_keys(),
-            .key_box_panels = config.copied_panels(),
+            .key_share = config.copied(config.head_dim),
+            .value_share = config.copied(config.value_dim),
             .threads = static_cast<std::uint32_t>(config.threads()),
             .cluster = static_cast<std::uint32_t>(config.multicast),
             .shared_bytes = config.shared_bytes(),

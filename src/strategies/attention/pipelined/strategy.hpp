@@ -11,17 +11,26 @@ namespace thresher::strategies::attention {
 /// For long sequences: loader and math warpgroups, and rings of keys and values.
 const Strategy<AttentionProblem>& pipelined_strategy();
 
+/// As many keys as leave room for the rings in shared memory, and for scores and weights beside the sums in registers.
+constexpr int stream_keys(int head_dim, int value_dim) {
+  return value_dim > 192 || (head_dim > 192 && value_dim > 128) ? 80
+         : value_dim > 128                                      ? 112
+         : head_dim > 192                                       ? 96
+                                                                : 128;
+}
+
 /// What is chosen, as measured (docs/kernels/attention.md). `few_queries`: no more than one warpgroup's rows;
 /// `direct`: logits that nothing but the scale changes.
-constexpr pipeline::attention::StreamConfig stream_choice(int head_dim, bool few_queries, bool direct) {
-  const bool narrow = head_dim == 64;
+constexpr pipeline::attention::StreamConfig stream_choice(int head_dim, int value_dim, bool few_queries, bool direct) {
+  const bool narrow = head_dim == 64 && value_dim == 64;
   const int math_warpgroups = few_queries ? 1 : narrow && direct ? 3 : 2;
   return {.head_dim = head_dim,
-          .keys = 128,
+          .value_dim = value_dim,
+          .keys = stream_keys(head_dim, value_dim),
           .stages = 2,
           .math_warpgroups = math_warpgroups,
           .multicast = 1,
-          .queries_in_registers = math_warpgroups != 3,
+          .queries_in_registers = math_warpgroups != 3 && head_dim <= 128 && value_dim <= 128,
           .take_turns = math_warpgroups > 1,
           .hold_softmax = !narrow,
           .base_descriptors = !narrow};

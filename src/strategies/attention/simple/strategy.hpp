@@ -10,6 +10,6 @@ namespace thresher::strategies::attention {
 const Strategy<AttentionProblem>& simple_strategy();
 
 /// The kernel's name expression.
-[[nodiscard]] std::string simple_expression(Format format, std::int64_t head_dim);
+[[nodiscard]] std::string simple_expression(Format format, std::int64_t head_dim, std::int64_t value_dim);
 
 }  // namespace thresher::strategies::attention

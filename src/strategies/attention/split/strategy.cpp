@@ -116,12 +116,16 @@ class Split final : public GpuStrategy<SplitConfig> {
   [[nodiscard]] Geometry geometry_of(const Config& config) const override {
     return {.tile_rows = SplitConfig::rows,
             .query_box_rows = SplitConfig::rows,
-            .key_box_rows = SplitConfig::chunk,
-            .key_box_panels = config.head_dim / pipeline::attention::panel_columns,
+            .key_share = chunk_of(config),
+            .value_share = chunk_of(config),
             .threads = SplitConfig::threads,
             .cluster = static_cast<std::uint32_t>(config.cluster),
             .shared_bytes = config.shared_bytes(),
             .grid_of_heads = true};
+  }
+
+  [[nodiscard]] static pipeline::attention::CopiedShare chunk_of(const Config& config) {
+    return {config.head_dim / pipeline::attention::panel_columns, SplitConfig::chunk};
   }
 
   [[nodiscard]] std::string header() const override { return "split/device/kernel.hpp"; }

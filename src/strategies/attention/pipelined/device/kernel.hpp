@@ -28,7 +28,7 @@ struct StreamedAttention {
     Shared<u8> query_tile;  ///< the warpgroup's rows of it
     Accumulators<config.keys> scores;
     Weights<Element, config.keys> weights;
-    Accumulators<config.head_dim> output;
+    Accumulators<config.value_dim> output;
     RowPair rows;
     bool started = false;  ///< output holds something to add to
     bool masked = false;   ///< some row did not see all keys of a block that it took part in
@@ -96,7 +96,10 @@ struct StreamedAttention {
     tile.diagonal = first + fragment_row() + sequence.keys - sequence.queries;
     tile.whole_begin = (visible_keys(params, sequence, end - 1).begin + config.keys - 1) / config.keys;
     tile.whole_end = visible_keys(params, sequence, most(first, 0)).end / config.keys;
-    tile.started = false;
+    tile.started = config.is_wide();
+    if (tile.started) {  // zeros that are chosen at the end would need as many registers again
+      clear(tile);
+    }
     tile.masked = false;
     start_rows(tile.rows);
     const Blocks own = blocks_of<config.keys>(sequence, first, end);
@@ -196,6 +199,14 @@ struct StreamedAttention {
   }
 
   template <StreamConfig config>
+  TH_DEVICE static void clear(Tile<config>& tile) {
+    TH_UNROLL
+    for (int i = 0; i < config.value_dim / 2; ++i) {
+      tile.output.set(i, 0.0F);
+    }
+  }
+
+  template <StreamConfig config>
   TH_DEVICE void finish(i32 index, Tile<config>& tile, i32 warpgroup) const {
     // A shuffle, so that the compiler computes the work again instead of keeping it through the main loop.
     const StreamedWork work = this->template work<config>(warp::shuffle(index, 0));
@@ -214,13 +225,11 @@ struct StreamedAttention {
       factor[half] = sees[half] ? math::reciprocal_approx(sum[half]) : 0.0F;
     }
     if (!tile.started) {
-      TH_UNROLL
-      for (int i = 0; i < config.head_dim / 2; ++i) {
-        tile.output.set(i, 0.0F);
-      }
+      clear(tile);
     } else {
       scale_rows(tile.output, factor[0], factor[1]);
     }
+    const SpoiltLanes spoilt = tile.masked ? find_spoilt_rows(row, tile.output) : SpoiltLanes{};
     store_rows<Element>(params, work.sequence, row, 0, tile.output);
     if (wants_lse(params) && warp::lane() % 4 == 0) {
       TH_UNROLL
@@ -231,9 +240,7 @@ struct StreamedAttention {
         }
       }
     }
-    if (tile.masked) {
-      recompute_spoilt_rows<Element, config.head_dim>(params, work.sequence, row, 0, tile.output);
-    }
+    recompute_rows<Element, config.head_dim, config.value_dim>(params, work.sequence, row, spoilt, 0, config.value_dim);
   }
 };
 

@@ -291,7 +291,9 @@ struct SplitAttention {
       }
     }
     if (!config.whole && may_be_spoilt(work)) {
-      recompute_spoilt_rows<Element, config.head_dim>(params, work.sequence, row, first_column, tile.merged);
+      recompute_rows<Element, config.head_dim, config.head_dim>(params, work.sequence, row,
+                                                                find_spoilt_rows(row, tile.merged), first_column,
+                                                                first_column + config.merged_columns());
     }
   }
 
