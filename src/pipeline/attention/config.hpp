@@ -69,7 +69,8 @@ struct StreamConfig {
 struct SplitConfig {
   int head_dim;
   int cluster;  ///< blocks that divide the keys and the output's columns: 1, 2, 4 or 8
-  /// The host vouches for it: one length for all sequences, whole tiles of queries, cluster·256 keys, all of them seen.
+  /// The host vouches for it: one length for all sequences, whole tiles of queries, cluster·256 keys, all of them seen,
+  /// and no sinks.
   bool whole = false;
   /// A chunk's weights come in so many parts: each is multiplied while the next one's exponentials run. 1, 2 or 4.
   int parts = 1;

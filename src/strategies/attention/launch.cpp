@@ -116,6 +116,10 @@ void add_tensors(Params& params, const AttentionProblem& problem, const CallTens
     params.lse_batch_stride = problem.variable_length ? 0 : lse.strides[0];
     params.lse_head_stride = lse.strides[problem.variable_length ? 0 : 1];
   }
+  if (const Tensor& sinks = call.tensors[sinks_index]; sinks.data != nullptr) {
+    params.sinks = address(sinks.data);
+    params.sinks_stride = sinks.strides[0];
+  }
   if (problem.variable_length) {
     params.cu_seqlens_q = address(call.tensors[query_offsets_index].data);
     params.cu_seqlens_k = address(call.tensors[key_offsets_index].data);

@@ -29,6 +29,8 @@ struct Params {
   u64 lse;  ///< float32; 0: not wanted
   i64 lse_batch_stride;
   i64 lse_head_stride;
+  u64 sinks;  ///< float32 [heads]; 0: none
+  i64 sinks_stride;
   u64 cu_seqlens_q;  ///< int32 [batch + 1]; 0: fixed length
   u64 cu_seqlens_k;
   i32 batch;

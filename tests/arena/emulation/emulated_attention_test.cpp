@@ -296,6 +296,40 @@ TEST(AttentionOnTheEmulator, PipelinedOfOtherValuesIsClean) {
   run_pipelined<StreamConfig{256, 64, 96, 2, 1, 2, false, false, false, true}, BFloat16>(shared);
 }
 
+/// A sink larger than every logit and one of -Inf, over rows that see no key, beyond the softcap, and NaN that rows
+/// with a sink do not see.
+void for_sinks(const std::function<void(AttentionCase&)>& run) {
+  AttentionProblem window = small(140, 60, false, 64);
+  window.window_left = 10;
+  window.window_right = 20;
+  window.softcap = 2.0F;
+  window.sinks = true;
+  AttentionCase unseen(window);
+  unseen.sinks = {7.0F, -std::numeric_limits<float>::infinity()};
+  run(unseen);
+  AttentionProblem causal = small(70, 290, true, 64);
+  causal.sinks = true;
+  AttentionCase spoilt(causal);
+  spoilt.set(spoilt.tensors.v, 0, 270, 7, std::nanf(""));
+  run(spoilt);
+}
+
+TEST(AttentionOnTheEmulator, PipelinedTakesSinks) {
+  for_sinks(run_pipelined<StreamConfig{64, 64, 128, 2, 2, 1, true, true, false}, Half>);
+}
+
+TEST(AttentionOnTheEmulator, SplitTakesSinks) {
+  for_sinks(run_split<SplitConfig{64, 2}, Half>);
+  AttentionProblem whole = small(64, 512, false, 64);  // whole but for the sinks
+  whole.sinks = true;
+  AttentionCase c(whole);
+  add_compiled_in({split_expression(split_choice(64, 2, false), Format::fp16, Logits::direct),
+                   &host_kernel<&split<split_choice(64, 2, false), Half, Logits::direct>>});
+  expect_clean(c, "split", {});
+}
+
+TEST(AttentionOnTheEmulator, SimpleTakesSinks) { for_sinks(run_simple); }
+
 // A warpgroup sees one block of seven and takes part in the others without a turn.
 TEST(AttentionOnTheEmulator, PipelinedThatSkipsManyBlocksIsClean) {
   AttentionProblem problem = small(384, 384, false, 64);

@@ -10,6 +10,7 @@ namespace thresher::strategies::attention {
 
 inline constexpr float largest_float = 3.40282347e38F;
 inline constexpr float natural_log_of_2 = 0.693147182F;
+inline constexpr float log2_of_e = 1.44269504F;
 
 TH_DEVICE float minus_infinity() { return convert::bits_float(0xFF800000U); }
 
@@ -35,5 +36,24 @@ TH_DEVICE float exponent(const Params& params, float dot) {
 
 /// Natural logarithm of the sum of exponentials, from a row's sums.
 TH_DEVICE float lse_of(float shift, float sum) { return (shift + math::log2_approx(sum)) * natural_log_of_2; }
+
+/// What a row's sums come to: what they are multiplied by to give its output, and its LSE.
+struct RowEnd {
+  float factor;
+  float lse;
+};
+
+/// The head's sink joins the sum and brings no value. A row that sees no key has output 0, and for its LSE the sink.
+TH_DEVICE RowEnd end_row(const Params& params, i32 head, float shift, float sum, bool sees) {
+  float common = shift;
+  float total = sum;
+  if (params.sinks != 0) {
+    const float sink = Global<float>{params.sinks}.load(head * params.sinks_stride) * log2_of_e;
+    common = finite(math::max(shift, sink));
+    total = math::fma(sum, math::exp2_approx(shift - common), math::exp2_approx(sink - common));
+  }
+  return {sees ? math::exp2_approx(shift - common) * math::reciprocal_approx(total) : 0.0F,
+          sees || params.sinks != 0 ? lse_of(common, total) : minus_infinity()};
+}
 
 }  // namespace thresher::strategies::attention

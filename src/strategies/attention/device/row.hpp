@@ -82,12 +82,13 @@ TH_DEVICE void attend_row(const Params& params, const Sequence& sequence, i32 qu
       o[i] = math::fma(weight, v[i], o[i] * factor);
     }
   }
-  const float factor = visible.begin < visible.end ? math::reciprocal_approx(sum) : 0.0F;
+  const RowEnd end = end_row(params, sequence.head, shift, sum, visible.begin < visible.end);
   if (column >= first_column && column < end_column) {
-    store_elements<Element>(row_of(params.o, sequence.head, sequence.first_query + query).offset(column), o, factor);
+    store_elements<Element>(row_of(params.o, sequence.head, sequence.first_query + query).offset(column), o,
+                            end.factor);
   }
   if (first_column == 0 && lane == 0 && wants_lse(params)) {
-    store_lse(params, sequence, query, visible.begin < visible.end ? lse_of(shift, sum) : minus_infinity());
+    store_lse(params, sequence, query, end.lse);
   }
 }
 

@@ -30,7 +30,7 @@ std::int64_t all_blocks(const AttentionProblem& problem, int cluster) {
 /// A cluster of so many blocks finds no row of a tile or chunk of keys missing or masked.
 bool is_whole(const AttentionProblem& problem, int cluster) {
   const bool sees_all = !problem.causal && problem.window_left < 0 && problem.window_right < 0;
-  return sees_all && !problem.variable_length && problem.queries % SplitConfig::rows == 0 &&
+  return sees_all && !problem.sinks && !problem.variable_length && problem.queries % SplitConfig::rows == 0 &&
          problem.keys == cluster * keys_per_block;
 }
 
@@ -66,6 +66,7 @@ class Split final : public GpuStrategy<SplitConfig> {
   }
 
  protected:
+  [[nodiscard]] Abilities abilities() const override { return {.sinks = true}; }
   [[nodiscard]] std::vector<Knobs> sample_knobs() const override { return {{{"cluster", "4"}}}; }
   /// Where all its blocks are resident at once.
   [[nodiscard]] bool is_entered(const AttentionProblem& problem, const DeviceSpec& device) const override {
@@ -98,9 +99,9 @@ class Split final : public GpuStrategy<SplitConfig> {
                                 config.cluster * keys_per_block, problem.keys));
     }
     if (config.whole && !is_whole(problem, config.cluster)) {
-      all.push_back(
-          fmt::format("whole is true, which takes {} keys without a mask, a multiple of {} queries and one length",
-                      config.cluster * keys_per_block, SplitConfig::rows));
+      all.push_back(fmt::format(
+          "whole is true, which takes {} keys without a mask or sinks, a multiple of {} queries and one length",
+          config.cluster * keys_per_block, SplitConfig::rows));
     }
     if (config.inspect_early && !may_inspect_early(problem, config)) {
       all.emplace_back(

@@ -50,9 +50,6 @@ void add_serving_tensors(StreamKParams& params, const CallTensors& call) {
   const Tensor& used = call.tensors[used_keys_index];
   params.used_keys = address(used.data);
   params.used_keys_stride = used.strides[0];
-  const Tensor& sinks = call.tensors[sinks_index];
-  params.sinks = address(sinks.data);
-  params.sinks_stride = sinks.data == nullptr ? 0 : sinks.strides[0];
   params.key_descale = descale(call.tensors[key_descale_index]);
   params.value_descale = descale(call.tensors[value_descale_index]);
 }

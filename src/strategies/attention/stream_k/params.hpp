@@ -46,8 +46,6 @@ struct StreamKParams {
   i64 table_page_stride;
   u64 used_keys;  ///< int32 [batch]
   i64 used_keys_stride;
-  u64 sinks;  ///< float32 [heads]; null: none
-  i64 sinks_stride;
   Descale key_descale;
   Descale value_descale;
   u64 status;       ///< how many words follow, and flags of each loading warp of each block

@@ -211,23 +211,20 @@ struct StreamedAttention {
     // A shuffle, so that the compiler computes the work again instead of keeping it through the main loop.
     const StreamedWork work = this->template work<config>(warp::shuffle(index, 0));
     i32 row[2];
-    float factor[2];
-    float sum[2];
-    bool sees[2];
+    RowEnd row_end[2];
     TH_UNROLL
     for (int half = 0; half < 2; ++half) {
       const i32 query = work.first_row + warpgroup * StreamConfig::rows_per_warpgroup + fragment_row() + half * 8;
       const bool stored = query < work.sequence.queries;
       const Visible visible = visible_keys(params, work.sequence, query);
-      sees[half] = visible.begin < visible.end;
-      sum[half] = quad_sum(tile.rows.sum[half]);
       row[half] = stored ? query : -1;
-      factor[half] = sees[half] ? math::reciprocal_approx(sum[half]) : 0.0F;
+      row_end[half] = end_row(params, work.sequence.head, tile.rows.shift[half], quad_sum(tile.rows.sum[half]),
+                              visible.begin < visible.end);
     }
     if (!tile.started) {
       clear(tile);
     } else {
-      scale_rows(tile.output, factor[0], factor[1]);
+      scale_rows(tile.output, row_end[0].factor, row_end[1].factor);
     }
     const SpoiltLanes spoilt = tile.masked ? find_spoilt_rows(row, tile.output) : SpoiltLanes{};
     store_rows<Element>(params, work.sequence, row, 0, tile.output);
@@ -235,8 +232,7 @@ struct StreamedAttention {
       TH_UNROLL
       for (int half = 0; half < 2; ++half) {
         if (row[half] >= 0) {
-          store_lse(params, work.sequence, row[half],
-                    sees[half] ? lse_of(tile.rows.shift[half], sum[half]) : minus_infinity());
+          store_lse(params, work.sequence, row[half], row_end[half].lse);
         }
       }
     }

@@ -268,25 +268,22 @@ struct SplitAttention {
   TH_DEVICE void finish(const SplitWork& work, Tile<config>& tile) const {
     const i32 first_column = work.rank * config.merged_columns();
     i32 row[2];
-    float factor[2];
-    bool sees[2];
+    RowEnd row_end[2];
     TH_UNROLL
     for (int half = 0; half < 2; ++half) {
       const i32 query = work.first_row + fragment_row() + half * 8;
       const bool stored = config.whole || query < work.sequence.queries;
       const Visible visible = visible_keys(params, work.sequence, query);
-      sees[half] = config.whole || visible.begin < visible.end;
       row[half] = stored ? query : -1;
-      factor[half] = sees[half] ? math::reciprocal_approx(tile.merged_sum[half]) : 0.0F;
+      row_end[half] = end_of<config>(tile, half, work.sequence.head, visible.begin < visible.end);
     }
-    scale_rows(tile.merged, factor[0], factor[1]);
+    scale_rows(tile.merged, row_end[0].factor, row_end[1].factor);
     store_rows<Element>(params, work.sequence, row, first_column, tile.merged);
     if (work.rank == 0 && wants_lse(params) && warp::lane() % 4 == 0) {
       TH_UNROLL
       for (int half = 0; half < 2; ++half) {
         if (row[half] >= 0) {
-          store_lse(params, work.sequence, row[half],
-                    sees[half] ? lse_of(tile.merged_shift[half], tile.merged_sum[half]) : minus_infinity());
+          store_lse(params, work.sequence, row[half], row_end[half].lse);
         }
       }
     }
@@ -298,6 +295,15 @@ struct SplitAttention {
   }
 
  private:
+  /// Rows of whole tiles all see keys and have no sink.
+  template <SplitConfig config>
+  TH_DEVICE RowEnd end_of(const Tile<config>& tile, int half, i32 head, bool sees) const {
+    const float shift = tile.merged_shift[half];
+    const float sum = tile.merged_sum[half];
+    return config.whole ? RowEnd{math::reciprocal_approx(sum), lse_of(shift, sum)}
+                        : end_row(params, head, shift, sum, sees);
+  }
+
   template <int columns>
   TH_DEVICE static void add(Accumulators<columns>& sums, int i, float kept, float added) {
     sums.set(i, math::fma(sums.get(i), kept, added));

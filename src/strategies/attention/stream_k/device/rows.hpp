@@ -120,16 +120,8 @@ TH_DEVICE void finish_row(const StreamKParams& params, const QueryTile& tile, u3
   const i32 head = tile.head(params, row);
   const Visible visible = tile.visible(params, query);
   const bool sees = visible.begin < visible.end;
-  float shift = sums.shift;
-  float sum = sums.sum;
-  if (params.sinks != 0) {
-    const float sink = Global<float>{params.sinks}.load(head * params.sinks_stride) * 1.44269504F;
-    shift = finite(math::max(shift, sink));
-    sum = math::fma(sum, math::exp2_approx(sums.shift - shift), math::exp2_approx(sink - shift));
-  }
-  const float factor = sees ? math::exp2_approx(sums.shift - shift) * math::reciprocal_approx(sum) *
-                                  descale_of(params.value_descale, tile.batch, tile.kv_head)
-                            : 0.0F;
+  const RowEnd end = end_row(call, head, sums.shift, sums.sum, sees);
+  const float factor = end.factor * descale_of(params.value_descale, tile.batch, tile.kv_head);
   constexpr int words = owned / 2;
   Vector<u32, words> packed;
   TH_UNROLL
@@ -142,8 +134,7 @@ TH_DEVICE void finish_row(const StreamKParams& params, const QueryTile& tile, u3
       .template as<Vector<u32, words>>()
       .store(0, packed);
   if (wants_lse(call) && warp::lane() == 0) {
-    Global<float>{call.lse}.store(head * call.lse_head_stride + tile.first_query + query,
-                                  sees || params.sinks != 0 ? lse_of(shift, sum) : minus_infinity());
+    Global<float>{call.lse}.store(head * call.lse_head_stride + tile.first_query + query, end.lse);
   }
 }
 

@@ -1,0 +1,38 @@
+#pragma once
+/// Keys in pages: where one lies, whatever lengths and table say.
+#include "machine/machine.hpp"
+#include "strategies/attention/params.hpp"
+
+namespace thresher::strategies::attention {
+
+TH_DEVICE i32 least(i32 a, i32 b) { return a < b ? a : b; }
+TH_DEVICE i32 most(i32 a, i32 b) { return a > b ? a : b; }
+TH_DEVICE i32 clamp(i32 value, i32 low, i32 high) { return least(most(value, low), high); }
+
+TH_DEVICE i32 quotient(i32 value, const Divisor& by) {
+  return static_cast<i32>(static_cast<u64>(static_cast<u32>(value)) * by.multiplier >> by.shift);
+}
+
+TH_DEVICE bool is_paged(const Params& params) { return params.paging.block_table != 0; }
+
+/// As seqused_k has it.
+TH_DEVICE i32 used_keys(const Params& params, i32 batch) {
+  return Global<i32>{params.paging.used_keys}.load(batch * params.paging.used_keys_stride);
+}
+
+/// A page of the pool and a row in it.
+struct PageRow {
+  i32 page;
+  i32 row;
+  bool was_there;
+};
+
+TH_DEVICE PageRow page_row(const Paging& paging, i32 batch, i32 key) {
+  const i32 place = quotient(key, paging.page);
+  const i32 named =
+      Global<i32>{paging.block_table}.load(batch * paging.table_batch_stride + place * paging.table_page_stride);
+  const i32 page = clamp(named, 0, paging.pages - 1);
+  return {page, key - place * static_cast<i32>(paging.page.value), page == named};
+}
+
+}  // namespace thresher::strategies::attention
