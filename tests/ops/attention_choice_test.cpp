@@ -117,16 +117,18 @@ TEST(AttentionChoice, KernelsRefuseWhatTheyDoNotDo) {
     const auto expect = [&](const AttentionProblem& problem, const std::string& reason) {
       EXPECT_EQ(refusal(problem, strategy), fmt::format("{}: {}", strategy, reason));
     };
-    expect(paged, "it takes no keys in pages, problem.page_size is 16");
+    const bool is_general = std::string(strategy) == "pipelined" || std::string(strategy) == "simple";
+    if (!is_general) {
+      expect(paged, "it takes no keys in pages, problem.page_size is 16");
+    }
     expect({.queries = 4, .keys = 64, .kv_format = Format::fp8_e4m3},
            "it takes keys and values in fp16 like the queries, problem.kv_format is fp8_e4m3");
-    const bool takes_widths = std::string(strategy) == "pipelined" || std::string(strategy) == "simple";
     if (std::string(strategy).starts_with("rows")) {
       expect({.queries = 4, .keys = 64, .sinks = true}, "it takes no sinks, problem.sinks is true");
     } else {
       EXPECT_EQ(refusal({.queries = 4, .keys = 64, .sinks = true}, strategy), "accepted");
     }
-    if (takes_widths) {
+    if (is_general) {
       expect({.queries = 4, .keys = 64, .value_dim = 512},
              "it takes a value_dim of 64 or 128 or 192 or 256, problem.value_dim is 512");
       expect({.queries = 4, .keys = 64, .head_dim = 576, .value_dim = 64},
@@ -138,6 +140,12 @@ TEST(AttentionChoice, KernelsRefuseWhatTheyDoNotDo) {
     }
   }
   EXPECT_EQ(refusal({.queries = 400, .keys = 640, .head_dim = 192}, "pipelined"), "accepted");
+  AttentionProblem odd = paged;
+  odd.page_size = 12;
+  EXPECT_EQ(refusal(odd, "pipelined"), "pipelined: it takes pages of a multiple of 8 rows, problem.page_size is 12");
+  EXPECT_EQ(refusal(odd, "simple"), "accepted");
+  odd.page_size = 24;
+  EXPECT_EQ(refusal(odd, "pipelined"), "accepted");
   AttentionProblem wide = paged;
   for (const std::int64_t value_dim : {192, 512}) {
     wide.value_dim = value_dim;
@@ -160,6 +168,21 @@ TEST(AttentionChoice, EveryWidthHasRoomInABlock) {
       }
     }
   }
+}
+
+TEST(AttentionChoice, ManyQueriesOverPagesArePipelined) {
+  AttentionProblem problem{.batch = 4, .heads = 32, .kv_heads = 8, .keys = 8192, .head_dim = 128};
+  problem.variable_length = true;
+  problem.causal = true;
+  problem.page_size = 16;
+  problem.pages = 4 * 512;
+  for (const auto& [queries, strategy] :
+       {std::pair{4, "stream_k"}, std::pair{32, "stream_k"}, std::pair{4 * 512, "pipelined"}}) {
+    problem.queries = queries;
+    EXPECT_EQ(attention_call(problem, {}, hopper()).strategy, strategy) << queries;
+  }
+  problem.kv_format = Format::fp8_e4m3;
+  EXPECT_EQ(attention_call(problem, {}, hopper()).strategy, "stream_k");
 }
 
 TEST(AttentionChoice, BlocksOfAClusterShareWholePanels) {

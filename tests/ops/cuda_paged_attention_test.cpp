@@ -96,6 +96,7 @@ struct Decode {
   std::vector<std::int32_t> cu_q;
   std::vector<std::int32_t> used;
   Knobs knobs{};
+  std::string strategy = "stream_k";
 };
 
 AttentionProblem pages_of(std::int64_t page, std::int64_t heads, std::int64_t kv_heads, std::int64_t head_dim,
@@ -162,8 +163,39 @@ std::vector<Decode> decodes() {
   return all;
 }
 
+/// Chunks of prompts beside decode, of which `queries` belong to each sequence in turn.
+Decode chunks(std::string name, AttentionProblem problem, const std::vector<int>& queries,
+              std::vector<std::int32_t> used, Knobs knobs = {}) {
+  Decode made = decode(std::move(name), problem, 1, std::move(used), std::move(knobs));
+  for (std::size_t i = 0; i + 1 < made.cu_q.size(); ++i) {
+    made.cu_q[i + 1] = made.cu_q[i] + queries[i % queries.size()];
+  }
+  made.problem.queries = made.cu_q.back();
+  made.strategy = "pipelined";
+  return made;
+}
+
+std::vector<Decode> prefills() {
+  std::vector<Decode> all;
+  const std::vector<std::int32_t> used{2100, 700, 0, 65, 1500, 128};
+  const std::vector<int> queries{300, 129, 1, 40, 1, 0};
+  all.push_back(chunks("chunks", pages_of(16, 8, 2, 128, Format::bf16), queries, used));
+  all.push_back(chunks("chunks_large_pages", pages_of(256, 4, 4, 64, Format::fp16), queries, used));
+  all.push_back(chunks("chunks_pages_of_24", pages_of(24, 4, 1, 128, Format::fp16), queries, used));
+  all.push_back(chunks("chunks_wide_heads", pages_of(8, 4, 2, 256, Format::bf16), queries, used));
+  auto latent = pages_of(64, 4, 4, 192, Format::bf16);
+  latent.value_dim = 128;
+  latent.sinks = true;
+  latent.softcap = 3.0F;
+  latent.window_left = 300;
+  all.push_back(chunks("chunks_everything", latent, queries, used));
+  all.push_back(chunks("chunks_of_few_rows", pages_of(16, 8, 2, 128, Format::bf16), {8, 1}, {700, 300},
+                       {{"math_warpgroups", "1"}, {"take_turns", "0"}}));
+  return all;
+}
+
 Attention planned(const Decode& on) {
-  return plan(Device::cuda(0), on.problem, {.strategy = "stream_k", .knobs = on.knobs});
+  return plan(Device::cuda(0), on.problem, {.strategy = on.strategy, .knobs = on.knobs});
 }
 
 class CudaPagedAttention : public testing::TestWithParam<Decode> {
@@ -186,14 +218,17 @@ TEST_P(CudaPagedAttention, FollowsTheDefinition) {
 INSTANTIATE_TEST_SUITE_P(Decodes, CudaPagedAttention, testing::ValuesIn(decodes()),
                          [](const auto& tested) { return tested.param.name; });
 
+INSTANTIATE_TEST_SUITE_P(Prefills, CudaPagedAttention, testing::ValuesIn(prefills()),
+                         [](const auto& tested) { return tested.param.name; });
+
 class CudaPagedAttentionPlan : public testing::Test {
  protected:
   void SetUp() override { SKIP_WITHOUT_GPU(); }
 };
 
 /// Whatever else the workspace was used for.
-TEST_F(CudaPagedAttentionPlan, AThousandRunsGiveTheSameBits) {
-  const Decode on = decodes()[2];
+void expect_the_same_bits(const Decode& on) {
+  SCOPED_TRACE(on.name);
   AttentionCase c(on.problem, test::Order::heads_first, on.cu_q, on.used);
   const Attention attention = planned(on);
   const Workspace workspace(Device::cuda(0), attention.workspace_bytes());
@@ -216,6 +251,11 @@ TEST_F(CudaPagedAttentionPlan, AThousandRunsGiveTheSameBits) {
     ASSERT_EQ(c.o, first);
     ASSERT_EQ(c.lse, first_lse);
   }
+}
+
+TEST_F(CudaPagedAttentionPlan, AThousandRunsGiveTheSameBits) {
+  expect_the_same_bits(decodes()[2]);
+  expect_the_same_bits(prefills()[0]);
 }
 
 TEST_F(CudaPagedAttentionPlan, AGraphFollowsTheLengths) {
@@ -274,8 +314,8 @@ TEST_F(CudaPagedAttentionPlan, DependentLaunchesGiveTheSameBits) {
 }
 
 /// Lengths and pages that are not there: nothing outside the tensors is touched, and the next call is right.
-TEST_F(CudaPagedAttentionPlan, NonsenseStaysInsideTheTensors) {
-  const Decode on = decodes()[2];
+void expect_nonsense_stays_inside(const Decode& on) {
+  SCOPED_TRACE(on.name);
   AttentionCase c(on.problem, test::Order::heads_first, on.cu_q, on.used);
   const Attention attention = planned(on);
   const Workspace workspace(Device::cuda(0), attention.workspace_bytes());
@@ -295,6 +335,11 @@ TEST_F(CudaPagedAttentionPlan, NonsenseStaysInsideTheTensors) {
   on_gpu.fetch();
   const auto judgement = reference::judge_attention(c.problem, c.tensors);
   EXPECT_TRUE(judgement.passed) << judgement.evidence;
+}
+
+TEST_F(CudaPagedAttentionPlan, NonsenseStaysInsideTheTensors) {
+  expect_nonsense_stays_inside(decodes()[2]);
+  expect_nonsense_stays_inside(prefills()[0]);
 }
 
 }  // namespace

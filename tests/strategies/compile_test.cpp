@@ -64,18 +64,18 @@ TEST(DualGemmKernel, EveryKnobCompilesForHopperWithoutSpills) {
            default_config_list.front(),
            Config{.order = Order::sequential, .activation = ActivationCode::gelu_tanh, .stages = 1, .multicast = 2},
            Config{.order = Order::pingpong,
-           .output = Number::fp32,
-           .activation = ActivationCode::swiglu_clamped,
-           .persistent = true,
-           .loader_registers = 40,
-           .math_registers = 232},
+                  .output = Number::fp32,
+                  .activation = ActivationCode::swiglu_clamped,
+                  .persistent = true,
+                  .loader_registers = 40,
+                  .math_registers = 232},
            Config{.warpgroup_tiles = 2,
-           .block_outputs = 96,
-           .split_k = 2,
-           .epilogue = Epilogue::tma,
-           .loader_registers = 24,
-           .math_registers = 240,
-           .profiled = true},
+                  .block_outputs = 96,
+                  .split_k = 2,
+                  .epilogue = Epilogue::tma,
+                  .loader_registers = 24,
+                  .math_registers = 240,
+                  .profiled = true},
            Config{.block_outputs = 64, .block_k = 128, .stages = 3, .raster = Raster::columns_first},
        }) {
     all.kernels.push_back(kernel_expression(config));
@@ -216,6 +216,37 @@ TEST(AttentionOverPages, EveryChoiceCompilesForHopperWithoutSpills) {
     all.text = program.text;
     all.title = program.title;
     all.kernels.insert(all.kernels.end(), program.kernels.begin(), program.kernels.end());
+  }
+  expect_clean(all);
+}
+
+/// The widest sums beside scores, and pages, of which each head dimension has its own copies.
+TEST(LongSequences, EveryWidthCompilesForHopperWithoutSpills) {
+  const auto& strategy = attention::pipelined_strategy();
+  DeviceProgram all;
+  const auto add = [&](AttentionProblem problem) {
+    const PlannedCall call = strategy.plan(problem, {}, device_spec("H200"));
+    const DeviceProgram& program = std::get<KernelLaunch>(call.steps.front()).program;
+    all.text = program.text;
+    all.title = program.title;
+    all.kernels.insert(all.kernels.end(), program.kernels.begin(), program.kernels.end());
+  };
+  for (const auto& [head_dim, value_dim] :
+       {std::pair{256, 256}, std::pair{192, 128}, std::pair{192, 192}, std::pair{256, 128}, std::pair{64, 64}}) {
+    AttentionProblem problem{.queries = 4096,
+                             .keys = 4096,
+                             .head_dim = head_dim,
+                             .value_dim = value_dim,
+                             .format = Format::bf16,
+                             .causal = true};
+    if (head_dim > 64) {
+      add(problem);
+    }
+    problem.softcap = head_dim == 256 ? 2.0F : 0.0F;
+    problem.variable_length = true;
+    problem.page_size = 16;
+    problem.pages = 256;
+    add(problem);
   }
   expect_clean(all);
 }

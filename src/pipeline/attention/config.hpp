@@ -37,6 +37,8 @@ struct StreamConfig {
   /// An operand's k-steps are addressed by a constant added to the first one's descriptor: fewer instructions before
   /// every product.
   bool base_descriptors = false;
+  /// Keys and values come page by page, and what of a block's values is no key's is made zero.
+  bool paged = false;
   bool operator==(const StreamConfig&) const = default;
 
   static constexpr int rows_per_warpgroup = 64;
@@ -62,7 +64,7 @@ struct StreamConfig {
     return query_bytes() + static_cast<u32>(stages) * (key_bytes() + value_bytes());
   }
   TH_DEVICE constexpr u32 shared_bytes() const {
-    return barrier_offset() + (2 + 4 * static_cast<u32>(stages)) * barrier_bytes;
+    return barrier_offset() + (2 + 4 * static_cast<u32>(stages) + (paged ? 1 : 0)) * barrier_bytes;
   }
 };
 

@@ -9,51 +9,12 @@
 /// keys_full[s], values_full[s] 1 arrival + the bytes of a whole block, whichever blocks of the cluster copied them;
 /// keys_empty[s], values_empty[s] one arrival of each math warpgroup of the whole cluster, since every loader writes
 /// into every block.
+#include "pipeline/attention/stream_memory.hpp"
+#include "pipeline/attention/stream_pages.hpp"
 #include "pipeline/attention/tile.hpp"
 #include "pipeline/ring.hpp"
 
 namespace thresher::pipeline::attention {
-
-template <StreamConfig config>
-struct StreamMemory {
-  Shared<u8> memory;
-
-  TH_DEVICE Shared<u8> queries() const { return memory; }
-  TH_DEVICE Shared<u8> keys(u32 slot) const {
-    return memory.offset_bytes(config.query_bytes() + slot * config.key_bytes());
-  }
-  TH_DEVICE Shared<u8> values(u32 slot) const {
-    return keys(static_cast<u32>(config.stages)).offset_bytes(slot * config.value_bytes());
-  }
-  TH_DEVICE Barrier barrier(u32 index) const {
-    return Barrier{memory.offset_bytes(config.barrier_offset()).address}.offset(index);
-  }
-  TH_DEVICE Barrier queries_full() const { return barrier(0); }
-  TH_DEVICE Barrier queries_empty() const { return barrier(1); }
-  TH_DEVICE Barrier keys_full(u32 slot) const { return barrier(2 + slot); }
-  TH_DEVICE Barrier keys_empty(u32 slot) const { return barrier(2 + config.stages + slot); }
-  TH_DEVICE Barrier values_full(u32 slot) const { return barrier(2 + 2 * config.stages + slot); }
-  TH_DEVICE Barrier values_empty(u32 slot) const { return barrier(2 + 3 * config.stages + slot); }
-
-  TH_DEVICE void init() const {
-    queries_full().init(1);
-    queries_empty().init(static_cast<u32>(config.math_warpgroups) * 4);
-    TH_UNROLL
-    for (u32 slot = 0; slot < static_cast<u32>(config.stages); ++slot) {
-      keys_full(slot).init(1);
-      keys_empty(slot).init(static_cast<u32>(config.math_warpgroups * config.multicast));
-      values_full(slot).init(1);
-      values_empty(slot).init(static_cast<u32>(config.math_warpgroups * config.multicast));
-      debug::name_barrier(keys_full(slot), "keys_full", slot);
-      debug::name_barrier(keys_empty(slot), "keys_empty", slot);
-      debug::name_barrier(values_full(slot), "values_full", slot);
-      debug::name_barrier(values_empty(slot), "values_empty", slot);
-    }
-    debug::name_barrier(queries_full(), "queries_full");
-    debug::name_barrier(queries_empty(), "queries_empty");
-    fence::barrier_init();
-  }
-};
 
 /// A warpgroup has read a slot: one arrival on that slot's barrier in every block of the cluster.
 template <StreamConfig config>
@@ -120,7 +81,7 @@ TH_DEVICE TileShare own_share() {
 
 /// The loader warp: whole warp in the loop, one elected lane issues.
 template <StreamConfig config, typename Operation>
-TH_DEVICE void loader(const Operation& operation, const StreamMemory<config>& memory) {
+TH_DEVICE void load(const Operation& operation, const StreamMemory<config>& memory) {
   debug::role("load");
   constexpr u16 everyone = config.multicast == 1 ? 0 : (1U << config.multicast) - 1;
   const TileShare keys = own_share<config, config.head_dim>();
@@ -321,7 +282,11 @@ TH_DEVICE void stream(const Operation& operation) {
   if (group == 0) {
     registers::decrease<config.loader_registers()>();
     if (warp::index() == 0) {
-      loader<config>(operation, memory);
+      if constexpr (config.paged) {
+        load_pages<config>(operation, memory);
+      } else {
+        load<config>(operation, memory);
+      }
     }
   } else {
     registers::increase<config.math_registers()>();

@@ -16,7 +16,7 @@ bool has(const std::vector<std::int64_t>& dims, std::int64_t dim) {
 }  // namespace
 
 Abilities of_any_width() {
-  return {.sinks = true, .head_dims = {64, 128, 192, 256}, .value_dims = {64, 128, 192, 256}};
+  return {.pages = true, .sinks = true, .head_dims = {64, 128, 192, 256}, .value_dims = {64, 128, 192, 256}};
 }
 
 std::vector<std::string> beyond(const Abilities& abilities, const AttentionProblem& problem) {

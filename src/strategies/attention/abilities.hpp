@@ -17,7 +17,7 @@ struct Abilities {
   std::vector<std::int64_t> value_dims{};  ///< that need not be the head's; none: values are as wide as keys
 };
 
-/// Heads and values of 64 columns up to 256, which need not be as wide as each other, and sinks.
+/// Heads and values of 64 columns up to 256, which need not be as wide as each other, sinks, and keys in pages.
 [[nodiscard]] Abilities of_any_width();
 
 /// Why a kernel of such abilities cannot run the problem: a sentence for each reason.

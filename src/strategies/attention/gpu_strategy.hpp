@@ -88,12 +88,22 @@ class GpuStrategy : public Strategy<AttentionProblem> {
                                  const DeviceSpec& device) const final {
     refuse_obstacles(name_, knobs, obstacles(problem, knobs, device));
     const Config config = with(problem, knobs);
-    KernelLaunch launch = kernel_launch(problem, geometry_of(config), header(), expression(problem, config));
+    PlannedCall call;
+    call.strategy = name_;
+    Geometry geometry = geometry_of(config);
+    std::vector<Access> accesses;
+    if (problem.page_size > 0 && geometry.persistent) {
+      constexpr std::size_t most_threads = 2048;  // of a multiprocessor
+      const std::size_t blocks = static_cast<std::size_t>(device.multiprocessors) * (most_threads / geometry.threads);
+      const std::size_t piece = add_piece(call, "status", (1 + blocks) * sizeof(std::uint32_t));
+      geometry.status_offset = call.workspace[piece].offset;
+      accesses.push_back({Access::Memory::workspace, piece, Access::Use::writes});
+    }
+    KernelLaunch launch = kernel_launch(problem, geometry, header(), expression(problem, config));
+    launch.accesses.insert(launch.accesses.end(), accesses.begin(), accesses.end());
     launch.program.title = fmt::format("attention {}", name_);
     launch.dependent = config.dependent_launch;
     launch.expected = expectations(config, problem);
-    PlannedCall call;
-    call.strategy = name_;
     call.knobs = table_.knobs(config);
     call.steps.emplace_back(std::move(launch));
     call.work = work_of(problem, config);

@@ -1,6 +1,7 @@
 #include "strategies/attention/launch.hpp"
 
 #include <algorithm>
+#include <bit>
 #include <cstddef>
 
 #include "pipeline/attention/config.hpp"
@@ -62,6 +63,12 @@ machine::TensorMapDescription tensor_map(const AttentionProblem& problem, const 
   return description;
 }
 
+machine::ElementType element_type(Format format) {
+  return format == Format::fp16   ? machine::ElementType::fp16
+         : format == Format::bf16 ? machine::ElementType::bf16
+                                  : machine::ElementType::uint8;
+}
+
 void add_maps(LaunchArguments& out, const AttentionProblem& problem, const Geometry& geometry,
               const CallTensors& call) {
   const int panels = static_cast<int>(problem.head_dim) / panel_columns;
@@ -69,6 +76,12 @@ void add_maps(LaunchArguments& out, const AttentionProblem& problem, const Geome
     out.add_map(offset, tensor_map(problem, call.tensors[index], box_rows, box_panels));
   };
   add(offsetof(Params, query_map), query_index, geometry.query_box_rows, panels);
+  if (problem.page_size > 0) {
+    const int rows = page_box_rows(problem, geometry.key_share.keys);
+    out.add_map(offsetof(Params, key_map), page_map(call.tensors[key_index], rows, 1));
+    out.add_map(offsetof(Params, value_map), page_map(call.tensors[value_index], rows, 1));
+    return;
+  }
   add(offsetof(Params, key_map), key_index, geometry.key_share.keys, geometry.key_share.panels);
   add(offsetof(Params, value_map), value_index, geometry.value_share.keys, geometry.value_share.panels);
 }
@@ -81,7 +94,56 @@ Extent3 grid(const AttentionProblem& problem, const Geometry& geometry, int quer
                                 : Extent3{tiles * heads * batch * geometry.cluster, 1, 1};
 }
 
+void add_paging(Paging& paging, const CallTensors& call) {
+  const Tensor& table = call.tensors[block_table_index];
+  paging.block_table = address(table.data);
+  paging.table_batch_stride = table.strides[0];
+  paging.table_page_stride = table.strides[1];
+  const Tensor& used = call.tensors[used_keys_index];
+  paging.used_keys = address(used.data);
+  paging.used_keys_stride = used.strides[0];
+}
+
 }  // namespace
+
+Divisor divisor(std::int64_t value) {
+  const auto of = static_cast<std::uint64_t>(value);
+  const auto shift = static_cast<std::uint32_t>(31 + std::bit_width(of - 1));
+  return {static_cast<std::uint32_t>(of), static_cast<std::uint32_t>(((std::uint64_t{1} << shift) + of - 1) / of),
+          shift};
+}
+
+int page_box_rows(const AttentionProblem& problem, int keys) {
+  return static_cast<int>(std::min<std::int64_t>(problem.page_size & -problem.page_size, keys & -keys));
+}
+
+std::uint32_t box_shift(int rows) {
+  return static_cast<std::uint32_t>(std::bit_width(static_cast<unsigned>(rows)) - 1);
+}
+
+machine::TensorMapDescription page_map(const Tensor& tensor, int rows, int panels) {
+  const auto element = static_cast<std::uint32_t>(bits(tensor.format) / 8);
+  const auto columns = static_cast<std::uint32_t>(tensor.shape[3]);
+  const std::uint32_t panel = pipeline::attention::StreamKConfig::panel_bytes(columns * element) / element;
+  const auto stride = [&](int dimension) {  // of a single element no stride is looked at
+    return static_cast<std::uint64_t>(tensor.shape[dimension] > 1 ? tensor.strides[dimension] * element : 16);
+  };
+  const std::uint64_t extents[5] = {panel, static_cast<std::uint64_t>(tensor.shape[1]), columns / panel,
+                                    static_cast<std::uint64_t>(tensor.shape[2]),
+                                    static_cast<std::uint64_t>(tensor.shape[0])};
+  const std::uint64_t strides[5] = {0, stride(1), std::uint64_t{panel} * element, stride(2), stride(0)};
+  const std::uint32_t box[5] = {panel, static_cast<std::uint32_t>(rows),
+                                panels == all_panels ? columns / panel : static_cast<std::uint32_t>(panels), 1, 1};
+  machine::TensorMapDescription description;
+  description.address = address(tensor.data);
+  description.element = element_type(tensor.format);
+  description.swizzle = panel * element == 128 ? machine::Swizzle::b128 : machine::Swizzle::b64;
+  description.rank = 5;
+  std::copy_n(extents, 5, description.extent);
+  std::copy_n(strides, 5, description.stride_bytes);
+  std::copy_n(box, 5, description.box);
+  return description;
+}
 
 Params params_of(const AttentionProblem& p, const Geometry& geometry) {
   Params params{};
@@ -98,6 +160,13 @@ Params params_of(const AttentionProblem& p, const Geometry& geometry) {
   params.inner_scale = capped ? scale / p.softcap : 0.0F;
   params.query_tiles = static_cast<int>(p.variable_length ? p.queries / geometry.tile_rows + p.batch
                                                           : ceil_div(p.queries, geometry.tile_rows));
+  if (p.page_size > 0) {
+    params.paging.pages = static_cast<int>(p.pages);
+    params.paging.page = divisor(p.page_size);
+    if (geometry.query_box_rows > 0) {
+      params.paging.box_shift = box_shift(page_box_rows(p, geometry.key_share.keys));
+    }
+  }
   if (geometry.persistent && !p.variable_length) {
     params.order = p.causal ? Order::paired_then_longest_first : Order::short_tiles_last;
     params.missing_rows = static_cast<int>(params.query_tiles * geometry.tile_rows) - params.queries;
@@ -123,6 +192,9 @@ void add_tensors(Params& params, const AttentionProblem& problem, const CallTens
   if (problem.variable_length) {
     params.cu_seqlens_q = address(call.tensors[query_offsets_index].data);
     params.cu_seqlens_k = address(call.tensors[key_offsets_index].data);
+    if (problem.page_size > 0) {
+      add_paging(params.paging, call);
+    }
   }
 }
 
@@ -150,6 +222,9 @@ KernelLaunch kernel_launch(const AttentionProblem& problem, const Geometry& geom
   launch.bind = [problem, geometry, known](const CallTensors& call, LaunchArguments& out) {
     Params params = known;
     add_tensors(params, problem, call);
+    if (geometry.status_offset) {
+      params.paging.status = address(call.workspace) + *geometry.status_offset;
+    }
     out.set(params);
     out.grid = grid(problem, geometry, params.query_tiles);
     if (geometry.query_box_rows > 0) {

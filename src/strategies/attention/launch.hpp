@@ -1,7 +1,9 @@
 #pragma once
 /// What all of attention's kernels have in common when they are launched: their parameter, their tensor maps and their
 /// grid.
+#include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 
 #include "core/integers.hpp"
@@ -21,6 +23,8 @@ struct Geometry {
   int query_box_rows = 0;                          ///< what one copy brings; 0: the kernel uses no tensor maps
   pipeline::attention::CopiedShare key_share{};    ///< what one copy brings
   pipeline::attention::CopiedShare value_share{};  ///< what one copy brings
+  /// Where the launch writes Paging::status in the workspace.
+  std::optional<std::size_t> status_offset{};
   std::uint32_t threads = 0;
   std::uint32_t cluster = 1;
   std::uint32_t shared_bytes = 0;
@@ -28,6 +32,17 @@ struct Geometry {
   bool persistent = false;      ///< fewer blocks may take all the work
   bool grid_of_heads = false;   ///< heads along x, tiles along y, sequences along z; else all pieces along x
 };
+
+[[nodiscard]] Divisor divisor(std::int64_t value);
+
+/// The rows of a page that one copy brings: the largest power of two that divides a page and `keys`.
+[[nodiscard]] int page_box_rows(const AttentionProblem& problem, int keys);
+/// log2 of a power of two.
+[[nodiscard]] std::uint32_t box_shift(int rows);
+
+/// Keys or values in pages: columns of a panel, rows of a page, panels, heads, pages.
+inline constexpr int all_panels = 0;
+[[nodiscard]] machine::TensorMapDescription page_map(const Tensor& tensor, int rows, int panels);
 
 /// What the problem alone determines.
 [[nodiscard]] Params params_of(const AttentionProblem& problem, const Geometry& geometry);

@@ -17,6 +17,33 @@ struct Operand {
   i64 row_stride;
 };
 
+/// A divisor of numbers below 2^31 that is known when a call is planned: quotients by multiplication.
+struct Divisor {
+  u32 value;
+  u32 multiplier;  ///< 2^shift / value, rounded up
+  u32 shift;       ///< 31 + log2(value), rounded up
+};
+
+/// Keys and values that are [pages, page, heads, columns]: an operand's batch stride is a page's. Maps have rank 5: the
+/// columns of a panel, rows of a page, panels, heads, pages.
+struct Paging {
+  u64 block_table;  ///< int32 [batch, pages of `keys`]; 0: keys are not in pages
+  i64 table_batch_stride;
+  i64 table_page_stride;
+  u64 used_keys;  ///< int32 [batch]
+  i64 used_keys_stride;
+  u64 status;  ///< how many words follow, and flags of each loading warp of each block
+  i32 pages;
+  Divisor page;   ///< rows of one
+  u32 box_shift;  ///< a box of the copy engine has 2^box_shift rows, which divide a page and a block of keys
+};
+
+/// A flag of Paging::status.
+enum PagingFlag : u32 {
+  lengths_clamped = 1,  ///< of seqused_k, one was negative or more than problem.keys
+  pages_clamped = 2,    ///< of block_table, one was not there
+};
+
 /// In which order the tiles of a persistent kernel are taken (work.hpp).
 enum class Order : i32 { by_head, paired_then_longest_first, short_tiles_last };
 
@@ -45,6 +72,7 @@ struct Params {
   i32 query_tiles;    ///< of a sequence, or of all sequences with variable length
   i32 missing_rows;   ///< rows that the first tile of a sequence lacks, so that the last one ends with it
   Order order;
+  Paging paging;
 };
 
 /// How a dot product becomes an exponent. `direct`: times a positive factor, which is folded into the exponential.

@@ -71,6 +71,13 @@ double compulsory_bytes(const AttentionProblem& problem) {
 
 }  // namespace
 
+AttentionProblem equal_sequences(const AttentionProblem& problem) {
+  AttentionProblem equal = problem;
+  equal.queries = ceil_div(problem.queries, problem.batch);
+  equal.variable_length = false;
+  return equal;
+}
+
 TiledKernel tiled_kernel(const AttentionProblem& problem, const TileWork& tile) {
   const bool pairs = tile.pairs_tiles && problem.causal && !problem.variable_length;
   const Items items = items_of(problem, tile, pairs);

@@ -18,6 +18,9 @@ struct TileWork {
   bool dependent_launch = false;
 };
 
+/// Keys in pages: sequences of as many queries each as they have on average, with all the keys that they may have.
+[[nodiscard]] AttentionProblem equal_sequences(const AttentionProblem& problem);
+
 [[nodiscard]] TiledKernel tiled_kernel(const AttentionProblem& problem, const TileWork& tile);
 
 }  // namespace thresher::strategies::attention

@@ -197,7 +197,7 @@ TEST(AttentionSuite, TheBuiltInOnesHoldWhatTheyPromise) {
   EXPECT_EQ(label(origin.problems[0]), "1x8x512x64 fp16");
   EXPECT_EQ(find_operation("attention").cost(origin.problems[0]).operations, 4.0 * 8 * 512 * 512 * 64);
   EXPECT_EQ(find_operation("attention").cost(origin.problems[1]).operations, 4.0 * 8 * (512 * 513 / 2) * 64);
-  EXPECT_EQ(load_suite("attention").problems.size(), 9U);
+  EXPECT_EQ(load_suite("attention").problems.size(), 11U);
   std::set<std::pair<std::int64_t, std::int64_t>> shapes;
   for (const Problem& problem : load_suite("attention_edges").problems) {
     const AttentionProblem& p = problem.as<AttentionTask>().problem;

@@ -49,6 +49,13 @@ TH_DEVICE void attend_row(const Params& params, const Sequence& sequence, i32 qu
   const auto row_of = [&](const Operand& operand, i32 head, i32 row) {
     return Global<u16>{operand.data}.offset(element_offset(operand, sequence.batch, head, row));
   };
+  const auto key_row = [&](const Operand& operand, i32 key) {
+    if (is_paged(params)) {
+      const PageRow at = page_row(params.paging, sequence.batch, key);
+      return Global<u16>{operand.data}.offset(element_offset(operand, at.page, sequence.kv_head, at.row));
+    }
+    return row_of(operand, sequence.kv_head, sequence.first_key + key);
+  };
   float q[owned];
   float o[owned_values];
   load_elements<Element>(q, row_of(params.q, sequence.head, sequence.first_query + query).offset(lane * owned));
@@ -61,11 +68,10 @@ TH_DEVICE void attend_row(const Params& params, const Sequence& sequence, i32 qu
   const Visible visible = visible_keys(params, sequence, query);
   TH_NO_UNROLL
   for (i32 key = visible.begin; key < visible.end; ++key) {
-    const i32 row = sequence.first_key + key;
     float k[owned];
     float v[owned_values];
-    load_elements<Element>(k, row_of(params.k, sequence.kv_head, row).offset(lane * owned));
-    load_elements<Element>(v, row_of(params.v, sequence.kv_head, row).offset(column));
+    load_elements<Element>(k, key_row(params.k, key).offset(lane * owned));
+    load_elements<Element>(v, key_row(params.v, key).offset(column));
     float dot = 0.0F;
     TH_UNROLL
     for (int i = 0; i < owned; ++i) {

@@ -1,7 +1,6 @@
 #pragma once
 /// Where a piece of work lies: sequences, query tiles, and the keys that a query sees.
-#include "machine/machine.hpp"
-#include "strategies/attention/params.hpp"
+#include "strategies/attention/device/pages.hpp"
 
 namespace thresher::strategies::attention {
 
@@ -16,15 +15,11 @@ struct Sequence {
   i32 keys;
 };
 
-TH_DEVICE i32 least(i32 a, i32 b) { return a < b ? a : b; }
-TH_DEVICE i32 most(i32 a, i32 b) { return a > b ? a : b; }
-TH_DEVICE i32 clamp(i32 value, i32 low, i32 high) { return least(most(value, low), high); }
-
 TH_DEVICE bool is_variable_length(const Params& params) { return params.cu_seqlens_q != 0; }
 TH_DEVICE i32 query_offset(const Params& params, i32 index) { return Global<i32>{params.cu_seqlens_q}.load(index); }
 TH_DEVICE i32 key_offset(const Params& params, i32 index) { return Global<i32>{params.cu_seqlens_k}.load(index); }
 
-/// Whatever cu_seqlens holds, the rows are inside the operands.
+/// Whatever cu_seqlens and seqused_k hold, the rows are inside the operands.
 TH_DEVICE Sequence sequence_at(const Params& params, i32 batch, i32 head) {
   const i32 kv_head = params.group == 1 ? head : head / params.group;
   Sequence sequence{batch, head, kv_head, 0, params.queries, 0, params.keys};
@@ -32,8 +27,12 @@ TH_DEVICE Sequence sequence_at(const Params& params, i32 batch, i32 head) {
     sequence.first_query = clamp(query_offset(params, batch), 0, params.queries);
     sequence.queries =
         clamp(query_offset(params, batch + 1), sequence.first_query, params.queries) - sequence.first_query;
-    sequence.first_key = clamp(key_offset(params, batch), 0, params.keys);
-    sequence.keys = clamp(key_offset(params, batch + 1), sequence.first_key, params.keys) - sequence.first_key;
+    if (is_paged(params)) {
+      sequence.keys = clamp(used_keys(params, batch), 0, params.keys);
+    } else {
+      sequence.first_key = clamp(key_offset(params, batch), 0, params.keys);
+      sequence.keys = clamp(key_offset(params, batch + 1), sequence.first_key, params.keys) - sequence.first_key;
+    }
   }
   return sequence;
 }

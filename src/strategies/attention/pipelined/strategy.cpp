@@ -28,7 +28,7 @@ KnobTable<Config> knob_table() {
                     "the softmax of a block is done before the wait for the last block's product"),
        flag<Config>("base_descriptors", &StreamConfig::base_descriptors,
                     "operands are addressed by a constant added to the first one's descriptor"),
-       dependent_launch_knob<Config>()}};
+       from_problem(flag<Config>("paged", &StreamConfig::paged, "")), dependent_launch_knob<Config>()}};
 }
 
 class Pipelined final : public GpuStrategy<StreamConfig> {
@@ -44,11 +44,20 @@ class Pipelined final : public GpuStrategy<StreamConfig> {
   [[nodiscard]] std::vector<Knobs> sample_knobs() const override { return {{{"multicast", "2"}}}; }
   [[nodiscard]] Config own_choice(const AttentionProblem& problem) const override {
     const bool few_queries = !problem.variable_length && problem.queries <= StreamConfig::rows_per_warpgroup;
-    return {stream_choice(static_cast<int>(problem.head_dim), static_cast<int>(effective_value_dim(problem)),
-                          few_queries, !has_general_logits(problem))};
+    Config config{stream_choice(static_cast<int>(problem.head_dim), static_cast<int>(effective_value_dim(problem)),
+                                few_queries, !has_general_logits(problem))};
+    config.paged = problem.page_size > 0;
+    return config;
   }
-  [[nodiscard]] std::vector<std::string> obstacles_of(const AttentionProblem&, const Config& config) const override {
+  [[nodiscard]] std::vector<std::string> obstacles_of(const AttentionProblem& problem,
+                                                      const Config& config) const override {
     std::vector<std::string> all;
+    if (problem.page_size % 8 != 0) {
+      all.push_back(fmt::format("it takes pages of a multiple of 8 rows, problem.page_size is {}", problem.page_size));
+    }
+    if (config.paged && config.multicast == 2) {
+      all.emplace_back("multicast is 2, whose blocks share no keys that are in pages");
+    }
     for (const auto& [argument, columns] : {std::pair{"head_dim", config.head_dim}, {"value_dim", config.value_dim}}) {
       if (config.multicast == 2 && columns == 192) {
         all.push_back(
@@ -92,12 +101,13 @@ class Pipelined final : public GpuStrategy<StreamConfig> {
   }
 
   [[nodiscard]] WorkModel work_of(const AttentionProblem& problem, const Config& config) const override {
-    return {{tiled_kernel(problem, {.query_rows = config.rows(),
-                                    .key_step = config.keys,
-                                    .stages = config.stages,
-                                    .multicast = config.multicast,
-                                    .pairs_tiles = true,
-                                    .dependent_launch = config.dependent_launch})}};
+    return {{tiled_kernel(problem.page_size > 0 ? equal_sequences(problem) : problem,
+                          {.query_rows = config.rows(),
+                           .key_step = config.keys,
+                           .stages = config.stages,
+                           .multicast = config.multicast,
+                           .pairs_tiles = true,
+                           .dependent_launch = config.dependent_launch})}};
   }
 
   [[nodiscard]] std::string why(const AttentionProblem&, const Config&) const override {

@@ -1,7 +1,6 @@
 #include "strategies/attention/stream_k/launch.hpp"
 
 #include <algorithm>
-#include <bit>
 #include <cstddef>
 
 #include "strategies/attention/launch.hpp"
@@ -42,53 +41,13 @@ Descale descale(const Tensor& tensor) {
   return tensor.data == nullptr ? Descale{} : Descale{address(tensor.data), tensor.strides[0], tensor.strides[1]};
 }
 
-void add_serving_tensors(StreamKParams& params, const CallTensors& call) {
-  const Tensor& table = call.tensors[block_table_index];
-  params.block_table = address(table.data);
-  params.table_batch_stride = table.strides[0];
-  params.table_page_stride = table.strides[1];
-  const Tensor& used = call.tensors[used_keys_index];
-  params.used_keys = address(used.data);
-  params.used_keys_stride = used.strides[0];
+void add_descales(StreamKParams& params, const CallTensors& call) {
   params.key_descale = descale(call.tensors[key_descale_index]);
   params.value_descale = descale(call.tensors[value_descale_index]);
 }
 
-machine::ElementType element_type(Format format) {
-  return format == Format::fp16   ? machine::ElementType::fp16
-         : format == Format::bf16 ? machine::ElementType::bf16
-                                  : machine::ElementType::uint8;
-}
-
-/// Columns of a panel, rows of a page, panels, heads, pages.
-machine::TensorMapDescription page_map(const Tensor& tensor, int rows) {
-  const auto element = static_cast<std::uint32_t>(bits(tensor.format) / 8);
-  const auto columns = static_cast<std::uint32_t>(tensor.shape[3]);
-  const std::uint32_t panel = StreamKConfig::panel_bytes(columns * element) / element;
-  const auto stride = [&](int dimension) {  // of a single element no stride is looked at
-    return static_cast<std::uint64_t>(tensor.shape[dimension] > 1 ? tensor.strides[dimension] * element : 16);
-  };
-  const std::uint64_t extents[5] = {panel, static_cast<std::uint64_t>(tensor.shape[1]), columns / panel,
-                                    static_cast<std::uint64_t>(tensor.shape[2]),
-                                    static_cast<std::uint64_t>(tensor.shape[0])};
-  const std::uint64_t strides[5] = {0, stride(1), std::uint64_t{panel} * element, stride(2), stride(0)};
-  const std::uint32_t box[5] = {panel, static_cast<std::uint32_t>(rows), columns / panel, 1, 1};
-  machine::TensorMapDescription description;
-  description.address = address(tensor.data);
-  description.element = element_type(tensor.format);
-  description.swizzle = panel * element == 128 ? machine::Swizzle::b128 : machine::Swizzle::b64;
-  description.rank = 5;
-  std::copy_n(extents, 5, description.extent);
-  std::copy_n(strides, 5, description.stride_bytes);
-  std::copy_n(box, 5, description.box);
-  return description;
-}
-
-Divisor divisor(std::int64_t value) {
-  const auto of = static_cast<std::uint64_t>(value);
-  const auto shift = static_cast<std::uint32_t>(31 + std::bit_width(of - 1));
-  return {static_cast<std::uint32_t>(of), static_cast<std::uint32_t>(((std::uint64_t{1} << shift) + of - 1) / of),
-          shift};
+int box_rows(const AttentionProblem& problem, const StreamKConfig& config) {
+  return config.boxes ? page_box_rows(problem, config.keys()) : config.keys();
 }
 
 StreamKParams known_params(const AttentionProblem& problem, const StreamKConfig& config, int blocks) {
@@ -96,10 +55,8 @@ StreamKParams known_params(const AttentionProblem& problem, const StreamKConfig&
   params.most_blocks = blocks;
   params.call = params_of(problem, {.tile_rows = config.rows});
   params.kv_heads = static_cast<int>(problem.kv_heads);
-  params.pages = static_cast<int>(problem.pages);
   params.group = divisor(problem.heads / problem.kv_heads);
-  params.page = divisor(problem.page_size);
-  params.box_shift = static_cast<std::uint32_t>(std::bit_width(static_cast<unsigned>(box_rows(problem, config))) - 1);
+  params.call.paging.box_shift = box_shift(box_rows(problem, config));
   return params;
 }
 
@@ -112,13 +69,6 @@ std::int64_t most_units(const AttentionProblem& problem, const StreamKConfig& co
 
 }  // namespace
 
-int box_rows(const AttentionProblem& problem, const StreamKConfig& config) {
-  if (!config.boxes) {
-    return config.keys();
-  }
-  return static_cast<int>(std::min<std::int64_t>(problem.page_size & -problem.page_size, config.keys()));
-}
-
 void add_stream_k(PlannedCall& call, const AttentionProblem& problem, const StreamKConfig& config,
                   const StreamKKernels& kernels, int blocks) {
   const Pieces pieces = add_pieces(call, config, blocks);
@@ -126,9 +76,9 @@ void add_stream_k(PlannedCall& call, const AttentionProblem& problem, const Stre
                         const CallTensors& tensors, LaunchArguments& out) {
     StreamKParams params = known;
     add_tensors(params.call, problem, tensors);
-    add_serving_tensors(params, tensors);
+    add_descales(params, tensors);
     const auto piece = [&](std::size_t index) { return address(tensors.workspace) + offsets[index].offset; };
-    params.status = piece(pieces.status);
+    params.call.paging.status = piece(pieces.status);
     params.header = piece(pieces.header);
     params.left = piece(pieces.left);
     params.parts = piece(pieces.parts);
@@ -154,9 +104,9 @@ void add_stream_k(PlannedCall& call, const AttentionProblem& problem, const Stre
     if (config.boxes) {
       const int rows = box_rows(problem, config);
       out.add_map(offsetof(StreamKParams, call) + offsetof(Params, key_map),
-                  page_map(tensors.tensors[key_index], rows));
+                  page_map(tensors.tensors[key_index], rows, all_panels));
       out.add_map(offsetof(StreamKParams, call) + offsetof(Params, value_map),
-                  page_map(tensors.tensors[value_index], rows));
+                  page_map(tensors.tensors[value_index], rows, all_panels));
     }
     return true;
   };

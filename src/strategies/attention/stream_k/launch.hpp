@@ -15,9 +15,6 @@ struct StreamKKernels {
   bool dependent_launch = false;
 };
 
-/// The rows of a page that one copy brings: the largest power of two that divides a page, at most a chunk.
-[[nodiscard]] int box_rows(const AttentionProblem& problem, const pipeline::attention::StreamKConfig& config);
-
 /// Adds workspace and launches. `blocks` are those that a GPU holds at once.
 void add_stream_k(PlannedCall& call, const AttentionProblem& problem, const pipeline::attention::StreamKConfig& config,
                   const StreamKKernels& kernels, int blocks);

@@ -6,6 +6,7 @@
 #include "strategies/attention/abilities.hpp"
 #include "strategies/attention/gpu_strategy.hpp"
 #include "strategies/attention/stream_k/launch.hpp"
+#include "strategies/attention/tile_work.hpp"
 #include "strategies/refusal.hpp"
 
 namespace thresher::strategies::attention {
@@ -123,11 +124,15 @@ class StreamK final : public Strategy<AttentionProblem> {
     return call;
   }
 
-  [[nodiscard]] WorkModel work(const AttentionProblem& problem, const Knobs&, const DeviceSpec&) const override {
+  /// Each tile of query rows reads the keys again.
+  [[nodiscard]] WorkModel work(const AttentionProblem& problem, const Knobs& knobs,
+                               const DeviceSpec& device) const override {
+    const std::int64_t rows_of_sequence = equal_sequences(problem).queries * (problem.heads / problem.kv_heads);
+    const auto readings = static_cast<double>(ceil_div(rows_of_sequence, with(problem, knobs, device).rows));
     const auto value_dim = static_cast<double>(effective_value_dim(problem));
     const auto columns = static_cast<double>(problem.head_dim) + value_dim;
     const double key_bytes = bits(effective_kv_format(problem)) / 8.0;
-    const auto keys = static_cast<double>(problem.batch * problem.keys * problem.kv_heads);
+    const double keys = readings * static_cast<double>(problem.batch * problem.keys * problem.kv_heads);
     const auto rows = static_cast<double>(problem.queries * problem.heads);
     return {{MemoryPass{"attending to keys in pages", keys * columns * key_bytes + rows * columns * 2, false},
              MemoryPass{"merging parts", rows * value_dim * 8, true}}};

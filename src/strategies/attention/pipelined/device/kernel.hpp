@@ -85,6 +85,68 @@ struct StreamedAttention {
               At{0, work.sequence.first_key + key, panel, work.sequence.kv_head, map_batch(work.sequence)});
   }
 
+  // ---- keys in pages
+
+  /// Of the lane's box of a block.
+  struct Pages {
+    i32 kv_head;
+    i32 page;
+    i32 row;
+    u32 flags;
+  };
+
+  TH_DEVICE static i32 key_count(const StreamedWork& work) { return work.sequence.keys; }
+  TH_DEVICE u32 wrong_lengths(const StreamedWork& work) const {
+    return used_keys(params, work.sequence.batch) != work.sequence.keys ? lengths_clamped : 0U;
+  }
+
+  /// Past the sequence's keys its last box again.
+  template <StreamConfig config>
+  TH_DEVICE Pages pages(const StreamedWork& work, i32 block) const {
+    const u32 shift = params.paging.box_shift;
+    const i32 last = most(work.sequence.keys - 1, 0) >> shift;
+    const i32 box = least((block * config.keys >> shift) + static_cast<i32>(warp::lane()), last);
+    const PageRow at = page_row(params.paging, work.sequence.batch, box << shift);
+    return {work.sequence.kv_head, at.page, at.row, at.was_there ? 0U : pages_clamped};
+  }
+
+  template <StreamConfig config, int columns>
+  TH_DEVICE void copy_boxes(const Slot& slot, const TensorMap& map, const Pages& pages) const {
+    const u32 lane = warp::lane();
+    const u32 shift = params.paging.box_shift;
+    if (lane < static_cast<u32>(config.keys) >> shift) {
+      TH_UNROLL
+      for (i32 panel = 0; panel < columns / pipeline::attention::panel_columns; ++panel) {
+        const u32 offset =
+            static_cast<u32>(panel) * pipeline::attention::tile_bytes(config.keys, pipeline::attention::panel_columns) +
+            (lane << shift) * pipeline::attention::panel_row_bytes;
+        slot.copy(offset, map, At{0, pages.row, panel, pages.kv_head, pages.page});
+      }
+    }
+    warp::sync();
+  }
+  template <StreamConfig config>
+  TH_DEVICE void copy_key_pages(const Slot& slot, const Pages& pages) const {
+    copy_boxes<config, config.head_dim>(slot, params.key_map, pages);
+  }
+  template <StreamConfig config>
+  TH_DEVICE void copy_value_pages(const Slot& slot, const Pages& pages) const {
+    copy_boxes<config, config.value_dim>(slot, params.value_map, pages);
+  }
+
+  /// All lanes of the loading warp.
+  TH_DEVICE void report(u32 flags) const {
+    const u32 all = warp::reduce(flags, [](u32 a, u32 b) { return a | b; });
+    if (warp::lane() == 0) {
+      const u32 block = launch::block_index().x;
+      const Global<u32> status{params.paging.status};
+      if (block == 0) {
+        status.store(0, launch::block_count().x);
+      }
+      status.store(1 + block, all);
+    }
+  }
+
   /// Work and rows are found again in finish: kept, they would take registers from the main loop.
   template <StreamConfig config>
   TH_DEVICE WarpgroupBlocks begin(i32 index, Tile<config>& tile, i32 warpgroup) const {

@@ -108,7 +108,7 @@ struct StreamKAttention {
     const u32 all = warp::reduce(flags, [](u32 a, u32 b) { return a | b; });
     if (warp::lane() == 0) {
       const u32 block = launch::block_index().x;
-      const Global<u32> status{params.status};
+      const Global<u32> status{params.call.paging.status};
       if (block == 0 && own == 0) {
         status.store(0, launch::block_count().x * loaders);
       }
@@ -120,14 +120,15 @@ struct StreamKAttention {
 
   // ---- copying
 
-  TH_DEVICE u32 box_rows() const { return 1U << params.box_shift; }
-  TH_DEVICE u32 boxes_of_chunk() const { return static_cast<u32>(config.keys()) >> params.box_shift; }
+  TH_DEVICE u32 box_rows() const { return 1U << params.call.paging.box_shift; }
+  TH_DEVICE u32 boxes_of_chunk() const { return static_cast<u32>(config.keys()) >> params.call.paging.box_shift; }
 
   /// Of box `lane` from chunk `chunk` of the item on; past the keys the last box again.
   TH_DEVICE PageRow box_at(const Item& item, u32 chunk) const {
-    const i32 last = (item.seen.end - 1) >> params.box_shift;
+    const i32 last = (item.seen.end - 1) >> params.call.paging.box_shift;
     const i32 first = static_cast<i32>((item.first_chunk + chunk) * boxes_of_chunk());
-    return page_row(params, item.tile.batch, least(first + static_cast<i32>(warp::lane()), last) << params.box_shift);
+    return page_row(params.call.paging, item.tile.batch,
+                    least(first + static_cast<i32>(warp::lane()), last) << params.call.paging.box_shift);
   }
 
   TH_DEVICE Pages pages(const Item& item, u32 chunk) const {
@@ -166,8 +167,8 @@ struct StreamKAttention {
     const i32 first_key = static_cast<i32>(item.first_chunk + chunk) * config.keys();
     const i32 begin = most(item.seen.begin - first_key, 0) / 16 * 16;
     const i32 end = least(divided_up(item.seen.end - first_key, 16) * 16, config.keys());
-    const u32 first_box = static_cast<u32>(begin) >> params.box_shift;
-    const u32 end_box = (static_cast<u32>(end) + box_rows() - 1) >> params.box_shift;
+    const u32 first_box = static_cast<u32>(begin) >> params.call.paging.box_shift;
+    const u32 end_box = (static_cast<u32>(end) + box_rows() - 1) >> params.call.paging.box_shift;
     const u32 key_box = box_rows() * config.key_row_bytes();
     const u32 value_box = box_rows() * config.value_row_bytes();
     const u32 lane = warp::lane();
@@ -192,7 +193,7 @@ struct StreamKAttention {
   TH_DEVICE void take_key(const Item& item, Pages& pages, u32 chunk) const {
     const i32 key = static_cast<i32>((item.first_chunk + chunk) * config.keys() +
                                      warp::lane() % keys_of_loader * loaders + loader());
-    const PageRow at = page_row(params, item.tile.batch, clamp(key, item.seen.begin, item.seen.end - 1));
+    const PageRow at = page_row(params.call.paging, item.tile.batch, clamp(key, item.seen.begin, item.seen.end - 1));
     pages.next_page = at.page;
     pages.next_row = at.row;
     pages.flags |= at.was_there ? 0U : pages_clamped;

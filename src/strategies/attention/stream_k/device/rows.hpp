@@ -74,7 +74,7 @@ TH_DEVICE void attend_page_row(const StreamKParams& params, const QueryTile& til
   const Visible visible = tile.visible(params, query);
   TH_NO_UNROLL
   for (i32 key = visible.begin; key < visible.end; ++key) {
-    const PageRow at = page_row(params, tile.batch, key);
+    const PageRow at = page_row(call.paging, tile.batch, key);
     float piece[owned];
     float value[owned_values];
     load_elements<Element, KeyElement>(piece, call.k, at, tile.kv_head, lane * owned);

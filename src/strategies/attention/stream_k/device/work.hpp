@@ -9,10 +9,6 @@ namespace thresher::strategies::attention {
 
 using pipeline::attention::StreamKConfig;
 
-TH_DEVICE i32 quotient(i32 value, const Divisor& by) {
-  return static_cast<i32>(static_cast<u64>(static_cast<u32>(value)) * by.multiplier >> by.shift);
-}
-
 TH_DEVICE i32 divided_up(i32 value, i32 by) { return (value + by - 1) / by; }
 
 /// Rows of one sequence that read the same keys: row r is query r / group of head r % group of the group's.
@@ -82,7 +78,7 @@ class KeyDirectory {
         const bool is_there = batch < call.batch;
         start[i] = is_there ? query_offset(call, batch) : 0;
         end[i] = is_there ? query_offset(call, batch + 1) : 0;
-        used[i] = is_there ? Global<i32>{params_.used_keys}.load(batch * params_.used_keys_stride) : 0;
+        used[i] = is_there ? used_keys(call, batch) : 0;
       }
       TH_UNROLL
       for (i32 i = 0; i < each; ++i) {
@@ -181,21 +177,6 @@ class KeyDirectory {
   const StreamKParams& params_;
   Shared<u32> memory_;
 };
-
-/// A page of the pool and a row in it, whatever the table says.
-struct PageRow {
-  i32 page;
-  i32 row;
-  bool was_there;
-};
-
-TH_DEVICE PageRow page_row(const StreamKParams& params, i32 batch, i32 key) {
-  const i32 place = quotient(key, params.page);
-  const i32 named =
-      Global<i32>{params.block_table}.load(batch * params.table_batch_stride + place * params.table_page_stride);
-  const i32 page = clamp(named, 0, params.pages - 1);
-  return {page, key - place * static_cast<i32>(params.page.value), page == named};
-}
 
 TH_DEVICE float descale_of(const Descale& descale, i32 batch, i32 kv_head) {
   return descale.data == 0

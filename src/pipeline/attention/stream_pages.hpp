@@ -1,0 +1,98 @@
+#pragma once
+/// The loader warp of attention over long sequences where keys and values lie in pages. A lane has a box of every block
+/// of keys, and copies it panel by panel.
+///
+/// Values of rows that are no key may be anything, and 0·NaN is NaN inside a matrix product: in a sequence's last block
+/// the loader waits for them on values_landed, writes zeros there, and only then calls the slot full.
+#include "pipeline/attention/stream_memory.hpp"
+
+namespace thresher::pipeline::attention {
+
+/// Zeros in the rows [first, config.keys) of a tile of values. All lanes of a warp.
+template <StreamConfig config>
+TH_DEVICE void clear_rows(Shared<u8> tile, i32 first) {
+  constexpr u32 pieces_of_row = panel_row_bytes / 16;
+  const u32 pieces = static_cast<u32>(config.keys - first) * pieces_of_row;
+  TH_NO_UNROLL
+  for (u32 piece = warp::lane(); piece < pieces; piece += 32) {
+    const Shared<u8> at = tile.offset_bytes(static_cast<u32>(first) * panel_row_bytes + piece * 16);
+    TH_UNROLL
+    for (u32 panel = 0; panel < static_cast<u32>(config.value_dim / panel_columns); ++panel) {
+      at.offset_bytes(panel * tile_bytes(config.keys, panel_columns)).template as<Vector<u32, 4>>().store(0, {});
+    }
+  }
+}
+
+/// Values of a block of which only the first `there` rows hold a key.
+template <StreamConfig config, typename Operation, typename Pages>
+TH_DEVICE void load_last_values(const Operation& operation, const StreamMemory<config>& memory, u32 slot, Phase& landed,
+                                const Pages& pages, i32 there) {
+  const Barrier arrived = memory.values_landed();
+  if (warp::elect()) {
+    arrived.arrive_expect_bytes(config.value_bytes());
+  }
+  operation.template copy_value_pages<config>(Slot{memory.values(slot), arrived}, pages);
+  arrived.wait(landed);
+  landed.flip();
+  clear_rows<config>(memory.values(slot), there);
+  fence::async_shared();
+  warp::sync();
+  if (warp::elect()) {
+    memory.values_full(slot).arrive();
+  }
+}
+
+/// The whole warp.
+template <StreamConfig config, typename Operation>
+TH_DEVICE void load_pages(const Operation& operation, const StreamMemory<config>& memory) {
+  debug::role("load");
+  Phase queries_phase{};
+  Phase landed{};
+  Cursor<config.stages> at;
+  u32 flags = 0;
+  const i32 count = operation.work_count();
+  TH_NO_UNROLL
+  for (i32 turn = 0;; ++turn) {
+    const i32 index = operation.work_index(turn);
+    if (index >= count) {
+      break;
+    }
+    const auto work = operation.template work<config>(index);
+    flags |= operation.wrong_lengths(work);
+    memory.queries_empty().wait(Phase{queries_phase.parity ^ 1U});
+    if (warp::elect()) {
+      memory.queries_full().arrive_expect_bytes(config.query_bytes());
+      operation.copy_queries(Slot{memory.queries(), memory.queries_full()}, work);
+    }
+    queries_phase.flip();
+    if (work.blocks.begin >= work.blocks.end) {
+      continue;
+    }
+    auto pages = operation.template pages<config>(work, work.blocks.begin);
+    TH_NO_UNROLL
+    for (i32 block = work.blocks.begin; block < work.blocks.end; ++block) {
+      const auto next = operation.template pages<config>(work, block + 1);  // asked for before the waits
+      flags |= pages.flags;
+      memory.keys_empty(at.slot).wait(Phase{at.phase.parity ^ 1U});
+      if (warp::elect()) {
+        memory.keys_full(at.slot).arrive_expect_bytes(config.key_bytes());
+      }
+      operation.template copy_key_pages<config>(Slot{memory.keys(at.slot), memory.keys_full(at.slot)}, pages);
+      memory.values_empty(at.slot).wait(Phase{at.phase.parity ^ 1U});
+      const i32 there = operation.key_count(work) - block * config.keys;
+      if (there < config.keys) {
+        load_last_values<config>(operation, memory, at.slot, landed, pages, there);
+      } else {
+        if (warp::elect()) {
+          memory.values_full(at.slot).arrive_expect_bytes(config.value_bytes());
+        }
+        operation.template copy_value_pages<config>(Slot{memory.values(at.slot), memory.values_full(at.slot)}, pages);
+      }
+      at.advance();
+      pages = next;
+    }
+  }
+  operation.report(flags);
+}
+
+}  // namespace thresher::pipeline::attention
