@@ -96,7 +96,7 @@ TEST(AttentionChoice, TakesKnobsAndNamesTheOnesItLacks) {
             "head_dim 64, "
             "problem.head_dim is 128");
   EXPECT_EQ(refusal({.strategy = "fast"}),
-            "strategy fast is not known: use one of pipelined, split, stream_k, simple, rows, rows_shared, "
+            "strategy fast is not known: use one of pipelined, split, stream_k, mixed, simple, rows, rows_shared, "
             "rows_coalesced");
 }
 

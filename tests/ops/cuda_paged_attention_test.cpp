@@ -189,6 +189,15 @@ std::vector<Decode> prefills() {
   latent.softcap = 3.0F;
   latent.window_left = 300;
   all.push_back(chunks("chunks_everything", latent, queries, used));
+  for (const char* const title : {"mixed", "mixed_sinks_window"}) {
+    auto problem = pages_of(16, 8, 2, 128, Format::bf16);
+    if (std::string(title) != "mixed") {
+      problem.sinks = true;
+      problem.window_left = 200;
+    }
+    all.push_back(chunks(title, problem, {300, 1, 17, 16, 1, 0}, {2100, 700, 40, 65, 0, 128}));
+    all.back().strategy = "mixed";
+  }
   all.push_back(chunks("chunks_of_few_rows", pages_of(16, 8, 2, 128, Format::bf16), {8, 1}, {700, 300},
                        {{"math_warpgroups", "1"}, {"take_turns", "0"}}));
   return all;
@@ -256,6 +265,7 @@ void expect_the_same_bits(const Decode& on) {
 TEST_F(CudaPagedAttentionPlan, AThousandRunsGiveTheSameBits) {
   expect_the_same_bits(decodes()[2]);
   expect_the_same_bits(prefills()[0]);
+  expect_the_same_bits(prefills()[5]);
 }
 
 TEST_F(CudaPagedAttentionPlan, AGraphFollowsTheLengths) {
@@ -340,6 +350,7 @@ void expect_nonsense_stays_inside(const Decode& on) {
 TEST_F(CudaPagedAttentionPlan, NonsenseStaysInsideTheTensors) {
   expect_nonsense_stays_inside(decodes()[2]);
   expect_nonsense_stays_inside(prefills()[0]);
+  expect_nonsense_stays_inside(prefills()[5]);
 }
 
 }  // namespace

@@ -13,10 +13,13 @@
 #include "core/device_spec.hpp"
 #include "core/integers.hpp"
 #include "reference/attention_judgement.hpp"
+#include "strategies/attention/mixed/strategy.hpp"
 #include "strategies/attention/pipelined/device/kernel.hpp"
 #include "strategies/attention/pipelined/strategy.hpp"
 #include "strategies/attention/simple/device/kernel.hpp"
 #include "strategies/attention/simple/strategy.hpp"
+#include "strategies/attention/stream_k/device/kernel.hpp"
+#include "strategies/attention/stream_k/strategy.hpp"
 #include "strategies/attention/tensors.hpp"
 #include "strategies/emulated_case.hpp"
 #include "support/attention_case.hpp"
@@ -25,6 +28,7 @@ namespace thresher::strategies::attention {
 namespace {
 
 using pipeline::attention::StreamConfig;
+using pipeline::attention::StreamKConfig;
 using test::AttentionCase;
 
 constexpr StreamConfig in_pages(StreamConfig config) {
@@ -44,6 +48,11 @@ void add_kernels() {
                      &host_kernel<&pipelined<wide_heads, BFloat16, Logits::general>>});
     add_compiled_in({pipelined_expression(few_queries, Format::fp16, Logits::direct),
                      &host_kernel<&pipelined<few_queries, Half, Logits::direct>>});
+    constexpr StreamKConfig decode = with_stages(stream_k_choice(64, 64, 2, 64, true), 5, 227 * 1024);
+    add_compiled_in({stream_k_expression(decode, Format::fp16, Logits::direct),
+                     &host_kernel<&stream_k<decode, Half, Half, Logits::direct>>});
+    add_compiled_in({merge_parts_expression(decode, Format::fp16, Logits::direct),
+                     &host_kernel<&merge_parts<decode, Half, Half, Logits::direct>>});
     add_compiled_in({simple_expression(Format::fp16, 64, 64), &host_kernel<&simple<Half, 64, 64>>});
     return true;
   }();
@@ -176,6 +185,19 @@ TEST(PipelinedPages, ANaNSpoilsNoRowThatDoesNotSeeIt) {
   host.set(host.tensors.v, 0, 350, 3, std::numeric_limits<float>::quiet_NaN());
   EmulatedCall call = call_of(host, pipelined_strategy());
   expect_right(host, call, 5);
+}
+
+/// Sequences of as many queries as the threshold, of more, of one and of none; each row is one launch's.
+TEST(PipelinedPages, MixedSharesTheSequences) {
+  AttentionProblem problem{.heads = 2, .kv_heads = 1, .causal = true};
+  problem.page_size = 16;
+  const Case on = with_lengths("", problem, {0, 1, 9, 18, 18, 90}, {200, 65, 128, 40, 72});
+  AttentionCase host(on.problem, test::Order::heads_first, on.cu_q, on.used);
+  EmulatedCall call = call_of(host, mixed_strategy(), {{"few_queries", "8"}, {"dependent_launch", "true"}});
+  for (const std::uint64_t seed : {1, 4}) {
+    std::fill(host.o.begin(), host.o.end(), AttentionCase::poison);
+    expect_right(host, call, seed);
+  }
 }
 
 TEST(PipelinedPages, SimpleReadsThemToo) {

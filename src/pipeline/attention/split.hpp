@@ -79,24 +79,24 @@ TH_DEVICE void exchange(const Operation& operation, Tile& tile, const SplitMemor
 /// result, take_own and merge make the result of this block's columns, and finish writes it.
 template <class Operation, SplitConfig config>
 concept SplitOperation = MatrixEngine<typename Operation::Engine> &&
-    requires(const Operation& operation, typename Operation::template Tile<config>& tile, const Slot& slot,
-             Shared<u8> shared, int index, Message (&received)(int)) {
-  requires Same<decltype(operation.template work<config>(index).chunks), i32>;
-  { operation.copy_queries(slot, operation.template work<config>(index)) } -> Same<void>;
-  { operation.copy_keys(slot, operation.template work<config>(index), index) } -> Same<void>;
-  { operation.copy_values(slot, operation.template work<config>(index), index) } -> Same<void>;
-  { operation.begin(operation.template work<config>(index), tile) } -> Same<void>;
-  { operation.score(tile, shared, shared, index) } -> Same<void>;
-  { operation.inspect(operation.template work<config>(index), tile, index) } -> Same<void>;
-  { operation.fix_shifts(tile) } -> Same<void>;
-  { operation.weigh(tile, index, index) } -> Same<void>;
-  { operation.accumulate(tile, shared, index, index) } -> Same<void>;
-  { operation.settle(tile) } -> Same<void>;
-  { operation.message(tile, index, index) } -> Same<Message>;
-  { operation.take_own(tile, index) } -> Same<void>;
-  { operation.merge(tile, received) } -> Same<void>;
-  { operation.finish(operation.template work<config>(index), tile) } -> Same<void>;
-};
+                         requires(const Operation& operation, typename Operation::template Tile<config>& tile,
+                                  const Slot& slot, Shared<u8> shared, int index, Message (&received)(int)) {
+                           requires Same<decltype(operation.template work<config>(index).chunks), i32>;
+                           { operation.copy_queries(slot, operation.template work<config>(index)) } -> Same<void>;
+                           { operation.copy_keys(slot, operation.template work<config>(index), index) } -> Same<void>;
+                           { operation.copy_values(slot, operation.template work<config>(index), index) } -> Same<void>;
+                           { operation.begin(operation.template work<config>(index), tile) } -> Same<void>;
+                           { operation.score(tile, shared, shared, index) } -> Same<void>;
+                           { operation.inspect(operation.template work<config>(index), tile, index) } -> Same<void>;
+                           { operation.fix_shifts(tile) } -> Same<void>;
+                           { operation.weigh(tile, index, index) } -> Same<void>;
+                           { operation.accumulate(tile, shared, index, index) } -> Same<void>;
+                           { operation.settle(tile) } -> Same<void>;
+                           { operation.message(tile, index, index) } -> Same<Message>;
+                           { operation.take_own(tile, index) } -> Same<void>;
+                           { operation.merge(tile, received) } -> Same<void>;
+                           { operation.finish(operation.template work<config>(index), tile) } -> Same<void>;
+                         };
 
 /// The whole kernel. The launch has 128 threads and clusters of config.cluster blocks.
 template <SplitConfig config, SplitOperation<config> Operation>

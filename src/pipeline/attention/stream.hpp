@@ -218,6 +218,11 @@ TH_DEVICE void math_warpgroup(const Operation& operation, const StreamMemory<con
     if (index >= count) {
       break;
     }
+    if constexpr (config.paged) {
+      if (!operation.has_rows(operation.template work<config>(index))) {
+        continue;
+      }
+    }
     typename Operation::template Tile<config> tile;
     const WarpgroupBlocks blocks = operation.begin(index, tile, static_cast<i32>(warpgroup));
     memory.queries_full().wait(queries_phase);

@@ -139,24 +139,24 @@ struct ItemShare {
 /// thread `announce`s what a block leaves to the second launch. The warps of a loader `report` flags: what was wrong
 /// with the call.
 template <class Operation, StreamKConfig config>
-concept StreamKOperation = requires(const Operation& operation, const typename Operation::Item& item,
-                                    typename Operation::Sums& sums, typename Operation::Pages& pages,
-                                    const StreamKSlot& slot, const StreamKMemory<config>& memory,
-                                    const ItemShare& share, Shared<u32> directory, u32 index) {
-  { operation.describe(directory) } -> Same<u32>;
-  { operation.prefetch() } -> Same<void>;
-  { operation.units(directory) } -> Same<u32>;
-  { operation.find(directory, index) } -> Same<typename Operation::Item>;
-  { operation.pages(item, index) } -> Same<typename Operation::Pages>;
-  { operation.copy(item, pages, index, slot) } -> Same<void>;
-  { operation.begin(item, sums) } -> Same<void>;
-  { operation.absorb(item, sums, index, slot) } -> Same<void>;
-  { operation.settle(sums, memory, index) } -> Same<void>;
-  { operation.spread(sums, memory, index, index) } -> Same<void>;
-  { operation.combine(item, memory, share, index) } -> Same<void>;
-  { operation.announce(item, index, index) } -> Same<void>;
-  { operation.report(index, index) } -> Same<void>;
-};
+concept StreamKOperation =
+    requires(const Operation& operation, const typename Operation::Item& item, typename Operation::Sums& sums,
+             typename Operation::Pages& pages, const StreamKSlot& slot, const StreamKMemory<config>& memory,
+             const ItemShare& share, Shared<u32> directory, u32 index) {
+      { operation.describe(directory) } -> Same<u32>;
+      { operation.prefetch() } -> Same<void>;
+      { operation.units(directory) } -> Same<u32>;
+      { operation.find(directory, index) } -> Same<typename Operation::Item>;
+      { operation.pages(item, index) } -> Same<typename Operation::Pages>;
+      { operation.copy(item, pages, index, slot) } -> Same<void>;
+      { operation.begin(item, sums) } -> Same<void>;
+      { operation.absorb(item, sums, index, slot) } -> Same<void>;
+      { operation.settle(sums, memory, index) } -> Same<void>;
+      { operation.spread(sums, memory, index, index) } -> Same<void>;
+      { operation.combine(item, memory, share, index) } -> Same<void>;
+      { operation.announce(item, index, index) } -> Same<void>;
+      { operation.report(index, index) } -> Same<void>;
+    };
 
 template <StreamKConfig config, class Operation>
 class StreamK {

@@ -4,6 +4,8 @@
 ///
 /// Values of rows that are no key may be anything, and 0·NaN is NaN inside a matrix product: in a sequence's last block
 /// the loader waits for them on values_landed, writes zeros there, and only then calls the slot full.
+///
+/// Nobody takes part in work without rows: where lengths differ there is much of it.
 #include "pipeline/attention/stream_memory.hpp"
 
 namespace thresher::pipeline::attention {
@@ -58,6 +60,9 @@ TH_DEVICE void load_pages(const Operation& operation, const StreamMemory<config>
       break;
     }
     const auto work = operation.template work<config>(index);
+    if (!operation.has_rows(work)) {
+      continue;
+    }
     flags |= operation.wrong_lengths(work);
     memory.queries_empty().wait(Phase{queries_phase.parity ^ 1U});
     if (warp::elect()) {

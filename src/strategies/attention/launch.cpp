@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 #include <cstddef>
+#include <limits>
 
 #include "pipeline/attention/config.hpp"
 #include "strategies/attention/tensors.hpp"
@@ -160,6 +161,7 @@ Params params_of(const AttentionProblem& p, const Geometry& geometry) {
   params.inner_scale = capped ? scale / p.softcap : 0.0F;
   params.query_tiles = static_cast<int>(p.variable_length ? p.queries / geometry.tile_rows + p.batch
                                                           : ceil_div(p.queries, geometry.tile_rows));
+  params.most_queries = std::numeric_limits<int>::max();
   if (p.page_size > 0) {
     params.paging.pages = static_cast<int>(p.pages);
     params.paging.page = divisor(p.page_size);

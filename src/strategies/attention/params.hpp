@@ -72,6 +72,9 @@ struct Params {
   i32 query_tiles;    ///< of a sequence, or of all sequences with variable length
   i32 missing_rows;   ///< rows that the first tile of a sequence lacks, so that the last one ends with it
   Order order;
+  /// With variable length: sequences of other numbers of queries are another launch's.
+  i32 fewest_queries;
+  i32 most_queries;
   Paging paging;
 };
 

@@ -1,6 +1,7 @@
 #include "strategies/attention/registry.hpp"
 
 #include "strategies/attention/blockwise/strategy.hpp"
+#include "strategies/attention/mixed/strategy.hpp"
 #include "strategies/attention/pipelined/strategy.hpp"
 #include "strategies/attention/rows/strategy.hpp"
 #include "strategies/attention/simple/strategy.hpp"
@@ -12,8 +13,8 @@ namespace thresher::strategies::attention {
 Registry<AttentionProblem>& registry() {
   static Registry<AttentionProblem> all(
       "attention",
-      {&pipelined_strategy(), &split_strategy(), &stream_k_strategy(), &simple_strategy(), &rows_strategy(),
-       &rows_shared_strategy(), &rows_coalesced_strategy()},
+      {&pipelined_strategy(), &split_strategy(), &stream_k_strategy(), &mixed_strategy(), &simple_strategy(),
+       &rows_strategy(), &rows_shared_strategy(), &rows_coalesced_strategy()},
       {&blockwise_strategy()});
   return all;
 }

@@ -19,14 +19,19 @@ TH_DEVICE bool is_variable_length(const Params& params) { return params.cu_seqle
 TH_DEVICE i32 query_offset(const Params& params, i32 index) { return Global<i32>{params.cu_seqlens_q}.load(index); }
 TH_DEVICE i32 key_offset(const Params& params, i32 index) { return Global<i32>{params.cu_seqlens_k}.load(index); }
 
+/// Of a sequence with so many queries, those that are this launch's: all or none.
+TH_DEVICE i32 own_queries(const Params& params, i32 queries) {
+  return queries >= params.fewest_queries && queries <= params.most_queries ? queries : 0;
+}
+
 /// Whatever cu_seqlens and seqused_k hold, the rows are inside the operands.
 TH_DEVICE Sequence sequence_at(const Params& params, i32 batch, i32 head) {
   const i32 kv_head = params.group == 1 ? head : head / params.group;
   Sequence sequence{batch, head, kv_head, 0, params.queries, 0, params.keys};
   if (is_variable_length(params)) {
     sequence.first_query = clamp(query_offset(params, batch), 0, params.queries);
-    sequence.queries =
-        clamp(query_offset(params, batch + 1), sequence.first_query, params.queries) - sequence.first_query;
+    sequence.queries = own_queries(
+        params, clamp(query_offset(params, batch + 1), sequence.first_query, params.queries) - sequence.first_query);
     if (is_paged(params)) {
       sequence.keys = clamp(used_keys(params, batch), 0, params.keys);
     } else {

@@ -95,6 +95,7 @@ struct StreamedAttention {
     u32 flags;
   };
 
+  TH_DEVICE static bool has_rows(const StreamedWork& work) { return work.first_row < work.sequence.queries; }
   TH_DEVICE static i32 key_count(const StreamedWork& work) { return work.sequence.keys; }
   TH_DEVICE u32 wrong_lengths(const StreamedWork& work) const {
     return used_keys(params, work.sequence.batch) != work.sequence.keys ? lengths_clamped : 0U;

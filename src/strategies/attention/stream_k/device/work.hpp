@@ -84,7 +84,7 @@ class KeyDirectory {
       for (i32 i = 0; i < each; ++i) {
         const i32 batch = round + i * 32 + static_cast<i32>(lane);
         const i32 first_query = clamp(start[i], 0, call.queries);
-        const i32 queries = clamp(end[i], first_query, call.queries) - first_query;
+        const i32 queries = own_queries(call, clamp(end[i], first_query, call.queries) - first_query);
         const i32 keys = clamp(used[i], 0, call.keys);
         flags |= keys != used[i] ? lengths_clamped : 0U;
         const u32 own = units_of(queries, keys);

@@ -1,0 +1,161 @@
+#include "strategies/attention/mixed/strategy.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstring>
+#include <limits>
+#include <utility>
+
+#include "strategies/attention/gpu_strategy.hpp"
+#include "strategies/attention/pipelined/strategy.hpp"
+#include "strategies/attention/stream_k/strategy.hpp"
+#include "strategies/attention/tile_work.hpp"
+#include "strategies/refusal.hpp"
+
+namespace thresher::strategies::attention {
+namespace {
+
+struct Share {
+  int few_queries = 16;
+};
+using Config = Launched<Share>;
+
+/// As many queries of one head as are rows of a tile of `stream_k`: of fewer it reads keys no more often.
+int few_queries(const AttentionProblem& problem) {
+  const std::int64_t widest = std::max(problem.head_dim, effective_value_dim(problem));
+  return widest > 128 ? 8 : widest > 64 ? 16 : 32;
+}
+
+KnobTable<Config> knob_table() {
+  return {"",
+          {number<Config>("few_queries", &Share::few_queries, {8, 16, 32},
+                          "sequences of no more are taken by stream_k, the others by pipelined"),
+           dependent_launch_knob<Config>()}};
+}
+
+/// The launch leaves sequences of fewer than `fewest` or more than `most` queries to another one; what it has of the
+/// workspace begins `workspace` bytes into the call's, and its pieces are behind the first `pieces`.
+void restrict(KernelLaunch& launch, int fewest, int most, std::size_t workspace, std::size_t pieces) {
+  launch.bind = [bind = std::move(launch.bind), fewest, most, workspace](const CallTensors& call,
+                                                                         LaunchArguments& out) {
+    CallTensors own = call;
+    own.workspace = static_cast<std::byte*>(call.workspace) + workspace;
+    bind(own, out);
+    std::memcpy(out.data() + offsetof(Params, fewest_queries), &fewest, sizeof fewest);
+    std::memcpy(out.data() + offsetof(Params, most_queries), &most, sizeof most);
+    return true;
+  };
+  for (Access& access : launch.accesses) {
+    access.index += access.memory == Access::Memory::workspace ? pieces : 0;
+  }
+}
+
+class Mixed final : public Strategy<AttentionProblem> {
+ public:
+  [[nodiscard]] std::string_view name() const override { return "mixed"; }
+  [[nodiscard]] std::string_view summary() const override {
+    return "for keys in pages: stream_k for sequences of few queries, pipelined for the others";
+  }
+  [[nodiscard]] DeviceKind device_kind() const override { return DeviceKind::cuda; }
+  [[nodiscard]] Role role(const AttentionProblem&) const override { return Role::by_name; }
+  [[nodiscard]] std::vector<KnobHelp> knobs() const override { return table_.help(); }
+
+  [[nodiscard]] std::optional<std::string> not_made_for(const AttentionProblem& problem,
+                                                        const DeviceSpec& device) const override {
+    return stream_k_strategy().not_made_for(problem, device);
+  }
+
+  [[nodiscard]] std::vector<std::string> obstacles(const AttentionProblem& problem, const Knobs& knobs,
+                                                   const DeviceSpec& device) const override {
+    (void)with(problem, knobs);
+    std::vector<std::string> all = stream_k_strategy().obstacles(problem, {}, device);
+    if (all.empty()) {
+      all = pipelined_strategy().obstacles(problem, {}, device);
+    }
+    return all;
+  }
+
+  /// Where some sequence may have more queries than decoding takes.
+  [[nodiscard]] std::vector<Knobs> candidates(const AttentionProblem& problem, const Knobs& knobs,
+                                              const DeviceSpec& device) const override {
+    const Config config = with(problem, knobs);
+    if (problem.queries - problem.batch < config.few_queries || !obstacles(problem, knobs, device).empty()) {
+      return {};
+    }
+    return {table_.knobs(config)};
+  }
+
+  [[nodiscard]] PlannedCall plan(const AttentionProblem& problem, const Knobs& knobs,
+                                 const DeviceSpec& device) const override {
+    refuse_obstacles(name(), knobs, obstacles(problem, knobs, device));
+    const Config config = with(problem, knobs);
+    const Knobs launch{{"dependent_launch", config.dependent_launch ? "true" : "false"}};
+    PlannedCall call = stream_k_strategy().plan(problem, launch, device);
+    PlannedCall many = pipelined_strategy().plan(problem, {{"dependent_launch", "true"}}, device);
+    for (Step& step : call.steps) {
+      restrict(std::get<KernelLaunch>(step), 0, config.few_queries, 0, 0);
+    }
+    const std::size_t bytes = (call.workspace_bytes() + 255) / 256 * 256;
+    for (Step& step : many.steps) {
+      restrict(std::get<KernelLaunch>(step), config.few_queries + 1, std::numeric_limits<int>::max(), bytes,
+               call.workspace.size());
+      call.steps.push_back(std::move(step));
+    }
+    for (WorkspacePiece& piece : many.workspace) {
+      piece.offset += bytes;
+      call.workspace.push_back(std::move(piece));
+    }
+    call.strategy = name();
+    call.knobs = table_.knobs(config);
+    call.work = work(problem, knobs, device);
+    call.why = fmt::format("some sequence may have more than {} queries", config.few_queries);
+    return call;
+  }
+
+  /// A sequence takes the better of the two ways, as far as the lengths are known.
+  [[nodiscard]] WorkModel work(const AttentionProblem& problem, const Knobs& knobs,
+                               const DeviceSpec& device) const override {
+    const bool has_few = equal_sequences(problem).queries <= with(problem, knobs).few_queries;
+    return has_few ? stream_k_strategy().work(problem, {}, device) : pipelined_strategy().work(problem, {}, device);
+  }
+
+  [[nodiscard]] std::vector<AttentionProblem> edges(const AttentionProblem& problem, const Knobs& knobs,
+                                                    const DeviceSpec&) const override {
+    AttentionProblem small = problem;
+    small.batch = 4;
+    small.kv_heads = 1;
+    small.heads = std::min<std::int64_t>(problem.heads / problem.kv_heads, 2);
+    small.queries = 2 * with(problem, knobs).few_queries * small.batch;
+    small.keys = 300;
+    small.pages = small.batch * ceil_div(small.keys, problem.page_size);
+    return {small};
+  }
+
+  [[nodiscard]] std::vector<Sample<AttentionProblem>> samples() const override {
+    AttentionProblem problem{.batch = 3, .heads = 2, .kv_heads = 1, .queries = 100, .keys = 300, .causal = true};
+    problem.variable_length = true;
+    problem.page_size = 16;
+    problem.pages = 3 * ceil_div(problem.keys, problem.page_size);
+    return {{problem, {}}};
+  }
+
+ private:
+  [[nodiscard]] Config with(const AttentionProblem& problem, const Knobs& knobs) const {
+    Config own;
+    own.few_queries = few_queries(problem);
+    return table_.with(own, knobs, name());
+  }
+
+  KnobTable<Config> table_ = knob_table();
+};
+
+}  // namespace
+
+const Strategy<AttentionProblem>& mixed_strategy() {
+  static const Mixed strategy;
+  return strategy;
+}
+
+}  // namespace thresher::strategies::attention
