@@ -10,6 +10,7 @@
 #include "runtime/nvrtc.hpp"
 #include "strategies/attention/gpu_strategy.hpp"
 #include "strategies/attention/registry.hpp"
+#include "strategies/attention/simple/strategy.hpp"
 #include "strategies/attention/tensors.hpp"
 
 namespace thresher {
@@ -29,8 +30,7 @@ class Toy final : public GpuStrategy<NoKnobs> {
   }
   [[nodiscard]] std::string header() const override { return "simple/device/kernel.hpp"; }
   [[nodiscard]] std::string expression(const AttentionProblem& problem, const Config&) const override {
-    return "thresher::strategies::attention::simple<" + element_argument(problem.format) + ", " +
-           std::to_string(problem.head_dim) + ">";
+    return simple_expression(problem.format, problem.head_dim, problem.head_dim);
   }
   [[nodiscard]] Expectations expectations(const Config&, const AttentionProblem&) const override {
     Expectations expected;
