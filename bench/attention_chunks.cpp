@@ -201,8 +201,13 @@ void measure(const Case& on, std::int64_t page, std::int64_t head_dim) {
 int main(int argc, char** argv) try {
   std::int64_t page = 16;
   std::int64_t head_dim = 128;
-  for (int i = 1; i + 1 < argc; i += 2) {
-    (std::string(argv[i]) == "--page" ? page : head_dim) = std::atoll(argv[i + 1]);
+  for (int i = 1; i < argc; i += 2) {
+    const std::string option = argv[i];
+    if (i + 1 == argc || (option != "--page" && option != "--head-dim")) {
+      fmt::print(stderr, "usage: bench_attention_chunks [--page N] [--head-dim N], not {}\n", option);
+      return 2;
+    }
+    (option == "--page" ? page : head_dim) = std::atoll(argv[i + 1]);
   }
   fmt::print("{} query heads, {} of keys, head dimension {}, pages of {}\n", heads, kv_heads, head_dim, page);
   for (const Case& on : cases()) {

@@ -77,7 +77,8 @@ struct AttentionTensors {
   /// With pages: int32 [B, ceil(keys / page_size)] and int32 [B], on the plan's device. A GPU looks at them when the
   /// call runs: a page that is not there is taken to be the nearest one that is, and a length is brought into 0 … keys.
   /// Of cu_seqlens_q, sequence b's queries then begin at the greatest of entries 0 … b, each first limited to [0, rows
-  /// of q]: no two sequences have a query in common. `Attention::status` says that any of this happened.
+  /// of q]: no two sequences have a query in common, but for
+  /// `simple`. `Attention::status` says that any of this happened, of the strategies that look.
   Tensor block_table{};
   Tensor seqused_k{};
   Tensor sinks{};  ///< float32 [H], contiguous, with problem.sinks; −Inf is none
@@ -92,8 +93,8 @@ struct AttentionOptions {
   std::string strategy{};
   /// GPU: choices of a named strategy that differ from its defaults. pipelined: keys, stages, math_warpgroups,
   /// multicast, queries_in_registers, take_turns, hold_softmax, base_descriptors; split: cluster, whole, parts,
-  /// inspect_early, meet_early, narrow_exchange, alone; stream_k: rows, warps, stages, boxes, least_chunks, joint,
-  /// residents, promotion.
+  /// inspect_early, meet_early, narrow_exchange, alone; stream_k: rows, warps, stages, boxes, least_chunks;
+  /// mixed: few_queries.
   Knobs knobs{};
   /// CPU: threads to use, 0 for all.
   int threads = 0;

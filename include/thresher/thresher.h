@@ -70,10 +70,11 @@ enum {
 
 /* "0.2.0" */
 THRESHER_API const char* thresher_version(void);
-/* 1: from now on whatever this thread gives the functions that run a plan is memory of the plan's GPU, as a caller knows
- * whose tensors say where they lie: the driver is not asked for it, which takes some tenths of a microsecond a pointer. What
- * becomes of a pointer to other memory is then not defined. 0, as at first: it is asked, and such a pointer is refused. */
-THRESHER_API void thresher_places_are_known(int32_t yes);
+/* 1: from now on whatever this thread gives the functions that run a plan is memory of the plan's GPU, as a caller
+ * knows whose tensors say where they lie: the driver is not asked for it, which takes some tenths of a microsecond a
+ * pointer. What becomes of a pointer to other memory is then not defined. 0, as at first: it is asked, and such a
+ * pointer is refused. Gives back what was said before. */
+THRESHER_API int32_t thresher_places_are_known(int32_t yes);
 /* The sentence of the last failure on this thread; "" before the first. Valid until the next failure on this thread. */
 THRESHER_API const char* thresher_last_error(void);
 

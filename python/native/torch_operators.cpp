@@ -25,12 +25,28 @@
 namespace {
 
 constexpr std::array operator_names{
-    "dual_gemm",        "dual_gemm_out",        "dual_gemm_packed",         "dual_gemm_packed_out",
-    "gemm",             "gemm_out",             "gemm_packed",              "gemm_packed_out",
-    "grouped_dual_gemm", "grouped_dual_gemm_out", "grouped_dual_gemm_packed", "grouped_dual_gemm_packed_out",
-    "grouped_gemm",     "grouped_gemm_out",     "grouped_gemm_packed",      "grouped_gemm_packed_out",
-    "gated_mlp",        "gated_mlp_out",        "moe",                      "moe_out",
-    "attention",        "attention_with_lse",
+    "dual_gemm",
+    "dual_gemm_out",
+    "dual_gemm_packed",
+    "dual_gemm_packed_out",
+    "gemm",
+    "gemm_out",
+    "gemm_packed",
+    "gemm_packed_out",
+    "grouped_dual_gemm",
+    "grouped_dual_gemm_out",
+    "grouped_dual_gemm_packed",
+    "grouped_dual_gemm_packed_out",
+    "grouped_gemm",
+    "grouped_gemm_out",
+    "grouped_gemm_packed",
+    "grouped_gemm_packed_out",
+    "gated_mlp",
+    "gated_mlp_out",
+    "moe",
+    "moe_out",
+    "attention",
+    "attention_with_lse",
 };
 
 /// Throws what PyTorch said, whose headers have one of two names for that.
@@ -75,8 +91,12 @@ class TensorView {
     ok(aoti_torch_get_dim(tensor_, &rank));
     return static_cast<std::size_t>(rank);
   }
-  [[nodiscard]] std::span<const std::int64_t> sizes(std::size_t rank) const { return {pointer(&aoti_torch_get_sizes), rank}; }
-  [[nodiscard]] std::span<const std::int64_t> strides(std::size_t rank) const { return {pointer(&aoti_torch_get_strides), rank}; }
+  [[nodiscard]] std::span<const std::int64_t> sizes(std::size_t rank) const {
+    return {pointer(&aoti_torch_get_sizes), rank};
+  }
+  [[nodiscard]] std::span<const std::int64_t> strides(std::size_t rank) const {
+    return {pointer(&aoti_torch_get_strides), rank};
+  }
   [[nodiscard]] std::int32_t dtype() const { return number(&aoti_torch_get_dtype); }
   [[nodiscard]] std::int32_t device_type() const { return number(&aoti_torch_get_device_type); }
   [[nodiscard]] std::int32_t device_index() const { return number(&aoti_torch_get_device_index); }
@@ -127,7 +147,8 @@ class Arguments {
   }
   /// Null for what is not there.
   [[nodiscard]] void* data(std::int32_t place) const {
-    return place < 0 || is_none(static_cast<std::size_t>(place)) ? nullptr : tensor(static_cast<std::size_t>(place)).data();
+    return place < 0 || is_none(static_cast<std::size_t>(place)) ? nullptr
+                                                                 : tensor(static_cast<std::size_t>(place)).data();
   }
 
   void drop() {
@@ -397,8 +418,8 @@ const RawMemory& raw_memory() {
   return one;
 }
 
-/// Memory that a call has to itself. PyTorch's allocator gives that of a GPU, so that a graph's own pool does while one is
-/// captured; the stream's order lets it be given away again once the call is enqueued.
+/// Memory that a call has to itself. PyTorch's allocator gives that of a GPU, so that a graph's own pool does while one
+/// is captured; the stream's order lets it be given away again once the call is enqueued.
 class Workspace {
  public:
   Workspace(std::int64_t bytes, TensorView like, bool is_cuda, bool is_on_current_gpu) {
@@ -444,8 +465,8 @@ class Workspace {
   bool is_raw_ = false;
 };
 
-thresher_status run(const Call& call, const Arguments& arguments, const thresher_torch_places& at, void* stream, void* out,
-                    void* lse, void* workspace) {
+thresher_status run(const Call& call, const Arguments& arguments, const thresher_torch_places& at, void* stream,
+                    void* out, void* lse, void* workspace) {
   const thresher_torch_call& how = call.how;
   const void* a = arguments.data(at.a);
   const void* scales = arguments.data(at.a_scales);
@@ -459,8 +480,8 @@ thresher_status run(const Call& call, const Arguments& arguments, const thresher
   switch (how.convention) {
     case THRESHER_TORCH_ROWS:
       return reinterpret_cast<decltype(&thresher_dual_gemm_run_flat)>(how.run)(
-          static_cast<const thresher_dual_gemm*>(how.plan), stream, how.rows, a, how.a_stride, scales, how.a_scale_layout,
-          global, out, how.out_stride, workspace);
+          static_cast<const thresher_dual_gemm*>(how.plan), stream, how.rows, a, how.a_stride, scales,
+          how.a_scale_layout, global, out, how.out_stride, workspace);
     case THRESHER_TORCH_GROUPED: {
       const auto* counts = numbers(at.counts);
       return reinterpret_cast<decltype(&thresher_grouped_run_flat)>(how.run)(
@@ -481,21 +502,19 @@ thresher_status run(const Call& call, const Arguments& arguments, const thresher
 }
 
 /// thresher_places_are_known, and while one lives it is said.
-void (*places_are_known)(std::int32_t) = nullptr;
+std::int32_t (*places_are_known)(std::int32_t) = nullptr;
 
 class KnownPlaces {
  public:
-  KnownPlaces() { say(1); }
+  KnownPlaces() : before_(say(1)) {}
   KnownPlaces(const KnownPlaces&) = delete;
   KnownPlaces& operator=(const KnownPlaces&) = delete;
-  ~KnownPlaces() { say(0); }
+  ~KnownPlaces() { say(before_); }
 
  private:
-  static void say(std::int32_t yes) {
-    if (places_are_known != nullptr) {
-      places_are_known(yes);
-    }
-  }
+  static std::int32_t say(std::int32_t yes) { return places_are_known != nullptr ? places_are_known(yes) : 0; }
+
+  std::int32_t before_;
 };
 
 /// False when the call is refused; nothing was written then, and Python says why.
@@ -605,7 +624,7 @@ int32_t thresher_torch_describe(const char* name, const char* arguments, const t
   return 1;
 }
 
-void thresher_torch_say_by(void (*known)(int32_t)) { places_are_known = known; }
+void thresher_torch_say_by(int32_t (*known)(int32_t)) { places_are_known = known; }
 
 void thresher_torch_keep_at_most(int64_t calls) {
   decltype(Cache::calls) dropped;  // after the lock

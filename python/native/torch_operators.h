@@ -61,7 +61,7 @@ typedef struct thresher_torch_call {
 THRESHER_TORCH_API int32_t thresher_torch_describe(const char* name, const char* arguments,
                                                    const thresher_torch_places* places);
 /* thresher_places_are_known of the library whose functions calls are made by. Before its first call. */
-THRESHER_TORCH_API void thresher_torch_say_by(void (*known)(int32_t));
+THRESHER_TORCH_API void thresher_torch_say_by(int32_t (*known)(int32_t));
 /* Forgets all calls, and says how many are kept from now on; beyond them all are forgotten again. 0 at first. */
 THRESHER_TORCH_API void thresher_torch_keep_at_most(int64_t calls);
 /* From the operator in Python: how the call that this thread is making is made again. */

@@ -23,7 +23,7 @@ PLANS = ("dual_gemm", "gemm", "grouped", "gated_mlp", "moe", "attention")
 _SIGNATURES = {
     "thresher_version": (_S, []),
     "thresher_last_error": (_S, []),
-    "thresher_places_are_known": (None, [_I]),
+    "thresher_places_are_known": (_I, [_I]),
     "thresher_dual_gemm_plan_raw_flat": (
         _I,
         [_I, _I, _L, _L, _L, _I, _I, _I, _I, _P, *_MATRIX, *_MATRIX, _I, _S, _S, _I, _P],

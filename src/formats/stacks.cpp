@@ -141,6 +141,10 @@ Stack load_experts(const Checkpoint& checkpoint, std::span<const std::string> na
   Stack stack;
   for (const std::string& name : names) {
     Operand one = load_operand(checkpoint, name, layout);
+    if (!stack.shape_.empty() && one.is_mxfp4() != stack.mxfp4_span_.has_value()) {
+      reject(fmt::format("{} is {}MXFP4, expected all experts in one format like {}", one.source(),
+                         one.is_mxfp4() ? "" : "not ", stack.source_));
+    }
     hold_alike(stack, one);
     const Tensor matrix = one.view();
     if (stack.shape_.empty()) {

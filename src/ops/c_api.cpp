@@ -1,4 +1,6 @@
 // The C interface: errors, devices and structs that can grow.
+#include <utility>
+
 #include "ops/c_common.hpp"
 #include "runtime/known_places.hpp"
 
@@ -107,7 +109,7 @@ using namespace thresher::c;
 
 const char* thresher_version(void) { return thresher::version(); }
 
-void thresher_places_are_known(int32_t yes) { runtime::places_are_known = yes != 0; }
+int32_t thresher_places_are_known(int32_t yes) { return std::exchange(runtime::places_are_known, yes != 0) ? 1 : 0; }
 
 const char* thresher_last_error(void) { return last_error.c_str(); }
 

@@ -44,7 +44,7 @@ struct Extent {
     };
     std::vector<Dimension> dimensions;  // but the last, whose elements lie together
     for (int d = 0; d + 1 < tensor.rank; ++d) {
-      if (tensor.shape[static_cast<std::size_t>(d)] > 1) {
+      if (tensor.shape[static_cast<std::size_t>(d)] > 1 && tensor.strides[static_cast<std::size_t>(d)] != 0) {
         dimensions.push_back({tensor.strides[static_cast<std::size_t>(d)], tensor.shape[static_cast<std::size_t>(d)]});
       }
     }
@@ -57,7 +57,11 @@ struct Extent {
       outermost = dimensions[next].stride;
       rows *= static_cast<std::uintptr_t>(dimensions[next].extent);
     }
-    std::int64_t last = tensor.rank == 0 ? 0 : tensor.shape[static_cast<std::size_t>(tensor.rank - 1)] - 1;
+    std::int64_t last = 0;
+    if (tensor.rank > 0) {
+      const auto innermost = static_cast<std::size_t>(tensor.rank - 1);
+      last = (tensor.shape[innermost] - 1) * tensor.strides[innermost];
+    }
     for (; next < dimensions.size(); ++next) {
       last += (dimensions[next].extent - 1) * dimensions[next].stride;
     }

@@ -154,11 +154,15 @@ class Writer {
     give(allowed);
   }
 
-  /// Denied unless argument `place` is `value`.
-  void only_value(long call, int place, std::uint32_t value) {
-    jump(BPF_JEQ, static_cast<std::uint32_t>(call), 0, 4);
-    load_argument(place);
-    jump(BPF_JEQ, value, 1, 0);
+  /// Sockets of this machine alone whose ends are connected before anything is sent.
+  void only_listening_sockets() {
+    constexpr std::uint32_t kind_of_socket = 0xF;  // behind it are flags
+    jump(BPF_JEQ, SYS_socket, 0, 7);
+    load_argument(0);
+    jump(BPF_JEQ, AF_UNIX, 0, 3);
+    load_argument(1);
+    add(BPF_ALU | BPF_AND | BPF_K, kind_of_socket);
+    jump(BPF_JEQ, SOCK_SEQPACKET, 1, 0);
     give(denied);
     give(allowed);
   }
@@ -230,7 +234,7 @@ void deny_prctl(Writer& writer) {
 void deny_sockets(Writer& writer, bool drives_devices) {
   writer.deny(to_others);
   if (drives_devices) {
-    writer.only_value(SYS_socket, 0, AF_UNIX);
+    writer.only_listening_sockets();
   } else {
     writer.deny(for_others);
   }

@@ -189,7 +189,7 @@ TEST(House, NoBarrierAppearsInAKernelFolder) {
 
 /// Operations and strategies by name, as their registries have them.
 constexpr const char* names =
-    "dual_gemm|attention|packed|interleaved|sequential|pingpong|tcgen05|two_pass|pipelined|split|stream_k|simple|"
+    "dual_gemm|attention|packed|interleaved|sequential|pingpong|tcgen05|two_pass|pipelined|split|stream_k|mixed|simple|"
     "rows|rows_shared|rows_coalesced|blockwise|planned|grouped_dual_gemm|grouped_gemm|by_expert|moe_layer|gated_mlp";
 
 /// Folders that may know the names of one operation and its strategies: its own.

@@ -312,7 +312,9 @@ TEST(Confinement, WhoDrivesADeviceNamesItsThreadsListensAndMakesFilesInMemory) {
     std::array<int, 2> pair{};
     DENIED(::connect(listens, address, only_the_family));
     DENIED(::socketpair(AF_UNIX, SOCK_STREAM, 0, pair.data()));
-    DENIED(::socket(AF_INET, SOCK_STREAM, 0));
+    DENIED(::socket(AF_UNIX, SOCK_DGRAM, 0));  // which would send without being connected
+    DENIED(::socket(AF_UNIX, SOCK_RAW | SOCK_CLOEXEC, 0));
+    DENIED(::socket(AF_INET, SOCK_SEQPACKET, 0));
     DENIED(::socket(AF_NETLINK, SOCK_RAW, 0));
     DENIED(::open("/proc/self/coredump_filter", O_WRONLY));
     DENIED(::open(("/proc/" + std::to_string(::getppid()) + "/comm").c_str(), O_WRONLY));

@@ -81,7 +81,8 @@ GroupedTask down_of(const LayerTask& task) { return product_of(task, down_proble
 
 LayerTask completed(LayerTask task) {
   MoeProblem& p = task.problem;
-  p.expected_rows = std::max<std::int64_t>(task.choices() * p.experts / std::max(task.of_experts, p.experts), 1);
+  p.expected_rows =
+      std::max<std::int64_t>(size_product(task.choices(), p.experts) / std::max(task.of_experts, p.experts), 1);
   return task;
 }
 

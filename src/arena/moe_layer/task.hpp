@@ -9,6 +9,7 @@
 #include "arena/grouped_gemm/routing.hpp"
 #include "arena/grouped_gemm/task.hpp"
 #include "arena/operation/problem.hpp"
+#include "core/integers.hpp"
 #include "thresher/gated_mlp.hpp"
 #include "thresher/moe_layer.hpp"
 
@@ -28,7 +29,7 @@ struct LayerTask {
   bool is_dense = false;  ///< a gated MLP
   bool operator==(const LayerTask&) const = default;
 
-  [[nodiscard]] std::int64_t choices() const noexcept { return problem.tokens * problem.top_k; }
+  [[nodiscard]] std::int64_t choices() const noexcept { return size_product(problem.tokens, problem.top_k); }
 };
 
 /// What may lie between the products.

@@ -33,8 +33,8 @@ inline constexpr std::size_t most_sentence_bytes = 400;
 enum class Ask : std::uint32_t {
   hello,          ///< whether it is there at all
   confine,        ///< folder that it may read, GPU or -1, whether that is opened first; answered with protections
-  /// Path of a shared object or a .py file, its function; of a .py file its framework, and on a GPU the GPU's number and
-  /// a folder to compile in, both as text.
+  /// Path of a shared object or a .py file, its function; of a .py file its framework, and on a GPU the GPU's number, a
+  /// folder to compile in and the C compiler's folder, all as text.
   load_library,
   load_strategy,  ///< label of a contestant of Thresher's own
   load_cubin,     ///< GPU, name of the kernel, bytes; with the memory that holds it

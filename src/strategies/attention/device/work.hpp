@@ -76,7 +76,8 @@ TH_DEVICE Visible visible_keys(const Params& params, const Sequence& sequence, i
 /// A query tile of one head.
 struct Work {
   Sequence sequence;
-  i32 first_row;  ///< the tile's first query within its sequence; negative where a first tile lacks rows
+  /// The tile's first query within its sequence; negative where a first tile lacks rows, or offsets decrease.
+  i32 first_row;
 };
 
 /// The last sequence whose tiles start at or before `tile`. Sequence b's tiles are numbered from cu_seqlens_q[b]/rows +
@@ -86,7 +87,7 @@ TH_DEVICE i32 sequence_of_tile(const Params& params, i32 tile, i32 rows) {
   i32 high = params.batch - 1;
   while (low < high) {
     const i32 middle = (low + high + 1) / 2;
-    if (query_offset(params, middle) / rows + middle <= tile) {
+    if (clamp(query_offset(params, middle), 0, params.queries) / rows + middle <= tile) {
       low = middle;
     } else {
       high = middle - 1;
@@ -101,7 +102,7 @@ TH_DEVICE Work tile_at(const Params& params, i32 batch, i32 head, i32 tile, i32 
     return {sequence_at(params, batch, head), tile * rows - params.missing_rows};
   }
   const i32 owner = sequence_of_tile(params, tile, rows);
-  const i32 own = tile - (query_offset(params, owner) / rows + owner);
+  const i32 own = tile - (clamp(query_offset(params, owner), 0, params.queries) / rows + owner);
   return {sequence_at(params, owner, head), own * rows};
 }
 

@@ -245,13 +245,15 @@ TH_KERNEL(requantise_rows_threads, 1)
 requantise_rows_kernel(TH_GRID_CONSTANT const RequantiseRowsParams params) {
   launch::release_dependents();
   launch::wait_for_earlier_grids();
-  const u32 row = launch::block_index().x * requantise_rows_of_block + warp::index();
+  const u32 pieces = requantise_pieces(kind == RequantisedRows::fp8_row, params.columns);
+  const u32 row_block = launch::block_index().x / pieces;
+  const u32 row = row_block * requantise_rows_of_block + warp::index();
   if (row >= params.rows) {
     return;
   }
   const RequantiseRow<kind> of(params, launch::block_index().y, row);
   if (of.is_owned()) {
-    of.write(launch::block_index().z);
+    of.write(launch::block_index().x - row_block * pieces);
   }
 }
 

@@ -10,6 +10,7 @@
 #include "strategies/grouped_gemm/device/requantise_rows.hpp"
 #include "strategies/grouped_gemm/host/work.hpp"
 #include "strategies/grouped_gemm/tensors.hpp"
+#include "thresher/error.hpp"
 
 namespace thresher::strategies::grouped_gemm {
 namespace {
@@ -146,6 +147,9 @@ PlannedCall with_requantising(PlannedCall call, const GroupedProblem& problem, s
                 static_cast<std::size_t>(size_product(most_rows(problem), values_stride(problem.n) * std::int64_t{4})));
   values.offset = call.workspace[values.piece].offset;
   auto& product = std::get<KernelLaunch>(call.steps.back());
+  if (product.alternative) {  // which would write where C's codes lie
+    throw Error(ErrorCode::internal, "the product before requantised rows has an alternative launch, expected none");
+  }
   write_unrounded(product, values, output);
   KernelLaunch launch;
   launch.title = "requantise the rows";
@@ -158,9 +162,10 @@ PlannedCall with_requantising(PlannedCall call, const GroupedProblem& problem, s
   launch.bind = [problem, values](const CallTensors& of, LaunchArguments& out) {
     const RequantiseRowsParams params = params_of(problem, values, of);
     out.set(params);
-    out.grid.x = narrow(ceil_div(std::int64_t{params.rows}, std::int64_t{requantise_rows_of_block}));
+    const std::uint32_t pieces = requantise_pieces(problem.out == Format::fp8_row, params.columns);
+    out.grid.x =
+        narrow(size_product(ceil_div(std::int64_t{params.rows}, std::int64_t{requantise_rows_of_block}), pieces));
     out.grid.y = params.slots != 0 ? params.groups : 1;
-    out.grid.z = requantise_pieces(problem.out == Format::fp8_row, params.columns);
     return true;
   };
   call.steps.emplace_back(std::move(launch));

@@ -150,7 +150,7 @@ rows(TH_GRID_CONSTANT const Params params) {
   launch::wait_for_earlier_grids();
   const Work work = work_at(params, static_cast<i32>(launch::block_index().x), row_threads);
   const Sequence& sequence = work.sequence;
-  if (work.first_row >= sequence.queries) {
+  if (work.first_row < 0 || work.first_row >= sequence.queries) {
     return;
   }
   const i32 last_row = least(work.first_row + row_threads, sequence.queries) - 1;

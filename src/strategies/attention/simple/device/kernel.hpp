@@ -11,7 +11,7 @@ simple(TH_GRID_CONSTANT const Params params) {
   launch::wait_for_earlier_grids();
   const Work work = work_at(params, static_cast<i32>(launch::block_index().x), simple_warps);
   const i32 query = work.first_row + static_cast<i32>(warp::index());
-  if (query < work.sequence.queries) {
+  if (query >= 0 && query < work.sequence.queries) {
     attend_row<Element, head_dim, value_dim>(params, work.sequence, query, 0, value_dim);
   }
 }
