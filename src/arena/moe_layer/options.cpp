@@ -14,11 +14,11 @@ constexpr const char* strategy_of_down = "down";
 constexpr std::string_view knob_of_down = "down.";
 
 void set(MoeOptions& options, const std::string& knob, const std::string& value) {
-  if (knob == "numerics" && value != name(Numerics::exact)) {
+  if ((knob == "numerics" || knob == "down.numerics") && value != name(Numerics::exact)) {
     throw Error(ErrorCode::invalid_argument,
-                fmt::format("knob numerics of a layer is {}, expected exact: layers are judged on the operands as they "
-                            "are, and not as they are folded",
-                            value));
+                fmt::format("knob {} of a layer is {}, expected exact: layers are judged on the operands as they are, "
+                            "and not as they are folded",
+                            knob, value));
   }
   if (knob == strategy_of_down) {
     options.down.strategy = value;
