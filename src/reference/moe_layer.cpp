@@ -352,24 +352,30 @@ Verdict judge_moe_layer(const MoeCall& call, DeviceKind device) {
   return judge_moe_outputs(out, all, moe_layer(call, all, device));
 }
 
+MoeProblem layer_of_one_expert(const GatedMlpProblem& problem) {
+  return {.experts = 1,
+          .tokens = problem.tokens,
+          .top_k = 1,
+          .hidden_size = problem.hidden_size,
+          .intermediate_size = problem.intermediate_size,
+          .x = problem.x,
+          .gate_up = problem.gate_up,
+          .intermediate = problem.intermediate,
+          .intermediate_scale = problem.intermediate_scale,
+          .down = problem.down,
+          .rows = Format::fp32,  // what is added up is the sum itself
+          .out = problem.out,
+          .activation = problem.activation};
+}
+
 Verdict judge_gated_mlp(const GatedMlpProblem& problem, const GatedMlpWeights& weights, const Tensor& x,
                         const Tensor& out, DeviceKind device) {
   const std::int64_t tokens = x.shape[0];
   std::vector<std::int32_t> ids(static_cast<std::size_t>(tokens), 0);
   std::vector<float> ones(static_cast<std::size_t>(tokens), 1.0F);
-  return judge_moe_layer({.problem = {.experts = 1,
-                                      .tokens = tokens,
-                                      .top_k = 1,
-                                      .hidden_size = problem.hidden_size,
-                                      .intermediate_size = problem.intermediate_size,
-                                      .x = problem.x,
-                                      .gate_up = problem.gate_up,
-                                      .intermediate = problem.intermediate,
-                                      .intermediate_scale = problem.intermediate_scale,
-                                      .down = problem.down,
-                                      .rows = Format::fp32,  // what is added up is the sum itself
-                                      .out = problem.out,
-                                      .activation = problem.activation},
+  MoeProblem layer = layer_of_one_expert(problem);
+  layer.tokens = tokens;
+  return judge_moe_layer({.problem = layer,
                           .gate_up = {.b1 = stack_of_one(weights.gate), .b2 = stack_of_one(weights.up)},
                           .down = {.b1 = stack_of_one(weights.down)},
                           .tensors = {.x = x,

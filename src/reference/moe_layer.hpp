@@ -47,6 +47,9 @@ struct MoeOutputs {
 /// Judges those elements of `out`, as one tile.
 Verdict judge_moe_outputs(const Tensor& out, const Region& region, const MoeOutputs& wanted);
 
+/// A gated MLP as a layer of one expert, which every token chooses with weight 1.
+[[nodiscard]] MoeProblem layer_of_one_expert(const GatedMlpProblem& problem);
+
 /// Judges `call.tensors.out`, every element.
 Verdict judge_moe_layer(const MoeCall& call, DeviceKind device);
 /// The same of a gated MLP, a layer of one expert which every token has chosen.

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "reference/moe_layer.hpp"
+
 namespace thresher::arena {
 namespace {
 
@@ -38,19 +40,7 @@ GroupedTask product_of(const LayerTask& task, const GroupedProblem& problem) {
 
 LayerTask gated_mlp_task(const GatedMlpProblem& problem, ScaleLayout scale_layout) {
   LayerTask task;
-  task.problem = {.experts = 1,
-                  .tokens = problem.tokens,
-                  .top_k = 1,
-                  .hidden_size = problem.hidden_size,
-                  .intermediate_size = problem.intermediate_size,
-                  .x = problem.x,
-                  .gate_up = problem.gate_up,
-                  .intermediate = problem.intermediate,
-                  .intermediate_scale = problem.intermediate_scale,
-                  .down = problem.down,
-                  .rows = Format::fp32,  // what is added up is the sum itself
-                  .out = problem.out,
-                  .activation = problem.activation};
+  task.problem = reference::layer_of_one_expert(problem);
   task.of_experts = 1;
   task.scale_layout = scale_layout;
   task.is_dense = true;
