@@ -108,6 +108,9 @@ class PlantedContestant : public Contestant {
   Answer feasible(const Problem&, Memory&) const override { return {true, "a fake needs nothing"}; }
   Answer compile(const Problem&) const override { return {true, "compiled with the tests"}; }
   std::unique_ptr<Runner> prepare(const Problem& problem, Memory&, const std::vector<DeviceSet>& sets) const override {
+    if (std::string obstacle = format_obstacle(problem); !obstacle.empty()) {
+      throw Error(ErrorCode::unsupported, std::move(obstacle));
+    }
     return std::make_unique<PlantedRunner>(problem, sets, kernel_, clock_, us_);
   }
 

@@ -266,6 +266,17 @@ TEST_F(TournamentTest, CorrectnessIsJudgedOnTheFormatsThatAContestantIsMadeFor) 
   EXPECT_EQ(entry(result.run, "fast").gates[0].sentence.find("judged on"), std::string::npos);
 }
 
+/// Nobody is timed against it there.
+TEST_F(TournamentTest, ASuiteOfManyFormatsThatIsNotTimedNeedsNoBaselineForAllOfThem) {
+  options_.suites = {parse_suite(mixed_suite, "mixed", "mixed.toml")};
+  options_.suites[0].timed = false;
+  registry_.add("nvfp4_alone", 900);
+  registry_.lead_with("nvfp4_alone");
+  const RunRecord run = hold().run;
+  EXPECT_EQ(entry(run, "fast").baseline, "dual_gemm/nvfp4_alone");
+  EXPECT_EQ(verdict_text(entry(run, "fast")), "not timed") << entry(run, "fast").sentence;
+}
+
 TEST_F(TournamentTest, AStrategyForOtherFormatsIsNotEntered) {
   options_.suites = {parse_suite(mixed_suite, "mixed", "mixed.toml")};
   registry_.add("nvfp4_alone", 900);

@@ -380,6 +380,15 @@ Distribution drawn_distribution(const Suite& suite, const Problem& problem, std:
                         : others[Random(derive_seed(seed, "drawn " + label(problem))).below(others.size())];
 }
 
+/// Without a baseline that is not made for the problem's formats: in a suite that is there for correctness it need not
+/// take all of them.
+CallPattern beside(CallPattern pattern, const Problem& problem) {
+  if (pattern.baseline != nullptr && !pattern.baseline->format_obstacle(problem).empty()) {
+    pattern.baseline = nullptr;
+  }
+  return pattern;
+}
+
 /// As the problem will be timed. One of which no call can be made shows that in its trials.
 CallPattern pattern_of(const CallPattern& wanted, const Suite& suite, const Problem& problem,
                        const Contestant& contestant, Rig& rig, std::uint64_t seed) {
@@ -412,15 +421,17 @@ GateResult judge_correctness(const Suite& suite, const Contestant& contestant, R
   const std::size_t total = suite.problems.size() * suite.distributions.size();
   std::size_t number = 0;
   for (const Problem& problem : suite.problems) {
-    const CallPattern as_timed = pattern_of(wanted, suite, problem, contestant, rig, seed);
+    const CallPattern asked = beside(wanted, problem);
+    const CallPattern as_timed = pattern_of(asked, suite, problem, contestant, rig, seed);
     const Distribution drawn = drawn_distribution(suite, problem, seed);
     for (const Distribution distribution : suite.distributions) {
       each(number++, total);
       if (gate.outcome == Outcome::failed || !problem.operation().offers(problem, distribution)) {
         continue;
       }
+      const bool is_as_timed = distribution == suite.distributions.front() || distribution == drawn;
       evidence.trials.push_back(run_trial(make_trial(problem, distribution, maker, seed), contestant, rig,
-                                          distribution == suite.distributions.front() || distribution == drawn ? as_timed : CallPattern{.baseline = wanted.baseline}));
+                                          is_as_timed ? as_timed : CallPattern{.baseline = asked.baseline}));
       const TrialResult& result = evidence.trials.back();
       if (const auto& error = result.finding.error_against_exact) {
         folding_errors.push_back(*error);

@@ -53,9 +53,10 @@ std::size_t calls_in_a_sample(Match& match, const Problem& problem) {
   if (known != match.calls_in_samples.end()) {
     return known->second;
   }
+  const bool is_alone = match.is_baseline() || !match.baseline.format_obstacle(problem).empty();
   const std::size_t calls =
-      estimated_calls(problem, match.suite.distributions.front(), match.is_baseline() ? nullptr : &match.contestant,
-                      match.baseline, match.rig, match.environment, secret_seed());
+      estimated_calls(problem, match.suite.distributions.front(), is_alone ? nullptr : &match.contestant,
+                      is_alone ? match.contestant : match.baseline, match.rig, match.environment, secret_seed());
   return match.calls_in_samples[label(problem)] = calls;
 }
 
