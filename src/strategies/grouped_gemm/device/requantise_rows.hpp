@@ -4,7 +4,9 @@
 /// formats/requantise.hpp, operation by operation: divisions are divisions here.
 #include "machine/global.hpp"
 #include "machine/launch.hpp"
+#include "machine/named_barrier.hpp"
 #include "machine/numbers.hpp"
+#include "machine/shared.hpp"
 #include "machine/warp.hpp"
 #include "strategies/dual_gemm/device/words.hpp"
 #include "strategies/dual_gemm/packed/device/fold.hpp"
@@ -39,19 +41,27 @@ struct RequantiseRowsParams {
   u32 powers_of_two = 0;
 };
 
-/// A warp has a row or, where the row has no scale of its own, a piece of one; each lane has four outputs in every 128.
-inline constexpr u32 requantise_rows_threads = 128;
-inline constexpr u32 requantise_rows_of_block = requantise_rows_threads / 32;
+/// A warp has a piece of a row, each lane four outputs in every 128 of it. Where the row has a scale of its own, a
+/// block has the row and its warps take pieces by turns; elsewhere its warps have the same piece of as many rows.
 inline constexpr u32 requantise_piece = 512;  ///< outputs
-TH_DEVICE constexpr u32 requantise_pieces(bool row_has_a_scale, u32 columns) {
-  return row_has_a_scale ? 1 : (columns + requantise_piece - 1) / requantise_piece;
+struct RequantiseShape {
+  u32 threads;
+  u32 rows;  ///< of a block
+};
+TH_DEVICE constexpr RequantiseShape requantise_shape(bool row_has_a_scale) {
+  return row_has_a_scale ? RequantiseShape{512, 1} : RequantiseShape{128, 4};
+}
+TH_DEVICE constexpr u32 requantise_pieces(u32 columns) { return (columns + requantise_piece - 1) / requantise_piece; }
+/// Of shared memory: what each warp of a row found.
+TH_DEVICE constexpr u32 requantise_shared_bytes(bool row_has_a_scale) {
+  return row_has_a_scale ? requantise_shape(true).threads / 32 * sizeof(float) : 0;
 }
 
 template <RequantisedRows kind>
 class RequantiseRow {
  public:
   TH_DEVICE RequantiseRow(const RequantiseRowsParams& params, u32 slot, u32 row)
-      : params_(params), slot_(slot), row_(row) {}
+      : params_(params), slot_(slot), row_(row), largest_(launch::shared_memory().as<float>()) {}
 
   /// Whether an expert owns the row, as pipeline/grouped/directory.hpp has it. The same in all lanes.
   TH_DEVICE bool is_owned() const {
@@ -75,50 +85,64 @@ class RequantiseRow {
     return warp::any(is_before_an_end);
   }
 
-  TH_DEVICE void write(u32 piece) const {
-    const float given =
-        params_.given.is_null() ? 1.0F : params_.given.load(params_.given_slots != 0 ? static_cast<i64>(slot_) : 0);
-    float scale = given;
-    if constexpr (kind == RequantisedRows::fp8_row) {
-      scale = found_fp8(largest_of_row());
+  /// All of a row that has a scale of its own, by all warps of the block.
+  TH_DEVICE void write_row() const {
+    const float scale = found_fp8(largest_of_row());
+    if (warp::index() == 0) {
       store_scale(0, scale);
     }
-    const bool is_whole = kind == RequantisedRows::fp8_row;
-    const u32 begin = is_whole ? 0 : piece * requantise_piece;
-    const u32 end = is_whole || begin + requantise_piece > params_.columns ? params_.columns : begin + requantise_piece;
-    for_each(begin, end, [&](const Four& values, u32 first) {
-      if constexpr (kind == RequantisedRows::fp8_block) {
-        scale = found_fp8(largest_of_lanes<32>(largest(values)));
-        store_scale(first / 128, scale);
-      }
-      if constexpr (kind == RequantisedRows::nvfp4) {
-        write_nvfp4(values, first, given);
-      } else {
-        store(first, convert::floats_to_e4m3x2(values.at[0] / scale, values.at[1] / scale) |
-                         static_cast<u32>(convert::floats_to_e4m3x2(values.at[2] / scale, values.at[3] / scale)) << 16);
-      }
-    });
+    for_own_pieces([&](u32 piece) { write(piece, scale); });
+  }
+
+  TH_DEVICE void write(u32 piece) const {
+    write(piece,
+          params_.given.is_null() ? 1.0F : params_.given.load(params_.given_slots != 0 ? static_cast<i64>(slot_) : 0));
   }
 
  private:
   using Four = Vector<float, 4>;
   static constexpr u32 value_bits = kind == RequantisedRows::nvfp4 ? 4 : 8;
 
-  /// `see(values, first)` for every 128 outputs from `begin` on; several are asked for before the first is there.
-  template <class See>
-  TH_DEVICE void for_each(u32 begin, u32 end, const See& see) const {
-    constexpr u32 together = 4;
-    for (u32 at = begin; at < end; at += 128 * together) {
-      Four values[together];
-      TH_UNROLL
-      for (u32 i = 0; i < together; ++i) {
-        values[i] = load(at + i * 128);
+  /// Under the scale that is given, or the row's.
+  TH_DEVICE void write(u32 piece, float scale) const {
+    for_each(piece, [&](const Four& values, u32 first) {
+      if constexpr (kind == RequantisedRows::nvfp4) {
+        write_nvfp4(values, first, scale);
+        return;
       }
-      TH_UNROLL
-      for (u32 i = 0; i < together; ++i) {
-        if (at + i * 128 < end) {
-          see(values[i], at + i * 128);
-        }
+      float divisor = scale;
+      if constexpr (kind == RequantisedRows::fp8_block) {
+        divisor = found_fp8(largest_of_lanes<32>(largest(values)));
+        store_scale(first / 128, divisor);
+      }
+      store(first, convert::floats_to_e4m3x2(values.at[0] / divisor, values.at[1] / divisor) |
+                       static_cast<u32>(convert::floats_to_e4m3x2(values.at[2] / divisor, values.at[3] / divisor))
+                           << 16);
+    });
+  }
+
+  template <class See>
+  TH_DEVICE void for_own_pieces(const See& see) const {
+    const u32 pieces = requantise_pieces(params_.columns);
+    for (u32 piece = warp::index(); piece < pieces; piece += requantise_shape(true).threads / 32) {
+      see(piece);
+    }
+  }
+
+  /// `see(values, first)` for every 128 outputs of a piece; all are asked for before the first is there.
+  template <class See>
+  TH_DEVICE void for_each(u32 piece, const See& see) const {
+    constexpr u32 together = requantise_piece / 128;
+    const u32 begin = piece * requantise_piece;
+    Four values[together];
+    TH_UNROLL
+    for (u32 i = 0; i < together; ++i) {
+      values[i] = load(begin + i * 128);
+    }
+    TH_UNROLL
+    for (u32 i = 0; i < together; ++i) {
+      if (begin + i * 128 < params_.columns) {
+        see(values[i], begin + i * 128);
       }
     }
   }
@@ -152,10 +176,19 @@ class RequantiseRow {
     }
     return amax;
   }
+  /// The same in all threads of the block.
   TH_DEVICE float largest_of_row() const {
+    constexpr u32 warps = requantise_shape(true).threads / 32;
     float amax = 0;
-    for_each(0, params_.columns, [&](const Four& values, u32) { amax = math::max(amax, largest(values)); });
-    return largest_of_lanes<32>(amax);
+    for_own_pieces(
+        [&](u32 piece) { for_each(piece, [&](const Four& values, u32) { amax = math::max(amax, largest(values)); }); });
+    amax = largest_of_lanes<32>(amax);
+    const u32 own_warp = warp::index();
+    if (warp::lane() == 0) {
+      largest_.store(own_warp, amax);
+    }
+    block::sync();
+    return largest_of_lanes<warps>(largest_.load(warp::lane() % warps));
   }
 
   TH_DEVICE float found_fp8(float amax) const {
@@ -238,22 +271,31 @@ class RequantiseRow {
   const RequantiseRowsParams& params_;
   u32 slot_;
   u32 row_;
+  Shared<float> largest_;
 };
 
 template <RequantisedRows kind>
-TH_KERNEL(requantise_rows_threads, 1)
+TH_KERNEL(requantise_shape(kind == RequantisedRows::fp8_row).threads, 1)
 requantise_rows_kernel(TH_GRID_CONSTANT const RequantiseRowsParams params) {
   launch::release_dependents();
   launch::wait_for_earlier_grids();
-  const u32 pieces = requantise_pieces(kind == RequantisedRows::fp8_row, params.columns);
-  const u32 row_block = launch::block_index().x / pieces;
-  const u32 row = row_block * requantise_rows_of_block + warp::index();
-  if (row >= params.rows) {
-    return;
-  }
-  const RequantiseRow<kind> of(params, launch::block_index().y, row);
-  if (of.is_owned()) {
-    of.write(launch::block_index().x - row_block * pieces);
+  const u32 block = launch::block_index().x;
+  if constexpr (kind == RequantisedRows::fp8_row) {
+    const RequantiseRow<kind> of(params, launch::block_index().y, block);
+    if (of.is_owned()) {
+      of.write_row();
+    }
+  } else {
+    const u32 pieces = requantise_pieces(params.columns);
+    const u32 rows_before = block / pieces;
+    const u32 row = rows_before * requantise_shape(false).rows + warp::index();
+    if (row >= params.rows) {
+      return;
+    }
+    const RequantiseRow<kind> of(params, launch::block_index().y, row);
+    if (of.is_owned()) {
+      of.write(block - rows_before * pieces);
+    }
   }
 }
 

@@ -155,16 +155,18 @@ PlannedCall with_requantising(PlannedCall call, const GroupedProblem& problem, s
   launch.title = "requantise the rows";
   launch.program = requantise_rows_program();
   launch.expression = requantise_rows_kernel_name(problem.out);
-  launch.block.x = requantise_rows_threads;
+  const bool row_has_a_scale = problem.out == Format::fp8_row;
+  const RequantiseShape shape = requantise_shape(row_has_a_scale);
+  launch.block.x = shape.threads;
+  launch.shared_bytes = requantise_shared_bytes(row_has_a_scale);
   launch.dependent = product.dependent;
-  launch.expected.uses_shared_memory = false;
+  launch.expected.uses_shared_memory = row_has_a_scale;
   launch.accesses = accesses_of(problem, values);
-  launch.bind = [problem, values](const CallTensors& of, LaunchArguments& out) {
+  launch.bind = [problem, values, row_has_a_scale, shape](const CallTensors& of, LaunchArguments& out) {
     const RequantiseRowsParams params = params_of(problem, values, of);
     out.set(params);
-    const std::uint32_t pieces = requantise_pieces(problem.out == Format::fp8_row, params.columns);
-    out.grid.x =
-        narrow(size_product(ceil_div(std::int64_t{params.rows}, std::int64_t{requantise_rows_of_block}), pieces));
+    const std::uint32_t pieces = row_has_a_scale ? 1 : requantise_pieces(params.columns);
+    out.grid.x = narrow(size_product(ceil_div(std::int64_t{params.rows}, std::int64_t{shape.rows}), pieces));
     out.grid.y = params.slots != 0 ? params.groups : 1;
     return true;
   };
