@@ -5,8 +5,10 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstdio>
+#include <functional>
 #include <memory>
 #include <numeric>
+#include <utility>
 #include <vector>
 
 #include "arena/emulation/examine.hpp"
@@ -20,6 +22,11 @@ namespace {
 
 using Kernels = std::vector<std::shared_ptr<const arena::EmulatedKernel>>;
 
+/// Threads are run one after another here, which takes many thousand times as long as on a card.
+constexpr int most_emulated_extent = 1 << 16;
+constexpr double most_operations = 1e10;
+constexpr double most_bytes = 1 << 30;
+
 /// What is asked of one operation.
 struct Request {
   const arena::Operation& operation;
@@ -29,7 +36,7 @@ struct Request {
   std::string device{};  ///< of the table; empty: any that the kernels are made for
   std::string arch{};    ///< or its architecture
   arena::Problem problem = operation.example();
-  bool has_shape = false;  ///< an extent was given
+  std::vector<std::function<void(arena::Problem&)>> extents{};  ///< set those that were given
   std::uint64_t schedules = 64;
   std::uint64_t seed = 0;
   std::string tensor_sums = "hardware";
@@ -70,9 +77,46 @@ Kernels kernels_of(const Request& request) {
   return kernels;
 }
 
-/// The problem asked for, or the kernel's own small ones.
+/// The kernel's own small problems; where extents are given the first of them, which fits its formats, with these.
 std::vector<arena::Problem> problems_for(const arena::EmulatedKernel& kernel, const Request& request) {
-  return request.has_shape ? std::vector{request.problem} : kernel.edges();
+  std::vector<arena::Problem> problems = kernel.edges();
+  if (!request.extents.empty()) {
+    problems.erase(problems.begin() + 1, problems.end());
+    for (const auto& set : request.extents) {
+      set(problems.front());
+    }
+  }
+  return problems;
+}
+
+void check_size(const arena::Problem& problem) {
+  const arena::Operation& operation = problem.operation();
+  const arena::Cost cost = operation.cost(problem);
+  const double bytes = cost.compulsory_bytes + operation.working_bytes(problem);
+  if (cost.operations > most_operations || bytes > most_bytes) {
+    throw Error(
+        ErrorCode::invalid_argument,
+        fmt::format("{} takes {:.2g} operations and {:.2g} bytes, expected at most {:.2g} and {:.2g} to emulate",
+                    label(problem), cost.operations, bytes, most_operations, most_bytes));
+  }
+}
+
+struct Job {
+  std::shared_ptr<const arena::EmulatedKernel> kernel;
+  arena::Problem problem;
+};
+
+/// All of them, or an error before the first of them runs.
+std::vector<Job> jobs_of(const Request& request) {
+  std::vector<Job> jobs;
+  for (const auto& kernel : kernels_of(request)) {
+    for (arena::Problem& problem : problems_for(*kernel, request)) {
+      kernel->check(problem);
+      check_size(problem);
+      jobs.push_back({kernel, std::move(problem)});
+    }
+  }
+  return jobs;
 }
 
 void emulate(const Request& request, Context& context) {
@@ -81,18 +125,16 @@ void emulate(const Request& request, Context& context) {
   emulator::Options options;
   options.tensor_sums =
       request.tensor_sums == "float32" ? emulator::TensorSums::float32 : emulator::TensorSums::hardware;
-  for (const auto& kernel : kernels_of(request)) {
-    for (const arena::Problem& problem : problems_for(*kernel, request)) {
-      const std::string title = fmt::format("{} on {}", kernel->title(), label(problem));
-      const arena::Examination examined = arena::examine(*kernel, problem, seeds, options);
-      if (examined.clean()) {
-        fmt::print("{}: clean in {} schedules, seeds {} to {}\n", title, examined.runs, seeds.front(), seeds.back());
-      } else {
-        fmt::print("{}: finding\n{}", title, examined.finding);
-        context.exit_status = gate_failed;
-      }
-      std::fflush(stdout);  // minutes may pass until the next line, and what was found is not to be lost with it
+  for (const auto& [kernel, problem] : jobs_of(request)) {
+    const std::string title = fmt::format("{} on {}", kernel->title(), label(problem));
+    const arena::Examination examined = arena::examine(*kernel, problem, seeds, options);
+    if (examined.clean()) {
+      fmt::print("{}: clean in {} schedules, seeds {} to {}\n", title, examined.runs, seeds.front(), seeds.back());
+    } else {
+      fmt::print("{}: finding\n{}", title, examined.finding);
+      context.exit_status = gate_failed;
     }
+    std::fflush(stdout);  // minutes may pass until the next line, and what was found is not to be lost with it
   }
 }
 
@@ -109,7 +151,7 @@ struct Given {
       if (!option.allowed.empty()) {
         added->check(CLI::IsMember(option.allowed));
       } else if (!option.is_flag) {
-        added->check(CLI::Range(1, most_extent));
+        added->check(CLI::Range(1, most_emulated_extent));
       }
       if (!option.is_extent) {
         added->needs(knobs);
@@ -120,8 +162,12 @@ struct Given {
   void set(Request& request) const {
     for (std::size_t i = 0; i < options.size(); ++i) {
       if (parsed[i]->count() > 0) {
-        options[i].set(request.problem, options[i].is_flag ? "" : parsed[i]->results().back());
-        request.has_shape = request.has_shape || options[i].is_extent;
+        const auto set = [set = options[i].set, text = options[i].is_flag ? "" : parsed[i]->results().back()](
+                             arena::Problem& problem) { set(problem, text); };
+        set(request.problem);
+        if (options[i].is_extent) {
+          request.extents.push_back(set);
+        }
       }
     }
   }

@@ -138,7 +138,19 @@ class AttentionKernel final : public EmulatedKernel {
     return problems;
   }
 
+  void check(const Problem& wanted) const override { (void)taken(wanted); }
+
   [[nodiscard]] std::unique_ptr<EmulatedRun> on(const Problem& wanted) const override {
+    const AttentionTask task = taken(wanted);
+    const auto storage = std::make_shared<Storage>(task);
+    return std::make_unique<PlannedRun>(
+        strategy_.plan(task.problem, knobs_, device_), tensors_of(task, *storage),
+        [storage, task] { return make_attention_judge(task, storage->inputs, 1)->judge(storage->outputs); });
+  }
+
+ private:
+  /// The wanted shape in this kernel's formats.
+  [[nodiscard]] AttentionTask taken(const Problem& wanted) const {
     auto task = wanted.as<AttentionTask>();
     task.problem.format = problem_.format;
     task.problem.head_dim = problem_.head_dim;
@@ -150,13 +162,8 @@ class AttentionKernel final : public EmulatedKernel {
       throw Error(ErrorCode::invalid_argument,
                   fmt::format("{} cannot be emulated on {}: {}", title(), label(wanted), fmt::join(obstacles, "; ")));
     }
-    const auto storage = std::make_shared<Storage>(task);
-    return std::make_unique<PlannedRun>(
-        strategy_.plan(task.problem, knobs_, device_), tensors_of(task, *storage),
-        [storage, task] { return make_attention_judge(task, storage->inputs, 1)->judge(storage->outputs); });
+    return task;
   }
-
- private:
   [[nodiscard]] std::vector<AttentionProblem> small_problems() const {
     return strategy_.edges(problem_, knobs_, device_);
   }

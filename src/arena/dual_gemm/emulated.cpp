@@ -112,17 +112,24 @@ class PlannedKernel final : public EmulatedKernel {
     return all;
   }
 
+  void check(const Problem& wanted) const override { (void)taken(wanted); }
+
   [[nodiscard]] std::unique_ptr<EmulatedRun> on(const Problem& wanted) const override {
+    const DualGemmTask task = taken(wanted);
+    return run_of(call(task.problem), task);
+  }
+
+ private:
+  /// The wanted shape in this kernel's formats.
+  [[nodiscard]] DualGemmTask taken(const Problem& wanted) const {
     DualGemmTask task = task_;
     task.problem.m = dual_gemm(wanted).m;
     task.problem.n = dual_gemm(wanted).n;
     task.problem.k = dual_gemm(wanted).k;
     task.scale_layout = wanted.as<DualGemmTask>().scale_layout;
     require_multiples(task);
-    return run_of(call(task.problem), task);
+    return task;
   }
-
- private:
   [[nodiscard]] PlannedCall call(const DualGemmProblem& problem) const {
     return strategy_.plan(problem, knobs_, device_);
   }

@@ -43,8 +43,10 @@ class EmulatedKernel {
   /// Small problems around its own tile: one beyond a tile and beyond the ring in every dimension, and far less than
   /// one tile.
   [[nodiscard]] virtual std::vector<Problem> edges() const = 0;
-  /// Throws Error(invalid_argument) for a problem that the kernel does not take, Error(unsupported) when its code is
-  /// neither compiled in nor can be compiled here.
+  /// Throws Error(invalid_argument) for a problem that the kernel does not take, and makes nothing for it.
+  virtual void check(const Problem& problem) const = 0;
+  /// Throws as `check` does, and Error(unsupported) when the kernel's code is neither compiled in nor can be compiled
+  /// here.
   [[nodiscard]] virtual std::unique_ptr<EmulatedRun> on(const Problem& problem) const = 0;
 };
 

@@ -153,8 +153,16 @@ class PlannedKernel final : public EmulatedKernel {
     return all;
   }
 
-  /// The wanted shape and counts in this kernel's formats.
+  void check(const Problem& wanted) const override { (void)taken(wanted); }
+
   [[nodiscard]] std::unique_ptr<EmulatedRun> on(const Problem& wanted) const override {
+    const GroupedTask task = taken(wanted);
+    return run_of(call(task.problem), task);
+  }
+
+ private:
+  /// The wanted shape and counts in this kernel's formats.
+  [[nodiscard]] GroupedTask taken(const Problem& wanted) const {
     GroupedTask task = wanted.as<GroupedTask>();
     const GroupedProblem& own = task_.problem;
     task.problem.a = own.a;
@@ -176,10 +184,8 @@ class PlannedKernel final : public EmulatedKernel {
           ErrorCode::invalid_argument,
           fmt::format("{} cannot be emulated: n is at least 1, k is a multiple of {}", label_of(task), multiple));
     }
-    return run_of(call(task.problem), task);
+    return task;
   }
-
- private:
   [[nodiscard]] PlannedCall call(const GroupedProblem& problem) const {
     PlannedCall planned = strategy_.plan(problem, knobs_, device_);
     return task_.is_dense ? tensors::without_offsets(std::move(planned)) : planned;

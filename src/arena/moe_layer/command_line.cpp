@@ -1,7 +1,9 @@
 // Problems of layers on a command line.
-#include "arena/operation/command_line.hpp"
+#include <algorithm>
+
 #include "arena/moe_layer/operation.hpp"
 #include "arena/moe_layer/task.hpp"
+#include "arena/operation/command_line.hpp"
 
 namespace thresher::arena {
 namespace {
@@ -24,7 +26,9 @@ ProblemOption format(const char* name, const char* help, const Formats& formats,
           .help = help,
           .allowed = names_of(formats),
           .set = [&formats, place](Problem& problem, const std::string& text) {
-            problem.as<LayerTask>().problem.*place = value_of(formats, text);
+            auto& task = problem.as<LayerTask>();
+            task.problem.*place = value_of(formats, text);
+            task = fitted(std::move(task));
           }};
 }
 
@@ -62,8 +66,10 @@ std::vector<ProblemOption> LayerOperation::options() const {
       extent("--hidden-size", "columns of x and of out", &MoeProblem::hidden_size),
       extent("--intermediate-size", "rows of gate and of up", &MoeProblem::intermediate_size)};
   if (!is_dense_) {
-    all.push_back(extent("--experts", "experts of the layer",
-                         [](LayerTask& task, std::int64_t value) { task.problem.experts = task.of_experts = value; }));
+    all.push_back(extent("--experts", "experts of the layer", [](LayerTask& task, std::int64_t value) {
+      task.problem.experts = task.of_experts = value;
+      task.problem.top_k = std::min(task.problem.top_k, value);
+    }));
     all.push_back(extent("--of-experts", "experts that there are, of which the others are somewhere else",
                          [](LayerTask& task, std::int64_t value) { task.of_experts = value; }));
     all.push_back(extent("--top-k", "choices of a token, at most as many as experts", &MoeProblem::top_k));

@@ -2,7 +2,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <numeric>
 #include <optional>
 
 #include "arena/emulation/card_for.hpp"
@@ -22,25 +21,12 @@ namespace {
 using strategies::PlannedCall;
 using GroupedSample = strategies::Sample<GroupedProblem>;
 
+constexpr std::int64_t most_emulated_choices = 1 << 16;
+
 bool only_launches(const PlannedCall& call) {
   return std::all_of(call.steps.begin(), call.steps.end(), [](const strategies::Step& step) {
     return std::holds_alternative<strategies::KernelLaunch>(step);
   });
-}
-
-/// What hidden size and intermediate size are multiples of.
-struct Multiples {
-  std::int64_t hidden = 1;
-  std::int64_t intermediate = 1;
-};
-Multiples multiples_of(const MoeProblem& p) {
-  const auto of = [](std::initializer_list<int> all) {
-    return std::accumulate(all.begin(), all.end(), std::int64_t{1},
-                           [](std::int64_t one, int other) { return std::lcm(one, std::int64_t{other}); });
-  };
-  return {of({format_traits(p.x).k_multiple, format_traits(p.gate_up).k_multiple}),
-          of({format_traits(p.intermediate).k_multiple, format_traits(p.intermediate).n_multiple,
-              format_traits(p.down).k_multiple})};
 }
 
 /// The extents and choices of `shape` for what else `of` is.
@@ -123,13 +109,13 @@ class LayerKernel final : public EmulatedKernel {
     std::vector<Problem> all;
     const std::vector<Extents> gate_up = edges_of_gate_up();
     const std::vector<Extents> down = edges_of_down();
-    const auto [hidden, intermediate] = multiples_of(task_.problem);
     LayerTask shape = operation().example().as<LayerTask>();
     for (std::size_t i = 0; i < std::min(gate_up.size(), down.size()); ++i) {
-      shape.problem.hidden_size = round_up(gate_up[i].k, hidden);
-      shape.problem.intermediate_size = round_up(std::max(gate_up[i].n, down[i].k), intermediate);
+      shape.problem.hidden_size = gate_up[i].k;
+      shape.problem.intermediate_size = std::max(gate_up[i].n, down[i].k);
       shape.problem.tokens = ceil_div(gate_up[i].rows, shape.problem.top_k);
-      all.push_back(problem_of(shaped(task_, shape)));
+      shape = fitted(shaped(task_, shape));
+      all.push_back(problem_of(shape));
     }
     if (!task_.is_dense) {
       shape.problem.tokens = 2055;
@@ -140,26 +126,33 @@ class LayerKernel final : public EmulatedKernel {
     return all;
   }
 
-  /// The wanted shape and choices in this kernel's formats.
+  void check(const Problem& wanted) const override { (void)calls_of(taken(wanted), options_, device_); }
+
   [[nodiscard]] std::unique_ptr<EmulatedRun> on(const Problem& wanted) const override {
-    const LayerTask task = shaped(task_, wanted.as<LayerTask>());
-    const MoeProblem& p = task.problem;
-    const auto [hidden, intermediate] = multiples_of(p);
-    if (p.hidden_size % hidden != 0 || p.intermediate_size % intermediate != 0) {
-      throw Error(ErrorCode::invalid_argument,
-                  fmt::format("{} cannot be emulated: the hidden size is a multiple of {}, the intermediate size of {}",
-                              label_of(task), hidden, intermediate));
-    }
-    if (task.of_experts < p.experts || p.top_k > task.of_experts) {
-      throw Error(ErrorCode::invalid_argument,
-                  fmt::format("{} cannot be emulated: there are at least as many experts as the layer has, and as a "
-                              "token chooses",
-                              label_of(task)));
-    }
+    const LayerTask task = taken(wanted);
     return emulated_layer(task, calls_of(task, options_, device_));
   }
 
  private:
+  /// The wanted shape and choices in this kernel's formats.
+  [[nodiscard]] LayerTask taken(const Problem& wanted) const {
+    const LayerTask task = shaped(task_, wanted.as<LayerTask>());
+    const auto [hidden, intermediate] = multiples_of(task.problem);
+    if (task.problem.hidden_size % hidden != 0 || task.problem.intermediate_size % intermediate != 0) {
+      throw Error(ErrorCode::invalid_argument,
+                  fmt::format("{} cannot be emulated: the hidden size is a multiple of {}, the intermediate size of {}",
+                              label_of(task), hidden, intermediate));
+    }
+    if (const std::string obstacle = choices_obstacle(task); !obstacle.empty()) {
+      throw Error(ErrorCode::invalid_argument, fmt::format("{} cannot be emulated: {}", label_of(task), obstacle));
+    }
+    if (task.choices() > most_emulated_choices) {
+      throw Error(ErrorCode::invalid_argument,
+                  fmt::format("{} cannot be emulated: it has {} choices, expected at most {}", label_of(task),
+                              task.choices(), most_emulated_choices));
+    }
+    return task;
+  }
   [[nodiscard]] const Operation& operation() const {
     return task_.is_dense ? gated_mlp_operation() : moe_layer_operation();
   }

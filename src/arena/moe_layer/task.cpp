@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <numeric>
 
 #include "reference/moe_layer.hpp"
 
@@ -74,6 +75,35 @@ LayerTask completed(LayerTask task) {
   p.expected_rows =
       std::max<std::int64_t>(size_product(task.choices(), p.experts) / std::max(task.of_experts, p.experts), 1);
   return task;
+}
+
+LayerMultiples multiples_of(const MoeProblem& p) {
+  const auto of = [](std::initializer_list<int> all) {
+    return std::accumulate(all.begin(), all.end(), std::int64_t{1},
+                           [](std::int64_t one, int other) { return std::lcm(one, std::int64_t{other}); });
+  };
+  return {of({format_traits(p.x).k_multiple, format_traits(p.gate_up).k_multiple}),
+          of({format_traits(p.intermediate).k_multiple, format_traits(p.intermediate).n_multiple,
+              format_traits(p.down).k_multiple})};
+}
+
+LayerTask fitted(LayerTask task) {
+  const auto [hidden, intermediate] = multiples_of(task.problem);
+  task.problem.hidden_size = round_up(task.problem.hidden_size, hidden);
+  task.problem.intermediate_size = round_up(task.problem.intermediate_size, intermediate);
+  return task;
+}
+
+std::string choices_obstacle(const LayerTask& task) {
+  const MoeProblem& p = task.problem;
+  if (task.of_experts < p.experts) {
+    return fmt::format("there are {} experts, expected at least the layer's {}", task.of_experts, p.experts);
+  }
+  if (p.top_k > task.of_experts) {
+    return fmt::format("a token chooses {} of {} experts, expected at most as many as there are", p.top_k,
+                       task.of_experts);
+  }
+  return "";
 }
 
 Problem problem_of(LayerTask task) {

@@ -42,6 +42,19 @@ inline constexpr std::array intermediate_formats{Format::fp16,    Format::bf16, 
 /// The task with as many expected rows as its tokens bring where the router has no favourites.
 [[nodiscard]] LayerTask completed(LayerTask task);
 
+/// What hidden size and intermediate size are multiples of.
+struct LayerMultiples {
+  std::int64_t hidden = 1;
+  std::int64_t intermediate = 1;
+};
+[[nodiscard]] LayerMultiples multiples_of(const MoeProblem& problem);
+
+/// The task with the next larger sizes that its formats take.
+[[nodiscard]] LayerTask fitted(LayerTask task);
+
+/// Why no router chooses so, in one clause; empty when one can.
+[[nodiscard]] std::string choices_obstacle(const LayerTask& task);
+
 /// A gated MLP, and what it is.
 [[nodiscard]] LayerTask gated_mlp_task(const GatedMlpProblem& problem,
                                        ScaleLayout scale_layout = ScaleLayout::row_major);

@@ -69,6 +69,7 @@ class PlantedKernel final : public EmulatedKernel {
   std::string key() const override { return "planted"; }
   std::string arguments(const Problem&) const override { return "planted --edges"; }
   std::vector<Problem> edges() const override { return {arena::problem_of(DualGemmProblem{})}; }
+  void check(const Problem&) const override {}
   std::unique_ptr<EmulatedRun> on(const Problem&) const override {
     return std::make_unique<PlantedRun>(between_, runs_);
   }
@@ -85,6 +86,7 @@ class UnavailableKernel final : public EmulatedKernel {
   std::string key() const override { return "unavailable"; }
   std::string arguments(const Problem&) const override { return ""; }
   std::vector<Problem> edges() const override { return {arena::problem_of(DualGemmProblem{})}; }
+  void check(const Problem&) const override {}
   std::unique_ptr<EmulatedRun> on(const Problem&) const override {
     throw Error(ErrorCode::unsupported, "there is no compiler");
   }
