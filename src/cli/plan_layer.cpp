@@ -16,6 +16,7 @@
 #include "cli/planner_commands.hpp"
 #include "ops/layer_parts.hpp"
 #include "ops/validate_grouped.hpp"
+#include "thresher/error.hpp"
 
 namespace thresher::cli {
 namespace {
@@ -39,6 +40,9 @@ void print_product(const char* product, const strategies::PlannedCall& call) {
 
 void plan_layer(const LayerArguments& arguments) {
   const auto& task = arguments.problem.as<arena::LayerTask>();
+  if (const std::string obstacle = choices_obstacle(task); !obstacle.empty()) {
+    throw Error(ErrorCode::invalid_argument, fmt::format("plan moe-layer: {}", obstacle));
+  }
   ops::of_product("gate_up", [&] { ops::validate(gate_up_problem(task.problem)); });
   ops::of_product("down", [&] { ops::validate(down_problem(task.problem)); });
   const DeviceSpec& device = device_spec(arguments.device);
