@@ -2,9 +2,11 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
-#include <optional>
+#include <iterator>
 #include <set>
+#include <utility>
 
 #include "core/printable.hpp"
 #include "thresher/error.hpp"
@@ -83,32 +85,33 @@ std::vector<FeedForwardMatrices> experts_of(const Checkpoint& checkpoint, const 
   return experts;
 }
 
-/// The layer of names that begin with `place`; nothing where there is none.
-std::optional<FeedForwardNames> layer_at(const Checkpoint& checkpoint, const std::string& place) {
+/// The layers of names that begin with `place`, dense ones and of experts.
+std::vector<FeedForwardNames> layers_at(const Checkpoint& checkpoint, const std::string& place) {
+  std::vector<FeedForwardNames> found;
   for (const Family& family : families) {
-    FeedForwardNames found{.block = place + family.block};
-    found.matrices = experts_of(checkpoint, family, found.block);
-    if (!found.matrices.empty()) {
-      found.has_experts = true;
-      found.left_out = beside(checkpoint, found.block);
-      return found;
+    const std::string block = place + family.block;
+    if (std::vector<FeedForwardMatrices> experts = experts_of(checkpoint, family, block); !experts.empty()) {
+      found.push_back(
+          {.block = block, .has_experts = true, .matrices = std::move(experts), .left_out = beside(checkpoint, block)});
     }
-    FeedForwardMatrices dense = matrices_at(family, found.block);
-    if (has_matrix(checkpoint, dense.gate)) {
-      found.matrices = {std::move(dense)};
-      return found;
+    if (FeedForwardMatrices dense = matrices_at(family, block); has_matrix(checkpoint, dense.gate)) {
+      found.push_back({.block = block, .matrices = {std::move(dense)}});
     }
   }
   const std::string experts = place + "mlp.experts.";
   if (checkpoint.has(experts + "gate_up_proj_blocks")) {
-    return FeedForwardNames{.block = place + "mlp",
-                            .has_experts = true,
-                            .has_blocks = true,
-                            .gate_up = experts + "gate_up_proj",
-                            .down = experts + "down_proj",
-                            .left_out = beside(checkpoint, place + "mlp")};
+    found.push_back({.block = place + "mlp",
+                     .has_experts = true,
+                     .has_blocks = true,
+                     .gate_up = experts + "gate_up_proj",
+                     .down = experts + "down_proj",
+                     .left_out = beside(checkpoint, place + "mlp")});
   }
-  return std::nullopt;
+  return found;
+}
+
+std::string described(const FeedForwardNames& layer) {
+  return fmt::format("{} at {}", layer.has_experts ? "experts" : "a dense layer", quoted_name(layer.block));
 }
 
 }  // namespace
@@ -121,9 +124,8 @@ FeedForwardNames feed_forward_names(const Checkpoint& checkpoint, std::int64_t l
   }
   std::vector<FeedForwardNames> found;
   for (const std::string& place : places) {
-    if (std::optional<FeedForwardNames> one = layer_at(checkpoint, place)) {
-      found.push_back(std::move(*one));
-    }
+    std::vector<FeedForwardNames> there = layers_at(checkpoint, place);
+    std::move(there.begin(), there.end(), std::back_inserter(found));
   }
   if (found.empty()) {
     const std::string& place = *places.begin();
@@ -135,7 +137,7 @@ FeedForwardNames feed_forward_names(const Checkpoint& checkpoint, std::int64_t l
   }
   if (found.size() > 1) {
     reject(fmt::format("layer {} of {} is there twice, as {} and as {}, expected one", layer, checkpoint.title(),
-                       quoted_name(found[0].block), quoted_name(found[1].block)));
+                       described(found[0]), described(found[1])));
   }
   return found.front();
 }

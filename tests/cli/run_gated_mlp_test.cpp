@@ -415,6 +415,10 @@ TEST_F(RunGatedMlp, SaysWhatIsNoLayer) {
   file.add_bf16("model.layers.7.mlp.up_proj", expert.up);
   file.add("model.layers.8.mlp.experts.gate_up_proj_blocks", Dtype::u8, {1, 2, 1, 16}, std::vector<std::uint8_t>(32));
   file.add("model.layers.8.mlp.experts.gate_up_proj_scales", Dtype::u8, {1, 2, 1}, std::vector<std::uint8_t>{1, 253});
+  for (const char* const place : {"model.layers.9.mlp.", "model.layers.9.mlp.experts.0.", "model.layers.10.mlp."}) {
+    file.add_bf16(std::string(place) + "gate_proj", expert.gate);
+  }
+  file.add("model.layers.10.mlp.experts.gate_up_proj_blocks", Dtype::u8, {1, 2, 1, 16}, std::vector<std::uint8_t>(32));
   file.save(folder_ / "model.safetensors");
   const std::string model = "--checkpoint model.safetensors --layer ";
   expect_refusal(model + "20",
@@ -424,11 +428,17 @@ TEST_F(RunGatedMlp, SaysWhatIsNoLayer) {
   expect_refusal(model + "2", "has 'model.layers.2.mlp.experts.3' and no 'model.layers.2.mlp.experts.2.gate_proj'");
   expect_refusal(model + "3", "down_proj.weight' of model.safetensors is bf16 [16, 32], expected bf16 [32, 16]");
   expect_refusal(model + "4", "up_proj.weight' of model.safetensors is bf16 [32, 16], expected bf16 [16, 32]");
-  expect_refusal(model + "5", "is there twice, as 'draft.layers.5.mlp' and as 'model.layers.5.mlp'");
+  expect_refusal(
+      model + "5",
+      "is there twice, as a dense layer at 'draft.layers.5.mlp' and as a dense layer at 'model.layers.5.mlp'");
   expect_refusal(model + "6",
                  "experts.1.gate_proj.weight' of model.safetensors is bf16 [32, 16], expected bf16 [16, 32]");
   expect_refusal(model + "7", "has no tensor 'model.layers.7.mlp.down_proj'");
   expect_refusal(model + "8", "has the exponent 253, expected 0 to 252");
+  expect_refusal(model + "9",
+                 "is there twice, as experts at 'model.layers.9.mlp' and as a dense layer at 'model.layers.9.mlp'");
+  expect_refusal(model + "10",
+                 "is there twice, as a dense layer at 'model.layers.10.mlp' and as experts at 'model.layers.10.mlp'");
   expect_refusal(model + "-1", "--layer");
   expect_refusal("--checkpoint nothing.safetensors --layer 0", "nothing.safetensors");
   const std::string before = slurp(folder_ / "model.safetensors");
