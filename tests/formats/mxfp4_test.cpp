@@ -109,6 +109,17 @@ TEST(Mxfp4, BlocksOfZerosMayHaveAnyExponent) {
   expect_exact_mxfp4(blocks, stack);
 }
 
+/// They have no exponents that nvfp4 could not hold; of any number of them there is no global scale for each.
+TEST(Mxfp4, MatricesWithoutRowsAreHeldAsNvfp4) {
+  for (const std::size_t matrices : {1U, 3U}) {
+    const HeldMxfp4 held = hold_mxfp4({}, {}, matrices, "the exponents");
+    EXPECT_EQ(held.format, Format::nvfp4);
+    EXPECT_EQ(held.global_scales, std::vector<float>(matrices, 1.0F));
+    EXPECT_EQ(stored_as(held.format, held.span), "mxfp4 as nvfp4, exact in both numerics");
+  }
+  EXPECT_TRUE(hold_mxfp4({}, {}, std::size_t{1} << 62, "the exponents").global_scales.empty());
+}
+
 /// The same experts as one tensor under compressed-tensors' names, as matrices of their own, and as gpt-oss has them.
 TEST(Mxfp4, IsTheSameUnderEveryName) {
   for (const unsigned span : {9U, 15U, 18U}) {
