@@ -20,7 +20,7 @@ namespace {
 
 struct PredictArguments {
   std::string device = "B200";
-  std::string published = "measurements/published_b200.toml";
+  std::string published;  ///< empty: what is built in
   std::vector<std::string> pitches;
   std::string output;
   std::string against;  ///< foretold earlier
@@ -36,7 +36,9 @@ std::string read(const std::string& path) {
 }
 
 void foretell(const PredictArguments& arguments) {
-  refuse_overwriting("--output", arguments.output, arguments.published);
+  if (!arguments.published.empty()) {
+    refuse_overwriting("--output", arguments.output, arguments.published);
+  }
   for (const std::string& path : arguments.pitches) {
     refuse_overwriting("--output", arguments.output, path);
   }
@@ -44,7 +46,8 @@ void foretell(const PredictArguments& arguments) {
   for (const std::string& path : arguments.pitches) {
     pitches.push_back(arena::load_pitch(path));
   }
-  const arena::Published published = arena::load_published(arguments.published);
+  const arena::Published published =
+      arguments.published.empty() ? arena::built_in_published() : arena::load_published(arguments.published);
   std::vector<arena::Problem> lists = arena::load_suite("grouped_origin").problems;
   lists.erase(lists.begin() + static_cast<std::ptrdiff_t>(std::min(lists.size(), published.grouped.size())),
               lists.end());
@@ -65,7 +68,9 @@ void add_predict(CLI::App& app, Context&) {
   std::vector<CLI::Option*> of_foretelling{
       command->add_option("pitch", arguments->pitches, "Pitch files: the origin's, and those of contestants there"),
       add_device_table(*command, arguments->device, "The card, of those without a measurement")->capture_default_str(),
-      command->add_option("--published", arguments->published, "What others published of it")->capture_default_str(),
+      command->add_option(
+          "--published", arguments->published,
+          "What others published of it; if not given what is built in, measurements/published_b200.toml"),
       command->add_option("--output", arguments->output, "File to write; standard output if not given")};
   CLI::Option* const against = command->add_option("--against", arguments->against, "Predictions to be scored");
   CLI::Option* const measured = command->add_option("--measured", arguments->measured,

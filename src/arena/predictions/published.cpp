@@ -4,6 +4,7 @@
 
 #include "arena/config/config.hpp"
 #include "core/input_file.hpp"
+#include "embedded/published_files.hpp"
 #include "thresher/error.hpp"
 
 namespace thresher::arena {
@@ -87,6 +88,11 @@ Published load_published(const std::string& path) {
     throw Error(ErrorCode::invalid_argument, fmt::format("published times {}: {}", path, file.obstacle));
   }
   return parse_published(*file.bytes, path);
+}
+
+Published built_in_published() {
+  const EmbeddedFile& file = embedded::published_files().front();
+  return parse_published(file.text, std::string(file.name));
 }
 
 }  // namespace thresher::arena

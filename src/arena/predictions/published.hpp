@@ -33,5 +33,7 @@ struct Published {
 /// TOML; `file` names the text in errors. Throws Error(invalid_argument) with file and line.
 [[nodiscard]] Published parse_published(std::string_view text, const std::string& file);
 [[nodiscard]] Published load_published(const std::string& path);
+/// What is published of the B200: measurements/published_b200.toml, which is built in.
+[[nodiscard]] Published built_in_published();
 
 }  // namespace thresher::arena
