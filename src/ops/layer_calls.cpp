@@ -36,7 +36,9 @@ template <class Problem>
 std::string format_obstacle(const char* product, strategies::Strategies<Problem> all, const Problem& problem,
                             const DualGemmOptions& options, const DeviceSpec& device) {
   if (!options.strategy.empty()) {
-    return about(product, named_strategy(all, options.strategy).not_made_for(problem, device).value_or(""));
+    return of_product(product, [&] {
+      return about(product, named_strategy(all, options.strategy).not_made_for(problem, device).value_or(""));
+    });
   }
   const bool is_taken =
       std::any_of(all.begin(), all.end(), [&](const auto* one) { return !one->not_made_for(problem, device); });

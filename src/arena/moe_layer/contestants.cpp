@@ -17,6 +17,7 @@
 #include "ops/dual_gemm_choice.hpp"
 #include "ops/gemm_problem.hpp"
 #include "ops/grouped_choice.hpp"
+#include "ops/layer_parts.hpp"
 #include "strategies/dual_gemm/registry.hpp"
 #include "strategies/grouped_gemm/registry.hpp"
 #include "thresher/error.hpp"
@@ -105,12 +106,30 @@ std::vector<std::string> names_of(const Strategies& strategies) {
 /// Throws Error(invalid_argument) for a strategy, a knob or a value that there is not. What is left to `plan` has none
 /// of its own.
 template <class Problem>
-void check_product(strategies::Strategies<Problem> all, const Problem& problem, const DualGemmOptions& options,
-                   const DeviceSpec& device) {
-  if (options.strategy.empty()) {
-    (void)planner::choose<Problem>(all, problem, ops::request_of(options), device);
+void check_product(const char* product, strategies::Strategies<Problem> all, const Problem& problem,
+                   const DualGemmOptions& options, const DeviceSpec& device) {
+  ops::of_product(product, [&] {
+    if (options.strategy.empty()) {
+      (void)planner::choose<Problem>(all, problem, ops::request_of(options), device);
+    } else {
+      (void)ops::named_strategy(all, options.strategy).obstacles(problem, ops::request_of(options).knobs, device);
+    }
+  });
+}
+
+/// The same of both products, whether or not they take the layer's formats.
+void check_products(const LayerTask& task, const MoeOptions& options, DeviceKind kind, const DeviceSpec& device) {
+  constexpr const char* of_gate_up = "gate_up";
+  constexpr const char* of_down = "down";
+  const auto products = strategies::grouped_gemm::strategies_of(kind);
+  if (task.is_dense) {
+    const GatedMlpProblem problem = gated_mlp_of(task);
+    check_product(of_gate_up, strategies::dual_gemm::strategies_of(kind), ops::gate_up_problem(problem),
+                  options.gate_up, device);
+    check_product(of_down, products, ops::one_expert(ops::down_problem(problem)), options.down, device);
   } else {
-    (void)ops::named_strategy(all, options.strategy).obstacles(problem, ops::request_of(options).knobs, device);
+    check_product(of_gate_up, products, gate_up_problem(task.problem), options.gate_up, device);
+    check_product(of_down, products, down_problem(task.problem), options.down, device);
   }
 }
 
@@ -131,19 +150,7 @@ void LayerOperation::check(const ContestantSpec& spec, const Device& device) con
                 fmt::format("contestant {}: there is no such strategy on {}, expected one of {}", arena::label(spec),
                             device.name(), fmt::join(known, ", ")));
   }
-  const MoeOptions options = layer_options(spec);
-  const DeviceSpec card = ops::spec_of(device);
-  const auto products = strategies::grouped_gemm::strategies_of(device.kind());
-  const LayerTask task = example().as<LayerTask>();
-  if (is_dense_) {
-    const GatedMlpProblem problem = gated_mlp_of(task);
-    check_product(strategies::dual_gemm::strategies_of(device.kind()), ops::gate_up_problem(problem), options.gate_up,
-                  card);
-    check_product(products, ops::one_expert(ops::down_problem(problem)), options.down, card);
-  } else {
-    check_product(products, gate_up_problem(task.problem), options.gate_up, card);
-    check_product(products, down_problem(task.problem), options.down, card);
-  }
+  check_products(example().as<LayerTask>(), layer_options(spec), device.kind(), ops::spec_of(device));
 }
 
 std::string LayerOperation::format_obstacle(const Problem& problem, const ContestantSpec& spec,
@@ -187,6 +194,7 @@ Outlook LayerOperation::outlook(const Problem& problem, const ContestantSpec& sp
   const auto& task = problem.as<LayerTask>();
   const MoeOptions options = layer_options(spec);
   try {
+    check_products(task, options, DeviceKind::cuda, device);
     if (std::string obstacle = format_obstacle_of(task, options, DeviceKind::cuda, device); !obstacle.empty()) {
       return {.obstacles = {std::move(obstacle)}, .is_for_other_formats = true};
     }
