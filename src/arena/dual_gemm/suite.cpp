@@ -5,6 +5,7 @@
 
 #include "arena/dual_gemm/activation_keys.hpp"
 #include "arena/dual_gemm/operation.hpp"
+#include "arena/dual_gemm/scale_layout_keys.hpp"
 #include "arena/dual_gemm/task.hpp"
 
 namespace thresher::arena {
@@ -27,17 +28,12 @@ void DualGemmOperation::add_problems(const ProblemTable& tables, std::vector<Pro
   const auto bs = choices<Format>(tables, "b", named(operand_formats), std::nullopt);
   const auto outs = choices<Format>(tables, "out", named(unscaled_output_formats), std::nullopt);
   const auto activations = activations_of(tables);
-  const auto layouts = choices<ScaleLayout>(tables, "scale_layout", named(all_scale_layouts), ScaleLayout::row_major);
+  const auto layouts = scale_layouts_of(tables);
   DualGemmTask task;
   DualGemmProblem& gemm = task.problem;
   const auto add = [&] {
     check_k(tables.problem, gemm);
-    if (!may_have_scales(task.scale_layout, gemm.a, gemm.b)) {
-      tables.holder("scale_layout")
-          .fail("scale_layout",
-                fmt::format("is \"{}\", which scales of {} with {} cannot be", thresher::name(task.scale_layout),
-                            thresher::name(gemm.a), thresher::name(gemm.b)));
-    }
+    check_scale_layout(tables, task.scale_layout, {{gemm.a, OperandRole::tokens}, {gemm.b, OperandRole::weights}});
     add_once(tables, "m", problem_of(task), problems);
   };
   const auto by_m = [&] { each(ms, gemm.m, add); };

@@ -27,9 +27,4 @@ std::string label_of(const DualGemmTask& task) {
   return text;
 }
 
-bool may_have_scales(ScaleLayout layout, Format a, Format b) noexcept {
-  const bool has_none = !format_traits(a).has_scales() && !format_traits(b).has_scales();
-  return has_none || may_lie(layout, a, OperandRole::tokens) || may_lie(layout, b, OperandRole::weights);
-}
-
 }  // namespace thresher::arena

@@ -21,10 +21,6 @@ struct DualGemmTask {
 [[nodiscard]] const DualGemmProblem& dual_gemm(const Problem& problem);
 [[nodiscard]] DualGemmProblem& dual_gemm(Problem& problem);
 
-/// Whether a problem of operands in these formats can have scales that lie so; 16-bit ones have none, which does not
-/// matter.
-[[nodiscard]] bool may_have_scales(ScaleLayout layout, Format a, Format b) noexcept;
-
 /// "256x4096x7168 nvfp4*nvfp4->fp16", followed by what is not the default.
 [[nodiscard]] std::string label_of(const DualGemmTask& task);
 

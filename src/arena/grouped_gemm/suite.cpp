@@ -2,7 +2,7 @@
 #include <algorithm>
 
 #include "arena/dual_gemm/activation_keys.hpp"
-#include "arena/dual_gemm/task.hpp"
+#include "arena/dual_gemm/scale_layout_keys.hpp"
 #include "arena/grouped_gemm/inputs.hpp"
 #include "arena/grouped_gemm/operation.hpp"
 #include "arena/grouped_gemm/suite_keys.hpp"
@@ -92,11 +92,7 @@ void check_task(const ProblemTable& tables, const GroupedTask& task, std::int64_
   if (p.layout == RowLayout::gathered && p.tokens == 0) {
     tables.problem.fail("tokens", "is missing: gathered rows are rows of so many tokens");
   }
-  if (!may_have_scales(task.scale_layout, p.a, p.b)) {
-    tables.holder("scale_layout")
-        .fail("scale_layout", fmt::format("is \"{}\", which scales of {} with {} cannot be", name(task.scale_layout),
-                                          name(p.a), name(p.b)));
-  }
+  check_scale_layout(tables, task.scale_layout, {{p.a, OperandRole::tokens}, {p.b, OperandRole::weights}});
   check_order(tables, task.order, p.b, p.n, task.scale_layout);
 }
 
@@ -120,7 +116,7 @@ void GroupedOperation::add_dense_problems(const ProblemTable& tables, std::vecto
   const auto as = choices<Format>(tables, "a", named(operand_formats), std::nullopt);
   const auto bs = choices<Format>(tables, "b", named(operand_formats), std::nullopt);
   const auto outs = choices<Format>(tables, "out", named(unscaled_output_formats), std::nullopt);
-  const auto layouts = choices<ScaleLayout>(tables, "scale_layout", named(all_scale_layouts), ScaleLayout::row_major);
+  const auto layouts = scale_layouts_of(tables);
   const auto of_bias = choices<BiasFormat>(tables, "bias", biases, BiasFormat{});
   const auto by_m = [&] { each(ms, p.m, add); };
   const auto by_n = [&] { each(ns, p.n, by_m); };
@@ -153,8 +149,7 @@ void GroupedOperation::add_problems(const ProblemTable& tables, std::vector<Prob
   const auto outs = choices<Format>(tables, "out", named(grouped_output_formats), std::nullopt);
   const auto layouts = choices<RowLayout>(tables, "layout", named(all_row_layouts), RowLayout::packed);
   check_layout_keys(tables, layouts);
-  const auto scale_layouts =
-      choices<ScaleLayout>(tables, "scale_layout", named(all_scale_layouts), ScaleLayout::row_major);
+  const auto scale_layouts = scale_layouts_of(tables);
   const auto of_bias = choices<BiasFormat>(tables, "bias", biases, BiasFormat{});
   std::vector<std::optional<Activation>> activations{std::nullopt};
   std::vector<Order> of_order{std::nullopt};

@@ -5,7 +5,7 @@
 #include <cmath>
 
 #include "arena/dual_gemm/activation_keys.hpp"
-#include "arena/dual_gemm/task.hpp"
+#include "arena/dual_gemm/scale_layout_keys.hpp"
 #include "arena/grouped_gemm/suite_keys.hpp"
 #include "arena/moe_layer/operation.hpp"
 #include "arena/moe_layer/task.hpp"
@@ -53,11 +53,11 @@ void check_task(const ProblemTable& tables, const LayerTask& task) {
     tables.holder("tokens").fail(
         "tokens", fmt::format("makes {} choices, expected at most {} in a problem", task.choices(), most_drawn_rows));
   }
-  if (!may_have_scales(task.scale_layout, p.x, p.gate_up)) {
-    tables.holder("scale_layout")
-        .fail("scale_layout", fmt::format("is \"{}\", which scales of {} with {} cannot be", name(task.scale_layout),
-                                          name(p.x), name(p.gate_up)));
+  if (task.repeated > 0 && p.top_k < 2) {
+    tables.holder("repeated").fail("repeated", "is of tokens that choose several experts, and top_k is 1");
   }
+  check_scale_layout(tables, task.scale_layout,
+                     {{p.x, OperandRole::tokens}, {p.gate_up, OperandRole::weights}, {p.down, OperandRole::weights}});
   check_order(tables, task.order, p.gate_up, p.intermediate_size, task.scale_layout);
 }
 
@@ -73,7 +73,7 @@ struct LayerKeys {
         downs(choices<Format>(tables, "down", named(operand_formats), std::nullopt)),
         outs(choices<Format>(tables, "out", named(unscaled_output_formats), std::nullopt)),
         activations(activations_of(tables)),
-        layouts(choices<ScaleLayout>(tables, "scale_layout", named(all_scale_layouts), ScaleLayout::row_major)),
+        layouts(scale_layouts_of(tables)),
         scale(intermediate_scale(tables, intermediates)) {}
 
   /// `body` with every problem that they multiply to in `task`.
