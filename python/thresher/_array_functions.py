@@ -237,7 +237,7 @@ class Functions:
         intermediate_dtype: float16 or bfloat16, what lies between the products, rounded once; that of x by default (of Nvfp4 and Fp8
             that of the weights, else bfloat16). Or it is requantised: "fp8_block", N a multiple of 128, "fp8_row", "fp8_tensor" or
             "nvfp4"; FP8 weights of down need FP8 on a GPU.
-        intermediate_scale: the one scale of "fp8_tensor", the global scale of "nvfp4".
+        intermediate_scale: the one scale of "fp8_tensor", the global scale of "nvfp4"; 1 by default.
         activation, out_dtype, out: as in dual_gemm. Returns [T, K].
         """
         call = self._call()

@@ -238,7 +238,7 @@ def gated_mlp(x: _Tensor | Nvfp4 | Fp8, gate_up: _Tensor, down: _Tensor, *, acti
     intermediate_dtype: float16 or bfloat16, what lies between the products, rounded once; that of x by default (of Nvfp4 and Fp8
         that of the weights, else bfloat16). Or it is requantised: "fp8_block", N a multiple of 128, "fp8_row", "fp8_tensor" or
         "nvfp4"; FP8 weights of down need FP8 on a GPU.
-    intermediate_scale: the one scale of "fp8_tensor", the global scale of "nvfp4".
+    intermediate_scale: the one scale of "fp8_tensor", the global scale of "nvfp4"; 1 by default.
     out_dtype: float16, bfloat16 or float32; that of x by default, of Nvfp4 and Fp8 bfloat16.
     activation, out: as in dual_gemm. Returns [T, K].
     """
