@@ -2,31 +2,35 @@
 /// The math loop of an operation whose matrix unit keeps sums too short: the products of each slot start from zero, and
 /// once retired they are added to the sums in float32, times what their scales say.
 ///
-/// `Sums` are tiles, and so is what a slot adds to them. While one tile's products are added, the next one's are in
-/// flight; while the last one's are, other warpgroups multiply: with products in flight from one slot to the next the
-/// compiler serialises them all (C7514), since it is sums that lie between them that are read.
+/// What a slot adds comes in pieces, of which `Fresh` holds as many as it has tiles: all, or fewer where registers are
+/// few. While one piece is added, the next one's products are in flight if there is a tile for them; while the last
+/// one is, other warpgroups multiply: with products in flight from one slot to the next the compiler serialises them
+/// all (C7514), since it is sums that lie between them that are read.
 #include "machine/matrix_engine.hpp"
 #include "pipeline/ring.hpp"
 
 namespace thresher::pipeline {
 
-/// What PromotedProducts asks of an operation: `multiply_tile` issues a slot's products of one tile, from zero, and
-/// `promote` adds them to the tile's sums, times the factors of the slot. `factors` asks memory for them: where they
-/// are few while the slot before is multiplied, else, for want of registers, when it has been.
+/// What PromotedProducts asks of an operation: `multiply_piece` issues a slot's products of one of its `pieces`, from
+/// zero, into the tile of `Fresh` whose number is the piece's modulo the tiles, and `promote` adds them to their sums,
+/// times the factors of the slot. `factors` asks memory for them: where they are few while the slot before is
+/// multiplied, else, for want of registers, when it has been.
 template <class Part>
-concept Promotes = requires(const Part& part, typename Part::Sums& sums, const typename Part::Ahead& ahead,
-                            const typename Part::Factors& factors, Shared<u8> slot, u32 step, int tile) {
-  requires Part::Sums::count >
-  0;
+concept Promotes = requires(const Part& part, typename Part::Sums& sums, typename Part::Fresh& fresh,
+                            const typename Part::Ahead& ahead, const typename Part::Factors& factors, Shared<u8> slot,
+                            u32 step, int piece) {
+  requires(Part::pieces % Part::Sums::count == 0);
+  requires(Part::Fresh::count > 0 && Part::Fresh::count <= Part::pieces);
   { part.factors(ahead, step) } -> Same<typename Part::Factors>;
-  { part.multiply_tile(sums, slot, tile) } -> Same<void>;
-  { part.promote(sums, sums, ahead, factors, tile) } -> Same<void>;
+  { part.multiply_piece(fresh, slot, piece) } -> Same<void>;
+  { part.promote(sums, fresh, ahead, factors, piece) } -> Same<void>;
 };
 
 template <MatrixEngine Engine, Shape shape, Promotes Part>
 class PromotedProducts {
  public:
   using Sums = typename Part::Sums;
+  using Fresh = typename Part::Fresh;
   using Ahead = typename Part::Ahead;
   using Factors = typename Part::Factors;
 
@@ -36,7 +40,7 @@ class PromotedProducts {
   /// there.
   template <class Acquired>
   TH_DEVICE void accumulate(Sums& sums, u32 slots, const Ahead& ahead, const Acquired& acquired) const {
-    Sums fresh;
+    Fresh fresh;
     Factors factors = part_.factors(ahead, 0);
     TH_NO_UNROLL
     for (u32 at = 0; at < slots; ++at) {
@@ -49,10 +53,10 @@ class PromotedProducts {
       issue(fresh, slot);
       if constexpr (factors_are_few) {
         const Factors next = part_.factors(ahead, next_slot);
-        add(sums, fresh, ahead, factors);
+        add(sums, fresh, slot, ahead, factors);
         factors = next;
       } else {
-        add(sums, fresh, ahead, factors);
+        add(sums, fresh, slot, ahead, factors);
         factors = part_.factors(ahead, next_slot);
       }
     }
@@ -61,28 +65,36 @@ class PromotedProducts {
  private:
   static constexpr bool factors_are_few = sizeof(Factors) <= 8 * sizeof(float);
 
-  TH_DEVICE void issue(Sums& fresh, Shared<u8> slot) const {
+  /// The first pieces, as many as there are tiles for.
+  TH_DEVICE void issue(Fresh& fresh, Shared<u8> slot) const {
     fresh.settle();
     Engine::fence();
     TH_UNROLL
-    for (int tile = 0; tile < Sums::count; ++tile) {
-      part_.multiply_tile(fresh, slot, tile);
+    for (int piece = 0; piece < Fresh::count; ++piece) {
+      part_.multiply_piece(fresh, slot, piece);
       Engine::commit();
     }
   }
 
-  template <int tile = 0>
-  TH_DEVICE void add(Sums& sums, Sums& fresh, const Ahead& ahead, const Factors& factors) const {
-    constexpr int pending = Sums::count - 1 - tile;
+  /// The piece, and those behind it. Its tile is then free for another one's products.
+  template <int piece = 0>
+  TH_DEVICE void add(Sums& sums, Fresh& fresh, Shared<u8> slot, const Ahead& ahead, const Factors& factors) const {
+    constexpr int behind = Part::pieces - 1 - piece;
+    constexpr int pending = behind < Fresh::count ? behind : Fresh::count - 1;
     Engine::template retire<pending>();
-    if (pending == 0) {
+    if (behind == 0) {
       reader_.release();
     }
-    Engine::settle(fresh.tile[tile]);
-    part_.promote(sums, fresh, ahead, factors, tile);
-    Engine::settle(sums.tile[tile]);
-    if constexpr (pending > 0) {
-      add<tile + 1>(sums, fresh, ahead, factors);
+    Engine::settle(fresh.tile[piece % Fresh::count]);
+    part_.promote(sums, fresh, ahead, factors, piece);
+    Engine::settle(sums.tile[piece / (Part::pieces / Sums::count)]);
+    if constexpr (behind >= Fresh::count) {
+      Engine::fence();
+      part_.multiply_piece(fresh, slot, piece + Fresh::count);
+      Engine::commit();
+    }
+    if constexpr (behind > 0) {
+      add<piece + 1>(sums, fresh, slot, ahead, factors);
     }
   }
 

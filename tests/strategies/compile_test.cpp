@@ -175,7 +175,20 @@ TEST(GroupedKernels, EveryPromotedTileOfManyRowsCompilesForHopperWithoutSpills) 
   using namespace grouped_gemm::rows;
   const Config of_blocks{
       .operand = Number::e4m3, .token_scaling = dual_gemm::Scaling::block, .weight_scaling = dual_gemm::Scaling::block};
-  expect_clean(one_program(in_tiles(of_blocks, promoted_tile_shapes, {2, 1})));
+  std::vector<Config> all = in_tiles(of_blocks, promoted_tile_shapes, {2, 1});
+  Config in_blocks = of_blocks;  // as much as there can be beside 192 floats
+  in_blocks.output = Number::e4m3;
+  in_blocks.output_scaling = dual_gemm::Scaling::block;
+  in_blocks.activation = ActivationCode::swiglu_clamped;
+  in_blocks.bias = true;
+  in_blocks.row_weights = true;
+  in_blocks.gathered = true;
+  for (const int matrices : {2, 1}) {
+    in_blocks.matrices = matrices;
+    const std::vector<Config> some = in_tiles(in_blocks, shapes_for(in_blocks), {matrices});
+    all.insert(all.end(), some.begin(), some.end());
+  }
+  expect_clean(one_program(all));
 }
 
 TEST(GroupedKernels, EveryPackedKnobCompilesForHopperWithoutSpills) {

@@ -83,19 +83,25 @@ class TokenRowScales {
     return factors;
   }
 
-  /// sums += fresh × the factors of its block, in one tile.
-  template <class Sums>
-  TH_DEVICE void promote(Sums& sums, const Sums& fresh, const Ahead& ahead, const Factors& factors, int t) const {
+  /// sums += fresh × the factors of its block, in tile t. `fresh` has the tile's columns from the first on: all, or
+  /// those of one half.
+  template <class Sums, class Fresh>
+  TH_DEVICE void promote(Sums& sums, const Fresh& fresh, int first, const Ahead& ahead, const Factors& factors,
+                         int t) const {
+    const int first_element = first / 2;
     each_output([&](int half, int group, int e) {
       TH_UNROLL
       for (int eight = 0; eight < pair; ++eight) {
         const int i = element(half, group, eight, e);
-        const float added = fresh.tile[t].get(i);
-        const float sum = sums.tile[t].get(i);
+        if (i < first_element || i >= first_element + Fresh::elements) {
+          continue;
+        }
+        const float added = fresh.get(i - first_element);
+        const float sum = sums.get(i);
         if constexpr (token_blocks || weight_blocks) {
-          sums.tile[t].set(i, math::fma(factor(ahead, factors, t, half, group, eight), added, sum));
+          sums.set(i, math::fma(factor(ahead, factors, t, half, group, eight), added, sum));
         } else {
-          sums.tile[t].set(i, sum + added);
+          sums.set(i, sum + added);
         }
       }
     });

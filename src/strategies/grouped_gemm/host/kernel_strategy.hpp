@@ -3,7 +3,7 @@
 ///
 ///   name, summary, Config, knob_table()
 ///   not_made_for(problem, device)       as Strategy has it
-///   leaves_float32(problem, knobs)      whether its outputs are requantised in a pass of their own; without it the
+///   leaves_float32(problem)             whether its outputs are requantised in a pass of their own; without it the
 ///                                       kernels take no such outputs
 ///   operand(config, problem)            number that is multiplied, where Config has a choice of it
 ///   formats(config)                     of a problem that a sample of these knobs is
@@ -55,7 +55,7 @@ class KernelStrategy final : public Strategy<GroupedProblem> {
   [[nodiscard]] std::optional<std::string> not_made_for(const GroupedProblem& problem,
                                                         const DeviceSpec& device) const override {
     auto sentence = Kernels::not_made_for(problem, device);
-    if constexpr (requires { Kernels::leaves_float32(problem, Knobs{}); }) {
+    if constexpr (requires { Kernels::leaves_float32(problem); }) {
       return sentence;
     } else {
       return sentence ? sentence : cannot_requantise(name(), problem.out);
@@ -64,7 +64,7 @@ class KernelStrategy final : public Strategy<GroupedProblem> {
 
   [[nodiscard]] std::vector<std::string> obstacles(const GroupedProblem& problem, const Knobs& knobs,
                                                    const DeviceSpec& device) const override {
-    const GroupedProblem product = product_of(problem, knobs);
+    const GroupedProblem product = product_of(problem);
     const Config wanted = config(product, knobs);
     if (auto sentence = not_made_for(problem, device)) {
       return {*sentence};
@@ -74,7 +74,7 @@ class KernelStrategy final : public Strategy<GroupedProblem> {
 
   [[nodiscard]] std::vector<Knobs> candidates(const GroupedProblem& problem, const Knobs& knobs,
                                               const DeviceSpec& device) const override {
-    const GroupedProblem product = product_of(problem, knobs);
+    const GroupedProblem product = product_of(problem);
     (void)config(product, knobs);
     std::vector<Knobs> found;
     if (not_made_for(problem, device)) {
@@ -94,20 +94,20 @@ class KernelStrategy final : public Strategy<GroupedProblem> {
   [[nodiscard]] PlannedCall plan(const GroupedProblem& problem, const Knobs& knobs,
                                  const DeviceSpec& device) const override {
     refuse_obstacles(name(), knobs, obstacles(problem, knobs, device));
-    const GroupedProblem product = product_of(problem, knobs);
+    const GroupedProblem product = product_of(problem);
     PlannedCall call = Kernels::plan(product, config(product, knobs), device);
     return product == problem ? call : with_requantising(std::move(call), problem);
   }
 
   [[nodiscard]] WorkModel work(const GroupedProblem& problem, const Knobs& knobs, const DeviceSpec&) const override {
-    const GroupedProblem product = product_of(problem, knobs);
+    const GroupedProblem product = product_of(problem);
     WorkModel work = Kernels::work(product, config(product, knobs));
     return product == problem ? work : with_requantising(std::move(work), problem);
   }
 
   [[nodiscard]] std::vector<GroupedProblem> edges(const GroupedProblem& problem, const Knobs& knobs,
                                                   const DeviceSpec&) const override {
-    const Config of_product = config(product_of(problem, knobs), knobs);
+    const Config of_product = config(product_of(problem), knobs);
     std::vector<GroupedProblem> found{with_extents(problem, Kernels::beyond_a_tile(of_product)),
                                       with_extents(problem, Kernels::least(of_product))};
     for (GroupedProblem& edge : found) {
@@ -125,9 +125,9 @@ class KernelStrategy final : public Strategy<GroupedProblem> {
 
  private:
   /// What the kernel computes: the problem, but with outputs in float32 where these are requantised behind it.
-  static GroupedProblem product_of(const GroupedProblem& problem, const Knobs& knobs) {
-    if constexpr (requires { Kernels::leaves_float32(problem, knobs); }) {
-      if (format_traits(problem.out).is_requantised() && Kernels::leaves_float32(problem, knobs)) {
+  static GroupedProblem product_of(const GroupedProblem& problem) {
+    if constexpr (requires { Kernels::leaves_float32(problem); }) {
+      if (format_traits(problem.out).is_requantised() && Kernels::leaves_float32(problem)) {
         return unrounded(problem);
       }
     }

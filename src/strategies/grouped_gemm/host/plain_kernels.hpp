@@ -79,12 +79,7 @@ struct HopperKernels : PlainKernels<Own> {
   static constexpr bool takes_fp8(Format format) { return dual_gemm::is_fp8(format); }
 
   /// Where the sums are, scales are given, or found of 128 outputs.
-  static bool leaves_float32(const GroupedProblem& problem, const Knobs& knobs) {
-    if constexpr (requires { Own::has_no_whole_blocks(problem, knobs); }) {
-      if (problem.out == Format::fp8_block && Own::has_no_whole_blocks(problem, knobs)) {
-        return true;
-      }
-    }
+  static bool leaves_float32(const GroupedProblem& problem) {
     return problem.out != Format::fp8_tensor && problem.out != Format::fp8_block;
   }
 

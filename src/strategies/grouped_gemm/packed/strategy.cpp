@@ -28,7 +28,7 @@ struct Packed {
     return weights::not_made_for(problem.a, problem.b, device);
   }
 
-  static bool leaves_float32(const GroupedProblem&, const Knobs&) { return true; }
+  static bool leaves_float32(const GroupedProblem&) { return true; }
 
   static Number operand(const Config& config, const GroupedProblem& problem) {
     return config.numerics == Numerics::exact && problem.a == Format::bf16 ? Number::bf16 : Number::fp16;

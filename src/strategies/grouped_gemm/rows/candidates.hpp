@@ -20,19 +20,26 @@ struct TileShape {
 inline constexpr std::array tile_shapes{TileShape{128, 64, 6}, TileShape{128, 96, 5}, TileShape{192, 64, 5}};
 /// Of FP8 whose sums are promoted, and take twice the registers; warpgroups that share a tile hide their additions.
 inline constexpr std::array promoted_tile_shapes{TileShape{128, 48, 7}, TileShape{64, 96, 6},
-                                                 TileShape{128, 64, 6, false}, TileShape{128, 96, 5, false}};
+                                                 TileShape{128, 64, 6, false}, TileShape{128, 96, 5, false},
+                                                 TileShape{128, 128, 4, false}};
 
-/// Of outputs that are requantised in blocks: a tile has all that share a scale. Of gate and up whose sums are promoted
-/// there are none that fit.
+/// Of outputs that are requantised in blocks: a tile has all that share a scale.
 inline constexpr std::array gate_up_block_tile_shapes{TileShape{64, 128, 5}};
 inline constexpr std::array block_tile_shapes{TileShape{128, 64, 6}};
-inline constexpr std::array promoted_block_tile_shapes{TileShape{64, 64, 8}};
+inline constexpr std::array promoted_gate_up_block_tile_shapes{TileShape{128, 128, 4, false}};
+inline constexpr std::array promoted_block_tile_shapes{TileShape{64, 64, 8}, TileShape{128, 64, 6, false}};
+
+inline std::span<const TileShape> block_shapes_for(const Config& config) {
+  if (config.matrices == 2) {
+    return promotes(config) ? promoted_gate_up_block_tile_shapes
+                            : std::span<const TileShape>(gate_up_block_tile_shapes);
+  }
+  return promotes(config) ? promoted_block_tile_shapes : std::span<const TileShape>(block_tile_shapes);
+}
 
 inline std::span<const TileShape> shapes_for(const Config& config) {
   if (config.output_scaling == Scaling::block) {
-    return promotes(config) ? std::span<const TileShape>(promoted_block_tile_shapes)
-           : config.matrices == 2 ? gate_up_block_tile_shapes
-                                  : std::span<const TileShape>(block_tile_shapes);
+    return block_shapes_for(config);
   }
   return promotes(config) ? std::span<const TileShape>(promoted_tile_shapes) : tile_shapes;
 }
@@ -169,6 +176,42 @@ inline constexpr std::array small_config_list{
            .block_outputs = 24,
            .block_k = 128,
            .stages = 2},
+    Config{.operand = Number::e4m3,
+           .token_scaling = Scaling::block,
+           .weight_scaling = Scaling::block,
+           .output = Number::e4m3,
+           .output_scaling = Scaling::block,
+           .by_turns = false,
+           .block_tokens = 128,
+           .block_outputs = 128,
+           .block_k = 128,
+           .stages = 2,
+           .loader_registers = 40,
+           .math_registers = 232},
+    Config{.operand = Number::e4m3,
+           .token_scaling = Scaling::block,
+           .weight_scaling = Scaling::block,
+           .bias = true,
+           .row_weights = true,
+           .by_turns = false,
+           .block_tokens = 128,
+           .block_outputs = 104,
+           .block_k = 128,
+           .stages = 2,
+           .loader_registers = 40,
+           .math_registers = 232},
+    Config{.operand = Number::e4m3,
+           .token_scaling = Scaling::row,
+           .weight_scaling = Scaling::row,
+           .output = Number::fp32,
+           .matrices = 1,
+           .gathered = true,
+           .block_tokens = 128,
+           .block_outputs = 56,
+           .block_k = 128,
+           .stages = 2,
+           .loader_registers = 40,
+           .math_registers = 232},
 };
 
 }  // namespace thresher::strategies::grouped_gemm::rows

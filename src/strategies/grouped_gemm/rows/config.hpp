@@ -5,7 +5,9 @@
 /// are the N side: as many gate rows as up rows, so that gate and up of one output are two elements of the same
 /// thread's sums. Math warpgroups take tiles by turns: one multiplies while another finishes; or share each, whose rows
 /// are then dealt to them in whole tiles of the instruction, and who has none passes over it. Sums of FP8 are promoted
-/// as in columns/config.hpp: while one warpgroup adds to them another, which shares the tile, multiplies.
+/// as in columns/config.hpp: while one warpgroup adds to them another, which shares the tile, multiplies. Sums that do
+/// not fit a thread's registers twice are added in pieces: the products of a slot with gate and with up are then made
+/// one after the other.
 #include "pipeline/grouped/rung.hpp"
 #include "pipeline/shape.hpp"
 #include "strategies/grouped_gemm/device/plain_params.hpp"
@@ -61,9 +63,19 @@ TH_DEVICE constexpr pipeline::Rungs rungs_of(const Config& c) {
 }
 
 TH_DEVICE constexpr bool promotes(const Config& c) { return grouped_gemm::promotes(c.operand, c.numerics); }
-/// Floats of a thread's sums.
+/// Floats of a thread's sums of a tile, and the most that fit twice.
+TH_DEVICE constexpr int sums(const Config& c) {
+  return c.block_tokens / sum_rows / tile_warpgroups(c) * c.block_outputs;
+}
+inline constexpr int most_sums_twice = 96;
+/// Of the columns of sums that are promoted, halves if they do not fit twice.
+TH_DEVICE constexpr int column_pieces(const Config& c) { return promotes(c) && sums(c) > most_sums_twice ? 2 : 1; }
+/// Floats of a thread's sums and of what a slot adds to them.
 TH_DEVICE constexpr int sum_registers(const Config& c) {
-  return (promotes(c) ? 2 : 1) * c.block_tokens / sum_rows / tile_warpgroups(c) * c.block_outputs;
+  if (!promotes(c)) {
+    return sums(c);
+  }
+  return sums(c) + (column_pieces(c) == 1 ? sums(c) : c.block_outputs / 2);
 }
 TH_DEVICE constexpr ScalingKnobs scaling_knobs(const Config& c) {
   return {c.token_scaling, c.weight_scaling, c.gathered};

@@ -19,10 +19,6 @@ struct Rows : HopperKernels<Rows> {
       "for many tokens of 16 bits or FP8 an expert, as rows of the matrix unit; two warpgroups take tiles by turns";
 
   static const KnobTable<Config>& knob_table() { return rows::knob_table(); }
-  /// Promoted sums of gate and up of 128 outputs do not fit.
-  static bool has_no_whole_blocks(const GroupedProblem& problem, const Knobs& knobs) {
-    return problem.activation && promotes(numbers(problem, knobs));
-  }
   static Config numbers(const GroupedProblem& problem, const Knobs& knobs) {
     return {.numerics = asked_numerics(knobs),
             .operand = operand(Config{}, problem),

@@ -44,6 +44,8 @@ class Operation {
   class Part {
    public:
     using Sums = pipeline::AccumulatorTiles<Engine, static_cast<int>(columns), 2>;
+    using Fresh = Sums;
+    static constexpr int pieces = Fresh::count;
     using Finishing = Finish<finish_knobs(config), TwoTiles<config.matrices>, columns>;
     using Scales = ColumnScales<scaling_knobs(config), config.matrices, columns>;
     using Factors = typename Scales::Factors;
@@ -75,13 +77,13 @@ class Operation {
     TH_DEVICE Factors factors(const Ahead& ahead, u32 step) const {
       return scales({}).factors(ahead.scales, step * config.block_k / dual_gemm::scale_block);
     }
-    TH_DEVICE void multiply_tile(Sums& fresh, Shared<u8> slot, int t) const {
+    TH_DEVICE void multiply_piece(Fresh& fresh, Shared<u8> slot, int t) const {
       TH_UNROLL
       for (int at = 0; at < slots.row_bytes(); at += product_row_bytes) {
         multiply(fresh, slot, 0, at, t, at != 0);
       }
     }
-    TH_DEVICE void promote(Sums& sums, const Sums& fresh, const Ahead&, const Factors& factors, int t) const {
+    TH_DEVICE void promote(Sums& sums, const Fresh& fresh, const Ahead&, const Factors& factors, int t) const {
       scales({}).promote(sums, fresh, factors, t);
     }
 

@@ -45,7 +45,10 @@ class Operation {
    public:
     static constexpr int count = rows / sum_rows / tile_warpgroups(config);
     static constexpr int columns = 2 * config.block_outputs;
+    static constexpr int pieces = count * column_pieces(config);
     using Sums = pipeline::AccumulatorTiles<Engine, columns, count>;
+    using Fresh =
+        pipeline::AccumulatorTiles<Engine, columns / column_pieces(config), column_pieces(config) == 1 ? count : 1>;
     using Finishing = FinishRows<finish_knobs(config), count, columns>;
     using Scales = TokenRowScales<scaling_knobs(config), config.matrices, count, columns>;
     using Factors = typename Scales::Factors;
@@ -71,7 +74,7 @@ class Operation {
         for (int at = 0; at < slots.row_bytes(); at += product_row_bytes) {
           TH_UNROLL
           for (int t = 0; t < count; ++t) {
-            multiply(sums, slot, panel, at, t, true);
+            multiply(sums.tile[t], slot, panel, at, t, 0, true);
           }
         }
       }
@@ -80,14 +83,17 @@ class Operation {
     TH_DEVICE Factors factors(const Ahead& ahead, u32 step) const {
       return scales({}).factors(ahead.scales, step * config.block_k / dual_gemm::scale_block);
     }
-    TH_DEVICE void multiply_tile(Sums& fresh, Shared<u8> slot, int t) const {
+    TH_DEVICE void multiply_piece(Fresh& fresh, Shared<u8> slot, int piece) const {
+      const int t = piece / column_pieces(config);
       TH_UNROLL
       for (int at = 0; at < slots.row_bytes(); at += product_row_bytes) {
-        multiply(fresh, slot, 0, at, t, at != 0);
+        multiply(fresh.tile[piece % Fresh::count], slot, 0, at, t, first_column(piece), at != 0);
       }
     }
-    TH_DEVICE void promote(Sums& sums, const Sums& fresh, const Ahead& ahead, const Factors& factors, int t) const {
-      scales({}).promote(sums, fresh, ahead.scales, factors, t);
+    TH_DEVICE void promote(Sums& sums, const Fresh& fresh, const Ahead& ahead, const Factors& factors,
+                           int piece) const {
+      const int t = piece / column_pieces(config);
+      scales({}).promote(sums.tile[t], fresh.tile[piece % Fresh::count], first_column(piece), ahead.scales, factors, t);
     }
 
     TH_DEVICE void finish(Sums& sums, const pipeline::GroupTile& tile, Shared<u8>, const Ahead& ahead) const {
@@ -98,12 +104,18 @@ class Operation {
    private:
     using Element = typename NumberType<config.operand>::type;
 
-    /// The products of 32 bytes along K, `at` of a panel, in one tile.
-    TH_DEVICE void multiply(Sums& sums, Shared<u8> slot, int panel, int at, int t, bool accumulate) const {
+    /// The products of 32 bytes along K, `at` of a panel, of one tile's rows with the columns from the first on.
+    template <class Products>
+    TH_DEVICE void multiply(Products& products, Shared<u8> slot, int panel, int at, int t, int first,
+                            bool accumulate) const {
       const auto tokens = Slots::tokens(slot, panel, first_row_);
-      Engine::template multiply<Element>(sums.tile[t], tokens.advance(t * sum_rows * slots.row_bytes() + at),
-                                         Slots::weights(slot, panel, 0).advance(at), accumulate);
+      const auto weights = Slots::weights(slot, panel, 0);
+      Engine::template multiply<Element>(products, tokens.advance(t * sum_rows * slots.row_bytes() + at),
+                                         weights.advance(first * slots.row_bytes() + at), accumulate);
     }
+
+    /// Of a tile's.
+    static TH_DEVICE constexpr int first_column(int piece) { return piece % column_pieces(config) * Fresh::columns; }
 
     /// The rows of the tile from this warpgroup's first on.
     TH_DEVICE pipeline::GroupTile own(pipeline::GroupTile tile) const {
