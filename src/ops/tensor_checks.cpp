@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <string>
+#include <vector>
 
 #include "core/integers.hpp"
 
@@ -27,7 +29,7 @@ std::string text(DeviceId device) {
   return device.kind == DeviceKind::cpu ? "the CPU" : fmt::format("GPU {}", device.ordinal);
 }
 
-Shape shape_of(const Tensor& tensor) { return {tensor.shape.begin(), tensor.shape.begin() + tensor.rank}; }
+Shape shape_of(const Tensor& tensor) { return Shape({tensor.shape.data(), static_cast<std::size_t>(tensor.rank)}); }
 
 /// The bytes of a tensor with elements that does not run backwards: `rows` pieces of `row_bytes`, `pitch` apart. The
 /// dimension of the largest stride has the rows, together with those inside it that go on at the same pitch.
@@ -104,7 +106,10 @@ Span span_of(const Tensor& tensor) {
   return {begin, begin + static_cast<std::uintptr_t>(((last + 1) * bits(tensor.format) + 7) / 8)};
 }
 
-bool may_share_memory(const Tensor& one, const Tensor& other) { return share_memory(Extent(one), Extent(other)); }
+/// Of tensors with elements.
+bool may_share_memory(const Tensor& one, const Tensor& other) {
+  return overlap(span_of(one), span_of(other)) && share_memory(Extent(one), Extent(other));
+}
 
 /// Scales that a call finds and writes with its output.
 bool has_written_scales(const Tensor& c) {
@@ -210,15 +215,17 @@ void check_strides(std::string_view argument, const Tensor& tensor, std::int64_t
 }
 
 void check_no_overlap(std::string_view argument, const Tensor& tensor) {
-  std::vector<std::pair<std::int64_t, std::int64_t>> dimensions;  // stride, extent
+  std::array<std::pair<std::int64_t, std::int64_t>, max_rank> dimensions{};  // stride, extent
+  std::size_t count = 0;
   for (int d = 0; d < tensor.rank; ++d) {
     if (tensor.shape[static_cast<std::size_t>(d)] > 1) {
-      dimensions.emplace_back(tensor.strides[static_cast<std::size_t>(d)], tensor.shape[static_cast<std::size_t>(d)]);
+      dimensions[count++] = {tensor.strides[static_cast<std::size_t>(d)], tensor.shape[static_cast<std::size_t>(d)]};
     }
   }
-  std::sort(dimensions.begin(), dimensions.end());
+  const std::span used(dimensions.begin(), count);
+  std::sort(used.begin(), used.end());
   std::int64_t reach = 1;
-  for (const auto& [stride, extent] : dimensions) {
+  for (const auto& [stride, extent] : used) {
     if (stride < reach) {
       refuse("{} has overlapping rows: a stride of {} where the smaller dimensions reach over {} elements", argument,
              stride, reach);

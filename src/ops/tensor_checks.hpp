@@ -3,11 +3,14 @@
 /// Error(invalid_argument) with one sentence that names the argument.
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <array>
+#include <cstddef>
 #include <cstdint>
-#include <string>
+#include <initializer_list>
+#include <span>
 #include <string_view>
 #include <utility>
-#include <vector>
 
 #include "thresher/dual_gemm.hpp"
 #include "thresher/error.hpp"
@@ -22,7 +25,22 @@ template <class... Arguments>
 
 [[nodiscard]] bool is_aligned(const void* pointer, std::size_t alignment);
 
-using Shape = std::vector<std::int64_t>;
+/// Up to max_rank extents. A call's checks allocate nothing.
+class Shape {
+ public:
+  Shape() = default;
+  Shape(std::initializer_list<std::int64_t> extents) : Shape(std::span(extents.begin(), extents.size())) {}
+  explicit Shape(std::span<const std::int64_t> extents) : rank_(extents.size()) {
+    std::copy(extents.begin(), extents.end(), extents_.begin());
+  }
+  [[nodiscard]] const std::int64_t* begin() const { return extents_.data(); }
+  [[nodiscard]] const std::int64_t* end() const { return extents_.data() + rank_; }
+  bool operator==(const Shape&) const = default;
+
+ private:
+  std::array<std::int64_t, max_rank> extents_{};
+  std::size_t rank_ = 0;
+};
 
 /// Of a problem.
 void check_operand_format(std::string_view argument, Format format);

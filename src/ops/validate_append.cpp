@@ -4,8 +4,6 @@
 #include <array>
 #include <cmath>
 #include <cstdint>
-#include <string>
-#include <string_view>
 #include <vector>
 
 #include "ops/tensor_checks.hpp"
@@ -124,10 +122,11 @@ void check_table(const AppendProblem& problem, const Tensor& table, DeviceId dev
   check_strides("cos_sin", table, 1);
 }
 
-/// A tensor of a call and what it is called.
+/// A tensor of a call and what it is called. An output may be the operand `in_place_of`.
 struct Named {
   const char* name;
-  Tensor tensor;
+  const Tensor& tensor;
+  const Tensor* in_place_of = nullptr;
 };
 
 /// What is written lies apart from all that is read and from all else that is written. That q_out may be q, and k_out
@@ -136,14 +135,16 @@ void check_outputs_apart(const AppendTensors& tensors, std::int64_t tokens, Devi
   const auto numbers = [&](const TokenNumbers& of) {
     return Tensor::contiguous(const_cast<void*>(of.data), Format::int32, {tokens, of.bits / 32}, device);
   };
-  const std::array outputs{Named{"q_out", tensors.q_out}, Named{"k_out", tensors.k_out},
+  const Tensor positions = numbers(tensors.positions);
+  const Tensor slots = numbers(tensors.slots);
+  const std::array outputs{Named{"q_out", tensors.q_out, &tensors.q}, Named{"k_out", tensors.k_out, &tensors.k},
                            Named{"k_cache", tensors.k_cache}, Named{"v_cache", tensors.v_cache}};
   const std::array operands{Named{"q", tensors.q},
                             Named{"k", tensors.k},
                             Named{"v", tensors.v},
                             Named{"cos_sin", tensors.cos_sin},
-                            Named{"positions", numbers(tensors.positions)},
-                            Named{"slots", numbers(tensors.slots)},
+                            Named{"positions", positions},
+                            Named{"slots", slots},
                             Named{"k_descale", tensors.k_descale},
                             Named{"v_descale", tensors.v_descale}};
   const auto check = [](const Named& out, const Named& other) {
@@ -153,8 +154,7 @@ void check_outputs_apart(const AppendTensors& tensors, std::int64_t tokens, Devi
   };
   for (std::size_t i = 0; i < outputs.size(); ++i) {
     for (const Named& operand : operands) {
-      const bool is_in_place = std::string_view(outputs[i].name) == std::string(operand.name) + "_out";
-      if (!is_in_place) {
+      if (outputs[i].in_place_of != &operand.tensor) {
         check(outputs[i], operand);
       }
     }

@@ -14,6 +14,7 @@
 namespace thresher {
 namespace {
 
+using ops::check_apart;
 using ops::check_no_overlap;
 using ops::check_place;
 using ops::check_strides;
@@ -85,10 +86,10 @@ void check_pages(const AttentionProblem& problem) {
   }
 }
 
-/// Of a tensor that the problem asks for.
-void check_given(std::string_view argument, const Tensor& tensor, std::string_view reason) {
+/// Of a tensor that the problem asks for; `reason` gives a text.
+void check_given(std::string_view argument, const Tensor& tensor, const auto& reason) {
   if (tensor.rank == 0) {
-    refuse("{} is missing, but {}", argument, reason);
+    refuse("{} is missing, but {}", argument, reason());
   }
 }
 
@@ -101,7 +102,7 @@ void check_absent(std::string_view argument, const Tensor& tensor, std::string_v
 
 /// Of `device`, whatever they say.
 void check_table(const AttentionProblem& problem, const Tensor& block_table, const Tensor& seqused_k, DeviceId device) {
-  const std::string reason = fmt::format("problem.page_size is {}", problem.page_size);
+  const auto reason = [&] { return fmt::format("problem.page_size is {}", problem.page_size); };
   check_given("seqused_k", seqused_k, reason);
   check_given("block_table", block_table, reason);
   check_place("seqused_k", seqused_k, Format::int32, {problem.batch}, device, sizeof(std::int32_t));
@@ -131,7 +132,7 @@ void check_sinks(const AttentionProblem& problem, const Tensor& sinks, DeviceId 
     check_absent("sinks", sinks, "problem.sinks is false");
     return;
   }
-  check_given("sinks", sinks, "problem.sinks is true");
+  check_given("sinks", sinks, [] { return "problem.sinks is true"; });
   check_place("sinks", sinks, Format::fp32, {problem.heads}, device, sizeof(float));
   check_strides("sinks", sinks, 1);
 }
@@ -163,6 +164,20 @@ void check_descale(std::string_view argument, const AttentionProblem& problem, c
         refuse("{}[{}, {}] is {}, expected a finite number that is not negative", argument, sequence, head, factor);
       }
     }
+  }
+}
+
+/// What is written lies apart from what is read, and from each other.
+void check_outputs_apart(const AttentionTensors& tensors) {
+  for (const auto& [argument, operand] :
+       {std::pair{"q", &tensors.q}, std::pair{"k", &tensors.k}, std::pair{"v", &tensors.v}}) {
+    check_apart(tensors.o, argument, *operand, "o");
+    if (tensors.lse.data != nullptr) {
+      check_apart(tensors.lse, argument, *operand, "lse");
+    }
+  }
+  if (tensors.lse.data != nullptr) {
+    check_apart(tensors.o, "lse", tensors.lse, "o");
   }
 }
 
@@ -288,6 +303,7 @@ void validate_run(const AttentionProblem& problem, const AttentionTensors& tenso
   check_sinks(problem, tensors.sinks, device);
   check_descale("k_descale", problem, tensors.k_descale, device);
   check_descale("v_descale", problem, tensors.v_descale, device);
+  check_outputs_apart(tensors);
 }
 
 }  // namespace ops

@@ -115,6 +115,14 @@ TEST(Attention, TensorsThatDoNotFitAreRefusedAndNothingIsWritten) {
   EXPECT_EQ(run_refusal([](auto& t) { t.o.device = {DeviceKind::cuda, 0}; }),
             "o is in the memory of GPU 0, expected the CPU: copy it there first");
   EXPECT_EQ(run_refusal([](auto& t) { t.lse.shape[2] = 7; }), "lse is [2, 4, 7], expected [2, 4, 8]");
+  EXPECT_EQ(run_refusal([](auto& t) { t.o.data = t.q.data; }),
+            "o shares memory with q, expected an output apart from every operand");
+  EXPECT_EQ(run_refusal([](auto& t) { t.v.data = t.o.data; }),
+            "o shares memory with v, expected an output apart from every operand");
+  EXPECT_EQ(run_refusal([](auto& t) { t.lse.data = static_cast<char*>(t.k.data) + 64; }),
+            "lse shares memory with k, expected an output apart from every operand");
+  EXPECT_EQ(run_refusal([](auto& t) { t.lse.data = t.o.data; }),
+            "o shares memory with lse, expected an output apart from every operand");
 }
 
 /// Two sequences of 8 queries in all, of at most 20 keys in pages of 8, in FP8 with sinks; `change` spoils the tensors.
