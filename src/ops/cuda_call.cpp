@@ -4,6 +4,7 @@
 
 #include "ops/cuda_programs.hpp"
 #include "ops/cuda_tensor_map.hpp"
+#include "ops/tensor_map_memo.hpp"
 #include "runtime/cublaslt.hpp"
 #include "runtime/driver.hpp"
 #include "runtime/stream.hpp"
@@ -27,6 +28,13 @@ runtime::Kernel load_kernel(int ordinal, const KernelLaunch& launch) {
     kernel.allow_dynamic_shared(launch.shared_bytes);
   }
   return kernel;
+}
+
+/// What comes anew with each call lies mostly where it lay in one of the calls before.
+const machine::TensorMap& known_map(const machine::TensorMapDescription& description,
+                                    const runtime::ContextGuard& current) {
+  static thread_local TensorMapMemo memo;
+  return memo.get(description, [&] { return encode_for_gpu(description, current); });
 }
 
 /// One kernel, and the one in its place for tensors that it does not take.
@@ -71,7 +79,7 @@ class LoadedLaunch {
       map.copy_into(arguments);
     }
     for (const LaunchArguments::Map& map : arguments.maps()) {
-      EncodedMap{map.offset, encode_for_gpu(map.description, current)}.copy_into(arguments);
+      EncodedMap{map.offset, known_map(map.description, current)}.copy_into(arguments);
     }
     void* parameter = arguments.data();
     kernel_.launch(config, {&parameter, 1}, current);
@@ -82,9 +90,7 @@ class LoadedLaunch {
     std::size_t offset;
     machine::TensorMap map;
 
-    void copy_into(LaunchArguments& arguments) const {
-      std::memcpy(arguments.data() + offset, &map, sizeof map);
-    }
+    void copy_into(LaunchArguments& arguments) const { std::memcpy(arguments.data() + offset, &map, sizeof map); }
   };
 
   /// Blocks of this kernel that the whole GPU holds at once: whole clusters of them.

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <cstring>
+#include <thread>
 
 #include "ops/recording_driver.hpp"
 #include "runtime/driver.hpp"
@@ -121,7 +122,7 @@ TEST_F(CudaCallTest, APersistentGridIsCappedAtWhatIsResident) {
   EXPECT_EQ(driver_record().launches[2].grid[0], 5U);
 }
 
-TEST_F(CudaCallTest, EncodesTheMapsOfWeightsOnceAndThoseOfTokensInEachCall) {
+TEST_F(CudaCallTest, EncodesTheMapsOfWeightsOnceAndThoseOfTokensWhereTheyLieAnew) {
   const auto bind = [](const CallTensors& call, LaunchArguments& arguments) {
     arguments.set(Parameter{});
     arguments.add_map(offsetof(Parameter, tokens), row_of_numbers(call.tensors[1].data));
@@ -139,13 +140,20 @@ TEST_F(CudaCallTest, EncodesTheMapsOfWeightsOnceAndThoseOfTokensInEachCall) {
   const CudaCall call(call_of({launch}), 0, {tensors, nullptr});
   EXPECT_EQ(driver_record().encoded_maps, 1);
   alignas(16) std::array<float, 64> tokens{};
-  tensors[1].data = tokens.data();
-  call.run({}, {tensors, nullptr});
-  call.run({}, {tensors, nullptr});
-  EXPECT_EQ(driver_record().encoded_maps, 3);
+  alignas(16) std::array<float, 64> other_tokens{};
+  std::thread([&] {  // which knows no maps yet
+    tensors[1].data = other_tokens.data();
+    call.run({}, {tensors, nullptr});
+    EXPECT_EQ(driver_record().encoded_maps, 2);
+    tensors[1].data = tokens.data();
+    call.run({}, {tensors, nullptr});
+    call.run({}, {tensors, nullptr});
+    EXPECT_EQ(driver_record().encoded_maps, 3);
+  })
+      .join();
   EXPECT_EQ(described, 1);
-  ASSERT_EQ(driver_record().launches.size(), 2U);
-  const Parameter got = parameter(driver_record().launches[1]);
+  ASSERT_EQ(driver_record().launches.size(), 3U);
+  const Parameter got = parameter(driver_record().launches[2]);
   EXPECT_EQ(got.weights.opaque[0], reinterpret_cast<std::uintptr_t>(weights.data()));
   EXPECT_EQ(got.tokens.opaque[0], reinterpret_cast<std::uintptr_t>(tokens.data()));
 }
