@@ -2,10 +2,12 @@
 #define THRESHER_TORCH_OPERATORS_H
 /* What thresher.torch tells libthresher_torch.so (python/thresher/torch/_native.py has the same structs).
  *
- * An operator looks a call up by all that its checks look at. What is not found is done by the operator of the same name
- * in the namespace thresher_python, which checks, plans and runs in Python, and says by thresher_torch_keep how such a
- * call is made; from then on no Python is run for it. */
+ * An operator looks a call up by all that its checks look at. What is not found is done by the operator of the same
+ * name in the namespace thresher_python, which checks, plans and runs in Python, and says by thresher_torch_keep how
+ * such a call is made; from then on no Python is run for it. */
 #include <stdint.h>
+
+#include "thresher/thresher.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -15,7 +17,7 @@ extern "C" {
 /* Where an operator's arguments are, -1 for what it has not. */
 typedef struct thresher_torch_places {
   int32_t out;
-  int32_t a; /* or x, or q */
+  int32_t a; /* or x; of attention q, of append k */
   int32_t a_scales;
   int32_t a_global_scale;
   int32_t offsets;
@@ -28,6 +30,20 @@ typedef struct thresher_torch_places {
   int32_t v;
   int32_t cu_seqlens_q;
   int32_t cu_seqlens_k;
+  int32_t q;
+  int32_t lse;
+  int32_t block_table;
+  int32_t seqused_k;
+  int32_t sinks;
+  int32_t k_descale;
+  int32_t v_descale;
+  int32_t q_out;
+  int32_t k_out;
+  int32_t k_cache;
+  int32_t v_cache;
+  int32_t positions;
+  int32_t slots;
+  int32_t cos_sin;
 } thresher_torch_places;
 
 /* Which function of the C interface a call is made by. */
@@ -35,7 +51,8 @@ enum {
   THRESHER_TORCH_ROWS = 0, /* thresher_dual_gemm_run_flat and those like it */
   THRESHER_TORCH_GROUPED = 1,
   THRESHER_TORCH_MOE = 2,
-  THRESHER_TORCH_ATTENTION = 3
+  THRESHER_TORCH_ATTENTION = 3, /* thresher_attention_run_serving_flat */
+  THRESHER_TORCH_APPEND = 4
 };
 
 typedef struct thresher_torch_call {
@@ -52,7 +69,10 @@ typedef struct thresher_torch_call {
   int64_t out_stride;
   int64_t strides[4][4]; /* of q, k, v and out */
   int32_t has_strides[4];
-  int64_t owner;         /* given back by thresher_torch_released when the call is dropped */
+  int64_t table_stride;
+  int64_t descale_strides[2][2];         /* of k_descale and v_descale */
+  const thresher_append_tensors* append; /* of an append, whose data and numbers come with each call; copied */
+  int64_t owner;                         /* given back by thresher_torch_released when the call is dropped */
 } thresher_torch_call;
 
 /* 1 if this library has the operator, whose arguments are described by one character each: t a tensor, w one whose

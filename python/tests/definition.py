@@ -78,6 +78,29 @@ def attention(q, k, v, causal=False, scale=None, softcap=0.0, window=(-1, -1), s
     return weights @ v, 2.2 * slack * np.abs(v).max(initial=0), lse, 2 * slack * (1 + np.abs(np.where(total > 0, lse, 0)))
 
 
+def turned(rows, positions, pairs="halves", rotary_dim=0, theta=10000.0, table=None):
+    """(rows [T, H, D] turned by their positions, a bound of the error before they are rounded). table: [positions, rotary_dim], cosines and sines."""
+    rows, columns = np.asarray(rows, np.float64), rotary_dim or rows.shape[-1]
+    half = columns // 2
+    x, y = {"halves": (np.arange(half), half + np.arange(half)), "interleaved": (2 * np.arange(half), 2 * np.arange(half) + 1),
+            "none": (slice(0), slice(0))}[pairs]
+    exact, magnitude = rows.copy(), np.zeros_like(rows)
+    if pairs != "none":
+        angles = np.asarray(positions, np.float64)[:, None] * np.float64(theta) ** (-np.arange(half) / half)
+        cos, sin = (np.cos(angles), np.sin(angles)) if table is None else np.split(np.asarray(table, np.float64)[positions], 2, 1)
+        cos, sin = cos[:, None], sin[:, None]
+        exact[..., x], exact[..., y] = rows[..., x] * cos - rows[..., y] * sin, rows[..., x] * sin + rows[..., y] * cos
+        magnitude[..., x] = magnitude[..., y] = np.abs(rows[..., x]) + np.abs(rows[..., y])
+    return exact, 4 * 2.0**-24 * magnitude
+
+
+def check_fp8(codes, descale, exact, error):
+    """e4m3 of exact / descale, which is limited to ±448, rounded once and no further away."""
+    wanted = np.clip(exact / descale, -448, 448)
+    away = np.abs(e4m3(codes) - wanted)
+    assert (away <= 1.01 * (error / descale + 2.0**-4 * np.abs(wanted) + 2.0**-10)).all()
+
+
 E2M1 = np.array([0, 0.5, 1, 1.5, 2, 3, 4, 6, -0.0, -0.5, -1, -1.5, -2, -3, -4, -6])
 
 

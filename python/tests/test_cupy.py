@@ -60,6 +60,7 @@ def test_refused(tc):
         (lambda: tc.attention(host, host, host), "q lies on the CPU"),
         (lambda: tc.pack(b1=None, b2=host), "b1 is None"),
         (lambda: tc.dual_gemm_packed(OnOtherGpu(host), host), "a lies on the CPU"),
+        (lambda: tc.append(host, host, host, host, host), "k lies on the CPU"),
     ):
         with pytest.raises(thresher.InvalidArgumentError) as refusal:
             call()
@@ -105,5 +106,13 @@ def test_on_a_gpu_the_bits_are_those_of_torch():
         ):
             torch.cuda.synchronize()
             assert isinstance(result, cp.ndarray) and torch.equal(torch.from_dlpack(result), expected)
+        pages, others = ([cp.zeros((4, 8, 2, 64), cp.float16) for _ in range(2)] for _ in range(2))
+        tokens, slots = cp.random.standard_normal((5, 2, 64)).astype(cp.float16), cp.asarray([3, 31, -1, 0, 8])
+        turned = tc.append(tokens, tokens, *pages, slots, positions=slots + 1, q=tokens)
+        rows = torch.from_dlpack(tokens)
+        expected = tt.append(rows, rows, *map(torch.from_dlpack, others), torch.from_dlpack(slots), positions=torch.from_dlpack(slots + 1), q=rows)
+        torch.cuda.synchronize()
+        for result, one in ((turned, expected), (pages[0], torch.from_dlpack(others[0])), (pages[1], torch.from_dlpack(others[1]))):
+            assert torch.equal(torch.from_dlpack(result), one)
     out = cp.full((9, 72), 7, cp.float16)
     assert tc.gemm(a, b1, out=out[:, :64]).base is out and (out[:, 64:] == 7).all()

@@ -170,6 +170,42 @@ def test_replays_with_changed_lists_have_the_bits_of_eager_calls():
             assert torch.equal(result, call())
 
 
+@pytest.mark.parametrize("pages", ["bfloat16", "float8_e4m3fn"])
+def test_tokens_are_appended_and_attended_to_in_a_graph(pages):
+    batch, page, kv_heads, heads = 3, 16, 2, 4
+    q, k, v = (normal(batch, count, 64) for count in (heads, kv_heads, kv_heads))
+    pool = normal(12, 2, page, kv_heads, 64).to(getattr(torch, pages))
+    k_pages, v_pages = pool[:, 0], pool[:, 1]
+    table = torch.randperm(12, device="cuda").to(torch.int32).reshape(batch, 4)
+    lengths, (positions, slots) = integers([5, 20, 64]), torch.zeros(2, batch, dtype=torch.int64, device="cuda")
+    starts, turned, out = torch.arange(batch + 1, dtype=torch.int32, device="cuda"), torch.empty_like(q), torch.empty_like(q)
+    descales = dict(k_descale=torch.full((1,), 0.02, device="cuda"), v_descale=torch.full((1,), 0.01, device="cuda")) if pool.dtype != q.dtype else {}
+    reads = {name: one.reshape(1, 1) for name, one in descales.items()}
+
+    def lengths_are(values):
+        lengths.copy_(integers(values))
+        positions.copy_(lengths - 1)
+        slots.copy_(table[torch.arange(batch, device="cuda"), positions // page] * page + positions % page)
+
+    def call():
+        tt.append(k, v, k_pages, v_pages, slots, positions=positions, q=q, q_out=turned, **descales)
+        return tt.attention(turned, k_pages, v_pages, causal=True, cu_seqlens_q=starts, block_table=table, seqused_k=lengths, out=out, **reads)
+
+    lengths_are([5, 20, 64])
+    graph, result = captured(call)
+    for values in ([1, 33, 2], [64, 64, 64], [17, 16, 15]):
+        lengths_are(values)
+        graph.replay()
+        torch.cuda.synchronize()
+        replayed, written = result.clone(), pool.view(torch.uint8).clone()
+        check(turned, *definition.turned(floats(q), positions.cpu().numpy()))
+        assert torch.equal(replayed, call()) and torch.equal(written, pool.view(torch.uint8))
+        on_cpu = {name: one.cpu() for name, one in reads.items()}
+        expected = tt.attention(turned.cpu(), k_pages.cpu(), v_pages.cpu(), causal=True, cu_seqlens_q=starts.cpu(), block_table=table.cpu(),
+                                seqused_k=lengths.cpu(), **on_cpu)
+        assert (replayed.float().cpu() - expected.float()).abs().max() < 0.02 * expected.float().abs().max()
+
+
 def test_a_capture_that_would_plan_is_refused():
     a, b = normal(7, 136), normal(24, 136)
     with pytest.raises(thresher.InvalidArgumentError, match="is being captured in a CUDA graph"):

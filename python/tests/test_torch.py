@@ -523,7 +523,7 @@ REFUSED = [
     (lambda: tt.attention(Q[0], Q, Q), "q has 3 dimensions"),
     (lambda: tt.attention(Q, Q, Q, return_lse=True, window=4), "window is 4"),
     (lambda: tt.attention(Q, Q, Q, window=(-5, 0)), "window's left is -5"),
-    (lambda: tt.attention(Q, Q, Q, out=Q), "out lies in the memory of q"),
+    (lambda: tt.attention(Q, Q, Q, out=Q), "o shares memory with q"),
     (lambda: tt.attention(Q[..., :32], Q[..., :32], Q[..., :32]), "head_dim is 32"),
     (lambda: tt.dual_gemm_packed(A, P, 23), "n is 23, but the weights have N = 24"),
     (lambda: tt.dual_gemm_packed(A, B1, 24), "weights is bfloat16, expected uint8"),

@@ -42,6 +42,14 @@ def all_calls():
     ids, factors, out = torch.randint(-1, 3, (11, 2), dtype=torch.int32), torch.rand(11, 2), torch.zeros(5, 24)
     q, k, lengths = normal(2, 4, 9, 64), normal(2, 2, 12, 64), torch.tensor([0, 4, 9], dtype=torch.int32)
     lists, flat = dict(offsets=OFFSETS, row_weights=torch.rand(11)), normal(9, 2, 64)
+    pools, in_pages, eight_bits = normal(2, 5, 4, 2, 64), pages_of(lengths), dict(k_descale=torch.full((1, 1), 0.5), v_descale=torch.rand(2, 2))
+    in_fp8, like_q = pools.to(torch.float8_e4m3fn), torch.empty_like(flat)
+    slots, positions = torch.tensor([3, 19, -1, 0, 7, 8, 9, 10, 12]), torch.arange(9)
+
+    def append(**options):
+        pages = pools.clone()
+        return tt.append(flat, flat, *pages, slots, positions=positions, **options), pages
+
     return {
         "dual_gemm": lambda: tt.dual_gemm(a, b1, b2, activation="swiglu_clamped", limit=2.0),
         "dual_gemm, out": lambda: tt.dual_gemm(a, b1, b2, out=out),
@@ -58,7 +66,18 @@ def all_calls():
         "attention": lambda: tt.attention(q, k, k, causal=True),
         "attention, logarithms": lambda: tt.attention(q, k, k, return_lse=True, window=(3, -1)),
         "attention, lengths": lambda: tt.attention(flat, flat, flat, cu_seqlens_q=lengths, cu_seqlens_k=lengths),
+        "attention, out": lambda: tt.attention(flat, flat, flat, cu_seqlens_q=lengths, cu_seqlens_k=lengths, out=like_q),
+        "attention, pages": lambda: tt.attention(flat, *pools, **in_pages),
+        "attention, pages and all else": lambda: tt.attention(flat, *in_fp8, **in_pages, **eight_bits, sinks=torch.zeros(2), causal=True, out=like_q,
+                                                              return_lse=True),
+        "append": lambda: append(q=flat, q_out=like_q.zero_(), pairs="interleaved"),
+        "append, keys": lambda: append(k_out=like_q.zero_())[1:],
     }
+
+
+def pages_of(lengths):
+    return dict(cu_seqlens_q=lengths, block_table=torch.tensor([[4, 0, 2], [3, 1, 0]], dtype=torch.int32),
+                seqused_k=torch.tensor([12, 7], dtype=torch.int32))
 
 
 def bits(result):
@@ -84,6 +103,48 @@ def test_a_call_made_before_runs_no_python(monkeypatch):
                   lambda: tt.dual_gemm(wide, b1, b2), lambda: tt.dual_gemm(a.half(), b1, b2), lambda: tt.dual_gemm_packed(a, packed.clone(), 24)):
         with pytest.raises(TypeError, match="not callable"):
             other()
+
+
+def test_serving_calls_made_before_run_no_python(monkeypatch):
+    q, pools, out, sums = normal(9, 2, 64), normal(2, 5, 4, 2, 64), torch.empty(9, 2, 64, dtype=torch.bfloat16), torch.empty(2, 9)
+    given = pages_of(torch.tensor([0, 4, 9], dtype=torch.int32))
+    other = dict(cu_seqlens_q=torch.tensor([0, 1, 9], dtype=torch.int32), block_table=given["block_table"].flip(0).contiguous(),
+                 seqused_k=torch.tensor([3, 11], dtype=torch.int32))
+    expected = [tt.attention(q, *pools, **one) for one in (given, other)]
+    _, lse = tt.attention(q, *pools, **given, return_lse=True)
+    slots, positions, pages = torch.tensor([3, 19, -1, 0, 7, 8, 9, 10, 12]), torch.arange(9), [pools.clone() for _ in range(3)]
+    turned = tt.append(q, q, *pages[0], slots, positions=positions, q=q)
+    tt.append(q, q, *pages[2], slots + 0, positions=positions + 1, q=q)
+    ops.attention_out(out, None, q, *pools, **given)
+    ops.attention_out(out, sums, q, *pools, **given)
+    monkeypatch.setattr("thresher._attention.run", None)
+    monkeypatch.setattr("thresher._append.run", None)
+    assert torch.equal(tt.attention(q, *pools, **given), expected[0])
+    assert torch.equal(tt.attention(q, *pools, **other), expected[1]) and not torch.equal(*expected)
+    ops.attention_out(out, None, q, *pools, **other)
+    assert torch.equal(out, expected[1])
+    ops.attention_out(out, sums.zero_(), q, *pools, **given)
+    assert torch.equal(out, expected[0]) and torch.equal(sums, lse)
+    assert torch.equal(tt.append(q, q, *pages[1], slots, positions=positions, q=q), turned) and torch.equal(pages[1], pages[0])
+    tt.append(q, q, *pages[1], slots, positions=positions + 1, q=q)
+    assert torch.equal(pages[1], pages[2]) and not torch.equal(pages[1], pages[0])
+    for call in (lambda: tt.attention(q[:8], *pools, **given), lambda: tt.attention(q, *pools, **given, sinks=torch.zeros(2)),
+                 lambda: tt.append(q, q, *pages[0], slots.int(), positions=positions.int(), q=q),
+                 lambda: tt.append(q, q, *pages[0], slots, positions=positions, q=q, theta=500.0)):
+        with pytest.raises(TypeError, match="not callable"):
+            call()
+
+
+def test_outputs_in_the_memory_of_operands_are_refused_after_a_call_was_kept():
+    q, pools = normal(9, 2, 64), normal(2, 5, 4, 2, 64)
+    given = pages_of(torch.tensor([0, 4, 9], dtype=torch.int32))
+    for _ in range(2):
+        tt.attention(q, *pools, **given, out=torch.empty_like(q))
+    for out in (q, pools[1].view(-1, 2, 64)[:9]):
+        kept = out.clone()
+        with pytest.raises(thresher.InvalidArgumentError, match="o shares memory with [qv]"):
+            tt.attention(q, *pools, **given, out=out)
+        assert torch.equal(out, kept)
 
 
 def test_weights_that_change_in_place_are_seen():

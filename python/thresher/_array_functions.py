@@ -5,7 +5,7 @@ from typing import Any, TypeAlias
 
 import numpy as _np
 
-from . import _attention, _dual_gemm, _gemm, _grouped, _layers, _options, _packed
+from . import _append, _attention, _dual_gemm, _gemm, _grouped, _layers, _options, _packed
 from . import _library as _lib
 from . import _operands as _of
 from ._fp8 import Fp8
@@ -28,12 +28,16 @@ class Call:
         self._owners = []
         self._bfloat16 = None
 
-    def array(self, name: str, array: Any) -> _of.Operand:
-        """The operand that an array is."""
+    def array(self, name: str, array: Any, formats: dict = _of.FORMATS) -> _of.Operand:
+        """The operand that an array of one of these types is."""
         raise NotImplementedError
 
     def output(self, out: Any, shape: tuple, format: int, *, zeros: bool = False, name: str = "out") -> tuple:
         """(the array, its operand): `out`, or a new one."""
+        raise NotImplementedError
+
+    def written_to(self, name: str, array: Any) -> _of.Operand:
+        """The operand of an array of the caller's that a call writes to."""
         raise NotImplementedError
 
     def written(self, weights: _packed.Handle) -> Array:
@@ -67,10 +71,14 @@ class Call:
     def optional(self, name: str, array: Any) -> _of.Operand | None:
         return None if array is None else self.operand(name, array)
 
-    def of_array(self, name: str, array: Any, pointer: int, device: tuple) -> _of.Operand:
+    def numbers(self, name: str, array: Any) -> _of.Operand | None:
+        """Whole numbers, int64 among them."""
+        return None if array is None else self.array(name, array, _of.NUMBERS)
+
+    def of_array(self, name: str, array: Any, pointer: int, device: tuple, formats: dict = _of.FORMATS) -> _of.Operand:
         """Of an array with NumPy's attributes that lies at `pointer`."""
         self._owners.append(array)
-        format = _of.FORMATS.get(array.dtype.name)
+        format = formats.get(array.dtype.name)
         if format is None or format == _lib.NVFP4 or not array.dtype.isnative:
             _refuse(f"{name} has the type {array.dtype.name if array.dtype.kind == 'V' else array.dtype.str}, expected float16, "
                     f"bfloat16, float32, int32 or uint8 in this machine's byte order")
@@ -366,6 +374,44 @@ class Functions:
         _attention.run(q, k, v, o, lse, lengths_q, lengths_k, options, serving, place=call.place,
                        threads=_options.threads_of(threads), strategy=strategy)
         return (result, sums) if return_lse else result
+
+
+    def append(self, k: Array, v: Array, k_cache: Array, v_cache: Array, slots: Array, *, positions: Array | None = None, q: Array | None = None,
+               pairs: str = "halves", rotary_dim: int = 0, theta: float = 10000.0, cos_sin: Array | None = None, k_descale: Array | None = None,
+               v_descale: Array | None = None, q_out: Array | None = None, k_out: Array | None = None, threads: int = 0) -> Array | None:
+        """Turns queries and keys of new tokens by their positions, and writes keys and values to their rows of the pages, in place.
+
+        k: [T, Hk, D], v: [T, Hk, D of values], float16 or bfloat16; D is a multiple of 16 up to 1024. The last dimension is contiguous,
+            the other strides are multiples of 16 bytes.
+        k_cache, v_cache: [pages, page size, Hk, D] in any such strides, as attention reads them; of the type of k, or float8_e4m3fn or
+            its bytes as uint8. Rows that no slot names are left alone.
+        slots: int32 or int64 [T]: token t is written to row slots[t] % page size of page slots[t] // page size, and nowhere where that
+            is negative. No slot comes twice.
+        positions: of the type of slots, [T], from 0 on. Not needed with pairs="none".
+        pairs: which columns turn together, of rotary_dim: "halves", p and p + rotary_dim/2 (GPT-NeoX, Llama); "interleaved", 2p and
+            2p + 1 (GPT-J); or "none". Pair p turns by position·theta^(−2p/rotary_dim).
+        rotary_dim: even; 0 for D. Columns behind it stay as they are. theta: above 0, on a GPU from 1 on.
+        cos_sin: float32 [positions, rotary_dim]: all cosines, then all sines, in place of theta.
+        k_descale, v_descale: float32 [Hk], or [1] that all heads share, with FP8 pages alone: what is written is divided by them.
+        q: [T, H, D], turned into q_out, which may be q; a new array by default. k_out: as k, which it may be: the turned keys too.
+
+        Turns are float32, rounded once. What is written lies apart from all else. A GPU looks at positions and slots when the call
+        runs: a slot that is not there writes nowhere, and a position is taken to be the nearest that is; on the CPU both are refused.
+        Returns the turned queries, or None without q. Raises InvalidArgumentError before anything is written.
+        """
+        call = self._call()
+        rows, turned = call.optional("q", q), None
+        if rows is not None:
+            q_out, turned = call.output(q_out, rows.shape, rows.format, name="q_out")
+        elif q_out is not None:
+            _refuse("q_out is given without q, expected both or neither")
+        keys = None if k_out is None else call.written_to("k_out", k_out)
+        _append.run(
+            _append.Tensors(rows, turned, call.operand("k", k), call.operand("v", v), keys, call.numbers("positions", positions),
+                            call.array("slots", slots, _of.NUMBERS), call.optional("cos_sin", cos_sin), call.written_to("k_cache", k_cache),
+                            call.written_to("v_cache", v_cache), call.optional("k_descale", k_descale), call.optional("v_descale", v_descale)),
+            _append.options_of(pairs, rotary_dim, theta), place=call.place, threads=_options.threads_of(threads))
+        return q_out
 
 
 def _between(dtype: DType, scale: float) -> _layers.Between:

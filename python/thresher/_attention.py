@@ -7,7 +7,6 @@ from . import _library as lib
 from ._library import refuse
 from ._operands import (
     Operand,
-    expect_apart,
     expect_contiguous,
     expect_format,
     expect_rank,
@@ -148,30 +147,19 @@ def out_shape(q_shape: tuple, v_shape: tuple) -> tuple:
 
 def run(q: Operand, k: Operand, v: Operand, out: Operand, lse: Operand | None, cu_seqlens_q: Operand | None,
         cu_seqlens_k: Operand | None, options: Options, serving: Serving = PLAIN, *, place: Place = HOST, threads: int = 0,
-        strategy: str | None = None) -> Prepared | None:
-    """out = softmax(q·kᵀ·scale + mask)·v for each batch and head. Returns what such a call is made again with, without pages and
-    what else serving adds; None of others."""
+        strategy: str | None = None) -> Prepared:
+    """out = softmax(q·kᵀ·scale + mask)·v for each batch and head. Returns what such a call is made again with."""
     named = strategy_of(strategy)
     extra = (lse, cu_seqlens_q, cu_seqlens_k, *serving)
     key = ("attention", q[2:6], k[2:6], v[2:6], out[2:6], tuple(one and one[2:6] for one in extra), options, threads, named)
     call = calls.get(key) or calls.make(key, lambda: _prepared(q, k, v, out, extra, options, place, threads, named))
-    expect_apart(out, q, k, v, lse)
-    if not _is_plain(q, k, v, serving):
-        pointers = [one and one.pointer for one in extra]
-        lib.check(lib.library().thresher_attention_run_serving_flat(
-            call.plan.handle, place.stream, q.pointer, call.strides[0], k.pointer, call.strides[1], v.pointer,
-            call.strides[2], out.pointer, call.strides[3], *pointers[:4], call.table_stride, *pointers[4:6], pointers[6],
-            call.descale_strides[0], pointers[7], call.descale_strides[1], place.workspace(call.plan.workspace_bytes)))
-        return None
     plan, strides = call.plan, call.strides
-    lib.check(plan.run(
-        plan.handle, place.stream, q.pointer, strides[0], k.pointer, strides[1], v.pointer, strides[2], out.pointer, strides[3],
-        *(one and one.pointer for one in extra[:3]), place.workspace(plan.workspace_bytes)))
+    pointers = [one and one.pointer for one in extra]
+    rows = (plan.handle, place.stream, q.pointer, strides[0], k.pointer, strides[1], v.pointer, strides[2], out.pointer, strides[3])
+    workspace = place.workspace(plan.workspace_bytes)
+    lib.check(plan.run(*rows, *pointers[:4], call.table_stride, *pointers[4:7], call.descale_strides[0], pointers[7], call.descale_strides[1],
+                       workspace))
     return call
-
-
-def _is_plain(q: Operand, k: Operand, v: Operand, serving: Serving) -> bool:
-    return serving == PLAIN and k.format == q.format and v.shape[-1] == q.shape[-1]
 
 
 def _strides(operand: Operand) -> c.Array | None:

@@ -18,7 +18,10 @@ class Device(c.Structure):
     _fields_ = [("kind", _I), ("ordinal", _I)]
 
 
-PLANS = ("dual_gemm", "gemm", "grouped", "gated_mlp", "moe", "attention")
+PLANS = ("dual_gemm", "gemm", "grouped", "gated_mlp", "moe", "attention", "append")
+# By what a plan is run: of most kinds by a function of numbers and pointers that is named like its kind.
+RUNS = {kind: f"thresher_{kind}_run_flat" for kind in PLANS} | {"attention": "thresher_attention_run_serving_flat", "append": "thresher_append_run"}
+WITHOUT_WORKSPACE = ("append",)
 
 _SIGNATURES = {
     "thresher_version": (_S, []),
@@ -46,10 +49,11 @@ _SIGNATURES = {
         _I,
         [_I, _I, _I, _I, *[_L] * 7, _I, _P, _L, _L, _P, _I, _L, _L, _I, _S, _S, _I, _I, _P],
     ),
-    "thresher_attention_run_flat": (_I, [_P] * 14),
     "thresher_attention_run_serving_flat": (_I, [*[_P] * 14, _L, *[_P] * 7]),
+    "thresher_append_plan": (_I, [Device, _P, _I, _P]),
+    "thresher_append_run": (_I, [_P, _P, _P]),
     **{f"thresher_{kind}_destroy": (None, [_P]) for kind in PLANS},
-    **{f"thresher_{kind}_workspace_bytes": (_Z, [_P]) for kind in PLANS},
+    **{f"thresher_{kind}_workspace_bytes": (_Z, [_P]) for kind in PLANS if kind not in WITHOUT_WORKSPACE},
     **{
         f"thresher_{kind}_weights_{name}": signature
         for kind in ("dual_gemm", "grouped")
@@ -197,6 +201,48 @@ class thresher_moe_problem(Versioned):
         ("gate_up_bias", _I),
         ("down_bias", _I),
         ("intermediate_scale", c.c_float),
+    ]
+
+
+class thresher_append_problem(Versioned):
+    _fields_ = [
+        ("struct_size", c.c_uint32),
+        ("format", _I),
+        ("tokens", _L),
+        ("heads", _L),
+        ("kv_heads", _L),
+        ("head_dim", _L),
+        ("value_dim", _L),
+        ("rotary_dim", _L),
+        ("max_position", _L),
+        ("page_size", _L),
+        ("pages", _L),
+        ("pairs", _I),
+        ("theta", c.c_float),
+        ("has_kv_format", _I),
+        ("kv_format", _I),
+    ]
+
+
+class thresher_tensor(Versioned):
+    _fields_ = [
+        ("struct_size", c.c_uint32),
+        ("format", _I),
+        ("data", _P),
+        ("device", Device),
+        ("rank", _I),
+        ("reserved", _I),
+        ("shape", _L * 4),
+        ("strides", _L * 4),
+    ]
+
+
+class thresher_append_tensors(Versioned):
+    _fields_ = [
+        ("struct_size", c.c_uint32),
+        ("number_bits", _I),
+        *((name, _P) for name in ("q", "q_out", "k", "v", "k_out", "positions", "slots", "cos_sin", "k_cache", "v_cache", "k_descale",
+                                  "v_descale")),
     ]
 
 

@@ -17,6 +17,9 @@ FORMAT_NAMES = {
     FP8_BLOCK: "fp8_block",
 }
 FORMATS = {name: format for format, name in FORMAT_NAMES.items() if format <= UINT8}
+INT64 = -2  # which no operand of the C interface is: of numbers that it takes by their bits
+FORMAT_NAMES |= {INT64: "int64"}
+NUMBERS = FORMATS | {"int64": INT64}
 SCALE_LAYOUTS = {"row_major": 0, "blocked": 1}
 FP8_FORMATS = {"tensor": FP8_TENSOR, "row": FP8_ROW, "block": FP8_BLOCK}
 
@@ -82,24 +85,6 @@ def expect_same_device(first: Operand, *others: Operand | None) -> None:
     for other in others:
         if other is not None and other.device != first.device:
             refuse(f"{other.name} lies on {device_text(other.device)}, but {first.name} on {device_text(first.device)}")
-
-
-_BYTES = {FP32: 4, FP16: 2, BF16: 2, INT32: 4, UINT8: 1, FP8_E4M3: 1}
-
-
-def expect_apart(out: Operand, *others: Operand | None) -> None:
-    """Refuses an output whose reach meets that of another operand."""
-    first, end = _reach(out)
-    for other in others:
-        if other is not None and 0 not in other.shape and 0 not in out.shape:
-            begin, beyond = _reach(other)
-            if begin < end and first < beyond:
-                refuse(f"{out.name} lies in the memory of {other.name}, expected memory of its own")
-
-
-def _reach(operand: Operand) -> tuple[int, int]:
-    last = sum((extent - 1) * stride for extent, stride in zip(operand.shape, operand.strides))
-    return operand.pointer, operand.pointer + (last + 1) * _BYTES[operand.format]
 
 
 def device_text(device: tuple) -> str:

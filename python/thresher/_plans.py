@@ -8,7 +8,7 @@ import threading
 from collections.abc import Callable
 from typing import TYPE_CHECKING, NamedTuple
 
-from ._library import check, library
+from ._library import RUNS, WITHOUT_WORKSPACE, check, library
 
 if TYPE_CHECKING:
     from ._operands import Operand
@@ -21,9 +21,9 @@ class Plan:
 
     def __init__(self, kind: str, handle: c.c_void_p):
         self.handle = handle
-        self.run = getattr(library(), f"thresher_{kind}_run_flat")
         self._destroy = getattr(library(), f"thresher_{kind}_destroy")  # here, since at the interpreter's end names are gone
-        self.workspace_bytes = getattr(library(), f"thresher_{kind}_workspace_bytes")(handle)
+        self.run = getattr(library(), RUNS[kind])
+        self.workspace_bytes = 0 if kind in WITHOUT_WORKSPACE else getattr(library(), f"thresher_{kind}_workspace_bytes")(handle)
 
     def __del__(self):
         self._destroy(self.handle)

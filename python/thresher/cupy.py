@@ -42,20 +42,20 @@ class _Call(Call):
         super().__init__()
         self.place = _OnGpu()
 
-    def array(self, name: str, array: Any) -> _of.Operand:
-        made = self._operand(name, array)
+    def array(self, name: str, array: Any, formats: dict = _of.FORMATS) -> _of.Operand:
+        made = self._operand(name, array, formats)
         current = (_lib.CUDA, _cp.cuda.Device().id)
         if made.device != current:
             _refuse(f"{name} lies on {_of.device_text(made.device)}, expected memory of {_of.device_text(current)}, CuPy's current one")
         return made
 
-    def _operand(self, name: str, array: Any) -> _of.Operand:
+    def _operand(self, name: str, array: Any, formats: dict) -> _of.Operand:
         if isinstance(array, _cp.ndarray):
-            return self.of_array(name, array, array.data.ptr, (_lib.CUDA, array.device.id))
+            return self.of_array(name, array, array.data.ptr, (_lib.CUDA, array.device.id), formats)
         if hasattr(array, "__cuda_array_interface__"):
-            return self._operand(name, _cp.asarray(array))
+            return self._operand(name, _cp.asarray(array), formats)
         if hasattr(array, "__dlpack__"):
-            made, owner = _dlpack.operand(name, array, stream=self.place.stream)
+            made, owner = _dlpack.operand(name, array, formats, stream=self.place.stream)
             self._owners.append(owner)
             return made
         _refuse(f"{name} is {_kind(array)}, expected a CuPy array or an object with __cuda_array_interface__ or __dlpack__")
@@ -63,9 +63,12 @@ class _Call(Call):
     def output(self, out: Any, shape: tuple, format: int, *, zeros: bool = False, name: str = "out") -> tuple:
         if out is None:
             out = (_cp.zeros if zeros else _cp.empty)(shape, self.dtype(format))
-        elif not isinstance(out, _cp.ndarray):
-            _refuse(f"{name} is {_kind(out)}, expected a CuPy array")
-        return out, self.operand(name, out)
+        return out, self.written_to(name, out)
+
+    def written_to(self, name: str, array: Any) -> _of.Operand:
+        if not isinstance(array, _cp.ndarray):
+            _refuse(f"{name} is {_kind(array)}, expected a CuPy array")
+        return self.operand(name, array)
 
     def written(self, weights: _packed.Handle) -> Array:
         block = _cp.empty(weights.block_bytes(), _cp.uint8)
@@ -95,6 +98,7 @@ def _read(operand: _of.Operand, count: int) -> bytes:
 
 
 _functions = Functions(_Call)
+append = _functions.append
 attention = _functions.attention
 dual_gemm = _functions.dual_gemm
 dual_gemm_packed = _functions.dual_gemm_packed

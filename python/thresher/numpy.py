@@ -20,6 +20,7 @@ from ._array_functions import kind as _kind
 from ._library import refuse as _refuse
 
 __all__ = [
+    "append",
     "attention",
     "dual_gemm",
     "dual_gemm_packed",
@@ -41,34 +42,37 @@ __all__ = [
 class _Call(Call):
     """Of NumPy's arrays, in memory of the CPU."""
 
-    def array(self, name: str, array: Any) -> _of.Operand:
-        made = self._operand(name, array)
+    def array(self, name: str, array: Any, formats: dict = _of.FORMATS) -> _of.Operand:
+        made = self._operand(name, array, formats)
         if made.device[0] != _lib.CPU:
             _refuse(f"{name} lies on {_of.device_text(made.device)}, expected memory of the CPU: thresher.cupy and thresher.torch compute "
                     f"on GPUs")
         return made
 
-    def _operand(self, name: str, array: Any) -> _of.Operand:
+    def _operand(self, name: str, array: Any, formats: dict) -> _of.Operand:
         if not isinstance(array, _np.ndarray):
             if hasattr(array, "__cuda_array_interface__") and not hasattr(array, "__dlpack__"):
                 _refuse(f"{name} lies on a GPU, expected memory of the CPU: thresher.cupy and thresher.torch compute on GPUs")
             if hasattr(array, "__dlpack__"):
-                made, owner = _dlpack.operand(name, array)
+                made, owner = _dlpack.operand(name, array, formats)
                 self._owners.append(owner)
                 return made
             if not hasattr(array, "__array_interface__"):
                 _refuse(f"{name} is {_kind(array)}, expected a NumPy array or an object with __dlpack__ or __array_interface__")
             array = _np.asarray(array)
-        return self.of_array(name, array, array.__array_interface__["data"][0], (_lib.CPU, 0))
+        return self.of_array(name, array, array.__array_interface__["data"][0], (_lib.CPU, 0), formats)
 
     def output(self, out: Any, shape: tuple, format: int, *, zeros: bool = False, name: str = "out") -> tuple:
         if out is None:
             out = (_np.zeros if zeros else _np.empty)(shape, self.dtype(format))
-        elif not isinstance(out, _np.ndarray):
-            _refuse(f"{name} is {_kind(out)}, expected a NumPy array")
-        elif not out.flags.writeable:
+        return out, self.written_to(name, out)
+
+    def written_to(self, name: str, array: Any) -> _of.Operand:
+        if not isinstance(array, _np.ndarray):
+            _refuse(f"{name} is {_kind(array)}, expected a NumPy array")
+        if not array.flags.writeable:
             _refuse(f"{name} is read-only, expected an array that may be written to")
-        return out, self.operand(name, out)
+        return self.operand(name, array)
 
     def written(self, weights: _packed.Handle) -> Array:
         block = _np.empty(weights.block_bytes(), _np.uint8)
@@ -80,6 +84,7 @@ class _Call(Call):
 
 
 _functions = Functions(_Call)
+append = _functions.append
 attention = _functions.attention
 dual_gemm = _functions.dual_gemm
 dual_gemm_packed = _functions.dual_gemm_packed

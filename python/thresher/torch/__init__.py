@@ -26,6 +26,7 @@ __all__ = [
     "Attention",
     "GatedMLP",
     "MoE",
+    "append",
     "attention",
     "dual_gemm",
     "dual_gemm_packed",
@@ -377,6 +378,39 @@ def attention(q: _Tensor, k: _Tensor, v: _Tensor, *, causal: bool = False, scale
     lse = q.new_empty(shape, dtype=_torch.float32)
     _call(_torch.ops.thresher.attention_out, out, lse, q, k, v, **options)
     return out, lse
+
+
+def append(k: _Tensor, v: _Tensor, k_cache: _Tensor, v_cache: _Tensor, slots: _Tensor, *, positions: _Tensor | None = None, q: _Tensor | None = None,
+           pairs: str = "halves", rotary_dim: int = 0, theta: float = 10000.0, cos_sin: _Tensor | None = None, k_descale: _Tensor | None = None,
+           v_descale: _Tensor | None = None, q_out: _Tensor | None = None, k_out: _Tensor | None = None) -> _Tensor | None:
+    """Turns queries and keys of new tokens by their positions, and writes keys and values to their rows of the pages.
+
+    k: [T, Hk, D], v: [T, Hk, D of values], float16 or bfloat16; D is a multiple of 16 up to 1024. The last dimension is contiguous, the
+        other strides are multiples of 16 bytes.
+    k_cache, v_cache: [pages, page size, Hk, D] in any such strides, as attention reads them; of the type of k, or float8_e4m3fn or its
+        bytes as uint8. Rows that no slot names are left alone.
+    slots: int32 or int64 [T]: token t is written to row slots[t] % page size of page slots[t] // page size, and nowhere where that is
+        negative. No slot comes twice.
+    positions: of the type of slots, [T], from 0 on. Not needed with pairs="none".
+    pairs: which columns turn together, of rotary_dim: "halves", p and p + rotary_dim/2 (GPT-NeoX, Llama); "interleaved", 2p and 2p + 1
+        (GPT-J); or "none". Pair p turns by position·theta^(−2p/rotary_dim).
+    rotary_dim: even; 0 for D. Columns behind it stay as they are. theta: above 0, on a GPU from 1 on.
+    cos_sin: float32 [positions, rotary_dim]: all cosines, then all sines, in place of theta.
+    k_descale, v_descale: float32 [Hk], or [1] that all heads share, with FP8 pages alone: what is written is divided by them.
+    q: [T, H, D], turned into q_out, which may be q; a new tensor by default. k_out: as k, which it may be: the turned keys too.
+
+    Turns are float32, rounded once. Everything is of one device; what is written lies apart from all else. A GPU looks at positions and
+    slots when the call runs: a slot that is not there writes nowhere, and a position is taken to be the nearest that is; on the CPU
+    both are refused. Returns the turned queries, or None without q. Raises InvalidArgumentError before anything is written.
+    """
+    _expect_tensors(k=k, v=v, k_cache=k_cache, v_cache=v_cache, slots=slots)
+    optional = _given(positions=positions, q=q, cos_sin=cos_sin, k_descale=k_descale, v_descale=v_descale, k_out=k_out)
+    if q_out is not None:
+        _expect_tensors(q_out=q_out)
+    elif q is not None:
+        q_out = _torch.empty_like(q, memory_format=_torch.contiguous_format)
+    _call(_torch.ops.thresher.append, k_cache, v_cache, k, v, slots, q_out=q_out, pairs=pairs, rotary_dim=rotary_dim, theta=theta, **optional)
+    return q_out
 
 
 def warm(call: _torch.nn.Module | Callable[[int], Any], rows: int | Iterable[int], *, choices: int = 1) -> None:

@@ -10,6 +10,7 @@ import os
 import threading
 import warnings
 import weakref
+from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -20,10 +21,11 @@ from .._plans import Plan, calls
 
 _I, _L, _P = c.c_int32, c.c_int64, c.c_void_p
 _PLACES = ("out", "a", "a_scales", "a_global_scale", "offsets", "counts", "row_ids", "row_weights", "topk_ids", "topk_weights", "k", "v",
-           "cu_seqlens_q", "cu_seqlens_k")
-_NAMES_OF_TOKENS = {"x": "a", "x_scales": "a_scales", "x_global_scale": "a_global_scale", "q": "a"}
+           "cu_seqlens_q", "cu_seqlens_k", "q", "lse", "block_table", "seqused_k", "sinks", "k_descale", "v_descale", "q_out", "k_out",
+           "k_cache", "v_cache", "positions", "slots", "cos_sin")
+_NAMES_OF_TOKENS = {"x": "a", "x_scales": "a_scales", "x_global_scale": "a_global_scale"}
 _KINDS = {"int": "i", "float": "f", "bool": "b", "str": "s", "ScalarType": "d"}
-ROWS, GROUPED, MOE, ATTENTION = range(4)
+ROWS, GROUPED, MOE, ATTENTION, APPEND = range(5)
 
 
 class _Places(c.Structure):
@@ -47,6 +49,9 @@ class Call(c.Structure):
         ("out_stride", _L),
         ("strides", (_L * 4) * 4),
         ("has_strides", _I * 4),
+        ("table_stride", _L),
+        ("descale_strides", (_L * 2) * 2),
+        ("append", _P),
         ("owner", _L),
     ]
 
@@ -57,7 +62,8 @@ def _kind(argument: Any) -> str:
     is_optional = text.startswith("Optional[")
     inner = text.removeprefix("Optional[").removesuffix("]")
     if inner == "Tensor":
-        kind = "p" if argument.name in ("weights", "gate_up", "down") else "w" if argument.name.startswith("b") else "t"
+        is_weight = argument.name.startswith("b") and argument.name != "block_table"
+        kind = "p" if argument.name in ("weights", "gate_up", "down") else "w" if is_weight else "t"
     else:
         kind = "d" if argument.name.endswith("dtype") else _KINDS[inner]
     return kind.upper() if is_optional else kind
@@ -90,6 +96,8 @@ class _Native:
             place = _NAMES_OF_TOKENS.get(argument.name, argument.name)
             if place in _PLACES:
                 setattr(places, place, index)
+        if places.a < 0:  # tokens that every call has
+            places.a = places.k if name == "append" else places.q
         kinds = "".join(map(_kind, schema.arguments))
         return bool(self._describe(name.encode(), kinds.encode(), c.byref(places)))
 
@@ -97,8 +105,10 @@ class _Native:
         """Lets the library forget all calls, and says how many it is to keep."""
         self._keep_at_most(count)
 
-    def keep(self, plan: Plan, convention: int, *, operand: Operand | None = None, strides: tuple = (), **members: int) -> None:
-        """How the call that this thread is making is made again. operand: the tokens; strides: of attention's tensors."""
+    def keep(self, plan: Plan, convention: int, *, operand: Operand | None = None, strides: Sequence = (), descale_strides: Sequence = (),
+             **members: Any) -> None:
+        """How the call that this thread is making is made again. operand: the tokens; strides, descale_strides: of attention's
+        tensors, None of those that are contiguous or missing."""
         call = Call(convention=convention, run=c.cast(plan.run, _P), plan=plan.handle, workspace_bytes=plan.workspace_bytes,
                     owner=next(self._owners), **members)
         if operand is not None:
@@ -108,6 +118,9 @@ class _Native:
             if given is not None:
                 call.has_strides[index] = 1
                 call.strides[index][: len(given)] = list(given)
+        for index, given in enumerate(descale_strides):
+            if given is not None:
+                call.descale_strides[index][:] = list(given)
         self._drop_released()
         if not self._has_said_by:
             self._say_by(c.cast(lib.library().thresher_places_are_known, _P))

@@ -4,9 +4,11 @@ Kernels here call the C interface by ctypes, which every torch from 2.4 on takes
 those of thresher_python, to which its kernels give what they have not seen (_native.py).
 """
 
+import ctypes as c
+
 import torch
 
-from .. import _attention, _dual_gemm, _gemm, _grouped, _layers
+from .. import _append, _attention, _dual_gemm, _gemm, _grouped, _layers
 from .. import _library as lib
 from .. import _operands as of
 from .. import _options
@@ -14,7 +16,7 @@ from .._errors import UnsupportedError
 from .._packed import opened
 from . import _native
 from ._native import native
-from ._place import FORMATS, block, operand, optional, place
+from ._place import FORMATS, block, numbers, operand, optional, place
 
 library = torch.library.Library("thresher", "DEF")
 in_python = library if native is None else torch.library.Library("thresher_python", "DEF")
@@ -465,8 +467,9 @@ def _attention_out(out, lse, q, k, v, *, causal=False, scale=None, softcap=0.0, 
         operand("q", q), operand("k", k), operand("v", v), operand("out", out), optional("lse", lse),
         optional("cu_seqlens_q", cu_seqlens_q), optional("cu_seqlens_k", cu_seqlens_k),
         _attention.options_of(causal, scale, softcap, (window_left, window_right)), serving, place=place(q), threads=_threads(q))
-    if native is not None and made is not None:
-        native.keep(made.plan, _native.ATTENTION, strides=tuple(made.strides))
+    if native is not None:
+        native.keep(made.plan, _native.ATTENTION, strides=made.strides, table_stride=made.table_stride,
+                    descale_strides=made.descale_strides)
 
 
 def _new_lse(q, cu_seqlens_q):
@@ -503,3 +506,20 @@ _QKV = "Tensor q, Tensor k, Tensor v"
 _define("attention", f"({_QKV}, *, {_ATTENTION}) -> Tensor", _attention_new, _fake_attention)
 _define("attention_with_lse", f"({_QKV}, *, {_ATTENTION}) -> (Tensor, Tensor)", _attention_with_lse, _fake_attention_with_lse)
 _define("attention_out", f"(Tensor(y!) out, Tensor(z!)? lse, {_QKV}, *, {_ATTENTION}) -> ()", _attention_out, _fake_out)
+
+
+def _append_rows(k_cache, v_cache, k, v, slots, *, positions=None, q=None, q_out=None, k_out=None, cos_sin=None, k_descale=None,
+                 v_descale=None, pairs="halves", rotary_dim=0, theta=10000.0):
+    _refuse_gradients(q, k, v)
+    call, tensors, _views = _append.run(
+        _append.Tensors(optional("q", q), optional("q_out", q_out), operand("k", k), operand("v", v), optional("k_out", k_out),
+                        numbers("positions", positions), numbers("slots", slots), optional("cos_sin", cos_sin), operand("k_cache", k_cache),
+                        operand("v_cache", v_cache), optional("k_descale", k_descale), optional("v_descale", v_descale)),
+        _append.options_of(pairs, rotary_dim, theta), place=place(k), threads=_threads(k))
+    if native is not None:
+        native.keep(call.plan, _native.APPEND, append=c.addressof(tensors))
+
+
+_define("append", "(Tensor(a!) k_cache, Tensor(b!) v_cache, Tensor k, Tensor v, Tensor slots, *, Tensor? positions=None, Tensor? q=None, "
+        "Tensor(c!)? q_out=None, Tensor(d!)? k_out=None, Tensor? cos_sin=None, Tensor? k_descale=None, Tensor? v_descale=None, "
+        'str pairs="halves", int rotary_dim=0, float theta=10000.0) -> ()', _append_rows, _fake_out)

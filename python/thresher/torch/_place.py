@@ -5,7 +5,7 @@ from torch.utils.weak import WeakIdKeyDictionary
 
 from .. import _library as lib
 from .. import _packed
-from .._operands import Operand
+from .._operands import INT64, Operand
 from .._plans import HOST, Place
 from ._native import native
 
@@ -18,13 +18,14 @@ FORMATS = {
     torch.float8_e4m3fn: lib.FP8_E4M3,
 }
 
+_NUMBERS = FORMATS | {torch.int64: INT64}
 _CPU = (lib.CPU, 0)
 
 
-def operand(name: str, tensor: torch.Tensor) -> Operand:
+def operand(name: str, tensor: torch.Tensor, formats: dict = FORMATS) -> Operand:
     if tensor is None:
         lib.refuse(f"{name} is None, expected a tensor")
-    format = FORMATS.get(tensor.dtype)
+    format = formats.get(tensor.dtype)
     if format is None:
         lib.refuse(f"{name} is {str(tensor.dtype).removeprefix('torch.')}, expected float16, bfloat16, float32, int32 or uint8")
     device = (lib.CUDA, tensor.get_device()) if tensor.is_cuda else _CPU
@@ -33,6 +34,11 @@ def operand(name: str, tensor: torch.Tensor) -> Operand:
 
 def optional(name: str, tensor: torch.Tensor | None) -> Operand | None:
     return None if tensor is None else operand(name, tensor)
+
+
+def numbers(name: str, tensor: torch.Tensor | None) -> Operand | None:
+    """Whole numbers, int64 among them."""
+    return None if tensor is None else operand(name, tensor, _NUMBERS)
 
 
 class _OnGpu(Place):

@@ -1,0 +1,38 @@
+#pragma once
+/// A kept call by the function of the C interface that it is made by.
+#include <array>
+#include <cstddef>
+
+#include "thresher/thresher.h"
+#include "torch_arguments.hpp"
+#include "torch_operators.h"
+
+namespace thresher::torch_binding {
+
+/// The tensors of an append, whose addresses come with each call.
+class AppendTemplate {
+ public:
+  /// A copy; null: of a call that is no append.
+  explicit AppendTemplate(const thresher_append_tensors* given);
+
+  [[nodiscard]] thresher_status run(const thresher_torch_call& how, const Arguments& arguments, void* stream) const;
+
+ private:
+  static constexpr std::size_t most_views = 10;
+
+  thresher_append_tensors tensors_{};
+  std::array<thresher_tensor, most_views> views_{};
+};
+
+/// Where a call writes and has its workspace.
+struct Memory {
+  void* out;
+  void* lse;
+  void* workspace;
+};
+
+/// What the C interface says; nothing was written where that is not THRESHER_OK.
+[[nodiscard]] thresher_status run(const thresher_torch_call& how, const AppendTemplate& append,
+                                  const Arguments& arguments, void* stream, const Memory& memory);
+
+}  // namespace thresher::torch_binding

@@ -1,0 +1,92 @@
+#pragma once
+/// PyTorch's tensors by its stable ABI: those of the caller, and those that a call makes.
+#include <dlfcn.h>
+#include <torch/csrc/stable/library.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+
+namespace thresher::torch_binding {
+
+/// Throws what PyTorch said, whose headers have one of two names for that.
+inline void ok(AOTITorchError code) {
+#ifdef STABLE_TORCH_ERROR_CODE_CHECK
+  STABLE_TORCH_ERROR_CODE_CHECK(code);
+#else
+  TORCH_ERROR_CODE_CHECK(code);
+#endif
+}
+
+/// A function of a library that torch has loaded, null where it has none of that name.
+template <class Function>
+Function loaded(const char* library_name, const char* name) {
+  void* const library = dlopen(library_name, RTLD_LAZY | RTLD_NOLOAD);
+  return library == nullptr ? nullptr : reinterpret_cast<Function>(dlsym(library, name));
+}
+
+struct DeleteTensor {
+  void operator()(AtenTensorHandle tensor) const { aoti_torch_delete_tensor_object(tensor); }
+};
+using OwnedTensor = std::unique_ptr<AtenTensorOpaque, DeleteTensor>;
+
+/// A tensor of the caller's.
+class TensorView {
+ public:
+  explicit TensorView(AtenTensorHandle tensor) : tensor_(tensor) {}
+
+  [[nodiscard]] AtenTensorHandle handle() const { return tensor_; }
+  [[nodiscard]] bool is_defined() const {
+    bool is_defined = false;
+    ok(aoti_torch_is_defined(tensor_, &is_defined));
+    return is_defined;
+  }
+  [[nodiscard]] void* data() const {
+    void* data = nullptr;
+    ok(aoti_torch_get_data_ptr(tensor_, &data));
+    return data;
+  }
+  [[nodiscard]] std::size_t rank() const {
+    std::int64_t rank = 0;
+    ok(aoti_torch_get_dim(tensor_, &rank));
+    return static_cast<std::size_t>(rank);
+  }
+  [[nodiscard]] std::span<const std::int64_t> sizes(std::size_t rank) const {
+    return {pointer(&aoti_torch_get_sizes), rank};
+  }
+  [[nodiscard]] std::span<const std::int64_t> strides(std::size_t rank) const {
+    return {pointer(&aoti_torch_get_strides), rank};
+  }
+  [[nodiscard]] std::int32_t dtype() const { return number(&aoti_torch_get_dtype); }
+  [[nodiscard]] std::int32_t device_type() const { return number(&aoti_torch_get_device_type); }
+  [[nodiscard]] std::int32_t device_index() const { return number(&aoti_torch_get_device_index); }
+  [[nodiscard]] bool is_cuda() const { return device_type() == aoti_torch_device_type_cuda(); }
+
+ private:
+  template <class Get>
+  std::int64_t* pointer(Get get) const {
+    std::int64_t* values = nullptr;
+    ok(get(tensor_, &values));
+    return values;
+  }
+  template <class Get>
+  std::int32_t number(Get get) const {
+    std::int32_t value = 0;
+    ok(get(tensor_, &value));
+    return value;
+  }
+
+  AtenTensorHandle tensor_;
+};
+
+/// A new tensor on the device of another.
+inline OwnedTensor empty(std::span<const std::int64_t> sizes, std::span<const std::int64_t> strides, std::int32_t dtype,
+                         TensorView like) {
+  AtenTensorHandle made = nullptr;
+  ok(aoti_torch_empty_strided(static_cast<std::int64_t>(sizes.size()), sizes.data(), strides.data(), dtype,
+                              like.device_type(), like.device_index(), &made));
+  return OwnedTensor(made);
+}
+
+}  // namespace thresher::torch_binding
