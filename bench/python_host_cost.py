@@ -66,6 +66,15 @@ def even_offsets(rows, experts):
     return torch.linspace(0, rows, experts + 1, device="cuda").to(torch.int32)
 
 
+def over_pages():
+    """One token each of 4 sequences of 64 keys in pages of 16, and what lies where: pages and lists, tokens."""
+    pages, lists = normal(16, 2, 16, 2, 64), torch.arange(16, device="cuda", dtype=torch.int32).reshape(4, 4)
+    serving = dict(pages=(pages[:, 0], pages[:, 1]), slots=torch.arange(4, device="cuda") * 64 + 63,
+                   lists=dict(cu_seqlens_q=torch.arange(5, device="cuda", dtype=torch.int32), block_table=lists,
+                              seqused_k=torch.full((4,), 64, device="cuda", dtype=torch.int32)))
+    return serving, dict(q=normal(4, 4, 64), k=normal(4, 2, 64), out=normal(4, 4, 64))
+
+
 def calls_of_operators():
     """Of small problems, so that the GPU keeps up: the call by its operator, and by the function of thresher.torch."""
     rows, n, k = 16, 256, 256
@@ -75,6 +84,7 @@ def calls_of_operators():
     gate_up, below = tt.pack_grouped(experts, order="gate_first"), tt.pack_grouped(down_experts)
     offsets, (ids, weights) = even_offsets(rows, 4), choices(rows, 4, 2)
     ops, across = torch.ops.thresher, b1.t()
+    serving, tokens = over_pages()
     return {
         "torch.mm": lambda: torch.mm(a, across),
         "torch.mm, out": lambda: torch.mm(a, across, out=out),
@@ -89,10 +99,17 @@ def calls_of_operators():
         "gated_mlp": lambda: ops.gated_mlp(a, packed, down),
         "moe": lambda: ops.moe(a, gate_up, below, ids, weights),
         "attention": lambda: ops.attention(q, q, q),
+        "attention, pages": lambda: ops.attention(tokens["q"], *serving["pages"], **serving["lists"]),
+        "attention_out, pages": lambda: ops.attention_out(tokens["out"], None, tokens["q"], *serving["pages"], **serving["lists"]),
+        "append": lambda: ops.append(*serving["pages"], tokens["k"], tokens["k"], serving["slots"], positions=serving["slots"], q=tokens["q"],
+                                     q_out=tokens["out"]),
         "thresher.torch.dual_gemm": lambda: tt.dual_gemm(a, b1, b2),
         "thresher.torch.dual_gemm_packed": lambda: tt.dual_gemm_packed(a, packed, n),
         "thresher.torch.gated_mlp": lambda: tt.gated_mlp(a, packed, down),
         "thresher.torch.attention": lambda: tt.attention(q, q, q),
+        "thresher.torch.attention, pages, out": lambda: tt.attention(tokens["q"], *serving["pages"], out=tokens["out"], **serving["lists"]),
+        "thresher.torch.append": lambda: tt.append(tokens["k"], tokens["k"], *serving["pages"], serving["slots"], positions=serving["slots"], q=tokens["q"],
+                                                   q_out=tokens["out"]),
     }
 
 
