@@ -8,6 +8,9 @@
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <map>
+#include <utility>
+#include <vector>
 
 #include "arena/audit/expectations.hpp"
 #include "arena/audit/recorded.hpp"
@@ -18,7 +21,7 @@
 #include "arena/user_kernels/compile/toolkit.hpp"
 #include "ops/attention_call.hpp"
 #include "ops/cuda_programs.hpp"
-#include "ops/forecast.hpp"
+#include "strategies/grouped_gemm/registry.hpp"
 #include "support/scratch_folder.hpp"
 
 namespace thresher::arena {
@@ -238,36 +241,40 @@ TEST(AttentionMachineCode, IsWhatItsStrategyPromises) {
   }
 }
 
-/// Gathering and preparation are launches of the same call, with promises of their own.
+/// Preparation and gathering are launches of the same call, with promises of their own. The products are those that are
+/// built in: each of others would be compiled for ten seconds.
 TEST(GroupedMachineCode, IsWhatItsStrategyPromises) {
-  const GroupedProblem usual{.experts = 8, .rows = 1024, .n = 4096, .k = 7168, .expected_rows = 1024,
-                             .a = Format::bf16, .b = Format::bf16, .out = Format::bf16, .activation = Activation{}};
-  GroupedProblem few = usual;
-  few.rows = few.expected_rows = 16;
-  few.layout = RowLayout::gathered;
-  few.tokens = 8;
-  few.row_ids_divisor = 2;
-  GroupedProblem down = usual;
-  down.activation.reset();
-  GroupedProblem nvfp4 = usual;
-  nvfp4.a = nvfp4.out = Format::fp16;
-  nvfp4.b = Format::nvfp4;
-  const Knobs fast = Knobs::parse("numerics=fast");
-  for (const auto& [problem, knobs] : {std::pair{usual, Knobs{}}, {few, Knobs{}}, {down, Knobs{}}, {nvfp4, Knobs{}},
-                                       {nvfp4, fast}}) {
-    MachineCode code;
-    try {
-      code = machine_code_of(ops::planned_call(problem, {.knobs = knobs}, device_spec("H200")), "sm_90a");
-    } catch (const Error& error) {
-      EXPECT_FALSE(runtime::nvrtc_status().problem.empty()) << error.what();
-      continue;
+  using Strategy = strategies::Strategy<GroupedProblem>;
+  const DeviceSpec& device = device_spec("H200");
+  std::vector<std::pair<const Strategy*, strategies::Sample<GroupedProblem>>> all;
+  for (const Strategy* const strategy : strategies::grouped_gemm::strategies_of(DeviceKind::cuda)) {
+    for (const strategies::Sample<GroupedProblem>& sample : strategy->built_in()) {
+      if (!strategy->not_made_for(sample.problem, device)) {
+        all.emplace_back(strategy, sample);
+      }
     }
+  }
+  ASSERT_FALSE(all.empty());
+  if (runtime::nvrtc_status().problem.empty()) {
+    all.push_back(all.front());
+    GroupedProblem& gathered = all.back().second.problem;
+    gathered.layout = RowLayout::gathered;
+    gathered.tokens = gathered.rows;
+  }
+  std::map<std::string, int> products;
+  for (const auto& [strategy, sample] : all) {
+    const strategies::PlannedCall call = strategy->plan(sample.problem, sample.knobs, device);
+    const MachineCode code = machine_code_of(call, "sm_90a");
     ASSERT_FALSE(code.kernels.empty());
-    EXPECT_EQ(code.kernels.back().expected.matrix_kind, knobs.find("numerics") == nullptr ? "HGMMA" : "QGMMA");
+    const std::string kind = *call.knobs.find("numerics") == "fast" ? "QGMMA" : "HGMMA";
+    EXPECT_EQ(code.kernels.back().expected.matrix_kind, kind) << code.kernels.back().kernel;
+    ++products[kind];
     const GateResult result = judged(CodedContestant(code), find_disassembler());
     EXPECT_EQ(result.outcome, find_disassembler().found() ? Outcome::passed : Outcome::not_judged)
         << code.kernels.back().kernel << ": " << result.sentence;
   }
+  EXPECT_GE(products["HGMMA"], 10);
+  EXPECT_GE(products["QGMMA"], 4);
 }
 
 }  // namespace
