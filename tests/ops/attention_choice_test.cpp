@@ -93,9 +93,7 @@ TEST(AttentionChoice, TakesKnobsAndNamesTheOnesItLacks) {
   EXPECT_EQ(refusal({.strategy = "split"}),
             "no strategy of attention can run this problem: split: it takes at most 2048 keys, problem.keys is 4096");
   EXPECT_EQ(refusal({.strategy = "rows"}),
-            "no strategy of attention can run this problem: rows: it keeps a row in a thread's registers, which takes "
-            "head_dim 64, "
-            "problem.head_dim is 128");
+            "no strategy of attention can run this problem: rows: it takes a head_dim of 64, problem.head_dim is 128");
   EXPECT_EQ(refusal({.strategy = "fast"}),
             "strategy fast is not known: use one of pipelined, split, stream_k, mixed, simple, rows, rows_shared, "
             "rows_coalesced");
@@ -111,6 +109,10 @@ TEST(AttentionChoice, KernelsRefuseWhatTheyDoNotDo) {
     }
     return "accepted";
   };
+  for (const char* const strategy : {"stream_k", "mixed"}) {
+    EXPECT_EQ(refusal({.queries = 4, .keys = 64}, strategy),
+              fmt::format("{0}: attention's {0} takes keys in pages, problem.page_size is 0", strategy));
+  }
   AttentionProblem paged{.queries = 4, .keys = 64, .variable_length = true};
   paged.page_size = 16;
   paged.pages = 8;
@@ -137,7 +139,9 @@ TEST(AttentionChoice, KernelsRefuseWhatTheyDoNotDo) {
     } else {
       expect({.queries = 4, .keys = 64, .value_dim = 128},
              "it takes values as wide as keys, which are 64, problem.value_dim is 128");
-      expect({.queries = 4, .keys = 64, .head_dim = 256}, "it takes a head_dim of 64 or 128, problem.head_dim is 256");
+      expect({.queries = 4, .keys = 64, .head_dim = 256},
+             fmt::format("it takes a head_dim of 64{}, problem.head_dim is 256",
+                         std::string(strategy).starts_with("rows") ? "" : " or 128"));
     }
   }
   EXPECT_EQ(refusal({.queries = 400, .keys = 640, .head_dim = 192}, "pipelined"), "accepted");

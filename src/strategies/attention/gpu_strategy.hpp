@@ -127,7 +127,7 @@ class GpuStrategy : public Strategy<AttentionProblem> {
       for (const float softcap : {0.0F, 2.0F}) {
         const AttentionProblem problem{
             .heads = 2, .queries = 300, .keys = 300, .head_dim = head_dim, .format = format, .softcap = softcap};
-        if (obstacles_of(problem, own_choice(problem)).empty()) {
+        if (beyond(abilities(), problem).empty() && obstacles_of(problem, own_choice(problem)).empty()) {
           all.push_back({problem, {}});
         }
         if (softcap == 0.0F) {

@@ -73,12 +73,15 @@ class Mixed final : public Strategy<AttentionProblem> {
 
   [[nodiscard]] std::optional<std::string> not_made_for(const AttentionProblem& problem,
                                                         const DeviceSpec& device) const override {
-    return stream_k_strategy().not_made_for(problem, device);
+    return why_not_pages_on_hopper(name(), problem, device);
   }
 
   [[nodiscard]] std::vector<std::string> obstacles(const AttentionProblem& problem, const Knobs& knobs,
                                                    const DeviceSpec& device) const override {
     (void)with(problem, knobs);
+    if (std::optional<std::string> reason = not_made_for(problem, device)) {
+      return {*std::move(reason)};
+    }
     std::vector<std::string> all = stream_k_strategy().obstacles(problem, {}, device);
     if (all.empty()) {
       all = pipelined_strategy().obstacles(problem, {}, device);

@@ -13,13 +13,8 @@ class Rows final : public GpuStrategy<NoKnobs> {
       : GpuStrategy(name, summary, Role::by_name, {"", {dependent_launch_knob<Config>()}}), staging_(staging) {}
 
  protected:
-  [[nodiscard]] std::vector<std::string> obstacles_of(const AttentionProblem& problem, const Config&) const override {
-    if (problem.head_dim == row_head_dim) {
-      return {};
-    }
-    return {fmt::format("it keeps a row in a thread's registers, which takes head_dim {}, problem.head_dim is {}",
-                        row_head_dim, problem.head_dim)};
-  }
+  /// A thread keeps a row in registers.
+  [[nodiscard]] Abilities abilities() const override { return {.head_dims = {row_head_dim}}; }
   [[nodiscard]] Geometry geometry_of(const Config&) const override {
     return {
         .tile_rows = row_threads, .threads = row_threads, .shared_bytes = staging_ == Staging::none ? 0 : staged_bytes};

@@ -53,14 +53,7 @@ class StreamK final : public Strategy<AttentionProblem> {
 
   [[nodiscard]] std::optional<std::string> not_made_for(const AttentionProblem& problem,
                                                         const DeviceSpec& device) const override {
-    if (device.matrix_unit != MatrixUnit::wgmma) {
-      return fmt::format("attention's stream_k runs on GPUs of compute capability 9.0 (Hopper), not on {}",
-                         device.name);
-    }
-    if (problem.page_size == 0) {
-      return "attention's stream_k takes keys in pages, problem.page_size is 0";
-    }
-    return std::nullopt;
+    return why_not_pages_on_hopper(name(), problem, device);
   }
 
   [[nodiscard]] std::vector<std::string> obstacles(const AttentionProblem& problem, const Knobs& knobs,
@@ -240,6 +233,18 @@ class StreamK final : public Strategy<AttentionProblem> {
 };
 
 }  // namespace
+
+std::optional<std::string> why_not_pages_on_hopper(std::string_view strategy, const AttentionProblem& problem,
+                                                   const DeviceSpec& device) {
+  if (device.matrix_unit != MatrixUnit::wgmma) {
+    return fmt::format("attention's {} runs on GPUs of compute capability 9.0 (Hopper), not on {}", strategy,
+                       device.name);
+  }
+  if (problem.page_size == 0) {
+    return fmt::format("attention's {} takes keys in pages, problem.page_size is 0", strategy);
+  }
+  return std::nullopt;
+}
 
 std::string stream_k_expression(const StreamKConfig& config, Format format, Logits logits) {
   return kernel("stream_k", config, format, logits);

@@ -1,5 +1,7 @@
 #pragma once
+#include <optional>
 #include <string>
+#include <string_view>
 
 #include "pipeline/attention/config.hpp"
 #include "strategies/attention/params.hpp"
@@ -10,6 +12,11 @@ namespace thresher::strategies::attention {
 
 /// For keys in pages: every block passes over as many chunks of keys as any other, whatever the lengths are.
 const Strategy<AttentionProblem>& stream_k_strategy();
+
+/// Why `strategy`, which launches these kernels, is not made for the problem or the device; nothing where it is.
+[[nodiscard]] std::optional<std::string> why_not_pages_on_hopper(std::string_view strategy,
+                                                                 const AttentionProblem& problem,
+                                                                 const DeviceSpec& device);
 
 /// What is chosen for so many query rows of a group's heads, a sequence, and so many sequences. `stages` is what the
 /// memory of a block leaves.
