@@ -124,8 +124,14 @@ TEST(AttentionChoice, KernelsRefuseWhatTheyDoNotDo) {
     if (!is_general) {
       expect(paged, "it takes no keys in pages, problem.page_size is 16");
     }
-    expect({.queries = 4, .keys = 64, .kv_format = Format::fp8_e4m3},
-           "it takes keys and values in fp16 like the queries, problem.kv_format is fp8_e4m3");
+    const AttentionProblem codes{.queries = 4, .keys = 64, .kv_format = Format::fp8_e4m3};
+    if (std::string(strategy) == "pipelined") {
+      expect(codes, "it takes keys in fp8_e4m3 from pages only, problem.page_size is 0");
+    } else if (is_general) {
+      EXPECT_EQ(refusal(codes, strategy), "accepted");
+    } else {
+      expect(codes, "it takes keys and values in fp16 like the queries, problem.kv_format is fp8_e4m3");
+    }
     if (std::string(strategy).starts_with("rows")) {
       expect({.queries = 4, .keys = 64, .sinks = true}, "it takes no sinks, problem.sinks is true");
     } else {
@@ -157,6 +163,11 @@ TEST(AttentionChoice, KernelsRefuseWhatTheyDoNotDo) {
     EXPECT_EQ(refusal(wide, "stream_k"),
               fmt::format("stream_k: it takes a value_dim of 64 or 128 or 256, problem.value_dim is {}", value_dim));
   }
+  AttentionProblem codes = paged;
+  codes.kv_format = Format::fp8_e4m3;
+  codes.value_dim = 192;
+  EXPECT_EQ(refusal(codes, "pipelined"),
+            "pipelined: it takes keys in fp8_e4m3 with a value_dim of 64 or 128 or 256, problem.value_dim is 192");
   AttentionProblem many = paged;
   many.batch = std::int64_t{1} << 28;  // the bytes that describe them are 4 in 32 bits
   EXPECT_NE(refusal(many, "stream_k").find("problem.batch is 268435456, it takes less than 16777216 sequences"),
@@ -196,7 +207,34 @@ TEST(AttentionChoice, QueriesOverPagesGoByHowManyASequenceMayHave) {
   wide.head_dim = 192;
   EXPECT_EQ(attention_call(wide, {}, hopper()).strategy, "pipelined");
   problem.kv_format = Format::fp8_e4m3;
+  EXPECT_EQ(attention_call(problem, {}, hopper()).strategy, "mixed");
+  problem.batch = 1;
+  problem.queries = 512;
+  EXPECT_EQ(attention_call(problem, {}, hopper()).strategy, "pipelined");
+  problem.queries = 1;
   EXPECT_EQ(attention_call(problem, {}, hopper()).strategy, "stream_k");
+}
+
+TEST(AttentionChoice, EveryWidthOfCodesHasRoomInABlock) {
+  for (const std::int64_t head_dim : {64, 128, 256}) {
+    for (const std::int64_t value_dim : {64, 128, 256}) {
+      for (const float softcap : {0.0F, 3.0F}) {
+        AttentionProblem problem{.heads = 16,
+                                 .kv_heads = 4,
+                                 .queries = 4096,
+                                 .keys = 8192,
+                                 .head_dim = head_dim,
+                                 .value_dim = value_dim,
+                                 .kv_format = Format::fp8_e4m3,
+                                 .softcap = softcap,
+                                 .variable_length = true};
+        problem.page_size = 16;
+        problem.pages = 512;
+        const strategies::PlannedCall call = attention_call(problem, {.strategy = "pipelined"}, hopper());
+        EXPECT_EQ(call.strategy, "pipelined") << head_dim << " " << value_dim;
+      }
+    }
+  }
 }
 
 TEST(AttentionChoice, BlocksOfAClusterShareWholePanels) {

@@ -3,6 +3,7 @@
 
 #include <array>
 #include <initializer_list>
+#include <tuple>
 #include <vector>
 
 #include "runtime/nvrtc.hpp"
@@ -264,6 +265,41 @@ TEST(LongSequences, EveryWidthCompilesForHopperWithoutSpills) {
   expect_clean(all);
 }
 
+/// Warps that widen codes have what registers the sums leave; queries in bfloat16 ask most of them.
+TEST(LongSequences, EveryWidthOfCodesCompilesForHopperWithoutSpills) {
+  DeviceProgram all;
+  for (const auto& [head_dim, value_dim, softcap] : {std::tuple{64, 64, 0.0F},
+                                                     {64, 64, 2.0F},
+                                                     {128, 128, 0.0F},
+                                                     {128, 128, 2.0F},
+                                                     {256, 256, 0.0F},
+                                                     {256, 256, 2.0F},
+                                                     {64, 256, 0.0F},
+                                                     {128, 256, 2.0F},
+                                                     {256, 128, 2.0F},
+                                                     {128, 64, 2.0F}}) {
+    for (const Format format : {Format::bf16, Format::fp16}) {
+      AttentionProblem problem{.queries = 4096,
+                               .keys = 4096,
+                               .head_dim = head_dim,
+                               .value_dim = value_dim,
+                               .format = format,
+                               .kv_format = Format::fp8_e4m3,
+                               .causal = true,
+                               .softcap = softcap,
+                               .variable_length = true};
+      problem.page_size = 16;
+      problem.pages = 256;
+      const PlannedCall call = attention::pipelined_strategy().plan(problem, {}, device_spec("H200"));
+      const DeviceProgram& program = std::get<KernelLaunch>(call.steps.front()).program;
+      all.text = program.text;
+      all.title = program.title;
+      all.kernels.insert(all.kernels.end(), program.kernels.begin(), program.kernels.end());
+    }
+  }
+  expect_clean(all);
+}
+
 TEST(HandOver, TheCompilerGivesAThreadWhatTheLaunchSays) {
   if (!runtime::nvrtc_status().problem.empty()) {
     GTEST_SKIP() << runtime::nvrtc_status().problem;
@@ -285,6 +321,13 @@ TEST(HandOver, TheCompilerGivesAThreadWhatTheLaunchSays) {
   for (const char* warpgroups : {"1", "2", "3"}) {
     calls.push_back(attention::pipelined_strategy().plan(
         attention, {{"math_warpgroups", warpgroups}, {"queries_in_registers", "false"}}, device_spec("H200")));
+    AttentionProblem codes = attention;
+    codes.kv_format = Format::fp8_e4m3;
+    codes.variable_length = true;
+    codes.page_size = 16;
+    codes.pages = 16;
+    calls.push_back(attention::pipelined_strategy().plan(
+        codes, {{"math_warpgroups", warpgroups}, {"queries_in_registers", "false"}}, device_spec("H200")));
   }
   for (const PlannedCall& call : calls) {
     const auto& launch = std::get<KernelLaunch>(call.steps.back());

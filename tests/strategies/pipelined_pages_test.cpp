@@ -33,14 +33,13 @@ using pipeline::attention::StreamConfig;
 using pipeline::attention::StreamKConfig;
 using test::AttentionCase;
 
-constexpr StreamConfig in_pages(StreamConfig config) {
-  config.paged = true;
-  return config;
-}
-
-constexpr StreamConfig narrow_heads = in_pages(stream_choice(64, 64, false, true));
-constexpr StreamConfig wide_heads = in_pages(stream_choice(256, 256, false, false));
-constexpr StreamConfig few_queries = in_pages(stream_choice(128, 64, true, true));
+constexpr StreamConfig narrow_heads = paged_choice(64, 64, false, true, false);
+constexpr StreamConfig wide_heads = paged_choice(256, 256, false, false, false);
+constexpr StreamConfig few_queries = paged_choice(128, 64, true, true, false);
+constexpr StreamConfig narrow_codes = paged_choice(64, 64, false, true, true);
+constexpr StreamConfig codes = paged_choice(128, 128, false, true, true);
+constexpr StreamConfig wide_codes = paged_choice(256, 256, false, false, true);
+constexpr StreamConfig other_codes = paged_choice(128, 256, false, true, true);
 
 void add_kernels() {
   static const bool added = [] {
@@ -50,6 +49,20 @@ void add_kernels() {
                      &host_kernel<&pipelined<wide_heads, BFloat16, Logits::general>>});
     add_compiled_in({pipelined_expression(few_queries, Format::fp16, Logits::direct),
                      &host_kernel<&pipelined<few_queries, Half, Logits::direct>>});
+    add_compiled_in({pipelined_expression(narrow_codes, Format::fp16, Logits::direct),
+                     &host_kernel<&pipelined<narrow_codes, Half, Logits::direct>>});
+    add_compiled_in({pipelined_expression(codes, Format::bf16, Logits::direct),
+                     &host_kernel<&pipelined<codes, BFloat16, Logits::direct>>});
+    add_compiled_in({pipelined_expression(wide_codes, Format::bf16, Logits::general),
+                     &host_kernel<&pipelined<wide_codes, BFloat16, Logits::general>>});
+    add_compiled_in({pipelined_expression(other_codes, Format::fp16, Logits::direct),
+                     &host_kernel<&pipelined<other_codes, Half, Logits::direct>>});
+    constexpr StreamKConfig decode_codes = with_stages(stream_k_choice(64, 64, 1, 64, true), 5, 227 * 1024);
+    add_compiled_in({stream_k_expression(decode_codes, Format::fp16, Logits::direct),
+                     &host_kernel<&stream_k<decode_codes, Half, E4M3, Logits::direct>>});
+    add_compiled_in({merge_parts_expression(decode_codes, Format::fp16, Logits::direct),
+                     &host_kernel<&merge_parts<decode_codes, Half, E4M3, Logits::direct>>});
+    add_compiled_in({simple_expression(Format::bf16, 192, 64, true), &host_kernel<&simple<BFloat16, 192, 64, E4M3>>});
     constexpr StreamKConfig decode = with_stages(stream_k_choice(64, 64, 2, 64, true), 5, 227 * 1024);
     add_compiled_in({stream_k_expression(decode, Format::fp16, Logits::direct),
                      &host_kernel<&stream_k<decode, Half, Half, Logits::direct>>});
@@ -112,6 +125,21 @@ std::vector<Case> cases() {
   few.page_size = 256;
   all.push_back(with_lengths("few_queries_large_pages", few, {0, 5, 40}, {300, 130},
                              {{"math_warpgroups", "1"}, {"take_turns", "0"}}));
+  AttentionProblem narrow_fp8 = chunks;
+  narrow_fp8.kv_format = Format::fp8_e4m3;
+  all.push_back(with_lengths("fp8_narrow_heads", narrow_fp8, {0, 90, 90, 93, 100}, {390, 65, 128, 0}));
+  AttentionProblem fp8{.heads = 2, .kv_heads = 2, .head_dim = 128, .format = Format::bf16, .causal = true};
+  fp8.kv_format = Format::fp8_e4m3;
+  fp8.page_size = 16;
+  all.push_back(with_lengths("fp8", fp8, {0, 140, 150}, {700, 81}));
+  AttentionProblem wide_fp8 = wide;
+  wide_fp8.kv_format = Format::fp8_e4m3;
+  all.push_back(with_lengths("fp8_wide_heads_window_softcap", wide_fp8, {0, 70, 75}, {250, 81}));
+  AttentionProblem other_fp8 = few;
+  other_fp8.value_dim = 256;
+  other_fp8.kv_format = Format::fp8_e4m3;
+  other_fp8.page_size = 8;
+  all.push_back(with_lengths("fp8_other_values_small_pages", other_fp8, {0, 5, 75}, {300, 130}));
   return all;
 }
 
@@ -239,11 +267,68 @@ TEST(PipelinedPages, MixedSharesTheSequences) {
   }
 }
 
+AttentionProblem with_codes(AttentionProblem problem) {
+  problem.kv_format = Format::fp8_e4m3;
+  return problem;
+}
+
+TEST(PipelinedPages, MixedSharesTheSequencesOfCodes) {
+  const AttentionProblem problem = with_codes({.heads = 2, .kv_heads = 1, .causal = true, .page_size = 16});
+  const Case on = with_lengths("", problem, {0, 1, 9, 18, 18, 90}, {200, 65, 128, 40, 72});
+  AttentionCase host(on.problem, test::Order::heads_first, on.cu_q, on.used);
+  EmulatedCall call = call_of(host, mixed_strategy(), {{"few_queries", "8"}, {"dependent_launch", "true"}});
+  for (const std::uint64_t seed : {1, 4}) {
+    std::fill(host.o.begin(), host.o.end(), AttentionCase::poison);
+    expect_right(host, call, seed);
+  }
+}
+
+/// Of a code that is a NaN in a value: rows that do not see it are computed again, from the codes.
+TEST(PipelinedPages, ACodeThatIsNaNSpoilsNoRowThatDoesNotSeeIt) {
+  const AttentionProblem problem = with_codes({.heads = 2, .kv_heads = 1, .causal = true, .page_size = 16});
+  const Case on = with_lengths("", problem, {0, 90}, {390});
+  AttentionCase host(on.problem, test::Order::heads_first, on.cu_q, on.used);
+  const reference::Sequence first = reference::sequence(host.problem, host.tensors, 0);
+  constexpr std::uint8_t code_of_nan = 0x7F;
+  host.v_codes[static_cast<std::size_t>(
+      reference::KeyRows(host.problem, host.tensors, host.tensors.v, first, 0, 0).offset(350) + 3)] = code_of_nan;
+  EmulatedCall call = call_of(host, pipelined_strategy());
+  expect_right(host, call, 5);
+}
+
+/// A descale of 0 makes all logits 0, also beside keys that are not seen; the largest and the smallest come through.
+TEST(PipelinedPages, DescalesAtTheirLimitsAreApplied) {
+  const AttentionProblem problem = with_codes({.heads = 2, .kv_heads = 2, .causal = true, .page_size = 16});
+  const Case on = with_lengths("", problem, {0, 70, 80, 90}, {150, 40, 33});
+  AttentionCase host(on.problem, test::Order::heads_first, on.cu_q, on.used);
+  host.k_descale = {0.0F, 1e-30F, 1.0F, 0.0F, 30.0F, 1e-3F};
+  host.v_descale = {1.0F, 0.0F, 100.0F, 1.0F, 1e-4F, 1.0F};
+  EmulatedCall call = call_of(host, pipelined_strategy());
+  expect_right(host, call, 6);
+}
+
 /// A row of one head may have other heads' rows on both sides: a wider piece of memory would bring what nobody reads.
 TEST(PipelinedPages, CopiesBringNoNeighbourToL2) {
   const Case on = cases().front();
   const AttentionCase host(on.problem, test::Order::heads_first, on.cu_q, on.used);
   EXPECT_EQ(page_map(host.tensors.k, 16, 1).promotion, machine::Promotion::b128);
+}
+
+TEST(PipelinedPages, SimpleReadsCodesInPagesAndWithout) {
+  AttentionProblem problem =
+      with_codes({.heads = 2, .kv_heads = 1, .head_dim = 192, .value_dim = 64, .format = Format::bf16, .causal = true});
+  problem.page_size = 7;
+  const Case on = with_lengths("", problem, {0, 3, 9}, {30, 17});
+  AttentionCase host(on.problem, test::Order::heads_first, on.cu_q, on.used);
+  EmulatedCall call = call_of(host, simple_strategy());
+  expect_right(host, call, 2);
+  problem.page_size = 0;
+  problem.batch = 2;
+  problem.queries = 9;
+  problem.keys = 21;
+  AttentionCase plain(problem, test::Order::rows_first);
+  EmulatedCall plain_call = call_of(plain, simple_strategy());
+  expect_right(plain, plain_call, 2);
 }
 
 TEST(PipelinedPages, SimpleReadsThemToo) {

@@ -39,9 +39,14 @@ struct StreamConfig {
   bool base_descriptors = false;
   /// Keys and values come page by page, and what of a block's values is no key's is made zero.
   bool paged = false;
+  /// Keys and values come as codes of a byte, into a ring of so many tiles; warps that do not multiply widen them into
+  /// the rings of keys and of values. 0: they come as they are multiplied.
+  int code_tiles = 0;
   bool operator==(const StreamConfig&) const = default;
 
   static constexpr int rows_per_warpgroup = 64;
+  static constexpr int widening_warps = 3;  ///< of the loader's warpgroup
+  TH_DEVICE constexpr bool widens() const { return code_tiles > 0; }
   TH_DEVICE constexpr int threads() const { return (math_warpgroups + 1) * 128; }
   TH_DEVICE constexpr int rows() const { return math_warpgroups * rows_per_warpgroup; }
   /// A block of the cluster copies whole panels of keys or values of so many columns where there are enough, else a
@@ -52,19 +57,29 @@ struct StreamConfig {
   }
   /// Sums of so many columns are most of a thread's registers.
   TH_DEVICE constexpr bool is_wide() const { return value_dim > 128; }
-  TH_DEVICE constexpr int loader_registers() const { return math_warpgroups == 2 ? 40 : 32; }
+  TH_DEVICE constexpr int loader_registers() const {
+    return math_warpgroups == 3 ? 32 : widens() ? 56 : math_warpgroups == 2 ? 40 : 32;
+  }
   TH_DEVICE constexpr int math_registers() const {
-    return math_warpgroups == 1 ? 240 : math_warpgroups == 2 ? 232 : 160;
+    return math_warpgroups == 1 ? 240 : math_warpgroups == 3 ? 160 : widens() ? 224 : 232;
   }
 
   TH_DEVICE constexpr u32 key_bytes() const { return tile_bytes(keys, head_dim); }
   TH_DEVICE constexpr u32 value_bytes() const { return tile_bytes(keys, value_dim); }
   TH_DEVICE constexpr u32 query_bytes() const { return tile_bytes(rows(), head_dim); }
-  TH_DEVICE constexpr u32 barrier_offset() const {
+  /// Of a slot of the ring of codes, which takes keys and values in turn.
+  TH_DEVICE constexpr u32 code_tile_bytes() const {
+    return static_cast<u32>(keys * (head_dim > value_dim ? head_dim : value_dim));
+  }
+  TH_DEVICE constexpr u32 codes_offset() const {
     return query_bytes() + static_cast<u32>(stages) * (key_bytes() + value_bytes());
   }
+  TH_DEVICE constexpr u32 barrier_offset() const {
+    return codes_offset() + static_cast<u32>(code_tiles) * code_tile_bytes();
+  }
+  TH_DEVICE constexpr int barriers() const { return 2 + 4 * stages + (widens() ? 2 * code_tiles : paged ? 1 : 0); }
   TH_DEVICE constexpr u32 shared_bytes() const {
-    return barrier_offset() + (2 + 4 * static_cast<u32>(stages) + (paged ? 1 : 0)) * barrier_bytes;
+    return barrier_offset() + static_cast<u32>(barriers()) * barrier_bytes;
   }
 };
 

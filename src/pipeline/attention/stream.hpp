@@ -6,7 +6,8 @@
 /// tiles of one head, so that each copies only its share of every block of keys and values, and all receive it.
 ///
 /// Barriers of a block: queries_full 1 arrival + bytes of its own queries; queries_empty one arrival of each math warp;
-/// keys_full[s], values_full[s] 1 arrival + the bytes of a whole block, whichever blocks of the cluster copied them;
+/// keys_full[s], values_full[s] 1 arrival + the bytes of a whole block, whichever blocks of the cluster copied them
+/// (of codes: stream_codes.hpp);
 /// keys_empty[s], values_empty[s] one arrival of each math warpgroup of the whole cluster, since every loader writes
 /// into every block.
 #include "pipeline/attention/stream_memory.hpp"
@@ -287,6 +288,8 @@ TH_DEVICE void stream(const Operation& operation) {
       } else {
         load<config>(operation, memory);
       }
+    } else if constexpr (config.widens()) {
+      widen<config>(operation, memory, warp::index() - 1);
     }
   } else {
     registers::increase<config.math_registers()>();

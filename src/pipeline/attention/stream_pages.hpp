@@ -6,6 +6,7 @@
 /// the loader waits for them on values_landed, writes zeros there, and only then calls the slot full.
 ///
 /// Nobody takes part in work without rows: where lengths differ there is much of it.
+#include "pipeline/attention/stream_codes.hpp"
 #include "pipeline/attention/stream_memory.hpp"
 
 namespace thresher::pipeline::attention {
@@ -44,13 +45,34 @@ TH_DEVICE void load_last_values(const Operation& operation, const StreamMemory<c
   }
 }
 
+/// A block of keys and its values.
+template <StreamConfig config, typename Operation, typename Pages>
+TH_DEVICE void load_block(const Operation& operation, const StreamMemory<config>& memory, Cursor<config.stages>& at,
+                          Phase& landed, const Pages& pages, i32 there) {
+  memory.keys_empty(at.slot).wait(Phase{at.phase.parity ^ 1U});
+  if (warp::elect()) {
+    memory.keys_full(at.slot).arrive_expect_bytes(config.key_bytes());
+  }
+  operation.template copy_key_pages<config>(Slot{memory.keys(at.slot), memory.keys_full(at.slot)}, pages);
+  memory.values_empty(at.slot).wait(Phase{at.phase.parity ^ 1U});
+  if (there < config.keys) {
+    load_last_values<config>(operation, memory, at.slot, landed, pages, there);
+  } else {
+    if (warp::elect()) {
+      memory.values_full(at.slot).arrive_expect_bytes(config.value_bytes());
+    }
+    operation.template copy_value_pages<config>(Slot{memory.values(at.slot), memory.values_full(at.slot)}, pages);
+  }
+  at.advance();
+}
+
 /// The whole warp.
 template <StreamConfig config, typename Operation>
 TH_DEVICE void load_pages(const Operation& operation, const StreamMemory<config>& memory) {
   debug::role("load");
   Phase queries_phase{};
   Phase landed{};
-  Cursor<config.stages> at;
+  Cursor<config.widens() ? config.code_tiles : config.stages> at;
   u32 flags = 0;
   const i32 count = operation.template work_count<config>();
   TH_NO_UNROLL
@@ -74,22 +96,11 @@ TH_DEVICE void load_pages(const Operation& operation, const StreamMemory<config>
     for (i32 block = work.blocks.begin; block < work.blocks.end; ++block) {
       const auto next = operation.template pages<config>(work, block + 1);  // asked for before the waits
       flags |= pages.flags;
-      memory.keys_empty(at.slot).wait(Phase{at.phase.parity ^ 1U});
-      if (warp::elect()) {
-        memory.keys_full(at.slot).arrive_expect_bytes(config.key_bytes());
-      }
-      operation.template copy_key_pages<config>(Slot{memory.keys(at.slot), memory.keys_full(at.slot)}, pages);
-      memory.values_empty(at.slot).wait(Phase{at.phase.parity ^ 1U});
-      const i32 there = operation.key_count(work) - block * config.keys;
-      if (there < config.keys) {
-        load_last_values<config>(operation, memory, at.slot, landed, pages, there);
+      if constexpr (config.widens()) {
+        load_codes<config>(operation, memory, at, pages);
       } else {
-        if (warp::elect()) {
-          memory.values_full(at.slot).arrive_expect_bytes(config.value_bytes());
-        }
-        operation.template copy_value_pages<config>(Slot{memory.values(at.slot), memory.values_full(at.slot)}, pages);
+        load_block<config>(operation, memory, at, landed, pages, operation.key_count(work) - block * config.keys);
       }
-      at.advance();
       pages = next;
     }
   }

@@ -35,6 +35,10 @@ Operand key_operand(const AttentionProblem& problem, const Tensor& tensor) {
                                : operand(problem, tensor);
 }
 
+Descale descale(const Tensor& tensor) {
+  return tensor.data == nullptr ? Descale{} : Descale{address(tensor.data), tensor.strides[0], tensor.strides[1]};
+}
+
 /// 64 columns, rows, panels of 64 columns, heads, batch.
 machine::TensorMapDescription tensor_map(const AttentionProblem& problem, const Tensor& tensor, int box_rows,
                                          int box_panels) {
@@ -191,6 +195,8 @@ void add_tensors(Params& params, const AttentionProblem& problem, const CallTens
     params.lse_batch_stride = problem.variable_length ? 0 : lse.strides[0];
     params.lse_head_stride = lse.strides[problem.variable_length ? 0 : 1];
   }
+  params.key_descale = descale(call.tensors[key_descale_index]);
+  params.value_descale = descale(call.tensors[value_descale_index]);
   if (const Tensor& sinks = call.tensors[sinks_index]; sinks.data != nullptr) {
     params.sinks = address(sinks.data);
     params.sinks_stride = sinks.strides[0];
@@ -240,6 +246,8 @@ KernelLaunch kernel_launch(const AttentionProblem& problem, const Geometry& geom
   };
   return launch;
 }
+
+bool has_fp8_keys(const AttentionProblem& problem) { return effective_kv_format(problem) == Format::fp8_e4m3; }
 
 bool has_general_logits(const AttentionProblem& problem) {
   return problem.softcap > 0.0F || !(effective_scale(problem) > 0.0F);

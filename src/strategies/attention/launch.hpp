@@ -53,6 +53,8 @@ void add_tensors(Params& params, const AttentionProblem& problem, const CallTens
 [[nodiscard]] KernelLaunch kernel_launch(const AttentionProblem& problem, const Geometry& geometry,
                                          const std::string& header, const std::string& expression);
 
+/// Keys and values are codes of FP8.
+[[nodiscard]] bool has_fp8_keys(const AttentionProblem& problem);
 /// The problem's logits are formed before their largest is looked for.
 [[nodiscard]] bool has_general_logits(const AttentionProblem& problem);
 [[nodiscard]] Logits logits_of(const AttentionProblem& problem);

@@ -8,13 +8,20 @@ namespace thresher::strategies::attention {
 
 using namespace thresher::machine;
 
-/// Rows of one operand: address of 16-bit elements, strides in elements. With variable length the batch stride is 0 and
+/// Rows of one operand: address of elements, strides in elements. With variable length the batch stride is 0 and
 /// a sequence starts at its first row.
 struct Operand {
   u64 data;
   i64 batch_stride;
   i64 head_stride;
   i64 row_stride;
+};
+
+/// A factor of each sequence and head of keys; null data: 1.
+struct Descale {
+  u64 data;
+  i64 batch_stride;
+  i64 head_stride;
 };
 
 /// A divisor of numbers below 2^31 that is known when a call is planned: quotients by multiplication.
@@ -54,6 +61,8 @@ struct Params {
   TensorMap key_map;
   TensorMap value_map;
   Operand q, k, v, o;
+  Descale key_descale;  ///< of FP8 keys
+  Descale value_descale;
   u64 lse;  ///< float32; 0: not wanted
   i64 lse_batch_stride;
   i64 lse_head_stride;

@@ -7,9 +7,12 @@
 namespace thresher::strategies::attention {
 namespace {
 
-constexpr double element_bytes = 2;
+constexpr double element_bytes = 2;  ///< of queries and outputs, and of keys and values that are multiplied
 /// Partial results that a block of a cluster sends to another, as measured.
 constexpr double exchange_bytes_per_clock = 32;
+/// Of each element that comes as a code, counted in the machine code of the dearer conversion, which bfloat16 takes.
+constexpr double widening_instructions = 3;
+constexpr double lanes = 128;  ///< of a multiprocessor's four schedulers
 
 bool is_masked(const AttentionProblem& problem) {
   return problem.causal || problem.window_left >= 0 || problem.window_right >= 0;
@@ -53,20 +56,26 @@ double columns_of(const AttentionProblem& problem) {
   return static_cast<double>(problem.head_dim + effective_value_dim(problem));
 }
 
+double key_element_bytes(const AttentionProblem& problem) { return bits(effective_kv_format(problem)) / 8.0; }
+
+/// Each key and value is written once and read by each 64 rows. Codes are written and read before that, by threads that
+/// share the schedulers with those of the softmax.
 StepWork step_of(const AttentionProblem& problem, const TileWork& tile) {
   const double rows = tile.query_rows;
   const double step = tile.key_step;
-  const double columns = columns_of(problem);
-  const double keys_and_values = step * columns * element_bytes;
-  return {.matrix_operations = 2 * rows * step * columns,
-          .shared_bytes = keys_and_values * (1 + rows / 64),
+  const double elements = step * columns_of(problem);
+  const bool widens = key_element_bytes(problem) < element_bytes;
+  return {.matrix_operations = 2 * rows * elements,
+          .shared_bytes = elements * (element_bytes * (1 + rows / 64) + (widens ? 2 * key_element_bytes(problem) : 0)),
+          .instructions = widens ? elements * widening_instructions / lanes : 0,
           .logits = rows * step,
-          .l2_bytes = keys_and_values / tile.multicast};
+          .l2_bytes = elements * key_element_bytes(problem) / tile.multicast};
 }
 
 double compulsory_bytes(const AttentionProblem& problem) {
-  return element_bytes * columns_of(problem) * static_cast<double>(problem.batch) *
-         (static_cast<double>(problem.heads * problem.queries) + static_cast<double>(problem.kv_heads * problem.keys));
+  return columns_of(problem) * static_cast<double>(problem.batch) *
+         (element_bytes * static_cast<double>(problem.heads * problem.queries) +
+          key_element_bytes(problem) * static_cast<double>(problem.kv_heads * problem.keys));
 }
 
 }  // namespace

@@ -1,21 +1,36 @@
 #pragma once
 /// One query row by one warp, key by key: the plainest way to compute attention on a GPU.
+#include "strategies/attention/device/codes.hpp"
 #include "strategies/attention/device/logits.hpp"
 
 namespace thresher::strategies::attention {
 
+/// As an element lies in memory.
 template <typename Element>
-TH_DEVICE float widen(u16 bits) {
-  return convert::to_float(Element{bits});
+using Bits = decltype(Element::bits);
+
+template <typename Element>
+TH_DEVICE float widen(Bits<Element> bits) {
+  if constexpr (is_same<Element, E4M3>) {
+    return low_of<Half>(lower_halves(bits));
+  } else {
+    return convert::to_float(Element{bits});
+  }
+}
+
+/// What keys or values of such elements are still to be multiplied by.
+template <typename KeyElement>
+TH_DEVICE float factor_of(const Descale& descale, i32 batch, i32 kv_head) {
+  return is_same<KeyElement, E4M3> ? descale_of(descale, batch, kv_head) : 1.0F;
 }
 
 /// `count` elements that lie together, by accesses of as many as their number allows.
 template <typename Element, int count>
-TH_DEVICE void load_elements(float (&to)[count], Global<u16> from) {
+TH_DEVICE void load_elements(float (&to)[count], Global<Bits<Element>> from) {
   constexpr int together = count & -count;
   TH_UNROLL
   for (int i = 0; i < count; i += together) {
-    const auto piece = from.offset(i).template as<Vector<u16, together>>().load();
+    const auto piece = from.offset(i).template as<Vector<Bits<Element>, together>>().load();
     TH_UNROLL
     for (int j = 0; j < together; ++j) {
       to[i + j] = widen<Element>(piece.at[j]);
@@ -40,7 +55,7 @@ TH_DEVICE void store_elements(Global<u16> to, const float (&values)[count], floa
 
 /// All 32 lanes together; lane l owns columns [l·D/32, (l+1)·D/32) of queries and keys, and as many of values' columns,
 /// of which it stores those inside [first_column, end_column). Keys that the row does not see are not read.
-template <typename Element, int head_dim, int value_dim>
+template <typename Element, typename KeyElement, int head_dim, int value_dim>
 TH_DEVICE void attend_row(const Params& params, const Sequence& sequence, i32 query, i32 first_column, i32 end_column) {
   constexpr int owned = head_dim / 32;
   constexpr int owned_values = value_dim / 32;
@@ -50,11 +65,9 @@ TH_DEVICE void attend_row(const Params& params, const Sequence& sequence, i32 qu
     return Global<u16>{operand.data}.offset(element_offset(operand, sequence.batch, head, row));
   };
   const auto key_row = [&](const Operand& operand, i32 key) {
-    if (is_paged(params)) {
-      const PageRow at = page_row(params.paging, sequence.batch, key);
-      return Global<u16>{operand.data}.offset(element_offset(operand, at.page, sequence.kv_head, at.row));
-    }
-    return row_of(operand, sequence.kv_head, sequence.first_key + key);
+    const PageRow at = is_paged(params) ? page_row(params.paging, sequence.batch, key)
+                                        : PageRow{sequence.batch, sequence.first_key + key, true};
+    return Global<Bits<KeyElement>>{operand.data}.offset(element_offset(operand, at.page, sequence.kv_head, at.row));
   };
   float q[owned];
   float o[owned_values];
@@ -65,19 +78,20 @@ TH_DEVICE void attend_row(const Params& params, const Sequence& sequence, i32 qu
   }
   float shift = -largest_float;
   float sum = 0.0F;
+  const float key_factor = factor_of<KeyElement>(params.key_descale, sequence.batch, sequence.kv_head);
   const Visible visible = visible_keys(params, sequence, query);
   TH_NO_UNROLL
   for (i32 key = visible.begin; key < visible.end; ++key) {
     float k[owned];
     float v[owned_values];
-    load_elements<Element>(k, key_row(params.k, key).offset(lane * owned));
-    load_elements<Element>(v, key_row(params.v, key).offset(column));
+    load_elements<KeyElement>(k, key_row(params.k, key).offset(lane * owned));
+    load_elements<KeyElement>(v, key_row(params.v, key).offset(column));
     float dot = 0.0F;
     TH_UNROLL
     for (int i = 0; i < owned; ++i) {
       dot = math::fma(q[i], k[i], dot);
     }
-    const float power = exponent(params, warp::reduce(dot, [](float a, float b) { return a + b; }));
+    const float power = exponent(params, key_factor * warp::reduce(dot, [](float a, float b) { return a + b; }));
     const float new_shift = finite(math::max(shift, power));
     const float factor = math::exp2_approx(shift - new_shift);
     const float weight = math::exp2_approx(power - new_shift);
@@ -91,7 +105,7 @@ TH_DEVICE void attend_row(const Params& params, const Sequence& sequence, i32 qu
   const RowEnd end = end_row(params, sequence.head, shift, sum, visible.begin < visible.end);
   if (column >= first_column && column < end_column) {
     store_elements<Element>(row_of(params.o, sequence.head, sequence.first_query + query).offset(column), o,
-                            end.factor);
+                            end.factor * factor_of<KeyElement>(params.value_descale, sequence.batch, sequence.kv_head));
   }
   if (first_column == 0 && lane == 0 && wants_lse(params)) {
     store_lse(params, sequence, query, end.lse);

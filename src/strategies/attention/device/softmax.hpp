@@ -36,12 +36,13 @@ TH_DEVICE void start_rows(RowPair& rows) {
   }
 }
 
-/// general: dot products to exponents. Before masking: a masked exponent is −Inf whatever the scale.
+/// general: dot products with keys that are still to be multiplied by `descale` to exponents. Before masking: a masked
+/// exponent is −Inf whatever the scale.
 template <int columns>
-TH_DEVICE void to_exponents(const Params& params, Accumulators<columns>& scores) {
+TH_DEVICE void to_exponents(const Params& params, Accumulators<columns>& scores, float descale = 1.0F) {
   TH_UNROLL
   for (int i = 0; i < Accumulators<columns>::elements; ++i) {
-    scores.set(i, exponent(params, scores.get(i)));
+    scores.set(i, exponent(params, scores.get(i) * descale));
   }
 }
 

@@ -239,6 +239,13 @@ TH_DEVICE Work work_at(const Params& params, i32 index, i32 rows) {
 
 TH_DEVICE bool wants_lse(const Params& params) { return params.lse != 0; }
 
+/// What the codes of a sequence's keys or values are still to be multiplied by.
+TH_DEVICE float descale_of(const Descale& descale, i32 batch, i32 kv_head) {
+  return descale.data == 0
+             ? 1.0F
+             : Global<float>{descale.data}.load(batch * descale.batch_stride + kv_head * descale.head_stride);
+}
+
 TH_DEVICE i64 element_offset(const Operand& operand, i32 batch, i32 head, i32 row) {
   return batch * operand.batch_stride + head * operand.head_stride + row * operand.row_stride;
 }

@@ -157,7 +157,9 @@ class Mixed final : public Strategy<AttentionProblem> {
     problem.variable_length = true;
     problem.page_size = 16;
     problem.pages = 3 * ceil_div(problem.keys, problem.page_size);
-    return {{problem, {}}};
+    AttentionProblem codes = problem;
+    codes.kv_format = Format::fp8_e4m3;
+    return {{problem, {}}, {codes, {}}};
   }
 
  private:

@@ -1,5 +1,8 @@
 #include "strategies/attention/pipelined/strategy.hpp"
 
+#include <algorithm>
+
+#include "core/integers.hpp"
 #include "pipeline/attention/config.hpp"
 #include "strategies/attention/gpu_strategy.hpp"
 #include "strategies/attention/mixed/strategy.hpp"
@@ -29,7 +32,8 @@ KnobTable<Config> knob_table() {
                     "the softmax of a block is done before the wait for the last block's product"),
        flag<Config>("base_descriptors", &StreamConfig::base_descriptors,
                     "operands are addressed by a constant added to the first one's descriptor"),
-       from_problem(flag<Config>("paged", &StreamConfig::paged, "")), dependent_launch_knob<Config>()}};
+       from_problem(flag<Config>("paged", &StreamConfig::paged, "")),
+       from_problem(number<Config>("code_tiles", &StreamConfig::code_tiles, {}, "")), dependent_launch_knob<Config>()}};
 }
 
 class Pipelined final : public GpuStrategy<StreamConfig> {
@@ -41,7 +45,11 @@ class Pipelined final : public GpuStrategy<StreamConfig> {
   [[nodiscard]] std::vector<Sample<AttentionProblem>> built_in() const override { return long_sequences(); }
 
  protected:
-  [[nodiscard]] Abilities abilities() const override { return of_any_width(); }
+  [[nodiscard]] Abilities abilities() const override {
+    Abilities all = of_any_width();
+    all.fp8_keys = true;
+    return all;
+  }
   /// `mixed` takes its place where sequences may be of both kinds.
   [[nodiscard]] bool is_entered(const AttentionProblem& problem, const DeviceSpec& device) const override {
     return mixed_strategy().candidates(problem, {}, device).empty();
@@ -49,10 +57,16 @@ class Pipelined final : public GpuStrategy<StreamConfig> {
   [[nodiscard]] std::vector<Knobs> sample_knobs() const override { return {{{"multicast", "2"}}}; }
   [[nodiscard]] Config own_choice(const AttentionProblem& problem) const override {
     const bool few_queries = !problem.variable_length && problem.queries <= StreamConfig::rows_per_warpgroup;
-    Config config{stream_choice(static_cast<int>(problem.head_dim), static_cast<int>(effective_value_dim(problem)),
-                                few_queries, !has_general_logits(problem))};
-    config.paged = problem.page_size > 0;
-    return config;
+    const auto head_dim = static_cast<int>(problem.head_dim);
+    const auto value_dim = static_cast<int>(effective_value_dim(problem));
+    const bool direct = !has_general_logits(problem);
+    return {problem.page_size > 0 ? paged_choice(head_dim, value_dim, few_queries, direct, has_fp8_keys(problem))
+                                  : stream_choice(head_dim, value_dim, few_queries, direct)};
+  }
+  void follow(const AttentionProblem&, const Knobs&, Config& config) const override {
+    if (config.widens()) {
+      static_cast<StreamConfig&>(config) = with_code_tiles(config);
+    }
   }
   [[nodiscard]] std::vector<std::string> obstacles_of(const AttentionProblem& problem,
                                                       const Config& config) const override {
@@ -60,10 +74,17 @@ class Pipelined final : public GpuStrategy<StreamConfig> {
     if (problem.page_size % 8 != 0) {
       all.push_back(fmt::format("it takes pages of a multiple of 8 rows, problem.page_size is {}", problem.page_size));
     }
+    if (has_fp8_keys(problem) && !config.paged) {
+      all.emplace_back("it takes keys in fp8_e4m3 from pages only, problem.page_size is 0");
+    }
     if (config.paged && config.multicast == 2) {
       all.emplace_back("multicast is 2, whose blocks share no keys that are in pages");
     }
     for (const auto& [argument, columns] : {std::pair{"head_dim", config.head_dim}, {"value_dim", config.value_dim}}) {
+      if (has_fp8_keys(problem) && columns == 192) {
+        all.push_back(fmt::format("it takes keys in fp8_e4m3 with a {} of 64 or 128 or 256, problem.{} is 192",
+                                  argument, argument));
+      }
       if (config.multicast == 2 && columns == 192) {
         all.push_back(
             fmt::format("multicast is 2, whose blocks cannot share the three panels of a {} of 192", argument));
@@ -128,7 +149,19 @@ class Pipelined final : public GpuStrategy<StreamConfig> {
 
   [[nodiscard]] std::vector<AttentionProblem> edges_of(const AttentionProblem& problem,
                                                        const Config& config) const override {
-    return ragged(problem, geometry_of(config).tile_rows, std::int64_t{config.keys} * config.stages + 75);
+    const std::int64_t tile_rows = geometry_of(config).tile_rows;
+    const std::int64_t keys = std::int64_t{config.keys} * config.stages + 75;
+    if (problem.page_size == 0) {
+      return ragged(problem, tile_rows, keys);
+    }
+    AttentionProblem small = problem;  // what the table says is the device's to know
+    small.batch = 3;
+    small.kv_heads = 1;
+    small.heads = std::min<std::int64_t>(problem.heads / problem.kv_heads, 2);
+    small.queries = tile_rows + 70;
+    small.keys = keys;
+    small.pages = small.batch * ceil_div(keys, problem.page_size);
+    return {small};
   }
 };
 

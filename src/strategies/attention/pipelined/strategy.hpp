@@ -1,4 +1,5 @@
 #pragma once
+#include <cstdint>
 #include <string>
 
 #include "pipeline/attention/config.hpp"
@@ -35,6 +36,29 @@ constexpr pipeline::attention::StreamConfig stream_choice(int head_dim, int valu
           .take_turns = math_warpgroups > 1,
           .hold_softmax = !narrow,
           .base_descriptors = !narrow};
+}
+
+/// With keys and values that come as codes: as many tiles of them as there is room for beside the rest, at most two of
+/// keys and two of values, at least one of each.
+constexpr pipeline::attention::StreamConfig with_code_tiles(pipeline::attention::StreamConfig config) {
+  constexpr std::uint32_t most_shared_bytes = 227 * 1024;
+  for (config.code_tiles = 4; config.code_tiles > 2 && config.shared_bytes() > most_shared_bytes; --config.code_tiles) {
+  }
+  return config;
+}
+
+/// The same for keys and values in pages; `codes`: of FP8. Codes of wide heads leave room for fewer keys, warps that
+/// widen leave fewer registers.
+constexpr pipeline::attention::StreamConfig paged_choice(int head_dim, int value_dim, bool few_queries, bool direct,
+                                                         bool codes) {
+  pipeline::attention::StreamConfig config = stream_choice(head_dim, value_dim, few_queries, direct);
+  config.paged = true;
+  if (codes) {
+    config.keys = head_dim > 192 || value_dim > 192 ? 64 : config.keys;
+    config.queries_in_registers = config.queries_in_registers && (direct || head_dim + value_dim == 128);
+    config = with_code_tiles(config);
+  }
+  return config;
 }
 
 /// The kernel's name expression.

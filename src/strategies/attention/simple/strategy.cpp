@@ -16,13 +16,17 @@ class Simple final : public GpuStrategy<NoKnobs> {
   [[nodiscard]] std::vector<Sample<AttentionProblem>> built_in() const override { return long_sequences(); }
 
  protected:
-  [[nodiscard]] Abilities abilities() const override { return of_any_width(); }
+  [[nodiscard]] Abilities abilities() const override {
+    Abilities all = of_any_width();
+    all.fp8_keys = true;
+    return all;
+  }
   [[nodiscard]] Geometry geometry_of(const Config&) const override {
     return {.tile_rows = simple_warps, .threads = simple_warps * 32};
   }
   [[nodiscard]] std::string header() const override { return "simple/device/kernel.hpp"; }
   [[nodiscard]] std::string expression(const AttentionProblem& problem, const Config&) const override {
-    return simple_expression(problem.format, problem.head_dim, effective_value_dim(problem));
+    return simple_expression(problem.format, problem.head_dim, effective_value_dim(problem), has_fp8_keys(problem));
   }
   [[nodiscard]] Expectations expectations(const Config&, const AttentionProblem&) const override {
     Expectations expected;
@@ -37,9 +41,9 @@ class Simple final : public GpuStrategy<NoKnobs> {
 
 }  // namespace
 
-std::string simple_expression(Format format, std::int64_t head_dim, std::int64_t value_dim) {
-  return fmt::format("thresher::strategies::attention::simple<{}, {}, {}>", element_argument(format), head_dim,
-                     value_dim);
+std::string simple_expression(Format format, std::int64_t head_dim, std::int64_t value_dim, bool codes) {
+  return fmt::format("thresher::strategies::attention::simple<{}, {}, {}{}>", element_argument(format), head_dim,
+                     value_dim, codes ? ", thresher::machine::E4M3" : "");
 }
 
 const Strategy<AttentionProblem>& simple_strategy() {

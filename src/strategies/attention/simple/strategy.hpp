@@ -9,7 +9,8 @@ namespace thresher::strategies::attention {
 /// One warp for a query: short and obviously right, what everything falls back to and is compared with.
 const Strategy<AttentionProblem>& simple_strategy();
 
-/// The kernel's name expression.
-[[nodiscard]] std::string simple_expression(Format format, std::int64_t head_dim, std::int64_t value_dim);
+/// The kernel's name expression; `codes`: keys and values are FP8.
+[[nodiscard]] std::string simple_expression(Format format, std::int64_t head_dim, std::int64_t value_dim,
+                                            bool codes = false);
 
 }  // namespace thresher::strategies::attention

@@ -40,15 +40,6 @@ Pieces add_pieces(PlannedCall& call, const StreamKConfig& config, std::int64_t b
   return pieces;
 }
 
-Descale descale(const Tensor& tensor) {
-  return tensor.data == nullptr ? Descale{} : Descale{address(tensor.data), tensor.strides[0], tensor.strides[1]};
-}
-
-void add_descales(StreamKParams& params, const CallTensors& call) {
-  params.key_descale = descale(call.tensors[key_descale_index]);
-  params.value_descale = descale(call.tensors[value_descale_index]);
-}
-
 int box_rows(const AttentionProblem& problem, const StreamKConfig& config) {
   return config.boxes ? page_box_rows(problem, config.keys()) : config.keys();
 }
@@ -79,7 +70,6 @@ void add_stream_k(PlannedCall& call, const AttentionProblem& problem, const Stre
                         const CallTensors& tensors, LaunchArguments& out) {
     StreamKParams params = known;
     add_tensors(params.call, problem, tensors);
-    add_descales(params, tensors);
     const auto piece = [&](std::size_t index) { return address(tensors.workspace) + offsets[index].offset; };
     params.call.paging.status = piece(pieces.status);
     params.header = piece(pieces.header);

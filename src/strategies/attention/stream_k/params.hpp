@@ -5,13 +5,6 @@
 
 namespace thresher::strategies::attention {
 
-/// A scale of each sequence and head of keys; null data: 1.
-struct Descale {
-  u64 data;
-  i64 batch_stride;
-  i64 head_stride;
-};
-
 /// What the first launch leaves to the second, by the block that began it: an item that other blocks went on with.
 struct LeftItem {
   i32 parts;  ///< 0: none
@@ -26,8 +19,6 @@ struct LeftItem {
 
 struct StreamKParams {
   Params call;
-  Descale key_descale;
-  Descale value_descale;
   u64 header;       ///< how many blocks shared the units
   u64 left;         ///< LeftItem of each block
   u64 parts;        ///< float32 [2·blocks, rows, value_dim], not divided by their sums

@@ -14,6 +14,11 @@ using pipeline::attention::WarpgroupBlocks;
 template <typename Element, Logits logits>
 struct StreamedAttention {
   using Engine = machine::EngineOf<machine::Arch::sm_90a>;
+  template <StreamConfig config>
+  using KeyElement = Conditional<config.widens(), E4M3, Element>;
+  /// Weights and values are multiplied as such: halves hold all codes, and of weights more than bfloat16.
+  template <StreamConfig config>
+  using Weighed = Conditional<config.widens(), Half, Element>;
   const Params& params;
 
   struct StreamedWork {
@@ -27,9 +32,10 @@ struct StreamedAttention {
     Engine::Fragment queries[config.queries_in_registers ? config.head_dim / 16 : 1];
     Shared<u8> query_tile;  ///< the warpgroup's rows of it
     Accumulators<config.keys> scores;
-    Weights<Element, config.keys> weights;
+    Weights<Weighed<config>, config.keys> weights;
     Accumulators<config.value_dim> output;
     RowPair rows;
+    float key_factor;      ///< of codes: what dot products are to be multiplied by
     bool started = false;  ///< output holds something to add to
     bool masked = false;   ///< some row did not see all keys of a block that it took part in
     i32 keys = 0;          ///< of the sequence
@@ -124,14 +130,14 @@ struct StreamedAttention {
 
   template <StreamConfig config, int columns>
   TH_DEVICE void copy_boxes(const Slot& slot, const TensorMap& map, const Pages& pages) const {
+    constexpr u32 row_bytes = static_cast<u32>(columns) * sizeof(KeyElement<config>);
+    constexpr u32 panel_bytes = pipeline::attention::StreamKConfig::panel_bytes(row_bytes);
     const u32 lane = warp::lane();
     const u32 shift = params.paging.box_shift;
     if (lane < static_cast<u32>(config.keys) >> shift) {
       TH_UNROLL
-      for (i32 panel = 0; panel < columns / pipeline::attention::panel_columns; ++panel) {
-        const u32 offset =
-            static_cast<u32>(panel) * pipeline::attention::tile_bytes(config.keys, pipeline::attention::panel_columns) +
-            (lane << shift) * pipeline::attention::panel_row_bytes;
+      for (i32 panel = 0; panel < static_cast<i32>(row_bytes / panel_bytes); ++panel) {
+        const u32 offset = (static_cast<u32>(panel * config.keys) + (lane << shift)) * panel_bytes;
         slot.copy(offset, map, At{0, pages.row, panel, pages.kv_head, pages.page});
       }
     }
@@ -144,6 +150,26 @@ struct StreamedAttention {
   template <StreamConfig config>
   TH_DEVICE void copy_value_pages(const Slot& slot, const Pages& pages) const {
     copy_boxes<config, config.value_dim>(slot, params.value_map, pages);
+  }
+
+  // ---- keys and values that come as codes
+
+  template <StreamConfig config>
+  TH_DEVICE void widen_keys(Shared<u8> codes, Shared<u8> keys, u32 own) const {
+    widen<false, WidenedTile<Element, config.keys, config.head_dim>>({codes, keys}, own, config.keys);
+  }
+  /// The first `there` rows are of keys. The warp that has most of the keys has few of the values.
+  template <StreamConfig config>
+  TH_DEVICE void widen_values(Shared<u8> codes, Shared<u8> values, u32 own, i32 there) const {
+    widen<true, WidenedTile<Weighed<config>, config.keys, config.value_dim>>(
+        {codes, values}, StreamConfig::widening_warps - 1 - own, there);
+  }
+  template <bool cleans, typename Tile>
+  TH_DEVICE static void widen(const Tile& tile, u32 first, i32 there) {
+    TH_NO_UNROLL
+    for (u32 group = first; group < Tile::groups; group += StreamConfig::widening_warps) {
+      tile.template widen<cleans>(group, there);
+    }
   }
 
   /// All lanes of the loading warp. The first block tells of the lengths of all sequences, also of those that have no
@@ -177,12 +203,24 @@ struct StreamedAttention {
       clear(tile);
     }
     tile.masked = false;
+    if constexpr (config.widens()) {
+      tile.key_factor = key_factor(sequence);
+    }
     start_rows(tile.rows);
     const Blocks own = blocks_of<config.keys>(sequence, first, end);
     if (own.begin >= own.end) {
       return {work.blocks.end - work.blocks.begin, {0, 0}, 0};
     }
     return {own.begin - work.blocks.begin, own, work.blocks.end - own.end};
+  }
+
+  /// Positive with direct logits, for a row's largest is looked for before it is applied; limited to what a float
+  /// holds.
+  TH_DEVICE float key_factor(const Sequence& sequence) const {
+    constexpr float smallest_float = 1.17549435e-38F;
+    const float descale = descale_of(params.key_descale, sequence.batch, sequence.kv_head);
+    return logits == Logits::general ? descale
+                                     : math::max(math::min(descale * params.scale_log2, largest_float), smallest_float);
   }
 
   template <StreamConfig config>
@@ -226,7 +264,7 @@ struct StreamedAttention {
   template <StreamConfig config>
   TH_DEVICE void softmax(Tile<config>& tile, i32 block) const {
     if constexpr (logits == Logits::general) {
-      to_exponents(params, tile.scores);
+      to_exponents(params, tile.scores, config.widens() ? tile.key_factor : 1.0F);
     }
     if (block < tile.whole_begin || block >= tile.whole_end) {
       tile.masked = true;
@@ -235,7 +273,10 @@ struct StreamedAttention {
         mask(visible_from(params, tile.diagonal + half * 8, tile.keys), half, tile.scores, block * config.keys);
       }
     }
-    absorb(tile.rows, tile.scores, logits == Logits::general ? 1.0F : params.scale_log2);
+    absorb(tile.rows, tile.scores,
+           logits == Logits::general ? 1.0F
+           : config.widens()         ? tile.key_factor
+                                     : params.scale_log2);
   }
 
   /// Of this thread's rows; known when the softmax of a block is done.
@@ -259,7 +300,7 @@ struct StreamedAttention {
     Engine::fence();
     TH_UNROLL
     for (int step = 0; step < config.keys / 16; ++step) {
-      Engine::multiply_columns<Element>(
+      Engine::multiply_columns<Weighed<config>>(
           tile.output, tile.weights.step[step],
           pipeline::attention::along_rows<Engine>(values, config.keys, step, config.base_descriptors),
           tile.started || step != 0);
@@ -297,6 +338,11 @@ struct StreamedAttention {
       row_end[half] = end_row(params, work.sequence.head, tile.rows.shift[half], quad_sum(tile.rows.sum[half]),
                               visible.begin < visible.end);
     }
+    if constexpr (config.widens()) {
+      const float factor = descale_of(params.value_descale, work.sequence.batch, work.sequence.kv_head);
+      row_end[0].factor *= factor;
+      row_end[1].factor *= factor;
+    }
     if (!tile.started) {
       clear(tile);
     } else {
@@ -312,7 +358,8 @@ struct StreamedAttention {
         }
       }
     }
-    recompute_rows<Element, config.head_dim, config.value_dim>(params, work.sequence, row, spoilt, 0, config.value_dim);
+    recompute_rows<Element, KeyElement<config>, config.head_dim, config.value_dim>(params, work.sequence, row, spoilt,
+                                                                                   0, config.value_dim);
   }
 };
 

@@ -288,9 +288,9 @@ struct SplitAttention {
       }
     }
     if (!config.whole && may_be_spoilt(work)) {
-      recompute_rows<Element, config.head_dim, config.head_dim>(params, work.sequence, row,
-                                                                find_spoilt_rows(row, tile.merged), first_column,
-                                                                first_column + config.merged_columns());
+      recompute_rows<Element, Element, config.head_dim, config.head_dim>(
+          params, work.sequence, row, find_spoilt_rows(row, tile.merged), first_column,
+          first_column + config.merged_columns());
     }
   }
 

@@ -3,6 +3,7 @@
 /// few query rows waste little: S^T = K·Q^T, O^T = V^T·P^T. FP8 keys and values become halves in registers, exactly,
 /// and queries in bfloat16 halves too, after a power of two that brings their row's largest near one: what of a query
 /// is less than 2^-14 of that keeps 2^-25 of it.
+#include "strategies/attention/device/codes.hpp"
 #include "strategies/attention/stream_k/device/rows.hpp"
 
 namespace thresher::strategies::attention {
@@ -31,30 +32,6 @@ struct BoxedTile {
     return row(index).offset_bytes(at / each * panel_stride() + ((at % each) ^ swizzle(index)) * 16);
   }
 };
-
-/// The lower two of four codes as halves, and the upper two; exact.
-TH_DEVICE u32 lower_halves(u32 codes) { return convert::e4m3x2_to_half2(static_cast<u16>(codes & 0xFFFFU)); }
-TH_DEVICE u32 upper_halves(u32 codes) { return convert::e4m3x2_to_half2(static_cast<u16>(codes >> 16)); }
-
-template <typename Element>
-TH_DEVICE float low_of(u32 word) {
-  return convert::to_float(Element{static_cast<u16>(word & 0xFFFFU)});
-}
-template <typename Element>
-TH_DEVICE float high_of(u32 word) {
-  return convert::to_float(Element{static_cast<u16>(word >> 16)});
-}
-
-template <bool condition, typename Then, typename Else>
-struct ConditionalType {
-  using Type = Then;
-};
-template <typename Then, typename Else>
-struct ConditionalType<false, Then, Else> {
-  using Type = Else;
-};
-template <bool condition, typename Then, typename Else>
-using Conditional = typename ConditionalType<condition, Then, Else>::Type;
 
 template <StreamKConfig config, typename Element, typename KeyElement, Logits logits>
 struct StreamKAttention {
@@ -263,7 +240,7 @@ struct StreamKAttention {
         }
       }
     }
-    const float descale = fp8 ? descale_of(params.key_descale, item.tile.batch, item.tile.kv_head) : 1.0F;
+    const float descale = fp8 ? descale_of(params.call.key_descale, item.tile.batch, item.tile.kv_head) : 1.0F;
     TH_UNROLL
     for (int group = 0; group < groups; ++group) {
       if constexpr (fp8) {

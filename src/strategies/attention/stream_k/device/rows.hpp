@@ -62,7 +62,7 @@ TH_DEVICE void attend_page_row(const StreamKParams& params, const QueryTile& til
   const Params& call = params.call;
   const i32 query = tile.query(params, row);
   const i32 lane = static_cast<i32>(warp::lane());
-  const float descale = descale_of(params.key_descale, tile.batch, tile.kv_head);
+  const float descale = descale_of(call.key_descale, tile.batch, tile.kv_head);
   float q[owned];
   load_elements<Element, Element>(q, call.q, {0, tile.first_query + query, true}, tile.head(params, row), lane * owned);
   TH_UNROLL
@@ -121,7 +121,7 @@ TH_DEVICE void finish_row(const StreamKParams& params, const QueryTile& tile, u3
   const Visible visible = tile.visible(params, query);
   const bool sees = visible.begin < visible.end;
   const RowEnd end = end_row(call, head, sums.shift, sums.sum, sees);
-  const float factor = end.factor * descale_of(params.value_descale, tile.batch, tile.kv_head);
+  const float factor = end.factor * descale_of(call.value_descale, tile.batch, tile.kv_head);
   constexpr int words = owned / 2;
   Vector<u32, words> packed;
   TH_UNROLL

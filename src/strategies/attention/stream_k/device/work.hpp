@@ -191,10 +191,4 @@ class KeyDirectory {
   Shared<u32> memory_;
 };
 
-TH_DEVICE float descale_of(const Descale& descale, i32 batch, i32 kv_head) {
-  return descale.data == 0
-             ? 1.0F
-             : Global<float>{descale.data}.load(batch * descale.batch_stride + kv_head * descale.head_stride);
-}
-
 }  // namespace thresher::strategies::attention
