@@ -1,7 +1,7 @@
 // Times sequences of many queries over keys in pages on one GPU, alone and beside decoding: the strategies take turns,
 // so that clocks are the same for all, and keys and values lie in the cache as far as they fit.
 //
-// usage: bench_attention_chunks [--page N] [--head-dim N]
+// usage: bench_attention_chunks [--page N] [--head-dim N] [--keys bf16|fp8]
 //
 // A line: µs a call in the median and at best, and TFLOP/s of the products that the masks leave.
 #include <fmt/format.h>
@@ -63,19 +63,27 @@ std::vector<Case> cases() {
   return all;
 }
 
-AttentionProblem problem_of(const Case& on, std::int64_t page, std::int64_t head_dim) {
+/// What a line of the command says.
+struct Options {
+  std::int64_t page = 16;
+  std::int64_t head_dim = 128;
+  Format keys = Format::bf16;
+};
+
+AttentionProblem problem_of(const Case& on, const Options& options) {
   AttentionProblem problem{.batch = static_cast<std::int64_t>(on.keys.size()),
                            .heads = heads,
                            .kv_heads = kv_heads,
                            .queries = std::accumulate(on.queries.begin(), on.queries.end(), std::int64_t{0}),
                            .keys = *std::max_element(on.keys.begin(), on.keys.end()),
-                           .head_dim = head_dim,
+                           .head_dim = options.head_dim,
                            .format = Format::bf16,
+                           .kv_format = options.keys,
                            .causal = true};
   problem.variable_length = true;
-  problem.page_size = page;
+  problem.page_size = options.page;
   for (const std::int32_t keys : on.keys) {
-    problem.pages += ceil_div(std::int64_t{keys}, page);
+    problem.pages += ceil_div(std::int64_t{keys}, options.page);
   }
   return problem;
 }
@@ -94,21 +102,22 @@ class Data {
  public:
   Data(const Case& on, const AttentionProblem& problem) {
     const DeviceId gpu{DeviceKind::cuda, 0};
-    const auto rows = [&](std::initializer_list<std::int64_t> shape) {
+    const auto rows = [&](Format format, std::initializer_list<std::int64_t> shape) {
       const std::int64_t count = std::accumulate(shape.begin(), shape.end(), std::int64_t{1}, std::multiplies<>());
-      std::vector<std::uint16_t> values(static_cast<std::size_t>(count));
+      std::vector<std::uint16_t> values(static_cast<std::size_t>(count * bits(format) / 16));
       for (std::uint16_t& value : values) {
         value = static_cast<std::uint16_t>(random_() & 0xBFBFU);
       }
-      return Tensor::contiguous(add(values), problem.format, shape, gpu);
+      return Tensor::contiguous(add(values), format, shape, gpu);
     };
+    const Format keys = effective_kv_format(problem);
     const auto numbers = [&](const std::vector<std::int32_t>& values, std::initializer_list<std::int64_t> shape) {
       return Tensor::contiguous(add(values), Format::int32, shape, gpu);
     };
-    tensors.q = rows({problem.queries, problem.heads, problem.head_dim});
-    tensors.o = rows({problem.queries, problem.heads, problem.head_dim});
-    tensors.k = rows({problem.pages, problem.page_size, problem.kv_heads, problem.head_dim});
-    tensors.v = rows({problem.pages, problem.page_size, problem.kv_heads, problem.head_dim});
+    tensors.q = rows(problem.format, {problem.queries, problem.heads, problem.head_dim});
+    tensors.o = rows(problem.format, {problem.queries, problem.heads, problem.head_dim});
+    tensors.k = rows(keys, {problem.pages, problem.page_size, problem.kv_heads, problem.head_dim});
+    tensors.v = rows(keys, {problem.pages, problem.page_size, problem.kv_heads, problem.head_dim});
     std::vector<std::int32_t> offsets{0};
     std::partial_sum(on.queries.begin(), on.queries.end(), std::back_inserter(offsets));
     tensors.cu_seqlens_q = numbers(offsets, {problem.batch + 1});
@@ -165,8 +174,8 @@ Contender contender(const std::string& strategy, const AttentionProblem& problem
           std::move(graph)};
 }
 
-void measure(const Case& on, std::int64_t page, std::int64_t head_dim) {
-  const AttentionProblem problem = problem_of(on, page, head_dim);
+void measure(const Case& on, const Options& options) {
+  const AttentionProblem problem = problem_of(on, options);
   const Data data(on, problem);
   std::vector<Contender> contenders;
   for (const char* const strategy : {"", "stream_k", "pipelined", "mixed"}) {
@@ -199,19 +208,24 @@ void measure(const Case& on, std::int64_t page, std::int64_t head_dim) {
 }  // namespace
 
 int main(int argc, char** argv) try {
-  std::int64_t page = 16;
-  std::int64_t head_dim = 128;
+  Options options;
   for (int i = 1; i < argc; i += 2) {
     const std::string option = argv[i];
-    if (i + 1 == argc || (option != "--page" && option != "--head-dim")) {
-      fmt::print(stderr, "usage: bench_attention_chunks [--page N] [--head-dim N], not {}\n", option);
+    const std::string value = i + 1 < argc ? argv[i + 1] : "";
+    if (option == "--keys" && (value == "bf16" || value == "fp8")) {
+      options.keys = value == "fp8" ? Format::fp8_e4m3 : Format::bf16;
+    } else if (!value.empty() && (option == "--page" || option == "--head-dim")) {
+      (option == "--page" ? options.page : options.head_dim) = std::atoll(value.c_str());
+    } else {
+      fmt::print(stderr, "usage: bench_attention_chunks [--page N] [--head-dim N] [--keys bf16|fp8], not {} {}\n",
+                 option, value);
       return 2;
     }
-    (option == "--page" ? page : head_dim) = std::atoll(argv[i + 1]);
   }
-  fmt::print("{} query heads, {} of keys, head dimension {}, pages of {}\n", heads, kv_heads, head_dim, page);
+  fmt::print("{} query heads, {} of keys, head dimension {}, pages of {}, keys in {}\n", heads, kv_heads,
+             options.head_dim, options.page, name(options.keys));
   for (const Case& on : cases()) {
-    measure(on, page, head_dim);
+    measure(on, options);
   }
   return 0;
 } catch (const std::exception& error) {
