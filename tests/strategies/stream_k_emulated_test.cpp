@@ -43,6 +43,12 @@ constexpr StreamKConfig small(StreamKConfig config) {
 
 constexpr StreamKConfig wide_keys = small(stream_k_choice(64, 64, 2, 8, true));
 constexpr StreamKConfig narrow_keys = small(stream_k_choice(64, 64, 1, 8, true));
+constexpr StreamKConfig paired_heads = [] {
+  StreamKConfig config = narrow_keys;
+  config.heads = heads_of_chunk(config);
+  return config;
+}();
+static_assert(paired_heads.heads == 2);
 constexpr StreamKConfig other_values = small(stream_k_choice(128, 64, 2, 16, false));
 constexpr StreamKConfig narrow_values = small(stream_k_choice(64, 128, 1, 8, false));
 
@@ -50,6 +56,7 @@ void add_kernels() {
   static const bool added = [] {
     add<wide_keys, Half, Half, Logits::direct>(Format::fp16);
     add<narrow_keys, BFloat16, E4M3, Logits::direct>(Format::bf16);
+    add<paired_heads, BFloat16, E4M3, Logits::direct>(Format::bf16);
     add<other_values, BFloat16, BFloat16, Logits::general>(Format::bf16);
     add<narrow_values, Half, E4M3, Logits::direct>(Format::fp16);
     return true;
@@ -61,7 +68,8 @@ Knobs knobs_of(const StreamKConfig& config) {
   return {{"rows", std::to_string(config.rows)},
           {"warps", std::to_string(config.warps)},
           {"stages", std::to_string(config.stages)},
-          {"boxes", config.boxes ? "true" : "false"}};
+          {"boxes", config.boxes ? "true" : "false"},
+          {"heads", std::to_string(config.heads)}};
 }
 
 EmulatedCall call_of(AttentionCase& host, const StreamKConfig& config) {
@@ -115,14 +123,25 @@ std::vector<Case> cases() {
   AttentionProblem p = paged(4, 64, 16, Format::fp16);
   p.sinks = true;
   all.push_back(with_lengths("decode", p, wide_keys, {0, 1, 2, 3, 4}, {300, 1, 0, 65}));
+  all.push_back(with_lengths("decode_alike_with_a_block_idle", p, wide_keys, {0, 1}, {190}));
+  p.heads = 4;
+  p.kv_heads = 1;
+  all.push_back(with_lengths("decode_alike_and_whole", p, wide_keys, {0, 1, 2, 3, 4, 5}, {66, 128, 100, 65, 127}));
   p = paged(2, 64, 8, Format::bf16);
   p.kv_format = Format::fp8_e4m3;
   p.window_left = 70;
   all.push_back(with_lengths("fp8_window_several_tiles", p, narrow_keys, {0, 1, 1, 11, 12}, {150, 40, 130, 4}));
+  all.push_back(with_lengths("fp8_pairs_of_heads", p, paired_heads, {0, 1, 1, 11, 12}, {150, 40, 130, 4}));
+  p = paged(3, 64, 16, Format::bf16);
+  p.heads = 12;
+  p.kv_heads = 4;
+  p.kv_format = Format::fp8_e4m3;
+  p.sinks = true;
+  all.push_back(with_lengths("fp8_pairs_of_heads_alike", p, paired_heads, {0, 1, 2}, {250, 225}));
   p = paged(3, 128, 1, Format::bf16);
   p.value_dim = 64;
   p.softcap = 2.0F;
-  all.push_back(with_lengths("single_rows_softcap", p, other_values, {0, 2, 3}, {170, 33}));
+  all.push_back(with_lengths("single_rows_softcap", p, other_values, {0, 4, 5}, {170, 33}));
   p = paged(1, 64, 12, Format::fp16);
   p.value_dim = 128;
   p.kv_format = Format::fp8_e4m3;
@@ -183,8 +202,11 @@ TEST(StreamK, ANaNSpoilsNoRowThatDoesNotSeeIt) {
 /// Logits so far apart that a row's shift moves from chunk to chunk, and what was summed up with it; and more pages
 /// than a loading warp knows at a time.
 TEST(StreamK, ShiftsFollowTheLogitsOfManyPages) {
-  for (const Case& on :
-       {with_lengths("", paged(4, 64, 8, Format::fp16), wide_keys, {0, 1, 2}, {500, 260}), cases()[1]}) {
+  AttentionProblem narrow = paged(2, 64, 8, Format::bf16);
+  narrow.kv_format = Format::fp8_e4m3;
+  narrow.window_left = 70;
+  for (const Case& on : {with_lengths("", paged(4, 64, 8, Format::fp16), wide_keys, {0, 1, 2}, {500, 260}),
+                         with_lengths("", narrow, narrow_keys, {0, 1, 1, 11, 12}, {150, 40, 130, 4})}) {
     AttentionCase host(on.problem, test::Order::heads_first, on.cu_q, on.used);
     AttentionCase::multiply(host.q, on.problem.format, 16.0F);
     EmulatedCall call = call_of(host, on.config);
@@ -269,6 +291,116 @@ TEST(StreamK, OffsetsThatDecreaseShareNoQueryAndAreReported) {
     EXPECT_TRUE(call.run(schedule(4)).clean());
     EXPECT_EQ(flags_of(call), 0U);
   }
+}
+
+using pipeline::attention::Extent;
+using pipeline::attention::Shares;
+using pipeline::attention::Units;
+
+u32 units_of(const Units& share) { return share.last - share.first; }
+
+/// Shares follow each other without gaps, the blocks that have one have a unit at least, and every unit's owner is the
+/// block that has it. How many units the busiest block has.
+u32 busiest(const Shares& shares, u32 units) {
+  u32 next = 0;
+  u32 most = 0;
+  for (u32 block = 0; block < shares.blocks(); ++block) {
+    const Units own = shares.of(block);
+    EXPECT_EQ(own.first, next);
+    EXPECT_GT(own.last, own.first);
+    for (u32 unit = own.first; unit < own.last; ++unit) {
+      EXPECT_EQ(shares.owner(unit), block);
+    }
+    next = own.last;
+    most = std::max(most, units_of(own));
+  }
+  EXPECT_EQ(next, units);
+  return most;
+}
+
+TEST(StreamKShares, EveryUnitHasOneOwnerAndNoBlockMuchMoreThanAnother) {
+  for (const u32 blocks : {1U, 3U, 132U}) {
+    for (const u32 item_units : {1U, 2U, 5U, 16U, 33U, 64U}) {
+      for (const u32 items : {1U, 2U, 5U, 8U, 64U, 131U, 132U, 133U, 256U, 1000U}) {
+        const u32 units = items * item_units;
+        const u32 sharing = std::min(units, blocks);
+        const u32 fair = (units + sharing - 1) / sharing;
+        EXPECT_EQ(busiest(Shares({units, 0}, sharing, true), units), fair);
+        EXPECT_EQ(busiest(Shares({units, item_units}, sharing, false), units), fair);
+        EXPECT_LE(busiest(Shares({units, item_units}, sharing, true), units), fair + std::clamp(fair / 16, 1U, 4U))
+            << items << " of " << item_units << " on " << blocks;
+      }
+    }
+  }
+}
+
+/// How many blocks work at each of the items, and how many items a block works at.
+std::pair<u32, u32> most_shared(u32 items, u32 item_units) {
+  const Shares shares({items * item_units, item_units}, 132, true);
+  u32 blocks_of_item = 0;
+  u32 items_of_block = 0;
+  for (u32 item = 0; item < items; ++item) {
+    const u32 first = item * item_units;
+    blocks_of_item = std::max(blocks_of_item, shares.owner(first + item_units - 1) - shares.owner(first) + 1);
+  }
+  for (u32 block = 0; block < shares.blocks(); ++block) {
+    const Units own = shares.of(block);
+    items_of_block = std::max(items_of_block, (own.last - 1) / item_units - own.first / item_units + 1);
+  }
+  return {blocks_of_item, items_of_block};
+}
+
+/// The cases of measurements/attention_decode_variants_h200_2026-11-27.txt that were fastest where a block has nothing
+/// but one item's chunks: one sequence of 4096 keys and eight of 1024, of eight heads. And batches whose items fill
+/// rounds of the blocks.
+TEST(StreamKShares, BlocksEndWhereItemsOfOneSizeDo) {
+  EXPECT_EQ(most_shared(8, 64), (std::pair{16U, 1U}));
+  EXPECT_EQ(most_shared(64, 16), (std::pair{2U, 1U}));
+  EXPECT_EQ(most_shared(256, 16), (std::pair{1U, 2U}));
+  EXPECT_EQ(most_shared(1024, 16), (std::pair{1U, 8U}));
+  // Whole items would leave half of the blocks idle half of the time; or one of long shares six units more than fair.
+  EXPECT_EQ(most_shared(200, 64), (std::pair{2U, 3U}));
+  EXPECT_EQ(most_shared(2048, 16), (std::pair{2U, 17U}));
+}
+
+/// What is chosen goes by extents: pairs of heads where rows are narrow and chunks enough, half as many keys in a chunk
+/// where chunks are few.
+TEST(StreamK, ChunksFollowTheExtents) {
+  const auto chosen = [](std::int64_t batch, std::int64_t keys, std::int64_t kv_heads, std::int64_t head_dim,
+                         bool is_fp8) {
+    AttentionProblem problem = paged(4, head_dim, 16, Format::bf16);
+    problem.batch = problem.queries = batch;
+    problem.kv_heads = kv_heads;
+    problem.heads = 4 * kv_heads;
+    problem.keys = keys;
+    problem.pages = batch * keys / 16;
+    if (is_fp8) {
+      problem.kv_format = Format::fp8_e4m3;
+    }
+    const Knobs knobs = stream_k_strategy().plan(problem, {}, device_spec("H200")).knobs;
+    return *knobs.find("heads") + " " + *knobs.find("warps");
+  };
+  EXPECT_EQ(chosen(64, 4096, 8, 64, true), "2 8");
+  EXPECT_EQ(chosen(64, 4096, 7, 64, true), "1 8");
+  EXPECT_EQ(chosen(64, 4096, 8, 64, false), "1 8");
+  EXPECT_EQ(chosen(64, 4096, 8, 128, true), "1 8");
+  EXPECT_EQ(chosen(64, 4096, 8, 128, false), "1 4");
+  EXPECT_EQ(chosen(1, 1024, 8, 64, true), "1 4");
+  EXPECT_EQ(chosen(1, 1024, 8, 128, true), "1 4");
+  EXPECT_EQ(chosen(1, 4096, 8, 128, true), "1 8");
+}
+
+TEST(StreamK, PairsOfHeadsTakeBoxesAndAnEvenNumberOfThem) {
+  AttentionProblem problem = paged(4, 64, 16, Format::bf16);
+  problem.queries = problem.keys = 64;
+  problem.pages = 16;
+  const DeviceSpec device = device_spec("H200");
+  EXPECT_TRUE(stream_k_strategy().obstacles(problem, {{"heads", "2"}}, device).empty());
+  EXPECT_EQ(stream_k_strategy().obstacles(problem, {{"heads", "2"}, {"boxes", "false"}}, device),
+            (std::vector<std::string>{"heads is 2, which takes boxes"}));
+  problem.kv_heads = 1;
+  EXPECT_EQ(stream_k_strategy().obstacles(problem, {{"heads", "2"}}, device),
+            (std::vector<std::string>{"heads is 2, of which problem.kv_heads, 1, is no multiple"}));
 }
 
 TEST(StreamK, TheTableHasEveryKnob) {

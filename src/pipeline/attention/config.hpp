@@ -132,7 +132,7 @@ struct SplitConfig {
 struct StreamKConfig {
   int head_dim;
   int value_dim;
-  int rows;       ///< query rows of a tile: queries of the heads of a group
+  int rows;       ///< query rows of a tile for each head of keys: queries of the heads of a group
   int warps;      ///< that multiply; each takes 16 keys of a chunk
   int stages;     ///< slots of the ring, a chunk of keys and its values each
   int key_bytes;  ///< of an element of keys and values
@@ -140,18 +140,28 @@ struct StreamKConfig {
   bool boxes = true;
   /// A block takes no fewer chunks than this where it takes any.
   int least_chunks = 1;
+  /// Of tiles with as many chunks each, blocks take whole ones, or have one of their own to share.
+  bool aligned = true;
+  /// Heads of keys that a chunk has, one behind the other: rows narrower than what comes to L2 at a time come with
+  /// those of the head beside them. As many warps for each.
+  int heads = 1;
   bool operator==(const StreamKConfig&) const = default;
 
   static constexpr int keys_per_warp = 16;
-  static constexpr int merged_rows = 8;  ///< that the warps of a block merge at a time
-  TH_DEVICE constexpr int keys() const { return warps * keys_per_warp; }
+  static constexpr int merged_rows = 8;  ///< that the warps of a head merge at a time
+  TH_DEVICE constexpr int head_warps() const { return warps / heads; }
+  TH_DEVICE constexpr int keys() const { return head_warps() * keys_per_warp; }
+  /// Query rows of a tile, of all its heads of keys.
+  TH_DEVICE constexpr int tile_rows() const { return rows * heads; }
   /// Several, since each issues its copies one after the other.
   TH_DEVICE constexpr int loader_warps() const { return boxes || warps > 4 || rows > 8 ? 4 : 8; }
   TH_DEVICE constexpr int threads() const { return (warps + loader_warps()) * 32; }
   TH_DEVICE constexpr u32 key_row_bytes() const { return static_cast<u32>(head_dim * key_bytes); }
   TH_DEVICE constexpr u32 value_row_bytes() const { return static_cast<u32>(value_dim * key_bytes); }
-  TH_DEVICE constexpr u32 key_tile_bytes() const { return static_cast<u32>(keys()) * key_row_bytes(); }
-  TH_DEVICE constexpr u32 slot_bytes() const { return key_tile_bytes() + static_cast<u32>(keys()) * value_row_bytes(); }
+  TH_DEVICE constexpr u32 key_tile_bytes() const { return static_cast<u32>(keys() * heads) * key_row_bytes(); }
+  TH_DEVICE constexpr u32 slot_bytes() const {
+    return key_tile_bytes() + static_cast<u32>(keys() * heads) * value_row_bytes();
+  }
   /// Of one row in the memory where warps merge: lanes that are rows apart meet in different banks.
   TH_DEVICE constexpr u32 merged_row_floats() const { return static_cast<u32>(value_dim) + 4; }
   TH_DEVICE constexpr u32 merge_offset() const { return static_cast<u32>(stages) * slot_bytes(); }
@@ -164,9 +174,9 @@ struct StreamKConfig {
   TH_DEVICE constexpr u32 directory_offset() const {
     return barrier_offset() + 3 * static_cast<u32>(stages) * barrier_bytes;
   }
-  /// Four words of each sequence, and one more first unit.
+  /// Four words of each sequence, and two of all of them.
   TH_DEVICE constexpr u32 shared_bytes(u32 sequences) const {
-    return (directory_offset() + (4 * sequences + 1) * 4 + 15) / 16 * 16;
+    return (directory_offset() + (4 * sequences + 2) * 4 + 15) / 16 * 16;
   }
   /// Bytes of a row in one panel, which is the span of the swizzle.
   static TH_DEVICE constexpr u32 panel_bytes(u32 row_bytes) { return row_bytes < 128 ? row_bytes : 128; }

@@ -4,9 +4,10 @@
 /// The work of a call is a row of units, a chunk of keys for one tile of query rows each, item after item; a block
 /// takes an equal share of neighbouring units, wherever items begin and end. An item that one block has whole is
 /// finished there; of any other each of its blocks leaves a part, and a second launch merges them. A block has at most
-/// two parts: of the item that another block began, and of the one that it began and left to the next.
+/// two parts: of the item that another block began, and of the one that it began and left to the next. Where items are
+/// alike, blocks end where items do as far as that leaves them about as much each.
 ///
-/// Loading warps fill a ring of chunks, each a share of every chunk; the others multiply, 16 keys of each
+/// Loading warps fill a ring of chunks, each a share of every chunk; the others multiply, 16 keys of a head of each
 /// chunk a warp, each with shifts and sums of its own, and meet only when an item ends.
 ///
 /// Barriers of a block: keys_full[s], values_full[s] one arrival of each loading warp + the bytes of a chunk, or
@@ -105,16 +106,90 @@ struct Units {
   u32 last;
 };
 
-/// The share of `block`, one of `blocks`.
-TH_DEVICE Units share_of(u32 block, u32 blocks, u32 units) {
-  return {static_cast<u32>(static_cast<u64>(block) * units / blocks),
-          static_cast<u32>(static_cast<u64>(block + 1) * units / blocks)};
-}
-/// The block whose share holds `unit`.
-TH_DEVICE u32 owner_of(u32 unit, u32 blocks, u32 units) {
-  return static_cast<u32>(((static_cast<u64>(unit) + 1) * blocks - 1) / units);
-}
-/// So many of the grid's blocks share the units.
+/// A row of things that so many share: the first `more` have one more than `each`.
+struct Dealt {
+  u32 each = 0;
+  u32 more = 0;
+
+  TH_DEVICE static Dealt among(u32 count, u32 sharers) {
+    const u32 each = count / sharers;
+    return {each, count - each * sharers};
+  }
+  TH_DEVICE u32 most() const { return each + (more > 0 ? 1 : 0); }
+  /// What the sharers before `sharer` have.
+  TH_DEVICE u32 first(u32 sharer) const { return sharer * each + (sharer < more ? sharer : more); }
+  /// Who has `thing`, one that there is.
+  TH_DEVICE u32 owner(u32 thing) const {
+    const u32 of_longer = more * (each + 1);
+    return thing < of_longer ? thing / (each + 1) : more + (thing - of_longer) / each;
+  }
+};
+
+/// All the units of a call.
+struct Extent {
+  u32 units;
+  u32 item_units;  ///< of every item; 0 where items differ
+};
+
+/// How the blocks share the units: evenly, or, where all items are alike and no block takes many more for it, so that
+/// blocks end where items do. Then an item's parts are blocks of its own, or a block has whole items.
+class Shares {
+ public:
+  TH_DEVICE Shares(const Extent& extent, u32 blocks, bool aligned)
+      : group_(extent.units), sharers_(blocks), dealt_(Dealt::among(extent.units, blocks)), blocks_(blocks) {
+    if (aligned && extent.units > blocks && extent.item_units > 1) {
+      align(extent, dealt_.most());
+    }
+  }
+
+  /// So many have a share.
+  TH_DEVICE u32 blocks() const { return blocks_; }
+  TH_DEVICE Units of(u32 block) const {
+    const u32 group = block / sharers_;
+    const u32 sharer = block - group * sharers_;
+    const u32 before = group * group_;
+    return {before + dealt_.first(sharer) * span_, before + dealt_.first(sharer + 1) * span_};
+  }
+  TH_DEVICE u32 owner(u32 unit) const {
+    const u32 group = unit / group_;
+    return group * sharers_ + dealt_.owner((unit - group * group_) / span_);
+  }
+
+ private:
+  /// A block that ends elsewhere has one item more to begin and to end, which takes about as long as a unit. In a long
+  /// share more may be given for it: while some blocks are done, the others' units are there earlier.
+  TH_DEVICE void align(const Extent& extent, u32 evenly) {
+    constexpr u32 most_units = 4;
+    const u32 sixteenth = evenly / 16;
+    const u32 worth = evenly + (sixteenth < 1 ? 1 : sixteenth < most_units ? sixteenth : most_units);
+    const u32 items = extent.units / extent.item_units;
+    if (items > blocks_) {
+      const Dealt whole = Dealt::among(items, blocks_);
+      if (whole.most() * extent.item_units <= worth) {
+        dealt_ = whole;
+        span_ = extent.item_units;
+      }
+      return;
+    }
+    const u32 fitting = blocks_ / items;
+    const u32 parts = fitting < extent.item_units ? fitting : extent.item_units;
+    const Dealt part = Dealt::among(extent.item_units, parts);
+    if (part.most() <= worth) {
+      dealt_ = part;
+      group_ = extent.item_units;
+      sharers_ = parts;
+      blocks_ = items * parts;
+    }
+  }
+
+  u32 group_;    ///< units that so many
+  u32 sharers_;  ///< neighbouring blocks share
+  Dealt dealt_;
+  u32 span_ = 1;  ///< units of a thing dealt
+  u32 blocks_;
+};
+
+/// So many of the grid's blocks may have a share.
 template <StreamKConfig config>
 TH_DEVICE u32 sharing_blocks(u32 units) {
   const u32 most = (units + static_cast<u32>(config.least_chunks) - 1) / static_cast<u32>(config.least_chunks);
@@ -132,12 +207,14 @@ struct ItemShare {
 };
 
 /// What the skeleton asks of an operation. One thread calls `prefetch` first of all. One warp `describe`s the call in
-/// shared memory, for all. An Item has `first_unit`, `units`, of which the first `chunks` bring keys, and `rows`;
-/// `find` gives the one of a unit. The loader's lanes make `Pages` of an item and `copy` a chunk into a slot. Each
-/// multiplying warp `begin`s an item, `absorb`s chunks, for which it waits itself, and `settle`s; `spread` puts eight
-/// rows of its sums into shared memory, and `combine` is what one warp makes of a row that all of them have spread. One
-/// thread `announce`s what a block leaves to the second launch. The warps of a loader `report` flags: what was wrong
-/// with the call.
+/// shared memory, for all, with flags of each lane; the lanes of the other loading warps `foresee`, before earlier
+/// grids have ended, what will be looked up then. An Item has `first_unit`, `units`, of which the first `chunks` bring
+/// keys, and `rows`; `find` gives the one of a unit, `next` the one behind another. The loader's lanes make `Pages` of
+/// an item and `copy` a chunk into a slot. Each multiplying warp asks for an item's queries, which may be while it
+/// still settles the one before it, `begin`s it, `absorb`s chunks, for which it waits itself, and `settle`s; `spread`
+/// puts eight rows of its sums into shared memory, and `combine` is what one warp makes of a row of a head that this
+/// one's warps have spread, which are neighbours. One thread of each block `announce`s what it leaves to the second
+/// launch. The warps of a loader `report` flags: what was wrong with the call.
 template <class Operation, StreamKConfig config>
 concept StreamKOperation =
     requires(const Operation& operation, const typename Operation::Item& item, typename Operation::Sums& sums,
@@ -145,16 +222,19 @@ concept StreamKOperation =
              const ItemShare& share, Shared<u32> directory, u32 index) {
       { operation.describe(directory) } -> Same<u32>;
       { operation.prefetch() } -> Same<void>;
-      { operation.units(directory) } -> Same<u32>;
+      { operation.foresee(index) } -> Same<void>;
+      { operation.extent(directory) } -> Same<Extent>;
       { operation.find(directory, index) } -> Same<typename Operation::Item>;
+      { operation.next(directory, item) } -> Same<typename Operation::Item>;
       { operation.pages(item, index) } -> Same<typename Operation::Pages>;
       { operation.copy(item, pages, index, slot) } -> Same<void>;
-      { operation.begin(item, sums) } -> Same<void>;
+      { operation.ask_for_queries(item, sums) } -> Same<void>;
+      { operation.begin(sums) } -> Same<void>;
       { operation.absorb(item, sums, index, slot) } -> Same<void>;
       { operation.settle(sums, memory, index) } -> Same<void>;
       { operation.spread(sums, memory, index, index) } -> Same<void>;
-      { operation.combine(item, memory, share, index) } -> Same<void>;
-      { operation.announce(item, index, index) } -> Same<void>;
+      { operation.combine(item, memory, share, index, index) } -> Same<void>;
+      { operation.announce(item, index) } -> Same<void>;
       { operation.report(index, index) } -> Same<void>;
     };
 
@@ -164,46 +244,70 @@ class StreamK {
   using Item = typename Operation::Item;
 
   TH_DEVICE StreamK(const Operation& operation, const StreamKMemory<config>& memory)
-      : operation_(operation),
-        memory_(memory),
-        directory_(memory.directory()),
-        units_(operation.units(directory_)),
-        blocks_(sharing_blocks<config>(units_)),
-        block_(launch::block_index().x),
-        own_(block_ < blocks_ ? share_of(block_, blocks_, units_) : Units{0, 0}) {}
+      : StreamK(operation, memory, operation.extent(memory.directory())) {}
 
   TH_DEVICE void load(u32 loader, u32 flags) const {
     debug::role("load", loader);
     StreamKTurn<config.stages> turn{0, Phase{1}};
-    TH_NO_UNROLL
-    for (u32 unit = own_.first; unit < own_.last;) {
-      const Item item = operation_.find(directory_, unit);
-      const ItemShare share = share_of_item(item, unit);
-      const u32 end = share.end < item.chunks ? share.end : item.chunks;
-      auto pages = operation_.pages(item, share.first);
+    if (own_.first < own_.last) {
+      Item item = operation_.find(directory_, own_.first);
       TH_NO_UNROLL
-      for (u32 chunk = share.first; chunk < end; ++chunk) {
-        memory_.empty(turn.slot).wait(turn.phase);
-        operation_.copy(item, pages, chunk, slot(turn));
-        turn.advance();
+      for (u32 unit = own_.first;;) {
+        const ItemShare share = share_of_item(item, unit);
+        const u32 end = share.end < item.chunks ? share.end : item.chunks;
+        auto pages = operation_.pages(item, share.first);
+        TH_NO_UNROLL
+        for (u32 chunk = share.first; chunk < end; ++chunk) {
+          memory_.empty(turn.slot).wait(turn.phase);
+          operation_.copy(item, pages, chunk, slot(turn));
+          turn.advance();
+        }
+        flags |= pages.flags;
+        unit = item.first_unit + share.end;
+        if (unit == own_.last) {
+          break;
+        }
+        item = operation_.next(directory_, item);
       }
-      flags |= pages.flags;
-      unit = item.first_unit + share.end;
     }
     operation_.report(loader, flags);
   }
 
   TH_DEVICE void multiply(u32 warp) const {
     debug::role("math", warp);
+    bool leaves = false;
+    if (own_.first < own_.last) {
+      leaves = attend(warp);
+    }
+    if (!leaves && warp == 0 && warp::lane() == 0) {
+      operation_.announce(Item{}, 0);
+    }
+  }
+
+ private:
+  TH_DEVICE StreamK(const Operation& operation, const StreamKMemory<config>& memory, const Extent& extent)
+      : operation_(operation),
+        memory_(memory),
+        directory_(memory.directory()),
+        shares_(extent, sharing_blocks<config>(extent.units), config.aligned),
+        block_(launch::block_index().x),
+        own_(block_ < shares_.blocks() ? shares_.of(block_) : Units{0, 0}) {}
+
+  /// The block's share. Whether it leaves an item to others that it began.
+  TH_DEVICE bool attend(u32 warp) const {
     StreamKTurn<config.stages> turn;
     typename Operation::Sums sums;
-    bool leaves = false;
+    Item item = operation_.find(directory_, own_.first);
+    operation_.ask_for_queries(item, sums);
     TH_NO_UNROLL
-    for (u32 unit = own_.first; unit < own_.last;) {
-      const Item item = operation_.find(directory_, unit);
+    for (u32 unit = own_.first;;) {
       const ItemShare share = share_of_item(item, unit);
       const u32 end = share.end < item.chunks ? share.end : item.chunks;
-      operation_.begin(item, sums);
+      const bool leaves = share.begins && !share.is_whole;
+      if (leaves) {
+        announce(item, warp);
+      }
+      operation_.begin(sums);
       TH_NO_UNROLL
       for (u32 chunk = share.first; chunk < end; ++chunk) {
         operation_.absorb(item, sums, chunk, slot(turn));
@@ -213,19 +317,22 @@ class StreamK {
         }
         turn.advance();
       }
-      merge(item, share, sums, warp);
-      if (share.begins && !share.is_whole) {
-        leaves = true;
-        announce(item, warp);
-      }
+      const bool is_first = unit == own_.first;
       unit = item.first_unit + share.end;
-    }
-    if (!leaves && warp == 0 && warp::lane() == 0) {
-      operation_.announce(Item{}, 0, blocks_);
+      const bool is_last = unit == own_.last;
+      Item next = item;
+      if (!is_last) {
+        next = operation_.next(directory_, item);
+        operation_.ask_for_queries(next, sums);
+      }
+      merge(item, share, sums, warp, is_first);
+      if (is_last) {
+        return leaves;
+      }
+      item = next;
     }
   }
 
- private:
   TH_DEVICE StreamKSlot slot(const StreamKTurn<config.stages>& turn) const {
     return {memory_.keys(turn.slot), memory_.values(turn.slot), memory_.keys_full(turn.slot),
             memory_.values_full(turn.slot), turn.phase};
@@ -239,26 +346,36 @@ class StreamK {
     return {first, end, begins && end == item.units, begins, 2 * block_ + (begins ? 1 : 0)};
   }
 
-  /// The warps' sums, eight rows at a time.
-  TH_DEVICE void merge(const Item& item, const ItemShare& share, typename Operation::Sums& sums, u32 warp) const {
+  /// The warps' sums, eight rows at a time. They meet before they write over what some may still read of the rows, or
+  /// the item, before; nothing was before the first.
+  TH_DEVICE void merge(const Item& item, const ItemShare& share, typename Operation::Sums& sums, u32 warp,
+                       bool is_first) const {
+    if (!is_first) {
+      meet();
+    }
     operation_.settle(sums, memory_, warp);
     TH_UNROLL
     for (u32 first = 0; first < static_cast<u32>(config.rows); first += StreamKConfig::merged_rows) {
       if (first < item.rows) {
+        if (first > 0) {
+          meet();
+        }
         operation_.spread(sums, memory_, warp, first);
         meet();
         TH_NO_UNROLL
-        for (u32 row = first + warp; row < first + StreamKConfig::merged_rows && row < item.rows; row += config.warps) {
-          operation_.combine(item, memory_, share, row);
+        for (u32 own = warp; own < static_cast<u32>(StreamKConfig::merged_rows * config.heads); own += config.warps) {
+          const u32 row = first + own % StreamKConfig::merged_rows;
+          if (row < item.rows) {
+            operation_.combine(item, memory_, share, own / StreamKConfig::merged_rows, row);
+          }
         }
-        meet();
       }
     }
   }
 
   TH_DEVICE void announce(const Item& item, u32 warp) const {
     if (warp == 0 && warp::lane() == 0) {
-      operation_.announce(item, owner_of(item.first_unit + item.units - 1, blocks_, units_) - block_ + 1, blocks_);
+      operation_.announce(item, shares_.owner(item.first_unit + item.units - 1) - block_ + 1);
     }
   }
 
@@ -267,8 +384,7 @@ class StreamK {
   const Operation& operation_;
   const StreamKMemory<config>& memory_;
   Shared<u32> directory_;
-  u32 units_;
-  u32 blocks_;
+  Shares shares_;
   u32 block_;
   Units own_;
 };
@@ -282,6 +398,9 @@ TH_DEVICE void stream_k(const Operation& operation) {
   if (warp == 0 && warp::lane() == 0) {
     operation.prefetch();
     memory.init();
+  }
+  if (warp > loader) {
+    operation.foresee((warp - loader - 1) * 32 + warp::lane());
   }
   launch::wait_for_earlier_grids();
   u32 flags = 0;

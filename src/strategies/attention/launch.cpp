@@ -126,7 +126,7 @@ std::uint32_t box_shift(int rows) {
   return static_cast<std::uint32_t>(std::bit_width(static_cast<unsigned>(rows)) - 1);
 }
 
-machine::TensorMapDescription page_map(const Tensor& tensor, int rows, int panels) {
+machine::TensorMapDescription page_map(const Tensor& tensor, int rows, int panels, int heads) {
   const auto element = static_cast<std::uint32_t>(bits(tensor.format) / 8);
   const auto columns = static_cast<std::uint32_t>(tensor.shape[3]);
   const std::uint32_t panel = pipeline::attention::StreamKConfig::panel_bytes(columns * element) / element;
@@ -138,7 +138,8 @@ machine::TensorMapDescription page_map(const Tensor& tensor, int rows, int panel
                                     static_cast<std::uint64_t>(tensor.shape[0])};
   const std::uint64_t strides[5] = {0, stride(1), std::uint64_t{panel} * element, stride(2), stride(0)};
   const std::uint32_t box[5] = {panel, static_cast<std::uint32_t>(rows),
-                                panels == all_panels ? columns / panel : static_cast<std::uint32_t>(panels), 1, 1};
+                                panels == all_panels ? columns / panel : static_cast<std::uint32_t>(panels),
+                                static_cast<std::uint32_t>(heads), 1};
   machine::TensorMapDescription description;
   description.address = address(tensor.data);
   description.element = element_type(tensor.format);

@@ -42,7 +42,7 @@ struct Geometry {
 
 /// Keys or values in pages: columns of a panel, rows of a page, panels, heads, pages.
 inline constexpr int all_panels = 0;
-[[nodiscard]] machine::TensorMapDescription page_map(const Tensor& tensor, int rows, int panels);
+[[nodiscard]] machine::TensorMapDescription page_map(const Tensor& tensor, int rows, int panels, int heads = 1);
 
 /// What the problem alone determines.
 [[nodiscard]] Params params_of(const AttentionProblem& problem, const Geometry& geometry);

@@ -30,7 +30,7 @@ struct Pieces {
 };
 
 Pieces add_pieces(PlannedCall& call, const StreamKConfig& config, std::int64_t blocks) {
-  const auto rows = static_cast<std::size_t>(2 * blocks * config.rows);
+  const auto rows = static_cast<std::size_t>(2 * blocks * config.tile_rows());
   Pieces pieces{};
   pieces.status = add_status(call, static_cast<std::size_t>(blocks * config.loader_warps()));
   pieces.header = add_piece(call, "number of blocks", 4);
@@ -48,25 +48,27 @@ StreamKParams known_params(const AttentionProblem& problem, const StreamKConfig&
   StreamKParams params{};
   params.most_blocks = blocks;
   params.call = params_of(problem, {.tile_rows = config.rows});
-  params.kv_heads = static_cast<int>(problem.kv_heads);
+  params.head_sets = static_cast<int>(problem.kv_heads / config.heads);
   params.group = divisor(problem.heads / problem.kv_heads);
   params.call.paging.box_shift = box_shift(box_rows(problem, config));
   return params;
 }
 
-/// More units than a call can have.
-std::int64_t most_units(const AttentionProblem& problem, const StreamKConfig& config) {
+}  // namespace
+
+double most_units(const AttentionProblem& problem, const StreamKConfig& config) {
   const std::int64_t group = problem.heads / problem.kv_heads;
   const std::int64_t tiles = problem.queries * group / config.rows + problem.batch;
-  return tiles * problem.kv_heads * std::max<std::int64_t>(1, ceil_div(problem.keys, config.keys()));
+  const std::int64_t chunks = std::max<std::int64_t>(1, ceil_div(problem.keys, config.keys()));
+  return static_cast<double>(tiles) * static_cast<double>(problem.kv_heads / config.heads) *
+         static_cast<double>(chunks);
 }
-
-}  // namespace
 
 void add_stream_k(PlannedCall& call, const AttentionProblem& problem, const StreamKConfig& config,
                   const StreamKKernels& kernels, int blocks) {
-  const Pieces pieces = add_pieces(call, config, blocks);
-  const auto bind = [problem, known = known_params(problem, config, blocks), offsets = call.workspace, pieces](
+  const int grid = static_cast<int>(std::min<double>(blocks, most_units(problem, config)));
+  const Pieces pieces = add_pieces(call, config, grid);
+  const auto bind = [problem, known = known_params(problem, config, grid), offsets = call.workspace, pieces](
                         const CallTensors& tensors, LaunchArguments& out) {
     StreamKParams params = known;
     add_tensors(params.call, problem, tensors);
@@ -90,16 +92,15 @@ void add_stream_k(PlannedCall& call, const AttentionProblem& problem, const Stre
   multiply.shared_bytes = config.shared_bytes(narrow(problem.batch));
   multiply.dependent = kernels.dependent_launch;
   multiply.persistent = true;
-  const auto grid = narrow(std::min<std::int64_t>(blocks, most_units(problem, config)));
   multiply.bind = [=](const CallTensors& tensors, LaunchArguments& out) {
     bind(tensors, out);
     out.grid.x = grid;
     if (config.boxes) {
       const int rows = box_rows(problem, config);
       out.add_map(offsetof(StreamKParams, call) + offsetof(Params, key_map),
-                  page_map(tensors.tensors[key_index], rows, all_panels));
+                  page_map(tensors.tensors[key_index], rows, all_panels, config.heads));
       out.add_map(offsetof(StreamKParams, call) + offsetof(Params, value_map),
-                  page_map(tensors.tensors[value_index], rows, all_panels));
+                  page_map(tensors.tensors[value_index], rows, all_panels, config.heads));
     }
     return true;
   };
@@ -112,7 +113,7 @@ void add_stream_k(PlannedCall& call, const AttentionProblem& problem, const Stre
   merge.persistent = true;
   merge.bind = [=](const CallTensors& tensors, LaunchArguments& out) {
     bind(tensors, out);
-    out.grid.x = narrow(ceil_div(grid * config.rows, rows_of_merging_block));
+    out.grid.x = narrow(ceil_div(grid * config.tile_rows(), rows_of_merging_block));
     return true;
   };
   for (std::size_t index = 0; index < tensor_count; ++index) {

@@ -15,6 +15,9 @@ struct StreamKKernels {
   bool dependent_launch = false;
 };
 
+/// Chunks of keys of all tiles, no fewer than a call can have.
+[[nodiscard]] double most_units(const AttentionProblem& problem, const pipeline::attention::StreamKConfig& config);
+
 /// Adds workspace and launches. `blocks` are those that a GPU holds at once.
 void add_stream_k(PlannedCall& call, const AttentionProblem& problem, const pipeline::attention::StreamKConfig& config,
                   const StreamKKernels& kernels, int blocks);

@@ -29,6 +29,10 @@ KnobTable<Config> knob_table() {
            flag<Config>("boxes", &StreamKConfig::boxes, "pages come by the copy engine, which takes pages of 8 rows"),
            number<Config>("least_chunks", &StreamKConfig::least_chunks, {1, 2, 4, 8},
                           "of keys that a block takes where it takes any"),
+           flag<Config>("aligned", &StreamKConfig::aligned,
+                        "of tiles with as many chunks each blocks take whole ones, or have one of their own to share"),
+           number<Config>("heads", &StreamKConfig::heads, {1, 2},
+                          "heads of keys that a chunk has: narrow rows come with those of the head beside them"),
            dependent_launch_knob<Config>()}};
 }
 
@@ -80,6 +84,13 @@ class StreamK final : public Strategy<AttentionProblem> {
     if (config.boxes && problem.page_size % 8 != 0) {
       all.push_back(fmt::format("boxes is true, which takes pages of a multiple of 8 rows, problem.page_size is {}",
                                 problem.page_size));
+    }
+    if (problem.kv_heads % config.heads != 0) {
+      all.push_back(
+          fmt::format("heads is {}, of which problem.kv_heads, {}, is no multiple", config.heads, problem.kv_heads));
+    }
+    if (config.heads > 1 && !config.boxes) {
+      all.push_back(fmt::format("heads is {}, which takes boxes", config.heads));
     }
     const std::uint32_t shared = config.shared_bytes(narrow(problem.batch));
     if (shared > static_cast<std::uint32_t>(device.shared_bytes_per_block)) {
@@ -159,9 +170,11 @@ class StreamK final : public Strategy<AttentionProblem> {
         if (is_fp8) {
           problem.kv_format = Format::fp8_e4m3;
         }
-        all.push_back({problem, {}});
+        all.push_back({problem, {{"warps", "8"}}});
       }
     }
+    all.push_back({all[1].problem, {{"heads", "2"}}});
+    all.push_back({all[1].problem, {{"warps", "4"}, {"aligned", "false"}}});
     return all;
   }
 
@@ -186,6 +199,23 @@ class StreamK final : public Strategy<AttentionProblem> {
   }
 
  private:
+  /// Two heads in a chunk while there are chunks for all multiprocessors. A call so small that there are not, even with
+  /// half as many keys in each, has half as many: its chunks are there earlier.
+  static void follow_extents(const AttentionProblem& problem, const Knobs& knobs, int multiprocessors,
+                             StreamKConfig& config) {
+    const auto leaves_some_idle = [&](const StreamKConfig& of) { return most_units(problem, of) <= multiprocessors; };
+    if (knobs.find("heads") == nullptr && problem.kv_heads % 2 == 0) {
+      StreamKConfig paired = config;
+      paired.heads = heads_of_chunk(config);
+      config.heads = leaves_some_idle(paired) ? 1 : paired.heads;
+    }
+    StreamKConfig shorter = config;
+    shorter.warps = 4;
+    if (knobs.find("warps") == nullptr && leaves_some_idle(shorter)) {
+      config.warps = shorter.warps;
+    }
+  }
+
   static void add_limits(std::vector<std::string>& all, const AttentionProblem& problem, const Config& config) {
     for (const auto& [argument, rows] : {std::pair{"queries", problem.queries * (problem.heads / problem.kv_heads)},
                                          std::pair{"keys", problem.keys}}) {
@@ -197,13 +227,14 @@ class StreamK final : public Strategy<AttentionProblem> {
     if (problem.batch >= most_sequences) {
       all.push_back(fmt::format("problem.batch is {}, it takes less than {} sequences", problem.batch, most_sequences));
     }
-    constexpr double most_units = 1U << 31U;
-    const auto tiles = static_cast<double>(problem.queries) * static_cast<double>(problem.heads) / config.rows +
-                       static_cast<double>(problem.batch * problem.kv_heads);
+    constexpr double unit_limit = 1U << 31U;
+    const auto tiles = (static_cast<double>(problem.queries) * static_cast<double>(problem.heads) / config.rows +
+                        static_cast<double>(problem.batch * problem.kv_heads)) /
+                       config.heads;
     const double units = tiles * static_cast<double>(ceil_div(problem.keys, config.keys()) + 1);
-    if (units >= most_units) {
+    if (units >= unit_limit) {
       all.push_back(
-          fmt::format("its work would come to {:.0f} chunks of keys, it takes less than {:.0f}", units, most_units));
+          fmt::format("its work would come to {:.0f} chunks of keys, it takes less than {:.0f}", units, unit_limit));
     }
   }
 
@@ -222,6 +253,7 @@ class StreamK final : public Strategy<AttentionProblem> {
                                      bits(effective_kv_format(problem)) / 8,
                                      queries * (problem.heads / problem.kv_heads), problem.page_size % 8 == 0)};
     Config config = table_.with(own, knobs, name());
+    follow_extents(problem, knobs, device.multiprocessors, config);
     if (knobs.find("stages") == nullptr) {
       static_cast<StreamKConfig&>(config) =
           with_stages(config, narrow(problem.batch), static_cast<std::uint32_t>(device.shared_bytes_per_block));

@@ -34,6 +34,14 @@ const Strategy<AttentionProblem>& stream_k_strategy();
           .boxes = boxes};
 }
 
+/// Where heads of keys come in pairs: two where rows are narrower than the 128 bytes that come to L2 at a time. More
+/// than 16 query rows leave too few warps for two.
+[[nodiscard]] constexpr int heads_of_chunk(const pipeline::attention::StreamKConfig& config) {
+  const std::uint32_t narrower =
+      config.key_row_bytes() < config.value_row_bytes() ? config.key_row_bytes() : config.value_row_bytes();
+  return config.boxes && narrower < 128 && config.rows <= 16 ? 2 : 1;
+}
+
 /// As many stages as `shared_bytes` hold beside the rest, at most eight; at least two.
 [[nodiscard]] constexpr pipeline::attention::StreamKConfig with_stages(pipeline::attention::StreamKConfig config,
                                                                        std::uint32_t sequences,

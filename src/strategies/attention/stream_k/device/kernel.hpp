@@ -8,22 +8,25 @@
 
 namespace thresher::strategies::attention {
 
+using pipeline::attention::Extent;
 using pipeline::attention::ItemShare;
 using pipeline::attention::StreamKMemory;
 using pipeline::attention::StreamKSlot;
 
-/// Where a tile's rows lie that the copy engine brought box by box, each box panel by panel, chunks of 16 bytes
-/// swizzled.
+/// Where a head's rows lie in a tile that the copy engine brought box by box, each box head by head and panel by panel,
+/// chunks of 16 bytes swizzled.
 struct BoxedTile {
   Shared<u8> tile;
   u32 row_bytes;
   u32 box_rows;
+  u32 heads;
+  u32 head;
 
   TH_DEVICE u32 panel() const { return StreamKConfig::panel_bytes(row_bytes); }
   TH_DEVICE u32 panel_stride() const { return box_rows * panel(); }
   TH_DEVICE Shared<u8> row(u32 index) const {
     const u32 in_box = index & (box_rows - 1);
-    return tile.offset_bytes((index - in_box) * row_bytes + in_box * panel());
+    return tile.offset_bytes(((index - in_box) * heads + head * box_rows) * row_bytes + in_box * panel());
   }
   /// By what the number of a chunk of 16 bytes is changed in this row.
   TH_DEVICE u32 swizzle(u32 index) const { return panel() == 128 ? index % 8 : index / 2 % 4; }
@@ -54,6 +57,7 @@ struct StreamKAttention {
     float shift[groups][2];
     float sum[groups][2];     ///< of this thread's keys only
     float factor[groups][2];  ///< of dot products
+    float descale;            ///< of FP8 keys
   };
 
   /// Page and row of 32 boxes, one a lane; or without the copy engine of the lane's keys of the next chunk.
@@ -76,6 +80,18 @@ struct StreamKAttention {
       tma::prefetch(params.call.value_map);
     }
   }
+  /// The table's entries for the sequence with which the block begins where all have as many keys, a few by each
+  /// thread, into L2: what earlier grids may still write comes there too.
+  TH_DEVICE void foresee(u32 own) const {
+    constexpr i32 each = 8;  // 32 bytes, the least that L2 brings
+    const Paging& paging = params.call.paging;
+    const auto batch = static_cast<u32>(params.call.batch);
+    const u32 sequence = launch::block_index().x * batch / launch::block_count().x;
+    const i32 place = static_cast<i32>(own) * each;
+    if (batch > 0 && place <= quotient(params.call.keys - 1, paging.page)) {
+      Global<i32>{paging.block_table}.prefetch(sequence * paging.table_batch_stride + place * paging.table_page_stride);
+    }
+  }
   TH_DEVICE u32 describe(Shared<u32> memory) const { return directory_of(params, memory).make(); }
   static constexpr u32 loaders = static_cast<u32>(config.loader_warps());
   TH_DEVICE static u32 loader() { return warp::index() - static_cast<u32>(config.warps); }
@@ -92,8 +108,9 @@ struct StreamKAttention {
       status.store(1 + block * loaders + own, all);
     }
   }
-  TH_DEVICE u32 units(Shared<u32> memory) const { return directory_of(params, memory).units(); }
+  TH_DEVICE Extent extent(Shared<u32> memory) const { return directory_of(params, memory).extent(); }
   TH_DEVICE Item find(Shared<u32> memory, u32 unit) const { return directory_of(params, memory).find(unit); }
+  TH_DEVICE Item next(Shared<u32> memory, const Item& item) const { return directory_of(params, memory).next(item); }
 
   // ---- copying
 
@@ -146,8 +163,8 @@ struct StreamKAttention {
     const i32 end = least(divided_up(item.seen.end - first_key, 16) * 16, config.keys());
     const u32 first_box = static_cast<u32>(begin) >> params.call.paging.box_shift;
     const u32 end_box = (static_cast<u32>(end) + box_rows() - 1) >> params.call.paging.box_shift;
-    const u32 key_box = box_rows() * config.key_row_bytes();
-    const u32 value_box = box_rows() * config.value_row_bytes();
+    const u32 key_box = box_rows() * heads * config.key_row_bytes();
+    const u32 value_box = box_rows() * heads * config.value_row_bytes();
     const u32 lane = warp::lane();
     const u32 own_loader = loader();
     const bool copies = lane >= first_box && lane < end_box && lane % loaders == own_loader;
@@ -196,7 +213,7 @@ struct StreamKAttention {
     constexpr u32 at_once = 32 / pieces;  // keys
     const u32 own_loader = loader();
     const u32 lane = warp::lane();
-    const BoxedTile to{tile, row_bytes, static_cast<u32>(config.keys())};
+    const BoxedTile to{tile, row_bytes, static_cast<u32>(config.keys()), 1, 0};
     TH_UNROLL
     for (u32 index = 0; index < keys_of_loader; index += at_once) {
       const u32 own = index + lane / pieces;
@@ -213,20 +230,36 @@ struct StreamKAttention {
 
   // ---- multiplying
 
-  TH_DEVICE void begin(const Item& item, Sums& sums) const {
+  static constexpr u32 heads = static_cast<u32>(config.heads);
+  static constexpr u32 head_warps = static_cast<u32>(config.head_warps());
+  /// Whose keys a warp multiplies, and which of that head's warps it is.
+  TH_DEVICE static u32 head_of(u32 warp) { return warp / head_warps; }
+  TH_DEVICE static u32 place_of(u32 warp) { return warp % head_warps; }
+
+  TH_DEVICE void ask_for_queries(const Item& item, Sums& sums) const {
     const Params& call = params.call;
-    const u32 lane = warp::lane();
+    const QueryTile tile = item.tile.of_head(head_of(warp::index()));
     TH_UNROLL
     for (int group = 0; group < groups; ++group) {
-      const u32 row = static_cast<u32>(group) * 8 + lane / 4;
+      const u32 row = static_cast<u32>(group) * 8 + warp::lane() / 4;
       const bool is_there = row < item.rows;
       const u32 known = is_there ? row : 0;
-      const Global<u16> from = Global<u16>{call.q.data}.offset(element_offset(
-          call.q, 0, item.tile.head(params, known), item.tile.first_query + item.tile.query(params, known)));
+      const Global<u16> from = Global<u16>{call.q.data}.offset(
+          element_offset(call.q, 0, tile.head(params, known), tile.first_query + tile.query(params, known)));
       TH_UNROLL
       for (int step = 0; step < key_steps; ++step) {
         sums.queries[step][group] = is_there ? query_words(from.offset(step * 16)) : matrix::Tiles<2>{};
       }
+    }
+    if constexpr (fp8) {
+      sums.descale = descale_of(params.call.key_descale, tile.batch, tile.kv_head);
+    }
+  }
+
+  TH_DEVICE void begin(Sums& sums) const {
+    const u32 lane = warp::lane();
+    TH_UNROLL
+    for (int group = 0; group < groups; ++group) {
       TH_UNROLL
       for (int side = 0; side < 2; ++side) {
         sums.shift[group][side] = -largest_float;
@@ -240,11 +273,10 @@ struct StreamKAttention {
         }
       }
     }
-    const float descale = fp8 ? descale_of(params.call.key_descale, item.tile.batch, item.tile.kv_head) : 1.0F;
     TH_UNROLL
     for (int group = 0; group < groups; ++group) {
       if constexpr (fp8) {
-        const float factor = is_same<Element, Half> ? descale : descale * to_halves(sums, group);
+        const float factor = is_same<Element, Half> ? sums.descale : sums.descale * to_halves(sums, group);
         TH_UNROLL
         for (int side = 0; side < 2; ++side) {
           sums.factor[group][side] = warp::shuffle(factor, (lane % 4 * 2 + static_cast<u32>(side)) * 4);
@@ -293,7 +325,7 @@ struct StreamKAttention {
   TH_DEVICE void absorb(const Item& item, Sums& sums, u32 chunk, const StreamKSlot& slot) const {
     const u32 warp = warp::index();
     const i32 first_key = static_cast<i32>(item.first_chunk + chunk) * config.keys() +
-                          static_cast<i32>(warp) * StreamKConfig::keys_per_warp;
+                          static_cast<i32>(place_of(warp)) * StreamKConfig::keys_per_warp;
     const bool takes_part = first_key < item.seen.end && first_key + StreamKConfig::keys_per_warp > item.seen.begin;
     float scores[groups][4];
     const bool is_whole =
@@ -320,8 +352,8 @@ struct StreamKAttention {
   /// Exponents of 16 keys.
   TH_DEVICE void score(const Sums& sums, Shared<u8> keys, u32 warp, float (&scores)[groups][4]) const {
     const u32 lane = warp::lane();
-    const u32 row = warp * StreamKConfig::keys_per_warp + lane % 16;
-    const BoxedTile tile{keys, config.key_row_bytes(), box_rows()};
+    const u32 row = place_of(warp) * StreamKConfig::keys_per_warp + lane % 16;
+    const BoxedTile tile{keys, config.key_row_bytes(), box_rows(), heads, head_of(warp)};
     float other[groups][4];  // a second chain of sums
     TH_UNROLL
     for (int group = 0; group < groups; ++group) {
@@ -442,8 +474,8 @@ struct StreamKAttention {
   TH_DEVICE void accumulate(const Item& item, Sums& sums, Shared<u8> values, u32 warp, i32 first_key,
                             const matrix::Tiles<2> (&weights)[groups]) const {
     const u32 lane = warp::lane();
-    const u32 row = warp * StreamKConfig::keys_per_warp + lane % 8 + lane / 16 * 8;
-    const BoxedTile tile{values, config.value_row_bytes(), box_rows()};
+    const u32 row = place_of(warp) * StreamKConfig::keys_per_warp + lane % 8 + lane / 16 * 8;
+    const BoxedTile tile{values, config.value_row_bytes(), box_rows(), heads, head_of(warp)};
     u32 kept[2] = {};
     if constexpr (cleans) {
       TH_UNROLL
@@ -528,18 +560,20 @@ struct StreamKAttention {
     }
   }
 
-  TH_DEVICE void combine(const Item& item, const StreamKMemory<config>& memory, const ItemShare& share, u32 row) const {
+  TH_DEVICE void combine(const Item& item, const StreamKMemory<config>& memory, const ItemShare& share, u32 head,
+                         u32 row) const {
     const u32 lane = warp::lane();
-    const bool has_warp = lane < static_cast<u32>(config.warps);
-    const Vector<float, 2> own = has_warp ? memory.sums(lane, row).load() : Vector<float, 2>{{-largest_float, 0.0F}};
+    const u32 first_warp = head * head_warps;
+    const Vector<float, 2> own =
+        lane < head_warps ? memory.sums(first_warp + lane, row).load() : Vector<float, 2>{{-largest_float, 0.0F}};
     RowSums<owned> sums{};
     sums.shift = warp::reduce(own.at[0], [](float a, float b) { return math::max(a, b); });
     const float factor = math::exp2_approx(own.at[0] - sums.shift);
     sums.sum = warp::reduce(own.at[1] * factor, [](float a, float b) { return a + b; });
     TH_UNROLL
-    for (u32 warp = 0; warp < static_cast<u32>(config.warps); ++warp) {
+    for (u32 warp = 0; warp < head_warps; ++warp) {
       float part[owned];
-      load_floats(part, memory.merged(warp, row % StreamKConfig::merged_rows).offset(lane * owned));
+      load_floats(part, memory.merged(first_warp + warp, row % StreamKConfig::merged_rows).offset(lane * owned));
       const float weight = warp::shuffle(factor, warp);
       TH_UNROLL
       for (int i = 0; i < owned; ++i) {
@@ -547,10 +581,10 @@ struct StreamKAttention {
       }
     }
     if (share.is_whole) {
-      finish_row<config, Element, KeyElement, logits>(params, item.tile, row, sums);
+      finish_row<config, Element, KeyElement, logits>(params, item.tile.of_head(head), row, sums);
       return;
     }
-    const i64 at = static_cast<i64>(share.place) * config.rows + row;
+    const i64 at = static_cast<i64>(share.place) * config.tile_rows() + head * config.rows + row;
     const Global<float> to = Global<float>{params.parts}.offset(at * config.value_dim + lane * owned);
     constexpr int wide = owned < 4 ? owned : 4;
     TH_UNROLL
@@ -567,10 +601,10 @@ struct StreamKAttention {
     }
   }
 
-  TH_DEVICE void announce(const Item& item, u32 parts, u32 blocks) const {
+  TH_DEVICE void announce(const Item& item, u32 parts) const {
     const u32 block = launch::block_index().x;
     if (block == 0) {
-      Global<u32>{params.header}.store(0, blocks);
+      Global<u32>{params.header}.store(0, launch::block_count().x);
     }
     const QueryTile& tile = item.tile;
     const Global<Vector<i32, 4>> to{params.left};
@@ -588,39 +622,46 @@ stream_k(TH_GRID_CONSTANT const StreamKParams params) {
 /// Warps of a block of the second launch, which takes a row at a time.
 inline constexpr int merging_warps = 4;
 
-/// Row `row` of what `block` left, from its parts in the order of their blocks. What lies at the first parts' places is
-/// asked for before it is known how many there are.
+/// Row `tile_row` of what `block` left, the rows of its heads one after the other, from its parts in the order of their
+/// blocks.
 template <StreamKConfig config, typename Element, typename KeyElement, Logits logits>
-TH_DEVICE void merge_row(const StreamKParams& params, u32 block, u32 row) {
+TH_DEVICE void merge_row(const StreamKParams& params, u32 block, u32 tile_row) {
   constexpr int owned = config.value_dim / 32;
-  constexpr u32 at_once = owned > 4 ? 4 : 8;
+  // More would take registers that the blocks of the first launch leave to those which wait beside them.
+  constexpr u32 at_once = owned > 4 ? 4 : config.key_bytes == 1 ? 8 : 16;
   const u32 lane = warp::lane();
-  const auto place = [&](u32 part) {
-    const u32 of = block + part < static_cast<u32>(params.most_blocks) ? block + part : block;
-    return (2 * static_cast<i64>(of) + (part == 0 ? 1 : 0)) * config.rows + row;
-  };
-  const auto sums_of = [&](u32 part) { return Global<Vector<float, 2>>{params.parts_sums}.load(place(part)); };
-  const auto load_parts = [&](float(&pieces)[at_once][owned], u32 first) {
-    TH_UNROLL
-    for (u32 i = 0; i < at_once; ++i) {
-      load_floats(pieces[i], Global<float>{params.parts}.offset(place(first + i) * config.value_dim + lane * owned));
-    }
-  };
+  const u32 row = tile_row % config.rows;
   const u32 blocks = Global<u32>{params.header}.load();
   const Global<Vector<i32, 4>> from{params.left};
   const Vector<i32, 4> head = from.load(block * 2);
   const Vector<i32, 4> rest = from.load(block * 2 + 1);
-  Vector<float, 2> own = sums_of(lane);
-  float pieces[at_once][owned];
-  load_parts(pieces, 0);
-  const QueryTile tile{
+  const QueryTile first_tile{
       head.at[1], head.at[2], head.at[3], rest.at[0], rest.at[1], rest.at[2], static_cast<u32>(rest.at[3])};
+  const QueryTile tile = first_tile.of_head(tile_row / config.rows);
   const u32 parts = block < blocks ? static_cast<u32>(head.at[0]) : 0;
   if (parts == 0 || row >= tile.rows) {
     return;
   }
+  const auto place = [&](u32 part) {
+    return (2 * static_cast<i64>(block + part) + (part == 0 ? 1 : 0)) * config.tile_rows() + tile_row;
+  };
+  const auto sums_of = [&](u32 part) {
+    return part < parts ? Global<Vector<float, 2>>{params.parts_sums}.load(place(part))
+                        : Vector<float, 2>{{-largest_float, 0.0F}};
+  };
+  float pieces[at_once][owned];
+  const auto load_parts = [&](u32 first) {
+    TH_UNROLL
+    for (u32 i = 0; i < at_once; ++i) {
+      if (first + i < parts) {
+        load_floats(pieces[i], Global<float>{params.parts}.offset(place(first + i) * config.value_dim + lane * owned));
+      }
+    }
+  };
+  Vector<float, 2> own = sums_of(lane);
+  load_parts(0);
   RowSums<owned> sums{};
-  sums.shift = lane < parts ? own.at[0] : -largest_float;
+  sums.shift = own.at[0];
   TH_NO_UNROLL
   for (u32 part = 32 + lane; part < parts; part += 32) {
     sums.shift = math::max(sums.shift, sums_of(part).at[0]);
@@ -629,13 +670,12 @@ TH_DEVICE void merge_row(const StreamKParams& params, u32 block, u32 row) {
   TH_NO_UNROLL
   for (u32 round = 0; round < parts; round += 32) {
     own = round == 0 ? own : sums_of(round + lane);
-    const bool is_there = round + lane < parts;
-    const float factor = is_there ? math::exp2_approx(own.at[0] - sums.shift) : 0.0F;
-    sums.sum += warp::reduce(is_there ? own.at[1] * factor : 0.0F, [](float a, float b) { return a + b; });
+    const float factor = math::exp2_approx(own.at[0] - sums.shift);
+    sums.sum += warp::reduce(own.at[1] * factor, [](float a, float b) { return a + b; });
     TH_NO_UNROLL
     for (u32 first = round; first < parts && first < round + 32; first += at_once) {
       if (first > 0) {
-        load_parts(pieces, first);
+        load_parts(first);
       }
       TH_UNROLL
       for (u32 i = 0; i < at_once; ++i) {
@@ -655,11 +695,12 @@ template <StreamKConfig config, typename Element, typename KeyElement, Logits lo
 TH_KERNEL(merging_warps * 32, 1)
 merge_parts(TH_GRID_CONSTANT const StreamKParams params) {
   const u32 first = launch::block_index().x * merging_warps + warp::index();
+  launch::release_dependents();
   launch::wait_for_earlier_grids();
-  const u32 rows = static_cast<u32>(params.most_blocks * config.rows);
+  const u32 rows = static_cast<u32>(params.most_blocks * config.tile_rows());
   TH_NO_UNROLL
   for (u32 index = first; index < rows; index += launch::block_count().x * merging_warps) {
-    merge_row<config, Element, KeyElement, logits>(params, index / config.rows, index % config.rows);
+    merge_row<config, Element, KeyElement, logits>(params, index / config.tile_rows(), index % config.tile_rows());
   }
 }
 

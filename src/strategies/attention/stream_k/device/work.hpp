@@ -7,11 +7,13 @@
 
 namespace thresher::strategies::attention {
 
+using pipeline::attention::Extent;
 using pipeline::attention::StreamKConfig;
 
 TH_DEVICE i32 divided_up(i32 value, i32 by) { return (value + by - 1) / by; }
 
-/// Rows of one sequence that read the same keys: row r is query r / group of head r % group of the group's.
+/// Rows of one sequence that read the same keys: row r is query r / group of head r % group of the group's. An item's
+/// tile is that of the first of its heads of keys; the others' differ in nothing but the head.
 struct QueryTile {
   i32 batch;
   i32 kv_head;
@@ -30,6 +32,11 @@ struct QueryTile {
   }
   TH_DEVICE Visible visible(const StreamKParams& params, i32 query) const {
     return visible_from(params.call, query + keys - queries, keys);
+  }
+  TH_DEVICE QueryTile of_head(u32 index) const {
+    QueryTile tile = *this;
+    tile.kv_head += static_cast<i32>(index);
+    return tile;
   }
   /// What any of the rows sees; end is begin where none sees a key.
   TH_DEVICE Visible seen(const StreamKParams& params) const {
@@ -54,22 +61,41 @@ struct StreamKItem {
   u32 rows;
 };
 
+/// The units that all items have which a warp has seen so far.
+struct CommonUnits {
+  u32 each = 0;  ///< 0: none has been there
+  bool differ = false;
+
+  /// By all lanes of a warp: the units of an item of the lane's sequence, 0 where it has none.
+  TH_DEVICE void see(u32 own) {
+    const u32 there = warp::ballot(own > 0);
+    if (there != 0) {
+      const u32 first_lane = bits::count_ones((there & (0U - there)) - 1U);
+      const u32 first = warp::shuffle(own, first_lane);
+      each = each == 0 ? first : each;
+      differ = differ || warp::any(own > 0 && own != each);
+    }
+  }
+};
+
 /// Made once in each block by one warp: where each sequence's queries and keys are, and the number of its first unit.
 template <StreamKConfig config>
 class KeyDirectory {
  public:
   TH_DEVICE KeyDirectory(const StreamKParams& params, Shared<u32> memory) : params_(params), memory_(memory) {}
 
-  /// All lanes of one warp. What was wrong with the lengths, in every lane. A sequence's queries begin at the greatest
-  /// offset so far, limited to the queries there are: sequences lie apart, and all of them together have no more units
-  /// than a call may have.
+  /// All lanes of one warp. What was wrong with the lengths that the lane looked at. A sequence's queries begin at the
+  /// greatest offset so far, limited to the queries there are: sequences lie apart, and all of them together have no
+  /// more units than a call may have.
   TH_DEVICE u32 make() const {
     constexpr i32 each = 4;
     const Params& call = params_.call;
     const u32 lane = warp::lane();
     u32 flags = 0;
     u32 before = 0;
-    i32 last_offset = limited(query_offset(call, 0), flags);
+    CommonUnits common;
+    const i32 first_offset = query_offset(call, 0);
+    i32 last_offset = 0;
     TH_NO_UNROLL
     for (i32 round = 0; round < call.batch; round += each * 32) {
       i32 end[each];
@@ -81,8 +107,14 @@ class KeyDirectory {
         end[i] = is_there ? query_offset(call, batch + 1) : call.queries;
         used[i] = is_there ? used_keys(call, batch) : 0;
       }
+      if (round == 0) {  // asked for together with the others
+        last_offset = limited(first_offset, flags);
+      }
       TH_UNROLL
       for (i32 i = 0; i < each; ++i) {
+        if (round + i * 32 >= call.batch) {
+          break;
+        }
         const i32 batch = round + i * 32 + static_cast<i32>(lane);
         const i32 own_end = limited(end[i], flags);
         const i32 greatest = most(running_most(own_end), last_offset);
@@ -93,7 +125,10 @@ class KeyDirectory {
         const i32 queries = own_queries(call, greatest - first_query);
         const i32 keys = clamp(used[i], 0, call.keys);
         flags |= keys != used[i] ? lengths_clamped : 0U;
-        const u32 own = batch < call.batch ? units_of(queries, keys) : 0;
+        const i32 tiles = batch < call.batch ? tiles_of(queries) : 0;
+        const u32 of_tile = tiles > 0 ? units_of_tile(queries, keys, tiles) : 0;
+        common.see(of_tile);
+        const u32 own = static_cast<u32>(tiles * params_.head_sets) * of_tile;
         u32 sum = own;
         TH_UNROLL
         for (u32 distance = 1; distance < 32; distance *= 2) {
@@ -111,12 +146,16 @@ class KeyDirectory {
     }
     if (lane == 0) {
       memory_.store(word(call.batch), before);
+      memory_.store(word(call.batch) + 1, common.differ ? 0 : common.each);
     }
-    return warp::reduce(flags, [](u32 a, u32 b) { return a | b; });
+    return flags;
   }
 
-  TH_DEVICE u32 units() const { return memory_.load(word(params_.call.batch)); }
+  TH_DEVICE Extent extent() const {
+    return {memory_.load(word(params_.call.batch)), memory_.load(word(params_.call.batch) + 1)};
+  }
 
+  /// The item of a unit.
   TH_DEVICE StreamKItem find(u32 unit) const {
     const Params& call = params_.call;
     i32 low = 0;  // the last sequence whose first unit is not beyond `unit`, of which there are units
@@ -129,29 +168,61 @@ class KeyDirectory {
         high = middle - 1;
       }
     }
-    StreamKItem item;
-    item.first_unit = memory_.load(word(low));
-    item.tile.batch = low;
-    item.tile.first_query = static_cast<i32>(memory_.load(word(low) + 1));
-    item.tile.queries = static_cast<i32>(memory_.load(word(low) + 2));
-    item.tile.keys = static_cast<i32>(memory_.load(word(low) + 3));
-    const i32 rows = item.tile.queries * call.group;
-    const i32 tiles = divided_up(rows, config.rows);
-    item.units = units_of_tile(item.tile.queries, item.tile.keys, tiles);
+    StreamKItem item = first_of(low);
+    const i32 tiles = tiles_of(item.tile.queries);
     const u32 index = (unit - item.first_unit) / item.units;
     item.first_unit += index * item.units;
-    item.tile.kv_head = static_cast<i32>(index) / tiles;
-    item.tile.first_row = (static_cast<i32>(index) - item.tile.kv_head * tiles) * config.rows;
-    item.rows = static_cast<u32>(least(config.rows, rows - item.tile.first_row));
+    const i32 set = static_cast<i32>(index) / tiles;
+    item.tile.kv_head = set * config.heads;
+    item.tile.first_row = (static_cast<i32>(index) - set * tiles) * config.rows;
+    see_keys(item);
+    return item;
+  }
+
+  /// The item behind another one, which is not the last.
+  TH_DEVICE StreamKItem next(const StreamKItem& of) const {
+    const u32 first_unit = of.first_unit + of.units;
+    if (memory_.load(word(of.tile.batch + 1)) > first_unit) {
+      StreamKItem item = of;
+      const bool is_same_head = item.tile.first_row + config.rows < item.tile.queries * params_.call.group;
+      item.tile.first_row = is_same_head ? item.tile.first_row + config.rows : 0;
+      item.tile.kv_head += is_same_head ? 0 : config.heads;
+      item.first_unit = first_unit;
+      see_keys(item);
+      return item;
+    }
+    const bool is_next = memory_.load(word(of.tile.batch + 2)) > first_unit;
+    if (!is_next) {
+      return find(first_unit);
+    }
+    StreamKItem item = first_of(of.tile.batch + 1);
+    see_keys(item);
+    return item;
+  }
+
+ private:
+  /// The first of a sequence, but for what it sees.
+  TH_DEVICE StreamKItem first_of(i32 batch) const {
+    StreamKItem item{};
+    item.first_unit = memory_.load(word(batch));
+    item.tile.batch = batch;
+    item.tile.first_query = static_cast<i32>(memory_.load(word(batch) + 1));
+    item.tile.queries = static_cast<i32>(memory_.load(word(batch) + 2));
+    item.tile.keys = static_cast<i32>(memory_.load(word(batch) + 3));
+    item.units = units_of_tile(item.tile.queries, item.tile.keys, tiles_of(item.tile.queries));
+    return item;
+  }
+  TH_DEVICE void see_keys(StreamKItem& item) const {
+    item.rows = static_cast<u32>(least(config.rows, item.tile.queries * params_.call.group - item.tile.first_row));
     item.tile.rows = item.rows;
     item.seen = item.tile.seen(params_);
     item.seen_by_all = item.tile.seen_by_all(params_);
     item.first_chunk = static_cast<u32>(item.seen.begin / config.keys());
     item.chunks = chunks_of(item.seen);
-    return item;
   }
 
- private:
+  TH_DEVICE i32 tiles_of(i32 queries) const { return divided_up(queries * params_.call.group, config.rows); }
+
   /// An offset that lies in the operand.
   TH_DEVICE i32 limited(i32 offset, u32& flags) const {
     const i32 inside = clamp(offset, 0, params_.call.queries);
@@ -177,14 +248,6 @@ class KeyDirectory {
     const i32 span = call.window_left + call.window_right + config.rows + 1;
     const i32 chunks = least(divided_up(keys, config.keys()), span / config.keys() + 2);
     return static_cast<u32>(most(chunks, 1));
-  }
-
-  TH_DEVICE u32 units_of(i32 queries, i32 keys) const {
-    if (queries == 0) {
-      return 0;
-    }
-    const i32 tiles = divided_up(queries * params_.call.group, config.rows);
-    return static_cast<u32>(tiles * params_.kv_heads) * units_of_tile(queries, keys, tiles);
   }
 
   const StreamKParams& params_;
