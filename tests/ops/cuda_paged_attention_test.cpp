@@ -159,6 +159,12 @@ std::vector<Decode> decodes() {
   auto other_values = pages_of(16, 8, 2, 128, Format::fp16);
   other_values.value_dim = 64;
   all.push_back(decode("other_values", other_values, 1, {1500, 3, 900}));
+  all.push_back(decode("alike_in_parts", plain, 1, std::vector<std::int32_t>(8, 1024)));
+  all.push_back(decode("alike_and_whole", plain, 1, std::vector<std::int32_t>(33, 1000)));
+  all.push_back(decode("fp8_one_sequence", with_fp8(plain), 1, {1024}));
+  const auto pairs = with_fp8(pages_of(16, 32, 8, 64, Format::bf16));
+  all.push_back(decode("fp8_pairs_of_heads", pairs, 1, {1500, 3, 900, 0, 301}, {{"heads", "2"}}));
+  all.push_back(decode("fp8_pairs_of_heads_alike", pairs, 3, std::vector<std::int32_t>(40, 1000)));
   std::vector<std::int32_t> many;
   for (int i = 0; i < 300; ++i) {
     many.push_back(i * 37 % 411);
