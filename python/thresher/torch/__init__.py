@@ -48,12 +48,19 @@ __all__ = [
 _Tensor = _torch.Tensor
 
 
+_STRIDED = _torch.strided
+
+
+def _expect_tensor(name: str, value: Any) -> None:
+    if not isinstance(value, _Tensor):
+        _refuse(f"{name} is {'None' if value is None else 'of the type ' + type(value).__name__}, expected a tensor")
+    if value.layout != _STRIDED or not (value.is_cuda or value.is_cpu or value.is_meta):
+        _refuse(f"{name} is {value.layout} on {value.device}, expected torch.strided on cpu or cuda")
+
+
 def _expect_tensors(**given: Any) -> None:
     for name, value in given.items():
-        if not isinstance(value, _Tensor):
-            _refuse(f"{name} is {'None' if value is None else 'of the type ' + type(value).__name__}, expected a tensor")
-        if value.layout != _torch.strided or not (value.is_cuda or value.is_cpu or value.is_meta):
-            _refuse(f"{name} is {value.layout} on {value.device}, expected torch.strided on cpu or cuda")
+        _expect_tensor(name, value)
 
 
 def _activation(activation: str, alpha: float, limit: float, up_offset: float) -> dict:
@@ -71,8 +78,25 @@ def _between(dtype: _torch.dtype | str | None, scale: float) -> dict:
 
 def _given(**optional: Any) -> dict:
     """Those that are not None, checked."""
-    given = {name: value for name, value in optional.items() if value is not None}
-    _expect_tensors(**given)
+    given: dict[str, Any] = {}
+    for name, value in optional.items():
+        if value is not None:
+            _expect_tensor(name, value)
+            given[name] = value
+    return given
+
+
+def _attention_options(causal: bool, scale: float | None, softcap: float, left: int, right: int) -> dict:
+    """As _activation: the named arguments that are not the defaults."""
+    given: dict[str, Any] = {}
+    if causal is not False:
+        given["causal"] = causal
+    if scale is not None:
+        given["scale"] = scale
+    if softcap != 0.0:
+        given["softcap"] = softcap
+    if left != -1 or right != -1:
+        given["window_left"], given["window_right"] = left, right
     return given
 
 
@@ -365,9 +389,9 @@ def attention(q: _Tensor, k: _Tensor, v: _Tensor, *, causal: bool = False, scale
         left, right = window
     except (TypeError, ValueError):
         _refuse(f"window is {window!r}, expected the keys to the left and to the right that are visible, -1 for all")
-    options = dict(causal=causal, scale=scale, softcap=softcap, window_left=left, window_right=right,
-                   **_given(cu_seqlens_q=cu_seqlens_q, cu_seqlens_k=cu_seqlens_k, block_table=block_table, seqused_k=seqused_k,
-                            sinks=sinks, k_descale=k_descale, v_descale=v_descale))
+    options = _attention_options(causal, scale, softcap, left, right) | _given(
+        cu_seqlens_q=cu_seqlens_q, cu_seqlens_k=cu_seqlens_k, block_table=block_table, seqused_k=seqused_k, sinks=sinks, k_descale=k_descale,
+        v_descale=v_descale)
     if out is None:
         return _call(_torch.ops.thresher.attention_with_lse if return_lse else _torch.ops.thresher.attention, q, k, v, **options)
     _expect_tensors(out=out)
@@ -409,7 +433,11 @@ def append(k: _Tensor, v: _Tensor, k_cache: _Tensor, v_cache: _Tensor, slots: _T
         _expect_tensors(q_out=q_out)
     elif q is not None:
         q_out = _torch.empty_like(q, memory_format=_torch.contiguous_format)
-    _call(_torch.ops.thresher.append, k_cache, v_cache, k, v, slots, q_out=q_out, pairs=pairs, rotary_dim=rotary_dim, theta=theta, **optional)
+    if q_out is not None:
+        optional["q_out"] = q_out
+    if pairs != "halves" or rotary_dim != 0 or theta != 10000.0:
+        optional.update(pairs=pairs, rotary_dim=rotary_dim, theta=theta)
+    _call(_torch.ops.thresher.append, k_cache, v_cache, k, v, slots, **optional)
     return q_out
 
 
