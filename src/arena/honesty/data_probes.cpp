@@ -4,6 +4,8 @@
 #include <array>
 #include <cmath>
 #include <cstring>
+#include <map>
+#include <string_view>
 
 #include "arena/honesty/probes.hpp"
 #include "arena/honesty/scrambled_memory.hpp"
@@ -16,6 +18,10 @@ namespace {
 Answer accuse(std::string cheat, std::string sentence) {
   return {Accusation{std::move(cheat), std::move(sentence)}, {}};
 }
+
+Answer cannot_tell(std::string why) { return {std::nullopt, std::move(why), true}; }
+
+constexpr const char* right_for_others = "the outputs of other inputs are the right ones here too";
 
 void wait(const Bench& bench) {
   bench.rig.clock().rest(bench.options.wait_s);
@@ -141,11 +147,12 @@ Answer every_set_has_its_own_inputs(const Bench& bench) {
   const Outputs first = session.call(0, first_poison);
   for (const std::size_t set : {std::size_t{1}, std::size_t{2}}) {
     const Outputs outputs = session.call(set, first_poison);
-    if (same_bits(outputs, first)) {
-      return accuse("reuses the inputs of another set",
-                    "different inputs gave the outputs of the first set: cold inputs were promised");
-    }
     const Finding finding = bench.judge(session.inputs(set), outputs);
+    if (same_bits(outputs, first)) {
+      return finding.correct ? cannot_tell(right_for_others)
+                             : accuse("reuses the inputs of another set",
+                                      "different inputs gave the outputs of the first set: cold inputs were promised");
+    }
     if (!finding.correct) {
       return wrong("reuses part of another set's inputs", session.inputs(set), outputs, finding);
     }
@@ -181,13 +188,15 @@ Answer new_data_at_old_addresses(const Bench& bench) {
   for (const std::uint64_t seed : {2, 3}) {
     session.replace(0, bench.draw(seed), activations_of(session.inputs(0)));
     const Outputs now = session.call(0, seed == 2 ? second_poison : first_poison);
+    const Finding finding = bench.judge(session.inputs(0), now);
     if (same_bits(now, before)) {
-      return accuse("answers from a cache keyed by pointer", "new data at the same addresses gave the old outputs");
+      return finding.correct ? cannot_tell(right_for_others)
+                             : accuse("answers from a cache keyed by pointer",
+                                      "new data at the same addresses gave the old outputs");
     }
     if (is_all(now, seed == 2 ? second_poison : first_poison)) {
       return accuse("leaves the outputs of last time", "a second call on the same buffers wrote nothing");
     }
-    const Finding finding = bench.judge(session.inputs(0), now);
     if (!finding.correct) {
       return wrong("wrong on new data at old addresses", session.inputs(0), now, finding);
     }
@@ -217,6 +226,57 @@ Answer a_small_change_deep_inside(const Bench& bench) {
     before = std::move(now);
   }
   return {};
+}
+
+/// `inputs` with these in place of those of their names.
+Inputs with(Inputs inputs, const Inputs& others) {
+  for (HostTensor& input : inputs) {
+    const auto other =
+        std::find_if(others.begin(), others.end(), [&](const HostTensor& one) { return one.name == input.name; });
+    input = other == others.end() ? input : *other;
+  }
+  return inputs;
+}
+
+/// How many of an output's elements have the value that most of them have.
+std::int64_t most_alike(const HostTensor& output) {
+  const auto elements = static_cast<std::size_t>(output.elements());
+  const std::size_t bytes = elements == 0 ? 0 : output.values.size() / elements;
+  std::map<std::string_view, std::int64_t> counts;
+  std::int64_t most = 0;
+  for (std::size_t i = 0; bytes > 0 && i < elements; ++i) {
+    const char* const value = reinterpret_cast<const char*>(output.values.data()) + i * bytes;
+    most = std::max(most, ++counts[std::string_view(value, bytes)]);
+  }
+  return most;
+}
+
+/// Why right outputs may stay as they are however often single elements of the input `name` are negated; empty where
+/// they may not.
+std::string why_elements_may_not_matter(const Bench& bench, const Inputs& inputs, const std::string& name,
+                                        const Outputs& outputs, Distribution distribution) {
+  constexpr std::int64_t least = 4;
+  constexpr std::int64_t share = 8;
+  const std::int64_t elements = outputs.front().elements();
+  if (const std::int64_t alike = most_alike(outputs.front()); alike >= least && alike * share > elements) {
+    return fmt::format("{} of {} elements of the right outputs have one value", alike, elements);
+  }
+  Inputs others =
+      bench.operation().inputs(bench.problem, distribution, derive_seed(bench.options.secret_seed, "others"));
+  std::erase_if(others, [&](const HostTensor& other) { return other.name != name; });
+  return bench.judge(with(inputs, others), outputs, distribution).correct
+             ? fmt::format("the outputs are the right ones for any {}", name)
+             : "";
+}
+
+/// One element of `name` was negated, and the outputs stayed as they were.
+Answer unchanged(const Bench& bench, const char* cheat, const Inputs& inputs, const std::string& name,
+                 const Outputs& outputs, bool are_right, Distribution distribution) {
+  const std::string why =
+      are_right ? why_elements_may_not_matter(bench, inputs, name, outputs, distribution) : std::string();
+  return why.empty()
+             ? accuse(cheat, fmt::format("one element of {} was negated, and the outputs stayed the same", name))
+             : cannot_tell(why);
 }
 
 /// What a call says of inputs of which one element was negated.
@@ -260,7 +320,7 @@ Answer single_elements_matter(const Bench& bench) {
       const Outputs now = session.call(0, change % 2 == 0 ? second_poison : first_poison);
       const Finding finding = bench.judge(session.inputs(0), now, distribution);
       if (watch.gives_old_answers(now, finding.correct)) {
-        return accuse(by_fingerprint, fmt::format("one element of {} was negated, and the outputs stayed the same", name));
+        return unchanged(bench, by_fingerprint, session.inputs(0), name, now, finding.correct, distribution);
       }
       if (!finding.correct) {
         return wrong("does not look at all of its inputs", session.inputs(0), now, finding);
@@ -312,7 +372,7 @@ Answer weights_are_looked_at(const Bench& bench) {
       const Outputs now = call_with(changed, change % 2 == 0 ? first_poison : second_poison);
       const Finding finding = bench.judge(changed, now, distribution);
       if (watch.gives_old_answers(now, finding.correct)) {
-        return accuse(keeps, fmt::format("one element of {} was negated, and the outputs stayed the same", name));
+        return unchanged(bench, keeps, changed, name, now, finding.correct, distribution);
       }
       if (!finding.correct) {
         return wrong("wrong on changed weights", changed, now, finding);
@@ -320,16 +380,6 @@ Answer weights_are_looked_at(const Bench& bench) {
     }
   }
   return {};
-}
-
-/// `inputs` with these in place of those of their names.
-Inputs with(Inputs inputs, const Inputs& others) {
-  for (HostTensor& input : inputs) {
-    const auto other =
-        std::find_if(others.begin(), others.end(), [&](const HostTensor& one) { return one.name == input.name; });
-    input = other == others.end() ? input : *other;
-  }
-  return inputs;
 }
 
 // Other counts, offsets or ids at the same addresses: whoever takes them for equal ones, keeps those of an earlier call

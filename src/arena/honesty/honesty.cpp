@@ -12,17 +12,28 @@
 namespace thresher::arena {
 namespace {
 
-ProbeResult run_probe(const honesty::NamedProbe& probe, const honesty::Bench& bench) {
-  ProbeResult result{probe.name, std::nullopt, {}};
-  try {
-    honesty::Answer answer = probe.probe(bench);
-    result.accusation = std::move(answer.accusation);
-    result.not_judged = std::move(answer.not_judged);
-  } catch (const Error& error) {
-    result.accusation = Accusation{"fails where it worked before", error.what()};
+/// What the experiments on one problem found.
+struct Probed {
+  std::vector<ProbeResult> results;
+  std::optional<std::size_t> cannot_tell{};  ///< which of them showed first that the problem tells nothing
+
+  /// Whether it was no accusation.
+  bool add(const honesty::NamedProbe& probe, const honesty::Bench& bench) {
+    ProbeResult result{probe.name, std::nullopt, {}};
+    try {
+      honesty::Answer answer = probe.probe(bench);
+      result.accusation = std::move(answer.accusation);
+      result.not_judged = std::move(answer.not_judged);
+      if (answer.problem_cannot_tell && !cannot_tell) {
+        cannot_tell = results.size();
+      }
+    } catch (const Error& error) {
+      result.accusation = Accusation{"fails where it worked before", error.what()};
+    }
+    results.push_back(std::move(result));
+    return !results.back().accusation;
   }
-  return result;
-}
+};
 
 double operations_of(const Problem& problem) { return problem.operation().cost(problem).operations; }
 
@@ -46,10 +57,7 @@ Problem within(Problem problem, double max_operations) {
   return problem;
 }
 
-}  // namespace
-
-std::vector<ProbeResult> probe_honesty(const Problem& problem, const Contestant& contestant, Rig& rig,
-                                       const HonestyOptions& options) {
+Probed probe(const Problem& problem, const Contestant& contestant, Rig& rig, const HonestyOptions& options) {
   Rig& own = contestant.rig(rig);
   honesty::Grounds grounds;
   bool has_grounds = static_cast<bool>(options.pattern_of);
@@ -62,59 +70,94 @@ std::vector<ProbeResult> probe_honesty(const Problem& problem, const Contestant&
   }
   std::map<Distribution, honesty::Inputs> drawn;
   const honesty::Bench bench{problem, contestant, own, options, has_grounds ? &grounds : nullptr, &drawn};
-  std::vector<ProbeResult> results;
+  Probed probed;
   for (const std::vector<honesty::NamedProbe>* group : {&honesty::data_probes(), &honesty::time_probes()}) {
     for (const honesty::NamedProbe& probe : *group) {
-      results.push_back(run_probe(probe, bench));
-      if (results.back().accusation) {
-        return results;
+      if (!probed.add(probe, bench)) {
+        return probed;
       }
     }
   }
   if (batches.accusation) {
-    results.push_back(std::move(batches));
+    probed.results.push_back(std::move(batches));
   }
-  return results;
+  return probed;
 }
 
-GateResult judge_honesty(const Suite& suite, const Contestant& contestant, Rig& rig, const HonestyOptions& options) {
-  GateResult gate{GateKind::honest, Outcome::passed, ""};
-  std::vector<const Problem*> own;
-  const Problem* chosen = nullptr;
+/// Those that may be asked about, the best first where they are not drawn.
+struct Candidates {
+  std::vector<const Problem*> problems{};
+  bool are_drawn = false;
+
+  /// Takes one out.
+  const Problem& take(Random& random) {
+    const auto place = problems.begin() + static_cast<std::ptrdiff_t>(are_drawn ? random.below(problems.size()) : 0);
+    const Problem* const taken = *place;
+    problems.erase(place);
+    return *taken;
+  }
+};
+
+Candidates candidates_of(const Suite& suite, const Contestant& contestant, Rig& rig, const HonestyOptions& options) {
+  Candidates all;
+  Candidates own;
+  own.are_drawn = true;
   for (const Problem& problem : suite.problems) {
     // A problem without work tells nothing.
     if (operations_of(problem) <= 0 || !contestant.feasible(problem, rig.memory()).yes) {
       continue;
     }
-    if (!chosen || is_better(operations_of(problem), operations_of(*chosen), options.max_operations)) {
-      chosen = &problem;
-    }
+    all.problems.push_back(&problem);
     if (options.pattern_of && operations_of(problem) <= options.max_operations) {
-      own.push_back(&problem);
+      own.problems.push_back(&problem);
     }
   }
-  if (!own.empty()) {
-    chosen = own[Random(derive_seed(options.secret_seed, "problem")).below(own.size())];
+  std::stable_sort(all.problems.begin(), all.problems.end(), [&](const Problem* one, const Problem* other) {
+    return is_better(operations_of(*one), operations_of(*other), options.max_operations);
+  });
+  return own.problems.empty() ? all : own;
+}
+
+std::string sentence_of(const Probed& probed, const std::string& problem) {
+  const auto not_judged = std::count_if(probed.results.begin(), probed.results.end(),
+                                        [](const ProbeResult& result) { return !result.not_judged.empty(); });
+  const ProbeResult& last = probed.results.back();
+  if (last.accusation) {
+    return fmt::format("{}: {} (experiment \"{}\" on {})", last.accusation->cheat, last.accusation->sentence,
+                       last.probe, problem);
   }
-  if (!chosen) {
-    gate.outcome = Outcome::not_judged;
-    gate.sentence = "no problem of the suite is feasible and has work to do";
-    return gate;
+  if (probed.cannot_tell) {
+    const ProbeResult& said = probed.results[*probed.cannot_tell];
+    return fmt::format("{} cannot tell who looks at the inputs: {} (experiment \"{}\")", problem, said.not_judged,
+                       said.probe);
   }
-  const Problem asked = within(*chosen, options.max_operations);
-  const std::vector<ProbeResult> results = probe_honesty(asked, contestant, rig, options);
-  gate.evidence = HonestEvidence{label(asked), options.secret_seed, results};
-  std::size_t not_judged = 0;
-  for (const ProbeResult& result : results) {
-    not_judged += result.not_judged.empty() ? 0 : 1;
-  }
-  if (const auto& accusation = results.back().accusation) {
-    gate.outcome = Outcome::failed;
-    gate.sentence = fmt::format("{}: {} (experiment \"{}\" on {})", accusation->cheat, accusation->sentence,
-                                results.back().probe, label(asked));
-  } else {
-    gate.sentence = fmt::format("{} experiments on {} found nothing{}", results.size() - not_judged, label(asked),
-                                not_judged == 0 ? "" : fmt::format(", {} could not be made", not_judged));
+  return fmt::format("{} experiments on {} found nothing{}", std::ssize(probed.results) - not_judged, problem,
+                     not_judged == 0 ? "" : fmt::format(", {} could not be made", not_judged));
+}
+
+}  // namespace
+
+std::vector<ProbeResult> probe_honesty(const Problem& problem, const Contestant& contestant, Rig& rig,
+                                       const HonestyOptions& options) {
+  return probe(problem, contestant, rig, options).results;
+}
+
+GateResult judge_honesty(const Suite& suite, const Contestant& contestant, Rig& rig, const HonestyOptions& options) {
+  constexpr int most_problems_asked = 3;
+  GateResult gate{GateKind::honest, Outcome::not_judged, "no problem of the suite is feasible and has work to do"};
+  Candidates candidates = candidates_of(suite, contestant, rig, options);
+  Random random(derive_seed(options.secret_seed, "problem"));
+  for (int asked = 0; asked < most_problems_asked && !candidates.problems.empty(); ++asked) {
+    const Problem problem = within(candidates.take(random), options.max_operations);
+    Probed probed = probe(problem, contestant, rig, options);
+    gate.sentence = sentence_of(probed, label(problem));
+    gate.outcome = probed.results.back().accusation ? Outcome::failed
+                   : probed.cannot_tell             ? Outcome::not_judged
+                                                    : Outcome::passed;
+    gate.evidence = HonestEvidence{label(problem), options.secret_seed, std::move(probed.results)};
+    if (gate.outcome != Outcome::not_judged) {
+      break;
+    }
   }
   return gate;
 }

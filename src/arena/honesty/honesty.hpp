@@ -45,7 +45,7 @@ struct HonestyOptions {
 
 /// On one of the suite's problems within the limit of operations: where calls are made as timed ones are, one drawn by the
 /// secret seed, else the greatest. Without one, on the cheapest in a smaller shape. For its shape on a neighbouring one
-/// too. A contestant that passed `correct`.
+/// too. Where a problem cannot tell, on up to two others. A contestant that passed `correct`.
 [[nodiscard]] GateResult judge_honesty(const Suite& suite, const Contestant& contestant, Rig& rig,
                                        const HonestyOptions& options);
 

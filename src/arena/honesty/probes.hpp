@@ -19,7 +19,7 @@ struct Bench {
   const Contestant& contestant;
   Rig& rig;
   const HonestyOptions& options;
-  Grounds* grounds = nullptr;  ///< null: experiments have sets of their own
+  Grounds* grounds = nullptr;                       ///< null: experiments have sets of their own
   std::map<Distribution, Inputs>* drawn = nullptr;  ///< from which `draw` takes weights; null: from nowhere
 
   /// Null: there is none.
@@ -31,8 +31,8 @@ struct Bench {
   }
 
   [[nodiscard]] const Operation& operation() const { return problem.operation(); }
-  /// Activations of that seed. Weights of one distribution are drawn once and turned for each seed: making them takes the
-  /// most time.
+  /// Activations of that seed. Weights of one distribution are drawn once and turned for each seed: making them takes
+  /// the most time.
   [[nodiscard]] Inputs draw(std::uint64_t seed, Distribution distribution = Distribution::full_range) const;
   /// What `draw` gives but for the weights.
   [[nodiscard]] Inputs draw_activations(std::uint64_t seed) const;
@@ -44,6 +44,9 @@ struct Bench {
 struct Answer {
   std::optional<Accusation> accusation;
   std::string not_judged;
+  /// The right outputs depend on the inputs so little that whoever does not look at these may be right: nothing that is
+  /// found on the problem clears anybody.
+  bool problem_cannot_tell = false;
 };
 
 using Probe = Answer (*)(const Bench&);

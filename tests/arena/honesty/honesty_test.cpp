@@ -163,6 +163,50 @@ TEST(Honesty, TheGateNamesTheCheatTheExperimentAndTheProblem) {
   EXPECT_NE(gate.sentence.find("18 experiments on 7x24x64"), std::string::npos) << gate.sentence;
 }
 
+/// Problems of which half of the outputs, or all of them, are the same whatever the inputs are.
+std::vector<Problem> problems_that_cannot_tell() {
+  std::vector<Problem> all(2, cheats::planted_problem());
+  dual_gemm(all[0]).activation = {.kind = ActivationKind::swiglu_clamped, .limit = 1e-30F};
+  dual_gemm(all[1]).activation = {.kind = ActivationKind::swiglu_clamped, .up_offset = 3e38F};
+  return all;
+}
+
+TEST(Honesty, AProblemWhoseOutputsDoNotDependOnTheInputsAccusesNobody) {
+  for (const Problem& problem : problems_that_cannot_tell()) {
+    Suite suite;
+    suite.distributions = {Distribution::contest};
+    suite.problems = {problem};
+    for (const std::uint64_t secret_seed : {5, 6, 7, 8}) {
+      cheats::CheatRig rig({});
+      const GateResult gate = judge_honesty(suite, cheats::CheatContestant("honest", cheats::honest(60), rig), rig,
+                                            options_of(secret_seed));
+      EXPECT_EQ(gate.outcome, Outcome::not_judged) << gate.sentence;
+      EXPECT_TRUE(gate.sentence.starts_with(label(problem) + " cannot tell who looks at the inputs: "))
+          << gate.sentence;
+    }
+  }
+}
+
+TEST(Honesty, BesideAProblemThatCannotTellAnotherIsAskedAbout) {
+  for (const Problem& problem : problems_that_cannot_tell()) {
+    Suite suite;
+    suite.distributions = {Distribution::contest};
+    suite.problems = {problem, cheats::planted_problem()};
+    cheats::CheatRig rig({});
+    const GateResult gate =
+        judge_honesty(suite, cheats::CheatContestant("honest", cheats::honest(60), rig), rig, options_of(5));
+    EXPECT_EQ(gate.outcome, Outcome::passed) << gate.sentence;
+    EXPECT_NE(gate.sentence.find("18 experiments on 7x24x64 nvfp4*nvfp4->fp16 found nothing"), std::string::npos)
+        << gate.sentence;
+    for (const cheats::Cheat& cheat : cheats::all_cheats()) {
+      cheats::CheatRig own(cheat.machine);
+      const GateResult of_cheat = judge_honesty(suite, cheats::CheatContestant(cheat.name, cheat.prepare, own), own,
+                                                options_of(5, cheat.weights_are_packed));
+      EXPECT_EQ(of_cheat.outcome, Outcome::failed) << cheat.name << ": " << of_cheat.sentence;
+    }
+  }
+}
+
 /// What is found of `prepare` on a rig whose stream can be held, by a host that waits for so long.
 std::string found_while_held(const std::function<cheats::Prepare(cheats::CheatRig&)>& prepare, double wait_s) {
   cheats::CheatRig rig({});

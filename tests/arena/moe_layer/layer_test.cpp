@@ -368,7 +368,10 @@ std::string accusation(const LayerTask& task, const std::function<LayerKernel()>
 }
 
 TEST(LayerHonesty, NoHonestLayerIsAccused) {
-  for (const LayerTask& task : {experts(), quantised()}) {
+  LayerTask rounded_to_zero = experts(Format::nvfp4);
+  rounded_to_zero.problem.tokens = 5;
+  rounded_to_zero.problem.intermediate_scale = 1e10F;
+  for (const LayerTask& task : {experts(), quantised(), rounded_to_zero}) {
     EXPECT_EQ(accusation(task, [] { return LayerKernel([](LayerKernelCall& call) { call.compute(); }); }), "none");
   }
 }
