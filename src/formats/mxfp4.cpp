@@ -154,13 +154,13 @@ HeldMxfp4 hold_mxfp4(std::vector<std::byte> codes, std::span<const std::byte> ex
   check_exponents(exponents, exponents_title);
   // Of matrices without rows a file may name any number: a global scale for each has to fit into memory.
   constexpr std::size_t most_without_rows = 1 << 20;
-  const bool is_beyond = exponents.empty() && matrices > most_without_rows;
-  const std::vector<Exponents> found = exponents_of(codes, exponents, is_beyond ? 0 : matrices);
+  const bool are_too_many = exponents.empty() && matrices > most_without_rows;
+  const std::vector<Exponents> found = exponents_of(codes, exponents, are_too_many ? 0 : matrices);
   HeldMxfp4 held;
   for (const Exponents& one : found) {
     held.span = std::max(held.span, one.span());
   }
-  if (!is_beyond && std::all_of(found.begin(), found.end(), [](const auto& one) { return one.fit_nvfp4(); })) {
+  if (!found.empty() && std::all_of(found.begin(), found.end(), [](const auto& one) { return one.fit_nvfp4(); })) {
     held.scales = e4m3_scales(exponents, found);
     std::transform(found.begin(), found.end(), std::back_inserter(held.global_scales),
                    [](const Exponents& one) { return one.global_scale(); });
