@@ -36,8 +36,8 @@ class PromotedProducts {
 
   TH_DEVICE PromotedProducts(const Part& part, RingReader<shape>& reader) : part_(part), reader_(reader) {}
 
-  /// Adds the products of the next `slots` slots, not 0, and releases them. `acquired(at, is_last)` is called
-  /// when the one of that number is there.
+  /// Adds the products of the next `slots` slots, not 0, and releases them. `acquired` is called when the last is
+  /// there.
   template <class Acquired>
   TH_DEVICE void accumulate(Sums& sums, u32 slots, const Ahead& ahead, const Acquired& acquired) const {
     Fresh fresh;
@@ -47,7 +47,9 @@ class PromotedProducts {
       const bool is_last = at + 1 == slots;
       const u32 next_slot = is_last ? at : at + 1;
       const Shared<u8> slot = reader_.acquire();
-      acquired(at, is_last);
+      if (is_last) {
+        acquired();
+      }
       issue(fresh, slot);
       if constexpr (factors_are_few) {
         const Factors next = part_.factors(ahead, next_slot);

@@ -102,8 +102,6 @@ TEST(GroupedStrategies, RequantisedOutputsOfHopper) {
   expect_one(rows.obstacles(problem, Knobs::parse("block_outputs=96 stages=5"), h200()),
              "requantising: 128 outputs share a scale, a tile has 96");
   expect_one(rows.obstacles(problem, Knobs::parse("by_turns=true"), h200()), "registers: a math thread needs about ");
-  EXPECT_EQ(rows.obstacles(problem, Knobs::parse("lead=3"), h200()), nothing);
-  expect_one(rows.obstacles(problem, Knobs::parse("lead=4"), h200()), "lead: 4 slots ahead are for warpgroups that ");
   problem.activation.reset();
   EXPECT_EQ(launches("rows"), 1U);
   problem.a = Format::fp16;

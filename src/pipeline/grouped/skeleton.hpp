@@ -26,8 +26,7 @@ namespace thresher::pipeline {
 /// operation `inspects`, for one tile of each stretch of rows; it gives flags. One thread `report`s them at the end
 /// with what was wrong with the bounds: of every block where the operation inspects, else of the first. A math
 /// warpgroup makes a `Part` for each tile, of the rung that holds its rows; where the operation `deals_rows` to the
-/// warpgroups that share a tile, one whose part has none passes over the tile. Where it has a `lead`, not 0, the first
-/// of two that share a tile is so many slots ahead when the other begins it: each finishes while the other multiplies.
+/// warpgroups that share a tile, one whose part has none passes over the tile.
 template <class Operation>
 concept Grouped = MatrixEngine<typename Operation::Engine> &&
     requires(const Operation& operation, const GroupTile& tile, const LoadSlot& slot, u32 at) {
@@ -37,7 +36,6 @@ concept Grouped = MatrixEngine<typename Operation::Engine> &&
   requires Same<decltype(Operation::promotes), const bool>;
   requires Same<decltype(Operation::inspects), const bool>;
   requires Same<decltype(Operation::deals_rows), const bool>;
-  requires Same<decltype(Operation::lead), const u32>;
   typename Operation::template Part<Operation::rungs.least>;
   { operation.groups() } -> Same<const Groups&>;
   { operation.k_steps() } -> Same<u32>;
@@ -67,9 +65,6 @@ class GroupedSkeleton {
                 shape.ablation == Ablation::none);
   static constexpr bool by_turns = shape.reading == Reading::by_turns;
   static_assert(!Operation::makes_operand || (!by_turns && !Operation::promotes));
-  static constexpr bool leads = Operation::lead > 0;
-  static_assert(!leads || (!by_turns && Operation::promotes && shape.math_warpgroups == 2 &&
-                           Operation::lead < static_cast<u32>(shape.stages)));
 
   TH_DEVICE explicit GroupedSkeleton(const Operation& operation)
       : operation_(operation),
@@ -130,7 +125,7 @@ class GroupedSkeleton {
     if (warp::lane() == 0) {
       operation_.prefetch();
       ring_.init();
-      if constexpr (by_turns || leads) {
+      if constexpr (by_turns) {
         Turns<shape>::init(turn_barriers());
       }
       fence::barrier_init();
@@ -228,17 +223,9 @@ class GroupedSkeleton {
     }
   }
 
-  /// Tiles of few slots are not: the first warpgroup could be two of them ahead, and a phase tells only odd from even.
-  TH_DEVICE bool is_led() const { return leads && operation_.k_steps() > static_cast<u32>(shape.stages); }
-
   template <GroupedPart Part>
   TH_DEVICE void compute(RingReader<shape>& reader, Turns<shape>& turns, const GroupTile& tile, u32 warpgroup,
                          const Part& part) const {
-    if constexpr (leads) {
-      if (warpgroup == 1 && is_led()) {
-        turns.wait();
-      }
-    }
     if constexpr (Operation::deals_rows) {
       if (!part.has_rows(tile)) {
         pass_over(reader);
@@ -256,15 +243,9 @@ class GroupedSkeleton {
     if constexpr (Operation::makes_operand) {
       RegisterOperand<Part>(part, reader, warpgroup).accumulate(sums, steps, [] {});
     } else if constexpr (Operation::promotes) {
-      PromotedProducts<Engine, shape, Part>(part, reader).accumulate(sums, steps, ahead, [&](u32 step, bool is_last) {
+      PromotedProducts<Engine, shape, Part>(part, reader).accumulate(sums, steps, ahead, [&] {
         if constexpr (by_turns) {
-          if (is_last) {
-            turns.pass_on();
-          }
-        } else if constexpr (leads) {
-          if (step == Operation::lead && warpgroup == 0 && is_led()) {
-            turns.pass_on();
-          }
+          turns.pass_on();
         }
       });
     } else {

@@ -182,7 +182,6 @@ inline constexpr std::array small_config_list{
            .output = Number::e4m3,
            .output_scaling = Scaling::block,
            .by_turns = false,
-           .lead = 1,
            .block_tokens = 128,
            .block_outputs = 128,
            .block_k = 128,

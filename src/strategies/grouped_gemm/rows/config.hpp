@@ -33,7 +33,6 @@ struct Config {
   bool gathered = false;
   int math_warpgroups = 2;
   bool by_turns = true;    ///< each math warpgroup takes tiles of its own; else all share each
-  int lead = 0;            ///< slots that the first of those that share a tile is ahead when the second begins it
   int block_tokens = 128;  ///< the most rows of a tile, a multiple of 64
   int block_outputs = 64;  ///< columns of C in a tile; of one matrix half of them
   int block_k = 64;  ///< k elements of a slot: 64 bytes, or a multiple of 128; of sums that are promoted up to 128

@@ -26,10 +26,6 @@ std::vector<std::string> obstacles(const GroupedProblem& problem, const Config& 
     found.say("requantising: {} outputs share a scale, a tile has {}: use tiles of as many", dual_gemm::scale_block,
               tile_outputs(config));
   }
-  if (config.lead > 0 && (config.by_turns || !promotes(config) || config.lead >= config.stages)) {
-    found.say("lead: {} slots ahead are for warpgroups that share a tile of promoted sums and a ring of more slots",
-              config.lead);
-  }
   check_numbers({config.numerics, config.operand, scaling_knobs(config), config.block_k}, found);
   check_block(
       {.shape = shape_of(config), .experts = problem.experts, .registers = sum_registers(config) + other_registers},

@@ -24,7 +24,6 @@ const KnobTable<Config>& knob_table() {
        from_problem(flag("gathered", &Config::gathered, "")),
        range("math_warpgroups", &Config::math_warpgroups, 2, 3, 1, "warpgroups that multiply"),
        flag("by_turns", &Config::by_turns, "each math warpgroup takes tiles of its own; else all share each"),
-       range("lead", &Config::lead, 0, 15, 1, "slots between the warpgroups that share a tile of promoted sums"),
        range("block_tokens", &Config::block_tokens, 64, 256, 64, "the most tokens of a tile"),
        range("block_outputs", &Config::block_outputs, 8, 128, 8, "outputs of a tile; of one matrix half of them"),
        number("block_k", &Config::block_k, {32, 64, 128, 192, 256}, "elements along K in a slot of the ring"),

@@ -20,7 +20,6 @@ class Operation {
   static constexpr bool promotes = columns::promotes(config);
   static constexpr bool inspects = config.gathered;
   static constexpr bool deals_rows = false;
-  static constexpr u32 lead = 0;
   using Engine = EngineOf<Arch::sm_90a>;
   static constexpr SlotLayout slots = slot_layout(config);
   using Slots = PlainSlots<slots, rungs>;

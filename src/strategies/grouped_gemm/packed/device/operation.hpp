@@ -31,7 +31,6 @@ class Operation {
   static constexpr bool promotes = false;
   static constexpr bool inspects = config.gathered;
   static constexpr bool deals_rows = false;
-  static constexpr u32 lead = 0;
   static constexpr bool is_fast = config.numerics == Numerics::fast;
   using Engine = EngineOf<Arch::sm_90a>;
   using Operand = typename OperandOf<config>::type;
