@@ -61,7 +61,14 @@ template <RequantisedRows kind>
 class RequantiseRow {
  public:
   TH_DEVICE RequantiseRow(const RequantiseRowsParams& params, u32 slot, u32 row)
-      : params_(params), slot_(slot), row_(row), largest_(launch::shared_memory().as<float>()) {}
+      : params_(params),
+        slot_(slot),
+        row_(row),
+        values_(params.values.offset(
+            static_cast<i64>((static_cast<u64>(slot) * params.rows + row) * params.values_stride))),
+        codes_(params.codes.offset(static_cast<i64>(slot * params.codes_slot_stride + row * params.codes_stride))),
+        first_scale_(first_scale(params, slot, row)),
+        largest_(launch::shared_memory().as<float>()) {}
 
   /// Whether an expert owns the row, as pipeline/grouped/directory.hpp has it. The same in all lanes.
   TH_DEVICE bool is_owned() const {
@@ -154,8 +161,7 @@ class RequantiseRow {
     Four values{};
     const u32 column = own(first);
     if (column < params_.columns) {
-      const u64 row = static_cast<u64>(slot_) * params_.rows + row_;
-      values = params_.values.offset(static_cast<i64>(row * params_.values_stride + column)).template as<Four>().load();
+      values = values_.offset(column).template as<Four>().load();
       TH_UNROLL
       for (u32 i = 1; i < 4; ++i) {
         values.at[i] = column + i < params_.columns ? values.at[i] : 0.0F;
@@ -199,16 +205,19 @@ class RequantiseRow {
     return amax == 0.0F ? 1.0F : scale;
   }
 
-  /// Where the scale of the row's block lies among those of the slot.
-  TH_DEVICE i64 scale_at(u32 block) const {
-    if (params_.scales_are_blocked != 0) {
-      const u32 along = (params_.columns / 16 + 3) / 4;
-      const u64 tile = static_cast<u64>(row_ / 128) * along + block / 4;
-      return static_cast<i64>(slot_ * params_.scales_slot_stride + tile * 512 + row_ % 32 * 16 + row_ % 128 / 32 * 4 +
-                              block % 4);
+  /// Where the scales of the row begin, and where that of its block lies.
+  static TH_DEVICE u64 first_scale(const RequantiseRowsParams& params, u32 slot, u32 row) {
+    const u64 of_slot = slot * params.scales_slot_stride;
+    if (params.scales_are_blocked != 0) {
+      const u32 along = (params.columns / 16 + 3) / 4;
+      return of_slot + static_cast<u64>(row / 128) * along * 512 + row % 32 * 16 + row % 128 / 32 * 4;
     }
-    return static_cast<i64>(slot_ * params_.scales_slot_stride + row_ * params_.scales_row_stride +
-                            block * params_.scales_block_stride);
+    return of_slot + row * params.scales_row_stride;
+  }
+  TH_DEVICE i64 scale_at(u32 block) const {
+    const u64 of_block =
+        params_.scales_are_blocked != 0 ? block / 4 * 512 + block % 4 : block * params_.scales_block_stride;
+    return static_cast<i64>(first_scale_ + of_block);
   }
   TH_DEVICE void store_scale(u32 block, float scale) const {
     if (warp::lane() == 0) {
@@ -251,9 +260,7 @@ class RequantiseRow {
   /// Four codes of the lane, as many as the row has.
   TH_DEVICE void store(u32 first, u32 codes) const {
     const u32 column = own(first);
-    const Global<u8> row =
-        params_.codes.offset(static_cast<i64>(slot_ * params_.codes_slot_stride + row_ * params_.codes_stride));
-    const Global<u8> at = row.offset(column * value_bits / 8);
+    const Global<u8> at = codes_.offset(column * value_bits / 8);
     if constexpr (value_bits == 8) {
       if (column + 4 <= params_.columns && at.address % 4 == 0) {
         at.template as<u32>().store(0, codes);
@@ -271,6 +278,9 @@ class RequantiseRow {
   const RequantiseRowsParams& params_;
   u32 slot_;
   u32 row_;
+  Global<float> values_;  ///< of the row, as all that follows
+  Global<u8> codes_;
+  u64 first_scale_;
   Shared<float> largest_;
 };
 

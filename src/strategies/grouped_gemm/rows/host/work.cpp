@@ -10,7 +10,7 @@ namespace {
 /// timed yet and taken for as fast as those of 96.
 double promoting_share(const Config& config) {
   if (has_block_scales(scaling_knobs(config))) {
-    return config.by_turns ? 0.39 : config.block_outputs > 64 ? 0.60 : 0.54;
+    return config.by_turns ? 0.39 : config.block_outputs > 96 ? 0.63 : config.block_outputs > 64 ? 0.60 : 0.54;
   }
   return config.by_turns ? 0.45 : 0.60;
 }
