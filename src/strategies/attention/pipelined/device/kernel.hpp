@@ -214,8 +214,8 @@ struct StreamedAttention {
     return {own.begin - work.blocks.begin, own, work.blocks.end - own.end};
   }
 
-  /// Positive with direct logits, for a row's largest is looked for before it is applied; limited to what a float
-  /// holds.
+  /// With direct logits positive and finite: 0 times a score that is masked would be NaN, and the row be computed
+  /// again.
   TH_DEVICE float key_factor(const Sequence& sequence) const {
     constexpr float smallest_float = 1.17549435e-38F;
     const float descale = descale_of(params.key_descale, sequence.batch, sequence.kv_head);
