@@ -158,19 +158,31 @@ std::vector<const void*> blocks_of(const Arguments& arguments) {
   return blocks;
 }
 
+/// What may throw while nobody else drops the arguments.
+template <class Run>
+auto or_drop(Arguments& arguments, const Run& run) {
+  try {
+    return run();
+  } catch (...) {
+    arguments.drop();
+    throw;
+  }
+}
+
 template <std::size_t index>
 void operate(StableIValue* stack, std::uint64_t inputs, std::uint64_t outputs) {
   const Description& known = description(index);
   Arguments arguments(known, stack);
   // With gradients recorded Python has to look whether an input requires one.
   const bool is_plain = known.arguments.size() == inputs && !aoti_torch_grad_mode_is_enabled();
-  const std::string_view key = is_plain ? key_of(index, arguments) : std::string_view();
+  const std::string_view key =
+      is_plain ? or_drop(arguments, [&] { return key_of(index, arguments); }) : std::string_view();
   if (key.empty()) {
     run_in_python(operator_names[index], {}, {}, stack, outputs);
     return;
   }
   const auto call = kept(key);
-  if (call == nullptr || !run_kept(*call, arguments, stack)) {
+  if (call == nullptr || !or_drop(arguments, [&] { return run_kept(*call, arguments, stack); })) {
     run_in_python(operator_names[index], std::string(key), blocks_of(arguments), stack, outputs);
   }
 }

@@ -170,6 +170,7 @@ def ones(*shape, dtype=F16):
     (dict(cos_sin=ones(5, 64, dtype=F32)), r"positions\[5\] is 5, expected 0 to 4"),
     (dict(cos_sin=ones(9, 32, dtype=F32)), r"cos_sin is \[9, 32\], expected \[9, 64\]"),
     (dict(cos_sin=ones(9, 64)), "cos_sin is fp16, expected fp32"),
+    (dict(cos_sin=ones(0, 64, dtype=F32)), "cos_sin has no positions, expected one row for each, or None for theta"),
     (dict(pairs="all"), "pairs is 'all', expected one of none, halves, interleaved"),
     (dict(rotary_dim=66), "problem.rotary_dim is 66, expected an even number up to problem.head_dim"),
     (dict(rotary_dim=0.5), "rotary_dim is 0.5, expected a whole number"),
@@ -296,5 +297,6 @@ def test_what_torch_refuses(random):
             with pytest.raises(thresher.InvalidArgumentError, match=sentence):
                 tt.append(**(dict(k=k, v=v, k_cache=k_cache, v_cache=v_cache, slots=slots) | named | change))
         assert torch.equal(k_cache, kept)
-    with pytest.raises(thresher.UnsupportedError, match="no backward pass"):
-        tt.append(k.clone().requires_grad_(), v, k_cache, v_cache, slots, **named)
+    for change in (dict(k=k.clone().requires_grad_()), dict(cos_sin=torch.ones(TOKENS, DIM).requires_grad_())):
+        with pytest.raises(thresher.UnsupportedError, match="no backward pass"):
+            tt.append(**(dict(k=k, v=v, k_cache=k_cache, v_cache=v_cache, slots=slots) | named | change))

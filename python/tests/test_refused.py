@@ -194,6 +194,7 @@ ATTENTION = [
     (dict(block_table=np.zeros((1, 1), I32), seqused_k=np.zeros(1, I32)), "block_table takes cu_seqlens_q and no cu_seqlens_k"),
     (dict(PAGES, seqused_k=np.zeros(2, I32)), r"seqused_k has the shape \[2\], expected \[1\]"),
     (dict(PAGES, block_table=np.zeros((2, 3), I32)), r"block_table has the shape \[2, 3\], expected \[1, 3\]"),
+    (dict(PAGES, block_table=np.zeros((1, 6), I32)[:, ::2]), r"block_table has the strides \[6, 2\], expected rows of its own that are contiguous"),
     (dict(PAGES, block_table=np.full((1, 3), 4, I32)), r"block_table\[0, 0\] is 4, expected 0 to 3"),
     (dict(PAGES, seqused_k=np.full(1, 7, I32)), r"seqused_k\[0\] is 7, expected 0 to problem.keys, which is 6"),
     (dict(PAGES, k=ones(4, 2, 64)), "k has 3 dimensions, expected 4"),

@@ -107,6 +107,8 @@ def _expect_ranks(given: Tensors) -> None:
         expect_rank(pool, 4, "[pages, page size, Hk, D]")
     if given.cos_sin is not None:
         expect_rank(given.cos_sin, 2, "[positions, rotary_dim]")
+        if given.cos_sin.shape[0] == 0:
+            refuse("cos_sin has no positions, expected one row for each, or None for theta")
     for descale in (given.k_descale, given.v_descale):
         if descale is not None:
             expect_rank(descale, 1, "[Hk], or [1] that all heads share")

@@ -167,12 +167,13 @@ def _strides(operand: Operand) -> c.Array | None:
 
 
 def _table_stride(table: Operand | None) -> int:
-    if table is None or 0 in table.shape or table.shape[0] == 1:
+    if table is None or 0 in table.shape:
         return 0
     row, column = table.strides
-    if (table.shape[1] > 1 and column != 1) or row < table.shape[1]:
+    has_one_row = table.shape[0] == 1
+    if (table.shape[1] > 1 and column != 1) or (not has_one_row and row < table.shape[1]):
         refuse(f"block_table has the strides {list(table.strides)}, expected rows of its own that are contiguous")
-    return row
+    return 0 if has_one_row else row
 
 
 def _descale_strides(descale: Operand | None, batch: int, kv_heads: int) -> c.Array | None:

@@ -170,7 +170,14 @@ void check_descale(std::string_view argument, const AttentionProblem& problem, c
 /// What is written lies apart from what is read, and from each other.
 void check_outputs_apart(const AttentionTensors& tensors) {
   for (const auto& [argument, operand] :
-       {std::pair{"q", &tensors.q}, std::pair{"k", &tensors.k}, std::pair{"v", &tensors.v}}) {
+       {std::pair{"q", &tensors.q}, std::pair{"k", &tensors.k}, std::pair{"v", &tensors.v},
+        std::pair{"cu_seqlens_q", &tensors.cu_seqlens_q}, std::pair{"cu_seqlens_k", &tensors.cu_seqlens_k},
+        std::pair{"block_table", &tensors.block_table}, std::pair{"seqused_k", &tensors.seqused_k},
+        std::pair{"sinks", &tensors.sinks}, std::pair{"k_descale", &tensors.k_descale},
+        std::pair{"v_descale", &tensors.v_descale}}) {
+    if (operand->data == nullptr) {
+      continue;
+    }
     check_apart(tensors.o, argument, *operand, "o");
     if (tensors.lse.data != nullptr) {
       check_apart(tensors.lse, argument, *operand, "lse");

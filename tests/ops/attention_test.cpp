@@ -175,6 +175,8 @@ TEST(Attention, TensorsOfPagesSinksAndDescalesThatDoNotFitAreRefused) {
             "block_table is missing, but problem.page_size is 8");
   EXPECT_EQ(paged_refusal([](auto& c) { c.tensors.sinks = {}; }), "sinks is missing, but problem.sinks is true");
   EXPECT_EQ(paged_refusal([](auto& c) { c.tensors.seqused_k.data = nullptr; }), "seqused_k has a null data pointer");
+  EXPECT_EQ(paged_refusal([](auto& c) { c.tensors.o.data = c.tensors.block_table.data; }),
+            "o shares memory with block_table, expected an output apart from every operand");
   EXPECT_EQ(paged_refusal([](auto& c) { c.tensors.cu_seqlens_k = c.tensors.cu_seqlens_q; }),
             "cu_seqlens_k is given, but seqused_k and block_table say where keys in pages lie: leave it empty");
   EXPECT_EQ(paged_refusal([](auto& c) { c.tensors.sinks.shape[0] = 2; }), "sinks is [2], expected [4]");

@@ -460,7 +460,7 @@ for _name, (_first, _named) in _SCHEMAS.items():
 def _attention_out(out, lse, q, k, v, *, causal=False, scale=None, softcap=0.0, window_left=-1, window_right=-1,
                    cu_seqlens_q=None, cu_seqlens_k=None, block_table=None, seqused_k=None, sinks=None, k_descale=None,
                    v_descale=None):
-    _refuse_gradients(q, k, v)
+    _refuse_gradients(q, k, v, sinks, k_descale, v_descale)
     serving = _attention.Serving(optional("block_table", block_table), optional("seqused_k", seqused_k), optional("sinks", sinks),
                                  optional("k_descale", k_descale), optional("v_descale", v_descale))
     made = _attention.run(
@@ -510,7 +510,7 @@ _define("attention_out", f"(Tensor(y!) out, Tensor(z!)? lse, {_QKV}, *, {_ATTENT
 
 def _append_rows(k_cache, v_cache, k, v, slots, *, positions=None, q=None, q_out=None, k_out=None, cos_sin=None, k_descale=None,
                  v_descale=None, pairs="halves", rotary_dim=0, theta=10000.0):
-    _refuse_gradients(q, k, v)
+    _refuse_gradients(q, k, v, cos_sin, k_descale, v_descale)
     call, tensors, _views = _append.run(
         _append.Tensors(optional("q", q), optional("q_out", q_out), operand("k", k), operand("v", v), optional("k_out", k_out),
                         numbers("positions", positions), numbers("slots", slots), optional("cos_sin", cos_sin), operand("k_cache", k_cache),

@@ -88,7 +88,8 @@ struct StreamKAttention {
     const auto batch = static_cast<u32>(params.call.batch);
     const u32 sequence = launch::block_index().x * batch / launch::block_count().x;
     const i32 place = static_cast<i32>(own) * each;
-    if (batch > 0 && place <= quotient(params.call.keys - 1, paging.page)) {
+    const bool has_keys = batch > 0 && params.call.keys > 0;
+    if (has_keys && place <= quotient(params.call.keys - 1, paging.page)) {
       Global<i32>{paging.block_table}.prefetch(sequence * paging.table_batch_stride + place * paging.table_page_stride);
     }
   }
