@@ -146,7 +146,7 @@ TEST_F(LayerLaunches, WhatLiesBetweenDenseProductsIsRequantisedBehindTheFirst) {
   for (const RecordedLaunch& launch : driver_record().launches) {
     EXPECT_TRUE(launch.dependent);
   }
-  EXPECT_EQ(driver_record().launches[1].grid, (std::array{1U, 1U, 1U}));  // four warps, each with a row
+  EXPECT_EQ(driver_record().launches[1].grid, (std::array{4U, 1U, 1U}));  // a block for each row
 }
 
 }  // namespace
