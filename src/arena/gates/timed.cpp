@@ -127,6 +127,7 @@ class ProblemTimer {
     const Verification seen = calls.take_verification();
     verification_.samples += seen.samples;
     verification_.calls += seen.calls;
+    verification_.calls_looked_at += seen.looked;
     verification_.whole_outputs += seen.whole;
     verification_.inputs_compared += seen.compared;
     verification_.uncounted += seen.uncounted;

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 #include <random>
 
 #include "arena/ledger/sha256.hpp"
@@ -32,6 +33,14 @@ bool is_on_gpu(const Rig& rig) { return rig.device().kind() == DeviceKind::cuda;
 constexpr std::size_t bytes_of_one_thread = std::size_t{1} << 20;
 int threads_for(std::size_t bytes) { return bytes > bytes_of_one_thread ? 0 : 1; }
 
+/// Of one sample, for holding calls against the definition.
+constexpr double products_of_a_sample = 4e8;
+
+bool is_unwritten(const Look& look, std::uint8_t poison) {
+  return std::any_of(look.parts.begin(), look.parts.end(),
+                     [&](const RowPart& part) { return is_poison(part.bytes.data(), part.bytes.size(), poison); });
+}
+
 }  // namespace
 
 std::uint64_t secret_seed() {
@@ -45,7 +54,8 @@ VerifiedCalls::VerifiedCalls(const Problem& problem, Distribution distribution, 
     : problem_(problem),
       distribution_(distribution),
       shapes_(problem.operation().outputs(problem)),
-      has_outputs_(std::any_of(shapes_.begin(), shapes_.end(), [](const HostTensor& shape) { return shape.elements() > 0; })),
+      has_outputs_(
+          std::any_of(shapes_.begin(), shapes_.end(), [](const HostTensor& shape) { return shape.elements() > 0; })),
       secret_seed_(secret_seed),
       fresh_(problem, distribution, secret_seed),
       environment_(environment),
@@ -75,8 +85,10 @@ VerifiedCalls::~VerifiedCalls() {
 }
 
 std::unique_ptr<Inspector> VerifiedCalls::inspector_of(const Contestant& maker, Rig& own) const {
-  return !has_outputs_ ? nullptr : problem_.operation().inspector(problem_, distribution_, groups_.front(),
-                                        {own.device().kind(), maker.numerics()}, derive_seed(secret_seed_, "gauge"));
+  return !has_outputs_ ? nullptr
+                       : problem_.operation().inspector(problem_, distribution_, groups_.front(),
+                                                        {own.device().kind(), maker.numerics()},
+                                                        derive_seed(secret_seed_, "gauge"));
 }
 
 void VerifiedCalls::let_contestant_go() { away_.reset(); }
@@ -126,10 +138,11 @@ SampleKind VerifiedCalls::draw_kind(Role role, const Batch& batch) {
   }
   // Integers are made so that sums are exact, which another sign would spoil.
   return (draw / samples_of_a_look_back_) % 2 == 0 || distribution_ == Distribution::integers ? SampleKind::seen
-                                                                                               : SampleKind::changed;
+                                                                                              : SampleKind::changed;
 }
 
-/// What is not fresh lies on the sets that it lay on before, so that neither address nor data tell a call from the one before.
+/// What is not fresh lies on the sets that it lay on before, so that neither address nor data tell a call from the one
+/// before.
 std::vector<VerifiedCalls::Order> VerifiedCalls::orders_of(Lane& there, const Batch& batch) {
   std::vector<Order> orders(batch.calls);
   for (std::size_t call = 0; call < batch.calls; ++call) {
@@ -213,25 +226,30 @@ void VerifiedCalls::read(const DeviceSet& set, Look& look) const {
   }
 }
 
-/// Some elements of every call.
+/// Some elements of every call are read. They are held against the definition, of as many calls as can be afforded,
+/// those first that were not written.
 std::string VerifiedCalls::look_at_each(Lane& there, const Batch& batch) {
   std::vector<Look> looks;
+  std::vector<bool> unwritten;
   Random random(next_seed());
   for (std::size_t call = 0; call < batch.calls; ++call) {
     looks.push_back(there.inspector->choose(random));
     read(there.sets[batch.set_of(call)], looks.back());
+    unwritten.push_back(is_unwritten(looks.back(), calls_[batch.set_of(call)].poison));
   }
-  std::vector<std::string> faults(batch.calls);
-  const std::size_t bytes = batch.calls * groups_.front().front().bytes() / 16;
-  parallel_for(static_cast<std::int64_t>(batch.calls), threads_for(bytes), [&](std::int64_t index) {
-    const auto call = static_cast<std::size_t>(index);
-    const std::size_t set = batch.set_of(call);
-    faults[call] =
-        there.inspector->fault_in(looks[call], inputs_of(calls_[set], plan_.group_of(set)), calls_[set].poison);
+  const std::vector<std::size_t> chosen = calls_to_look_at(there.inspector->products_of_a_look(), unwritten, random);
+  std::vector<std::string> faults(chosen.size());
+  const std::size_t bytes = chosen.size() * groups_.front().front().bytes() / 16;
+  parallel_for(static_cast<std::int64_t>(chosen.size()), threads_for(bytes), [&](std::int64_t index) {
+    const auto at = static_cast<std::size_t>(index);
+    const std::size_t set = batch.set_of(chosen[at]);
+    faults[at] =
+        there.inspector->fault_in(looks[chosen[at]], inputs_of(calls_[set], plan_.group_of(set)), calls_[set].poison);
   });
-  for (std::size_t call = 0; call < batch.calls; ++call) {
-    if (!faults[call].empty()) {
-      return fmt::format("call {} of {} of a sample: {}", call + 1, batch.calls, faults[call]);
+  verification_.looked += chosen.size();
+  for (std::size_t at = 0; at < chosen.size(); ++at) {
+    if (!faults[at].empty()) {
+      return fmt::format("call {} of {} of a sample: {}", chosen[at] + 1, batch.calls, faults[at]);
     }
   }
   return {};
@@ -363,6 +381,18 @@ std::string VerifiedCalls::last_look() {
     }
   }
   return {};
+}
+
+std::vector<std::size_t> calls_to_look_at(double products_of_a_look, const std::vector<bool>& unwritten, Random& random) {
+  std::vector<std::size_t> calls(unwritten.size());
+  std::iota(calls.begin(), calls.end(), std::size_t{0});
+  if (products_of_a_look * static_cast<double>(calls.size()) > products_of_a_sample) {
+    random.shuffle(calls);
+    std::partition(calls.begin(), calls.end(), [&](std::size_t call) { return unwritten[call]; });
+    calls.resize(std::max<std::size_t>(1, static_cast<std::size_t>(products_of_a_sample / products_of_a_look)));
+    std::sort(calls.begin(), calls.end());
+  }
+  return calls;
 }
 
 std::size_t estimated_calls(const Problem& problem, Distribution distribution, const Contestant* contestant,

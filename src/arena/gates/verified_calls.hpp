@@ -20,9 +20,10 @@ namespace thresher::arena {
 /// What was looked at, of all roles.
 struct Verification {
   std::size_t samples = 0;
-  std::size_t calls = 0;     ///< in them; of each some elements are held against the definition
-  std::size_t whole = 0;     ///< calls whose whole outputs were compared with a trusted computation's
-  std::size_t compared = 0;  ///< input tensors that were compared with what had been uploaded
+  std::size_t calls = 0;      ///< in them
+  std::size_t looked = 0;     ///< of these, calls of which some elements were held against the definition
+  std::size_t whole = 0;      ///< calls whose whole outputs were compared with a trusted computation's
+  std::size_t compared = 0;   ///< input tensors that were compared with what had been uploaded
   std::size_t uncounted = 0;  ///< samples on data that the contestant had seen, or all but seen
 };
 
@@ -155,6 +156,11 @@ class VerifiedCalls final : public Attendant {
   const Environment& environment_;
   Rig& own_;
 };
+
+/// Which of a sample's calls are held against the definition, ascending: all where that is cheap, else as many as their
+/// products allow, but one at the least, drawn by `random` behind those that were not written.
+[[nodiscard]] std::vector<std::size_t> calls_to_look_at(double products_of_a_look, const std::vector<bool>& unwritten,
+                                                        Random& random);
 
 /// How many calls a sample takes, from a few calls over sets of their own.
 [[nodiscard]] std::size_t estimated_calls(const Problem& problem, Distribution distribution,

@@ -50,6 +50,13 @@ class LayerInspector final : public Inspector {
             {}};
   }
 
+  /// An output depends on every matrix of its token's experts, all but the rows of down that were not chosen.
+  [[nodiscard]] double products_of_a_look() const override {
+    const MoeProblem& p = task_.problem;
+    return static_cast<double>(p.top_k) * static_cast<double>(p.intermediate_size) *
+           static_cast<double>(2 * p.hidden_size + columns_seen());
+  }
+
   [[nodiscard]] std::string fault_in(const Look& look, const InputsOfCall& inputs, std::uint8_t poison) const override {
     const RowPart& part = look.parts.front();
     std::vector<std::uint8_t> bytes = part.bytes;
@@ -83,15 +90,12 @@ class LayerInspector final : public Inspector {
 
   /// The definition of neighbouring elements of one token.
   [[nodiscard]] MoeOutputs outputs_at(const InputsOfCall& inputs, std::int64_t token, std::int64_t first_column) const {
-    const MoeProblem& p = task_.problem;
-    const double products = 2.0 * static_cast<double>(p.top_k) * static_cast<double>(p.intermediate_size) *
-                            static_cast<double>(p.hidden_size);
     Region region{{token}, {}};
     for (std::int64_t column = 0; column < columns_seen(); ++column) {
       region.columns.push_back(first_column + column);
     }
     const JudgedLayer layer(task_, inputs);
-    return reference::moe_layer(layer.call(), region, device_, products > products_of_one_thread ? 0 : 1);
+    return reference::moe_layer(layer.call(), region, device_, products_of_a_look() > products_of_one_thread ? 0 : 1);
   }
 
   /// The widest bound of some tokens.

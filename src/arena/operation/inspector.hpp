@@ -37,6 +37,8 @@ class Inspector {
 
   /// A random place; its bytes are still to be read.
   [[nodiscard]] virtual Look choose(Random& random) const = 0;
+  /// Multiplications of one `fault_in`, where they are so many that not every call can be held against the definition.
+  [[nodiscard]] virtual double products_of_a_look() const { return 0; }
   /// Holds elements of `look` against the float64 definition on `inputs`, first of all those that still hold `poison`:
   /// one sentence about one that is wrong, empty when none is.
   [[nodiscard]] virtual std::string fault_in(const Look& look, const InputsOfCall& inputs,

@@ -86,7 +86,8 @@ struct ProblemVerification {
   std::string problem;
   std::uint64_t secret_seed = 0;  ///< of its data
   std::size_t samples = 0;
-  std::size_t calls = 0;            ///< in them; elements of each were held against the definition
+  std::size_t calls = 0;            ///< in them
+  std::size_t calls_looked_at = 0;  ///< of these; some elements of each were held against the definition
   std::size_t whole_outputs = 0;    ///< of calls, compared with a trusted computation's
   std::size_t inputs_compared = 0;  ///< tensors, byte by byte
   double sampled_s = 0;             ///< samples and rests

@@ -129,6 +129,7 @@ Json value_of(const ProblemVerification& verification) {
             {"samples_that_do_not_count", verification.uncounted},
             {"samples_that_waited", verification.waited},
             {"calls", verification.calls},
+            {"calls_looked_at", verification.calls_looked_at},
             {"whole_outputs", verification.whole_outputs},
             {"inputs_compared", verification.inputs_compared},
             {"seconds_of_samples", verification.sampled_s},

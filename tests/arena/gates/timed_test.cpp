@@ -4,10 +4,12 @@
 #include <gtest/gtest.h>
 #include <sched.h>
 
+#include <algorithm>
 #include <cfenv>
 #include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <set>
 #include <thread>
 #include <utility>
 
@@ -17,6 +19,7 @@
 
 #include "arena/cheats/cheats.hpp"
 #include "arena/gates/match.hpp"
+#include "arena/gates/verified_calls.hpp"
 #include "arena/results/evidence_json.hpp"
 
 namespace thresher::arena {
@@ -421,12 +424,34 @@ TEST(TimedGate, HonestButUnusualContestantsPass) {
   }
 }
 
+TEST(TimedGate, DearLooksAreDrawnFromAllCallsAndAtPoisonFirst) {
+  Random random(7);
+  std::vector<bool> unwritten(40, false);
+  EXPECT_EQ(calls_to_look_at(1e7, unwritten, random).size(), 40U);
+  EXPECT_EQ(calls_to_look_at(1e8, unwritten, random).size(), 4U);
+  std::set<std::size_t> drawn;
+  for (int sample = 0; sample < 400; ++sample) {
+    const std::vector<std::size_t> one = calls_to_look_at(1e9, unwritten, random);
+    ASSERT_EQ(one.size(), 1U);
+    drawn.insert(one.front());
+  }
+  EXPECT_EQ(drawn.size(), 40U);
+  unwritten[13] = unwritten[31] = true;
+  for (int sample = 0; sample < 20; ++sample) {
+    const std::vector<std::size_t> some = calls_to_look_at(1e8, unwritten, random);
+    EXPECT_EQ(some.size(), 4U);
+    EXPECT_TRUE(std::is_sorted(some.begin(), some.end()));
+    EXPECT_TRUE(std::binary_search(some.begin(), some.end(), 13U) && std::binary_search(some.begin(), some.end(), 31U));
+  }
+}
+
 TEST(TimedGate, TheEvidenceTellsWhatWasLookedAt) {
   const Timed result = timed(cheats::honest(work_us / 2));
   EXPECT_NEAR(result.speedup, 2, 0.05);
   const nlohmann::json seen = nlohmann::json::parse(to_json(result.gate.evidence))["verification"].at(0);
   EXPECT_GT(seen.at("samples"), 50);
   EXPECT_GE(seen.at("calls"), seen.at("samples"));
+  EXPECT_EQ(seen.at("calls_looked_at"), seen.at("calls"));
   EXPECT_GT(seen.at("whole_outputs"), 5);
   EXPECT_GT(seen.at("inputs_compared"), 50);
   EXPECT_TRUE(seen.contains("secret_seed"));
