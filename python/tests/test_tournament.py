@@ -206,6 +206,14 @@ def test_torch_tensors(small, hold):
     assert found["with_torch"].verdict == "not timed", found["with_torch"].sentence
 
 
+def test_a_process_knows_nothing_of_an_earlier_one(small, hold, tmp_path):
+    file = tmp_path / "counts.py"
+    file.write_text("import sys\nsys.loads = getattr(sys, 'loads', 0) + 1\n\ndef counts(a, b1, b2, out):\n"
+                    "    raise RuntimeError(f'it was read {sys.loads} times')\n")
+    entry = hold(small(), [thresher.Contestant(kernel=file, entry="counts")])["counts"]
+    assert entry.gates["compiles"][0] == "passed" and "it raised RuntimeError: it was read 1 times" in entry.sentence, entry.sentence
+
+
 def test_files_that_cannot_be_loaded(small, hold, tmp_path):
     kernels = {
         "def mine(a, b1, b2:\n    pass": "SyntaxError: '(' was never closed (line 1)",

@@ -197,6 +197,7 @@ struct PreparedConfinement::State {
         resources(limits_of(confinement.limits)),
         filter({.may_fork = confinement.may_fork,
                 .may_exec = confinement.may_exec,
+                .is_template = confinement.is_template,
                 .drives_devices = !confinement.devices.empty(),
                 .memory_is_counted = confinement.limits.data_bytes > 0 && confinement.devices.empty(),
                 .truncation_is_guarded = landlock.guards_truncation()}) {}
@@ -227,9 +228,26 @@ PreparedConfinement::PreparedConfinement(const Confinement& wanted) : state_(std
     allow(of_gpu_driver, Landlock::Reach::read);
     landlock.allow_naming_threads();  // without which CUDA's driver does not open a GPU
   }
+  if (wanted.is_template) {
+    landlock.allow_all_processes();
+  }
 }
 
 PreparedConfinement::~PreparedConfinement() = default;
+
+std::vector<sock_filter> PreparedConfinement::hand_to(pid_t process) {
+  state_->landlock.allow_process(process);
+  return state_->filter.for_process(process);
+}
+
+PreparedConfinement::Outcome PreparedConfinement::outcome_of_copy(const Outcome& from_template, int session_failed,
+                                                                  int files_failed, int system_calls_failed) {
+  Outcome outcome = from_template;
+  outcome[session] = session_failed;
+  outcome[files] = files_failed;
+  outcome[system_calls] = system_calls_failed;
+  return outcome;
+}
 
 int PreparedConfinement::descriptor() const { return state_->landlock.descriptor(); }
 

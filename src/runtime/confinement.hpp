@@ -1,6 +1,9 @@
 #pragma once
 /// What a process that will run code from outside may still do: its system calls, the files that it reaches, and how
 /// much it may use. Linux gives all of it to an ordinary user; what this machine's kernel lacks is left out and said.
+#include <linux/filter.h>
+#include <sys/types.h>
+
 #include <array>
 #include <cstdint>
 #include <filesystem>
@@ -16,9 +19,9 @@ struct ResourceLimits {
   /// Private memory that can be written, stacks of threads included. Where no device is used, nobody makes any that is
   /// shared, which this does not count.
   std::uint64_t data_bytes = 0;
-  std::uint64_t more_processes = 0;       ///< processes and threads beyond those that the user has when it begins
-  std::uint64_t file_bytes = 0;           ///< the largest file that it may write
-  std::uint64_t cpu_s = 0;                ///< processor time of each process
+  std::uint64_t more_processes = 0;  ///< processes and threads beyond those that the user has when it begins
+  std::uint64_t file_bytes = 0;      ///< the largest file that it may write
+  std::uint64_t cpu_s = 0;           ///< processor time of each process
   std::uint64_t open_files = 0;
 };
 
@@ -34,6 +37,9 @@ struct Confinement {
   bool may_fork = false;  ///< processes of its own; threads it may always start
   /// Start programs; never one that it wrote itself into a file of a folder, nor, without devices, into memory.
   bool may_exec = false;
+  /// Runs nothing from outside: it forks copies of itself, each of which takes on more (ProcessTemplate). What is about
+  /// a process's own number holds for none of them until then.
+  bool is_template = false;
 };
 
 /// The device files of NVIDIA's driver that this machine has, for Confinement::devices.
@@ -71,6 +77,13 @@ class PreparedConfinement {
   /// Confines the calling process for good; only calls that are safe between fork and exec.
   [[nodiscard]] Outcome apply() noexcept;
   [[nodiscard]] Confined report(const Outcome& outcome) const;
+
+  /// For a process that was forked by a template and has taken on its session, limits and privileges already: the
+  /// program of its filter, once the descriptor is its rules about files.
+  [[nodiscard]] std::vector<sock_filter> hand_to(pid_t process);
+  /// What came of it, where `from_template` is what came of the template's own.
+  [[nodiscard]] static Outcome outcome_of_copy(const Outcome& from_template, int session_failed, int files_failed,
+                                               int system_calls_failed);
 
  private:
   struct State;

@@ -97,7 +97,7 @@ bool Landlock::allow_path(const char* path, std::uint64_t access) noexcept {
   if (opened < 0) {
     return false;
   }
-  struct stat status {};
+  struct stat status{};
   const bool is_folder = ::fstat(opened, &status) == 0 && S_ISDIR(status.st_mode);
   const PathBeneath rule{access & handled_ & (is_folder ? ~std::uint64_t{0} : of_one_file), opened};
   const bool is_added = ::syscall(add_rule, ruleset_, path_beneath, &rule, 0) == 0;
@@ -105,14 +105,25 @@ bool Landlock::allow_path(const char* path, std::uint64_t access) noexcept {
   return is_added;
 }
 
+void Landlock::allow_folder_of_process(const char* folder, const char* threads) noexcept {
+  (void)allow_path(folder, read_file | read_folder);
+  if (names_threads_) {
+    (void)allow_path(threads, write_file | truncate);
+  }
+}
+
+void Landlock::allow_all_processes() noexcept { allow_folder_of_process("/proc", "/proc"); }
+
+void Landlock::allow_process(pid_t process) noexcept {
+  const std::string folder = "/proc/" + std::to_string(process);
+  allow_folder_of_process(folder.c_str(), (folder + "/task").c_str());
+}
+
 int Landlock::apply() noexcept {
   if (ruleset_ < 0) {
     return ENOSYS;
   }
-  (void)allow_path("/proc/self", read_file | read_folder);  // whose meaning is the calling process's own
-  if (names_threads_) {
-    (void)allow_path("/proc/self/task", write_file | truncate);
-  }
+  allow_folder_of_process("/proc/self", "/proc/self/task");  // whose meaning is the calling process's own
   return ::syscall(restrict_self, ruleset_, 0) == 0 ? 0 : errno;
 }
 

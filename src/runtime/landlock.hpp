@@ -1,6 +1,8 @@
 #pragma once
 /// Which files a confined process reaches, as Landlock's rules. The kernel's interface is declared here, since its
 /// headers are often older than the kernel.
+#include <sys/types.h>
+
 #include <cstdint>
 #include <filesystem>
 #include <string>
@@ -34,12 +36,19 @@ class Landlock {
   /// The process will write below /proc/self/task, as who gives its threads names does.
   void allow_naming_threads() noexcept { names_threads_ = true; }
 
+  /// A process will fork others which take on rules of their own about /proc: these are to bind them no further there.
+  void allow_all_processes() noexcept;
+
+  /// The process `process` may read what /proc says of it, which `apply` allows the caller.
+  void allow_process(pid_t process) noexcept;
+
   /// In force for the calling thread, whose privileges are fixed already, and all that it starts; /proc/self may be
   /// read. 0 or errno. Safe between fork and exec.
   [[nodiscard]] int apply() noexcept;
 
  private:
   bool allow_path(const char* path, std::uint64_t access) noexcept;
+  void allow_folder_of_process(const char* folder, const char* threads) noexcept;
 
   int abi_ = 0;
   int ruleset_ = -1;

@@ -12,6 +12,7 @@
 #include <cerrno>
 #include <chrono>
 #include <cmath>
+#include <cstdint>
 #include <cstdlib>
 #include <cstring>
 
@@ -153,12 +154,30 @@ ProcessTree::ProcessTree(const Command& command) {
   program_ = report.program;
   if (confinement) {
     confined_ = confinement->report(report.outcome);
+    outcome_ = report.outcome;
+  }
+}
+
+ProcessTree::ProcessTree(std::shared_ptr<ProcessTemplate> original, std::span<const std::pair<int, int>> descriptors)
+    : original_(std::move(original)) {
+  ProcessTree& tree = *original_->tree_;
+  if (tree.ending_) {
+    fail_to_start(original_->name_, "what it is copied from has ended");
+  }
+  ProcessTemplate::Copy copy = original_->copy(descriptors);
+  line_ = tree.line_;
+  program_ = copy.process;
+  confined_ = std::move(copy.confined);
+  if (!ask(static_cast<int>(Request::Kind::watch)) || !listen()) {
+    fail_to_start(original_->name_, "its copy ended");
   }
 }
 
 ProcessTree::~ProcessTree() {
   (void)end();
-  ::close(line_);
+  if (!original_) {
+    ::close(line_);
+  }
 }
 
 void ProcessTree::reap() {
@@ -172,16 +191,25 @@ bool ProcessTree::listen() {
   do {
     got = ::recv(line_, &report, sizeof report, 0);
   } while (got < 0 && errno == EINTR);
-  if (got == static_cast<ssize_t>(sizeof report) && report.kind == Report::Kind::frozen) {
+  if (got == static_cast<ssize_t>(sizeof report) && report.kind != Report::Kind::ended) {
     return true;
   }
   // A supervisor that somebody killed takes the program with it.
-  ending_ = Ending{got == static_cast<ssize_t>(sizeof report) ? report.value : SIGKILL};
-  reap();
+  const bool is_told = got == static_cast<ssize_t>(sizeof report);
+  ending_ = Ending{is_told ? report.value : SIGKILL};
+  if (!original_) {
+    reap();
+  } else if (!is_told) {
+    original_->tree_->ending_ = ending_;
+    original_->tree_->reap();
+  }
   return false;
 }
 
-bool ProcessTree::ask(char request) const { return !ending_ && ::send(line_, &request, 1, MSG_NOSIGNAL) == 1; }
+bool ProcessTree::ask(int request) const {
+  const Request asked{static_cast<Request::Kind>(request), program_};
+  return !ending_ && ::send(line_, &asked, sizeof asked, MSG_NOSIGNAL) == static_cast<ssize_t>(sizeof asked);
+}
 
 std::optional<Ending> ProcessTree::wait(double limit_s) {
   const Clock::time_point until =
@@ -201,15 +229,107 @@ std::optional<Ending> ProcessTree::wait(double limit_s) {
 }
 
 Ending ProcessTree::end() {
-  (void)ask(static_cast<char>(Request::end));
+  (void)ask(static_cast<int>(Request::Kind::end));
   while (!ending_) {
     (void)listen();
   }
   return *ending_;
 }
 
-bool ProcessTree::freeze() { return ask(static_cast<char>(Request::freeze)) && listen(); }
+bool ProcessTree::freeze() { return ask(static_cast<int>(Request::Kind::freeze)) && listen(); }
 
-void ProcessTree::thaw() { (void)ask(static_cast<char>(Request::thaw)); }
+void ProcessTree::thaw() { (void)ask(static_cast<int>(Request::Kind::thaw)); }
+
+namespace {
+
+constexpr std::size_t most_descriptors = 8;
+
+/// One datagram with descriptors. False when it cannot be sent.
+bool send_with(int socket, std::span<const std::byte> bytes, std::span<const int> descriptors) {
+  iovec part{const_cast<std::byte*>(bytes.data()), bytes.size()};  // which is only read
+  alignas(cmsghdr) std::array<char, CMSG_SPACE(most_descriptors * sizeof(int))> control{};
+  msghdr message{};
+  message.msg_iov = &part;
+  message.msg_iovlen = 1;
+  if (!descriptors.empty()) {
+    message.msg_control = control.data();
+    message.msg_controllen = CMSG_SPACE(descriptors.size_bytes());
+    cmsghdr* const header = CMSG_FIRSTHDR(&message);
+    header->cmsg_level = SOL_SOCKET;
+    header->cmsg_type = SCM_RIGHTS;
+    header->cmsg_len = CMSG_LEN(descriptors.size_bytes());
+    std::memcpy(CMSG_DATA(header), descriptors.data(), descriptors.size_bytes());
+  }
+  return ::sendmsg(socket, &message, MSG_NOSIGNAL) == static_cast<ssize_t>(bytes.size());
+}
+
+/// One datagram of that length. False when there is none until then, or another.
+template <class T>
+bool receive(int socket, T& value, Clock::time_point until) {
+  const double left_ms = std::chrono::duration<double, std::milli>(until - Clock::now()).count();
+  pollfd waited{socket, POLLIN, 0};
+  return ::poll(&waited, 1, static_cast<int>(std::clamp(std::ceil(left_ms), 0.0, 1e9))) > 0 &&
+         ::recv(socket, &value, sizeof value, 0) == static_cast<ssize_t>(sizeof value);
+}
+
+}  // namespace
+
+ProcessTemplate::ProcessTemplate(Command command, Confinement confinement, double ready_limit_s)
+    : name_(command.words.empty() ? "a program" : command.words.front()),
+      confinement_(std::move(confinement)),
+      ready_limit_s_(ready_limit_s) {
+  std::array<int, 2> ends{-1, -1};
+  if (::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends.data()) != 0) {
+    fail_to_start(name_, "no socket could be opened, close some files");
+  }
+  Descriptor here(ends[0]);
+  const Descriptor there(ends[1]);
+  Confinement own = confinement_;
+  own.is_template = own.may_fork = own.may_exec = true;
+  command.confinement = std::move(own);
+  command.descriptors = {{there.number(), line}};
+  tree_ = std::make_unique<ProcessTree>(command);
+  asked_ = here.release();
+}
+
+ProcessTemplate::~ProcessTemplate() { ::close(asked_); }
+
+ProcessTemplate::Copy ProcessTemplate::copy(std::span<const std::pair<int, int>> descriptors) const {
+  std::array<int, 2> ends{-1, -1};
+  if (::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends.data()) != 0) {
+    fail_to_start(name_, "no socket could be opened, close some files");
+  }
+  const Descriptor here(ends[0]);
+  auto there = std::make_optional<Descriptor>(ends[1]);
+  std::vector<int> handed{there->number()};
+  std::vector<std::int32_t> places;
+  for (const auto& [from, to] : descriptors) {
+    handed.push_back(from);
+    places.push_back(to);
+  }
+  const auto until =
+      Clock::now() + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(ready_limit_s_));
+  const bool is_asked = send_with(asked_, std::as_bytes(std::span(places)), handed);
+  there.reset();  // so that the copy's end is told
+  std::int32_t process = -1;
+  if (!is_asked || !receive(here.number(), process, until)) {
+    fail_to_start(name_, "no copy of it came to be");
+  }
+  PreparedConfinement confinement(confinement_);
+  const std::vector<sock_filter> filter = confinement.hand_to(process);
+  const auto instructions = static_cast<std::uint32_t>(filter.size());
+  std::vector<std::byte> bytes(sizeof instructions + filter.size() * sizeof(sock_filter));
+  std::memcpy(bytes.data(), &instructions, sizeof instructions);
+  std::memcpy(bytes.data() + sizeof instructions, filter.data(), filter.size() * sizeof(sock_filter));
+  const std::array rules{confinement.descriptor()};
+  std::array<std::int32_t, 3> failed{};
+  if (!send_with(here.number(), bytes, rules.front() < 0 ? std::span<const int>() : rules) ||
+      !receive(here.number(), failed, until)) {
+    fail_to_start(name_, "its copy ended before it was confined");
+  }
+  const auto& [session, files, system_calls] = failed;
+  return {process,
+          confinement.report(PreparedConfinement::outcome_of_copy(tree_->outcome_, session, files, system_calls))};
+}
 
 }  // namespace thresher::runtime

@@ -13,6 +13,7 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <utility>
 
 #include "runtime/forked.hpp"
 #include "runtime/process_table.hpp"
@@ -140,26 +141,45 @@ class Supervisor {
       signalfd_siginfo unread{};
       while (::read(signals_, &unread, sizeof unread) > 0) {
       }
-      if (has_ended()) {
-        finish();
-      }
+      finish_what_has_ended();
       reap_adopted();
     }
     if (waited[0].revents != 0) {
-      char asked = 0;
-      const ssize_t got = ::recv(program_.line, &asked, 1, MSG_DONTWAIT);
+      Request asked;
+      const ssize_t got = ::recv(program_.line, &asked, sizeof asked, MSG_DONTWAIT);
       if (got < 0 && (errno == EAGAIN || errno == EINTR)) {
         return;
       }
-      obey(got > 0 ? static_cast<Request>(asked) : Request::end);
+      obey(got == static_cast<ssize_t>(sizeof asked) ? asked : Request{Request::Kind::end, main_});
     }
   }
 
-  void obey(Request request) noexcept {
-    switch (request) {
-      case Request::end: finish();
-      case Request::freeze: freeze(); break;
-      case Request::thaw: to_all(SIGCONT); break;
+  void obey(const Request& request) noexcept {
+    if (request.kind == Request::Kind::watch) {
+      watch(request.program);
+    } else if (request.program == main_) {
+      switch (request.kind) {
+        case Request::Kind::freeze: freeze(); break;
+        case Request::Kind::thaw: to_all(SIGCONT); break;
+        default: finish(); break;
+      }
+    }
+  }
+
+  void watch(pid_t copy) noexcept {
+    siginfo_t info{};
+    if (::waitid(P_PID, static_cast<id_t>(copy), &info, WEXITED | WNOHANG | WNOWAIT) != 0) {
+      say({Report::Kind::ended, copy, SIGKILL, {}});  // it was reaped before anybody knew it
+      return;
+    }
+    template_ = std::exchange(main_, copy);
+    say({Report::Kind::started, copy, 0, {}});
+    finish_what_has_ended();
+  }
+
+  void finish_what_has_ended() noexcept {
+    while (has_ended()) {
+      finish();
     }
   }
 
@@ -173,7 +193,7 @@ class Supervisor {
     Processes children{};
     const std::size_t count = children_of_caller(children);
     for (const pid_t child : std::span(children).first(count)) {
-      if (child != main_) {
+      if (child != main_ && child != template_) {
         ::waitpid(child, nullptr, WNOHANG);
       }
     }
@@ -185,7 +205,7 @@ class Supervisor {
     Processes others{};
     const std::size_t count = descendants_of(::getpid(), others);
     for (const pid_t other : std::span(others).first(count)) {
-      if (other != main_ && ::getpgid(other) != main_) {
+      if (other != main_ && other != template_ && ::getpgid(other) != main_) {
         ::kill(other, signal);
       }
     }
@@ -197,7 +217,8 @@ class Supervisor {
     while (::waitid(P_PID, static_cast<id_t>(main_), &info, WSTOPPED | WEXITED | WNOWAIT) < 0 && errno == EINTR) {
     }
     if (info.si_code != CLD_STOPPED) {
-      finish();
+      finish_what_has_ended();
+      return;
     }
     while (!others_are_stopped()) {
       to_all(SIGSTOP);  // one that was just being forked
@@ -206,39 +227,54 @@ class Supervisor {
     say({Report::Kind::frozen, main_, 0, {}});
   }
 
-  static bool others_are_stopped() noexcept {
+  [[nodiscard]] bool others_are_stopped() const noexcept {
     Processes others{};
     const std::size_t count = descendants_of(::getpid(), others);
     const auto list = std::span(others).first(count);
-    return std::all_of(list.begin(), list.end(), is_stopped);
+    return std::all_of(list.begin(), list.end(), [&](pid_t other) { return other == template_ || is_stopped(other); });
   }
 
-  /// Kills whatever there is until there is nothing, and says how the program ended.
-  [[noreturn]] void finish() noexcept {
+  /// Kills whatever there is until there is nothing but a template, and says how the program ended. Without a template
+  /// that is all.
+  void finish() noexcept {
     ::kill(-main_, SIGKILL);
     int status = 0;
     while (::waitpid(main_, &status, 0) < 0 && errno == EINTR) {
     }
-    for (;;) {
-      Processes children{};
-      const std::size_t count = children_of_caller(children);
-      for (const pid_t child : std::span(children).first(count)) {
-        ::kill(child, SIGKILL);  // a child that was not waited for keeps its number
-      }
-      const pid_t gone = ::waitpid(-1, nullptr, WNOHANG);
-      if (gone < 0 && errno == ECHILD) {
-        break;
-      }
-      if (gone == 0) {
+    for (Killed killed = kill_others(); killed.all > 0; killed = kill_others()) {
+      if (killed.reaped == 0) {
         doze();
       }
     }
     say({Report::Kind::ended, main_, status, {}});
-    ::_exit(0);
+    if (template_ < 0) {
+      ::_exit(0);
+    }
+    main_ = std::exchange(template_, -1);
+  }
+
+  /// Children but for the template.
+  struct Killed {
+    std::size_t all = 0;
+    std::size_t reaped = 0;
+  };
+  [[nodiscard]] Killed kill_others() const noexcept {
+    Processes children{};
+    const std::size_t count = children_of_caller(children);
+    Killed killed;
+    for (const pid_t child : std::span(children).first(count)) {
+      if (child != template_) {
+        ++killed.all;
+        ::kill(child, SIGKILL);  // a child that was not waited for keeps its number
+        killed.reaped += ::waitpid(child, nullptr, WNOHANG) > 0 ? 1 : 0;
+      }
+    }
+    return killed;
   }
 
   SupervisedProgram program_;
   pid_t main_ = -1;
+  pid_t template_ = -1;  ///< that `main_` was forked by
   int signals_ = -1;
 };
 

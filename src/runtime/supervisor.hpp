@@ -10,8 +10,15 @@
 
 namespace thresher::runtime {
 
-/// What is asked of it, one byte each; when the line ends it ends the program.
-enum class Request : char { end = 'e', freeze = 'f', thaw = 't' };
+/// What is asked of it; when the line ends it ends the program.
+struct Request {
+  /// `watch`: the program is a template that has forked `program`, which takes its place until it ends. The template
+  /// itself is neither frozen nor thawed meanwhile. The copy is told nothing before the answer is there: how one ends
+  /// that nobody watches yet is lost.
+  enum class Kind : int { end, freeze, thaw, watch };
+  Kind kind = Kind::end;
+  pid_t program = -1;  ///< nothing is done to another: this one has ended, as it was told
+};
 
 /// What it says.
 struct Report {

@@ -37,20 +37,10 @@ constexpr int newest_known = 462;
 constexpr std::array to_others{SYS_socketpair, SYS_connect};
 constexpr std::array for_others{SYS_socket, SYS_bind, SYS_listen, SYS_accept, SYS_accept4};
 
-constexpr std::array other_processes{SYS_ptrace,
-                                     SYS_process_vm_readv,
-                                     SYS_process_vm_writev,
-                                     SYS_kcmp,
-                                     SYS_pidfd_open,
-                                     SYS_pidfd_getfd,
-                                     SYS_pidfd_send_signal,
-                                     SYS_process_madvise,
-                                     SYS_process_mrelease,
-                                     SYS_migrate_pages,
-                                     SYS_move_pages,
-                                     SYS_setsid,
-                                     SYS_setpgid,
-                                     SYS_tkill};
+constexpr std::array other_processes{
+    SYS_ptrace,           SYS_process_vm_readv, SYS_process_vm_writev, SYS_kcmp,
+    SYS_pidfd_open,       SYS_pidfd_getfd,      SYS_pidfd_send_signal, SYS_process_madvise,
+    SYS_process_mrelease, SYS_migrate_pages,    SYS_move_pages,        SYS_tkill};
 
 /// What lives on after the process, and what other processes of the user have made.
 constexpr std::array shared_with_others{
@@ -225,11 +215,6 @@ void deny_uncounted_memory(Writer& writer) {
   writer.deny(std::array{SYS_memfd_create, number_of_memfd_secret});
 }
 
-void deny_prctl(Writer& writer) {
-  writer.deny_values(SYS_prctl, 0, ~0U,
-                     {PR_SET_PDEATHSIG, PR_SET_DUMPABLE, PR_SET_MM, PR_SET_CHILD_SUBREAPER, PR_SET_PTRACER});
-}
-
 /// CUDA's driver opens no GPU for a process that cannot listen at a socket of this machine; who listens reaches nobody.
 void deny_sockets(Writer& writer, bool drives_devices) {
   writer.deny(to_others);
@@ -240,18 +225,9 @@ void deny_sockets(Writer& writer, bool drives_devices) {
   }
 }
 
-Writer write(const FilterOptions& options) {
+/// What a process could do to others. All of it is told by the process's number, which a copy has another of.
+void only_about_itself(Writer& writer) {
   constexpr std::uint32_t one_process = 1;  // IOPRIO_WHO_PROCESS
-  Writer writer;
-  writer.clone(options.may_fork);
-  if (!options.may_exec) {
-    writer.deny(std::array{SYS_execve, SYS_execveat});
-  } else {
-    writer.deny(std::array{SYS_execveat});
-    if (!options.drives_devices) {
-      writer.deny(std::array{SYS_memfd_create});  // a program that is no file
-    }
-  }
   writer.own_process_only(SYS_kill, 0, false);
   writer.own_process_only(SYS_tgkill, 0, false);
   writer.own_process_only(SYS_rt_sigqueueinfo, 0, false);
@@ -263,12 +239,30 @@ Writer write(const FilterOptions& options) {
   writer.own_process_only(SYS_prlimit64, 0, true);
   writer.own_process_of_kind(SYS_setpriority, PRIO_PROCESS);
   writer.own_process_of_kind(SYS_ioprio_set, one_process);
+  writer.deny(std::array{SYS_setsid, SYS_setpgid});
+  writer.deny_values(SYS_prctl, 0, ~0U,
+                     {PR_SET_PDEATHSIG, PR_SET_DUMPABLE, PR_SET_MM, PR_SET_CHILD_SUBREAPER, PR_SET_PTRACER});
+}
+
+Writer write(const FilterOptions& options) {
+  Writer writer;
+  writer.clone(options.may_fork);
+  if (!options.may_exec) {
+    writer.deny(std::array{SYS_execve, SYS_execveat});
+  } else {
+    writer.deny(std::array{SYS_execveat});
+    if (!options.drives_devices) {
+      writer.deny(std::array{SYS_memfd_create});  // a program that is no file
+    }
+  }
+  if (!options.is_template) {
+    only_about_itself(writer);
+  }
   deny_commands_of_files(writer);
   deny_cutting(writer, options.truncation_is_guarded);
   if (options.memory_is_counted) {
     deny_uncounted_memory(writer);
   }
-  deny_prctl(writer);
   deny_sockets(writer, options.drives_devices);
   writer.deny(other_processes);
   writer.deny(shared_with_others);
@@ -293,6 +287,14 @@ SystemCallFilter::SystemCallFilter(const FilterOptions& options) {
   own_pids_ = std::move(writer.own_pids);
 }
 
+std::vector<sock_filter> SystemCallFilter::for_process(pid_t process) const {
+  std::vector<sock_filter> program = program_;
+  for (const std::size_t place : own_pids_) {
+    program[place].k = static_cast<std::uint32_t>(process);
+  }
+  return program;
+}
+
 int SystemCallFilter::apply() noexcept {
   if (program_.empty()) {
     return ENOSYS;
@@ -311,6 +313,7 @@ int SystemCallFilter::apply() noexcept {
 
 SystemCallFilter::SystemCallFilter(const FilterOptions&)
     : problem_("filters of system calls are made for x86-64 alone") {}
+std::vector<sock_filter> SystemCallFilter::for_process(pid_t) const { return {}; }
 int SystemCallFilter::apply() noexcept { return ENOSYS; }
 
 #endif

@@ -12,7 +12,8 @@ namespace thresher::runtime {
 struct FilterOptions {
   bool may_fork = false;
   bool may_exec = false;
-  bool drives_devices = false;         ///< by a driver's library, with files in memory and a socket of its own
+  bool is_template = false;     ///< forks copies of itself that take on filters of their own, about their own numbers
+  bool drives_devices = false;  ///< by a driver's library, with files in memory and a socket of its own
   bool memory_is_counted = false;      ///< by a limit that sees private memory alone, so that there is to be no other
   bool truncation_is_guarded = false;  ///< by Landlock, so that this filter need not deny it everywhere
 };
@@ -23,6 +24,9 @@ class SystemCallFilter {
 
   /// Why there is none for this machine; empty when there is one.
   [[nodiscard]] const std::string& problem() const { return problem_; }
+
+  /// The program as the process `process` is to take it on; empty when there is none.
+  [[nodiscard]] std::vector<sock_filter> for_process(pid_t process) const;
 
   /// Puts it in force for every thread of the calling process, whose privileges are fixed already; 0 or errno. Safe
   /// between fork and exec.

@@ -64,6 +64,8 @@ class Contestant {
   /// Ends what keeps anything from one call to the next, a process of its own for one; nothing that lives on its rig
   /// is used any more. What comes after begins anew. Called before and after each gate that runs it.
   virtual void start_anew() const {}
+  /// Ends what is kept ready for that, too. Called when its match is over; another may come.
+  virtual void leave() const {}
   /// What holds the process that it has on its rig; empty while it has none.
   [[nodiscard]] virtual runtime::Confined confined() const { return {}; }
   /// Ready to run over `sets`, which outlive the runner. Throws Error. Weights are packed here, outside what is timed.

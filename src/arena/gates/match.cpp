@@ -152,6 +152,7 @@ Entry hold_match(Match& match, const std::vector<std::unique_ptr<Gate>>& gates, 
     }
     match.gates.push_back(std::move(result));
   }
+  match.contestant.leave();
   if (why_skipped.empty()) {
     entry.sentence = match.gates.back().sentence;
   }

@@ -9,6 +9,13 @@ class PythonContestant final : public HostContestant {
  public:
   using HostContestant::HostContestant;
 
+  void leave() const override {
+    start_anew();
+    if (files_) {
+      files_->end_original();
+    }
+  }
+
  private:
   [[nodiscard]] const BuildRecord& record() const override { return files().record(); }
   [[nodiscard]] ProcessOptions process() const override { return files().process(); }

@@ -31,7 +31,7 @@ class PythonCudaContestant final : public BaseContestant {
   [[nodiscard]] Answer compile(const Problem&) const override {
     if (!compiled_) {
       try {
-        const KernelProcess loads(files().process_for_gpu(ordinal()), files().load_for_gpu(ordinal()));
+        const KernelProcess loads(files().process_for_gpu(), files().load_for_gpu(ordinal()));
         compiled_ =
             Answer{true, fmt::format("{} by {}", file(), by_whom(files().record())), evidence_of(files().record())};
       } catch (const Error& error) {
@@ -47,11 +47,17 @@ class PythonCudaContestant final : public BaseContestant {
 
   [[nodiscard]] Rig& rig(Rig& own) const override {
     if (!rig_) {
-      rig_ = std::make_unique<PythonCudaRig>(own, files().process_for_gpu(ordinal()), files().load_for_gpu(ordinal()));
+      rig_ = std::make_unique<PythonCudaRig>(own, files().process_for_gpu(), files().load_for_gpu(ordinal()));
     }
     return *rig_;
   }
   void start_anew() const override { rig_.reset(); }
+  void leave() const override {
+    start_anew();
+    if (files_) {
+      files_->end_original();
+    }
+  }
   [[nodiscard]] runtime::Confined confined() const override { return rig_ ? rig_->confined() : runtime::Confined{}; }
 
   [[nodiscard]] std::unique_ptr<Runner> prepare(const Problem& problem, Memory& memory,

@@ -15,6 +15,8 @@ namespace fs = std::filesystem;
 /// Of a file that a compiler writes, and what it holds open with a framework, a driver and a compiler.
 constexpr std::uint64_t compiled_file_bytes = std::uint64_t{256} << 20;
 constexpr std::uint64_t open_files_for_gpu = 4096;
+/// A framework that is read from a slow disk for the first time.
+constexpr double most_importing_s = 120;
 
 /// Triton has C compiled to launch its kernels. Null where there is no compiler: a kernel that needs one says so.
 const HostToolchain* c_compiler() {
@@ -44,25 +46,39 @@ PythonFiles::PythonFiles(const Kernel& kernel)
   record_.kernel = {copy_.filename().string(), kernel.text};
 }
 
-ProcessOptions PythonFiles::process() const {
+runtime::Confinement PythonFiles::confinement() const {
   const PythonInterpreter& python = python_interpreter();
   std::vector<fs::path> readable = python.folders;
   readable.push_back(folder_.path());
-  ProcessOptions options{python_command(python, server_), "the kernel's process", kernel_.time_limit_s};
-  runtime::Confinement& confinement = options.confinement.emplace(confinement_of_kernels(std::move(readable)));
-  confinement.executable = {python.program, python.tools.front().path};
-  confinement.may_exec = true;  // the interpreter itself is started in it
+  runtime::Confinement confinement = confinement_of_kernels(std::move(readable));
+  confinement.executable = {python.program, python.tools.front().path};  // for the original to be started
+  return confinement;
+}
+
+ProcessOptions PythonFiles::copy_of(const std::vector<std::string>& modules,
+                                    const std::function<runtime::Confinement()>& confinement) const {
+  ProcessOptions options{{}, "the kernel's process", kernel_.time_limit_s};
+  if (!original_) {
+    runtime::Command command;
+    command.words = python_command(python_interpreter(), server_, modules);
+    original_ = std::make_shared<runtime::ProcessTemplate>(std::move(command), confinement(), most_importing_s);
+  }
+  options.original = original_;
   return options;
+}
+
+ProcessOptions PythonFiles::process() const {
+  const std::vector<std::string> modules =
+      kernel_.framework == "torch" ? std::vector<std::string>{"torch"} : std::vector<std::string>{"numpy", "ml_dtypes"};
+  return copy_of(modules, [&] { return confinement(); });
 }
 
 Writer PythonFiles::load() const {
   return Writer(Ask::load_library).put(copy_.string()).put(kernel_.entry).put(kernel_.framework);
 }
 
-ProcessOptions PythonFiles::process_for_gpu(int ordinal) const {
-  ProcessOptions options = process();
-  options.gpu = ordinal;
-  runtime::Confinement& confinement = *options.confinement;
+runtime::Confinement PythonFiles::confinement_for_gpu() const {
+  runtime::Confinement confinement = this->confinement();
   confinement.devices = runtime::gpu_device_files();
   confinement.writable = {compiled_};
   const std::vector<fs::path>& folders = python_interpreter().folders;  // Triton brings its own assembler
@@ -72,9 +88,21 @@ ProcessOptions PythonFiles::process_for_gpu(int ordinal) const {
     confinement.executable.push_back(compiler->compiler.parent_path());  // of C's, beside C++'s
   }
   confinement.may_fork = true;
+  confinement.may_exec = true;
   confinement.limits.file_bytes = compiled_file_bytes;
   confinement.limits.open_files = open_files_for_gpu;
-  return options;
+  return confinement;
+}
+
+ProcessOptions PythonFiles::process_for_gpu() const {
+  std::error_code failed;
+  for (const fs::directory_entry& left : fs::directory_iterator(compiled_)) {
+    fs::remove_all(left.path(), failed);
+    if (failed) {
+      throw Error(ErrorCode::device, "the kernel's process left files that cannot be removed");
+    }
+  }
+  return copy_of({"torch", "triton"}, [&] { return confinement_for_gpu(); });
 }
 
 Writer PythonFiles::load_for_gpu(int ordinal) const {

@@ -68,8 +68,11 @@ const PythonInterpreter& python_interpreter() {
   return known.get(name, [&] { return find_python(name); });
 }
 
-std::vector<std::string> python_command(const PythonInterpreter& interpreter, const fs::path& script) {
-  return {interpreter.program.string(), "-E", "-B", script.string()};
+std::vector<std::string> python_command(const PythonInterpreter& interpreter, const fs::path& script,
+                                        const std::vector<std::string>& arguments) {
+  std::vector<std::string> words{interpreter.program.string(), "-E", "-B", script.string()};
+  words.insert(words.end(), arguments.begin(), arguments.end());
+  return words;
 }
 
 }  // namespace thresher::arena::user_kernels

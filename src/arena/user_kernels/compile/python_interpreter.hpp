@@ -21,6 +21,7 @@ struct PythonInterpreter {
 
 /// What starts it on `script`.
 [[nodiscard]] std::vector<std::string> python_command(const PythonInterpreter& interpreter,
-                                                      const std::filesystem::path& script);
+                                                      const std::filesystem::path& script,
+                                                      const std::vector<std::string>& arguments);
 
 }  // namespace thresher::arena::user_kernels

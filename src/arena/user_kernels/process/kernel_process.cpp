@@ -117,7 +117,7 @@ KernelProcess::KernelProcess(ProcessOptions options, const Writer& load, int des
 }
 
 void KernelProcess::hold() {
-  if (options_.confinement) {
+  if (options_.original) {
     confined_ = tree_->confined();
     return;
   }
@@ -154,11 +154,16 @@ void KernelProcess::start() {
   const OwnedDescriptor its_end(ends[1]);
   const OwnedDescriptor page(make_shared_memory(sizeof(Doorbell)));
   doorbell_ = std::make_unique<SharedDoorbell>(page.get());
-  runtime::Command command;
-  command.words = options_.command;
-  command.confinement = options_.confinement;
-  command.descriptors = {{its_end.get(), line_descriptor}, {page.get(), doorbell_descriptor}};
-  tree_ = std::make_unique<runtime::ProcessTree>(command);
+  const std::vector<std::pair<int, int>> descriptors{{its_end.get(), line_descriptor},
+                                                     {page.get(), doorbell_descriptor}};
+  if (options_.original) {
+    tree_ = std::make_unique<runtime::ProcessTree>(options_.original, descriptors);
+  } else {
+    runtime::Command command;
+    command.words = options_.command;
+    command.descriptors = descriptors;
+    tree_ = std::make_unique<runtime::ProcessTree>(command);
+  }
   (void)exchange(Writer(Ask::hello), options_.own_work_limit_s, -1);
 }
 

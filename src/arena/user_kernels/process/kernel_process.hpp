@@ -29,10 +29,10 @@ struct ProcessOptions {
   double own_work_limit_s = 60;      ///< for each thing that is no call: to map memory, say, or to pack weights
   bool is_frozen = true;  ///< stopped while it is not asked anything; not where no host code of a user's runs
   std::filesystem::path readable{};  ///< a folder that it may read beside the system's; empty: none
-  /// What holds the command from its first instruction; without one it is asked to confine itself, and `readable` and
-  /// `gpu` say to what.
-  std::optional<runtime::Confinement> confinement{};
-  int gpu = -1;  ///< that it may use; -1: none
+  int gpu = -1;                      ///< that it may use; -1: none
+  /// What it is a copy of, in place of `command`, and what confines it, in place of `readable` and `gpu`. Null: it is
+  /// started, and asked to confine itself.
+  std::shared_ptr<runtime::ProcessTemplate> original{};
 };
 
 /// A file descriptor that is closed with it.
@@ -104,7 +104,7 @@ class KernelProcess {
   };
 
   void start();
-  /// Once it is there; a process that did not begin confined is asked to be now.
+  /// Once it is there; a process that is no copy, and so not confined yet, is asked to be now.
   void hold();
   /// The question is asked before anything from outside is loaded, so its answer is believed.
   [[nodiscard]] runtime::Confined confine(bool gpu_first);

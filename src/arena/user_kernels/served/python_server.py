@@ -1,11 +1,17 @@
 """The process in which a kernel runs that is written in Python: it says on the line what serve_calls (call_server.cpp) says.
 
+It is a copy of one that has imported what takes long and knows of no kernel (ProcessTemplate of runtime/process_tree.hpp).
+
 What is written into the doorbell and onto the line is a claim to a judge who measures and looks for himself. Numbers and
 structures are those of line/wire.hpp, line/doorbell.hpp and thresher/own_kernel.h.
 """
 
 import collections
+import contextlib
 import ctypes
+import fcntl
+import gc
+import importlib
 import importlib.util
 import inspect
 import os
@@ -34,6 +40,10 @@ BLOCKED = 1
 LOOKING_S = 30e-6
 
 PROT_READ_WRITE, MAP_SHARED_POPULATED = 3, 0x8001
+PR_SET_PDEATHSIG, SIGKILL, ENOSYS = 1, 9, 38
+LANDLOCK_RESTRICT_SELF, SECCOMP, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_SPEC_ALLOW = 446, 317, 1, 4
+ABOVE_ALL_PLACES = 100
+LIBC = ctypes.CDLL(None, use_errno=True)
 SYS_FUTEX, FUTEX_WAIT, FUTEX_WAKE, EVERYBODY = 202, 0, 1, 2**31 - 1
 
 
@@ -214,7 +224,7 @@ class Kernel:
 
 class Server:
     def __init__(self):
-        self._libc = ctypes.CDLL(None, use_errno=True)
+        self._libc = LIBC
         self._libc.mmap.restype = ctypes.c_void_p
         self._libc.mmap.argtypes = (ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int, ctypes.c_int, ctypes.c_int, ctypes.c_long)
         self._libc.munmap.argtypes = (ctypes.c_void_p, ctypes.c_size_t)
@@ -370,7 +380,82 @@ class Server:
         self._line.send(struct.pack("=IIII", number, 1, code, len(text)) + text)
 
 
+class Filter(ctypes.Structure):
+    """sock_fprog."""
+
+    _fields_ = [("length", ctypes.c_ushort), ("instructions", ctypes.c_char_p)]
+
+
+def failed(number, *arguments):
+    """0, or the errno of a system call."""
+    return 0 if LIBC.syscall(ctypes.c_long(number), *arguments) == 0 else ctypes.get_errno()
+
+
+def import_what_takes_long(modules):
+    """A module that cannot be had is told to whoever needs it. Nothing here starts a GPU: its context would not outlive a fork."""
+    for name in modules:
+        with contextlib.suppress(Exception):
+            importlib.import_module(name)
+    gc.collect()
+    gc.freeze()  # so that collections in copies leave these pages shared
+
+
+def fork_when_asked():
+    """Comes back in every copy, with the descriptors that were sent and their places; the template itself keeps nothing of them."""
+    line = socket.socket(fileno=LINE)
+    supervisor = os.getppid()
+    while True:
+        places, descriptors, _, _ = socket.recv_fds(line, MOST_MESSAGE_BYTES, 8)
+        if not places:
+            os._exit(0)  # nobody is there any more
+        between = os.fork()
+        if between == 0:
+            if os.fork() != 0:
+                os._exit(0)  # so that the supervisor adopts the copy
+            line.close()
+            while os.getppid() != supervisor:
+                time.sleep(1e-4)
+            return supervisor, places, descriptors
+        for descriptor in descriptors:
+            os.close(descriptor)
+        os.waitpid(between, 0)
+
+
+def become_a_copy():
+    """A process of its own, confined for good."""
+    supervisor, places, descriptors = fork_when_asked()
+    LIBC.prctl(PR_SET_PDEATHSIG, SIGKILL)
+    if os.getppid() != supervisor:
+        os._exit(1)
+    os.setsid()
+    null = os.open("/dev/null", os.O_RDWR)  # what is open already others have open too, and its flags can be set
+    for descriptor in range(3):
+        os.dup2(null, descriptor)
+    os.close(null)
+    away = [fcntl.fcntl(descriptor, fcntl.F_DUPFD_CLOEXEC, ABOVE_ALL_PLACES) for descriptor in descriptors]
+    for descriptor in descriptors:
+        os.close(descriptor)
+    for descriptor, place in zip(away[1:], struct.unpack(f"={len(away) - 1}i", places)):
+        os.dup2(descriptor, place)
+        os.close(descriptor)
+    with socket.socket(fileno=away[0]) as judge:
+        judge.send(struct.pack("=i", os.getpid()))
+        told, rules, _, _ = socket.recv_fds(judge, MOST_MESSAGE_BYTES, 1)
+        if not told:
+            os._exit(1)
+        files = failed(LANDLOCK_RESTRICT_SELF, ctypes.c_int(rules[0]), ctypes.c_uint(0)) if rules else ENOSYS
+        for descriptor in rules:
+            os.close(descriptor)
+        length, = struct.unpack_from("=I", told)
+        program = Filter(length, told[4:])
+        calls = failed(SECCOMP, ctypes.c_uint(SECCOMP_SET_MODE_FILTER), ctypes.c_uint(SECCOMP_FILTER_FLAG_SPEC_ALLOW),
+                       ctypes.byref(program)) if length else ENOSYS
+        judge.send(struct.pack("=iii", 0, files, calls))
+
+
 if __name__ == "__main__":
     del sys.path[0]  # the folder of this file
     os.environ["PATH"] = ""  # no program can be started, and who looks for one, as ctypes does for libraries, does without
+    import_what_takes_long(sys.argv[1:])
+    become_a_copy()
     Server().serve()
