@@ -72,7 +72,7 @@ class MoeLayer {
 
   [[nodiscard]] std::size_t workspace_bytes() const;
   [[nodiscard]] const MoeProblem& problem() const;
-  /// The plans of the products.
+  /// The plans of the products, to be asked. Gate and up sort the choices and run in their layer alone.
   [[nodiscard]] const GroupedGemm& gate_up() const;
   [[nodiscard]] const GroupedGemm& down() const;
 

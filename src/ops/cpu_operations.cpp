@@ -69,14 +69,16 @@ class CpuGroupedGemm final : public GroupedGemm::Backend {
  public:
   /// `storage` owns the weights; null: the caller does.
   CpuGroupedGemm(const GroupedProblem& problem, DeviceId device, strategies::PlannedCall call,
-                 const GroupedWeights& weights, std::shared_ptr<const PackedGroupedWeights::Storage> storage)
-      : Backend(problem, device, call.strategy, weights),
+                 const GroupedWeights& weights, std::shared_ptr<const PackedGroupedWeights::Storage> storage,
+                 Bounds bounds)
+      : Backend(problem, device, call.strategy, weights, bounds),
         call_(std::move(call)),
         views_(weight_views(weights)),
         storage_(std::move(storage)) {}
 
-  void run(Stream, const GroupedTensors& tensors, void* workspace) const override {
-    const auto all = strategies::grouped_gemm::in_order(views_, tensors);
+  void run(Stream, const GroupedTensors& tensors, const strategies::moe_layer::RoutedTensors& routed,
+           void* workspace) const override {
+    const auto all = strategies::moe_layer::in_order(views_, tensors, routed);
     run_steps(call_, {all, workspace});
   }
   [[nodiscard]] GroupedStatus status(Stream, const void* workspace) const override {
@@ -164,16 +166,16 @@ class CpuOperations final : public DeviceOperations {
                                                                         const GroupedProblem& problem,
                                                                         const PackedGroupedWeights& weights,
                                                                         const GroupedOptions& options,
-                                                                        Bounds) const override {
-    return planned(device, problem, weights.storage().weights(), weights.shared(), options);
+                                                                        Bounds bounds) const override {
+    return planned(device, problem, weights.storage().weights(), weights.shared(), options, bounds);
   }
 
   [[nodiscard]] std::shared_ptr<const GroupedGemm::Backend> plan_raw(const Device& device,
                                                                      const GroupedProblem& problem,
                                                                      const GroupedWeights& weights,
                                                                      const GroupedOptions& options,
-                                                                     Bounds) const override {
-    return planned(device, problem, weights, nullptr, options);
+                                                                     Bounds bounds) const override {
+    return planned(device, problem, weights, nullptr, options, bounds);
   }
 
  private:
@@ -188,11 +190,11 @@ class CpuOperations final : public DeviceOperations {
 
   static std::shared_ptr<const GroupedGemm::Backend> planned(
       const Device& device, const GroupedProblem& problem, const GroupedWeights& weights,
-      std::shared_ptr<const PackedGroupedWeights::Storage> storage, const GroupedOptions& options) {
+      std::shared_ptr<const PackedGroupedWeights::Storage> storage, const GroupedOptions& options, Bounds bounds) {
     require_exact(numerics_of(options.knobs));
-    return std::make_shared<CpuGroupedGemm>(
-        problem, device.id(), choose_grouped(problem, request_of(options), device.kind(), cpu_device_spec()), weights,
-        std::move(storage));
+    strategies::PlannedCall call = with_bounds(
+        choose_grouped(problem, request_of(options), device.kind(), cpu_device_spec()), problem, bounds, device.kind());
+    return std::make_shared<CpuGroupedGemm>(problem, device.id(), std::move(call), weights, std::move(storage), bounds);
   }
 };
 

@@ -22,7 +22,8 @@ namespace {
 
 namespace tensors = strategies::grouped_gemm;
 using strategies::PlannedCall;
-using Tensors = std::array<Tensor, tensors::tensor_count>;
+using strategies::moe_layer::RoutedTensors;
+using Tensors = std::array<Tensor, strategies::moe_layer::routed_tensor_count>;
 
 /// What calls read of the weights, and what of them was packed.
 struct Operands {
@@ -260,9 +261,7 @@ class CudaGroupedGemm final : public GroupedGemm::Backend {
  public:
   CudaGroupedGemm(const Device& device, const GroupedProblem& problem, std::vector<PlannedRows> calls,
                   Operands operands, const GroupedWeights& weights, Bounds bounds)
-      : Backend(problem, device.id(), calls.back().call.strategy, weights),
-        operands_(std::move(operands)),
-        bounds_(bounds) {
+      : Backend(problem, device.id(), calls.back().call.strategy, weights, bounds), operands_(std::move(operands)) {
     for (PlannedRows& planned : calls) {
       data_alignment_ = std::max(data_alignment_, planned.call.data_alignment);
       const Tensors example = stand_ins(planned.rows);
@@ -276,12 +275,12 @@ class CudaGroupedGemm final : public GroupedGemm::Backend {
   [[nodiscard]] std::size_t workspace_bytes() const override { return workspace_bytes_; }
   [[nodiscard]] std::size_t data_alignment() const override { return data_alignment_; }
 
-  void run(Stream stream, const GroupedTensors& of, void* workspace) const override {
+  void run(Stream stream, const GroupedTensors& of, const RoutedTensors& routed, void* workspace) const override {
     if (workspace_bytes_ > 0) {
       require_on_gpu(workspace, "workspace");
     }
     if (of.c.elements() == 0) {
-      if (bounds_ == Bounds::given) {
+      if (bounds() != Bounds::none) {
         runtime::fill_async(workspace, 0, sizeof(std::uint32_t), stream, device().ordinal);
       }
       return;
@@ -296,7 +295,7 @@ class CudaGroupedGemm final : public GroupedGemm::Backend {
         }
       }
     }
-    const Tensors all = tensors::in_order(operands_.views, of);
+    const Tensors all = strategies::moe_layer::in_order(operands_.views, of, routed);
     call.run(stream, {all, workspace, operands_.packed});
   }
 
@@ -317,7 +316,7 @@ class CudaGroupedGemm final : public GroupedGemm::Backend {
     GroupedTensors example;
     example.a = has_slots ? stand_in(p.a, {p.experts, rows, p.k}) : stand_in(p.a, {of_a, p.k});
     example.c = has_slots ? stand_in(p.out, {p.experts, rows, p.n}) : stand_in(p.out, {rows, p.n});
-    if (bounds_ == Bounds::given) {
+    if (bounds() != Bounds::none) {
       (has_slots ? example.counts : example.offsets) = stand_in(Format::int32, {p.experts + (has_slots ? 0 : 1)});
     }
     if (p.layout == RowLayout::gathered) {
@@ -326,7 +325,7 @@ class CudaGroupedGemm final : public GroupedGemm::Backend {
     if (p.row_weights) {
       example.row_weights = has_slots ? stand_in(Format::fp32, {p.experts, rows}) : stand_in(Format::fp32, {rows});
     }
-    return tensors::in_order(operands_.views, example);
+    return strategies::moe_layer::in_order(operands_.views, example, {});
   }
 
   [[nodiscard]] const CudaCall& call_for(std::int64_t rows) const {
@@ -337,7 +336,6 @@ class CudaGroupedGemm final : public GroupedGemm::Backend {
   }
 
   Operands operands_;
-  Bounds bounds_;
   std::vector<std::int64_t> rows_;  ///< ascending; calls_ has the same order
   std::vector<CudaCall> calls_;
   std::size_t workspace_bytes_ = 0;

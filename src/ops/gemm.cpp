@@ -75,7 +75,7 @@ void Gemm::run(Stream stream, const Tensor& a, const Tensor& c, void* workspace)
       ops::check_apart(c, argument, *tensor);
     }
   }
-  backend_->run(stream, {.a = a, .c = c}, workspace);
+  backend_->run(stream, {.a = a, .c = c}, {}, workspace);
 }
 
 std::size_t Gemm::workspace_bytes() const { return backend_->workspace_bytes(); }

@@ -3,6 +3,7 @@
 #include "core/grouped_weights.hpp"
 #include "ops/packed_content.hpp"
 #include "ops/validate_grouped.hpp"
+#include "strategies/moe_layer/tensors.hpp"
 #include "thresher/grouped_gemm.hpp"
 
 namespace thresher {
@@ -11,7 +12,8 @@ namespace ops {
 /// Whether a grouped product's calls bring offsets or counts.
 enum class Bounds : std::uint8_t {
   given,
-  none,  ///< of one expert, which owns every row: the tensors of a call have neither, and there is no status
+  none,    ///< of one expert, which owns every row: the tensors of a call have neither, and there is no status
+  routed,  ///< calls make offsets and row ids themselves from a layer's choices (strategies/moe_layer/calls.hpp)
 };
 
 }  // namespace ops
@@ -19,15 +21,17 @@ enum class Bounds : std::uint8_t {
 class GroupedGemm::Backend {
  public:
   /// `weights`: those that calls read where the caller left them; empty where they were copied.
-  Backend(const GroupedProblem& problem, DeviceId device, std::string strategy, const GroupedWeights& weights)
-      : problem_(problem), device_(device), strategy_(std::move(strategy)), weights_(weights) {}
+  Backend(const GroupedProblem& problem, DeviceId device, std::string strategy, const GroupedWeights& weights,
+          ops::Bounds bounds)
+      : problem_(problem), device_(device), strategy_(std::move(strategy)), weights_(weights), bounds_(bounds) {}
   Backend(const Backend&) = delete;
   Backend& operator=(const Backend&) = delete;
   virtual ~Backend() = default;
 
   /// Enqueues everything, also where C has no elements: the status is written by every call. The tensors are validated,
-  /// on `device()`.
-  virtual void run(Stream stream, const GroupedTensors& tensors, void* workspace) const = 0;
+  /// on `device()`; `routed` are there where the bounds are.
+  virtual void run(Stream stream, const GroupedTensors& tensors, const strategies::moe_layer::RoutedTensors& routed,
+                   void* workspace) const = 0;
   /// All status words of the workspace together, once the stream has come so far.
   [[nodiscard]] virtual GroupedStatus status(Stream stream, const void* workspace) const = 0;
   /// Bytes that `run` needs at `workspace`; 0 means that null is accepted.
@@ -39,13 +43,32 @@ class GroupedGemm::Backend {
   [[nodiscard]] DeviceId device() const noexcept { return device_; }
   [[nodiscard]] const std::string& strategy() const noexcept { return strategy_; }
   [[nodiscard]] const GroupedWeights& weights() const noexcept { return weights_; }
+  [[nodiscard]] ops::Bounds bounds() const noexcept { return bounds_; }
 
  private:
   GroupedProblem problem_;
   DeviceId device_;
   std::string strategy_;
   GroupedWeights weights_;
+  ops::Bounds bounds_;
 };
+
+namespace ops {
+
+/// As the public `plan` does, for calls with such bounds.
+[[nodiscard]] std::shared_ptr<const GroupedGemm::Backend> plan_grouped(const Device& device,
+                                                                       const GroupedProblem& problem,
+                                                                       const PackedGroupedWeights& weights,
+                                                                       const GroupedOptions& options, Bounds bounds);
+[[nodiscard]] std::shared_ptr<const GroupedGemm::Backend> plan_grouped(const Device& device,
+                                                                       const GroupedProblem& problem,
+                                                                       const GroupedWeights& weights,
+                                                                       const GroupedOptions& options, Bounds bounds);
+/// As the public `run` does.
+void run_grouped(const GroupedGemm::Backend& backend, Stream stream, const GroupedTensors& tensors,
+                 const strategies::moe_layer::RoutedTensors& routed, void* workspace);
+
+}  // namespace ops
 
 /// Weights of all experts as `pack` left them for one device. Where packing is the identity, as here, they are the
 /// caller's own.

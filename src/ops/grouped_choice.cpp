@@ -5,6 +5,7 @@
 #include "ops/cuda_device_spec.hpp"
 #include "strategies/grouped_gemm/host/dense.hpp"
 #include "strategies/grouped_gemm/registry.hpp"
+#include "strategies/moe_layer/calls.hpp"
 #include "thresher/error.hpp"
 
 namespace thresher::ops {
@@ -41,6 +42,15 @@ PlannedCall choose_grouped(const GroupedProblem& problem, const planner::Request
   return choose_call(strategies_of(kind), problem, request, device, obstacle);
 }
 
+PlannedCall with_bounds(PlannedCall call, const GroupedProblem& problem, Bounds bounds, DeviceKind kind) {
+  switch (bounds) {
+    case Bounds::given: return call;
+    case Bounds::none: return strategies::grouped_gemm::without_offsets(std::move(call));
+    case Bounds::routed: return strategies::moe_layer::with_routing(std::move(call), problem, kind);
+  }
+  return call;
+}
+
 void require_grouped_strategy(const Device& device, const std::string& strategy) {
   if (!strategy.empty()) {
     (void)named_strategy(strategies_of(device.kind()), strategy);
@@ -57,7 +67,7 @@ std::vector<PlannedRows> planned_calls(const Device& device, const GroupedProble
     rung.rows = rows;
     rung.expected_rows = std::min(problem.expected_rows, rows * experts);
     PlannedCall call = choose_grouped(rung, request_of(options), device.kind(), spec_of(device), shares_weights);
-    return bounds == Bounds::none ? strategies::grouped_gemm::without_offsets(std::move(call)) : call;
+    return with_bounds(std::move(call), rung, bounds, device.kind());
   });
 }
 

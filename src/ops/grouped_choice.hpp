@@ -20,6 +20,9 @@ namespace thresher::ops {
 [[nodiscard]] strategies::PlannedCall choose_grouped(const GroupedProblem& problem, const planner::Request& request,
                                                      DeviceKind kind, const DeviceSpec& device,
                                                      const TensorObstacle& obstacle = {});
+/// The call for such bounds of one that brings them.
+[[nodiscard]] strategies::PlannedCall with_bounds(strategies::PlannedCall call, const GroupedProblem& problem,
+                                                  Bounds bounds, DeviceKind kind);
 
 /// Throws Error(invalid_argument) naming the strategies there are when `strategy` is neither empty nor one of them.
 void require_grouped_strategy(const Device& device, const std::string& strategy);

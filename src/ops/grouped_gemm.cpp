@@ -6,13 +6,15 @@
 #include "ops/tensor_checks.hpp"
 #include "ops/validate_grouped.hpp"
 #include "strategies/grouped_gemm/registry.hpp"
+#include "thresher/error.hpp"
 
 namespace thresher {
 
 void GroupedGemm::run(Stream stream, const GroupedTensors& tensors, void* workspace) const {
-  ops::validate_run(problem(), tensors, backend_->weights(), workspace, workspace_bytes(), backend_->data_alignment(),
-                    backend_->device());
-  backend_->run(stream, tensors, workspace);
+  if (backend_->bounds() == ops::Bounds::routed) {
+    throw Error(ErrorCode::unsupported, "this product sorts the choices of its layer, and runs in that alone");
+  }
+  ops::run_grouped(*backend_, stream, tensors, {}, workspace);
 }
 
 GroupedStatus GroupedGemm::status(Stream stream, const void* workspace) const {
@@ -38,24 +40,43 @@ PackedGroupedWeights pack(const Device& device, const GroupedWeights& weights, c
   return PackedGroupedWeights(ops::operations_for(device.kind()).pack(device, weights, options));
 }
 
+std::shared_ptr<const GroupedGemm::Backend> ops::plan_grouped(const Device& device, const GroupedProblem& problem,
+                                                              const PackedGroupedWeights& weights,
+                                                              const GroupedOptions& options, Bounds bounds) {
+  validate(problem);
+  if (weights.device().id() != device.id()) {
+    refuse("the weights were packed for {}, not for {}: pack them again", weights.device().name(), device.name());
+  }
+  validate_weights(problem, weights.storage().shape());
+  require_grouped_strategy(device, options.strategy);
+  return operations_for(device.kind()).plan_packed(device, problem, weights, options, bounds);
+}
+
+std::shared_ptr<const GroupedGemm::Backend> ops::plan_grouped(const Device& device, const GroupedProblem& problem,
+                                                              const GroupedWeights& weights,
+                                                              const GroupedOptions& options, Bounds bounds) {
+  validate(problem);
+  validate_weights(weights, device.id());
+  validate_weights(problem, shape_of(weights));
+  require_grouped_strategy(device, options.strategy);
+  return operations_for(device.kind()).plan_raw(device, problem, weights, options, bounds);
+}
+
+void ops::run_grouped(const GroupedGemm::Backend& backend, Stream stream, const GroupedTensors& tensors,
+                      const strategies::moe_layer::RoutedTensors& routed, void* workspace) {
+  validate_run(backend.problem(), tensors, backend.weights(), workspace, backend.workspace_bytes(),
+               backend.data_alignment(), backend.device());
+  backend.run(stream, tensors, routed, workspace);
+}
+
 GroupedGemm plan(const Device& device, const GroupedProblem& problem, const PackedGroupedWeights& weights,
                  const GroupedOptions& options) {
-  ops::validate(problem);
-  if (weights.device().id() != device.id()) {
-    ops::refuse("the weights were packed for {}, not for {}: pack them again", weights.device().name(), device.name());
-  }
-  ops::validate_weights(problem, weights.storage().shape());
-  ops::require_grouped_strategy(device, options.strategy);
-  return GroupedGemm(ops::operations_for(device.kind()).plan_packed(device, problem, weights, options, ops::Bounds::given));
+  return GroupedGemm(ops::plan_grouped(device, problem, weights, options, ops::Bounds::given));
 }
 
 GroupedGemm plan(const Device& device, const GroupedProblem& problem, const GroupedWeights& weights,
                  const GroupedOptions& options) {
-  ops::validate(problem);
-  ops::validate_weights(weights, device.id());
-  ops::validate_weights(problem, ops::shape_of(weights));
-  ops::require_grouped_strategy(device, options.strategy);
-  return GroupedGemm(ops::operations_for(device.kind()).plan_raw(device, problem, weights, options, ops::Bounds::given));
+  return GroupedGemm(ops::plan_grouped(device, problem, weights, options, ops::Bounds::given));
 }
 
 std::vector<std::string> grouped_gemm_strategies(const Device& device) {

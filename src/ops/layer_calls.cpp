@@ -92,9 +92,6 @@ GemmProblem down_problem(const GatedMlpProblem& problem) noexcept {
 
 std::vector<const PlannedCall*> LayerCalls::in_order() const {
   std::vector<const PlannedCall*> all{&gate_up, &down};
-  if (route) {
-    all.insert(all.begin(), &*route);
-  }
   if (combine) {
     all.push_back(&*combine);
   }
@@ -102,10 +99,14 @@ std::vector<const PlannedCall*> LayerCalls::in_order() const {
 }
 
 LayerCalls layer_calls(const MoeProblem& problem, const MoeOptions& options, const DeviceSpec& device) {
+  strategies::moe_layer::require_sortable(problem.experts, DeviceKind::cuda);
+  const GroupedProblem gate_up = thresher::gate_up_problem(problem);
   return {
-      .route = strategies::moe_layer::route_call(problem, DeviceKind::cuda),
       .gate_up = of_product(of_gate_up,
-                            [&] { return planned_call(thresher::gate_up_problem(problem), options.gate_up, device); }),
+                            [&] {
+                              return with_bounds(planned_call(gate_up, options.gate_up, device), gate_up,
+                                                 Bounds::routed, DeviceKind::cuda);
+                            }),
       .down = of_product(of_down, [&] { return planned_call(thresher::down_problem(problem), options.down, device); }),
       .combine = strategies::moe_layer::combine_call(problem, DeviceKind::cuda)};
 }
@@ -120,7 +121,7 @@ LayerCalls layer_calls(const GatedMlpProblem& problem, const GatedMlpOptions& op
 }
 
 Prediction forecast(const LayerCalls& calls, const DeviceSpec& device, const planner::Calibration& calibration) {
-  const Prediction gate_up = of_part(of_gate_up, calls.gate_up, calls.route, device, calibration);
+  const Prediction gate_up = of_part(of_gate_up, calls.gate_up, {}, device, calibration);
   const Prediction down = of_part(of_down, calls.down, calls.combine, device, calibration);
   Prediction out = gate_up.us() > down.us() ? gate_up : down;
   out.parts = added(gate_up.parts, down.parts);
@@ -154,7 +155,7 @@ std::string layer_format_obstacle(DeviceKind kind, const DeviceSpec& device, con
 
 std::string layer_obstacle(const Device& device, const MoeProblem& problem, const MoeOptions& options) {
   try {
-    (void)strategies::moe_layer::route_call(problem, device.kind());
+    strategies::moe_layer::require_sortable(problem.experts, device.kind());
   } catch (const Error& error) {
     return error.what();
   }

@@ -19,8 +19,7 @@ namespace thresher::ops {
 
 /// The planned calls of a layer. A gated MLP, which routes nothing, has those of its products alone.
 struct LayerCalls {
-  std::optional<strategies::PlannedCall> route{};
-  strategies::PlannedCall gate_up{};
+  strategies::PlannedCall gate_up{};  ///< of experts, it sorts the choices, too
   strategies::PlannedCall down{};
   std::optional<strategies::PlannedCall> combine{};
 

@@ -47,22 +47,22 @@ void validate(const MoeProblem& problem) {
 }
 
 /// What lies in the workspace, in this order.
-enum Piece : std::size_t { offsets, row_ids, inverse, rows, of_route, of_gate_up, of_down };
+enum Piece : std::size_t { offsets, row_ids, inverse, rows, of_gate_up, of_down };
 
 }  // namespace
 
 class MoeLayer::Backend {
  public:
   /// The weights are those that calls read where the caller left them.
-  Backend(const Device& device, const MoeProblem& problem, GroupedGemm gate_up, GroupedGemm down,
-          const GroupedWeights& gate_up_weights, const GroupedWeights& down_weights, int threads)
+  Backend(const Device& device, const MoeProblem& problem, std::shared_ptr<const GroupedGemm::Backend> gate_up,
+          GroupedGemm down, const GroupedWeights& gate_up_weights, const GroupedWeights& down_weights, int threads)
       : problem_(problem),
         device_(device.id()),
-        gate_up_(std::move(gate_up)),
+        routes_(std::move(gate_up)),
+        gate_up_(routes_),
         down_(std::move(down)),
         gate_up_weights_(gate_up_weights),
         down_weights_(down_weights),
-        route_(device, layer::route_call(problem, device.kind())),
         combine_(device, layer::combine_call(problem, device.kind(), threads)) {
     const std::int64_t choices = problem.tokens * problem.top_k;
     const auto bytes = [](std::int64_t count, std::int64_t columns, Format format) {
@@ -73,7 +73,6 @@ class MoeLayer::Backend {
           std::pair{"row ids", bytes(choices, 1, Format::int32)},
           std::pair{"inverse", bytes(choices, 1, Format::int32)},
           std::pair{"rows", bytes(choices, problem.hidden_size, problem.rows)},
-          std::pair{"of the routing", route_.workspace_bytes()},
           std::pair{"of gate and up", gate_up_.workspace_bytes()}, std::pair{"of down", down_.workspace_bytes()}}) {
       strategies::add_piece(pieces_, name, size);
     }
@@ -137,10 +136,9 @@ class MoeLayer::Backend {
     const Tensor hidden = intermediate_->tensor(choices, workspace);
     const Tensor of_choices = tensor(rows, problem_.rows, {choices, problem_.hidden_size});
 
-    const std::array<Tensor, layer::route_tensor_count> routed{of.topk_ids, first_rows, choice_of_row, row_of_choice};
-    route_.run(stream, {routed, at(of_route)});
     ops::of_product("gate and up, whose a is x", [&] {
-      gate_up_.run(stream, {.a = of.x, .c = hidden, .offsets = first_rows, .row_ids = choice_of_row}, at(of_gate_up));
+      ops::run_grouped(*routes_, stream, {.a = of.x, .c = hidden, .offsets = first_rows, .row_ids = choice_of_row},
+                       {.topk_ids = of.topk_ids, .inverse = row_of_choice}, at(of_gate_up));
     });
     ops::of_product("down",
                     [&] { down_.run(stream, {.a = hidden, .c = of_choices, .offsets = first_rows}, at(of_down)); });
@@ -177,9 +175,6 @@ class MoeLayer::Backend {
         std::get<strategies::HostCall>(step).call(tensors);
       }
     }
-    [[nodiscard]] std::size_t workspace_bytes() const {
-      return on_gpu_ ? on_gpu_->workspace_bytes() : on_cpu_.workspace_bytes();
-    }
 
    private:
     std::optional<ops::CudaCall> on_gpu_;
@@ -188,11 +183,11 @@ class MoeLayer::Backend {
 
   MoeProblem problem_;
   DeviceId device_;
+  std::shared_ptr<const GroupedGemm::Backend> routes_;  ///< gate and up, whose calls sort the choices
   GroupedGemm gate_up_;
   GroupedGemm down_;
   GroupedWeights gate_up_weights_;
   GroupedWeights down_weights_;
-  DeviceCall route_;
   DeviceCall combine_;
   std::vector<strategies::WorkspacePiece> pieces_;  ///< those of Piece, and behind them the intermediate's
   std::optional<ops::Intermediate> intermediate_;
@@ -207,8 +202,10 @@ template <class Weights>
 MoeLayer plan_layer(const Device& device, const MoeProblem& problem, const Weights& gate_up, const Weights& down,
                     const MoeOptions& options) {
   validate(problem);
-  GroupedGemm of_gate_up =
-      ops::of_product("gate_up", [&] { return plan(device, gate_up_problem(problem), gate_up, options.gate_up); });
+  layer::require_sortable(problem.experts, device.kind());
+  auto of_gate_up = ops::of_product("gate_up", [&] {
+    return ops::plan_grouped(device, gate_up_problem(problem), gate_up, options.gate_up, ops::Bounds::routed);
+  });
   GroupedGemm of_down =
       ops::of_product("down", [&] { return plan(device, down_problem(problem), down, options.down); });
   return MoeLayer(std::make_shared<const MoeLayer::Backend>(device, problem, std::move(of_gate_up), std::move(of_down),

@@ -55,10 +55,11 @@ class LayerLaunches : public ::testing::Test {
   void* workspace_ = on_gpu(0);
 };
 
-/// Choices sorted, rows gathered, gate and up, down, rows added up: each may start while the one before it ends.
+/// Choices sorted and their rows gathered, gate and up, down, rows added up: each may start while the one before it
+/// ends.
 TEST_F(LayerLaunches, AreAChainOfDependentOnes) {
   layer_->run({}, tensors(4), workspace_);
-  ASSERT_EQ(driver_record().launches.size(), 5U);
+  ASSERT_EQ(driver_record().launches.size(), 4U);
   for (const RecordedLaunch& launch : driver_record().launches) {
     EXPECT_TRUE(launch.dependent);
   }
@@ -67,6 +68,40 @@ TEST_F(LayerLaunches, AreAChainOfDependentOnes) {
   EXPECT_EQ(sorts.block[0], strategies::moe_layer::route_threads);
   EXPECT_EQ(sorts.shared_bytes, strategies::moe_layer::route_words(1) * 4U);
   EXPECT_EQ(driver_record().launches.back().grid, (std::array{4U, 1U, 1U}));
+}
+
+/// Each of two blocks counts what it sorts; then each has as many that place a part of that and bring its rows.
+TEST_F(LayerLaunches, MoreChoicesThanABlockSortsAreCountedAhead) {
+  MoeProblem many = problem();
+  many.tokens = 1;
+  many.top_k = strategies::moe_layer::block_choices + 1;
+  const MoeLayer layer = plan(Device::cuda(0), many, gate_up(), down());
+  driver_record() = {};
+  layer.run({},
+            {.x = tensor_on_gpu(0xA00, Format::bf16, {1, 16}),
+             .topk_ids = tensor_on_gpu(0xB00, Format::int32, {1, many.top_k}),
+             .topk_weights = tensor_on_gpu(0xB80, Format::fp32, {1, many.top_k}),
+             .out = tensor_on_gpu(0xA80, Format::bf16, {1, 16})},
+            workspace_);
+  ASSERT_EQ(driver_record().launches.size(), 5U);
+  for (const RecordedLaunch& launch : driver_record().launches) {
+    EXPECT_TRUE(launch.dependent);
+  }
+  constexpr unsigned parts = strategies::moe_layer::block_choices / strategies::moe_layer::most_part_choices;
+  EXPECT_EQ(driver_record().launches[0].grid, (std::array{2U, 1U, 1U}));
+  EXPECT_EQ(driver_record().launches[1].grid, (std::array{2U, parts, 1U}));
+}
+
+/// What they are of lies in the layer's workspace.
+TEST_F(LayerLaunches, GateAndUpDoNotRunByThemselves) {
+  try {
+    layer_->gate_up().run({}, {}, workspace_);
+    ADD_FAILURE();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::unsupported);
+    EXPECT_STREQ(error.what(), "this product sorts the choices of its layer, and runs in that alone");
+  }
+  EXPECT_TRUE(driver_record().launches.empty());
 }
 
 TEST_F(LayerLaunches, OfNoTokensThereAreNone) {
@@ -102,7 +137,7 @@ TEST_F(LayerLaunches, TheDriverIsAskedForNothingWhoseCallerKnowsIt) {
     const runtime::KnownPlaces known;
     EXPECT_EQ(asked(), 0);
     EXPECT_EQ(asked(), 0);
-    EXPECT_EQ(driver_record().launches.size(), 10U);
+    EXPECT_EQ(driver_record().launches.size(), 8U);
     int asked_by_another = 0;
     std::thread([&] { asked_by_another = asked(); }).join();
     EXPECT_EQ(asked_by_another, 5);

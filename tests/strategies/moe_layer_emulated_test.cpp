@@ -1,8 +1,9 @@
-// A layer of experts run by the emulator: choices sorted by one launch and by two, rows added up, and the whole chain
-// around its products. Right, clean, and bitwise equal on every schedule.
+// A layer of experts run by the emulator: choices sorted by one launch and by two, with and without their rows, rows
+// added up, and the whole chain around its products. Right, clean, and bitwise equal on every schedule.
 #include <gtest/gtest.h>
 
 #include <array>
+#include <cstring>
 #include <numeric>
 
 #include "core/device_spec.hpp"
@@ -10,6 +11,9 @@
 #include "cpu/moe_rows.hpp"
 #include "emulated_case.hpp"
 #include "strategies/grouped_gemm/columns/strategy.hpp"
+#include "strategies/grouped_gemm/host/gather.hpp"
+#include "strategies/grouped_gemm/packed/strategy.hpp"
+#include "strategies/grouped_gemm/tcgen05/strategy.hpp"
 #include "strategies/grouped_gemm/tensors.hpp"
 #include "strategies/moe_layer/calls.hpp"
 #include "strategies/moe_layer/params.hpp"
@@ -24,7 +28,7 @@ Tensor integers(std::vector<std::int32_t>& values) {
 }
 
 /// What the emulator finds in one run; empty when it is clean.
-std::string findings(EmulatedCall call, std::uint64_t seed) {
+std::string findings(EmulatedCall& call, std::uint64_t seed) {
   emulator::Options options;
   options.schedule = emulator::Schedule::from_seed(seed);
   std::string found;
@@ -33,6 +37,8 @@ std::string findings(EmulatedCall call, std::uint64_t seed) {
   }
   return found;
 }
+
+std::string findings(EmulatedCall&& call, std::uint64_t seed) { return findings(call, seed); }
 
 template <std::size_t count>
 std::vector<NamedTensor> named(const std::array<const char*, count>& names, const std::array<Tensor, count>& tensors) {
@@ -53,20 +59,37 @@ struct Routed {
       : offsets(static_cast<std::size_t>(experts) + 1, -77), row_ids(choices, -77), inverse(choices, -77) {}
 };
 
+constexpr std::array routed_names{"a",      "b1 (gate)", "b2 (up)",     "bias1",   "bias2",    "c",
+                                  "groups", "row_ids",   "row_weights", "profile", "topk_ids", "inverse"};
+
+/// Of a call that has this product's tensors and sorts the choices `topk_ids` into `made`.
+EmulatedCall routed_call(PlannedCall call, const WeightViews& weights, GroupedTensors of, const Tensor& topk_ids,
+                         Routed& made) {
+  of.offsets = integers(made.offsets);
+  of.row_ids = integers(made.row_ids);
+  RoutedTensors routed{topk_ids, topk_ids};
+  routed.inverse.data = made.inverse.data();
+  return {std::move(call), named(routed_names, in_order(weights, of, routed)), test::compiled_in_kernel};
+}
+
+/// What differs from the definition.
+std::string faults(const Routed& made, const MoeProblem& problem, const Tensor& topk_ids) {
+  const reference::SortedChoices wanted = reference::sorted_choices(problem, topk_ids);
+  std::string found = made.offsets == wanted.offsets ? "" : "offsets are wrong\n";
+  found += made.row_ids == wanted.row_ids ? "" : "row ids are wrong\n";
+  found += made.inverse == wanted.inverse ? "" : "the inverse is wrong\n";
+  return found;
+}
+
 /// Sorts with the plan for `most`; empty when the result is the definition's.
 std::string route(const MoeProblem& most, const MoeProblem& problem, std::vector<std::int32_t> ids,
                   std::uint64_t seed) {
   const std::int64_t tokens = std::ssize(ids) / problem.top_k;
   const Tensor topk_ids = Tensor::contiguous(ids.data(), Format::int32, {tokens, problem.top_k});
   Routed made(problem.experts, ids.size());
-  const std::array tensors{topk_ids, integers(made.offsets), integers(made.row_ids), integers(made.inverse)};
-  std::string found =
-      findings({route_call(most, DeviceKind::cuda), named(route_names, tensors), test::compiled_in_kernel}, seed);
-  const reference::SortedChoices wanted = reference::sorted_choices(problem, topk_ids);
-  found += made.offsets == wanted.offsets ? "" : "offsets are wrong\n";
-  found += made.row_ids == wanted.row_ids ? "" : "row ids are wrong\n";
-  found += made.inverse == wanted.inverse ? "" : "the inverse is wrong\n";
-  return found;
+  const PlannedCall sorts = with_routing({}, gate_up_problem(most), DeviceKind::cuda);
+  std::string found = findings(routed_call(sorts, {}, {}, topk_ids, made), seed);
+  return found += faults(made, problem, topk_ids);
 }
 
 MoeProblem choices_of(std::int64_t experts, std::int64_t tokens, std::int64_t top_k) {
@@ -75,8 +98,9 @@ MoeProblem choices_of(std::int64_t experts, std::int64_t tokens, std::int64_t to
 
 TEST(EmulatedMoe, ChoicesAreSortedInOneLaunch) {
   std::uint64_t seed = 0;
-  for (const MoeProblem& problem : {choices_of(1, 1, 1), choices_of(5, 33, 3), choices_of(8, 300, 2),
-                                    choices_of(31, 64, 8), choices_of(32, 100, 7), choices_of(600, 120, 6)}) {
+  for (const MoeProblem& problem :
+       {choices_of(1, 1, 1), choices_of(5, 33, 3), choices_of(8, 300, 2), choices_of(31, 64, 8), choices_of(32, 100, 7),
+        choices_of(600, 120, 6), choices_of(3, 2048, 2)}) {
     for (int schedule = 0; schedule < 3; ++schedule, ++seed) {
       EXPECT_EQ(route(problem, problem, test::random_choices(problem, static_cast<unsigned>(seed)), seed), "")
           << problem.experts;
@@ -104,6 +128,151 @@ TEST(EmulatedMoe, AllChoicesOfOneExpertOrOfNone) {
   }
 }
 
+/// Sorts with the plan for `most` and brings the rows together; empty when both are right and nothing lies where no row
+/// is.
+std::string gather(const MoeProblem& most, const MoeProblem& problem, std::uint64_t seed) {
+  std::vector<std::int32_t> ids = test::random_choices(problem, static_cast<unsigned>(seed));
+  const Tensor topk_ids = Tensor::contiguous(ids.data(), Format::int32, {problem.tokens, problem.top_k});
+  const auto value = [&](std::int64_t row, std::int64_t column) {
+    return static_cast<float>((row * 31 + column) % 251 + 1);
+  };
+  test::Matrix x = test::Matrix::of_values(problem.x, problem.tokens, problem.hidden_size, 8, value);
+  const GroupedTensors of{.a = x.view(),
+                          .c = Tensor::contiguous(nullptr, problem.x, {std::ssize(ids), problem.intermediate_size})};
+  WeightViews weights;
+  weights.gate =
+      Tensor::contiguous(nullptr, problem.x, {problem.experts, problem.intermediate_size, problem.hidden_size});
+  PlannedCall call;
+  const grouped_gemm::RowsInWorkspace rows =
+      grouped_gemm::add_gathering(gate_up_problem(most), std::nullopt, true, call);
+  Routed made(problem.experts, ids.size());
+  EmulatedCall brings =
+      routed_call(with_routing(std::move(call), gate_up_problem(most), DeviceKind::cuda), weights, of, topk_ids, made);
+  std::string found = findings(brings, seed);
+  found += faults(made, problem, topk_ids);
+  const auto row_bytes = static_cast<std::size_t>(problem.hidden_size * bits(problem.x) / 8);
+  for (std::size_t row = 0; row < ids.size(); ++row) {
+    const std::int32_t choice = made.row_ids[row];
+    const std::vector<std::byte> nothing(row_bytes);
+    const auto* const wanted =
+        choice < 0 ? nothing.data()
+                   : static_cast<const std::byte*>(x.view().data) +
+                         static_cast<std::size_t>(choice / problem.top_k * x.view().strides[0] * bits(problem.x) / 8);
+    if (std::memcmp(brings.workspace() + rows.offset + row * static_cast<std::size_t>(rows.row_bytes), wanted,
+                    row_bytes) != 0) {
+      return found + "row " + std::to_string(row) + " is wrong";
+    }
+  }
+  return found;
+}
+
+MoeProblem rows_of(std::int64_t tokens, std::int64_t top_k, std::int64_t columns, Format format = Format::bf16) {
+  return {.experts = 5,
+          .tokens = tokens,
+          .top_k = top_k,
+          .hidden_size = columns,
+          .intermediate_size = 8,
+          .x = format,
+          .gate_up = format};
+}
+
+/// A block alone; blocks that have a choice each, whose row all threads copy; blocks that have several, the last one
+/// fewer; rows that fill no 16 bytes; and blocks that are not told of each other's choices by a launch ahead and blocks
+/// that are.
+TEST(EmulatedMoe, TheLaunchThatSortsBringsTheRowsTogether) {
+  std::uint64_t seed = 0;
+  for (const MoeProblem& problem : {rows_of(1, 1, 8), rows_of(9, 3, 40), rows_of(5, 2, 4104), rows_of(7, 3, 1024),
+                                    rows_of(50, 3, 72), rows_of(11, 3, 24, Format::fp8_row), rows_of(66, 3, 24)}) {
+    for (int schedule = 0; schedule < 3; ++schedule, ++seed) {
+      EXPECT_EQ(gather(problem, problem, seed), "") << problem.tokens << " " << problem.hidden_size;
+    }
+  }
+  const MoeProblem most = rows_of(2100, 2, 40);
+  for (const std::int64_t tokens : {2100, 2048, 40}) {
+    EXPECT_EQ(gather(most, rows_of(tokens, 2, 40), seed++), "") << tokens;
+  }
+}
+
+/// The grid that sorts so many choices of two to a token, and brings their rows together.
+Extent3 sorting_grid(std::int64_t choices, std::int64_t columns) {
+  const MoeProblem problem = rows_of(choices / 2, 2, columns);
+  PlannedCall call;
+  (void)grouped_gemm::add_gathering(gate_up_problem(problem), std::nullopt, true, call);
+  call = with_routing(std::move(call), gate_up_problem(problem), DeviceKind::cuda);
+  const auto empty = [](Format format, std::initializer_list<std::int64_t> shape) {
+    return Tensor::contiguous(nullptr, format, shape);
+  };
+  WeightViews weights;
+  weights.gate = empty(problem.gate_up, {problem.experts, problem.intermediate_size, columns});
+  const Tensor ids = empty(Format::int32, {problem.tokens, problem.top_k});
+  const std::array tensors = in_order(weights,
+                                      {.a = empty(problem.x, {problem.tokens, columns}),
+                                       .c = empty(problem.x, {choices, problem.intermediate_size}),
+                                       .offsets = empty(Format::int32, {problem.experts + 1}),
+                                       .row_ids = empty(Format::int32, {choices})},
+                                      {ids, ids});
+  LaunchArguments arguments;
+  std::get<KernelLaunch>(call.steps.back()).bind({tensors}, arguments);
+  return arguments.grid;
+}
+
+/// As many blocks as a large card has at once, and no more than have 16 bytes for each thread; of very many choices
+/// more, each of which brings the rows of a 32nd of what it sorts.
+TEST(EmulatedMoe, RowsAreSharedOutAmongBlocks) {
+  EXPECT_EQ(sorting_grid(6, 8), (Extent3{1, 1}));
+  EXPECT_EQ(sorting_grid(6, 4096), (Extent3{1, 6}));
+  EXPECT_EQ(sorting_grid(128, 2048), (Extent3{1, 64}));
+  EXPECT_EQ(sorting_grid(128, 7168), (Extent3{1, 128}));
+  EXPECT_EQ(sorting_grid(4096, 2048), (Extent3{1, 256}));
+  EXPECT_EQ(sorting_grid(8192, 2048), (Extent3{2, 128}));
+  EXPECT_EQ(sorting_grid(65536, 2048), (Extent3{16, 32}));
+}
+
+std::vector<std::string> titles(const PlannedCall& call) {
+  std::vector<std::string> found;
+  for (const Step& step : call.steps) {
+    found.push_back(std::get<KernelLaunch>(step).title);
+  }
+  return found;
+}
+
+/// Folding tokens needs no choices and comes first; where rows are prepared and not gathered, sorting is a launch
+/// ahead.
+TEST(EmulatedMoe, SortingTakesTheGatheringsPlace) {
+  const auto of_gate_up = [](const Strategy<GroupedProblem>& strategy, const char* card, std::int64_t tokens,
+                             const Sample<GroupedProblem>& like) {
+    GroupedProblem problem = gate_up_problem({.experts = 8,
+                                              .tokens = tokens,
+                                              .top_k = 4,
+                                              .hidden_size = 256,
+                                              .intermediate_size = 128,
+                                              .x = like.problem.a,
+                                              .gate_up = like.problem.b,
+                                              .intermediate = Format::bf16});
+    const Knobs chosen = strategy.candidates(problem, like.knobs, device_spec(card)).front();
+    return titles(with_routing(strategy.plan(problem, chosen, device_spec(card)), problem, DeviceKind::cuda));
+  };
+  const auto knobs = [](const char* numerics) {
+    Knobs of;
+    of.set("numerics", numerics);
+    return of;
+  };
+  const Sample<GroupedProblem> plain{{.a = Format::bf16, .b = Format::bf16}, {}};
+  const Sample<GroupedProblem> exact{{.a = Format::bf16, .b = Format::nvfp4}, knobs("exact")};
+  const Sample<GroupedProblem> fast{{.a = Format::bf16, .b = Format::nvfp4}, knobs("fast")};
+  const Sample<GroupedProblem> codes{{.a = Format::nvfp4, .b = Format::nvfp4}, {}};
+  using Titles = std::vector<std::string>;
+  const std::string sorts = "sort the choices and gather the rows";
+  const auto& columns = grouped_gemm::columns_strategy();
+  const auto& packed = grouped_gemm::packed_strategy();
+  EXPECT_EQ(of_gate_up(columns, "H200", 1024, plain), (Titles{sorts, "multiply"}));
+  EXPECT_EQ(of_gate_up(columns, "H200", 1025, plain), (Titles{"count the choices", sorts, "multiply"}));
+  EXPECT_EQ(of_gate_up(packed, "H200", 16, exact), (Titles{sorts, "multiply"}));
+  EXPECT_EQ(of_gate_up(packed, "H200", 16, fast), (Titles{"fold the tokens", sorts, "multiply"}));
+  EXPECT_EQ(of_gate_up(grouped_gemm::tcgen05_strategy(), "B200", 1025, codes),
+            (Titles{"count the choices", "sort the choices", "prepare the rows", "multiply"}));
+}
+
 TEST(EmulatedMoe, TheCpuSortsAsTheDefinitionDoes) {
   for (unsigned seed = 0; seed < 20; ++seed) {
     const MoeProblem problem = choices_of(1 + seed % 7, 30, 3);
@@ -119,15 +288,17 @@ TEST(EmulatedMoe, TheCpuSortsAsTheDefinitionDoes) {
 }
 
 TEST(EmulatedMoe, MoreExpertsThanABlockCountsAreRefused) {
-  EXPECT_NO_THROW((void)route_call(choices_of(3417, 1, 1), DeviceKind::cuda));
-  EXPECT_LE(route_words(3417) * 4, 227U * 1024U);
+  EXPECT_NO_THROW(require_sortable(3409, DeviceKind::cuda));
+  EXPECT_NO_THROW(require_sortable(3410, DeviceKind::cpu));
+  EXPECT_LE(route_words(3409) * 4, 227U * 1024U);
+  EXPECT_GT(route_words(3410) * 4, 227U * 1024U);
   try {
-    (void)route_call(choices_of(3418, 1, 1), DeviceKind::cuda);
+    require_sortable(3410, DeviceKind::cuda);
     ADD_FAILURE();
   } catch (const Error& error) {
     EXPECT_EQ(error.code(), ErrorCode::unsupported);
     EXPECT_STREQ(error.what(),
-                 "problem.experts is 3418, expected 1 to 3417 on a GPU, whose shared memory counts the choices of each "
+                 "problem.experts is 3410, expected 1 to 3409 on a GPU, whose shared memory counts the choices of each "
                  "expert");
   }
 }
@@ -135,7 +306,8 @@ TEST(EmulatedMoe, MoreExpertsThanABlockCountsAreRefused) {
 /// Each may start while the one ahead of it ends, whatever that is.
 TEST(EmulatedMoe, LaunchesAreDependentOnes) {
   const MoeProblem problem = choices_of(4, 5000, 2);
-  for (const PlannedCall& call : {route_call(problem, DeviceKind::cuda), combine_call(problem, DeviceKind::cuda)}) {
+  for (const PlannedCall& call :
+       {with_routing({}, gate_up_problem(problem), DeviceKind::cuda), combine_call(problem, DeviceKind::cuda)}) {
     for (const Step& step : call.steps) {
       EXPECT_TRUE(std::get<KernelLaunch>(step).dependent) << std::get<KernelLaunch>(step).title;
     }
@@ -226,7 +398,7 @@ TEST(EmulatedMoe, TheWholeLayerIsRightOnManySchedules) {
   const std::int64_t choices = problem.tokens * problem.top_k;
   GroupedProblem first_problem = gate_up_problem(problem);
   first_problem.row_weights = gathered.problem.row_weights;  // the sample's kernel has them: all are 1
-  const PlannedCall first = planned(first_problem, gathered);
+  const PlannedCall first = with_routing(planned(first_problem, gathered), first_problem, DeviceKind::cuda);
   const PlannedCall second = planned(down_problem(problem), plain);
   test::Matrix ones =
       test::Matrix::of_values(Format::fp32, 1, choices, 0, [](std::int64_t, std::int64_t) { return 1.0F; });
@@ -246,22 +418,11 @@ TEST(EmulatedMoe, TheWholeLayerIsRightOnManySchedules) {
     const MoeTensors of = host.tensors();
     Tensor places = of.topk_ids;
     places.data = sorted.inverse.data();
-    const std::array route_tensors{of.topk_ids, integers(sorted.offsets), integers(sorted.row_ids), places};
-    const GroupedTensors of_first{.a = of.x,
-                                  .c = hidden.view(),
-                                  .offsets = integers(sorted.offsets),
-                                  .row_ids = integers(sorted.row_ids),
-                                  .row_weights = first_problem.row_weights ? row_weights : Tensor{}};
+    const GroupedTensors of_first{
+        .a = of.x, .c = hidden.view(), .row_weights = first_problem.row_weights ? row_weights : Tensor{}};
     const GroupedTensors of_second{.a = hidden.view(), .c = rows.view(), .offsets = integers(sorted.offsets)};
     const std::array combine_tensors{rows.view(), places, of.topk_weights, of.out};
-    ASSERT_EQ(
-        findings({route_call(problem, DeviceKind::cuda), named(route_names, route_tensors), test::compiled_in_kernel},
-                 seed),
-        "");
-    ASSERT_EQ(findings({first, named(names, grouped_gemm::in_order(weight_views(host.gate_up()), of_first)),
-                        test::compiled_in_kernel},
-                       seed),
-              "");
+    ASSERT_EQ(findings(routed_call(first, weight_views(host.gate_up()), of_first, of.topk_ids, sorted), seed), "");
     ASSERT_EQ(findings({second, named(names, grouped_gemm::in_order(weight_views(host.down()), of_second)),
                         test::compiled_in_kernel},
                        seed),

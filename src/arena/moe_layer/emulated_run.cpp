@@ -26,8 +26,8 @@ using strategies::EmulatedCall;
 using strategies::NamedTensor;
 using strategies::PlannedCall;
 
-constexpr std::array gate_up_names{"x",       "gate",    "up",         "gate bias", "up bias", "intermediate",
-                                   "offsets", "row_ids", "row_weights"};
+constexpr std::array gate_up_names{"x",       "gate",    "up",          "gate bias", "up bias",  "intermediate",
+                                   "offsets", "row_ids", "row_weights", "profile",   "topk_ids", "inverse"};
 constexpr std::array down_names{"intermediate", "down",    "no up",   "down bias",  "no up bias",
                                 "rows",         "offsets", "row_ids", "row_weights"};
 constexpr std::array dense_gate_up_names{"x", "gate", "up", "intermediate"};
@@ -147,10 +147,8 @@ class LayerRun final : public EmulatedRun {
         .a = of.x, .c = between_.intermediate(), .offsets = between_.offsets(), .row_ids = between_.row_ids()};
     const GroupedTensors second{.a = between_.intermediate(), .c = between_.rows(), .offsets = between_.offsets()};
     const Tensor inverse = between_.inverse(of.topk_ids);
-    add(std::move(*calls.route), layer::route_names,
-        std::array{of.topk_ids, between_.offsets(), between_.row_ids(), inverse});
     add(std::move(calls.gate_up), gate_up_names,
-        grouped::in_order(weight_views(gate_up_weights(task_, finder())), first));
+        layer::in_order(weight_views(gate_up_weights(task_, finder())), first, {of.topk_ids, inverse}));
     add(std::move(calls.down), down_names, grouped::in_order(weight_views(down_weights(task_, finder())), second));
     add(std::move(*calls.combine), layer::combine_names, std::array{between_.rows(), inverse, of.topk_weights, of.out});
   }

@@ -2,12 +2,17 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <bit>
+#include <iterator>
+#include <optional>
 #include <span>
 
 #include "core/integers.hpp"
 #include "cpu/moe_rows.hpp"
 #include "strategies/dual_gemm/formats.hpp"
+#include "strategies/grouped_gemm/host/gather.hpp"
+#include "strategies/grouped_gemm/tensors.hpp"
 #include "strategies/moe_layer/params.hpp"
 #include "strategies/moe_layer/tensors.hpp"
 #include "thresher/error.hpp"
@@ -21,7 +26,7 @@ constexpr std::uint32_t word_bytes = 4;
 
 std::uint32_t route_bytes(std::int64_t experts) { return route_words(narrow(experts)) * word_bytes; }
 
-constexpr std::int64_t most_experts = most_shared_bytes / word_bytes / (route_warps + 1) - 1;
+constexpr std::int64_t most_experts = (most_shared_bytes / word_bytes - most_part_choices) / (route_warps + 1) - 1;
 
 std::uint64_t in_memory(const void* pointer) { return reinterpret_cast<std::uintptr_t>(pointer); }
 
@@ -32,22 +37,39 @@ DeviceProgram program(std::string title, std::string_view file, std::vector<std:
           .options = {}};
 }
 
+/// That sort other choices each.
 std::uint32_t blocks_of(std::int64_t choices) { return narrow(ceil_div(choices, std::int64_t{block_choices})); }
+
+/// Which of a block's choices it places itself: all of them, or where it brings their rows together so many that a
+/// large card has a wave of blocks, and each thread its 16 bytes.
+std::uint32_t part_choices(std::uint32_t choices, std::uint32_t row_bytes) {
+  constexpr std::int64_t wave_blocks = 256;
+  constexpr std::int64_t piece_bytes = route_threads * copy_engine_bytes;
+  if (row_bytes == 0) {
+    return block_choices;
+  }
+  const std::int64_t wanted = std::max(ceil_div(choices, wave_blocks), ceil_div(piece_bytes, row_bytes));
+  return std::min(std::bit_ceil(narrow(wanted)), most_part_choices);
+}
 
 RouteParams route_params(const CallTensors& call, std::size_t counts_offset) {
   RouteParams params{};
   params.ids = {in_memory(call.tensors[ids_index].data)};
   params.counts = {in_memory(call.workspace) + counts_offset};
-  params.offsets = {in_memory(call.tensors[offsets_index].data)};
-  params.row_ids = {in_memory(call.tensors[row_ids_index].data)};
+  params.offsets = {in_memory(call.tensors[grouped_gemm::groups_index].data)};
+  params.row_ids = {in_memory(call.tensors[grouped_gemm::row_ids_index].data)};
   params.inverse = {in_memory(call.tensors[inverse_index].data)};
   params.choices = narrow(call.tensors[ids_index].elements());
-  params.experts = narrow(call.tensors[offsets_index].elements() - 1);
+  params.experts = narrow(call.tensors[grouped_gemm::groups_index].elements() - 1);
   params.key_bits = static_cast<std::uint32_t>(std::bit_width(params.experts));
   return params;
 }
 
-KernelLaunch route_launch(const MoeProblem& problem, std::string title, std::string kernel) {
+bool is_of_row_ids(const Access& access) {
+  return access.memory == Access::Memory::tensor && access.index == grouped_gemm::row_ids_index;
+}
+
+KernelLaunch route_launch(const GroupedProblem& problem, std::string title, std::string kernel) {
   KernelLaunch launch;
   launch.title = std::move(title);
   launch.program = program("moe_layer, routing", "route", {count_kernel_name(), place_kernel_name()});
@@ -59,36 +81,69 @@ KernelLaunch route_launch(const MoeProblem& problem, std::string title, std::str
   return launch;
 }
 
-/// Choices that one block sorts take one launch; of more, each block is told what the others have.
-void add_launches(const MoeProblem& problem, PlannedCall& call) {
-  const std::uint32_t most_blocks = blocks_of(size_product(problem.tokens, problem.top_k));
-  const std::size_t counts =
-      add_piece(call, "choices of an expert in a block",
-                static_cast<std::size_t>(most_blocks > 1 ? most_blocks * problem.experts * word_bytes : 0));
-  const std::size_t offset = call.workspace[counts].offset;
-  KernelLaunch place = route_launch(problem, "sort the choices", place_kernel_name());
-  for (const std::size_t written : {offsets_index, row_ids_index, inverse_index}) {
-    place.accesses.push_back({Access::Memory::tensor, written, Access::Use::writes});
-  }
-  place.bind = [offset](const CallTensors& of, LaunchArguments& out) {
+/// Where a call's counting launch leaves what the sorting one reads.
+struct Counts {
+  std::size_t piece = 0;
+  std::size_t offset = 0;
+};
+
+KernelLaunch counting(const GroupedProblem& problem, const Counts& counts) {
+  KernelLaunch launch = route_launch(problem, "count the choices", count_kernel_name());
+  launch.accesses.push_back({Access::Memory::workspace, counts.piece, Access::Use::writes});
+  launch.bind = [offset = counts.offset](const CallTensors& of, LaunchArguments& out) {
     const RouteParams params = route_params(of, offset);
     out.set(params);
-    out.grid.x = blocks_of(params.choices);
+    out.grid.x = blocks_of(params.choices) > 1 ? blocks_of(params.choices) : 0;
     return true;
   };
-  if (most_blocks > 1) {
-    place.accesses.push_back({Access::Memory::workspace, counts, Access::Use::reads_earlier});
-    KernelLaunch count = route_launch(problem, "count the choices", count_kernel_name());
-    count.accesses.push_back({Access::Memory::workspace, counts, Access::Use::writes});
-    count.bind = [offset](const CallTensors& of, LaunchArguments& out) {
-      const RouteParams params = route_params(of, offset);
-      out.set(params);
-      out.grid.x = blocks_of(params.choices) > 1 ? blocks_of(params.choices) : 0;
-      return true;
-    };
-    call.steps.emplace_back(std::move(count));
+  return launch;
+}
+
+/// `gathers` is the launch whose work is done on the way; null where there is none.
+KernelLaunch sorting(const GroupedProblem& problem, const Counts& counts, const KernelLaunch* gathers) {
+  KernelLaunch launch = route_launch(problem, "sort the choices", place_kernel_name());
+  for (const std::size_t written : {std::size_t{grouped_gemm::groups_index}, std::size_t{grouped_gemm::row_ids_index},
+                                    std::size_t{inverse_index}}) {
+    launch.accesses.push_back({Access::Memory::tensor, written, Access::Use::writes});
   }
-  call.steps.emplace_back(std::move(place));
+  launch.accesses.push_back({Access::Memory::workspace, counts.piece, Access::Use::reads_earlier});
+  std::optional<KernelLaunch> gathering;
+  if (gathers != nullptr) {
+    launch.title += " and gather the rows";
+    gathering = *gathers;
+    std::copy_if(gathers->accesses.begin(), gathers->accesses.end(), std::back_inserter(launch.accesses),
+                 [](const Access& access) { return !is_of_row_ids(access); });
+  }
+  launch.bind = [offset = counts.offset, gathering](const CallTensors& of, LaunchArguments& out) {
+    RouteParams params = route_params(of, offset);
+    if (gathering) {
+      params.gather = grouped_gemm::gather_params(*gathering, of);
+    }
+    params.part_choices = part_choices(params.choices, params.gather.row_bytes);
+    out.set(params);
+    out.grid.x = blocks_of(params.choices);
+    out.grid.y = narrow(ceil_div(std::min(params.choices, block_choices), params.part_choices));
+    return true;
+  };
+  return launch;
+}
+
+/// Beyond the choices that a block sorts, blocks are told by a launch ahead what the others have.
+void add_sorting(const GroupedProblem& problem, PlannedCall& call) {
+  const std::uint32_t most_blocks = blocks_of(problem.rows);
+  Counts counts;
+  counts.piece = add_piece(call, "choices of an expert in a block",
+                           static_cast<std::size_t>(most_blocks > 1 ? most_blocks * problem.experts * word_bytes : 0));
+  counts.offset = call.workspace[counts.piece].offset;
+  auto at = std::find_if(call.steps.begin(), call.steps.end(), grouped_gemm::is_gathering);
+  if (at != call.steps.end()) {
+    *at = sorting(problem, counts, &std::get<KernelLaunch>(*at));
+  } else {
+    at = call.steps.insert(call.steps.begin(), sorting(problem, counts, nullptr));
+  }
+  if (most_blocks > 1) {
+    call.steps.insert(at, counting(problem, counts));
+  }
 }
 
 template <class T>
@@ -140,27 +195,31 @@ std::string combine_kernel_name(Format rows, Format out) {
       name(rows), name(out));
 }
 
-PlannedCall route_call(const MoeProblem& problem, DeviceKind device) {
-  PlannedCall call;
-  call.strategy = "route";
-  if (device == DeviceKind::cpu) {
-    call.steps.emplace_back(HostCall{"sort the choices", [](const CallTensors& of) {
-                                       cpu::sort_choices(all_of<const std::int32_t>(of.tensors[ids_index]),
-                                                         all_of<std::int32_t>(of.tensors[offsets_index]),
-                                                         all_of<std::int32_t>(of.tensors[row_ids_index]),
-                                                         all_of<std::int32_t>(of.tensors[inverse_index]));
-                                     }});
-    return call;
-  }
-  if (problem.experts > most_experts) {
+void require_sortable(std::int64_t experts, DeviceKind device) {
+  if (device == DeviceKind::cuda && experts > most_experts) {
     throw Error(ErrorCode::unsupported, fmt::format("problem.experts is {}, expected 1 to {} on a GPU, whose shared "
                                                     "memory counts the choices of each expert",
-                                                    problem.experts, most_experts));
+                                                    experts, most_experts));
   }
-  add_launches(problem, call);
-  const auto choices = static_cast<double>(size_product(problem.tokens, problem.top_k));
-  call.work.parts = {MemoryPass{.title = "sorting the choices", .bytes = 3 * choices * word_bytes}};
-  return call;
+}
+
+PlannedCall with_routing(PlannedCall product, const GroupedProblem& problem, DeviceKind device) {
+  if (device == DeviceKind::cpu) {
+    product.steps.insert(product.steps.begin(),
+                         HostCall{"sort the choices", [](const CallTensors& of) {
+                                    cpu::sort_choices(all_of<const std::int32_t>(of.tensors[ids_index]),
+                                                      all_of<std::int32_t>(of.tensors[grouped_gemm::groups_index]),
+                                                      all_of<std::int32_t>(of.tensors[grouped_gemm::row_ids_index]),
+                                                      all_of<std::int32_t>(of.tensors[inverse_index]));
+                                  }});
+    return product;
+  }
+  add_sorting(problem, product);
+  if (!product.work.parts.empty()) {
+    product.work.parts.emplace_back(
+        MemoryPass{.title = "sorting the choices", .bytes = 3.0 * static_cast<double>(problem.rows) * word_bytes});
+  }
+  return product;
 }
 
 PlannedCall combine_call(const MoeProblem& problem, DeviceKind device, int threads) {
@@ -186,7 +245,7 @@ PlannedCall combine_call(const MoeProblem& problem, DeviceKind device, int threa
 std::vector<PlannedCall> built_in() {
   // More choices than one block sorts, so that both kernels are among them.
   MoeProblem problem{.experts = 1, .tokens = 2 * block_choices, .top_k = 1, .hidden_size = 8, .intermediate_size = 8};
-  std::vector<PlannedCall> calls{route_call(problem, DeviceKind::cuda)};
+  std::vector<PlannedCall> calls{with_routing({}, gate_up_problem(problem), DeviceKind::cuda)};
   for (const Format format : {Format::bf16, Format::fp16}) {
     problem.rows = format;
     problem.out = format;

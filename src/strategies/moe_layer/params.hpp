@@ -1,28 +1,36 @@
 #pragma once
 /// The one parameter of each of a layer's own kernels, and how much a block of them does.
 #include "machine/global.hpp"
+#include "strategies/grouped_gemm/device/gather_row.hpp"
 
 namespace thresher::strategies::moe_layer {
 
 inline constexpr machine::u32 route_threads = 512;
 inline constexpr machine::u32 route_warps = route_threads / 32;
-/// Of one block; so many are sorted by one launch.
+/// What a block sorts; so many choices need no launch that counts them.
 inline constexpr machine::u32 block_choices = 4096;
+/// Of those, how many a block has the rows of to bring together, at most.
+inline constexpr machine::u32 most_part_choices = 128;
 
 struct RouteParams {
   machine::Global<machine::i32> ids;  ///< [choices]
   machine::Global<machine::i32>
-      counts;  ///< [blocks, experts] of count_choices_kernel; a block that is alone reads none
+      counts;  ///< [block_choices each, experts] of count_choices_kernel; where there are no more, none is read
   machine::Global<machine::i32> offsets;  ///< [experts + 1]
   machine::Global<machine::i32> row_ids;  ///< [choices]
   machine::Global<machine::i32> inverse;  ///< [choices]
   machine::u32 choices = 0;
   machine::u32 experts = 0;
-  machine::u32 key_bits = 0;  ///< the numbers 0 … experts have as many
+  machine::u32 key_bits = 0;          ///< the numbers 0 … experts have as many
+  machine::u32 part_choices = 0;      ///< a block places so many of those that it sorts: a divisor of block_choices
+  grouped_gemm::GatherParams gather;  ///< of their rows; its row_bytes are 0 where nobody brings them together
 };
 
-/// Words of shared memory: a count for each warp and each expert, those without one last, then a sum for each expert.
-TH_DEVICE constexpr machine::u32 route_words(machine::u32 experts) { return (route_warps + 1) * (experts + 1); }
+/// Words of shared memory: a count for each warp and each expert, those without one last, then a sum for each expert
+/// and the rows of a block's own choices.
+TH_DEVICE constexpr machine::u32 route_words(machine::u32 experts) {
+  return (route_warps + 1) * (experts + 1) + most_part_choices;
+}
 
 inline constexpr machine::u32 combine_threads = 128;
 /// Neighbouring columns of one thread.

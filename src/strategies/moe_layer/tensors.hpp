@@ -1,20 +1,38 @@
 #pragma once
 /// The tensors of what a layer of experts does around its products, in the order in which CallTensors has them.
+#include <algorithm>
 #include <array>
 #include <cstddef>
 
+#include "strategies/grouped_gemm/tensors.hpp"
 #include "thresher/tensor.hpp"
 
 namespace thresher::strategies::moe_layer {
 
-/// Of sorting the choices.
-enum RouteTensor : std::size_t {
-  ids_index,      ///< int32 [tokens, top_k]
-  offsets_index,  ///< int32 [experts + 1]
-  row_ids_index,  ///< int32 [choices]: a row's choice, −1 behind the last row
+/// Of a layer's first product, which sorts the choices itself (with_routing): behind those that every grouped product
+/// has. It writes its own offsets, int32 [experts + 1], and row ids, int32 [choices]: a row's choice, −1 behind the
+/// last row.
+enum RoutedTensor : std::size_t {
+  ids_index = grouped_gemm::profile_index + 1,  ///< int32 [tokens, top_k]
   inverse_index,  ///< int32 [tokens, top_k]: a choice's row, −1 where its id is of no expert
-  route_tensor_count,
+  routed_tensor_count,
 };
+
+/// The two that come behind; without a place where the call brings offsets and row ids.
+struct RoutedTensors {
+  Tensor topk_ids{};
+  Tensor inverse{};
+};
+
+inline std::array<Tensor, routed_tensor_count> in_order(const WeightViews& weights, const GroupedTensors& of,
+                                                        const RoutedTensors& routed) {
+  std::array<Tensor, routed_tensor_count> all{};
+  const auto of_product = grouped_gemm::in_order(weights, of);
+  std::copy(of_product.begin(), of_product.end(), all.begin());
+  all[ids_index] = routed.topk_ids;
+  all[inverse_index] = routed.inverse;
+  return all;
+}
 
 /// Of adding up the rows.
 enum CombineTensor : std::size_t {
@@ -25,7 +43,6 @@ enum CombineTensor : std::size_t {
   combine_tensor_count,
 };
 
-inline constexpr std::array<const char*, route_tensor_count> route_names{"topk_ids", "offsets", "row_ids", "inverse"};
 inline constexpr std::array<const char*, combine_tensor_count> combine_names{"rows", "inverse", "topk_weights", "out"};
 
 }  // namespace thresher::strategies::moe_layer

@@ -1,5 +1,7 @@
 #include "strategies/grouped_gemm/host/gather.hpp"
 
+#include <cstring>
+
 #include "core/integers.hpp"
 #include "strategies/grouped_gemm/device/gather.hpp"
 #include "strategies/grouped_gemm/tensors.hpp"
@@ -59,6 +61,19 @@ RowsInWorkspace add_gathering(const GroupedProblem& problem, const std::optional
   };
   call.steps.emplace_back(std::move(launch));
   return gathered;
+}
+
+bool is_gathering(const Step& step) {
+  const auto* const launch = std::get_if<KernelLaunch>(&step);
+  return launch != nullptr && launch->expression == gather_kernel_name();
+}
+
+GatherParams gather_params(const KernelLaunch& gathering, const CallTensors& of) {
+  LaunchArguments arguments;
+  gathering.bind(of, arguments);
+  GatherParams params{};
+  std::memcpy(&params, arguments.data(), sizeof params);
+  return params;
 }
 
 TokenRows token_rows(const CallTensors& call, const RowsInWorkspace& rows, machine::ElementType element,

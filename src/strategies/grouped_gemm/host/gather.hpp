@@ -3,6 +3,7 @@
 #include <optional>
 #include <string>
 
+#include "strategies/grouped_gemm/device/gather_row.hpp"
 #include "strategies/grouped_gemm/host/call.hpp"
 
 namespace thresher::strategies::grouped_gemm {
@@ -21,6 +22,11 @@ struct RowsInWorkspace {
 /// from what a step before made of it.
 RowsInWorkspace add_gathering(const GroupedProblem& problem, const std::optional<RowsInWorkspace>& from, bool dependent,
                               PlannedCall& call);
+
+/// Whether `step` is a launch that add_gathering added.
+[[nodiscard]] bool is_gathering(const Step& step);
+/// What such a launch is given for these tensors.
+[[nodiscard]] GatherParams gather_params(const KernelLaunch& gathering, const CallTensors& of);
 
 /// Rows in the workspace for the product's tensor maps: `rows` in each of `slots`, k elements of each.
 [[nodiscard]] TokenRows token_rows(const CallTensors& call, const RowsInWorkspace& rows, machine::ElementType element,

@@ -1,6 +1,8 @@
 #pragma once
-/// Choices sorted by expert, stably: whatever the schedule, a row is of the same choice. A block has so many choices
-/// and each of its warps a run of them; what a warp counts is its own, so that no order depends on who comes first.
+/// Choices sorted by expert, stably: whatever the schedule, a row is of the same choice. A block sorts so many choices
+/// and each of its warps an equal run of them, few choices too; what a warp counts is its own, so that no order depends
+/// on who comes first. Where rows are brought together, many blocks sort the same choices, each for itself, and each
+/// places its own part of them and copies their rows: none waits for another.
 #include "machine/launch.hpp"
 #include "machine/named_barrier.hpp"
 #include "machine/numbers.hpp"
@@ -12,7 +14,12 @@ namespace thresher::strategies::moe_layer {
 
 using namespace machine;
 
-inline constexpr u32 warp_choices = block_choices / route_warps;
+using grouped_gemm::gather_row;
+using grouped_gemm::RowThread;
+
+inline constexpr u32 row_threads = 128;  // that share a row, where a block has several
+
+TH_DEVICE bool brings_rows(const RouteParams& params) { return params.gather.row_bytes > 0; }
 
 class RouteBlock {
  public:
@@ -21,8 +28,14 @@ class RouteBlock {
         keys_(params.experts + 1),
         warp_(warp::index()),
         first_(launch::block_index().x * block_choices),
+        own_first_(first_ + launch::block_index().y * params.part_choices),
+        own_end_(own_first_ + params.part_choices < params.choices ? own_first_ + params.part_choices : params.choices),
         counts_(launch::shared_memory().as<u32>()),
-        sums_(counts_.offset(route_warps * keys_)) {}
+        sums_(counts_.offset(route_warps * keys_)),
+        rows_(sums_.offset(keys_)) {}
+
+  /// Of the last choices, which are fewer than a block sorts, some blocks have no part.
+  TH_DEVICE bool has_part() const { return own_first_ < own_end_; }
 
   /// Counts the choices of each warp.
   TH_DEVICE void count() const {
@@ -73,34 +86,59 @@ class RouteBlock {
 
   TH_DEVICE void place() const {
     for_each([this](u32 choice, u32 expert, u32 rank) {
-      const bool is_skipped = expert == params_.experts;
-      const u32 row = is_skipped ? 0 : sums_.load(expert) + counts_.load(warp_ * keys_ + expert) + rank;
-      params_.inverse.store(choice, is_skipped ? -1 : static_cast<i32>(row));
-      if (!is_skipped) {
-        params_.row_ids.store(row, static_cast<i32>(choice));
+      if (choice >= own_first_ && choice < own_end_) {
+        const bool is_skipped = expert == params_.experts;
+        place(choice, is_skipped ? no_row : sums_.load(expert) + counts_.load(warp_ * keys_ + expert) + rank);
       }
     });
     const u32 rows = sums_.load(params_.experts);
-    for (u32 at = launch::thread_index(); at < block_choices; at += route_threads) {
-      const u32 row = first_ + at;
-      if (row >= rows && row < params_.choices) {
+    for (u32 row = own_first_ + launch::thread_index(); row < own_end_; row += route_threads) {
+      if (row >= rows) {
         params_.row_ids.store(row, -1);
       }
     }
-    if (launch::block_index().x == 0) {
+    if (launch::block_index().x == 0 && launch::block_index().y == 0) {
       for (u32 bound = launch::thread_index(); bound < keys_; bound += route_threads) {
         params_.offsets.store(bound, static_cast<i32>(sums_.load(bound)));
       }
     }
   }
 
+  /// Copies the rows of the block's own choices, some at a time; a single one all threads share.
+  TH_DEVICE void bring_rows() const {
+    const u32 count = own_end_ - own_first_;
+    const u32 sharing = count == 1 ? route_threads : row_threads;
+    const RowThread own{launch::thread_index() % sharing, sharing};
+    for (u32 at = launch::thread_index() / sharing; at < count; at += route_threads / sharing) {
+      const u32 row = rows_.load(at);
+      if (row != no_row) {
+        gather_row(params_.gather, row, own_first_ + at, own);
+      }
+    }
+  }
+
  private:
+  static constexpr u32 no_row = 0xFFFF'FFFF;  // −1 in the inverse
+
+  TH_DEVICE void place(u32 choice, u32 row) const {
+    params_.inverse.store(choice, static_cast<i32>(row));
+    if (row != no_row) {
+      params_.row_ids.store(row, static_cast<i32>(choice));
+    }
+    if (brings_rows(params_)) {
+      rows_.store(choice - own_first_, row);
+    }
+  }
+
   /// The warp's choices, 32 at a time: `see(choice, expert, rank)` with how many of these 32 precede it and have the
   /// same expert. Then they are counted.
   template <class See>
   TH_DEVICE void for_each(const See& see) const {
-    const u32 begin = first_ + warp_ * warp_choices;
-    for (u32 at = begin; at < begin + warp_choices && at < params_.choices; at += 32) {
+    constexpr u32 lanes = route_warps * 32;
+    const u32 behind = params_.choices - first_;
+    const u32 run = ((behind < block_choices ? behind : block_choices) + lanes - 1) / lanes * 32;
+    const u32 begin = first_ + warp_ * run;
+    for (u32 at = begin; at < begin + run && at < params_.choices; at += 32) {
       const u32 choice = at + warp::lane();
       const bool is_one = choice < params_.choices;
       const u32 id = is_one ? static_cast<u32>(params_.ids.load(choice)) : params_.experts;
@@ -158,11 +196,14 @@ class RouteBlock {
   u32 keys_;
   u32 warp_;
   u32 first_;
+  u32 own_first_;
+  u32 own_end_;
   Shared<u32> counts_;
   Shared<u32> sums_;
+  Shared<u32> rows_;  ///< of the block's own choices, where they are brought together
 };
 
-/// How many choices each expert has in each block.
+/// How many choices each expert has among those of each block.
 TH_KERNEL(route_threads, 1) count_choices_kernel(TH_GRID_CONSTANT const RouteParams params) {
   launch::release_dependents();
   launch::wait_for_earlier_grids();
@@ -171,14 +212,21 @@ TH_KERNEL(route_threads, 1) count_choices_kernel(TH_GRID_CONSTANT const RoutePar
   own.store_counts();
 }
 
-/// The rest; all of it where there is one block.
+/// The rest, all of it where a block sorts all choices. The grid is [blocks that sort other choices, parts of them].
 TH_KERNEL(route_threads, 1) place_choices_kernel(TH_GRID_CONSTANT const RouteParams params) {
   launch::release_dependents();
   launch::wait_for_earlier_grids();
   const RouteBlock own(params);
+  if (!own.has_part()) {
+    return;
+  }
   own.count();
   own.find_places();
   own.place();
+  if (brings_rows(params)) {
+    block::sync();
+    own.bring_rows();
+  }
 }
 
 }  // namespace thresher::strategies::moe_layer
