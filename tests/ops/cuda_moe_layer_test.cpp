@@ -154,6 +154,22 @@ TEST(CudaMoeLayer, SortsAnyNumberOfChoices) {
   }
 }
 
+/// A block brings one row with all its threads, some rows with a part of them each, and as many as it may.
+TEST(CudaMoeLayer, BringsRowsOfAnyWidthTogether) {
+  SKIP_WITHOUT_TENSOR_CORES();
+  for (const std::int64_t hidden_size : {std::int64_t{16}, std::int64_t{4112}, std::int64_t{8208}}) {
+    for (const std::int64_t tokens : {std::int64_t{1}, std::int64_t{9}, std::int64_t{130}, std::int64_t{700}}) {
+      const MoeProblem problem{
+          .experts = 7, .tokens = tokens, .top_k = 6, .hidden_size = hidden_size, .intermediate_size = 16};
+      MoeCase host(problem, random_choices(problem, static_cast<unsigned>(tokens)));
+      GpuLayer layer(host);
+      layer.poison();
+      layer.enqueue({}, tokens);
+      EXPECT_EQ(layer.judged(tokens), "") << hidden_size << " " << tokens;
+    }
+  }
+}
+
 TEST(CudaMoeLayer, TheSameBitsInAThousandRuns) {
   SKIP_WITHOUT_TENSOR_CORES();
   for (MoeProblem problem : layers()) {
@@ -176,7 +192,10 @@ TEST(CudaMoeLayer, TheSameBitsInAThousandRuns) {
 
 TEST(CudaMoeLayer, AGraphServesOtherChoices) {
   SKIP_WITHOUT_TENSOR_CORES();
-  for (const MoeProblem& problem : layers()) {
+  std::vector<MoeProblem> problems = layers();
+  problems.push_back(problems.front());
+  problems.back().tokens = 1400;  // more choices than one block sorts
+  for (const MoeProblem& problem : problems) {
     MoeCase host(problem, random_choices(problem, 3));
     GpuLayer layer(host);
     const runtime::Graph graph =
