@@ -2,7 +2,7 @@
 """Times Thresher's layer of experts beside SGLang's fused MoE and Humming, in one process on one NVIDIA GPU.
 
   moe_layer.py --library build/default/src/ops/libthresher.so --out measurements/NAME.json [--commit HASH] [--quick]
-               [--cases "Mixtral,T=16"] [--precision "fp8 out"]
+               [--cases "Mixtral,T=16"] [--precision "fp8 out"] [--beside OTHER/libthresher.so] [--no-peers]
 
 Method and checks as in compare.py. A call is a whole layer from the chosen experts on: Thresher routes, gathers, multiplies,
 weighs and adds up; the peers are given rows that are sorted, padded and gathered already, and only multiply, activate, weigh
@@ -162,7 +162,7 @@ class Layer:
             self.library.library.thresher_grouped_weights_destroy(packed)
 
 
-def thresher_contestants(library, sets, wanted):
+def thresher_contestants(library, sets, wanted, whose=""):
     case = sets.case
     for token_format, weight_format, numerics, precision in (("bf16", "bf16", "exact", "16-bit"),
                                                              ("fp8_block", "fp8_block", "exact", "fp8 out"),
@@ -170,7 +170,7 @@ def thresher_contestants(library, sets, wanted):
                                                              ("fp16", "nvfp4", "fast", "nvfp4 fast")):
         if precision not in wanted:
             continue
-        name = f"thresher {token_format} x {weight_format}" + (" fast" if numerics == "fast" else "")
+        name = f"thresher {token_format} x {weight_format}" + (" fast" if numerics == "fast" else "") + whose
         try:
             layers = [Layer(library, sets, i, token_format, weight_format, numerics) for i in range(sets.count)]
         except (thresher_c.ThresherError, ValueError) as error:
@@ -295,9 +295,14 @@ def humming(sets):
 FAMILIES = {"16-bit": (triton_fused_moe,), "fp8 out": (triton_fused_moe_fp8,), "nvfp4": (humming,), "nvfp4 fast": ()}
 
 
-def contestants_of(library, sets, precision):
+def contestants_of(library, beside, sets, precision, peers_too):
     wanted = FAMILIES if precision is None else [precision]
-    for family in (lambda s: thresher_contestants(library, s, wanted), *(f for one in wanted for f in FAMILIES[one])):
+    families = [lambda s: thresher_contestants(library, s, wanted)]
+    if beside is not None:
+        families.append(lambda s: thresher_contestants(beside, s, wanted, " of the build beside"))
+    if peers_too:
+        families += [f for one in wanted for f in FAMILIES[one]]
+    for family in families:
         try:
             for peer in family(sets):
                 made = compare.Contestant(peer.name, "thresher" if peer.name.startswith("thresher") else "peer",
@@ -330,12 +335,15 @@ def main():
     parser.add_argument("--commit", default=None, help="the commit the library was built from (default: git's HEAD)")
     parser.add_argument("--cases", default="", help="parts of their names, separated by commas (default: all)")
     parser.add_argument("--quick", action="store_true", help="a third of the rounds, every second number of tokens")
+    parser.add_argument("--beside", help="path of another build's libthresher.so, whose layers are timed, too")
+    parser.add_argument("--no-peers", action="store_true", help="Thresher's layers alone")
     parser.add_argument("--precision", choices=("16-bit", "fp8 out", "nvfp4", "nvfp4 fast"),
                         help="contestants of this one, of which fp8 out are FP8 blocks (default: all)")
     args = parser.parse_args()
     random.seed(0)
     torch.manual_seed(0)
     library = thresher_c.Library(args.library)
+    beside = thresher_c.Library(args.beside) if args.beside else None
     telemetry = compare.Telemetry()
     rounds = {mode: count // 3 if args.quick else count for mode, count in compare.ROUNDS.items()}
     result = {"what": "a layer of experts beside its peers", "date": datetime.date.today().isoformat(),
@@ -348,7 +356,7 @@ def main():
             continue
         print(f"## {case.name}: {case.experts} experts, top {case.top_k}, {case.hidden} to {case.intermediate}", flush=True)
         sets = Sets(case)
-        contestants = list(contestants_of(library, sets, args.precision))
+        contestants = list(contestants_of(library, beside, sets, args.precision, not args.no_peers))
         if not contestants:
             continue
         compare.measure(contestants, telemetry, rounds)
