@@ -27,6 +27,10 @@ runtime::Kernel load_kernel(int ordinal, const KernelLaunch& launch) {
   if (launch.shared_bytes > 0) {
     kernel.allow_dynamic_shared(launch.shared_bytes);
   }
+  constexpr std::uint32_t portable_cluster = 8;
+  if (launch.cluster.x > portable_cluster) {
+    kernel.allow_large_clusters();
+  }
   return kernel;
 }
 

@@ -30,8 +30,10 @@ template <StreamKConfig config, class Element, class KeyElement, Logits logits>
 void add(Format format) {
   add_compiled_in(
       {stream_k_expression(config, format, logits), &host_kernel<&stream_k<config, Element, KeyElement, logits>>});
-  add_compiled_in({merge_parts_expression(config, format, logits),
-                   &host_kernel<&merge_parts<config, Element, KeyElement, logits>>});
+  if constexpr (!config.is_clustered()) {
+    add_compiled_in({merge_parts_expression(config, format, logits),
+                     &host_kernel<&merge_parts<config, Element, KeyElement, logits>>});
+  }
 }
 
 /// A ring of two slots, so that small problems go round it.
@@ -52,6 +54,17 @@ static_assert(paired_heads.heads == 2);
 constexpr StreamKConfig other_values = small(stream_k_choice(128, 64, 2, 16, false));
 constexpr StreamKConfig narrow_values = small(stream_k_choice(64, 128, 1, 8, false));
 
+constexpr StreamKConfig with_cluster(StreamKConfig config, int cluster) {
+  config.cluster = cluster;
+  return config;
+}
+
+constexpr StreamKConfig cluster_wide_keys = with_cluster(wide_keys, 4);
+constexpr StreamKConfig cluster_narrow_keys = with_cluster(narrow_keys, 2);
+constexpr StreamKConfig cluster_paired_heads = with_cluster(paired_heads, 4);
+constexpr StreamKConfig cluster_other_values = with_cluster(other_values, 16);
+constexpr StreamKConfig cluster_narrow_values = with_cluster(narrow_values, 8);
+
 void add_kernels() {
   static const bool added = [] {
     add<wide_keys, Half, Half, Logits::direct>(Format::fp16);
@@ -59,17 +72,20 @@ void add_kernels() {
     add<paired_heads, BFloat16, E4M3, Logits::direct>(Format::bf16);
     add<other_values, BFloat16, BFloat16, Logits::general>(Format::bf16);
     add<narrow_values, Half, E4M3, Logits::direct>(Format::fp16);
+    add<cluster_wide_keys, Half, Half, Logits::direct>(Format::fp16);
+    add<cluster_narrow_keys, BFloat16, E4M3, Logits::direct>(Format::bf16);
+    add<cluster_paired_heads, BFloat16, E4M3, Logits::direct>(Format::bf16);
+    add<cluster_other_values, BFloat16, BFloat16, Logits::general>(Format::bf16);
+    add<cluster_narrow_values, Half, E4M3, Logits::direct>(Format::fp16);
     return true;
   }();
   static_cast<void>(added);
 }
 
 Knobs knobs_of(const StreamKConfig& config) {
-  return {{"rows", std::to_string(config.rows)},
-          {"warps", std::to_string(config.warps)},
-          {"stages", std::to_string(config.stages)},
-          {"boxes", config.boxes ? "true" : "false"},
-          {"heads", std::to_string(config.heads)}};
+  return {{"rows", std::to_string(config.rows)},     {"warps", std::to_string(config.warps)},
+          {"stages", std::to_string(config.stages)}, {"boxes", config.boxes ? "true" : "false"},
+          {"heads", std::to_string(config.heads)},   {"cluster", std::to_string(config.cluster)}};
 }
 
 EmulatedCall call_of(AttentionCase& host, const StreamKConfig& config) {
@@ -148,6 +164,38 @@ std::vector<Case> cases() {
   p.causal = false;
   p.sinks = true;
   all.push_back(with_lengths("fp8_pages_of_twelve", p, narrow_values, {0, 3, 4}, {70, 129}));
+  return all;
+}
+
+/// A cluster for each tile: more chunks than blocks, fewer, none, and tiles that see different ones.
+std::vector<Case> clustered_cases() {
+  std::vector<Case> all;
+  AttentionProblem p = paged(4, 64, 16, Format::fp16);
+  p.sinks = true;
+  all.push_back(with_lengths("cluster_of_one_sequence", p, cluster_wide_keys, {0, 1}, {390}));
+  all.push_back(with_lengths("cluster_of_few_chunks", p, cluster_wide_keys, {0, 1}, {100}));
+  all.push_back(with_lengths("cluster_of_several_lengths", p, cluster_wide_keys, {0, 1, 2, 3, 4}, {300, 1, 0, 65}));
+  p = paged(2, 64, 8, Format::bf16);
+  p.kv_format = Format::fp8_e4m3;
+  p.window_left = 70;
+  all.push_back(
+      with_lengths("cluster_fp8_several_tiles", p, cluster_narrow_keys, {0, 1, 1, 11, 12}, {150, 40, 130, 4}));
+  p = paged(3, 64, 16, Format::bf16);
+  p.heads = 12;
+  p.kv_heads = 4;
+  p.kv_format = Format::fp8_e4m3;
+  p.sinks = true;
+  all.push_back(with_lengths("cluster_fp8_pairs_of_heads", p, cluster_paired_heads, {0, 1, 2}, {250, 225}));
+  p = paged(3, 128, 1, Format::bf16);
+  p.value_dim = 64;
+  p.softcap = 2.0F;
+  all.push_back(with_lengths("cluster_single_rows_softcap", p, cluster_other_values, {0, 4, 5}, {170, 33}));
+  p = paged(1, 64, 12, Format::fp16);
+  p.value_dim = 128;
+  p.kv_format = Format::fp8_e4m3;
+  p.causal = false;
+  p.sinks = true;
+  all.push_back(with_lengths("cluster_fp8_pages_of_twelve", p, cluster_narrow_values, {0, 3, 4}, {70, 129}));
   return all;
 }
 
@@ -408,6 +456,8 @@ TEST(StreamK, TheTableHasEveryKnob) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Cases, StreamKEmulated, testing::ValuesIn(cases()),
+                         [](const auto& tested) { return tested.param.name; });
+INSTANTIATE_TEST_SUITE_P(Clusters, StreamKEmulated, testing::ValuesIn(clustered_cases()),
                          [](const auto& tested) { return tested.param.name; });
 
 }  // namespace

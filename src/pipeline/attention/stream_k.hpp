@@ -5,100 +5,11 @@
 /// takes an equal share of neighbouring units, wherever items begin and end. An item that one block has whole is
 /// finished there; of any other each of its blocks leaves a part, and a second launch merges them. A block has at most
 /// two parts: of the item that another block began, and of the one that it began and left to the next. Where items are
-/// alike, blocks end where items do as far as that leaves them about as much each.
-///
-/// Loading warps fill a ring of chunks, each a share of every chunk; the others multiply, 16 keys of a head of each
-/// chunk a warp, each with shifts and sums of its own, and meet only when an item ends.
-///
-/// Barriers of a block: keys_full[s], values_full[s] one arrival of each loading warp + the bytes of a chunk, or
-/// without the copy engine one arrival of each loading thread; empty[s] one arrival of each multiplying warp. Named
-/// barrier 1: the multiplying warps.
-#include "machine/machine.hpp"
-#include "pipeline/attention/config.hpp"
+/// alike, blocks end where items do as far as that leaves them about as much each. Or each item has a cluster, and
+/// there is no second launch (stream_k_cluster.hpp).
+#include "pipeline/attention/stream_k_cluster.hpp"
 
 namespace thresher::pipeline::attention {
-
-template <StreamKConfig config>
-struct StreamKMemory {
-  Shared<u8> memory;
-
-  TH_DEVICE Shared<u8> keys(u32 slot) const { return memory.offset_bytes(slot * config.slot_bytes()); }
-  TH_DEVICE Shared<u8> values(u32 slot) const { return keys(slot).offset_bytes(config.key_tile_bytes()); }
-  /// Rows of merged_row_floats() that one warp brings to a merge.
-  TH_DEVICE Shared<float> merged(u32 warp, u32 row) const {
-    return memory.offset_bytes(config.merge_offset())
-        .template as<float>()
-        .offset((warp * StreamKConfig::merged_rows + row) * config.merged_row_floats());
-  }
-  /// Shift and sum of one row of the tile from one warp.
-  TH_DEVICE Shared<Vector<float, 2>> sums(u32 warp, u32 row) const {
-    return memory.offset_bytes(config.sums_offset()).template as<Vector<float, 2>>().offset(warp * config.rows + row);
-  }
-  TH_DEVICE Barrier barrier(u32 index) const {
-    return Barrier{memory.offset_bytes(config.barrier_offset()).address}.offset(index);
-  }
-  TH_DEVICE Barrier keys_full(u32 slot) const { return barrier(slot); }
-  TH_DEVICE Barrier values_full(u32 slot) const { return barrier(config.stages + slot); }
-  TH_DEVICE Barrier empty(u32 slot) const { return barrier(2 * config.stages + slot); }
-  TH_DEVICE Shared<u32> directory() const { return memory.offset_bytes(config.directory_offset()).template as<u32>(); }
-
-  TH_DEVICE void init() const {
-    constexpr u32 filling = static_cast<u32>(config.loader_warps()) * (config.boxes ? 1 : 32);
-    TH_UNROLL
-    for (u32 slot = 0; slot < static_cast<u32>(config.stages); ++slot) {
-      keys_full(slot).init(filling);
-      values_full(slot).init(filling);
-      empty(slot).init(static_cast<u32>(config.warps));
-      debug::name_barrier(keys_full(slot), "keys_full", slot);
-      debug::name_barrier(values_full(slot), "values_full", slot);
-      debug::name_barrier(empty(slot), "empty", slot);
-    }
-    fence::barrier_init();
-  }
-};
-
-/// A slot of the ring, and the phase of its barriers.
-template <int stages>
-struct StreamKTurn {
-  u32 slot = 0;
-  Phase phase{};
-
-  TH_DEVICE void advance() {
-    slot = slot + 1 == static_cast<u32>(stages) ? 0 : slot + 1;
-    if (slot == 0) {
-      phase.flip();
-    }
-  }
-};
-
-/// Where a unit's chunk of keys goes, or lies. Copies complete on its barriers.
-struct StreamKSlot {
-  Shared<u8> keys;
-  Shared<u8> values;
-  Barrier keys_full;
-  Barrier values_full;
-  Phase phase;
-
-  /// By one thread of each loading warp, before its copies of so many bytes.
-  TH_DEVICE void expect(u32 key_bytes, u32 value_bytes) const {
-    keys_full.arrive_expect_bytes(key_bytes);
-    values_full.arrive_expect_bytes(value_bytes);
-  }
-  template <int rank>
-  TH_DEVICE void copy_keys(u32 offset_bytes, const TensorMap& map, At<rank> at) const {
-    tma::load(keys.offset_bytes(offset_bytes), map, keys_full, at);
-  }
-  template <int rank>
-  TH_DEVICE void copy_values(u32 offset_bytes, const TensorMap& map, At<rank> at) const {
-    tma::load(values.offset_bytes(offset_bytes), map, values_full, at);
-  }
-  /// Of copies by threads: this one has made all of its own.
-  TH_DEVICE void keys_asked_for() const { async_copy::arrive_when_done(keys_full); }
-  TH_DEVICE void values_asked_for() const { async_copy::arrive_when_done(values_full); }
-
-  TH_DEVICE void wait_for_keys() const { keys_full.wait(phase); }
-  TH_DEVICE void wait_for_values() const { values_full.wait(phase); }
-};
 
 /// Units [first, last) of all.
 struct Units {
@@ -106,26 +17,7 @@ struct Units {
   u32 last;
 };
 
-/// A row of things that so many share: the first `more` have one more than `each`.
-struct Dealt {
-  u32 each = 0;
-  u32 more = 0;
-
-  TH_DEVICE static Dealt among(u32 count, u32 sharers) {
-    const u32 each = count / sharers;
-    return {each, count - each * sharers};
-  }
-  TH_DEVICE u32 most() const { return each + (more > 0 ? 1 : 0); }
-  /// What the sharers before `sharer` have.
-  TH_DEVICE u32 first(u32 sharer) const { return sharer * each + (sharer < more ? sharer : more); }
-  /// Who has `thing`, one that there is.
-  TH_DEVICE u32 owner(u32 thing) const {
-    const u32 of_longer = more * (each + 1);
-    return thing < of_longer ? thing / (each + 1) : more + (thing - of_longer) / each;
-  }
-};
-
-/// All the units of a call.
+/// All the units of a call. Where items have clusters, each is one unit.
 struct Extent {
   u32 units;
   u32 item_units;  ///< of every item; 0 where items differ
@@ -214,12 +106,13 @@ struct ItemShare {
 /// still settles the one before it, `begin`s it, `absorb`s chunks, for which it waits itself, and `settle`s; `spread`
 /// puts eight rows of its sums into shared memory, and `combine` is what one warp makes of a row of a head that this
 /// one's warps have spread, which are neighbours. One thread of each block `announce`s what it leaves to the second
-/// launch. The warps of a loader `report` flags: what was wrong with the call.
+/// launch. In a cluster one warp `send`s such a row instead, sums and a shift and a sum, and `merge`s the so-many-th of
+/// its block's own from so many parts. The warps of a loader `report` flags: what was wrong with the call.
 template <class Operation, StreamKConfig config>
 concept StreamKOperation =
     requires(const Operation& operation, const typename Operation::Item& item, typename Operation::Sums& sums,
              typename Operation::Pages& pages, const StreamKSlot& slot, const StreamKMemory<config>& memory,
-             const ItemShare& share, Shared<u32> directory, u32 index) {
+             const ItemShare& share, Shared<u32> directory, u32 index, const PartPlace& place) {
       { operation.describe(directory) } -> Same<u32>;
       { operation.prefetch() } -> Same<void>;
       { operation.foresee(index) } -> Same<void>;
@@ -235,12 +128,15 @@ concept StreamKOperation =
       { operation.spread(sums, memory, index, index) } -> Same<void>;
       { operation.combine(item, memory, share, index, index) } -> Same<void>;
       { operation.announce(item, index) } -> Same<void>;
+      { operation.send(memory, place, index, index) } -> Same<void>;
+      { operation.merge(item, memory, index, index, index, index) } -> Same<void>;
       { operation.report(index, index) } -> Same<void>;
     };
 
 template <StreamKConfig config, class Operation>
 class StreamK {
  public:
+  using Block = StreamKBlock<config, Operation>;
   using Item = typename Operation::Item;
 
   TH_DEVICE StreamK(const Operation& operation, const StreamKMemory<config>& memory)
@@ -248,21 +144,13 @@ class StreamK {
 
   TH_DEVICE void load(u32 loader, u32 flags) const {
     debug::role("load", loader);
-    StreamKTurn<config.stages> turn{0, Phase{1}};
+    typename Block::Turn turn{0, Phase{1}};
     if (own_.first < own_.last) {
       Item item = operation_.find(directory_, own_.first);
       TH_NO_UNROLL
       for (u32 unit = own_.first;;) {
         const ItemShare share = share_of_item(item, unit);
-        const u32 end = share.end < item.chunks ? share.end : item.chunks;
-        auto pages = operation_.pages(item, share.first);
-        TH_NO_UNROLL
-        for (u32 chunk = share.first; chunk < end; ++chunk) {
-          memory_.empty(turn.slot).wait(turn.phase);
-          operation_.copy(item, pages, chunk, slot(turn));
-          turn.advance();
-        }
-        flags |= pages.flags;
+        flags |= work_.bring(item, chunks_of(item, share), turn);
         unit = item.first_unit + share.end;
         if (unit == own_.last) {
           break;
@@ -288,6 +176,7 @@ class StreamK {
   TH_DEVICE StreamK(const Operation& operation, const StreamKMemory<config>& memory, const Extent& extent)
       : operation_(operation),
         memory_(memory),
+        work_(operation, memory),
         directory_(memory.directory()),
         shares_(extent, sharing_blocks<config>(extent.units), config.aligned),
         block_(launch::block_index().x),
@@ -295,28 +184,18 @@ class StreamK {
 
   /// The block's share. Whether it leaves an item to others that it began.
   TH_DEVICE bool attend(u32 warp) const {
-    StreamKTurn<config.stages> turn;
+    typename Block::Turn turn;
     typename Operation::Sums sums;
     Item item = operation_.find(directory_, own_.first);
     operation_.ask_for_queries(item, sums);
     TH_NO_UNROLL
     for (u32 unit = own_.first;;) {
       const ItemShare share = share_of_item(item, unit);
-      const u32 end = share.end < item.chunks ? share.end : item.chunks;
       const bool leaves = share.begins && !share.is_whole;
       if (leaves) {
         announce(item, warp);
       }
-      operation_.begin(sums);
-      TH_NO_UNROLL
-      for (u32 chunk = share.first; chunk < end; ++chunk) {
-        operation_.absorb(item, sums, chunk, slot(turn));
-        warp::sync();
-        if (warp::lane() == 0) {
-          memory_.empty(turn.slot).arrive();
-        }
-        turn.advance();
-      }
+      work_.absorb(item, chunks_of(item, share), sums, turn);
       const bool is_first = unit == own_.first;
       unit = item.first_unit + share.end;
       const bool is_last = unit == own_.last;
@@ -325,17 +204,13 @@ class StreamK {
         next = operation_.next(directory_, item);
         operation_.ask_for_queries(next, sums);
       }
-      merge(item, share, sums, warp, is_first);
+      work_.merge(item, sums, warp, is_first,
+                  [&](u32 head, u32 row) { operation_.combine(item, memory_, share, head, row); });
       if (is_last) {
         return leaves;
       }
       item = next;
     }
-  }
-
-  TH_DEVICE StreamKSlot slot(const StreamKTurn<config.stages>& turn) const {
-    return {memory_.keys(turn.slot), memory_.values(turn.slot), memory_.keys_full(turn.slot),
-            memory_.values_full(turn.slot), turn.phase};
   }
 
   TH_DEVICE ItemShare share_of_item(const Item& item, u32 unit) const {
@@ -346,31 +221,8 @@ class StreamK {
     return {first, end, begins && end == item.units, begins, 2 * block_ + (begins ? 1 : 0)};
   }
 
-  /// The warps' sums, eight rows at a time. They meet before they write over what some may still read of the rows, or
-  /// the item, before; nothing was before the first.
-  TH_DEVICE void merge(const Item& item, const ItemShare& share, typename Operation::Sums& sums, u32 warp,
-                       bool is_first) const {
-    if (!is_first) {
-      meet();
-    }
-    operation_.settle(sums, memory_, warp);
-    TH_UNROLL
-    for (u32 first = 0; first < static_cast<u32>(config.rows); first += StreamKConfig::merged_rows) {
-      if (first < item.rows) {
-        if (first > 0) {
-          meet();
-        }
-        operation_.spread(sums, memory_, warp, first);
-        meet();
-        TH_NO_UNROLL
-        for (u32 own = warp; own < static_cast<u32>(StreamKConfig::merged_rows * config.heads); own += config.warps) {
-          const u32 row = first + own % StreamKConfig::merged_rows;
-          if (row < item.rows) {
-            operation_.combine(item, memory_, share, own / StreamKConfig::merged_rows, row);
-          }
-        }
-      }
-    }
+  TH_DEVICE static Chunks chunks_of(const Item& item, const ItemShare& share) {
+    return {share.first, share.end < item.chunks ? share.end : item.chunks};
   }
 
   TH_DEVICE void announce(const Item& item, u32 warp) const {
@@ -379,17 +231,16 @@ class StreamK {
     }
   }
 
-  TH_DEVICE static void meet() { named_barrier::sync(1, static_cast<u32>(config.warps) * 32); }
-
   const Operation& operation_;
   const StreamKMemory<config>& memory_;
+  Block work_;
   Shared<u32> directory_;
   Shares shares_;
   u32 block_;
   Units own_;
 };
 
-/// The whole first launch.
+/// The whole first launch, or the only one.
 template <StreamKConfig config, StreamKOperation<config> Operation>
 TH_DEVICE void stream_k(const Operation& operation) {
   const StreamKMemory<config> memory{launch::shared_memory()};
@@ -409,11 +260,19 @@ TH_DEVICE void stream_k(const Operation& operation) {
   }
   block::sync();
   launch::release_dependents();
-  const StreamK<config, Operation> blocks(operation, memory);
-  if (warp >= loader) {
-    blocks.load(warp - loader, flags);
+  const auto run = [&](const auto& shares) {
+    if (warp >= loader) {
+      shares.load(warp - loader, flags);
+    } else {
+      shares.multiply(warp);
+    }
+  };
+  if constexpr (config.is_clustered()) {
+    const StreamKCluster<config, Operation> shares(operation, memory);
+    shares.open(warp == 0 && warp::lane() == 0);
+    run(shares);
   } else {
-    blocks.multiply(warp);
+    run(StreamK<config, Operation>(operation, memory));
   }
 }
 

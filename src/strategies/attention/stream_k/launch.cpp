@@ -2,6 +2,10 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <functional>
+#include <optional>
+#include <utility>
+#include <vector>
 
 #include "strategies/attention/launch.hpp"
 #include "strategies/attention/stream_k/params.hpp"
@@ -22,21 +26,28 @@ std::uint64_t address(const void* pointer) { return reinterpret_cast<std::uintpt
 
 /// Pieces of the workspace.
 struct Pieces {
+  /// What the first launch leaves to the second.
+  struct OfParts {
+    std::size_t header;
+    std::size_t left;
+    std::size_t parts;
+    std::size_t sums;
+  };
   std::size_t status;
-  std::size_t header;
-  std::size_t left;
-  std::size_t parts;
-  std::size_t sums;
+  std::optional<OfParts> of_parts;  ///< not with clusters
 };
 
 Pieces add_pieces(PlannedCall& call, const StreamKConfig& config, std::int64_t blocks) {
   const auto rows = static_cast<std::size_t>(2 * blocks * config.tile_rows());
   Pieces pieces{};
   pieces.status = add_status(call, static_cast<std::size_t>(blocks * config.loader_warps()));
-  pieces.header = add_piece(call, "number of blocks", 4);
-  pieces.left = add_piece(call, "items left", static_cast<std::size_t>(blocks) * sizeof(LeftItem));
-  pieces.parts = add_piece(call, "parts", rows * static_cast<std::size_t>(config.value_dim) * sizeof(float));
-  pieces.sums = add_piece(call, "sums of parts", rows * 2 * sizeof(float));
+  if (!config.is_clustered()) {
+    Pieces::OfParts& own = pieces.of_parts.emplace();
+    own.header = add_piece(call, "number of blocks", 4);
+    own.left = add_piece(call, "items left", static_cast<std::size_t>(blocks) * sizeof(LeftItem));
+    own.parts = add_piece(call, "parts", rows * static_cast<std::size_t>(config.value_dim) * sizeof(float));
+    own.sums = add_piece(call, "sums of parts", rows * 2 * sizeof(float));
+  }
   return pieces;
 }
 
@@ -54,47 +65,29 @@ StreamKParams known_params(const AttentionProblem& problem, const StreamKConfig&
   return params;
 }
 
-}  // namespace
+using BindParams = std::function<void(const CallTensors&, LaunchArguments&)>;
 
-double most_units(const AttentionProblem& problem, const StreamKConfig& config) {
-  const std::int64_t group = problem.heads / problem.kv_heads;
-  const std::int64_t tiles = problem.queries * group / config.rows + problem.batch;
-  const std::int64_t chunks = std::max<std::int64_t>(1, ceil_div(problem.keys, config.keys()));
-  return static_cast<double>(tiles) * static_cast<double>(problem.kv_heads / config.heads) *
-         static_cast<double>(chunks);
-}
-
-void add_stream_k(PlannedCall& call, const AttentionProblem& problem, const StreamKConfig& config,
-                  const StreamKKernels& kernels, int blocks) {
-  const int grid = static_cast<int>(std::min<double>(blocks, most_units(problem, config)));
-  const Pieces pieces = add_pieces(call, config, grid);
-  const auto bind = [problem, known = known_params(problem, config, grid), offsets = call.workspace, pieces](
-                        const CallTensors& tensors, LaunchArguments& out) {
-    StreamKParams params = known;
-    add_tensors(params.call, problem, tensors);
-    const auto piece = [&](std::size_t index) { return address(tensors.workspace) + offsets[index].offset; };
-    params.call.paging.status = piece(pieces.status);
-    params.header = piece(pieces.header);
-    params.left = piece(pieces.left);
-    params.parts = piece(pieces.parts);
-    params.parts_sums = piece(pieces.sums);
-    out.set(params);
-  };
-  KernelLaunch multiply;
-  multiply.title = "attend to chunks";
-  multiply.program = {.title = "attention stream_k",
-                      .text = "#include \"strategies/attention/stream_k/device/kernel.hpp\"\n",
-                      .kernels = {kernels.multiply, kernels.merge},
-                      .options = {},
-                      .only_arch = Arch::sm_90a};
-  multiply.expression = kernels.multiply;
-  multiply.block.x = static_cast<std::uint32_t>(config.threads());
-  multiply.shared_bytes = config.shared_bytes(narrow(problem.batch));
-  multiply.dependent = kernels.dependent_launch;
-  multiply.persistent = true;
-  multiply.bind = [=](const CallTensors& tensors, LaunchArguments& out) {
+KernelLaunch multiplying_launch(const AttentionProblem& problem, const StreamKConfig& config,
+                                const StreamKKernels& kernels, int grid, const BindParams& bind) {
+  KernelLaunch launch;
+  launch.title = "attend to chunks";
+  launch.program = {.title = "attention stream_k",
+                    .text = "#include \"strategies/attention/stream_k/device/kernel.hpp\"\n",
+                    .kernels = {kernels.multiply},
+                    .options = {},
+                    .only_arch = Arch::sm_90a};
+  if (!config.is_clustered()) {
+    launch.program.kernels.push_back(kernels.merge);
+  }
+  launch.expression = kernels.multiply;
+  launch.block.x = static_cast<std::uint32_t>(config.threads());
+  launch.cluster.x = static_cast<std::uint32_t>(config.cluster);
+  launch.shared_bytes = config.shared_bytes(narrow(problem.batch));
+  launch.dependent = kernels.dependent_launch;
+  launch.persistent = !config.is_clustered();
+  launch.bind = [=](const CallTensors& tensors, LaunchArguments& out) {
     bind(tensors, out);
-    out.grid.x = grid;
+    out.grid.x = narrow(grid);
     if (config.boxes) {
       const int rows = box_rows(problem, config);
       out.add_map(offsetof(StreamKParams, call) + offsetof(Params, key_map),
@@ -104,29 +97,82 @@ void add_stream_k(PlannedCall& call, const AttentionProblem& problem, const Stre
     }
     return true;
   };
-  KernelLaunch merge;
-  merge.title = "merge parts";
-  merge.program = multiply.program;
-  merge.expression = kernels.merge;
-  merge.block.x = merging_threads;
-  merge.dependent = true;
-  merge.persistent = true;
-  merge.bind = [=](const CallTensors& tensors, LaunchArguments& out) {
+  return launch;
+}
+
+KernelLaunch merging_launch(const StreamKConfig& config, const StreamKKernels& kernels, int grid,
+                            const BindParams& bind) {
+  KernelLaunch launch;
+  launch.title = "merge parts";
+  launch.expression = kernels.merge;
+  launch.block.x = merging_threads;
+  launch.dependent = true;
+  launch.persistent = true;
+  launch.bind = [=](const CallTensors& tensors, LaunchArguments& out) {
     bind(tensors, out);
     out.grid.x = narrow(ceil_div(grid * config.tile_rows(), rows_of_merging_block));
     return true;
   };
+  return launch;
+}
+
+std::vector<Access> tensor_accesses() {
+  std::vector<Access> all;
   for (std::size_t index = 0; index < tensor_count; ++index) {
     const bool writes = index == output_index || index == lse_index;
-    const Access access{Access::Memory::tensor, index, writes ? Access::Use::writes : Access::Use::reads_earlier};
-    multiply.accesses.push_back(access);
-    merge.accesses.push_back(access);
+    all.push_back({Access::Memory::tensor, index, writes ? Access::Use::writes : Access::Use::reads_earlier});
   }
-  for (const std::size_t piece : {pieces.status, pieces.header, pieces.left, pieces.parts, pieces.sums}) {
-    multiply.accesses.push_back({Access::Memory::workspace, piece, Access::Use::writes});
-    if (piece != pieces.status) {
-      merge.accesses.push_back({Access::Memory::workspace, piece, Access::Use::reads_earlier});
+  return all;
+}
+
+}  // namespace
+
+std::int64_t most_tiles(const AttentionProblem& problem, const StreamKConfig& config) {
+  const std::int64_t rows = problem.queries * (problem.heads / problem.kv_heads);
+  return (rows + problem.batch * (config.rows - 1)) / config.rows * (problem.kv_heads / config.heads);
+}
+
+std::int64_t most_chunks(const AttentionProblem& problem, const StreamKConfig& config) {
+  return std::max<std::int64_t>(1, ceil_div(problem.keys, config.keys()));
+}
+
+double most_units(const AttentionProblem& problem, const StreamKConfig& config) {
+  return static_cast<double>(most_tiles(problem, config)) * static_cast<double>(most_chunks(problem, config));
+}
+
+void add_stream_k(PlannedCall& call, const AttentionProblem& problem, const StreamKConfig& config,
+                  const StreamKKernels& kernels, int blocks) {
+  const int grid = config.is_clustered() ? static_cast<int>(most_tiles(problem, config) * config.cluster)
+                                         : static_cast<int>(std::min<double>(blocks, most_units(problem, config)));
+  const Pieces pieces = add_pieces(call, config, grid);
+  const BindParams bind = [problem, known = known_params(problem, config, grid), offsets = call.workspace, pieces](
+                              const CallTensors& tensors, LaunchArguments& out) {
+    StreamKParams params = known;
+    add_tensors(params.call, problem, tensors);
+    const auto piece = [&](std::size_t index) { return address(tensors.workspace) + offsets[index].offset; };
+    params.call.paging.status = piece(pieces.status);
+    if (pieces.of_parts) {
+      params.header = piece(pieces.of_parts->header);
+      params.left = piece(pieces.of_parts->left);
+      params.parts = piece(pieces.of_parts->parts);
+      params.parts_sums = piece(pieces.of_parts->sums);
     }
+    out.set(params);
+  };
+  KernelLaunch multiply = multiplying_launch(problem, config, kernels, grid, bind);
+  multiply.accesses = tensor_accesses();
+  multiply.accesses.push_back({Access::Memory::workspace, pieces.status, Access::Use::writes});
+  if (!pieces.of_parts) {
+    call.steps.emplace_back(std::move(multiply));
+    return;
+  }
+  KernelLaunch merge = merging_launch(config, kernels, grid, bind);
+  merge.program = multiply.program;
+  merge.accesses = tensor_accesses();
+  for (const std::size_t piece :
+       {pieces.of_parts->header, pieces.of_parts->left, pieces.of_parts->parts, pieces.of_parts->sums}) {
+    multiply.accesses.push_back({Access::Memory::workspace, piece, Access::Use::writes});
+    merge.accesses.push_back({Access::Memory::workspace, piece, Access::Use::reads_earlier});
   }
   call.steps.emplace_back(std::move(multiply));
   call.steps.emplace_back(std::move(merge));

@@ -1,5 +1,5 @@
 #pragma once
-/// The two launches of `stream_k`: their parameter, their tensor maps and their workspace.
+/// The launches of `stream_k`, two or, with clusters, one: their parameter, their tensor maps and their workspace.
 #include <string>
 
 #include "pipeline/attention/config.hpp"
@@ -11,9 +11,17 @@ namespace thresher::strategies::attention {
 /// The names of the kernels, and how they are launched.
 struct StreamKKernels {
   std::string multiply;
-  std::string merge;
+  std::string merge;  ///< not of clusters
   bool dependent_launch = false;
 };
+
+/// Tiles of query rows, no fewer than a call can have; one sequence has no more.
+[[nodiscard]] std::int64_t most_tiles(const AttentionProblem& problem,
+                                      const pipeline::attention::StreamKConfig& config);
+
+/// Chunks of keys of a tile, no fewer than it can have.
+[[nodiscard]] std::int64_t most_chunks(const AttentionProblem& problem,
+                                       const pipeline::attention::StreamKConfig& config);
 
 /// Chunks of keys of all tiles, no fewer than a call can have.
 [[nodiscard]] double most_units(const AttentionProblem& problem, const pipeline::attention::StreamKConfig& config);

@@ -33,6 +33,8 @@ KnobTable<Config> knob_table() {
                         "of tiles with as many chunks each blocks take whole ones, or have one of their own to share"),
            number<Config>("heads", &StreamKConfig::heads, {1, 2},
                           "heads of keys that a chunk has: narrow rows come with those of the head beside them"),
+           number<Config>("cluster", &StreamKConfig::cluster, {1, 2, 4, 8, 16},
+                          "blocks that share a tile's chunks and merge it in one launch; 1: two launches"),
            dependent_launch_knob<Config>()}};
 }
 
@@ -121,7 +123,9 @@ class StreamK final : public Strategy<AttentionProblem> {
                   merge_parts_expression(config, problem.format, logits), config.dependent_launch},
                  device.multiprocessors);
     std::get<KernelLaunch>(call.steps[0]).expected = expectations(config);
-    std::get<KernelLaunch>(call.steps[1]).expected.uses_shared_memory = false;
+    if (call.steps.size() > 1) {
+      std::get<KernelLaunch>(call.steps[1]).expected.uses_shared_memory = false;
+    }
     call.work = work(problem, knobs, device);
     call.why = fmt::format("{} blocks share the keys of {} sequences, {} at a time", device.multiprocessors,
                            problem.batch, config.keys());
@@ -216,6 +220,12 @@ class StreamK final : public Strategy<AttentionProblem> {
     }
   }
 
+  /// As many as a block of a cluster can have, and two at least: what a ring need not have is the next call's, whose
+  /// blocks start beside these.
+  static int chunks_of_block(const AttentionProblem& problem, const StreamKConfig& config) {
+    return static_cast<int>(std::clamp<std::int64_t>(ceil_div(most_chunks(problem, config), config.cluster), 2, 8));
+  }
+
   static void add_limits(std::vector<std::string>& all, const AttentionProblem& problem, const Config& config) {
     for (const auto& [argument, rows] : {std::pair{"queries", problem.queries * (problem.heads / problem.kv_heads)},
                                          std::pair{"keys", problem.keys}}) {
@@ -257,6 +267,9 @@ class StreamK final : public Strategy<AttentionProblem> {
     if (knobs.find("stages") == nullptr) {
       static_cast<StreamKConfig&>(config) =
           with_stages(config, narrow(problem.batch), static_cast<std::uint32_t>(device.shared_bytes_per_block));
+      if (config.is_clustered()) {
+        config.stages = std::min(config.stages, chunks_of_block(problem, config));
+      }
     }
     return config;
   }

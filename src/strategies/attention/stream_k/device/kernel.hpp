@@ -4,12 +4,14 @@
 /// and queries in bfloat16 halves too, after a power of two that brings their row's largest near one: what of a query
 /// is less than 2^-14 of that keeps 2^-25 of it.
 #include "strategies/attention/device/codes.hpp"
+#include "strategies/attention/stream_k/device/cluster_rows.hpp"
 #include "strategies/attention/stream_k/device/rows.hpp"
 
 namespace thresher::strategies::attention {
 
 using pipeline::attention::Extent;
 using pipeline::attention::ItemShare;
+using pipeline::attention::PartPlace;
 using pipeline::attention::StreamKMemory;
 using pipeline::attention::StreamKSlot;
 
@@ -561,26 +563,29 @@ struct StreamKAttention {
     }
   }
 
+  /// What the block's warps have of a row of a head.
+  TH_DEVICE static RowSums<owned> of_warps(const StreamKMemory<config>& memory, u32 head, u32 row) {
+    const u32 first_warp = head * head_warps;
+    return merged_parts<owned, head_warps>(
+        head_warps, [&](u32 warp) { return memory.sums(first_warp + warp, row).load(); },
+        [&](u32 warp) {
+          return memory.merged(first_warp + warp, row % StreamKConfig::merged_rows).offset(warp::lane() * owned);
+        });
+  }
+
+  TH_DEVICE void send(const StreamKMemory<config>& memory, const PartPlace& to, u32 head, u32 row) const {
+    send_part(to, of_warps(memory, head, row));
+  }
+  TH_DEVICE void merge(const Item& item, const StreamKMemory<config>& memory, u32 parts, u32 place, u32 head,
+                       u32 row) const {
+    RowSums<owned> sums = of_cluster(memory, parts, place);
+    finish_row<config, Element, KeyElement, logits>(params, item.tile.of_head(head), row, sums);
+  }
+
   TH_DEVICE void combine(const Item& item, const StreamKMemory<config>& memory, const ItemShare& share, u32 head,
                          u32 row) const {
     const u32 lane = warp::lane();
-    const u32 first_warp = head * head_warps;
-    const Vector<float, 2> own =
-        lane < head_warps ? memory.sums(first_warp + lane, row).load() : Vector<float, 2>{{-largest_float, 0.0F}};
-    RowSums<owned> sums{};
-    sums.shift = warp::reduce(own.at[0], [](float a, float b) { return math::max(a, b); });
-    const float factor = math::exp2_approx(own.at[0] - sums.shift);
-    sums.sum = warp::reduce(own.at[1] * factor, [](float a, float b) { return a + b; });
-    TH_UNROLL
-    for (u32 warp = 0; warp < head_warps; ++warp) {
-      float part[owned];
-      load_floats(part, memory.merged(first_warp + warp, row % StreamKConfig::merged_rows).offset(lane * owned));
-      const float weight = warp::shuffle(factor, warp);
-      TH_UNROLL
-      for (int i = 0; i < owned; ++i) {
-        sums.output[i] = math::fma(weight, part[i], sums.output[i]);
-      }
-    }
+    RowSums<owned> sums = of_warps(memory, head, row);
     if (share.is_whole) {
       finish_row<config, Element, KeyElement, logits>(params, item.tile.of_head(head), row, sums);
       return;

@@ -26,6 +26,32 @@ TH_DEVICE void load_floats(float (&to)[count], const Memory& from) {
   }
 }
 
+/// A row's sums from so many parts, no more than `most`, in their order: `sums_of` gives a part's shift and sum,
+/// `piece_of` where the lane's columns of it lie.
+template <int owned, u32 most_parts, typename SumsOf, typename PieceOf>
+TH_DEVICE RowSums<owned> merged_parts(u32 parts, const SumsOf& sums_of, const PieceOf& piece_of) {
+  static_assert(most_parts <= 32);
+  const u32 lane = warp::lane();
+  const Vector<float, 2> own = lane < parts ? sums_of(lane) : Vector<float, 2>{{-largest_float, 0.0F}};
+  RowSums<owned> sums{};
+  sums.shift = warp::reduce(own.at[0], [](float a, float b) { return math::max(a, b); });
+  const float factor = math::exp2_approx(own.at[0] - sums.shift);
+  sums.sum = warp::reduce(own.at[1] * factor, [](float a, float b) { return a + b; });
+  TH_UNROLL
+  for (u32 part = 0; part < most_parts; ++part) {
+    if (part < parts) {
+      float piece[owned];
+      load_floats(piece, piece_of(part));
+      const float weight = warp::shuffle(factor, part);
+      TH_UNROLL
+      for (int i = 0; i < owned; ++i) {
+        sums.output[i] = math::fma(weight, piece[i], sums.output[i]);
+      }
+    }
+  }
+  return sums;
+}
+
 /// The exponent of a dot product with keys that are still to be multiplied by `descale`.
 template <Logits logits>
 TH_DEVICE float exponent_of(const Params& params, float dot, float descale) {

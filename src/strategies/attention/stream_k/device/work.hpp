@@ -49,7 +49,7 @@ struct QueryTile {
   }
 };
 
-/// A tile and its units, one for each chunk of keys that it sees and at least one.
+/// A tile and its units, one for each chunk of keys that it sees and at least one. Of a tile that has a cluster, one.
 struct StreamKItem {
   QueryTile tile;
   Visible seen;
@@ -239,6 +239,9 @@ class KeyDirectory {
 
   /// As many for each tile of a sequence: what a sequence of one tile sees, else no less than any of them.
   TH_DEVICE u32 units_of_tile(i32 queries, i32 keys, i32 tiles) const {
+    if constexpr (config.is_clustered()) {
+      return 1;
+    }
     const Params& call = params_.call;
     if (tiles == 1) {
       const QueryTile all{0, 0, 0, queries, keys, 0, static_cast<u32>(queries * call.group)};

@@ -1,0 +1,217 @@
+#pragma once
+/// What a block of attention over keys in pages does with chunks of keys, however they are shared out: its memory, its
+/// ring, and how its warps fill it, multiply, and bring their sums together.
+///
+/// Loading warps fill a ring of chunks, each a share of every chunk; the others multiply, 16 keys of a head of each
+/// chunk a warp, each with shifts and sums of its own, and meet only when an item ends.
+///
+/// Barriers of a block: keys_full[s], values_full[s] one arrival of each loading warp + the bytes of a chunk, or
+/// without the copy engine one arrival of each loading thread; empty[s] one arrival of each multiplying warp. Named
+/// barrier 1: the multiplying warps.
+#include "machine/machine.hpp"
+#include "pipeline/attention/config.hpp"
+
+namespace thresher::pipeline::attention {
+
+template <StreamKConfig config>
+struct StreamKMemory {
+  Shared<u8> memory;
+
+  TH_DEVICE Shared<u8> keys(u32 slot) const { return memory.offset_bytes(slot * config.slot_bytes()); }
+  TH_DEVICE Shared<u8> values(u32 slot) const { return keys(slot).offset_bytes(config.key_tile_bytes()); }
+  /// Rows of merged_row_floats() that one warp brings to a merge.
+  TH_DEVICE Shared<float> merged(u32 warp, u32 row) const {
+    return memory.offset_bytes(config.merge_offset())
+        .template as<float>()
+        .offset((warp * StreamKConfig::merged_rows + row) * config.merged_row_floats());
+  }
+  /// Shift and sum of one row of the tile from one warp.
+  TH_DEVICE Shared<Vector<float, 2>> sums(u32 warp, u32 row) const {
+    return memory.offset_bytes(config.sums_offset()).template as<Vector<float, 2>>().offset(warp * config.rows + row);
+  }
+  /// What block `part` of the cluster sent of the `place`-th row that this block merges: sums, and a shift and a sum.
+  TH_DEVICE Shared<float> part(u32 part, u32 place) const {
+    return memory.offset_bytes(config.parts_offset())
+        .template as<float>()
+        .offset(part_index(part, place) * static_cast<u32>(config.value_dim));
+  }
+  TH_DEVICE Shared<Vector<float, 2>> part_sums(u32 part, u32 place) const {
+    return memory.offset_bytes(config.parts_offset() + config.parts() * static_cast<u32>(config.value_dim) * 4)
+        .template as<Vector<float, 2>>()
+        .offset(part_index(part, place));
+  }
+  TH_DEVICE Barrier barrier(u32 index) const {
+    return Barrier{memory.offset_bytes(config.barrier_offset()).address}.offset(index);
+  }
+  TH_DEVICE Barrier keys_full(u32 slot) const { return barrier(slot); }
+  TH_DEVICE Barrier values_full(u32 slot) const { return barrier(config.stages + slot); }
+  TH_DEVICE Barrier empty(u32 slot) const { return barrier(2 * config.stages + slot); }
+  TH_DEVICE Barrier parts_full() const { return barrier(3 * config.stages); }
+  TH_DEVICE Shared<u32> directory() const { return memory.offset_bytes(config.directory_offset()).template as<u32>(); }
+
+  TH_DEVICE void init() const {
+    constexpr u32 filling = static_cast<u32>(config.loader_warps()) * (config.boxes ? 1 : 32);
+    TH_UNROLL
+    for (u32 slot = 0; slot < static_cast<u32>(config.stages); ++slot) {
+      keys_full(slot).init(filling);
+      values_full(slot).init(filling);
+      empty(slot).init(static_cast<u32>(config.warps));
+      debug::name_barrier(keys_full(slot), "keys_full", slot);
+      debug::name_barrier(values_full(slot), "values_full", slot);
+      debug::name_barrier(empty(slot), "empty", slot);
+    }
+    if constexpr (config.is_clustered()) {
+      parts_full().init(1);
+      debug::name_barrier(parts_full(), "parts_full");
+    }
+    fence::barrier_init();
+  }
+
+ private:
+  TH_DEVICE static u32 part_index(u32 part, u32 place) { return part * static_cast<u32>(config.own_rows()) + place; }
+};
+
+/// A slot of the ring, and the phase of its barriers.
+template <int stages>
+struct StreamKTurn {
+  u32 slot = 0;
+  Phase phase{};
+
+  TH_DEVICE void advance() {
+    slot = slot + 1 == static_cast<u32>(stages) ? 0 : slot + 1;
+    if (slot == 0) {
+      phase.flip();
+    }
+  }
+};
+
+/// Where a unit's chunk of keys goes, or lies. Copies complete on its barriers.
+struct StreamKSlot {
+  Shared<u8> keys;
+  Shared<u8> values;
+  Barrier keys_full;
+  Barrier values_full;
+  Phase phase;
+
+  /// By one thread of each loading warp, before its copies of so many bytes.
+  TH_DEVICE void expect(u32 key_bytes, u32 value_bytes) const {
+    keys_full.arrive_expect_bytes(key_bytes);
+    values_full.arrive_expect_bytes(value_bytes);
+  }
+  template <int rank>
+  TH_DEVICE void copy_keys(u32 offset_bytes, const TensorMap& map, At<rank> at) const {
+    tma::load(keys.offset_bytes(offset_bytes), map, keys_full, at);
+  }
+  template <int rank>
+  TH_DEVICE void copy_values(u32 offset_bytes, const TensorMap& map, At<rank> at) const {
+    tma::load(values.offset_bytes(offset_bytes), map, values_full, at);
+  }
+  /// Of copies by threads: this one has made all of its own.
+  TH_DEVICE void keys_asked_for() const { async_copy::arrive_when_done(keys_full); }
+  TH_DEVICE void values_asked_for() const { async_copy::arrive_when_done(values_full); }
+
+  TH_DEVICE void wait_for_keys() const { keys_full.wait(phase); }
+  TH_DEVICE void wait_for_values() const { values_full.wait(phase); }
+};
+
+/// A row of things that so many share: the first `more` have one more than `each`.
+struct Dealt {
+  u32 each = 0;
+  u32 more = 0;
+
+  TH_DEVICE static Dealt among(u32 count, u32 sharers) {
+    const u32 each = count / sharers;
+    return {each, count - each * sharers};
+  }
+  TH_DEVICE u32 most() const { return each + (more > 0 ? 1 : 0); }
+  /// What the sharers before `sharer` have.
+  TH_DEVICE u32 first(u32 sharer) const { return sharer * each + (sharer < more ? sharer : more); }
+  /// Who has `thing`, one that there is.
+  TH_DEVICE u32 owner(u32 thing) const {
+    const u32 of_longer = more * (each + 1);
+    return thing < of_longer ? thing / (each + 1) : more + (thing - of_longer) / each;
+  }
+};
+
+/// Chunks [first, end) of an item.
+struct Chunks {
+  u32 first;
+  u32 end;
+};
+
+template <StreamKConfig config, class Operation>
+class StreamKBlock {
+ public:
+  using Item = typename Operation::Item;
+  using Sums = typename Operation::Sums;
+  using Turn = StreamKTurn<config.stages>;
+
+  TH_DEVICE StreamKBlock(const Operation& operation, const StreamKMemory<config>& memory)
+      : operation_(operation), memory_(memory) {}
+
+  /// By each loading warp. What was wrong with the pages, by lane.
+  TH_DEVICE u32 bring(const Item& item, const Chunks& chunks, Turn& turn) const {
+    auto pages = operation_.pages(item, chunks.first);
+    TH_NO_UNROLL
+    for (u32 chunk = chunks.first; chunk < chunks.end; ++chunk) {
+      memory_.empty(turn.slot).wait(turn.phase);
+      operation_.copy(item, pages, chunk, slot(turn));
+      turn.advance();
+    }
+    return pages.flags;
+  }
+
+  /// By each multiplying warp, which has asked for the item's queries.
+  TH_DEVICE void absorb(const Item& item, const Chunks& chunks, Sums& sums, Turn& turn) const {
+    operation_.begin(sums);
+    TH_NO_UNROLL
+    for (u32 chunk = chunks.first; chunk < chunks.end; ++chunk) {
+      operation_.absorb(item, sums, chunk, slot(turn));
+      warp::sync();
+      if (warp::lane() == 0) {
+        memory_.empty(turn.slot).arrive();
+      }
+      turn.advance();
+    }
+  }
+
+  /// The warps' sums, eight rows at a time; `use` takes a row of a head that all have spread. They meet before they
+  /// write over what some may still read of the rows, or the item, before; nothing was before the first.
+  template <typename Use>
+  TH_DEVICE void merge(const Item& item, Sums& sums, u32 warp, bool is_first, const Use& use) const {
+    if (!is_first) {
+      meet();
+    }
+    operation_.settle(sums, memory_, warp);
+    TH_UNROLL
+    for (u32 first = 0; first < static_cast<u32>(config.rows); first += StreamKConfig::merged_rows) {
+      if (first < item.rows) {
+        if (first > 0) {
+          meet();
+        }
+        operation_.spread(sums, memory_, warp, first);
+        meet();
+        TH_NO_UNROLL
+        for (u32 own = warp; own < static_cast<u32>(StreamKConfig::merged_rows * config.heads); own += config.warps) {
+          const u32 row = first + own % StreamKConfig::merged_rows;
+          if (row < item.rows) {
+            use(own / StreamKConfig::merged_rows, row);
+          }
+        }
+      }
+    }
+  }
+
+ private:
+  TH_DEVICE StreamKSlot slot(const Turn& turn) const {
+    return {memory_.keys(turn.slot), memory_.values(turn.slot), memory_.keys_full(turn.slot),
+            memory_.values_full(turn.slot), turn.phase};
+  }
+
+  TH_DEVICE static void meet() { named_barrier::sync(1, static_cast<u32>(config.warps) * 32); }
+
+  const Operation& operation_;
+  const StreamKMemory<config>& memory_;
+};
+
+}  // namespace thresher::pipeline::attention
