@@ -94,7 +94,7 @@ struct AttentionOptions {
   /// GPU: choices of a named strategy that differ from its defaults. pipelined: keys, stages, math_warpgroups,
   /// multicast, queries_in_registers, take_turns, hold_softmax, base_descriptors; split: cluster, whole, parts,
   /// inspect_early, meet_early, narrow_exchange, alone; stream_k: rows, warps, stages, boxes, least_chunks,
-  /// aligned, heads; mixed: few_queries.
+  /// aligned, heads, cluster; mixed: few_queries.
   Knobs knobs{};
   /// CPU: threads to use, 0 for all.
   int threads = 0;

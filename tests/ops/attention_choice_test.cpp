@@ -215,6 +215,42 @@ TEST(AttentionChoice, QueriesOverPagesGoByHowManyASequenceMayHave) {
   EXPECT_EQ(attention_call(problem, {}, hopper()).strategy, "stream_k");
 }
 
+/// One sequence is decoded in one launch where its tiles' clusters are resident at once and read the keys as fast as
+/// all multiprocessors do, or nearly.
+TEST(AttentionChoice, OneShortSequenceHasAClusterForEachTile) {
+  AttentionProblem problem{.queries = 1, .head_dim = 128, .format = Format::bf16, .causal = true};
+  problem.variable_length = true;
+  problem.page_size = 16;
+  problem.pages = 32 * 512;
+  struct Decode {
+    std::int64_t batch, kv_heads, keys;
+    const char* cluster;
+    std::size_t launches;
+  };
+  for (const Decode& on : {Decode{1, 8, 1024, "8", 1},
+                           {1, 8, 4096, "8", 1},
+                           {1, 8, 100, "2", 1},
+                           {1, 16, 1024, "4", 1},
+                           {1, 64, 1024, "2", 1},
+                           {1, 128, 1024, "1", 2},
+                           {1, 1, 1024, "8", 1},
+                           {1, 1, 65536, "1", 2},
+                           {1, 8, 32768, "1", 2},
+                           {2, 8, 1024, "1", 2}}) {
+    problem.batch = problem.queries = on.batch;
+    problem.kv_heads = on.kv_heads;
+    problem.heads = 4 * on.kv_heads;
+    problem.keys = on.keys;
+    const strategies::PlannedCall call = attention_call(problem, {}, hopper());
+    const auto& launch = std::get<strategies::KernelLaunch>(call.steps.front());
+    EXPECT_EQ(call.strategy, "stream_k") << on.kv_heads << " " << on.keys;
+    EXPECT_EQ(*call.knobs.find("cluster"), on.cluster) << on.batch << " " << on.kv_heads << " " << on.keys;
+    EXPECT_EQ(call.steps.size(), on.launches);
+    EXPECT_EQ(std::to_string(launch.cluster.x), on.cluster);
+    EXPECT_EQ(launch.persistent, on.launches == 2);
+  }
+}
+
 TEST(AttentionChoice, EveryWidthOfCodesHasRoomInABlock) {
   for (const std::int64_t head_dim : {64, 128, 256}) {
     for (const std::int64_t value_dim : {64, 128, 256}) {

@@ -165,6 +165,17 @@ std::vector<Decode> decodes() {
   const auto pairs = with_fp8(pages_of(16, 32, 8, 64, Format::bf16));
   all.push_back(decode("fp8_pairs_of_heads", pairs, 1, {1500, 3, 900, 0, 301}, {{"heads", "2"}}));
   all.push_back(decode("fp8_pairs_of_heads_alike", pairs, 3, std::vector<std::int32_t>(40, 1000)));
+  for (const char* const cluster : {"1", "2", "4", "8", "16"}) {
+    all.push_back(decode(std::string("cluster_of_") + cluster, plain, 1, {1024}, {{"cluster", cluster}}));
+    all.push_back(decode(std::string("fp8_cluster_of_") + cluster, with_fp8(plain), 3, {777}, {{"cluster", cluster}}));
+  }
+  all.push_back(decode("clusters_of_lengths", plain, 1, {1, 17, 4000, 0, 64, 65, 63, 700}, {{"cluster", "2"}}));
+  all.push_back(
+      decode("clusters_of_more_tiles_than_fit", plain, 5, std::vector<std::int32_t>(40, 300), {{"cluster", "8"}}));
+  all.push_back(decode("cluster_everything", everything, 4, {1500}, {{"cluster", "8"}}));
+  all.push_back(decode("cluster_wide_heads", pages_of(16, 16, 2, 256, Format::bf16), 1, {1500}, {{"cluster", "8"}}));
+  all.push_back(decode("cluster_pages_of_one", pages_of(1, 32, 8, 128, Format::bf16), 1, {1500}, {{"cluster", "8"}}));
+  all.push_back(decode("cluster_pairs_of_heads", pairs, 3, {1500}, {{"cluster", "8"}, {"heads", "2"}}));
   std::vector<std::int32_t> many;
   for (int i = 0; i < 300; ++i) {
     many.push_back(i * 37 % 411);

@@ -203,6 +203,7 @@ TEST(AttentionOverPages, EveryChoiceCompilesForHopperWithoutSpills) {
   struct Choice {
     std::int64_t head_dim, queries, page;
     bool is_fp8;
+    const char* cluster = "1";
   };
   DeviceProgram all;
   for (const Choice& choice : {Choice{64, 8, 16, false},
@@ -212,7 +213,10 @@ TEST(AttentionOverPages, EveryChoiceCompilesForHopperWithoutSpills) {
                                {128, 4, 16, true},
                                {64, 4, 16, true},
                                {256, 1, 16, false},
-                               {256, 1, 16, true}}) {
+                               {256, 1, 16, true},
+                               {64, 8, 16, false, "2"},
+                               {128, 4, 16, true, "16"},
+                               {256, 1, 16, false, "8"}}) {
     AttentionProblem problem{.heads = 8,
                              .kv_heads = 2,
                              .queries = choice.queries,
@@ -226,7 +230,7 @@ TEST(AttentionOverPages, EveryChoiceCompilesForHopperWithoutSpills) {
     if (choice.is_fp8) {
       problem.kv_format = Format::fp8_e4m3;
     }
-    const PlannedCall call = strategy.plan(problem, {}, device_spec("H200"));
+    const PlannedCall call = strategy.plan(problem, {{"cluster", choice.cluster}}, device_spec("H200"));
     const DeviceProgram& program = std::get<KernelLaunch>(call.steps.front()).program;
     all.text = program.text;
     all.title = program.title;

@@ -231,20 +231,22 @@ TEST_P(StreamKEmulated, IsRightAndTheSameOnEverySchedule) {
 TEST(StreamK, ANaNSpoilsNoRowThatDoesNotSeeIt) {
   AttentionProblem p = paged(2, 64, 16, Format::fp16);
   p.window_left = 20;
-  const Case on = with_lengths("", p, wide_keys, {0, 4}, {200});
-  AttentionCase host(on.problem, test::Order::heads_first, on.cu_q, on.used);
-  const float nan = std::numeric_limits<float>::quiet_NaN();
-  for (std::int64_t row = 0; row < 170; ++row) {
-    host.set(host.tensors.v, 0, row, -1, nan);
-    host.set(host.tensors.k, 1, row, -1, nan);
+  for (const StreamKConfig& config : {wide_keys, cluster_wide_keys}) {
+    const Case on = with_lengths("", p, config, {0, 4}, {200});
+    AttentionCase host(on.problem, test::Order::heads_first, on.cu_q, on.used);
+    const float nan = std::numeric_limits<float>::quiet_NaN();
+    for (std::int64_t row = 0; row < 170; ++row) {
+      host.set(host.tensors.v, 0, row, -1, nan);
+      host.set(host.tensors.k, 1, row, -1, nan);
+    }
+    host.set(host.tensors.v, 0, 199, 3, nan);
+    host.set(host.tensors.v, 1, 178, -1, nan);
+    EmulatedCall call = call_of(host, on.config);
+    const emulator::Report report = call.run(schedule(5));
+    ASSERT_TRUE(report.clean()) << text_of(report);
+    const auto judgement = reference::judge_attention(host.problem, host.tensors);
+    EXPECT_TRUE(judgement.passed) << judgement.evidence;
   }
-  host.set(host.tensors.v, 0, 199, 3, nan);
-  host.set(host.tensors.v, 1, 178, -1, nan);
-  EmulatedCall call = call_of(host, on.config);
-  const emulator::Report report = call.run(schedule(5));
-  ASSERT_TRUE(report.clean()) << text_of(report);
-  const auto judgement = reference::judge_attention(host.problem, host.tensors);
-  EXPECT_TRUE(judgement.passed) << judgement.evidence;
 }
 
 /// Logits so far apart that a row's shift moves from chunk to chunk, and what was summed up with it; and more pages
@@ -267,30 +269,49 @@ TEST(StreamK, ShiftsFollowTheLogitsOfManyPages) {
 
 /// What the workspace holds is nothing to a call, whatever its lengths.
 TEST(StreamK, EveryCallFollowsItsOwnLengths) {
-  const Case on = cases().front();
-  AttentionCase host(on.problem, test::Order::heads_first, on.cu_q, on.used);
-  EmulatedCall call = call_of(host, on.config);
-  for (const std::vector<std::int32_t>& used :
-       {on.used, {300, 1, 0, 0}, {64, 0, 0, 65}, {1, 1, 0, 1}, {0, 0, 0, 0}, {63, 1, 0, 64}, on.used}) {
-    host.cu_seqlens_k = used;
-    std::memset(const_cast<std::byte*>(call.workspace()), 0x3C, call.planned().workspace_bytes());
-    std::fill(host.o.begin(), host.o.end(), AttentionCase::poison);
-    const emulator::Report report = call.run(schedule(6));
-    ASSERT_TRUE(report.clean()) << text_of(report);
-    const auto judgement = reference::judge_attention(host.problem, host.tensors);
-    EXPECT_TRUE(judgement.passed) << judgement.evidence;
-    EXPECT_EQ(flags_of(call), 0U);
+  for (const StreamKConfig& config : {wide_keys, cluster_wide_keys}) {
+    Case on = cases().front();
+    on.config = config;
+    AttentionCase host(on.problem, test::Order::heads_first, on.cu_q, on.used);
+    EmulatedCall call = call_of(host, on.config);
+    for (const std::vector<std::int32_t>& used :
+         {on.used, {300, 1, 0, 0}, {64, 0, 0, 65}, {1, 1, 0, 1}, {0, 0, 0, 0}, {63, 1, 0, 64}, on.used}) {
+      host.cu_seqlens_k = used;
+      std::memset(const_cast<std::byte*>(call.workspace()), 0x3C, call.planned().workspace_bytes());
+      std::fill(host.o.begin(), host.o.end(), AttentionCase::poison);
+      const emulator::Report report = call.run(schedule(6));
+      ASSERT_TRUE(report.clean()) << text_of(report);
+      const auto judgement = reference::judge_attention(host.problem, host.tensors);
+      EXPECT_TRUE(judgement.passed) << judgement.evidence;
+      EXPECT_EQ(flags_of(call), 0U);
+    }
   }
+}
+
+/// A tile's cluster may be there and the tile not, where fewer queries are used than the call may have.
+TEST(StreamK, AClusterWithoutATileHasNothingToDo) {
+  const Case on = with_lengths("", paged(4, 64, 16, Format::fp16), cluster_wide_keys, {0, 1, 2, 3, 9}, {300, 1, 0, 65});
+  AttentionCase host(on.problem, test::Order::heads_first, on.cu_q, on.used);
+  host.cu_seqlens_q = {0, 1, 1, 1, 2};
+  EmulatedCall call = call_of(host, on.config);
+  const emulator::Report report = call.run(schedule(6));
+  ASSERT_TRUE(report.clean()) << text_of(report);
+  EXPECT_EQ(flags_of(call), 0U);
+  const auto judgement = reference::judge_attention(host.problem, host.tensors);
+  EXPECT_TRUE(judgement.passed) << judgement.evidence;
 }
 
 /// Lengths and pages that are not there: the nearest ones that are, and the status says so.
 TEST(StreamK, NonsenseStaysInsideTheTensorsAndIsReported) {
-  const Case on = cases().front();
-  for (const auto& [used, page, flags] : {std::tuple{-1, 0, u32{lengths_clamped}},
-                                          {1 << 30, 0, u32{lengths_clamped}},
-                                          {5, -1, u32{pages_clamped}},
-                                          {5, 1 << 30, u32{pages_clamped}},
-                                          {-1, -1, u32{lengths_clamped}}}) {
+  Case on = cases().front();
+  for (const auto& [config, used, page, flags] : {std::tuple{wide_keys, -1, 0, u32{lengths_clamped}},
+                                                  {wide_keys, 1 << 30, 0, u32{lengths_clamped}},
+                                                  {wide_keys, 5, -1, u32{pages_clamped}},
+                                                  {wide_keys, 5, 1 << 30, u32{pages_clamped}},
+                                                  {wide_keys, -1, -1, u32{lengths_clamped}},
+                                                  {cluster_wide_keys, 1 << 30, 0, u32{lengths_clamped}},
+                                                  {cluster_wide_keys, 300, 1 << 30, u32{pages_clamped}}}) {
+    on.config = config;
     AttentionCase host(on.problem, test::Order::heads_first, on.cu_q, on.used);
     std::fill(host.cu_seqlens_k.begin(), host.cu_seqlens_k.end(), used);
     std::fill(host.block_table.begin(), host.block_table.end(), page);

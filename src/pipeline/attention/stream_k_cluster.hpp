@@ -74,6 +74,7 @@ class StreamKCluster {
       flags |= block_.bring(item_, own_chunks(), turn);
     }
     operation_.report(loader, flags);
+    warp::sync();
     cluster::wait();
   }
 
@@ -109,6 +110,7 @@ class StreamKCluster {
     typename Operation::Sums sums;
     operation_.ask_for_queries(item_, sums);
     block_.absorb(item_, own_chunks(), sums, turn);
+    warp::sync();
     cluster::wait();
     block_.merge(item_, sums, warp, true, [&](u32 head, u32 row) { send({head, row}); });
   }

@@ -129,7 +129,9 @@ std::vector<Access> tensor_accesses() {
 
 std::int64_t most_tiles(const AttentionProblem& problem, const StreamKConfig& config) {
   const std::int64_t rows = problem.queries * (problem.heads / problem.kv_heads);
-  return (rows + problem.batch * (config.rows - 1)) / config.rows * (problem.kv_heads / config.heads);
+  const std::int64_t tiles = (rows + problem.batch * (config.rows - 1)) / config.rows;
+  const std::int64_t fewest = problem.batch > 0 ? 1 : 0;  // so that lengths are looked at where nothing is asked
+  return std::max(tiles, fewest) * (problem.kv_heads / config.heads);
 }
 
 std::int64_t most_chunks(const AttentionProblem& problem, const StreamKConfig& config) {

@@ -51,7 +51,7 @@ class StreamK final : public Strategy<AttentionProblem> {
  public:
   [[nodiscard]] std::string_view name() const override { return "stream_k"; }
   [[nodiscard]] std::string_view summary() const override {
-    return "for keys in pages and few queries: all blocks share the keys of all sequences evenly";
+    return "for keys in pages and few queries: all blocks, or a cluster a tile, share the keys evenly";
   }
   [[nodiscard]] DeviceKind device_kind() const override { return DeviceKind::cuda; }
   [[nodiscard]] Role role(const AttentionProblem&) const override { return Role::competes; }
@@ -102,12 +102,26 @@ class StreamK final : public Strategy<AttentionProblem> {
     return all;
   }
 
+  /// For one sequence clusters too, the larger ahead of others that are predicted to be as fast.
   [[nodiscard]] std::vector<Knobs> candidates(const AttentionProblem& problem, const Knobs& knobs,
                                               const DeviceSpec& device) const override {
-    if (!obstacles(problem, knobs, device).empty()) {
-      return {};
+    std::vector<Knobs> all;
+    const auto offer = [&](const Knobs& asked) {
+      if (obstacles(problem, asked, device).empty()) {
+        all.push_back(table_.knobs(with(problem, asked, device)));
+      }
+    };
+    if (knobs.find("cluster") == nullptr) {
+      for (const int cluster : {8, 4, 2}) {
+        Knobs asked = knobs;
+        asked.set("cluster", std::to_string(cluster));
+        if (is_for_clusters(problem, with(problem, asked, device), device)) {
+          offer(asked);
+        }
+      }
     }
-    return {table_.knobs(with(problem, knobs, device))};
+    offer(knobs);
+    return all;
   }
 
   [[nodiscard]] PlannedCall plan(const AttentionProblem& problem, const Knobs& knobs,
@@ -127,26 +141,21 @@ class StreamK final : public Strategy<AttentionProblem> {
       std::get<KernelLaunch>(call.steps[1]).expected.uses_shared_memory = false;
     }
     call.work = work(problem, knobs, device);
-    call.why = fmt::format("{} blocks share the keys of {} sequences, {} at a time", device.multiprocessors,
-                           problem.batch, config.keys());
+    call.why = config.is_clustered() ? fmt::format("{} blocks share the keys of each of {} tiles, {} at a time",
+                                                   config.cluster, most_tiles(problem, config), config.keys())
+                                     : fmt::format("{} blocks share the keys of {} sequences, {} at a time",
+                                                   device.multiprocessors, problem.batch, config.keys());
     return call;
   }
 
-  /// Each tile of query rows reads the keys again.
   [[nodiscard]] WorkModel work(const AttentionProblem& problem, const Knobs& knobs,
                                const DeviceSpec& device) const override {
-    const std::int64_t rows_of_tile = with(problem, knobs, device).rows;
-    std::int64_t readings = 0;
-    for (const AttentionProblem& alike : assumed_sequences(problem)) {
-      readings += alike.batch * ceil_div(alike.queries * (problem.heads / problem.kv_heads), rows_of_tile);
+    const Config config = with(problem, knobs, device);
+    if (config.is_clustered()) {
+      return {{work_of_clusters(problem, config, device)}};
     }
-    const auto value_dim = static_cast<double>(effective_value_dim(problem));
-    const auto columns = static_cast<double>(problem.head_dim) + value_dim;
-    const double key_bytes = bits(effective_kv_format(problem)) / 8.0;
-    const auto keys = static_cast<double>(readings * problem.keys * problem.kv_heads);
-    const auto rows = static_cast<double>(problem.queries * problem.heads);
-    return {{MemoryPass{"attending to keys in pages", keys * columns * key_bytes + rows * columns * 2, false},
-             MemoryPass{"merging parts", rows * value_dim * 8, true}}};
+    return {{MemoryPass{"attending to keys in pages", moved_bytes(problem, config), false},
+             MemoryPass{"merging parts", output_elements(problem) * 8, true}}};
   }
 
   [[nodiscard]] std::vector<AttentionProblem> edges(const AttentionProblem& problem, const Knobs&,
@@ -179,10 +188,11 @@ class StreamK final : public Strategy<AttentionProblem> {
     }
     all.push_back({all[1].problem, {{"heads", "2"}}});
     all.push_back({all[1].problem, {{"warps", "4"}, {"aligned", "false"}}});
+    all.push_back({all[0].problem, {{"cluster", "4"}}});
     return all;
   }
 
-  /// Decode over pages of 16, of heads of 128.
+  /// Decode over pages of 16, of heads of 128, of many sequences and of one.
   [[nodiscard]] std::vector<Sample<AttentionProblem>> built_in() const override {
     std::vector<Sample<AttentionProblem>> all;
     for (const Format format : {Format::fp16, Format::bf16}) {
@@ -197,12 +207,58 @@ class StreamK final : public Strategy<AttentionProblem> {
           problem.kv_format = Format::fp8_e4m3;
         }
         all.push_back({problem, {}});
+        problem.batch = problem.queries = 1;
+        all.push_back({problem, {{"cluster", "8"}}});
       }
     }
     return all;
   }
 
  private:
+  /// A cluster has a tile whatever its sequence's length is, which the host does not know: only of one sequence is
+  /// every tile as long. All clusters are resident at once, and each block has a chunk.
+  static bool is_for_clusters(const AttentionProblem& problem, const StreamKConfig& config, const DeviceSpec& device) {
+    const std::int64_t blocks = most_tiles(problem, config) * config.cluster;
+    return problem.batch == 1 && config.cluster <= device.max_cluster &&
+           blocks <= device.resident_blocks(config.cluster, 1) &&
+           config.cluster <= std::max<std::int64_t>(2, most_chunks(problem, config));
+  }
+
+  static double output_elements(const AttentionProblem& problem) {
+    return static_cast<double>(problem.queries * problem.heads) * static_cast<double>(effective_value_dim(problem));
+  }
+
+  /// Each tile of query rows reads the keys again.
+  static double moved_bytes(const AttentionProblem& problem, const StreamKConfig& config) {
+    std::int64_t readings = 0;
+    for (const AttentionProblem& alike : assumed_sequences(problem)) {
+      readings += alike.batch * ceil_div(alike.queries * (problem.heads / problem.kv_heads), config.rows);
+    }
+    const auto columns = static_cast<double>(problem.head_dim + effective_value_dim(problem));
+    const auto keys = static_cast<double>(readings * problem.keys * problem.kv_heads);
+    const auto rows = static_cast<double>(problem.queries * problem.heads);
+    return keys * columns * config.key_bytes + rows * columns * 2;
+  }
+
+  static TiledKernel work_of_clusters(const AttentionProblem& problem, const StreamKConfig& config,
+                                      const DeviceSpec& device) {
+    // Of the memory's rate few blocks are assumed to reach no more than so many times what is theirs among all.
+    constexpr double most_shares = 1.75;
+    // Partial results that a block sends to others, as `split` was measured to.
+    constexpr double exchange_bytes_per_clock = 32;
+    TiledKernel kernel;
+    kernel.blocks = most_tiles(problem, config) * config.cluster;
+    kernel.cluster = config.cluster;
+    kernel.steps = static_cast<double>(ceil_div(most_chunks(problem, config), config.cluster));
+    kernel.step.l2_bytes = config.slot_bytes();
+    kernel.stages = config.stages;
+    kernel.loads_in_flight = kernel.steps <= config.stages ? 0 : std::max(1.0, config.stages - 0.5);
+    kernel.exchange_clocks = config.tile_rows() * config.value_dim * 4 / exchange_bytes_per_clock;
+    const double shares = most_shares * static_cast<double>(kernel.blocks) / device.multiprocessors;
+    kernel.dram_bytes = moved_bytes(problem, config) / std::min(1.0, shares);
+    return kernel;
+  }
+
   /// Two heads in a chunk while there are chunks for all multiprocessors. A call so small that there are not, even with
   /// half as many keys in each, has half as many: its chunks are there earlier.
   static void follow_extents(const AttentionProblem& problem, const Knobs& knobs, int multiprocessors,
@@ -220,12 +276,6 @@ class StreamK final : public Strategy<AttentionProblem> {
     }
   }
 
-  /// As many as a block of a cluster can have, and two at least: what a ring need not have is the next call's, whose
-  /// blocks start beside these.
-  static int chunks_of_block(const AttentionProblem& problem, const StreamKConfig& config) {
-    return static_cast<int>(std::clamp<std::int64_t>(ceil_div(most_chunks(problem, config), config.cluster), 2, 8));
-  }
-
   static void add_limits(std::vector<std::string>& all, const AttentionProblem& problem, const Config& config) {
     for (const auto& [argument, rows] : {std::pair{"queries", problem.queries * (problem.heads / problem.kv_heads)},
                                          std::pair{"keys", problem.keys}}) {
@@ -241,7 +291,8 @@ class StreamK final : public Strategy<AttentionProblem> {
     const auto tiles = (static_cast<double>(problem.queries) * static_cast<double>(problem.heads) / config.rows +
                         static_cast<double>(problem.batch * problem.kv_heads)) /
                        config.heads;
-    const double units = tiles * static_cast<double>(ceil_div(problem.keys, config.keys()) + 1);
+    const double units =
+        tiles * static_cast<double>(std::max<std::int64_t>(ceil_div(problem.keys, config.keys()) + 1, config.cluster));
     if (units >= unit_limit) {
       all.push_back(
           fmt::format("its work would come to {:.0f} chunks of keys, it takes less than {:.0f}", units, unit_limit));
@@ -267,9 +318,6 @@ class StreamK final : public Strategy<AttentionProblem> {
     if (knobs.find("stages") == nullptr) {
       static_cast<StreamKConfig&>(config) =
           with_stages(config, narrow(problem.batch), static_cast<std::uint32_t>(device.shared_bytes_per_block));
-      if (config.is_clustered()) {
-        config.stages = std::min(config.stages, chunks_of_block(problem, config));
-      }
     }
     return config;
   }
