@@ -120,7 +120,6 @@ class ProcessTemplate {
   double ready_limit_s_;
   int asked_ = -1;
   std::unique_ptr<ProcessTree> tree_;
-  PreparedConfinement::Outcome outcome_{};
 };
 
 }  // namespace thresher::runtime
