@@ -28,8 +28,14 @@ TH_DEVICE void gather_row(const GatherParams& params, machine::u32 row, machine:
   const Global<u8> from = params.from.offset(static_cast<i64>(id / params.divisor * params.from_stride));
   const Global<u8> to = params.to.offset(static_cast<i64>(row * params.to_stride));
   const u32 chunks = params.row_bytes / 16;
-  for (u32 chunk = own.index; chunk < chunks; chunk += own.count) {
-    to.as<Words>().store(chunk, from.as<Words>().load(chunk));
+  for (u32 chunk = own.index; chunk < chunks; chunk += 2 * own.count) {  // two are on their way at once
+    const u32 second = chunk + own.count;
+    const Words words = from.as<Words>().load(chunk);
+    const Words others = second < chunks ? from.as<Words>().load(second) : words;
+    to.as<Words>().store(chunk, words);
+    if (second < chunks) {
+      to.as<Words>().store(second, others);
+    }
   }
   for (u32 at = chunks * 8 + own.index; at < params.row_bytes / 2; at += own.count) {
     to.as<u16>().store(at, from.as<u16>().load(at));

@@ -17,7 +17,8 @@ using namespace machine;
 using grouped_gemm::gather_row;
 using grouped_gemm::RowThread;
 
-inline constexpr u32 row_threads = 128;  // that share a row, where a block has several
+/// How many threads share a row, where a block has several: each copies 32 bytes of it, of a long one more.
+TH_DEVICE u32 threads_of_row(u32 row_bytes) { return row_bytes <= 1024 ? 32 : row_bytes <= 2048 ? 64 : 128; }
 
 TH_DEVICE bool brings_rows(const RouteParams& params) { return params.gather.row_bytes > 0; }
 
@@ -43,7 +44,7 @@ class RouteBlock {
       counts_.store(at, 0);
     }
     block::sync();
-    for_each([](u32, u32, u32) {});
+    for_each(first_, params_.choices, [](u32, u32, u32) {});
     block::sync();
   }
 
@@ -85,7 +86,7 @@ class RouteBlock {
   }
 
   TH_DEVICE void place() const {
-    for_each([this](u32 choice, u32 expert, u32 rank) {
+    for_each(own_first_, own_end_, [this](u32 choice, u32 expert, u32 rank) {
       if (choice >= own_first_ && choice < own_end_) {
         const bool is_skipped = expert == params_.experts;
         place(choice, is_skipped ? no_row : sums_.load(expert) + counts_.load(warp_ * keys_ + expert) + rank);
@@ -107,7 +108,7 @@ class RouteBlock {
   /// Copies the rows of the block's own choices, some at a time; a single one all threads share.
   TH_DEVICE void bring_rows() const {
     const u32 count = own_end_ - own_first_;
-    const u32 sharing = count == 1 ? route_threads : row_threads;
+    const u32 sharing = count == 1 ? route_threads : threads_of_row(params_.gather.row_bytes);
     const RowThread own{launch::thread_index() % sharing, sharing};
     for (u32 at = launch::thread_index() / sharing; at < count; at += route_threads / sharing) {
       const u32 row = rows_.load(at);
@@ -131,14 +132,17 @@ class RouteBlock {
   }
 
   /// The warp's choices, 32 at a time: `see(choice, expert, rank)` with how many of these 32 precede it and have the
-  /// same expert. Then they are counted.
+  /// same expert. Then they are counted. None is if all precede `first`, and no more than those before `end` need be.
   template <class See>
-  TH_DEVICE void for_each(const See& see) const {
+  TH_DEVICE void for_each(u32 first, u32 end, const See& see) const {
     constexpr u32 lanes = route_warps * 32;
     const u32 behind = params_.choices - first_;
     const u32 run = ((behind < block_choices ? behind : block_choices) + lanes - 1) / lanes * 32;
     const u32 begin = first_ + warp_ * run;
-    for (u32 at = begin; at < begin + run && at < params_.choices; at += 32) {
+    if (begin + run <= first) {
+      return;
+    }
+    for (u32 at = begin; at < begin + run && at < end; at += 32) {
       const u32 choice = at + warp::lane();
       const bool is_one = choice < params_.choices;
       const u32 id = is_one ? static_cast<u32>(params_.ids.load(choice)) : params_.experts;
