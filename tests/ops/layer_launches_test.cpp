@@ -184,5 +184,22 @@ TEST_F(LayerLaunches, WhatLiesBetweenDenseProductsIsRequantisedBehindTheFirst) {
   EXPECT_EQ(driver_record().launches[1].grid, (std::array{4U, 1U, 1U}));  // a block for each row
 }
 
+/// The same of experts, whose first product is given the choices as well.
+TEST_F(LayerLaunches, WhatLiesBetweenProductsOfExpertsIsRequantisedBehindTheFirst) {
+  MoeProblem rows = problem();
+  rows.intermediate = rows.down = Format::fp8_row;
+  Tensor down = tensor_on_gpu(0x800, Format::fp8_row, {1, 16, 16});
+  down.describe_scales(OperandRole::weights);
+  down.scales.data = on_gpu(0xD00);
+  const MoeLayer layer = plan(Device::cuda(0), rows, gate_up(), GroupedWeights{.b1 = down});
+  driver_record() = {};
+  layer.run({}, tensors(4), workspace_);
+  ASSERT_EQ(driver_record().launches.size(), 5U);
+  for (const RecordedLaunch& launch : driver_record().launches) {
+    EXPECT_TRUE(launch.dependent);
+  }
+  EXPECT_EQ(driver_record().launches[2].grid, (std::array{8U, 1U, 1U}));  // a block for each row
+}
+
 }  // namespace
 }  // namespace thresher

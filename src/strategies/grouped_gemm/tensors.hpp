@@ -27,6 +27,9 @@ enum TensorIndex : std::size_t {
   profile_index = tensor_count,  ///< of a profiled call: 64-bit words (pipeline/timeline.hpp)
 };
 
+/// No product reads what a call has behind these: whoever does something else in the same call.
+inline constexpr std::size_t product_tensor_count = profile_index + 1;
+
 /// The first piece of every grouped call's workspace, so that it lies at its beginning: words with flags of
 /// GroupedStatus, of a kernel one for each of its blocks.
 inline constexpr std::size_t status_piece = 0;

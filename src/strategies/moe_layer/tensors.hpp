@@ -13,7 +13,7 @@ namespace thresher::strategies::moe_layer {
 /// has. It writes its own offsets, int32 [experts + 1], and row ids, int32 [choices]: a row's choice, −1 behind the
 /// last row.
 enum RoutedTensor : std::size_t {
-  ids_index = grouped_gemm::profile_index + 1,  ///< int32 [tokens, top_k]
+  ids_index = grouped_gemm::product_tensor_count,  ///< int32 [tokens, top_k]
   inverse_index,  ///< int32 [tokens, top_k]: a choice's row, −1 where its id is of no expert
   routed_tensor_count,
 };

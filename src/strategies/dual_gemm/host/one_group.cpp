@@ -22,7 +22,7 @@ constexpr std::array grouped_places = [] {
   return places;
 }();
 
-using GroupedCallTensors = std::array<Tensor, grouped_gemm::tensor_count + 1>;
+using GroupedCallTensors = std::array<Tensor, grouped_gemm::product_tensor_count>;
 
 GroupedCallTensors grouped_tensors(const CallTensors& call) {
   GroupedCallTensors all{};

@@ -38,15 +38,14 @@ struct Unrounded {
   }
 };
 
-using AllTensors = std::array<Tensor, tensor_count + 1>;
-
 /// The product writes to the workspace what it wrote to C, the tensor `output`.
 void write_unrounded(KernelLaunch& launch, const Unrounded& to, std::size_t output) {
   launch.bind = [bind = std::move(launch.bind), to, output](const CallTensors& call, LaunchArguments& out) {
-    AllTensors all{};
-    std::copy(call.tensors.begin(), call.tensors.end(), all.begin());
+    std::array<Tensor, product_tensor_count> all{};
+    const std::size_t count = std::min(call.tensors.size(), all.size());
+    std::copy_n(call.tensors.begin(), count, all.begin());
     all[output] = to.in_place_of(all[output], call.workspace);
-    return bind({std::span(all).first(call.tensors.size()), call.workspace, call.packed}, out);
+    return bind({std::span(all).first(count), call.workspace, call.packed}, out);
   };
   for (Access& access : launch.accesses) {
     if (access.memory == Access::Memory::tensor && access.index == output) {
