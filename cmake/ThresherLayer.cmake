@@ -68,21 +68,18 @@ function(thresher_layer name)
   endif()
 endfunction()
 
-# thresher_test(NAME SOURCES ... [DEPENDS layer ...] [LINK library ...] [LABEL label] [PREFIX prefix] [KERNELS] [TOGETHER])
+# thresher_test(NAME SOURCES ... [DEPENDS layer ...] [LINK library ...] [LABEL label] [PREFIX prefix] [TOGETHER])
 #
 # One GoogleTest executable test_NAME; every TEST becomes a ctest test with the label (cpu by default), its name
 # after the prefix where two executables share their tests (a folder's tests with one name would share their labels too).
-# KERNELS: the test's own files hold kernels for the emulator, which are compiled as the library's are.
 function(thresher_test name)
-  cmake_parse_arguments(ARG "KERNELS;TOGETHER" "PREFIX;LABEL" "SOURCES;DEPENDS;LINK" ${ARGN})
+  cmake_parse_arguments(ARG "TOGETHER" "PREFIX;LABEL" "SOURCES;DEPENDS;LINK" ${ARGN})
   add_executable(test_${name} ${ARG_SOURCES})
   list(TRANSFORM ARG_DEPENDS PREPEND thresher::)
   target_link_libraries(test_${name} PRIVATE ${ARG_DEPENDS} ${ARG_LINK} GTest::gtest_main)
   target_compile_options(test_${name} PRIVATE ${thresher_warnings})
   target_compile_definitions(test_${name} PRIVATE THRESHER_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
-  if(ARG_KERNELS)
-    thresher_use_precompiled(test_${name} kernel_tests)
-  elseif("nlohmann_json::nlohmann_json" IN_LIST ARG_LINK)
+  if("nlohmann_json::nlohmann_json" IN_LIST ARG_LINK)
     thresher_use_precompiled(test_${name} json_tests)
   else()
     thresher_use_precompiled(test_${name} tests)
