@@ -266,10 +266,16 @@ bool send_with(int socket, std::span<const std::byte> bytes, std::span<const int
 /// One datagram of that length. False when there is none until then, or another.
 template <class T>
 bool receive(int socket, T& value, Clock::time_point until) {
-  const double left_ms = std::chrono::duration<double, std::milli>(until - Clock::now()).count();
-  pollfd waited{socket, POLLIN, 0};
-  return ::poll(&waited, 1, static_cast<int>(std::clamp(std::ceil(left_ms), 0.0, 1e9))) > 0 &&
-         ::recv(socket, &value, sizeof value, 0) == static_cast<ssize_t>(sizeof value);
+  ssize_t got = 0;
+  do {
+    const double left_ms = std::chrono::duration<double, std::milli>(until - Clock::now()).count();
+    pollfd waited{socket, POLLIN, 0};
+    got = ::poll(&waited, 1, static_cast<int>(std::clamp(std::ceil(left_ms), 0.0, 1e9)));
+    if (got > 0) {
+      got = ::recv(socket, &value, sizeof value, 0);
+    }
+  } while (got < 0 && errno == EINTR);
+  return got == static_cast<ssize_t>(sizeof value);
 }
 
 }  // namespace
@@ -302,7 +308,7 @@ ProcessTemplate::Copy ProcessTemplate::copy(std::span<const std::pair<int, int>>
   const Descriptor here(ends[0]);
   auto there = std::make_optional<Descriptor>(ends[1]);
   std::vector<int> handed{there->number()};
-  std::vector<std::int32_t> places;
+  std::vector<std::int32_t> places{static_cast<std::int32_t>(descriptors.size())};
   for (const auto& [from, to] : descriptors) {
     handed.push_back(from);
     places.push_back(to);

@@ -24,7 +24,7 @@ struct Request {
 struct Report {
   enum class Kind : int { started, failed, frozen, ended };
   Kind kind = Kind::failed;
-  pid_t program = -1;                      ///< of started
+  pid_t program = -1;                      ///< of started, frozen and ended
   int value = 0;                           ///< of failed: errno; of ended: as waitpid has it
   PreparedConfinement::Outcome outcome{};  ///< of started, with a confinement
 };

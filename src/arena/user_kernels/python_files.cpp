@@ -27,6 +27,19 @@ const HostToolchain* c_compiler() {
   }
 }
 
+bool is_emptied(const fs::path& folder) {
+  std::error_code failed;
+  std::vector<fs::path> left;
+  for (fs::directory_iterator entry(folder, failed); !failed && entry != fs::directory_iterator();
+       entry.increment(failed)) {
+    left.push_back(entry->path());
+  }
+  for (const fs::path& path : left) {
+    fs::remove_all(path, failed);
+  }
+  return fs::is_empty(folder, failed) && !failed;
+}
+
 }  // namespace
 
 PythonFiles::PythonFiles(const Kernel& kernel)
@@ -95,12 +108,8 @@ runtime::Confinement PythonFiles::confinement_for_gpu() const {
 }
 
 ProcessOptions PythonFiles::process_for_gpu() const {
-  std::error_code failed;
-  for (const fs::directory_entry& left : fs::directory_iterator(compiled_)) {
-    fs::remove_all(left.path(), failed);
-    if (failed) {
-      throw Error(ErrorCode::device, "the kernel's process left files that cannot be removed");
-    }
+  if (!is_emptied(compiled_)) {
+    throw Error(ErrorCode::device, "the kernel's process left files that cannot be removed");
   }
   return copy_of({"torch", "triton"}, [&] { return confinement_for_gpu(); });
 }

@@ -128,7 +128,8 @@ struct SplitConfig {
   }
 };
 
-/// Keys in pages, few queries of many sequences: every block passes over as many chunks of keys as any other.
+/// Keys in pages, few queries of many sequences: every block passes over as many chunks of keys as any other, or of a
+/// tile as any other of its cluster.
 struct StreamKConfig {
   int head_dim;
   int value_dim;
@@ -138,7 +139,7 @@ struct StreamKConfig {
   int key_bytes;  ///< of an element of keys and values
   /// Pages come by the copy engine, in boxes of a power of two of keys; else each key by 16-byte copies of threads.
   bool boxes = true;
-  /// A block takes no fewer chunks than this where it takes any.
+  /// A block takes no fewer chunks than this where it takes any. Without clusters, as `aligned`.
   int least_chunks = 1;
   /// Of tiles with as many chunks each, blocks take whole ones, or have one of their own to share.
   bool aligned = true;

@@ -41,8 +41,10 @@ LOOKING_S = 30e-6
 
 PROT_READ_WRITE, MAP_SHARED_POPULATED = 3, 0x8001
 PR_SET_PDEATHSIG, SIGKILL, ENOSYS = 1, 9, 38
-LANDLOCK_RESTRICT_SELF, SECCOMP, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_SPEC_ALLOW = 446, 317, 1, 4
+LANDLOCK_RESTRICT_SELF, SECCOMP, SECCOMP_SET_MODE_FILTER = 446, 317, 1
+SECCOMP_FILTER_FLAGS = 1 | 4 | 16  # TSYNC, SPEC_ALLOW and TSYNC_ESRCH: of all threads, or it fails
 ABOVE_ALL_PLACES = 100
+MOST_ADOPTING_S = 10
 LIBC = ctypes.CDLL(None, use_errno=True)
 SYS_FUTEX, FUTEX_WAIT, FUTEX_WAKE, EVERYBODY = 202, 0, 1, 2**31 - 1
 
@@ -405,20 +407,34 @@ def fork_when_asked():
     line = socket.socket(fileno=LINE)
     supervisor = os.getppid()
     while True:
-        places, descriptors, _, _ = socket.recv_fds(line, MOST_MESSAGE_BYTES, 8)
-        if not places:
+        message, descriptors, _, _ = socket.recv_fds(line, MOST_MESSAGE_BYTES, 8)
+        if not message:
             os._exit(0)  # nobody is there any more
-        between = os.fork()
+        try:
+            between = os.fork()
+        except OSError:  # of too many processes: who asked sees the socket's end
+            between = None
         if between == 0:
             if os.fork() != 0:
                 os._exit(0)  # so that the supervisor adopts the copy
             line.close()
-            while os.getppid() != supervisor:
+            until = time.monotonic() + MOST_ADOPTING_S
+            while os.getppid() != supervisor and time.monotonic() < until:
                 time.sleep(1e-4)
-            return supervisor, places, descriptors
+            count, = struct.unpack_from("=i", message)
+            return supervisor, struct.unpack_from(f"={count}i", message, 4), descriptors
         for descriptor in descriptors:
             os.close(descriptor)
-        os.waitpid(between, 0)
+        if between is not None:
+            os.waitpid(between, 0)
+
+
+def close_all_but(descriptors):
+    """Of what a framework left open all copies would have one description, which could tell the next one something."""
+    first = 3
+    for descriptor in (*sorted(descriptors), os.sysconf("SC_OPEN_MAX")):
+        os.closerange(first, descriptor)
+        first = descriptor + 1
 
 
 def become_a_copy():
@@ -428,6 +444,7 @@ def become_a_copy():
     if os.getppid() != supervisor:
         os._exit(1)
     os.setsid()
+    close_all_but(descriptors)
     null = os.open("/dev/null", os.O_RDWR)  # what is open already others have open too, and its flags can be set
     for descriptor in range(3):
         os.dup2(null, descriptor)
@@ -435,7 +452,7 @@ def become_a_copy():
     away = [fcntl.fcntl(descriptor, fcntl.F_DUPFD_CLOEXEC, ABOVE_ALL_PLACES) for descriptor in descriptors]
     for descriptor in descriptors:
         os.close(descriptor)
-    for descriptor, place in zip(away[1:], struct.unpack(f"={len(away) - 1}i", places)):
+    for descriptor, place in zip(away[1:], places):
         os.dup2(descriptor, place)
         os.close(descriptor)
     with socket.socket(fileno=away[0]) as judge:
@@ -448,7 +465,7 @@ def become_a_copy():
             os.close(descriptor)
         length, = struct.unpack_from("=I", told)
         program = Filter(length, told[4:])
-        calls = failed(SECCOMP, ctypes.c_uint(SECCOMP_SET_MODE_FILTER), ctypes.c_uint(SECCOMP_FILTER_FLAG_SPEC_ALLOW),
+        calls = failed(SECCOMP, ctypes.c_uint(SECCOMP_SET_MODE_FILTER), ctypes.c_uint(SECCOMP_FILTER_FLAGS),
                        ctypes.byref(program)) if length else ENOSYS
         judge.send(struct.pack("=iii", 0, files, calls))
 

@@ -19,6 +19,7 @@ struct LeftItem {
 
 struct StreamKParams {
   Params call;
+  // What a call without clusters leaves to its second launch; not read with clusters.
   u64 header;       ///< how many blocks the first launch had
   u64 left;         ///< LeftItem of each block
   u64 parts;        ///< float32 [2·blocks, tile_rows, value_dim], not divided by their sums

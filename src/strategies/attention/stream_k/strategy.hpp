@@ -10,7 +10,8 @@
 
 namespace thresher::strategies::attention {
 
-/// For keys in pages: every block passes over as many chunks of keys as any other, whatever the lengths are.
+/// For keys in pages: every block passes over as many chunks of keys as any other, whatever the lengths are; of one
+/// sequence the blocks of each tile's cluster do.
 const Strategy<AttentionProblem>& stream_k_strategy();
 
 /// Why `strategy`, which launches these kernels, is not made for the problem or the device; nothing where it is.
@@ -51,7 +52,7 @@ const Strategy<AttentionProblem>& stream_k_strategy();
   return config;
 }
 
-/// The names of the two kernels.
+/// The names of the kernel and of the one that merges parts, which clusters do without.
 [[nodiscard]] std::string stream_k_expression(const pipeline::attention::StreamKConfig& config, Format format,
                                               Logits logits);
 [[nodiscard]] std::string merge_parts_expression(const pipeline::attention::StreamKConfig& config, Format format,
