@@ -134,7 +134,8 @@ std::vector<Planted> cheats_of_timed_calls() {
        cache([](const KernelCall& call) { return std::to_string(reinterpret_cast<std::uintptr_t>(call.c.data)); })},
       {"stops_after_some_calls", "was not written",
        calling([](const KernelCall& call) { return call.number > 40 ? nothing_us : work(call); })},
-      {"a_tenth_of_the_work_later", "was not written",
+      // A single element tells that it was not written, and if all that are looked at were, the whole output is wrong.
+      {"a_tenth_of_the_work_later", "of a sample: c[",
        [](const Stage& stage) -> Act {
          return [stage](std::size_t set, int number) {
            KernelCall call = stage.call(set, number);
