@@ -160,7 +160,8 @@ std::vector<Planted> cheats_of_timed_calls() {
        })},
       {"works_where_it_knows_the_poison", "was not written",
        calling([](const KernelCall& call) { return bytes(call.c)[0] == first_poison ? work(call) : nothing_us; })},
-      {"zeros_its_inputs_first", "gives",
+      // An element that is looked at may be 0 all the same: then its input gives it away.
+      {"zeros_its_inputs_first", " of a sample: ",
        calling([](const KernelCall& call) {
          zero_activations(call);
          honest_kernel(call);
