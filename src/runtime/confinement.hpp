@@ -19,8 +19,8 @@ struct ResourceLimits {
   /// Private memory that can be written, stacks of threads included. Where no device is used, nobody makes any that is
   /// shared, which this does not count.
   std::uint64_t data_bytes = 0;
-  std::uint64_t more_processes =
-      0;  ///< processes and threads beyond those that the user has when it begins, a template of copies for these
+  /// Processes and threads beyond those that the user has when it begins; of copies, when their template did.
+  std::uint64_t more_processes = 0;
   std::uint64_t file_bytes = 0;  ///< the largest file that it may write
   std::uint64_t cpu_s = 0;       ///< processor time of each process
   std::uint64_t open_files = 0;

@@ -134,6 +134,39 @@ Case with_lengths(std::string name, AttentionProblem problem, const StreamKConfi
   return {std::move(name), problem, config, std::move(cu_q), std::move(used)};
 }
 
+// Held by two launches and by clusters.
+Case window_of_several_tiles(std::string name, const StreamKConfig& config) {
+  AttentionProblem p = paged(2, 64, 8, Format::bf16);
+  p.kv_format = Format::fp8_e4m3;
+  p.window_left = 70;
+  return with_lengths(std::move(name), p, config, {0, 1, 1, 11, 12}, {150, 40, 130, 4});
+}
+
+Case pairs_of_heads_alike(std::string name, const StreamKConfig& config) {
+  AttentionProblem p = paged(3, 64, 16, Format::bf16);
+  p.heads = 12;
+  p.kv_heads = 4;
+  p.kv_format = Format::fp8_e4m3;
+  p.sinks = true;
+  return with_lengths(std::move(name), p, config, {0, 1, 2}, {250, 225});
+}
+
+Case single_rows(std::string name, const StreamKConfig& config) {
+  AttentionProblem p = paged(3, 128, 1, Format::bf16);
+  p.value_dim = 64;
+  p.softcap = 2.0F;
+  return with_lengths(std::move(name), p, config, {0, 4, 5}, {170, 33});
+}
+
+Case pages_of_twelve(std::string name, const StreamKConfig& config) {
+  AttentionProblem p = paged(1, 64, 12, Format::fp16);
+  p.value_dim = 128;
+  p.kv_format = Format::fp8_e4m3;
+  p.causal = false;
+  p.sinks = true;
+  return with_lengths(std::move(name), p, config, {0, 3, 4}, {70, 129});
+}
+
 std::vector<Case> cases() {
   std::vector<Case> all;
   AttentionProblem p = paged(4, 64, 16, Format::fp16);
@@ -143,27 +176,11 @@ std::vector<Case> cases() {
   p.heads = 4;
   p.kv_heads = 1;
   all.push_back(with_lengths("decode_alike_and_whole", p, wide_keys, {0, 1, 2, 3, 4, 5}, {66, 128, 100, 65, 127}));
-  p = paged(2, 64, 8, Format::bf16);
-  p.kv_format = Format::fp8_e4m3;
-  p.window_left = 70;
-  all.push_back(with_lengths("fp8_window_several_tiles", p, narrow_keys, {0, 1, 1, 11, 12}, {150, 40, 130, 4}));
-  all.push_back(with_lengths("fp8_pairs_of_heads", p, paired_heads, {0, 1, 1, 11, 12}, {150, 40, 130, 4}));
-  p = paged(3, 64, 16, Format::bf16);
-  p.heads = 12;
-  p.kv_heads = 4;
-  p.kv_format = Format::fp8_e4m3;
-  p.sinks = true;
-  all.push_back(with_lengths("fp8_pairs_of_heads_alike", p, paired_heads, {0, 1, 2}, {250, 225}));
-  p = paged(3, 128, 1, Format::bf16);
-  p.value_dim = 64;
-  p.softcap = 2.0F;
-  all.push_back(with_lengths("single_rows_softcap", p, other_values, {0, 4, 5}, {170, 33}));
-  p = paged(1, 64, 12, Format::fp16);
-  p.value_dim = 128;
-  p.kv_format = Format::fp8_e4m3;
-  p.causal = false;
-  p.sinks = true;
-  all.push_back(with_lengths("fp8_pages_of_twelve", p, narrow_values, {0, 3, 4}, {70, 129}));
+  all.push_back(window_of_several_tiles("fp8_window_several_tiles", narrow_keys));
+  all.push_back(window_of_several_tiles("fp8_pairs_of_heads", paired_heads));
+  all.push_back(pairs_of_heads_alike("fp8_pairs_of_heads_alike", paired_heads));
+  all.push_back(single_rows("single_rows_softcap", other_values));
+  all.push_back(pages_of_twelve("fp8_pages_of_twelve", narrow_values));
   return all;
 }
 
@@ -175,27 +192,10 @@ std::vector<Case> clustered_cases() {
   all.push_back(with_lengths("cluster_of_one_sequence", p, cluster_wide_keys, {0, 1}, {390}));
   all.push_back(with_lengths("cluster_of_few_chunks", p, cluster_wide_keys, {0, 1}, {100}));
   all.push_back(with_lengths("cluster_of_several_lengths", p, cluster_wide_keys, {0, 1, 2, 3, 4}, {300, 1, 0, 65}));
-  p = paged(2, 64, 8, Format::bf16);
-  p.kv_format = Format::fp8_e4m3;
-  p.window_left = 70;
-  all.push_back(
-      with_lengths("cluster_fp8_several_tiles", p, cluster_narrow_keys, {0, 1, 1, 11, 12}, {150, 40, 130, 4}));
-  p = paged(3, 64, 16, Format::bf16);
-  p.heads = 12;
-  p.kv_heads = 4;
-  p.kv_format = Format::fp8_e4m3;
-  p.sinks = true;
-  all.push_back(with_lengths("cluster_fp8_pairs_of_heads", p, cluster_paired_heads, {0, 1, 2}, {250, 225}));
-  p = paged(3, 128, 1, Format::bf16);
-  p.value_dim = 64;
-  p.softcap = 2.0F;
-  all.push_back(with_lengths("cluster_single_rows_softcap", p, cluster_other_values, {0, 4, 5}, {170, 33}));
-  p = paged(1, 64, 12, Format::fp16);
-  p.value_dim = 128;
-  p.kv_format = Format::fp8_e4m3;
-  p.causal = false;
-  p.sinks = true;
-  all.push_back(with_lengths("cluster_fp8_pages_of_twelve", p, cluster_narrow_values, {0, 3, 4}, {70, 129}));
+  all.push_back(window_of_several_tiles("cluster_fp8_several_tiles", cluster_narrow_keys));
+  all.push_back(pairs_of_heads_alike("cluster_fp8_pairs_of_heads", cluster_paired_heads));
+  all.push_back(single_rows("cluster_single_rows_softcap", cluster_other_values));
+  all.push_back(pages_of_twelve("cluster_fp8_pages_of_twelve", cluster_narrow_values));
   return all;
 }
 

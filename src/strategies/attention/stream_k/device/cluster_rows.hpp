@@ -17,12 +17,7 @@ TH_DEVICE void send_part(const PartPlace& to, const RowSums<owned>& sums) {
       to.sums.offset(lane * static_cast<u32>(owned)).template as<Vector<float, wide>>();
   TH_UNROLL
   for (int i = 0; i < owned; i += wide) {
-    Vector<float, wide> piece;
-    TH_UNROLL
-    for (int j = 0; j < wide; ++j) {
-      piece.at[j] = sums.output[i + j];
-    }
-    cluster::store_async(pieces.offset(static_cast<u32>(i / wide)), piece, to.full);
+    cluster::store_async(pieces.offset(static_cast<u32>(i / wide)), piece_of<wide>(sums.output, i), to.full);
   }
   if (lane == 0) {
     cluster::store_async(to.shift_and_sum, Vector<float, 2>{{sums.shift, sums.sum}}, to.full);

@@ -595,12 +595,7 @@ struct StreamKAttention {
     constexpr int wide = owned < 4 ? owned : 4;
     TH_UNROLL
     for (int i = 0; i < owned; i += wide) {
-      Vector<float, wide> piece;
-      TH_UNROLL
-      for (int j = 0; j < wide; ++j) {
-        piece.at[j] = sums.output[i + j];
-      }
-      to.offset(i).template as<Vector<float, wide>>().store(0, piece);
+      to.offset(i).template as<Vector<float, wide>>().store(0, piece_of<wide>(sums.output, i));
     }
     if (lane == 0) {
       Global<Vector<float, 2>>{params.parts_sums}.store(at, {sums.shift, sums.sum});

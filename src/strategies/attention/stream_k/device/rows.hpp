@@ -26,6 +26,17 @@ TH_DEVICE void load_floats(float (&to)[count], const Memory& from) {
   }
 }
 
+/// `wide` of these floats from `first` on.
+template <int wide, int count>
+TH_DEVICE Vector<float, wide> piece_of(const float (&from)[count], int first) {
+  Vector<float, wide> piece;
+  TH_UNROLL
+  for (int i = 0; i < wide; ++i) {
+    piece.at[i] = from[first + i];
+  }
+  return piece;
+}
+
 /// A row's sums from so many parts, no more than `most`, in their order: `sums_of` gives a part's shift and sum,
 /// `piece_of` where the lane's columns of it lie.
 template <int owned, u32 most_parts, typename SumsOf, typename PieceOf>
