@@ -43,9 +43,9 @@ SIGNATURES = {
     "thresher_moe_run": (I, [P, P, P, P, P, P, P]),
     "thresher_moe_destroy": (None, [P]),
     "thresher_attention_plan_flat": (I, [I, I, I, L, L, L, L, L, L, I, P, L, L, P, I, S, S, I, I, P]),
-    "thresher_attention_plan_serving_flat": (I, [I, I, I, I, *[L] * 7, I, P, L, L, P, I, L, L, I, S, S, I, I, P]),
+    "thresher_attention_plan_serving_flat": (I, [I, I, I, I, I, *[L] * 7, I, P, L, L, P, I, L, L, I, S, S, I, I, P]),
     "thresher_attention_run_flat": (I, [P] * 14),
-    "thresher_attention_run_serving_flat": (I, [*[P] * 14, L, *[P] * 7]),
+    "thresher_attention_run_serving_flat": (I, [*[P] * 14, L, *[P] * 9]),
     "thresher_attention_strategy": (S, [P]),
     "thresher_attention_workspace_bytes": (c.c_size_t, [P]),
     "thresher_attention_destroy": (None, [P]),
@@ -281,31 +281,34 @@ class Attention:
 
 class PagedAttention:
     """A plan of attention with keys in pages, with its workspace: q [T, H, D], k [pages, page, Hk, D] and v, which may be
-    views; k in FP8 or as q. `columns` is the most pages of one of `batch` sequences."""
+    views; k and v in FP8 or as q, which may be FP8 where they are. `columns` is the most pages of one of `batch` sequences,
+    `out_dtype` that of o beside q in FP8, torch.bfloat16 or torch.float16."""
 
-    def __init__(self, library, q, k, v, batch, columns, strategy="", knobs="", dependent_launch=0):
+    def __init__(self, library, q, k, v, batch, columns, strategy="", knobs="", dependent_launch=0, out_dtype=torch.bfloat16):
         self.library = library
         self.plan = P()
         queries, heads, head_dim = q.shape
         pages, page, kv_heads, value_dim = v.shape
         lib = library.library
-        q_format = FORMATS["bf16" if q.dtype == torch.bfloat16 else "fp16"]
-        k_format = FORMATS["fp8_e4m3"] if k.dtype == torch.float8_e4m3fn else q_format
+        out_dtype = out_dtype if q.dtype == torch.float8_e4m3fn else q.dtype
+        out_format = FORMATS["bf16" if out_dtype == torch.bfloat16 else "fp16"]
+        q_format, k_format = (FORMATS["fp8_e4m3"] if one.dtype == torch.float8_e4m3fn else out_format for one in (q, k))
         library.check(lib.thresher_attention_plan_serving_flat(
-            CUDA, 0, q_format, k_format, batch, heads, kv_heads, queries, columns * page, head_dim, value_dim, 1, None, -1,
-            -1, None, 1, page, pages, 0, strategy.encode(), knobs.encode(), dependent_launch, 0, c.byref(self.plan)))
+            CUDA, 0, out_format, q_format, k_format, batch, heads, kv_heads, queries, columns * page, head_dim, value_dim, 1,
+            None, -1, -1, None, 1, page, pages, 0, strategy.encode(), knobs.encode(), dependent_launch, 0, c.byref(self.plan)))
         bytes_needed = lib.thresher_attention_workspace_bytes(self.plan)
         self.workspace = torch.empty(max(bytes_needed, 1), dtype=torch.uint8, device="cuda")
         self.strategy = lib.thresher_attention_strategy(self.plan).decode()
         self.strides = [(L * len(one.shape))(*one.stride()) for one in (k, v)]
         self.shared = (L * 2)(0, 0)
 
-    def run(self, q, k, v, o, q_starts, table, lengths, k_descale=None, v_descale=None):
+    def run(self, q, k, v, o, q_starts, table, lengths, k_descale=None, v_descale=None, q_descale=None):
         """q_starts int32 [B + 1], table int32 [B, columns], lengths int32 [B]; a descale is one float32 for all."""
         self.library.check(self.library.library.thresher_attention_run_serving_flat(
             self.plan, stream(), q.data_ptr(), None, k.data_ptr(), self.strides[0], v.data_ptr(), self.strides[1],
             o.data_ptr(), None, None, q_starts.data_ptr(), None, table.data_ptr(), 0, lengths.data_ptr(), None,
-            pointer(k_descale), self.shared, pointer(v_descale), self.shared, self.workspace.data_ptr()))
+            pointer(q_descale), self.shared, pointer(k_descale), self.shared, pointer(v_descale), self.shared,
+            self.workspace.data_ptr()))
 
     def __del__(self):
         self.library.library.thresher_attention_destroy(self.plan)

@@ -31,9 +31,12 @@ struct AttentionProblem {
   std::int64_t keys = 0;         ///< Sk, or with variable_length the total number of keys
   std::int64_t head_dim = 64;    ///< of q and k: 64, 128, 192, 256 or 576
   std::int64_t value_dim = 0;    ///< of v and o: 64, 128, 192, 256 or 512; 0: head_dim
-  Format format = Format::fp16;  ///< fp16 or bf16; of q, o, and of k and v unless kv_format says otherwise
+  Format format = Format::fp16;  ///< fp16 or bf16; of o, and of q, k and v unless q_format and kv_format say otherwise
   /// Of k and v: empty for `format`, or fp8_e4m3, whose values are multiplied by k_descale and v_descale.
   std::optional<Format> kv_format{};
+  /// Of q: empty for `format`, or fp8_e4m3 where k and v are too, whose values are multiplied by q_descale. A GPU then
+  /// may also multiply weights as fp8_e4m3: what it is held to is as coarse as they are (docs/kernels/attention.md).
+  std::optional<Format> q_format{};
   bool causal = false;
   std::optional<float> scale{};   ///< 1/√head_dim when empty; any finite number, 0 and negative ones included
   std::int64_t window_left = -1;  ///< keys to the left that are visible, −1 for all
@@ -57,6 +60,8 @@ struct AttentionProblem {
 [[nodiscard]] float effective_scale(const AttentionProblem& problem) noexcept;
 /// `problem.value_dim`, or head_dim.
 [[nodiscard]] std::int64_t effective_value_dim(const AttentionProblem& problem) noexcept;
+/// `problem.q_format`, or format.
+[[nodiscard]] Format effective_q_format(const AttentionProblem& problem) noexcept;
 /// `problem.kv_format`, or format.
 [[nodiscard]] Format effective_kv_format(const AttentionProblem& problem) noexcept;
 
@@ -83,7 +88,9 @@ struct AttentionTensors {
   Tensor seqused_k{};
   Tensor sinks{};  ///< float32 [H], contiguous, with problem.sinks; −Inf is none
   /// With FP8 keys: float32 [B,Hk], where strides of 0 share a scale among sequences or heads; finite and not negative,
-  /// which a GPU does not look at; null data: 1.
+  /// which a GPU does not look at; null data: 1. That of queries, with FP8 queries alone, is shared by the heads of a
+  /// group.
+  Tensor q_descale{};
   Tensor k_descale{};
   Tensor v_descale{};
 };

@@ -591,6 +591,8 @@ typedef struct thresher_attention_problem {
   int64_t pages;             /* of the pool that k and v are */
   int32_t has_kv_format;     /* 0, the default: k and v are in `format`; 1: in kv_format */
   thresher_format kv_format; /* `format` or THRESHER_FP8_E4M3 */
+  int32_t has_q_format;      /* 0, the default: q is in `format`; 1: in q_format */
+  thresher_format q_format;  /* `format`, or THRESHER_FP8_E4M3 where kv_format is */
 } thresher_attention_problem;
 
 typedef struct thresher_attention_options {
@@ -618,7 +620,7 @@ typedef struct thresher_tensor {
  * [pages,page_size,Hk,D]. lse: float32 [B,H,Sq] or [H,T], or null when it is not wanted. cu_seqlens: int32 [B+1], with
  * variable_length alone, else null, as cu_seqlens_k is with pages. block_table: int32 [B,ceil(keys/page_size)] and
  * seqused_k: int32 [B], with pages alone. sinks: float32 [H], with problem.sinks alone. Descales: float32 [B,Hk], with
- * an extent of 1 where sequences or heads share one, with FP8 keys; null for 1. */
+ * an extent of 1 where sequences or heads share one, with FP8 keys, that of q with FP8 queries; null for 1. */
 typedef struct thresher_attention_tensors {
   uint32_t struct_size;
   int32_t reserved; /* 0 */
@@ -634,6 +636,7 @@ typedef struct thresher_attention_tensors {
   const thresher_tensor* sinks;
   const thresher_tensor* k_descale;
   const thresher_tensor* v_descale;
+  const thresher_tensor* q_descale;
 } thresher_attention_tensors;
 
 typedef struct thresher_attention thresher_attention;
@@ -681,11 +684,11 @@ THRESHER_API thresher_status thresher_attention_run_flat(const thresher_attentio
                                                          float* lse, const int32_t* cu_seqlens_q,
                                                          const int32_t* cu_seqlens_k, void* workspace);
 
-/* The same with what serving adds: kv_format is `format` where keys and values are no FP8, value_dim 0 for head_dim,
- * page_size 0 for no pages. */
+/* The same with what serving adds: q_format and kv_format are `format` where queries, and keys and values, are no FP8,
+ * value_dim 0 for head_dim, page_size 0 for no pages. */
 THRESHER_API thresher_status thresher_attention_plan_serving_flat(
-    int32_t device_kind, int32_t device_ordinal, int32_t format, int32_t kv_format, int64_t batch, int64_t heads,
-    int64_t kv_heads, int64_t queries, int64_t keys, int64_t head_dim, int64_t value_dim, int32_t causal,
+    int32_t device_kind, int32_t device_ordinal, int32_t format, int32_t q_format, int32_t kv_format, int64_t batch,
+    int64_t heads, int64_t kv_heads, int64_t queries, int64_t keys, int64_t head_dim, int64_t value_dim, int32_t causal,
     const float* scale, int64_t window_left, int64_t window_right, const float* softcap, int32_t variable_length,
     int64_t page_size, int64_t pages, int32_t sinks, const char* strategy, const char* knobs, int32_t dependent_launch,
     int32_t threads, thresher_attention** plan);
@@ -695,8 +698,9 @@ THRESHER_API thresher_status thresher_attention_run_serving_flat(
     const thresher_attention* plan, void* stream, const void* q, const int64_t* q_strides, const void* k,
     const int64_t* k_strides, const void* v, const int64_t* v_strides, void* o, const int64_t* o_strides, float* lse,
     const int32_t* cu_seqlens_q, const int32_t* cu_seqlens_k, const int32_t* block_table, int64_t block_table_stride,
-    const int32_t* seqused_k, const float* sinks, const float* k_descale, const int64_t* k_descale_strides,
-    const float* v_descale, const int64_t* v_descale_strides, void* workspace);
+    const int32_t* seqused_k, const float* sinks, const float* q_descale, const int64_t* q_descale_strides,
+    const float* k_descale, const int64_t* k_descale_strides, const float* v_descale, const int64_t* v_descale_strides,
+    void* workspace);
 
 /* ---- Append: rotary position embedding, and new keys and values into pages ---- */
 

@@ -35,6 +35,7 @@ typedef struct thresher_torch_places {
   int32_t block_table;
   int32_t seqused_k;
   int32_t sinks;
+  int32_t q_descale;
   int32_t k_descale;
   int32_t v_descale;
   int32_t q_out;
@@ -70,7 +71,7 @@ typedef struct thresher_torch_call {
   int64_t strides[4][4]; /* of q, k, v and out */
   int32_t has_strides[4];
   int64_t table_stride;
-  int64_t descale_strides[2][2];         /* of k_descale and v_descale */
+  int64_t descale_strides[3][2];         /* of q_descale, k_descale and v_descale */
   const thresher_append_tensors* append; /* of an append, whose data and numbers come with each call; copied */
   int64_t owner;                         /* given back by thresher_torch_released when the call is dropped */
 } thresher_torch_call;

@@ -68,6 +68,7 @@ const std::int64_t* strides_of(const thresher_torch_call& how, std::size_t tenso
 thresher_status run_attention(const thresher_torch_call& how, const Arguments& arguments, void* stream,
                               const Memory& memory) {
   const thresher_torch_places& at = arguments.at();
+  const float* const q_descale = floats(arguments, at.q_descale);
   const float* const k_descale = floats(arguments, at.k_descale);
   const float* const v_descale = floats(arguments, at.v_descale);
   return reinterpret_cast<decltype(&thresher_attention_run_serving_flat)>(how.run)(
@@ -75,9 +76,10 @@ thresher_status run_attention(const thresher_torch_call& how, const Arguments& a
       arguments.data(at.k), strides_of(how, 1), arguments.data(at.v), strides_of(how, 2), memory.out,
       strides_of(how, 3), static_cast<float*>(memory.lse), numbers(arguments, at.cu_seqlens_q),
       numbers(arguments, at.cu_seqlens_k), numbers(arguments, at.block_table), how.table_stride,
-      numbers(arguments, at.seqused_k), floats(arguments, at.sinks), k_descale,
-      k_descale != nullptr ? how.descale_strides[0] : nullptr, v_descale,
-      v_descale != nullptr ? how.descale_strides[1] : nullptr, memory.workspace);
+      numbers(arguments, at.seqused_k), floats(arguments, at.sinks), q_descale,
+      q_descale != nullptr ? how.descale_strides[0] : nullptr, k_descale,
+      k_descale != nullptr ? how.descale_strides[1] : nullptr, v_descale,
+      v_descale != nullptr ? how.descale_strides[2] : nullptr, memory.workspace);
 }
 
 /// A tensor of an append, and where it is among the arguments.

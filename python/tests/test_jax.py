@@ -83,6 +83,13 @@ def test_attention(normal):
     check("attention", normal(7, 4, 64), normal(9, 2, 64), normal(9, 2, 64), cu_seqlens_q=lengths[0], cu_seqlens_k=lengths[1], return_lse=True)
 
 
+def test_attention_with_queries_in_fp8(normal):
+    q, k, v = (normal(2, heads, rows, 64, dtype=jnp.float8_e4m3fn) for heads, rows in ((4, 7), (2, 9), (2, 9)))
+    assert tj.attention(q, k, v).dtype == jnp.bfloat16
+    check("attention", q, k, v, causal=True)
+    check("attention", *(one.view(jnp.uint8) for one in (q, k, v)), return_lse=True)
+
+
 def test_packed_weights(normal):
     a, b1, b2 = normal(5, 64), normal(24, 64), normal(24, 64)
     packed = tj.pack(b1, b2)
@@ -177,6 +184,7 @@ def test_derivatives_are_refused(normal):
     (lambda a, b: tj.gated_mlp(a, b, b), "weights is bfloat16, expected uint8"),
     (lambda a, b: tj.moe(a, a, a, jnp.zeros((4, 1), jnp.int32), jnp.zeros((4, 1))), "topk_ids has the shape [4, 1], expected [5, 1]"),
     (lambda a, b: tj.attention(a, a, a), "q has 2 dimensions"),
+    (lambda a, b: tj.attention(a.astype(jnp.float8_e4m3fn), a, a), "k is bfloat16, expected float8_e4m3fn or uint8"),
     (lambda a, b: tj.dual_gemm_packed(a, b, 24), "weights is bfloat16, expected uint8"),
     (lambda a, b: tj.dual_gemm_packed(a, jnp.zeros(64, jnp.uint8), "many"), "n is 'many', expected a whole number"),
 ])

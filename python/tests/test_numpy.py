@@ -330,9 +330,14 @@ def test_attention_over_pages_is_its_definition_of_the_gathered_keys(random, opt
     np.testing.assert_array_equal(again, result)
 
 
+def fp8_codes(random, *shape):
+    """e4m3 of all exponents but the largest, with both signs; none is NaN."""
+    return random.integers(0, 0x70, shape, np.uint8) | random.integers(0, 2, shape, np.uint8) << 7
+
+
 def test_attention_with_keys_in_fp8(random):
     q = normal(random, (2, 4, 7, 64), np.float16)
-    codes = random.integers(0, 0x70, (2, 2, 2, 11, 64), np.uint8) | random.integers(0, 2, (2, 2, 2, 11, 64), np.uint8) << 7
+    codes = fp8_codes(random, 2, 2, 2, 11, 64)
     k_scale = np.array([[0.002, 0.003], [0.004, 0.001]], np.float32)
     v_scale = np.array([[0.5]], np.float32)
     result = tn.attention(q, codes[0], codes[1], k_descale=k_scale, v_descale=v_scale)
@@ -343,6 +348,59 @@ def test_attention_with_keys_in_fp8(random):
             k = definition.e4m3(codes[0, b, h // 2]) * k_scale[b, h // 2]
             exact, error, *_ = definition.attention(q[b, h], k, definition.e4m3(codes[1, b, h // 2]) * 0.5)
             definition.check(result[b, h], exact, error)
+
+
+def test_attention_with_queries_in_fp8(random):
+    q, (k, v) = fp8_codes(random, 2, 4, 7, 64), fp8_codes(random, 2, 2, 2, 11, 64)
+    scales = dict(q_descale=np.array([[0.25, 0.5], [2.0, 0.125]], np.float32), k_descale=np.array([[0.004], [0.001]], np.float32),
+                  v_descale=np.array([[0.5, 3.0]], np.float32))
+    result, lse = tn.attention(q, k, v, return_lse=True, causal=True, **scales)
+    assert result.dtype == BF16
+    typed = (one.view(ml_dtypes.float8_e4m3fn) for one in (q, k, v))
+    np.testing.assert_array_equal(tn.attention(*typed, causal=True, **scales), result)
+    half, full = np.empty(q.shape, np.float16), np.empty(q.shape, BF16)
+    assert tn.attention(q, k, v, causal=True, out=half, **scales) is half
+    np.testing.assert_array_equal(tn.attention(q, k, v, causal=True, out=full, **scales), result)
+    q_scale, k_scale, v_scale = (np.broadcast_to(one, (2, 2)) for one in scales.values())
+    for b in range(2):
+        for h in range(4):
+            at = b, h // 2
+            exact, error, sums, sums_error = definition.attention(definition.e4m3(q[b, h]) * q_scale[at], definition.e4m3(k[at]) * k_scale[at],
+                                                                  definition.e4m3(v[at]) * v_scale[at], causal=True)
+            for one in (result, half):
+                definition.check(one[b, h], exact, error)
+            definition.check(lse[b, h], sums, sums_error)
+
+
+def test_queries_in_fp8_are_as_those_that_were_widened(random):
+    """The descales are powers of two, by which queries are multiplied exactly."""
+    q, (k, v) = fp8_codes(random, 2, 4, 7, 64), fp8_codes(random, 2, 2, 2, 11, 64)
+    k_scale, q_scale = np.full((1, 1), 0.002, np.float32), np.array([[0.25, 0.5], [2.0, 0.125]], np.float32)
+    for factor, given in ((np.ones((2, 2)), {}), (q_scale, dict(q_descale=q_scale))):
+        widened = (definition.e4m3(q) * np.repeat(factor, 2, 1)[..., None, None]).astype(BF16)
+        expected = tn.attention(widened, k, v, k_descale=k_scale).astype(np.float64)
+        result = tn.attention(q, k, v, k_descale=k_scale, **given).astype(np.float64)
+        np.testing.assert_allclose(result, expected, rtol=2.0**-7, atol=2.0**-12)
+
+
+def test_queries_in_fp8_over_pages(random):
+    lengths_q, lengths_k = [3, 1, 5], [9, 33, 5]
+    q, k, v = (fp8_codes(random, *shape).view(ml_dtypes.float8_e4m3fn) for shape in ((9, 4, 64), (47, 2, 64), (47, 2, 64)))
+    (k_pool, table), cu_q, cu_k = pages_of(random, k, lengths_k, 8), offsets_of(lengths_q), offsets_of(lengths_k)
+    v_pool = np.full_like(k_pool, np.nan)
+    for i, length in enumerate(lengths_k):
+        for j in range(length):
+            v_pool[table[i, j // 8], j % 8] = v[cu_k[i] + j]
+    q_scale, k_scale = np.array([[0.5, 2.0], [1.0, 0.25], [4.0, 1.0]], np.float32), np.full((1, 1), 0.002, np.float32)
+    result = tn.attention(q, k_pool, v_pool, causal=True, cu_seqlens_q=cu_q, block_table=table, seqused_k=np.array(lengths_k, np.int32),
+                          q_descale=q_scale, k_descale=k_scale)
+    assert result.dtype == BF16
+    for i in range(3):
+        rows, keys = slice(cu_q[i], cu_q[i + 1]), slice(cu_k[i], cu_k[i + 1])
+        for h in range(4):
+            exact, error, *_ = definition.attention(q[rows, h].astype(np.float64) * q_scale[i, h // 2],
+                                                    k[keys, h // 2].astype(np.float64) * k_scale[0, 0], v[keys, h // 2], causal=True)
+            definition.check(result[rows, h], exact, error)
 
 
 class Exported:

@@ -19,6 +19,7 @@ A, B = ones(4, 32), ones(8, 32)
 E = ones(2, 8, 32)
 OFFSETS = np.array([0, 2, 4], I32)
 Q, K = ones(1, 2, 5, 64), ones(1, 1, 7, 64)
+Q8, K8 = ones(1, 2, 5, 64, dtype=U8), ones(1, 1, 7, 64, dtype=U8)
 FP4 = Nvfp4(ones(8, 16, dtype=U8), ones(8, 2, dtype=U8))
 READ_ONLY = ones(4, 8)
 READ_ONLY.flags.writeable = False
@@ -175,7 +176,7 @@ PAGES = dict(q=ones(4, 2, 64), k=ones(4, 2, 1, 64), v=ones(4, 2, 1, 64), cu_seql
 ATTENTION = [
     (dict(q=None), "q is None"),
     (dict(k=K.astype(ml_dtypes.bfloat16)), "k is bfloat16, expected float16"),
-    (dict(q=Q.astype(np.float32)), "q is float32, expected float16 or bfloat16"),
+    (dict(q=Q.astype(np.float32)), "q is float32, expected float16, bfloat16, float8_e4m3fn or uint8"),
     (dict(q=ones(2, 5, 64)), "q has 3 dimensions, expected 4"),
     (dict(q=ones(1, 2, 5, 80), k=ones(1, 1, 7, 80), v=ones(1, 1, 7, 80)), "head_dim is 80, expected 64, 128, 192, 256 or 576"),
     (dict(q=ones(1, 3, 5, 64), k=ones(1, 2, 7, 64), v=ones(1, 2, 7, 64)), "heads is 3"),
@@ -204,6 +205,18 @@ ATTENTION = [
     (dict(k_descale=np.ones((1, 1), np.float32)), "k_descale is given, but keys and values are not fp8_e4m3"),
     (dict(k=K.view(np.uint8)[..., :64], v=K.view(np.uint8)[..., 64:], k_descale=np.ones((3, 1), np.float32)),
      r"k_descale has the shape \[3, 1\]"),
+    (dict(q=Q8), "k is float16, expected float8_e4m3fn or uint8"),
+    (dict(q=Q8, k=K8), "v is float16, expected uint8"),
+    (dict(q=Q8, k=K8, v=K8, out=ones(1, 2, 5, 64, dtype=np.float32)), "out is float32, expected float16 or bfloat16"),
+    (dict(q=Q8, k=K8, v=K8, out=np.zeros_like(Q8)), "out is uint8, expected float16 or bfloat16"),
+    (dict(k=K8, v=K8, out=ones(1, 2, 5, 64, dtype=ml_dtypes.bfloat16)), "out is bfloat16, expected float16"),
+    (dict(q_descale=np.ones((1, 1), np.float32)), "q_descale is given, but queries are not fp8_e4m3"),
+    (dict(k=K8, v=K8, q_descale=np.ones((1, 1), np.float32)), "q_descale is given, but queries are not fp8_e4m3"),
+    (dict(q=Q8, k=K8, v=K8, q_descale=np.ones((1, 2), np.float32)), r"q_descale has the shape \[1, 2\], expected \[1, 1\]"),
+    (dict(q=Q8, k=K8, v=K8, q_descale=np.ones(1, np.float32)), "q_descale has 1 dimensions, expected 2"),
+    (dict(q=Q8, k=K8, v=K8, q_descale=np.ones((1, 1), F16)), "q_descale is float16, expected float32"),
+    (dict(q=Q8, k=K8, v=K8, q_descale=np.full((1, 1), -1, np.float32)),
+     r"q_descale\[0, 0\] is -1, expected a finite number that is not negative"),
     (dict(v=ones(1, 1, 7, 96)), "value_dim is 96"),
     (dict(cu_seqlens_q=OFFSETS), "one of cu_seqlens_q and cu_seqlens_k is missing"),
     (dict(cu_seqlens_q=OFFSETS, cu_seqlens_k=OFFSETS), "q has 4 dimensions, expected 3"),

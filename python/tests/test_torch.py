@@ -263,9 +263,14 @@ def test_attention_is_its_definition():
     assert torch.equal(tt.attention(q, k, v, causal=True), result)
 
 
+def eight_bits(*tensors):
+    """FP8's bytes, since opcheck has no way with FP8."""
+    return tuple(tensor.to(torch.float8_e4m3fn).view(torch.uint8) for tensor in tensors)
+
+
 def pools():
-    """Keys of 64 and values of 128 columns in pages of 4: FP8's bytes, since opcheck has no way with FP8."""
-    return tuple(normal(5, 4, 2, width).to(torch.float8_e4m3fn).view(torch.uint8) for width in (64, 128))
+    """Keys of 64 and values of 128 columns in pages of 4, in FP8."""
+    return eight_bits(*(normal(5, 4, 2, width) for width in (64, 128)))
 
 
 def in_pages(lengths):
@@ -312,9 +317,12 @@ def cases():
         ],
         "grouped_gemm_packed": [((ga, tt.pack_grouped(g1), 16), dict(offsets=OFFSETS, row_weights=torch.rand(11)))],
         "attention": [((q, k, k), dict(causal=True)), ((packed, packed, packed), dict(cu_seqlens_q=lengths, cu_seqlens_k=lengths)),
-                      ((packed, *pools()), dict(cu_seqlens_q=lengths, **in_pages(lengths)))],
-        "attention_with_lse": [((q.transpose(1, 2).contiguous().transpose(1, 2), k, k), dict(window_left=3))],
-        "attention_out": [((torch.empty_like(q), torch.empty(2, 4, 9), q, k, k), {}), ((torch.empty_like(q), None, q, k, k), {})],
+                      ((packed, *pools()), dict(cu_seqlens_q=lengths, **in_pages(lengths))),
+                      ((*eight_bits(packed), *pools()), dict(cu_seqlens_q=lengths, q_descale=torch.full((1, 2), 0.5), **in_pages(lengths)))],
+        "attention_with_lse": [((q.transpose(1, 2).contiguous().transpose(1, 2), k, k), dict(window_left=3)),
+                               (eight_bits(q, k, k), dict(q_descale=torch.full((2, 1), 0.5)))],
+        "attention_out": [((torch.empty_like(q), torch.empty(2, 4, 9), q, k, k), {}), ((torch.empty_like(q), None, q, k, k), {}),
+                          ((torch.empty_like(q).half(), None, *eight_bits(q, k, k)), dict(q_descale=torch.full((1, 1), 0.5)))],
     }
 
 
@@ -333,6 +341,50 @@ def test_attention_over_pages_in_fp8():
                                                                   sink=float(options["sinks"][h]))
             check(result[rows, h], exact, error)
             check(lse[h, rows], sums, sums_error)
+
+
+def in_fp8(*shapes):
+    return tuple(normal(*shape).to(torch.float8_e4m3fn) for shape in shapes)
+
+
+@pytest.mark.parametrize("dtype", [None, *DTYPES])
+def test_attention_with_queries_in_fp8(dtype):
+    q, k, v = in_fp8((2, 4, 9, 64), (2, 2, 12, 64), (2, 2, 12, 128))
+    scales = dict(q_descale=torch.tensor([[2.0, 0.25], [0.5, 3.0]]), k_descale=torch.tensor([[0.75], [1.5]]), v_descale=torch.tensor([[2.0, 0.5]]))
+    out = None if dtype is None else torch.empty(2, 4, 9, 128, dtype=dtype)
+    result, lse = tt.attention(q, k, v, causal=True, return_lse=True, out=out, **scales)
+    assert result.dtype == (dtype or torch.bfloat16) and result.shape == (2, 4, 9, 128) and lse.shape == (2, 4, 9)
+    for b in range(2):
+        for h in range(4):
+            operands = (one.double() * scales[f"{name}_descale"].expand(2, 2)[b, h // 2]
+                        for name, one in (("q", q[b, h]), ("k", k[b, h // 2]), ("v", v[b, h // 2])))
+            exact, error, sums, sums_error = definition.attention(*map(floats, operands), causal=True)
+            check(result[b, h], exact, error)
+            check(lse[b, h], sums, sums_error)
+    of_bytes = tt.attention(*(one.view(torch.uint8) for one in (q, k, v)), causal=True, out=None if dtype is None else torch.empty_like(out), **scales)
+    assert torch.equal(of_bytes, result)
+
+
+def test_queries_in_fp8_are_as_those_that_were_widened():
+    q, k, v = in_fp8((2, 4, 9, 64), (2, 2, 12, 64), (2, 2, 12, 64))
+    widened = q.to(torch.bfloat16)
+    for factor in (1.0, 0.25):
+        descale = {} if factor == 1.0 else dict(q_descale=torch.full((1, 1), factor))
+        torch.testing.assert_close(tt.attention(q, k, v, **descale), tt.attention(widened * factor, k, v), rtol=2.0**-7, atol=2.0**-12)
+
+
+def test_queries_in_fp8_when_compiled_and_as_meta_tensors():
+    q, k, v = in_fp8((2, 4, 9, 64), (2, 2, 12, 64), (2, 2, 12, 64))
+    half, descale = torch.empty(2, 4, 9, 64, dtype=torch.float16), torch.full((2, 2), 0.5)
+
+    def both(q, k, v):
+        return (tt.attention(q, k, v, q_descale=descale) + 1, *tt.attention(q, k, v, q_descale=descale, return_lse=True),
+                tt.attention(q, k, v, q_descale=descale, out=torch.empty_like(half)) + 1)
+
+    for eager, one in zip(both(q, k, v), compiled(both)(q, k, v)):
+        assert eager.dtype == one.dtype and torch.equal(eager, one)
+    result, lse = tt.attention(*(one.to("meta") for one in (q, k, v)), q_descale=descale.to("meta"), return_lse=True)
+    assert result.is_meta and result.dtype == torch.bfloat16 and result.shape == q.shape and lse.dtype == torch.float32
 
 
 @pytest.mark.parametrize("name", sorted(cases()))
@@ -487,6 +539,7 @@ A, B1, B2 = dual_operands()
 GA, G1, G2 = grouped_operands()
 P = tt.pack(B1, B2)
 Q = normal(1, 2, 5, 64)
+Q8 = Q.to(torch.float8_e4m3fn)
 REFUSED = [
     (lambda: tt.dual_gemm(None, B1, B2), "a is None, expected a tensor"),
     (lambda: tt.dual_gemm(A, B1, [1]), "b2 is of the type list, expected a tensor"),
@@ -524,6 +577,12 @@ REFUSED = [
     (lambda: tt.attention(Q, Q, Q, return_lse=True, window=4), "window is 4"),
     (lambda: tt.attention(Q, Q, Q, window=(-5, 0)), "window's left is -5"),
     (lambda: tt.attention(Q, Q, Q, out=Q), "o shares memory with q"),
+    (lambda: tt.attention(Q8, Q, Q), "k is bfloat16, expected float8_e4m3fn or uint8"),
+    (lambda: tt.attention(Q8, Q8, Q8, out=torch.empty(1, 2, 5, 64)), "out is float32, expected float16 or bfloat16"),
+    (lambda: tt.attention(Q8, Q8, Q8, q_descale=0.5), "q_descale is of the type float, expected a tensor"),
+    (lambda: tt.attention(Q8, Q8, Q8, q_descale=torch.ones(1, 3)), r"q_descale has the shape \[1, 3\], expected \[1, 2\]"),
+    (lambda: tt.attention(Q, Q8, Q8, q_descale=torch.ones(1, 1)), "q_descale is given, but queries are not fp8_e4m3"),
+    (lambda: tt.attention(Q, Q, Q, q_descale=torch.ones(1, 1)), "q_descale is given, but queries are not fp8_e4m3"),
     (lambda: tt.attention(Q[..., :32], Q[..., :32], Q[..., :32]), "head_dim is 32"),
     (lambda: tt.dual_gemm_packed(A, P, 23), "n is 23, but the weights have N = 24"),
     (lambda: tt.dual_gemm_packed(A, B1, 24), "weights is bfloat16, expected uint8"),

@@ -44,6 +44,7 @@ def all_calls():
     lists, flat = dict(offsets=OFFSETS, row_weights=torch.rand(11)), normal(9, 2, 64)
     pools, in_pages, eight_bits = normal(2, 5, 4, 2, 64), pages_of(lengths), dict(k_descale=torch.full((1, 1), 0.5), v_descale=torch.rand(2, 2))
     in_fp8, like_q = pools.to(torch.float8_e4m3fn), torch.empty_like(flat)
+    flat_in_fp8, q_descale = flat.to(torch.float8_e4m3fn), torch.rand(1, 2)
     slots, positions = torch.tensor([3, 19, -1, 0, 7, 8, 9, 10, 12]), torch.arange(9)
 
     def append(**options):
@@ -70,6 +71,8 @@ def all_calls():
         "attention, pages": lambda: tt.attention(flat, *pools, **in_pages),
         "attention, pages and all else": lambda: tt.attention(flat, *in_fp8, **in_pages, **eight_bits, sinks=torch.zeros(2), causal=True, out=like_q,
                                                               return_lse=True),
+        "attention, queries in FP8": lambda: tt.attention(flat_in_fp8, *in_fp8, **in_pages, **eight_bits, q_descale=q_descale, return_lse=True),
+        "attention, queries in FP8, out": lambda: tt.attention(flat_in_fp8, *in_fp8, **in_pages, q_descale=q_descale, out=like_q.half()),
         "append": lambda: append(q=flat, q_out=like_q.zero_(), pairs="interleaved"),
         "append, keys": lambda: append(k_out=like_q.zero_())[1:],
     }
@@ -133,6 +136,24 @@ def test_serving_calls_made_before_run_no_python(monkeypatch):
                  lambda: tt.append(q, q, *pages[0], slots, positions=positions, q=q, theta=500.0)):
         with pytest.raises(TypeError, match="not callable"):
             call()
+
+
+def test_descales_of_calls_made_before_are_those_of_the_call(monkeypatch):
+    """Each of the three multiplies what it is named after, with the strides that it had."""
+    lengths = torch.tensor([0, 4, 9], dtype=torch.int32)
+    q, pools = normal(9, 2, 64).to(torch.float8_e4m3fn), normal(2, 5, 4, 2, 64).to(torch.float8_e4m3fn)
+    names, shapes = ("q_descale", "k_descale", "v_descale"), ((2, 1), (1, 2), (2, 2))
+    calls = [{**dict.fromkeys(names, torch.ones(2, 2)), **pages_of(lengths)} for _ in range(7)]
+    for index, (name, shape) in enumerate(zip(names, shapes)):
+        calls[2 * index][name], calls[2 * index + 1][name] = (torch.rand(shape) + 0.5 for _ in range(2))
+    del calls[6]["q_descale"]
+    expected = [tt.attention(q, *pools, **one) for one in calls]
+    monkeypatch.setattr("thresher._attention.run", None)
+    again = [tt.attention(q, *pools, **one) for one in calls]
+    for i, (one, first) in enumerate(zip(again, expected)):
+        assert one.dtype == torch.bfloat16 and torch.equal(one, first) and not any(torch.equal(one, other) for other in again[:i])
+    with pytest.raises(TypeError, match="not callable"):
+        tt.attention(q, *pools, **{**calls[0], "q_descale": torch.ones(1, 1)})
 
 
 def test_outputs_in_the_memory_of_operands_are_refused_after_a_call_was_kept():

@@ -337,25 +337,27 @@ class Functions:
     def attention(self, q: Array, k: Array, v: Array, *, causal: bool = False, scale: float | None = None, softcap: float = 0.0,
                   window: tuple[int, int] = (-1, -1), cu_seqlens_q: Array | None = None, cu_seqlens_k: Array | None = None,
                   block_table: Array | None = None, seqused_k: Array | None = None, sinks: Array | None = None,
-                  k_descale: Array | None = None, v_descale: Array | None = None,
+                  q_descale: Array | None = None, k_descale: Array | None = None, v_descale: Array | None = None,
                   return_lse: bool = False, out: Array | None = None, threads: int = 0,
                   strategy: str | None = None) -> Array | tuple[Array, Array]:
         """softmax(q·kᵀ·scale + mask)·v for each batch and head.
 
         q: [B, H, Sq, D]; k, v: [B, Hk, Sk, D] with H a multiple of Hk; float16 or bfloat16; D is 64, 128, 192, 256 or 576,
             and that of v may be another, of 64, 128, 192, 256 and 512. The last dimension is contiguous, the other strides are
-            multiples of 16 bytes, so that [B, S, H, D] in memory is a transposed view. k and v may be float8_e4m3fn, or its bytes
-            as uint8.
+            multiples of 16 bytes, so that [B, S, H, D] in memory is a transposed view. k and v, and then q too, may be
+            float8_e4m3fn, or its bytes as uint8.
         cu_seqlens_q, cu_seqlens_k: int32 [B + 1]: sequences of different lengths one behind the other; q is [T, H, D] then,
             k and v [Tk, Hk, D].
         block_table, seqused_k: int32 [B, pages of a sequence] and [B], with cu_seqlens_q alone: keys in pages; k and v are
             [pages, page size, Hk, D] in any strides, and key j of sequence b is row j % page size of page
             block_table[b, j // page size].
         sinks: float32 [H]: a logit of each head that joins its rows' sums and brings no value.
-        k_descale, v_descale: float32 [B, Hk], with 1 where one is shared: they multiply keys and values in FP8.
+        q_descale, k_descale, v_descale: float32 [B, Hk], with 1 where one is shared: they multiply queries, keys and values in
+            FP8. The heads of a group share that of queries.
         causal: query i sees keys up to i + Sk − Sq. window: keys to the left and to the right that are visible, −1 for all.
         scale: 1/√D by default. softcap: 0 for none, else c·tanh(s/c) after the scale.
-        out: of the type of q and its shape, with the last dimension of v; lies apart from the inputs.
+        out: of the type of q, with q in FP8 float16 or bfloat16, and of its shape, with the last dimension of v; lies apart from
+            the inputs. A new one is bfloat16 where q is in FP8.
 
         Returns the result, or with return_lse the result and the logarithm of the sum of exponentials, float32 [B, H, Sq] or [H, T].
         A row that may see no key gives 0 and −inf, or its sink.
@@ -365,10 +367,10 @@ class Functions:
         lengths_q, lengths_k = call.optional("cu_seqlens_q", cu_seqlens_q), call.optional("cu_seqlens_k", cu_seqlens_k)
         options = _attention.options_of(causal, scale, softcap, window)
         serving = _attention.Serving(*(call.optional(name, array) for name, array in (
-            ("block_table", block_table), ("seqused_k", seqused_k), ("sinks", sinks), ("k_descale", k_descale),
-            ("v_descale", v_descale))))
+            ("block_table", block_table), ("seqused_k", seqused_k), ("sinks", sinks), ("q_descale", q_descale),
+            ("k_descale", k_descale), ("v_descale", v_descale))))
         _attention.shape_of(q, k, v, lengths_q, lengths_k, serving)
-        result, o = call.output(out, _attention.out_shape(q.shape, v.shape), q.format)
+        result, o = call.output(out, _attention.out_shape(q.shape, v.shape), _attention.out_format(q))
         sums, lse = (call.output(None, _attention.lse_shape(q.shape, cu_seqlens_q is not None), _lib.FP32, name="lse") if return_lse
                      else (None, None))
         _attention.run(q, k, v, o, lse, lengths_q, lengths_k, options, serving, place=call.place,

@@ -42,6 +42,7 @@ class Serving(NamedTuple):
     block_table: Operand | None = None
     seqused_k: Operand | None = None
     sinks: Operand | None = None
+    q_descale: Operand | None = None
     k_descale: Operand | None = None
     v_descale: Operand | None = None
 
@@ -68,16 +69,24 @@ class Shape(NamedTuple):
     pages: int = 0
 
 
-def kv_format(k: Operand) -> int:
+FP8 = (lib.FP8_E4M3, lib.UINT8)
+
+
+def stored_format(operand: Operand) -> int:
     """FP8 may come as bytes."""
-    return lib.FP8_E4M3 if k.format == lib.UINT8 else k.format
+    return lib.FP8_E4M3 if operand.format in FP8 else operand.format
+
+
+def out_format(q: Operand) -> int:
+    """Of a new output: that of q, or bfloat16 of q in FP8."""
+    return lib.BF16 if q.format in FP8 else q.format
 
 
 def shape_of(q: Operand, k: Operand, v: Operand, cu_seqlens_q: Operand | None, cu_seqlens_k: Operand | None,
              serving: Serving = PLAIN) -> Shape:
     """The extents, with the shapes checked."""
-    expect_format(q, lib.FP16, lib.BF16)
-    expect_format(k, q.format, lib.FP8_E4M3, lib.UINT8)
+    expect_format(q, lib.FP16, lib.BF16, *FP8)
+    expect_format(k, *(FP8 if q.format in FP8 else (q.format, *FP8)))
     expect_format(v, k.format)
     if (serving.block_table is None) != (serving.seqused_k is None):
         refuse("one of block_table and seqused_k is missing, expected both or neither")
@@ -157,8 +166,8 @@ def run(q: Operand, k: Operand, v: Operand, out: Operand, lse: Operand | None, c
     pointers = [one and one.pointer for one in extra]
     rows = (plan.handle, place.stream, q.pointer, strides[0], k.pointer, strides[1], v.pointer, strides[2], out.pointer, strides[3])
     workspace = place.workspace(plan.workspace_bytes)
-    lib.check(plan.run(*rows, *pointers[:4], call.table_stride, *pointers[4:7], call.descale_strides[0], pointers[7], call.descale_strides[1],
-                       workspace))
+    descales = [given for pair in zip(pointers[6:], call.descale_strides) for given in pair]
+    lib.check(plan.run(*rows, *pointers[:4], call.table_stride, *pointers[4:6], *descales, workspace))
     return call
 
 
@@ -192,7 +201,7 @@ def _prepared(q: Operand, k: Operand, v: Operand, out: Operand, extra: tuple, op
     lse, cu_seqlens_q, cu_seqlens_k, *rest = extra
     serving = Serving(*rest)
     shape = shape_of(q, k, v, cu_seqlens_q, cu_seqlens_k, serving)
-    expect_format(out, q.format)
+    expect_format(out, *((lib.FP16, lib.BF16) if q.format in FP8 else (q.format,)))
     expect_shape(out, out_shape(q.shape, v.shape), "that of q with the last dimension of v")
     has_lengths = cu_seqlens_q is not None
     if lse is not None:
@@ -205,13 +214,14 @@ def _prepared(q: Operand, k: Operand, v: Operand, out: Operand, extra: tuple, op
         expect_contiguous(serving.sinks)
     expect_same_device(q, k, v, out, *extra)
     table_stride = _table_stride(serving.block_table)
-    descale_strides = [_descale_strides(one, shape.batch, shape.kv_heads) for one in (serving.k_descale, serving.v_descale)]
+    descale_strides = [_descale_strides(one, shape.batch, shape.kv_heads) for one in (serving.q_descale, serving.k_descale, serving.v_descale)]
+    formats = (out.format, stored_format(q), stored_format(k))
 
     def make() -> Plan:
         scale = None if options.scale is None else c.byref(c.c_float(options.scale))
-        return made("attention", lib.library().thresher_attention_plan_serving_flat, *q.device, q.format, kv_format(k), *shape[:7],
+        return made("attention", lib.library().thresher_attention_plan_serving_flat, *q.device, *formats, *shape[:7],
                     int(options.causal), scale, options.window_left, options.window_right, c.byref(c.c_float(options.softcap)),
                     int(has_lengths), shape.page_size, shape.pages, int(serving.sinks is not None), strategy, None, 0, threads)
 
-    key = ("attention", q.device, q.format, kv_format(k), shape, options, has_lengths, serving.sinks is not None, threads, strategy)
+    key = ("attention", q.device, formats, shape, options, has_lengths, serving.sinks is not None, threads, strategy)
     return Prepared(planned(key, place, make), [_strides(one) for one in (q, k, v, out)], table_stride, descale_strides)

@@ -47,9 +47,9 @@ _SIGNATURES = {
     "thresher_grouped_run_flat": (_I, [_P, _P, _I, _L, _L, _P, _L, _P, _P, _P, _L, _P, _P, _P, _P]),
     "thresher_attention_plan_serving_flat": (
         _I,
-        [_I, _I, _I, _I, *[_L] * 7, _I, _P, _L, _L, _P, _I, _L, _L, _I, _S, _S, _I, _I, _P],
+        [_I, _I, _I, _I, _I, *[_L] * 7, _I, _P, _L, _L, _P, _I, _L, _L, _I, _S, _S, _I, _I, _P],
     ),
-    "thresher_attention_run_serving_flat": (_I, [*[_P] * 14, _L, *[_P] * 7]),
+    "thresher_attention_run_serving_flat": (_I, [*[_P] * 14, _L, *[_P] * 9]),
     "thresher_append_plan": (_I, [Device, _P, _I, _P]),
     "thresher_append_run": (_I, [_P, _P, _P]),
     **{f"thresher_{kind}_destroy": (None, [_P]) for kind in PLANS},

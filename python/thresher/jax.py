@@ -375,15 +375,15 @@ def attention(q: Array, k: Array, v: Array, *, causal: bool = False, scale: floa
               return_lse: bool = False, threads: int = 0) -> jax.Array | tuple[jax.Array, jax.Array]:
     """softmax(q·kᵀ·scale + mask)·v for each batch and head.
 
-    q: [B, H, Sq, D]; k, v: [B, Hk, Sk, D]; everything as in thresher.numpy.attention. Returns the result in the shape and type of q,
-    or with return_lse that and the logarithm of the sum of exponentials, float32 [B, H, Sq] or [H, T].
+    q: [B, H, Sq, D]; k, v: [B, Hk, Sk, D]; everything as in thresher.numpy.attention. Returns the result in the shape and type of q, with
+    q in FP8 bfloat16, or with return_lse that and the logarithm of the sum of exponentials, float32 [B, H, Sq] or [H, T].
     """
     given = [_operand(name, one) for name, one in (("q", q), ("k", k), ("v", v))]
     _attention.shape_of(*given, _optional("cu_seqlens_q", cu_seqlens_q), _optional("cu_seqlens_k", cu_seqlens_k))
     chosen = _attention.options_of(causal, scale, softcap, window)
     options = dict(causal=causal, scale=chosen.scale, softcap=chosen.softcap, window=(chosen.window_left, chosen.window_right),
                    return_lse=bool(return_lse), threads=_options.threads_of(threads))
-    out = _shaped(given[0].shape, jnp.dtype(_of.FORMAT_NAMES[given[0].format]))
+    out = _shaped(given[0].shape, jnp.dtype(_of.FORMAT_NAMES[_attention.out_format(given[0])]))
     lse = _shaped(_attention.lse_shape(given[0].shape, cu_seqlens_q is not None), jnp.dtype("float32"))
     return _call("attention", (out, lse) if return_lse else out,
                  dict(q=q, k=k, v=v, cu_seqlens_q=cu_seqlens_q, cu_seqlens_k=cu_seqlens_k), options)

@@ -13,6 +13,10 @@ std::int64_t effective_value_dim(const AttentionProblem& problem) noexcept {
   return problem.value_dim == 0 ? problem.head_dim : problem.value_dim;
 }
 
+Format effective_q_format(const AttentionProblem& problem) noexcept {
+  return problem.q_format.value_or(problem.format);
+}
+
 Format effective_kv_format(const AttentionProblem& problem) noexcept {
   return problem.kv_format.value_or(problem.format);
 }

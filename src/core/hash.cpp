@@ -80,6 +80,7 @@ std::size_t std::hash<thresher::AttentionProblem>::operator()(const thresher::At
       .add(p.value_dim)
       .add(p.format)
       .add(p.kv_format)
+      .add(p.q_format)
       .add(p.causal)
       .add(p.scale)
       .add(p.window_left)

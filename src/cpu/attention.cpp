@@ -152,8 +152,7 @@ class Worker {
     Row& row = rows_[size(r)];
     float* logits = weights_.data() + r * block_keys + part.begin;
     const std::int64_t visible = part.end - part.begin;
-    const LogitRange range =
-        scale_logits(logits, visible, row.factors.scale * row.factors.key_descale, problem_.softcap);
+    const LogitRange range = scale_logits(logits, visible, row.factors.of_float_dots(), problem_.softcap);
     const float maximum = range.maximum > row.maximum ? range.maximum : row.maximum;
     const float shift = shift_of(maximum);
     if (row.maximum != -infinity && maximum != row.maximum) {

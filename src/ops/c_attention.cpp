@@ -48,6 +48,9 @@ AttentionProblem problem_of(const thresher_attention_problem* problem) {
   if (truth(given.has_kv_format, "problem.has_kv_format")) {
     made.kv_format = format_of(given.kv_format, "problem.kv_format");
   }
+  if (truth(given.has_q_format, "problem.has_q_format")) {
+    made.q_format = format_of(given.q_format, "problem.q_format");
+  }
   if (truth(given.has_scale, "problem.has_scale")) {
     made.scale = given.scale;
   }
@@ -78,6 +81,7 @@ AttentionTensors tensors_of(const AttentionProblem& problem, const thresher_atte
           .block_table = optional_tensor(given.block_table, "block_table"),
           .seqused_k = optional_tensor(given.seqused_k, "seqused_k"),
           .sinks = optional_tensor(given.sinks, "sinks"),
+          .q_descale = ops::expanded_descale(optional_tensor(given.q_descale, "q_descale"), problem),
           .k_descale = ops::expanded_descale(optional_tensor(given.k_descale, "k_descale"), problem),
           .v_descale = ops::expanded_descale(optional_tensor(given.v_descale, "v_descale"), problem)};
 }
@@ -132,6 +136,8 @@ struct ServingArguments {
   std::int64_t block_table_stride = 0;
   const std::int32_t* seqused_k = nullptr;
   const float* sinks = nullptr;
+  const float* q_descale = nullptr;
+  const std::int64_t* q_descale_strides = nullptr;
   const float* k_descale = nullptr;
   const std::int64_t* k_descale_strides = nullptr;
   const float* v_descale = nullptr;
@@ -150,6 +156,7 @@ void add_serving(const thresher_attention& plan, const ServingArguments& given, 
   const auto descale = [&](const float* data, const std::int64_t* strides) {
     return with_strides(table_of(plan, data, {problem.batch, problem.kv_heads}), strides);
   };
+  tensors.q_descale = descale(given.q_descale, given.q_descale_strides);
   tensors.k_descale = descale(given.k_descale, given.k_descale_strides);
   tensors.v_descale = descale(given.v_descale, given.v_descale_strides);
 }
@@ -217,15 +224,15 @@ thresher_status thresher_attention_plan_flat(int32_t device_kind, int32_t device
                                              int64_t window_right, const float* softcap, int32_t variable_length,
                                              const char* strategy, const char* knobs, int32_t dependent_launch,
                                              int32_t threads, thresher_attention** plan_out) {
-  return thresher_attention_plan_serving_flat(device_kind, device_ordinal, format, format, batch, heads, kv_heads,
-                                              queries, keys, head_dim, 0, causal, scale, window_left, window_right,
-                                              softcap, variable_length, 0, 0, 0, strategy, knobs, dependent_launch,
-                                              threads, plan_out);
+  return thresher_attention_plan_serving_flat(device_kind, device_ordinal, format, format, format, batch, heads,
+                                              kv_heads, queries, keys, head_dim, 0, causal, scale, window_left,
+                                              window_right, softcap, variable_length, 0, 0, 0, strategy, knobs,
+                                              dependent_launch, threads, plan_out);
 }
 
 thresher_status thresher_attention_plan_serving_flat(
-    int32_t device_kind, int32_t device_ordinal, int32_t format, int32_t kv_format, int64_t batch, int64_t heads,
-    int64_t kv_heads, int64_t queries, int64_t keys, int64_t head_dim, int64_t value_dim, int32_t causal,
+    int32_t device_kind, int32_t device_ordinal, int32_t format, int32_t q_format, int32_t kv_format, int64_t batch,
+    int64_t heads, int64_t kv_heads, int64_t queries, int64_t keys, int64_t head_dim, int64_t value_dim, int32_t causal,
     const float* scale, int64_t window_left, int64_t window_right, const float* softcap, int32_t variable_length,
     int64_t page_size, int64_t pages, int32_t sinks, const char* strategy, const char* knobs, int32_t dependent_launch,
     int32_t threads, thresher_attention** plan_out) {
@@ -234,6 +241,8 @@ thresher_status thresher_attention_plan_serving_flat(
   problem.format = format;
   problem.has_kv_format = kv_format != format ? 1 : 0;
   problem.kv_format = kv_format;
+  problem.has_q_format = q_format != format ? 1 : 0;
+  problem.q_format = q_format;
   problem.value_dim = value_dim;
   problem.page_size = page_size;
   problem.pages = pages;
@@ -267,32 +276,33 @@ thresher_status thresher_attention_run_flat(const thresher_attention* plan_handl
                                             void* workspace) {
   return thresher_attention_run_serving_flat(plan_handle, stream, q, q_strides, k, k_strides, v, v_strides, o,
                                              o_strides, lse, cu_seqlens_q, cu_seqlens_k, nullptr, 0, nullptr, nullptr,
-                                             nullptr, nullptr, nullptr, nullptr, workspace);
+                                             nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, workspace);
 }
 
 thresher_status thresher_attention_run_serving_flat(
     const thresher_attention* plan_handle, void* stream, const void* q, const int64_t* q_strides, const void* k,
     const int64_t* k_strides, const void* v, const int64_t* v_strides, void* o, const int64_t* o_strides, float* lse,
     const int32_t* cu_seqlens_q, const int32_t* cu_seqlens_k, const int32_t* block_table, int64_t block_table_stride,
-    const int32_t* seqused_k, const float* sinks, const float* k_descale, const int64_t* k_descale_strides,
-    const float* v_descale, const int64_t* v_descale_strides, void* workspace) {
+    const int32_t* seqused_k, const float* sinks, const float* q_descale, const int64_t* q_descale_strides,
+    const float* k_descale, const int64_t* k_descale_strides, const float* v_descale, const int64_t* v_descale_strides,
+    void* workspace) {
   return guarded([&] {
     const thresher_attention& plan = required(plan_handle, "plan");
     const AttentionProblem& problem = plan.attention.problem();
     const std::int64_t width = problem.head_dim;
     const std::int64_t value_width = effective_value_dim(problem);
     AttentionTensors tensors{
-        .q = rows_of(plan, problem.format, problem.heads, problem.queries, width, q, q_strides),
+        .q = rows_of(plan, effective_q_format(problem), problem.heads, problem.queries, width, q, q_strides),
         .k = keys_of(plan, width, k, k_strides),
         .v = keys_of(plan, value_width, v, v_strides),
         .o = rows_of(plan, problem.format, problem.heads, problem.queries, value_width, o, o_strides),
         .lse = lse_of(plan, lse),
         .cu_seqlens_q = table_of(plan, cu_seqlens_q, {problem.batch + 1}),
         .cu_seqlens_k = table_of(plan, cu_seqlens_k, {problem.batch + 1})};
-    add_serving(
-        plan,
-        {block_table, block_table_stride, seqused_k, sinks, k_descale, k_descale_strides, v_descale, v_descale_strides},
-        tensors);
+    add_serving(plan,
+                {block_table, block_table_stride, seqused_k, sinks, q_descale, q_descale_strides, k_descale,
+                 k_descale_strides, v_descale, v_descale_strides},
+                tensors);
     plan.attention.run(Stream{stream}, tensors, workspace);
   });
 }

@@ -69,6 +69,13 @@ void check_formats(const AttentionProblem& problem) {
   if (keys != problem.format && keys != Format::fp8_e4m3) {
     refuse("problem.kv_format is {}, expected {} (problem.format) or fp8_e4m3", name(keys), name(problem.format));
   }
+  const Format queries = effective_q_format(problem);
+  if (queries != problem.format && queries != Format::fp8_e4m3) {
+    refuse("problem.q_format is {}, expected {} (problem.format) or fp8_e4m3", name(queries), name(problem.format));
+  }
+  if (queries == Format::fp8_e4m3 && keys != Format::fp8_e4m3) {
+    refuse("problem.q_format is fp8_e4m3, which takes problem.kv_format fp8_e4m3 too, not {}", name(keys));
+  }
 }
 
 void check_pages(const AttentionProblem& problem) {
@@ -137,10 +144,11 @@ void check_sinks(const AttentionProblem& problem, const Tensor& sinks, DeviceId 
   check_strides("sinks", sinks, 1);
 }
 
-/// Strides of 0 are welcome.
-void check_descale(std::string_view argument, const AttentionProblem& problem, const Tensor& descale, DeviceId device) {
-  if (effective_kv_format(problem) != Format::fp8_e4m3) {
-    check_absent(argument, descale, "keys and values are not fp8_e4m3");
+/// Of what is in `format`. Strides of 0 are welcome.
+void check_descale(std::string_view argument, const AttentionProblem& problem, Format format, std::string_view of,
+                   const Tensor& descale, DeviceId device) {
+  if (format != Format::fp8_e4m3) {
+    check_absent(argument, descale, fmt::format("{} are not fp8_e4m3", of));
     return;
   }
   if (descale.data == nullptr) {
@@ -173,8 +181,8 @@ void check_outputs_apart(const AttentionTensors& tensors) {
        {std::pair{"q", &tensors.q}, std::pair{"k", &tensors.k}, std::pair{"v", &tensors.v},
         std::pair{"cu_seqlens_q", &tensors.cu_seqlens_q}, std::pair{"cu_seqlens_k", &tensors.cu_seqlens_k},
         std::pair{"block_table", &tensors.block_table}, std::pair{"seqused_k", &tensors.seqused_k},
-        std::pair{"sinks", &tensors.sinks}, std::pair{"k_descale", &tensors.k_descale},
-        std::pair{"v_descale", &tensors.v_descale}}) {
+        std::pair{"sinks", &tensors.sinks}, std::pair{"q_descale", &tensors.q_descale},
+        std::pair{"k_descale", &tensors.k_descale}, std::pair{"v_descale", &tensors.v_descale}}) {
     if (operand->data == nullptr) {
       continue;
     }
@@ -283,9 +291,11 @@ void validate_run(const AttentionProblem& problem, const AttentionTensors& tenso
                                  : shape(problem.kv_heads, problem.keys, width);
   };
   const std::int64_t value_dim = effective_value_dim(problem);
-  check_operand("q", tensors.q, problem.format, shape(problem.heads, problem.queries, problem.head_dim), device);
-  check_operand("k", tensors.k, effective_kv_format(problem), key_shape(problem.head_dim), device);
-  check_operand("v", tensors.v, effective_kv_format(problem), key_shape(value_dim), device);
+  const Format queries = effective_q_format(problem);
+  const Format keys = effective_kv_format(problem);
+  check_operand("q", tensors.q, queries, shape(problem.heads, problem.queries, problem.head_dim), device);
+  check_operand("k", tensors.k, keys, key_shape(problem.head_dim), device);
+  check_operand("v", tensors.v, keys, key_shape(value_dim), device);
   check_operand("o", tensors.o, problem.format, shape(problem.heads, problem.queries, value_dim), device);
   if (tensors.o.elements() > 0) {
     check_no_overlap("o", tensors.o);
@@ -308,8 +318,9 @@ void validate_run(const AttentionProblem& problem, const AttentionTensors& tenso
   }
   check_page_table(problem, tensors, device);
   check_sinks(problem, tensors.sinks, device);
-  check_descale("k_descale", problem, tensors.k_descale, device);
-  check_descale("v_descale", problem, tensors.v_descale, device);
+  check_descale("q_descale", problem, queries, "queries", tensors.q_descale, device);
+  check_descale("k_descale", problem, keys, "keys and values", tensors.k_descale, device);
+  check_descale("v_descale", problem, keys, "keys and values", tensors.v_descale, device);
   check_outputs_apart(tensors);
 }
 

@@ -4,19 +4,14 @@
 #include <cmath>
 #include <limits>
 
-#include "formats/numbers.hpp"
 #include "reference/attention_view.hpp"
 #include "reference/parallel.hpp"
+#include "reference/plain_weights.hpp"
 
 namespace thresher::reference {
 namespace {
 
 constexpr double infinity = std::numeric_limits<double>::infinity();
-
-float rounded(Format format, float value) {
-  return format == Format::fp16 ? formats::fp16_to_float(formats::float_to_fp16(value))
-                                : formats::bf16_to_float(formats::float_to_bf16(value));
-}
 
 /// The stored values of the keys `range`, as a dense [keys, columns] matrix.
 template <typename Real>
@@ -61,7 +56,7 @@ double logit(const AttentionProblem& problem, const HeadFactors& factors, const 
   if (!std::isfinite(static_cast<float>(dot))) {
     dot = static_cast<double>(static_cast<float>(dot));
   }
-  return capped(problem, dot * (static_cast<double>(factors.scale) * static_cast<double>(factors.key_descale)));
+  return capped(problem, dot * factors.of_dots());
 }
 
 /// One row from dense keys and values of its head. `keys` and `values` hold the visible keys only.
@@ -97,7 +92,7 @@ double definition_row(const AttentionProblem& problem, const HeadFactors& factor
   return shift + std::log(sum);
 }
 
-/// One row as float32 code computes it, the probabilities rounded to the format before they meet the values.
+/// One row as float32 code computes it, the probabilities rounded before they meet the values.
 double plain_row(const AttentionProblem& problem, const HeadFactors& factors, const float* q, const float* keys,
                  const float* values, std::int64_t visible, double* o) {
   const std::int64_t width = effective_value_dim(problem);
@@ -112,7 +107,7 @@ double plain_row(const AttentionProblem& problem, const HeadFactors& factors, co
     for (std::int64_t d = 0; d < problem.head_dim; ++d) {
       dot += q[d] * keys[j * problem.head_dim + d];
     }
-    weights[static_cast<std::size_t>(j)] = capped(problem, dot * (factors.scale * factors.key_descale));
+    weights[static_cast<std::size_t>(j)] = capped(problem, dot * factors.of_float_dots());
     maximum = std::max(maximum, weights[static_cast<std::size_t>(j)]);
   }
   const float shift = std::isfinite(maximum) ? maximum : 0.0F;
@@ -123,7 +118,7 @@ double plain_row(const AttentionProblem& problem, const HeadFactors& factors, co
   }
   std::vector<float> accumulated(static_cast<std::size_t>(width), 0.0F);
   for (std::int64_t j = 0; j < visible; ++j) {
-    const float probability = rounded(problem.format, weights[static_cast<std::size_t>(j)] / sum);
+    const float probability = plain_probability(problem, weights[static_cast<std::size_t>(j)], sum);
     for (std::int64_t d = 0; d < width; ++d) {
       accumulated[static_cast<std::size_t>(d)] += probability * values[j * width + d];
     }

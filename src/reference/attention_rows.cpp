@@ -9,9 +9,9 @@
 #include <random>
 #include <utility>
 
-#include "formats/numbers.hpp"
 #include "reference/attention_view.hpp"
 #include "reference/parallel.hpp"
+#include "reference/plain_weights.hpp"
 
 namespace thresher::reference {
 namespace {
@@ -23,11 +23,6 @@ constexpr std::int64_t lane_count = 16;
 
 template <typename Real>
 using Lanes = std::array<Real, lane_count>;
-
-float rounded(Format format, float value) {
-  return format == Format::fp16 ? formats::fp16_to_float(formats::float_to_fp16(value))
-                                : formats::bf16_to_float(formats::float_to_bf16(value));
-}
 
 /// Stored keys and values of one head of one sequence. keys[(block · D + d)][lane] is element d of key block·16 + lane;
 /// values[(panel · count + j)][lane] is column panel·16 + lane of value j.
@@ -107,11 +102,11 @@ Real capped(const AttentionProblem& problem, Real logit) {
 
 double scaled(const AttentionProblem& problem, const HeadFactors& factors, double dot) {
   const double seen = std::isfinite(static_cast<float>(dot)) ? dot : static_cast<double>(static_cast<float>(dot));
-  return capped(problem, seen * (static_cast<double>(factors.scale) * static_cast<double>(factors.key_descale)));
+  return capped(problem, seen * factors.of_dots());
 }
 
 float scaled(const AttentionProblem& problem, const HeadFactors& factors, float dot) {
-  return capped(problem, dot * (factors.scale * factors.key_descale));
+  return capped(problem, dot * factors.of_float_dots());
 }
 
 /// Turns dots into exponentials relative to the shift that is returned; `sum` is theirs and the sink's.
@@ -154,7 +149,7 @@ double row(const AttentionProblem& problem, const HeadFactors& factors, const He
   const float shift = exponentials(problem, factors, weights, seen, sum);
   for (std::int64_t j = seen.begin; j < seen.end; ++j) {
     float& weight = weights[static_cast<std::size_t>(j)];
-    weight = rounded(problem.format, weight / sum);
+    weight = plain_probability(problem, weight, sum);
   }
   const std::vector<float> total = average(head, weights, seen);
   std::transform(total.begin(), total.end(), o, [&](float value) {

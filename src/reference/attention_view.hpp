@@ -94,13 +94,24 @@ inline float stored(const Tensor& tensor, std::int64_t offset) {
   }
 }
 
-/// What applies to the rows of one head of one sequence: logit = scale·key_descale·(q·stored k), the average of stored
-/// values is multiplied by value_descale, and the sink is a logit more.
+/// What applies to the rows of one head of one sequence: logit = scale·query_descale·key_descale·(stored q·stored k),
+/// the average of stored values is multiplied by value_descale, and the sink is a logit more.
 struct HeadFactors {
   float scale = 1.0F;
+  float query_descale = 1.0F;
   float key_descale = 1.0F;
   float value_descale = 1.0F;
   float sink = -std::numeric_limits<float>::infinity();
+
+  /// What dot products of stored values are multiplied by.
+  [[nodiscard]] double of_dots() const {
+    return static_cast<double>(scale) * static_cast<double>(query_descale) * static_cast<double>(key_descale);
+  }
+  /// The same in float32, or the nearest number that it has.
+  [[nodiscard]] float of_float_dots() const {
+    constexpr double largest = std::numeric_limits<float>::max();
+    return static_cast<float>(std::clamp(of_dots(), -largest, largest));
+  }
 };
 
 inline HeadFactors head_factors(const AttentionProblem& problem, const AttentionTensors& tensors, std::int64_t batch,
@@ -111,6 +122,7 @@ inline HeadFactors head_factors(const AttentionProblem& problem, const Attention
                               : static_cast<const float*>(of.data)[batch * of.strides[0] + kv_head * of.strides[1]];
   };
   HeadFactors factors{.scale = effective_scale(problem),
+                      .query_descale = descale(tensors.q_descale),
                       .key_descale = descale(tensors.k_descale),
                       .value_descale = descale(tensors.v_descale)};
   if (problem.sinks) {

@@ -631,21 +631,98 @@ static void attends_over_pages_flat(void) {
   memset(codes, 0x44, head_dim);                /* 3 in e4m3 */
   memset(codes + 2 * head_dim, 0x38, head_dim); /* 1 */
   thresher_attention* plan = NULL;
-  expect_ok(
-      thresher_attention_plan_serving_flat(THRESHER_CPU, 0, THRESHER_FP16, THRESHER_FP8_E4M3, 1, 1, 1, queries, 2,
-                                           head_dim, 0, 1, NULL, -1, -1, NULL, 1, 1, 2, 0, NULL, NULL, 0, 0, &plan),
-      "plan attention over FP8 pages");
+  expect_ok(thresher_attention_plan_serving_flat(THRESHER_CPU, 0, THRESHER_FP16, THRESHER_FP16, THRESHER_FP8_E4M3, 1, 1,
+                                                 1, queries, 2, head_dim, 0, 1, NULL, -1, -1, NULL, 1, 1, 2, 0, NULL,
+                                                 NULL, 0, 0, &plan),
+            "plan attention over FP8 pages");
   spoil_outputs();
   expect_ok(thresher_attention_run_serving_flat(plan, NULL, q, NULL, codes, pool_strides, codes, pool_strides, o, NULL,
-                                                lse, one_sequence, NULL, table, 2, used, NULL, NULL, NULL, twice,
-                                                shared, workspace),
+                                                lse, one_sequence, NULL, table, 2, used, NULL, NULL, NULL, NULL, NULL,
+                                                twice, shared, workspace),
             "run attention over FP8 pages");
   expect(are_means(0x4000, 1, 0x4400, 2), "twice the first key, and twice the mean of both");
   static const int32_t beyond[] = {1, 2};
   expect_refused(thresher_attention_run_serving_flat(plan, NULL, q, NULL, codes, pool_strides, codes, pool_strides, o,
                                                      NULL, lse, one_sequence, NULL, beyond, 0, used, NULL, NULL, NULL,
-                                                     twice, shared, workspace),
+                                                     NULL, NULL, twice, shared, workspace),
                  "block_table[0, 1] is 2, expected 0 to 1: there are 2 pages");
+  thresher_attention_destroy(plan);
+}
+
+/* Queries 1 and -1, keys 0, 1 and 2 in the first column, values 0, 0 and 7; with the descale ln 2 a row weighs its keys
+ * as 1 : 2 : 4 or as 4 : 2 : 1. */
+static _Alignas(64) uint8_t q_codes[queries * head_dim];
+static _Alignas(64) uint8_t k_codes[keys * head_dim];
+static _Alignas(64) uint8_t v_codes[keys * head_dim];
+static float ln_2[] = {0.69314718F};
+
+static void fill_codes(void) {
+  q_codes[0] = 0x38;
+  q_codes[head_dim] = 0xB8;
+  k_codes[head_dim] = 0x38;
+  k_codes[2 * head_dim] = 0x40;
+  memset(v_codes + 2 * head_dim, 0x4E, head_dim);
+}
+
+static void attends_with_fp8_queries(void) {
+  const int64_t q_shape[] = {1, 1, queries, head_dim};
+  const int64_t kv_shape[] = {1, 1, keys, head_dim};
+  const int64_t shared_shape[] = {1, 1};
+  fill_codes();
+  const thresher_tensor q_there = tensor(q_codes, THRESHER_FP8_E4M3, 4, q_shape);
+  const thresher_tensor k_there = tensor(k_codes, THRESHER_FP8_E4M3, 4, kv_shape);
+  const thresher_tensor v_there = tensor(v_codes, THRESHER_FP8_E4M3, 4, kv_shape);
+  const thresher_tensor o_there = tensor(o, THRESHER_FP16, 4, q_shape);
+  const thresher_tensor lse_there = tensor(lse, THRESHER_FP32, 3, q_shape);
+  const thresher_tensor descale_there = tensor(ln_2, THRESHER_FP32, 2, shared_shape);
+  thresher_attention_tensors tensors;
+  thresher_attention_tensors_init(&tensors, sizeof tensors);
+  tensors.q = &q_there;
+  tensors.k = &k_there;
+  tensors.v = &v_there;
+  tensors.o = &o_there;
+  tensors.lse = &lse_there;
+  tensors.q_descale = &descale_there;
+  thresher_attention_problem problem = attention_of_test();
+  problem.has_scale = 1;
+  problem.scale = 1;
+  problem.has_kv_format = problem.has_q_format = 1;
+  problem.kv_format = problem.q_format = THRESHER_FP8_E4M3;
+  thresher_attention* plan = NULL;
+  expect_ok(thresher_attention_plan(cpu, &problem, NULL, &plan), "plan attention with FP8 queries");
+  spoil_outputs();
+  expect_ok(thresher_attention_run(plan, NULL, &tensors, workspace), "run attention with FP8 queries");
+  expect(are_means(0x4400, 7, 0x3C00, 1.75F), "keys weighed 1 : 2 : 4 and 4 : 2 : 1");
+  thresher_attention_destroy(plan);
+  plan = NULL;
+  problem.has_q_format = 0;
+  expect_ok(thresher_attention_plan(cpu, &problem, NULL, &plan), "plan attention with FP8 keys alone");
+  expect_refused(thresher_attention_run(plan, NULL, &tensors, workspace), "q is fp8_e4m3, expected fp16");
+  const thresher_tensor wide_q_there = tensor(q, THRESHER_FP16, 4, q_shape);
+  tensors.q = &wide_q_there;
+  expect_refused(thresher_attention_run(plan, NULL, &tensors, workspace),
+                 "q_descale is given, but queries are not fp8_e4m3");
+  tensors.struct_size = (uint32_t)offsetof(thresher_attention_tensors, q_descale);
+  expect_ok(thresher_attention_run(plan, NULL, &tensors, workspace),
+            "run with an older struct, which has no q_descale");
+  thresher_attention_destroy(plan);
+}
+
+static void attends_with_fp8_queries_flat(void) {
+  const int64_t shared[] = {0, 0};
+  const float one = 1;
+  fill_codes();
+  thresher_attention* plan = NULL;
+  expect_ok(thresher_attention_plan_serving_flat(THRESHER_CPU, 0, THRESHER_FP16, THRESHER_FP8_E4M3, THRESHER_FP8_E4M3,
+                                                 1, 1, 1, queries, keys, head_dim, 0, 0, &one, -1, -1, NULL, 0, 0, 0, 0,
+                                                 NULL, NULL, 0, 0, &plan),
+            "plan attention with FP8 queries by numbers");
+  spoil_outputs();
+  expect_ok(
+      thresher_attention_run_serving_flat(plan, NULL, q_codes, NULL, k_codes, NULL, v_codes, NULL, o, NULL, lse, NULL,
+                                          NULL, NULL, 0, NULL, NULL, ln_2, shared, NULL, NULL, NULL, NULL, workspace),
+      "run attention with FP8 queries by numbers");
+  expect(are_means(0x4400, 7, 0x3C00, 1.75F), "keys weighed 1 : 2 : 4 and 4 : 2 : 1 by numbers");
   thresher_attention_destroy(plan);
 }
 
@@ -693,9 +770,15 @@ static void attends_for_an_older_program(void) {
   thresher_attention_problem problem = attention_of_test();
   problem.struct_size = (uint32_t)offsetof(thresher_attention_problem, value_dim);
   problem.page_size = -5;
-  problem.has_kv_format = 7;
+  problem.has_kv_format = problem.has_q_format = 7;
   thresher_attention* plan = NULL;
   expect_ok(thresher_attention_plan(cpu, &problem, NULL, &plan), "plan attention with an older struct");
+  thresher_attention_destroy(plan);
+  plan = NULL;
+  problem = attention_of_test();
+  problem.struct_size = (uint32_t)offsetof(thresher_attention_problem, has_q_format);
+  problem.has_q_format = 7;
+  expect_ok(thresher_attention_plan(cpu, &problem, NULL, &plan), "plan attention with a struct without q_format");
   thresher_attention_destroy(plan);
 }
 
@@ -715,6 +798,14 @@ static void refuses_attention(void) {
   problem.scale = 0;
   expect_ok(thresher_attention_plan(cpu, &problem, NULL, &plan), "a scale of 0 can be said");
   thresher_attention_destroy(plan);
+  plan = NULL;
+  problem = attention_of_test();
+  problem.has_q_format = 2;
+  expect_refused(thresher_attention_plan(cpu, &problem, NULL, &plan), "problem.has_q_format is 2, expected 0 to 1");
+  problem.has_q_format = 1;
+  problem.q_format = THRESHER_FP8_E4M3;
+  expect_refused(thresher_attention_plan(cpu, &problem, NULL, &plan),
+                 "problem.q_format is fp8_e4m3, which takes problem.kv_format fp8_e4m3 too, not fp16");
 }
 
 /* ---- Grouped products: 2 experts, 4 rows of which the last is nobody's. ---- */
@@ -1147,6 +1238,8 @@ int main(void) {
   attends_flat();
   attends_over_pages();
   attends_over_pages_flat();
+  attends_with_fp8_queries();
+  attends_with_fp8_queries_flat();
   attends_for_an_older_program();
   appends();
   refuses_attention();

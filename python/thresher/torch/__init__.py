@@ -365,21 +365,25 @@ def grouped_gemm_packed(a: _Tensor | Nvfp4 | Fp8, weights: _Tensor, n: int, *, o
 def attention(q: _Tensor, k: _Tensor, v: _Tensor, *, causal: bool = False, scale: float | None = None, softcap: float = 0.0,
               window: tuple[int, int] = (-1, -1), cu_seqlens_q: _Tensor | None = None, cu_seqlens_k: _Tensor | None = None,
               block_table: _Tensor | None = None, seqused_k: _Tensor | None = None, sinks: _Tensor | None = None,
-              k_descale: _Tensor | None = None, v_descale: _Tensor | None = None, return_lse: bool = False, out: _Tensor | None = None) -> _Tensor | tuple[_Tensor, _Tensor]:
+              q_descale: _Tensor | None = None, k_descale: _Tensor | None = None, v_descale: _Tensor | None = None, return_lse: bool = False,
+              out: _Tensor | None = None) -> _Tensor | tuple[_Tensor, _Tensor]:
     """softmax(q·kᵀ·scale + mask)·v for each batch and head.
 
     q: [B, H, Sq, D]; k, v: [B, Hk, Sk, D] with H a multiple of Hk; float16 or bfloat16; D is 64, 128, 192, 256 or 576, and that
         of v may be another, of 64, 128, 192, 256 and 512. The last dimension is contiguous, the other strides are multiples of
-        16 bytes, so that [B, S, H, D] in memory is a transposed view. k and v may be float8_e4m3fn, or its bytes as uint8.
+        16 bytes, so that [B, S, H, D] in memory is a transposed view. k and v, and then q too, may be float8_e4m3fn, or its
+        bytes as uint8.
     cu_seqlens_q, cu_seqlens_k: int32 [B + 1]: sequences of different lengths one behind the other; q is [T, H, D] then,
         k and v [Tk, Hk, D].
     block_table, seqused_k: int32 [B, pages of a sequence] and [B], with cu_seqlens_q alone: keys in pages; k and v are
         [pages, page size, Hk, D] in any strides, and key j of sequence b is row j % page size of page block_table[b, j // page size].
     sinks: float32 [H]: a logit of each head that joins its rows' sums and brings no value.
-    k_descale, v_descale: float32 [B, Hk], with 1 where one is shared: they multiply keys and values in FP8.
+    q_descale, k_descale, v_descale: float32 [B, Hk], with 1 where one is shared: they multiply queries, keys and values in FP8.
+        The heads of a group share that of queries.
     causal: query i sees keys up to i + Sk − Sq. window: keys to the left and to the right that are visible, −1 for all.
     scale: 1/√D by default. softcap: 0 for none, else c·tanh(s/c) after the scale.
-    out: of the type of q and its shape, with the last dimension of v; lies apart from the inputs.
+    out: of the type of q, with q in FP8 float16 or bfloat16, and of its shape, with the last dimension of v; lies apart from the
+        inputs. A new one is bfloat16 where q is in FP8.
 
     Returns the result, or with return_lse the result and the logarithm of the sum of exponentials, float32 [B, H, Sq] or [H, T].
     A row that may see no key gives 0 and −inf, or its sink.
@@ -390,8 +394,8 @@ def attention(q: _Tensor, k: _Tensor, v: _Tensor, *, causal: bool = False, scale
     except (TypeError, ValueError):
         _refuse(f"window is {window!r}, expected the keys to the left and to the right that are visible, -1 for all")
     options = _attention_options(causal, scale, softcap, left, right) | _given(
-        cu_seqlens_q=cu_seqlens_q, cu_seqlens_k=cu_seqlens_k, block_table=block_table, seqused_k=seqused_k, sinks=sinks, k_descale=k_descale,
-        v_descale=v_descale)
+        cu_seqlens_q=cu_seqlens_q, cu_seqlens_k=cu_seqlens_k, block_table=block_table, seqused_k=seqused_k, sinks=sinks, q_descale=q_descale,
+        k_descale=k_descale, v_descale=v_descale)
     if out is None:
         return _call(_torch.ops.thresher.attention_with_lse if return_lse else _torch.ops.thresher.attention, q, k, v, **options)
     _expect_tensors(out=out)

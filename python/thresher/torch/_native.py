@@ -21,8 +21,8 @@ from .._plans import Plan, calls
 
 _I, _L, _P = c.c_int32, c.c_int64, c.c_void_p
 _PLACES = ("out", "a", "a_scales", "a_global_scale", "offsets", "counts", "row_ids", "row_weights", "topk_ids", "topk_weights", "k", "v",
-           "cu_seqlens_q", "cu_seqlens_k", "q", "lse", "block_table", "seqused_k", "sinks", "k_descale", "v_descale", "q_out", "k_out",
-           "k_cache", "v_cache", "positions", "slots", "cos_sin")
+           "cu_seqlens_q", "cu_seqlens_k", "q", "lse", "block_table", "seqused_k", "sinks", "q_descale", "k_descale", "v_descale",
+           "q_out", "k_out", "k_cache", "v_cache", "positions", "slots", "cos_sin")
 _NAMES_OF_TOKENS = {"x": "a", "x_scales": "a_scales", "x_global_scale": "a_global_scale"}
 _KINDS = {"int": "i", "float": "f", "bool": "b", "str": "s", "ScalarType": "d"}
 ROWS, GROUPED, MOE, ATTENTION, APPEND = range(5)
@@ -50,7 +50,7 @@ class Call(c.Structure):
         ("strides", (_L * 4) * 4),
         ("has_strides", _I * 4),
         ("table_stride", _L),
-        ("descale_strides", (_L * 2) * 2),
+        ("descale_strides", (_L * 2) * 3),
         ("append", _P),
         ("owner", _L),
     ]

@@ -33,7 +33,7 @@ _GROUPS = ("Tensor? offsets=None, Tensor? counts=None, Tensor? row_ids=None, int
            "Tensor? row_weights=None")
 _ATTENTION = ("bool causal=False, float? scale=None, float softcap=0.0, int window_left=-1, int window_right=-1, "
               "Tensor? cu_seqlens_q=None, Tensor? cu_seqlens_k=None, Tensor? block_table=None, Tensor? seqused_k=None, "
-              "Tensor? sinks=None, Tensor? k_descale=None, Tensor? v_descale=None")
+              "Tensor? sinks=None, Tensor? q_descale=None, Tensor? k_descale=None, Tensor? v_descale=None")
 
 # Of each operation the arguments that come first, and those that are named.
 _SCHEMAS = {
@@ -458,11 +458,11 @@ for _name, (_first, _named) in _SCHEMAS.items():
 
 
 def _attention_out(out, lse, q, k, v, *, causal=False, scale=None, softcap=0.0, window_left=-1, window_right=-1,
-                   cu_seqlens_q=None, cu_seqlens_k=None, block_table=None, seqused_k=None, sinks=None, k_descale=None,
-                   v_descale=None):
-    _refuse_gradients(q, k, v, sinks, k_descale, v_descale)
+                   cu_seqlens_q=None, cu_seqlens_k=None, block_table=None, seqused_k=None, sinks=None, q_descale=None,
+                   k_descale=None, v_descale=None):
+    _refuse_gradients(q, k, v, sinks, q_descale, k_descale, v_descale)
     serving = _attention.Serving(optional("block_table", block_table), optional("seqused_k", seqused_k), optional("sinks", sinks),
-                                 optional("k_descale", k_descale), optional("v_descale", v_descale))
+                                 optional("q_descale", q_descale), optional("k_descale", k_descale), optional("v_descale", v_descale))
     made = _attention.run(
         operand("q", q), operand("k", k), operand("v", v), operand("out", out), optional("lse", lse),
         optional("cu_seqlens_q", cu_seqlens_q), optional("cu_seqlens_k", cu_seqlens_k),
@@ -477,7 +477,7 @@ def _new_lse(q, cu_seqlens_q):
 
 
 def _new_out(q, v):
-    return q.new_empty(_attention.out_shape(q.shape, v.shape))
+    return _new(q, _attention.out_shape(q.shape, v.shape), None)
 
 
 def _attention_new(q, k, v, **options):

@@ -32,6 +32,10 @@ std::vector<std::string> beyond(const Abilities& abilities, const AttentionProbl
     all.push_back(fmt::format("it takes keys and values in {} like the queries, problem.kv_format is {}",
                               name(problem.format), name(keys)));
   }
+  if (effective_q_format(problem) != problem.format && !abilities.fp8_queries) {
+    all.push_back(fmt::format("it takes queries in {} like the output, problem.q_format is {}", name(problem.format),
+                              name(effective_q_format(problem))));
+  }
   const std::int64_t value_dim = effective_value_dim(problem);
   if (value_dim != problem.head_dim && !has(abilities.value_dims, value_dim)) {
     all.push_back(abilities.value_dims.empty()

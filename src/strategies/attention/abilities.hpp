@@ -13,6 +13,7 @@ struct Abilities {
   bool pages = false;
   bool sinks = false;
   bool fp8_keys = false;
+  bool fp8_queries = false;
   std::vector<std::int64_t> head_dims{64, 128};
   std::vector<std::int64_t> value_dims{};  ///< that need not be the head's; none: values are as wide as keys
 };

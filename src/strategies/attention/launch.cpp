@@ -196,6 +196,7 @@ void add_tensors(Params& params, const AttentionProblem& problem, const CallTens
     params.lse_batch_stride = problem.variable_length ? 0 : lse.strides[0];
     params.lse_head_stride = lse.strides[problem.variable_length ? 0 : 1];
   }
+  params.query_descale = descale(call.tensors[query_descale_index]);
   params.key_descale = descale(call.tensors[key_descale_index]);
   params.value_descale = descale(call.tensors[value_descale_index]);
   if (const Tensor& sinks = call.tensors[sinks_index]; sinks.data != nullptr) {
@@ -249,6 +250,8 @@ KernelLaunch kernel_launch(const AttentionProblem& problem, const Geometry& geom
 }
 
 bool has_fp8_keys(const AttentionProblem& problem) { return effective_kv_format(problem) == Format::fp8_e4m3; }
+
+bool has_fp8_queries(const AttentionProblem& problem) { return effective_q_format(problem) == Format::fp8_e4m3; }
 
 bool has_general_logits(const AttentionProblem& problem) {
   return problem.softcap > 0.0F || !(effective_scale(problem) > 0.0F);

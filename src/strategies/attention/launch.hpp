@@ -55,6 +55,8 @@ void add_tensors(Params& params, const AttentionProblem& problem, const CallTens
 
 /// Keys and values are codes of FP8.
 [[nodiscard]] bool has_fp8_keys(const AttentionProblem& problem);
+/// Queries too.
+[[nodiscard]] bool has_fp8_queries(const AttentionProblem& problem);
 /// The problem's logits are formed before their largest is looked for.
 [[nodiscard]] bool has_general_logits(const AttentionProblem& problem);
 [[nodiscard]] Logits logits_of(const AttentionProblem& problem);

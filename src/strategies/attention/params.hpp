@@ -61,7 +61,8 @@ struct Params {
   TensorMap key_map;
   TensorMap value_map;
   Operand q, k, v, o;
-  Descale key_descale;  ///< of FP8 keys
+  Descale query_descale;  ///< of FP8 queries
+  Descale key_descale;    ///< of FP8 keys
   Descale value_descale;
   u64 lse;  ///< float32; 0: not wanted
   i64 lse_batch_stride;

@@ -21,14 +21,15 @@ enum TensorIndex : std::size_t {
   block_table_index,
   used_keys_index,  ///< seqused_k
   sinks_index,
+  query_descale_index,
   key_descale_index,
   value_descale_index,
   tensor_count,
 };
 
 inline constexpr std::array<const char*, tensor_count> tensor_names{
-    "q",           "k",         "v",     "o",         "lse",      "cu_seqlens_q", "cu_seqlens_k",
-    "block_table", "seqused_k", "sinks", "k_descale", "v_descale"};
+    "q",           "k",         "v",     "o",         "lse",       "cu_seqlens_q", "cu_seqlens_k",
+    "block_table", "seqused_k", "sinks", "q_descale", "k_descale", "v_descale"};
 
 /// A piece of the workspace for each kernel of a call that tells what was wrong with lengths and pages.
 inline constexpr const char* status_name = "status";
@@ -38,8 +39,8 @@ inline std::size_t add_status(PlannedCall& call, std::size_t words) {
 [[nodiscard]] inline bool is_status(const WorkspacePiece& piece) { return piece.name == status_name; }
 
 inline std::array<Tensor, tensor_count> in_order(const AttentionTensors& of) {
-  return {of.q,           of.k,         of.v,     of.o,         of.lse,      of.cu_seqlens_q, of.cu_seqlens_k,
-          of.block_table, of.seqused_k, of.sinks, of.k_descale, of.v_descale};
+  return {of.q,           of.k,         of.v,     of.o,         of.lse,       of.cu_seqlens_q, of.cu_seqlens_k,
+          of.block_table, of.seqused_k, of.sinks, of.q_descale, of.k_descale, of.v_descale};
 }
 
 /// The same by their names.
@@ -55,6 +56,7 @@ inline AttentionTensors named(const CallTensors& call) {
           .block_table = all[block_table_index],
           .seqused_k = all[used_keys_index],
           .sinks = all[sinks_index],
+          .q_descale = all[query_descale_index],
           .k_descale = all[key_descale_index],
           .v_descale = all[value_descale_index]};
 }
