@@ -29,20 +29,20 @@ HWY_INLINE V cut_to_fraction(V values) {
   return hn::And(values, hn::BitCast(tag, hn::Set(hn::RebindToUnsigned<Vector>(), kept)));
 }
 
-/// Of one row; `a` is its element of the first k.
-HWY_INLINE void add_row(const double* HWY_RESTRICT a, const double* HWY_RESTRICT b, std::int64_t k,
+/// Of one row; `a` is its element of the first k, those of the others are `stride` apart.
+HWY_INLINE void add_row(const double* HWY_RESTRICT a, std::int64_t stride, const double* HWY_RESTRICT b, std::int64_t k,
                         double* HWY_RESTRICT sums) {
   const Vector tag;
   const auto sum = hn::LoadU(tag, sums);
   auto largest = hn::Max(power_of(sum), hn::Set(tag, least_power));
   for (std::int64_t i = 0; i < k; ++i) {
-    const auto factor = power_of(hn::Set(tag, a[i * panel_rows]));
+    const auto factor = power_of(hn::Set(tag, a[i * stride]));
     largest = hn::Max(largest, hn::Mul(factor, power_of(hn::LoadU(tag, b + i * panel_columns))));
   }
   const auto per_quantum = hn::Div(hn::Set(tag, quanta_of_largest), largest);
   auto quanta = hn::Trunc(hn::Mul(sum, per_quantum));
   for (std::int64_t i = 0; i < k; ++i) {
-    const auto product = hn::Mul(hn::Set(tag, a[i * panel_rows]), hn::LoadU(tag, b + i * panel_columns));
+    const auto product = hn::Mul(hn::Set(tag, a[i * stride]), hn::LoadU(tag, b + i * panel_columns));
     quanta = hn::Add(quanta, hn::Trunc(hn::Mul(product, per_quantum)));
   }
   hn::StoreU(cut_to_fraction(hn::Div(quanta, per_quantum)), tag, sums);
@@ -52,8 +52,15 @@ void add_aligned(const double* a, const double* b, std::int64_t k, double* sums)
   const auto lanes = static_cast<std::int64_t>(hn::Lanes(Vector()));
   for (std::int64_t column = 0; column < panel_columns; column += lanes) {
     for (std::int64_t row = 0; row < panel_rows; ++row) {
-      add_row(a + row, b + column, k, sums + row * panel_columns + column);
+      add_row(a + row, panel_rows, b + column, k, sums + row * panel_columns + column);
     }
+  }
+}
+
+void add_aligned_to_row(const double* a, const double* b, std::int64_t k, double* sums) {
+  const auto lanes = static_cast<std::int64_t>(hn::Lanes(Vector()));
+  for (std::int64_t column = 0; column < panel_columns; column += lanes) {
+    add_row(a, 1, b + column, k, sums + column);
   }
 }
 
@@ -67,6 +74,11 @@ HWY_AFTER_NAMESPACE();
 namespace thresher::reference {
 
 HWY_EXPORT(add_aligned);
+HWY_EXPORT(add_aligned_to_row);
+
+void add_aligned_row(const double* a, const double* b, std::int64_t k, double* sums) {
+  HWY_DYNAMIC_DISPATCH(add_aligned_to_row)(a, b, k, sums);
+}
 
 void add_aligned_product(const double* a, const double* b, std::int64_t k, double* sums) {
   const auto is_finite = [](const double* values, std::int64_t count) {

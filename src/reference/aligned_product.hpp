@@ -15,5 +15,7 @@ inline constexpr int aligned_fraction_bits = 13;
 /// The sums of e4m3 operands on an H200 are these, bit for bit (measurements/fp8_unit_h200_2026-11-23.txt, which a test
 /// reads). Operands that scales are multiplied into are aligned a little differently than the codes alone would be.
 void add_aligned_product(const double* a, const double* b, std::int64_t k, double* sums);
+/// The same of one row: `a` is [k], `b` as there, `sums` [panel_columns]. What is not finite stays in its column.
+void add_aligned_row(const double* a, const double* b, std::int64_t k, double* sums);
 
 }  // namespace thresher::reference

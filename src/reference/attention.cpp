@@ -6,7 +6,7 @@
 
 #include "reference/attention_view.hpp"
 #include "reference/parallel.hpp"
-#include "reference/plain_weights.hpp"
+#include "reference/plain_attention.hpp"
 
 namespace thresher::reference {
 namespace {
@@ -92,6 +92,22 @@ double definition_row(const AttentionProblem& problem, const HeadFactors& factor
   return shift + std::log(sum);
 }
 
+float plain_dot(const AttentionProblem& problem, const float* q, const float* key) {
+  if (has_aligned_dots(problem)) {
+    std::vector<KeyPanel> keys(static_cast<std::size_t>(problem.head_dim));
+    for (std::int64_t d = 0; d < problem.head_dim; ++d) {
+      keys[static_cast<std::size_t>(d)][0] = static_cast<double>(key[d]);
+    }
+    const std::vector<double> query(q, q + problem.head_dim);
+    return static_cast<float>(aligned_dots(query, keys)[0]);
+  }
+  float dot = 0.0F;
+  for (std::int64_t d = 0; d < problem.head_dim; ++d) {
+    dot += q[d] * key[d];
+  }
+  return dot;
+}
+
 /// One row as float32 code computes it, the probabilities rounded before they meet the values.
 double plain_row(const AttentionProblem& problem, const HeadFactors& factors, const float* q, const float* keys,
                  const float* values, std::int64_t visible, double* o) {
@@ -103,10 +119,7 @@ double plain_row(const AttentionProblem& problem, const HeadFactors& factors, co
   std::vector<float> weights(static_cast<std::size_t>(visible));
   float maximum = factors.sink;
   for (std::int64_t j = 0; j < visible; ++j) {
-    float dot = 0.0F;
-    for (std::int64_t d = 0; d < problem.head_dim; ++d) {
-      dot += q[d] * keys[j * problem.head_dim + d];
-    }
+    const float dot = plain_dot(problem, q, keys + j * problem.head_dim);
     weights[static_cast<std::size_t>(j)] = capped(problem, dot * factors.of_float_dots());
     maximum = std::max(maximum, weights[static_cast<std::size_t>(j)]);
   }

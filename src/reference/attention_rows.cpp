@@ -11,7 +11,7 @@
 
 #include "reference/attention_view.hpp"
 #include "reference/parallel.hpp"
-#include "reference/plain_weights.hpp"
+#include "reference/plain_attention.hpp"
 
 namespace thresher::reference {
 namespace {
@@ -73,6 +73,22 @@ std::vector<Real> products(const Head<Real>& head, const std::vector<Real>& q, c
       }
     }
     std::copy(sums.begin(), sums.end(), dots.begin() + block * lane_count);
+  }
+  return dots;
+}
+
+/// The same as the matrix unit sums codes' products.
+std::vector<float> aligned_products(const Head<float>& head, const std::vector<float>& q, const KeyRange& seen) {
+  std::vector<float> dots(static_cast<std::size_t>(head.count + lane_count));
+  const std::vector<double> query(q.begin(), q.end());
+  std::vector<KeyPanel> keys(q.size());
+  for (std::int64_t block = seen.begin / lane_count; block * lane_count < seen.end; ++block) {
+    for (std::size_t d = 0; d < q.size(); ++d) {
+      const Lanes<float>& from = head.keys[static_cast<std::size_t>(block * head.width) + d];
+      std::copy(from.begin(), from.end(), keys[d].begin());
+    }
+    const KeyPanel sums = aligned_dots(query, keys);
+    std::copy_n(sums.begin(), lane_count, dots.begin() + block * lane_count);
   }
   return dots;
 }
@@ -144,7 +160,7 @@ double row(const AttentionProblem& problem, const HeadFactors& factors, const He
 
 double row(const AttentionProblem& problem, const HeadFactors& factors, const Head<float>& head,
            const std::vector<float>& q, const KeyRange& seen, double* o) {
-  std::vector<float> weights = products(head, q, seen);
+  std::vector<float> weights = has_aligned_dots(problem) ? aligned_products(head, q, seen) : products(head, q, seen);
   float sum = 0;
   const float shift = exponentials(problem, factors, weights, seen, sum);
   for (std::int64_t j = seen.begin; j < seen.end; ++j) {

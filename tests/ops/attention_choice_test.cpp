@@ -125,12 +125,16 @@ TEST(AttentionChoice, KernelsRefuseWhatTheyDoNotDo) {
       expect(paged, "it takes no keys in pages, problem.page_size is 16");
     }
     const AttentionProblem codes{.queries = 4, .keys = 64, .kv_format = Format::fp8_e4m3};
-    if (std::string(strategy) == "pipelined") {
-      expect(codes, "it takes keys in fp8_e4m3 from pages only, problem.page_size is 0");
-    } else if (is_general) {
+    AttentionProblem code_queries = codes;
+    code_queries.q_format = Format::fp8_e4m3;
+    if (is_general) {
       EXPECT_EQ(refusal(codes, strategy), "accepted");
+      EXPECT_EQ(refusal(code_queries, strategy), "accepted");
     } else {
       expect(codes, "it takes keys and values in fp16 like the queries, problem.kv_format is fp8_e4m3");
+      expect(code_queries,
+             "it takes keys and values in fp16 like the queries, problem.kv_format is fp8_e4m3; it takes queries in "
+             "fp16 like the output, problem.q_format is fp8_e4m3");
     }
     if (std::string(strategy).starts_with("rows")) {
       expect({.queries = 4, .keys = 64, .sinks = true}, "it takes no sinks, problem.sinks is true");
@@ -213,6 +217,37 @@ TEST(AttentionChoice, QueriesOverPagesGoByHowManyASequenceMayHave) {
   EXPECT_EQ(attention_call(problem, {}, hopper()).strategy, "pipelined");
   problem.queries = 1;
   EXPECT_EQ(attention_call(problem, {}, hopper()).strategy, "stream_k");
+}
+
+TEST(AttentionChoice, QueriesInFP8GoWhereOthersGo) {
+  AttentionProblem problem{
+      .batch = 64, .heads = 32, .kv_heads = 8, .queries = 2048 + 63, .keys = 8192, .head_dim = 128};
+  problem.format = Format::bf16;
+  problem.kv_format = problem.q_format = Format::fp8_e4m3;
+  AttentionProblem without_pages = problem;
+  without_pages.batch = 1;
+  EXPECT_EQ(attention_call(without_pages, {}, hopper()).strategy, "pipelined");
+  problem.variable_length = true;
+  problem.page_size = 16;
+  problem.pages = 64 * 512;
+  EXPECT_EQ(attention_call(problem, {}, hopper()).strategy, "mixed");
+  problem.batch = 1;
+  EXPECT_EQ(attention_call(problem, {}, hopper()).strategy, "pipelined");
+  problem.queries = 1;
+  EXPECT_EQ(attention_call(problem, {}, hopper()).strategy, "stream_k");
+  const auto refused = [&](const char* knob, const char* value) {
+    try {
+      (void)attention_call(without_pages, {.strategy = "pipelined", .knobs = {{knob, value}}}, hopper());
+    } catch (const Error& error) {
+      return std::string(error.what());
+    }
+    return std::string("accepted");
+  };
+  EXPECT_NE(refused("keys", "112").find("keys is 112, with queries in fp8_e4m3 it takes a multiple of 32"),
+            std::string::npos);
+  EXPECT_NE(refused("hold_softmax", "1").find("hold_softmax is true"), std::string::npos);
+  EXPECT_NE(refused("multicast", "2").find("multicast is 2, whose blocks share no keys in fp8_e4m3"),
+            std::string::npos);
 }
 
 /// One sequence is decoded in one launch where its tiles' clusters are resident at once and read the keys as fast as

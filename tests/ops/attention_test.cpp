@@ -73,6 +73,10 @@ TEST(Attention, ProblemsThatCannotBeAreRefused) {
             "problem.value_dim is 0 (problem.head_dim, which is 576), expected 64, 128, 192, 256 or 512");
   EXPECT_EQ(plan_refusal({.kv_format = Format::bf16}),
             "problem.kv_format is bf16, expected fp16 (problem.format) or fp8_e4m3");
+  EXPECT_EQ(plan_refusal({.q_format = Format::bf16}),
+            "problem.q_format is bf16, expected fp16 (problem.format) or fp8_e4m3");
+  EXPECT_EQ(plan_refusal({.q_format = Format::fp8_e4m3}),
+            "problem.q_format is fp8_e4m3, which takes problem.kv_format fp8_e4m3 too, not fp16");
   EXPECT_EQ(plan_refusal({.page_size = 16, .pages = 4}),
             "problem.page_size is 16, which takes problem.variable_length: queries are packed where keys are in pages");
   EXPECT_EQ(plan_refusal({.page_size = -1, .pages = 4}), "problem.page_size is -1, expected 1 to 2147483647");
@@ -164,6 +168,23 @@ TEST(Attention, PagesLengthsAndDescalesAreCheckedOnTheCpu) {
   EXPECT_EQ(paged_refusal([](auto& c) { c.k_descale[0] = 0.0F; }), "accepted");
 }
 
+TEST(Attention, QueriesInFP8AreTakenWithTheirDescale) {
+  const auto run = [](const std::function<void(AttentionCase&)>& change) {
+    AttentionProblem problem{.batch = 2, .heads = 4, .kv_heads = 2, .queries = 8, .keys = 16, .format = Format::bf16};
+    problem.kv_format = problem.q_format = Format::fp8_e4m3;
+    AttentionCase c(problem);
+    change(c);
+    return refusal([&] { plan(Device::cpu(), c.problem).run({}, c.tensors); });
+  };
+  EXPECT_EQ(run([](auto&) {}), "accepted");
+  EXPECT_EQ(run([](auto& c) { c.q_descale[2] = -1.0F; }),
+            "q_descale[1, 0] is -1, expected a finite number that is not negative");
+  EXPECT_EQ(run([](auto& c) { c.tensors.q.format = Format::bf16; }), "q is bf16, expected fp8_e4m3");
+  EXPECT_EQ(run([](auto& c) { c.tensors.q_descale.shape[0] = 1; }), "q_descale is [1, 2], expected [2, 2]");
+  EXPECT_EQ(paged_refusal([](auto& c) { c.tensors.q_descale = c.tensors.k_descale; }),
+            "q_descale is given, but queries are not fp8_e4m3: leave it empty");
+}
+
 TEST(Attention, TensorsOfPagesSinksAndDescalesThatDoNotFitAreRefused) {
   EXPECT_EQ(paged_refusal([](auto& c) { c.tensors.k.shape[0] = 4; }), "k is [4, 8, 2, 64], expected [5, 8, 2, 64]");
   EXPECT_EQ(paged_refusal([](auto& c) { c.tensors.v.format = Format::fp16; }), "v is fp16, expected fp8_e4m3");
@@ -175,7 +196,11 @@ TEST(Attention, TensorsOfPagesSinksAndDescalesThatDoNotFitAreRefused) {
             "block_table is missing, but problem.page_size is 8");
   EXPECT_EQ(paged_refusal([](auto& c) { c.tensors.sinks = {}; }), "sinks is missing, but problem.sinks is true");
   EXPECT_EQ(paged_refusal([](auto& c) { c.tensors.seqused_k.data = nullptr; }), "seqused_k has a null data pointer");
-  EXPECT_EQ(paged_refusal([](auto& c) { c.tensors.o.data = c.tensors.block_table.data; }),
+  EXPECT_EQ(paged_refusal([](auto& c) {
+              static std::vector<std::int32_t> shared(4096);  // room for o, and nothing of another tensor
+              std::copy(c.block_table.begin(), c.block_table.end(), shared.begin());
+              c.tensors.o.data = c.tensors.block_table.data = shared.data();
+            }),
             "o shares memory with block_table, expected an output apart from every operand");
   EXPECT_EQ(paged_refusal([](auto& c) { c.tensors.cu_seqlens_k = c.tensors.cu_seqlens_q; }),
             "cu_seqlens_k is given, but seqused_k and block_table say where keys in pages lie: leave it empty");

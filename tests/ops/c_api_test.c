@@ -701,7 +701,7 @@ static void attends_with_fp8_queries(void) {
   const thresher_tensor wide_q_there = tensor(q, THRESHER_FP16, 4, q_shape);
   tensors.q = &wide_q_there;
   expect_refused(thresher_attention_run(plan, NULL, &tensors, workspace),
-                 "q_descale is given, but queries are not fp8_e4m3");
+                 "q_descale is given, but queries are not fp8_e4m3: leave it empty");
   tensors.struct_size = (uint32_t)offsetof(thresher_attention_tensors, q_descale);
   expect_ok(thresher_attention_run(plan, NULL, &tensors, workspace),
             "run with an older struct, which has no q_descale");

@@ -26,10 +26,9 @@ using test::OnGpu;
 /// The tensors of a case on GPU 0, between guard zones.
 class PagesOnGpu {
  public:
-  explicit PagesOnGpu(AttentionCase& host)
-      : host_(host), q_(host.q), o_(host.o), lse_((host.lse.size() - 1) * sizeof(float)) {
+  explicit PagesOnGpu(AttentionCase& host) : host_(host), o_(host.o), lse_((host.lse.size() - 1) * sizeof(float)) {
     tensors = host.tensors;
-    tensors.q = on_gpu(host.tensors.q, q_.data());
+    add(tensors.q, host.q, host.q_codes);
     tensors.o = on_gpu(host.tensors.o, o_.data());
     tensors.lse = on_gpu(host.tensors.lse, lse_.data());
     add(tensors.k, host.k, host.k_codes);
@@ -38,6 +37,7 @@ class PagesOnGpu {
     add(tensors.block_table, host.block_table);
     add(tensors.seqused_k, host.cu_seqlens_k);
     add(tensors.sinks, host.sinks);
+    add(tensors.q_descale, host.q_descale);
     add(tensors.k_descale, host.k_descale);
     add(tensors.v_descale, host.v_descale);
   }
@@ -88,7 +88,6 @@ class PagesOnGpu {
   }
 
   AttentionCase& host_;
-  OnGpu q_;
   OnGpu o_;
   OnGpu lse_;
   std::vector<std::unique_ptr<OnGpu>> owned_;
@@ -134,6 +133,11 @@ AttentionProblem with_fp8(AttentionProblem problem) {
   return problem;
 }
 
+AttentionProblem with_fp8_queries(AttentionProblem problem) {
+  problem.q_format = problem.kv_format = Format::fp8_e4m3;
+  return problem;
+}
+
 std::vector<Decode> decodes() {
   std::vector<Decode> all;
   const auto plain = pages_of(16, 32, 8, 128, Format::bf16);
@@ -144,6 +148,9 @@ std::vector<Decode> decodes() {
   all.push_back(decode("many_queries", pages_of(16, 8, 2, 64, Format::fp16), 150, {150, 700, 33}));
   all.push_back(decode("fp8", with_fp8(plain), 1, {1, 17, 4000, 0, 64, 65, 63, 700, 2048, 129}));
   all.push_back(decode("fp8_halves", with_fp8(pages_of(32, 16, 2, 64, Format::fp16)), 2, {1000, 77}));
+  all.push_back(decode("fp8_queries", with_fp8_queries(plain), 1, {1, 17, 4000, 0, 64, 65, 63, 700, 2048, 129}));
+  all.push_back(decode("fp8_queries_halves", with_fp8_queries(pages_of(32, 16, 2, 64, Format::fp16)), 2, {1000, 77}));
+  all.push_back(decode("fp8_queries_cluster", with_fp8_queries(plain), 3, {777}, {{"cluster", "4"}}));
   all.push_back(decode("pages_of_one", pages_of(1, 32, 8, 128, Format::bf16), 1, {1500, 3, 900}));
   all.push_back(decode("fp8_pages_of_one", with_fp8(pages_of(1, 8, 8, 128, Format::bf16)), 1, {1500, 3, 900}));
   all.push_back(decode("keys_one_by_one", plain, 1, {1500, 3, 900}, {{"boxes", "0"}}));
@@ -238,6 +245,23 @@ std::vector<Decode> prefills() {
                          {2100, 700, 40, 65, 0, 128}));
     all.back().strategy = "mixed";
   }
+  const auto queries_in_fp8 = [&](const char* name, const AttentionProblem& problem) {
+    all.push_back(chunks(name, with_fp8_queries(problem), queries, used));
+  };
+  queries_in_fp8("fp8_queries_chunks", pages_of(16, 8, 2, 128, Format::bf16));
+  queries_in_fp8("fp8_queries_chunks_halves", pages_of(32, 8, 2, 128, Format::fp16));
+  queries_in_fp8("fp8_queries_chunks_narrow_heads", pages_of(256, 4, 4, 64, Format::bf16));
+  queries_in_fp8("fp8_queries_chunks_pages_of_24", pages_of(24, 4, 1, 128, Format::fp16));
+  queries_in_fp8("fp8_queries_chunks_wide_heads", pages_of(8, 4, 2, 256, Format::bf16));
+  queries_in_fp8("fp8_queries_chunks_general_logits", everything);
+  everything.value_dim = 256;
+  queries_in_fp8("fp8_queries_chunks_everything", everything);
+  all.push_back(chunks("fp8_queries_mixed", with_fp8_queries(pages_of(16, 8, 2, 128, Format::bf16)),
+                       {300, 1, 17, 16, 1, 0}, {2100, 700, 40, 65, 0, 128}));
+  all.back().strategy = "mixed";
+  all.push_back(
+      chunks("fp8_queries_simple", with_fp8_queries(pages_of(7, 4, 2, 128, Format::bf16)), {3, 1}, {700, 90}));
+  all.back().strategy = "simple";
   all.push_back(chunks("fp8_simple", with_fp8(pages_of(7, 4, 2, 128, Format::bf16)), {3, 1}, {700, 90}));
   all.back().strategy = "simple";
   all.push_back(chunks("chunks_of_few_rows", pages_of(16, 8, 2, 128, Format::bf16), {8, 1}, {700, 300},
@@ -246,7 +270,7 @@ std::vector<Decode> prefills() {
 }
 
 /// Of the prefills, those whose runs are compared with each other.
-const std::set<std::string> repeated{"chunks", "mixed", "fp8_chunks", "fp8_mixed"};
+const std::set<std::string> repeated{"chunks", "mixed", "fp8_chunks", "fp8_mixed", "fp8_queries_chunks"};
 
 Attention planned(const Decode& on) {
   return plan(Device::cuda(0), on.problem, {.strategy = on.strategy, .knobs = on.knobs});

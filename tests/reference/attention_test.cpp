@@ -200,6 +200,52 @@ TEST(AttentionDefinition, FP8KeysAreTheirCodesTimesTheDescaleOfTheirSequenceAndH
   }
 }
 
+TEST(AttentionDefinition, FP8QueriesAreTheirCodesTimesTheDescaleOfTheirSequenceAndHeadOfKeys) {
+  AttentionProblem of_keys{.batch = 2, .heads = 4, .kv_heads = 2, .queries = 3, .keys = 5, .format = Format::bf16};
+  of_keys.kv_format = Format::fp8_e4m3;
+  AttentionProblem of_codes = of_keys;
+  of_codes.q_format = Format::fp8_e4m3;
+  AttentionCase wide(of_keys);
+  AttentionCase codes(of_codes);
+  wide.k_codes = codes.k_codes;
+  wide.v_codes = codes.v_codes;
+  wide.k_descale = codes.k_descale = {1.0F, 3.0F, 0.7F, 4.0F};
+  wide.v_descale = codes.v_descale;
+  codes.q_descale = {1.0F, 2.0F, 0.5F, 4.0F};  // powers of two, so that bf16 holds the products
+  const std::size_t elements_of_group = 2 * 3 * 64;
+  for (std::size_t i = 0; i < wide.q.size(); ++i) {
+    wide.q[i] =
+        formats::float_to_bf16(formats::e4m3_to_float(codes.q_codes[i]) * codes.q_descale[i / elements_of_group]);
+  }
+  const AttentionResult found = attention(of_codes, codes.tensors);
+  const AttentionResult expected = attention(of_keys, wide.tensors);
+  for (std::size_t i = 0; i < found.o.size(); ++i) {
+    ASSERT_NEAR(found.o[i], expected.o[i], 1e-12);
+  }
+  for (std::size_t i = 0; i < found.lse.size(); ++i) {
+    ASSERT_NEAR(found.lse[i], expected.lse[i], 1e-12);
+  }
+}
+
+/// One key that outweighs 400 others by 2^14: where the largest weight is 2^8, a code holds 2^-6 exactly.
+TEST(AttentionDefinition, SmallWeightsOfFP8QueriesAreAsFineAsCodesBelow256) {
+  AttentionProblem problem{.queries = 1, .keys = 401, .format = Format::bf16};
+  problem.kv_format = problem.q_format = Format::fp8_e4m3;
+  AttentionCase host(problem);
+  const std::uint8_t one = formats::float_to_e4m3(1.0F);
+  std::fill(host.q_codes.begin(), host.q_codes.end(), one);
+  std::fill(host.k_codes.begin(), host.k_codes.end(), std::uint8_t{0});
+  std::fill_n(host.k_codes.begin(), 64, one);
+  std::fill(host.v_codes.begin(), host.v_codes.end(), one);
+  std::fill_n(host.v_codes.begin(), 64, std::uint8_t{0});
+  host.q_descale = host.k_descale = host.v_descale = {1.0F};
+  host.problem.scale = 14.0F * 0.693147181F / 64.0F;
+  const AttentionResult definition = attention(host.problem, host.tensors);
+  const AttentionResult plain = attention_plain_low_precision(host.problem, host.tensors);
+  ASSERT_NEAR(definition.o[0], 400.0 / (400 + 16384), 1e-6);
+  EXPECT_NEAR(plain.o[0], definition.o[0], 1e-4);
+}
+
 TEST(AttentionDefinition, AValueDimensionOfItsOwnTakesTheFirstColumnsOfAWiderOne) {
   AttentionProblem narrow_values{.heads = 2, .queries = 4, .keys = 6, .head_dim = 128, .value_dim = 64};
   AttentionProblem wide_values = narrow_values;

@@ -33,13 +33,19 @@ using pipeline::attention::StreamConfig;
 using pipeline::attention::StreamKConfig;
 using test::AttentionCase;
 
-constexpr StreamConfig narrow_heads = paged_choice(64, 64, false, true, false);
-constexpr StreamConfig wide_heads = paged_choice(256, 256, false, false, false);
-constexpr StreamConfig few_queries = paged_choice(128, 64, true, true, false);
-constexpr StreamConfig narrow_codes = paged_choice(64, 64, false, true, true);
-constexpr StreamConfig codes = paged_choice(128, 128, false, true, true);
-constexpr StreamConfig wide_codes = paged_choice(256, 256, false, false, true);
-constexpr StreamConfig other_codes = paged_choice(128, 256, false, true, true);
+constexpr StreamConfig narrow_heads = stream_choice(64, 64, false, true, Codes::none, true);
+constexpr StreamConfig wide_heads = stream_choice(256, 256, false, false, Codes::none, true);
+constexpr StreamConfig few_queries = stream_choice(128, 64, true, true, Codes::none, true);
+constexpr StreamConfig narrow_codes = stream_choice(64, 64, false, true, Codes::keys, true);
+constexpr StreamConfig codes = stream_choice(128, 128, false, true, Codes::keys, true);
+constexpr StreamConfig wide_codes = stream_choice(256, 256, false, false, Codes::keys, true);
+constexpr StreamConfig other_codes = stream_choice(128, 256, false, true, Codes::keys, true);
+constexpr StreamConfig narrow_products = stream_choice(64, 64, false, true, Codes::queries_and_keys, true);
+constexpr StreamConfig products = stream_choice(128, 128, false, true, Codes::queries_and_keys, true);
+constexpr StreamConfig wide_products = stream_choice(256, 256, false, false, Codes::queries_and_keys, true);
+constexpr StreamConfig other_products = stream_choice(128, 64, true, true, Codes::queries_and_keys, true);
+constexpr StreamConfig dense_products = stream_choice(128, 128, false, true, Codes::queries_and_keys, false);
+constexpr StreamConfig dense_codes = stream_choice(64, 64, false, true, Codes::keys, false);
 
 void add_kernels() {
   static const bool added = [] {
@@ -57,18 +63,32 @@ void add_kernels() {
                      &host_kernel<&pipelined<wide_codes, BFloat16, Logits::general>>});
     add_compiled_in({pipelined_expression(other_codes, Format::fp16, Logits::direct),
                      &host_kernel<&pipelined<other_codes, Half, Logits::direct>>});
+    add_compiled_in({pipelined_expression(narrow_products, Format::fp16, Logits::direct),
+                     &host_kernel<&pipelined<narrow_products, Half, Logits::direct>>});
+    add_compiled_in({pipelined_expression(products, Format::bf16, Logits::direct),
+                     &host_kernel<&pipelined<products, BFloat16, Logits::direct>>});
+    add_compiled_in({pipelined_expression(wide_products, Format::bf16, Logits::general),
+                     &host_kernel<&pipelined<wide_products, BFloat16, Logits::general>>});
+    add_compiled_in({pipelined_expression(other_products, Format::fp16, Logits::direct),
+                     &host_kernel<&pipelined<other_products, Half, Logits::direct>>});
+    add_compiled_in({pipelined_expression(dense_products, Format::bf16, Logits::direct),
+                     &host_kernel<&pipelined<dense_products, BFloat16, Logits::direct>>});
+    add_compiled_in({pipelined_expression(dense_codes, Format::fp16, Logits::direct),
+                     &host_kernel<&pipelined<dense_codes, Half, Logits::direct>>});
     constexpr StreamKConfig decode_codes = with_stages(stream_k_choice(64, 64, 1, 64, true), 5, 227 * 1024);
-    add_compiled_in({stream_k_expression(decode_codes, Format::fp16, Logits::direct),
+    add_compiled_in({stream_k_expression(decode_codes, {Format::fp16, Format::fp16, Format::fp8_e4m3}, Logits::direct),
                      &host_kernel<&stream_k<decode_codes, Half, E4M3, Logits::direct>>});
-    add_compiled_in({merge_parts_expression(decode_codes, Format::fp16, Logits::direct),
-                     &host_kernel<&merge_parts<decode_codes, Half, E4M3, Logits::direct>>});
-    add_compiled_in({simple_expression(Format::bf16, 192, 64, true), &host_kernel<&simple<BFloat16, 192, 64, E4M3>>});
+    add_compiled_in(
+        {merge_parts_expression(decode_codes, {Format::fp16, Format::fp16, Format::fp8_e4m3}, Logits::direct),
+         &host_kernel<&merge_parts<decode_codes, Half, E4M3, Logits::direct>>});
+    add_compiled_in({simple_expression({Format::bf16, Format::bf16, Format::fp8_e4m3}, 192, 64),
+                     &host_kernel<&simple<BFloat16, 192, 64, E4M3>>});
     constexpr StreamKConfig decode = with_stages(stream_k_choice(64, 64, 2, 64, true), 5, 227 * 1024);
-    add_compiled_in({stream_k_expression(decode, Format::fp16, Logits::direct),
+    add_compiled_in({stream_k_expression(decode, {Format::fp16}, Logits::direct),
                      &host_kernel<&stream_k<decode, Half, Half, Logits::direct>>});
-    add_compiled_in({merge_parts_expression(decode, Format::fp16, Logits::direct),
+    add_compiled_in({merge_parts_expression(decode, {Format::fp16}, Logits::direct),
                      &host_kernel<&merge_parts<decode, Half, Half, Logits::direct>>});
-    add_compiled_in({simple_expression(Format::fp16, 64, 64), &host_kernel<&simple<Half, 64, 64>>});
+    add_compiled_in({simple_expression({Format::fp16}, 64, 64), &host_kernel<&simple<Half, 64, 64>>});
     return true;
   }();
   static_cast<void>(added);
@@ -140,6 +160,15 @@ std::vector<Case> cases() {
   other_fp8.kv_format = Format::fp8_e4m3;
   other_fp8.page_size = 8;
   all.push_back(with_lengths("fp8_other_values_small_pages", other_fp8, {0, 5, 75}, {300, 130}));
+  // The same with queries in FP8.
+  narrow_fp8.q_format = fp8.q_format = wide_fp8.q_format = Format::fp8_e4m3;
+  all.push_back(with_lengths("fp8_queries_narrow_heads", narrow_fp8, {0, 90, 90, 93, 100}, {390, 65, 128, 0}));
+  all.push_back(with_lengths("fp8_queries", fp8, {0, 140, 150}, {700, 81}));
+  all.push_back(with_lengths("fp8_queries_wide_heads_window_softcap", wide_fp8, {0, 70, 75}, {250, 81}));
+  AttentionProblem few_fp8 = few;
+  few_fp8.kv_format = few_fp8.q_format = Format::fp8_e4m3;
+  all.push_back(with_lengths("fp8_queries_few_large_pages", few_fp8, {0, 5, 40}, {300, 130},
+                             {{"math_warpgroups", "1"}, {"take_turns", "0"}}));
   return all;
 }
 
@@ -294,6 +323,26 @@ TEST(PipelinedPages, ACodeThatIsNaNSpoilsNoRowThatDoesNotSeeIt) {
       reference::KeyRows(host.problem, host.tensors, host.tensors.v, first, 0, 0).offset(350) + 3)] = code_of_nan;
   EmulatedCall call = call_of(host, pipelined_strategy());
   expect_right(host, call, 5);
+}
+
+/// Without pages too, with queries in FP8 and in 16 bits: sequences of several lengths, and a batch of one.
+TEST(PipelinedPages, CodesWithoutPagesAreRight) {
+  for (const bool has_fp8_queries : {true, false}) {
+    AttentionProblem problem =
+        with_codes({.batch = 2, .heads = 2, .kv_heads = 1, .queries = 140, .keys = 300, .causal = true});
+    if (has_fp8_queries) {
+      problem.q_format = Format::fp8_e4m3;
+      problem.head_dim = 128;
+      problem.format = Format::bf16;
+    }
+    AttentionCase fixed(problem, test::Order::rows_first);
+    EmulatedCall fixed_call = call_of(fixed, pipelined_strategy());
+    expect_right(fixed, fixed_call, 3);
+    problem.variable_length = true;
+    AttentionCase lengths(problem, test::Order::heads_first, {0, 133, 140}, {0, 290, 300});
+    EmulatedCall lengths_call = call_of(lengths, pipelined_strategy());
+    expect_right(lengths, lengths_call, 8);
+  }
 }
 
 /// A descale of 0 makes all logits 0, also beside keys that are not seen; the largest and the smallest come through.

@@ -26,13 +26,15 @@ namespace {
 using pipeline::attention::StreamKConfig;
 using test::AttentionCase;
 
-template <StreamKConfig config, class Element, class KeyElement, Logits logits>
+template <StreamKConfig config, class Element, class KeyElement, Logits logits, class QueryElement = Element>
 void add(Format format) {
-  add_compiled_in(
-      {stream_k_expression(config, format, logits), &host_kernel<&stream_k<config, Element, KeyElement, logits>>});
+  const KernelFormats formats{format, machine::is_same<QueryElement, E4M3> ? Format::fp8_e4m3 : format,
+                              machine::is_same<KeyElement, E4M3> ? Format::fp8_e4m3 : format};
+  add_compiled_in({stream_k_expression(config, formats, logits),
+                   &host_kernel<&stream_k<config, Element, KeyElement, logits, QueryElement>>});
   if constexpr (!config.is_clustered()) {
-    add_compiled_in({merge_parts_expression(config, format, logits),
-                     &host_kernel<&merge_parts<config, Element, KeyElement, logits>>});
+    add_compiled_in({merge_parts_expression(config, formats, logits),
+                     &host_kernel<&merge_parts<config, Element, KeyElement, logits, QueryElement>>});
   }
 }
 
@@ -69,9 +71,11 @@ void add_kernels() {
   static const bool added = [] {
     add<wide_keys, Half, Half, Logits::direct>(Format::fp16);
     add<narrow_keys, BFloat16, E4M3, Logits::direct>(Format::bf16);
+    add<narrow_keys, BFloat16, E4M3, Logits::direct, E4M3>(Format::bf16);
     add<paired_heads, BFloat16, E4M3, Logits::direct>(Format::bf16);
     add<other_values, BFloat16, BFloat16, Logits::general>(Format::bf16);
     add<narrow_values, Half, E4M3, Logits::direct>(Format::fp16);
+    add<narrow_values, Half, E4M3, Logits::direct, E4M3>(Format::fp16);
     add<cluster_wide_keys, Half, Half, Logits::direct>(Format::fp16);
     add<cluster_narrow_keys, BFloat16, E4M3, Logits::direct>(Format::bf16);
     add<cluster_paired_heads, BFloat16, E4M3, Logits::direct>(Format::bf16);
@@ -167,6 +171,12 @@ Case pages_of_twelve(std::string name, const StreamKConfig& config) {
   return with_lengths(std::move(name), p, config, {0, 3, 4}, {70, 129});
 }
 
+Case with_fp8_queries(std::string name, Case on) {
+  on.name = std::move(name);
+  on.problem.q_format = Format::fp8_e4m3;
+  return on;
+}
+
 std::vector<Case> cases() {
   std::vector<Case> all;
   AttentionProblem p = paged(4, 64, 16, Format::fp16);
@@ -181,6 +191,8 @@ std::vector<Case> cases() {
   all.push_back(pairs_of_heads_alike("fp8_pairs_of_heads_alike", paired_heads));
   all.push_back(single_rows("single_rows_softcap", other_values));
   all.push_back(pages_of_twelve("fp8_pages_of_twelve", narrow_values));
+  all.push_back(with_fp8_queries("fp8_queries_several_tiles", window_of_several_tiles("", narrow_keys)));
+  all.push_back(with_fp8_queries("fp8_queries_pages_of_twelve", pages_of_twelve("", narrow_values)));
   return all;
 }
 

@@ -34,6 +34,10 @@ class AttentionCase {
                          std::vector<std::int32_t> cu_q = {}, std::vector<std::int32_t> cu_k = {}, unsigned seed = 1)
       : problem(of), cu_seqlens_q(std::move(cu_q)), cu_seqlens_k(std::move(cu_k)), random_(seed) {
     tensors.q = make(q, problem.heads, problem.queries, problem.head_dim, order);
+    if (problem.q_format) {
+      q_codes = codes_of(q);
+      tensors.q = view(q_codes.data(), *problem.q_format, problem.heads, problem.queries, problem.head_dim, order);
+    }
     if (problem.page_size > 0) {
       make_table();
     }
@@ -81,8 +85,8 @@ class AttentionCase {
   AttentionProblem problem;
   AttentionTensors tensors;
   std::vector<std::uint16_t> q, k, v, o;
-  std::vector<std::uint8_t> k_codes, v_codes;  ///< FP8 keys and values, in place of k and v
-  std::vector<float> lse, sinks, k_descale, v_descale;
+  std::vector<std::uint8_t> q_codes, k_codes, v_codes;  ///< FP8 queries, keys and values, in place of q, k and v
+  std::vector<float> lse, sinks, q_descale, k_descale, v_descale;
   std::vector<std::int32_t> cu_seqlens_q, cu_seqlens_k, block_table;  ///< with pages cu_seqlens_k is seqused_k
 
  private:
@@ -109,6 +113,16 @@ class AttentionCase {
     return tensor;
   }
 
+  [[nodiscard]] std::vector<std::uint8_t> codes_of(const std::vector<std::uint16_t>& values) const {
+    std::vector<std::uint8_t> codes;
+    codes.reserve(values.size());
+    for (const std::uint16_t value : values) {
+      codes.push_back(formats::float_to_e4m3(problem.format == Format::fp16 ? formats::fp16_to_float(value)
+                                                                            : formats::bf16_to_float(value)));
+    }
+    return codes;
+  }
+
   /// Keys or values: 16 bits or FP8, in pages or not.
   Tensor make_keys(std::vector<std::uint16_t>& storage, std::vector<std::uint8_t>& codes, std::int64_t width,
                    Order order) {
@@ -116,10 +130,7 @@ class AttentionCase {
     const std::int64_t rows = is_paged ? problem.pages * problem.page_size : problem.keys;
     Tensor tensor = make(storage, problem.kv_heads, rows, width, order);
     if (problem.kv_format) {
-      for (const std::uint16_t value : storage) {
-        codes.push_back(formats::float_to_e4m3(problem.format == Format::fp16 ? formats::fp16_to_float(value)
-                                                                              : formats::bf16_to_float(value)));
-      }
+      codes = codes_of(storage);
       tensor = view(codes.data(), *problem.kv_format, problem.kv_heads, rows, width, order);
     }
     if (is_paged) {
@@ -180,15 +191,19 @@ class AttentionCase {
       }
       tensors.sinks = Tensor::contiguous(sinks.data(), Format::fp32, {problem.heads});
     }
-    if (problem.kv_format) {
-      for (std::vector<float>* const descales : {&k_descale, &v_descale}) {
-        descales->resize(static_cast<std::size_t>(problem.batch * problem.kv_heads));
-        for (float& descale : *descales) {
-          descale = near_one(random_);
-        }
+    const auto make_descale = [&](std::vector<float>& descales) {
+      descales.resize(static_cast<std::size_t>(problem.batch * problem.kv_heads));
+      for (float& descale : descales) {
+        descale = near_one(random_);
       }
-      tensors.k_descale = Tensor::contiguous(k_descale.data(), Format::fp32, {problem.batch, problem.kv_heads});
-      tensors.v_descale = Tensor::contiguous(v_descale.data(), Format::fp32, {problem.batch, problem.kv_heads});
+      return Tensor::contiguous(descales.data(), Format::fp32, {problem.batch, problem.kv_heads});
+    };
+    if (problem.kv_format) {
+      tensors.k_descale = make_descale(k_descale);
+      tensors.v_descale = make_descale(v_descale);
+    }
+    if (problem.q_format) {
+      tensors.q_descale = make_descale(q_descale);
     }
   }
 

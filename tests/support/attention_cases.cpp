@@ -264,8 +264,19 @@ void add_fp8(Cases& cases) {
     c.tensors.k_descale = {};
     c.tensors.v_descale = {};
   });
+  AttentionProblem queries = fixed;
+  queries.q_format = Format::fp8_e4m3;
+  add(cases, "fp8_queries", queries, {}, Order::rows_first);
+  add(cases, "fp8_queries_without_descales", queries, [](AttentionCase& c) {
+    c.tensors.q_descale = {};
+    c.tensors.k_descale = {};
+  });
   AttentionProblem paged{.heads = 4, .kv_heads = 2, .head_dim = 128, .format = Format::bf16, .causal = true};
   paged.kv_format = Format::fp8_e4m3;
+  AttentionProblem paged_queries = paged;
+  paged_queries.q_format = Format::fp8_e4m3;
+  add_paged(cases, "pages_fp8_queries_one_descale", in_pages(paged_queries, 16),
+            [](AttentionCase& c) { c.tensors.q_descale.strides = {}; });
   add_paged(cases, "pages_fp8_keys", in_pages(paged, 16));
   add_paged(cases, "pages_fp8_keys_one_descale", in_pages(paged, 16), [](AttentionCase& c) {
     c.tensors.k_descale.strides = {};

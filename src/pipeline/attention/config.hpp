@@ -12,6 +12,9 @@ inline constexpr u32 barrier_bytes = 8;
 inline constexpr int panel_columns = 64;
 inline constexpr int panel_row_bytes = 128;
 
+/// Bytes of a row that one instruction of the matrix unit takes: 16 elements of 16 bits or 32 codes.
+inline constexpr int step_bytes = 32;
+
 /// A tile [rows, columns] of 16-bit elements: panels of 64 columns one after another, rows of 128 bytes, 128-byte
 /// swizzle.
 TH_DEVICE constexpr u32 tile_bytes(int rows, int columns) { return static_cast<u32>(rows * columns * 2); }
@@ -21,6 +24,12 @@ struct CopiedShare {
   int panels;
   int keys;
 };
+
+/// Bytes of a row in one panel, of rows of so many bytes: the span of the swizzle, and how many panels there are.
+TH_DEVICE constexpr int panel_bytes_of(int row_bytes) {
+  return row_bytes < panel_row_bytes ? row_bytes : panel_row_bytes;
+}
+TH_DEVICE constexpr int panels_of(int row_bytes) { return row_bytes / panel_bytes_of(row_bytes); }
 
 struct StreamConfig {
   int head_dim;
@@ -42,34 +51,60 @@ struct StreamConfig {
   /// Keys and values come as codes of a byte, into a ring of so many tiles; warps that do not multiply widen them into
   /// the rings of keys and of values. 0: they come as they are multiplied.
   int code_tiles = 0;
+  /// Queries are codes too, and codes are multiplied: keys come as they are multiplied, and the ring of codes, of as
+  /// many slots, is of values alone, which the other warps turn round, so that keys are along their rows.
+  bool multiplies_codes = false;
   bool operator==(const StreamConfig&) const = default;
 
   static constexpr int rows_per_warpgroup = 64;
-  static constexpr int widening_warps = 3;  ///< of the loader's warpgroup
-  TH_DEVICE constexpr bool widens() const { return code_tiles > 0; }
+  static constexpr int widening_warps = 3;  ///< of the loader's warpgroup, or turning ones
+  TH_DEVICE constexpr bool has_codes() const { return code_tiles > 0; }
+  TH_DEVICE constexpr bool widens() const { return has_codes() && !multiplies_codes; }
+  TH_DEVICE constexpr int element_bytes() const { return multiplies_codes ? 1 : 2; }  ///< as it is multiplied
+  TH_DEVICE constexpr int stored_bytes() const { return has_codes() ? 1 : 2; }        ///< of a key or value in memory
+  /// Instructions of the matrix unit along so many columns or keys.
+  TH_DEVICE constexpr int steps(int extent) const { return extent * element_bytes() / step_bytes; }
   TH_DEVICE constexpr int threads() const { return (math_warpgroups + 1) * 128; }
   TH_DEVICE constexpr int rows() const { return math_warpgroups * rows_per_warpgroup; }
   /// A block of the cluster copies whole panels of keys or values of so many columns where there are enough, else a
   /// share of the rows of the only one.
   TH_DEVICE constexpr CopiedShare copied(int columns) const {
-    const int panels = columns / panel_columns;
+    const int panels = panels_of(columns * stored_bytes());
     return panels >= multicast ? CopiedShare{panels / multicast, keys} : CopiedShare{panels, keys / multicast};
   }
   /// Sums of so many columns are most of a thread's registers.
   TH_DEVICE constexpr bool is_wide() const { return value_dim > 128; }
+  /// Sums begin as zeros; else as what the first product writes there.
+  TH_DEVICE constexpr bool clears_sums() const { return is_wide() || multiplies_codes; }
+  /// A block's product with its values is made for so many columns at a time. Of codes, it is added to the sums by
+  /// threads: the matrix unit keeps too few bits of a long sum of codes' products.
+  TH_DEVICE constexpr int most_product_columns() const { return math_warpgroups == 3 ? 64 : 128; }
+  TH_DEVICE constexpr int product_columns() const {
+    return !multiplies_codes || value_dim <= most_product_columns() ? value_dim : most_product_columns();
+  }
+  TH_DEVICE constexpr int products() const { return value_dim / product_columns(); }
+  /// Warps of the loader's warpgroup that copy: a warp issues its copies one after the other, and pages take many.
+  TH_DEVICE constexpr int loading_warps() const { return paged && !has_codes() ? 4 : 1; }
   TH_DEVICE constexpr int loader_registers() const {
-    return math_warpgroups == 3 ? 32 : widens() ? 56 : math_warpgroups == 2 ? 40 : 32;
+    return math_warpgroups == 3                                           ? 32
+           : widens() || ((paged || has_codes()) && math_warpgroups == 1) ? 56
+           : math_warpgroups == 2                                         ? 40
+                                                                          : 32;
   }
   TH_DEVICE constexpr int math_registers() const {
     return math_warpgroups == 1 ? 240 : math_warpgroups == 3 ? 160 : widens() ? 224 : 232;
   }
 
-  TH_DEVICE constexpr u32 key_bytes() const { return tile_bytes(keys, head_dim); }
-  TH_DEVICE constexpr u32 value_bytes() const { return tile_bytes(keys, value_dim); }
-  TH_DEVICE constexpr u32 query_bytes() const { return tile_bytes(rows(), head_dim); }
-  /// Of a slot of the ring of codes, which takes keys and values in turn.
+  TH_DEVICE constexpr u32 key_bytes() const { return static_cast<u32>(keys * head_dim * element_bytes()); }
+  /// Values that were turned round have a row for each column in every panel of 128 keys.
+  TH_DEVICE constexpr u32 value_bytes() const {
+    const int panels = (keys + panel_row_bytes - 1) / panel_row_bytes;
+    return multiplies_codes ? static_cast<u32>(panels * value_dim * panel_row_bytes) : tile_bytes(keys, value_dim);
+  }
+  TH_DEVICE constexpr u32 query_bytes() const { return static_cast<u32>(rows() * head_dim * element_bytes()); }
+  /// Of a slot of the ring of codes, which takes keys and values in turn, or values alone.
   TH_DEVICE constexpr u32 code_tile_bytes() const {
-    return static_cast<u32>(keys * (head_dim > value_dim ? head_dim : value_dim));
+    return static_cast<u32>(keys * (widens() && head_dim > value_dim ? head_dim : value_dim));
   }
   TH_DEVICE constexpr u32 codes_offset() const {
     return query_bytes() + static_cast<u32>(stages) * (key_bytes() + value_bytes());
@@ -77,7 +112,7 @@ struct StreamConfig {
   TH_DEVICE constexpr u32 barrier_offset() const {
     return codes_offset() + static_cast<u32>(code_tiles) * code_tile_bytes();
   }
-  TH_DEVICE constexpr int barriers() const { return 2 + 4 * stages + (widens() ? 2 * code_tiles : paged ? 1 : 0); }
+  TH_DEVICE constexpr int barriers() const { return 2 + 4 * stages + (has_codes() ? 2 * code_tiles : paged ? 1 : 0); }
   TH_DEVICE constexpr u32 shared_bytes() const {
     return barrier_offset() + static_cast<u32>(barriers()) * barrier_bytes;
   }

@@ -6,10 +6,11 @@
 /// tiles of one head, so that each copies only its share of every block of keys and values, and all receive it.
 ///
 /// Barriers of a block: queries_full 1 arrival + bytes of its own queries; queries_empty one arrival of each math warp;
-/// keys_full[s], values_full[s] 1 arrival + the bytes of a whole block, whichever blocks of the cluster copied them
-/// (of codes: stream_codes.hpp);
+/// keys_full[s], values_full[s] an arrival of each loading warp + the bytes of a whole block, whichever blocks of the
+/// cluster copied them (of codes: stream_codes.hpp);
 /// keys_empty[s], values_empty[s] one arrival of each math warpgroup of the whole cluster, since every loader writes
 /// into every block.
+#include "pipeline/attention/stream_codes.hpp"
 #include "pipeline/attention/stream_memory.hpp"
 #include "pipeline/attention/stream_pages.hpp"
 #include "pipeline/attention/tile.hpp"
@@ -75,20 +76,56 @@ template <StreamConfig config, int columns>
 TH_DEVICE TileShare own_share() {
   constexpr CopiedShare share = config.copied(columns);
   const u32 rank = config.multicast == 1 ? 0 : cluster::rank();
-  const u32 offset = rank * tile_bytes(share.keys, panel_columns) * static_cast<u32>(share.panels);
+  const u32 offset = rank * static_cast<u32>(share.keys * share.panels) * panel_row_bytes;
   return share.keys == config.keys ? TileShare{offset, 0, static_cast<i32>(rank) * share.panels}
                                    : TileShare{offset, static_cast<i32>(rank) * share.keys, 0};
 }
 
-/// The loader warp: whole warp in the loop, one elected lane issues.
+/// A block of keys and its values. The whole warp; one elected lane issues.
+template <StreamConfig config, typename Operation, typename Work>
+TH_DEVICE void load_block(const Operation& operation, const StreamMemory<config>& memory, LoadCursor<config>& at,
+                          const Work& work, i32 block) {
+  constexpr u16 everyone = config.multicast == 1 ? 0 : (1U << config.multicast) - 1;
+  const auto copy_keys = [&](const Slot& slot) {
+    const TileShare keys = own_share<config, config.head_dim>();
+    operation.copy_keys(slot, keys.offset_bytes, work, block * config.keys + keys.first_key, keys.first_panel);
+  };
+  const auto copy_values = [&](const Slot& slot) {
+    const TileShare values = own_share<config, config.value_dim>();
+    operation.copy_values(slot, values.offset_bytes, work, block * config.keys + values.first_key, values.first_panel);
+  };
+  const auto elected = [](const auto& copy) {
+    return [&copy](const Slot& slot) {
+      if (warp::elect()) {
+        copy(slot);
+      }
+    };
+  };
+  if constexpr (config.has_codes()) {
+    load_codes<config>(memory, at, elected(copy_keys), elected(copy_values));
+  } else {
+    const u32 slot = at.slot;
+    const Phase freed{at.phase.parity ^ 1U};
+    memory.keys_empty(slot).wait(freed);
+    if (warp::elect()) {
+      memory.keys_full(slot).arrive_expect_bytes(config.key_bytes());
+      copy_keys(Slot{memory.keys(slot), memory.keys_full(slot), everyone});
+    }
+    memory.values_empty(slot).wait(freed);
+    if (warp::elect()) {
+      memory.values_full(slot).arrive_expect_bytes(config.value_bytes());
+      copy_values(Slot{memory.values(slot), memory.values_full(slot), everyone});
+    }
+    at.advance();
+  }
+}
+
+/// The loader warp.
 template <StreamConfig config, typename Operation>
 TH_DEVICE void load(const Operation& operation, const StreamMemory<config>& memory) {
   debug::role("load");
-  constexpr u16 everyone = config.multicast == 1 ? 0 : (1U << config.multicast) - 1;
-  const TileShare keys = own_share<config, config.head_dim>();
-  const TileShare values = own_share<config, config.value_dim>();
   Phase queries_phase{};
-  Cursor<config.stages> at;
+  LoadCursor<config> at;
   const i32 count = operation.template work_count<config>();
   TH_NO_UNROLL
   for (i32 turn = 0;; ++turn) {
@@ -105,19 +142,7 @@ TH_DEVICE void load(const Operation& operation, const StreamMemory<config>& memo
     queries_phase.flip();
     TH_NO_UNROLL
     for (i32 block = work.blocks.begin; block < work.blocks.end; ++block) {
-      memory.keys_empty(at.slot).wait(Phase{at.phase.parity ^ 1U});
-      if (warp::elect()) {
-        memory.keys_full(at.slot).arrive_expect_bytes(config.key_bytes());
-        operation.copy_keys(Slot{memory.keys(at.slot), memory.keys_full(at.slot), everyone}, keys.offset_bytes, work,
-                            block * config.keys + keys.first_key, keys.first_panel);
-      }
-      memory.values_empty(at.slot).wait(Phase{at.phase.parity ^ 1U});
-      if (warp::elect()) {
-        memory.values_full(at.slot).arrive_expect_bytes(config.value_bytes());
-        operation.copy_values(Slot{memory.values(at.slot), memory.values_full(at.slot), everyone}, values.offset_bytes,
-                              work, block * config.keys + values.first_key, values.first_panel);
-      }
-      at.advance();
+      load_block<config>(operation, memory, at, work, block);
     }
   }
 }
@@ -166,7 +191,7 @@ TH_DEVICE void attend(const Operation& operation, Tile& tile, const StreamMemory
     operation.score(tile, memory.keys(keys_at.slot));
     Engine::commit();
     memory.values_full(values_at.slot).wait(values_at.phase);
-    operation.accumulate(tile, memory.values(values_at.slot));
+    operation.accumulate(tile, memory.values(values_at.slot), 0);
     Engine::commit();
     turns.pass_on();
     Engine::template retire<1>();
@@ -183,18 +208,49 @@ TH_DEVICE void attend(const Operation& operation, Tile& tile, const StreamMemory
       }
     }
     Engine::template retire<0>();
-    Engine::settle(tile.output);
+    operation.settle_product(tile, 0);
     release<config>(memory.values_empty(values_at.slot));
     values_at.advance();
     operation.rescale(tile);
     operation.take_weights(tile);
   }
   memory.values_full(values_at.slot).wait(values_at.phase);
-  operation.accumulate(tile, memory.values(values_at.slot));
+  operation.accumulate(tile, memory.values(values_at.slot), 0);
   Engine::commit();
   Engine::template retire<0>();
-  Engine::settle(tile.output);
+  operation.settle_product(tile, 0);
   release<config>(memory.values_empty(values_at.slot));
+}
+
+/// The same of codes, one step after the other: a block's product has accumulators of its own, which leave no registers
+/// for the next block's scores. Other warpgroups' products fill the matrix unit meanwhile.
+template <StreamConfig config, typename Operation, typename Tile>
+TH_DEVICE void attend_to_codes(const Operation& operation, Tile& tile, const StreamMemory<config>& memory,
+                               Cursor<config.stages>& at, const Turns<config>& turns, Blocks own) {
+  using Engine = typename Operation::Engine;
+  TH_NO_UNROLL
+  for (i32 block = own.begin; block < own.end; ++block) {
+    memory.keys_full(at.slot).wait(at.phase);
+    turns.wait();
+    operation.score(tile, memory.keys(at.slot));
+    Engine::commit();
+    turns.pass_on();
+    Engine::template retire<0>();
+    Engine::settle(tile.scores);
+    release<config>(memory.keys_empty(at.slot));
+    operation.softmax(tile, block);
+    operation.take_weights(tile);
+    memory.values_full(at.slot).wait(at.phase);
+    TH_UNROLL
+    for (int product = 0; product < config.products(); ++product) {
+      operation.accumulate(tile, memory.values(at.slot), product);
+      Engine::commit();
+      Engine::template retire<0>();
+      operation.settle_product(tile, product);
+    }
+    release<config>(memory.values_empty(at.slot));
+    at.advance();
+  }
 }
 
 template <StreamConfig config>
@@ -229,7 +285,11 @@ TH_DEVICE void math_warpgroup(const Operation& operation, const StreamMemory<con
     }
     skip<config>(memory, at, turns, blocks.before);
     if (blocks.own.begin < blocks.own.end) {
-      attend<config>(operation, tile, memory, at, turns, blocks.own);
+      if constexpr (config.multiplies_codes) {
+        attend_to_codes<config>(operation, tile, memory, at, turns, blocks.own);
+      } else {
+        attend<config>(operation, tile, memory, at, turns, blocks.own);
+      }
     }
     if constexpr (!config.queries_in_registers) {
       release_queries(memory);
@@ -242,8 +302,9 @@ TH_DEVICE void math_warpgroup(const Operation& operation, const StreamMemory<con
 
 /// What the skeleton asks of an operation. One thread of the loader copies queries, keys and values of a work item into
 /// a slot; a math warpgroup begins a work item on its Tile, takes its queries, and for each block of keys issues the
-/// scores, turns them into weights and issues their product with the values; rescale and finish follow. sum_of_weights
-/// is the sum over this thread's rows, known when the softmax of a block is done.
+/// scores, turns them into weights and issues their product with the values, which settle_product takes when it is
+/// retired; rescale and finish follow. sum_of_weights is the sum over this thread's rows, known when the softmax of a
+/// block is done.
 template <class Operation, StreamConfig config>
 concept StreamedOperation =
     MatrixEngine<typename Operation::Engine> &&
@@ -261,7 +322,8 @@ concept StreamedOperation =
       { operation.softmax(tile, index) } -> Same<void>;
       { operation.sum_of_weights(tile) } -> Same<float>;
       { operation.take_weights(tile) } -> Same<void>;
-      { operation.accumulate(tile, shared) } -> Same<void>;
+      { operation.accumulate(tile, shared, 0) } -> Same<void>;
+      { operation.settle_product(tile, 0) } -> Same<void>;
       { operation.rescale(tile) } -> Same<void>;
       { operation.finish(index, tile, index) } -> Same<void>;
     };
@@ -282,14 +344,14 @@ TH_DEVICE void stream(const Operation& operation) {
   const u32 group = warp::group_index();
   if (group == 0) {
     registers::decrease<config.loader_registers()>();
-    if (warp::index() == 0) {
+    if (warp::index() < static_cast<u32>(config.loading_warps())) {
       if constexpr (config.paged) {
-        load_pages<config>(operation, memory);
+        load_pages<config>(operation, memory, warp::index());
       } else {
         load<config>(operation, memory);
       }
-    } else if constexpr (config.widens()) {
-      widen<config>(operation, memory, warp::index() - 1);
+    } else if constexpr (config.has_codes()) {
+      prepare_codes<config>(operation, memory, warp::index() - 1);
     }
   } else {
     registers::increase<config.math_registers()>();

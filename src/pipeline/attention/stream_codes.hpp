@@ -1,17 +1,23 @@
 #pragma once
-/// Keys and values that come as codes of a byte: the loader copies them into a ring of their own, keys and values of a
-/// block one after the other, and the other warps of its warpgroup widen them into the rings of keys and of values,
-/// each its share of every tile.
+/// Keys and values that come as codes of a byte. The loader copies them into a ring of their own, and the other warps
+/// of its warpgroup make of them what is multiplied, each its share of every tile. Where codes are widened, keys and
+/// values of a block come to that ring one after the other, and go on to the rings of keys and of values. Where codes
+/// are multiplied, keys come to their ring at once, and values are turned round on their way.
 ///
-/// Barriers of that ring: codes_full[s] 1 arrival + the bytes of a tile of codes; codes_empty[s] one arrival of each
-/// widening warp. keys_full[s] and values_full[s] take one arrival of each of them too, and no bytes.
+/// Barriers of the ring of codes: codes_full[s] 1 arrival + the bytes of a tile of codes; codes_empty[s] one arrival of
+/// each of those warps. So has values_full[s], and keys_full[s] where keys are widened, and no bytes.
 ///
-/// Values of rows that are no key may be anything, and 0·NaN is NaN inside a matrix product: they are widened to zeros.
+/// Values of rows that are no key may be anything, and 0·NaN is NaN inside a matrix product: they become zeros.
 #include "pipeline/attention/stream_memory.hpp"
 
 namespace thresher::pipeline::attention {
 
-/// The loader's end of one tile of the ring. The whole warp.
+/// Where the loader is in the rings that it fills: in that of codes, which takes keys and values one after the other,
+/// or in those of keys and of values. Where keys are not widened all rings have as many slots.
+template <StreamConfig config>
+using LoadCursor = Cursor<config.widens() ? config.code_tiles : config.stages>;
+
+/// The loader's end of one tile of the ring, `columns` wide. The whole warp.
 template <StreamConfig config, typename Copy>
 TH_DEVICE void load_code_tile(const StreamMemory<config>& memory, Cursor<config.code_tiles>& at, int columns,
                               const Copy& copy) {
@@ -23,14 +29,20 @@ TH_DEVICE void load_code_tile(const StreamMemory<config>& memory, Cursor<config.
   at.advance();
 }
 
-/// A block of keys and its values.
-template <StreamConfig config, typename Operation, typename Pages>
-TH_DEVICE void load_codes(const Operation& operation, const StreamMemory<config>& memory, Cursor<config.code_tiles>& at,
-                          const Pages& pages) {
-  load_code_tile<config>(memory, at, config.head_dim,
-                         [&](const Slot& slot) { operation.template copy_key_pages<config>(slot, pages); });
-  load_code_tile<config>(memory, at, config.value_dim,
-                         [&](const Slot& slot) { operation.template copy_value_pages<config>(slot, pages); });
+/// A block of keys and its values, which the functions copy into a slot.
+template <StreamConfig config, typename CopyKeys, typename CopyValues>
+TH_DEVICE void load_codes(const StreamMemory<config>& memory, LoadCursor<config>& at, const CopyKeys& copy_keys,
+                          const CopyValues& copy_values) {
+  if constexpr (config.widens()) {
+    load_code_tile<config>(memory, at, config.head_dim, copy_keys);
+  } else {
+    memory.keys_empty(at.slot).wait(Phase{at.phase.parity ^ 1U});
+    if (warp::elect()) {
+      memory.keys_full(at.slot).arrive_expect_bytes(config.key_bytes());
+    }
+    copy_keys(Slot{memory.keys(at.slot), memory.keys_full(at.slot)});
+  }
+  load_code_tile<config>(memory, at, config.value_dim, copy_values);
 }
 
 /// What this warp has written of a tile may be multiplied, and the codes may be written over.
@@ -45,10 +57,10 @@ TH_DEVICE void hand_over(const StreamMemory<config>& memory, Barrier full, Curso
   codes_at.advance();
 }
 
-/// Warp `own` of those that widen.
+/// Warp `own` of those that widen codes or turn values round.
 template <StreamConfig config, typename Operation>
-TH_DEVICE void widen(const Operation& operation, const StreamMemory<config>& memory, u32 own) {
-  debug::role("widen", own);
+TH_DEVICE void prepare_codes(const Operation& operation, const StreamMemory<config>& memory, u32 own) {
+  debug::role(config.widens() ? "widen" : "turn", own);
   Cursor<config.code_tiles> codes_at;
   Cursor<config.stages> at;
   const i32 count = operation.template work_count<config>();
@@ -61,14 +73,16 @@ TH_DEVICE void widen(const Operation& operation, const StreamMemory<config>& mem
     const auto work = operation.template work<config>(index);
     TH_NO_UNROLL
     for (i32 block = work.blocks.begin; block < work.blocks.end; ++block) {
-      memory.codes_full(codes_at.slot).wait(codes_at.phase);
-      memory.keys_empty(at.slot).wait(Phase{at.phase.parity ^ 1U});
-      operation.template widen_keys<config>(memory.codes(codes_at.slot), memory.keys(at.slot), own);
-      hand_over<config>(memory, memory.keys_full(at.slot), codes_at);
+      if constexpr (config.widens()) {
+        memory.codes_full(codes_at.slot).wait(codes_at.phase);
+        memory.keys_empty(at.slot).wait(Phase{at.phase.parity ^ 1U});
+        operation.template widen_keys<config>(memory.codes(codes_at.slot), memory.keys(at.slot), own);
+        hand_over<config>(memory, memory.keys_full(at.slot), codes_at);
+      }
       memory.codes_full(codes_at.slot).wait(codes_at.phase);
       memory.values_empty(at.slot).wait(Phase{at.phase.parity ^ 1U});
-      operation.template widen_values<config>(memory.codes(codes_at.slot), memory.values(at.slot), own,
-                                              operation.key_count(work) - block * config.keys);
+      operation.template prepare_values<config>(memory.codes(codes_at.slot), memory.values(at.slot), own,
+                                                operation.key_count(work) - block * config.keys);
       hand_over<config>(memory, memory.values_full(at.slot), codes_at);
       at.advance();
     }

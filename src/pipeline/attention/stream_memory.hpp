@@ -17,7 +17,7 @@ struct StreamMemory {
   TH_DEVICE Shared<u8> values(u32 slot) const {
     return keys(static_cast<u32>(config.stages)).offset_bytes(slot * config.value_bytes());
   }
-  /// With codes: keys and values in turn.
+  /// With codes: keys and values in turn, or values alone.
   TH_DEVICE Shared<u8> codes(u32 slot) const {
     return memory.offset_bytes(config.codes_offset() + slot * config.code_tile_bytes());
   }
@@ -38,30 +38,31 @@ struct StreamMemory {
   TH_DEVICE Barrier values_landed() const { return barrier(2 + 4 * config.stages); }
 
   TH_DEVICE void init() const {
-    constexpr u32 writers = config.widens() ? static_cast<u32>(StreamConfig::widening_warps) : 1;
+    constexpr u32 warps = static_cast<u32>(StreamConfig::widening_warps);
+    constexpr u32 loaders = static_cast<u32>(config.loading_warps());
     queries_full().init(1);
     queries_empty().init(static_cast<u32>(config.math_warpgroups) * 4);
     TH_UNROLL
     for (u32 slot = 0; slot < static_cast<u32>(config.stages); ++slot) {
-      keys_full(slot).init(writers);
+      keys_full(slot).init(config.widens() ? warps : loaders);
       keys_empty(slot).init(static_cast<u32>(config.math_warpgroups * config.multicast));
-      values_full(slot).init(writers);
+      values_full(slot).init(config.has_codes() ? warps : loaders);
       values_empty(slot).init(static_cast<u32>(config.math_warpgroups * config.multicast));
       debug::name_barrier(keys_full(slot), "keys_full", slot);
       debug::name_barrier(keys_empty(slot), "keys_empty", slot);
       debug::name_barrier(values_full(slot), "values_full", slot);
       debug::name_barrier(values_empty(slot), "values_empty", slot);
     }
-    if constexpr (config.widens()) {
+    if constexpr (config.has_codes()) {
       TH_UNROLL
       for (u32 slot = 0; slot < static_cast<u32>(config.code_tiles); ++slot) {
         codes_full(slot).init(1);
-        codes_empty(slot).init(writers);
+        codes_empty(slot).init(warps);
         debug::name_barrier(codes_full(slot), "codes_full", slot);
         debug::name_barrier(codes_empty(slot), "codes_empty", slot);
       }
     } else if constexpr (config.paged) {
-      values_landed().init(1);
+      values_landed().init(loaders);
       debug::name_barrier(values_landed(), "values_landed");
     }
     debug::name_barrier(queries_full(), "queries_full");

@@ -1,9 +1,9 @@
 #pragma once
-/// The loader warp of attention over long sequences where keys and values lie in pages. A lane has a box of every block
-/// of keys, and copies it panel by panel.
+/// The loader of attention over long sequences where keys and values lie in pages. A lane has a box of every block of
+/// keys, and copies it panel by panel; where several warps load, each has its share of the boxes' panels.
 ///
 /// Values of rows that are no key may be anything, and 0·NaN is NaN inside a matrix product: in a sequence's last block
-/// the loader waits for them on values_landed, writes zeros there, and only then calls the slot full.
+/// the first warp waits for them on values_landed, writes zeros there, and only then calls the slot full.
 ///
 /// Nobody takes part in work without rows: where lengths differ there is much of it.
 #include "pipeline/attention/stream_codes.hpp"
@@ -26,20 +26,29 @@ TH_DEVICE void clear_rows(Shared<u8> tile, i32 first) {
   }
 }
 
+/// What one of the loading warps copies.
+template <typename Pages>
+struct PageShare {
+  const Pages& pages;
+  u32 own;  ///< of the loading warps
+};
+
 /// Values of a block of which only the first `there` rows hold a key.
 template <StreamConfig config, typename Operation, typename Pages>
 TH_DEVICE void load_last_values(const Operation& operation, const StreamMemory<config>& memory, u32 slot, Phase& landed,
-                                const Pages& pages, i32 there) {
+                                const PageShare<Pages>& share, i32 there) {
   const Barrier arrived = memory.values_landed();
   if (warp::elect()) {
-    arrived.arrive_expect_bytes(config.value_bytes());
+    arrived.arrive_expect_bytes(operation.template own_bytes<config, config.value_dim>(share.own));
   }
-  operation.template copy_value_pages<config>(Slot{memory.values(slot), arrived}, pages);
-  arrived.wait(landed);
+  operation.template copy_value_pages<config>(Slot{memory.values(slot), arrived}, share.pages, share.own);
+  arrived.wait(landed);  // all of them: one that is ahead would arrive twice for one phase
   landed.flip();
-  clear_rows<config>(memory.values(slot), there);
-  fence::async_shared();
-  warp::sync();
+  if (share.own == 0) {
+    clear_rows<config>(memory.values(slot), there);
+    fence::async_shared();
+    warp::sync();
+  }
   if (warp::elect()) {
     memory.values_full(slot).arrive();
   }
@@ -47,32 +56,35 @@ TH_DEVICE void load_last_values(const Operation& operation, const StreamMemory<c
 
 /// A block of keys and its values.
 template <StreamConfig config, typename Operation, typename Pages>
-TH_DEVICE void load_block(const Operation& operation, const StreamMemory<config>& memory, Cursor<config.stages>& at,
-                          Phase& landed, const Pages& pages, i32 there) {
+TH_DEVICE void load_block_of_pages(const Operation& operation, const StreamMemory<config>& memory,
+                                   Cursor<config.stages>& at, Phase& landed, const PageShare<Pages>& share, i32 there) {
   memory.keys_empty(at.slot).wait(Phase{at.phase.parity ^ 1U});
   if (warp::elect()) {
-    memory.keys_full(at.slot).arrive_expect_bytes(config.key_bytes());
+    memory.keys_full(at.slot).arrive_expect_bytes(operation.template own_bytes<config, config.head_dim>(share.own));
   }
-  operation.template copy_key_pages<config>(Slot{memory.keys(at.slot), memory.keys_full(at.slot)}, pages);
+  operation.template copy_key_pages<config>(Slot{memory.keys(at.slot), memory.keys_full(at.slot)}, share.pages,
+                                            share.own);
   memory.values_empty(at.slot).wait(Phase{at.phase.parity ^ 1U});
   if (there < config.keys) {
-    load_last_values<config>(operation, memory, at.slot, landed, pages, there);
+    load_last_values<config>(operation, memory, at.slot, landed, share, there);
   } else {
     if (warp::elect()) {
-      memory.values_full(at.slot).arrive_expect_bytes(config.value_bytes());
+      memory.values_full(at.slot).arrive_expect_bytes(
+          operation.template own_bytes<config, config.value_dim>(share.own));
     }
-    operation.template copy_value_pages<config>(Slot{memory.values(at.slot), memory.values_full(at.slot)}, pages);
+    operation.template copy_value_pages<config>(Slot{memory.values(at.slot), memory.values_full(at.slot)}, share.pages,
+                                                share.own);
   }
   at.advance();
 }
 
-/// The whole warp.
+/// Warp `own` of those that load. The first one copies queries and reports.
 template <StreamConfig config, typename Operation>
-TH_DEVICE void load_pages(const Operation& operation, const StreamMemory<config>& memory) {
-  debug::role("load");
+TH_DEVICE void load_pages(const Operation& operation, const StreamMemory<config>& memory, u32 own) {
+  debug::role("load", own);
   Phase queries_phase{};
   Phase landed{};
-  Cursor<config.widens() ? config.code_tiles : config.stages> at;
+  LoadCursor<config> at;
   u32 flags = 0;
   const i32 count = operation.template work_count<config>();
   TH_NO_UNROLL
@@ -82,12 +94,14 @@ TH_DEVICE void load_pages(const Operation& operation, const StreamMemory<config>
       break;
     }
     const auto work = operation.template work<config>(index);
-    memory.queries_empty().wait(Phase{queries_phase.parity ^ 1U});
-    if (warp::elect()) {
-      memory.queries_full().arrive_expect_bytes(config.query_bytes());
-      operation.copy_queries(Slot{memory.queries(), memory.queries_full()}, work);
+    if (own == 0) {
+      memory.queries_empty().wait(Phase{queries_phase.parity ^ 1U});
+      if (warp::elect()) {
+        memory.queries_full().arrive_expect_bytes(config.query_bytes());
+        operation.copy_queries(Slot{memory.queries(), memory.queries_full()}, work);
+      }
+      queries_phase.flip();
     }
-    queries_phase.flip();
     if (work.blocks.begin >= work.blocks.end) {
       continue;
     }
@@ -96,15 +110,20 @@ TH_DEVICE void load_pages(const Operation& operation, const StreamMemory<config>
     for (i32 block = work.blocks.begin; block < work.blocks.end; ++block) {
       const auto next = operation.template pages<config>(work, block + 1);  // asked for before the waits
       flags |= pages.flags;
-      if constexpr (config.widens()) {
-        load_codes<config>(operation, memory, at, pages);
+      if constexpr (config.has_codes()) {
+        load_codes<config>(
+            memory, at, [&](const Slot& slot) { operation.template copy_key_pages<config>(slot, pages, own); },
+            [&](const Slot& slot) { operation.template copy_value_pages<config>(slot, pages, own); });
       } else {
-        load_block<config>(operation, memory, at, landed, pages, operation.key_count(work) - block * config.keys);
+        load_block_of_pages<config>(operation, memory, at, landed, PageShare<decltype(pages)>{pages, own},
+                                    operation.key_count(work) - block * config.keys);
       }
       pages = next;
     }
   }
-  operation.report(flags);
+  if (own == 0) {
+    operation.report(flags);
+  }
 }
 
 }  // namespace thresher::pipeline::attention

@@ -37,18 +37,19 @@ struct WarpgroupBlocks {
 template <MatrixEngine Engine>
 using TileOperand = typename Engine::template Descriptor<Swizzle::b128>;
 
-/// k-step `step` (16 columns of the head dimension) of a tile of `rows` rows as an operand whose contiguous dimension
-/// is k.
-template <MatrixEngine Engine>
-TH_DEVICE TileOperand<Engine> along_columns(Shared<u8> tile, int rows, int step, bool from_base = false) {
-  constexpr int steps_per_panel = panel_columns / 16;
-  const u32 panel = static_cast<u32>(step / steps_per_panel) * tile_bytes(rows, panel_columns);
+/// k-step `step` (16 columns of 16 bits, or 32 codes) of a tile of `rows` rows as an operand whose contiguous dimension
+/// is k. `row_bytes`: of a panel, which is the span of the swizzle.
+template <MatrixEngine Engine, int row_bytes = panel_row_bytes>
+TH_DEVICE auto along_columns(Shared<u8> tile, int rows, int step, bool from_base = false) {
+  static_assert(row_bytes == 128 || row_bytes == 64);
+  constexpr Swizzle swizzle = row_bytes == 128 ? Swizzle::b128 : Swizzle::b64;
+  constexpr int steps_per_panel = row_bytes / step_bytes;
+  const u32 panel = static_cast<u32>(step / steps_per_panel * rows * row_bytes);
+  const u32 in_panel = static_cast<u32>(step % steps_per_panel) * step_bytes;
   if (from_base) {
-    return Engine::template descriptor<Swizzle::b128>(tile, 16, 8 * panel_row_bytes)
-        .later(panel + static_cast<u32>(step % steps_per_panel) * 32);
+    return Engine::template descriptor<swizzle>(tile, 16, 8 * row_bytes).later(panel + in_panel);
   }
-  return Engine::template descriptor<Swizzle::b128>(tile.offset_bytes(panel), 16, 8 * panel_row_bytes)
-      .advance(static_cast<u32>(step % steps_per_panel) * 32);
+  return Engine::template descriptor<swizzle>(tile.offset_bytes(panel), 16, 8 * row_bytes).advance(in_panel);
 }
 
 /// k-step `step` (16 rows) of a tile as an operand whose contiguous dimension is n: the values.
@@ -62,17 +63,18 @@ TH_DEVICE TileOperand<Engine> along_rows(Shared<u8> tile, int rows, int step, bo
                                                     tile_bytes(rows, panel_columns), 8 * panel_row_bytes);
 }
 
-/// A warp's A fragment of k-step `step` from rows [first_row, first_row + 16) of a tile of `rows` rows.
-template <MatrixEngine Engine>
+/// A warp's A fragment of k-step `step` from rows [first_row, first_row + 16) of a tile of `rows` rows; `row_bytes` as
+/// above.
+template <MatrixEngine Engine, int row_bytes = panel_row_bytes>
 TH_DEVICE typename Engine::Fragment load_fragment(Shared<u8> tile, int rows, u32 first_row, int step) {
-  constexpr int steps_per_panel = panel_columns / 16;
+  constexpr int steps_per_panel = row_bytes / step_bytes;
   const u32 lane = warp::lane();
-  // ldmatrix tile t = lane/8: rows 8·(t%2) …, columns 8·(t/2) … of the k-step; 16-byte chunks are swizzled by the row.
+  // ldmatrix tile t = lane/8: rows 8·(t%2) …, 16-byte chunk t/2 of the k-step; chunks are swizzled by the row.
   const u32 row = first_row + lane % 8 + (lane / 8 % 2) * 8;
   const u32 chunk = static_cast<u32>(step % steps_per_panel) * 2 + lane / 16;
-  const u32 panel = static_cast<u32>(step / steps_per_panel) * tile_bytes(rows, panel_columns);
-  const matrix::Tiles<4> tiles =
-      matrix::load<4>(tile.offset_bytes(panel + row * panel_row_bytes + ((chunk ^ (row % 8)) * 16)));
+  const u32 panel = static_cast<u32>(step / steps_per_panel * rows * row_bytes);
+  const u32 swizzle = row_bytes == 128 ? row % 8 : row / 2 % 4;
+  const matrix::Tiles<4> tiles = matrix::load<4>(tile.offset_bytes(panel + row * row_bytes + ((chunk ^ swizzle) * 16)));
   return {{tiles.word[0], tiles.word[1], tiles.word[2], tiles.word[3]}};
 }
 

@@ -11,8 +11,6 @@
 namespace thresher::strategies::attention {
 namespace {
 
-using pipeline::attention::panel_columns;
-
 constexpr float log2_e = 1.44269504F;
 constexpr std::int64_t unbounded_window = std::int64_t{1} << 29;
 
@@ -39,48 +37,50 @@ Descale descale(const Tensor& tensor) {
   return tensor.data == nullptr ? Descale{} : Descale{address(tensor.data), tensor.strides[0], tensor.strides[1]};
 }
 
-/// 64 columns, rows, panels of 64 columns, heads, batch.
-machine::TensorMapDescription tensor_map(const AttentionProblem& problem, const Tensor& tensor, int box_rows,
-                                         int box_panels) {
-  const bool variable = problem.variable_length;
-  const auto rows = static_cast<std::uint64_t>(tensor.shape[variable ? 0 : 2]);
-  const auto columns = static_cast<std::uint64_t>(tensor.shape[variable ? 2 : 3]);
-  const Operand strides = operand(problem, tensor);
-  const auto bytes = [](std::uint64_t extent, std::int64_t stride) {  // of a single element no stride is looked at
-    return static_cast<std::uint64_t>(extent > 1 ? stride * 2 : 16);
-  };
-  machine::TensorMapDescription description;
-  description.address = strides.data;
-  description.element = tensor.format == Format::fp16 ? machine::ElementType::fp16 : machine::ElementType::bf16;
-  description.swizzle = machine::Swizzle::b128;
-  description.rank = 5;
-  const std::uint64_t extents[5] = {panel_columns, rows, columns / panel_columns,
-                                    static_cast<std::uint64_t>(tensor.shape[1]),
-                                    variable ? 1 : static_cast<std::uint64_t>(tensor.shape[0])};
-  const std::uint64_t byte_strides[5] = {0, bytes(extents[1], strides.row_stride), pipeline::attention::panel_row_bytes,
-                                         bytes(extents[3], strides.head_stride),
-                                         bytes(extents[4], strides.batch_stride)};
-  const std::uint32_t box[5] = {panel_columns, static_cast<std::uint32_t>(box_rows),
-                                static_cast<std::uint32_t>(box_panels), 1, 1};
-  std::copy_n(extents, 5, description.extent);
-  std::copy_n(byte_strides, 5, description.stride_bytes);
-  std::copy_n(box, 5, description.box);
-  return description;
-}
-
 machine::ElementType element_type(Format format) {
   return format == Format::fp16   ? machine::ElementType::fp16
          : format == Format::bf16 ? machine::ElementType::bf16
                                   : machine::ElementType::uint8;
 }
 
+/// Columns of a panel (128 bytes, or a row that has fewer), rows, panels, heads, batch.
+machine::TensorMapDescription tensor_map(const AttentionProblem& problem, const Tensor& tensor, int box_rows,
+                                         int box_panels) {
+  const bool variable = problem.variable_length;
+  const auto rows = static_cast<std::uint64_t>(tensor.shape[variable ? 0 : 2]);
+  const auto columns = static_cast<std::uint64_t>(tensor.shape[variable ? 2 : 3]);
+  const Operand strides = operand(problem, tensor);
+  const auto element = static_cast<std::uint32_t>(bits(tensor.format) / 8);
+  const std::uint32_t panel_bytes =
+      pipeline::attention::StreamKConfig::panel_bytes(static_cast<std::uint32_t>(columns) * element);
+  const std::uint32_t panel = panel_bytes / element;
+  const auto bytes = [&](std::uint64_t extent, std::int64_t stride) {  // of a single element no stride is looked at
+    return static_cast<std::uint64_t>(extent > 1 ? stride * element : 16);
+  };
+  machine::TensorMapDescription description;
+  description.address = strides.data;
+  description.element = element_type(tensor.format);
+  description.swizzle = panel_bytes == 128 ? machine::Swizzle::b128 : machine::Swizzle::b64;
+  description.rank = 5;
+  const std::uint64_t extents[5] = {panel, rows, columns / panel, static_cast<std::uint64_t>(tensor.shape[1]),
+                                    variable ? 1 : static_cast<std::uint64_t>(tensor.shape[0])};
+  const std::uint64_t byte_strides[5] = {0, bytes(extents[1], strides.row_stride), panel_bytes,
+                                         bytes(extents[3], strides.head_stride),
+                                         bytes(extents[4], strides.batch_stride)};
+  const std::uint32_t box[5] = {panel, static_cast<std::uint32_t>(box_rows), static_cast<std::uint32_t>(box_panels), 1,
+                                1};
+  std::copy_n(extents, 5, description.extent);
+  std::copy_n(byte_strides, 5, description.stride_bytes);
+  std::copy_n(box, 5, description.box);
+  return description;
+}
+
 void add_maps(LaunchArguments& out, const AttentionProblem& problem, const Geometry& geometry,
               const CallTensors& call) {
-  const int panels = static_cast<int>(problem.head_dim) / panel_columns;
   const auto add = [&](std::size_t offset, TensorIndex index, int box_rows, int box_panels) {
     out.add_map(offset, tensor_map(problem, call.tensors[index], box_rows, box_panels));
   };
-  add(offsetof(Params, query_map), query_index, geometry.query_box_rows, panels);
+  add(offsetof(Params, query_map), query_index, geometry.query_box_rows, geometry.query_box_panels);
   if (problem.page_size > 0) {
     const int rows = page_box_rows(problem, geometry.key_share.keys);
     out.add_map(offsetof(Params, key_map), page_map(call.tensors[key_index], rows, 1));
@@ -257,8 +257,14 @@ bool has_general_logits(const AttentionProblem& problem) {
   return problem.softcap > 0.0F || !(effective_scale(problem) > 0.0F);
 }
 
+KernelFormats formats_of(const AttentionProblem& problem) {
+  return {problem.format, effective_q_format(problem), effective_kv_format(problem)};
+}
+
 std::string element_argument(Format format) {
-  return format == Format::fp16 ? "thresher::machine::Half" : "thresher::machine::BFloat16";
+  return format == Format::fp16   ? "thresher::machine::Half"
+         : format == Format::bf16 ? "thresher::machine::BFloat16"
+                                  : "thresher::machine::E4M3";
 }
 
 Logits logits_of(const AttentionProblem& problem) {

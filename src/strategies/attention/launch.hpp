@@ -21,6 +21,7 @@ inline constexpr std::int64_t most_rows = std::int64_t{1} << 28;
 struct Geometry {
   std::int64_t tile_rows = 0;                      ///< queries of one piece of work
   int query_box_rows = 0;                          ///< what one copy brings; 0: the kernel uses no tensor maps
+  int query_box_panels = 0;                        ///< of the same copy
   pipeline::attention::CopiedShare key_share{};    ///< what one copy brings
   pipeline::attention::CopiedShare value_share{};  ///< what one copy brings
   /// Where the launch writes Paging::status in the workspace.
@@ -60,6 +61,14 @@ void add_tensors(Params& params, const AttentionProblem& problem, const CallTens
 /// The problem's logits are formed before their largest is looked for.
 [[nodiscard]] bool has_general_logits(const AttentionProblem& problem);
 [[nodiscard]] Logits logits_of(const AttentionProblem& problem);
+
+/// Of the output, of queries, and of keys and values.
+struct KernelFormats {
+  Format output;
+  Format queries = output;
+  Format keys = output;
+};
+[[nodiscard]] KernelFormats formats_of(const AttentionProblem& problem);
 
 /// "thresher::machine::Half" and "thresher::strategies::attention::Logits::direct", as the kernels' template arguments.
 [[nodiscard]] std::string element_argument(Format format);

@@ -56,7 +56,7 @@ enum PagingFlag : u32 {
 enum class Order : i32 { by_head, by_tile, paired_then_longest_first, short_tiles_last };
 
 struct Params {
-  /// Rank 5: 64 columns, rows, panels of 64 columns, heads, batch. Their boxes are the kernel's (pipeline/attention).
+  /// Rank 5: columns of a panel, rows, panels, heads, batch. Their boxes are the kernel's (pipeline/attention).
   TensorMap query_map;
   TensorMap key_map;
   TensorMap value_map;

@@ -7,11 +7,13 @@
 namespace thresher::strategies::attention {
 namespace {
 
-constexpr double element_bytes = 2;  ///< of queries and outputs, and of keys and values that are multiplied
+constexpr double element_bytes = 2;  ///< of outputs, and of what is multiplied in 16 bits
 /// Partial results that a block of a cluster sends to another, as measured.
 constexpr double exchange_bytes_per_clock = 32;
 /// Of each element that comes as a code, counted in the machine code of the dearer conversion, which bfloat16 takes.
 constexpr double widening_instructions = 3;
+/// Of each value that is turned round as a code, counted in the machine code.
+constexpr double turning_instructions = 1;
 constexpr double lanes = 128;  ///< of a multiprocessor's four schedulers
 
 bool is_masked(const AttentionProblem& problem) {
@@ -51,16 +53,35 @@ Items items_of(const AttentionProblem& problem, const TileWork& tile, bool pairs
   return items;
 }
 
-/// Of a query and its output, or of a key and its value.
+/// Of a key and its value.
 double columns_of(const AttentionProblem& problem) {
   return static_cast<double>(problem.head_dim + effective_value_dim(problem));
 }
 
 double key_element_bytes(const AttentionProblem& problem) { return bits(effective_kv_format(problem)) / 8.0; }
+double query_element_bytes(const AttentionProblem& problem) { return bits(effective_q_format(problem)) / 8.0; }
+
+/// Codes that are multiplied: values are written and read once more, as they are turned round, and their product is
+/// added to the sums by threads.
+StepWork step_of_codes(const AttentionProblem& problem, const TileWork& tile) {
+  const double rows = tile.query_rows;
+  const double step = tile.key_step;
+  const double elements = step * columns_of(problem);
+  const auto width = static_cast<double>(effective_value_dim(problem));
+  return {.matrix_type = MatrixType::fp8,
+          .matrix_operations = 2 * rows * elements,
+          .shared_bytes = elements * (1 + rows / 64) + 2 * step * width,
+          .instructions = (step * turning_instructions + rows) * width / lanes,
+          .logits = rows * step,
+          .l2_bytes = elements / tile.multicast};
+}
 
 /// Each key and value is written once and read by each 64 rows. Codes are written and read before that, by threads that
 /// share the schedulers with those of the softmax.
 StepWork step_of(const AttentionProblem& problem, const TileWork& tile) {
+  if (query_element_bytes(problem) < element_bytes) {
+    return step_of_codes(problem, tile);
+  }
   const double rows = tile.query_rows;
   const double step = tile.key_step;
   const double elements = step * columns_of(problem);
@@ -73,9 +94,11 @@ StepWork step_of(const AttentionProblem& problem, const TileWork& tile) {
 }
 
 double compulsory_bytes(const AttentionProblem& problem) {
-  return columns_of(problem) * static_cast<double>(problem.batch) *
-         (element_bytes * static_cast<double>(problem.heads * problem.queries) +
-          key_element_bytes(problem) * static_cast<double>(problem.kv_heads * problem.keys));
+  const auto rows = static_cast<double>(problem.batch * problem.heads * problem.queries);
+  const auto keys = static_cast<double>(problem.batch * problem.kv_heads * problem.keys);
+  return rows * (static_cast<double>(problem.head_dim) * query_element_bytes(problem) +
+                 static_cast<double>(effective_value_dim(problem)) * element_bytes) +
+         columns_of(problem) * key_element_bytes(problem) * keys;
 }
 
 }  // namespace

@@ -30,7 +30,7 @@ class Toy final : public GpuStrategy<NoKnobs> {
   }
   [[nodiscard]] std::string header() const override { return "simple/device/kernel.hpp"; }
   [[nodiscard]] std::string expression(const AttentionProblem& problem, const Config&) const override {
-    return simple_expression(problem.format, problem.head_dim, problem.head_dim);
+    return simple_expression({problem.format}, problem.head_dim, problem.head_dim);
   }
   [[nodiscard]] Expectations expectations(const Config&, const AttentionProblem&) const override {
     Expectations expected;

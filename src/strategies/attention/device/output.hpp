@@ -88,7 +88,7 @@ TH_DEVICE SpoiltLanes find_spoilt_rows(const i32 (&row)[2], const Accumulators<c
 /// Rows that hold a NaN are computed again, key by key, where keys were masked inside a block: 0·NaN is NaN, so that a
 /// value the row does not see may have spoilt it. Only columns [first_column, end_column). All lanes of the warp
 /// together, after they stored the rows.
-template <typename Element, typename KeyElement, int head_dim, int value_dim>
+template <typename Element, typename QueryElement, typename KeyElement, int head_dim, int value_dim>
 TH_DEVICE void recompute_rows(const Params& params, const Sequence& sequence, const i32 (&row)[2],
                               const SpoiltLanes& lanes, i32 first_column, i32 end_column) {
   TH_UNROLL
@@ -101,7 +101,8 @@ TH_DEVICE void recompute_rows(const Params& params, const Sequence& sequence, co
     for (u32 quad = 0; quad < 8; ++quad) {
       const i32 query = warp::shuffle(row[half], quad * 4);
       if (((lanes.of_half[half] >> (quad * 4)) & 0xFU) != 0) {
-        attend_row<Element, KeyElement, head_dim, value_dim>(params, sequence, query, first_column, end_column);
+        attend_row<Element, QueryElement, KeyElement, head_dim, value_dim>(params, sequence, query, first_column,
+                                                                           end_column);
       }
     }
   }

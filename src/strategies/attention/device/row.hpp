@@ -24,6 +24,13 @@ TH_DEVICE float factor_of(const Descale& descale, i32 batch, i32 kv_head) {
   return is_same<KeyElement, E4M3> ? descale_of(descale, batch, kv_head) : 1.0F;
 }
 
+/// What dot products of such queries and keys are still to be multiplied by.
+template <typename QueryElement, typename KeyElement>
+TH_DEVICE float dot_descale(const Params& params, i32 batch, i32 kv_head) {
+  return factor_of<QueryElement>(params.query_descale, batch, kv_head) *
+         factor_of<KeyElement>(params.key_descale, batch, kv_head);
+}
+
 /// `count` elements that lie together, by accesses of as many as their number allows.
 template <typename Element, int count>
 TH_DEVICE void load_elements(float (&to)[count], Global<Bits<Element>> from) {
@@ -55,14 +62,14 @@ TH_DEVICE void store_elements(Global<u16> to, const float (&values)[count], floa
 
 /// All 32 lanes together; lane l owns columns [l·D/32, (l+1)·D/32) of queries and keys, and as many of values' columns,
 /// of which it stores those inside [first_column, end_column). Keys that the row does not see are not read.
-template <typename Element, typename KeyElement, int head_dim, int value_dim>
+template <typename Element, typename QueryElement, typename KeyElement, int head_dim, int value_dim>
 TH_DEVICE void attend_row(const Params& params, const Sequence& sequence, i32 query, i32 first_column, i32 end_column) {
   constexpr int owned = head_dim / 32;
   constexpr int owned_values = value_dim / 32;
   const i32 lane = static_cast<i32>(warp::lane());
   const i32 column = lane * owned_values;
-  const auto row_of = [&](const Operand& operand, i32 head, i32 row) {
-    return Global<u16>{operand.data}.offset(element_offset(operand, sequence.batch, head, row));
+  const auto own_row = [&](const Operand& operand) {
+    return element_offset(operand, sequence.batch, sequence.head, sequence.first_query + query);
   };
   const auto key_row = [&](const Operand& operand, i32 key) {
     const PageRow at = is_paged(params) ? page_row(params.paging, sequence.batch, key)
@@ -71,14 +78,14 @@ TH_DEVICE void attend_row(const Params& params, const Sequence& sequence, i32 qu
   };
   float q[owned];
   float o[owned_values];
-  load_elements<Element>(q, row_of(params.q, sequence.head, sequence.first_query + query).offset(lane * owned));
+  load_elements<QueryElement>(q, Global<Bits<QueryElement>>{params.q.data}.offset(own_row(params.q) + lane * owned));
   TH_UNROLL
   for (int i = 0; i < owned_values; ++i) {
     o[i] = 0.0F;
   }
   float shift = -largest_float;
   float sum = 0.0F;
-  const float key_factor = factor_of<KeyElement>(params.key_descale, sequence.batch, sequence.kv_head);
+  const float descale = dot_descale<QueryElement, KeyElement>(params, sequence.batch, sequence.kv_head);
   const Visible visible = visible_keys(params, sequence, query);
   TH_NO_UNROLL
   for (i32 key = visible.begin; key < visible.end; ++key) {
@@ -91,7 +98,7 @@ TH_DEVICE void attend_row(const Params& params, const Sequence& sequence, i32 qu
     for (int i = 0; i < owned; ++i) {
       dot = math::fma(q[i], k[i], dot);
     }
-    const float power = exponent(params, key_factor * warp::reduce(dot, [](float a, float b) { return a + b; }));
+    const float power = exponent(params, descale * warp::reduce(dot, [](float a, float b) { return a + b; }));
     const float new_shift = finite(math::max(shift, power));
     const float factor = math::exp2_approx(shift - new_shift);
     const float weight = math::exp2_approx(power - new_shift);
@@ -104,7 +111,7 @@ TH_DEVICE void attend_row(const Params& params, const Sequence& sequence, i32 qu
   }
   const RowEnd end = end_row(params, sequence.head, shift, sum, visible.begin < visible.end);
   if (column >= first_column && column < end_column) {
-    store_elements<Element>(row_of(params.o, sequence.head, sequence.first_query + query).offset(column), o,
+    store_elements<Element>(Global<u16>{params.o.data}.offset(own_row(params.o) + column), o,
                             end.factor * factor_of<KeyElement>(params.value_descale, sequence.batch, sequence.kv_head));
   }
   if (first_column == 0 && lane == 0 && wants_lse(params)) {

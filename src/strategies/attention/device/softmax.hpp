@@ -106,28 +106,57 @@ TH_DEVICE float weigh(Accumulators<columns>& scores, int half, float factor, flo
   return weigh(scores, Groups{0, columns / 8}, half, factor, shift);
 }
 
-/// A row's shift follows its largest exponent only when that is this far ahead: weights up to 2^8 lose nothing in 16
-/// bits, and what was accumulated need not be scaled for most blocks.
-inline constexpr float shift_slack = 8.0F;
+/// A row's shift follows its largest exponent only when that weighs more than 2^most, and then brings it to 2^least:
+/// what was accumulated need not be scaled for most blocks.
+struct WeightRange {
+  float least;
+  float most;
+};
+/// Weights up to 2^8 lose nothing in 16 bits.
+inline constexpr WeightRange weights_in_16_bits{0.0F, 8.0F};
+/// Codes reach from 2^-9 to 448, with all their bits from 2^-6 on. A row's largest weight is always 2^8, which a code
+/// holds exactly: where one key outweighs the others its weight has no error, and theirs have as little as can be.
+inline constexpr WeightRange weights_as_codes{8.0F, 8.0F};
 
 /// One more block of keys: scores become weights, and the rows' shift, sum and factor follow.
 template <int columns>
-TH_DEVICE void absorb(RowPair& rows, Accumulators<columns>& scores, float factor) {
+TH_DEVICE void absorb(RowPair& rows, Accumulators<columns>& scores, float factor,
+                      WeightRange range = weights_in_16_bits) {
   TH_UNROLL
   for (int half = 0; half < 2; ++half) {
     const float largest = finite(quad_max(row_max(scores, half)) * factor);
-    const float shift = largest > rows.shift[half] + shift_slack ? largest : rows.shift[half];
+    const float shift = largest > rows.shift[half] + range.most ? largest - range.least : rows.shift[half];
     rows.factor[half] = math::exp2_approx(rows.shift[half] - shift);
     rows.shift[half] = shift;
     rows.sum[half] = math::fma(rows.sum[half], rows.factor[half], weigh(scores, half, factor, shift));
   }
 }
 
-/// Weights [64, columns] as the A operand of the product with the values: k-step s covers keys 16s … 16s+15.
+/// Weights [64, columns] as the A operand of the product with the values: k-step s covers keys 16s … 16s+15, or of
+/// codes 32s … 32s+31, those of 16 keys in the order that TurnedTile has.
 template <typename Element, int columns>
 struct Weights {
-  wgmma::Fragment step[columns / 16];
+  static constexpr int keys_of_step = is_same<Element, E4M3> ? 32 : 16;
+  wgmma::Fragment step[columns / keys_of_step];
 };
+
+/// Four weights as codes, the first in the lowest byte.
+TH_DEVICE u32 pack_codes(float first, float second, float third, float fourth) {
+  return convert::floats_to_e4m3x2(first, second) | static_cast<u32>(convert::floats_to_e4m3x2(third, fourth)) << 16;
+}
+
+template <int columns>
+TH_DEVICE void narrow(Weights<E4M3, columns>& weights, const Accumulators<columns>& scores) {
+  TH_UNROLL
+  for (int step = 0; step < columns / 32; ++step) {
+    TH_UNROLL
+    for (int word = 0; word < 4; ++word) {
+      const int first = (step * 4 + word / 2 * 2) * 4 + word % 2 * 2;
+      weights.step[step].word[word] =
+          pack_codes(scores.get(first), scores.get(first + 1), scores.get(first + 4), scores.get(first + 5));
+    }
+  }
+}
 
 template <typename Element, int columns>
 TH_DEVICE void narrow(Weights<Element, columns>& weights, const Accumulators<columns>& scores,

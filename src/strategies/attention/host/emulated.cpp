@@ -48,10 +48,10 @@ constexpr std::array splits = [] {
 template <class Element, std::size_t... stream, std::size_t... split_index>
 void add_format(std::vector<CompiledIn>& kernels, Format format, std::index_sequence<stream...>,
                 std::index_sequence<split_index...>) {
-  kernels.push_back({simple_expression(format, 64, 64), &host_kernel<&simple<Element, 64, 64>>});
-  kernels.push_back({simple_expression(format, 128, 128), &host_kernel<&simple<Element, 128, 128>>});
-  kernels.push_back({simple_expression(format, 192, 128), &host_kernel<&simple<Element, 192, 128>>});
-  kernels.push_back({simple_expression(format, 256, 256), &host_kernel<&simple<Element, 256, 256>>});
+  kernels.push_back({simple_expression({format}, 64, 64), &host_kernel<&simple<Element, 64, 64>>});
+  kernels.push_back({simple_expression({format}, 128, 128), &host_kernel<&simple<Element, 128, 128>>});
+  kernels.push_back({simple_expression({format}, 192, 128), &host_kernel<&simple<Element, 192, 128>>});
+  kernels.push_back({simple_expression({format}, 256, 256), &host_kernel<&simple<Element, 256, 256>>});
   (kernels.push_back({pipelined_expression(streams[stream], format, Logits::direct),
                       &host_kernel<&pipelined<streams[stream], Element, Logits::direct>>}),
    ...);

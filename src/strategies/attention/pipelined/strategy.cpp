@@ -33,7 +33,13 @@ KnobTable<Config> knob_table() {
        flag<Config>("base_descriptors", &StreamConfig::base_descriptors,
                     "operands are addressed by a constant added to the first one's descriptor"),
        from_problem(flag<Config>("paged", &StreamConfig::paged, "")),
-       from_problem(number<Config>("code_tiles", &StreamConfig::code_tiles, {}, "")), dependent_launch_knob<Config>()}};
+       from_problem(number<Config>("code_tiles", &StreamConfig::code_tiles, {}, "")),
+       from_problem(flag<Config>("multiplies_codes", &StreamConfig::multiplies_codes, "")),
+       dependent_launch_knob<Config>()}};
+}
+
+Codes codes_of(const AttentionProblem& problem) {
+  return has_fp8_queries(problem) ? Codes::queries_and_keys : has_fp8_keys(problem) ? Codes::keys : Codes::none;
 }
 
 class Pipelined final : public GpuStrategy<StreamConfig> {
@@ -48,6 +54,7 @@ class Pipelined final : public GpuStrategy<StreamConfig> {
   [[nodiscard]] Abilities abilities() const override {
     Abilities all = of_any_width();
     all.fp8_keys = true;
+    all.fp8_queries = true;
     return all;
   }
   /// `mixed` takes its place where sequences may be of both kinds.
@@ -60,11 +67,10 @@ class Pipelined final : public GpuStrategy<StreamConfig> {
     const auto head_dim = static_cast<int>(problem.head_dim);
     const auto value_dim = static_cast<int>(effective_value_dim(problem));
     const bool direct = !has_general_logits(problem);
-    return {problem.page_size > 0 ? paged_choice(head_dim, value_dim, few_queries, direct, has_fp8_keys(problem))
-                                  : stream_choice(head_dim, value_dim, few_queries, direct)};
+    return {stream_choice(head_dim, value_dim, few_queries, direct, codes_of(problem), problem.page_size > 0)};
   }
   void follow(const AttentionProblem&, const Knobs&, Config& config) const override {
-    if (config.widens()) {
+    if (config.has_codes()) {
       static_cast<StreamConfig&>(config) = with_code_tiles(config);
     }
   }
@@ -74,11 +80,17 @@ class Pipelined final : public GpuStrategy<StreamConfig> {
     if (problem.page_size % 8 != 0) {
       all.push_back(fmt::format("it takes pages of a multiple of 8 rows, problem.page_size is {}", problem.page_size));
     }
-    if (has_fp8_keys(problem) && !config.paged) {
-      all.emplace_back("it takes keys in fp8_e4m3 from pages only, problem.page_size is 0");
-    }
     if (config.paged && config.multicast == 2) {
       all.emplace_back("multicast is 2, whose blocks share no keys that are in pages");
+    }
+    if (config.has_codes() && config.multicast == 2) {
+      all.emplace_back("multicast is 2, whose blocks share no keys in fp8_e4m3");
+    }
+    if (config.multiplies_codes && config.keys % 32 != 0) {
+      all.push_back(fmt::format("keys is {}, with queries in fp8_e4m3 it takes a multiple of 32", config.keys));
+    }
+    if (config.multiplies_codes && config.hold_softmax) {
+      all.emplace_back("hold_softmax is true, but with queries in fp8_e4m3 no product waits for a softmax");
     }
     for (const auto& [argument, columns] : {std::pair{"head_dim", config.head_dim}, {"value_dim", config.value_dim}}) {
       if (has_fp8_keys(problem) && columns == 192) {
@@ -102,6 +114,7 @@ class Pipelined final : public GpuStrategy<StreamConfig> {
   [[nodiscard]] Geometry geometry_of(const Config& config) const override {
     return {.tile_rows = config.rows() * config.multicast,
             .query_box_rows = config.rows(),
+            .query_box_panels = pipeline::attention::panels_of(config.head_dim * config.element_bytes()),
             .key_share = config.copied(config.head_dim),
             .value_share = config.copied(config.value_dim),
             .threads = static_cast<std::uint32_t>(config.threads()),
@@ -117,11 +130,11 @@ class Pipelined final : public GpuStrategy<StreamConfig> {
   }
 
   /// One block of keys by one warpgroup: queries times keys along the head, weights times values along the keys; one
-  /// instruction covers 16 of either and all columns. Queries, keys and values come by copies.
+  /// instruction covers 16 of either, or 32 codes, and all columns. Queries, keys and values come by copies.
   [[nodiscard]] Expectations expectations(const Config& config, const AttentionProblem&) const override {
     Expectations expected;
-    expected.matrix_kind = "HGMMA";
-    expected.min_matrix_instructions = (config.head_dim + config.keys) / 16;
+    expected.matrix_kind = config.multiplies_codes ? "QGMMA" : "HGMMA";
+    expected.min_matrix_instructions = config.steps(config.head_dim) + config.steps(config.keys);
     expected.min_tma_loads = 3;
     return expected;
   }

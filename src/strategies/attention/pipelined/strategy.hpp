@@ -38,24 +38,47 @@ constexpr pipeline::attention::StreamConfig stream_choice(int head_dim, int valu
           .base_descriptors = !narrow};
 }
 
-/// With keys and values that come as codes: as many tiles of them as there is room for beside the rest, at most two of
-/// keys and two of values, at least one of each.
+/// With keys and values that come as codes: where they are widened as many tiles of them as there is room for beside
+/// the rest, at most two of keys and two of values, at least one of each; else one of values for each stage.
 constexpr pipeline::attention::StreamConfig with_code_tiles(pipeline::attention::StreamConfig config) {
   constexpr std::uint32_t most_shared_bytes = 227 * 1024;
-  for (config.code_tiles = 4; config.code_tiles > 2 && config.shared_bytes() > most_shared_bytes; --config.code_tiles) {
+  config.code_tiles = config.multiplies_codes ? config.stages : 4;
+  while (!config.multiplies_codes && config.code_tiles > 2 && config.shared_bytes() > most_shared_bytes) {
+    --config.code_tiles;
   }
   return config;
 }
 
-/// The same for keys and values in pages; `codes`: of FP8. Codes of wide heads leave room for fewer keys, warps that
+/// What comes as codes of FP8.
+enum class Codes { none, keys, queries_and_keys };
+
+/// Keys of a block where codes are multiplied: as many as leave registers for a block's product beside the sums. Warps
+/// that find pages leave fewer.
+constexpr int multiplied_keys(int head_dim, int value_dim, bool direct, bool paged) {
+  const bool wide = head_dim > 128 || value_dim > 128;
+  const bool narrow = head_dim == 64 && value_dim == 64;
+  return narrow ? 160 : wide ? (paged ? 96 : 128) : !direct ? 96 : paged ? 128 : 160;
+}
+
+/// The same where keys and values are codes, and in pages. Codes of wide heads leave room for fewer keys, warps that
 /// widen leave fewer registers.
-constexpr pipeline::attention::StreamConfig paged_choice(int head_dim, int value_dim, bool few_queries, bool direct,
-                                                         bool codes) {
+constexpr pipeline::attention::StreamConfig stream_choice(int head_dim, int value_dim, bool few_queries, bool direct,
+                                                          Codes codes, bool paged) {
+  const bool wide = head_dim > 128 || value_dim > 128;
   pipeline::attention::StreamConfig config = stream_choice(head_dim, value_dim, few_queries, direct);
-  config.paged = true;
-  if (codes) {
+  config.paged = paged;
+  if (codes == Codes::keys) {
     config.keys = head_dim > 192 || value_dim > 192 ? 64 : config.keys;
     config.queries_in_registers = config.queries_in_registers && (direct || head_dim + value_dim == 128);
+    config = with_code_tiles(config);
+  } else if (codes == Codes::queries_and_keys) {
+    config.multiplies_codes = true;
+    config.keys = multiplied_keys(head_dim, value_dim, direct, paged);
+    config.math_warpgroups = few_queries ? 1 : wide ? 2 : 3;
+    config.queries_in_registers = false;
+    config.take_turns = false;
+    config.hold_softmax = false;
+    config.base_descriptors = true;
     config = with_code_tiles(config);
   }
   return config;

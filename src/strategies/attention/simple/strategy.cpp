@@ -19,6 +19,7 @@ class Simple final : public GpuStrategy<NoKnobs> {
   [[nodiscard]] Abilities abilities() const override {
     Abilities all = of_any_width();
     all.fp8_keys = true;
+    all.fp8_queries = true;
     return all;
   }
   [[nodiscard]] Geometry geometry_of(const Config&) const override {
@@ -26,7 +27,7 @@ class Simple final : public GpuStrategy<NoKnobs> {
   }
   [[nodiscard]] std::string header() const override { return "simple/device/kernel.hpp"; }
   [[nodiscard]] std::string expression(const AttentionProblem& problem, const Config&) const override {
-    return simple_expression(problem.format, problem.head_dim, effective_value_dim(problem), has_fp8_keys(problem));
+    return simple_expression(formats_of(problem), problem.head_dim, effective_value_dim(problem));
   }
   [[nodiscard]] Expectations expectations(const Config&, const AttentionProblem&) const override {
     Expectations expected;
@@ -41,9 +42,9 @@ class Simple final : public GpuStrategy<NoKnobs> {
 
 }  // namespace
 
-std::string simple_expression(Format format, std::int64_t head_dim, std::int64_t value_dim, bool codes) {
-  return fmt::format("thresher::strategies::attention::simple<{}, {}, {}{}>", element_argument(format), head_dim,
-                     value_dim, codes ? ", thresher::machine::E4M3" : "");
+std::string simple_expression(const KernelFormats& formats, std::int64_t head_dim, std::int64_t value_dim) {
+  return fmt::format("thresher::strategies::attention::simple<{}, {}, {}, {}, {}>", element_argument(formats.output),
+                     head_dim, value_dim, element_argument(formats.keys), element_argument(formats.queries));
 }
 
 const Strategy<AttentionProblem>& simple_strategy() {

@@ -1,6 +1,7 @@
 #pragma once
 #include <string>
 
+#include "strategies/attention/launch.hpp"
 #include "strategies/strategy.hpp"
 #include "thresher/attention.hpp"
 
@@ -9,8 +10,8 @@ namespace thresher::strategies::attention {
 /// One warp for a query: short and obviously right, what everything falls back to and is compared with.
 const Strategy<AttentionProblem>& simple_strategy();
 
-/// The kernel's name expression; `codes`: keys and values are FP8.
-[[nodiscard]] std::string simple_expression(Format format, std::int64_t head_dim, std::int64_t value_dim,
-                                            bool codes = false);
+/// The kernel's name expression.
+[[nodiscard]] std::string simple_expression(const KernelFormats& formats, std::int64_t head_dim,
+                                            std::int64_t value_dim);
 
 }  // namespace thresher::strategies::attention

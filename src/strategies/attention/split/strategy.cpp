@@ -117,6 +117,7 @@ class Split final : public GpuStrategy<SplitConfig> {
   [[nodiscard]] Geometry geometry_of(const Config& config) const override {
     return {.tile_rows = SplitConfig::rows,
             .query_box_rows = SplitConfig::rows,
+            .query_box_panels = config.head_dim / pipeline::attention::panel_columns,
             .key_share = chunk_of(config),
             .value_share = chunk_of(config),
             .threads = SplitConfig::threads,

@@ -15,8 +15,12 @@ namespace {
 using pipeline::attention::StreamKConfig;
 using Config = Launched<StreamKConfig>;
 
-const Abilities abilities{
-    .pages = true, .sinks = true, .fp8_keys = true, .head_dims = {64, 128, 256}, .value_dims = {64, 128, 256}};
+const Abilities abilities{.pages = true,
+                          .sinks = true,
+                          .fp8_keys = true,
+                          .fp8_queries = true,
+                          .head_dims = {64, 128, 256},
+                          .value_dims = {64, 128, 256}};
 
 KnobTable<Config> knob_table() {
   return {"thresher::pipeline::attention::StreamKConfig",
@@ -40,11 +44,10 @@ KnobTable<Config> knob_table() {
 
 int dim(std::int64_t columns) { return static_cast<int>(columns); }
 
-std::string kernel(const char* name, const StreamKConfig& config, Format format, Logits logits) {
-  return fmt::format("thresher::strategies::attention::{}<{}, {}, {}, {}>", name, knob_table().spelling({config}),
-                     element_argument(format),
-                     config.key_bytes == 1 ? "thresher::machine::E4M3" : element_argument(format),
-                     logits_argument(logits));
+std::string kernel(const char* name, const StreamKConfig& config, const KernelFormats& formats, Logits logits) {
+  return fmt::format("thresher::strategies::attention::{}<{}, {}, {}, {}{}>", name, knob_table().spelling({config}),
+                     element_argument(formats.output), element_argument(formats.keys), logits_argument(logits),
+                     formats.queries == formats.output ? "" : ", " + element_argument(formats.queries));
 }
 
 class StreamK final : public Strategy<AttentionProblem> {
@@ -133,8 +136,8 @@ class StreamK final : public Strategy<AttentionProblem> {
     call.strategy = name();
     call.knobs = table_.knobs(config);
     add_stream_k(call, problem, config,
-                 {stream_k_expression(config, problem.format, logits),
-                  merge_parts_expression(config, problem.format, logits), config.dependent_launch},
+                 {stream_k_expression(config, formats_of(problem), logits),
+                  merge_parts_expression(config, formats_of(problem), logits), config.dependent_launch},
                  device.multiprocessors);
     std::get<KernelLaunch>(call.steps[0]).expected = expectations(config);
     if (call.steps.size() > 1) {
@@ -339,12 +342,12 @@ std::optional<std::string> why_not_pages_on_hopper(std::string_view strategy, co
   return std::nullopt;
 }
 
-std::string stream_k_expression(const StreamKConfig& config, Format format, Logits logits) {
-  return kernel("stream_k", config, format, logits);
+std::string stream_k_expression(const StreamKConfig& config, const KernelFormats& formats, Logits logits) {
+  return kernel("stream_k", config, formats, logits);
 }
 
-std::string merge_parts_expression(const StreamKConfig& config, Format format, Logits logits) {
-  return kernel("merge_parts", config, format, logits);
+std::string merge_parts_expression(const StreamKConfig& config, const KernelFormats& formats, Logits logits) {
+  return kernel("merge_parts", config, formats, logits);
 }
 
 const Strategy<AttentionProblem>& stream_k_strategy() {

@@ -4,6 +4,7 @@
 #include <string_view>
 
 #include "pipeline/attention/config.hpp"
+#include "strategies/attention/launch.hpp"
 #include "strategies/attention/params.hpp"
 #include "strategies/strategy.hpp"
 #include "thresher/attention.hpp"
@@ -53,9 +54,9 @@ const Strategy<AttentionProblem>& stream_k_strategy();
 }
 
 /// The names of the kernel and of the one that merges parts, which clusters do without.
-[[nodiscard]] std::string stream_k_expression(const pipeline::attention::StreamKConfig& config, Format format,
-                                              Logits logits);
-[[nodiscard]] std::string merge_parts_expression(const pipeline::attention::StreamKConfig& config, Format format,
-                                                 Logits logits);
+[[nodiscard]] std::string stream_k_expression(const pipeline::attention::StreamKConfig& config,
+                                              const KernelFormats& formats, Logits logits);
+[[nodiscard]] std::string merge_parts_expression(const pipeline::attention::StreamKConfig& config,
+                                                 const KernelFormats& formats, Logits logits);
 
 }  // namespace thresher::strategies::attention

@@ -3,6 +3,7 @@
 /// shared by all warpgroups of a cluster.
 #include "pipeline/attention/stream.hpp"
 #include "strategies/attention/device/output.hpp"
+#include "strategies/attention/device/turned_tile.hpp"
 
 namespace thresher::strategies::attention {
 
@@ -15,10 +16,12 @@ template <typename Element, Logits logits>
 struct StreamedAttention {
   using Engine = machine::EngineOf<machine::Arch::sm_90a>;
   template <StreamConfig config>
-  using KeyElement = Conditional<config.widens(), E4M3, Element>;
+  using KeyElement = Conditional<config.has_codes(), E4M3, Element>;
+  template <StreamConfig config>
+  using QueryElement = Conditional<config.multiplies_codes, E4M3, Element>;
   /// Weights and values are multiplied as such: halves hold all codes, and of weights more than bfloat16.
   template <StreamConfig config>
-  using Weighed = Conditional<config.widens(), Half, Element>;
+  using Weighed = Conditional<config.multiplies_codes, E4M3, Conditional<config.widens(), Half, Element>>;
   const Params& params;
 
   struct StreamedWork {
@@ -29,13 +32,15 @@ struct StreamedAttention {
 
   template <StreamConfig config>
   struct Tile {
-    Engine::Fragment queries[config.queries_in_registers ? config.head_dim / 16 : 1];
+    Engine::Fragment queries[config.queries_in_registers ? config.steps(config.head_dim) : 1];
     Shared<u8> query_tile;  ///< the warpgroup's rows of it
     Accumulators<config.keys> scores;
     Weights<Weighed<config>, config.keys> weights;
     Accumulators<config.value_dim> output;
+    /// Of codes: a block's product, before it is added to the output, and what that is multiplied by then.
+    Accumulators<config.multiplies_codes ? config.product_columns() : 8> product;
     RowPair rows;
-    float key_factor;      ///< of codes: what dot products are to be multiplied by
+    float dot_factor;      ///< of codes: what dot products are to be multiplied by
     bool started = false;  ///< output holds something to add to
     bool masked = false;   ///< some row did not see all keys of a block that it took part in
     i32 keys = 0;          ///< of the sequence
@@ -128,28 +133,47 @@ struct StreamedAttention {
     return {work.sequence.kv_head, at.page, at.row, at.was_there ? 0U : pages_clamped};
   }
 
+  /// How a tile of so many columns comes from pages: each box panel by panel, which the loading warps have in turn.
   template <StreamConfig config, int columns>
-  TH_DEVICE void copy_boxes(const Slot& slot, const TensorMap& map, const Pages& pages) const {
-    constexpr u32 row_bytes = static_cast<u32>(columns) * sizeof(KeyElement<config>);
-    constexpr u32 panel_bytes = pipeline::attention::StreamKConfig::panel_bytes(row_bytes);
+  struct PageTile {
+    static constexpr u32 row_bytes = static_cast<u32>(columns) * sizeof(Bits<KeyElement<config>>);
+    static constexpr u32 panel_bytes = pipeline::attention::StreamKConfig::panel_bytes(row_bytes);
+    static constexpr u32 panels = row_bytes / panel_bytes;
+    static constexpr u32 warps = static_cast<u32>(config.loading_warps());
+  };
+
+  /// That loading warp `own` copies of a tile of so many columns.
+  template <StreamConfig config, int columns>
+  TH_DEVICE u32 own_bytes(u32 own) const {
+    using Copied = PageTile<config, columns>;
+    const u32 shift = params.paging.box_shift;
+    const u32 copies = (static_cast<u32>(config.keys) >> shift) * Copied::panels;
+    return (copies + Copied::warps - 1 - own) / Copied::warps * (Copied::panel_bytes << shift);
+  }
+
+  template <StreamConfig config, int columns>
+  TH_DEVICE void copy_boxes(const Slot& slot, const TensorMap& map, const Pages& pages, u32 own) const {
+    using Copied = PageTile<config, columns>;
     const u32 lane = warp::lane();
     const u32 shift = params.paging.box_shift;
     if (lane < static_cast<u32>(config.keys) >> shift) {
       TH_UNROLL
-      for (i32 panel = 0; panel < static_cast<i32>(row_bytes / panel_bytes); ++panel) {
-        const u32 offset = (static_cast<u32>(panel * config.keys) + (lane << shift)) * panel_bytes;
-        slot.copy(offset, map, At{0, pages.row, panel, pages.kv_head, pages.page});
+      for (u32 panel = 0; panel < Copied::panels; ++panel) {
+        if ((lane * Copied::panels + panel) % Copied::warps == own) {
+          const u32 offset = (panel * static_cast<u32>(config.keys) + (lane << shift)) * Copied::panel_bytes;
+          slot.copy(offset, map, At{0, pages.row, static_cast<i32>(panel), pages.kv_head, pages.page});
+        }
       }
     }
     warp::sync();
   }
   template <StreamConfig config>
-  TH_DEVICE void copy_key_pages(const Slot& slot, const Pages& pages) const {
-    copy_boxes<config, config.head_dim>(slot, params.key_map, pages);
+  TH_DEVICE void copy_key_pages(const Slot& slot, const Pages& pages, u32 own) const {
+    copy_boxes<config, config.head_dim>(slot, params.key_map, pages, own);
   }
   template <StreamConfig config>
-  TH_DEVICE void copy_value_pages(const Slot& slot, const Pages& pages) const {
-    copy_boxes<config, config.value_dim>(slot, params.value_map, pages);
+  TH_DEVICE void copy_value_pages(const Slot& slot, const Pages& pages, u32 own) const {
+    copy_boxes<config, config.value_dim>(slot, params.value_map, pages, own);
   }
 
   // ---- keys and values that come as codes
@@ -160,9 +184,14 @@ struct StreamedAttention {
   }
   /// The first `there` rows are of keys. The warp that has most of the keys has few of the values.
   template <StreamConfig config>
-  TH_DEVICE void widen_values(Shared<u8> codes, Shared<u8> values, u32 own, i32 there) const {
-    widen<true, WidenedTile<Weighed<config>, config.keys, config.value_dim>>(
-        {codes, values}, StreamConfig::widening_warps - 1 - own, there);
+  TH_DEVICE void prepare_values(Shared<u8> codes, Shared<u8> values, u32 own, i32 there) const {
+    if constexpr (config.multiplies_codes) {
+      const TurnedTile<config.keys, config.value_dim> tile{codes, values};
+      tile.turn(own, StreamConfig::widening_warps, there);
+    } else {
+      widen<true, WidenedTile<Weighed<config>, config.keys, config.value_dim>>(
+          {codes, values}, StreamConfig::widening_warps - 1 - own, there);
+    }
   }
   template <bool cleans, typename Tile>
   TH_DEVICE static void widen(const Tile& tile, u32 first, i32 there) {
@@ -198,13 +227,13 @@ struct StreamedAttention {
     tile.diagonal = first + fragment_row() + sequence.keys - sequence.queries;
     tile.whole_begin = (visible_keys(params, sequence, end - 1).begin + config.keys - 1) / config.keys;
     tile.whole_end = visible_keys(params, sequence, most(first, 0)).end / config.keys;
-    tile.started = config.is_wide();
+    tile.started = config.clears_sums();
     if (tile.started) {  // zeros that are chosen at the end would need as many registers again
       clear(tile);
     }
     tile.masked = false;
-    if constexpr (config.widens()) {
-      tile.key_factor = key_factor(sequence);
+    if constexpr (config.has_codes()) {
+      tile.dot_factor = dot_factor<QueryElement<config>>(sequence);
     }
     start_rows(tile.rows);
     const Blocks own = blocks_of<config.keys>(sequence, first, end);
@@ -216,47 +245,51 @@ struct StreamedAttention {
 
   /// With direct logits positive and finite: 0 times a score that is masked would be NaN, and the row be computed
   /// again.
-  TH_DEVICE float key_factor(const Sequence& sequence) const {
+  template <typename Query>
+  TH_DEVICE float dot_factor(const Sequence& sequence) const {
     constexpr float smallest_float = 1.17549435e-38F;
-    const float descale = descale_of(params.key_descale, sequence.batch, sequence.kv_head);
+    const float descale = dot_descale<Query, E4M3>(params, sequence.batch, sequence.kv_head);
     return logits == Logits::general ? descale
                                      : math::max(math::min(descale * params.scale_log2, largest_float), smallest_float);
   }
 
   template <StreamConfig config>
   TH_DEVICE void take_queries(Tile<config>& tile, Shared<u8> queries, u32 warpgroup) const {
+    constexpr int row_bytes = pipeline::attention::panel_bytes_of(config.head_dim * config.element_bytes());
     const u32 first_row = warpgroup * StreamConfig::rows_per_warpgroup;
     if constexpr (config.queries_in_registers) {
       TH_UNROLL
-      for (int step = 0; step < config.head_dim / 16; ++step) {
-        tile.queries[step] = pipeline::attention::load_fragment<Engine>(queries, config.rows(),
-                                                                        first_row + warp::index() % 4 * 16, step);
+      for (int step = 0; step < config.steps(config.head_dim); ++step) {
+        tile.queries[step] = pipeline::attention::load_fragment<Engine, row_bytes>(
+            queries, config.rows(), first_row + warp::index() % 4 * 16, step);
       }
     } else {
-      tile.query_tile = queries.offset_bytes(first_row * pipeline::attention::panel_row_bytes);
+      tile.query_tile = queries.offset_bytes(first_row * static_cast<u32>(row_bytes));
     }
   }
 
   template <StreamConfig config>
   TH_DEVICE void score(Tile<config>& tile, Shared<u8> keys) const {
     using pipeline::attention::along_columns;
+    constexpr int row_bytes = pipeline::attention::panel_bytes_of(config.head_dim * config.element_bytes());
     if constexpr (config.queries_in_registers) {
       TH_UNROLL
-      for (int step = 0; step < config.head_dim / 16; ++step) {
+      for (int step = 0; step < config.steps(config.head_dim); ++step) {
         Engine::settle(tile.queries[step]);
       }
     }
     Engine::settle(tile.scores);
     Engine::fence();
     TH_UNROLL
-    for (int step = 0; step < config.head_dim / 16; ++step) {
-      const auto key_step = along_columns<Engine>(keys, config.keys, step, config.base_descriptors);
+    for (int step = 0; step < config.steps(config.head_dim); ++step) {
+      const auto key_step = along_columns<Engine, row_bytes>(keys, config.keys, step, config.base_descriptors);
       if constexpr (config.queries_in_registers) {
-        Engine::multiply<Element>(tile.scores, tile.queries[step], key_step, step != 0);
+        Engine::multiply<QueryElement<config>>(tile.scores, tile.queries[step], key_step, step != 0);
       } else {
-        Engine::multiply<Element>(tile.scores,
-                                  along_columns<Engine>(tile.query_tile, config.rows(), step, config.base_descriptors),
-                                  key_step, step != 0);
+        Engine::multiply<QueryElement<config>>(
+            tile.scores,
+            along_columns<Engine, row_bytes>(tile.query_tile, config.rows(), step, config.base_descriptors), key_step,
+            step != 0);
       }
     }
   }
@@ -264,7 +297,7 @@ struct StreamedAttention {
   template <StreamConfig config>
   TH_DEVICE void softmax(Tile<config>& tile, i32 block) const {
     if constexpr (logits == Logits::general) {
-      to_exponents(params, tile.scores, config.widens() ? tile.key_factor : 1.0F);
+      to_exponents(params, tile.scores, config.has_codes() ? tile.dot_factor : 1.0F);
     }
     if (block < tile.whole_begin || block >= tile.whole_end) {
       tile.masked = true;
@@ -273,10 +306,8 @@ struct StreamedAttention {
         mask(visible_from(params, tile.diagonal + half * 8, tile.keys), half, tile.scores, block * config.keys);
       }
     }
-    absorb(tile.rows, tile.scores,
-           logits == Logits::general ? 1.0F
-           : config.widens()         ? tile.key_factor
-                                     : params.scale_log2);
+    const float factor = logits == Logits::general ? 1.0F : config.has_codes() ? tile.dot_factor : params.scale_log2;
+    absorb(tile.rows, tile.scores, factor, config.multiplies_codes ? weights_as_codes : weights_in_16_bits);
   }
 
   /// Of this thread's rows; known when the softmax of a block is done.
@@ -290,22 +321,56 @@ struct StreamedAttention {
     narrow(tile.weights, tile.scores);
   }
 
+  /// Product `index` of a block's weights with its values.
   template <StreamConfig config>
-  TH_DEVICE void accumulate(Tile<config>& tile, Shared<u8> values) const {
+  TH_DEVICE void accumulate(Tile<config>& tile, Shared<u8> values, int index) const {
     TH_UNROLL
-    for (int step = 0; step < config.keys / 16; ++step) {
+    for (int step = 0; step < config.steps(config.keys); ++step) {
       Engine::settle(tile.weights.step[step]);
     }
-    Engine::settle(tile.output);
-    Engine::fence();
-    TH_UNROLL
-    for (int step = 0; step < config.keys / 16; ++step) {
-      Engine::multiply_columns<Weighed<config>>(
-          tile.output, tile.weights.step[step],
-          pipeline::attention::along_rows<Engine>(values, config.keys, step, config.base_descriptors),
-          tile.started || step != 0);
+    if constexpr (config.multiplies_codes) {
+      multiply_codes(tile, values.offset_bytes(static_cast<u32>(index * config.product_columns()) *
+                                               pipeline::attention::panel_row_bytes));
+    } else {
+      Engine::settle(tile.output);
+      Engine::fence();
+      TH_UNROLL
+      for (int step = 0; step < config.steps(config.keys); ++step) {
+        Engine::multiply_columns<Weighed<config>>(
+            tile.output, tile.weights.step[step],
+            pipeline::attention::along_rows<Engine>(values, config.keys, step, config.base_descriptors),
+            tile.started || step != 0);
+      }
     }
     tile.started = true;
+  }
+
+  /// `values` begin with the product's first column.
+  template <StreamConfig config>
+  TH_DEVICE static void multiply_codes(Tile<config>& tile, Shared<u8> values) {
+    Engine::settle(tile.product);
+    Engine::fence();
+    TH_UNROLL
+    for (int step = 0; step < config.steps(config.keys); ++step) {
+      Engine::multiply<E4M3>(
+          tile.product, tile.weights.step[step],
+          pipeline::attention::along_columns<Engine>(values, config.value_dim, step, config.base_descriptors),
+          step != 0);
+    }
+  }
+
+  template <StreamConfig config>
+  TH_DEVICE void settle_product(Tile<config>& tile, int index) const {
+    if constexpr (!config.multiplies_codes) {
+      Engine::settle(tile.output);
+    } else {
+      Engine::settle(tile.product);
+      TH_UNROLL
+      for (int i = 0; i < config.product_columns() / 2; ++i) {
+        const int at = index * (config.product_columns() / 2) + i;
+        tile.output.set(at, math::fma(tile.output.get(at), tile.rows.factor[i / 2 % 2], tile.product.get(i)));
+      }
+    }
   }
 
   template <StreamConfig config>
@@ -338,7 +403,7 @@ struct StreamedAttention {
       row_end[half] = end_row(params, work.sequence.head, tile.rows.shift[half], quad_sum(tile.rows.sum[half]),
                               visible.begin < visible.end);
     }
-    if constexpr (config.widens()) {
+    if constexpr (config.has_codes()) {
       const float factor = descale_of(params.value_descale, work.sequence.batch, work.sequence.kv_head);
       row_end[0].factor *= factor;
       row_end[1].factor *= factor;
@@ -358,8 +423,8 @@ struct StreamedAttention {
         }
       }
     }
-    recompute_rows<Element, KeyElement<config>, config.head_dim, config.value_dim>(params, work.sequence, row, spoilt,
-                                                                                   0, config.value_dim);
+    recompute_rows<Element, QueryElement<config>, KeyElement<config>, config.head_dim, config.value_dim>(
+        params, work.sequence, row, spoilt, 0, config.value_dim);
   }
 };
 

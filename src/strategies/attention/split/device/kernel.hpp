@@ -288,7 +288,7 @@ struct SplitAttention {
       }
     }
     if (!config.whole && may_be_spoilt(work)) {
-      recompute_rows<Element, Element, config.head_dim, config.head_dim>(
+      recompute_rows<Element, Element, Element, config.head_dim, config.head_dim>(
           params, work.sequence, row, find_spoilt_rows(row, tile.merged), first_column,
           first_column + config.merged_columns());
     }

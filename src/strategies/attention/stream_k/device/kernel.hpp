@@ -38,10 +38,11 @@ struct BoxedTile {
   }
 };
 
-template <StreamKConfig config, typename Element, typename KeyElement, Logits logits>
+template <StreamKConfig config, typename Element, typename KeyElement, Logits logits, typename QueryElement>
 struct StreamKAttention {
   using Item = StreamKItem;
   static constexpr bool fp8 = is_same<KeyElement, E4M3>;
+  static constexpr bool fp8_queries = is_same<QueryElement, E4M3>;
   /// Of the products' operands.
   using Multiplied = Conditional<fp8, Half, Element>;
   static constexpr int groups = config.rows / 8;
@@ -59,7 +60,7 @@ struct StreamKAttention {
     float shift[groups][2];
     float sum[groups][2];     ///< of this thread's keys only
     float factor[groups][2];  ///< of dot products
-    float descale;            ///< of FP8 keys
+    float descale;            ///< of dot products with FP8 keys
   };
 
   /// Page and row of 32 boxes, one a lane; or without the copy engine of the lane's keys of the next chunk.
@@ -247,7 +248,7 @@ struct StreamKAttention {
       const u32 row = static_cast<u32>(group) * 8 + warp::lane() / 4;
       const bool is_there = row < item.rows;
       const u32 known = is_there ? row : 0;
-      const Global<u16> from = Global<u16>{call.q.data}.offset(
+      const auto from = Global<Bits<QueryElement>>{call.q.data}.offset(
           element_offset(call.q, 0, tile.head(params, known), tile.first_query + tile.query(params, known)));
       TH_UNROLL
       for (int step = 0; step < key_steps; ++step) {
@@ -255,7 +256,7 @@ struct StreamKAttention {
       }
     }
     if constexpr (fp8) {
-      sums.descale = descale_of(params.call.key_descale, tile.batch, tile.kv_head);
+      sums.descale = dot_descale<QueryElement, KeyElement>(params.call, tile.batch, tile.kv_head);
     }
   }
 
@@ -279,7 +280,8 @@ struct StreamKAttention {
     TH_UNROLL
     for (int group = 0; group < groups; ++group) {
       if constexpr (fp8) {
-        const float factor = is_same<Element, Half> ? sums.descale : sums.descale * to_halves(sums, group);
+        const float factor =
+            is_same<Element, BFloat16> && !fp8_queries ? sums.descale * to_halves(sums, group) : sums.descale;
         TH_UNROLL
         for (int side = 0; side < 2; ++side) {
           sums.factor[group][side] = warp::shuffle(factor, (lane % 4 * 2 + static_cast<u32>(side)) * 4);
@@ -315,9 +317,12 @@ struct StreamKAttention {
   }
 
   /// In the order of the keys' elements: codes come four together to a thread.
-  TH_DEVICE static matrix::Tiles<2> query_words(Global<u16> from) {
+  TH_DEVICE static matrix::Tiles<2> query_words(Global<Bits<QueryElement>> from) {
     const i32 own = static_cast<i32>(warp::lane() % 4);
-    if constexpr (fp8) {
+    if constexpr (fp8_queries) {
+      const u32 codes = from.offset(own * 4).template as<u32>().load();
+      return {{lower_halves(codes), upper_halves(codes)}};
+    } else if constexpr (fp8) {
       const auto words = from.offset(own * 4).template as<Vector<u32, 2>>().load();
       return {{words.at[0], words.at[1]}};
     } else {
@@ -579,7 +584,7 @@ struct StreamKAttention {
   TH_DEVICE void merge(const Item& item, const StreamKMemory<config>& memory, u32 parts, u32 place, u32 head,
                        u32 row) const {
     RowSums<owned> sums = of_cluster(memory, parts, place);
-    finish_row<config, Element, KeyElement, logits>(params, item.tile.of_head(head), row, sums);
+    finish_row<config, Element, KeyElement, logits, QueryElement>(params, item.tile.of_head(head), row, sums);
   }
 
   TH_DEVICE void combine(const Item& item, const StreamKMemory<config>& memory, const ItemShare& share, u32 head,
@@ -587,7 +592,7 @@ struct StreamKAttention {
     const u32 lane = warp::lane();
     RowSums<owned> sums = of_warps(memory, head, row);
     if (share.is_whole) {
-      finish_row<config, Element, KeyElement, logits>(params, item.tile.of_head(head), row, sums);
+      finish_row<config, Element, KeyElement, logits, QueryElement>(params, item.tile.of_head(head), row, sums);
       return;
     }
     const i64 at = static_cast<i64>(share.place) * config.tile_rows() + head * config.rows + row;
@@ -614,10 +619,10 @@ struct StreamKAttention {
   }
 };
 
-template <StreamKConfig config, typename Element, typename KeyElement, Logits logits>
+template <StreamKConfig config, typename Element, typename KeyElement, Logits logits, typename QueryElement = Element>
 TH_KERNEL(config.threads(), 1)
 stream_k(TH_GRID_CONSTANT const StreamKParams params) {
-  pipeline::attention::stream_k<config>(StreamKAttention<config, Element, KeyElement, logits>{params});
+  pipeline::attention::stream_k<config>(StreamKAttention<config, Element, KeyElement, logits, QueryElement>{params});
 }
 
 /// Warps of a block of the second launch, which takes a row at a time.
@@ -625,7 +630,7 @@ inline constexpr int merging_warps = 4;
 
 /// Row `tile_row` of what `block` left, the rows of its heads one after the other, from its parts in the order of their
 /// blocks.
-template <StreamKConfig config, typename Element, typename KeyElement, Logits logits>
+template <StreamKConfig config, typename Element, typename KeyElement, Logits logits, typename QueryElement>
 TH_DEVICE void merge_row(const StreamKParams& params, u32 block, u32 tile_row) {
   constexpr int owned = config.value_dim / 32;
   // More would take registers that the blocks of the first launch leave to those which wait beside them.
@@ -688,11 +693,11 @@ TH_DEVICE void merge_row(const StreamKParams& params, u32 block, u32 tile_row) {
       }
     }
   }
-  finish_row<config, Element, KeyElement, logits>(params, tile, row, sums);
+  finish_row<config, Element, KeyElement, logits, QueryElement>(params, tile, row, sums);
 }
 
 /// Every row that was left in parts. Grid: any number of blocks of merging_warps warps.
-template <StreamKConfig config, typename Element, typename KeyElement, Logits logits>
+template <StreamKConfig config, typename Element, typename KeyElement, Logits logits, typename QueryElement = Element>
 TH_KERNEL(merging_warps * 32, 1)
 merge_parts(TH_GRID_CONSTANT const StreamKParams params) {
   const u32 first = launch::block_index().x * merging_warps + warp::index();
@@ -701,7 +706,8 @@ merge_parts(TH_GRID_CONSTANT const StreamKParams params) {
   const u32 rows = static_cast<u32>(params.most_blocks * config.tile_rows());
   TH_NO_UNROLL
   for (u32 index = first; index < rows; index += launch::block_count().x * merging_warps) {
-    merge_row<config, Element, KeyElement, logits>(params, index / config.tile_rows(), index % config.tile_rows());
+    merge_row<config, Element, KeyElement, logits, QueryElement>(params, index / config.tile_rows(),
+                                                                 index % config.tile_rows());
   }
 }
 

@@ -1,6 +1,6 @@
 #pragma once
 /// A query row's sums to its output, by one warp: lane l owns columns [l·V/32, (l+1)·V/32).
-#include "strategies/attention/device/logits.hpp"
+#include "strategies/attention/device/row.hpp"
 #include "strategies/attention/stream_k/device/work.hpp"
 
 namespace thresher::strategies::attention {
@@ -69,29 +69,29 @@ TH_DEVICE float exponent_of(const Params& params, float dot, float descale) {
   return logits == Logits::general ? exponent(params, dot * descale) : dot * (params.scale_log2 * descale);
 }
 
-/// `count` elements of one key or value, widened.
-template <typename Element, typename KeyElement, int count>
+/// `count` elements of one query, key or value, widened.
+template <typename Stored, int count>
 TH_DEVICE void load_elements(float (&to)[count], const Operand& operand, const PageRow& at, i32 head, i32 column) {
   const i64 offset = element_offset(operand, at.page, head, at.row) + column;
-  if constexpr (is_same<KeyElement, E4M3>) {
-    const auto codes = Global<u8>{operand.data}.offset(offset).template as<Vector<u8, count>>().load();
+  const auto piece =
+      Global<Bits<Stored>>{operand.data}.offset(offset).template as<Vector<Bits<Stored>, count>>().load();
+  if constexpr (is_same<Stored, E4M3>) {
     TH_UNROLL
     for (int i = 0; i < count; i += 2) {
-      const u32 pair = convert::e4m3x2_to_half2(static_cast<u16>(codes.at[i] | codes.at[i + 1] << 8));
-      to[i] = convert::to_float(Half{static_cast<u16>(pair & 0xFFFFU)});
-      to[i + 1] = convert::to_float(Half{static_cast<u16>(pair >> 16)});
+      const u32 pair = convert::e4m3x2_to_half2(static_cast<u16>(piece.at[i] | piece.at[i + 1] << 8));
+      to[i] = low_of<Half>(pair);
+      to[i + 1] = high_of<Half>(pair);
     }
   } else {
-    const auto piece = Global<u16>{operand.data}.offset(offset).template as<Vector<u16, count>>().load();
     TH_UNROLL
     for (int i = 0; i < count; ++i) {
-      to[i] = convert::to_float(Element{piece.at[i]});
+      to[i] = convert::to_float(Stored{piece.at[i]});
     }
   }
 }
 
 /// A row from the start, key by key, only those that it sees.
-template <StreamKConfig config, typename Element, typename KeyElement, Logits logits>
+template <StreamKConfig config, typename QueryElement, typename KeyElement, Logits logits>
 TH_DEVICE void attend_page_row(const StreamKParams& params, const QueryTile& tile, u32 row,
                                RowSums<config.value_dim / 32>& sums) {
   constexpr int owned = config.head_dim / 32;
@@ -99,9 +99,9 @@ TH_DEVICE void attend_page_row(const StreamKParams& params, const QueryTile& til
   const Params& call = params.call;
   const i32 query = tile.query(params, row);
   const i32 lane = static_cast<i32>(warp::lane());
-  const float descale = descale_of(call.key_descale, tile.batch, tile.kv_head);
+  const float descale = dot_descale<QueryElement, KeyElement>(call, tile.batch, tile.kv_head);
   float q[owned];
-  load_elements<Element, Element>(q, call.q, {0, tile.first_query + query, true}, tile.head(params, row), lane * owned);
+  load_elements<QueryElement>(q, call.q, {0, tile.first_query + query, true}, tile.head(params, row), lane * owned);
   TH_UNROLL
   for (int i = 0; i < owned_values; ++i) {
     sums.output[i] = 0.0F;
@@ -114,8 +114,8 @@ TH_DEVICE void attend_page_row(const StreamKParams& params, const QueryTile& til
     const PageRow at = page_row(call.paging, tile.batch, key);
     float piece[owned];
     float value[owned_values];
-    load_elements<Element, KeyElement>(piece, call.k, at, tile.kv_head, lane * owned);
-    load_elements<Element, KeyElement>(value, call.v, at, tile.kv_head, lane * owned_values);
+    load_elements<KeyElement>(piece, call.k, at, tile.kv_head, lane * owned);
+    load_elements<KeyElement>(value, call.v, at, tile.kv_head, lane * owned_values);
     float dot = 0.0F;
     TH_UNROLL
     for (int i = 0; i < owned; ++i) {
@@ -136,7 +136,7 @@ TH_DEVICE void attend_page_row(const StreamKParams& params, const QueryTile& til
 
 /// Output and LSE of one row. One that holds a NaN is computed again where the tile's rows see different keys: 0·NaN is
 /// NaN, so that a value which the row does not see may have spoilt it.
-template <StreamKConfig config, typename Element, typename KeyElement, Logits logits>
+template <StreamKConfig config, typename Element, typename KeyElement, Logits logits, typename QueryElement>
 TH_DEVICE void finish_row(const StreamKParams& params, const QueryTile& tile, u32 row,
                           RowSums<config.value_dim / 32>& sums) {
   constexpr int owned = config.value_dim / 32;
@@ -150,7 +150,7 @@ TH_DEVICE void finish_row(const StreamKParams& params, const QueryTile& tile, u3
     const Visible seen = tile.seen(params);
     const Visible by_all = tile.seen_by_all(params);
     if (seen.begin != by_all.begin || seen.end != by_all.end) {
-      attend_page_row<config, Element, KeyElement, logits>(params, tile, row, sums);
+      attend_page_row<config, QueryElement, KeyElement, logits>(params, tile, row, sums);
     }
   }
   const i32 query = tile.query(params, row);
