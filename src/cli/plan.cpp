@@ -16,8 +16,8 @@
 #include "cli/planner_commands.hpp"
 #include "cli/problem_option.hpp"
 #include "core/integers.hpp"
-#include "ops/gemm_problem.hpp"
 #include "ops/forecast.hpp"
+#include "ops/gemm_problem.hpp"
 #include "ops/validate_attention.hpp"
 #include "ops/validate_grouped.hpp"
 #include "strategies/attention/registry.hpp"
@@ -58,6 +58,7 @@ struct AttentionArguments {
   AttentionProblem problem{};
   bool bf16 = false;
   bool fp8_keys = false;
+  bool fp8_queries = false;
   bool dependent_launch = false;
 };
 
@@ -209,6 +210,7 @@ void add_attention(CLI::App& plan_command, Context& context) {
   command->add_option("--page-size", problem.page_size, "Keys of a page; none are in pages when left out")
       ->check(extents);
   command->add_flag("--fp8-keys", asked->fp8_keys, "Keys and values in FP8");
+  command->add_flag("--fp8-queries", asked->fp8_queries, "Queries in FP8 too");
   command->add_flag("--sinks", problem.sinks, "With a sink for each head");
   command->add_flag("--causal", problem.causal, "A query sees no key behind it");
   command->add_flag("--bf16", asked->bf16, "In bf16 instead of fp16");
@@ -227,8 +229,11 @@ void add_attention(CLI::App& plan_command, Context& context) {
     wanted.kv_heads = kv_heads->count() > 0 ? wanted.kv_heads : wanted.heads;
     wanted.keys = keys->count() > 0 ? wanted.keys : wanted.queries;
     wanted.format = asked->bf16 ? Format::bf16 : Format::fp16;
-    if (asked->fp8_keys) {
+    if (asked->fp8_keys || asked->fp8_queries) {
       wanted.kv_format = Format::fp8_e4m3;
+    }
+    if (asked->fp8_queries) {
+      wanted.q_format = Format::fp8_e4m3;
     }
     if (wanted.page_size > 0) {
       put_keys_in_pages(wanted);

@@ -91,6 +91,7 @@ struct Inputs {
         block_table(load_if_there(file, "block_table")),
         seqused_k(load_if_there(file, "seqused_k")),
         sinks(load_if_there(file, "sinks")),
+        q_descale(load_if_there(file, "q_descale")),
         k_descale(load_if_there(file, "k_descale")),
         v_descale(load_if_there(file, "v_descale")) {
     const bool offsets_of_keys = cu_seqlens_k.is_there();
@@ -103,7 +104,7 @@ struct Inputs {
   [[nodiscard]] bool is_paged() const { return block_table.is_there() || seqused_k.is_there(); }
   [[nodiscard]] bool is_variable() const { return cu_seqlens_q.is_there(); }
 
-  Loaded q, k, v, cu_seqlens_q, cu_seqlens_k, block_table, seqused_k, sinks, k_descale, v_descale;
+  Loaded q, k, v, cu_seqlens_q, cu_seqlens_k, block_table, seqused_k, sinks, q_descale, k_descale, v_descale;
 
  private:
   static void expect(const formats::SafetensorsFile& file, const Loaded& tensor, const char* name, bool is_needed) {
@@ -148,7 +149,7 @@ AttentionProblem problem_of(const Arguments& arguments, const Inputs& in) {
                            .keys = paged ? most_keys(in) : k[rows],
                            .head_dim = q[variable ? 2 : 3],
                            .value_dim = in.v.view.shape[static_cast<std::size_t>(in.v.view.rank - 1)],
-                           .format = in.q.view.format,
+                           .format = in.q.view.format == Format::fp8_e4m3 ? Format::bf16 : in.q.view.format,
                            .causal = arguments.causal,
                            .window_left = arguments.window[0],
                            .window_right = arguments.window[1],
@@ -159,6 +160,9 @@ AttentionProblem problem_of(const Arguments& arguments, const Inputs& in) {
                            .sinks = in.sinks.is_there()};
   if (in.k.view.format == Format::fp8_e4m3) {
     problem.kv_format = Format::fp8_e4m3;
+  }
+  if (in.q.view.format == Format::fp8_e4m3) {
+    problem.q_format = Format::fp8_e4m3;
   }
   if (arguments.has_scale) {
     problem.scale = arguments.scale;
@@ -208,6 +212,7 @@ void run_attention(const Arguments& arguments) {
   const ops::DeviceTensor block_table(in.block_table.view, device);
   const ops::DeviceTensor seqused_k(in.seqused_k.view, device);
   const ops::DeviceTensor sinks(in.sinks.view, device);
+  const ops::DeviceTensor q_descale(in.q_descale.view, device);
   const ops::DeviceTensor k_descale(in.k_descale.view, device);
   const ops::DeviceTensor v_descale(in.v_descale.view, device);
   const ops::DeviceTensor o(problem.format, o_shape, device);
@@ -224,6 +229,7 @@ void run_attention(const Arguments& arguments) {
                  .block_table = block_table.tensor(),
                  .seqused_k = seqused_k.tensor(),
                  .sinks = sinks.tensor(),
+                 .q_descale = ops::expanded_descale(q_descale.tensor(), problem),
                  .k_descale = ops::expanded_descale(k_descale.tensor(), problem),
                  .v_descale = ops::expanded_descale(v_descale.tensor(), problem)},
                 workspace.data());
@@ -247,8 +253,8 @@ void add_run_attention(CLI::App& run) {
       "O = softmax(Q·Kᵀ·scale + mask)·V: q [B,H,Sq,D] and k, v [B,Hk,Sk,D], packed with cu_seqlens, or in pages");
   add_in_and_out(*command, arguments->in,
                  "safetensors file with q, k, v (and cu_seqlens_q, cu_seqlens_k, block_table, seqused_k, sinks, "
-                 "k_descale, v_descale)",
-                 arguments->out, "safetensors file to write, with o and lse");
+                 "q_descale, k_descale, v_descale)",
+                 arguments->out, "safetensors file to write, with lse and o, which is bf16 where q is FP8");
   command->add_flag("--causal", arguments->causal, "a query sees no key to the right of the bottom-right diagonal");
   CLI::Option* scale = command->add_option("--scale", arguments->scale, "of the logits; default 1/sqrt(D)");
   command->add_option("--window", arguments->window, "L,R: visible keys left and right of the diagonal, -1 unbounded")

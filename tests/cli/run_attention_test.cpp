@@ -20,7 +20,13 @@ formats::TensorToWrite tensor(const char* name, formats::Dtype dtype, const Tens
 
 void write_inputs(const AttentionCase& c, const std::filesystem::path& path) {
   using formats::Dtype;
-  std::vector<formats::TensorToWrite> tensors{tensor("q", Dtype::f16, c.tensors.q, c.q)};
+  std::vector<formats::TensorToWrite> tensors;
+  if (c.problem.q_format) {
+    tensors.push_back(tensor("q", Dtype::f8_e4m3, c.tensors.q, c.q_codes));
+    tensors.push_back(tensor("q_descale", Dtype::f32, c.tensors.q_descale, c.q_descale));
+  } else {
+    tensors.push_back(tensor("q", Dtype::f16, c.tensors.q, c.q));
+  }
   if (c.problem.kv_format) {
     tensors.push_back(tensor("k", Dtype::f8_e4m3, c.tensors.k, c.k_codes));
     tensors.push_back(tensor("v", Dtype::f8_e4m3, c.tensors.v, c.v_codes));
@@ -87,6 +93,13 @@ TEST(RunAttention, TakesKeysInPagesInFP8WithDescalesAndSinks) {
   AttentionCase c(problem, test::Order::heads_first, {0, 5, 5, 12}, {24, 0, 9});
   c.problem.causal = true;
   expect_right(c, "--causal");
+}
+
+TEST(RunAttention, TakesQueriesInFP8WithTheirDescale) {
+  AttentionProblem problem{.batch = 2, .heads = 4, .kv_heads = 2, .queries = 6, .keys = 24, .format = Format::bf16};
+  problem.kv_format = problem.q_format = Format::fp8_e4m3;
+  AttentionCase c(problem);
+  expect_right(c, "");
 }
 
 std::string refusal(AttentionCase& c, const std::string& options) {

@@ -42,6 +42,13 @@ std::vector<ProblemOption> AttentionOperation::options() const {
        .help = "the kernel for keys and values in FP8",
        .is_flag = true,
        .set = [](Problem& problem, const std::string&) { attention(problem).kv_format = Format::fp8_e4m3; }},
+      {.name = "--fp8-queries",
+       .help = "the kernel for queries in FP8 too",
+       .is_flag = true,
+       .set =
+           [](Problem& problem, const std::string&) {
+             attention(problem).q_format = attention(problem).kv_format = Format::fp8_e4m3;
+           }},
       {.name = "--page-size",
        .help = "keys of a page; none are in pages when left out",
        .set =

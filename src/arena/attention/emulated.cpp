@@ -103,8 +103,10 @@ class AttentionKernel final : public EmulatedKernel {
     const std::int64_t value_dim = effective_value_dim(problem_);
     return fmt::format(
         "attention {} {}{}, head dimension {}{}{}{}{}{}", strategy_.name(), thresher::name(problem_.format),
-        problem_.kv_format ? fmt::format(", {} keys", thresher::name(*problem_.kv_format)) : "", problem_.head_dim,
-        value_dim == problem_.head_dim ? "" : fmt::format(" ({} of values)", value_dim),
+        problem_.kv_format
+            ? fmt::format(", {} {}keys", thresher::name(*problem_.kv_format), problem_.q_format ? "queries and " : "")
+            : "",
+        problem_.head_dim, value_dim == problem_.head_dim ? "" : fmt::format(" ({} of values)", value_dim),
         problem_.page_size > 0 ? fmt::format(", pages of {}", problem_.page_size) : "",
         problem_.softcap > 0 ? ", softcap" : "", knobs_.empty() ? "" : ", ", knobs_.text());
   }
@@ -119,7 +121,7 @@ class AttentionKernel final : public EmulatedKernel {
                                    knobs_.empty() ? "" : fmt::format(" --knobs \"{}\"", knobs_.text()), device_.name,
                                    thresher::name(problem_.format), problem_.head_dim);
     text += problem_.value_dim > 0 ? fmt::format(" --value-dim {}", problem_.value_dim) : "";
-    text += problem_.kv_format ? " --fp8-keys" : "";
+    text += problem_.q_format ? " --fp8-queries" : problem_.kv_format ? " --fp8-keys" : "";
     text += problem_.page_size > 0 ? fmt::format(" --page-size {}", problem_.page_size) : "";
     return text + (problem_.softcap > 0 ? " --softcap" : "");
   }
@@ -156,6 +158,7 @@ class AttentionKernel final : public EmulatedKernel {
     task.problem.head_dim = problem_.head_dim;
     task.problem.value_dim = problem_.value_dim;
     task.problem.kv_format = problem_.kv_format;
+    task.problem.q_format = problem_.q_format;
     task.problem.softcap = problem_.softcap;
     task.problem.scale.reset();
     if (const auto obstacles = strategy_.obstacles(task.problem, knobs_, device_); !obstacles.empty()) {
@@ -181,6 +184,7 @@ std::shared_ptr<const EmulatedKernel> kernel_of(const AttentionStrategy& strateg
   if (!strategy.obstacles(problem, knobs, device).empty()) {
     const AttentionProblem small = strategy.edges(problem, knobs, device).front();
     const bool is_its_kind = (small.page_size > 0) == (problem.page_size > 0) && small.kv_format == problem.kv_format &&
+                             small.q_format == problem.q_format &&
                              effective_value_dim(small) == effective_value_dim(problem);
     problem = is_its_kind ? small : problem;  // else it is refused below
   }

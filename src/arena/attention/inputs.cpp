@@ -17,7 +17,7 @@ namespace {
 /// Queries of full_range are larger by it than normal ones, and so are the logits.
 constexpr double full_range_factor = 20;
 
-/// FP8 keys and values are drawn so large that the format's range is used; their descales bring them back.
+/// FP8 queries, keys and values are drawn so large that the format's range is used; their descales bring them back.
 constexpr double fp8_deviation = 32;
 
 std::size_t as_size(std::int64_t count) { return static_cast<std::size_t>(count); }
@@ -146,7 +146,8 @@ void add_lengths(const AttentionTask& task, const AttentionTask& lengths, Random
   inputs.push_back(index_of("seqused_k", Format::int32, used, {p.batch}));
 }
 
-void add_factors(const AttentionTask& task, Random& random, std::vector<HostTensor>& inputs) {
+/// FP8 queries get their range by their descales.
+void add_factors(const AttentionTask& task, double query_range, Random& random, std::vector<HostTensor>& inputs) {
   const AttentionProblem& p = task.problem;
   if (p.sinks) {
     HostTensor sinks = make_host_tensor("sinks", Format::fp32, {p.heads});
@@ -159,12 +160,17 @@ void add_factors(const AttentionTask& task, Random& random, std::vector<HostTens
   if (!p.kv_format) {
     return;
   }
-  for (const char* const name : {"k_descale", "v_descale"}) {
+  const auto add_descale = [&](const char* name, double range) {
     std::vector<float> descales;
     for (std::int64_t i = 0; i < p.batch * p.kv_heads; ++i) {
-      descales.push_back(static_cast<float>((0.5 + 1.5 * random.uniform()) / fp8_deviation));
+      descales.push_back(static_cast<float>((0.5 + 1.5 * random.uniform()) * range / fp8_deviation));
     }
     inputs.push_back(index_of(name, Format::fp32, descales, {p.batch, p.kv_heads}));
+  };
+  add_descale("k_descale", 1);
+  add_descale("v_descale", 1);
+  if (p.q_format) {
+    add_descale("q_descale", query_range);
   }
 }
 
@@ -237,10 +243,11 @@ std::vector<HostTensor> attention_inputs(const AttentionTask& task, const Attent
   const bool spares_rows = p.causal || sequences(p) * p.kv_heads > 1;
   const double key_deviation = p.kv_format ? fp8_deviation : 1;
   std::vector<HostTensor> inputs;
-  inputs.push_back(empty_matrix("q", p, p.format, p.heads, p.queries, p.head_dim));
+  inputs.push_back(empty_matrix("q", p, effective_q_format(p), p.heads, p.queries, p.head_dim));
   inputs.push_back(empty_keys("k", p, p.head_dim));
   inputs.push_back(empty_keys("v", p, effective_value_dim(p)));
-  fill_normal(inputs[0], distribution == Distribution::full_range ? full_range_factor : 1.0, random);
+  const double query_range = distribution == Distribution::full_range ? full_range_factor : 1;
+  fill_normal(inputs[0], p.q_format ? fp8_deviation : query_range, random);
   fill_normal(inputs[1], key_deviation, random);
   fill_normal(inputs[2], key_deviation, random);
   if (has_specials) {
@@ -249,7 +256,7 @@ std::vector<HostTensor> attention_inputs(const AttentionTask& task, const Attent
     strew_specials(inputs[2], 3, random);
   }
   add_lengths(task, lengths, random, inputs);
-  add_factors(task, random, inputs);
+  add_factors(task, query_range, random, inputs);
   return inputs;
 }
 
@@ -301,6 +308,7 @@ AttentionTensors attention_tensors(const AttentionTask& task, const std::functio
                            .block_table = find("block_table"),
                            .seqused_k = find("seqused_k"),
                            .sinks = find("sinks"),
+                           .q_descale = find("q_descale"),
                            .k_descale = find("k_descale"),
                            .v_descale = find("v_descale")};
   if (task.lse) {

@@ -1,7 +1,7 @@
 #pragma once
 /// The tensors of an attention as the arena keeps them: matrices of rows of elements. Inputs, in this order: q, k, v,
-/// then what there is of cu_seqlens_q, cu_seqlens_k, block_table, seqused_k, sinks, k_descale and v_descale; outputs
-/// are o and lse. Rows of a page that no sequence uses are NaN.
+/// then what there is of cu_seqlens_q, cu_seqlens_k, block_table, seqused_k, sinks, k_descale, v_descale and q_descale;
+/// outputs are o and lse. Rows of a page that no sequence uses are NaN.
 #include <cstdint>
 #include <functional>
 #include <string_view>

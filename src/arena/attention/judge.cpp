@@ -60,6 +60,12 @@ constexpr Hypothesis hypotheses[] = {
        p.sinks = false;
        return differs;
      }},
+    {"the descale of the queries left out",
+     [](AttentionProblem&, AttentionTensors& tensors) {
+       const bool differs = tensors.q_descale.data != nullptr;
+       tensors.q_descale = {};
+       return differs;
+     }},
     {"the descale of the keys left out",
      [](AttentionProblem&, AttentionTensors& tensors) {
        const bool differs = tensors.k_descale.data != nullptr;

@@ -100,11 +100,12 @@ Cost AttentionOperation::cost(const Problem& problem) const {
   }
   const double query_rows =
       (p.variable_length ? 1 : static_cast<double>(p.batch)) * static_cast<double>(p.heads * p.queries);
-  const auto widths = static_cast<double>(p.head_dim + effective_value_dim(p));
+  const auto width = static_cast<double>(p.head_dim);
+  const auto value_width = static_cast<double>(effective_value_dim(p));
   const auto bytes_of = [](Format format) { return static_cast<double>(bits(format)) / 8; };
-  return {2 * pairs * static_cast<double>(p.heads) * widths,
-          (query_rows * bytes_of(p.format) + key_rows * bytes_of(effective_kv_format(p))) * widths +
-              (task.lse ? 4 * query_rows : 0)};
+  return {2 * pairs * static_cast<double>(p.heads) * (width + value_width),
+          query_rows * (width * bytes_of(effective_q_format(p)) + value_width * bytes_of(p.format)) +
+              key_rows * (width + value_width) * bytes_of(effective_kv_format(p)) + (task.lse ? 4 * query_rows : 0)};
 }
 
 /// The pool, of which no sequence uses some.

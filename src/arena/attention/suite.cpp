@@ -11,8 +11,8 @@ namespace {
 
 constexpr std::array orders{Named<bool>{"heads-first", false}, Named<bool>{"rows-first", true}};
 
-constexpr std::array key_formats{Named<std::optional<Format>>{"same", std::nullopt},
-                                 Named<std::optional<Format>>{name(Format::fp8_e4m3), Format::fp8_e4m3}};
+constexpr std::array narrower_formats{Named<std::optional<Format>>{"same", std::nullopt},
+                                      Named<std::optional<Format>>{name(Format::fp8_e4m3), Format::fp8_e4m3}};
 constexpr std::array lengths_of_pages{Named<SequenceLengths>{"equal", SequenceLengths::equal},
                                       Named<SequenceLengths>{"mixed", SequenceLengths::mixed}};
 
@@ -79,6 +79,9 @@ void check_task(const ProblemTable& tables, const AttentionTask& task) {
   if (problem.heads % problem.kv_heads != 0) {
     refuse("kv_heads", fmt::format("is {}, but must divide heads, which is {}", problem.kv_heads, problem.heads));
   }
+  if (problem.q_format && !problem.kv_format) {
+    refuse("q_format", fmt::format("is {}, which takes keys and values in it too", name(*problem.q_format)));
+  }
   if (!(problem.softcap >= 0)) {
     refuse("softcap", "must not be negative");
   }
@@ -122,7 +125,8 @@ void AttentionOperation::add_problems(const ProblemTable& tables, std::vector<Pr
   const bool is_listed = !task.query_lengths.empty();
   task.rows_first = is_listed || has_pages;
   const auto all_lengths = choices<SequenceLengths>(tables, "lengths", lengths_of_pages, SequenceLengths::equal);
-  const auto of_keys = choices<std::optional<Format>>(tables, "kv_format", key_formats, std::optional<Format>{});
+  const auto of_keys = choices<std::optional<Format>>(tables, "kv_format", narrower_formats, std::optional<Format>{});
+  const auto of_queries = choices<std::optional<Format>>(tables, "q_format", narrower_formats, std::optional<Format>{});
   const auto value_dims = extents_or(tables, "value_dim", 1, 0);
   const auto sinks = truths(tables, "sinks");
   const auto heads = tables.extents("heads", 1);
@@ -149,7 +153,8 @@ void AttentionOperation::add_problems(const ProblemTable& tables, std::vector<Pr
   const auto by_scale = [&] { each(scales, p.scale, by_softcap); };
   const auto by_format = [&] { each(of_format, p.format, by_scale); };
   const auto by_key_format = [&] { each(of_keys, p.kv_format, by_format); };
-  const auto by_sinks = [&] { each(sinks, p.sinks, by_key_format); };
+  const auto by_query_format = [&] { each(of_queries, p.q_format, by_key_format); };
+  const auto by_sinks = [&] { each(sinks, p.sinks, by_query_format); };
   const auto by_page_size = [&] { each(page_sizes, p.page_size, by_sinks); };
   const auto by_lengths = [&] { each(all_lengths, lengths, by_page_size); };
   const auto by_value_dim = [&] { each(value_dims, p.value_dim, by_lengths); };

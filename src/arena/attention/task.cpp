@@ -105,7 +105,7 @@ std::string label_of(const AttentionTask& task) {
   const AttentionProblem& p = task.problem;
   std::string text = fmt::format("{}x{}x{}x{} {}", p.batch, two(p.heads, p.kv_heads, '/'), sizes(task),
                                  two(p.head_dim, effective_value_dim(p), '/'), name(p.format));
-  text += p.kv_format ? fmt::format(" {} keys", name(*p.kv_format)) : "";
+  text += p.kv_format ? fmt::format(" {} {}keys", name(*p.kv_format), p.q_format ? "queries and " : "") : "";
   text += p.causal ? " causal" : "";
   if (p.window_left >= 0 || p.window_right >= 0) {
     text += fmt::format(" window({},{})", p.window_left, p.window_right);

@@ -209,7 +209,7 @@ TEST(Suite, UnknownSuitesNameTheOnesThereAre) {
   EXPECT_EQ(
       error_of([] { (void)load_suite("orgin"); }),
       "suite orgin: it is none of the built-in suites attention, attention_decode, attention_edges, "
-      "attention_mixed, attention_origin, attention_paged, decode, edges, "
+      "attention_fp8, attention_mixed, attention_origin, attention_paged, decode, edges, "
       "fp8_edges, fp8_origin, gated_mlp, gated_mlp_bf16, gated_mlp_edges, gated_mlp_fp8, gemm_edges, grouped_edges, "
       "grouped_fp8_edges, grouped_gemm_edges, grouped_origin, grouped_origin_bf16, grouped_origin_fp8, "
       "grouped_requantised, layer_edges, moe_decode, moe_decode_bf16, moe_layer, moe_layer_bf16, moe_layer_fp8, "
