@@ -68,6 +68,7 @@ struct Options {
   std::int64_t page = 16;
   std::int64_t head_dim = 128;
   Format keys = Format::bf16;
+  Format queries = Format::bf16;
 };
 
 AttentionProblem problem_of(const Case& on, const Options& options) {
@@ -79,6 +80,7 @@ AttentionProblem problem_of(const Case& on, const Options& options) {
                            .head_dim = options.head_dim,
                            .format = Format::bf16,
                            .kv_format = options.keys,
+                           .q_format = options.queries,
                            .causal = true};
   problem.variable_length = true;
   problem.page_size = options.page;
@@ -114,7 +116,7 @@ class Data {
     const auto numbers = [&](const std::vector<std::int32_t>& values, std::initializer_list<std::int64_t> shape) {
       return Tensor::contiguous(add(values), Format::int32, shape, gpu);
     };
-    tensors.q = rows(problem.format, {problem.queries, problem.heads, problem.head_dim});
+    tensors.q = rows(effective_q_format(problem), {problem.queries, problem.heads, problem.head_dim});
     tensors.o = rows(problem.format, {problem.queries, problem.heads, problem.head_dim});
     tensors.k = rows(keys, {problem.pages, problem.page_size, problem.kv_heads, problem.head_dim});
     tensors.v = rows(keys, {problem.pages, problem.page_size, problem.kv_heads, problem.head_dim});
@@ -212,18 +214,20 @@ int main(int argc, char** argv) try {
   for (int i = 1; i < argc; i += 2) {
     const std::string option = argv[i];
     const std::string value = i + 1 < argc ? argv[i + 1] : "";
-    if (option == "--keys" && (value == "bf16" || value == "fp8")) {
-      options.keys = value == "fp8" ? Format::fp8_e4m3 : Format::bf16;
+    if ((option == "--keys" || option == "--queries") && (value == "bf16" || value == "fp8")) {
+      (option == "--keys" ? options.keys : options.queries) = value == "fp8" ? Format::fp8_e4m3 : Format::bf16;
     } else if (!value.empty() && (option == "--page" || option == "--head-dim")) {
       (option == "--page" ? options.page : options.head_dim) = std::atoll(value.c_str());
     } else {
-      fmt::print(stderr, "usage: bench_attention_chunks [--page N] [--head-dim N] [--keys bf16|fp8], not {} {}\n",
-                 option, value);
+      fmt::print(
+          stderr,
+          "usage: bench_attention_chunks [--page N] [--head-dim N] [--keys bf16|fp8] [--queries bf16|fp8], not {} {}\n",
+          option, value);
       return 2;
     }
   }
-  fmt::print("{} query heads, {} of keys, head dimension {}, pages of {}, keys in {}\n", heads, kv_heads,
-             options.head_dim, options.page, name(options.keys));
+  fmt::print("{} query heads, {} of keys, head dimension {}, pages of {}, keys in {}, queries in {}\n", heads, kv_heads,
+             options.head_dim, options.page, name(options.keys), name(options.queries));
   for (const Case& on : cases()) {
     measure(on, options);
   }

@@ -33,7 +33,6 @@ import torch
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "peers"))
 import compare
 import decode_peers
-import peers
 import thresher_c
 from decode_operands import COLD_BYTES, Operands, Pool, cases
 from fastest import first_line
@@ -285,15 +284,13 @@ def main():
     library = thresher_c.Library(args.library)
     telemetry = compare.Telemetry()
     sources = decode_peers.Sources(args.vllm, args.flashinfer)
-    properties = torch.cuda.get_device_properties(0)
     result = {"what": "decoding over keys in pages beside its peers", "date": datetime.date.today().isoformat(),
               "thresher": {"version": library.version(), "commit": args.commit or compare.git_commit()},
-              "machine": {"gpu": properties.name, "multiprocessors": properties.multi_processor_count,
-                          "l2_bytes": properties.L2_cache_size, "driver": peers.driver_version()},
+              "machine": compare.machine(),
               "toolchain": {**compare.toolchain(), "cudnn": torch.backends.cudnn.version()},
               "method": {"rounds": args.rounds, "norm_error_bounds": BOUNDS, "page": args.page}, "rows": []}
     wanted = [case for case in cases(args.quick) if any(part in case.name for part in args.cases.split(","))]
-    wanted = list(that_fit(wanted, args.kinds, properties.total_memory))
+    wanted = list(that_fit(wanted, args.kinds, torch.cuda.get_device_properties(0).total_memory))
     pools = pools_for(wanted, args.kinds)
     entrants, lines, left_out = Entrants(), [], []
     for case in wanted:

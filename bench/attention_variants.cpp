@@ -4,12 +4,14 @@
 // usage: bench_attention_variants --warm               compiles every kernel into the cache; needs no GPU
 //        bench_attention_variants split [--causal]     the origin's problem, in ordinary and in dependent launch
 //        bench_attention_variants pipelined [--causal] long sequences of head dimensions 64, 128 and 256
+//        bench_attention_variants codes [--causal]     the same with queries, keys and values in FP8, beside 16 bits
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cstring>
 #include <map>
 #include <memory>
+#include <optional>
 #include <random>
 #include <string>
 #include <vector>
@@ -33,6 +35,7 @@ constexpr double budget_operations = 2e9;  ///< of the definition, in float64
 struct Variant {
   std::string name;
   Knobs knobs;
+  bool in_16_bits = false;  ///< the problem with queries, keys and values in its format instead
 };
 
 /// A problem, the variants of one strategy for it, and how often a graph calls each.
@@ -124,30 +127,58 @@ Field stream_field(int head_dim, bool causal) {
           false};
 }
 
-std::vector<Field> fields(const std::string& strategy, bool causal) {
-  if (strategy == "split") {
+AttentionProblem in_16_bits(AttentionProblem problem) {
+  problem.q_format.reset();
+  problem.kv_format.reset();
+  return problem;
+}
+
+Field codes_field(int head_dim, bool causal) {
+  Field field = stream_field(head_dim, causal);
+  field.problem.q_format = field.problem.kv_format = Format::fp8_e4m3;
+  field.variants = {{"16 bits", {}, true}, {"default", {}}};
+  const auto add = [&](const std::string& name, Knobs knobs) { field.variants.push_back({name, std::move(knobs)}); };
+  const std::vector<const char*> sizes = head_dim == 64    ? std::vector{"96", "128", "192"}
+                                         : head_dim == 128 ? std::vector{"64", "96", "128"}
+                                                           : std::vector{"64", "96"};
+  for (const char* const keys : sizes) {
+    add(fmt::format("{} keys", keys), {{"keys", keys}});
+  }
+  add("turns", {{"take_turns", "1"}});
+  add("descriptors by themselves", {{"base_descriptors", "0"}});
+  if (head_dim < 256) {
+    add("queries in registers", {{"queries_in_registers", "1"}});
+    add("two warpgroups", {{"math_warpgroups", "2"}});
+  }
+  return field;
+}
+
+std::vector<Field> fields(const std::string& kind, bool causal) {
+  if (kind == "split") {
     return {split_field(causal)};
   }
-  return {stream_field(64, causal), stream_field(128, causal), stream_field(256, causal)};
+  const auto field = kind == "codes" ? codes_field : stream_field;
+  return {field(64, causal), field(128, causal), field(256, causal)};
 }
 
 void warm() {
-  for (const std::string strategy : {"split", "pipelined"}) {
+  for (const std::string kind : {"split", "pipelined", "codes"}) {
     for (const bool causal : {false, true}) {
-      for (const Field& field : fields(strategy, causal)) {
+      for (const Field& field : fields(kind, causal)) {
         for (const Variant& variant : field.variants) {
           const strategies::PlannedCall call =
-              ops::attention_call(field.problem, {.strategy = strategy, .knobs = variant.knobs}, device_spec("H200"));
+              ops::attention_call(variant.in_16_bits ? in_16_bits(field.problem) : field.problem,
+                                  {.strategy = field.strategy, .knobs = variant.knobs}, device_spec("H200"));
           (void)ops::warm_program(std::get<strategies::KernelLaunch>(call.steps.front()).program, "sm_90a");
-          fmt::print("{} {}{}\n", strategy, variant.name, causal ? ", causal" : "");
+          fmt::print("{} {}{}\n", kind, variant.name, causal ? ", causal" : "");
         }
       }
     }
   }
 }
 
-/// Normally distributed values; few enough to make quickly, in another order for each tensor.
-std::vector<std::uint16_t> values(Format format, std::size_t count, std::size_t start) {
+/// Bytes of normally distributed values; few enough to make quickly, in another order for each tensor.
+std::vector<std::uint8_t> values(Format format, std::size_t count, std::size_t start) {
   constexpr std::size_t made = 1'000'003;
   static const std::vector<float> normal = [] {
     std::mt19937 random(7);
@@ -156,10 +187,14 @@ std::vector<std::uint16_t> values(Format format, std::size_t count, std::size_t 
     std::generate(all.begin(), all.end(), [&] { return distribution(random); });
     return all;
   }();
-  std::vector<std::uint16_t> out(count);
+  const std::size_t bytes = static_cast<std::size_t>(bits(format)) / 8;
+  std::vector<std::uint8_t> out(count * bytes);
   for (std::size_t i = 0; i < count; ++i) {
     const float value = normal[(start + i) % made];
-    out[i] = format == Format::fp16 ? formats::float_to_fp16(value) : formats::float_to_bf16(value);
+    const std::uint16_t stored = format == Format::fp16   ? formats::float_to_fp16(value)
+                                 : format == Format::bf16 ? formats::float_to_bf16(value)
+                                                          : formats::float_to_e4m3(value);
+    std::memcpy(&out[i * bytes], &stored, bytes);
   }
   return out;
 }
@@ -167,7 +202,7 @@ std::vector<std::uint16_t> values(Format format, std::size_t count, std::size_t 
 /// The problem's data on the host and on the GPU, with what is right.
 struct Data {
   AttentionProblem problem;
-  std::vector<std::uint16_t> host[4];  // q, k, v, o
+  std::vector<std::uint8_t> host[4];  // q, k, v, o
   std::vector<runtime::DeviceBuffer> device;
   AttentionTensors here;
   AttentionTensors there;
@@ -178,13 +213,15 @@ struct Data {
     Tensor* const on_host[] = {&here.q, &here.k, &here.v, &here.o};
     Tensor* const on_gpu[] = {&there.q, &there.k, &there.v, &there.o};
     const auto count = static_cast<std::size_t>(of.batch * of.heads * of.queries * of.head_dim);
+    const Format keys = effective_kv_format(of);
+    const Format formats[] = {effective_q_format(of), keys, keys, of.format};
     for (std::size_t i = 0; i < 4; ++i) {
-      host[i] = values(of.format, count, i * 333'331);
-      device.emplace_back(0, count * 2);
-      runtime::copy(device[i].data(), host[i].data(), count * 2, 0);
+      host[i] = values(formats[i], count, i * 333'331);
+      device.emplace_back(0, host[i].size());
+      runtime::copy(device[i].data(), host[i].data(), host[i].size(), 0);
       const std::initializer_list<std::int64_t> shape{of.batch, of.heads, of.queries, of.head_dim};
-      *on_host[i] = Tensor::contiguous(host[i].data(), of.format, shape);
-      *on_gpu[i] = Tensor::contiguous(device[i].data(), of.format, shape, device[i].device());
+      *on_host[i] = Tensor::contiguous(host[i].data(), formats[i], shape);
+      *on_gpu[i] = Tensor::contiguous(device[i].data(), formats[i], shape, device[i].device());
     }
     const auto samples = reference::sample_queries(problem, here, budget_operations, 1);
     definition = reference::attention_rows(problem, here, samples);
@@ -193,7 +230,7 @@ struct Data {
 
   /// Error over what is allowed, of the worst element that the GPU wrote.
   double worst() {
-    runtime::copy(host[3].data(), device[3].data(), host[3].size() * 2, 0);
+    runtime::copy(host[3].data(), device[3].data(), host[3].size(), 0);
     return reference::judge_rows(problem, here, definition, plain).judgement.worst_excess;
   }
 };
@@ -221,7 +258,7 @@ struct Timer {
 };
 
 Contender contender(const Field& field, const Variant& variant, bool dependent, Data& data, const Timer& timer) {
-  const Attention attention = plan(Device::cuda(0), field.problem,
+  const Attention attention = plan(Device::cuda(0), data.problem,
                                    {.strategy = field.strategy, .knobs = variant.knobs, .dependent_launch = dependent});
   runtime::Graph graph = runtime::Graph::capture(0, [&](Stream into) {
     for (int call = 0; call < field.calls; ++call) {
@@ -236,12 +273,16 @@ Contender contender(const Field& field, const Variant& variant, bool dependent, 
 void measure(const Field& field) {
   const AttentionProblem& p = field.problem;
   Data data(p);
+  std::optional<Data> wide;  // in 16 bits
   const Timer timer;
   std::vector<Contender> contenders;
   for (const Variant& variant : field.variants) {
+    if (variant.in_16_bits && !wide) {
+      wide.emplace(in_16_bits(p));
+    }
     for (const bool dependent : {false, true}) {
       if (!dependent || field.dependent) {
-        contenders.push_back(contender(field, variant, dependent, data, timer));
+        contenders.push_back(contender(field, variant, dependent, variant.in_16_bits ? *wide : data, timer));
       }
     }
   }
@@ -250,9 +291,10 @@ void measure(const Field& field) {
       one.us.push_back(timer.us(one.graph) / field.calls);
     }
   }
-  fmt::print("{} {}x{}x{}x{} {}{}: us a call, median and least of {} graphs of {} calls; error over what is allowed\n",
-             field.strategy, p.batch, p.heads, p.queries, p.head_dim, name(p.format), p.causal ? " causal" : "", rounds,
-             field.calls);
+  fmt::print(
+      "{} {}x{}x{}x{} {}{}{}: us a call, median and least of {} graphs of {} calls; error over what is allowed\n",
+      field.strategy, p.batch, p.heads, p.queries, p.head_dim, name(p.format), p.q_format ? ", operands in fp8" : "",
+      p.causal ? " causal" : "", rounds, field.calls);
   for (Contender& one : contenders) {
     std::sort(one.us.begin(), one.us.end());
     fmt::print("  {:<44} {:>9.3f} {:>9.3f} {:>6.2f}{}\n", one.name, one.us[one.us.size() / 2], one.us.front(),
@@ -268,13 +310,14 @@ int main(int argc, char** argv) try {
   const bool causal = arguments.size() == 2 && arguments[1] == "--causal";
   if (arguments == std::vector<std::string>{"--warm"}) {
     warm();
-  } else if (!arguments.empty() && (arguments[0] == "split" || arguments[0] == "pipelined") &&
+  } else if (!arguments.empty() &&
+             (arguments[0] == "split" || arguments[0] == "pipelined" || arguments[0] == "codes") &&
              (arguments.size() == 1 || causal)) {
     for (const Field& field : fields(arguments[0], causal)) {
       measure(field);
     }
   } else {
-    fmt::print(stderr, "usage: bench_attention_variants --warm | split [--causal] | pipelined [--causal]\n");
+    fmt::print(stderr, "usage: bench_attention_variants --warm | split|pipelined|codes [--causal]\n");
     return 2;
   }
   return 0;

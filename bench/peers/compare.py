@@ -219,6 +219,12 @@ def toolchain():
             "cublaslt": peers.cublaslt_version(), "python": platform.python_version()}
 
 
+def machine():
+    properties = torch.cuda.get_device_properties(0)
+    return {"gpu": properties.name, "multiprocessors": properties.multi_processor_count,
+            "l2_bytes": properties.L2_cache_size, "driver": peers.driver_version()}
+
+
 def git_commit():
     result = subprocess.run(["git", "rev-parse", "HEAD"], capture_output=True, text=True)
     return result.stdout.strip() or "unknown"
@@ -239,12 +245,9 @@ def main():
     telemetry = Telemetry()
     shapes = [tuple(map(int, text.split("x"))) for text in args.shapes.split(",")] if args.shapes else SHAPES
     rounds = {mode: count // 3 if args.quick else count for mode, count in ROUNDS.items()}
-    properties = torch.cuda.get_device_properties(0)
     result = {"what": "dual GEMM beside its peers", "date": datetime.date.today().isoformat(),
               "thresher": {"version": library.version(), "commit": args.commit or git_commit()},
-              "machine": {"gpu": properties.name, "multiprocessors": properties.multi_processor_count,
-                          "l2_bytes": properties.L2_cache_size, "driver": peers.driver_version()},
-              "toolchain": toolchain(),
+              "machine": machine(), "toolchain": toolchain(),
               "method": {"rounds": rounds, "rest_s": REST_S, "heat_s": HEAT_S, "norm_error_bounds": NORM_BOUNDS,
                          "seed": args.seed},
               "rows": []}

@@ -12,6 +12,7 @@ import types
 
 import torch
 
+import vllm_fa3
 from fastest import fastest, first_line
 
 NHD, NO_MASK = 0, 0  # FlashInfer's codes
@@ -26,35 +27,29 @@ class Sources:
 
 def flash_attention_3(sources, operands, fp8_queries=None):
     """fp8_queries: [copies] of q in FP8, which FlashAttention-3 needs beside keys in FP8."""
-    library = sources.vllm / "vllm" / "vllm_flash_attn" / "_vllm_fa3_C.abi3.so"
     if operands.fp8 and fp8_queries is None:
         raise ValueError("keys in FP8 need queries in FP8")
     if operands.case.value_dim:
         raise ValueError("left out for values among the keys")
-    if not hasattr(torch.ops._vllm_fa3_C, "fwd"):
-        torch.ops.load_library(str(library))
-    case = operands.case
+    vllm_fa3.load(sources.vllm)
+    case, k, v = operands.case, operands.k, operands.v
     q = fp8_queries or operands.q
     descales = [torch.full((case.batch, case.kv_heads), value, device="cuda") if operands.fp8 else None
                 for value in (1.0, operands.k_descale, 1.0)]
-    longest = max(operands.host_lengths)
+    pages = [vllm_fa3.Sequences(operands.q_starts, operands.lengths, 1, max(operands.host_lengths), table)
+             for table in operands.tables]
 
-    def metadata(splits):
-        return torch.ops._vllm_fa3_C.get_scheduler_metadata(
-            case.batch, 1, longest, case.heads, case.kv_heads, case.head_dim, case.head_dim, q[0].dtype, operands.lengths,
-            operands.q_starts, None, None, None, None, operands.page, 0, False, -1, -1, False, splits, None, 0)
-
-    def way(splits, made):
+    def way(splits, schedule=None):
         def call(i):
-            torch.ops._vllm_fa3_C.fwd(
-                q[i], operands.k, operands.v, None, None, None, operands.o[i], operands.q_starts, None, None, None,
-                operands.lengths, 1, longest, operands.tables[i], None, None, None, None, None, *descales, operands.scale,
-                False, -1, -1, 0.0, True, made, splits, None, 0, None, 1, 0, None)
+            vllm_fa3.forward(q[i], k, v, operands.o[i], operands.scale, False, descales, pages[i], schedule, splits)
             return operands.o[i]
         return call
 
-    ways = {"its own splits": way(0, None), "its own splits, scheduled ahead": way(0, metadata(0)),
-            "up to 32 splits, scheduled ahead": way(32, metadata(32))}
+    def scheduled(splits):
+        return way(splits, vllm_fa3.metadata(q[0], k, pages[0], False, splits))
+
+    ways = {"its own splits": way(0), "its own splits, scheduled ahead": scheduled(0),
+            "up to 32 splits, scheduled ahead": scheduled(32)}
     name, call = fastest(ways, operands.copies)
     return f"FlashAttention-3 ({name})", call
 

@@ -24,7 +24,6 @@ import torch
 
 import compare
 import grouped_peers
-import peers
 import thresher_c
 from grouped_operands import GroupedSets, cases
 
@@ -167,12 +166,9 @@ def summary(rows):
 
 def described(what, args, library, rounds):
     """What a file of results begins with; its rows are still missing."""
-    properties = torch.cuda.get_device_properties(0)
     return {"what": what, "date": datetime.date.today().isoformat(),
             "thresher": {"version": library.version(), "commit": args.commit or compare.git_commit()},
-            "machine": {"gpu": properties.name, "multiprocessors": properties.multi_processor_count,
-                        "l2_bytes": properties.L2_cache_size, "driver": peers.driver_version()},
-            "toolchain": compare.toolchain(),
+            "machine": compare.machine(), "toolchain": compare.toolchain(),
             "method": {"rounds": rounds, "rest_s": compare.REST_S, "heat_s": compare.HEAT_S,
                        "norm_error_bounds": compare.NORM_BOUNDS, "seed": args.seed},
             "rows": []}

@@ -6,6 +6,8 @@ import torch
 
 FORMATS = {"fp32": 0, "fp16": 1, "bf16": 2, "fp8_e4m3": 3, "nvfp4": 4, "fp8_row": 8, "fp8_block": 9}
 NUMERICS = {"exact": 0, "fast": 1}
+ATTENTION_FORMATS = {torch.float16: FORMATS["fp16"], torch.bfloat16: FORMATS["bf16"],
+                     torch.float8_e4m3fn: FORMATS["fp8_e4m3"]}
 CUDA, ROW_MAJOR, SILU = 1, 0, 0
 COLUMN_MAJOR = 2  # scales of tokens in FP8 blocks: [C, rows rounded up to 4]
 
@@ -42,9 +44,7 @@ SIGNATURES = {
     "thresher_moe_workspace_bytes": (c.c_size_t, [P]),
     "thresher_moe_run": (I, [P, P, P, P, P, P, P]),
     "thresher_moe_destroy": (None, [P]),
-    "thresher_attention_plan_flat": (I, [I, I, I, L, L, L, L, L, L, I, P, L, L, P, I, S, S, I, I, P]),
-    "thresher_attention_plan_serving_flat": (I, [I, I, I, I, I, *[L] * 7, I, P, L, L, P, I, L, L, I, S, S, I, I, P]),
-    "thresher_attention_run_flat": (I, [P] * 14),
+    "thresher_attention_plan_serving_flat": (I, [*[I] * 5, *[L] * 7, I, P, L, L, P, I, L, L, I, S, S, I, I, P]),
     "thresher_attention_run_serving_flat": (I, [*[P] * 14, L, *[P] * 9]),
     "thresher_attention_strategy": (S, [P]),
     "thresher_attention_workspace_bytes": (c.c_size_t, [P]),
@@ -255,25 +255,31 @@ class Grouped:
 
 
 class Attention:
-    """A plan of contiguous [B,H,S,D] tensors, which it keeps, with its workspace; `lse` None: not wanted."""
+    """A plan of contiguous [B,H,S,D] tensors, which it keeps, with its workspace; `lse` None: not wanted. q, k and v may be
+    in FP8 where o is not; the descales of q, k and v are one float32 each for all, None for 1."""
 
-    def __init__(self, library, q, k, v, o, lse, causal, strategy="", knobs="", dependent_launch=0):
+    def __init__(self, library, q, k, v, o, lse, causal, strategy="", knobs="", dependent_launch=0,
+                 descales=(None, None, None)):
         self.library = library
         self.plan = P()
         self.tensors = q, k, v, o, lse
+        self.descales = descales
         b, h, queries, d = q.shape
         lib = library.library
-        library.check(lib.thresher_attention_plan_flat(
-            CUDA, 0, FORMATS["bf16" if q.dtype == torch.bfloat16 else "fp16"], b, h, k.shape[1], queries, k.shape[2], d,
-            int(causal), None, -1, -1, None, 0, strategy.encode(), knobs.encode(), int(dependent_launch), 0,
+        library.check(lib.thresher_attention_plan_serving_flat(
+            CUDA, 0, *(ATTENTION_FORMATS[one.dtype] for one in (o, q, k)), b, h, k.shape[1], queries, k.shape[2], d, 0,
+            int(causal), None, -1, -1, None, 0, 0, 0, 0, strategy.encode(), knobs.encode(), int(dependent_launch), 0,
             c.byref(self.plan)))
         bytes_needed = lib.thresher_attention_workspace_bytes(self.plan)
         self.workspace = torch.empty(max(bytes_needed, 1), dtype=torch.uint8, device="cuda")
-        q, k, v, o, lse = (pointer(tensor) for tensor in self.tensors)
-        self.arguments = q, None, k, None, v, None, o, None, lse, None, None, self.workspace.data_ptr()
+        self.strategy = lib.thresher_attention_strategy(self.plan).decode()
+        self.shared = (L * 2)(0, 0)
+        rows = [one for tensor in (q, k, v, o) for one in (tensor.data_ptr(), None)]
+        scales = [one for descale in descales for one in (pointer(descale), self.shared)]
+        self.arguments = *rows, pointer(lse), None, None, None, 0, None, None, *scales, self.workspace.data_ptr()
 
     def run(self):
-        self.library.check(self.library.library.thresher_attention_run_flat(self.plan, stream(), *self.arguments))
+        self.library.check(self.library.library.thresher_attention_run_serving_flat(self.plan, stream(), *self.arguments))
 
     def __del__(self):
         self.library.library.thresher_attention_destroy(self.plan)

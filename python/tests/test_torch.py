@@ -343,13 +343,13 @@ def test_attention_over_pages_in_fp8():
             check(lse[h, rows], sums, sums_error)
 
 
-def in_fp8(*shapes):
+def normal_in_fp8(*shapes):
     return tuple(normal(*shape).to(torch.float8_e4m3fn) for shape in shapes)
 
 
 @pytest.mark.parametrize("dtype", [None, *DTYPES])
 def test_attention_with_queries_in_fp8(dtype):
-    q, k, v = in_fp8((2, 4, 9, 64), (2, 2, 12, 64), (2, 2, 12, 128))
+    q, k, v = normal_in_fp8((2, 4, 9, 64), (2, 2, 12, 64), (2, 2, 12, 128))
     scales = dict(q_descale=torch.tensor([[2.0, 0.25], [0.5, 3.0]]), k_descale=torch.tensor([[0.75], [1.5]]), v_descale=torch.tensor([[2.0, 0.5]]))
     out = None if dtype is None else torch.empty(2, 4, 9, 128, dtype=dtype)
     result, lse = tt.attention(q, k, v, causal=True, return_lse=True, out=out, **scales)
@@ -366,7 +366,7 @@ def test_attention_with_queries_in_fp8(dtype):
 
 
 def test_queries_in_fp8_are_as_those_that_were_widened():
-    q, k, v = in_fp8((2, 4, 9, 64), (2, 2, 12, 64), (2, 2, 12, 64))
+    q, k, v = normal_in_fp8((2, 4, 9, 64), (2, 2, 12, 64), (2, 2, 12, 64))
     widened = q.to(torch.bfloat16)
     for factor in (1.0, 0.25):
         descale = {} if factor == 1.0 else dict(q_descale=torch.full((1, 1), factor))
@@ -374,7 +374,7 @@ def test_queries_in_fp8_are_as_those_that_were_widened():
 
 
 def test_queries_in_fp8_when_compiled_and_as_meta_tensors():
-    q, k, v = in_fp8((2, 4, 9, 64), (2, 2, 12, 64), (2, 2, 12, 64))
+    q, k, v = normal_in_fp8((2, 4, 9, 64), (2, 2, 12, 64), (2, 2, 12, 64))
     half, descale = torch.empty(2, 4, 9, 64, dtype=torch.float16), torch.full((2, 2), 0.5)
 
     def both(q, k, v):
