@@ -306,9 +306,17 @@ TEST(LongSequences, EveryWidthCompilesForHopperWithoutSpills) {
   expect_clean(all);
 }
 
-/// Warps that widen codes have what registers the sums leave; queries in bfloat16 ask most of them.
+/// Warps that widen codes or turn them round have what registers the sums leave; queries in bfloat16 ask most of them,
+/// and warps that find pages.
 TEST(LongSequences, EveryWidthOfCodesCompilesForHopperWithoutSpills) {
   DeviceProgram all;
+  const auto add = [&](const AttentionProblem& problem) {
+    const PlannedCall call = attention::pipelined_strategy().plan(problem, {}, device_spec("H200"));
+    const DeviceProgram& program = std::get<KernelLaunch>(call.steps.front()).program;
+    all.text = program.text;
+    all.title = program.title;
+    all.kernels.insert(all.kernels.end(), program.kernels.begin(), program.kernels.end());
+  };
   for (const auto& [head_dim, value_dim, softcap] :
        {std::tuple{64, 64, 0.0F}, {128, 128, 0.0F}, {128, 128, 2.0F}, {128, 256, 2.0F}, {256, 256, 0.0F}}) {
     AttentionProblem problem{.queries = 4096,
@@ -318,16 +326,19 @@ TEST(LongSequences, EveryWidthOfCodesCompilesForHopperWithoutSpills) {
                              .format = Format::bf16,
                              .kv_format = Format::fp8_e4m3,
                              .causal = true,
-                             .softcap = softcap,
-                             .variable_length = true};
-    problem.page_size = 16;
-    problem.pages = 256;
-    const PlannedCall call = attention::pipelined_strategy().plan(problem, {}, device_spec("H200"));
-    const DeviceProgram& program = std::get<KernelLaunch>(call.steps.front()).program;
-    all.text = program.text;
-    all.title = program.title;
-    all.kernels.insert(all.kernels.end(), program.kernels.begin(), program.kernels.end());
+                             .softcap = softcap};
+    AttentionProblem in_pages = problem;
+    in_pages.variable_length = true;
+    in_pages.page_size = 16;
+    in_pages.pages = 256;
+    add(in_pages);
+    problem.q_format = in_pages.q_format = Format::fp8_e4m3;
+    add(in_pages);
+    add(problem);
   }
+  AttentionProblem few{.queries = 32, .keys = 4096, .head_dim = 128, .format = Format::bf16};
+  few.kv_format = few.q_format = Format::fp8_e4m3;
+  add(few);
   expect_clean(all);
 }
 

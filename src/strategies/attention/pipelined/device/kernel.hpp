@@ -37,7 +37,7 @@ struct StreamedAttention {
     Accumulators<config.keys> scores;
     Weights<Weighed<config>, config.keys> weights;
     Accumulators<config.value_dim> output;
-    /// Of codes: a block's product, before it is added to the output, and what that is multiplied by then.
+    /// Of codes: a block's product with some columns of its values, before it is added to the output.
     Accumulators<config.multiplies_codes ? config.product_columns() : 8> product;
     RowPair rows;
     float dot_factor;      ///< of codes: what dot products are to be multiplied by
