@@ -1,7 +1,7 @@
 // Times sequences of many queries over keys in pages on one GPU, alone and beside decoding: the strategies take turns,
 // so that clocks are the same for all, and keys and values lie in the cache as far as they fit.
 //
-// usage: bench_attention_chunks [--page N] [--head-dim N] [--keys bf16|fp8]
+// usage: bench_attention_chunks [--page N] [--head-dim N] [--keys bf16|fp8] [--queries bf16|fp8]
 //
 // A line: µs a call in the median and at best, and TFLOP/s of the products that the masks leave.
 #include <fmt/format.h>

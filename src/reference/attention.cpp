@@ -92,20 +92,21 @@ double definition_row(const AttentionProblem& problem, const HeadFactors& factor
   return shift + std::log(sum);
 }
 
-float plain_dot(const AttentionProblem& problem, const float* q, const float* key) {
-  if (has_aligned_dots(problem)) {
-    std::vector<KeyPanel> keys(static_cast<std::size_t>(problem.head_dim));
-    for (std::int64_t d = 0; d < problem.head_dim; ++d) {
-      keys[static_cast<std::size_t>(d)][0] = static_cast<double>(key[d]);
+/// Of the visible keys.
+std::vector<float> plain_dots(const AttentionProblem& problem, const float* q, const float* keys,
+                              std::int64_t visible) {
+  const std::int64_t width = problem.head_dim;
+  if (multiplies_codes(problem)) {
+    return aligned_dots({q, static_cast<std::size_t>(width)}, visible,
+                        [&](std::int64_t j, std::int64_t d) { return keys[j * width + d]; });
+  }
+  std::vector<float> dots(static_cast<std::size_t>(visible));
+  for (std::int64_t j = 0; j < visible; ++j) {
+    for (std::int64_t d = 0; d < width; ++d) {
+      dots[static_cast<std::size_t>(j)] += q[d] * keys[j * width + d];
     }
-    const std::vector<double> query(q, q + problem.head_dim);
-    return static_cast<float>(aligned_dots(query, keys)[0]);
   }
-  float dot = 0.0F;
-  for (std::int64_t d = 0; d < problem.head_dim; ++d) {
-    dot += q[d] * key[d];
-  }
-  return dot;
+  return dots;
 }
 
 /// One row as float32 code computes it, the probabilities rounded before they meet the values.
@@ -116,12 +117,12 @@ double plain_row(const AttentionProblem& problem, const HeadFactors& factors, co
   if (visible <= 0) {
     return static_cast<double>(factors.sink);
   }
-  std::vector<float> weights(static_cast<std::size_t>(visible));
+  std::vector<float> weights = plain_dots(problem, q, keys, visible);
   float maximum = factors.sink;
   for (std::int64_t j = 0; j < visible; ++j) {
-    const float dot = plain_dot(problem, q, keys + j * problem.head_dim);
-    weights[static_cast<std::size_t>(j)] = capped(problem, dot * factors.of_float_dots());
-    maximum = std::max(maximum, weights[static_cast<std::size_t>(j)]);
+    float& weight = weights[static_cast<std::size_t>(j)];
+    weight = capped(problem, weight * factors.of_float_dots());
+    maximum = std::max(maximum, weight);
   }
   const float shift = std::isfinite(maximum) ? maximum : 0.0F;
   float sum = std::exp(factors.sink - shift);

@@ -78,18 +78,14 @@ std::vector<Real> products(const Head<Real>& head, const std::vector<Real>& q, c
 }
 
 /// The same as the matrix unit sums codes' products.
-std::vector<float> aligned_products(const Head<float>& head, const std::vector<float>& q, const KeyRange& seen) {
+std::vector<float> code_products(const Head<float>& head, const std::vector<float>& q, const KeyRange& seen) {
+  const std::vector<float> of_seen = aligned_dots(q, seen.end - seen.begin, [&](std::int64_t j, std::int64_t d) {
+    const std::int64_t key = seen.begin + j;
+    return head
+        .keys[static_cast<std::size_t>(key / lane_count * head.width + d)][static_cast<std::size_t>(key % lane_count)];
+  });
   std::vector<float> dots(static_cast<std::size_t>(head.count + lane_count));
-  const std::vector<double> query(q.begin(), q.end());
-  std::vector<KeyPanel> keys(q.size());
-  for (std::int64_t block = seen.begin / lane_count; block * lane_count < seen.end; ++block) {
-    for (std::size_t d = 0; d < q.size(); ++d) {
-      const Lanes<float>& from = head.keys[static_cast<std::size_t>(block * head.width) + d];
-      std::copy(from.begin(), from.end(), keys[d].begin());
-    }
-    const KeyPanel sums = aligned_dots(query, keys);
-    std::copy_n(sums.begin(), lane_count, dots.begin() + block * lane_count);
-  }
+  std::copy(of_seen.begin(), of_seen.end(), dots.begin() + seen.begin);
   return dots;
 }
 
@@ -160,7 +156,7 @@ double row(const AttentionProblem& problem, const HeadFactors& factors, const He
 
 double row(const AttentionProblem& problem, const HeadFactors& factors, const Head<float>& head,
            const std::vector<float>& q, const KeyRange& seen, double* o) {
-  std::vector<float> weights = has_aligned_dots(problem) ? aligned_products(head, q, seen) : products(head, q, seen);
+  std::vector<float> weights = multiplies_codes(problem) ? code_products(head, q, seen) : products(head, q, seen);
   float sum = 0;
   const float shift = exponentials(problem, factors, weights, seen, sum);
   for (std::int64_t j = seen.begin; j < seen.end; ++j) {

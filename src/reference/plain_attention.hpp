@@ -1,8 +1,11 @@
 #pragma once
 /// How the plain low-precision computation of an attention rounds.
+#include <algorithm>
 #include <array>
 #include <cstddef>
+#include <cstdint>
 #include <span>
+#include <vector>
 
 #include "formats/numbers.hpp"
 #include "reference/aligned_product.hpp"
@@ -17,29 +20,41 @@ inline float rounded(Format format, float value) {
                                 : formats::bf16_to_float(formats::float_to_bf16(value));
 }
 
+/// With FP8 queries all that is multiplied is codes: weights too, and dot products are those of the matrix unit of a
+/// Hopper GPU.
+inline bool multiplies_codes(const AttentionProblem& problem) {
+  return effective_q_format(problem) == Format::fp8_e4m3;
+}
+
 /// A weight, relative to its row's largest, over the row's sum, as it meets the values: rounded to the format, or with
 /// FP8 queries to fp8_e4m3 where a row's largest is 2^8, the greatest power of two there is.
 inline float plain_probability(const AttentionProblem& problem, float weight, float sum) {
   constexpr float largest = 256.0F;
-  if (effective_q_format(problem) == Format::fp8_e4m3) {
+  if (multiplies_codes(problem)) {
     return formats::e4m3_to_float(formats::float_to_e4m3(weight * largest)) / (largest * sum);
   }
   return rounded(problem.format, weight / sum);
 }
 
-/// Dot products of FP8 queries are those of the matrix unit of a Hopper GPU.
-inline bool has_aligned_dots(const AttentionProblem& problem) {
-  return effective_q_format(problem) == Format::fp8_e4m3;
-}
-
-/// Some keys, element by element.
-using KeyPanel = std::array<double, static_cast<std::size_t>(panel_columns)>;
-
-/// Dot products of a query with the keys of a panel, as that unit sums them; `keys` has as many elements as `query`.
-inline KeyPanel aligned_dots(std::span<const double> query, std::span<const KeyPanel> keys) {
-  KeyPanel dots{};
-  for (std::size_t first = 0; first < query.size(); first += static_cast<std::size_t>(aligned_elements)) {
-    add_aligned_row(&query[first], keys[first].data(), aligned_elements, dots.data());
+/// Dot products of a query with so many keys, as that unit sums them; `element` gives element d of key j.
+template <class Element>
+std::vector<float> aligned_dots(std::span<const float> query, std::int64_t keys, const Element& element) {
+  const std::vector<double> own(query.begin(), query.end());
+  std::vector<double> panel(query.size() * static_cast<std::size_t>(panel_columns));
+  std::vector<float> dots;
+  for (std::int64_t first = 0; first < keys; first += panel_columns) {
+    const std::int64_t count = std::min(panel_columns, keys - first);
+    auto to = panel.begin();
+    for (std::size_t d = 0; d < query.size(); ++d, to += panel_columns) {
+      for (std::int64_t j = 0; j < count; ++j) {
+        to[j] = static_cast<double>(element(first + j, static_cast<std::int64_t>(d)));
+      }
+    }
+    std::array<double, static_cast<std::size_t>(panel_columns)> sums{};
+    for (std::size_t d = 0; d < query.size(); d += static_cast<std::size_t>(aligned_elements)) {
+      add_aligned_row(&own[d], &panel[d * static_cast<std::size_t>(panel_columns)], aligned_elements, sums.data());
+    }
+    dots.insert(dots.end(), sums.begin(), sums.begin() + count);
   }
   return dots;
 }

@@ -175,6 +175,15 @@ TEST(AttentionDefinition, ASinkIsALogitWithoutAValueThatNeitherScaleNorCapTouche
   EXPECT_EQ(with.o[0], 0.0);
 }
 
+void expect_equal(const AttentionResult& found, const AttentionResult& expected) {
+  for (std::size_t i = 0; i < found.o.size(); ++i) {
+    ASSERT_NEAR(found.o[i], expected.o[i], 1e-12);
+  }
+  for (std::size_t i = 0; i < found.lse.size(); ++i) {
+    ASSERT_NEAR(found.lse[i], expected.lse[i], 1e-12);
+  }
+}
+
 TEST(AttentionDefinition, FP8KeysAreTheirCodesTimesTheDescaleOfTheirSequenceAndHead) {
   AttentionProblem problem{.batch = 2, .heads = 4, .kv_heads = 2, .queries = 3, .keys = 5, .format = Format::bf16};
   AttentionProblem of_codes = problem;
@@ -192,12 +201,7 @@ TEST(AttentionDefinition, FP8KeysAreTheirCodesTimesTheDescaleOfTheirSequenceAndH
   }
   const AttentionResult found = attention(of_codes, codes.tensors);
   const AttentionResult expected = attention(problem, wide.tensors);
-  for (std::size_t i = 0; i < found.o.size(); ++i) {
-    ASSERT_NEAR(found.o[i], expected.o[i], 1e-12);
-  }
-  for (std::size_t i = 0; i < found.lse.size(); ++i) {
-    ASSERT_NEAR(found.lse[i], expected.lse[i], 1e-12);
-  }
+  expect_equal(found, expected);
 }
 
 TEST(AttentionDefinition, FP8QueriesAreTheirCodesTimesTheDescaleOfTheirSequenceAndHeadOfKeys) {
@@ -219,12 +223,7 @@ TEST(AttentionDefinition, FP8QueriesAreTheirCodesTimesTheDescaleOfTheirSequenceA
   }
   const AttentionResult found = attention(of_codes, codes.tensors);
   const AttentionResult expected = attention(of_keys, wide.tensors);
-  for (std::size_t i = 0; i < found.o.size(); ++i) {
-    ASSERT_NEAR(found.o[i], expected.o[i], 1e-12);
-  }
-  for (std::size_t i = 0; i < found.lse.size(); ++i) {
-    ASSERT_NEAR(found.lse[i], expected.lse[i], 1e-12);
-  }
+  expect_equal(found, expected);
 }
 
 /// One key that outweighs 400 others by 2^14: where the largest weight is 2^8, a code holds 2^-6 exactly.

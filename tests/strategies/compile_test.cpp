@@ -231,6 +231,16 @@ TEST(GroupedKernels, EveryPackedKnobCompilesForHopperWithoutSpills) {
   expect_clean(one_program(grouped_gemm::packed::small_config_list));
 }
 
+/// Those of a problem's first launch.
+void add_kernels(DeviceProgram& all, const Strategy<AttentionProblem>& strategy, const AttentionProblem& problem,
+                 const Knobs& knobs = {}) {
+  const PlannedCall call = strategy.plan(problem, knobs, device_spec("H200"));
+  const DeviceProgram& program = std::get<KernelLaunch>(call.steps.front()).program;
+  all.text = program.text;
+  all.title = program.title;
+  all.kernels.insert(all.kernels.end(), program.kernels.begin(), program.kernels.end());
+}
+
 /// The number that the emulator starts a thread with is the compiler's.
 /// Of each head dimension the tile with the most rows, and what has the most warps.
 TEST(AttentionOverPages, EveryChoiceCompilesForHopperWithoutSpills) {
@@ -265,11 +275,7 @@ TEST(AttentionOverPages, EveryChoiceCompilesForHopperWithoutSpills) {
     if (choice.is_fp8) {
       problem.kv_format = Format::fp8_e4m3;
     }
-    const PlannedCall call = strategy.plan(problem, {{"cluster", choice.cluster}}, device_spec("H200"));
-    const DeviceProgram& program = std::get<KernelLaunch>(call.steps.front()).program;
-    all.text = program.text;
-    all.title = program.title;
-    all.kernels.insert(all.kernels.end(), program.kernels.begin(), program.kernels.end());
+    add_kernels(all, strategy, problem, {{"cluster", choice.cluster}});
   }
   expect_clean(all);
 }
@@ -277,15 +283,8 @@ TEST(AttentionOverPages, EveryChoiceCompilesForHopperWithoutSpills) {
 /// The widest sums beside scores, and pages, of which each head dimension has its own copies. Without pages there is
 /// less to hold: of equal and of unequal widths one.
 TEST(LongSequences, EveryWidthCompilesForHopperWithoutSpills) {
-  const auto& strategy = attention::pipelined_strategy();
   DeviceProgram all;
-  const auto add = [&](AttentionProblem problem) {
-    const PlannedCall call = strategy.plan(problem, {}, device_spec("H200"));
-    const DeviceProgram& program = std::get<KernelLaunch>(call.steps.front()).program;
-    all.text = program.text;
-    all.title = program.title;
-    all.kernels.insert(all.kernels.end(), program.kernels.begin(), program.kernels.end());
-  };
+  const auto add = [&](const AttentionProblem& problem) { add_kernels(all, attention::pipelined_strategy(), problem); };
   for (const auto& [head_dim, value_dim, also_without_pages] :
        {std::tuple{256, 256, true}, {192, 128, true}, {192, 192, false}, {256, 128, false}, {64, 64, false}}) {
     AttentionProblem problem{.queries = 4096,
@@ -310,13 +309,7 @@ TEST(LongSequences, EveryWidthCompilesForHopperWithoutSpills) {
 /// and warps that find pages.
 TEST(LongSequences, EveryWidthOfCodesCompilesForHopperWithoutSpills) {
   DeviceProgram all;
-  const auto add = [&](const AttentionProblem& problem) {
-    const PlannedCall call = attention::pipelined_strategy().plan(problem, {}, device_spec("H200"));
-    const DeviceProgram& program = std::get<KernelLaunch>(call.steps.front()).program;
-    all.text = program.text;
-    all.title = program.title;
-    all.kernels.insert(all.kernels.end(), program.kernels.begin(), program.kernels.end());
-  };
+  const auto add = [&](const AttentionProblem& problem) { add_kernels(all, attention::pipelined_strategy(), problem); };
   for (const auto& [head_dim, value_dim, softcap] :
        {std::tuple{64, 64, 0.0F}, {128, 128, 0.0F}, {128, 128, 2.0F}, {128, 256, 2.0F}, {256, 256, 0.0F}}) {
     AttentionProblem problem{.queries = 4096,

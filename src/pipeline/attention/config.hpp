@@ -224,8 +224,6 @@ struct StreamKConfig {
   TH_DEVICE constexpr u32 shared_bytes(u32 sequences) const {
     return (directory_offset() + (4 * sequences + 2) * 4 + 15) / 16 * 16;
   }
-  /// Bytes of a row in one panel, which is the span of the swizzle.
-  static TH_DEVICE constexpr u32 panel_bytes(u32 row_bytes) { return row_bytes < 128 ? row_bytes : 128; }
 };
 
 }  // namespace thresher::pipeline::attention

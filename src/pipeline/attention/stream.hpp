@@ -166,6 +166,21 @@ TH_DEVICE void skip(const StreamMemory<config>& memory, Cursor<config.stages>& a
   }
 }
 
+/// A block's scores, while nothing else of this warpgroup is in flight.
+template <StreamConfig config, typename Operation, typename Tile>
+TH_DEVICE void score_alone(const Operation& operation, Tile& tile, const StreamMemory<config>& memory,
+                           const Cursor<config.stages>& at, const Turns<config>& turns) {
+  using Engine = typename Operation::Engine;
+  memory.keys_full(at.slot).wait(at.phase);
+  turns.wait();
+  operation.score(tile, memory.keys(at.slot));
+  Engine::commit();
+  turns.pass_on();
+  Engine::template retire<0>();
+  Engine::settle(tile.scores);
+  release<config>(memory.keys_empty(at.slot));
+}
+
 /// One work item of one math warpgroup: the scores of block i + 1 and the product of block i with its values are in
 /// flight together, and the softmax of block i + 1 runs while that product does.
 template <StreamConfig config, typename Operation, typename Tile>
@@ -173,14 +188,7 @@ TH_DEVICE void attend(const Operation& operation, Tile& tile, const StreamMemory
                       Cursor<config.stages>& keys_at, const Turns<config>& turns, Blocks own) {
   using Engine = typename Operation::Engine;
   Cursor<config.stages> values_at = keys_at;
-  memory.keys_full(keys_at.slot).wait(keys_at.phase);
-  turns.wait();
-  operation.score(tile, memory.keys(keys_at.slot));
-  Engine::commit();
-  turns.pass_on();
-  Engine::template retire<0>();
-  Engine::settle(tile.scores);
-  release<config>(memory.keys_empty(keys_at.slot));
+  score_alone<config>(operation, tile, memory, keys_at, turns);
   keys_at.advance();
   operation.softmax(tile, own.begin);
   operation.take_weights(tile);
@@ -230,14 +238,7 @@ TH_DEVICE void attend_to_codes(const Operation& operation, Tile& tile, const Str
   using Engine = typename Operation::Engine;
   TH_NO_UNROLL
   for (i32 block = own.begin; block < own.end; ++block) {
-    memory.keys_full(at.slot).wait(at.phase);
-    turns.wait();
-    operation.score(tile, memory.keys(at.slot));
-    Engine::commit();
-    turns.pass_on();
-    Engine::template retire<0>();
-    Engine::settle(tile.scores);
-    release<config>(memory.keys_empty(at.slot));
+    score_alone<config>(operation, tile, memory, at, turns);
     operation.softmax(tile, block);
     operation.take_weights(tile);
     memory.values_full(at.slot).wait(at.phase);

@@ -43,36 +43,63 @@ machine::ElementType element_type(Format format) {
                                   : machine::ElementType::uint8;
 }
 
-/// Columns of a panel (128 bytes, or a row that has fewer), rows, panels, heads, batch.
+/// Of a tensor whose rows are `columns` long: columns of a panel (128 bytes, or a row that has fewer), rows, panels,
+/// and two dimensions more.
+class PanelMap {
+ public:
+  PanelMap(const Tensor& tensor, std::int64_t columns)
+      : tensor_(tensor),
+        element_(static_cast<std::uint32_t>(bits(tensor.format) / 8)),
+        bytes_(static_cast<std::uint32_t>(
+            pipeline::attention::panel_bytes_of(static_cast<int>(columns * static_cast<std::int64_t>(element_))))),
+        panels_(static_cast<std::uint32_t>(columns) / columns_of_panel()) {}
+
+  [[nodiscard]] std::uint32_t panels() const { return panels_; }
+
+  struct Dimension {
+    std::int64_t extent;
+    std::int64_t stride;  ///< in elements
+    int box;
+  };
+  [[nodiscard]] machine::TensorMapDescription description(const Dimension& rows, int box_panels, const Dimension& heads,
+                                                          const Dimension& outer) const {
+    const auto stride = [&](const Dimension& of) {  // of a single element no stride is looked at
+      return static_cast<std::uint64_t>(of.extent > 1 ? of.stride * element_ : 16);
+    };
+    const auto extent = [](const Dimension& of) { return static_cast<std::uint64_t>(of.extent); };
+    const auto box = [](int of) { return static_cast<std::uint32_t>(of); };
+    machine::TensorMapDescription map;
+    map.address = address(tensor_.data);
+    map.element = element_type(tensor_.format);
+    map.swizzle = bytes_ == 128 ? machine::Swizzle::b128 : machine::Swizzle::b64;
+    map.rank = 5;
+    const std::uint64_t extents[5] = {columns_of_panel(), extent(rows), panels_, extent(heads), extent(outer)};
+    const std::uint64_t strides[5] = {0, stride(rows), bytes_, stride(heads), stride(outer)};
+    const std::uint32_t boxes[5] = {columns_of_panel(), box(rows.box), box(box_panels), box(heads.box), box(outer.box)};
+    std::copy_n(extents, 5, map.extent);
+    std::copy_n(strides, 5, map.stride_bytes);
+    std::copy_n(boxes, 5, map.box);
+    return map;
+  }
+
+ private:
+  [[nodiscard]] std::uint32_t columns_of_panel() const { return bytes_ / element_; }
+
+  const Tensor& tensor_;
+  std::uint32_t element_;  ///< bytes
+  std::uint32_t bytes_;    ///< of a row in one panel
+  std::uint32_t panels_;
+};
+
+/// Rows, heads, batch.
 machine::TensorMapDescription tensor_map(const AttentionProblem& problem, const Tensor& tensor, int box_rows,
                                          int box_panels) {
   const bool variable = problem.variable_length;
-  const auto rows = static_cast<std::uint64_t>(tensor.shape[variable ? 0 : 2]);
-  const auto columns = static_cast<std::uint64_t>(tensor.shape[variable ? 2 : 3]);
   const Operand strides = operand(problem, tensor);
-  const auto element = static_cast<std::uint32_t>(bits(tensor.format) / 8);
-  const std::uint32_t panel_bytes =
-      pipeline::attention::StreamKConfig::panel_bytes(static_cast<std::uint32_t>(columns) * element);
-  const std::uint32_t panel = panel_bytes / element;
-  const auto bytes = [&](std::uint64_t extent, std::int64_t stride) {  // of a single element no stride is looked at
-    return static_cast<std::uint64_t>(extent > 1 ? stride * element : 16);
-  };
-  machine::TensorMapDescription description;
-  description.address = strides.data;
-  description.element = element_type(tensor.format);
-  description.swizzle = panel_bytes == 128 ? machine::Swizzle::b128 : machine::Swizzle::b64;
-  description.rank = 5;
-  const std::uint64_t extents[5] = {panel, rows, columns / panel, static_cast<std::uint64_t>(tensor.shape[1]),
-                                    variable ? 1 : static_cast<std::uint64_t>(tensor.shape[0])};
-  const std::uint64_t byte_strides[5] = {0, bytes(extents[1], strides.row_stride), panel_bytes,
-                                         bytes(extents[3], strides.head_stride),
-                                         bytes(extents[4], strides.batch_stride)};
-  const std::uint32_t box[5] = {panel, static_cast<std::uint32_t>(box_rows), static_cast<std::uint32_t>(box_panels), 1,
-                                1};
-  std::copy_n(extents, 5, description.extent);
-  std::copy_n(byte_strides, 5, description.stride_bytes);
-  std::copy_n(box, 5, description.box);
-  return description;
+  return PanelMap(tensor, tensor.shape[variable ? 2 : 3])
+      .description({tensor.shape[variable ? 0 : 2], strides.row_stride, box_rows}, box_panels,
+                   {tensor.shape[1], strides.head_stride, 1},
+                   {variable ? 1 : tensor.shape[0], strides.batch_stride, 1});
 }
 
 void add_maps(LaunchArguments& out, const AttentionProblem& problem, const Geometry& geometry,
@@ -127,28 +154,11 @@ std::uint32_t box_shift(int rows) {
 }
 
 machine::TensorMapDescription page_map(const Tensor& tensor, int rows, int panels, int heads) {
-  const auto element = static_cast<std::uint32_t>(bits(tensor.format) / 8);
-  const auto columns = static_cast<std::uint32_t>(tensor.shape[3]);
-  const std::uint32_t panel = pipeline::attention::StreamKConfig::panel_bytes(columns * element) / element;
-  const auto stride = [&](int dimension) {  // of a single element no stride is looked at
-    return static_cast<std::uint64_t>(tensor.shape[dimension] > 1 ? tensor.strides[dimension] * element : 16);
-  };
-  const std::uint64_t extents[5] = {panel, static_cast<std::uint64_t>(tensor.shape[1]), columns / panel,
-                                    static_cast<std::uint64_t>(tensor.shape[2]),
-                                    static_cast<std::uint64_t>(tensor.shape[0])};
-  const std::uint64_t strides[5] = {0, stride(1), std::uint64_t{panel} * element, stride(2), stride(0)};
-  const std::uint32_t box[5] = {panel, static_cast<std::uint32_t>(rows),
-                                panels == all_panels ? columns / panel : static_cast<std::uint32_t>(panels),
-                                static_cast<std::uint32_t>(heads), 1};
-  machine::TensorMapDescription description;
-  description.address = address(tensor.data);
-  description.element = element_type(tensor.format);
-  description.swizzle = panel * element == 128 ? machine::Swizzle::b128 : machine::Swizzle::b64;
+  const PanelMap map(tensor, tensor.shape[3]);
+  machine::TensorMapDescription description = map.description(
+      {tensor.shape[1], tensor.strides[1], rows}, panels == all_panels ? static_cast<int>(map.panels()) : panels,
+      {tensor.shape[2], tensor.strides[2], heads}, {tensor.shape[0], tensor.strides[0], 1});
   description.promotion = machine::Promotion::b128;  // what lies next to a row may be another head's, or another page
-  description.rank = 5;
-  std::copy_n(extents, 5, description.extent);
-  std::copy_n(strides, 5, description.stride_bytes);
-  std::copy_n(box, 5, description.box);
   return description;
 }
 

@@ -136,9 +136,9 @@ struct StreamedAttention {
   /// How a tile of so many columns comes from pages: each box panel by panel, which the loading warps have in turn.
   template <StreamConfig config, int columns>
   struct PageTile {
-    static constexpr u32 row_bytes = static_cast<u32>(columns) * sizeof(Bits<KeyElement<config>>);
-    static constexpr u32 panel_bytes = pipeline::attention::StreamKConfig::panel_bytes(row_bytes);
-    static constexpr u32 panels = row_bytes / panel_bytes;
+    static constexpr int row_bytes = columns * config.stored_bytes();
+    static constexpr u32 panel_bytes = static_cast<u32>(pipeline::attention::panel_bytes_of(row_bytes));
+    static constexpr u32 panels = static_cast<u32>(pipeline::attention::panels_of(row_bytes));
     static constexpr u32 warps = static_cast<u32>(config.loading_warps());
   };
 

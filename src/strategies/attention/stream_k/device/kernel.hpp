@@ -24,7 +24,9 @@ struct BoxedTile {
   u32 heads;
   u32 head;
 
-  TH_DEVICE u32 panel() const { return StreamKConfig::panel_bytes(row_bytes); }
+  TH_DEVICE u32 panel() const {
+    return static_cast<u32>(pipeline::attention::panel_bytes_of(static_cast<int>(row_bytes)));
+  }
   TH_DEVICE u32 panel_stride() const { return box_rows * panel(); }
   TH_DEVICE Shared<u8> row(u32 index) const {
     const u32 in_box = index & (box_rows - 1);
