@@ -3,14 +3,16 @@
 # usage: scripts/python.sh wheel BUILD            makes the wheel of what BUILD holds and those of integrations/, checks them and installs
 #                                                 them in BUILD/wheel/environment
 #        scripts/python.sh torch BUILD [VERSION]  shows torch to that environment: the pinned one if it is there, or this one, which is
-#                                                 fetched once for a machine: 5 GB where the index has no build for CPUs alone
+#                                                 fetched once for a machine: 5 GB where the index has no build for CPUs alone.
+#                                                 With CI=true the pinned one is fetched too
+#        scripts/python.sh cuda BUILD             prints an environment with NVIDIA's packages that stand in for a CUDA toolkit
 #        scripts/python.sh headers BUILD          prints CMake's options for the headers of the frameworks that were fetched
 #        scripts/python.sh jax BUILD              shows JAX to it, and fetches it once for a machine
 #        scripts/python.sh pytest BUILD FILE [on_demand]  runs python/tests/FILE there: the tests that are always run, or the others
 # What is fetched is pinned in python/constraints.txt and kept in $XDG_CACHE_HOME/thresher. Exit status 77: left out, and why.
 set -euo pipefail
 source=$(cd "$(dirname "$0")/.." && pwd)
-action=${1:?wheel, headers, torch, jax or pytest}
+action=${1:?wheel, cuda, headers, torch, jax or pytest}
 build=$(cd "${2:?a build folder}" && pwd)
 wheel=$build/wheel
 environment=$wheel/environment
@@ -97,6 +99,9 @@ include_of() {
 }
 
 case $action in
+  cuda)
+    packages cuda $(of nvidia-cuda-runtime nvidia-cuda-nvrtc nvidia-cuda-nvdisasm nvidia-cuda-cuobjdump)
+    ;;
   headers)
     torch=$(include_of torch torch/include "$(of torch)")
     [ -z "$torch" ] || echo "-DTHRESHER_TORCH_INCLUDE_DIR=$torch"
@@ -117,11 +122,12 @@ case $action in
     ;;
   torch)
     [ -x "$environment/bin/thresher" ] || leave_out "the wheel was not installed"
-    folder=$(folder_of torch "$(of torch)")
-    if [ $# -gt 2 ]; then
-      folder=$(packages torch "torch==$3") || { echo "$folder"; exit 77; }
+    version=${3:-$(of torch | cut -d = -f 3)}
+    folder=$(folder_of torch "torch==$version")
+    if [ $# -gt 2 ] || [ "${CI:-}" = true ]; then
+      folder=$(packages torch "torch==$version") || { echo "$folder"; exit 77; }
     fi
-    [ -e "$folder/complete" ] || leave_out "torch was not fetched: scripts/python.sh torch $build $(of torch | cut -d = -f 3) does it, once for a machine"
+    [ -e "$folder/complete" ] || leave_out "torch was not fetched: scripts/python.sh torch $build $version does it, once for a machine"
     show torch "$folder"
     "$environment/bin/python" -c 'import torch; print("torch", torch.__version__)'
     ;;
@@ -138,5 +144,5 @@ case $action in
     grep -qE '[0-9]+ (passed|failed|error)' "$3.log" || [ "$status" -ne 0 -a "$status" -ne 5 ] || leave_out "no test of $3 was run"
     exit "$status"
     ;;
-  *) fail "$action is not wheel, headers, torch, jax or pytest" ;;
+  *) fail "$action is not wheel, cuda, headers, torch, jax or pytest" ;;
 esac

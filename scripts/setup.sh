@@ -1,8 +1,11 @@
 # Sourced by ./run and ./test: installs what is missing, configures and builds. Idempotent.
 
 build_packages=(build-essential cmake ninja-build libdnnl-dev libhwy-dev libboost-context-dev libtomlplusplus-dev
-  nlohmann-json3-dev libcli11-dev libfmt-dev libsqlite3-dev libssl-dev libdlpack-dev libjs-chart.js)
-test_packages=(libgtest-dev libbenchmark-dev chromium python3 python3-venv)
+  nlohmann-json3-dev libcli11-dev libfmt-dev libsqlite3-dev libssl-dev libdlpack-dev libjs-chart.js python3 python3-venv)
+test_packages=(libgtest-dev libbenchmark-dev chromium)
+
+setup_source=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+gpu=ON
 
 # The distribution's name where its packages are known to suffice, else nothing.
 known_distribution() {
@@ -65,12 +68,47 @@ require_tools() {
   fi
 }
 
+# take_options ARGUMENT...: leaves in `arguments` what is not an option of ./run and ./test themselves.
+take_options() {
+  arguments=()
+  local argument
+  for argument in "$@"; do
+    if [ "$argument" = --no-gpu ]; then gpu=OFF; else arguments+=("$argument"); fi
+  done
+}
+
+# Whether CUDA's header is on this machine, where CMake looks for it (src/runtime/CMakeLists.txt).
+has_cuda_header() {
+  local folder
+  for folder in "${CUDA_HOME:-}" "${CUDA_PATH:-}" /usr/local/cuda; do
+    [ ! -e "$folder/include/cuda.h" ] || return 0
+  done
+  for folder in $(python3 -c 'import sys; print(*(p for p in sys.path if p.endswith("-packages")))' 2>/dev/null); do
+    ! compgen -G "$folder/nvidia/*/include/cuda.h" >/dev/null || return 0
+  done
+  return 1
+}
+
+# Prints CMake's options for the GPU. Without a CUDA toolkit, NVIDIA's packages for Python stand in for one: they are fetched once
+# for a machine.
+gpu_options() {
+  local environment
+  echo "-DTHRESHER_GPU=$gpu"
+  [ "$gpu" = ON ] && ! has_cuda_header || return 0
+  if environment=$("$setup_source/scripts/python.sh" cuda .); then
+    echo "-DTHRESHER_CUDA_ENVIRONMENT=$environment"
+  else
+    echo "GPU support is left out: there is no CUDA toolkit, and NVIDIA's packages could not be fetched: ${environment#left out: }" >&2
+  fi
+}
+
 # configure_and_build [cmake option...] -- [target...]
 configure_and_build() {
   local options=() log=build/default/configure.log
   while [ $# -gt 0 ] && [ "$1" != -- ]; do options+=("$1"); shift; done
   [ $# -eq 0 ] || shift
   mkdir -p build/default
+  mapfile -t -O "${#options[@]}" options < <(gpu_options)
   if ! cmake --preset default "${options[@]}" >"$log" 2>&1; then
     tail -30 "$log" >&2
     exit 2

@@ -206,6 +206,28 @@ def test_tokens_are_appended_and_attended_to_in_a_graph(pages):
         assert (replayed.float().cpu() - expected.float()).abs().max() < 0.02 * expected.float().abs().max()
 
 
+def test_batches_of_many_and_of_few_sequences_take_turns():
+    """As an engine's do: kernels are shared between the plans, which want different sizes of shared memory."""
+    page, heads, kv_heads, width, most = 16, 8, 2, 128, 64
+    k_pages, v_pages = (normal(most * 4, page, kv_heads, width) for _ in range(2))
+    table = torch.randperm(most * 4, device="cuda").to(torch.int32).reshape(most, 4)
+    q, lengths = normal(most, heads, width), torch.randint(1, 4 * page, (most,), device="cuda").to(torch.int32)
+
+    def decoded(batch):
+        starts = torch.arange(batch + 1, dtype=torch.int32, device="cuda")
+        return tt.attention(q[:batch], k_pages, v_pages, causal=True, cu_seqlens_q=starts, block_table=table[:batch],
+                            seqused_k=lengths[:batch])
+
+    batches = (most, 1, 8, most, 33, 1, 48, 8)
+    first = {batch: decoded(batch) for batch in batches}
+    for batch in batches:
+        assert torch.equal(decoded(batch), first[batch])
+    expected = tt.attention(q.cpu(), k_pages.cpu(), v_pages.cpu(), causal=True, cu_seqlens_q=torch.arange(most + 1, dtype=torch.int32),
+                            block_table=table.cpu(), seqused_k=lengths.cpu())
+    for batch, result in first.items():
+        assert (result.float().cpu() - expected[:batch].float()).abs().max() < 0.02 * expected.float().abs().max()
+
+
 def test_a_capture_that_would_plan_is_refused():
     a, b = normal(7, 136), normal(24, 136)
     with pytest.raises(thresher.InvalidArgumentError, match="is being captured in a CUDA graph"):

@@ -42,6 +42,11 @@ void report_cpu() {
 
 void report_gpus() {
   const runtime::DriverStatus& driver = runtime::driver_status();
+  if (!driver.built_with_cuda) {
+    line("GPU support", driver.problem);
+    return;
+  }
+  line("GPU support", "in this build");
   library_line("CUDA driver", driver.library_path, runtime::version_text(driver.version), driver.problem);
   for (int ordinal = 0; ordinal < driver.devices; ++ordinal) {
     try {

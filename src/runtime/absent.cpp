@@ -18,9 +18,8 @@ struct LoadedModule {};
 namespace {
 
 constexpr const char* reason =
-    "this build of Thresher has no GPU support (CUDA's headers were missing, or THRESHER_GPU was off): build it again "
-    "with "
-    "CUDA_HOME set to a CUDA toolkit, or use the CPU";
+    "this build of Thresher has no GPU support (cuda.h was missing, or THRESHER_GPU was off): build it again with "
+    "CUDA_HOME set to a CUDA toolkit or with the package nvidia-cuda-runtime, or use the CPU";
 
 [[noreturn]] void refuse() { throw Error(ErrorCode::unsupported, reason); }
 

@@ -1,5 +1,7 @@
 #include "runtime/kernel.hpp"
 
+#include <mutex>
+
 #include "runtime/driver.hpp"
 #include "runtime/driver_api.hpp"
 #include "thresher/error.hpp"
@@ -103,7 +105,13 @@ Kernel Module::kernel(const std::string& lowered_name) const {
 }
 
 void Kernel::allow_dynamic_shared(std::size_t bytes) const {
+  // The limit belongs to the function, which all plans with this kernel share: it is raised, never lowered.
+  static std::mutex mutex;
+  const std::lock_guard lock(mutex);
   const ContextGuard guard(owner_->ordinal);
+  if (function_attribute(function_, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES) >= static_cast<int>(bytes)) {
+    return;
+  }
   const CUresult result = driver().function_set_attribute(
       function_handle(function_), CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, static_cast<int>(bytes));
   if (result == CUDA_ERROR_INVALID_VALUE) {

@@ -3,26 +3,15 @@
 #include <dlfcn.h>
 #include <link.h>
 
-#include <cstdlib>
 #include <system_error>
+#include <utility>
+
+#include "runtime/nvidia_wheels.hpp"
 
 namespace thresher::runtime {
 namespace {
 
 namespace fs = std::filesystem;
-
-std::vector<fs::path> path_list(const char* variable) {
-  std::vector<fs::path> entries;
-  const char* value = std::getenv(variable);
-  for (std::string_view rest = value == nullptr ? "" : value; !rest.empty();) {
-    const std::size_t colon = rest.find(':');
-    if (colon != 0) {
-      entries.emplace_back(rest.substr(0, colon));
-    }
-    rest = colon == std::string_view::npos ? "" : rest.substr(colon + 1);
-  }
-  return entries;
-}
 
 std::vector<fs::path> children(const fs::path& directory) {
   std::vector<fs::path> found;
@@ -31,22 +20,6 @@ std::vector<fs::path> children(const fs::path& directory) {
     found.push_back(entry->path());
   }
   return found;
-}
-
-/// Library folders of the nvidia-* wheels: site-packages/nvidia/NAME/lib.
-void add_wheels(const fs::path& site_packages, std::vector<fs::path>& directories) {
-  for (const fs::path& package : children(site_packages / "nvidia")) {
-    directories.push_back(package / "lib");
-  }
-}
-
-void add_python_prefix(const fs::path& prefix, std::vector<fs::path>& directories) {
-  for (const fs::path& lib : children(prefix / "lib")) {
-    if (lib.filename().string().starts_with("python3")) {
-      add_wheels(lib / "site-packages", directories);
-      add_wheels(lib / "dist-packages", directories);
-    }
-  }
 }
 
 std::string file_of(void* handle, std::string_view fallback) {
@@ -60,9 +33,9 @@ std::string file_of(void* handle, std::string_view fallback) {
 }  // namespace
 
 std::vector<fs::path> search_directories() {
-  std::vector<fs::path> candidates;
-  for (const char* variable : {"CUDA_HOME", "CUDA_PATH", "CONDA_PREFIX"}) {
-    for (const fs::path& root : path_list(variable)) {
+  std::vector<fs::path> candidates = own_wheel_folders("lib");
+  for (const char* name : {"CUDA_HOME", "CUDA_PATH", "CONDA_PREFIX"}) {
+    for (const fs::path& root : path_list(process_environment, name)) {
       candidates.push_back(root / "lib64");
       candidates.push_back(root / "lib");
     }
@@ -74,19 +47,9 @@ std::vector<fs::path> search_directories() {
     }
   }
   candidates.emplace_back("/usr/local/nvidia/lib64");
-  for (const fs::path& entry : path_list("PYTHONPATH")) {
-    add_wheels(entry, candidates);
+  for (fs::path& wheel : nvidia_wheel_folders("lib")) {
+    candidates.push_back(std::move(wheel));
   }
-  for (const char* variable : {"VIRTUAL_ENV", "CONDA_PREFIX"}) {
-    for (const fs::path& prefix : path_list(variable)) {
-      add_python_prefix(prefix, candidates);
-    }
-  }
-  for (const fs::path& home : path_list("HOME")) {
-    add_python_prefix(home / ".local", candidates);
-  }
-  add_python_prefix("/usr/local", candidates);
-  add_python_prefix("/usr", candidates);
 
   std::vector<fs::path> existing;
   for (const fs::path& candidate : candidates) {
@@ -98,56 +61,85 @@ std::vector<fs::path> search_directories() {
   return existing;
 }
 
-void SharedLibrary::load(const LibraryName& name) {
-  std::string first_failure;
-  const auto try_open = [&](const std::string& file) {
-    handle_ = dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL);
-    if (handle_ != nullptr) {
-      path_ = file_of(handle_, file);
-    } else if (const char* failure = dlerror(); first_failure.empty() && failure != nullptr) {
-      first_failure = failure;
+/// Opens one file after the other until one has every function; the first that lacks one is kept in case none has.
+class SharedLibrary::Search {
+ public:
+  Search(const LibraryName& name, std::initializer_list<Symbol> symbols) : name_(name), symbols_(symbols) {}
+
+  /// True when the search is over.
+  bool takes(const std::string& file) {
+    SharedLibrary opened;
+    opened.handle_ = dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL);
+    if (!opened.loaded()) {
+      if (const char* failure = dlerror(); first_failure_.empty() && failure != nullptr) {
+        first_failure_ = failure;
+      }
+      return false;
     }
-    return loaded();
-  };
-  const auto try_directory = [&](const fs::path& directory) {
-    for (const std::string_view file : name.file_names) {
+    opened.path_ = file_of(opened.handle_, file);
+    for (const Symbol& symbol : symbols_) {
+      if (opened.symbol(symbol.name()) == nullptr) {
+        opened.problem_ = std::string(name_.title) + " (" + opened.path_ + ") has no function " + symbol.name() + ": " +
+                          std::string(name_.remedy_when_old.empty() ? name_.remedy : name_.remedy_when_old);
+        break;
+      }
+    }
+    if (!found_.loaded() || opened.problem_.empty()) {
+      found_ = opened;
+    }
+    return found_.problem_.empty();
+  }
+
+  bool takes_from(const fs::path& directory) {
+    for (const std::string_view file : name_.file_names) {
       std::error_code ignored;
       const fs::path candidate = directory / file;
-      if (fs::exists(candidate, ignored) && try_open(candidate.string())) {
+      if (fs::exists(candidate, ignored) && takes(candidate.string())) {
         return true;
       }
     }
     return false;
-  };
+  }
 
-  for (const fs::path& directory : path_list("THRESHER_LIBRARY_PATH")) {
-    if (try_directory(directory)) {
-      return;
+  void run() {
+    for (const fs::path& directory : path_list(process_environment, "THRESHER_LIBRARY_PATH")) {
+      if (takes_from(directory)) {
+        return;
+      }
+    }
+    for (const std::string_view file : name_.file_names) {
+      if (takes(std::string(file))) {
+        return;
+      }
+    }
+    for (const fs::path& directory : search_directories()) {
+      if (takes_from(directory)) {
+        return;
+      }
     }
   }
-  for (const std::string_view file : name.file_names) {
-    if (try_open(std::string(file))) {
-      return;
+
+  SharedLibrary result() {
+    if (!found_.loaded()) {
+      found_.problem_ =
+          std::string(name_.title) + " could not be loaded (" + first_failure_ + "): " + std::string(name_.remedy);
     }
+    return found_;
   }
-  for (const fs::path& directory : search_directories()) {
-    if (try_directory(directory)) {
-      return;
-    }
-  }
-  problem_ = std::string(name.title) + " could not be loaded (" + first_failure + "): " + std::string(name.remedy);
-}
+
+ private:
+  const LibraryName& name_;
+  std::initializer_list<Symbol> symbols_;
+  std::string first_failure_;
+  SharedLibrary found_;
+};
 
 SharedLibrary SharedLibrary::open(const LibraryName& name, std::initializer_list<Symbol> symbols) {
-  SharedLibrary library;
-  library.load(name);
+  Search search(name, symbols);
+  search.run();
+  SharedLibrary library = search.result();
   for (const Symbol& symbol : symbols) {
-    void* const address = library.symbol(symbol.name());
-    symbol.set(address);
-    if (address == nullptr && library.problem_.empty()) {
-      library.problem_ = std::string(name.title) + " (" + library.path_ + ") has no function " + symbol.name() + ": " +
-                         std::string(name.remedy_when_old.empty() ? name.remedy : name.remedy_when_old);
-    }
+    symbol.set(library.symbol(symbol.name()));
   }
   return library;
 }

@@ -36,8 +36,9 @@ class Symbol {
 /// An opened library, or the reason why there is none. Never unloaded: its functions live as long as the process.
 class SharedLibrary {
  public:
-  /// Looks in THRESHER_LIBRARY_PATH, then where the loader looks, then in `search_directories()`, and sets the pointers
-  /// of `symbols`, to null where the library has no such function. Does not throw.
+  /// Looks in THRESHER_LIBRARY_PATH, then where the loader looks, then in `search_directories()`, for the first library
+  /// that has all `symbols`; where none has, it takes the first that can be loaded. Sets the pointers of `symbols`, to
+  /// null where the library has no such function. Does not throw.
   static SharedLibrary open(const LibraryName& name, std::initializer_list<Symbol> symbols = {});
 
   [[nodiscard]] bool loaded() const noexcept { return handle_ != nullptr; }
@@ -50,15 +51,15 @@ class SharedLibrary {
   [[nodiscard]] void* symbol(const char* symbol_name) const noexcept;
 
  private:
-  void load(const LibraryName& name);
+  class Search;
 
   void* handle_ = nullptr;
   std::string path_;
   std::string problem_;
 };
 
-/// Folders outside the loader's path where CUDA libraries are commonly installed, those that exist: CUDA_HOME,
-/// CUDA_PATH, /usr/local/cuda*, and the NVIDIA wheels in the Python environments that can be seen from here.
+/// Folders outside the loader's path where CUDA libraries are commonly installed, those that exist: those of
+/// `own_wheel_folders`, CUDA_HOME, CUDA_PATH, /usr/local/cuda*, and those of `nvidia_wheel_folders`.
 std::vector<std::filesystem::path> search_directories();
 
 }  // namespace thresher::runtime

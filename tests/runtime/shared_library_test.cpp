@@ -3,8 +3,11 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cstdlib>
+#include <fstream>
 
 #include "runtime/driver.hpp"
+#include "runtime/nvidia_wheels.hpp"
 #include "support/scratch_folder.hpp"
 #include "thresher/error.hpp"
 
@@ -65,6 +68,29 @@ TEST(SharedLibrary, TheNamedFolderComesFirst) {
   EXPECT_EQ(fs::path(copy.path()).parent_path(), directory.path());
 }
 
+/// One that cannot be loaded and one that lacks a function both leave the search to go on.
+TEST(SharedLibrary, ABadOneDoesNotEndTheSearch) {
+  const ScratchFolder text_file;
+  std::ofstream(text_file.path() / "libstdc++.so.6") << "not a library";
+  const ScratchFolder other_library;
+  const SharedLibrary math = SharedLibrary::open({"the math library", {"libm.so.6"}, ""});
+  ASSERT_TRUE(math.loaded());
+  fs::copy_file(math.path(), other_library.path() / "libstdc++.so.6");
+  setenv("THRESHER_LIBRARY_PATH", (text_file.path().string() + ":" + other_library.path().string()).c_str(), 1);
+  void (*terminate)() = nullptr;
+  const SharedLibrary found =
+      SharedLibrary::open({"the C++ library", {"libstdc++.so.6"}, ""}, {{"_ZSt9terminatev", terminate}});
+  void (*none)() = nullptr;
+  const SharedLibrary lacking =
+      SharedLibrary::open({"the C++ library", {"libstdc++.so.6"}, "update it"}, {{"thresher_none", none}});
+  unsetenv("THRESHER_LIBRARY_PATH");
+  EXPECT_EQ(found.problem(), "");
+  EXPECT_NE(fs::path(found.path()).parent_path(), other_library.path());
+  EXPECT_NE(terminate, nullptr);
+  EXPECT_EQ(lacking.problem(), "the C++ library (" + lacking.path() + ") has no function thresher_none: update it");
+  EXPECT_EQ(fs::path(lacking.path()).parent_path(), other_library.path()) << "the first that was opened is named";
+}
+
 TEST(SearchDirectories, FindTheWheelsOfAVirtualEnvironment) {
   const ScratchFolder directory;
   const fs::path wheel = directory.path() / "lib" / "python3.11" / "site-packages" / "nvidia" / "cuda_nvrtc" / "lib";
@@ -73,6 +99,22 @@ TEST(SearchDirectories, FindTheWheelsOfAVirtualEnvironment) {
   const std::vector<fs::path> directories = search_directories();
   unsetenv("VIRTUAL_ENV");
   EXPECT_NE(std::find(directories.begin(), directories.end(), wheel), directories.end());
+}
+
+TEST(NvidiaWheels, WhatRunFetchedIsFound) {
+  const ScratchFolder cache;
+  const fs::path packages = cache.path() / "thresher/python/cuda-0123/lib/python3.12/site-packages/nvidia/cu13";
+  const fs::path others = cache.path() / "thresher/python/torch-0123/lib/python3.12/site-packages/nvidia/cu13";
+  for (const fs::path& folder : {packages / "bin", packages / "lib", others / "bin"}) {
+    fs::create_directories(folder);
+  }
+  const std::string home = cache.path().string();
+  const auto environment = [&](const char* name) {
+    return std::string_view(name) == "XDG_CACHE_HOME" ? home.c_str() : nullptr;
+  };
+  const auto found = nvidia_wheel_folders("bin", environment);
+  EXPECT_NE(std::find(found.begin(), found.end(), packages / "bin"), found.end());
+  EXPECT_EQ(std::find(found.begin(), found.end(), others / "bin"), found.end());
 }
 
 TEST(DriverStatus, NamesTheProblemOrThereIsAGpu) {
@@ -88,7 +130,7 @@ TEST(DriverStatus, NamesTheProblemOrThereIsAGpu) {
     device_properties(0);
     FAIL() << "a GPU was opened although: " << status.problem;
   } catch (const Error& error) {
-    EXPECT_EQ(error.code(), ErrorCode::device);
+    EXPECT_EQ(error.code(), status.built_with_cuda ? ErrorCode::device : ErrorCode::unsupported);
     EXPECT_EQ(error.what(), status.problem);
   }
 }

@@ -3,9 +3,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
-#include <cstdlib>
 #include <fstream>
-#include <string_view>
 
 #include "runtime/process.hpp"
 #include "thresher/error.hpp"
@@ -35,31 +33,24 @@ fs::path found_in(const std::vector<fs::path>& folders, const char* program) {
 
 }  // namespace
 
-Disassembler find_disassembler(const std::function<const char*(const char*)>& environment) {
-  const auto value = [&](const char* variable) {
-    const char* found = environment ? environment(variable) : std::getenv(variable);
-    return std::string_view(found ? found : "");
-  };
-  std::vector<fs::path> folders;
-  for (std::string_view path = value("PATH"); !path.empty();) {
-    const std::size_t end = path.find(':');
-    folders.emplace_back(path.substr(0, end));
-    path = end == std::string_view::npos ? std::string_view{} : path.substr(end + 1);
-  }
+Disassembler find_disassembler(const runtime::Environment& environment) {
+  std::vector<fs::path> folders = runtime::path_list(environment, "PATH");
   for (const char* variable : {"CUDA_HOME", "CUDA_PATH"}) {
-    if (const std::string_view root = value(variable); !root.empty()) {
-      folders.push_back(fs::path(root) / "bin");
+    for (const fs::path& root : runtime::path_list(environment, variable)) {
+      folders.push_back(root / "bin");
     }
   }
   folders.emplace_back("/usr/local/cuda/bin");
   folders.emplace_back("/opt/cuda/bin");
+  for (const auto& wheels : {runtime::own_wheel_folders("bin"), runtime::nvidia_wheel_folders("bin", environment)}) {
+    folders.insert(folders.end(), wheels.begin(), wheels.end());
+  }
   return {found_in(folders, "nvdisasm"), found_in(folders, "cuobjdump")};
 }
 
 std::string how_to_get_a_disassembler() {
-  return "no nvdisasm or cuobjdump on PATH or in a CUDA toolkit: install the toolkit's cuda-nvdisasm and "
-         "cuda-cuobjdump "
-         "packages (or Debian's nvidia-cuda-toolkit), or set CUDA_HOME";
+  return "no nvdisasm or cuobjdump on PATH, in a CUDA toolkit or in a Python environment: pip install "
+         "nvidia-cuda-nvdisasm nvidia-cuda-cuobjdump (or Debian's nvidia-cuda-toolkit), or set CUDA_HOME";
 }
 
 Disassembly disassemble(const Disassembler& tools, const fs::path& cubin) {

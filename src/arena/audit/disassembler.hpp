@@ -2,13 +2,13 @@
 /// NVIDIA's disassemblers, where they are.
 #include <cstddef>
 #include <filesystem>
-#include <functional>
 #include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "arena/audit/sass.hpp"
+#include "runtime/nvidia_wheels.hpp"
 
 namespace thresher::arena {
 
@@ -18,9 +18,9 @@ struct Disassembler {
   [[nodiscard]] bool found() const noexcept { return !nvdisasm.empty() || !cuobjdump.empty(); }
 };
 
-/// Looks on PATH, then in bin of $CUDA_HOME, $CUDA_PATH, /usr/local/cuda and /opt/cuda. `environment` gives a
-/// variable's value or null (the process's own by default).
-[[nodiscard]] Disassembler find_disassembler(const std::function<const char*(const char*)>& environment = {});
+/// Looks on PATH, then in bin of $CUDA_HOME, $CUDA_PATH, /usr/local/cuda and /opt/cuda, then among NVIDIA's Python
+/// packages.
+[[nodiscard]] Disassembler find_disassembler(const runtime::Environment& environment = runtime::process_environment);
 
 /// Where to get one, in one sentence.
 [[nodiscard]] std::string how_to_get_a_disassembler();

@@ -149,7 +149,7 @@ TEST(Audit, WithoutADisassemblerTheCodeIsNotJudgedButSpillsStillFail) {
   AuditReport report = audit("staged", &resources, nullptr, 0);
   AuditVerdict verdict = judge_audit(report, expected_of_any_kernel(), how_to_get_a_disassembler());
   EXPECT_EQ(verdict.gate(report).outcome, Outcome::not_judged);
-  EXPECT_NE(verdict.gate(report).sentence.find("install the toolkit's cuda-nvdisasm"), std::string::npos);
+  EXPECT_NE(verdict.gate(report).sentence.find("pip install nvidia-cuda-nvdisasm"), std::string::npos);
   resources = resources_of("spilled");
   report = audit("spilled", &resources, nullptr, 0);
   EXPECT_EQ(judge_audit(report, expected_of_any_kernel()).gate(report).outcome, Outcome::failed);

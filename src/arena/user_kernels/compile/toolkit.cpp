@@ -1,23 +1,26 @@
 #include "arena/user_kernels/compile/toolkit.hpp"
 
-#include <cstdlib>
+#include <vector>
+
+#include "runtime/nvidia_wheels.hpp"
 
 namespace thresher::arena::user_kernels {
 
 std::filesystem::path toolkit_headers() {
   namespace fs = std::filesystem;
-  const auto holds_headers = [](const fs::path& folder) {
-    std::error_code ignored;
-    return fs::is_regular_file(folder / "cuda_fp16.h", ignored);
-  };
+  std::vector<fs::path> folders;
   for (const char* variable : {"CUDA_HOME", "CUDA_PATH"}) {
-    const char* const root = std::getenv(variable);
-    if (root != nullptr && holds_headers(fs::path(root) / "include")) {
-      return fs::path(root) / "include";
+    for (const fs::path& root : runtime::path_list(runtime::process_environment, variable)) {
+      folders.push_back(root / "include");
     }
   }
-  for (const char* folder : {"/usr/local/cuda/include", "/opt/cuda/include", "/usr/include"}) {
-    if (holds_headers(folder)) {
+  folders.insert(folders.end(), {"/usr/local/cuda/include", "/opt/cuda/include", "/usr/include"});
+  for (const auto& wheels : {runtime::own_wheel_folders("include"), runtime::nvidia_wheel_folders("include")}) {
+    folders.insert(folders.end(), wheels.begin(), wheels.end());
+  }
+  for (const fs::path& folder : folders) {
+    std::error_code ignored;
+    if (fs::is_regular_file(folder / "cuda_fp16.h", ignored)) {
       return folder;
     }
   }

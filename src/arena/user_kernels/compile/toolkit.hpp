@@ -4,8 +4,8 @@
 
 namespace thresher::arena::user_kernels {
 
-/// The folder of cuda_fp16.h: include of $CUDA_HOME, $CUDA_PATH, /usr/local/cuda or /opt/cuda, or /usr/include; empty
-/// when there is none.
+/// The folder of cuda_fp16.h: include of $CUDA_HOME, $CUDA_PATH, /usr/local/cuda or /opt/cuda, /usr/include, or one of
+/// NVIDIA's Python packages; empty when there is none.
 [[nodiscard]] std::filesystem::path toolkit_headers();
 
 }  // namespace thresher::arena::user_kernels
