@@ -71,7 +71,7 @@ std::int64_t version_of(TensorView tensor) {
   AtenTensorHandle again = nullptr;
   ok(aoti_torch_new_tensor_handle(tensor.handle(), &again));
   std::array<StableIValue, 1> stack{std::bit_cast<StableIValue>(again)};
-  ok(torch_call_dispatcher("aten::_version", "", stack.data(), TORCH_ABI_VERSION));
+  ok(torch_call_dispatcher("aten::_version", "", stack.data(), thresher_torch_abi_version));
   return std::bit_cast<std::int64_t>(stack[0]);
 }
 

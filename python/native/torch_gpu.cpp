@@ -45,7 +45,7 @@ void* host_memory(std::int64_t bytes) {
 
 bool is_on_current_gpu(TensorView tensor) {
   std::int32_t current = -1;
-  return tensor.is_cuda() && aoti_torch_get_current_device_index(&current) == AOTI_TORCH_SUCCESS &&
+  return tensor.is_cuda() && aoti_torch_get_current_device_index(&current) == thresher_torch_success &&
          current == tensor.device_index();
 }
 

@@ -124,11 +124,11 @@ void run_in_python(const char* name, const std::string& key, std::vector<const v
   Pending& said = pending();
   said = {.is_active = true, .has_failed = false, .call = nullptr, .sentence = {}};
   const AOTITorchError code =
-      torch_call_dispatcher((std::string("thresher_python::") + name).c_str(), "", stack, TORCH_ABI_VERSION);
+      torch_call_dispatcher((std::string("thresher_python::") + name).c_str(), "", stack, thresher_torch_abi_version);
   said.is_active = false;
   const std::shared_ptr<Call> call = std::move(said.call);
   if (said.has_failed) {
-    for (std::uint64_t i = 0; code == AOTI_TORCH_SUCCESS && i < outputs; ++i) {
+    for (std::uint64_t i = 0; code == thresher_torch_success && i < outputs; ++i) {
       aoti_torch_delete_tensor_object(std::bit_cast<AtenTensorHandle>(stack[i]));
     }
     throw std::runtime_error(said.sentence);
@@ -187,21 +187,41 @@ void operate(StableIValue* stack, std::uint64_t inputs, std::uint64_t outputs) {
   }
 }
 
-template <std::size_t... indices>
-void implement(torch::stable::detail::StableLibrary& library, std::index_sequence<indices...> /*unused*/) {
-  (library.impl(operator_names[indices], &operate<indices>), ...);
-}
+/// The operators for one kind of device, as long as it lives.
+class Implementations {
+ public:
+  explicit Implementations(const char* device) : Implementations(device, all_operators) {}
+  Implementations(const Implementations&) = delete;
+  Implementations& operator=(const Implementations&) = delete;
+  ~Implementations() { aoti_torch_delete_library_object(library_); }
 
-constexpr auto all_operators = std::make_index_sequence<operator_names.size()>{};
+  /// Whether PyTorch took all of them.
+  [[nodiscard]] bool are_known() const { return are_known_; }
+
+ private:
+  static constexpr auto all_operators = std::make_index_sequence<operator_names.size()>{};
+
+  template <std::size_t... indices>
+  Implementations(const char* device, std::index_sequence<indices...> /*unused*/) {
+    const auto worked = [](AOTITorchError code) { return code == thresher_torch_success; };
+    are_known_ =
+        worked(aoti_torch_library_init_impl("thresher", device, __FILE__, __LINE__, &library_)) &&
+        (worked(torch_library_impl(library_, operator_names[indices], &operate<indices>, thresher_torch_abi_version)) &&
+         ...);
+  }
+
+  TorchLibraryHandle library_ = nullptr;
+  bool are_known_ = false;
+};
+
+const Implementations on_cpu("CPU");
+const Implementations on_gpu("CUDA");
 
 }  // namespace
 
-STABLE_TORCH_LIBRARY_IMPL(thresher, CPU, library) { implement(library, all_operators); }
-STABLE_TORCH_LIBRARY_IMPL(thresher, CUDA, library) { implement(library, all_operators); }
-
 int32_t thresher_torch_describe(const char* name, const char* arguments, const thresher_torch_places* places) {
   const auto found = std::find(operator_names.begin(), operator_names.end(), std::string_view(name));
-  if (found == operator_names.end()) {
+  if (found == operator_names.end() || !on_cpu.are_known() || !on_gpu.are_known()) {
     return 0;
   }
   description(static_cast<std::size_t>(found - operator_names.begin())) = {arguments, *places};

@@ -1,29 +1,33 @@
 #pragma once
 /// PyTorch's tensors by its stable ABI: those of the caller, and those that a call makes.
 #include <dlfcn.h>
-#include <torch/csrc/stable/library.h>
 
 #include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <stdexcept>
+
+#include "torch_abi.h"
 
 namespace thresher::torch_binding {
-
-/// Throws what PyTorch said, whose headers have one of two names for that.
-inline void ok(AOTITorchError code) {
-#ifdef STABLE_TORCH_ERROR_CODE_CHECK
-  STABLE_TORCH_ERROR_CODE_CHECK(code);
-#else
-  TORCH_ERROR_CODE_CHECK(code);
-#endif
-}
 
 /// A function of a library that torch has loaded, null where it has none of that name.
 template <class Function>
 Function loaded(const char* library_name, const char* name) {
   void* const library = dlopen(library_name, RTLD_LAZY | RTLD_NOLOAD);
   return library == nullptr ? nullptr : reinterpret_cast<Function>(dlsym(library, name));
+}
+
+/// Throws what PyTorch said, if the call failed.
+inline void ok(AOTITorchError code) {
+  if (code == thresher_torch_success) {
+    return;
+  }
+  using What = const char* (*)();  // since torch 2.11
+  static const What what = loaded<What>("libtorch_cpu.so", "torch_exception_get_what_without_backtrace");
+  const char* const said = what == nullptr ? nullptr : what();
+  throw std::runtime_error(said == nullptr ? "a call of PyTorch failed" : said);
 }
 
 struct DeleteTensor {

@@ -168,9 +168,14 @@ class Native:
         return jax.ffi.ffi_call("thresher_call", result, vmap_method="sequential")(*arrays, call=text, packed=packed, zeros=zeros)
 
 
-def _load() -> Native | None:
+def _load() -> tuple[Native | None, str | None]:
+    """The library, or why there is none."""
     path = os.path.join(os.path.dirname(os.path.abspath(__file__)), "libthresher_jax.so")
-    return Native(c.CDLL(path)) if os.path.exists(path) and hasattr(jax, "ffi") else None
+    if not hasattr(jax, "ffi"):
+        return None, f"jax {jax.__version__} has no jax.ffi: install a newer one"
+    if not os.path.exists(path):
+        return None, f"{path} is missing, since jaxlib was not there when the package was built: install it first, and the package again"
+    return Native(c.CDLL(path)), None
 
 
-native = _load()
+native, WHY_NOT = _load()

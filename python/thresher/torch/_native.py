@@ -159,17 +159,24 @@ def call(operator: Any, *arguments: Any, **options: Any) -> Any:
         raise original from None
 
 
-def _load() -> _Native | None:
+def _load() -> tuple[_Native | None, str | None]:
+    """The library, or why there is none."""
     version = tuple(int("".join(filter(str.isdigit, part)) or 0) for part in torch.__version__.split(".")[:2])
     path = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "libthresher_torch.so")
-    if version < (2, 10) or not os.path.exists(path) or os.environ.get("THRESHER_TORCH_BINDING") == "ctypes":
-        return None
+    if os.environ.get("THRESHER_TORCH_BINDING") == "ctypes":
+        return None, "THRESHER_TORCH_BINDING is ctypes"
+    if version < (2, 10):
+        return None, f"torch {torch.__version__} is older than 2.10: install a newer one"
+    if not os.path.exists(path):
+        return None, f"{path} is missing: install the package again"
     try:
         torch.ops.load_library(path)
     except OSError as error:
-        warnings.warn(f"{path} cannot be loaded into torch {torch.__version__} ({error}): operators are called by ctypes", stacklevel=2)
-        return None
-    return _Native(c.CDLL(path))
+        return None, f"{path} cannot be loaded into torch {torch.__version__} ({error}): install the package again"
+    return _Native(c.CDLL(path)), None
 
 
-native = _load()
+native, WHY_NOT = _load()
+if WHY_NOT is not None and os.environ.get("THRESHER_TORCH_BINDING") != "ctypes":
+    warnings.warn(f"thresher's operators run without their C++ part, which makes a call several times slower on the host: {WHY_NOT}",
+                  RuntimeWarning, stacklevel=2)

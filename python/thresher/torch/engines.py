@@ -5,6 +5,7 @@ the scales of each beside it in the same order.
 """
 
 import importlib.metadata
+import logging
 from collections.abc import Callable
 
 import torch
@@ -24,12 +25,19 @@ def refuse(what: str) -> None:
     raise UnsupportedError(what)
 
 
-def expect_version(package: str, engine: str, written_for: tuple[str, ...]) -> None:
-    """Refuses an engine of a release whose hooks `package` was not written for."""
-    found = importlib.metadata.version(engine)
-    if found.partition("+")[0] not in written_for:
-        refuse(f"{package} is for {engine} {' and '.join(written_for)}, but {engine} {found} is installed: install one of these, or a "
-               f"{package} for that one")
+def is_for(package: str, engine: str, written_for: tuple[str, ...]) -> bool:
+    """Whether the engine is of a release that `package` was written for. If not, one line is logged, and the package has to stay out:
+    an engine that calls every plugin at its start would not start otherwise."""
+    try:
+        found = importlib.metadata.version(engine)
+    except importlib.metadata.PackageNotFoundError:
+        found = None
+    if found is not None and found.partition("+")[0] in written_for:
+        return True
+    logging.getLogger(package).warning(
+        "%s is for %s %s, but %s is installed: it stays out, and the options that it adds are unknown", package, engine,
+        " and ".join(written_for), f"{engine} {found}" if found else f"no {engine}")
+    return False
 
 
 def expect(layer: str, **given: tuple) -> None:
