@@ -6,9 +6,9 @@ NAME = "thresher"
 
 def register() -> None:
     """The entry point `sglang.srt.plugins`, which every process of the engine calls once."""
-    from thresher.torch.engines import expect_version
+    from thresher.torch.engines import is_for
 
-    expect_version("thresher-sglang", "sglang", SGLANG)
-    from . import experts
+    if is_for("thresher-sglang", "sglang", SGLANG):
+        from . import experts
 
-    experts.register()
+        experts.register()

@@ -12,12 +12,12 @@ def register() -> None:
     global _is_registered
     if _is_registered:
         return
-    from thresher.torch.engines import expect_version
+    from thresher.torch.engines import is_for
 
-    expect_version("thresher-vllm", "vllm", VLLM)
-    from . import attention, config, gated_mlp
+    if is_for("thresher-vllm", "vllm", VLLM):
+        from . import attention, config, gated_mlp
 
-    attention.register()
-    config.register()
-    gated_mlp.register()
+        attention.register()
+        config.register()
+        gated_mlp.register()
     _is_registered = True
