@@ -146,7 +146,7 @@ REFUSED = [
     (lambda: tn.dual_gemm_packed(A, np.full(4096, 255, np.uint8)), "packed weights in memory is not a valid safetensors file"),
     (lambda: tn.dual_gemm_packed(A, changed(DUAL, b'"n":"8"', b'"n":"9"')), "its tensor b1 is F16 .8, 32., expected F16 .9, 32."),
     (lambda: tn.dual_gemm_packed(A, changed(DUAL, b'exact"', b'fast" ')), "its header is not what was written, it is damaged"),
-    (lambda: tn.dual_gemm_packed(A, changed(DUAL, b'weights":"2"', b'weights":"3"')), "it is of version '3'"),
+    (lambda: tn.dual_gemm_packed(A, changed(DUAL, b'weights":"3"', b'weights":"4"')), "it is of version '4'"),
     (lambda: tn.dual_gemm_packed(A, changed(DUAL, b"thresher_packed", b"thresher_pickle")), "it holds no packed weights"),
     (lambda: tn.packed_info(changed(DUAL, b"\x00\x3c\x00\x3c", b"\x00\x3c\x00\x3d"), check=True), "its bytes are not those that were written"),
     (lambda: tn.packed_info(DUAL, check=1), "check is 1, expected True or False"),

@@ -24,6 +24,12 @@ class MadeOnce {
     return *slot.value;
   }
 
+  /// Whether the value of `key` is there, or being made.
+  [[nodiscard]] bool is_known(const Key& key) {
+    const std::lock_guard lock(finding_);
+    return slots_.contains(key);
+  }
+
  private:
   struct Slot {
     std::mutex making;

@@ -54,6 +54,8 @@ class PackedWeights::Storage {
   /// What files and blocks keep, in the host's memory. Here, where packing is the identity, the matrices, seen where
   /// they lie.
   [[nodiscard]] virtual ops::PackedContent content() const;
+  /// The same, seen in the device's memory where it is kept there as a block has it; else as `content` gives it.
+  [[nodiscard]] virtual ops::PackedContent held() const { return content(); }
 
  protected:
   /// A content with the shapes, format and numerics, without bytes.

@@ -159,6 +159,19 @@ class LoadedProduct {
 
 }  // namespace
 
+void load_programs(int ordinal, std::span<const PlannedRows> calls) {
+  std::vector<const strategies::DeviceProgram*> programs;
+  for (const PlannedRows& planned : calls) {
+    for (const strategies::Step& step : planned.call.steps) {
+      for (const auto* launch = std::get_if<KernelLaunch>(&step); launch != nullptr;
+           launch = launch->alternative.get()) {
+        programs.push_back(&launch->program);
+      }
+    }
+  }
+  load_programs(ordinal, std::move(programs));
+}
+
 struct CudaCall::LoadedStep {
   std::variant<LoadedLaunch, LoadedProduct> step;
 };

@@ -4,8 +4,10 @@
 #include <cstddef>
 #include <limits>
 #include <memory>
+#include <span>
 #include <vector>
 
+#include "ops/call_choice.hpp"
 #include "strategies/planned_call.hpp"
 #include "thresher/device.hpp"
 
@@ -14,6 +16,9 @@ namespace thresher::ops {
 /// Stands for the memory of a tensor that is not known yet (CudaCall's `example`): aligned as device memory is, and
 /// never followed.
 inline void* stand_in_address() { return reinterpret_cast<void*>(std::uintptr_t{256}); }
+
+/// Loads what all of these launch, side by side where it has to be compiled.
+void load_programs(int ordinal, std::span<const PlannedRows> calls);
 
 class CudaCall {
  public:

@@ -64,6 +64,9 @@ Bytes floats_on_host(const float* scales, std::int64_t experts, int ordinal) {
   return host;
 }
 
+/// A bias [E,N] on the GPU that is contiguous, where it is.
+Bytes seen_values(const Tensor& bias) { return bias.rank == 0 ? Bytes{} : packed_matrix(bias).values; }
+
 /// A bias [E,N] on the GPU, as bytes on the host.
 Bytes bias_on_host(const Tensor& bias) { return bias.rank == 0 ? Bytes{} : DeviceMatrix(bias).to_host().values; }
 
@@ -82,11 +85,22 @@ PackedContent matrices_content(const GroupedWeights& weights, Numerics numerics)
   return content;
 }
 
+/// The same where it is, if it is there as a block has it.
+PackedContent held_matrices(const GroupedWeights& weights, Numerics numerics) {
+  if (!is_seen_whole(weights)) {
+    return matrices_content(weights, numerics);
+  }
+  PackedContent content = packed_content(weights, numerics);
+  content.on_device = true;
+  return content;
+}
+
 /// Weights that are read where a block keeps them.
 class SeenGroupedWeights final : public PackedGroupedWeights::Storage {
  public:
   using Storage::Storage;
   [[nodiscard]] PackedContent content() const override { return matrices_content(weights(), numerics()); }
+  [[nodiscard]] PackedContent held() const override { return held_matrices(weights(), numerics()); }
 };
 
 /// Weights that strategies read as they are: copies, which the caller's tensors need not outlive.
@@ -102,6 +116,7 @@ class CopiedWeights final : public PackedGroupedWeights::Storage {
                       numerics) {}
 
   [[nodiscard]] PackedContent content() const override { return matrices_content(weights(), numerics()); }
+  [[nodiscard]] PackedContent held() const override { return held_matrices(weights(), numerics()); }
 
  private:
   CopiedWeights(const Device& device, const GroupedWeights& weights, Copies copies, Numerics numerics)
@@ -178,6 +193,20 @@ class PackedByStrategy final : public PackedGroupedWeights::Storage {
     content.matrices[1].global_scale = up_scales_.to_host(ordinal);
     content.matrices[0].bias = bias_on_host(bias1_tensor_);
     content.matrices[1].bias = bias_on_host(bias2_tensor_);
+    return content;
+  }
+
+  [[nodiscard]] PackedContent held() const override {
+    if (!is_seen_whole(bias1_tensor_) || !is_seen_whole(bias2_tensor_)) {
+      return content();
+    }
+    PackedContent content = grouped_outline(weights(), numerics(), layout_);
+    content.on_device = true;
+    content.packed = packed_.seen();
+    content.matrices[0].global_scale = gate_scales_.seen();
+    content.matrices[1].global_scale = up_scales_.seen();
+    content.matrices[0].bias = seen_values(bias1_tensor_);
+    content.matrices[1].bias = seen_values(bias2_tensor_);
     return content;
   }
 
@@ -262,6 +291,7 @@ class CudaGroupedGemm final : public GroupedGemm::Backend {
   CudaGroupedGemm(const Device& device, const GroupedProblem& problem, std::vector<PlannedRows> calls,
                   Operands operands, const GroupedWeights& weights, Bounds bounds)
       : Backend(problem, device.id(), calls.back().call.strategy, weights, bounds), operands_(std::move(operands)) {
+    load_programs(this->device().ordinal, calls);
     for (PlannedRows& planned : calls) {
       data_alignment_ = std::max(data_alignment_, planned.call.data_alignment);
       const Tensors example = stand_ins(planned.rows);

@@ -80,6 +80,15 @@ CudaPackedWeights::CudaPackedWeights(const Device& device, const PackedContent& 
   }
 }
 
+PackedContent CudaPackedWeights::held() const {
+  PackedContent content = outline(layout_);
+  content.on_device = true;
+  content.packed = memory_.packed.seen();
+  content.matrices[0].global_scale = memory_.gate_scale.seen();
+  content.matrices[1].global_scale = memory_.up_scale.seen();
+  return content;
+}
+
 PackedContent CudaPackedWeights::content() const {
   const int ordinal = device().id().ordinal;
   PackedContent content = outline(layout_);

@@ -19,6 +19,7 @@ class CudaPackedWeights final : public PackedWeights::Storage {
   CudaPackedWeights(const Device& device, const PackedContent& content, const strategies::PlannedCall& call);
 
   [[nodiscard]] PackedContent content() const override;
+  [[nodiscard]] PackedContent held() const override;
   /// PlannedCall::packed_layout of the calls that can read it.
   [[nodiscard]] const std::string& layout() const noexcept { return layout_; }
   [[nodiscard]] void* packed() const noexcept { return memory_.packed.data(); }

@@ -1,8 +1,11 @@
 #include "ops/cuda_programs.hpp"
 
 #include <algorithm>
+#include <atomic>
+#include <exception>
 #include <optional>
 #include <string>
+#include <thread>
 #include <tuple>
 #include <utility>
 #include <vector>
@@ -46,6 +49,20 @@ std::optional<LoadedProgram> load_built_in(int ordinal, const runtime::Program& 
   }
 }
 
+// Headers are the same for every program, so all of these tell two apart. A fingerprint would take as long as a plan.
+using ProgramKey =
+    std::tuple<int, std::string, std::vector<std::string>, std::vector<std::string>, std::optional<Arch>>;
+
+ProgramKey key_of(int ordinal, const strategies::DeviceProgram& program) {
+  return {ordinal, program.text, program.kernels, program.options, program.only_arch};
+}
+
+MadeOnce<ProgramKey, LoadedProgram>& loaded_programs() {
+  // Never destroyed: modules must not be unloaded after the driver has shut down.
+  static auto& loaded = *new MadeOnce<ProgramKey, LoadedProgram>;
+  return loaded;
+}
+
 }  // namespace
 
 runtime::Kernel LoadedProgram::kernel(const std::string& expression) const {
@@ -59,15 +76,35 @@ runtime::Kernel LoadedProgram::kernel(const std::string& expression) const {
 }
 
 const LoadedProgram& load_program(int ordinal, const strategies::DeviceProgram& program) {
-  // Headers are the same for every program, so all of these tell two apart. A fingerprint would take as long as a plan.
-  using Key = std::tuple<int, std::string, std::vector<std::string>, std::vector<std::string>, std::optional<Arch>>;
-  // Never destroyed: modules must not be unloaded after the driver has shut down.
-  static auto& loaded = *new MadeOnce<Key, LoadedProgram>;
-  return loaded.get({ordinal, program.text, program.kernels, program.options, program.only_arch}, [&] {
+  return loaded_programs().get(key_of(ordinal, program), [&] {
     const runtime::Program input = compiler_input(program, runtime::device_properties(ordinal).arch());
     std::optional<LoadedProgram> built_in = load_built_in(ordinal, input);
     return built_in ? std::move(*built_in) : load_compiled(ordinal, input);
   });
+}
+
+void load_programs(int ordinal, std::vector<const strategies::DeviceProgram*> programs) {
+  std::erase_if(programs, [&](const strategies::DeviceProgram* program) {
+    return loaded_programs().is_known(key_of(ordinal, *program));
+  });
+  if (programs.size() < 2) {
+    return;
+  }
+  std::atomic<std::size_t> next = 0;
+  const auto load_some = [&] {
+    for (std::size_t i = next++; i < programs.size(); i = next++) {
+      try {
+        (void)load_program(ordinal, *programs[i]);
+      } catch (const std::exception&) {  // whoever loads it again meets this
+      }
+    }
+  };
+  const std::size_t workers = std::min<std::size_t>(programs.size(), std::max(1U, std::thread::hardware_concurrency()));
+  std::vector<std::jthread> threads;
+  for (std::size_t i = 1; i < workers; ++i) {
+    threads.emplace_back(load_some);
+  }
+  load_some();
 }
 
 CompiledProgram compile_program(const strategies::DeviceProgram& program, const std::string& arch) {

@@ -26,6 +26,9 @@ struct LoadedProgram {
 /// life of the process; several threads may compile different programs at a time. Throws Error(unsupported) when it has
 /// to be compiled and NVRTC is missing.
 const LoadedProgram& load_program(int ordinal, const strategies::DeviceProgram& program);
+/// Loads those that are not there yet side by side, since compiling one takes seconds of one processor. Throws nothing:
+/// whoever loads one that failed meets its error.
+void load_programs(int ordinal, std::vector<const strategies::DeviceProgram*> programs);
 
 /// Whether cards of `arch` ("sm_103a", or a family's "sm_100f") have the instructions that the program needs.
 bool can_run_on(const strategies::DeviceProgram& program, const std::string& arch);

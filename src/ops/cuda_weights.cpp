@@ -11,6 +11,16 @@ runtime::DeviceBuffer copy_of(const void* source, std::size_t bytes, int ordinal
   return buffer;
 }
 
+/// Matrices that are on the GPU.
+PackedContent held_on_gpu(const PackedWeights::Storage& weights) {
+  if (!is_seen_whole(weights.b1_gate()) || !is_seen_whole(weights.b2_up())) {
+    return weights.content();
+  }
+  PackedContent content = weights.PackedWeights::Storage::content();
+  content.on_device = true;
+  return content;
+}
+
 }  // namespace
 
 GpuBytes::GpuBytes(const Bytes& bytes, bool on_device, int ordinal, const char* purpose) : bytes_(bytes.size()) {
@@ -101,6 +111,10 @@ PackedContent CudaWeights::content() const {
   content.matrices = {gate_.to_host(), up_.to_host()};
   return content;
 }
+
+PackedContent CudaWeights::held() const { return held_on_gpu(*this); }
+
+PackedContent SeenWeights::held() const { return held_on_gpu(*this); }
 
 PackedContent SeenWeights::content() const {
   PackedContent content = outline(matrices_layout);

@@ -19,6 +19,8 @@ class GpuBytes {
   [[nodiscard]] const float* floats() const noexcept { return static_cast<const float*>(data_); }
   /// A copy on the host.
   [[nodiscard]] Bytes to_host(int ordinal) const;
+  /// Where they are, on the GPU.
+  [[nodiscard]] Bytes seen() const { return bytes_ == 0 ? Bytes{} : Bytes::seen(data_, bytes_); }
 
  private:
   runtime::DeviceBuffer owned_;
@@ -44,6 +46,7 @@ class CudaWeights final : public PackedWeights::Storage {
  public:
   CudaWeights(const Device& device, const Tensor& b1_gate, const Tensor& b2_up, Numerics numerics);
   [[nodiscard]] PackedContent content() const override;
+  [[nodiscard]] PackedContent held() const override;
 
  private:
   CudaWeights(const Device& device, DeviceMatrix gate, DeviceMatrix up, Numerics numerics);
@@ -56,6 +59,7 @@ class SeenWeights final : public PackedWeights::Storage {
  public:
   using Storage::Storage;
   [[nodiscard]] PackedContent content() const override;
+  [[nodiscard]] PackedContent held() const override;
 };
 
 /// Bytes from the first to the last byte of a tensor, row strides included.

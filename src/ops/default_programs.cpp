@@ -10,6 +10,7 @@
 #include "strategies/grouped_gemm/registry.hpp"
 #include "strategies/moe_layer/calls.hpp"
 #include "strategies/pause_program.hpp"
+#include "strategies/word_sum/program.hpp"
 #include "thresher/error.hpp"
 
 namespace thresher::ops {
@@ -74,7 +75,7 @@ std::vector<strategies::PlannedCall> default_calls(const std::string& arch) {
 
 std::vector<strategies::DeviceProgram> default_programs(const std::string& arch) {
   std::vector<strategies::DeviceProgram> programs{strategies::dual_gemm::reference::program(),
-                                                  strategies::pause_program()};
+                                                  strategies::pause_program(), strategies::word_sum::program()};
   for (const strategies::PlannedCall& call : default_calls(arch)) {
     add_launches(programs, call);
   }

@@ -87,6 +87,8 @@ class PackedGroupedWeights::Storage {
   [[nodiscard]] Numerics numerics() const noexcept { return numerics_; }
   /// What a block keeps, in the host's memory. Here, where packing is the identity, the stacks, seen where they lie.
   [[nodiscard]] virtual ops::PackedContent content() const;
+  /// The same, seen in the device's memory where it is kept there as a block has it; else as `content` gives it.
+  [[nodiscard]] virtual ops::PackedContent held() const { return content(); }
 
  private:
   Device device_;

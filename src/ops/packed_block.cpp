@@ -16,7 +16,7 @@ namespace {
 
 constexpr const char* block_name = "packed weights in memory";
 
-/// Copies between a block on `device` and the host.
+/// Copies between memory of `device` and the host's, or within the device's.
 void copy_bytes(void* to, const void* from, std::size_t bytes, const Device& device) {
   if (bytes == 0) {
     return;
@@ -90,9 +90,15 @@ void write_block(const ops::PackedContent& content, const Device& device, std::s
         fmt::format("the block has {} bytes, expected the {} of the packed weights", block.size(), image.bytes()));
   }
   require_block(device, block.data());
-  image.write([&](std::size_t offset, std::span<const std::byte> bytes) {
-    copy_bytes(block.data() + offset, bytes.data(), bytes.size(), device);
-  });
+  image.write({.sums =
+                   [&](std::span<const std::byte> bytes) {
+                     return content.on_device ? ops::byte_sums_on_gpu(bytes, device.id().ordinal)
+                                              : ops::byte_sums(bytes);
+                   },
+               .put =
+                   [&](std::size_t offset, std::span<const std::byte> bytes) {
+                     copy_bytes(block.data() + offset, bytes.data(), bytes.size(), device);
+                   }});
 }
 
 /// `restore(content)` of what the block holds, once `expect` has found it to be of the right operation.
@@ -115,21 +121,21 @@ auto viewed(const Device& device, std::span<const std::byte> block, PackedCheck 
 }  // namespace
 
 std::size_t block_bytes(const PackedWeights& weights) {
-  const ops::PackedContent content = weights.storage().content();
+  const ops::PackedContent content = weights.storage().held();
   return ops::PackedImage(content).bytes();
 }
 
 std::size_t block_bytes(const PackedGroupedWeights& weights) {
-  const ops::PackedContent content = weights.storage().content();
+  const ops::PackedContent content = weights.storage().held();
   return ops::PackedImage(content).bytes();
 }
 
 void to_block(const PackedWeights& weights, std::span<std::byte> block) {
-  write_block(weights.storage().content(), weights.device(), block);
+  write_block(weights.storage().held(), weights.device(), block);
 }
 
 void to_block(const PackedGroupedWeights& weights, std::span<std::byte> block) {
-  write_block(weights.storage().content(), weights.device(), block);
+  write_block(weights.storage().held(), weights.device(), block);
 }
 
 PackedWeights from_block(const Device& device, std::span<const std::byte> block, PackedCheck check) {

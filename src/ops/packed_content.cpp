@@ -81,6 +81,13 @@ PackedMatrix copied_matrix(const Tensor& tensor) {
   return matrix;
 }
 
+bool is_seen_whole(const Tensor& tensor) { return tensor.rank == 0 || tensor.is_contiguous(); }
+
+bool is_seen_whole(const GroupedWeights& weights) {
+  return is_seen_whole(weights.b1) && is_seen_whole(weights.b2) && is_seen_whole(weights.bias1) &&
+         is_seen_whole(weights.bias2);
+}
+
 PackedContent grouped_outline(const GroupedWeights& weights, Numerics numerics, std::string layout) {
   const WeightsShape shape = shape_of(weights);
   PackedContent content;

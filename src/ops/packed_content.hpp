@@ -80,6 +80,9 @@ struct PackedContent {
 [[nodiscard]] PackedMatrix copied_matrix(const Tensor& tensor);
 /// All of a grouped product's weights in matrices_layout, where packed_matrix finds them.
 [[nodiscard]] PackedContent packed_content(const GroupedWeights& weights, Numerics numerics);
+/// Whether packed_matrix and packed_content only see these, and copy none.
+[[nodiscard]] bool is_seen_whole(const Tensor& tensor);
+[[nodiscard]] bool is_seen_whole(const GroupedWeights& weights);
 /// A content with the shapes and formats of grouped weights, without bytes.
 [[nodiscard]] PackedContent grouped_outline(const GroupedWeights& weights, Numerics numerics, std::string layout);
 

@@ -15,7 +15,8 @@ namespace thresher::ops {
 namespace {
 
 constexpr const char* version_key = "thresher_packed_weights";
-constexpr const char* version = "2";
+constexpr const char* version = "3";
+constexpr const char* version_with_serial_sum = "2";      // whose "fingerprint" is that of all bytes one after the other
 constexpr const char* bytes_key = "fingerprint";          // of the tensors' bytes
 constexpr const char* header_key = "header_fingerprint";  // of all else that the header says
 constexpr std::array matrix_names{"b1", "b2"};
@@ -121,11 +122,11 @@ std::string header_fingerprint(const SafetensorsHeader& header) {
   return sum.hex();
 }
 
-/// Of the bytes of all tensors but the padding.
+/// Of the bytes of all tensors but the padding, of each of which the sums over its words are added.
 class ContentFingerprint {
  public:
-  void add(std::string_view name, std::span<const std::byte> bytes) {
-    sum_.add(name).add({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
+  void add(std::string_view name, std::size_t bytes, const WordSums& sums) {
+    sum_.add(name).add(fmt::format("{} {:016x} {:016x}", bytes, sums.first, sums.second));
   }
   [[nodiscard]] std::string hex() const { return sum_.hex(); }
 
@@ -139,9 +140,9 @@ class PackedReader {
 
   PackedContent read() {
     const std::string found = entry(version_key, "it holds no packed weights, make it with thresher pack");
-    if (found != version) {
-      fail(fmt::format("it is of version {} and this Thresher reads version {}, pack the weights again",
-                       quoted_name(found), version));
+    if (found != version && found != version_with_serial_sum) {
+      fail(fmt::format("it is of version {} and this Thresher reads versions '{}' and '{}', pack the weights again",
+                       quoted_name(found), version_with_serial_sum, version));
     }
     PackedContent content;
     content.layout = entry("layout");
@@ -292,10 +293,17 @@ class PackedReader {
   }
 
   void check_bytes(const PackedContent& content) const {
+    const bool is_serial = entry(version_key) == version_with_serial_sum;
     ContentFingerprint sum;
-    for_each_tensor(
-        content, [&](const std::string& name, Dtype, const Shape&, const Bytes& held) { sum.add(name, held.span()); });
-    if (entry(bytes_key) != sum.hex()) {
+    Fingerprint serial;
+    for_each_tensor(content, [&](const std::string& name, Dtype, const Shape&, const Bytes& held) {
+      if (is_serial) {
+        serial.add(name).add({reinterpret_cast<const char*>(held.data()), held.size()});
+      } else {
+        sum.add(name, held.size(), byte_sums(held.span()));
+      }
+    });
+    if (entry(bytes_key) != (is_serial ? serial.hex() : sum.hex())) {
       fail("its bytes are not those that were written, it is damaged: pack the weights again");
     }
   }
@@ -327,20 +335,20 @@ PackedImage::PackedImage(const PackedContent& content) {
   bytes_ = make_safetensors_header(header_, packed_image_alignment).size() + end;
 }
 
-void PackedImage::write(const std::function<void(std::size_t, std::span<const std::byte>)>& put) const {
+void PackedImage::write(const Sink& sink) const {
   ContentFingerprint sum;
   for (const Part& part : parts_) {
-    sum.add(part.name, part.bytes);
+    sum.add(part.name, part.bytes.size(), sink.sums(part.bytes));
   }
   SafetensorsHeader header = header_;
   header.metadata[bytes_key] = sum.hex();
   const std::string head = make_safetensors_header(header, packed_image_alignment);
-  put(0, std::as_bytes(std::span(head)));
+  sink.put(0, std::as_bytes(std::span(head)));
   auto part = parts_.begin();
   for (const StoredTensor& tensor : header.tensors) {
     const bool is_part = part != parts_.end() && part->name == tensor.name;
     const std::vector<std::byte> zeros(is_part ? 0 : tensor.bytes());
-    put(head.size() + tensor.begin, is_part ? part->bytes : std::span(zeros));
+    sink.put(head.size() + tensor.begin, is_part ? part->bytes : std::span(zeros));
     part += is_part ? 1 : 0;
   }
 }
@@ -368,8 +376,9 @@ void expect_grouped(const PackedSource& source, const PackedContent& content) {
 
 void write_packed_file(const std::string& path, const PackedContent& content) {
   formats::AtomicFile file(path);
-  PackedImage(content).write(
-      [&](std::size_t offset, std::span<const std::byte> bytes) { file.write_at(offset, bytes); });
+  PackedImage(content).write({.sums = byte_sums, .put = [&](std::size_t offset, std::span<const std::byte> bytes) {
+                                file.write_at(offset, bytes);
+                              }});
   file.commit();
 }
 

@@ -6,6 +6,7 @@
 #include <memory>
 
 #include "formats/safetensors_header.hpp"
+#include "ops/byte_sum.hpp"
 #include "ops/packed_content.hpp"
 #include "thresher/packed_block.hpp"
 
@@ -15,13 +16,18 @@ inline constexpr std::size_t packed_image_alignment = 256;
 
 class PackedImage {
  public:
-  /// Of a content whose bytes are the host's, which has to outlive this. Throws Error(invalid_argument) when no product
-  /// has such a K.
+  /// Of a content that has to outlive this. Throws Error(invalid_argument) when no product has such a K.
   explicit PackedImage(const PackedContent& content);
 
   [[nodiscard]] std::size_t bytes() const noexcept { return bytes_; }
-  /// Gives away all bytes, front to back.
-  void write(const std::function<void(std::size_t offset, std::span<const std::byte>)>& put) const;
+  /// What a writer does with bytes.
+  struct Sink {
+    /// The sums over bytes of the content, wherever they are.
+    std::function<WordSums(std::span<const std::byte>)> sums;
+    /// Takes the bytes at `offset`, front to back: the content's own, or some of the host's.
+    std::function<void(std::size_t offset, std::span<const std::byte>)> put;
+  };
+  void write(const Sink& sink) const;
 
  private:
   struct Part {

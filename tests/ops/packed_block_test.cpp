@@ -205,8 +205,8 @@ TEST_F(RefusedBlock, DamagedBytesAreFoundWhereTheyAreLookedAt) {
 }
 
 TEST_F(RefusedBlock, AnotherVersionIsNamed) {
-  replace(R"("thresher_packed_weights":"2")", R"("thresher_packed_weights":"7")");
-  expect("it is of version '7' and this Thresher reads version 2");
+  replace(R"("thresher_packed_weights":"3")", R"("thresher_packed_weights":"7")");
+  expect("it is of version '7' and this Thresher reads versions '2' and '3'");
 }
 
 TEST_F(RefusedBlock, ForeignAndCutOffBytes) {
@@ -230,9 +230,9 @@ TEST_F(RefusedBlock, WhatWasPackedForAGpuIsNotForTheCpu) {
   content.packed = std::vector<std::byte>(64);
   const ops::PackedImage image(content);
   block_ = Block(image.bytes());
-  image.write([&](std::size_t offset, std::span<const std::byte> bytes) {
-    std::copy(bytes.begin(), bytes.end(), block_.span().begin() + static_cast<std::ptrdiff_t>(offset));
-  });
+  image.write({.sums = ops::byte_sums, .put = [&](std::size_t offset, std::span<const std::byte> bytes) {
+                 std::copy(bytes.begin(), bytes.end(), block_.span().begin() + static_cast<std::ptrdiff_t>(offset));
+               }});
   expect("they were packed for a GPU (nvfp4-exact-sm90-1)", PackedCheck::header, ErrorCode::unsupported);
 }
 

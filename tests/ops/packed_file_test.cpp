@@ -97,8 +97,8 @@ TEST_F(PackedFile, DamageIsFound) {
 
 TEST_F(PackedFile, AnotherVersionIsNamed) {
   save(Format::fp16);
-  replace(R"("thresher_packed_weights":"2")", R"("thresher_packed_weights":"1")");
-  expect_refusal("it is of version '1' and this Thresher reads version 2");
+  replace(R"("thresher_packed_weights":"3")", R"("thresher_packed_weights":"1")");
+  expect_refusal("it is of version '1' and this Thresher reads versions '2' and '3'");
 }
 
 TEST_F(PackedFile, WhatWasPackedForAGpuIsNotForTheCpu) {

@@ -29,6 +29,7 @@
 #include "strategies/grouped_gemm/rows/candidates.hpp"
 #include "strategies/grouped_gemm/rows/program.hpp"
 #include "strategies/pause_program.hpp"
+#include "strategies/word_sum/program.hpp"
 
 namespace thresher::strategies {
 namespace {
@@ -374,6 +375,7 @@ TEST(HandOver, TheCompilerGivesAThreadWhatTheLaunchSays) {
 }
 
 TEST(PauseKernel, CompilesForHopper) { expect_clean(pause_program()); }
+TEST(WordSumKernel, CompilesForHopperWithoutSpills) { expect_clean(word_sum::program()); }
 TEST(ReferenceKernel, CompilesForHopperWithoutSpills) { expect_clean(dual_gemm::reference::program()); }
 
 }  // namespace
