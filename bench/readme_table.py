@@ -1,91 +1,334 @@
 #!/usr/bin/env python3
-"""Writes the table of measurements between README's markers from the JSON of bench/peers/compare.py.
+"""Writes the generated tables of README.md and docs/ between their markers, from files under measurements/.
 
-  readme_table.py measurements/NAME.json [--readme README.md] [--check]
+  readme_table.py [--check]
 
---check writes nothing and exits with 1 when the table in README is not the one the JSON gives.
+--check writes nothing and exits with 1 when a page does not hold the tables that the measurements give.
+A ratio is always the peer's time over Thresher's, whose time is that of what `plan` chooses unasked.
 """
 import argparse
+import collections
 import json
+import pathlib
+import re
+import statistics
 
+import grouped_table
 import readme_markers
 
-BEGIN = "<!-- measurements: begin -->"
-END = "<!-- measurements: end -->"
+ROOT = pathlib.Path(__file__).resolve().parents[1]
 
-# Column title, and which rows of the JSON it takes the fastest correct one of.
-COLUMNS = [
-    ("best 16-bit peer", lambda row: row["kind"] == "peer" and row["precision"] == "16-bit"),
-    ("best FP8 peer", lambda row: row["kind"] == "peer" and row["precision"] == "fp8"),
-    ("PyTorch two-pass, NVFP4", lambda row: row["kind"] == "peer" and row["precision"] == "nvfp4"),
-    ("Thresher BF16", lambda row: row["kind"] == "thresher" and row["precision"] == "16-bit"),
-    ("Thresher two_pass, NVFP4", lambda row: row["name"] == "thresher two_pass nvfp4 x nvfp4"),
-    ("Thresher exact, NVFP4 weights, FP16 tokens", lambda row: row["name"] == "thresher packed fp16 x nvfp4"),
-    ("Thresher exact, NVFP4 weights and tokens", lambda row: row["name"] == "thresher packed nvfp4 x nvfp4"),
-    ("Thresher fast, NVFP4 weights, folding tokens", lambda row: row["name"].endswith(" fast")),
-    ("Thresher fast, tokens folded beforehand", lambda row: row["name"].endswith(" fast, tokens prepared")),
-]
+DENSE = "dual_gemm_h200_2026-11-21.json"
+DENSE_FP8 = "dense_fp8_peers_h200_2026-11-23.json"
+BF16_TOKENS = "requantised_outputs_h200_2026-11-27.txt"
+PLAIN = "python_host_cost_h200_2026-11-27.json"
+GROUPED = ("grouped_peers_with_triton_1_h200_2026-11-23.json", "grouped_peers_with_triton_2_h200_2026-11-23.json")
+LAYERS = ("moe_layer_peers_h200_2026-11-23.json", "moe_layer_peers_gpt_oss_h200_2026-11-24.json")
+LAYERS_FP8 = "moe_layer_fp8_peers_h200_2026-11-27.json"
+DECODE = "attention_decode_peers_clusters_h200_2026-11-27.json"
+PREFILL = "attention_fp8_peers_h200_2026-11-27.json"
 
+# The strategies that `thresher plan SHAPE --device H200` names for shapes that tests/ops/dual_gemm_choices.txt does not list.
+PLANNED = {
+    "16-bit": {"256x4096x7168": "interleaved", "256x3072x4096": "interleaved", "512x3072x7168": "interleaved",
+               "128x4096x7168": "pingpong", "2048x14336x4096": "pingpong"},
+    "fp8_row": {"256x4096x7168": "rows", "512x4096x7168": "columns", "256x3072x4096": "columns", "512x3072x7168": "rows"},
+    "fp8_block": {"256x4096x7168": "rows", "512x4096x7168": "rows", "256x3072x4096": "rows", "512x3072x7168": "rows"},
+}
 
-# An H200: 16-bit operations a clock of one multiprocessor at its highest clock, twice as many with FP8; memory as tournaments
-# read it there.
+# An H200: 16-bit operations a second at the highest clock, twice as many in FP8; bytes a second read from memory.
 OPERATIONS_PER_S = 132 * 4096 * 1.98e9
-BYTES_PER_S = 4.25e12
+BYTES_PER_S = 4.30e12
+
+Pair = collections.namedtuple("Pair", "peer own")  # each a dict: mode -> µs
 
 
-def floor_us(shape, operations_per_s):
-    """What no kernel can beat: all products on the matrix unit, or NVFP4 weights, 16-bit tokens and outputs moved once."""
+def load(name):
+    return json.loads((ROOT / "measurements" / name).read_text())
+
+
+def rows_of(*names):
+    return [row for name in names for row in load(name)["rows"]]
+
+
+def by(rows, key):
+    groups = {}
+    for row in rows:
+        groups.setdefault(row[key], []).append(row)
+    return groups
+
+
+def planned(shape, kind="16-bit"):
+    """The strategy that `plan` chooses on an H200."""
+    wanted = f"H200 132 {shape.replace('x', ' ')} bf16 bf16 bf16 -"
+    strategy = None
+    for line in (ROOT / "tests/ops/dual_gemm_choices.txt").read_text().splitlines() if kind == "16-bit" else ():
+        if not line.startswith((" ", "#")):
+            strategy = line.split()[0]
+        elif line.strip() == wanted:
+            return strategy
+    return PLANNED[kind][shape]
+
+
+def times(row):
+    if "burst" in row:
+        return {mode: row[mode]["median_us"] for mode in ("burst", "sustained")}
+    return {"burst": row["median_us"]}
+
+
+def fastest(rows):
+    """The row that is fastest in bursts, of those whose values were not found wrong; None without one."""
+    good = [row for row in rows if row.get("correct") is not False]
+    if not good:
+        return None
+    return min(good, key=lambda row: times(row)["burst"])
+
+
+def pair(rows, is_peer, is_own):
+    peer, own = fastest([r for r in rows if is_peer(r)]), fastest([r for r in rows if is_own(r)])
+    return Pair(times(peer), times(own)) if peer and own else None
+
+
+def pairs(groups, is_peer, is_own):
+    found = (pair(rows, is_peer, is_own) for rows in groups)
+    return [one for one in found if one]
+
+
+def is_peer(precision, name=""):
+    return lambda row: row["kind"] == "peer" and row["precision"] == precision and re.search(name, row["name"])
+
+
+def is_own(precision, name=""):
+    return lambda row: row["kind"] == "thresher" and row["precision"] == precision and re.search(name, row["name"])
+
+
+# README: speed-ups
+
+def summary(found, mode):
+    ratios = [one.peer[mode] / one.own[mode] for one in found]
+    mean, worst, best = statistics.geometric_mean(ratios), min(ratios), max(ratios)
+    span = f"{worst:.2f}–{best:.2f}×" if len(ratios) > 1 else f"{worst:.2f}×"
+    return f"{mean:.2f}×", span, (round(mean, 2), round(worst, 2))
+
+
+def line(cells):
+    return "| " + " | ".join(cells) + " |"
+
+
+def head(titles):
+    return [line(titles), "|---" * len(titles) + "|"]
+
+
+def speed_up(operation, peers, found):
+    mean, span, figures = summary(found, "burst")
+    if all("sustained" in one.own for one in found):
+        slower_mean, slower_span, slower_figures = summary(found, "sustained")
+        if slower_figures[0] < figures[0] or slower_figures[1] < figures[1]:
+            of_mean = f"{slower_mean}, " if len(found) > 1 else ""
+            span += f" (sustained {of_mean}{slower_span})"
+    return line([operation, peers, str(len(found)), mean, span])
+
+
+def tokens(rows):
+    return int(rows[0]["shape"].split("x")[0])
+
+
+def is_planned(row):
+    return row["name"].startswith(f"thresher {planned(row['shape'])} ")
+
+
+def dense():
+    shapes = list(by(rows_of(DENSE), "shape").values())
+    bf16 = lambda row: is_own("16-bit")(row) and is_planned(row)
+    nvfp4 = is_own("nvfp4", "^thresher packed fp16 x nvfp4$")
+    few = [rows for rows in shapes if tokens(rows) <= 128]
+    more = [rows for rows in shapes if tokens(rows) > 128]
+    sixteen, eight = "cuBLAS and DeepGEMM, BF16", "cuBLAS and DeepGEMM, FP8"
+    yield speed_up("gate+up GEMM, BF16, 1 to 128 tokens", sixteen, pairs(few, is_peer("16-bit"), bf16))
+    yield speed_up("… 256 to 2048 tokens", sixteen, pairs(more, is_peer("16-bit"), bf16))
+    fp8 = [rows for rows in by(rows_of(DENSE_FP8), "shape").values()]
+    for kind, peer, words, wanted in (("fp8_row", "^torch", "cuBLAS, FP8 with FP32 accumulation", fp8),
+                                      ("fp8_block", "^DeepGEMM", "DeepGEMM, FP8",
+                                       [rows for rows in fp8 if tokens(rows) == 256])):
+        found = []
+        for rows in wanted:
+            strategy = planned(rows[0]["shape"], kind)
+            found += [pair(rows, is_peer("fp8", peer), is_own("fp8", f"^thresher {strategy} {kind} x {kind}$"))]
+        title = "per-row scales, 256 and 512 tokens" if kind == "fp8_row" else "128×128 block scales, 256 tokens"
+        yield speed_up(f"gate+up GEMM, FP8, {title}", words, found)
+    yield speed_up("gate+up GEMM, NVFP4 weights, 1 to 128 FP16 tokens", sixteen, pairs(few, is_peer("16-bit"), nvfp4))
+    yield speed_up("… against FP8", eight, pairs(few, is_peer("fp8"), nvfp4))
+    yield speed_up("… 256 to 2048 tokens", sixteen, pairs(more, is_peer("16-bit"), nvfp4))
+    yield speed_up("… against FP8", eight, pairs(more, is_peer("fp8"), nvfp4))
+
+
+def bf16_tokens():
+    """NVFP4 weights with BF16 tokens, beside BF16 weights of the same run."""
+    text = (ROOT / "measurements" / BF16_TOKENS).read_text()
+    chosen = dict(re.findall(r"^(\S+ bf16 with \w+ to bf16): chosen \w+ ([\d.]+) us", text, re.MULTILINE))
+    found = []
+    for case, own in chosen.items():
+        if " nvfp4 " in case:
+            found.append(Pair({"burst": float(chosen[case.replace(" nvfp4 ", " bf16 ")])}, {"burst": float(own)}))
+    yield speed_up("gate+up GEMM, NVFP4 weights, 16 and 256 BF16 tokens", "Thresher with BF16 weights; no peer timed", found)
+
+
+def plain():
+    peers = load(PLAIN)["peers"]
+    for words, case, peer in (("down projection, BF16, 16 tokens", "dense, bf16", "torch.mm"),
+                              ("… NVFP4 weights, 16 FP16 tokens", "dense, NVFP4 weights", "Humming")):
+        one = Pair({"burst": peers[case][peer]["kernel_us"]}, {"burst": peers[case]["thresher gemm_packed"]["kernel_us"]})
+        yield speed_up(words, "cuBLAS" if peer == "torch.mm" else "Humming", [one])
+
+
+def grouped():
+    cases = list(by(rows_of(*GROUPED), "case").values())
+    few = [rows for rows in cases if rows[0]["rows"] <= 16 * rows[0]["active"]]
+    more = [rows for rows in cases if rows[0]["rows"] > 16 * rows[0]["active"]]
+    for words, of_them in (("MoE gate+up, BF16, up to 16 rows per expert", few), ("… more rows", more)):
+        yield speed_up(words, "PyTorch, cuBLAS, DeepGEMM, SGLang's Triton", pairs(of_them, is_peer("16-bit"), is_own("16-bit")))
+    for words, of_them in (("MoE gate+up, FP8 block scales, up to 16 rows per expert", few), ("… more rows", more)):
+        yield speed_up(words, "DeepGEMM, SGLang's Triton", pairs(of_them, is_peer("fp8"), is_own("fp8", "fp8_block x fp8_block")))
+    found = pairs(cases, is_peer("nvfp4"), is_own("nvfp4", "fp16 x nvfp4"))
+    yield speed_up("MoE gate+up, NVFP4 weights, FP16 tokens", "Humming", found)
+
+
+def layers():
+    cases = list(by(rows_of(*LAYERS), "case").values())
+    fp8 = list(by(rows_of(LAYERS_FP8), "case").values())
+    yield speed_up("whole MoE layer, BF16", "SGLang's Triton", pairs(cases, is_peer("16-bit"), is_own("16-bit")))
+    yield speed_up("… FP8 block scales", "SGLang's Triton", pairs(fp8, is_peer("fp8 out"), is_own("fp8 out")))
+    yield speed_up("… NVFP4 weights, FP16 tokens", "Humming", pairs(cases, is_peer("nvfp4"), is_own("nvfp4")))
+
+
+def decode():
+    rows = [row for row in rows_of(DECODE) if row["head_dim"] == 128 and row["kv_heads"] == 8]
+    peers = "FlashAttention-3, FlashInfer, cuDNN, vLLM's Triton"
+    for words, kind in (("paged decode, BF16", "16-bit"), ("… sequences of different lengths", "mixed")):
+        cases = by([row for row in rows if row["kind"] == kind], "case").values()
+        yield speed_up(words, peers, pairs(cases, lambda row: row["who"] == "peer", lambda row: row["who"] == "thresher"))
+
+
+def prefill():
+    asked = [("prefill, BF16", "FlashAttention-3", False, "16-bit", "FlashAttention-3"),
+             ("… against cuDNN", "cuDNN", False, "16-bit", "cuDNN"),
+             ("prefill, FP8 Q, K and V", "FlashAttention-3, cuDNN (with FP8 output)", False, "fp8 queries", ""),
+             ("paged prefill, BF16", "FlashAttention-3", True, "16-bit", ""),
+             ("paged prefill, FP8 Q, K and V", "FlashAttention-3, FP8", True, "fp8 queries", "")]
+    for words, peers, paged, kind, name in asked:
+        cases = by([row for row in rows_of(PREFILL) if row["kind"] == kind and bool(row["page"]) == paged], "case").values()
+        found = pairs(cases, lambda row: row["who"] == "peer" and row["what"].startswith(name),
+                      lambda row: row["who"] == "thresher")
+        yield speed_up(words, peers, found)
+
+
+def speed_ups():
+    return "\n".join(head(["operation", "compared with the fastest of", "cases", "geometric mean", "worst to best"])
+                     + [one for part in (dense, bf16_tokens, plain, grouped, layers, decode, prefill) for one in part()])
+
+
+# docs/kernels: times
+
+def machine(result):
+    gpu, driver, torch = result["machine"]["gpu"], result["machine"]["driver"], result["toolchain"]["torch"]
+    return f"{gpu}, driver {driver}, PyTorch {torch}, {result['date']}, commit {result['thresher']['commit'][:10]}"
+
+
+def floor_us(shape, bits, operations_per_s=OPERATIONS_PER_S):
+    """All products at the highest clock, or weights of `bits`, 16-bit tokens and outputs moved once, whichever takes longer."""
     m, n, k = map(int, shape.split("x"))
-    bytes_moved = 2 * n * k * 4.5 / 8 + 2 * m * k + 2 * m * n
+    bytes_moved = 2 * n * k * bits / 8 + 2 * m * k + 2 * m * n
     return max(4 * m * n * k / operations_per_s, bytes_moved / BYTES_PER_S) * 1e6
 
 
-def cell(rows, wanted):
-    """The fastest in bursts, and its time under sustained load."""
-    candidates = [row for row in rows if wanted(row) and row["correct"]]
-    if not candidates:
-        return "", ""
-    best = min(candidates, key=lambda row: row["burst"]["median_us"])
-    times = f"{best['burst']['median_us']:.1f} / {best['sustained']['median_us']:.1f}"
-    return times, best["name"].split()[1] if best["kind"] == "thresher" else ""
+def both(row):
+    return " / ".join(f"{us:.1f}" for us in times(row).values())
 
 
-def missing_peers(result):
-    if any(row["name"].startswith("DeepGEMM") for row in result["rows"]):
-        return ""
-    return " The peers are PyTorch's: DeepGEMM could not be imported there."
+def ratio(peer, own):
+    return " / ".join(f"{times(peer)[mode] / us:.2f}×" for mode, us in times(own).items())
 
 
-def table(result):
-    shapes = list(dict.fromkeys(row["shape"] for row in result["rows"]))
-    used = [column for column in COLUMNS if any(column[1](row) for row in result["rows"])]
-    titles = ["M×N×K", "floor, exact", "floor, fast"] + [title for title, _ in used]
-    lines = ["| " + " | ".join(titles) + " |", "|---" * len(titles) + "|"]
-    for shape in shapes:
-        rows = [row for row in result["rows"] if row["shape"] == shape]
-        cells = [f"{floor_us(shape, OPERATIONS_PER_S):.1f}", f"{floor_us(shape, 2 * OPERATIONS_PER_S):.1f}"]
-        for _, wanted in used:
-            times, strategy = cell(rows, wanted)
-            cells.append(f"{times} ({strategy})" if strategy else times)
-        lines.append(f"| {shape.replace('x', '×')} | " + " | ".join(cells) + " |")
-    machine, toolchain = result["machine"], result["toolchain"]
-    lines += ["", f"Microseconds a call, burst / sustained, medians on one {machine['gpu']} (driver {machine['driver']}, "
-              f"PyTorch {toolchain['torch']}, Triton {toolchain['triton']}) on {result['date']} at commit "
-              f"{result['thresher']['commit'][:10]}; cold weights, contestants interleaved, every contestant's output "
-              f"checked against float64. Floor: all products at the matrix unit's highest clock, or NVFP4 weights, tokens and "
-              f"outputs moved once, whichever takes longer.{missing_peers(result)}"]
-    return "\n".join(lines)
+def dense_bf16():
+    lines = head(["M×N×K", "Thresher, as planned", "of the floor", "cuBLAS", "DeepGEMM", "best peer / Thresher",
+                  "Thresher's fastest"])
+    for shape, rows in by(rows_of(DENSE), "shape").items():
+        own = fastest([row for row in rows if is_own("16-bit")(row) and is_planned(row)])
+        other = fastest([row for row in rows if is_own("16-bit")(row)])
+        cublas, deep = (fastest([row for row in rows if is_peer("16-bit", name)(row)]) for name in ("^torch", "^DeepGEMM"))
+        lines.append(line([shape.replace("x", "×"), f"{both(own)} ({planned(shape)})",
+                           f"{100 * floor_us(shape, 16) / times(own)['burst']:.0f} %", both(cublas), both(deep),
+                           ratio(fastest([cublas, deep]), own),
+                           "" if other is own else f"{both(other)} ({other['name'].split()[1]})"]))
+    return "\n".join([*lines, "", f"Microseconds a call, burst / sustained; {machine(load(DENSE))}."])
+
+
+def dense_nvfp4():
+    columns = [("exact, FP16 tokens", is_own("nvfp4", "^thresher packed fp16 x nvfp4$")),
+               ("exact, NVFP4 tokens", is_own("nvfp4", "^thresher packed nvfp4 x nvfp4$")),
+               ("fast, NVFP4 tokens", is_own("nvfp4 fast", "^thresher packed nvfp4 x nvfp4 fast$")),
+               ("fast, tokens prepared", is_own("nvfp4 fast", "prepared$")),
+               ("best 16-bit peer", is_peer("16-bit")), ("best FP8 peer", is_peer("fp8"))]
+    lines = head(["M×N×K", "floor, exact", "floor, fast", *(title for title, _ in columns), "16-bit peer / exact, FP16 tokens",
+                  "FP8 peer / fast, NVFP4 tokens"])
+    for shape, rows in by(rows_of(DENSE), "shape").items():
+        found = [fastest([row for row in rows if wanted(row)]) for _, wanted in columns]
+        floors = [f"{floor_us(shape, 4.5, operations):.1f}" for operations in (OPERATIONS_PER_S, 2 * OPERATIONS_PER_S)]
+        lines.append(line([shape.replace("x", "×"), *floors, *map(both, found), ratio(found[4], found[0]),
+                           ratio(found[5], found[2])]))
+    return "\n".join([*lines, "", f"Microseconds a call, burst / sustained; {machine(load(DENSE))}."])
+
+
+def attention_title(row):
+    keys = "" if row["keys"] == row["queries"] else f" over {row['keys']}"
+    pages = f", pages of {row['page']}" if row["page"] else ""
+    causal = " causal" if row["causal"] else ""
+    return f"{row['batch']}, {row['heads']}/{row['kv_heads']}, {row['queries']}{keys}, {row['head_dim']}{causal}{pages}"
+
+
+def short(row):
+    return f"{row['median_us']:.{1 if row['median_us'] < 1000 else 0}f}"
+
+
+def prefill_times():
+    lines = head(["B, heads q/kv, S, D", "Thresher", "TFLOP/s", "FlashAttention-3", "FlashAttention-3 / Thresher", "cuDNN (SDPA)",
+                  "cuDNN / Thresher"])
+    for rows in by([row for row in rows_of(PREFILL) if row["kind"] == "16-bit"], "case").values():
+        own = fastest([row for row in rows if row["who"] == "thresher"])
+        cells = [attention_title(own), short(own), f"{own['tflops']:.0f}"]
+        for peer in ("FlashAttention-3", "cuDNN"):
+            row = fastest([row for row in rows if row["what"].startswith(peer)])
+            cells += [short(row), ratio(row, own)] if row else ["", ""]
+        lines.append(line(cells))
+    return "\n".join([*lines, "", f"Microseconds a call; {machine(load(PREFILL))}."])
+
+
+def grouped_times():
+    cases = by(rows_of(*GROUPED), "case")
+    words = "The same as ratios: the geometric mean, and the worst."
+    return "\n".join([*grouped_table.times(cases), "", words, "", *grouped_table.ratios(cases)])
+
+
+BLOCKS = [("README.md", "measurements", speed_ups), ("docs/kernels/dual-gemm.md", "measurements", dense_bf16),
+          ("docs/kernels/nvfp4.md", "measurements", dense_nvfp4), ("docs/kernels/attention.md", "measurements", prefill_times),
+          ("docs/kernels/grouped-gemm.md", "grouped measurements", grouped_times)]
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("json")
-    parser.add_argument("--readme", default="README.md")
     parser.add_argument("--check", action="store_true")
-    args = parser.parse_args()
-    with open(args.json) as file:
-        result = json.load(file)
-    readme_markers.put(args, BEGIN, END, table(result))
+    arguments = parser.parse_args()
+    wrong = []
+    for page, name, make in BLOCKS:
+        path = ROOT / page
+        before = path.read_text()
+        after = readme_markers.replaced(before, f"<!-- {name}: begin -->", f"<!-- {name}: end -->", make())
+        if before != after:
+            wrong.append(page)
+            if not arguments.check:
+                path.write_text(after)
+    if arguments.check and wrong:
+        raise SystemExit(f"{', '.join(wrong)}: the tables are not those of measurements/; run bench/readme_table.py")
 
 
 if __name__ == "__main__":

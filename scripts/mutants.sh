@@ -18,7 +18,7 @@ copy_tree() {
 build_programs() { # FOLDER: the targets that its list names
   cd "$1"
   # Machine code is nobody's business here, and the device code is not what it should be.
-  cmake --preset default -DTHRESHER_BUILT_IN_ARCHS= ${CMAKE_ARGUMENTS:-} >cmake.log
+  cmake --preset default -DTHRESHER_BUILD_TESTS=ON -DTHRESHER_BUILT_IN_ARCHS= ${CMAKE_ARGUMENTS:-} >cmake.log
   cut -f 2 faults.tsv | tr ' ' '\n' | cut -d : -f 1 | sort -u >programs.txt
   xargs ninja -C build/default ${NINJA_ARGUMENTS:-} <programs.txt
   mkdir -p programs

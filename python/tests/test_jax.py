@@ -193,3 +193,10 @@ def test_refused_while_it_is_traced(normal, call, sentence):
         with pytest.raises(thresher.InvalidArgumentError) as refused:
             run(normal(5, 64), normal(24, 64))
         assert sentence in str(refused.value)
+
+
+def test_arrays_may_be_stored_column_by_column(normal):
+    layout = pytest.importorskip("jax.experimental.layout", reason="this jax has no layouts")
+    a, gate, up = normal(8, 64), normal(24, 64), normal(24, 64)
+    stored = jax.device_put(a, layout.Format(layout.Layout((1, 0)), a.sharding))
+    same(tj.dual_gemm(stored, gate, up), tn.dual_gemm(*host((a, gate, up))))

@@ -113,6 +113,11 @@ def _platforms(leaves: list) -> set:
             for device in one.devices()}
 
 
+def _rows_first(array: Any) -> _np.ndarray:
+    """On the host, row-major: an array of JAX may be stored in another order, which is no property that its user sees."""
+    return _np.asarray(array, order="C")
+
+
 def _call(function: str, result: Any, operands: dict, options: dict, n: int | None = None) -> Any:
     """The function of thresher.numpy of that name, where `result` is a pytree of the shapes that come back. n: what packed weights
     must have."""
@@ -120,7 +125,7 @@ def _call(function: str, result: Any, operands: dict, options: dict, n: int | No
     leaves = jax.tree_util.tree_leaves(operands)
 
     def on_host(given):
-        arrays = jax.tree_util.tree_map(_np.asarray, given)
+        arrays = jax.tree_util.tree_map(_rows_first, given)
         if n is not None:
             _expect_columns(arrays["weights"], n)
         return getattr(_on_host, function)(**arrays, **options)
@@ -195,8 +200,8 @@ def _packed_here(make: Callable, *operands: Any, **options: Any) -> jax.Array:
     leaves = jax.tree_util.tree_leaves((operands, options))
     if any(isinstance(one, jax.core.Tracer) for one in leaves):
         _refuse("weights are packed while they are traced, expected that to be done once, outside of jax.jit")
-    on_host = [jax.tree_util.tree_map(_np.asarray, one) for one in operands]
-    return jnp.asarray(make(*on_host, **{name: _np.asarray(one) if isinstance(one, jax.Array) else one for name, one in options.items()}))
+    on_host = [jax.tree_util.tree_map(_rows_first, one) for one in operands]
+    return jnp.asarray(make(*on_host, **{name: _rows_first(one) if isinstance(one, jax.Array) else one for name, one in options.items()}))
 
 
 def packed_info(weights: Array, *, check: bool = False) -> PackedInfo:

@@ -242,7 +242,8 @@ void validate(const AttentionProblem& problem) {
   if (problem.value_dim != 0) {
     check_width("value_dim", problem.value_dim, value_dims);
   } else if (problem.head_dim == head_dims.back()) {
-    refuse("problem.value_dim is 0 (problem.head_dim, which is {}), expected {}", problem.head_dim, one_of(value_dims));
+    refuse("problem.value_dim is 0 (problem.head_dim, which is {}), expected {}: the columns of v decide it",
+           problem.head_dim, one_of(value_dims));
   }
   check_extent("batch", problem.batch, problem.variable_length ? 1 : 0);
   check_extent("heads", problem.heads, 1);

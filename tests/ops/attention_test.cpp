@@ -70,7 +70,8 @@ TEST(Attention, ProblemsThatCannotBeAreRefused) {
   EXPECT_EQ(plan_refusal({.softcap = -1.0F}), "problem.softcap is -1, expected 0 (none) or a finite number above 0");
   EXPECT_EQ(plan_refusal({.value_dim = 80}), "problem.value_dim is 80, expected 64, 128, 192, 256 or 512");
   EXPECT_EQ(plan_refusal({.head_dim = 576}),
-            "problem.value_dim is 0 (problem.head_dim, which is 576), expected 64, 128, 192, 256 or 512");
+            "problem.value_dim is 0 (problem.head_dim, which is 576), expected 64, 128, 192, 256 or 512: "
+            "the columns of v decide it");
   EXPECT_EQ(plan_refusal({.kv_format = Format::bf16}),
             "problem.kv_format is bf16, expected fp16 (problem.format) or fp8_e4m3");
   EXPECT_EQ(plan_refusal({.q_format = Format::bf16}),

@@ -81,7 +81,9 @@ void Ledger::fail(int code, const char* doing) const {
                             path_.string(), sqlite3_errmsg(database_)));
   }
   throw Error(ErrorCode::io,
-              fmt::format("ledger {} cannot be {}: {}", path_.string(), doing, sqlite3_errmsg(database_)));
+              fmt::format("ledger {} cannot be {} ({}): name a file that can be written with --ledger or "
+                          "THRESHER_LEDGER, or set HOME",
+                          path_.string(), doing, sqlite3_errmsg(database_)));
 }
 
 void Ledger::fail_as_damaged(const std::string& why) const {
