@@ -10,6 +10,7 @@ FILE.json holds, for each, the seconds until it was up, tokens a second, and how
 """
 
 import argparse
+import copy
 import json
 import os
 import pathlib
@@ -74,6 +75,12 @@ def serve(model: str, option: str, folder: str) -> dict:
     return result
 
 
+def write(path: str, results: list[dict]) -> None:
+    results = copy.deepcopy(results)
+    against_default(results)
+    pathlib.Path(path).write_text(json.dumps(dict(machine=machine(), loads=LOADS, results=results), indent=1) + "\n")
+
+
 def against_default(results: list[dict]) -> None:
     """Replaces the greedy tokens of each load by how many of them the default option gave too, up to the first that differs."""
     first = {one["model"]: one for one in results if one["option"] == "default" and "loads" in one}
@@ -127,8 +134,7 @@ def main() -> None:
                            dict(model=model, option=option, failed=f"no answer within {LIMIT_S} s, or it ended: see {log.name}"))
             line = results[-1]
             print(run, line.get("failed") or f"up after {line['start_s']} s;", *(load["tokens_per_s"] for load in line.get("loads", [])), flush=True)
-    against_default(results)
-    pathlib.Path(given.out).write_text(json.dumps(dict(machine=machine(), loads=LOADS, results=results), indent=1) + "\n")
+            write(given.out, results)  # after each, so that what ends early keeps what it has
 
 
 if __name__ == "__main__":

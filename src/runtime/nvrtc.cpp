@@ -1,9 +1,13 @@
 #include "runtime/nvrtc.hpp"
 
+#include <dlfcn.h>
+
 #include <algorithm>
 #include <array>
+#include <filesystem>
 #include <memory>
 #include <sstream>
+#include <system_error>
 
 #include "runtime/driver.hpp"
 #include "runtime/shared_library.hpp"
@@ -40,6 +44,18 @@ struct Nvrtc {
 
 constexpr int oldest_nvrtc = 12000;  // the first that knows sm_90a
 
+/// NVRTC loads its built-in functions by name alone, and finds them beside itself only where the loader looks: once they
+/// are loaded from there, their name is enough.
+void load_builtins(const SharedLibrary& library) {
+  std::error_code ignored;
+  for (std::filesystem::directory_iterator entry(std::filesystem::path(library.path()).parent_path(), ignored), end;
+       !ignored && entry != end; entry.increment(ignored)) {
+    if (entry->path().filename().string().starts_with("libnvrtc-builtins.so.")) {
+      (void)dlopen(entry->path().c_str(), RTLD_NOW | RTLD_LOCAL);
+    }
+  }
+}
+
 Nvrtc load() {
   Nvrtc nvrtc;
   const std::string_view remedy =
@@ -66,6 +82,7 @@ Nvrtc load() {
   if (!nvrtc.status.problem.empty()) {
     return nvrtc;
   }
+  load_builtins(library);
   int major = 0;
   int minor = 0;
   nvrtc.api.version(&major, &minor);
