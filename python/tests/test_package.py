@@ -1,5 +1,8 @@
 """What is installed: that importing is cheap, the command, exceptions."""
 
+import os
+import pathlib
+import shutil
 import subprocess
 import sys
 
@@ -26,6 +29,36 @@ def test_the_command_is_installed():
     assert (done.returncode, done.stdout.strip()) == (0, thresher.__version__)
     wrong = subprocess.run([sys.executable, "-m", "thresher", "no-such-command"], capture_output=True, text=True)
     assert wrong.returncode == 2
+
+
+@pytest.fixture
+def beside_the_package():
+    """A folder of NVIDIA's packages in the environment that the package is installed in."""
+    folder = pathlib.Path(thresher.__file__).parents[1] / "nvidia" / "thresher_test"
+    yield folder
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+def test_what_is_installed_beside_the_package_is_found_in_an_environment_that_is_not_activated(beside_the_package):
+    if any(pathlib.Path(folder, "nvdisasm").exists() for folder in ("/usr/local/cuda/bin", "/opt/cuda/bin")):
+        pytest.skip("a CUDA toolkit's nvdisasm comes first here")
+    program = beside_the_package / "bin" / "nvdisasm"
+    program.parent.mkdir(parents=True)
+    program.write_text("#!/bin/sh\n")
+    program.chmod(0o755)
+    done = subprocess.run([sys.executable, "-m", "thresher", "doctor"], capture_output=True, text=True, check=True, env={"PATH": "/nowhere"})
+    assert f"disassembler {program}" in done.stdout
+
+
+def test_doctor_says_how_operators_are_called():
+    lines = subprocess.run([sys.executable, "-m", "thresher", "doctor"], capture_output=True, text=True, check=True).stdout.splitlines()
+    said = {line.split()[0]: line.split(maxsplit=1)[1] for line in lines}
+    assert said["Python"] == f"{sys.version.split()[0]} ({sys.executable})"
+    torch = said["PyTorch"]
+    assert torch == "not installed" or torch.endswith(", operators in C++") or "operators by way of Python: " in torch
+    without = subprocess.run([sys.executable, "-m", "thresher", "doctor"], capture_output=True, text=True, check=True,
+                             env=dict(os.environ, THRESHER_TORCH_BINDING="ctypes")).stdout
+    assert torch == "not installed" or "THRESHER_TORCH_BINDING is ctypes" in without
 
 
 def test_devices():

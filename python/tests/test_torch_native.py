@@ -1,6 +1,7 @@
 """libthresher_torch.so: calls made before run no Python, and everything else is as by ctypes."""
 
 import os
+import pathlib
 import subprocess
 import sys
 import weakref
@@ -12,10 +13,10 @@ torch = pytest.importorskip("torch", reason="torch is not installed: the tests o
 import thresher  # noqa: E402
 import thresher.torch as tt  # noqa: E402
 from thresher import _plans  # noqa: E402
-from thresher.torch._native import native  # noqa: E402
+from thresher.torch._native import WHY_NOT, native  # noqa: E402
 
-if native is None and __name__ != "__main__":
-    pytest.skip("libthresher_torch.so is not there, or torch is older than 2.10", allow_module_level=True)
+if native is None and __name__ != "__main__" and "is older than 2.10" in WHY_NOT:
+    pytest.skip(WHY_NOT, allow_module_level=True)
 
 ops = torch.ops.thresher
 OFFSETS = torch.tensor([0, 3, 3, 11], dtype=torch.int32)
@@ -218,6 +219,23 @@ def test_nothing_is_kept_of_a_call():
     gone = weakref.ref(a)
     del a
     assert gone() is None
+
+
+def test_without_the_library_importing_warns_once(tmp_path):
+    package = tmp_path / "thresher"
+    here = pathlib.Path(thresher.__file__).parent
+    for file in here.rglob("*"):
+        if file.is_file() and file.name != "libthresher_torch.so" and "__pycache__" not in file.parts:
+            link = package / file.relative_to(here)
+            link.parent.mkdir(parents=True, exist_ok=True)
+            link.symlink_to(file)
+    done = subprocess.run([sys.executable, "-c", "import thresher.torch, thresher.torch as tt; tt.gemm"], capture_output=True, text=True,
+                          check=True, env=os.environ | {"PYTHONPATH": str(tmp_path)})
+    assert done.stderr.count("run without their C++ part") == 1
+    assert f"{package / 'libthresher_torch.so'} is missing: install the package again" in done.stderr
+    silent = subprocess.run([sys.executable, "-c", "import thresher.torch"], capture_output=True, text=True, check=True,
+                            env=os.environ | {"PYTHONPATH": str(tmp_path), "THRESHER_TORCH_BINDING": "ctypes"})
+    assert "C++ part" not in silent.stderr
 
 
 def test_calls_that_were_dropped_give_their_plans_back():
