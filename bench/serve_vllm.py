@@ -75,10 +75,10 @@ def serve(model: str, option: str, folder: str) -> dict:
     return result
 
 
-def write(path: str, results: list[dict]) -> None:
+def write(path: str, where: dict, results: list[dict]) -> None:
     results = copy.deepcopy(results)
     against_default(results)
-    pathlib.Path(path).write_text(json.dumps(dict(machine=machine(), loads=LOADS, results=results), indent=1) + "\n")
+    pathlib.Path(path).write_text(json.dumps(dict(machine=where, loads=LOADS, results=results), indent=1) + "\n")
 
 
 def against_default(results: list[dict]) -> None:
@@ -120,6 +120,7 @@ def main() -> None:
         if given.one:
             pathlib.Path(given.out).write_text(json.dumps(serve(*runs[0].split(":"), folder)))
             os._exit(0)  # without the engine's own end, which takes long
+        where = machine()  # before anything is served: what is not installed is met now
         results = []
         for run in runs:
             answer = pathlib.Path(folder) / "answer.json"
@@ -134,7 +135,7 @@ def main() -> None:
                            dict(model=model, option=option, failed=f"no answer within {LIMIT_S} s, or it ended: see {log.name}"))
             line = results[-1]
             print(run, line.get("failed") or f"up after {line['start_s']} s;", *(load["tokens_per_s"] for load in line.get("loads", [])), flush=True)
-            write(given.out, results)  # after each, so that what ends early keeps what it has
+            write(given.out, where, results)  # after each, so that what ends early keeps what it has
 
 
 if __name__ == "__main__":

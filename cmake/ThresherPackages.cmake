@@ -11,7 +11,13 @@ function(thresher_package_folders variable)
 own = [sysconfig.get_path('purelib'), sysconfig.get_path('platlib')]
 print(';'.join(dict.fromkeys(p for p in own + sys.path if p.endswith('-packages'))))"
     OUTPUT_VARIABLE folders OUTPUT_STRIP_TRAILING_WHITESPACE ERROR_QUIET)
-  foreach(prefix $ENV{VIRTUAL_ENV} $ENV{CONDA_PREFIX} ${THRESHER_CUDA_ENVIRONMENT})
+  set(cache $ENV{XDG_CACHE_HOME})
+  if(NOT cache)
+    set(cache $ENV{HOME}/.cache)
+  endif()
+  file(GLOB fetched ${cache}/thresher/python/cuda-*/complete)  # what ./run fetched once
+  list(TRANSFORM fetched REPLACE "/complete$" "")
+  foreach(prefix $ENV{VIRTUAL_ENV} $ENV{CONDA_PREFIX} ${fetched})
     file(GLOB found ${prefix}/lib/python3*/site-packages)
     list(APPEND folders ${found})
   endforeach()
@@ -19,9 +25,17 @@ print(';'.join(dict.fromkeys(p for p in own + sys.path if p.endswith('-packages'
   set(${variable} ${folders} PARENT_SCOPE)
 endfunction()
 
+# thresher_forget_missing(VARIABLE FILE): looks again where the folder that was found in an earlier run is gone.
+macro(thresher_forget_missing variable file)
+  if(${variable} AND NOT EXISTS "${${variable}}/${file}")
+    unset(${variable} CACHE)
+  endif()
+endmacro()
+
 # thresher_find_in_packages(VARIABLE FILE PATTERN...): the cache variable VARIABLE is the first folder PATTERN below a folder of packages
 # that holds FILE.
 function(thresher_find_in_packages variable file)
+  thresher_forget_missing(${variable} ${file})
   thresher_package_folders(folders)
   set(places "")
   foreach(folder IN LISTS folders)

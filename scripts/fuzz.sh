@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Runs every fuzzer, or those that are named, for so many executions, on every processor, and prints what came of it.
 # usage: scripts/fuzz.sh EXECUTIONS [TARGET...]
-# Builds nothing: configure with -DTHRESHER_BUILD_FUZZERS=ON, or name the folder of the fuzzers and their seeds in
+# Builds nothing: configure with -DTHRESHER_BUILD_TESTS=ON -DTHRESHER_BUILD_FUZZERS=ON, or name the folder of the fuzzers and their seeds in
 # FUZZERS (default: build/default/fuzz). PARTS is how many processes share a target's executions (default 4). What a
 # target finds, and its corpus, lie in its folder under CORPUS (default: a folder that is left behind).
 set -uo pipefail

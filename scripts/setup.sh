@@ -5,7 +5,7 @@ build_packages=(build-essential cmake ninja-build libdnnl-dev libhwy-dev libboos
 test_packages=(libgtest-dev libbenchmark-dev chromium)
 
 setup_source=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
-gpu=ON
+thresher_gpu=ON
 
 # The distribution's name where its packages are known to suffice, else nothing.
 known_distribution() {
@@ -73,18 +73,16 @@ take_options() {
   arguments=()
   local argument
   for argument in "$@"; do
-    if [ "$argument" = --no-gpu ]; then gpu=OFF; else arguments+=("$argument"); fi
+    if [ "$argument" = --no-gpu ]; then thresher_gpu=OFF; else arguments+=("$argument"); fi
   done
 }
 
-# Whether CUDA's header is on this machine, where CMake looks for it (src/runtime/CMakeLists.txt).
+# Whether the header of CUDA 12 or newer is in a toolkit or a Python package, where CMake looks for it (src/runtime/CMakeLists.txt).
 has_cuda_header() {
   local folder
-  for folder in "${CUDA_HOME:-}" "${CUDA_PATH:-}" /usr/local/cuda; do
-    [ ! -e "$folder/include/cuda.h" ] || return 0
-  done
-  for folder in $(python3 -c 'import sys; print(*(p for p in sys.path if p.endswith("-packages")))' 2>/dev/null); do
-    ! compgen -G "$folder/nvidia/*/include/cuda.h" >/dev/null || return 0
+  for folder in "${CUDA_HOME:-}/include" "${CUDA_PATH:-}/include" /usr/local/cuda/include \
+    $(python3 -c 'import glob, sys; print(*(f for p in sys.path if p.endswith("-packages") for f in glob.glob(p + "/nvidia/*/include")))' 2>/dev/null); do
+    ! grep -qsE '^#define CUDA_VERSION (1[2-9]|[2-9][0-9])[0-9]{3}$' "$folder/cuda.h" || return 0
   done
   return 1
 }
@@ -93,13 +91,10 @@ has_cuda_header() {
 # for a machine.
 gpu_options() {
   local environment
-  echo "-DTHRESHER_GPU=$gpu"
-  [ "$gpu" = ON ] && ! has_cuda_header || return 0
-  if environment=$("$setup_source/scripts/python.sh" cuda .); then
-    echo "-DTHRESHER_CUDA_ENVIRONMENT=$environment"
-  else
-    echo "GPU support is left out: there is no CUDA toolkit, and NVIDIA's packages could not be fetched: ${environment#left out: }" >&2
-  fi
+  echo "-DTHRESHER_GPU=$thresher_gpu"
+  [ "$thresher_gpu" = ON ] && ! has_cuda_header || return 0
+  environment=$("$setup_source/scripts/python.sh" cuda .) ||
+    echo "There is no CUDA toolkit, and NVIDIA's packages could not be fetched: ${environment#left out: }" >&2
 }
 
 # configure_and_build [cmake option...] -- [target...]

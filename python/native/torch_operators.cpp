@@ -221,12 +221,14 @@ const Implementations on_gpu("CUDA");
 
 int32_t thresher_torch_describe(const char* name, const char* arguments, const thresher_torch_places* places) {
   const auto found = std::find(operator_names.begin(), operator_names.end(), std::string_view(name));
-  if (found == operator_names.end() || !on_cpu.are_known() || !on_gpu.are_known()) {
+  if (found == operator_names.end()) {
     return 0;
   }
   description(static_cast<std::size_t>(found - operator_names.begin())) = {arguments, *places};
   return 1;
 }
+
+int32_t thresher_torch_is_ready() { return on_cpu.are_known() && on_gpu.are_known() ? 1 : 0; }
 
 void thresher_torch_say_by(int32_t (*known)(int32_t)) { places_are_known = known; }
 

@@ -802,7 +802,7 @@ def test_beside_another_version_of_the_engine_the_package_stays_out_with_one_lin
     package = put(monkeypatch, engine, version, {})
     package.register()
     package.register()  # as an engine does that loads its plugins twice
-    (line,) = {one.getMessage() for one in caplog.records}
+    (line,) = [one.getMessage() for one in caplog.records]
     assert line.startswith(f"thresher-{engine} is for {engine} ") and f"but {engine} {version} is installed: it stays out" in line
     assert engine not in sys.modules
 

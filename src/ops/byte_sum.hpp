@@ -11,7 +11,7 @@ using strategies::word_sum::WordSums;
 
 /// Of the host's memory, whose last word is filled up with zeros.
 [[nodiscard]] WordSums byte_sums(std::span<const std::byte> bytes);
-/// The same of memory of a GPU, once the work before on it is done.
+/// The same of memory of a GPU, which nobody writes meanwhile: it runs in the default stream, and waits for it.
 [[nodiscard]] WordSums byte_sums_on_gpu(std::span<const std::byte> bytes, int ordinal);
 
 }  // namespace thresher::ops

@@ -22,7 +22,9 @@ class CudaDualGemm final : public DualGemm::Backend {
   CudaDualGemm(const Device& device, const DualGemmProblem& problem, std::vector<PlannedRows> calls,
                CudaOperands operands)
       : Backend(problem, device.id(), calls.back().call.strategy), operands_(std::move(operands)) {
-    load_programs(this->device().ordinal, calls);
+    if (problem.m > 0 && problem.n > 0) {
+      load_programs(this->device().ordinal, calls);
+    }
     for (PlannedRows& planned : calls) {
       data_alignment_ = std::max(data_alignment_, planned.call.data_alignment);
       if (problem.m > 0 && problem.n > 0) {

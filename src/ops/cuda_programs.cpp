@@ -4,7 +4,9 @@
 #include <atomic>
 #include <exception>
 #include <optional>
+#include <set>
 #include <string>
+#include <system_error>
 #include <thread>
 #include <tuple>
 #include <utility>
@@ -84,8 +86,10 @@ const LoadedProgram& load_program(int ordinal, const strategies::DeviceProgram& 
 }
 
 void load_programs(int ordinal, std::vector<const strategies::DeviceProgram*> programs) {
+  std::set<ProgramKey> seen;
   std::erase_if(programs, [&](const strategies::DeviceProgram* program) {
-    return loaded_programs().is_known(key_of(ordinal, *program));
+    ProgramKey key = key_of(ordinal, *program);
+    return loaded_programs().is_known(key) || !seen.insert(std::move(key)).second;
   });
   if (programs.size() < 2) {
     return;
@@ -101,8 +105,12 @@ void load_programs(int ordinal, std::vector<const strategies::DeviceProgram*> pr
   };
   const std::size_t workers = std::min<std::size_t>(programs.size(), std::max(1U, std::thread::hardware_concurrency()));
   std::vector<std::jthread> threads;
-  for (std::size_t i = 1; i < workers; ++i) {
-    threads.emplace_back(load_some);
+  threads.reserve(workers);
+  try {
+    for (std::size_t i = 1; i < workers; ++i) {
+      threads.emplace_back(load_some);
+    }
+  } catch (const std::system_error&) {  // those that there are do it all
   }
   load_some();
 }

@@ -72,7 +72,8 @@ class WheelFolders {
 
   void add_fetched(const fs::path& cache) {
     for (const fs::path& environment : children(cache / "thresher" / "python")) {
-      if (starts_with(environment, "cuda-")) {
+      std::error_code ignored;
+      if (starts_with(environment, "cuda-") && fs::exists(environment / "complete", ignored)) {
         add_prefix(environment);
       }
     }
@@ -109,7 +110,9 @@ std::vector<fs::path> own_wheel_folders(std::string_view part) {
 std::vector<fs::path> nvidia_wheel_folders(std::string_view part, const Environment& environment) {
   WheelFolders folders(part);
   for (const fs::path& entry : path_list(environment, "PYTHONPATH")) {
-    folders.add_packages(entry);
+    if (entry.is_absolute()) {  // programs and libraries of the folder that somebody works in are not run
+      folders.add_packages(entry);
+    }
   }
   for (const char* variable : {"VIRTUAL_ENV", "CONDA_PREFIX"}) {
     for (const fs::path& prefix : path_list(environment, variable)) {
@@ -119,8 +122,8 @@ std::vector<fs::path> nvidia_wheel_folders(std::string_view part, const Environm
   for (const fs::path& home : path_list(environment, "HOME")) {
     folders.add_prefix(home / ".local");
   }
-  if (const auto caches = path_list(environment, "XDG_CACHE_HOME"); !caches.empty()) {
-    folders.add_fetched(caches.front());
+  if (const char* cache = environment("XDG_CACHE_HOME"); cache != nullptr && *cache != '\0') {
+    folders.add_fetched(cache);
   } else if (const auto homes = path_list(environment, "HOME"); !homes.empty()) {
     folders.add_fetched(homes.front() / ".cache");
   }

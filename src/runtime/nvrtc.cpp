@@ -44,6 +44,13 @@ struct Nvrtc {
 
 constexpr int oldest_nvrtc = 12000;  // the first that knows sm_90a
 
+bool is_new_enough(const SharedLibrary& library) {
+  const auto version = reinterpret_cast<decltype(NvrtcApi::version)>(library.symbol("nvrtcVersion"));
+  int major = 0;
+  int minor = 0;
+  return version != nullptr && version(&major, &minor) == nvrtc_success && major * 1000 + minor * 10 >= oldest_nvrtc;
+}
+
 /// NVRTC loads its built-in functions by name alone, and finds them beside itself only where the loader looks: once they
 /// are loaded from there, their name is enough.
 void load_builtins(const SharedLibrary& library) {
@@ -76,7 +83,8 @@ Nvrtc load() {
                            {"nvrtcGetProgramLogSize", api.log_size},
                            {"nvrtcGetProgramLog", api.log},
                            {"nvrtcAddNameExpression", api.add_name},
-                           {"nvrtcGetLoweredName", api.lowered_name}});
+                           {"nvrtcGetLoweredName", api.lowered_name}},
+                          is_new_enough);
   nvrtc.status.library_path = library.path();
   nvrtc.status.problem = library.problem();
   if (!nvrtc.status.problem.empty()) {

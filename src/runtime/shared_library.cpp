@@ -33,12 +33,15 @@ std::string file_of(void* handle, std::string_view fallback) {
 }  // namespace
 
 std::vector<fs::path> search_directories() {
-  std::vector<fs::path> candidates = own_wheel_folders("lib");
+  std::vector<fs::path> candidates;
   for (const char* name : {"CUDA_HOME", "CUDA_PATH", "CONDA_PREFIX"}) {
     for (const fs::path& root : path_list(process_environment, name)) {
       candidates.push_back(root / "lib64");
       candidates.push_back(root / "lib");
     }
+  }
+  for (fs::path& wheel : own_wheel_folders("lib")) {
+    candidates.push_back(std::move(wheel));
   }
   candidates.emplace_back("/usr/local/cuda/lib64");
   for (const fs::path& entry : children("/usr/local")) {
@@ -61,10 +64,12 @@ std::vector<fs::path> search_directories() {
   return existing;
 }
 
-/// Opens one file after the other until one has every function; the first that lacks one is kept in case none has.
+/// Opens one file after the other until one has every function and is accepted; the first that was opened is kept in
+/// case none is.
 class SharedLibrary::Search {
  public:
-  Search(const LibraryName& name, std::initializer_list<Symbol> symbols) : name_(name), symbols_(symbols) {}
+  Search(const LibraryName& name, std::initializer_list<Symbol> symbols, const Accepts& accepts)
+      : name_(name), symbols_(symbols), accepts_(accepts) {}
 
   /// True when the search is over.
   bool takes(const std::string& file) {
@@ -76,7 +81,8 @@ class SharedLibrary::Search {
       }
       return false;
     }
-    opened.path_ = file_of(opened.handle_, file);
+    std::error_code ignored;
+    opened.path_ = fs::absolute(file_of(opened.handle_, file), ignored).string();
     for (const Symbol& symbol : symbols_) {
       if (opened.symbol(symbol.name()) == nullptr) {
         opened.problem_ = std::string(name_.title) + " (" + opened.path_ + ") has no function " + symbol.name() + ": " +
@@ -84,10 +90,11 @@ class SharedLibrary::Search {
         break;
       }
     }
-    if (!found_.loaded() || opened.problem_.empty()) {
+    const bool is_good = opened.problem_.empty() && (!accepts_ || accepts_(opened));
+    if (!found_.loaded() || is_good) {
       found_ = opened;
     }
-    return found_.problem_.empty();
+    return is_good;
   }
 
   bool takes_from(const fs::path& directory) {
@@ -130,12 +137,14 @@ class SharedLibrary::Search {
  private:
   const LibraryName& name_;
   std::initializer_list<Symbol> symbols_;
+  const Accepts& accepts_;
   std::string first_failure_;
   SharedLibrary found_;
 };
 
-SharedLibrary SharedLibrary::open(const LibraryName& name, std::initializer_list<Symbol> symbols) {
-  Search search(name, symbols);
+SharedLibrary SharedLibrary::open(const LibraryName& name, std::initializer_list<Symbol> symbols,
+                                  const Accepts& accepts) {
+  Search search(name, symbols, accepts);
   search.run();
   SharedLibrary library = search.result();
   for (const Symbol& symbol : symbols) {

@@ -1,6 +1,7 @@
 #pragma once
 /// Libraries that are loaded when they are first needed, so that one binary runs with and without them.
 #include <filesystem>
+#include <functional>
 #include <initializer_list>
 #include <string>
 #include <string_view>
@@ -37,9 +38,11 @@ class Symbol {
 class SharedLibrary {
  public:
   /// Looks in THRESHER_LIBRARY_PATH, then where the loader looks, then in `search_directories()`, for the first library
-  /// that has all `symbols`; where none has, it takes the first that can be loaded. Sets the pointers of `symbols`, to
+  /// that has all `symbols` and that `accepts` takes; where there is none, it takes the first that can be loaded. Sets the pointers of `symbols`, to
   /// null where the library has no such function. Does not throw.
-  static SharedLibrary open(const LibraryName& name, std::initializer_list<Symbol> symbols = {});
+  using Accepts = std::function<bool(const SharedLibrary&)>;
+  static SharedLibrary open(const LibraryName& name, std::initializer_list<Symbol> symbols = {},
+                            const Accepts& accepts = {});
 
   [[nodiscard]] bool loaded() const noexcept { return handle_ != nullptr; }
   /// The file it came from; empty when not loaded.
@@ -58,8 +61,8 @@ class SharedLibrary {
   std::string problem_;
 };
 
-/// Folders outside the loader's path where CUDA libraries are commonly installed, those that exist: those of
-/// `own_wheel_folders`, CUDA_HOME, CUDA_PATH, /usr/local/cuda*, and those of `nvidia_wheel_folders`.
+/// Folders outside the loader's path where CUDA libraries are commonly installed, those that exist: CUDA_HOME,
+/// CUDA_PATH, those of `own_wheel_folders`, /usr/local/cuda*, and those of `nvidia_wheel_folders`.
 std::vector<std::filesystem::path> search_directories();
 
 }  // namespace thresher::runtime

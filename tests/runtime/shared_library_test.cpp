@@ -91,6 +91,20 @@ TEST(SharedLibrary, ABadOneDoesNotEndTheSearch) {
   EXPECT_EQ(fs::path(lacking.path()).parent_path(), other_library.path()) << "the first that was opened is named";
 }
 
+TEST(SharedLibrary, OneThatIsNotAcceptedIsTakenWhereThereIsNoOther) {
+  int asked = 0;
+  const SharedLibrary refused = SharedLibrary::open({"the C library", {"libc.so.6"}, ""}, {}, [&](const SharedLibrary&) {
+    ++asked;
+    return false;
+  });
+  EXPECT_TRUE(refused.loaded());
+  EXPECT_GE(asked, 1);
+  const SharedLibrary second = SharedLibrary::open(
+      {"a library", {"libm.so.6", "libc.so.6"}, ""}, {},
+      [](const SharedLibrary& library) { return fs::path(library.path()).filename() == "libc.so.6"; });
+  EXPECT_EQ(fs::path(second.path()).filename(), "libc.so.6");
+}
+
 TEST(SearchDirectories, FindTheWheelsOfAVirtualEnvironment) {
   const ScratchFolder directory;
   const fs::path wheel = directory.path() / "lib" / "python3.11" / "site-packages" / "nvidia" / "cuda_nvrtc" / "lib";
@@ -108,10 +122,14 @@ TEST(NvidiaWheels, WhatRunFetchedIsFound) {
   for (const fs::path& folder : {packages / "bin", packages / "lib", others / "bin"}) {
     fs::create_directories(folder);
   }
+  const fs::path complete = cache.path() / "thresher/python/cuda-0123/complete";
   const std::string home = cache.path().string();
   const auto environment = [&](const char* name) {
     return std::string_view(name) == "XDG_CACHE_HOME" ? home.c_str() : nullptr;
   };
+  const auto half_fetched = nvidia_wheel_folders("bin", environment);
+  EXPECT_EQ(std::find(half_fetched.begin(), half_fetched.end(), packages / "bin"), half_fetched.end());
+  std::ofstream(complete) << "";
   const auto found = nvidia_wheel_folders("bin", environment);
   EXPECT_NE(std::find(found.begin(), found.end(), packages / "bin"), found.end());
   EXPECT_EQ(std::find(found.begin(), found.end(), others / "bin"), found.end());

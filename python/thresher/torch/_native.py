@@ -173,7 +173,10 @@ def _load() -> tuple[_Native | None, str | None]:
         torch.ops.load_library(path)
     except OSError as error:
         return None, f"{path} cannot be loaded into torch {torch.__version__} ({error}): install the package again"
-    return _Native(c.CDLL(path)), None
+    library = c.CDLL(path)
+    if not library.thresher_torch_is_ready():
+        return None, f"torch {torch.__version__} did not take the operators of {path}: install the package again"
+    return _Native(library), None
 
 
 native, WHY_NOT = _load()

@@ -50,7 +50,7 @@ Disassembler find_disassembler(const runtime::Environment& environment) {
 
 std::string how_to_get_a_disassembler() {
   return "no nvdisasm or cuobjdump on PATH, in a CUDA toolkit or in a Python environment: pip install "
-         "nvidia-cuda-nvdisasm nvidia-cuda-cuobjdump (or Debian's nvidia-cuda-toolkit), or set CUDA_HOME";
+         "nvidia-cuda-nvdisasm nvidia-cuda-cuobjdump, or set CUDA_HOME to a CUDA toolkit";
 }
 
 Disassembly disassemble(const Disassembler& tools, const fs::path& cubin) {

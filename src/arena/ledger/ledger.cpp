@@ -80,10 +80,12 @@ void Ledger::fail(int code, const char* doing) const {
                 fmt::format("ledger {} is damaged or no ledger ({}): keep it for repair and name another with --ledger",
                             path_.string(), sqlite3_errmsg(database_)));
   }
-  throw Error(ErrorCode::io,
-              fmt::format("ledger {} cannot be {} ({}): name a file that can be written with --ledger or "
-                          "THRESHER_LEDGER, or set HOME",
-                          path_.string(), doing, sqlite3_errmsg(database_)));
+  const bool is_place = kind == SQLITE_CANTOPEN || kind == SQLITE_READONLY || kind == SQLITE_PERM;
+  throw Error(ErrorCode::io, fmt::format("ledger {} cannot be {} ({}){}", path_.string(), doing,
+                                         sqlite3_errmsg(database_),
+                                         is_place ? ": name a file that can be written with --ledger or "
+                                                    "THRESHER_LEDGER, or set HOME"
+                                                  : ""));
 }
 
 void Ledger::fail_as_damaged(const std::string& why) const {
