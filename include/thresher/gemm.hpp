@@ -44,7 +44,7 @@ class PackedGemmWeights {
   [[nodiscard]] Numerics numerics() const noexcept { return grouped_.numerics(); }
   [[nodiscard]] const Device& device() const noexcept { return grouped_.device(); }
 
-  /// For files and blocks, which keep weights of grouped products (thresher/packed_file.hpp, packed_block.hpp).
+  /// For blocks, which keep weights of grouped products (thresher/packed_block.hpp).
   [[nodiscard]] const PackedGroupedWeights& grouped() const noexcept { return grouped_; }
 
  private:

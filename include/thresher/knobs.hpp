@@ -11,7 +11,7 @@
 namespace thresher {
 
 /// Knobs that differ from a strategy's own choice, for instance stages = "4", epilogue = "tma", persistent = "true".
-/// Which there are and what they may be, `thresher plan --help-knobs` and docs/knobs.md list for each strategy.
+/// Which there are and what they may be, `thresher plan --help-knobs` lists for each strategy.
 class Knobs {
  public:
   Knobs() = default;

@@ -107,6 +107,22 @@ TEST_F(CudaCallTest, RunsOnlyTheStepsAskedFor) {
   EXPECT_EQ(parameter(driver_record().launches[1]).value, 1U);
 }
 
+/// Attention over pages keeps a table of all sequences in shared memory, so that plans for many and for few sequences
+/// ask for different sizes of one kernel: the plan for few must not take away what the plan for many has asked for.
+TEST_F(CudaCallTest, APlanWithLessSharedMemoryLeavesThatOfAnother) {
+  const auto planned = [](std::uint32_t shared_bytes) {
+    KernelLaunch launch = launch_of(blocks(132));
+    launch.shared_bytes = shared_bytes;
+    return CudaCall(call_of({launch}), 0, {});
+  };
+  const CudaCall many = planned(214'944);
+  const CudaCall few = planned(213'936);
+  few.run({}, {});
+  many.run({}, {});
+  ASSERT_EQ(driver_record().launches.size(), 2U);
+  EXPECT_EQ(driver_record().launches[1].shared_bytes, 214'944U);
+}
+
 TEST_F(CudaCallTest, APersistentGridIsCappedAtWhatIsResident) {
   KernelLaunch blocks_alone = launch_of(blocks(100'000));
   blocks_alone.persistent = true;

@@ -101,12 +101,14 @@ CUresult cuModuleGetFunction(CUfunction* function, CUmodule, const char*) {
   *function = reinterpret_cast<CUfunction>(&record);
   return CUDA_SUCCESS;
 }
-CUresult cuFuncGetAttribute(int* value, CUfunction_attribute, CUfunction) {
-  *value = 32;
+CUresult cuFuncGetAttribute(int* value, CUfunction_attribute which, CUfunction) {
+  *value = which == CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES ? record.most_dynamic_shared_bytes : 32;
   return CUDA_SUCCESS;
 }
-CUresult cuFuncSetAttribute(CUfunction, CUfunction_attribute, int value) {
-  record.most_dynamic_shared_bytes = value;
+CUresult cuFuncSetAttribute(CUfunction, CUfunction_attribute which, int value) {
+  if (which == CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES) {
+    record.most_dynamic_shared_bytes = value;
+  }
   return CUDA_SUCCESS;
 }
 CUresult cuOccupancyMaxActiveBlocksPerMultiprocessor(int* blocks, CUfunction, int, std::size_t) {
@@ -118,6 +120,9 @@ CUresult cuOccupancyMaxActiveClusters(int* clusters, CUfunction, const CUlaunchC
   return config->gridDimX % recorded(*config).cluster == 0 ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 CUresult cuLaunchKernelEx(const CUlaunchConfig* config, CUfunction, void** parameters, void**) {
+  if (static_cast<int>(config->sharedMemBytes) > record.most_dynamic_shared_bytes) {
+    return CUDA_ERROR_INVALID_VALUE;
+  }
   thresher::testing::RecordedLaunch launch = recorded(*config);
   std::memcpy(launch.parameter.data(), parameters[0], launch.parameter.size());
   record.launches.push_back(launch);
