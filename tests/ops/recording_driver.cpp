@@ -4,10 +4,19 @@
 
 #include <algorithm>
 #include <cstring>
+#include <map>
+#include <string>
 
 namespace {
 
 thresher::testing::DriverRecord record;
+
+/// A kernel of a name, with the dynamic shared memory that it may be launched with: the kernel's, not a caller's.
+struct Function {
+  int allowed_shared_bytes = 48 * 1024;
+};
+
+Function& function_of(CUfunction handle) { return *reinterpret_cast<Function*>(handle); }
 
 thresher::testing::RecordedLaunch recorded(const CUlaunchConfig& config) {
   thresher::testing::RecordedLaunch launch{.grid = {config.gridDimX, config.gridDimY, config.gridDimZ},
@@ -97,17 +106,19 @@ CUresult cuModuleLoadData(CUmodule* module, const void*) {
   *module = reinterpret_cast<CUmodule>(&record);
   return CUDA_SUCCESS;
 }
-CUresult cuModuleGetFunction(CUfunction* function, CUmodule, const char*) {
-  *function = reinterpret_cast<CUfunction>(&record);
+CUresult cuModuleGetFunction(CUfunction* function, CUmodule, const char* name) {
+  static std::map<std::string, Function>& functions = *new std::map<std::string, Function>;
+  *function = reinterpret_cast<CUfunction>(&functions[name]);
   return CUDA_SUCCESS;
 }
-CUresult cuFuncGetAttribute(int* value, CUfunction_attribute which, CUfunction) {
-  *value = which == CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES ? record.most_dynamic_shared_bytes : 32;
+CUresult cuFuncGetAttribute(int* value, CUfunction_attribute which, CUfunction function) {
+  *value =
+      which == CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES ? function_of(function).allowed_shared_bytes : 32;
   return CUDA_SUCCESS;
 }
-CUresult cuFuncSetAttribute(CUfunction, CUfunction_attribute which, int value) {
+CUresult cuFuncSetAttribute(CUfunction function, CUfunction_attribute which, int value) {
   if (which == CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES) {
-    record.most_dynamic_shared_bytes = value;
+    record.most_dynamic_shared_bytes = function_of(function).allowed_shared_bytes = value;
   }
   return CUDA_SUCCESS;
 }
@@ -119,8 +130,8 @@ CUresult cuOccupancyMaxActiveClusters(int* clusters, CUfunction, const CUlaunchC
   *clusters = thresher::testing::recorded_resident_clusters;
   return config->gridDimX % recorded(*config).cluster == 0 ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
-CUresult cuLaunchKernelEx(const CUlaunchConfig* config, CUfunction, void** parameters, void**) {
-  if (static_cast<int>(config->sharedMemBytes) > record.most_dynamic_shared_bytes) {
+CUresult cuLaunchKernelEx(const CUlaunchConfig* config, CUfunction function, void** parameters, void**) {
+  if (static_cast<int>(config->sharedMemBytes) > function_of(function).allowed_shared_bytes) {
     return CUDA_ERROR_INVALID_VALUE;
   }
   thresher::testing::RecordedLaunch launch = recorded(*config);

@@ -21,9 +21,7 @@ struct DriverRecord {
   std::vector<RecordedLaunch> launches;
   int asked_places = 0;               ///< pointers whose memory it was asked for
   int encoded_maps = 0;               ///< a map's first 8 bytes are the address that it describes
-  /// What every kernel may be launched with, which is the kernel's and not its caller's: a launch that asks for more
-  /// fails, as the driver's do.
-  int most_dynamic_shared_bytes = 48 * 1024;
+  int most_dynamic_shared_bytes = 0;  ///< what a kernel was last allowed; a launch that asks for more of it fails
 };
 
 inline constexpr int recorded_multiprocessors = 132;
