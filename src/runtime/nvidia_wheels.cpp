@@ -11,17 +11,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// Sorted, so that the same folders are found in the same order everywhere.
-std::vector<fs::path> children(const fs::path& directory) {
-  std::vector<fs::path> found;
-  std::error_code ignored;
-  for (fs::directory_iterator entry(directory, ignored), end; !ignored && entry != end; entry.increment(ignored)) {
-    found.push_back(entry->path());
-  }
-  std::sort(found.begin(), found.end());
-  return found;
-}
-
 bool starts_with(const fs::path& name, std::string_view prefix) { return name.filename().string().starts_with(prefix); }
 
 bool holds_packages(const fs::path& folder) {
@@ -87,6 +76,16 @@ class WheelFolders {
 };
 
 }  // namespace
+
+std::vector<fs::path> children(const fs::path& directory) {
+  std::vector<fs::path> found;
+  std::error_code ignored;
+  for (fs::directory_iterator entry(directory, ignored), end; !ignored && entry != end; entry.increment(ignored)) {
+    found.push_back(entry->path());
+  }
+  std::sort(found.begin(), found.end());
+  return found;
+}
 
 std::vector<fs::path> path_list(const Environment& environment, const char* name) {
   std::vector<fs::path> entries;

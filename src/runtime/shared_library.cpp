@@ -13,15 +13,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-std::vector<fs::path> children(const fs::path& directory) {
-  std::vector<fs::path> found;
-  std::error_code ignored;
-  for (fs::directory_iterator entry(directory, ignored), end; !ignored && entry != end; entry.increment(ignored)) {
-    found.push_back(entry->path());
-  }
-  return found;
-}
-
 std::string file_of(void* handle, std::string_view fallback) {
   link_map* map = nullptr;
   if (dlinfo(handle, RTLD_DI_LINKMAP, &map) == 0 && map != nullptr && map->l_name[0] != '\0') {
