@@ -56,16 +56,17 @@ struct PlanArguments {
 
 struct AttentionArguments {
   AttentionProblem problem{};
+  std::int64_t total_queries = 0;
   bool bf16 = false;
   bool fp8_keys = false;
   bool fp8_queries = false;
   bool dependent_launch = false;
 };
 
-/// Sequences of so many queries and keys each, with keys in pages of a pool that just holds them.
-void put_keys_in_pages(AttentionProblem& problem) {
+/// Keys in pages of a pool that just holds those of all sequences, which have `queries` together.
+void put_keys_in_pages(AttentionProblem& problem, std::int64_t queries) {
   problem.variable_length = true;
-  problem.queries = size_product(problem.batch, problem.queries);
+  problem.queries = queries;
   problem.pages = size_product(problem.batch, ceil_div(problem.keys, problem.page_size));
 }
 
@@ -200,6 +201,9 @@ void add_attention(CLI::App& plan_command, Context& context) {
   kv_heads->check(extents);
   CLI::Option* const queries = command->add_option("--queries", problem.queries, "Queries of a sequence");
   queries->check(extents);
+  CLI::Option* const total = command->add_option("--total-queries", asked->total_queries,
+                                                 "Queries of all sequences together, with keys in pages");
+  total->check(extents)->excludes(queries);
   CLI::Option* const keys = command->add_option("--keys", problem.keys, "Keys of a sequence; as --queries");
   keys->check(extents);
   command->add_option("--head-dim", problem.head_dim, "Of queries and keys")
@@ -207,8 +211,9 @@ void add_attention(CLI::App& plan_command, Context& context) {
       ->check(CLI::IsMember(ops::head_dims));
   command->add_option("--value-dim", problem.value_dim, "Of values and the output; as --head-dim")
       ->check(CLI::IsMember(ops::value_dims));
-  command->add_option("--page-size", problem.page_size, "Keys of a page; none are in pages when left out")
-      ->check(extents);
+  CLI::Option* const page_size =
+      command->add_option("--page-size", problem.page_size, "Keys of a page; none are in pages when left out");
+  page_size->check(extents);
   command->add_flag("--fp8-keys", asked->fp8_keys, "Keys and values in FP8");
   command->add_flag("--fp8-queries", asked->fp8_queries, "Queries in FP8 too");
   command->add_flag("--sinks", problem.sinks, "With a sink for each head");
@@ -216,14 +221,18 @@ void add_attention(CLI::App& plan_command, Context& context) {
   command->add_flag("--bf16", asked->bf16, "In bf16 instead of fp16");
   command->add_flag("--dependent-launch", asked->dependent_launch, "Started while the call before it ends");
   arguments->add_to(*command);
-  command->callback([arguments, asked, command, kv_heads, queries, keys, &context] {
+  command->callback([arguments, asked, command, kv_heads, queries, total, keys, page_size, &context] {
     refuse_words_before(*command);
     if (arguments->help_knobs) {
       print_knobs<AttentionProblem>(strategies::attention::registry().of(DeviceKind::cuda));
       return;
     }
-    if (queries->count() == 0) {
+    if (queries->count() + total->count() == 0) {
       throw Error(ErrorCode::invalid_argument, "plan attention: --queries is missing: say how many a sequence has");
+    }
+    if (total->count() > 0 && (page_size->count() == 0 || keys->count() == 0)) {
+      throw Error(ErrorCode::invalid_argument,
+                  "plan attention: --total-queries is given without --page-size or --keys, expected all three");
     }
     AttentionProblem& wanted = asked->problem;
     wanted.kv_heads = kv_heads->count() > 0 ? wanted.kv_heads : wanted.heads;
@@ -236,7 +245,8 @@ void add_attention(CLI::App& plan_command, Context& context) {
       wanted.q_format = Format::fp8_e4m3;
     }
     if (wanted.page_size > 0) {
-      put_keys_in_pages(wanted);
+      put_keys_in_pages(wanted,
+                        total->count() > 0 ? asked->total_queries : size_product(wanted.batch, wanted.queries));
     }
     ops::validate(wanted);
     AttentionOptions options{.strategy = arguments->strategy, .knobs = Knobs::parse(arguments->knobs)};

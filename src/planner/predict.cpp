@@ -1,8 +1,13 @@
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <array>
 #include <limits>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "core/integers.hpp"
 #include "planner/combine.hpp"
@@ -20,6 +25,7 @@ using strategies::StepWork;
 using strategies::TensorKernel;
 using strategies::TiledKernel;
 using strategies::WorkModel;
+using strategies::WorkPart;
 
 constexpr double lanes = 128;  ///< of a multiprocessor's four schedulers
 /// Bytes that the matrix unit reads for each that a copy or a thread moves in the same time: tiles of 128 × 96, whose
@@ -142,6 +148,9 @@ double exchange_us(const TiledKernel& kernel, const Walk& walked, const Where& w
 
 /// Launch and fill. Kernels with a softmax were fitted apart: they are so short that half of a launch can hide.
 void add_start(const TiledKernel& kernel, const Walk& walked, Bound bound, const Where& where, TimeParts& parts) {
+  if (kernel.shares_launch) {
+    return;
+  }
   if (kernel.step.logits > 0) {
     parts.launch_us = kernel.dependent_launch ? where.device.launch_us / 2 : where.device.launch_us;
     parts.fill_us = where.calibration.attention_fill_us;
@@ -259,20 +268,60 @@ void add_pass(const MemoryPass& pass, const Where& where, Prediction& out) {
   out.why += fmt::format("; {} {:.1f} µs", pass.title, us);
 }
 
+/// What a part takes by itself; nothing of passes over memory, which have no products.
+std::optional<Prediction> predict_part(const WorkPart& part, const Where& where, Clocks clocks) {
+  if (const auto* const kernel = std::get_if<TiledKernel>(&part)) {
+    return predict_kernel(*kernel, where, clocks);
+  }
+  if (const auto* const products = std::get_if<LibraryProducts>(&part)) {
+    return predict_products(*products, where, clocks);
+  }
+  if (const auto* const tensor = std::get_if<TensorKernel>(&part)) {
+    return predict_tensor(*tensor, where.device, where.calibration, clocks);
+  }
+  return std::nullopt;
+}
+
+/// Kernels that run one after another: times add up, shares are weighed by them, and the longest says what bounds all.
+Prediction together(const std::vector<Prediction>& kernels) {
+  if (kernels.empty()) {
+    return {};
+  }
+  Prediction out = *std::max_element(kernels.begin(), kernels.end(),
+                                     [](const Prediction& a, const Prediction& b) { return a.us() < b.us(); });
+  if (kernels.size() == 1) {
+    return out;
+  }
+  out.parts = {};
+  out.blocks = out.rounds = 0;
+  double busy_us = 0;
+  double useful_us = 0;
+  std::vector<std::string> times;
+  for (const Prediction& kernel : kernels) {
+    out.parts += kernel.parts;
+    out.blocks += kernel.blocks;
+    out.rounds += kernel.rounds;
+    busy_us += kernel.busy_share * kernel.parts.main_us;
+    useful_us += kernel.useful_share * kernel.parts.main_us;
+    times.push_back(fmt::format("{:.1f}", kernel.us()));
+  }
+  out.busy_share = busy_us / out.parts.main_us;
+  out.useful_share = useful_us / out.parts.main_us;
+  out.why = fmt::format("{} parts of {} µs; the longest is {}", kernels.size(), fmt::join(times, " and "), out.why);
+  return out;
+}
+
 Prediction predict_once(const WorkModel& work, const DeviceSpec& device, const Calibration& calibration,
                         Clocks clocks) {
   const Where where{device, calibration};
-  Prediction out;
-  for (const auto& part : work.parts) {
-    if (const auto* const kernel = std::get_if<TiledKernel>(&part)) {
-      out = predict_kernel(*kernel, where, clocks);
-    } else if (const auto* const products = std::get_if<LibraryProducts>(&part)) {
-      out = predict_products(*products, where, clocks);
-    } else if (const auto* const tensor = std::get_if<TensorKernel>(&part)) {
-      out = predict_tensor(*tensor, device, calibration, clocks);
+  std::vector<Prediction> kernels;
+  for (const WorkPart& part : work.parts) {
+    if (std::optional<Prediction> kernel = predict_part(part, where, clocks)) {
+      kernels.push_back(*std::move(kernel));
     }
   }
-  for (const auto& part : work.parts) {
+  Prediction out = together(kernels);
+  for (const WorkPart& part : work.parts) {
     if (const auto* const pass = std::get_if<MemoryPass>(&part)) {
       add_pass(*pass, where, out);
     }

@@ -37,6 +37,15 @@ struct TimeParts {
   [[nodiscard]] double total_us() const noexcept {
     return launch_us + fill_us + main_us + exchange_us + epilogue_us + passes_us;
   }
+  TimeParts& operator+=(const TimeParts& other) noexcept {
+    launch_us += other.launch_us;
+    fill_us += other.fill_us;
+    main_us += other.main_us;
+    exchange_us += other.exchange_us;
+    epilogue_us += other.epilogue_us;
+    passes_us += other.passes_us;
+    return *this;
+  }
 };
 
 /// Between which times a prediction lies when each constant is taken to the ends of its own interval and the deviations

@@ -62,8 +62,9 @@ struct TiledKernel {
   bool hides_exchanges = false;  ///< all but the last, under what other blocks do
   bool persistent = false;       ///< a block takes tile after tile and starts once
   bool dependent_launch = false;
-  double dram_bytes = 0;    ///< that the call must read and write at least
-  double useful_share = 1;  ///< of the products; the rest is padding of tiles
+  bool shares_launch = false;  ///< these are more tiles of the launch whose first part stands before this one
+  double dram_bytes = 0;       ///< that the call must read and write at least
+  double useful_share = 1;     ///< of the products; the rest is padding of tiles
   bool operator==(const TiledKernel&) const = default;
 };
 
@@ -111,10 +112,12 @@ struct LibraryProducts {
   bool operator==(const LibraryProducts&) const = default;
 };
 
+using WorkPart = std::variant<MemoryPass, TiledKernel, LibraryProducts, TensorKernel>;
+
 /// In the order of the stream. Empty for what the predictor has no words for: functions of a CPU, kernels that use no
 /// matrix unit.
 struct WorkModel {
-  std::vector<std::variant<MemoryPass, TiledKernel, LibraryProducts, TensorKernel>> parts;
+  std::vector<WorkPart> parts;
   bool operator==(const WorkModel&) const = default;
 };
 

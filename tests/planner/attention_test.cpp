@@ -1,8 +1,12 @@
 // How long attention is predicted to take, in terms of its tiles.
 #include <gtest/gtest.h>
 
+#include <utility>
+
+#include "planner/choose.hpp"
 #include "planner/measured.hpp"
 #include "planner/predict.hpp"
+#include "strategies/attention/registry.hpp"
 #include "strategies/attention/tile_work.hpp"
 
 namespace thresher::planner {
@@ -70,6 +74,23 @@ TEST(AttentionPlan, LongSequencesAreBoundByProductsAndCausalHalvesThem) {
   problem.window_left = 1024;
   problem.window_right = 0;
   EXPECT_LT(predicted(problem, shared).us(), 0.2 * full.us());
+}
+
+// A sequence with two queries among 63 with one is no reason to read every key by tiles of 128 queries.
+TEST(AttentionPlan, DecodingWithOneMoreQueryIsPlannedAsDecoding) {
+  for (const auto& [batch, keys] : {std::pair(64, 8192), std::pair(32, 32768), std::pair(8, 4096)}) {
+    for (const int more : {0, 1, 3}) {
+      AttentionProblem problem = attention_of(batch, 32, keys, 128);
+      problem.kv_heads = 8;
+      problem.causal = problem.variable_length = true;
+      problem.queries = batch + more;
+      problem.page_size = 64;
+      problem.pages = problem.batch * problem.keys / problem.page_size;
+      const Choices choices = choose<AttentionProblem>(strategies::attention::registry().of(DeviceKind::cuda), problem,
+                                                       {}, device_spec("H200"));
+      EXPECT_NE(choices.ranked.front().strategy, "pipelined") << batch << " sequences, " << more << " more queries";
+    }
+  }
 }
 
 }  // namespace

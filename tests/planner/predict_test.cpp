@@ -2,12 +2,16 @@
 
 #include <gtest/gtest.h>
 
+#include <string_view>
+#include <utility>
+
 #include "planner/choose.hpp"
 #include "planner/planned.hpp"
 
 namespace thresher::planner {
 namespace {
 
+using testing::planned;
 using testing::predicted;
 
 DualGemmProblem problem_of(std::int64_t m, std::int64_t n = 4096, std::int64_t k = 7168, Format b = Format::nvfp4) {
@@ -95,6 +99,33 @@ TEST(Predict, PartsAddUpToTheTime) {
       }
     }
   }
+}
+
+// Each was predicted as the last one alone.
+TEST(Predict, KernelsOfOneCallAddUp) {
+  const DeviceSpec device = device_spec("H200");
+  const strategies::WorkModel small = planned(problem_of(16, 4096, 7168, Format::fp16), "interleaved", "").work;
+  const strategies::WorkModel large = planned(problem_of(4096, 4096, 7168, Format::fp16), "interleaved", "").work;
+  for (const auto& [first, second] : {std::pair(small, large), std::pair(large, small)}) {
+    strategies::WorkModel both = first;
+    both.parts.insert(both.parts.end(), second.parts.begin(), second.parts.end());
+    const Prediction all = predict(both, device);
+    EXPECT_NEAR(all.us(), predict(first, device).us() + predict(second, device).us(), 1e-9);
+    EXPECT_EQ(all.bound, predict(large, device).bound);
+    EXPECT_EQ(all.blocks, predict(first, device).blocks + predict(second, device).blocks);
+    EXPECT_GT(all.useful_share, predict(small, device).useful_share);
+    EXPECT_LT(all.useful_share, predict(large, device).useful_share);
+    EXPECT_EQ(all.why.find("2 parts of "), 0U) << all.why;
+  }
+}
+
+TEST(Predict, TilesOfOneLaunchStartOnce) {
+  const DeviceSpec device = device_spec("H200");
+  strategies::TiledKernel kernel{.blocks = 132, .steps = 100};
+  const Prediction one = predict({{kernel}}, device);
+  strategies::TiledKernel more = kernel;
+  more.shares_launch = true;
+  EXPECT_NEAR(predict({{kernel, more}}, device).us(), 2 * one.us() - one.parts.launch_us - one.parts.fill_us, 1e-9);
 }
 
 TEST(Predict, TimeGrowsWithEveryDimension) {

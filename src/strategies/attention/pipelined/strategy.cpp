@@ -151,7 +151,9 @@ class Pipelined final : public GpuStrategy<StreamConfig> {
     }
     WorkModel all;
     for (const AttentionProblem& alike : assumed_sequences(problem)) {
-      all.parts.emplace_back(tiled_kernel(alike, tile));
+      TiledKernel kernel = tiled_kernel(alike, tile);
+      kernel.shares_launch = !all.parts.empty();
+      all.parts.emplace_back(kernel);
     }
     return all;
   }
