@@ -78,6 +78,9 @@ std::uint64_t processes_of_user() {
   return count;
 }
 
+/// A stack grows outside the limit of data, up to a limit that the process could raise itself.
+constexpr rlim_t most_stack_bytes = rlim_t{64} << 20;
+
 struct Limit {
   decltype(RLIMIT_CORE) what;
   rlim_t most;
@@ -92,6 +95,7 @@ std::vector<Limit> limits_of(const ResourceLimits& wanted) {
   };
   add(RLIMIT_AS, is_instrumented ? 0 : wanted.address_space_bytes);  // instrumented code maps terabytes
   add(RLIMIT_DATA, is_instrumented ? 0 : wanted.data_bytes);
+  add(RLIMIT_STACK, wanted.data_bytes == 0 ? 0 : most_stack_bytes);
   add(RLIMIT_NPROC, wanted.more_processes == 0 ? 0 : processes_of_user() + wanted.more_processes);
   add(RLIMIT_FSIZE, wanted.file_bytes);
   add(RLIMIT_CPU, wanted.cpu_s);
@@ -109,12 +113,24 @@ int apply_limits(const std::vector<Limit>& all) noexcept {
     }
     // At the soft limit of time a signal says what it was; who ignores that is killed a second later.
     const rlim_t grace = limit.what == RLIMIT_CPU ? 1 : 0;
-    const rlimit then{std::min(limit.most, now.rlim_max), std::min(limit.most + grace, now.rlim_max)};
+    // Stacks of threads are as large as the soft limit of the first one's, which is left where it was.
+    const rlim_t soft = limit.what == RLIMIT_STACK ? now.rlim_cur : now.rlim_max;
+    const rlimit then{std::min(limit.most, soft), std::min(limit.most + grace, now.rlim_max)};
     if (::setrlimit(limit.what, &then) != 0) {
       failed = errno;
     }
   }
   return failed;
+}
+
+/// Where memory runs out the kernel ends this process before any of the user's others. Its own place is nobody's limit,
+/// so that what this machine lacks of it is left out.
+void be_the_first_to_end() noexcept {
+  const int file = ::open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
+  if (file >= 0) {
+    (void)!::write(file, "1000", 4);
+    ::close(file);
+  }
 }
 
 int apply_session() noexcept { return ::setsid() >= 0 || ::getsid(0) == ::getpid() ? 0 : errno; }
@@ -254,6 +270,9 @@ int PreparedConfinement::descriptor() const { return state_->landlock.descriptor
 PreparedConfinement::Outcome PreparedConfinement::apply() noexcept {
   Outcome outcome{};
   outcome[session] = apply_session();
+  if (state_->wanted.limits.data_bytes != 0) {
+    be_the_first_to_end();
+  }
   outcome[limits] = apply_limits(state_->resources);
   outcome[privileges] = apply_privileges(state_->landlock.problem().empty());
   outcome[files] = state_->landlock.apply();

@@ -78,7 +78,7 @@ constexpr std::array whole_machine{
     SYS_ioperm,   SYS_init_module,     SYS_finit_module,  SYS_delete_module,  SYS_kexec_load,     SYS_kexec_file_load,
     SYS_acct,     SYS_quotactl,        SYS_syslog,        SYS_vhangup,        SYS_settimeofday,   SYS_clock_settime,
     SYS_adjtimex, SYS_clock_adjtime,   SYS_fanotify_init, SYS_fanotify_mark,  SYS_lookup_dcookie, SYS_nfsservctl,
-    SYS_uselib};
+    SYS_uselib,   SYS_inotify_init,    SYS_inotify_init1, SYS_inotify_add_watch};
 
 /// Writes the program from top to bottom. Between rules the accumulator holds the call's number.
 class Writer {
@@ -142,6 +142,15 @@ class Writer {
       give(denied);
     }
     give(allowed);
+  }
+
+  /// Denied when argument `place` has any of the flags.
+  void deny_flags(long call, int place, std::uint32_t flags) {
+    jump(BPF_JEQ, static_cast<std::uint32_t>(call), 0, 4);
+    load_argument(place);
+    jump(BPF_JSET, flags, 0, 1);
+    give(denied);
+    load(offsetof(seccomp_data, nr));
   }
 
   /// Sockets of this machine alone whose ends are connected before anything is sent.
@@ -208,11 +217,20 @@ void deny_cutting(Writer& writer, bool truncation_is_guarded) {
   writer.always(SYS_openat2, unknown);  // its flags lie in memory
 }
 
-/// Memory without a file, and files without a name, that no limit of data counts.
+/// Memory without a file, memory that counts as a stack, and files without a name: no limit of data counts them.
 void deny_uncounted_memory(Writer& writer) {
   constexpr std::uint32_t of_nobodys_file = MAP_SHARED | MAP_ANONYMOUS;
+  writer.deny_flags(SYS_mmap, 3, MAP_GROWSDOWN);
   writer.deny_values(SYS_mmap, 3, of_nobodys_file, {of_nobodys_file});
   writer.deny(std::array{SYS_memfd_create, number_of_memfd_secret});
+}
+
+/// Holes in files that a judge shares, whose pages are made anew by whoever reads there: the judge.
+void deny_holes(Writer& writer, bool writes_files) {
+  writer.deny_values(SYS_madvise, 2, ~0U, {MADV_REMOVE});
+  if (!writes_files) {
+    writer.deny(std::array{SYS_fallocate});
+  }
 }
 
 /// CUDA's driver opens no GPU for a process that cannot listen at a socket of this machine; who listens reaches nobody.
@@ -263,6 +281,7 @@ Writer write(const FilterOptions& options) {
   if (options.memory_is_counted) {
     deny_uncounted_memory(writer);
   }
+  deny_holes(writer, options.may_exec);
   deny_sockets(writer, options.drives_devices);
   writer.deny(other_processes);
   writer.deny(shared_with_others);

@@ -10,6 +10,7 @@
 #include <sched.h>
 #include <signal.h>
 #include <spawn.h>
+#include <sys/inotify.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
@@ -171,6 +172,7 @@ TEST(Confinement, TheMachineIsOutOfReach) {
     DENIED(::syscall(SYS_bpf, 0, nullptr, 0));
     DENIED(::syscall(SYS_perf_event_open, nullptr, 0, -1, -1, 0));
     DENIED(::syscall(SYS_userfaultfd, 0));
+    DENIED(::inotify_init1(0));
     MUST(::syscall(SYS_clone3, nullptr, 0) < 0 && errno == ENOSYS);
     MUST(::syscall(SYS_getpid | 0x40000000) < 0 && errno == ENOSYS);
     return 0;
@@ -391,14 +393,39 @@ TEST(Confinement, NoMemoryEscapesItsLimit) {
     };
     MUST(map(MAP_SHARED | MAP_ANONYMOUS, -1) == MAP_FAILED && errno == EPERM);
     MUST(map(MAP_SHARED_VALIDATE | MAP_ANONYMOUS, -1) == MAP_FAILED);
+    MUST(map(MAP_PRIVATE | MAP_ANONYMOUS | MAP_GROWSDOWN, -1) == MAP_FAILED && errno == EPERM);
+    MUST(map(MAP_PRIVATE | MAP_ANONYMOUS | MAP_GROWSDOWN | MAP_STACK | MAP_NORESERVE, -1) == MAP_FAILED);
+    MUST(::syscall(SYS_mmap, nullptr, bytes, PROT_READ | PROT_WRITE, 0xABC00000000L | MAP_PRIVATE | MAP_ANONYMOUS | MAP_GROWSDOWN,
+                   -1, 0L) < 0);
     DENIED(::memfd_create("own", MFD_CLOEXEC));
     DENIED(::open("/dev/zero", O_RDWR));
     MUST(map(MAP_PRIVATE | MAP_ANONYMOUS, -1) != MAP_FAILED);
-    MUST(map(MAP_SHARED, given) != MAP_FAILED);  // as a judge shares it
+    void* const judges = map(MAP_SHARED, given);  // as a judge shares it
+    MUST(judges != MAP_FAILED);
+    DENIED(::madvise(judges, bytes, MADV_REMOVE));
+    DENIED(::fallocate(given, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0, static_cast<off_t>(bytes)));
+    MUST(::madvise(judges, bytes, MADV_DONTNEED) == 0);
+    rlimit stack{RLIM_INFINITY, RLIM_INFINITY};
+    MUST(::setrlimit(RLIMIT_STACK, &stack) < 0);
+    stack = {std::size_t{1} << 30, std::size_t{1} << 30};
+    MUST(::setrlimit(RLIMIT_STACK, &stack) < 0);
     return 0;
   };
   EXPECT_EQ(complaint_of_confined(confinement, body), 0);
   ::close(given);
+}
+
+TEST(Confinement, WhoHasALimitOfMemoryIsTheFirstToEndWhereThereIsNone) {
+  NEEDS("files");
+  const auto place = [] {
+    int found = 0;
+    MUST(std::ifstream("/proc/self/oom_score_adj") >> found);
+    return found == 1000 ? 0 : 1;
+  };
+  Confinement confinement;
+  EXPECT_EQ(complaint_of_confined(confinement, place), 1);
+  confinement.limits.data_bytes = std::uint64_t{8} << 30;
+  EXPECT_EQ(complaint_of_confined(confinement, place), 0);
 }
 
 TEST(Confinement, ProcessorTimeIsLimited) {
