@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 
 #include "core/integers.hpp"
 #include "core/printable.hpp"
@@ -41,6 +42,8 @@ Stack load_mxfp4_blocks(const Checkpoint& checkpoint, std::string_view name) {
                 fmt::format("{}, but must be U8 [{}, {}, {}] beside {}", described_with_type(scales), shape[0],
                             shape[1], shape[2], described(blocks)));
   }
+  const std::string base(name);
+  refuse_parts_beside(checkpoint, base, std::array{base + "_blocks", base + "_scales", base + "_bias"});
   Stack stack;
   stack.source_ = described(blocks);
   stack.shape_ = {shape[0], shape[1], size_product(shape[2], mxfp4_block)};

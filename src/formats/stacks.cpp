@@ -1,6 +1,7 @@
 #include "formats/stacks.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <array>
@@ -36,6 +37,40 @@ std::optional<Format> format_of(Dtype dtype) {
   const auto* known =
       std::find_if(formats.begin(), formats.end(), [&](const auto& pair) { return pair.first == dtype; });
   return known == formats.end() ? std::nullopt : std::optional(known->second);
+}
+
+bool has_dimensions(const LocatedTensor& located) {
+  return !located.tensor->shape.empty() && std::ssize(located.tensor->shape) <= max_rank;
+}
+
+/// "[2, 1]": where element `at` of a row-major tensor is.
+std::string place(std::size_t at, const std::vector<std::int64_t>& shape) {
+  std::vector<std::size_t> indices(shape.size());
+  for (std::size_t i = shape.size(); i-- > 0;) {
+    indices[i] = at % static_cast<std::size_t>(shape[i]);
+    at /= static_cast<std::size_t>(shape[i]);
+  }
+  return fmt::format("[{}]", fmt::join(indices, ", "));
+}
+
+/// I64 in 32 bits.
+std::vector<std::byte> narrowed(const LocatedTensor& located, WideIntegers beyond) {
+  const std::vector<std::byte> wide = located.read();
+  std::vector<std::byte> narrow(wide.size() / 2);
+  for (std::size_t i = 0; i < wide.size() / sizeof(std::int64_t); ++i) {
+    std::int64_t value;
+    std::memcpy(&value, &wide[i * sizeof value], sizeof value);
+    auto kept = static_cast<std::int32_t>(value);
+    if (kept != value) {
+      if (beyond == WideIntegers::refused) {
+        reject(fmt::format("{} has {} at {}, but its values must be within 32 bits", described(located), value,
+                           place(i, located.tensor->shape)));
+      }
+      kept = -1;
+    }
+    std::memcpy(&narrow[i * sizeof kept], &kept, sizeof kept);
+  }
+  return narrow;
 }
 
 }  // namespace
@@ -76,6 +111,30 @@ void Stack::keep_every_second_global_scale(std::size_t first) {
     global_scales_[i] = global_scales_[2 * i + first];
   }
   global_scales_.resize(global_scales_.size() / 2);
+}
+
+void Stack::transpose() {
+  if (format_ != Format::fp16 && format_ != Format::bf16) {
+    reject(fmt::format("{} is {} with rows and columns exchanged, expected F16 or BF16", source_, name(format_)));
+  }
+  constexpr std::size_t tile = 64;  // columns that stay in a cache
+  const auto rows = static_cast<std::size_t>(shape_[1]);
+  const auto columns = static_cast<std::size_t>(shape_[2]);
+  std::vector<std::byte> exchanged(data_.size());
+  const auto copy = [&](std::size_t to, std::size_t from) {
+    std::memcpy(&exchanged[2 * to], &data_[2 * from], 2);
+  };
+  for (std::size_t matrix = 0; matrix < data_.size() / 2; matrix += rows * columns) {
+    for (std::size_t first = 0; first < columns; first += tile) {
+      for (std::size_t row = 0; row < rows; ++row) {
+        for (std::size_t column = first; column < std::min(first + tile, columns); ++column) {
+          copy(matrix + column * rows + row, matrix + row * columns + column);
+        }
+      }
+    }
+  }
+  data_ = std::move(exchanged);
+  std::swap(shape_[1], shape_[2]);
 }
 
 void Stack::hold(HeldMxfp4 held) {
@@ -178,10 +237,11 @@ Stack load_experts(const Checkpoint& checkpoint, std::span<const std::string> na
 Stack load_numbers(const Checkpoint& checkpoint, std::string_view name) {
   const LocatedTensor values = found(checkpoint, name);
   const std::optional<Format> format = format_of(values.tensor->dtype);
-  if (!format || values.tensor->shape.empty() || std::ssize(values.tensor->shape) > max_rank) {
-    reject(fmt::format("{}, but must be F32, F16, BF16 or I32 of 1 to {} dimensions", described_with_type(values),
-                       max_rank));
+  if (!format || *format == Format::int32 || !has_dimensions(values)) {
+    reject(
+        fmt::format("{}, but must be F32, F16 or BF16 of 1 to {} dimensions", described_with_type(values), max_rank));
   }
+  refuse_parts_beside(checkpoint, name);
   Stack stack;
   stack.source_ = described(values);
   stack.shape_ = values.tensor->shape;
@@ -190,11 +250,19 @@ Stack load_numbers(const Checkpoint& checkpoint, std::string_view name) {
   return stack;
 }
 
-Stack load_integers(const Checkpoint& checkpoint, std::string_view name) {
-  if (const LocatedTensor values = found(checkpoint, name); values.tensor->dtype != Dtype::i32) {
-    reject(fmt::format("{}, but must be I32", described_with_type(values)));
+Stack load_integers(const Checkpoint& checkpoint, std::string_view name, WideIntegers beyond) {
+  const LocatedTensor values = found(checkpoint, name);
+  const bool is_wide = values.tensor->dtype == Dtype::i64;
+  if ((values.tensor->dtype != Dtype::i32 && !is_wide) || !has_dimensions(values)) {
+    reject(fmt::format("{}, but must be I32 or I64 of 1 to {} dimensions", described_with_type(values), max_rank));
   }
-  return load_numbers(checkpoint, name);
+  refuse_parts_beside(checkpoint, name);
+  Stack stack;
+  stack.source_ = described(values);
+  stack.shape_ = values.tensor->shape;
+  stack.format_ = Format::int32;
+  stack.data_ = is_wide ? narrowed(values, beyond) : values.read();
+  return stack;
 }
 
 }  // namespace thresher::formats

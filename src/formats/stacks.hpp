@@ -14,6 +14,9 @@
 
 namespace thresher::formats {
 
+/// What becomes of I64 values that 32 bits do not hold: refused, or -1, as ids that are nobody's.
+enum class WideIntegers { refused, nobody };
+
 /// What a tensor is for: tokens [rows,K], tokens in slots [E,rows,K], weights [E,rows,K] or those of one matrix
 /// [rows,K]. Biases of weights are added.
 enum class StackKind { tokens, slots, weights, matrix };
@@ -33,6 +36,8 @@ class Stack {
   [[nodiscard]] std::string stored_as() const { return formats::stored_as(format_, mxfp4_span_); }
   /// MXFP4 that is held as NVFP4, in bf16.
   void widen();
+  /// Exchanges rows and columns of each matrix, which is in 16 bits. Throws Error(invalid_argument) for another.
+  void transpose();
   /// Keeps every second one, from `first` on: of gate and up in one tensor, whose global scales are [E,2].
   void keep_every_second_global_scale(std::size_t first);
 
@@ -43,6 +48,7 @@ class Stack {
   friend Stack load_experts(const Checkpoint&, std::span<const std::string>, ScaleLayout);
   friend Stack load_mxfp4_blocks(const Checkpoint&, std::string_view);
   friend Stack load_numbers(const Checkpoint&, std::string_view);
+  friend Stack load_integers(const Checkpoint&, std::string_view, WideIntegers);
   friend Stack numbers_of(const std::vector<float>&);
 
   Format format_ = Format::fp16;
@@ -77,10 +83,11 @@ class Stack {
 /// As files hold an output of that format.
 [[nodiscard]] Dtype stored_type(Format output) noexcept;
 
-/// F32, F16, BF16 or I32 of any shape. Throws like load_stack.
+/// F32, F16 or BF16 of any shape, with no parts beside it. Throws like load_stack.
 [[nodiscard]] Stack load_numbers(const Checkpoint& checkpoint, std::string_view name);
 
-/// I32 of any shape. Throws like load_stack.
-[[nodiscard]] Stack load_integers(const Checkpoint& checkpoint, std::string_view name);
+/// I32, or I64 brought to 32 bits, of any shape, with no parts beside it. Throws like load_stack.
+[[nodiscard]] Stack load_integers(const Checkpoint& checkpoint, std::string_view name,
+                                  WideIntegers beyond = WideIntegers::refused);
 
 }  // namespace thresher::formats

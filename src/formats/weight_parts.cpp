@@ -42,7 +42,10 @@ constexpr std::array<Unread, 9> unread{{
     {"_scale", "scales belong to NVFP4 (U8) and FP8 values (F8_E4M3)"},
 }};
 
-std::string_view reason_against(std::string_view name) {
+std::string_view reason_against(std::string_view name, bool adds_bias = false) {
+  if (adds_bias && name.ends_with("bias")) {
+    return "a bias of X or X.weight is X.bias or X_bias, and no other";
+  }
   for (const Unread& known : unread) {
     if (name.ends_with(known.ending)) {
       return known.reason;
@@ -50,6 +53,42 @@ std::string_view reason_against(std::string_view name) {
   }
   return "what it does to the weights is not known here";
 }
+
+[[noreturn]] void refuse_part(const Checkpoint& checkpoint, std::string_view part, std::string_view values,
+                              std::string_view reason) {
+  reject(fmt::format("{} has {} beside {}: {}", checkpoint.title(), quoted_name(part), quoted_name(values), reason));
+}
+
+/// Words that name a part of a tensor behind the tensor's own name: "b1_zero_point", "b1_pre_quant_scale".
+bool names_part(std::string_view ending) {
+  constexpr std::array<std::string_view, 13> words{"bias",  "scale", "scales", "descale", "zero", "zeros", "qzeros",
+                                                   "point", "idx",   "perm",   "shape",   "amax", "blocks"};
+  while (!ending.empty()) {
+    const std::size_t end = std::min(ending.find('_'), ending.size());
+    if (std::find(words.begin(), words.end(), ending.substr(0, end)) != words.end()) {
+      return true;
+    }
+    ending.remove_prefix(std::min(end + 1, ending.size()));
+  }
+  return false;
+}
+
+/// X of X.weight, else the name itself; nothing of "weight".
+std::string_view layer_of(std::string_view values) {
+  if (values == weight_suffix.substr(1)) {
+    return "";
+  }
+  return values.ends_with(weight_suffix) ? values.substr(0, values.size() - weight_suffix.size()) : values;
+}
+
+/// Of a tensor that is named "weight" alone, whose layer has no name.
+bool belongs_to_nameless(std::string_view name) {
+  constexpr std::array<std::string_view, 6> parts{"bias", "scale", "scales", "pre_quant_scale", "zero_point", "g_idx"};
+  return name.starts_with("weight_") || std::find(parts.begin(), parts.end(), name) != parts.end();
+}
+
+/// What scales the layer's input, which comes as it is.
+bool scales_input(std::string_view ending) { return ending == "input_scale" || ending == "input_global_scale"; }
 
 /// Values [rows, K] or [matrices, rows, K], and the scales that belong to them.
 struct Extents {
@@ -132,9 +171,42 @@ WeightParts::WeightParts(const Checkpoint& checkpoint, std::string_view name) : 
   }
 }
 
+std::vector<std::string> parts_beside(const Checkpoint& checkpoint, std::string_view values) {
+  const std::string_view layer = layer_of(values);
+  std::vector<std::string> parts;
+  for (std::string& name : checkpoint.names_from(layer)) {
+    const std::string_view rest = std::string_view(name).substr(layer.size());
+    const std::string_view ending = rest.substr(std::min<std::size_t>(1, rest.size()));
+    const bool is_part = layer.empty()           ? belongs_to_nameless(rest)
+                         : rest.starts_with('.') ? !scales_input(ending)
+                                                 : rest.starts_with('_') && names_part(ending) && !scales_input(ending);
+    if (is_part && name != values) {
+      parts.push_back(std::move(name));
+    }
+  }
+  return parts;
+}
+
+void refuse_parts_beside(const Checkpoint& checkpoint, std::string_view values, std::span<const std::string> used) {
+  for (const std::string& part : parts_beside(checkpoint, values)) {
+    if (std::find(used.begin(), used.end(), part) == used.end()) {
+      refuse_part(checkpoint, part, values, reason_against(part));
+    }
+  }
+}
+
 std::string WeightParts::bias_name() const {
-  return base_.ends_with(weight_suffix) ? base_.substr(0, base_.size() - weight_suffix.size()) + ".bias"
-                                        : base_ + "_bias";
+  const std::string layer(layer_of(base_));
+  if (layer.empty()) {
+    return "bias";
+  }
+  const std::string dotted = layer + ".bias";
+  const std::string joined = layer + "_bias";
+  if (checkpoint_.has(dotted) && checkpoint_.has(joined)) {
+    reject(fmt::format("{} has both {} and {}, but only one of them may be there", checkpoint_.title(),
+                       quoted_name(dotted), quoted_name(joined)));
+  }
+  return checkpoint_.has(joined) ? joined : dotted;
 }
 
 Stored WeightParts::check(bool adds_bias) const {
@@ -213,42 +285,15 @@ void WeightParts::refuse_other_parts(Stored stored, bool adds_bias) const {
   if (adds_bias) {
     known.push_back(bias_name());
   }
-  for (const std::string& part : parts()) {
+  for (const std::string& part : parts_beside(checkpoint_, base_)) {
     if (std::find(known.begin(), known.end(), part) == known.end()) {
       const bool scales_mxfp4 =
           stored == Stored::mxfp4 && (part == factor_name() || part == divisor_name() || part == inverse_name());
-      reject(fmt::format("{} has {} beside {}: {}", checkpoint_.title(), quoted_name(part), quoted_name(values_name_),
-                         scales_mxfp4 ? "MXFP4, whose scales are exponents, has none but them" : reason_against(part)));
+      refuse_part(
+          checkpoint_, part, values_name_,
+          scales_mxfp4 ? "MXFP4, whose scales are exponents, has none but them" : reason_against(part, adds_bias));
     }
   }
-}
-
-/// The layer's tensors but those that scale its input. Of X.weight they begin with X, of a tensor without a layer they
-/// are named after it.
-std::vector<std::string> WeightParts::parts() const {
-  std::vector<std::string> parts;
-  if (base_.ends_with(weight_suffix)) {
-    const std::string layer = base_.substr(0, base_.size() - weight_suffix.size() + 1);
-    for (std::string& part : checkpoint_.names_from(layer)) {
-      if (part != layer + "input_scale" && part != layer + "input_global_scale") {
-        parts.push_back(std::move(part));
-      }
-    }
-    return parts;
-  }
-  for (const char* ending : {"_scale", "_scale_2", "_global_scale", "_scale_inv", "_zero_point", "_g_idx", "_bias"}) {
-    if (checkpoint_.has(base_ + ending)) {
-      parts.push_back(base_ + ending);
-    }
-  }
-  if (base_ == weight_suffix.substr(1)) {
-    for (const char* part : {"bias", "pre_quant_scale"}) {
-      if (checkpoint_.has(part)) {
-        parts.emplace_back(part);
-      }
-    }
-  }
-  return parts;
 }
 
 std::vector<std::byte> WeightParts::scales(const std::vector<std::int64_t>& shape, ScaleLayout layout) const {

@@ -2,6 +2,7 @@
 /// Which tensors of a file make up one operand, and what they mean there.
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -21,6 +22,16 @@ struct Fp8Scales {
   std::vector<float> global_scales;  ///< of fp8_tensor: one for each matrix
 };
 
+/// The parts of the tensor `values`, which is X or X.weight: every X.… and X.weight_…, and each X_… that a bias, a
+/// scale, a zero point or an order is named. Without the values themselves and what scales the layer's input
+/// (input_scale, input_global_scale). The name `values` need not be a tensor's, as that of NAME_blocks and NAME_scales
+/// is not.
+[[nodiscard]] std::vector<std::string> parts_beside(const Checkpoint& checkpoint, std::string_view values);
+
+/// Throws Error(invalid_argument) where one of these is not among `used`: whatever is given beside a tensor is read or
+/// refused. What reads a tensor by other means than WeightParts calls it.
+void refuse_parts_beside(const Checkpoint& checkpoint, std::string_view values, std::span<const std::string> used = {});
+
 /// The operand `name`, with T = `name` or `name`.weight, in one of these conventions:
 ///   plain             T, F16 or BF16;
 ///   NVFP4, ModelOpt   T, U8, with T_scale and optionally T_scale_2, F32 that multiplies;
@@ -29,8 +40,8 @@ struct Fp8Scales {
 ///   FP8               T, F8_E4M3, with T_scale (ModelOpt, compressed-tensors) or T_scale_inv (DeepSeek), F32, BF16 or
 ///                     F16 that multiplies whatever its name.
 /// What scales the layer's input (X.input_scale, X.input_global_scale) is left aside; any other tensor of the layer is
-/// refused, as is a T_global_scale beside T. Everything throws Error(invalid_argument) with a sentence that names the
-/// file, the tensor, what it is and what was expected.
+/// refused (parts_beside), as is a T_global_scale beside T. Everything throws Error(invalid_argument) with a sentence
+/// that names the file, the tensor, what it is and what was expected.
 class WeightParts {
  public:
   /// Refers to `checkpoint`. Throws when it has none of the values, or several.
@@ -40,7 +51,7 @@ class WeightParts {
   [[nodiscard]] std::string scales_name() const { return base_ + "_scale"; }
   /// Of what multiplies or, beside T_packed, divides.
   [[nodiscard]] std::string global_scale_name() const { return is_packed_ ? divisor_name() : factor_name(); }
-  /// X.bias of X.weight, else T_bias.
+  /// X.bias or X_bias of X and of X.weight: the one that is there, X.bias without one. Throws where both are.
   [[nodiscard]] std::string bias_name() const;
 
   /// How the values are stored. Throws when it is in no way that is read, and when there are parts that are not read:
@@ -70,7 +81,6 @@ class WeightParts {
   [[nodiscard]] std::string factor_name() const { return base_ + "_scale_2"; }
   [[nodiscard]] std::string divisor_name() const { return base_ + "_global_scale"; }
   [[nodiscard]] std::string inverse_name() const { return base_ + "_scale_inv"; }
-  [[nodiscard]] std::vector<std::string> parts() const;
   [[noreturn]] void refuse_type() const;
   [[noreturn]] void refuse_ambiguous_scale() const;
   [[nodiscard]] bool has_exponents() const;

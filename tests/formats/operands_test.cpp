@@ -12,6 +12,7 @@
 #include "formats/numbers.hpp"
 #include "formats/nvfp4.hpp"
 #include "formats/scales.hpp"
+#include "formats/weight_parts.hpp"
 #include "support/scratch_folder.hpp"
 #include "thresher/error.hpp"
 
@@ -241,6 +242,41 @@ TEST_F(PackedOperand, OtherPartsOfTheLayerAreRefusedByName) {
   expect({"b1.weight_zero_point", Dtype::i8, {1, 1}}, "quantisation with a zero point is not read");
   expect({"b1.weight_scale_2", Dtype::f32, {}}, "a second scale belongs to");
   expect({"b1.lora_A.weight", Dtype::bf16, {4, 16}}, "what it does to the weights is not known here");
+  expect({"b1_bias", Dtype::bf16, {1}}, "no bias is added here");
+}
+
+/// One rule for all names: whether the tensor is X or X.weight, its parts are X.… and what is named X_ and a part's
+/// word.
+TEST_F(Operands, PartsAreRefusedWhateverTheTensorIsCalled) {
+  for (const char* const values : {"b1", "b1.weight"}) {
+    for (const char* const part : {"b1.bias", "b1_bias", "b1.pre_quant_scale", "b1_pre_quant_scale", "b1.foo",
+                                   "b1_zero_point", "b1_qzeros", "b1_g_idx", "b1_scale", "b1.weights"}) {
+      expect_refused({{values, Dtype::bf16, {3, 16}}, {part, Dtype::bf16, {3}}},
+                     std::string("has '") + part + "' beside '" + values + "'");
+    }
+    for (const char* const other : {"b1_reference", "b10", "b1x.bias", "b2_bias", "b1.input_scale", "b1_input_scale"}) {
+      EXPECT_EQ(refusal({{values, Dtype::bf16, {3, 16}}, {other, Dtype::bf16, {3}}}, "b1"), "") << other;
+    }
+  }
+  for (const char* const part : {"bias", "scale", "pre_quant_scale", "weight_bias"}) {
+    EXPECT_NE(refusal({{"weight", Dtype::bf16, {3, 16}}, {part, Dtype::bf16, {3}}}, "weight").find(part),
+              std::string::npos);
+  }
+  EXPECT_EQ(refusal({{"weight", Dtype::bf16, {3, 16}}, {"a_scale", Dtype::bf16, {3}}}, "weight"), "");
+}
+
+TEST_F(Operands, ABiasIsFoundUnderBothNamesAndTwoAreRefused) {
+  for (const char* const values : {"b1", "b1.weight"}) {
+    for (const char* const bias : {"b1.bias", "b1_bias"}) {
+      write({{values, Dtype::bf16, {3, 16}}, {bias, Dtype::bf16, {3}}});
+      const Checkpoint file(path);
+      EXPECT_EQ(WeightParts(file, "b1").bias_name(), bias);
+      EXPECT_EQ(WeightParts(file, "b1").check(/*adds_bias=*/true), Stored::plain);
+    }
+    write({{values, Dtype::bf16, {3, 16}}, {"b1.bias", Dtype::bf16, {3}}, {"b1_bias", Dtype::bf16, {3}}});
+    const Checkpoint file(path);
+    EXPECT_THROW((void)WeightParts(file, "b1").check(/*adds_bias=*/true), Error);
+  }
 }
 
 TEST_F(Operands, AGlobalScaleThatMayMultiplyOrDivideIsRefused) {
