@@ -12,6 +12,7 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <stdexcept>
 #include <string>
 #include <type_traits>
 #include <variant>
@@ -69,12 +70,34 @@ class LaunchArguments {
     std::memcpy(bytes_.data(), &params, sizeof params);
     size_ = sizeof params;
   }
+  /// Changes one member of the parameter, `offset` bytes into it. Throws std::logic_error beyond its end.
+  template <class Member>
+  void put(std::size_t offset, const Member& member) {
+    static_assert(std::is_trivially_copyable_v<Member>);
+    require_within(offset, sizeof member);
+    std::memcpy(bytes_.data() + offset, &member, sizeof member);
+  }
+  /// The parameter, which was set as a `Params`. Throws std::logic_error where it has another size.
+  template <class Params>
+  [[nodiscard]] Params get() const {
+    static_assert(std::is_trivially_copyable_v<Params>);
+    if (size_ != sizeof(Params)) {
+      throw std::logic_error("a kernel's parameter is read as what it is not");
+    }
+    Params params{};
+    std::memcpy(&params, bytes_.data(), sizeof params);
+    return params;
+  }
   /// Names the map that lies `offset` bytes into the parameter. Of a tensor without elements nothing is copied: its
-  /// map stays zero.
+  /// map stays zero. Throws std::logic_error beyond the parameter's end and beyond `most_maps`.
   void add_map(std::size_t offset, const machine::TensorMapDescription& description) {
     const auto* const extents = description.extent;
     if (std::find(extents, extents + description.rank, 0) != extents + description.rank) {
       return;
+    }
+    require_within(offset, sizeof(machine::TensorMap));
+    if (map_count_ == most_maps) {
+      throw std::logic_error("a launch has more tensor maps than it can name");
     }
     Map& map = maps_[map_count_++];
     map.offset = offset;
@@ -87,6 +110,12 @@ class LaunchArguments {
   [[nodiscard]] std::span<const Map> maps() const noexcept { return {maps_.data(), map_count_}; }
 
  private:
+  void require_within(std::size_t offset, std::size_t bytes) const {
+    if (offset > size_ || bytes > size_ - offset) {
+      throw std::logic_error("a place lies beyond a kernel's parameter");
+    }
+  }
+
   alignas(64) std::array<std::byte, most_bytes> bytes_;
   std::size_t size_ = 0;
   std::array<Map, most_maps> maps_;
@@ -94,7 +123,8 @@ class LaunchArguments {
 };
 
 /// Fills in the arguments. False when these tensors are for the launch's alternative (an output that the copy engine
-/// cannot address). Allocates nothing and throws nothing: the operation validated the tensors.
+/// cannot address). Allocates nothing, and throws nothing but std::logic_error of a mistake in the strategy: the operation
+/// validated the tensors.
 using Bind = std::function<bool(const CallTensors&, LaunchArguments&)>;
 
 /// Memory that a launch reads or writes: tensor `index` of the call, or piece `index` of the workspace or of what was

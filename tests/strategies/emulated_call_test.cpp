@@ -4,6 +4,8 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cstddef>
+#include <stdexcept>
 #include <string_view>
 
 #include "core/grouped_weights.hpp"
@@ -32,6 +34,39 @@ PlannedCall reads_both() {
   call.strategy = "reads both";
   call.steps.emplace_back(std::move(launch));
   return call;
+}
+
+struct SmallParams {
+  machine::TensorMap map;
+  int number;
+};
+
+TEST(LaunchArgumentsTest, APlaceBeyondTheParameterIsRefused) {
+  LaunchArguments arguments;
+  arguments.set(SmallParams{});
+  arguments.put(offsetof(SmallParams, number), 7);
+  EXPECT_EQ(arguments.get<SmallParams>().number, 7);
+  EXPECT_THROW(arguments.put(sizeof(SmallParams), 7), std::logic_error);
+  EXPECT_THROW(arguments.put(sizeof(SmallParams) - 1, 7), std::logic_error);
+  EXPECT_THROW(arguments.put(~std::size_t{0}, 7), std::logic_error);
+  EXPECT_THROW((void)arguments.get<int>(), std::logic_error);
+  machine::TensorMapDescription description;
+  description.rank = 1;
+  description.extent[0] = 64;
+  EXPECT_THROW(arguments.add_map(offsetof(SmallParams, number), description), std::logic_error);
+}
+
+TEST(LaunchArgumentsTest, AMapTooManyIsRefused) {
+  LaunchArguments arguments;
+  arguments.set(SmallParams{});
+  machine::TensorMapDescription description;
+  description.rank = 1;
+  description.extent[0] = 64;
+  for (std::size_t i = 0; i < LaunchArguments::most_maps; ++i) {
+    arguments.add_map(offsetof(SmallParams, map), description);
+  }
+  EXPECT_THROW(arguments.add_map(offsetof(SmallParams, map), description), std::logic_error);
+  EXPECT_EQ(arguments.maps().size(), LaunchArguments::most_maps);
 }
 
 /// Gate and up in one tensor are two views of one memory, in every order.

@@ -1,5 +1,5 @@
 #pragma once
-/// What every attention kernel receives: plain data that the host fills in (ops/cuda_attention.cpp), so this includes
+/// What every attention kernel receives: plain data that the host fills in (launch.cpp), so this includes
 /// nothing of the device's.
 #include "machine/tensor_map.hpp"
 #include "machine/types.hpp"

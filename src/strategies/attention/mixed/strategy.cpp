@@ -4,12 +4,13 @@
 
 #include <algorithm>
 #include <cstddef>
-#include <cstring>
 #include <limits>
+#include <type_traits>
 #include <utility>
 
 #include "strategies/attention/gpu_strategy.hpp"
 #include "strategies/attention/pipelined/strategy.hpp"
+#include "strategies/attention/stream_k/params.hpp"
 #include "strategies/attention/stream_k/strategy.hpp"
 #include "strategies/attention/tile_work.hpp"
 #include "strategies/refusal.hpp"
@@ -44,6 +45,9 @@ KnobTable<Config> knob_table() {
            dependent_launch_knob<Config>()}};
 }
 
+// The parameters of both ways begin with what a call's sequences are told by.
+static_assert(offsetof(StreamKParams, call) == 0 && std::is_same_v<decltype(StreamKParams::call), Params>);
+
 /// The launch leaves sequences of fewer than `fewest` or more than `most` queries to another one; what it has of the
 /// workspace begins `workspace` bytes into the call's, and its pieces are behind the first `pieces`.
 void restrict(KernelLaunch& launch, int fewest, int most, std::size_t workspace, std::size_t pieces) {
@@ -51,10 +55,10 @@ void restrict(KernelLaunch& launch, int fewest, int most, std::size_t workspace,
                                                                          LaunchArguments& out) {
     CallTensors own = call;
     own.workspace = static_cast<std::byte*>(call.workspace) + workspace;
-    bind(own, out);
-    std::memcpy(out.data() + offsetof(Params, fewest_queries), &fewest, sizeof fewest);
-    std::memcpy(out.data() + offsetof(Params, most_queries), &most, sizeof most);
-    return true;
+    const bool is_bound = bind(own, out);
+    out.put(offsetof(Params, fewest_queries), static_cast<i32>(fewest));
+    out.put(offsetof(Params, most_queries), static_cast<i32>(most));
+    return is_bound;
   };
   for (Access& access : launch.accesses) {
     access.index += access.memory == Access::Memory::workspace ? pieces : 0;

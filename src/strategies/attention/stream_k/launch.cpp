@@ -22,6 +22,12 @@ constexpr std::int64_t rows_of_merging_block = 4;
 static_assert(lengths_clamped == AttentionStatus::lengths && pages_clamped == AttentionStatus::pages &&
               offsets_clamped == AttentionStatus::offsets);
 
+// Both launches move an item as two vectors of four.
+static_assert(sizeof(LeftItem) == 32 && offsetof(LeftItem, parts) == 0 && offsetof(LeftItem, batch) == 4 &&
+              offsetof(LeftItem, kv_head) == 8 && offsetof(LeftItem, first_query) == 12 &&
+              offsetof(LeftItem, queries) == 16 && offsetof(LeftItem, keys) == 20 &&
+              offsetof(LeftItem, first_row) == 24 && offsetof(LeftItem, rows) == 28);
+
 std::uint64_t address(const void* pointer) { return reinterpret_cast<std::uintptr_t>(pointer); }
 
 /// Pieces of the workspace.

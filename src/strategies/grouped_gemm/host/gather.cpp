@@ -1,6 +1,5 @@
 #include "strategies/grouped_gemm/host/gather.hpp"
 
-#include <cstring>
 
 #include "core/integers.hpp"
 #include "strategies/grouped_gemm/device/gather.hpp"
@@ -71,9 +70,7 @@ bool is_gathering(const Step& step) {
 GatherParams gather_params(const KernelLaunch& gathering, const CallTensors& of) {
   LaunchArguments arguments;
   gathering.bind(of, arguments);
-  GatherParams params{};
-  std::memcpy(&params, arguments.data(), sizeof params);
-  return params;
+  return arguments.get<GatherParams>();
 }
 
 TokenRows token_rows(const CallTensors& call, const RowsInWorkspace& rows, machine::ElementType element,
