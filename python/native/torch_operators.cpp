@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "torch_arguments.hpp"
+#include "torch_autograd.hpp"
 #include "torch_calls.hpp"
 #include "torch_gpu.hpp"
 #include "torch_run.hpp"
@@ -118,13 +119,22 @@ Output output_of(TensorView tensor) {
   return {{sizes.begin(), sizes.end()}, {strides.begin(), strides.end()}, tensor.dtype(), bytes};
 }
 
+/// The names of all operators in one namespace.
+template <std::size_t count>
+std::array<std::string, count> names_in(std::string_view name_space, const std::array<const char*, count>& names) {
+  std::array<std::string, count> all;
+  std::transform(names.begin(), names.end(), all.begin(),
+                 [&](const char* name) { return std::string(name_space) + "::" + name; });
+  return all;
+}
+
 /// key: empty for a call that is not to be kept.
-void run_in_python(const char* name, const std::string& key, std::vector<const void*> blocks, StableIValue* stack,
+void run_in_python(std::size_t index, const std::string& key, std::vector<const void*> blocks, StableIValue* stack,
                    std::uint64_t outputs) {
+  static const auto& names = *new auto(names_in("thresher_python", operator_names));
   Pending& said = pending();
   said = {.is_active = true, .has_failed = false, .call = nullptr, .sentence = {}};
-  const AOTITorchError code =
-      torch_call_dispatcher((std::string("thresher_python::") + name).c_str(), "", stack, thresher_torch_abi_version);
+  const AOTITorchError code = torch_call_dispatcher(names[index].c_str(), "", stack, thresher_torch_abi_version);
   said.is_active = false;
   const std::shared_ptr<Call> call = std::move(said.call);
   if (said.has_failed) {
@@ -173,24 +183,64 @@ template <std::size_t index>
 void operate(StableIValue* stack, std::uint64_t inputs, std::uint64_t outputs) {
   const Description& known = description(index);
   Arguments arguments(known, stack);
-  // With gradients recorded Python has to look whether an input requires one.
-  const bool is_plain = known.arguments.size() == inputs && !aoti_torch_grad_mode_is_enabled();
-  const std::string_view key =
-      is_plain ? or_drop(arguments, [&] { return key_of(index, arguments); }) : std::string_view();
+  const std::string_view key = known.arguments.size() == inputs
+                                   ? or_drop(arguments, [&] { return key_of(index, arguments); })
+                                   : std::string_view();
   if (key.empty()) {
-    run_in_python(operator_names[index], {}, {}, stack, outputs);
+    run_in_python(index, {}, {}, stack, outputs);
     return;
   }
   const auto call = kept(key);
   if (call == nullptr || !or_drop(arguments, [&] { return run_kept(*call, arguments, stack); })) {
-    run_in_python(operator_names[index], std::string(key), blocks_of(arguments), stack, outputs);
+    run_in_python(index, std::string(key), blocks_of(arguments), stack, outputs);
   }
 }
 
-/// The operators for one kind of device, as long as it lives.
+/// The same operator at the keys below autograd.
+void run_below_autograd(std::size_t index, StableIValue* stack) {
+  static const auto& names = *new auto(names_in("thresher", operator_names));
+  pending().has_failed = false;
+  const BelowAutograd here;
+  const AOTITorchError code = torch_call_dispatcher(names[index].c_str(), "", stack, thresher_torch_abi_version);
+  if (code != thresher_torch_success && pending().has_failed) {
+    throw std::runtime_error(pending().sentence);
+  }
+  ok(code);
+}
+
+/// At the keys of autograd: Python looks whether an input needs a derivative, and refuses the call then.
+template <std::size_t index>
+void refuse_derivatives(StableIValue* stack, std::uint64_t /*inputs*/, std::uint64_t outputs) {
+  if (needs_no_derivative()) {
+    run_below_autograd(index, stack);
+  } else {
+    run_in_python(index, {}, {}, stack, outputs);
+  }
+}
+
+using Kernel = void (*)(StableIValue* stack, std::uint64_t inputs, std::uint64_t outputs);
+using Kernels = std::array<Kernel, operator_names.size()>;
+
+template <std::size_t... indices>
+constexpr Kernels operate_kernels(std::index_sequence<indices...> /*unused*/) {
+  return {&operate<indices>...};
+}
+
+template <std::size_t... indices>
+constexpr Kernels autograd_kernels(std::index_sequence<indices...> /*unused*/) {
+  return {&refuse_derivatives<indices>...};
+}
+
+/// The operators at one dispatch key, as long as it lives.
 class Implementations {
  public:
-  explicit Implementations(const char* device) : Implementations(device, all_operators) {}
+  Implementations(const char* key, const Kernels& kernels) {
+    const auto worked = [](AOTITorchError code) { return code == thresher_torch_success; };
+    are_known_ = worked(aoti_torch_library_init_impl("thresher", key, __FILE__, __LINE__, &library_));
+    for (std::size_t i = 0; are_known_ && i < kernels.size(); ++i) {
+      are_known_ = worked(torch_library_impl(library_, operator_names[i], kernels[i], thresher_torch_abi_version));
+    }
+  }
   Implementations(const Implementations&) = delete;
   Implementations& operator=(const Implementations&) = delete;
   ~Implementations() { aoti_torch_delete_library_object(library_); }
@@ -199,23 +249,17 @@ class Implementations {
   [[nodiscard]] bool are_known() const { return are_known_; }
 
  private:
-  static constexpr auto all_operators = std::make_index_sequence<operator_names.size()>{};
-
-  template <std::size_t... indices>
-  Implementations(const char* device, std::index_sequence<indices...> /*unused*/) {
-    const auto worked = [](AOTITorchError code) { return code == thresher_torch_success; };
-    are_known_ =
-        worked(aoti_torch_library_init_impl("thresher", device, __FILE__, __LINE__, &library_)) &&
-        (worked(torch_library_impl(library_, operator_names[indices], &operate<indices>, thresher_torch_abi_version)) &&
-         ...);
-  }
-
   TorchLibraryHandle library_ = nullptr;
   bool are_known_ = false;
 };
 
-const Implementations on_cpu("CPU");
-const Implementations on_gpu("CUDA");
+constexpr auto all_operators = std::make_index_sequence<operator_names.size()>{};
+const std::array implementations{
+    std::make_unique<Implementations>("CPU", operate_kernels(all_operators)),
+    std::make_unique<Implementations>("CUDA", operate_kernels(all_operators)),
+    std::make_unique<Implementations>("AutogradCPU", autograd_kernels(all_operators)),
+    std::make_unique<Implementations>("AutogradCUDA", autograd_kernels(all_operators)),
+};
 
 }  // namespace
 
@@ -228,7 +272,12 @@ int32_t thresher_torch_describe(const char* name, const char* arguments, const t
   return 1;
 }
 
-int32_t thresher_torch_is_ready() { return on_cpu.are_known() && on_gpu.are_known() ? 1 : 0; }
+int32_t thresher_torch_is_ready() {
+  const auto is_known = [](const auto& one) { return one->are_known(); };
+  return std::all_of(implementations.begin(), implementations.end(), is_known) ? 1 : 0;
+}
+
+void thresher_torch_autograd_keys(uint64_t keys) { set_autograd_keys(keys); }
 
 void thresher_torch_say_by(int32_t (*known)(int32_t)) { places_are_known = known; }
 

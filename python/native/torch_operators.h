@@ -83,6 +83,9 @@ THRESHER_TORCH_API int32_t thresher_torch_describe(const char* name, const char*
                                                    const thresher_torch_places* places);
 /* 1 if PyTorch took the operators of this library. */
 THRESHER_TORCH_API int32_t thresher_torch_is_ready(void);
+/* The dispatch keys of autograd, by the numbers that this torch gives them. Unless they are known Python looks at every
+ * call outside of inference mode. */
+THRESHER_TORCH_API void thresher_torch_autograd_keys(uint64_t keys);
 /* thresher_places_are_known of the library whose functions calls are made by. Before its first call. */
 THRESHER_TORCH_API void thresher_torch_say_by(int32_t (*known)(int32_t));
 /* Forgets all calls, and says how many are kept from now on; beyond them all are forgotten again. 0 at first. */

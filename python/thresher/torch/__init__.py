@@ -1,8 +1,8 @@
 """The operations on PyTorch's tensors, on a GPU or on this CPU.
 
 Each is an operator of `torch.ops.thresher` with a functional and an out form, which `torch.compile` takes into its graph whole; on
-a GPU it runs in the current stream and can be captured in a CUDA graph once it was called with such shapes. There is no backward
-pass: an input that requires a gradient is refused where gradients are recorded.
+a GPU it runs in the current stream and can be captured in a CUDA graph once it was called with such shapes. There are no
+derivatives: a call that would need one is refused, in eager mode and wherever PyTorch traces or transforms it.
 
 Functions take `out`, a tensor that is written instead of a new one, and raise below `thresher.Error`, with one sentence and before
 anything is written, when arguments do not fit together.
@@ -374,7 +374,7 @@ def attention(q: _Tensor, k: _Tensor, v: _Tensor, *, causal: bool = False, scale
         16 bytes, so that [B, S, H, D] in memory is a transposed view. k and v, and then q too, may be float8_e4m3fn, or its
         bytes as uint8.
     cu_seqlens_q, cu_seqlens_k: int32 [B + 1]: sequences of different lengths one behind the other; q is [T, H, D] then,
-        k and v [Tk, Hk, D].
+        k and v [Tk, Hk, D]. Rows of q behind the last sequence give none: theirs of the result are not written.
     block_table, seqused_k: int32 [B, pages of a sequence] and [B], with cu_seqlens_q alone: keys in pages; k and v are
         [pages, page size, Hk, D] in any strides, and key j of sequence b is row j % page size of page block_table[b, j // page size].
     sinks: float32 [H]: a logit of each head that joins its rows' sums and brings no value.

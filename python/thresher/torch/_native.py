@@ -69,9 +69,19 @@ def _kind(argument: Any) -> str:
     return kind.upper() if is_optional else kind
 
 
+def _autograd_keys() -> int:
+    """The dispatch keys that are passed over below autograd; 0 where this torch does not say."""
+    try:
+        with torch._C._AutoDispatchBelowAutograd():
+            return torch._C._dispatch_tls_local_exclude_set().raw_repr()
+    except (AttributeError, TypeError):
+        return 0
+
+
 class _Native:
     def __init__(self, library: c.CDLL):
         for name, result, arguments in (
+            ("autograd_keys", None, [c.c_uint64]),
             ("say_by", None, [_P]),
             ("describe", _I, [c.c_char_p, c.c_char_p, _P]),
             ("keep", None, [_P]),
@@ -85,6 +95,7 @@ class _Native:
             function.restype, function.argtypes = result, arguments
             setattr(self, f"_{name}", function)
         self._has_said_by = False
+        self._autograd_keys(_autograd_keys())
         self.keep_at_most(calls.most)
         self._owners = itertools.count(1)
         self._plans: dict[int, Plan] = {}  # of calls that the library may make
@@ -153,6 +164,8 @@ def call(operator: Any, *arguments: Any, **options: Any) -> Any:
     try:
         return operator(*arguments, **options)
     except RuntimeError as error:
+        if torch.compiler.is_compiling():  # what is traced has the text, and cannot look up the exception
+            raise
         original = _failed.__dict__.pop("error", None)
         if original is None or str(original) not in str(error):
             raise

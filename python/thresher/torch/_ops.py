@@ -5,8 +5,10 @@ those of thresher_python, to which its kernels give what they have not seen (_na
 """
 
 import ctypes as c
+from collections.abc import Iterable
 
 import torch
+from torch.autograd import forward_ad
 
 from .. import _append, _attention, _dual_gemm, _gemm, _grouped, _layers
 from .. import _library as lib
@@ -79,7 +81,24 @@ def _define(name: str, schema: str, kernel, fake) -> None:
         into.define(f"{name}{schema}")
     for key in ("CPU", "CUDA"):
         into.impl(name, kernel, key)
+    passing = _refusing_derivatives(getattr(torch.ops.thresher, name).default)
+    library.impl(name, passing, "Autograd")
+    if into is not library:
+        into.impl(name, _said(passing, schema), "Autograd")
     torch.library.register_fake(f"thresher::{name}", fake, lib=library)
+
+
+def _refusing_derivatives(operator):
+    """The kernel of an operator at the keys of autograd, which tracing and torch.func ask before all others."""
+    names = [argument.name for argument in operator._schema.arguments]
+
+    def run(*arguments, **options):
+        refuse_derivatives(zip(names, arguments))
+        refuse_derivatives(options.items())
+        with torch._C._AutoDispatchBelowAutograd():
+            return _native.call(operator, *arguments, **options)
+
+    return run
 
 
 def _said(kernel, schema: str):
@@ -102,10 +121,20 @@ def _keep_rows(call, tokens: of.Operand, convention: int = _native.ROWS) -> None
         native.keep(call.plan, convention, operand=tokens, rows=tokens.shape[0], a_stride=call.a_stride, out_stride=call.out_stride)
 
 
-def _refuse_gradients(*tensors: torch.Tensor | None) -> None:
-    if torch.is_grad_enabled() and any(tensor is not None and tensor.requires_grad for tensor in tensors):
-        raise UnsupportedError("thresher has no backward pass, but an input requires a gradient: call it under torch.no_grad() or "
-                             "torch.inference_mode(), or detach the input")
+def refuse_derivatives(given: Iterable[tuple[str, object]]) -> None:
+    """given: the names and values of arguments."""
+    is_recording, level = torch.is_grad_enabled(), forward_ad._current_level
+    if not is_recording and level < 0:
+        return
+    for name, value in given:
+        if not isinstance(value, torch.Tensor) or not value.is_floating_point():
+            continue
+        if is_recording and value.requires_grad:
+            raise UnsupportedError(f"thresher has no backward pass, but {name} requires a gradient: call it under torch.no_grad() or "
+                                   "torch.inference_mode(), or detach the input")
+        if level >= 0 and forward_ad.unpack_dual(value, level=level).tangent is not None:
+            raise UnsupportedError(f"thresher has no backward pass and no forward-mode derivative, but {name} has a tangent: give the "
+                                   "primal of torch.autograd.forward_ad.unpack_dual")
 
 
 def _scaled(name: str, values: torch.Tensor, scales, global_scale, scale_layout: str, format: str | None) -> of.Operand:
@@ -136,7 +165,6 @@ def _threads(tensor: torch.Tensor) -> int:
 
 def _dual_gemm_out(out, a, b1, b2, *, b1_scales=None, b2_scales=None, b1_global_scale=None, b2_global_scale=None,
                    scale_layout="row_major", b_format=None, activation="silu", alpha=1.702, limit=7.0, up_offset=1.0, **tokens):
-    _refuse_gradients(a, b1, b2)
     given = _tokens(a, **tokens)
     call = _dual_gemm.run(given, _scaled("b1", b1, b1_scales, b1_global_scale, scale_layout, b_format),
                           _scaled("b2", b2, b2_scales, b2_global_scale, scale_layout, b_format), operand("out", out),
@@ -182,7 +210,6 @@ def _block(weights, n, kind):
 
 
 def _dual_gemm_packed_out(out, a, weights, n, *, activation="silu", alpha=1.702, limit=7.0, up_offset=1.0, **tokens):
-    _refuse_gradients(a)
     given = _tokens(a, **tokens)
     call = _dual_gemm.run_packed(given, _block(weights, n, "dual_gemm"), operand("out", out),
                                  _options.activation_of(activation, alpha, limit, up_offset), place=place(a), threads=_threads(a))
@@ -206,7 +233,6 @@ def _fake_rows_packed(a, weights, n, *, out_dtype=None, **_):
 
 
 def _gemm_out(out, a, b, *, bias=None, b_scales=None, b_global_scale=None, scale_layout="row_major", b_format=None, **tokens):
-    _refuse_gradients(a, b, bias)
     given = _tokens(a, **tokens)
     call = _gemm.run(given, _scaled("b", b, b_scales, b_global_scale, scale_layout, b_format), optional("bias", bias),
                      operand("out", out), place=place(a), threads=_threads(a))
@@ -225,7 +251,6 @@ def _fake_gemm(a, b, *, out_dtype=None, **_):
 
 
 def _gemm_packed_out(out, a, weights, n, **tokens):
-    _refuse_gradients(a)
     given = _tokens(a, **tokens)
     _keep_rows(_gemm.run_packed(given, _block(weights, n, "grouped"), operand("out", out), place=place(a), threads=_threads(a)), given)
 
@@ -254,7 +279,6 @@ def _between(intermediate_dtype, intermediate_format, intermediate_scale):
 
 def _gated_mlp_out(out, x, gate_up, down, *, intermediate_dtype=None, intermediate_format=None, intermediate_scale=1.0,
                    activation="silu", alpha=1.702, limit=7.0, up_offset=1.0, **tokens):
-    _refuse_gradients(x)
     given = _layer_tokens(x, **tokens)
     call = _layers.gated_mlp(given, _layer_weights(gate_up, down), operand("out", out),
                              _between(intermediate_dtype, intermediate_format, intermediate_scale),
@@ -264,7 +288,6 @@ def _gated_mlp_out(out, x, gate_up, down, *, intermediate_dtype=None, intermedia
 
 def _moe_out(out, x, gate_up, down, topk_ids, topk_weights, *, intermediate_dtype=None, intermediate_format=None,
              intermediate_scale=1.0, rows_dtype=None, activation="silu", alpha=1.702, limit=7.0, up_offset=1.0, **tokens):
-    _refuse_gradients(x, topk_weights)
     given = _layer_tokens(x, **tokens)
     call = _layers.moe(given, _layer_weights(gate_up, down), operand("topk_ids", topk_ids), operand("topk_weights", topk_weights),
                        operand("out", out), _between(intermediate_dtype, intermediate_format, intermediate_scale),
@@ -314,7 +337,6 @@ def _grouped_dual_gemm_out(out, a, b1, b2=None, *, offsets=None, counts=None, ro
                            order=None, bias1=None, bias2=None, b1_scales=None, b2_scales=None, b1_global_scale=None,
                            b2_global_scale=None, scale_layout="row_major", b_format=None, activation="silu", alpha=1.702,
                            limit=7.0, up_offset=1.0, **tokens):
-    _refuse_gradients(a, b1, b2, row_weights, bias1, bias2)
     gate = _scaled("b1", b1, b1_scales, b1_global_scale, scale_layout, b_format)
     up = None if b2 is None else _scaled("b2", b2, b2_scales, b2_global_scale, scale_layout, b_format)
     _grouped_out(out, a, gate, up, offsets=offsets, counts=counts, row_ids=row_ids, row_ids_divisor=row_ids_divisor,
@@ -324,19 +346,16 @@ def _grouped_dual_gemm_out(out, a, b1, b2=None, *, offsets=None, counts=None, ro
 
 def _grouped_gemm_out(out, a, b, *, offsets=None, counts=None, row_ids=None, row_ids_divisor=1, row_weights=None, bias=None,
                       b_scales=None, b_global_scale=None, scale_layout="row_major", b_format=None, **tokens):
-    _refuse_gradients(a, b, row_weights, bias)
     _grouped_out(out, a, _scaled("b", b, b_scales, b_global_scale, scale_layout, b_format), None, offsets=offsets, counts=counts,
                  row_ids=row_ids, row_ids_divisor=row_ids_divisor, row_weights=row_weights, order=None, bias1=bias, bias2=None,
                  activation=None, b_names=("bias", "bias2"), **tokens)
 
 
 def _grouped_dual_gemm_packed_out(out, a, weights, n, *, activation="silu", alpha=1.702, limit=7.0, up_offset=1.0, **rows):
-    _refuse_gradients(a, rows.get("row_weights"))
     _owned_out(out, a, _block(weights, n, "grouped"), _options.activation_of(activation, alpha, limit, up_offset), **rows)
 
 
 def _grouped_gemm_packed_out(out, a, weights, n, **rows):
-    _refuse_gradients(a, rows.get("row_weights"))
     _owned_out(out, a, _block(weights, n, "grouped"), None, **rows)
 
 
@@ -419,7 +438,7 @@ def _finish(tensor: torch.Tensor) -> None:
 
 
 def pack(b1, b2, numerics, scales):
-    _refuse_gradients(b1, b2)
+    refuse_derivatives((("b1", b1), ("b2", b2)))
     _finish(b1)
     layout = scales.get("scale_layout", "row_major")
     gate, up = (_scaled(name, b, scales.get(f"{name}_scales"), scales.get(f"{name}_global_scale"), layout, scales.get("b_format"))
@@ -428,7 +447,7 @@ def pack(b1, b2, numerics, scales):
 
 
 def pack_gemm(b, bias, numerics, scales):
-    _refuse_gradients(b, bias)
+    refuse_derivatives((("b", b), ("bias", bias)))
     _finish(b)
     given = _scaled("b", b, scales.get("b_scales"), scales.get("b_global_scale"), scales.get("scale_layout", "row_major"),
                     scales.get("b_format"))
@@ -436,7 +455,7 @@ def pack_gemm(b, bias, numerics, scales):
 
 
 def pack_grouped(b1, b2, order, bias1, bias2, numerics, scales):
-    _refuse_gradients(b1, b2, bias1, bias2)
+    refuse_derivatives((("b1", b1), ("b2", b2), ("bias1", bias1), ("bias2", bias2)))
     _finish(b1)
     layout = scales.get("scale_layout", "row_major")
     gate, up = (None if b is None else _scaled(name, b, scales.get(f"{name}_scales"), scales.get(f"{name}_global_scale"), layout,
@@ -460,7 +479,6 @@ for _name, (_first, _named) in _SCHEMAS.items():
 def _attention_out(out, lse, q, k, v, *, causal=False, scale=None, softcap=0.0, window_left=-1, window_right=-1,
                    cu_seqlens_q=None, cu_seqlens_k=None, block_table=None, seqused_k=None, sinks=None, q_descale=None,
                    k_descale=None, v_descale=None):
-    _refuse_gradients(q, k, v, sinks, q_descale, k_descale, v_descale)
     serving = _attention.Serving(optional("block_table", block_table), optional("seqused_k", seqused_k), optional("sinks", sinks),
                                  optional("q_descale", q_descale), optional("k_descale", k_descale), optional("v_descale", v_descale))
     made = _attention.run(
@@ -510,7 +528,6 @@ _define("attention_out", f"(Tensor(y!) out, Tensor(z!)? lse, {_QKV}, *, {_ATTENT
 
 def _append_rows(k_cache, v_cache, k, v, slots, *, positions=None, q=None, q_out=None, k_out=None, cos_sin=None, k_descale=None,
                  v_descale=None, pairs="halves", rotary_dim=0, theta=10000.0):
-    _refuse_gradients(q, k, v, cos_sin, k_descale, v_descale)
     call, tensors, _views = _append.run(
         _append.Tensors(optional("q", q), optional("q_out", q_out), operand("k", k), operand("v", v), optional("k_out", k_out),
                         numbers("positions", positions), numbers("slots", slots), optional("cos_sin", cos_sin), operand("k_cache", k_cache),

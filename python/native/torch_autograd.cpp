@@ -1,0 +1,58 @@
+#include "torch_autograd.hpp"
+
+#include <atomic>
+#include <memory>
+
+#include "torch_abi.h"
+#include "torch_tensors.hpp"
+
+namespace thresher::torch_binding {
+namespace {
+
+std::atomic<std::uint64_t> autograd_keys{0};
+
+/// c10::impl::ExcludeDispatchKeyGuard, of a DispatchKeySet, which is a number.
+struct Guard {
+  using Construct = void (*)(void* guard, std::uint64_t keys);
+  using Destroy = void (*)(void* guard);
+  Construct construct = loaded<Construct>("libc10.so", "_ZN3c104impl23ExcludeDispatchKeyGuardC1ENS_14DispatchKeySetE");
+  Destroy destroy = loaded<Destroy>("libc10.so", "_ZN3c104impl23ExcludeDispatchKeyGuardD1Ev");
+
+  [[nodiscard]] bool is_there() const { return construct != nullptr && destroy != nullptr; }
+};
+
+const Guard& guard() {
+  static const Guard one;
+  return one;
+}
+
+/// torch::autograd::ForwardADLevel.
+struct ForwardLevels {
+  using HasAny = bool (*)();
+  using Get = std::shared_ptr<void> (*)(std::uint64_t index);
+  HasAny has_any = loaded<HasAny>("libtorch_cpu.so", "_ZN5torch8autograd14ForwardADLevel13has_any_levelEv");
+  Get get = loaded<Get>("libtorch_cpu.so", "_ZN5torch8autograd14ForwardADLevel14try_get_by_idxEm");
+
+  /// True where it cannot be told.
+  [[nodiscard]] bool is_one_open() const {
+    if (has_any != nullptr) {
+      return has_any();
+    }
+    return get == nullptr || get(0) != nullptr;
+  }
+};
+
+}  // namespace
+
+void set_autograd_keys(std::uint64_t keys) { autograd_keys = keys; }
+
+bool needs_no_derivative() {
+  static const ForwardLevels levels;
+  return !aoti_torch_grad_mode_is_enabled() && autograd_keys != 0 && guard().is_there() && !levels.is_one_open();
+}
+
+BelowAutograd::BelowAutograd() { guard().construct(guard_, autograd_keys); }
+
+BelowAutograd::~BelowAutograd() { guard().destroy(guard_); }
+
+}  // namespace thresher::torch_binding

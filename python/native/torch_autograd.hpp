@@ -1,0 +1,29 @@
+#pragma once
+/// PyTorch's dispatcher below autograd, and whether a call needs autograd at all. The stable ABI has neither: both are
+/// looked up in the loaded libraries, and where they are missing Python does what they are for.
+#include <cstddef>
+#include <cstdint>
+
+namespace thresher::torch_binding {
+
+/// The keys of autograd, as torch._C counts them in this process; 0 until they are known.
+void set_autograd_keys(std::uint64_t keys);
+
+/// Whether a call may be given to the keys below autograd from here, as it needs no derivative: no gradient is recorded
+/// and no forward-mode level is open.
+[[nodiscard]] bool needs_no_derivative();
+
+/// While one lives, this thread's calls pass over the keys of autograd.
+class BelowAutograd {
+ public:
+  BelowAutograd();
+  BelowAutograd(const BelowAutograd&) = delete;
+  BelowAutograd& operator=(const BelowAutograd&) = delete;
+  ~BelowAutograd();
+
+ private:
+  static constexpr std::size_t guard_bytes = 64;  // PyTorch's has 16
+  alignas(std::max_align_t) std::byte guard_[guard_bytes]{};
+};
+
+}  // namespace thresher::torch_binding
