@@ -1,10 +1,11 @@
 #include "formats/quantize_file.hpp"
 
 #include <algorithm>
-#include <array>
 #include <cstddef>
+#include <initializer_list>
 #include <iterator>
 #include <map>
+#include <optional>
 #include <set>
 #include <span>
 #include <string_view>
@@ -14,13 +15,15 @@
 
 #include "core/integers.hpp"
 #include "core/printable.hpp"
+#include "formats/checkpoint.hpp"
 #include "formats/fp8.hpp"
 #include "formats/glob.hpp"
+#include "formats/kept_names.hpp"
 #include "formats/mxfp4.hpp"
 #include "formats/nvfp4.hpp"
-#include "formats/operands.hpp"
 #include "formats/safetensors.hpp"
 #include "formats/scales.hpp"
+#include "formats/stack_layout.hpp"
 #include "thresher/error.hpp"
 
 namespace thresher::formats {
@@ -29,19 +32,9 @@ namespace {
 /// Input name to what the parts of the quantised matrix are named after.
 using NewNames = std::map<std::string, std::string>;
 
-/// What is left alone unless a pattern says so itself.
-struct LeftAlone {
-  std::string_view pattern;
-  std::string_view what;
-};
-constexpr std::array<LeftAlone, 8> left_alone{{{"*embed*", "an embedding"},
-                                               {"*lm_head*", "the head"},
-                                               {"*output_layer*", "the head"},
-                                               {"*norm*", "a norm"},
-                                               {"*bias*", "a bias"},
-                                               {"*router*", "a router"},
-                                               {"*mlp.gate.weight", "a router"},
-                                               {"*block_sparse_moe.gate.weight", "a router"}}};
+Format floating_format(Dtype dtype) {
+  return dtype == Dtype::f16 ? Format::fp16 : dtype == Dtype::bf16 ? Format::bf16 : Format::fp32;
+}
 
 bool is_floating(Dtype dtype) { return dtype == Dtype::f16 || dtype == Dtype::bf16 || dtype == Dtype::f32; }
 
@@ -59,15 +52,20 @@ std::int64_t k_multiple(Quantization to) {
   return to == Quantization::mxfp4 ? mxfp4_block : format_traits(format_of(to)).k_multiple;
 }
 
+/// Matrices one behind the other, as a rule those of experts.
+bool is_stack(const StoredTensor& tensor) { return tensor.shape.size() == 3; }
+
+constexpr const char* quantisable = "F16, BF16 or F32 matrix [rows, K] or stack [E, rows, K]";
+
 /// Why a tensor cannot be quantised; empty when it can.
 std::string obstacle(const StoredTensor& tensor, Quantization to) {
   if (!is_floating(tensor.dtype)) {
     return "not F16, BF16 or F32";
   }
-  if (tensor.shape.size() != 2) {
+  if (tensor.shape.size() != 2 && !is_stack(tensor)) {
     return "no matrix [rows, K]";
   }
-  return tensor.shape[1] % k_multiple(to) == 0 ? "" : fmt::format("K is no multiple of {}", k_multiple(to));
+  return tensor.shape.back() % k_multiple(to) == 0 ? "" : fmt::format("K is no multiple of {}", k_multiple(to));
 }
 
 /// What scales are named after.
@@ -87,18 +85,18 @@ class Selector {
       if (reason.empty()) {
         names.emplace(tensor.name, base_of(tensor.name));
       } else {
-        report.copied.push_back({tensor.name, std::move(reason)});
+        const bool is_missed = is_stack(tensor) && reason == obstacle_of_stack(tensor);
+        report.copied.push_back({tensor.name, std::move(reason), tensor.bytes(), is_missed});
       }
     }
     std::copy_if(selection_.exclude.begin(), selection_.exclude.end(), std::back_inserter(report.idle_excludes),
                  [this](const std::string& pattern) { return !is_used(pattern); });
     if (names.empty()) {
-      reject(fmt::format("{} has nothing to quantise: no F16, BF16 or F32 matrix [rows, K] with K a multiple of {}{}",
-                         file_.path(), k_multiple(to_),
-                         report.copied.empty()
-                             ? ""
-                             : fmt::format(" that is not left alone; tensor {} is: {}",
-                                           quoted_name(report.copied.front().name), report.copied.front().reason)));
+      reject(fmt::format(
+          "{} has nothing to quantise: no {} with K a multiple of {}{}", file_.path(), quantisable, k_multiple(to_),
+          report.copied.empty() ? ""
+                                : fmt::format(" that is not left alone; tensor {} is: {}",
+                                              quoted_name(report.copied.front().name), report.copied.front().reason)));
     }
     return names;
   }
@@ -119,10 +117,12 @@ class Selector {
         reject(fmt::format("{} has no tensor {} to quantise", file_.path(), quoted_name(pattern)));
       }
       if (tensor != nullptr && !has_wildcards(pattern) && !obstacle(*tensor, to_).empty()) {
-        reject(
-            fmt::format("{} is {}, but only an F16, BF16 or F32 matrix [rows, K] with K a multiple of {} can be "
-                        "quantised",
-                        described({&file_, tensor}), type_and_shape(*tensor), k_multiple(to_)));
+        reject(fmt::format("{} is {}, but only an {} with K a multiple of {} can be quantised",
+                           described({&file_, tensor}), type_and_shape(*tensor), quantisable, k_multiple(to_)));
+      }
+      if (tensor != nullptr && is_stack(*tensor) && stack_layout(file_, *tensor) == StackLayout::k_first) {
+        reject(fmt::format("{} is {}, by its neighbours [E, K, rows], but only a stack [E, rows, K] can be quantised",
+                           described({&file_, tensor}), type_and_shape(*tensor)));
       }
     }
   }
@@ -142,15 +142,25 @@ class Selector {
     if (!reason.empty()) {
       return reason;
     }
-    for (const auto& [pattern, what] : left_alone) {
-      const auto says_so = [&, guarded = pattern](const std::string& text) {
-        return matches(guarded, text) && matches(text, tensor.name);
-      };
-      if (matches(pattern, tensor.name) && std::none_of(include.begin(), include.end(), says_so)) {
-        return fmt::format("{} ({})", what, pattern);
-      }
+    if (const std::optional<Kept> stays = kept(tensor.name, include)) {
+      return fmt::format("{} ({})", stays->what, stays->pattern);
     }
-    return "";
+    return is_stack(tensor) ? obstacle_of_stack(tensor) : "";
+  }
+
+  [[nodiscard]] bool is_named(const StoredTensor& tensor) const {
+    return std::find(selection_.include.begin(), selection_.include.end(), tensor.name) != selection_.include.end();
+  }
+
+  /// Empty where its matrices are [rows, K].
+  [[nodiscard]] std::string obstacle_of_stack(const StoredTensor& tensor) const {
+    switch (stack_layout(file_, tensor)) {
+      case StackLayout::rows_first: return "";
+      case StackLayout::k_first: return "a stack [E, K, rows], whose matrices are the other way round";
+      default: break;
+    }
+    return is_named(tensor) ? ""
+                            : "a stack of which nothing says that it is [E, rows, K]: an include of its name would";
   }
 
   const SafetensorsFile& file_;
@@ -158,23 +168,30 @@ class Selector {
   Quantization to_;
 };
 
-/// What becomes of a matrix [rows, k]: its values and their scales.
-std::vector<StoredTensor> parts_of(const std::string& name, std::int64_t rows, std::int64_t k, Quantization to) {
+/// What becomes of a matrix [rows, K] or a stack [E, rows, K]: its values and their scales.
+std::vector<StoredTensor> parts_of(const std::string& name, const std::vector<std::int64_t>& shape, Quantization to) {
+  const std::int64_t rows = shape[shape.size() - 2];
+  const std::int64_t k = shape.back();
+  const std::vector<std::int64_t> matrices(shape.begin(), shape.end() - 2);  // [E] of a stack
+  const auto of = [&](std::initializer_list<std::int64_t> extents) {
+    std::vector<std::int64_t> whole = matrices;
+    whole.insert(whole.end(), extents);
+    return whole;
+  };
   if (to == Quantization::nvfp4) {
-    return {{name, Dtype::u8, {rows, k / 2}, 0, 0},
-            {name + "_scale", Dtype::f8_e4m3, {rows, k / scale_block}, 0, 0},
-            {name + "_scale_2", Dtype::f32, {}, 0, 0}};
+    return {{name, Dtype::u8, of({rows, k / 2}), 0, 0},
+            {name + "_scale", Dtype::f8_e4m3, of({rows, k / scale_block}), 0, 0},
+            {name + "_scale_2", Dtype::f32, matrices, 0, 0}};
   }
   if (to == Quantization::mxfp4) {
-    return {{name + "_packed", Dtype::u8, {rows, k / 2}, 0, 0},
-            {name + "_scale", Dtype::u8, {rows, k / mxfp4_block}, 0, 0}};
+    return {{name + "_packed", Dtype::u8, of({rows, k / 2}), 0, 0},
+            {name + "_scale", Dtype::u8, of({rows, k / mxfp4_block}), 0, 0}};
   }
   const Format format = format_of(to);
   const Scales::Block block = scale_block_of(format, OperandRole::weights, k);
-  const std::vector<std::int64_t> scales = !format_traits(format).has_scales()
-                                               ? std::vector<std::int64_t>{}
-                                               : std::vector{ceil_div(rows, block.rows), ceil_div(k, block.columns)};
-  return {{name, Dtype::f8_e4m3, {rows, k}, 0, 0},
+  const std::vector<std::int64_t> scales =
+      !format_traits(format).has_scales() ? matrices : of({ceil_div(rows, block.rows), ceil_div(k, block.columns)});
+  return {{name, Dtype::f8_e4m3, of({rows, k}), 0, 0},
           {name + (format == Format::fp8_block ? "_scale_inv" : "_scale"), Dtype::f32, scales, 0, 0}};
 }
 
@@ -187,7 +204,7 @@ std::vector<StoredTensor> planned(const SafetensorsFile& file, const NewNames& s
       tensors.push_back(tensor);
       continue;
     }
-    for (StoredTensor& part : parts_of(selected->second, tensor.shape[0], tensor.shape[1], to)) {
+    for (StoredTensor& part : parts_of(selected->second, tensor.shape, to)) {
       tensors.push_back(std::move(part));
     }
   }
@@ -234,17 +251,33 @@ std::vector<std::vector<std::byte>> quantized_parts(const Tensor& matrix, const 
   return parts;
 }
 
+/// One matrix after another, so that no more than one is in memory.
 QuantizedTensor quantize(const SafetensorsFile& file, const StoredTensor& tensor, const std::string& name,
                          Quantization to, SafetensorsWriter& writer) {
-  const std::vector<std::vector<std::byte>> bytes =
-      quantized_parts(load_matrix({&file, &tensor}).view(), described({&file, &tensor}), to);
-  const std::vector<StoredTensor> parts = parts_of(name, tensor.shape[0], tensor.shape[1], to);
-  std::uint64_t bytes_after = 0;
-  for (std::size_t i = 0; i < parts.size(); ++i) {
-    writer.write(parts[i].name, 0, bytes[i]);
-    bytes_after += bytes[i].size();
+  const std::vector<StoredTensor> parts = parts_of(name, tensor.shape, to);
+  const std::int64_t matrices = is_stack(tensor) ? tensor.shape.front() : 1;
+  QuantizedTensor done{tensor.name,
+                       parts.front().name,
+                       is_stack(tensor),
+                       matrices,
+                       tensor.shape[tensor.shape.size() - 2],
+                       tensor.shape.back(),
+                       tensor.bytes(),
+                       0};
+  std::vector<std::byte> values(matrices == 0 ? 0 : tensor.bytes() / static_cast<std::uint64_t>(matrices));
+  for (std::int64_t i = 0; i < matrices; ++i) {
+    const auto at = static_cast<std::uint64_t>(i);
+    file.read(tensor, at * values.size(), values);
+    const std::string title = described({&file, &tensor});
+    const Tensor matrix = Tensor::contiguous(values.data(), floating_format(tensor.dtype), {done.rows, done.k});
+    const std::vector<std::vector<std::byte>> bytes =
+        quantized_parts(matrix, is_stack(tensor) ? fmt::format("matrix {} of {}", i, title) : title, to);
+    for (std::size_t part = 0; part < parts.size(); ++part) {
+      writer.write(parts[part].name, at * bytes[part].size(), bytes[part]);
+      done.bytes_after += bytes[part].size();
+    }
   }
-  return {tensor.name, parts.front().name, tensor.shape[0], tensor.shape[1], tensor.bytes(), bytes_after};
+  return done;
 }
 
 }  // namespace

@@ -28,7 +28,9 @@ struct QuantizeSelection {
 struct QuantizedTensor {
   std::string name;      ///< in the input
   std::string new_name;  ///< of its values in the output; its scales are named after it
-  std::int64_t rows = 0;
+  bool is_stack = false;
+  std::int64_t matrices = 1;
+  std::int64_t rows = 0;  ///< of one matrix
   std::int64_t k = 0;
   std::uint64_t bytes_before = 0;
   std::uint64_t bytes_after = 0;  ///< values and scales
@@ -38,6 +40,8 @@ struct QuantizedTensor {
 struct CopiedTensor {
   std::string name;
   std::string reason;
+  std::uint64_t bytes = 0;
+  bool is_missed = false;  ///< a stack that is not [E, rows, K], or that is not known to be
 };
 
 struct QuantizeReport {
@@ -47,8 +51,11 @@ struct QuantizeReport {
 };
 
 /// Copies the safetensors file `in` to `out` with F16, BF16 and F32 matrices [rows, K] whose K is a multiple of 16, of
-/// 32 for MXFP4, quantised: those that `selection` includes and does not exclude. Embeddings, heads, norms, biases and
-/// routers stay as they are unless an include pattern says their word itself, as "*embed*" does and "model.*" does not.
+/// 32 for MXFP4, quantised: those that `selection` includes and does not exclude. Embeddings, heads, norms, biases,
+/// routers and what else `kept` names stay as they are unless an include pattern says their word itself, as "*embed*"
+/// does and "model.*" does not. A stack [E, rows, K] is quantised matrix by matrix, its scales one matrix's behind the
+/// other's, as load_stack reads them; one that is [E, K, rows], or of which the file does not say what it is
+/// (stack_layout) and no include pattern is the name, stays as it is.
 /// As in ModelOpt's checkpoints, X.weight becomes X.weight (U8 [rows, K/2]), X.weight_scale (F8_E4M3 [rows, K/16]) and
 /// X.weight_scale_2 (F32 [], which multiplies). MXFP4 is X.weight_packed (U8 [rows, K/2]) with X.weight_scale (U8
 /// [rows, K/32], exponents of 2) as in compressed-tensors' (mxfp4-pack-quantized). FP8 is X.weight (F8_E4M3 [rows, K])

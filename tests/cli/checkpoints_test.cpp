@@ -206,7 +206,9 @@ TEST_F(Checkpoints, QuantizeSaysWhatItLeftAloneAndWhy) {
             "model.layers.0.post_attention_layernorm.weight left alone: no matrix [rows, K]\n"
             "model.norm.weight left alone: no matrix [rows, K]\n"
             "no tensor is excluded by '*none*'\n"
-            "1 quantised, 4 left alone, written to out.safetensors\n");
+            "left alone, K is no multiple of 16: 512 bytes in 1\n"
+            "left alone, no matrix [rows, K]: 192 bytes in 3\n"
+            "1 quantised, 512 bytes to 148; 4 left alone, 704 bytes; written to out.safetensors\n");
   fs::remove(folder_ / "out.safetensors");
   expect_refusal(
       "quantize --in '" + (recorded / "llama/model-00001-of-00006.safetensors").string() + "' --out out.safetensors",

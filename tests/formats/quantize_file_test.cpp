@@ -8,6 +8,7 @@
 #include <limits>
 #include <string>
 #include <tuple>
+#include <utility>
 #include <vector>
 
 #include "formats/fp8.hpp"
@@ -15,6 +16,7 @@
 #include "formats/nvfp4.hpp"
 #include "formats/operands.hpp"
 #include "formats/safetensors.hpp"
+#include "formats/stacks.hpp"
 #include "support/scratch_folder.hpp"
 #include "thresher/error.hpp"
 
@@ -239,7 +241,7 @@ TEST_F(QuantizeModel, EmbeddingsHeadsNormsBiasesAndRoutersStayAsTheyAre) {
   EXPECT_EQ(copied,
             "lm_head.weight: the head (*lm_head*)\n"
             "model.embed_tokens.weight: an embedding (*embed*)\n"
-            "model.layers.0.mlp.gate.weight: a router (*mlp.gate.weight)\n"
+            "model.layers.0.mlp.gate.weight: a router (*.gate.*)\n"
             "model.layers.0.mlp.gate_proj.bias: no matrix [rows, K]\n"
             "model.norm.weight: a norm (*norm*)\n");
   const SafetensorsFile before(in);
@@ -250,6 +252,165 @@ TEST_F(QuantizeModel, EmbeddingsHeadsNormsBiasesAndRoutersStayAsTheyAre) {
     EXPECT_EQ(after.find(tensor.name)->shape, before.find(tensor.name)->shape);
     EXPECT_EQ(after.read(*after.find(tensor.name)), before.read(*before.find(tensor.name)));
   }
+}
+
+/// Names of public checkpoints, each with a word for it.
+TEST_F(QuantizeModel, RoutersGatesAndHeadsOfEveryFamilyStay) {
+  const std::vector<std::pair<std::string, std::string>> names{
+      {"a.layers.0.ffn.gate.weight", "a router"},                       // DeepSeek
+      {"a.layers.0.feed_forward.gate.weight", "a router"},              // Mistral
+      {"a.layers.0.mlp.shared_expert_gate.weight", "a router"},         // Qwen
+      {"a.layers.0.block_sparse_moe.gate.weight", "a router"},          // Mixtral
+      {"a.layers.0.block_sparse_moe.router.layer.weight", "a router"},  // Granite
+      {"a.layers.0.feed_forward.router.weight", "a router"},            // Llama 4, Jamba
+      {"a.layers.0.mlp.router.weight", "a router"},                     // gpt-oss
+      {"a.layers.0.mlp.gate.wg.weight", "a router"},                    // Hunyuan
+      {"a.layers.0.mlp.gate.weight_1", "a router"},                     // Ernie
+      {"blk.0.ffn_gate_inp.weight", "a router"},                        // llama.cpp
+      {"a.layers.0.self_attn.indexer.weights_proj.weight", "the weights of a sparse indexer"},
+      {"layers.0.attn.compressor.wgate.weight", "a compressor of keys"},  // DeepSeek-V4
+      {"layers.0.hc_attn_fn", "a mix of residuals"},
+      {"score.weight", "the head"},
+      {"a.classifier.weight", "the head"},
+      {"output.weight", "the head"},  // Mistral
+      {"head.weight", "the head"},    // DeepSeek
+      {"mtp.0.head.weight", "the head"},
+      {"a.layers.61.shared_head.head.weight", "the head"},
+      {"v_head.summary.weight", "the head"},
+      {"transformer.wte.weight", "an embedding"},
+      {"a.layers.0.mamba.A_log", "a state's decay"},
+      {"a.layers.0.linear_attn.conv1d.weight", "a convolution"},
+      {"vision_tower.layers.0.mlp.fc1.weight", "of images or sound"},
+      {"visual.blocks.0.attn.qkv.weight", "of images or sound"},
+      {"a.layers.0.mlp.gate_proj.weight", ""},
+      {"a.layers.0.feed_forward.w1.weight", ""},
+      {"a.layers.0.attention.output.dense.weight", ""},
+      {"a.layers.0.conv.in_proj.weight", ""},  // LFM2
+      {"a.layers.0.multi_head_attention.q.weight", ""},
+      {"a.layers.0.mlp.shared_expert.gate_proj.weight", ""},
+      {"a.layers.0.self_attn.indexer.wq_b.weight", ""}};
+  std::vector<std::string> all;
+  for (const auto& [name, what] : names) {
+    all.push_back(name);
+  }
+  write_model(all);
+  const QuantizeReport report = quantize_file(in, out, {});
+  for (const auto& [name, what] : names) {
+    const auto found = std::find_if(report.copied.begin(), report.copied.end(),
+                                    [named = name](const CopiedTensor& tensor) { return tensor.name == named; });
+    ASSERT_EQ(found != report.copied.end(), !what.empty()) << name;
+    if (!what.empty()) {
+      EXPECT_TRUE(found->reason.starts_with(what + " (")) << name << ": " << found->reason;
+      EXPECT_EQ(found->bytes, 96U);
+      EXPECT_EQ(quantized({{name}, {}}), name) << "its name is no word for itself";
+    }
+  }
+}
+
+class QuantizeStacks : public QuantizeFile {
+ protected:
+  using Shapes = std::vector<std::pair<std::string, std::vector<std::int64_t>>>;
+
+  void write_shapes(const Shapes& shapes) const {
+    std::vector<std::vector<float>> storage;
+    std::vector<TensorToWrite> tensors;
+    for (const auto& [name, shape] : shapes) {
+      std::size_t count = 1;
+      for (const std::int64_t extent : shape) {
+        count *= static_cast<std::size_t>(extent);
+      }
+      std::vector<float>& values = storage.emplace_back();
+      for (std::size_t i = 0; i < count; ++i) {
+        values.push_back(static_cast<float>(i * 31 % 97) / 16.0F - 3.0F + static_cast<float>(i / 512));
+      }
+      tensors.push_back({name, Dtype::f32, shape, std::as_bytes(std::span(values))});
+    }
+    write_safetensors(in, tensors);
+  }
+
+  /// "name: reason", of `name`; empty where it was quantised.
+  [[nodiscard]] std::string reason(const std::string& name, const QuantizeSelection& selection = {}) const {
+    for (const CopiedTensor& tensor : quantize_file(in, out, selection).copied) {
+      if (tensor.name == name) {
+        EXPECT_EQ(tensor.is_missed, tensor.reason.starts_with("a stack"));
+        return tensor.reason;
+      }
+    }
+    return "";
+  }
+};
+
+constexpr const char* turned = "a stack [E, K, rows], whose matrices are the other way round";
+constexpr const char* unsaid = "a stack of which nothing says that it is [E, rows, K]: an include of its name would";
+
+/// Each matrix becomes what it would become alone, and the grouped products read them under the old name.
+TEST_F(QuantizeStacks, AreQuantisedMatrixByMatrix) {
+  write_shapes({{"e.gate_up_proj", {3, 256, 64}}, {"e.down_proj", {3, 64, 128}}});
+  for (const Quantization to : all_quantizations) {
+    const QuantizeReport report = quantize_file(in, out, {}, to);
+    ASSERT_EQ(report.quantized.size(), 2U);
+    const Checkpoint made(out);
+    const Checkpoint file(in);
+    for (const char* const which : {"e.gate_up_proj", "e.down_proj"}) {
+      const Stack stack = load_stack(made, which, StackKind::weights, ScaleLayout::row_major);
+      const std::vector<std::int64_t>& shape = stack.shape();
+      const LocatedTensor whole = file.find(which);
+      ASSERT_EQ(shape, whole.tensor->shape) << name(to);
+      const std::vector<std::byte> bytes = whole.read();
+      const std::size_t one = bytes.size() / 3;
+      for (std::size_t expert = 0; expert < 3; ++expert) {
+        write_safetensors(
+            folder / "one.safetensors",
+            std::vector<TensorToWrite>{
+                {"m.weight", Dtype::f32, {shape[1], shape[2]}, std::span(bytes).subspan(expert * one, one)}});
+        (void)quantize_file(folder / "one.safetensors", folder / "made.safetensors", {}, to);
+        const SafetensorsFile alone(folder / "made.safetensors");
+        const SafetensorsFile together(out);
+        for (const StoredTensor& part : alone.header().tensors) {
+          const StoredTensor* const of_stack = together.find(std::string(which) + part.name.substr(1));
+          ASSERT_NE(of_stack, nullptr) << part.name;
+          EXPECT_EQ(of_stack->dtype, part.dtype);
+          std::vector<std::byte> piece(part.bytes());
+          ASSERT_EQ(of_stack->bytes(), 3 * piece.size());
+          together.read(*of_stack, expert * piece.size(), piece);
+          EXPECT_EQ(piece, alone.read(part)) << part.name << " of " << expert << " in " << name(to);
+        }
+      }
+    }
+  }
+}
+
+TEST_F(QuantizeStacks, WhatLiesBesideThemSaysHowTheyLie) {
+  write_shapes({{"e.gate_up_proj", {3, 64, 256}}, {"e.down_proj", {3, 128, 64}}, {"other", {16, 16}}});
+  EXPECT_EQ(reason("e.gate_up_proj"), turned);
+  EXPECT_EQ(reason("e.down_proj"), turned);
+  std::filesystem::remove(out);
+  EXPECT_NE(refusal({"e.down_proj"}).find("is F32 [3, 128, 64], by its neighbours [E, K, rows]"), std::string::npos);
+
+  write_shapes(
+      {{"mlp.experts.up_proj", {3, 32, 64}}, {"mlp.gate.weight", {3, 64}}, {"mlp.experts.down_proj", {3, 64, 32}}});
+  EXPECT_EQ(reason("mlp.experts.up_proj"), "");
+  EXPECT_EQ(reason("mlp.experts.down_proj"), "");
+  write_shapes({{"mlp.experts.up_proj", {3, 64, 32}}, {"mlp.router.weight", {3, 64}}, {"other", {16, 16}}});
+  EXPECT_EQ(reason("mlp.experts.up_proj"), turned);
+
+  write_shapes({{"e.up", {3, 32, 64}}, {"e.up_bias", {3, 32}}, {"f.up", {3, 64, 32}}, {"f.up_bias", {3, 32}}});
+  EXPECT_EQ(reason("e.up"), "");
+  EXPECT_EQ(reason("f.up"), turned);
+}
+
+TEST_F(QuantizeStacks, WithoutAWordTheyStayUnlessTheyAreNamed) {
+  write_shapes({{"e.gate_up_proj", {3, 256, 64}}, {"other", {16, 16}}});
+  EXPECT_EQ(reason("e.gate_up_proj"), unsaid);
+  EXPECT_EQ(reason("e.gate_up_proj", {{"*"}, {}}), unsaid);
+  EXPECT_EQ(reason("e.gate_up_proj", {{"e.gate_up_proj"}, {}}), "");
+}
+
+TEST_F(QuantizeStacks, ANumberThatIsNoneIsPlacedInItsMatrix) {
+  std::vector<float> values(2 * 3 * 16, 1.0F);
+  values[3 * 16 + 5] = std::numeric_limits<float>::quiet_NaN();
+  write_safetensors(in, std::vector<TensorToWrite>{{"e", Dtype::f32, {2, 3, 16}, std::as_bytes(std::span(values))}});
+  EXPECT_NE(refusal({"e"}).find("matrix 1 of tensor 'e' of " + in.string() + " has nan at [0, 5]"), std::string::npos);
 }
 
 TEST_F(QuantizeModel, PatternsSayWhichAreQuantised) {
