@@ -1,7 +1,10 @@
 """thresher.jax against thresher.numpy, bit by bit, at once and under jax.jit."""
 
+import os
 import pathlib
 import re
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -90,6 +93,73 @@ def test_attention_with_queries_in_fp8(normal):
     check("attention", *(one.view(jnp.uint8) for one in (q, k, v)), return_lse=True)
 
 
+def test_attention_over_pages_with_sinks(normal):
+    k, v = normal(6, 4, 2, 64), normal(6, 4, 2, 64)
+    pages = dict(cu_seqlens_q=jnp.asarray([0, 3, 5], jnp.int32), block_table=jnp.asarray([[5, 1], [2, 0]], jnp.int32),
+                 seqused_k=jnp.asarray([7, 3], jnp.int32))
+    check("attention", normal(5, 4, 64), k, v, causal=True, sinks=jnp.linspace(-1, 1, 4), return_lse=True, **pages)
+    codes = [one.astype(jnp.float8_e4m3fn) for one in (k, v)]
+    check("attention", normal(5, 4, 64), *codes, k_descale=jnp.full((1, 1), 0.5), v_descale=jnp.full((2, 2), 2.0), **pages)
+    q = normal(2, 4, 7, 64).astype(jnp.float8_e4m3fn)
+    check("attention", q, q, q, q_descale=jnp.full((2, 4), 0.5))
+    check("attention", normal(1, 2, 7, 192), normal(1, 1, 9, 192), normal(1, 1, 9, 128), return_lse=True)
+
+
+@pytest.mark.parametrize("between", [dict(intermediate_dtype="fp8_tensor", intermediate_scale=0.25), dict(intermediate_dtype="fp8_block"),
+                                     dict(intermediate_dtype="nvfp4", intermediate_scale=0.5)])
+def test_quantized_intermediates(normal, between):
+    x, gate, down = normal(5, 64), normal(128, 64), normal(64, 128)
+    packed = tj.pack(gate, gate), tj.pack_gemm(down)
+    check("gated_mlp", x, *packed, **between)
+    assert (tj.gated_mlp(x, *packed, **between) != tj.gated_mlp(x, *packed)).any()
+    experts = tj.pack_grouped(normal(2, 256, 64), order="gate_first"), tj.pack_grouped(normal(2, 64, 128))
+    check("moe", x, *experts, jnp.zeros((5, 1), jnp.int32), jnp.ones((5, 1)), **between)
+
+
+@pytest.mark.parametrize("weights, expected", [(jnp.float16, jnp.float16), (jnp.bfloat16, jnp.bfloat16)])
+def test_the_type_of_the_output_without_one(normal, random, weights, expected):
+    tokens = thresher.Fp8(jnp.asarray(random.integers(0, 100, (5, 64), np.uint8)), jnp.full(5, 0.01, jnp.float32), per="row")
+    b, down = normal(64, 64, dtype=weights), normal(64, 64, dtype=weights)
+    packed, below = tj.pack(b, b), tj.pack_gemm(down)
+    experts = tj.pack_grouped(b[None], b[None]), tj.pack_grouped(down[None])
+    rows = dict(offsets=jnp.asarray([0, 5], jnp.int32))
+    ids = jnp.zeros((5, 1), jnp.int32), jnp.ones((5, 1))
+    for call in (lambda a: tj.dual_gemm(a, b, b), lambda a: tj.gemm(a, b), lambda a: tj.grouped_gemm(a, b[None], **rows),
+                 lambda a: tj.dual_gemm_packed(a, packed, 64), lambda a: tj.gemm_packed(a, below, 64), lambda a: tj.gated_mlp(a, packed, below),
+                 lambda a: tj.grouped_gemm_packed(a, experts[1], 64, **rows), lambda a: tj.grouped_dual_gemm_packed(a, experts[0], 64, **rows),
+                 lambda a: tj.moe(a, *experts, *ids)):
+        assert call(tokens).dtype == expected and jax.jit(call)(tokens).dtype == expected
+        assert call(normal(5, 64, dtype=jnp.float16)).dtype == jnp.float16
+    traced = jax.jit(lambda a, packed, below: tj.gated_mlp(a, packed, below))
+    if weights == jnp.bfloat16:
+        assert traced(tokens, packed, below).dtype == expected
+        return
+    with pytest.raises(Exception, match="out_dtype is missing beside packed weights in float16 that are traced: give out_dtype='float16'"):
+        jax.block_until_ready(traced(tokens, packed, below))
+    given = jax.jit(lambda a, packed, below: tj.gated_mlp(a, packed, below, out_dtype="float16"))
+    same(given(tokens, packed, below), tn.gated_mlp(host(tokens), *host((packed, below))))
+
+
+def test_ids_of_64_bits_and_weights_of_16(normal):
+    x, experts = normal(5, 64), (tj.pack_grouped(normal(3, 48, 64), order="gate_first"), tj.pack_grouped(normal(3, 64, 24)))
+    ids, factors = np.asarray([[0, 2], [1, -1], [2, 2], [0, 1], [2**31, 0]]), jnp.linspace(0, 1, 10).reshape(5, 2).astype(jnp.bfloat16)
+    expected = tn.moe(*host((x, *experts)), np.minimum(ids, 99).astype(np.int32), np.asarray(factors, np.float32))
+    with pytest.raises(thresher.InvalidArgumentError, match=r"topk_ids\[4, 0\] is 2147483648, expected"):
+        tj.moe(x, *experts, ids, factors)
+    with pytest.raises(thresher.InvalidArgumentError, match=r"topk_ids\[4, 0\] is 2147483648, expected"):
+        jax.jit(lambda x: tj.moe(x, *experts, ids, factors))(x)
+    same(tj.moe(x, *experts, np.minimum(ids, 99), factors), expected)
+    with jax.enable_x64(True):
+        rows, offsets = normal(9, 64), jnp.asarray([0, 3, 9])
+        assert offsets.dtype == jnp.int64
+        check("grouped_gemm", rows, normal(2, 16, 64), offsets=offsets, row_weights=jnp.linspace(0, 1, 9).astype(jnp.float16))
+        check("attention", normal(9, 2, 64), normal(9, 2, 64), normal(9, 2, 64), cu_seqlens_q=offsets, cu_seqlens_k=offsets)
+        call = jax.jit(lambda x, ids: tj.moe(x, *experts, ids, factors))
+        if tj.native is not None:  # numbers that int32 does not hold stay outside of all experts
+            same(call(x, jnp.asarray(ids)), expected)
+        same(call(x, jnp.asarray(np.minimum(ids, 99))), expected)
+
+
 def test_packed_weights(normal):
     a, b1, b2 = normal(5, 64), normal(24, 64), normal(24, 64)
     packed = tj.pack(b1, b2)
@@ -108,8 +178,9 @@ def test_packed_weights(normal):
         tj.dual_gemm_packed(a, packed, 23)
     with pytest.raises(Exception, match="n is 23, but the weights have N = 24"):
         jax.block_until_ready(jax.jit(tj.dual_gemm_packed, static_argnums=2)(a, packed, 23))
-    with pytest.raises(thresher.InvalidArgumentError, match="outside of jax.jit"):
-        jax.jit(tj.pack)(b1, b2)
+    for call in (lambda: jax.jit(tj.pack)(b1, b2), lambda: jax.jit(tj.packed_info)(packed)):
+        with pytest.raises(thresher.InvalidArgumentError, match="outside of jax.jit"):
+            call()
 
 
 def test_products_and_layers(normal):
@@ -163,10 +234,65 @@ def test_the_document():
     exec(compile(found[0], "docs/python.md", "exec"), {})
 
 
-def test_derivatives_are_refused(normal):
+@pytest.mark.parametrize("derive", [
+    lambda f, g, a: jax.grad(g)(a), lambda f, g, a: jax.jit(jax.grad(g))(a), lambda f, g, a: jax.grad(jax.jit(g))(a), lambda f, g, a: jax.vjp(f, a),
+    lambda f, g, a: jax.jvp(f, (a,), (a,)), lambda f, g, a: jax.linearize(f, a), lambda f, g, a: jax.jacfwd(f)(a), lambda f, g, a: jax.jacrev(f)(a),
+    lambda f, g, a: jax.hessian(g)(a), lambda f, g, a: jax.grad(jax.checkpoint(g))(a),
+    lambda f, g, a: jax.grad(lambda a: jax.lax.cond(a.sum() > 0, g, g, a))(a),
+    lambda f, g, a: jax.grad(lambda a: jax.lax.scan(lambda sum, one: (sum + g(one[None]), None), 0.0, a)[0])(a),
+], ids=["grad", "jit of grad", "grad of jit", "vjp", "jvp", "linearize", "jacfwd", "jacrev", "hessian", "checkpoint", "cond", "scan"])
+def test_derivatives_are_refused(normal, derive):
     a, b1, b2 = normal(5, 64), normal(24, 64), normal(24, 64)
+    function = lambda a: tj.dual_gemm(a, b1, b2).astype(jnp.float32)  # noqa: E731
     with pytest.raises(thresher.UnsupportedError, match="no backward pass"):
-        jax.grad(lambda a: tj.dual_gemm(a, b1, b2).astype(jnp.float32).sum())(a)
+        derive(function, lambda a: function(a).sum(), a)
+
+
+def test_derivatives_by_every_argument_are_refused(normal):
+    a, b, q = normal(5, 64), normal(64, 64), normal(1, 2, 4, 64)
+    codes = jnp.ones((24, 64), jnp.uint8)
+    experts = tj.pack_grouped(b[None], b[None]), tj.pack_grouped(b[None])
+    for function, operand in ((lambda b: tj.gemm(a, b), b), (lambda bias: tj.gemm(a, b, bias=bias), normal(64)),
+                              (lambda s: tj.gemm(a, thresher.Fp8(codes, s, per="row")), jnp.ones(24)),
+                              (lambda w: tj.moe(a, *experts, jnp.zeros((5, 1), jnp.int32), w), jnp.ones((5, 1), jnp.bfloat16)),
+                              (lambda s: tj.attention(q, q, q, sinks=s, return_lse=True)[1], jnp.ones(2))):
+        with pytest.raises(thresher.UnsupportedError, match="no backward pass"):
+            jax.grad(lambda one: function(one).astype(jnp.float32).sum())(operand)
+
+
+IN_SHARD_MAP = """
+import jax, jax.numpy as jnp, numpy as np, thresher.jax as tj
+from jax.sharding import Mesh, PartitionSpec as P
+a, gate, down, q = (jax.random.normal(jax.random.key(seed), shape, jnp.bfloat16)
+                    for seed, shape in enumerate(((16, 128), (256, 128), (128, 256), (4, 2, 8, 64))))
+step = lambda rows, _: (tj.gemm(tj.dual_gemm(rows, gate, gate), down), None)
+layers = lambda rows: jax.lax.scan(step, rows, None, length=2)[0]
+over = lambda f, *given: jax.shard_map(f, mesh=Mesh(np.array(jax.devices()), ("x",)), in_specs=given, out_specs=P("x"))
+for run in (over(layers, P("x")), jax.jit(over(layers, P("x")))):
+    assert (run(a) == layers(a)).all() and len(run(a).sharding.device_set) == 2
+sums = over(lambda q: jax.lax.map(lambda one: tj.attention(one[None], one[None], one[None], return_lse=True)[1], q), P("x"))
+assert sums(q).shape == (4, 1, 2, 8)
+assert (over(tj.gemm, P("x"), P())(a, gate) == tj.gemm(a, gate)).all()
+print("native" if tj.native else "host")
+"""
+
+
+@pytest.mark.parametrize("native", [True, False])
+def test_in_a_scan_inside_of_shard_map(native):
+    if not hasattr(jax, "shard_map"):
+        pytest.skip("this jax has no jax.shard_map")
+    text = IN_SHARD_MAP if native else IN_SHARD_MAP.replace("from jax.sharding", "tj.native = None\nfrom jax.sharding")
+    environment = {**os.environ, "XLA_FLAGS": "--xla_force_host_platform_device_count=2", "JAX_PLATFORMS": "cpu"}
+    done = subprocess.run([sys.executable, "-c", text], env=environment, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.strip() == ("native" if native and tj.native else "host")
+
+
+def test_a_refusal_inside_of_a_program_shows_no_frames_of_the_package(normal, monkeypatch):
+    monkeypatch.setattr("thresher.jax.native", None)
+    with pytest.raises(Exception, match="K is 30, expected a multiple of 8") as refused:
+        jax.block_until_ready(jax.jit(tj.gemm)(normal(5, 30), normal(24, 30)))
+    assert "_plans.py" not in str(refused.value) and "_gemm.py" not in str(refused.value)
 
 
 @pytest.mark.parametrize("call, sentence", [
@@ -174,14 +300,23 @@ def test_derivatives_are_refused(normal):
     (lambda a, b: tj.dual_gemm(a[:, :32], b, b), "a has the shape [5, 32], expected [5, 64]"),
     (lambda a, b: tj.dual_gemm(a[0], b, b), "a has 1 dimension"),
     (lambda a, b: tj.dual_gemm(a, b, None), "b2 is None, expected an array"),
-    (lambda a, b: tj.dual_gemm(a.astype(jnp.int8), b, b), "a has the type int8"),
+    (lambda a, b: tj.dual_gemm(a.astype(jnp.int8), b, b), "a is int8, expected float16, bfloat16, Nvfp4 or Fp8"),
     (lambda a, b: tj.dual_gemm(a, b, b, activation="relu"), "activation is 'relu'"),
+    (lambda a, b: tj.dual_gemm(a, b, b, alpha=1.702), "alpha is 1.702, but the activation is 'silu', which has none"),
+    (lambda a, b: tj.gemm(a.astype(jnp.float32), b), "a is float32, expected float16, bfloat16, Nvfp4 or Fp8"),
+    (lambda a, b: tj.gated_mlp(a, a, a, intermediate_dtype="float32"), "intermediate_dtype is float32, expected float16, bfloat16, nvfp4"),
+    (lambda a, b: tj.moe(a, a, a, jnp.zeros((5, 1)), jnp.zeros((5, 1))), "topk_ids is float32, expected int32 or int64"),
+    (lambda a, b: tj.moe(a, a, a, jnp.zeros((5, 1), jnp.int32), jnp.zeros((5, 1)), rows_dtype=None), "rows_dtype is None, expected float16"),
+    (lambda a, b: tj.grouped_gemm(a, b[None], offsets=jnp.zeros(2, jnp.int32), row_weights=jnp.zeros(4)), "row_weights has the shape [4], expected [5]"),
+    (lambda a, b: tj.attention(a[None, None], a[None, None], a[None, None], sinks=jnp.zeros(2)), "sinks has the shape [2], expected [1]"),
+    (lambda a, b: tj.attention(a[None, None], a[None, None], a[None, None], k_descale=jnp.ones((1, 1))),
+     "k_descale is given, but keys and values are not float8_e4m3fn"),
     (lambda a, b: tj.dual_gemm(a, b, b, out_dtype="int8"), "out_dtype is 'int8'"),
     (lambda a, b: tj.grouped_gemm(a, b[None]), "neither offsets nor counts are given"),
     (lambda a, b: tj.grouped_dual_gemm(a, b[None], offsets=jnp.zeros(2, jnp.int32)), "order is missing"),
     (lambda a, b: tj.grouped_gemm(a, b[None], offsets=jnp.zeros(3, jnp.int32)), "offsets has the shape [3], expected [2]"),
     (lambda a, b: tj.gemm(a[:, :32], b), "a has the shape [5, 32], expected [5, 64]"),
-    (lambda a, b: tj.gated_mlp(a, b, b), "weights is bfloat16, expected uint8"),
+    (lambda a, b: tj.gated_mlp(a, b, b), "gate_up is bfloat16, expected uint8"),
     (lambda a, b: tj.moe(a, a, a, jnp.zeros((4, 1), jnp.int32), jnp.zeros((4, 1))), "topk_ids has the shape [4, 1], expected [5, 1]"),
     (lambda a, b: tj.attention(a, a, a), "q has 2 dimensions"),
     (lambda a, b: tj.attention(a.astype(jnp.float8_e4m3fn), a, a), "k is bfloat16, expected float8_e4m3fn or uint8"),
@@ -199,4 +334,12 @@ def test_arrays_may_be_stored_column_by_column(normal):
     layout = pytest.importorskip("jax.experimental.layout", reason="this jax has no layouts")
     a, gate, up = normal(8, 64), normal(24, 64), normal(24, 64)
     stored = jax.device_put(a, layout.Format(layout.Layout((1, 0)), a.sharding))
-    same(tj.dual_gemm(stored, gate, up), tn.dual_gemm(*host((a, gate, up))))
+    for call in (tj.dual_gemm, jax.jit(tj.dual_gemm)):
+        same(call(stored, gate, up), tn.dual_gemm(*host((a, gate, up))))
+
+
+def test_arguments_that_are_not_known_are_refused(normal):
+    a, b = normal(5, 64), normal(24, 64)
+    for given in (dict(out=a), dict(strategy="two_pass"), dict(activaton="silu")):
+        with pytest.raises(TypeError, match=f"unexpected keyword argument '{next(iter(given))}'"):
+            tj.dual_gemm(a, b, b, **given)

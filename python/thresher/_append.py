@@ -75,6 +75,7 @@ def run(given: Tensors, options: Options, *, place: Place = HOST, threads: int =
 
 def _prepared(given: Tensors, options: Options, place: Place, threads: int) -> Prepared:
     _expect_ranks(given)
+    _expect_formats(given)
     tokens = given.k.shape[0]
     if (given.q is None) != (given.q_out is None):
         refuse("one of q and q_out is missing, expected both or neither")
@@ -97,6 +98,18 @@ def _prepared(given: Tensors, options: Options, place: Place, threads: int) -> P
 
     key = ("append", given.k.device, given.k.format, kv_format, shape, options, threads)
     return Prepared(planned(key, place, make), _views(given), bits.pop())
+
+
+def _expect_formats(given: Tensors) -> None:
+    expect_format(given.k, lib.FP16, lib.BF16)
+    for rows in (given.v, given.q, given.q_out, given.k_out):
+        if rows is not None:
+            expect_format(rows, given.k.format)
+    for pool in (given.k_cache, given.v_cache):
+        expect_format(pool, given.k.format, lib.FP8_E4M3, lib.UINT8)
+    for numbers in (given.cos_sin, given.k_descale, given.v_descale):
+        if numbers is not None:
+            expect_format(numbers, lib.FP32)
 
 
 def _expect_ranks(given: Tensors) -> None:

@@ -28,8 +28,8 @@ class Call:
         self._owners = []
         self._bfloat16 = None
 
-    def array(self, name: str, array: Any, formats: dict = _of.FORMATS) -> _of.Operand:
-        """The operand that an array of one of these types is."""
+    def array(self, name: str, array: Any) -> _of.Operand:
+        """The operand that an array is."""
         raise NotImplementedError
 
     def output(self, out: Any, shape: tuple, format: int, *, zeros: bool = False, name: str = "out") -> tuple:
@@ -68,20 +68,30 @@ class Call:
     def layer(self, gate_up: Any, down: Any) -> _layers.Weights:
         return _layers.Weights(self.block(gate_up, "gate_up"), self.block(down, "down"))
 
-    def optional(self, name: str, array: Any) -> _of.Operand | None:
-        return None if array is None else self.operand(name, array)
+    def optional(self, name: str, array: Any, operand: Callable[[str, Any], _of.Operand] | None = None) -> _of.Operand | None:
+        return None if array is None else (operand or self.operand)(name, array)
 
-    def numbers(self, name: str, array: Any) -> _of.Operand | None:
-        """Whole numbers, int64 among them."""
-        return None if array is None else self.array(name, array, _of.NUMBERS)
+    def tokens(self, name: str, array: Any) -> _of.Operand:
+        given = self.operand(name, array)
+        _of.expect_format(given, *_options.OPERAND_FORMATS)
+        return given
 
-    def of_array(self, name: str, array: Any, pointer: int, device: tuple, formats: dict = _of.FORMATS) -> _of.Operand:
+    def integers(self, name: str, array: Any) -> _of.Operand:
+        """Ids, offsets, counts: int32, or what is made into it."""
+        return self.operand(name, array)
+
+    def numbers(self, name: str, array: Any) -> _of.Operand:
+        """Whole numbers that may be int64."""
+        return self.operand(name, array)
+
+    def factors(self, name: str, array: Any) -> _of.Operand:
+        """Weights of rows: float32, or what is made into it."""
+        return self.operand(name, array)
+
+    def of_array(self, name: str, array: Any, pointer: int, device: tuple) -> _of.Operand:
         """Of an array with NumPy's attributes that lies at `pointer`."""
         self._owners.append(array)
-        format = formats.get(array.dtype.name)
-        if format is None or format == _lib.NVFP4 or not array.dtype.isnative:
-            _refuse(f"{name} has the type {array.dtype.name if array.dtype.kind == 'V' else array.dtype.str}, expected float16, "
-                    f"bfloat16, float32, int32 or uint8 in this machine's byte order")
+        format = _of.format_of(array.dtype.name) if array.dtype.isnative else f"{array.dtype.name} in another byte order than this machine's"
         if format == _lib.BF16:
             self._bfloat16 = array.dtype
         size = array.itemsize
@@ -115,7 +125,7 @@ def _format(out_dtype: Any, out: Any, default: int) -> int:
 
 def dtype_name(argument: str, dtype: Any, expected: tuple = ("float16", "bfloat16", "float32")) -> str:
     try:
-        name = dtype if isinstance(dtype, str) else _np.dtype(dtype).name
+        name = dtype if isinstance(dtype, str) else "None" if dtype is None else _np.dtype(dtype).name
     except TypeError:
         name = repr(dtype)
     if name not in expected:
@@ -129,26 +139,27 @@ class Functions:
     def __init__(self, call: Callable[[], Call]):
         self._call = call
 
-    def dual_gemm(self, a: Operand, b1: Operand, b2: Operand, *, activation: str = "silu", alpha: float = 1.702, limit: float = 7.0,
-                  up_offset: float = 1.0, out_dtype: DType = None, out: Array | None = None, threads: int = 0,
-                  strategy: str | None = None) -> Array:
+    def dual_gemm(self, a: Operand, b1: Operand, b2: Operand, *, activation: str = "silu", alpha: float | None = None,
+                  limit: float | None = None, up_offset: float | None = None, out_dtype: DType = None, out: Array | None = None,
+                  threads: int = 0, strategy: str | None = None) -> Array:
         """activation(a·b1ᵀ) ∘ (a·b2ᵀ), the first half of a gated MLP. b1 is the gate, b2 is up.
 
         a: [M, K], float16, bfloat16, Nvfp4 or Fp8. K is a multiple of 8, with Nvfp4 and Fp8 of 16; M and N may be 0.
         b1, b2: [N, K], both float16, both bfloat16, both Nvfp4 or both Fp8 of one `per`.
         activation: of gate g and up u: "silu", g·σ(g)·u; "gelu_tanh"; or "swiglu_clamped", with g' = min(g, limit) and
             u' = clamp(u, ±limit): g'·σ(alpha·g')·(u' + up_offset).
+        alpha, limit, up_offset: of "swiglu_clamped" alone; 1.702, 7 and 1 by default.
         out_dtype: float16, bfloat16 or float32; that of `a` by default (of Nvfp4 and Fp8 that of b1, else bfloat16).
         out: [M, N], written instead; lies apart from the inputs. Rows may have gaps, elements of a row may not.
 
         Products and activation are float32, rounded once. Returns [M, N].
         """
         call = self._call()
-        a, b1, b2 = call.operand("a", a), call.operand("b1", b1), call.operand("b2", b2)
+        a, b1, b2 = call.tokens("a", a), call.operand("b1", b1), call.operand("b2", b2)
         _of.expect_rank(a, 2, "[M, K]")
         _of.expect_rank(b1, 2, "[N, K]")
         result, c = call.output(out, (a.shape[0], b1.shape[0]), _format(out_dtype, out, _options.output_format(a.format, b1.format)))
-        _dual_gemm.run(a, b1, b2, c, _options.activation_of(activation, alpha, limit, up_offset), place=call.place, threads=_options.threads_of(threads),
+        _dual_gemm.run(a, b1, b2, c, _options.activation_chosen(activation, alpha, limit, up_offset), place=call.place, threads=_options.threads_of(threads),
                        strategy=strategy)
         return result
 
@@ -182,21 +193,21 @@ class Functions:
         """
         return _packed.info_of(self._call().block(weights), check)
 
-    def dual_gemm_packed(self, a: Operand, weights: Array, *, activation: str = "silu", alpha: float = 1.702, limit: float = 7.0,
-                         up_offset: float = 1.0, out_dtype: DType = None, out: Array | None = None, threads: int = 0,
-                         strategy: str | None = None) -> Array:
+    def dual_gemm_packed(self, a: Operand, weights: Array, *, activation: str = "silu", alpha: float | None = None,
+                         limit: float | None = None, up_offset: float | None = None, out_dtype: DType = None, out: Array | None = None,
+                         threads: int = 0, strategy: str | None = None) -> Array:
         """dual_gemm with weights that pack gave.
 
         weights: uint8 [bytes], read where they lie: weights that are written over in place are seen, and so is their header.
         Everything else as in dual_gemm. Raises InvalidArgumentError besides for bytes that are no such weights.
         """
         call = self._call()
-        a, block = call.operand("a", a), call.block(weights)
+        a, block = call.tokens("a", a), call.block(weights)
         _of.expect_rank(a, 2, "[M, K]")
         held = _packed.opened("dual_gemm", block)
         result, c = call.output(out, (a.shape[0], held.info.n),
                                 _format(out_dtype, out, _options.output_format(a.format, held.format)))
-        _dual_gemm.run_packed(a, block, c, _options.activation_of(activation, alpha, limit, up_offset),
+        _dual_gemm.run_packed(a, block, c, _options.activation_chosen(activation, alpha, limit, up_offset),
                               place=call.place, threads=_options.threads_of(threads), strategy=strategy)
         return result
 
@@ -208,7 +219,7 @@ class Functions:
         The product is float32, rounded once. Returns [M, N].
         """
         call = self._call()
-        a, b, offset = call.operand("a", a), call.operand("b", b), call.optional("bias", bias)
+        a, b, offset = call.tokens("a", a), call.operand("b", b), call.optional("bias", bias)
         _of.expect_rank(a, 2, "[M, K]")
         _of.expect_rank(b, 2, "[N, K]")
         result, c = call.output(out, (a.shape[0], b.shape[0]), _format(out_dtype, out, _options.output_format(a.format, b.format)))
@@ -227,7 +238,7 @@ class Functions:
                     strategy: str | None = None) -> Array:
         """gemm with weights, a bias among them, that pack_gemm gave: uint8 [bytes]. Everything else as in gemm and dual_gemm_packed."""
         call = self._call()
-        a, block = call.operand("a", a), call.block(weights)
+        a, block = call.tokens("a", a), call.block(weights)
         _of.expect_rank(a, 2, "[M, K]")
         held = _gemm.expert(block)
         result, c = call.output(out, (a.shape[0], held.info.n),
@@ -235,9 +246,9 @@ class Functions:
         _gemm.run_packed(a, block, c, place=call.place, threads=_options.threads_of(threads), strategy=strategy)
         return result
 
-    def gated_mlp(self, x: Operand, gate_up: Array, down: Array, *, activation: str = "silu", alpha: float = 1.702, limit: float = 7.0,
-                  up_offset: float = 1.0, intermediate_dtype: DType = None, intermediate_scale: float = 1.0, out_dtype: DType = None,
-                  out: Array | None = None, threads: int = 0) -> Array:
+    def gated_mlp(self, x: Operand, gate_up: Array, down: Array, *, activation: str = "silu", alpha: float | None = None,
+                  limit: float | None = None, up_offset: float | None = None, intermediate_dtype: DType = None,
+                  intermediate_scale: float = 1.0, out_dtype: DType = None, out: Array | None = None, threads: int = 0) -> Array:
         """activation(x·gateᵀ, x·upᵀ)·downᵀ, a dense feed-forward layer.
 
         x: [T, K], float16, bfloat16, Nvfp4 or Fp8. gate_up: uint8, what pack gave of gate and up [N, K]; down: uint8, what pack_gemm
@@ -249,55 +260,56 @@ class Functions:
         activation, out_dtype, out: as in dual_gemm. Returns [T, K].
         """
         call = self._call()
-        x, weights = call.operand("x", x), call.layer(gate_up, down)
+        x, weights = call.tokens("x", x), call.layer(gate_up, down)
         parts = _layers.gated_mlp_parts(weights)
         result, o = call.output(out, x.shape, _format(out_dtype, out, _options.output_format(x.format, parts[0].format)))
-        _layers.gated_mlp(x, weights, o, _between(intermediate_dtype, intermediate_scale), _options.activation_of(activation, alpha, limit, up_offset),
+        _layers.gated_mlp(x, weights, o, _between(intermediate_dtype, intermediate_scale), _options.activation_chosen(activation, alpha, limit, up_offset),
                           place=call.place, threads=_options.threads_of(threads))
         return result
 
     def moe(self, x: Operand, gate_up: Array, down: Array, topk_ids: Array, topk_weights: Array, *, activation: str = "silu",
-            alpha: float = 1.702, limit: float = 7.0, up_offset: float = 1.0, intermediate_dtype: DType = None,
-            intermediate_scale: float = 1.0, rows_dtype: DType = "float32", out_dtype: DType = None, out: Array | None = None, threads: int = 0) -> Array:
+            alpha: float | None = None, limit: float | None = None, up_offset: float | None = None, intermediate_dtype: DType = None,
+            intermediate_scale: float = 1.0, rows_dtype: DType = "float32", out_dtype: DType = None, out: Array | None = None,
+            threads: int = 0) -> Array:
         """Σ over the choices c of a token of topk_weights[c] times the gated MLP of the expert topk_ids[c].
 
         x: [T, K]. gate_up, down: uint8, what pack_grouped gave of gate and up [E, N, K], and of down [E, K, N], with their biases.
-        topk_ids: int32 [T, k]; those outside [0, E) are skipped. topk_weights: float32 [T, k].
+        topk_ids: int32 or int64 [T, k]; those outside [0, E) are skipped. topk_weights: float32, float16 or bfloat16 [T, k].
         rows_dtype: float32, float16 or bfloat16, to which each choice's row is rounded before rows are added up in float32, in the
             order of the choices.
         Everything else as in gated_mlp. Returns [T, K].
         """
         call = self._call()
-        x, weights = call.operand("x", x), call.layer(gate_up, down)
+        x, weights = call.tokens("x", x), call.layer(gate_up, down)
         parts = _layers.moe_parts(weights)
-        ids, factors = call.operand("topk_ids", topk_ids), call.operand("topk_weights", topk_weights)
+        ids, factors = call.integers("topk_ids", topk_ids), call.factors("topk_weights", topk_weights)
         result, o = call.output(out, x.shape, _format(out_dtype, out, _options.output_format(x.format, parts[0].format)))
         _layers.moe(x, weights, ids, factors, o, _between(intermediate_dtype, intermediate_scale), _of.FORMATS[dtype_name("rows_dtype", rows_dtype)],
-                    _options.activation_of(activation, alpha, limit, up_offset), place=call.place, threads=_options.threads_of(threads))
+                    _options.activation_chosen(activation, alpha, limit, up_offset), place=call.place, threads=_options.threads_of(threads))
         return result
 
     def grouped_dual_gemm(self, a: Operand, b1: Operand, b2: Operand | None = None, *, offsets: Array | None = None,
                           counts: Array | None = None, row_ids: Array | None = None, row_ids_divisor: int = 1,
                           order: str | None = None, bias1: Array | None = None, bias2: Array | None = None,
-                          row_weights: Array | None = None, activation: str = "silu", alpha: float = 1.702, limit: float = 7.0,
-                          up_offset: float = 1.0, out_dtype: DType = None, out: Array | None = None, threads: int = 0,
-                          strategy: str | None = None) -> Array:
+                          row_weights: Array | None = None, activation: str = "silu", alpha: float | None = None,
+                          limit: float | None = None, up_offset: float | None = None, out_dtype: DType = None, out: Array | None = None,
+                          threads: int = 0, strategy: str | None = None) -> Array:
         """activation(a·b1[e]ᵀ + bias1[e], a·b2[e]ᵀ + bias2[e])·row_weight for the rows of each expert e.
 
-        Rows lie in one of three ways:
-            offsets int32 [E + 1]: rows offsets[e] … offsets[e + 1] − 1 of a [rows, K] and of the result [rows, N] are e's.
-            offsets and row_ids int32 [rows]: so are those of the result, whose row r takes row row_ids[r] // row_ids_divisor
+        Rows lie in one of three ways, said by int32 or int64:
+            offsets [E + 1]: rows offsets[e] … offsets[e + 1] − 1 of a [rows, K] and of the result [rows, N] are e's.
+            offsets and row_ids [rows]: so are those of the result, whose row r takes row row_ids[r] // row_ids_divisor
                 of a [tokens, K]; ids that lie outside skip the row.
-            counts int32 [E]: the first counts[e] rows of slot e of a [E, capacity, K] and of the result [E, capacity, N].
+            counts [E]: the first counts[e] rows of slot e of a [E, capacity, K] and of the result [E, capacity, N].
         Offsets that make no sense are limited to such as do.
 
         b1, b2: [E, N, K], gate and up; or b1 [E, 2·N, K] alone and `order`, how both lie in it: "gate_first", "up_first" or
             "interleaved". float16, bfloat16, Nvfp4 or Fp8.
         bias1, bias2: [E, N], of one tensor [E, 2·N]; float32, float16 or bfloat16.
-        row_weights: float32 [rows], of slots [E, capacity].
+        row_weights: float32, float16 or bfloat16 [rows], of slots [E, capacity].
         Everything else as in dual_gemm. Rows that nobody owns are 0 in a new result and left alone in `out`.
         """
-        return _run_grouped(self._call(), a, b1, b2, _options.activation_of(activation, alpha, limit, up_offset), order, offsets, counts, row_ids,
+        return _run_grouped(self._call(), a, b1, b2, _options.activation_chosen(activation, alpha, limit, up_offset), order, offsets, counts, row_ids,
                         row_ids_divisor, bias1, bias2, row_weights, out_dtype, out, threads, strategy, ("b1", "bias1"))
 
     def grouped_gemm(self, a: Operand, b: Operand, *, offsets: Array | None = None, counts: Array | None = None,
@@ -313,14 +325,14 @@ class Functions:
 
     def grouped_dual_gemm_packed(self, a: Operand, weights: Array, *, offsets: Array | None = None, counts: Array | None = None,
                                  row_ids: Array | None = None, row_ids_divisor: int = 1, row_weights: Array | None = None,
-                                 activation: str = "silu", alpha: float = 1.702, limit: float = 7.0, up_offset: float = 1.0,
-                                 out_dtype: DType = None, out: Array | None = None, threads: int = 0,
+                                 activation: str = "silu", alpha: float | None = None, limit: float | None = None,
+                                 up_offset: float | None = None, out_dtype: DType = None, out: Array | None = None, threads: int = 0,
                                  strategy: str | None = None) -> Array:
         """grouped_dual_gemm with weights, biases among them, that pack_grouped gave: uint8 [bytes].
 
         Everything else as in grouped_dual_gemm and dual_gemm_packed.
         """
-        return _run_grouped_packed(self._call(), a, weights, _options.activation_of(activation, alpha, limit, up_offset), offsets, counts, row_ids,
+        return _run_grouped_packed(self._call(), a, weights, _options.activation_chosen(activation, alpha, limit, up_offset), offsets, counts, row_ids,
                                    row_ids_divisor, row_weights, out_dtype, out, threads, strategy)
 
     def grouped_gemm_packed(self, a: Operand, weights: Array, *, offsets: Array | None = None, counts: Array | None = None,
@@ -346,9 +358,9 @@ class Functions:
             and that of v may be another, of 64, 128, 192, 256 and 512. The last dimension is contiguous, the other strides are
             multiples of 16 bytes, so that [B, S, H, D] in memory is a transposed view. k and v, and then q too, may be
             float8_e4m3fn, or its bytes as uint8.
-        cu_seqlens_q, cu_seqlens_k: int32 [B + 1]: sequences of different lengths one behind the other; q is [T, H, D] then,
-            k and v [Tk, Hk, D].
-        block_table, seqused_k: int32 [B, pages of a sequence] and [B], with cu_seqlens_q alone: keys in pages; k and v are
+        cu_seqlens_q, cu_seqlens_k: int32 or int64 [B + 1]: sequences of different lengths one behind the other; q is [T, H, D] then,
+            k and v [Tk, Hk, D]. Rows of q behind the last sequence give none: theirs of out are not written, of a new one 0.
+        block_table, seqused_k: int32 or int64 [B, pages of a sequence] and [B], with cu_seqlens_q alone: keys in pages; k and v are
             [pages, page size, Hk, D] in any strides, and key j of sequence b is row j % page size of page
             block_table[b, j // page size].
         sinks: float32 [H]: a logit of each head that joins its rows' sums and brings no value.
@@ -364,14 +376,17 @@ class Functions:
         """
         call = self._call()
         q, k, v = (call.operand(name, array) for name, array in (("q", q), ("k", k), ("v", v)))
-        lengths_q, lengths_k = call.optional("cu_seqlens_q", cu_seqlens_q), call.optional("cu_seqlens_k", cu_seqlens_k)
+        lengths_q, lengths_k = (
+            call.optional(name, array, call.integers) for name, array in (("cu_seqlens_q", cu_seqlens_q), ("cu_seqlens_k", cu_seqlens_k)))
         options = _attention.options_of(causal, scale, softcap, window)
-        serving = _attention.Serving(*(call.optional(name, array) for name, array in (
-            ("block_table", block_table), ("seqused_k", seqused_k), ("sinks", sinks), ("q_descale", q_descale),
-            ("k_descale", k_descale), ("v_descale", v_descale))))
+        serving = _attention.Serving(
+            call.optional("block_table", block_table, call.integers), call.optional("seqused_k", seqused_k, call.integers),
+            *(call.optional(name, array) for name, array in (("sinks", sinks), ("q_descale", q_descale), ("k_descale", k_descale),
+                                                             ("v_descale", v_descale))))
         _attention.shape_of(q, k, v, lengths_q, lengths_k, serving)
-        result, o = call.output(out, _attention.out_shape(q.shape, v.shape), _attention.out_format(q))
-        sums, lse = (call.output(None, _attention.lse_shape(q.shape, cu_seqlens_q is not None), _lib.FP32, name="lse") if return_lse
+        packed = cu_seqlens_q is not None
+        result, o = call.output(out, _attention.out_shape(q.shape, v.shape), _attention.out_format(q), zeros=packed)
+        sums, lse = (call.output(None, _attention.lse_shape(q.shape, packed), _lib.FP32, zeros=packed, name="lse") if return_lse
                      else (None, None))
         _attention.run(q, k, v, o, lse, lengths_q, lengths_k, options, serving, place=call.place,
                        threads=_options.threads_of(threads), strategy=strategy)
@@ -409,8 +424,8 @@ class Functions:
             _refuse("q_out is given without q, expected both or neither")
         keys = None if k_out is None else call.written_to("k_out", k_out)
         _append.run(
-            _append.Tensors(rows, turned, call.operand("k", k), call.operand("v", v), keys, call.numbers("positions", positions),
-                            call.array("slots", slots, _of.NUMBERS), call.optional("cos_sin", cos_sin), call.written_to("k_cache", k_cache),
+            _append.Tensors(rows, turned, call.operand("k", k), call.operand("v", v), keys, call.optional("positions", positions, call.numbers),
+                            call.numbers("slots", slots), call.optional("cos_sin", cos_sin), call.written_to("k_cache", k_cache),
                             call.written_to("v_cache", v_cache), call.optional("k_descale", k_descale), call.optional("v_descale", v_descale)),
             _append.options_of(pairs, rotary_dim, theta), place=call.place, threads=_options.threads_of(threads))
         return q_out
@@ -428,7 +443,7 @@ def _grouped_weights(call, b1, b2, bias1, bias2, order, names):
 
 def _run_grouped(call, a, b1, b2, activation, order, offsets, counts, row_ids, row_ids_divisor, bias1, bias2, row_weights, out_dtype, out,
              threads, strategy, names):
-    a = call.operand("a", a)
+    a = call.tokens("a", a)
     weights = _grouped_weights(call, b1, b2, bias1, bias2, order, names)
     _of.expect_rank(weights.b1, 3, "[E, N, K]")
     experts, columns = weights.b1.shape[:2]
@@ -438,7 +453,7 @@ def _run_grouped(call, a, b1, b2, activation, order, offsets, counts, row_ids, r
 
 def _run_grouped_packed(call, a, weights, activation, offsets, counts, row_ids, row_ids_divisor, row_weights, out_dtype, out, threads,
                         strategy):
-    a, block = call.operand("a", a), call.block(weights)
+    a, block = call.tokens("a", a), call.block(weights)
     held = _packed.opened("grouped", block)
     return _run_owned(call, a, block, held.info.experts, held.info.n, held.format, activation, offsets, counts, row_ids,
                       row_ids_divisor, row_weights, out_dtype, out, threads, strategy)
@@ -446,11 +461,11 @@ def _run_grouped_packed(call, a, weights, activation, offsets, counts, row_ids, 
 
 def _run_owned(call, a, weights, experts, columns, format, activation, offsets, counts, row_ids, row_ids_divisor, row_weights,
                out_dtype, out, threads, strategy):
-    lists = {name: call.optional(name, array) for name, array in (("offsets", offsets), ("counts", counts), ("row_ids", row_ids))}
+    lists = {name: call.optional(name, array, call.integers) for name, array in (("offsets", offsets), ("counts", counts), ("row_ids", row_ids))}
     layout, rows, _ = _grouped.rows_of(a, experts, **lists)
     result, c = call.output(out, (experts, rows, columns) if layout == _grouped.SLOTS else (rows, columns),
                             _format(out_dtype, out, _options.output_format(a.format, format)), zeros=True)
     owned = _grouped.Rows(**lists, row_ids_divisor=_options.whole_number("row_ids_divisor", row_ids_divisor, 1),
-                          row_weights=call.optional("row_weights", row_weights))
+                          row_weights=call.optional("row_weights", row_weights, call.factors))
     _grouped.run(a, weights, owned, c, activation, place=call.place, threads=_options.threads_of(threads), strategy=strategy)
     return result

@@ -196,6 +196,19 @@ def _descale_strides(descale: Operand | None, batch: int, kv_heads: int) -> c.Ar
     return (c.c_int64 * 2)(*(0 if extent == 1 else stride for extent, stride in zip(descale.shape, descale.strides)))
 
 
+def expect_serving(q: Operand, k: Operand, shape: Shape, serving: Serving) -> list:
+    """The strides of the descales, with them and the sinks checked."""
+    if serving.sinks is not None:
+        expect_format(serving.sinks, lib.FP32)
+        expect_shape(serving.sinks, (shape.heads,), "[H]")
+        expect_contiguous(serving.sinks)
+    descales = (serving.q_descale, serving.k_descale, serving.v_descale)
+    for descale, scaled, what in zip(descales, (q, k, k), ("queries", "keys and values", "keys and values")):
+        if descale is not None and scaled.format not in FP8:
+            refuse(f"{descale.name} is given, but {what} are not float8_e4m3fn: leave it out")
+    return [_descale_strides(one, shape.batch, shape.kv_heads) for one in descales]
+
+
 def _prepared(q: Operand, k: Operand, v: Operand, out: Operand, extra: tuple, options: Options, place: Place, threads: int,
               strategy: bytes | None) -> Prepared:
     lse, cu_seqlens_q, cu_seqlens_k, *rest = extra
@@ -208,13 +221,9 @@ def _prepared(q: Operand, k: Operand, v: Operand, out: Operand, extra: tuple, op
         expect_format(lse, lib.FP32)
         expect_shape(lse, lse_shape(q.shape, has_lengths), "[B, H, Sq], or [H, T] where lengths vary")
         expect_contiguous(lse)
-    if serving.sinks is not None:
-        expect_format(serving.sinks, lib.FP32)
-        expect_shape(serving.sinks, (shape.heads,), "[H]")
-        expect_contiguous(serving.sinks)
+    descale_strides = expect_serving(q, k, shape, serving)
     expect_same_device(q, k, v, out, *extra)
     table_stride = _table_stride(serving.block_table)
-    descale_strides = [_descale_strides(one, shape.batch, shape.kv_heads) for one in (serving.q_descale, serving.k_descale, serving.v_descale)]
     formats = (out.format, stored_format(q), stored_format(k))
 
     def make() -> Plan:

@@ -2,8 +2,8 @@
 
 import ctypes as c
 
-from ._library import BF16, CPU, CUDA, FP8_E4M3, FP16, FP32, INT32, UINT8, refuse
-from ._operands import FORMATS, INT64, Operand
+from ._library import CPU, CUDA, refuse
+from ._operands import Operand, format_of
 
 
 class _Device(c.Structure):
@@ -28,7 +28,8 @@ class _Tensor(c.Structure):
     ]
 
 
-_FORMATS = {(2, 32): FP32, (2, 16): FP16, (4, 16): BF16, (10, 8): FP8_E4M3, (0, 32): INT32, (0, 64): INT64, (1, 8): UINT8}
+_KINDS = {0: "int", 1: "uint", 2: "float", 4: "bfloat", 5: "complex"}
+_TYPES = {(6, 8): "bool", (10, 8): "float8_e4m3fn"}
 _DEVICES = {1: CPU, 3: CPU, 2: CUDA, 13: CUDA}  # CPU, pinned, CUDA, managed
 
 _STREAMED = (2, 13)  # devices that take a stream, of which 1 is the default one
@@ -38,8 +39,18 @@ _pointer.restype = c.c_void_p
 _pointer.argtypes = [c.py_object, c.c_char_p]
 
 
-def operand(name: str, array, formats: dict = FORMATS, stream: int | None = None) -> tuple[Operand, object]:
-    """The operand of one of these types, and what must be kept for as long as it is used. stream: of a GPU, in whose order it is used."""
+def _type_name(dtype: _DataType) -> str:
+    if dtype.lanes != 1:
+        return f"vectors of {dtype.lanes} elements"
+    if (dtype.code, dtype.bits) in _TYPES:
+        return _TYPES[dtype.code, dtype.bits]
+    if dtype.code in _KINDS:
+        return f"{_KINDS[dtype.code]}{dtype.bits}"
+    return f"of the DLPack type code {dtype.code} with {dtype.bits} bits"
+
+
+def operand(name: str, array, stream: int | None = None) -> tuple[Operand, object]:
+    """The operand, and what must be kept for as long as it is used. stream: of a GPU, in whose order it is used."""
     try:
         device = array.__dlpack_device__()[0] if stream is not None else None
         capsule = array.__dlpack__(stream=stream or 1) if device in _STREAMED else array.__dlpack__()
@@ -47,11 +58,7 @@ def operand(name: str, array, formats: dict = FORMATS, stream: int | None = None
     except Exception as error:  # whatever the exporter raises
         refuse(f"{name} cannot be had by DLPack: {error}")
     tensor = _Tensor.from_address(address)
-    dtype = tensor.dtype
-    format = _FORMATS.get((dtype.code, dtype.bits)) if dtype.lanes == 1 else None
-    if format not in formats.values():
-        refuse(f"{name} has the DLPack type code {dtype.code} of {dtype.bits} bits, expected float16, bfloat16, float32, "
-               f"int32 or uint8")
+    format = format_of(_type_name(tensor.dtype))
     kind = _DEVICES.get(tensor.device.type)
     if kind is None:
         refuse(f"{name} lies on a device of DLPack's type {tensor.device.type}, expected a CPU or a CUDA device")

@@ -95,10 +95,13 @@ def _run_on(function: str, given: dict, options: dict, results: list, where: dic
     activation = (_options.activation_of(*(options[name] for name in ("activation", "alpha", "limit", "up_offset")))
                   if "activation" in options else None)
     out = results[0]
-    if "weights" in given:
-        held = opened("dual_gemm" if function == "dual_gemm_packed" else "grouped", given["weights"]).info.n
-        if held != out.shape[-1]:
-            lib.refuse(f"n is {out.shape[-1]}, but the weights have N = {held}")
+    packed = given.get("weights") or given.get("gate_up")
+    if packed is not None:
+        held = opened("dual_gemm" if function in ("dual_gemm_packed", "gated_mlp") else "grouped", packed)
+        if "weights" in given and held.info.n != out.shape[-1]:
+            lib.refuse(f"n is {out.shape[-1]}, but the weights have N = {held.info.n}")
+        if options.get("is_assumed"):
+            _options.expect_assumed_output(held.format)
     if function == "dual_gemm":
         _dual_gemm.run(given["a"], given["b1"], given["b2"], out, activation, **where)
     elif function == "dual_gemm_packed":
@@ -109,7 +112,7 @@ def _run_on(function: str, given: dict, options: dict, results: list, where: dic
         _gemm.run_packed(given["a"], given["weights"], out, **where)
     elif function in ("gated_mlp", "moe"):
         between = options["intermediate_dtype"]
-        between = _layers.Between() if between is None else _layers.Between(of.FORMATS[between])
+        between = _layers.Between(None if between is None else _layers.INTERMEDIATES[between], options.get("intermediate_scale", 1.0))
         weights = _layers.Weights(given["gate_up"], given["down"])
         if function == "gated_mlp":
             _layers.gated_mlp(given["x"], weights, out, between, activation, **where)
@@ -118,8 +121,9 @@ def _run_on(function: str, given: dict, options: dict, results: list, where: dic
                         activation, **where)
     elif function == "attention":
         lse = results[1] if options["return_lse"] else None
+        serving = _attention.Serving(*map(given.get, _attention.Serving._fields))
         _attention.run(given["q"], given["k"], given["v"], out, lse, given.get("cu_seqlens_q"), given.get("cu_seqlens_k"),
-                       _attention.options_of(*(options[name] for name in ("causal", "scale", "softcap", "window"))), **where)
+                       _attention.options_of(*(options[name] for name in ("causal", "scale", "softcap", "window"))), serving, **where)
     else:
         rows = _grouped.Rows(given.get("offsets"), given.get("counts"), given.get("row_ids"), options["row_ids_divisor"],
                              given.get("row_weights"))
@@ -164,7 +168,7 @@ class Native:
         text = json.dumps(dict(function=function, operands=shape, options=options))
         packed = "".join("1" if name in BLOCKS else "0" * (1 if how is None else 2 + how[2] * (how[0] == "nvfp4"))
                          for name, how in shape.items())
-        zeros = function.startswith("grouped_")
+        zeros = function.startswith("grouped_") or "cu_seqlens_q" in shape  # rows that nobody owns are not written
         return jax.ffi.ffi_call("thresher_call", result, vmap_method="sequential")(*arrays, call=text, packed=packed, zeros=zeros)
 
 

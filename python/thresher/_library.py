@@ -6,6 +6,7 @@ import os
 from typing import NoReturn
 
 from . import _errors
+from ._sentences import in_python
 
 FP32, FP16, BF16, FP8_E4M3, NVFP4, INT32, UINT8, FP8_TENSOR, FP8_ROW, FP8_BLOCK = range(10)
 CPU, CUDA = range(2)
@@ -281,7 +282,7 @@ def library() -> c.CDLL:
 def check(status: int) -> None:
     """Raises the library's sentence unless `status` is that of success."""
     if status != 0:
-        sentence = library().thresher_last_error().decode(errors="replace")
+        sentence = in_python(library().thresher_last_error().decode(errors="replace"))
         raise _errors.by_status.get(status, _errors.InternalError)(sentence)
 
 

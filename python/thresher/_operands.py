@@ -16,10 +16,10 @@ FORMAT_NAMES = {
     FP8_ROW: "fp8_row",
     FP8_BLOCK: "fp8_block",
 }
-FORMATS = {name: format for format, name in FORMAT_NAMES.items() if format <= UINT8}
 INT64 = -2  # which no operand of the C interface is: of numbers that it takes by their bits
 FORMAT_NAMES |= {INT64: "int64"}
-NUMBERS = FORMATS | {"int64": INT64}
+FORMATS = {name: format for format, name in FORMAT_NAMES.items() if format <= UINT8 and format != NVFP4}
+SCALED = (NVFP4, FP8_TENSOR, FP8_ROW, FP8_BLOCK)
 SCALE_LAYOUTS = {"row_major": 0, "blocked": 1}
 FP8_FORMATS = {"tensor": FP8_TENSOR, "row": FP8_ROW, "block": FP8_BLOCK}
 
@@ -32,7 +32,7 @@ class Operand(NamedTuple):
 
     name: str
     pointer: int
-    format: int
+    format: int | str  # a type that the C interface has not is its name, which `expect_format` refuses
     shape: tuple
     strides: tuple
     device: tuple  # kind and ordinal
@@ -59,11 +59,27 @@ def elements(shape: tuple) -> int:
     return count
 
 
-def expect_format(operand: Operand, *formats: int) -> None:
+def format_of(dtype: str) -> int | str:
+    """The format of arrays whose type has this name, which is what it is called where there is none."""
+    return FORMATS.get(dtype, dtype)
+
+
+def expect_format(operand: Operand, *formats: int | str) -> None:
     if operand.format not in formats:
-        *most, last = [FORMAT_NAMES[format] for format in formats]
-        expected = f"{', '.join(most)} or {last}" if most else last
-        refuse(f"{operand.name} is {FORMAT_NAMES[operand.format]}, expected {expected}")
+        refuse(f"{operand.name} is {_format_name(operand.format)}, expected {_one_of(formats)}")
+
+
+def _format_name(format: int | str) -> str:
+    return format if isinstance(format, str) else FORMAT_NAMES[format]
+
+
+def _one_of(formats: tuple) -> str:
+    if set(SCALED) <= set(formats):
+        names = [_format_name(one) for one in formats if one not in SCALED] + ["Nvfp4", "Fp8"]
+    else:
+        names = [_format_name(one) for one in formats]
+    *most, last = names
+    return f"{', '.join(most)} or {last}" if most else last
 
 
 def expect_rank(operand: Operand, rank: int, shape: str) -> None:

@@ -1,9 +1,11 @@
 """Packed weights as blocks of bytes (thresher.h): made, read where they lie, and described."""
 
 import ctypes as c
+import re
 from typing import NamedTuple
 
 from . import _library as lib
+from ._errors import InvalidArgumentError
 from ._library import refuse
 from ._operands import FORMAT_NAMES, Operand, expect_contiguous, expect_format, expect_rank
 from ._options import NUMERICS, one_of
@@ -113,13 +115,27 @@ def opened(kind: str, given: Block, check: bool = False) -> Handle:
     operand = given.operand
 
     def make() -> Handle:
-        return made(kind, getattr(lib.library(), f"thresher_{kind}_weights_from_block"), lib.Device(*operand.device),
-                    operand.pointer, operand.shape[0], int(check))
+        try:
+            return made(kind, getattr(lib.library(), f"thresher_{kind}_weights_from_block"), lib.Device(*operand.device),
+                        operand.pointer, operand.shape[0], int(check))
+        except InvalidArgumentError as error:
+            refuse(_about_block(operand.name, str(error)))
 
     if check:
         return make()
     key = (kind, operand[1:6], given.header)
     return _handles.get(key) or _handles.make(key, make)
+
+
+def _about_block(name: str, sentence: str) -> str:
+    """The library's sentence about a block, which it takes for a file, as one about the argument."""
+    found = re.fullmatch(r"packed weights in memory( is not a valid safetensors file)?: (.*)", sentence)
+    if found is None:
+        return sentence
+    reason = found[2].removesuffix(", make it with thresher pack")
+    if found[1] or reason != found[2]:
+        return f"{name} does not hold what pack, pack_gemm or pack_grouped gave: {reason}"
+    return f"{name}: {reason}"
 
 
 def info_of(given: Block, check: bool) -> PackedInfo:

@@ -42,20 +42,20 @@ class _Call(Call):
         super().__init__()
         self.place = _OnGpu()
 
-    def array(self, name: str, array: Any, formats: dict = _of.FORMATS) -> _of.Operand:
-        made = self._operand(name, array, formats)
+    def array(self, name: str, array: Any) -> _of.Operand:
+        made = self._operand(name, array)
         current = (_lib.CUDA, _cp.cuda.Device().id)
         if made.device != current:
             _refuse(f"{name} lies on {_of.device_text(made.device)}, expected memory of {_of.device_text(current)}, CuPy's current one")
         return made
 
-    def _operand(self, name: str, array: Any, formats: dict) -> _of.Operand:
+    def _operand(self, name: str, array: Any) -> _of.Operand:
         if isinstance(array, _cp.ndarray):
-            return self.of_array(name, array, array.data.ptr, (_lib.CUDA, array.device.id), formats)
+            return self.of_array(name, array, array.data.ptr, (_lib.CUDA, array.device.id))
         if hasattr(array, "__cuda_array_interface__"):
-            return self._operand(name, _cp.asarray(array), formats)
+            return self._operand(name, _cp.asarray(array))
         if hasattr(array, "__dlpack__"):
-            made, owner = _dlpack.operand(name, array, formats, stream=self.place.stream)
+            made, owner = _dlpack.operand(name, array, stream=self.place.stream)
             self._owners.append(owner)
             return made
         _refuse(f"{name} is {_kind(array)}, expected a CuPy array or an object with __cuda_array_interface__ or __dlpack__")

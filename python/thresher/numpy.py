@@ -8,11 +8,12 @@ Every function raises InvalidArgumentError with one sentence, and has written no
 `threads` is how many to use, 0 for all; `strategy` one of `thresher.strategies(operation)`, None for the default.
 """
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as _np
 
-from . import _dlpack, _packed
+from . import _conversions, _dlpack, _packed
 from . import _library as _lib
 from . import _operands as _of
 from ._array_functions import Array, Call, Functions
@@ -42,25 +43,39 @@ __all__ = [
 class _Call(Call):
     """Of NumPy's arrays, in memory of the CPU."""
 
-    def array(self, name: str, array: Any, formats: dict = _of.FORMATS) -> _of.Operand:
-        made = self._operand(name, array, formats)
+    def array(self, name: str, array: Any) -> _of.Operand:
+        made = self._operand(name, array)
         if made.device[0] != _lib.CPU:
             _refuse(f"{name} lies on {_of.device_text(made.device)}, expected memory of the CPU: thresher.cupy and thresher.torch compute "
                     f"on GPUs")
         return made
 
-    def _operand(self, name: str, array: Any, formats: dict) -> _of.Operand:
+    def _operand(self, name: str, array: Any) -> _of.Operand:
         if not isinstance(array, _np.ndarray):
             if hasattr(array, "__cuda_array_interface__") and not hasattr(array, "__dlpack__"):
                 _refuse(f"{name} lies on a GPU, expected memory of the CPU: thresher.cupy and thresher.torch compute on GPUs")
             if hasattr(array, "__dlpack__"):
-                made, owner = _dlpack.operand(name, array, formats)
+                made, owner = _dlpack.operand(name, array)
                 self._owners.append(owner)
                 return made
             if not hasattr(array, "__array_interface__"):
                 _refuse(f"{name} is {_kind(array)}, expected a NumPy array or an object with __dlpack__ or __array_interface__")
             array = _np.asarray(array)
-        return self.of_array(name, array, array.__array_interface__["data"][0], (_lib.CPU, 0), formats)
+        return self.of_array(name, array, array.__array_interface__["data"][0], (_lib.CPU, 0))
+
+    def integers(self, name: str, array: Any) -> _of.Operand:
+        return self._converted(_conversions.integers, name, array)
+
+    def numbers(self, name: str, array: Any) -> _of.Operand:
+        return self._converted(_conversions.numbers, name, array)
+
+    def factors(self, name: str, array: Any) -> _of.Operand:
+        return self._converted(_conversions.factors, name, array)
+
+    def _converted(self, convert: Callable[[_of.Operand], tuple], name: str, array: Any) -> _of.Operand:
+        made, owner = convert(self.operand(name, array))
+        self._owners.append(owner)
+        return made
 
     def output(self, out: Any, shape: tuple, format: int, *, zeros: bool = False, name: str = "out") -> tuple:
         if out is None:
