@@ -285,6 +285,20 @@ def test_attention_of_sequences_of_different_lengths(random):
             definition.check(result[rows, h], exact, error)
 
 
+def test_rows_behind_the_last_sequence_are_not_written(random):
+    q, k = normal(random, (5, 2, 64), BF16), normal(random, (7, 1, 64), BF16)
+    padded = dict(cu_seqlens_q=np.int32([0, 1, 3, 3, 3]), cu_seqlens_k=np.int32([0, 4, 6, 6, 6]))
+    whole = tn.attention(q[:3], k[:6], k[:6], cu_seqlens_q=np.int32([0, 1, 3]), cu_seqlens_k=np.int32([0, 4, 6]))
+    result, lse = tn.attention(q, k, k, return_lse=True, **padded)
+    np.testing.assert_array_equal(result[:3], whole)
+    assert not result[3:].any() and not lse[:, 3:].any()
+    out = normal(random, (5, 2, 64), BF16)
+    before = out.copy()
+    tn.attention(q, k, k, out=out, **padded)
+    np.testing.assert_array_equal(out[:3], whole)
+    np.testing.assert_array_equal(out[3:], before[3:])
+
+
 def pages_of(random, rows, lengths, page):
     """A pool whose pages lie in random order, NaN where no sequence has a key, and its table; `rows` one behind the other."""
     counts = [-(-length // page) for length in lengths]

@@ -234,7 +234,39 @@ TEST(Attention, OffsetsOfSequencesAreChecked) {
   EXPECT_EQ(offsets_refusal({0, 9, 8}, {0, 9, 9}),
             "cu_seqlens_q decreases from 9 to 8 at index 2, expected offsets that never decrease");
   EXPECT_EQ(offsets_refusal({1, 3, 8}, {0, 9, 9}), "cu_seqlens_q starts with 1, expected 0");
-  EXPECT_EQ(offsets_refusal({0, 3, 8}, {0, 4, 8}), "cu_seqlens_k ends with 8, expected the number of rows 9");
+  EXPECT_EQ(offsets_refusal({0, 3, 9}, {0, 4, 9}), "cu_seqlens_q ends with 9, expected at most 8, the number of rows");
+  EXPECT_EQ(offsets_refusal({0, 3, 8}, {0, 4, 10}), "cu_seqlens_k ends with 10, expected at most 9, the number of rows");
+  EXPECT_EQ(offsets_refusal({0, -1, 0}, {0, 4, 9}),
+            "cu_seqlens_q decreases from 0 to -1 at index 1, expected offsets that never decrease");
+}
+
+/// A batch padded for a graph: two sequences of 3 and 2 queries, two of none, and three rows that belong to nobody.
+TEST(Attention, RowsBehindTheLastSequenceStayAsTheyWere) {
+  const AttentionProblem padded{.batch = 4, .heads = 2, .kv_heads = 2, .queries = 8, .keys = 12, .variable_length = true};
+  AttentionCase c(padded, test::Order::heads_first, {0, 3, 5, 5, 5}, {0, 4, 9, 9, 9});
+  plan(Device::cpu(), padded).run({}, c.tensors);
+  const auto judgement = reference::judge_attention(padded, c.tensors);
+  EXPECT_TRUE(judgement.passed) << judgement.evidence;
+  const std::size_t row = 2 * 64;
+  for (std::size_t i = 5 * row; i < 8 * row; ++i) {
+    EXPECT_EQ(c.o[i], AttentionCase::poison) << i;
+  }
+  for (std::size_t head = 0; head < 2; ++head) {
+    for (std::size_t query = 0; query < 8; ++query) {
+      EXPECT_EQ(c.lse[head * 8 + query] == AttentionCase::lse_poison, query >= 5) << head << ", " << query;
+    }
+  }
+}
+
+TEST(Attention, SoTheyDoOverPages) {
+  const AttentionProblem padded{.batch = 3, .heads = 2, .kv_heads = 1, .queries = 4, .keys = 20, .variable_length = true, .page_size = 8, .pages = 5};
+  AttentionCase c(padded, test::Order::heads_first, {0, 1, 2, 2}, {20, 9, 0});
+  plan(Device::cpu(), padded).run({}, c.tensors);
+  const auto judgement = reference::judge_attention(padded, c.tensors);
+  EXPECT_TRUE(judgement.passed) << judgement.evidence;
+  for (std::size_t i = std::size_t{2} * 2 * 64; i < std::size_t{4} * 2 * 64; ++i) {
+    EXPECT_EQ(c.o[i], AttentionCase::poison) << i;
+  }
 }
 
 }  // namespace

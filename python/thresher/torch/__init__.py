@@ -13,12 +13,15 @@ from typing import Any
 
 import torch as _torch
 
+from .. import _options
 from .._fp8 import Fp8
 from .._library import refuse as _refuse
 from .._nvfp4 import Nvfp4
 from .._packed import PackedInfo
 from .._packed import info_of as _info_of
 from . import _ops as _ops  # registers
+from ._arguments import dtype_of as _dtype_of
+from ._arguments import kept as _kept
 from ._native import call as _call
 from ._place import block as _block
 
@@ -63,26 +66,33 @@ def _expect_tensors(**given: Any) -> None:
         _expect_tensor(name, value)
 
 
-def _activation(activation: str, alpha: float, limit: float, up_offset: float) -> dict:
+def _activation(activation: str, alpha: float | None, limit: float | None, up_offset: float | None) -> dict:
     """The named arguments of an operator, which costs less to call with fewer."""
-    if activation == "silu" and alpha == 1.702 and limit == 7.0 and up_offset == 1.0:
-        return {}
-    return dict(activation=activation, alpha=alpha, limit=limit, up_offset=up_offset)
+    if alpha is None and limit is None and up_offset is None:
+        return {} if activation == "silu" else {"activation": activation}
+    if activation != "swiglu_clamped":
+        _options.activation_chosen(activation, alpha, limit, up_offset)
+    given = (("alpha", alpha), ("limit", limit), ("up_offset", up_offset))
+    return {"activation": activation, **{name: value for name, value in given if value is not None}}
 
 
 def _between(dtype: _torch.dtype | str | None, scale: float) -> dict:
     """The named arguments of a layer's operator that say what lies between its products."""
-    named: dict[str, Any] = {"intermediate_format" if isinstance(dtype, str) else "intermediate_dtype": dtype}
+    named: dict[str, Any] = {}
+    if isinstance(dtype, str):
+        named["intermediate_format"] = dtype
+    elif dtype is not None:
+        named["intermediate_dtype"] = _dtype_of("intermediate_dtype", dtype, (_torch.float16, _torch.bfloat16))
     return named if scale == 1.0 else {**named, "intermediate_scale": scale}
 
 
 def _given(**optional: Any) -> dict:
-    """Those that are not None, checked."""
+    """Those that are not None, checked, and in the types that an operator takes."""
     given: dict[str, Any] = {}
     for name, value in optional.items():
         if value is not None:
             _expect_tensor(name, value)
-            given[name] = value
+            given[name] = _kept(name, value)
     return given
 
 
@@ -90,7 +100,9 @@ def _attention_options(causal: bool, scale: float | None, softcap: float, left: 
     """As _activation: the named arguments that are not the defaults."""
     given: dict[str, Any] = {}
     if causal is not False:
-        given["causal"] = causal
+        if causal is not True:
+            _refuse(f"causal is {causal!r}, expected True or False")
+        given["causal"] = True
     if scale is not None:
         given["scale"] = scale
     if softcap != 0.0:
@@ -140,10 +152,10 @@ def _tokens(a: Any, name: str = "a") -> tuple:
     return a.values, {**named, f"{name}_scale_layout": a.scale_layout, f"{name}_format": a.format}
 
 
-def _run(name: str, out: _Tensor | None, out_dtype: _torch.dtype | None, arguments: tuple, options: dict) -> _Tensor:
+def _run(name: str, out: _Tensor | None, out_dtype: _torch.dtype | str | None, arguments: tuple, options: dict) -> _Tensor:
     if out is None:
         if out_dtype is not None:
-            options["out_dtype"] = out_dtype
+            options["out_dtype"] = _dtype_of("out_dtype", out_dtype)
         return _call(getattr(_torch.ops.thresher, name), *arguments, **options)
     if out_dtype is not None:
         _refuse("out and out_dtype are both given, expected one of them")
@@ -152,8 +164,8 @@ def _run(name: str, out: _Tensor | None, out_dtype: _torch.dtype | None, argumen
     return out
 
 
-def dual_gemm(a: _Tensor | Nvfp4 | Fp8, b1: _Tensor | Nvfp4 | Fp8, b2: _Tensor | Nvfp4 | Fp8, *, activation: str = "silu", alpha: float = 1.702,
-              limit: float = 7.0, up_offset: float = 1.0, out_dtype: _torch.dtype | None = None,
+def dual_gemm(a: _Tensor | Nvfp4 | Fp8, b1: _Tensor | Nvfp4 | Fp8, b2: _Tensor | Nvfp4 | Fp8, *, activation: str = "silu", alpha: float | None = None,
+              limit: float | None = None, up_offset: float | None = None, out_dtype: _torch.dtype | str | None = None,
               out: _Tensor | None = None) -> _Tensor:
     """activation(a·b1ᵀ) ∘ (a·b2ᵀ), the first half of a gated MLP. b1 is the gate, b2 is up.
 
@@ -206,8 +218,8 @@ def packed_info(weights: _Tensor, *, check: bool = False) -> PackedInfo:
     return _info_of(_block(weights), check)
 
 
-def dual_gemm_packed(a: _Tensor | Nvfp4 | Fp8, weights: _Tensor, n: int, *, activation: str = "silu", alpha: float = 1.702, limit: float = 7.0,
-                     up_offset: float = 1.0, out_dtype: _torch.dtype | None = None, out: _Tensor | None = None) -> _Tensor:
+def dual_gemm_packed(a: _Tensor | Nvfp4 | Fp8, weights: _Tensor, n: int, *, activation: str = "silu", alpha: float | None = None, limit: float | None = None,
+                     up_offset: float | None = None, out_dtype: _torch.dtype | str | None = None, out: _Tensor | None = None) -> _Tensor:
     """dual_gemm with weights that pack gave.
 
     weights: uint8 [bytes], read where they lie. On the CPU their header is looked at in every call; on a GPU once, and again
@@ -221,7 +233,7 @@ def dual_gemm_packed(a: _Tensor | Nvfp4 | Fp8, weights: _Tensor, n: int, *, acti
                 {**_activation(activation, alpha, limit, up_offset), **tokens})
 
 
-def gemm(a: _Tensor | Nvfp4 | Fp8, b: _Tensor | Nvfp4 | Fp8, *, bias: _Tensor | None = None, out_dtype: _torch.dtype | None = None,
+def gemm(a: _Tensor | Nvfp4 | Fp8, b: _Tensor | Nvfp4 | Fp8, *, bias: _Tensor | None = None, out_dtype: _torch.dtype | str | None = None,
          out: _Tensor | None = None) -> _Tensor:
     """a·bᵀ + bias, as a down projection is.
 
@@ -242,7 +254,7 @@ def pack_gemm(b: _Tensor | Nvfp4 | Fp8, *, bias: _Tensor | None = None, numerics
     return _ops.pack_gemm(*values, _given(bias=bias).get("bias"), numerics, scales)
 
 
-def gemm_packed(a: _Tensor | Nvfp4 | Fp8, weights: _Tensor, n: int, *, out_dtype: _torch.dtype | None = None,
+def gemm_packed(a: _Tensor | Nvfp4 | Fp8, weights: _Tensor, n: int, *, out_dtype: _torch.dtype | str | None = None,
                 out: _Tensor | None = None) -> _Tensor:
     """gemm with weights, a bias among them, that pack_gemm gave: uint8 [bytes]; `n` is theirs.
 
@@ -253,9 +265,9 @@ def gemm_packed(a: _Tensor | Nvfp4 | Fp8, weights: _Tensor, n: int, *, out_dtype
     return _run("gemm_packed", out, out_dtype, (a, weights, n), tokens)
 
 
-def gated_mlp(x: _Tensor | Nvfp4 | Fp8, gate_up: _Tensor, down: _Tensor, *, activation: str = "silu", alpha: float = 1.702,
-              limit: float = 7.0, up_offset: float = 1.0, intermediate_dtype: _torch.dtype | str | None = None,
-              intermediate_scale: float = 1.0, out_dtype: _torch.dtype | None = None, out: _Tensor | None = None) -> _Tensor:
+def gated_mlp(x: _Tensor | Nvfp4 | Fp8, gate_up: _Tensor, down: _Tensor, *, activation: str = "silu", alpha: float | None = None,
+              limit: float | None = None, up_offset: float | None = None, intermediate_dtype: _torch.dtype | str | None = None,
+              intermediate_scale: float = 1.0, out_dtype: _torch.dtype | str | None = None, out: _Tensor | None = None) -> _Tensor:
     """activation(x·gateᵀ, x·upᵀ)·downᵀ, a dense feed-forward layer.
 
     x: [T, K], float16, bfloat16, Nvfp4 or Fp8. gate_up: uint8, what pack gave of gate and up [N, K]; down: uint8, what pack_gemm
@@ -274,8 +286,8 @@ def gated_mlp(x: _Tensor | Nvfp4 | Fp8, gate_up: _Tensor, down: _Tensor, *, acti
 
 
 def moe(x: _Tensor | Nvfp4 | Fp8, gate_up: _Tensor, down: _Tensor, topk_ids: _Tensor, topk_weights: _Tensor, *, activation: str = "silu",
-        alpha: float = 1.702, limit: float = 7.0, up_offset: float = 1.0, intermediate_dtype: _torch.dtype | str | None = None,
-        intermediate_scale: float = 1.0, rows_dtype: _torch.dtype = _torch.float32, out_dtype: _torch.dtype | None = None, out: _Tensor | None = None) -> _Tensor:
+        alpha: float | None = None, limit: float | None = None, up_offset: float | None = None, intermediate_dtype: _torch.dtype | str | None = None,
+        intermediate_scale: float = 1.0, rows_dtype: _torch.dtype | str = _torch.float32, out_dtype: _torch.dtype | str | None = None, out: _Tensor | None = None) -> _Tensor:
     """Σ over the choices c of a token of topk_weights[c] times the gated MLP of the expert topk_ids[c].
 
     x: [T, K]. gate_up, down: uint8, what pack_grouped gave of gate and up [E, N, K], and of down [E, K, N], with their biases.
@@ -286,16 +298,16 @@ def moe(x: _Tensor | Nvfp4 | Fp8, gate_up: _Tensor, down: _Tensor, topk_ids: _Te
     """
     x, tokens = _tokens(x, "x")
     _expect_tensors(gate_up=gate_up, down=down, topk_ids=topk_ids, topk_weights=topk_weights)
-    return _run("moe", out, out_dtype, (x, gate_up, down, topk_ids, topk_weights),
+    return _run("moe", out, out_dtype, (x, gate_up, down, _kept("topk_ids", topk_ids), _kept("topk_weights", topk_weights)),
                 {**_activation(activation, alpha, limit, up_offset), **_between(intermediate_dtype, intermediate_scale),
-                 "rows_dtype": rows_dtype, **tokens})
+                 "rows_dtype": _dtype_of("rows_dtype", rows_dtype), **tokens})
 
 
 def grouped_dual_gemm(a: _Tensor | Nvfp4 | Fp8, b1: _Tensor | Nvfp4 | Fp8, b2: _Tensor | Nvfp4 | Fp8 | None = None, *, offsets: _Tensor | None = None,
                       counts: _Tensor | None = None, row_ids: _Tensor | None = None, row_ids_divisor: int = 1,
                       order: str | None = None, bias1: _Tensor | None = None, bias2: _Tensor | None = None,
-                      row_weights: _Tensor | None = None, activation: str = "silu", alpha: float = 1.702, limit: float = 7.0,
-                      up_offset: float = 1.0, out_dtype: _torch.dtype | None = None, out: _Tensor | None = None) -> _Tensor:
+                      row_weights: _Tensor | None = None, activation: str = "silu", alpha: float | None = None, limit: float | None = None,
+                      up_offset: float | None = None, out_dtype: _torch.dtype | str | None = None, out: _Tensor | None = None) -> _Tensor:
     """activation(a·b1[e]ᵀ + bias1[e], a·b2[e]ᵀ + bias2[e])·row_weight for the rows of each expert e.
 
     Rows lie in one of three ways; no host reads the lists on a GPU:
@@ -321,7 +333,7 @@ def grouped_dual_gemm(a: _Tensor | Nvfp4 | Fp8, b1: _Tensor | Nvfp4 | Fp8, b2: _
 
 def grouped_gemm(a: _Tensor | Nvfp4 | Fp8, b: _Tensor | Nvfp4 | Fp8, *, offsets: _Tensor | None = None, counts: _Tensor | None = None,
                  row_ids: _Tensor | None = None, row_ids_divisor: int = 1, bias: _Tensor | None = None,
-                 row_weights: _Tensor | None = None, out_dtype: _torch.dtype | None = None,
+                 row_weights: _Tensor | None = None, out_dtype: _torch.dtype | str | None = None,
                  out: _Tensor | None = None) -> _Tensor:
     """(a·b[e]ᵀ + bias[e])·row_weight for the rows of each expert e: the down projection.
 
@@ -335,8 +347,8 @@ def grouped_gemm(a: _Tensor | Nvfp4 | Fp8, b: _Tensor | Nvfp4 | Fp8, *, offsets:
 
 def grouped_dual_gemm_packed(a: _Tensor | Nvfp4 | Fp8, weights: _Tensor, n: int, *, offsets: _Tensor | None = None,
                              counts: _Tensor | None = None, row_ids: _Tensor | None = None, row_ids_divisor: int = 1,
-                             row_weights: _Tensor | None = None, activation: str = "silu", alpha: float = 1.702,
-                             limit: float = 7.0, up_offset: float = 1.0, out_dtype: _torch.dtype | None = None,
+                             row_weights: _Tensor | None = None, activation: str = "silu", alpha: float | None = None,
+                             limit: float | None = None, up_offset: float | None = None, out_dtype: _torch.dtype | str | None = None,
                              out: _Tensor | None = None) -> _Tensor:
     """grouped_dual_gemm with weights, biases among them, that pack_grouped gave: uint8 [bytes]; `n` is theirs.
 
@@ -351,7 +363,7 @@ def grouped_dual_gemm_packed(a: _Tensor | Nvfp4 | Fp8, weights: _Tensor, n: int,
 
 def grouped_gemm_packed(a: _Tensor | Nvfp4 | Fp8, weights: _Tensor, n: int, *, offsets: _Tensor | None = None, counts: _Tensor | None = None,
                         row_ids: _Tensor | None = None, row_ids_divisor: int = 1, row_weights: _Tensor | None = None,
-                        out_dtype: _torch.dtype | None = None, out: _Tensor | None = None) -> _Tensor:
+                        out_dtype: _torch.dtype | str | None = None, out: _Tensor | None = None) -> _Tensor:
     """grouped_gemm with weights, a bias among them, that pack_grouped gave: uint8 [bytes]; `n` is theirs.
 
     Everything else as in grouped_gemm and dual_gemm_packed.
@@ -393,6 +405,8 @@ def attention(q: _Tensor, k: _Tensor, v: _Tensor, *, causal: bool = False, scale
         left, right = window
     except (TypeError, ValueError):
         _refuse(f"window is {window!r}, expected the keys to the left and to the right that are visible, -1 for all")
+    if return_lse is not True and return_lse is not False:
+        _refuse(f"return_lse is {return_lse!r}, expected True or False")
     options = _attention_options(causal, scale, softcap, left, right) | _given(
         cu_seqlens_q=cu_seqlens_q, cu_seqlens_k=cu_seqlens_k, block_table=block_table, seqused_k=seqused_k, sinks=sinks, q_descale=q_descale,
         k_descale=k_descale, v_descale=v_descale)
