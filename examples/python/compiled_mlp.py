@@ -40,7 +40,7 @@ def swap_mlps(model: nn.Module) -> int:
     for module in list(model.modules()):
         for name, child in list(module.named_children()):
             if isinstance(child, FloatMLP):
-                setattr(module, name, thresher.torch.GatedMLP.from_float(child))
+                setattr(module, name, thresher.torch.GatedMLP.from_float(child, activation="silu"))
                 swapped += 1
     return swapped
 

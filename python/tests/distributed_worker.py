@@ -126,11 +126,11 @@ def check_from_float(group):
 
     experts = [FloatMLP() for _ in range(5)]
     x, ids, weights = torch.randn(6, 16 * wide), torch.randint(0, 5, (6, 2)), torch.rand(6, 2)
-    close(td.GatedMLP.from_float(experts[0], group=group)(x), tt.GatedMLP.from_float(experts[0])(x))
-    moe = td.MoE.from_float(experts, group=group)
-    same(moe(x, ids, weights), tt.MoE.from_float(experts)(x, ids, weights))
+    close(td.GatedMLP.from_float(experts[0], activation="silu", group=group)(x), tt.GatedMLP.from_float(experts[0], activation="silu")(x))
+    moe = td.MoE.from_float(experts, activation="silu", group=group)
+    same(moe(x, ids, weights), tt.MoE.from_float(experts, activation="silu")(x, ids, weights))
     tt.warm(moe, 3, choices=2)
-    same(moe(x, ids, weights), tt.MoE.from_float(experts)(x, ids, weights))
+    same(moe(x, ids, weights), tt.MoE.from_float(experts, activation="silu")(x, ids, weights))
 
 
 def check_refused(group):

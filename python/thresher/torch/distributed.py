@@ -6,6 +6,7 @@ whole tensors or anything that is cut like one and says its shape, such as a sli
 part out and reads no more.
 """
 
+from collections.abc import Iterable
 from typing import Any
 
 import torch
@@ -16,7 +17,10 @@ from .._fp8 import Fp8
 from .._library import refuse
 from .._nvfp4 import Nvfp4
 from . import modules
-from ._native import call
+from ._experts import experts_of
+from ._float_modules import gated_layers
+from ._module_weights import buckets, expect_floats, in_own_type, result_dtype
+from .modules import expect_routing
 
 __all__ = ["GatedMLP", "MoE", "shard"]
 
@@ -132,14 +136,18 @@ class GatedMLP(modules.GatedMLP):
         return cls(_cut(gate, start, stop), _cut(up, start, stop), down[:, start:stop], group=group, **options)
 
     @classmethod
-    def from_float(cls, module: nn.Module, **options: Any) -> "GatedMLP":
-        """From a whole module with linear layers gate_proj, up_proj and down_proj (or w1, w3 and w2), without biases."""
-        return cls.sharded(*modules.gated_layers(module), **options)
+    def from_float(cls, module: nn.Module, *, group: Group | None = None, activation: str | None = None, alpha: float | None = None,
+                   limit: float | None = None, up_offset: float | None = None, ignore: Iterable[str] = (), **options: Any) -> "GatedMLP":
+        """From a whole module, as modules.GatedMLP.from_float takes it."""
+        *layers, (name, constants) = gated_layers(module, activation, ignore, alpha=alpha, limit=limit, up_offset=up_offset)
+        return cls.sharded(*layers, group=group, activation=name, **constants, **options)
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        result = self.products(x)
+        expect_floats(x)
+        with in_own_type(x):
+            result = self.products(x)
         dist.all_reduce(result, group=self.group)
-        return result.to(x.dtype)
+        return result.to(result_dtype(x))
 
 
 class MoE(modules.MoE):
@@ -163,23 +171,29 @@ class MoE(modules.MoE):
         self.all_experts = sum(self.experts_of)
 
     @classmethod
-    def sharded(cls, gate_up: Any, down: Any, *, order: str, group: Group | None = None, **options: Any) -> "MoE":
-        """From the whole gate_up [E, 2·N, K] and down [E, K, N], of which the own experts alone are read; options as of MoE."""
+    def sharded(cls, gate_up: Any, down: Any, *, order: str, group: Group | None = None, bias1: Any = None, down_bias: Any = None,
+                **options: Any) -> "MoE":
+        """From the whole gate_up [E, 2·N, K], down [E, K, N] and their biases, of which the own experts alone are read; options as of MoE."""
         rank, size = _place_in(group)
-        return cls(shard(gate_up, rank=rank, size=size), shard(down, rank=rank, size=size), order=order, group=group, **options)
+        start, stop = _bounds(_shape(_values(gate_up))[0], 1, rank, size, "experts")
+        biases = {name: one[start:stop] for name, one in (("bias1", bias1), ("down_bias", down_bias)) if one is not None}
+        return cls(shard(gate_up, rank=rank, size=size), shard(down, rank=rank, size=size), order=order, group=group, **biases, **options)
 
     @classmethod
-    def from_float(cls, experts: Any, *, group: Group | None = None, **options: Any) -> "MoE":
-        """From the whole sequence of experts, each as GatedMLP.from_float takes one."""
+    def from_float(cls, experts: Any, *, group: Group | None = None, activation: str | None = None, alpha: float | None = None,
+                   limit: float | None = None, up_offset: float | None = None, order: str | None = None, ignore: Iterable[str] = (),
+                   **options: Any) -> "MoE":
+        """From all experts, as modules.MoE.from_float takes them."""
         rank, size = _place_in(group)
-        mine = list(experts)
-        start, stop = _bounds(len(mine), 1, rank, size, "experts")
-        gate_up, down = modules.stacked_layers(mine[start:stop])
-        return cls(gate_up, down, order="gate_first", group=group, **options)
+        given = experts_of(experts, activation, order, ignore, alpha=alpha, limit=limit, up_offset=up_offset,
+                           part=lambda count: _bounds(count, 1, rank, size, "experts"))
+        return cls(given.gate_up, given.down, order=given.order, group=group, bias1=given.bias, down_bias=given.down_bias,
+                   activation=given.activation[0], **given.activation[1], **options)
 
     def forward(self, x: torch.Tensor, topk_ids: torch.Tensor, topk_weights: torch.Tensor) -> torch.Tensor:
         """x: [T, K]; topk_ids: [T, k], integers, those outside [0, E) of all experts are skipped; topk_weights: [T, k]; all of this
         process's tokens, of which there may be none. Returns [T, K] in the type of x, summed in float32 in the order of the choices."""
+        expect_routing(x, topk_ids, topk_weights)
         tokens, choices = topk_ids.shape
         flat = topk_ids.reshape(-1).to(torch.int64)
         is_owned = (flat >= 0) & (flat < self.all_experts)
@@ -187,10 +201,11 @@ class MoE(modules.MoE):
         wanted = torch.bincount(sorted_ids, minlength=self.all_experts + 1)[: self.all_experts]
         rows = rows[: int(wanted.sum())]
         exchange = _Exchange(wanted, self.experts_of, self.experts, self.group)
-        computed = self._own(exchange.there(x.to(self.dtype)[rows // choices]), exchange)
+        with in_own_type(x):
+            computed = self._own(exchange.there(x.to(self.dtype)[rows // choices]), exchange)
         weighted = exchange.back(computed) * topk_weights.reshape(-1)[rows].to(torch.float32).unsqueeze(1)
         by_choice = torch.zeros(tokens * choices, self.k, dtype=torch.float32, device=x.device).index_copy(0, rows, weighted)
-        return by_choice.reshape(tokens, choices, self.k).sum(1).to(x.dtype)
+        return by_choice.reshape(tokens, choices, self.k).sum(1).to(result_dtype(x))
 
     def _own(self, rows: torch.Tensor, exchange: "_Exchange") -> torch.Tensor:
         """What this process's experts make of rows [R, K]: float32 [R, K], in the same order."""
@@ -198,7 +213,7 @@ class MoE(modules.MoE):
 
     def warm(self, rows: list[int], choices: int) -> None:
         most = max(rows) * choices * len(self.experts_of)
-        for count in modules.buckets(range(1, most + 1)):
+        for count in buckets(range(1, most + 1)):
             nobody = _Exchange.of_nobody(count, self.down.device)
             self._own(torch.zeros(count, self.k, dtype=self.dtype, device=self.down.device), nobody)
 

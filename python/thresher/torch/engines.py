@@ -14,8 +14,10 @@ from torch import nn
 from .._errors import UnsupportedError
 from .._fp8 import Fp8
 from .._nvfp4 import Nvfp4
-from . import pack, packed_info
-from .modules import MoE, buckets, operand_of, tokens_of
+from . import pack
+from ._state import Stated
+from ._module_weights import buckets, operand_of, short, tokens_of
+from .modules import MoE
 
 _BLOCK = 128
 _GROUP = 16
@@ -112,18 +114,20 @@ def expect_group(layer: str, group: int) -> None:
         refuse(f"{layer}: NVFP4 weights have scales of {group}, expected {_GROUP}")
 
 
-class GateUp(nn.Module):
+class GateUp(Stated):
     """silu(gate·x) ∘ (up·x) with packed weights, from x [..., K] to [..., N]; x and the result are of the 16-bit type `dtype`."""
 
     weights: torch.Tensor
 
     def __init__(self, gate: Nvfp4 | Fp8, up: Nvfp4 | Fp8, dtype: torch.dtype):
         super().__init__()
-        self.register_buffer("weights", pack(gate, up))
         self.tokens = tokens_of("fp8_block" if isinstance(gate, Fp8) else None)
         self.dtype = dtype
-        found = packed_info(self.weights)
+        found = self.hold("weights", pack, gate, up)
         self.n, self.k = found.n, found.k
+
+    def said(self) -> dict:
+        return dict(tokens=self.tokens, dtype=short(self.dtype))
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         values, scales = operand_of(x.reshape(-1, x.shape[-1]), self.tokens)

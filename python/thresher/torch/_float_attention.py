@@ -1,0 +1,158 @@
+"""Reading a float attention module: all that its function depends on, as the arguments of Attention."""
+
+import inspect
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import torch
+from torch import nn
+
+from .._library import refuse
+from ._float_modules import called, expect_nothing_else, forward_of, linear, names_of, words_of
+
+_PROJECTIONS = ("q_proj", "k_proj", "v_proj", "o_proj")
+_READ = ("q_norm", "k_norm", "head_dim", "is_causal", "scaling", "attn_logit_softcapping", "sliding_window", "is_sliding")
+# What a forward may be given: tokens under any name first, and what Attention is given or refuses in its calls.
+_ARGUMENTS = frozenset(("position_embeddings", "attention_mask", "position_ids", "cache", "past_key_values", "past_key_value", "cache_position",
+                        "use_cache", "output_attentions"))
+_UNSEEN = "unseen"  # how a forward turns whose function is not found
+_TOLERANCE = 2.0**-6  # of norms that round to bfloat16
+
+
+def parts_of(module: nn.Module, ignore: Iterable[str], **given: Any) -> dict[str, Any]:
+    layers = [linear(module, name)[1] for name in _PROJECTIONS]
+    forward, ignored = forward_of(module), names_of(ignore)
+    expect_nothing_else(module, (*_PROJECTIONS, *_READ), "Attention", ignored)
+    if forward is not None:
+        _expect_arguments(module, forward)
+    found = dict(head_dim=getattr(module, "head_dim", None), causal=getattr(module, "is_causal", None), scale=_scale(module),
+                 softcap=_softcap(module, ignored), window=_window(module, ignored), pairs=_pairs(module, forward))
+    if found["pairs"] == _UNSEEN:
+        if given["pairs"] in (None, "none"):
+            refuse(f"the module {called(module)} takes position_embeddings, but how it turns by them cannot be seen, expected it in pairs")
+        found["pairs"] = None
+    made = {name: _agreed(module, name, given[name], value) for name, value in found.items()}
+    if made["head_dim"] is None:
+        refuse(f"the module {called(module)} does not say its head_dim, expected it in head_dim")
+    weights = {name[0]: layer.weight for name, layer in zip(_PROJECTIONS, layers)}
+    biases = {f"{name[0]}_bias": getattr(layer, "bias", None) for name, layer in zip(_PROJECTIONS, layers)}
+    return {**weights, **biases, **_norms(module, made["head_dim"]), **{name: value for name, value in made.items() if value is not None}}
+
+
+def _agreed(module: nn.Module, name: str, given: Any, found: Any) -> Any:
+    if given is not None and found is not None and given != found:
+        refuse(f"{name} is {given!r}, but that of the module {called(module)} is {found!r}")
+    return found if given is None else given
+
+
+def _expect_arguments(module: nn.Module, forward: Callable) -> None:
+    given = [one for one in inspect.signature(forward).parameters.values() if one.kind not in (one.VAR_KEYWORD, one.VAR_POSITIONAL)]
+    for argument in given[2:]:  # behind self and the tokens
+        if argument.name not in _ARGUMENTS:
+            refuse(f"the forward of the module {called(module)} takes {argument.name}, which Attention does not take")
+
+
+def _scale(module: nn.Module) -> float | None:
+    scale = getattr(module, "scaling", None)
+    if scale is not None:
+        return float(scale)
+    scalar = getattr(getattr(module, "config", None), "query_pre_attn_scalar", None)
+    return None if scalar is None else float(scalar) ** -0.5
+
+
+def _read(module: nn.Module, name: str, is_ignored: bool) -> tuple[bool, Any]:
+    """(whether the module says it, what it says): in an attribute, or in its configuration where its methods look for it there."""
+    is_mentioned = forward_of(module) is None or name in words_of(module)
+    value = getattr(module, name, None)
+    if value is None:
+        return hasattr(module, name), getattr(getattr(module, "config", None), name, None) if is_mentioned and not hasattr(module, name) else None
+    if is_ignored:
+        return False, None
+    if not is_mentioned:
+        refuse(f"the module {called(module)} has {name} {value!r}, which its forward does not read: give its name in ignore if it changes nothing")
+    return True, value
+
+
+def _softcap(module: nn.Module, ignored: frozenset[str]) -> float | None:
+    _, softcap = _read(module, "attn_logit_softcapping", "attn_logit_softcapping" in ignored)
+    return None if softcap is None else float(softcap)
+
+
+def _window(module: nn.Module, ignored: frozenset[str]) -> tuple[int, int] | None:
+    is_said, keys = _read(module, "sliding_window", "sliding_window" in ignored)
+    is_sliding = getattr(module, "is_sliding", keys is not None)
+    if is_sliding != (keys is not None):
+        refuse(f"is_sliding of the module {called(module)} is {is_sliding}, but its sliding_window is {keys}")
+    if keys is None:
+        return (-1, -1) if is_said else None
+    if isinstance(keys, bool) or not isinstance(keys, int) or keys < 1:
+        refuse(f"sliding_window of the module {called(module)} is {keys!r}, expected a number of keys")
+    if not getattr(module, "is_causal", True):
+        refuse(f"the module {called(module)} has sliding_window {keys} and is not causal, expected a causal one")
+    return (keys - 1, 0)
+
+
+def _pairs(module: nn.Module, forward: Callable | None) -> str | None:
+    """Which columns the forward turns together, as the function of rotary embeddings that it calls does."""
+    if forward is None:
+        return None
+    names = [name for name in forward.__code__.co_names if ("rotary" in name or "rope" in name) and callable(forward.__globals__.get(name))]
+    takes_positions = "position_embeddings" in inspect.signature(forward).parameters
+    if not names and not takes_positions:
+        return "none"
+    if not takes_positions or len(names) > 1:
+        refuse(f"the forward of the module {called(module)} calls {' and '.join(names)}{'' if takes_positions else ' without position_embeddings'}, "
+               "expected one function that turns queries and keys by position_embeddings")
+    return _turning(forward.__globals__[names[0]], names[0]) if names else _UNSEEN
+
+
+def _turning(function: Callable, name: str) -> str:
+    from ._attention_module import turned
+
+    generator = torch.Generator("cpu").manual_seed(0)
+    q, k, angles = (torch.randn(*shape, generator=generator, device="cpu") for shape in ((1, 2, 3, 16), (1, 1, 3, 16), (1, 3, 16)))
+    cos, sin = angles.cos(), angles.sin()
+    try:
+        with torch.no_grad(), torch.device("cpu"):
+            found = function(q, k, cos, sin)
+    except Exception:  # whatever it raises, it is not the function that is looked for
+        found = ()
+    for pairs in ("halves", "interleaved"):
+        expected = [turned(one, cos.unsqueeze(1), sin.unsqueeze(1), pairs) for one in (q, k)]
+        if len(found) == 2 and all(one.shape == wanted.shape and torch.allclose(one, wanted, 1e-4, 1e-4) for one, wanted in zip(found, expected)):
+            return pairs
+    refuse(f"{name} of the module's forward turns queries and keys neither in halves nor interleaved, which Attention does not take over")
+
+
+def _norms(module: nn.Module, head_dim: int) -> dict[str, Any]:
+    found = {name: _norm(name, getattr(module, name), head_dim) for name in ("q_norm", "k_norm") if getattr(module, name, None) is not None}
+    if not found:
+        return {}
+    epsilons = {eps for _, eps in found.values()}
+    if len(epsilons) > 1:
+        refuse(f"q_norm and k_norm have the eps {' and '.join(map(str, sorted(epsilons)))}, expected the same")
+    return {**{name: weight for name, (weight, _) in found.items()}, "norm_eps": epsilons.pop()}
+
+
+def _norm(name: str, norm: nn.Module, head_dim: int) -> tuple[torch.Tensor, float]:
+    """(what multiplies, eps) of an RMSNorm of each head, as its own results say: some multiply by 1 + weight."""
+    weight, eps = getattr(norm, "weight", None), getattr(norm, "variance_epsilon", getattr(norm, "eps", None))
+    if not isinstance(weight, torch.Tensor) or tuple(weight.shape) != (head_dim,) or not isinstance(eps, float):
+        shape = list(weight.shape) if isinstance(weight, torch.Tensor) else None
+        refuse(f"{name} is a {called(norm)} with a weight {shape} and eps {eps}, expected an RMSNorm of each head with a weight [{head_dim}]")
+    if weight.is_meta:
+        refuse(f"{name} is on meta, where how it multiplies cannot be seen: give Attention its parts")
+    rows = torch.randn(6, head_dim, generator=torch.Generator("cpu").manual_seed(0), device="cpu")
+    rows = (rows + 0.5) * torch.tensor([1.0, 1.0, 8.0, 8.0, eps**0.5, eps**0.5]).unsqueeze(1)  # eps counts in the last two
+    rows = rows.to(weight.device)
+    try:
+        with torch.no_grad():
+            result = norm(rows.to(weight.dtype)).float()
+    except Exception:  # whatever it raises, it is not the norm that is looked for
+        result = None
+    for multiplier in (weight.detach().float(), 1 + weight.detach().float()):
+        rounded = rows.to(weight.dtype).float()
+        expected = rounded * torch.rsqrt(rounded.square().mean(-1, keepdim=True) + eps) * multiplier
+        if result is not None and result.shape == expected.shape and torch.allclose(result, expected, _TOLERANCE, 1e-5):
+            return multiplier, eps
+    refuse(f"{name} is a {called(norm)} that computes another function, expected x / sqrt(mean(x²) + eps) times weight or 1 + weight")

@@ -1,0 +1,90 @@
+"""Weights of modules in one 16-bit type, and the type of what goes into a module and comes out."""
+
+import contextlib
+from collections.abc import Iterable
+from typing import Any
+
+import torch
+
+from .._fp8 import Fp8
+from .._library import refuse
+from .._nvfp4 import Nvfp4
+from .._plans import row_bucket
+from ._requantise import fp8_blocks
+
+_TOKENS = (None, "fp8_block")
+_GIVEN = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
+
+
+def short(dtype: torch.dtype) -> str:
+    return str(dtype).removeprefix("torch.")
+
+
+def buffer_of(name: str, tensor: Any, dtype: torch.dtype, rank: int) -> torch.Tensor:
+    if not isinstance(tensor, torch.Tensor) or tensor.dim() != rank:
+        refuse(f"{name} is {list(tensor.shape) if isinstance(tensor, torch.Tensor) else tensor!r}, expected a tensor of {rank} "
+               f"dimension{'s' if rank > 1 else ''}")
+    if tensor.dtype not in _GIVEN:
+        refuse(f"{name} is {short(tensor.dtype)}, expected float16, bfloat16, float32 or float64, or Fp8 or Nvfp4 where they are taken")
+    return tensor.detach().to(dtype).contiguous()
+
+
+def sixteen_bit(tensor: torch.Tensor, dtype: torch.dtype | None) -> torch.dtype:
+    """What weights are kept in: `dtype`, else their own type, or bfloat16 of wider ones."""
+    dtype = dtype or (tensor.dtype if tensor.dtype in (torch.float16, torch.bfloat16) else torch.bfloat16)
+    if dtype not in (torch.float16, torch.bfloat16):
+        refuse(f"dtype is {dtype}, expected torch.float16 or torch.bfloat16")
+    return dtype
+
+
+def in_one_type(rank: int, dtype: torch.dtype | None, *weights: tuple) -> tuple[torch.dtype, list]:
+    """(what is computed in, the weights) of (name, weight): float tensors are rounded to it, and the first of them says it where
+    nobody does."""
+    tensors = [one for _, one in weights if isinstance(one, torch.Tensor)]
+    dtype = sixteen_bit(tensors[0] if tensors else torch.empty(0, dtype=torch.bfloat16, device="cpu"), dtype)
+    return dtype, [one if isinstance(one, (Nvfp4, Fp8)) else buffer_of(name, one, dtype, rank) for name, one in weights]
+
+
+def bias_of(name: str, bias: Any) -> torch.Tensor | None:
+    """float32, as products take it."""
+    return None if bias is None else buffer_of(name, bias, torch.float32, 2)
+
+
+def buckets(rows: Iterable[int]) -> list[int]:
+    """One number of rows for each plan that these numbers need."""
+    return sorted({row_bucket(one): one for one in rows}.values())
+
+
+def tokens_of(tokens: str | None) -> str | None:
+    """What a module multiplies rows in, checked."""
+    if tokens not in _TOKENS:
+        refuse(f"tokens is {tokens!r}, expected None or 'fp8_block'")
+    return tokens
+
+
+def operand_of(rows: torch.Tensor, tokens: str | None, name: str = "a") -> tuple[torch.Tensor, dict]:
+    """(values, named arguments) of rows as the operand `name` of a product, or of a layer."""
+    if tokens is None:
+        return rows, {}
+    given = fp8_blocks(rows)
+    return given.values, {f"{name}_scales": given.scales, f"{name}_format": given.format}
+
+
+def expect_floats(x: torch.Tensor, name: str = "x") -> None:
+    if not isinstance(x, torch.Tensor) or x.dtype not in _GIVEN:
+        refuse(f"{name} is {short(x.dtype) if isinstance(x, torch.Tensor) else type(x).__name__}, expected float16, bfloat16, float32 or float64")
+
+
+def _autocasts(x: torch.Tensor) -> bool:
+    """Whether autocast would cast x before a linear layer."""
+    return x.dtype != torch.float64 and (x.is_cuda or x.is_cpu) and torch.is_autocast_enabled(x.device.type)
+
+
+def result_dtype(x: torch.Tensor) -> torch.dtype:
+    """The type that a linear layer of the type of x would give."""
+    return torch.get_autocast_dtype(x.device.type) if _autocasts(x) else x.dtype
+
+
+def in_own_type(x: torch.Tensor) -> Any:
+    """Where a module computes in the type of its weights, whatever autocast says."""
+    return torch.autocast(x.device.type, enabled=False) if _autocasts(x) else contextlib.nullcontext()
