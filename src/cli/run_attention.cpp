@@ -12,10 +12,7 @@
 #include "cli/options.hpp"
 #include "core/integers.hpp"
 #include "core/printable.hpp"
-#include "cli/run_output.hpp"
-#include "formats/checkpoint.hpp"
-#include "formats/stacks.hpp"
-#include "formats/weight_parts.hpp"
+#include "formats/safetensors.hpp"
 #include "ops/device_memory.hpp"
 #include "ops/validate_attention.hpp"
 #include "thresher/attention.hpp"
@@ -192,6 +189,14 @@ void check_contents(const AttentionProblem& problem, const Inputs& in) {
   }
 }
 
+/// Rows that belong to no sequence stay so.
+ops::DeviceTensor zeros(Format format, const std::vector<std::int64_t>& shape, const Device& device) {
+  Tensor host = Tensor::contiguous(nullptr, format, shape);
+  Bytes bytes(static_cast<std::size_t>(host.elements()) * static_cast<std::size_t>(bits(format)) / 8);
+  host.data = bytes.data();
+  return {host, device};
+}
+
 void run_attention(const Arguments& arguments) {
   const formats::SafetensorsFile file(arguments.in);
   const Inputs in(file);
@@ -218,8 +223,8 @@ void run_attention(const Arguments& arguments) {
   const ops::DeviceTensor q_descale(in.q_descale.view, device);
   const ops::DeviceTensor k_descale(in.k_descale.view, device);
   const ops::DeviceTensor v_descale(in.v_descale.view, device);
-  const ops::DeviceTensor o(problem.format, o_shape, device);
-  const ops::DeviceTensor lse(Format::fp32, lse_shape, device);
+  const ops::DeviceTensor o = zeros(problem.format, o_shape, device);
+  const ops::DeviceTensor lse = zeros(Format::fp32, lse_shape, device);
   const Workspace workspace(device, attention.workspace_bytes());
   attention.run({},
                 {.q = q.tensor(),
