@@ -559,3 +559,42 @@ def test_weights_of_rows_may_have_16_bits_and_be_strided(random, dtype):
     expected = tn.grouped_gemm(x, gate_up, offsets=offsets, row_weights=rows.astype(np.float32))
     for given in (rows, as_columns(rows, dtype)):
         assert (tn.grouped_gemm(x, gate_up, offsets=offsets, row_weights=given) == expected).all()
+
+
+def test_no_more_plans_are_kept_than_were_used_last(monkeypatch, random):
+    import thresher._dual_gemm
+    from thresher import _plans
+
+    kept = _plans.Calls(most=20, most_plans=3)
+    monkeypatch.setattr(thresher._dual_gemm, "calls", kept)
+    before = len(_plans.plans._values)
+
+    def call(rows, limit):
+        a, b = np.ones((rows, 32), np.float16), weights[0]
+        return tn.dual_gemm(a, b, b, activation="swiglu_clamped", limit=limit)
+
+    weights = [normal(random, (8, 32), np.float16)]
+    for rows in (1, 2, 3):                       # calls that share a plan
+        call(rows, 1.0)
+    assert len(_plans.plans._values) == before + 1 and len(kept._values) == 3
+    for limit in (2.0, 3.0):
+        call(1, limit)
+    call(2, 1.0)                                 # used again, and with it its plan
+    call(1, 4.0)
+    assert len(_plans.plans._values) == before + 3 and len(kept._uses) == 3
+    limits = {constants[1] for key in kept._values for constants in [key[5][1]]}
+    assert limits == {1.0, 3.0, 4.0}
+    for index in range(100):
+        call(index % 16 + 1, 1.0)
+        call(1, 5.0 + index)
+        assert len(_plans.plans._values) <= before + 3 and len(kept._values) <= 20
+
+
+def test_a_call_that_is_refused_keeps_no_plan(random):
+    from thresher import _plans
+
+    b, before = normal(random, (8, 32), np.float16), len(_plans.plans._values)
+    for rows in (17, 33, 65):
+        with pytest.raises(thresher.InvalidArgumentError, match="out repeats one row"):
+            tn.dual_gemm(np.ones((rows, 32), np.float16), b, b, out=np.lib.stride_tricks.as_strided(np.zeros(8, np.float16), (rows, 8), (0, 2)))
+    assert len(_plans.plans._values) == before

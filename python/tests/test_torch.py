@@ -691,11 +691,11 @@ def test_a_capture_that_would_plan_is_refused(monkeypatch):
 
     place = object.__new__(_OnGpu)
     monkeypatch.setattr(torch.cuda, "is_current_stream_capturing", lambda: False)
-    made = _plans.planned(("a test",), place, object)
+    made = _plans.planned(("a test",), place, set)
     monkeypatch.setattr(torch.cuda, "is_current_stream_capturing", lambda: True)
-    assert _plans.planned(("a test",), place, object) is made
+    assert _plans.planned(("a test",), place, set) is made
     with pytest.raises(thresher.InvalidArgumentError, match="is being captured in a CUDA graph.*or let thresher.torch.warm do so"):
-        _plans.planned(("another",), place, object)
+        _plans.planned(("another",), place, set)
 
 
 def test_a_mixture_without_tokens():

@@ -5,6 +5,7 @@ import ctypes as c
 import mmap
 import os
 import threading
+import weakref
 from collections.abc import Callable
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
 class Plan:
     """A handle of the C interface."""
 
-    __slots__ = ("handle", "workspace_bytes", "run", "_destroy")
+    __slots__ = ("handle", "workspace_bytes", "run", "_destroy", "__weakref__")
 
     def __init__(self, kind: str, handle: c.c_void_p):
         self.handle = handle
@@ -57,15 +58,67 @@ class Kept:
             value = self.get(key)
             if value is None:
                 value = self._values[key] = make()
-                while len(self._values) > self.most:
-                    self._values.popitem(last=False)
+                self._add(value)
+                while self._is_full():
+                    self._drop(self._values.popitem(last=False)[1])
             return value
 
+    def _is_full(self) -> bool:
+        return len(self._values) > self.most
 
-# By what a plan is made for, and by all that the checks of a call look at: a call like one before is not checked again.
-# A few kilobytes each; a model of a hundred layers in a serving engine has some ten thousand, and must not make them anew in every step.
-plans = Kept(16384)
-calls = Kept(65536)
+    def _add(self, value) -> None:
+        """Of a value that is kept now."""
+
+    def _drop(self, value) -> None:
+        """Of one that is kept no longer."""
+
+
+class Calls(Kept):
+    """Calls, each with its plan, of which calls share some: no more than `most_plans` of them."""
+
+    def __init__(self, most: int, most_plans: int):
+        super().__init__(most)
+        self.most_plans = most_plans
+        self._uses: collections.Counter = collections.Counter()  # by plan
+
+    def _is_full(self) -> bool:
+        return super()._is_full() or len(self._uses) > self.most_plans
+
+    def _add(self, value) -> None:
+        self._uses[value.plan] += 1
+
+    def _drop(self, value) -> None:
+        self._uses[value.plan] -= 1
+        if self._uses[value.plan] == 0:
+            del self._uses[value.plan]
+
+
+class Plans:
+    """Plans by what they are made for, as long as somebody holds them: the calls that were made with them."""
+
+    def __init__(self) -> None:
+        self._values: weakref.WeakValueDictionary = weakref.WeakValueDictionary()
+        self._making = threading.RLock()
+        os.register_at_fork(after_in_child=self._unlock)
+
+    def _unlock(self) -> None:
+        self._making = threading.RLock()
+
+    def make(self, key, make: Callable):
+        """The plan of the key, made now if it is not there."""
+        plan = self._values.get(key)
+        if plan is None:
+            with self._making:
+                plan = self._values.get(key)
+                if plan is None:
+                    plan = self._values[key] = make()
+        return plan
+
+
+# A call is known by all that its checks look at: one like it is not checked again. A plan has a few kilobytes; a model of a hundred
+# layers in a serving engine has some ten thousand, and must not make them anew in every step.
+plans = Plans()
+calls = Calls(65536, 16384)
 
 
 def planned(key: tuple, place: "Place", make: Callable[[], Plan]) -> Plan:
@@ -73,7 +126,7 @@ def planned(key: tuple, place: "Place", make: Callable[[], Plan]) -> Plan:
         place.before_planning()
         return make()
 
-    return plans.get(key) or plans.make(key, make_there)
+    return plans.make(key, make_there)
 
 
 def made(kind: str, function, *arguments) -> Plan:

@@ -96,7 +96,7 @@ class _Native:
             setattr(self, f"_{name}", function)
         self._has_said_by = False
         self._autograd_keys(_autograd_keys())
-        self.keep_at_most(calls.most)
+        self.keep_at_most(calls.most_plans)
         self._owners = itertools.count(1)
         self._plans: dict[int, Plan] = {}  # of calls that the library may make
 
