@@ -15,6 +15,7 @@
 #include "runtime/cublaslt.hpp"
 #include "runtime/driver.hpp"
 #include "runtime/host_compiler.hpp"
+#include "runtime/nvidia_wheels.hpp"
 #include "runtime/nvml.hpp"
 #include "runtime/nvrtc.hpp"
 #include "thresher/thresher.hpp"
@@ -59,11 +60,35 @@ void report_gpus() {
 
 void report_libraries() {
   const runtime::NvrtcStatus& nvrtc = runtime::nvrtc_status();
-  library_line("NVRTC", nvrtc.library_path, runtime::version_text(nvrtc.version), nvrtc.problem);
+  library_line("NVRTC", nvrtc.library_path, runtime::version_text(nvrtc.version),
+               nvrtc.problem.empty() ? runtime::nvrtc_trial() : nvrtc.problem);
   const runtime::CublasLtStatus& cublaslt = runtime::cublaslt_status();
   library_line("cuBLASLt", cublaslt.library_path, std::to_string(cublaslt.version), cublaslt.problem);
   const runtime::NvmlStatus& nvml = runtime::nvml_status();
   library_line("NVML", nvml.library_path, nvml.driver_version, nvml.problem);
+}
+
+/// Why nothing came from a folder of THRESHER_LIBRARY_PATH.
+std::string passed_over(const std::filesystem::path& folder) {
+  std::error_code error;
+  if (!std::filesystem::exists(folder, error)) {
+    return "is not there";
+  }
+  return std::filesystem::is_directory(folder, error) ? "has none of these libraries that can be used" : "is no folder";
+}
+
+/// A folder that somebody names for a library that is not in it.
+void report_named_folders() {
+  for (const std::filesystem::path& folder : runtime::path_list(runtime::process_environment, "THRESHER_LIBRARY_PATH")) {
+    const auto is_from_there = [&](const std::string& library) {
+      std::error_code error;
+      return std::filesystem::equivalent(std::filesystem::path(library).parent_path(), folder, error) && !error;
+    };
+    if (!is_from_there(runtime::driver_status().library_path) && !is_from_there(runtime::nvrtc_status().library_path) &&
+        !is_from_there(runtime::cublaslt_status().library_path) && !is_from_there(runtime::nvml_status().library_path)) {
+      line("library path", fmt::format("{}, which THRESHER_LIBRARY_PATH names, {}", folder.string(), passed_over(folder)));
+    }
+  }
 }
 
 void report_programs() {
@@ -74,7 +99,7 @@ void report_programs() {
                                      : "none: " + arena::how_to_get_a_disassembler());
 }
 
-/// The folder, or what is in its way.
+/// The folder or file, or what is in its way.
 std::string kept_in(const std::filesystem::path& folder) {
   std::filesystem::path there = folder;
   std::error_code error;
@@ -85,9 +110,16 @@ std::string kept_in(const std::filesystem::path& folder) {
                                             : fmt::format("{} cannot be written: nothing is kept", folder.string());
 }
 
+std::string kept_in_folder(const std::filesystem::path& folder) {
+  std::error_code error;
+  return std::filesystem::exists(folder, error) && !std::filesystem::is_directory(folder, error)
+             ? fmt::format("{} is no folder: nothing is kept", folder.string())
+             : kept_in(folder);
+}
+
 void report_places() {
   const std::filesystem::path cache = runtime::CubinCache::default_directory();
-  line("cache", cache.empty() ? "none: set THRESHER_CACHE or HOME" : kept_in(cache));
+  line("cache", cache.empty() ? "none: set THRESHER_CACHE or HOME" : kept_in_folder(cache));
   const std::filesystem::path ledger = arena::default_ledger();
   std::error_code error;
   line("ledger", std::filesystem::exists(ledger, error) ? kept_in(ledger) : kept_in(ledger) + ", not there yet");
@@ -98,6 +130,7 @@ void doctor() {
   report_cpu();
   report_gpus();
   report_libraries();
+  report_named_folders();
   report_programs();
   report_places();
   line("default", fmt::format("operations run on {}", Device::best().name()));

@@ -7,11 +7,14 @@
 #include <cstdio>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "cli/cli.hpp"
 #include "core/printable.hpp"
+#include "core/remark.hpp"
 #include "ops/cuda_programs.hpp"
 #include "runtime/cubin_cache.hpp"
 #include "runtime/driver.hpp"
@@ -40,21 +43,64 @@ std::string words(ops::CodeOrigin origin, double seconds) {
   return "";
 }
 
-void warm(std::vector<std::string> archs) {
+/// How many programs the cache was to hold, how many it holds, and why it holds no more.
+struct Kept {
+  int wanted = 0;
+  int kept = 0;
+  std::string problem;
+};
+
+/// Once one cannot be kept, nothing more is compiled: what is there is counted.
+std::optional<ops::CodeOrigin> warm_one(const strategies::DeviceProgram& program, const std::string& arch, Kept& kept) {
+  std::optional<ops::CodeOrigin> origin;
+  if (kept.problem.empty()) {
+    ops::WarmedProgram warmed = ops::warm_program(program, arch);
+    origin = warmed.origin;
+    kept.problem = std::move(warmed.not_kept);
+  } else {
+    origin = ops::find_program(program, arch);
+  }
+  if (origin != ops::CodeOrigin::built_in) {
+    ++kept.wanted;
+    const bool is_kept = origin == ops::CodeOrigin::disk_cache || (origin && kept.problem.empty());
+    kept.kept += is_kept ? 1 : 0;
+  }
+  return origin;
+}
+
+/// The folder, and what it keeps. False when that is not all.
+bool tell(const Kept& kept) {
+  const std::string cache = printable(runtime::CubinCache::default_directory().string());
+  const std::string count = fmt::format("{} of {} programs kept", kept.kept, kept.wanted);
+  if (cache.empty()) {
+    fmt::print("cache: none, because THRESHER_CACHE, XDG_CACHE_HOME and HOME are not set: {}\n", count);
+  } else {
+    fmt::print("cache: {}: {}\n", cache, count);
+  }
+  if (kept.problem.empty()) {
+    return true;
+  }
+  std::fflush(stdout);
+  remark(stderr, fmt::format("thresher: {}: {}\n", printable(kept.problem), count));
+  return false;
+}
+
+bool warm(std::vector<std::string> archs) {
   if (archs.empty()) {
     archs = default_archs();
   }
+  Kept kept;
   std::map<std::string, int> built_in;  // programs by what they are called
   for (const std::string& arch : archs) {
     for (const strategies::DeviceProgram& program : ops::default_programs(arch)) {
       const auto start = std::chrono::steady_clock::now();
-      const ops::CodeOrigin origin = ops::warm_program(program, arch);
+      const std::optional<ops::CodeOrigin> origin = warm_one(program, arch, kept);
       const std::chrono::duration<double> taken = std::chrono::steady_clock::now() - start;
       const std::string name = fmt::format("{} for {}", program.title, arch);
       if (origin == ops::CodeOrigin::built_in) {
         ++built_in[name];
-      } else {
-        fmt::print("{}: {}\n", name, words(origin, taken.count()));
+      } else if (origin) {
+        fmt::print("{}: {}\n", name, words(*origin, taken.count()));
         std::fflush(stdout);  // the next one may take seconds
       }
     }
@@ -62,21 +108,19 @@ void warm(std::vector<std::string> archs) {
   for (const auto& [name, count] : built_in) {
     fmt::print("{}: built in{}\n", name, count > 1 ? fmt::format(", in {} variants", count) : "");
   }
-  const std::string cache = runtime::CubinCache::default_directory().string();
-  fmt::print("cache: {}\n",
-             cache.empty() ? "none, because THRESHER_CACHE, XDG_CACHE_HOME and HOME are not set" : printable(cache));
+  return tell(kept);
 }
 
 }  // namespace
 
-void add_warm(CLI::App& app, Context&) {
+void add_warm(CLI::App& app, Context& context) {
   CLI::App* command =
       app.add_subcommand("warm", "Compiles the default GPU programs into the cache, ahead of their first use");
   const auto archs = std::make_shared<std::vector<std::string>>();
   command->add_option(
       "--arch", *archs,
       "GPU architectures such as sm_90a, or sm_100f for all of a family (default: those of this machine's GPUs)");
-  command->callback([archs] { warm(*archs); });
+  command->callback([archs, &context] { context.exit_status = warm(*archs) ? 0 : gate_failed; });
 }
 
 }  // namespace thresher::cli

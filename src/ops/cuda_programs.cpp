@@ -14,6 +14,7 @@
 
 #include "core/made_once.hpp"
 #include "ops/built_in_cubins.hpp"
+#include "runtime/cache_folder.hpp"
 #include "runtime/cubin_cache.hpp"
 #include "runtime/driver.hpp"
 #include "thresher/error.hpp"
@@ -26,11 +27,15 @@ const runtime::CubinCache& disk_cache() {
   return cache;
 }
 
+CodeOrigin origin_of(const runtime::CachedCompilation& made) {
+  return made.was_cached ? CodeOrigin::disk_cache : CodeOrigin::compiled;
+}
+
 LoadedProgram load_compiled(int ordinal, const runtime::Program& input) {
-  bool was_cached = false;
-  runtime::Cubin cubin = runtime::compile_cached(input, disk_cache(), &was_cached);
-  runtime::Module module(ordinal, cubin.image);
-  return {std::move(cubin), was_cached ? CodeOrigin::disk_cache : CodeOrigin::compiled, std::move(module)};
+  runtime::CachedCompilation made = runtime::compile_cached(input, disk_cache());
+  runtime::warn_not_kept(made.not_kept);
+  runtime::Module module(ordinal, made.cubin.image);
+  return {std::move(made.cubin), origin_of(made), std::move(module)};
 }
 
 /// Nothing when the library holds no code for this program, or the driver is older than that code and NVRTC can compile
@@ -120,13 +125,26 @@ CompiledProgram compile_program(const strategies::DeviceProgram& program, const 
   if (std::optional<runtime::Cubin> built_in = find_built_in(input)) {
     return {std::move(*built_in), CodeOrigin::built_in};
   }
-  bool was_cached = false;
-  runtime::Cubin cubin = runtime::compile_cached(input, disk_cache(), &was_cached);
-  return {std::move(cubin), was_cached ? CodeOrigin::disk_cache : CodeOrigin::compiled};
+  runtime::CachedCompilation made = runtime::compile_cached(input, disk_cache());
+  runtime::warn_not_kept(made.not_kept);
+  return {std::move(made.cubin), origin_of(made)};
 }
 
-CodeOrigin warm_program(const strategies::DeviceProgram& program, const std::string& arch) {
-  return compile_program(program, arch).origin;
+WarmedProgram warm_program(const strategies::DeviceProgram& program, const std::string& arch) {
+  const runtime::Program input = compiler_input(program, arch);
+  if (find_built_in(input)) {
+    return {CodeOrigin::built_in, {}};
+  }
+  runtime::CachedCompilation made = runtime::compile_cached(input, disk_cache());
+  return {origin_of(made), std::move(made.not_kept)};
+}
+
+std::optional<CodeOrigin> find_program(const strategies::DeviceProgram& program, const std::string& arch) {
+  const runtime::Program input = compiler_input(program, arch);
+  if (find_built_in(input)) {
+    return CodeOrigin::built_in;
+  }
+  return runtime::find_cached(input, disk_cache()) ? std::optional(CodeOrigin::disk_cache) : std::nullopt;
 }
 
 }  // namespace thresher::ops

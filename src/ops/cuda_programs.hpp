@@ -1,5 +1,6 @@
 #pragma once
 /// Device programs compiled, loaded and kept: a program is compiled once for an architecture and loaded once for a GPU.
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -46,8 +47,15 @@ struct CompiledProgram {
 /// The machine code that load_program would load on a GPU of `arch`. Needs no GPU. Throws as load_program.
 CompiledProgram compile_program(const strategies::DeviceProgram& program, const std::string& arch);
 
+struct WarmedProgram {
+  CodeOrigin origin = CodeOrigin::compiled;
+  std::string not_kept;  ///< why the disk cache does not hold it now, one sentence; empty when it does, or need not
+};
+
 /// Compiles the program into the disk cache unless the library or the cache has it. Needs no GPU.
-CodeOrigin warm_program(const strategies::DeviceProgram& program, const std::string& arch);
+WarmedProgram warm_program(const strategies::DeviceProgram& program, const std::string& arch);
+/// Where its machine code is, without compiling; nothing when it is nowhere.
+std::optional<CodeOrigin> find_program(const strategies::DeviceProgram& program, const std::string& arch);
 
 /// Every call whose programs the library compiles by itself at default settings, on a device of the table that `arch`
 /// stands for; on any where there is none.

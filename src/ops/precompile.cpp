@@ -40,7 +40,7 @@ std::string literal(std::string_view bytes) {
 
 std::string entry_source(const runtime::Program& program, const runtime::CubinCache& kept) {
   const std::string key = ops::built_in_key(program);
-  const std::string entry = runtime::serialise(key, runtime::compile_cached(program, kept));
+  const std::string entry = runtime::serialise(key, runtime::compile_cached(program, kept).cubin);
   return "    {\"" + key + "\", std::string_view(" + literal(entry) + ", " + std::to_string(entry.size()) + ")},\n";
 }
 

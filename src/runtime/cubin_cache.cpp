@@ -1,16 +1,13 @@
 #include "runtime/cubin_cache.hpp"
 
-#include <unistd.h>
-
-#include <atomic>
 #include <cstdlib>
 #include <cstring>
-#include <fstream>
 #include <span>
-#include <system_error>
+#include <utility>
 
 #include "core/fingerprint.hpp"
 #include "core/input_file.hpp"
+#include "runtime/cache_folder.hpp"
 
 namespace thresher::runtime {
 namespace {
@@ -84,6 +81,8 @@ const char* set_variable(const char* variable) {
   return value == nullptr || *value == '\0' ? nullptr : value;
 }
 
+std::string entry_name(const std::string& key) { return key + ".cubin"; }
+
 }  // namespace
 
 fs::path CubinCache::default_directory() {
@@ -99,41 +98,17 @@ fs::path CubinCache::default_directory() {
   return {};
 }
 
-fs::path CubinCache::entry_path(const std::string& key) const { return directory_ / (key + ".cubin"); }
-
 std::optional<Cubin> CubinCache::find(const std::string& key) const {
   if (directory_.empty()) {
     return std::nullopt;
   }
-  const InputFile entry = read_input_file(entry_path(key), most_entry_bytes);
+  const InputFile entry = read_input_file(directory_ / entry_name(key), most_entry_bytes);
   return entry.bytes ? deserialise(key, *entry.bytes) : std::nullopt;
 }
 
-bool CubinCache::store(const std::string& key, const Cubin& cubin) const {
-  static std::atomic<unsigned> counter{0};
-  if (directory_.empty()) {
-    return false;
-  }
-  std::error_code failure;
-  fs::create_directories(directory_, failure);
-  // A name that no other process or thread uses; the rename makes the entry appear whole or not at all.
-  const fs::path unfinished =
-      directory_ / (key + "." + std::to_string(getpid()) + "." + std::to_string(counter++) + ".part");
-  bool written = false;
-  {
-    std::ofstream file(unfinished, std::ios::binary);
-    file << serialise(key, cubin);
-    file.close();
-    written = !file.fail();
-  }
-  if (written) {
-    fs::rename(unfinished, entry_path(key), failure);
-    written = !failure;
-  }
-  if (!written) {
-    fs::remove(unfinished, failure);
-  }
-  return written;
+std::string CubinCache::store(const std::string& key, const Cubin& cubin) const {
+  return directory_.empty() ? "there is no cache, because THRESHER_CACHE, XDG_CACHE_HOME and HOME are not set"
+                            : keep_file(directory_, entry_name(key), serialise(key, cubin));
 }
 
 std::string cache_key(const Program& program, const std::string& toolchain) {
@@ -206,17 +181,31 @@ std::optional<Cubin> deserialise(const std::string& key, std::string_view bytes)
   return reader.complete() ? std::optional(std::move(cubin)) : std::nullopt;
 }
 
-Cubin compile_cached(const Program& program, const CubinCache& cache, bool* was_cached) {
-  const std::string key = cache_key(program, nvrtc_toolchain());
-  std::optional<Cubin> cubin = cache.find(key);
-  if (was_cached != nullptr) {
-    *was_cached = cubin.has_value();
+CachedCompilation compile_cached(const Program& program, const CubinCache& cache, const Compiler& compiler,
+                                 std::chrono::milliseconds patience) {
+  const std::string key = cache_key(program, compiler.toolchain);
+  if (std::optional<Cubin> cubin = cache.find(key)) {
+    return {.cubin = std::move(*cubin), .was_cached = true, .not_kept = {}};
   }
-  if (!cubin) {
-    cubin = compile(program);
-    cache.store(key, *cubin);
+  std::optional<EntryLock> lock;
+  if (!cache.directory().empty()) {
+    lock.emplace(cache.directory(), key, patience);
+    if (std::optional<Cubin> cubin = cache.find(key)) {  // whoever held the lock has made it
+      return {.cubin = std::move(*cubin), .was_cached = true, .not_kept = {}};
+    }
   }
-  return std::move(*cubin);
+  CachedCompilation made{.cubin = compiler.compile(program), .was_cached = false, .not_kept = {}};
+  made.not_kept = cache.store(key, made.cubin);
+  return made;
+}
+
+CachedCompilation compile_cached(const Program& program, const CubinCache& cache) {
+  constexpr std::chrono::minutes patience{2};  // the longest that a program takes where every processor is busy
+  return compile_cached(program, cache, {nvrtc_toolchain(), compile}, patience);
+}
+
+std::optional<Cubin> find_cached(const Program& program, const CubinCache& cache) {
+  return cache.find(cache_key(program, nvrtc_toolchain()));
 }
 
 }  // namespace thresher::runtime

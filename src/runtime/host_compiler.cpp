@@ -1,11 +1,9 @@
 #include "runtime/host_compiler.hpp"
 
 #include <dlfcn.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <array>
-#include <atomic>
 #include <cstdlib>
 #include <fstream>
 #include <system_error>
@@ -13,6 +11,7 @@
 
 #include "core/fingerprint.hpp"
 #include "core/input_file.hpp"
+#include "runtime/cache_folder.hpp"
 #include "runtime/process.hpp"
 #include "thresher/error.hpp"
 
@@ -88,28 +87,14 @@ fs::path compile(const HostProgram& program, const HostCompiler& compiler, const
   return library;
 }
 
-/// Keeps the library under `entry`, which appears whole or not at all; several processes may do so at once. False when
-/// it cannot be kept.
+/// Keeps the library under `entry`. False, with a warning, when it cannot be kept.
 bool keep(const fs::path& library, const fs::path& entry) {
-  static std::atomic<unsigned> counter{0};
-  InputFile built = read_input_file(library, most_library_bytes);
-  if (!built.bytes) {
-    return false;
-  }
-  const fs::path unfinished =
-      entry.string() + "." + std::to_string(getpid()) + "." + std::to_string(counter++) + ".part";
-  std::error_code failure;
-  try {
-    write(unfinished, host_cache_entry(*built.bytes));
-    fs::rename(unfinished, entry, failure);
-  } catch (const std::exception&) {  // no folder, no room
-    failure = std::make_error_code(std::errc::io_error);
-  }
-  if (failure) {
-    std::error_code ignored;
-    fs::remove(unfinished, ignored);
-  }
-  return !failure;
+  const InputFile built = read_input_file(library, most_library_bytes);
+  const std::string problem =
+      built.bytes ? keep_file(entry.parent_path(), entry.filename().string(), host_cache_entry(*built.bytes))
+                  : built.obstacle;
+  warn_not_kept(problem);
+  return problem.empty();
 }
 
 /// The function of an entry that is whole; null when there is none. Loading a damaged one could end the process: it is

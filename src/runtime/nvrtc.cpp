@@ -52,22 +52,28 @@ bool is_new_enough(const SharedLibrary& library) {
 }
 
 /// NVRTC loads its built-in functions by name alone, and finds them beside itself only where the loader looks: once they
-/// are loaded from there, their name is enough.
-void load_builtins(const SharedLibrary& library) {
+/// are loaded from there, their name is enough. False when there are none.
+bool load_builtins(const SharedLibrary& library) {
+  bool loaded = false;
   std::error_code ignored;
   for (std::filesystem::directory_iterator entry(std::filesystem::path(library.path()).parent_path(), ignored), end;
        !ignored && entry != end; entry.increment(ignored)) {
     if (entry->path().filename().string().starts_with("libnvrtc-builtins.so.")) {
-      (void)dlopen(entry->path().c_str(), RTLD_NOW | RTLD_LOCAL);
+      loaded = dlopen(entry->path().c_str(), RTLD_NOW | RTLD_LOCAL) != nullptr || loaded;
     }
   }
+  return loaded;
 }
+
+/// One without its built-in functions compiles nothing, and must not end the search.
+bool is_usable(const SharedLibrary& library) { return is_new_enough(library) && load_builtins(library); }
+
+constexpr std::string_view remedy =
+    "install NVIDIA's NVRTC 12 or newer (a CUDA toolkit, or pip install nvidia-cuda-nvrtc), or point "
+    "THRESHER_LIBRARY_PATH to its folder";
 
 Nvrtc load() {
   Nvrtc nvrtc;
-  const std::string_view remedy =
-      "install NVIDIA's NVRTC 12 or newer (a CUDA toolkit, or pip install nvidia-cuda-nvrtc), or point "
-      "THRESHER_LIBRARY_PATH to its folder";
   NvrtcApi& api = nvrtc.api;
   const SharedLibrary library =
       SharedLibrary::open({"NVRTC", {"libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so"}, remedy},
@@ -84,13 +90,12 @@ Nvrtc load() {
                            {"nvrtcGetProgramLog", api.log},
                            {"nvrtcAddNameExpression", api.add_name},
                            {"nvrtcGetLoweredName", api.lowered_name}},
-                          is_new_enough);
+                          is_usable);
   nvrtc.status.library_path = library.path();
   nvrtc.status.problem = library.problem();
   if (!nvrtc.status.problem.empty()) {
     return nvrtc;
   }
-  load_builtins(library);
   int major = 0;
   int minor = 0;
   nvrtc.api.version(&major, &minor);
@@ -259,6 +264,11 @@ std::string first_errors(const std::string& log) {
 }
 
 void require_good(const Program& program, const Attempt& attempt) {
+  if (const std::string file = attempt.succeeded ? "" : missing_builtins(attempt.log); !file.empty()) {
+    const NvrtcStatus& nvrtc = nvrtc_status();
+    throw Error(ErrorCode::unsupported, nvrtc_toolchain() + " (" + nvrtc.library_path + ") cannot open " + file +
+                                            ", which belongs beside it: " + std::string(remedy));
+  }
   if (!attempt.succeeded) {
     throw Error(ErrorCode::compile, program.title + " did not compile for " + program.arch + " with " +
                                         nvrtc_toolchain() + ":\n" + first_errors(attempt.log));
@@ -283,7 +293,7 @@ Cubin compile(const Program& program) {
   }
   require_good(program, *attempt);
   Cubin cubin;
-  cubin.log = attempt->log;
+  cubin.log = without_times(attempt->log);
   cubin.image = attempt->session.image();
   cubin.arch = program.arch;
   cubin.toolchain = nvrtc_toolchain();
@@ -294,6 +304,19 @@ Cubin compile(const Program& program) {
     cubin.kernels.push_back(std::move(kernel));
   }
   return cubin;
+}
+
+std::string nvrtc_trial() {
+  try {
+    (void)compile({.title = "an empty kernel",
+                   .text = "__global__ void nothing() {}",
+                   .headers = {},
+                   .kernels = {"nothing"},
+                   .options = {}});
+    return {};
+  } catch (const std::exception& error) {
+    return error.what();
+  }
 }
 
 }  // namespace thresher::runtime

@@ -19,6 +19,8 @@ struct NvrtcStatus {
 
 /// Loads NVRTC on the first call. Never throws.
 const NvrtcStatus& nvrtc_status() noexcept;
+/// Compiles an empty kernel. Empty when that works, else one sentence that says why it does not and what to do.
+std::string nvrtc_trial();
 
 /// What to compile.
 struct Program {
@@ -53,7 +55,7 @@ struct Cubin {
   std::vector<CompiledKernel> kernels;  ///< in the order of Program::kernels
   std::string arch;
   std::string toolchain;  ///< "NVRTC 13.0"
-  std::string log;        ///< the compiler's own words, resource reports included
+  std::string log;        ///< the compiler's own words, resource reports included, without how long it took
 };
 
 /// Language standard, ptxas reporting and warnings; compiled into every program.
@@ -62,7 +64,7 @@ std::span<const std::string_view> standard_options() noexcept;
 /// The name of the compiler as Cubin::toolchain has it; throws as `compile` when there is none.
 std::string nvrtc_toolchain();
 
-/// Compiles, without any cache. Throws Error(unsupported) when NVRTC is missing or does not know the architecture, and
+/// Compiles, without any cache. Throws Error(unsupported) when NVRTC or a part of it is missing or does not know the architecture, and
 /// Error(compile) with the log when the program does not compile or ptxas reports a serialised or waiting matrix
 /// instruction ("Potential Performance Loss", "wait is injected").
 Cubin compile(const Program& program);
@@ -73,6 +75,13 @@ struct NamedReport {
   ResourceReport resources;
 };
 std::vector<NamedReport> parse_resource_log(std::string_view log);
+
+/// The log without its lines that tell how long the compiler took: equal code has equal logs.
+std::string without_times(std::string_view log);
+
+/// The file with NVRTC's built-in functions, "libnvrtc-builtins.so.13.0", that it could not open as the log of a failure
+/// says; empty when it says no such thing.
+std::string missing_builtins(std::string_view log);
 
 /// The first line of a log that tells of a serialised or waiting matrix instruction; empty when there is none.
 std::string_view performance_failure(std::string_view log) noexcept;

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <charconv>
 
 #include "runtime/nvrtc.hpp"
@@ -68,6 +69,28 @@ std::string_view performance_failure(std::string_view log) noexcept {
     }
   });
   return found;
+}
+
+std::string without_times(std::string_view log) {
+  std::string kept;
+  while (!log.empty()) {
+    const std::size_t line_bytes = std::min(log.find('\n'), log.size() - 1) + 1;
+    if (const std::string_view line = log.substr(0, line_bytes); line.find("Compile time = ") == std::string_view::npos) {
+      kept += line;
+    }
+    log.remove_prefix(line_bytes);
+  }
+  return kept;
+}
+
+std::string missing_builtins(std::string_view log) {
+  constexpr std::string_view file = "libnvrtc-builtins";
+  const std::size_t begin = log.find(file);
+  if (log.find("failed to open " + std::string(file)) == std::string_view::npos) {
+    return {};
+  }
+  const std::string_view name = log.substr(begin, log.substr(begin).find_first_of(" \n"));
+  return std::string(name.substr(0, name.find_last_not_of('.') + 1));
 }
 
 }  // namespace thresher::runtime

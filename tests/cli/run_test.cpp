@@ -227,5 +227,28 @@ TEST_F(Command, DoctorSaysWhereOperationsRun) {
   }
 }
 
+TEST_F(Command, DoctorNamesFoldersThatGiveNoLibrary) {
+  std::filesystem::create_directory(path("empty"));
+  std::ofstream(path("file")) << "";
+  setenv("THRESHER_LIBRARY_PATH", (path("empty").string() + ":" + path("file").string() + ":/does/not/exist").c_str(), 1);
+  const Outcome outcome = thresher("doctor");
+  unsetenv("THRESHER_LIBRARY_PATH");
+  EXPECT_EQ(outcome.status, 0);
+  for (const std::string& said : {path("empty").string() + ", which THRESHER_LIBRARY_PATH names, has none of these libraries that can be used\n",
+                                  path("file").string() + ", which THRESHER_LIBRARY_PATH names, is no folder\n",
+                                  std::string("/does/not/exist, which THRESHER_LIBRARY_PATH names, is not there\n")}) {
+    EXPECT_NE(outcome.out.find("library path " + said), std::string::npos) << outcome.out;
+  }
+  EXPECT_EQ(thresher("doctor").out.find("library path"), std::string::npos);
+}
+
+TEST_F(Command, DoctorSaysThatACacheIsNoFolder) {
+  std::ofstream(path("file")) << "";
+  setenv("THRESHER_CACHE", path("file").c_str(), 1);
+  const Outcome outcome = thresher("doctor");
+  unsetenv("THRESHER_CACHE");
+  EXPECT_NE(outcome.out.find("cache        " + path("file").string() + " is no folder: nothing is kept\n"), std::string::npos) << outcome.out;
+}
+
 }  // namespace
 }  // namespace thresher::testing

@@ -1,11 +1,16 @@
 #include "runtime/cubin_cache.hpp"
 
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <csignal>
 #include <fstream>
+#include <functional>
+#include <thread>
 
+#include "runtime/cache_folder.hpp"
 #include "support/scratch_folder.hpp"
 
 namespace thresher::runtime {
@@ -37,7 +42,7 @@ TEST(CubinCache, GivesBackWhatWasStored) {
   const ScratchFolder directory;
   const CubinCache cache(directory.path() / "new" / "folder");
   EXPECT_FALSE(cache.find("key").has_value());
-  ASSERT_TRUE(cache.store("key", sample()));
+  ASSERT_EQ(cache.store("key", sample()), "");
   const std::optional<Cubin> found = cache.find("key");
   ASSERT_TRUE(found.has_value());
   expect_same(*found, sample());
@@ -74,10 +79,10 @@ TEST(CubinCache, ADamagedByteIsSeenWhereverItIs) {
 TEST(CubinCache, ADamagedEntryOnDiskIsReplaced) {
   const ScratchFolder directory;
   const CubinCache cache(directory.path());
-  ASSERT_TRUE(cache.store("key", sample()));
+  ASSERT_EQ(cache.store("key", sample()), "");
   fs::resize_file(directory.path() / "key.cubin", 100);
   EXPECT_FALSE(cache.find("key").has_value());
-  ASSERT_TRUE(cache.store("key", sample()));
+  ASSERT_EQ(cache.store("key", sample()), "");
   EXPECT_TRUE(cache.find("key").has_value());
 }
 
@@ -85,13 +90,62 @@ TEST(CubinCache, AFolderThatCannotBeWrittenIsNoError) {
   const ScratchFolder directory;
   std::ofstream(directory.path() / "file") << "not a folder";
   const CubinCache cache(directory.path() / "file" / "cache");
-  EXPECT_FALSE(cache.store("key", sample()));
+  EXPECT_EQ(cache.store("key", sample()),
+            "the cache " + (directory.path() / "file" / "cache").string() + " cannot be written: Not a directory");
   EXPECT_FALSE(cache.find("key").has_value());
+  EXPECT_EQ(CubinCache(directory.path() / "file").store("key", sample()),
+            "the cache " + (directory.path() / "file").string() + " cannot be written: Not a directory");
+}
+
+TEST(CubinCache, AFullDiskIsTold) {
+  const ScratchFolder directory;
+  const CubinCache cache(directory.path());
+  const pid_t child = fork();
+  ASSERT_GE(child, 0);
+  if (child == 0) {  // no file of this process may have more than 1 KiB
+    signal(SIGXFSZ, SIG_IGN);
+    const rlimit limit{1024, 1024};
+    setrlimit(RLIMIT_FSIZE, &limit);
+    _exit(cache.store("key", sample()) == "the cache " + directory.path().string() + " cannot be written: File too large" ? 0 : 1);
+  }
+  int status = 0;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+  EXPECT_EQ(directory.entries(), 0);
+}
+
+TEST(CubinCache, WhatAKilledWriterLeftIsRemovedOnceItIsOld) {
+  const ScratchFolder directory;
+  const auto leave = [&](const char* name, std::chrono::hours age) {
+    std::ofstream(directory.path() / name) << "unfinished";
+    fs::last_write_time(directory.path() / name, fs::file_time_type::clock::now() - age);
+  };
+  leave("old.cubin.17.0.part", std::chrono::hours(2));
+  leave("young.cubin.17.1.part", std::chrono::hours(0));
+  leave("other.cubin", std::chrono::hours(2));
+  ASSERT_EQ(CubinCache(directory.path()).store("key", sample()), "");
+  EXPECT_FALSE(fs::exists(directory.path() / "old.cubin.17.0.part"));
+  EXPECT_TRUE(fs::exists(directory.path() / "young.cubin.17.1.part")) << "somebody may be writing it";
+  EXPECT_TRUE(fs::exists(directory.path() / "other.cubin"));
+}
+
+TEST(CubinCacheDeathTest, ThatNothingIsKeptIsSaidOnce) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  EXPECT_EXIT(
+      {
+        warn_not_kept("");
+        warn_not_kept("the cache /c cannot be written: No space left on device");
+        warn_not_kept("the cache /d cannot be written: No space left on device");
+        _exit(0);
+      },
+      ::testing::ExitedWithCode(0),
+      ::testing::Matcher<const std::string&>(
+          "warning: what is compiled is not kept: the cache /c cannot be written: No space left on device\n"));
 }
 
 TEST(CubinCache, WithoutAFolderKeepsNothing) {
   const CubinCache cache{fs::path{}};
-  EXPECT_FALSE(cache.store("key", sample()));
+  EXPECT_EQ(cache.store("key", sample()), "there is no cache, because THRESHER_CACHE, XDG_CACHE_HOME and HOME are not set");
   EXPECT_FALSE(cache.find("key").has_value());
 }
 
@@ -107,7 +161,7 @@ TEST(CubinCache, ProcessesMayFillItTogether) {
       const Cubin cubin = sample();
       bool good = true;
       for (int round = 0; round < 50 && good; ++round) {
-        good = cache.store("key", cubin) && cache.find("key").has_value();
+        good = cache.store("key", cubin).empty() && cache.find("key").has_value();
       }
       _exit(good ? 0 : 1);
     }
@@ -166,18 +220,140 @@ TEST(CompileCached, CompilesOnceAndAgainWhenTheEntryIsDamaged) {
                         .headers = {},
                         .kernels = {"twice"},
                         .options = {}};
-  bool was_cached = true;
-  const Cubin first = compile_cached(program, cache, &was_cached);
-  EXPECT_FALSE(was_cached);
-  expect_same(compile_cached(program, cache, &was_cached), first);
-  EXPECT_TRUE(was_cached);
+  const CachedCompilation first = compile_cached(program, cache);
+  EXPECT_FALSE(first.was_cached);
+  EXPECT_EQ(first.not_kept, "");
+  const CachedCompilation again = compile_cached(program, cache);
+  EXPECT_TRUE(again.was_cached);
+  expect_same(again.cubin, first.cubin);
   const fs::path entry = directory.path() / (cache_key(program, nvrtc_toolchain()) + ".cubin");
   ASSERT_TRUE(fs::exists(entry));
   fs::resize_file(entry, fs::file_size(entry) / 2);
-  compile_cached(program, cache, &was_cached);
-  EXPECT_FALSE(was_cached);
-  compile_cached(program, cache, &was_cached);
-  EXPECT_TRUE(was_cached);
+  EXPECT_FALSE(find_cached(program, cache));
+  EXPECT_FALSE(compile_cached(program, cache).was_cached);
+  EXPECT_TRUE(compile_cached(program, cache).was_cached);
+  EXPECT_TRUE(find_cached(program, cache));
+}
+
+TEST(CompileCached, EqualCodeHasEqualEntries) {
+  if (!nvrtc_status().problem.empty()) {
+    GTEST_SKIP() << nvrtc_status().problem;
+  }
+  const Program program{.title = "twice",
+                        .text = "__global__ void twice(int* p) { *p *= 2; }",
+                        .headers = {},
+                        .kernels = {"twice"},
+                        .options = {"--no-cache"}};
+  const std::string first = serialise("key", compile(program));
+  EXPECT_EQ(first.find("Compile time"), std::string::npos);
+  EXPECT_EQ(serialise("key", compile(program)), first);
+}
+
+/// Compiles nothing: leaves one byte in `count` each time it is asked.
+Compiler counting(const fs::path& count, const std::function<void()>& meanwhile = [] {}) {
+  return {"a toolchain", [=](const Program&) {
+            std::ofstream(count, std::ios::app | std::ios::binary) << 'x';
+            meanwhile();
+            return sample();
+          }};
+}
+
+constexpr std::chrono::minutes long_enough{5};
+constexpr std::chrono::milliseconds no_patience{0};
+const Program any_program{.title = "t", .text = "x", .headers = {}, .kernels = {}, .options = {}};
+
+/// The exit statuses of so many children, each of which runs `act`.
+void run_children(int children, const std::function<bool()>& act) {
+  std::vector<pid_t> started;
+  for (int i = 0; i < children; ++i) {
+    const pid_t child = fork();
+    ASSERT_GE(child, 0);
+    if (child == 0) {
+      _exit(act() ? 0 : 1);
+    }
+    started.push_back(child);
+  }
+  for (const pid_t child : started) {
+    int status = 0;
+    ASSERT_EQ(waitpid(child, &status, 0), child);
+    EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+  }
+}
+
+TEST(CompileCached, OneOfSeveralProcessesCompilesForAll) {
+  const ScratchFolder directory;
+  const fs::path count = directory / "count";
+  const CubinCache cache(directory / "cache");
+  run_children(4, [&] {
+    const Compiler compiler = counting(count, [] { usleep(200'000); });
+    const CachedCompilation made = compile_cached(any_program, cache, compiler, long_enough);
+    return made.not_kept.empty() && made.cubin.image == sample().image;
+  });
+  EXPECT_EQ(fs::file_size(count), 1U);
+}
+
+TEST(CompileCached, SeveralThreadsOfOneProcessDoSoToo) {
+  const ScratchFolder directory;
+  const fs::path count = directory / "count";
+  const CubinCache cache(directory / "cache");
+  {
+    std::vector<std::jthread> threads;
+    for (int i = 0; i < 4; ++i) {
+      threads.emplace_back([&] {
+        (void)compile_cached(any_program, cache, counting(count, [] { usleep(100'000); }), long_enough);
+      });
+    }
+  }
+  EXPECT_EQ(fs::file_size(count), 1U);
+}
+
+TEST(CompileCached, WhoeverIsKilledWhileCompilingGivesTheLockBack) {
+  const ScratchFolder directory;
+  const CubinCache cache(directory / "cache");
+  const pid_t child = fork();
+  ASSERT_GE(child, 0);
+  if (child == 0) {
+    (void)compile_cached(any_program, cache, counting(directory / "count", [] { raise(SIGKILL); }), long_enough);
+    _exit(0);
+  }
+  int status = 0;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  ASSERT_TRUE(WIFSIGNALED(status));
+  EXPECT_TRUE(EntryLock(cache.directory(), cache_key(any_program, "a toolchain"), no_patience).held());
+  EXPECT_FALSE(compile_cached(any_program, cache, counting(directory / "count"), no_patience).was_cached);
+  EXPECT_EQ(fs::file_size(directory / "count"), 2U);
+}
+
+TEST(CompileCached, OneThatHoldsTheLockForTooLongIsNotWaitedFor) {
+  const ScratchFolder directory;
+  const CubinCache cache(directory / "cache");
+  const EntryLock held(cache.directory(), cache_key(any_program, "a toolchain"), no_patience);
+  ASSERT_TRUE(held.held());
+  EXPECT_FALSE(EntryLock(cache.directory(), cache_key(any_program, "a toolchain"), no_patience).held());
+  EXPECT_TRUE(EntryLock(cache.directory(), "another entry", no_patience).held());
+  const CachedCompilation made = compile_cached(any_program, cache, counting(directory / "count"), no_patience);
+  EXPECT_EQ(made.not_kept, "");
+  EXPECT_TRUE(compile_cached(any_program, cache, counting(directory / "count"), no_patience).was_cached);
+  EXPECT_EQ(fs::file_size(directory / "count"), 1U);
+}
+
+TEST(CompileCached, WhereThereAreNoLocksEveryProcessCompiles) {
+  const ScratchFolder directory;
+  fs::create_directories(directory / "cache" / "locks");  // which cannot be opened as a file
+  const CubinCache cache(directory / "cache");
+  EXPECT_FALSE(EntryLock(cache.directory(), "entry", long_enough).held());
+  EXPECT_EQ(compile_cached(any_program, cache, counting(directory / "count"), long_enough).not_kept, "");
+  EXPECT_TRUE(compile_cached(any_program, cache, counting(directory / "count"), long_enough).was_cached);
+}
+
+TEST(CompileCached, SaysWhyNothingIsKept) {
+  const ScratchFolder directory;
+  std::ofstream(directory / "file") << "not a folder";
+  const CachedCompilation made =
+      compile_cached(any_program, CubinCache(directory / "file"), counting(directory / "count"), long_enough);
+  EXPECT_FALSE(made.was_cached);
+  EXPECT_EQ(made.cubin.image, sample().image);
+  EXPECT_EQ(made.not_kept, "the cache " + (directory / "file").string() + " cannot be written: Not a directory");
 }
 
 }  // namespace
