@@ -133,6 +133,22 @@ def check_from_float(group):
     same(moe(x, ids, weights), tt.MoE.from_float(experts, activation="silu")(x, ids, weights))
 
 
+def check_experts_in_one_module(group):
+    class Experts(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.gate_up_proj, self.gate_up_proj_bias = normal(5, 2 * 24 * wide, 32 * wide), torch.randn(5, 2 * 24 * wide)
+            self.down_proj, self.down_proj_bias = normal(5, 32 * wide, 24 * wide), torch.randn(5, 32 * wide)
+            self.act_fn, self.is_concatenated = torch.nn.SiLU(), True
+
+    experts = Experts()
+    x, ids, weights = normal(6, 32 * wide), torch.randint(0, 5, (6, 2)), torch.rand(6, 2)
+    expected = tt.MoE.from_float(experts)(x, ids, weights)
+    same(td.MoE.from_float(experts, group=group)(x, ids, weights), expected)
+    same(td.MoE.sharded(experts.gate_up_proj, experts.down_proj, order="gate_first", bias1=experts.gate_up_proj_bias,
+                        down_bias=experts.down_proj_bias, group=group)(x, ids, weights), expected)
+
+
 def check_refused(group):
     def refused(call, sentence):
         try:
@@ -144,6 +160,8 @@ def check_refused(group):
 
     few = normal(1, 2 * 24, 32)
     refused(lambda: td.MoE.sharded(few, normal(1, 32, 24), order="up_first", group=group), "1 experts are to be dealt among")
+    moe = td.MoE.sharded(normal(7, 2 * 24, 32), normal(7, 32, 24), order="up_first", group=group)
+    refused(lambda: moe(normal(2, 32), torch.rand(2, 1), torch.zeros(2, 1, dtype=torch.int64)), "topk_ids is float32, expected integers")
     refused(lambda: td.GatedMLP.sharded(normal(8, 16), normal(8, 16), normal(16, 8), group=group), "8 rows are to be dealt among")
     refused(lambda: td.GatedMLP.sharded(normal(32, 16), normal(32, 16), normal(16, 48), group=group), "expected [N, K], the same, and [K, N]")
 
@@ -155,6 +173,7 @@ def check_all(group, ranks):
     check_low_precision(group)
     check_moe(group, ranks, place)
     check_from_float(group)
+    check_experts_in_one_module(group)
     check_refused(group)
 
 

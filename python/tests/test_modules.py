@@ -259,7 +259,15 @@ class Quantised(nn.Linear):
         self.register_buffer("weight_scale_inv", torch.ones(1))
 
 
+class PerLayer:
+    """A configuration whose layers differ."""
+
+    def __getattr__(self, name):
+        raise RuntimeError(f"{name} varies\nacross layers")
+
+
 ATTENTION_REFUSED = [
+    (lambda: OfConfig(config=PerLayer()), {}, "softcapping of the configuration of the module OfConfig cannot be read: attn_logit_softcapping varies"),
     (lambda: Attention(sinks=nn.Parameter(torch.zeros(4))), {}, "the module Attention has sinks [4], which Attention does not take over"),
     (lambda: Attention(rotary_emb=nn.Linear(2, 2)), {}, "has rotary_emb (Linear)"),
     (lambda: Attention(use_rope=False), {}, "has use_rope (False)"),

@@ -8,7 +8,7 @@ import torch
 from torch import nn
 
 from .._library import refuse
-from ._float_modules import called, expect_nothing_else, forward_of, linear, names_of, words_of
+from ._float_modules import called, configured, expect_nothing_else, forward_of, linear, names_of, words_of
 
 _PROJECTIONS = ("q_proj", "k_proj", "v_proj", "o_proj")
 _READ = ("q_norm", "k_norm", "head_dim", "is_causal", "scaling", "attn_logit_softcapping", "sliding_window", "is_sliding")
@@ -56,7 +56,7 @@ def _scale(module: nn.Module) -> float | None:
     scale = getattr(module, "scaling", None)
     if scale is not None:
         return float(scale)
-    scalar = getattr(getattr(module, "config", None), "query_pre_attn_scalar", None)
+    scalar = configured(module, "query_pre_attn_scalar")
     return None if scalar is None else float(scalar) ** -0.5
 
 
@@ -65,7 +65,7 @@ def _read(module: nn.Module, name: str, is_ignored: bool) -> tuple[bool, Any]:
     is_mentioned = forward_of(module) is None or name in words_of(module)
     value = getattr(module, name, None)
     if value is None:
-        return hasattr(module, name), getattr(getattr(module, "config", None), name, None) if is_mentioned and not hasattr(module, name) else None
+        return hasattr(module, name), configured(module, name) if is_mentioned and not hasattr(module, name) else None
     if is_ignored:
         return False, None
     if not is_mentioned:

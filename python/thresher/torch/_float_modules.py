@@ -26,6 +26,14 @@ def called(module: Any) -> str:
     return type(module).__name__
 
 
+def configured(module: nn.Module, name: str) -> Any:
+    """What the configuration of a module says, None where it says nothing."""
+    try:
+        return getattr(getattr(module, "config", None), name, None)
+    except Exception as error:  # some that differ between layers raise errors of their own
+        refuse(f"{name} of the configuration of the module {called(module)} cannot be read: {str(error).splitlines()[0]}")
+
+
 def names_of(names: Iterable[str]) -> frozenset[str]:
     """What a caller says has no effect."""
     if isinstance(names, str) or not all(isinstance(name, str) for name in names):
@@ -107,11 +115,11 @@ def activation_in(module: nn.Module, name: str | None, constants: dict[str, floa
     """(activation, the attributes that say it) of a module, which a caller's has to be."""
     given = _activation.given_activation(name, constants)
     read, function = next(((key, getattr(module, key)) for key in _ACTIVATIONS if getattr(module, key, None) is not None), (None, None))
-    config = getattr(module, "config", None)
     if function is None:
-        function = next((getattr(config, key) for key in ("hidden_activation", "hidden_act") if getattr(config, key, None) is not None), None)
+        said = (configured(module, key) for key in ("hidden_activation", "hidden_act"))
+        function = next((one for one in said if one is not None), None)
     limits = {key: getattr(module, key) for key in _LIMITS if getattr(module, key, None) is not None}
-    limit = next(iter(limits.values()), getattr(config, "swiglu_limit", None))
+    limit = next(iter(limits.values()), configured(module, "swiglu_limit"))
     found = None if function is None or limit is not None else _known(module, function)
     if limit is not None:
         _expect_limit(module, given, limit)
