@@ -55,14 +55,14 @@ DualGemmProblem problem_of(const formats::Operand& a, const formats::Operand& ga
           .k = a.k(),
           .a = a.format(),
           .b = gate.format(),
-          .out = options.output.out_type,
+          .out = options.output.type(a.format(), gate.format()),
           .activation = options.activation};
 }
 
 void run_planned(const DualGemm& gemm, const formats::Operand& a, const Device& device, const RunOptions& options) {
   const DualGemmProblem& problem = gemm.problem();
   const ops::DeviceTensor a_there(a.view(), device);
-  const RunOutput c(options.output, {problem.m, problem.n}, device);
+  const RunOutput c(options.output, problem.out, {problem.m, problem.n}, device);
   const Workspace workspace(device, gemm.workspace_bytes());
   gemm.run({}, a_there.tensor(), c.tensor(), workspace.data());
   c.write();
@@ -82,7 +82,7 @@ void run_packed(const formats::Operand& a, const Device& device, const RunOption
                                 .k = a.k(),
                                 .a = a.format(),
                                 .b = weights.format(),
-                                .out = options.output.out_type,
+                                .out = options.output.type(a.format(), weights.format()),
                                 .activation = options.activation};
   run_planned(plan(device, problem, weights, {.strategy = options.strategy}), a, device, options);
 }

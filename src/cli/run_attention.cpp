@@ -3,6 +3,8 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <array>
+#include <filesystem>
 #include <memory>
 #include <string>
 #include <utility>
@@ -10,9 +12,12 @@
 
 #include "cli/cli.hpp"
 #include "cli/options.hpp"
+#include "cli/run_output.hpp"
 #include "core/integers.hpp"
 #include "core/printable.hpp"
-#include "formats/safetensors.hpp"
+#include "formats/checkpoint.hpp"
+#include "formats/stacks.hpp"
+#include "formats/weight_parts.hpp"
 #include "ops/device_memory.hpp"
 #include "ops/validate_attention.hpp"
 #include "thresher/attention.hpp"
@@ -36,19 +41,25 @@ struct Arguments {
   std::string strategy;
 };
 
-Format format_of(const formats::StoredTensor& tensor) {
-  switch (tensor.dtype) {
-    case formats::Dtype::f16: return Format::fp16;
-    case formats::Dtype::bf16: return Format::bf16;
-    case formats::Dtype::f8_e4m3: return Format::fp8_e4m3;
-    case formats::Dtype::i32: return Format::int32;
-    case formats::Dtype::f32: return Format::fp32;
-    default:
-      throw Error(ErrorCode::invalid_argument,
-                  fmt::format("{} is {}, expected F16, BF16 or F8_E4M3 (I32 for offsets, lengths and pages, F32 for "
-                              "sinks and descales)",
-                              tensor.name, formats::name(tensor.dtype)));
+/// Types that a tensor may have.
+struct Types {
+  std::vector<std::pair<formats::Dtype, Format>> types;
+  const char* names;
+};
+const Types values{{{formats::Dtype::f16, Format::fp16},
+                    {formats::Dtype::bf16, Format::bf16},
+                    {formats::Dtype::f8_e4m3, Format::fp8_e4m3}},
+                   "F16, BF16 or F8_E4M3"};
+const Types factors{{{formats::Dtype::f32, Format::fp32}}, "F32"};
+
+Format format_of(const formats::StoredTensor& tensor, const Types& may_be) {
+  for (const auto& [dtype, format] : may_be.types) {
+    if (tensor.dtype == dtype) {
+      return format;
+    }
   }
+  throw Error(ErrorCode::invalid_argument,
+              fmt::format("{} is {}, expected {}", tensor.name, formats::name(tensor.dtype), may_be.names));
 }
 
 /// A tensor of the input file and its bytes; empty where the file has none.
@@ -58,42 +69,55 @@ struct Loaded {
   [[nodiscard]] bool is_there() const { return view.rank > 0; }
 };
 
-Loaded load_if_there(const formats::SafetensorsFile& file, const std::string& name) {
-  const formats::StoredTensor* stored = file.find(name);
-  if (stored == nullptr) {
+Loaded load_if_there(const formats::Checkpoint& file, const std::string& name, const Types& types) {
+  if (!file.has(name)) {
     return {};
   }
-  if (stored->shape.empty() || stored->shape.size() > static_cast<std::size_t>(max_rank)) {
+  const formats::StoredTensor& stored = *file.find(name).tensor;
+  if (stored.shape.empty() || stored.shape.size() > static_cast<std::size_t>(max_rank)) {
     throw Error(ErrorCode::invalid_argument,
-                fmt::format("{} has {} dimensions, expected 1 to {}", name, stored->shape.size(), max_rank));
+                fmt::format("{} has {} dimensions, expected 1 to {}", name, stored.shape.size(), max_rank));
   }
-  Loaded loaded{Tensor::contiguous(nullptr, format_of(*stored), stored->shape), file.read(*stored)};
+  refuse_parts_beside(file, name, std::array{name + "_descale"});
+  Loaded loaded{Tensor::contiguous(nullptr, format_of(stored, types), stored.shape), file.find(name).read()};
   loaded.view.data = loaded.bytes.data();
   return loaded;
 }
 
-Loaded load(const formats::SafetensorsFile& file, const std::string& name) {
-  Loaded loaded = load_if_there(file, name);
+Loaded load_integers_if_there(const formats::Checkpoint& file, const std::string& name) {
+  if (!file.has(name)) {
+    return {};
+  }
+  const formats::Stack stack = formats::load_integers(file, name);
+  Loaded loaded{stack.view(), {}};
+  const auto* const bytes = static_cast<const std::byte*>(loaded.view.data);
+  loaded.bytes.assign(bytes, bytes + 4 * loaded.view.elements());
+  loaded.view.data = loaded.bytes.data();
+  return loaded;
+}
+
+Loaded load(const formats::Checkpoint& file, const std::string& name) {
+  Loaded loaded = load_if_there(file, name, values);
   if (!loaded.is_there()) {
-    throw Error(ErrorCode::invalid_argument, fmt::format("{} has no tensor {}", file.path(), name));
+    throw Error(ErrorCode::invalid_argument, fmt::format("{} has no tensor {}", file.title(), name));
   }
   return loaded;
 }
 
 /// All that the file may hold.
 struct Inputs {
-  explicit Inputs(const formats::SafetensorsFile& file)
+  explicit Inputs(const formats::Checkpoint& file)
       : q(load(file, "q")),
         k(load(file, "k")),
         v(load(file, "v")),
-        cu_seqlens_q(load_if_there(file, "cu_seqlens_q")),
-        cu_seqlens_k(load_if_there(file, "cu_seqlens_k")),
-        block_table(load_if_there(file, "block_table")),
-        seqused_k(load_if_there(file, "seqused_k")),
-        sinks(load_if_there(file, "sinks")),
-        q_descale(load_if_there(file, "q_descale")),
-        k_descale(load_if_there(file, "k_descale")),
-        v_descale(load_if_there(file, "v_descale")) {
+        cu_seqlens_q(load_integers_if_there(file, "cu_seqlens_q")),
+        cu_seqlens_k(load_integers_if_there(file, "cu_seqlens_k")),
+        block_table(load_integers_if_there(file, "block_table")),
+        seqused_k(load_integers_if_there(file, "seqused_k")),
+        sinks(load_if_there(file, "sinks", factors)),
+        q_descale(load_if_there(file, "q_descale", factors)),
+        k_descale(load_if_there(file, "k_descale", factors)),
+        v_descale(load_if_there(file, "v_descale", factors)) {
     const bool offsets_of_keys = cu_seqlens_k.is_there();
     expect(file, cu_seqlens_q, "cu_seqlens_q", offsets_of_keys || is_paged());
     expect(file, cu_seqlens_k, "cu_seqlens_k", cu_seqlens_q.is_there() && !is_paged());
@@ -107,9 +131,9 @@ struct Inputs {
   Loaded q, k, v, cu_seqlens_q, cu_seqlens_k, block_table, seqused_k, sinks, q_descale, k_descale, v_descale;
 
  private:
-  static void expect(const formats::SafetensorsFile& file, const Loaded& tensor, const char* name, bool is_needed) {
+  static void expect(const formats::Checkpoint& file, const Loaded& tensor, const char* name, bool is_needed) {
     if (is_needed && !tensor.is_there()) {
-      throw Error(ErrorCode::invalid_argument, fmt::format("{} has no tensor {}", file.path(), name));
+      throw Error(ErrorCode::invalid_argument, fmt::format("{} has no tensor {}", file.title(), name));
     }
   }
 };
@@ -171,10 +195,6 @@ AttentionProblem problem_of(const Arguments& arguments, const Inputs& in) {
 }
 
 void check_offsets(const char* name, const Loaded& offsets, std::int64_t rows) {
-  if (offsets.view.format != Format::int32) {
-    throw Error(ErrorCode::invalid_argument,
-                fmt::format("{} is {}, expected I32", name, thresher::name(offsets.view.format)));
-  }
   validate_cu_seqlens(name, {reinterpret_cast<const std::int32_t*>(offsets.bytes.data()), offsets.bytes.size() / 4},
                       rows);
 }
@@ -198,7 +218,7 @@ ops::DeviceTensor zeros(Format format, const std::vector<std::int64_t>& shape, c
 }
 
 void run_attention(const Arguments& arguments) {
-  const formats::SafetensorsFile file(arguments.in);
+  const formats::Checkpoint file{std::filesystem::path(arguments.in)};
   const Inputs in(file);
   const AttentionProblem problem = problem_of(arguments, in);
   check_contents(problem, in);
@@ -248,6 +268,7 @@ void run_attention(const Arguments& arguments) {
       {"o", problem.format == Format::fp16 ? formats::Dtype::f16 : formats::Dtype::bf16, o_shape, o_bytes},
       {"lse", formats::Dtype::f32, lse_shape, lse_bytes}};
   formats::write_safetensors(arguments.out, outputs, {});
+  warn_of_overflow("o", problem.format, o_bytes);
   fmt::print("attention {} on {}: o and lse are in {}\n", attention.strategy(), device.name(),
              printable(arguments.out));
 }

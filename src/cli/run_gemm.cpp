@@ -11,6 +11,7 @@
 #include "cli/interruption.hpp"
 #include "cli/operand_options.hpp"
 #include "cli/options.hpp"
+#include "cli/run_output.hpp"
 #include "cli/weight_options.hpp"
 #include "core/printable.hpp"
 #include "formats/safetensors.hpp"
@@ -31,10 +32,10 @@ struct GemmArguments {
   std::string a = "a";
   std::string b = "b";
   std::string strategy;
-  Format out_type = Format::fp16;
+  std::optional<Format> out_type{};
 };
 
-GemmProblem problem_of(const formats::Stack& a, const formats::Stack& b, bool bias, Format out_type) {
+GemmProblem problem_of(const formats::Stack& a, const formats::Stack& b, bool bias, std::optional<Format> out_type) {
   if (a.shape()[1] != b.shape()[1]) {
     throw Error(ErrorCode::invalid_argument,
                 fmt::format("{} has K = {}, but {} has K = {}", a.source(), a.shape()[1], b.source(), b.shape()[1]));
@@ -44,7 +45,7 @@ GemmProblem problem_of(const formats::Stack& a, const formats::Stack& b, bool bi
           .k = a.shape()[1],
           .a = a.format(),
           .b = b.format(),
-          .out = out_type,
+          .out = out_type.value_or(default_out_type(a.format(), b.format())),
           .bias = bias};
 }
 
@@ -82,6 +83,7 @@ void run_gemm(const GemmArguments& arguments) {
   const std::vector<std::byte> bytes = c.to_host();
   const formats::TensorToWrite result{"c", formats::stored_type(problem.out), shape, bytes};
   formats::write_safetensors(arguments.out, {&result, 1});
+  warn_of_overflow("c", problem.out, bytes);
   fmt::print("c [{}, {}] {} = a·bᵀ{}, strategy {} on {}, written to {}\n", problem.m, problem.n, name(problem.out),
              problem.bias ? " + bias" : "", gemm.strategy(), device.name(), printable(arguments.out));
   say_what_holds_mxfp4(b);
@@ -96,11 +98,11 @@ void add_run_gemm(CLI::App& run) {
   add_checkpoint(command, arguments->in, "Where a [M,K] and b [N,K] are");
   command.add_option("--out", arguments->out, "Safetensors file to write c to")->required();
   command.add_option("--a", arguments->a, "Tensor of the tokens [M,K]")->option_text("NAME [a]");
-  command.add_option("--b", arguments->b, "Tensor of the weights [N,K]; X.bias of X.weight, or NAME_bias, is added")
+  command.add_option("--b", arguments->b, "Tensor of the weights [N,K]; X.bias or X_bias is added")
       ->option_text("NAME [b]");
   arguments->operands.add_to(command);
   command.add_option("--strategy", arguments->strategy, "Default: chosen for the problem");
-  add_out_type(command, arguments->out_type);
+  add_unscaled_out_type(command, arguments->out_type);
   command.callback([arguments] { run_gemm(*arguments); });
 }
 

@@ -28,11 +28,11 @@ namespace thresher::cli {
 namespace {
 
 constexpr const char* grouped_help =
-    "a is [rows,K]; offsets, I32 [E+1], say which rows are which expert's. With row_ids (I32 [rows]) row r takes row\n"
-    "row_ids[r]/divisor of a [T,K]; with counts (I32 [E]) instead of offsets a is [E,capacity,K]. Weights are named\n"
+    "a is [rows,K]; offsets (I32 or I64 [E+1]) say which rows are which expert's. With row_ids ([rows]) row r takes row\n"
+    "row_ids[r]/divisor of a [T,K]; with counts ([E]) instead of offsets a is [E,capacity,K]. Weights are named\n"
     "with or without .weight. They are F16 or BF16, or NVFP4: U8 [E,N,K/2] with NAME_scale (F8_E4M3 [E,N,K/16]) and\n"
     "global scales, F32 [E]: NAME_scale_2 that multiplies or, beside NAME_packed, NAME_global_scale that divides.\n"
-    "row_weights (F32, one a row of c), and biases [E,N] named NAME_bias, or X.bias of X.weight, are used where they\n"
+    "row_weights (F32, one a row of c), and biases [E,N] named NAME.bias or NAME_bias, are used where they\n"
     "are there. Rows of c that no expert owns are 0.";
 
 struct GroupedArguments {
@@ -197,7 +197,7 @@ GroupedProblem problem_of(const RowTensors& rows, const Weights& weights, const 
           .row_ids_divisor = arguments.row_ids_divisor.value_or(1),
           .a = rows.a->stack.format(),
           .b = weights.b1->stack.format(),
-          .out = arguments.output.out_type,
+          .out = arguments.output.type(rows.a->stack.format(), weights.b1->stack.format()),
           .activation = arguments.activation,
           .bias = weights.given.has_bias(),
           .row_weights = rows.row_weights != nullptr};
@@ -221,7 +221,7 @@ void run_grouped(const GroupedArguments& arguments) {
   const std::vector<std::int64_t> shape = problem.layout == RowLayout::slots
                                               ? std::vector{problem.experts, problem.rows, problem.n}
                                               : std::vector{problem.rows, problem.n};
-  const RunOutput c(arguments.output, shape, device);
+  const RunOutput c(arguments.output, problem.out, shape, device);
   const Workspace workspace(device, gemm.workspace_bytes());
   gemm.run({},
            {.a = tensor_of(rows.a),
