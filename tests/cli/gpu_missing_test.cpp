@@ -36,6 +36,20 @@ TEST(GpuMissing, ADriverWithoutAGpuSaysSo) {
   EXPECT_NE(outcome.out.find("operations run on "), std::string::npos) << outcome.out;
 }
 
+TEST(GpuMissing, AnNvrtcWithoutItsBuiltInFunctionsIsToldInOneLine) {
+  const std::string said = " cannot open libnvrtc-builtins.so.13.0, which belongs beside it: install NVIDIA's NVRTC 12 or newer";
+  const Outcome doctor = run_with_driver("no_builtins", "doctor");
+  EXPECT_EQ(doctor.status, 0) << doctor.err;
+  EXPECT_NE(doctor.out.find(said), std::string::npos) << doctor.out;
+  setenv("THRESHER_CACHE", "cache", 1);
+  const Outcome warm = run_with_driver("no_builtins", "warm --arch sm_90");
+  unsetenv("THRESHER_CACHE");
+  EXPECT_EQ(warm.status, 2);
+  EXPECT_TRUE(warm.err.starts_with("thresher: NVRTC 13.0 (")) << warm.err;
+  EXPECT_NE(warm.err.find(said), std::string::npos) << warm.err;
+  EXPECT_EQ(warm.err.find('\n'), warm.err.size() - 1) << "one line";
+}
+
 // The words were understood; what is missing is the machine's.
 TEST(GpuMissing, AskingForOneIsAFailureOfTheMachine) {
   const Outcome outcome = run_with_driver("no_gpu", "tournament edges --device gpu --ledger ledger.sqlite");
