@@ -1,6 +1,7 @@
 // The faults of tests/mutants still fit the code that they are planted in (scripts/mutants.sh plants them).
 #include <gtest/gtest.h>
 
+#include <toml++/toml.h>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
@@ -8,11 +9,13 @@
 #include <optional>
 #include <set>
 #include <string>
-#include <toml++/toml.h>
 #include <vector>
+
+#include "mutants/pieces.hpp"
 
 namespace {
 
+using thresher::mutants::misfit;
 namespace fs = std::filesystem;
 
 const fs::path tree = THRESHER_SOURCE_DIR;
@@ -70,48 +73,18 @@ std::string file_of(const toml::table& fault, const toml::table& edit) {
   return text_of(edit.contains("file") ? edit : fault, "file");
 }
 
-/// Behind a switch a piece of code is still one: its brackets close, and without a semicolon it is one expression.
-bool is_whole(const std::string& code) {
-  const bool has_statements = code.find(';') != std::string::npos;
-  std::string open;
-  for (const char one : code) {
-    if (one == '(' || one == '[' || one == '{') {
-      open += one;
-    } else if (one == ')' || one == ']' || one == '}') {
-      const char opens = one == ')' ? '(' : one == ']' ? '[' : '{';
-      if (open.empty() || open.back() != opens) {
-        return false;
-      }
-      open.pop_back();
-    } else if (one == ',' && open.empty() && !has_statements && code.find('<') == std::string::npos) {
-      return false;
-    }
-  }
-  std::string last_line = code.substr(code.rfind('\n', code.find_last_not_of(" \n")) + 1);
-  last_line = stripped(last_line.substr(0, last_line.find("//")));
-  const bool ends = last_line.ends_with(';') || last_line.ends_with('}');
-  return open.empty() && (has_statements ? ends : stripped(code).rfind("return", 0) != 0);
-}
-
-/// Statements begin where one may: nothing of another stands before them on their line.
-bool begins_well(const std::string& text, const toml::table& edit) {
-  const std::string before = stripped(text_of(edit, "before"));
-  const std::size_t place = place_of(text, edit).value_or(0);
-  const std::string on_line = stripped(text.substr(text.rfind('\n', place) + 1, place - text.rfind('\n', place) - 1));
-  return before.find(';') == std::string::npos || on_line.empty() ||
-         std::string_view("{;:)").find(on_line.back()) != std::string_view::npos || on_line == "} else";
-}
-
 TEST(Mutants, StillFitTheCode) {
   for (const toml::table& fault : faults()) {
     const std::string what = text_of(fault, "what");
     for (const toml::table& edit : edits_of(fault)) {
       const std::string file = file_of(fault, edit);
-      EXPECT_TRUE(place_of(read(tree / file), edit).has_value())
-          << what << ": " << file << " has not exactly one\n" << text_of(edit, "before");
+      EXPECT_TRUE(place_of(read(tree / file), edit).has_value()) << what << ": " << file << " has not exactly one\n"
+                                                                 << text_of(edit, "before");
       EXPECT_NE(stripped(text_of(edit, "before")), stripped(text_of(edit, "after"))) << what;
-      EXPECT_TRUE(is_whole(text_of(edit, "before")) && is_whole(text_of(edit, "after"))) << what;
-      EXPECT_TRUE(begins_well(read(tree / file), edit)) << what;
+      const std::string text = read(tree / file);
+      const std::string before = stripped(text_of(edit, "before"));
+      const std::string reason = misfit(text, place_of(text, edit).value_or(0), before, text_of(edit, "after"));
+      EXPECT_EQ(reason, "") << what << ": " << file << "\n" << before;
     }
   }
 }
