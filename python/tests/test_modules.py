@@ -151,6 +151,20 @@ class Unread(Parts):
         raise NotImplementedError
 
 
+class Scaling(Attention):
+    def forward(self, hidden_states, position_embeddings, attention_mask=None, position_ids=None):
+        q, k, v = self.projected(hidden_states)
+        q, k = apply_rotary_pos_emb(q * position_ids, k, *position_embeddings)
+        return self.attended(q, k, v)
+
+
+class ByHead(Attention):
+    def forward(self, hidden_states, position_embeddings):
+        q, k, v = self.projected(hidden_states)
+        q, k = apply_rotary_pos_emb(q, k, *position_embeddings, unsqueeze_dim=2)
+        return self.attended(q, k, v)
+
+
 class Crossing(Attention):
     def forward(self, hidden_states, key_value_states=None):
         return self.attended(*self.projected(hidden_states))
@@ -279,6 +293,9 @@ ATTENTION_REFUSED = [
     (lambda: Attention(q_norm=LayerNorm(64), k_norm=LayerNorm(64)), {}, "q_norm is a LayerNorm that computes another function"),
     (lambda: Attention(q_norm=RMSNorm(64), k_norm=RMSNorm(64, eps=1e-5)), {}, "q_norm and k_norm have the eps 1e-06 and 1e-05"),
     (lambda: Unread(attn_logit_softcapping=2.0), {}, "the module Unread has attn_logit_softcapping 2.0, which its forward does not read"),
+    (Scaling, {}, "the forward of the module Scaling takes position_ids, which Attention does not take"),
+    (ByHead, {}, "the module ByHead takes position_embeddings, but how it turns by them cannot be seen"),
+    (lambda: Attention(scaling=nn.Parameter(torch.ones(64))), {}, "scaling of the module Attention is a Parameter, expected a number"),
     (Compressed, {}, "the module has no layer k_proj, but q_proj, kv_a_proj_with_mqa"),
     (Crossing, {}, "the forward of the module Crossing takes key_value_states"),
     (Backwards, {}, "apply_rotary_emb_backwards of the module's forward turns queries and keys neither in halves nor interleaved"),
@@ -737,6 +754,15 @@ def test_a_state_is_tensors_alone(tmp_path):
     assert torch.equal(again[0](normal(1, 32) * 0 + 1), module[0](normal(1, 32) * 0 + 1))
 
 
+@pytest.mark.parametrize("assign", [True, False])
+def test_a_state_may_begin_anywhere(assign):
+    """As tensors of a mapped file do."""
+    module, other, x = mlp(), mlp(), normal(2, 32)
+    state = {name: torch.cat([one.new_zeros(1), one])[1:] for name, one in other.state_dict().items()}
+    module.load_state_dict(state, assign=assign)
+    assert torch.equal(module(x), other(x))
+
+
 # Modules on meta.
 
 
@@ -820,6 +846,8 @@ def test_ids_of_all_integers(dtype):
 def test_x_of_a_gated_mlp():
     refused(lambda: mlp()(torch.ones(2, 32, dtype=torch.int64)), "x is int64, expected float16, bfloat16, float32 or float64")
     refused(lambda: mlp()(None), "x is NoneType, expected float16")
+    refused(lambda: mlp()(normal(2, 31)), "x is [2, 31], expected [..., 32]")
+    refused(lambda: mlp()(torch.tensor(1.0)), "x is [], expected [..., 32]")
 
 
 @pytest.mark.parametrize("cast", [torch.bfloat16, torch.float16])

@@ -1,5 +1,6 @@
 """Reading a float attention module: all that its function depends on, as the arguments of Attention."""
 
+import dis
 import inspect
 from collections.abc import Callable, Iterable
 from typing import Any
@@ -48,16 +49,28 @@ def _agreed(module: nn.Module, name: str, given: Any, found: Any) -> Any:
 def _expect_arguments(module: nn.Module, forward: Callable) -> None:
     given = [one for one in inspect.signature(forward).parameters.values() if one.kind not in (one.VAR_KEYWORD, one.VAR_POSITIONAL)]
     for argument in given[2:]:  # behind self and the tokens
-        if argument.name not in _ARGUMENTS:
+        if argument.name not in _ARGUMENTS or argument.name == "position_ids" and _reads(forward, argument.name):
             refuse(f"the forward of the module {called(module)} takes {argument.name}, which Attention does not take")
+
+
+def _reads(forward: Callable, variable: str) -> bool:
+    """Whether the code of a function reads its argument of this name."""
+    return any("LOAD_FAST" in one.opname and (one.argval == variable or isinstance(one.argval, tuple) and variable in one.argval)
+               for one in dis.get_instructions(forward))
+
+
+def _number(module: nn.Module, name: str, value: Any) -> float:
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        refuse(f"{name} of the module {called(module)} is a {called(value)}, expected a number")
+    return float(value)
 
 
 def _scale(module: nn.Module) -> float | None:
     scale = getattr(module, "scaling", None)
     if scale is not None:
-        return float(scale)
+        return _number(module, "scaling", scale)
     scalar = configured(module, "query_pre_attn_scalar")
-    return None if scalar is None else float(scalar) ** -0.5
+    return None if scalar is None else _number(module, "query_pre_attn_scalar", scalar) ** -0.5
 
 
 def _read(module: nn.Module, name: str, is_ignored: bool) -> tuple[bool, Any]:
@@ -75,7 +88,7 @@ def _read(module: nn.Module, name: str, is_ignored: bool) -> tuple[bool, Any]:
 
 def _softcap(module: nn.Module, ignored: frozenset[str]) -> float | None:
     _, softcap = _read(module, "attn_logit_softcapping", "attn_logit_softcapping" in ignored)
-    return None if softcap is None else float(softcap)
+    return None if softcap is None else _number(module, "attn_logit_softcapping", softcap)
 
 
 def _window(module: nn.Module, ignored: frozenset[str]) -> tuple[int, int] | None:
@@ -103,7 +116,9 @@ def _pairs(module: nn.Module, forward: Callable | None) -> str | None:
     if not takes_positions or len(names) > 1:
         refuse(f"the forward of the module {called(module)} calls {' and '.join(names)}{'' if takes_positions else ' without position_embeddings'}, "
                "expected one function that turns queries and keys by position_embeddings")
-    return _turning(forward.__globals__[names[0]], names[0]) if names else _UNSEEN
+    if not names or "unsqueeze_dim" in words_of(module):  # other dimensions of positions than the probe's
+        return _UNSEEN
+    return _turning(forward.__globals__[names[0]], names[0])
 
 
 def _turning(function: Callable, name: str) -> str:

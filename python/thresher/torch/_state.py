@@ -48,6 +48,7 @@ class Stated(nn.Module):
         for name, held in self._held.items():
             given = state_dict.get(prefix + name)
             if given is not None:
+                state_dict[prefix + name] = given = _aligned(given)
                 _expect_packed(prefix + name, given, held)
                 self._make_room(name, given)
         key = prefix + _EXTRA
@@ -74,6 +75,12 @@ class Stated(nn.Module):
         for name in sorted({*own, *saved}):
             if own.get(name) != saved.get(name):
                 refuse(f"{key} says {name} {saved.get(name)!r}, but this {type(self).__name__} has {own.get(name)!r}: make one with the same")
+
+
+def _aligned(given: Any) -> Any:
+    """Packed weights begin at a multiple of 16 bytes, which tensors in a file need not."""
+    is_aligned = not isinstance(given, torch.Tensor) or given.is_meta or given.data_ptr() % 16 == 0
+    return given if is_aligned else given.clone()
 
 
 def _expect_packed(key: str, given: Any, held: PackedInfo) -> None:

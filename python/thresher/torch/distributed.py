@@ -19,7 +19,7 @@ from .._nvfp4 import Nvfp4
 from . import modules
 from ._experts import experts_of
 from ._float_modules import gated_layers
-from ._module_weights import buckets, expect_floats, in_own_type, result_dtype
+from ._module_weights import buckets, in_own_type, result_dtype
 from .modules import expect_routing
 
 __all__ = ["GatedMLP", "MoE", "shard"]
@@ -143,7 +143,7 @@ class GatedMLP(modules.GatedMLP):
         return cls.sharded(*layers, group=group, activation=name, **constants, **options)
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        expect_floats(x)
+        self.expect_rows(x)
         with in_own_type(x):
             result = self.products(x)
         dist.all_reduce(result, group=self.group)

@@ -86,10 +86,15 @@ class GatedMLP(_Layer):
         return cls(gate, up, down, activation=name, dtype=dtype, tokens=tokens, **constants)
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        expect_floats(x)
+        self.expect_rows(x)
         with in_own_type(x):
             result = self.products(x)
         return result.to(result_dtype(x))
+
+    def expect_rows(self, x: torch.Tensor) -> None:
+        expect_floats(x)
+        if x.dim() == 0 or x.shape[-1] != self.k:
+            refuse(f"x is {list(x.shape)}, expected [..., {self.k}]")
 
     def products(self, x: torch.Tensor) -> torch.Tensor:
         """The result in the type of the weights."""
