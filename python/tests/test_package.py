@@ -82,3 +82,17 @@ def test_exceptions_are_of_python_kinds_too():
 def test_unknown_names():
     with pytest.raises(AttributeError):
         thresher.no_such_name
+
+
+def test_operands_show_what_they_are():
+    import numpy as np
+
+    codes = np.zeros((2, 4, 8), np.uint8)
+    assert repr(thresher.Nvfp4(codes[0], codes)) == "Nvfp4([4, 16], scale_layout='row_major')"
+    assert repr(thresher.Nvfp4(codes, codes, codes, scale_layout="blocked")) == "Nvfp4([2, 4, 16], scale_layout='blocked', with a global scale)"
+    assert repr(thresher.Fp8(codes, codes, per="row")) == "Fp8([2, 4, 8], per='row', scale_layout='row_major')"
+    assert repr(thresher.Fp8(None, None, per="block")) == "Fp8(values of the type NoneType, per='block', scale_layout='row_major')"
+
+
+def test_the_version_is_a_public_text():
+    assert "__version__" in thresher.__all__ and isinstance(thresher.__version__, str)

@@ -121,6 +121,14 @@ def gives_another_shape(a, b1, b2):
     return np.zeros((3, 3), np.float16)
 
 
+def gives_nothing(a, b1, b2):
+    gives_back(a, b1, b2)
+
+
+def gives_a_list(a, b1, b2):
+    return [gives_back(a, b1, b2)]
+
+
 def never_ends(a, b1, b2, out):
     while True:
         pass
@@ -168,6 +176,7 @@ def expect_failed(found, cheats):
 def test_honest_ones_pass_and_cheats_do_not(small, hold):
     cheats = {
         answers_by_a_fingerprint: ("honest", "answers from a cache keyed by a fingerprint of the inputs"),
+        gives_nothing: ("correct", "it gave back None, expected an array of the shape [7, 72]"),
         rewrites_who_answers_for_it: ("correct", "never written"),
     }
     found = hold(small(), [tries_to_leave, *cheats])
@@ -184,6 +193,7 @@ def test_more_of_both(small, hold):
         goes_on_afterwards: ("correct", ""),
         raises: ("correct", "it raised KeyError: 'no such"),
         gives_another_shape: ("correct", "it gave back the shape [3, 3], expected [7, 72]"),
+        gives_a_list: ("correct", "it gave back a value of the type list, expected an array of the shape [7, 72]"),
     }
     found = hold(small(), [writes_out, gives_back, "interleaved", *cheats, thresher.Contestant(kernel=never_ends, time_limit_s=1)])
     expect_honest(found, writes_out, gives_back, "interleaved")

@@ -9,7 +9,7 @@ Importing this package imports none of them. `thresher.tournament` lets kernels 
 Failures are exceptions below `thresher.Error` whose text is one sentence.
 """
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ._errors import (
     CompileError,
@@ -25,10 +25,16 @@ from ._fp8 import Fp8
 from ._nvfp4 import Nvfp4
 
 if TYPE_CHECKING:
+    from . import cupy as cupy
+    from . import jax as jax
+    from . import numpy as numpy
+    from . import torch as torch
     from ._tournament import Contestant as Contestant
     from ._tournament import Entry as Entry
     from ._tournament import Tournament as Tournament
     from ._tournament import tournament as tournament
+
+    __version__: str
 
 __all__ = [
     "CompileError",
@@ -44,6 +50,7 @@ __all__ = [
     "OutOfMemoryError",
     "Tournament",
     "UnsupportedError",
+    "__version__",
     "best_device",
     "device_name",
     "strategies",
@@ -72,7 +79,7 @@ def strategies(operation: str, device: str = "cpu") -> list[str]:
     return strategies(operation, device)
 
 
-def __getattr__(name: str):
+def __getattr__(name: str) -> Any:
     if name == "__version__":
         from ._library import version
 

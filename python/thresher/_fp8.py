@@ -3,6 +3,14 @@
 from typing import Any
 
 
+def described(values: Any, elements_per_value: int = 1) -> str:
+    """The shape of a matrix in elements, of which one of `values` may hold several."""
+    shape = getattr(values, "shape", None)
+    if shape is None or len(shape) == 0:
+        return f"values of the type {type(values).__name__}"
+    return str([*shape[:-1], elements_per_value * shape[-1]])
+
+
 class Fp8:
     """A matrix [rows, K], or a stack [E, rows, K], in FP8: element = e4m3 value × float32 scale.
 
@@ -24,6 +32,9 @@ class Fp8:
         self.scale_layout = scale_layout
 
     global_scale = None  # the one scale of "tensor" is in scales
+
+    def __repr__(self) -> str:
+        return f"Fp8({described(self.values)}, per={self.per!r}, scale_layout={self.scale_layout!r})"
 
     @property
     def format(self) -> str:

@@ -2,6 +2,8 @@
 
 from typing import Any
 
+from ._fp8 import described
+
 
 class Nvfp4:
     """A matrix [rows, K], or a stack [E, rows, K], in NVFP4: element = e2m1 value × e4m3 scale × global scale.
@@ -21,6 +23,10 @@ class Nvfp4:
         self.scales = scales
         self.global_scale = global_scale
         self.scale_layout = scale_layout
+
+    def __repr__(self) -> str:
+        scaled = "" if self.global_scale is None else ", with a global scale"
+        return f"Nvfp4({described(self.values, 2)}, scale_layout={self.scale_layout!r}{scaled})"
 
     @classmethod
     def of_mxfp4(cls, values: Any, exponents: Any) -> "Nvfp4":

@@ -114,7 +114,7 @@ def _optional(name: str, value: Any) -> _of.Operand | None:
     return None if value is None else _operand(name, value)
 
 
-def _dtype(out_dtype: DType, *formats: int) -> Any:
+def _dtype(out_dtype: DType, *formats: int | str) -> Any:
     if out_dtype is None:
         return jnp.dtype(_of.FORMAT_NAMES[_options.output_format(*formats)])
     try:
@@ -234,7 +234,7 @@ def dual_gemm(a: Operand, b1: Operand, b2: Operand, *, activation: str = "silu",
     return _call("dual_gemm", _shaped((tokens.shape[0], columns), dtype), dict(a=a, b1=b1, b2=b2), dict(out_dtype=dtype.name, **options))
 
 
-def _activation(activation: str, alpha: float, limit: float, up_offset: float, threads: int) -> dict:
+def _activation(activation: str, alpha: float | None, limit: float | None, up_offset: float | None, threads: int) -> dict:
     _options.activation_chosen(activation, alpha, limit, up_offset)
     constants = {name: None if one is None else float(one) for name, one in (("alpha", alpha), ("limit", limit), ("up_offset", up_offset))}
     return dict(activation=activation, **constants, threads=_options.threads_of(threads))

@@ -76,6 +76,15 @@ def memory_at(address, count):
     return (ctypes.c_uint8 * count).from_address(address)
 
 
+def expect_shape(result, expected):
+    """Of what a kernel gave back, whatever it is."""
+    if not hasattr(result, "shape"):
+        what = "None" if result is None else f"a value of the type {type(result).__name__}"
+        raise Refused(f"it gave back {what}, expected an array of the shape {list(expected)}")
+    if result.shape != expected:
+        raise Refused(f"it gave back the shape {list(result.shape)}, expected {list(expected)}")
+
+
 class NumpyArrays:
     def __init__(self):
         try:
@@ -105,8 +114,7 @@ class NumpyArrays:
 
     @staticmethod
     def copy(out, result):
-        if result.shape != out.shape:
-            raise Refused(f"it gave back the shape {list(result.shape)}, expected {list(out.shape)}")
+        expect_shape(result, out.shape)
         out[...] = result
 
 
@@ -137,8 +145,7 @@ class TorchTensors:
 
     @staticmethod
     def copy(out, result):
-        if result.shape != out.shape:
-            raise Refused(f"it gave back the shape {list(result.shape)}, expected {list(out.shape)}")
+        expect_shape(result, out.shape)
         out.copy_(result)
 
 
